@@ -1,0 +1,90 @@
+/* A case: a problem, and the recipe for its data. A case stores no tensors; everything is remade from it.
+ * The JSON text, the one-line form, the repro line and the fuzzer's output are all this object. */
+#ifndef FA_CASES_CASE_H
+#define FA_CASES_CASE_H
+
+#include "cases/fill.h"
+#include "cases/problem.h"
+#include "cases/tensor.h"
+
+typedef enum fa_layout { FA_LAYOUT_BSHD, FA_LAYOUT_BHSD, FA_LAYOUT_SBHD } fa_layout;
+typedef enum fa_packing {
+  FA_PACK_NONE,
+  FA_PACK_KV,
+  FA_PACK_QKV
+} fa_packing; /* q/k/v interleaved in one buffer */
+typedef enum fa_expect { FA_EXPECT_PASS, FA_EXPECT_REJECT } fa_expect;
+
+/* Deviations of one tensor from the plain strides of its layout; axes 0 b, 1 s, 2 h. */
+typedef struct fa_stride_recipe {
+  int64_t gap[3]; /* unused elements after each batch entry, row, head; >= 0 */
+  bool expand[3]; /* stride 0 along that axis (inputs only): all entries read the same memory */
+  int64_t offset; /* elements between the aligned start of the buffer and the first element: odd bases */
+} fa_stride_recipe;
+
+typedef struct fa_case {
+  char *name, *note; /* owned, never NULL after fa_case_init ("" = none) */
+  fa_problem problem;
+  fa_layout layout;
+  fa_packing packing;
+  fa_stride_recipe strides[FA_T_COUNT]; /* used for q k v o do dq dk dv bias dbias k_new v_new */
+  fa_fill fill[FA_T_COUNT];             /* used for q k v bias do dlse k_new v_new */
+  uint64_t data_seed;
+  fa_expect expect;
+} fa_case;
+
+fa_status fa_case_init(fa_case *c);
+void fa_case_free(fa_case *c);
+fa_status fa_case_copy(fa_case *dst, const fa_case *src); /* dst is overwritten, not freed */
+fa_status fa_case_set_name(fa_case *c, const char *name);
+/* Problem, strides and fills together; message as fa_problem_validate's. */
+fa_status fa_case_validate(const fa_case *c, fa_error *err);
+/* Sets every float input's fill. */
+void fa_case_set_fill(fa_case *c, fa_fill fill);
+/* True if every fill in use is generic (and no input axis is expanded): sqrt(n) bounds apply. */
+bool fa_case_is_generic(const fa_case *c);
+
+/* ---- JSON (cases/case_json.c, case_file.c) ---- */
+
+struct cJSON;
+/* One case object. path: where it stands, for messages ("$.cases[3]"). defaults: objects merged under it, or
+ * NULL. */
+fa_status fa_case_from_json(const struct cJSON *object, const char *path, fa_case *out, fa_error *err);
+fa_status fa_case_from_text(const char *json, fa_case *out, fa_error *err);
+/* Canonical object: fixed key order, defaults left out; *out is the caller's (cJSON_Delete). */
+fa_status fa_case_to_json(const fa_case *c, struct cJSON **out);
+/* Canonical one-line text, malloc'd; NULL when out of memory. parse(print(c)) == c, print(parse(print(c))) ==
+ * print(c). */
+char *fa_case_to_line(const fa_case *c);
+
+/* Makes case number `index` of a random profile. The generator lives above this folder, so files take it as a
+ * hook. */
+typedef fa_status (*fa_generate_fn)(const char *profile, uint64_t seed, int64_t index, fa_case *out,
+                                    fa_error *err);
+
+typedef struct fa_case_list {
+  fa_case *v; /* owned */
+  int64_t n, capacity;
+} fa_case_list;
+void fa_case_list_free(fa_case_list *l);
+/* Takes the case over (the caller's copy becomes empty). */
+fa_status fa_case_list_push(fa_case_list *l, fa_case *c);
+
+/* Appends every case of a file (defaults, cases, sweeps, random) to the list; path "-" is stdin. Errors name
+ * the file and the JSON path; nothing is appended then. generate may be NULL: a "random" section is then an
+ * error. */
+fa_status fa_case_file_load(const char *path, fa_generate_fn generate, fa_case_list *out, fa_error *err);
+/* The same on text; name stands for the file in messages. */
+fa_status fa_case_file_parse(const char *text, size_t n_bytes, const char *name, fa_generate_fn generate,
+                             fa_case_list *out, fa_error *err);
+/* A case file holding these cases, written atomically. */
+fa_status fa_case_file_save(const char *path, const fa_case *cases, int64_t n, fa_error *err);
+
+/* ---- data (cases/build.c) ---- */
+
+/* Allocates every tensor of the case (inputs and the outputs that its problem asks for) with the case's
+ * layout, strides and guards; fills the inputs; poisons the outputs (FA_POISON_A), the gaps of inputs, unused
+ * cache slots and pages, and table entries that the contract says are never read. */
+fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err);
+
+#endif

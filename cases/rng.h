@@ -1,0 +1,24 @@
+/* Counter-based random numbers: a pure function of (seed, stream, index), so that the values do not depend on
+ * the number of threads, the order of evaluation, or on which other elements exist.
+ * The mixing is splitmix64's finaliser (Steele, Lea & Flood 2014) over the three words. */
+#ifndef FA_CASES_RNG_H
+#define FA_CASES_RNG_H
+
+#include <stdint.h>
+
+uint64_t fa_rng_u64(uint64_t seed, uint64_t stream, uint64_t index);
+double fa_rng_uniform(uint64_t seed, uint64_t stream, uint64_t index); /* in (0, 1): 53 bits, never 0 or 1 */
+double fa_rng_normal(uint64_t seed, uint64_t stream, uint64_t index);  /* N(0,1), Box-Muller */
+
+/* A sequence drawn from one stream, for generators. */
+typedef struct fa_rng {
+  uint64_t seed, stream, next;
+} fa_rng;
+fa_rng fa_rng_make(uint64_t seed, uint64_t stream);
+uint64_t fa_rng_next(fa_rng *r);
+int64_t fa_rng_below(fa_rng *r, int64_t n);              /* uniform in [0, n); n >= 1; no modulo bias */
+int64_t fa_rng_range(fa_rng *r, int64_t lo, int64_t hi); /* uniform in [lo, hi], both inclusive */
+double fa_rng_next_uniform(fa_rng *r);                   /* (0, 1) */
+int fa_rng_chance(fa_rng *r, double p);                  /* 1 with probability p */
+
+#endif

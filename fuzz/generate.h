@@ -1,0 +1,20 @@
+/* Random cases. Case `index` of (profile, seed) is a pure function of the three: shards and shrinking rely on
+ * it. */
+#ifndef FA_FUZZ_GENERATE_H
+#define FA_FUZZ_GENERATE_H
+
+#include "cases/case.h"
+
+typedef struct fa_generate_profile {
+  const char *name; /* "causal", "varlen", ... */
+  const char *what; /* one line for `list profiles` */
+} fa_generate_profile;
+
+/* Ends with a NULL name. */
+extern const fa_generate_profile fa_generate_profiles[];
+
+/* Has the type fa_generate_fn. An unknown profile is FA_ERR_INPUT, listing what there is. The case is valid.
+ */
+fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case *out, fa_error *err);
+
+#endif

@@ -1,0 +1,69 @@
+/* What the driver needs from anything that computes attention.
+ *
+ * A backend is a struct of function pointers. It never judges itself. A subject that misbehaves (writes out
+ * of bounds, races, deadlocks, crashes) is an outcome, not an fa_status; fa_status is for the world (no
+ * memory, no device). */
+#ifndef FA_GPU_BACKEND_H
+#define FA_GPU_BACKEND_H
+
+#include "cases/problem.h"
+#include "cases/profile.h"
+#include "cases/tensor.h"
+
+#include <stddef.h>
+
+typedef enum fa_pass { FA_PASS_NONE = 0, FA_PASS_FORWARD = 1, FA_PASS_BACKWARD = 2 } fa_pass;
+
+typedef enum fa_subject_state {
+  FA_SUBJECT_OK,
+  FA_SUBJECT_REJECTED, /* refused the arguments, with a message */
+  FA_SUBJECT_OOB,      /* access outside its buffers, seen while running */
+  FA_SUBJECT_RACE,     /* unordered shared-memory accesses */
+  FA_SUBJECT_DEADLOCK, /* barrier divergence, or nobody can go on */
+  FA_SUBJECT_CRASH
+} fa_subject_state;
+
+typedef struct fa_outcome {
+  fa_subject_state state;
+  char text[512];   /* what happened and where (kernel source line when known) */
+  char kernel[128]; /* which kernel ran, for the report */
+} fa_outcome;
+
+typedef struct fa_backend_info {
+  const char *name;
+  char device[128], driver[64];
+  bool usable;
+  char why_not[256]; /* when not usable */
+} fa_backend_info;
+
+typedef struct fa_run_options {
+  unsigned passes;        /* fa_pass bits; backward follows forward in the same call and uses its O and LSE */
+  uint64_t schedule_seed; /* host: fiber order and completion times; 0 = the plain order */
+  int n_threads;          /* host-side threads the backend may use, >= 1 */
+} fa_run_options;
+
+typedef struct fa_backend {
+  const char *name; /* "host", "cuda", "ref-f32" */
+  const char *what; /* one line for `list backends` */
+  /* arg: what stands behind "name:" on the command line, or NULL. *self is passed back to every other call.
+   */
+  fa_status (*open)(const char *arg, void **self, fa_error *err);
+  void (*close)(void *self);
+  void (*describe)(void *self, fa_backend_info *out);
+  /* Which of the passes the backend can do for this problem; reason (why not the others) is a short clause.
+   */
+  unsigned (*supports)(void *self, const fa_problem *p, char *reason, size_t reason_size);
+  /* The arithmetic of the kernel that would run. */
+  void (*profile)(void *self, const fa_problem *p, fa_profile *out);
+  /* Reads inputs, writes outputs, touches nothing else. */
+  fa_status (*run)(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt, fa_outcome *out,
+                   fa_error *err);
+} fa_backend;
+
+extern const fa_backend fa_backend_host;
+extern const fa_backend fa_backend_ref_f32;
+
+/* All that this build has, in order of preference; NULL-terminated. */
+extern const fa_backend *const fa_backends[];
+
+#endif

@@ -1,0 +1,1 @@
+typedef int fa_gpu_empty; /* removed with the first source */

@@ -1,0 +1,1 @@
+typedef int fa_report_empty; /* removed with the first source */

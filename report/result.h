@@ -1,0 +1,49 @@
+/* What became of one case: the record that every printer and report reads. */
+#ifndef FA_REPORT_RESULT_H
+#define FA_REPORT_RESULT_H
+
+#include "cases/case.h"
+#include "ref/compare.h"
+
+/* UNTESTED is the zero value: a result that nobody set counts as a failure. */
+typedef enum fa_state {
+  FA_UNTESTED = 0,
+  FA_PASS,
+  FA_FAIL, /* numbers out of bounds */
+  FA_CRASH,
+  FA_HANG,
+  FA_OOB, /* guard band, gap or foreign element written, or the executor saw such an access */
+  FA_INPUT_MODIFIED,
+  FA_NONDETERMINISTIC, /* two runs with different poison differ bit for bit where they must not */
+  FA_RACE,
+  FA_DEADLOCK,
+  FA_VACUOUS,      /* the bound would let a trivially wrong answer pass: a failure of the case */
+  FA_NOT_REJECTED, /* expect: reject, but the backend ran it */
+  FA_SKIP,         /* with a reason */
+  FA_ERROR,        /* the world failed, not the subject */
+  FA_N_STATES
+} fa_state;
+
+const char *fa_state_name(fa_state s); /* "PASS", "FAIL", "INPUT_MODIFIED", ... */
+bool fa_state_from_name(const char *name, fa_state *out);
+bool fa_state_is_failure(fa_state s); /* counts as failed: exit code 1 */
+
+typedef struct fa_result {
+  fa_state state;
+  char reason[512]; /* why skipped, what crashed, ... ; "" for PASS */
+  char *name;       /* owned */
+  char *case_line;  /* owned: canonical case JSON */
+  char backend[64], kernel[128], profile[32];
+  unsigned passes; /* which fa_pass bits were judged */
+  char notes[256]; /* e.g. "backward not judged: host has no flash backward yet" */
+  double seconds, seconds_subject, seconds_reference;
+  double worst_ratio;
+  int n_verdicts;
+  fa_verdict verdict[FA_T_COUNT];
+  char dump[512]; /* path of the dumped tensors, "" = none */
+} fa_result;
+
+void fa_result_init(fa_result *r);
+void fa_result_free(fa_result *r);
+
+#endif
