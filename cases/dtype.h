@@ -2,8 +2,8 @@
  *
  * Everything is done with integers on the bit patterns, so that the result does not depend on the
  * compiler's _Float16 support, on fast-math flags, or on the host's conversion instructions.
- * Round to nearest, ties to even, subnormals kept, overflow to infinity; NaN stays NaN (quiet, payload's
- * top bits and sign kept). */
+ * Round to nearest, ties to even, subnormals kept, overflow to infinity; NaN stays NaN: narrowing makes it
+ * quiet and keeps the sign and the payload's top bits, widening f16/bf16 to f32 keeps every bit. */
 #ifndef FA_CASES_DTYPE_H
 #define FA_CASES_DTYPE_H
 
@@ -26,17 +26,22 @@ uint16_t fa_f64_to_f16(double x); /* one rounding, not two */
 uint16_t fa_f64_to_bf16(double x);
 float fa_f64_to_f32(double x);       /* one rounding, by the hardware's own conversion */
 float fa_f32_to_tf32(float x);       /* nearest, ties to even: 10 fraction bits */
-float fa_f32_truncate_tf32(float x); /* what a tensor core does with f32 bits it is handed */
+float fa_f32_truncate_tf32(float x); /* what a tensor core does with f32 bits it is handed; NaN stays NaN */
 
-/* Element at p as double (exact for every type), and back (rounding to t; integers truncate, saturating). */
+/* Element at p as double (exact for every type), and back (rounding to t; integers truncate, saturating,
+ * NaN becomes 0). */
 double fa_load(fa_dtype t, const void *p);
 void fa_store(fa_dtype t, void *p, double x);
+/* n elements, stride elements apart (may be 0 for loads). p need not be aligned. */
+void fa_load_row(fa_dtype t, const void *p, int64_t stride, int64_t n, double *out);
+void fa_store_row(fa_dtype t, void *p, int64_t stride, int64_t n, const double *in);
 
 /* Half the spacing of t's numbers at |x|: the largest error of rounding x to t. For f16/bf16/f32;
- * 0 for f64 and integers. At |x| = 0 and among the subnormals: half the smallest subnormal. */
+ * 0 for f64 and integers. At |x| = 0 and among the subnormals: half the smallest subnormal. Beyond the
+ * largest finite value: as in its binade. NaN for NaN. */
 double fa_half_ulp(fa_dtype t, double x);
 double fa_dtype_max(fa_dtype t);           /* largest finite value */
 double fa_dtype_min_subnormal(fa_dtype t); /* smallest positive value */
-double fa_dtype_unit_roundoff(fa_dtype t); /* 2^-11, 2^-8, 2^-24, 2^-53 */
+double fa_dtype_unit_roundoff(fa_dtype t); /* 2^-11, 2^-8, 2^-24, 2^-53; integers 0 */
 
 #endif

@@ -1,13 +1,14 @@
 /* Counter-based random numbers: a pure function of (seed, stream, index), so that the values do not depend on
  * the number of threads, the order of evaluation, or on which other elements exist.
- * The mixing is splitmix64's finaliser (Steele, Lea & Flood 2014) over the three words. */
+ * The mixing is splitmix64's finaliser (Steele, Lea & Flood 2014) over the three words. Only correctly
+ * rounded operations are used, no libm, so that every machine draws the same bits. */
 #ifndef FA_CASES_RNG_H
 #define FA_CASES_RNG_H
 
 #include <stdint.h>
 
 uint64_t fa_rng_u64(uint64_t seed, uint64_t stream, uint64_t index);
-double fa_rng_uniform(uint64_t seed, uint64_t stream, uint64_t index); /* in (0, 1): 53 bits, never 0 or 1 */
+double fa_rng_uniform(uint64_t seed, uint64_t stream, uint64_t index); /* in (0, 1): odd multiples of 2^-53 */
 double fa_rng_normal(uint64_t seed, uint64_t stream, uint64_t index);  /* N(0,1), Box-Muller */
 
 /* A sequence drawn from one stream, for generators. */

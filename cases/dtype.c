@@ -1,0 +1,235 @@
+#include "cases/dtype.h"
+
+#include "cases/bits.h"
+#include "cases/status.h"
+
+/* A binary floating point format: 1 sign bit, exponent bits, fraction bits. */
+typedef struct format {
+  int exponent_bits, fraction_bits;
+} format;
+
+static const struct {
+  const char *name;
+  size_t size;
+  format f; /* {0,0} = not a float */
+} types[FA_N_DTYPES] = {
+    [FA_F16] = {"f16", 2, {5, 10}}, [FA_BF16] = {"bf16", 2, {8, 7}}, [FA_F32] = {"f32", 4, {8, 23}},
+    [FA_I32] = {"i32", 4, {0, 0}},  [FA_U8] = {"u8", 1, {0, 0}},     [FA_F64] = {"f64", 8, {11, 52}},
+};
+
+size_t fa_dtype_size(fa_dtype t) {
+  FA_ASSERT((unsigned)t < FA_N_DTYPES);
+  return types[t].size;
+}
+
+const char *fa_dtype_name(fa_dtype t) {
+  FA_ASSERT((unsigned)t < FA_N_DTYPES);
+  return types[t].name;
+}
+
+bool fa_dtype_from_name(const char *name, fa_dtype *out) {
+  for (int t = 0; t < FA_N_DTYPES; ++t)
+    if (strcmp(name, types[t].name) == 0) return *out = (fa_dtype)t, true;
+  return false;
+}
+
+bool fa_dtype_is_float(fa_dtype t) {
+  FA_ASSERT((unsigned)t < FA_N_DTYPES);
+  return types[t].f.exponent_bits != 0;
+}
+
+/* ---- widening: exact, NaN payloads moved along unchanged ---- */
+
+float fa_f16_to_f32(uint16_t h) {
+  const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 31u;
+  uint32_t fraction = h & 0x3ffu;
+  if (exponent == 31) return fa_f32_from_bits(sign | 0x7f800000u | fraction << 13);
+  if (exponent != 0) return fa_f32_from_bits(sign | (exponent + 112) << 23 | fraction << 13);
+  if (fraction == 0) return fa_f32_from_bits(sign);
+  /* Subnormal: fraction * 2^-24. Shift the leading one up to bit 10, where it becomes the implicit one. */
+  const int up = __builtin_clz(fraction) - 21;
+  fraction = fraction << up & 0x3ffu;
+  return fa_f32_from_bits(sign | (uint32_t)(113 - up) << 23 | fraction << 13);
+}
+
+float fa_bf16_to_f32(uint16_t h) {
+  return fa_f32_from_bits((uint32_t)h << 16);
+}
+
+/* ---- narrowing ---- */
+
+uint16_t fa_f32_to_f16(float x) {
+  const uint32_t u = fa_f32_bits(x), magnitude = u & 0x7fffffffu;
+  const uint16_t sign = (uint16_t)(u >> 16 & 0x8000u);
+  if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | (magnitude >> 13 & 0x3ffu));
+  if (magnitude >= 0x477ff000u) return sign | 0x7c00u; /* 65520 and up: ties to even is infinity */
+  if (magnitude >= 0x38800000u) {                      /* 2^-14 and up: normal in both */
+    const uint32_t even = magnitude >> 13 & 1u;
+    return (uint16_t)(sign | (magnitude - 0x38000000u + 0xfffu + even) >> 13);
+  }
+  if (magnitude <= 0x33000000u) return sign; /* 2^-25 is the tie between 0 and the smallest subnormal */
+  /* Subnormal result: significand * 2^(e - 150) in units of 2^-24. */
+  const uint32_t significand = (magnitude & 0x7fffffu) | 0x800000u;
+  const int shift = 126 - (int)(magnitude >> 23);
+  const uint32_t q = significand >> shift, rest = significand & ((1u << shift) - 1), half = 1u << (shift - 1);
+  return (uint16_t)(sign | (q + (rest > half || (rest == half && (q & 1)))));
+}
+
+uint16_t fa_f32_to_bf16(float x) {
+  const uint32_t u = fa_f32_bits(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
+  return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+/* Rounds a double's bits to a 16-bit format in one step. */
+static uint16_t narrow_f64(uint64_t u, format f) {
+  const int bias = (1 << (f.exponent_bits - 1)) - 1, drop = 52 - f.fraction_bits;
+  const uint16_t sign = (uint16_t)(u >> 48 & 0x8000u);
+  const uint16_t infinity = (uint16_t)(((1u << f.exponent_bits) - 1) << f.fraction_bits);
+  const uint64_t magnitude = u & 0x7fffffffffffffffu, fraction = u & 0xfffffffffffffu;
+  const int exponent = (int)(magnitude >> 52) - 1023; /* a double subnormal is far below: it falls out as 0 */
+  if (magnitude > 0x7ff0000000000000u)
+    return (uint16_t)(sign | infinity | 1u << (f.fraction_bits - 1) | fraction >> drop);
+  if (exponent > bias) return sign | infinity;
+  const int below = exponent < 1 - bias ? 1 - bias - exponent : 0; /* binades under the normal range */
+  const int shift = drop + below;
+  if (shift > 53) return sign;
+  const uint64_t significand = fraction | 1ull << 52, q = significand >> shift;
+  const uint64_t rest = significand & ((1ull << shift) - 1), half = 1ull << (shift - 1);
+  const uint64_t rounded = q + (rest > half || (rest == half && (q & 1)));
+  /* q holds the implicit one, which is worth one exponent step; a carry out of the fraction moves into the
+   * exponent, and from the largest finite value into infinity. */
+  const uint64_t base = below ? 0 : (uint64_t)(exponent + bias - 1) << f.fraction_bits;
+  return (uint16_t)(sign | (base + rounded));
+}
+
+uint16_t fa_f64_to_f16(double x) {
+  return narrow_f64(fa_f64_bits(x), types[FA_F16].f);
+}
+uint16_t fa_f64_to_bf16(double x) {
+  return narrow_f64(fa_f64_bits(x), types[FA_BF16].f);
+}
+float fa_f64_to_f32(double x) {
+  return (float)x;
+}
+
+float fa_f32_to_tf32(float x) {
+  const uint32_t u = fa_f32_bits(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return fa_f32_from_bits((u | 0x400000u) & ~0x1fffu);
+  return fa_f32_from_bits((u + 0xfffu + (u >> 13 & 1u)) & ~0x1fffu);
+}
+
+float fa_f32_truncate_tf32(float x) {
+  uint32_t u = fa_f32_bits(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u)
+    u |= 0x400000u; /* a payload in the cut bits must not become infinity */
+  return fa_f32_from_bits(u & ~0x1fffu);
+}
+
+/* ---- elements ---- */
+
+double fa_load(fa_dtype t, const void *p) {
+  double value;
+  fa_load_row(t, p, 1, 1, &value);
+  return value;
+}
+
+/* memcpy: p may be unaligned (views into files). */
+#define LOAD_LOOP(type, expression)                                                                          \
+  for (int64_t i = 0; i < n; ++i) {                                                                          \
+    type e;                                                                                                  \
+    memcpy(&e, (const char *)p + i * stride * (int64_t)sizeof e, sizeof e);                                  \
+    out[i] = (double)(expression);                                                                           \
+  }                                                                                                          \
+  return
+
+void fa_load_row(fa_dtype t, const void *p, int64_t stride, int64_t n, double *out) {
+  switch (t) {
+  case FA_F16:
+    LOAD_LOOP(uint16_t, fa_f16_to_f32(e));
+  case FA_BF16:
+    LOAD_LOOP(uint16_t, fa_bf16_to_f32(e));
+  case FA_F32:
+    LOAD_LOOP(float, e);
+  case FA_I32:
+    LOAD_LOOP(int32_t, e);
+  case FA_U8:
+    LOAD_LOOP(uint8_t, e);
+  case FA_F64:
+    LOAD_LOOP(double, e);
+  case FA_N_DTYPES:
+    break;
+  }
+  FA_ASSERT(!"a dtype");
+}
+
+static int64_t saturate(double x, int64_t lo, int64_t hi) {
+  if (!(x > (double)lo)) return x != x ? 0 : lo;
+  return x >= (double)hi ? hi : (int64_t)x;
+}
+
+void fa_store(fa_dtype t, void *p, double x) {
+  fa_store_row(t, p, 1, 1, &x);
+}
+
+#define STORE_LOOP(type, expression)                                                                         \
+  for (int64_t i = 0; i < n; ++i) {                                                                          \
+    const double x = in[i];                                                                                  \
+    const type e = (type)(expression);                                                                       \
+    memcpy((char *)p + i * stride * (int64_t)sizeof e, &e, sizeof e);                                        \
+  }                                                                                                          \
+  return
+
+void fa_store_row(fa_dtype t, void *p, int64_t stride, int64_t n, const double *in) {
+  switch (t) {
+  case FA_F16:
+    STORE_LOOP(uint16_t, fa_f64_to_f16(x));
+  case FA_BF16:
+    STORE_LOOP(uint16_t, fa_f64_to_bf16(x));
+  case FA_F32:
+    STORE_LOOP(float, fa_f64_to_f32(x));
+  case FA_I32:
+    STORE_LOOP(int32_t, saturate(x, INT32_MIN, INT32_MAX));
+  case FA_U8:
+    STORE_LOOP(uint8_t, saturate(x, 0, UINT8_MAX));
+  case FA_F64:
+    STORE_LOOP(double, x);
+  case FA_N_DTYPES:
+    break;
+  }
+  FA_ASSERT(!"a dtype");
+}
+
+/* ---- properties of the formats ---- */
+
+/* 2^e for -1074 <= e <= 1023, without libm. */
+static double power_of_two(int e) {
+  return e < -1022 ? fa_f64_from_bits(1ull << (e + 1074)) : fa_f64_from_bits((uint64_t)(e + 1023) << 52);
+}
+
+double fa_half_ulp(fa_dtype t, double x) {
+  if (t == FA_F64 || !fa_dtype_is_float(t)) return 0;
+  if (x != x) return x;
+  const int bias = (1 << (types[t].f.exponent_bits - 1)) - 1;
+  int exponent = (int)(fa_f64_bits(x) >> 52 & 0x7ffu) - 1023;
+  if (exponent < 1 - bias) exponent = 1 - bias;
+  if (exponent > bias) exponent = bias;
+  return power_of_two(exponent - types[t].f.fraction_bits - 1);
+}
+
+double fa_dtype_max(fa_dtype t) {
+  if (t == FA_I32) return INT32_MAX;
+  if (t == FA_U8) return UINT8_MAX;
+  const int bias = (1 << (types[t].f.exponent_bits - 1)) - 1;
+  return (2 - power_of_two(-types[t].f.fraction_bits)) * power_of_two(bias);
+}
+
+double fa_dtype_min_subnormal(fa_dtype t) {
+  if (!fa_dtype_is_float(t)) return 1;
+  const int bias = (1 << (types[t].f.exponent_bits - 1)) - 1;
+  return power_of_two(1 - bias - types[t].f.fraction_bits);
+}
+
+double fa_dtype_unit_roundoff(fa_dtype t) {
+  return fa_dtype_is_float(t) ? power_of_two(-types[t].f.fraction_bits - 1) : 0;
+}
