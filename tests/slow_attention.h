@@ -1,0 +1,49 @@
+/* The oracle's own check: attention in long double, one element at a time, straight from docs/semantics.md.
+ *
+ * Nothing here is clever and nothing is shared with ref/ beyond reading tensors: every S x S matrix of a head
+ * is stored whole, every sum is a plain loop, dropout is written from the Philox description. It covers
+ * everything except score_mod and mask_mod.
+ *
+ * Arrays are row-major over the tensor's logical shape. KV cache: new keys and the rotated q enter the scores
+ * *unrounded*, and the cache that is returned holds the new keys before rounding to the element type; slots
+ * that the call does not write hold what they held. A row whose logits are all -inf (by masks or by the bias)
+ * is empty. */
+#ifndef FA_TESTS_SLOW_ATTENTION_H
+#define FA_TESTS_SLOW_ATTENTION_H
+
+#include "cases/problem.h"
+#include "cases/tensor.h"
+
+/* mag: how far a backward-stable computation of the element can be off, in units of its roundoff. It is the
+ * sum of the absolute values of all terms that were added up, each weighted with 1 + the absolute size of the
+ * logit's terms behind it (an absolute error in a logit is a relative error of its exponential). value and
+ * mag are 0 together where nothing contributes. */
+typedef struct slow_array {
+  int64_t n; /* 0 = not an output of this call */
+  long double *value, *mag;
+} slow_array;
+
+typedef struct slow_outputs {
+  slow_array t[FA_T_COUNT];
+} slow_outputs;
+
+void slow_outputs_free(slow_outputs *out);
+
+/* Fills o, lse and, when the call appends keys, k and v (the caches). *out must be zeroed or filled before by
+ * these functions. Aborts when out of memory. */
+void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out);
+
+/* Fills dq, dk, dv and, with bias.grad, dbias. Both given_o and given_lse: the gradients as they follow from
+ * those tensors (delta = dO . given_o - dLSE, P = exp(t - given_lse)). Both NULL: from the forward's own
+ * values.
+ */
+void slow_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,
+                   const fa_tensor *given_lse, slow_outputs *out);
+
+/* Whether the element stays under dropout; i and j local to the sequence, sk the entry's number of keys. */
+bool slow_keep(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j, int64_t sk);
+
+/* rounds of Philox-4x32 on counter (x, y, z, w) in place. */
+void slow_philox(int rounds, uint64_t seed, uint32_t counter[4]);
+
+#endif
