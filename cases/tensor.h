@@ -73,7 +73,8 @@ const char *fa_tensor_id_name(fa_tensor_id id); /* "q", "cu_seqlens_k", ... as i
 bool fa_tensor_id_is_output(fa_tensor_id id);
 
 /* One allocation: guard | payload | guard. Guards are FA_GUARD_BYTES of a fixed pattern that reads as NaN in
- * every float type. The buffer starts life poisoned. */
+ * every float type. The payload of an output starts life poisoned (A), that of an input filled with a NaN of
+ * its own (cases/tensor_guard.h). */
 #define FA_GUARD_BYTES 65536
 typedef struct fa_buffer {
   char *base;   /* of the front guard; NULL = unused */
@@ -94,6 +95,10 @@ typedef enum fa_poison { FA_POISON_A, FA_POISON_B } fa_poison;
  * Element 0 stands offset_elements after a 256-byte aligned address. */
 fa_status fa_tensors_add(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank, const int64_t *shape,
                          const int64_t *stride, int64_t offset_elements, fa_error *err);
+/* The same with tail_elements more at the end of the buffer: room for views (packed qkv). */
+fa_status fa_tensors_add_padded(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank,
+                                const int64_t *shape, const int64_t *stride, int64_t offset_elements,
+                                int64_t tail_elements, fa_error *err);
 /* A tensor inside the buffer of another one (packed qkv): first element offset_elements after owner's element
  * 0. */
 fa_status fa_tensors_add_view(fa_tensors *set, fa_tensor_id id, fa_tensor_id owner, int rank,
@@ -105,15 +110,17 @@ fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err
 
 /* Fills the whole payload of an output's buffer, gaps included, with a NaN payload. */
 void fa_tensors_poison(fa_tensors *set, fa_tensor_id id, fa_poison poison);
-/* True if both guards are untouched; else *where says which guard, how many bytes, and the nearest tensor. */
+/* True if all guards are untouched; else *where says of which tensor, front or back, how many bytes and how
+ * far out. */
 bool fa_tensors_guards_intact(const fa_tensors *set, char *where, size_t where_size);
-/* True if no byte of the payload outside the tensor's own elements differs from the poison. */
+/* True if no element of the output's payload outside the tensor's own (and its views') differs from the
+ * poison; else *where says how many and where the first stands. */
 bool fa_tensors_gaps_intact(const fa_tensors *set, fa_tensor_id id, fa_poison poison, char *where,
                             size_t where_size);
 /* True if element bits still are the poison pattern (an element nobody wrote). */
 bool fa_tensor_is_poison(const fa_tensor *t, const int64_t *index, fa_poison poison);
 /* True if the inputs of both sets are bit-equal, gaps included; else *where names the tensor and the element.
- */
+ * The caches of a call that appends (k_new present) are left out: they are outputs there. */
 bool fa_tensors_inputs_equal(const fa_tensors *a, const fa_tensors *b, char *where, size_t where_size);
 
 #endif

@@ -1,0 +1,207 @@
+#include "cases/tensor.h"
+
+#include "cases/problem.h"
+#include "cases/tensor_guard.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const names[FA_T_COUNT] = {
+    [FA_T_Q] = "q",
+    [FA_T_K] = "k",
+    [FA_T_V] = "v",
+    [FA_T_BIAS] = "bias",
+    [FA_T_ALIBI_SLOPES] = "alibi_slopes",
+    [FA_T_DO] = "do",
+    [FA_T_DLSE] = "dlse",
+    [FA_T_CU_SEQLENS_Q] = "cu_seqlens_q",
+    [FA_T_CU_SEQLENS_K] = "cu_seqlens_k",
+    [FA_T_SEQUSED_K] = "seqused_k",
+    [FA_T_LEFTPAD_K] = "leftpad_k",
+    [FA_T_K_NEW] = "k_new",
+    [FA_T_V_NEW] = "v_new",
+    [FA_T_CACHE_SEQLENS] = "cache_seqlens",
+    [FA_T_CACHE_BATCH_IDX] = "cache_batch_idx",
+    [FA_T_BLOCK_TABLE] = "block_table",
+    [FA_T_ROTARY_COS] = "rotary_cos",
+    [FA_T_ROTARY_SIN] = "rotary_sin",
+    [FA_T_KV_NUM_BLOCKS] = "kv_num_blocks",
+    [FA_T_KV_INDICES] = "kv_indices",
+    [FA_T_FULL_KV_NUM_BLOCKS] = "full_kv_num_blocks",
+    [FA_T_FULL_KV_INDICES] = "full_kv_indices",
+    [FA_T_O] = "o",
+    [FA_T_LSE] = "lse",
+    [FA_T_P_DEBUG] = "p_debug",
+    [FA_T_DROPOUT_KEEP] = "dropout_keep",
+    [FA_T_DQ] = "dq",
+    [FA_T_DK] = "dk",
+    [FA_T_DV] = "dv",
+    [FA_T_DBIAS] = "dbias",
+};
+
+const char *fa_tensor_id_name(fa_tensor_id id) {
+  FA_ASSERT((unsigned)id < FA_T_COUNT);
+  return names[id];
+}
+
+bool fa_tensor_id_is_output(fa_tensor_id id) {
+  return id >= FA_T_O;
+}
+
+/* ---- elements ---- */
+
+int64_t fa_tensor_count(const fa_tensor *t) {
+  if (t->data == NULL) return 0;
+  int64_t n = 1;
+  for (int a = 0; a < t->rank; ++a) n *= t->shape[a];
+  return n;
+}
+
+int64_t fa_tensor_offset(const fa_tensor *t, const int64_t *index) {
+  int64_t offset = 0;
+  for (int a = 0; a < t->rank; ++a) offset += index[a] * t->stride[a];
+  return offset * (int64_t)fa_dtype_size(t->dtype);
+}
+
+void fa_tensor_unravel(const fa_tensor *t, int64_t position, int64_t *index) {
+  for (int a = t->rank - 1; a >= 0; --a) {
+    index[a] = position % t->shape[a];
+    position /= t->shape[a];
+  }
+}
+
+double fa_tensor_get(const fa_tensor *t, const int64_t *index) {
+  return fa_load(t->dtype, t->data + fa_tensor_offset(t, index));
+}
+
+void fa_tensor_set(const fa_tensor *t, const int64_t *index, double value) {
+  fa_store(t->dtype, t->data + fa_tensor_offset(t, index), value);
+}
+
+/* ---- the set ---- */
+
+/* Number of elements from the first to one past the last: 0 for an empty tensor. False if it, or the count,
+ * exceeds what a tensor may have. */
+static bool span_of(int rank, const int64_t *shape, const int64_t *stride, int64_t *span) {
+  int64_t last = 0, count = 1;
+  bool empty = false;
+  for (int a = 0; a < rank; ++a) {
+    int64_t reach;
+    if (shape[a] < 0 || stride[a] < 0) return false;
+    if (shape[a] == 0) {
+      empty = true;
+      continue;
+    }
+    if (__builtin_mul_overflow(count, shape[a], &count) || count > FA_MAX_ELEMENTS) return false;
+    if (__builtin_mul_overflow(shape[a] - 1, stride[a], &reach)) return false;
+    if (__builtin_add_overflow(last, reach, &last) || last >= FA_MAX_ELEMENTS) return false;
+  }
+  *span = empty ? 0 : last + 1;
+  return true;
+}
+
+static void row_major(int rank, const int64_t *shape, int64_t *stride) {
+  int64_t step = 1;
+  for (int a = rank - 1; a >= 0; --a) {
+    stride[a] = step;
+    if (shape[a] > 1 && __builtin_mul_overflow(step, shape[a], &step)) step = INT64_MAX;
+  }
+}
+
+/* Describes t; *span as span_of. */
+static fa_status describe(fa_tensor *t, fa_tensor_id id, fa_dtype dtype, int rank, const int64_t *shape,
+                          const int64_t *stride, int64_t *span, fa_error *err) {
+  FA_ASSERT((unsigned)id < FA_T_COUNT && rank >= 0 && rank <= FA_MAX_RANK);
+  *t = (fa_tensor){.dtype = dtype, .rank = rank};
+  for (int a = 0; a < rank; ++a) t->shape[a] = shape[a];
+  if (stride)
+    for (int a = 0; a < rank; ++a) t->stride[a] = stride[a];
+  else
+    row_major(rank, shape, t->stride);
+  if (!span_of(rank, t->shape, t->stride, span))
+    return fa_fail(err, FA_ERR_INPUT, "%s: shape and strides span more than %lld elements, or are negative",
+                   fa_tensor_id_name(id), (long long)FA_MAX_ELEMENTS);
+  return FA_OK;
+}
+
+fa_status fa_tensors_add(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank, const int64_t *shape,
+                         const int64_t *stride, int64_t offset_elements, fa_error *err) {
+  return fa_tensors_add_padded(set, id, dtype, rank, shape, stride, offset_elements, 0, err);
+}
+
+fa_status fa_tensors_add_padded(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank,
+                                const int64_t *shape, const int64_t *stride, int64_t offset_elements,
+                                int64_t tail_elements, fa_error *err) {
+  int64_t elements;
+  fa_tensor t;
+  fa_status status = describe(&t, id, dtype, rank, shape, stride, &elements, err);
+  if (status) return status;
+  FA_ASSERT(set->buffer[id].base == NULL);
+  if (offset_elements < 0 || tail_elements < 0 || offset_elements > FA_MAX_ELEMENTS ||
+      tail_elements > FA_MAX_ELEMENTS)
+    return fa_fail(err, FA_ERR_INPUT, "%s: offset out of range", fa_tensor_id_name(id));
+  elements += offset_elements + tail_elements;
+  status = fa_buffer_alloc(&set->buffer[id], (size_t)elements * fa_dtype_size(dtype), err);
+  if (status) {
+    fa_error_prefix(err, "%s", fa_tensor_id_name(id));
+    return status;
+  }
+  t.data = fa_buffer_payload(&set->buffer[id]) + offset_elements * (int64_t)fa_dtype_size(dtype);
+  set->t[id] = t;
+  set->owner[id] = (int)id;
+  if (fa_tensor_id_is_output(id))
+    fa_tensors_poison(set, id, FA_POISON_A);
+  else
+    fa_buffer_fill(&set->buffer[id], FA_PATTERN_INPUT_GAP);
+  return FA_OK;
+}
+
+fa_status fa_tensors_add_view(fa_tensors *set, fa_tensor_id id, fa_tensor_id owner, int rank,
+                              const int64_t *shape, const int64_t *stride, int64_t offset_elements,
+                              fa_error *err) {
+  int64_t elements;
+  fa_tensor t;
+  FA_ASSERT(id != owner && set->t[owner].data && set->owner[owner] == (int)owner);
+  fa_status status = describe(&t, id, set->t[owner].dtype, rank, shape, stride, &elements, err);
+  if (status) return status;
+  const int64_t size = (int64_t)fa_dtype_size(t.dtype);
+  const int64_t before = (set->t[owner].data - fa_buffer_payload(&set->buffer[owner])) / size;
+  const int64_t room = (int64_t)set->buffer[owner].bytes / size - before;
+  if (offset_elements < -before || offset_elements > room || elements > room - offset_elements)
+    return fa_fail(err, FA_ERR_INPUT, "%s: reaches out of %s's buffer", fa_tensor_id_name(id),
+                   fa_tensor_id_name(owner));
+  t.data = set->t[owner].data + offset_elements * size;
+  set->t[id] = t;
+  set->owner[id] = (int)owner;
+  return FA_OK;
+}
+
+void fa_tensors_free(fa_tensors *set) {
+  for (int i = 0; i < FA_T_COUNT; ++i) fa_buffer_free(&set->buffer[i]);
+  memset(set, 0, sizeof *set);
+}
+
+fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err) {
+  memset(dst, 0, sizeof *dst);
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    if (src->buffer[i].base == NULL) continue;
+    fa_status status = fa_buffer_alloc(&dst->buffer[i], src->buffer[i].bytes, err);
+    if (status) {
+      fa_error_prefix(err, "%s", fa_tensor_id_name((fa_tensor_id)i));
+      fa_tensors_free(dst);
+      return status;
+    }
+    memcpy(fa_buffer_payload(&dst->buffer[i]), fa_buffer_payload(&src->buffer[i]), src->buffer[i].bytes);
+  }
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    if (src->t[i].data == NULL) continue;
+    const int owner = src->owner[i];
+    FA_ASSERT(src->buffer[owner].base); /* a tensor in memory of somebody else cannot be cloned */
+    dst->t[i] = src->t[i];
+    dst->owner[i] = owner;
+    dst->t[i].data =
+        fa_buffer_payload(&dst->buffer[owner]) + (src->t[i].data - fa_buffer_payload(&src->buffer[owner]));
+  }
+  return FA_OK;
+}
