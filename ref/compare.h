@@ -26,6 +26,8 @@ typedef struct fa_axis_note { /* what the bad elements have in common along one 
 
 typedef struct fa_verdict {
   fa_tensor_id id;
+  int rank;       /* of the tensor, how many of a point's index[] mean something; set by the caller's got */
+  fa_dtype dtype; /* of the subject's tensor */
   bool judged;
   int64_t count, bad, class_bad, unwritten;
   double worst_ratio; /* over all finite pairs; inf if class_bad */

@@ -35,15 +35,33 @@ typedef struct fa_result {
   char *case_line;  /* owned: canonical case JSON */
   char backend[64], kernel[128], profile[32];
   unsigned passes; /* which fa_pass bits were judged */
-  char notes[256]; /* e.g. "backward not judged: host has no flash backward yet" */
+  char notes[512]; /* e.g. "backward not judged: host has no flash backward yet" */
   double seconds, seconds_subject, seconds_reference;
   double worst_ratio;
+  uint64_t schedule_seed;
   int n_verdicts;
   fa_verdict verdict[FA_T_COUNT];
-  char dump[512]; /* path of the dumped tensors, "" = none */
+  bool end_to_end[FA_T_COUNT]; /* gradient verdict i was judged from the reference's forward, not the
+                                  subject's */
+  char dump[512];              /* path of the dumped tensors, "" = none */
 } fa_result;
 
 void fa_result_init(fa_result *r);
 void fa_result_free(fa_result *r);
+
+/* How many of what, and why the skipped ones were. */
+#define FA_SKIP_REASONS 32
+typedef struct fa_summary {
+  int64_t total, passed, failed, skipped, error;
+  int n_reasons;
+  struct {
+    char text[160];
+    int64_t n;
+  } reason[FA_SKIP_REASONS]; /* the last one collects "other reasons" */
+} fa_summary;
+
+void fa_summary_add(fa_summary *s, const fa_result *r);
+/* 1 after a failure, 3 after an error of the world, 4 when nothing was judged, else 0. */
+int fa_summary_exit_code(const fa_summary *s);
 
 #endif

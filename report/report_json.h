@@ -1,0 +1,45 @@
+/* The JSON report: written once at the end of a run, atomically; read back by repro, merge and JUnit. */
+#ifndef FA_REPORT_REPORT_JSON_H
+#define FA_REPORT_REPORT_JSON_H
+
+#include "report/result.h"
+
+struct cJSON;
+
+typedef struct fa_report_pair {
+  const char *key, *value;
+} fa_report_pair;
+
+/* What the report says about where it was made. Strings are copied. */
+typedef struct fa_report_head {
+  const char *version, *git, *command;
+  const char *backend_name, *backend_device, *backend_driver; /* the first one, when several ran */
+  const fa_report_pair *host;                                 /* ends with a NULL key */
+} fa_report_head;
+
+typedef struct fa_report {
+  struct cJSON *root; /* owned: the whole document */
+  struct cJSON *failures, *cases;
+  fa_summary summary;
+} fa_report;
+
+fa_status fa_report_init(fa_report *r, const fa_report_head *head, fa_error *err);
+/* Keeps what the report needs of the result: everything of a failure or error, one line of a pass. */
+fa_status fa_report_add(fa_report *r, const fa_result *result, fa_error *err);
+/* One result as a line of the journal, malloc'd; NULL when out of memory. */
+char *fa_report_journal_line(const fa_result *result);
+/* path also goes into each failure's "repro". */
+fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_error *err);
+void fa_report_free(fa_report *r);
+
+/* Reads a report and checks its shape: "fa_report": 1, summary, failures, cases. Messages name the file and
+ * the JSON path. *root is the caller's. */
+fa_status fa_report_load(const char *path, struct cJSON **root, fa_error *err);
+/* Reports as one: failures and cases concatenated, counts added; the head is the first one's. */
+fa_status fa_report_merge(struct cJSON *const *reports, int n, struct cJSON **out, fa_error *err);
+fa_status fa_report_save(const struct cJSON *root, const char *path, fa_error *err);
+
+/* JUnit XML of one (merged) report: one testsuite, a testcase per case with the backend as its class. */
+fa_status fa_report_write_junit(const struct cJSON *root, const char *path, fa_error *err);
+
+#endif

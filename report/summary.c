@@ -1,0 +1,44 @@
+/* Counts over a run, and the exit code that follows from them. */
+#include "report/result.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void count_reason(fa_summary *s, const char *reason) {
+  char text[sizeof s->reason[0].text];
+  snprintf(text, sizeof text, "%s", reason[0] ? reason : "no reason given");
+  for (int i = 0; i < s->n_reasons; ++i) {
+    if (strcmp(s->reason[i].text, text) == 0) {
+      s->reason[i].n++;
+      return;
+    }
+  }
+  if (s->n_reasons == FA_SKIP_REASONS) {
+    snprintf(s->reason[FA_SKIP_REASONS - 1].text, sizeof text, "other reasons");
+    s->reason[FA_SKIP_REASONS - 1].n++;
+    return;
+  }
+  snprintf(s->reason[s->n_reasons].text, sizeof text, "%s", text);
+  s->reason[s->n_reasons++].n = 1;
+}
+
+void fa_summary_add(fa_summary *s, const fa_result *r) {
+  s->total++;
+  if (fa_state_is_failure(r->state)) {
+    s->failed++;
+  } else if (r->state == FA_PASS) {
+    s->passed++;
+  } else if (r->state == FA_SKIP) {
+    s->skipped++;
+    count_reason(s, r->reason);
+  } else {
+    s->error++;
+  }
+}
+
+int fa_summary_exit_code(const fa_summary *s) {
+  if (s->failed > 0) return 1;
+  if (s->error > 0) return 3;
+  if (s->passed == 0) return 4;
+  return 0;
+}
