@@ -109,10 +109,17 @@ static real plain_k_new(const entry *e, int64_t h, int64_t t, int64_t d) {
   return at4(&e->in->t[FA_T_K_NEW], e->b, t, h, d);
 }
 
+/* x as it comes back from a register or cache slot of the problem's type. */
+static real stored(const entry *e, real x) {
+  char slot[8];
+  fa_store(e->p->dtype, slot, (double)x);
+  return fa_load(e->p->dtype, slot);
+}
+
 static real get_q(const entry *e, int64_t h, int64_t i, int64_t d) {
   if (e->p->family != FA_KVCACHE || e->p->kvcache.rotary_dim == 0) return plain_q(e, h, i, d);
   bool moves = e->p->mask.type != FA_MASK_NONE;
-  return rotated(e, plain_q, h, i, d, e->cache_len + (moves ? i : 0));
+  return stored(e, rotated(e, plain_q, h, i, d, e->cache_len + (moves ? i : 0)));
 }
 static real get_k_new(const entry *e, int64_t h, int64_t t, int64_t d) {
   if (e->p->kvcache.rotary_dim == 0) return plain_k_new(e, h, t, d);
@@ -121,7 +128,7 @@ static real get_k_new(const entry *e, int64_t h, int64_t t, int64_t d) {
 static real get_k(const entry *e, int64_t h, int64_t j, int64_t d) {
   if (e->p->family != FA_KVCACHE) return at_token(&e->in->t[FA_T_K], e->k0 + j, h, d);
   int64_t s = e->pad + j;
-  if (s >= e->cache_len) return get_k_new(e, h, s - e->cache_len, d);
+  if (s >= e->cache_len) return stored(e, get_k_new(e, h, s - e->cache_len, d));
   return at_token(&e->in->t[FA_T_K], cache_token(e, s), h, d);
 }
 static real get_v(const entry *e, int64_t h, int64_t j, int64_t d) {

@@ -4,10 +4,10 @@
  * is stored whole, every sum is a plain loop, dropout is written from the Philox description. It covers
  * everything except score_mod and mask_mod.
  *
- * Arrays are row-major over the tensor's logical shape. KV cache: new keys and the rotated q enter the scores
- * *unrounded*, and the cache that is returned holds the new keys before rounding to the element type; slots
- * that the call does not write hold what they held. A row whose logits are all -inf (by masks or by the bias)
- * is empty. */
+ * Arrays are row-major over the tensor's logical shape. KV cache: rotated queries and new keys enter the
+ * scores rounded to the element type, as a kernel reads them back; the cache that is returned holds the new
+ * keys before that rounding, and what it held in slots that the call does not write. A row whose logits are
+ * all -inf (by masks or by the bias) is empty. */
 #ifndef FA_TESTS_SLOW_ATTENTION_H
 #define FA_TESTS_SLOW_ATTENTION_H
 
