@@ -15,6 +15,9 @@ typedef enum fa_packing {
 } fa_packing; /* q/k/v interleaved in one buffer */
 typedef enum fa_expect { FA_EXPECT_PASS, FA_EXPECT_REJECT } fa_expect;
 
+#define FA_MAX_NAME_CHARACTERS 1000 /* UTF-8 characters, no control characters */
+#define FA_MAX_NOTE_CHARACTERS 10000
+
 /* Deviations of one tensor from the plain strides of its layout; axes 0 b, 1 s, 2 h. */
 typedef struct fa_stride_recipe {
   int64_t gap[3]; /* unused elements after each batch entry, row, head; >= 0 */
@@ -37,7 +40,16 @@ fa_status fa_case_init(fa_case *c);
 void fa_case_free(fa_case *c);
 fa_status fa_case_copy(fa_case *dst, const fa_case *src); /* dst is overwritten, not freed */
 fa_status fa_case_set_name(fa_case *c, const char *name);
-/* Problem, strides and fills together; message as fa_problem_validate's. */
+bool fa_case_equal(const fa_case *a, const fa_case *b); /* every field, unused fills and strides too */
+bool fa_case_has_fill(fa_tensor_id id);                 /* q k v bias do dlse k_new v_new */
+bool fa_case_has_strides(fa_tensor_id id);              /* q k v o do dq dk dv bias dbias k_new v_new */
+bool fa_case_uses(const fa_case *c, fa_tensor_id id);   /* of those: the call has this tensor */
+bool fa_stride_recipe_is_plain(const fa_stride_recipe *r);
+/* The logical shape of one of those tensors, its axes in the order b, s, h, d whatever the layout; b is 1
+ * where the tensor has no batch axis (variable length), bias: b, q, h, k. Needs a valid problem. */
+void fa_case_tensor_shape(const fa_case *c, fa_tensor_id id, int64_t shape[4]);
+/* Problem, strides, packing and fills together; message as fa_problem_validate's. Packed tensors: the recipe
+ * of the owner (q for qkv, k for kv) describes the shared buffer, the others have none. */
 fa_status fa_case_validate(const fa_case *c, fa_error *err);
 /* Sets every float input's fill. */
 void fa_case_set_fill(fa_case *c, fa_fill fill);
@@ -47,8 +59,8 @@ bool fa_case_is_generic(const fa_case *c);
 /* ---- JSON (cases/case_json.c, case_file.c) ---- */
 
 struct cJSON;
-/* One case object. path: where it stands, for messages ("$.cases[3]"). defaults: objects merged under it, or
- * NULL. */
+/* One case object. path: where it stands, for messages ("$.cases[3]", "$"). The case is valid. *out is set
+ * only on FA_OK, then owned by the caller. "name" may be missing: then it is "". */
 fa_status fa_case_from_json(const struct cJSON *object, const char *path, fa_case *out, fa_error *err);
 fa_status fa_case_from_text(const char *json, fa_case *out, fa_error *err);
 /* Canonical object: fixed key order, defaults left out; *out is the caller's (cJSON_Delete). */

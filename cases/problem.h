@@ -112,12 +112,31 @@ typedef struct fa_problem {
 void fa_problem_init(fa_problem *p); /* flash, f16, 1 x 1 x 1 x 1 x 64 */
 void fa_problem_free(fa_problem *p); /* leaves it as after fa_problem_init, owning nothing */
 fa_status fa_problem_copy(fa_problem *dst, const fa_problem *src); /* dst is overwritten, not freed */
+bool fa_problem_equal(const fa_problem *a, const fa_problem *b);   /* every field, doubles by their bits */
+fa_status fa_int32_array_set(fa_int32_array *a, const int32_t *v,
+                             int64_t n); /* replaces; v may be NULL: zeros */
+
+/* Sets what follows from the other fields, so that whoever builds or changes a problem by hand need not:
+ * under cu_seqlens batch and the longest lengths, the standard slopes, list_batch and list_heads of block
+ * lists that are made later. Asks for no valid problem, and leaves what does not make sense to
+ * fa_problem_validate. */
+fa_status fa_problem_complete(fa_problem *p);
+/* Sets the family and with it what defaults by family: backward and empty_lse. */
+void fa_problem_set_family(fa_problem *p, fa_family family);
 
 bool fa_problem_is_varlen(const fa_problem *p);
 int64_t fa_problem_total_q(const fa_problem *p); /* cu_seqlens_q[batch], or batch * seqlen_q */
 int64_t fa_problem_total_k(const fa_problem *p);
 
-const char *fa_family_name(fa_family f);
+/* Rows of a contiguous cache: the largest batch_idx + 1, or batch. */
+int64_t fa_problem_cache_rows(const fa_problem *p);
+
+const char *fa_family_name(fa_family f);               /* as in the case JSON; "?" out of range */
+bool fa_family_default_backward(fa_family f);          /* false for kvcache */
+fa_empty_lse fa_family_default_empty_lse(fa_family f); /* flex -inf, others +inf */
+double fa_default_scale(int64_t head_dim);             /* 1 / sqrt(head_dim) */
+/* The published slopes of n_heads heads into slopes[n_heads]. */
+void fa_alibi_standard(int64_t n_heads, float *slopes);
 
 /* Checks everything that two fields can contradict each other in (head counts, monotone cu_seqlens, p in
  * [0,1), element counts, which family allows what ...). The message names the field as in the case JSON
@@ -126,5 +145,14 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err);
 
 /* The largest number of elements that one tensor may have. */
 #define FA_MAX_ELEMENTS ((int64_t)1 << 33)
+/* Kernels index batch entries, heads and rows with int32, and round lengths up to whole tiles. */
+#define FA_MAX_BATCH ((int64_t)1 << 20)
+#define FA_MAX_HEADS ((int64_t)1 << 16)
+#define FA_MAX_LENGTH ((int64_t)1 << 30)
+#define FA_MAX_HEAD_DIM ((int64_t)1 << 16)
+#define FA_MAX_SPLITS ((int64_t)1024)
+#define FA_MAX_BLOCK ((int64_t)1 << 20) /* rows or keys of one block-sparse tile */
+#define FA_MAX_CAPTURES 64
+#define FA_MAX_CAPTURE_RANK 4
 
 #endif
