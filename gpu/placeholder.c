@@ -1,1 +1,0 @@
-typedef int fa_gpu_empty; /* removed with the first source */
