@@ -49,8 +49,10 @@ typedef struct fa_verdict {
 typedef struct fa_compare_options {
   fa_poison poison; /* which poison the output held before the run */
   bool generic;
-  bool judge_stats; /* tier 2 counts toward fail */
-  double slack;     /* bound is multiplied by 1 + slack; 0 = the default, 2^-6 */
+  bool judge_stats;          /* tier 2 counts toward fail */
+  const fa_profile *profile; /* the kernel's arithmetic: chooses the statistics' bands and the vacuity check's
+                                floor; NULL = the widest */
+  double slack;              /* bound is multiplied by 1 + slack; 0 = the default, 2^-6 */
 } fa_compare_options;
 
 /* got has want's shape, any strides. mean_v: for O only, the want-shaped "mean of visible V" alternative is

@@ -1,0 +1,82 @@
+/* What the parts of the comparison share. Rows: all axes of a tensor but the last. */
+#ifndef FA_REF_COMPARE_INTERNAL_H
+#define FA_REF_COMPARE_INTERNAL_H
+
+#include "ref/compare.h"
+
+#include "cases/bits.h"
+
+#include <math.h>
+
+#define FA_DEFAULT_SLACK 0x1p-6 /* the bounds themselves are computed in f32 and to first order */
+
+/* ---- compare_class.c: what kind of number an element is, from its bits alone ---- */
+
+typedef enum fa_class { FA_CLASS_FINITE, FA_CLASS_POS_INF, FA_CLASS_NEG_INF, FA_CLASS_NAN } fa_class;
+
+fa_class fa_class_of_bits(fa_dtype t, uint64_t bits);
+static inline fa_class fa_class_of_f64(double x) {
+  const uint64_t u = fa_f64_bits(x), magnitude = u & 0x7fffffffffffffffu;
+  if (magnitude < 0x7ff0000000000000u) return FA_CLASS_FINITE;
+  if (magnitude > 0x7ff0000000000000u) return FA_CLASS_NAN;
+  return u >> 63 ? FA_CLASS_NEG_INF : FA_CLASS_POS_INF;
+}
+/* n elements, stride in elements: raw bits, and values as double (P_DEBUG: 0 for a set sign bit, else 1). */
+void fa_compare_load_row(fa_tensor_id id, const fa_tensor *t, const char *at, int64_t n, uint64_t *bits,
+                         double *value);
+/* Smallest magnitude that rounds to infinity. */
+double fa_overflow_threshold(fa_dtype t);
+
+/* ---- compare_where.c: where the bad elements are ---- */
+
+typedef struct fa_where fa_where;
+fa_where *fa_where_new(fa_tensor_id id, const fa_problem *p, const fa_want *want); /* NULL: out of memory */
+void fa_where_free(fa_where *w);
+/* One bad element; calls come in rising order of the row-major position. */
+void fa_where_add(fa_where *w, int64_t position);
+/* Writes v->where and v->by_axis. */
+void fa_where_describe(const fa_where *w, fa_verdict *v);
+
+/* ---- compare_axes.c: the axes a person would name ---- */
+
+/* b, q, h, d ... in this order; variable length: the token axis becomes (b, local position). */
+typedef struct fa_axes {
+  int n;
+  const char *name[FA_MAX_RANK];
+  int64_t extent[FA_MAX_RANK]; /* of the local position: the longest entry */
+  int seq;                     /* which axis is the position in a sequence; -1: none */
+  const int32_t *cu;           /* variable length: its entries' first tokens, else NULL */
+  int64_t n_entries;
+  int token_axis;       /* in the tensor's own index, where cu is set */
+  int map[FA_MAX_RANK]; /* tensor axis -> logical axis (the token axis maps to seq) */
+  const char *row_noun; /* "row", "key", "slot", "element": what all axes but the last select */
+} fa_axes;
+fa_axes fa_axes_of(fa_tensor_id id, const fa_problem *p, const fa_want *want);
+/* Tensor index -> logical coordinates. */
+void fa_axes_coordinates(const fa_axes *a, const int64_t *index, int64_t *coordinate);
+/* Number of positions of entry b on the seq axis. */
+int64_t fa_axes_length(const fa_axes *a, int64_t b);
+
+/* ---- compare_stats.c: the second tier ---- */
+
+typedef struct fa_stats {
+  int64_t n;
+  double sum, sum_squares; /* of err / sigma */
+} fa_stats;
+static inline void fa_stats_add(fa_stats *s, double signed_err, double half_ulp, double noise, double accum) {
+  const double third = accum / 3, sigma2 = half_ulp * half_ulp / 3 + 0.18 * noise * noise + third * third;
+  if (!(sigma2 > 0)) return;
+  ++s->n;
+  s->sum += signed_err / sqrt(sigma2);
+  s->sum_squares += signed_err * signed_err / sigma2;
+}
+void fa_stats_judge(const fa_stats *s, const fa_compare_options *opt, fa_verdict *v);
+
+/* ---- compare_vacuous.c: could the check have failed? ---- */
+
+void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
+                      const fa_compare_options *opt, fa_verdict *v);
+/* Median over rows of max bound / scale; 0 where no row has a scale. */
+double fa_tightness(const fa_want *want);
+
+#endif
