@@ -25,7 +25,11 @@ typedef struct fa_profile {
   bool dq_atomic;          /* dQ accumulated in f32 across tiles in any order: not bitwise repeatable */
 } fa_profile;
 
-/* A row of the table for this element type; asserts that the name exists. */
+/* A row of the table for this element type; asserts that the name exists. Names: "mma-hopper", "mma-ampere",
+ * "mma-volta" (tensor-core kernels), "simt-f32" (scalar f32, P and dS rounded to a 16-bit I/O type),
+ * "3xtf32" (f32 through three tf32 products), "recorded" (a superset of these, for runs of unknown kernels).
+ */
 fa_profile fa_profile_get(const char *name, fa_dtype dtype);
+bool fa_profile_exists(const char *name);
 
 #endif

@@ -1,1 +1,0 @@
-typedef int fa_ref_empty; /* removed with the first source */

@@ -1,0 +1,11 @@
+/* Which build of the row loops this processor can run. */
+#include "ref/rows.h"
+
+const fa_rows *fa_rows_best(void) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return &fa_rows_avx512;
+  if (__builtin_cpu_supports("avx2")) return &fa_rows_avx2;
+#endif
+  return &fa_rows_base;
+}

@@ -1,0 +1,91 @@
+/* Included by one source per instruction set, with FA_ROWS_NAME set. */
+#include "ref/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+/* exp by x = k ln2 + r, |r| <= ln2 / 2, Taylor to r^13 (next term 4e-18 relative), ln2 in two parts of which
+ * the first has 21 zero bits at its end, so that k * part is exact. Branch-free, so that it vectorises. */
+static inline double exp_one(double x) {
+  const double log2e = 0x1.71547652b82fep0, ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33;
+  const double magic = 0x1.8p52;
+  double y = x < -745.2 ? -745.2 : x > 709.8 ? 709.8 : x;
+  double shifted = y * log2e + magic, k = shifted - magic;
+  double r = (y - k * ln2_hi) - k * ln2_lo;
+  double p = 1.6059043836821613e-10;
+  p = p * r + 2.08767569878681e-09;
+  p = p * r + 2.505210838544172e-08;
+  p = p * r + 2.755731922398589e-07;
+  p = p * r + 2.7557319223985893e-06;
+  p = p * r + 2.48015873015873e-05;
+  p = p * r + 0.0001984126984126984;
+  p = p * r + 0.001388888888888889;
+  p = p * r + 0.008333333333333333;
+  p = p * r + 0.041666666666666664;
+  p = p * r + 0.16666666666666666;
+  p = p * r + 0.5;
+  p = p * (r * r) + r;
+  p = p + 1.0;
+  /* 2^k in two factors: results may be subnormal */
+  int64_t bits, n, half;
+  memcpy(&bits, &shifted, sizeof bits);
+  n = (bits & 0xfffffffffffff) - 0x8000000000000; /* the mantissa holds 2^51 + k */
+  half = (n + 4096) / 2 - 2048;
+  uint64_t b1 = (uint64_t)(half + 1023) << 52, b2 = (uint64_t)(n - half + 1023) << 52;
+  double f1, f2;
+  memcpy(&f1, &b1, sizeof f1);
+  memcpy(&f2, &b2, sizeof f2);
+  double e = p * f1 * f2;
+  return x < -745.2 ? 0.0 : e;
+}
+
+static double rows_max(const double *x, int64_t n) {
+  double m[8], best = -INFINITY;
+  for (int t = 0; t < 8; ++t) m[t] = -INFINITY;
+  int64_t j = 0;
+  for (; j + 8 <= n; j += 8)
+    for (int t = 0; t < 8; ++t) m[t] = x[j + t] > m[t] ? x[j + t] : m[t];
+  for (; j < n; ++j) m[0] = x[j] > m[0] ? x[j] : m[0];
+  for (int t = 0; t < 8; ++t) best = m[t] > best ? m[t] : best;
+  return best;
+}
+
+static double rows_exp(double *x, int64_t n, double shift) {
+  double sum[8] = {0};
+  int64_t j = 0;
+  for (; j + 8 <= n; j += 8) {
+    for (int t = 0; t < 8; ++t) x[j + t] = x[j + t] == -INFINITY ? 0.0 : exp_one(x[j + t] - shift);
+    for (int t = 0; t < 8; ++t) sum[t] += x[j + t];
+  }
+  for (int t = 0; j < n; ++j, ++t) {
+    x[j] = x[j] == -INFINITY ? 0.0 : exp_one(x[j] - shift);
+    sum[t] += x[j];
+  }
+  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+static void rows_scale(double *x, int64_t n, double by) {
+  for (int64_t j = 0; j < n; ++j) x[j] *= by;
+}
+
+static void rows_multiply(double *restrict x, const double *restrict y, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) x[j] *= y[j];
+}
+
+static void rows_dscore(double *restrict p, double *restrict dp, const double *restrict z, double delta,
+                        int64_t n) {
+  if (!z) {
+    for (int64_t j = 0; j < n; ++j) dp[j] = p[j] * (dp[j] - delta);
+    return;
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    dp[j] = p[j] * (z[j] * dp[j] - delta);
+    p[j] *= z[j];
+  }
+}
+
+static void rows_dsoftcap(double *restrict ds, const double *restrict th, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) ds[j] *= (1 - th[j]) * (1 + th[j]);
+}
+
+const fa_rows FA_ROWS_NAME = {rows_max, rows_exp, rows_scale, rows_multiply, rows_dscore, rows_dsoftcap};
