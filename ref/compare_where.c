@@ -278,6 +278,16 @@ static int64_t count_in_box(const fa_where *w, const predicate *p) {
   return product * tokens;
 }
 
+/* A predicate that the others already imply only distracts: partial tiles exist in some entries only. */
+static void drop_implied(const fa_where *w, predicate *p) {
+  for (int axis = 0; axis < w->axes.n; ++axis) {
+    const predicate kept = p[axis];
+    const int64_t before = count_in_box(w, p);
+    p[axis] = (predicate){.kind = ANY};
+    if (count_in_box(w, p) != before) p[axis] = kept;
+  }
+}
+
 static void put_one(const fa_where *w, text *t) {
   put(t, "1 element:");
   for (int a = 0; a < w->axes.n; ++a)
@@ -325,6 +335,7 @@ void fa_where_describe(const fa_where *w, fa_verdict *v) {
     text note = {v->by_axis[axis].text, sizeof v->by_axis[axis].text};
     put_predicate(&note, a, axis, &p[axis]);
   }
+  drop_implied(w, p);
   if (w->n_bad == 1)
     put_one(w, &t);
   else if (w->n_bad == w->n_all)
