@@ -1,0 +1,95 @@
+/* Data and memory: fills, layouts, strides. Drawn from streams of their own, independent of the shapes; only
+ * what would be ill-posed is taken out, for the reasons given at each rule. */
+#include "fuzz/generate_parts.h"
+
+#define COUNT(a) ((int64_t)(sizeof(a) / sizeof *(a)))
+#define PICK(r, a) ((a)[fa_rng_below(r, COUNT(a))])
+
+/* ---- fills ---- */
+
+/* Whole-case fills: q, k and v belong together. */
+static const fa_fill whole[] = {
+    FA_FILL_LOGITS_4X,     FA_FILL_LOGITS_64X,     FA_FILL_SMALL,          FA_FILL_HEAVY_TAIL,
+    FA_FILL_V_OFFSET,      FA_FILL_OUTLIER,        FA_FILL_UNIFORM,        FA_FILL_NEGATIVE_LOGITS,
+    FA_FILL_STAIRCASE_UP,  FA_FILL_STAIRCASE_DOWN, FA_FILL_POSITIONAL_V,   FA_FILL_ONE_HOT,
+    FA_FILL_UNIFORM_EXACT, FA_FILL_INTEGER,        FA_FILL_DUPLICATE_KEYS, FA_FILL_TIES,
+    FA_FILL_CANCELLATION,  FA_FILL_SENTINEL,       FA_FILL_ZERO,           FA_FILL_NEAR_MAX};
+static const fa_fill values[] = {FA_FILL_V_OFFSET,  FA_FILL_POSITIONAL_V, FA_FILL_CANCELLATION,
+                                 FA_FILL_DENORMAL,  FA_FILL_UNIFORM,      FA_FILL_INTEGER,
+                                 FA_FILL_HEAVY_TAIL};
+static const fa_fill gradients[] = {FA_FILL_DO_ALIGNED, FA_FILL_DO_ONE_HOT, FA_FILL_SMALL, FA_FILL_INTEGER,
+                                    FA_FILL_UNIFORM,    FA_FILL_V_OFFSET,   FA_FILL_ZERO,  FA_FILL_DENORMAL};
+static const fa_fill biases[] = {FA_FILL_NEG_INF_PREFIX, FA_FILL_NEG_INF_PREFIX, FA_FILL_NEG_INF_ROWS,
+                                 FA_FILL_FINFO_MIN,      FA_FILL_SMALL,          FA_FILL_ZERO};
+static const fa_fill mild[] = {FA_FILL_NORMAL, FA_FILL_NORMAL, FA_FILL_NORMAL, FA_FILL_UNIFORM,
+                               FA_FILL_SMALL};
+
+/* These make q and k so that scale * q.k has a certain size or order: they mean what they say only with the
+ * default scale and no other step in the score chain. */
+static bool shapes_logits(fa_fill f) {
+  return f == FA_FILL_NEGATIVE_LOGITS || f == FA_FILL_STAIRCASE_UP || f == FA_FILL_STAIRCASE_DOWN ||
+         f == FA_FILL_ONE_HOT || f == FA_FILL_SENTINEL;
+}
+
+static bool is_well_posed(const fa_problem *p, fa_fill f) {
+  const double plain = fa_default_scale(p->head_dim);
+  if (shapes_logits(f)) return p->scale == plain && p->softcap == 0 && !p->alibi.present;
+  /* A larger scale on top of 64-fold logits leaves nothing but one-hot rows. */
+  if (f == FA_FILL_LOGITS_64X) return p->scale <= plain && p->scale >= -plain;
+  /* dO.v near 65504 makes a dS that f16 cannot hold, and 1/(1-p) an O that it cannot: infinities by right. */
+  if (f == FA_FILL_NEAR_MAX) return p->dropout.p == 0 && !(p->dtype == FA_F16 && p->backward);
+  return true;
+}
+
+void fa_gen_fills(fa_gen *g) {
+  fa_rng r = fa_gen_rng(g, FA_GEN_FILLS);
+  fa_case *c = g->c;
+  fa_fill all = PICK(&r, mild);
+  bool special = fa_rng_chance(&r, g->rules->fills);
+  if (special) {
+    fa_fill drawn = PICK(&r, whole);
+    if (is_well_posed(&c->problem, drawn)) all = drawn;
+  }
+  fa_case_set_fill(c, all);
+  if (special && fa_rng_chance(&r, 0.35)) c->fill[FA_T_V] = PICK(&r, values);
+  if (special && fa_rng_chance(&r, 0.4)) c->fill[FA_T_DO] = PICK(&r, gradients);
+  c->fill[FA_T_BIAS] = fa_rng_chance(&r, 0.35) ? PICK(&r, biases) : FA_FILL_NORMAL;
+  c->fill[FA_T_DLSE] = FA_FILL_NORMAL;
+}
+
+/* ---- layout ---- */
+
+static void draw_recipe(fa_gen *g, fa_rng *r, fa_tensor_id id, bool may_expand) {
+  static const int64_t gaps[] = {1, 2, 3, 8, 16, 64}, offsets[] = {1, 2, 3, 4, 7, 8, 33};
+  fa_stride_recipe *s = &g->c->strides[id];
+  for (int axis = 0; axis < 3; ++axis)
+    if (fa_rng_chance(r, 0.3)) s->gap[axis] = PICK(r, gaps);
+  if (fa_rng_chance(r, 0.3)) s->offset = PICK(r, offsets);
+  /* Two tensors expanded along the same axis hide each other's mistakes: one axis, and seldom. */
+  if (may_expand && fa_rng_chance(r, 0.25)) s->expand[fa_rng_below(r, 3)] = true;
+}
+
+/* Several tensors in one buffer: what the problem's lengths and head dims allow. */
+static fa_packing draw_packing(const fa_case *c, fa_rng *r) {
+  const fa_problem *p = &c->problem;
+  if (p->family == FA_KVCACHE || p->head_dim != p->head_dim_v || !fa_rng_chance(r, 0.4)) return FA_PACK_NONE;
+  bool same = p->seqlen_q == p->seqlen_k;
+  for (int64_t b = 0; same && b < p->cu_seqlens_q.n; ++b) same = p->cu_seqlens_q.v[b] == p->cu_seqlens_k.v[b];
+  return same ? FA_PACK_QKV : FA_PACK_KV;
+}
+
+void fa_gen_layout(fa_gen *g) {
+  fa_rng r = fa_gen_rng(g, FA_GEN_LAYOUT);
+  fa_case *c = g->c;
+  if (!fa_rng_chance(&r, g->rules->layout)) return;
+  c->layout = (fa_layout)fa_rng_below(&r, 3);
+  c->packing = draw_packing(c, &r);
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    bool owner = c->packing == FA_PACK_QKV ? id == FA_T_Q : id == FA_T_K;
+    bool packed = c->packing != FA_PACK_NONE && (id == FA_T_K || id == FA_T_V || (id == FA_T_Q && owner));
+    bool written = (id == FA_T_K || id == FA_T_V) && c->problem.kvcache.n_new > 0;
+    if (!fa_case_has_strides(id) || !fa_case_uses(c, id)) continue;
+    if (!fa_rng_chance(&r, 0.35) || (packed && !owner)) continue;
+    draw_recipe(g, &r, id, !fa_tensor_id_is_output(id) && !packed && !written);
+  }
+}

@@ -1,1 +1,0 @@
-typedef int fa_fuzz_empty; /* removed with the first source */
