@@ -6,11 +6,15 @@
 #ifndef FA_GPU_BACKEND_H
 #define FA_GPU_BACKEND_H
 
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #include "cases/problem.h"
 #include "cases/profile.h"
 #include "cases/tensor.h"
-
-#include <stddef.h>
 
 typedef enum fa_pass { FA_PASS_NONE = 0, FA_PASS_FORWARD = 1, FA_PASS_BACKWARD = 2 } fa_pass;
 
@@ -65,5 +69,9 @@ extern const fa_backend fa_backend_ref_f32;
 
 /* All that this build has, in order of preference; NULL-terminated. */
 extern const fa_backend *const fa_backends[];
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

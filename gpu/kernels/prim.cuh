@@ -1,0 +1,40 @@
+/* The thin layer under every kernel: all that the hardware does collectively, asynchronously, or in its own
+ * arithmetic. Two bodies with the same names and signatures: inline PTX, and calls into the host executor.
+ * Kernels use nothing else of the machine but threadIdx, blockIdx and ordinary arithmetic.
+ *
+ *   sync_block(), sync_warp()                    barriers
+ *   shfl_xor(x, lane_mask)                       x of lane (lane ^ lane_mask)
+ *   shared_base()                                address of the dynamic shared memory
+ *   load_shared16, store_shared16, store_shared4 generic shared accesses, by 32-bit shared address
+ *   load_global<T>, store_global                 T of 2, 4 or 16 bytes, aligned to its size
+ *   cp_async16(shared, global, in_range)         16 bytes; zeros, and no read, when out of range
+ *   cp_async_commit(), cp_async_wait<N>()        groups
+ *   ldmatrix_x4, ldmatrix_x4_trans               four 8x8 matrices of 16-bit elements
+ *   mma(d, a, b, T())                            d[16x8] += a[16x16] b[16x8], f32 accumulation
+ *   exp2_approx, tanh_approx, natural_log        special functions
+ *   pack2(lo, hi, T())                           two f32 rounded to nearest into one register
+ */
+#ifndef FA_GPU_KERNELS_PRIM_CUH
+#define FA_GPU_KERNELS_PRIM_CUH
+
+#include <stdint.h>
+
+namespace fa {
+
+/* Element types, as tags: the data themselves are raw 16-bit patterns. */
+struct f16 {};
+struct bf16 {};
+
+struct alignas(16) vec4 { /* 8 elements */
+  uint32_t x, y, z, w;
+};
+
+} // namespace fa
+
+#ifdef __CUDACC__
+#include "gpu/kernels/prim_ptx.cuh"
+#else
+#include "gpu/kernels/prim_host.cuh"
+#endif
+
+#endif

@@ -1,0 +1,115 @@
+/* The host body of prim.cuh: the same names, carried out by the executor (gpu/simt/device.h). Each takes, as
+ * a last argument that nobody writes, the source line it was called from. */
+#ifndef FA_GPU_KERNELS_PRIM_HOST_CUH
+#define FA_GPU_KERNELS_PRIM_HOST_CUH
+
+extern "C" {
+#include "cases/dtype.h"
+}
+#include "gpu/simt/device.h"
+
+#include <math.h>
+
+#define FA_DEVICE static inline
+#define FA_UNROLL
+#define FA_NO_UNROLL
+#define threadIdx (fa_simt_self->thread)
+#define blockIdx (fa_simt_self->block)
+#define blockDim (fa_simt_self->block_dim)
+#define gridDim (fa_simt_self->grid_dim)
+
+namespace fa {
+
+typedef fa_simt_place place;
+#define FA_HERE                                                                                              \
+  fa::place {                                                                                                \
+    __builtin_FILE(), __builtin_LINE()                                                                       \
+  }
+
+FA_DEVICE uint32_t shared_base() {
+  return 0;
+}
+
+FA_DEVICE void sync_block(place at = FA_HERE) {
+  fa_simt_sync_block(at);
+}
+FA_DEVICE void sync_warp(place at = FA_HERE) {
+  fa_simt_sync_warp(at);
+}
+
+FA_DEVICE float shfl_xor(float x, int lane_mask, place at = FA_HERE) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &x, 4);
+  bits = fa_simt_shfl_xor(bits, lane_mask, at);
+  __builtin_memcpy(&x, &bits, 4);
+  return x;
+}
+
+FA_DEVICE vec4 load_shared16(uint32_t shared, place at = FA_HERE) {
+  vec4 v;
+  __builtin_memcpy(&v, fa_simt_shared(shared, 16, false, at), 16);
+  return v;
+}
+FA_DEVICE void store_shared16(uint32_t shared, vec4 v, place at = FA_HERE) {
+  __builtin_memcpy(fa_simt_shared(shared, 16, true, at), &v, 16);
+}
+FA_DEVICE void store_shared4(uint32_t shared, uint32_t v, place at = FA_HERE) {
+  __builtin_memcpy(fa_simt_shared(shared, 4, true, at), &v, 4);
+}
+
+template <class T> FA_DEVICE T load_global(const T *p, place at = FA_HERE) {
+  T v;
+  __builtin_memcpy(&v, fa_simt_global(p, sizeof v, false, at), sizeof v);
+  return v;
+}
+template <class T> FA_DEVICE void store_global(T *p, T v, place at = FA_HERE) {
+  __builtin_memcpy(fa_simt_global(p, sizeof v, true, at), &v, sizeof v);
+}
+
+FA_DEVICE void cp_async16(uint32_t shared, const void *global, bool in_range, place at = FA_HERE) {
+  fa_simt_cp_async16(shared, global, in_range ? 16 : 0, at);
+}
+FA_DEVICE void cp_async_commit() {
+  fa_simt_cp_async_commit();
+}
+template <int N> FA_DEVICE void cp_async_wait() {
+  fa_simt_cp_async_wait(N);
+}
+
+FA_DEVICE void ldmatrix_x4(uint32_t (&r)[4], uint32_t shared, place at = FA_HERE) {
+  fa_simt_ldmatrix_x4(r, shared, false, at);
+}
+FA_DEVICE void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t shared, place at = FA_HERE) {
+  fa_simt_ldmatrix_x4(r, shared, true, at);
+}
+
+FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, f16, place at = FA_HERE) {
+  fa_simt_mma_m16n8k16(d, a, b, false, at);
+}
+FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, bf16, place at = FA_HERE) {
+  fa_simt_mma_m16n8k16(d, a, b, true, at);
+}
+
+FA_DEVICE float exp2_approx(float x) {
+  return fa_simt_exp2(x);
+}
+FA_DEVICE float tanh_approx(float x) {
+  return tanhf(x);
+}
+FA_DEVICE float natural_log(float x) {
+  return logf(x);
+}
+FA_DEVICE float infinity() {
+  return INFINITY;
+}
+
+FA_DEVICE uint32_t pack2(float lo, float hi, f16) {
+  return fa_f32_to_f16(lo) | static_cast<uint32_t>(fa_f32_to_f16(hi)) << 16;
+}
+FA_DEVICE uint32_t pack2(float lo, float hi, bf16) {
+  return fa_f32_to_bf16(lo) | static_cast<uint32_t>(fa_f32_to_bf16(hi)) << 16;
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,125 @@
+/* The device body of prim.cuh: inline PTX for sm_80 and later. */
+#ifndef FA_GPU_KERNELS_PRIM_PTX_CUH
+#define FA_GPU_KERNELS_PRIM_PTX_CUH
+
+#define FA_DEVICE __device__ __forceinline__
+#define FA_UNROLL _Pragma("unroll")
+#define FA_NO_UNROLL _Pragma("unroll 1")
+
+namespace fa {
+
+extern __shared__ __align__(128) char dynamic_shared[];
+
+FA_DEVICE uint32_t shared_base() {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(dynamic_shared));
+}
+
+FA_DEVICE void sync_block() {
+  __syncthreads();
+}
+FA_DEVICE void sync_warp() {
+  __syncwarp();
+}
+FA_DEVICE float shfl_xor(float x, int lane_mask) {
+  return __shfl_xor_sync(0xffffffffu, x, lane_mask);
+}
+
+FA_DEVICE vec4 load_shared16(uint32_t shared) {
+  vec4 v;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(shared)
+               : "memory");
+  return v;
+}
+FA_DEVICE void store_shared16(uint32_t shared, vec4 v) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
+}
+FA_DEVICE void store_shared4(uint32_t shared, uint32_t v) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared), "r"(v) : "memory");
+}
+
+template <class T> FA_DEVICE T load_global(const T *p) {
+  return __ldg(p);
+}
+template <class T> FA_DEVICE void store_global(T *p, T v) {
+  *p = v;
+}
+template <> FA_DEVICE void store_global<vec4>(vec4 *p, vec4 v) {
+  *reinterpret_cast<uint4 *>(p) = make_uint4(v.x, v.y, v.z, v.w);
+}
+
+FA_DEVICE void cp_async16(uint32_t shared, const void *global, bool in_range) {
+  const int bytes_read = in_range ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared),
+               "l"(__cvta_generic_to_global(global)), "r"(bytes_read)
+               : "memory");
+}
+FA_DEVICE void cp_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int N> FA_DEVICE void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+FA_DEVICE void ldmatrix_x4(uint32_t (&r)[4], uint32_t shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared)
+               : "memory");
+}
+FA_DEVICE void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared)
+               : "memory");
+}
+
+FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, f16) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, bf16) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+FA_DEVICE float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+FA_DEVICE float tanh_approx(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+FA_DEVICE float natural_log(float x) {
+  return logf(x);
+}
+FA_DEVICE float infinity() {
+  return __int_as_float(0x7f800000);
+}
+
+FA_DEVICE uint32_t pack2(float lo, float hi, f16) {
+  uint32_t r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+  return r;
+}
+FA_DEVICE uint32_t pack2(float lo, float hi, bf16) {
+  uint32_t r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+  return r;
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,53 @@
+/* Running softmax over key blocks, for the rows a thread holds of m16n8 accumulator tiles.
+ *
+ * In a warp's 16 x N accumulator, lane l holds row l/4 in elements 0, 1 and row l/4 + 8 in elements 2, 3 of
+ * every 8-wide tile; the four lanes of a quad share a row. State per row: the maximum of the scores so far
+ * (raw, before scaling) and this lane's share of the sum of exp2((score - max) * scale_log2). */
+#ifndef FA_GPU_KERNELS_SOFTMAX_CUH
+#define FA_GPU_KERNELS_SOFTMAX_CUH
+
+#include "gpu/kernels/prim.cuh"
+
+namespace fa {
+
+FA_DEVICE float max_float(float a, float b) {
+  return a > b ? a : b;
+}
+
+FA_DEVICE float quad_max(float x) {
+  x = max_float(x, shfl_xor(x, 1));
+  return max_float(x, shfl_xor(x, 2));
+}
+FA_DEVICE float quad_sum(float x) {
+  x += shfl_xor(x, 1);
+  return x + shfl_xor(x, 2);
+}
+
+/* Replaces the scores of one row (r = 0: elements 0, 1; r = 1: elements 2, 3) by their exponentials; returns
+ * the factor by which everything accumulated so far shrinks. While a row has seen no visible key its maximum
+ * is -inf; 0 stands in for it then, so that exp2 gives 0 and not NaN. */
+template <int N_TILES>
+FA_DEVICE float softmax_row(float (&s)[N_TILES][4], int r, float scale_log2, float &row_max, float &row_sum) {
+  float m = row_max;
+  FA_UNROLL
+  for (int n = 0; n < N_TILES; ++n) m = max_float(m, max_float(s[n][2 * r], s[n][2 * r + 1]));
+  m = quad_max(m);
+  const float shift = m == -infinity() ? 0.0f : m * scale_log2;
+  const float shrink = exp2_approx(row_max * scale_log2 - shift);
+  float sum = 0.0f;
+  FA_UNROLL
+  for (int n = 0; n < N_TILES; ++n) {
+    FA_UNROLL
+    for (int e = 2 * r; e < 2 * r + 2; ++e) {
+      s[n][e] = exp2_approx(fmaf(s[n][e], scale_log2, -shift));
+      sum += s[n][e];
+    }
+  }
+  row_sum = row_sum * shrink + sum;
+  row_max = m;
+  return shrink;
+}
+
+} // namespace fa
+
+#endif

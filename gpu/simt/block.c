@@ -1,0 +1,275 @@
+/* Threads of one block: who runs next, barriers, warp collectives, and what ends them. */
+#include "gpu/simt/block.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__thread const fa_simt_ids *fa_simt_self;
+__thread fa_simt_block *fa_simt_current;
+
+static const char *const collective_name[] = {"__syncwarp", "shfl", "ldmatrix", "mma"};
+
+uint64_t fa_simt_random(fa_simt_block *b) { /* xorshift64* */
+  b->rng ^= b->rng >> 12;
+  b->rng ^= b->rng << 25;
+  b->rng ^= b->rng >> 27;
+  return b->rng * 0x2545f4914f6cdd1dull;
+}
+
+static int lowest(uint32_t mask) {
+  return __builtin_ctz(mask);
+}
+
+/* Plain order: the lowest ready lane, staying in the warp as long as one is ready. With a seed: now and then
+ * another warp, and any ready lane of it. */
+static fa_simt_thread *pick(fa_simt_block *b) {
+  int w = b->current_warp;
+  uint64_t r = 0;
+  if (b->rng) {
+    r = fa_simt_random(b) >> 16;
+    if ((r & 7) == 0) w = (int)((r >> 8) % (uint64_t)b->n_warps);
+  }
+  for (int tried = 0; tried < b->n_warps; ++tried, w = w + 1 == b->n_warps ? 0 : w + 1) {
+    uint32_t ready = b->warps[w].ready;
+    if (!ready) continue;
+    if (b->rng) {
+      const int turn = (int)(r >> 3) & 31;
+      const uint32_t above = ready & (0xffffffffu << turn);
+      if (above) ready = above;
+    }
+    const int lane = lowest(ready);
+    b->warps[w].ready &= ~(1u << lane);
+    b->current_warp = w;
+    return &b->threads[w * FA_WARP + lane];
+  }
+  return NULL;
+}
+
+static void resume(fa_simt_block *b, fa_simt_thread *t) {
+  b->running = t;
+  fa_simt_self = &t->ids;
+}
+
+static void list_waiting(const fa_simt_block *b, char *out, size_t size) {
+  size_t used = 0;
+  out[0] = 0;
+  for (int i = 0, shown = 0; i < b->n_threads && shown < 4; ++i) {
+    const fa_simt_thread *t = &b->threads[i];
+    if (t->state != FA_THREAD_AT_BARRIER && t->state != FA_THREAD_IN_WARP) continue;
+    int same = 0, first = 1;
+    for (int j = 0; j < b->n_threads; ++j) {
+      const fa_simt_thread *u = &b->threads[j];
+      if (u->state != t->state || u->where.line != t->where.line || u->where.file != t->where.file) continue;
+      if (j < i) first = 0;
+      ++same;
+    }
+    if (!first) continue;
+    const char *what =
+        t->state == FA_THREAD_AT_BARRIER ? "__syncthreads" : collective_name[b->warps[t->warp].kind];
+    const int n = snprintf(out + used, size - used, "%s%d thread(s), first %d, in %s at %s:%d",
+                           shown ? "; " : "", same, i, what, t->where.file, t->where.line);
+    used += n > 0 && (size_t)n < size - used ? (size_t)n : 0;
+    ++shown;
+  }
+}
+
+static void report(fa_simt_block *b, fa_subject_state state, fa_simt_place at, const char *text) {
+  fa_simt_report *r = &b->report;
+  r->state = state;
+  r->file = at.file;
+  r->line = at.line;
+  const fa_simt_ids *id = fa_simt_self;
+  snprintf(r->text, sizeof r->text, "%s:%d: %s [%s, block (%u,%u,%u), thread %d]", at.file, at.line, text,
+           b->launch->name, id->block.x, id->block.y, id->block.z, b->running->index);
+}
+
+/* The running thread cannot go on: the next ready one does, or nobody can. */
+static void give_way(fa_simt_block *b) {
+  fa_simt_thread *me = b->running, *next = pick(b);
+  if (!next) {
+    char text[400], list[360];
+    list_waiting(b, list, sizeof list);
+    snprintf(text, sizeof text, "deadlock: nobody can go on: %s", list);
+    report(b, FA_SUBJECT_DEADLOCK, me->where, text);
+    fa_fiber_switch(&me->fiber, &b->main);
+    __builtin_unreachable();
+  }
+  if (next == me) {
+    resume(b, me);
+    return;
+  }
+  resume(b, next);
+  fa_fiber_switch(&me->fiber, &next->fiber);
+}
+
+void fa_simt_violation(fa_subject_state state, fa_simt_place at, const char *format, ...) {
+  fa_simt_block *b = fa_simt_current;
+  char text[320];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  report(b, state, at, text);
+  fa_fiber_switch(&b->running->fiber, &b->main);
+  __builtin_unreachable();
+}
+
+static void make_ready(fa_simt_block *b, fa_simt_thread *t) {
+  t->state = FA_THREAD_READY;
+  b->warps[t->warp].ready |= 1u << t->lane;
+}
+
+/* Threads that have ended are not waited for, as on sm_70 and later. */
+static void release_barrier(fa_simt_block *b) {
+  b->n_at_barrier = 0;
+  ++b->epoch;
+  for (int i = 0; i < b->n_threads; ++i)
+    if (b->threads[i].state == FA_THREAD_AT_BARRIER) make_ready(b, &b->threads[i]);
+}
+
+static bool same_place(fa_simt_place a, fa_simt_place b) {
+  return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
+}
+
+void fa_simt_sync_block(fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_thread *me = b->running;
+  if (b->n_at_barrier == 0)
+    b->barrier_at = at;
+  else if (!same_place(b->barrier_at, at))
+    fa_simt_violation(FA_SUBJECT_DEADLOCK, at,
+                      "barrier divergence: other threads wait in the __syncthreads at %s:%d",
+                      b->barrier_at.file, b->barrier_at.line);
+  me->where = at;
+  me->state = FA_THREAD_AT_BARRIER;
+  if (++b->n_at_barrier == b->n_live) release_barrier(b);
+  give_way(b);
+}
+
+void fa_simt_collective(fa_collective kind, void *args, void (*execute)(fa_simt_warp *), fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_thread *me = b->running;
+  fa_simt_warp *w = &b->warps[me->warp];
+  if (w->waiting == 0) {
+    w->kind = kind;
+    w->at = at;
+  } else if (w->kind != kind || !same_place(w->at, at)) {
+    fa_simt_violation(FA_SUBJECT_DEADLOCK, at,
+                      "warp divergence: lane %d is in %s, other lanes wait in %s at %s:%d", me->lane,
+                      collective_name[kind], collective_name[w->kind], w->at.file, w->at.line);
+  }
+  w->args[me->lane] = args;
+  w->waiting |= 1u << me->lane;
+  if (w->waiting != 0xffffffffu) {
+    me->where = at;
+    me->state = FA_THREAD_IN_WARP;
+    give_way(b);
+    return;
+  }
+  execute(w);
+  w->waiting = 0;
+  fa_simt_thread *lanes = &b->threads[me->warp * FA_WARP];
+  for (int l = 0; l < FA_WARP; ++l) lanes[l].state = FA_THREAD_READY;
+  w->ready = ~(1u << me->lane);
+}
+
+static void sync_warp_execute(fa_simt_warp *w) {
+  ++w->sync_epoch;
+}
+void fa_simt_sync_warp(fa_simt_place at) {
+  fa_simt_collective(FA_COLLECTIVE_SYNC_WARP, NULL, sync_warp_execute, at);
+}
+
+/* A fiber's whole life. */
+static void thread_main(void) {
+  fa_fiber_entered();
+  fa_simt_block *b = fa_simt_current;
+  b->launch->kernel(b->launch->params);
+  fa_simt_thread *me = b->running;
+  me->state = FA_THREAD_DONE;
+  --b->n_live;
+  if (b->n_at_barrier > 0 && b->n_at_barrier == b->n_live) release_barrier(b);
+  if (b->n_live == 0) fa_fiber_switch(&me->fiber, &b->main);
+  give_way(b);
+  __builtin_unreachable();
+}
+
+static void set_ids(fa_simt_block *b, fa_simt_thread *t, int64_t block_index) {
+  const fa_simt_dim g = b->launch->grid, d = b->launch->block;
+  const unsigned i = (unsigned)t->index;
+  t->ids.grid_dim = g;
+  t->ids.block_dim = d;
+  t->ids.thread = (fa_simt_dim){i % d.x, i / d.x % d.y, i / (d.x * d.y)};
+  t->ids.block = (fa_simt_dim){(unsigned)(block_index % g.x), (unsigned)(block_index / g.x % g.y),
+                               (unsigned)(block_index / ((int64_t)g.x * g.y))};
+}
+
+void fa_simt_block_run(fa_simt_block *b, int64_t index) {
+  const uint64_t seed = b->launch->schedule_seed;
+  b->rng = seed ? (seed ^ ((uint64_t)index + 1) * 0x9e3779b97f4a7c15ull) | 1 : 0;
+  b->n_live = b->n_threads;
+  b->n_at_barrier = 0;
+  b->current_warp = 0;
+  b->report = (fa_simt_report){.state = FA_SUBJECT_OK};
+  ++b->epoch;
+  fa_simt_shared_reset(b);
+  for (int w = 0; w < b->n_warps; ++w) {
+    b->warps[w].ready = 0xffffffffu;
+    b->warps[w].waiting = 0;
+  }
+  for (int i = 0; i < b->n_threads; ++i) {
+    fa_simt_thread *t = &b->threads[i];
+    set_ids(b, t, index);
+    t->state = FA_THREAD_READY;
+    t->copies.n = t->copies.n_grouped = t->copies.n_groups = 0;
+    fa_fiber_prepare(&t->fiber, &b->stacks, i, thread_main);
+  }
+  fa_simt_current = b;
+  fa_simt_thread *first = pick(b);
+  resume(b, first);
+  fa_fiber_switch(&b->main, &first->fiber);
+  fa_simt_current = NULL;
+  fa_simt_self = NULL;
+}
+
+fa_status fa_simt_block_init(fa_simt_block *b, const fa_simt_launch *launch, fa_error *err) {
+  memset(b, 0, sizeof *b);
+  b->launch = launch;
+  b->n_threads = (int)(launch->block.x * launch->block.y * launch->block.z);
+  b->n_warps = b->n_threads / FA_WARP;
+  const size_t n_words = launch->shared_bytes / 4 + 1;
+  b->threads = calloc((size_t)b->n_threads, sizeof *b->threads);
+  b->warps = calloc((size_t)b->n_warps, sizeof *b->warps);
+  b->shadow = calloc(n_words, sizeof *b->shadow);
+  if (!b->threads || !b->warps || !b->shadow || posix_memalign((void **)&b->shared, 128, n_words * 4)) {
+    b->shared = NULL;
+    fa_simt_block_free(b);
+    return fa_fail(err, FA_ERR_MEMORY, "executor for %d threads, %zu bytes shared", b->n_threads,
+                   launch->shared_bytes);
+  }
+  for (int i = 0; i < b->n_threads; ++i) {
+    b->threads[i].index = i;
+    b->threads[i].warp = i / FA_WARP;
+    b->threads[i].lane = i % FA_WARP;
+  }
+  const fa_status status = fa_fiber_stacks_map(&b->stacks, b->n_threads, err);
+  if (status != FA_OK) fa_simt_block_free(b);
+  return status;
+}
+
+void fa_simt_block_free(fa_simt_block *b) {
+  for (int i = 0; b->threads && i < b->n_threads; ++i) {
+    fa_fiber_free(&b->threads[i].fiber);
+    free(b->threads[i].copies.v);
+    free(b->threads[i].copies.group_end);
+  }
+  fa_fiber_free(&b->main);
+  fa_fiber_stacks_unmap(&b->stacks);
+  free(b->threads);
+  free(b->warps);
+  free(b->shadow);
+  free(b->shared);
+  memset(b, 0, sizeof *b);
+}

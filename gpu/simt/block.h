@@ -1,0 +1,112 @@
+/* Inside the executor: the state of one block being run by one host thread. */
+#ifndef FA_GPU_SIMT_BLOCK_H
+#define FA_GPU_SIMT_BLOCK_H
+
+#include "gpu/simt/fiber.h"
+#include "gpu/simt/simt.h"
+
+#define FA_WARP 32
+#define FA_MAX_BLOCK_THREADS 1024
+/* Poison for 16-bit halves: NaN as f16, as bf16, and doubled as f32. */
+#define FA_POISON_UNINITIALISED 0x7fa5u
+#define FA_POISON_IN_FLIGHT 0x7fb6u
+
+typedef enum fa_collective {
+  FA_COLLECTIVE_SYNC_WARP,
+  FA_COLLECTIVE_SHFL,
+  FA_COLLECTIVE_LDMATRIX,
+  FA_COLLECTIVE_MMA
+} fa_collective;
+
+/* One asynchronous copy of 16 bytes. */
+typedef struct fa_copy {
+  uint32_t shared;
+  int bytes_read;
+  bool landed; /* the data arrived before its wait, as a seed chose */
+  const char *global;
+  fa_simt_place at;
+} fa_copy;
+
+/* A thread's copies in issue order; the first n_grouped of them belong to committed groups. */
+typedef struct fa_copy_queue {
+  fa_copy *v;
+  int n, capacity, n_grouped;
+  int *group_end; /* group g holds v[group_end[g-1] .. group_end[g]) */
+  int n_groups, group_capacity;
+} fa_copy_queue;
+
+typedef enum fa_thread_state {
+  FA_THREAD_READY,
+  FA_THREAD_AT_BARRIER,
+  FA_THREAD_IN_WARP,
+  FA_THREAD_DONE
+} fa_thread_state;
+
+typedef struct fa_simt_thread {
+  fa_simt_ids ids;
+  fa_fiber fiber;
+  fa_thread_state state;
+  fa_simt_place where; /* it waits there */
+  int index, warp, lane;
+  fa_copy_queue copies;
+} fa_simt_thread;
+
+typedef struct fa_simt_warp {
+  uint32_t ready;   /* lanes that could run now (the running lane is not among them) */
+  uint32_t waiting; /* lanes that reached the pending collective */
+  fa_collective kind;
+  fa_simt_place at;
+  void *args[FA_WARP];
+  uint32_t sync_epoch; /* __syncwarp()s passed */
+} fa_simt_warp;
+
+/* What is known of 4 bytes of shared memory; epochs count barriers and never repeat within an executor. */
+typedef struct fa_shadow {
+  uint32_t write_epoch, write_warp_epoch, read_epoch, read_warp_epoch;
+  int16_t writer, reader;
+  bool in_flight; /* destination of a cp.async whose thread has not waited for it */
+  const char *write_file, *read_file;
+  int write_line, read_line;
+} fa_shadow;
+
+typedef struct fa_simt_block {
+  const fa_simt_launch *launch;
+  fa_fiber_stacks stacks;
+  fa_fiber main;
+  fa_simt_thread *threads;
+  fa_simt_warp *warps;
+  int n_threads, n_warps, n_live, n_at_barrier;
+  fa_simt_place barrier_at;
+  int current_warp;
+  fa_simt_thread *running;
+  char *shared;
+  fa_shadow *shadow;
+  uint32_t epoch; /* barriers passed so far */
+  uint64_t rng;   /* 0: the plain schedule */
+  int last_range; /* the range the previous global access fell into */
+  fa_simt_report report;
+} fa_simt_block;
+
+/* The block whose fibers this host thread is running. */
+extern __thread fa_simt_block *fa_simt_current;
+
+fa_status fa_simt_block_init(fa_simt_block *b, const fa_simt_launch *launch, fa_error *err);
+void fa_simt_block_free(fa_simt_block *b);
+/* Runs one block to its end or first violation; b->report says which. */
+void fa_simt_block_run(fa_simt_block *b, int64_t index);
+
+/* Records the violation and leaves the running fiber for good. */
+void fa_simt_violation(fa_subject_state state, fa_simt_place at, const char *format, ...)
+    __attribute__((format(printf, 3, 4), noreturn));
+/* Joins the warp's pending collective; the last lane to arrive runs execute(warp) for all of them. */
+void fa_simt_collective(fa_collective kind, void *args, void (*execute)(fa_simt_warp *), fa_simt_place at);
+uint64_t fa_simt_random(fa_simt_block *b);
+
+/* memory.c */
+void fa_simt_shared_reset(fa_simt_block *b);
+void fa_simt_shared_note_read(fa_simt_thread *t, uint32_t offset, size_t bytes, fa_simt_place at);
+void fa_simt_shared_note_write(fa_simt_thread *t, uint32_t offset, size_t bytes, fa_simt_place at);
+void fa_simt_shared_check(fa_simt_thread *t, uint32_t offset, size_t bytes, const char *what,
+                          fa_simt_place at);
+
+#endif

@@ -1,0 +1,224 @@
+/* Memory as the kernel sees it: bounds, races, and copies that land late. */
+#include "gpu/simt/block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- global memory ---- */
+
+static const fa_simt_range *find_range(fa_simt_block *b, const char *p, size_t bytes) {
+  const fa_simt_launch *l = b->launch;
+  for (int tried = 0, i = b->last_range; tried < l->n_ranges; ++tried, i = i + 1 == l->n_ranges ? 0 : i + 1) {
+    const fa_simt_range *r = &l->ranges[i];
+    if (p >= r->begin && (size_t)(p - r->begin) <= r->bytes && r->bytes - (size_t)(p - r->begin) >= bytes) {
+      b->last_range = i;
+      return r;
+    }
+  }
+  return NULL;
+}
+
+/* The range whose edge is nearest, for the message. */
+static void outside(fa_simt_block *b, const char *p, size_t bytes, bool write, fa_simt_place at) {
+  const fa_simt_range *best = NULL;
+  int64_t best_distance = INT64_MAX, best_offset = 0;
+  for (int i = 0; i < b->launch->n_ranges; ++i) {
+    const fa_simt_range *r = &b->launch->ranges[i];
+    const int64_t offset = (int64_t)((intptr_t)p - (intptr_t)r->begin);
+    const int64_t beyond = offset < 0 ? -offset : offset - (int64_t)r->bytes;
+    if (beyond < best_distance) {
+      best = r;
+      best_distance = beyond;
+      best_offset = offset;
+    }
+  }
+  const char *verb = write ? "write" : "read";
+  if (!best || best_distance > (int64_t)1 << 20)
+    fa_simt_violation(FA_SUBJECT_OOB, at, "global %s of %zu bytes outside every buffer of the launch", verb,
+                      bytes);
+  fa_simt_violation(FA_SUBJECT_OOB, at,
+                    "global %s of %zu bytes at byte %lld of buffer %s, which has %zu bytes", verb, bytes,
+                    (long long)best_offset, best->name, best->bytes);
+}
+
+void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  if ((uintptr_t)p % bytes != 0)
+    fa_simt_violation(FA_SUBJECT_CRASH, at, "misaligned global access of %zu bytes (address %% %zu is %zu)",
+                      bytes, bytes, (size_t)((uintptr_t)p % bytes));
+  const fa_simt_range *r = find_range(b, p, bytes);
+  if (!r) outside(b, p, bytes, write, at);
+  if (write && !r->writable)
+    fa_simt_violation(FA_SUBJECT_OOB, at, "global write of %zu bytes to the read-only buffer %s", bytes,
+                      r->name);
+  return (void *)(uintptr_t)p;
+}
+
+/* ---- shared memory ---- */
+
+enum {
+  NOBODY = -1,
+  WHOLE_WARP = -100,
+  MANY_WARPS = -2
+}; /* readers: WHOLE_WARP - w = several lanes of warp w */
+
+static void fill16(char *p, size_t bytes, unsigned half) {
+  const uint64_t pattern = half * 0x0001000100010001ull;
+  for (size_t i = 0; i < bytes; i += 8) memcpy(p + i, &pattern, bytes - i < 8 ? bytes - i : 8);
+}
+
+void fa_simt_shared_reset(fa_simt_block *b) {
+  fill16(b->shared, b->launch->shared_bytes, FA_POISON_UNINITIALISED);
+  for (size_t i = 0; i < b->launch->shared_bytes / 4 + 1; ++i) b->shadow[i].in_flight = false;
+}
+
+void fa_simt_shared_check(fa_simt_thread *t, uint32_t offset, size_t bytes, const char *what,
+                          fa_simt_place at) {
+  (void)t;
+  const size_t size = fa_simt_current->launch->shared_bytes;
+  if (offset % bytes != 0)
+    fa_simt_violation(FA_SUBJECT_CRASH, at, "misaligned %s of %zu bytes at shared offset %u", what, bytes,
+                      offset);
+  if (offset > size || size - offset < bytes)
+    fa_simt_violation(FA_SUBJECT_OOB, at, "%s of %zu bytes at shared offset %u; the block has %zu bytes",
+                      what, bytes, offset, size);
+}
+
+/* True if what `thread` did at (epoch, warp_epoch) comes before what t does now. */
+static bool ordered(const fa_simt_block *b, int thread, uint32_t epoch, uint32_t warp_epoch,
+                    const fa_simt_thread *t) {
+  if (thread == NOBODY || epoch != b->epoch || thread == t->index) return true;
+  if (thread == MANY_WARPS) return false;
+  const int warp = thread <= WHOLE_WARP ? WHOLE_WARP - thread : thread / FA_WARP;
+  return warp == t->warp && warp_epoch != b->warps[warp].sync_epoch;
+}
+
+static void race(const char *what, const char *other, const char *file, int line, uint32_t offset,
+                 fa_simt_place at) {
+  fa_simt_violation(FA_SUBJECT_RACE, at,
+                    "%s of shared offset %u is not ordered with the %s at %s:%d by any barrier", what, offset,
+                    other, file, line);
+}
+
+static void in_flight(const char *what, const fa_shadow *s, uint32_t offset, fa_simt_place at) {
+  fa_simt_violation(
+      FA_SUBJECT_RACE, at,
+      "%s of shared offset %u, into which the cp.async at %s:%d is still copying: its wait is missing", what,
+      offset, s->write_file, s->write_line);
+}
+
+void fa_simt_shared_note_read(fa_simt_thread *t, uint32_t offset, size_t bytes, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  const uint32_t warp_epoch = b->warps[t->warp].sync_epoch;
+  for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w) {
+    fa_shadow *s = &b->shadow[w];
+    if (s->in_flight) in_flight("read", s, w * 4, at);
+    if (!ordered(b, s->writer, s->write_epoch, s->write_warp_epoch, t))
+      race("read", "write", s->write_file, s->write_line, w * 4, at);
+    const bool fresh = s->read_epoch != b->epoch || s->reader == NOBODY || s->reader == t->index;
+    const int reader_warp = s->reader <= WHOLE_WARP ? WHOLE_WARP - s->reader : s->reader / FA_WARP;
+    if (fresh)
+      s->reader = (int16_t)t->index;
+    else
+      s->reader =
+          (int16_t)(s->reader != MANY_WARPS && reader_warp == t->warp ? WHOLE_WARP - t->warp : MANY_WARPS);
+    s->read_epoch = b->epoch;
+    s->read_warp_epoch = warp_epoch;
+    s->read_file = at.file;
+    s->read_line = at.line;
+  }
+}
+
+void fa_simt_shared_note_write(fa_simt_thread *t, uint32_t offset, size_t bytes, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  const uint32_t warp_epoch = b->warps[t->warp].sync_epoch;
+  for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w) {
+    fa_shadow *s = &b->shadow[w];
+    if (s->in_flight) in_flight("write", s, w * 4, at);
+    if (!ordered(b, s->writer, s->write_epoch, s->write_warp_epoch, t))
+      race("write", "write", s->write_file, s->write_line, w * 4, at);
+    if (!ordered(b, s->reader, s->read_epoch, s->read_warp_epoch, t))
+      race("write", "read", s->read_file, s->read_line, w * 4, at);
+    s->writer = (int16_t)t->index;
+    s->write_epoch = b->epoch;
+    s->write_warp_epoch = warp_epoch;
+    s->write_file = at.file;
+    s->write_line = at.line;
+    s->reader = NOBODY;
+  }
+}
+
+void *fa_simt_shared(uint32_t offset, size_t bytes, bool write, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_shared_check(b->running, offset, bytes, write ? "shared write" : "shared read", at);
+  if (write)
+    fa_simt_shared_note_write(b->running, offset, bytes, at);
+  else
+    fa_simt_shared_note_read(b->running, offset, bytes, at);
+  return b->shared + offset;
+}
+
+/* ---- cp.async ---- */
+
+static void land(fa_simt_block *b, fa_copy *c) {
+  if (c->landed) return;
+  c->landed = true;
+  if (c->bytes_read)
+    memcpy(b->shared + c->shared, c->global, 16);
+  else
+    memset(b->shared + c->shared, 0, 16);
+}
+
+static void *grow(void *v, int n, int *capacity, size_t each) {
+  if (n < *capacity) return v;
+  *capacity = *capacity ? *capacity * 2 : 64;
+  v = realloc(v, (size_t)*capacity * each);
+  FA_ASSERT(v);
+  return v;
+}
+
+void fa_simt_cp_async16(uint32_t shared, const void *global, int bytes_read, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_thread *t = b->running;
+  fa_simt_shared_check(t, shared, 16, "cp.async write", at);
+  if (bytes_read) fa_simt_global(global, 16, false, at);
+  fa_simt_shared_note_write(t, shared, 16, at);
+  for (uint32_t w = shared / 4; w < shared / 4 + 4; ++w) b->shadow[w].in_flight = true;
+  fill16(b->shared + shared, 16, FA_POISON_IN_FLIGHT);
+  fa_copy_queue *q = &t->copies;
+  q->v = grow(q->v, q->n, &q->capacity, sizeof *q->v);
+  q->v[q->n] = (fa_copy){.shared = shared, .bytes_read = bytes_read, .global = global, .at = at};
+  if (b->rng && (fa_simt_random(b) >> 40 & 1)) land(b, &q->v[q->n]);
+  ++q->n;
+}
+
+void fa_simt_cp_async_commit(void) {
+  fa_copy_queue *q = &fa_simt_current->running->copies;
+  q->group_end = grow(q->group_end, q->n_groups, &q->group_capacity, sizeof *q->group_end);
+  q->group_end[q->n_groups++] = q->n_grouped = q->n;
+}
+
+void fa_simt_cp_async_wait(int n_pending_groups) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_thread *t = b->running;
+  fa_copy_queue *q = &t->copies;
+  const int n_done = q->n_groups - n_pending_groups;
+  if (n_done <= 0) return;
+  const int end = q->group_end[n_done - 1];
+  for (int i = 0; i < end; ++i) {
+    fa_copy *c = &q->v[i];
+    land(b, c);
+    for (uint32_t w = c->shared / 4; w < c->shared / 4 + 4; ++w) { /* visible to its own thread from now on */
+      fa_shadow *s = &b->shadow[w];
+      s->in_flight = false;
+      s->write_epoch = b->epoch;
+      s->write_warp_epoch = b->warps[t->warp].sync_epoch;
+    }
+  }
+  memmove(q->v, q->v + end, (size_t)(q->n - end) * sizeof *q->v);
+  q->n -= end;
+  q->n_grouped -= end;
+  memmove(q->group_end, q->group_end + n_done, (size_t)(q->n_groups - n_done) * sizeof *q->group_end);
+  q->n_groups -= n_done;
+  for (int g = 0; g < q->n_groups; ++g) q->group_end[g] -= end;
+}

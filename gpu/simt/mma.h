@@ -1,0 +1,20 @@
+/* The tensor core's arithmetic on Hopper, mma.sync m16n8k16 with f16 or bf16 inputs and f32 accumulation, as
+ * read off an H100.
+ *
+ * For one output: the 16 exact products and the accumulator are aligned to the largest exponent, each
+ * truncated there to 25 fraction bits, added exactly, and the sum is truncated toward zero to f32. A
+ * product's exponent is the sum of its operands' exponents (its significand lies in [1,4)); subnormals keep
+ * the smallest exponent; zeros take no part; the largest exponent is at least -126. NaN comes out as
+ * 0x7fffffff. A sum of exactly 0 is +0. */
+#ifndef FA_GPU_SIMT_MMA_H
+#define FA_GPU_SIMT_MMA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* d[i][j] += sum_k a[i][k] b[k][j]; row-major, raw 16-bit patterns. */
+void fa_mma_m16n8k16(float d[16][8], const uint16_t a[16][16], const uint16_t b[16][8], bool bf16);
+/* One output by integer arithmetic, any operands: what the fast path above must equal. */
+float fa_mma_dot16(const uint16_t *a, const uint16_t *b, float c, bool bf16);
+
+#endif

@@ -1,0 +1,87 @@
+/* A launch: blocks handed out to host threads in order, the first violation by block number kept. */
+#include "gpu/simt/block.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+typedef struct grid_run {
+  const fa_simt_launch *launch;
+  int64_t n_blocks;
+  _Atomic int64_t next;
+  _Atomic int64_t stop; /* blocks from here on need not run: an earlier one broke the rules */
+  pthread_mutex_t lock;
+  fa_simt_report report; /* of block `stop` */
+  fa_status status;
+  fa_error error;
+} grid_run;
+
+static void keep(grid_run *g, int64_t index, const fa_simt_report *r) {
+  pthread_mutex_lock(&g->lock);
+  if (index < atomic_load(&g->stop)) {
+    atomic_store(&g->stop, index);
+    g->report = *r;
+  }
+  pthread_mutex_unlock(&g->lock);
+}
+
+static void *work(void *arg) {
+  grid_run *g = arg;
+  fa_simt_block b;
+  fa_error err;
+  const fa_status status = fa_simt_block_init(&b, g->launch, &err);
+  if (status != FA_OK) {
+    pthread_mutex_lock(&g->lock);
+    g->status = status;
+    g->error = err;
+    pthread_mutex_unlock(&g->lock);
+    return NULL;
+  }
+  for (;;) {
+    const int64_t i = atomic_fetch_add(&g->next, 1);
+    if (i >= atomic_load(&g->stop)) break;
+    fa_simt_block_run(&b, i);
+    if (b.report.state != FA_SUBJECT_OK) keep(g, i, &b.report);
+  }
+  fa_simt_block_free(&b);
+  return NULL;
+}
+
+static fa_status check_launch(const fa_simt_launch *l, fa_error *err) {
+  const uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z;
+  if (threads == 0 || threads > FA_MAX_BLOCK_THREADS || threads % FA_WARP != 0)
+    return fa_fail(err, FA_ERR_INPUT, "%s: %llu threads in a block; multiples of 32 up to 1024 are possible",
+                   l->name, (unsigned long long)threads);
+  if (l->grid.x == 0 || l->grid.y == 0 || l->grid.z == 0 || l->grid.x > 0x7fffffff || l->grid.y > 65535 ||
+      l->grid.z > 65535)
+    return fa_fail(err, FA_ERR_INPUT, "%s: grid %u x %u x %u; 1..2^31-1, 1..65535, 1..65535 are possible",
+                   l->name, l->grid.x, l->grid.y, l->grid.z);
+  if (l->shared_bytes > 227u << 10)
+    return fa_fail(err, FA_ERR_INPUT, "%s: %zu bytes of shared memory; at most 232448", l->name,
+                   l->shared_bytes);
+  return FA_OK;
+}
+
+fa_status fa_simt_run(const fa_simt_launch *l, fa_simt_report *out, fa_error *err) {
+  memset(out, 0, sizeof *out);
+  fa_status status = check_launch(l, err);
+  if (status != FA_OK) return status;
+  grid_run g = {
+      .launch = l, .n_blocks = (int64_t)l->grid.x * l->grid.y * l->grid.z, .lock = PTHREAD_MUTEX_INITIALIZER};
+  g.stop = g.n_blocks;
+  enum { MAX_THREADS = 256 };
+  pthread_t helper[MAX_THREADS];
+  int n_helpers = 0;
+  while (n_helpers + 1 < l->n_threads && n_helpers + 1 < g.n_blocks && n_helpers < MAX_THREADS)
+    if (pthread_create(&helper[n_helpers], NULL, work, &g) == 0)
+      ++n_helpers;
+    else
+      break; /* fewer threads only take longer */
+  work(&g);
+  for (int i = 0; i < n_helpers; ++i) pthread_join(helper[i], NULL);
+  pthread_mutex_destroy(&g.lock);
+  if (g.status != FA_OK && atomic_load(&g.next) < atomic_load(&g.stop))
+    return fa_fail(err, g.status, "%s", g.error.text);
+  *out = g.report;
+  return FA_OK;
+}

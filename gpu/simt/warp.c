@@ -1,0 +1,101 @@
+/* The collectives that move or compute data: done once, by the last lane to arrive. */
+#include "gpu/simt/block.h"
+#include "gpu/simt/mma.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct shfl_args {
+  uint32_t value, result;
+  int lane_mask;
+} shfl_args;
+
+static void shfl_execute(fa_simt_warp *w) {
+  for (int l = 0; l < FA_WARP; ++l) {
+    shfl_args *me = w->args[l];
+    me->result = ((shfl_args *)w->args[(l ^ me->lane_mask) & 31])->value;
+  }
+}
+
+uint32_t fa_simt_shfl_xor(uint32_t value, int lane_mask, fa_simt_place at) {
+  shfl_args a = {.value = value, .lane_mask = lane_mask};
+  fa_simt_collective(FA_COLLECTIVE_SHFL, &a, shfl_execute, at);
+  return a.result;
+}
+
+typedef struct ldmatrix_args {
+  uint32_t *r, shared;
+  bool transpose;
+} ldmatrix_args;
+
+static void ldmatrix_execute(fa_simt_warp *w) {
+  const char *shared = fa_simt_current->shared;
+  for (int m = 0; m < 4; ++m) {
+    uint16_t e[8][8];
+    for (int row = 0; row < 8; ++row)
+      memcpy(e[row], shared + ((ldmatrix_args *)w->args[8 * m + row])->shared, 16);
+    for (int l = 0; l < FA_WARP; ++l) {
+      ldmatrix_args *me = w->args[l];
+      const int i = l / 4, j = 2 * (l % 4);
+      const uint32_t low = me->transpose ? e[j][i] : e[i][j],
+                     high = me->transpose ? e[j + 1][i] : e[i][j + 1];
+      me->r[m] = low | high << 16;
+    }
+  }
+}
+
+/* The check comes when the lane arrives: the data cannot change before the last one does without a race that
+ * the check of the other access would see. */
+void fa_simt_ldmatrix_x4(uint32_t r[4], uint32_t shared, bool transpose, fa_simt_place at) {
+  fa_simt_thread *t = fa_simt_current->running;
+  fa_simt_shared_check(t, shared, 16, "ldmatrix read", at);
+  fa_simt_shared_note_read(t, shared, 16, at);
+  ldmatrix_args a = {.r = r, .shared = shared, .transpose = transpose};
+  fa_simt_collective(FA_COLLECTIVE_LDMATRIX, &a, ldmatrix_execute, at);
+}
+
+typedef struct mma_args {
+  float *d;
+  const uint32_t *a, *b;
+  bool bf16;
+} mma_args;
+
+static void mma_execute(fa_simt_warp *w) {
+  uint16_t a[16][16], b[16][8];
+  float d[16][8];
+  const bool bf16 = ((mma_args *)w->args[0])->bf16;
+  for (int l = 0; l < FA_WARP; ++l) {
+    const mma_args *x = w->args[l];
+    const int i = l / 4, j = 2 * (l % 4);
+    for (int h = 0; h < 2; ++h) { /* h: the register's half, the odd element of a pair */
+      a[i][j + h] = (uint16_t)(x->a[0] >> 16 * h);
+      a[i + 8][j + h] = (uint16_t)(x->a[1] >> 16 * h);
+      a[i][j + 8 + h] = (uint16_t)(x->a[2] >> 16 * h);
+      a[i + 8][j + 8 + h] = (uint16_t)(x->a[3] >> 16 * h);
+      b[j + h][i] = (uint16_t)(x->b[0] >> 16 * h);
+      b[j + 8 + h][i] = (uint16_t)(x->b[1] >> 16 * h);
+      d[i][j + h] = x->d[h];
+      d[i + 8][j + h] = x->d[2 + h];
+    }
+  }
+  fa_mma_m16n8k16(d, (const uint16_t(*)[16])a, (const uint16_t(*)[8])b, bf16);
+  for (int l = 0; l < FA_WARP; ++l) {
+    const mma_args *x = w->args[l];
+    const int i = l / 4, j = 2 * (l % 4);
+    for (int h = 0; h < 2; ++h) {
+      x->d[h] = d[i][j + h];
+      x->d[2 + h] = d[i + 8][j + h];
+    }
+  }
+}
+
+void fa_simt_mma_m16n8k16(float d[4], const uint32_t a[4], const uint32_t b[2], bool bf16, fa_simt_place at) {
+  mma_args x = {.d = d, .a = a, .b = b, .bf16 = bf16};
+  fa_simt_collective(FA_COLLECTIVE_MMA, &x, mma_execute, at);
+}
+
+float fa_simt_exp2(float x) {
+  if (fabsf(x) < 0x1p-126f) x = 0.0f;
+  const float y = exp2f(x);
+  return y < 0x1p-126f ? 0.0f : y;
+}
