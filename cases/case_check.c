@@ -13,14 +13,8 @@
 
 static fa_status check_text(const char *field, const char *text, int64_t max, fa_error *err) {
   if (!text) BAD("$.%s: missing", field);
-  int64_t n = 0;
-  for (const char *s = text; *s; ++n) {
-    int length = fa_utf8_length(s, strnlen(s, 4));
-    if (length == 0) BAD("$.%s: byte %lld is not UTF-8", field, (long long)(s - text));
-    if ((unsigned char)*s < 0x20 || *s == 0x7f)
-      BAD("$.%s: byte %lld is a control character", field, (long long)(s - text));
-    s += length;
-  }
+  int64_t at, n = fa_utf8_count(text, &at);
+  if (n < 0) BAD("$.%s: byte %lld is a control character or not UTF-8", field, (long long)at);
   if (n > max) BAD("$.%s: %lld characters, at most %lld", field, (long long)n, (long long)max);
   return FA_OK;
 }
@@ -117,6 +111,8 @@ fa_status fa_case_validate(const fa_case *c, fa_error *err) {
   TRY(check_text("name", c->name, FA_MAX_NAME_CHARACTERS, err));
   TRY(check_text("note", c->note, FA_MAX_NOTE_CHARACTERS, err));
   TRY(fa_problem_validate(&c->problem, err));
+  if (c->problem.score_mod) TRY(check_text("score_mod", c->problem.score_mod, FA_MAX_NOTE_CHARACTERS, err));
+  if (c->problem.mask_mod) TRY(check_text("mask_mod", c->problem.mask_mod, FA_MAX_NOTE_CHARACTERS, err));
   if ((unsigned)c->layout > FA_LAYOUT_SBHD) BAD("$.layout: unknown layout number %d", (int)c->layout);
   if ((unsigned)c->packing > FA_PACK_QKV) BAD("$.packed: unknown packing number %d", (int)c->packing);
   if ((unsigned)c->expect > FA_EXPECT_REJECT) BAD("$.expect: unknown number %d", (int)c->expect);

@@ -3,6 +3,8 @@
 #define FA_CASES_UTF8_H
 
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 /* Bytes of the character at s, of which n bytes may be read; 0 if it is malformed or cut off. */
 static inline int fa_utf8_length(const char *s, size_t n) {
@@ -18,6 +20,22 @@ static inline int fa_utf8_length(const char *s, size_t n) {
   if (u[0] == 0xf0 && u[1] < 0x90) return 0; /* overlong */
   if (u[0] == 0xf4 && u[1] > 0x8f) return 0; /* above U+10FFFF */
   return length;
+}
+
+/* Characters of a one-line text; -1 if it holds a control character or is no UTF-8, at byte *at then. */
+static inline int64_t fa_utf8_count(const char *text, int64_t *at) {
+  int64_t n = 0;
+  const char *s = text;
+  while (*s) {
+    int length = fa_utf8_length(s, strnlen(s, 4));
+    if (length == 0 || (unsigned char)*s < 0x20 || *s == 0x7f) {
+      *at = s - text;
+      return -1;
+    }
+    s += length;
+    ++n;
+  }
+  return n;
 }
 
 #endif

@@ -1,0 +1,105 @@
+/* Case files on disk. */
+#include "cases/case.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_FILE_BYTES ((size_t)256 << 20)
+
+/* The whole stream, malloc'd; it may be a pipe, so its length is not known before. */
+static fa_status read_stream(FILE *in, const char *name, char **text, size_t *n_bytes, fa_error *err) {
+  size_t n = 0, capacity = 0;
+  char *buffer = NULL;
+  for (;;) {
+    if (n == capacity) {
+      capacity = capacity ? 2 * capacity : 1 << 16;
+      char *grown = n < MAX_FILE_BYTES ? realloc(buffer, capacity) : NULL;
+      if (!grown) {
+        free(buffer);
+        if (n >= MAX_FILE_BYTES)
+          return fa_fail(err, FA_ERR_INPUT, "%s: more than %zu bytes", name, MAX_FILE_BYTES);
+        return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", name);
+      }
+      buffer = grown;
+    }
+    size_t got = fread(buffer + n, 1, capacity - n, in);
+    n += got;
+    if (got == 0) break;
+  }
+  if (ferror(in)) {
+    free(buffer);
+    return fa_fail(err, FA_ERR_IO, "%s: %s", name, strerror(errno));
+  }
+  *text = buffer;
+  *n_bytes = n;
+  return FA_OK;
+}
+
+fa_status fa_case_file_load(const char *path, fa_generate_fn generate, fa_case_list *out, fa_error *err) {
+  bool is_stdin = strcmp(path, "-") == 0;
+  char *text = NULL;
+  size_t n_bytes = 0;
+  FILE *in = is_stdin ? stdin : fopen(path, "rb");
+  if (!in) return fa_fail(err, FA_ERR_IO, "%s: %s", path, strerror(errno));
+  fa_status status = read_stream(in, path, &text, &n_bytes, err);
+  if (!is_stdin) fclose(in);
+  if (status != FA_OK) return status;
+  status = fa_case_file_parse(text, n_bytes, path, generate, out, err);
+  free(text);
+  return status;
+}
+
+static fa_status write_cases(FILE *out, const fa_case *cases, int64_t n) {
+  fprintf(out, "{ \"fa_cases\": 1,\n  \"cases\": [");
+  for (int64_t i = 0; i < n; ++i) {
+    char *line = fa_case_to_line(&cases[i]);
+    if (!line) return FA_ERR_MEMORY;
+    fprintf(out, "%s\n    %s", i ? "," : "", line);
+    free(line);
+  }
+  fprintf(out, "%s] }\n", n ? "\n  " : "");
+  return fflush(out) == 0 && !ferror(out) ? FA_OK : FA_ERR_IO;
+}
+
+/* mkstemp makes the file private; a case file gets the permissions that any new file would. */
+static void set_default_mode(int fd) {
+  mode_t mask = umask(0);
+  umask(mask);
+  (void)!fchmod(fd, 0666 & ~mask);
+}
+
+fa_status fa_case_file_save(const char *path, const fa_case *cases, int64_t n, fa_error *err) {
+  FILE *out = NULL;
+  fa_status status = FA_OK;
+  int fd = -1;
+  char *temp = malloc(strlen(path) + 8);
+  if (!temp) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
+  sprintf(temp, "%s.XXXXXX", path); /* the same folder, so that rename cannot cross file systems */
+  fd = mkstemp(temp);
+  if (fd < 0) {
+    status = fa_fail(err, FA_ERR_IO, "%s: %s", path, strerror(errno));
+    goto out;
+  }
+  set_default_mode(fd);
+  out = fdopen(fd, "wb");
+  errno = 0;
+  status = out ? write_cases(out, cases, n) : FA_ERR_IO;
+  if (status == FA_OK && fsync(fd) != 0) status = FA_ERR_IO;
+  if (status == FA_OK && rename(temp, path) != 0) status = FA_ERR_IO;
+  if (status == FA_ERR_MEMORY)
+    fa_fail(err, status, "%s: out of memory", path);
+  else if (status != FA_OK)
+    fa_fail(err, status, "%s: %s", path, strerror(errno));
+  if (status != FA_OK) unlink(temp);
+  if (out)
+    fclose(out);
+  else
+    close(fd);
+out:
+  free(temp);
+  return status;
+}
