@@ -96,9 +96,30 @@ static void print_headline(FILE *out, const fa_result *r) {
   }
 }
 
+/* The regular expression that matches just this name. */
+static void regex_for_name(const char *name, char *out, size_t size) {
+  size_t n = 0;
+  out[n++] = '^';
+  for (; *name && n + 4 < size; ++name) {
+    if (strchr("\\^$.[]|()*+?{}", *name)) out[n++] = '\\';
+    out[n++] = *name;
+  }
+  if (!*name) out[n++] = '$';
+  out[n] = 0;
+}
+
 static void print_repro(FILE *out, const fa_result *r, const fa_line_style *style) {
   fputs("  repro: ", out);
   fa_print_shell_word(out, style->program);
+  if (r->file[0]) {
+    char filter[300];
+    regex_for_name(r->name ? r->name : "", filter, sizeof filter);
+    fputs(strcmp(r->backend, "golden") == 0 ? " golden check " : " check ", out);
+    fa_print_shell_word(out, r->file);
+    fputs(" --filter ", out);
+    fa_print_shell_word(out, filter);
+    return;
+  }
   fputs(" run --backend ", out);
   fa_print_shell_word(out, r->backend);
   if (r->schedule_seed) fprintf(out, " --schedule-seed %llu", (unsigned long long)r->schedule_seed);

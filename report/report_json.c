@@ -120,6 +120,7 @@ static cJSON *failure_to_json(const fa_result *r) {
   cJSON_AddStringToObject(o, "backend", r->backend);
   cJSON_AddStringToObject(o, "kernel", r->kernel);
   cJSON_AddStringToObject(o, "profile", r->profile);
+  if (r->file[0]) cJSON_AddStringToObject(o, "file", r->file);
   add_u64(o, "schedule_seed", r->schedule_seed);
   cJSON_AddStringToObject(o, "reason", r->reason);
   cJSON_AddStringToObject(o, "notes", r->notes);
@@ -200,10 +201,17 @@ fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_err
   int k = 0;
   cJSON *failure;
   cJSON_ArrayForEach(failure, r->failures) {
-    size_t n = strlen(path) + 64;
+    const cJSON *file = cJSON_GetObjectItemCaseSensitive(failure, "file");
+    const char *what =
+        cJSON_IsString(file) ? file->valuestring : path; /* recorded runs: judged again by check */
+    size_t n = strlen(what) + 64;
     char *command = malloc(n);
     if (!command) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
-    snprintf(command, n, "fa-verify repro %s:%d", path, k++);
+    if (cJSON_IsString(file))
+      snprintf(command, n, "fa-verify check %s", what);
+    else
+      snprintf(command, n, "fa-verify repro %s:%d", what, k);
+    ++k;
     cJSON_DeleteItemFromObjectCaseSensitive(failure, "repro");
     cJSON_AddStringToObject(failure, "repro", command);
     free(command);

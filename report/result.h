@@ -34,6 +34,7 @@ typedef struct fa_result {
   char *name;       /* owned */
   char *case_line;  /* owned: canonical case JSON */
   char backend[64], kernel[128], profile[32];
+  char file[512];  /* recorded runs: the file; "" otherwise */
   unsigned passes; /* which fa_pass bits were judged */
   char notes[512]; /* e.g. "backward not judged: host has no flash backward yet" */
   double seconds, seconds_subject, seconds_reference;

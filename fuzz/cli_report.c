@@ -1,0 +1,24 @@
+/* report: JUnit XML of reports, or several reports as one. */
+#include "fuzz/cli.h"
+#include "report/report_json.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+
+int fa_command_report(const fa_cli *cli) {
+  fa_error err = {""};
+  if (cli->words.n == 0) return fa_cli_usage_error("report: FILE.json... is needed");
+  if (!cli->junit && !cli->merge) return fa_cli_usage_error("report: --junit OUT or --merge OUT is needed");
+  int n = cli->words.n;
+  cJSON **reports = calloc((size_t)n, sizeof(cJSON *)), *merged = NULL;
+  fa_status status = reports ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
+  for (int i = 0; status == FA_OK && i < n; ++i) status = fa_report_load(cli->words.v[i], &reports[i], &err);
+  if (status == FA_OK) status = fa_report_merge(reports, n, &merged, &err);
+  if (status == FA_OK && cli->merge) status = fa_report_save(merged, cli->merge, &err);
+  if (status == FA_OK && cli->junit) status = fa_report_write_junit(merged, cli->junit, &err);
+  for (int i = 0; reports && i < n; ++i) cJSON_Delete(reports[i]);
+  free(reports);
+  cJSON_Delete(merged);
+  return status == FA_OK ? FA_EXIT_PASSED : fa_cli_fail(status, &err);
+}

@@ -1,0 +1,168 @@
+#include "fuzz/run_case.h"
+
+#include "fuzz/dump.h"
+#include "fuzz/judge.h"
+#include "fuzz/run_checks.h"
+#include "report/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct run {
+  const fa_case *c;
+  const fa_run_config *config;
+  fa_result *r;
+  fa_profile profile;
+  unsigned passes;
+  fa_tensors pristine, first, second; /* outputs of pristine: poison A */
+} run;
+
+static void skip(fa_result *r, const char *reason) {
+  r->state = FA_SKIP;
+  snprintf(r->reason, sizeof r->reason, "%s", reason);
+}
+
+/* What of the case the backend can do. False: nothing is left to run, and the result says why. */
+static bool choose_passes(run *x) {
+  const fa_backend *b = x->config->backend;
+  const fa_problem *p = &x->c->problem;
+  char why[256] = "";
+  unsigned able = b->supports(x->config->backend_self, p, why, sizeof why);
+  unsigned wanted = FA_PASS_FORWARD | (p->backward ? FA_PASS_BACKWARD : 0);
+  x->passes = able & wanted;
+  if (!(able & FA_PASS_FORWARD)) {
+    if (x->c->expect == FA_EXPECT_REJECT) {
+      x->r->state = FA_PASS;
+      fa_result_note(x->r, "refused: %s", why);
+    } else {
+      char reason[400];
+      snprintf(reason, sizeof reason, "%s: %s", b->name, why[0] ? why : "not supported");
+      skip(x->r, reason);
+    }
+    return false;
+  }
+  if ((wanted & FA_PASS_BACKWARD) && !(able & FA_PASS_BACKWARD))
+    fa_result_note(x->r, "backward not judged: %s: %s", b->name, why[0] ? why : "not supported");
+  return true;
+}
+
+/* The subject was stopped while it ran: its outputs mean nothing. True: it came to its end. */
+static bool outcome_is_good(run *x, const fa_outcome *o) {
+  static const fa_state state[] = {[FA_SUBJECT_OOB] = FA_OOB,
+                                   [FA_SUBJECT_RACE] = FA_RACE,
+                                   [FA_SUBJECT_DEADLOCK] = FA_DEADLOCK,
+                                   [FA_SUBJECT_CRASH] = FA_CRASH};
+  fa_result *r = x->r;
+  bool expect_reject = x->c->expect == FA_EXPECT_REJECT;
+  snprintf(r->kernel, sizeof r->kernel, "%s", o->kernel);
+  if (o->state == FA_SUBJECT_OK) return true;
+  snprintf(r->reason, sizeof r->reason, "%s", o->text);
+  if (o->state != FA_SUBJECT_REJECTED) {
+    r->state = state[o->state];
+  } else if (expect_reject && o->text[0]) {
+    r->state = FA_PASS;
+    r->reason[0] = 0;
+    fa_result_note(r, "refused: %s", o->text);
+  } else {
+    r->state = FA_FAIL;
+    snprintf(r->reason, sizeof r->reason, o->text[0] ? "refused: %s" : "refused without a message%s",
+             o->text);
+  }
+  return false;
+}
+
+/* One run on a copy of the pristine tensors. *good = false: it did not come to its end, the result says how.
+ */
+static fa_status run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t schedule_seed, bool *good,
+                          fa_error *err) {
+  fa_status status = fa_tensors_clone(t, &x->pristine, err);
+  if (status != FA_OK) return status;
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (t->t[id].data && fa_tensor_id_is_output((fa_tensor_id)id))
+      fa_tensors_poison(t, (fa_tensor_id)id, poison);
+  fa_run_options options = {
+      .passes = x->passes, .schedule_seed = schedule_seed, .n_threads = x->config->n_threads};
+  fa_outcome outcome;
+  memset(&outcome, 0, sizeof outcome);
+  double start = fa_seconds_now();
+  status = x->config->backend->run(x->config->backend_self, &x->c->problem, t, &options, &outcome, err);
+  x->r->seconds_subject += fa_seconds_now() - start;
+  if (status != FA_OK) return status;
+  *good = outcome_is_good(x, &outcome);
+  fa_check_memory(&x->c->problem, &x->pristine, t, poison, x->r);
+  return FA_OK;
+}
+
+static fa_status judge(run *x, fa_error *err) {
+  fa_judge_config config = {.profile = &x->profile,
+                            .n_threads = x->config->n_threads,
+                            .generic = fa_case_is_generic(x->c),
+                            .end_to_end = x->config->end_to_end,
+                            .backward = x->passes & FA_PASS_BACKWARD,
+                            .poison = FA_POISON_A};
+  double start = fa_seconds_now();
+  fa_status status = fa_judge(&x->c->problem, &x->pristine, &x->first, &config, x->r, err);
+  x->r->seconds_reference = fa_seconds_now() - start;
+  x->r->passes = x->passes;
+  return status;
+}
+
+static fa_status run_and_judge(run *x, fa_error *err) {
+  const fa_backend *b = x->config->backend;
+  bool good = false;
+  b->profile(x->config->backend_self, &x->c->problem, &x->profile);
+  snprintf(x->r->profile, sizeof x->r->profile, "%s", x->profile.name);
+  fa_status status = fa_case_build(x->c, &x->pristine, err);
+  if (status != FA_OK) return status;
+  status = run_once(x, &x->first, FA_POISON_A, x->config->schedule_seed, &good, err);
+  if (status != FA_OK || !good) return status;
+  if (x->c->expect == FA_EXPECT_REJECT) {
+    x->r->state = FA_NOT_REJECTED;
+    snprintf(x->r->reason, sizeof x->r->reason, "the case must be refused, but it ran");
+    return FA_OK;
+  }
+  status = run_once(x, &x->second, FA_POISON_B, x->config->schedule_seed, &good, err);
+  if (status != FA_OK || !good) return status;
+  fa_check_repeats(&x->c->problem, &x->profile, &x->first, &x->second, x->r);
+  return judge(x, err);
+}
+
+/* Nothing raised a state, so all that was compared was right. */
+static void conclude(run *x) {
+  if (x->r->state != FA_UNTESTED) return;
+  int64_t count = 0;
+  for (int i = 0; i < x->r->n_verdicts; ++i) count += x->r->verdict[i].count;
+  if (count > 0)
+    x->r->state = FA_PASS;
+  else
+    skip(x->r, "the case has no output elements");
+}
+
+fa_status fa_run_case(const fa_case *c, const fa_run_config *config, fa_result *out, fa_error *err) {
+  double start = fa_seconds_now();
+  run x = {.c = c, .config = config, .r = out};
+  fa_error own = {""};
+  if (!err) err = &own;
+  fa_status status = FA_OK;
+  if (choose_passes(&x)) status = run_and_judge(&x, err);
+  if (status == FA_ERR_UNSUPPORTED) {
+    skip(out, err->text);
+    status = FA_OK;
+  } else if (status != FA_OK) {
+    out->state = FA_ERROR;
+    snprintf(out->reason, sizeof out->reason, "%s", err->text);
+  } else {
+    conclude(&x);
+  }
+  if (config->keep_dir && fa_state_is_failure(out->state) && x.first.t[FA_T_O].data) {
+    fa_error dump_error;
+    if (fa_dump_write(config->keep_dir, c, &x.pristine, &x.first, out->dump, sizeof out->dump, &dump_error) !=
+        FA_OK)
+      fa_result_note(out, "no dump: %s", dump_error.text);
+  }
+  fa_tensors_free(&x.pristine);
+  fa_tensors_free(&x.first);
+  fa_tensors_free(&x.second);
+  out->seconds = fa_seconds_now() - start;
+  return status;
+}

@@ -1,0 +1,71 @@
+/* One run over many cases: which cases on which backends, in worker processes, printed and reported. */
+#ifndef FA_FUZZ_SESSION_H
+#define FA_FUZZ_SESSION_H
+
+#include "fuzz/choose_backend.h"
+#include "fuzz/cli.h"
+#include "fuzz/shard.h"
+#include "report/line.h"
+#include "report/progress.h"
+#include "report/report_json.h"
+
+#include <regex.h>
+
+/* Where cases come from: a list, or the generator, which makes case i when it is asked for. */
+typedef struct fa_source {
+  const fa_case_list *list; /* NULL: generated */
+  const char *profile;
+  uint64_t seed;
+} fa_source;
+
+/* Case number index; the copy is the caller's. */
+fa_status fa_source_get(const fa_source *s, int64_t index, fa_case *out, fa_error *err);
+
+typedef struct fa_item {
+  int64_t case_index;
+  int backend; /* into choice[] */
+  uint64_t schedule_seed;
+} fa_item;
+
+typedef struct fa_session {
+  const fa_cli *cli;
+  fa_source source;
+  fa_shard shard;
+  fa_choice choice[FA_MAX_BACKENDS];
+  int n_choices;
+  fa_item *item; /* owned; NULL: endless, item i is made by rule */
+  int64_t n_items, next_item;
+  double deadline;             /* endless: when to stop handing out items */
+  int n_threads;               /* of each worker */
+  void *self[FA_MAX_BACKENDS]; /* in a worker: the opened backends */
+  bool opened[FA_MAX_BACKENDS];
+  fa_report report;
+  fa_line_style style;
+  fa_progress progress;
+  bool give_up; /* --fail-fast found something, or the report ran out of memory */
+  fa_status status;
+  fa_error error;
+} fa_session;
+
+/* Chooses the backends. On failure prints a message and returns an exit code; 0 = go on. */
+int fa_session_open(fa_session *s, const fa_cli *cli);
+void fa_session_free(fa_session *s);
+
+/* Which of n cases run: those of this shard whose name matches --filter, on every backend. */
+fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err);
+fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, uint64_t schedule_seed);
+
+/* Runs the items, prints the lines and the last line, writes the report; returns the exit code. */
+int fa_session_run(fa_session *s);
+
+/* ---- shared with the commands that judge without a backend ---- */
+
+fa_status fa_report_start(fa_report *r, const fa_cli *cli, const fa_choice *choice, fa_error *err);
+void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli);
+/* Compiles --filter; *has is false without one. FA_ERR_INPUT: no regular expression. */
+fa_status fa_filter_compile(const fa_cli *cli, regex_t *filter, bool *has, fa_error *err);
+/* Summary line, report file; the exit code. */
+int fa_report_finish(fa_report *r, const fa_cli *cli, const fa_line_style *style, double seconds,
+                     int interrupted);
+
+#endif

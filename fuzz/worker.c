@@ -1,0 +1,356 @@
+#include "fuzz/worker.h"
+
+#include "fuzz/wire.h"
+#include "report/progress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct worker {
+  pid_t pid;    /* 0 = not running */
+  int to, from; /* pipe ends on this side */
+  int64_t slot; /* what it works on: position in the order of next(), -1 = idle */
+  double started;
+  char *bytes; /* the answer so far: 8 bytes of length, then the packed result */
+  size_t n_bytes, capacity;
+} worker;
+
+/* An item that was handed out and whose result was not yet passed on. */
+typedef struct pending {
+  int64_t item;
+  char *bytes; /* packed result, NULL = still running */
+  size_t n_bytes;
+} pending;
+
+/* Results wait for their turn; this bounds how far the fast workers may run ahead of a slow case. */
+#define MAX_PENDING 1024
+
+typedef struct pool {
+  const fa_pool_config *c;
+  worker *w;
+  pending queue[MAX_PENDING]; /* ring: slot s at s % MAX_PENDING */
+  int64_t n_given, n_passed_on;
+  bool no_more;
+} pool;
+
+static volatile sig_atomic_t interrupt_signal;
+
+static void on_interrupt(int sig) {
+  if (interrupt_signal) _exit(128 + sig); /* workers die with us */
+  interrupt_signal = sig;
+}
+
+static bool read_all(int fd, void *to, size_t n) {
+  char *at = to;
+  while (n > 0) {
+    ssize_t got = read(fd, at, n);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += got;
+    n -= (size_t)got;
+  }
+  return true;
+}
+
+static bool write_all(int fd, const void *from, size_t n) {
+  const char *at = from;
+  while (n > 0) {
+    ssize_t put = write(fd, at, n);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    at += put;
+    n -= (size_t)put;
+  }
+  return true;
+}
+
+/* ---- in the worker ---- */
+
+static void worker_main(const fa_pool_config *c, int in, int out, pid_t parent) {
+  signal(SIGINT, SIG_IGN); /* a terminal's ^C reaches the whole group; the parent decides */
+  signal(SIGTERM, SIG_DFL);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(0);
+  int64_t item;
+  fa_result *r = malloc(sizeof *r);
+  if (!r) _exit(3);
+  while (read_all(in, &item, sizeof item)) {
+    fa_result_init(r);
+    c->run(c->ctx, item, r);
+    size_t n = 0;
+    char *bytes = fa_wire_pack(r, &n);
+    uint64_t length = n;
+    if (!bytes || !write_all(out, &length, sizeof length) || !write_all(out, bytes, n)) _exit(3);
+    free(bytes);
+    fa_result_free(r);
+  }
+  free(r);
+  fflush(NULL);
+  _exit(0);
+}
+
+/* ---- in the parent ---- */
+
+static fa_status start_worker(pool *p, worker *w, fa_error *err) {
+  int down[2], up[2];
+  if (pipe2(down, O_CLOEXEC) != 0) return fa_fail(err, FA_ERR_IO, "pipe: %s", strerror(errno));
+  if (pipe2(up, O_CLOEXEC) != 0) {
+    close(down[0]), close(down[1]);
+    return fa_fail(err, FA_ERR_IO, "pipe: %s", strerror(errno));
+  }
+  fflush(NULL); /* or the child would print our buffered text again */
+  pid_t parent = getpid(), pid = fork();
+  if (pid == 0) {
+    /* Other workers' pipe ends must not live on here: a dead worker is noticed by its pipe's end. */
+    for (int i = 0; i < p->c->n_workers; ++i) {
+      if (p->w[i].pid == 0) continue;
+      close(p->w[i].to);
+      close(p->w[i].from);
+    }
+    close(down[1]);
+    close(up[0]);
+    worker_main(p->c, down[0], up[1], parent);
+  }
+  close(down[0]);
+  close(up[1]);
+  if (pid < 0) {
+    close(down[1]), close(up[0]);
+    return fa_fail(err, FA_ERR_IO, "fork: %s", strerror(errno));
+  }
+  fcntl(up[0], F_SETFL, O_NONBLOCK);
+  free(w->bytes);
+  *w = (worker){.pid = pid, .to = down[1], .from = up[0], .slot = -1};
+  return FA_OK;
+}
+
+/* Returns the wait status. */
+static int stop_worker(worker *w, bool kill_it) {
+  int wait_status = 0;
+  if (w->pid == 0) return 0;
+  close(w->to);
+  if (kill_it) kill(w->pid, SIGKILL);
+  while (waitpid(w->pid, &wait_status, 0) < 0 && errno == EINTR) {}
+  close(w->from);
+  free(w->bytes);
+  *w = (worker){.slot = -1};
+  return wait_status;
+}
+
+static pending *slot_at(pool *p, int64_t slot) {
+  return &p->queue[slot % MAX_PENDING];
+}
+
+static fa_status finish_slot(pool *p, int64_t slot, const fa_result *r, fa_error *err) {
+  pending *q = slot_at(p, slot);
+  q->bytes = fa_wire_pack(r, &q->n_bytes);
+  return q->bytes ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
+}
+
+static void describe_death(int wait_status, fa_result *r) {
+  r->state = FA_CRASH;
+  if (WIFSIGNALED(wait_status)) {
+    int sig = WTERMSIG(wait_status);
+    snprintf(r->reason, sizeof r->reason, "the process died of SIG%s (%s)%s",
+             sigabbrev_np(sig) ? sigabbrev_np(sig) : "?", strsignal(sig),
+             sig == SIGKILL ? "; out of memory?" : "");
+  } else {
+    snprintf(r->reason, sizeof r->reason, "the process ended with status %d while running the case",
+             WEXITSTATUS(wait_status));
+  }
+}
+
+/* The worker is gone or late, or its answer is nonsense: say so for its case, and replace it. */
+static fa_status lose_worker(pool *p, worker *w, bool late, const char *damage, fa_error *err) {
+  double seconds = fa_seconds_now() - w->started;
+  int64_t slot = w->slot;
+  int wait_status = stop_worker(w, late || damage);
+  fa_status status = FA_OK;
+  if (slot >= 0) {
+    fa_result *r = malloc(sizeof *r);
+    if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+    fa_result_init(r);
+    p->c->identify(p->c->ctx, slot_at(p, slot)->item, r);
+    r->seconds = seconds;
+    if (late) {
+      r->state = FA_HANG;
+      snprintf(r->reason, sizeof r->reason, "not done after %.3g s: killed", p->c->timeout_s);
+    } else if (damage) {
+      r->state = FA_CRASH;
+      snprintf(r->reason, sizeof r->reason, "%s", damage);
+    } else {
+      describe_death(wait_status, r);
+    }
+    status = finish_slot(p, slot, r, err);
+    fa_result_free(r);
+    free(r);
+  }
+  if (status == FA_OK) status = start_worker(p, w, err);
+  return status;
+}
+
+/* Takes what the worker has sent; FA_OK also when its answer is not complete yet. */
+static fa_status receive(pool *p, worker *w, fa_error *err) {
+  for (;;) {
+    if (w->capacity - w->n_bytes < 65536) {
+      char *bigger = realloc(w->bytes, w->capacity + (1 << 18));
+      if (!bigger) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+      w->bytes = bigger;
+      w->capacity += 1 << 18;
+    }
+    ssize_t got = read(w->from, w->bytes + w->n_bytes, w->capacity - w->n_bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return FA_OK;
+    if (got <= 0) return lose_worker(p, w, false, NULL, err);
+    w->n_bytes += (size_t)got;
+    uint64_t length = 0;
+    if (w->n_bytes < sizeof length) continue;
+    memcpy(&length, w->bytes, sizeof length);
+    if (length > FA_WIRE_MAX_BYTES || w->slot < 0 || w->n_bytes > length + sizeof length)
+      return lose_worker(p, w, false, "the worker's answer is damaged", err);
+    if (w->n_bytes < length + sizeof length) continue;
+    pending *q = slot_at(p, w->slot);
+    q->bytes = malloc((size_t)length);
+    if (!q->bytes) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+    memcpy(q->bytes, w->bytes + sizeof length, (size_t)length);
+    q->n_bytes = (size_t)length;
+    w->n_bytes = 0;
+    w->slot = -1;
+    return FA_OK;
+  }
+}
+
+static fa_status give_work(pool *p, fa_error *err) {
+  for (int i = 0; i < p->c->n_workers; ++i) {
+    worker *w = &p->w[i];
+    if (w->slot >= 0 || p->no_more || p->n_given - p->n_passed_on >= MAX_PENDING) continue;
+    int64_t item = 0;
+    if (interrupt_signal || !p->c->next(p->c->ctx, &item)) {
+      p->no_more = true;
+      break;
+    }
+    if (w->pid == 0) {
+      fa_status status = start_worker(p, w, err);
+      if (status != FA_OK) return status;
+    }
+    *slot_at(p, p->n_given) = (pending){.item = item};
+    w->slot = p->n_given++;
+    w->started = fa_seconds_now();
+    write_all(w->to, &item, sizeof item); /* a dead reader shows as the end of its other pipe */
+  }
+  return FA_OK;
+}
+
+static fa_status pass_on(pool *p, fa_error *err) {
+  fa_result *r = NULL;
+  fa_status status = FA_OK;
+  while (status == FA_OK && p->n_passed_on < p->n_given && slot_at(p, p->n_passed_on)->bytes) {
+    pending *q = slot_at(p, p->n_passed_on);
+    if (!r) r = malloc(sizeof *r);
+    if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+    fa_result_init(r);
+    if (fa_wire_unpack(q->bytes, q->n_bytes, r, err) != FA_OK) {
+      p->c->identify(p->c->ctx, q->item, r);
+      r->state = FA_CRASH;
+      snprintf(r->reason, sizeof r->reason, "the worker's answer is damaged");
+    }
+    free(q->bytes);
+    q->bytes = NULL;
+    p->n_passed_on++;
+    if (!p->c->done(p->c->ctx, q->item, r)) p->no_more = true;
+    fa_result_free(r);
+  }
+  free(r);
+  return status;
+}
+
+/* Waits for answers, at most until the next deadline or a fifth of a second. */
+static fa_status wait_for_answers(pool *p, fa_error *err) {
+  struct pollfd fds[1024];
+  int index[1024], n = 0;
+  for (int i = 0; i < p->c->n_workers && n < 1024; ++i) {
+    if (p->w[i].slot < 0) continue;
+    fds[n] = (struct pollfd){.fd = p->w[i].from, .events = POLLIN};
+    index[n++] = i;
+  }
+  if (poll(fds, (nfds_t)n, 200) < 0 && errno != EINTR)
+    return fa_fail(err, FA_ERR_IO, "poll: %s", strerror(errno));
+  double now = fa_seconds_now();
+  for (int k = 0; k < n; ++k) {
+    worker *w = &p->w[index[k]];
+    fa_status status = FA_OK;
+    if (fds[k].revents)
+      status = receive(p, w, err);
+    else if (p->c->timeout_s > 0 && now - w->started > p->c->timeout_s)
+      status = lose_worker(p, w, true, NULL, err);
+    if (status != FA_OK) return status;
+  }
+  return FA_OK;
+}
+
+static fa_status run_workers(pool *p, fa_error *err) {
+  fa_status status = FA_OK;
+  while (status == FA_OK) {
+    status = give_work(p, err);
+    if (status != FA_OK || (p->no_more && p->n_passed_on == p->n_given)) break;
+    status = wait_for_answers(p, err);
+    if (status == FA_OK) status = pass_on(p, err);
+    p->c->tick(p->c->ctx);
+  }
+  for (int i = 0; i < p->c->n_workers; ++i) stop_worker(&p->w[i], status != FA_OK);
+  for (int i = 0; i < MAX_PENDING; ++i) free(p->queue[i].bytes);
+  return status;
+}
+
+static fa_status run_in_process(const fa_pool_config *c, fa_error *err) {
+  fa_result *r = malloc(sizeof *r);
+  if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  int64_t item;
+  bool go_on = true;
+  while (go_on && !interrupt_signal && c->next(c->ctx, &item)) {
+    fa_result_init(r);
+    c->run(c->ctx, item, r);
+    go_on = c->done(c->ctx, item, r);
+    fa_result_free(r);
+    c->tick(c->ctx);
+  }
+  free(r);
+  return FA_OK;
+}
+
+fa_status fa_pool_run(const fa_pool_config *config, int *interrupted, fa_error *err) {
+  struct sigaction action = {.sa_handler = on_interrupt}, old_int, old_term, old_pipe;
+  struct sigaction ignore = {.sa_handler = SIG_IGN};
+  interrupt_signal = 0;
+  sigaction(SIGINT, &action, &old_int);
+  sigaction(SIGTERM, &action, &old_term);
+  sigaction(SIGPIPE, &ignore, &old_pipe);
+  fa_status status;
+  if (config->in_process) {
+    status = run_in_process(config, err);
+  } else {
+    pool *p = calloc(1, sizeof *p);
+    if (p) p->w = calloc((size_t)config->n_workers, sizeof *p->w);
+    if (p && p->w) {
+      p->c = config;
+      for (int i = 0; i < config->n_workers; ++i) p->w[i].slot = -1;
+      status = run_workers(p, err);
+    } else {
+      status = fa_fail(err, FA_ERR_MEMORY, "out of memory");
+    }
+    if (p) free(p->w);
+    free(p);
+  }
+  *interrupted = interrupt_signal;
+  sigaction(SIGINT, &old_int, NULL);
+  sigaction(SIGTERM, &old_term, NULL);
+  sigaction(SIGPIPE, &old_pipe, NULL);
+  return status;
+}
