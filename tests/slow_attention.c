@@ -341,7 +341,7 @@ void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out) 
     entry e = entry_of(p, in, b);
     for (int64_t h = 0; h < p->heads_q; ++h) forward_head(&e, h, out);
   }
-  if (p->family == FA_KVCACHE && p->kvcache.n_new > 0) caches_after(p, in, out);
+  if (p->family == FA_KVCACHE) caches_after(p, in, out);
 }
 
 /* ---- backward ---- */

@@ -29,8 +29,8 @@ typedef struct slow_outputs {
 
 void slow_outputs_free(slow_outputs *out);
 
-/* Fills o, lse and, when the call appends keys, k and v (the caches). *out must be zeroed or filled before by
- * these functions. Aborts when out of memory. */
+/* Fills o, lse and, for family kvcache, k and v (the caches after the call). *out must be zeroed or filled
+ * before by these functions. Aborts when out of memory. */
 void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out);
 
 /* Fills dq, dk, dv and, with bias.grad, dbias. Both given_o and given_lse: the gradients as they follow from
