@@ -128,12 +128,6 @@ float fa_f32_truncate_tf32(float x) {
 
 /* ---- elements ---- */
 
-double fa_load(fa_dtype t, const void *p) {
-  double value;
-  fa_load_row(t, p, 1, 1, &value);
-  return value;
-}
-
 /* memcpy: p may be unaligned (views into files). */
 #define LOAD_LOOP(type, expression)                                                                          \
   for (int64_t i = 0; i < n; ++i) {                                                                          \
@@ -161,6 +155,26 @@ void fa_load_row(fa_dtype t, const void *p, int64_t stride, int64_t n, double *o
     break;
   }
   FA_ASSERT(!"a dtype");
+}
+
+double fa_load(fa_dtype t, const void *p) {
+  uint16_t h;
+  float f;
+  double value;
+  switch (t) { /* the types that are loaded by the million one at a time */
+  case FA_F16:
+    memcpy(&h, p, sizeof h);
+    return (double)fa_f16_to_f32(h);
+  case FA_BF16:
+    memcpy(&h, p, sizeof h);
+    return (double)fa_bf16_to_f32(h);
+  case FA_F32:
+    memcpy(&f, p, sizeof f);
+    return (double)f;
+  default:
+    fa_load_row(t, p, 1, 1, &value);
+    return value;
+  }
 }
 
 static int64_t saturate(double x, int64_t lo, int64_t hi) {

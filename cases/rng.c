@@ -35,9 +35,11 @@ static double natural_log(double x) {
   int exponent = (int)(u >> 52) - 1023;
   double m = fa_f64_from_bits((u & 0xfffffffffffffu) | 0x3ff0000000000000u);
   if (m > 1.4142135623730951) m *= 0.5, ++exponent;
+  static const double odd[11] = {1,       1. / 3,  1. / 5,  1. / 7,  1. / 9, 1. / 11,
+                                 1. / 13, 1. / 15, 1. / 17, 1. / 19, 1. / 21};
   const double s = (m - 1) / (m + 1), z = s * s;
   double sum = 0;
-  for (int k = 21; k >= 1; k -= 2) sum = sum * z + 1.0 / k;
+  for (int k = 10; k >= 0; --k) sum = sum * z + odd[k];
   return exponent * 0.69314718055994531 + 2 * s * sum;
 }
 
@@ -48,8 +50,13 @@ static double cos_turns(double x) {
   x = x > 0.25 ? 0.5 - x : x;
   const int swap = x > 0.125; /* cos(a) = sin(pi/2 - a) */
   const double a = 6.2831853071795865 * (swap ? 0.25 - x : x), z = -a * a;
-  double sum = 0; /* 1 + z/(1*2) (1 + z/(3*4) (...)), or for the sine 1 + z/(2*3) (1 + z/(4*5) (...)) */
-  for (int k = 15; k >= 1; k -= 2) sum = z * (1 + sum) / ((k + swap) * (k + 1 + swap));
+  static const double taylor[2][8] = {/* z^k / (2k)!, and for the sine z^k / (2k+1)! */
+                                      {1. / 2, 1. / 24, 1. / 720, 1. / 40320, 1. / 3628800, 1. / 479001600,
+                                       1. / 87178291200, 1. / 20922789888000},
+                                      {1. / 6, 1. / 120, 1. / 5040, 1. / 362880, 1. / 39916800,
+                                       1. / 6227020800, 1. / 1307674368000, 1. / 355687428096000}};
+  double sum = 0;
+  for (int k = 7; k >= 0; --k) sum = z * (taylor[swap][k] + sum);
   return sign * (1 + sum) * (swap ? a : 1);
 }
 
