@@ -82,17 +82,17 @@ const char *fa_read_describe(const cJSON *value, char buffer[80]) {
   if (cJSON_IsBool(value)) return cJSON_IsTrue(value) ? "true" : "false";
   if (cJSON_IsString(value)) {
     const char *s = value->valuestring;
-    snprintf(buffer, 80, strlen(s) > 60 ? "\"%.60s...\"" : "\"%s\"", s);
+    int n = (int)strnlen(s, 61);
+    for (; n > 60 || (n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80); --n) continue; /* whole characters */
+    snprintf(buffer, 80, s[n] ? "\"%.*s...\"" : "\"%.*s\"", n, s);
     for (char *c = buffer; *c; ++c)
       if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
     return buffer;
   }
   if (cJSON_IsRaw(value))
     snprintf(buffer, 80, "%.60s", value->valuestring);
-  else if (fabs(value->valuedouble) < 1e15)
-    snprintf(buffer, 80, "%.15g", value->valuedouble);
   else
-    snprintf(buffer, 80, "%.17g", value->valuedouble);
+    fa_json_number_text(buffer, 80, value->valuedouble, false);
   return buffer;
 }
 

@@ -102,11 +102,32 @@ static bool set_inside(cJSON *object, const char *key, const cJSON *value) {
   return dot ? set_inside(item, dot + 1, value) : true;
 }
 
+/* The first part of a dotted key must be a key whose value is an object: an empty one is tried. */
+static fa_status check_top(sweep *s, const char *key, const char *top) {
+  cJSON *empty = cJSON_CreateObject();
+  fa_case_field field = {top, empty, s->over_path, -1};
+  fa_case_reader r;
+  fa_error ignored;
+  fa_status status = empty ? fa_case_reader_init(&r, "$", &ignored) : FA_ERR_MEMORY;
+  if (status == FA_OK) {
+    r.field = &field;
+    r.n_fields = 1;
+    status = fa_case_reader_read(&r);
+    fa_case_reader_free(&r);
+  }
+  cJSON_Delete(empty);
+  if (status == FA_ERR_MEMORY) return fa_fail(s->f->err, status, "out of memory");
+  if (status == FA_OK) return FA_OK;
+  return fa_case_file_fail(s->f, true, "%s[\"%s\"]: %s is not an object, nothing is inside it", s->over_path,
+                           key, top);
+}
+
 /* One value under a dotted key, checked by itself as the only content of its object. */
 static fa_status check_dotted(sweep *s, const axis *a, const cJSON *value, int64_t index) {
   char top[64];
   const char *key = a->values->string;
   snprintf(top, sizeof top, "%.*s", (int)strcspn(key, "."), key);
+  TRY(check_top(s, key, top));
   cJSON *object = cJSON_CreateObject();
   bool made = object && set_inside(object, key, value);
   fa_case_field field[] = {{top, made ? object->child : NULL, s->over_path, -1},

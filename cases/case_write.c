@@ -1,6 +1,7 @@
 /* The canonical form of a case: keys in the order of the table in case_json.c, defaults and derived values
  * left out, every double with as few digits as read back to the same bits. */
 #include "cases/case.h"
+#include "cases/json.h"
 
 #include <cjson/cJSON.h>
 
@@ -34,11 +35,7 @@ static cJSON *number(double x, bool single) {
   char text[40];
   if (!isfinite(x))
     return cJSON_CreateString(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf"); /* not a valid case */
-  for (int digits = 1; digits <= 17; ++digits) {
-    snprintf(text, sizeof text, "%.*g", digits, x);
-    double back = strtod(text, NULL);
-    if (single ? (float)back == (float)x : back == x) break;
-  }
+  fa_json_number_text(text, sizeof text, x, single);
   return cJSON_CreateRaw(text);
 }
 

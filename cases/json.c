@@ -5,7 +5,6 @@
 #include <cjson/cJSON.h>
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +25,14 @@ void fa_json_path_key(char *buffer, size_t size, const char *key, size_t key_byt
     n += (size_t)snprintf(buffer + n, size - n, (unsigned char)key[i] < 0x20 ? "\\u%04x" : "%c",
                           (unsigned char)key[i]);
   if (n < size) snprintf(buffer + n, size - n, "\"]");
+}
+
+void fa_json_number_text(char *buffer, size_t size, double x, bool single) {
+  for (int digits = 1; digits <= 17; ++digits) {
+    snprintf(buffer, size, "%.*g", digits, x);
+    double back = strtod(buffer, NULL);
+    if (single ? (float)back == (float)x : back == x) return;
+  }
 }
 
 /* ---- checking the text ---- */

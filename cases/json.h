@@ -8,6 +8,7 @@
 
 #include "cases/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct cJSON;
@@ -29,5 +30,9 @@ fa_status fa_json_parse_next(const char *text, size_t n_bytes, size_t *at, const
 /* Writes ".key", or ["key"] if key is not a plain identifier, for use in a path. Cuts off what does not fit.
  */
 void fa_json_path_key(char *buffer, size_t size, const char *key, size_t key_bytes);
+
+/* The fewest digits that read back as the same double, or (single) as the same f32. For finite x, size >= 32.
+ */
+void fa_json_number_text(char *buffer, size_t size, double x, bool single);
 
 #endif
