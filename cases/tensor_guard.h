@@ -1,9 +1,9 @@
 /* The memory under tensors: guarded buffers and the patterns that mark what nobody may touch or read.
  *
  * Every pattern is one 16-bit word repeated, so that it is the same at any even address and reads as NaN in
- * f16, bf16, f32 and f64 alike (as i32: far out of any index range). The words differ from each other and
- * from the NaNs that arithmetic makes (0x7fff, 0xffff, 0x7e00, 0xfe00, 0x7fc0, 0xffc0), so that a dump tells
- * them apart. */
+ * f16, bf16, f32 and f64 alike (as i32: negative or above 2^30, no index). The words differ from each other
+ * and from the NaNs that arithmetic makes (0x7fff, 0xffff, 0x7e00, 0xfe00, 0x7fc0, 0xffc0), so that a dump
+ * tells them apart. */
 #ifndef FA_CASES_TENSOR_GUARD_H
 #define FA_CASES_TENSOR_GUARD_H
 
