@@ -13,7 +13,7 @@
 
 static fa_status check_text(const char *field, const char *text, int64_t max, fa_error *err) {
   if (!text) BAD("$.%s: missing", field);
-  int64_t at, n = fa_utf8_count(text, &at);
+  int64_t at = 0, n = fa_utf8_count(text, &at);
   if (n < 0) BAD("$.%s: byte %lld is a control character or not UTF-8", field, (long long)at);
   if (n > max) BAD("$.%s: %lld characters, at most %lld", field, (long long)n, (long long)max);
   return FA_OK;
