@@ -126,7 +126,7 @@ static fa_status read_case(const fa_safetensors *f, const char *group, fa_record
   memset(r->c.strides, 0, sizeof r->c.strides);
   for (size_t i = 0; i < sizeof gradients / sizeof *gradients; ++i)
     r->backward |= find(f, group, fa_tensor_id_name(gradients[i])) != NULL;
-  if (!p->kvcache.present) p->backward = r->backward;
+  if (!p->kvcache.present) p->backward = r->backward || find(f, group, "do") != NULL;
   p->return_softmax = find(f, group, "p_debug") != NULL;
   p->grad_lse = find(f, group, "dlse") != NULL;
   return fa_case_validate(&r->c, err);

@@ -55,6 +55,24 @@ static bool ends_within(const char *text, size_t size) {
   return memchr(text, 0, size) != NULL;
 }
 
+/* A damaged bool may hold any byte, and even reading such a one is undefined. */
+static void mend_bool(bool *b) {
+  unsigned char byte;
+  memcpy(&byte, b, 1);
+  *b = byte != 0;
+}
+
+static void mend_bools(fa_result *r) {
+  for (int i = 0; i < FA_T_COUNT; ++i) mend_bool(&r->end_to_end[i]);
+  for (int i = 0; i < r->n_verdicts; ++i) {
+    fa_verdict *v = &r->verdict[i];
+    mend_bool(&v->judged);
+    mend_bool(&v->stat_bad);
+    mend_bool(&v->fail);
+    for (int k = 0; k < FA_WORST_POINTS; ++k) mend_bool(&v->worst[k].class_bad);
+  }
+}
+
 static bool verdict_is_sound(const fa_verdict *v) {
   return v->id >= 0 && v->id < FA_T_COUNT && v->n_worst >= 0 && v->n_worst <= FA_WORST_POINTS &&
          v->rank >= 0 && v->rank <= FA_MAX_RANK && v->dtype >= 0 && v->dtype < FA_N_DTYPES &&
@@ -99,6 +117,7 @@ fa_status fa_wire_unpack(const char *bytes, size_t n_bytes, fa_result *out, fa_e
     memcpy(head->fixed.end_to_end, tail.end_to_end, sizeof tail.end_to_end);
     memcpy(head->fixed.dump, tail.dump, sizeof tail.dump);
     head->fixed.name = head->fixed.case_line = NULL;
+    mend_bools(&head->fixed);
     good = result_is_sound(r);
   }
   fa_status status = good ? FA_OK : bad(err);

@@ -1,0 +1,337 @@
+#!/usr/bin/env bash
+# The program from outside: exit codes, what goes where, bad input, shards, repro, and faults of the subject.
+# usage: test_cli.sh FA-VERIFY FAULTY   (FAULTY: tests/faulty_backend.c, the same program with a bad subject)
+set -uo pipefail
+verify=$(realpath "$1") faulty=$(realpath "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+failed=0 n=0 rc=0
+unset FA_SHARD_INDEX FA_SHARD_TOTAL TEST_SHARD_INDEX TEST_TOTAL_SHARDS SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_COUNT
+
+run() { # COMMAND...: fills out, err, rc
+  what=$*
+  "$@" >out 2>err </dev/null
+  rc=$?
+}
+expect() { # CONDITION...
+  n=$((n + 1))
+  if ! "$@"; then
+    failed=$((failed + 1))
+    printf 'failed: %s\n  after: %s (exit %s)\n  stdout: %s\n  stderr: %s\n' "$*" "$what" "$rc" "$(head -c 1500 out)" "$(head -c 800 err)"
+  fi
+}
+exits() { [ "$rc" = "$1" ]; }
+says() { grep -qF -- "$1" out; }
+says_line() { grep -qE -- "$1" out; }
+complains() { grep -qF -- "$1" err; }
+silent() { [ ! -s out ]; }
+last_line() { [ "$(tail -n 1 out)" = "$1" ]; }
+lines() { [ "$(grep -cE "$1" out)" = "$2" ]; }
+missing() { [ ! -e "$1" ]; }
+same() { cmp -s "$1" "$2"; }
+
+small='"dtype": "f16", "head_dim": 16, "seqlen_q": 8'
+cat >five.json <<EOF
+{ "fa_cases": 1, "defaults": { $small },
+  "cases": [ { "name": "one" }, { "name": "two", "data_seed": "2" }, { "name": "thirteen", "seqlen_q": 13 },
+             { "name": "four", "data_seed": "4" }, { "name": "five", "data_seed": "5" } ] }
+EOF
+cat >good.json <<EOF
+{ "fa_cases": 1, "defaults": { $small }, "cases": [ { "name": "one" }, { "name": "two", "mask": { "type": "causal" } } ] }
+EOF
+
+# ---- plain runs ----
+run "$verify" run --cases good.json --backend ref-f32
+expect exits 0
+expect last_line "tests:2 passed:2 failed:0 skipped:0 error:0"
+expect lines '^PASS (one|two)  ref-f32  fwd\+bwd  r=' 2
+run "$verify" --cases good.json --backend ref-f32 --no-isolate
+expect exits 0
+run "$verify" --cases good.json --backend ref-f32 -q
+expect exits 0
+expect lines . 1
+run bash -c "'$verify' --cases - --backend ref-f32 <good.json"
+expect exits 0
+expect last_line "tests:2 passed:2 failed:0 skipped:0 error:0"
+run "$verify" --cases good.json
+expect complains "backend: "
+run "$verify" run --case '{"name":"x","head_dim":8}' --backend ref-f32 --color always
+expect exits 0
+expect says $'\033[32mPASS'
+run "$verify" --cases good.json --backend ref-f32 --backend faulty
+expect exits 2
+expect complains "unknown; this build has:"
+run "$verify" --version
+expect exits 0
+expect says "fa-verify "
+run "$verify" --help
+expect exits 0
+expect says "Exit codes: 0"
+for what in backends profiles fills mutants; do
+  run "$verify" list $what
+  expect exits 0
+  expect says_line .
+done
+
+# ---- usage errors: exit 2, nothing run, nothing written ----
+bad_usage() { # MESSAGE ARGUMENTS...
+  local message=$1
+  shift
+  run "$verify" "$@"
+  expect exits 2
+  expect complains "$message"
+  expect silent
+}
+bad_usage "the nearest is --filter" --cases good.json --fliter x
+bad_usage "the nearest is random" randon --count 1
+bad_usage "no shrinker yet" shrink x.json
+bad_usage "--jobs 0: a whole number" --cases good.json --jobs 0
+bad_usage "--timeout x: a number" --cases good.json --timeout x
+bad_usage "--cases needs a value" run --cases
+bad_usage "needs a value" run --report --cases good.json
+bad_usage "means nothing to the command list" list backends --jobs 2
+bad_usage "--filter (: no POSIX" --cases good.json --backend ref-f32 --filter '('
+bad_usage "one of --count N and --seconds T" random
+bad_usage "no-such-profile" random --count 1 --profile no-such-profile --backend ref-f32
+bad_usage "one of backends" list
+bad_usage "--color x" --cases good.json --color x
+bad_usage "/nowhere" --cases good.json --backend ref-f32 --report /nowhere/report.json
+for shard in 2/2 x 1 -1/2 1/0 1/2/3; do bad_usage "shard" --cases good.json --backend ref-f32 --shard "$shard"; done
+run "$verify"
+expect exits 2
+expect complains "commands:"
+
+# ---- malformed input: exit 2, file and JSON path named, an old report stays as it was ----
+bad_case() { # MESSAGE JSON-OF-ONE-CASE
+  printf '{ "fa_cases": 1, "cases": [ { "head_dim": 16 }, %s ] }' "$2" >bad.json
+  echo old >old.json
+  run "$verify" --cases good.json bad.json --backend ref-f32 --report old.json
+  expect exits 2
+  expect complains "bad.json"
+  expect complains "$1"
+  expect silent
+  [ "$(cat old.json)" = old ] || expect false
+}
+bad_case '$.cases[1].no_such_key' '{ "no_such_key": 1 }'
+bad_case '$.cases[1].heads_q' '{ "heads_q": 3, "heads_kv": 2 }'
+bad_case '$.cases[1].seqlen_q' '{ "seqlen_q": -1 }'
+bad_case '$.cases[1].cu_seqlens_q' '{ "cu_seqlens_q": [0, 5, 3], "cu_seqlens_k": [0, 5, 6] }'
+bad_case '$.cases[1].dropout.p' '{ "dropout": { "p": 1 } }'
+bad_case 'bad.json' '{ "scale": NaN }'
+bad_case '$.cases[1]' '{ "seqlen_q": 1048576, "heads_q": 1024, "head_dim": 1024 }'
+printf '{ "fa_cases": 1, "cases": [ { "seqlen_q": ' >bad.json
+run "$verify" --cases bad.json --backend ref-f32
+expect exits 2
+expect complains bad.json
+run "$verify" --cases missing.json --backend ref-f32
+expect exits 2
+expect complains missing.json
+run "$verify" run --case '{"head_dim": 0}' --backend ref-f32
+expect exits 2
+expect complains "head_dim"
+head -c 100 /dev/urandom >junk.safetensors
+printf '\377\377\377\377\377\377\377\177{}' >huge.safetensors
+for file in junk huge missing; do
+  run "$verify" check $file.safetensors
+  expect exits 2
+  expect complains $file.safetensors
+  expect silent
+done
+printf '{"fa_report": 1}' >half.json
+for command in "repro half.json" "report half.json --junit x.xml" "repro missing.json" "repro good.json"; do
+  run "$verify" $command
+  expect exits 2
+  expect missing x.xml
+done
+
+# ---- nothing judged: 4 ----
+run "$verify" --cases good.json --backend ref-f32 --filter nothing
+expect exits 4
+expect last_line "tests:0 passed:0 failed:0 skipped:0 error:0"
+run "$verify" run --case '{"family":"flex","score_mod":"score * 2","head_dim":16}' --backend ref-f32 -v
+expect exits 4
+expect says_line '^SKIP .*score_mod'
+expect says_line '^skipped 1: '
+
+# ---- filter and shards ----
+run "$verify" --cases five.json --backend ref-f32 --filter '^(t|f)'
+expect lines '^PASS' 4
+for i in 0 1 2; do
+  "$verify" --cases five.json --backend ref-f32 --shard $i/3 2>/dev/null | grep '^PASS' | cut -d' ' -f2 >shard.$i
+done
+what="three shards" rc=0 && cat shard.? | sort >out
+expect [ "$(tr '\n' ' ' <out)" = "five four one thirteen two " ]
+expect [ "$(tr '\n' ' ' <shard.1)" = "two five " ]
+run env FA_SHARD_INDEX=1 FA_SHARD_TOTAL=3 "$verify" --cases five.json --backend ref-f32
+expect lines '^PASS (two|five)' 2
+expect complains "FA_SHARD_INDEX"
+run env TEST_SHARD_INDEX=1 TEST_TOTAL_SHARDS=3 TEST_SHARD_STATUS_FILE=touched "$verify" --cases five.json --backend ref-f32
+expect lines '^PASS (two|five)' 2
+expect [ -e touched ]
+run env SLURM_ARRAY_TASK_ID=11 SLURM_ARRAY_TASK_MIN=10 SLURM_ARRAY_TASK_COUNT=3 "$verify" --cases five.json --backend ref-f32
+expect lines '^PASS (two|five)' 2
+run env FA_SHARD_INDEX=1 "$verify" --cases five.json --backend ref-f32
+expect exits 2
+run env SLURM_ARRAY_TASK_ID=1 FA_SHARD_INDEX=0 FA_SHARD_TOTAL=5 "$verify" --cases five.json --backend ref-f32 --shard 4/5
+expect lines '^PASS five' 1
+
+# ---- random ----
+run "$verify" random --count 6 --seed 3 --backend ref-f32 --emit made.json
+cp out first
+run "$verify" random --count 6 --seed 3 --backend ref-f32 --jobs 1
+expect [ "$(grep -cE '^(PASS|SKIP)' out)" = 6 ]
+sed 's/  r=.*//' first >a && sed 's/  r=.*//' out >b
+expect same a b
+run "$verify" --cases made.json --backend ref-f32
+sed 's/  r=.*//' out >b
+expect same a b
+run "$verify" random --seconds 1 --backend ref-f32 -q --no-progress
+expect exits 0
+
+# ---- faults of the subject: the right state, exit 1, and the other cases still run ----
+fault() { # HOW STATE TEXT [CASES-FILE]
+  run "$faulty" --cases "${4:-five.json}" --backend "faulty:$1" --report report.json --timeout 5 --jobs 2
+  expect exits 1
+  expect says_line "^$2 thirteen  faulty:$1  .*$3.*  repro: .* run --backend faulty:$1 --case '"
+  if [ -z "${4:-}" ]; then
+    expect lines '^PASS' 4
+    expect last_line "tests:5 passed:4 failed:1 skipped:0 error:0"
+    expect [ "$(grep -oE '^[A-Z_]+ [a-z]+' out | cut -d' ' -f2 | tr '\n' ' ')" = "one two thirteen four five " ]
+  fi
+  expect grep -qF "\"state\":	\"$2\"" report.json
+}
+fault crash CRASH SIGSEGV
+fault abort CRASH SIGABRT
+fault exit CRASH 'status 7'
+fault race RACE 'two writers'
+fault deadlock DEADLOCK 'half a warp'
+fault executor_oob OOB 'read past the end'
+fault reject FAIL 'refused: thirteen rows'
+fault reject_silently FAIL 'refused without a message'
+fault oob OOB 'back guard of o: 1 byte'
+fault oob_before OOB 'front guard of o: 1 byte'
+fault input INPUT_MODIFIED 'q'
+fault unwritten FAIL '1 never written'
+fault nondeterministic NONDETERMINISTIC 'o: 1 elements differ between two runs, the first \[0,12,0,0\]'
+fault wrong_o FAIL 'o: 1 of 208 bad, worst ratio .* at \[0,12,0,0\]'
+fault zero_o FAIL 'o: 20[0-9] of 208 bad'
+fault zero_gradients FAIL 'dv: 20[0-9] of 208 bad'
+fault nan_o FAIL 'gradients judged end to end'
+cat >gap.json <<EOF
+{ "fa_cases": 1, "cases": [ { "name": "thirteen", $small, "seqlen_q": 13, "strides": { "o": { "gap": [0, 16, 0] } } } ] }
+EOF
+fault gap OOB 'gap' gap.json
+run "$faulty" --cases five.json --backend faulty:hang --timeout 1
+expect exits 1
+expect says_line '^HANG thirteen .*not done after 1 s: killed'
+expect lines '^PASS' 4
+run "$faulty" --cases five.json --backend faulty:device_lost
+expect exits 3
+expect says_line '^ERROR thirteen .*the device is gone'
+run "$faulty" --cases five.json --backend faulty:no_device
+expect exits 3
+expect complains "there is no such device"
+run "$faulty" --cases five.json --backend faulty:crash_at_open
+expect exits 3
+expect complains "it crashed when opened"
+run "$faulty" --cases five.json --backend faulty:unsupported
+expect exits 0
+expect says_line '^SKIP thirteen .*thirteen is unlucky'
+run "$faulty" --cases five.json --backend faulty:forward_only -v
+expect exits 0
+expect lines '^PASS .*  fwd  .*backward not judged: faulty: it has no backward' 5
+run "$faulty" --cases five.json --backend faulty:crash --fail-fast --jobs 1
+expect exits 1
+expect lines '^(PASS|CRASH)' 3
+run "$faulty" --cases five.json --backend faulty:crash --backend ref-f32
+expect exits 1
+expect last_line "tests:10 passed:9 failed:1 skipped:0 error:0"
+
+# ---- expect: reject ----
+reject='{"name":"thirteen","head_dim":16,"seqlen_q":13,"expect":"reject"}'
+run "$faulty" run --case "$reject" --backend faulty:reject
+expect exits 0
+run "$faulty" run --case "$reject" --backend faulty:unsupported
+expect exits 0
+run "$faulty" run --case "$reject" --backend faulty:reject_silently
+expect exits 1
+run "$faulty" run --case "$reject" --backend ref-f32
+expect exits 1
+expect says_line '^NOT_REJECTED thirteen '
+
+# ---- an interrupt: the rest is left out, what is done is reported ----
+interrupt() {
+  timeout --signal=INT 1 "$faulty" --cases five.json --backend faulty:hang --timeout 3 --jobs 1 --report cut.json --filter 'one|thirteen|five' >out 2>err
+  rc=$?
+}
+what="interrupt" && interrupt
+expect [ "$rc" = 124 ] # timeout's own code: it sent the signal
+expect complains "interrupted after 2 cases"
+expect last_line "tests:2 passed:1 failed:1 skipped:0 error:0"
+expect grep -q '"HANG"' cut.json
+
+# ---- report round trips ----
+run "$faulty" --cases five.json --backend faulty:wrong_o --report report.json --schedule-seed 7
+expect exits 1
+run "$faulty" repro report.json:0 --report again.json
+expect exits 1
+expect says_line '^FAIL thirteen  faulty:wrong_o .* --schedule-seed 7 --case '
+grep -A40 '"tensors"' report.json | grep -v '"seconds"' >a
+grep -A40 '"tensors"' again.json | grep -v '"seconds"' >b
+expect same a b
+run "$faulty" repro report.json --backend ref-f32
+expect exits 0
+run "$faulty" repro report.json:1
+expect exits 2
+expect complains "the report has 1"
+# The printed command works when it is pasted, from sh.
+"$faulty" --cases five.json --backend faulty:wrong_o 2>/dev/null | grep '^FAIL' | sed 's/.*  repro: //' >paste.sh
+run sh paste.sh
+expect exits 1
+expect lines '^FAIL thirteen' 1
+run "$faulty" report report.json again.json --merge both.json --junit both.xml
+expect exits 0
+expect grep -q 'tests="6" failures="2"' both.xml
+expect grep -q '<failure type="FAIL" message=' both.xml
+if command -v python3 >/dev/null; then
+  run python3 -c "import xml.dom.minidom, json; xml.dom.minidom.parse('both.xml'); r = json.load(open('both.json'))
+assert r['summary'] == {'total': 6, 'passed': 4, 'failed': 2, 'skipped': 0, 'error': 0, 'skip_reasons': {}}, r['summary']
+assert r['failures'][0]['tensors'][0]['worst'][0]['index'] == [0, 12, 0, 0]"
+  expect exits 0
+fi
+
+# ---- dumps are recorded runs: check finds the same fault again ----
+run "$faulty" --cases five.json --backend faulty:wrong_o --keep dumps
+expect says "tensors: dumps/thirteen-"
+run "$verify" check dumps/thirteen-*.safetensors --report check.json
+expect exits 1
+expect says_line '^FAIL thirteen  recorded .*o: 1 of 208 bad, worst ratio .* at \[0,12,0,0\].*  repro: .* check dumps/thirteen-.* --filter .\^thirteen\$.$'
+expect grep -q '"repro":	"fa-verify check dumps/' check.json
+
+# ---- goldens ----
+cat >golden.json <<EOF
+{ "fa_cases": 1, "defaults": { $small }, "cases": [ { "name": "plain" }, { "name": "causal/gqa", "mask": { "type": "causal" },
+  "heads_q": 4, "heads_kv": 2, "layout": "bhsd" }, { "name": "inference", "backward": false } ] }
+EOF
+run "$verify" golden write gold --cases golden.json
+expect exits 0
+expect [ "$(ls gold | wc -l)" = 5 ]
+run "$verify" golden check gold --cases golden.json
+expect exits 0
+expect last_line "tests:3 passed:3 failed:0 skipped:0 error:0"
+run "$verify" golden check gold
+expect exits 0
+run "$verify" check gold/*.safetensors
+expect exits 0
+sed 's/"plain"/"plain", "data_seed": "2"/' golden.json >other.json
+run "$verify" golden check gold --cases other.json
+expect exits 1
+expect says_line '^FAIL plain .*plain.forward.safetensors: q\[0,0,0,0\]: stored '
+mv gold/plain.backward.safetensors gold/lost
+run "$verify" golden check gold --cases golden.json
+expect exits 2
+expect complains "plain.backward.safetensors"
+
+echo "$n checks, $failed failed"
+[ "$failed" = 0 ]
