@@ -73,7 +73,7 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .fills = .3, .pairs_dim = 12 * M, .longest = 1100},
   [P_EDGE] = {.family = {45, 25, 20, 10}, .varlen = .3, .causal = .35, .window = .3, .dropout = .15,
     .bias = .3, .blocks = .3, .alibi = .2, .softcap = .2, .scale = .5, .seqused = .25, .leftpad = .2,
-    .splits = .3, .group = .5, .odd_dim = .8, .empty = .25, .layout = .4, .fills = .5, .pairs_dim = 2 * M,
+    .splits = .3, .group = .5, .odd_dim = .8, .empty = .25, .crowd = .01, .layout = .4, .fills = .5, .pairs_dim = 2 * M,
     .longest = 140},
   [P_LAYOUT] = {.family = {55, 20, 10, 15}, .varlen = .3, .causal = .35, .window = .1, .dropout = .1,
     .bias = .35, .blocks = .2, .alibi = .05, .seqused = .1, .group = .35, .odd_dim = .3, .empty = .03,
@@ -86,7 +86,7 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .layout = .1, .fills = .3, .pairs_dim = 150 * M, .longest = 20000},
   [P_EVERYTHING] = {.family = {45, 25, 15, 15}, .varlen = .25, .causal = .35, .window = .25, .dropout = .2,
     .bias = .35, .blocks = .5, .alibi = .15, .softcap = .12, .scale = .2, .seqused = .12, .leftpad = .08,
-    .splits = .2, .group = .5, .odd_dim = .35, .empty = .08, .layout = .35, .fills = .4,
+    .splits = .2, .group = .5, .odd_dim = .35, .empty = .08, .crowd = .004, .layout = .35, .fills = .4,
     .pairs_dim = 8 * M, .longest = 520},
 };
 /* clang-format on */

@@ -33,9 +33,12 @@ static bool shapes_logits(fa_fill f) {
 
 static bool is_well_posed(const fa_problem *p, fa_fill f) {
   const double plain = fa_default_scale(p->head_dim);
-  if (shapes_logits(f)) return p->scale == plain && p->softcap == 0 && !p->alibi.present;
+  if (shapes_logits(f) && (p->scale != plain || p->softcap != 0 || p->alibi.present)) return false;
   /* A larger scale on top of 64-fold logits leaves nothing but one-hot rows. */
   if (f == FA_FILL_LOGITS_64X) return p->scale <= plain && p->scale >= -plain;
+  /* Queries there are 2^10 and more, and so is dK: in f16 beyond the largest number, by right. */
+  if (f == FA_FILL_STAIRCASE_UP || f == FA_FILL_STAIRCASE_DOWN)
+    if (p->dtype == FA_F16 && p->backward) return false;
   /* dO.v near 65504 makes a dS that f16 cannot hold, and 1/(1-p) an O that it cannot: infinities by right. */
   if (f == FA_FILL_NEAR_MAX) return p->dropout.p == 0 && !(p->dtype == FA_F16 && p->backward);
   return true;

@@ -10,7 +10,7 @@
 typedef struct fa_gen_rules {
   int family[FA_N_FAMILIES]; /* weights */
   double varlen, causal, window, dropout, bias, blocks, alibi, softcap, scale;
-  double seqused, leftpad, splits, group, odd_dim, empty, layout, fills;
+  double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, fills;
   int64_t pairs_dim; /* usual limit of batch * heads_q * Sq * Sk * (D + Dv): what one case may cost */
   int64_t longest;   /* lengths above this are not drawn */
 } fa_gen_rules;

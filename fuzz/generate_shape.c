@@ -4,6 +4,8 @@
 #define COUNT(a) ((int64_t)(sizeof(a) / sizeof *(a)))
 #define PICK(r, a) ((a)[fa_rng_below(r, COUNT(a))])
 
+#define ENOUGH_PAIRS 6000
+
 /* Lengths around the tiles of every kernel we know of. */
 static const int64_t edge_lengths[] = {1,  2,  7,  8,   15,  16,  17,  31,  32,  33,  63,  64,
                                        65, 80, 96, 127, 128, 129, 191, 192, 193, 255, 256, 257};
@@ -38,8 +40,8 @@ int64_t fa_gen_length(const fa_gen *g, fa_rng *r, int64_t longest) {
 }
 
 /* One entry's lengths: equal, unrelated, or one far above the other; at most `pairs` pairs. */
-static void draw_lengths(const fa_gen *g, fa_rng *r, int64_t pairs, int64_t *n_q, int64_t *n_k) {
-  const int64_t longest = g->rules->longest;
+static void draw_lengths(const fa_gen *g, fa_rng *r, int64_t longest, int64_t pairs, int64_t *n_q,
+                         int64_t *n_k) {
   for (int attempt = 0; attempt < 24; ++attempt) {
     int64_t kind = fa_rng_below(r, 100);
     *n_q = fa_gen_length(g, r, kind >= 75 && kind < 88 ? min64(17, longest) : longest);
@@ -49,6 +51,18 @@ static void draw_lengths(const fa_gen *g, fa_rng *r, int64_t pairs, int64_t *n_q
   }
   *n_q = min64(*n_q, pairs < 1 ? 1 : pairs);
   if (*n_q > 0) *n_k = min64(*n_k < 0 ? 1 : *n_k, pairs / *n_q);
+}
+
+/* Thousands of entries of one or two rows: grids and offsets that grow with the batch. */
+static void draw_crowd(fa_gen *g, fa_rng *r) {
+  static const int64_t batches[] = {257, 1025, 2700, 4097};
+  fa_problem *p = &g->c->problem;
+  p->batch = PICK(r, batches);
+  p->heads_q = p->heads_kv = 1;
+  p->head_dim = p->head_dim_v = fa_rng_chance(r, 0.5) ? 64 : 8;
+  p->scale = fa_default_scale(p->head_dim);
+  p->seqlen_q = fa_rng_range(r, 1, 2);
+  p->seqlen_k = fa_rng_range(r, 1, 3);
 }
 
 static fa_family draw_family(const fa_gen *g, fa_rng *r) {
@@ -89,13 +103,13 @@ static void draw_dims(fa_gen *g) {
   if (may_differ && fa_rng_chance(&r, 0.4)) p->head_dim_v = PICK(&r, odd);
 }
 
-/* What is left for the pairs of one head of one entry; heads and entries go before lengths become trivial. */
-static int64_t entry_pairs(fa_gen *g, fa_rng *r) {
+/* What is left for the pairs of one head of one entry; heads and entries go before that is less than enough
+ * for lengths worth having. */
+static int64_t entry_pairs(fa_gen *g, fa_rng *r, int64_t enough) {
   fa_problem *p = &g->c->problem;
   int64_t size = fa_rng_below(r, 100), limit = g->rules->pairs_dim;
   limit = size < 45 ? limit / 4 : size < 97 ? limit : limit * 3;
   limit /= p->head_dim + p->head_dim_v;
-  const int64_t enough = 6000;
   while (limit / (p->batch * p->heads_q) < enough) {
     int64_t group = p->heads_q / p->heads_kv;
     if (p->heads_kv > 1)
@@ -141,8 +155,10 @@ static zeros draw_zeros(fa_rng *r) {
 static fa_status draw_varlen(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_VARLEN), lengths = fa_gen_rng(g, FA_GEN_LENGTHS);
   fa_problem *p = &g->c->problem;
-  p->batch = fa_rng_range(&r, 1, 7);
-  int64_t pairs = entry_pairs(g, &lengths);
+  bool many = fa_rng_chance(&r, 0.12); /* short sequences: offsets add up, most tiles are partial */
+  int64_t longest = many ? 24 : g->rules->longest;
+  p->batch = many ? fa_rng_range(&r, 8, 40) : fa_rng_range(&r, 1, 7);
+  int64_t pairs = entry_pairs(g, &lengths, many ? 300 : ENOUGH_PAIRS);
   fa_status status;
   if ((status = fa_int32_array_set(&p->cu_seqlens_q, NULL, p->batch + 1)) != FA_OK) return status;
   if ((status = fa_int32_array_set(&p->cu_seqlens_k, NULL, p->batch + 1)) != FA_OK) return status;
@@ -150,7 +166,7 @@ static fa_status draw_varlen(fa_gen *g) {
   bool same = fa_rng_chance(&r, 0.25); /* self-attention: what packed qkv needs */
   for (int64_t b = 0; b < p->batch; ++b) {
     int64_t n_q, n_k;
-    draw_lengths(g, &lengths, pairs, &n_q, &n_k);
+    draw_lengths(g, &lengths, longest, pairs, &n_q, &n_k);
     if (is_zeroed(zero_q, b, p->batch, &r)) n_q = 0;
     if (is_zeroed(zero_k, b, p->batch, &r)) n_k = 0;
     if (same && n_q > n_k) n_q = n_k;
@@ -201,13 +217,17 @@ fa_status fa_gen_shape(fa_gen *g) {
   p->scale = fa_default_scale(p->head_dim);
   fa_rng r = fa_gen_rng(g, FA_GEN_LENGTHS);
   if (p->family == FA_KVCACHE) {
-    g->budget = entry_pairs(g, &r);
+    g->budget = entry_pairs(g, &r, ENOUGH_PAIRS);
     return fa_gen_cache(g);
   }
   if (fa_rng_chance(&r, g->rules->varlen)) {
     fa_status status = draw_varlen(g);
     return status == FA_OK ? draw_used_keys(g) : status;
   }
-  draw_lengths(g, &r, entry_pairs(g, &r), &p->seqlen_q, &p->seqlen_k);
+  if (fa_rng_chance(&r, g->rules->crowd)) {
+    draw_crowd(g, &r);
+    return FA_OK;
+  }
+  draw_lengths(g, &r, g->rules->longest, entry_pairs(g, &r, ENOUGH_PAIRS), &p->seqlen_q, &p->seqlen_k);
   return draw_used_keys(g);
 }

@@ -72,6 +72,7 @@ static void cover_heads(const fa_problem *p) {
     if (g != 6 && g != 7) count(label("group of %lld", g), 200, group == g);
   count("one KV head of many query heads", 1500, p->heads_kv == 1 && p->heads_q > 1);
   count("batch > 1", 4000, p->batch > 1);
+  count("batch > 256", 8, p->batch > 256);
   for (int f = 0; f < FA_N_FAMILIES; ++f)
     count(fa_family_name((fa_family)f), 1500, p->family == (fa_family)f);
   count("f16", 5000, p->dtype == FA_F16);
@@ -96,6 +97,7 @@ static void cover_varlen(const fa_problem *p) {
     both |= q && k;
   }
   count("variable length", 2500, varlen);
+  count("varlen: 8 entries and more", 250, varlen && p->batch >= 8);
   count("varlen: first entry empty", 300, first);
   count("varlen: middle entry empty", 300, middle);
   count("varlen: last entry empty", 300, last);
