@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Every case file of cases/ loads, has a note on each case, and passes: with ref-f32, which does nearly everything,
+# and the files that the host kernel can do with that too.
+# usage: test_case_files.sh FA_VERIFY BACKEND FILE...
+set -euo pipefail
+fa_verify=$1 backend=$2
+shift 2
+[ $# -gt 0 ]
+failed=0
+for file in "$@"; do
+  if [ "$(grep -c '"name": ' "$file")" != "$(grep -c '"note": ' "$file")" ]; then
+    echo "$file: a case without a note"
+    failed=1
+  fi
+  rc=0
+  out=$("$fa_verify" run --backend "$backend" --cases "$file" 2>&1) || rc=$?
+  last=$(tail -n 1 <<<"$out")
+  printf '%s on %s: exit %d, %s\n' "$file" "$backend" "$rc" "$last"
+  if [ $rc != 0 ] || ! grep -qE '^tests:[0-9]+ passed:[1-9][0-9]* failed:0 skipped:[0-9]+ error:0' <<<"$last"; then
+    grep -vE '^(PASS|SKIP)' <<<"$out" | head -n 40
+    failed=1
+  fi
+done
+exit $failed
