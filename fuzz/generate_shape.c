@@ -45,7 +45,7 @@ static void draw_lengths(const fa_gen *g, fa_rng *r, int64_t longest, int64_t pa
   for (int attempt = 0; attempt < 24; ++attempt) {
     int64_t kind = fa_rng_below(r, 100);
     *n_q = fa_gen_length(g, r, kind >= 75 && kind < 88 ? min64(17, longest) : longest);
-    *n_k = kind < 30 ? *n_q : fa_gen_length(g, r, kind >= 88 ? min64(17, longest) : longest);
+    *n_k = kind < 30 && *n_q > 0 ? *n_q : fa_gen_length(g, r, kind >= 88 ? min64(17, longest) : longest);
     if (kind >= 70 && kind < 75) *n_k = *n_q + fa_rng_range(r, -1, 1) * fa_rng_range(r, 0, 2);
     if (*n_k >= 0 && *n_q * *n_k <= pairs) return;
   }
@@ -229,5 +229,7 @@ fa_status fa_gen_shape(fa_gen *g) {
     return FA_OK;
   }
   draw_lengths(g, &r, g->rules->longest, entry_pairs(g, &r, ENOUGH_PAIRS), &p->seqlen_q, &p->seqlen_k);
+  /* Neither rows nor keys: no output to judge. Worth a call now and then. */
+  if (p->seqlen_q == 0 && p->seqlen_k == 0 && fa_rng_chance(&r, 0.9)) p->seqlen_k = fa_rng_range(&r, 1, 9);
   return draw_used_keys(g);
 }

@@ -65,7 +65,7 @@ fa_status fa_gen_cache(fa_gen *g) {
   fa_problem *p = &g->c->problem;
   fa_kvcache *c = &p->kvcache;
   c->present = true;
-  p->seqlen_q = fa_rng_chance(&r, g->rules->empty) ? 0 : PICK(&r, queries);
+  p->seqlen_q = fa_rng_chance(&r, g->rules->empty / 8) ? 0 : PICK(&r, queries);
   int64_t longest = g->budget / (p->seqlen_q > 0 ? p->seqlen_q : 1);
   if (longest > g->rules->longest) longest = g->rules->longest;
   p->seqlen_k = fa_gen_length(g, &r, longest > 1 ? longest : 1);
