@@ -86,9 +86,11 @@ static bool judge(scan *s, mark *m) {
     return add_bad(s, m);
   }
   m->err = fabs(m->got - want);
-  if (s->statistics && m->bound > 0)
-    fa_stats_add(&s->stats, m->got - want, fa_half_ulp(s->want->dtype, want), s->want->noise[m->position],
-                 s->want->accum[m->position]);
+  if (s->statistics && m->bound > 0) {
+    const double noise = s->want->noise[m->position];
+    fa_stats_add(&s->stats, m->got - want, fa_half_ulp(s->want->dtype, want), noise,
+                 s->want->accum[m->position], s->want->quant[m->position] > 2 * noise);
+  }
   const bool ok = m->err <= m->bound * s->accept;
   if (ok && m->err == 0) return true;
   m->ratio = m->bound > 0 ? m->err / m->bound : INFINITY;
@@ -153,7 +155,7 @@ static fa_status check_shapes(fa_tensor_id id, const fa_want *want, const fa_ten
 fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tensors *in, const fa_want *want,
                             const fa_tensor *got, const fa_compare_options *opt, fa_verdict *out,
                             fa_error *err) {
-  *out = (fa_verdict){.id = id};
+  *out = (fa_verdict){.id = id, .rank = want->rank, .dtype = want->dtype};
   if (want->n == 0) return FA_OK;
   fa_status status = check_shapes(id, want, got, err);
   if (status != FA_OK) return status;
@@ -164,7 +166,7 @@ fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tenso
             .poison = opt->poison,
             .accept = 1 + (opt->slack > 0 ? opt->slack : FA_DEFAULT_SLACK),
             .overflow = fa_dtype_is_float(got->dtype) ? fa_overflow_threshold(got->dtype) : INFINITY,
-            .statistics = want->noise != NULL,
+            .statistics = want->noise != NULL && id != FA_T_K && id != FA_T_V, /* caches: copies */
             .out = out};
   if (!scan_rows(&s)) {
     status = fa_fail(err, FA_ERR_MEMORY, "%s: out of memory while comparing", fa_tensor_id_name(id));

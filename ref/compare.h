@@ -26,7 +26,7 @@ typedef struct fa_axis_note { /* what the bad elements have in common along one 
 
 typedef struct fa_verdict {
   fa_tensor_id id;
-  int rank;       /* of the tensor, how many of a point's index[] mean something; set by the caller's got */
+  int rank;       /* of the tensor: how many of a point's index[] mean something */
   fa_dtype dtype; /* of the subject's tensor */
   bool judged;
   int64_t count, bad, class_bad, unwritten;
@@ -38,12 +38,13 @@ typedef struct fa_verdict {
   /* second tier: err / sigma, sigma^2 = ulp^2/12 + 0.18 noise^2 + (accum/3)^2, over elements with sigma > 0
    */
   int64_t n_stat;
-  double rms, bias; /* root mean square and mean of err / sigma (signed) */
-  bool stat_bad;    /* rms or bias left its band (only judged for generic fills and n_stat >= 4096) */
-  double tightness; /* median over rows of max bound in the row / scale of the row: how blind the check is */
-  char vacuous[96]; /* "" or the trivially wrong answer that the bound would let pass: "all zeros", "mean of
-                       V", ... */
-  bool fail;        /* bad, class_bad, or stat_bad */
+  double rms, bias;  /* root mean square and mean of err / sigma (signed) */
+  bool stat_bad;     /* rms or bias left its band (only judged for generic fills and n_stat >= 4096) */
+  char stat_why[96]; /* which edge; "" unless stat_bad */
+  double tightness;  /* median over rows of max bound in the row / scale of the row: how blind the check is */
+  char vacuous[96];  /* "" or the trivially wrong answer that the bound would let pass: "all zeros", "mean of
+                        V", ... */
+  bool fail;         /* bad, class_bad, or stat_bad */
 } fa_verdict;
 
 typedef struct fa_compare_options {
@@ -55,8 +56,9 @@ typedef struct fa_compare_options {
   double slack;              /* bound is multiplied by 1 + slack; 0 = the default, 2^-6 */
 } fa_compare_options;
 
-/* got has want's shape, any strides. mean_v: for O only, the want-shaped "mean of visible V" alternative is
- * made from in. */
+/* got has want's shape (else FA_ERR_INPUT), any strides. in: pristine inputs, for the trivially wrong answers
+ * that are made from V. A want with n == 0 is not judged. NaN in want: that element is not compared. Wants
+ * without bounds are judged exactly, and only for P_DEBUG (by sign bit) and DROPOUT_KEEP. */
 fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tensors *in, const fa_want *want,
                             const fa_tensor *got, const fa_compare_options *opt, fa_verdict *out,
                             fa_error *err);

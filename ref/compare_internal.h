@@ -60,15 +60,22 @@ int64_t fa_axes_length(const fa_axes *a, int64_t b);
 /* ---- compare_stats.c: the second tier ---- */
 
 typedef struct fa_stats {
-  int64_t n;
-  double sum, sum_squares; /* of err / sigma */
+  int64_t n, n_diffuse;
+  double sum, sum_squares, diffuse_squares; /* of err / sigma */
 } fa_stats;
-static inline void fa_stats_add(fa_stats *s, double signed_err, double half_ulp, double noise, double accum) {
+/* diffuse: the element sums several roundings of similar size. Where one key takes all, P is exactly 1 and
+ * there is no error to speak of, whatever sigma says: only diffuse elements can be "too accurate". */
+static inline void fa_stats_add(fa_stats *s, double signed_err, double half_ulp, double noise, double accum,
+                                bool diffuse) {
   const double third = accum / 3, sigma2 = half_ulp * half_ulp / 3 + 0.18 * noise * noise + third * third;
   if (!(sigma2 > 0)) return;
+  const double square = signed_err * signed_err / sigma2;
   ++s->n;
   s->sum += signed_err / sqrt(sigma2);
-  s->sum_squares += signed_err * signed_err / sigma2;
+  s->sum_squares += square;
+  if (!diffuse) return;
+  ++s->n_diffuse;
+  s->diffuse_squares += square;
 }
 void fa_stats_judge(const fa_stats *s, const fa_compare_options *opt, fa_verdict *v);
 

@@ -2,10 +2,12 @@
  * one-sided for the arithmetic that the kernel says it uses (a truncated instead of a rounded P, say). */
 #include "ref/compare_internal.h"
 
+#include <stdio.h>
+
 #define MIN_ELEMENTS 4096
 
-/* Where rms and |bias| of err / sigma lie for correct kernels. The lower edge says "more accurate than its
- * profile": either the profile or the kernel is not what it claims. */
+/* Where rms and |bias| of err / sigma lie for correct kernels. Below the lower edge a kernel is more accurate
+ * than its profile: either the profile or the kernel is not what it claims. */
 typedef struct band {
   double rms_low, rms_high, bias;
 } band;
@@ -23,6 +25,16 @@ void fa_stats_judge(const fa_stats *s, const fa_compare_options *opt, fa_verdict
   v->bias = s->sum / (double)s->n;
   if (!opt->generic || s->n < MIN_ELEMENTS) return;
   const band b = band_of(v->id, opt->profile);
-  const bool ok = v->rms >= b.rms_low && v->rms <= b.rms_high && fabs(v->bias) <= b.bias;
-  v->stat_bad = !ok;
+  const double diffuse =
+      s->n_diffuse < MIN_ELEMENTS ? INFINITY : sqrt(s->diffuse_squares / (double)s->n_diffuse);
+  const bool not_high = v->rms <= b.rms_high, not_low = diffuse >= b.rms_low,
+             centred = fabs(v->bias) <= b.bias;
+  v->stat_bad = !(not_high && not_low && centred);
+  if (!not_high)
+    snprintf(v->stat_why, sizeof v->stat_why, "rms %.3g of sigma is above %g", v->rms, b.rms_high);
+  else if (!centred)
+    snprintf(v->stat_why, sizeof v->stat_why, "bias %.3g of sigma is beyond %g", v->bias, b.bias);
+  else if (!not_low)
+    snprintf(v->stat_why, sizeof v->stat_why, "rms %.3g of sigma is below %g: more accurate than profile %s",
+             diffuse, b.rms_low, opt->profile->name);
 }

@@ -246,7 +246,8 @@ double fa_tightness(const fa_want *w) {
     const int64_t row = k * rows / n;
     double max = 0;
     if (!(w->scale[row] > 0)) continue;
-    for (int64_t c = 0; c < width; ++c) max = fmax(max, fa_want_bound(w, row * width + c));
+    for (int64_t e = row * width; e < (row + 1) * width; ++e)
+      if (fa_class_of_f64(w->value[e]) == FA_CLASS_FINITE) max = fmax(max, fa_want_bound(w, e));
     ratio[used++] = max / w->scale[row];
   }
   if (used == 0) return 0;
