@@ -1,5 +1,5 @@
 /* Printers, reports and the pipe format on made-up results. */
-#include "check.h"
+#include "tests/check.h"
 
 #include "fuzz/wire.h"
 #include "report/atomic_file.h"
