@@ -45,12 +45,15 @@ fa_status fa_read_dropout(fa_case_reader *r, const cJSON *v) {
 
 /* ---- ALiBi ---- */
 
+/* The shortest text of the largest f32 lies above it, and rounds to it. */
+#define MAX_SLOPE 3.4028235e38
+
 static fa_status read_slope_row(fa_case_reader *r, const cJSON *v, int64_t *n, float *slopes) {
   int64_t index = 0;
   for (const cJSON *e = v->child; e; e = e->next, ++index) {
     double x;
     size_t mark = fa_read_push_index(r, index);
-    TRY(fa_read_number(r, e, -FLT_MAX, FLT_MAX, &x));
+    TRY(fa_read_number(r, e, -MAX_SLOPE, MAX_SLOPE, &x));
     fa_read_pop(r, mark);
     slopes[(*n)++] = (float)x;
   }
