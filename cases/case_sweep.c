@@ -164,11 +164,12 @@ static void append(char *name, size_t size, const char *text) {
   if (n + length < size) memcpy(name + n, text, length + 1);
 }
 
-/* Appends "key=value". */
-static void name_value(const axis *a, char *name, size_t size) {
+/* Appends "key=value"; a value whose text is long becomes its number in the array. */
+static fa_status name_value(const axis *a, char *name, size_t size, fa_error *err) {
   char value[64];
   char *text = cJSON_IsString(a->value) ? strdup(a->value->valuestring) : cJSON_PrintUnformatted(a->value);
-  if (!text || strlen(text) > 48)
+  if (!text) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  if (strlen(text) > 48)
     snprintf(value, sizeof value, "#%lld", (long long)a->index);
   else {
     size_t n = 0;
@@ -180,6 +181,7 @@ static void name_value(const axis *a, char *name, size_t size) {
   append(name, size, a->values->string);
   append(name, size, "=");
   append(name, size, value);
+  return FA_OK;
 }
 
 /* The fields of one combination. Dotted keys work on copies of the objects that they are inside of; those
@@ -224,13 +226,13 @@ static fa_status combine(sweep *s, fa_case_field *field, int64_t *n, cJSON *copi
 static fa_status add_combination(sweep *s, fa_case_field *field) {
   char name[sizeof s->stem];
   int64_t n;
-  cJSON *copies = cJSON_CreateObject();
-  if (!copies) return fa_fail(s->f->err, FA_ERR_MEMORY, "out of memory");
   snprintf(name, sizeof name, "%s", s->stem);
   for (int64_t i = 0; i < s->n_axes; ++i) {
     append(name, sizeof name, i ? "," : "/");
-    name_value(&s->axis[i], name, sizeof name);
+    TRY(name_value(&s->axis[i], name, sizeof name, s->f->err));
   }
+  cJSON *copies = cJSON_CreateObject();
+  if (!copies) return fa_fail(s->f->err, FA_ERR_MEMORY, "out of memory");
   fa_status status = combine(s, field, &n, copies);
   if (status == FA_OK) status = fa_case_file_add(s->f, s->base, field, n, name);
   cJSON_Delete(copies);
