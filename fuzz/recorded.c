@@ -156,19 +156,19 @@ static fa_status load_entry(fa_recorded *r, const char *name, const fa_tensor *s
   return is_extra(name) ? FA_OK : fa_fail(err, FA_ERR_INPUT, "%s: no known tensor name", name);
 }
 
+/* The caches as the call left them; judged only where they were recorded. */
 static fa_status load_caches_after(fa_recorded *r, const fa_safetensors *f, const char *group,
                                    fa_error *err) {
   static const fa_tensor_id ids[] = {FA_T_K, FA_T_V};
-  for (int i = 0; i < 2; ++i) {
+  fa_status status = FA_OK;
+  for (int i = 0; status == FA_OK && i < 2; ++i) {
     const fa_tensor *after = find(f, group, i ? "v_after" : "k_after");
-    if (!r->c.problem.kvcache.present) continue;
-    if (!after) after = &r->in.t[ids[i]];
-    bool has_new = r->c.problem.kvcache.n_new > 0;
-    if (has_new && after == &r->in.t[ids[i]]) continue; /* not recorded: not judged */
-    fa_status status = load_output(r, ids[i], &r->in.t[ids[i]], after, err);
-    if (status != FA_OK) return status;
+    if (!after) continue;
+    if (!r->c.problem.kvcache.present)
+      return fa_fail(err, FA_ERR_INPUT, "k_after, v_after: the case has no cache");
+    status = load_output(r, ids[i], &r->in.t[ids[i]], after, err);
   }
-  return FA_OK;
+  return status;
 }
 
 /* Float inputs come from the file, or the outputs would be judged against data that we made up. */

@@ -5,6 +5,7 @@
 #include "fuzz/worker.h"
 #include "report/atomic_file.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -149,12 +150,20 @@ static void identify_item(void *ctx, int64_t number, fa_result *out) {
   fa_case_free(&c);
 }
 
+static void write_journal(FILE *journal, const fa_result *r) {
+  char *line = fa_report_journal_line(r);
+  if (line) fprintf(journal, "%s\n", line);
+  free(line);
+  fflush(journal);
+}
+
 static bool item_done(void *ctx, int64_t number, fa_result *r) {
   (void)number;
   fa_session *s = ctx;
   fa_progress_clear(&s->progress);
   fa_line_print(stdout, r, &s->style);
   fflush(stdout);
+  if (s->journal) write_journal(s->journal, r);
   fa_status status = fa_report_add(&s->report, r, &s->error);
   if (status != FA_OK) {
     s->status = status;
@@ -167,6 +176,27 @@ static bool item_done(void *ctx, int64_t number, fa_result *r) {
 static void tick(void *ctx) {
   fa_session *s = ctx;
   fa_progress_show(&s->progress, &s->report.summary);
+}
+
+/* OUT.json.journal: what is done so far. It goes away when the report itself is written. */
+static void journal_path(const fa_session *s, char *path, size_t size) {
+  snprintf(path, size, "%s.journal", s->cli->report);
+}
+
+static fa_status open_journal(fa_session *s, fa_error *err) {
+  char path[4200];
+  if (!s->cli->report) return FA_OK;
+  journal_path(s, path, sizeof path);
+  s->journal = fopen(path, "we");
+  return s->journal ? FA_OK : fa_fail(err, FA_ERR_IO, "%s: %s", path, strerror(errno));
+}
+
+static void close_journal(fa_session *s, bool remove_it) {
+  char path[4200];
+  if (!s->journal) return;
+  fclose(s->journal);
+  journal_path(s, path, sizeof path);
+  if (remove_it) unlink(path);
 }
 
 static int64_t n_processors(void) {
@@ -183,6 +213,7 @@ int fa_session_run(fa_session *s) {
   if (s->cli->no_isolate) jobs = 1;
   s->n_threads = (int)(n_processors() > jobs ? n_processors() / jobs : 1);
   fa_status status = fa_report_start(&s->report, s->cli, s->n_choices ? &s->choice[0] : NULL, &err);
+  if (status == FA_OK) status = open_journal(s, &err);
   if (status != FA_OK) return fa_cli_fail(status, &err);
   fa_progress_init(&s->progress, !s->cli->no_progress && !s->cli->quiet, s->item ? s->n_items : -1);
   fa_pool_config pool = {.n_workers = (int)jobs,
@@ -205,5 +236,6 @@ int fa_session_run(fa_session *s) {
   if (interrupted)
     fprintf(stderr, "fa-verify: interrupted after %lld cases\n", (long long)s->report.summary.total);
   int code = fa_report_finish(&s->report, s->cli, &s->style, fa_seconds_now() - start, interrupted);
+  close_journal(s, status == FA_OK && code != FA_EXIT_INFRASTRUCTURE);
   return status != FA_OK ? FA_EXIT_INFRASTRUCTURE : code;
 }

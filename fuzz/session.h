@@ -40,6 +40,7 @@ typedef struct fa_session {
   void *self[FA_MAX_BACKENDS]; /* in a worker: the opened backends */
   bool opened[FA_MAX_BACKENDS];
   fa_report report;
+  FILE *journal; /* --report: one JSON line per case, for the event that this program is killed */
   fa_line_style style;
   fa_progress progress;
   bool give_up; /* --fail-fast found something, or the report ran out of memory */

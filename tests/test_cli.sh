@@ -201,7 +201,7 @@ fault() { # HOW STATE TEXT [CASES-FILE]
   fi
   expect grep -qF "\"state\":	\"$2\"" report.json
 }
-fault crash CRASH SIGSEGV
+fault crash CRASH 'SIGSEGV|ended with status' # AddressSanitizer turns the signal into a status
 fault abort CRASH SIGABRT
 fault exit CRASH 'status 7'
 fault race RACE 'two writers'
@@ -219,7 +219,7 @@ fault zero_o FAIL 'o: 20[0-9] of 208 bad'
 fault zero_gradients FAIL 'dv: 20[0-9] of 208 bad'
 fault nan_o FAIL 'gradients judged end to end'
 cat >gap.json <<EOF
-{ "fa_cases": 1, "cases": [ { "name": "thirteen", $small, "seqlen_q": 13, "strides": { "o": { "gap": [0, 16, 0] } } } ] }
+{ "fa_cases": 1, "cases": [ { "name": "thirteen", "head_dim": 16, "seqlen_q": 13, "strides": { "o": { "gap": [0, 16, 0] } } } ] }
 EOF
 fault gap OOB 'gap' gap.json
 run "$faulty" --cases five.json --backend faulty:hang --timeout 1
@@ -261,15 +261,24 @@ expect exits 1
 expect says_line '^NOT_REJECTED thirteen '
 
 # ---- an interrupt: the rest is left out, what is done is reported ----
-interrupt() {
-  timeout --signal=INT 1 "$faulty" --cases five.json --backend faulty:hang --timeout 3 --jobs 1 --report cut.json --filter 'one|thirteen|five' >out 2>err
-  rc=$?
-}
-what="interrupt" && interrupt
-expect [ "$rc" = 124 ] # timeout's own code: it sent the signal
+"$faulty" --cases five.json --backend faulty:hang --timeout 3 --jobs 1 --report cut.json --filter 'one|thirteen|five' >out 2>err &
+sleep 1
+kill -INT $!
+wait $!
+rc=$? what="an interrupt"
+expect exits 130
 expect complains "interrupted after 2 cases"
 expect last_line "tests:2 passed:1 failed:1 skipped:0 error:0"
 expect grep -q '"HANG"' cut.json
+expect missing cut.json.journal
+# A killed run leaves its journal: one JSON object per case that was done.
+"$faulty" --cases five.json --backend faulty:hang --jobs 1 --report killed.json >out 2>err &
+sleep 1
+kill -KILL $!
+wait $! 2>/dev/null
+what="a killed run"
+expect [ "$(grep -c '"name":"\(one\|two\)","state":"PASS"' killed.json.journal)" = 2 ]
+expect missing killed.json
 
 # ---- report round trips ----
 run "$faulty" --cases five.json --backend faulty:wrong_o --report report.json --schedule-seed 7
