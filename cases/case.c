@@ -99,7 +99,17 @@ void fa_case_set_fill(fa_case *c, fa_fill fill) {
     if (fa_case_has_fill(id)) c->fill[id] = fill;
 }
 
+/* Logits that are all alike, or saturated at the cap, give equal probabilities: their roundings repeat. */
+static bool repeats_logits(const fa_case *c) {
+  const fa_problem *p = &c->problem;
+  const fa_fill q = c->fill[FA_T_Q];
+  bool large =
+      q == FA_FILL_LOGITS_4X || q == FA_FILL_LOGITS_64X || q == FA_FILL_OUTLIER || q == FA_FILL_HEAVY_TAIL;
+  return p->scale == 0 || (p->softcap > 0 && (p->softcap < 4 || large));
+}
+
 bool fa_case_is_generic(const fa_case *c) {
+  if (repeats_logits(c)) return false;
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!fa_case_has_fill(id) || !fa_case_uses(c, id)) continue;
     const bool *expand = c->strides[id].expand;

@@ -53,7 +53,8 @@ void fa_case_tensor_shape(const fa_case *c, fa_tensor_id id, int64_t shape[4]);
 fa_status fa_case_validate(const fa_case *c, fa_error *err);
 /* Sets every float input's fill. */
 void fa_case_set_fill(fa_case *c, fa_fill fill);
-/* True if every fill in use is generic (and no input axis is expanded): sqrt(n) bounds apply. */
+/* True if every fill in use is generic, no input axis is expanded, and the score chain does not make logits
+ * equal: sqrt(n) bounds apply. */
 bool fa_case_is_generic(const fa_case *c);
 
 /* ---- JSON (cases/case_json.c, case_file.c) ---- */
