@@ -9,18 +9,20 @@
 #include <stdbool.h>
 
 typedef struct fa_profile {
-  const char *name;   /* "mma-hopper", "mma-ampere", "simt-f32", "recorded" ... */
-  double u_p;         /* unit roundoff of P when it enters the second GEMM; 0 = kept in f32 */
-  double u_ds;        /* the same for dS */
-  double floor_p;     /* absolute rounding error of a P or dS below the normal range of that type */
-  int mma_block;      /* products summed at once by the matrix unit, truncating; 0 = scalar FMA, nearest */
-  int mma_extra_bits; /* extra fraction bits kept inside such a block */
-  double u_operand;   /* rounding of GEMM operands before the product (tf32: 2^-11 nearest); 0 = exact */
-  double eps_exp;     /* relative error of one exponential */
-  double eps_log;     /* absolute error of the final logarithm, in units of the result's natural log */
-  double eps_tanh;    /* relative error of tanh (softcap) */
-  int block_n;        /* keys per tile of the running softmax */
-  int max_splits;     /* partial results that may be combined (1 = none) */
+  const char *name; /* "mma-hopper", "mma-ampere", "simt-f32", "recorded" ... */
+  double u_p;       /* unit roundoff of P when it enters the second GEMM; 0 = kept in f32 */
+  double u_ds;      /* the same for dS */
+  double floor_p;   /* absolute rounding error of a P or dS below the normal range of that type */
+  double max_p;     /* largest value of that type: a dS beyond it overflows in the kernel */
+  bool exp_scaled; /* exp2(x s - m s), s = scale log2(e), by one fma: the error grows with |m|, not |x - m| */
+  int mma_block;   /* products summed at once by the matrix unit, truncating; 0 = scalar FMA, nearest */
+  int mma_extra_bits;      /* extra fraction bits kept inside such a block */
+  double u_operand;        /* rounding of GEMM operands before the product (tf32: 2^-11 nearest); 0 = exact */
+  double eps_exp;          /* relative error of one exponential */
+  double eps_log;          /* absolute error of the final logarithm, in units of the result's natural log */
+  double eps_tanh;         /* relative error of tanh (softcap) */
+  int block_n;             /* keys per tile of the running softmax */
+  int max_splits;          /* partial results that may be combined (1 = none) */
   bool gqa_partials_in_io; /* dK/dV of a group are summed from partials rounded to the I/O type */
   bool dq_atomic;          /* dQ accumulated in f32 across tiles in any order: not bitwise repeatable */
 } fa_profile;

@@ -22,7 +22,14 @@ static int64_t group_blocks(const fa_ref_call *c, const fa_ref_entry *e) {
   return c->group * n_blocks(e->sq);
 }
 
+/* Kernels may round each head's part of a group's sum: the bounds then need the parts, so an item is a head.
+ */
+static bool heads_apart(const fa_ref_call *c) {
+  return c->profile && c->profile->gqa_partials_in_io && c->group > 1;
+}
+
 static int64_t items_per_group(const fa_ref_call *c, const fa_ref_entry *e) {
+  if (heads_apart(c)) return e->sq > 0 ? c->group : 0;
   int64_t groups = c->p->batch * c->heads_kv, blocks = group_blocks(c, e);
   int64_t wanted = (ITEMS_WANTED + groups - 1) / groups;
   return blocks < wanted ? blocks : wanted;
@@ -52,12 +59,15 @@ void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_re
 }
 
 void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
-                          int64_t j0, int64_t n) {
+                          int64_t j0, int64_t n, fa_bound_scratch *b) {
   int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
   fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, w->s,
                 (int)n);
+  if (b) fa_bound_logits_begin(b, c, r, j0, n, w->s);
   fa_ref_score_tile(c, r, j0, n, w->s, n, c->p->softcap > 0 ? w->th : NULL);
+  if (b) fa_bound_logits_end(b, c, r, j0, n, w->s, w->th);
   fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, dv, 1, w->d_o, dv, w->v + j0 * c->dv, dv, 0, w->dp, (int)n);
+  if (b) fa_bound_backward_tile_begin(c, r, j0, n, b);
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t begin, end, len;
     double *p = w->s + k * n, *dp = w->dp + k * n;
@@ -67,9 +77,10 @@ void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_re
     memset(dp, 0, (size_t)begin * sizeof *dp);
     memset(p + end, 0, (size_t)(n - end) * sizeof *p);
     memset(dp + end, 0, (size_t)(n - end) * sizeof *dp);
-    if (len == 0) continue;
+    if (b && len > 0) fa_bound_backward_row_exponent(c, rows, w, b, k, n, begin, end);
     rows->exp(p + begin, len, w->l[k]);
     if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, len, w->z);
+    if (b) fa_bound_backward_row(c, rows, w, b, k, n, begin, end);
     rows->dscore(p + begin, dp + begin, c->p->dropout.p > 0 ? w->z : NULL, w->delta[k], len);
   }
 }
@@ -91,8 +102,11 @@ typedef struct fa_touched {
 } fa_touched;
 
 /* Grows the touched range, zeroing what comes in new. */
-static void touch(const fa_ref_call *c, fa_ref_scratch *w, fa_touched *t, int64_t begin, int64_t end) {
+static void touch(const fa_ref_call *c, fa_ref_scratch *w, fa_bound_scratch *b, fa_touched *t, int64_t begin,
+                  int64_t end) {
   if (t->begin == t->end) t->begin = t->end = begin;
+  if (b && begin < t->begin) fa_bound_backward_touch(c, b, begin, t->begin);
+  if (b && end > t->end) fa_bound_backward_touch(c, b, t->end, end);
   if (begin < t->begin) {
     memset(w->dk + begin * c->d, 0, (size_t)((t->begin - begin) * c->d) * sizeof *w->dk);
     memset(w->dv + begin * c->dv, 0, (size_t)((t->begin - begin) * c->dv) * sizeof *w->dv);
@@ -105,32 +119,48 @@ static void touch(const fa_ref_call *c, fa_ref_scratch *w, fa_touched *t, int64_
   }
 }
 
-static void backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_ref_scratch *w, fa_touched *t) {
+static void backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
+                           fa_bound_scratch *b, fa_touched *t) {
   fa_ref_call *c = f->c;
   int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
+  bool first = true;
   fa_ref_backward_rows_load(c, r, w);
-  touch(c, w, t, r->j_begin, r->j_end);
+  touch(c, w, b, t, r->j_begin, r->j_end);
+  if (b) fa_bound_backward_begin(c, r, w, b);
   memset(w->acc, 0, (size_t)(r->n * c->d) * sizeof *w->acc);
   for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
     int n = (int)(r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N);
     if (!fa_ref_tile_visited(c, r, j0, n)) continue;
-    fa_ref_backward_tile(c, f->rows, r, w, j0, n);
+    fa_ref_backward_tile(c, f->rows, r, w, j0, n, b);
     through_chain(c, f->rows, r, w, j0, n);
     fa_blas_dgemm(FA_BLAS_T, FA_BLAS_N, n, dv, m, 1, w->s, n, w->d_o, dv, 1, w->dv + j0 * c->dv, dv);
     fa_blas_dgemm(FA_BLAS_T, FA_BLAS_N, n, d, m, c->p->scale, w->dp, n, w->q, d, 1, w->dk + j0 * c->d, d);
     fa_blas_dgemm(FA_BLAS_N, FA_BLAS_N, m, d, n, c->p->scale, w->dp, n, w->k + j0 * c->d, d, 1, w->acc, d);
+    if (b) fa_bound_backward_tile_end(c, r, j0, n, b, first);
+    first = false;
   }
   for (int64_t k = 0; k < r->n; ++k)
     memcpy(c->out->t[FA_T_DQ].value + fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d), w->acc + k * c->d,
            (size_t)c->d * sizeof *w->acc);
+  if (b && !first) fa_bound_backward_end(c, r, b);
 }
 
 static void add_rows(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, const fa_touched *t,
-                     const double *from, int64_t width, fa_want *to) {
+                     const double *from, int64_t width, fa_want *to, float *parts) {
   for (int64_t j = t->begin; j < t->end; ++j) {
-    double *row = to->value + fa_ref_k_index(c, e, hk, j, width);
+    int64_t at = fa_ref_k_index(c, e, hk, j, width);
+    double *row = to->value + at;
     for (int64_t x = 0; x < width; ++x) row[x] += from[j * width + x];
+    for (int64_t x = 0; parts && x < width; ++x) parts[at + x] += (float)fabs(from[j * width + x]);
   }
+}
+
+/* All items of the head are in. This thread may never have held the head (its items saw no key). */
+static void finish_head(const fa_backward_job *f, fa_ref_scratch *w, const fa_ref_entry *e, int64_t hk,
+                        fa_bound_scratch *b) {
+  fa_ref_scratch_head(w, f->c, e, hk);
+  fa_bound_head(b, f->c, w, true);
+  fa_bound_backward_finish(f, e, hk, b);
 }
 
 static void backward_item(void *context, int thread, int64_t item) {
@@ -148,13 +178,13 @@ static void backward_item(void *context, int thread, int64_t item) {
     fa_ref_rows_init(c, e, hk * c->group + n / per_head, n % per_head * FA_BLOCK_M, &r);
     if (r.j_begin == r.j_end) continue; /* nobody is seen: all zero */
     fa_ref_scratch_head(w, c, e, hk);
-    backward_block(f, &r, w, &t);
-    if (f->bound) fa_bound_backward_block(f, &r, w, &f->bound[thread]);
+    backward_block(f, &r, w, f->bound ? &f->bound[thread] : NULL, &t);
   }
   fa_ref_turns_wait(f->turns, b * c->heads_kv + hk, part);
-  add_rows(c, e, hk, &t, w->dk, c->d, &c->out->t[FA_T_DK]);
-  add_rows(c, e, hk, &t, w->dv, c->dv, &c->out->t[FA_T_DV]);
-  if (f->bound) fa_bound_backward_merge(f, e, hk, &f->bound[thread]);
+  add_rows(c, e, hk, &t, w->dk, c->d, &c->out->t[FA_T_DK], f->parts_dk);
+  add_rows(c, e, hk, &t, w->dv, c->dv, &c->out->t[FA_T_DV], f->parts_dv);
+  if (f->bound) fa_bound_backward_merge(f, e, hk, t.begin, t.end, &f->bound[thread]);
+  if (f->bound && part == per_group - 1) finish_head(f, w, e, hk, &f->bound[thread]);
   fa_ref_turns_done(f->turns, b * c->heads_kv + hk);
 }
 
@@ -187,6 +217,11 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
   f.scratch = calloc((size_t)n_threads, sizeof *f.scratch);
   f.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.bound) : NULL;
   if (!f.scratch || (c->profile && !f.bound)) goto out_of_memory;
+  if (heads_apart(c)) {
+    f.parts_dk = calloc((size_t)c->out->t[FA_T_DK].n + 1, sizeof *f.parts_dk);
+    f.parts_dv = calloc((size_t)c->out->t[FA_T_DV].n + 1, sizeof *f.parts_dv);
+    if (!f.parts_dk || !f.parts_dv) goto out_of_memory;
+  }
   for (; n_ready < n_threads; ++n_ready)
     if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, true, err))) goto out;
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
@@ -200,6 +235,8 @@ out:
   for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.bound[t]);
   free(f.scratch);
   free(f.bound);
+  free(f.parts_dk);
+  free(f.parts_dv);
   free(f.first_item);
   fa_ref_turns_free(f.turns);
   return status;

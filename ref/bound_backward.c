@@ -1,18 +1,236 @@
-/* Bounds of dQ, dK, dV. */
+/* Bounds of dQ, dK, dV: terms of a tile while its values are made, GEMMs of them, and the final sums. */
 #include "ref/backward.h"
+#include "ref/blas.h"
 
-void fa_bound_backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
-                             fa_bound_scratch *b) {
-  (void)f;
-  (void)r;
-  (void)w;
-  (void)b;
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double u = 0x1p-24;
+
+/* End to end the kernel's own O and LSE are not known: what the forward's bounds allow them to be off. */
+static double lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
+  if (c->given_lse) return 0;
+  return fa_want_bound(&c->forward->t[FA_T_LSE], fa_ref_lse_index(c, r->e, r->h, r->i0 + k));
 }
 
-void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk,
+static double delta_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
+  if (c->given_o) return 0;
+  const fa_want *o = &c->forward->t[FA_T_O];
+  int64_t at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
+  double worst = 0, sure = 0, square = 0;
+  for (int64_t x = 0; x < c->dv; ++x) {
+    double g = fabs(w->d_o[k * c->dv + x]), noise = o->noise[at + x];
+    double half = fa_half_ulp(o->dtype, fabs(o->value[at + x]) + o->quant[at + x] + o->accum[at + x]);
+    worst += g * (o->quant[at + x] + o->accum[at + x] + half);
+    sure += g * o->accum[at + x];
+    square += g * g * (noise * noise + half * half);
+  }
+  return c->generic ? fmin(worst, sure + 1.5 * c->lambda * sqrt(square)) : worst;
+}
+
+/* The kernel's own sum dO.O - dLSE, in f32. */
+static double delta_rounding(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
+  double size = 0, dlse = 0;
+  for (int64_t x = 0; x < c->dv; ++x) size += fabs(w->d_o[k * c->dv + x] * w->o[k * c->dv + x]);
+  if (c->in->t[FA_T_DLSE].data) dlse = fabs(fa_ref_lse_get(c, &c->in->t[FA_T_DLSE], r->e, r->h, r->i0 + k));
+  return (double)c->dv * (u * size + 2 * FA_F32_TINY) + u * (fabs(w->delta[k]) + dlse);
+}
+
+void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
                              fa_bound_scratch *b) {
-  (void)f;
-  (void)e;
-  (void)hk;
-  (void)b;
+  fa_bound_head(b, c, w, true);
+  fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, c->generic ? b->q2 : NULL);
+  fa_bound_scale(w->d_o, r->n * c->dv, b->unit_do, b->d_o, c->generic ? b->d_o2 : NULL);
+  for (int64_t k = 0; k < r->n; ++k) {
+    b->row_e_delta[k] = (float)((delta_rounding(c, r, k, w) + delta_slack(c, r, k, w)) / b->unit_ds * 1.0001);
+    b->row_extra[k] = c->profile->eps_exp + lse_slack(c, r, k);
+    b->row_terms[k] = 0;
+  }
+}
+
+void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
+                                  fa_bound_scratch *b) {
+  int m = (int)r->n, dv = (int)c->dv, nn = (int)n;
+  fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, dv, 1, b->d_o, dv, b->v + j0 * c->dv, dv, 0, b->d, nn);
+  memset(b->terms, 0, (size_t)n * sizeof *b->terms);
+}
+
+void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
+                                    fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
+  float *e = b->e_logit + k * n + begin;
+  if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], true, b->row_extra[k]))
+    for (int64_t j = 0; j < end - begin; ++j) e[j] = FA_GREATEST_WEIGHT; /* nothing is known of this row */
+}
+
+static void clear(float *x, int64_t begin, int64_t end) {
+  if (end > begin) memset(x + begin, 0, (size_t)(end - begin) * sizeof *x);
+}
+
+void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
+                           fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
+  const fa_profile *p = c->profile;
+  float *tiles[6] = {b->w, b->w2, b->we, b->g, b->g2, b->ge};
+  for (int x = 0; x < 6; ++x) {
+    clear(tiles[x] + k * n, 0, begin);
+    clear(tiles[x] + k * n, end, n);
+  }
+  if (begin == end) return;
+  int64_t at = k * n + begin;
+  bool dropout = c->p->dropout.p > 0, cap = c->p->softcap > 0 && !b->plain;
+  double per_unit = 1 / b->unit_ds;
+  fa_row_gradient row = {.p = w->s + at,
+                         .dp = w->dp + at,
+                         .z = dropout ? w->z : NULL,
+                         .e = b->e_logit + at,
+                         .d = b->d + at,
+                         .cap = cap ? b->cap + at : NULL,
+                         .cap_err = cap ? b->cap_err + at : NULL,
+                         .delta = w->delta[k],
+                         .per_unit = per_unit,
+                         .e_delta = b->row_e_delta[k],
+                         .u_dp = (float)((dropout ? 5 : 2) * u),
+                         .squares = c->generic && !b->plain,
+                         .w = b->w + at,
+                         .w2 = b->w2 + at,
+                         .we = b->we + at,
+                         .g = b->g + at,
+                         .g2 = b->g2 + at,
+                         .ge = b->ge + at,
+                         .terms = b->terms + begin};
+  row.k_d = (float)((fa_bound_gamma(c, c->dv) + p->u_operand) * b->unit_do * b->unit_v * per_unit * 1.0001);
+  if (p->u_p > 0) row.floor_p = (float)(p->floor_p / p->u_p / (1 - c->p->dropout.p));
+  if (p->u_ds > 0 && !b->plain) row.floor_ds = (float)(p->floor_p / p->u_ds * per_unit);
+  rows->gradient(&row, end - begin);
+  b->row_terms[k] += row.sum_terms;
+  if (p->u_ds == 0 || b->plain) return;
+  float most = (float)(p->max_p * per_unit);
+  for (int64_t j = begin; j < end; ++j) /* dS overflows its narrow type: no bound */
+    if (!(b->g[k * n + j] + b->ge[k * n + j] <= most)) b->ge[k * n + j] = FA_GREATEST_WEIGHT;
+}
+
+void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
+                                fa_bound_scratch *b, bool first) {
+  int m = (int)r->n, nn = (int)n, d = (int)c->d, dv = (int)c->dv;
+  float beta = first ? 0 : 1;
+  const float *left[3] = {b->w, b->we, b->w2}, *ds[3] = {b->g, b->ge, b->g2};
+  const float *d_o[3] = {b->d_o, b->d_o, b->d_o2}, *q[3] = {b->q, b->q, b->q2}, *key[3] = {b->k, b->k, b->k2};
+  float *dv_sum[3] = {b->dv1, b->dve, b->dv2}, *dk_sum[3] = {b->dk1, b->dke, b->dk2};
+  float *dq_sum[3] = {b->dq1, b->dqe, b->dq2}, most_q = 0;
+  for (int x = 0; x < (c->generic ? 3 : 2); ++x) {
+    fa_blas_sgemm(FA_BLAS_T, FA_BLAS_N, nn, dv, m, 1, left[x], nn, d_o[x], dv, 1, dv_sum[x] + j0 * c->dv, dv);
+    fa_blas_sgemm(FA_BLAS_T, FA_BLAS_N, nn, d, m, 1, ds[x], nn, q[x], d, 1, dk_sum[x] + j0 * c->d, d);
+    fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, d, nn, 1, ds[x], nn, key[x] + j0 * c->d, d, beta, dq_sum[x], d);
+  }
+  for (int64_t x = 0; x < r->n * c->d; ++x) most_q = b->q[x] > most_q ? b->q[x] : most_q;
+  for (int64_t j = 0; j < n; ++j) b->dk_terms[j0 + j] += b->terms[j] * most_q;
+}
+
+/* One element: its scaled sums to quant, accum, noise. n terms were summed. */
+typedef struct fa_sum_terms {
+  double unit, gamma, u_narrow, tiny;
+  double slack; /* of the float32 sums that the bound is made of */
+} fa_sum_terms;
+
+static void settle(const fa_ref_call *c, const fa_sum_terms *t, double value, float worst, float squares,
+                   float errors, fa_want *w, int64_t at) {
+  if (worst == 0 && errors == 0 && value == 0) { /* no visible pair: must be exactly 0 */
+    w->quant[at] = w->noise[at] = w->accum[at] = 0;
+    return;
+  }
+  double l1 = worst * t->unit * t->slack, g = l1, l2 = l1;
+  if (c->generic) {
+    l2 = sqrt((double)squares) * t->unit * t->slack;
+    g = fmin(l1, fabs(value) + 4 * l2);
+  }
+  w->quant[at] = (float)(t->u_narrow * fmin(l1, c->lambda * l2));
+  w->noise[at] = (float)(t->u_narrow * l2);
+  w->accum[at] = (float)(errors * t->unit * t->slack + t->gamma * g + 2 * u * fabs(value) + t->tiny);
+}
+
+static fa_sum_terms sum_terms(const fa_ref_call *c, int64_t n, double unit, double u_narrow) {
+  double blocks = fa_bound_changes(c, n);
+  return (fa_sum_terms){.unit = unit,
+                        .gamma = fa_bound_gamma(c, n) + (blocks + (c->p->dropout.p > 0 ? 5 : 2)) * u +
+                                 c->profile->u_operand,
+                        .u_narrow = u_narrow,
+                        .tiny = (double)(n + 2) * (1 + fabs(c->p->scale)) * FA_F32_TINY,
+                        .slack = 1.0001 + 0x1p-24 * (double)n};
+}
+
+void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b) {
+  fa_want *dq = &c->out->t[FA_T_DQ];
+  double unit = fabs(c->p->scale) * b->unit_ds * b->unit_k, most_k = 0;
+  for (int64_t j = r->j_begin; j < r->j_end; ++j) most_k = b->max_k[j] > most_k ? b->max_k[j] : most_k;
+  for (int64_t k = 0; k < r->n; ++k) {
+    int64_t n = r->hi[k] - r->lo[k], at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d);
+    if (n == 0) continue;
+    fa_sum_terms t = sum_terms(c, n, unit, c->profile->u_ds);
+    for (int64_t x = 0; x < c->d; ++x)
+      settle(c, &t, dq->value[at + x], b->dq1[k * c->d + x], b->dq2[k * c->d + x], b->dqe[k * c->d + x], dq,
+             at + x);
+    dq->scale[at / c->d] = (float)(b->row_terms[k] * b->unit_ds * most_k * fabs(c->p->scale));
+  }
+}
+
+void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t begin, int64_t end) {
+  clear(b->dk1, begin * c->d, end * c->d);
+  clear(b->dke, begin * c->d, end * c->d);
+  clear(b->dk2, begin * c->d, end * c->d);
+  clear(b->dv1, begin * c->dv, end * c->dv);
+  clear(b->dve, begin * c->dv, end * c->dv);
+  clear(b->dv2, begin * c->dv, end * c->dv);
+  clear(b->dk_terms, begin, end);
+}
+
+/* Until the last item of the head, the outputs hold the raw sums: quant the worst case, noise the squares. */
+static void add_raw(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, int64_t j, int64_t width,
+                    const float *l1, const float *l2, const float *errors, fa_want *w) {
+  int64_t to = fa_ref_k_index(c, e, hk, j, width), from = j * width;
+  for (int64_t x = 0; x < width; ++x) {
+    w->quant[to + x] += l1[from + x];
+    w->noise[to + x] += l2[from + x];
+    w->accum[to + x] += errors[from + x];
+  }
+}
+
+void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk, int64_t begin,
+                             int64_t end, const fa_bound_scratch *b) {
+  const fa_ref_call *c = f->c;
+  fa_want *dk = &c->out->t[FA_T_DK], *dv = &c->out->t[FA_T_DV];
+  for (int64_t j = begin; j < end; ++j) {
+    add_raw(c, e, hk, j, c->d, b->dk1, b->dk2, b->dke, dk);
+    add_raw(c, e, hk, j, c->dv, b->dv1, b->dv2, b->dve, dv);
+    dk->scale[fa_ref_k_index(c, e, hk, j, 1)] += b->dk_terms[j];
+  }
+}
+
+/* Sums of a group's heads that the kernel keeps in the I/O type: each part is rounded once. */
+static double partial_rounding(const fa_backward_job *f, const float *parts, int64_t at) {
+  return parts ? parts[at] * fa_dtype_unit_roundoff(f->c->p->dtype) : 0;
+}
+
+void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk,
+                              const fa_bound_scratch *b) {
+  const fa_ref_call *c = f->c;
+  fa_want *dk = &c->out->t[FA_T_DK], *dv = &c->out->t[FA_T_DV];
+  int64_t n = e->sq * c->group;
+  double unit_dk = fabs(c->p->scale) * b->unit_ds * b->unit_q;
+  fa_sum_terms tk = sum_terms(c, n, unit_dk, c->profile->u_ds);
+  fa_sum_terms tv = sum_terms(c, n, b->unit_do, c->profile->u_p);
+  for (int64_t j = 0; j < e->sk; ++j) {
+    int64_t at_k = fa_ref_k_index(c, e, hk, j, c->d), at_v = fa_ref_k_index(c, e, hk, j, c->dv);
+    float most = 0;
+    for (int64_t x = 0; x < c->dv; ++x) most = dv->quant[at_v + x] > most ? dv->quant[at_v + x] : most;
+    dv->scale[at_v / c->dv] = (float)(most * b->unit_do);
+    dk->scale[at_k / c->d] = (float)(dk->scale[at_k / c->d] * unit_dk);
+    for (int64_t x = at_k; x < at_k + c->d; ++x) {
+      settle(c, &tk, dk->value[x], dk->quant[x], dk->noise[x], dk->accum[x], dk, x);
+      dk->accum[x] += (float)partial_rounding(f, f->parts_dk, x);
+    }
+    for (int64_t x = at_v; x < at_v + c->dv; ++x) {
+      settle(c, &tv, dv->value[x], dv->quant[x], dv->noise[x], dv->accum[x], dv, x);
+      dv->accum[x] += (float)partial_rounding(f, f->parts_dv, x);
+    }
+  }
 }

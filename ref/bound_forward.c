@@ -1,24 +1,140 @@
-/* Bounds of O and LSE. */
+/* Bounds of O and LSE: a second walk over a query block's tiles, now that its LSE is known. */
+#include "ref/blas.h"
 #include "ref/bound.h"
 
-#include <stdlib.h>
+#include <math.h>
+#include <string.h>
 
-fa_status fa_bound_scratch_init(fa_bound_scratch *s, const fa_ref_call *c, bool backward, fa_error *err) {
-  (void)c;
-  (void)backward;
-  (void)err;
-  *s = (fa_bound_scratch){0};
-  return FA_OK;
+static const double u = 0x1p-24;
+
+/* What holds for a whole row. */
+typedef struct fa_row_terms {
+  int64_t n;        /* visible keys, by range */
+  double changes;   /* of the running max */
+  double rounds;    /* of combining splits */
+  double log_l;     /* log of the row sum, relative to the row max */
+  double extra;     /* in every exponent */
+  double error_sum; /* sum_j p_j e_j */
+  double widest;    /* largest e_j of the row: its LSE cannot be off by more */
+  bool kept;        /* false: the size of some exponential is lost */
+  float max_v;
+} fa_row_terms;
+
+static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
+                           fa_row_terms *t) {
+  const fa_profile *p = c->profile;
+  *t = (fa_row_terms){.n = r->hi[k] - r->lo[k], .kept = true};
+  t->log_l = w->l[k] > 0 ? fabs(log(w->l[k])) : 0;
+  t->changes = fa_bound_changes(c, t->n);
+  if (p->max_splits > 1) t->rounds = p->exp_scaled ? 2 : fmin(p->max_splits, (double)t->n);
+  t->extra = (1 + t->changes) * p->eps_exp +
+             t->rounds * (2 * p->eps_exp + p->eps_log + 4 * u * (fabs(w->m[k]) + t->log_l));
 }
 
-void fa_bound_scratch_free(fa_bound_scratch *s) {
-  free(s->arena);
-  *s = (fa_bound_scratch){0};
+static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
+                      fa_bound_scratch *b, int64_t k, int64_t j0, int64_t n, fa_row_terms *t) {
+  int64_t begin, end, at;
+  fa_ref_row_span(r, k, j0, n, &begin, &end);
+  size_t head = (size_t)begin * sizeof(float), tail = (size_t)(n - end) * sizeof(float);
+  float *tiles[3] = {b->w + k * n, b->w2 + k * n, b->we + k * n};
+  for (int x = 0; x < 3; ++x) {
+    memset(tiles[x], 0, head);
+    memset(tiles[x] + end, 0, tail);
+  }
+  if (begin == end || w->l[k] == 0) {
+    for (int x = 0; x < 3; ++x) memset(tiles[x] + begin, 0, (size_t)(end - begin) * sizeof(float));
+    return;
+  }
+  at = k * n + begin;
+  double lse = w->m[k] + log(w->l[k]);
+  if (!fa_bound_exponent(c, rows, b->e_logit + at, w->s + at, end - begin, w->m[k], false, t->extra))
+    t->kept = false;
+  for (int64_t j = 0; j < end - begin; ++j) t->widest = fmax(t->widest, b->e_logit[at + j]);
+  rows->exp(w->s + at, end - begin, lse);
+  if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
+  fa_row_weights row = {.p = w->s + at,
+                        .z = c->p->dropout.p > 0 ? w->z : NULL,
+                        .e = b->e_logit + at,
+                        .w = b->w + at,
+                        .w2 = b->w2 + at,
+                        .we = b->we + at};
+  if (c->profile->u_p > 0)
+    row.floor = (float)(c->profile->floor_p / c->profile->u_p / w->l[k] / (1 - c->p->dropout.p));
+  t->error_sum += rows->weights(&row, end - begin, c->generic);
+  for (int64_t j = begin; j < end; ++j) t->max_v = b->max_v[j0 + j] > t->max_v ? b->max_v[j0 + j] : t->max_v;
+}
+
+static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
+                      const fa_row_terms *t, double sum_error) {
+  const fa_profile *p = c->profile;
+  fa_want *lse = &c->out->t[FA_T_LSE];
+  int64_t at = fa_ref_lse_index(c, r->e, r->h, r->i0 + k);
+  double y = t->error_sum, size = fabs(lse->value[at]);
+  double scores = t->kept && y <= 0.25 ? y * (1 + y) : t->widest;
+  lse->accum[at] = (float)(scores + sum_error + (1 + t->rounds) * (p->eps_log + 2 * u * size) +
+                           t->rounds * p->eps_exp + 3 * u * t->log_l + u * fabs(w->m[k]));
+}
+
+static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bound_scratch *b,
+                    const fa_row_terms *t, double sum_error) {
+  const fa_profile *p = c->profile;
+  fa_want *o = &c->out->t[FA_T_O];
+  int64_t at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
+  double shift = t->error_sum + sum_error, grow = 1 / (1 - shift);
+  double gamma = fa_bound_gamma(c, t->n) +
+                 (2 * t->changes + 2 * t->rounds + (c->p->dropout.p > 0 ? 3 : 0)) * u + p->u_operand;
+  double tiny = (double)t->n * FA_F32_TINY;
+  for (int64_t x = 0; x < c->dv; ++x) {
+    double size = fabs(o->value[at + x]), worst = b->o1[k * c->dv + x] * b->unit_v, g = worst, l2 = worst;
+    if (c->generic) {
+      l2 = sqrt((double)b->o2[k * c->dv + x]) * b->unit_v;
+      g = fmin(worst, size + 4 * l2);
+    }
+    double s = grow * (b->oe[k * c->dv + x] * b->unit_v + size * shift) + gamma * g + 4 * u * size + tiny;
+    if (!t->kept || shift > 0.25) s = 2 * t->max_v / (1 - c->p->dropout.p) + size; /* a mean of V, at least */
+    o->quant[at + x] = (float)(p->u_p * fmin(worst, c->lambda * l2) * 1.0001);
+    o->noise[at + x] = (float)(p->u_p * l2);
+    o->accum[at + x] = (float)(s * 1.0001);
+  }
+  o->scale[at / c->dv] = t->max_v;
+}
+
+/* Rotated queries: what f32 may round the other way, in units of q. */
+static void uncertain_queries(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r) {
+  for (int64_t k = 0; k < r->n; ++k)
+    for (int64_t x = 0; x < c->d; ++x)
+      b->row_q[k * c->d + x] =
+          (float)(c->rotated.dq[fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d) + x] / b->unit_q);
 }
 
 void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, fa_bound_scratch *b) {
-  (void)c;
-  (void)r;
-  (void)w;
-  (void)b;
+  const fa_rows *rows = fa_rows_best();
+  int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
+  float beta = 0;
+  fa_row_terms t[FA_BLOCK_M];
+  fa_bound_head(b, c, w, false);
+  fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, NULL);
+  if (b->row_q) uncertain_queries(b, c, r);
+  for (int64_t k = 0; k < r->n; ++k) row_terms_init(c, r, k, w, &t[k]);
+  for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
+    int n = (int)(r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N);
+    if (!fa_ref_tile_visited(c, r, j0, n)) continue;
+    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, w->s, n);
+    fa_bound_logits_begin(b, c, r, j0, n, w->s);
+    fa_ref_score_tile(c, r, j0, n, w->s, n, w->th);
+    fa_bound_logits_end(b, c, r, j0, n, w->s, w->th);
+    for (int64_t k = 0; k < r->n; ++k) weigh_row(c, rows, r, w, b, k, j0, n, &t[k]);
+    const float *v = b->v + j0 * c->dv;
+    fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, dv, n, 1, b->w, n, v, dv, beta, b->o1, dv);
+    fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, dv, n, 1, b->we, n, v, dv, beta, b->oe, dv);
+    if (c->generic)
+      fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, dv, n, 1, b->w2, n, b->v2 + j0 * c->dv, dv, beta, b->o2, dv);
+    beta = 1;
+  }
+  for (int64_t k = 0; k < r->n && beta == 1; ++k) {
+    if (w->l[k] == 0) continue; /* empty: exactly 0 */
+    double sum_error = fa_bound_sum(c, c->profile->mma_block ? t[k].n / 4 + (int64_t)t[k].changes : t[k].n);
+    write_lse(c, r, k, w, &t[k], sum_error);
+    write_o(c, r, k, b, &t[k], sum_error);
+  }
 }

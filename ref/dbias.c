@@ -4,6 +4,7 @@
  * bias element. Costs two more GEMMs a tile, in calls that have a bias gradient only. */
 #include "ref/backward.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,25 +14,40 @@ typedef struct fa_dbias_job {
   int64_t blocks;   /* query blocks of one (batch, head) of dBias: 1 when the query axis is broadcast */
 } fa_dbias_job;
 
-static void add_block(const fa_dbias_job *f, int thread, int64_t b, int64_t h, int64_t i0) {
+/* While summing: accum the errors, quant the magnitudes, scale (per row) the largest terms. */
+static void add_bound_row(const fa_ref_call *c, const fa_bound_scratch *b, int64_t k, int64_t n, fa_want *out,
+                          int64_t at) {
+  double most = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    out->accum[at + j] += (float)(b->ge[k * n + j] * b->unit_ds * 1.0001);
+    out->quant[at + j] += (float)(b->g[k * n + j] * b->unit_ds * 1.0001);
+    most = fmax(most, b->g[k * n + j]);
+  }
+  out->scale[at / c->p->seqlen_k] += (float)(most * b->unit_ds);
+}
+
+static void add_block(const fa_dbias_job *f, int thread, int64_t entry, int64_t h, int64_t i0) {
   fa_ref_call *c = f->base.c;
   fa_ref_scratch *w = &f->base.scratch[thread];
+  fa_bound_scratch *b = f->base.bound ? &f->base.bound[thread] : NULL;
   fa_want *out = &c->out->t[FA_T_DBIAS];
-  const fa_ref_entry *e = &c->entry[b];
+  const fa_ref_entry *e = &c->entry[entry];
   fa_ref_rows r;
   fa_ref_rows_init(c, e, h, i0, &r);
   if (r.j_begin == r.j_end) return;
   fa_ref_scratch_head(w, c, e, h / c->group);
   fa_ref_backward_rows_load(c, &r, w);
-  int64_t ob = f->shape[0] == 1 ? 0 : b, oh = f->shape[1] == 1 ? 0 : h;
+  if (b) fa_bound_backward_begin(c, &r, w, b);
+  int64_t ob = f->shape[0] == 1 ? 0 : entry, oh = f->shape[1] == 1 ? 0 : h;
   for (int64_t j0 = r.j_begin; j0 < r.j_end; j0 += FA_BLOCK_N) {
     int64_t n = r.j_end - j0 < FA_BLOCK_N ? r.j_end - j0 : FA_BLOCK_N;
     if (!fa_ref_tile_visited(c, &r, j0, n)) continue;
-    fa_ref_backward_tile(c, f->base.rows, &r, w, j0, n);
+    fa_ref_backward_tile(c, f->base.rows, &r, w, j0, n, b);
     for (int64_t k = 0; k < r.n; ++k) {
       int64_t oi = f->shape[2] == 1 ? 0 : r.i0 + k;
-      double *to = out->value + ((ob * f->shape[1] + oh) * f->shape[2] + oi) * f->shape[3] + j0;
-      for (int64_t j = 0; j < n; ++j) to[j] += w->dp[k * n + j];
+      int64_t at = ((ob * f->shape[1] + oh) * f->shape[2] + oi) * f->shape[3] + j0;
+      for (int64_t j = 0; j < n; ++j) out->value[at + j] += w->dp[k * n + j];
+      if (b) add_bound_row(c, b, k, n, out, at);
     }
   }
 }
@@ -51,6 +67,18 @@ static void dbias_item(void *context, int thread, int64_t item) {
     }
 }
 
+/* Summed over n elements, in f32. */
+static void finish(const fa_ref_call *c, fa_want *out, const int64_t *shape) {
+  int64_t n = (shape[0] == 1 ? c->p->batch : 1) * (shape[1] == 1 ? c->heads_q : 1) *
+              (shape[2] == 1 ? c->p->seqlen_q : 1);
+  double growth = n > 1 ? (double)n * 0x1p-24 : 0, slack = 1.0001 + growth;
+  for (int64_t x = 0; x < out->n; ++x) {
+    if (out->accum[x] == 0 && out->quant[x] == 0) continue; /* no visible pair: must be exactly 0 */
+    out->accum[x] = (float)(slack * (out->accum[x] + growth * out->quant[x]) + (double)n * FA_F32_TINY);
+    out->quant[x] = 0;
+  }
+}
+
 fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err) {
   const fa_problem *p = c->p;
   fa_dbias_job f = {.base = {.c = c, .rows = fa_rows_best()}};
@@ -59,17 +87,28 @@ fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err) {
   f.shape[2] = p->bias.per_query ? p->seqlen_q : 1;
   f.shape[3] = p->seqlen_k;
   f.blocks = f.shape[2] > 1 ? (f.shape[2] + FA_BLOCK_M - 1) / FA_BLOCK_M : 1;
-  int n_ready = 0, n_threads = c->n_threads;
+  int n_ready = 0, n_ready_bound = 0, n_threads = c->n_threads;
   fa_status status = fa_want_init(&c->out->t[FA_T_DBIAS], p->dtype, 4, f.shape, c->profile != NULL, err);
   int64_t n_items = f.shape[0] * f.shape[1] * f.blocks;
   if (status || c->out->t[FA_T_DBIAS].n == 0) return status;
   if (n_items < n_threads) n_threads = (int)n_items;
   f.base.scratch = calloc((size_t)n_threads, sizeof *f.base.scratch);
   if (!f.base.scratch) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+  f.base.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.base.bound) : NULL;
+  if (c->profile && !f.base.bound) {
+    status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+    goto out;
+  }
   for (; n_ready < n_threads; ++n_ready)
     if ((status = fa_ref_scratch_init(&f.base.scratch[n_ready], c, true, err))) goto out;
+  for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
+    if ((status = fa_bound_scratch_init(&f.base.bound[n_ready_bound], c, true, err))) goto out;
+  for (int t = 0; t < n_ready_bound; ++t) f.base.bound[t].plain = true;
   fa_ref_parallel(n_threads, n_items, dbias_item, &f);
+  if (c->profile) finish(c, &c->out->t[FA_T_DBIAS], f.shape);
 out:
+  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.base.bound[t]);
+  free(f.base.bound);
   for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.base.scratch[t]);
   free(f.base.scratch);
   return status;

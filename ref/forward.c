@@ -167,6 +167,15 @@ out:
   return status;
 }
 
+/* One size for a head's whole row of LSEs. */
+static void lse_scale(fa_want *w) {
+  int64_t width = w->n > 0 ? w->shape[w->rank - 1] : 1;
+  for (int64_t n = 0; n < w->n; ++n) {
+    float size = isfinite(w->value[n]) ? (float)(1 + fabs(w->value[n])) : 1;
+    if (size > w->scale[n / width]) w->scale[n / width] = size;
+  }
+}
+
 fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref_options *opt, fa_wants *out,
                          fa_error *err) {
   fa_ref_call c;
@@ -175,6 +184,7 @@ fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref
   if ((status = outputs_init(&c, err))) goto out;
   if ((status = fa_ref_rotate_all(&c, err))) goto out;
   if ((status = forward_run(&c, err))) goto out;
+  if (c.profile) lse_scale(&c.out->t[FA_T_LSE]);
   if (p->kvcache.present && (status = fa_ref_cache_after(&c, err))) goto out;
   status = keep_masks(&c, err);
 out:

@@ -3,7 +3,31 @@
 #ifndef FA_REF_ROWS_H
 #define FA_REF_ROWS_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* One row of a tile in the bounds of O (docs/bounds.md): inputs, then outputs, n of each. */
+typedef struct fa_row_weights {
+  const double *p;    /* exp(x - L) */
+  const double *z;    /* dropout factors; NULL: all 1 */
+  const float *e;     /* relative error of p */
+  float floor;        /* a weight below this is rounded like one of this size */
+  float *w, *w2, *we; /* p z (at least floor), its square (never underflowing), p z e */
+} fa_row_weights;
+
+/* One row of a tile in the bounds of the gradients; y = (z dP - delta) / unit. */
+typedef struct fa_row_gradient {
+  const double *p, *dp, *z;   /* before fa_rows.dscore */
+  const float *e, *d;         /* relative error of p; |dO| |V|^T in scaled units */
+  const float *cap, *cap_err; /* softcap's derivative and its absolute error; NULL: 1 and 0 */
+  double delta, per_unit;     /* per_unit = 1 / unit */
+  float k_d, e_delta, u_dp;   /* error of dP per d; of delta / unit; relative rounding of z dP and delta */
+  float floor_p, floor_ds;
+  bool squares;
+  float *w, *w2, *we, *g, *g2, *ge; /* p z, its square, p z e; |dS| / unit, its square, its error */
+  double sum_terms;                 /* out: sum of p (z |dP| + |delta|) / unit */
+  float *terms;                     /* += the same, per key */
+} fa_row_gradient;
 
 typedef struct fa_rows {
   double (*max)(const double *x, int64_t n); /* -inf for n == 0 */
@@ -16,7 +40,18 @@ typedef struct fa_rows {
   void (*dscore)(double *p, double *dp, const double *z, double delta, int64_t n);
   /* ds[j] *= 1 - tanh[j]^2, where p[j] is not 0 (elsewhere tanh may be unset) */
   void (*dsoftcap)(double *ds, const double *tanh, int64_t n);
+  /* e[j] += a |x[j] - c| + b |x[j]| + k, 0 where x is -inf; returns the largest. */
+  float (*logit_error)(float *e, const double *x, int64_t n, double c, double a, double b, double k);
+  /* Returns the sum of p e. */
+  double (*weights)(const fa_row_weights *r, int64_t n, bool squares);
+  void (*gradient)(fa_row_gradient *r, int64_t n);
 } fa_rows;
+
+/* The smallest weight whose square is still told from 0 beside operands down to FA_LEAST_OPERAND. */
+#define FA_LEAST_WEIGHT 0x1p-32f
+#define FA_LEAST_OPERAND 0x1p-28f
+#define FA_TINY_WEIGHT 0x1p-100f
+#define FA_GREATEST_WEIGHT 0x1p50f /* clamps nonsense, so that squares stay finite */
 
 extern const fa_rows fa_rows_base, fa_rows_avx2, fa_rows_avx512;
 const fa_rows *fa_rows_best(void);

@@ -88,4 +88,81 @@ static void rows_dsoftcap(double *restrict ds, const double *restrict th, int64_
   for (int64_t j = 0; j < n; ++j) ds[j] *= (1 - th[j]) * (1 + th[j]);
 }
 
-const fa_rows FA_ROWS_NAME = {rows_max, rows_exp, rows_scale, rows_multiply, rows_dscore, rows_dsoftcap};
+static float rows_logit_error(float *restrict e, const double *restrict x, int64_t n, double c, double a,
+                              double b, double k) {
+  float most = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    double v = e[j] + (a * fabs(x[j] - c) + b * fabs(x[j]) + k);
+    float f = x[j] == -INFINITY ? 0.0f : (float)v;
+    e[j] = f;
+    most = f > most ? f : most;
+  }
+  return most;
+}
+
+/* A weight as float: tiny ones are raised, so that no product with one is subnormal (slow, and inexact). */
+static inline float weight_of(double p) {
+  float tiny = p > 0 ? FA_TINY_WEIGHT : 0.0f, f = p < FA_GREATEST_WEIGHT ? (float)p : FA_GREATEST_WEIGHT;
+  return f > tiny ? f : tiny;
+}
+
+static double rows_weights(const fa_row_weights *r, int64_t n, bool squares) {
+  const double *restrict p = r->p, *restrict z = r->z;
+  const float *restrict e = r->e;
+  float *restrict w = r->w, *restrict w2 = r->w2, *restrict we = r->we;
+  float sum[8] = {0}, floor = r->floor;
+  for (int64_t j = 0; j < n; ++j) {
+    float pj = weight_of(p[j]), pe = pj > 0.0f ? pj * e[j] + FA_TINY_WEIGHT : 0.0f;
+    float zj = z ? (float)z[j] : 1.0f, pz = pj * zj;
+    we[j] = pe * zj;
+    w[j] = pz > 0.0f && pz < floor ? floor : pz;
+    w2[j] = pe; /* summed below */
+  }
+  int64_t j = 0;
+  for (; j + 8 <= n; j += 8)
+    for (int t = 0; t < 8; ++t) sum[t] += w2[j + t];
+  for (int t = 0; j < n; ++j, ++t) sum[t] += w2[j];
+  for (j = 0; squares && j < n; ++j) {
+    float v = w[j] > 0.0f && w[j] < FA_LEAST_WEIGHT ? FA_LEAST_WEIGHT : w[j];
+    w2[j] = v * v;
+  }
+  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+static void rows_gradient(fa_row_gradient *r, int64_t n) {
+  const double *restrict p = r->p, *restrict dp = r->dp, *restrict z = r->z;
+  const float *restrict e = r->e, *restrict d = r->d, *restrict cap = r->cap, *restrict cap_err = r->cap_err;
+  float *restrict w = r->w, *restrict we = r->we, *restrict g = r->g, *restrict ge = r->ge;
+  float *restrict terms = r->terms, *restrict w2 = r->w2, *restrict g2 = r->g2;
+  const float most = FA_GREATEST_WEIGHT, least = FA_LEAST_WEIGHT, floor_p = r->floor_p,
+              floor_ds = r->floor_ds;
+  const float delta = (float)(r->delta * r->per_unit), size_delta = fabsf(delta);
+  for (int64_t j = 0; j < n; ++j) {
+    float pj = weight_of(p[j]), zj = z ? (float)z[j] : 1.0f;
+    float pe = pj > 0.0f ? pj * e[j] + FA_TINY_WEIGHT : 0.0f;
+    float y = (float)fabs((z ? z[j] : 1.0) * dp[j] * r->per_unit - r->delta * r->per_unit);
+    float size = zj * (float)fabs(dp[j] * r->per_unit) + size_delta;
+    float ey = zj * r->k_d * d[j] + r->e_delta + r->u_dp * size;
+    float pz = pj * zj, ds = pj * y, eds = pe * y + pj * y * 0x1p-22f + (pj + pe) * ey;
+    float slope = cap ? cap[j] : 1.0f, slope_err = cap ? cap_err[j] : 0.0f;
+    eds = eds * slope + (ds + eds) * slope_err;
+    ds = ds * slope;
+    terms[j] += pj * size;
+    w2[j] = pj * size;
+    we[j] = pe * zj;
+    w[j] = pz > 0.0f && pz < floor_p ? floor_p : pz;
+    g[j] = pj > 0.0f && ds < floor_ds ? floor_ds : ds > most ? most : ds;
+    ge[j] = eds;
+  }
+  double sum = 0;
+  for (int64_t j = 0; j < n; ++j) sum += w2[j];
+  r->sum_terms = sum;
+  for (int64_t j = 0; r->squares && j < n; ++j) {
+    float a = w[j] > 0.0f && w[j] < least ? least : w[j], b = g[j] > 0.0f && g[j] < least ? least : g[j];
+    w2[j] = a * a;
+    g2[j] = b * b;
+  }
+}
+
+const fa_rows FA_ROWS_NAME = {rows_max,      rows_exp,         rows_scale,   rows_multiply, rows_dscore,
+                              rows_dsoftcap, rows_logit_error, rows_weights, rows_gradient};

@@ -25,11 +25,11 @@ static char *lay_out(fa_ref_scratch *s, const fa_ref_call *c, bool backward, cha
   s->acc = take(&at, m * wide);
   s->m = take(&at, m);
   s->l = take(&at, m);
+  s->th = take(&at, c->p->softcap > 0 && (backward || c->profile) ? m * n : 0);
   if (!backward) return at;
   s->o = take(&at, m * c->dv);
   s->d_o = take(&at, m * c->dv);
   s->dp = take(&at, m * n);
-  s->th = take(&at, c->p->softcap > 0 ? m * n : 0);
   s->dk = take(&at, c->max_sk * c->d);
   s->dv = take(&at, c->max_sk * c->dv);
   s->delta = take(&at, m);
