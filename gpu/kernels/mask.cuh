@@ -11,7 +11,7 @@ namespace fa {
 
 /* One batch entry: where its rows and keys begin, and how many there are. */
 struct sequence {
-  int64_t q_row, k_row; /* first row in the packed tensors (0 for fixed length), hidden left keys skipped */
+  int q_row, k_row; /* first row in the packed tensors (0 for fixed length), hidden left keys skipped */
   int len_q, len_k;
 };
 
@@ -64,10 +64,10 @@ FA_DEVICE block_range visible_blocks(const fa_flash_params &p, const sequence &s
   return r;
 }
 
-/* True if some row of [row0, row1) does not see all of the block's keys. */
-template <int BN>
-FA_DEVICE bool block_needs_mask(const fa_flash_params &p, const sequence &s, int row0, int row1, int block) {
-  return limits_of_row(p, s, row1 - 1).lo > block * BN || limits_of_row(p, s, row0).hi < (block + 1) * BN;
+/* True if some row of [row0, row1) does not see all of keys [key0, key1). */
+FA_DEVICE bool keys_need_mask(const fa_flash_params &p, const sequence &s, int row0, int row1, int key0,
+                              int key1) {
+  return limits_of_row(p, s, row1 - 1).lo > key0 || limits_of_row(p, s, row0).hi < key1;
 }
 
 } // namespace fa

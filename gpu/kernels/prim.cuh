@@ -2,6 +2,7 @@
  * arithmetic. Two bodies with the same names and signatures: inline PTX, and calls into the host executor.
  * Kernels use nothing else of the machine but threadIdx, blockIdx and ordinary arithmetic.
  *
+ *   FA_UNROLL, FA_UNROLL_2, FA_NO_UNROLL         before a loop
  *   sync_block(), sync_warp()                    barriers
  *   shfl_xor(x, lane_mask)                       x of lane (lane ^ lane_mask)
  *   shared_base()                                address of the dynamic shared memory
@@ -12,7 +13,9 @@
  *   ldmatrix_x4, ldmatrix_x4_trans               four 8x8 matrices of 16-bit elements
  *   mma(d, a, b, T())                            d[16x8] += a[16x16] b[16x8], f32 accumulation
  *   exp2_approx, tanh_approx, natural_log        special functions
- *   pack2(lo, hi, T())                           two f32 rounded to nearest into one register
+ *   opaque(x)                                    x, but the compiler must work out again what depends on it:
+ * keeps values from being held in registers over a loop pack2(lo, hi, T())                           two f32
+ * rounded to nearest into one register
  */
 #ifndef FA_GPU_KERNELS_PRIM_CUH
 #define FA_GPU_KERNELS_PRIM_CUH

@@ -10,8 +10,9 @@ extern "C" {
 
 #include <math.h>
 
-#define FA_DEVICE static inline
+#define FA_DEVICE inline
 #define FA_UNROLL
+#define FA_UNROLL_2
 #define FA_NO_UNROLL
 #define threadIdx (fa_simt_self->thread)
 #define blockIdx (fa_simt_self->block)
@@ -28,6 +29,10 @@ typedef fa_simt_place place;
 
 FA_DEVICE uint32_t shared_base() {
   return 0;
+}
+
+FA_DEVICE int opaque(int x) {
+  return x;
 }
 
 FA_DEVICE void sync_block(place at = FA_HERE) {

@@ -4,14 +4,20 @@
 
 #define FA_DEVICE __device__ __forceinline__
 #define FA_UNROLL _Pragma("unroll")
+#define FA_UNROLL_2 _Pragma("unroll 2")
 #define FA_NO_UNROLL _Pragma("unroll 1")
 
 namespace fa {
 
-extern __shared__ __align__(128) char dynamic_shared[];
+extern __shared__ __align__(1024) char dynamic_shared[];
 
 FA_DEVICE uint32_t shared_base() {
   return static_cast<uint32_t>(__cvta_generic_to_shared(dynamic_shared));
+}
+
+FA_DEVICE int opaque(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
 }
 
 FA_DEVICE void sync_block() {

@@ -31,23 +31,39 @@ FA_DEVICE void store_global_8x2(uint16_t *p, vec4 v) {
   }
 }
 
-/* Rows 0..ROWS-1 of the tile from global rows of the given stride; rows from n_rows on become zeros and are
- * not read. ALIGNED: every row begins on 16 bytes; the copies are asynchronous then (one group, to be
- * committed by the caller). */
+/* Which chunks of a tile a thread copies: its column of chunks, every ROWS_AT_ONCE-th row from its first. */
+template <int D, int THREADS> struct tile_copy {
+  static constexpr int CHUNKS = D / 8, ROWS_AT_ONCE = THREADS / CHUNKS;
+  static_assert(THREADS % CHUNKS == 0 && ROWS_AT_ONCE % 8 == 0, "the rows of a thread share their swizzle");
+  FA_DEVICE static int first_row(int thread) { return thread / CHUNKS; }
+  FA_DEVICE static int chunk(int thread) { return thread % CHUNKS; }
+  /* What the thread adds to the address of row 0. */
+  FA_DEVICE static uint32_t in_tile(int thread) { return tile_offset<D>(first_row(thread), chunk(thread)); }
+  FA_DEVICE static int64_t in_global(int thread, int64_t row_stride) {
+    return first_row(thread) * row_stride + chunk(thread) * 8;
+  }
+};
+
+/* ROWS rows of a tile from global rows. tile, global: the thread's own addresses, in_tile and in_global
+ * added. Rows from n_rows on become zeros and are not read. ALIGNED: every row begins on 16 bytes; the copies
+ * are asynchronous then, to be committed by the caller. */
 template <int ROWS, int D, int THREADS, bool ALIGNED>
 FA_DEVICE void load_tile(uint32_t tile, const uint16_t *global, int64_t row_stride, int n_rows, int thread) {
-  constexpr int CHUNKS = D / 8, ROWS_AT_ONCE = THREADS / CHUNKS;
-  static_assert(THREADS % CHUNKS == 0 && ROWS % ROWS_AT_ONCE == 0,
-                "every thread copies the same number of chunks");
-  const int chunk = thread % CHUNKS;
-  FA_UNROLL
-  for (int row = thread / CHUNKS; row < ROWS; row += ROWS_AT_ONCE) {
-    const bool in_range = row < n_rows;
-    const uint16_t *p = in_range ? global + row * row_stride + chunk * 8 : global;
-    if (ALIGNED)
-      cp_async16(tile + tile_offset<D>(row, chunk), p, in_range);
-    else
-      store_shared16(tile + tile_offset<D>(row, chunk), in_range ? load_global_8x2(p) : vec4{0, 0, 0, 0});
+  typedef tile_copy<D, THREADS> copy;
+  const int n_left = n_rows - copy::first_row(thread);
+  const int64_t step = copy::ROWS_AT_ONCE * row_stride;
+  if (ALIGNED) {
+    FA_UNROLL
+    for (int row = 0; row < ROWS; row += copy::ROWS_AT_ONCE) {
+      cp_async16(tile + row * (D * 2), global, row < n_left);
+      if (row < n_left) global += step;
+    }
+  } else {
+    FA_NO_UNROLL
+    for (int row = 0; row < ROWS; row += copy::ROWS_AT_ONCE) {
+      store_shared16(tile + row * (D * 2), row < n_left ? load_global_8x2(global) : vec4{0, 0, 0, 0});
+      if (row < n_left) global += step;
+    }
   }
 }
 
@@ -59,20 +75,37 @@ template <bool ALIGNED> FA_DEVICE void store_chunk(uint16_t *p, vec4 v) {
     store_global_8x2(p, v);
 }
 
-/* ---- fragments of mma.m16n8k16; lane l of the warp ---- */
+/* ---- fragments of mma.m16n8k16 ----
+ *
+ * Each lane keeps one address per tile, of its 16-byte row in the first fragment. Two chunks to the right is
+ * then an exclusive or (tiles begin on a multiple of the row size, and the swizzle only permutes chunks), 16
+ * rows down an addition; so the unrolled loops need no table of addresses. */
 
-/* A: rows row0..row0+15, depth 16*kk..16*kk+15. */
-template <int D> FA_DEVICE void load_a(uint32_t (&a)[4], uint32_t tile, int row0, int kk, int lane) {
-  ldmatrix_x4(a, tile + tile_offset<D>(row0 + lane % 16, 2 * kk + lane / 16));
+template <int D> FA_DEVICE uint32_t fragment_address(uint32_t first, int rows16, int chunks2) {
+  return (first ^ static_cast<uint32_t>(chunks2 << 5)) + static_cast<uint32_t>(rows16 * (16 * D * 2));
 }
-/* B from a tile whose rows are B's columns (K: columns are keys): columns col0..col0+15, as two fragments
- * b[0..1], b[2..3]. */
-template <int D> FA_DEVICE void load_b(uint32_t (&b)[4], uint32_t tile, int col0, int kk, int lane) {
-  ldmatrix_x4(b, tile + tile_offset<D>(col0 + lane % 8 + lane / 16 * 8, 2 * kk + lane / 8 % 2));
+
+/* A from a tile whose rows are A's: fragment (m, k) covers rows 16m.., depth 16k... */
+template <int D> FA_DEVICE uint32_t first_a(uint32_t tile, int row0, int lane) {
+  return tile + tile_offset<D>(row0 + lane % 16, lane / 16);
 }
-/* B from a tile whose rows are B's depth (V: depth is keys): depth 16*kk.., columns 16*cc..16*cc+15. */
-template <int D> FA_DEVICE void load_b_trans(uint32_t (&b)[4], uint32_t tile, int kk, int cc, int lane) {
-  ldmatrix_x4_trans(b, tile + tile_offset<D>(16 * kk + lane % 16, 2 * cc + lane / 16));
+template <int D> FA_DEVICE void load_a(uint32_t (&a)[4], uint32_t first, int m, int k) {
+  ldmatrix_x4(a, fragment_address<D>(first, m, k));
+}
+/* B from a tile whose rows are B's columns (K: they are keys): columns 16n.., depth 16k.., as two fragments
+ * of 8 columns, b[0..1] and b[2..3]. */
+template <int D> FA_DEVICE uint32_t first_b(uint32_t tile, int lane) {
+  return tile + tile_offset<D>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
+}
+template <int D> FA_DEVICE void load_b(uint32_t (&b)[4], uint32_t first, int n, int k) {
+  ldmatrix_x4(b, fragment_address<D>(first, n, k));
+}
+/* B from a tile whose rows are B's depth (V: it is keys): depth 16k.., columns 16n... */
+template <int D> FA_DEVICE uint32_t first_b_trans(uint32_t tile, int lane) {
+  return tile + tile_offset<D>(lane % 16, lane / 16);
+}
+template <int D> FA_DEVICE void load_b_trans(uint32_t (&b)[4], uint32_t first, int k, int n) {
+  ldmatrix_x4_trans(b, fragment_address<D>(first, k, n));
 }
 
 } // namespace fa
