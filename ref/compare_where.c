@@ -304,7 +304,8 @@ static void put_sentence(const fa_where *w, const predicate *p, text *t) {
     n_others += p[axis].kind != ANY && !is_place(a, axis, &p[axis]);
   }
   if (n_places + n_others == 0) {
-    put(t, "%lld of %lld elements, nothing in common", (long long)w->n_bad, (long long)w->n_all);
+    put(t, "%lld of %lld elements, %s", (long long)w->n_bad, (long long)w->n_all,
+        w->n_bad > w->n_all / 2 ? "all over" : "nothing in common");
     return;
   }
   put(t, "every bad %s %s", by_row ? a->row_noun : "element", n_others ? "has " : "is");
