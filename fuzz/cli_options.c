@@ -132,6 +132,8 @@ static int unknown_option(const char *given) {
   const char *name = given + strspn(given, "-");
   char bare[64];
   snprintf(bare, sizeof bare, "%.*s", (int)strcspn(name, "="), name);
+  if (strcmp(bare, "resume") == 0) return fa_cli_usage_error("--resume: this build cannot resume a run yet");
+  if (strcmp(bare, "html") == 0) return fa_cli_usage_error("--html: this build writes no pages yet");
   int best = 0;
   for (int i = 1; i < N_OPTIONS; ++i)
     if (distance(bare, options[i].name) < distance(bare, options[best].name)) best = i;

@@ -63,6 +63,7 @@ static void mend_bool(bool *b) {
 }
 
 static void mend_bools(fa_result *r) {
+  mend_bool(&r->backward_left_out);
   for (int i = 0; i < FA_T_COUNT; ++i) mend_bool(&r->end_to_end[i]);
   for (int i = 0; i < r->n_verdicts; ++i) {
     fa_verdict *v = &r->verdict[i];

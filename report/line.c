@@ -192,6 +192,8 @@ void fa_line_summary(FILE *out, const fa_summary *s, const fa_line_style *style)
   if (style->verbosity > 0)
     for (int i = 0; i < s->n_reasons; ++i)
       fprintf(out, "skipped %lld: %s\n", (long long)s->reason[i].n, s->reason[i].text);
+  if (s->backward_left_out && style->verbosity >= 0)
+    fprintf(out, "only the forward pass judged: %lld (-v says why)\n", (long long)s->backward_left_out);
   fprintf(out, "tests:%lld passed:%lld failed:%lld skipped:%lld error:%lld\n", (long long)s->total,
           (long long)s->passed, (long long)s->failed, (long long)s->skipped, (long long)s->error);
 }

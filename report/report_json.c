@@ -188,6 +188,7 @@ static void set_summary(cJSON *root, const fa_summary *s) {
   add_count(summary, "failed", s->failed);
   add_count(summary, "skipped", s->skipped);
   add_count(summary, "error", s->error);
+  add_count(summary, "backward_left_out", s->backward_left_out);
   cJSON *reasons = cJSON_AddObjectToObject(summary, "skip_reasons");
   for (int i = 0; i < s->n_reasons; ++i) add_count(reasons, s->reason[i].text, s->reason[i].n);
   cJSON_ReplaceItemInObjectCaseSensitive(root, "summary", summary);

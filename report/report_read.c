@@ -98,6 +98,9 @@ fa_status fa_report_merge(cJSON *const *reports, int n, cJSON **out, fa_error *e
       cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(summary, count_keys[k]),
                            number_at(summary, count_keys[k]) + number_at(other, count_keys[k]));
     const cJSON *reason;
+    cJSON *left_out = cJSON_GetObjectItemCaseSensitive(summary, "backward_left_out");
+    if (left_out)
+      cJSON_SetNumberValue(left_out, left_out->valuedouble + number_at(other, "backward_left_out"));
     cJSON *reasons = cJSON_GetObjectItemCaseSensitive(summary, "skip_reasons");
     cJSON_ArrayForEach(reason, cJSON_GetObjectItemCaseSensitive(other, "skip_reasons")) {
       double sum = number_at(reasons, reason->string) + reason->valuedouble;

@@ -34,9 +34,10 @@ typedef struct fa_result {
   char *name;       /* owned */
   char *case_line;  /* owned: canonical case JSON */
   char backend[64], kernel[128], profile[32];
-  char file[512];  /* recorded runs: the file; "" otherwise */
-  unsigned passes; /* which fa_pass bits were judged */
-  char notes[512]; /* e.g. "backward not judged: host has no flash backward yet" */
+  char file[512];         /* recorded runs: the file; "" otherwise */
+  unsigned passes;        /* which fa_pass bits were judged */
+  bool backward_left_out; /* the case has a backward, but the backend has none for it */
+  char notes[512];        /* e.g. "backward not judged: host has no flash backward yet" */
   double seconds, seconds_subject, seconds_reference;
   double worst_ratio;
   uint64_t schedule_seed;
@@ -54,6 +55,7 @@ void fa_result_free(fa_result *r);
 #define FA_SKIP_REASONS 32
 typedef struct fa_summary {
   int64_t total, passed, failed, skipped, error;
+  int64_t backward_left_out; /* of the judged ones */
   int n_reasons;
   struct {
     char text[160];

@@ -24,6 +24,7 @@ static void count_reason(fa_summary *s, const char *reason) {
 
 void fa_summary_add(fa_summary *s, const fa_result *r) {
   s->total++;
+  s->backward_left_out += r->backward_left_out;
   if (fa_state_is_failure(r->state)) {
     s->failed++;
   } else if (r->state == FA_PASS) {

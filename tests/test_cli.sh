@@ -86,6 +86,7 @@ bad_usage() { # MESSAGE ARGUMENTS...
 bad_usage "the nearest is --filter" --cases good.json --fliter x
 bad_usage "the nearest is random" randon --count 1
 bad_usage "no shrinker yet" shrink x.json
+bad_usage "cannot resume" --cases good.json --resume
 bad_usage "--jobs 0: a whole number" --cases good.json --jobs 0
 bad_usage "--timeout x: a number" --cases good.json --timeout x
 bad_usage "--cases needs a value" run --cases
@@ -241,6 +242,7 @@ expect says_line '^SKIP thirteen .*thirteen is unlucky'
 run "$faulty" --cases five.json --backend faulty:forward_only -v
 expect exits 0
 expect lines '^PASS .*  fwd  .*backward not judged: faulty: it has no backward' 5
+expect says "only the forward pass judged: 5 (-v says why)"
 run "$faulty" --cases five.json --backend faulty:crash --fail-fast --jobs 1
 expect exits 1
 expect lines '^(PASS|CRASH)' 3
@@ -305,7 +307,7 @@ expect grep -q 'tests="6" failures="2"' both.xml
 expect grep -q '<failure type="FAIL" message=' both.xml
 if command -v python3 >/dev/null; then
   run python3 -c "import xml.dom.minidom, json; xml.dom.minidom.parse('both.xml'); r = json.load(open('both.json'))
-assert r['summary'] == {'total': 6, 'passed': 4, 'failed': 2, 'skipped': 0, 'error': 0, 'skip_reasons': {}}, r['summary']
+assert r['summary'] == {'total': 6, 'passed': 4, 'failed': 2, 'skipped': 0, 'error': 0, 'backward_left_out': 0, 'skip_reasons': {}}, r['summary']
 assert r['failures'][0]['tensors'][0]['worst'][0]['index'] == [0, 12, 0, 0]"
   expect exits 0
 fi
