@@ -1,27 +1,19 @@
 /* The rules between the fields of a problem. It must survive a struct of random bytes as long as its pointers
  * are valid: every number is checked before it is used to index or to multiply. */
-#include "cases/fill.h"
-#include "cases/problem.h"
+#include "cases/problem_check.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BAD(...) return fa_fail(err, FA_ERR_INPUT, __VA_ARGS__)
-#define TRY(e)                                                                                               \
-  do {                                                                                                       \
-    fa_status try_status = (e);                                                                              \
-    if (try_status != FA_OK) return try_status;                                                              \
-  } while (0)
-
-static fa_status check_range(const char *field, int64_t value, int64_t lo, int64_t hi, fa_error *err) {
+fa_status fa_check_range(const char *field, int64_t value, int64_t lo, int64_t hi, fa_error *err) {
   if (value >= lo && value <= hi) return FA_OK;
   BAD("$.%s: %lld is not in %lld .. %lld", field, (long long)value, (long long)lo, (long long)hi);
 }
 
-static fa_status check_array(const char *field, const fa_int32_array *a, int64_t n, int64_t lo, int64_t hi,
-                             fa_error *err) {
+fa_status fa_check_array(const char *field, const fa_int32_array *a, int64_t n, int64_t lo, int64_t hi,
+                         fa_error *err) {
   if (a->n == 0) return FA_OK; /* absent */
   if (a->n < 0 || !a->v) BAD("$.%s: an array of %lld elements without data", field, (long long)a->n);
   if (a->n != n) BAD("$.%s: has %lld elements, must have %lld", field, (long long)a->n, (long long)n);
@@ -48,14 +40,14 @@ static fa_status check_enums(const fa_problem *p, fa_error *err) {
 }
 
 static fa_status check_sizes(const fa_problem *p, fa_error *err) {
-  TRY(check_range("batch", p->batch, 1, FA_MAX_BATCH, err));
-  TRY(check_range("heads_q", p->heads_q, 1, FA_MAX_HEADS, err));
-  TRY(check_range("heads_kv", p->heads_kv, 1, FA_MAX_HEADS, err));
-  TRY(check_range("seqlen_q", p->seqlen_q, 0, FA_MAX_LENGTH, err));
-  TRY(check_range("seqlen_k", p->seqlen_k, 0, FA_MAX_LENGTH, err));
-  TRY(check_range("head_dim", p->head_dim, 1, FA_MAX_HEAD_DIM, err));
-  TRY(check_range("head_dim_v", p->head_dim_v, 1, FA_MAX_HEAD_DIM, err));
-  TRY(check_range("splits", p->splits, 0, FA_MAX_SPLITS, err));
+  TRY(fa_check_range("batch", p->batch, 1, FA_MAX_BATCH, err));
+  TRY(fa_check_range("heads_q", p->heads_q, 1, FA_MAX_HEADS, err));
+  TRY(fa_check_range("heads_kv", p->heads_kv, 1, FA_MAX_HEADS, err));
+  TRY(fa_check_range("seqlen_q", p->seqlen_q, 0, FA_MAX_LENGTH, err));
+  TRY(fa_check_range("seqlen_k", p->seqlen_k, 0, FA_MAX_LENGTH, err));
+  TRY(fa_check_range("head_dim", p->head_dim, 1, FA_MAX_HEAD_DIM, err));
+  TRY(fa_check_range("head_dim_v", p->head_dim_v, 1, FA_MAX_HEAD_DIM, err));
+  TRY(fa_check_range("splits", p->splits, 0, FA_MAX_SPLITS, err));
   if (p->heads_q % p->heads_kv)
     BAD("$.heads_q: %lld is not a multiple of heads_kv %lld", (long long)p->heads_q, (long long)p->heads_kv);
   if (p->head_dim_v != p->head_dim && p->family != FA_MEMEFF && p->family != FA_FLEX)
@@ -79,8 +71,8 @@ static fa_status check_numbers(const fa_problem *p, fa_error *err) {
 
 static fa_status check_mask(const fa_problem *p, fa_error *err) {
   const fa_mask *m = &p->mask;
-  TRY(check_range("mask.left", m->left, -1, INT32_MAX, err));
-  TRY(check_range("mask.right", m->right, -1, INT32_MAX, err));
+  TRY(fa_check_range("mask.left", m->left, -1, INT32_MAX, err));
+  TRY(fa_check_range("mask.right", m->right, -1, INT32_MAX, err));
   if (m->type != FA_MASK_WINDOW && m->left != -1)
     BAD("$.mask.left: %lld, but only mask type \"window\" has a left edge", (long long)m->left);
   if (m->type != FA_MASK_WINDOW && m->right != -1)
@@ -113,7 +105,7 @@ static fa_status check_flags(const fa_problem *p, fa_error *err) {
 
 static fa_status check_cu_seqlens(const char *field, const char *length, const fa_problem *p,
                                   const fa_int32_array *cu, int64_t longest, fa_error *err) {
-  TRY(check_array(field, cu, p->batch + 1, 0, FA_MAX_LENGTH, err));
+  TRY(fa_check_array(field, cu, p->batch + 1, 0, FA_MAX_LENGTH, err));
   if (cu->n == 0) return FA_OK;
   if (cu->v[0] != 0) BAD("$.%s[0]: %d, must be 0", field, cu->v[0]);
   int64_t max = 0;
@@ -138,11 +130,11 @@ static fa_status check_varlen(const fa_problem *p, fa_error *err) {
     BAD("$.cu_seqlens_q: family \"kvcache\" has no variable-length queries");
   TRY(check_cu_seqlens("cu_seqlens_q", "seqlen_q", p, &p->cu_seqlens_q, p->seqlen_q, err));
   TRY(check_cu_seqlens("cu_seqlens_k", "seqlen_k", p, &p->cu_seqlens_k, p->seqlen_k, err));
-  TRY(check_array("seqused_k", &p->seqused_k, p->batch, 0, p->seqlen_k, err));
+  TRY(fa_check_array("seqused_k", &p->seqused_k, p->batch, 0, p->seqlen_k, err));
   if (p->seqused_k.n != 0 && p->family == FA_KVCACHE)
     BAD("$.seqused_k: family \"kvcache\" takes its lengths from kvcache.len");
   const char *leftpad = p->family == FA_KVCACHE ? "kvcache.leftpad" : "leftpad_k";
-  TRY(check_array(leftpad, &p->leftpad_k, p->batch, 0, p->seqlen_k, err));
+  TRY(fa_check_array(leftpad, &p->leftpad_k, p->batch, 0, p->seqlen_k, err));
   for (int64_t b = 0; b < p->batch && p->family != FA_KVCACHE; ++b) {
     int64_t n = p->cu_seqlens_k.n ? (int64_t)p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b] : p->seqlen_k;
     if (p->seqused_k.n && p->seqused_k.v[b] > n)
@@ -184,7 +176,7 @@ static fa_status check_alibi(const fa_problem *p, fa_error *err) {
 /* Two entries that append to one cache row would race. */
 static fa_status check_cache_rows(const fa_problem *p, fa_error *err) {
   const fa_kvcache *c = &p->kvcache;
-  TRY(check_array("kvcache.batch_idx", &c->batch_idx, p->batch, 0, FA_MAX_BATCH - 1, err));
+  TRY(fa_check_array("kvcache.batch_idx", &c->batch_idx, p->batch, 0, FA_MAX_BATCH - 1, err));
   if (c->batch_idx.n == 0) return FA_OK;
   if (c->page_size) BAD("$.kvcache.batch_idx: not together with page_size (the block table maps entries)");
   if (c->n_new == 0) return FA_OK;
@@ -214,9 +206,9 @@ static fa_status check_kvcache(const fa_problem *p, fa_error *err) {
   }
   if (!c->present) BAD("$.kvcache: missing; family \"kvcache\" needs it");
   if (c->len.n == 0) BAD("$.kvcache.len: missing; one length for each of %lld entries", (long long)p->batch);
-  TRY(check_range("kvcache.new", c->n_new, 0, FA_MAX_LENGTH, err));
-  TRY(check_range("kvcache.page_size", c->page_size, 0, FA_MAX_LENGTH, err));
-  TRY(check_array("kvcache.len", &c->len, p->batch, 0, p->seqlen_k, err));
+  TRY(fa_check_range("kvcache.new", c->n_new, 0, FA_MAX_LENGTH, err));
+  TRY(fa_check_range("kvcache.page_size", c->page_size, 0, FA_MAX_LENGTH, err));
+  TRY(fa_check_array("kvcache.len", &c->len, p->batch, 0, p->seqlen_k, err));
   if (c->page_size && p->seqlen_k % c->page_size)
     BAD("$.kvcache.page_size: seqlen_k %lld, the capacity of an entry, is not a multiple of %lld",
         (long long)p->seqlen_k, (long long)c->page_size);
@@ -229,131 +221,10 @@ static fa_status check_kvcache(const fa_problem *p, fa_error *err) {
       BAD("$.kvcache.leftpad[%lld]: %d is more than the entry's %lld keys", (long long)b, p->leftpad_k.v[b],
           (long long)(c->len.v[b] + c->n_new));
   }
-  TRY(check_range("kvcache.rotary.dim", c->rotary_dim, 0, p->head_dim, err));
+  TRY(fa_check_range("kvcache.rotary.dim", c->rotary_dim, 0, p->head_dim, err));
   if (c->rotary_dim % 2) BAD("$.kvcache.rotary.dim: %lld is odd", (long long)c->rotary_dim);
   if (c->rotary_interleaved && c->rotary_dim == 0)
     BAD("$.kvcache.rotary.interleaved: true, but rotary.dim is 0");
-  return FA_OK;
-}
-
-/* ---- flex: block lists and captured buffers ---- */
-
-/* One row of a list: the first n entries are tile numbers; seen[tile] says which list named it. */
-static fa_status check_list_row(const char *field, int64_t row, const int32_t *index, int64_t n,
-                                int64_t n_tiles, int64_t *seen, fa_error *err) {
-  for (int64_t i = 0; i < n; ++i) {
-    if (index[i] < 0 || index[i] >= n_tiles)
-      BAD("$.block_sparse.%s: row %lld entry %lld: %d is not a key block in 0 .. %lld", field, (long long)row,
-          (long long)i, index[i], (long long)(n_tiles - 1));
-    if (seen[index[i]] == row + 1)
-      BAD("$.block_sparse.%s: row %lld entry %lld: key block %d is listed twice", field, (long long)row,
-          (long long)i, index[i]);
-    seen[index[i]] = row + 1;
-  }
-  return FA_OK;
-}
-
-static fa_status check_list_rows(const fa_block_sparse *s, int64_t n_rows, int64_t n_tiles, int64_t *seen,
-                                 fa_error *err) {
-  for (int64_t r = 0; r < n_rows; ++r) {
-    TRY(check_list_row("kv_indices", r, s->kv_indices.v + r * n_tiles, s->kv_num_blocks.v[r], n_tiles, seen,
-                       err));
-    if (s->full_kv_num_blocks.n)
-      TRY(check_list_row("full_kv_indices", r, s->full_kv_indices.v + r * n_tiles, s->full_kv_num_blocks.v[r],
-                         n_tiles, seen, err));
-  }
-  return FA_OK;
-}
-
-static fa_status check_lists(const fa_problem *p, int64_t n_q, int64_t n_kv, fa_error *err) {
-  const fa_block_sparse *s = &p->block_sparse;
-  int64_t n_rows, n_indices;
-  if (__builtin_mul_overflow(s->list_batch * s->list_heads, n_q, &n_rows) ||
-      __builtin_mul_overflow(n_rows, n_kv, &n_indices) || n_indices > FA_MAX_ELEMENTS)
-    BAD("$.block_sparse: tensor kv_indices would have more than %lld elements", (long long)FA_MAX_ELEMENTS);
-  if (n_rows && !s->kv_num_blocks.n) BAD("$.block_sparse.kv_num_blocks: missing");
-  if (n_indices && !s->kv_indices.n) BAD("$.block_sparse.kv_indices: missing");
-  if (n_indices && (s->full_kv_num_blocks.n != 0) != (s->full_kv_indices.n != 0))
-    BAD("$.block_sparse.%s: missing; both full lists come together",
-        s->full_kv_indices.n ? "full_kv_num_blocks" : "full_kv_indices");
-  TRY(check_array("block_sparse.kv_num_blocks", &s->kv_num_blocks, n_rows, 0, n_kv, err));
-  TRY(check_array("block_sparse.kv_indices", &s->kv_indices, n_indices, INT32_MIN, INT32_MAX, err));
-  TRY(check_array("block_sparse.full_kv_num_blocks", &s->full_kv_num_blocks, n_rows, 0, n_kv, err));
-  TRY(check_array("block_sparse.full_kv_indices", &s->full_kv_indices, n_indices, INT32_MIN, INT32_MAX, err));
-  if (n_indices == 0) return FA_OK;
-  int64_t *seen = calloc((size_t)n_kv, sizeof *seen);
-  if (!seen) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  fa_status status = check_list_rows(s, n_rows, n_kv, seen, err);
-  free(seen);
-  return status;
-}
-
-static fa_status check_block_sparse(const fa_problem *p, fa_error *err) {
-  const fa_block_sparse *s = &p->block_sparse;
-  if (!s->present) return FA_OK;
-  if (p->cu_seqlens_q.n) BAD("$.block_sparse: not together with cu_seqlens");
-  TRY(check_range("block_sparse.q_block", s->q_block, 1, FA_MAX_BLOCK, err));
-  TRY(check_range("block_sparse.kv_block", s->kv_block, 1, FA_MAX_BLOCK, err));
-  if (s->list_batch != 1 && s->list_batch != p->batch)
-    BAD("$.block_sparse: lists for %lld batch entries; must be 1 or batch %lld", (long long)s->list_batch,
-        (long long)p->batch);
-  if (s->list_heads != 1 && s->list_heads != p->heads_q)
-    BAD("$.block_sparse: lists for %lld heads; must be 1 or heads_q %lld", (long long)s->list_heads,
-        (long long)p->heads_q);
-  if (s->source == FA_BLOCKS_DENSITY && !(s->density >= 0 && s->density <= 1))
-    BAD("$.block_sparse.density: %g is not in [0, 1]", s->density);
-  if (s->source == FA_BLOCKS_MASK_MOD && !p->mask_mod)
-    BAD("$.block_sparse.from: \"mask_mod\", but the case has no mask_mod");
-  int64_t n_q = (p->seqlen_q + s->q_block - 1) / s->q_block;
-  int64_t n_kv = (p->seqlen_k + s->kv_block - 1) / s->kv_block;
-  if (s->source == FA_BLOCKS_LISTS) return check_lists(p, n_q, n_kv, err);
-  if (s->kv_num_blocks.n || s->kv_indices.n || s->full_kv_num_blocks.n || s->full_kv_indices.n)
-    BAD("$.block_sparse: lists are given, and a source to make them from too");
-  return FA_OK;
-}
-
-static bool is_identifier(const char *s, size_t max) {
-  size_t n = strnlen(s, max);
-  if (n == 0 || n == max) return false;
-  for (size_t i = 0; i < n; ++i) {
-    bool letter = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || s[i] == '_';
-    if (!letter && !(i > 0 && s[i] >= '0' && s[i] <= '9')) return false;
-  }
-  return true;
-}
-
-static fa_status check_capture(const fa_problem *p, int k, fa_error *err) {
-  static const char *const reserved[] = {"score", "b", "h", "q_idx", "kv_idx", "tanh", "abs"};
-  const fa_capture *c = &p->captures[k];
-  fa_fill fill;
-  if (!is_identifier(c->name, sizeof c->name))
-    BAD("$.buffers: buffer %d's name is not an identifier of 1 .. %zu characters", k, sizeof c->name - 1);
-  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; ++i)
-    if (strcmp(c->name, reserved[i]) == 0)
-      BAD("$.buffers.%s: the name has a meaning in score_mod already", c->name);
-  for (int i = 0; i < k; ++i)
-    if (strcmp(c->name, p->captures[i].name) == 0) BAD("$.buffers.%s: given twice", c->name);
-  if (c->rank < 0 || c->rank > FA_MAX_CAPTURE_RANK)
-    BAD("$.buffers.%s.shape: %d axes, at most %d", c->name, c->rank, FA_MAX_CAPTURE_RANK);
-  int64_t count = 1;
-  for (int i = 0; i < c->rank; ++i) {
-    if (c->shape[i] < 1 || c->shape[i] > FA_MAX_LENGTH)
-      BAD("$.buffers.%s.shape[%d]: %lld is not in 1 .. %lld", c->name, i, (long long)c->shape[i],
-          (long long)FA_MAX_LENGTH);
-    if (__builtin_mul_overflow(count, c->shape[i], &count) || count > FA_MAX_ELEMENTS)
-      BAD("$.buffers.%s.shape: more than %lld elements", c->name, (long long)FA_MAX_ELEMENTS);
-  }
-  if (!memchr(c->fill, 0, sizeof c->fill) || !fa_fill_from_name(c->fill, &fill))
-    BAD("$.buffers.%s.fill: \"%.*s\" is no fill", c->name, (int)sizeof c->fill, c->fill);
-  if (fa_fill_describe(fill)->bias_only || fa_fill_describe(fill)->do_only)
-    BAD("$.buffers.%s.fill: \"%s\" is not for buffers", c->name, c->fill);
-  return FA_OK;
-}
-
-static fa_status check_captures(const fa_problem *p, fa_error *err) {
-  TRY(check_range("buffers", p->n_captures, 0, FA_MAX_CAPTURES, err));
-  if (p->n_captures && !p->captures) BAD("$.buffers: missing");
-  for (int k = 0; k < p->n_captures; ++k) TRY(check_capture(p, k, err));
   return FA_OK;
 }
 
@@ -412,7 +283,7 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err) {
   TRY(check_varlen(p, err));
   TRY(check_alibi(p, err));
   TRY(check_kvcache(p, err));
-  TRY(check_block_sparse(p, err));
-  TRY(check_captures(p, err));
+  TRY(fa_check_block_sparse(p, err));
+  TRY(fa_check_captures(p, err));
   return check_counts(p, err);
 }

@@ -179,8 +179,13 @@ static void random_problem(fa_rng *r, fa_problem *p) {
   if (chance(r, 0.3)) p->softcap = 1 + 30 * fa_rng_next_uniform(r);
   random_mask(r, p);
   if (chance(r, 0.3)) random_alibi(r, p);
-  if (wide && chance(r, 0.4))
-    p->bias = (fa_bias){true, chance(r, 0.5), chance(r, 0.5), chance(r, 0.5), chance(r, 0.5)};
+  if (wide && chance(r, 0.4)) {
+    p->bias = (fa_bias){.present = true};
+    p->bias.grad = chance(r, 0.5);
+    p->bias.per_batch = chance(r, 0.5);
+    p->bias.per_head = chance(r, 0.5);
+    p->bias.per_query = chance(r, 0.5);
+  }
   if (p->family == FA_FLASH || p->family == FA_MEMEFF) {
     if (chance(r, 0.3)) p->dropout.p = 0.999 * fa_rng_next_uniform(r);
     if (chance(r, 0.3)) p->dropout.seed = odd_u64(r), p->dropout.offset = odd_u64(r);

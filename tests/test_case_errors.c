@@ -289,6 +289,10 @@ static void test_flex(void) {
               ".block_sparse.from: \"mask_mod\", but the case has no mask_mod");
   expect_case(FLEX "{\"from\": \"mask_mod\", \"seed\": \"1\"}",
               ".block_sparse.seed: only density has a seed");
+  expect_case(
+      "\"family\": \"flex\", \"seqlen_q\": 100000, \"block_sparse\": {\"density\": 1, \"q_block\": 1, "
+      "\"kv_block\": 1}",
+      ".block_sparse: tensor kv_indices would have more elements than the limit 8589934592");
   expect_case(FLEX "{\"density\": 2}", ".block_sparse.density: 2 is not in 0 .. 1");
   expect_case(FLEX "{\"kv_num_blocks\": [[[1, 1]]]}", ".block_sparse.kv_indices: missing");
   expect_case(FLEX "{\"kv_num_blocks\": [[[1]]], \"kv_indices\": [[[[0, 1]]]]}",
