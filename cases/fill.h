@@ -23,9 +23,9 @@ typedef enum fa_fill {
   FA_FILL_STAIRCASE_UP,    /* logit 0.5 j, exact in bf16: the last visible key dominates */
   FA_FILL_STAIRCASE_DOWN,  /* the first visible key dominates */
   FA_FILL_POSITIONAL_V,    /* v = small-integer hash of (b, h, j, c): a wrong index shows which key it read */
-  FA_FILL_ONE_HOT,       /* q.k is 0 or >= 2^10: p is exactly 0 or 1, O must equal one row of V bit for bit */
-  FA_FILL_UNIFORM_EXACT, /* q = 0, integer v: O is a dyadic mean */
-  FA_FILL_INTEGER,       /* small integers: every dot product exact in f32 */
+  FA_FILL_ONE_HOT, /* logits 128 and more apart: p is exactly 0 or 1, O must equal one row of V bit for bit */
+  FA_FILL_UNIFORM_EXACT,  /* q = 0, integer v: O is a dyadic mean */
+  FA_FILL_INTEGER,        /* small integers: every dot product exact in f32 */
   FA_FILL_DUPLICATE_KEYS, /* 4 distinct keys and values, repeated */
   FA_FILL_DENORMAL,       /* v and do among the subnormals of the dtype */
   FA_FILL_NEAR_MAX,       /* v near the largest finite f16 */

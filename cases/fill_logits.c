@@ -55,7 +55,7 @@ static void staircase_row(const fa_fill_row *r, double direction, double *value,
   if (n >= 3) value[n - 3] = 256 * (double)(r->s >> 16 & 255);
 }
 
-/* ---- one_hot: scale q.k = 0 for one visible key, <= -1024 for every other ---- */
+/* ---- one_hot: scale q.k = 0 for one visible key, <= -128 for every other ---- */
 
 static bool tile_listed(const fa_fill_row *r, fa_tensor_id counts, fa_tensor_id indices, int64_t tile) {
   const fa_tensor *n = &r->set->t[counts], *index = &r->set->t[indices];
@@ -98,16 +98,17 @@ static int64_t chosen_key(const fa_fill_row *r) {
 
 /* Key j carries its bits as +-1 in `bits` dimensions and -1 in one more; the query carries the bits of the
  * key that it wants, and `bits`. So q.k = -2 A (number of differing bits), A = A_q A_k a power of two with
- * |scale| 2 A >= 1024: exp of that is 0 in f32 and f64. The wanted logit is 0 and not some large number,
- * because kernels compute exp2(x c - max c) with a fused multiply-add, which is exactly 1 only if x is 0 (or
- * the product exact). Bit for bit this needs 2^(D-1) >= number of keys. */
+ * |scale| 2 A >= 128: exp of that is 0 in f32, and in f64 far below the last bit of a sum with 1. Not more
+ * than needed: |Q||K| grows with A, and with it what f32 sums may lose by right. The wanted logit is 0 and
+ * not some large number, because kernels compute exp2(x c - max c) with a fused multiply-add, which is exactly
+ * 1 only if x is 0 (or the product exact). Bit for bit this needs 2^(D-1) >= number of keys. */
 static void one_hot_row(const fa_fill_row *r, double *value, int64_t n) {
   const double scale = r->c->problem.scale, steep = fabs(scale) > 0 ? fabs(scale) : 1;
   const int64_t bits = n - 1 < MAX_CODE_BITS ? n - 1 : MAX_CODE_BITS;
   int exponent;
-  const double m = frexp(512 / steep, &exponent); /* A = 2^exponent >= 512 / steep, or half of it */
+  const double m = frexp(64 / steep, &exponent); /* A = 2^exponent >= 64 / steep */
   if (m == 0.5) --exponent;
-  /* In f16's range, 20 * 2^11 included: right for |scale| from 2^-17 on. */
+  /* In f16's range, 20 * 2^11 included: right for |scale| from 2^-20 on. */
   int exponent_q = exponent / 2 < 11 ? exponent / 2 : 11, exponent_k = exponent - exponent_q;
   exponent_q = exponent_q > -14 ? exponent_q : -14;
   exponent_k = exponent_k > 15 ? 15 : exponent_k < -14 ? -14 : exponent_k;
