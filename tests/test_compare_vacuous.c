@@ -231,21 +231,21 @@ static fa_verdict judge_stats(fa_dtype dtype, double (*round)(double x), double 
   fa_problem_init(&p);
   fa_tensors set = {0};
   fa_want w = {.dtype = dtype, .rank = 4, .n = rows * 64, .shape = {1, rows, 1, 64}};
-  REQUIRE(fa_tensors_add(&set, FA_T_DV, dtype, 4, shape, NULL, 0, NULL) == FA_OK);
+  REQUIRE(fa_tensors_add(&set, FA_T_O, dtype, 4, shape, NULL, 0, NULL) == FA_OK);
   w.value = malloc((size_t)w.n * sizeof *w.value);
   w.quant = malloc((size_t)w.n * sizeof *w.quant);
   w.accum = calloc((size_t)w.n, sizeof *w.accum);
   w.noise = malloc((size_t)w.n * sizeof *w.noise);
   for (int64_t e = 0; e < w.n; ++e) {
     int64_t at[FA_MAX_RANK];
-    fa_tensor_unravel(&set.t[FA_T_DV], e, at);
+    fa_tensor_unravel(&set.t[FA_T_O], e, at);
     w.value[e] = offset + fa_rng_normal(4, 4, (uint64_t)e);
     w.quant[e] = 0.1f;
     w.noise[e] = (float)noise;
-    fa_tensor_set(&set.t[FA_T_DV], at, round(w.value[e]));
+    fa_tensor_set(&set.t[FA_T_O], at, round(w.value[e]));
   }
   fa_verdict v;
-  REQUIRE(fa_compare_tensor(FA_T_DV, &p, &set, &w, &set.t[FA_T_DV], &opt, &v, NULL) == FA_OK);
+  REQUIRE(fa_compare_tensor(FA_T_O, &p, &set, &w, &set.t[FA_T_O], &opt, &v, NULL) == FA_OK);
   CHECK(v.bad == 0); /* no element by itself is wrong */
   fa_tensors_free(&set);
   want_free(&w);
@@ -275,7 +275,7 @@ static void test_statistics(void) {
   CHECK_MSG(v.stat_bad && v.rms > 1.5 && fabs(v.bias) < 0.1, "rms %g bias %g", v.rms, v.bias);
   v = judge_stats(FA_F16, coarse, 0, 0, 128);
   CHECK(v.stat_bad);
-  v = judge_stats(FA_F16, nearest, 0, 0.04, 128); /* far more accurate than the profile says */
+  v = judge_stats(FA_BF16, nearest, 0, 0.04, 128); /* far more accurate than the profile says */
   CHECK_MSG(v.stat_bad && v.rms < 0.1, "rms %g", v.rms);
   v = judge_stats(FA_BF16, truncated, 8, 0, 63); /* too few to tell */
   CHECK(!v.stat_bad && v.n_stat == 63 * 64);
