@@ -21,11 +21,9 @@ extern "C" {
 
 namespace fa {
 
-typedef fa_simt_place place;
-#define FA_HERE                                                                                              \
-  fa::place {                                                                                                \
-    __builtin_FILE(), __builtin_LINE()                                                                       \
-  }
+/* The last parameters, by default the caller's line; and the executor's form of them. */
+#define FA_FROM const char *file = __builtin_FILE(), int line = __builtin_LINE()
+#define FA_AT (fa_simt_place{file, line})
 
 FA_DEVICE uint32_t shared_base() {
   return 0;
@@ -35,44 +33,44 @@ FA_DEVICE int opaque(int x) {
   return x;
 }
 
-FA_DEVICE void sync_block(place at = FA_HERE) {
-  fa_simt_sync_block(at);
+FA_DEVICE void sync_block(FA_FROM) {
+  fa_simt_sync_block(FA_AT);
 }
-FA_DEVICE void sync_warp(place at = FA_HERE) {
-  fa_simt_sync_warp(at);
+FA_DEVICE void sync_warp(FA_FROM) {
+  fa_simt_sync_warp(FA_AT);
 }
 
-FA_DEVICE float shfl_xor(float x, int lane_mask, place at = FA_HERE) {
+FA_DEVICE float shfl_xor(float x, int lane_mask, FA_FROM) {
   uint32_t bits;
   __builtin_memcpy(&bits, &x, 4);
-  bits = fa_simt_shfl_xor(bits, lane_mask, at);
+  bits = fa_simt_shfl_xor(bits, lane_mask, FA_AT);
   __builtin_memcpy(&x, &bits, 4);
   return x;
 }
 
-FA_DEVICE vec4 load_shared16(uint32_t shared, place at = FA_HERE) {
+FA_DEVICE vec4 load_shared16(uint32_t shared, FA_FROM) {
   vec4 v;
-  __builtin_memcpy(&v, fa_simt_shared(shared, 16, false, at), 16);
+  __builtin_memcpy(&v, fa_simt_shared(shared, 16, false, FA_AT), 16);
   return v;
 }
-FA_DEVICE void store_shared16(uint32_t shared, vec4 v, place at = FA_HERE) {
-  __builtin_memcpy(fa_simt_shared(shared, 16, true, at), &v, 16);
+FA_DEVICE void store_shared16(uint32_t shared, vec4 v, FA_FROM) {
+  __builtin_memcpy(fa_simt_shared(shared, 16, true, FA_AT), &v, 16);
 }
-FA_DEVICE void store_shared4(uint32_t shared, uint32_t v, place at = FA_HERE) {
-  __builtin_memcpy(fa_simt_shared(shared, 4, true, at), &v, 4);
+FA_DEVICE void store_shared4(uint32_t shared, uint32_t v, FA_FROM) {
+  __builtin_memcpy(fa_simt_shared(shared, 4, true, FA_AT), &v, 4);
 }
 
-template <class T> FA_DEVICE T load_global(const T *p, place at = FA_HERE) {
+template <class T> FA_DEVICE T load_global(const T *p, FA_FROM) {
   T v;
-  __builtin_memcpy(&v, fa_simt_global(p, sizeof v, false, at), sizeof v);
+  __builtin_memcpy(&v, fa_simt_global(p, sizeof v, false, FA_AT), sizeof v);
   return v;
 }
-template <class T> FA_DEVICE void store_global(T *p, T v, place at = FA_HERE) {
-  __builtin_memcpy(fa_simt_global(p, sizeof v, true, at), &v, sizeof v);
+template <class T> FA_DEVICE void store_global(T *p, T v, FA_FROM) {
+  __builtin_memcpy(fa_simt_global(p, sizeof v, true, FA_AT), &v, sizeof v);
 }
 
-FA_DEVICE void cp_async16(uint32_t shared, const void *global, bool in_range, place at = FA_HERE) {
-  fa_simt_cp_async16(shared, global, in_range ? 16 : 0, at);
+FA_DEVICE void cp_async16(uint32_t shared, const void *global, bool in_range, FA_FROM) {
+  fa_simt_cp_async16(shared, global, in_range ? 16 : 0, FA_AT);
 }
 FA_DEVICE void cp_async_commit() {
   fa_simt_cp_async_commit();
@@ -81,18 +79,18 @@ template <int N> FA_DEVICE void cp_async_wait() {
   fa_simt_cp_async_wait(N);
 }
 
-FA_DEVICE void ldmatrix_x4(uint32_t (&r)[4], uint32_t shared, place at = FA_HERE) {
-  fa_simt_ldmatrix_x4(r, shared, false, at);
+FA_DEVICE void ldmatrix_x4(uint32_t (&r)[4], uint32_t shared, FA_FROM) {
+  fa_simt_ldmatrix_x4(r, shared, false, FA_AT);
 }
-FA_DEVICE void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t shared, place at = FA_HERE) {
-  fa_simt_ldmatrix_x4(r, shared, true, at);
+FA_DEVICE void ldmatrix_x4_trans(uint32_t (&r)[4], uint32_t shared, FA_FROM) {
+  fa_simt_ldmatrix_x4(r, shared, true, FA_AT);
 }
 
-FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, f16, place at = FA_HERE) {
-  fa_simt_mma_m16n8k16(d, a, b, false, at);
+FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, f16, FA_FROM) {
+  fa_simt_mma_m16n8k16(d, a, b, false, FA_AT);
 }
-FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, bf16, place at = FA_HERE) {
-  fa_simt_mma_m16n8k16(d, a, b, true, at);
+FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, bf16, FA_FROM) {
+  fa_simt_mma_m16n8k16(d, a, b, true, FA_AT);
 }
 
 FA_DEVICE float exp2_approx(float x) {

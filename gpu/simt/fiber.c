@@ -1,6 +1,7 @@
 #include "gpu/simt/fiber.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,37 @@
 #include <ucontext.h>
 #endif
 
+/* A mapping with its guard pages costs a millisecond, as much as a small launch: a few are kept. */
+enum { MAX_KEPT = 64 };
+static struct {
+  pthread_mutex_t lock;
+  fa_fiber_stacks v[MAX_KEPT];
+  int n;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool take_kept(fa_fiber_stacks *s, int n) {
+  bool found = false;
+  pthread_mutex_lock(&kept.lock);
+  for (int i = kept.n - 1; i >= 0 && !found; --i) {
+    if (kept.v[i].n != n) continue;
+    *s = kept.v[i];
+    kept.v[i] = kept.v[--kept.n];
+    found = true;
+  }
+  pthread_mutex_unlock(&kept.lock);
+  return found;
+}
+
+static bool keep(const fa_fiber_stacks *s) {
+  pthread_mutex_lock(&kept.lock);
+  const bool room = kept.n < MAX_KEPT;
+  if (room) kept.v[kept.n++] = *s;
+  pthread_mutex_unlock(&kept.lock);
+  return room;
+}
+
 fa_status fa_fiber_stacks_map(fa_fiber_stacks *s, int n, fa_error *err) {
+  if (take_kept(s, n)) return FA_OK;
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
   s->each = STACK_BYTES + page;
   s->n = n;
@@ -41,8 +72,10 @@ fa_status fa_fiber_stacks_map(fa_fiber_stacks *s, int n, fa_error *err) {
   }
   for (int i = 0; i < n; ++i)
     if (mprotect(s->base + s->each * (size_t)i, page, PROT_NONE) != 0) {
-      fa_fiber_stacks_unmap(s);
-      return fa_fail(err, FA_ERR_MEMORY, "guard pages of %d fibers: %s", n, strerror(errno));
+      const int why = errno;
+      munmap(s->base, s->bytes);
+      s->base = NULL;
+      return fa_fail(err, FA_ERR_MEMORY, "guard pages of %d fibers: %s", n, strerror(why));
     }
   return FA_OK;
 }
@@ -52,7 +85,7 @@ void fa_fiber_stacks_unmap(fa_fiber_stacks *s) {
 #ifdef FA_ASAN
   __asan_unpoison_memory_region(s->base, s->bytes); /* abandoned frames left red zones in the shadow */
 #endif
-  munmap(s->base, s->bytes);
+  if (!keep(s)) munmap(s->base, s->bytes);
   s->base = NULL;
 }
 

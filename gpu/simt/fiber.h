@@ -23,6 +23,7 @@ typedef struct fa_fiber_stacks {
   int n;
 } fa_fiber_stacks;
 fa_status fa_fiber_stacks_map(fa_fiber_stacks *s, int n, fa_error *err);
+/* Gives them back; the mapping may be kept for the next that wants as many. */
 void fa_fiber_stacks_unmap(fa_fiber_stacks *s);
 
 /* Makes *f begin at entry(), on stack i, at the next switch to it. entry must not return. Whatever ran there

@@ -15,6 +15,10 @@
 #include "gpu/backend.h"
 #include "gpu/simt/device.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Global memory that the kernel may touch: [begin, begin + bytes). */
 typedef struct fa_simt_range {
   const char *name;
@@ -47,5 +51,9 @@ typedef struct fa_simt_report {
 
 /* FA_ERR_MEMORY, or FA_ERR_INPUT for a launch no device would take; a kernel that misbehaves is in *out. */
 fa_status fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, fa_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

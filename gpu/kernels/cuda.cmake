@@ -1,0 +1,52 @@
+# Compiles the kernels for the device where nvcc is found; needs no GPU. Every cubin's registers, shared memory and spills are
+# gathered in <build>/gpu/resources.txt, and a spill or a ptxas warning fails the build (resources.cmake).
+set(FA_CUDA AUTO CACHE STRING "Compile the kernels with nvcc: AUTO (if it is found), ON, OFF")
+set_property(CACHE FA_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(FA_CUDA_ARCHITECTURES 80 90a CACHE STRING "Architectures to compile for")
+
+if(FA_CUDA STREQUAL "OFF")
+  message(STATUS "Device kernels: off (FA_CUDA=OFF)")
+  return()
+endif()
+if(FA_SANITIZE AND FA_CUDA STREQUAL "AUTO")
+  message(STATUS "Device kernels: left to the builds without sanitizers, which make the same ones")
+  return()
+endif()
+find_program(FA_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+if(NOT FA_NVCC)
+  if(FA_CUDA STREQUAL "AUTO")
+    message(STATUS "Device kernels: no nvcc found, so only the host backend is built")
+    return()
+  endif()
+  message(FATAL_ERROR "FA_CUDA=ON but nvcc was not found; put it on the PATH or set CUDA_HOME")
+endif()
+list(JOIN FA_CUDA_ARCHITECTURES ", sm_" architectures)
+message(STATUS "Device kernels: ${FA_NVCC}, sm_${architectures}")
+
+set(FA_CUBIN_DIR ${CMAKE_BINARY_DIR}/gpu/cubin)
+file(MAKE_DIRECTORY ${FA_CUBIN_DIR})
+set(FA_PTXAS_LOGS)
+foreach(kernel flash_forward)
+  foreach(arch ${FA_CUDA_ARCHITECTURES})
+    set(cubin ${FA_CUBIN_DIR}/${kernel}.sm_${arch}.cubin)
+    set(log ${cubin}.log)
+    add_custom_command(
+      OUTPUT ${cubin} ${log}
+      COMMAND ${CMAKE_COMMAND} -DNVCC=${FA_NVCC} -DARCH=sm_${arch} -DROOT=${CMAKE_SOURCE_DIR}
+              -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR}/kernels/${kernel}.cu -DCUBIN=${cubin} -DLOG=${log}
+              -P ${CMAKE_CURRENT_SOURCE_DIR}/kernels/compile.cmake
+      DEPENDS kernels/${kernel}.cu kernels/compile.cmake
+      DEPFILE ${cubin}.d
+      COMMENT "nvcc ${kernel} for sm_${arch}"
+      VERBATIM)
+    list(APPEND FA_PTXAS_LOGS ${log})
+  endforeach()
+endforeach()
+add_custom_command(
+  OUTPUT ${CMAKE_BINARY_DIR}/gpu/resources.txt
+  COMMAND ${CMAKE_COMMAND} "-DLOGS=${FA_PTXAS_LOGS}" -DOUT=${CMAKE_BINARY_DIR}/gpu/resources.txt
+          -P ${CMAKE_CURRENT_SOURCE_DIR}/kernels/resources.cmake
+  DEPENDS ${FA_PTXAS_LOGS} kernels/resources.cmake
+  COMMENT "Registers, shared memory and spills of the device kernels"
+  VERBATIM)
+add_custom_target(fa_cubins ALL DEPENDS ${CMAKE_BINARY_DIR}/gpu/resources.txt)
