@@ -391,16 +391,18 @@ static void test_append(void) {
 static void test_batch_idx(void) {
   fa_case plain = cache_case(), c = cache_case();
   plain.problem.kvcache.n_new = c.problem.kvcache.n_new = 0;
+  set_array(&plain.problem.kvcache.len, (int32_t[]){3, 5, 10}, 3);
+  set_array(&c.problem.kvcache.len, (int32_t[]){3, 5, 10}, 3);
   set_array(&c.problem.kvcache.batch_idx, (int32_t[]){4, 0, 4},
             3); /* the third reads the first's row, further */
   fa_tensors s = build(&c), p = build(&plain);
   CHECK(has_shape(&s.t[FA_T_K], FA_F16, 4, 6, 12, 2, 8) && s.t[FA_T_CACHE_BATCH_IDX].data != NULL);
   for (int64_t row = 0; row < 6; ++row)
     for (int64_t j = 0; j < 12; ++j) {
-      const int64_t i[4] = {row, j, 1, 2}, entry[4] = {1, j, 1, 2};
+      const int64_t i[4] = {row, j, 1, 2}, entry[4] = {row == 0 ? 1 : 0, j, 1, 2};
       const bool live = (row == 4 && j < 10) || (row == 0 && j < 5);
       CHECK(fa_tensor_has_pattern(&s.t[FA_T_K], i, FA_PATTERN_INPUT_GAP) == !live);
-      if (row == 0 && live) CHECK(bits_equal(&s.t[FA_T_K], i, &p.t[FA_T_K], entry));
+      if (live && (row == 0 || j < 3)) CHECK(bits_equal(&s.t[FA_T_K], i, &p.t[FA_T_K], entry));
     }
   fa_tensors_free(&s);
   fa_tensors_free(&p);
