@@ -99,8 +99,14 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          .ge = b->ge + at,
                          .terms = b->terms + begin};
   row.k_d = (float)((fa_bound_gamma(c, c->dv) + p->u_operand) * b->unit_do * b->unit_v * per_unit * 1.0001);
-  if (p->u_p > 0) row.floor_p = (float)(p->floor_p / p->u_p / (1 - c->p->dropout.p));
-  if (p->u_ds > 0 && !b->plain) row.floor_ds = (float)(p->floor_p / p->u_ds * per_unit);
+  if (p->u_p > 0) {
+    row.per_u_p = (float)(1 / p->u_p);
+    row.floor_p = (float)(p->floor_p / p->u_p / (1 - c->p->dropout.p));
+  }
+  if (p->u_ds > 0 && !b->plain) {
+    row.per_u_ds = (float)(1 / p->u_ds);
+    row.floor_ds = (float)(p->floor_p / p->u_ds * per_unit);
+  }
   rows->gradient(&row, end - begin);
   b->row_terms[k] += row.sum_terms;
   if (p->u_ds == 0 || b->plain) return;

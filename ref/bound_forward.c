@@ -58,8 +58,15 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
                         .w = b->w + at,
                         .w2 = b->w2 + at,
                         .we = b->we + at};
-  if (c->profile->u_p > 0)
+  row.top = INFINITY;
+  if (c->profile->u_p > 0) {
+    row.per_u = (float)(1 / c->profile->u_p);
     row.floor = (float)(c->profile->floor_p / c->profile->u_p / w->l[k] / (1 - c->p->dropout.p));
+    row.top = (float)((1 - 0x1p-20) / w->l[k]);
+    row.at_top = c->p->dropout.p > 0
+                     ? 1
+                     : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 but for one rounding of m s */
+  }
   t->error_sum += rows->weights(&row, end - begin, c->generic);
   for (int64_t j = begin; j < end; ++j) t->max_v = b->max_v[j0 + j] > t->max_v ? b->max_v[j0 + j] : t->max_v;
 }

@@ -73,7 +73,8 @@ static void finish(const fa_ref_call *c, fa_want *out, const int64_t *shape) {
               (shape[2] == 1 ? c->p->seqlen_q : 1);
   double growth = n > 1 ? (double)n * 0x1p-24 : 0, slack = 1.0001 + growth;
   for (int64_t x = 0; x < out->n; ++x) {
-    if (out->accum[x] == 0 && out->quant[x] == 0) continue; /* no visible pair: must be exactly 0 */
+    if (out->accum[x] == 0 && out->quant[x] == 0 && out->value[x] == 0)
+      continue; /* no visible pair: must be exactly 0 */
     out->accum[x] = (float)(slack * (out->accum[x] + growth * out->quant[x]) + (double)n * FA_F32_TINY);
     out->quant[x] = 0;
   }

@@ -11,7 +11,10 @@ typedef struct fa_row_weights {
   const double *p;    /* exp(x - L) */
   const double *z;    /* dropout factors; NULL: all 1 */
   const float *e;     /* relative error of p */
-  float floor;        /* a weight below this is rounded like one of this size */
+  float floor;        /* a weight below this is rounded like one of this size, */
+  float per_u;        /* 1 / unit roundoff: but by no more than itself */
+  float top;          /* p from here up is the row's largest: 1 in the kernel, rounded without error, */
+  float at_top;       /* so its square counts only with this factor squared */
   float *w, *w2, *we; /* p z (at least floor), its square (never underflowing), p z e */
 } fa_row_weights;
 
@@ -22,7 +25,7 @@ typedef struct fa_row_gradient {
   const float *cap, *cap_err; /* softcap's derivative and its absolute error; NULL: 1 and 0 */
   double delta, per_unit;     /* per_unit = 1 / unit */
   float k_d, e_delta, u_dp;   /* error of dP per d; of delta / unit; relative rounding of z dP and delta */
-  float floor_p, floor_ds;
+  float floor_p, floor_ds, per_u_p, per_u_ds; /* as in fa_row_weights; 0: not rounded */
   bool squares;
   float *w, *w2, *we, *g, *g2, *ge; /* p z, its square, p z e; |dS| / unit, its square, its error */
   double sum_terms;                 /* out: sum of p (z |dP| + |delta|) / unit */

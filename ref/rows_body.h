@@ -106,16 +106,24 @@ static inline float weight_of(double p) {
   return f > tiny ? f : tiny;
 }
 
+/* The size x at which rounding to nearest, relative error 1 / per_u, costs what it can cost this value: below
+ * `floor` the error stays that of floor, but is never more than the value itself (0 is always at hand). */
+static inline float rounded_like(float x, float at_most, float floor, float per_u) {
+  float whole = at_most * per_u, raised = whole < floor ? whole : floor;
+  return x > raised ? x : raised;
+}
+
 static double rows_weights(const fa_row_weights *r, int64_t n, bool squares) {
   const double *restrict p = r->p, *restrict z = r->z;
   const float *restrict e = r->e;
   float *restrict w = r->w, *restrict w2 = r->w2, *restrict we = r->we;
-  float sum[8] = {0}, floor = r->floor;
+  const float floor = r->floor, per_u = r->per_u, top = r->top;
+  float sum[8] = {0};
   for (int64_t j = 0; j < n; ++j) {
     float pj = weight_of(p[j]), pe = pj > 0.0f ? pj * e[j] + FA_TINY_WEIGHT : 0.0f;
     float zj = z ? (float)z[j] : 1.0f, pz = pj * zj;
     we[j] = pe * zj;
-    w[j] = pz > 0.0f && pz < floor ? floor : pz;
+    w[j] = rounded_like(pz, pz + we[j], floor, per_u);
     w2[j] = pe; /* summed below */
   }
   int64_t j = 0;
@@ -124,6 +132,7 @@ static double rows_weights(const fa_row_weights *r, int64_t n, bool squares) {
   for (int t = 0; j < n; ++j, ++t) sum[t] += w2[j];
   for (j = 0; squares && j < n; ++j) {
     float v = w[j] > 0.0f && w[j] < FA_LEAST_WEIGHT ? FA_LEAST_WEIGHT : w[j];
+    v = (float)p[j] >= top ? v * r->at_top : v;
     w2[j] = v * v;
   }
   return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
@@ -136,6 +145,7 @@ static void rows_gradient(fa_row_gradient *r, int64_t n) {
   float *restrict terms = r->terms, *restrict w2 = r->w2, *restrict g2 = r->g2;
   const float most = FA_GREATEST_WEIGHT, least = FA_LEAST_WEIGHT, floor_p = r->floor_p,
               floor_ds = r->floor_ds;
+  const float per_u_p = r->per_u_p, per_u_ds = r->per_u_ds;
   const float delta = (float)(r->delta * r->per_unit), size_delta = fabsf(delta);
   for (int64_t j = 0; j < n; ++j) {
     float pj = weight_of(p[j]), zj = z ? (float)z[j] : 1.0f;
@@ -150,8 +160,8 @@ static void rows_gradient(fa_row_gradient *r, int64_t n) {
     terms[j] += pj * size;
     w2[j] = pj * size;
     we[j] = pe * zj;
-    w[j] = pz > 0.0f && pz < floor_p ? floor_p : pz;
-    g[j] = pj > 0.0f && ds < floor_ds ? floor_ds : ds > most ? most : ds;
+    w[j] = rounded_like(pz, pz + we[j], floor_p, per_u_p);
+    g[j] = rounded_like(ds > most ? most : ds, ds + eds, floor_ds, per_u_ds);
     ge[j] = eds;
   }
   double sum = 0;
