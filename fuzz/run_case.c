@@ -135,10 +135,8 @@ static void conclude(run *x) {
   if (x->r->state != FA_UNTESTED) return;
   int64_t count = 0;
   for (int i = 0; i < x->r->n_verdicts; ++i) count += x->r->verdict[i].count;
-  if (count > 0)
-    x->r->state = FA_PASS;
-  else
-    skip(x->r, "the case has no output elements");
+  if (count == 0) fa_result_note(x->r, "no output has an element: only the memory around them was checked");
+  x->r->state = FA_PASS;
 }
 
 /* Everything but the dump and the second opinion. */

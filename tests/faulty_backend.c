@@ -94,6 +94,7 @@ static void fault_after(faulty *f, fa_tensors *t, uint64_t bits_before) {
   if (strcmp(how, "oob_before") == 0) t->buffer[FA_T_O].base[FA_GUARD_BYTES - 1] = 0;
   if (strcmp(how, "gap") == 0) /* o has one head of D elements, then a gap */
     memset(o->data + (int64_t)fa_dtype_size(o->dtype) * o->shape[3], 0, 2);
+  if (strcmp(how, "cache") == 0) fa_tensor_set(&t->t[FA_T_K], first, 9); /* slot 0 is nobody's to write */
   if (strcmp(how, "input") == 0) fa_tensor_set(&t->t[FA_T_Q], last_row, 5);
   if (strcmp(how, "unwritten") == 0) memcpy(o->data, &bits_before, fa_dtype_size(o->dtype));
   if (strcmp(how, "nondeterministic") == 0 && f->n_runs % 2) o->data[fa_tensor_offset(o, last_row)] ^= 1;

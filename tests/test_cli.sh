@@ -59,6 +59,9 @@ expect complains "backend: "
 run "$verify" run --case '{"name":"x","head_dim":8}' --backend ref-f32 --color always
 expect exits 0
 expect says $'\033[32mPASS'
+run "$verify" run --case '{"name":"empty","head_dim":16,"seqlen_q":0,"seqlen_k":4,"backward":false}' --backend ref-f32 -v
+expect exits 0
+expect says "only the memory around them was checked"
 run "$verify" --cases good.json --backend ref-f32 --backend faulty
 expect exits 2
 expect complains "unknown; this build has:"
@@ -223,6 +226,13 @@ cat >gap.json <<EOF
 { "fa_cases": 1, "cases": [ { "name": "thirteen", "head_dim": 16, "seqlen_q": 13, "strides": { "o": { "gap": [0, 16, 0] } } } ] }
 EOF
 fault gap OOB 'gap' gap.json
+cat >cache.json <<EOF
+{ "fa_cases": 1, "cases": [ { "name": "thirteen", "family": "kvcache", "head_dim": 16, "seqlen_q": 13, "seqlen_k": 64,
+  "kvcache": { "len": [20], "new": 13 } } ] }
+EOF
+fault cache OOB 'cache k\[0,0,0,0\] changed' cache.json
+run "$faulty" --cases cache.json --backend ref-f32 --keep cache_dumps
+expect exits 0
 run "$faulty" --cases five.json --backend faulty:hang --timeout 1
 expect exits 1
 expect says_line '^HANG thirteen .*not done after 1 s: killed'
