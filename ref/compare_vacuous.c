@@ -30,6 +30,26 @@ static double max_abs(const fa_tensor *t) {
   return max;
 }
 
+static double rms(const fa_tensor *t) {
+  double sum = 0;
+  int64_t index[FA_MAX_RANK], used = 0;
+  for (int64_t n = fa_tensor_count(t), e = 0; e < n; ++e) {
+    fa_tensor_unravel(t, e, index);
+    const double x = fa_tensor_get(t, index);
+    if (!(fabs(x) <= 0x1p127)) continue; /* poison where nothing is read */
+    sum += x * x;
+    ++used;
+  }
+  return used > 0 ? sqrt(sum / (double)used) : 0;
+}
+
+/* What f32 leaves of dP - delta where the two cancel (one visible key: exactly): sums of Dv products each. */
+static double cancelled(const trial *t) {
+  const fa_tensor *in = t->in->t;
+  return 0x1p-22 *
+         (sqrt((double)t->p->head_dim_v) * rms(&in[FA_T_DO]) * rms(&in[FA_T_V]) + rms(&in[FA_T_DLSE]));
+}
+
 /* P and dS below the normal range of their type keep an absolute error each; so does the result in its own.
  */
 static double underflow_floor(const trial *t) {
@@ -43,6 +63,12 @@ static double underflow_floor(const trial *t) {
   if (t->id == FA_T_DV) sum = rows * max_abs(&t->in->t[FA_T_DO]) / (1 - p->dropout.p);
   if (t->id == FA_T_DQ) sum = keys * max_abs(&t->in->t[FA_T_K]) * fabs(p->scale);
   if (t->id == FA_T_DK) sum = rows * max_abs(&t->in->t[FA_T_Q]) * fabs(p->scale);
+  if (t->id == FA_T_DBIAS) { /* its scale is that of dS, after the cancellation */
+    const int64_t *shape = t->want->shape;
+    const double total = (double)p->batch * (double)p->heads_q * (double)p->seqlen_q;
+    sum = total / ((double)shape[0] * (double)shape[1] * (double)shape[2]);
+    return 4 * (sum * (each + cancelled(t)) + fa_dtype_min_subnormal(t->want->dtype));
+  }
   return 4 * (each * sum + fa_dtype_min_subnormal(t->want->dtype));
 }
 
