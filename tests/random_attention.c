@@ -183,6 +183,7 @@ void random_attention(uint64_t seed, uint64_t index, fa_case *c) {
   p->return_softmax = p->family == FA_FLASH && !p->cu_seqlens_q.n && fa_rng_chance(r, 0.3);
   p->grad_lse = p->backward && fa_rng_chance(r, 0.5);
   layout(r, c);
+  FA_ASSERT(fa_problem_complete(p) == FA_OK); /* block lists that are made have a size of their own */
   fa_error err = {""};
   if (fa_case_validate(c, &err) != FA_OK) fa_assert_failed(err.text, __FILE__, __LINE__);
 }
