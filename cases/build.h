@@ -37,6 +37,7 @@ typedef struct fa_fill_row {
   fa_tensor_id id;
   fa_fill fill;
   uint64_t seed; /* fa_fill_seed */
+  uint64_t key;  /* of (seed, b, h): set by fa_fill_row_values */
   int64_t b, s, h;
 } fa_fill_row;
 
@@ -46,7 +47,7 @@ uint64_t fa_fill_seed(uint64_t data_seed, fa_tensor_id id);
 uint64_t fa_fill_u64(const fa_fill_row *r, int64_t d, int lane);
 double fa_fill_normal(const fa_fill_row *r, int64_t d, int lane);
 /* value[n]: the row before rounding to the tensor's dtype. */
-void fa_fill_row_values(const fa_fill_row *r, double *value, int64_t n);
+void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n);
 /* The part of it for q, k and k_new under a fill that shapes logits; false if this fill does not. */
 bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n);
 

@@ -96,15 +96,22 @@ static int64_t chosen_key(const fa_fill_row *r) {
   return -1;
 }
 
+/* Bits that tell n_keys keys apart, as far as there are dimensions for them. */
+static int64_t code_bits(int64_t n_keys, int64_t n_dims) {
+  int64_t bits = 1;
+  while (bits < MAX_CODE_BITS && (int64_t)1 << bits < n_keys) ++bits;
+  return bits < n_dims ? bits : n_dims;
+}
+
 /* Key j carries its bits as +-1 in `bits` dimensions and -1 in one more; the query carries the bits of the
  * key that it wants, and `bits`. So q.k = -2 A (number of differing bits), A = A_q A_k a power of two with
  * |scale| 2 A >= 128: exp of that is 0 in f32, and in f64 far below the last bit of a sum with 1. Not more
  * than needed: |Q||K| grows with A, and with it what f32 sums may lose by right. The wanted logit is 0 and
- * not some large number, because kernels compute exp2(x c - max c) with a fused multiply-add, which is exactly
- * 1 only if x is 0 (or the product exact). Bit for bit this needs 2^(D-1) >= number of keys. */
+ * not some large number, because kernels compute exp2(x c - max c) with a fused multiply-add, which is
+ * exactly 1 only if x is 0 (or the product exact). Bit for bit this needs 2^(D-1) >= number of keys. */
 static void one_hot_row(const fa_fill_row *r, double *value, int64_t n) {
   const double scale = r->c->problem.scale, steep = fabs(scale) > 0 ? fabs(scale) : 1;
-  const int64_t bits = n - 1 < MAX_CODE_BITS ? n - 1 : MAX_CODE_BITS;
+  const int64_t bits = code_bits(r->c->problem.seqlen_k, n - 1);
   int exponent;
   const double m = frexp(64 / steep, &exponent); /* A = 2^exponent >= 64 / steep */
   if (m == 0.5) --exponent;

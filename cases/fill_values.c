@@ -13,19 +13,16 @@ uint64_t fa_fill_seed(uint64_t data_seed, fa_tensor_id id) {
   return fa_rng_u64(data_seed, h, 0);
 }
 
-static uint64_t stream_of(const fa_fill_row *r) {
-  return (uint64_t)r->b << 32 | (uint64_t)r->h;
-}
 static uint64_t index_of(const fa_fill_row *r, int64_t d, int lane) {
   return (uint64_t)r->s << 34 | (uint64_t)d << 2 | (uint64_t)lane;
 }
 
 uint64_t fa_fill_u64(const fa_fill_row *r, int64_t d, int lane) {
-  return fa_rng_u64(r->seed, stream_of(r), index_of(r, d, lane));
+  return fa_rng_key_u64(r->key, index_of(r, d, lane));
 }
 
 double fa_fill_normal(const fa_fill_row *r, int64_t d, int lane) {
-  return fa_rng_normal(r->seed, stream_of(r), index_of(r, d, lane));
+  return fa_rng_key_normal(r->key, index_of(r, d, lane));
 }
 
 /* Integer in [-limit, limit]. */
@@ -195,7 +192,10 @@ static double bias_value(const fa_fill_row *r, int64_t j, int64_t n_keys) {
   return fa_fill_normal(r, j, 0);
 }
 
-void fa_fill_row_values(const fa_fill_row *r, double *value, int64_t n) {
+void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n) {
+  fa_fill_row keyed = *row;
+  const fa_fill_row *r = &keyed;
+  keyed.key = fa_rng_key(row->seed, (uint64_t)row->b << 32 | (uint64_t)row->h);
   if (fa_fill_logits_row(r, value, n)) return;
   /* One channel for every head and row, and the same for q and k: it does not move when D shrinks to 8. */
   const int64_t channel = (int64_t)(fa_rng_u64(r->c->data_seed, 0x0471e6, 0) % 8),

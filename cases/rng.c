@@ -15,9 +15,15 @@ static uint64_t mix(uint64_t z) {
 
 /* For one (seed, stream) a bijection of the index: no value comes twice in 2^64 draws. */
 uint64_t fa_rng_u64(uint64_t seed, uint64_t stream, uint64_t index) {
-  uint64_t h = mix(seed + GOLDEN);
-  h = mix((h ^ stream) + GOLDEN);
-  return mix((h ^ index) + GOLDEN);
+  return fa_rng_key_u64(fa_rng_key(seed, stream), index);
+}
+
+uint64_t fa_rng_key(uint64_t seed, uint64_t stream) {
+  return mix((mix(seed + GOLDEN) ^ stream) + GOLDEN);
+}
+
+uint64_t fa_rng_key_u64(uint64_t key, uint64_t index) {
+  return mix((key ^ index) + GOLDEN);
 }
 
 /* 52 bits and a half: exact in a double, symmetric about 1/2, never 0 or 1. */
@@ -29,40 +35,50 @@ double fa_rng_uniform(uint64_t seed, uint64_t stream, uint64_t index) {
   return to_uniform(fa_rng_u64(seed, stream, index));
 }
 
-/* log x for x in (0, 1), to about 2^-50: log m = 2 atanh((m-1)/(m+1)), m in [1/sqrt2, sqrt2). */
+/* Two functions to about 2^-50 each, without branches on their argument: it is random, so every branch would
+ * be mispredicted half of the time. Polynomials in two interleaved Horner chains, for the same reason of
+ * speed. */
+
+/* log x for x in (0, 1). x = m 2^e with m in [1/sqrt 2, sqrt 2): subtracting the bits of 1/sqrt 2 makes the
+ * exponent field round the right way. log m = 2 atanh s, s = (m-1)/(m+1). */
 static double natural_log(double x) {
-  uint64_t u = fa_f64_bits(x);
-  int exponent = (int)(u >> 52) - 1023;
-  double m = fa_f64_from_bits((u & 0xfffffffffffffu) | 0x3ff0000000000000u);
-  if (m > 1.4142135623730951) m *= 0.5, ++exponent;
-  static const double odd[11] = {1,       1. / 3,  1. / 5,  1. / 7,  1. / 9, 1. / 11,
-                                 1. / 13, 1. / 15, 1. / 17, 1. / 19, 1. / 21};
-  const double s = (m - 1) / (m + 1), z = s * s;
-  double sum = 0;
-  for (int k = 10; k >= 0; --k) sum = sum * z + odd[k];
-  return exponent * 0.69314718055994531 + 2 * s * sum;
+  const uint64_t u = fa_f64_bits(x);
+  const int64_t exponent = (int64_t)(u - 0x3fe6a09e667f3bcdu) >> 52;
+  const double m = fa_f64_from_bits(u - ((uint64_t)exponent << 52));
+  const double s = (m - 1) / (m + 1), z = s * s, zz = z * z;
+  double even = 1. / 21, odd = 1. / 19;
+  even = even * zz + 1. / 17, odd = odd * zz + 1. / 15;
+  even = even * zz + 1. / 13, odd = odd * zz + 1. / 11;
+  even = even * zz + 1. / 9, odd = odd * zz + 1. / 7;
+  even = even * zz + 1. / 5, odd = odd * zz + 1. / 3;
+  even = even * zz + 1;
+  return (double)exponent * 0.69314718055994531 + 2 * s * (even + z * odd);
 }
 
-/* cos(2 pi x) for x in (0, 1), to about 2^-50: fold into [0, 1/8], then Taylor. */
+/* cos(2 pi x) for x in (0, 1). With the nearest quarter turn k/4 taken off, the rest is at most 1/8 turn: a
+ * cosine for even k, a sine for odd k, negative for k = 1 and 2. */
 static double cos_turns(double x) {
-  x = x > 0.5 ? 1 - x : x;
-  const double sign = x > 0.25 ? -1 : 1;
-  x = x > 0.25 ? 0.5 - x : x;
-  const int swap = x > 0.125; /* cos(a) = sin(pi/2 - a) */
-  const double a = 6.2831853071795865 * (swap ? 0.25 - x : x), z = -a * a;
-  static const double taylor[2][8] = {/* z^k / (2k)!, and for the sine z^k / (2k+1)! */
+  static const double taylor[2][8] = {/* 1 / (2k)!, and for the sine 1 / (2k+1)! */
                                       {1. / 2, 1. / 24, 1. / 720, 1. / 40320, 1. / 3628800, 1. / 479001600,
                                        1. / 87178291200, 1. / 20922789888000},
                                       {1. / 6, 1. / 120, 1. / 5040, 1. / 362880, 1. / 39916800,
                                        1. / 6227020800, 1. / 1307674368000, 1. / 355687428096000}};
-  double sum = 0;
-  for (int k = 7; k >= 0; --k) sum = z * (taylor[swap][k] + sum);
-  return sign * (1 + sum) * (swap ? a : 1);
+  static const double sign[5] = {1, -1, -1, 1, 1};
+  const int k = (int)(4 * x + 0.5);
+  const double a = 6.2831853071795865 * (x - 0.25 * k), z = -a * a, zz = z * z, *t = taylor[k & 1];
+  const double first[2] = {1, a};
+  const double even = ((t[6] * zz + t[4]) * zz + t[2]) * zz + t[0];
+  const double odd = ((t[7] * zz + t[5]) * zz + t[3]) * zz + t[1];
+  return sign[k] * first[k & 1] * (1 + z * (even + z * odd));
+}
+
+double fa_rng_key_normal(uint64_t key, uint64_t index) {
+  const uint64_t u = fa_rng_key_u64(key, index);
+  return sqrt(-2 * natural_log(to_uniform(u))) * cos_turns(to_uniform(mix(u + GOLDEN)));
 }
 
 double fa_rng_normal(uint64_t seed, uint64_t stream, uint64_t index) {
-  const uint64_t u = fa_rng_u64(seed, stream, index);
-  return sqrt(-2 * natural_log(to_uniform(u))) * cos_turns(to_uniform(mix(u + GOLDEN)));
+  return fa_rng_key_normal(fa_rng_key(seed, stream), index);
 }
 
 fa_rng fa_rng_make(uint64_t seed, uint64_t stream) {

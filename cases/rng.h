@@ -11,6 +11,12 @@ uint64_t fa_rng_u64(uint64_t seed, uint64_t stream, uint64_t index);
 double fa_rng_uniform(uint64_t seed, uint64_t stream, uint64_t index); /* in (0, 1): odd multiples of 2^-53 */
 double fa_rng_normal(uint64_t seed, uint64_t stream, uint64_t index);  /* N(0,1), Box-Muller */
 
+/* The same for many indices of one (seed, stream): fa_rng_key_u64(fa_rng_key(s, t), i) == fa_rng_u64(s, t,
+ * i). */
+uint64_t fa_rng_key(uint64_t seed, uint64_t stream);
+uint64_t fa_rng_key_u64(uint64_t key, uint64_t index);
+double fa_rng_key_normal(uint64_t key, uint64_t index);
+
 /* A sequence drawn from one stream, for generators. */
 typedef struct fa_rng {
   uint64_t seed, stream, next;
