@@ -147,7 +147,8 @@ static void block_numbers(const void *) {
 
 static void check_right_kernels() {
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    CHECK(launch(reverse, seed).state == FA_SUBJECT_OK);
+    const fa_simt_report rev = launch(reverse, seed);
+    CHECK_MSG(rev.state == FA_SUBJECT_OK, "%s", rev.text);
     for (int t = 0; t < N; ++t) CHECK(global_out[t] == global_in[4 * (N - 1 - t)]);
     const fa_simt_report r = launch(sum, seed);
     CHECK_MSG(r.state == FA_SUBJECT_OK && global_out[0] == 4.0f * N * (N - 1) / 2, "%s %g", r.text,
