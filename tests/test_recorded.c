@@ -110,12 +110,12 @@ typedef struct flip {
 /* Mid and low exponent bits of f16 (10-14), bf16 (7-14) and f32 (23-30). The elements are of ordinary size: a
  * near-zero one that is doubled is no error that anybody could see. */
 static const flip flips[] = {
-    {"recorded-flash", "flash_causal_gqa_odd", "o", 10, 0.5, 40},
+    {"recorded-flash", "flash_causal_gqa_odd", "o", 10, 0.25, 40},
     {"recorded-flash", "flash_causal_gqa_odd", "o", 14, 0.25, 900},
-    {"recorded-flash", "flash_causal_gqa_odd", "lse", 23, 2.0, 30},
+    {"recorded-flash", "flash_causal_gqa_odd", "lse", 23, 4.0, 30},
     {"recorded-flash", "flash_causal_gqa_odd", "dq", 11, 0.25, 7},
-    {"recorded-flash", "flash_causal_gqa_odd", "dk", 10, 0.5, 100},
-    {"recorded-flash", "flash_hdim40_dropout", "dv", 10, 0.5, 100},
+    {"recorded-flash", "flash_causal_gqa_odd", "dk", 10, 0.25, 100},
+    {"recorded-flash", "flash_hdim40_dropout", "dv", 10, 0.25, 100},
     {"recorded-flash", "flash_varlen_causal", "o", 7, 0.5, 3},
     {"recorded-flash", "flash_varlen_causal", "lse", 30, 2.0, 11},
     {"recorded-flash", "flash_varlen_causal", "dq", 7, 0.25, 500},
