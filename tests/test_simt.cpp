@@ -9,7 +9,7 @@
 using namespace fa;
 
 enum { N = 128 };
-static struct { float before[64], in[4 * N], between[64], out[N], after[64]; } memory;
+alignas(128) static struct { float before[64], in[4 * N], between[64], out[N], after[64]; } memory;
 static float *const global_in = memory.in, *const global_out = memory.out;
 static int fault_line;
 /* Before the statement that breaks the rules. */
