@@ -64,7 +64,10 @@ struct cJSON;
  * only on FA_OK, then owned by the caller. "name" may be missing: then it is "". */
 fa_status fa_case_from_json(const struct cJSON *object, const char *path, fa_case *out, fa_error *err);
 fa_status fa_case_from_text(const char *json, fa_case *out, fa_error *err);
-/* Canonical object: fixed key order, defaults left out; *out is the caller's (cJSON_Delete). */
+/* Canonical object: fixed key order; defaults and what follows from other keys left out, family and dtype
+ * always there. Doubles have as few digits as read back to the same bits. *out is the caller's
+ * (cJSON_Delete); numbers that cJSON would round when printing are raw items, which fa_case_from_json reads
+ * too. The case must be valid; of any other the result is only good for showing. */
 fa_status fa_case_to_json(const fa_case *c, struct cJSON **out);
 /* Canonical one-line text, malloc'd; NULL when out of memory. parse(print(c)) == c, print(parse(print(c))) ==
  * print(c). */
@@ -83,9 +86,16 @@ void fa_case_list_free(fa_case_list *l);
 /* Takes the case over (the caller's copy becomes empty). */
 fa_status fa_case_list_push(fa_case_list *l, fa_case *c);
 
-/* Appends every case of a file (defaults, cases, sweeps, random) to the list; path "-" is stdin. Errors name
- * the file and the JSON path; nothing is appended then. generate may be NULL: a "random" section is then an
- * error. */
+/* Appends every case of a file to the list; path "-" is stdin. Errors name the file and the JSON path;
+ * nothing is appended then. generate may be NULL: a "random" section is then an error. A file is one of
+ *   {"fa_cases": 1, "note", "defaults": {case keys}, "cases": [case ...], "sweeps": [...], "random": [...]},
+ * where defaults  hold for every case and sweep. A case's key replaces the defaults' key whole, objects too:
+ * a case with a "mask" of its own inherits nothing of the defaults' mask. sweeps    {"base": {case keys},
+ * "over": {key: [value ...] ...}}: the product of the values, the last key turning fastest, over base over
+ * defaults. A dotted key ("mask.type") changes one key inside the object that base or defaults give. Names:
+ * "base name/seqlen_q=64,head_dim=64". random    {"count", "seed" ("1"), "profile"}: cases made by generate;
+ * the defaults do not hold for them. cases and sweeps without a name are called after the file: "causal/3",
+ * "causal/sweeps[0]/seqlen_q=64"; a case object by itself; or several, one after the other (JSON lines). */
 fa_status fa_case_file_load(const char *path, fa_generate_fn generate, fa_case_list *out, fa_error *err);
 /* The same on text; name stands for the file in messages. */
 fa_status fa_case_file_parse(const char *text, size_t n_bytes, const char *name, fa_generate_fn generate,

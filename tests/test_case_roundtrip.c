@@ -204,6 +204,34 @@ static void damage(fa_rng *r, char *text, size_t size) {
   }
 }
 
+static fa_status generate(const char *profile, uint64_t seed, int64_t index, fa_case *out, fa_error *err) {
+  (void)index;
+  if (strlen(profile) > 20) return fa_fail(err, FA_ERR_INPUT, "$: a long name");
+  if (fa_case_init(out) != FA_OK) return FA_ERR_MEMORY;
+  out->data_seed = seed;
+  return FA_OK;
+}
+
+/* Whole files; the text of a random case is the other half of the damaged ones. */
+static const char *const whole[] = {
+    "{\"fa_cases\":1,\"note\":\"n\",\"defaults\":{\"dtype\":\"bf16\",\"mask\":{\"type\":\"window\"}},"
+    "\"cases\":[{\"seqlen_q\":"
+    "4},{\"mask\":{\"type\":\"causal\"}}]}",
+    "{\"fa_cases\":1,\"sweeps\":[{\"base\":{\"name\":\"s\",\"mask\":{\"type\":\"window\",\"left\":1}},"
+    "\"over\":{"
+    "\"mask.right\":[0,9],\"dropout.p\":[0.5,0],\"strides.q.gap\":[[1,2,3]],\"fill\":[\"zero\",{\"q\":"
+    "\"ties\"}],"
+    "\"fill.do\":[\"zero\"]}}]}",
+    "{\"fa_cases\":1,\"sweeps\":[{\"over\":{\"seqlen_q\":[1,64,113],\"head_dim\":[64,128],\"mask\":[{},{"
+    "\"type\":"
+    "\"causal\"}]}}],\"random\":[{\"count\":3,\"seed\":\"7\",\"profile\":\"varlen\"}]}",
+    "{\"fa_cases\":1,\"defaults\":{\"family\":\"flex\"},\"sweeps\":[{\"base\":{\"buffers\":{\"a\":{}}},"
+    "\"over\":{"
+    "\"buffers.a.shape\":[[1],[2,3]],\"block_sparse.density\":[0.5,1],\"block_sparse.q_block\":[1]}}]}",
+    "{\"seqlen_q\":4}\n{\"seqlen_q\":5,\"family\":\"kvcache\",\"seqlen_k\":8,\"kvcache\":{\"len\":[3]}}\n{}"
+    "\n",
+};
+
 static void test_damaged(void) {
   fa_rng r = fa_rng_make(2, 2);
   static char text[1 << 20];
@@ -212,13 +240,17 @@ static void test_damaged(void) {
     fa_case c;
     fa_error err = {""};
     fa_case_list list = {0};
-    random_case(&r, &c);
-    char *line = fa_case_to_line(&c);
-    fa_case_free(&c);
-    snprintf(text, sizeof text, "%s", line);
+    char *line = NULL;
+    if (fa_rng_chance(&r, 0.5)) {
+      random_case(&r, &c);
+      line = fa_case_to_line(&c);
+      fa_case_free(&c);
+      snprintf(text, sizeof text, "%s", line);
+    } else
+      snprintf(text, sizeof text, "%s", whole[fa_rng_below(&r, sizeof whole / sizeof *whole)]);
     free(line);
     damage(&r, text, sizeof text);
-    fa_status status = fa_case_file_parse(text, strlen(text), "damaged.json", NULL, &list, &err);
+    fa_status status = fa_case_file_parse(text, strlen(text), "damaged.json", generate, &list, &err);
     CHECK_MSG(status == FA_OK || status == FA_ERR_INPUT, "%s: %s", err.text, text);
     if (status == FA_OK) {
       ++n_good;
