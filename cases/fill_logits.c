@@ -35,24 +35,26 @@ static void constant_logit_row(const fa_fill_row *r, double target, double *valu
 
 /* ---- staircase: scale q.k = step * j ---- */
 
-/* j's base-256 digits stand in the last dimensions of k, their weights in q: all exact in bf16. The step is
- * |scale| times a power of two, so it is 0.5 exactly where the scale is a power of two, else within a factor
- * sqrt 2 of it. With one dimension k holds j itself (exact to 256 in bf16, 2048 in f16), with two the second
- * holds all of j / 256. */
+/* j's base-256 digits stand in the last dimensions of k, each times its weight: exact in bf16. The weights
+ * are not in q, because dK sums q over the rows and would leave f16's range; only the third digit (j >=
+ * 65536) needs q's help. The step is |scale| times a power of two, so it is 0.5 exactly where the scale is a
+ * power of two, else within a factor sqrt 2 of it. With one dimension k holds j itself (exact to 256 in bf16,
+ * 2048 in f16), with two the second holds all of j / 256. */
 static void staircase_row(const fa_fill_row *r, double direction, double *value, int64_t n) {
   const double scale = r->c->problem.scale;
-  double low = fabs(scale) > 0 ? nearest_power_of_two(0.5 / fabs(scale)) : 1;
-  low = fmin(fmax(low, 0x1p-14), 128); /* 256 * 128 is in f16's range: scales down to 1/256 */
+  double step = fabs(scale) > 0 ? nearest_power_of_two(0.5 / fabs(scale)) : 1;
+  step = fmin(fmax(step, 0x1p-14), 0x1p15); /* in f16's range: right for |scale| from 2^-16 on */
+  const bool third = n >= 3 && r->c->problem.seqlen_k > 65536;
   for (int64_t d = 0; d < n; ++d) value[d] = 0;
   if (r->id == FA_T_Q) {
-    value[n - 1] = direction * sign_of(scale) * low;
-    if (n >= 2) value[n - 2] = 256 * value[n - 1];
-    if (n >= 3) value[n - 3] = 256 * value[n - 1]; /* the third digit's other 256 is in k */
+    value[n - 1] = direction * sign_of(scale) * step;
+    if (n >= 2) value[n - 2] = value[n - 1];
+    if (third) value[n - 3] = 256 * value[n - 1];
     return;
   }
   value[n - 1] = n >= 2 ? (double)(r->s & 255) : (double)r->s;
-  if (n >= 2) value[n - 2] = n >= 3 ? (double)(r->s >> 8 & 255) : (double)(r->s >> 8);
-  if (n >= 3) value[n - 3] = 256 * (double)(r->s >> 16 & 255);
+  if (n >= 2) value[n - 2] = 256 * (double)(third ? r->s >> 8 & 255 : r->s >> 8);
+  if (third) value[n - 3] = 256 * (double)(r->s >> 16 & 255);
 }
 
 /* ---- one_hot: scale q.k = 0 for one visible key, <= -128 for every other ---- */

@@ -127,6 +127,8 @@ static void check_stairs(const fa_case *c, const fa_tensors *set, int64_t b, int
   const bool power_of_two = fabs(frexp(c->problem.scale, &exponent)) == 0.5;
   CHECK_MSG(power_of_two ? step == direction * 0.5 : fabs(log2(2 * direction * step)) <= 0.500001,
             "scale %g: step %g", c->problem.scale, step);
+  for (int64_t d = 0; d < c->problem.head_dim; ++d) /* large q would take dK out of f16's range */
+    CHECK(fabs(element(c, set, FA_T_Q, b, i, h, d) * c->problem.scale) <= 0.7072);
   for (int64_t j = 0; j < c->problem.seqlen_k; ++j) {
     bool exact;
     const double x = logit(c, set, b, h, i, j, &exact);
