@@ -2,7 +2,12 @@
  *
  * A value depends on (data_seed, tensor, logical index) only: not on threads, order, strides, or on how large
  * the other dimensions are, so a shrunk case keeps its remaining elements. Values are rounded to the tensor's
- * dtype. What each mode is for: the table in fill.c and `fa-verify list fills`. */
+ * dtype. What each mode is for: the table in fill.c and `fa-verify list fills`.
+ *
+ * A mode acts on the tensors that it speaks of; the others are N(0,1). Claims about logits are about scale *
+ * q.k (before softcap, ALiBi and bias) where q and k both have the mode, the scale is not 0, and no rotary
+ * embedding turns the last dimensions. Keys that an expanded axis makes share memory hold the first one's
+ * values. */
 #ifndef FA_CASES_FILL_H
 #define FA_CASES_FILL_H
 
