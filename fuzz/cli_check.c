@@ -76,7 +76,8 @@ static void judge_group(checker *x, const recorded_file *f, const char *group) {
                               .backward = recorded.backward,
                               .recorded = true};
     snprintf(r->profile, sizeof r->profile, "%s", profile.name);
-    r->passes = FA_PASS_FORWARD | (recorded.backward ? FA_PASS_BACKWARD : 0);
+    bool forward = recorded.got.t[FA_T_O].data || recorded.got.t[FA_T_LSE].data;
+    r->passes = (forward ? FA_PASS_FORWARD : 0) | (recorded.backward ? FA_PASS_BACKWARD : 0);
     r->case_line = fa_case_to_line(&recorded.c);
     status = fa_judge(&recorded.c.problem, &recorded.in, &recorded.got, &config, r, &err);
     fa_recorded_free(&recorded);
