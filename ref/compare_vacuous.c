@@ -13,63 +13,73 @@ typedef struct trial {
   const fa_profile *profile;
   fa_tensor_id id;
   double accept, relative; /* relative: what the formats cannot resolve, times the row's scale */
-  double floor;            /* the same below their normal range; < 0 = not computed yet */
-  bool differs;            /* the candidate is not the right answer */
+  double logits, floor; /* more of it: in the logits, and below the normal ranges; < 0 = not computed yet */
+  bool differs;         /* the candidate is not the right answer */
 } trial;
 
 /* ---- what counts as a different answer ---- */
 
-static double max_abs(const fa_tensor *t) {
-  double max = 0;
-  int64_t index[FA_MAX_RANK];
-  for (int64_t n = fa_tensor_count(t), e = 0; e < n; ++e) {
-    fa_tensor_unravel(t, e, index);
-    const double x = fabs(fa_tensor_get(t, index));
-    if (x > max && x <= 0x1p127) max = x;
-  }
-  return max;
-}
+/* Largest and root mean square size of an input's elements; poison, where nothing is read, left out. */
+typedef struct sizes {
+  double max, rms;
+} sizes;
 
-static double rms(const fa_tensor *t) {
-  double sum = 0;
-  int64_t index[FA_MAX_RANK], used = 0;
-  for (int64_t n = fa_tensor_count(t), e = 0; e < n; ++e) {
+static sizes sizes_of(const fa_tensor *t) {
+  const int64_t n = fa_tensor_count(t), width = n > 0 ? t->shape[t->rank - 1] : 1;
+  uint64_t *bits = malloc((size_t)width * sizeof *bits);
+  double *x = malloc((size_t)width * sizeof *x), sum = 0, used = 0;
+  sizes s = {0, 0};
+  for (int64_t e = 0; bits != NULL && x != NULL && e < n; e += width) {
+    int64_t index[FA_MAX_RANK];
     fa_tensor_unravel(t, e, index);
-    const double x = fa_tensor_get(t, index);
-    if (!(fabs(x) <= 0x1p127)) continue; /* poison where nothing is read */
-    sum += x * x;
-    ++used;
+    fa_compare_load_row(FA_T_Q, t, t->data + fa_tensor_offset(t, index), width, bits, x);
+    for (int64_t c = 0; c < width; ++c) {
+      if (!(fabs(x[c]) <= 0x1p127)) continue;
+      s.max = fmax(s.max, fabs(x[c]));
+      sum += x[c] * x[c];
+      ++used;
+    }
   }
-  return used > 0 ? sqrt(sum / (double)used) : 0;
+  if (used > 0) s.rms = sqrt(sum / used);
+  free(bits);
+  free(x);
+  return s;
 }
 
 /* What f32 leaves of dP - delta where the two cancel (one visible key: exactly): sums of Dv products each. */
 static double cancelled(const trial *t) {
   const fa_tensor *in = t->in->t;
-  return 0x1p-22 *
-         (sqrt((double)t->p->head_dim_v) * rms(&in[FA_T_DO]) * rms(&in[FA_T_V]) + rms(&in[FA_T_DLSE]));
+  const double dv = (double)t->p->head_dim_v, rounds = fmin(dv, 4 * sqrt(dv));
+  return 0x1p-24 * (rounds * dv * sizes_of(&in[FA_T_DO]).rms * sizes_of(&in[FA_T_V]).rms +
+                    4 * sizes_of(&in[FA_T_DLSE]).rms);
+}
+
+/* The size of the logits, roughly: f32 rounds them to 2^-24 of it, which is a relative error of every P. */
+static double logit_size(const trial *t) {
+  const sizes q = sizes_of(&t->in->t[FA_T_Q]), k = sizes_of(&t->in->t[FA_T_K]);
+  const double size = fabs(t->p->scale) * (q.max * k.max + 4 * sqrt((double)t->p->head_dim) * q.rms * k.rms);
+  return t->p->softcap > 0 ? fmin(size, t->p->softcap) : size;
 }
 
 /* P and dS below the normal range of their type keep an absolute error each; so does the result in its own.
  */
 static double underflow_floor(const trial *t) {
   const fa_problem *p = t->p;
+  const fa_tensor *in = t->in->t;
   const double keys = (double)p->seqlen_k, rows = (double)(p->seqlen_q * (p->heads_q / p->heads_kv));
   const double each = t->profile != NULL         ? t->profile->floor_p
                       : t->want->dtype == FA_F16 ? 0x1p-25
                                                  : 0x1p-125;
-  double sum = 1;
-  if (t->id == FA_T_O) sum = keys * max_abs(&t->in->t[FA_T_V]) / (1 - p->dropout.p);
-  if (t->id == FA_T_DV) sum = rows * max_abs(&t->in->t[FA_T_DO]) / (1 - p->dropout.p);
-  if (t->id == FA_T_DQ) sum = keys * max_abs(&t->in->t[FA_T_K]) * fabs(p->scale);
-  if (t->id == FA_T_DK) sum = rows * max_abs(&t->in->t[FA_T_Q]) * fabs(p->scale);
+  double sum = each;
+  if (t->id == FA_T_O) sum *= keys * sizes_of(&in[FA_T_V]).max / (1 - p->dropout.p);
+  if (t->id == FA_T_DV) sum *= rows * sizes_of(&in[FA_T_DO]).max / (1 - p->dropout.p);
+  if (t->id == FA_T_DQ) sum *= keys * sizes_of(&in[FA_T_K]).max * fabs(p->scale);
+  if (t->id == FA_T_DK) sum *= rows * sizes_of(&in[FA_T_Q]).max * fabs(p->scale);
   if (t->id == FA_T_DBIAS) { /* its scale is that of dS, after the cancellation */
-    const int64_t *shape = t->want->shape;
-    const double total = (double)p->batch * (double)p->heads_q * (double)p->seqlen_q;
-    sum = total / ((double)shape[0] * (double)shape[1] * (double)shape[2]);
-    return 4 * (sum * (each + cancelled(t)) + fa_dtype_min_subnormal(t->want->dtype));
+    const double elements = (double)(t->want->shape[0] * t->want->shape[1] * t->want->shape[2]);
+    sum = (double)(p->batch * p->heads_q * p->seqlen_q) / elements * (each + cancelled(t));
   }
-  return 4 * (each * sum + fa_dtype_min_subnormal(t->want->dtype));
+  return 4 * (sum + fa_dtype_min_subnormal(t->want->dtype));
 }
 
 static double relative_resolution(const fa_want *want, const fa_profile *profile) {
@@ -92,8 +102,11 @@ static bool row_passes(trial *t, int64_t row, const double *candidate) {
     const bool inside = err <= fa_want_bound(t->want, e) * t->accept;
     if (!inside) return false;
     if (t->differs || err <= t->relative * t->want->scale[row]) continue;
-    if (t->floor < 0) t->floor = underflow_floor(t);
-    t->differs = err > t->relative * t->want->scale[row] + t->floor;
+    if (t->floor < 0) {
+      t->floor = underflow_floor(t);
+      t->logits = 0x1p-22 * logit_size(t);
+    }
+    t->differs = err > (t->relative + t->logits) * t->want->scale[row] + t->floor;
   }
   return true;
 }
@@ -103,6 +116,7 @@ static bool row_passes(trial *t, int64_t row, const double *candidate) {
 static bool zeros_pass(trial *t) {
   const int64_t width = t->want->shape[t->want->rank - 1], rows = t->want->n / width;
   double *zeros = calloc((size_t)width, sizeof *zeros);
+  t->differs = false;
   bool passes = zeros != NULL;
   for (int64_t row = 0; passes && row < rows; ++row) passes = row_passes(t, row, zeros);
   free(zeros);
@@ -115,6 +129,7 @@ static bool neighbour_passes(trial *t, int axis) {
   int64_t stride = 1; /* in rows */
   for (int a = w->rank - 2; a > axis; --a) stride *= w->shape[a];
   bool passes = n > 1;
+  t->differs = false;
   for (int64_t row = 0; passes && row < w->n / width; ++row) {
     const bool is_last = row / stride % n == n - 1;
     passes = row_passes(t, row, w->value + (is_last ? row - (n - 1) * stride : row + stride) * width);
@@ -219,6 +234,7 @@ static bool mean_passes(trial *t) {
   const fa_problem *p = t->p;
   const int64_t group = p->heads_q / p->heads_kv;
   bool passes = true;
+  t->differs = false;
   for (int64_t b = 0; passes && b < p->batch; ++b) {
     const keys k = keys_of(p, b);
     for (int64_t hk = 0; passes && hk < p->heads_kv; ++hk) {
@@ -237,23 +253,22 @@ static bool mean_passes(trial *t) {
 void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
                       const fa_compare_options *opt, fa_verdict *v) {
   if (v->id == FA_T_K || v->id == FA_T_V) return; /* copies of the input: their bound is half an ulp */
-  const trial fresh = {.p = p,
-                       .in = in,
-                       .want = want,
-                       .profile = opt->profile,
-                       .id = v->id,
-                       .accept = 1 + (opt->slack > 0 ? opt->slack : FA_DEFAULT_SLACK),
-                       .relative = relative_resolution(want, opt->profile),
-                       .floor = -1};
+  trial t = {.p = p,
+             .in = in,
+             .want = want,
+             .profile = opt->profile,
+             .id = v->id,
+             .accept = 1 + (opt->slack > 0 ? opt->slack : FA_DEFAULT_SLACK),
+             .relative = relative_resolution(want, opt->profile),
+             .floor = -1};
   const char *name = "";
-  trial t = fresh;
-  if (v->id != FA_T_LSE && zeros_pass(&t)) name = "all zeros";
-  t = fresh;
-  if (*name == 0 && v->id == FA_T_O && mean_passes(&t)) name = "the mean of the visible V";
-  t = fresh;
-  if (*name == 0 && neighbour_passes(&t, head_axis(v->id, want))) name = "another head's rows";
-  t = fresh;
-  if (*name == 0 && has_batch_axis(v->id, want) && neighbour_passes(&t, 0))
+  if (v->id != FA_T_LSE && zeros_pass(&t))
+    name = "all zeros";
+  else if (v->id == FA_T_O && mean_passes(&t))
+    name = "the mean of the visible V";
+  else if (neighbour_passes(&t, head_axis(v->id, want)))
+    name = "another head's rows";
+  else if (has_batch_axis(v->id, want) && neighbour_passes(&t, 0))
     name = "another batch entry's rows";
   snprintf(v->vacuous, sizeof v->vacuous, "%s", name);
 }
