@@ -224,7 +224,7 @@ static void cover_memory(const fa_case *c) {
     for (int id = 0; id < FA_T_COUNT; ++id)
       used |=
           fa_case_has_fill((fa_tensor_id)id) && fa_case_uses(c, (fa_tensor_id)id) && (int)c->fill[id] == f;
-    count(label("fill %lld", f), 60, used);
+    count(label("fill %lld", f), 25, used);
   }
 }
 
