@@ -35,6 +35,20 @@ fa_status fa_case_file_plan(fa_case_file *f, const char *base, int64_t n) {
                            FA_MAX_FILE_CASES);
 }
 
+/* Memory that the case owns besides its struct. */
+static int64_t owned_bytes(const fa_case *c) {
+  const fa_problem *p = &c->problem;
+  const fa_block_sparse *s = &p->block_sparse;
+  int64_t n = p->cu_seqlens_q.n + p->cu_seqlens_k.n + p->seqused_k.n + p->leftpad_k.n + p->kvcache.len.n +
+              p->kvcache.batch_idx.n + p->alibi.n + s->kv_num_blocks.n + s->kv_indices.n +
+              s->full_kv_num_blocks.n + s->full_kv_indices.n;
+  size_t bytes = (size_t)n * sizeof(int32_t) + strlen(c->name) + strlen(c->note) +
+                 (size_t)p->n_captures * sizeof *p->captures;
+  if (p->score_mod) bytes += strlen(p->score_mod);
+  if (p->mask_mod) bytes += strlen(p->mask_mod);
+  return (int64_t)bytes;
+}
+
 fa_status fa_case_file_add(fa_case_file *f, const char *base, const fa_case_field *field, int64_t n_fields,
                            const char *name) {
   fa_case_reader r;
@@ -49,6 +63,13 @@ fa_status fa_case_file_add(fa_case_file *f, const char *base, const fa_case_fiel
   f->structural = r.structural;
   fa_case_reader_free(&r);
   if (status != FA_OK) return status;
+  f->n_bytes += owned_bytes(&c);
+  if (f->n_bytes > FA_MAX_FILE_BYTES) {
+    fa_case_free(&c);
+    return fa_case_file_fail(f, false,
+                             "%s: the arrays and texts of the file's cases are more than %lld bytes", base,
+                             (long long)FA_MAX_FILE_BYTES);
+  }
   if (fa_case_list_push(&f->list, &c) == FA_OK) return FA_OK;
   fa_case_free(&c);
   return fa_fail(f->err, FA_ERR_MEMORY, "out of memory");

@@ -82,12 +82,16 @@ fa_status fa_case_reader_finish(fa_case_reader *r, fa_case *out);
 /* ---- files (case_file.c, case_sweep.c) ---- */
 
 #define FA_MAX_FILE_CASES 100000 /* cases in memory at once: about 2 KiB each */
+#define FA_MAX_FILE_BYTES                                                                                    \
+  ((int64_t)1 << 27) /* of all cases' arrays and texts: a sweep repeats its base's                           \
+                      */
 
 typedef struct fa_case_file {
   const char *name, *stem; /* of the file, for messages and for cases without a name */
   fa_generate_fn generate;
   const cJSON *defaults; /* or NULL */
   fa_case_list list;
+  int64_t n_bytes;   /* of the arrays and texts in list */
   int64_t n_planned; /* cases of the parts read so far and of the one being read */
   fa_error *err;
   bool structural;

@@ -392,6 +392,15 @@ static void test_sizes(void) {
            "\"heads_q\": %s], \"head_dim\": %s]}}]}",
            list, list, list, list, list);
   expect(text, "x.json: $.sweeps[0]: with its 7962624 cases the file has more than 100000");
+  /* A long array times many cases: 24^3 times 4 x 5000 bytes would be a quarter of a gigabyte. */
+  static char array[20000], bomb[30000];
+  for (int i = 0; i < 5000; ++i) memcpy(array + 2 * i, i ? ",0" : " 0", 2);
+  snprintf(bomb, sizeof bomb,
+           "{\"fa_cases\": 1, \"sweeps\": [{\"base\": {\"batch\": 5000, \"seqused_k\": [%s]}, \"over\": "
+           "{\"seqlen_q\": "
+           "%s], \"seqlen_k\": %s], \"head_dim\": %s]}}]}",
+           array, list, list, list);
+  expect(bomb, "x.json: $.sweeps[0]: the arrays and texts of the file's cases are more than 134217728 bytes");
 }
 
 static void test_files(void) {
