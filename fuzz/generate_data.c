@@ -38,6 +38,10 @@ static bool is_well_posed(const fa_problem *p, fa_fill f) {
   if (f == FA_FILL_SENTINEL && p->head_dim > 16) return false;
   /* A larger scale on top of 64-fold logits leaves nothing but one-hot rows. */
   if (f == FA_FILL_LOGITS_64X) return p->scale <= plain && p->scale >= -plain;
+  /* Logits of 6e4 are only as good as f32 adds them up: over many dimensions, no bound worth having. */
+  if (f == FA_FILL_SENTINEL && p->head_dim > 16) return false;
+  /* A larger scale on top of 64-fold logits leaves nothing but one-hot rows. */
+  if (f == FA_FILL_LOGITS_64X) return p->scale <= plain && p->scale >= -plain;
   /* Queries there are 2^10 and more, and so is dK: in f16 beyond the largest number, by right. */
   if (f == FA_FILL_STAIRCASE_UP || f == FA_FILL_STAIRCASE_DOWN)
     if (p->dtype == FA_F16 && p->backward) return false;
