@@ -214,22 +214,22 @@ static fa_status generate(const char *profile, uint64_t seed, int64_t index, fa_
 
 /* Whole files; the text of a random case is the other half of the damaged ones. */
 static const char *const whole[] = {
-    "{\"fa_cases\":1,\"note\":\"n\",\"defaults\":{\"dtype\":\"bf16\",\"mask\":{\"type\":\"window\"}},"
-    "\"cases\":[{\"seqlen_q\":"
-    "4},{\"mask\":{\"type\":\"causal\"}}]}",
-    "{\"fa_cases\":1,\"sweeps\":[{\"base\":{\"name\":\"s\",\"mask\":{\"type\":\"window\",\"left\":1}},"
-    "\"over\":{"
-    "\"mask.right\":[0,9],\"dropout.p\":[0.5,0],\"strides.q.gap\":[[1,2,3]],\"fill\":[\"zero\",{\"q\":"
-    "\"ties\"}],"
-    "\"fill.do\":[\"zero\"]}}]}",
-    "{\"fa_cases\":1,\"sweeps\":[{\"over\":{\"seqlen_q\":[1,64,113],\"head_dim\":[64,128],\"mask\":[{},{"
-    "\"type\":"
-    "\"causal\"}]}}],\"random\":[{\"count\":3,\"seed\":\"7\",\"profile\":\"varlen\"}]}",
-    "{\"fa_cases\":1,\"defaults\":{\"family\":\"flex\"},\"sweeps\":[{\"base\":{\"buffers\":{\"a\":{}}},"
-    "\"over\":{"
-    "\"buffers.a.shape\":[[1],[2,3]],\"block_sparse.density\":[0.5,1],\"block_sparse.q_block\":[1]}}]}",
-    "{\"seqlen_q\":4}\n{\"seqlen_q\":5,\"family\":\"kvcache\",\"seqlen_k\":8,\"kvcache\":{\"len\":[3]}}\n{}"
-    "\n",
+    ("{\"fa_cases\":1,\"note\":\"n\",\"defaults\":{\"dtype\":\"bf16\",\"mask\":{\"type\":\"window\"}},"
+     "\"cases\":[{\"seqlen_q\":"
+     "4},{\"mask\":{\"type\":\"causal\"}}]}"),
+    ("{\"fa_cases\":1,\"sweeps\":[{\"base\":{\"name\":\"s\",\"mask\":{\"type\":\"window\",\"left\":1}},"
+     "\"over\":{"
+     "\"mask.right\":[0,9],\"dropout.p\":[0.5,0],\"strides.q.gap\":[[1,2,3]],\"fill\":[\"zero\",{\"q\":"
+     "\"ties\"}],"
+     "\"fill.do\":[\"zero\"]}}]}"),
+    ("{\"fa_cases\":1,\"sweeps\":[{\"over\":{\"seqlen_q\":[1,64,113],\"head_dim\":[64,128],\"mask\":[{},{"
+     "\"type\":"
+     "\"causal\"}]}}],\"random\":[{\"count\":3,\"seed\":\"7\",\"profile\":\"varlen\"}]}"),
+    ("{\"fa_cases\":1,\"defaults\":{\"family\":\"flex\"},\"sweeps\":[{\"base\":{\"buffers\":{\"a\":{}}},"
+     "\"over\":{"
+     "\"buffers.a.shape\":[[1],[2,3]],\"block_sparse.density\":[0.5,1],\"block_sparse.q_block\":[1]}}]}"),
+    ("{\"seqlen_q\":4}\n{\"seqlen_q\":5,\"family\":\"kvcache\",\"seqlen_k\":8,\"kvcache\":{\"len\":[3]}}\n{}"
+     "\n"),
 };
 
 static void test_damaged(void) {
