@@ -9,6 +9,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
 static void read_cpu_model(char *text, size_t size) {
   char line[512];
   snprintf(text, size, "unknown");
@@ -50,7 +56,7 @@ fa_status fa_report_start(fa_report *r, const fa_cli *cli, const fa_choice *choi
   const fa_report_pair host[] = {{"cpu", cpu},
                                  {"processors", cores},
                                  {"system", system},
-                                 {"compiler", __VERSION__},
+                                 {"compiler", COMPILER},
                                  {"blas_core", fa_blas_core()},
                                  {"fills", fills},
                                  {NULL, NULL}};
