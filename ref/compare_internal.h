@@ -60,20 +60,22 @@ int64_t fa_axes_length(const fa_axes *a, int64_t b);
 /* ---- compare_stats.c: the second tier ---- */
 
 typedef struct fa_stats {
-  int64_t n, n_diffuse;
+  int64_t n, n_diffuse;                     /* diffuse: may be held against the lower edge */
   double sum, sum_squares, diffuse_squares; /* of err / sigma */
 } fa_stats;
-/* diffuse: the element sums several roundings of similar size. Where one key takes all, P is exactly 1 and
- * there is no error to speak of, whatever sigma says: only diffuse elements can be "too accurate". */
-static inline void fa_stats_add(fa_stats *s, double signed_err, double half_ulp, double noise, double accum,
-                                bool diffuse) {
-  const double third = accum / 3, sigma2 = half_ulp * half_ulp / 3 + 0.18 * noise * noise + third * third;
-  if (!(sigma2 > 0)) return;
-  const double square = signed_err * signed_err / sigma2;
+/* worst_noise: the same roundings at their worst. Only an element whose sigma is mostly the roundings of P or
+ * dS, several of them of similar size, can be "too accurate": the output's own rounding nobody avoids, f32's
+ * part of sigma is a worst case, and where one key takes all, P is 1 and exact. */
+static inline void fa_stats_add(fa_stats *s, double signed_err, double half_ulp, double noise,
+                                double worst_noise, double accum) {
+  const double third = accum / 3, inner = 0.18 * noise * noise,
+               outer = half_ulp * half_ulp / 3 + third * third;
+  if (!(inner + outer > 0)) return;
+  const double square = signed_err * signed_err / (inner + outer);
   ++s->n;
-  s->sum += signed_err / sqrt(sigma2);
+  s->sum += signed_err / sqrt(inner + outer);
   s->sum_squares += square;
-  if (!diffuse) return;
+  if (!(inner > 2 * outer && worst_noise > 2 * noise)) return;
   ++s->n_diffuse;
   s->diffuse_squares += square;
 }
