@@ -86,11 +86,9 @@ static bool judge(scan *s, mark *m) {
     return add_bad(s, m);
   }
   m->err = fabs(m->got - want);
-  if (s->statistics && m->bound > 0) {
-    const double noise = s->want->noise[m->position];
-    fa_stats_add(&s->stats, m->got - want, fa_half_ulp(s->want->dtype, want), noise,
-                 s->want->accum[m->position], s->want->quant[m->position] > 2 * noise);
-  }
+  if (s->statistics && m->bound > 0)
+    fa_stats_add(&s->stats, m->got - want, fa_half_ulp(s->want->dtype, want), s->want->noise[m->position],
+                 s->want->quant[m->position], s->want->accum[m->position]);
   const bool ok = m->err <= m->bound * s->accept;
   if (ok && m->err == 0) return true;
   m->ratio = m->bound > 0 ? m->err / m->bound : INFINITY;
