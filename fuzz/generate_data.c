@@ -61,6 +61,8 @@ void fa_gen_fills(fa_gen *g) {
   }
   fa_case_set_fill(c, all);
   if (special && fa_rng_chance(&r, 0.35)) c->fill[FA_T_V] = PICK(&r, values);
+  /* Logits of 6e4 leave P a tenth uncertain: of an offset of 8, that is more than the values differ. */
+  if (all == FA_FILL_SENTINEL && c->fill[FA_T_V] == FA_FILL_V_OFFSET) c->fill[FA_T_V] = FA_FILL_NORMAL;
   if (special && fa_rng_chance(&r, 0.4)) c->fill[FA_T_DO] = PICK(&r, gradients);
   c->fill[FA_T_BIAS] = fa_rng_chance(&r, 0.35) ? PICK(&r, biases) : FA_FILL_NORMAL;
   c->fill[FA_T_DLSE] = FA_FILL_NORMAL;
