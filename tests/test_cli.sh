@@ -283,6 +283,15 @@ expect complains "interrupted after 2 cases"
 expect last_line "tests:2 passed:1 failed:1 skipped:0 error:0"
 expect grep -q '"HANG"' cut.json
 expect missing cut.json.journal
+"$faulty" --cases five.json --backend faulty:hang --jobs 1 >out 2>err & # a second interrupt does not wait
+pid=$!
+sleep 1
+kill -INT $pid
+sleep 0.3
+kill -INT $pid
+wait $pid
+rc=$? what="two interrupts"
+expect exits 130
 # A killed run leaves its journal: one JSON object per case that was done.
 "$faulty" --cases five.json --backend faulty:hang --jobs 1 --report killed.json >out 2>err &
 sleep 1
@@ -329,6 +338,31 @@ run "$verify" check dumps/thirteen-*.safetensors --report check.json
 expect exits 1
 expect says_line '^FAIL thirteen  recorded .*o: 1 of 208 bad, worst ratio .* at \[0,12,0,0\].*  repro: .* check dumps/thirteen-.* --filter .\^thirteen\$.$'
 expect grep -q '"repro":	"fa-verify check dumps/' check.json
+
+# Of every family, with every kind of input tensor.
+cat >families.json <<EOF
+{ "fa_cases": 1, "defaults": { "head_dim": 16, "seqlen_q": 13 }, "cases": [
+  { "name": "cache", "family": "kvcache", "seqlen_k": 64, "batch": 2, "mask": { "type": "causal" },
+    "kvcache": { "len": [20, 7], "new": 13, "page_size": 16, "leftpad": [3, 0], "rotary": { "dim": 8, "interleaved": true } } },
+  { "name": "rows", "family": "kvcache", "seqlen_k": 64, "batch": 2, "kvcache": { "len": [20, 7], "batch_idx": [3, 1] } },
+  { "name": "bias", "family": "memeff", "head_dim_v": 24, "bias": { "shape": ["b", "h", 1, "k"], "grad": true }, "heads_q": 4,
+    "heads_kv": 2, "dropout": { "p": 0.25, "seed": "7", "offset": "4" }, "grad_lse": true, "seqlen_k": 17 },
+  { "name": "debug", "dropout": { "p": 0.25, "seed": "7", "offset": "4" }, "return_softmax": true, "heads_q": 6, "batch": 2,
+    "alibi": { "slopes": "standard" } },
+  { "name": "packed", "cu_seqlens_q": [0, 0, 3, 16], "cu_seqlens_k": [0, 5, 9, 20], "seqused_k": [2, 4, 11],
+    "leftpad_k": [1, 0, 2], "packed": "kv", "softcap": 3.5 },
+  { "name": "blocks", "family": "flex", "dtype": "f32", "heads_q": 2, "seqlen_k": 40,
+    "block_sparse": { "q_block": 4, "kv_block": 8, "density": 0.5, "seed": "3" } },
+  { "name": "strides", "layout": "sbhd", "packed": "qkv", "batch": 2, "dtype": "bf16",
+    "strides": { "q": { "gap": [3, 2, 1], "offset": 3 } } },
+  { "name": "expanded", "layout": "bhsd", "heads_q": 2, "strides": { "k": { "expand": ["h"] }, "o": { "gap": [0, 16, 0] } } } ] }
+EOF
+run "$faulty" --cases families.json --backend ref-f32
+expect last_line "tests:8 passed:8 failed:0 skipped:0 error:0"
+run "$faulty" --cases families.json --backend faulty:wrong_o --keep families
+expect lines '^FAIL' 8
+run "$verify" check families/*.safetensors
+expect lines '^FAIL .*  o: 1 of [0-9]* bad' 8
 
 # ---- goldens ----
 cat >golden.json <<EOF
