@@ -4,7 +4,6 @@
  * bias element. Costs two more GEMMs a tile, in calls that have a bias gradient only. */
 #include "ref/backward.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,16 +13,12 @@ typedef struct fa_dbias_job {
   int64_t blocks;   /* query blocks of one (batch, head) of dBias: 1 when the query axis is broadcast */
 } fa_dbias_job;
 
-/* While summing: accum the errors, quant the magnitudes, scale (per row) the largest terms. */
-static void add_bound_row(const fa_ref_call *c, const fa_bound_scratch *b, int64_t k, int64_t n, fa_want *out,
-                          int64_t at) {
-  double most = 0;
+/* While summing: accum the errors, quant the magnitudes. */
+static void add_bound_row(const fa_bound_scratch *b, int64_t k, int64_t n, fa_want *out, int64_t at) {
   for (int64_t j = 0; j < n; ++j) {
     out->accum[at + j] += (float)(b->ge[k * n + j] * b->unit_ds * 1.0001);
     out->quant[at + j] += (float)(b->g[k * n + j] * b->unit_ds * 1.0001);
-    most = fmax(most, b->g[k * n + j]);
   }
-  out->scale[at / c->p->seqlen_k] += (float)(most * b->unit_ds);
 }
 
 static void add_block(const fa_dbias_job *f, int thread, int64_t entry, int64_t h, int64_t i0) {
@@ -47,9 +42,12 @@ static void add_block(const fa_dbias_job *f, int thread, int64_t entry, int64_t 
       int64_t oi = f->shape[2] == 1 ? 0 : r.i0 + k;
       int64_t at = ((ob * f->shape[1] + oh) * f->shape[2] + oi) * f->shape[3] + j0;
       for (int64_t j = 0; j < n; ++j) out->value[at + j] += w->dp[k * n + j];
-      if (b) add_bound_row(c, b, k, n, out, at);
+      if (b) add_bound_row(b, k, n, out, at);
     }
   }
+  for (int64_t k = 0; b && k < r.n; ++k) /* before P (Z dP - delta) may cancel */
+    out->scale[(ob * f->shape[1] + oh) * f->shape[2] + (f->shape[2] == 1 ? 0 : r.i0 + k)] +=
+        (float)(b->row_terms[k] * b->unit_ds);
 }
 
 static void dbias_item(void *context, int thread, int64_t item) {
