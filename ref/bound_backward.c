@@ -156,12 +156,12 @@ static void settle(const fa_ref_call *c, const fa_sum_terms *t, double value, fl
 
 static fa_sum_terms sum_terms(const fa_ref_call *c, int64_t n, double unit, double u_narrow) {
   double blocks = fa_bound_changes(c, n);
-  return (fa_sum_terms){.unit = unit,
-                        .gamma = fa_bound_gamma(c, n) + (blocks + (c->p->dropout.p > 0 ? 5 : 2)) * u +
-                                 c->profile->u_operand,
-                        .u_narrow = u_narrow,
-                        .tiny = (double)(n + 2) * (1 + fabs(c->p->scale)) * FA_F32_TINY,
-                        .slack = 1.0001 + 0x1p-24 * (double)n};
+  return (fa_sum_terms){
+      .unit = unit,
+      .gamma = fa_bound_gamma(c, n) + (blocks + (c->p->dropout.p > 0 ? 5 : 2)) * u + c->profile->u_operand,
+      .u_narrow = u_narrow,
+      .tiny = (double)(n + 2) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p) * FA_F32_TINY,
+      .slack = 1.0001 + 0x1p-24 * (double)n};
 }
 
 void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b) {

@@ -90,7 +90,7 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bo
   double shift = t->error_sum + sum_error, grow = 1 / (1 - shift);
   double gamma = fa_bound_gamma(c, t->n) +
                  (2 * t->changes + 2 * t->rounds + (c->p->dropout.p > 0 ? 3 : 0)) * u + p->u_operand;
-  double tiny = (double)t->n * FA_F32_TINY;
+  double tiny = (double)t->n * FA_F32_TINY / (1 - c->p->dropout.p); /* may be scaled after the sum */
   for (int64_t x = 0; x < c->dv; ++x) {
     double size = fabs(o->value[at + x]), worst = b->o1[k * c->dv + x] * b->unit_v, g = worst, l2 = worst;
     if (c->generic) {
