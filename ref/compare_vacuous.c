@@ -71,11 +71,13 @@ static double underflow_floor(const trial *t) {
                       : t->want->dtype == FA_F16 ? 0x1p-25
                                                  : 0x1p-125;
   double sum = each;
-  if (t->id == FA_T_O) sum *= keys * sizes_of(&in[FA_T_V]).max / (1 - p->dropout.p);
-  if (t->id == FA_T_DV) sum *= rows * sizes_of(&in[FA_T_DO]).max / (1 - p->dropout.p);
-  if (t->id == FA_T_DQ) sum *= keys * sizes_of(&in[FA_T_K]).max * fabs(p->scale);
-  if (t->id == FA_T_DK) sum *= rows * sizes_of(&in[FA_T_Q]).max * fabs(p->scale);
-  if (t->id == FA_T_DBIAS) { /* its scale is that of dS, after the cancellation */
+  if (t->id == FA_T_O) sum = keys * each * sizes_of(&in[FA_T_V]).max / (1 - p->dropout.p);
+  if (t->id == FA_T_DV) sum = rows * each * sizes_of(&in[FA_T_DO]).max / (1 - p->dropout.p);
+  /* P sums to 1 over keys, to about rows / keys over rows. */
+  if (t->id == FA_T_DQ) sum = (keys * each + cancelled(t)) * sizes_of(&in[FA_T_K]).max * fabs(p->scale);
+  if (t->id == FA_T_DK)
+    sum = (rows * each + (1 + rows / keys) * cancelled(t)) * sizes_of(&in[FA_T_Q]).max * fabs(p->scale);
+  if (t->id == FA_T_DBIAS) {
     const double elements = (double)(t->want->shape[0] * t->want->shape[1] * t->want->shape[2]);
     sum = (double)(p->batch * p->heads_q * p->seqlen_q) / elements * (each + cancelled(t));
   }
