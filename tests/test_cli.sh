@@ -29,6 +29,12 @@ silent() { [ ! -s out ]; }
 last_line() { [ "$(tail -n 1 out)" = "$1" ]; }
 lines() { [ "$(grep -cE "$1" out)" = "$2" ]; }
 missing() { [ ! -e "$1" ]; }
+wait_for() { # TEXT FILE: until it stands there, at most 30 s
+  for _ in $(seq 300); do
+    grep -qsF -- "$1" "$2" && return
+    sleep 0.1
+  done
+}
 same() { cmp -s "$1" "$2"; }
 
 small='"dtype": "f16", "head_dim": 16, "seqlen_q": 8'
@@ -273,19 +279,22 @@ expect exits 1
 expect says_line '^NOT_REJECTED thirteen '
 
 # ---- an interrupt: the rest is left out, what is done is reported ----
+: >out
 "$faulty" --cases five.json --backend faulty:hang --timeout 3 --jobs 1 --report cut.json --filter 'one|thirteen|five' >out 2>err &
-sleep 1
-kill -INT $!
-wait $!
+pid=$!
+wait_for 'PASS one' out && sleep 0.3
+kill -INT $pid
+wait $pid
 rc=$? what="an interrupt"
 expect exits 130
 expect complains "interrupted after 2 cases"
 expect last_line "tests:2 passed:1 failed:1 skipped:0 error:0"
 expect grep -q '"HANG"' cut.json
 expect missing cut.json.journal
+: >out
 "$faulty" --cases five.json --backend faulty:hang --jobs 1 >out 2>err & # a second interrupt does not wait
 pid=$!
-sleep 1
+wait_for 'PASS two' out && sleep 0.3
 kill -INT $pid
 sleep 0.3
 kill -INT $pid
@@ -294,9 +303,10 @@ rc=$? what="two interrupts"
 expect exits 130
 # A killed run leaves its journal: one JSON object per case that was done.
 "$faulty" --cases five.json --backend faulty:hang --jobs 1 --report killed.json >out 2>err &
-sleep 1
-kill -KILL $!
-wait $! 2>/dev/null
+pid=$!
+wait_for '"two"' killed.json.journal
+kill -KILL $pid
+wait $pid 2>/dev/null
 what="a killed run"
 expect [ "$(grep -c '"name":"\(one\|two\)","state":"PASS"' killed.json.journal)" = 2 ]
 expect missing killed.json
