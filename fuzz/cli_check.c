@@ -61,6 +61,11 @@ static void close_files(checker *x) {
   free(x->file);
 }
 
+/* The memory-efficient kernels round P before they form dS; the others do not. */
+static const char *profile_of(const fa_problem *p) {
+  return p->family == FA_MEMEFF && fa_profile_exists("recorded-memeff") ? "recorded-memeff" : "recorded";
+}
+
 static void judge_group(checker *x, const recorded_file *f, const char *group) {
   fa_recorded recorded;
   fa_error err = {""};
@@ -68,7 +73,7 @@ static void judge_group(checker *x, const recorded_file *f, const char *group) {
   double start = fa_seconds_now();
   fa_status status = fa_recorded_load(&f->f, f->path, group, &recorded, &err);
   if (status == FA_OK) {
-    fa_profile profile = fa_profile_get("recorded", recorded.c.problem.dtype);
+    fa_profile profile = fa_profile_get(profile_of(&recorded.c.problem), recorded.c.problem.dtype);
     fa_judge_config config = {.profile = &profile,
                               .n_threads = 0,
                               .generic = fa_case_is_generic(&recorded.c),

@@ -64,7 +64,7 @@ static const struct option {
     {"filter", 0, STRING, "REGEX", JUDGES | GOLDEN, FIELD(filter),
      "only cases whose name matches (POSIX extended)"},
     {"shard", 0, STRING, "I/N", RUN | RANDOM | CHECK, FIELD(shard), "every N-th case from I, 0 <= I < N"},
-    {"jobs", 'j', COUNT, "N", RUNS, FIELD(jobs), "worker processes (default: processors)"},
+    {"jobs", 'j', COUNT, "N", RUNS | BENCH, FIELD(jobs), "worker processes (default: processors)"},
     {"timeout", 0, SECONDS, "SEC", RUNS, FIELD(timeout_s), "per case (default 300), then HANG"},
     {"fail-fast", 'x', FLAG, NULL, JUDGES, FIELD(fail_fast), "stop after the first failure"},
     {"keep", 0, STRING, "DIR", RUNS, FIELD(keep), "dump the tensors of failures as recorded runs"},
