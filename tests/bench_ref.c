@@ -1,0 +1,10 @@
+/* The reference's benchmark on its own (built, not run by ctest): bench_ref [threads] */
+#include "fuzz/bench.h"
+#include "ref/blas.h"
+
+#include <stdlib.h>
+
+int main(int argc, char **argv) {
+  fa_blas_startup(argv);
+  return fa_bench_reference(stdout, argc > 1 ? atoi(argv[1]) : 0);
+}
