@@ -1,0 +1,149 @@
+#include "gpu/args.h"
+
+#include <math.h>
+#include <stdio.h>
+
+const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
+  static const int32_t present[1];
+  static const float slopes[1];
+  if (p->family != FA_FLASH) return "only the flash family has a kernel so far";
+  if (p->head_dim != p->head_dim_v) return "head_dim_v differs from head_dim";
+  if (p->bias.present) return "the flash kernels take no bias";
+  if (p->score_mod || p->mask_mod || p->block_sparse.present)
+    return "the flash kernels take no score_mod, mask_mod or block lists";
+  if (p->splits > 1) return "split keys are not in the forward kernel yet";
+  if (p->mask.type != FA_MASK_NONE && p->mask.align != FA_ALIGN_BOTTOM_RIGHT)
+    return "the flash kernels align masks bottom-right";
+  if (p->return_softmax) return "return_softmax is not in the forward kernel yet";
+  fa_attention_init(a);
+  a->dtype = p->dtype;
+  a->batch = p->batch;
+  a->heads_q = p->heads_q;
+  a->heads_kv = p->heads_kv;
+  a->seqlen_q = p->seqlen_q;
+  a->seqlen_k = p->seqlen_k;
+  a->head_dim = p->head_dim;
+  a->scale = p->scale;
+  a->softcap = p->softcap;
+  a->dropout_p = p->dropout.p;
+  a->dropout_seed = p->dropout.seed;
+  a->dropout_offset = p->dropout.offset;
+  if (p->mask.type == FA_MASK_CAUSAL) a->window_right = 0;
+  if (p->mask.type == FA_MASK_WINDOW) {
+    a->window_left = p->mask.left;
+    a->window_right = p->mask.right;
+  }
+  a->empty_lse = p->empty_lse == FA_EMPTY_POS_INF   ? INFINITY
+                 : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY
+                                                    : 0.0f;
+  a->deterministic = p->deterministic;
+  if (fa_problem_is_varlen(p)) {
+    a->cu_seqlens_q = a->cu_seqlens_k = present;
+    a->total_q = fa_problem_total_q(p);
+    a->total_k = fa_problem_total_k(p);
+  }
+  if (p->seqused_k.n) a->seqused_k = present;
+  if (p->leftpad_k.n) a->leftpad_k = present;
+  if (p->alibi.present) a->alibi_slopes = slopes;
+  return NULL;
+}
+
+/* ---- tensors ---- */
+
+static fa_strides strides_of(const fa_tensor *t) {
+  if (t->rank == 4) return (fa_strides){t->stride[0], t->stride[1], t->stride[2]};
+  return (fa_strides){0, t->stride[0], t->stride[1]};
+}
+
+/* LSE is [B, H, S] or [H, total]. */
+static fa_strides lse_strides_of(const fa_tensor *t) {
+  if (t->rank == 3) return (fa_strides){t->stride[0], t->stride[2], t->stride[1]};
+  return (fa_strides){0, t->stride[1], t->stride[0]};
+}
+
+/* [B, S, H, D] or [total, H, D] of the problem's sizes and type. */
+static const char *check_rows(const fa_problem *p, const fa_tensor *x, bool is_query) {
+  const bool varlen = fa_problem_is_varlen(p);
+  const int rank = varlen ? 3 : 4;
+  if (!x->data) return "q, k, v, o or a gradient of them is missing";
+  if (x->dtype != p->dtype) return "q, k, v, o or a gradient has another dtype than the problem";
+  if (x->rank != rank) return "q, k, v, o or a gradient has the wrong rank";
+  if (x->shape[rank - 1] != p->head_dim || x->shape[rank - 2] != (is_query ? p->heads_q : p->heads_kv))
+    return "q, k, v, o or a gradient has the wrong number of heads or head_dim";
+  if (x->stride[rank - 1] != 1) return "head_dim is not contiguous in q, k, v, o or a gradient";
+  if (varlen ? x->shape[0] < (is_query ? fa_problem_total_q(p) : fa_problem_total_k(p))
+             : x->shape[0] != p->batch || x->shape[1] != (is_query ? p->seqlen_q : p->seqlen_k))
+    return "q, k, v, o or a gradient has the wrong batch or length";
+  return NULL;
+}
+
+static const char *check_lse(const fa_problem *p, const fa_tensor *x) {
+  if (!x->data || x->dtype != FA_F32 || x->rank != (fa_problem_is_varlen(p) ? 2 : 3))
+    return "lse or dlse is missing, not f32, or of the wrong rank";
+  return NULL;
+}
+
+const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
+  const fa_tensor *x = t->t;
+  const char *why = fa_args_problem(p, a);
+  if (!why) why = check_rows(p, &x[FA_T_Q], true);
+  if (!why) why = check_rows(p, &x[FA_T_K], false);
+  if (!why) why = check_rows(p, &x[FA_T_V], false);
+  if (!why) why = check_rows(p, &x[FA_T_O], true);
+  if (!why) why = check_lse(p, &x[FA_T_LSE]);
+  if (why) return why;
+  if (a->cu_seqlens_q && (!x[FA_T_CU_SEQLENS_Q].data || !x[FA_T_CU_SEQLENS_K].data))
+    return "cu_seqlens is missing";
+  if (a->seqused_k && !x[FA_T_SEQUSED_K].data) return "seqused_k is missing";
+  if (a->leftpad_k && !x[FA_T_LEFTPAD_K].data) return "leftpad_k is missing";
+  if (a->alibi_slopes && !x[FA_T_ALIBI_SLOPES].data) return "alibi slopes are missing";
+  a->q = x[FA_T_Q].data;
+  a->k = x[FA_T_K].data;
+  a->v = x[FA_T_V].data;
+  a->o = x[FA_T_O].data;
+  a->lse = (float *)x[FA_T_LSE].data;
+  a->q_stride = strides_of(&x[FA_T_Q]);
+  a->k_stride = strides_of(&x[FA_T_K]);
+  a->v_stride = strides_of(&x[FA_T_V]);
+  a->o_stride = strides_of(&x[FA_T_O]);
+  a->lse_stride = lse_strides_of(&x[FA_T_LSE]);
+  a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;
+  a->cu_seqlens_k = (const int32_t *)x[FA_T_CU_SEQLENS_K].data;
+  a->seqused_k = (const int32_t *)x[FA_T_SEQUSED_K].data;
+  a->leftpad_k = (const int32_t *)x[FA_T_LEFTPAD_K].data;
+  if (a->alibi_slopes) {
+    const fa_tensor *s = &x[FA_T_ALIBI_SLOPES];
+    a->alibi_slopes = (const float *)s->data;
+    a->alibi_batch_stride = s->rank == 2 ? s->stride[0] : 0;
+  }
+  return NULL;
+}
+
+const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g) {
+  const fa_tensor *x = t->t;
+  fa_gradients_init(g);
+  const char *why = check_rows(p, &x[FA_T_DO], true);
+  if (!why) why = check_rows(p, &x[FA_T_DQ], true);
+  if (!why) why = check_rows(p, &x[FA_T_DK], false);
+  if (!why) why = check_rows(p, &x[FA_T_DV], false);
+  if (!why && x[FA_T_DLSE].data) why = check_lse(p, &x[FA_T_DLSE]);
+  if (why) return why;
+  g->d_o = x[FA_T_DO].data;
+  g->d_lse = (const float *)x[FA_T_DLSE].data;
+  g->dq = x[FA_T_DQ].data;
+  g->dk = x[FA_T_DK].data;
+  g->dv = x[FA_T_DV].data;
+  g->do_stride = strides_of(&x[FA_T_DO]);
+  if (g->d_lse) g->dlse_stride = lse_strides_of(&x[FA_T_DLSE]);
+  g->dq_stride = strides_of(&x[FA_T_DQ]);
+  g->dk_stride = strides_of(&x[FA_T_DK]);
+  g->dv_stride = strides_of(&x[FA_T_DV]);
+  return NULL;
+}
+
+void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size) {
+  static const char *const mask[] = {"none", "causal", "window"};
+  snprintf(out, size, "flash_forward<%s,%lld,%s%s%s%s>", fa_dtype_name(p->dtype), (long long)p->head_dim,
+           mask[p->mask.type], p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
+           aligned ? "" : ",unaligned");
+}

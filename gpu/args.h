@@ -1,0 +1,32 @@
+/* From the harness's problem and tensors to the arguments of gpu/fa.h, for every backend that runs the
+ * kernels. */
+#ifndef FA_GPU_ARGS_H
+#define FA_GPU_ARGS_H
+
+#include "cases/problem.h"
+#include "cases/tensor.h"
+#include "gpu/fa.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sizes, numbers and features, no tensors; pointers of optional arrays are set to something that is not NULL
+ * where the problem has them. A clause saying what the flash kernels have no words for, or NULL. */
+const char *fa_args_problem(const fa_problem *p, fa_attention *a);
+
+/* The same with pointers and strides. Device tensors: data holds device addresses. A clause saying which
+ * tensor does not fit the problem, or NULL. */
+const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a);
+
+/* d_o, d_lse, dq, dk, dv. */
+const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g);
+
+/* For reports: the kernel and the properties that a problem has. aligned: its rows begin on 16 bytes. */
+void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,115 @@
+/* The attention kernels for C programs: O = softmax(scale * Q K^T, masked) V on an NVIDIA GPU, and the
+ * gradients. Formulas: docs/semantics.md (family flash).
+ *
+ *   fa_attention a;
+ *   fa_attention_init(&a);                     // then sizes, pointers, strides, mask ...
+ *   fa_error err;
+ *   if (fa_forward(&a, NULL, 0, stream, &err) != FA_OK) puts(err.text);
+ *
+ * Shapes. With fixed lengths q and o are [batch, seqlen_q, heads_q, head_dim], k and v
+ * [batch, seqlen_k, heads_kv, head_dim], lse [batch, heads_q, seqlen_q]. With variable lengths
+ * (cu_seqlens_q and cu_seqlens_k) the tokens of all entries are packed: q and o [total_q, heads_q, head_dim],
+ * k and v [total_k, heads_kv, head_dim], lse [heads_q, total_q].
+ *
+ * Layout. Nothing but the strides says how a tensor lies in memory; they count elements, and any that
+ * reach the right elements are allowed: [B,H,S,D], a slice of packed QKV, 0 for an axis that an input
+ * repeats. head_dim is always contiguous. Rows that begin on 16 bytes (pointer % 16 == 0, strides % 8 == 0)
+ * take the fast kernels.
+ *
+ * Ownership. Every pointer but the structs' own is device memory of the caller's, on the device of the
+ * context that is current in the calling thread; it must live until the work in the stream is done. Nothing
+ * is allocated on the device but the kernels' code, once. The structs themselves are read before the call
+ * returns.
+ *
+ * Streams. stream is a CUstream (or cudaStream_t), NULL the default one. Calls only put work into it: they
+ * return before it is done, an error of the kernel itself shows at the next synchronisation, and they may be
+ * captured into a graph unless check_device_data is set. Calls from several threads are fine.
+ *
+ * Errors. Everything that the host can see is checked before anything is launched: a call that returns other
+ * than FA_OK has launched nothing. FA_ERR_INPUT: wrong whatever the machine; FA_ERR_UNSUPPORTED: well formed,
+ * but no kernel for it is in this build or fits this device; FA_ERR_DEVICE: the driver said no. The message
+ * names the field. */
+#ifndef FA_GPU_FA_H
+#define FA_GPU_FA_H
+
+#include "cases/dtype.h"
+#include "cases/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Elements from one index to the next. batch is not looked at with variable lengths. */
+typedef struct fa_strides {
+  int64_t batch, row, head;
+} fa_strides;
+
+/* One forward problem. fa_attention_init gives the defaults in brackets. */
+typedef struct fa_attention {
+  fa_dtype dtype;             /* of q, k, v, o and their gradients: FA_F16 or FA_BF16 [FA_F16] */
+  int64_t batch;              /* entries [1] */
+  int64_t heads_q, heads_kv;  /* heads_q is a multiple: query head h reads heads_kv * h / heads_q [1] */
+  int64_t seqlen_q, seqlen_k; /* rows and keys of an entry; variable lengths: of the longest one [0] */
+  int64_t total_q, total_k;   /* variable lengths: all tokens, the last of cu_seqlens; else unused [0] */
+  int64_t head_dim;           /* [0] */
+  const void *q, *k, *v;      /* inputs */
+  void *o;                    /* output, every element is written */
+  float *lse;                 /* output: natural log of the sum of exponentials of each row's scores */
+  fa_strides q_stride, k_stride, v_stride, o_stride, lse_stride;
+  const int32_t *cu_seqlens_q, *cu_seqlens_k; /* [batch + 1] from 0, ascending: entry b is tokens
+                                                 cu[b] .. cu[b+1]-1; both or neither [NULL] */
+  const int32_t *seqused_k;                   /* [batch]: only that many keys of an entry exist [NULL: all] */
+  const int32_t *leftpad_k; /* [batch]: that many first keys are hidden, others move up [NULL: none] */
+  double scale;             /* any finite number, usually 1 / sqrt(head_dim); must be set [NaN] */
+  double softcap;           /* t -> c tanh(t / c); 0 = off [0] */
+  int64_t window_left, window_right; /* row i sees keys i + shift - left .. i + shift + right, shift =
+                                        keys - rows of the entry; -1: no bound; causal: -1, 0 [-1, -1] */
+  const float *alibi_slopes;  /* f32 [heads_q] or [batch][heads_q]: subtracts slope * distance [NULL] */
+  int64_t alibi_batch_stride; /* elements; 0: the same slopes for all entries [0] */
+  double dropout_p;           /* probability of dropping, 0 <= p < 1 [0] */
+  uint64_t dropout_seed, dropout_offset; /* Philox key and counter start */
+  void *p_debug;                         /* with dropout: [batch, heads_q, rows to 128, keys to 128], dense;
+                                            a set sign bit marks what was dropped [NULL] */
+  float empty_lse;                       /* lse of a row that sees no key; its o is 0 [+inf] */
+  bool deterministic;                    /* backward: the same bits every time, for more workspace [false] */
+  bool check_device_data;                /* also read cu_seqlens, seqused_k and leftpad_k back and check them:
+                                            waits for the stream, so for debugging [false] */
+} fa_attention;
+
+/* What fa_backward takes beside the forward problem, whose o and lse are inputs there. */
+typedef struct fa_gradients {
+  const void *d_o;    /* like o */
+  const float *d_lse; /* like lse; NULL: zero */
+  void *dq, *dk, *dv; /* like q, k, v: outputs, every element is written */
+  fa_strides do_stride, dlse_stride, dq_stride, dk_stride, dv_stride; /* no 0 where an output repeats */
+} fa_gradients;
+
+void fa_attention_init(fa_attention *a);
+void fa_gradients_init(fa_gradients *g);
+
+/* Dense strides of [batch, rows, heads, head_dim]. */
+fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim);
+
+/* Everything that fa_forward checks but the device. */
+fa_status fa_forward_check(const fa_attention *a, fa_error *err);
+fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
+
+/* Device bytes that a call needs at workspace (aligned to 256; 0: workspace may be NULL). They are scratch:
+ * the call may leave anything in them, and calls that run at the same time need their own. */
+fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *err);
+fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err);
+
+fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_bytes, void *stream,
+                     fa_error *err);
+fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *workspace, size_t workspace_bytes,
+                      void *stream, fa_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,33 @@
+/* What stands behind the checks of gpu/fa.h. */
+#ifndef FA_GPU_FA_CHECK_H
+#define FA_GPU_FA_CHECK_H
+
+#include "gpu/fa.h"
+
+/* Sizes, numbers and features: all that can be said before there are tensors. FA_ERR_INPUT for what is wrong,
+ * FA_ERR_UNSUPPORTED for what no kernel does. */
+fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err);
+/* Pointers and strides of q, k, v, o and lse, and of the integer arrays. */
+fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err);
+
+/* A tensor's pointer and strides. rows: over all entries if the lengths are variable. elements: of a row. */
+typedef struct fa_extent {
+  const char *name;
+  const void *data;
+  fa_strides stride;
+  int64_t batch, rows, heads, elements; /* batch 0: variable lengths, no batch axis */
+  int element_bytes;
+  bool output;
+} fa_extent;
+fa_status fa_extent_check(const fa_extent *x, fa_error *err);
+
+/* The arrays' contents, in host memory: what check_device_data looks at. Absent ones are NULL. */
+fa_status fa_attention_check_lengths(const fa_attention *a, const int32_t *cu_seqlens_q,
+                                     const int32_t *cu_seqlens_k, const int32_t *seqused_k,
+                                     const int32_t *leftpad_k, fa_error *err);
+
+bool fa_attention_is_varlen(const fa_attention *a);
+/* True when there is no output element at all: nothing to launch. */
+bool fa_attention_is_empty(const fa_attention *a);
+
+#endif

@@ -1,0 +1,33 @@
+/* Defaults of gpu/fa.h, and the checks on their own. */
+#include "gpu/fa_check.h"
+#include "gpu/fa_plan.h"
+
+#include <math.h>
+#include <string.h>
+
+void fa_attention_init(fa_attention *a) {
+  memset(a, 0, sizeof *a);
+  a->dtype = FA_F16;
+  a->batch = a->heads_q = a->heads_kv = 1;
+  a->scale = NAN; /* not set: there is no guessing it */
+  a->window_left = a->window_right = -1;
+  a->empty_lse = INFINITY;
+}
+
+void fa_gradients_init(fa_gradients *g) {
+  memset(g, 0, sizeof *g);
+}
+
+fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim) {
+  return (fa_strides){rows * heads * head_dim, heads * head_dim, head_dim};
+}
+
+fa_status fa_forward_check(const fa_attention *a, fa_error *err) {
+  fa_forward_plan plan;
+  return fa_forward_plan_make(a, &plan, err);
+}
+
+fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *err) {
+  *bytes = 0; /* all of it happens in registers and shared memory */
+  return fa_forward_check(a, err);
+}

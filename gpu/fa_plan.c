@@ -1,0 +1,91 @@
+#include "gpu/fa_plan.h"
+
+#include "gpu/fa_check.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool scores_are_modified(const fa_attention *a) {
+  return a->softcap > 0 || a->alibi_slopes;
+}
+
+const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, fa_error *err) {
+  if (a->dropout_p > 0) {
+    fa_fail(err, FA_ERR_UNSUPPORTED, "dropout is not in the forward kernel yet");
+    return NULL;
+  }
+  const fa_flash_kernel *k =
+      fa_flash_forward_find(a->dtype == FA_BF16, (int)a->head_dim, aligned, scores_are_modified(a));
+  if (!k)
+    fa_fail(err, FA_ERR_UNSUPPORTED, "head_dim = %lld: no forward kernel was built for it",
+            (long long)a->head_dim);
+  return k;
+}
+
+/* 16-byte copies need every row of the tensor to begin on 16 bytes. */
+static bool rows_are_aligned(const void *data, fa_strides s, bool has_batch) {
+  return (uintptr_t)data % 16 == 0 && s.row % 8 == 0 && s.head % 8 == 0 && (!has_batch || s.batch % 8 == 0);
+}
+
+static int window_bound(int64_t bound, int64_t length) {
+  return bound < 0 || bound >= length ? -1 : (int)bound; /* one that reaches over everything is none */
+}
+
+static fa_flash_strides kernel_strides(fa_strides s, bool has_batch) {
+  return (fa_flash_strides){has_batch ? s.batch : 0, s.row, s.head};
+}
+
+static void fill_tensors(const fa_attention *a, bool has_batch, fa_flash_params *p) {
+  p->q = (const uint16_t *)a->q;
+  p->k = (const uint16_t *)a->k;
+  p->v = (const uint16_t *)a->v;
+  p->o = (uint16_t *)a->o;
+  p->lse = a->lse;
+  p->q_stride = kernel_strides(a->q_stride, has_batch);
+  p->k_stride = kernel_strides(a->k_stride, has_batch);
+  p->v_stride = kernel_strides(a->v_stride, has_batch);
+  p->o_stride = kernel_strides(a->o_stride, has_batch);
+  p->lse_stride = kernel_strides(a->lse_stride, has_batch);
+  p->cu_seqlens_q = a->cu_seqlens_q;
+  p->cu_seqlens_k = a->cu_seqlens_k;
+  p->seqused_k = a->seqused_k;
+  p->leftpad_k = a->leftpad_k;
+}
+
+static void fill_params(const fa_attention *a, fa_flash_params *p) {
+  memset(p, 0, sizeof *p);
+  fill_tensors(a, !fa_attention_is_varlen(a), p);
+  p->seqlen_q = (int)a->seqlen_q;
+  p->seqlen_k = (int)a->seqlen_k;
+  p->heads_per_kv = (int)(a->heads_q / a->heads_kv);
+  p->window_left = window_bound(a->window_left, a->seqlen_k);
+  p->window_right = window_bound(a->window_right, a->seqlen_q);
+  p->score_sign = a->scale > 0 ? 1.0f : a->scale < 0 ? -1.0f : 0.0f;
+  const double scale = a->scale == 0 ? 1.0 : fabs(a->scale);
+  p->scale = (float)scale;
+  p->scale_log2 = (float)(scale * 1.4426950408889634);
+  p->empty_lse = a->empty_lse;
+  p->softcap = (float)a->softcap;
+  p->alibi_slopes = a->alibi_slopes;
+  p->alibi_batch_stride = a->alibi_batch_stride;
+}
+
+fa_status fa_forward_plan_make(const fa_attention *a, fa_forward_plan *out, fa_error *err) {
+  memset(out, 0, sizeof *out);
+  fa_status status = fa_attention_check_problem(a, err);
+  if (status == FA_OK) status = fa_attention_check_tensors(a, err);
+  if (status != FA_OK) return status;
+  const bool has_batch = !fa_attention_is_varlen(a);
+  out->aligned =
+      rows_are_aligned(a->q, a->q_stride, has_batch) && rows_are_aligned(a->k, a->k_stride, has_batch) &&
+      rows_are_aligned(a->v, a->v_stride, has_batch) && rows_are_aligned(a->o, a->o_stride, has_batch);
+  out->kernel = fa_forward_kernel(a, out->aligned, err);
+  if (!out->kernel) return FA_ERR_UNSUPPORTED;
+  if (a->p_debug) return fa_fail(err, FA_ERR_UNSUPPORTED, "p_debug is not in the forward kernel yet");
+  out->empty = fa_attention_is_empty(a);
+  fill_params(a, &out->params);
+  out->grid[0] = (unsigned)((a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m);
+  out->grid[1] = (unsigned)a->heads_q;
+  out->grid[2] = (unsigned)a->batch;
+  return FA_OK;
+}

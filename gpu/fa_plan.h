@@ -1,0 +1,33 @@
+/* From checked arguments to a launch: which kernel, what grid, which parameters. The same for the GPU and for
+ * the host executor. */
+#ifndef FA_GPU_FA_PLAN_H
+#define FA_GPU_FA_PLAN_H
+
+#include "gpu/fa.h"
+#include "gpu/kernels/flash_forward_host.h"
+#include "gpu/kernels/flash_params.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fa_forward_plan {
+  const fa_flash_kernel *kernel; /* its name is the name of the device entry point */
+  fa_flash_params params;
+  unsigned grid[3];
+  bool empty; /* nothing to launch: kernel may be NULL */
+  bool aligned;
+} fa_forward_plan;
+
+/* The kernel for arguments that passed fa_attention_check_problem; NULL, with a message: there is none.
+ * aligned: all rows begin on 16 bytes. */
+const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, fa_error *err);
+
+/* Checks everything, then plans. FA_ERR_INPUT, FA_ERR_UNSUPPORTED. */
+fa_status fa_forward_plan_make(const fa_attention *a, fa_forward_plan *out, fa_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
