@@ -13,6 +13,7 @@ typedef struct fa_profile_row {
   double eps_exp, eps_log, eps_tanh;
   int block_n, max_splits;
   bool exp_scaled, gqa_partials_in_io, dq_atomic;
+  bool p_only_narrow; /* P, and dropout's factor, exist in the I/O type only */
 } fa_profile_row;
 
 /* Hardware exponential and logarithm: ex2.approx 2^-22.71 and lg2.approx 2^-22.15 swept over all floats on
@@ -28,12 +29,13 @@ typedef struct fa_profile_row {
 /* 3xtf32: an f32 product as three tf32 products leaves out low x low: 2^-22 relative, and each low part is
  * cut to 11 bits: 2^-22 again. */
 static const fa_profile_row table[] = {
-    {"mma-hopper", 16, 2, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 64, 1, true, true, true},
-    {"mma-ampere", 8, 1, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 64, 1, true, true, true},
-    {"mma-volta", 4, 0, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 64, 1, true, true, true},
-    {"simt-f32", 0, 0, true, 0, EXP_CPU, LOG_CPU, TANH_CPU, 64, 1, false, false, false},
-    {"3xtf32", 4, 0, false, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 32, 1, true, false, true},
-    {"recorded", 4, 0, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 32, 128, true, true, true},
+    {"mma-hopper", 16, 2, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 64, 1, true, true, true, false},
+    {"mma-ampere", 8, 1, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 64, 1, true, true, true, false},
+    {"mma-volta", 4, 0, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 64, 1, true, true, true, false},
+    {"simt-f32", 0, 0, true, 0, EXP_CPU, LOG_CPU, TANH_CPU, 64, 1, false, false, false, false},
+    {"3xtf32", 4, 0, false, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 32, 1, true, false, true, false},
+    {"recorded", 4, 0, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 32, 128, true, true, true, false},
+    {"recorded-memeff", 4, 0, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 32, 128, true, true, true, true},
 };
 
 static const fa_profile_row *find(const char *name) {
@@ -54,6 +56,8 @@ fa_profile fa_profile_get(const char *name, fa_dtype dtype) {
   return (fa_profile){.name = r->name,
                       .u_p = u,
                       .u_ds = u,
+                      .u_p_in_ds = r->p_only_narrow ? u : 0,
+                      .u_dropout = r->p_only_narrow ? u : 0,
                       .floor_p = narrow && dtype == FA_F16 ? 0x1p-25 : 0x1p-125,
                       .max_p = narrow ? fa_dtype_max(dtype) : fa_dtype_max(FA_F32),
                       .exp_scaled = r->exp_scaled,

@@ -12,6 +12,8 @@ typedef struct fa_profile {
   const char *name; /* "mma-hopper", "mma-ampere", "simt-f32", "recorded" ... */
   double u_p;       /* unit roundoff of P when it enters the second GEMM; 0 = kept in f32 */
   double u_ds;      /* the same for dS */
+  double u_p_in_ds; /* rounding of the P in dS = P (dP - delta): kernels that keep P in 16 bits only */
+  double u_dropout; /* rounding of dropout's factor 1 / (1 - p), and once more of P times it */
   double floor_p;   /* absolute rounding error of a P or dS below the normal range of that type */
   double max_p;     /* largest value of that type: a dS beyond it overflows in the kernel */
   bool exp_scaled; /* exp2(x s - m s), s = scale log2(e), by one fma: the error grows with |m|, not |x - m| */
@@ -29,7 +31,8 @@ typedef struct fa_profile {
 
 /* A row of the table for this element type; asserts that the name exists. Names: "mma-hopper", "mma-ampere",
  * "mma-volta" (tensor-core kernels), "simt-f32" (scalar f32, P and dS rounded to a 16-bit I/O type),
- * "3xtf32" (f32 through three tf32 products), "recorded" (a superset of these, for runs of unknown kernels).
+ * "3xtf32" (f32 through three tf32 products), "recorded" (a superset of these, for runs of unknown kernels),
+ * "recorded-memeff" (the same for memory-efficient kernels: P passes through shared memory in 16 bits).
  */
 fa_profile fa_profile_get(const char *name, fa_dtype dtype);
 bool fa_profile_exists(const char *name);

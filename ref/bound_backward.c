@@ -67,6 +67,15 @@ static void clear(float *x, int64_t begin, int64_t end) {
   if (end > begin) memset(x + begin, 0, (size_t)(end - begin) * sizeof *x);
 }
 
+/* A P that is narrow already when dS = P (Z dP - delta) is formed loses up to floor below its normal range.
+ */
+static void add_lost_weights(const fa_row_gradient *row, double floor, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    double by = (row->z ? row->z[j] : 1) * row->dp[j] - row->delta;
+    row->ge[j] += (float)(floor * fabs(by) * 1.0001);
+  }
+}
+
 void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                            fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
   const fa_profile *p = c->profile;
@@ -89,7 +98,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          .delta = w->delta[k],
                          .per_unit = per_unit,
                          .e_delta = b->row_e_delta[k],
-                         .u_dp = (float)((dropout ? 5 : 2) * u),
+                         .u_dp = (float)((dropout ? 5 : 2) * u + (dropout ? p->u_dropout : 0)),
                          .squares = c->generic && !b->plain,
                          .w = b->w + at,
                          .w2 = b->w2 + at,
@@ -108,6 +117,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
     row.floor_ds = (float)(p->floor_p / p->u_ds * per_unit);
   }
   rows->gradient(&row, end - begin);
+  if (p->u_p_in_ds > 0) add_lost_weights(&row, p->floor_p * per_unit, end - begin);
   b->row_terms[k] += row.sum_terms;
   if (p->u_ds == 0 || b->plain) return;
   float most = (float)(p->max_p * per_unit);
@@ -134,8 +144,9 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
 
 /* One element: its scaled sums to quant, accum, noise. n terms were summed. */
 typedef struct fa_sum_terms {
-  double unit, gamma, u_narrow, tiny;
-  double slack; /* of the float32 sums that the bound is made of */
+  double unit, gamma, tiny;
+  double u_narrow, u_noise; /* of the narrow roundings: their sum, and their root-sum-square */
+  double slack;             /* of the float32 sums that the bound is made of */
 } fa_sum_terms;
 
 static void settle(const fa_ref_call *c, const fa_sum_terms *t, double value, float worst, float squares,
@@ -150,16 +161,18 @@ static void settle(const fa_ref_call *c, const fa_sum_terms *t, double value, fl
     g = fmin(l1, fabs(value) + 4 * l2);
   }
   w->quant[at] = (float)(t->u_narrow * fmin(l1, c->lambda * l2));
-  w->noise[at] = (float)(t->u_narrow * l2);
+  w->noise[at] = (float)(t->u_noise * l2);
   w->accum[at] = (float)(errors * t->unit * t->slack + t->gamma * g + 2 * u * fabs(value) + t->tiny);
 }
 
-static fa_sum_terms sum_terms(const fa_ref_call *c, int64_t n, double unit, double u_narrow) {
+/* u_first, u_second: two independent roundings of each term. */
+static fa_sum_terms sum_terms(const fa_ref_call *c, int64_t n, double unit, double u_first, double u_second) {
   double blocks = fa_bound_changes(c, n);
   return (fa_sum_terms){
       .unit = unit,
       .gamma = fa_bound_gamma(c, n) + (blocks + (c->p->dropout.p > 0 ? 5 : 2)) * u + c->profile->u_operand,
-      .u_narrow = u_narrow,
+      .u_narrow = u_first + u_second,
+      .u_noise = hypot(u_first, u_second),
       .tiny = (double)(n + 2) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p) * FA_F32_TINY,
       .slack = 1.0001 + 0x1p-24 * (double)n};
 }
@@ -171,7 +184,7 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t n = r->hi[k] - r->lo[k], at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d);
     if (n == 0) continue;
-    fa_sum_terms t = sum_terms(c, n, unit, c->profile->u_ds);
+    fa_sum_terms t = sum_terms(c, n, unit, c->profile->u_ds, c->profile->u_p_in_ds);
     for (int64_t x = 0; x < c->d; ++x)
       settle(c, &t, dq->value[at + x], b->dq1[k * c->d + x], b->dq2[k * c->d + x], b->dqe[k * c->d + x], dq,
              at + x);
@@ -222,8 +235,10 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, i
   fa_want *dk = &c->out->t[FA_T_DK], *dv = &c->out->t[FA_T_DV];
   int64_t n = e->sq * c->group;
   double unit_dk = fabs(c->p->scale) * b->unit_ds * b->unit_q;
-  fa_sum_terms tk = sum_terms(c, n, unit_dk, c->profile->u_ds);
-  fa_sum_terms tv = sum_terms(c, n, b->unit_do, c->profile->u_p);
+  bool dropout = c->p->dropout.p > 0;
+  fa_sum_terms tk = sum_terms(c, n, unit_dk, c->profile->u_ds, c->profile->u_p_in_ds);
+  fa_sum_terms tv = sum_terms(c, n, b->unit_do, c->profile->u_p, dropout ? c->profile->u_dropout : 0);
+  if (dropout) tv.gamma += c->profile->u_dropout;
   for (int64_t j = 0; j < e->sk; ++j) {
     int64_t at_k = fa_ref_k_index(c, e, hk, j, c->d), at_v = fa_ref_k_index(c, e, hk, j, c->dv);
     float most = 0;

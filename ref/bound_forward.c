@@ -90,6 +90,9 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bo
   double shift = t->error_sum + sum_error, grow = 1 / (1 - shift);
   double gamma = fa_bound_gamma(c, t->n) +
                  (2 * t->changes + 2 * t->rounds + (c->p->dropout.p > 0 ? 3 : 0)) * u + p->u_operand;
+  bool twice = c->p->dropout.p > 0 && p->u_dropout > 0; /* P is rounded, and P / (1 - p) again */
+  double u_p = twice ? 2 * p->u_p : p->u_p, noise = twice ? sqrt(2) * p->u_p : p->u_p;
+  if (twice) gamma += p->u_dropout;
   double tiny = (double)t->n * FA_F32_TINY / (1 - c->p->dropout.p); /* may be scaled after the sum */
   for (int64_t x = 0; x < c->dv; ++x) {
     double size = fabs(o->value[at + x]), worst = b->o1[k * c->dv + x] * b->unit_v, g = worst, l2 = worst;
@@ -99,8 +102,8 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bo
     }
     double s = grow * (b->oe[k * c->dv + x] * b->unit_v + size * shift) + gamma * g + 4 * u * size + tiny;
     if (!t->kept || shift > 0.25) s = 2 * t->max_v / (1 - c->p->dropout.p) + size; /* a mean of V, at least */
-    o->quant[at + x] = (float)(p->u_p * fmin(worst, c->lambda * l2) * 1.0001);
-    o->noise[at + x] = (float)(p->u_p * l2);
+    o->quant[at + x] = (float)(u_p * fmin(worst, c->lambda * l2) * 1.0001);
+    o->noise[at + x] = (float)(noise * l2);
     o->accum[at + x] = (float)(s * 1.0001);
   }
   o->scale[at / c->dv] = t->max_v;

@@ -14,9 +14,11 @@ typedef struct fa_dbias_job {
 } fa_dbias_job;
 
 /* While summing: accum the errors, quant the magnitudes. */
-static void add_bound_row(const fa_bound_scratch *b, int64_t k, int64_t n, fa_want *out, int64_t at) {
+static void add_bound_row(const fa_ref_call *c, const fa_bound_scratch *b, int64_t k, int64_t n, fa_want *out,
+                          int64_t at) {
+  double u_p = c->profile->u_p_in_ds;
   for (int64_t j = 0; j < n; ++j) {
-    out->accum[at + j] += (float)(b->ge[k * n + j] * b->unit_ds * 1.0001);
+    out->accum[at + j] += (float)((b->ge[k * n + j] + u_p * b->g[k * n + j]) * b->unit_ds * 1.0001);
     out->quant[at + j] += (float)(b->g[k * n + j] * b->unit_ds * 1.0001);
   }
 }
@@ -42,7 +44,7 @@ static void add_block(const fa_dbias_job *f, int thread, int64_t entry, int64_t 
       int64_t oi = f->shape[2] == 1 ? 0 : r.i0 + k;
       int64_t at = ((ob * f->shape[1] + oh) * f->shape[2] + oi) * f->shape[3] + j0;
       for (int64_t j = 0; j < n; ++j) out->value[at + j] += w->dp[k * n + j];
-      if (b) add_bound_row(b, k, n, out, at);
+      if (b) add_bound_row(c, b, k, n, out, at);
     }
   }
   for (int64_t k = 0; b && k < r.n; ++k) /* before P (Z dP - delta) may cancel */
