@@ -71,7 +71,8 @@ static char *lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, c
 fa_status fa_bound_scratch_init(fa_bound_scratch *b, const fa_ref_call *c, bool backward, fa_error *err) {
   *b = (fa_bound_scratch){0};
   fa_bound_scratch measure = {0};
-  size_t bytes = (size_t)(lay_out(&measure, c, backward, NULL) - (char *)NULL);
+  size_t bytes =
+      (size_t)(uintptr_t)lay_out(&measure, c, backward, NULL); /* from address 0: the end is the size */
   void *arena = NULL;
   if (posix_memalign(&arena, 64, bytes + 64) != 0)
     return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory: %zu bytes for bounds", bytes);

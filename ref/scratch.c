@@ -39,7 +39,8 @@ static char *lay_out(fa_ref_scratch *s, const fa_ref_call *c, bool backward, cha
 fa_status fa_ref_scratch_init(fa_ref_scratch *s, const fa_ref_call *c, bool backward, fa_error *err) {
   *s = (fa_ref_scratch){0};
   fa_ref_scratch measure = {0};
-  size_t bytes = (size_t)(lay_out(&measure, c, backward, NULL) - (char *)NULL);
+  size_t bytes =
+      (size_t)(uintptr_t)lay_out(&measure, c, backward, NULL); /* from address 0: the end is the size */
   void *arena = NULL;
   if (posix_memalign(&arena, 64, bytes + 64) != 0)
     return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory: %zu bytes of scratch", bytes);
