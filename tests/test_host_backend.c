@@ -36,7 +36,7 @@ static void check_supports(void) {
   check_reason("{\"backward\": false}", FA_PASS_FORWARD, "");
   check_reason("{\"head_dim\": 128, \"dtype\": \"bf16\"}", FA_PASS_FORWARD, "backward");
   check_reason("{\"head_dim\": 96}", 0, "head_dim");
-  check_reason("{\"dtype\": \"f32\"}", 0, "f16 or bf16");
+  check_reason("{\"dtype\": \"f32\"}", 0, "f16 and bf16");
   check_reason("{\"family\": \"memeff\"}", 0, "family");
   check_reason("{\"dropout\": {\"p\": 0.1, \"seed\": \"1\", \"offset\": \"0\"}}", 0, "dropout");
   check_reason("{\"splits\": 3}", 0, "split");

@@ -171,11 +171,15 @@ FA_DEVICE void modify_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flas
   }
 }
 
+FA_DEVICE float alibi_slope(const fa_flash_params &p, int batch, int head) {
+  return p.alibi_slopes ? load_global(p.alibi_slopes + batch * p.alibi_batch_stride + head) : 0.0f;
+}
+
 /* Normalises, and writes this warp's rows of O and LSE. */
 template <class C>
 FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::D / 8][4],
-                            float (&row_max)[C::M_TILES][2], float (&row_sum)[C::M_TILES][2],
-                            const block_task &task, int warp, int lane) {
+                            const row_state (&rows)[C::M_TILES][2], const block_task &task, int warp,
+                            int lane) {
   constexpr int CHUNKS = C::D / 8, WARP_ROWS = 16 * C::M_TILES;
   const float score_scale = C::SCORE_MOD ? 1.0f : p.scale;
   const uint32_t o_tile = shared_base(); /* Q's */
@@ -186,7 +190,7 @@ FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
       const int row = WARP_ROWS * warp + 16 * m + 8 * r + lane / 4;
-      const float sum = quad_sum(row_sum[m][r]);
+      const float sum = quad_sum(rows[m][r].sum);
       const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
       FA_UNROLL
       for (int n = 0; n < CHUNKS; ++n)
@@ -194,7 +198,7 @@ FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::
                       pack2(o[m][n][2 * r] * inverse, o[m][n][2 * r + 1] * inverse, typename C::T()));
       if (lane % 4 == 0 && row < task.n_rows)
         store_global(lse_global + row * p.lse_stride.row,
-                     sum == 0.0f ? p.empty_lse : row_max[m][r] * score_scale + natural_log(sum));
+                     sum == 0.0f ? p.empty_lse : rows[m][r].max * score_scale + natural_log(sum));
     }
   }
   sync_warp(); /* the rows are the warp's own */
@@ -208,11 +212,49 @@ FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::
   }
 }
 
+/* The thread's own first chunk of this block's rows of Q, and of the K and V tiles that begin at key0. */
+struct chunk_sources {
+  const uint16_t *q, *k, *v;
+};
+
+template <class C>
+FA_DEVICE chunk_sources first_chunks(const fa_flash_params &p, const block_task &task, int key0, int thread) {
+  typedef tile_copy<C::D, C::THREADS> copy;
+  const int64_t batch = blockIdx.z, head = blockIdx.y,
+                kv_head = blockIdx.y / static_cast<unsigned>(p.heads_per_kv);
+  const int64_t row = task.seq.q_row + task.row0, key = task.seq.k_row + key0;
+  chunk_sources c;
+  c.q = p.q + batch * p.q_stride.batch + head * p.q_stride.head + row * p.q_stride.row +
+        copy::in_global(thread, p.q_stride.row);
+  c.k = p.k + batch * p.k_stride.batch + kv_head * p.k_stride.head + key * p.k_stride.row +
+        copy::in_global(thread, p.k_stride.row);
+  c.v = p.v + batch * p.v_stride.batch + kv_head * p.v_stride.head + key * p.v_stride.row +
+        copy::in_global(thread, p.v_stride.row);
+  return c;
+}
+
+/* Scores become exponentials against the new row maxima, and O shrinks to match. */
+template <class C>
+FA_DEVICE void softmax(float (&s)[C::M_TILES][C::BN / 8][4], float (&o)[C::M_TILES][C::D / 8][4],
+                       row_state (&rows)[C::M_TILES][2], float scale_log2) {
+  FA_UNROLL
+  for (int m = 0; m < C::M_TILES; ++m) {
+    FA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const float shrink = softmax_row(s[m], r, scale_log2, rows[m][r]);
+      FA_UNROLL
+      for (int n = 0; n < C::D / 8; ++n) {
+        o[m][n][2 * r] *= shrink;
+        o[m][n][2 * r + 1] *= shrink;
+      }
+    }
+  }
+}
+
 /* Grid: x over blocks of BM rows of the longest entry, y over query heads, z over batch entries. */
 template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
-  typedef tile_copy<C::D, C::THREADS> copy;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
+  const int batch = static_cast<int>(blockIdx.z);
   const block_task task = load_task<C>(p, batch);
   const sequence &seq = task.seq;
   const int row0 = task.row0, row1 = task.row0 + task.n_rows;
@@ -223,42 +265,27 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
     return;
   }
 
-  const int kv_head = head / p.heads_per_kv, last_key0 = (blocks.end - 1) * C::BN;
-  const uint16_t *q = p.q + batch * p.q_stride.batch + head * p.q_stride.head +
-                      (seq.q_row + row0) * p.q_stride.row + copy::in_global(thread, p.q_stride.row);
-  const uint16_t *k = p.k + batch * p.k_stride.batch + kv_head * p.k_stride.head +
-                      (seq.k_row + last_key0) * p.k_stride.row + copy::in_global(thread, p.k_stride.row);
-  const uint16_t *v = p.v + batch * p.v_stride.batch + kv_head * p.v_stride.head +
-                      (seq.k_row + last_key0) * p.v_stride.row + copy::in_global(thread, p.v_stride.row);
+  const int first_key0 = blocks.begin * C::BN, last_key0 = (blocks.end - 1) * C::BN;
   const uint32_t q_tile = shared_base(), k_tile = q_tile + C::Q_BYTES, v_tile = k_tile + C::KV_BYTES;
+  const uint32_t in_tile = tile_copy<C::D, C::THREADS>::in_tile(thread);
   const uint32_t q_first = first_a<C::D>(q_tile, 16 * C::M_TILES * warp, lane);
   const uint32_t k_first = first_b<C::D>(k_tile, lane), v_first = first_b_trans<C::D>(v_tile, lane);
-  const uint32_t in_tile = copy::in_tile(thread);
   const float scale_log2 = C::SCORE_MOD ? 1.44269504088896340736f : p.scale_log2;
-  const float slope = C::SCORE_MOD && p.alibi_slopes
-                          ? load_global(p.alibi_slopes + batch * p.alibi_batch_stride + head)
-                          : 0.0f;
-
+  const float slope = C::SCORE_MOD ? alibi_slope(p, batch, static_cast<int>(blockIdx.y)) : 0.0f;
   float o[C::M_TILES][C::D / 8][4] = {};
-  float row_max[C::M_TILES][2], row_sum[C::M_TILES][2];
-  FA_UNROLL
-  for (int m = 0; m < C::M_TILES; ++m) {
-    row_max[m][0] = row_max[m][1] = -infinity();
-    row_sum[m][0] = row_sum[m][1] = 0.0f;
-  }
+  row_state rows[C::M_TILES][2];
 
-  load_tile<C::BM, C::D, C::THREADS, C::ALIGNED>(q_tile + in_tile, q, p.q_stride.row, task.n_rows, thread);
-  load_tile<C::BN, C::D, C::THREADS, C::ALIGNED>(k_tile + in_tile, k, p.k_stride.row, seq.len_k - last_key0,
-                                                 thread);
+  chunk_sources from = first_chunks<C>(p, task, last_key0, thread);
+  load_tile<C::BM, C>(q_tile + in_tile, from.q, p.q_stride.row, task.n_rows, thread);
+  load_tile<C::BN, C>(k_tile + in_tile, from.k, p.k_stride.row, seq.len_k - last_key0, thread);
   cp_async_commit();
   if (p.score_sign != 1.0f) multiply_q<C>(q_tile, p.score_sign);
 
   FA_NO_UNROLL
-  for (int key0 = last_key0; key0 >= blocks.begin * C::BN; key0 -= C::BN) {
+  for (int key0 = last_key0; key0 >= first_key0; key0 -= C::BN) {
     cp_async_wait<0>();
     sync_block(); /* K is there for all; all are done with the previous V */
-    load_tile<C::BN, C::D, C::THREADS, C::ALIGNED>(v_tile + in_tile, v, p.v_stride.row, seq.len_k - key0,
-                                                   thread);
+    load_tile<C::BN, C>(v_tile + in_tile, from.v, p.v_stride.row, seq.len_k - key0, thread);
     cp_async_commit();
 
     float s[C::M_TILES][C::BN / 8][4] = {};
@@ -266,10 +293,10 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
 
     cp_async_wait<0>();
     sync_block(); /* V is there for all; all are done with this K */
-    if (key0 > blocks.begin * C::BN) {
-      k -= C::BN * p.k_stride.row;
-      v -= C::BN * p.v_stride.row;
-      load_tile<C::BN, C::D, C::THREADS, C::ALIGNED>(k_tile + in_tile, k, p.k_stride.row, C::BN, thread);
+    if (key0 > first_key0) {
+      from.k -= C::BN * p.k_stride.row;
+      from.v -= C::BN * p.v_stride.row;
+      load_tile<C::BN, C>(k_tile + in_tile, from.k, p.k_stride.row, C::BN, thread);
       cp_async_commit();
     }
 
@@ -277,23 +304,12 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
     if (C::SCORE_MOD) modify_scores<C>(s, p, seq, slope, row0, key0, opaque(thread));
     if (keys_need_mask(p, seq, opaque(row0), opaque(row1), key0, key0 + C::BN))
       mask_scores<C>(s, p, seq, row0, key0, opaque(thread));
-    FA_UNROLL
-    for (int m = 0; m < C::M_TILES; ++m) {
-      FA_UNROLL
-      for (int r = 0; r < 2; ++r) {
-        const float shrink = softmax_row(s[m], r, scale_log2, row_max[m][r], row_sum[m][r]);
-        FA_UNROLL
-        for (int n = 0; n < C::D / 8; ++n) {
-          o[m][n][2 * r] *= shrink;
-          o[m][n][2 * r + 1] *= shrink;
-        }
-      }
-    }
+    softmax<C>(s, o, rows, scale_log2);
     weighted_values<C>(o, s, v_first);
   }
 
   const int again = opaque(thread);
-  write_output<C>(p, o, row_max, row_sum, load_task<C>(p, opaque(batch)), again / 32, again % 32);
+  write_output<C>(p, o, rows, load_task<C>(p, opaque(batch)), again / 32, again % 32);
 }
 
 } // namespace fa

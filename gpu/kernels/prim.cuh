@@ -13,9 +13,13 @@
  *   ldmatrix_x4, ldmatrix_x4_trans               four 8x8 matrices of 16-bit elements
  *   mma(d, a, b, T())                            d[16x8] += a[16x16] b[16x8], f32 accumulation
  *   exp2_approx, tanh_approx, natural_log        special functions
+ *   multiply(a, b)                               rounded on its own, never fused with an addition
  *   opaque(x)                                    x, but the compiler must work out again what depends on it:
  * keeps values from being held in registers over a loop pack2(lo, hi, T())                           two f32
  * rounded to nearest into one register
+ *   low_half(x, T()), high_half(x, T())          the two elements of a register as f32
+ *   as_float(bits)
+ *   atomic_add4(p, v)                            p[0..3] += v[0..3], each addition atomic; p 16-byte aligned
  */
 #ifndef FA_GPU_KERNELS_PRIM_CUH
 #define FA_GPU_KERNELS_PRIM_CUH

@@ -93,6 +93,9 @@ FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, bf1
   fa_simt_mma_m16n8k16(d, a, b, true, FA_AT);
 }
 
+FA_DEVICE float multiply(float a, float b) {
+  return a * b;
+}
 FA_DEVICE float exp2_approx(float x) {
   return fa_simt_exp2(x);
 }
@@ -111,6 +114,35 @@ FA_DEVICE uint32_t pack2(float lo, float hi, f16) {
 }
 FA_DEVICE uint32_t pack2(float lo, float hi, bf16) {
   return fa_f32_to_bf16(lo) | static_cast<uint32_t>(fa_f32_to_bf16(hi)) << 16;
+}
+
+FA_DEVICE float as_float(uint32_t bits) {
+  float x;
+  __builtin_memcpy(&x, &bits, 4);
+  return x;
+}
+FA_DEVICE float low_half(uint32_t x, f16) {
+  return fa_f16_to_f32(static_cast<uint16_t>(x));
+}
+FA_DEVICE float high_half(uint32_t x, f16) {
+  return fa_f16_to_f32(static_cast<uint16_t>(x >> 16));
+}
+FA_DEVICE float low_half(uint32_t x, bf16) {
+  return as_float(x << 16);
+}
+FA_DEVICE float high_half(uint32_t x, bf16) {
+  return as_float(x & 0xffff0000u);
+}
+
+FA_DEVICE void atomic_add4(float *p, const float (&v)[4], FA_FROM) {
+  uint32_t *to = static_cast<uint32_t *>(fa_simt_global(p, 16, true, FA_AT));
+  for (int i = 0; i < 4; ++i) {
+    uint32_t old = __atomic_load_n(to + i, __ATOMIC_RELAXED), sum;
+    do {
+      const float x = as_float(old) + v[i];
+      __builtin_memcpy(&sum, &x, 4);
+    } while (!__atomic_compare_exchange_n(to + i, &old, sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  }
 }
 
 } // namespace fa

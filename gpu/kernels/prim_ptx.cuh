@@ -98,6 +98,9 @@ FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, bf1
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+FA_DEVICE float multiply(float a, float b) {
+  return __fmul_rn(a, b);
+}
 FA_DEVICE float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -124,6 +127,42 @@ FA_DEVICE uint32_t pack2(float lo, float hi, bf16) {
   uint32_t r;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
   return r;
+}
+
+template <> FA_DEVICE vec4 load_global<vec4>(const vec4 *p) {
+  const uint4 v = __ldg(reinterpret_cast<const uint4 *>(p));
+  return vec4{v.x, v.y, v.z, v.w};
+}
+
+FA_DEVICE float as_float(uint32_t bits) {
+  return __uint_as_float(bits);
+}
+FA_DEVICE float low_half(uint32_t x, f16) {
+  float y;
+  asm("{ .reg .b16 lo, hi; mov.b32 {lo, hi}, %1; cvt.f32.f16 %0, lo; }" : "=f"(y) : "r"(x));
+  return y;
+}
+FA_DEVICE float high_half(uint32_t x, f16) {
+  float y;
+  asm("{ .reg .b16 lo, hi; mov.b32 {lo, hi}, %1; cvt.f32.f16 %0, hi; }" : "=f"(y) : "r"(x));
+  return y;
+}
+FA_DEVICE float low_half(uint32_t x, bf16) {
+  return as_float(x << 16);
+}
+FA_DEVICE float high_half(uint32_t x, bf16) {
+  return as_float(x & 0xffff0000u);
+}
+
+FA_DEVICE void atomic_add4(float *p, const float (&v)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "f"(v[0]),
+               "f"(v[1]), "f"(v[2]), "f"(v[3])
+               : "memory");
+#else
+  for (int i = 0; i < 4; ++i)
+    asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(p + i)), "f"(v[i]) : "memory");
+#endif
 }
 
 } // namespace fa

@@ -10,6 +10,11 @@
 
 namespace fa {
 
+/* max: of the raw scores; sum: this lane's share. */
+struct row_state {
+  float max = -infinity(), sum = 0.0f;
+};
+
 FA_DEVICE float max_float(float a, float b) {
   return a > b ? a : b;
 }
@@ -27,13 +32,13 @@ FA_DEVICE float quad_sum(float x) {
  * the factor by which everything accumulated so far shrinks. While a row has seen no visible key its maximum
  * is -inf; 0 stands in for it then, so that exp2 gives 0 and not NaN. */
 template <int N_TILES>
-FA_DEVICE float softmax_row(float (&s)[N_TILES][4], int r, float scale_log2, float &row_max, float &row_sum) {
-  float m = row_max;
+FA_DEVICE float softmax_row(float (&s)[N_TILES][4], int r, float scale_log2, row_state &row) {
+  float m = row.max;
   FA_UNROLL
   for (int n = 0; n < N_TILES; ++n) m = max_float(m, max_float(s[n][2 * r], s[n][2 * r + 1]));
   m = quad_max(m);
-  const float shift = m == -infinity() ? 0.0f : m * scale_log2;
-  const float shrink = exp2_approx(row_max * scale_log2 - shift);
+  const float shift = m == -infinity() ? 0.0f : multiply(m, scale_log2);
+  const float shrink = exp2_approx(multiply(row.max, scale_log2) - shift); /* exactly 1 while m stays */
   float sum = 0.0f;
   FA_UNROLL
   for (int n = 0; n < N_TILES; ++n) {
@@ -43,8 +48,8 @@ FA_DEVICE float softmax_row(float (&s)[N_TILES][4], int r, float scale_log2, flo
       sum += s[n][e];
     }
   }
-  row_sum = row_sum * shrink + sum;
-  row_max = m;
+  row.sum = row.sum * shrink + sum;
+  row.max = m;
   return shrink;
 }
 

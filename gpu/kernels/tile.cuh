@@ -45,14 +45,15 @@ template <int D, int THREADS> struct tile_copy {
 };
 
 /* ROWS rows of a tile from global rows. tile, global: the thread's own addresses, in_tile and in_global
- * added. Rows from n_rows on become zeros and are not read. ALIGNED: every row begins on 16 bytes; the copies
- * are asynchronous then, to be committed by the caller. */
-template <int ROWS, int D, int THREADS, bool ALIGNED>
+ * added. Rows from n_rows on become zeros and are not read. C::ALIGNED: every row begins on 16 bytes; the
+ * copies are asynchronous then, to be committed by the caller. */
+template <int ROWS, class C>
 FA_DEVICE void load_tile(uint32_t tile, const uint16_t *global, int64_t row_stride, int n_rows, int thread) {
-  typedef tile_copy<D, THREADS> copy;
+  constexpr int D = C::D;
+  typedef tile_copy<D, C::THREADS> copy;
   const int n_left = n_rows - copy::first_row(thread);
   const int64_t step = copy::ROWS_AT_ONCE * row_stride;
-  if (ALIGNED) {
+  if (C::ALIGNED) {
     FA_UNROLL
     for (int row = 0; row < ROWS; row += copy::ROWS_AT_ONCE) {
       cp_async16(tile + row * (D * 2), global, row < n_left);
@@ -75,6 +76,11 @@ template <bool ALIGNED> FA_DEVICE void store_chunk(uint16_t *p, vec4 v) {
     store_global_8x2(p, v);
 }
 
+/* The same the other way. */
+template <bool ALIGNED> FA_DEVICE vec4 load_chunk(const uint16_t *p) {
+  return ALIGNED ? load_global(reinterpret_cast<const vec4 *>(p)) : load_global_8x2(p);
+}
+
 /* ---- fragments of mma.m16n8k16 ----
  *
  * Each lane keeps one address per tile, of its 16-byte row in the first fragment. Two chunks to the right is
@@ -92,6 +98,14 @@ template <int D> FA_DEVICE uint32_t first_a(uint32_t tile, int row0, int lane) {
 template <int D> FA_DEVICE void load_a(uint32_t (&a)[4], uint32_t first, int m, int k) {
   ldmatrix_x4(a, fragment_address<D>(first, m, k));
 }
+/* A from a tile whose rows are A's depth (P for P^T dO: they are queries): rows (tile columns) 16m..,
+ * depth 16k... Two chunks to the right are the next m. */
+template <int D> FA_DEVICE uint32_t first_a_trans(uint32_t tile, int chunk0, int lane) {
+  return tile + tile_offset<D>(lane % 8 + lane / 16 * 8, lane / 8 % 2 + chunk0);
+}
+template <int D> FA_DEVICE void load_a_trans(uint32_t (&a)[4], uint32_t first, int m, int k) {
+  ldmatrix_x4_trans(a, fragment_address<D>(first, k, m));
+}
 /* B from a tile whose rows are B's columns (K: they are keys): columns 16n.., depth 16k.., as two fragments
  * of 8 columns, b[0..1] and b[2..3]. */
 template <int D> FA_DEVICE uint32_t first_b(uint32_t tile, int lane) {
@@ -101,8 +115,8 @@ template <int D> FA_DEVICE void load_b(uint32_t (&b)[4], uint32_t first, int n, 
   ldmatrix_x4(b, fragment_address<D>(first, n, k));
 }
 /* B from a tile whose rows are B's depth (V: it is keys): depth 16k.., columns 16n... */
-template <int D> FA_DEVICE uint32_t first_b_trans(uint32_t tile, int lane) {
-  return tile + tile_offset<D>(lane % 16, lane / 16);
+template <int D> FA_DEVICE uint32_t first_b_trans(uint32_t tile, int lane, int chunk0 = 0) {
+  return tile + tile_offset<D>(lane % 16, lane / 16 + chunk0);
 }
 template <int D> FA_DEVICE void load_b_trans(uint32_t (&b)[4], uint32_t first, int k, int n) {
   ldmatrix_x4_trans(b, fragment_address<D>(first, k, n));
