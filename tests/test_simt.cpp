@@ -56,18 +56,18 @@ static void expect(const char *what, fa_simt_kernel kernel, fa_subject_state sta
 static int thread_id() {
   return static_cast<int>(threadIdx.x);
 }
-static float as_float(uint32_t u) {
+static float float_of(uint32_t u) {
   float x;
   memcpy(&x, &u, 4);
   return x;
 }
-static uint32_t as_bits(float x) {
+static uint32_t bits_of(float x) {
   uint32_t u;
   memcpy(&u, &x, 4);
   return u;
 }
 static float first_float(vec4 v) {
-  return as_float(v.x);
+  return float_of(v.x);
 }
 
 /* ---- right kernels ---- */
@@ -94,11 +94,11 @@ static void sum(const void *) {
   float x = load_global(global_in + 4 * t);
   for (int m = 16; m > 0; m /= 2) x += shfl_xor(x, m);
   if (t % 32 != 0) return;
-  store_shared4(t / 32 * 4, as_bits(x));
+  store_shared4(t / 32 * 4, bits_of(x));
   sync_block();
   if (t != 0) return;
   const vec4 v = load_shared16(0);
-  store_global(global_out, as_float(v.x) + as_float(v.y) + as_float(v.z) + as_float(v.w));
+  store_global(global_out, float_of(v.x) + float_of(v.y) + float_of(v.z) + float_of(v.w));
 }
 
 /* Which element of which matrix arrives where. */
