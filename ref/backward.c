@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITEMS_WANTED = 128 };
+/* An item's private sums cost a pass over the head's keys: worth it from a few hundred rows on. */
+enum { ITEMS_WANTED = 128, BLOCKS_PER_ITEM = 2 };
 
 static int64_t n_blocks(int64_t n) {
   return (n + FA_BLOCK_M - 1) / FA_BLOCK_M;
@@ -32,7 +33,8 @@ static int64_t items_per_group(const fa_ref_call *c, const fa_ref_entry *e) {
   if (heads_apart(c)) return e->sq > 0 ? c->group : 0;
   int64_t groups = c->p->batch * c->heads_kv, blocks = group_blocks(c, e);
   int64_t wanted = (ITEMS_WANTED + groups - 1) / groups;
-  return blocks < wanted ? blocks : wanted;
+  int64_t most = (blocks + BLOCKS_PER_ITEM - 1) / BLOCKS_PER_ITEM;
+  return most < wanted ? most : wanted;
 }
 
 void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w) {
