@@ -62,8 +62,11 @@ typedef struct fa_backend {
   /* Reads inputs, writes outputs, touches nothing else. */
   fa_status (*run)(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt, fa_outcome *out,
                    fa_error *err);
+  /* NULL, or: true once a run has left this process unable to run anything more (a GPU's context is lost). */
+  bool (*spent)(void *self);
 } fa_backend;
 
+extern const fa_backend fa_backend_cuda;
 extern const fa_backend fa_backend_host;
 extern const fa_backend fa_backend_ref_f32;
 

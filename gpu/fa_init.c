@@ -31,3 +31,21 @@ fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *e
   *bytes = 0; /* all of it happens in registers and shared memory */
   return fa_forward_check(a, err);
 }
+
+fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_error *err) {
+  const fa_status status = fa_forward_check(a, err);
+  if (status != FA_OK) return status;
+  if (!g) return fa_fail(err, FA_ERR_INPUT, "the fa_gradients is NULL");
+  return fa_fail(err, FA_ERR_UNSUPPORTED, "this build has no backward kernels");
+}
+
+fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err) {
+  *bytes = 0;
+  return fa_backward_check(a, g, err);
+}
+
+fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *workspace, size_t workspace_bytes,
+                      void *stream, fa_error *err) {
+  (void)workspace, (void)workspace_bytes, (void)stream;
+  return fa_backward_check(a, g, err);
+}

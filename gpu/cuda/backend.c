@@ -1,0 +1,178 @@
+/* The cuda backend: the kernels on a GPU, through gpu/fa.h. */
+#include "gpu/backend.h"
+#include "gpu/args.h"
+#include "gpu/cuda/context.h"
+#include "gpu/cuda/memory.h"
+#include "gpu/cuda/module.h"
+#include "gpu/fa_check.h"
+#include "gpu/fa_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Opening touches no driver, so that this process may still fork; the first call that needs the device does.
+ */
+typedef struct cuda_backend {
+  int index; /* of the device: cuda:1 */
+  bool tried;
+  fa_status status; /* of trying */
+  fa_error why_not;
+  fa_cuda_context context;
+  bool lost; /* a kernel took the context with it: this process can use the device no more */
+} cuda_backend;
+
+static fa_status cuda_open(const char *arg, void **self, fa_error *err) {
+  char *end = NULL;
+  const long index = arg && *arg ? strtol(arg, &end, 10) : 0;
+  if ((end && *end) || index < 0 || index > 1023)
+    return fa_fail(err, FA_ERR_INPUT, "backend cuda:N takes the number of a device, got \"%s\"", arg);
+  cuda_backend *c = calloc(1, sizeof *c);
+  if (!c) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  c->index = (int)index;
+  *self = c;
+  return FA_OK;
+}
+
+static void cuda_close(void *self) {
+  cuda_backend *c = self;
+  if (c->tried && c->status == FA_OK && !c->lost) fa_cuda_context_close(&c->context);
+  free(c);
+}
+
+static fa_status ensure_ready(cuda_backend *c, fa_error *err) {
+  if (!c->tried) c->status = fa_cuda_context_open(c->index, &c->context, &c->why_not);
+  c->tried = true;
+  if (c->status != FA_OK && err) *err = c->why_not;
+  return c->status;
+}
+
+static void cuda_describe(void *self, fa_backend_info *out) {
+  cuda_backend *c = self;
+  memset(out, 0, sizeof *out);
+  out->name = fa_backend_cuda.name;
+  out->usable = ensure_ready(c, NULL) == FA_OK;
+  if (!out->usable) {
+    snprintf(out->why_not, sizeof out->why_not, "%s", c->why_not.text);
+    return;
+  }
+  const fa_cuda_device *d = &c->context.device;
+  snprintf(out->device, sizeof out->device, "%.90s, sm_%d%d, %d SMs", d->name, d->major, d->minor,
+           d->n_processors);
+  snprintf(out->driver, sizeof out->driver, "CUDA %s", d->driver);
+}
+
+/* The kernel for this problem, or NULL and a clause saying why there is none. */
+static const fa_flash_kernel *kernel_for(const fa_problem *p, char *why, size_t why_size) {
+  fa_attention a;
+  fa_error err = {""};
+  const fa_flash_kernel *k = NULL;
+  const char *clause = fa_args_problem(p, &a);
+  if (!clause && fa_attention_check_problem(&a, &err) == FA_OK) k = fa_forward_kernel(&a, true, &err);
+  snprintf(why, why_size, "%s", clause ? clause : err.text);
+  return k;
+}
+
+static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
+  (void)self;
+  if (!kernel_for(p, reason, reason_size)) return FA_PASS_NONE;
+  snprintf(reason, reason_size, "%s", p->backward ? "the backward kernels are not there yet" : "");
+  return FA_PASS_FORWARD;
+}
+
+static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
+  cuda_backend *c = self;
+  char why[256];
+  const bool hopper = ensure_ready(c, NULL) != FA_OK || c->context.device.major >= 9;
+  *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
+  const fa_flash_kernel *k = kernel_for(p, why, sizeof why);
+  if (k) out->block_n = k->block_n;
+}
+
+/* ---- a run ---- */
+
+/* Did a kernel do this to itself, or is the device gone? What a kernel does ends its context for good. */
+static bool is_kernels_fault(CUresult code) {
+  switch ((int)code) {
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+  case CUDA_ERROR_LAUNCH_TIMEOUT:
+  case CUDA_ERROR_ASSERT:
+  case CUDA_ERROR_HARDWARE_STACK_ERROR:
+  case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+  case CUDA_ERROR_MISALIGNED_ADDRESS:
+  case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+  case CUDA_ERROR_INVALID_PC:
+  case CUDA_ERROR_LAUNCH_FAILED:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static fa_status refuse(fa_outcome *out, const char *why) {
+  out->state = FA_SUBJECT_REJECTED;
+  snprintf(out->text, sizeof out->text, "%s", why);
+  return FA_OK;
+}
+
+/* The kernels between tensors that are on the device already. */
+static fa_status run_kernels(cuda_backend *c, const fa_problem *p, const fa_tensors *t, unsigned passes,
+                             fa_outcome *out, CUresult *code, fa_error *err) {
+  fa_attention a;
+  fa_forward_plan plan;
+  fa_error refused = {""};
+  const char *why = fa_args_tensors(p, t, &a);
+  if (why) return refuse(out, why);
+  if (fa_forward_plan_make(&a, &plan, &refused) != FA_OK) return refuse(out, refused.text);
+  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
+  if (!(passes & FA_PASS_FORWARD)) return FA_OK;
+  a.check_device_data = true;
+  const fa_status status = fa_forward(&a, NULL, 0, NULL, err);
+  if (status == FA_ERR_INPUT) return refuse(out, err->text);
+  if (status != FA_OK) return status;
+  *code = c->context.driver->cuStreamSynchronize(NULL);
+  return *code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(c->context.driver, *code, out->kernel, err);
+}
+
+static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                          fa_outcome *out, fa_error *err) {
+  cuda_backend *c = self;
+  fa_cuda_tensors on_device;
+  CUresult code = CUDA_SUCCESS;
+  fa_error own;
+  if (!err) err = &own;
+  memset(out, 0, sizeof *out);
+  if (!kernel_for(p, out->text, sizeof out->text))
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "backend cuda: %s", out->text);
+  fa_status status = ensure_ready(c, err);
+  if (status != FA_OK) return status == FA_ERR_UNSUPPORTED ? FA_ERR_DEVICE : status;
+  if (c->lost)
+    return fa_fail(err, FA_ERR_DEVICE, "a kernel of an earlier case took the device's context with it");
+  const fa_cuda_driver *d = c->context.driver;
+  status = fa_cuda_tensors_up(d, t, &on_device, &code, err);
+  if (status == FA_OK) {
+    status = run_kernels(c, p, &on_device.set, opt->passes, out, &code, err);
+    if (status == FA_OK && out->state == FA_SUBJECT_OK)
+      status = fa_cuda_tensors_down(d, &on_device, t, &code, err);
+    fa_cuda_tensors_free(d, &on_device);
+  }
+  if (!is_kernels_fault(code)) return status;
+  c->lost = true;
+  out->state = FA_SUBJECT_CRASH;
+  snprintf(out->text, sizeof out->text, "%s", err->text);
+  return FA_OK;
+}
+
+static bool cuda_spent(void *self) {
+  return ((cuda_backend *)self)->lost;
+}
+
+const fa_backend fa_backend_cuda = {.name = "cuda",
+                                    .what = "the CUDA kernels on the GPU; cuda:N is device N",
+                                    .open = cuda_open,
+                                    .close = cuda_close,
+                                    .describe = cuda_describe,
+                                    .supports = cuda_supports,
+                                    .profile = cuda_profile,
+                                    .run = cuda_run,
+                                    .spent = cuda_spent};

@@ -1,0 +1,130 @@
+#include "gpu/cuda/bench.h"
+
+#include "gpu/args.h"
+#include "gpu/cuda/context.h"
+#include "gpu/cuda/memory.h"
+#include "gpu/fa_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_RUNS = 10000 };
+
+typedef struct bench {
+  const fa_bench_options *opt;
+  const fa_cuda_driver *d;
+  fa_attention a;
+  fa_gradients g;
+  void *workspace;
+  size_t workspace_bytes;
+  CUdeviceptr flush; /* cold: what is written before every run */
+  size_t flush_bytes;
+  CUevent begin, end;
+} bench;
+
+static fa_status enqueue(bench *b, bool backward, fa_error *err) {
+  return backward ? fa_backward(&b->a, &b->g, b->workspace, b->workspace_bytes, NULL, err)
+                  : fa_forward(&b->a, b->workspace, b->workspace_bytes, NULL, err);
+}
+
+/* One run between two events, in microseconds. */
+static fa_status time_once(bench *b, double *us, fa_error *err) {
+  float ms = 0;
+  CUresult code = CUDA_SUCCESS;
+  if (b->flush) code = b->d->cuMemsetD8Async(b->flush, 0x5a, b->flush_bytes, NULL);
+  if (code == CUDA_SUCCESS) code = b->d->cuEventRecord(b->begin, NULL);
+  if (code != CUDA_SUCCESS) return fa_cuda_fail(b->d, code, "timing", err);
+  const fa_status status = enqueue(b, b->opt->backward, err);
+  if (status != FA_OK) return status;
+  code = b->d->cuEventRecord(b->end, NULL);
+  if (code == CUDA_SUCCESS) code = b->d->cuEventSynchronize(b->end);
+  if (code == CUDA_SUCCESS) code = b->d->cuEventElapsedTime(&ms, b->begin, b->end);
+  *us = 1000.0 * ms;
+  return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(b->d, code, "timing", err);
+}
+
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static fa_status time_all(bench *b, fa_bench_result *out, fa_error *err) {
+  const int n = b->opt->n_runs < 1 ? 1 : b->opt->n_runs > MAX_RUNS ? MAX_RUNS : b->opt->n_runs;
+  double *us = malloc((size_t)n * sizeof *us), ignored;
+  if (!us) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  fa_status status = b->opt->backward ? enqueue(b, false, err) : FA_OK; /* its o and lse are inputs */
+  for (int i = 0; status == FA_OK && i < b->opt->n_warm; ++i) status = time_once(b, &ignored, err);
+  for (int i = 0; status == FA_OK && i < n; ++i) status = time_once(b, &us[i], err);
+  if (status == FA_OK) {
+    qsort(us, (size_t)n, sizeof *us, by_value);
+    out->n_runs = n;
+    out->min_us = us[0];
+    out->max_us = us[n - 1];
+    out->median_us = n % 2 ? us[n / 2] : (us[n / 2 - 1] + us[n / 2]) / 2;
+  }
+  free(us);
+  return status;
+}
+
+/* Scratch memory, events, and the memory that empties the cache. */
+static fa_status prepare(bench *b, const fa_cuda_device *device, fa_error *err) {
+  fa_status status = b->opt->backward ? fa_backward_workspace(&b->a, &b->g, &b->workspace_bytes, err)
+                                      : fa_forward_workspace(&b->a, &b->workspace_bytes, err);
+  if (status != FA_OK) return status;
+  CUdeviceptr workspace = 0;
+  CUresult code = b->workspace_bytes ? b->d->cuMemAlloc(&workspace, b->workspace_bytes) : CUDA_SUCCESS;
+  if (code == CUDA_SUCCESS) {
+    b->workspace = (void *)workspace;
+    if (b->opt->cold) {
+      b->flush_bytes = 2 * (size_t)(device->l2_bytes > 0 ? device->l2_bytes : 64 << 20);
+      code = b->d->cuMemAlloc(&b->flush, b->flush_bytes);
+      if (code != CUDA_SUCCESS) b->flush = 0;
+    }
+  }
+  if (code == CUDA_SUCCESS) code = b->d->cuEventCreate(&b->begin, CU_EVENT_DEFAULT);
+  if (code == CUDA_SUCCESS) code = b->d->cuEventCreate(&b->end, CU_EVENT_DEFAULT);
+  return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(b->d, code, "preparing to time", err);
+}
+
+static void release(bench *b) {
+  if (b->workspace) b->d->cuMemFree((CUdeviceptr)b->workspace);
+  if (b->flush) b->d->cuMemFree(b->flush);
+  if (b->begin) b->d->cuEventDestroy(b->begin);
+  if (b->end) b->d->cuEventDestroy(b->end);
+}
+
+static fa_status bench_on(const fa_cuda_context *c, const fa_problem *p, const fa_tensors *device,
+                          const fa_bench_options *opt, fa_bench_result *out, fa_error *err) {
+  bench b = {.opt = opt, .d = c->driver};
+  fa_forward_plan plan;
+  const char *why = fa_args_tensors(p, device, &b.a);
+  if (!why && opt->backward) why = fa_args_gradients(p, device, &b.g);
+  if (why) return fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
+  fa_status status = fa_forward_plan_make(&b.a, &plan, err);
+  if (status != FA_OK) return status;
+  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
+  status = prepare(&b, &c->device, err);
+  if (status == FA_OK) status = time_all(&b, out, err);
+  release(&b);
+  return status;
+}
+
+fa_status fa_cuda_bench(const fa_problem *p, const fa_tensors *t, const fa_bench_options *opt,
+                        fa_bench_result *out, fa_error *err) {
+  fa_cuda_context context;
+  fa_cuda_tensors on_device;
+  CUresult code;
+  memset(out, 0, sizeof *out);
+  fa_status status = fa_cuda_context_open(opt->device, &context, err);
+  if (status != FA_OK) return status;
+  snprintf(out->device, sizeof out->device, "%s", context.device.name);
+  snprintf(out->driver, sizeof out->driver, "%s", context.device.driver);
+  status = fa_cuda_tensors_up(context.driver, t, &on_device, &code, err);
+  if (status == FA_OK) {
+    status = bench_on(&context, p, &on_device.set, opt, out, err);
+    fa_cuda_tensors_free(context.driver, &on_device);
+  }
+  fa_cuda_context_close(&context);
+  return status;
+}

@@ -1,0 +1,17 @@
+/* The device that a backend or a benchmark works on. */
+#ifndef FA_GPU_CUDA_CONTEXT_H
+#define FA_GPU_CUDA_CONTEXT_H
+
+#include "gpu/cuda/driver.h"
+
+typedef struct fa_cuda_context {
+  const fa_cuda_driver *driver;
+  fa_cuda_device device;
+} fa_cuda_context;
+
+/* Device number index, its primary context made current in this thread, and one byte allocated to see that it
+ * works. FA_ERR_UNSUPPORTED: no kernels for it. */
+fa_status fa_cuda_context_open(int index, fa_cuda_context *out, fa_error *err);
+void fa_cuda_context_close(fa_cuda_context *c);
+
+#endif
