@@ -138,6 +138,15 @@ static void run_item(void *ctx, int64_t number, fa_result *out) {
   snprintf(out->backend, sizeof out->backend, "%s", choice->spec);
 }
 
+static bool backends_are_spent(void *ctx) {
+  fa_session *s = ctx;
+  for (int b = 0; b < s->n_choices; ++b) {
+    const fa_backend *backend = s->choice[b].backend;
+    if (s->opened[b] && backend->spent && backend->spent(s->self[b])) return true;
+  }
+  return false;
+}
+
 static void identify_item(void *ctx, int64_t number, fa_result *out) {
   fa_session *s = ctx;
   fa_item item = item_at(s, number);
@@ -222,6 +231,7 @@ int fa_session_run(fa_session *s) {
                          .ctx = s,
                          .next = next_item,
                          .run = run_item,
+                         .spent = backends_are_spent,
                          .identify = identify_item,
                          .done = item_done,
                          .tick = tick};

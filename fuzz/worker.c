@@ -19,7 +19,7 @@ typedef struct worker {
   int to, from; /* pipe ends on this side */
   int64_t slot; /* what it works on: position in the order of next(), -1 = idle */
   double started;
-  char *bytes; /* the answer so far: 8 bytes of length, then the packed result */
+  char *bytes; /* the answer so far: 8 bytes of length (and SPENT), then the packed result */
   size_t n_bytes, capacity;
 } worker;
 
@@ -29,6 +29,9 @@ typedef struct pending {
   char *bytes; /* packed result, NULL = still running */
   size_t n_bytes;
 } pending;
+
+/* Bit of an answer's length: the worker ends after it. */
+#define SPENT ((uint64_t)1 << 63)
 
 /* Results wait for their turn; this bounds how far the fast workers may run ahead of a slow case. */
 #define MAX_PENDING 1024
@@ -87,10 +90,12 @@ static void worker_main(const fa_pool_config *c, int in, int out, pid_t parent) 
     c->run(c->ctx, item, r);
     size_t n = 0;
     char *bytes = fa_wire_pack(r, &n);
-    uint64_t length = n;
+    const bool spent = c->spent && c->spent(c->ctx);
+    uint64_t length = n | (spent ? SPENT : 0);
     if (!bytes || !write_all(out, &length, sizeof length) || !write_all(out, bytes, n)) _exit(3);
     free(bytes);
     fa_result_free(r);
+    if (spent) break;
   }
   free(r);
   fflush(NULL);
@@ -213,6 +218,8 @@ static fa_status receive(pool *p, worker *w, fa_error *err) {
     uint64_t length = 0;
     if (w->n_bytes < sizeof length) continue;
     memcpy(&length, w->bytes, sizeof length);
+    const bool spent = length & SPENT;
+    length &= ~SPENT;
     if (length > FA_WIRE_MAX_BYTES || w->slot < 0 || w->n_bytes > length + sizeof length)
       return lose_worker(p, w, false, "the worker's answer is damaged", err);
     if (w->n_bytes < length + sizeof length) continue;
@@ -223,6 +230,8 @@ static fa_status receive(pool *p, worker *w, fa_error *err) {
     q->n_bytes = (size_t)length;
     w->n_bytes = 0;
     w->slot = -1;
+    if (spent)
+      stop_worker(w, true); /* what it holds may never let it end by itself; give_work starts another */
     return FA_OK;
   }
 }

@@ -16,6 +16,9 @@ typedef struct fa_pool_config {
   bool (*next)(void *ctx, int64_t *item);
   /* In a worker: runs one item into an initialised result. */
   void (*run)(void *ctx, int64_t item, fa_result *out);
+  /* In a worker, after run; may be NULL. True: this process can run nothing more, let another take its place.
+   */
+  bool (*spent)(void *ctx);
   /* In the parent: what a worker that died could not say: the case's name, recipe and backend. */
   void (*identify)(void *ctx, int64_t item, fa_result *out);
   /* In the parent: results, in the order in which next handed the items out. false: start no more. */

@@ -13,6 +13,7 @@ typedef struct faulty {
   const char *how;
   void *inner;
   int n_runs; /* on faulty cases */
+  bool spent; /* the process can run no more cases */
 } faulty;
 
 static fa_status faulty_open(const char *arg, void **self, fa_error *err) {
@@ -113,6 +114,13 @@ static fa_status faulty_run(void *self, const fa_problem *p, fa_tensors *t, cons
   faulty *f = self;
   bool now = p->seqlen_q == 13;
   uint64_t bits_before = 0;
+  if (f->spent) return fa_fail(err, FA_ERR_DEVICE, "this process can run nothing more");
+  if (now && strcmp(f->how, "spent") == 0) {
+    f->spent = true;
+    out->state = FA_SUBJECT_CRASH;
+    snprintf(out->text, sizeof out->text, "the kernel took the context with it");
+    return FA_OK;
+  }
   if (now && strcmp(f->how, "device_lost") == 0) return fa_fail(err, FA_ERR_DEVICE, "the device is gone");
   if (now && fault_before(f, out)) return FA_OK;
   memcpy(&bits_before, t->t[FA_T_O].data, fa_dtype_size(p->dtype));
@@ -124,6 +132,10 @@ static fa_status faulty_run(void *self, const fa_problem *p, fa_tensors *t, cons
   return status;
 }
 
+static bool faulty_spent(void *self) {
+  return ((faulty *)self)->spent;
+}
+
 static const fa_backend backend_faulty = {.name = "faulty",
                                           .what = "a subject that misbehaves on purpose",
                                           .open = faulty_open,
@@ -131,7 +143,8 @@ static const fa_backend backend_faulty = {.name = "faulty",
                                           .describe = faulty_describe,
                                           .supports = faulty_supports,
                                           .profile = faulty_profile,
-                                          .run = faulty_run};
+                                          .run = faulty_run,
+                                          .spent = faulty_spent};
 
 int main(int argc, char **argv) {
   static const fa_backend *const backends[] = {&backend_faulty, &fa_backend_ref_f32, NULL};

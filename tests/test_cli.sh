@@ -214,6 +214,7 @@ fault() { # HOW STATE TEXT [CASES-FILE]
 fault crash CRASH 'SIGSEGV|ended with status' # AddressSanitizer turns the signal into a status
 fault abort CRASH SIGABRT
 fault exit CRASH 'status 7'
+fault spent CRASH 'took the context with it'
 fault race RACE 'two writers'
 fault deadlock DEADLOCK 'half a warp'
 fault executor_oob OOB 'read past the end'
@@ -243,6 +244,13 @@ run "$faulty" --cases five.json --backend faulty:hang --timeout 1
 expect exits 1
 expect says_line '^HANG thirteen .*not done after 1 s: killed'
 expect lines '^PASS' 4
+run "$faulty" --cases five.json --backend faulty:spent --jobs 1 # a fresh worker takes over
+expect exits 1
+expect lines '^PASS' 4
+run "$faulty" --cases five.json --backend faulty:spent --no-isolate # nobody can
+expect exits 1
+expect lines '^PASS' 2
+expect lines '^ERROR .*can run nothing more' 2
 run "$faulty" --cases five.json --backend faulty:device_lost
 expect exits 3
 expect says_line '^ERROR thirteen .*the device is gone'
