@@ -22,8 +22,7 @@ const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, fa
   return k;
 }
 
-/* 16-byte copies need every row of the tensor to begin on 16 bytes. */
-static bool rows_are_aligned(const void *data, fa_strides s, bool has_batch) {
+bool fa_rows_are_aligned(const void *data, fa_strides s, bool has_batch) {
   return (uintptr_t)data % 16 == 0 && s.row % 8 == 0 && s.head % 8 == 0 && (!has_batch || s.batch % 8 == 0);
 }
 
@@ -31,7 +30,7 @@ static int window_bound(int64_t bound, int64_t length) {
   return bound < 0 || bound >= length ? -1 : (int)bound; /* one that reaches over everything is none */
 }
 
-static fa_flash_strides kernel_strides(fa_strides s, bool has_batch) {
+fa_flash_strides fa_flash_strides_of(fa_strides s, bool has_batch) {
   return (fa_flash_strides){has_batch ? s.batch : 0, s.row, s.head};
 }
 
@@ -41,18 +40,18 @@ static void fill_tensors(const fa_attention *a, bool has_batch, fa_flash_params 
   p->v = (const uint16_t *)a->v;
   p->o = (uint16_t *)a->o;
   p->lse = a->lse;
-  p->q_stride = kernel_strides(a->q_stride, has_batch);
-  p->k_stride = kernel_strides(a->k_stride, has_batch);
-  p->v_stride = kernel_strides(a->v_stride, has_batch);
-  p->o_stride = kernel_strides(a->o_stride, has_batch);
-  p->lse_stride = kernel_strides(a->lse_stride, has_batch);
+  p->q_stride = fa_flash_strides_of(a->q_stride, has_batch);
+  p->k_stride = fa_flash_strides_of(a->k_stride, has_batch);
+  p->v_stride = fa_flash_strides_of(a->v_stride, has_batch);
+  p->o_stride = fa_flash_strides_of(a->o_stride, has_batch);
+  p->lse_stride = fa_flash_strides_of(a->lse_stride, has_batch);
   p->cu_seqlens_q = a->cu_seqlens_q;
   p->cu_seqlens_k = a->cu_seqlens_k;
   p->seqused_k = a->seqused_k;
   p->leftpad_k = a->leftpad_k;
 }
 
-static void fill_params(const fa_attention *a, fa_flash_params *p) {
+void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p) {
   memset(p, 0, sizeof *p);
   fill_tensors(a, !fa_attention_is_varlen(a), p);
   p->seqlen_q = (int)a->seqlen_q;
@@ -76,14 +75,15 @@ fa_status fa_forward_plan_make(const fa_attention *a, fa_forward_plan *out, fa_e
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
   if (status != FA_OK) return status;
   const bool has_batch = !fa_attention_is_varlen(a);
-  out->aligned =
-      rows_are_aligned(a->q, a->q_stride, has_batch) && rows_are_aligned(a->k, a->k_stride, has_batch) &&
-      rows_are_aligned(a->v, a->v_stride, has_batch) && rows_are_aligned(a->o, a->o_stride, has_batch);
+  out->aligned = fa_rows_are_aligned(a->q, a->q_stride, has_batch) &&
+                 fa_rows_are_aligned(a->k, a->k_stride, has_batch) &&
+                 fa_rows_are_aligned(a->v, a->v_stride, has_batch) &&
+                 fa_rows_are_aligned(a->o, a->o_stride, has_batch);
   out->kernel = fa_forward_kernel(a, out->aligned, err);
   if (!out->kernel) return FA_ERR_UNSUPPORTED;
   if (a->p_debug) return fa_fail(err, FA_ERR_UNSUPPORTED, "p_debug is not in the forward kernel yet");
   out->empty = fa_attention_is_empty(a);
-  fill_params(a, &out->params);
+  fa_flash_params_fill(a, &out->params);
   out->grid[0] = (unsigned)((a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m);
   out->grid[1] = (unsigned)a->heads_q;
   out->grid[2] = (unsigned)a->batch;

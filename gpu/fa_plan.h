@@ -26,6 +26,13 @@ const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, fa
 /* Checks everything, then plans. FA_ERR_INPUT, FA_ERR_UNSUPPORTED. */
 fa_status fa_forward_plan_make(const fa_attention *a, fa_forward_plan *out, fa_error *err);
 
+/* ---- what backward plans need too ---- */
+
+/* 16-byte copies need every row of the tensor to begin on 16 bytes. */
+bool fa_rows_are_aligned(const void *data, fa_strides s, bool has_batch);
+fa_flash_strides fa_flash_strides_of(fa_strides s, bool has_batch);
+void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p);
+
 #ifdef __cplusplus
 }
 #endif

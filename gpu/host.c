@@ -3,6 +3,7 @@
 #include "gpu/backend.h"
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
+#include "gpu/host_backward.h"
 #include "gpu/simt/simt.h"
 
 #include <stdio.h>
@@ -41,8 +42,8 @@ static const fa_flash_kernel *kernel_for(const fa_problem *p, char *why, size_t 
 static unsigned host_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
   (void)self;
   if (!kernel_for(p, reason, reason_size)) return FA_PASS_NONE;
-  snprintf(reason, reason_size, "%s", p->backward ? "the backward kernels are not there yet" : "");
-  return FA_PASS_FORWARD;
+  if (!fa_host_backward_supports(p, reason, reason_size)) return FA_PASS_FORWARD;
+  return FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
 
 static void host_profile(void *self, const fa_problem *p, fa_profile *out) {
@@ -51,6 +52,7 @@ static void host_profile(void *self, const fa_problem *p, fa_profile *out) {
   *out = fa_profile_get("mma-hopper", p->dtype);
   const fa_flash_kernel *k = kernel_for(p, why, sizeof why);
   if (k) out->block_n = k->block_n;
+  out->gqa_partials_in_io = false; /* a group's dK and dV are summed in registers */
 }
 
 static int fill_ranges(const fa_tensors *t, fa_simt_range *ranges) {
@@ -62,6 +64,27 @@ static int fill_ranges(const fa_tensors *t, fa_simt_range *ranges) {
                                     .bytes = t->buffer[i].bytes,
                                     .writable = i == FA_T_O || i == FA_T_LSE};
   return n;
+}
+
+static fa_status run_forward(const fa_forward_plan *plan, const fa_tensors *t, const fa_run_options *opt,
+                             fa_outcome *out, fa_error *err) {
+  fa_simt_range ranges[FA_T_COUNT];
+  const fa_simt_launch launch = {.kernel = plan->kernel->entry,
+                                 .params = &plan->params,
+                                 .name = out->kernel,
+                                 .grid = {plan->grid[0], plan->grid[1], plan->grid[2]},
+                                 .block = {(unsigned)plan->kernel->n_threads, 1, 1},
+                                 .shared_bytes = plan->kernel->shared_bytes,
+                                 .ranges = ranges,
+                                 .n_ranges = fill_ranges(t, ranges),
+                                 .schedule_seed = opt->schedule_seed,
+                                 .n_threads = opt->n_threads};
+  fa_simt_report report;
+  const fa_status status = fa_simt_run(&launch, &report, err);
+  if (status != FA_OK) return status;
+  out->state = report.state;
+  snprintf(out->text, sizeof out->text, "%s", report.text);
+  return FA_OK;
 }
 
 static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
@@ -81,25 +104,10 @@ static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const 
     return FA_OK;
   }
   fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
-  if (!(opt->passes & FA_PASS_FORWARD) || plan.empty) return FA_OK;
-
-  fa_simt_range ranges[FA_T_COUNT];
-  const fa_simt_launch launch = {.kernel = plan.kernel->entry,
-                                 .params = &plan.params,
-                                 .name = out->kernel,
-                                 .grid = {plan.grid[0], plan.grid[1], plan.grid[2]},
-                                 .block = {(unsigned)plan.kernel->n_threads, 1, 1},
-                                 .shared_bytes = plan.kernel->shared_bytes,
-                                 .ranges = ranges,
-                                 .n_ranges = fill_ranges(t, ranges),
-                                 .schedule_seed = opt->schedule_seed,
-                                 .n_threads = opt->n_threads};
-  fa_simt_report report;
-  const fa_status status = fa_simt_run(&launch, &report, err);
-  if (status != FA_OK) return status;
-  out->state = report.state;
-  snprintf(out->text, sizeof out->text, "%s", report.text);
-  return FA_OK;
+  fa_status status = FA_OK;
+  if ((opt->passes & FA_PASS_FORWARD) && !plan.empty) status = run_forward(&plan, t, opt, out, err);
+  if (status != FA_OK || out->state != FA_SUBJECT_OK || !(opt->passes & FA_PASS_BACKWARD)) return status;
+  return fa_host_backward_run(p, t, opt, out, err);
 }
 
 const fa_backend fa_backend_host = {

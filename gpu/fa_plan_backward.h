@@ -1,0 +1,49 @@
+/* From checked arguments of a backward call to its launches: which kernels, what grids, which parameters. The
+ * same for the GPU and for the host executor. */
+#ifndef FA_GPU_FA_PLAN_BACKWARD_H
+#define FA_GPU_FA_PLAN_BACKWARD_H
+
+#include "gpu/fa.h"
+#include "gpu/kernels/flash_backward_host.h"
+#include "gpu/kernels/flash_backward_params.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FA_BACKWARD_LAUNCHES 3
+
+typedef struct fa_backward_launch {
+  fa_flash_entry kernel;
+  unsigned grid[3]; /* none of them 0 */
+  size_t shared_bytes;
+} fa_backward_launch;
+
+typedef struct fa_backward_plan {
+  fa_backward_launch launch[FA_BACKWARD_LAUNCHES]; /* to be made in this order, each after the one before */
+  int n_launches;                                  /* fewer where there are no rows or no keys */
+  unsigned n_threads;                              /* of every block */
+  fa_flash_backward_params params;                 /* of every launch */
+  size_t workspace_bytes;
+  int64_t delta_at, dq_accum_at; /* floats from its beginning; log2(e) * LSE stands there */
+  int n_splits;
+  bool aligned;
+} fa_backward_plan;
+
+/* Whether kernels exist for arguments that passed fa_attention_check_problem; FA_ERR_UNSUPPORTED: none. */
+fa_status fa_backward_supported(const fa_attention *a, fa_error *err);
+
+/* Checks everything, then plans. n_processors: multiprocessors of the device, for the number of accumulators
+ * of a deterministic call. The workspace is not known yet: fa_backward_plan_place. FA_ERR_INPUT,
+ * FA_ERR_UNSUPPORTED. */
+fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, int n_processors,
+                                fa_backward_plan *out, fa_error *err);
+
+/* workspace: workspace_bytes of memory for the kernels, aligned to 256. */
+void fa_backward_plan_place(fa_backward_plan *plan, void *workspace);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,20 @@
+/* The device entry points of the backward kernels, compiled ahead of time. */
+#include "gpu/kernels/flash_backward.cuh"
+#include "gpu/kernels/flash_backward_convert.cuh"
+#include "gpu/kernels/flash_backward_prepare.cuh"
+
+#define FA_KERNEL(name, body)                                                                                \
+  extern "C" __global__ void __launch_bounds__(FA_FLASH_BACKWARD_THREADS)                                    \
+      name(const __grid_constant__ fa_flash_backward_params p) {                                             \
+    body(p);                                                                                                 \
+  }
+#define FA_ENTRY(name, T, D, ALIGNED, SCORE_MOD)                                                             \
+  FA_KERNEL(name, (fa::flash_backward<fa::flash_backward_config<fa::T, D, ALIGNED, SCORE_MOD>>))
+#define FA_ENTRY_ROWS(name, T, D, ALIGNED)                                                                   \
+  FA_KERNEL(name##_prepare,                                                                                  \
+            (fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, ALIGNED, true>>))        \
+  FA_KERNEL(name##_prepare_only,                                                                             \
+            (fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, ALIGNED, false>>))       \
+  FA_KERNEL(name##_convert,                                                                                  \
+            (fa::flash_backward_convert<fa::flash_backward_convert_config<fa::T, D, ALIGNED>>))
+#include "gpu/kernels/flash_backward_list.h"

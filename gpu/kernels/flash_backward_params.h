@@ -1,0 +1,26 @@
+/* Arguments of the flash backward kernels, as the host fills them and the device reads them. */
+#ifndef FA_GPU_KERNELS_FLASH_BACKWARD_PARAMS_H
+#define FA_GPU_KERNELS_FLASH_BACKWARD_PARAMS_H
+
+#include "gpu/kernels/flash_params.h"
+
+/* One struct for the three kernels of a call (flash_backward_plan.h). */
+typedef struct fa_flash_backward_params {
+  /* As in the forward call, which wrote o and lse; here they are read. The scales come below, with their
+   * sign: score_sign, scale, scale_log2 and empty_lse are not looked at. */
+  fa_flash_params forward;
+  const uint16_t *d_o;
+  const float *d_lse; /* NULL: none */
+  uint16_t *dq, *dk, *dv;
+  fa_flash_strides do_stride, dlse_stride, dq_stride, dk_stride, dv_stride;
+  float scale, scale_log2; /* scale and scale * log2(e), any sign */
+
+  /* Workspace: see flash_backward_plan.h. */
+  float *lse_log2, *delta, *dq_accum;
+  int64_t rows;         /* of a head in the workspace, padding included */
+  int64_t split_stride; /* floats from one dq_accum to the next */
+  int n_splits;         /* number of dq_accums; 1 unless deterministic */
+  int deterministic;    /* block x of the main kernel adds into dq_accum number x, else all into the first */
+} fa_flash_backward_params;
+
+#endif

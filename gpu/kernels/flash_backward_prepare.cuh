@@ -1,0 +1,79 @@
+/* Before the backward main loop: delta = rowsum(dO * O) - dLSE in f32, LSE in units of log2, and empty dQ
+ * accumulators.
+ *
+ * One block per BM query rows of one head. Rows past the end of the entry, up to whole tiles, get LSE = +inf,
+ * so that the main kernel's P of them is 0 without any test; so do rows that see nothing. */
+#ifndef FA_GPU_KERNELS_FLASH_BACKWARD_PREPARE_CUH
+#define FA_GPU_KERNELS_FLASH_BACKWARD_PREPARE_CUH
+
+#include "gpu/kernels/flash_backward_rows.cuh"
+#include "gpu/kernels/tile.cuh"
+
+namespace fa {
+
+/* CLEAR: also clears the dQ accumulators. */
+template <class T_, int D_, bool ALIGNED_, bool CLEAR_> struct flash_backward_prepare_config {
+  typedef T_ T;
+  static constexpr int D = D_, BM = fa_flash_backward_block_m(D), THREADS = FA_FLASH_BACKWARD_THREADS;
+  static constexpr int CHUNKS = D / 8, ROWS_AT_ONCE = THREADS / CHUNKS;
+  static constexpr bool ALIGNED = ALIGNED_, CLEAR = CLEAR_;
+};
+
+template <class T> FA_DEVICE float dot8(vec4 a, vec4 b) {
+  const uint32_t x[4] = {a.x, a.y, a.z, a.w}, y[4] = {b.x, b.y, b.z, b.w};
+  float sum = 0.0f;
+  FA_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    sum = fmaf(low_half(x[i], T()), low_half(y[i], T()), sum);
+    sum = fmaf(high_half(x[i], T()), high_half(y[i], T()), sum);
+  }
+  return sum;
+}
+
+template <class C> FA_DEVICE void clear_dq(const fa_flash_backward_params &p, int64_t row, int thread) {
+  for (int split = 0; split < p.n_splits; ++split) {
+    float *dq = p.dq_accum + split * p.split_stride + row * C::D;
+    for (int i = thread; i < C::BM * C::D / 4; i += C::THREADS)
+      store_global(reinterpret_cast<vec4 *>(dq + 4 * i), vec4{0, 0, 0, 0});
+  }
+}
+
+template <class C> FA_DEVICE void flash_backward_prepare(const fa_flash_backward_params &p) {
+  const fa_flash_params &f = p.forward;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
+  const int row0 = static_cast<int>(blockIdx.x) * C::BM;
+  const sequence seq = load_sequence(f, batch);
+  if (row0 >= seq.len_q) return;
+  const int64_t in_workspace = workspace_row<C::BM>(p, batch, head, row0);
+  const int chunk = thread % C::CHUNKS;
+  const uint16_t *o = f.o + batch * f.o_stride.batch + head * f.o_stride.head + chunk * 8;
+  const uint16_t *d_o = p.d_o + batch * p.do_stride.batch + head * p.do_stride.head + chunk * 8;
+  for (int i = thread / C::CHUNKS; i < C::BM; i += C::ROWS_AT_ONCE) {
+    const bool exists = row0 + i < seq.len_q;
+    const int64_t row = seq.q_row + row0 + i;
+    float sum = exists ? dot8<typename C::T>(load_chunk<C::ALIGNED>(o + row * f.o_stride.row),
+                                             load_chunk<C::ALIGNED>(d_o + row * p.do_stride.row))
+                       : 0.0f;
+    FA_UNROLL
+    for (int lanes = C::CHUNKS / 2; lanes > 0; lanes /= 2) sum += shfl_xor(sum, lanes);
+    if (chunk != 0) continue;
+    float lse = infinity();
+    if (exists) {
+      lse =
+          load_global(f.lse + batch * f.lse_stride.batch + head * f.lse_stride.head + row * f.lse_stride.row);
+      const row_limits limits = limits_of_row(f, seq, row0 + i);
+      if (limits.lo >= limits.hi) lse = infinity(); /* whatever stands for "sees nothing" */
+      if (p.d_lse)
+        sum -= load_global(p.d_lse + batch * p.dlse_stride.batch + head * p.dlse_stride.head +
+                           row * p.dlse_stride.row);
+    }
+    store_global(p.lse_log2 + in_workspace + i, lse * 1.44269504088896340736f);
+    store_global(p.delta + in_workspace + i, sum);
+  }
+  if (C::CLEAR) clear_dq<C>(p, in_workspace, thread);
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,27 @@
+/* Where a query row's entries stand in the backward workspace (layout: flash_backward_plan.h). */
+#ifndef FA_GPU_KERNELS_FLASH_BACKWARD_ROWS_CUH
+#define FA_GPU_KERNELS_FLASH_BACKWARD_ROWS_CUH
+
+#include "gpu/kernels/flash_backward_params.h"
+#include "gpu/kernels/flash_backward_plan.h"
+#include "gpu/kernels/mask.cuh"
+
+namespace fa {
+
+/* The workspace row of an entry's first query row; a multiple of BM, so that tiles never straddle entries. */
+template <int BM> FA_DEVICE int64_t first_workspace_row(const fa_flash_backward_params &p, int batch) {
+  const fa_flash_params &f = p.forward;
+  if (f.cu_seqlens_q)
+    return (load_global(f.cu_seqlens_q + batch) + static_cast<int64_t>(batch) * BM) / BM * BM;
+  return static_cast<int64_t>(batch) * ((f.seqlen_q + BM - 1) / BM * BM);
+}
+
+/* The same, counted over all heads: index into lse_log2 and delta, and in units of D into dq_accum. */
+template <int BM>
+FA_DEVICE int64_t workspace_row(const fa_flash_backward_params &p, int batch, int head, int row) {
+  return head * p.rows + first_workspace_row<BM>(p, batch) + row;
+}
+
+} // namespace fa
+
+#endif
