@@ -29,7 +29,9 @@ template <class T_, int D_, bool ALIGNED_, bool SCORE_MOD_> struct flash_backwar
   static constexpr int DKV_COLS = D / (WARPS / N_WARPS); /* and in dK, dV */
   static constexpr int KV_BYTES = BN * D * 2, Q_BYTES = BM * D * 2, P_BYTES = BM * BN * 2;
   static constexpr int K_AT = 0, V_AT = KV_BYTES, Q_AT = 2 * KV_BYTES, DO_AT = Q_AT + 2 * Q_BYTES;
-  static constexpr int P_AT = DO_AT + 2 * Q_BYTES, DS_AT = P_AT + P_BYTES, SHARED_BYTES = DS_AT + P_BYTES;
+  static constexpr int P_AT = DO_AT + 2 * Q_BYTES, DS_AT = P_AT + P_BYTES;
+  static constexpr int ROWS_BYTES = 2 * BM * 4, ROWS_AT = DS_AT + P_BYTES;
+  static constexpr int SHARED_BYTES = ROWS_AT + 2 * ROWS_BYTES;
   static_assert(DQ_COLS % 16 == 0 && DKV_COLS % 16 == 0 && S_COLS % 16 == 0, "B comes in 16 columns");
   typedef float score_tile[2][S_COLS / 8][4];
   typedef float dq_tile[2][DQ_COLS / 8][4];
@@ -97,12 +99,12 @@ FA_DEVICE void accumulate(float (&x)[2][N8][4], uint32_t a_first, uint32_t b_fir
 
 /* ---- P and dS ---- */
 
-/* Row and key, within the tiles, of element 0 of a thread's first score tile. */
-template <class C> FA_DEVICE int score_row(int warp, int lane) {
-  return 32 * (warp % C::M_WARPS) + lane / 4;
+/* Where a warp's part of the score tile begins. */
+template <class C> FA_DEVICE int score_row(int warp) {
+  return 32 * (warp % C::M_WARPS);
 }
-template <class C> FA_DEVICE int score_col(int warp, int lane) {
-  return C::S_COLS * (warp / C::M_WARPS) + lane % 4 * 2;
+template <class C> FA_DEVICE int score_col(int warp) {
+  return C::S_COLS * (warp / C::M_WARPS);
 }
 
 /* What a thread needs to know of its four rows. */
@@ -110,16 +112,15 @@ struct row_values {
   float lse_log2[2][2], delta[2][2];
 };
 
-template <class C>
-FA_DEVICE row_values load_rows(const fa_flash_backward_params &p, int batch, int head, int row) {
-  const int64_t first = workspace_row<C::BM>(p, batch, head, row);
+/* values: shared address of the thread's first row in the tile's LSE; delta follows. */
+template <class C> FA_DEVICE row_values load_rows(uint32_t values) {
   row_values v;
   FA_UNROLL
   for (int m = 0; m < 2; ++m) {
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      v.lse_log2[m][r] = load_global(p.lse_log2 + first + 16 * m + 8 * r);
-      v.delta[m][r] = load_global(p.delta + first + 16 * m + 8 * r);
+      v.lse_log2[m][r] = as_float(load_shared4(values + (16 * m + 8 * r) * 4));
+      v.delta[m][r] = as_float(load_shared4(values + (C::BM + 16 * m + 8 * r) * 4));
     }
   }
   return v;
@@ -180,7 +181,7 @@ FA_DEVICE void score_gradients(typename C::score_tile &s, typename C::score_tile
 
 /* ---- memory ---- */
 
-/* Starts the copies of Q and dO of a query block into their buffer. */
+/* Starts the copies of Q, dO, LSE and delta of a query block into their buffer. */
 template <class C>
 FA_DEVICE void fetch_rows(const fa_flash_backward_params &p, const sequence &seq, int batch, int head, int m,
                           int buffer, int thread) {
@@ -194,6 +195,13 @@ FA_DEVICE void fetch_rows(const fa_flash_backward_params &p, const sequence &seq
   const uint32_t tile = shared_base() + buffer * C::Q_BYTES + copy::in_tile(thread);
   load_tile<C::BM, C>(tile + C::Q_AT, q, qs.row, n_rows, thread);
   load_tile<C::BM, C>(tile + C::DO_AT, d_o, ds.row, n_rows, thread);
+  /* LSE and delta: the workspace has whole tiles of them */
+  const int64_t first = workspace_row<C::BM>(p, batch, head, row0);
+  if (thread < C::BM / 2) {
+    const int chunk = thread % (C::BM / 4);
+    const float *from = (thread < C::BM / 4 ? p.lse_log2 : p.delta) + first + 4 * chunk;
+    cp_async16(shared_base() + C::ROWS_AT + buffer * C::ROWS_BYTES + thread * 16, from, true);
+  }
   cp_async_commit();
 }
 
@@ -289,23 +297,61 @@ FA_DEVICE void clear_hidden_keys(const fa_flash_backward_params &p, const sequen
 
 /* ---- the kernel ---- */
 
+/* S and dP of this warp's rows and keys, then P and dS into shared memory. */
+template <class C>
+FA_DEVICE void score_step(const fa_flash_backward_params &p, const sequence &seq, int batch, int head,
+                          int row0, int key0, int buffer, int thread) {
+  const fa_flash_params &f = p.forward;
+  typename C::score_tile s = {}, dp = {};
+  {
+    const int warp = thread / 32, lane = thread % 32;
+    const uint32_t q_first =
+        first_a<C::D>(shared_base() + C::Q_AT + buffer * C::Q_BYTES, score_row<C>(warp), lane);
+    const uint32_t k_first = first_b<C::D>(shared_base() + C::K_AT + score_col<C>(warp) * (C::D * 2), lane);
+    scores<C>(s, q_first, k_first);
+    scores<C>(dp, q_first + (C::DO_AT - C::Q_AT), k_first + (C::V_AT - C::K_AT));
+  }
+  thread = opaque(thread); /* addresses are worked out where they are used, not held meanwhile */
+  const int warp = thread / 32, lane = thread % 32;
+  const int row = row0 + score_row<C>(warp) + lane / 4, col = key0 + score_col<C>(warp) + lane % 4 * 2;
+  const row_values rows =
+      load_rows<C>(shared_base() + C::ROWS_AT + buffer * C::ROWS_BYTES + (row - row0) * 4);
+  const float slope = C::SCORE_MOD && f.alibi_slopes
+                          ? load_global(f.alibi_slopes + batch * f.alibi_batch_stride + head)
+                          : 0.0f;
+  const uint32_t p_first =
+      shared_base() + C::P_AT + tile_offset<C::BN>(row - row0, score_col<C>(warp) / 8) + lane % 4 * 4;
+  if (keys_need_mask(f, seq, row0, min_int(row0 + C::BM, seq.len_q), key0, key0 + C::BN))
+    score_gradients<C, true>(s, dp, rows, p, seq, slope, row, col, p_first);
+  else
+    score_gradients<C, false>(s, dp, rows, p, seq, slope, row, col, p_first);
+}
+
+/* dV += P^T dO, dQ += dS K, dK += dS^T Q. */
+template <class C>
+FA_DEVICE void gradient_step(const fa_flash_backward_params &p, typename C::dkv_tile &dk,
+                             typename C::dkv_tile &dv, int batch, int head, int row0, uint32_t buffer_at,
+                             int thread) {
+  const uint32_t base = shared_base();
+  const int warp = thread / 32, lane = thread % 32;
+  const uint32_t p_trans = first_a_trans<C::BN>(base + C::P_AT, 4 * (warp % C::N_WARPS), lane);
+  const uint32_t do_trans =
+      first_b_trans<C::D>(base + C::DO_AT + buffer_at, lane, C::DKV_COLS / 8 * (warp / C::N_WARPS));
+  accumulate<C, C::BM, true>(dv, p_trans, do_trans);
+  {
+    const uint32_t ds_first = first_a<C::BN>(base + C::DS_AT, 32 * (warp % C::M_WARPS), lane);
+    const uint32_t k_trans = first_b_trans<C::D>(base + C::K_AT, lane, C::DQ_COLS / 8 * (warp / C::M_WARPS));
+    typename C::dq_tile dq = {};
+    accumulate<C, C::BN, false>(dq, ds_first, k_trans);
+    add_dq<C>(p, dq, batch, head, row0, warp, lane);
+  }
+  accumulate<C, C::BM, true>(dk, p_trans + C::P_BYTES, do_trans - (C::DO_AT - C::Q_AT));
+}
+
 template <class C>
 FA_DEVICE void key_block(const fa_flash_backward_params &p, const sequence &seq, int batch, int kv_head,
                          int key0, block_range blocks, int thread) {
-  const fa_flash_params &f = p.forward;
-  const int warp = thread / 32, lane = thread % 32, group = f.heads_per_kv;
-  const int warp_m = warp % C::M_WARPS, warp_n = warp / C::M_WARPS;     /* in S, dP, dQ */
-  const int warp_key = warp % C::N_WARPS, warp_col = warp / C::N_WARPS; /* in dK, dV */
-  const uint32_t base = shared_base();
-  const uint32_t q_first = first_a<C::D>(base + C::Q_AT, 32 * warp_m, lane);
-  const uint32_t k_first = first_b<C::D>(base + C::K_AT + C::S_COLS * warp_n * (C::D * 2), lane);
-  const uint32_t p_first =
-      base + C::P_AT + tile_offset<C::BN>(score_row<C>(warp, lane), C::S_COLS / 8 * warp_n) + lane % 4 * 4;
-  const uint32_t p_trans = first_a_trans<C::BN>(base + C::P_AT, 4 * warp_key, lane);
-  const uint32_t ds_first = first_a<C::BN>(base + C::DS_AT, 32 * warp_m, lane);
-  const uint32_t do_trans = first_b_trans<C::D>(base + C::DO_AT, lane, C::DKV_COLS / 8 * warp_col);
-  const uint32_t k_trans = first_b_trans<C::D>(base + C::K_AT, lane, C::DQ_COLS / 8 * warp_n);
-
+  const int group = p.forward.heads_per_kv;
   fetch_keys<C>(p, seq, batch, kv_head, key0, thread);
   fetch_rows<C>(p, seq, batch, kv_head * group, blocks.begin, 0, thread);
 
@@ -322,37 +368,17 @@ FA_DEVICE void key_block(const fa_flash_backward_params &p, const sequence &seq,
     sync_block(); /* Q and dO are there for all; all are done with P, dS and the other buffers */
     if (next_head < (kv_head + 1) * group)
       fetch_rows<C>(p, seq, batch, next_head, next_m, buffer ^ 1, thread);
-
-    const row_values rows = load_rows<C>(p, batch, head, m * C::BM + score_row<C>(warp, lane));
-    const uint32_t q_offset = buffer * C::Q_BYTES;
-    {
-      typename C::score_tile s = {}, dp = {};
-      scores<C>(s, q_first + q_offset, k_first);
-      scores<C>(dp, q_first + q_offset + (C::DO_AT - C::Q_AT), k_first + (C::V_AT - C::K_AT));
-      const float slope = C::SCORE_MOD && f.alibi_slopes
-                              ? load_global(f.alibi_slopes + batch * f.alibi_batch_stride + head)
-                              : 0.0f;
-      const int again = opaque(thread), row = m * C::BM + score_row<C>(again / 32, again % 32);
-      const int col = key0 + score_col<C>(again / 32, again % 32);
-      if (keys_need_mask(f, seq, m * C::BM, min_int((m + 1) * C::BM, seq.len_q), key0, key0 + C::BN))
-        score_gradients<C, true>(s, dp, rows, p, seq, slope, row, col, p_first);
-      else
-        score_gradients<C, false>(s, dp, rows, p, seq, slope, row, col, p_first);
-    }
+    /* opaque: addresses are worked out where they are used, not held in registers over the loop */
+    score_step<C>(p, seq, batch, head, m * C::BM, key0, buffer, opaque(thread));
     sync_block(); /* P and dS stand */
-
-    accumulate<C, C::BM, true>(dv, p_trans, do_trans + q_offset);
-    {
-      typename C::dq_tile dq = {};
-      accumulate<C, C::BN, false>(dq, ds_first, k_trans);
-      add_dq<C>(p, dq, batch, head, m * C::BM, warp, lane);
-    }
-    accumulate<C, C::BM, true>(dk, p_trans + C::P_BYTES, do_trans + q_offset - (C::DO_AT - C::Q_AT));
+    gradient_step<C>(p, dk, dv, batch, head, m * C::BM, buffer * C::Q_BYTES, opaque(thread));
     head = next_head;
     m = next_m;
     buffer ^= 1;
   }
 
+  const uint32_t base = shared_base();
+  const int warp = thread / 32, lane = thread % 32;
   sync_block(); /* all are done with K and V */
   stage_keys<C>(dk, p.scale, base + C::K_AT, warp, lane);
   stage_keys<C>(dv, 1.0f, base + C::V_AT, warp, lane);

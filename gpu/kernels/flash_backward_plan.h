@@ -54,11 +54,11 @@ FA_PLAN_FUNCTION int fa_flash_backward_block_m(int head_dim) {
 FA_PLAN_FUNCTION int fa_flash_backward_block_n(int head_dim) {
   return head_dim <= 128 ? 128 : 64;
 }
-/* K and V, Q and dO twice, P and dS. */
+/* K and V, Q and dO twice, P and dS, LSE and delta twice. */
 FA_PLAN_FUNCTION size_t fa_flash_backward_shared_bytes(int head_dim) {
   const size_t m = (size_t)fa_flash_backward_block_m(head_dim),
                n = (size_t)fa_flash_backward_block_n(head_dim);
-  return 2 * ((2 * n + 4 * m) * (size_t)head_dim + 2 * m * n);
+  return 2 * ((2 * n + 4 * m) * (size_t)head_dim + 2 * m * n) + 16 * m;
 }
 
 static inline int64_t fa_flash_backward_round_up(int64_t n, int64_t to) {

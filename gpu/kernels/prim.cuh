@@ -6,7 +6,7 @@
  *   sync_block(), sync_warp()                    barriers
  *   shfl_xor(x, lane_mask)                       x of lane (lane ^ lane_mask)
  *   shared_base()                                address of the dynamic shared memory
- *   load_shared16, store_shared16, store_shared4 generic shared accesses, by 32-bit shared address
+ *   load_shared16, load_shared4, store_shared16, store_shared4 generic shared accesses, by 32-bit shared address
  *   load_global<T>, store_global                 T of 2, 4 or 16 bytes, aligned to its size
  *   cp_async16(shared, global, in_range)         16 bytes; zeros, and no read, when out of range
  *   cp_async_commit(), cp_async_wait<N>()        groups
@@ -19,6 +19,8 @@
  * rounded to nearest into one register
  *   low_half(x, T()), high_half(x, T())          the two elements of a register as f32
  *   as_float(bits)
+ *   bytes_at_most(word, pair, limit)             0xffff in each half for which byte 2 pair (low half) or
+ * 2 pair + 1 (high) of word is at most the limit, limit being given in both halves; at most 255
  *   atomic_add4(p, v)                            p[0..3] += v[0..3], each addition atomic; p 16-byte aligned
  */
 #ifndef FA_GPU_KERNELS_PRIM_CUH

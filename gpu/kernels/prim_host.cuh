@@ -53,6 +53,11 @@ FA_DEVICE vec4 load_shared16(uint32_t shared, FA_FROM) {
   __builtin_memcpy(&v, fa_simt_shared(shared, 16, false, FA_AT), 16);
   return v;
 }
+FA_DEVICE uint32_t load_shared4(uint32_t shared, FA_FROM) {
+  uint32_t v;
+  __builtin_memcpy(&v, fa_simt_shared(shared, 4, false, FA_AT), 4);
+  return v;
+}
 FA_DEVICE void store_shared16(uint32_t shared, vec4 v, FA_FROM) {
   __builtin_memcpy(fa_simt_shared(shared, 16, true, FA_AT), &v, 16);
 }
@@ -143,6 +148,11 @@ FA_DEVICE void atomic_add4(float *p, const float (&v)[4], FA_FROM) {
       __builtin_memcpy(&sum, &x, 4);
     } while (!__atomic_compare_exchange_n(to + i, &old, sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
   }
+}
+
+FA_DEVICE uint32_t bytes_at_most(uint32_t word, int pair, uint32_t limit) {
+  const uint32_t low = word >> 16 * pair & 0xff, high = word >> (16 * pair + 8) & 0xff;
+  return (low <= (limit & 0xffff) ? 0x0000ffffu : 0) | (high <= limit >> 16 ? 0xffff0000u : 0);
 }
 
 } // namespace fa

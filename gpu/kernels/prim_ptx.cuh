@@ -38,6 +38,11 @@ FA_DEVICE vec4 load_shared16(uint32_t shared) {
                : "memory");
   return v;
 }
+FA_DEVICE uint32_t load_shared4(uint32_t shared) {
+  uint32_t v;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(shared) : "memory");
+  return v;
+}
 FA_DEVICE void store_shared16(uint32_t shared, vec4 v) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(v.x), "r"(v.y), "r"(v.z),
                "r"(v.w)
@@ -163,6 +168,13 @@ FA_DEVICE void atomic_add4(float *p, const float (&v)[4]) {
   for (int i = 0; i < 4; ++i)
     asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(p + i)), "f"(v[i]) : "memory");
 #endif
+}
+
+/* As halves, bytes are f16 subnormals, which compare like integers. */
+FA_DEVICE uint32_t bytes_at_most(uint32_t word, int pair, uint32_t limit) {
+  uint32_t r;
+  asm("set.le.u32.f16x2 %0, %1, %2;" : "=r"(r) : "r"(__byte_perm(word, 0, pair ? 0x4342 : 0x4140)), "r"(limit));
+  return r;
 }
 
 } // namespace fa
