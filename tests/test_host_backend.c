@@ -33,8 +33,8 @@ static void check_reason(const char *json, unsigned passes, const char *words) {
 }
 
 static void check_supports(void) {
-  check_reason("{\"backward\": false}", FA_PASS_FORWARD, "");
-  check_reason("{\"head_dim\": 128, \"dtype\": \"bf16\"}", FA_PASS_FORWARD, "backward");
+  check_reason("{\"backward\": false}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
+  check_reason("{\"head_dim\": 128, \"dtype\": \"bf16\"}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
   check_reason("{\"head_dim\": 96}", 0, "head_dim");
   check_reason("{\"dtype\": \"f32\"}", 0, "f16 and bf16");
   check_reason("{\"family\": \"memeff\"}", 0, "family");
