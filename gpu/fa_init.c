@@ -1,6 +1,7 @@
 /* Defaults of gpu/fa.h, and the checks on their own. */
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
+#include "gpu/fa_plan_backward.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,19 +34,13 @@ fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *e
 }
 
 fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_error *err) {
-  const fa_status status = fa_forward_check(a, err);
-  if (status != FA_OK) return status;
-  if (!g) return fa_fail(err, FA_ERR_INPUT, "the fa_gradients is NULL");
-  return fa_fail(err, FA_ERR_UNSUPPORTED, "this build has no backward kernels");
+  fa_backward_plan plan;
+  return fa_backward_plan_make(a, g, FA_DETERMINISTIC_PROCESSORS, &plan, err);
 }
 
 fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err) {
-  *bytes = 0;
-  return fa_backward_check(a, g, err);
-}
-
-fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *workspace, size_t workspace_bytes,
-                      void *stream, fa_error *err) {
-  (void)workspace, (void)workspace_bytes, (void)stream;
-  return fa_backward_check(a, g, err);
+  fa_backward_plan plan;
+  const fa_status status = fa_backward_plan_make(a, g, FA_DETERMINISTIC_PROCESSORS, &plan, err);
+  *bytes = status == FA_OK ? plan.workspace_bytes : 0;
+  return status;
 }

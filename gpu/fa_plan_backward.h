@@ -13,6 +13,10 @@ extern "C" {
 
 #define FA_BACKWARD_LAUNCHES 3
 
+/* The order in which a deterministic call adds depends on how many processors it is planned for; the same
+ * number everywhere (an H100's) gives the same bits on every device of an architecture. */
+#define FA_DETERMINISTIC_PROCESSORS 132
+
 typedef struct fa_backward_launch {
   fa_flash_entry kernel;
   unsigned grid[3]; /* none of them 0 */

@@ -15,6 +15,13 @@ fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_by
   return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
 }
 
+fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *workspace, size_t workspace_bytes,
+                      void *stream, fa_error *err) {
+  (void)workspace, (void)workspace_bytes, (void)stream;
+  const fa_status status = fa_backward_check(a, g, err);
+  return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
+}
+
 static fa_status absent_open(const char *arg, void **self, fa_error *err) {
   (void)arg, (void)err;
   *self = NULL;

@@ -6,6 +6,7 @@
 #include "gpu/cuda/module.h"
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
+#include "gpu/fa_plan_backward.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,11 +74,19 @@ static const fa_flash_kernel *kernel_for(const fa_problem *p, char *why, size_t 
   return k;
 }
 
+/* A clause saying why there is no backward for a problem that has a forward, or "". */
+static void why_no_backward(const fa_problem *p, char *why, size_t why_size) {
+  fa_attention a;
+  fa_error err = {""};
+  if (!fa_args_problem(p, &a)) fa_backward_supported(&a, &err);
+  snprintf(why, why_size, "%s", err.text);
+}
+
 static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
   (void)self;
   if (!kernel_for(p, reason, reason_size)) return FA_PASS_NONE;
-  snprintf(reason, reason_size, "%s", p->backward ? "the backward kernels are not there yet" : "");
-  return FA_PASS_FORWARD;
+  why_no_backward(p, reason, reason_size);
+  return reason[0] ? FA_PASS_FORWARD : FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
 
 static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
@@ -87,6 +96,7 @@ static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
   *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
   const fa_flash_kernel *k = kernel_for(p, why, sizeof why);
   if (k) out->block_n = k->block_n;
+  out->gqa_partials_in_io = false; /* a group's dK and dV are summed in registers */
 }
 
 /* ---- a run ---- */
@@ -115,23 +125,54 @@ static fa_status refuse(fa_outcome *out, const char *why) {
   return FA_OK;
 }
 
-/* The kernels between tensors that are on the device already. */
-static fa_status run_kernels(cuda_backend *c, const fa_problem *p, const fa_tensors *t, unsigned passes,
-                             fa_outcome *out, CUresult *code, fa_error *err) {
-  fa_attention a;
-  fa_forward_plan plan;
-  fa_error refused = {""};
-  const char *why = fa_args_tensors(p, t, &a);
-  if (why) return refuse(out, why);
-  if (fa_forward_plan_make(&a, &plan, &refused) != FA_OK) return refuse(out, refused.text);
-  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
-  if (!(passes & FA_PASS_FORWARD)) return FA_OK;
-  a.check_device_data = true;
-  const fa_status status = fa_forward(&a, NULL, 0, NULL, err);
+static fa_status run_forward(cuda_backend *c, const fa_attention *a, fa_outcome *out, CUresult *code,
+                             fa_error *err) {
+  const fa_status status = fa_forward(a, NULL, 0, NULL, err);
   if (status == FA_ERR_INPUT) return refuse(out, err->text);
   if (status != FA_OK) return status;
   *code = c->context.driver->cuStreamSynchronize(NULL);
   return *code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(c->context.driver, *code, out->kernel, err);
+}
+
+static fa_status run_backward(cuda_backend *c, const fa_attention *a, const fa_gradients *g, fa_outcome *out,
+                              CUresult *code, fa_error *err) {
+  const fa_cuda_driver *d = c->context.driver;
+  fa_cuda_scratch scratch;
+  size_t bytes = 0;
+  bool intact = true;
+  fa_error refused = {""};
+  if (fa_backward_workspace(a, g, &bytes, &refused) != FA_OK) return refuse(out, refused.text);
+  fa_status status = fa_cuda_scratch_make(d, bytes, &scratch, code, err);
+  if (status != FA_OK) return status;
+  status = fa_backward(a, g, fa_cuda_scratch_payload(&scratch), bytes, NULL, err);
+  if (status == FA_OK) {
+    *code = d->cuStreamSynchronize(NULL);
+    if (*code != CUDA_SUCCESS) status = fa_cuda_fail(d, *code, "backward", err);
+  }
+  if (status == FA_OK)
+    status = fa_cuda_scratch_check(d, &scratch, &intact, out->text, sizeof out->text, code, err);
+  if (!intact) out->state = FA_SUBJECT_OOB;
+  fa_cuda_scratch_free(d, &scratch);
+  return status;
+}
+
+/* The kernels between tensors that are on the device already. */
+static fa_status run_kernels(cuda_backend *c, const fa_problem *p, const fa_tensors *t, unsigned passes,
+                             fa_outcome *out, CUresult *code, fa_error *err) {
+  fa_attention a;
+  fa_gradients g;
+  fa_forward_plan plan;
+  fa_error refused = {""};
+  const char *why = fa_args_tensors(p, t, &a);
+  if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, t, &g);
+  if (why) return refuse(out, why);
+  if (fa_forward_plan_make(&a, &plan, &refused) != FA_OK) return refuse(out, refused.text);
+  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
+  a.check_device_data = true;
+  fa_status status = FA_OK;
+  if (passes & FA_PASS_FORWARD) status = run_forward(c, &a, out, code, err);
+  if (status != FA_OK || out->state != FA_SUBJECT_OK || !(passes & FA_PASS_BACKWARD)) return status;
+  return run_backward(c, &a, &g, out, code, err);
 }
 
 static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,

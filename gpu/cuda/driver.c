@@ -1,7 +1,5 @@
 #include "gpu/cuda/driver.h"
 
-#include "gpu/cuda/module.h"
-
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,6 +8,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const fa_cuda_driver *the_driver;
+static const fa_cuda_driver *fake_driver;
 static fa_cuda_driver loaded;
 static fa_error why_not; /* "" until it was tried */
 
@@ -61,7 +60,8 @@ static const fa_cuda_driver *load(fa_error *err) {
 
 const fa_cuda_driver *fa_cuda_driver_get(fa_error *err) {
   pthread_mutex_lock(&lock);
-  if (!the_driver && !why_not.text[0]) the_driver = load(&why_not);
+  if (!the_driver && !why_not.text[0])
+    the_driver = !fake_driver ? load(&why_not) : start(fake_driver, &why_not) ? fake_driver : NULL;
   const fa_cuda_driver *d = the_driver;
   if (!d && err) *err = why_not;
   pthread_mutex_unlock(&lock);
@@ -71,9 +71,9 @@ const fa_cuda_driver *fa_cuda_driver_get(fa_error *err) {
 void fa_cuda_driver_replace(const fa_cuda_driver *fake) {
   pthread_mutex_lock(&lock);
   why_not.text[0] = 0;
-  the_driver = fake && start(fake, &why_not) ? fake : NULL;
+  the_driver = NULL;
+  fake_driver = fake;
   pthread_mutex_unlock(&lock);
-  fa_cuda_kernels_forget();
 }
 
 fa_status fa_cuda_fail(const fa_cuda_driver *d, CUresult code, const char *what, fa_error *err) {

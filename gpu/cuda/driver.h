@@ -56,7 +56,7 @@ typedef struct fa_cuda_driver {
  */
 const fa_cuda_driver *fa_cuda_driver_get(fa_error *err);
 
-/* For tests: from now on fake is the driver, and the loaded kernels are forgotten. NULL: load again. */
+/* For tests: from the next fa_cuda_driver_get on fake is the driver. NULL: load it again. */
 void fa_cuda_driver_replace(const fa_cuda_driver *fake);
 
 /* FA_ERR_MEMORY for out of memory, else FA_ERR_DEVICE, with "what: CUDA_ERROR_NAME (text)". */

@@ -10,6 +10,7 @@ find_path(FA_CUDA_INCLUDE cuda.h HINTS ${FA_CUDA_HINTS} PATHS /usr/local/cuda PA
 if(FA_CUDA STREQUAL "OFF" OR NOT FA_CUDA_INCLUDE)
   message(STATUS "Backend cuda: left out (${FA_NO_CUBINS})")
   target_sources(fa_gpu PRIVATE cuda/absent.c)
+  set(FA_CUDA_BACKEND OFF PARENT_SCOPE)
   return()
 endif()
 
@@ -36,5 +37,5 @@ set_source_files_properties(${CMAKE_BINARY_DIR}/gpu/cubins.c PROPERTIES OBJECT_D
 target_sources(fa_gpu PRIVATE cuda/backend.c cuda/bench.c cuda/context.c cuda/driver.c cuda/launch.c cuda/memory.c
                cuda/module.c ${CMAKE_BINARY_DIR}/gpu/cubins.c)
 target_include_directories(fa_gpu SYSTEM PUBLIC ${FA_CUDA_INCLUDE})
-target_compile_definitions(fa_gpu PUBLIC FA_HAVE_CUDA=1)
 target_link_libraries(fa_gpu PUBLIC ${CMAKE_DL_LIBS})
+set(FA_CUDA_BACKEND ON PARENT_SCOPE)

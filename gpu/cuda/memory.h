@@ -21,4 +21,18 @@ fa_status fa_cuda_tensors_down(const fa_cuda_driver *d, const fa_cuda_tensors *f
                                CUresult *code, fa_error *err);
 void fa_cuda_tensors_free(const fa_cuda_driver *d, fa_cuda_tensors *t);
 
+/* Scratch memory between guards; all of it starts as NaN, for nobody promises zeros. bytes may be 0. */
+typedef struct fa_cuda_scratch {
+  CUdeviceptr base; /* of the front guard; 0: nothing */
+  size_t bytes;
+} fa_cuda_scratch;
+
+fa_status fa_cuda_scratch_make(const fa_cuda_driver *d, size_t bytes, fa_cuda_scratch *out, CUresult *code,
+                               fa_error *err);
+void *fa_cuda_scratch_payload(const fa_cuda_scratch *s); /* a device address; NULL for 0 bytes */
+/* *intact: nobody wrote into the guards; else where says which. */
+fa_status fa_cuda_scratch_check(const fa_cuda_driver *d, const fa_cuda_scratch *s, bool *intact, char *where,
+                                size_t where_size, CUresult *code, fa_error *err);
+void fa_cuda_scratch_free(const fa_cuda_driver *d, fa_cuda_scratch *s);
+
 #endif

@@ -20,6 +20,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUlibrary library[MAX_CUBINS]; /* of cubin i; NULL: not loaded yet */
 static ready_kernel ready[MAX_KERNELS];
 static int n_ready;
+static const fa_cubin *cubins = fa_cubins;
+static int n_cubins = -1; /* as many as the build has */
+
+static int count(void) {
+  return n_cubins < 0 ? fa_n_cubins : n_cubins;
+}
 
 bool fa_cubin_fits(const char *arch, int major, int minor) {
   char *suffix = NULL;
@@ -31,15 +37,14 @@ bool fa_cubin_fits(const char *arch, int major, int minor) {
 fa_status fa_cuda_kernels_exist(const fa_cuda_device *device, fa_error *err) {
   char have[200] = "";
   size_t used = 0;
-  if (fa_n_cubins == 0)
+  if (count() == 0)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "this build has no device kernels: %s", fa_cubins_why_not);
-  for (int i = 0; i < fa_n_cubins; ++i) {
-    if (fa_cubin_fits(fa_cubins[i].arch, device->major, device->minor)) return FA_OK;
+  for (int i = 0; i < count(); ++i) {
+    if (fa_cubin_fits(cubins[i].arch, device->major, device->minor)) return FA_OK;
     bool seen = false;
-    for (int k = 0; k < i; ++k) seen |= strcmp(fa_cubins[k].arch, fa_cubins[i].arch) == 0;
+    for (int k = 0; k < i; ++k) seen |= strcmp(cubins[k].arch, cubins[i].arch) == 0;
     if (!seen && used < sizeof have)
-      used +=
-          (size_t)snprintf(have + used, sizeof have - used, "%ssm_%s", used ? ", " : "", fa_cubins[i].arch);
+      used += (size_t)snprintf(have + used, sizeof have - used, "%ssm_%s", used ? ", " : "", cubins[i].arch);
   }
   return fa_fail(err, FA_ERR_UNSUPPORTED, "%s is of compute capability %d.%d; this build has kernels for %s",
                  device->name, device->major, device->minor, have);
@@ -48,11 +53,10 @@ fa_status fa_cuda_kernels_exist(const fa_cuda_device *device, fa_error *err) {
 /* Finds name in the code for this device, loading on the way what was not loaded yet. */
 static fa_status find(const fa_cuda_driver *d, const fa_cuda_device *device, const char *name, CUkernel *out,
                       fa_error *err) {
-  for (int i = 0; i < fa_n_cubins && i < MAX_CUBINS; ++i) {
-    if (!fa_cubin_fits(fa_cubins[i].arch, device->major, device->minor)) continue;
+  for (int i = 0; i < count() && i < MAX_CUBINS; ++i) {
+    if (!fa_cubin_fits(cubins[i].arch, device->major, device->minor)) continue;
     CUresult code = CUDA_SUCCESS;
-    if (!library[i])
-      code = d->cuLibraryLoadData(&library[i], fa_cubins[i].begin, NULL, NULL, 0, NULL, NULL, 0);
+    if (!library[i]) code = d->cuLibraryLoadData(&library[i], cubins[i].begin, NULL, NULL, 0, NULL, NULL, 0);
     if (code != CUDA_SUCCESS) {
       library[i] = NULL;
       return fa_cuda_fail(d, code, "loading the kernels", err);
@@ -99,9 +103,11 @@ fa_status fa_cuda_kernel(const fa_cuda_driver *d, const fa_cuda_device *device, 
   return status;
 }
 
-void fa_cuda_kernels_forget(void) {
+void fa_cuda_kernels_replace(const fa_cubin *replacement, int n) {
   pthread_mutex_lock(&lock);
   n_ready = 0;
   memset(library, 0, sizeof library);
+  cubins = replacement ? replacement : fa_cubins;
+  n_cubins = replacement ? n : fa_n_cubins;
   pthread_mutex_unlock(&lock);
 }

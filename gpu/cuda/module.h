@@ -28,7 +28,7 @@ fa_status fa_cuda_kernel(const fa_cuda_driver *d, const fa_cuda_device *device, 
 /* Any kernels at all for this device? FA_ERR_UNSUPPORTED says what there is. */
 fa_status fa_cuda_kernels_exist(const fa_cuda_device *device, fa_error *err);
 
-/* For tests. */
-void fa_cuda_kernels_forget(void);
+/* For tests: forgets what was loaded, and takes kernels from these n instead; NULL: from the build's own. */
+void fa_cuda_kernels_replace(const fa_cubin *cubins, int n);
 
 #endif

@@ -1,0 +1,392 @@
+#include "tests/fake_cuda.h"
+
+#include "cases/tensor.h"
+#include "gpu/kernels/flash_backward_host.h"
+#include "gpu/kernels/flash_forward_host.h"
+#include "gpu/simt/simt.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_ALLOCATIONS = 256, DEFAULT_SHARED = 48 * 1024 };
+
+fake_cuda fake;
+static struct {
+  char *data;
+  size_t bytes;
+} allocation[MAX_ALLOCATIONS];
+static CUresult sticky; /* what every call returns once a kernel has faulted */
+static pid_t initialised_by;
+static bool current;
+
+typedef struct fake_kernel {
+  char name[96];
+  fa_simt_kernel entry;
+  int allowed_shared;
+} fake_kernel;
+static fake_kernel kernels[1024];
+static int n_kernels;
+
+static const char code[] = "\177ELF of every kernel";
+const fa_cubin fake_cubins[2] = {{"all", "80", code, code + sizeof code},
+                                 {"all", "90a", code, code + sizeof code}};
+
+void fake_cuda_reset(void) {
+  for (int i = 0; i < MAX_ALLOCATIONS; ++i) free(allocation[i].data);
+  memset(allocation, 0, sizeof allocation);
+  fake = (fake_cuda){
+      .n_devices = 1, .major = 9, .max_shared_bytes = 227 * 1024, .memory_bytes = (size_t)1 << 30};
+  sticky = CUDA_SUCCESS;
+  initialised_by = 0;
+  current = false;
+  n_kernels = 0;
+}
+
+static void __attribute__((format(printf, 1, 2))) misused(const char *format, ...) {
+  va_list args;
+  if (fake.misuse[0]) return;
+  va_start(args, format);
+  vsnprintf(fake.misuse, sizeof fake.misuse, format, args);
+  va_end(args);
+}
+
+/* Every call begins here. */
+static CUresult enter(const char *name, bool needs_init, bool needs_context) {
+  if (++fake.n_calls == fake.fail_at) return fake.fail_with;
+  if (needs_init && initialised_by != getpid()) {
+    misused("%s in a process that has not called cuInit itself", name);
+    return CUDA_ERROR_NOT_INITIALIZED;
+  }
+  if (needs_context && (!current || fake.no_context)) {
+    misused("%s without a context", name);
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  return needs_context ? sticky : CUDA_SUCCESS;
+}
+#define ENTER(needs_init, needs_context)                                                                     \
+  do {                                                                                                       \
+    const CUresult entered = enter(__func__, needs_init, needs_context);                                     \
+    if (entered != CUDA_SUCCESS) return entered;                                                             \
+  } while (0)
+
+static int allocation_of(CUdeviceptr p, size_t bytes) {
+  for (int i = 0; i < MAX_ALLOCATIONS; ++i)
+    if (allocation[i].data && p >= (CUdeviceptr)allocation[i].data &&
+        p + bytes <= (CUdeviceptr)allocation[i].data + allocation[i].bytes)
+      return i;
+  return -1;
+}
+
+static CUresult copy(void *to, const void *from, CUdeviceptr device, size_t bytes) {
+  if (allocation_of(device, bytes) < 0) {
+    misused("a copy of %zu bytes leaves device memory", bytes);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  memcpy(to, from, bytes);
+  return CUDA_SUCCESS;
+}
+
+/* ---- devices and contexts ---- */
+
+static CUresult init(unsigned flags) {
+  ENTER(false, false);
+  initialised_by = getpid();
+  return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+static CUresult driver_get_version(int *v) {
+  ENTER(false, false);
+  *v = CUDA_VERSION;
+  return CUDA_SUCCESS;
+}
+static CUresult get_error_name(CUresult code, const char **text) {
+  *text = code == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : code == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+                                             : NULL;
+  return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+static CUresult get_error_string(CUresult code, const char **text) {
+  *text = "made up";
+  return code == CUDA_ERROR_ILLEGAL_ADDRESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+static CUresult device_get_count(int *n) {
+  ENTER(true, false);
+  *n = fake.n_devices;
+  return CUDA_SUCCESS;
+}
+static CUresult device_get(CUdevice *d, int index) {
+  ENTER(true, false);
+  *d = index;
+  return index < fake.n_devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+static CUresult device_get_name(char *name, int size, CUdevice d) {
+  ENTER(true, false);
+  (void)d;
+  snprintf(name, (size_t)size, "Fake GPU");
+  return CUDA_SUCCESS;
+}
+static CUresult device_get_attribute(int *value, CUdevice_attribute a, CUdevice d) {
+  ENTER(true, false);
+  (void)d;
+  *value = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR            ? fake.major
+           : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR          ? fake.minor
+           : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT              ? 3
+           : a == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? fake.max_shared_bytes
+           : a == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE                     ? 4096
+                                                                        : -1;
+  return *value >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+static CUresult context_retain(CUcontext *c, CUdevice d) {
+  ENTER(true, false);
+  (void)d;
+  *c = (CUcontext)&fake;
+  ++fake.n_contexts;
+  return CUDA_SUCCESS;
+}
+static CUresult context_release(CUdevice d) {
+  ENTER(true, false);
+  (void)d;
+  --fake.n_contexts;
+  return CUDA_SUCCESS;
+}
+static CUresult context_set(CUcontext c) {
+  ENTER(true, false);
+  current = c != NULL;
+  return CUDA_SUCCESS;
+}
+static CUresult context_get(CUcontext *c) {
+  ENTER(true, false);
+  *c = current && !fake.no_context ? (CUcontext)&fake : NULL;
+  return CUDA_SUCCESS;
+}
+static CUresult context_device(CUdevice *d) {
+  ENTER(true, true);
+  *d = 0;
+  return CUDA_SUCCESS;
+}
+
+/* ---- memory ---- */
+
+static CUresult mem_alloc(CUdeviceptr *p, size_t bytes) {
+  ENTER(true, true);
+  int i = 0;
+  while (i < MAX_ALLOCATIONS && allocation[i].data) ++i;
+  void *data = NULL;
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (i == MAX_ALLOCATIONS || fake.bytes_in_use + bytes > fake.memory_bytes ||
+      posix_memalign(&data, 512, bytes) != 0)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  memset(data, 0xa5, bytes);
+  allocation[i].data = data;
+  allocation[i].bytes = bytes;
+  ++fake.n_allocations;
+  fake.bytes_in_use += bytes;
+  *p = (CUdeviceptr)data;
+  return CUDA_SUCCESS;
+}
+static CUresult mem_free(CUdeviceptr p) {
+  ENTER(true, true);
+  const int i = allocation_of(p, 1);
+  if (i < 0 || (CUdeviceptr)allocation[i].data != p) {
+    misused("cuMemFree of what was not allocated");
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  fake.bytes_in_use -= allocation[i].bytes;
+  --fake.n_allocations;
+  free(allocation[i].data);
+  allocation[i].data = NULL;
+  return CUDA_SUCCESS;
+}
+static CUresult copy_up(CUdeviceptr to, const void *from, size_t bytes) {
+  ENTER(true, true);
+  return copy((void *)to, from, to, bytes);
+}
+static CUresult copy_down(void *to, CUdeviceptr from, size_t bytes) {
+  ENTER(true, true);
+  return copy(to, (const void *)from, from, bytes);
+}
+static CUresult copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  (void)stream;
+  ENTER(true, true);
+  return copy(to, (const void *)from, from, bytes);
+}
+static CUresult memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream) {
+  (void)stream;
+  ENTER(true, true);
+  if (allocation_of(p, bytes) < 0) return CUDA_ERROR_INVALID_VALUE;
+  memset((void *)p, value, bytes);
+  return CUDA_SUCCESS;
+}
+
+/* ---- streams and events ---- */
+
+static CUresult stream_synchronize(CUstream stream) {
+  (void)stream;
+  ENTER(true, true);
+  for (; fake.kernel_hangs && fake.n_launches > 0; sleep(1)) {}
+  return CUDA_SUCCESS;
+}
+static CUresult event_create(CUevent *e, unsigned flags) {
+  (void)flags;
+  ENTER(true, true);
+  *e = (CUevent)calloc(1, sizeof(int));
+  return *e ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+static CUresult event_record(CUevent e, CUstream stream) {
+  (void)stream;
+  ENTER(true, true);
+  *(int *)e = fake.n_launches;
+  return CUDA_SUCCESS;
+}
+static CUresult event_synchronize(CUevent e) {
+  (void)e;
+  ENTER(true, true);
+  return CUDA_SUCCESS;
+}
+/* A kernel takes a millisecond. */
+static CUresult event_elapsed(float *ms, CUevent begin, CUevent end) {
+  ENTER(true, true);
+  *ms = (float)(*(int *)end - *(int *)begin);
+  return CUDA_SUCCESS;
+}
+static CUresult event_destroy(CUevent e) {
+  free(e);
+  return CUDA_SUCCESS;
+}
+
+/* ---- kernels ---- */
+
+static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *a, void **b, unsigned c,
+                             CUlibraryOption *d, void **e, unsigned f) {
+  (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
+  ENTER(true, false);
+  if (memcmp(image, "\177ELF", 4) != 0) return CUDA_ERROR_INVALID_IMAGE;
+  *l = (CUlibrary)image;
+  return CUDA_SUCCESS;
+}
+static CUresult library_unload(CUlibrary l) {
+  (void)l;
+  ENTER(true, false);
+  return CUDA_SUCCESS;
+}
+
+/* The host's version of a device entry point; its tables have no search by name. */
+static fa_simt_kernel find_entry(const char *name) {
+  for (int i = 0; i < 33 * 8; ++i) {
+    const int bf16 = i & 1, aligned = i >> 1 & 1, mod = i >> 2 & 1, head_dim = 8 * (i >> 3);
+    const fa_flash_kernel *k = fa_flash_forward_find(bf16, head_dim, aligned, mod);
+    if (k && strcmp(k->name, name) == 0) return k->entry;
+    fa_flash_backward_kernels b;
+    if (!fa_flash_backward_find(bf16, head_dim, aligned, mod, &b)) continue;
+    if (strcmp(b.prepare.name, name) == 0) return b.prepare.entry;
+    if (strcmp(b.main.name, name) == 0) return b.main.entry;
+    if (strcmp(b.convert.name, name) == 0) return b.convert.entry;
+  }
+  return NULL;
+}
+static CUresult library_get_kernel(CUkernel *out, CUlibrary l, const char *name) {
+  (void)l;
+  ENTER(true, false);
+  const fa_simt_kernel entry = find_entry(name);
+  if (!entry) return CUDA_ERROR_NOT_FOUND;
+  if (n_kernels == (int)(sizeof kernels / sizeof *kernels)) return CUDA_ERROR_OUT_OF_MEMORY;
+  fake_kernel *k = &kernels[n_kernels++];
+  *k = (fake_kernel){.entry = entry, .allowed_shared = DEFAULT_SHARED};
+  snprintf(k->name, sizeof k->name, "%s", name);
+  *out = (CUkernel)k;
+  return CUDA_SUCCESS;
+}
+static CUresult kernel_set_attribute(CUfunction_attribute a, int value, CUkernel k, CUdevice d) {
+  (void)d;
+  ENTER(true, false);
+  if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > fake.max_shared_bytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  ((fake_kernel *)k)->allowed_shared = value;
+  return CUDA_SUCCESS;
+}
+
+static void scribble(void) {
+  int largest = 0;
+  for (int i = 1; i < MAX_ALLOCATIONS; ++i)
+    if (allocation[i].data && allocation[i].bytes > allocation[largest].bytes) largest = i;
+  char *begin = allocation[largest].data + FA_GUARD_BYTES;
+  char *end = allocation[largest].data + allocation[largest].bytes - FA_GUARD_BYTES;
+  if (fake.scribble < 0) begin[fake.scribble] ^= 1;
+  if (fake.scribble > 0) end[fake.scribble] ^= 1;
+}
+
+static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                              unsigned bz, unsigned shared, CUstream stream, void **arguments, void **extra) {
+  (void)stream, (void)extra;
+  ENTER(true, true);
+  const fake_kernel *k = (const fake_kernel *)f;
+  if (gx == 0 || gy == 0 || gz == 0 || gy > 65535 || gz > 65535 || (int)shared > k->allowed_shared) {
+    misused("launch of %s: grid %u x %u x %u, %u bytes of shared memory, %d allowed", k->name, gx, gy, gz,
+            shared, k->allowed_shared);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  ++fake.n_launches;
+  if (fake.kernel_fault != CUDA_SUCCESS) {
+    sticky = fake.kernel_fault; /* shows at the next call */
+    return CUDA_SUCCESS;
+  }
+  fa_simt_range ranges[MAX_ALLOCATIONS];
+  int n = 0;
+  for (int i = 0; i < MAX_ALLOCATIONS; ++i)
+    if (allocation[i].data)
+      ranges[n++] = (fa_simt_range){"device memory", allocation[i].data, allocation[i].bytes, true};
+  const fa_simt_launch launch = {.kernel = k->entry,
+                                 .params = arguments[0],
+                                 .name = k->name,
+                                 .grid = {gx, gy, gz},
+                                 .block = {bx, by, bz},
+                                 .shared_bytes = shared,
+                                 .ranges = ranges,
+                                 .n_ranges = n,
+                                 .n_threads = 1};
+  fa_simt_report report;
+  fa_error err;
+  if (fa_simt_run(&launch, &report, &err) != FA_OK) return CUDA_ERROR_LAUNCH_FAILED;
+  if (report.state != FA_SUBJECT_OK) {
+    fprintf(stderr, "%s: %s\n", k->name, report.text);
+    sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+  if (fake.scribble) scribble();
+  return CUDA_SUCCESS;
+}
+
+const fa_cuda_driver *fake_cuda_driver(void) {
+  static const fa_cuda_driver functions = {.cuInit = init,
+                                           .cuDriverGetVersion = driver_get_version,
+                                           .cuGetErrorName = get_error_name,
+                                           .cuGetErrorString = get_error_string,
+                                           .cuDeviceGetCount = device_get_count,
+                                           .cuDeviceGet = device_get,
+                                           .cuDeviceGetName = device_get_name,
+                                           .cuDeviceGetAttribute = device_get_attribute,
+                                           .cuDevicePrimaryCtxRetain = context_retain,
+                                           .cuDevicePrimaryCtxRelease = context_release,
+                                           .cuCtxSetCurrent = context_set,
+                                           .cuCtxGetCurrent = context_get,
+                                           .cuCtxGetDevice = context_device,
+                                           .cuMemAlloc = mem_alloc,
+                                           .cuMemFree = mem_free,
+                                           .cuMemcpyHtoD = copy_up,
+                                           .cuMemcpyDtoH = copy_down,
+                                           .cuMemcpyDtoHAsync = copy_down_async,
+                                           .cuMemsetD8Async = memset_async,
+                                           .cuStreamSynchronize = stream_synchronize,
+                                           .cuEventCreate = event_create,
+                                           .cuEventRecord = event_record,
+                                           .cuEventSynchronize = event_synchronize,
+                                           .cuEventElapsedTime = event_elapsed,
+                                           .cuEventDestroy = event_destroy,
+                                           .cuLibraryLoadData = library_load,
+                                           .cuLibraryUnload = library_unload,
+                                           .cuLibraryGetKernel = library_get_kernel,
+                                           .cuKernelSetAttribute = kernel_set_attribute,
+                                           .cuLaunchKernel = launch_kernel};
+  return &functions;
+}

@@ -1,0 +1,35 @@
+/* A CUDA driver for machines without a GPU: device memory is host memory, and kernels run on the host
+ * executor. It holds its callers to the real one's rules, and fails on demand. */
+#ifndef FA_TESTS_FAKE_CUDA_H
+#define FA_TESTS_FAKE_CUDA_H
+
+#include "gpu/cuda/driver.h"
+#include "gpu/cuda/module.h"
+
+typedef struct fake_cuda {
+  /* to be set */
+  int n_devices, major, minor, max_shared_bytes;
+  size_t memory_bytes; /* of the device: allocations beyond it fail */
+  int fail_at;         /* the call of this number, from 1, returns fail_with; 0: none */
+  CUresult fail_with;
+  CUresult kernel_fault; /* every kernel ends like this, and with it the context; CUDA_SUCCESS: no fault */
+  bool kernel_hangs;     /* synchronising never returns */
+  bool no_context;       /* the thread has none */
+  ptrdiff_t
+      scribble; /* != 0: every kernel writes a byte so far before (after) the largest allocation's payload */
+  /* to be looked at */
+  int n_calls, n_launches, n_allocations, n_contexts;
+  size_t bytes_in_use;
+  char misuse[200]; /* the first rule that was broken; "" = none */
+} fake_cuda;
+
+extern fake_cuda fake;
+
+/* An H100 with nothing wrong, no calls counted. */
+void fake_cuda_reset(void);
+/* The functions. */
+const fa_cuda_driver *fake_cuda_driver(void);
+/* What stands for the code of every kernel, for sm_80 and sm_90a: for builds without the real one. */
+extern const fa_cubin fake_cubins[2];
+
+#endif

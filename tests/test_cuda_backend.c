@@ -1,0 +1,330 @@
+/* The cuda backend on a driver made of host memory (fake_cuda.h): the same bits as the host backend, device
+ * memory around the tensors checked, and every call's failure handled. What only a real GPU can show is left
+ * to test_gpu.sh. */
+#include "cases/build.h"
+#include "cases/case.h"
+#include "gpu/args.h"
+#include "gpu/backend.h"
+#include "gpu/cuda/bench.h"
+#include "tests/check.h"
+#include "tests/fake_cuda.h"
+
+#include <string.h>
+
+static const fa_backend *const cuda = &fa_backend_cuda;
+
+static void start(void) {
+  fake_cuda_reset();
+  fa_cuda_driver_replace(fake_cuda_driver());
+  fa_cuda_kernels_replace(fake_cubins, 2);
+}
+
+static void load(const char *json, fa_case *c, fa_tensors *t) {
+  fa_error err = {""};
+  const bool built = fa_case_from_text(json, c, &err) == FA_OK && fa_case_build(c, t, &err) == FA_OK;
+  if (!built) fprintf(stderr, "%s: %s\n", json, err.text);
+  REQUIRE(built);
+}
+
+typedef struct ran {
+  fa_status status;
+  fa_outcome out;
+  fa_error err;
+  bool spent;
+} ran;
+
+/* A backend of its own, as every worker has. */
+static ran run_alone(const fa_backend *backend, const fa_problem *p, fa_tensors *t, unsigned passes) {
+  ran r = {.err = {""}};
+  void *self = NULL;
+  const fa_run_options opt = {.passes = passes, .n_threads = 1};
+  CHECK(backend->open(NULL, &self, &r.err) == FA_OK);
+  r.status = backend->run(self, p, t, &opt, &r.out, &r.err);
+  r.spent = backend->spent && backend->spent(self);
+  backend->close(self);
+  return r;
+}
+
+static unsigned passes_of(const fa_problem *p) {
+  char why[256];
+  const unsigned wanted = FA_PASS_FORWARD | (p->backward ? FA_PASS_BACKWARD : 0);
+  return wanted & fa_backend_host.supports(NULL, p, why, sizeof why);
+}
+
+static bool same_bytes(const fa_tensors *a, const fa_tensors *b, fa_tensor_id id) {
+  if (!a->buffer[id].base) return !b->buffer[id].base;
+  return memcmp(a->buffer[id].base, b->buffer[id].base, a->buffer[id].bytes + 2 * FA_GUARD_BYTES) == 0;
+}
+
+/* Both backends, byte for byte: outputs, inputs, gaps and guards. */
+static void check_same_as_host(const char *json) {
+  fa_case c;
+  fa_tensors want, got;
+  fa_error err;
+  load(json, &c, &want);
+  CHECK(fa_tensors_clone(&got, &want, &err) == FA_OK);
+  start();
+  const unsigned passes = passes_of(&c.problem);
+  const ran host = run_alone(&fa_backend_host, &c.problem, &want, passes);
+  const ran r = run_alone(cuda, &c.problem, &got, passes);
+  CHECK_MSG(host.status == FA_OK && host.out.state == FA_SUBJECT_OK, "%s: %s%s", json, host.out.text,
+            host.err.text);
+  CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK && !r.spent, "%s: %s%s", json, r.out.text,
+            r.err.text);
+  CHECK_MSG(strcmp(r.out.kernel, host.out.kernel) == 0, "%s: %s is not %s", json, r.out.kernel,
+            host.out.kernel);
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    /* the order in which blocks add to dq may differ */
+    if (id == FA_T_DQ && !c.problem.deterministic) continue;
+    CHECK_MSG(same_bytes(&want, &got, (fa_tensor_id)id), "%s: %s", json, fa_tensor_id_name((fa_tensor_id)id));
+  }
+  CHECK_MSG(fake.misuse[0] == 0, "%s: %s", json, fake.misuse);
+  CHECK_MSG(fake.n_allocations == 0 && fake.n_contexts == 0, "%s: %d allocations, %d contexts are left", json,
+            fake.n_allocations, fake.n_contexts);
+  fa_tensors_free(&want);
+  fa_tensors_free(&got);
+  fa_case_free(&c);
+}
+
+static const char small[] = "{\"seqlen_q\": 40, \"seqlen_k\": 50, \"head_dim\": 64}";
+
+static void test_same_results(void) {
+  check_same_as_host(small);
+  check_same_as_host(
+      "{\"batch\": 2, \"heads_q\": 4, \"heads_kv\": 2, \"seqlen_q\": 70, \"head_dim\": 128, \"dtype\": "
+      "\"bf16\", \"mask\": {\"type\": \"causal\"}, \"scale\": -0.2}");
+  check_same_as_host(
+      "{\"cu_seqlens_q\": [0, 5, 5, 40], \"cu_seqlens_k\": [0, 0, 30, 90], \"seqused_k\": [0, 20, 60], "
+      "\"heads_q\": 2, \"head_dim\": 64, \"deterministic\": true}");
+  check_same_as_host(
+      "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 30, \"head_dim\": 64, \"strides\": {\"q\": "
+      "{\"offset\": 1}, \"k\": {\"gap\": [3, 5, 1]}, \"o\": {\"gap\": [0, 7, 0]}}}");
+  check_same_as_host(
+      "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 30, \"head_dim\": 64, \"packed\": \"qkv\"}");
+  check_same_as_host("{\"seqlen_q\": 30, \"head_dim\": 64, \"softcap\": 3, \"alibi\": {\"slopes\": [0.5]}}");
+  check_same_as_host("{\"seqlen_q\": 0, \"seqlen_k\": 8, \"head_dim\": 64}");
+}
+
+/* A write into the guard on the device is seen in the host's guard afterwards. */
+static void test_guards(void) {
+  for (int far = -1; far <= 1; far += 2) {
+    fa_case c;
+    fa_tensors t;
+    char where[256] = "";
+    load(small, &c, &t);
+    start();
+    fake.scribble = far;
+    CHECK(run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD).status == FA_OK);
+    CHECK(!fa_tensors_guards_intact(&t, where, sizeof where));
+    CHECK_MSG(strstr(where, far < 0 ? "front guard" : "back guard") && strstr(where, "1 byte"), "%s", where);
+    fa_tensors_free(&t);
+    fa_case_free(&c);
+  }
+}
+
+/* Call number n fails, for every n: an error of the world or a crash of the subject, and nothing left behind.
+ */
+static void test_failures(CUresult code, fa_status want, fa_subject_state state) {
+  fa_case c;
+  fa_tensors t;
+  load(small, &c, &t);
+  int n_failed = 0;
+  for (int n = 1; n < 1000; ++n) {
+    start();
+    fake.fail_at = n;
+    fake.fail_with = code;
+    const ran r = run_alone(cuda, &c.problem, &t, passes_of(&c.problem));
+    if (fake.n_calls < n) break; /* all have been through */
+    fake.fail_at = 0;
+    ++n_failed;
+    if (r.status == FA_OK && r.out.state == FA_SUBJECT_OK)
+      continue; /* giving something back failed: no harm */
+    CHECK_MSG(r.status == want || (want == FA_ERR_MEMORY && n <= 2 && r.status == FA_ERR_DEVICE) ||
+                  (r.status == FA_OK && r.out.state == state),
+              "call %d: status %d, state %d, %s%s", n, (int)r.status, (int)r.out.state, r.err.text,
+              r.out.text);
+    CHECK_MSG(strstr(r.status == FA_OK ? r.out.text : r.err.text, ": "), "call %d: no message", n);
+    CHECK_MSG(r.spent == (r.status == FA_OK), "call %d", n);
+  }
+  CHECK_MSG(n_failed > 30, "only %d calls were made to fail", n_failed);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
+static void test_kernel_faults(void) {
+  fa_case c;
+  fa_tensors t;
+  load(small, &c, &t);
+  start();
+  fake.kernel_fault = CUDA_ERROR_ILLEGAL_ADDRESS;
+  void *self = NULL;
+  fa_error err = {""};
+  fa_outcome out;
+  const fa_run_options opt = {.passes = FA_PASS_FORWARD, .n_threads = 1};
+  CHECK(cuda->open(NULL, &self, &err) == FA_OK);
+  CHECK(!cuda->spent(self));
+  CHECK(cuda->run(self, &c.problem, &t, &opt, &out, &err) == FA_OK);
+  CHECK(out.state == FA_SUBJECT_CRASH && cuda->spent(self));
+  CHECK_MSG(strstr(out.text, "CUDA_ERROR_ILLEGAL_ADDRESS 700 (made up)") && strstr(out.text, "flash_forward"),
+            "%s", out.text);
+  CHECK(cuda->run(self, &c.problem, &t, &opt, &out, &err) == FA_ERR_DEVICE);
+  CHECK_MSG(strstr(err.text, "earlier case"), "%s", err.text);
+  cuda->close(self);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
+static void describe(fa_backend_info *info, const char *arg) {
+  void *self = NULL;
+  fa_error err = {""};
+  CHECK(cuda->open(arg, &self, &err) == FA_OK);
+  cuda->describe(self, info);
+  cuda->close(self);
+}
+
+static void test_describe(void) {
+  fa_backend_info info;
+  start();
+  describe(&info, NULL);
+  CHECK_MSG(info.usable && strstr(info.device, "Fake GPU, sm_90, 3 SMs") && strstr(info.driver, "CUDA "),
+            "%s %s", info.device, info.why_not);
+  CHECK(fake.n_contexts == 0 && fake.n_allocations == 0 && !fake.misuse[0]);
+  describe(&info, "1");
+  CHECK_MSG(!info.usable && strstr(info.why_not, "no device 1: the driver finds 1"), "%s", info.why_not);
+  start();
+  fake.n_devices = 0;
+  describe(&info, NULL);
+  CHECK_MSG(!info.usable && strstr(info.why_not, "finds no device"), "%s", info.why_not);
+  start();
+  fake.major = 7, fake.minor = 5;
+  describe(&info, NULL);
+  CHECK_MSG(!info.usable &&
+                strstr(info.why_not, "compute capability 7.5; this build has kernels for sm_80, sm_90a"),
+            "%s", info.why_not);
+  start();
+  fa_cuda_kernels_replace(fake_cubins, 0);
+  describe(&info, NULL);
+  CHECK_MSG(!info.usable && strstr(info.why_not, "no device kernels"), "%s", info.why_not);
+  void *self = NULL;
+  fa_error err = {""};
+  CHECK(cuda->open("x", &self, &err) == FA_ERR_INPUT && strstr(err.text, "cuda:N"));
+}
+
+static void test_no_driver(void) {
+  fa_backend_info info;
+  fa_cuda_driver_replace(NULL);
+  setenv("FA_LIBCUDA", "libcuda-is-not-here.so", 1);
+  describe(&info, NULL);
+  CHECK_MSG(!info.usable && strstr(info.why_not, "no CUDA driver: libcuda-is-not-here.so"), "%s",
+            info.why_not);
+  fa_cuda_driver_replace(NULL);
+  setenv("FA_LIBCUDA", "libm.so.6", 1);
+  describe(&info, NULL);
+  CHECK_MSG(!info.usable && strstr(info.why_not, "libm.so.6 has no cuInit"), "%s", info.why_not);
+  unsetenv("FA_LIBCUDA");
+}
+
+static void test_devices(void) {
+  fa_case c;
+  fa_tensors t;
+  load("{\"seqlen_q\": 40, \"head_dim\": 128}", &c, &t);
+  for (int major = 8; major <= 9; ++major) {
+    void *self = NULL;
+    fa_profile profile;
+    fa_error err = {""};
+    start();
+    fake.major = major;
+    CHECK(cuda->open(NULL, &self, &err) == FA_OK);
+    cuda->profile(self, &c.problem, &profile);
+    CHECK_MSG(strcmp(profile.name, major == 8 ? "mma-ampere" : "mma-hopper") == 0, "%s", profile.name);
+    cuda->close(self);
+  }
+  start();
+  fake.max_shared_bytes = 48 * 1024;
+  const ran r = run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
+  CHECK_MSG(r.status == FA_ERR_UNSUPPORTED &&
+                strstr(r.err.text, "bytes of shared memory, Fake GPU has 49152"),
+            "%s", r.err.text);
+  CHECK(fake.n_launches == 0);
+  CHECK(fa_cubin_fits("80", 8, 0) && fa_cubin_fits("80", 8, 9) && !fa_cubin_fits("80", 9, 0));
+  CHECK(fa_cubin_fits("90a", 9, 0) && !fa_cubin_fits("90a", 9, 1) && !fa_cubin_fits("90a", 10, 0));
+  CHECK(!fa_cubin_fits("89", 8, 6) && fa_cubin_fits("100", 10, 3));
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
+/* Contents of device arrays, the workspace and the context: what only fa_forward itself can see. */
+static void test_calls(void) {
+  int32_t cu_q[4] = {0, 3, 2, 5}, cu_k[4] = {0, 1, 2, 3};
+  uint16_t memory[16 * 64] __attribute__((aligned(16))) = {0};
+  float lse[16];
+  fa_attention a;
+  fa_error err = {""};
+  CUcontext context;
+  start();
+  fa_attention_init(&a);
+  a.batch = 3, a.seqlen_q = 3, a.seqlen_k = 1, a.total_q = 5, a.total_k = 3, a.head_dim = 64, a.scale = 0.125;
+  a.q = a.k = a.v = memory;
+  a.o = memory, a.lse = lse;
+  a.q_stride = a.k_stride = a.v_stride = a.o_stride = fa_strides_dense(1, 1, 64);
+  a.lse_stride = (fa_strides){0, 1, 16};
+  a.check_device_data = true;
+  const fa_cuda_driver *d = fa_cuda_driver_get(&err);
+  REQUIRE(d);
+  CHECK(fa_forward(&a, NULL, 0, NULL, &err) == FA_ERR_INPUT); /* not variable length: rows overlap at batch */
+  CUdeviceptr q = 0, k = 0;
+  fa_attention v = a;
+  CHECK(fa_forward(&v, NULL, 0, NULL, &err) == FA_ERR_INPUT);
+  CHECK(d->cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+        d->cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  CHECK(d->cuMemAlloc(&q, sizeof cu_q) == CUDA_SUCCESS && d->cuMemAlloc(&k, sizeof cu_k) == CUDA_SUCCESS);
+  CHECK(d->cuMemcpyHtoD(q, cu_q, sizeof cu_q) == CUDA_SUCCESS &&
+        d->cuMemcpyHtoD(k, cu_k, sizeof cu_k) == CUDA_SUCCESS);
+  v.cu_seqlens_q = (const int32_t *)q;
+  v.cu_seqlens_k = (const int32_t *)k;
+  CHECK(fa_forward(&v, NULL, 0, NULL, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "cu_seqlens_q[2] = 2 comes after 3"), "%s", err.text);
+  fake.no_context = true;
+  CHECK(fa_forward(&v, NULL, 0, NULL, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "no CUDA context is current"), "%s", err.text);
+  CHECK(fake.n_launches == 0);
+  fa_cuda_driver_replace(NULL);
+  setenv("FA_LIBCUDA", "libcuda-is-not-here.so", 1);
+  CHECK(fa_forward(&v, NULL, 0, NULL, &err) == FA_ERR_DEVICE);
+  CHECK_MSG(strstr(err.text, "no CUDA driver"), "%s", err.text);
+  unsetenv("FA_LIBCUDA");
+}
+
+static void test_bench(void) {
+  fa_case c;
+  fa_tensors t;
+  fa_error err = {""};
+  fa_bench_result r;
+  load(small, &c, &t);
+  for (int cold = 0; cold < 2; ++cold) {
+    const fa_bench_options opt = {.n_warm = 2, .n_runs = 5, .cold = cold};
+    start();
+    CHECK_MSG(fa_cuda_bench(&c.problem, &t, &opt, &r, &err) == FA_OK, "%s", err.text);
+    CHECK(r.n_runs == 5 && r.median_us == 1000 && r.min_us == 1000 && r.max_us == 1000 &&
+          fake.n_launches == 7);
+    CHECK_MSG(fake.n_allocations == 0 && fake.n_contexts == 0 && !fake.misuse[0], "%s", fake.misuse);
+  }
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
+int main(void) {
+  test_no_driver();
+  test_same_results();
+  test_guards();
+  test_failures(CUDA_ERROR_OUT_OF_MEMORY, FA_ERR_MEMORY, FA_SUBJECT_OK);
+  test_failures(CUDA_ERROR_DEVICE_UNAVAILABLE, FA_ERR_DEVICE, FA_SUBJECT_OK);
+  test_failures(CUDA_ERROR_ILLEGAL_ADDRESS, FA_ERR_DEVICE, FA_SUBJECT_CRASH);
+  test_kernel_faults();
+  test_describe();
+  test_devices();
+  test_calls();
+  test_bench();
+  fake_cuda_reset();
+  return check_done();
+}
