@@ -33,7 +33,7 @@ typedef struct fa_cli {
   int64_t jobs, count; /* 0 = not given */
   double timeout_s, seconds;
   uint64_t seed, schedule_seed;
-  bool seed_given, fail_fast, no_isolate, no_progress, end_to_end, verbose, quiet, help, version;
+  bool seed_given, fail_fast, cold, no_isolate, no_progress, end_to_end, verbose, quiet, help, version;
 } fa_cli;
 
 /* Reads argv into *cli; a message on stderr and FA_EXIT_USAGE when it makes no sense. */

@@ -14,8 +14,7 @@ static bool is_schema(const char *path) {
   return true;
 }
 
-/* Everything is read and checked before anything runs. */
-static fa_status load_cases(const fa_cli *cli, fa_case_list *list, fa_error *err) {
+fa_status fa_cli_load_cases(const fa_cli *cli, fa_case_list *list, fa_error *err) {
   fa_status status = FA_OK;
   for (int i = 0; status == FA_OK && i < cli->cases.n; ++i) {
     if (is_schema(cli->cases.v[i])) continue;
@@ -40,7 +39,7 @@ int fa_command_run(const fa_cli *cli) {
     return fa_cli_usage_error("run: what is %s? cases are named with --cases", cli->words.v[0]);
   if (cli->cases.n == 0 && cli->case_text.n == 0)
     return fa_cli_usage_error("run: --cases FILE... or --case JSON is needed");
-  fa_status status = load_cases(cli, &list, &err);
+  fa_status status = fa_cli_load_cases(cli, &list, &err);
   fa_session *s = malloc(sizeof *s);
   if (status == FA_OK && !s) status = fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   if (status != FA_OK) {

@@ -48,6 +48,9 @@ typedef struct fa_session {
   fa_error error;
 } fa_session;
 
+/* The cases of --cases and --case. All are read and checked before anything runs. */
+fa_status fa_cli_load_cases(const fa_cli *cli, fa_case_list *list, fa_error *err);
+
 /* Chooses the backends. On failure prints a message and returns an exit code; 0 = go on. */
 int fa_session_open(fa_session *s, const fa_cli *cli);
 void fa_session_free(fa_session *s);

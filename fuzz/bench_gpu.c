@@ -1,0 +1,157 @@
+#include "fuzz/bench_gpu.h"
+
+#include "cases/case.h"
+#include "fuzz/session.h"
+#include "fuzz/version.h"
+#include "gpu/cuda/bench.h"
+#include "report/atomic_file.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARM_RUNS = 10, TIMED_RUNS = 50 };
+
+/* ---- work ---- */
+
+/* Keys that row i of an entry sees. */
+static int64_t visible_keys(const fa_problem *p, int64_t i, int64_t sq, int64_t sk) {
+  const int64_t at = i + (p->mask.align == FA_ALIGN_BOTTOM_RIGHT ? sk - sq : 0);
+  int64_t first = 0, end = sk;
+  if (p->mask.type == FA_MASK_CAUSAL) end = at + 1;
+  if (p->mask.type == FA_MASK_WINDOW && p->mask.left >= 0) first = at - p->mask.left;
+  if (p->mask.type == FA_MASK_WINDOW && p->mask.right >= 0) end = at + p->mask.right + 1;
+  if (first < 0) first = 0;
+  if (end > sk) end = sk;
+  return end > first ? end - first : 0;
+}
+
+int64_t fa_bench_pairs(const fa_problem *p) {
+  int64_t pairs = 0;
+  for (int64_t b = 0; b < p->batch; ++b) {
+    int64_t sq = p->seqlen_q, sk = p->seqlen_k;
+    if (fa_problem_is_varlen(p)) {
+      sq = p->cu_seqlens_q.v[b + 1] - p->cu_seqlens_q.v[b];
+      sk = p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b];
+    }
+    if (p->seqused_k.n) sk = p->seqused_k.v[b];
+    if (p->leftpad_k.n) sk -= p->leftpad_k.v[b];
+    for (int64_t i = 0; i < sq; ++i) pairs += visible_keys(p, i, sq, sk);
+  }
+  return pairs;
+}
+
+static double bytes_of(const fa_tensors *t, bool backward) {
+  static const fa_tensor_id forward_ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_O, FA_T_LSE};
+  static const fa_tensor_id backward_ids[] = {FA_T_DO, FA_T_DLSE, FA_T_DQ, FA_T_DK, FA_T_DV};
+  double bytes = 0;
+  for (int i = 0; i < 5; ++i) {
+    const fa_tensor *x = &t->t[forward_ids[i]], *g = &t->t[backward_ids[i]];
+    bytes += (double)fa_tensor_count(x) * (double)fa_dtype_size(x->dtype);
+    if (backward && g->data) bytes += (double)fa_tensor_count(g) * (double)fa_dtype_size(g->dtype);
+  }
+  return bytes;
+}
+
+/* ---- one case ---- */
+
+static void print_row(const char *name, bool backward, const fa_bench_result *r, double tflops, double gbs) {
+  printf("%-40s %s %10.1f us  (%.1f .. %.1f of %d)  %7.1f TFLOP/s  %7.0f GB/s\n", name,
+         backward ? "bwd" : "fwd", r->median_us, r->min_us, r->max_us, r->n_runs, tflops, gbs);
+  fflush(stdout);
+}
+
+static void add_row(cJSON *rows, const fa_case *c, bool backward, const fa_bench_options *opt,
+                    const fa_bench_result *r, double tflops, double gbs) {
+  cJSON *o = cJSON_CreateObject();
+  char *line = fa_case_to_line(c);
+  cJSON_AddStringToObject(o, "name", c->name);
+  if (line) cJSON_AddItemToObject(o, "case", cJSON_Parse(line));
+  free(line);
+  cJSON_AddStringToObject(o, "pass", backward ? "backward" : "forward");
+  cJSON_AddStringToObject(o, "kernel", r->kernel);
+  cJSON_AddBoolToObject(o, "cold", opt->cold);
+  cJSON_AddNumberToObject(o, "runs", r->n_runs);
+  cJSON_AddNumberToObject(o, "median_us", r->median_us);
+  cJSON_AddNumberToObject(o, "min_us", r->min_us);
+  cJSON_AddNumberToObject(o, "max_us", r->max_us);
+  cJSON_AddNumberToObject(o, "tflops", tflops);
+  cJSON_AddNumberToObject(o, "gb_per_s", gbs);
+  cJSON_AddItemToArray(rows, o);
+}
+
+/* FA_ERR_UNSUPPORTED: left out, with a line that says why. */
+static fa_status bench_case(const fa_case *c, const fa_bench_options *base, cJSON *rows,
+                            fa_bench_result *last, int *n_timed, fa_error *err) {
+  fa_tensors t;
+  fa_status status = fa_case_build(c, &t, err);
+  for (int backward = 0; status == FA_OK && backward <= c->problem.backward; ++backward) {
+    fa_bench_options opt = *base;
+    fa_bench_result r;
+    opt.backward = backward;
+    status = fa_cuda_bench(&c->problem, &t, &opt, &r, err);
+    if (status == FA_ERR_UNSUPPORTED) {
+      printf("%-40s %s left out: %s\n", c->name, backward ? "bwd" : "fwd", err->text);
+      status = FA_OK;
+      continue;
+    }
+    if (status != FA_OK) break;
+    const fa_problem *p = &c->problem;
+    const double flops =
+        (backward ? 10.0 : 4.0) * (double)fa_bench_pairs(p) * (double)p->heads_q * (double)p->head_dim;
+    const double tflops = flops / r.median_us * 1e-6, gbs = bytes_of(&t, backward) / r.median_us * 1e-3;
+    print_row(c->name, backward, &r, tflops, gbs);
+    add_row(rows, c, backward, &opt, &r, tflops, gbs);
+    *last = r;
+    ++*n_timed;
+  }
+  fa_tensors_free(&t);
+  return status;
+}
+
+/* ---- all of them ---- */
+
+static fa_status write_report(const char *path, const cJSON *rows, const fa_bench_result *last,
+                              fa_error *err) {
+  cJSON *o = cJSON_CreateObject();
+  cJSON_AddNumberToObject(o, "fa_bench", 1);
+  cJSON *tool = cJSON_AddObjectToObject(o, "tool");
+  cJSON_AddStringToObject(tool, "version", fa_version());
+  cJSON_AddStringToObject(tool, "git", fa_git_revision());
+  cJSON *backend = cJSON_AddObjectToObject(o, "backend");
+  cJSON_AddStringToObject(backend, "name", "cuda");
+  cJSON_AddStringToObject(backend, "device", last->device);
+  cJSON_AddStringToObject(backend, "driver", last->driver);
+  cJSON_AddItemToObject(o, "rows", cJSON_Duplicate(rows, true));
+  char *text = cJSON_Print(o);
+  cJSON_Delete(o);
+  const fa_status status = text ? fa_file_write_atomic(path, text, strlen(text), err)
+                                : fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  free(text);
+  return status;
+}
+
+int fa_bench_gpu(const fa_cli *cli, const char *backend) {
+  fa_error err = {""};
+  fa_case_list list = {0};
+  fa_choice choice;
+  fa_bench_result last = {.device = ""};
+  int n_timed = 0;
+  cJSON *rows = cJSON_CreateArray();
+  fa_status status = fa_cli_load_cases(cli, &list, &err);
+  if (status == FA_OK && cli->report) status = fa_file_check_writable(cli->report, &err);
+  if (status == FA_OK) status = fa_choose_backend(cli->backends, backend, &choice, &err);
+  if (status == FA_OK)
+    printf("%s, driver %s%s\n", choice.info.device, choice.info.driver, cli->cold ? ", cold" : "");
+  const char *number = strchr(backend, ':');
+  const fa_bench_options opt = {
+      .device = number ? atoi(number + 1) : 0, .n_warm = WARM_RUNS, .n_runs = TIMED_RUNS, .cold = cli->cold};
+  for (int64_t i = 0; status == FA_OK && i < list.n; ++i)
+    status = bench_case(&list.v[i], &opt, rows, &last, &n_timed, &err);
+  if (status == FA_OK && cli->report) status = write_report(cli->report, rows, &last, &err);
+  cJSON_Delete(rows);
+  fa_case_list_free(&list);
+  if (status != FA_OK) return fa_cli_fail(status, &err);
+  return n_timed ? FA_EXIT_PASSED : FA_EXIT_NOTHING_JUDGED;
+}
