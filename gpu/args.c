@@ -1,11 +1,13 @@
 #include "gpu/args.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 
 const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
   static const int32_t present[1];
   static const float slopes[1];
+  static max_align_t debug;
   if (p->family != FA_FLASH) return "only the flash family has a kernel so far";
   if (p->head_dim != p->head_dim_v) return "head_dim_v differs from head_dim";
   if (p->bias.present) return "the flash kernels take no bias";
@@ -14,7 +16,7 @@ const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
   if (p->splits > 1) return "split keys are not in the forward kernel yet";
   if (p->mask.type != FA_MASK_NONE && p->mask.align != FA_ALIGN_BOTTOM_RIGHT)
     return "the flash kernels align masks bottom-right";
-  if (p->return_softmax) return "return_softmax is not in the forward kernel yet";
+  if (p->return_softmax && p->dropout.p == 0) return "return_softmax without dropout has nothing to show";
   fa_attention_init(a);
   a->dtype = p->dtype;
   a->batch = p->batch;
@@ -45,6 +47,7 @@ const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
   if (p->seqused_k.n) a->seqused_k = present;
   if (p->leftpad_k.n) a->leftpad_k = present;
   if (p->alibi.present) a->alibi_slopes = slopes;
+  if (p->return_softmax) a->p_debug = &debug;
   return NULL;
 }
 
@@ -97,6 +100,9 @@ const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attenti
   if (a->seqused_k && !x[FA_T_SEQUSED_K].data) return "seqused_k is missing";
   if (a->leftpad_k && !x[FA_T_LEFTPAD_K].data) return "leftpad_k is missing";
   if (a->alibi_slopes && !x[FA_T_ALIBI_SLOPES].data) return "alibi slopes are missing";
+  if (a->p_debug && (!x[FA_T_P_DEBUG].data || x[FA_T_P_DEBUG].dtype != p->dtype))
+    return "p_debug is missing or of another dtype";
+  a->p_debug = x[FA_T_P_DEBUG].data; /* always dense */
   a->q = x[FA_T_Q].data;
   a->k = x[FA_T_K].data;
   a->v = x[FA_T_V].data;
@@ -143,7 +149,7 @@ const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradi
 
 void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size) {
   static const char *const mask[] = {"none", "causal", "window"};
-  snprintf(out, size, "flash_forward<%s,%lld,%s%s%s%s>", fa_dtype_name(p->dtype), (long long)p->head_dim,
+  snprintf(out, size, "flash_forward<%s,%lld,%s%s%s%s%s>", fa_dtype_name(p->dtype), (long long)p->head_dim,
            mask[p->mask.type], p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
-           aligned ? "" : ",unaligned");
+           p->dropout.p > 0 ? ",dropout" : "", aligned ? "" : ",unaligned");
 }

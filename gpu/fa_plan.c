@@ -10,16 +10,22 @@ static bool scores_are_modified(const fa_attention *a) {
 }
 
 const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, fa_error *err) {
-  if (a->dropout_p > 0) {
-    fa_fail(err, FA_ERR_UNSUPPORTED, "dropout is not in the forward kernel yet");
-    return NULL;
-  }
-  const fa_flash_kernel *k =
-      fa_flash_forward_find(a->dtype == FA_BF16, (int)a->head_dim, aligned, scores_are_modified(a));
+  const fa_flash_kernel *k = fa_flash_forward_find((fa_flash_ability){.bf16 = a->dtype == FA_BF16,
+                                                                      .head_dim = (int)a->head_dim,
+                                                                      .unaligned = !aligned,
+                                                                      .score_mod = scores_are_modified(a),
+                                                                      .dropout = a->dropout_p > 0,
+                                                                      .p_debug = a->p_debug != NULL});
   if (!k)
     fa_fail(err, FA_ERR_UNSUPPORTED, "head_dim = %lld: no forward kernel was built for it",
             (long long)a->head_dim);
   return k;
+}
+
+int fa_forward_block_n(const fa_attention *a) {
+  const fa_flash_kernel *fast = fa_forward_kernel(a, true, NULL), *slow = fa_forward_kernel(a, false, NULL);
+  if (!fast || !slow) return 0;
+  return fast->block_n < slow->block_n ? fast->block_n : slow->block_n;
 }
 
 bool fa_rows_are_aligned(const void *data, fa_strides s, bool has_batch) {
@@ -51,11 +57,25 @@ static void fill_tensors(const fa_attention *a, bool has_batch, fa_flash_params 
   p->leftpad_k = a->leftpad_k;
 }
 
+/* docs/semantics.md, "Dropout". */
+static void fill_dropout(const fa_attention *a, fa_flash_params *p) {
+  const uint32_t limit = (uint8_t)floor((double)(1.0f - (float)a->dropout_p) * 255.0);
+  p->dropout_limit = limit | limit << 16;
+  p->dropout_scale = (float)(1.0 / (1.0 - a->dropout_p));
+  p->dropout_seed = a->dropout_seed;
+  p->dropout_offset = a->dropout_offset;
+  p->p_debug = (uint16_t *)a->p_debug;
+  p->p_rows = (int)((a->seqlen_q + 127) / 128 * 128);
+  p->p_keys = (int)((a->seqlen_k + 127) / 128 * 128);
+}
+
 void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p) {
   memset(p, 0, sizeof *p);
   fill_tensors(a, !fa_attention_is_varlen(a), p);
   p->seqlen_q = (int)a->seqlen_q;
   p->seqlen_k = (int)a->seqlen_k;
+  p->head_dim = (int)a->head_dim;
+  p->heads_q = (int)a->heads_q;
   p->heads_per_kv = (int)(a->heads_q / a->heads_kv);
   p->window_left = window_bound(a->window_left, a->seqlen_k);
   p->window_right = window_bound(a->window_right, a->seqlen_q);
@@ -67,6 +87,7 @@ void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p) {
   p->softcap = (float)a->softcap;
   p->alibi_slopes = a->alibi_slopes;
   p->alibi_batch_stride = a->alibi_batch_stride;
+  fill_dropout(a, p);
 }
 
 fa_status fa_forward_plan_make(const fa_attention *a, fa_forward_plan *out, fa_error *err) {
@@ -81,9 +102,11 @@ fa_status fa_forward_plan_make(const fa_attention *a, fa_forward_plan *out, fa_e
                  fa_rows_are_aligned(a->o, a->o_stride, has_batch);
   out->kernel = fa_forward_kernel(a, out->aligned, err);
   if (!out->kernel) return FA_ERR_UNSUPPORTED;
-  if (a->p_debug) return fa_fail(err, FA_ERR_UNSUPPORTED, "p_debug is not in the forward kernel yet");
+  if ((uintptr_t)a->p_debug % 16 != 0)
+    return fa_fail(err, FA_ERR_INPUT, "p_debug = %p: not aligned to 16 bytes", a->p_debug);
   out->empty = fa_attention_is_empty(a);
   fa_flash_params_fill(a, &out->params);
+  out->params.aligned = out->aligned;
   out->grid[0] = (unsigned)((a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m);
   out->grid[1] = (unsigned)a->heads_q;
   out->grid[2] = (unsigned)a->batch;

@@ -23,6 +23,10 @@ typedef struct fa_forward_plan {
  * aligned: all rows begin on 16 bytes. */
 const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, fa_error *err);
 
+/* Keys that the kernel for such arguments takes at a time, whatever their alignment: the least, or 0 if there
+ * is none. */
+int fa_forward_block_n(const fa_attention *a);
+
 /* Checks everything, then plans. FA_ERR_INPUT, FA_ERR_UNSUPPORTED. */
 fa_status fa_forward_plan_make(const fa_attention *a, fa_forward_plan *out, fa_error *err);
 

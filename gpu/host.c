@@ -48,10 +48,10 @@ static unsigned host_supports(void *self, const fa_problem *p, char *reason, siz
 
 static void host_profile(void *self, const fa_problem *p, fa_profile *out) {
   (void)self;
-  char why[256];
+  fa_attention a;
   *out = fa_profile_get("mma-hopper", p->dtype);
-  const fa_flash_kernel *k = kernel_for(p, why, sizeof why);
-  if (k) out->block_n = k->block_n;
+  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a);
+  if (block_n) out->block_n = block_n;
   out->gqa_partials_in_io = false; /* a group's dK and dV are summed in registers */
 }
 
@@ -62,7 +62,7 @@ static int fill_ranges(const fa_tensors *t, fa_simt_range *ranges) {
       ranges[n++] = (fa_simt_range){.name = fa_tensor_id_name((fa_tensor_id)i),
                                     .begin = t->buffer[i].base + FA_GUARD_BYTES,
                                     .bytes = t->buffer[i].bytes,
-                                    .writable = i == FA_T_O || i == FA_T_LSE};
+                                    .writable = i == FA_T_O || i == FA_T_LSE || i == FA_T_P_DEBUG};
   return n;
 }
 

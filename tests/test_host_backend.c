@@ -32,13 +32,26 @@ static void check_reason(const char *json, unsigned passes, const char *words) {
   fa_case_free(&c);
 }
 
+/* The forward pass at least. */
+static void check_forward(const char *json) {
+  fa_case c;
+  char reason[256] = "";
+  load(json, &c);
+  CHECK_MSG(fa_backend_host.supports(NULL, &c.problem, reason, sizeof reason) & FA_PASS_FORWARD, "%s: %s",
+            json, reason);
+  fa_case_free(&c);
+}
+
 static void check_supports(void) {
   check_reason("{\"backward\": false}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
   check_reason("{\"head_dim\": 128, \"dtype\": \"bf16\"}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
-  check_reason("{\"head_dim\": 96}", 0, "head_dim");
+  check_forward("{\"head_dim\": 8}");
+  check_forward("{\"head_dim\": 256, \"dtype\": \"bf16\"}");
+  check_forward("{\"dropout\": {\"p\": 0.1, \"seed\": \"1\", \"offset\": \"0\"}, \"return_softmax\": true}");
+  check_reason("{\"head_dim\": 12}", 0, "head_dim");
+  check_reason("{\"head_dim\": 264}", 0, "head_dim");
   check_reason("{\"dtype\": \"f32\"}", 0, "f16 and bf16");
   check_reason("{\"family\": \"memeff\"}", 0, "family");
-  check_reason("{\"dropout\": {\"p\": 0.1, \"seed\": \"1\", \"offset\": \"0\"}}", 0, "dropout");
   check_reason("{\"splits\": 3}", 0, "split");
   check_reason("{\"return_softmax\": true}", 0, "return_softmax");
   check_reason("{\"scale\": 1e35}", 0, "scale");

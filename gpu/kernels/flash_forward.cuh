@@ -1,31 +1,50 @@
-/* FlashAttention-2 forward (Dao 2023, algorithm 1) for sm_80: one block per 16*2*WARPS query rows of one
- * head.
+/* FlashAttention-2 forward (Dao 2023, algorithm 1) for sm_80: one block per BM query rows of one head.
  *
  *   Q stays in shared memory; K and V tiles pass through one buffer each. V of a block is fetched while
- *   S = Q K^T is computed, the next K while O += P V is. Each warp owns 32 rows, so the softmax needs only
- *   quad shuffles, and P goes from accumulators to A fragments without leaving the registers.
+ *   S = Q K^T is computed, the next K while O += P V is. Each warp owns 32 rows (16 if the head dim is
+ * large), so the softmax needs only quad shuffles, and P goes from accumulators to A fragments without
+ * leaving the registers.
+ *
+ * Dropout strikes P after the sums were taken from it; 1/(1-p) comes in with the normalisation. Columns from
+ * p.head_dim to the tile's D are zeros in shared memory and nowhere else.
  *
  * Key blocks run from the last visible one down: the ragged or diagonal blocks, which need masks, come
  * first. O leaves through shared memory (in Q's place) as 16-byte rows. */
 #ifndef FA_GPU_KERNELS_FLASH_FORWARD_CUH
 #define FA_GPU_KERNELS_FLASH_FORWARD_CUH
 
+#include "gpu/kernels/dropout.cuh"
 #include "gpu/kernels/mask.cuh"
 #include "gpu/kernels/softmax.cuh"
 #include "gpu/kernels/tile.cuh"
 
 namespace fa {
 
-/* T: f16 or bf16. ALIGNED: all rows begin on 16 bytes. SCORE_MOD: softcap and ALiBi, which cost registers:
- * half the keys at a time. */
-template <class T_, int D_, bool ALIGNED_, bool SCORE_MOD_> struct flash_forward_config {
+/* What a kernel is compiled for. All but `general` want rows that begin on 16 bytes. */
+enum flash_kind {
+  plain,
+  modified, /* softcap, ALiBi */
+  dropout,
+  general /* everything, as the parameters say: unaligned rows, softcap and ALiBi, dropout, p_debug */
+};
+
+/* T: f16 or bf16. D: of the tiles, head_dim up to a multiple of 32. The tiles fit into 99 KiB, the registers
+ * into 255: where a warp's 32 rows would need more, it has 16, and what costs registers takes fewer keys at a
+ * time. */
+template <class T_, int D_, flash_kind KIND> struct flash_forward_config {
   typedef T_ T;
-  static constexpr int D = D_, WARPS = 4, THREADS = 32 * WARPS;
-  static constexpr int BM = 128, BN = (D <= 64 ? 128 : 64) / (SCORE_MOD_ ? 2 : 1);
-  static constexpr int M_TILES = BM / (16 * WARPS); /* 16-row tiles of a warp */
-  static constexpr bool ALIGNED = ALIGNED_, SCORE_MOD = SCORE_MOD_;
+  static constexpr int D = D_,
+                       M_TILES = D < (KIND == general ? 96 : 160) ? 2 : 1; /* 16-row tiles of a warp */
+  static constexpr int WARPS = M_TILES == 1 && D <= 192 ? 8 : 4, THREADS = 32 * WARPS;
+  static constexpr int BM = 16 * M_TILES * WARPS;
+  static constexpr bool ROOM = KIND == plain || (M_TILES == 1 && D <= 224);
+  static constexpr int BN = (D <= 64 ? 128 : 64) / (ROOM ? 1 : 2);
+  static constexpr bool ALIGNED = KIND != general, SCORE_MOD = KIND == modified || KIND == general;
+  static constexpr bool DROPOUT = KIND == dropout || KIND == general, GENERAL = KIND == general;
   static constexpr int Q_BYTES = BM * D * 2, KV_BYTES = BN * D * 2;
   static constexpr int SHARED_BYTES = Q_BYTES + 2 * KV_BYTES;
+  static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
+  static_assert(BN % 32 == 0, "dropout decides on 32 keys at once");
 };
 
 /* What a block works on. Cheap to read again, so that it need not sit in registers through the main loop. */
@@ -40,6 +59,20 @@ template <class C> FA_DEVICE block_task load_task(const fa_flash_params &p, int 
   t.row0 = static_cast<int>(blockIdx.x) * C::BM;
   t.n_rows = min_int(C::BM, t.seq.len_q - t.row0);
   return t;
+}
+
+/* Aligned rows, or so they are this time. */
+template <class C> FA_DEVICE bool rows_are_aligned(const fa_flash_params &p) {
+  return C::ALIGNED || p.aligned;
+}
+template <class C> FA_DEVICE void store_chunk(const fa_flash_params &p, uint16_t *to, vec4 v) {
+  if (rows_are_aligned<C>(p))
+    store_chunk<true>(to, v);
+  else
+    store_chunk<false>(to, v);
+}
+template <class C> FA_DEVICE bool scores_are_modified(const fa_flash_params &p) {
+  return C::SCORE_MOD && (!C::GENERAL || p.softcap > 0.0f || p.alibi_slopes);
 }
 
 /* Where the first row of this block goes. */
@@ -57,7 +90,8 @@ FA_DEVICE void write_empty(const fa_flash_params &p, int first_row, int n_rows, 
   uint16_t *o = first_o_row(p, first_row);
   float *lse = first_lse(p, first_row);
   for (int i = thread; i < n_rows * CHUNKS; i += C::THREADS)
-    store_chunk<C::ALIGNED>(o + i / CHUNKS * p.o_stride.row + i % CHUNKS * 8, vec4{0, 0, 0, 0});
+    if (i % CHUNKS < p.head_dim / 8)
+      store_chunk<C>(p, o + i / CHUNKS * p.o_stride.row + i % CHUNKS * 8, vec4{0, 0, 0, 0});
   for (int row = thread; row < n_rows; row += C::THREADS)
     store_global(lse + row * p.lse_stride.row, p.empty_lse);
 }
@@ -70,12 +104,43 @@ template <class C> FA_DEVICE void multiply_q(uint32_t q_tile, float sign) {
   const uint32_t first = q_tile + copy::in_tile(static_cast<int>(threadIdx.x));
   cp_async_wait<0>();
   FA_NO_UNROLL
-  for (int row = 0; row < C::BM; row += copy::ROWS_AT_ONCE) {
-    const vec4 v = load_shared16(first + row * (C::D * 2));
-    store_shared16(first + row * (C::D * 2),
+  for (int i = 0; i < C::BM / copy::ROWS_AT_ONCE * copy::PARTS; ++i) {
+    const uint32_t at =
+        first + i / copy::PARTS * (copy::ROWS_AT_ONCE * C::D * 2) + i % copy::PARTS * copy::PART_BYTES;
+    const vec4 v = load_shared16(at);
+    store_shared16(at,
                    vec4{(v.x & keep) ^ flip, (v.y & keep) ^ flip, (v.z & keep) ^ flip, (v.w & keep) ^ flip});
   }
 }
+
+/* ---- the debug copy of P ---- */
+
+FA_DEVICE uint16_t *p_debug_row(const fa_flash_params &p, int row) {
+  const int64_t head = static_cast<int64_t>(blockIdx.z) * p.heads_q + blockIdx.y;
+  return p.p_debug + (head * p.p_rows + row) * p.p_keys;
+}
+
+/* Two neighbouring weights; a set sign says dropped. What is hidden stays as clear_p_debug left it. */
+FA_DEVICE void store_p_debug(const fa_flash_params &p, const sequence &seq, int row, int key, uint32_t pair,
+                             uint32_t kept) {
+  if (row >= seq.len_q) return;
+  const row_limits limits = limits_of_row(p, seq, row);
+  const uint32_t signs = pair | (~kept & 0x80008000u);
+  uint16_t *to = p_debug_row(p, row) + key;
+  if (key >= limits.lo && key < limits.hi) store_global(to, static_cast<uint16_t>(signs));
+  if (key + 1 >= limits.lo && key + 1 < limits.hi) store_global(to + 1, static_cast<uint16_t>(signs >> 16));
+}
+
+/* Zeros for the rows of this block, and for those past the last block. */
+template <class C> FA_DEVICE void clear_p_debug(const fa_flash_params &p, int thread) {
+  const int row0 = static_cast<int>(blockIdx.x) * C::BM;
+  const int row1 = blockIdx.x + 1 == gridDim.x ? p.p_rows : row0 + C::BM;
+  const int64_t n = static_cast<int64_t>(row1 - row0) * p.p_keys / 8;
+  vec4 *to = reinterpret_cast<vec4 *>(p_debug_row(p, row0));
+  for (int64_t i = thread; i < n; i += C::THREADS) store_global(to + i, vec4{0, 0, 0, 0});
+}
+
+/* ---- pieces of the main loop ---- */
 
 /* s = Q K^T for this warp's rows and all keys of the tile. */
 template <class C>
@@ -98,17 +163,53 @@ FA_DEVICE void scores(float (&s)[C::M_TILES][C::BN / 8][4], uint32_t q_first, ui
   }
 }
 
-/* o += P V, P rounded to T. */
+/* Row and key of element 0 of a thread's first score tile, within the block's tile. */
+template <class C> FA_DEVICE int score_row(int thread, int m) {
+  return 16 * (C::M_TILES * (thread / 32) + m) + thread % 32 / 4;
+}
+FA_DEVICE int score_col(int thread) {
+  return thread % 4 * 2;
+}
+
+/* The random bytes for 16 rows and 32 keys; none drops where there is no dropout. */
+template <class C>
+FA_DEVICE void drop_words(uint32_t (&words)[4], const fa_flash_params &p, dropout_head head, int row,
+                          int key) {
+  if (!C::GENERAL || p.dropout_limit != 0x00ff00ffu)
+    dropout_words(words, p, head, row / 16, key / 32);
+  else
+    FA_UNROLL
+  for (int i = 0; i < 4; ++i) words[i] = 0;
+}
+
+/* o += P V, P rounded to T. row0, key0: of the tile, in the entry. */
 template <class C>
 FA_DEVICE void weighted_values(float (&o)[C::M_TILES][C::D / 8][4],
-                               const float (&s)[C::M_TILES][C::BN / 8][4], uint32_t v_first) {
+                               const float (&s)[C::M_TILES][C::BN / 8][4], uint32_t v_first,
+                               const fa_flash_params &p, const sequence &seq, int row0, int key0,
+                               int thread) {
+  uint32_t words[C::M_TILES][4];
   FA_UNROLL
   for (int kk = 0; kk < C::BN / 16; ++kk) {
     uint32_t a[C::M_TILES][4];
     FA_UNROLL
-    for (int m = 0; m < C::M_TILES; ++m) FA_UNROLL
-    for (int i = 0; i < 4; ++i) /* registers 0, 1: keys 0..7, rows l/4 and l/4 + 8; 2, 3: keys 8..15 */
-      a[m][i] = pack2(s[m][2 * kk + i / 2][i % 2 * 2], s[m][2 * kk + i / 2][i % 2 * 2 + 1], typename C::T());
+    for (int m = 0; m < C::M_TILES; ++m) {
+      if (C::DROPOUT && kk % 2 == 0)
+        drop_words<C>(words[m], p,
+                      dropout_of(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y), thread % 32),
+                      row0 + score_row<C>(thread, m), key0 + 16 * kk);
+      FA_UNROLL
+      for (int i = 0; i < 4; ++i) { /* registers 0, 1: keys 0..7, rows l/4 and l/4 + 8; 2, 3: keys 8..15 */
+        const float(&x)[4] = s[m][2 * kk + i / 2];
+        a[m][i] = pack2(x[i % 2 * 2], x[i % 2 * 2 + 1], typename C::T());
+        if (!C::DROPOUT) continue;
+        const uint32_t kept = dropout_kept(p, words[m][kk % 2 * 2 + i / 2], i % 2);
+        if (C::GENERAL && p.p_debug)
+          store_p_debug(p, seq, row0 + score_row<C>(thread, m) + i % 2 * 8,
+                        key0 + score_col(thread) + 16 * kk + i / 2 * 8, a[m][i], kept);
+        a[m][i] &= kept;
+      }
+    }
     FA_UNROLL
     for (int c = 0; c < C::D / 16; ++c) {
       uint32_t b[4];
@@ -120,14 +221,6 @@ FA_DEVICE void weighted_values(float (&o)[C::M_TILES][C::D / 8][4],
       }
     }
   }
-}
-
-/* Row and key of element 0 of a thread's first score tile, within the block's tile. */
-template <class C> FA_DEVICE int score_row(int thread, int m) {
-  return 16 * (C::M_TILES * (thread / 32) + m) + thread % 32 / 4;
-}
-FA_DEVICE int score_col(int thread) {
-  return thread % 4 * 2;
 }
 
 /* Hides what each row does not see. */
@@ -181,7 +274,7 @@ FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::
                             const row_state (&rows)[C::M_TILES][2], const block_task &task, int warp,
                             int lane) {
   constexpr int CHUNKS = C::D / 8, WARP_ROWS = 16 * C::M_TILES;
-  const float score_scale = C::SCORE_MOD ? 1.0f : p.scale;
+  const float score_scale = scores_are_modified<C>(p) ? 1.0f : p.scale;
   const uint32_t o_tile = shared_base(); /* Q's */
   uint16_t *o_global = first_o_row(p, task.seq.q_row + task.row0);
   float *lse_global = first_lse(p, task.seq.q_row + task.row0);
@@ -191,7 +284,7 @@ FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::
     for (int r = 0; r < 2; ++r) {
       const int row = WARP_ROWS * warp + 16 * m + 8 * r + lane / 4;
       const float sum = quad_sum(rows[m][r].sum);
-      const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+      const float inverse = sum == 0.0f ? 0.0f : (C::DROPOUT ? p.dropout_scale : 1.0f) / sum;
       FA_UNROLL
       for (int n = 0; n < CHUNKS; ++n)
         store_shared4(o_tile + tile_offset<C::D>(row, n) + lane % 4 * 4,
@@ -202,13 +295,12 @@ FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::
     }
   }
   sync_warp(); /* the rows are the warp's own */
-  constexpr int ROWS_AT_ONCE = 32 / CHUNKS > 0 ? 32 / CHUNKS : 1;
-  const int chunk = lane % CHUNKS;
   FA_NO_UNROLL
-  for (int i = lane / CHUNKS; i < WARP_ROWS; i += ROWS_AT_ONCE) {
-    const int row = WARP_ROWS * warp + i;
+  for (int i = lane; i < WARP_ROWS * CHUNKS; i += 32) {
+    const int row = WARP_ROWS * warp + i / CHUNKS, chunk = i % CHUNKS;
     const vec4 v = load_shared16(o_tile + tile_offset<C::D>(row, chunk));
-    if (row < task.n_rows) store_chunk<C::ALIGNED>(o_global + row * p.o_stride.row + chunk * 8, v);
+    if (row < task.n_rows && chunk < p.head_dim / 8)
+      store_chunk<C>(p, o_global + row * p.o_stride.row + chunk * 8, v);
   }
 }
 
@@ -231,6 +323,12 @@ FA_DEVICE chunk_sources first_chunks(const fa_flash_params &p, const block_task 
   c.v = p.v + batch * p.v_stride.batch + kv_head * p.v_stride.head + key * p.v_stride.row +
         copy::in_global(thread, p.v_stride.row);
   return c;
+}
+
+template <class C, int ROWS>
+FA_DEVICE void load(const fa_flash_params &p, uint32_t tile, const uint16_t *from, int64_t row_stride,
+                    int n_rows, int thread) {
+  load_tile<ROWS, C>(tile, from, row_stride, n_rows, thread, p.head_dim, rows_are_aligned<C>(p));
 }
 
 /* Scores become exponentials against the new row maxima, and O shrinks to match. */
@@ -258,6 +356,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
   const block_task task = load_task<C>(p, batch);
   const sequence &seq = task.seq;
   const int row0 = task.row0, row1 = task.row0 + task.n_rows;
+  if (C::GENERAL && p.p_debug) clear_p_debug<C>(p, thread); /* ordered by the main loop's first barrier */
   if (task.n_rows <= 0) return;
   const block_range blocks = visible_blocks<C::BN>(p, seq, row0, row1);
   if (blocks.begin >= blocks.end) {
@@ -270,14 +369,15 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
   const uint32_t in_tile = tile_copy<C::D, C::THREADS>::in_tile(thread);
   const uint32_t q_first = first_a<C::D>(q_tile, 16 * C::M_TILES * warp, lane);
   const uint32_t k_first = first_b<C::D>(k_tile, lane), v_first = first_b_trans<C::D>(v_tile, lane);
-  const float scale_log2 = C::SCORE_MOD ? 1.44269504088896340736f : p.scale_log2;
+  const bool score_mod = scores_are_modified<C>(p);
+  const float scale_log2 = score_mod ? 1.44269504088896340736f : p.scale_log2;
   const float slope = C::SCORE_MOD ? alibi_slope(p, batch, static_cast<int>(blockIdx.y)) : 0.0f;
   float o[C::M_TILES][C::D / 8][4] = {};
   row_state rows[C::M_TILES][2];
 
   chunk_sources from = first_chunks<C>(p, task, last_key0, thread);
-  load_tile<C::BM, C>(q_tile + in_tile, from.q, p.q_stride.row, task.n_rows, thread);
-  load_tile<C::BN, C>(k_tile + in_tile, from.k, p.k_stride.row, seq.len_k - last_key0, thread);
+  load<C, C::BM>(p, q_tile + in_tile, from.q, p.q_stride.row, task.n_rows, thread);
+  load<C, C::BN>(p, k_tile + in_tile, from.k, p.k_stride.row, seq.len_k - last_key0, thread);
   cp_async_commit();
   if (p.score_sign != 1.0f) multiply_q<C>(q_tile, p.score_sign);
 
@@ -285,7 +385,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
   for (int key0 = last_key0; key0 >= first_key0; key0 -= C::BN) {
     cp_async_wait<0>();
     sync_block(); /* K is there for all; all are done with the previous V */
-    load_tile<C::BN, C>(v_tile + in_tile, from.v, p.v_stride.row, seq.len_k - key0, thread);
+    load<C, C::BN>(p, v_tile + in_tile, from.v, p.v_stride.row, seq.len_k - key0, thread);
     cp_async_commit();
 
     float s[C::M_TILES][C::BN / 8][4] = {};
@@ -296,16 +396,16 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
     if (key0 > first_key0) {
       from.k -= C::BN * p.k_stride.row;
       from.v -= C::BN * p.v_stride.row;
-      load_tile<C::BN, C>(k_tile + in_tile, from.k, p.k_stride.row, C::BN, thread);
+      load<C, C::BN>(p, k_tile + in_tile, from.k, p.k_stride.row, C::BN, thread);
       cp_async_commit();
     }
 
     /* opaque: what the rare branch needs is worked out in it, not kept from before the loop */
-    if (C::SCORE_MOD) modify_scores<C>(s, p, seq, slope, row0, key0, opaque(thread));
+    if (score_mod) modify_scores<C>(s, p, seq, slope, row0, key0, opaque(thread));
     if (keys_need_mask(p, seq, opaque(row0), opaque(row1), key0, key0 + C::BN))
       mask_scores<C>(s, p, seq, row0, key0, opaque(thread));
     softmax<C>(s, o, rows, scale_log2);
-    weighted_values<C>(o, s, v_first);
+    weighted_values<C>(o, s, v_first, p, seq, row0, key0, C::DROPOUT ? opaque(thread) : 0);
   }
 
   const int again = opaque(thread);

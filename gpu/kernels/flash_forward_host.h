@@ -8,16 +8,23 @@
 extern "C" {
 #endif
 
+/* What a call wants, or the most that a kernel can do: flags are 0 or 1. */
+typedef struct fa_flash_ability {
+  int bf16;     /* not f16; exactly */
+  int head_dim; /* of a kernel: the largest of the 32 that it takes, multiples of 8 */
+  int unaligned, score_mod, dropout, p_debug;
+} fa_flash_ability;
+
 typedef struct fa_flash_kernel {
   const char *name;
   void (*entry)(const void *params); /* fa_flash_params */
-  int bf16, head_dim, aligned, score_mod;
+  fa_flash_ability ability;
   int block_m, block_n, n_threads;
   size_t shared_bytes;
 } fa_flash_kernel;
 
-/* The kernel for these properties, or NULL. Unaligned kernels take aligned data as well. */
-const fa_flash_kernel *fa_flash_forward_find(int bf16, int head_dim, int aligned, int score_mod);
+/* The most special kernel that can do this, or NULL. */
+const fa_flash_kernel *fa_flash_forward_find(fa_flash_ability wanted);
 
 #ifdef __cplusplus
 }

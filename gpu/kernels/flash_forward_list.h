@@ -1,22 +1,29 @@
-/* Every specialisation of the forward kernel: FA_ENTRY(name, T, head dim, aligned rows, softcap and ALiBi).
- * Included wherever something is to be made of each. Unaligned rows with softcap or ALiBi are left to the host:
- * ahead of time, the device needs no kernel for every corner. */
-FA_ENTRY(flash_forward_f16_64, f16, 64, true, false)
-FA_ENTRY(flash_forward_f16_64_unaligned, f16, 64, false, false)
-FA_ENTRY(flash_forward_f16_64_mod, f16, 64, true, true)
-FA_ENTRY(flash_forward_f16_128, f16, 128, true, false)
-FA_ENTRY(flash_forward_f16_128_unaligned, f16, 128, false, false)
-FA_ENTRY(flash_forward_f16_128_mod, f16, 128, true, true)
-FA_ENTRY(flash_forward_bf16_64, bf16, 64, true, false)
-FA_ENTRY(flash_forward_bf16_64_unaligned, bf16, 64, false, false)
-FA_ENTRY(flash_forward_bf16_64_mod, bf16, 64, true, true)
-FA_ENTRY(flash_forward_bf16_128, bf16, 128, true, false)
-FA_ENTRY(flash_forward_bf16_128_unaligned, bf16, 128, false, false)
-FA_ENTRY(flash_forward_bf16_128_mod, bf16, 128, true, true)
-#ifndef __CUDACC__
-FA_ENTRY(flash_forward_f16_64_mod_unaligned, f16, 64, false, true)
-FA_ENTRY(flash_forward_f16_128_mod_unaligned, f16, 128, false, true)
-FA_ENTRY(flash_forward_bf16_64_mod_unaligned, bf16, 64, false, true)
-FA_ENTRY(flash_forward_bf16_128_mod_unaligned, bf16, 128, false, true)
-#endif
+/* Every specialisation of the forward kernel: FA_ENTRY(name, T, D, kind), kind as in flash_kind. Included
+ * wherever something is to be made of each. For what a call wants, the first that can do it is taken. */
+#define FA_ENTRIES_FAST(T, D)                                                                                \
+  FA_ENTRY(flash_forward_##T##_##D, T, D, plain)                                                             \
+  FA_ENTRY(flash_forward_##T##_##D##_modified, T, D, modified)                                               \
+  FA_ENTRY(flash_forward_##T##_##D##_dropout, T, D, dropout)                                                 \
+  FA_ENTRY(flash_forward_##T##_##D##_general, T, D, general)
+#define FA_ENTRIES(T, D)                                                                                     \
+  FA_ENTRY(flash_forward_##T##_##D, T, D, plain)                                                             \
+  FA_ENTRY(flash_forward_##T##_##D##_general, T, D, general)
+FA_ENTRIES(f16, 32)
+FA_ENTRIES_FAST(f16, 64)
+FA_ENTRIES(f16, 96)
+FA_ENTRIES_FAST(f16, 128)
+FA_ENTRIES(f16, 160)
+FA_ENTRIES(f16, 192)
+FA_ENTRIES(f16, 224)
+FA_ENTRIES(f16, 256)
+FA_ENTRIES(bf16, 32)
+FA_ENTRIES_FAST(bf16, 64)
+FA_ENTRIES(bf16, 96)
+FA_ENTRIES_FAST(bf16, 128)
+FA_ENTRIES(bf16, 160)
+FA_ENTRIES(bf16, 192)
+FA_ENTRIES(bf16, 224)
+FA_ENTRIES(bf16, 256)
+#undef FA_ENTRIES
+#undef FA_ENTRIES_FAST
 #undef FA_ENTRY

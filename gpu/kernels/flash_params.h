@@ -28,6 +28,14 @@ typedef struct fa_flash_params {
   float softcap;                              /* 0 = off; only the score-mod kernels look at these */
   const float *alibi_slopes;                  /* NULL = off; [batch][heads_q] or [heads_q] */
   int64_t alibi_batch_stride;                 /* 0 for [heads_q] */
+  int head_dim;                               /* up to the kernel's, a multiple of 8 */
+  int heads_q;
+  int aligned; /* all rows begin on 16 bytes; only the general kernels look */
+  uint64_t dropout_seed, dropout_offset;
+  uint32_t dropout_limit; /* random bytes up to this keep; the limit in both halves, 255: all are kept */
+  float dropout_scale;    /* 1 / (1 - p) */
+  uint16_t *p_debug;      /* NULL, or [batch][heads_q][p_rows][p_keys]: rounded weights, sign = dropped */
+  int p_rows, p_keys;     /* lengths up to multiples of 128 */
 } fa_flash_params;
 
 #endif

@@ -6,8 +6,8 @@
  *   sync_block(), sync_warp()                    barriers
  *   shfl_xor(x, lane_mask)                       x of lane (lane ^ lane_mask)
  *   shared_base()                                address of the dynamic shared memory
- *   load_shared16, load_shared4, store_shared16, store_shared4 generic shared accesses, by 32-bit shared address
- *   load_global<T>, store_global                 T of 2, 4 or 16 bytes, aligned to its size
+ *   load_shared16, load_shared4, store_shared16, store_shared4 generic shared accesses, by 32-bit shared
+ * address load_global<T>, store_global                 T of 2, 4 or 16 bytes, aligned to its size
  *   cp_async16(shared, global, in_range)         16 bytes; zeros, and no read, when out of range
  *   cp_async_commit(), cp_async_wait<N>()        groups
  *   ldmatrix_x4, ldmatrix_x4_trans               four 8x8 matrices of 16-bit elements

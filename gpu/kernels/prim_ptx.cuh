@@ -173,7 +173,9 @@ FA_DEVICE void atomic_add4(float *p, const float (&v)[4]) {
 /* As halves, bytes are f16 subnormals, which compare like integers. */
 FA_DEVICE uint32_t bytes_at_most(uint32_t word, int pair, uint32_t limit) {
   uint32_t r;
-  asm("set.le.u32.f16x2 %0, %1, %2;" : "=r"(r) : "r"(__byte_perm(word, 0, pair ? 0x4342 : 0x4140)), "r"(limit));
+  asm("set.le.u32.f16x2 %0, %1, %2;"
+      : "=r"(r)
+      : "r"(__byte_perm(word, 0, pair ? 0x4342 : 0x4140)), "r"(limit));
   return r;
 }
 

@@ -1,7 +1,9 @@
 /* Tiles of 16-bit elements in shared memory: ROWS x D, rows of D/8 chunks of 16 bytes.
  *
- * Chunk c of row r stands at position c ^ (r % 8) of the row: the eight rows that one ldmatrix phase or one
- * column of 16-byte stores touches then fall into eight different groups of banks. */
+ * Rows of a multiple of 64 elements: chunk c of row r stands at position c ^ (r % 8) of the row. The eight
+ * rows that one ldmatrix phase or one column of 16-byte stores touches then fall into the eight different
+ * groups of banks. Rows of an odd multiple of 32: consecutive rows begin four groups apart already, and
+ * c ^ (r / 2 % 4) sees to the other two bits. So a swizzle permutes aligned runs of 8 or 4 chunks. */
 #ifndef FA_GPU_KERNELS_TILE_CUH
 #define FA_GPU_KERNELS_TILE_CUH
 
@@ -9,9 +11,24 @@
 
 namespace fa {
 
+template <int D> struct tile_row {
+  static_assert(D % 32 == 0, "the swizzles permute 8 or 4 chunks");
+  static constexpr bool POWER_OF_2 = (D & (D - 1)) == 0;
+  static constexpr int RUN = D % 64 == 0 ? 8 : 4; /* chunks that a swizzle permutes */
+};
+
 template <int D> FA_DEVICE uint32_t tile_offset(int row, int chunk) {
-  static_assert(D % 64 == 0, "the swizzle permutes groups of 8 chunks");
-  return static_cast<uint32_t>(row * (D * 2) + ((chunk ^ (row & 7)) << 4));
+  const int swizzle = tile_row<D>::RUN == 8 ? row & 7 : row >> 1 & 3;
+  return static_cast<uint32_t>(row * (D * 2) + ((chunk ^ swizzle) << 4));
+}
+
+/* The address `chunks` to the right of `first`, if first's chunk and `chunks` have no binary digit in common
+ * and tiles begin on 128 bytes (on a row's size, if that is a power of two). */
+template <int D> FA_DEVICE uint32_t tile_right(uint32_t first, int chunks) {
+  constexpr int RUN = tile_row<D>::RUN;
+  if (tile_row<D>::POWER_OF_2) return first ^ static_cast<uint32_t>(chunks << 4);
+  return (first ^ static_cast<uint32_t>(chunks % RUN << 4)) +
+         static_cast<uint32_t>(chunks / RUN * (RUN * 16));
 }
 
 /* 8 elements from any address. */
@@ -31,38 +48,58 @@ FA_DEVICE void store_global_8x2(uint16_t *p, vec4 v) {
   }
 }
 
-/* Which chunks of a tile a thread copies: its column of chunks, every ROWS_AT_ONCE-th row from its first. */
+/* Which chunks of a tile a thread copies: one column of chunks in each of PARTS runs of columns, every
+ * ROWS_AT_ONCE-th row from its first. */
 template <int D, int THREADS> struct tile_copy {
-  static constexpr int CHUNKS = D / 8, ROWS_AT_ONCE = THREADS / CHUNKS;
+  static constexpr int CHUNKS = tile_row<D>::POWER_OF_2 && D <= 128 ? D / 8 : tile_row<D>::RUN;
+  static constexpr int PARTS = D / 8 / CHUNKS, ROWS_AT_ONCE = THREADS / CHUNKS;
   static_assert(THREADS % CHUNKS == 0 && ROWS_AT_ONCE % 8 == 0, "the rows of a thread share their swizzle");
   FA_DEVICE static int first_row(int thread) { return thread / CHUNKS; }
-  FA_DEVICE static int chunk(int thread) { return thread % CHUNKS; }
-  /* What the thread adds to the address of row 0. */
+  FA_DEVICE static int chunk(int thread) { return thread % CHUNKS; } /* of the first part */
+  /* What the thread adds to the address of row 0, for its chunk of the first part; the next parts' are
+   * PART_BYTES and PART_ELEMENTS further. */
   FA_DEVICE static uint32_t in_tile(int thread) { return tile_offset<D>(first_row(thread), chunk(thread)); }
   FA_DEVICE static int64_t in_global(int thread, int64_t row_stride) {
     return first_row(thread) * row_stride + chunk(thread) * 8;
   }
+  static constexpr int PART_BYTES = CHUNKS * 16, PART_ELEMENTS = CHUNKS * 8;
+  /* True if the thread's column in the last part lies within head_dim, as all those of earlier parts do. */
+  FA_DEVICE static bool in_last_part(int thread, int head_dim) {
+    return (PARTS - 1) * CHUNKS + chunk(thread) < head_dim / 8;
+  }
 };
 
 /* ROWS rows of a tile from global rows. tile, global: the thread's own addresses, in_tile and in_global
- * added. Rows from n_rows on become zeros and are not read. C::ALIGNED: every row begins on 16 bytes; the
- * copies are asynchronous then, to be committed by the caller. */
+ * added. Rows from n_rows and columns from head_dim (> D - 32) on become zeros and are not read. aligned:
+ * every row begins on 16 bytes; the copies are asynchronous then, to be committed by the caller. */
 template <int ROWS, class C>
-FA_DEVICE void load_tile(uint32_t tile, const uint16_t *global, int64_t row_stride, int n_rows, int thread) {
+FA_DEVICE void load_tile(uint32_t tile, const uint16_t *global, int64_t row_stride, int n_rows, int thread,
+                         int head_dim = C::D, bool aligned = C::ALIGNED) {
   constexpr int D = C::D;
   typedef tile_copy<D, C::THREADS> copy;
-  const int n_left = n_rows - copy::first_row(thread);
+  static_assert(copy::PARTS == 1 || copy::PART_ELEMENTS >= 32, "padding is in the last part");
+  static_assert(ROWS % copy::ROWS_AT_ONCE == 0, "no thread copies past the tile");
+  const bool last_part = copy::in_last_part(thread, head_dim);
+  const int n_left = (copy::PARTS > 1 || last_part ? n_rows : 0) - copy::first_row(thread);
   const int64_t step = copy::ROWS_AT_ONCE * row_stride;
-  if (C::ALIGNED) {
+  if (C::ALIGNED || aligned) {
     FA_UNROLL
     for (int row = 0; row < ROWS; row += copy::ROWS_AT_ONCE) {
-      cp_async16(tile + row * (D * 2), global, row < n_left);
+      FA_UNROLL
+      for (int part = 0; part < copy::PARTS; ++part)
+        cp_async16(tile + row * (D * 2) + part * copy::PART_BYTES, global + part * copy::PART_ELEMENTS,
+                   row < n_left && (part < copy::PARTS - 1 || last_part));
       if (row < n_left) global += step;
     }
   } else {
     FA_NO_UNROLL
     for (int row = 0; row < ROWS; row += copy::ROWS_AT_ONCE) {
-      store_shared16(tile + row * (D * 2), row < n_left ? load_global_8x2(global) : vec4{0, 0, 0, 0});
+      FA_NO_UNROLL
+      for (int part = 0; part < copy::PARTS; ++part) {
+        const bool read = row < n_left && (part < copy::PARTS - 1 || last_part);
+        store_shared16(tile + row * (D * 2) + part * copy::PART_BYTES,
+                       read ? load_global_8x2(global + part * copy::PART_ELEMENTS) : vec4{0, 0, 0, 0});
+      }
       if (row < n_left) global += step;
     }
   }
@@ -83,12 +120,11 @@ template <bool ALIGNED> FA_DEVICE vec4 load_chunk(const uint16_t *p) {
 
 /* ---- fragments of mma.m16n8k16 ----
  *
- * Each lane keeps one address per tile, of its 16-byte row in the first fragment. Two chunks to the right is
- * then an exclusive or (tiles begin on a multiple of the row size, and the swizzle only permutes chunks), 16
- * rows down an addition; so the unrolled loops need no table of addresses. */
+ * Each lane keeps one address per tile, of its 16-byte row in the first fragment. The next fragments are two
+ * chunks to the right (tile_right) and 16 rows down; so the unrolled loops need no table of addresses. */
 
 template <int D> FA_DEVICE uint32_t fragment_address(uint32_t first, int rows16, int chunks2) {
-  return (first ^ static_cast<uint32_t>(chunks2 << 5)) + static_cast<uint32_t>(rows16 * (16 * D * 2));
+  return tile_right<D>(first, 2 * chunks2) + static_cast<uint32_t>(rows16 * (16 * D * 2));
 }
 
 /* A from a tile whose rows are A's: fragment (m, k) covers rows 16m.., depth 16k... */
