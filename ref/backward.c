@@ -177,7 +177,8 @@ static void backward_item(void *context, int thread, int64_t item) {
   fa_touched t = {0, 0};
   for (int64_t n = part * blocks / per_group; n < (part + 1) * blocks / per_group; ++n) {
     fa_ref_rows r;
-    fa_ref_rows_init(c, e, hk * c->group + n / per_head, n % per_head * FA_BLOCK_M, &r);
+    int64_t block = blocks - 1 - n; /* causal: longest first */
+    fa_ref_rows_init(c, e, hk * c->group + block / per_head, block % per_head * FA_BLOCK_M, &r);
     if (r.j_begin == r.j_end) continue; /* nobody is seen: all zero */
     fa_ref_scratch_head(w, c, e, hk);
     backward_block(f, &r, w, f->bound ? &f->bound[thread] : NULL, &t);

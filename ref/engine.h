@@ -8,7 +8,7 @@
 
 #include "ref/reference.h"
 
-enum { FA_BLOCK_M = 192, FA_BLOCK_N = 256 };
+enum { FA_BLOCK_M = 256, FA_BLOCK_N = 256 };
 
 /* One batch entry. */
 typedef struct fa_ref_entry {

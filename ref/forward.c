@@ -90,7 +90,7 @@ static void forward_item(void *context, int thread, int64_t item) {
   const fa_ref_entry *e = &c->entry[b];
   int64_t local = item - f->first_item[b], blocks = n_blocks(e->sq), h = local / blocks;
   fa_ref_rows r;
-  fa_ref_rows_init(c, e, h, local % blocks * FA_BLOCK_M, &r);
+  fa_ref_rows_init(c, e, h, (blocks - 1 - local % blocks) * FA_BLOCK_M, &r); /* causal: longest first */
   if (r.j_end > r.j_begin) {
     fa_ref_scratch_head(w, c, e, h / c->group);
     fa_ref_load_q(c, FA_T_Q, e, h, r.i0, r.n, w->q);

@@ -1,5 +1,6 @@
 /* Loops over one row of a tile, in double: built once per instruction set (rows_base.c, rows_avx2.c,
- * rows_avx512.c), chosen at run time. No fma and fixed summation order: the same bits from each. */
+ * rows_avx512.c), chosen at run time. fma only by name and a fixed summation order: the same bits from
+ * each (where the machine has no fma, the library's is slow, and right). */
 #ifndef FA_REF_ROWS_H
 #define FA_REF_ROWS_H
 

@@ -5,27 +5,27 @@
 #include <string.h>
 
 /* exp by x = k ln2 + r, |r| <= ln2 / 2, Taylor to r^13 (next term 4e-18 relative), ln2 in two parts of which
- * the first has 21 zero bits at its end, so that k * part is exact. Branch-free, so that it vectorises. */
+ * the first has 21 zero bits at its end, so that k * part is exact. Branch-free, so that it vectorises;
+ * fma by name, so that every instruction set gives the same bits. */
 static inline double exp_one(double x) {
   const double log2e = 0x1.71547652b82fep0, ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33;
   const double magic = 0x1.8p52;
   double y = x < -745.2 ? -745.2 : x > 709.8 ? 709.8 : x;
-  double shifted = y * log2e + magic, k = shifted - magic;
-  double r = (y - k * ln2_hi) - k * ln2_lo;
+  double shifted = fma(y, log2e, magic), k = shifted - magic;
+  double r = fma(-k, ln2_lo, fma(-k, ln2_hi, y));
   double p = 1.6059043836821613e-10;
-  p = p * r + 2.08767569878681e-09;
-  p = p * r + 2.505210838544172e-08;
-  p = p * r + 2.755731922398589e-07;
-  p = p * r + 2.7557319223985893e-06;
-  p = p * r + 2.48015873015873e-05;
-  p = p * r + 0.0001984126984126984;
-  p = p * r + 0.001388888888888889;
-  p = p * r + 0.008333333333333333;
-  p = p * r + 0.041666666666666664;
-  p = p * r + 0.16666666666666666;
-  p = p * r + 0.5;
-  p = p * (r * r) + r;
-  p = p + 1.0;
+  p = fma(p, r, 2.08767569878681e-09);
+  p = fma(p, r, 2.505210838544172e-08);
+  p = fma(p, r, 2.755731922398589e-07);
+  p = fma(p, r, 2.7557319223985893e-06);
+  p = fma(p, r, 2.48015873015873e-05);
+  p = fma(p, r, 0.0001984126984126984);
+  p = fma(p, r, 0.001388888888888889);
+  p = fma(p, r, 0.008333333333333333);
+  p = fma(p, r, 0.041666666666666664);
+  p = fma(p, r, 0.16666666666666666);
+  p = fma(p, r, 0.5);
+  p = fma(p, r * r, r) + 1.0;
   /* 2^k in two factors: results may be subnormal */
   int64_t bits, n, half;
   memcpy(&bits, &shifted, sizeof bits);
