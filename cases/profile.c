@@ -58,6 +58,7 @@ fa_profile fa_profile_get(const char *name, fa_dtype dtype) {
                       .u_ds = u,
                       .u_p_in_ds = r->p_only_narrow ? u : 0,
                       .u_dropout = r->p_only_narrow ? u : 0,
+                      .floor_dq = r->dq_atomic ? 0x1p-126 : 0,
                       .floor_p = narrow && dtype == FA_F16 ? 0x1p-25 : 0x1p-125,
                       .max_p = narrow ? fa_dtype_max(dtype) : fa_dtype_max(FA_F32),
                       .exp_scaled = r->exp_scaled,

@@ -14,6 +14,7 @@ typedef struct fa_profile {
   double u_ds;      /* the same for dS */
   double u_p_in_ds; /* rounding of the P in dS = P (dP - delta): kernels that keep P in 16 bits only */
   double u_dropout; /* rounding of dropout's factor 1 / (1 - p), and once more of P times it */
+  double floor_dq;  /* absolute error of adding a tile's part to dQ in memory: f32 atomics flush subnormals */
   double floor_p;   /* absolute rounding error of a P or dS below the normal range of that type */
   double max_p;     /* largest value of that type: a dS beyond it overflows in the kernel */
   bool exp_scaled; /* exp2(x s - m s), s = scale log2(e), by one fma: the error grows with |m|, not |x - m| */

@@ -185,6 +185,8 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
     int64_t n = r->hi[k] - r->lo[k], at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d);
     if (n == 0) continue;
     fa_sum_terms t = sum_terms(c, n, unit, c->profile->u_ds, c->profile->u_p_in_ds);
+    const int64_t tile = c->profile->block_n > 0 ? c->profile->block_n : 1;
+    t.tiny += (double)(n / tile + 3) * fabs(c->p->scale) * c->profile->floor_dq;
     for (int64_t x = 0; x < c->d; ++x)
       settle(c, &t, dq->value[at + x], b->dq1[k * c->d + x], b->dq2[k * c->d + x], b->dqe[k * c->d + x], dq,
              at + x);

@@ -74,7 +74,11 @@ static double underflow_floor(const trial *t) {
   if (t->id == FA_T_O) sum = keys * each * sizes_of(&in[FA_T_V]).max / (1 - p->dropout.p);
   if (t->id == FA_T_DV) sum = rows * each * sizes_of(&in[FA_T_DO]).max / (1 - p->dropout.p);
   /* P sums to 1 over keys, to about rows / keys over rows. */
-  if (t->id == FA_T_DQ) sum = (keys * each + cancelled(t)) * sizes_of(&in[FA_T_K]).max * fabs(p->scale);
+  if (t->id == FA_T_DQ) {
+    sum = (keys * each + cancelled(t)) * sizes_of(&in[FA_T_K]).max * fabs(p->scale);
+    if (t->profile != NULL)
+      sum += (keys / t->profile->block_n + 2) * fabs(p->scale) * t->profile->floor_dq; /* added in memory */
+  }
   if (t->id == FA_T_DK)
     sum = (rows * each + (1 + rows / keys) * cancelled(t)) * sizes_of(&in[FA_T_Q]).max * fabs(p->scale);
   if (t->id == FA_T_DBIAS) {

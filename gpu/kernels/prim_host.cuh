@@ -139,12 +139,18 @@ FA_DEVICE float high_half(uint32_t x, bf16) {
   return as_float(x & 0xffff0000u);
 }
 
+/* red.global.add.f32 flushes subnormal inputs and results to zeros of their sign, whatever the compiler
+ * flags. */
+inline float flush_subnormal(float x) {
+  return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x;
+}
+
 FA_DEVICE void atomic_add4(float *p, const float (&v)[4], FA_FROM) {
   uint32_t *to = static_cast<uint32_t *>(fa_simt_global(p, 16, true, FA_AT));
   for (int i = 0; i < 4; ++i) {
     uint32_t old = __atomic_load_n(to + i, __ATOMIC_RELAXED), sum;
     do {
-      const float x = as_float(old) + v[i];
+      const float x = flush_subnormal(flush_subnormal(as_float(old)) + flush_subnormal(v[i]));
       __builtin_memcpy(&sum, &x, 4);
     } while (!__atomic_compare_exchange_n(to + i, &old, sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
   }
