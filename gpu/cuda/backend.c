@@ -91,11 +91,11 @@ static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, siz
 
 static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
   cuda_backend *c = self;
-  char why[256];
+  fa_attention a;
   const bool hopper = ensure_ready(c, NULL) != FA_OK || c->context.device.major >= 9;
   *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
-  const fa_flash_kernel *k = kernel_for(p, why, sizeof why);
-  if (k) out->block_n = k->block_n;
+  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a);
+  if (block_n) out->block_n = block_n;
   out->gqa_partials_in_io = false; /* a group's dK and dV are summed in registers */
 }
 
