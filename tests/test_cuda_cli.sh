@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# The program on a GPU made of host memory: it is chosen by default, a kernel that faults, hangs or writes beside its
+# tensors costs one case and a worker, a lost device is an error of the world; then the real program without a driver.
+# usage: test_cuda_cli.sh FAKE-CUDA-VERIFY FA-VERIFY
+set -uo pipefail
+fake=$(realpath "$1") verify=$(realpath "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+failed=0 n=0 rc=0
+run() { # COMMAND...: fills out, err, rc
+  what=$*
+  "$@" >out 2>err </dev/null
+  rc=$?
+}
+expect() { # CONDITION...
+  n=$((n + 1))
+  if ! "$@"; then
+    failed=$((failed + 1))
+    printf 'failed: %s\n  after: %s (exit %s)\n  stdout: %s\n  stderr: %s\n' "$*" "$what" "$rc" "$(head -c 1500 out)" "$(head -c 800 err)"
+  fi
+}
+exits() { [ "$rc" = "$1" ]; }
+says() { grep -qE -- "$1" out; }
+complains() { grep -qE -- "$1" err; }
+lines() { [ "$(grep -cE "$1" out)" = "$2" ]; }
+
+cat >two.json <<EOF2
+{ "fa_cases": 1, "cases": [ { "name": "one", "seqlen_q": 20 }, { "name": "two", "seqlen_q": 33, "dtype": "bf16" },
+  { "name": "three", "seqlen_q": 20, "mask": { "type": "causal" } } ] }
+EOF2
+
+run "$fake" list backends
+expect exits 0
+expect says 'usable: Fake GPU, sm_90, 3 SMs, driver CUDA'
+run "$fake" --cases two.json
+expect exits 0
+expect complains '^backend: cuda \(Fake GPU'
+expect lines '^PASS .* cuda  fwd\+bwd' 3
+run "$fake" --cases two.json --no-isolate
+expect exits 0
+run "$fake" --cases two.json --backend cuda --backend host
+expect exits 0
+expect lines '^PASS' 6
+run env FAKE_CUDA=fault "$fake" --cases two.json --jobs 1
+expect exits 1
+expect lines '^CRASH .*CUDA_ERROR_ILLEGAL_ADDRESS 700' 3 # each in a process of its own
+run env FAKE_CUDA=fault "$fake" --cases two.json --no-isolate
+expect exits 1
+expect lines '^CRASH' 1
+expect lines "^ERROR .*took the device's context with it" 2
+run env FAKE_CUDA=scribble "$fake" --cases two.json
+expect exits 1
+expect lines '^OOB .*back guard of .*: 1 byte' 3
+run env FAKE_CUDA=hang "$fake" --cases two.json --timeout 1 --jobs 3
+expect exits 1
+expect lines '^HANG .*not done after 1 s: killed' 3
+run env FAKE_CUDA=lost "$fake" --cases two.json --jobs 1
+expect exits 3
+expect lines '^ERROR' 3
+run env FAKE_CUDA=none "$fake" --cases two.json
+expect exits 0
+expect complains 'backend: host \(cuda: the CUDA driver finds no device\)'
+run env FAKE_CUDA=none "$fake" --cases two.json --backend cuda
+expect exits 3
+expect complains 'not usable here: the CUDA driver finds no device'
+
+run "$fake" bench --cases two.json --cold --report bench.json
+expect exits 0
+expect lines ' (fwd|bwd) +[0-9.]+ us .* TFLOP/s' 6
+expect says 'Fake GPU, sm_90.*, cold'
+expect grep -q '"fa_bench":' bench.json
+expect grep -q '"pass":.*"backward"' bench.json
+run "$fake" bench --case '{"family": "memeff", "seqlen_q": 8}'
+expect exits 4
+expect says 'left out: only the flash family'
+run "$fake" bench --backend cuda
+expect exits 2
+run "$fake" bench --backend host --cases two.json
+expect exits 2
+run "$fake" bench --backend cuda --cases two.json --jobs 3
+expect exits 2
+
+export FA_LIBCUDA=libcuda-is-not-here.so
+run "$verify" list backends
+expect exits 0
+expect says 'not usable: no CUDA driver: libcuda-is-not-here.so'
+run "$verify" --cases two.json
+expect exits 0
+expect complains '^backend: host \(cuda: no CUDA driver'
+run "$verify" --cases two.json --backend cuda
+expect exits 3
+run "$verify" bench --cases two.json
+expect exits 3
+expect complains 'no CUDA driver'
+
+echo "$n checks, $failed failed"
+[ "$failed" = 0 ]

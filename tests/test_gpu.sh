@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The cuda backend on a real GPU: the case files of the flash family and random cases. Skipped where there is none.
+# usage: test_gpu.sh FA-VERIFY [SECONDS of random cases of each profile]
+set -uo pipefail
+verify=$1 seconds=${2:-10}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+why=$("$verify" list backends | grep -A1 '^cuda ' | sed -n 's/.*not usable: //p')
+if [ -n "$why" ]; then
+  echo "skipped: $why"
+  exit 77
+fi
+"$verify" list backends | grep -A1 '^cuda '
+rc=0
+for name in causal varlen window dropout edge alibi softcap gqa headdim; do
+  [ -e "cases/$name.json" ] || continue
+  "$verify" --cases "cases/$name.json" --backend cuda --timeout 60 --no-progress --report "$work/report.json" >"$work/out" 2>&1
+  code=$?
+  printf '%-16s %s\n' "$name" "$(tail -n 1 "$work/out")"
+  if [ $code != 0 ]; then
+    rc=1
+    grep -v '^PASS\|^SKIP' "$work/out" | head -n 20
+  fi
+done
+for profile in causal varlen window gqa dropout edge layout fills; do
+  "$verify" random --profile "$profile" --seconds "$seconds" --seed "$RANDOM" --backend cuda --timeout 60 --no-progress >"$work/out" 2>&1
+  code=$?
+  printf 'random %-9s %s\n' "$profile" "$(tail -n 1 "$work/out")"
+  if [ $code != 0 ]; then
+    rc=1
+    grep -v '^PASS\|^SKIP' "$work/out" | head -n 20
+  fi
+done
+exit $rc
