@@ -8,9 +8,12 @@
 
 static fa_status find_kernels(const fa_attention *a, bool aligned, fa_flash_backward_kernels *out,
                               fa_error *err) {
-  if (a->dropout_p > 0) return fa_fail(err, FA_ERR_UNSUPPORTED, "dropout is not in the backward kernel yet");
-  const bool score_mod = a->softcap > 0 || a->alibi_slopes;
-  if (!fa_flash_backward_find(a->dtype == FA_BF16, (int)a->head_dim, aligned, score_mod, out))
+  const fa_flash_ability wanted = {.bf16 = a->dtype == FA_BF16,
+                                   .head_dim = (int)a->head_dim,
+                                   .unaligned = !aligned,
+                                   .score_mod = a->softcap > 0 || a->alibi_slopes,
+                                   .dropout = a->dropout_p > 0};
+  if (!fa_flash_backward_find(wanted, out))
     return fa_fail(err, FA_ERR_UNSUPPORTED, "head_dim = %lld: no backward kernel was built for it",
                    (long long)a->head_dim);
   return FA_OK;
@@ -97,14 +100,16 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, in
                                          .seqlen_k = a->seqlen_k,
                                          .total_q = varlen ? a->total_q : -1,
                                          .head_dim = (int)a->head_dim,
+                                         .block_n = kernels.block_n,
                                          .n_processors = n_processors,
                                          .deterministic = a->deterministic};
   const fa_flash_backward_plan plan = fa_flash_backward_plan_make(&sizes);
   fill_params(a, g, &plan, &out->params);
+  out->params.forward.aligned = out->aligned;
   out->n_threads = FA_FLASH_BACKWARD_THREADS;
   out->n_splits = plan.n_splits;
   add_launch(out, kernels.prepare, plan.prepare_grid, 0);
-  add_launch(out, kernels.main, plan.main_grid, plan.shared_bytes);
+  add_launch(out, kernels.main, plan.main_grid, kernels.shared_bytes);
   add_launch(out, kernels.convert, plan.convert_grid, 0);
   out->workspace_bytes = out->n_launches ? (size_t)plan.n_floats * sizeof(float) : 0;
   out->delta_at = plan.delta_at;

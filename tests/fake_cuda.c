@@ -280,7 +280,7 @@ static fa_simt_kernel find_entry(const char *name) {
     const fa_flash_kernel *k = fa_flash_forward_find(wanted);
     if (k && strcmp(k->name, name) == 0) return k->entry;
     fa_flash_backward_kernels b;
-    if (!fa_flash_backward_find(bf16, head_dim, !unaligned, mod, &b)) continue;
+    if (!fa_flash_backward_find(wanted, &b)) continue;
     if (strcmp(b.prepare.name, name) == 0) return b.prepare.entry;
     if (strcmp(b.main.name, name) == 0) return b.main.entry;
     if (strcmp(b.convert.name, name) == 0) return b.convert.entry;

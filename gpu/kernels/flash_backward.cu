@@ -3,18 +3,16 @@
 #include "gpu/kernels/flash_backward_convert.cuh"
 #include "gpu/kernels/flash_backward_prepare.cuh"
 
-#define FA_KERNEL(name, body)                                                                                \
+#define FA_KERNEL(name, ...)                                                                                 \
   extern "C" __global__ void __launch_bounds__(FA_FLASH_BACKWARD_THREADS)                                    \
       name(const __grid_constant__ fa_flash_backward_params p) {                                             \
-    body(p);                                                                                                 \
+    __VA_ARGS__(p);                                                                                          \
   }
-#define FA_ENTRY(name, T, D, ALIGNED, SCORE_MOD)                                                             \
-  FA_KERNEL(name, (fa::flash_backward<fa::flash_backward_config<fa::T, D, ALIGNED, SCORE_MOD>>))
-#define FA_ENTRY_ROWS(name, T, D, ALIGNED)                                                                   \
-  FA_KERNEL(name##_prepare,                                                                                  \
-            (fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, ALIGNED, true>>))        \
+#define FA_ENTRY(name, T, D, kind)                                                                           \
+  FA_KERNEL(name, fa::flash_backward<fa::flash_backward_config<fa::T, D, fa::kind>>)
+#define FA_ENTRY_ROWS(name, T, D)                                                                            \
+  FA_KERNEL(name##_prepare, fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, true>>)   \
   FA_KERNEL(name##_prepare_only,                                                                             \
-            (fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, ALIGNED, false>>))       \
-  FA_KERNEL(name##_convert,                                                                                  \
-            (fa::flash_backward_convert<fa::flash_backward_convert_config<fa::T, D, ALIGNED>>))
+            fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, false>>)                  \
+  FA_KERNEL(name##_convert, fa::flash_backward_convert<fa::flash_backward_convert_config<fa::T, D>>)
 #include "gpu/kernels/flash_backward_list.h"

@@ -10,12 +10,13 @@
   static void name(const void *params) {                                                                     \
     __VA_ARGS__(*static_cast<const fa_flash_backward_params *>(params));                                     \
   }
-#define FA_ENTRY(name, T, D, ALIGNED, SCORE_MOD)                                                             \
-  FA_KERNEL(name, fa::flash_backward<fa::flash_backward_config<fa::T, D, ALIGNED, SCORE_MOD>>)
-#define FA_ENTRY_ROWS(name, T, D, ALIGNED)                                                                   \
-  FA_KERNEL(name##_prepare,                                                                                  \
-            fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, ALIGNED, true>>)          \
-  FA_KERNEL(name##_convert, fa::flash_backward_convert<fa::flash_backward_convert_config<fa::T, D, ALIGNED>>)
+#define FA_ENTRY(name, T, D, kind)                                                                           \
+  FA_KERNEL(name, fa::flash_backward<fa::flash_backward_config<fa::T, D, fa::kind>>)
+#define FA_ENTRY_ROWS(name, T, D)                                                                            \
+  FA_KERNEL(name##_prepare, fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, true>>)   \
+  FA_KERNEL(name##_prepare_only,                                                                             \
+            fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, false>>)                  \
+  FA_KERNEL(name##_convert, fa::flash_backward_convert<fa::flash_backward_convert_config<fa::T, D>>)
 #include "gpu/kernels/flash_backward_list.h"
 
 template <class C> static constexpr bool is_bf16() {
@@ -24,46 +25,53 @@ template <class C> static constexpr bool is_bf16() {
 
 struct main_kernel {
   fa_flash_entry entry;
-  int bf16, head_dim, aligned, score_mod;
+  fa_flash_ability ability;
+  int block_n;
+  size_t shared_bytes;
 };
 template <class C> static constexpr main_kernel describe_main(fa_flash_entry entry) {
-  static_assert(C::SHARED_BYTES == fa_flash_backward_shared_bytes(C::D),
-                "the plan says what the kernel uses");
-  return {entry, is_bf16<C>(), C::D, C::ALIGNED, C::SCORE_MOD};
+  return {entry,
+          {is_bf16<C>(), C::D, !C::ALIGNED, C::SCORE_MOD, C::DROPOUT, 0},
+          C::BN,
+          static_cast<size_t>(C::SHARED_BYTES)};
 }
-#define FA_ENTRY(name, T, D, ALIGNED, SCORE_MOD)                                                             \
-  describe_main<fa::flash_backward_config<fa::T, D, ALIGNED, SCORE_MOD>>({#name, name}),
-#define FA_ENTRY_ROWS(name, T, D, ALIGNED)
+#define FA_ENTRY(name, T, D, kind)                                                                           \
+  describe_main<fa::flash_backward_config<fa::T, D, fa::kind>>({#name, name}),
+#define FA_ENTRY_ROWS(name, T, D)
 static const main_kernel main_kernels[] = {
 #include "gpu/kernels/flash_backward_list.h"
 };
 
 struct row_kernels {
-  fa_flash_entry prepare, convert;
-  int bf16, head_dim, aligned;
+  fa_flash_entry prepare, prepare_only, convert;
+  int bf16, head_dim;
 };
-template <class C>
-static constexpr row_kernels describe_rows(fa_flash_entry prepare, fa_flash_entry convert) {
-  return {prepare, convert, is_bf16<C>(), C::D, C::ALIGNED};
-}
-#define FA_ENTRY(name, T, D, ALIGNED, SCORE_MOD)
-#define FA_ENTRY_ROWS(name, T, D, ALIGNED)                                                                   \
-  describe_rows<fa::flash_backward_convert_config<fa::T, D, ALIGNED>>({#name "_prepare", name##_prepare},    \
-                                                                      {#name "_convert", name##_convert}),
+#define FA_ENTRY(name, T, D, kind)
+#define FA_ENTRY_ROWS(name, T, D)                                                                            \
+  {{#name "_prepare", name##_prepare},                                                                       \
+   {#name "_prepare_only", name##_prepare_only},                                                             \
+   {#name "_convert", name##_convert},                                                                       \
+   is_bf16<fa::flash_backward_convert_config<fa::T, D>>(),                                                   \
+   D},
 static const row_kernels rows_kernels[] = {
 #include "gpu/kernels/flash_backward_list.h"
 };
 
-int fa_flash_backward_find(int bf16, int head_dim, int aligned, int score_mod,
-                           fa_flash_backward_kernels *out) {
-  const main_kernel *main = nullptr;
-  const row_kernels *rows = nullptr;
-  for (const main_kernel &k : main_kernels)
-    if (k.bf16 == bf16 && k.head_dim == head_dim && k.aligned == aligned && k.score_mod == score_mod)
-      main = &k;
-  for (const row_kernels &k : rows_kernels)
-    if (k.bf16 == bf16 && k.head_dim == head_dim && k.aligned == aligned) rows = &k;
-  if (!main || !rows) return 0;
-  *out = {rows->prepare, main->entry, rows->convert};
-  return 1;
+/* head_dim of a kernel: the largest of the 32 that it takes. */
+static bool takes(int bf16, int head_dim, const fa_flash_ability &wanted) {
+  return bf16 == wanted.bf16 && wanted.head_dim <= head_dim && wanted.head_dim > head_dim - 32;
+}
+
+int fa_flash_backward_find(fa_flash_ability wanted, fa_flash_backward_kernels *out) {
+  for (const row_kernels &rows : rows_kernels) {
+    if (!takes(rows.bf16, rows.head_dim, wanted)) continue;
+    for (const main_kernel &k : main_kernels) {
+      if (!takes(k.ability.bf16, k.ability.head_dim, wanted) || k.ability.unaligned < wanted.unaligned ||
+          k.ability.score_mod < wanted.score_mod || k.ability.dropout < wanted.dropout)
+        continue;
+      *out = {rows.prepare, rows.prepare_only, k.entry, rows.convert, k.block_n, k.shared_bytes};
+      return 1;
+    }
+  }
+  return 0;
 }

@@ -3,7 +3,7 @@
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_HOST_H
 #define FA_GPU_KERNELS_FLASH_BACKWARD_HOST_H
 
-#include <stddef.h>
+#include "gpu/kernels/flash_forward_host.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,15 +15,16 @@ typedef struct fa_flash_entry {
   void (*entry)(const void *params); /* fa_flash_backward_params */
 } fa_flash_entry;
 
-/* The kernels of one call, launched as flash_backward_plan.h says. */
+/* The kernels of one call, launched as flash_backward_plan.h says. prepare_only: prepare, but it leaves the
+ * accumulators as they are. */
 typedef struct fa_flash_backward_kernels {
-  fa_flash_entry prepare, main, convert;
+  fa_flash_entry prepare, prepare_only, main, convert;
+  int block_n;         /* keys of a tile of main */
+  size_t shared_bytes; /* dynamic, of main; the others use none */
 } fa_flash_backward_kernels;
 
-/* Fills *out with the kernels for these properties; false: there are none. Unaligned kernels take aligned
- * data as well. */
-int fa_flash_backward_find(int bf16, int head_dim, int aligned, int score_mod,
-                           fa_flash_backward_kernels *out);
+/* Fills *out with the most special kernels that can do this (p_debug does not count); 0: there are none. */
+int fa_flash_backward_find(fa_flash_ability wanted, fa_flash_backward_kernels *out);
 
 #ifdef __cplusplus
 }

@@ -1,33 +1,35 @@
 /* Every specialisation of the backward kernels. Included wherever something is to be made of each.
- *   FA_ENTRY(name, T, head dim, aligned rows, softcap and ALiBi)   the main kernel
- *   FA_ENTRY_ROWS(name, T, head dim, aligned rows)                 name_prepare, name_prepare_only (does not
- *                                                                  clear the accumulators) and name_convert
- * Unaligned rows with softcap or ALiBi are left to the host, as in flash_forward_list.h. */
-FA_ENTRY(flash_backward_f16_64, f16, 64, true, false)
-FA_ENTRY(flash_backward_f16_64_unaligned, f16, 64, false, false)
-FA_ENTRY(flash_backward_f16_64_mod, f16, 64, true, true)
-FA_ENTRY(flash_backward_f16_128, f16, 128, true, false)
-FA_ENTRY(flash_backward_f16_128_unaligned, f16, 128, false, false)
-FA_ENTRY(flash_backward_f16_128_mod, f16, 128, true, true)
-FA_ENTRY(flash_backward_bf16_64, bf16, 64, true, false)
-FA_ENTRY(flash_backward_bf16_64_unaligned, bf16, 64, false, false)
-FA_ENTRY(flash_backward_bf16_64_mod, bf16, 64, true, true)
-FA_ENTRY(flash_backward_bf16_128, bf16, 128, true, false)
-FA_ENTRY(flash_backward_bf16_128_unaligned, bf16, 128, false, false)
-FA_ENTRY(flash_backward_bf16_128_mod, bf16, 128, true, true)
-#ifndef __CUDACC__
-FA_ENTRY(flash_backward_f16_64_mod_unaligned, f16, 64, false, true)
-FA_ENTRY(flash_backward_f16_128_mod_unaligned, f16, 128, false, true)
-FA_ENTRY(flash_backward_bf16_64_mod_unaligned, bf16, 64, false, true)
-FA_ENTRY(flash_backward_bf16_128_mod_unaligned, bf16, 128, false, true)
-#endif
-FA_ENTRY_ROWS(flash_backward_f16_64, f16, 64, true)
-FA_ENTRY_ROWS(flash_backward_f16_64_unaligned, f16, 64, false)
-FA_ENTRY_ROWS(flash_backward_f16_128, f16, 128, true)
-FA_ENTRY_ROWS(flash_backward_f16_128_unaligned, f16, 128, false)
-FA_ENTRY_ROWS(flash_backward_bf16_64, bf16, 64, true)
-FA_ENTRY_ROWS(flash_backward_bf16_64_unaligned, bf16, 64, false)
-FA_ENTRY_ROWS(flash_backward_bf16_128, bf16, 128, true)
-FA_ENTRY_ROWS(flash_backward_bf16_128_unaligned, bf16, 128, false)
+ *   FA_ENTRY(name, T, D, kind)     the main kernel, kind as in flash_kind; for what a call wants, the first
+ *                                  that can do it is taken
+ *   FA_ENTRY_ROWS(name, T, D)      name_prepare, name_prepare_only (does not clear the accumulators) and
+ *                                  name_convert */
+#define FA_ENTRIES_FAST(T, D)                                                                                \
+  FA_ENTRY(flash_backward_##T##_##D, T, D, plain)                                                            \
+  FA_ENTRY(flash_backward_##T##_##D##_modified, T, D, modified)                                              \
+  FA_ENTRY(flash_backward_##T##_##D##_dropout, T, D, dropout)                                                \
+  FA_ENTRY(flash_backward_##T##_##D##_general, T, D, general)                                                \
+  FA_ENTRY_ROWS(flash_backward_##T##_##D, T, D)
+#define FA_ENTRIES(T, D)                                                                                     \
+  FA_ENTRY(flash_backward_##T##_##D, T, D, plain)                                                            \
+  FA_ENTRY(flash_backward_##T##_##D##_general, T, D, general)                                                \
+  FA_ENTRY_ROWS(flash_backward_##T##_##D, T, D)
+FA_ENTRIES(f16, 32)
+FA_ENTRIES_FAST(f16, 64)
+FA_ENTRIES(f16, 96)
+FA_ENTRIES_FAST(f16, 128)
+FA_ENTRIES(f16, 160)
+FA_ENTRIES(f16, 192)
+FA_ENTRIES(f16, 224)
+FA_ENTRIES(f16, 256)
+FA_ENTRIES(bf16, 32)
+FA_ENTRIES_FAST(bf16, 64)
+FA_ENTRIES(bf16, 96)
+FA_ENTRIES_FAST(bf16, 128)
+FA_ENTRIES(bf16, 160)
+FA_ENTRIES(bf16, 192)
+FA_ENTRIES(bf16, 224)
+FA_ENTRIES(bf16, 256)
+#undef FA_ENTRIES
+#undef FA_ENTRIES_FAST
 #undef FA_ENTRY
 #undef FA_ENTRY_ROWS

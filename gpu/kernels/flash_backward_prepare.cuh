@@ -1,8 +1,8 @@
 /* Before the backward main loop: delta = rowsum(dO * O) - dLSE in f32, LSE in units of log2, and empty dQ
  * accumulators.
  *
- * One block per BM query rows of one head. Rows past the end of the entry, up to whole tiles, get LSE = +inf,
- * so that the main kernel's P of them is 0 without any test; so do rows that see nothing. */
+ * One block per BLOCK query rows of one head. Rows past the end of the entry, up to whole tiles, get LSE =
+ * +inf, so that the main kernel's P of them is 0 without any test; so do rows that see nothing. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_PREPARE_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_PREPARE_CUH
 
@@ -11,12 +11,16 @@
 
 namespace fa {
 
-/* CLEAR: also clears the dQ accumulators. */
-template <class T_, int D_, bool ALIGNED_, bool CLEAR_> struct flash_backward_prepare_config {
+/* D: of the tiles, head_dim up to a multiple of 32. CLEAR: also clears the dQ accumulators. */
+template <class T_, int D_, bool CLEAR_> struct flash_backward_prepare_config {
   typedef T_ T;
-  static constexpr int D = D_, BM = fa_flash_backward_block_m(D), THREADS = FA_FLASH_BACKWARD_THREADS;
-  static constexpr int CHUNKS = D / 8, ROWS_AT_ONCE = THREADS / CHUNKS;
-  static constexpr bool ALIGNED = ALIGNED_, CLEAR = CLEAR_;
+  static constexpr int D = D_, BLOCK = fa_flash_backward_row_block(D), THREADS = FA_FLASH_BACKWARD_THREADS;
+  static constexpr int LANES = D <= 32    ? 4
+                               : D <= 64  ? 8
+                               : D <= 128 ? 16
+                                          : 32; /* share a row, 8 columns each */
+  static constexpr int ROWS_AT_ONCE = THREADS / LANES;
+  static constexpr bool CLEAR = CLEAR_;
 };
 
 template <class T> FA_DEVICE float dot8(vec4 a, vec4 b) {
@@ -30,10 +34,14 @@ template <class T> FA_DEVICE float dot8(vec4 a, vec4 b) {
   return sum;
 }
 
+FA_DEVICE vec4 load_row_chunk(const uint16_t *p, int aligned) {
+  return aligned ? load_chunk<true>(p) : load_chunk<false>(p);
+}
+
 template <class C> FA_DEVICE void clear_dq(const fa_flash_backward_params &p, int64_t row, int thread) {
   for (int split = 0; split < p.n_splits; ++split) {
     float *dq = p.dq_accum + split * p.split_stride + row * C::D;
-    for (int i = thread; i < C::BM * C::D / 4; i += C::THREADS)
+    for (int i = thread; i < C::BLOCK * C::D / 4; i += C::THREADS)
       store_global(reinterpret_cast<vec4 *>(dq + 4 * i), vec4{0, 0, 0, 0});
   }
 }
@@ -42,21 +50,22 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_flash_backward
   const fa_flash_params &f = p.forward;
   const int thread = static_cast<int>(threadIdx.x);
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
-  const int row0 = static_cast<int>(blockIdx.x) * C::BM;
+  const int row0 = static_cast<int>(blockIdx.x) * C::BLOCK;
   const sequence seq = load_sequence(f, batch);
   if (row0 >= seq.len_q) return;
-  const int64_t in_workspace = workspace_row<C::BM>(p, batch, head, row0);
-  const int chunk = thread % C::CHUNKS;
+  const int64_t in_workspace = workspace_row<C::D>(p, batch, head, row0);
+  const int chunk = thread % C::LANES;
   const uint16_t *o = f.o + batch * f.o_stride.batch + head * f.o_stride.head + chunk * 8;
   const uint16_t *d_o = p.d_o + batch * p.do_stride.batch + head * p.do_stride.head + chunk * 8;
-  for (int i = thread / C::CHUNKS; i < C::BM; i += C::ROWS_AT_ONCE) {
+  for (int i = thread / C::LANES; i < C::BLOCK; i += C::ROWS_AT_ONCE) {
     const bool exists = row0 + i < seq.len_q;
-    const int64_t row = seq.q_row + row0 + i;
-    float sum = exists ? dot8<typename C::T>(load_chunk<C::ALIGNED>(o + row * f.o_stride.row),
-                                             load_chunk<C::ALIGNED>(d_o + row * p.do_stride.row))
-                       : 0.0f;
+    const int64_t row = static_cast<int64_t>(seq.q_row) + row0 + i;
+    float sum = 0.0f;
+    if (exists && chunk < f.head_dim / 8)
+      sum = dot8<typename C::T>(load_row_chunk(o + row * f.o_stride.row, f.aligned),
+                                load_row_chunk(d_o + row * p.do_stride.row, f.aligned));
     FA_UNROLL
-    for (int lanes = C::CHUNKS / 2; lanes > 0; lanes /= 2) sum += shfl_xor(sum, lanes);
+    for (int lanes = C::LANES / 2; lanes > 0; lanes /= 2) sum += shfl_xor(sum, lanes);
     if (chunk != 0) continue;
     float lse = infinity();
     if (exists) {

@@ -8,18 +8,21 @@
 
 namespace fa {
 
-/* The workspace row of an entry's first query row; a multiple of BM, so that tiles never straddle entries. */
-template <int BM> FA_DEVICE int64_t first_workspace_row(const fa_flash_backward_params &p, int batch) {
+/* The workspace row of an entry's first query row: a multiple of the row block, so that no tile straddles
+ * entries. D: of the kernels' tiles. */
+template <int D> FA_DEVICE int64_t first_workspace_row(const fa_flash_backward_params &p, int batch) {
+  constexpr int BLOCK = fa_flash_backward_row_block(D);
   const fa_flash_params &f = p.forward;
   if (f.cu_seqlens_q)
-    return (load_global(f.cu_seqlens_q + batch) + static_cast<int64_t>(batch) * BM) / BM * BM;
-  return static_cast<int64_t>(batch) * ((f.seqlen_q + BM - 1) / BM * BM);
+    return (load_global(f.cu_seqlens_q + batch) + static_cast<int64_t>(batch) * BLOCK) / BLOCK * BLOCK;
+  return static_cast<int64_t>(batch) * ((f.seqlen_q + BLOCK - 1) / BLOCK * BLOCK);
 }
 
-/* The same, counted over all heads: index into lse_log2 and delta, and in units of D into dq_accum. */
-template <int BM>
+/* The same of any row, counted over all heads: index into lse_log2 and delta, and in units of D into
+ * dq_accum. */
+template <int D>
 FA_DEVICE int64_t workspace_row(const fa_flash_backward_params &p, int batch, int head, int row) {
-  return head * p.rows + first_workspace_row<BM>(p, batch) + row;
+  return head * p.rows + first_workspace_row<D>(p, batch) + row;
 }
 
 } // namespace fa

@@ -14,19 +14,12 @@
 #define FA_GPU_KERNELS_FLASH_FORWARD_CUH
 
 #include "gpu/kernels/dropout.cuh"
+#include "gpu/kernels/flash_kind.cuh"
 #include "gpu/kernels/mask.cuh"
 #include "gpu/kernels/softmax.cuh"
 #include "gpu/kernels/tile.cuh"
 
 namespace fa {
-
-/* What a kernel is compiled for. All but `general` want rows that begin on 16 bytes. */
-enum flash_kind {
-  plain,
-  modified, /* softcap, ALiBi */
-  dropout,
-  general /* everything, as the parameters say: unaligned rows, softcap and ALiBi, dropout, p_debug */
-};
 
 /* T: f16 or bf16. D: of the tiles, head_dim up to a multiple of 32. The tiles fit into 99 KiB, the registers
  * into 255: where a warp's 32 rows would need more, it has 16, and what costs registers takes fewer keys at a

@@ -2,7 +2,7 @@
  * arithmetic. Two bodies with the same names and signatures: inline PTX, and calls into the host executor.
  * Kernels use nothing else of the machine but threadIdx, blockIdx and ordinary arithmetic.
  *
- *   FA_UNROLL, FA_UNROLL_2, FA_NO_UNROLL         before a loop
+ *   FA_UNROLL, FA_UNROLL_2, FA_UNROLL_BY(constant), FA_NO_UNROLL    before a loop
  *   sync_block(), sync_warp()                    barriers
  *   shfl_xor(x, lane_mask)                       x of lane (lane ^ lane_mask)
  *   shared_base()                                address of the dynamic shared memory

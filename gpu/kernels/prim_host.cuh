@@ -13,6 +13,7 @@ extern "C" {
 #define FA_DEVICE inline
 #define FA_UNROLL
 #define FA_UNROLL_2
+#define FA_UNROLL_BY(n)
 #define FA_NO_UNROLL
 #define threadIdx (fa_simt_self->thread)
 #define blockIdx (fa_simt_self->block)

@@ -5,6 +5,8 @@
 #define FA_DEVICE __device__ __forceinline__
 #define FA_UNROLL _Pragma("unroll")
 #define FA_UNROLL_2 _Pragma("unroll 2")
+#define FA_PRAGMA(x) _Pragma(#x)
+#define FA_UNROLL_BY(n) FA_PRAGMA(unroll(n))
 #define FA_NO_UNROLL _Pragma("unroll 1")
 
 namespace fa {
