@@ -242,6 +242,7 @@ template <class C>
 FA_DEVICE void modify_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flash_params &p,
                              const sequence &seq, float slope, int row0, int key0, int thread) {
   const int diagonal = row0 + score_row<C>(thread, 0) + seq.len_k - seq.len_q - key0 - score_col(thread);
+  const float inverse_cap = p.softcap > 0.0f ? 1.0f / p.softcap : 0.0f;
   FA_UNROLL
   for (int m = 0; m < C::M_TILES; ++m) {
     FA_UNROLL
@@ -249,7 +250,7 @@ FA_DEVICE void modify_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flas
       FA_UNROLL
       for (int e = 0; e < 4; ++e) {
         float t = s[m][n][e] * p.scale;
-        if (p.softcap > 0.0f) t = p.softcap * tanh_approx(t / p.softcap);
+        if (p.softcap > 0.0f) t = p.softcap * tanh_approx(t * inverse_cap);
         const int distance = diagonal + 16 * m + e / 2 * 8 - (8 * n + e % 2);
         s[m][n][e] = fmaf(-slope, static_cast<float>(distance < 0 ? -distance : distance), t);
       }
