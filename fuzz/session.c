@@ -38,6 +38,8 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
 }
 
 void fa_session_free(fa_session *s) {
+  for (int b = 0; b < s->n_choices; ++b) /* --no-isolate; workers just end */
+    if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
   free(s->item);
   fa_report_free(&s->report);
 }
@@ -105,6 +107,14 @@ static void set_case(fa_result *r, const fa_case *c, int64_t index) {
 static void set_error(fa_result *r, const fa_error *err) {
   r->state = FA_ERROR;
   snprintf(r->reason, sizeof r->reason, "%s", err->text);
+}
+
+/* Only what ran in this process was opened here; a worker's end closes its own. */
+static void close_backends(fa_session *s) {
+  for (int b = 0; b < s->n_choices; ++b) {
+    if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
+    s->opened[b] = false;
+  }
 }
 
 static void run_item(void *ctx, int64_t number, fa_result *out) {
@@ -238,6 +248,7 @@ int fa_session_run(fa_session *s) {
   int interrupted = 0;
   status = fa_pool_run(&pool, &interrupted, &err);
   fa_progress_clear(&s->progress);
+  close_backends(s);
   if (status == FA_OK && s->status != FA_OK) {
     status = s->status;
     err = s->error;
