@@ -108,8 +108,13 @@ static bool repeats_logits(const fa_case *c) {
   return p->scale == 0 || (p->softcap > 0 && (p->softcap < 4 || large));
 }
 
+/* Every row sees at most one key: P is 1 everywhere, and the rows of a key round alike. */
+static bool sees_one_key(const fa_problem *p) {
+  return p->seqlen_k <= 1 || (p->mask.type == FA_MASK_WINDOW && p->mask.left == 0 && p->mask.right == 0);
+}
+
 bool fa_case_is_generic(const fa_case *c) {
-  if (repeats_logits(c)) return false;
+  if (repeats_logits(c) || sees_one_key(&c->problem)) return false;
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!fa_case_has_fill(id) || !fa_case_uses(c, id)) continue;
     const bool *expand = c->strides[id].expand;
