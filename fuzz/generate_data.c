@@ -38,16 +38,22 @@ static bool is_well_posed(const fa_problem *p, fa_fill f) {
   if (f == FA_FILL_SENTINEL && p->head_dim > 16) return false;
   /* A larger scale on top of 64-fold logits leaves nothing but one-hot rows. */
   if (f == FA_FILL_LOGITS_64X) return p->scale <= plain && p->scale >= -plain;
-  /* Logits of 6e4 are only as good as f32 adds them up: over many dimensions, no bound worth having. */
-  if (f == FA_FILL_SENTINEL && p->head_dim > 16) return false;
-  /* A larger scale on top of 64-fold logits leaves nothing but one-hot rows. */
-  if (f == FA_FILL_LOGITS_64X) return p->scale <= plain && p->scale >= -plain;
   /* Queries there are 2^10 and more, and so is dK: in f16 beyond the largest number, by right. */
   if (f == FA_FILL_STAIRCASE_UP || f == FA_FILL_STAIRCASE_DOWN)
     if (p->dtype == FA_F16 && p->backward) return false;
   /* dO.v near 65504 makes a dS that f16 cannot hold, and 1/(1-p) an O that it cannot: infinities by right. */
   if (f == FA_FILL_NEAR_MAX) return p->dropout.p == 0 && !(p->dtype == FA_F16 && p->backward);
   return true;
+}
+
+/* dO.v / (1-p) of large values is a dS that f16 cannot hold: infinities by right. */
+static void keep_ds_in_f16(fa_case *c) {
+  const fa_problem *p = &c->problem;
+  if (p->dtype != FA_F16 || !p->backward || p->dropout.p <= 0.9) return;
+  const fa_fill v = c->fill[FA_T_V];
+  if (v == FA_FILL_POSITIONAL_V || v == FA_FILL_V_OFFSET || v == FA_FILL_INTEGER || v == FA_FILL_HEAVY_TAIL)
+    c->fill[FA_T_V] = FA_FILL_NORMAL;
+  if (c->fill[FA_T_DO] == FA_FILL_V_OFFSET) c->fill[FA_T_DO] = FA_FILL_NORMAL;
 }
 
 void fa_gen_fills(fa_gen *g) {
@@ -64,6 +70,7 @@ void fa_gen_fills(fa_gen *g) {
   /* Logits of 6e4 leave P a tenth uncertain: of an offset of 8, that is more than the values differ. */
   if (all == FA_FILL_SENTINEL && c->fill[FA_T_V] == FA_FILL_V_OFFSET) c->fill[FA_T_V] = FA_FILL_NORMAL;
   if (special && fa_rng_chance(&r, 0.4)) c->fill[FA_T_DO] = PICK(&r, gradients);
+  keep_ds_in_f16(c);
   c->fill[FA_T_BIAS] = fa_rng_chance(&r, 0.35) ? PICK(&r, biases) : FA_FILL_NORMAL;
   c->fill[FA_T_DLSE] = FA_FILL_NORMAL;
 }

@@ -109,14 +109,6 @@ static void set_error(fa_result *r, const fa_error *err) {
   snprintf(r->reason, sizeof r->reason, "%s", err->text);
 }
 
-/* Only what ran in this process was opened here; a worker's end closes its own. */
-static void close_backends(fa_session *s) {
-  for (int b = 0; b < s->n_choices; ++b) {
-    if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
-    s->opened[b] = false;
-  }
-}
-
 static void run_item(void *ctx, int64_t number, fa_result *out) {
   fa_session *s = ctx;
   fa_item item = item_at(s, number);
@@ -248,7 +240,6 @@ int fa_session_run(fa_session *s) {
   int interrupted = 0;
   status = fa_pool_run(&pool, &interrupted, &err);
   fa_progress_clear(&s->progress);
-  close_backends(s);
   if (status == FA_OK && s->status != FA_OK) {
     status = s->status;
     err = s->error;
