@@ -1,7 +1,9 @@
 #include "fuzz/cli.h"
+#include "fuzz/memory.h"
 #include "ref/blas.h"
 
 int main(int argc, char **argv) {
+  fa_memory_startup();
   fa_blas_startup(argv); /* may execute this program again, with the BLAS kernels that fit the processor */
   return fa_cli_main(argc, argv, fa_backends);
 }

@@ -172,13 +172,13 @@ static void backward_item(void *context, int thread, int64_t item) {
   int64_t b = 0;
   while (f->first_item[b + 1] <= item) ++b;
   const fa_ref_entry *e = &c->entry[b];
-  int64_t local = item - f->first_item[b], per_group = items_per_group(c, e), hk = local / per_group;
-  int64_t part = local % per_group, blocks = group_blocks(c, e), per_head = n_blocks(e->sq);
+  /* Heads take turns, so that nobody waits for the part before his own. */
+  int64_t local = item - f->first_item[b], per_group = items_per_group(c, e), hk = local % c->heads_kv;
+  int64_t part = local / c->heads_kv, blocks = group_blocks(c, e), per_head = n_blocks(e->sq);
   fa_touched t = {0, 0};
   for (int64_t n = part * blocks / per_group; n < (part + 1) * blocks / per_group; ++n) {
     fa_ref_rows r;
-    int64_t block = blocks - 1 - n; /* causal: longest first */
-    fa_ref_rows_init(c, e, hk * c->group + block / per_head, block % per_head * FA_BLOCK_M, &r);
+    fa_ref_rows_init(c, e, hk * c->group + n / per_head, n % per_head * FA_BLOCK_M, &r);
     if (r.j_begin == r.j_end) continue; /* nobody is seen: all zero */
     fa_ref_scratch_head(w, c, e, hk);
     backward_block(f, &r, w, f->bound ? &f->bound[thread] : NULL, &t);
