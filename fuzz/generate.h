@@ -17,4 +17,8 @@ extern const fa_generate_profile fa_generate_profiles[];
  */
 fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case *out, fa_error *err);
 
+/* Replaces the fills under which the case would have no answer worth judging: infinities by right, logits
+ * that float32 cannot tell apart. For whoever makes cases in another way; fa_generate's are settled. */
+void fa_generate_settle_fills(fa_case *c);
+
 #endif

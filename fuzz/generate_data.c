@@ -56,6 +56,16 @@ static void keep_ds_in_f16(fa_case *c) {
   if (c->fill[FA_T_DO] == FA_FILL_V_OFFSET) c->fill[FA_T_DO] = FA_FILL_NORMAL;
 }
 
+void fa_generate_settle_fills(fa_case *c) {
+  static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_DO};
+  for (int i = 0; i < COUNT(ids); ++i)
+    if (!is_well_posed(&c->problem, c->fill[ids[i]])) c->fill[ids[i]] = FA_FILL_NORMAL;
+  /* Logits of 6e4 leave P a tenth uncertain: of an offset of 8, that is more than the values differ. */
+  if (c->fill[FA_T_Q] == FA_FILL_SENTINEL && c->fill[FA_T_V] == FA_FILL_V_OFFSET)
+    c->fill[FA_T_V] = FA_FILL_NORMAL;
+  keep_ds_in_f16(c);
+}
+
 void fa_gen_fills(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_FILLS);
   fa_case *c = g->c;
@@ -67,10 +77,8 @@ void fa_gen_fills(fa_gen *g) {
   }
   fa_case_set_fill(c, all);
   if (special && fa_rng_chance(&r, 0.35)) c->fill[FA_T_V] = PICK(&r, values);
-  /* Logits of 6e4 leave P a tenth uncertain: of an offset of 8, that is more than the values differ. */
-  if (all == FA_FILL_SENTINEL && c->fill[FA_T_V] == FA_FILL_V_OFFSET) c->fill[FA_T_V] = FA_FILL_NORMAL;
   if (special && fa_rng_chance(&r, 0.4)) c->fill[FA_T_DO] = PICK(&r, gradients);
-  keep_ds_in_f16(c);
+  fa_generate_settle_fills(c);
   c->fill[FA_T_BIAS] = fa_rng_chance(&r, 0.35) ? PICK(&r, biases) : FA_FILL_NORMAL;
   c->fill[FA_T_DLSE] = FA_FILL_NORMAL;
 }
