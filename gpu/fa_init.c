@@ -25,7 +25,7 @@ fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim) {
 
 fa_status fa_forward_check(const fa_attention *a, fa_error *err) {
   fa_forward_plan plan;
-  return fa_forward_plan_make(a, &plan, err);
+  return fa_forward_plan_make(a, NULL, &plan, err);
 }
 
 fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *err) {
@@ -35,12 +35,12 @@ fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *e
 
 fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_error *err) {
   fa_backward_plan plan;
-  return fa_backward_plan_make(a, g, FA_DETERMINISTIC_PROCESSORS, &plan, err);
+  return fa_backward_plan_make(a, g, NULL, FA_DETERMINISTIC_PROCESSORS, &plan, err);
 }
 
 fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err) {
   fa_backward_plan plan;
-  const fa_status status = fa_backward_plan_make(a, g, FA_DETERMINISTIC_PROCESSORS, &plan, err);
+  const fa_status status = fa_backward_plan_make(a, g, NULL, FA_DETERMINISTIC_PROCESSORS, &plan, err);
   *bytes = status == FA_OK ? plan.workspace_bytes : 0;
   return status;
 }

@@ -9,21 +9,29 @@ static bool scores_are_modified(const fa_attention *a) {
   return a->softcap > 0 || a->alibi_slopes;
 }
 
-const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, fa_error *err) {
-  const fa_flash_kernel *k = fa_flash_forward_find((fa_flash_ability){.bf16 = a->dtype == FA_BF16,
-                                                                      .head_dim = (int)a->head_dim,
-                                                                      .unaligned = !aligned,
-                                                                      .score_mod = scores_are_modified(a),
-                                                                      .dropout = a->dropout_p > 0,
-                                                                      .p_debug = a->p_debug != NULL});
-  if (!k)
+const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa_flash_device *device,
+                                         fa_error *err) {
+  const fa_flash_ability wanted = {.bf16 = a->dtype == FA_BF16,
+                                   .head_dim = (int)a->head_dim,
+                                   .unaligned = !aligned,
+                                   .score_mod = scores_are_modified(a),
+                                   .dropout = a->dropout_p > 0,
+                                   .p_debug = a->p_debug != NULL};
+  const fa_flash_kernel *k = fa_flash_forward_find(wanted, device);
+  if (!k && device && fa_flash_forward_find(wanted, NULL))
+    fa_fail(err, FA_ERR_UNSUPPORTED,
+            "head_dim = %lld: every forward kernel for it needs more than the device's %zu bytes of shared "
+            "memory",
+            (long long)a->head_dim, device->max_shared_bytes);
+  else if (!k)
     fa_fail(err, FA_ERR_UNSUPPORTED, "head_dim = %lld: no forward kernel was built for it",
             (long long)a->head_dim);
   return k;
 }
 
-int fa_forward_block_n(const fa_attention *a) {
-  const fa_flash_kernel *fast = fa_forward_kernel(a, true, NULL), *slow = fa_forward_kernel(a, false, NULL);
+int fa_forward_block_n(const fa_attention *a, const fa_flash_device *device) {
+  const fa_flash_kernel *fast = fa_forward_kernel(a, true, device, NULL);
+  const fa_flash_kernel *slow = fa_forward_kernel(a, false, device, NULL);
   if (!fast || !slow) return 0;
   return fast->block_n < slow->block_n ? fast->block_n : slow->block_n;
 }
@@ -90,7 +98,8 @@ void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p) {
   fill_dropout(a, p);
 }
 
-fa_status fa_forward_plan_make(const fa_attention *a, fa_forward_plan *out, fa_error *err) {
+fa_status fa_forward_plan_make(const fa_attention *a, const fa_flash_device *device, fa_forward_plan *out,
+                               fa_error *err) {
   memset(out, 0, sizeof *out);
   fa_status status = fa_attention_check_problem(a, err);
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
@@ -100,7 +109,7 @@ fa_status fa_forward_plan_make(const fa_attention *a, fa_forward_plan *out, fa_e
                  fa_rows_are_aligned(a->k, a->k_stride, has_batch) &&
                  fa_rows_are_aligned(a->v, a->v_stride, has_batch) &&
                  fa_rows_are_aligned(a->o, a->o_stride, has_batch);
-  out->kernel = fa_forward_kernel(a, out->aligned, err);
+  out->kernel = fa_forward_kernel(a, out->aligned, device, err);
   if (!out->kernel) return FA_ERR_UNSUPPORTED;
   if ((uintptr_t)a->p_debug % 16 != 0)
     return fa_fail(err, FA_ERR_INPUT, "p_debug = %p: not aligned to 16 bytes", a->p_debug);

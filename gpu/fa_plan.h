@@ -20,15 +20,17 @@ typedef struct fa_forward_plan {
 } fa_forward_plan;
 
 /* The kernel for arguments that passed fa_attention_check_problem; NULL, with a message: there is none.
- * aligned: all rows begin on 16 bytes. */
-const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, fa_error *err);
+ * aligned: all rows begin on 16 bytes. device, here and below: NULL is any (fa_flash_device). */
+const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa_flash_device *device,
+                                         fa_error *err);
 
 /* Keys that the kernel for such arguments takes at a time, whatever their alignment: the least, or 0 if there
  * is none. */
-int fa_forward_block_n(const fa_attention *a);
+int fa_forward_block_n(const fa_attention *a, const fa_flash_device *device);
 
 /* Checks everything, then plans. FA_ERR_INPUT, FA_ERR_UNSUPPORTED. */
-fa_status fa_forward_plan_make(const fa_attention *a, fa_forward_plan *out, fa_error *err);
+fa_status fa_forward_plan_make(const fa_attention *a, const fa_flash_device *device, fa_forward_plan *out,
+                               fa_error *err);
 
 /* ---- what backward plans need too ---- */
 

@@ -6,22 +6,26 @@
 
 #include <string.h>
 
-static fa_status find_kernels(const fa_attention *a, bool aligned, fa_flash_backward_kernels *out,
-                              fa_error *err) {
+static fa_status find_kernels(const fa_attention *a, bool aligned, const fa_flash_device *device,
+                              fa_flash_backward_kernels *out, fa_error *err) {
   const fa_flash_ability wanted = {.bf16 = a->dtype == FA_BF16,
                                    .head_dim = (int)a->head_dim,
                                    .unaligned = !aligned,
                                    .score_mod = a->softcap > 0 || a->alibi_slopes,
                                    .dropout = a->dropout_p > 0};
-  if (!fa_flash_backward_find(wanted, out))
-    return fa_fail(err, FA_ERR_UNSUPPORTED, "head_dim = %lld: no backward kernel was built for it",
-                   (long long)a->head_dim);
-  return FA_OK;
+  if (fa_flash_backward_find(wanted, device, out)) return FA_OK;
+  if (device && fa_flash_backward_find(wanted, NULL, out))
+    return fa_fail(err, FA_ERR_UNSUPPORTED,
+                   "head_dim = %lld: every backward kernel for it needs more than the device's %zu bytes of "
+                   "shared memory",
+                   (long long)a->head_dim, device->max_shared_bytes);
+  return fa_fail(err, FA_ERR_UNSUPPORTED, "head_dim = %lld: no backward kernel was built for it",
+                 (long long)a->head_dim);
 }
 
-fa_status fa_backward_supported(const fa_attention *a, fa_error *err) {
+fa_status fa_backward_supported(const fa_attention *a, const fa_flash_device *device, fa_error *err) {
   fa_flash_backward_kernels kernels;
-  return find_kernels(a, true, &kernels, err);
+  return find_kernels(a, true, device, &kernels, err);
 }
 
 static fa_status check_gradients(const fa_attention *a, const fa_gradients *g, fa_error *err) {
@@ -82,8 +86,8 @@ static void add_launch(fa_backward_plan *p, fa_flash_entry kernel, const unsigne
   p->launch[p->n_launches++] = (fa_backward_launch){kernel, {grid[0], grid[1], grid[2]}, shared_bytes};
 }
 
-fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, int n_processors,
-                                fa_backward_plan *out, fa_error *err) {
+fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+                                int n_processors, fa_backward_plan *out, fa_error *err) {
   memset(out, 0, sizeof *out);
   fa_status status = fa_attention_check_problem(a, err);
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
@@ -92,7 +96,7 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, in
   const bool varlen = fa_attention_is_varlen(a);
   fa_flash_backward_kernels kernels;
   out->aligned = all_aligned(a, g, !varlen);
-  if ((status = find_kernels(a, out->aligned, &kernels, err)) != FA_OK) return status;
+  if ((status = find_kernels(a, out->aligned, device, &kernels, err)) != FA_OK) return status;
   const fa_flash_backward_sizes sizes = {.batch = a->batch,
                                          .heads_q = a->heads_q,
                                          .heads_kv = a->heads_kv,

@@ -34,14 +34,15 @@ typedef struct fa_backward_plan {
   bool aligned;
 } fa_backward_plan;
 
-/* Whether kernels exist for arguments that passed fa_attention_check_problem; FA_ERR_UNSUPPORTED: none. */
-fa_status fa_backward_supported(const fa_attention *a, fa_error *err);
+/* device: NULL is any (fa_flash_device). Whether kernels exist for arguments that passed
+ * fa_attention_check_problem; FA_ERR_UNSUPPORTED: none. */
+fa_status fa_backward_supported(const fa_attention *a, const fa_flash_device *device, fa_error *err);
 
 /* Checks everything, then plans. n_processors: multiprocessors of the device, for the number of accumulators
  * of a deterministic call. The workspace is not known yet: fa_backward_plan_place. FA_ERR_INPUT,
  * FA_ERR_UNSUPPORTED. */
-fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, int n_processors,
-                                fa_backward_plan *out, fa_error *err);
+fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+                                int n_processors, fa_backward_plan *out, fa_error *err);
 
 /* workspace: workspace_bytes of memory for the kernels, aligned to 256. */
 void fa_backward_plan_place(fa_backward_plan *plan, void *workspace);

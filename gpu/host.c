@@ -34,7 +34,7 @@ static const fa_flash_kernel *kernel_for(const fa_problem *p, char *why, size_t 
   fa_error err = {""};
   const fa_flash_kernel *k = NULL;
   const char *clause = fa_args_problem(p, &a);
-  if (!clause && fa_attention_check_problem(&a, &err) == FA_OK) k = fa_forward_kernel(&a, true, &err);
+  if (!clause && fa_attention_check_problem(&a, &err) == FA_OK) k = fa_forward_kernel(&a, true, NULL, &err);
   snprintf(why, why_size, "%s", clause ? clause : err.text);
   return k;
 }
@@ -50,7 +50,7 @@ static void host_profile(void *self, const fa_problem *p, fa_profile *out) {
   (void)self;
   fa_attention a;
   *out = fa_profile_get("mma-hopper", p->dtype);
-  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a);
+  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a, NULL);
   if (block_n) out->block_n = block_n;
   out->gqa_partials_in_io = false; /* a group's dK and dV are summed in registers */
 }
@@ -97,7 +97,7 @@ static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const 
   fa_forward_plan plan;
   fa_error refused = {""};
   const char *why = fa_args_tensors(p, t, &a);
-  if (!why && fa_forward_plan_make(&a, &plan, &refused) != FA_OK) why = refused.text;
+  if (!why && fa_forward_plan_make(&a, NULL, &plan, &refused) != FA_OK) why = refused.text;
   if (why) {
     out->state = FA_SUBJECT_REJECTED;
     snprintf(out->text, sizeof out->text, "%s", why);

@@ -16,8 +16,8 @@ bool fa_host_backward_supports(const fa_problem *p, char *why_not, size_t size) 
   fa_attention a;
   fa_error err = {""};
   const char *clause = fa_args_problem(p, &a);
-  const bool can =
-      !clause && fa_attention_check_problem(&a, &err) == FA_OK && fa_backward_supported(&a, &err) == FA_OK;
+  const bool can = !clause && fa_attention_check_problem(&a, &err) == FA_OK &&
+                   fa_backward_supported(&a, NULL, &err) == FA_OK;
   snprintf(why_not, size, "%s", can ? "" : clause ? clause : err.text);
   return can;
 }
@@ -72,7 +72,8 @@ fa_status fa_host_backward_run(const fa_problem *p, fa_tensors *t, const fa_run_
   fa_error refused = {""};
   const char *why = fa_args_tensors(p, t, &a);
   if (!why) why = fa_args_gradients(p, t, &g);
-  if (!why && fa_backward_plan_make(&a, &g, HOST_PROCESSORS, &plan, &refused) != FA_OK) why = refused.text;
+  if (!why && fa_backward_plan_make(&a, &g, NULL, HOST_PROCESSORS, &plan, &refused) != FA_OK)
+    why = refused.text;
   if (why) {
     out->state = FA_SUBJECT_REJECTED;
     snprintf(out->text, sizeof out->text, "%s", why);

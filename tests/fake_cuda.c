@@ -274,13 +274,14 @@ static CUresult library_unload(CUlibrary l) {
 
 /* The host's version of a device entry point; its tables have no search by name. */
 static fa_simt_kernel find_entry(const char *name) {
-  for (int i = 0; i < 33 << 5; ++i) {
-    const int head_dim = 8 * (i >> 5), bf16 = i & 1, unaligned = i >> 1 & 1, mod = i >> 2 & 1;
+  for (int i = 0; i < 33 << 6; ++i) {
+    const int head_dim = 8 * (i >> 6), bf16 = i & 1, unaligned = i >> 1 & 1, mod = i >> 2 & 1;
     const fa_flash_ability wanted = {bf16, head_dim, unaligned, mod, i >> 3 & 1, i >> 4 & 1};
-    const fa_flash_kernel *k = fa_flash_forward_find(wanted);
+    const fa_flash_device any = {SIZE_MAX, i >> 5 & 1};
+    const fa_flash_kernel *k = fa_flash_forward_find(wanted, &any);
     if (k && strcmp(k->name, name) == 0) return k->entry;
     fa_flash_backward_kernels b;
-    if (!fa_flash_backward_find(wanted, &b)) continue;
+    if (!fa_flash_backward_find(wanted, &any, &b)) continue;
     if (strcmp(b.prepare.name, name) == 0) return b.prepare.entry;
     if (strcmp(b.main.name, name) == 0) return b.main.entry;
     if (strcmp(b.convert.name, name) == 0) return b.convert.entry;

@@ -69,7 +69,7 @@ static const fa_flash_kernel *kernel_for(const fa_problem *p, char *why, size_t 
   fa_error err = {""};
   const fa_flash_kernel *k = NULL;
   const char *clause = fa_args_problem(p, &a);
-  if (!clause && fa_attention_check_problem(&a, &err) == FA_OK) k = fa_forward_kernel(&a, true, &err);
+  if (!clause && fa_attention_check_problem(&a, &err) == FA_OK) k = fa_forward_kernel(&a, true, NULL, &err);
   snprintf(why, why_size, "%s", clause ? clause : err.text);
   return k;
 }
@@ -78,7 +78,7 @@ static const fa_flash_kernel *kernel_for(const fa_problem *p, char *why, size_t 
 static void why_no_backward(const fa_problem *p, char *why, size_t why_size) {
   fa_attention a;
   fa_error err = {""};
-  if (!fa_args_problem(p, &a)) fa_backward_supported(&a, &err);
+  if (!fa_args_problem(p, &a)) fa_backward_supported(&a, NULL, &err);
   snprintf(why, why_size, "%s", err.text);
 }
 
@@ -94,7 +94,7 @@ static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_attention a;
   const bool hopper = ensure_ready(c, NULL) != FA_OK || c->context.device.major >= 9;
   *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
-  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a);
+  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a, NULL);
   if (block_n) out->block_n = block_n;
   out->gqa_partials_in_io = false; /* a group's dK and dV are summed in registers */
 }
@@ -166,7 +166,7 @@ static fa_status run_kernels(cuda_backend *c, const fa_problem *p, const fa_tens
   const char *why = fa_args_tensors(p, t, &a);
   if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, t, &g);
   if (why) return refuse(out, why);
-  if (fa_forward_plan_make(&a, &plan, &refused) != FA_OK) return refuse(out, refused.text);
+  if (fa_forward_plan_make(&a, NULL, &plan, &refused) != FA_OK) return refuse(out, refused.text);
   fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
   a.check_device_data = true;
   fa_status status = FA_OK;

@@ -101,7 +101,7 @@ static fa_status bench_on(const fa_cuda_context *c, const fa_problem *p, const f
   const char *why = fa_args_tensors(p, device, &b.a);
   if (!why && opt->backward) why = fa_args_gradients(p, device, &b.g);
   if (why) return fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
-  fa_status status = fa_forward_plan_make(&b.a, &plan, err);
+  fa_status status = fa_forward_plan_make(&b.a, NULL, &plan, err);
   if (status != FA_OK) return status;
   fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
   status = prepare(&b, &c->device, err);

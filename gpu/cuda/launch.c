@@ -54,7 +54,7 @@ fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_by
   (void)workspace, (void)workspace_bytes; /* none is needed */
   fa_forward_plan plan;
   fa_cuda_device device;
-  fa_status status = fa_forward_plan_make(a, &plan, err);
+  fa_status status = fa_forward_plan_make(a, NULL, &plan, err);
   if (status != FA_OK) return status;
   const fa_cuda_driver *d = fa_cuda_driver_get(err);
   if (!d) return FA_ERR_DEVICE;
@@ -83,7 +83,7 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
                       void *stream, fa_error *err) {
   fa_backward_plan plan;
   fa_cuda_device device;
-  fa_status status = fa_backward_plan_make(a, g, FA_DETERMINISTIC_PROCESSORS, &plan, err);
+  fa_status status = fa_backward_plan_make(a, g, NULL, FA_DETERMINISTIC_PROCESSORS, &plan, err);
   if (status == FA_OK) status = check_workspace(&plan, workspace, workspace_bytes, err);
   if (status != FA_OK) return status;
   fa_backward_plan_place(&plan, workspace);

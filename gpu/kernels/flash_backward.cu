@@ -1,4 +1,5 @@
-/* The device entry points of the backward kernels, compiled ahead of time. */
+/* The device entry points of the backward kernels: all that are compiled ahead of time, or those that FA_ONLY
+ * says. */
 #include "gpu/kernels/flash_backward.cuh"
 #include "gpu/kernels/flash_backward_convert.cuh"
 #include "gpu/kernels/flash_backward_prepare.cuh"
@@ -15,4 +16,8 @@
   FA_KERNEL(name##_prepare_only,                                                                             \
             fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, false>>)                  \
   FA_KERNEL(name##_convert, fa::flash_backward_convert<fa::flash_backward_convert_config<fa::T, D>>)
+#ifdef FA_ONLY
+FA_ONLY
+#else
 #include "gpu/kernels/flash_backward_list.h"
+#endif

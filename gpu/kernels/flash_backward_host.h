@@ -12,7 +12,8 @@ extern "C" {
 /* One launch's kernel; name is that of the device entry point. */
 typedef struct fa_flash_entry {
   const char *name;
-  void (*entry)(const void *params); /* fa_flash_backward_params */
+  void (*entry)(const void *params); /* fa_flash_backward_params; NULL: not compiled for the host */
+  fa_flash_recipe recipe;
 } fa_flash_entry;
 
 /* The kernels of one call, launched as flash_backward_plan.h says. prepare_only: prepare, but it leaves the
@@ -24,7 +25,8 @@ typedef struct fa_flash_backward_kernels {
 } fa_flash_backward_kernels;
 
 /* Fills *out with the most special kernels that can do this (p_debug does not count); 0: there are none. */
-int fa_flash_backward_find(fa_flash_ability wanted, fa_flash_backward_kernels *out);
+int fa_flash_backward_find(fa_flash_ability wanted, const fa_flash_device *device,
+                           fa_flash_backward_kernels *out);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,12 @@
 /* Every specialisation of the backward kernels. Included wherever something is to be made of each.
  *   FA_ENTRY(name, T, D, kind)     the main kernel, kind as in flash_kind; for what a call wants, the first
  *                                  that can do it is taken
+ *   FA_ENTRY_AT_RUN_TIME(...)      the same, compiled only where it is wanted, and only on the device
  *   FA_ENTRY_ROWS(name, T, D)      name_prepare, name_prepare_only (does not clear the accumulators) and
  *                                  name_convert */
+#ifndef FA_ENTRY_AT_RUN_TIME
+#define FA_ENTRY_AT_RUN_TIME(name, T, D, kind)
+#endif
 #define FA_ENTRIES_FAST(T, D)                                                                                \
   FA_ENTRY(flash_backward_##T##_##D, T, D, plain)                                                            \
   FA_ENTRY(flash_backward_##T##_##D##_modified, T, D, modified)                                              \
@@ -11,6 +15,8 @@
   FA_ENTRY_ROWS(flash_backward_##T##_##D, T, D)
 #define FA_ENTRIES(T, D)                                                                                     \
   FA_ENTRY(flash_backward_##T##_##D, T, D, plain)                                                            \
+  FA_ENTRY_AT_RUN_TIME(flash_backward_##T##_##D##_modified, T, D, modified)                                  \
+  FA_ENTRY_AT_RUN_TIME(flash_backward_##T##_##D##_dropout, T, D, dropout)                                    \
   FA_ENTRY(flash_backward_##T##_##D##_general, T, D, general)                                                \
   FA_ENTRY_ROWS(flash_backward_##T##_##D, T, D)
 FA_ENTRIES(f16, 32)
@@ -32,4 +38,5 @@ FA_ENTRIES(bf16, 256)
 #undef FA_ENTRIES
 #undef FA_ENTRIES_FAST
 #undef FA_ENTRY
+#undef FA_ENTRY_AT_RUN_TIME
 #undef FA_ENTRY_ROWS

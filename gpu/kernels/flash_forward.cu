@@ -1,4 +1,5 @@
-/* The device entry points of the forward kernel, compiled ahead of time. */
+/* The device entry points of the forward kernel: all that are compiled ahead of time, or the one that
+ * FA_ONLY says. */
 #include "gpu/kernels/flash_forward.cuh"
 
 #define FA_ENTRY(name, T, D, kind)                                                                           \
@@ -6,4 +7,8 @@
       name(const __grid_constant__ fa_flash_params p) {                                                      \
     fa::flash_forward<fa::flash_forward_config<fa::T, D, fa::kind>>(p);                                      \
   }
+#ifdef FA_ONLY
+FA_ONLY
+#else
 #include "gpu/kernels/flash_forward_list.h"
+#endif

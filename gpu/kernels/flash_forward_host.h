@@ -15,16 +15,31 @@ typedef struct fa_flash_ability {
   int unaligned, score_mod, dropout, p_debug;
 } fa_flash_ability;
 
+/* What kernels are chosen for. NULL, wherever a pointer to one is taken: any amount of shared memory, and no
+ * compiler. */
+typedef struct fa_flash_device {
+  size_t max_shared_bytes; /* that a block may ask for */
+  int compiles;            /* kernels that were not compiled ahead of time may be chosen too */
+} fa_flash_device;
+
+/* What a compiler needs to make a kernel: the file, and the line of its list that it is to see alone. */
+typedef struct fa_flash_recipe {
+  const char *source;   /* "flash_forward": gpu/kernels/flash_forward.cu */
+  const char *only;     /* "FA_ENTRY(flash_forward_f16_64,f16,64,plain)" */
+  int is_ahead_of_time; /* the build compiles it */
+} fa_flash_recipe;
+
 typedef struct fa_flash_kernel {
   const char *name;
-  void (*entry)(const void *params); /* fa_flash_params */
+  void (*entry)(const void *params); /* fa_flash_params; NULL: not compiled for the host */
+  fa_flash_recipe recipe;
   fa_flash_ability ability;
   int block_m, block_n, n_threads;
   size_t shared_bytes;
 } fa_flash_kernel;
 
 /* The most special kernel that can do this, or NULL. */
-const fa_flash_kernel *fa_flash_forward_find(fa_flash_ability wanted);
+const fa_flash_kernel *fa_flash_forward_find(fa_flash_ability wanted, const fa_flash_device *device);
 
 #ifdef __cplusplus
 }
