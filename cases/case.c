@@ -4,7 +4,7 @@
 #include <string.h>
 
 fa_status fa_case_init(fa_case *c) {
-  *c = (fa_case){.name = strdup(""), .note = strdup(""), .data_seed = 1};
+  *c = (fa_case){.name = strdup(""), .note = strdup(""), .data_seed = 1, .poison = FA_POISON_B, .repeat = 2};
   fa_problem_init(&c->problem);
   if (c->name && c->note) return FA_OK;
   fa_case_free(c);
@@ -15,6 +15,7 @@ void fa_case_free(fa_case *c) {
   free(c->name);
   free(c->note);
   fa_problem_free(&c->problem);
+  for (int id = 0; id < FA_T_COUNT; ++id) free(c->zero[id].v);
   *c = (fa_case){0};
 }
 
@@ -23,6 +24,10 @@ fa_status fa_case_copy(fa_case *dst, const fa_case *src) {
   dst->name = strdup(src->name ? src->name : "");
   dst->note = strdup(src->note ? src->note : "");
   fa_status status = fa_problem_copy(&dst->problem, &src->problem);
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    dst->zero[id] = (fa_int32_array){0};
+    if (fa_int32_array_set(&dst->zero[id], src->zero[id].v, src->zero[id].n) != FA_OK) status = FA_ERR_MEMORY;
+  }
   if (dst->name && dst->note && status == FA_OK) return FA_OK;
   fa_case_free(dst);
   return FA_ERR_MEMORY;
@@ -52,9 +57,12 @@ bool fa_case_equal(const fa_case *a, const fa_case *b) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (fa_case_has_strides(id) && !same_recipe(&a->strides[id], &b->strides[id])) return false;
     if (fa_case_has_fill(id) && a->fill[id] != b->fill[id]) return false;
+    const fa_int32_array *x = &a->zero[id], *y = &b->zero[id];
+    if (x->n != y->n || (x->n > 0 && memcmp(x->v, y->v, (size_t)x->n * sizeof *x->v) != 0)) return false;
   }
   return a->layout == b->layout && a->packing == b->packing && a->data_seed == b->data_seed &&
-         a->expect == b->expect && fa_problem_equal(&a->problem, &b->problem);
+         a->poison == b->poison && a->repeat == b->repeat && a->schedule_seed == b->schedule_seed &&
+         a->law == b->law && a->expect == b->expect && fa_problem_equal(&a->problem, &b->problem);
 }
 
 bool fa_case_has_fill(fa_tensor_id id) {
@@ -119,6 +127,7 @@ bool fa_case_is_generic(const fa_case *c) {
     if (!fa_case_has_fill(id) || !fa_case_uses(c, id)) continue;
     const bool *expand = c->strides[id].expand;
     if (expand[0] || expand[1] || expand[2] || !fa_fill_describe(c->fill[id])->generic) return false;
+    if (c->zero[id].n > 0) return false; /* equal rows round alike */
   }
   return true;
 }

@@ -4,6 +4,7 @@
 #define FA_CASES_CASE_H
 
 #include "cases/fill.h"
+#include "cases/law.h"
 #include "cases/problem.h"
 #include "cases/tensor.h"
 
@@ -17,6 +18,7 @@ typedef enum fa_expect { FA_EXPECT_PASS, FA_EXPECT_REJECT } fa_expect;
 
 #define FA_MAX_NAME_CHARACTERS 1000 /* UTF-8 characters, no control characters */
 #define FA_MAX_NOTE_CHARACTERS 10000
+#define FA_MAX_REPEAT 10000
 
 /* Deviations of one tensor from the plain strides of its layout; axes 0 b, 1 s, 2 h. */
 typedef struct fa_stride_recipe {
@@ -32,7 +34,15 @@ typedef struct fa_case {
   fa_packing packing;
   fa_stride_recipe strides[FA_T_COUNT]; /* used for q k v o do dq dk dv bias dbias k_new v_new */
   fa_fill fill[FA_T_COUNT];             /* used for q k v bias do dlse k_new v_new */
+  /* Rows set to 0 after the fill, as pairs from, to (one past the last): ascending, apart, within the longest
+   * entry. A row is counted within its entry, as the fills count it, and is 0 in every entry and head. Used
+   * for q k v do. A shrunk case says with it which rows its failure needs. */
+  fa_int32_array zero[FA_T_COUNT]; /* owned */
   uint64_t data_seed;
+  fa_poison poison;       /* of the outputs before the second and later runs; the first finds FA_POISON_A */
+  int64_t repeat;         /* subject runs compared bit for bit, >= 1 */
+  uint64_t schedule_seed; /* host: added to the run's own, order of fibers and completions */
+  fa_law law;             /* what judges: FA_LAW_NONE = the reference */
   fa_expect expect;
 } fa_case;
 
@@ -44,6 +54,12 @@ bool fa_case_equal(const fa_case *a, const fa_case *b); /* every field, unused f
 bool fa_case_has_fill(fa_tensor_id id);                 /* q k v bias do dlse k_new v_new */
 bool fa_case_has_strides(fa_tensor_id id);              /* q k v o do dq dk dv bias dbias k_new v_new */
 bool fa_case_uses(const fa_case *c, fa_tensor_id id);   /* of those: the call has this tensor */
+bool fa_case_has_zero(fa_tensor_id id);                 /* q k v do */
+bool fa_case_row_is_zero(const fa_case *c, fa_tensor_id id, int64_t row);
+/* The longest entry's rows of such a tensor: what "zero" may name. */
+int64_t fa_case_zero_rows(const fa_case *c, fa_tensor_id id);
+/* The part of fa_case_validate about them. */
+fa_status fa_case_check_zero(const fa_case *c, fa_error *err);
 bool fa_stride_recipe_is_plain(const fa_stride_recipe *r);
 /* The logical shape of one of those tensors, its axes in the order b, s, h, d whatever the layout; b is 1
  * where the tensor has no batch axis (variable length), bias: b, q, h, k. Needs a valid problem. */

@@ -117,7 +117,13 @@ fa_status fa_case_validate(const fa_case *c, fa_error *err) {
   if ((unsigned)c->layout > FA_LAYOUT_SBHD) BAD("$.layout: unknown layout number %d", (int)c->layout);
   if ((unsigned)c->packing > FA_PACK_QKV) BAD("$.packed: unknown packing number %d", (int)c->packing);
   if ((unsigned)c->expect > FA_EXPECT_REJECT) BAD("$.expect: unknown number %d", (int)c->expect);
+  if (c->poison < FA_POISON_B || c->poison > FA_POISON_FINITE)
+    BAD("$.memory.poison: unknown poison number %d", (int)c->poison);
+  if (c->repeat < 1 || c->repeat > FA_MAX_REPEAT)
+    BAD("$.repeat: %lld is not in 1 .. %d", (long long)c->repeat, FA_MAX_REPEAT);
+  if ((unsigned)c->law >= FA_N_LAWS) BAD("$.law: unknown law number %d", (int)c->law);
   TRY(check_fills(c, err));
+  TRY(fa_case_check_zero(c, err));
   for (int id = 0; id < FA_T_COUNT; ++id) TRY(check_recipe(c, id, err));
   return check_packing(c, err);
 }

@@ -42,6 +42,7 @@ static int64_t owned_bytes(const fa_case *c) {
   int64_t n = p->cu_seqlens_q.n + p->cu_seqlens_k.n + p->seqused_k.n + p->leftpad_k.n + p->kvcache.len.n +
               p->kvcache.batch_idx.n + p->alibi.n + s->kv_num_blocks.n + s->kv_indices.n +
               s->full_kv_num_blocks.n + s->full_kv_indices.n;
+  for (int id = 0; id < FA_T_COUNT; ++id) n += c->zero[id].n;
   size_t bytes = (size_t)n * sizeof(int32_t) + strlen(c->name) + strlen(c->note) +
                  (size_t)p->n_captures * sizeof *p->captures;
   if (p->score_mod) bytes += strlen(p->score_mod);

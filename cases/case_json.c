@@ -60,6 +60,31 @@ READER(read_expect) {
 READER(read_data_seed) {
   return fa_read_u64(r, v, &r->c.data_seed);
 }
+READER(read_poison) {
+  static const char *const words[] = {"nan", "inf", "zero", "finite"};
+  int word = 0;
+  TRY(fa_read_word(r, v, words, 4, &word));
+  r->c.poison = (fa_poison)(FA_POISON_B + word);
+  return FA_OK;
+}
+static const fa_case_key memory_keys[] = {{"poison", read_poison}, {0}};
+READER(read_memory) {
+  return fa_read_object(r, v, memory_keys);
+}
+READER(read_repeat) {
+  return fa_read_int(r, v, 1, FA_MAX_REPEAT, &r->c.repeat);
+}
+READER(read_schedule_seed) {
+  return fa_read_u64(r, v, &r->c.schedule_seed);
+}
+READER(read_law) {
+  const char *words[FA_N_LAWS];
+  int law = 0;
+  for (int k = 0; k < FA_N_LAWS; ++k) words[k] = fa_law_describe((fa_law)k)->name;
+  TRY(fa_read_word(r, v, words, FA_N_LAWS, &law));
+  r->c.law = (fa_law)law;
+  return FA_OK;
+}
 READER(read_cu_q) {
   return fa_read_ints(r, v, 0, FA_MAX_LENGTH, 2, &P.cu_seqlens_q);
 }
@@ -140,7 +165,12 @@ const fa_case_key fa_case_keys[] = {{"name", read_name},
                                     {"grad_lse", read_grad_lse},
                                     {"empty_lse", read_empty_lse},
                                     {"fill", fa_read_fill},
+                                    {"zero", fa_read_zero},
                                     {"data_seed", read_data_seed},
+                                    {"memory", read_memory},
+                                    {"repeat", read_repeat},
+                                    {"schedule_seed", read_schedule_seed},
+                                    {"law", read_law},
                                     {"expect", read_expect},
                                     {0}};
 

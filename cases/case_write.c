@@ -264,6 +264,30 @@ static void put_fills(writer *w, const fa_case *c) {
   end_object(w, parent);
 }
 
+static void put_zero(writer *w, const fa_case *c) {
+  cJSON *parent = NULL;
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    const int64_t shape[2] = {c->zero[id].n / 2, 2};
+    const int32_t *v = c->zero[id].v;
+    if (shape[0] == 0) continue;
+    if (!parent) parent = begin_object(w, "zero");
+    put(w, fa_tensor_id_name(id), nested(w, 2, shape, &v));
+  }
+  if (parent) end_object(w, parent);
+}
+
+/* How often, over what, in which order it runs, and what judges. */
+static void put_runs(writer *w, const fa_case *c) {
+  if (c->poison != FA_POISON_B) {
+    cJSON *parent = begin_object(w, "memory");
+    put_word(w, "poison", WORDS("nan", "inf", "zero", "finite"), (int)c->poison - FA_POISON_B, 0);
+    end_object(w, parent);
+  }
+  put_int(w, "repeat", c->repeat, 2);
+  put_u64(w, "schedule_seed", c->schedule_seed, 0);
+  if (c->law != FA_LAW_NONE) put_text(w, "law", (unsigned)c->law < FA_N_LAWS ? fa_law_describe(c->law)->name : "?");
+}
+
 /* ---- the whole ---- */
 
 static void put_sizes(writer *w, const fa_problem *p) {
@@ -316,7 +340,9 @@ fa_status fa_case_to_json(const fa_case *c, cJSON **out) {
   put_word(&w, "packed", WORDS("none", "kv", "qkv"), c->packing, FA_PACK_NONE);
   put_problem_rest(&w, p);
   put_fills(&w, c);
+  put_zero(&w, c);
   put_u64(&w, "data_seed", c->data_seed, 1);
+  put_runs(&w, c);
   put_word(&w, "expect", WORDS("pass", "reject"), c->expect, FA_EXPECT_PASS);
   if (w.failed) {
     cJSON_Delete(root);

@@ -42,6 +42,14 @@ static bool slot_read(const fa_problem *p, const fa_tensor *t, int64_t b, int64_
   return false;
 }
 
+/* The row as the case wants it: filled, or 0. */
+static void row_values(const fa_fill_row *row, double *value, int64_t n) {
+  if (!fa_case_row_is_zero(row->c, row->id, row->s))
+    fa_fill_row_values(row, value, n);
+  else
+    for (int64_t d = 0; d < n; ++d) value[d] = 0;
+}
+
 /* q, k, v, do: [B, S, H, D] or [total, H, D]. */
 static void fill_tokens(fa_fill_row row, const fa_tensor *t, double *value) {
   const fa_problem *p = &row.c->problem;
@@ -55,7 +63,7 @@ static void fill_tokens(fa_fill_row row, const fa_tensor *t, double *value) {
     for (row.s = 0; row.s < (one_row && length > 1 ? 1 : length); ++row.s) {
       if (keys && !slot_read(p, t, row.b, row.s)) continue;
       for (row.h = 0; row.h < distinct(t, t->rank - 2); ++row.h) {
-        fa_fill_row_values(&row, value, n);
+        row_values(&row, value, n);
         store_token(t, row.b, start + row.s, row.h, value);
       }
     }
@@ -80,7 +88,7 @@ static void fill_cache(fa_fill_row row, const fa_tensor *t, double *value) {
         slot %= k->page_size;
       }
       for (row.h = 0; row.h < distinct(t, 2); ++row.h) {
-        fa_fill_row_values(&row, value, t->shape[3]);
+        row_values(&row, value, t->shape[3]);
         store_token(t, at, slot, row.h, value);
       }
     }

@@ -200,7 +200,7 @@ static fa_status check_cache_rows(const fa_problem *p, fa_error *err) {
 static fa_status check_kvcache(const fa_problem *p, fa_error *err) {
   const fa_kvcache *c = &p->kvcache;
   if (p->family != FA_KVCACHE) {
-    if (c->present || c->len.n || c->batch_idx.n)
+    if (c->present || c->len.n || c->batch_idx.n || c->n_new || c->page_size || c->rotary_dim)
       BAD("$.kvcache: only family \"kvcache\" has one, not \"%s\"", fa_family_name(p->family));
     return FA_OK;
   }

@@ -218,6 +218,22 @@ static void random_fills(fa_rng *r, fa_case *c) {
   }
 }
 
+static void random_zero(fa_rng *r, fa_case *c) {
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    if (!fa_case_has_zero(id) || !fa_case_uses(c, id) || !chance(r, 0.15)) continue;
+    const int64_t rows = fa_case_zero_rows(c, id);
+    int32_t pair[8];
+    int n = 0;
+    for (int64_t at = below(r, 4); n < 8 && at < rows; at += 1 + below(r, 40)) {
+      pair[n++] = (int32_t)at;
+      at += 1 + below(r, 40);
+      if (at > rows) at = rows;
+      pair[n++] = (int32_t)at;
+    }
+    FA_ASSERT(fa_int32_array_set(&c->zero[id], pair, n) == FA_OK);
+  }
+}
+
 static void random_strides(fa_rng *r, fa_case *c) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
     fa_stride_recipe *s = &c->strides[id];
@@ -248,6 +264,7 @@ void random_case(fa_rng *r, fa_case *c) {
   if (c->packing == FA_PACK_KV && same && chance(r, 0.5)) c->packing = FA_PACK_QKV;
   random_fills(r, c);
   random_strides(r, c);
+  random_zero(r, c);
   if (chance(r, 0.4)) c->data_seed = odd_u64(r);
   c->expect = chance(r, 0.1) ? FA_EXPECT_REJECT : FA_EXPECT_PASS;
   fa_error err = {""};

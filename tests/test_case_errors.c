@@ -98,6 +98,12 @@ static void test_values(void) {
   expect_case("\"Batch\": 5", ".Batch: unknown key; did you mean \"batch\"?");
   expect_case("\"mask\": {\"typ\": \"none\"}", ".mask.typ: unknown key; did you mean \"type\"?");
   expect_case("\"mask\": {\"colour\": 1}", ".mask.colour: unknown key; known are type, align, left, right");
+  expect_case("\"zero\": {\"q\": [[0, 1], [3]]}", ".zero.q[1]: an array is not [from, to]");
+  expect_case("\"zero\": {\"q\": [[0, 2]]}", ".zero.q[0]: 0 to 2 is no range within 1 rows");
+  expect_case("\"seqlen_q\": 9, \"zero\": {\"k\": [[0, 2], [1, 3]]}",
+              ".zero.k[1]: starts at 1, but must lie behind 2, where the range before it ends");
+  expect_case("\"backward\": false, \"zero\": {\"do\": [[0, 1]]}",
+              ".zero.do: the case has no tensor do with such rows");
   expect_case("\"strides\": {\"lse\": {}}",
               ".strides.lse: unknown key; known are q, k, v, bias, do, k_new, v_new, o, dq, dk, dv, dbias");
   expect_case("\"batch\": 0", ".batch: 0 is not an integer in 1 .. 1048576");

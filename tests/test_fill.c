@@ -482,6 +482,51 @@ static void test_gradient_one_hot(void) {
   fa_case_free(&c);
 }
 
+/* Named rows are 0 in every entry and head, all others as without "zero". */
+static void test_zero(void) {
+  static const char *const text[] = {"{\"batch\":2,\"heads_q\":2,\"seqlen_q\":9,\"zero\":{\"k\":[[0,4],[5,8]]"
+                                     ",\"q\":[[8,9]],\"do\":[[2,3]]}}",
+                                     "{\"heads_q\":2,\"cu_seqlens_q\":[0,9,12],\"cu_seqlens_k\":[0,2,11],"
+                                     "\"zero\":{\"k\":[[1,4]],\"v\":[[2,8]]}}",
+                                     "{\"family\":\"kvcache\",\"seqlen_k\":64,\"kvcache\":{\"len\":[60],"
+                                     "\"page_size\":16},\"zero\":{\"k\":[[16,33]]}}"};
+  for (int i = 0; i < 3; ++i) {
+    fa_case zeroed, plain;
+    fa_tensors a, b;
+    fa_error err = {""};
+    REQUIRE(fa_case_from_text(text[i], &zeroed, &err) == FA_OK && fa_case_copy(&plain, &zeroed) == FA_OK);
+    for (int id = 0; id < FA_T_COUNT; ++id) REQUIRE(fa_int32_array_set(&plain.zero[id], NULL, 0) == FA_OK);
+    CHECK(!fa_case_is_generic(&zeroed) && !fa_case_equal(&zeroed, &plain));
+    REQUIRE(fa_case_build(&zeroed, &a, &err) == FA_OK && fa_case_build(&plain, &b, &err) == FA_OK);
+    int64_t n_zero = 0, n_other = 0;
+    for (int id = 0; id < FA_T_COUNT; ++id) {
+      const fa_tensor *t = &a.t[id];
+      if (!fa_case_has_zero(id) || !t->data) continue;
+      const fa_problem *p = &plain.problem;
+      const fa_int32_array *cu = id == FA_T_Q || id == FA_T_DO ? &p->cu_seqlens_q : &p->cu_seqlens_k;
+      for (int64_t e = 0, index[FA_MAX_RANK]; e < fa_tensor_count(t); ++e) {
+        fa_tensor_unravel(t, e, index);
+        int64_t row = index[t->rank - 3];
+        for (int64_t k = cu->n - 2; k > 0; --k)
+          if (row >= cu->v[k]) row -= cu->v[k], k = 0;
+        if (p->kvcache.page_size) { /* unused pages hold a NaN pattern, and pages are shuffled */
+          const double x = fa_tensor_get(t, index);
+          n_zero += x == 0;
+          n_other += x == fa_tensor_get(&b.t[id], index);
+          continue;
+        }
+        const double want = fa_case_row_is_zero(&zeroed, id, row) ? 0 : fa_tensor_get(&b.t[id], index);
+        CHECK_MSG(fa_tensor_get(t, index) == want, "%s element %lld", fa_tensor_id_name(id), (long long)e);
+      }
+    }
+    if (i == 2) CHECK(n_zero == 17 * 64 && n_other == (1 + 60 - 17 + 60) * 64);
+    fa_tensors_free(&a);
+    fa_tensors_free(&b);
+    fa_case_free(&zeroed);
+    fa_case_free(&plain);
+  }
+}
+
 static void test_table(void) {
   for (int f = 0; f < FA_N_FILLS; ++f) {
     const fa_fill_info *info = fa_fill_describe((fa_fill)f);
@@ -521,5 +566,6 @@ int main(void) {
   test_bias();
   test_gradient_aligned();
   test_gradient_one_hot();
+  test_zero();
   return check_done();
 }
