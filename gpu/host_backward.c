@@ -7,6 +7,7 @@
 #include "gpu/simt/simt.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Enough for a deterministic call of few heads to have several accumulators, few enough for key blocks to
  * share one. */
@@ -23,7 +24,8 @@ bool fa_host_backward_supports(const fa_problem *p, char *why_not, size_t size) 
 }
 
 /* What the kernels of the pass may touch; only the gradients and the workspace may they write. */
-static int fill_ranges(const fa_tensors *t, const fa_buffer *workspace, fa_simt_range *ranges) {
+static int fill_ranges(const fa_tensors *t, const fa_buffer *workspace, uint8_t *written,
+                       fa_simt_range *ranges) {
   int n = 0;
   for (int i = 0; i < FA_T_COUNT; ++i)
     if (t->buffer[i].base)
@@ -34,14 +36,15 @@ static int fill_ranges(const fa_tensors *t, const fa_buffer *workspace, fa_simt_
   ranges[n++] = (fa_simt_range){.name = "workspace",
                                 .begin = fa_buffer_payload(workspace),
                                 .bytes = workspace->bytes,
-                                .writable = true};
+                                .writable = true,
+                                .written = written};
   return n;
 }
 
 static fa_status launch_all(const fa_backward_plan *plan, const fa_tensors *t, const fa_buffer *workspace,
-                            const fa_run_options *opt, fa_outcome *out, fa_error *err) {
+                            uint8_t *written, const fa_run_options *opt, fa_outcome *out, fa_error *err) {
   fa_simt_range ranges[FA_T_COUNT + 1];
-  const int n_ranges = fill_ranges(t, workspace, ranges);
+  const int n_ranges = fill_ranges(t, workspace, written, ranges);
   for (int i = 0; i < plan->n_launches; ++i) {
     const fa_backward_launch *l = &plan->launch[i];
     const fa_simt_launch launch = {.kernel = l->kernel.entry,
@@ -85,7 +88,10 @@ fa_status fa_host_backward_run(const fa_problem *p, fa_tensors *t, const fa_run_
   /* nobody promises zeros: what is read before it was written must show */
   fa_buffer_fill(&workspace, opt->schedule_seed % 2 ? FA_PATTERN_POISON_B : FA_PATTERN_POISON_A);
   fa_backward_plan_place(&plan, fa_buffer_payload(&workspace));
-  status = launch_all(&plan, t, &workspace, opt, out, err);
+  uint8_t *written = calloc(workspace.bytes / 4 + 1, 1);
+  status = written ? launch_all(&plan, t, &workspace, written, opt, out, err)
+                   : fa_fail(err, FA_ERR_MEMORY, "backend host: out of memory");
+  free(written);
   fa_buffer_free(&workspace);
   return status;
 }

@@ -338,7 +338,7 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
   int n = 0;
   for (int i = 0; i < MAX_ALLOCATIONS; ++i)
     if (allocation[i].data)
-      ranges[n++] = (fa_simt_range){"device memory", allocation[i].data, allocation[i].bytes, true};
+      ranges[n++] = (fa_simt_range){"device memory", allocation[i].data, allocation[i].bytes, true, NULL};
   const fa_simt_launch launch = {.kernel = k->entry,
                                  .params = arguments[0],
                                  .name = k->name,

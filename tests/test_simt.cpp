@@ -2,6 +2,10 @@
  * reported as what it is, with its source line. */
 #include "gpu/kernels/prim.cuh"
 #include "gpu/simt/simt.h"
+
+extern "C" {
+#include "gpu/simt/block.h"
+}
 #include "tests/check.h"
 
 #include <string.h>
@@ -9,16 +13,21 @@
 using namespace fa;
 
 enum { N = 128 };
-alignas(128) static struct { float before[64], in[4 * N], between[64], out[N], after[64]; } memory;
-static float *const global_in = memory.in, *const global_out = memory.out;
+alignas(128) static struct {
+  float before[64], in[4 * N], between[64], out[N], middle[64], scratch[N], after[64];
+} memory;
+static float *const global_in = memory.in, *const global_out = memory.out, *const scratch = memory.scratch;
+static uint8_t scratch_written[N];
 static int fault_line;
 /* Before the statement that breaks the rules. */
 #define FAULT fault_line = __LINE__
 
 static fa_simt_report launch(fa_simt_kernel kernel, uint64_t seed = 0, unsigned threads = N,
                              size_t shared = 4096, fa_simt_dim grid = {1, 1, 1}, int n_threads = 1) {
-  const fa_simt_range ranges[] = {{"in", (const char *)global_in, sizeof memory.in, false},
-                                  {"out", (const char *)global_out, sizeof memory.out, true}};
+  const fa_simt_range ranges[] = {
+      {"in", (const char *)global_in, sizeof memory.in, false, nullptr},
+      {"out", (const char *)global_out, sizeof memory.out, true, nullptr},
+      {"scratch", (const char *)scratch, sizeof memory.scratch, true, scratch_written}};
   fa_simt_launch l = {};
   l.kernel = kernel;
   l.name = "toy";
@@ -26,7 +35,7 @@ static fa_simt_report launch(fa_simt_kernel kernel, uint64_t seed = 0, unsigned 
   l.block = {threads, 1, 1};
   l.shared_bytes = shared;
   l.ranges = ranges;
-  l.n_ranges = 2;
+  l.n_ranges = 3;
   l.schedule_seed = seed;
   l.n_threads = n_threads;
   fa_simt_report r;
@@ -282,6 +291,8 @@ static void shared_far(const void *) {
 }
 static void matrix_past_end(const void *) {
   uint32_t r[4];
+  for (int i = 0; i < 2; ++i) store_shared16(16 * (N * i + thread_id()), vec4{0, 0, 0, 0});
+  sync_block();
   FAULT, ldmatrix_x4(r, 4096 - 16 * 31 + 16 * (thread_id() % 32));
 }
 static void misaligned_global(const void *) {
@@ -291,9 +302,120 @@ static void misaligned_shared(const void *) {
   FAULT, load_shared16(8);
 }
 
+/* ---- memory that nobody wrote ---- */
+
 static void uninitialised(const void *) {
-  const float x = first_float(load_shared16(16 * thread_id()));
-  store_global(global_out + thread_id(), x);
+  if (thread_id() != 3) store_shared4(16 * thread_id() + 4, 1); /* one word of four */
+  FAULT, load_shared16(16 * thread_id());
+}
+static void uninitialised_matrix(const void *) {
+  uint32_t r[4];
+  if (thread_id() != 40) store_shared16(16 * thread_id(), vec4{1, 2, 3, 4});
+  sync_block();
+  FAULT, ldmatrix_x4(r, 16 * thread_id());
+}
+/* What an earlier block left in shared memory is not the next one's. */
+static void left_by_another_block(const void *) {
+  if (blockIdx.x == 0) store_shared4(4 * thread_id(), 1);
+  sync_block();
+  FAULT, load_shared4(4 * thread_id());
+}
+static void zeros_are_written(const void *) {
+  cp_async16(16 * thread_id(), global_in, false);
+  cp_async_commit();
+  cp_async_wait<0>();
+  store_global(global_out + thread_id(), first_float(load_shared16(16 * thread_id())));
+}
+
+static void write_scratch(const void *) {
+  if (thread_id() != N - 1) store_global(scratch + thread_id(), 2.0f);
+}
+static void read_scratch(const void *) {
+  const int t = thread_id();
+  if (t != N - 1) store_global(global_out + t, load_global(scratch + t));
+}
+static void add_to_scratch(const void *) {
+  const float by[4] = {1, 1, 1, 1};
+  FAULT, atomic_add4(scratch + 4 * (thread_id() / 4), by);
+}
+static void read_scratch_too_far(const void *) {
+  FAULT, load_global(scratch + thread_id());
+}
+
+static void check_unwritten() {
+  expect("uninitialised", uninitialised, FA_SUBJECT_RACE, "that nobody has written");
+  expect("uninitialised matrix", uninitialised_matrix, FA_SUBJECT_RACE,
+         "read of shared offset 640 that nobody");
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const fa_simt_report r = launch(left_by_another_block, seed, N, 4096, {2, 1, 1});
+    CHECK_MSG(r.state == FA_SUBJECT_RACE && r.line == fault_line && strstr(r.text, "nobody has written") &&
+                  strstr(r.text, "block (1,0,0)"),
+              "%s", r.text);
+    CHECK(launch(zeros_are_written, seed).state == FA_SUBJECT_OK && global_out[5] == 0);
+    memset(scratch_written, 0, sizeof scratch_written);
+    expect("add to scratch", add_to_scratch, FA_SUBJECT_RACE, "of buffer scratch that nobody has written");
+    CHECK(launch(write_scratch, seed).state == FA_SUBJECT_OK);
+    const fa_simt_report read = launch(read_scratch, seed); /* written by the launch before */
+    CHECK_MSG(read.state == FA_SUBJECT_OK && global_out[7] == 2, "%s", read.text);
+    expect("read scratch", read_scratch_too_far, FA_SUBJECT_RACE,
+           "read of byte 508 of buffer scratch that nobody");
+  }
+}
+
+/* ---- schedules ---- */
+
+static int order[N], n_ordered;
+static void who_runs(const void *) {
+  order[n_ordered++] = thread_id();
+}
+
+/* The plain schedule is 0, 1, 2...; a seed always gives one order, different seeds different ones. */
+static void check_fiber_order() {
+  int last[N];
+  for (int t = 0; t < N; ++t) last[t] = t;
+  n_ordered = 0;
+  CHECK(launch(who_runs, 0).state == FA_SUBJECT_OK && n_ordered == N && !memcmp(order, last, sizeof order));
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    n_ordered = 0;
+    CHECK(launch(who_runs, seed).state == FA_SUBJECT_OK && n_ordered == N);
+    CHECK(memcmp(order, last, sizeof order) != 0);
+    memcpy(last, order, sizeof order);
+    n_ordered = 0;
+    CHECK(launch(who_runs, seed).state == FA_SUBJECT_OK && !memcmp(order, last, sizeof order));
+  }
+}
+
+/* The destination behind the executor's back, which would report the read; the source changes meanwhile. */
+static int n_poisoned, n_early, n_late;
+static void copy_in_flight(const void *) {
+  const int t = thread_id();
+  if (t >= N / 4) return;
+  float *const source = global_out + 4 * t;
+  for (int i = 0; i < 4; ++i) store_global(source + i, 1.0f);
+  cp_async16(16 * t, source, true);
+  cp_async_commit();
+  const char *const raw = fa_simt_current->shared + 16 * t;
+  uint16_t half;
+  memcpy(&half, raw, sizeof half);
+  n_poisoned += half == FA_POISON_IN_FLIGHT;
+  for (int i = 0; i < 4; ++i) store_global(source + i, 3.0f);
+  cp_async_wait<0>();
+  const float x = first_float(load_shared16(16 * t));
+  n_early += x == 1.0f;
+  n_late += x == 3.0f;
+}
+
+/* Plainly a copy lands at its wait, and its source is read then; with a seed some land at once. */
+static void check_completion() {
+  int early = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    n_poisoned = n_early = n_late = 0;
+    CHECK(launch(copy_in_flight, seed).state == FA_SUBJECT_OK);
+    CHECK(n_early + n_late == N / 4 && n_poisoned == n_late);
+    CHECK(seed ? n_early > 0 && n_late > 0 : n_early == 0);
+    early += n_early;
+  }
+  CHECK(early > 19 * N / 4 / 3 && early < 19 * N / 4 * 2 / 3);
 }
 
 /* Blocks 3 and 5 fail: block 3 is the one reported, whatever the threads. */
@@ -331,8 +453,6 @@ static void check_wrong_kernels() {
     r = launch(warp_mismatch, seed);
     CHECK_MSG(r.state == FA_SUBJECT_DEADLOCK && strstr(r.text, "warp divergence"), "%s", r.text);
     CHECK(launch(copy_nothing, seed).state == FA_SUBJECT_OK);
-    CHECK(launch(uninitialised, seed).state == FA_SUBJECT_OK);
-    for (int t = 0; t < N; ++t) CHECK(global_out[t] != global_out[t]);
     r = launch(two_blocks_fail, seed, 32, 0, {8, 1, 1}, 3);
     CHECK_MSG(r.state == FA_SUBJECT_OOB && strstr(r.text, "block (3,0,0)"), "%s", r.text);
   }
@@ -364,6 +484,9 @@ int main() {
   for (int i = 0; i < 4 * N; ++i) global_in[i] = float(i);
   check_right_kernels();
   check_wrong_kernels();
+  check_unwritten();
+  check_fiber_order();
+  check_completion();
   check_launches();
   return check_done();
 }

@@ -147,6 +147,7 @@ inline float flush_subnormal(float x) {
 }
 
 FA_DEVICE void atomic_add4(float *p, const float (&v)[4], FA_FROM) {
+  fa_simt_global(p, 16, false, FA_AT);
   uint32_t *to = static_cast<uint32_t *>(fa_simt_global(p, 16, true, FA_AT));
   for (int i = 0; i < 4; ++i) {
     uint32_t old = __atomic_load_n(to + i, __ATOMIC_RELAXED), sum;

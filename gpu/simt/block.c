@@ -85,6 +85,22 @@ static void report(fa_simt_block *b, fa_subject_state state, fa_simt_place at, c
            b->launch->name, id->block.x, id->block.y, id->block.z, b->running->index);
 }
 
+/* Leaves the running fiber for good. */
+static _Noreturn void stop(fa_simt_block *b, fa_fiber *from) {
+  fa_fiber_switch(from, &b->main);
+  __builtin_unreachable();
+}
+
+/* If somebody read what nobody wrote: that is reported, as of the thread that read. */
+static bool report_unwritten(fa_simt_block *b) {
+  if (!b->unwritten.by) return false;
+  char text[64];
+  snprintf(text, sizeof text, "read of shared offset %u that nobody has written", b->unwritten.offset);
+  resume(b, b->unwritten.by);
+  report(b, FA_SUBJECT_RACE, b->unwritten.at, text);
+  return true;
+}
+
 /* The running thread cannot go on: the next ready one does, or nobody can. */
 static void give_way(fa_simt_block *b) {
   fa_simt_thread *me = b->running, *next = pick(b);
@@ -92,9 +108,8 @@ static void give_way(fa_simt_block *b) {
     char text[400], list[360];
     list_waiting(b, list, sizeof list);
     snprintf(text, sizeof text, "deadlock: nobody can go on: %s", list);
-    report(b, FA_SUBJECT_DEADLOCK, me->where, text);
-    fa_fiber_switch(&me->fiber, &b->main);
-    __builtin_unreachable();
+    if (!report_unwritten(b)) report(b, FA_SUBJECT_DEADLOCK, me->where, text);
+    stop(b, &me->fiber);
   }
   if (next == me) {
     resume(b, me);
@@ -111,9 +126,9 @@ void fa_simt_violation(fa_subject_state state, fa_simt_place at, const char *for
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  report(b, state, at, text);
-  fa_fiber_switch(&b->running->fiber, &b->main);
-  __builtin_unreachable();
+  fa_fiber *from = &b->running->fiber;
+  if (state == FA_SUBJECT_RACE || !report_unwritten(b)) report(b, state, at, text);
+  stop(b, from);
 }
 
 static void make_ready(fa_simt_block *b, fa_simt_thread *t) {
@@ -123,6 +138,8 @@ static void make_ready(fa_simt_block *b, fa_simt_thread *t) {
 
 /* Threads that have ended are not waited for, as on sm_70 and later. */
 static void release_barrier(fa_simt_block *b) {
+  fa_fiber *from = &b->running->fiber;
+  if (report_unwritten(b)) stop(b, from);
   b->n_at_barrier = 0;
   ++b->epoch;
   for (int i = 0; i < b->n_threads; ++i)
@@ -191,7 +208,10 @@ static void thread_main(void) {
   me->state = FA_THREAD_DONE;
   --b->n_live;
   if (b->n_at_barrier > 0 && b->n_at_barrier == b->n_live) release_barrier(b);
-  if (b->n_live == 0) fa_fiber_switch(&me->fiber, &b->main);
+  if (b->n_live == 0) {
+    report_unwritten(b);
+    stop(b, &me->fiber);
+  }
   give_way(b);
   __builtin_unreachable();
 }
@@ -206,14 +226,25 @@ static void set_ids(fa_simt_block *b, fa_simt_thread *t, int64_t block_index) {
                                (unsigned)(block_index / ((int64_t)g.x * g.y))};
 }
 
+/* Of one block: every seed and every block has its own (splitmix64). Not 0, which means the plain schedule.
+ */
+static uint64_t block_seed(uint64_t seed, int64_t index) {
+  uint64_t x = seed + ((uint64_t)index + 1) * 0x9e3779b97f4a7c15ull;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+  x ^= x >> 31;
+  return x ? x : 1;
+}
+
 void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   const uint64_t seed = b->launch->schedule_seed;
-  b->rng = seed ? (seed ^ ((uint64_t)index + 1) * 0x9e3779b97f4a7c15ull) | 1 : 0;
+  b->rng = seed ? block_seed(seed, index) : 0;
   b->n_live = b->n_threads;
   b->n_at_barrier = 0;
   b->current_warp = 0;
   b->report = (fa_simt_report){.state = FA_SUBJECT_OK};
-  ++b->epoch;
+  b->first_epoch = ++b->epoch;
+  b->unwritten.by = NULL;
   fa_simt_shared_reset(b);
   for (int w = 0; w < b->n_warps; ++w) {
     b->warps[w].ready = 0xffffffffu;

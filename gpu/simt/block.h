@@ -69,6 +69,14 @@ typedef struct fa_shadow {
   int write_line, read_line;
 } fa_shadow;
 
+/* The first read of a shared word that the block had not written. It is held back until the next barrier or
+ * other violation: if a write follows before, it was a race, and that report names both lines. */
+typedef struct fa_unwritten {
+  fa_simt_thread *by; /* NULL: none yet */
+  uint32_t offset;
+  fa_simt_place at;
+} fa_unwritten;
+
 typedef struct fa_simt_block {
   const fa_simt_launch *launch;
   fa_fiber_stacks stacks;
@@ -81,7 +89,9 @@ typedef struct fa_simt_block {
   fa_simt_thread *running;
   char *shared;
   fa_shadow *shadow;
-  uint32_t epoch; /* barriers passed so far */
+  uint32_t epoch;       /* barriers passed so far */
+  uint32_t first_epoch; /* of the block that runs now: a word last written before it is uninitialised */
+  fa_unwritten unwritten;
   uint64_t rng;   /* 0: the plain schedule */
   int last_range; /* the range the previous global access fell into */
   fa_simt_report report;

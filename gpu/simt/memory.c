@@ -41,6 +41,18 @@ static void outside(fa_simt_block *b, const char *p, size_t bytes, bool write, f
                     (long long)best_offset, best->name, best->bytes);
 }
 
+/* Blocks on several threads share a range: what they set here never goes back, so relaxed accesses do. */
+static void track(const fa_simt_range *r, const char *p, size_t bytes, bool write, fa_simt_place at) {
+  const size_t begin = (size_t)(p - r->begin);
+  for (size_t w = begin / 4; w <= (begin + bytes - 1) / 4; ++w) {
+    if (write)
+      __atomic_store_n(&r->written[w], 1, __ATOMIC_RELAXED);
+    else if (!__atomic_load_n(&r->written[w], __ATOMIC_RELAXED))
+      fa_simt_violation(FA_SUBJECT_RACE, at, "read of byte %zu of buffer %s that nobody has written", w * 4,
+                        r->name);
+  }
+}
+
 void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   if ((uintptr_t)p % bytes != 0)
@@ -51,6 +63,7 @@ void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) 
   if (write && !r->writable)
     fa_simt_violation(FA_SUBJECT_OOB, at, "global write of %zu bytes to the read-only buffer %s", bytes,
                       r->name);
+  if (r->written) track(r, p, bytes, write, at);
   return (void *)(uintptr_t)p;
 }
 
@@ -113,6 +126,8 @@ void fa_simt_shared_note_read(fa_simt_thread *t, uint32_t offset, size_t bytes, 
   for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w) {
     fa_shadow *s = &b->shadow[w];
     if (s->in_flight) in_flight("read", s, w * 4, at);
+    if (s->write_epoch < b->first_epoch && !b->unwritten.by) /* what an earlier block wrote is not ours */
+      b->unwritten = (fa_unwritten){.by = t, .offset = w * 4, .at = at};
     if (!ordered(b, s->writer, s->write_epoch, s->write_warp_epoch, t))
       race("read", "write", s->write_file, s->write_line, w * 4, at);
     const bool fresh = s->read_epoch != b->epoch || s->reader == NOBODY || s->reader == t->index;

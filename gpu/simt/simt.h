@@ -4,7 +4,9 @@
  * reaches it through gpu/kernels/prim.cuh, whose host body is gpu/simt/device.h. What the executor adds to
  * plain execution:
  *   - every global access is checked against the launch's ranges, every shared one against its size;
- *   - shared memory starts as NaN; a cp.async destination is NaN until the copy's own wait;
+ *   - shared memory starts as NaN, and to read a word of it that the block has not written is reported; the
+ *     same for global ranges that say so;
+ *   - a cp.async destination is NaN until the copy's own wait, and its source is read then;
  *   - two threads that touch the same shared word, one of them writing, with no barrier between: a race,
  *     whatever order they happened to run in;
  *   - a warp collective or barrier that threads reach differently, or not at all: divergence or deadlock.
@@ -25,6 +27,9 @@ typedef struct fa_simt_range {
   const char *begin;
   size_t bytes;
   bool writable;
+  /* NULL, or one byte for each 4 bytes of the range (rounded up), 0 until somebody has written there: scratch
+   * memory, of which a read comes after a write. Kept by the caller from launch to launch. */
+  uint8_t *written;
 } fa_simt_range;
 
 typedef void (*fa_simt_kernel)(const void *params);
