@@ -12,6 +12,8 @@
 #include "cases/status.h"
 #include "cases/tensor.h"
 
+#include <stdio.h>
+
 typedef struct fa_st_entry {
   char *name;       /* owned by the file */
   fa_tensor tensor; /* row-major view into the mapping; read only; data may be unaligned for its type */
@@ -44,5 +46,11 @@ const char *fa_safetensors_meta(const fa_safetensors *f, const char *key);      
 fa_status fa_safetensors_write(const char *path, const char *const *names, const fa_tensor *const *tensors,
                                int64_t n_tensors, const char *const *meta_keys,
                                const char *const *meta_values, int64_t n_meta, fa_error *err);
+
+/* The same into an open stream, flushed; path stands for it in messages. */
+fa_status fa_safetensors_print(FILE *file, const char *path, const char *const *names,
+                               const fa_tensor *const *tensors, int64_t n_tensors,
+                               const char *const *meta_keys, const char *const *meta_values, int64_t n_meta,
+                               fa_error *err);
 
 #endif

@@ -117,7 +117,7 @@ static bool write_all(FILE *file, const char *header, const fa_tensor *const *te
   if (fwrite(prefix, 1, 8, file) != 8 || fwrite(header, 1, length, file) != length) return false;
   for (int64_t k = 0; k < n; ++k)
     if (!write_tensor(file, tensors[order[k]])) return false;
-  return fflush(file) == 0 && fsync(fileno(file)) == 0;
+  return fflush(file) == 0;
 }
 
 static int by_text(const void *a, const void *b) {
@@ -156,37 +156,49 @@ static fa_status check_values(const char *path, const char *const *value, int64_
   return FA_OK;
 }
 
+fa_status fa_safetensors_print(FILE *file, const char *path, const char *const *names,
+                               const fa_tensor *const *tensors, int64_t n_tensors,
+                               const char *const *meta_keys, const char *const *meta_values, int64_t n_meta,
+                               fa_error *err) {
+  fa_status status = check_texts(path, names, n_tensors, "tensor", err);
+  if (status == FA_OK) status = check_texts(path, meta_keys, n_meta, "metadata key", err);
+  if (status == FA_OK) status = check_values(path, meta_values, n_meta, err);
+  if (status != FA_OK) return status;
+  char *header = NULL;
+  int64_t *order = malloc((size_t)(2 * n_tensors + 1) * sizeof *order);
+  if (order) {
+    place(tensors, n_tensors, order, order + n_tensors);
+    header = make_header(names, tensors, order + n_tensors, n_tensors, meta_keys, meta_values, n_meta);
+  }
+  if (!header)
+    status = fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
+  else if (!write_all(file, header, tensors, order, n_tensors))
+    status = fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
+  free(order);
+  free(header);
+  return status;
+}
+
 fa_status fa_safetensors_write(const char *path, const char *const *names, const fa_tensor *const *tensors,
                                int64_t n_tensors, const char *const *meta_keys,
                                const char *const *meta_values, int64_t n_meta, fa_error *err) {
   const size_t name_size = strlen(path) + 64;
-  char *temporary = calloc(name_size, 1), *header = NULL;
-  int64_t *order = malloc((size_t)(2 * n_tensors + 1) * sizeof *order);
-  FILE *file = NULL;
-  fa_status status = check_texts(path, names, n_tensors, "tensor", err);
-  if (status == FA_OK) status = check_texts(path, meta_keys, n_meta, "metadata key", err);
-  if (status == FA_OK) status = check_values(path, meta_values, n_meta, err);
-  if (status != FA_OK) goto out;
-  if (temporary && order) {
-    place(tensors, n_tensors, order, order + n_tensors);
-    header = make_header(names, tensors, order + n_tensors, n_tensors, meta_keys, meta_values, n_meta);
+  char *temporary = calloc(name_size, 1);
+  if (!temporary) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
+  FILE *file = open_temporary(path, temporary, name_size);
+  if (!file) {
+    const int why = errno;
+    free(temporary);
+    return fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, strerror(why));
   }
-  if (!header) {
-    status = fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
-    goto out;
-  }
-  file = open_temporary(path, temporary, name_size);
-  bool ok = file && write_all(file, header, tensors, order, n_tensors);
+  fa_status status =
+      fa_safetensors_print(file, path, names, tensors, n_tensors, meta_keys, meta_values, n_meta, err);
+  bool ok = status == FA_OK && fsync(fileno(file)) == 0;
   int why = errno;
-  if (file && fclose(file) != 0 && ok) ok = false, why = errno;
+  if (fclose(file) != 0 && ok) ok = false, why = errno;
   if (ok && rename(temporary, path) != 0) ok = false, why = errno;
-  if (!ok) {
-    status = fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, strerror(why));
-    if (file) unlink(temporary);
-  }
-out:
-  free(order);
-  free(header);
+  if (!ok) unlink(temporary);
+  if (!ok && status == FA_OK) status = fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, strerror(why));
   free(temporary);
   return status;
 }
