@@ -4,7 +4,7 @@
 #include "fuzz/version.h"
 #include "ref/reference.h"
 #include "report/line.h"
-#include "report/sha256.h"
+#include "cases/sha256.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "report/atomic_file.h"
 #include "report/line.h"
 #include "report/report_json.h"
-#include "report/sha256.h"
+#include "cases/sha256.h"
 
 #include <cjson/cJSON.h>
 

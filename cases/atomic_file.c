@@ -1,4 +1,4 @@
-#include "report/atomic_file.h"
+#include "cases/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* SHA-256 (FIPS 180-4): names data exactly, so that a golden file can say what it was made from. */
-#ifndef FA_REPORT_SHA256_H
-#define FA_REPORT_SHA256_H
+/* SHA-256 (FIPS 180-4): names data exactly, so that a file can say what it was made from. */
+#ifndef FA_CASES_SHA256_H
+#define FA_CASES_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "report/sha256.h"
+#include "cases/sha256.h"
 
 #include <stdio.h>
 #include <string.h>
