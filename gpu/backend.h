@@ -43,6 +43,8 @@ typedef struct fa_backend_info {
 typedef struct fa_run_options {
   unsigned passes;        /* fa_pass bits; backward follows forward in the same call and uses its O and LSE */
   uint64_t schedule_seed; /* host: fiber order and completion times; 0 = the plain order */
+  const uint8_t *tape;    /* host: bytes that decide what schedule_seed would (gpu/simt/simt.h) */
+  size_t tape_bytes;      /* 0 = none */
   int n_threads;          /* host-side threads the backend may use, >= 1 */
 } fa_run_options;
 

@@ -78,6 +78,8 @@ static fa_status run_forward(const fa_forward_plan *plan, const fa_tensors *t, c
                                  .ranges = ranges,
                                  .n_ranges = fill_ranges(t, ranges),
                                  .schedule_seed = opt->schedule_seed,
+                                 .tape = opt->tape,
+                                 .tape_bytes = opt->tape_bytes,
                                  .n_threads = opt->n_threads};
   fa_simt_report report;
   const fa_status status = fa_simt_run(&launch, &report, err);

@@ -56,6 +56,8 @@ static fa_status launch_all(const fa_backward_plan *plan, const fa_tensors *t, c
                                    .ranges = ranges,
                                    .n_ranges = n_ranges,
                                    .schedule_seed = opt->schedule_seed,
+                                   .tape = opt->tape,
+                                   .tape_bytes = opt->tape_bytes,
                                    .n_threads = opt->n_threads};
     fa_simt_report report;
     const fa_status status = fa_simt_run(&launch, &report, err);

@@ -11,7 +11,15 @@ __thread fa_simt_block *fa_simt_current;
 
 static const char *const collective_name[] = {"__syncwarp", "shfl", "ldmatrix", "mma"};
 
+/* A byte of the tape decides as much as a random word; 0 is what the plain order does. */
+static uint64_t next_of_tape(fa_simt_block *b, const fa_simt_launch *l) {
+  const uint8_t v = l->tape[b->tape_at];
+  b->tape_at = b->tape_at + 1 == l->tape_bytes ? 0 : b->tape_at + 1;
+  return v ? (v + 1u) * 0x9e3779b97f4a7c15ull : 1u << 16;
+}
+
 uint64_t fa_simt_random(fa_simt_block *b) { /* xorshift64* */
+  if (b->launch->tape_bytes) return next_of_tape(b, b->launch);
   b->rng ^= b->rng >> 12;
   b->rng ^= b->rng << 25;
   b->rng ^= b->rng >> 27;
@@ -238,7 +246,8 @@ static uint64_t block_seed(uint64_t seed, int64_t index) {
 
 void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   const uint64_t seed = b->launch->schedule_seed;
-  b->rng = seed ? block_seed(seed, index) : 0;
+  b->rng = seed ? block_seed(seed, index) : b->launch->tape_bytes > 0;
+  b->tape_at = b->launch->tape_bytes ? (size_t)index % b->launch->tape_bytes : 0;
   b->n_live = b->n_threads;
   b->n_at_barrier = 0;
   b->current_warp = 0;

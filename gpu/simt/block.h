@@ -93,6 +93,7 @@ typedef struct fa_simt_block {
   uint32_t first_epoch; /* of the block that runs now: a word last written before it is uninitialised */
   fa_unwritten unwritten;
   uint64_t rng;   /* 0: the plain schedule */
+  size_t tape_at; /* the next byte of the launch's tape */
   int last_range; /* the range the previous global access fell into */
   fa_simt_report report;
 } fa_simt_block;

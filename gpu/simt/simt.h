@@ -43,8 +43,10 @@ typedef struct fa_simt_launch {
   const fa_simt_range *ranges;
   int n_ranges;
   uint64_t
-      schedule_seed; /* order of fibers, and when asynchronous copies land; 0 = the plain order, latest */
-  int n_threads;     /* host threads that share the blocks, >= 1; the result does not depend on it */
+      schedule_seed;   /* order of fibers, and when asynchronous copies land; 0 = the plain order, latest */
+  const uint8_t *tape; /* instead of a seed, bytes that decide the same; read round and round by each block */
+  size_t tape_bytes;   /* 0 = none */
+  int n_threads;       /* host threads that share the blocks, >= 1; the result does not depend on it */
 } fa_simt_launch;
 
 typedef struct fa_simt_report {
