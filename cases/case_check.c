@@ -48,7 +48,7 @@ static bool span_fits(const fa_case *c, fa_tensor_id id, int64_t *span) {
   }
   if (id == FA_T_Q && c->packing == FA_PACK_QKV && __builtin_mul_overflow(*span, 3, span)) return false;
   if (id == FA_T_K && c->packing == FA_PACK_KV && __builtin_mul_overflow(*span, 2, span)) return false;
-  return !__builtin_add_overflow(*span, r->offset, span) && *span <= FA_MAX_ELEMENTS;
+  return !__builtin_add_overflow(*span, r->offset, span) && *span <= FA_MAX_SPAN;
 }
 
 static fa_status check_recipe(const fa_case *c, fa_tensor_id id, fa_error *err) {
@@ -59,9 +59,9 @@ static fa_status check_recipe(const fa_case *c, fa_tensor_id id, fa_error *err) 
   if (!fa_case_has_strides(id)) BAD("$.strides.%s: the strides of this tensor are fixed", tensor);
   if (!fa_case_uses(c, id)) BAD("$.strides.%s: the case has no tensor %s", tensor, tensor);
   for (int i = 0; i < 3; ++i) {
-    if (r->gap[i] < 0 || r->gap[i] > FA_MAX_LENGTH)
+    if (r->gap[i] < 0 || r->gap[i] > FA_MAX_ELEMENTS)
       BAD("$.strides.%s.gap[%d]: %lld is not in 0 .. %lld", tensor, i, (long long)r->gap[i],
-          (long long)FA_MAX_LENGTH);
+          (long long)FA_MAX_ELEMENTS);
     if (!r->expand[i]) continue;
     if (fa_tensor_id_is_output(id))
       BAD("$.strides.%s.expand: \"%s\": an output cannot share memory between its elements", tensor, axis[i]);
@@ -73,8 +73,7 @@ static fa_status check_recipe(const fa_case *c, fa_tensor_id id, fa_error *err) 
         (long long)FA_MAX_LENGTH);
   int64_t span;
   if (!span_fits(c, id, &span))
-    BAD("$.strides.%s: tensor %s would span more than %lld elements", tensor, tensor,
-        (long long)FA_MAX_ELEMENTS);
+    BAD("$.strides.%s: tensor %s would span more than %lld elements", tensor, tensor, (long long)FA_MAX_SPAN);
   return FA_OK;
 }
 

@@ -268,7 +268,7 @@ static fa_status read_gap(fa_case_reader *r, const cJSON *v, fa_stride_recipe *s
   int i = 0;
   for (const cJSON *e = v->child; e; e = e->next, ++i) {
     size_t mark = fa_read_push_index(r, i);
-    TRY(fa_read_int(r, e, 0, FA_MAX_LENGTH, &s->gap[i]));
+    TRY(fa_read_int(r, e, 0, FA_MAX_ELEMENTS, &s->gap[i]));
     fa_read_pop(r, mark);
   }
   return FA_OK;

@@ -285,7 +285,8 @@ static void put_runs(writer *w, const fa_case *c) {
   }
   put_int(w, "repeat", c->repeat, 2);
   put_u64(w, "schedule_seed", c->schedule_seed, 0);
-  if (c->law != FA_LAW_NONE) put_text(w, "law", (unsigned)c->law < FA_N_LAWS ? fa_law_describe(c->law)->name : "?");
+  if (c->law != FA_LAW_NONE)
+    put_text(w, "law", (unsigned)c->law < FA_N_LAWS ? fa_law_describe(c->law)->name : "?");
 }
 
 /* ---- the whole ---- */

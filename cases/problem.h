@@ -145,6 +145,8 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err);
 
 /* The largest number of elements that one tensor may have. */
 #define FA_MAX_ELEMENTS ((int64_t)1 << 33)
+/* From its first element to its last, gaps counted: beyond every 32-bit offset, signed or not. */
+#define FA_MAX_SPAN ((int64_t)1 << 35)
 /* Kernels index batch entries, heads and rows with int32, and round lengths up to whole tiles. */
 #define FA_MAX_BATCH ((int64_t)1 << 20)
 #define FA_MAX_HEADS ((int64_t)1 << 16)

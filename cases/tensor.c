@@ -95,7 +95,7 @@ static bool span_of(int rank, const int64_t *shape, const int64_t *stride, int64
     }
     if (__builtin_mul_overflow(count, shape[a], &count) || count > FA_MAX_ELEMENTS) return false;
     if (__builtin_mul_overflow(shape[a] - 1, stride[a], &reach)) return false;
-    if (__builtin_add_overflow(last, reach, &last) || last >= FA_MAX_ELEMENTS) return false;
+    if (__builtin_add_overflow(last, reach, &last) || last >= FA_MAX_SPAN) return false;
   }
   *span = empty ? 0 : last + 1;
   return true;
@@ -121,13 +121,79 @@ static fa_status describe(fa_tensor *t, fa_tensor_id id, fa_dtype dtype, int ran
     row_major(rank, shape, t->stride);
   if (!span_of(rank, t->shape, t->stride, span))
     return fa_fail(err, FA_ERR_INPUT, "%s: shape and strides span more than %lld elements, or are negative",
-                   fa_tensor_id_name(id), (long long)FA_MAX_ELEMENTS);
+                   fa_tensor_id_name(id), (long long)FA_MAX_SPAN);
   return FA_OK;
 }
 
 fa_status fa_tensors_add(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank, const int64_t *shape,
                          const int64_t *stride, int64_t offset_elements, fa_error *err) {
   return fa_tensors_add_padded(set, id, dtype, rank, shape, stride, offset_elements, 0, err);
+}
+
+/* ---- where elements lie ---- */
+
+static int by_stride(const fa_tensor *t, int *axis) {
+  int n = 0;
+  for (int a = 0; a < t->rank; ++a) {
+    if (t->shape[a] <= 1 || t->stride[a] == 0) continue;
+    int at = n++;
+    for (; at > 0 && t->stride[axis[at - 1]] > t->stride[a]; --at) axis[at] = axis[at - 1];
+    axis[at] = a;
+  }
+  return n;
+}
+
+/* The bytes that t's elements cover, t->data standing first_byte into the payload; axes whose steps leave
+ * only small gaps count as covered. *spans is the caller's to free. FA_ERR_UNSUPPORTED: more than
+ * FA_MAX_ISLANDS. */
+static fa_status spans_of(const fa_tensor *t, size_t first_byte, fa_span **spans, int64_t *n, fa_error *err) {
+  const size_t size = fa_dtype_size(t->dtype), near = 65536;
+  size_t length = size;
+  int axis[FA_MAX_RANK], outer[FA_MAX_RANK], n_outer = 0;
+  const int n_axes = by_stride(t, axis);
+  int64_t count = 1;
+  *n = 0;
+  for (int i = 0; i < n_axes; ++i) {
+    const size_t step = (size_t)t->stride[axis[i]] * size;
+    if (n_outer == 0 && step <= length + near) {
+      length += (size_t)(t->shape[axis[i]] - 1) * step;
+      continue;
+    }
+    outer[n_outer++] = axis[i];
+    if (__builtin_mul_overflow(count, t->shape[axis[i]], &count) || count > FA_MAX_ISLANDS)
+      return fa_fail(err, FA_ERR_UNSUPPORTED, "its elements lie in more than %d places far apart",
+                     FA_MAX_ISLANDS);
+  }
+  *spans = malloc((size_t)count * sizeof **spans);
+  if (!*spans) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  for (int64_t k = 0; k < count; ++k) {
+    size_t begin = first_byte;
+    int64_t rest = k;
+    for (int i = 0; i < n_outer; ++i) {
+      begin += (size_t)(rest % t->shape[outer[i]]) * (size_t)t->stride[outer[i]] * size;
+      rest /= t->shape[outer[i]];
+    }
+    (*spans)[(*n)++] = (fa_span){begin, begin + length};
+  }
+  return FA_OK;
+}
+
+/* A buffer for a tensor whose first element stands first_byte into it: virtual where that pays. */
+static fa_status make_buffer(fa_buffer *b, const fa_tensor *t, int64_t elements, size_t first_byte,
+                             size_t bytes, fa_error *err) {
+  fa_span *spans = NULL;
+  int64_t n = 0;
+  fa_error why;
+  if (elements == 0 || bytes <= FA_VIRTUAL_BYTES) return fa_buffer_alloc(b, bytes, err);
+  fa_status status = spans_of(t, first_byte, &spans, &n, &why);
+  if (status == FA_OK && fa_spans_are_sparse(spans, n, bytes))
+    status = fa_buffer_reserve(b, bytes, spans, n, err);
+  else if (fa_buffer_alloc(b, bytes, err) == FA_OK) /* many places, but there is memory for all of it */
+    status = FA_OK;
+  else
+    status = status == FA_OK ? FA_ERR_MEMORY : fa_fail(err, status, "%s", why.text);
+  free(spans);
+  return status;
 }
 
 fa_status fa_tensors_add_padded(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank,
@@ -138,11 +204,13 @@ fa_status fa_tensors_add_padded(fa_tensors *set, fa_tensor_id id, fa_dtype dtype
   fa_status status = describe(&t, id, dtype, rank, shape, stride, &elements, err);
   if (status) return status;
   FA_ASSERT(set->buffer[id].base == NULL);
-  if (offset_elements < 0 || tail_elements < 0 || offset_elements > FA_MAX_ELEMENTS ||
-      tail_elements > FA_MAX_ELEMENTS)
+  if (offset_elements < 0 || tail_elements < 0 || offset_elements > FA_MAX_SPAN ||
+      tail_elements > FA_MAX_SPAN)
     return fa_fail(err, FA_ERR_INPUT, "%s: offset out of range", fa_tensor_id_name(id));
-  elements += offset_elements + tail_elements;
-  status = fa_buffer_alloc(&set->buffer[id], (size_t)elements * fa_dtype_size(dtype), err);
+  const int64_t all = elements + offset_elements + tail_elements;
+  const size_t size = fa_dtype_size(dtype);
+  status =
+      make_buffer(&set->buffer[id], &t, elements, (size_t)offset_elements * size, (size_t)all * size, err);
   if (status) {
     fa_error_prefix(err, "%s", fa_tensor_id_name(id));
     return status;
@@ -172,6 +240,14 @@ fa_status fa_tensors_add_view(fa_tensors *set, fa_tensor_id id, fa_tensor_id own
     return fa_fail(err, FA_ERR_INPUT, "%s: reaches out of %s's buffer", fa_tensor_id_name(id),
                    fa_tensor_id_name(owner));
   t.data = set->t[owner].data + offset_elements * size;
+  if (elements > 0 && fa_buffer_is_virtual(&set->buffer[owner])) {
+    fa_span *spans = NULL;
+    int64_t n = 0;
+    status = spans_of(&t, (size_t)(before + offset_elements) * (size_t)size, &spans, &n, err);
+    if (status == FA_OK) status = fa_buffer_touch(&set->buffer[owner], spans, n, FA_PATTERN_INPUT_GAP, err);
+    free(spans);
+    if (status != FA_OK) return status;
+  }
   set->t[id] = t;
   set->owner[id] = (int)owner;
   return FA_OK;
@@ -186,13 +262,12 @@ fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err
   memset(dst, 0, sizeof *dst);
   for (int i = 0; i < FA_T_COUNT; ++i) {
     if (src->buffer[i].base == NULL) continue;
-    fa_status status = fa_buffer_alloc(&dst->buffer[i], src->buffer[i].bytes, err);
+    fa_status status = fa_buffer_clone(&dst->buffer[i], &src->buffer[i], err);
     if (status) {
       fa_error_prefix(err, "%s", fa_tensor_id_name((fa_tensor_id)i));
       fa_tensors_free(dst);
       return status;
     }
-    memcpy(fa_buffer_payload(&dst->buffer[i]), fa_buffer_payload(&src->buffer[i]), src->buffer[i].bytes);
   }
   for (int i = 0; i < FA_T_COUNT; ++i) {
     if (src->t[i].data == NULL) continue;

@@ -77,8 +77,9 @@ bool fa_tensor_id_is_output(fa_tensor_id id);
  * its own (cases/tensor_guard.h). */
 #define FA_GUARD_BYTES 65536
 typedef struct fa_buffer {
-  char *base;   /* of the front guard; NULL = unused */
-  size_t bytes; /* payload bytes */
+  char *base;                 /* of the front guard; NULL = unused */
+  size_t bytes;               /* payload bytes */
+  struct fa_islands *islands; /* NULL, or which parts of the payload are memory (cases/tensor_guard.h) */
 } fa_buffer;
 
 typedef struct fa_tensors {
@@ -88,9 +89,20 @@ typedef struct fa_tensors {
   int owner[FA_T_COUNT];  /* index of the buffer tensor i lives in */
 } fa_tensors;
 
-/* NaN payloads that poison can take; a run with each must give the same outputs. */
-typedef enum fa_poison { FA_POISON_A, FA_POISON_B } fa_poison;
+/* What outputs hold before a run; runs over different ones must give the same outputs. A and B are NaNs that
+ * no arithmetic makes, so that an element nobody wrote shows; the others are what a kernel that looks at its
+ * outputs might mistake for a value: a max passes over a NaN, but not over infinity. */
+typedef enum fa_poison {
+  FA_POISON_A,
+  FA_POISON_B,
+  FA_POISON_INF,
+  FA_POISON_ZERO,
+  FA_POISON_FINITE
+} fa_poison;
 
+/* Strides that leave most of a large buffer unused get virtual memory: only what the tensors touch, and a
+ * page around it, exists. FA_ERR_UNSUPPORTED: their elements lie in too many places for that. */
+#define FA_MAX_ISLANDS 4096
 /* Allocates a zeroed set's tensor id: shape and strides in elements (strides NULL = row-major contiguous).
  * Element 0 stands offset_elements after a 256-byte aligned address. */
 fa_status fa_tensors_add(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank, const int64_t *shape,

@@ -4,105 +4,65 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-_Static_assert(FA_GUARD_BYTES % 256 == 0, "the payload stands right after the guard, 256-byte aligned");
-
-/* ---- buffers ---- */
-
-/* p is even-aligned relative to the pattern; doubling copies run at memcpy speed. */
-static void fill_pattern(char *p, size_t bytes, uint16_t pattern) {
-  if (bytes == 0) return;
-  p[0] = (char)(pattern & 0xff);
-  if (bytes == 1) return;
-  p[1] = (char)(pattern >> 8);
-  for (size_t done = 2; done < bytes;) {
-    size_t step = done < bytes - done ? done : bytes - done;
-    if (step > 65536) step = 65536; /* stay in cache: copy the same block again and again */
-    memcpy(p + done, p, step);
-    done += step;
-  }
-}
-
-/* Offset of the first byte that differs from the pattern, or bytes. */
-static size_t first_difference(const char *p, size_t bytes, uint16_t pattern) {
-  const char word[2] = {(char)(pattern & 0xff), (char)(pattern >> 8)};
-  /* If the first word is right and every byte equals the one two before it, all of it is right. */
-  if (bytes == 0 ||
-      (p[0] == word[0] && (bytes == 1 || (p[1] == word[1] && memcmp(p, p + 2, bytes - 2) == 0))))
-    return bytes;
-  size_t i = 0;
-  while (p[i] == word[i & 1]) ++i;
-  return i;
-}
-
-/* Bytes are counted against physical memory because an overcommitting system hands out any size and then
- * kills the process while the buffer is being filled. */
-static bool fits_memory(size_t bytes) {
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages <= 0 || page <= 0 || bytes / (size_t)page < (size_t)pages;
-}
-
-fa_status fa_buffer_alloc(fa_buffer *b, size_t bytes, fa_error *err) {
-  void *p = NULL;
-  *b = (fa_buffer){0};
-  if (!fits_memory(bytes) || posix_memalign(&p, 256, bytes + 2 * FA_GUARD_BYTES) != 0)
-    return fa_fail(err, FA_ERR_MEMORY, "out of memory: %zu bytes", bytes);
-  *b = (fa_buffer){p, bytes};
-  fill_pattern(b->base, FA_GUARD_BYTES, FA_PATTERN_GUARD);
-  fill_pattern(fa_buffer_payload(b) + bytes, FA_GUARD_BYTES, FA_PATTERN_GUARD);
-  return FA_OK;
-}
-
-void fa_buffer_free(fa_buffer *b) {
-  free(b->base);
-  *b = (fa_buffer){0};
-}
-
-char *fa_buffer_payload(const fa_buffer *b) {
-  return b->base + FA_GUARD_BYTES;
-}
-
-void fa_buffer_fill(const fa_buffer *b, uint16_t pattern) {
-  fill_pattern(fa_buffer_payload(b), b->bytes, pattern);
-}
 
 /* ---- patterns in elements ---- */
 
-static uint16_t poison_pattern(fa_poison poison) {
-  return poison == FA_POISON_A ? FA_PATTERN_POISON_A : FA_PATTERN_POISON_B;
+/* +infinity of a type that has one; of f32 two words, the lower one 0. */
+static uint32_t infinity_of(fa_dtype dtype) {
+  return dtype == FA_F16 ? 0x7c007c00 : dtype == FA_BF16 ? 0x7f807f80 : dtype == FA_F32 ? 0x7f800000 : 0;
 }
 
-static unsigned char pattern_byte(const char *at, uint16_t pattern) {
-  return (unsigned char)((uintptr_t)at & 1 ? pattern >> 8 : pattern & 0xff);
+static uint32_t poison_pattern(fa_poison poison, fa_dtype dtype) {
+  switch (poison) {
+  case FA_POISON_A:
+    return FA_PATTERN_WORD(FA_PATTERN_POISON_A);
+  case FA_POISON_B:
+    return FA_PATTERN_WORD(FA_PATTERN_POISON_B);
+  case FA_POISON_INF:
+    return infinity_of(dtype);
+  case FA_POISON_ZERO:
+    return 0;
+  default:
+    return FA_PATTERN_WORD(FA_PATTERN_POISON_FINITE);
+  }
+}
+
+static unsigned char pattern_byte(const char *at, uint32_t pattern) {
+  return (unsigned char)(pattern >> 8 * ((uintptr_t)at & 3));
 }
 
 void fa_tensor_set_pattern(const fa_tensor *t, const int64_t *index, uint16_t pattern) {
   char *p = t->data + fa_tensor_offset(t, index);
-  for (size_t i = 0; i < fa_dtype_size(t->dtype); ++i) p[i] = (char)pattern_byte(p + i, pattern);
+  for (size_t i = 0; i < fa_dtype_size(t->dtype); ++i)
+    p[i] = (char)pattern_byte(p + i, FA_PATTERN_WORD(pattern));
 }
 
-bool fa_tensor_has_pattern(const fa_tensor *t, const int64_t *index, uint16_t pattern) {
-  const char *p = t->data + fa_tensor_offset(t, index);
-  for (size_t i = 0; i < fa_dtype_size(t->dtype); ++i)
+static bool bytes_are(const char *p, size_t n, uint32_t pattern) {
+  for (size_t i = 0; i < n; ++i)
     if ((unsigned char)p[i] != pattern_byte(p + i, pattern)) return false;
   return true;
 }
 
+bool fa_tensor_has_pattern(const fa_tensor *t, const int64_t *index, uint16_t pattern) {
+  return bytes_are(t->data + fa_tensor_offset(t, index), fa_dtype_size(t->dtype), FA_PATTERN_WORD(pattern));
+}
+
 bool fa_tensor_is_poison(const fa_tensor *t, const int64_t *index, fa_poison poison) {
-  return fa_tensor_has_pattern(t, index, poison_pattern(poison));
+  return bytes_are(t->data + fa_tensor_offset(t, index), fa_dtype_size(t->dtype),
+                   poison_pattern(poison, t->dtype));
 }
 
 void fa_tensors_poison(fa_tensors *set, fa_tensor_id id, fa_poison poison) {
   FA_ASSERT(fa_tensor_id_is_output(id));
-  if (set->buffer[id].base) fa_buffer_fill(&set->buffer[id], poison_pattern(poison));
+  if (set->buffer[id].base) fa_buffer_fill_word(&set->buffer[id], poison_pattern(poison, set->t[id].dtype));
 }
 
 /* ---- guards ---- */
 
 static bool guard_intact(const fa_buffer *b, bool front, const char *name, char *where, size_t where_size) {
   const char *p = front ? b->base : fa_buffer_payload(b) + b->bytes;
-  size_t first = first_difference(p, FA_GUARD_BYTES, FA_PATTERN_GUARD), last = FA_GUARD_BYTES, changed = 0;
+  size_t first = fa_pattern_first_difference(p, FA_GUARD_BYTES, FA_PATTERN_WORD(FA_PATTERN_GUARD)),
+         last = FA_GUARD_BYTES, changed = 0;
   if (first == FA_GUARD_BYTES) return true;
   const char word[2] = {(char)(FA_PATTERN_GUARD & 0xff), (char)(FA_PATTERN_GUARD >> 8)};
   for (size_t i = first; i < FA_GUARD_BYTES; ++i)
@@ -152,43 +112,61 @@ static bool is_dense(const fa_tensor *t) {
   return true;
 }
 
-/* Sets used[] (one byte per element of the buffer) where tensor t, which lives in it, has an element. */
-static void mark_used(const fa_tensor *t, const fa_buffer *b, unsigned char *used) {
+/* Sets used[] (one byte per element of the span) where tensor t, which lives in b, has an element. */
+static void mark_used(const fa_tensor *t, const fa_buffer *b, fa_span span, unsigned char *used) {
   const int64_t size = (int64_t)fa_dtype_size(t->dtype), n = fa_tensor_count(t);
   if (n == 0) return;
-  const int64_t first = (t->data - fa_buffer_payload(b)) / size;
+  const int64_t first = (t->data - fa_buffer_payload(b) - (int64_t)span.begin) / size;
+  const int64_t room = (int64_t)(span.end - span.begin) / size;
   const int64_t inner = t->rank ? t->shape[t->rank - 1] : 1, step = t->rank ? t->stride[t->rank - 1] : 0;
   for (int64_t at = 0; at < n; at += inner) {
     int64_t index[FA_MAX_RANK] = {0};
     fa_tensor_unravel(t, at, index);
-    unsigned char *row = used + first + fa_tensor_offset(t, index) / size;
-    for (int64_t i = 0; i < inner; ++i) row[i * step] = 1;
+    const int64_t row = first + fa_tensor_offset(t, index) / size;
+    if (row >= room || row + (inner - 1) * step < 0) continue; /* on another island */
+    for (int64_t i = 0; i < inner; ++i)
+      if (row + i * step >= 0 && row + i * step < room) used[row + i * step] = 1;
   }
+}
+
+/* How many unused elements of one span changed; *first: the first one's position in the payload, if there was
+ * none before. */
+static int64_t changed_gaps(const fa_tensors *set, fa_tensor_id id, fa_span span, fa_poison poison,
+                            int64_t *first) {
+  const fa_tensor *t = &set->t[id];
+  const fa_buffer *b = &set->buffer[id];
+  const int64_t size = (int64_t)fa_dtype_size(t->dtype), n = (int64_t)(span.end - span.begin) / size;
+  unsigned char *used = calloc((size_t)n + 1, 1);
+  FA_ASSERT(used != NULL);
+  for (int i = 0; i < FA_T_COUNT; ++i)
+    if (set->t[i].data && set->owner[i] == (int)id) mark_used(&set->t[i], b, span, used);
+  const fa_tensor flat = {
+      .dtype = t->dtype, .rank = 1, .shape = {n}, .stride = {1}, .data = fa_buffer_payload(b) + span.begin};
+  int64_t changed = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (used[i] || fa_tensor_is_poison(&flat, &i, poison)) continue;
+    if (changed++ == 0 && *first < 0) *first = (int64_t)span.begin / size + i;
+  }
+  free(used);
+  return changed;
 }
 
 bool fa_tensors_gaps_intact(const fa_tensors *set, fa_tensor_id id, fa_poison poison, char *where,
                             size_t where_size) {
   const fa_tensor *t = &set->t[id];
   const fa_buffer *b = &set->buffer[id];
-  const int64_t size = (int64_t)fa_dtype_size(t->dtype), n = (int64_t)b->bytes / size;
+  const int64_t size = (int64_t)fa_dtype_size(t->dtype);
   if (t->data == NULL || b->base == NULL) return true; /* absent, or a view: checked with its owner */
-  if (is_dense(t) && fa_tensor_count(t) == n) return true;
-  unsigned char *used = calloc((size_t)n + 1, 1);
-  FA_ASSERT(used != NULL);
-  for (int i = 0; i < FA_T_COUNT; ++i)
-    if (set->t[i].data && set->owner[i] == (int)id) mark_used(&set->t[i], b, used);
-  fa_tensor flat = {.dtype = t->dtype, .rank = 1, .shape = {n}, .stride = {1}, .data = fa_buffer_payload(b)};
+  if (is_dense(t) && fa_tensor_count(t) == (int64_t)b->bytes / size) return true;
   int64_t first = -1, changed = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    if (used[i] || fa_tensor_is_poison(&flat, &i, poison)) continue;
-    if (changed++ == 0) first = i;
-  }
-  free(used);
+  for (int i = 0; i < fa_buffer_n_spans(b); ++i)
+    changed += changed_gaps(set, id, fa_buffer_span(b, i), poison, &first);
   if (changed == 0) return true;
   snprintf(where, where_size,
            "gaps of %s: %" PRId64 " element%s written that the tensor's strides skip, the first %" PRId64
            " elements after element 0",
-           fa_tensor_id_name(id), changed, changed == 1 ? "" : "s", first - (t->data - flat.data) / size);
+           fa_tensor_id_name(id), changed, changed == 1 ? "" : "s",
+           first - (t->data - fa_buffer_payload(b)) / size);
   return false;
 }
 
@@ -240,11 +218,14 @@ bool fa_tensors_inputs_equal(const fa_tensors *a, const fa_tensors *b, char *whe
     if (appends && (i == FA_T_K || i == FA_T_V)) continue;
     FA_ASSERT(b->buffer[i].base && a->buffer[i].bytes == b->buffer[i].bytes);
     const char *p = fa_buffer_payload(&a->buffer[i]), *q = fa_buffer_payload(&b->buffer[i]);
-    const size_t bytes = a->buffer[i].bytes;
-    if (bytes == 0 || memcmp(p, q, bytes) == 0) continue;
     int64_t first = -1, changed = 0;
-    for (size_t at = 0; at < bytes; ++at)
-      if (p[at] != q[at] && changed++ == 0) first = (int64_t)at;
+    for (int k = 0; k < fa_buffer_n_spans(&a->buffer[i]); ++k) {
+      const fa_span s = fa_buffer_span(&a->buffer[i], k);
+      if (s.end == s.begin || memcmp(p + s.begin, q + s.begin, s.end - s.begin) == 0) continue;
+      for (size_t at = s.begin; at < s.end; ++at)
+        if (p[at] != q[at] && changed++ == 0 && first < 0) first = (int64_t)at;
+    }
+    if (changed == 0) continue;
     describe_change(a, i, first, changed, where, where_size);
     return false;
   }

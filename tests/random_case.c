@@ -266,6 +266,10 @@ void random_case(fa_rng *r, fa_case *c) {
   random_strides(r, c);
   random_zero(r, c);
   if (chance(r, 0.4)) c->data_seed = odd_u64(r);
+  if (chance(r, 0.3)) c->poison = (fa_poison)(FA_POISON_B + below(r, 4));
+  if (chance(r, 0.3)) c->repeat = 1 + below(r, 9);
+  if (chance(r, 0.3)) c->schedule_seed = odd_u64(r);
+  if (chance(r, 0.2)) c->law = (fa_law)below(r, FA_N_LAWS);
   c->expect = chance(r, 0.1) ? FA_EXPECT_REJECT : FA_EXPECT_PASS;
   fa_error err = {""};
   if (fa_case_validate(c, &err) == FA_OK) return;

@@ -199,8 +199,8 @@ static void test_contradictions(void) {
               ".bias: tensor bias would have 57600000000 elements, the limit is 8589934592");
   expect_case("\"seqlen_q\": 100000, \"return_softmax\": true",
               ".return_softmax: tensor p_debug would have 10019209216 elements, the limit is 8589934592");
-  expect_case("\"strides\": {\"q\": {\"gap\": [1073741824, 0, 0]}}, \"batch\": 9",
-              ".strides.q: tensor q would span more than 8589934592 elements");
+  expect_case("\"strides\": {\"q\": {\"gap\": [8589934592, 0, 0]}}, \"batch\": 9",
+              ".strides.q: tensor q would span more than 34359738368 elements");
   expect_case("\"strides\": {\"do\": {\"offset\": 1}}, \"backward\": false",
               ".strides.do: the case has no tensor do");
   expect_case("\"strides\": {\"dq\": {\"expand\": [\"b\"]}}",
