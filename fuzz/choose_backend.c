@@ -8,45 +8,53 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void open_and_describe(const fa_backend *backend, const char *arg, fa_backend_info *out) {
+typedef struct probed {
+  fa_backend_info info;
+  fa_status status;
+} probed;
+
+static void open_and_describe(const fa_backend *backend, const char *arg, probed *out) {
   void *self = NULL;
   fa_error err = {""};
   memset(out, 0, sizeof *out);
-  if (backend->open(arg, &self, &err) != FA_OK) {
-    snprintf(out->why_not, sizeof out->why_not, "%s", err.text);
+  out->status = backend->open(arg, &self, &err);
+  if (out->status != FA_OK) {
+    snprintf(out->info.why_not, sizeof out->info.why_not, "%s", err.text);
     return;
   }
-  backend->describe(self, out);
+  backend->describe(self, &out->info);
   backend->close(self);
 }
 
-void fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out) {
+fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out) {
   int ends[2] = {-1, -1};
-  memset(out, 0, sizeof *out);
+  probed answer;
   fflush(NULL);
   pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
   if (pid == 0) {
-    fa_backend_info info;
-    open_and_describe(backend, arg, &info);
-    _exit(write(ends[1], &info, sizeof info) == (ssize_t)sizeof info ? 0 : 3);
+    open_and_describe(backend, arg, &answer);
+    _exit(write(ends[1], &answer, sizeof answer) == (ssize_t)sizeof answer ? 0 : 3);
   }
   size_t got = 0;
   int wait_status = 0;
   if (ends[1] >= 0) close(ends[1]);
-  while (pid > 0 && got < sizeof *out) {
-    ssize_t n = read(ends[0], (char *)out + got, sizeof *out - got);
+  while (pid > 0 && got < sizeof answer) {
+    ssize_t n = read(ends[0], (char *)&answer + got, sizeof answer - got);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     got += (size_t)n;
   }
   if (ends[0] >= 0) close(ends[0]);
   while (pid > 0 && waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {}
-  if (got < sizeof *out) {
-    memset(out, 0, sizeof *out);
-    snprintf(out->why_not, sizeof out->why_not,
+  if (got < sizeof answer) {
+    memset(&answer, 0, sizeof answer);
+    answer.status = FA_ERR_DEVICE;
+    snprintf(answer.info.why_not, sizeof answer.info.why_not,
              pid > 0 ? "it crashed when opened" : "no process could be made for it");
   }
+  *out = answer.info;
   out->name = backend->name; /* the child's pointer is the same program's, but trust ours */
+  return answer.status;
 }
 
 static void list_names(const fa_backend *const *table, char *text, size_t size) {
@@ -61,14 +69,17 @@ fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa
   size_t n = strcspn(spec, ":");
   for (int i = 0; table[i]; ++i)
     if (strlen(table[i]->name) == n && strncmp(table[i]->name, spec, n) == 0) out->backend = table[i];
-  if (!out->backend || strlen(spec) >= sizeof out->spec) {
+  if (out->backend && strlen(spec) >= sizeof out->spec)
+    return fa_fail(err, FA_ERR_INPUT, "--backend %s: longer than %zu characters", spec, sizeof out->spec - 1);
+  if (!out->backend) {
     char names[512];
     list_names(table, names, sizeof names);
     return fa_fail(err, FA_ERR_INPUT, "--backend %s: unknown; this build has: %s", spec, names);
   }
   snprintf(out->spec, sizeof out->spec, "%s", spec);
   out->arg = out->spec[n] == ':' ? out->spec + n + 1 : NULL;
-  fa_backend_probe(out->backend, out->arg, &out->info);
+  const fa_status status = fa_backend_probe(out->backend, out->arg, &out->info);
+  if (status == FA_ERR_INPUT) return fa_fail(err, status, "--backend %s: %s", spec, out->info.why_not);
   if (!out->info.usable)
     return fa_fail(err, FA_ERR_DEVICE, "--backend %s: not usable here: %s", spec, out->info.why_not);
   return FA_OK;

@@ -10,14 +10,15 @@
 
 typedef struct fa_choice {
   const fa_backend *backend;
-  char spec[64];   /* as on the command line: "host", "mutant:NAME" */
+  char spec[320];  /* as on the command line: "host", "mutant:NAME" */
   const char *arg; /* behind the colon, inside spec; NULL = none */
   fa_backend_info info;
 } fa_choice;
 
 /* What one backend says about itself. It is opened in a child process: a driver's state would not survive
- * the fork of the workers, and a driver that crashes must not take this program along. */
-void fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out);
+ * the fork of the workers, and a driver that crashes must not take this program along. Not FA_OK: why it
+ * could not be opened, with out->why_not; FA_ERR_INPUT when what stands behind the colon is wrong. */
+fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out);
 
 /* Finds "name" or "name:arg" in the table and probes it. FA_ERR_INPUT lists the names there are;
  * FA_ERR_DEVICE: it exists but cannot be used here. */

@@ -3,8 +3,11 @@
 #include "fuzz/choose_backend.h"
 #include "fuzz/cli.h"
 #include "fuzz/generate.h"
+#include "gpu/mutant.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void list_backends(const fa_cli *cli) {
   for (int i = 0; cli->backends[i]; ++i) {
@@ -33,6 +36,30 @@ static void list_fills(void) {
   }
 }
 
+/* A line per mutant, as the build wrote them (tests/mutants/CMakeLists.txt). */
+static void list_mutants(void) {
+  char folder[4096], path[4096 + 100], *line = NULL;
+  size_t size = 0;
+  fa_mutant_folder(folder, sizeof folder);
+  snprintf(path, sizeof path, "%s/list.tsv", folder);
+  FILE *list = fopen(path, "re");
+  if (!list) {
+    printf("this build has no mutants: there is no %s\n", path);
+    return;
+  }
+  while (getline(&line, &size, list) > 0) {
+    char *rest = line;
+    line[strcspn(line, "\n")] = 0;
+    const char *name = strsep(&rest, "\t"), *class = strsep(&rest, "\t"), *stands_for = strsep(&rest, "\t");
+    if (!rest) continue; /* not one of ours */
+    snprintf(path, sizeof path, "%s/%s.so", folder, name);
+    printf("%-26s %-14s %-26s %s%s\n", name, class, stands_for, rest,
+           access(path, R_OK) == 0 ? "" : " (not built)");
+  }
+  free(line);
+  fclose(list);
+}
+
 int fa_command_list(const fa_cli *cli) {
   const char *what = cli->words.n == 1 ? cli->words.v[0] : "";
   if (strcmp(what, "backends") == 0)
@@ -42,7 +69,7 @@ int fa_command_list(const fa_cli *cli) {
   else if (strcmp(what, "fills") == 0)
     list_fills();
   else if (strcmp(what, "mutants") == 0)
-    puts("this build has no mutants");
+    list_mutants();
   else
     return fa_cli_usage_error("list: one of backends, profiles, fills, mutants is needed");
   return 0;
