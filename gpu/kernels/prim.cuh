@@ -22,6 +22,9 @@
  *   bytes_at_most(word, pair, limit)             0xffff in each half for which byte 2 pair (low half) or
  * 2 pair + 1 (high) of word is at most the limit, limit being given in both halves; at most 255
  *   atomic_add4(p, v)                            p[0..3] += v[0..3], each addition atomic; p 16-byte aligned
+ *   float_bits(x)                                the other way of as_float
+ *   mma_tf32(d, a, b0, b1)                       d[16x8] += a[16x8] b[8x8]; of every f32 operand the upper 19
+ * bits count, f32 accumulation
  */
 #ifndef FA_GPU_KERNELS_PRIM_CUH
 #define FA_GPU_KERNELS_PRIM_CUH
@@ -30,9 +33,10 @@
 
 namespace fa {
 
-/* Element types, as tags: the data themselves are raw 16-bit patterns. */
+/* Element types, as tags: the data themselves are raw patterns. */
 struct f16 {};
 struct bf16 {};
+struct f32 {};
 
 struct alignas(16) vec4 { /* 8 elements */
   uint32_t x, y, z, w;

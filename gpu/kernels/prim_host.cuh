@@ -163,6 +163,16 @@ FA_DEVICE uint32_t bytes_at_most(uint32_t word, int pair, uint32_t limit) {
   return (low <= (limit & 0xffff) ? 0x0000ffffu : 0) | (high <= limit >> 16 ? 0xffff0000u : 0);
 }
 
+FA_DEVICE uint32_t float_bits(float x) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &x, 4);
+  return bits;
+}
+FA_DEVICE void mma_tf32(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, FA_FROM) {
+  const uint32_t b[2] = {b0, b1};
+  fa_simt_mma_tf32(d, a, b, FA_AT);
+}
+
 } // namespace fa
 
 #endif

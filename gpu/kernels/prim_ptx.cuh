@@ -181,6 +181,17 @@ FA_DEVICE uint32_t bytes_at_most(uint32_t word, int pair, uint32_t limit) {
   return r;
 }
 
+FA_DEVICE uint32_t float_bits(float x) {
+  return __float_as_uint(x);
+}
+FA_DEVICE void mma_tf32(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 } // namespace fa
 
 #endif

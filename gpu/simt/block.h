@@ -15,7 +15,8 @@ typedef enum fa_collective {
   FA_COLLECTIVE_SYNC_WARP,
   FA_COLLECTIVE_SHFL,
   FA_COLLECTIVE_LDMATRIX,
-  FA_COLLECTIVE_MMA
+  FA_COLLECTIVE_MMA,
+  FA_COLLECTIVE_MMA_TF32
 } fa_collective;
 
 /* One asynchronous copy of 16 bytes. */

@@ -42,6 +42,9 @@ void fa_simt_ldmatrix_x4(uint32_t r[4], uint32_t shared, bool transpose, fa_simt
 /* d[16x8] += a[16x16] b[16x8] in the fragment layouts of mma.sync.m16n8k16, and the arithmetic of mma.h. */
 void fa_simt_mma_m16n8k16(float d[4], const uint32_t a[4], const uint32_t b[2], bool bf16, fa_simt_place at);
 
+/* d[16x8] += a[16x8] b[8x8] in the fragment layouts of mma.sync.m16n8k8 for tf32. */
+void fa_simt_mma_tf32(float d[4], const uint32_t a[4], const uint32_t b[2], fa_simt_place at);
+
 /* cp.async of 16 bytes; bytes_read 16 copies, 0 writes zeros and reads nothing. */
 void fa_simt_cp_async16(uint32_t shared, const void *global, int bytes_read, fa_simt_place at);
 void fa_simt_cp_async_commit(void);

@@ -58,17 +58,17 @@ static int64_t align(uint64_t significand, int shift, bool negative) {
   return negative ? -(int64_t)m : (int64_t)m;
 }
 
-float fa_mma_dot16(const uint16_t *a, const uint16_t *b, float c, bool bf16) {
-  enum { EXTRA = 25 };
-  const int eb = bf16 ? 8 : 5, fb = bf16 ? 7 : 10;
-  operand x[16], y[16];
+/* a and b: n raw patterns each, of elements with such fields. */
+static float dot(const uint32_t *a, const uint32_t *b, int n, float c, int exponent_bits, int fraction_bits) {
+  enum { EXTRA = 25, MOST = 16 };
+  operand x[MOST], y[MOST];
   const operand z = unpack(to_bits(c), 8, 23);
   bool nan = z.nan, plus = z.inf && !z.negative, minus = z.inf && z.negative;
   int top = -126;
   if (z.significand && z.exponent > top) top = z.exponent;
-  for (int k = 0; k < 16; ++k) {
-    x[k] = unpack(a[k], eb, fb);
-    y[k] = unpack(b[k], eb, fb);
+  for (int k = 0; k < n; ++k) {
+    x[k] = unpack(a[k], exponent_bits, fraction_bits);
+    y[k] = unpack(b[k], exponent_bits, fraction_bits);
     const bool inf = x[k].inf || y[k].inf, negative = x[k].negative != y[k].negative;
     nan |= x[k].nan || y[k].nan || (x[k].inf && y[k].significand == 0) || (y[k].inf && x[k].significand == 0);
     plus |= inf && !negative;
@@ -79,10 +79,29 @@ float fa_mma_dot16(const uint16_t *a, const uint16_t *b, float c, bool bf16) {
   if (nan || (plus && minus)) return from_bits(0x7fffffffu);
   if (plus || minus) return from_bits(plus ? 0x7f800000u : 0xff800000u);
   int64_t sum = align(z.significand, z.exponent - top + EXTRA - 23, z.negative);
-  for (int k = 0; k < 16; ++k)
-    sum += align(x[k].significand * y[k].significand, x[k].exponent + y[k].exponent - top + EXTRA - 2 * fb,
+  for (int k = 0; k < n; ++k)
+    sum += align(x[k].significand * y[k].significand,
+                 x[k].exponent + y[k].exponent - top + EXTRA - 2 * fraction_bits,
                  x[k].negative != y[k].negative);
   return truncate_to_f32(sum, top - EXTRA);
+}
+
+float fa_mma_dot16(const uint16_t *a, const uint16_t *b, float c, bool bf16) {
+  uint32_t x[16], y[16];
+  for (int k = 0; k < 16; ++k) {
+    x[k] = a[k];
+    y[k] = b[k];
+  }
+  return bf16 ? dot(x, y, 16, c, 8, 7) : dot(x, y, 16, c, 5, 10);
+}
+
+float fa_mma_dot8_tf32(const uint32_t *a, const uint32_t *b, float c) {
+  uint32_t x[8], y[8];
+  for (int k = 0; k < 8; ++k) {
+    x[k] = a[k] >> 13;
+    y[k] = b[k] >> 13;
+  }
+  return dot(x, y, 8, c, 8, 10);
 }
 
 /* ---- the whole tile, in float vectors ----

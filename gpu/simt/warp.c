@@ -94,6 +94,30 @@ void fa_simt_mma_m16n8k16(float d[4], const uint32_t a[4], const uint32_t b[2], 
   fa_simt_collective(FA_COLLECTIVE_MMA, &x, mma_execute, at);
 }
 
+typedef struct tf32_args {
+  float *d;
+  const uint32_t *a, *b;
+} tf32_args;
+
+static void tf32_execute(fa_simt_warp *w) {
+  uint32_t a[16][8], b[8][8]; /* b by columns */
+  for (int l = 0; l < FA_WARP; ++l) {
+    const tf32_args *x = w->args[l];
+    for (int r = 0; r < 4; ++r) a[l / 4 + r % 2 * 8][l % 4 + r / 2 * 4] = x->a[r];
+    for (int r = 0; r < 2; ++r) b[l / 4][l % 4 + r * 4] = x->b[r];
+  }
+  for (int l = 0; l < FA_WARP; ++l) {
+    const tf32_args *x = w->args[l];
+    for (int r = 0; r < 4; ++r)
+      x->d[r] = fa_mma_dot8_tf32(a[l / 4 + r / 2 * 8], b[l % 4 * 2 + r % 2], x->d[r]);
+  }
+}
+
+void fa_simt_mma_tf32(float d[4], const uint32_t a[4], const uint32_t b[2], fa_simt_place at) {
+  tf32_args x = {.d = d, .a = a, .b = b};
+  fa_simt_collective(FA_COLLECTIVE_MMA_TF32, &x, tf32_execute, at);
+}
+
 float fa_simt_exp2(float x) {
   if (fabsf(x) < 0x1p-126f) x = 0.0f;
   const float y = exp2f(x);
