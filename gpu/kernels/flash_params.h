@@ -36,6 +36,13 @@ typedef struct fa_flash_params {
   float dropout_scale;    /* 1 / (1 - p) */
   uint16_t *p_debug;      /* NULL, or [batch][heads_q][p_rows][p_keys]: rounded weights, sign = dropped */
   int p_rows, p_keys;     /* lengths up to multiples of 128 */
+  /* What the memory-efficient family has beyond the flash one; head_dim_v is set for both. */
+  int head_dim_v;               /* of v and o */
+  int top_left;                 /* masks begin in the top-left corner: row i is level with key i */
+  const void *bias;             /* NULL, or added to the scaled scores; of the elements' type */
+  fa_flash_strides bias_stride; /* 0: the same for all of that axis; keys are contiguous */
+  float dropout_p;              /* the linear scheme keeps where the uniform number is above it */
+  int dropout_linear;           /* numbers belong to linear indices and come from ten rounds */
 } fa_flash_params;
 
 #endif

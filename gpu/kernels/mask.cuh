@@ -1,6 +1,7 @@
 /* Which keys a row sees, and which key blocks a row block has to visit.
  *
- * Row i of len_q sees keys lo(i) <= j < hi(i), with shift = len_k - len_q (bottom-right alignment). */
+ * Row i of len_q sees keys lo(i) <= j < hi(i); it is level with key i + shift, shift = len_k - len_q
+ * (bottom-right alignment) or 0 (top-left). */
 #ifndef FA_GPU_KERNELS_MASK_CUH
 #define FA_GPU_KERNELS_MASK_CUH
 
@@ -13,10 +14,11 @@ namespace fa {
 struct sequence {
   int q_row, k_row; /* first row in the packed tensors (0 for fixed length), hidden left keys skipped */
   int len_q, len_k;
+  int shift;
 };
 
 FA_DEVICE sequence load_sequence(const fa_flash_params &p, int batch) {
-  sequence s = {0, 0, p.seqlen_q, p.seqlen_k};
+  sequence s = {0, 0, p.seqlen_q, p.seqlen_k, 0};
   if (p.cu_seqlens_q) {
     const int q0 = load_global(p.cu_seqlens_q + batch), k0 = load_global(p.cu_seqlens_k + batch);
     s.q_row = q0;
@@ -30,6 +32,7 @@ FA_DEVICE sequence load_sequence(const fa_flash_params &p, int batch) {
     s.k_row += pad;
     s.len_k -= pad;
   }
+  s.shift = p.top_left ? 0 : s.len_k - s.len_q;
   return s;
 }
 
@@ -45,7 +48,7 @@ FA_DEVICE int max_int(int a, int b) {
 }
 
 FA_DEVICE row_limits limits_of_row(const fa_flash_params &p, const sequence &s, int row) {
-  const int diagonal = row + s.len_k - s.len_q;
+  const int diagonal = row + s.shift;
   row_limits r = {0, s.len_k};
   if (p.window_left >= 0) r.lo = max_int(0, diagonal - p.window_left);
   if (p.window_right >= 0) r.hi = min_int(s.len_k, diagonal + p.window_right + 1);
