@@ -3,6 +3,7 @@
 
 #include "fuzz/version.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -37,6 +38,7 @@ static int dispatch(const fa_cli *cli) {
 
 int fa_cli_main(int argc, char **argv, const fa_backend *const *backends) {
   fa_cli cli = {.backends = backends};
+  signal(SIGXFSZ, SIG_IGN); /* a file size limit is then a failed write, which has a message */
   int code = fa_cli_parse(&cli, argc, argv);
   if (code == 0) {
     if (cli.help)

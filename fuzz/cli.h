@@ -29,11 +29,11 @@ typedef struct fa_cli {
   const char *command;
   fa_words words; /* what stands after the command and belongs to no option */
   fa_words cases, case_text, backend;
-  const char *report, *filter, *shard, *keep, *profile, *emit, *junit, *merge, *color;
+  const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *junit, *merge, *color;
   int64_t jobs, count; /* 0 = not given */
   double timeout_s, seconds;
   uint64_t seed, schedule_seed;
-  bool seed_given, fail_fast, cold, no_isolate, no_progress, end_to_end, verbose, quiet, help, version;
+  bool seed_given, fail_fast, resume, no_times, cold, no_isolate, no_progress, end_to_end, verbose, quiet, help, version;
 } fa_cli;
 
 /* Reads argv into *cli; a message on stderr and FA_EXIT_USAGE when it makes no sense. */

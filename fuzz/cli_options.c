@@ -63,6 +63,8 @@ static const struct option {
     {"profile", 0, STRING, "NAME", RANDOM, FIELD(profile), "kind of cases: list profiles"},
     {"emit", 0, STRING, "FILE", RANDOM, FIELD(emit), "write the cases that were made"},
     {"report", 0, STRING, "OUT.json", JUDGES | BENCH, FIELD(report), "write a JSON report"},
+    {"resume", 0, FLAG, NULL, RUNS, FIELD(resume), "go on with the run that left OUT.json.journal"},
+    {"waivers", 0, STRING, "FILE", RUNS, FIELD(waivers), "known failures: reported, not failed"},
     {"filter", 0, STRING, "REGEX", JUDGES | GOLDEN, FIELD(filter),
      "only cases whose name matches (POSIX extended)"},
     {"shard", 0, STRING, "I/N", RUN | RANDOM | CHECK, FIELD(shard), "every N-th case from I, 0 <= I < N"},
@@ -76,6 +78,7 @@ static const struct option {
     {"no-isolate", 0, FLAG, NULL, RUNS, FIELD(no_isolate), "run in this process: no crash guard, no timeout"},
     {"cold", 0, FLAG, NULL, BENCH, FIELD(cold), "empty the GPU's L2 cache before every run"},
     {"junit", 0, STRING, "OUT.xml", REPORT, FIELD(junit), "write JUnit XML"},
+    {"no-times", 0, FLAG, NULL, REPORT, FIELD(no_times), "set every time to 0, to compare runs"},
     {"merge", 0, STRING, "OUT.json", REPORT, FIELD(merge), "write one report of all"},
     {"verbose", 'v', FLAG, NULL, ALL, FIELD(verbose), "statistics per tensor, notes, skips by reason"},
     {"quiet", 'q', FLAG, NULL, ALL, FIELD(quiet), "only failures and the last line"},
@@ -103,7 +106,7 @@ void fa_cli_print_help(FILE *out) {
   }
   fputs("\nA shard may also come from FA_SHARD_INDEX and FA_SHARD_TOTAL, TEST_SHARD_INDEX and "
         "TEST_TOTAL_SHARDS,\n"
-        "or Slurm's SLURM_ARRAY_TASK_ID, _MIN and _COUNT.\n\n"
+        "GTEST_SHARD_INDEX and GTEST_TOTAL_SHARDS, or Slurm's SLURM_ARRAY_TASK_ID, _MIN and _COUNT.\n\n"
         "Exit codes: 0 all judged cases passed and at least one was judged; 1 a mismatch; 2 usage or "
         "malformed\n"
         "input; 3 infrastructure (device lost, out of memory, I/O); 4 nothing was judged. An interrupt (^C)\n"
@@ -135,7 +138,6 @@ static int unknown_option(const char *given) {
   const char *name = given + strspn(given, "-");
   char bare[64];
   snprintf(bare, sizeof bare, "%.*s", (int)strcspn(name, "="), name);
-  if (strcmp(bare, "resume") == 0) return fa_cli_usage_error("--resume: this build cannot resume a run yet");
   if (strcmp(bare, "html") == 0) return fa_cli_usage_error("--html: this build writes no pages yet");
   int best = 0;
   for (int i = 1; i < N_OPTIONS; ++i)

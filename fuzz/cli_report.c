@@ -1,6 +1,6 @@
 /* report: JUnit XML of reports, or several reports as one. */
 #include "fuzz/cli.h"
-#include "report/report_json.h"
+#include "report/report_line.h"
 
 #include <cjson/cJSON.h>
 
@@ -15,8 +15,12 @@ int fa_command_report(const fa_cli *cli) {
   fa_status status = reports ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   for (int i = 0; status == FA_OK && i < n; ++i) status = fa_report_load(cli->words.v[i], &reports[i], &err);
   if (status == FA_OK) status = fa_report_merge(reports, n, &merged, &err);
-  if (status == FA_OK && cli->merge) status = fa_report_save(merged, cli->merge, &err);
+  if (status == FA_OK && cli->no_times) fa_report_zero_times(merged);
   if (status == FA_OK && cli->junit) status = fa_report_write_junit(merged, cli->junit, &err);
+  if (status == FA_OK && cli->merge) {
+    fa_report_keep_digits(merged); /* last: what reads numbers finds text from now on */
+    status = fa_report_save(merged, cli->merge, &err);
+  }
   for (int i = 0; reports && i < n; ++i) cJSON_Delete(reports[i]);
   free(reports);
   cJSON_Delete(merged);

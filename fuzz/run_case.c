@@ -210,8 +210,10 @@ fa_status fa_run_case(const fa_case *c, const fa_run_config *config, fa_result *
   if (config->keep_dir && fa_state_is_failure(out->state) && x.first.t[FA_T_O].data) {
     fa_error dump_error;
     if (fa_dump_write(config->keep_dir, c, &x.pristine, &x.first, out->dump, sizeof out->dump, &dump_error) !=
-        FA_OK)
+        FA_OK) {
+      out->dump_failed = true;
       fa_result_note(out, "no dump: %s", dump_error.text);
+    }
   }
   free_run(&x);
   out->seconds = fa_seconds_now() - start;

@@ -4,7 +4,10 @@
 
 #include "fuzz/choose_backend.h"
 #include "fuzz/cli.h"
+#include "fuzz/journal.h"
+#include "fuzz/resume.h"
 #include "fuzz/shard.h"
+#include "fuzz/waivers.h"
 #include "report/line.h"
 #include "report/progress.h"
 #include "report/report_json.h"
@@ -40,10 +43,15 @@ typedef struct fa_session {
   void *self[FA_MAX_BACKENDS]; /* in a worker: the opened backends */
   bool opened[FA_MAX_BACKENDS];
   fa_report report;
-  FILE *journal; /* --report: one JSON line per case, for the event that this program is killed */
+  struct cJSON *run;  /* owned: which run this is, with --report */
+  fa_journal journal; /* --report: OUT.json.journal, for the event that this program is killed */
+  fa_resume resume;   /* what the journal held when it was opened */
+  fa_waivers *waivers;
+  double started; /* on the clock of fa_seconds_now; earlier processes' time counted in */
+  bool dump_failed;
   fa_line_style style;
   fa_progress progress;
-  bool give_up; /* --fail-fast found something, or the report ran out of memory */
+  bool give_up; /* --fail-fast found something: nothing new is begun */
   fa_status status;
   fa_error error;
 } fa_session;
@@ -59,8 +67,22 @@ void fa_session_free(fa_session *s);
 fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err);
 fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, uint64_t schedule_seed);
 
-/* Runs the items, prints the lines and the last line, writes the report; returns the exit code. */
+/* Runs the items, prints the lines and the last line, writes the report; returns the exit code. With --resume
+ * the results that are in the journal are not made again. */
 int fa_session_run(fa_session *s);
+
+/* Everything that decides about the results, as an object: equal for the runs that may resume each other.
+ * NULL when out of memory. */
+struct cJSON *fa_session_identity(const fa_session *s);
+
+/* Opens OUT.json.journal and reads it. *code >= 0: the run was over already, and this is its exit code. */
+fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err);
+/* Adds the journal's results of items below `item` to the report, in order. */
+fa_status fa_session_add_resumed(fa_session *s, int64_t item, fa_error *err);
+/* Item number i: made by rule when there is no list. */
+fa_item fa_session_item(const fa_session *s, int64_t i);
+/* Where a result that is complete goes, waiver included, but not into the report. */
+void fa_session_judge_waivers(fa_session *s, int64_t number, fa_result *r);
 
 /* ---- shared with the commands that judge without a backend ---- */
 

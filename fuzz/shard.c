@@ -44,6 +44,12 @@ static void touch_status_file(void) {
   if (fd >= 0) close(fd);
 }
 
+/* Set, but empty: unset. */
+static bool is_set(const char *name) {
+  const char *value = getenv(name);
+  return value && value[0];
+}
+
 static fa_status from_slurm(fa_shard *s, fa_error *err) {
   int64_t first = 0, step = 1;
   if (!read_number(getenv("SLURM_ARRAY_TASK_ID"), 0, &s->index, NULL) ||
@@ -71,11 +77,12 @@ fa_status fa_shard_read(const char *option, fa_shard *out, fa_error *err) {
       return fa_fail(err, FA_ERR_INPUT, "--shard %s: I/N is needed, such as 0/4", option);
     return check(out, "--shard", err);
   }
-  if (getenv("FA_SHARD_INDEX")) return from_pair("FA_SHARD_INDEX", "FA_SHARD_TOTAL", out, err);
-  if (getenv("TEST_SHARD_INDEX")) {
+  if (is_set("FA_SHARD_INDEX")) return from_pair("FA_SHARD_INDEX", "FA_SHARD_TOTAL", out, err);
+  if (is_set("TEST_SHARD_INDEX")) {
     touch_status_file();
     return from_pair("TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", out, err);
   }
-  if (getenv("SLURM_ARRAY_TASK_ID")) return from_slurm(out, err);
+  if (is_set("GTEST_SHARD_INDEX")) return from_pair("GTEST_SHARD_INDEX", "GTEST_TOTAL_SHARDS", out, err);
+  if (is_set("SLURM_ARRAY_TASK_ID")) return from_slurm(out, err);
   return FA_OK;
 }

@@ -64,6 +64,8 @@ static void mend_bool(bool *b) {
 
 static void mend_bools(fa_result *r) {
   mend_bool(&r->backward_left_out);
+  mend_bool(&r->waived);
+  mend_bool(&r->dump_failed);
   for (int i = 0; i < FA_T_COUNT; ++i) mend_bool(&r->end_to_end[i]);
   for (int i = 0; i < r->n_verdicts; ++i) {
     fa_verdict *v = &r->verdict[i];
@@ -84,7 +86,7 @@ static bool result_is_sound(const fa_result *r) {
   if (!(r->state >= 0 && r->state < FA_N_STATES && ends_within(r->reason, sizeof r->reason) &&
         ends_within(r->backend, sizeof r->backend) && ends_within(r->kernel, sizeof r->kernel) &&
         ends_within(r->profile, sizeof r->profile) && ends_within(r->notes, sizeof r->notes) &&
-        ends_within(r->dump, sizeof r->dump)))
+        ends_within(r->waiver, sizeof r->waiver) && ends_within(r->dump, sizeof r->dump)))
     return false;
   for (int i = 0; i < r->n_verdicts; ++i)
     if (!verdict_is_sound(&r->verdict[i])) return false;

@@ -28,7 +28,12 @@ typedef struct pending {
   int64_t item;
   char *bytes; /* packed result, NULL = still running */
   size_t n_bytes;
+  int n_kills; /* workers that somebody killed while they ran it */
 } pending;
+
+/* Nothing that a subject does wrong raises SIGKILL: the kernel does when memory is short, or a person. Such
+ * an item is begun again, up to this often. */
+#define MAX_KILLS 3
 
 /* Bit of an answer's length: the worker ends after it. */
 #define SPENT ((uint64_t)1 << 63)
@@ -36,13 +41,14 @@ typedef struct pending {
 /* Results wait for their turn; this bounds how far the fast workers may run ahead of a slow case. */
 #define MAX_PENDING 1024
 
-typedef struct pool {
+struct fa_pool {
   const fa_pool_config *c;
   worker *w;
   pending queue[MAX_PENDING]; /* ring: slot s at s % MAX_PENDING */
   int64_t n_given, n_passed_on;
   bool no_more;
-} pool;
+  struct sigaction old_int, old_term, old_pipe;
+};
 
 static volatile sig_atomic_t interrupt_signal;
 
@@ -77,11 +83,20 @@ static bool write_all(int fd, const void *from, size_t n) {
 
 /* ---- in the worker ---- */
 
+/* When memory runs out, the kernel shall take a worker, which costs one case, not the parent. */
+static void offer_to_oom_killer(void) {
+  int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  if (write(fd, "500", 3) < 0) {} /* then it chooses as it likes */
+  close(fd);
+}
+
 static void worker_main(const fa_pool_config *c, int in, int out, pid_t parent) {
   signal(SIGINT, SIG_IGN); /* a terminal's ^C reaches the whole group; the parent decides */
   signal(SIGTERM, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);
+  offer_to_oom_killer();
   int64_t item;
   fa_result *r = malloc(sizeof *r);
   if (!r) _exit(3);
@@ -104,7 +119,7 @@ static void worker_main(const fa_pool_config *c, int in, int out, pid_t parent) 
 
 /* ---- in the parent ---- */
 
-static fa_status start_worker(pool *p, worker *w, fa_error *err) {
+static fa_status start_worker(fa_pool *p, worker *w, fa_error *err) {
   int down[2], up[2];
   if (pipe2(down, O_CLOEXEC) != 0) return fa_fail(err, FA_ERR_IO, "pipe: %s", strerror(errno));
   if (pipe2(up, O_CLOEXEC) != 0) {
@@ -149,35 +164,57 @@ static int stop_worker(worker *w, bool kill_it) {
   return wait_status;
 }
 
-static pending *slot_at(pool *p, int64_t slot) {
+static pending *slot_at(fa_pool *p, int64_t slot) {
   return &p->queue[slot % MAX_PENDING];
 }
 
-static fa_status finish_slot(pool *p, int64_t slot, const fa_result *r, fa_error *err) {
+static fa_status finish_slot(fa_pool *p, int64_t slot, const fa_result *r, fa_error *err) {
   pending *q = slot_at(p, slot);
+  if (p->c->arrived) p->c->arrived(p->c->ctx, q->item, r);
   q->bytes = fa_wire_pack(r, &q->n_bytes);
   return q->bytes ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
 }
 
 static void describe_death(int wait_status, fa_result *r) {
   r->state = FA_CRASH;
-  if (WIFSIGNALED(wait_status)) {
+  if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) {
+    r->state = FA_ERROR;
+    snprintf(r->reason, sizeof r->reason, "the process was killed (SIGKILL) %d times; out of memory?",
+             MAX_KILLS);
+  } else if (WIFSIGNALED(wait_status)) {
     int sig = WTERMSIG(wait_status);
-    snprintf(r->reason, sizeof r->reason, "the process died of SIG%s (%s)%s",
-             sigabbrev_np(sig) ? sigabbrev_np(sig) : "?", strsignal(sig),
-             sig == SIGKILL ? "; out of memory?" : "");
+    snprintf(r->reason, sizeof r->reason, "the process died of SIG%s (%s)",
+             sigabbrev_np(sig) ? sigabbrev_np(sig) : "?", strsignal(sig));
   } else {
     snprintf(r->reason, sizeof r->reason, "the process ended with status %d while running the case",
              WEXITSTATUS(wait_status));
   }
 }
 
+static bool give_item(fa_pool *p, worker *w, int64_t slot) {
+  int64_t item = slot_at(p, slot)->item;
+  w->slot = slot;
+  w->started = fa_seconds_now();
+  return write_all(w->to, &item, sizeof item); /* a dead reader shows as the end of its other pipe */
+}
+
+/* True: the worker was killed from outside, and its item is worth another try. */
+static bool was_killed(fa_pool *p, int64_t slot, int wait_status) {
+  return WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL &&
+         ++slot_at(p, slot)->n_kills < MAX_KILLS;
+}
+
 /* The worker is gone or late, or its answer is nonsense: say so for its case, and replace it. */
-static fa_status lose_worker(pool *p, worker *w, bool late, const char *damage, fa_error *err) {
+static fa_status lose_worker(fa_pool *p, worker *w, bool late, const char *damage, fa_error *err) {
   double seconds = fa_seconds_now() - w->started;
   int64_t slot = w->slot;
   int wait_status = stop_worker(w, late || damage);
   fa_status status = FA_OK;
+  if (slot >= 0 && !late && !damage && was_killed(p, slot, wait_status)) {
+    status = start_worker(p, w, err);
+    if (status == FA_OK) give_item(p, w, slot);
+    return status;
+  }
   if (slot >= 0) {
     fa_result *r = malloc(sizeof *r);
     if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
@@ -201,8 +238,24 @@ static fa_status lose_worker(pool *p, worker *w, bool late, const char *damage, 
   return status;
 }
 
+/* A whole answer: into the queue, until the items before it are done too. */
+static fa_status take_answer(fa_pool *p, worker *w, const char *bytes, size_t n_bytes, fa_error *err) {
+  fa_result *r = malloc(sizeof *r);
+  if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  fa_result_init(r);
+  if (fa_wire_unpack(bytes, n_bytes, r, err) != FA_OK) {
+    p->c->identify(p->c->ctx, slot_at(p, w->slot)->item, r);
+    r->state = FA_CRASH;
+    snprintf(r->reason, sizeof r->reason, "the worker's answer is damaged");
+  }
+  fa_status status = finish_slot(p, w->slot, r, err);
+  fa_result_free(r);
+  free(r);
+  return status;
+}
+
 /* Takes what the worker has sent; FA_OK also when its answer is not complete yet. */
-static fa_status receive(pool *p, worker *w, fa_error *err) {
+static fa_status receive(fa_pool *p, worker *w, fa_error *err) {
   for (;;) {
     if (w->capacity - w->n_bytes < 65536) {
       char *bigger = realloc(w->bytes, w->capacity + (1 << 18));
@@ -223,11 +276,8 @@ static fa_status receive(pool *p, worker *w, fa_error *err) {
     if (length > FA_WIRE_MAX_BYTES || w->slot < 0 || w->n_bytes > length + sizeof length)
       return lose_worker(p, w, false, "the worker's answer is damaged", err);
     if (w->n_bytes < length + sizeof length) continue;
-    pending *q = slot_at(p, w->slot);
-    q->bytes = malloc((size_t)length);
-    if (!q->bytes) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-    memcpy(q->bytes, w->bytes + sizeof length, (size_t)length);
-    q->n_bytes = (size_t)length;
+    fa_status status = take_answer(p, w, w->bytes + sizeof length, (size_t)length, err);
+    if (status != FA_OK) return status;
     w->n_bytes = 0;
     w->slot = -1;
     if (spent)
@@ -236,7 +286,7 @@ static fa_status receive(pool *p, worker *w, fa_error *err) {
   }
 }
 
-static fa_status give_work(pool *p, fa_error *err) {
+static fa_status give_work(fa_pool *p, fa_error *err) {
   for (int i = 0; i < p->c->n_workers; ++i) {
     worker *w = &p->w[i];
     if (w->slot >= 0 || p->no_more || p->n_given - p->n_passed_on >= MAX_PENDING) continue;
@@ -250,14 +300,12 @@ static fa_status give_work(pool *p, fa_error *err) {
       if (status != FA_OK) return status;
     }
     *slot_at(p, p->n_given) = (pending){.item = item};
-    w->slot = p->n_given++;
-    w->started = fa_seconds_now();
-    write_all(w->to, &item, sizeof item); /* a dead reader shows as the end of its other pipe */
+    give_item(p, w, p->n_given++);
   }
   return FA_OK;
 }
 
-static fa_status pass_on(pool *p, fa_error *err) {
+static fa_status pass_on(fa_pool *p, fa_error *err) {
   fa_result *r = NULL;
   fa_status status = FA_OK;
   while (status == FA_OK && p->n_passed_on < p->n_given && slot_at(p, p->n_passed_on)->bytes) {
@@ -265,15 +313,11 @@ static fa_status pass_on(pool *p, fa_error *err) {
     if (!r) r = malloc(sizeof *r);
     if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
     fa_result_init(r);
-    if (fa_wire_unpack(q->bytes, q->n_bytes, r, err) != FA_OK) {
-      p->c->identify(p->c->ctx, q->item, r);
-      r->state = FA_CRASH;
-      snprintf(r->reason, sizeof r->reason, "the worker's answer is damaged");
-    }
+    status = fa_wire_unpack(q->bytes, q->n_bytes, r, err);
     free(q->bytes);
     q->bytes = NULL;
     p->n_passed_on++;
-    if (!p->c->done(p->c->ctx, q->item, r)) p->no_more = true;
+    if (status == FA_OK && !p->c->done(p->c->ctx, q->item, r)) p->no_more = true;
     fa_result_free(r);
   }
   free(r);
@@ -281,7 +325,7 @@ static fa_status pass_on(pool *p, fa_error *err) {
 }
 
 /* Waits for answers, at most until the next deadline or a fifth of a second. */
-static fa_status wait_for_answers(pool *p, fa_error *err) {
+static fa_status wait_for_answers(fa_pool *p, fa_error *err) {
   struct pollfd fds[1024];
   int index[1024], n = 0;
   for (int i = 0; i < p->c->n_workers && n < 1024; ++i) {
@@ -304,7 +348,7 @@ static fa_status wait_for_answers(pool *p, fa_error *err) {
   return FA_OK;
 }
 
-static fa_status run_workers(pool *p, fa_error *err) {
+static fa_status run_workers(fa_pool *p, fa_error *err) {
   fa_status status = FA_OK;
   while (status == FA_OK) {
     status = give_work(p, err);
@@ -313,8 +357,6 @@ static fa_status run_workers(pool *p, fa_error *err) {
     if (status == FA_OK) status = pass_on(p, err);
     p->c->tick(p->c->ctx);
   }
-  for (int i = 0; i < p->c->n_workers; ++i) stop_worker(&p->w[i], status != FA_OK);
-  for (int i = 0; i < MAX_PENDING; ++i) free(p->queue[i].bytes);
   return status;
 }
 
@@ -326,6 +368,7 @@ static fa_status run_in_process(const fa_pool_config *c, fa_error *err) {
   while (go_on && !interrupt_signal && c->next(c->ctx, &item)) {
     fa_result_init(r);
     c->run(c->ctx, item, r);
+    if (c->arrived) c->arrived(c->ctx, item, r);
     go_on = c->done(c->ctx, item, r);
     fa_result_free(r);
     c->tick(c->ctx);
@@ -334,32 +377,49 @@ static fa_status run_in_process(const fa_pool_config *c, fa_error *err) {
   return FA_OK;
 }
 
-fa_status fa_pool_run(const fa_pool_config *config, int *interrupted, fa_error *err) {
-  struct sigaction action = {.sa_handler = on_interrupt}, old_int, old_term, old_pipe;
-  struct sigaction ignore = {.sa_handler = SIG_IGN};
-  interrupt_signal = 0;
-  sigaction(SIGINT, &action, &old_int);
-  sigaction(SIGTERM, &action, &old_term);
-  sigaction(SIGPIPE, &ignore, &old_pipe);
-  fa_status status;
-  if (config->in_process) {
-    status = run_in_process(config, err);
-  } else {
-    pool *p = calloc(1, sizeof *p);
-    if (p) p->w = calloc((size_t)config->n_workers, sizeof *p->w);
-    if (p && p->w) {
-      p->c = config;
-      for (int i = 0; i < config->n_workers; ++i) p->w[i].slot = -1;
-      status = run_workers(p, err);
-    } else {
-      status = fa_fail(err, FA_ERR_MEMORY, "out of memory");
-    }
-    if (p) free(p->w);
+fa_status fa_pool_open(const fa_pool_config *config, fa_pool **out, fa_error *err) {
+  struct sigaction action = {.sa_handler = on_interrupt}, ignore = {.sa_handler = SIG_IGN};
+  fa_pool *p = calloc(1, sizeof *p);
+  if (p) p->w = calloc((size_t)config->n_workers, sizeof *p->w);
+  *out = p;
+  if (!p || !p->w) {
     free(p);
+    *out = NULL;
+    return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   }
+  p->c = config;
+  for (int i = 0; i < config->n_workers; ++i) p->w[i].slot = -1;
+  interrupt_signal = 0;
+  sigaction(SIGINT, &action, &p->old_int);
+  sigaction(SIGTERM, &action, &p->old_term);
+  sigaction(SIGPIPE, &ignore, &p->old_pipe);
+  return FA_OK;
+}
+
+fa_status fa_pool_drain(fa_pool *p, int *interrupted, fa_error *err) {
+  p->no_more = false;
+  fa_status status = p->c->in_process ? run_in_process(p->c, err) : run_workers(p, err);
   *interrupted = interrupt_signal;
-  sigaction(SIGINT, &old_int, NULL);
-  sigaction(SIGTERM, &old_term, NULL);
-  sigaction(SIGPIPE, &old_pipe, NULL);
+  return status;
+}
+
+void fa_pool_close(fa_pool *p) {
+  if (!p) return;
+  for (int i = 0; i < p->c->n_workers; ++i) stop_worker(&p->w[i], p->w[i].slot >= 0);
+  for (int i = 0; i < MAX_PENDING; ++i) free(p->queue[i].bytes);
+  sigaction(SIGINT, &p->old_int, NULL);
+  sigaction(SIGTERM, &p->old_term, NULL);
+  sigaction(SIGPIPE, &p->old_pipe, NULL);
+  free(p->w);
+  free(p);
+}
+
+fa_status fa_pool_run(const fa_pool_config *config, int *interrupted, fa_error *err) {
+  fa_pool *p;
+  *interrupted = 0;
+  fa_status status = fa_pool_open(config, &p, err);
+  if (status != FA_OK) return status;
+  status = fa_pool_drain(p, interrupted, err);
+  fa_pool_close(p);
   return status;
 }

@@ -166,8 +166,8 @@ static void print_statistics(FILE *out, const fa_result *r) {
 void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style) {
   bool good = r->state == FA_PASS || r->state == FA_SKIP;
   if (good && style->verbosity < 0) return;
-  if (style->color) fputs(state_color(r->state), out);
-  fputs(fa_state_name(r->state), out);
+  if (style->color) fputs(state_color(r->waived ? FA_SKIP : r->state), out);
+  fputs(r->waived ? "WAIVED" : fa_state_name(r->state), out);
   if (style->color) fputs("\033[0m", out);
   fputc(' ', out);
   print_clean(out, r->name && r->name[0] ? r->name : "(unnamed)");
@@ -177,7 +177,12 @@ void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style) {
     if (r->n_verdicts) print_ratio(out, "  r=", r->worst_ratio);
     fprintf(out, "  %.0f ms", r->seconds * 1e3);
   }
+  if (r->waived) fprintf(out, "  %s", fa_state_name(r->state));
   print_headline(out, r);
+  if (r->waiver[0]) {
+    fputs("  ", out);
+    print_clean(out, r->waiver);
+  }
   if (r->notes[0] && (!good || style->verbosity > 0)) {
     fputs("  note: ", out);
     print_clean(out, r->notes);
@@ -194,6 +199,8 @@ void fa_line_summary(FILE *out, const fa_summary *s, const fa_line_style *style)
       fprintf(out, "skipped %lld: %s\n", (long long)s->reason[i].n, s->reason[i].text);
   if (s->backward_left_out && style->verbosity >= 0)
     fprintf(out, "only the forward pass judged: %lld (-v says why)\n", (long long)s->backward_left_out);
-  fprintf(out, "tests:%lld passed:%lld failed:%lld skipped:%lld error:%lld\n", (long long)s->total,
+  fprintf(out, "tests:%lld passed:%lld failed:%lld skipped:%lld error:%lld", (long long)s->total,
           (long long)s->passed, (long long)s->failed, (long long)s->skipped, (long long)s->error);
+  if (s->waived) fprintf(out, " waived:%lld", (long long)s->waived);
+  fputc('\n', out);
 }

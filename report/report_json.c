@@ -3,6 +3,7 @@
 #include "report/report_json.h"
 
 #include "report/atomic_file.h"
+#include "report/report_line.h"
 
 #include <cjson/cJSON.h>
 
@@ -87,6 +88,18 @@ static cJSON *verdict_to_json(const fa_verdict *v, bool end_to_end) {
   return o;
 }
 
+static void add_ratios(cJSON *o, const fa_result *r) {
+  cJSON *ratios = cJSON_AddObjectToObject(o, "ratios");
+  cJSON *tightness = cJSON_AddObjectToObject(o, "tightness");
+  for (int i = 0; i < r->n_verdicts; ++i) {
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", fa_tensor_id_name(r->verdict[i].id),
+             r->end_to_end[i] ? "_end_to_end" : "");
+    add_number(ratios, name, r->verdict[i].worst_ratio);
+    add_number(tightness, name, r->verdict[i].tightness);
+  }
+}
+
 /* What every case gets, judged well or not. */
 static cJSON *case_to_json(const fa_result *r) {
   cJSON *o = cJSON_CreateObject();
@@ -98,23 +111,15 @@ static cJSON *case_to_json(const fa_result *r) {
   add_count(o, "passes", r->passes);
   if (r->reason[0]) cJSON_AddStringToObject(o, "reason", r->reason);
   if (r->notes[0]) cJSON_AddStringToObject(o, "notes", r->notes);
-  if (r->n_verdicts == 0) return o;
-  cJSON *ratios = cJSON_AddObjectToObject(o, "ratios");
-  cJSON *tightness = cJSON_AddObjectToObject(o, "tightness");
-  for (int i = 0; i < r->n_verdicts; ++i) {
-    char name[64];
-    snprintf(name, sizeof name, "%s%s", fa_tensor_id_name(r->verdict[i].id),
-             r->end_to_end[i] ? "_end_to_end" : "");
-    add_number(ratios, name, r->verdict[i].worst_ratio);
-    add_number(tightness, name, r->verdict[i].tightness);
-  }
+  if (r->n_verdicts) add_ratios(o, r);
+  fa_report_add_waiver(o, r);
   return o;
 }
 
 static cJSON *failure_to_json(const fa_result *r) {
   cJSON *o = cJSON_CreateObject();
   cJSON *recipe = r->case_line ? cJSON_Parse(r->case_line) : NULL;
-  cJSON_AddItemToObject(o, "case", recipe ? recipe : cJSON_CreateObject());
+  cJSON_AddItemToObject(o, "case", recipe ? fa_report_exact_case(recipe) : cJSON_CreateObject());
   cJSON_AddStringToObject(o, "name", r->name ? r->name : "");
   cJSON_AddStringToObject(o, "state", fa_state_name(r->state));
   cJSON_AddStringToObject(o, "backend", r->backend);
@@ -129,6 +134,7 @@ static cJSON *failure_to_json(const fa_result *r) {
   for (int i = 0; i < r->n_verdicts; ++i)
     cJSON_AddItemToArray(tensors, verdict_to_json(&r->verdict[i], r->end_to_end[i]));
   cJSON_AddStringToObject(o, "dump", r->dump);
+  fa_report_add_waiver(o, r);
   return o;
 }
 
@@ -172,10 +178,13 @@ fa_status fa_report_add(fa_report *r, const fa_result *result, fa_error *err) {
   return FA_OK;
 }
 
-char *fa_report_journal_line(const fa_result *result) {
+char *fa_report_journal_line(const fa_result *result, int64_t item, double elapsed) {
   bool good = result->state == FA_PASS || result->state == FA_SKIP;
-  cJSON *o = good ? case_to_json(result) : failure_to_json(result);
-  if (good && result->case_line) cJSON_AddRawToObject(o, "case", result->case_line);
+  cJSON *o = case_to_json(result);
+  add_count(o, "item", item);
+  add_number(o, "elapsed", elapsed);
+  if (result->backward_left_out) cJSON_AddBoolToObject(o, "backward_left_out", true);
+  if (!good) cJSON_AddItemToObject(o, "failure", failure_to_json(result));
   char *text = cJSON_PrintUnformatted(o);
   cJSON_Delete(o);
   return text;
@@ -188,6 +197,7 @@ static void set_summary(cJSON *root, const fa_summary *s) {
   add_count(summary, "failed", s->failed);
   add_count(summary, "skipped", s->skipped);
   add_count(summary, "error", s->error);
+  if (s->waived) add_count(summary, "waived", s->waived);
   add_count(summary, "backward_left_out", s->backward_left_out);
   cJSON *reasons = cJSON_AddObjectToObject(summary, "skip_reasons");
   for (int i = 0; i < s->n_reasons; ++i) add_count(reasons, s->reason[i].text, s->reason[i].n);

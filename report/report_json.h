@@ -26,8 +26,10 @@ typedef struct fa_report {
 fa_status fa_report_init(fa_report *r, const fa_report_head *head, fa_error *err);
 /* Keeps what the report needs of the result: everything of a failure or error, one line of a pass. */
 fa_status fa_report_add(fa_report *r, const fa_result *result, fa_error *err);
-/* One result as a line of the journal, malloc'd; NULL when out of memory. */
-char *fa_report_journal_line(const fa_result *result);
+/* One result as a line of the journal, without its end, malloc'd; NULL when out of memory. All that a report
+ * needs of it: report_line.h reads it back. item: its place in the run; elapsed: seconds since the run
+ * began. */
+char *fa_report_journal_line(const fa_result *result, int64_t item, double elapsed);
 /* path also goes into each failure's "repro". */
 fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_error *err);
 void fa_report_free(fa_report *r);
@@ -35,6 +37,9 @@ void fa_report_free(fa_report *r);
 /* Reads a report and checks its shape: "fa_report": 1, summary, failures, cases. Messages name the file and
  * the JSON path. *root is the caller's. */
 fa_status fa_report_load(const char *path, struct cJSON **root, fa_error *err);
+/* The same on text, which has a NUL at text[n_bytes]; path stands for it in messages. */
+fa_status fa_report_parse(const char *text, size_t n_bytes, const char *path, struct cJSON **root,
+                          fa_error *err);
 /* Reports as one: failures and cases concatenated, counts added; the head is the first one's. */
 fa_status fa_report_merge(struct cJSON *const *reports, int n, struct cJSON **out, fa_error *err);
 fa_status fa_report_save(const struct cJSON *root, const char *path, fa_error *err);

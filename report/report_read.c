@@ -48,14 +48,10 @@ static fa_status check_report(const char *path, const cJSON *root, fa_error *err
   return check_entries(path, "cases", cJSON_GetObjectItemCaseSensitive(root, "cases"), err);
 }
 
-fa_status fa_report_load(const char *path, cJSON **root, fa_error *err) {
-  char *text = NULL;
-  size_t n = 0;
-  fa_status status = fa_file_read(path, &text, &n, err);
-  if (status == FA_ERR_IO) return FA_ERR_INPUT; /* the user named it */
-  if (status != FA_OK) return status;
+fa_status fa_report_parse(const char *text, size_t n_bytes, const char *path, cJSON **root, fa_error *err) {
   const char *end = NULL;
-  cJSON *json = cJSON_ParseWithLengthOpts(text, n + 1, &end, 1);
+  cJSON *json = cJSON_ParseWithLengthOpts(text, n_bytes + 1, &end, 1);
+  fa_status status;
   if (!json) {
     int line = 1;
     for (const char *c = text; end && c < end && *c; ++c) line += *c == '\n';
@@ -63,11 +59,21 @@ fa_status fa_report_load(const char *path, cJSON **root, fa_error *err) {
   } else {
     status = check_report(path, json, err);
   }
-  free(text);
   if (status != FA_OK)
     cJSON_Delete(json);
   else
     *root = json;
+  return status;
+}
+
+fa_status fa_report_load(const char *path, cJSON **root, fa_error *err) {
+  char *text = NULL;
+  size_t n = 0;
+  fa_status status = fa_file_read(path, &text, &n, err);
+  if (status == FA_ERR_IO) return FA_ERR_INPUT; /* the user named it */
+  if (status != FA_OK) return status;
+  status = fa_report_parse(text, n, path, root, err);
+  free(text);
   return status;
 }
 
@@ -97,6 +103,11 @@ fa_status fa_report_merge(cJSON *const *reports, int n, cJSON **out, fa_error *e
     for (int k = 0; k < N_COUNTS; ++k)
       cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(summary, count_keys[k]),
                            number_at(summary, count_keys[k]) + number_at(other, count_keys[k]));
+    if (number_at(summary, "waived") + number_at(other, "waived") > 0) {
+      double waived = number_at(summary, "waived") + number_at(other, "waived");
+      cJSON_DeleteItemFromObjectCaseSensitive(summary, "waived");
+      cJSON_AddNumberToObject(summary, "waived", waived);
+    }
     const cJSON *reason;
     cJSON *left_out = cJSON_GetObjectItemCaseSensitive(summary, "backward_left_out");
     if (left_out)
@@ -107,6 +118,10 @@ fa_status fa_report_merge(cJSON *const *reports, int n, cJSON **out, fa_error *e
       cJSON_DeleteItemFromObjectCaseSensitive(reasons, reason->string);
       cJSON_AddNumberToObject(reasons, reason->string, sum);
     }
+  }
+  if (n > 1) { /* it is no longer the report of one run */
+    cJSON_DeleteItemFromObjectCaseSensitive(merged, "run");
+    cJSON_DeleteItemFromObjectCaseSensitive(merged, "finished");
   }
   cJSON_ReplaceItemInObjectCaseSensitive(merged, "seconds", cJSON_CreateNumber(seconds));
   *out = merged;

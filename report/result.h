@@ -33,11 +33,14 @@ typedef struct fa_result {
   char reason[512]; /* why skipped, what crashed, ... ; "" for PASS */
   char *name;       /* owned */
   char *case_line;  /* owned: canonical case JSON */
-  char backend[64], kernel[128], profile[32];
+  char backend[320], kernel[128], profile[32];
   char file[512];         /* recorded runs: the file; "" otherwise */
   unsigned passes;        /* which fa_pass bits were judged */
   bool backward_left_out; /* the case has a backward, but the backend has none for it */
   char notes[512];        /* e.g. "backward not judged: host has no flash backward yet" */
+  bool waived;            /* a waiver expects this failure: reported, not counted as one */
+  char waiver[512];       /* what the waiver that looks at this case says; "" = there is none */
+  bool dump_failed;       /* --keep was asked for, and the notes say why there is no dump */
   double seconds, seconds_subject, seconds_reference;
   double worst_ratio;
   uint64_t schedule_seed;
@@ -54,7 +57,7 @@ void fa_result_free(fa_result *r);
 /* How many of what, and why the skipped ones were. */
 #define FA_SKIP_REASONS 32
 typedef struct fa_summary {
-  int64_t total, passed, failed, skipped, error;
+  int64_t total, passed, failed, skipped, error, waived;
   int64_t backward_left_out; /* of the judged ones */
   int n_reasons;
   struct {
@@ -64,7 +67,8 @@ typedef struct fa_summary {
 } fa_summary;
 
 void fa_summary_add(fa_summary *s, const fa_result *r);
-/* 1 after a failure, 3 after an error of the world, 4 when nothing was judged, else 0. */
+/* 1 after a failure, 3 after an error of the world, 4 when nothing was judged, else 0. A waived failure was
+ * judged. */
 int fa_summary_exit_code(const fa_summary *s);
 
 #endif

@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 failed=0 n=0 rc=0
-unset FA_SHARD_INDEX FA_SHARD_TOTAL TEST_SHARD_INDEX TEST_TOTAL_SHARDS SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_COUNT
+unset FA_SHARD_INDEX FA_SHARD_TOTAL GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS TEST_SHARD_INDEX TEST_TOTAL_SHARDS SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_COUNT
 
 run() { # COMMAND...: fills out, err, rc
   what=$*
@@ -95,7 +95,7 @@ bad_usage() { # MESSAGE ARGUMENTS...
 bad_usage "the nearest is --filter" --cases good.json --fliter x
 bad_usage "the nearest is random" randon --count 1
 bad_usage "no shrinker yet" shrink x.json
-bad_usage "cannot resume" --cases good.json --resume
+bad_usage "--resume needs the --report" --cases good.json --backend ref-f32 --resume
 bad_usage "--jobs 0: a whole number" --cases good.json --jobs 0
 bad_usage "--timeout x: a number" --cases good.json --timeout x
 bad_usage "--cases needs a value" run --cases
@@ -179,6 +179,8 @@ expect complains "FA_SHARD_INDEX"
 run env TEST_SHARD_INDEX=1 TEST_TOTAL_SHARDS=3 TEST_SHARD_STATUS_FILE=touched "$verify" --cases five.json --backend ref-f32
 expect lines '^PASS (two|five)' 2
 expect [ -e touched ]
+run env GTEST_SHARD_INDEX=1 GTEST_TOTAL_SHARDS=3 FA_SHARD_INDEX= "$verify" --cases five.json --backend ref-f32
+expect lines '^PASS (two|five)' 2
 run env SLURM_ARRAY_TASK_ID=11 SLURM_ARRAY_TASK_MIN=10 SLURM_ARRAY_TASK_COUNT=3 "$verify" --cases five.json --backend ref-f32
 expect lines '^PASS (two|five)' 2
 run env FA_SHARD_INDEX=1 "$verify" --cases five.json --backend ref-f32
@@ -298,6 +300,12 @@ expect exits 130
 expect complains "interrupted after 2 cases"
 expect last_line "tests:2 passed:1 failed:1 skipped:0 error:0"
 expect grep -q '"HANG"' cut.json
+expect complains "the same command with --resume goes on (cut.json.journal)"
+"$faulty" --cases five.json --backend faulty:hang --timeout 3 --jobs 1 --report cut.json --filter 'one|thirteen|five' --resume >out 2>err
+rc=$? what="going on after the interrupt"
+expect exits 1
+expect last_line "tests:3 passed:2 failed:1 skipped:0 error:0"
+expect lines '^(PASS|HANG) ' 1
 expect missing cut.json.journal
 : >out
 "$faulty" --cases five.json --backend faulty:hang --jobs 1 >out 2>err & # a second interrupt does not wait
