@@ -1,5 +1,8 @@
 #include "gpu/args.h"
 
+#include "gpu/fa_check.h"
+#include "gpu/fa_plan.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -145,6 +148,17 @@ const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradi
   g->dk_stride = strides_of(&x[FA_T_DK]);
   g->dv_stride = strides_of(&x[FA_T_DV]);
   return NULL;
+}
+
+const fa_flash_kernel *fa_args_kernel(const fa_problem *p, const fa_flash_device *device, char *why,
+                                      size_t why_size) {
+  fa_attention a;
+  fa_error err = {""};
+  const fa_flash_kernel *k = NULL;
+  const char *clause = fa_args_problem(p, &a);
+  if (!clause && fa_attention_check_problem(&a, &err) == FA_OK) k = fa_forward_kernel(&a, true, device, &err);
+  snprintf(why, why_size, "%s", clause ? clause : err.text);
+  return k;
 }
 
 void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size) {

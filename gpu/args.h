@@ -6,6 +6,7 @@
 #include "cases/problem.h"
 #include "cases/tensor.h"
 #include "gpu/fa.h"
+#include "gpu/kernels/flash_forward_host.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,6 +22,11 @@ const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attenti
 
 /* d_o, d_lse, dq, dk, dv. */
 const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g);
+
+/* The forward kernel for this problem with aligned rows, or NULL and a clause saying why there is none.
+ * device: as in gpu/fa_plan.h. */
+const fa_flash_kernel *fa_args_kernel(const fa_problem *p, const fa_flash_device *device, char *why,
+                                      size_t why_size);
 
 /* For reports: the kernel and the properties that a problem has. aligned: its rows begin on 16 bytes. */
 void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size);

@@ -18,8 +18,8 @@
  *
  * Ownership. Every pointer but the structs' own is device memory of the caller's, on the device of the
  * context that is current in the calling thread; it must live until the work in the stream is done. Nothing
- * is allocated on the device but the kernels' code, once. The structs themselves are read before the call
- * returns.
+ * is allocated on the device but the kernels' code, at their first use, which may take a second. The structs
+ * themselves are read before the call returns.
  *
  * Streams. stream is a CUstream (or cudaStream_t), NULL the default one. Calls only put work into it: they
  * return before it is done, an error of the kernel itself shows at the next synchronisation, and they may be
@@ -102,6 +102,14 @@ fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_err
  * the call may leave anything in them, and calls that run at the same time need their own. */
 fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *err);
 fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err);
+
+/* One line about the device of the context that is current in the calling thread, and about where its kernels
+ * come from: compiled ahead of time for it, compiled at run time, and which could not be and why. Errors as
+ * for a call: FA_OK says that kernels can run here. Kernels are compiled at run time (NVRTC, at a kernel's
+ * first use; kept on disk in FA_CACHE_DIR, else ~/.cache/fa-verify) where the library has none for the
+ * device, and for some features at some head dims, which otherwise take a slower kernel. The environment's
+ * FA_NVRTC = off, auto, always says whether. */
+fa_status fa_describe(char *text, size_t size, fa_error *err);
 
 fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_bytes, void *stream,
                      fa_error *err);

@@ -28,20 +28,9 @@ static void host_describe(void *self, fa_backend_info *out) {
   snprintf(out->driver, sizeof out->driver, "none");
 }
 
-/* The kernel for this problem, or NULL and a clause saying why there is none. */
-static const fa_flash_kernel *kernel_for(const fa_problem *p, char *why, size_t why_size) {
-  fa_attention a;
-  fa_error err = {""};
-  const fa_flash_kernel *k = NULL;
-  const char *clause = fa_args_problem(p, &a);
-  if (!clause && fa_attention_check_problem(&a, &err) == FA_OK) k = fa_forward_kernel(&a, true, NULL, &err);
-  snprintf(why, why_size, "%s", clause ? clause : err.text);
-  return k;
-}
-
 static unsigned host_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
   (void)self;
-  if (!kernel_for(p, reason, reason_size)) return FA_PASS_NONE;
+  if (!fa_args_kernel(p, NULL, reason, reason_size)) return FA_PASS_NONE;
   if (!fa_host_backward_supports(p, reason, reason_size)) return FA_PASS_FORWARD;
   return FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
@@ -93,7 +82,7 @@ static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const 
                           fa_outcome *out, fa_error *err) {
   (void)self;
   memset(out, 0, sizeof *out);
-  if (!kernel_for(p, out->text, sizeof out->text))
+  if (!fa_args_kernel(p, NULL, out->text, sizeof out->text))
     return fa_fail(err, FA_ERR_UNSUPPORTED, "backend host: %s", out->text);
   fa_attention a;
   fa_forward_plan plan;

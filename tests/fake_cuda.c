@@ -29,6 +29,8 @@ typedef struct fake_kernel {
 } fake_kernel;
 static fake_kernel kernels[1024];
 static int n_kernels;
+static char units[256][96]; /* compiled at run time: the first of its kernels' names */
+static int n_units;
 
 static const char code[] = "\177ELF of every kernel";
 const fa_cubin fake_cubins[2] = {{"all", "80", code, code + sizeof code},
@@ -42,7 +44,7 @@ void fake_cuda_reset(void) {
   sticky = CUDA_SUCCESS;
   initialised_by = 0;
   current = false;
-  n_kernels = 0;
+  n_kernels = n_units = 0;
 }
 
 static void __attribute__((format(printf, 1, 2))) misused(const char *format, ...) {
@@ -263,7 +265,13 @@ static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *a, v
   (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
   ENTER(true, false);
   if (memcmp(image, "\177ELF", 4) != 0) return CUDA_ERROR_INVALID_IMAGE;
-  *l = (CUlibrary)image;
+  const char *unit = strchr(image, '('); /* code of the fake NVRTC has one, and is the caller's to free */
+  ++fake.n_libraries;
+  *l = (CUlibrary)code;
+  if (!unit) return CUDA_SUCCESS;
+  if (n_units == (int)(sizeof units / sizeof *units)) return CUDA_ERROR_OUT_OF_MEMORY;
+  snprintf(units[n_units], sizeof *units, "%.*s", (int)strcspn(unit + 1, ","), unit + 1);
+  *l = (CUlibrary)units[n_units++];
   return CUDA_SUCCESS;
 }
 static CUresult library_unload(CUlibrary l) {
@@ -289,10 +297,11 @@ static fa_simt_kernel find_entry(const char *name) {
   return NULL;
 }
 static CUresult library_get_kernel(CUkernel *out, CUlibrary l, const char *name) {
-  (void)l;
   ENTER(true, false);
   const fa_simt_kernel entry = find_entry(name);
-  if (!entry) return CUDA_ERROR_NOT_FOUND;
+  const bool is_compiled = (const char *)l != code; /* and may be none of the host's */
+  if (is_compiled ? strncmp(name, (const char *)l, strlen((const char *)l)) != 0 : !entry)
+    return CUDA_ERROR_NOT_FOUND;
   if (n_kernels == (int)(sizeof kernels / sizeof *kernels)) return CUDA_ERROR_OUT_OF_MEMORY;
   fake_kernel *k = &kernels[n_kernels++];
   *k = (fake_kernel){.entry = entry, .allowed_shared = DEFAULT_SHARED};
@@ -330,6 +339,8 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
     return CUDA_ERROR_INVALID_VALUE;
   }
   ++fake.n_launches;
+  snprintf(fake.last_kernel, sizeof fake.last_kernel, "%s", k->name);
+  if (!k->entry) return CUDA_SUCCESS; /* compiled for the device alone: nothing is computed */
   if (fake.kernel_fault != CUDA_SUCCESS) {
     sticky = fake.kernel_fault; /* shows at the next call */
     return CUDA_SUCCESS;

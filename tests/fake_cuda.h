@@ -18,7 +18,8 @@ typedef struct fake_cuda {
   ptrdiff_t
       scribble; /* != 0: every kernel writes a byte so far before (after) the largest allocation's payload */
   /* to be looked at */
-  int n_calls, n_launches, n_allocations, n_contexts;
+  int n_calls, n_launches, n_allocations, n_contexts, n_libraries;
+  char last_kernel[96]; /* launched */
   size_t bytes_in_use;
   char misuse[200]; /* the first rule that was broken; "" = none */
 } fake_cuda;

@@ -204,7 +204,9 @@ static void test_describe(void) {
   start();
   fa_cuda_kernels_replace(fake_cubins, 0);
   describe(&info, NULL);
-  CHECK_MSG(!info.usable && strstr(info.why_not, "no device kernels"), "%s", info.why_not);
+  CHECK_MSG(!info.usable && strstr(info.why_not, "no device kernels (") &&
+                strstr(info.why_not, "FA_NVRTC=off"),
+            "%s", info.why_not);
   void *self = NULL;
   fa_error err = {""};
   CHECK(cuda->open("x", &self, &err) == FA_ERR_INPUT && strstr(err.text, "cuda:N"));
@@ -240,10 +242,15 @@ static void test_devices(void) {
     cuda->close(self);
   }
   start();
-  fake.max_shared_bytes = 48 * 1024;
-  const ran r = run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
+  fake.max_shared_bytes = 48 * 1024; /* a kernel with smaller tiles does it */
+  ran r = run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
+  CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK, "%s%s", r.err.text, r.out.text);
+  CHECK_MSG(!fake.misuse[0] && fake.n_launches == 1, "%s", fake.misuse);
+  start();
+  fake.max_shared_bytes = 32 * 1024; /* none does */
+  r = run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
   CHECK_MSG(r.status == FA_ERR_UNSUPPORTED &&
-                strstr(r.err.text, "bytes of shared memory, Fake GPU has 49152"),
+                strstr(r.err.text, "needs more than the device's 32768 bytes of shared memory"),
             "%s", r.err.text);
   CHECK(fake.n_launches == 0);
   CHECK(fa_cubin_fits("80", 8, 0) && fa_cubin_fits("80", 8, 9) && !fa_cubin_fits("80", 9, 0));
@@ -314,6 +321,7 @@ static void test_bench(void) {
 }
 
 int main(void) {
+  setenv("FA_NVRTC", "off", 1); /* test_nvrtc.c has the rest */
   test_no_driver();
   test_same_results();
   test_guards();

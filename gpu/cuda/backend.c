@@ -4,6 +4,7 @@
 #include "gpu/cuda/context.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/module.h"
+#include "gpu/cuda/nvrtc.h"
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
@@ -60,32 +61,31 @@ static void cuda_describe(void *self, fa_backend_info *out) {
   const fa_cuda_device *d = &c->context.device;
   snprintf(out->device, sizeof out->device, "%.90s, sm_%d%d, %d SMs", d->name, d->major, d->minor,
            d->n_processors);
-  snprintf(out->driver, sizeof out->driver, "CUDA %s", d->driver);
+  char compiler[300];
+  fa_nvrtc_describe(compiler, sizeof compiler);
+  snprintf(out->driver, sizeof out->driver, "CUDA %s; %s", d->driver, compiler);
 }
 
-/* The kernel for this problem, or NULL and a clause saying why there is none. */
-static const fa_flash_kernel *kernel_for(const fa_problem *p, char *why, size_t why_size) {
-  fa_attention a;
-  fa_error err = {""};
-  const fa_flash_kernel *k = NULL;
-  const char *clause = fa_args_problem(p, &a);
-  if (!clause && fa_attention_check_problem(&a, &err) == FA_OK) k = fa_forward_kernel(&a, true, NULL, &err);
-  snprintf(why, why_size, "%s", clause ? clause : err.text);
-  return k;
+/* What kernels are chosen for: the device, as far as it was asked for already, else NULL for any. */
+static const fa_flash_device *target_of(const cuda_backend *c, fa_flash_device *target) {
+  if (!c->tried || c->status != FA_OK) return NULL;
+  return fa_cuda_flash_device(&c->context.device, target, NULL) == FA_OK ? target : NULL;
 }
 
 /* A clause saying why there is no backward for a problem that has a forward, or "". */
-static void why_no_backward(const fa_problem *p, char *why, size_t why_size) {
+static void why_no_backward(const cuda_backend *c, const fa_problem *p, char *why, size_t why_size) {
   fa_attention a;
+  fa_flash_device target;
   fa_error err = {""};
-  if (!fa_args_problem(p, &a)) fa_backward_supported(&a, NULL, &err);
+  if (!fa_args_problem(p, &a)) fa_backward_supported(&a, target_of(c, &target), &err);
   snprintf(why, why_size, "%s", err.text);
 }
 
 static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
-  (void)self;
-  if (!kernel_for(p, reason, reason_size)) return FA_PASS_NONE;
-  why_no_backward(p, reason, reason_size);
+  const cuda_backend *c = self;
+  fa_flash_device target;
+  if (!fa_args_kernel(p, target_of(c, &target), reason, reason_size)) return FA_PASS_NONE;
+  why_no_backward(c, p, reason, reason_size);
   return reason[0] ? FA_PASS_FORWARD : FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
 
@@ -94,7 +94,8 @@ static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_attention a;
   const bool hopper = ensure_ready(c, NULL) != FA_OK || c->context.device.major >= 9;
   *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
-  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a, NULL);
+  fa_flash_device target;
+  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a, target_of(c, &target));
   if (block_n) out->block_n = block_n;
   out->gqa_partials_in_io = false; /* a group's dK and dV are summed in registers */
 }
@@ -183,9 +184,10 @@ static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const 
   fa_error own;
   if (!err) err = &own;
   memset(out, 0, sizeof *out);
-  if (!kernel_for(p, out->text, sizeof out->text))
-    return fa_fail(err, FA_ERR_UNSUPPORTED, "backend cuda: %s", out->text);
+  fa_flash_device target;
   fa_status status = ensure_ready(c, err);
+  if (!fa_args_kernel(p, target_of(c, &target), out->text, sizeof out->text))
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "backend cuda: %s", out->text);
   if (status != FA_OK) return status == FA_ERR_UNSUPPORTED ? FA_ERR_DEVICE : status;
   if (c->lost)
     return fa_fail(err, FA_ERR_DEVICE, "a kernel of an earlier case took the device's context with it");

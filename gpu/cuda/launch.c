@@ -5,7 +5,23 @@
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+
+fa_status fa_describe(char *text, size_t size, fa_error *err) {
+  fa_cuda_device device;
+  char kernels[1600];
+  if (size) text[0] = 0;
+  const fa_cuda_driver *d = fa_cuda_driver_get(err);
+  if (!d) return FA_ERR_DEVICE;
+  fa_status status = fa_cuda_device_current(d, &device, err);
+  if (status == FA_OK) status = fa_cuda_kernels_exist(&device, err);
+  if (status != FA_OK) return status;
+  fa_cuda_kernels_describe(&device, kernels, sizeof kernels);
+  snprintf(text, size, "%s, sm_%d%d, CUDA %s; %s", device.name, device.major, device.minor, device.driver,
+           kernels);
+  return FA_OK;
+}
 
 /* ---- check_device_data ---- */
 
@@ -49,53 +65,88 @@ static fa_status launch(const fa_cuda_driver *d, CUkernel kernel, const char *na
   return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, code, name, err);
 }
 
+/* The plan for this device, and its kernel. A kernel outside the list of the build that cannot be compiled
+ * here gives way to a more general one. */
+static fa_status plan_forward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
+                              fa_forward_plan *plan, CUkernel *kernel, fa_error *err) {
+  fa_flash_device target;
+  fa_status status = fa_cuda_flash_device(device, &target, err);
+  for (bool settled = false; status == FA_OK && !settled; target.compiles = 0) {
+    status = fa_forward_plan_make(a, &target, plan, err);
+    if (status != FA_OK || plan->empty) return status;
+    const fa_flash_kernel *k = plan->kernel;
+    status = fa_cuda_kernel(d, device, k->name, &k->recipe, k->shared_bytes, kernel, err);
+    settled = status != FA_ERR_UNSUPPORTED || k->recipe.is_ahead_of_time;
+    if (!settled) status = FA_OK;
+  }
+  return status;
+}
+
 fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_bytes, void *stream,
                      fa_error *err) {
   (void)workspace, (void)workspace_bytes; /* none is needed */
   fa_forward_plan plan;
   fa_cuda_device device;
-  fa_status status = fa_forward_plan_make(a, NULL, &plan, err);
+  CUkernel kernel = NULL;
+  fa_status status = fa_forward_check(a, err); /* what is wrong is said where there is no device too */
   if (status != FA_OK) return status;
   const fa_cuda_driver *d = fa_cuda_driver_get(err);
   if (!d) return FA_ERR_DEVICE;
   status = fa_cuda_device_current(d, &device, err);
   if (status == FA_OK && a->check_device_data) status = check_device_data(d, a, (CUstream)stream, err);
+  if (status == FA_OK) status = plan_forward(d, &device, a, &plan, &kernel, err);
   if (status != FA_OK || plan.empty) return status;
-  CUkernel kernel = NULL;
-  status = fa_cuda_kernel(d, &device, plan.kernel->name, plan.kernel->shared_bytes, &kernel, err);
-  if (status != FA_OK) return status;
   return launch(d, kernel, plan.kernel->name, plan.kernel->shared_bytes, plan.grid,
                 (unsigned)plan.kernel->n_threads, &plan.params, (CUstream)stream, err);
 }
 
-static fa_status check_workspace(const fa_backward_plan *plan, const void *workspace, size_t bytes,
-                                 fa_error *err) {
-  if (bytes < plan->workspace_bytes)
+static fa_status check_workspace(size_t needed, const void *workspace, size_t bytes, fa_error *err) {
+  if (bytes < needed)
     return fa_fail(err, FA_ERR_INPUT, "workspace_bytes = %zu: this call needs %zu (fa_backward_workspace)",
-                   bytes, plan->workspace_bytes);
-  if (plan->workspace_bytes && !workspace) return fa_fail(err, FA_ERR_INPUT, "workspace is NULL");
+                   bytes, needed);
+  if (needed && !workspace) return fa_fail(err, FA_ERR_INPUT, "workspace is NULL");
   if ((uintptr_t)workspace % 256 != 0)
     return fa_fail(err, FA_ERR_INPUT, "workspace = %p: not aligned to 256 bytes", workspace);
   return FA_OK;
+}
+
+/* As plan_forward. All kernels are looked for before the first is launched. */
+static fa_status plan_backward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
+                               const fa_gradients *g, fa_backward_plan *plan,
+                               CUkernel kernel[FA_BACKWARD_LAUNCHES], fa_error *err) {
+  fa_flash_device target;
+  fa_status status = fa_cuda_flash_device(device, &target, err);
+  for (bool settled = false; status == FA_OK && !settled; target.compiles = 0) {
+    status = fa_backward_plan_make(a, g, &target, FA_DETERMINISTIC_PROCESSORS, plan, err);
+    settled = true;
+    for (int i = 0; status == FA_OK && settled && i < plan->n_launches; ++i) {
+      const fa_backward_launch *l = &plan->launch[i];
+      status = fa_cuda_kernel(d, device, l->kernel.name, &l->kernel.recipe, l->shared_bytes, &kernel[i], err);
+      settled = status != FA_ERR_UNSUPPORTED || l->kernel.recipe.is_ahead_of_time;
+      if (!settled) status = FA_OK;
+    }
+  }
+  return status;
 }
 
 fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *workspace, size_t workspace_bytes,
                       void *stream, fa_error *err) {
   fa_backward_plan plan;
   fa_cuda_device device;
-  fa_status status = fa_backward_plan_make(a, g, NULL, FA_DETERMINISTIC_PROCESSORS, &plan, err);
-  if (status == FA_OK) status = check_workspace(&plan, workspace, workspace_bytes, err);
+  CUkernel kernel[FA_BACKWARD_LAUNCHES] = {NULL};
+  size_t needed = 0;
+  fa_status status = fa_backward_workspace(a, g, &needed, err);
+  if (status == FA_OK) status = check_workspace(needed, workspace, workspace_bytes, err);
   if (status != FA_OK) return status;
-  fa_backward_plan_place(&plan, workspace);
   const fa_cuda_driver *d = fa_cuda_driver_get(err);
   if (!d) return FA_ERR_DEVICE;
   status = fa_cuda_device_current(d, &device, err);
   if (status == FA_OK && a->check_device_data) status = check_device_data(d, a, (CUstream)stream, err);
-  /* all kernels are looked for before the first is launched */
-  CUkernel kernel[FA_BACKWARD_LAUNCHES];
-  for (int i = 0; status == FA_OK && i < plan.n_launches; ++i)
-    status =
-        fa_cuda_kernel(d, &device, plan.launch[i].kernel.name, plan.launch[i].shared_bytes, &kernel[i], err);
+  if (status == FA_OK) status = plan_backward(d, &device, a, g, &plan, kernel, err);
+  if (status == FA_OK && plan.workspace_bytes > workspace_bytes)
+    status = fa_fail(err, FA_ERR_UNSUPPORTED, "%s needs a larger workspace than was foreseen", device.name);
+  if (status != FA_OK) return status;
+  fa_backward_plan_place(&plan, workspace);
   for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
     const fa_backward_launch *l = &plan.launch[i];
     status = launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, plan.n_threads, &plan.params,
