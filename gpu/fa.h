@@ -42,6 +42,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* What the shared library exports; of cases/ it gives the types alone. */
+#pragma GCC visibility push(default)
 
 /* Elements from one index to the next. batch is not looked at with variable lengths. */
 typedef struct fa_strides {
@@ -116,6 +118,7 @@ fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_by
 fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *workspace, size_t workspace_bytes,
                       void *stream, fa_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,41 @@
+# gpu/fa.h for C programs: libfa_attention, static and shared, with what the interface needs and nothing else: no BLAS, no JSON, no
+# C++ library, no host executor, and the CUDA driver and NVRTC only where they are found at run time.
+add_library(fa_attention_objects OBJECT
+  fa_check.c
+  fa_init.c
+  fa_plan.c
+  fa_plan_backward.c
+  kernels/flash_backward_host.cpp
+  kernels/flash_forward_host.cpp
+  ${CMAKE_SOURCE_DIR}/cases/atomic_file.c
+  ${CMAKE_SOURCE_DIR}/cases/dtype.c
+  ${CMAKE_SOURCE_DIR}/cases/sha256.c
+  ${CMAKE_SOURCE_DIR}/cases/status.c
+  ${FA_CUDA_SOURCES})
+target_compile_definitions(fa_attention_objects PRIVATE FA_TABLES_ONLY)
+target_compile_options(fa_attention_objects PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti>)
+target_link_libraries(fa_attention_objects PRIVATE fa_flags)
+if(FA_CUDA_INCLUDE)
+  target_include_directories(fa_attention_objects SYSTEM PRIVATE ${FA_CUDA_INCLUDE})
+endif()
+set_target_properties(fa_attention_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden
+                      CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+
+add_library(fa_attention STATIC $<TARGET_OBJECTS:fa_attention_objects>)
+add_library(fa_attention_shared SHARED $<TARGET_OBJECTS:fa_attention_objects>)
+set_target_properties(fa_attention fa_attention_shared PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME fa_attention)
+set_target_properties(fa_attention_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+foreach(library fa_attention fa_attention_shared)
+  target_link_libraries(${library} PRIVATE fa_flags Threads::Threads ${CMAKE_DL_LIBS} m)
+endforeach()
+
+# Headers keep their folders, below one of their own: #include "gpu/fa.h" and -I<prefix>/include/fa-verify.
+include(GNUInstallDirs)
+file(RELATIVE_PATH FA_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+configure_file(fa_attention.pc.in ${CMAKE_BINARY_DIR}/gpu/fa_attention.pc @ONLY)
+install(TARGETS fa_attention fa_attention_shared COMPONENT library
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES fa.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fa-verify/gpu COMPONENT library)
+install(FILES ${CMAKE_SOURCE_DIR}/cases/dtype.h ${CMAKE_SOURCE_DIR}/cases/status.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fa-verify/cases COMPONENT library)
+install(FILES ${CMAKE_BINARY_DIR}/gpu/fa_attention.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
