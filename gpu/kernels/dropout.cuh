@@ -19,7 +19,7 @@
 #define FA_GPU_KERNELS_DROPOUT_CUH
 
 #include "gpu/kernels/flash_params.h"
-#include "gpu/kernels/prim.cuh"
+#include "gpu/kernels/philox.cuh"
 
 namespace fa {
 
@@ -33,25 +33,10 @@ FA_DEVICE dropout_head dropout_of(const fa_flash_params &p, int batch, int head,
   return dropout_head{static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32)};
 }
 
-/* Philox-4x32 with seven rounds. */
 FA_DEVICE void dropout_words(uint32_t (&words)[4], const fa_flash_params &p, dropout_head head, int row16,
                              int key32) {
-  uint32_t x = head.lo, y = head.hi, z = static_cast<uint32_t>(row16), w = static_cast<uint32_t>(key32);
-  uint32_t k0 = static_cast<uint32_t>(p.dropout_seed), k1 = static_cast<uint32_t>(p.dropout_seed >> 32);
-  FA_UNROLL
-  for (int round = 0; round < 7; ++round) {
-    const uint64_t a = static_cast<uint64_t>(0xD2511F53u) * x, b = static_cast<uint64_t>(0xCD9E8D57u) * z;
-    x = static_cast<uint32_t>(b >> 32) ^ y ^ k0;
-    z = static_cast<uint32_t>(a >> 32) ^ w ^ k1;
-    y = static_cast<uint32_t>(b);
-    w = static_cast<uint32_t>(a);
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  words[0] = x;
-  words[1] = y;
-  words[2] = z;
-  words[3] = w;
+  philox<7>(words, p.dropout_seed, head.lo, head.hi, static_cast<uint32_t>(row16),
+            static_cast<uint32_t>(key32));
 }
 
 /* All bits of each kept half. */

@@ -1,0 +1,138 @@
+/* dQ and the gradient of the bias in the wide family, and the rows' delta: a block has BM query rows of one
+ * head in its rows, and VC columns of dQ, and walks over the key blocks that they see. */
+#ifndef FA_GPU_KERNELS_WIDE_BACKWARD_QUERIES_CUH
+#define FA_GPU_KERNELS_WIDE_BACKWARD_QUERIES_CUH
+
+#include "gpu/kernels/wide_backward.cuh"
+
+namespace fa {
+
+/* delta = rowsum(dO * O) - dLSE, a warp to a row. */
+template <class T> FA_DEVICE void wide_backward_prepare(const fa_wide_backward_params &p) {
+  const fa_flash_params &f = p.forward;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const wide_task t = load_wide_task(f, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
+  const int row = static_cast<int>(blockIdx.x) * FA_WIDE_PREPARE_ROWS + warp;
+  if (row >= t.seq.len_q) return;
+  const int64_t o = row_at(f.o_stride, t, row), d_o = row_at(p.do_stride, t, row);
+  float sum = 0.0f;
+  FA_NO_UNROLL
+  for (int c = lane; c < f.head_dim_v; c += 32)
+    sum = fmaf(load_element(p.d_o, d_o + c, T()), load_element(f.o, o + c, T()), sum);
+  FA_UNROLL
+  for (int m = 16; m > 0; m /= 2) sum += shfl_xor(sum, m);
+  if (p.d_lse) sum -= load_global(p.d_lse + row_at(p.dlse_stride, t, row));
+  if (lane == 0) store_global(p.delta + row_at(p.delta_stride, t, row), sum);
+}
+
+template <class T> FA_DEVICE void store_dbias(const fa_wide_backward_params &p, int64_t at, float x) {
+  if (p.dbias_is_f32)
+    store_element(p.dbias, at, x, f32());
+  else
+    store_element(p.dbias, at, x, T());
+}
+
+/* Of this warp's 16 rows by BN keys. row, key: of the lane's element 0. */
+template <class C>
+FA_DEVICE void write_dbias(const fa_wide_backward_params &p, const wide_task &t,
+                           const typename C::score_tile &ds, int row, int key) {
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    if (row + 8 * r >= t.seq.len_q) continue;
+    const int64_t at = t.batch * p.dbias_stride.batch + t.head * p.dbias_stride.head +
+                       (row + static_cast<int64_t>(8 * r)) * p.dbias_stride.row;
+    FA_UNROLL
+    for (int n = 0; n < C::BN / 8; ++n) {
+      FA_UNROLL
+      for (int e = 0; e < 2; ++e)
+        if (key + 8 * n + e < p.forward.seqlen_k)
+          store_dbias<typename C::T>(p, at + key + 8 * n + e, ds[n][2 * r + e]);
+    }
+  }
+}
+
+/* Zeros for the key blocks that no row of this block sees. */
+template <class C>
+FA_DEVICE void clear_dbias(const fa_wide_backward_params &p, const wide_task &t, block_range seen, int row,
+                           int key) {
+  const typename C::score_tile zeros = {};
+  const int n_blocks = (p.forward.seqlen_k + C::BN - 1) / C::BN;
+  FA_NO_UNROLL
+  for (int block = 0; block < n_blocks; ++block)
+    if (block < seen.begin || block >= seen.end) write_dbias<C>(p, t, zeros, row, key + block * C::BN);
+}
+
+/* P and dS of this warp's 16 rows by BN keys. */
+template <class C>
+FA_DEVICE void query_gradients(typename C::score_tile &s, typename C::score_tile &dp,
+                               const fa_wide_backward_params &p, const wide_task &t, int row, int key) {
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const wide_query q = load_query(p, t, row + 8 * r);
+    FA_UNROLL
+    for (int n = 0; n < C::BN / 8; ++n) {
+      FA_UNROLL
+      for (int e = 2 * r; e < 2 * r + 2; ++e)
+        pair_gradient<typename C::T>(s[n][e], dp[n][e], p, q, key + 8 * n + e % 2);
+    }
+  }
+}
+
+FA_DEVICE wide_operands query_operands(const fa_wide_backward_params &p, const wide_task &t) {
+  const fa_flash_params &f = p.forward;
+  return wide_operands{q_rows(f, t),
+                       k_rows(f, t),
+                       do_rows(p, t),
+                       v_rows(f, t),
+                       (f.head_dim + WIDE_CHUNK - 1) / WIDE_CHUNK,
+                       (f.head_dim_v + WIDE_CHUNK - 1) / WIDE_CHUNK};
+}
+
+template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_params &p) {
+  const fa_flash_params &f = p.forward;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const int n_cols = (f.head_dim + C::VC - 1) / C::VC;
+  const int col0 = static_cast<int>(blockIdx.x) % n_cols * C::VC,
+            row0 = static_cast<int>(blockIdx.x) / n_cols * C::BM;
+  const wide_task t = load_wide_task(f, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
+  if (row0 >= t.seq.len_q) return;
+  block_range blocks = visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
+  const wide_operands x = query_operands(p, t);
+  const int row = row0 + thread / 32 * 16 + lane / 4;
+  const bool dbias = p.dbias && col0 == 0;
+  if (dbias) clear_dbias<C>(p, t, blocks, row, lane % 4 * 2);
+
+  typename C::output_tile dq = {};
+  int buffer = 0;
+  FA_NO_UNROLL
+  for (int block = blocks.begin; block < blocks.end; ++block) {
+    const int key0 = block * C::BN, key = key0 + lane % 4 * 2;
+    typename C::score_tile s = {}, dp = {};
+    sync_block(); /* all are done with both buffers and the tile */
+    fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
+    fetch_tile<C>(0, x.s_b, key0, col0, f.aligned, thread);
+    cp_async_commit();
+    FA_NO_UNROLL
+    for (int c = 0; c < x.n_s + x.n_dp; ++c) {
+      cp_async_wait<0>();
+      sync_block(); /* the chunk is there for all; all are done with the other buffer */
+      if (c + 1 < x.n_s + x.n_dp) fetch_operands<C>(x, row0, key0, c + 1, buffer ^ 1, f.aligned, thread);
+      cp_async_commit();
+      if (c < x.n_s)
+        multiply_buffer<C>(s, buffer, thread);
+      else
+        multiply_buffer<C>(dp, buffer, thread);
+      buffer ^= 1;
+    }
+    query_gradients<C>(s, dp, p, t, row, key);
+    if (dbias) write_dbias<C>(p, t, dp, row, key);
+    multiply_rows<C::VC>(dq, dp, first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane));
+  }
+  const int64_t first =
+      t.batch * p.dq_stride.batch + t.head * p.dq_stride.head + t.seq.q_row * p.dq_stride.row;
+  write_wide<C>(p.dq, first, p.dq_stride.row, dq, p.scale, row, t.seq.len_q, col0, f.head_dim, lane);
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,9 @@
+/* The device entry points of the wide forward kernel. */
+#include "gpu/kernels/wide_forward.cuh"
+
+#define FA_ENTRY(name, T, VC)                                                                                \
+  extern "C" __global__ void __launch_bounds__(fa::wide_forward_config<fa::T, VC>::THREADS)                  \
+      name(const __grid_constant__ fa_flash_params p) {                                                      \
+    fa::wide_forward<fa::wide_forward_config<fa::T, VC>>(p);                                                 \
+  }
+#include "gpu/kernels/wide_list.h"
