@@ -29,7 +29,7 @@ static int dispatch(const fa_cli *cli) {
   } commands[] = {
       {"run", fa_command_run},     {"random", fa_command_random}, {"repro", fa_command_repro},
       {"check", fa_command_check}, {"golden", fa_command_golden}, {"bench", fa_command_bench},
-      {"list", fa_command_list},   {"report", fa_command_report},
+      {"list", fa_command_list},   {"report", fa_command_report}, {"shrink", fa_command_shrink},
   };
   for (size_t i = 0; i < sizeof commands / sizeof *commands; ++i)
     if (strcmp(commands[i].name, cli->command) == 0) return commands[i].run(cli);
@@ -50,7 +50,7 @@ int fa_cli_main(int argc, char **argv, const fa_backend *const *backends) {
   }
   fa_cli_free(&cli);
   /* A full disk must not look like success. */
-  if (fflush(stdout) != 0 && code == 0) {
+  if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
     fputs("fa-verify: cannot write the results to stdout\n", stderr);
     code = FA_EXIT_INFRASTRUCTURE;
   }

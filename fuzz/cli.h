@@ -29,11 +29,13 @@ typedef struct fa_cli {
   const char *command;
   fa_words words; /* what stands after the command and belongs to no option */
   fa_words cases, case_text, backend;
-  const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *junit, *merge, *color;
+  const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *junit, *merge, *html, *out, *color;
   int64_t jobs, count; /* 0 = not given */
   double timeout_s, seconds;
   uint64_t seed, schedule_seed;
-  bool seed_given, fail_fast, resume, no_times, cold, no_isolate, no_progress, end_to_end, verbose, quiet, help, version;
+  bool shrink, shrunk; /* after a run: shrink its failures; repro: what they were shrunk to */
+  bool seed_given, fail_fast, resume, no_times, cold, no_isolate, no_progress, end_to_end, verbose,
+      quiet, help, version;
 } fa_cli;
 
 /* Reads argv into *cli; a message on stderr and FA_EXIT_USAGE when it makes no sense. */
@@ -54,6 +56,7 @@ int fa_command_golden(const fa_cli *cli);
 int fa_command_bench(const fa_cli *cli);
 int fa_command_list(const fa_cli *cli);
 int fa_command_report(const fa_cli *cli);
+int fa_command_shrink(const fa_cli *cli);
 
 /* The whole program. backends: what can be chosen with --backend, NULL-terminated. */
 int fa_cli_main(int argc, char **argv, const fa_backend *const *backends);

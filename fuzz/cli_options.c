@@ -16,9 +16,10 @@ enum {
   BENCH = 32,
   LIST = 64,
   REPORT = 128,
+  SHRINK = 256,
   RUNS = RUN | RANDOM | REPRO,
   JUDGES = RUNS | CHECK,
-  ALL = 255
+  ALL = 511
 };
 
 static const struct {
@@ -35,8 +36,8 @@ static const struct {
     {"bench", "--cases FILE... | --backend ref",
      "time the kernels on the GPU, or the reference beside a matrix product", BENCH},
     {"list", "backends|profiles|fills|mutants", "what this build and machine have", LIST},
-    {"report", "FILE.json... --junit OUT --merge OUT", "JUnit XML of reports, or several reports as one",
-     REPORT},
+    {"report", "FILE.json... --html OUT ...", "reports as one: a page, JUnit XML, a merged report", REPORT},
+    {"shrink", "REPORT.json[:K] | CASE.json", "the smallest case that still fails in the same way", SHRINK},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -53,12 +54,12 @@ static const struct option {
 } options[] = {
 #define FIELD(f) offsetof(fa_cli, f)
     {"cases", 0, WORDS, "FILE...", RUN | GOLDEN | BENCH, FIELD(cases), "case files; - is stdin"},
-    {"case", 0, WORD, "JSON", RUN | GOLDEN | BENCH, FIELD(case_text),
+    {"case", 0, WORD, "JSON", RUN | GOLDEN | BENCH | SHRINK, FIELD(case_text),
      "one case, as its JSON object; repeatable"},
-    {"backend", 0, WORD, "NAME", RUNS | BENCH, FIELD(backend),
+    {"backend", 0, WORD, "NAME", RUNS | BENCH | SHRINK, FIELD(backend),
      "repeatable; default: cuda if usable, else host"},
     {"count", 0, COUNT, "N", RANDOM, FIELD(count), "how many cases"},
-    {"seconds", 0, SECONDS, "T", RANDOM, FIELD(seconds), "go on for so long instead"},
+    {"seconds", 0, SECONDS, "T", RANDOM | SHRINK, FIELD(seconds), "go on for so long instead"},
     {"seed", 0, U64, "S", RANDOM, FIELD(seed), "64 bits (default 1); same seed, same cases"},
     {"profile", 0, STRING, "NAME", RANDOM, FIELD(profile), "kind of cases: list profiles"},
     {"emit", 0, STRING, "FILE", RANDOM, FIELD(emit), "write the cases that were made"},
@@ -68,15 +69,21 @@ static const struct option {
     {"filter", 0, STRING, "REGEX", JUDGES | GOLDEN, FIELD(filter),
      "only cases whose name matches (POSIX extended)"},
     {"shard", 0, STRING, "I/N", RUN | RANDOM | CHECK, FIELD(shard), "every N-th case from I, 0 <= I < N"},
-    {"jobs", 'j', COUNT, "N", RUNS | BENCH, FIELD(jobs), "worker processes (default: processors)"},
-    {"timeout", 0, SECONDS, "SEC", RUNS, FIELD(timeout_s), "per case (default 300), then HANG"},
+    {"jobs", 'j', COUNT, "N", RUNS | BENCH | SHRINK, FIELD(jobs), "worker processes (default: processors)"},
+    {"timeout", 0, SECONDS, "SEC", RUNS | SHRINK, FIELD(timeout_s), "per case (default 300), then HANG"},
     {"fail-fast", 'x', FLAG, NULL, JUDGES, FIELD(fail_fast), "stop after the first failure"},
     {"keep", 0, STRING, "DIR", RUNS, FIELD(keep), "dump the tensors of failures as recorded runs"},
-    {"end-to-end", 0, FLAG, NULL, JUDGES, FIELD(end_to_end),
+    {"end-to-end", 0, FLAG, NULL, JUDGES | SHRINK, FIELD(end_to_end),
      "also judge gradients from the reference's forward"},
-    {"schedule-seed", 0, U64, "S", RUNS, FIELD(schedule_seed), "host: order of fibers and of completions"},
-    {"no-isolate", 0, FLAG, NULL, RUNS, FIELD(no_isolate), "run in this process: no crash guard, no timeout"},
+    {"schedule-seed", 0, U64, "S", RUNS | SHRINK, FIELD(schedule_seed),
+     "host: order of fibers and of completions"},
+    {"no-isolate", 0, FLAG, NULL, RUNS | SHRINK, FIELD(no_isolate),
+     "run in this process: no crash guard, no timeout"},
     {"cold", 0, FLAG, NULL, BENCH, FIELD(cold), "empty the GPU's L2 cache before every run"},
+    {"shrink", 0, FLAG, NULL, RUN | RANDOM, FIELD(shrink), "afterwards, shrink a few failures of each kind"},
+    {"shrunk", 0, FLAG, NULL, REPRO, FIELD(shrunk), "what the failures were shrunk to, where they were"},
+    {"out", 'o', STRING, "FILE", SHRINK, FIELD(out), "write the shrunk cases as a case file"},
+    {"html", 0, STRING, "OUT.html", REPORT, FIELD(html), "write a page that needs nothing else"},
     {"junit", 0, STRING, "OUT.xml", REPORT, FIELD(junit), "write JUnit XML"},
     {"no-times", 0, FLAG, NULL, REPORT, FIELD(no_times), "set every time to 0, to compare runs"},
     {"merge", 0, STRING, "OUT.json", REPORT, FIELD(merge), "write one report of all"},
@@ -138,7 +145,6 @@ static int unknown_option(const char *given) {
   const char *name = given + strspn(given, "-");
   char bare[64];
   snprintf(bare, sizeof bare, "%.*s", (int)strcspn(name, "="), name);
-  if (strcmp(bare, "html") == 0) return fa_cli_usage_error("--html: this build writes no pages yet");
   int best = 0;
   for (int i = 1; i < N_OPTIONS; ++i)
     if (distance(bare, options[i].name) < distance(bare, options[best].name)) best = i;
@@ -149,7 +155,6 @@ static int unknown_command(const char *given) {
   int best = 0;
   for (int i = 1; i < N_COMMANDS; ++i)
     if (distance(given, commands[i].name) < distance(given, commands[best].name)) best = i;
-  if (strcmp(given, "shrink") == 0) return fa_cli_usage_error("shrink: this build has no shrinker yet");
   return fa_cli_usage_error("unknown command %s; the nearest is %s", given, commands[best].name);
 }
 

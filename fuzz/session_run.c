@@ -2,6 +2,7 @@
 #include "fuzz/session.h"
 
 #include "fuzz/run_case.h"
+#include "fuzz/shrink_report.h"
 #include "fuzz/worker.h"
 
 #include <cjson/cJSON.h>
@@ -174,6 +175,8 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
     cJSON_AddItemToObject(s->report.root, "run", cJSON_Duplicate(s->run, 1));
     cJSON_AddBoolToObject(s->report.root, "finished", status == FA_OK && !interrupted);
   }
+  if (s->cli->shrink && status == FA_OK && !interrupted)
+    status = fa_shrink_failures(s->cli, s->choice, s->n_choices, &s->report, &interrupted, err);
   int code = fa_report_finish(&s->report, s->cli, &s->style, fa_seconds_now() - s->started, interrupted);
   if (unneeded && (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED)) code = FA_EXIT_MISMATCH;
   if (s->dump_failed) {
