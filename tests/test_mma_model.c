@@ -161,7 +161,39 @@ static void check_special(bool bf16) {
   }
 }
 
+/* The fast tf32 tile against one output at a time; the lower 13 bits of operands must not count. */
+static void test_tf32_tile(void) {
+  fa_rng r = fa_rng_make(7, 0);
+  for (int trial = 0; trial < 3000; ++trial) {
+    uint32_t a[16][8], b[8][8];
+    float d[16][8], got[16][8];
+    const int spread = trial % 3 == 0 ? 4 : trial % 3 == 1 ? 40 : 250;
+    for (int i = 0; i < 16 * 8; ++i) {
+      uint32_t x = (uint32_t)fa_rng_next(&r), y = (uint32_t)fa_rng_next(&r), z = (uint32_t)fa_rng_next(&r);
+      const uint32_t low = 127 - (uint32_t)spread / 2;
+      a[i / 8][i % 8] = x % 7 == 0 ? 0 : (x & 0x807fffffu) | (low + x / 64 % (uint32_t)spread) << 23;
+      if (i < 64)
+        b[i / 8][i % 8] = y % 7 == 0 ? 0 : (y & 0x807fffffu) | (low + y / 64 % (uint32_t)spread) << 23;
+      z = (z & 0x807fffffu) | (low + z / 64 % (uint32_t)spread) << 23;
+      memcpy(&d[i / 8][i % 8], &z, 4);
+    }
+    memcpy(got, d, sizeof got);
+    fa_mma_m16n8k8_tf32(got, (const uint32_t(*)[8])a, (const uint32_t(*)[8])b);
+    for (int i = 0; i < 16; ++i) {
+      for (int j = 0; j < 8; ++j) {
+        uint32_t column[8], noisy[8];
+        for (int k = 0; k < 8; ++k) {
+          column[k] = b[k][j];
+          noisy[k] = a[i][k] ^ (uint32_t)(trial & 0x1fff);
+        }
+        CHECK(bits_of(got[i][j]) == bits_of(fa_mma_dot8_tf32(noisy, column, d[i][j])));
+      }
+    }
+  }
+}
+
 int main(void) {
+  test_tf32_tile();
   for (int bf16 = 0; bf16 < 2; ++bf16) {
     check_hardware(bf16);
     check_special(bf16);

@@ -206,36 +206,98 @@ __attribute__((always_inline)) static inline void tile_run(tile *t, const uint16
   tile_core(t);
 }
 
+/* The same of n tf32 operands: the upper 19 bits of f32 patterns. */
+__attribute__((always_inline)) static inline bool widen_tf32(const uint32_t *raw, float *value,
+                                                             float *power) {
+  v8i u;
+  memcpy(&u, raw, sizeof u);
+  u &= ~0x1fff;
+  const v8i field = u & 0x7f800000, is_zero = (u & 0x7fffffff) == 0;
+  v8i p = field | ((field == 0) & 0x00800000);
+  const v8i tiny = (p < TINY_BITS) & ~is_zero;
+  p &= ~is_zero;
+  memcpy(value, &u, sizeof u);
+  memcpy(power, &p, sizeof p);
+  bool any = false;
+  for (int j = 0; j < 8; ++j) any |= tiny[j] != 0;
+  return any;
+}
+
+/* Half as deep: the other half of the tile is zeros. */
+__attribute__((always_inline)) static inline void tile_run_tf32(tile *t, const uint32_t a[16][8],
+                                                                const uint32_t b[8][8]) {
+  memset(t->a, 0, sizeof t->a);
+  memset(t->a_pow, 0, sizeof t->a_pow);
+  memset(t->b[8], 0, sizeof t->b / 2);
+  memset(t->b_pow[8], 0, sizeof t->b_pow / 2);
+  t->tiny = false;
+  for (int i = 0; i < 16; ++i) t->tiny |= widen_tf32(a[i], t->a[i], t->a_pow[i]);
+  for (int k = 0; k < 8; ++k) t->tiny |= widen_tf32(b[k], t->b[k], t->b_pow[k]);
+  tile_core(t);
+}
+
 static void run_plain(tile *t, const uint16_t *a, const uint16_t *b, bool bf16) {
   tile_run(t, a, b, bf16);
+}
+static void run_tf32_plain(tile *t, const uint32_t a[16][8], const uint32_t b[8][8]) {
+  tile_run_tf32(t, a, b);
 }
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) static void run_avx2(tile *t, const uint16_t *a, const uint16_t *b,
                                                      bool bf16) {
   tile_run(t, a, b, bf16);
 }
+__attribute__((target("avx2"))) static void run_tf32_avx2(tile *t, const uint32_t a[16][8],
+                                                          const uint32_t b[8][8]) {
+  tile_run_tf32(t, a, b);
+}
 #endif
 
-typedef void (*runner)(tile *, const uint16_t *, const uint16_t *, bool);
-static runner choose(void) {
+typedef struct runners {
+  void (*f16)(tile *, const uint16_t *, const uint16_t *, bool);
+  void (*tf32)(tile *, const uint32_t (*)[8], const uint32_t (*)[8]);
+} runners;
+
+static const runners *choose(void) {
+  static const runners plain = {run_plain, run_tf32_plain};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return run_avx2;
+  static const runners avx2 = {run_avx2, run_tf32_avx2};
+  if (__builtin_cpu_supports("avx2")) return &avx2;
 #endif
-  return run_plain;
+  return &plain;
+}
+
+static const runners *chosen(void) {
+  static const runners *run;
+  if (!run) run = choose(); /* every thread would store the same */
+  return run;
 }
 
 void fa_mma_m16n8k16(float d[16][8], const uint16_t a[16][16], const uint16_t b[16][8], bool bf16) {
-  static runner run;
-  if (!run) run = choose(); /* every thread would store the same */
   tile t;
   memcpy(t.d, d, sizeof t.d);
-  run(&t, a[0], b[0], bf16);
+  chosen()->f16(&t, a[0], b[0], bf16);
   for (int i = 0; i < 16; ++i) {
     for (int j = 0; t.odd[i] >> j; ++j) {
       if (!(t.odd[i] >> j & 1)) continue;
       uint16_t column[16];
       for (int k = 0; k < 16; ++k) column[k] = b[k][j];
       t.d[i][j] = fa_mma_dot16(a[i], column, d[i][j], bf16);
+    }
+  }
+  memcpy(d, t.d, sizeof t.d);
+}
+
+void fa_mma_m16n8k8_tf32(float d[16][8], const uint32_t a[16][8], const uint32_t b[8][8]) {
+  tile t;
+  memcpy(t.d, d, sizeof t.d);
+  chosen()->tf32(&t, a, b);
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; t.odd[i] >> j; ++j) {
+      if (!(t.odd[i] >> j & 1)) continue;
+      uint32_t column[8];
+      for (int k = 0; k < 8; ++k) column[k] = b[k][j];
+      t.d[i][j] = fa_mma_dot8_tf32(a[i], column, d[i][j]);
     }
   }
   memcpy(d, t.d, sizeof t.d);

@@ -17,8 +17,10 @@ void fa_mma_m16n8k16(float d[16][8], const uint16_t a[16][16], const uint16_t b[
 /* One output by integer arithmetic, any operands: what the fast path above must equal. */
 float fa_mma_dot16(const uint16_t *a, const uint16_t *b, float c, bool bf16);
 
-/* One output of mma.sync m16n8k8 with tf32 inputs: the eight products of the operands' upper 19 bits, summed
- * with the accumulator as above. Not read off a device: the bounds of such kernels allow for coarser sums. */
+/* mma.sync m16n8k8 with tf32 inputs, and one output of it: the eight products of the operands' upper 19 bits,
+ * summed with the accumulator as above. Not read off a device: the bounds of such kernels allow for coarser
+ * sums. */
+void fa_mma_m16n8k8_tf32(float d[16][8], const uint32_t a[16][8], const uint32_t b[8][8]);
 float fa_mma_dot8_tf32(const uint32_t *a, const uint32_t *b, float c);
 
 #endif

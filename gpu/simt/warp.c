@@ -100,16 +100,18 @@ typedef struct tf32_args {
 } tf32_args;
 
 static void tf32_execute(fa_simt_warp *w) {
-  uint32_t a[16][8], b[8][8]; /* b by columns */
+  uint32_t a[16][8], b[8][8];
+  float d[16][8];
   for (int l = 0; l < FA_WARP; ++l) {
     const tf32_args *x = w->args[l];
     for (int r = 0; r < 4; ++r) a[l / 4 + r % 2 * 8][l % 4 + r / 2 * 4] = x->a[r];
-    for (int r = 0; r < 2; ++r) b[l / 4][l % 4 + r * 4] = x->b[r];
+    for (int r = 0; r < 2; ++r) b[l % 4 + r * 4][l / 4] = x->b[r];
+    for (int r = 0; r < 4; ++r) d[l / 4 + r / 2 * 8][l % 4 * 2 + r % 2] = x->d[r];
   }
+  fa_mma_m16n8k8_tf32(d, (const uint32_t(*)[8])a, (const uint32_t(*)[8])b);
   for (int l = 0; l < FA_WARP; ++l) {
     const tf32_args *x = w->args[l];
-    for (int r = 0; r < 4; ++r)
-      x->d[r] = fa_mma_dot8_tf32(a[l / 4 + r / 2 * 8], b[l % 4 * 2 + r % 2], x->d[r]);
+    for (int r = 0; r < 4; ++r) x->d[r] = d[l / 4 + r / 2 * 8][l % 4 * 2 + r % 2];
   }
 }
 
