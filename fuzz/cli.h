@@ -28,13 +28,13 @@ typedef struct fa_cli {
   const fa_backend *const *backends; /* NULL-terminated */
   const char *command;
   fa_words words; /* what stands after the command and belongs to no option */
-  fa_words cases, case_text, backend;
+  fa_words cases, case_text, backend, law;
   const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *junit, *merge, *html, *out, *color;
   int64_t jobs, count; /* 0 = not given */
   double timeout_s, seconds;
   uint64_t seed, schedule_seed;
   bool shrink, shrunk; /* after a run: shrink its failures; repro: what they were shrunk to */
-  bool seed_given, fail_fast, resume, no_times, cold, no_isolate, no_progress, end_to_end, verbose,
+  bool seed_given, fail_fast, resume, no_times, laws, cold, no_isolate, no_progress, end_to_end, verbose,
       quiet, help, version;
 } fa_cli;
 

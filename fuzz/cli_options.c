@@ -62,6 +62,8 @@ static const struct option {
     {"seconds", 0, SECONDS, "T", RANDOM | SHRINK, FIELD(seconds), "go on for so long instead"},
     {"seed", 0, U64, "S", RANDOM, FIELD(seed), "64 bits (default 1); same seed, same cases"},
     {"profile", 0, STRING, "NAME", RANDOM, FIELD(profile), "kind of cases: list profiles"},
+    {"laws", 0, FLAG, NULL, RUN | RANDOM, FIELD(laws), "judge by laws between runs, not by the reference"},
+    {"law", 0, WORD, "NAME", RUN | RANDOM, FIELD(law), "only this law; repeatable"},
     {"emit", 0, STRING, "FILE", RANDOM, FIELD(emit), "write the cases that were made"},
     {"report", 0, STRING, "OUT.json", JUDGES | BENCH, FIELD(report), "write a JSON report"},
     {"resume", 0, FLAG, NULL, RUNS, FIELD(resume), "go on with the run that left OUT.json.journal"},
@@ -284,4 +286,5 @@ void fa_cli_free(fa_cli *cli) {
   free(cli->cases.v);
   free(cli->case_text.v);
   free(cli->backend.v);
+  free(cli->law.v);
 }

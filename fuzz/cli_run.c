@@ -50,7 +50,8 @@ int fa_command_run(const fa_cli *cli) {
   int code = fa_session_open(s, cli);
   if (code == 0) {
     s->source = (fa_source){.list = &list};
-    status = fa_session_select(s, list.n, &err);
+    status = fa_law_select(cli, &s->source.laws, &err);
+    if (status == FA_OK) status = fa_session_select(s, fa_source_count(&s->source, list.n), &err);
     code = status == FA_OK ? fa_session_run(s) : fa_cli_fail(status, &err);
   }
   fa_session_free(s);
@@ -103,8 +104,9 @@ int fa_command_random(const fa_cli *cli) {
     s->source = (fa_source){.profile = profile, .seed = cli->seed};
     if (!cli->quiet)
       fprintf(stderr, "random: profile %s, seed %llu\n", profile, (unsigned long long)cli->seed);
-    if (cli->count)
-      status = fa_session_select(s, cli->count, &err);
+    status = fa_law_select(cli, &s->source.laws, &err);
+    if (status == FA_OK && cli->count)
+      status = fa_session_select(s, fa_source_count(&s->source, cli->count), &err);
     else
       s->deadline = fa_seconds_now() + cli->seconds;
     bool first = cli->count && cli->emit; /* a case that kills the program is then already written */

@@ -2,6 +2,7 @@
 
 #include "fuzz/dump.h"
 #include "fuzz/judge.h"
+#include "fuzz/laws.h"
 #include "fuzz/run_checks.h"
 #include "report/progress.h"
 
@@ -116,17 +117,21 @@ static fa_status run_and_judge(run *x, fa_error *err) {
   snprintf(x->r->profile, sizeof x->r->profile, "%s", x->profile.name);
   fa_status status = fa_case_build(x->c, &x->pristine, err);
   if (status != FA_OK) return status;
-  status = run_once(x, &x->first, FA_POISON_A, x->config->schedule_seed, &good, err);
+  const uint64_t schedule = x->config->schedule_seed + x->c->schedule_seed;
+  status = run_once(x, &x->first, FA_POISON_A, schedule, &good, err);
   if (status != FA_OK || !good) return status;
   if (x->c->expect == FA_EXPECT_REJECT) {
     x->r->state = FA_NOT_REJECTED;
     snprintf(x->r->reason, sizeof x->r->reason, "the case must be refused, but it ran");
     return FA_OK;
   }
-  /* Another order of fibers and completions too: a correct kernel's result does not depend on it. */
-  status = run_once(x, &x->second, FA_POISON_B, x->config->schedule_seed + 1, &good, err);
-  if (status != FA_OK || !good) return status;
-  fa_check_repeats(&x->c->problem, &x->profile, &x->first, &x->second, x->r);
+  for (int64_t again = 1; again < x->c->repeat; ++again) {
+    /* Another order of fibers and completions too: a correct kernel's result does not depend on it. */
+    fa_tensors_free(&x->second);
+    status = run_once(x, &x->second, x->c->poison, schedule + (uint64_t)again, &good, err);
+    if (status != FA_OK || !good) return status;
+    if (fa_check_repeats(&x->c->problem, &x->profile, &x->first, &x->second, x->c->poison, x->r)) break;
+  }
   return judge(x, err);
 }
 
@@ -201,6 +206,7 @@ static fa_status confirm_statistics(run *x, fa_error *err) {
 }
 
 fa_status fa_run_case(const fa_case *c, const fa_run_config *config, fa_result *out, fa_error *err) {
+  if (c->law != FA_LAW_NONE) return fa_run_law(c, config, out, err);
   double start = fa_seconds_now();
   run x = {.c = c, .config = config, .r = out};
   fa_error own = {""};

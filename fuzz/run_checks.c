@@ -60,31 +60,35 @@ void fa_check_memory(const fa_problem *p, const fa_tensors *pristine, const fa_t
   }
 }
 
-static void check_tensor_repeats(const fa_tensors *first, const fa_tensors *second, fa_tensor_id id,
-                                 fa_result *r) {
+/* True if they differ. */
+static bool check_tensor_repeats(const fa_tensors *first, const fa_tensors *second, fa_tensor_id id,
+                                 fa_poison second_poison, fa_result *r) {
   const fa_tensor *a = &first->t[id], *b = &second->t[id];
   int64_t n = fa_tensor_count(a), differing = 0, index[FA_MAX_RANK], seen[FA_MAX_RANK] = {0};
   for (int64_t e = 0; e < n; ++e) {
     fa_tensor_unravel(a, e, index);
     if (same_bits(a, b, index)) continue;
-    if (fa_tensor_is_poison(a, index, FA_POISON_A) && fa_tensor_is_poison(b, index, FA_POISON_B)) continue;
+    if (fa_tensor_is_poison(a, index, FA_POISON_A) && fa_tensor_is_poison(b, index, second_poison)) continue;
     if (differing++ == 0) memcpy(seen, index, sizeof seen);
   }
-  if (!differing) return;
+  if (!differing) return false;
   char text[128];
   fa_index_text(seen, a->rank, text, sizeof text);
   fa_result_raise(
       r, FA_NONDETERMINISTIC, "%s: %lld elements differ between two runs, the first %s: %.9g, then %.9g",
       fa_tensor_id_name(id), (long long)differing, text, fa_tensor_get(a, seen), fa_tensor_get(b, seen));
+  return true;
 }
 
-void fa_check_repeats(const fa_problem *p, const fa_profile *profile, const fa_tensors *first,
-                      const fa_tensors *second, fa_result *r) {
+bool fa_check_repeats(const fa_problem *p, const fa_profile *profile, const fa_tensors *first,
+                      const fa_tensors *second, fa_poison second_poison, fa_result *r) {
+  bool differ = false;
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!first->t[id].data) continue;
     bool cache = (id == FA_T_K || id == FA_T_V) && p->kvcache.present && p->kvcache.n_new > 0;
     if (!fa_tensor_id_is_output((fa_tensor_id)id) && !cache) continue;
     if (id == FA_T_DQ && profile->dq_atomic && !p->deterministic) continue;
-    check_tensor_repeats(first, second, (fa_tensor_id)id, r);
+    differ |= check_tensor_repeats(first, second, (fa_tensor_id)id, second_poison, r);
   }
+  return differ;
 }

@@ -9,9 +9,10 @@
 void fa_check_memory(const fa_problem *p, const fa_tensors *pristine, const fa_tensors *after,
                      fa_poison poison, fa_result *r);
 
-/* Two runs of one case, the first on poison A, the second on poison B, bit for bit. Raises NONDETERMINISTIC,
- * naming the first element. An element that neither run wrote is not this check's business. */
-void fa_check_repeats(const fa_problem *p, const fa_profile *profile, const fa_tensors *first,
-                      const fa_tensors *second, fa_result *r);
+/* Two runs of one case, the first on poison A, the second on second_poison, bit for bit. Raises
+ * NONDETERMINISTIC, naming the first element, and is true then. An element that neither run wrote is not this
+ * check's business. */
+bool fa_check_repeats(const fa_problem *p, const fa_profile *profile, const fa_tensors *first,
+                      const fa_tensors *second, fa_poison second_poison, fa_result *r);
 
 #endif

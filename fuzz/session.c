@@ -10,9 +10,20 @@
 #include <time.h>
 
 fa_status fa_source_get(const fa_source *s, int64_t index, fa_case *out, fa_error *err) {
-  if (!s->list) return fa_generate(s->profile, s->seed, index, out, err);
-  fa_status status = fa_case_copy(out, &s->list->v[index]);
+  const int n_laws = s->laws.n;
+  const int64_t at = n_laws ? index / n_laws : index;
+  fa_status status;
+  if (!s->list)
+    status = fa_generate(s->profile, s->seed, at, out, err);
+  else if ((status = fa_case_copy(out, &s->list->v[at])) != FA_OK)
+    fa_fail(err, status, "out of memory");
+  if (status != FA_OK || n_laws == 0) return status;
+  status = fa_law_apply(out, s->laws.v[index % n_laws]);
   return status == FA_OK ? FA_OK : fa_fail(err, status, "out of memory");
+}
+
+int64_t fa_source_count(const fa_source *s, int64_t n_cases) {
+  return s->laws.n ? n_cases * s->laws.n : n_cases;
 }
 
 static fa_status load_waivers(fa_session *s, fa_error *err) {

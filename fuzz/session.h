@@ -3,6 +3,7 @@
 #define FA_FUZZ_SESSION_H
 
 #include "fuzz/choose_backend.h"
+#include "fuzz/laws_select.h"
 #include "fuzz/cli.h"
 #include "fuzz/journal.h"
 #include "fuzz/resume.h"
@@ -19,10 +20,13 @@ typedef struct fa_source {
   const fa_case_list *list; /* NULL: generated */
   const char *profile;
   uint64_t seed;
+  fa_law_selection laws; /* not empty: every case once under each, numbered one after the other */
 } fa_source;
 
 /* Case number index; the copy is the caller's. */
 fa_status fa_source_get(const fa_source *s, int64_t index, fa_case *out, fa_error *err);
+/* How many numbers that many cases have. */
+int64_t fa_source_count(const fa_source *s, int64_t n_cases);
 
 typedef struct fa_item {
   int64_t case_index;

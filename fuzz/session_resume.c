@@ -55,6 +55,9 @@ cJSON *fa_session_identity(const fa_session *s) {
   }
   cJSON_AddStringToObject(o, "shard", shard);
   cJSON_AddStringToObject(o, "filter", s->cli->filter ? s->cli->filter : "");
+  cJSON *laws = s->source.laws.n ? cJSON_AddArrayToObject(o, "laws") : NULL;
+  for (int k = 0; k < s->source.laws.n; ++k)
+    cJSON_AddItemToArray(laws, cJSON_CreateString(fa_law_describe(s->source.laws.v[k])->name));
   cJSON *backends = cJSON_AddArrayToObject(o, "backends"), *devices = cJSON_AddArrayToObject(o, "devices");
   for (int b = 0; b < s->n_choices; ++b) {
     cJSON_AddItemToArray(backends, cJSON_CreateString(s->choice[b].spec));

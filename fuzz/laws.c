@@ -1,0 +1,61 @@
+#include "fuzz/laws.h"
+
+#include "fuzz/judge.h"
+#include "fuzz/laws_parts.h"
+#include "report/progress.h"
+
+#include <stdio.h>
+
+static fa_law_fn *const laws[FA_N_LAWS] = {
+    [FA_LAW_REPEAT] = fa_law_repeat,
+    [FA_LAW_KEY_PERMUTATION] = fa_law_key_permutation,
+    [FA_LAW_HEAD_PERMUTATION] = fa_law_head_permutation,
+    [FA_LAW_BATCH_ALONE] = fa_law_batch_alone,
+    [FA_LAW_VARLEN_SEPARATE] = fa_law_varlen_separate,
+    [FA_LAW_CAUSAL_PREFIX] = fa_law_causal_prefix,
+    [FA_LAW_MERGE_RANGES] = fa_law_merge_ranges,
+    [FA_LAW_WINDOW_OPEN] = fa_law_window_open,
+    [FA_LAW_BIAS_SHIFT] = fa_law_bias_shift,
+    [FA_LAW_BIAS_MASK] = fa_law_bias_mask,
+    [FA_LAW_SCALE_POWER] = fa_law_scale_power,
+    [FA_LAW_VALUE_POWER] = fa_law_value_power,
+    [FA_LAW_GRAD_POWER] = fa_law_grad_power,
+    [FA_LAW_DROPOUT_NONE] = fa_law_dropout_none,
+    [FA_LAW_SPLIT_COUNT] = fa_law_split_count,
+    [FA_LAW_PAGE_PERMUTATION] = fa_law_page_permutation,
+};
+
+static void conclude(fa_law_work *w) {
+  if (w->over || w->r->state != FA_UNTESTED) return;
+  if (w->n_compared > 0)
+    w->r->state = FA_PASS;
+  else
+    fa_law_skip(w, "%s", "nothing to compare: no element, or none with a bound");
+}
+
+fa_status fa_run_law(const fa_case *c, const fa_run_config *config, fa_result *out, fa_error *err) {
+  const double start = fa_seconds_now();
+  fa_error own = {""};
+  if (!err) err = &own;
+  fa_law_work w = {.c = c, .config = config, .r = out, .generic = fa_case_is_generic(c)};
+  w.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD;
+  FA_ASSERT(c->law > FA_LAW_NONE && c->law < FA_N_LAWS && laws[c->law]);
+  fa_status status = FA_OK;
+  if (c->expect == FA_EXPECT_REJECT)
+    fa_law_skip(&w, "it must be refused");
+  else
+    status = laws[c->law](&w, err);
+  if (status == FA_ERR_UNSUPPORTED) {
+    fa_law_skip(&w, "%s", err->text);
+    status = FA_OK;
+  }
+  if (status != FA_OK) {
+    out->state = FA_ERROR;
+    snprintf(out->reason, sizeof out->reason, "%s", err->text);
+  }
+  conclude(&w);
+  fa_law_side_free(&w.base);
+  fa_law_side_free(&w.other);
+  out->seconds = fa_seconds_now() - start;
+  return status;
+}
