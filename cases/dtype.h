@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum fa_dtype { FA_F16, FA_BF16, FA_F32, FA_I32, FA_U8, FA_F64, FA_N_DTYPES } fa_dtype;
 
 size_t fa_dtype_size(fa_dtype t);      /* bytes of one element */
@@ -43,5 +47,9 @@ double fa_half_ulp(fa_dtype t, double x);
 double fa_dtype_max(fa_dtype t);           /* largest finite value */
 double fa_dtype_min_subnormal(fa_dtype t); /* smallest positive value */
 double fa_dtype_unit_roundoff(fa_dtype t); /* 2^-11, 2^-8, 2^-24, 2^-53; integers 0 */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
