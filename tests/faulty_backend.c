@@ -4,6 +4,7 @@
 #include "fuzz/cli.h"
 #include "ref/blas.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,12 +62,29 @@ static void zero(const fa_tensor *t) {
   }
 }
 
+/* Deeper than any stack; the result depends on every frame, so that no compiler makes a loop of it. */
+static int fill_stack(volatile const int *above, int64_t depth) {
+  volatile int here[1024];
+  here[0] = above ? above[0] + 1 : 0;
+  return depth > 0 ? fill_stack(here, depth - 1) + here[0] : here[0];
+}
+
+/* Dies by SIGKILL, as a process does when the kernel is out of memory; with a file name only while there is
+ * no such file, which it leaves behind. */
+static void be_killed(const char *marker) {
+  int fd = marker ? open(marker, O_CREAT | O_EXCL | O_WRONLY, 0666) : -1;
+  if (!marker || fd >= 0) raise(SIGKILL);
+}
+
 /* Before the run. True: the run is over with *out. */
 static bool fault_before(faulty *f, fa_outcome *out) {
   const char *how = f->how;
   if (strcmp(how, "crash") == 0) raise(SIGSEGV);
   if (strcmp(how, "abort") == 0) abort();
   if (strcmp(how, "exit") == 0) _exit(7);
+  if (strcmp(how, "stack") == 0) _exit(fill_stack(NULL, INT32_MAX));
+  if (strcmp(how, "killed") == 0) be_killed(NULL);
+  if (strncmp(how, "killed_once=", 12) == 0) be_killed(how + 12);
   for (; strcmp(how, "hang") == 0; sleep(1)) {}
   static const struct {
     const char *how;
@@ -121,6 +139,7 @@ static fa_status faulty_run(void *self, const fa_problem *p, fa_tensors *t, cons
     snprintf(out->text, sizeof out->text, "the kernel took the context with it");
     return FA_OK;
   }
+  if (now && strcmp(f->how, "memory") == 0) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   if (now && strcmp(f->how, "device_lost") == 0) return fa_fail(err, FA_ERR_DEVICE, "the device is gone");
   if (now && fault_before(f, out)) return FA_OK;
   memcpy(&bits_before, t->t[FA_T_O].data, fa_dtype_size(p->dtype));

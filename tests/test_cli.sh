@@ -2,40 +2,12 @@
 # The program from outside: exit codes, what goes where, bad input, shards, repro, and faults of the subject.
 # usage: test_cli.sh FA-VERIFY FAULTY   (FAULTY: tests/faulty_backend.c, the same program with a bad subject)
 set -uo pipefail
+here=$(realpath "$(dirname "$0")")
 verify=$(realpath "$1") faulty=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-failed=0 n=0 rc=0
-unset FA_SHARD_INDEX FA_SHARD_TOTAL GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS TEST_SHARD_INDEX TEST_TOTAL_SHARDS SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_COUNT
-
-run() { # COMMAND...: fills out, err, rc
-  what=$*
-  "$@" >out 2>err </dev/null
-  rc=$?
-}
-expect() { # CONDITION...
-  n=$((n + 1))
-  if ! "$@"; then
-    failed=$((failed + 1))
-    printf 'failed: %s\n  after: %s (exit %s)\n  stdout: %s\n  stderr: %s\n' "$*" "$what" "$rc" "$(head -c 1500 out)" "$(head -c 800 err)"
-  fi
-}
-exits() { [ "$rc" = "$1" ]; }
-says() { grep -qF -- "$1" out; }
-says_line() { grep -qE -- "$1" out; }
-complains() { grep -qF -- "$1" err; }
-silent() { [ ! -s out ]; }
-last_line() { [ "$(tail -n 1 out)" = "$1" ]; }
-lines() { [ "$(grep -cE "$1" out)" = "$2" ]; }
-missing() { [ ! -e "$1" ]; }
-wait_for() { # TEXT FILE: until it stands there, at most 30 s
-  for _ in $(seq 300); do
-    grep -qsF -- "$1" "$2" && return
-    sleep 0.1
-  done
-}
-same() { cmp -s "$1" "$2"; }
+. "$here/cli_check.sh"
 
 small='"dtype": "f16", "head_dim": 16, "seqlen_q": 8'
 cat >five.json <<EOF
@@ -94,7 +66,7 @@ bad_usage() { # MESSAGE ARGUMENTS...
 }
 bad_usage "the nearest is --filter" --cases good.json --fliter x
 bad_usage "the nearest is random" randon --count 1
-bad_usage "no shrinker yet" shrink x.json
+bad_usage "x.json: No such file" shrink x.json
 bad_usage "--resume needs the --report" --cases good.json --backend ref-f32 --resume
 bad_usage "--jobs 0: a whole number" --cases good.json --jobs 0
 bad_usage "--timeout x: a number" --cases good.json --timeout x
@@ -216,6 +188,7 @@ fault() { # HOW STATE TEXT [CASES-FILE]
 fault crash CRASH 'SIGSEGV|ended with status' # AddressSanitizer turns the signal into a status
 fault abort CRASH SIGABRT
 fault exit CRASH 'status 7'
+fault stack CRASH 'SIGSEGV|ended with status'
 fault spent CRASH 'took the context with it'
 fault race RACE 'two writers'
 fault deadlock DEADLOCK 'half a warp'
@@ -256,6 +229,18 @@ expect lines '^ERROR .*can run nothing more' 2
 run "$faulty" --cases five.json --backend faulty:device_lost
 expect exits 3
 expect says_line '^ERROR thirteen .*the device is gone'
+run "$faulty" --cases five.json --backend faulty:memory
+expect exits 3
+expect says_line '^ERROR thirteen .*out of memory'
+expect lines '^PASS' 4
+run "$faulty" --cases five.json --backend faulty:killed --jobs 2 # as the kernel does when memory is short
+expect exits 3
+expect says_line '^ERROR thirteen .*was killed \(SIGKILL\) 3 times; out of memory\?'
+expect last_line "tests:5 passed:4 failed:0 skipped:0 error:1"
+run "$faulty" --cases five.json --backend faulty:killed_once=marker --jobs 2
+expect exits 0
+expect last_line "tests:5 passed:5 failed:0 skipped:0 error:0"
+expect [ -e marker ]
 run "$faulty" --cases five.json --backend faulty:no_device
 expect exits 3
 expect complains "there is no such device"
@@ -413,5 +398,4 @@ run "$verify" golden check gold --cases golden.json
 expect exits 2
 expect complains "plain.backward.safetensors"
 
-echo "$n checks, $failed failed"
-[ "$failed" = 0 ]
+done_checking
