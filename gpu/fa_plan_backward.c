@@ -11,7 +11,8 @@ static fa_status find_kernels(const fa_attention *a, bool aligned, const fa_flas
   const fa_flash_ability wanted = {.bf16 = a->dtype == FA_BF16,
                                    .head_dim = (int)a->head_dim,
                                    .unaligned = !aligned,
-                                   .score_mod = a->softcap > 0 || a->alibi_slopes,
+                                   .alibi = a->alibi_slopes != NULL,
+                                   .softcap = a->softcap > 0,
                                    .dropout = a->dropout_p > 0};
   if (fa_flash_backward_find(wanted, device, out)) return FA_OK;
   if (device && fa_flash_backward_find(wanted, NULL, out))
@@ -74,16 +75,54 @@ static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_f
   p->dv_stride = fa_flash_strides_of(g->dv_stride, has_batch);
   p->scale = (float)a->scale;
   p->scale_log2 = (float)(a->scale * 1.4426950408889634);
+  p->inverse_softcap = a->softcap > 0 ? (float)(1.0 / a->softcap) : 0.0f;
+  p->softcap_log2 = (float)(a->softcap * 1.4426950408889634);
   p->rows = sizes->rows;
+  p->keys = sizes->keys;
   p->split_stride = sizes->split_stride;
   p->n_splits = sizes->n_splits;
   p->deterministic = a->deterministic;
 }
 
-static void add_launch(fa_backward_plan *p, fa_flash_entry kernel, const unsigned grid[3],
+static void add_launch(fa_backward_plan *p, fa_flash_entry kernel, const unsigned grid[3], int n_threads,
                        size_t shared_bytes) {
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return;
-  p->launch[p->n_launches++] = (fa_backward_launch){kernel, {grid[0], grid[1], grid[2]}, shared_bytes};
+  p->launch[p->n_launches++] =
+      (fa_backward_launch){kernel, {grid[0], grid[1], grid[2]}, (unsigned)n_threads, shared_bytes};
+}
+static void add_row_launch(fa_backward_plan *p, fa_flash_entry kernel, const unsigned grid[3]) {
+  add_launch(p, kernel, grid, FA_FLASH_BACKWARD_THREADS, 0);
+}
+
+/* In the order of flash_backward_plan.h. */
+static void add_launches(fa_backward_plan *p, const fa_flash_backward_kernels *k,
+                         const fa_flash_backward_plan *sizes) {
+  const fa_flash_main *main = sizes->by_queries ? &k->by_queries : &k->by_keys;
+  add_row_launch(p, sizes->by_queries ? k->prepare_only : k->prepare, sizes->rows_grid);
+  if (sizes->by_queries) add_row_launch(p, k->clear, sizes->clear_grid);
+  add_launch(p, main->kernel, sizes->main_grid, main->n_threads, main->shared_bytes);
+  if (sizes->by_queries)
+    add_row_launch(p, k->convert_keys, sizes->convert_keys_grid);
+  else
+    add_row_launch(p, k->convert, sizes->rows_grid);
+}
+
+static fa_flash_backward_plan plan_sizes(const fa_attention *a, const fa_flash_backward_kernels *kernels,
+                                         int n_processors) {
+  const bool varlen = fa_attention_is_varlen(a);
+  const fa_flash_backward_sizes sizes = {.batch = a->batch,
+                                         .heads_q = a->heads_q,
+                                         .heads_kv = a->heads_kv,
+                                         .seqlen_q = a->seqlen_q,
+                                         .seqlen_k = a->seqlen_k,
+                                         .total_q = varlen ? a->total_q : -1,
+                                         .total_k = varlen ? a->total_k : -1,
+                                         .head_dim = (int)a->head_dim,
+                                         .block_n = kernels->by_keys.block_n,
+                                         .block_m = kernels->by_queries.block_m,
+                                         .n_processors = n_processors,
+                                         .deterministic = a->deterministic};
+  return fa_flash_backward_plan_make(&sizes);
 }
 
 fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
@@ -93,36 +132,29 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
   if (status == FA_OK) status = check_gradients(a, g, err);
   if (status != FA_OK) return status;
-  const bool varlen = fa_attention_is_varlen(a);
   fa_flash_backward_kernels kernels;
-  out->aligned = all_aligned(a, g, !varlen);
+  out->aligned = all_aligned(a, g, !fa_attention_is_varlen(a));
   if ((status = find_kernels(a, out->aligned, device, &kernels, err)) != FA_OK) return status;
-  const fa_flash_backward_sizes sizes = {.batch = a->batch,
-                                         .heads_q = a->heads_q,
-                                         .heads_kv = a->heads_kv,
-                                         .seqlen_q = a->seqlen_q,
-                                         .seqlen_k = a->seqlen_k,
-                                         .total_q = varlen ? a->total_q : -1,
-                                         .head_dim = (int)a->head_dim,
-                                         .block_n = kernels.block_n,
-                                         .n_processors = n_processors,
-                                         .deterministic = a->deterministic};
-  const fa_flash_backward_plan plan = fa_flash_backward_plan_make(&sizes);
+  const fa_flash_backward_plan plan = plan_sizes(a, &kernels, n_processors);
   fill_params(a, g, &plan, &out->params);
   out->params.forward.aligned = out->aligned;
-  out->n_threads = FA_FLASH_BACKWARD_THREADS;
+  out->by_queries = plan.by_queries;
   out->n_splits = plan.n_splits;
-  add_launch(out, kernels.prepare, plan.prepare_grid, 0);
-  add_launch(out, kernels.main, plan.main_grid, kernels.shared_bytes);
-  add_launch(out, kernels.convert, plan.convert_grid, 0);
+  add_launches(out, &kernels, &plan);
   out->workspace_bytes = out->n_launches ? (size_t)plan.n_floats * sizeof(float) : 0;
   out->delta_at = plan.delta_at;
-  out->dq_accum_at = plan.dq_accum_at;
+  memcpy(out->accum_at, plan.accum_at, sizeof out->accum_at);
   return FA_OK;
 }
 
 void fa_backward_plan_place(fa_backward_plan *plan, void *workspace) {
-  plan->params.lse_log2 = (float *)workspace;
-  plan->params.delta = (float *)workspace + plan->delta_at;
-  plan->params.dq_accum = (float *)workspace + plan->dq_accum_at;
+  float *at = (float *)workspace;
+  plan->params.lse_log2 = at;
+  plan->params.delta = at + plan->delta_at;
+  if (plan->by_queries) {
+    plan->params.dk_accum = at + plan->accum_at[0];
+    plan->params.dv_accum = at + plan->accum_at[1];
+  } else {
+    plan->params.dq_accum = at + plan->accum_at[0];
+  }
 }

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define FA_BACKWARD_LAUNCHES 3
+#define FA_BACKWARD_LAUNCHES 4
 
 /* The order in which a deterministic call adds depends on how many processors it is planned for; the same
  * number everywhere (an H100's) gives the same bits on every device of an architecture. */
@@ -19,17 +19,18 @@ extern "C" {
 
 typedef struct fa_backward_launch {
   fa_flash_entry kernel;
-  unsigned grid[3]; /* none of them 0 */
+  unsigned grid[3];   /* none of them 0 */
+  unsigned n_threads; /* of every block */
   size_t shared_bytes;
 } fa_backward_launch;
 
 typedef struct fa_backward_plan {
   fa_backward_launch launch[FA_BACKWARD_LAUNCHES]; /* to be made in this order, each after the one before */
   int n_launches;                                  /* fewer where there are no rows or no keys */
-  unsigned n_threads;                              /* of every block */
   fa_flash_backward_params params;                 /* of every launch */
   size_t workspace_bytes;
-  int64_t delta_at, dq_accum_at; /* floats from its beginning; log2(e) * LSE stands there */
+  int64_t delta_at, accum_at[2]; /* floats from its beginning; log2(e) * LSE stands there */
+  bool by_queries;               /* dK and dV are accumulated in memory, and not dQ */
   int n_splits;
   bool aligned;
 } fa_backward_plan;

@@ -51,7 +51,7 @@ static fa_status launch_all(const fa_backward_plan *plan, const fa_tensors *t, c
                                    .params = &plan->params,
                                    .name = l->kernel.name,
                                    .grid = {l->grid[0], l->grid[1], l->grid[2]},
-                                   .block = {plan->n_threads, 1, 1},
+                                   .block = {l->n_threads, 1, 1},
                                    .shared_bytes = l->shared_bytes,
                                    .ranges = ranges,
                                    .n_ranges = n_ranges,

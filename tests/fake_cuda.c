@@ -282,17 +282,24 @@ static CUresult library_unload(CUlibrary l) {
 
 /* The host's version of a device entry point; its tables have no search by name. */
 static fa_simt_kernel find_entry(const char *name) {
-  for (int i = 0; i < 33 << 6; ++i) {
-    const int head_dim = 8 * (i >> 6), bf16 = i & 1, unaligned = i >> 1 & 1, mod = i >> 2 & 1;
-    const fa_flash_ability wanted = {bf16, head_dim, unaligned, mod, i >> 3 & 1, i >> 4 & 1};
-    const fa_flash_device any = {SIZE_MAX, i >> 5 & 1};
+  for (int i = 0; i < 33 << 8; ++i) {
+    const fa_flash_ability wanted = {.bf16 = i & 1,
+                                     .head_dim = 8 * (i >> 8),
+                                     .unaligned = i >> 1 & 1,
+                                     .alibi = i >> 2 & 1,
+                                     .softcap = i >> 3 & 1,
+                                     .dropout = i >> 4 & 1,
+                                     .p_debug = i >> 5 & 1};
+    const fa_flash_device any = {i >> 7 & 1 ? 99 * 1024 : SIZE_MAX, i >> 6 & 1};
     const fa_flash_kernel *k = fa_flash_forward_find(wanted, &any);
     if (k && strcmp(k->name, name) == 0) return k->entry;
     fa_flash_backward_kernels b;
     if (!fa_flash_backward_find(wanted, &any, &b)) continue;
-    if (strcmp(b.prepare.name, name) == 0) return b.prepare.entry;
-    if (strcmp(b.main.name, name) == 0) return b.main.entry;
-    if (strcmp(b.convert.name, name) == 0) return b.convert.entry;
+    const fa_flash_entry *all[] = {&b.prepare,          &b.prepare_only, &b.clear,
+                                   &b.convert,          &b.convert_keys, &b.by_keys.kernel,
+                                   &b.by_queries.kernel};
+    for (size_t n = 0; n < sizeof all / sizeof *all; ++n)
+      if (all[n]->name && strcmp(all[n]->name, name) == 0) return all[n]->entry;
   }
   return NULL;
 }

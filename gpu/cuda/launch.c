@@ -149,7 +149,7 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
   fa_backward_plan_place(&plan, workspace);
   for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
     const fa_backward_launch *l = &plan.launch[i];
-    status = launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, plan.n_threads, &plan.params,
+    status = launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads, &plan.params,
                     (CUstream)stream, err);
   }
   return status;

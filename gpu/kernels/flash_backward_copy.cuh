@@ -1,4 +1,4 @@
-/* What the main backward kernel moves: tiles of inputs to shared memory, dQ to its accumulator, dK and dV to
+/* What the main backward kernels move: tiles of inputs to shared memory, gradients to accumulators or to
  * where they belong. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_COPY_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_COPY_CUH
@@ -24,15 +24,14 @@ FA_DEVICE void fetch_rows(const fa_flash_backward_params &p, const sequence &seq
                           int buffer, int thread) {
   const int row0 = m * C::BM, n_rows = seq.len_q - row0;
   const int64_t row = static_cast<int64_t>(seq.q_row) + row0;
-  fetch_tile<C, C::BM>(p, p.forward.q, p.forward.q_stride, batch, head, row, n_rows,
-                       C::Q_AT + buffer * C::Q_BYTES, thread);
-  fetch_tile<C, C::BM>(p, p.d_o, p.do_stride, batch, head, row, n_rows, C::DO_AT + buffer * C::Q_BYTES,
-                       thread);
+  fetch_tile<C, C::BM>(p, p.forward.q, p.forward.q_stride, batch, head, row, n_rows, C::q_at(buffer), thread);
+  fetch_tile<C, C::BM>(p, p.d_o, p.do_stride, batch, head, row, n_rows,
+                       C::q_at(buffer) + (C::DO_AT - C::Q_AT), thread);
   /* LSE and delta: the workspace has whole tiles of them */
   if (thread < C::BM / 2) {
     const float *from = (thread < C::BM / 4 ? p.lse_log2 : p.delta) +
                         workspace_row<C::D>(p, batch, head, row0) + 4 * (thread % (C::BM / 4));
-    cp_async16(shared_base() + C::ROWS_AT + buffer * C::ROWS_BYTES + thread * 16, from, true);
+    cp_async16(shared_base() + C::rows_at(buffer) + thread * 16, from, true);
   }
   cp_async_commit();
 }
@@ -40,50 +39,75 @@ FA_DEVICE void fetch_rows(const fa_flash_backward_params &p, const sequence &seq
 /* The same of K and V; the caller commits. */
 template <class C>
 FA_DEVICE void fetch_keys(const fa_flash_backward_params &p, const sequence &seq, int batch, int head,
-                          int key0, int thread) {
+                          int key0, int buffer, int thread) {
   const int n_rows = seq.len_k - key0;
   const int64_t row = static_cast<int64_t>(seq.k_row) + key0;
-  fetch_tile<C, C::BN>(p, p.forward.k, p.forward.k_stride, batch, head, row, n_rows, C::K_AT, thread);
-  fetch_tile<C, C::BN>(p, p.forward.v, p.forward.v_stride, batch, head, row, n_rows, C::V_AT, thread);
+  fetch_tile<C, C::BN>(p, p.forward.k, p.forward.k_stride, batch, head, row, n_rows, C::k_at(buffer), thread);
+  fetch_tile<C, C::BN>(p, p.forward.v, p.forward.v_stride, batch, head, row, n_rows,
+                       C::k_at(buffer) + (C::V_AT - C::K_AT), thread);
 }
 
-/* Adds a warp's part of dQ to the accumulator. */
+/* The first 8 columns of a warp's part of a gradient: groups of 16 are dealt round to COL_WARPS. */
+template <int WARPS_DOWN> FA_DEVICE int first_chunk(int warp) {
+  return 2 * (warp / WARPS_DOWN);
+}
+
+/* Adds a warp's part of a gradient to an accumulator, of which `accum` is the warp's first row. */
+template <int D, int WARPS_DOWN, int COL_WARPS, int TILES, int N8>
+FA_DEVICE void add_gradient(float *accum, const float (&x)[TILES][N8][4], int warp, int lane) {
+  accum += (first_chunk<WARPS_DOWN>(warp) * 32 + lane) * 4;
+  FA_UNROLL
+  for (int m = 0; m < TILES; ++m) {
+    FA_UNROLL
+    for (int n = 0; n < N8; ++n)
+      atomic_add4(accum + (m * (D / 8) + n / 2 * 2 * COL_WARPS + n % 2) * 128, x[m][n]);
+  }
+}
+
+/* Where this block adds: the first accumulator or, deterministic, its own. */
+FA_DEVICE int64_t own_accumulator(const fa_flash_backward_params &p) {
+  return p.deterministic ? blockIdx.x * p.split_stride : 0;
+}
+
 template <class C>
 FA_DEVICE void add_dq(const fa_flash_backward_params &p, const typename C::dq_tile &dq, int batch, int head,
                       int row0, int warp, int lane) {
   const int row = row0 + 16 * C::S_TILES * (warp % C::S_WARPS);
-  float *accum = p.dq_accum + (p.deterministic ? blockIdx.x * p.split_stride : 0) +
-                 workspace_row<C::D>(p, batch, head, row) * C::D + (2 * (warp / C::S_WARPS) * 32 + lane) * 4;
-  FA_UNROLL
-  for (int m = 0; m < C::S_TILES; ++m) {
-    FA_UNROLL
-    for (int n = 0; n < 2 * C::DQ_GROUPS; ++n)
-      atomic_add4(accum + (m * (C::D / 8) + n / 2 * 2 * C::S_COL_WARPS + n % 2) * 128, dq[m][n]);
-  }
+  add_gradient<C::D, C::S_WARPS, C::S_COL_WARPS>(
+      p.dq_accum + own_accumulator(p) + workspace_row<C::D>(p, batch, head, row) * C::D, dq, warp, lane);
 }
 
-/* A warp's part of dK or dV, times factor and rounded, to a tile in shared memory. */
+/* dK or dV. */
 template <class C>
-FA_DEVICE void stage_keys(const typename C::dkv_tile &x, float factor, uint32_t tile, int warp, int lane) {
-  const int row = 16 * C::KV_TILES * (warp % C::KV_WARPS) + lane / 4;
-  const uint32_t first = tile + tile_offset<C::D>(row, 2 * (warp / C::KV_WARPS)) + lane % 4 * 4;
+FA_DEVICE void add_dkv(const fa_flash_backward_params &p, float *accum, const typename C::dkv_tile &x,
+                       int batch, int head, int key0, int warp, int lane) {
+  const int key = key0 + 16 * C::KV_TILES * (warp % C::KV_WARPS);
+  add_gradient<C::D, C::KV_WARPS, C::KV_COL_WARPS>(
+      accum + own_accumulator(p) + workspace_key<C::D>(p, batch, head, key) * C::D, x, warp, lane);
+}
+
+/* A warp's part of a gradient, times factor and rounded, to a tile in shared memory. */
+template <class C, int WARPS_DOWN, int COL_WARPS, int TILES, int N8>
+FA_DEVICE void stage_gradient(const float (&x)[TILES][N8][4], float factor, uint32_t tile, int warp,
+                              int lane) {
+  const int row = 16 * TILES * (warp % WARPS_DOWN) + lane / 4;
+  const uint32_t first = tile + tile_offset<C::D>(row, first_chunk<WARPS_DOWN>(warp)) + lane % 4 * 4;
   FA_UNROLL
-  for (int m = 0; m < C::KV_TILES; ++m) {
+  for (int m = 0; m < TILES; ++m) {
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
       FA_UNROLL
-      for (int n = 0; n < 2 * C::DKV_GROUPS; ++n) /* the two chunks of a group, then the warp's next group */
-        store_shared4(tile_right<C::D>(first, n / 2 * 2 * C::KV_COL_WARPS + n % 2) +
-                          (16 * m + 8 * r) * (C::D * 2),
+      for (int n = 0; n < N8; ++n) /* the two chunks of a group, then the warp's next group */
+        store_shared4(tile_right<C::D>(first, n / 2 * 2 * COL_WARPS + n % 2) + (16 * m + 8 * r) * (C::D * 2),
                       pack2(x[m][n][2 * r] * factor, x[m][n][2 * r + 1] * factor, typename C::T()));
     }
   }
 }
 
 template <class C>
-FA_DEVICE void store_key_chunk(const fa_flash_backward_params &p, uint16_t *to,
-                               const fa_flash_strides &stride, int batch, int head, int64_t row, int chunk,
-                               vec4 v) {
+FA_DEVICE void store_gradient_chunk(const fa_flash_backward_params &p, uint16_t *to,
+                                    const fa_flash_strides &stride, int batch, int head, int64_t row,
+                                    int chunk, vec4 v) {
   to += batch * stride.batch + head * stride.head + row * stride.row + chunk * 8;
   if (rows_are_aligned_too<C>(p))
     store_chunk<true>(to, v);
@@ -91,33 +115,35 @@ FA_DEVICE void store_key_chunk(const fa_flash_backward_params &p, uint16_t *to,
     store_chunk<false>(to, v);
 }
 
-/* Rows [row0, row0 + n_rows), up to a whole tile of them, of dK or dV from a tile in shared memory. */
-template <class C>
-FA_DEVICE void write_keys(const fa_flash_backward_params &p, uint16_t *to, const fa_flash_strides &stride,
-                          uint32_t tile, int batch, int head, int64_t row0, int n_rows, int thread) {
+/* Rows [row0, row0 + n_rows), up to a whole tile of ROWS, of a gradient from a tile in shared memory. */
+template <class C, int ROWS>
+FA_DEVICE void write_gradient(const fa_flash_backward_params &p, uint16_t *to, const fa_flash_strides &stride,
+                              uint32_t tile, int batch, int head, int64_t row0, int n_rows, int thread) {
   constexpr int CHUNKS = C::D / 8;
   FA_NO_UNROLL
-  for (int i = thread; i < min_int(n_rows, C::BN) * CHUNKS; i += C::THREADS) {
+  for (int i = thread; i < min_int(n_rows, ROWS) * CHUNKS; i += C::THREADS) {
     const int row = i / CHUNKS, chunk = i % CHUNKS;
     if (chunk < p.forward.head_dim / 8)
-      store_key_chunk<C>(p, to, stride, batch, head, row0 + row, chunk,
-                         load_shared16(tile + tile_offset<C::D>(row, chunk)));
+      store_gradient_chunk<C>(p, to, stride, batch, head, row0 + row, chunk,
+                              load_shared16(tile + tile_offset<C::D>(row, chunk)));
   }
 }
 
-/* Zeros for n_rows rows of dK and dV; none if that is negative. */
+/* Zeros for n_rows rows of a gradient; none if that is negative. */
+template <class C>
+FA_DEVICE void clear_gradient(const fa_flash_backward_params &p, uint16_t *to, const fa_flash_strides &stride,
+                              int batch, int head, int64_t begin, int n_rows, int thread) {
+  constexpr int CHUNKS = C::D / 8;
+  FA_NO_UNROLL
+  for (int i = thread; i < n_rows * CHUNKS; i += C::THREADS)
+    if (i % CHUNKS < p.forward.head_dim / 8)
+      store_gradient_chunk<C>(p, to, stride, batch, head, begin + i / CHUNKS, i % CHUNKS, vec4{0, 0, 0, 0});
+}
 template <class C>
 FA_DEVICE void clear_keys(const fa_flash_backward_params &p, int batch, int head, int64_t begin, int n_rows,
                           int thread) {
-  constexpr int CHUNKS = C::D / 8;
-  FA_NO_UNROLL
-  for (int i = thread; i < n_rows * CHUNKS; i += C::THREADS) {
-    const int64_t row = begin + i / CHUNKS;
-    const int chunk = i % CHUNKS;
-    if (chunk >= p.forward.head_dim / 8) continue;
-    store_key_chunk<C>(p, p.dk, p.dk_stride, batch, head, row, chunk, vec4{0, 0, 0, 0});
-    store_key_chunk<C>(p, p.dv, p.dv_stride, batch, head, row, chunk, vec4{0, 0, 0, 0});
-  }
+  clear_gradient<C>(p, p.dk, p.dk_stride, batch, head, begin, n_rows, thread);
+  clear_gradient<C>(p, p.dv, p.dv_stride, batch, head, begin, n_rows, thread);
 }
 
 /* Rows of dK and dV that the entry owns, but whose keys are hidden before or after those that count: blocks

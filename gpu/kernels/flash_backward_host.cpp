@@ -1,8 +1,6 @@
 #include "gpu/kernels/flash_backward_host.h"
 
-#include "gpu/kernels/flash_backward.cuh"
-#include "gpu/kernels/flash_backward_convert.cuh"
-#include "gpu/kernels/flash_backward_prepare.cuh"
+#include "gpu/kernels/flash_backward_kernels.cuh"
 
 #include <type_traits>
 
@@ -15,13 +13,9 @@
   static void name(const void *params) {                                                                     \
     __VA_ARGS__(*static_cast<const fa_flash_backward_params *>(params));                                     \
   }
-#define FA_ENTRY(name, T, D, kind)                                                                           \
-  FA_KERNEL(name, fa::flash_backward<fa::flash_backward_config<fa::T, D, fa::kind>>)
-#define FA_ENTRY_ROWS(name, T, D)                                                                            \
-  FA_KERNEL(name##_prepare, fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, true>>)   \
-  FA_KERNEL(name##_prepare_only,                                                                             \
-            fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, false>>)                  \
-  FA_KERNEL(name##_convert, fa::flash_backward_convert<fa::flash_backward_convert_config<fa::T, D>>)
+#define FA_ENTRY(name, T, D, kind, shape)                                                                    \
+  FA_KERNEL(name, fa::flash_backward_main<fa::flash_backward_config<fa::T, D, fa::kind, fa::shape>>)
+#define FA_ENTRY_ROWS(name, T, D) FA_ROW_KERNELS(FA_KERNEL, name, T, D)
 #include "gpu/kernels/flash_backward_list.h"
 #endif
 
@@ -30,41 +24,41 @@ template <class C> static constexpr bool is_bf16() {
 }
 
 struct main_kernel {
-  fa_flash_entry entry;
+  fa_flash_main main;
   fa_flash_ability ability;
-  int block_n;
-  size_t shared_bytes;
+  bool by_queries;
 };
 template <class C> static constexpr main_kernel describe_main(fa_flash_entry entry) {
-  return {entry,
-          {is_bf16<C>(), C::D, !C::ALIGNED, C::SCORE_MOD, C::DROPOUT, 0},
-          C::BN,
-          static_cast<size_t>(C::SHARED_BYTES)};
+  return {{entry, C::BM, C::BN, C::THREADS, static_cast<size_t>(C::SHARED_BYTES)},
+          {is_bf16<C>(), C::D, !C::ALIGNED, C::ALIBI, C::SOFTCAP, C::DROPOUT, 0},
+          C::BY_QUERIES};
 }
-#define FA_DESCRIBE(name, entry, T, D, kind, is_ahead_of_time)                                               \
-  describe_main<fa::flash_backward_config<fa::T, D, fa::kind>>(                                              \
-      {#name, entry, {"flash_backward", "FA_ENTRY(" #name "," #T "," #D "," #kind ")", is_ahead_of_time}}),
-#define FA_ENTRY(name, T, D, kind) FA_DESCRIBE(name, FA_ON_HOST(name), T, D, kind, true)
-#define FA_ENTRY_AT_RUN_TIME(name, T, D, kind) FA_DESCRIBE(name, nullptr, T, D, kind, false)
+#define FA_DESCRIBE(name, entry, T, D, kind, shape, is_ahead_of_time)                                        \
+  describe_main<fa::flash_backward_config<fa::T, D, fa::kind, fa::shape>>(                                   \
+      {#name,                                                                                                \
+       entry,                                                                                                \
+       {"flash_backward", "FA_ENTRY(" #name "," #T "," #D "," #kind "," #shape ")", is_ahead_of_time}}),
+#define FA_ENTRY(name, T, D, kind, shape) FA_DESCRIBE(name, FA_ON_HOST(name), T, D, kind, shape, true)
+#define FA_ENTRY_AT_RUN_TIME(name, T, D, kind, shape) FA_DESCRIBE(name, nullptr, T, D, kind, shape, false)
 #define FA_ENTRY_ROWS(name, T, D)
 static const main_kernel main_kernels[] = {
 #include "gpu/kernels/flash_backward_list.h"
 };
 
+/* Of one type and head dim, in the order of FA_ROW_KERNELS. */
+#define N_ROW_KERNELS 5
 struct row_kernels {
-  fa_flash_entry prepare, prepare_only, convert;
+  fa_flash_entry entry[N_ROW_KERNELS];
+  const char *only;
   int bf16, head_dim;
 };
-#define FA_ENTRY(name, T, D, kind)
-#define FA_ROW_KERNEL(name, which, T, D)                                                                     \
-  {                                                                                                          \
-#name #which, FA_ON_HOST(name##which), {                                                                 \
-      "flash_backward", "FA_ENTRY_ROWS(" #name "," #T "," #D ")", true                                       \
-    }                                                                                                        \
-  }
+#define FA_ROW(name, ...) {#name, FA_ON_HOST(name), {"flash_backward", nullptr, true}},
+#define FA_ENTRY(name, T, D, kind, shape)
 #define FA_ENTRY_ROWS(name, T, D)                                                                            \
-  {FA_ROW_KERNEL(name, _prepare, T, D), FA_ROW_KERNEL(name, _prepare_only, T, D),                            \
-   FA_ROW_KERNEL(name, _convert, T, D), is_bf16<fa::flash_backward_convert_config<fa::T, D>>(), D},
+  {{FA_ROW_KERNELS(FA_ROW, name, T, D)},                                                                     \
+   "FA_ENTRY_ROWS(" #name "," #T "," #D ")",                                                                 \
+   is_bf16<fa::flash_backward_row_config<fa::T, D>>(),                                                       \
+   D},
 static const row_kernels rows_kernels[] = {
 #include "gpu/kernels/flash_backward_list.h"
 };
@@ -74,24 +68,51 @@ static bool takes(int bf16, int head_dim, const fa_flash_ability &wanted) {
   return bf16 == wanted.bf16 && wanted.head_dim <= head_dim && wanted.head_dim > head_dim - 32;
 }
 
-static bool can_be_had(const main_kernel &k, const fa_flash_device *device) {
+static bool can_do(const fa_flash_ability &k, const fa_flash_ability &wanted) {
+  return takes(k.bf16, k.head_dim, wanted) && k.unaligned >= wanted.unaligned && k.alibi >= wanted.alibi &&
+         k.softcap >= wanted.softcap && k.dropout >= wanted.dropout;
+}
+
+static bool can_be_had(const fa_flash_main &k, const fa_flash_device *device) {
   return device ? k.shared_bytes <= device->max_shared_bytes &&
-                      (k.entry.recipe.is_ahead_of_time || device->compiles)
-                : k.entry.recipe.is_ahead_of_time;
+                      (k.kernel.recipe.is_ahead_of_time || device->compiles)
+                : k.kernel.recipe.is_ahead_of_time;
+}
+
+static fa_flash_main find_main(const fa_flash_ability &wanted, const fa_flash_device *device,
+                               bool by_queries) {
+  for (const main_kernel &k : main_kernels)
+    if (k.by_queries == by_queries && can_do(k.ability, wanted) && can_be_had(k.main, device)) return k.main;
+  return fa_flash_main{};
+}
+
+static fa_flash_entry row_kernel(const row_kernels &rows, int i) {
+  fa_flash_entry entry = rows.entry[i];
+  entry.recipe.only = rows.only;
+  return entry;
 }
 
 int fa_flash_backward_find(fa_flash_ability wanted, const fa_flash_device *device,
                            fa_flash_backward_kernels *out) {
   for (const row_kernels &rows : rows_kernels) {
     if (!takes(rows.bf16, rows.head_dim, wanted)) continue;
-    for (const main_kernel &k : main_kernels) {
-      if (!takes(k.ability.bf16, k.ability.head_dim, wanted) || k.ability.unaligned < wanted.unaligned ||
-          k.ability.score_mod < wanted.score_mod || k.ability.dropout < wanted.dropout ||
-          !can_be_had(k, device))
-        continue;
-      *out = {rows.prepare, rows.prepare_only, k.entry, rows.convert, k.block_n, k.shared_bytes};
-      return 1;
-    }
+    *out = {row_kernel(rows, 0),
+            row_kernel(rows, 1),
+            row_kernel(rows, 2),
+            row_kernel(rows, 3),
+            row_kernel(rows, 4),
+            find_main(wanted, device, false),
+            find_main(wanted, device, true)};
+    return out->by_keys.kernel.name != nullptr;
   }
   return 0;
+}
+
+const char *fa_flash_backward_name(int i) {
+  for (const main_kernel &k : main_kernels)
+    if (k.main.kernel.recipe.is_ahead_of_time && i-- == 0) return k.main.kernel.name;
+  for (const row_kernels &rows : rows_kernels)
+    for (const fa_flash_entry &entry : rows.entry)
+      if (i-- == 0) return entry.name;
+  return nullptr;
 }

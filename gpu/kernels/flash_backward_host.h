@@ -16,17 +16,27 @@ typedef struct fa_flash_entry {
   fa_flash_recipe recipe;
 } fa_flash_entry;
 
-/* The kernels of one call, launched as flash_backward_plan.h says. prepare_only: prepare, but it leaves the
- * accumulators as they are. */
+/* A main kernel; the others use FA_FLASH_BACKWARD_THREADS and no dynamic shared memory. */
+typedef struct fa_flash_main {
+  fa_flash_entry kernel; /* name NULL: there is none */
+  int block_m, block_n;  /* rows and keys of a tile */
+  int n_threads;
+  size_t shared_bytes; /* dynamic */
+} fa_flash_main;
+
+/* The kernels of one call, launched as flash_backward_plan.h says. */
 typedef struct fa_flash_backward_kernels {
-  fa_flash_entry prepare, prepare_only, main, convert;
-  int block_n;         /* keys of a tile of main */
-  size_t shared_bytes; /* dynamic, of main; the others use none */
+  fa_flash_entry prepare, prepare_only, clear, convert, convert_keys;
+  fa_flash_main by_keys, by_queries;
 } fa_flash_backward_kernels;
 
-/* Fills *out with the most special kernels that can do this (p_debug does not count); 0: there are none. */
+/* Fills *out with the most special kernels that can do this (p_debug does not count); 0: there are none, or
+ * none by keys. */
 int fa_flash_backward_find(fa_flash_ability wanted, const fa_flash_device *device,
                            fa_flash_backward_kernels *out);
+
+/* Names of all kernels that are compiled ahead of time, in no particular order; NULL past the last. */
+const char *fa_flash_backward_name(int i);
 
 #ifdef __cplusplus
 }

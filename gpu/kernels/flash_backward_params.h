@@ -4,7 +4,7 @@
 
 #include "gpu/kernels/flash_params.h"
 
-/* One struct for the three kernels of a call (flash_backward_plan.h). */
+/* One struct for all kernels of a call (flash_backward_plan.h). */
 typedef struct fa_flash_backward_params {
   /* As in the forward call, which wrote o and lse; here they are read. The scales come below, with their
    * sign: score_sign, scale, scale_log2 and empty_lse are not looked at. */
@@ -13,14 +13,17 @@ typedef struct fa_flash_backward_params {
   const float *d_lse; /* NULL: none */
   uint16_t *dq, *dk, *dv;
   fa_flash_strides do_stride, dlse_stride, dq_stride, dk_stride, dv_stride;
-  float scale, scale_log2; /* scale and scale * log2(e), any sign */
+  float scale, scale_log2;             /* scale and scale * log2(e), any sign */
+  float inverse_softcap, softcap_log2; /* 1 / softcap, softcap * log2(e); 0: no softcap */
 
   /* Workspace: see flash_backward_plan.h. */
-  float *lse_log2, *delta, *dq_accum;
-  int64_t rows;         /* of a head in the workspace, padding included */
-  int64_t split_stride; /* floats from one dq_accum to the next */
-  int n_splits;         /* number of dq_accums; 1 unless deterministic */
-  int deterministic;    /* block x of the main kernel adds into dq_accum number x, else all into the first */
+  float *lse_log2, *delta;
+  float *dq_accum;            /* by keys */
+  float *dk_accum, *dv_accum; /* by queries */
+  int64_t rows, keys;         /* of a head in the workspace, padding included */
+  int64_t split_stride;       /* floats from one accumulator of a gradient to the next */
+  int n_splits;               /* number of accumulators of each; 1 unless deterministic */
+  int deterministic; /* block x of the main kernel adds into accumulator x, else all into the first */
 } fa_flash_backward_params;
 
 #endif

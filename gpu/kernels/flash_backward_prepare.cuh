@@ -1,5 +1,5 @@
 /* Before the backward main loop: delta = rowsum(dO * O) - dLSE in f32, LSE in units of log2, and empty dQ
- * accumulators.
+ * accumulators where there are any; or empty accumulators of dK and dV.
  *
  * One block per BLOCK query rows of one head. Rows past the end of the entry, up to whole tiles, get LSE =
  * +inf, so that the main kernel's P of them is 0 without any test; so do rows that see nothing. */
@@ -11,15 +11,15 @@
 
 namespace fa {
 
-/* D: of the tiles, head_dim up to a multiple of 32. CLEAR: also clears the dQ accumulators. */
-template <class T_, int D_, bool CLEAR_> struct flash_backward_prepare_config {
-  typedef T_ T;
-  static constexpr int D = D_, BLOCK = fa_flash_backward_row_block(D), THREADS = FA_FLASH_BACKWARD_THREADS;
+/* CLEAR: also clears the dQ accumulators. */
+template <class T_, int D_, bool CLEAR_>
+struct flash_backward_prepare_config : flash_backward_row_config<T_, D_> {
+  static constexpr int D = D_;
   static constexpr int LANES = D <= 32    ? 4
                                : D <= 64  ? 8
                                : D <= 128 ? 16
                                           : 32; /* share a row, 8 columns each */
-  static constexpr int ROWS_AT_ONCE = THREADS / LANES;
+  static constexpr int ROWS_AT_ONCE = FA_FLASH_BACKWARD_THREADS / LANES;
   static constexpr bool CLEAR = CLEAR_;
 };
 
@@ -36,14 +36,6 @@ template <class T> FA_DEVICE float dot8(vec4 a, vec4 b) {
 
 FA_DEVICE vec4 load_row_chunk(const uint16_t *p, int aligned) {
   return aligned ? load_chunk<true>(p) : load_chunk<false>(p);
-}
-
-template <class C> FA_DEVICE void clear_dq(const fa_flash_backward_params &p, int64_t row, int thread) {
-  for (int split = 0; split < p.n_splits; ++split) {
-    float *dq = p.dq_accum + split * p.split_stride + row * C::D;
-    for (int i = thread; i < C::BLOCK * C::D / 4; i += C::THREADS)
-      store_global(reinterpret_cast<vec4 *>(dq + 4 * i), vec4{0, 0, 0, 0});
-  }
 }
 
 template <class C> FA_DEVICE void flash_backward_prepare(const fa_flash_backward_params &p) {
@@ -80,7 +72,17 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_flash_backward
     store_global(p.lse_log2 + in_workspace + i, lse * 1.44269504088896340736f);
     store_global(p.delta + in_workspace + i, sum);
   }
-  if (C::CLEAR) clear_dq<C>(p, in_workspace, thread);
+  if (C::CLEAR) clear_accumulators<C>(p, p.dq_accum, in_workspace, thread);
+}
+
+/* One block per BLOCK keys of one query head. */
+template <class C> FA_DEVICE void flash_backward_clear(const fa_flash_backward_params &p) {
+  const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
+  const int key0 = static_cast<int>(blockIdx.x) * C::BLOCK, thread = static_cast<int>(threadIdx.x);
+  if (key0 >= load_sequence(p.forward, batch).len_k) return;
+  const int64_t row = workspace_key<C::D>(p, batch, head, key0);
+  clear_accumulators<C>(p, p.dk_accum, row, thread);
+  clear_accumulators<C>(p, p.dv_accum, row, thread);
 }
 
 } // namespace fa

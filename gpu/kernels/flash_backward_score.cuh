@@ -18,20 +18,60 @@ template <class C> FA_DEVICE int score_col(int warp) {
 /* Where a thread's scores stand: its first row and key, in the entry, and the first key of its warp. */
 struct score_place {
   int batch, head, row, key, warp_key;
-  float slope;
+  float minus_slope;
 };
 
-/* Logit of a raw score in units of log2, and the factor by which the raw score's gradient shrinks. */
-FA_DEVICE float modified_score(const fa_flash_backward_params &p, float s, float slope, int distance,
-                               float &shrink) {
-  float t = s * p.scale;
-  shrink = 1.0f;
-  if (p.forward.softcap > 0.0f) {
-    const float th = tanh_approx(t / p.forward.softcap);
-    t = p.forward.softcap * th;
-    shrink = fmaf(-th, th, 1.0f);
+/* In units of log2. */
+FA_DEVICE float minus_slope(const fa_flash_params &f, int batch, int head) {
+  if (!f.alibi_slopes) return 0.0f;
+  return load_global(f.alibi_slopes + batch * f.alibi_batch_stride + head) * -1.44269504088896340736f;
+}
+
+/* How far the thread's first pair is from the diagonal: exact, as are its sums with constants, so that one
+ * conversion does for all pairs. */
+FA_DEVICE float first_distance(const sequence &seq, const score_place &at) {
+  return static_cast<float>(at.row + seq.shift - at.key);
+}
+
+/* Raw scores to logits with ALiBi, in units of log2. Done before there is dP, which takes as many registers.
+ */
+template <class C>
+FA_DEVICE void add_alibi(typename C::score_tile &s, const fa_flash_backward_params &p, float minus_slope,
+                         float distance) {
+  FA_UNROLL
+  for (int m = 0; m < C::S_TILES; ++m) {
+    FA_UNROLL
+    for (int n = 0; n < C::S_COLS / 8; ++n) {
+      FA_UNROLL
+      for (int e = 0; e < 4; ++e)
+        s[m][n][e] =
+            fmaf(s[m][n][e], p.scale_log2,
+                 minus_slope * fabsf(distance + static_cast<float>(16 * m + e / 2 * 8 - 8 * n - e % 2)));
+    }
   }
-  return fmaf(-slope, static_cast<float>(distance < 0 ? -distance : distance), t) * 1.44269504088896340736f;
+}
+
+/* Raw scores to the tanh of softcap, which the derivative wants too. */
+template <class C> FA_DEVICE void cap_scores(typename C::score_tile &s, const fa_flash_backward_params &p) {
+  FA_UNROLL
+  for (int m = 0; m < C::S_TILES; ++m) {
+    FA_UNROLL
+    for (int n = 0; n < C::S_COLS / 8; ++n) {
+      FA_UNROLL
+      for (int e = 0; e < 4; ++e) s[m][n][e] = tanh_approx(multiply(s[m][n][e], p.scale) * p.inverse_softcap);
+    }
+  }
+}
+
+/* Exponent of P in units of log2, from what these left of the score. The general kernels, whose tiles leave
+ * room for it, add ALiBi here: after either. */
+template <class C>
+FA_DEVICE float score_exponent(const fa_flash_backward_params &p, float s, float lse_log2, float minus_slope,
+                               float distance) {
+  if (C::GENERAL)
+    return fmaf(minus_slope, fabsf(distance),
+                fmaf(s, p.forward.softcap > 0.0f ? p.softcap_log2 : p.scale_log2, -lse_log2));
+  return C::ALIBI ? s - lse_log2 : fmaf(s, C::SOFTCAP ? p.softcap_log2 : p.scale_log2, -lse_log2);
 }
 
 /* The random bytes for 16 rows and 32 keys; none drops where there is no dropout. */
@@ -44,6 +84,10 @@ FA_DEVICE void backward_drop_words(uint32_t (&words)[4], const fa_flash_params &
   else
     FA_UNROLL
   for (int i = 0; i < 4; ++i) words[i] = 0;
+  if (C::S_COLS == 16 && at.warp_key % 32 != 0) { /* the warp has the second half of them */
+    words[0] = words[2];
+    words[1] = words[3];
+  }
 }
 
 /* P and dS, rounded, to shared memory at p_first (dS: P_BYTES further). values: shared address of LSE of the
@@ -55,6 +99,8 @@ FA_DEVICE void score_gradients(const typename C::score_tile &s, const typename C
                                uint32_t values, uint32_t p_first, int lane) {
   const fa_flash_params &f = p.forward;
   typename C::T t;
+  const float diagonal = C::GENERAL ? first_distance(seq, at) : 0.0f;
+  const bool cap = C::SOFTCAP && (!C::GENERAL || f.softcap > 0.0f);
   FA_UNROLL
   for (int m = 0; m < C::S_TILES; ++m) {
     float lse_log2[2], delta[2];
@@ -76,21 +122,17 @@ FA_DEVICE void score_gradients(const typename C::score_tile &s, const typename C
       FA_UNROLL
       for (int r = 0; r < 2; ++r) {
         const uint32_t kept = C::DROPOUT ? dropout_kept(f, words[n % 4], r) : 0xffffffffu;
-        const int diagonal = at.row + 16 * m + 8 * r + seq.len_k - seq.len_q - at.key;
         float weight[2], gradient[2];
         FA_UNROLL
         for (int e = 0; e < 2; ++e) {
-          float shrink = 1.0f, exponent, g = dp[m][n][2 * r + e];
-          if (C::SCORE_MOD)
-            exponent =
-                modified_score(p, s[m][n][2 * r + e], at.slope, diagonal - (8 * n + e), shrink) - lse_log2[r];
-          else
-            exponent = fmaf(s[m][n][2 * r + e], p.scale_log2, -lse_log2[r]);
-          weight[e] = exp2_approx(exponent);
+          const float x = s[m][n][2 * r + e];
+          float g = dp[m][n][2 * r + e];
+          weight[e] = exp2_approx(score_exponent<C>(
+              p, x, lse_log2[r], at.minus_slope, diagonal + static_cast<float>(16 * m + 8 * r - 8 * n - e)));
           if (MASK && (8 * n + e < lo[r] || 8 * n + e >= hi[r])) weight[e] = 0.0f;
           if (C::DROPOUT) g = (kept >> 16 * e & 1) ? g * f.dropout_scale : 0.0f;
           gradient[e] = weight[e] * (g - delta[r]);
-          if (C::SCORE_MOD) gradient[e] *= shrink;
+          if (cap) gradient[e] *= fmaf(-x, x, 1.0f); /* the derivative of tanh */
         }
         const uint32_t to = tile_right<C::BN>(p_first, n) + (16 * m + 8 * r) * (C::BN * 2);
         store_shared4(to, pack2(weight[0], weight[1], t) & kept);

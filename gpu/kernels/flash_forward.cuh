@@ -24,16 +24,15 @@ namespace fa {
 /* T: f16 or bf16. D: of the tiles, head_dim up to a multiple of 32. The tiles fit into 99 KiB, the registers
  * into 255: where a warp's 32 rows would need more, it has 16, and what costs registers takes fewer keys at a
  * time. */
-template <class T_, int D_, flash_kind KIND> struct flash_forward_config {
+template <class T_, int D_, flash_kind KIND_> struct flash_forward_config : flash_kind_traits<KIND_> {
   typedef T_ T;
+  static constexpr flash_kind KIND = KIND_;
   static constexpr int D = D_,
                        M_TILES = D < (KIND == general ? 96 : 160) ? 2 : 1; /* 16-row tiles of a warp */
   static constexpr int WARPS = M_TILES == 1 && D <= 192 ? 8 : 4, THREADS = 32 * WARPS;
   static constexpr int BM = 16 * M_TILES * WARPS;
-  static constexpr bool ROOM = KIND == plain || (M_TILES == 1 && D <= 224);
+  static constexpr bool ROOM = KIND == plain || KIND == alibi || (M_TILES == 1 && D <= 224);
   static constexpr int BN = (D <= 64 ? 128 : 64) / (ROOM ? 1 : 2);
-  static constexpr bool ALIGNED = KIND != general, SCORE_MOD = KIND == modified || KIND == general;
-  static constexpr bool DROPOUT = KIND == dropout || KIND == general, GENERAL = KIND == general;
   static constexpr int Q_BYTES = BM * D * 2, KV_BYTES = BN * D * 2;
   static constexpr int SHARED_BYTES = Q_BYTES + 2 * KV_BYTES;
   static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
@@ -65,7 +64,7 @@ template <class C> FA_DEVICE void store_chunk(const fa_flash_params &p, uint16_t
     store_chunk<false>(to, v);
 }
 template <class C> FA_DEVICE bool scores_are_modified(const fa_flash_params &p) {
-  return C::SCORE_MOD && (!C::GENERAL || p.softcap > 0.0f || p.alibi_slopes);
+  return C::GENERAL ? p.softcap > 0.0f || p.alibi_slopes : C::ALIBI || C::SOFTCAP;
 }
 
 /* Where the first row of this block goes. */
@@ -237,25 +236,45 @@ FA_DEVICE void mask_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flash_
   }
 }
 
-/* Raw scores to logits: scale, softcap, ALiBi. */
+/* s -> scale * s - slope * distance. first: the distance of the thread's first pair from the diagonal; it is
+ * exact, as are its sums with constants, so that one conversion does for all pairs. */
 template <class C>
-FA_DEVICE void modify_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flash_params &p,
-                             const sequence &seq, float slope, int row0, int key0, int thread) {
-  const int diagonal = row0 + score_row<C>(thread, 0) + seq.len_k - seq.len_q - key0 - score_col(thread);
-  const float inverse_cap = p.softcap > 0.0f ? 1.0f / p.softcap : 0.0f;
+FA_DEVICE void add_alibi(float (&s)[C::M_TILES][C::BN / 8][4], float scale, float slope, float first) {
   FA_UNROLL
   for (int m = 0; m < C::M_TILES; ++m) {
     FA_UNROLL
     for (int n = 0; n < C::BN / 8; ++n) {
       FA_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        float t = s[m][n][e] * p.scale;
-        if (p.softcap > 0.0f) t = p.softcap * tanh_approx(t * inverse_cap);
-        const int distance = diagonal + 16 * m + e / 2 * 8 - (8 * n + e % 2);
-        s[m][n][e] = fmaf(-slope, static_cast<float>(distance < 0 ? -distance : distance), t);
-      }
+      for (int e = 0; e < 4; ++e)
+        s[m][n][e] = fmaf(s[m][n][e], scale,
+                          -slope * fabsf(first + static_cast<float>(16 * m + e / 2 * 8 - 8 * n - e % 2)));
     }
   }
+}
+
+/* s -> softcap * tanh(scale * s / softcap) */
+template <class C> FA_DEVICE void cap_scores(float (&s)[C::M_TILES][C::BN / 8][4], float scale, float cap) {
+  const float inverse_cap = 1.0f / cap;
+  FA_UNROLL
+  for (int m = 0; m < C::M_TILES; ++m) {
+    FA_UNROLL
+    for (int n = 0; n < C::BN / 8; ++n) {
+      FA_UNROLL
+      for (int e = 0; e < 4; ++e) s[m][n][e] = cap * tanh_approx(multiply(s[m][n][e], scale) * inverse_cap);
+    }
+  }
+}
+
+/* Raw scores to logits: scale, softcap, ALiBi. What a kind never has is left out at compile time, and what
+ * general kernels may have is asked once, not for every pair. */
+template <class C>
+FA_DEVICE void modify_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flash_params &p,
+                             const sequence &seq, float slope, int row0, int key0, int thread) {
+  const bool cap = C::SOFTCAP && (!C::GENERAL || p.softcap > 0.0f);
+  if (cap) cap_scores<C>(s, p.scale, p.softcap);
+  if (!C::ALIBI || (C::GENERAL && !p.alibi_slopes)) return;
+  const int first = row0 + score_row<C>(thread, 0) + seq.shift - key0 - score_col(thread);
+  add_alibi<C>(s, cap ? 1.0f : p.scale, slope, static_cast<float>(first));
 }
 
 FA_DEVICE float alibi_slope(const fa_flash_params &p, int batch, int head) {
@@ -365,7 +384,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
   const uint32_t k_first = first_b<C::D>(k_tile, lane), v_first = first_b_trans<C::D>(v_tile, lane);
   const bool score_mod = scores_are_modified<C>(p);
   const float scale_log2 = score_mod ? 1.44269504088896340736f : p.scale_log2;
-  const float slope = C::SCORE_MOD ? alibi_slope(p, batch, static_cast<int>(blockIdx.y)) : 0.0f;
+  const float slope = C::ALIBI ? alibi_slope(p, batch, static_cast<int>(blockIdx.y)) : 0.0f;
   float o[C::M_TILES][C::D / 8][4] = {};
   row_state rows[C::M_TILES][2];
 

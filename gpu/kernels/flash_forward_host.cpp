@@ -20,15 +20,15 @@
 template <class C>
 static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const void *), const char *only,
                                           bool is_ahead_of_time) {
-  return {
-      name,
-      entry,
-      {"flash_forward", only, is_ahead_of_time},
-      {std::is_same<typename C::T, fa::bf16>::value, C::D, !C::ALIGNED, C::SCORE_MOD, C::DROPOUT, C::GENERAL},
-      C::BM,
-      C::BN,
-      C::THREADS,
-      C::SHARED_BYTES};
+  return {name,
+          entry,
+          {"flash_forward", only, is_ahead_of_time},
+          {std::is_same<typename C::T, fa::bf16>::value, C::D, !C::ALIGNED, C::ALIBI, C::SOFTCAP, C::DROPOUT,
+           C::GENERAL},
+          C::BM,
+          C::BN,
+          C::THREADS,
+          C::SHARED_BYTES};
 }
 
 #define FA_DESCRIBE(name, entry, T, D, kind, is_ahead_of_time)                                               \
@@ -42,8 +42,8 @@ static const fa_flash_kernel kernels[] = {
 
 static bool can_do(const fa_flash_ability &k, const fa_flash_ability &wanted) {
   return k.bf16 == wanted.bf16 && wanted.head_dim <= k.head_dim && wanted.head_dim > k.head_dim - 32 &&
-         k.unaligned >= wanted.unaligned && k.score_mod >= wanted.score_mod && k.dropout >= wanted.dropout &&
-         k.p_debug >= wanted.p_debug;
+         k.unaligned >= wanted.unaligned && k.alibi >= wanted.alibi && k.softcap >= wanted.softcap &&
+         k.dropout >= wanted.dropout && k.p_debug >= wanted.p_debug;
 }
 
 static bool can_be_had(const fa_flash_kernel &k, const fa_flash_device *device) {
@@ -55,5 +55,11 @@ static bool can_be_had(const fa_flash_kernel &k, const fa_flash_device *device) 
 const fa_flash_kernel *fa_flash_forward_find(fa_flash_ability wanted, const fa_flash_device *device) {
   for (const fa_flash_kernel &k : kernels)
     if (can_do(k.ability, wanted) && can_be_had(k, device)) return &k;
+  return nullptr;
+}
+
+const char *fa_flash_forward_name(int i) {
+  for (const fa_flash_kernel &k : kernels)
+    if (k.recipe.is_ahead_of_time && i-- == 0) return k.name;
   return nullptr;
 }

@@ -12,7 +12,7 @@ extern "C" {
 typedef struct fa_flash_ability {
   int bf16;     /* not f16; exactly */
   int head_dim; /* of a kernel: the largest of the 32 that it takes, multiples of 8 */
-  int unaligned, score_mod, dropout, p_debug;
+  int unaligned, alibi, softcap, dropout, p_debug;
 } fa_flash_ability;
 
 /* What kernels are chosen for. NULL, wherever a pointer to one is taken: any amount of shared memory, and no
@@ -40,6 +40,9 @@ typedef struct fa_flash_kernel {
 
 /* The most special kernel that can do this, or NULL. */
 const fa_flash_kernel *fa_flash_forward_find(fa_flash_ability wanted, const fa_flash_device *device);
+
+/* Names of all kernels that are compiled ahead of time, in no particular order; NULL past the last. */
+const char *fa_flash_forward_name(int i);
 
 #ifdef __cplusplus
 }
