@@ -74,8 +74,9 @@ typedef struct fa_attention {
   int64_t alibi_batch_stride; /* elements; 0: the same slopes for all entries [0] */
   double dropout_p;           /* probability of dropping, 0 <= p < 1 [0] */
   uint64_t dropout_seed, dropout_offset; /* Philox key and counter start */
-  void *p_debug;                         /* with dropout: [batch, heads_q, rows to 128, keys to 128], dense;
-                                            a set sign bit marks what was dropped [NULL] */
+  void *p_debug;                         /* [batch, heads_q, rows to 128, keys to 128], dense: weights
+                                            relative to a running maximum, 0 what no row sees; a set sign
+                                            bit marks what was dropped; slow, for debugging [NULL] */
   float empty_lse;                       /* lse of a row that sees no key; its o is 0 [+inf] */
   bool deterministic;                    /* backward: the same bits every time, for more workspace [false] */
   bool check_device_data;                /* also read cu_seqlens, seqused_k and leftpad_k back and check them:

@@ -68,8 +68,6 @@ static fa_status check_numbers(const fa_attention *a, fa_error *err) {
     return fa_fail(err, FA_ERR_INPUT, "window_right = %lld: -1 (no bound) or more",
                    (long long)a->window_right);
   if (isnan(a->empty_lse)) return fa_fail(err, FA_ERR_INPUT, "empty_lse is NaN");
-  if (a->p_debug && a->dropout_p == 0)
-    return fa_fail(err, FA_ERR_INPUT, "p_debug without dropout: there is nothing to mark");
   return FA_OK;
 }
 
@@ -144,6 +142,8 @@ static fa_status check_arrays(const fa_attention *a, fa_error *err) {
   if (status == FA_OK) status = check_ints("seqused_k", a->seqused_k, err);
   if (status == FA_OK) status = check_ints("leftpad_k", a->leftpad_k, err);
   if (status != FA_OK) return status;
+  if ((uintptr_t)a->p_debug % 16 != 0)
+    return fa_fail(err, FA_ERR_INPUT, "p_debug = %p: not aligned to 16 bytes", a->p_debug);
   if ((uintptr_t)a->alibi_slopes % 4 != 0)
     return fa_fail(err, FA_ERR_INPUT, "alibi_slopes = %p: not aligned to 4 bytes",
                    (const void *)a->alibi_slopes);

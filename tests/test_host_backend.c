@@ -48,12 +48,12 @@ static void check_supports(void) {
   check_forward("{\"head_dim\": 8}");
   check_forward("{\"head_dim\": 256, \"dtype\": \"bf16\"}");
   check_forward("{\"dropout\": {\"p\": 0.1, \"seed\": \"1\", \"offset\": \"0\"}, \"return_softmax\": true}");
+  check_forward("{\"mask\": {\"type\": \"causal\"}, \"return_softmax\": true}");
   check_reason("{\"head_dim\": 12}", 0, "head_dim");
   check_reason("{\"head_dim\": 264}", 0, "head_dim");
   check_reason("{\"dtype\": \"f32\"}", 0, "f16 and bf16");
   check_reason("{\"family\": \"memeff\"}", 0, "family");
   check_reason("{\"splits\": 3}", 0, "split");
-  check_reason("{\"return_softmax\": true}", 0, "return_softmax");
   check_reason("{\"scale\": 1e35}", 0, "scale");
   check_reason("{\"softcap\": 1e-35}", 0, "softcap");
 }
