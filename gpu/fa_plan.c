@@ -5,16 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-static bool scores_are_modified(const fa_attention *a) {
-  return a->softcap > 0 || a->alibi_slopes;
-}
-
 const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa_flash_device *device,
                                          fa_error *err) {
   const fa_flash_ability wanted = {.bf16 = a->dtype == FA_BF16,
                                    .head_dim = (int)a->head_dim,
                                    .unaligned = !aligned,
-                                   .score_mod = scores_are_modified(a),
+                                   .alibi = a->alibi_slopes != NULL,
+                                   .softcap = a->softcap > 0,
                                    .dropout = a->dropout_p > 0,
                                    .p_debug = a->p_debug != NULL};
   const fa_flash_kernel *k = fa_flash_forward_find(wanted, device);
@@ -82,7 +79,7 @@ void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p) {
   fill_tensors(a, !fa_attention_is_varlen(a), p);
   p->seqlen_q = (int)a->seqlen_q;
   p->seqlen_k = (int)a->seqlen_k;
-  p->head_dim = (int)a->head_dim;
+  p->head_dim = p->head_dim_v = (int)a->head_dim;
   p->heads_q = (int)a->heads_q;
   p->heads_per_kv = (int)(a->heads_q / a->heads_kv);
   p->window_left = window_bound(a->window_left, a->seqlen_k);
