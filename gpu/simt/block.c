@@ -112,7 +112,7 @@ static bool report_unwritten(fa_simt_block *b) {
 /* The running thread cannot go on: the next ready one does, or nobody can. */
 static void give_way(fa_simt_block *b) {
   fa_simt_thread *me = b->running, *next = pick(b);
-  if (!next) {
+  if (__builtin_expect(!next, 0)) {
     char text[400], list[360];
     list_waiting(b, list, sizeof list);
     snprintf(text, sizeof text, "deadlock: nobody can go on: %s", list);
@@ -149,7 +149,7 @@ static void release_barrier(fa_simt_block *b) {
   fa_fiber *from = &b->running->fiber;
   if (report_unwritten(b)) stop(b, from);
   b->n_at_barrier = 0;
-  ++b->epoch;
+  b->barrier_tick = ++b->tick;
   for (int i = 0; i < b->n_threads; ++i)
     if (b->threads[i].state == FA_THREAD_AT_BARRIER) make_ready(b, &b->threads[i]);
 }
@@ -201,7 +201,7 @@ void fa_simt_collective(fa_collective kind, void *args, void (*execute)(fa_simt_
 }
 
 static void sync_warp_execute(fa_simt_warp *w) {
-  ++w->sync_epoch;
+  w->sync_tick = ++fa_simt_current->tick;
 }
 void fa_simt_sync_warp(fa_simt_place at) {
   fa_simt_collective(FA_COLLECTIVE_SYNC_WARP, NULL, sync_warp_execute, at);
@@ -252,7 +252,7 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   b->n_at_barrier = 0;
   b->current_warp = 0;
   b->report = (fa_simt_report){.state = FA_SUBJECT_OK};
-  b->first_epoch = ++b->epoch;
+  b->first_tick = b->barrier_tick = ++b->tick;
   b->unwritten.by = NULL;
   fa_simt_shared_reset(b);
   for (int w = 0; w < b->n_warps; ++w) {
@@ -274,16 +274,25 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   fa_simt_self = NULL;
 }
 
+/* Zeros that begin at a cache line. */
+static void *lines(int64_t n, size_t each) {
+  void *p = NULL;
+  if (posix_memalign(&p, 64, (size_t)n * each) != 0) return NULL;
+  return memset(p, 0, (size_t)n * each);
+}
+
 fa_status fa_simt_block_init(fa_simt_block *b, const fa_simt_launch *launch, fa_error *err) {
   memset(b, 0, sizeof *b);
   b->launch = launch;
   b->n_threads = (int)(launch->block.x * launch->block.y * launch->block.z);
   b->n_warps = b->n_threads / FA_WARP;
   const size_t n_words = launch->shared_bytes / 4 + 1;
-  b->threads = calloc((size_t)b->n_threads, sizeof *b->threads);
+  b->threads = lines(b->n_threads, sizeof *b->threads);
   b->warps = calloc((size_t)b->n_warps, sizeof *b->warps);
-  b->shadow = calloc(n_words, sizeof *b->shadow);
-  if (!b->threads || !b->warps || !b->shadow || posix_memalign((void **)&b->shared, 128, n_words * 4)) {
+  b->place = calloc(FA_MAX_PLACES, sizeof *b->place);
+  b->shadow = lines((int64_t)n_words, sizeof *b->shadow);
+  if (!b->threads || !b->warps || !b->shadow || !b->place ||
+      posix_memalign((void **)&b->shared, 128, n_words * 4)) {
     b->shared = NULL;
     fa_simt_block_free(b);
     return fa_fail(err, FA_ERR_MEMORY, "executor for %d threads, %zu bytes shared", b->n_threads,
@@ -310,6 +319,7 @@ void fa_simt_block_free(fa_simt_block *b) {
   free(b->threads);
   free(b->warps);
   free(b->shadow);
+  free(b->place);
   free(b->shared);
   memset(b, 0, sizeof *b);
 }

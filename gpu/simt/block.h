@@ -43,12 +43,13 @@ typedef enum fa_thread_state {
   FA_THREAD_DONE
 } fa_thread_state;
 
+/* What a switch touches fills one cache line. */
 typedef struct fa_simt_thread {
-  fa_simt_ids ids;
   fa_fiber fiber;
   fa_thread_state state;
-  fa_simt_place where; /* it waits there */
   int index, warp, lane;
+  fa_simt_place where; /* it waits there */
+  fa_simt_ids ids;
   fa_copy_queue copies;
 } fa_simt_thread;
 
@@ -58,17 +59,21 @@ typedef struct fa_simt_warp {
   fa_collective kind;
   fa_simt_place at;
   void *args[FA_WARP];
-  uint32_t sync_epoch; /* __syncwarp()s passed */
+  uint32_t sync_tick; /* of its last __syncwarp */
 } fa_simt_warp;
 
-/* What is known of 4 bytes of shared memory; epochs count barriers and never repeat within an executor. */
+/* What is known of 4 bytes of shared memory: 16 bytes, so that a 16-byte access touches one cache line. Ticks
+ * count the barriers of a block and of its warps together and never repeat within an executor, so that one
+ * number says what an access came after. Places are indices into fa_simt_block.place. */
 typedef struct fa_shadow {
-  uint32_t write_epoch, write_warp_epoch, read_epoch, read_warp_epoch;
+  uint32_t write_tick, read_tick;
   int16_t writer, reader;
-  bool in_flight; /* destination of a cp.async whose thread has not waited for it */
-  const char *write_file, *read_file;
-  int write_line, read_line;
+  uint16_t write_place;
+  uint16_t read_place : 15;
+  uint16_t in_flight : 1; /* destination of a cp.async whose thread has not waited for it */
 } fa_shadow;
+
+#define FA_MAX_PLACES (1 << 13)
 
 /* The first read of a shared word that the block had not written. It is held back until the next barrier or
  * other violation: if a write follows before, it was a race, and that report names both lines. */
@@ -90,8 +95,10 @@ typedef struct fa_simt_block {
   fa_simt_thread *running;
   char *shared;
   fa_shadow *shadow;
-  uint32_t epoch;       /* barriers passed so far */
-  uint32_t first_epoch; /* of the block that runs now: a word last written before it is uninitialised */
+  uint32_t tick;         /* barriers passed so far, of the block and of warps */
+  uint32_t barrier_tick; /* of the last __syncthreads, */
+  uint32_t first_tick;   /* of the start: a word last written before it is uninitialised */
+  fa_simt_place *place;  /* [FA_MAX_PLACES], hashed; file NULL: free */
   fa_unwritten unwritten;
   uint64_t rng;   /* 0: the plain schedule */
   size_t tape_at; /* the next byte of the launch's tape */

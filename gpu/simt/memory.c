@@ -69,6 +69,8 @@ void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) 
 
 /* ---- shared memory ---- */
 
+_Static_assert(sizeof(fa_shadow) == 16, "four of them fill a cache line");
+
 enum {
   NOBODY = -1,
   WHOLE_WARP = -100,
@@ -97,68 +99,84 @@ void fa_simt_shared_check(fa_simt_thread *t, uint32_t offset, size_t bytes, cons
                       what, bytes, offset, size);
 }
 
-/* True if what `thread` did at (epoch, warp_epoch) comes before what t does now. */
-static bool ordered(const fa_simt_block *b, int thread, uint32_t epoch, uint32_t warp_epoch,
-                    const fa_simt_thread *t) {
-  if (thread == NOBODY || epoch != b->epoch || thread == t->index) return true;
-  if (thread == MANY_WARPS) return false;
-  const int warp = thread <= WHOLE_WARP ? WHOLE_WARP - thread : thread / FA_WARP;
-  return warp == t->warp && warp_epoch != b->warps[warp].sync_epoch;
+/* The number of a source line; a line always gets the same one. */
+static uint16_t place_number(fa_simt_block *b, fa_simt_place at) {
+  unsigned n = (unsigned)at.line + (unsigned)((uintptr_t)at.file >> 3);
+  for (unsigned tried = 0; tried < FA_MAX_PLACES; ++tried, ++n) {
+    fa_simt_place *p = &b->place[n % FA_MAX_PLACES];
+    if (p->file == at.file && p->line == at.line) return (uint16_t)(n % FA_MAX_PLACES);
+    if (p->file) continue;
+    *p = at;
+    return (uint16_t)(n % FA_MAX_PLACES);
+  }
+  FA_ASSERT(!"a kernel has no more lines than this that touch shared memory");
+  return 0;
 }
 
-static void race(const char *what, const char *other, const char *file, int line, uint32_t offset,
-                 fa_simt_place at) {
+/* True if what `thread` did at that tick comes before what t does now. */
+static bool ordered(const fa_simt_block *b, int thread, uint32_t tick, const fa_simt_thread *t) {
+  if (tick < b->barrier_tick || thread == NOBODY || thread == t->index) return true;
+  if (thread == MANY_WARPS) return false;
+  const int warp = thread <= WHOLE_WARP ? WHOLE_WARP - thread : thread / FA_WARP;
+  return warp == t->warp && tick < b->warps[warp].sync_tick;
+}
+
+static void race(const char *what, const char *other, uint16_t place, uint32_t offset, fa_simt_place at) {
+  const fa_simt_place *p = &fa_simt_current->place[place];
   fa_simt_violation(FA_SUBJECT_RACE, at,
                     "%s of shared offset %u is not ordered with the %s at %s:%d by any barrier", what, offset,
-                    other, file, line);
+                    other, p->file, p->line);
 }
 
 static void in_flight(const char *what, const fa_shadow *s, uint32_t offset, fa_simt_place at) {
+  const fa_simt_place *p = &fa_simt_current->place[s->write_place];
   fa_simt_violation(
       FA_SUBJECT_RACE, at,
       "%s of shared offset %u, into which the cp.async at %s:%d is still copying: its wait is missing", what,
-      offset, s->write_file, s->write_line);
+      offset, p->file, p->line);
+}
+
+/* Several readers of one word since the last barrier: which, as far as it matters. */
+static int16_t joint_reader(const fa_shadow *s, const fa_simt_thread *t) {
+  if (s->reader == MANY_WARPS) return MANY_WARPS;
+  if (s->reader == NOBODY || s->reader == t->index) return (int16_t)t->index;
+  const int warp = s->reader <= WHOLE_WARP ? WHOLE_WARP - s->reader : s->reader / FA_WARP;
+  return (int16_t)(warp == t->warp ? WHOLE_WARP - t->warp : MANY_WARPS);
+}
+
+__attribute__((noinline)) static void check_read(fa_simt_block *b, const fa_shadow *s, fa_simt_thread *t,
+                                                 uint32_t offset, fa_simt_place at) {
+  if (s->in_flight) in_flight("read", s, offset, at);
+  if (s->write_tick < b->first_tick && !b->unwritten.by) /* what an earlier block wrote is not ours */
+    b->unwritten = (fa_unwritten){.by = t, .offset = offset, .at = at};
+  if (!ordered(b, s->writer, s->write_tick, t)) race("read", "write", s->write_place, offset, at);
 }
 
 void fa_simt_shared_note_read(fa_simt_thread *t, uint32_t offset, size_t bytes, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
-  const uint32_t warp_epoch = b->warps[t->warp].sync_epoch;
+  const uint16_t place = place_number(b, at);
   for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w) {
     fa_shadow *s = &b->shadow[w];
-    if (s->in_flight) in_flight("read", s, w * 4, at);
-    if (s->write_epoch < b->first_epoch && !b->unwritten.by) /* what an earlier block wrote is not ours */
-      b->unwritten = (fa_unwritten){.by = t, .offset = w * 4, .at = at};
-    if (!ordered(b, s->writer, s->write_epoch, s->write_warp_epoch, t))
-      race("read", "write", s->write_file, s->write_line, w * 4, at);
-    const bool fresh = s->read_epoch != b->epoch || s->reader == NOBODY || s->reader == t->index;
-    const int reader_warp = s->reader <= WHOLE_WARP ? WHOLE_WARP - s->reader : s->reader / FA_WARP;
-    if (fresh)
-      s->reader = (int16_t)t->index;
-    else
-      s->reader =
-          (int16_t)(s->reader != MANY_WARPS && reader_warp == t->warp ? WHOLE_WARP - t->warp : MANY_WARPS);
-    s->read_epoch = b->epoch;
-    s->read_warp_epoch = warp_epoch;
-    s->read_file = at.file;
-    s->read_line = at.line;
+    /* Nearly always: written since the block began, and before the last barrier. */
+    if (s->in_flight || s->write_tick - b->first_tick >= b->barrier_tick - b->first_tick)
+      check_read(b, s, t, w * 4, at);
+    s->reader = s->read_tick < b->barrier_tick ? (int16_t)t->index : joint_reader(s, t);
+    s->read_tick = b->tick;
+    s->read_place = place & 0x7fff;
   }
 }
 
 void fa_simt_shared_note_write(fa_simt_thread *t, uint32_t offset, size_t bytes, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
-  const uint32_t warp_epoch = b->warps[t->warp].sync_epoch;
+  const uint16_t place = place_number(b, at);
   for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w) {
     fa_shadow *s = &b->shadow[w];
     if (s->in_flight) in_flight("write", s, w * 4, at);
-    if (!ordered(b, s->writer, s->write_epoch, s->write_warp_epoch, t))
-      race("write", "write", s->write_file, s->write_line, w * 4, at);
-    if (!ordered(b, s->reader, s->read_epoch, s->read_warp_epoch, t))
-      race("write", "read", s->read_file, s->read_line, w * 4, at);
+    if (!ordered(b, s->writer, s->write_tick, t)) race("write", "write", s->write_place, w * 4, at);
+    if (!ordered(b, s->reader, s->read_tick, t)) race("write", "read", s->read_place, w * 4, at);
     s->writer = (int16_t)t->index;
-    s->write_epoch = b->epoch;
-    s->write_warp_epoch = warp_epoch;
-    s->write_file = at.file;
-    s->write_line = at.line;
+    s->write_tick = b->tick;
+    s->write_place = place;
     s->reader = NOBODY;
   }
 }
@@ -226,8 +244,7 @@ void fa_simt_cp_async_wait(int n_pending_groups) {
     for (uint32_t w = c->shared / 4; w < c->shared / 4 + 4; ++w) { /* visible to its own thread from now on */
       fa_shadow *s = &b->shadow[w];
       s->in_flight = false;
-      s->write_epoch = b->epoch;
-      s->write_warp_epoch = b->warps[t->warp].sync_epoch;
+      s->write_tick = b->tick;
     }
   }
   memmove(q->v, q->v + end, (size_t)(q->n - end) * sizeof *q->v);

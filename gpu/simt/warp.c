@@ -28,19 +28,21 @@ typedef struct ldmatrix_args {
   bool transpose;
 } ldmatrix_args;
 
+/* The 8 rows of a matrix stand in a row here: lane l takes one word of them, or two halves. */
 static void ldmatrix_execute(fa_simt_warp *w) {
   const char *shared = fa_simt_current->shared;
-  for (int m = 0; m < 4; ++m) {
-    uint16_t e[8][8];
-    for (int row = 0; row < 8; ++row)
-      memcpy(e[row], shared + ((ldmatrix_args *)w->args[8 * m + row])->shared, 16);
-    for (int l = 0; l < FA_WARP; ++l) {
-      ldmatrix_args *me = w->args[l];
-      const int i = l / 4, j = 2 * (l % 4);
-      const uint32_t low = me->transpose ? e[j][i] : e[i][j],
-                     high = me->transpose ? e[j + 1][i] : e[i][j + 1];
-      me->r[m] = low | high << 16;
-    }
+  const bool transpose = ((ldmatrix_args *)w->args[0])->transpose;
+  union {
+    uint16_t half[4][8][8];
+    uint32_t word[4][32];
+  } e;
+  for (int row = 0; row < 32; ++row)
+    memcpy(e.half[row / 8][row % 8], shared + ((ldmatrix_args *)w->args[row])->shared, 16);
+  for (int l = 0; l < FA_WARP; ++l) {
+    uint32_t *r = ((ldmatrix_args *)w->args[l])->r;
+    const int i = l / 4, j = 2 * (l % 4);
+    for (int m = 0; m < 4; ++m)
+      r[m] = transpose ? e.half[m][j][i] | (uint32_t)e.half[m][j + 1][i] << 16 : e.word[m][l];
   }
 }
 
@@ -60,6 +62,7 @@ typedef struct mma_args {
   bool bf16;
 } mma_args;
 
+/* A register holds two neighbours of a row of a, and of a column of b. */
 static void mma_execute(fa_simt_warp *w) {
   uint16_t a[16][16], b[16][8];
   float d[16][8];
@@ -67,25 +70,22 @@ static void mma_execute(fa_simt_warp *w) {
   for (int l = 0; l < FA_WARP; ++l) {
     const mma_args *x = w->args[l];
     const int i = l / 4, j = 2 * (l % 4);
-    for (int h = 0; h < 2; ++h) { /* h: the register's half, the odd element of a pair */
-      a[i][j + h] = (uint16_t)(x->a[0] >> 16 * h);
-      a[i + 8][j + h] = (uint16_t)(x->a[1] >> 16 * h);
-      a[i][j + 8 + h] = (uint16_t)(x->a[2] >> 16 * h);
-      a[i + 8][j + 8 + h] = (uint16_t)(x->a[3] >> 16 * h);
-      b[j + h][i] = (uint16_t)(x->b[0] >> 16 * h);
-      b[j + 8 + h][i] = (uint16_t)(x->b[1] >> 16 * h);
-      d[i][j + h] = x->d[h];
-      d[i + 8][j + h] = x->d[2 + h];
+    memcpy(&a[i][j], &x->a[0], 4);
+    memcpy(&a[i + 8][j], &x->a[1], 4);
+    memcpy(&a[i][j + 8], &x->a[2], 4);
+    memcpy(&a[i + 8][j + 8], &x->a[3], 4);
+    for (int r = 0; r < 2; ++r) {
+      b[j + 8 * r][i] = (uint16_t)x->b[r];
+      b[j + 8 * r + 1][i] = (uint16_t)(x->b[r] >> 16);
     }
+    memcpy(&d[i][j], x->d, 8);
+    memcpy(&d[i + 8][j], x->d + 2, 8);
   }
   fa_mma_m16n8k16(d, (const uint16_t(*)[16])a, (const uint16_t(*)[8])b, bf16);
   for (int l = 0; l < FA_WARP; ++l) {
-    const mma_args *x = w->args[l];
-    const int i = l / 4, j = 2 * (l % 4);
-    for (int h = 0; h < 2; ++h) {
-      x->d[h] = d[i][j + h];
-      x->d[2 + h] = d[i + 8][j + h];
-    }
+    float *to = ((mma_args *)w->args[l])->d;
+    memcpy(to, &d[l / 4][2 * (l % 4)], 8);
+    memcpy(to + 2, &d[l / 4 + 8][2 * (l % 4)], 8);
   }
 }
 
