@@ -18,6 +18,7 @@ exits() { [ "$rc" = "$1" ]; }
 says() { grep -qF -- "$1" out; }
 says_line() { grep -qE -- "$1" out; }
 complains() { grep -qF -- "$1" err; }
+complains_line() { grep -qE -- "$1" err; }
 silent() { [ ! -s out ]; }
 last_line() { [ "$(tail -n 1 out)" = "$1" ]; }
 lines() { [ "$(grep -cE "$1" out)" = "$2" ]; }

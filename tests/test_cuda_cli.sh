@@ -3,28 +3,13 @@
 # tensors costs one case and a worker, a lost device is an error of the world; then the real program without a driver.
 # usage: test_cuda_cli.sh FAKE-CUDA-VERIFY FA-VERIFY
 set -uo pipefail
-fake=$(realpath "$1") verify=$(realpath "$2")
+fake=$(realpath "$1") verify=$(realpath "$2") checks=$(dirname "$(realpath "$0")")/cli_check.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-failed=0 n=0 rc=0
-run() { # COMMAND...: fills out, err, rc
-  what=$*
-  "$@" >out 2>err </dev/null
-  rc=$?
-}
-expect() { # CONDITION...
-  n=$((n + 1))
-  if ! "$@"; then
-    failed=$((failed + 1))
-    printf 'failed: %s\n  after: %s (exit %s)\n  stdout: %s\n  stderr: %s\n' "$*" "$what" "$rc" "$(head -c 1500 out)" "$(head -c 800 err)"
-  fi
-}
-exits() { [ "$rc" = "$1" ]; }
-says() { grep -qE -- "$1" out; }
-complains() { grep -qE -- "$1" err; }
-lines() { [ "$(grep -cE "$1" out)" = "$2" ]; }
+. "$checks"
 
+export FA_NVRTC=off # the fake GPU runs no code of the real compiler
 cat >two.json <<EOF2
 { "fa_cases": 1, "cases": [ { "name": "one", "seqlen_q": 20 }, { "name": "two", "seqlen_q": 33, "dtype": "bf16" },
   { "name": "three", "seqlen_q": 20, "mask": { "type": "causal" } } ] }
@@ -32,10 +17,10 @@ EOF2
 
 run "$fake" list backends
 expect exits 0
-expect says 'usable: Fake GPU, sm_90, 3 SMs, driver CUDA'
+expect says_line 'usable: Fake GPU, sm_90, 3 SMs, driver CUDA'
 run "$fake" --cases two.json
 expect exits 0
-expect complains '^backend: cuda \(Fake GPU'
+expect complains_line '^backend: cuda \(Fake GPU'
 expect lines '^PASS .* cuda  fwd\+bwd' 3
 run "$fake" --cases two.json --no-isolate
 expect exits 0
@@ -60,20 +45,20 @@ expect exits 3
 expect lines '^ERROR' 3
 run env FAKE_CUDA=none "$fake" --cases two.json
 expect exits 0
-expect complains 'backend: host \(cuda: the CUDA driver finds no device\)'
+expect complains_line 'backend: host \(cuda: the CUDA driver finds no device\)'
 run env FAKE_CUDA=none "$fake" --cases two.json --backend cuda
 expect exits 3
-expect complains 'not usable here: the CUDA driver finds no device'
+expect complains_line 'not usable here: the CUDA driver finds no device'
 
 run "$fake" bench --cases two.json --cold --report bench.json
 expect exits 0
 expect lines ' (fwd|bwd) +[0-9.]+ us .* TFLOP/s' 6
-expect says 'Fake GPU, sm_90.*, cold'
+expect says_line 'Fake GPU, sm_90.*, cold'
 expect grep -q '"fa_bench":' bench.json
 expect grep -q '"pass":.*"backward"' bench.json
 run "$fake" bench --case '{"family": "memeff", "seqlen_q": 8}'
 expect exits 4
-expect says 'left out: only the flash family'
+expect says_line 'left out: only the flash family'
 run "$fake" bench --backend cuda
 expect exits 2
 run "$fake" bench --backend host --cases two.json
@@ -84,15 +69,14 @@ expect exits 2
 export FA_LIBCUDA=libcuda-is-not-here.so
 run "$verify" list backends
 expect exits 0
-expect says 'not usable: no CUDA driver: libcuda-is-not-here.so'
+expect says_line 'not usable: no CUDA driver: libcuda-is-not-here.so'
 run "$verify" --cases two.json
 expect exits 0
-expect complains '^backend: host \(cuda: no CUDA driver'
+expect complains_line '^backend: host \(cuda: no CUDA driver'
 run "$verify" --cases two.json --backend cuda
 expect exits 3
 run "$verify" bench --cases two.json
 expect exits 3
-expect complains 'no CUDA driver'
+expect complains_line 'no CUDA driver'
 
-echo "$n checks, $failed failed"
-[ "$failed" = 0 ]
+done_checking
