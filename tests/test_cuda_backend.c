@@ -227,6 +227,27 @@ static void test_no_driver(void) {
   unsetenv("FA_LIBCUDA");
 }
 
+/* A device of 8.6 has 99 KiB of shared memory for a block, and code for 8.0: every head dim finds kernels. */
+static void test_small_device(void) {
+  static const int dims[] = {32, 64, 96, 128, 160, 192, 224, 256};
+  for (size_t i = 0; i < sizeof dims / sizeof *dims; ++i) {
+    char json[200];
+    fa_case c;
+    fa_tensors t;
+    snprintf(json, sizeof json, "{\"seqlen_q\": 20, \"seqlen_k\": 30, \"head_dim\": %d%s}", dims[i],
+             i % 2 ? ", \"softcap\": 5" : "");
+    load(json, &c, &t);
+    start();
+    fake.major = 8, fake.minor = 6, fake.max_shared_bytes = 99 * 1024;
+    const ran r = run_alone(cuda, &c.problem, &t, passes_of(&c.problem));
+    CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK, "%s: %s%s", json, r.err.text, r.out.text);
+    CHECK_MSG(!fake.misuse[0] && fake.n_launches >= 4, "%s: %d launches, %s", json, fake.n_launches,
+              fake.misuse);
+    fa_tensors_free(&t);
+    fa_case_free(&c);
+  }
+}
+
 static void test_devices(void) {
   fa_case c;
   fa_tensors t;
@@ -332,6 +353,7 @@ int main(void) {
   test_kernel_faults();
   test_describe();
   test_devices();
+  test_small_device();
   test_calls();
   test_bench();
   fake_cuda_reset();
