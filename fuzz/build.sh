@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets as OSS-Fuzz and ClusterFuzzLite ask for it: with $CC $CXX $CFLAGS $CXXFLAGS, linked with $LIB_FUZZING_ENGINE,
+# into $OUT: <name>_fuzzer, its .options, .dict and _seed_corpus.zip. By hand: OUT=/tmp/out fuzz/build.sh
+# Without a sanitizer in $CFLAGS the kernels run a quarter faster; the corpus is replayed under sanitizers by the tests in any case.
+set -euo pipefail
+unset CDPATH
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+OUT=${OUT:?where the targets shall go}
+WORK=${WORK:-$OUT/work}
+export CC=${CC:-clang} CXX=${CXX:-clang++}
+mkdir -p -- "$OUT" "$WORK"
+generator=()
+if command -v ninja >/dev/null; then generator=(-G Ninja); fi
+# fuzzers.cmake takes the sanitizers in $CFLAGS off what is trusted.
+cmake -S "$root" -B "$WORK/build" ${generator[@]+"${generator[@]}"} -DCMAKE_BUILD_TYPE=Release -DFA_FUZZ=ON -DFA_CUDA=OFF \
+  -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" -DFA_FUZZ_ENGINE="${LIB_FUZZING_ENGINE:--fsanitize=fuzzer}"
+cmake --build "$WORK/build" --target fuzzers --parallel "$(nproc)"
+for target in "$root"/fuzz/*_fuzzer.c; do
+  name=$(basename -- "$target" .c)
+  cp -- "$WORK/build/$name" "$OUT/"
+  strip --strip-debug -- "$OUT/$name" # five times as large otherwise; symbols stay, for stack traces
+  for extra in options dict; do
+    if [ -e "$root/fuzz/$name.$extra" ]; then cp -- "$root/fuzz/$name.$extra" "$OUT/"; fi
+  done
+  corpus=$root/fuzz/corpus/${name%_fuzzer}
+  rm -f -- "$OUT/${name}_seed_corpus.zip"
+  if command -v zip >/dev/null; then
+    (cd -- "$corpus" && zip -q -r "$OUT/${name}_seed_corpus.zip" .)
+  else
+    python3 -c 'import os, sys, zipfile
+with zipfile.ZipFile(sys.argv[2], "w", zipfile.ZIP_DEFLATED) as z:
+    for name in sorted(os.listdir(sys.argv[1])): z.write(os.path.join(sys.argv[1], name), name)' "$corpus" "$OUT/${name}_seed_corpus.zip"
+  fi
+done

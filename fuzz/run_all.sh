@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Runs every fuzz target beside the others for a time and prints a table.
+# usage: run_all.sh DIR SECONDS [JOBS]
+#   DIR      from build.sh, or wherever <name>_fuzzer, <name>_fuzzer.dict and corpus/<name>/ (or fuzz/corpus/<name>/ beside this script) are;
+#            DIR/artifacts receives what was found, DIR/logs what was said, DIR/grown the corpora afterwards
+#   JOBS     processes of each target, default 1; they share what they find
+# Libraries in DIR/lib are found before the system's. Exit 1 when anything was found, 2 when a target is missing.
+set -euo pipefail
+unset CDPATH
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+if [ $# -lt 2 ] || [ ! -d "$1" ]; then
+  echo "usage: $0 DIR SECONDS [JOBS]" >&2
+  exit 2
+fi
+dir=$(cd -- "$1" && pwd)
+seconds=$2
+jobs=${3:-1}
+export LD_LIBRARY_PATH=$dir/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export OPENBLAS_NUM_THREADS=1
+targets=()
+for path in "$dir"/*_fuzzer; do
+  if [ -x "$path" ]; then targets+=("$(basename -- "$path" _fuzzer)"); fi
+done
+if [ ${#targets[@]} -eq 0 ]; then
+  echo "$dir holds no target (a program named <name>_fuzzer)" >&2
+  exit 2
+fi
+
+corpus_of() { # NAME
+  local place
+  for place in "$dir/corpus/$1" "$here/corpus/$1"; do
+    if [ -d "$place" ]; then echo "$place" && return; fi
+  done
+  echo "no corpus for $1" >&2
+  return 1
+}
+
+start() { # NAME JOB
+  local name=$1 log=$dir/logs/$1.$2.log artifacts=$dir/artifacts/$1 option
+  local -a more=()
+  if [ -e "$dir/${name}_fuzzer.dict" ]; then more+=("-dict=$dir/${name}_fuzzer.dict"); fi
+  if [ -e "$dir/${name}_fuzzer.options" ]; then
+    option=$(sed -nE 's/^max_len *= */-max_len=/p' "$dir/${name}_fuzzer.options")
+    if [ -n "$option" ]; then more+=("$option"); fi
+  fi
+  FA_ARTIFACT_DIR=$artifacts "$dir/${name}_fuzzer" -max_total_time="$seconds" -rss_limit_mb=4096 -timeout=120 -error_exitcode=1 \
+    -timeout_exitcode=1 -print_final_stats=1 -reload=10 -seed=$((1000 + $2)) -artifact_prefix="$artifacts/" ${more[@]+"${more[@]}"} \
+    "$dir/grown/$name" "$(corpus_of "$name")" >"$log" 2>&1 || true
+}
+
+for name in "${targets[@]}"; do
+  corpus_of "$name" >/dev/null
+  mkdir -p -- "$dir/artifacts/$name" "$dir/logs" "$dir/grown/$name"
+  for ((job = 0; job < jobs; ++job)); do start "$name" "$job" & done
+done
+wait
+
+stat() { sed -nE "s/^stat::$2: *//p" "$1" | tail -1; }
+last() { grep -oE "$2: [0-9]+" "$1" | tail -1 | tr -dc 0-9; }
+found=0
+printf '%-14s %12s %9s %7s %8s %8s %8s\n' target executions exec/s edges features corpus findings
+for name in "${targets[@]}"; do
+  executions=0 edges=0 features=0
+  for ((job = 0; job < jobs; ++job)); do
+    log=$dir/logs/$name.$job.log
+    n=$(stat "$log" number_of_executed_units)
+    executions=$((executions + ${n:-0}))
+    n=$(last "$log" cov) && [ "${n:-0}" -le "$edges" ] || edges=${n:-0}
+    n=$(last "$log" ft) && [ "${n:-0}" -le "$features" ] || features=${n:-0}
+  done
+  artifacts=$(find "$dir/artifacts/$name" -type f ! -name 'slow-unit-*' | wc -l)
+  found=$((found + artifacts))
+  printf '%-14s %12d %9d %7d %8d %8d %8d\n' "$name" "$executions" $((executions / seconds)) "$edges" "$features" \
+    "$(find "$dir/grown/$name" -type f | wc -l)" "$artifacts"
+done
+if [ "$found" -gt 0 ]; then
+  find "$dir/artifacts" -type f ! -name 'slow-unit-*'
+  exit 1
+fi

@@ -1,0 +1,95 @@
+/* The bytes before the case record decide in which order the fibers run and when asynchronous copies land. No
+ * order may be reported as a race, a deadlock or an access out of bounds, and all give the bits of the plain
+ * order. */
+#include "fuzz/fuzzer.h"
+
+#include "fuzz/judge.h"
+#include "fuzz/run_checks.h"
+#include "gpu/backend.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Small: what an order can spoil, it spoils in one tile or between two. */
+#define WORK (FA_RECORD_WORK / 4)
+
+typedef struct run {
+  const fa_case *c;
+  fa_result *r;
+  unsigned passes;
+  fa_tensors pristine, plain, shuffled;
+} run;
+
+static void raise_outcome(fa_result *r, const fa_outcome *o) {
+  static const fa_state state[] = {[FA_SUBJECT_REJECTED] = FA_FAIL,
+                                   [FA_SUBJECT_OOB] = FA_OOB,
+                                   [FA_SUBJECT_RACE] = FA_RACE,
+                                   [FA_SUBJECT_DEADLOCK] = FA_DEADLOCK,
+                                   [FA_SUBJECT_CRASH] = FA_CRASH};
+  snprintf(r->kernel, sizeof r->kernel, "%s", o->kernel);
+  if (o->state == FA_SUBJECT_OK) return;
+  r->state = state[o->state];
+  snprintf(r->reason, sizeof r->reason, "%s", o->text);
+}
+
+static fa_status run_once(run *x, fa_tensors *t, fa_poison poison, const uint8_t *tape, size_t n,
+                          fa_error *err) {
+  fa_status status = fa_tensors_clone(t, &x->pristine, err);
+  if (status != FA_OK) return status;
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (t->t[id].data && fa_tensor_id_is_output((fa_tensor_id)id))
+      fa_tensors_poison(t, (fa_tensor_id)id, poison);
+  const fa_run_options options = {.passes = x->passes, .tape = tape, .tape_bytes = n, .n_threads = 1};
+  fa_outcome outcome = {0};
+  status = fa_backend_host.run(NULL, &x->c->problem, t, &options, &outcome, err);
+  if (status != FA_OK) return status;
+  raise_outcome(x->r, &outcome);
+  fa_check_memory(&x->c->problem, &x->pristine, t, poison, x->r);
+  return FA_OK;
+}
+
+/* FA_ERR_MEMORY is not the subject's fault. */
+static fa_status compare_schedules(run *x, const uint8_t *tape, size_t n, fa_error *err) {
+  fa_profile profile;
+  fa_backend_host.profile(NULL, &x->c->problem, &profile);
+  fa_status status = fa_case_build(x->c, &x->pristine, err);
+  if (status == FA_OK) status = run_once(x, &x->plain, FA_POISON_A, NULL, 0, err);
+  if (status == FA_OK && x->r->state == FA_UNTESTED)
+    status = run_once(x, &x->shuffled, FA_POISON_B, tape, n, err);
+  if (status == FA_OK && x->r->state == FA_UNTESTED)
+    fa_check_repeats(&x->c->problem, &profile, &x->plain, &x->shuffled, FA_POISON_B, x->r);
+  return status;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static fa_result r; /* large */
+  const size_t n = fa_record_bytes();
+  fa_record record;
+  fa_case c;
+  fa_error err = {""};
+  char why[256];
+  fa_record_read(data, size, &record);
+  record.v[FA_F_RETURN_SOFTMAX] = 0; /* one kernel whose debug matrix costs more than everything else */
+  if (fa_record_to_case(&record, WORK, &c, &err) != FA_OK) return 0;
+  fa_result_init(&r);
+  run x = {.c = &c, .r = &r};
+  x.passes = fa_backend_host.supports(NULL, &c.problem, why, sizeof why);
+  if (!c.problem.backward) x.passes &= FA_PASS_FORWARD;
+  if (x.passes) compare_schedules(&x, data, size > n ? size - n : 0, &err);
+  if (r.state != FA_UNTESTED) fa_fuzzer_finding(&c, &r);
+  fa_tensors_free(&x.pristine);
+  fa_tensors_free(&x.plain);
+  fa_tensors_free(&x.shuffled);
+  fa_result_free(&r);
+  fa_case_free(&c);
+  return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
+  return fa_record_mutate(data, size, max_size, seed, true, LLVMFuzzerMutate);
+}
+
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size,
+                                 uint8_t *out, size_t max_size, unsigned seed) {
+  return fa_record_cross(a, a_size, b, b_size, out, max_size, seed);
+}
