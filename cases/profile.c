@@ -73,3 +73,9 @@ fa_profile fa_profile_get(const char *name, fa_dtype dtype) {
                       .gqa_partials_in_io = r->gqa_partials_in_io,
                       .dq_atomic = r->dq_atomic};
 }
+
+void fa_profile_add_keys_in_memory(fa_profile *p, int block_m) {
+  p->dkv_atomic = true;
+  p->floor_dkv = 0x1p-126;
+  p->block_m = block_m;
+}

@@ -15,6 +15,7 @@ typedef struct fa_profile {
   double u_p_in_ds; /* rounding of the P in dS = P (dP - delta): kernels that keep P in 16 bits only */
   double u_dropout; /* rounding of dropout's factor 1 / (1 - p), and once more of P times it */
   double floor_dq;  /* absolute error of adding a tile's part to dQ in memory: f32 atomics flush subnormals */
+  double floor_dkv; /* the same for dK and dV */
   double floor_p;   /* absolute rounding error of a P or dS below the normal range of that type */
   double max_p;     /* largest value of that type: a dS beyond it overflows in the kernel */
   bool exp_scaled; /* exp2(x s - m s), s = scale log2(e), by one fma: the error grows with |m|, not |x - m| */
@@ -28,6 +29,8 @@ typedef struct fa_profile {
   int max_splits;          /* partial results that may be combined (1 = none) */
   bool gqa_partials_in_io; /* dK/dV of a group are summed from partials rounded to the I/O type */
   bool dq_atomic;          /* dQ accumulated in f32 across tiles in any order: not bitwise repeatable */
+  bool dkv_atomic;         /* the same for dK and dV, across row tiles and the heads of a group */
+  int block_m;             /* rows per tile that is added so: the least */
 } fa_profile;
 
 /* A row of the table for this element type; asserts that the name exists. Names: "mma-hopper", "mma-ampere",
@@ -36,6 +39,9 @@ typedef struct fa_profile {
  * "recorded-memeff" (the same for memory-efficient kernels: P passes through shared memory in 16 bits).
  */
 fa_profile fa_profile_get(const char *name, fa_dtype dtype);
+
+/* For a kernel that adds tiles of at least block_m rows to dK and dV in memory, in any order. */
+void fa_profile_add_keys_in_memory(fa_profile *p, int block_m);
 bool fa_profile_exists(const char *name);
 
 #endif

@@ -80,6 +80,11 @@ static bool check_tensor_repeats(const fa_tensors *first, const fa_tensors *seco
   return true;
 }
 
+bool fa_any_order(const fa_problem *p, const fa_profile *profile, fa_tensor_id id) {
+  if (p->deterministic) return false;
+  return (id == FA_T_DQ && profile->dq_atomic) || ((id == FA_T_DK || id == FA_T_DV) && profile->dkv_atomic);
+}
+
 bool fa_check_repeats(const fa_problem *p, const fa_profile *profile, const fa_tensors *first,
                       const fa_tensors *second, fa_poison second_poison, fa_result *r) {
   bool differ = false;
@@ -87,7 +92,7 @@ bool fa_check_repeats(const fa_problem *p, const fa_profile *profile, const fa_t
     if (!first->t[id].data) continue;
     bool cache = (id == FA_T_K || id == FA_T_V) && p->kvcache.present && p->kvcache.n_new > 0;
     if (!fa_tensor_id_is_output((fa_tensor_id)id) && !cache) continue;
-    if (id == FA_T_DQ && profile->dq_atomic && !p->deterministic) continue;
+    if (fa_any_order(p, profile, (fa_tensor_id)id)) continue;
     differ |= check_tensor_repeats(first, second, (fa_tensor_id)id, second_poison, r);
   }
   return differ;

@@ -9,6 +9,9 @@
 void fa_check_memory(const fa_problem *p, const fa_tensors *pristine, const fa_tensors *after,
                      fa_poison poison, fa_result *r);
 
+/* True for an output that such a kernel adds up in memory in any order, so that two runs may differ in it. */
+bool fa_any_order(const fa_problem *p, const fa_profile *profile, fa_tensor_id id);
+
 /* Two runs of one case, the first on poison A, the second on second_poison, bit for bit. Raises
  * NONDETERMINISTIC, naming the first element, and is true then. An element that neither run wrote is not this
  * check's business. */

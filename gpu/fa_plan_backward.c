@@ -125,6 +125,17 @@ static fa_flash_backward_plan plan_sizes(const fa_attention *a, const fa_flash_b
   return fa_flash_backward_plan_make(&sizes);
 }
 
+int fa_backward_adds_keys(const fa_attention *a, const fa_flash_device *device, int n_processors) {
+  int least = 0;
+  for (int aligned = 0; aligned < 2; ++aligned) {
+    fa_flash_backward_kernels kernels;
+    if (find_kernels(a, aligned, device, &kernels, NULL) != FA_OK) continue;
+    if (!plan_sizes(a, &kernels, n_processors).by_queries) continue;
+    if (!least || kernels.by_queries.block_m < least) least = kernels.by_queries.block_m;
+  }
+  return least;
+}
+
 fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
                                 int n_processors, fa_backward_plan *out, fa_error *err) {
   memset(out, 0, sizeof *out);

@@ -39,6 +39,10 @@ typedef struct fa_backward_plan {
  * fa_attention_check_problem; FA_ERR_UNSUPPORTED: none. */
 fa_status fa_backward_supported(const fa_attention *a, const fa_flash_device *device, fa_error *err);
 
+/* What is added in memory, in any order, for arguments that passed fa_attention_check_problem, aligned or
+ * not: the rows of the tiles that dK and dV come in, the least; 0 if they are made in registers. */
+int fa_backward_adds_keys(const fa_attention *a, const fa_flash_device *device, int n_processors);
+
 /* Checks everything, then plans. n_processors: multiprocessors of the device, for the number of accumulators
  * of a deterministic call. The workspace is not known yet: fa_backward_plan_place. FA_ERR_INPUT,
  * FA_ERR_UNSUPPORTED. */

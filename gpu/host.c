@@ -7,16 +7,31 @@
 #include "gpu/simt/simt.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static fa_status host_open(const char *arg, void **self, fa_error *err) {
-  *self = NULL;
-  if (arg && *arg) return fa_fail(err, FA_ERR_INPUT, "backend host takes no argument, got \"%s\"", arg);
+  fa_host_device *d = malloc(sizeof *d);
+  if (!d) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  const fa_status status = fa_host_device_parse(arg, d, err);
+  if (status != FA_OK) {
+    free(d);
+    return status;
+  }
+  *self = d;
   return FA_OK;
 }
 
 static void host_close(void *self) {
-  (void)self;
+  free(self);
+}
+
+/* self may be NULL: the defaults. */
+static fa_host_device device_of(const void *self) {
+  fa_host_device d;
+  if (self) return *(const fa_host_device *)self;
+  fa_host_device_parse(NULL, &d, NULL);
+  return d;
 }
 
 static void host_describe(void *self, fa_backend_info *out) {
@@ -29,19 +44,20 @@ static void host_describe(void *self, fa_backend_info *out) {
 }
 
 static unsigned host_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
-  (void)self;
-  if (!fa_args_kernel(p, NULL, reason, reason_size)) return FA_PASS_NONE;
-  if (!fa_host_backward_supports(p, reason, reason_size)) return FA_PASS_FORWARD;
+  const fa_host_device d = device_of(self);
+  if (!fa_args_kernel(p, &d.limits, reason, reason_size)) return FA_PASS_NONE;
+  if (!fa_host_backward_supports(p, &d, reason, reason_size)) return FA_PASS_FORWARD;
   return FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
 
 static void host_profile(void *self, const fa_problem *p, fa_profile *out) {
-  (void)self;
+  const fa_host_device d = device_of(self);
   fa_attention a;
   *out = fa_profile_get("mma-hopper", p->dtype);
-  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a, NULL);
+  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a, &d.limits);
   if (block_n) out->block_n = block_n;
-  out->gqa_partials_in_io = false; /* a group's dK and dV are summed in registers */
+  out->gqa_partials_in_io = false; /* a group's dK and dV are summed in float */
+  fa_host_backward_profile(p, &d, out);
 }
 
 static int fill_ranges(const fa_tensors *t, fa_simt_range *ranges) {
@@ -80,15 +96,15 @@ static fa_status run_forward(const fa_forward_plan *plan, const fa_tensors *t, c
 
 static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                           fa_outcome *out, fa_error *err) {
-  (void)self;
+  const fa_host_device d = device_of(self);
   memset(out, 0, sizeof *out);
-  if (!fa_args_kernel(p, NULL, out->text, sizeof out->text))
+  if (!fa_args_kernel(p, &d.limits, out->text, sizeof out->text))
     return fa_fail(err, FA_ERR_UNSUPPORTED, "backend host: %s", out->text);
   fa_attention a;
   fa_forward_plan plan;
   fa_error refused = {""};
   const char *why = fa_args_tensors(p, t, &a);
-  if (!why && fa_forward_plan_make(&a, NULL, &plan, &refused) != FA_OK) why = refused.text;
+  if (!why && fa_forward_plan_make(&a, &d.limits, &plan, &refused) != FA_OK) why = refused.text;
   if (why) {
     out->state = FA_SUBJECT_REJECTED;
     snprintf(out->text, sizeof out->text, "%s", why);
@@ -98,12 +114,14 @@ static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const 
   fa_status status = FA_OK;
   if ((opt->passes & FA_PASS_FORWARD) && !plan.empty) status = run_forward(&plan, t, opt, out, err);
   if (status != FA_OK || out->state != FA_SUBJECT_OK || !(opt->passes & FA_PASS_BACKWARD)) return status;
-  return fa_host_backward_run(p, t, opt, out, err);
+  return fa_host_backward_run(p, &d, t, opt, out, err);
 }
 
 const fa_backend fa_backend_host = {
     .name = "host",
-    .what = "the CUDA kernels, run thread by thread on the CPU with checks for races, deadlocks and bounds",
+    .what = "the CUDA kernels, run thread by thread on the CPU with checks for races, deadlocks and bounds; "
+            "host:shared=99 has "
+            "that much shared memory, host:processors=132 as many to fill",
     .open = host_open,
     .close = host_close,
     .describe = host_describe,

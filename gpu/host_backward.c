@@ -9,18 +9,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Enough for a deterministic call of few heads to have several accumulators, few enough for key blocks to
- * share one. */
-#define HOST_PROCESSORS 3
+fa_status fa_host_device_parse(const char *arg, fa_host_device *out, fa_error *err) {
+  *out = (fa_host_device){.limits = {.max_shared_bytes = 227 * 1024}, .n_processors = 3};
+  for (const char *at = arg ? arg : ""; *at;) {
+    int n = 0, end = 0;
+    if (sscanf(at, "shared=%d%n", &n, &end) == 1 && n > 0 && n <= 227)
+      out->limits.max_shared_bytes = (size_t)n * 1024;
+    else if (sscanf(at, "processors=%d%n", &n, &end) == 1 && n > 0 && n <= 4096)
+      out->n_processors = n;
+    else
+      end = 0;
+    if (end == 0 || (at[end] && at[end] != ','))
+      return fa_fail(err, FA_ERR_INPUT,
+                     "backend host takes shared=KIB (1 to 227) and processors=N (1 to 4096), got \"%s\"",
+                     arg);
+    at += end + (at[end] == ',');
+  }
+  return FA_OK;
+}
 
-bool fa_host_backward_supports(const fa_problem *p, char *why_not, size_t size) {
+bool fa_host_backward_supports(const fa_problem *p, const fa_host_device *d, char *why_not, size_t size) {
   fa_attention a;
   fa_error err = {""};
   const char *clause = fa_args_problem(p, &a);
   const bool can = !clause && fa_attention_check_problem(&a, &err) == FA_OK &&
-                   fa_backward_supported(&a, NULL, &err) == FA_OK;
+                   fa_backward_supported(&a, &d->limits, &err) == FA_OK;
   snprintf(why_not, size, "%s", can ? "" : clause ? clause : err.text);
   return can;
+}
+
+void fa_host_backward_profile(const fa_problem *p, const fa_host_device *d, fa_profile *out) {
+  fa_attention a;
+  if (fa_args_problem(p, &a)) return;
+  const int block_m = fa_backward_adds_keys(&a, &d->limits, d->n_processors);
+  if (block_m) fa_profile_add_keys_in_memory(out, block_m);
 }
 
 /* What the kernels of the pass may touch; only the gradients and the workspace may they write. */
@@ -69,15 +91,15 @@ static fa_status launch_all(const fa_backward_plan *plan, const fa_tensors *t, c
   return FA_OK;
 }
 
-fa_status fa_host_backward_run(const fa_problem *p, fa_tensors *t, const fa_run_options *opt, fa_outcome *out,
-                               fa_error *err) {
+fa_status fa_host_backward_run(const fa_problem *p, const fa_host_device *d, fa_tensors *t,
+                               const fa_run_options *opt, fa_outcome *out, fa_error *err) {
   fa_attention a;
   fa_gradients g;
   fa_backward_plan plan;
   fa_error refused = {""};
   const char *why = fa_args_tensors(p, t, &a);
   if (!why) why = fa_args_gradients(p, t, &g);
-  if (!why && fa_backward_plan_make(&a, &g, NULL, HOST_PROCESSORS, &plan, &refused) != FA_OK)
+  if (!why && fa_backward_plan_make(&a, &g, &d->limits, d->n_processors, &plan, &refused) != FA_OK)
     why = refused.text;
   if (why) {
     out->state = FA_SUBJECT_REJECTED;

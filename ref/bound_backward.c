@@ -231,6 +231,17 @@ static double partial_rounding(const fa_backward_job *f, const float *parts, int
   return parts ? parts[at] * fa_dtype_unit_roundoff(f->c->p->dtype) : 0;
 }
 
+/* A kernel that adds the rows' tiles in memory: one f32 rounding and one flushed subnormal more for each, of
+ * which a head begins one more where its rows do not begin with a tile, and convert sums the heads. after:
+ * what the sum is multiplied by. */
+static void add_in_memory(const fa_ref_call *c, int64_t rows, double after, fa_sum_terms *t) {
+  const fa_profile *p = c->profile;
+  if (!p->dkv_atomic) return;
+  const double n = (double)c->group * ((double)rows / p->block_m + 3);
+  t->gamma += n * u;
+  t->tiny += n * fabs(after) * p->floor_dkv;
+}
+
 void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk,
                               const fa_bound_scratch *b) {
   const fa_ref_call *c = f->c;
@@ -241,6 +252,8 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, i
   fa_sum_terms tk = sum_terms(c, n, unit_dk, c->profile->u_ds, c->profile->u_p_in_ds);
   fa_sum_terms tv = sum_terms(c, n, b->unit_do, c->profile->u_p, dropout ? c->profile->u_dropout : 0);
   if (dropout) tv.gamma += c->profile->u_dropout;
+  add_in_memory(c, e->sq, c->p->scale, &tk);
+  add_in_memory(c, e->sq, 1 / (1 - c->p->dropout.p), &tv);
   for (int64_t j = 0; j < e->sk; ++j) {
     int64_t at_k = fa_ref_k_index(c, e, hk, j, c->d), at_v = fa_ref_k_index(c, e, hk, j, c->dv);
     float most = 0;

@@ -81,6 +81,9 @@ static double underflow_floor(const trial *t) {
   }
   if (t->id == FA_T_DK)
     sum = (rows * each + (1 + rows / keys) * cancelled(t)) * sizes_of(&in[FA_T_Q]).max * fabs(p->scale);
+  if (t->profile != NULL && t->profile->dkv_atomic && (t->id == FA_T_DK || t->id == FA_T_DV))
+    sum += (double)(p->heads_q / p->heads_kv) * (rows / t->profile->block_m + 3) * t->profile->floor_dkv *
+           (t->id == FA_T_DK ? fabs(p->scale) : 1 / (1 - p->dropout.p));
   if (t->id == FA_T_DBIAS) {
     const double elements = (double)(t->want->shape[0] * t->want->shape[1] * t->want->shape[2]);
     sum = (double)(p->batch * p->heads_q * p->seqlen_q) / elements * (each + cancelled(t));

@@ -97,7 +97,11 @@ static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_flash_device target;
   const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a, target_of(c, &target));
   if (block_n) out->block_n = block_n;
-  out->gqa_partials_in_io = false; /* a group's dK and dV are summed in registers */
+  out->gqa_partials_in_io = false; /* a group's dK and dV are summed in float */
+  const int block_m = fa_args_problem(p, &a)
+                          ? 0
+                          : fa_backward_adds_keys(&a, target_of(c, &target), FA_DETERMINISTIC_PROCESSORS);
+  if (block_m) fa_profile_add_keys_in_memory(out, block_m);
 }
 
 /* ---- a run ---- */

@@ -8,7 +8,7 @@
     __VA_ARGS__(p);                                                                                          \
   }
 #define FA_MAIN(name, ...)                                                                                   \
-  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::THREADS)                                         \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::THREADS, __VA_ARGS__::MIN_BLOCKS)                \
       name(const __grid_constant__ fa_flash_backward_params p) {                                             \
     fa::flash_backward_main<__VA_ARGS__>(p);                                                                 \
   }
