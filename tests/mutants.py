@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Which mutants of the kernels (tests/mutants/) the judge kills, and which other projects' rules would have.
+
+usage: mutants.py FA-VERIFY [--only REGEX] [--all RIVAL_RULES] [--write docs/detection.md] [--results FILE.json]
+                  [--files REGEX]
+
+Wants every mutant built (target `mutants`), and `unchanged`, the same kernels without a bug, which must pass. A mutant
+runs the case files, those first whose name is in its own or in its line `Cases:`, up to the first case that does not pass. --all: the other
+rules too (tests/rival_rules.c). --results: what is known already, and is added to. Exit: 0 all are killed or in
+EQUIVALENT, 1 one survives, 2 one is not built."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "mutants"))
+import build  # noqa: E402
+
+FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap",
+                                           "headdim")]
+# Mutant -> why no case can tell it from the kernels without a bug.
+EQUIVALENT = {}
+TYPICAL = "tests/mutants/typical.json"
+RULES = {"fa2x": "FA 2x", "allclose": "allclose 1e-2", "xformers": "xformers", "xformers2": "loosened"}
+
+
+def names(only):
+    found = sorted(n[:-len(".patch")] for n in os.listdir(build.FOLDER) if n.endswith(".patch"))
+    order = ["mask", "softmax", "layout", "backward", "dropout", "concurrency", "memory"]
+    rank = {n: build.header(f"{build.FOLDER}/{n}.patch")["Class"] for n in found}
+    found.sort(key=lambda n: (order.index(rank[n]) if rank[n] in order else len(order), rank[n], n))
+    return [n for n in found if re.search(only, n)]
+
+
+def built(verify):
+    folder = os.environ.get("FA_MUTANT_DIR") or os.path.join(os.path.dirname(os.path.realpath(verify)), "mutants")
+    return {n[:-len(".so")] for n in os.listdir(folder) if n.endswith(".so")} if os.path.isdir(folder) else set()
+
+
+def worst_tensor(failure):
+    """The tensor with most against it, and what."""
+    worst, text = -1.0, ""
+    for t in failure.get("tensors", []):
+        ratio, bad, classes = float(t["worst_ratio"]), t["bad"], t["class_bad"]
+        if classes:
+            weight, said = 1e300, f"{t['name']}: {classes} NaN/Inf wrong"
+        elif bad:
+            weight, said = ratio, f"{t['name']}: {bad} of {t['count']} bad, ratio {ratio:.3g}"
+        else:
+            weight, said = ratio * 1e-9, f"{t['name']}: statistics, ratio {ratio:.3g}"
+        if t.get("failed", True) and weight > worst:
+            worst, text = weight, said
+    return text
+
+
+def files_for(name):
+    """All case files, in the order in which they are likely to show something."""
+    hint = build.header(f"{build.FOLDER}/{name}.patch").get("Cases", name) if name != "unchanged" else ""
+    return sorted(FILES, key=lambda f: os.path.basename(f)[:-len(".json")] not in hint)
+
+
+def judge(verify, name, seconds="60"):
+    """None, or (case, state, what was wrong) of the first case that does not pass."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        done = subprocess.run(
+            [verify, "run", "--backend", f"mutant:{name}", "--jobs", "2", "--fail-fast", "--timeout", seconds, "-q",
+             "--no-progress", "--report", report, "--schedule-seed", "1", "--cases", *files_for(name)], capture_output=True,
+            text=True, check=False)
+        if done.returncode not in (0, 1):
+            sys.exit(f"mutant {name}: exit status {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
+        with open(report) as f:
+            found = json.load(f)
+    if not found["failures"]:
+        return None
+    first = found["failures"][0]
+    text = worst_tensor(first) if first["state"] == "FAIL" else ""
+    reason = first.get("reason") or ""
+    return first["case"]["name"], first["state"], text or reason.split(" [")[0]
+
+
+def rivals(program, chosen):
+    """{name: {rule: (rejected by our cases, by typical ones, compared, stopped)}}"""
+    found = {}
+    for at, arguments in enumerate(([*FILES], ["--zeroed", TYPICAL])):
+        for start in range(0, len(chosen), 32): # a mutant that crashes takes the others of its group along
+            done = subprocess.run([program, *arguments, "--", *chosen[start:start + 32]], capture_output=True, text=True,
+                                  check=False)
+            if done.returncode != 0:
+                sys.exit(f"rival_rules: exit status {done.returncode}: {done.stderr[-500:]}")
+            for line in done.stdout.splitlines():
+                name, rule, killer, compared, stopped = line.split("\t")
+                found.setdefault(name, {}).setdefault(rule, [None, None])[at] = (killer, int(compared), int(stopped))
+    return found
+
+
+def rival_word(pair):
+    """Where a rule rejects a mutant: on our cases, on typical ones."""
+    words = []
+    for where, (killer, compared, _) in zip(("ours", "typical"), pair):
+        if killer != "-":
+            words.append(where)
+        elif compared == 0:
+            words.append(f"not {where}: the executor stopped it")
+    if len(words) == 2 and words == ["ours", "typical"]:
+        return "both"
+    if len(words) == 2 and words[0].startswith("not") and words[1].startswith("not"):
+        return "n/a"
+    return ", ".join(w for w in words if not w.startswith("not")) or "no"
+
+
+def matrix(rows, others):
+    head = "| Mutant | Class | Stands for | Killed by | What it said |"
+    rule = "|---|---|---|---|---|"
+    if others:
+        head += "".join(f" {text} |" for text in RULES.values())
+        rule += "---|" * len(RULES)
+    lines = [head, rule]
+    for name, h, said in rows:
+        case, state, text = said or ("equivalent" if name in EQUIVALENT else "**survives**", "", EQUIVALENT.get(name, ""))
+        text = text if state == "FAIL" else f"{state}: {text}" if state else ""
+        line = f"| `{name}` {h['What']} | {h['Class']} | {h['Stands-for']} | {case} | {text.replace('|', '/')} |"
+        if others:
+            line += "".join(f" {rival_word(others[name][r])} |" for r in RULES)
+        lines.append(line)
+    return "\n".join(lines) + "\n\n" + totals(rows, others)
+
+
+def totals(rows, others):
+    n = len(rows)
+    equivalent = sum(r[0] in EQUIVALENT for r in rows)
+    text = f"Of {n} mutants the judge kills {sum(1 for r in rows if r[2])}; {equivalent} are equivalent.\n"
+    if not others:
+        return text
+    text += ("\n| Rule | kills on our cases | on typical cases | on either | correct kernels rejected: our cases | typical |\n"
+             "|---|---|---|---|---|---|\n")
+    control = others["unchanged"]
+    for rule, title in RULES.items():
+        words = [rival_word(others[name][rule]) for name, _, _ in rows]
+        ours = sum(w in ("both", "ours") for w in words)
+        typical = sum(w in ("both", "typical") for w in words)
+        either = sum(w not in ("no", "n/a") for w in words)
+        false = [f"{killer} of {compared}" for killer, compared, _ in control[rule]]
+        text += f"| {title} | {ours} | {typical} | {either} of {n} | {false[0]} | {false[1]} |\n"
+    stopped = sum(all(rival_word(others[name][r]) == "n/a" for r in RULES) for name, _, _ in rows)
+    text += f"\nn/a: {stopped} mutants that the executor stops in every case, so that there is nothing to compare.\n"
+    return text
+
+
+def write(path, text):
+    """Replaces what stands between the two marks."""
+    with open(path) as f:
+        before, _, rest = f.read().partition("<!-- mutants -->\n")
+        _, _, after = rest.partition("<!-- end of mutants -->\n")
+    with open(path, "w") as f:
+        f.write(f"{before}<!-- mutants -->\n{text}<!-- end of mutants -->\n{after}")
+
+
+def take(arguments, option):
+    """The value behind an option, taken out of the arguments."""
+    if option not in arguments:
+        return None
+    at = arguments.index(option)
+    value = arguments[at + 1]
+    del arguments[at:at + 2]
+    return value
+
+
+def judge_all(verify, chosen, path):
+    """[(name, header, what judge says)]; results are kept in the file at path, if there is one."""
+    known = {}
+    if path and os.path.exists(path):
+        with open(path) as f:
+            known = json.load(f)
+    rows = []
+    for name in ["unchanged", *chosen]:
+        if name not in known:
+            known[name] = judge(verify, name)
+            if path:
+                with open(path + ".new", "w") as f:
+                    json.dump(known, f, indent=0)
+                os.rename(path + ".new", path)
+        said = known[name]
+        if name == "unchanged":
+            if said:
+                sys.exit(f"the unchanged kernels fail: {said}")
+            continue
+        print(f"{name}: {' | '.join(said) if said else EQUIVALENT.get(name, 'SURVIVES')}", flush=True)
+        rows.append((name, build.header(f"{build.FOLDER}/{name}.patch"), said))
+    return rows
+
+
+def main(arguments):
+    only, program, path, results, files = (
+        take(arguments, o) for o in ("--only", "--all", "--write", "--results", "--files"))
+    if len(arguments) != 1:
+        sys.exit(__doc__)
+    if files:
+        FILES[:] = [f for f in FILES if re.search(files, os.path.basename(f)[:-len(".json")])]
+    verify = os.path.abspath(arguments[0])
+    chosen, there = names(only or ""), built(verify)
+    missing = [n for n in ["unchanged", *chosen] if n not in there]
+    if missing or not chosen:
+        print(f"not built: {', '.join(missing) or 'no mutant of that name'}", file=sys.stderr)
+        return 2
+    rows = judge_all(verify, chosen, results)
+    survivors = sum(1 for r in rows if not r[2] and r[0] not in EQUIVALENT)
+    print(f"{len(rows)} mutants, {survivors} survive")
+    if program or path:
+        text = matrix(rows, rivals(os.path.abspath(program), chosen) if program else None)
+        if path:
+            write(path, text)
+        else:
+            print(text)
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

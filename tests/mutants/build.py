@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Applies one patch of tests/mutants/ to a copy of the kernels and builds them into a shared library.
+
+usage: build.py PATCH OUT.so [--cxx g++] [--cc gcc]   (from the top of the source tree; PATCH -: none)
+       build.py --check                               every patch still fits the sources
+
+A hunk belongs wherever its old lines stand, once, in the file: the line numbers may be off. Only the kernels for
+the patch's `Tiles:` (default f16 64) are compiled, and what a patch leaves unchanged is taken from the
+folder `objects` next to OUT.so. Exit: 0 built, 1 the patch does not fit or does not compile."""
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FOLDER = "tests/mutants"
+PLAIN_C = re.compile(r"(args|fa_\w+|host\w*|mutant_library)\.c$") # in gpu/: what calls the kernels, or asks which there are
+TILES = "f16 64"
+KEYS = ("Class", "Stands-for", "What")
+FLAGS = ["-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-D_GNU_SOURCE"]
+
+
+class Misfit(Exception):
+    pass
+
+
+def header(path):
+    """The lines `Key: value` before the diff."""
+    found = {"Tiles": TILES}
+    with open(path) as f:
+        for line in f:
+            if line.startswith("--- "):
+                break
+            key, colon, value = line.partition(": ")
+            if colon:
+                found[key] = value.strip()
+    for key in KEYS:
+        if key not in found:
+            raise Misfit(f"{path}: no line `{key}:`")
+    return found
+
+
+def hunks(path):
+    """(file, line number, old lines, new lines) of every hunk of a unified diff."""
+    name, number, old, new, found = None, 0, [], [], []
+
+    def finish():
+        if old or new:
+            found.append((name, number, list(old), list(new)))
+        old.clear()
+        new.clear()
+
+    for line in open(path):
+        if line.startswith("--- ") or line.startswith("@@"):
+            finish()
+            if line.startswith("@@"):
+                number = int(re.match(r"@@ -(\d+)", line).group(1))
+        elif line.startswith("+++ "):
+            name = line.split()[1].partition("/")[2]
+        elif name and line[0] in " -+":
+            if line[0] != "+":
+                old.append(line[1:])
+            if line[0] != "-":
+                new.append(line[1:])
+    finish()
+    if not found:
+        raise Misfit(f"{path}: it changes nothing")
+    return found
+
+
+def apply(path, root):
+    """Changes the files under root."""
+    for name, number, old, new in hunks(path):
+        try:
+            with open(os.path.join(root, name)) as f:
+                lines = f.readlines()
+        except FileNotFoundError:
+            raise Misfit(f"{path}: there is no {name}") from None
+        places = [i for i in range(len(lines)) if lines[i:i + len(old)] == old]
+        if not places:
+            raise Misfit(f"{path}: {name}: these lines are not there (any more):\n{''.join(old)}")
+        distances = sorted(abs(i + 1 - number) for i in places)
+        if len(places) > 1 and (distances[0] > 40 or distances[0] == distances[1]):
+            raise Misfit(f"{path}: {name}: these lines stand in {len(places)} places:\n{''.join(old)}")
+        at = min(places, key=lambda i: abs(i + 1 - number))
+        lines[at:at + len(old)] = new
+        with open(os.path.join(root, name), "w") as f:
+            f.writelines(lines)
+
+
+def reduce_list(line, wanted):
+    """A line of a list of specialisations, without calls MACRO(T, D) of tiles that nobody wants."""
+    if line.lstrip().startswith("#"):
+        return line
+    return re.sub(r"\bFA_\w+\((\w+), (\d+)\)", lambda m: m.group(0) if m.groups() in wanted else "", line)
+
+
+def copy_sources(root, tiles):
+    """gpu/ without what no mutant changes; the lists of specialisations only with the wanted ones. Which header
+    is found must not depend on where the others lie, so all of them are copied."""
+    wanted = {tuple(t.split()) for t in tiles.split(",")}
+    for folder in ("gpu", "gpu/kernels"):
+        os.makedirs(os.path.join(root, folder))
+        for name in sorted(os.listdir(folder)):
+            if not name.endswith((".c", ".h", ".cuh", ".cpp")):
+                continue
+            with open(os.path.join(folder, name)) as f:
+                lines = f.readlines()
+            if name.endswith("_list.h"):
+                lines = [reduce_list(line, wanted) for line in lines]
+            with open(os.path.join(root, folder, name), "w") as f:
+                f.writelines(lines)
+
+
+def compile_unit(compiler, root, unit, objects):
+    """The object file, from the cache if the preprocessed text is the same."""
+    language = ["-std=gnu++17"] if unit.endswith(".cpp") else ["-std=gnu11"]
+    command = [compiler, *language, *FLAGS, f"-fmacro-prefix-map={root}/=", f"-I{root}", "-I.",
+               os.path.join(root, unit)]
+    text = subprocess.run(command + ["-E", "-P"], capture_output=True, check=False)
+    if text.returncode != 0:
+        raise Misfit(text.stderr.decode()[:3000])
+    key = hashlib.sha256(text.stdout + " ".join([compiler, *FLAGS]).encode()).hexdigest()[:24]
+    path = os.path.join(objects, f"{key}.o")
+    if not os.path.exists(path):
+        done = subprocess.run(command + ["-c", "-o", f"{path}.{os.getpid()}"], capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise Misfit(done.stderr[:3000])
+        os.rename(f"{path}.{os.getpid()}", path)
+    return path
+
+
+def build(patch, out, cxx, cc):
+    objects = os.path.join(os.path.dirname(os.path.abspath(out)), "objects")
+    os.makedirs(objects, exist_ok=True)
+    root = tempfile.mkdtemp(prefix="mutant-")
+    try:
+        copy_sources(root, header(patch)["Tiles"] if patch != "-" else TILES)
+        if patch != "-":
+            apply(patch, root)
+        kernels = sorted(u for u in os.listdir("gpu/kernels") if u.endswith("_host.cpp"))
+        units = [f"gpu/{u}" for u in sorted(os.listdir("gpu")) if PLAIN_C.match(u)] + [f"gpu/kernels/{u}" for u in kernels]
+        made = [compile_unit(cxx if u.endswith(".cpp") else cc, root, u, objects) for u in units]
+        done = subprocess.run([cxx, "-shared", "-Wl,-Bsymbolic", "-o", out, *made], capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise Misfit(done.stderr[:3000])
+    finally:
+        shutil.rmtree(root)
+
+
+def check():
+    """Applies every patch; raises the first Misfit."""
+    patches = sorted(f"{FOLDER}/{n}" for n in os.listdir(FOLDER) if n.endswith(".patch"))
+    for patch in patches:
+        root = tempfile.mkdtemp(prefix="mutant-")
+        try:
+            copy_sources(root, header(patch)["Tiles"])
+            apply(patch, root)
+        finally:
+            shutil.rmtree(root)
+    return patches
+
+
+def main(arguments):
+    options = {"--cxx": "c++", "--cc": "cc"}
+    for name in options:
+        if name in arguments:
+            at = arguments.index(name)
+            options[name] = arguments[at + 1]
+            del arguments[at:at + 2]
+    try:
+        if arguments == ["--check"]:
+            print(f"{len(check())} patches fit")
+        elif len(arguments) == 2:
+            build(*arguments, options["--cxx"], options["--cc"])
+        else:
+            sys.exit(__doc__)
+    except Misfit as e:
+        sys.exit(str(e))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

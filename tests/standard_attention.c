@@ -1,0 +1,262 @@
+#include "tests/standard_attention.h"
+
+#include "tests/slow_attention.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double *zeros(int64_t n) {
+  double *x = calloc((size_t)(n > 0 ? n : 1), sizeof *x);
+  FA_ASSERT(x != NULL);
+  return x;
+}
+
+/* One entry of the batch, and one query head of it at a time. */
+typedef struct work {
+  const fa_problem *p;
+  const fa_tensors *in;
+  bool rounded;
+  int64_t b, h, hk, d;
+  int64_t q0, k0, sq, sk; /* first token of the packed tensors, hidden left keys skipped; lengths */
+  double *q, *k, *v, *d_o, *s, *weight, *chain, *dp;
+} work;
+
+static double r(const work *w, double x) {
+  if (!w->rounded) return x;
+  char slot[8];
+  fa_store(w->p->dtype, slot, x);
+  return fa_load(w->p->dtype, slot);
+}
+
+static int64_t token_of(const work *w, const fa_tensor *t, int64_t token, int64_t *index) {
+  if (t->rank == 3) {
+    index[0] = token;
+    return 1;
+  }
+  index[0] = w->b;
+  index[1] = token;
+  return 2;
+}
+
+/* rows x d of one head, from token0 on. */
+static void gather(const work *w, const fa_tensor *t, int64_t token0, int64_t rows, int64_t head,
+                   double *to) {
+  for (int64_t i = 0; i < rows; ++i) {
+    int64_t index[FA_MAX_RANK] = {0}, axis = token_of(w, t, token0 + i, index);
+    index[axis] = head;
+    for (int64_t c = 0; c < w->d; ++c) {
+      index[axis + 1] = c;
+      to[i * w->d + c] = fa_tensor_get(t, index);
+    }
+  }
+}
+
+static bool hidden(const work *w, int64_t i, int64_t j) {
+  const fa_mask *m = &w->p->mask;
+  const int64_t at = i + w->sk - w->sq;
+  if (m->type == FA_MASK_CAUSAL) return j > at;
+  if (m->type != FA_MASK_WINDOW) return false;
+  return (m->left >= 0 && j < at - m->left) || (m->right >= 0 && j > at + m->right);
+}
+
+static double slope_of(const work *w) {
+  const fa_alibi *a = &w->p->alibi;
+  if (!a->present) return 0;
+  return a->slopes[a->n > w->p->heads_q ? w->b * w->p->heads_q + w->h : w->h];
+}
+
+/* c[rows x cols] = a[rows x depth] b[cols x depth]^T, rounded. */
+static void product(const work *w, const double *a, const double *b, int64_t rows, int64_t cols,
+                    int64_t depth, double *c) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < cols; ++j) {
+      double sum = 0;
+      for (int64_t x = 0; x < depth; ++x) sum += a[i * depth + x] * b[j * depth + x];
+      c[i * cols + j] = r(w, sum);
+    }
+}
+
+/* c[rows x cols] = a[rows x depth] b[depth x cols], or with transpose a[depth x rows]^T; rounded. */
+static void product_plain(const work *w, const double *a, bool transpose, const double *b, int64_t rows,
+                          int64_t cols, int64_t depth, double *c) {
+  memset(c, 0, (size_t)(rows * cols) * sizeof *c);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t x = 0; x < depth; ++x) {
+      const double f = transpose ? a[x * rows + i] : a[i * depth + x];
+      if (f == 0) continue; /* a hidden pair: what stands in the other matrix does not matter */
+      for (int64_t j = 0; j < cols; ++j) c[i * cols + j] += f * b[x * cols + j];
+    }
+  for (int64_t i = 0; i < rows * cols; ++i) c[i] = r(w, c[i]);
+}
+
+/* Logits with all modifications, -inf where hidden; chain = d logit / d (scaled score). */
+static void logits(work *w, const double *scaled_k) {
+  const double cap = w->p->softcap, slope = slope_of(w);
+  product(w, w->q, scaled_k, w->sq, w->sk, w->d, w->s);
+  for (int64_t i = 0; i < w->sq; ++i)
+    for (int64_t j = 0; j < w->sk; ++j) {
+      double *s = &w->s[i * w->sk + j], *chain = &w->chain[i * w->sk + j];
+      *chain = 1;
+      if (cap > 0) {
+        const double t = r(w, tanh(r(w, *s / cap)));
+        *s = r(w, cap * t);
+        *chain = r(w, 1 - r(w, t * t));
+      }
+      if (slope != 0) *s = r(w, *s - r(w, slope * (double)llabs((long long)(i + w->sk - w->sq - j))));
+      if (hidden(w, i, j)) *s = -INFINITY;
+    }
+}
+
+/* weight = softmax of s; returns the LSE of row i. */
+static double softmax_row(work *w, int64_t i) {
+  static const double empty[] = {
+      [FA_EMPTY_POS_INF] = INFINITY, [FA_EMPTY_NEG_INF] = -INFINITY, [FA_EMPTY_ZERO] = 0};
+  const double *s = w->s + i * w->sk;
+  double *weight = w->weight + i * w->sk, max = -INFINITY, sum = 0;
+  for (int64_t j = 0; j < w->sk; ++j) max = fmax(max, s[j]);
+  if (max == -INFINITY) {
+    for (int64_t j = 0; j < w->sk; ++j) weight[j] = 0;
+    return empty[w->p->empty_lse];
+  }
+  for (int64_t j = 0; j < w->sk; ++j) sum += weight[j] = exp(s[j] - max);
+  for (int64_t j = 0; j < w->sk; ++j) weight[j] = r(w, weight[j] / sum);
+  return max + log(sum);
+}
+
+/* x = 0 where dropout strikes. */
+static void strike(const work *w, double *x) {
+  if (w->p->dropout.p == 0) return;
+  for (int64_t i = 0; i < w->sq; ++i)
+    for (int64_t j = 0; j < w->sk; ++j)
+      if (!slow_keep(w->p, w->b, w->h, i, j, w->sk)) x[i * w->sk + j] = 0;
+}
+
+/* Adds a head's rows to a gradient, which heads may share. */
+static void scatter(const work *w, const fa_tensor *t, int64_t token0, int64_t rows, int64_t head,
+                    double factor, const double *from, double *to) {
+  const int64_t n_heads = t->shape[t->rank - 2], per_entry = t->rank == 4 ? t->shape[1] : 0;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t c = 0; c < w->d; ++c)
+      to[((w->b * per_entry + token0 + i) * n_heads + head) * w->d + c] += r(w, from[i * w->d + c] * factor);
+}
+
+static double d_lse_of(const work *w, int64_t i) {
+  const fa_tensor *t = &w->in->t[FA_T_DLSE];
+  if (!t->data || !w->p->grad_lse) return 0;
+  int64_t index[FA_MAX_RANK] = {w->b, w->h, i};
+  if (t->rank == 2) index[0] = w->h, index[1] = w->q0 + i;
+  return fa_tensor_get(t, index);
+}
+
+static void backward_head(work *w, const double *kept, const double *scaled_k, const double *scaled_v,
+                          standard_outputs *out) {
+  const fa_tensor *t = w->in->t;
+  const double factor = 1 / (1 - w->p->dropout.p);
+  double *rows = zeros(w->sq * w->d), *keys = zeros(w->sk * w->d);
+  gather(w, &t[FA_T_DO], w->q0, w->sq, w->h, w->d_o);
+  product_plain(w, kept, true, w->d_o, w->sk, w->d, w->sq, keys);
+  scatter(w, &t[FA_T_V], w->k0, w->sk, w->hk, factor, keys, out->dv);
+  product(w, w->d_o, scaled_v, w->sq, w->sk, w->d, w->dp);
+  strike(w, w->dp);
+  for (int64_t i = 0; i < w->sq; ++i) {
+    const double *weight = w->weight + i * w->sk, d_lse = d_lse_of(w, i);
+    double *dp = w->dp + i * w->sk, sum = 0;
+    for (int64_t j = 0; j < w->sk; ++j) sum += weight[j] * dp[j];
+    for (int64_t j = 0; j < w->sk; ++j) {
+      const double ds = r(w, weight[j] * (dp[j] - sum + d_lse));
+      dp[j] = weight[j] == 0 ? 0 : r(w, ds * w->chain[i * w->sk + j]);
+    }
+  }
+  product_plain(w, w->dp, false, scaled_k, w->sq, w->d, w->sk, rows);
+  scatter(w, &t[FA_T_Q], w->q0, w->sq, w->h, 1, rows, out->dq);
+  product_plain(w, w->dp, true, w->q, w->sk, w->d, w->sq, keys);
+  scatter(w, &t[FA_T_K], w->k0, w->sk, w->hk, w->p->scale, keys, out->dk);
+  free(rows);
+  free(keys);
+}
+
+static void head(work *w, standard_outputs *out) {
+  const fa_tensor *t = w->in->t;
+  const int64_t n = w->sq * w->sk;
+  double *scaled_k = zeros(w->sk * w->d), *scaled_v = zeros(w->sk * w->d), *kept = zeros(n);
+  double *o = zeros(w->sq * w->d);
+  gather(w, &t[FA_T_Q], w->q0, w->sq, w->h, w->q);
+  gather(w, &t[FA_T_K], w->k0, w->sk, w->hk, w->k);
+  gather(w, &t[FA_T_V], w->k0, w->sk, w->hk, w->v);
+  for (int64_t x = 0; x < w->sk * w->d; ++x) {
+    scaled_k[x] = r(w, w->k[x] * w->p->scale);
+    scaled_v[x] = r(w, w->v[x] / (1 - w->p->dropout.p));
+  }
+  logits(w, scaled_k);
+  for (int64_t i = 0; i < w->sq; ++i) {
+    const double lse = softmax_row(w, i);
+    const bool packed = fa_problem_is_varlen(w->p);
+    const int64_t row = packed ? w->h * fa_problem_total_q(w->p) + w->q0 + i
+                               : (w->b * w->p->heads_q + w->h) * w->p->seqlen_q + i;
+    out->lse[row] = lse;
+  }
+  memcpy(kept, w->weight, (size_t)n * sizeof *kept);
+  strike(w, kept);
+  product_plain(w, kept, false, scaled_v, w->sq, w->d, w->sk, o);
+  scatter(w, &t[FA_T_Q], w->q0, w->sq, w->h, 1, o, out->o);
+  if (out->dq) backward_head(w, kept, scaled_k, scaled_v, out);
+  free(scaled_k);
+  free(scaled_v);
+  free(kept);
+  free(o);
+}
+
+static void set_lengths(work *w) {
+  const fa_problem *p = w->p;
+  const bool packed = fa_problem_is_varlen(p);
+  w->q0 = packed ? p->cu_seqlens_q.v[w->b] : 0;
+  w->k0 = packed ? p->cu_seqlens_k.v[w->b] : 0;
+  w->sq = packed ? p->cu_seqlens_q.v[w->b + 1] - w->q0 : p->seqlen_q;
+  w->sk = packed ? p->cu_seqlens_k.v[w->b + 1] - w->k0 : p->seqlen_k;
+  if (p->seqused_k.n) w->sk = p->seqused_k.v[w->b];
+  if (p->leftpad_k.n) {
+    w->k0 += p->leftpad_k.v[w->b];
+    w->sk -= p->leftpad_k.v[w->b];
+  }
+  if (w->sk < 0) w->sk = 0;
+}
+
+void standard_attention(const fa_problem *p, const fa_tensors *in, bool rounded, standard_outputs *out) {
+  const int64_t rows = fa_tensor_count(&in->t[FA_T_Q]), keys = fa_tensor_count(&in->t[FA_T_K]);
+  *out = (standard_outputs){.o = zeros(rows), .lse = zeros(rows)};
+  if (p->backward) {
+    out->dq = zeros(rows);
+    out->dk = zeros(keys);
+    out->dv = zeros(keys);
+  }
+  work w = {.p = p, .in = in, .rounded = rounded, .d = p->head_dim};
+  for (w.b = 0; w.b < p->batch; ++w.b) {
+    set_lengths(&w);
+    double **const matrices[] = {&w.s, &w.weight, &w.chain, &w.dp};
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; ++i) *matrices[i] = zeros(w.sq * w.sk);
+    w.q = zeros(w.sq * w.d);
+    w.d_o = zeros(w.sq * w.d);
+    w.k = zeros(w.sk * w.d);
+    w.v = zeros(w.sk * w.d);
+    for (w.h = 0; w.h < p->heads_q; ++w.h) {
+      w.hk = w.h / (p->heads_q / p->heads_kv);
+      head(&w, out);
+    }
+    double *const all[] = {w.q, w.k, w.v, w.d_o, w.s, w.weight, w.chain, w.dp};
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
+  }
+  for (int64_t x = 0; p->backward && x < keys; ++x) { /* a group's heads were added up */
+    out->dk[x] = r(&w, out->dk[x]);
+    out->dv[x] = r(&w, out->dv[x]);
+  }
+}
+
+void standard_outputs_free(standard_outputs *out) {
+  free(out->o);
+  free(out->lse);
+  free(out->dq);
+  free(out->dk);
+  free(out->dv);
+  *out = (standard_outputs){0};
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Every patch of tests/mutants/ fits the kernels as they are; some mutants, built here, are killed; and a mutant that
+# is none is reported as surviving.
+# usage: test_mutants.sh FA-VERIFY CXX CC   (from the top of the source tree)
+set -euo pipefail
+command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+verify=$(realpath "$1") cxx=$2 cc=$3
+FA_MUTANT_DIR=$(mktemp -d)
+export FA_MUTANT_DIR
+trap 'rm -rf "$FA_MUTANT_DIR"' EXIT
+few='max_of_half_quad delta_missing softcap_derivative_missing dropout_heads_share_backward lse_without_max barrier_missing_ds
+     dq_tile_lost alibi_slope_of_kv_head'
+
+python3 tests/mutants/build.py --check
+build() { python3 tests/mutants/build.py "$1" "$FA_MUTANT_DIR/$2.so" --cxx "$cxx" --cc "$cc"; }
+build - unchanged
+for name in $few; do build "tests/mutants/$name.patch" "$name"; done
+python3 tests/mutants.py "$verify" --only "^($(echo $few | tr ' ' '|'))$" --files '^(softcap|alibi|dropout)$'
+
+cp "$FA_MUTANT_DIR/unchanged.so" "$FA_MUTANT_DIR/delta_missing.so"
+if python3 tests/mutants.py "$verify" --only '^delta_missing$' --files '^softcap$' >"$FA_MUTANT_DIR/out"; then
+  echo 'a mutant that is none does not survive:'
+  cat "$FA_MUTANT_DIR/out"
+  exit 1
+fi
+grep -q 'delta_missing: SURVIVES' "$FA_MUTANT_DIR/out"
+
+# A patch that does not fit is named.
+sed 's/^-  .*/-  no such line/' tests/mutants/delta_missing.patch >"$FA_MUTANT_DIR/misfit.patch"
+if build "$FA_MUTANT_DIR/misfit.patch" misfit 2>"$FA_MUTANT_DIR/err"; then
+  echo 'a patch that does not fit was applied'
+  exit 1
+fi
+grep -q 'these lines are not there' "$FA_MUTANT_DIR/err"
