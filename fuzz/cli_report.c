@@ -9,13 +9,15 @@
 int fa_command_report(const fa_cli *cli) {
   fa_error err = {""};
   if (cli->words.n == 0) return fa_cli_usage_error("report: FILE.json... is needed");
-  if (!cli->junit && !cli->merge) return fa_cli_usage_error("report: --junit OUT or --merge OUT is needed");
+  if (!cli->junit && !cli->merge && !cli->html)
+    return fa_cli_usage_error("report: --html OUT, --junit OUT or --merge OUT is needed");
   int n = cli->words.n;
   cJSON **reports = calloc((size_t)n, sizeof(cJSON *)), *merged = NULL;
   fa_status status = reports ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   for (int i = 0; status == FA_OK && i < n; ++i) status = fa_report_load(cli->words.v[i], &reports[i], &err);
   if (status == FA_OK) status = fa_report_merge(reports, n, &merged, &err);
   if (status == FA_OK && cli->no_times) fa_report_zero_times(merged);
+  if (status == FA_OK && cli->html) status = fa_report_write_html(merged, cli->html, &err);
   if (status == FA_OK && cli->junit) status = fa_report_write_junit(merged, cli->junit, &err);
   if (status == FA_OK && cli->merge) {
     fa_report_keep_digits(merged); /* last: what reads numbers finds text from now on */

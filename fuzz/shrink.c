@@ -165,6 +165,37 @@ static fa_status establish(course *x, fa_shrink_result *out, fa_error *err) {
   return FA_OK;
 }
 
+/* Multiplications of a forward pass that take the host executor a second. */
+#define EXPENSIVE_WORK 2e8
+
+/* The failure class of a case that nobody has run. Where it is large its forward pass comes first: when that
+ * fails, it is what the class is about, and the backward, three times the work, is not needed. */
+static fa_status find_class(course *x, fa_error *err) {
+  const fa_problem *p = &x->best.problem;
+  const double work =
+      (double)fa_problem_total_q(p) * (double)p->seqlen_k * (double)p->heads_q * (double)p->head_dim;
+  int n_seen, winner = -1;
+  uint64_t seed;
+  fa_case forward;
+  fa_shrinker_set_rule(&x->run, FA_TRIAL_ONCE);
+  if (p->backward && work > EXPENSIVE_WORK) {
+    if (fa_case_copy(&forward, &x->best) != FA_OK) return no_memory(err);
+    forward.problem.backward = false;
+    fa_shrink_mend(&forward, &x->goal);
+    fa_status status = fa_shrinker_try(&x->run, &forward, 1, &n_seen, &winner, &seed, err);
+    if (winner >= 0) {
+      fa_case_free(&x->best);
+      x->best = forward;
+      x->steps++;
+      say_step(x, "forward alone");
+      return status;
+    }
+    fa_case_free(&forward);
+    if (status != FA_OK) return status;
+  }
+  return fa_shrinker_try(&x->run, &x->best, 1, &n_seen, &winner, &seed, err);
+}
+
 static fa_status begin(course *x, fa_shrink_result *out, fa_error *err) {
   const fa_shrink_config *config = x->run.config;
   bool found = false;
@@ -173,10 +204,7 @@ static fa_status begin(course *x, fa_shrink_result *out, fa_error *err) {
     x->run.failure = x->goal.failure = *config->known;
     x->run.has_failure = true;
   } else {
-    int n_seen, winner;
-    uint64_t seed;
-    fa_shrinker_set_rule(&x->run, FA_TRIAL_ONCE);
-    status = fa_shrinker_try(&x->run, &x->best, 1, &n_seen, &winner, &seed, err);
+    status = find_class(x, err);
     x->goal.failure = x->run.failure;
   }
   const bool expensive = config->known || x->run.slowest_s > EXPENSIVE_S;
@@ -207,7 +235,6 @@ static fa_status finish(course *x, const char *name, fa_shrink_result *out, fa_e
   const bool same_seed = x->run.rule == FA_TRIAL_ANY;
   fa_status status = FA_OK;
   out->out_of_time = !x->run.interrupted && fa_shrinker_time_is_over(&x->run);
-  x->run.deadline = 0;
   out->n_failed = out->n_runs = 0;
   if (!x->run.interrupted) {
     if (x->run.last) fa_result_free(x->run.last);

@@ -286,13 +286,16 @@ fa_status fa_shrinker_try(fa_shrinker *s, const fa_case *v, int n, int *n_seen, 
 
 fa_status fa_shrinker_count(fa_shrinker *s, const fa_case *c, bool same_seed, int *n_failed, fa_error *err) {
   const fa_trial_rule rule = s->rule;
+  const double deadline = s->deadline; /* is about shrinking; how a case fails must be known in any case */
   int n_seen;
   fa_status status = write_texts(s, c, 1, &n_seen, err);
   if (status != FA_OK) return status;
+  s->deadline = 0;
   s->rule = FA_TRIAL_COUNT;
   s->same_seed = same_seed;
   status = run_round(s, err);
   s->rule = rule;
+  s->deadline = deadline;
   s->same_seed = false;
   *n_failed = s->trial[0].n_failed;
   return status;

@@ -225,6 +225,12 @@ fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_err
     ++k;
     cJSON_DeleteItemFromObjectCaseSensitive(failure, "repro");
     cJSON_AddStringToObject(failure, "repro", command);
+    cJSON *shrunk = cJSON_GetObjectItemCaseSensitive(failure, "shrunk");
+    if (cJSON_IsObject(shrunk)) {
+      snprintf(command, n, "fa-verify repro %s:%d.shrunk", what, k - 1);
+      cJSON_DeleteItemFromObjectCaseSensitive(shrunk, "repro");
+      cJSON_AddStringToObject(shrunk, "repro", command);
+    }
     free(command);
   }
   return fa_report_save(r->root, path, err);

@@ -44,6 +44,9 @@ fa_status fa_report_parse(const char *text, size_t n_bytes, const char *path, st
 fa_status fa_report_merge(struct cJSON *const *reports, int n, struct cJSON **out, fa_error *err);
 fa_status fa_report_save(const struct cJSON *root, const char *path, fa_error *err);
 
+/* One HTML page that needs nothing else: summary, failures with their worst elements, cases. */
+fa_status fa_report_write_html(const struct cJSON *root, const char *path, fa_error *err);
+
 /* JUnit XML of one (merged) report: one testsuite, a testcase per case with the backend as its class. */
 fa_status fa_report_write_junit(const struct cJSON *root, const char *path, fa_error *err);
 

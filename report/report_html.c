@@ -1,0 +1,278 @@
+/* A report as one page for a browser: no other files, no network. Whatever text the report holds is shown as
+ * text. */
+#include "report/report_json.h"
+
+#include "cases/atomic_file.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of the table of all cases; failures are all shown. */
+#define MAX_CASE_ROWS 5000
+
+static const char page_head[] =
+    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>fa-verify report</title>\n<style>\n"
+    "body{font:15px/1.4 sans-serif;margin:1.5em auto;max-width:75em;padding:0 "
+    "1em;color:#222;background:#fff}\n"
+    "table{border-collapse:collapse;margin:.5em 0}td,th{padding:.15em "
+    ".7em;text-align:left;vertical-align:top;"
+    "border-bottom:1px solid #ddd}\n"
+    "td.n{text-align:right}code,pre{font:13px/1.35 "
+    "monospace;background:#f4f4f4}pre{padding:.5em;overflow:auto;"
+    "white-space:pre-wrap;overflow-wrap:anywhere}\n"
+    ".FAIL{color:#a00}.PASS{color:#070}.SKIP{color:#850}summary{cursor:pointer}"
+    "input{font:inherit;width:30em;max-width:100%;margin:.5em 0}\n"
+    "@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}code,pre{background:#262626}"
+    "td,th{border-color:#444}.FAIL{color:#f77}.PASS{color:#7d7}.SKIP{color:#db6}}\n"
+    "</style></head><body>\n";
+
+static const char page_foot[] =
+    "<script>\nfor (const box of document.querySelectorAll('input'))\n"
+    "  box.oninput = () => {\n    const words = box.value.toLowerCase().split(/\\s+/);\n"
+    "    for (const row of document.querySelectorAll('#' + box.dataset.rows + ' .row'))\n"
+    "      row.hidden = !words.every(w => row.textContent.toLowerCase().includes(w));\n  };\n"
+    "</script>\n</body></html>\n";
+
+/* Characters that mean something in HTML, and those that mean nothing anywhere. */
+static void put(FILE *out, const char *text) {
+  for (const unsigned char *c = (const unsigned char *)text; *c; ++c) {
+    if (*c == '&')
+      fputs("&amp;", out);
+    else if (*c == '<')
+      fputs("&lt;", out);
+    else if (*c == '>')
+      fputs("&gt;", out);
+    else if (*c == '"')
+      fputs("&quot;", out);
+    else if (*c == '\'')
+      fputs("&#39;", out);
+    else
+      fputc((*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f ? '?' : *c, out);
+  }
+}
+
+static const cJSON *get(const cJSON *o, const char *key) {
+  return cJSON_GetObjectItemCaseSensitive(o, key);
+}
+
+static const char *string_at(const cJSON *o, const char *key) {
+  const cJSON *s = get(o, key);
+  return cJSON_IsString(s) ? s->valuestring : "";
+}
+
+static double number_at(const cJSON *o, const char *key) {
+  const cJSON *n = get(o, key);
+  return cJSON_IsNumber(n) ? n->valuedouble : 0;
+}
+
+/* A number, or the "inf" and "nan" that stand for one. */
+static void put_value(FILE *out, const cJSON *v) {
+  if (cJSON_IsString(v)) put(out, v->valuestring);
+  if (cJSON_IsNumber(v)) fprintf(out, "%.9g", v->valuedouble);
+}
+
+static void put_cell(FILE *out, const cJSON *o, const char *key) {
+  fputs("<td class=\"n\">", out);
+  put_value(out, get(o, key));
+  fputs("</td>", out);
+}
+
+static void put_labelled(FILE *out, const char *label, const char *text) {
+  if (!*text) return;
+  fprintf(out, "<tr><th>%s</th><td>", label);
+  put(out, text);
+  fputs("</td></tr>\n", out);
+}
+
+static void put_code(FILE *out, const char *label, const char *text) {
+  if (!*text) return;
+  fprintf(out, "<p>%s</p><pre>", label);
+  put(out, text);
+  fputs("</pre>\n", out);
+}
+
+static void put_case(FILE *out, const char *label, const cJSON *recipe) {
+  char *text = recipe ? cJSON_PrintUnformatted(recipe) : NULL;
+  if (text) put_code(out, label, text);
+  cJSON_free(text);
+}
+
+/* ---- failures ---- */
+
+static void put_worst(FILE *out, const cJSON *tensor) {
+  const cJSON *w, *i;
+  if (cJSON_GetArraySize(get(tensor, "worst")) == 0) return;
+  fputs("<table><tr><th>index</th><th>got</th><th>want</th><th>err</th><th>bound</th><th>ratio</th></tr>\n",
+        out);
+  cJSON_ArrayForEach(w, get(tensor, "worst")) {
+    const char *separator = "[";
+    fputs("<tr><td>", out);
+    cJSON_ArrayForEach(i, get(w, "index")) {
+      fputs(separator, out);
+      put_value(out, i);
+      separator = ",";
+    }
+    fputs("]</td>", out);
+    static const char *const keys[] = {"got", "want", "err", "bound", "ratio"};
+    for (int k = 0; k < 5; ++k) put_cell(out, w, keys[k]);
+    fputs("</tr>\n", out);
+  }
+  fputs("</table>\n", out);
+}
+
+static void put_tensor(FILE *out, const cJSON *t) {
+  const bool failed = cJSON_IsTrue(get(t, "failed"));
+  fprintf(out, "<p><b class=\"%s\">", failed ? "FAIL" : "PASS");
+  put(out, string_at(t, "name"));
+  fprintf(out, "</b>%s: %.0f of %.0f bad", cJSON_IsTrue(get(t, "end_to_end")) ? " (end to end)" : "",
+          number_at(t, "bad"), number_at(t, "count"));
+  if (number_at(t, "class_bad") > 0) fprintf(out, ", %.0f NaN/Inf class", number_at(t, "class_bad"));
+  if (number_at(t, "unwritten") > 0) fprintf(out, ", %.0f never written", number_at(t, "unwritten"));
+  fputs(", worst ratio ", out);
+  put_value(out, get(t, "worst_ratio"));
+  const char *more[] = {string_at(get(t, "where"), "text"), string_at(t, "vacuous")};
+  for (int i = 0; i < 2; ++i) {
+    if (!*more[i]) continue;
+    fputs(i ? "; the bound would let pass: " : "; ", out);
+    put(out, more[i]);
+  }
+  fputs("</p>\n", out);
+  if (failed) put_worst(out, t);
+}
+
+static void put_shrunk(FILE *out, const cJSON *shrunk) {
+  if (!cJSON_IsObject(get(shrunk, "case"))) return;
+  put_case(out, "shrunk to", get(shrunk, "case"));
+  fputs("<p>", out);
+  put(out, string_at(shrunk, "failure"));
+  if (*string_at(shrunk, "reproduced")) fputs(", in ", out);
+  put(out, string_at(shrunk, "reproduced"));
+  fprintf(out, " runs, after %.0f runs</p>\n", number_at(shrunk, "runs"));
+  put_code(out, "run it", string_at(shrunk, "repro"));
+}
+
+static void put_failure(FILE *out, const cJSON *f, int k) {
+  const cJSON *t;
+  fprintf(out, "<details class=\"row\"><summary>%d <b class=\"FAIL\">", k);
+  put(out, string_at(f, "state"));
+  fputs("</b> ", out);
+  put(out, string_at(f, "name"));
+  fputs(" <code>", out);
+  put(out, string_at(f, "backend"));
+  fputs("</code> ", out);
+  put(out, string_at(f, "reason"));
+  cJSON_ArrayForEach(t, get(f, "tensors")) {
+    if (!cJSON_IsTrue(get(t, "failed"))) continue;
+    fputs(" <b>", out);
+    put(out, string_at(t, "name"));
+    fprintf(out, "</b> %.0f of %.0f", number_at(t, "bad"), number_at(t, "count"));
+  }
+  fputs("</summary>\n<table>\n", out);
+  put_labelled(out, "kernel", string_at(f, "kernel"));
+  put_labelled(out, "profile", string_at(f, "profile"));
+  put_labelled(out, "schedule seed", string_at(f, "schedule_seed"));
+  put_labelled(out, "file", string_at(f, "file"));
+  put_labelled(out, "notes", string_at(f, "notes"));
+  put_labelled(out, "tensors", string_at(f, "dump"));
+  fputs("</table>\n", out);
+  cJSON_ArrayForEach(t, get(f, "tensors")) put_tensor(out, t);
+  put_code(out, "run it again", string_at(f, "repro"));
+  put_case(out, "case", get(f, "case"));
+  put_shrunk(out, get(f, "shrunk"));
+  fputs("</details>\n", out);
+}
+
+/* ---- the page ---- */
+
+static void put_summary(FILE *out, const cJSON *root) {
+  static const char *const keys[] = {"total", "passed", "failed", "skipped", "error"};
+  const cJSON *summary = get(root, "summary"), *reason;
+  fputs("<h1>fa-verify</h1>\n<table><tr>", out);
+  for (int i = 0; i < 5; ++i) fprintf(out, "<th>%s</th>", keys[i]);
+  fputs("</tr><tr>", out);
+  for (int i = 0; i < 5; ++i) put_cell(out, summary, keys[i]);
+  fputs("</tr></table>\n<table>\n", out);
+  put_labelled(out, "command", string_at(root, "command"));
+  put_labelled(out, "version", string_at(get(root, "tool"), "version"));
+  put_labelled(out, "revision", string_at(get(root, "tool"), "git"));
+  put_labelled(out, "backend", string_at(get(root, "backend"), "name"));
+  put_labelled(out, "device", string_at(get(root, "backend"), "device"));
+  put_labelled(out, "driver", string_at(get(root, "backend"), "driver"));
+  put_labelled(out, "started", string_at(root, "started"));
+  fprintf(out, "<tr><th>seconds</th><td>%.3f</td></tr>\n", number_at(root, "seconds"));
+  cJSON_ArrayForEach(reason, get(summary, "skip_reasons")) {
+    fputs("<tr><th>skipped</th><td>", out);
+    put_value(out, reason);
+    fputs(": ", out);
+    put(out, reason->string ? reason->string : "");
+    fputs("</td></tr>\n", out);
+  }
+  fputs("</table>\n", out);
+}
+
+static void put_cases(FILE *out, const cJSON *root) {
+  const cJSON *c;
+  int n = 0;
+  fputs("<h2>Cases</h2>\n<input data-rows=\"cases\" placeholder=\"words that a case must have\">\n"
+        "<table id=\"cases\"><tr><th>state</th><th>name</th><th>backend</th><th>worst "
+        "ratio</th><th>s</th></tr>\n",
+        out);
+  cJSON_ArrayForEach(c, get(root, "cases")) {
+    const char *state = string_at(c, "state");
+    if (n++ == MAX_CASE_ROWS) break;
+    fprintf(out, "<tr class=\"row\"><td class=\"%s\">",
+            strcmp(state, "PASS") == 0   ? "PASS"
+            : strcmp(state, "SKIP") == 0 ? "SKIP"
+                                         : "FAIL");
+    put(out, state);
+    fputs("</td><td>", out);
+    put(out, string_at(c, "name"));
+    fputs("</td><td>", out);
+    put(out, string_at(c, "backend"));
+    fputs("</td>", out);
+    put_cell(out, c, "worst_ratio");
+    put_cell(out, c, "seconds");
+    fputs("</tr>\n", out);
+  }
+  fputs("</table>\n", out);
+  if (n > MAX_CASE_ROWS)
+    fprintf(out, "<p>%d of %d cases are shown.</p>\n", MAX_CASE_ROWS, cJSON_GetArraySize(get(root, "cases")));
+}
+
+static void put_page(FILE *out, const cJSON *root) {
+  const cJSON *f;
+  int k = 0;
+  fputs(page_head, out);
+  put_summary(out, root);
+  fputs("<h2>Failures</h2>\n", out);
+  if (cJSON_GetArraySize(get(root, "failures")) == 0)
+    fputs("<p>None.</p>\n", out);
+  else
+    fputs("<input data-rows=\"failures\" placeholder=\"words that a failure must have\">\n", out);
+  fputs("<div id=\"failures\">\n", out);
+  cJSON_ArrayForEach(f, get(root, "failures")) put_failure(out, f, k++);
+  fputs("</div>\n", out);
+  put_cases(out, root);
+  fputs(page_foot, out);
+}
+
+fa_status fa_report_write_html(const cJSON *root, const char *path, fa_error *err) {
+  char *text = NULL;
+  size_t n = 0;
+  FILE *out = open_memstream(&text, &n);
+  if (!out) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
+  put_page(out, root);
+  if (fclose(out) != 0) {
+    free(text);
+    return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
+  }
+  fa_status status = fa_file_write_atomic(path, text, n, err);
+  free(text);
+  return status;
+}
