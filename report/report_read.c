@@ -123,7 +123,9 @@ fa_status fa_report_merge(cJSON *const *reports, int n, cJSON **out, fa_error *e
     cJSON_DeleteItemFromObjectCaseSensitive(merged, "run");
     cJSON_DeleteItemFromObjectCaseSensitive(merged, "finished");
   }
-  cJSON_ReplaceItemInObjectCaseSensitive(merged, "seconds", cJSON_CreateNumber(seconds));
+  cJSON_DeleteItemFromObjectCaseSensitive(merged,
+                                          "seconds"); /* it may be missing: to replace it would leak */
+  cJSON_AddNumberToObject(merged, "seconds", seconds);
   *out = merged;
   return FA_OK;
 }

@@ -34,6 +34,8 @@ static void test_any_bytes(void) {
     n_back += back;
     if (back) {
       REQUIRE(fa_record_to_case(&y, FA_RECORD_WORK, &d, NULL) == FA_OK);
+      for (int id = 0; id < FA_T_COUNT; ++id) /* what no tensor has, nobody can see */
+        if (!fa_case_uses(&c, (fa_tensor_id)id)) d.fill[id] = c.fill[id];
       CHECK(fa_case_equal(&c, &d));
       fa_case_free(&d);
     }
