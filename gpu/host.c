@@ -76,7 +76,7 @@ static fa_status run_forward(const fa_forward_plan *plan, const fa_tensors *t, c
   fa_simt_range ranges[FA_T_COUNT];
   const fa_simt_launch launch = {.kernel = plan->kernel->entry,
                                  .params = &plan->params,
-                                 .name = out->kernel,
+                                 .name = plan->kernel->name,
                                  .grid = {plan->grid[0], plan->grid[1], plan->grid[2]},
                                  .block = {(unsigned)plan->kernel->n_threads, 1, 1},
                                  .shared_bytes = plan->kernel->shared_bytes,

@@ -1,0 +1,86 @@
+/* cases/kernels.json reaches every kernel that is compiled ahead of time, on a device of the large and on one
+ * of the small shared memory; what they compute is judged elsewhere. fa_simt_run is wrapped (CMakeLists.txt)
+ * to see what is launched. */
+#include "cases/build.h"
+#include "cases/case.h"
+#include "gpu/backend.h"
+#include "gpu/kernels/flash_backward_host.h"
+#include "gpu/simt/simt.h"
+#include "tests/check.h"
+
+#include <string.h>
+
+static char launched[512][96];
+static int n_launched;
+
+static bool was_launched(const char *name) {
+  for (int i = 0; i < n_launched; ++i)
+    if (strcmp(launched[i], name) == 0) return true;
+  return false;
+}
+
+fa_status __real_fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, fa_error *err);
+fa_status __wrap_fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, fa_error *err);
+fa_status __wrap_fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, fa_error *err) {
+  if (!was_launched(launch->name) && n_launched < 512)
+    snprintf(launched[n_launched++], sizeof *launched, "%s", launch->name);
+  return __real_fa_simt_run(launch, out, err);
+}
+
+static void run_all(const fa_case_list *list, const char *device) {
+  void *self = NULL;
+  fa_error err = {""};
+  CHECK(fa_backend_host.open(device, &self, &err) == FA_OK);
+  for (int64_t i = 0; i < list->n; ++i) {
+    const fa_case *c = &list->v[i];
+    const fa_run_options opt = {.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD, .n_threads = 2};
+    fa_tensors t;
+    fa_outcome out = {.state = FA_SUBJECT_OK};
+    fa_status status = fa_case_build(c, &t, &err);
+    CHECK(status == FA_OK);
+    if (status != FA_OK) continue;
+    status = fa_backend_host.run(self, &c->problem, &t, &opt, &out, &err);
+    CHECK_MSG(status == FA_OK && out.state == FA_SUBJECT_OK, "%s: %s", c->name,
+              status == FA_OK ? out.text : err.text);
+    fa_tensors_free(&t);
+  }
+  fa_backend_host.close(self);
+}
+
+static int missing(bool say) {
+  int n = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    const char *name;
+    for (int i = 0; (name = pass ? fa_flash_backward_name(i) : fa_flash_forward_name(i)) != NULL; ++i) {
+      if (was_launched(name)) continue;
+      ++n;
+      if (say) fprintf(stderr, "never launched: %s\n", name);
+    }
+  }
+  return n;
+}
+
+static void check_arguments(void) {
+  static const char *const wrong[] = {"shared", "shared=0",   "shared=228", "processors=-1",
+                                      "x=3",    "shared=99;", "3"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    void *self = NULL;
+    fa_error err = {""};
+    CHECK_MSG(fa_backend_host.open(wrong[i], &self, &err) == FA_ERR_INPUT && strstr(err.text, "shared=KIB"),
+              "%s", wrong[i]);
+  }
+}
+
+int main(void) {
+  fa_case_list list = {0};
+  fa_error err = {""};
+  const fa_status status = fa_case_file_load("cases/kernels.json", NULL, &list, &err);
+  CHECK_MSG(status == FA_OK, "%s", err.text);
+  run_all(&list, NULL);
+  CHECK(missing(false) > 0); /* those for small devices: the check can fail */
+  run_all(&list, "shared=99");
+  CHECK(missing(true) == 0);
+  fa_case_list_free(&list);
+  check_arguments();
+  return check_done();
+}
