@@ -92,7 +92,7 @@ static const struct option {
     {"verbose", 'v', FLAG, NULL, ALL, FIELD(verbose), "statistics per tensor, notes, skips by reason"},
     {"quiet", 'q', FLAG, NULL, ALL, FIELD(quiet), "only failures and the last line"},
     {"color", 0, STRING, "WHEN", ALL, FIELD(color), "auto, always, never"},
-    {"no-progress", 0, FLAG, NULL, ALL, FIELD(no_progress), "no progress bar"},
+    {"no-progress", 0, FLAG, NULL, ALL, FIELD(no_progress), "no line that shows how the run is going"},
     {"version", 0, FLAG, NULL, ALL, FIELD(version), "print the version"},
     {"help", 'h', FLAG, NULL, ALL, FIELD(help), "print this"},
 #undef FIELD
@@ -119,7 +119,8 @@ void fa_cli_print_help(FILE *out) {
         "Exit codes: 0 all judged cases passed and at least one was judged; 1 a mismatch; 2 usage or "
         "malformed\n"
         "input; 3 infrastructure (device lost, out of memory, I/O); 4 nothing was judged. An interrupt (^C)\n"
-        "finishes the running cases, reports what is done, and gives 130; a second one stops at once.\n",
+        "finishes the running cases, reports what is done, keeps the journal for --resume, and gives 130; a\n"
+        "second one stops at once.\n",
         out);
 }
 

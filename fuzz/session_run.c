@@ -152,7 +152,7 @@ static int64_t choose_jobs(const fa_session *s) {
 }
 
 static void start_progress(fa_session *s) { /* before results of earlier processes are added */
-  fa_progress_init(&s->progress, !s->cli->no_progress && !s->cli->quiet, s->cli->verbose);
+  fa_progress_init(&s->progress, !s->cli->no_progress, s->cli->verbose);
   s->progress.total = s->item ? s->n_items : -1;
   s->progress.limit = s->cli->seconds;
   s->progress.profile = s->source.profile;

@@ -19,7 +19,7 @@ typedef struct fa_progress {
 
 #define FA_PROGRESS_PLAIN_SECONDS 10
 
-/* allowed: false with --no-progress or -q; verbose: plain lines where stderr is no terminal. The rest of *p
+/* allowed: false with --no-progress; verbose: plain lines where stderr is no terminal. The rest of *p
  * is 0 and for the caller to fill in. */
 void fa_progress_init(fa_progress *p, bool allowed, bool verbose);
 void fa_progress_note(fa_progress *p, const fa_result *r);

@@ -24,7 +24,8 @@ normal() { # REPORT: with every time 0
 }
 is_alive() { [ -e "/proc/$1" ] && ! grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; }
 children() { cat "/proc/$1/task/$1/children" 2>/dev/null; }
-moment() { sleep "0.$(printf '%03d' $((RANDOM % ${1:-200})))"; }
+longest=$((kills > 10 ? 2000 / kills : 200))
+moment() { sleep "0.$(printf '%03d' $((RANDOM % longest)))"; }
 starts_with() { cmp -s -n "$(stat -c %s "$1")" "$1" "$2"; } # OLD NEW
 gone() { # PIDS: within 5 s
   local pid
@@ -58,7 +59,7 @@ campaign() { # NAME COMMAND...
     if ((i % 3 == 2)) && [ -n "$workers" ]; then # a worker, and then the parent a moment later
       victim=$(echo "$workers" | tr ' ' '\n' | grep . | shuf -n 1)
       kill -KILL "$victim" 2>/dev/null && n_worker=$((n_worker + 1))
-      moment 100
+      moment
       workers="$workers $(children $pid)"
     fi
     { kill -KILL $pid && n_parent=$((n_parent + 1)); } 2>/dev/null
