@@ -133,7 +133,6 @@ static void test_versions(void) {
   start(9);
   CALL(0.1, FA_OK);
   CHECK(fake_compiler.n_compiled == 0); /* what made the code is still there, unchanged */
-  char key_file[400], command[900];
   empty_folder();
   fake_nvrtc_use(13, 0, "not/there");
   CALL(0.1, FA_OK); /* still loaded */
@@ -149,7 +148,6 @@ static void test_versions(void) {
   start(9);
   CALL(0.1, FA_OK);
   CHECK(fake_compiler.n_compiled == 1 && count_files(".cubin") == 1);
-  (void)key_file, (void)command;
 }
 
 static void only_file(char *path, size_t size) {
@@ -357,7 +355,7 @@ static void test_concurrent(void) {
     const pid_t pid = fork();
     REQUIRE(pid >= 0);
     if (pid > 0) continue;
-    int n_wrong = 0, n_read = 0;
+    int n_wrong = 0;
     char *code = malloc(bytes), key[FA_CACHE_KEY_SIZE];
     for (int i = 0; code && i < 60; ++i) {
       const int which = (i + process) % 4;
@@ -367,7 +365,6 @@ static void test_concurrent(void) {
       snprintf(key, sizeof key, "%064x", which + 1);
       memset(code, which, bytes);
       char *got = fa_cache_read(key, &from, &n);
-      n_read += got != NULL;
       if (got && (n != bytes || memcmp(got, code, bytes) != 0 || from.major != which)) ++n_wrong;
       free(got);
       fa_cache_write(key, &id, code, bytes);
