@@ -5,7 +5,9 @@
 set -uo pipefail
 build=$1 cc=$2 cxx=$3 libdir=$4 cuda=$5 cudart=$6
 shift 6
-flags=(-Wall -Wextra -Werror "$@")
+flags=(-Wall -Wextra -Werror) may_need='libc|libm|libdl|libpthread|ld-linux.*'
+for flag; do [ -n "$flag" ] && flags+=("$flag"); done
+if [[ "${flags[*]}" == *-fsanitize* ]]; then may_need+='|libasan|libubsan|libstdc\+\+|libgcc_s'; fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -25,7 +27,7 @@ grep -ohE '\bfa_[a-z_]+\(' "$include/gpu/fa.h" | tr -d '(' | sort -u >"$work/dec
 nm -D --defined-only "$lib/libfa_attention.so" | awk '$2 ~ /[TDBR]/ { print $3 }' | grep -v '^_\|^__asan\|^__ubsan' | sort -u >"$work/exported"
 check "exported is what is declared" diff "$work/declared" "$work/exported"
 readelf -d "$lib/libfa_attention.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' >"$work/needed"
-check "libraries that the shared one needs" sh -c "! grep -vE '^(libc|libm|libdl|libpthread|libasan|libubsan|ld-linux.*)\.so' '$work/needed'"
+check "libraries that the shared one needs" sh -c "! grep -vE '^($may_need)\.so' '$work/needed'"
 
 # the README's program
 sed -n '/^## Use the kernels in a C program/,/^## /p' README.md | sed -n '/^```c$/,/^```$/p' | sed '1d;$d' >"$work/attention.c"
