@@ -64,7 +64,7 @@ static fa_status add_tensor(const fa_case *c, fa_tensors *set, fa_tensor_id id, 
       fa_layout_strides(c->layout, recipe, rank, shape, shape[heads] + n_shared_heads, stride);
   int64_t own = 1;
   for (int a = 0; a < rank; ++a) own = shape[a] == 0 ? 0 : own ? own + (shape[a] - 1) * stride[a] : 0;
-  const int64_t tail = n_shared_heads > 0 && own > 0 ? span - own : 0;
+  const int64_t tail = (n_shared_heads > 0 && own > 0 ? span - own : 0) + recipe->tail;
   return fa_tensors_add_padded(set, id, c->problem.dtype, rank, shape, stride, recipe->offset, tail, err);
 }
 
@@ -102,7 +102,8 @@ static fa_status build_bias(const fa_case *c, fa_tensors *set, fa_tensor_id id, 
   int64_t s[4];
   fa_layout_strides(FA_LAYOUT_BHSD, &c->strides[id], 4, bshd, bshd[2], s);
   const int64_t shape[4] = {bshd[0], bshd[2], bshd[1], bshd[3]}, stride[4] = {s[0], s[2], s[1], s[3]};
-  return fa_tensors_add(set, id, p->dtype, 4, shape, stride, c->strides[id].offset, err);
+  return fa_tensors_add_padded(set, id, p->dtype, 4, shape, stride, c->strides[id].offset,
+                               c->strides[id].tail, err);
 }
 
 /* [B, H, S], variable length [H, total]: f32, contiguous. */

@@ -30,7 +30,8 @@ static fa_status add_cache(const fa_case *c, fa_tensors *set, fa_tensor_id id, i
     shape[1] = k->page_size;
   }
   fa_layout_strides(c->layout, &c->strides[id], 4, shape, shape[2], stride);
-  return fa_tensors_add(set, id, p->dtype, 4, shape, stride, c->strides[id].offset, err);
+  return fa_tensors_add_padded(set, id, p->dtype, 4, shape, stride, c->strides[id].offset,
+                               c->strides[id].tail, err);
 }
 
 static fa_status add_new(const fa_case *c, fa_tensors *set, fa_tensor_id id, int64_t d, fa_error *err) {
@@ -38,7 +39,8 @@ static fa_status add_new(const fa_case *c, fa_tensors *set, fa_tensor_id id, int
   const int64_t shape[4] = {p->batch, p->kvcache.n_new, p->heads_kv, d};
   int64_t stride[4];
   fa_layout_strides(c->layout, &c->strides[id], 4, shape, shape[2], stride);
-  return fa_tensors_add(set, id, p->dtype, 4, shape, stride, c->strides[id].offset, err);
+  return fa_tensors_add_padded(set, id, p->dtype, 4, shape, stride, c->strides[id].offset,
+                               c->strides[id].tail, err);
 }
 
 /* Entry b's page m is page perm[b * max_pages + m]: a shuffle, so that an identity table is not assumed.

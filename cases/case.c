@@ -43,13 +43,13 @@ fa_status fa_case_set_name(fa_case *c, const char *name) {
 
 bool fa_stride_recipe_is_plain(const fa_stride_recipe *r) {
   return !r->gap[0] && !r->gap[1] && !r->gap[2] && !r->expand[0] && !r->expand[1] && !r->expand[2] &&
-         !r->offset;
+         !r->offset && !r->tail;
 }
 
 static bool same_recipe(const fa_stride_recipe *a, const fa_stride_recipe *b) {
   for (int i = 0; i < 3; ++i)
     if (a->gap[i] != b->gap[i] || a->expand[i] != b->expand[i]) return false;
-  return a->offset == b->offset;
+  return a->offset == b->offset && a->tail == b->tail;
 }
 
 bool fa_case_equal(const fa_case *a, const fa_case *b) {

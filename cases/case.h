@@ -25,6 +25,7 @@ typedef struct fa_stride_recipe {
   int64_t gap[3]; /* unused elements after each batch entry, row, head; >= 0 */
   bool expand[3]; /* stride 0 along that axis (inputs only): all entries read the same memory */
   int64_t offset; /* elements between the aligned start of the buffer and the first element: odd bases */
+  int64_t tail;   /* elements after the last one that belong to the buffer: tokens past cu_seqlens[B] */
 } fa_stride_recipe;
 
 typedef struct fa_case {

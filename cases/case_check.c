@@ -48,7 +48,7 @@ static bool span_fits(const fa_case *c, fa_tensor_id id, int64_t *span) {
   }
   if (id == FA_T_Q && c->packing == FA_PACK_QKV && __builtin_mul_overflow(*span, 3, span)) return false;
   if (id == FA_T_K && c->packing == FA_PACK_KV && __builtin_mul_overflow(*span, 2, span)) return false;
-  return !__builtin_add_overflow(*span, r->offset, span) && *span <= FA_MAX_SPAN;
+  return !__builtin_add_overflow(*span, r->offset + r->tail, span) && *span <= FA_MAX_SPAN;
 }
 
 static fa_status check_recipe(const fa_case *c, fa_tensor_id id, fa_error *err) {
@@ -71,6 +71,8 @@ static fa_status check_recipe(const fa_case *c, fa_tensor_id id, fa_error *err) 
   if (r->offset < 0 || r->offset > FA_MAX_LENGTH)
     BAD("$.strides.%s.offset: %lld is not in 0 .. %lld", tensor, (long long)r->offset,
         (long long)FA_MAX_LENGTH);
+  if (r->tail < 0 || r->tail > FA_MAX_LENGTH)
+    BAD("$.strides.%s.tail: %lld is not in 0 .. %lld", tensor, (long long)r->tail, (long long)FA_MAX_LENGTH);
   int64_t span;
   if (!span_fits(c, id, &span))
     BAD("$.strides.%s: tensor %s would span more than %lld elements", tensor, tensor, (long long)FA_MAX_SPAN);

@@ -274,7 +274,8 @@ static fa_status read_gap(fa_case_reader *r, const cJSON *v, fa_stride_recipe *s
   return FA_OK;
 }
 
-static const fa_case_key recipe_keys[] = {{"gap", NULL}, {"expand", NULL}, {"offset", NULL}, {0}};
+static const fa_case_key recipe_keys[] = {
+    {"gap", NULL}, {"expand", NULL}, {"offset", NULL}, {"tail", NULL}, {0}};
 static fa_status read_recipe(fa_case_reader *r, const cJSON *v, fa_stride_recipe *s) {
   char buffer[80];
   if (!cJSON_IsObject(v)) return fa_read_fail(r, true, "%s is not an object", fa_read_describe(v, buffer));
@@ -287,7 +288,7 @@ static fa_status read_recipe(fa_case_reader *r, const cJSON *v, fa_stride_recipe
     else if (k == &recipe_keys[1])
       TRY(read_expand(r, e, s));
     else
-      TRY(fa_read_int(r, e, 0, FA_MAX_LENGTH, &s->offset));
+      TRY(fa_read_int(r, e, 0, FA_MAX_LENGTH, k == &recipe_keys[2] ? &s->offset : &s->tail));
     fa_read_pop(r, mark);
   }
   return FA_OK;

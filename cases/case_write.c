@@ -236,6 +236,7 @@ static void put_strides(writer *w, const fa_case *c) {
     else
       cJSON_Delete(list);
     put_int(w, "offset", r->offset, 0);
+    put_int(w, "tail", r->tail, 0);
     end_object(w, outer);
   }
   if (parent) end_object(w, parent);

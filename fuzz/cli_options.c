@@ -64,6 +64,7 @@ static const struct option {
     {"profile", 0, STRING, "NAME", RANDOM, FIELD(profile), "kind of cases: list profiles"},
     {"laws", 0, FLAG, NULL, RUN | RANDOM, FIELD(laws), "judge by laws between runs, not by the reference"},
     {"law", 0, WORD, "NAME", RUN | RANDOM, FIELD(law), "only this law; repeatable"},
+    {"coverage", 0, FLAG, NULL, RUN | RANDOM, FIELD(coverage), "say how often each feature was among the cases"},
     {"emit", 0, STRING, "FILE", RANDOM, FIELD(emit), "write the cases that were made"},
     {"report", 0, STRING, "OUT.json", JUDGES | BENCH, FIELD(report), "write a JSON report"},
     {"resume", 0, FLAG, NULL, RUNS, FIELD(resume), "go on with the run that left OUT.json.journal"},

@@ -20,6 +20,7 @@ enum {
   P_FILLS,
   P_LONG,
   P_EVERYTHING,
+  P_ADVERSARIAL, /* last: what "everything" takes from the others stays as it was */
   N_PROFILES
 };
 
@@ -38,6 +39,8 @@ const fa_generate_profile fa_generate_profiles[] = {
     [P_FILLS] = {"fills", "adversarial data: staircases, one-hot rows, ties, subnormals, cancellation"},
     [P_LONG] = {"long", "a few thousand rows or keys, still under a second each"},
     [P_EVERYTHING] = {"everything", "all features at once, and every other profile's cases"},
+    [P_ADVERSARIAL] = {"adversarial",
+                       "odd data in odd memory: special fills, empty entries, gaps, poison, all together"},
     [N_PROFILES] = {NULL, NULL}};
 
 #define M 1000000 /* million */
@@ -73,11 +76,11 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .fills = .3, .pairs_dim = 12 * M, .longest = 1100},
   [P_EDGE] = {.family = {45, 25, 20, 10}, .varlen = .3, .causal = .35, .window = .3, .dropout = .15,
     .bias = .3, .blocks = .3, .alibi = .2, .softcap = .2, .scale = .5, .seqused = .25, .leftpad = .2,
-    .splits = .3, .group = .5, .odd_dim = .8, .empty = .25, .crowd = .01, .layout = .4, .fills = .5, .pairs_dim = 2 * M,
+    .splits = .3, .group = .5, .odd_dim = .8, .empty = .25, .crowd = .01, .layout = .4, .huge = .05, .fills = .5, .pairs_dim = 2 * M,
     .longest = 140},
   [P_LAYOUT] = {.family = {55, 20, 10, 15}, .varlen = .3, .causal = .35, .window = .1, .dropout = .1,
     .bias = .35, .blocks = .2, .alibi = .05, .seqused = .1, .group = .35, .odd_dim = .3, .empty = .03,
-    .layout = 1, .fills = .25, .pairs_dim = 5 * M, .longest = 300},
+    .layout = 1, .huge = .1, .fills = .25, .pairs_dim = 5 * M, .longest = 300},
   [P_FILLS] = {.family = {60, 20, 15, 5}, .varlen = .15, .causal = .45, .window = .15, .dropout = .1,
     .bias = .3, .blocks = .2, .alibi = .03, .softcap = .05, .scale = .05, .group = .3, .odd_dim = .25,
     .empty = .01, .layout = .15, .fills = 1, .pairs_dim = 8 * M, .longest = 400},
@@ -86,8 +89,12 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .layout = .1, .fills = .3, .pairs_dim = 150 * M, .longest = 20000},
   [P_EVERYTHING] = {.family = {45, 25, 15, 15}, .varlen = .25, .causal = .35, .window = .25, .dropout = .2,
     .bias = .35, .blocks = .5, .alibi = .15, .softcap = .12, .scale = .2, .seqused = .12, .leftpad = .08,
-    .splits = .2, .group = .5, .odd_dim = .35, .empty = .08, .crowd = .004, .layout = .35, .fills = .4,
+    .splits = .2, .group = .5, .odd_dim = .35, .empty = .08, .crowd = .004, .layout = .35, .huge = .02, .fills = .4,
     .pairs_dim = 8 * M, .longest = 520},
+  [P_ADVERSARIAL] = {.family = {50, 20, 15, 15}, .varlen = .3, .causal = .4, .window = .3, .dropout = .1,
+    .bias = .5, .blocks = .4, .alibi = .1, .softcap = .05, .scale = .1, .seqused = .2, .leftpad = .15,
+    .splits = .3, .group = .5, .odd_dim = .5, .empty = .15, .crowd = .005, .layout = .5, .huge = .05, .fills = 1,
+    .pairs_dim = 3 * M, .longest = 260},
 };
 /* clang-format on */
 
@@ -118,7 +125,7 @@ static fa_status unknown_profile(const char *name, fa_error *err) {
 static const fa_gen_rules *effective_rules(int profile, uint64_t key) {
   fa_rng r = fa_rng_make(key, 0);
   if (profile != P_EVERYTHING || fa_rng_chance(&r, 0.5)) return &rules[profile];
-  int64_t k = fa_rng_below(&r, N_PROFILES);
+  int64_t k = fa_rng_below(&r, P_ADVERSARIAL);
   return &rules[k == P_LONG ? P_EVERYTHING : k];
 }
 
@@ -140,6 +147,7 @@ fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case
   }
   fa_gen_fills(&g);
   fa_gen_layout(&g);
+  fa_gen_memory(&g);
   out->data_seed = fa_rng_u64(g.key, 0, 1);
   fa_error why;
   if (fa_case_validate(out, &why) != FA_OK) { /* the generator contradicted the rules: a bug of the harness */

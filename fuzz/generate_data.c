@@ -119,3 +119,60 @@ void fa_gen_layout(fa_gen *g) {
     draw_recipe(g, &r, id, !fa_tensor_id_is_output(id) && !packed && !written);
   }
 }
+
+/* ---- memory, repetition, schedule ---- */
+
+/* Tensors that have strides of their own: packed ones follow their owner. */
+static bool has_own_strides(const fa_case *c, fa_tensor_id id) {
+  const bool packed = (c->packing == FA_PACK_QKV && (id == FA_T_K || id == FA_T_V)) ||
+                      (c->packing == FA_PACK_KV && id == FA_T_V);
+  return fa_case_has_strides(id) && fa_case_uses(c, id) && !packed;
+}
+
+/* Tokens past the last entry: theirs is memory that nobody may touch. */
+static void draw_tails(fa_case *c, fa_rng *r) {
+  static const int64_t tails[] = {1, 8, 64, 500, 8192};
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (has_own_strides(c, (fa_tensor_id)id)) c->strides[id].tail = PICK(r, tails);
+}
+
+/* Tensors that few cases have get their share. */
+static fa_tensor_id huge_candidate(const fa_case *c, fa_rng *r) {
+  const bool second = fa_rng_chance(r, 0.5);
+  if (c->problem.bias.present && fa_rng_chance(r, 0.5)) return second ? FA_T_BIAS : FA_T_DBIAS;
+  if (c->problem.kvcache.n_new > 0 && fa_rng_chance(r, 0.5)) return second ? FA_T_K_NEW : FA_T_V_NEW;
+  return (fa_tensor_id)fa_rng_below(r, FA_T_COUNT);
+}
+
+/* One axis of one tensor steps so far that its last element lies beyond 2^31 bytes, 2^31 elements, 2^32
+ * elements. Few rows: each becomes an island of its own in reserved address space. */
+static void draw_huge(fa_case *c, fa_rng *r) {
+  static const int64_t beyond[] = {(int64_t)1 << 30, (int64_t)1 << 31, (int64_t)1 << 31, (int64_t)1 << 32};
+  int64_t shape[4], at_most = 512;
+  for (int attempt = 0; attempt < 12; ++attempt) {
+    const fa_tensor_id id = huge_candidate(c, r);
+    const int axis = (int)fa_rng_below(r, 3);
+    if (!has_own_strides(c, id)) continue;
+    fa_case_tensor_shape(c, id, shape);
+    if (shape[axis] < 2 || c->strides[id].expand[axis]) continue;
+    if (shape[0] * shape[1] * shape[2] > at_most || shape[3] < 1) continue;
+    const fa_stride_recipe before = c->strides[id];
+    int64_t gap = PICK(r, beyond) / (shape[axis] - 1) + fa_rng_below(r, 64);
+    if (fa_rng_chance(r, 0.5)) gap = (gap + 7) / 8 * 8; /* rows as aligned as they were */
+    c->strides[id].gap[axis] = gap;
+    if (fa_case_validate(c, NULL) == FA_OK) return;
+    c->strides[id] = before;
+  }
+}
+
+void fa_gen_memory(fa_gen *g) {
+  static const fa_poison poisons[] = {FA_POISON_INF, FA_POISON_ZERO, FA_POISON_FINITE};
+  static const int64_t repeats[] = {1, 3, 3, 5, 8};
+  fa_rng r = fa_gen_rng(g, FA_GEN_MEMORY);
+  fa_case *c = g->c;
+  if (fa_rng_chance(&r, 0.4)) c->poison = PICK(&r, poisons);
+  if (fa_rng_chance(&r, 0.06)) c->repeat = PICK(&r, repeats);
+  if (fa_rng_chance(&r, 0.3)) c->schedule_seed = fa_rng_next(&r);
+  if (fa_problem_is_varlen(&c->problem) && fa_rng_chance(&r, 0.3)) draw_tails(c, &r);
+  if (fa_rng_chance(&r, g->rules->huge)) draw_huge(c, &r);
+}

@@ -10,7 +10,7 @@
 typedef struct fa_gen_rules {
   int family[FA_N_FAMILIES]; /* weights */
   double varlen, causal, window, dropout, bias, blocks, alibi, softcap, scale;
-  double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, fills;
+  double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, huge, fills;
   int64_t pairs_dim; /* usual limit of batch * heads_q * Sq * Sk * (D + Dv): what one case may cost */
   int64_t longest;   /* lengths above this are not drawn */
 } fa_gen_rules;
@@ -36,7 +36,8 @@ typedef enum fa_gen_stream {
   FA_GEN_CACHE,
   FA_GEN_OUTPUTS,
   FA_GEN_FILLS,
-  FA_GEN_LAYOUT
+  FA_GEN_LAYOUT,
+  FA_GEN_MEMORY
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {
@@ -58,5 +59,7 @@ fa_status fa_gen_blocks(fa_gen *g);
 /* ---- generate_data.c: fills, strides. After everything else: they look at the problem. ---- */
 void fa_gen_fills(fa_gen *g);
 void fa_gen_layout(fa_gen *g);
+/* What outputs hold before, how often it runs and in which order; tokens past the last; huge strides. */
+void fa_gen_memory(fa_gen *g);
 
 #endif

@@ -55,7 +55,7 @@ static void draw_lengths(const fa_gen *g, fa_rng *r, int64_t longest, int64_t pa
 
 /* Thousands of entries of one or two rows: grids and offsets that grow with the batch. */
 static void draw_crowd(fa_gen *g, fa_rng *r) {
-  static const int64_t batches[] = {257, 1025, 2700, 4097};
+  static const int64_t batches[] = {257, 1025, 2700, 4097, 10007};
   fa_problem *p = &g->c->problem;
   p->batch = PICK(r, batches);
   p->heads_q = p->heads_kv = 1;

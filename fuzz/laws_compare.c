@@ -1,6 +1,7 @@
 /* Outputs of two runs, element by element. */
 #include "fuzz/judge.h"
 #include "fuzz/laws_parts.h"
+#include "fuzz/run_checks.h"
 #include "report/line.h"
 
 #include <math.h>
@@ -22,15 +23,15 @@ typedef struct pair {
   bool good, compared;
 } pair;
 
-/* How far apart the two sides of a law with a factor of 2 may be. Below the type's normal range doubling
- * costs a rounding; and f32 sums and products of numbers that small lose their last digits to underflow,
- * which may turn the rounding of a result well above it. */
-static double underflow_slack(fa_dtype t, double want, double factor) {
-  const double most = fmax(1, factor), x = fabs(want) / fmin(1, factor);
-  double slack = 0;
-  if (t == FA_F16 && x < 0x1p-13) slack = 2 * fa_dtype_min_subnormal(t) * most;
-  if (t != FA_F16 && x < 0x1p-80) slack = (2 * fa_half_ulp(t, want) + 0x1p-130) * most;
-  return slack;
+/* Below f16's normal range doubling costs a rounding. */
+static double underflow_slack(fa_dtype t, double smaller, double factor) {
+  return t == FA_F16 && smaller < 0x1p-13 ? 2 * fa_dtype_min_subnormal(t) * fmax(1, factor) : 0;
+}
+
+/* Products of numbers that small underflow in f32 on the way, and a dS in bf16: no digit of theirs is sure.
+ */
+static bool too_small(fa_dtype t, double smaller) {
+  return t != FA_F16 && smaller < 0x1p-80;
 }
 
 static pair compare_bits(const fa_tensor *a, const fa_tensor *b, const int64_t *index,
@@ -42,9 +43,11 @@ static pair compare_bits(const fa_tensor *a, const fa_tensor *b, const int64_t *
                     fa_dtype_size(a->dtype)) == 0;
     return p;
   }
-  const double slack = underflow_slack(a->dtype, p.want, link->factor);
+  const double smaller = fabs(p.want) * fmin(1, link->factor);
+  const double slack = underflow_slack(a->dtype, smaller, link->factor);
   p.want = p.want * link->factor + link->shift;
-  if (fabs(p.want) > fa_dtype_max(a->dtype)) p.compared = isnan(p.got); /* overflows by right */
+  const bool overflows = fabs(p.want) > fa_dtype_max(a->dtype); /* by right */
+  if (overflows || (too_small(a->dtype, smaller) && fabs(p.got) < 0x1p-70)) p.compared = isnan(p.got);
   p.good = p.got == p.want || fabs(p.got - p.want) <= slack;
   return p;
 }
@@ -104,9 +107,9 @@ fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa
                          fa_law_map *map, const void *ctx, fa_error *err) {
   const fa_tensor *a = &w->base.out.t[id], *b = &other->out.t[id];
   if (mode == FA_LAW_NOT || !a->data || !b->data) return FA_OK;
-  const bool any_order = id == FA_T_DQ && other->profile.dq_atomic && !other->p.deterministic;
-  const bool other_tiles =
-      w->base.profile.block_n != other->profile.block_n; /* another kernel: another order */
+  const bool any_order = fa_any_order(&other->p, &other->profile, id);
+  const bool other_tiles = w->base.profile.block_n != other->profile.block_n || /* another kernel: */
+                           w->base.profile.dkv_atomic != other->profile.dkv_atomic; /* another order */
   if (any_order || other_tiles) mode = FA_LAW_BOUND;
   if (mode == FA_LAW_BOUND) {
     bool has;

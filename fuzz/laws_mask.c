@@ -31,8 +31,6 @@ fa_status fa_law_dropout_none(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(p->family != FA_FLASH && p->family != FA_MEMEFF, "this family has no dropout");
   FA_LAW_TRY(fa_law_make_base(w, err));
   w->base.p.dropout.p = 0;
-  w->base.p.return_softmax = false;
-  FA_SKIP_IF(p->return_softmax, "it asks for the debug matrix of dropout");
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
   w->other.p.dropout.p = 0x1p-40;
@@ -78,7 +76,6 @@ fa_status fa_law_bias_mask(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(p->mask.type == FA_MASK_NONE, "no mask");
   FA_SKIP_IF(p->block_sparse.present || p->seqused_k.n, "hidden in other ways too");
   FA_LAW_TRY(fa_law_make_base(w, err));
-  w->base.p.return_softmax = false;
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   fa_problem q;
   if (fa_problem_copy(&q, &w->base.p) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");

@@ -30,9 +30,16 @@ void fa_law_side_free(fa_law_side *s) {
 }
 
 fa_status fa_law_make_base(fa_law_work *w, fa_error *err) {
-  if (fa_problem_copy(&w->base.p, &w->c->problem) != FA_OK)
-    return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  return fa_case_build(w->c, &w->base.in, err);
+  fa_case c;
+  fa_status status = fa_case_copy(&c, w->c);
+  if (status != FA_OK) return fa_fail(err, status, "out of memory");
+  c.problem.return_softmax = false; /* no law is about the debug matrix */
+  if (fa_problem_copy(&w->base.p, &c.problem) != FA_OK)
+    status = fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  else
+    status = fa_case_build(&c, &w->base.in, err);
+  fa_case_free(&c);
+  return status;
 }
 
 fa_status fa_law_make_like(fa_law_work *w, fa_law_side *to, const fa_law_side *from, fa_error *err) {

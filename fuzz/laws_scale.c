@@ -125,8 +125,9 @@ static bool map_shift(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
   (void)ctx;
   if (id == FA_T_LSE) link->shift = row_shift(&w->base.p, index[0], index[1], index[2]);
   if (id == FA_T_LSE && isinf(fa_tensor_get(&w->base.out.t[id], index))) link->shift = 0;
+  /* No key, or a sum of exactly 1? Nobody can tell. */
   if (id == FA_T_LSE && w->base.p.empty_lse == FA_EMPTY_ZERO && fa_tensor_get(&w->base.out.t[id], index) == 0)
-    link->shift = 0; /* no key, or a sum of exactly 1: as good as none of either */
+    return false;
   return true;
 }
 

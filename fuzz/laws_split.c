@@ -82,7 +82,6 @@ static fa_status entry_problem(const fa_problem *p, int64_t b, fa_problem *out, 
     fa_int32_array_set(&out->cu_seqlens_k, NULL, 0);
   }
   out->batch = 1;
-  out->return_softmax = false;
   if (out->block_sparse.present) out->block_sparse.list_batch = 1;
   if (keep_one(&out->seqused_k, b) != FA_OK || keep_one(&out->leftpad_k, b) != FA_OK) {
     fa_problem_free(out);
@@ -174,7 +173,6 @@ fa_status fa_law_causal_prefix(fa_law_work *w, fa_error *err) {
   if (fa_problem_copy(&q, &w->base.p) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   q.seqlen_q = rows;
   q.seqlen_k = keys;
-  q.return_softmax = false;
   fa_status status = make_part(w, &w->other, &q, &x, err);
   fa_problem_free(&q);
   FA_LAW_TRY(status);
@@ -264,7 +262,7 @@ fa_status fa_law_merge_ranges(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(p->dropout.p > 0, "dropout goes by position");
   FA_SKIP_IF(p->seqlen_k < 2, "there is one key");
   FA_LAW_TRY(fa_law_make_base(w, err));
-  w->base.p.backward = w->base.p.grad_lse = w->base.p.return_softmax = false;
+  w->base.p.backward = w->base.p.grad_lse = false;
   w->base.p.bias.grad = false;
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   fa_rng r = fa_rng_make(w->c->data_seed, 0x6d65726765);

@@ -1,5 +1,6 @@
 #include "fuzz/memory.h"
-#include <features.h>
+
+#include <stdlib.h> /* any header of the library says whether it is glibc */
 
 #if defined(__GLIBC__)
 #include <malloc.h>

@@ -71,6 +71,9 @@ void fa_session_free(fa_session *s);
 fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err);
 fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, uint64_t schedule_seed);
 
+/* --coverage: the table of features of the items, printed and added to the report. */
+fa_status fa_session_cover(fa_session *s, fa_error *err);
+
 /* Runs the items, prints the lines and the last line, writes the report; returns the exit code. With --resume
  * the results that are in the journal are not made again. */
 int fa_session_run(fa_session *s);

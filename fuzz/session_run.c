@@ -177,6 +177,7 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
   }
   if (s->cli->shrink && status == FA_OK && !interrupted)
     status = fa_shrink_failures(s->cli, s->choice, s->n_choices, &s->report, &interrupted, err);
+  if (status == FA_OK) status = fa_session_cover(s, err);
   int code = fa_report_finish(&s->report, s->cli, &s->style, fa_seconds_now() - s->started, interrupted);
   if (unneeded && (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED)) code = FA_EXIT_MISMATCH;
   if (s->dump_failed) {

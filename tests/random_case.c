@@ -246,6 +246,7 @@ static void random_strides(fa_rng *r, fa_case *c) {
       s->expand[i] = expandable && chance(r, 0.2);
     }
     if (chance(r, 0.3)) s->offset = below(r, 100);
+    if (chance(r, 0.2)) s->tail = below(r, 100);
   }
 }
 

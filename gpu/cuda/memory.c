@@ -1,5 +1,7 @@
 #include "gpu/cuda/memory.h"
 
+#include "cases/tensor_guard.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,12 @@ fa_status fa_cuda_tensors_up(const fa_cuda_driver *d, const fa_tensors *host, fa
   for (int i = 0; i < FA_T_COUNT; ++i) {
     const fa_buffer *b = &host->buffer[i];
     if (!b->base) continue;
+    if (fa_buffer_is_virtual(b)) {
+      *code = CUDA_SUCCESS;
+      fa_cuda_tensors_free(d, out);
+      return fa_fail(err, FA_ERR_UNSUPPORTED, "%s needs virtual memory, which this backend cannot give yet",
+                     fa_tensor_id_name((fa_tensor_id)i));
+    }
     *code = d->cuMemAlloc(&out->base[i], whole_bytes(b));
     if (*code != CUDA_SUCCESS) out->base[i] = 0;
     if (*code == CUDA_SUCCESS) *code = d->cuMemcpyHtoD(out->base[i], b->base, whole_bytes(b));
