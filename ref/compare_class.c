@@ -1,5 +1,6 @@
 /* NaN and infinity by bits: no comparison, no isnan, so that no compiler flag can argue them away. */
 #include "ref/compare_internal.h"
+#include "ref/engine.h"
 
 #include <string.h>
 
@@ -58,10 +59,8 @@ void fa_compare_load_row(fa_tensor_id id, const fa_tensor *t, const char *at, in
   if (id == FA_T_P_DEBUG) { /* the sign bit says "dropped"; the value is not comparable */
     const int sign = 8 * (int)fa_dtype_size(t->dtype) - 1;
     for (int64_t c = 0; c < n; ++c) value[c] = bits[c] >> sign & 1 ? 0 : 1;
-  } else if (t->dtype == FA_F16) {
-    for (int64_t c = 0; c < n; ++c) value[c] = fa_f16_to_f32((uint16_t)bits[c]);
-  } else if (t->dtype == FA_BF16) {
-    for (int64_t c = 0; c < n; ++c) value[c] = fa_bf16_to_f32((uint16_t)bits[c]);
+  } else if (t->dtype == FA_F16 || t->dtype == FA_BF16) {
+    fa_ref_load_row(t, at, t->stride[t->rank - 1], n, value);
   } else if (t->dtype == FA_F32) {
     for (int64_t c = 0; c < n; ++c) value[c] = fa_f32_from_bits((uint32_t)bits[c]);
   } else {

@@ -1,5 +1,6 @@
 /* Strided tensors of any element type, one row at a time, as contiguous doubles. */
 #include "ref/engine.h"
+#include "ref/rows.h"
 
 #include <string.h>
 
@@ -7,6 +8,10 @@ void fa_ref_load_row(const fa_tensor *t, const char *at, int64_t stride, int64_t
   int64_t step = stride * (int64_t)fa_dtype_size(t->dtype);
   if (t->dtype == FA_F16 || t->dtype == FA_BF16) {
     bool half = t->dtype == FA_F16;
+    if (stride == 1 && (uintptr_t)at % 2 == 0) {
+      fa_rows_best()->widen((const uint16_t *)(const void *)at, n, !half, out);
+      return;
+    }
     for (int64_t i = 0; i < n; ++i) {
       uint16_t bits;
       memcpy(&bits, at + i * step, sizeof bits);

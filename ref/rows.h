@@ -33,6 +33,20 @@ typedef struct fa_row_gradient {
   float *terms;                     /* += the same, per key */
 } fa_row_gradient;
 
+/* One row of an output beside its want (docs/bounds.md, "acceptance"; compare_stats.c for the statistics). */
+typedef struct fa_row_check {
+  const double *got, *want;
+  const float *quant, *accum, *noise; /* noise NULL: no statistics */
+  int exponent_low, exponent_high;    /* biased exponents of a double: the output type's normal range */
+  int half_ulp;                       /* half an ulp is 2^-half_ulp of the binade */
+  double accept;                      /* the bound's factor */
+  /* out */
+  int64_t n_odd;                            /* elements to be looked at one by one: not finite, or not ok */
+  double worst_ratio;                       /* of all others, err / bound */
+  int64_t n, n_diffuse;                     /* and of all others the sums of fa_stats */
+  double sum, sum_squares, diffuse_squares; /* added to */
+} fa_row_check;
+
 typedef struct fa_rows {
   double (*max)(const double *x, int64_t n); /* -inf for n == 0 */
   /* x[j] = exp(x[j] - shift), 0 for -inf whatever the shift; returns the sum. Relative error of each < 2^-51.
@@ -49,6 +63,9 @@ typedef struct fa_rows {
   /* Returns the sum of p e. */
   double (*weights)(const fa_row_weights *r, int64_t n, bool squares);
   void (*gradient)(fa_row_gradient *r, int64_t n);
+  void (*check)(fa_row_check *r, int64_t n);
+  /* f16 or bf16 patterns to double, exactly. */
+  void (*widen)(const uint16_t *bits, int64_t n, bool bf16, double *out);
 } fa_rows;
 
 /* The smallest weight whose square is still told from 0 beside operands down to FA_LEAST_OPERAND. */

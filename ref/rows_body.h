@@ -174,5 +174,117 @@ static void rows_gradient(fa_row_gradient *r, int64_t n) {
   }
 }
 
-const fa_rows FA_ROWS_NAME = {rows_max,      rows_exp,         rows_scale,   rows_multiply, rows_dscore,
-                              rows_dsoftcap, rows_logit_error, rows_weights, rows_gradient};
+static inline uint64_t bits_of(double x) {
+  uint64_t u;
+  memcpy(&u, &x, sizeof u);
+  return u;
+}
+
+/* fa_half_ulp of an output type, for finite x. */
+static inline double half_ulp(double x, const fa_row_check *r) {
+  const int64_t low = r->exponent_low, high = r->exponent_high;
+  int64_t exponent = (int64_t)(bits_of(x) >> 52 & 0x7ff);
+  exponent = exponent < low ? low : exponent;
+  exponent = exponent > high ? high : exponent;
+  const uint64_t u = (uint64_t)(exponent - r->half_ulp) << 52; /* normal: no output type reaches that low */
+  double y;
+  memcpy(&y, &u, sizeof y);
+  return y;
+}
+
+enum { CHECKED = 64 }; /* elements at a time */
+typedef struct fa_checked {
+  double ratio[CHECKED], odd[CHECKED], part[CHECKED], square[CHECKED], used[CHECKED], diffuse[CHECKED];
+} fa_checked;
+
+/* Ratios, and whether each is odd (1 or 0). */
+static void check_bounds(const fa_row_check *r, int64_t at, int64_t n, fa_checked *c) {
+  const double *restrict got = r->got + at, *restrict want = r->want + at;
+  const float *restrict quant = r->quant + at, *restrict accum = r->accum + at;
+  const double infinite = INFINITY, accept = r->accept;
+  for (int64_t j = 0; j < n; ++j) {
+    const double size = fabs(want[j]), err = fabs(got[j] - want[j]), before = (double)quant[j] + accum[j];
+    const double reach = size + quant[j] + accum[j], half = half_ulp(reach, r);
+    const double any = reach > 0 ? 1 : 0, bound = (before + half) * any;
+    const double in_range = fabs(got[j]) < infinite ? 1 : 0, ranged = size < infinite ? in_range : 0;
+    const double ok = err <= bound * accept ? ranged : 0;
+    c->odd[j] = 1 - ok;
+    c->ratio[j] = ok * err / (bound + (1 - any)); /* no bound: err is 0 where ok is 1 */
+    c->used[j] = ok * any;
+  }
+}
+
+/* As fa_stats_add, of the elements that are used. */
+static void check_statistics(const fa_row_check *r, int64_t at, int64_t n, fa_checked *c) {
+  const double *restrict got = r->got + at, *restrict want = r->want + at;
+  const float *restrict quant = r->quant + at, *restrict accum = r->accum + at,
+                        *restrict noise = r->noise + at;
+  for (int64_t j = 0; j < n; ++j) {
+    const double h = half_ulp(want[j], r), third = accum[j] / 3.0, narrow = noise[j];
+    const double inner = 0.18 * narrow * narrow, outer = h * h / 3 + third * third;
+    const bool used = (c->used[j] > 0) & (inner + outer > 0);
+    const double variance = used ? inner + outer : 1, e = used ? got[j] - want[j] : 0;
+    c->used[j] = used ? 1 : 0;
+    c->part[j] = e / sqrt(variance);
+    c->square[j] = e * e / variance;
+    c->diffuse[j] = used & (inner > 2 * outer) & (quant[j] > 2 * narrow) ? 1 : 0;
+  }
+}
+
+static double lanes_sum(const double *x, int64_t n) {
+  double sum[8] = {0};
+  int64_t j = 0;
+  for (; j + 8 <= n; j += 8)
+    for (int t = 0; t < 8; ++t) sum[t] += x[j + t];
+  for (int t = 0; j < n; ++j, ++t) sum[t] += x[j];
+  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+static void rows_check(fa_row_check *r, int64_t n) {
+  fa_checked c;
+  r->n_odd = 0;
+  r->worst_ratio = 0;
+  for (int64_t at = 0; at < n; at += CHECKED) {
+    const int64_t m = n - at < CHECKED ? n - at : CHECKED;
+    check_bounds(r, at, m, &c);
+    r->n_odd += (int64_t)lanes_sum(c.odd, m);
+    const double top = rows_max(c.ratio, m);
+    r->worst_ratio = top > r->worst_ratio ? top : r->worst_ratio;
+    if (!r->noise) continue;
+    check_statistics(r, at, m, &c);
+    r->n += (int64_t)lanes_sum(c.used, m);
+    r->n_diffuse += (int64_t)lanes_sum(c.diffuse, m);
+    r->sum += lanes_sum(c.part, m);
+    r->sum_squares += lanes_sum(c.square, m);
+    for (int64_t j = 0; j < m; ++j) c.square[j] *= c.diffuse[j];
+    r->diffuse_squares += lanes_sum(c.square, m);
+  }
+}
+
+static void rows_widen(const uint16_t *restrict bits, int64_t n, bool bf16, double *restrict out) {
+  if (bf16) {
+    for (int64_t i = 0; i < n; ++i) {
+      const uint32_t u = (uint32_t)bits[i] << 16;
+      float f;
+      memcpy(&f, &u, sizeof f);
+      out[i] = f;
+    }
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) { /* the product is exact, and makes subnormals normal */
+    const uint32_t magnitude = bits[i] & 0x7fff, sign = (uint32_t)(bits[i] & 0x8000) << 16;
+    const uint32_t shifted = magnitude << 13, special = magnitude >= 0x7c00 ? 0x7f800000u : 0;
+    float f;
+    memcpy(&f, &shifted, sizeof f);
+    f *= 0x1p112f;
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    u |= sign | special;
+    memcpy(&f, &u, sizeof f);
+    out[i] = f;
+  }
+}
+
+const fa_rows FA_ROWS_NAME = {rows_max,      rows_exp,      rows_scale,       rows_multiply,
+                              rows_dscore,   rows_dsoftcap, rows_logit_error, rows_weights,
+                              rows_gradient, rows_check,    rows_widen};
