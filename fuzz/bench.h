@@ -9,4 +9,7 @@
  * S = 32768, D = 64. n_threads 0 = all processors. Takes about a minute. Returns a process exit code. */
 int fa_bench_reference(FILE *out, int n_threads);
 
+/* What one case of profile rate-gpu costs a core apart from its subject, on average. Takes about a minute. */
+int fa_bench_rate(FILE *out);
+
 #endif

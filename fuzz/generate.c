@@ -20,7 +20,9 @@ enum {
   P_FILLS,
   P_LONG,
   P_EVERYTHING,
-  P_ADVERSARIAL, /* last: what "everything" takes from the others stays as it was */
+  P_ADVERSARIAL, /* from here on: what "everything" takes from the others stays as it was */
+  P_RATE_GPU,
+  P_RATE_HOST,
   N_PROFILES
 };
 
@@ -41,6 +43,11 @@ const fa_generate_profile fa_generate_profiles[] = {
     [P_EVERYTHING] = {"everything", "all features at once, and every other profile's cases"},
     [P_ADVERSARIAL] = {"adversarial",
                        "odd data in odd memory: special fills, empty entries, gaps, poison, all together"},
+    [P_RATE_GPU] = {"rate-gpu",
+                    "flash, B <= 2, H <= 4, S <= 1024, D 64 or 128: what rates on a GPU are measured with"},
+    [P_RATE_HOST] =
+        {"rate-host",
+         "flash, B <= 2, H <= 2, S <= 128, D 64: what rates of the host kernels are measured with"},
     [N_PROFILES] = {NULL, NULL}};
 
 #define M 1000000 /* million */
@@ -95,6 +102,10 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .bias = .5, .blocks = .4, .alibi = .1, .softcap = .05, .scale = .1, .seqused = .2, .leftpad = .15,
     .splits = .3, .group = .5, .odd_dim = .5, .empty = .15, .crowd = .005, .layout = .5, .huge = .05, .fills = 1,
     .pairs_dim = 3 * M, .longest = 260},
+  [P_RATE_GPU] = {.family = {100, 0, 0, 0}, .causal = .5, .window = .2, .dropout = .15, .alibi = .1,
+    .softcap = .05, .even_heads = 4, .dims = 2, .longest = 1024},
+  [P_RATE_HOST] = {.family = {100, 0, 0, 0}, .causal = .5, .window = .2, .dropout = .15, .alibi = .1,
+    .softcap = .05, .even_heads = 2, .dims = 1, .longest = 128},
 };
 /* clang-format on */
 

@@ -13,6 +13,9 @@ typedef struct fa_gen_rules {
   double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, huge, fills;
   int64_t pairs_dim; /* usual limit of batch * heads_q * Sq * Sk * (D + Dv): what one case may cost */
   int64_t longest;   /* lengths above this are not drawn */
+  int even_heads; /* not 0: every length, batch of 1 or 2 and number of heads up to this is as likely as the
+                     next, elements are 16 bits wide; pairs_dim does not matter */
+  int dims;       /* then head dim is 64, or with 2 also 128 */
 } fa_gen_rules;
 
 typedef struct fa_gen {

@@ -209,8 +209,27 @@ static fa_status draw_used_keys(fa_gen *g) {
   return FA_OK;
 }
 
+/* What rates are measured with: nothing that is skipped, no favourite size. */
+static void draw_even(fa_gen *g) {
+  fa_rng r = fa_gen_rng(g, FA_GEN_LENGTHS);
+  fa_problem *p = &g->c->problem;
+  fa_problem_set_family(p, FA_FLASH);
+  p->dtype = fa_rng_chance(&r, 0.5) ? FA_F16 : FA_BF16;
+  p->batch = fa_rng_range(&r, 1, 2);
+  p->heads_q = fa_rng_range(&r, 1, g->rules->even_heads);
+  p->heads_kv = p->heads_q % 2 == 0 && fa_rng_chance(&r, 0.25) ? p->heads_q / 2 : p->heads_q;
+  p->head_dim = p->head_dim_v = 64 * fa_rng_range(&r, 1, g->rules->dims);
+  p->scale = fa_default_scale(p->head_dim);
+  p->seqlen_q = fa_rng_range(&r, 1, g->rules->longest);
+  p->seqlen_k = fa_rng_chance(&r, 0.5) ? p->seqlen_q : fa_rng_range(&r, 1, g->rules->longest);
+}
+
 fa_status fa_gen_shape(fa_gen *g) {
   fa_problem *p = &g->c->problem;
+  if (g->rules->even_heads > 0) {
+    draw_even(g);
+    return FA_OK;
+  }
   draw_type(g);
   draw_heads(g);
   draw_dims(g);
