@@ -25,6 +25,7 @@ add_library(fa_attention STATIC $<TARGET_OBJECTS:fa_attention_objects>)
 add_library(fa_attention_shared SHARED $<TARGET_OBJECTS:fa_attention_objects>)
 set_target_properties(fa_attention fa_attention_shared PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME fa_attention)
 set_target_properties(fa_attention_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_link_options(fa_attention_shared PRIVATE -Wl,--as-needed) # CMake names libstdc++, which nothing here uses
 foreach(library fa_attention fa_attention_shared)
   target_link_libraries(${library} PRIVATE fa_flags Threads::Threads ${CMAKE_DL_LIBS} m)
 endforeach()
