@@ -40,8 +40,9 @@ static fa_status check_report(const char *path, const cJSON *root, fa_error *err
   const cJSON *summary = cJSON_GetObjectItemCaseSensitive(root, "summary");
   for (int i = 0; i < N_COUNTS; ++i) {
     const cJSON *n = cJSON_GetObjectItemCaseSensitive(summary, count_keys[i]);
-    if (!cJSON_IsNumber(n) || !(n->valuedouble >= 0))
-      return fa_fail(err, FA_ERR_INPUT, "%s: $.summary.%s: a count >= 0 is needed", path, count_keys[i]);
+    if (!cJSON_IsNumber(n) || !(n->valuedouble >= 0 && n->valuedouble <= 0x1p53))
+      return fa_fail(err, FA_ERR_INPUT, "%s: $.summary.%s: a count of 0 .. 2^53 is needed", path,
+                     count_keys[i]);
   }
   fa_status status = check_entries(path, "failures", cJSON_GetObjectItemCaseSensitive(root, "failures"), err);
   if (status != FA_OK) return status;
@@ -126,6 +127,10 @@ fa_status fa_report_merge(cJSON *const *reports, int n, cJSON **out, fa_error *e
   cJSON_DeleteItemFromObjectCaseSensitive(merged,
                                           "seconds"); /* it may be missing: to replace it would leak */
   cJSON_AddNumberToObject(merged, "seconds", seconds);
-  *out = merged;
-  return FA_OK;
+  fa_status status = check_report("merge", merged, err);
+  if (status == FA_OK)
+    *out = merged;
+  else
+    cJSON_Delete(merged);
+  return status;
 }
