@@ -77,6 +77,7 @@ static int from_cases(const char *folder, int n_files, char **files) {
     fa_record r;
     char name[120], path[140];
     if (!fa_record_from_case(&list.v[i], &r)) continue;
+    r.v[FA_F_REPEAT] = 0; /* where the file itself is a test, it runs twice */
     file_name(list.v[i].name, name, sizeof name);
     snprintf(path, sizeof path, "case-%s", name);
     code = write_input(folder, path, &r);
