@@ -61,15 +61,21 @@ def files_for(name):
     return sorted(FILES, key=lambda f: os.path.basename(f)[:-len(".json")] not in hint)
 
 
-def judge(verify, name, seconds="60"):
-    """None, or (case, state, what was wrong) of the first case that does not pass."""
+def judge(verify, name):
+    """None, or (case, state, what was wrong) of the first case that does not pass. Those of the line `Try:` come first:
+    their files take long before they come to them."""
+    first = build.header(f"{build.FOLDER}/{name}.patch").get("Try") if name != "unchanged" else None
+    return first and judge_cases(verify, name, ["--filter", f"^({first.replace(' ', '|')})$"]) or judge_cases(verify, name, [])
+
+
+def judge_cases(verify, name, options, seconds="600"):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         done = subprocess.run(
             [verify, "run", "--backend", f"mutant:{name}", "--jobs", "2", "--fail-fast", "--timeout", seconds, "-q",
-             "--no-progress", "--report", report, "--schedule-seed", "1", "--cases", *files_for(name)], capture_output=True,
+             "--no-progress", "--report", report, "--schedule-seed", "1", *options, "--cases", *files_for(name)], capture_output=True,
             text=True, check=False)
-        if done.returncode not in (0, 1):
+        if done.returncode not in (0, 1, 4): # 4: none of the cases is for these kernels
             sys.exit(f"mutant {name}: exit status {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
         with open(report) as f:
             found = json.load(f)
@@ -81,34 +87,43 @@ def judge(verify, name, seconds="60"):
     return first["case"]["name"], first["state"], text or reason.split(" [")[0]
 
 
-def rivals(program, chosen):
-    """{name: {rule: (rejected by our cases, by typical ones, compared, stopped)}}"""
+def ask_rivals(program, arguments, names):
+    """{name: {rule: (the case that the rule rejects, runs compared, runs stopped)}}, `unchanged` too."""
+    done = subprocess.run([program, *arguments, "--", *names], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"rival_rules: exit status {done.returncode}: {done.stderr[-500:]}")
     found = {}
-    for at, arguments in enumerate(([*FILES], ["--zeroed", TYPICAL])):
-        for start in range(0, len(chosen), 32): # a mutant that crashes takes the others of its group along
-            done = subprocess.run([program, *arguments, "--", *chosen[start:start + 32]], capture_output=True, text=True,
-                                  check=False)
-            if done.returncode != 0:
-                sys.exit(f"rival_rules: exit status {done.returncode}: {done.stderr[-500:]}")
-            for line in done.stdout.splitlines():
-                name, rule, killer, compared, stopped = line.split("\t")
-                found.setdefault(name, {}).setdefault(rule, [None, None])[at] = (killer, int(compared), int(stopped))
+    for line in done.stdout.splitlines():
+        name, rule, killer, compared, stopped = line.split("\t")
+        found.setdefault(name, {})[rule] = (killer, int(compared), int(stopped))
     return found
 
 
-def rival_word(pair):
-    """Where a rule rejects a mutant: on our cases, on typical ones."""
-    words = []
-    for where, (killer, compared, _) in zip(("ours", "typical"), pair):
-        if killer != "-":
-            words.append(where)
-        elif compared == 0:
-            words.append(f"not {where}: the executor stopped it")
-    if len(words) == 2 and words == ["ours", "typical"]:
+def rivals(program, rows, known, save):
+    """{"ours" or "typical": what ask_rivals says}. Ours are the cases that kill some mutant."""
+    killers = sorted({said[0] for _, _, said in rows if said})
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as names:
+        names.write("".join(f"{k}\n" for k in killers))
+        names.flush()
+        for where, arguments in (("ours", ["--names", names.name, *FILES]), ("typical", ["--zeroed", TYPICAL])):
+            asked = known.setdefault(f"rivals: {where}", {})
+            wanted = [name for name, _, _ in rows if name not in asked]
+            while wanted: # a few at a time: what is known survives an interruption
+                asked.update(ask_rivals(program, arguments, wanted[:16]))
+                wanted = wanted[16:]
+                save()
+    return {where: known[f"rivals: {where}"] for where in ("ours", "typical")}
+
+
+def rival_word(others, name, rule):
+    """Where a rule rejects a mutant."""
+    pairs = [(where, others[where][name][rule]) for where in ("ours", "typical")]
+    seen = [where for where, (killer, _, _) in pairs if killer != "-"]
+    if len(seen) == 2:
         return "both"
-    if len(words) == 2 and words[0].startswith("not") and words[1].startswith("not"):
+    if not any(compared for _, (_, compared, _) in pairs):
         return "n/a"
-    return ", ".join(w for w in words if not w.startswith("not")) or "no"
+    return seen[0] if seen else "no"
 
 
 def matrix(rows, others):
@@ -123,7 +138,7 @@ def matrix(rows, others):
         text = text if state == "FAIL" else f"{state}: {text}" if state else ""
         line = f"| `{name}` {h['What']} | {h['Class']} | {h['Stands-for']} | {case} | {text.replace('|', '/')} |"
         if others:
-            line += "".join(f" {rival_word(others[name][r])} |" for r in RULES)
+            line += "".join(f" {rival_word(others, name, r)} |" for r in RULES)
         lines.append(line)
     return "\n".join(lines) + "\n\n" + totals(rows, others)
 
@@ -136,15 +151,14 @@ def totals(rows, others):
         return text
     text += ("\n| Rule | kills on our cases | on typical cases | on either | correct kernels rejected: our cases | typical |\n"
              "|---|---|---|---|---|---|\n")
-    control = others["unchanged"]
     for rule, title in RULES.items():
-        words = [rival_word(others[name][rule]) for name, _, _ in rows]
+        words = [rival_word(others, name, rule) for name, _, _ in rows]
         ours = sum(w in ("both", "ours") for w in words)
         typical = sum(w in ("both", "typical") for w in words)
         either = sum(w not in ("no", "n/a") for w in words)
-        false = [f"{killer} of {compared}" for killer, compared, _ in control[rule]]
+        false = ["{} of {}".format(*others[where]["unchanged"][rule][:2]) for where in ("ours", "typical")]
         text += f"| {title} | {ours} | {typical} | {either} of {n} | {false[0]} | {false[1]} |\n"
-    stopped = sum(all(rival_word(others[name][r]) == "n/a" for r in RULES) for name, _, _ in rows)
+    stopped = sum(all(rival_word(others, name, r) == "n/a" for r in RULES) for name, _, _ in rows)
     text += f"\nn/a: {stopped} mutants that the executor stops in every case, so that there is nothing to compare.\n"
     return text
 
@@ -168,20 +182,13 @@ def take(arguments, option):
     return value
 
 
-def judge_all(verify, chosen, path):
-    """[(name, header, what judge says)]; results are kept in the file at path, if there is one."""
-    known = {}
-    if path and os.path.exists(path):
-        with open(path) as f:
-            known = json.load(f)
+def judge_all(verify, chosen, known, save):
+    """[(name, header, what judge says)]"""
     rows = []
     for name in ["unchanged", *chosen]:
         if name not in known:
             known[name] = judge(verify, name)
-            if path:
-                with open(path + ".new", "w") as f:
-                    json.dump(known, f, indent=0)
-                os.rename(path + ".new", path)
+            save()
         said = known[name]
         if name == "unchanged":
             if said:
@@ -190,6 +197,23 @@ def judge_all(verify, chosen, path):
         print(f"{name}: {' | '.join(said) if said else EQUIVALENT.get(name, 'SURVIVES')}", flush=True)
         rows.append((name, build.header(f"{build.FOLDER}/{name}.patch"), said))
     return rows
+
+
+def keep_in(path):
+    """What the file holds, and a function that puts it there again; a path of None keeps nothing."""
+    known = {}
+    if path and os.path.exists(path):
+        with open(path) as f:
+            known = json.load(f)
+
+    def save():
+        if not path:
+            return
+        with open(path + ".new", "w") as f:
+            json.dump(known, f, indent=0)
+        os.rename(path + ".new", path)
+
+    return known, save
 
 
 def main(arguments):
@@ -205,11 +229,12 @@ def main(arguments):
     if missing or not chosen:
         print(f"not built: {', '.join(missing) or 'no mutant of that name'}", file=sys.stderr)
         return 2
-    rows = judge_all(verify, chosen, results)
+    known, save = keep_in(results)
+    rows = judge_all(verify, chosen, known, save)
     survivors = sum(1 for r in rows if not r[2] and r[0] not in EQUIVALENT)
     print(f"{len(rows)} mutants, {survivors} survive")
     if program or path:
-        text = matrix(rows, rivals(os.path.abspath(program), chosen) if program else None)
+        text = matrix(rows, rivals(os.path.abspath(program), rows, known, save) if program else None)
         if path:
             write(path, text)
         else:

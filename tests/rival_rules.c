@@ -1,7 +1,7 @@
 /* What other projects' acceptance rules make of the mutants: the kernels run on the same cases, and every
  * rule is asked whether it would notice.
  *
- *   rival_rules [--zeroed] FILE.json... -- NAME...
+ *   rival_rules [--zeroed] [--names FILE] FILE.json... -- NAME...
  *
  * Runs every case on mutant:unchanged and on each mutant:NAME. A line per mutant and rule:
  *   name <tab> rule <tab> first case that the rule rejects, or - <tab> runs compared <tab> runs that the
@@ -218,16 +218,33 @@ static void find_backend(void) {
   FA_ASSERT(mutant);
 }
 
+/* Whether the case's name is a line of the file. Every one is without a file. */
+static bool is_named(const char *path, const char *name) {
+  char line[1200];
+  bool found = !path;
+  FILE *f = path ? fopen(path, "re") : NULL;
+  FA_ASSERT(f || !path);
+  while (f && !found && fgets(line, sizeof line, f)) {
+    line[strcspn(line, "\n")] = 0;
+    found = strcmp(line, name) == 0;
+  }
+  if (f) fclose(f);
+  return found;
+}
+
 int main(int argc, char **argv) {
   static subject subjects[MAX_SUBJECTS];
   fa_case_list cases = {0};
   fa_error err = {""};
+  const char *names = NULL;
   bool zeroed = false;
   int n = 0, i = 1;
   find_backend();
   for (; i < argc && strcmp(argv[i], "--") != 0; ++i) {
     if (strcmp(argv[i], "--zeroed") == 0)
       zeroed = true;
+    else if (strcmp(argv[i], "--names") == 0 && i + 1 < argc)
+      names = argv[++i];
     else if (fa_case_file_load(argv[i], fa_generate, &cases, &err) != FA_OK)
       goto failed;
   }
@@ -235,7 +252,8 @@ int main(int argc, char **argv) {
   for (++i; i < argc && n < MAX_SUBJECTS; ++i) subjects[n++].name = argv[i];
   for (int k = 0; k < n; ++k)
     if (mutant->open(subjects[k].name, &subjects[k].self, &err) != FA_OK) goto failed;
-  for (int64_t k = 0; k < cases.n; ++k) try_case(&cases.v[k], zeroed, subjects, n);
+  for (int64_t k = 0; k < cases.n; ++k)
+    if (is_named(names, cases.v[k].name)) try_case(&cases.v[k], zeroed, subjects, n);
   print(subjects, n);
   for (int k = 0; k < n; ++k) mutant->close(subjects[k].self);
   fa_case_list_free(&cases);

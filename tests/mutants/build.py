@@ -138,16 +138,17 @@ def build(patch, out, cxx, cc):
     os.makedirs(objects, exist_ok=True)
     root = tempfile.mkdtemp(prefix="mutant-")
     try:
-        copy_sources(root, header(patch)["Tiles"] if patch != "-" else TILES)
+        copy_sources(root, header(patch)["Tiles"] if patch != "-" else f"{TILES}, f16 32")
         if patch != "-":
             apply(patch, root)
         kernels = sorted(u for u in os.listdir("gpu/kernels") if u.endswith("_host.cpp"))
         units = [f"gpu/{u}" for u in sorted(os.listdir("gpu")) if PLAIN_C.match(u)] + [f"gpu/kernels/{u}" for u in kernels]
         made = [compile_unit(cxx if u.endswith(".cpp") else cc, root, u, objects) for u in units]
-        done = subprocess.run([cxx, "-shared", "-Wl,-Bsymbolic", "-o", out, *made], capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run([cxx, "-shared", "-Wl,-Bsymbolic", "-o", out + ".new", *made], capture_output=True,
+                              text=True, check=False)
         if done.returncode != 0:
             raise Misfit(done.stderr[:3000])
+        os.rename(out + ".new", out)
     finally:
         shutil.rmtree(root)
 
