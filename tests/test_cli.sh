@@ -325,6 +325,23 @@ expect exits 0
 run "$faulty" repro report.json:1
 expect exits 2
 expect complains "the report has 1"
+# Shrunk at the end of a run, and run again by name.
+run "$faulty" --cases five.json --backend faulty:wrong_o --report shrunk.json --shrink
+expect exits 1
+expect grep -q '"repro":	"fa-verify repro shrunk.json:0.shrunk"' shrunk.json
+run "$faulty" repro shrunk.json:0.shrunk
+expect exits 1
+run "$faulty" repro report.json:0.shrunk
+expect exits 2
+expect complains "this failure was not shrunk"
+run "$faulty" shrink shrunk.json:0 --out small.json -q
+expect exits 1
+run "$faulty" --cases small.json --backend faulty:wrong_o
+expect exits 1
+run "$faulty" shrink --case '{"seqlen_q":12}' --backend faulty:wrong_o
+expect exits 0
+run "$faulty" report shrunk.json --html page.html
+expect exits 0
 # The printed command works when it is pasted, from sh.
 "$faulty" --cases five.json --backend faulty:wrong_o 2>/dev/null | grep '^FAIL' | sed 's/.*  repro: //' >paste.sh
 run sh paste.sh
