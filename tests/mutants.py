@@ -90,6 +90,10 @@ def judge_cases(verify, name, options, seconds="600"):
 def ask_rivals(program, arguments, names):
     """{name: {rule: (the case that the rule rejects, runs compared, runs stopped)}}, `unchanged` too."""
     done = subprocess.run([program, *arguments, "--", *names], capture_output=True, text=True, check=False)
+    if done.returncode < 0 and len(names) == 1: # it crashes, and no rule gets to see anything
+        return {names[0]: {rule: ("-", 0, 1) for rule in RULES}}
+    if done.returncode < 0:
+        return {name: said for one in names for name, said in ask_rivals(program, arguments, [one]).items()}
     if done.returncode != 0:
         sys.exit(f"rival_rules: exit status {done.returncode}: {done.stderr[-500:]}")
     found = {}
