@@ -227,7 +227,8 @@ static void check_statistics(const fa_row_check *r, int64_t at, int64_t n, fa_ch
     c->used[j] = used ? 1 : 0;
     c->part[j] = e / sqrt(variance);
     c->square[j] = e * e / variance;
-    c->diffuse[j] = used & (inner > 2 * outer) & (quant[j] > 2 * narrow) ? 1 : 0;
+    const bool is_diffuse = used & (inner > 2 * outer) & (quant[j] > 2 * narrow);
+    c->diffuse[j] = is_diffuse ? 1 : 0;
   }
 }
 
