@@ -158,7 +158,7 @@ fa_status fa_buffer_reserve(fa_buffer *b, size_t bytes, const fa_span *touched, 
     free(islands);
     return fa_fail(err, FA_ERR_MEMORY, "no address space: %zu bytes", reserved);
   }
-  memcpy(islands->span, touched, (size_t)n * sizeof *touched);
+  if (n > 0) memcpy(islands->span, touched, (size_t)n * sizeof *touched);
   islands->reserved = reserved;
   islands->n = (int)whole_pages(islands->span, n, bytes);
   *b = (fa_buffer){.base = p, .bytes = bytes, .islands = islands};
