@@ -120,7 +120,9 @@ def rivals(program, rows, known, save):
 
 
 def rival_word(others, name, rule):
-    """Where a rule rejects a mutant."""
+    """Where a rule rejects a mutant; "" where it was not asked everywhere."""
+    if any(name not in others[where] for where in ("ours", "typical")):
+        return ""
     pairs = [(where, others[where][name][rule]) for where in ("ours", "typical")]
     seen = [where for where, (killer, _, _) in pairs if killer != "-"]
     if len(seen) == 2:
@@ -153,16 +155,18 @@ def totals(rows, others):
     text = f"Of {n} mutants the judge kills {sum(1 for r in rows if r[2])}; {equivalent} are equivalent.\n"
     if not others:
         return text
-    text += ("\n| Rule | kills on our cases | on typical cases | on either | correct kernels rejected: our cases | typical |\n"
+    asked = [name for name, _, _ in rows if rival_word(others, name, "fa2x")]
+    text += (f"\nOf {len(asked)} mutants that the other rules were asked about:\n\n"
+             "| Rule | kills on our cases | on typical cases | on either | correct kernels rejected: our cases | typical |\n"
              "|---|---|---|---|---|---|\n")
     for rule, title in RULES.items():
-        words = [rival_word(others, name, rule) for name, _, _ in rows]
+        words = [rival_word(others, name, rule) for name in asked]
         ours = sum(w in ("both", "ours") for w in words)
         typical = sum(w in ("both", "typical") for w in words)
         either = sum(w not in ("no", "n/a") for w in words)
         false = ["{} of {}".format(*others[where]["unchanged"][rule][:2]) for where in ("ours", "typical")]
-        text += f"| {title} | {ours} | {typical} | {either} of {n} | {false[0]} | {false[1]} |\n"
-    stopped = sum(all(rival_word(others, name, r) == "n/a" for r in RULES) for name, _, _ in rows)
+        text += f"| {title} | {ours} | {typical} | {either} of {len(asked)} | {false[0]} | {false[1]} |\n"
+    stopped = sum(all(rival_word(others, name, r) == "n/a" for r in RULES) for name in asked)
     text += f"\nn/a: {stopped} mutants that the executor stops in every case, so that there is nothing to compare.\n"
     return text
 
