@@ -69,8 +69,9 @@ FA_DEVICE void key_block(const fa_flash_backward_params &p, const sequence &seq,
   while (at.head < end) {
     cp_async_wait<0>();
     sync_block();         /* Q and dO are there for all; all are done with P, dS and the other buffers */
-    if (C::STAGES == 2) { /* opaque: worked out again below, not held in registers meanwhile */
-      const walk next = next_of(walk{at.head, opaque(at.m)}, blocks);
+    if (C::STAGES == 2) { /* opaque: worked out again below, not held in registers meanwhile; which of the two
+                             helps is ptxas's secret */
+      const walk next = next_of(walk{C::DROPOUT ? opaque(at.head) : at.head, opaque(at.m)}, blocks);
       if (next.head < end) fetch_rows<C>(p, seq, batch, next.head, next.m, buffer ^ 1, thread);
     }
     /* opaque: addresses are worked out where they are used, not held in registers over the loop */

@@ -50,7 +50,7 @@ struct flash_backward_config : flash_kind_traits<KIND_>, flash_backward_tiles<D_
   static constexpr int UNROLL = D <= 128 ? 2 : 1; /* no further: ptxas would fetch ahead until it spills */
   /* Two blocks fit onto a processor with 128 registers: where ptxas would spill for that, it is told that one
    * is enough (0: it decides). */
-  static constexpr int MIN_BLOCKS = BY_QUERIES && KIND_ == general && D == 96 ? 1 : 0;
+  static constexpr int MIN_BLOCKS = BY_QUERIES && KIND_ != plain && (D == 96 || D == 128) ? 1 : 0;
   static constexpr int BM = tiles::BM, BN = tiles::BN, STAGES = tiles::STAGES;
   static constexpr int S_WARPS = BM / (16 * tiles::S_TILES), KV_WARPS = BN / (16 * tiles::KV_TILES);
   static constexpr int S_COL_WARPS = WARPS / S_WARPS, KV_COL_WARPS = WARPS / KV_WARPS;
