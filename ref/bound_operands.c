@@ -5,74 +5,71 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *take(char **at, int64_t n, size_t size) {
-  void *p = *at;
-  *at += (((size_t)n * size + 63) / 64) * 64;
-  return p;
+static float *take(fa_ref_arena *a, int64_t n) {
+  return fa_ref_arena_take(a, n, sizeof(float));
 }
 
-static float *take_f(char **at, int64_t n) {
-  return take(at, n, sizeof(float));
-}
-
-static char *lay_out_gradients(fa_bound_scratch *b, const fa_ref_call *c, int64_t m, int64_t tile, char *at) {
+static void lay_out_gradients(fa_bound_scratch *b, const fa_ref_call *c, int64_t m, int64_t tile,
+                              fa_ref_arena *to) {
   int64_t sk = c->max_sk;
   bool cap = c->p->softcap > 0;
-  b->k2 = take_f(&at, sk * c->d);
-  b->q2 = take_f(&at, m * c->d);
-  b->d_o = take_f(&at, m * c->dv);
-  b->d_o2 = take_f(&at, m * c->dv);
-  b->d = take_f(&at, tile);
-  b->g = take_f(&at, tile);
-  b->g2 = take_f(&at, tile);
-  b->ge = take_f(&at, tile);
-  b->cap = take_f(&at, cap ? tile : 0);
-  b->cap_err = take_f(&at, cap ? tile : 0);
-  b->dq1 = take_f(&at, m * c->d);
-  b->dq2 = take_f(&at, m * c->d);
-  b->dqe = take_f(&at, m * c->d);
-  b->dk1 = take_f(&at, sk * c->d);
-  b->dk2 = take_f(&at, sk * c->d);
-  b->dke = take_f(&at, sk * c->d);
-  b->dv1 = take_f(&at, sk * c->dv);
-  b->dv2 = take_f(&at, sk * c->dv);
-  b->dve = take_f(&at, sk * c->dv);
-  b->dk_terms = take_f(&at, sk);
-  b->terms = take_f(&at, FA_BLOCK_N);
-  return at;
+  b->k2 = take(to, sk * c->d);
+  b->q2 = take(to, m * c->d);
+  b->d_o = take(to, m * c->dv);
+  b->d_o2 = take(to, m * c->dv);
+  b->d = take(to, tile);
+  b->g = take(to, tile);
+  b->g2 = take(to, tile);
+  b->ge = take(to, tile);
+  b->cap = take(to, cap ? tile : 0);
+  b->cap_err = take(to, cap ? tile : 0);
+  b->dq1 = take(to, m * c->d);
+  b->dq2 = take(to, m * c->d);
+  b->dqe = take(to, m * c->d);
+  b->dk1 = take(to, sk * c->d);
+  b->dk2 = take(to, sk * c->d);
+  b->dke = take(to, sk * c->d);
+  b->dv1 = take(to, sk * c->dv);
+  b->dv2 = take(to, sk * c->dv);
+  b->dve = take(to, sk * c->dv);
+  b->dk_terms = take(to, sk);
+  b->terms = take(to, FA_BLOCK_N);
 }
 
-/* Lays the arrays out from `at`; with at == NULL, only measures. Returns the end. */
-static char *lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, char *at) {
+/* Lays the arrays out from `base`; with NULL, only measures. Returns the bytes that they take. */
+static size_t lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, char *base) {
+  fa_ref_arena to = {base, 0};
   int64_t m = c->max_sq < FA_BLOCK_M ? c->max_sq : FA_BLOCK_M;
   int64_t n = c->max_sk < FA_BLOCK_N ? c->max_sk : FA_BLOCK_N, sk = c->max_sk;
-  b->k = take_f(&at, sk * c->d);
-  b->v = take_f(&at, sk * c->dv);
-  b->q = take_f(&at, m * c->d);
-  b->e_logit = take_f(&at, m * n);
-  b->w = take_f(&at, m * n);
-  b->w2 = take_f(&at, m * n);
-  b->we = take_f(&at, m * n);
-  b->max_k = take_f(&at, sk);
-  b->max_v = take_f(&at, sk);
-  b->x = take(&at, n, sizeof(double));
+  b->k = take(&to, sk * c->d);
+  b->v = take(&to, sk * c->dv);
+  b->q = take(&to, m * c->d);
+  b->e_logit = take(&to, m * n);
+  b->w = take(&to, m * n);
+  b->w2 = take(&to, m * n);
+  b->we = take(&to, m * n);
+  b->max_k = take(&to, sk);
+  b->max_v = take(&to, sk);
+  b->x = fa_ref_arena_take(&to, n, sizeof(double));
   if (c->rotated.q) {
-    b->row_k = take_f(&at, sk * c->d);
-    b->row_q = take_f(&at, m * c->d);
+    b->row_k = take(&to, sk * c->d);
+    b->row_q = take(&to, m * c->d);
   }
-  if (backward) return lay_out_gradients(b, c, m, m * n, at);
-  b->v2 = take_f(&at, sk * c->dv);
-  b->o1 = take_f(&at, m * c->dv);
-  b->o2 = take_f(&at, m * c->dv);
-  b->oe = take_f(&at, m * c->dv);
-  return at;
+  if (backward) {
+    lay_out_gradients(b, c, m, m * n, &to);
+    return to.used;
+  }
+  b->v2 = take(&to, sk * c->dv);
+  b->o1 = take(&to, m * c->dv);
+  b->o2 = take(&to, m * c->dv);
+  b->oe = take(&to, m * c->dv);
+  return to.used;
 }
 
 fa_status fa_bound_scratch_init(fa_bound_scratch *b, const fa_ref_call *c, bool backward, fa_error *err) {
   *b = (fa_bound_scratch){0};
   fa_bound_scratch measure = {0};
-  size_t bytes =
-      (size_t)(uintptr_t)lay_out(&measure, c, backward, NULL); /* from address 0: the end is the size */
+  size_t bytes = lay_out(&measure, c, backward, NULL);
   void *arena = NULL;
   if (posix_memalign(&arena, 64, bytes + 64) != 0)
     return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory: %zu bytes for bounds", bytes);

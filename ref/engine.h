@@ -119,6 +119,19 @@ const char *fa_ref_bias_row(const fa_ref_call *c, const fa_ref_entry *e, int64_t
 
 /* ---- scratch: one thread's memory ---- */
 
+/* Arrays of one block, one behind the other. Without a base, takes only count: nothing may be added to NULL.
+ */
+typedef struct fa_ref_arena {
+  char *base;
+  size_t used;
+} fa_ref_arena;
+
+static inline void *fa_ref_arena_take(fa_ref_arena *a, int64_t n, size_t size) {
+  void *p = a->base ? a->base + a->used : NULL;
+  a->used += (((size_t)n * size + 63) / 64) * 64;
+  return p;
+}
+
 typedef struct fa_ref_scratch {
   double *k, *v; /* one key/value head as doubles: [sk, D], [sk, Dv] */
   const fa_ref_entry *e;

@@ -3,44 +3,42 @@
 
 #include <stdlib.h>
 
-static double *take(char **at, int64_t n) {
-  double *p = (double *)*at;
-  *at += ((n * (int64_t)sizeof *p + 63) / 64) * 64;
-  return p;
+static double *take(fa_ref_arena *a, int64_t n) {
+  return fa_ref_arena_take(a, n, sizeof(double));
 }
 
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* Lays the arrays out from `at`; with at == 0, only measures. Returns the end. */
-static char *lay_out(fa_ref_scratch *s, const fa_ref_call *c, bool backward, char *at) {
+/* Lays the arrays out from `base`; with NULL, only measures. Returns the bytes that they take. */
+static size_t lay_out(fa_ref_scratch *s, const fa_ref_call *c, bool backward, char *base) {
+  fa_ref_arena to = {base, 0};
   int64_t m = least(FA_BLOCK_M, c->max_sq), n = least(FA_BLOCK_N, c->max_sk);
   int64_t wide = c->d > c->dv ? c->d : c->dv;
-  s->k = take(&at, c->max_sk * c->d);
-  s->v = take(&at, c->max_sk * c->dv);
-  s->q = take(&at, m * c->d);
-  s->s = take(&at, m * n);
-  s->z = take(&at, n);
-  s->acc = take(&at, m * wide);
-  s->m = take(&at, m);
-  s->l = take(&at, m);
-  s->th = take(&at, c->p->softcap > 0 && (backward || c->profile) ? m * n : 0);
-  if (!backward) return at;
-  s->o = take(&at, m * c->dv);
-  s->d_o = take(&at, m * c->dv);
-  s->dp = take(&at, m * n);
-  s->dk = take(&at, c->max_sk * c->d);
-  s->dv = take(&at, c->max_sk * c->dv);
-  s->delta = take(&at, m);
-  return at;
+  s->k = take(&to, c->max_sk * c->d);
+  s->v = take(&to, c->max_sk * c->dv);
+  s->q = take(&to, m * c->d);
+  s->s = take(&to, m * n);
+  s->z = take(&to, n);
+  s->acc = take(&to, m * wide);
+  s->m = take(&to, m);
+  s->l = take(&to, m);
+  s->th = take(&to, c->p->softcap > 0 && (backward || c->profile) ? m * n : 0);
+  if (!backward) return to.used;
+  s->o = take(&to, m * c->dv);
+  s->d_o = take(&to, m * c->dv);
+  s->dp = take(&to, m * n);
+  s->dk = take(&to, c->max_sk * c->d);
+  s->dv = take(&to, c->max_sk * c->dv);
+  s->delta = take(&to, m);
+  return to.used;
 }
 
 fa_status fa_ref_scratch_init(fa_ref_scratch *s, const fa_ref_call *c, bool backward, fa_error *err) {
   *s = (fa_ref_scratch){0};
   fa_ref_scratch measure = {0};
-  size_t bytes =
-      (size_t)(uintptr_t)lay_out(&measure, c, backward, NULL); /* from address 0: the end is the size */
+  size_t bytes = lay_out(&measure, c, backward, NULL);
   void *arena = NULL;
   if (posix_memalign(&arena, 64, bytes + 64) != 0)
     return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory: %zu bytes of scratch", bytes);
