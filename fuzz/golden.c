@@ -1,10 +1,10 @@
 #include "fuzz/golden.h"
 
 #include "cases/safetensors.h"
+#include "cases/sha256.h"
 #include "fuzz/version.h"
 #include "ref/reference.h"
 #include "report/line.h"
-#include "cases/sha256.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #define FA_FUZZ_SESSION_H
 
 #include "fuzz/choose_backend.h"
-#include "fuzz/laws_select.h"
 #include "fuzz/cli.h"
 #include "fuzz/journal.h"
+#include "fuzz/laws_select.h"
 #include "fuzz/resume.h"
 #include "fuzz/shard.h"
 #include "fuzz/waivers.h"

@@ -13,8 +13,8 @@ typedef struct fa_shard {
 } fa_shard;
 
 /* option: the text of --shard, "I/N", or NULL: then the environment decides (FA_SHARD_INDEX/_TOTAL,
- * TEST_SHARD_INDEX/TEST_TOTAL_SHARDS, GTEST_SHARD_INDEX/GTEST_TOTAL_SHARDS, Slurm's array variables, in this order). FA_ERR_INPUT names what is
- * wrong. */
+ * TEST_SHARD_INDEX/TEST_TOTAL_SHARDS, GTEST_SHARD_INDEX/GTEST_TOTAL_SHARDS, Slurm's array variables, in this
+ * order). FA_ERR_INPUT names what is wrong. */
 fa_status fa_shard_read(const char *option, fa_shard *out, fa_error *err);
 
 #endif

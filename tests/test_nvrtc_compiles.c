@@ -64,7 +64,8 @@ static void test_log_check(void) {
 }
 
 static void test_bad_unit(void) {
-  const fa_rtc_unit unit = {.name = "unit", .text = "#include \"gpu/kernels/tile.cuh\"\nint f() { return nothing; }\n"};
+  const fa_rtc_unit unit = {.name = "unit",
+                            .text = "#include \"gpu/kernels/tile.cuh\"\nint f() { return nothing; }\n"};
   fa_rtc_code code;
   fa_error err = {""};
   CHECK(fa_rtc_build(&unit, 9, 0, &code, &err) == FA_ERR_UNSUPPORTED);

@@ -1,11 +1,11 @@
 /* Printers, reports and the pipe format on made-up results. */
 #include "tests/check.h"
 
+#include "cases/sha256.h"
 #include "fuzz/wire.h"
 #include "report/atomic_file.h"
 #include "report/line.h"
 #include "report/report_json.h"
-#include "cases/sha256.h"
 
 #include <cjson/cJSON.h>
 
