@@ -1,7 +1,9 @@
 #include "gpu/args.h"
 
 #include "gpu/fa_check.h"
+#include "gpu/fa_choose.h"
 #include "gpu/fa_plan.h"
+#include "gpu/fa_plan_backward.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -10,15 +12,11 @@
 const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
   static const int32_t present[1];
   static const float slopes[1];
+  static const float bias[1];
   static max_align_t debug;
-  if (p->family != FA_FLASH) return "only the flash family has a kernel so far";
-  if (p->head_dim != p->head_dim_v) return "head_dim_v differs from head_dim";
-  if (p->bias.present) return "the flash kernels take no bias";
-  if (p->score_mod || p->mask_mod || p->block_sparse.present)
-    return "the flash kernels take no score_mod, mask_mod or block lists";
-  if (p->splits > 1) return "split keys are not in the forward kernel yet";
-  if (p->mask.type != FA_MASK_NONE && p->mask.align != FA_ALIGN_BOTTOM_RIGHT)
-    return "the flash kernels align masks bottom-right";
+  if (p->family != FA_FLASH && p->family != FA_MEMEFF)
+    return "only the flash and memeff families have kernels so far";
+  if (p->splits > 1 && p->family == FA_FLASH) return "split keys are not in the forward kernel yet";
   fa_attention_init(a);
   a->dtype = p->dtype;
   a->batch = p->batch;
@@ -27,11 +25,14 @@ const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
   a->seqlen_q = p->seqlen_q;
   a->seqlen_k = p->seqlen_k;
   a->head_dim = p->head_dim;
+  a->head_dim_v = p->head_dim_v;
   a->scale = p->scale;
   a->softcap = p->softcap;
   a->dropout_p = p->dropout.p;
+  a->dropout_scheme = p->family == FA_MEMEFF ? FA_DROPOUT_LINEAR : FA_DROPOUT_TILED;
   a->dropout_seed = p->dropout.seed;
   a->dropout_offset = p->dropout.offset;
+  a->mask_top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
   if (p->mask.type == FA_MASK_CAUSAL) a->window_right = 0;
   if (p->mask.type == FA_MASK_WINDOW) {
     a->window_left = p->mask.left;
@@ -48,6 +49,7 @@ const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
   }
   if (p->seqused_k.n) a->seqused_k = present;
   if (p->leftpad_k.n) a->leftpad_k = present;
+  if (p->bias.present) a->bias = bias;
   if (p->alibi.present) a->alibi_slopes = slopes;
   if (p->return_softmax) a->p_debug = &debug;
   return NULL;
@@ -60,6 +62,23 @@ static fa_strides strides_of(const fa_tensor *t) {
   return (fa_strides){0, t->stride[0], t->stride[1]};
 }
 
+/* A bias and its gradient are [b|1, h|1, q|1, k]; an axis of one element serves all. */
+static fa_strides bias_strides_of(const fa_tensor *t) {
+  int64_t s[3];
+  for (int i = 0; i < 3; ++i) s[i] = t->shape[i] == 1 ? 0 : t->stride[i];
+  return (fa_strides){s[0], s[2], s[1]};
+}
+
+static const char *check_bias(const fa_problem *p, const fa_tensor *x) {
+  const fa_bias *b = &p->bias;
+  if (!x->data || x->dtype != p->dtype || x->rank != 4)
+    return "the bias or its gradient is missing, or has another dtype or rank than the problem says";
+  if (x->shape[0] != (b->per_batch ? p->batch : 1) || x->shape[1] != (b->per_head ? p->heads_q : 1) ||
+      x->shape[2] != (b->per_query ? p->seqlen_q : 1) || x->shape[3] != p->seqlen_k)
+    return "the bias or its gradient has another shape than the problem says";
+  return p->seqlen_k > 1 && x->stride[3] != 1 ? "keys are not contiguous in the bias or its gradient" : NULL;
+}
+
 /* LSE is [B, H, S] or [H, total]. */
 static fa_strides lse_strides_of(const fa_tensor *t) {
   if (t->rank == 3) return (fa_strides){t->stride[0], t->stride[2], t->stride[1]};
@@ -67,13 +86,13 @@ static fa_strides lse_strides_of(const fa_tensor *t) {
 }
 
 /* [B, S, H, D] or [total, H, D] of the problem's sizes and type. */
-static const char *check_rows(const fa_problem *p, const fa_tensor *x, bool is_query) {
+static const char *check_rows(const fa_problem *p, const fa_tensor *x, bool is_query, int64_t head_dim) {
   const bool varlen = fa_problem_is_varlen(p);
   const int rank = varlen ? 3 : 4;
   if (!x->data) return "q, k, v, o or a gradient of them is missing";
   if (x->dtype != p->dtype) return "q, k, v, o or a gradient has another dtype than the problem";
   if (x->rank != rank) return "q, k, v, o or a gradient has the wrong rank";
-  if (x->shape[rank - 1] != p->head_dim || x->shape[rank - 2] != (is_query ? p->heads_q : p->heads_kv))
+  if (x->shape[rank - 1] != head_dim || x->shape[rank - 2] != (is_query ? p->heads_q : p->heads_kv))
     return "q, k, v, o or a gradient has the wrong number of heads or head_dim";
   if (x->stride[rank - 1] != 1) return "head_dim is not contiguous in q, k, v, o or a gradient";
   if (varlen ? x->shape[0] < (is_query ? fa_problem_total_q(p) : fa_problem_total_k(p))
@@ -91,11 +110,12 @@ static const char *check_lse(const fa_problem *p, const fa_tensor *x) {
 const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
   const fa_tensor *x = t->t;
   const char *why = fa_args_problem(p, a);
-  if (!why) why = check_rows(p, &x[FA_T_Q], true);
-  if (!why) why = check_rows(p, &x[FA_T_K], false);
-  if (!why) why = check_rows(p, &x[FA_T_V], false);
-  if (!why) why = check_rows(p, &x[FA_T_O], true);
+  if (!why) why = check_rows(p, &x[FA_T_Q], true, p->head_dim);
+  if (!why) why = check_rows(p, &x[FA_T_K], false, p->head_dim);
+  if (!why) why = check_rows(p, &x[FA_T_V], false, p->head_dim_v);
+  if (!why) why = check_rows(p, &x[FA_T_O], true, p->head_dim_v);
   if (!why) why = check_lse(p, &x[FA_T_LSE]);
+  if (!why && a->bias) why = check_bias(p, &x[FA_T_BIAS]);
   if (why) return why;
   if (a->cu_seqlens_q && (!x[FA_T_CU_SEQLENS_Q].data || !x[FA_T_CU_SEQLENS_K].data))
     return "cu_seqlens is missing";
@@ -109,6 +129,8 @@ const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attenti
   a->k = x[FA_T_K].data;
   a->v = x[FA_T_V].data;
   a->o = x[FA_T_O].data;
+  a->bias = x[FA_T_BIAS].data;
+  if (a->bias) a->bias_stride = bias_strides_of(&x[FA_T_BIAS]);
   a->lse = (float *)x[FA_T_LSE].data;
   a->q_stride = strides_of(&x[FA_T_Q]);
   a->k_stride = strides_of(&x[FA_T_K]);
@@ -130,10 +152,11 @@ const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attenti
 const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g) {
   const fa_tensor *x = t->t;
   fa_gradients_init(g);
-  const char *why = check_rows(p, &x[FA_T_DO], true);
-  if (!why) why = check_rows(p, &x[FA_T_DQ], true);
-  if (!why) why = check_rows(p, &x[FA_T_DK], false);
-  if (!why) why = check_rows(p, &x[FA_T_DV], false);
+  const char *why = check_rows(p, &x[FA_T_DO], true, p->head_dim_v);
+  if (!why) why = check_rows(p, &x[FA_T_DQ], true, p->head_dim);
+  if (!why) why = check_rows(p, &x[FA_T_DK], false, p->head_dim);
+  if (!why) why = check_rows(p, &x[FA_T_DV], false, p->head_dim_v);
+  if (!why && p->bias.present && p->bias.grad) why = check_bias(p, &x[FA_T_DBIAS]);
   if (!why && x[FA_T_DLSE].data) why = check_lse(p, &x[FA_T_DLSE]);
   if (why) return why;
   g->d_o = x[FA_T_DO].data;
@@ -146,6 +169,11 @@ const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradi
   g->dq_stride = strides_of(&x[FA_T_DQ]);
   g->dk_stride = strides_of(&x[FA_T_DK]);
   g->dv_stride = strides_of(&x[FA_T_DV]);
+  if (p->bias.present && p->bias.grad) {
+    g->dbias = x[FA_T_DBIAS].data;
+    g->dbias_stride = bias_strides_of(&x[FA_T_DBIAS]);
+  }
+  g->num_splits_key = p->splits;
   return NULL;
 }
 
@@ -160,9 +188,44 @@ const fa_flash_kernel *fa_args_kernel(const fa_problem *p, const fa_flash_device
   return k;
 }
 
+static bool is_wide(const fa_problem *p) {
+  fa_attention a;
+  return !fa_args_problem(p, &a) && fa_choose_forward(&a) == FA_KERNELS_WIDE;
+}
+
+/* The wide kernels keep P and dS in float and multiply by three tf32 products whatever the elements are, and
+ * subtract the maximum before they scale to base 2. What they compute is written by one block. */
+static void wide_profile(const fa_attention *a, bool hopper, fa_profile *out) {
+  *out = fa_profile_get("3xtf32", FA_F32);
+  out->exp_scaled = false;
+  out->block_n = fa_forward_block_n(a, NULL);
+  if (!hopper) out->mma_block = 2; /* three tf32 products of two blocks of four to every eight columns */
+}
+
+void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, int n_processors,
+                     fa_profile *out) {
+  fa_attention a;
+  *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
+  out->gqa_partials_in_io = false; /* a group's dK and dV are summed in float */
+  if (fa_args_problem(p, &a)) return;
+  if (fa_choose_forward(&a) == FA_KERNELS_WIDE) {
+    wide_profile(&a, hopper, out);
+    return;
+  }
+  const int block_n = fa_forward_block_n(&a, device);
+  if (block_n) out->block_n = block_n;
+  const int block_m = fa_backward_adds_keys(&a, device, n_processors);
+  if (block_m) fa_profile_add_keys_in_memory(out, block_m);
+}
+
 void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size) {
   static const char *const mask[] = {"none", "causal", "window"};
-  snprintf(out, size, "flash_forward<%s,%lld,%s%s%s%s%s>", fa_dtype_name(p->dtype), (long long)p->head_dim,
-           mask[p->mask.type], p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
-           p->dropout.p > 0 ? ",dropout" : "", aligned ? "" : ",unaligned");
+  char head_dim_v[32] = "";
+  if (p->head_dim_v != p->head_dim)
+    snprintf(head_dim_v, sizeof head_dim_v, "/%lld", (long long)p->head_dim_v);
+  const bool top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
+  snprintf(out, size, "%s_forward<%s,%lld%s,%s%s%s%s%s%s%s>", is_wide(p) ? "wide" : "flash",
+           fa_dtype_name(p->dtype), (long long)p->head_dim, head_dim_v, mask[p->mask.type],
+           top_left ? ",top-left" : "", p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
+           p->bias.present ? ",bias" : "", p->dropout.p > 0 ? ",dropout" : "", aligned ? "" : ",unaligned");
 }

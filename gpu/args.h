@@ -4,6 +4,7 @@
 #define FA_GPU_ARGS_H
 
 #include "cases/problem.h"
+#include "cases/profile.h"
 #include "cases/tensor.h"
 #include "gpu/fa.h"
 #include "gpu/kernels/flash_forward_host.h"
@@ -13,20 +14,25 @@ extern "C" {
 #endif
 
 /* Sizes, numbers and features, no tensors; pointers of optional arrays are set to something that is not NULL
- * where the problem has them. A clause saying what the flash kernels have no words for, or NULL. */
+ * where the problem has them. A clause saying what the kernels have no words for, or NULL. */
 const char *fa_args_problem(const fa_problem *p, fa_attention *a);
 
 /* The same with pointers and strides. Device tensors: data holds device addresses. A clause saying which
  * tensor does not fit the problem, or NULL. */
 const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a);
 
-/* d_o, d_lse, dq, dk, dv. */
+/* d_o, d_lse, dq, dk, dv, dbias. */
 const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g);
 
 /* The forward kernel for this problem with aligned rows, or NULL and a clause saying why there is none.
  * device: as in gpu/fa_plan.h. */
 const fa_flash_kernel *fa_args_kernel(const fa_problem *p, const fa_flash_device *device, char *why,
                                       size_t why_size);
+
+/* The arithmetic of the kernels for this problem; n_processors as in gpu/fa_plan_backward.h. hopper: that of
+ * the tensor cores, or else Ampere's. */
+void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, int n_processors,
+                     fa_profile *out);
 
 /* For reports: the kernel and the properties that a problem has. aligned: its rows begin on 16 bytes. */
 void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size);

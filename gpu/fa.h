@@ -1,20 +1,24 @@
 /* The attention kernels for C programs: O = softmax(scale * Q K^T, masked) V on an NVIDIA GPU, and the
- * gradients. Formulas: docs/semantics.md (family flash).
+ * gradients. Formulas: docs/semantics.md (families flash and memeff).
  *
  *   fa_attention a;
  *   fa_attention_init(&a);                     // then sizes, pointers, strides, mask ...
  *   fa_error err;
  *   if (fa_forward(&a, NULL, 0, stream, &err) != FA_OK) puts(err.text);
  *
- * Shapes. With fixed lengths q and o are [batch, seqlen_q, heads_q, head_dim], k and v
- * [batch, seqlen_k, heads_kv, head_dim], lse [batch, heads_q, seqlen_q]. With variable lengths
- * (cu_seqlens_q and cu_seqlens_k) the tokens of all entries are packed: q and o [total_q, heads_q, head_dim],
- * k and v [total_k, heads_kv, head_dim], lse [heads_q, total_q].
+ * Shapes. With fixed lengths q is [batch, seqlen_q, heads_q, head_dim], k [batch, seqlen_k, heads_kv,
+ * head_dim], v and o the same with head_dim_v, lse [batch, heads_q, seqlen_q]. With variable lengths
+ * (cu_seqlens_q and cu_seqlens_k) the tokens of all entries are packed: q [total_q, heads_q, head_dim],
+ * k [total_k, heads_kv, head_dim], v and o with head_dim_v, lse [heads_q, total_q].
+ *
+ * Kernels. 16-bit elements and head dims up to 256 have fast ones. float32, larger or odd head dims,
+ * head_dim_v, a bias and linear dropout are the work of others, which compute in full float32 accuracy
+ * whatever the elements are; those know neither softcap nor ALiBi, p_debug or tiled dropout.
  *
  * Layout. Nothing but the strides says how a tensor lies in memory; they count elements, and any that
  * reach the right elements are allowed: [B,H,S,D], a slice of packed QKV, 0 for an axis that an input
- * repeats. head_dim is always contiguous. Rows that begin on 16 bytes (pointer % 16 == 0, strides % 8 == 0)
- * take the fast kernels.
+ * repeats. head_dim is always contiguous. Rows that begin on 16 bytes (pointer and strides in bytes are
+ * multiples of 16) take the fast kernels.
  *
  * Ownership. Every pointer but the structs' own is device memory of the caller's, on the device of the
  * context that is current in the calling thread; it must live until the work in the stream is done. Nothing
@@ -50,14 +54,19 @@ typedef struct fa_strides {
   int64_t batch, row, head;
 } fa_strides;
 
+/* Where dropout's random numbers come from (docs/semantics.md, "Dropout"). TILED: a byte to every pair, from
+ * Philox of seven rounds by 16 x 32 tiles. LINEAR: 32 bits to every pair, from ten rounds by linear index. */
+typedef enum fa_dropout_scheme { FA_DROPOUT_TILED, FA_DROPOUT_LINEAR } fa_dropout_scheme;
+
 /* One forward problem. fa_attention_init gives the defaults in brackets. */
 typedef struct fa_attention {
-  fa_dtype dtype;             /* of q, k, v, o and their gradients: FA_F16 or FA_BF16 [FA_F16] */
+  fa_dtype dtype;             /* of q, k, v, o, bias, their gradients: FA_F16, FA_BF16, FA_F32 [FA_F16] */
   int64_t batch;              /* entries [1] */
   int64_t heads_q, heads_kv;  /* heads_q is a multiple: query head h reads heads_kv * h / heads_q [1] */
   int64_t seqlen_q, seqlen_k; /* rows and keys of an entry; variable lengths: of the longest one [0] */
   int64_t total_q, total_k;   /* variable lengths: all tokens, the last of cu_seqlens; else unused [0] */
-  int64_t head_dim;           /* [0] */
+  int64_t head_dim;           /* of q and k: up to 65,536 [0] */
+  int64_t head_dim_v;         /* of v and o; 0: head_dim [0] */
   const void *q, *k, *v;      /* inputs */
   void *o;                    /* output, every element is written */
   float *lse;                 /* output: natural log of the sum of exponentials of each row's scores */
@@ -70,9 +79,14 @@ typedef struct fa_attention {
   double softcap;           /* t -> c tanh(t / c); 0 = off [0] */
   int64_t window_left, window_right; /* row i sees keys i + shift - left .. i + shift + right, shift =
                                         keys - rows of the entry; -1: no bound; causal: -1, 0 [-1, -1] */
-  const float *alibi_slopes;  /* f32 [heads_q] or [batch][heads_q]: subtracts slope * distance [NULL] */
-  int64_t alibi_batch_stride; /* elements; 0: the same slopes for all entries [0] */
-  double dropout_p;           /* probability of dropping, 0 <= p < 1 [0] */
+  bool mask_top_left;                /* shift = 0 instead: row i is level with key i [false] */
+  const void *bias;                  /* [batch, heads_q, seqlen_q, seqlen_k], added to the scaled scores; not
+                                        with variable lengths; -inf hides a pair [NULL: none] */
+  fa_strides bias_stride;            /* 0: the same for all of that axis; keys are contiguous [0, 0, 0] */
+  const float *alibi_slopes;        /* f32 [heads_q] or [batch][heads_q]: subtracts slope * distance [NULL] */
+  int64_t alibi_batch_stride;       /* elements; 0: the same slopes for all entries [0] */
+  double dropout_p;                 /* probability of dropping, 0 <= p < 1 [0] */
+  fa_dropout_scheme dropout_scheme; /* [FA_DROPOUT_TILED] */
   uint64_t dropout_seed, dropout_offset; /* Philox key and counter start */
   void *p_debug;                         /* [batch, heads_q, rows to 128, keys to 128], dense: weights
                                             relative to a running maximum, 0 what no row sees; a set sign
@@ -89,6 +103,14 @@ typedef struct fa_gradients {
   const float *d_lse; /* like lse; NULL: zero */
   void *dq, *dk, *dv; /* like q, k, v: outputs, every element is written */
   fa_strides do_stride, dlse_stride, dq_stride, dk_stride, dv_stride; /* no 0 where an output repeats */
+  void *dbias; /* gradient of the bias, of the elements' type; every element is written [NULL: not wanted] */
+  fa_strides dbias_stride; /* 0: the axis has one element, to which all of it is added */
+  const float *delta;      /* like lse: the rows' sums of d_o times o, less d_lse, from elsewhere; o and d_lse
+                              are not read then [NULL: worked out in the workspace] */
+  fa_strides delta_stride;
+  int64_t num_splits_key; /* how many parts of the keys work at a time, at most 1024; 0: chosen. The kernels
+                             there are make every result in one place, so that the number changes nothing:
+                             neither the bits nor the workspace [0] */
 } fa_gradients;
 
 void fa_attention_init(fa_attention *a);

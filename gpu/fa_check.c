@@ -1,13 +1,17 @@
-/* Arguments of gpu/fa.h: everything that can be wrong with them and seen without the device. */
+/* Sizes, numbers and lengths of gpu/fa.h. */
 #include "gpu/fa_check.h"
 
+#include "gpu/fa_choose.h"
+
 #include <math.h>
-#include <string.h>
 
 /* Batch and heads are grid axes; rows and keys of an entry, and sums of two, are ints in the kernels. */
 #define MAX_GRID 65535
 #define MAX_LENGTH (((int64_t)1 << 29) - 1)
 #define MAX_TOTAL ((int64_t)1 << 31)
+#define MAX_HEAD_DIM 65536
+/* The wide kernels' blocks are numbered over rows and columns along one axis, by 128 and 64. */
+#define MAX_BLOCKS (((int64_t)1 << 31) - 1)
 
 bool fa_attention_is_varlen(const fa_attention *a) {
   return a->cu_seqlens_q || a->cu_seqlens_k;
@@ -15,6 +19,14 @@ bool fa_attention_is_varlen(const fa_attention *a) {
 
 bool fa_attention_is_empty(const fa_attention *a) {
   return a->batch == 0 || a->seqlen_q == 0 || (fa_attention_is_varlen(a) && a->total_q == 0);
+}
+
+int64_t fa_attention_head_dim_v(const fa_attention *a) {
+  return a->head_dim_v ? a->head_dim_v : a->head_dim;
+}
+
+int fa_attention_element_bytes(const fa_attention *a) {
+  return a->dtype == FA_F32 ? 4 : 2;
 }
 
 /* ---- the problem ---- */
@@ -32,20 +44,28 @@ static fa_status check_sizes(const fa_attention *a, fa_error *err) {
   const struct {
     const char *name;
     int64_t x, lo, hi;
-  } sizes[] = {{"batch", a->batch, 0, MAX_GRID},         {"heads_q", a->heads_q, 1, MAX_GRID},
-               {"heads_kv", a->heads_kv, 1, MAX_GRID},   {"seqlen_q", a->seqlen_q, 0, MAX_LENGTH},
-               {"seqlen_k", a->seqlen_k, 0, MAX_LENGTH}, {"total_q", a->total_q, 0, MAX_TOTAL},
-               {"total_k", a->total_k, 0, MAX_TOTAL},    {"head_dim", a->head_dim, 1, 256}};
+  } sizes[] = {{"batch", a->batch, 0, MAX_GRID},
+               {"heads_q", a->heads_q, 1, MAX_GRID},
+               {"heads_kv", a->heads_kv, 1, MAX_GRID},
+               {"seqlen_q", a->seqlen_q, 0, MAX_LENGTH},
+               {"seqlen_k", a->seqlen_k, 0, MAX_LENGTH},
+               {"total_q", a->total_q, 0, MAX_TOTAL},
+               {"total_k", a->total_k, 0, MAX_TOTAL},
+               {"head_dim", a->head_dim, 1, MAX_HEAD_DIM},
+               {"head_dim_v", a->head_dim_v, 0, MAX_HEAD_DIM}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     const fa_status status = check_range(sizes[i].name, sizes[i].x, sizes[i].lo, sizes[i].hi, err);
     if (status != FA_OK) return status;
   }
-  if (a->head_dim % 8 != 0)
-    return fa_fail(err, FA_ERR_UNSUPPORTED, "head_dim = %lld: the kernels take multiples of 8",
-                   (long long)a->head_dim);
   if (a->heads_q % a->heads_kv != 0)
     return fa_fail(err, FA_ERR_INPUT, "heads_q = %lld is no multiple of heads_kv = %lld",
                    (long long)a->heads_q, (long long)a->heads_kv);
+  const int64_t longest = a->seqlen_q > a->seqlen_k ? a->seqlen_q : a->seqlen_k;
+  const int64_t head_dim_v = fa_attention_head_dim_v(a);
+  const int64_t widest = a->head_dim > head_dim_v ? a->head_dim : head_dim_v;
+  if ((longest + 127) / 128 * ((widest + 63) / 64) > MAX_BLOCKS)
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "%lld rows or keys of %lld elements are more than a grid holds",
+                   (long long)longest, (long long)widest);
   return FA_OK;
 }
 
@@ -62,6 +82,11 @@ static fa_status check_numbers(const fa_attention *a, fa_error *err) {
     return fa_fail(err, FA_ERR_UNSUPPORTED, "softcap = %g: outside the kernels' float range", a->softcap);
   if (!(a->dropout_p >= 0 && a->dropout_p < 1))
     return fa_fail(err, FA_ERR_INPUT, "dropout_p = %g: 0 <= p < 1 is needed", a->dropout_p);
+  if ((float)a->dropout_p >= 1)
+    return fa_fail(err, FA_ERR_INPUT, "dropout_p = %.17g: it is 1 in float32", a->dropout_p);
+  if (a->dropout_scheme != FA_DROPOUT_TILED && a->dropout_scheme != FA_DROPOUT_LINEAR)
+    return fa_fail(err, FA_ERR_INPUT, "dropout_scheme = %d: FA_DROPOUT_TILED or FA_DROPOUT_LINEAR",
+                   (int)a->dropout_scheme);
   if (a->window_left < -1)
     return fa_fail(err, FA_ERR_INPUT, "window_left = %lld: -1 (no bound) or more", (long long)a->window_left);
   if (a->window_right < -1)
@@ -73,111 +98,14 @@ static fa_status check_numbers(const fa_attention *a, fa_error *err) {
 
 fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err) {
   if (!a) return fa_fail(err, FA_ERR_INPUT, "the fa_attention is NULL");
-  if (a->dtype != FA_F16 && a->dtype != FA_BF16)
-    return fa_fail(err, FA_ERR_UNSUPPORTED, "dtype %s: the kernels take f16 and bf16",
+  if (a->dtype != FA_F16 && a->dtype != FA_BF16 && a->dtype != FA_F32)
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "dtype %s: the kernels take f16, bf16 and f32",
                    (unsigned)a->dtype < FA_N_DTYPES ? fa_dtype_name(a->dtype) : "out of range");
   fa_status status = check_sizes(a, err);
   if (status == FA_OK) status = check_numbers(a, err);
-  return status;
-}
-
-/* ---- tensors ---- */
-
-/* The axes of a tensor must not reach into each other: from the innermost outwards, each stride steps over
- * all that lies below it. Says no to a few interleaved layouts in which no two elements coincide either. */
-static bool elements_are_apart(int64_t elements, const int64_t extent[3], const int64_t stride[3]) {
-  bool used[3] = {false, false, false};
-  __int128 reach = elements; /* elements from the first to past the last one */
-  for (int n = 0; n < 3; ++n) {
-    int next = -1;
-    for (int i = 0; i < 3; ++i)
-      if (!used[i] && (next < 0 || stride[i] < stride[next])) next = i;
-    used[next] = true;
-    if (extent[next] <= 1) continue;
-    if (stride[next] < reach) return false;
-    reach += (__int128)stride[next] * (extent[next] - 1);
-  }
-  return true;
-}
-
-fa_status fa_extent_check(const fa_extent *x, fa_error *err) {
-  const int64_t extent[3] = {x->batch ? x->batch : 1, x->rows, x->heads};
-  const int64_t stride[3] = {x->batch ? x->stride.batch : 0, x->stride.row, x->stride.head};
-  static const char *const axis[3] = {"batch", "row", "head"};
-  if (extent[0] == 0 || extent[1] == 0 || extent[2] == 0) return FA_OK;
-  if (!x->data) return fa_fail(err, FA_ERR_INPUT, "%s is NULL", x->name);
-  if ((uintptr_t)x->data % (uintptr_t)x->element_bytes != 0)
-    return fa_fail(err, FA_ERR_INPUT, "%s = %p: not aligned to its elements of %d bytes", x->name, x->data,
-                   x->element_bytes);
-  __int128 reach = x->elements;
-  for (int i = 0; i < 3; ++i) {
-    if (stride[i] < 0)
-      return fa_fail(err, FA_ERR_INPUT, "%s: %s stride %lld: negative strides are not supported", x->name,
-                     axis[i], (long long)stride[i]);
-    reach += (__int128)stride[i] * (extent[i] - 1);
-  }
-  if (reach > (__int128)1 << 48)
-    return fa_fail(err, FA_ERR_INPUT, "%s: its strides reach over 2^48 elements", x->name);
-  if (x->output && !elements_are_apart(x->elements, extent, stride))
-    return fa_fail(
-        err, FA_ERR_INPUT,
-        "%s is written, but with strides (%lld, %lld, %lld) of batch, row and head its elements overlap",
-        x->name, (long long)stride[0], (long long)stride[1], (long long)stride[2]);
-  return FA_OK;
-}
-
-static fa_status check_ints(const char *name, const int32_t *p, fa_error *err) {
-  if ((uintptr_t)p % 4 != 0)
-    return fa_fail(err, FA_ERR_INPUT, "%s = %p: not aligned to 4 bytes", name, (const void *)p);
-  return FA_OK;
-}
-
-static fa_status check_arrays(const fa_attention *a, fa_error *err) {
-  if (!a->cu_seqlens_q != !a->cu_seqlens_k)
-    return fa_fail(err, FA_ERR_INPUT, "%s is NULL, but %s is given: both or neither",
-                   a->cu_seqlens_q ? "cu_seqlens_k" : "cu_seqlens_q",
-                   a->cu_seqlens_q ? "cu_seqlens_q" : "cu_seqlens_k");
-  fa_status status = check_ints("cu_seqlens_q", a->cu_seqlens_q, err);
-  if (status == FA_OK) status = check_ints("cu_seqlens_k", a->cu_seqlens_k, err);
-  if (status == FA_OK) status = check_ints("seqused_k", a->seqused_k, err);
-  if (status == FA_OK) status = check_ints("leftpad_k", a->leftpad_k, err);
-  if (status != FA_OK) return status;
-  if ((uintptr_t)a->p_debug % 16 != 0)
-    return fa_fail(err, FA_ERR_INPUT, "p_debug = %p: not aligned to 16 bytes", a->p_debug);
-  if ((uintptr_t)a->alibi_slopes % 4 != 0)
-    return fa_fail(err, FA_ERR_INPUT, "alibi_slopes = %p: not aligned to 4 bytes",
-                   (const void *)a->alibi_slopes);
-  if (a->alibi_slopes && a->alibi_batch_stride < 0)
-    return fa_fail(err, FA_ERR_INPUT, "alibi_batch_stride = %lld: negative strides are not supported",
-                   (long long)a->alibi_batch_stride);
-  if (!fa_attention_is_varlen(a)) return FA_OK;
-  if (a->seqlen_q > a->total_q)
-    return fa_fail(err, FA_ERR_INPUT,
-                   "seqlen_q = %lld, the longest entry, is more than all total_q = %lld tokens",
-                   (long long)a->seqlen_q, (long long)a->total_q);
-  if (a->seqlen_k > a->total_k)
-    return fa_fail(err, FA_ERR_INPUT,
-                   "seqlen_k = %lld, the longest entry, is more than all total_k = %lld tokens",
-                   (long long)a->seqlen_k, (long long)a->total_k);
-  return FA_OK;
-}
-
-fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err) {
-  fa_status status = check_arrays(a, err);
-  if (status != FA_OK || fa_attention_is_empty(a)) return status;
-  const bool varlen = fa_attention_is_varlen(a);
-  const int64_t batch = varlen ? 0 : a->batch, rows = varlen ? a->total_q : a->seqlen_q;
-  const int64_t keys = varlen ? a->total_k : a->seqlen_k;
-  const fa_extent all[] = {
-      {"q", a->q, a->q_stride, batch, rows, a->heads_q, a->head_dim, 2, false},
-      {"k", a->k, a->k_stride, batch, keys, a->heads_kv, a->head_dim, 2, false},
-      {"v", a->v, a->v_stride, batch, keys, a->heads_kv, a->head_dim, 2, false},
-      {"o", a->o, a->o_stride, batch, rows, a->heads_q, a->head_dim, 2, true},
-      {"lse", a->lse, a->lse_stride, batch, rows, a->heads_q, 1, 4, true},
-  };
-  for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)
-    status = fa_extent_check(&all[i], err);
-  return status;
+  if (status == FA_OK && a->bias && fa_attention_is_varlen(a))
+    status = fa_fail(err, FA_ERR_INPUT, "bias: not together with cu_seqlens_q and cu_seqlens_k");
+  return status == FA_OK ? fa_choose_check(a, NULL, err) : status;
 }
 
 /* ---- contents ---- */

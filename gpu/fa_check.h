@@ -7,8 +7,10 @@
 /* Sizes, numbers and features: all that can be said before there are tensors. FA_ERR_INPUT for what is wrong,
  * FA_ERR_UNSUPPORTED for what no kernel does. */
 fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err);
-/* Pointers and strides of q, k, v, o and lse, and of the integer arrays. */
+/* Pointers and strides of q, k, v, o, lse and bias, and of the integer arrays. */
 fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err);
+/* All of a backward call, for an attention that passed both. */
+fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
 
 /* A tensor's pointer and strides. rows: over all entries if the lengths are variable. elements: of a row. */
 typedef struct fa_extent {
@@ -26,6 +28,8 @@ fa_status fa_attention_check_lengths(const fa_attention *a, const int32_t *cu_se
                                      const int32_t *cu_seqlens_k, const int32_t *seqused_k,
                                      const int32_t *leftpad_k, fa_error *err);
 
+int64_t fa_attention_head_dim_v(const fa_attention *a);
+int fa_attention_element_bytes(const fa_attention *a);
 bool fa_attention_is_varlen(const fa_attention *a);
 /* True when there is no output element at all: nothing to launch. */
 bool fa_attention_is_empty(const fa_attention *a);

@@ -1,12 +1,17 @@
 #include "gpu/fa_plan.h"
 
 #include "gpu/fa_check.h"
+#include "gpu/fa_choose.h"
+#include "gpu/fa_plan_wide.h"
+#include "gpu/kernels/wide_host.h"
 
 #include <math.h>
 #include <string.h>
 
 const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa_flash_device *device,
                                          fa_error *err) {
+  if (fa_choose_forward(a) == FA_KERNELS_WIDE)
+    return fa_wide_forward_find(a->dtype, fa_attention_head_dim_v(a));
   const fa_flash_ability wanted = {.bf16 = a->dtype == FA_BF16,
                                    .head_dim = (int)a->head_dim,
                                    .unaligned = !aligned,
@@ -33,12 +38,28 @@ int fa_forward_block_n(const fa_attention *a, const fa_flash_device *device) {
   return fast->block_n < slow->block_n ? fast->block_n : slow->block_n;
 }
 
-bool fa_rows_are_aligned(const void *data, fa_strides s, bool has_batch) {
-  return (uintptr_t)data % 16 == 0 && s.row % 8 == 0 && s.head % 8 == 0 && (!has_batch || s.batch % 8 == 0);
+bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s) {
+  const int64_t n = 16 / fa_attention_element_bytes(a);
+  return (uintptr_t)data % 16 == 0 && s.row % n == 0 && s.head % n == 0 &&
+         (fa_attention_is_varlen(a) || s.batch % n == 0);
+}
+
+bool fa_attention_is_aligned(const fa_attention *a) {
+  const int64_t n = 16 / fa_attention_element_bytes(a);
+  return a->head_dim % n == 0 && fa_attention_head_dim_v(a) % n == 0 &&
+         fa_rows_are_aligned(a, a->q, a->q_stride) && fa_rows_are_aligned(a, a->k, a->k_stride) &&
+         fa_rows_are_aligned(a, a->v, a->v_stride) && fa_rows_are_aligned(a, a->o, a->o_stride);
 }
 
 static int window_bound(int64_t bound, int64_t length) {
   return bound < 0 || bound >= length ? -1 : (int)bound; /* one that reaches over everything is none */
+}
+
+/* The last row is level with the last key (bottom-right) or the first with the first (top-left). */
+static void fill_mask(const fa_attention *a, fa_flash_params *p) {
+  p->top_left = a->mask_top_left;
+  p->window_left = window_bound(a->window_left, a->mask_top_left ? a->seqlen_q : a->seqlen_k);
+  p->window_right = window_bound(a->window_right, a->mask_top_left ? a->seqlen_k : a->seqlen_q);
 }
 
 fa_flash_strides fa_flash_strides_of(fa_strides s, bool has_batch) {
@@ -58,6 +79,8 @@ static void fill_tensors(const fa_attention *a, bool has_batch, fa_flash_params 
   p->lse_stride = fa_flash_strides_of(a->lse_stride, has_batch);
   p->cu_seqlens_q = a->cu_seqlens_q;
   p->cu_seqlens_k = a->cu_seqlens_k;
+  p->bias = a->bias;
+  p->bias_stride = fa_flash_strides_of(a->bias_stride, has_batch);
   p->seqused_k = a->seqused_k;
   p->leftpad_k = a->leftpad_k;
 }
@@ -69,6 +92,8 @@ static void fill_dropout(const fa_attention *a, fa_flash_params *p) {
   p->dropout_scale = (float)(1.0 / (1.0 - a->dropout_p));
   p->dropout_seed = a->dropout_seed;
   p->dropout_offset = a->dropout_offset;
+  p->dropout_p = (float)a->dropout_p;
+  p->dropout_linear = a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_LINEAR;
   p->p_debug = (uint16_t *)a->p_debug;
   p->p_rows = (int)((a->seqlen_q + 127) / 128 * 128);
   p->p_keys = (int)((a->seqlen_k + 127) / 128 * 128);
@@ -79,11 +104,11 @@ void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p) {
   fill_tensors(a, !fa_attention_is_varlen(a), p);
   p->seqlen_q = (int)a->seqlen_q;
   p->seqlen_k = (int)a->seqlen_k;
-  p->head_dim = p->head_dim_v = (int)a->head_dim;
+  p->head_dim = (int)a->head_dim;
+  p->head_dim_v = (int)fa_attention_head_dim_v(a);
   p->heads_q = (int)a->heads_q;
   p->heads_per_kv = (int)(a->heads_q / a->heads_kv);
-  p->window_left = window_bound(a->window_left, a->seqlen_k);
-  p->window_right = window_bound(a->window_right, a->seqlen_q);
+  fill_mask(a, p);
   p->score_sign = a->scale > 0 ? 1.0f : a->scale < 0 ? -1.0f : 0.0f;
   const double scale = a->scale == 0 ? 1.0 : fabs(a->scale);
   p->scale = (float)scale;
@@ -101,16 +126,16 @@ fa_status fa_forward_plan_make(const fa_attention *a, const fa_flash_device *dev
   fa_status status = fa_attention_check_problem(a, err);
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
   if (status != FA_OK) return status;
-  const bool has_batch = !fa_attention_is_varlen(a);
-  out->aligned = fa_rows_are_aligned(a->q, a->q_stride, has_batch) &&
-                 fa_rows_are_aligned(a->k, a->k_stride, has_batch) &&
-                 fa_rows_are_aligned(a->v, a->v_stride, has_batch) &&
-                 fa_rows_are_aligned(a->o, a->o_stride, has_batch);
+  out->aligned = fa_attention_is_aligned(a);
   out->kernel = fa_forward_kernel(a, out->aligned, device, err);
   if (!out->kernel) return FA_ERR_UNSUPPORTED;
   out->empty = fa_attention_is_empty(a);
   fa_flash_params_fill(a, &out->params);
   out->params.aligned = out->aligned;
+  if (out->kernel->block_cols) {
+    fa_wide_forward_grid(a, out->kernel, out->grid);
+    return FA_OK;
+  }
   out->grid[0] = (unsigned)((a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m);
   out->grid[1] = (unsigned)a->heads_q;
   out->grid[2] = (unsigned)a->batch;

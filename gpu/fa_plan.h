@@ -35,7 +35,9 @@ fa_status fa_forward_plan_make(const fa_attention *a, const fa_flash_device *dev
 /* ---- what backward plans need too ---- */
 
 /* 16-byte copies need every row of the tensor to begin on 16 bytes. */
-bool fa_rows_are_aligned(const void *data, fa_strides s, bool has_batch);
+bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s);
+/* All of q, k, v, o; and whole rows too, where the kernels ask for that. */
+bool fa_attention_is_aligned(const fa_attention *a);
 fa_flash_strides fa_flash_strides_of(fa_strides s, bool has_batch);
 void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p);
 

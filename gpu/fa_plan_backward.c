@@ -1,7 +1,9 @@
 #include "gpu/fa_plan_backward.h"
 
 #include "gpu/fa_check.h"
+#include "gpu/fa_choose.h"
 #include "gpu/fa_plan.h"
+#include "gpu/fa_plan_wide.h"
 #include "gpu/kernels/flash_backward_plan.h"
 
 #include <string.h>
@@ -25,38 +27,15 @@ static fa_status find_kernels(const fa_attention *a, bool aligned, const fa_flas
 }
 
 fa_status fa_backward_supported(const fa_attention *a, const fa_flash_device *device, fa_error *err) {
+  if (fa_choose_backward(a, NULL) == FA_KERNELS_WIDE) return FA_OK;
   fa_flash_backward_kernels kernels;
   return find_kernels(a, true, device, &kernels, err);
 }
 
-static fa_status check_gradients(const fa_attention *a, const fa_gradients *g, fa_error *err) {
-  if (!g) return fa_fail(err, FA_ERR_INPUT, "the fa_gradients is NULL");
-  const bool varlen = fa_attention_is_varlen(a);
-  const int64_t batch = varlen ? 0 : a->batch, rows = varlen ? a->total_q : a->seqlen_q;
-  const int64_t keys = varlen ? a->total_k : a->seqlen_k;
-  if (!varlen && a->batch == 0) return FA_OK;
-  const fa_extent all[] = {
-      {"d_o", g->d_o, g->do_stride, batch, rows, a->heads_q, a->head_dim, 2, false},
-      {"dq", g->dq, g->dq_stride, batch, rows, a->heads_q, a->head_dim, 2, true},
-      {"dk", g->dk, g->dk_stride, batch, keys, a->heads_kv, a->head_dim, 2, true},
-      {"dv", g->dv, g->dv_stride, batch, keys, a->heads_kv, a->head_dim, 2, true},
-      {"d_lse", g->d_lse, g->dlse_stride, batch, rows, a->heads_q, 1, 4, false},
-  };
-  fa_status status = FA_OK;
-  const size_t n = sizeof all / sizeof *all - (g->d_lse ? 0 : 1);
-  for (size_t i = 0; status == FA_OK && i < n; ++i) status = fa_extent_check(&all[i], err);
-  return status;
-}
-
-static bool all_aligned(const fa_attention *a, const fa_gradients *g, bool has_batch) {
-  const struct {
-    const void *data;
-    fa_strides stride;
-  } all[] = {{a->q, a->q_stride},    {a->k, a->k_stride},   {a->v, a->v_stride},   {a->o, a->o_stride},
-             {g->d_o, g->do_stride}, {g->dq, g->dq_stride}, {g->dk, g->dk_stride}, {g->dv, g->dv_stride}};
-  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
-    if (!fa_rows_are_aligned(all[i].data, all[i].stride, has_batch)) return false;
-  return true;
+static bool all_aligned(const fa_attention *a, const fa_gradients *g) {
+  return fa_attention_is_aligned(a) && fa_rows_are_aligned(a, g->d_o, g->do_stride) &&
+         fa_rows_are_aligned(a, g->dq, g->dq_stride) && fa_rows_are_aligned(a, g->dk, g->dk_stride) &&
+         fa_rows_are_aligned(a, g->dv, g->dv_stride);
 }
 
 static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_flash_backward_plan *sizes,
@@ -127,6 +106,7 @@ static fa_flash_backward_plan plan_sizes(const fa_attention *a, const fa_flash_b
 
 int fa_backward_adds_keys(const fa_attention *a, const fa_flash_device *device, int n_processors) {
   int least = 0;
+  if (fa_choose_backward(a, NULL) == FA_KERNELS_WIDE) return 0; /* nobody adds to what another block writes */
   for (int aligned = 0; aligned < 2; ++aligned) {
     fa_flash_backward_kernels kernels;
     if (find_kernels(a, aligned, device, &kernels, NULL) != FA_OK) continue;
@@ -141,10 +121,14 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
   memset(out, 0, sizeof *out);
   fa_status status = fa_attention_check_problem(a, err);
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
-  if (status == FA_OK) status = check_gradients(a, g, err);
+  if (status == FA_OK) status = fa_gradients_check(a, g, err);
   if (status != FA_OK) return status;
+  out->aligned = all_aligned(a, g);
+  if (fa_choose_backward(a, g) == FA_KERNELS_WIDE) {
+    fa_wide_backward_plan_make(a, g, out);
+    return FA_OK;
+  }
   fa_flash_backward_kernels kernels;
-  out->aligned = all_aligned(a, g, !fa_attention_is_varlen(a));
   if ((status = find_kernels(a, out->aligned, device, &kernels, err)) != FA_OK) return status;
   const fa_flash_backward_plan plan = plan_sizes(a, &kernels, n_processors);
   fill_params(a, g, &plan, &out->params);
@@ -160,6 +144,10 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
 
 void fa_backward_plan_place(fa_backward_plan *plan, void *workspace) {
   float *at = (float *)workspace;
+  if (plan->is_wide) {
+    if (!plan->wide.delta) plan->wide.delta = at;
+    return;
+  }
   plan->params.lse_log2 = at;
   plan->params.delta = at + plan->delta_at;
   if (plan->by_queries) {
@@ -168,4 +156,8 @@ void fa_backward_plan_place(fa_backward_plan *plan, void *workspace) {
   } else {
     plan->params.dq_accum = at + plan->accum_at[0];
   }
+}
+
+const void *fa_backward_plan_params(const fa_backward_plan *plan) {
+  return plan->is_wide ? (const void *)&plan->wide : &plan->params;
 }

@@ -6,6 +6,7 @@
 #include "gpu/fa.h"
 #include "gpu/kernels/flash_backward_host.h"
 #include "gpu/kernels/flash_backward_params.h"
+#include "gpu/kernels/wide_backward_params.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,12 +28,13 @@ typedef struct fa_backward_launch {
 typedef struct fa_backward_plan {
   fa_backward_launch launch[FA_BACKWARD_LAUNCHES]; /* to be made in this order, each after the one before */
   int n_launches;                                  /* fewer where there are no rows or no keys */
-  fa_flash_backward_params params;                 /* of every launch */
+  fa_flash_backward_params params;                 /* of every launch, */
+  fa_wide_backward_params wide;                    /* or these, if it is_wide */
   size_t workspace_bytes;
   int64_t delta_at, accum_at[2]; /* floats from its beginning; log2(e) * LSE stands there */
   bool by_queries;               /* dK and dV are accumulated in memory, and not dQ */
   int n_splits;
-  bool aligned;
+  bool aligned, is_wide;
 } fa_backward_plan;
 
 /* device: NULL is any (fa_flash_device). Whether kernels exist for arguments that passed
@@ -51,6 +53,9 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
 
 /* workspace: workspace_bytes of memory for the kernels, aligned to 256. */
 void fa_backward_plan_place(fa_backward_plan *plan, void *workspace);
+
+/* What every launch takes. */
+const void *fa_backward_plan_params(const fa_backward_plan *plan);
 
 #ifdef __cplusplus
 }

@@ -52,12 +52,7 @@ static unsigned host_supports(void *self, const fa_problem *p, char *reason, siz
 
 static void host_profile(void *self, const fa_problem *p, fa_profile *out) {
   const fa_host_device d = device_of(self);
-  fa_attention a;
-  *out = fa_profile_get("mma-hopper", p->dtype);
-  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a, &d.limits);
-  if (block_n) out->block_n = block_n;
-  out->gqa_partials_in_io = false; /* a group's dK and dV are summed in float */
-  fa_host_backward_profile(p, &d, out);
+  fa_args_profile(p, true, &d.limits, d.n_processors, out);
 }
 
 static int fill_ranges(const fa_tensors *t, fa_simt_range *ranges) {

@@ -38,23 +38,17 @@ bool fa_host_backward_supports(const fa_problem *p, const fa_host_device *d, cha
   return can;
 }
 
-void fa_host_backward_profile(const fa_problem *p, const fa_host_device *d, fa_profile *out) {
-  fa_attention a;
-  if (fa_args_problem(p, &a)) return;
-  const int block_m = fa_backward_adds_keys(&a, &d->limits, d->n_processors);
-  if (block_m) fa_profile_add_keys_in_memory(out, block_m);
-}
-
 /* What the kernels of the pass may touch; only the gradients and the workspace may they write. */
 static int fill_ranges(const fa_tensors *t, const fa_buffer *workspace, uint8_t *written,
                        fa_simt_range *ranges) {
   int n = 0;
   for (int i = 0; i < FA_T_COUNT; ++i)
     if (t->buffer[i].base)
-      ranges[n++] = (fa_simt_range){.name = fa_tensor_id_name((fa_tensor_id)i),
-                                    .begin = t->buffer[i].base + FA_GUARD_BYTES,
-                                    .bytes = t->buffer[i].bytes,
-                                    .writable = i == FA_T_DQ || i == FA_T_DK || i == FA_T_DV};
+      ranges[n++] =
+          (fa_simt_range){.name = fa_tensor_id_name((fa_tensor_id)i),
+                          .begin = t->buffer[i].base + FA_GUARD_BYTES,
+                          .bytes = t->buffer[i].bytes,
+                          .writable = i == FA_T_DQ || i == FA_T_DK || i == FA_T_DV || i == FA_T_DBIAS};
   ranges[n++] = (fa_simt_range){.name = "workspace",
                                 .begin = fa_buffer_payload(workspace),
                                 .bytes = workspace->bytes,
@@ -70,7 +64,7 @@ static fa_status launch_all(const fa_backward_plan *plan, const fa_tensors *t, c
   for (int i = 0; i < plan->n_launches; ++i) {
     const fa_backward_launch *l = &plan->launch[i];
     const fa_simt_launch launch = {.kernel = l->kernel.entry,
-                                   .params = &plan->params,
+                                   .params = fa_backward_plan_params(plan),
                                    .name = l->kernel.name,
                                    .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                    .block = {l->n_threads, 1, 1},

@@ -23,7 +23,4 @@ bool fa_host_backward_supports(const fa_problem *p, const fa_host_device *d, cha
 fa_status fa_host_backward_run(const fa_problem *p, const fa_host_device *d, fa_tensors *t,
                                const fa_run_options *opt, fa_outcome *out, fa_error *err);
 
-/* As the public API's calls have them for dK and dV (gpu/fa_plan_backward.h). */
-void fa_host_backward_profile(const fa_problem *p, const fa_host_device *d, fa_profile *out);
-
 #endif

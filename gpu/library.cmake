@@ -2,11 +2,15 @@
 # C++ library, no host executor, and the CUDA driver and NVRTC only where they are found at run time.
 add_library(fa_attention_objects OBJECT
   fa_check.c
+  fa_check_tensors.c
+  fa_choose.c
   fa_init.c
   fa_plan.c
   fa_plan_backward.c
+  fa_plan_wide.c
   kernels/flash_backward_host.cpp
   kernels/flash_forward_host.cpp
+  kernels/wide_host.cpp
   ${CMAKE_SOURCE_DIR}/cases/atomic_file.c
   ${CMAKE_SOURCE_DIR}/cases/dtype.c
   ${CMAKE_SOURCE_DIR}/cases/sha256.c

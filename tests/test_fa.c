@@ -73,10 +73,13 @@ static void test_sizes(void) {
   BAD(a.seqlen_k = -5, INPUT, "seqlen_k = -5");
   BAD(a.seqlen_k = 1 << 29, UNSUPPORTED, "seqlen_k = 536870912: the kernels take at most 536870911");
   BAD(a.head_dim = 0, INPUT, "head_dim = 0: at least 1");
-  BAD(a.head_dim = 12, UNSUPPORTED, "head_dim = 12: the kernels take multiples of 8");
-  BAD(a.head_dim = 264, UNSUPPORTED, "head_dim = 264: the kernels take at most 256");
+  BAD(a.head_dim = 65537, UNSUPPORTED, "head_dim = 65537: the kernels take at most 65536");
   BAD(a.head_dim = INT64_MAX, UNSUPPORTED, "head_dim");
-  BAD(a.dtype = FA_F32, UNSUPPORTED, "dtype f32: the kernels take f16 and bf16");
+  BAD(a.head_dim_v = -1, INPUT, "head_dim_v = -1: at least 0");
+  BAD(a.head_dim_v = 65537, UNSUPPORTED, "head_dim_v = 65537: the kernels take at most 65536");
+  BAD((a.seqlen_k = (1 << 29) - 1, a.head_dim_v = 65536), UNSUPPORTED,
+      "536870911 rows or keys of 65536 elements are more than a grid holds");
+  BAD(a.dtype = FA_U8, UNSUPPORTED, "dtype u8: the kernels take f16, bf16 and f32");
   BAD(a.dtype = (fa_dtype)99, UNSUPPORTED, "dtype out of range");
   BAD((varlen(&a), a.total_q = -1), INPUT, "total_q = -1");
   BAD((varlen(&a), a.total_q = 9), INPUT,
@@ -97,6 +100,8 @@ static void test_numbers(void) {
   BAD(a.dropout_p = 1, INPUT, "dropout_p = 1: 0 <= p < 1");
   BAD(a.dropout_p = -0.1, INPUT, "dropout_p = -0.1");
   BAD(a.dropout_p = NAN, INPUT, "dropout_p = nan");
+  BAD(a.dropout_p = 1 - 1e-9, INPUT, "dropout_p = 0.99999999900000003: it is 1 in float32");
+  BAD(a.dropout_scheme = (fa_dropout_scheme)7, INPUT, "dropout_scheme = 7");
   BAD(a.window_left = -2, INPUT, "window_left = -2: -1 (no bound) or more");
   BAD(a.window_right = INT64_MIN, INPUT, "window_right = -9223372036854775808");
   BAD(a.empty_lse = NAN, INPUT, "empty_lse is NaN");
@@ -125,9 +130,30 @@ static void test_tensors(void) {
   BAD(a.leftpad_k = (int32_t *)(void *)(memory + 1), INPUT, "leftpad_k = ");
   BAD(a.alibi_slopes = (float *)(void *)(memory + 1), INPUT, "alibi_slopes = ");
   BAD((a.alibi_slopes = (float *)memory, a.alibi_batch_stride = -4), INPUT, "alibi_batch_stride = -4");
+  BAD((a.bias = memory + 1), INPUT, "bias = ");
+  BAD((a.bias = memory, a.dtype = FA_F32, a.bias = memory + 2), INPUT,
+      "not aligned to its elements of 4 bytes");
+  BAD((a.bias = memory, a.bias_stride.row = -20), INPUT, "bias: row stride -20: negative strides");
+  BAD((a.bias = memory, a.bias_stride.head = INT64_MAX), INPUT, "bias: its strides reach over 2^48 elements");
+  BAD((a.bias = memory, varlen(&a)), INPUT, "bias: not together with cu_seqlens_q and cu_seqlens_k");
   fa_error err;
   CHECK(fa_forward_check(NULL, &err) == FA_ERR_INPUT && strstr(err.text, "the fa_attention is NULL"));
   CHECK(fa_forward(NULL, NULL, 0, NULL, &err) == FA_ERR_INPUT);
+}
+
+/* What some kernels have and others have: no kernel for both. */
+static void test_combinations(void) {
+  static const float slopes[4];
+  BAD((a.dtype = FA_F32, a.softcap = 30), UNSUPPORTED, "softcap: not together with dtype f32");
+  BAD((a.head_dim_v = 32, a.softcap = 30), UNSUPPORTED,
+      "softcap: not together with a head_dim_v that is not head_dim");
+  BAD((a.head_dim = 264, a.alibi_slopes = slopes), UNSUPPORTED,
+      "alibi_slopes: not together with a head_dim above 256");
+  BAD((a.head_dim = 12, a.dropout_p = 0.5), UNSUPPORTED,
+      "tiled dropout: not together with a head_dim that is no multiple of 8");
+  BAD((a.bias = memory, a.p_debug = memory), UNSUPPORTED, "p_debug: not together with a bias");
+  BAD((a.dropout_scheme = FA_DROPOUT_LINEAR, a.dropout_p = 0.5, a.softcap = 1), UNSUPPORTED,
+      "softcap: not together with linear dropout");
 }
 
 /* What must be let through. */
@@ -150,6 +176,14 @@ static void test_good(void) {
   GOOD((a.seqlen_k = 0, a.k = a.v = NULL));
   GOOD((a.batch = 0, a.q = a.k = a.v = a.o = NULL, a.lse = NULL));
   GOOD((a.window_left = 1 << 30, a.window_right = 0));
+  GOOD(a.dtype = FA_F32);
+  GOOD((a.head_dim = 12, a.head_dim_v = 57));
+  GOOD((a.head_dim = 264, a.q_stride = a.o_stride = fa_strides_dense(10, 4, 264)));
+  GOOD((a.mask_top_left = true, a.softcap = 30)); /* the fast kernels do that */
+  GOOD(a.bias = memory);
+  GOOD((a.bias = memory, a.bias_stride = ((fa_strides){800, 20, 200})));
+  GOOD((a.dropout_scheme = FA_DROPOUT_LINEAR, a.dropout_p = 0.5));
+  GOOD((a.dropout_scheme = FA_DROPOUT_LINEAR, a.softcap = 1)); /* p = 0: no dropout */
   GOOD((a.dtype = FA_BF16, a.deterministic = true));
   size_t bytes = 1;
   CHECK(fa_forward_workspace(&a, &bytes, &err) == FA_OK && bytes == 0);
@@ -183,6 +217,16 @@ static void test_backward(void) {
   BAD_BACKWARD(g.dk_stride.head = 0, plenty, "dk is written");
   BAD_BACKWARD(g.do_stride.row = -1, plenty, "d_o: row stride -1");
   BAD_BACKWARD((g.d_lse = (float *)(void *)(memory + 2)), plenty, "d_lse = ");
+  BAD_BACKWARD(g.num_splits_key = -1, plenty, "num_splits_key = -1: 0 (chosen) .. 1024");
+  BAD_BACKWARD(g.num_splits_key = 1025, plenty, "num_splits_key = 1025");
+  BAD_BACKWARD(g.dbias = memory, plenty, "dbias is wanted, but there is no bias");
+  BAD_BACKWARD((a.bias = memory, g.dbias = memory + 1), plenty, "dbias = ");
+  BAD_BACKWARD((a.bias = g.dbias = memory, g.dbias_stride.row = -1), plenty, "dbias: row stride -1");
+  BAD_BACKWARD((a.bias = g.dbias = memory, g.dbias_stride.row = 19), plenty, "dbias is written");
+  BAD_BACKWARD((a.bias = g.dbias = memory, g.dbias_stride = (fa_strides){800, 20, 20}), plenty,
+               "dbias is written, but with strides (800, 20, 20)");
+  BAD_BACKWARD(g.delta = (float *)(void *)(memory + 2), plenty, "delta = ");
+  BAD_BACKWARD((g.delta = (float *)memory, g.delta_stride.head = -1), plenty, "delta: head stride -1");
 #ifdef FA_TEST_CUDA_BACKEND /* otherwise nobody looks at the workspace */
   BAD_BACKWARD((void)0, 16, "workspace_bytes = 16: this call needs ");
   BAD_BACKWARD(workspace = NULL, plenty, "workspace is NULL");
@@ -193,6 +237,27 @@ static void test_backward(void) {
   fa_error err = {""};
   valid(&a, &g);
   CHECK(fa_backward_check(&a, NULL, &err) == FA_ERR_INPUT && strstr(err.text, "the fa_gradients is NULL"));
+  g.delta = (float *)memory, a.softcap = 30;
+  CHECK(fa_backward_check(&a, &g, &err) == FA_ERR_UNSUPPORTED &&
+        strstr(err.text, "softcap: not together with a given delta"));
+}
+
+/* A gradient of the bias needs no memory of its own, wherever it is summed; a given delta none at all. */
+static void test_wide_workspace(void) {
+  fa_attention a;
+  fa_gradients g;
+  fa_error err = {""};
+  size_t bytes = 0;
+  for (int sums = 0; sums < 8; ++sums) {
+    valid(&a, &g);
+    a.bias = g.dbias = memory;
+    g.dbias_stride = (fa_strides){sums & 1 ? 0 : 800, sums & 2 ? 0 : 20, sums & 4 ? 0 : 200};
+    CHECK_MSG(fa_backward_workspace(&a, &g, &bytes, &err) == FA_OK && bytes == 2 * 4 * 10 * 4, "%d: %zu, %s",
+              sums, bytes, err.text);
+    g.delta = (float *)memory;
+    g.num_splits_key = 8;
+    CHECK(fa_backward_workspace(&a, &g, &bytes, &err) == FA_OK && bytes == 0);
+  }
 }
 
 /* The contents of integer arrays, as check_device_data sees them. */
@@ -223,7 +288,9 @@ int main(void) {
   test_sizes();
   test_numbers();
   test_tensors();
+  test_combinations();
   test_good();
+  test_wide_workspace();
   test_backward();
   test_lengths();
   return check_done();

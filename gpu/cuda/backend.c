@@ -91,17 +91,9 @@ static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, siz
 
 static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
   cuda_backend *c = self;
-  fa_attention a;
-  const bool hopper = ensure_ready(c, NULL) != FA_OK || c->context.device.major >= 9;
-  *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
   fa_flash_device target;
-  const int block_n = fa_args_problem(p, &a) ? 0 : fa_forward_block_n(&a, target_of(c, &target));
-  if (block_n) out->block_n = block_n;
-  out->gqa_partials_in_io = false; /* a group's dK and dV are summed in float */
-  const int block_m = fa_args_problem(p, &a)
-                          ? 0
-                          : fa_backward_adds_keys(&a, target_of(c, &target), FA_DETERMINISTIC_PROCESSORS);
-  if (block_m) fa_profile_add_keys_in_memory(out, block_m);
+  const bool hopper = ensure_ready(c, NULL) != FA_OK || c->context.device.major >= 9;
+  fa_args_profile(p, hopper, target_of(c, &target), FA_DETERMINISTIC_PROCESSORS, out);
 }
 
 /* ---- a run ---- */

@@ -57,9 +57,9 @@ static fa_status check_device_data(const fa_cuda_driver *d, const fa_attention *
 /* ---- launches ---- */
 
 static fa_status launch(const fa_cuda_driver *d, CUkernel kernel, const char *name, size_t shared_bytes,
-                        const unsigned grid[3], unsigned n_threads, void *params, CUstream stream,
+                        const unsigned grid[3], unsigned n_threads, const void *params, CUstream stream,
                         fa_error *err) {
-  void *arguments[] = {params};
+  void *arguments[] = {(void *)params}; /* which the driver only reads */
   const CUresult code = d->cuLaunchKernel((CUfunction)kernel, grid[0], grid[1], grid[2], n_threads, 1, 1,
                                           (unsigned)shared_bytes, stream, arguments, NULL);
   return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, code, name, err);
@@ -149,8 +149,8 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
   fa_backward_plan_place(&plan, workspace);
   for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
     const fa_backward_launch *l = &plan.launch[i];
-    status = launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads, &plan.params,
-                    (CUstream)stream, err);
+    status = launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
+                    fa_backward_plan_params(&plan), (CUstream)stream, err);
   }
   return status;
 }

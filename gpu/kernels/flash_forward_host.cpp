@@ -27,6 +27,7 @@ static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const 
            C::GENERAL},
           C::BM,
           C::BN,
+          0,
           C::THREADS,
           C::SHARED_BYTES};
 }

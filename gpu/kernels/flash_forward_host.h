@@ -34,7 +34,7 @@ typedef struct fa_flash_kernel {
   void (*entry)(const void *params); /* fa_flash_params; NULL: not compiled for the host */
   fa_flash_recipe recipe;
   fa_flash_ability ability;
-  int block_m, block_n, n_threads;
+  int block_m, block_n, block_cols, n_threads; /* rows, keys, columns of O of a block (0: all) */
   size_t shared_bytes;
 } fa_flash_kernel;
 

@@ -1,20 +1,15 @@
-/* The device entry points of the wide backward kernels. */
-#include "gpu/kernels/wide_backward_keys.cuh"
-#include "gpu/kernels/wide_backward_queries.cuh"
+/* The device entry points of the wide backward kernels: all, or those that FA_ONLY says. */
+#include "gpu/kernels/wide_kernels.cuh"
 
-#define FA_KERNEL(name)                                                                                      \
+#define FA_KERNEL(name, ...)                                                                                 \
   extern "C" __global__ void __launch_bounds__(FA_WIDE_BACKWARD_THREADS)                                     \
-      name(const __grid_constant__ fa_wide_backward_params p)
-#define FA_ENTRY_BACKWARD(T)                                                                                 \
-  FA_KERNEL(wide_backward_##T##_prepare) {                                                                   \
-    fa::wide_backward_prepare<fa::T>(p);                                                                     \
-  }                                                                                                          \
-  FA_KERNEL(wide_backward_##T##_keys) {                                                                      \
-    fa::wide_backward_keys<fa::wide_backward_config<fa::T>>(p);                                              \
-  }                                                                                                          \
-  FA_KERNEL(wide_backward_##T##_queries) {                                                                   \
-    fa::wide_backward_queries<fa::wide_backward_config<fa::T>>(p);                                           \
+      name(const __grid_constant__ fa_wide_backward_params p) {                                              \
+    __VA_ARGS__(p);                                                                                          \
   }
-FA_ENTRY_BACKWARD(f32)
-FA_ENTRY_BACKWARD(f16)
-FA_ENTRY_BACKWARD(bf16)
+#define FA_ENTRY_BACKWARD(T) FA_WIDE_BACKWARD_KERNELS(FA_KERNEL, T)
+#ifdef FA_ONLY
+FA_ONLY
+#else
+#define FA_ENTRY(name, T, VC)
+#include "gpu/kernels/wide_list.h"
+#endif

@@ -19,7 +19,7 @@ template <class T_> struct wide_backward_config {
   static constexpr int TILE_BYTES = BN * wide_row<VC>::BYTES;
   static constexpr int A_AT = 0, B_AT = 2 * A_BYTES, TILE_AT = B_AT + 2 * B_BYTES;
   static constexpr int KEYS_SHARED_BYTES = TILE_AT + 2 * TILE_BYTES;
-  static constexpr int QUERIES_SHARED_BYTES = TILE_AT + TILE_BYTES;
+  static constexpr int QUERIES_SHARED_BYTES = TILE_AT + TILE_BYTES, DBIAS_SHARED_BYTES = TILE_AT;
   static_assert(KEYS_SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
   static_assert(THREADS == FA_WIDE_BACKWARD_THREADS, "what the host launches");
   typedef float score_tile[BN / 8][4];
@@ -108,6 +108,26 @@ template <class C> FA_DEVICE void multiply_buffer(typename C::score_tile &x, int
   multiply_chunk<WIDE_CHUNK>(
       x, first_wide<WIDE_CHUNK>(shared_base() + C::A_AT + buffer * C::A_BYTES, thread / 32 * 16, thread % 32),
       first_wide<WIDE_CHUNK>(shared_base() + C::B_AT + buffer * C::B_BYTES, 0, thread % 32));
+}
+
+/* The raw S and dP of BM rows by BN, chunk by chunk. The first chunk (and what else the caller wants) is on
+ * its way when this begins; leaves buffer at the one that is free. */
+template <class C>
+FA_DEVICE void multiply_operands(typename C::score_tile &s, typename C::score_tile &dp,
+                                 const wide_operands &x, int row0, int col0, int &buffer, bool aligned,
+                                 int thread) {
+  FA_NO_UNROLL
+  for (int c = 0; c < x.n_s + x.n_dp; ++c) {
+    cp_async_wait<0>();
+    sync_block(); /* the chunk is there for all; all are done with the other buffer */
+    if (c + 1 < x.n_s + x.n_dp) fetch_operands<C>(x, row0, col0, c + 1, buffer ^ 1, aligned, thread);
+    cp_async_commit();
+    if (c < x.n_s)
+      multiply_buffer<C>(s, buffer, thread);
+    else
+      multiply_buffer<C>(dp, buffer, thread);
+    buffer ^= 1;
+  }
 }
 
 /* A tile of BN rows and VC columns for the products that follow. */

@@ -87,18 +87,7 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
       fetch_tile<C>(0, x.dp_b, row0, col0, f.aligned, thread);
       fetch_tile<C>(1, x.s_b, row0, col0, f.aligned, thread);
       cp_async_commit();
-      FA_NO_UNROLL
-      for (int c = 0; c < x.n_s + x.n_dp; ++c) {
-        cp_async_wait<0>();
-        sync_block(); /* the chunk is there for all; all are done with the other buffer */
-        if (c + 1 < x.n_s + x.n_dp) fetch_operands<C>(x, key0, row0, c + 1, buffer ^ 1, f.aligned, thread);
-        cp_async_commit();
-        if (c < x.n_s)
-          multiply_buffer<C>(s, buffer, thread);
-        else
-          multiply_buffer<C>(dp, buffer, thread);
-        buffer ^= 1;
-      }
+      multiply_operands<C>(s, dp, x, key0, row0, buffer, f.aligned, thread);
       key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2);
       const uint32_t tile = first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane);
       multiply_rows<C::VC>(dv, s, tile);

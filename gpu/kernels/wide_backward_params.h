@@ -1,12 +1,13 @@
-/* Arguments of the wide backward kernels, as the host fills them and the device reads them. Three kernels, in
- * stream order:
+/* Arguments of the wide backward kernels, as the host fills them and the device reads them. In stream order:
  *
  *   prepare   delta = rowsum(dO * O) - dLSE; left out where the caller has it.
  *             grid (rows of the longest entry / FA_WIDE_PREPARE_ROWS, query heads, batch)
  *   keys      dK and dV of 128 keys and 64 columns, all query heads of their group.
  *             grid (key blocks of the longest entry x column blocks, KV heads, batch)
- *   queries   dQ of 128 rows and 64 columns, and the gradient of the bias.
+ *   queries   dQ of 128 rows and 64 columns, and the gradient of the bias unless it is summed.
  *             grid (row blocks of the longest entry x column blocks, query heads, batch)
+ *   dbias     the gradient of the bias, summed along the axes along which the bias repeats: of 128 rows (or
+ *             all) and 64 keys. grid (row blocks, or 1, x key blocks; query heads, or 1; batch, or 1)
  *
  * Nobody adds to what another block writes: every result is the same in every run. */
 #ifndef FA_GPU_KERNELS_WIDE_BACKWARD_PARAMS_H
@@ -15,6 +16,9 @@
 #include "gpu/kernels/flash_params.h"
 
 #define FA_WIDE_PREPARE_ROWS 8
+#define FA_WIDE_SUM_BATCH 1
+#define FA_WIDE_SUM_HEADS 2
+#define FA_WIDE_SUM_ROWS 4
 #define FA_WIDE_BACKWARD_THREADS 256
 
 typedef struct fa_wide_backward_params {
@@ -25,10 +29,11 @@ typedef struct fa_wide_backward_params {
   void *dq, *dk, *dv;
   fa_flash_strides do_stride, dlse_stride, delta_stride, dq_stride, dk_stride, dv_stride;
   float scale; /* of the scores, with its sign */
-  /* dS of every pair, zeros for those that nobody sees: of the elements' type or (dbias_is_f32) f32. */
-  void *dbias; /* NULL: not wanted */
-  int dbias_is_f32;
-  fa_flash_strides dbias_stride; /* no zeros; keys are contiguous */
+  /* dS of every pair, zeros for those that nobody sees, of the elements' type; or sums of it. */
+  void *dbias;                   /* NULL: not wanted */
+  int batch;                     /* entries */
+  int dbias_sums;                /* along which axes: FA_WIDE_SUM_... */
+  fa_flash_strides dbias_stride; /* keys are contiguous */
 } fa_wide_backward_params;
 
 #endif

@@ -1,5 +1,6 @@
-/* dQ and the gradient of the bias in the wide family, and the rows' delta: a block has BM query rows of one
- * head in its rows, and VC columns of dQ, and walks over the key blocks that they see. */
+/* dQ and, unless it is summed, the gradient of the bias in the wide family, and the rows' delta: a block has
+ * BM query rows of one head in its rows, and VC columns of dQ, and walks over the key blocks that they see.
+ */
 #ifndef FA_GPU_KERNELS_WIDE_BACKWARD_QUERIES_CUH
 #define FA_GPU_KERNELS_WIDE_BACKWARD_QUERIES_CUH
 
@@ -25,13 +26,6 @@ template <class T> FA_DEVICE void wide_backward_prepare(const fa_wide_backward_p
   if (lane == 0) store_global(p.delta + row_at(p.delta_stride, t, row), sum);
 }
 
-template <class T> FA_DEVICE void store_dbias(const fa_wide_backward_params &p, int64_t at, float x) {
-  if (p.dbias_is_f32)
-    store_element(p.dbias, at, x, f32());
-  else
-    store_element(p.dbias, at, x, T());
-}
-
 /* Of this warp's 16 rows by BN keys. row, key: of the lane's element 0. */
 template <class C>
 FA_DEVICE void write_dbias(const fa_wide_backward_params &p, const wide_task &t,
@@ -46,7 +40,7 @@ FA_DEVICE void write_dbias(const fa_wide_backward_params &p, const wide_task &t,
       FA_UNROLL
       for (int e = 0; e < 2; ++e)
         if (key + 8 * n + e < p.forward.seqlen_k)
-          store_dbias<typename C::T>(p, at + key + 8 * n + e, ds[n][2 * r + e]);
+          store_element(p.dbias, at + key + 8 * n + e, ds[n][2 * r + e], typename C::T());
     }
   }
 }
@@ -99,7 +93,7 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
   block_range blocks = visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
   const wide_operands x = query_operands(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
-  const bool dbias = p.dbias && col0 == 0;
+  const bool dbias = p.dbias && !p.dbias_sums && col0 == 0;
   if (dbias) clear_dbias<C>(p, t, blocks, row, lane % 4 * 2);
 
   typename C::output_tile dq = {};
@@ -112,18 +106,7 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
     fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
     fetch_tile<C>(0, x.s_b, key0, col0, f.aligned, thread);
     cp_async_commit();
-    FA_NO_UNROLL
-    for (int c = 0; c < x.n_s + x.n_dp; ++c) {
-      cp_async_wait<0>();
-      sync_block(); /* the chunk is there for all; all are done with the other buffer */
-      if (c + 1 < x.n_s + x.n_dp) fetch_operands<C>(x, row0, key0, c + 1, buffer ^ 1, f.aligned, thread);
-      cp_async_commit();
-      if (c < x.n_s)
-        multiply_buffer<C>(s, buffer, thread);
-      else
-        multiply_buffer<C>(dp, buffer, thread);
-      buffer ^= 1;
-    }
+    multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, thread);
     query_gradients<C>(s, dp, p, t, row, key);
     if (dbias) write_dbias<C>(p, t, dp, row, key);
     multiply_rows<C::VC>(dq, dp, first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane));

@@ -1,10 +1,26 @@
 #include "gpu/kernels/wide_host.h"
 
-#include "gpu/kernels/wide_backward_keys.cuh"
-#include "gpu/kernels/wide_backward_queries.cuh"
 #include "gpu/kernels/wide_forward.cuh"
+#include "gpu/kernels/wide_kernels.cuh"
 
 #include <type_traits>
+
+/* FA_TABLES_ONLY: for a library that has no host executor. */
+#ifdef FA_TABLES_ONLY
+#define FA_ON_HOST(name) nullptr
+#else
+#define FA_ON_HOST(name) name
+#define FA_ENTRY(name, T, VC)                                                                                \
+  static void name(const void *params) {                                                                     \
+    fa::wide_forward<fa::wide_forward_config<fa::T, VC>>(*static_cast<const fa_flash_params *>(params));     \
+  }
+#define FA_KERNEL(name, ...)                                                                                 \
+  static void name(const void *params) {                                                                     \
+    __VA_ARGS__(*static_cast<const fa_wide_backward_params *>(params));                                      \
+  }
+#define FA_ENTRY_BACKWARD(T) FA_WIDE_BACKWARD_KERNELS(FA_KERNEL, T)
+#include "gpu/kernels/wide_list.h"
+#endif
 
 template <class T> static constexpr fa_dtype dtype_of() {
   return std::is_same<T, fa::f32>::value ? FA_F32 : std::is_same<T, fa::f16>::value ? FA_F16 : FA_BF16;
@@ -12,25 +28,25 @@ template <class T> static constexpr fa_dtype dtype_of() {
 
 /* ---- forward ---- */
 
-template <class C> static void run_forward(const void *params) {
-  fa::wide_forward<C>(*static_cast<const fa_flash_params *>(params));
-}
-
 struct forward_row {
   fa_dtype dtype;
-  fa_wide_kernel kernel;
+  fa_flash_kernel kernel;
 };
-template <class C> static constexpr forward_row forward(const char *name) {
-  return {dtype_of<typename C::T>(), {name, run_forward<C>, C::BM, C::VC, C::THREADS, C::SHARED_BYTES}};
+template <class C>
+static constexpr forward_row forward(const char *name, void (*entry)(const void *), const char *only) {
+  return {dtype_of<typename C::T>(),
+          {name, entry, {"wide_forward", only, 1}, {}, C::BM, C::BN, C::VC, C::THREADS, C::SHARED_BYTES}};
 }
 
-#define FA_ENTRY(name, T, VC) forward<fa::wide_forward_config<fa::T, VC>>(#name),
+#define FA_ENTRY(name, T, VC)                                                                                \
+  forward<fa::wide_forward_config<fa::T, VC>>(#name, FA_ON_HOST(name), "FA_ENTRY(" #name "," #T "," #VC ")"),
+#define FA_ENTRY_BACKWARD(T)
 static const forward_row forwards[] = {
 #include "gpu/kernels/wide_list.h"
 };
 
-const fa_wide_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim_v) {
-  const fa_wide_kernel *widest = nullptr;
+const fa_flash_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim_v) {
+  const fa_flash_kernel *widest = nullptr;
   for (const forward_row &r : forwards) {
     if (r.dtype != dtype) continue;
     widest = &r.kernel;
@@ -41,39 +57,42 @@ const fa_wide_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim_v) {
 
 /* ---- backward ---- */
 
-template <class T> static void run_prepare(const void *params) {
-  fa::wide_backward_prepare<T>(*static_cast<const fa_wide_backward_params *>(params));
-}
-template <class C> static void run_keys(const void *params) {
-  fa::wide_backward_keys<C>(*static_cast<const fa_wide_backward_params *>(params));
-}
-template <class C> static void run_queries(const void *params) {
-  fa::wide_backward_queries<C>(*static_cast<const fa_wide_backward_params *>(params));
-}
-
-template <class C>
-static constexpr fa_wide_backward_kernels backward(const char *prepare, const char *keys,
-                                                   const char *queries) {
-  return {{prepare, run_prepare<typename C::T>, FA_WIDE_PREPARE_ROWS, 0, C::THREADS, 0},
-          {keys, run_keys<C>, C::BM, C::VC, C::THREADS, C::KEYS_SHARED_BYTES},
-          {queries, run_queries<C>, C::BM, C::VC, C::THREADS, C::QUERIES_SHARED_BYTES}};
+struct backward_row {
+  fa_dtype dtype;
+  fa_wide_backward_kernels kernels;
+};
+#define FA_ROW(name, ...) {#name, FA_ON_HOST(name), {"wide_backward", nullptr, 1}},
+template <class T> static constexpr backward_row backward(const fa_flash_entry (&k)[4], const char *only) {
+  typedef fa::wide_backward_config<T> C;
+  const fa_flash_recipe r = {"wide_backward", only, 1};
+  return {dtype_of<T>(),
+          {{{k[0].name, k[0].entry, r}, FA_WIDE_PREPARE_ROWS, 0, C::THREADS, 0},
+           {{k[1].name, k[1].entry, r}, C::BM, C::VC, C::THREADS, C::KEYS_SHARED_BYTES},
+           {{k[2].name, k[2].entry, r}, C::BM, C::VC, C::THREADS, C::QUERIES_SHARED_BYTES},
+           {{k[3].name, k[3].entry, r}, C::BM, C::BN, C::THREADS, C::DBIAS_SHARED_BYTES}}};
 }
 
-#define FA_BACKWARD(T)                                                                                       \
-  backward<fa::wide_backward_config<fa::T>>("wide_backward_" #T "_prepare", "wide_backward_" #T "_keys",     \
-                                            "wide_backward_" #T "_queries")
+#define FA_ENTRY(name, T, VC)
+#define FA_ENTRY_BACKWARD(T)                                                                                 \
+  backward<fa::T>({FA_WIDE_BACKWARD_KERNELS(FA_ROW, T)}, "FA_ENTRY_BACKWARD(" #T ")"),
+static const backward_row backwards[] = {
+#include "gpu/kernels/wide_list.h"
+};
 
 const fa_wide_backward_kernels *fa_wide_backward_find(fa_dtype dtype) {
-  static const fa_wide_backward_kernels f32 = FA_BACKWARD(f32), f16 = FA_BACKWARD(f16),
-                                        bf16 = FA_BACKWARD(bf16);
-  switch (dtype) {
-  case FA_F32:
-    return &f32;
-  case FA_F16:
-    return &f16;
-  case FA_BF16:
-    return &bf16;
-  default:
-    return nullptr;
+  for (const backward_row &r : backwards)
+    if (r.dtype == dtype) return &r.kernels;
+  return nullptr;
+}
+
+const char *fa_wide_name(int i) {
+  for (const forward_row &r : forwards)
+    if (i-- == 0) return r.kernel.name;
+  for (const backward_row &r : backwards) {
+    const fa_wide_kernel *const all[] = {&r.kernels.prepare, &r.kernels.keys, &r.kernels.queries,
+                                         &r.kernels.dbias};
+    for (const fa_wide_kernel *k : all)
+      if (i-- == 0) return k->entry.name;
   }
+  return nullptr;
 }

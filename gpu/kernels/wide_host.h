@@ -12,21 +12,23 @@ extern "C" {
 
 /* One block takes block_m rows and block_cols columns of each result. */
 typedef struct fa_wide_kernel {
-  const char *name; /* of the device entry point */
-  void (*entry)(const void *params);
+  fa_flash_entry entry; /* params are fa_wide_backward_params */
   int block_m, block_cols, n_threads;
   size_t shared_bytes;
 } fa_wide_kernel;
 
+/* dbias: block_m rows and block_cols keys. */
 typedef struct fa_wide_backward_kernels {
-  fa_wide_kernel prepare, keys, queries;
+  fa_wide_kernel prepare, keys, queries, dbias;
 } fa_wide_backward_kernels;
 
 /* The one with the narrowest blocks that hold head_dim_v columns, else the widest; params are
- * fa_flash_params. */
-const fa_wide_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim_v);
-/* params are fa_wide_backward_params. */
+ * fa_flash_params. Its ability says nothing: the type apart, all can do the same. */
+const fa_flash_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim_v);
 const fa_wide_backward_kernels *fa_wide_backward_find(fa_dtype dtype);
+
+/* Names of all kernels, in no particular order; NULL past the last. */
+const char *fa_wide_name(int i);
 
 #ifdef __cplusplus
 }

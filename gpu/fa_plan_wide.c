@@ -1,0 +1,88 @@
+#include "gpu/fa_plan_wide.h"
+
+#include "gpu/fa_check.h"
+#include "gpu/kernels/wide_host.h"
+
+static int64_t blocks(int64_t n, int64_t of) {
+  return (n + of - 1) / of;
+}
+
+void fa_wide_forward_grid(const fa_attention *a, const fa_flash_kernel *kernel, unsigned grid[3]) {
+  grid[0] = (unsigned)(blocks(a->seqlen_q, kernel->block_m) *
+                       blocks(fa_attention_head_dim_v(a), kernel->block_cols));
+  grid[1] = (unsigned)a->heads_q;
+  grid[2] = (unsigned)a->batch;
+}
+
+/* An axis of one element needs no sum. */
+static int dbias_sums(const fa_attention *a, const fa_gradients *g) {
+  return (g->dbias_stride.batch == 0 && a->batch != 1 ? FA_WIDE_SUM_BATCH : 0) |
+         (g->dbias_stride.head == 0 && a->heads_q != 1 ? FA_WIDE_SUM_HEADS : 0) |
+         (g->dbias_stride.row == 0 && a->seqlen_q != 1 ? FA_WIDE_SUM_ROWS : 0);
+}
+
+static void fill_params(const fa_attention *a, const fa_gradients *g, fa_wide_backward_params *p) {
+  const bool has_batch = !fa_attention_is_varlen(a);
+  fa_flash_params_fill(a, &p->forward);
+  p->d_o = g->d_o;
+  p->d_lse = g->d_lse;
+  p->dq = g->dq;
+  p->dk = g->dk;
+  p->dv = g->dv;
+  p->do_stride = fa_flash_strides_of(g->do_stride, has_batch);
+  p->dlse_stride = fa_flash_strides_of(g->dlse_stride, has_batch);
+  p->dq_stride = fa_flash_strides_of(g->dq_stride, has_batch);
+  p->dk_stride = fa_flash_strides_of(g->dk_stride, has_batch);
+  p->dv_stride = fa_flash_strides_of(g->dv_stride, has_batch);
+  p->scale = (float)a->scale;
+  p->batch = (int)a->batch;
+  p->dbias = g->dbias;
+  p->dbias_stride = fa_flash_strides_of(g->dbias_stride, has_batch);
+  p->dbias_sums = dbias_sums(a, g);
+}
+
+/* Where delta is: the caller's, or from the beginning of the workspace. */
+static void place_delta(const fa_attention *a, const fa_gradients *g, fa_backward_plan *out) {
+  const bool has_batch = !fa_attention_is_varlen(a);
+  const int64_t rows = has_batch ? a->seqlen_q : a->total_q;
+  fa_wide_backward_params *p = &out->wide;
+  if (g->delta) {
+    p->delta = (float *)g->delta; /* and nobody writes it */
+    p->delta_stride = fa_flash_strides_of(g->delta_stride, has_batch);
+    return;
+  }
+  p->delta_stride = (fa_flash_strides){has_batch ? a->heads_q * rows : 0, 1, rows};
+  out->workspace_bytes = (size_t)((has_batch ? a->batch : 1) * a->heads_q * rows) * sizeof(float);
+}
+
+static void add_launch(fa_backward_plan *p, const fa_wide_kernel *k, int64_t x, int64_t y, int64_t z) {
+  if (x == 0 || y == 0 || z == 0) return;
+  p->launch[p->n_launches++] = (fa_backward_launch){.kernel = k->entry,
+                                                    .grid = {(unsigned)x, (unsigned)y, (unsigned)z},
+                                                    .n_threads = (unsigned)k->n_threads,
+                                                    .shared_bytes = k->shared_bytes};
+}
+
+/* In the order of wide_backward_params.h. */
+void fa_wide_backward_plan_make(const fa_attention *a, const fa_gradients *g, fa_backward_plan *out) {
+  const fa_wide_backward_kernels *k = fa_wide_backward_find(a->dtype);
+  const int64_t head_dim_v = fa_attention_head_dim_v(a);
+  const int64_t widest = a->head_dim > head_dim_v ? a->head_dim : head_dim_v;
+  out->is_wide = true;
+  fill_params(a, g, &out->wide);
+  out->wide.forward.aligned = out->aligned;
+  place_delta(a, g, out);
+  if (!g->delta) add_launch(out, &k->prepare, blocks(a->seqlen_q, k->prepare.block_m), a->heads_q, a->batch);
+  add_launch(out, &k->keys, blocks(a->seqlen_k, k->keys.block_m) * blocks(widest, k->keys.block_cols),
+             a->heads_kv, a->batch);
+  add_launch(out, &k->queries,
+             blocks(a->seqlen_q, k->queries.block_m) * blocks(a->head_dim, k->queries.block_cols), a->heads_q,
+             a->batch);
+  const int sums = out->wide.dbias_sums;
+  if (g->dbias && sums && a->batch > 0)
+    add_launch(out, &k->dbias,
+               (sums & FA_WIDE_SUM_ROWS ? 1 : blocks(a->seqlen_q, k->dbias.block_m)) *
+                   blocks(a->seqlen_k, k->dbias.block_cols),
+               sums & FA_WIDE_SUM_HEADS ? 1 : a->heads_q, sums & FA_WIDE_SUM_BATCH ? 1 : a->batch);
+  if (out->n_launches == 0) out->workspace_bytes = 0;
+}

@@ -1,0 +1,16 @@
+/* Plans of calls that are the wide kernels' work (gpu/fa_choose.h): parts of those that gpu/fa_plan.h and
+ * gpu/fa_plan_backward.h make. */
+#ifndef FA_GPU_FA_PLAN_WIDE_H
+#define FA_GPU_FA_PLAN_WIDE_H
+
+#include "gpu/fa_plan.h"
+#include "gpu/fa_plan_backward.h"
+
+/* The grid of a kernel that fa_wide_forward_find gave. */
+void fa_wide_forward_grid(const fa_attention *a, const fa_flash_kernel *kernel, unsigned grid[3]);
+
+/* For arguments that passed all checks; out is zeroed but for `aligned`. The workspace holds delta, [batch]
+ * [heads_q][seqlen_q] or [heads_q][total_q] floats, unless the caller has it. */
+void fa_wide_backward_plan_make(const fa_attention *a, const fa_gradients *g, fa_backward_plan *out);
+
+#endif
