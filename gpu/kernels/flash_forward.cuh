@@ -27,11 +27,12 @@ namespace fa {
 template <class T_, int D_, flash_kind KIND_> struct flash_forward_config : flash_kind_traits<KIND_> {
   typedef T_ T;
   static constexpr flash_kind KIND = KIND_;
-  static constexpr int D = D_,
-                       M_TILES = D < (KIND == general ? 96 : 160) ? 2 : 1; /* 16-row tiles of a warp */
+  static constexpr int D = D_;
+  /* 16-row tiles of a warp */
+  static constexpr int M_TILES = D < (KIND == general ? 96 : 160) && KIND != alibi ? 2 : 1;
   static constexpr int WARPS = M_TILES == 1 && D <= 192 ? 8 : 4, THREADS = 32 * WARPS;
   static constexpr int BM = 16 * M_TILES * WARPS;
-  static constexpr bool ROOM = KIND == plain || KIND == alibi || (M_TILES == 1 && D <= 224);
+  static constexpr bool ROOM = KIND == plain || (M_TILES == 1 && D <= 224);
   static constexpr int BN = (D <= 64 ? 128 : 64) / (ROOM ? 1 : 2);
   static constexpr int Q_BYTES = BM * D * 2, KV_BYTES = BN * D * 2;
   static constexpr int SHARED_BYTES = Q_BYTES + 2 * KV_BYTES;
