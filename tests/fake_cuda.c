@@ -1,4 +1,4 @@
-#include "tests/fake_cuda.h"
+#include "tests/fake_cuda_parts.h"
 
 #include "cases/tensor.h"
 #include "gpu/kernels/flash_backward_host.h"
@@ -11,13 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_ALLOCATIONS = 256, DEFAULT_SHARED = 48 * 1024 };
+enum { DEFAULT_SHARED = 48 * 1024 };
 
 fake_cuda fake;
-static struct {
-  char *data;
-  size_t bytes;
-} allocation[MAX_ALLOCATIONS];
+fake_allocation fake_allocations[FAKE_MAX_ALLOCATIONS];
 static CUresult sticky; /* what every call returns once a kernel has faulted */
 static pid_t initialised_by;
 static bool current;
@@ -37,8 +34,9 @@ const fa_cubin fake_cubins[2] = {{"all", "80", code, code + sizeof code},
                                  {"all", "90a", code, code + sizeof code}};
 
 void fake_cuda_reset(void) {
-  for (int i = 0; i < MAX_ALLOCATIONS; ++i) free(allocation[i].data);
-  memset(allocation, 0, sizeof allocation);
+  fake_virtual_reset();
+  for (int i = 0; i < FAKE_MAX_ALLOCATIONS; ++i) free(fake_allocations[i].data);
+  memset(fake_allocations, 0, sizeof fake_allocations);
   fake = (fake_cuda){
       .n_devices = 1, .major = 9, .max_shared_bytes = 227 * 1024, .memory_bytes = (size_t)1 << 30};
   sticky = CUDA_SUCCESS;
@@ -47,7 +45,7 @@ void fake_cuda_reset(void) {
   n_kernels = n_units = 0;
 }
 
-static void __attribute__((format(printf, 1, 2))) misused(const char *format, ...) {
+void fake_misused(const char *format, ...) {
   va_list args;
   if (fake.misuse[0]) return;
   va_start(args, format);
@@ -55,36 +53,37 @@ static void __attribute__((format(printf, 1, 2))) misused(const char *format, ..
   va_end(args);
 }
 
-/* Every call begins here. */
-static CUresult enter(const char *name, bool needs_init, bool needs_context) {
+CUresult fake_enter(const char *name, bool needs_init, bool needs_context) {
   if (++fake.n_calls == fake.fail_at) return fake.fail_with;
   if (needs_init && initialised_by != getpid()) {
-    misused("%s in a process that has not called cuInit itself", name);
+    fake_misused("%s in a process that has not called cuInit itself", name);
     return CUDA_ERROR_NOT_INITIALIZED;
   }
   if (needs_context && (!current || fake.no_context)) {
-    misused("%s without a context", name);
+    fake_misused("%s without a context", name);
     return CUDA_ERROR_INVALID_CONTEXT;
   }
   return needs_context ? sticky : CUDA_SUCCESS;
 }
-#define ENTER(needs_init, needs_context)                                                                     \
-  do {                                                                                                       \
-    const CUresult entered = enter(__func__, needs_init, needs_context);                                     \
-    if (entered != CUDA_SUCCESS) return entered;                                                             \
-  } while (0)
 
-static int allocation_of(CUdeviceptr p, size_t bytes) {
-  for (int i = 0; i < MAX_ALLOCATIONS; ++i)
-    if (allocation[i].data && p >= (CUdeviceptr)allocation[i].data &&
-        p + bytes <= (CUdeviceptr)allocation[i].data + allocation[i].bytes)
+int fake_allocation_of(CUdeviceptr p, size_t bytes) {
+  for (int i = 0; i < FAKE_MAX_ALLOCATIONS; ++i)
+    if (fake_allocations[i].data && !fake_allocations[i].closed &&
+        p >= (CUdeviceptr)fake_allocations[i].data &&
+        p + bytes <= (CUdeviceptr)fake_allocations[i].data + fake_allocations[i].bytes)
       return i;
   return -1;
 }
 
+int fake_allocation_unused(void) {
+  for (int i = 0; i < FAKE_MAX_ALLOCATIONS; ++i)
+    if (!fake_allocations[i].data) return i;
+  return -1;
+}
+
 static CUresult copy(void *to, const void *from, CUdeviceptr device, size_t bytes) {
-  if (allocation_of(device, bytes) < 0) {
-    misused("a copy of %zu bytes leaves device memory", bytes);
+  if (fake_allocation_of(device, bytes) < 0) {
+    fake_misused("a copy of %zu bytes leaves device memory", bytes);
     return CUDA_ERROR_INVALID_VALUE;
   }
   memcpy(to, from, bytes);
@@ -94,12 +93,12 @@ static CUresult copy(void *to, const void *from, CUdeviceptr device, size_t byte
 /* ---- devices and contexts ---- */
 
 static CUresult init(unsigned flags) {
-  ENTER(false, false);
+  FAKE_ENTER(false, false);
   initialised_by = getpid();
   return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 static CUresult driver_get_version(int *v) {
-  ENTER(false, false);
+  FAKE_ENTER(false, false);
   *v = CUDA_VERSION;
   return CUDA_SUCCESS;
 }
@@ -114,23 +113,23 @@ static CUresult get_error_string(CUresult code, const char **text) {
   return code == CUDA_ERROR_ILLEGAL_ADDRESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 static CUresult device_get_count(int *n) {
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   *n = fake.n_devices;
   return CUDA_SUCCESS;
 }
 static CUresult device_get(CUdevice *d, int index) {
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   *d = index;
   return index < fake.n_devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 static CUresult device_get_name(char *name, int size, CUdevice d) {
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   (void)d;
   snprintf(name, (size_t)size, "Fake GPU");
   return CUDA_SUCCESS;
 }
 static CUresult device_get_attribute(int *value, CUdevice_attribute a, CUdevice d) {
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   (void)d;
   *value = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR            ? fake.major
            : a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR          ? fake.minor
@@ -141,30 +140,30 @@ static CUresult device_get_attribute(int *value, CUdevice_attribute a, CUdevice 
   return *value >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 static CUresult context_retain(CUcontext *c, CUdevice d) {
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   (void)d;
   *c = (CUcontext)&fake;
   ++fake.n_contexts;
   return CUDA_SUCCESS;
 }
 static CUresult context_release(CUdevice d) {
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   (void)d;
   --fake.n_contexts;
   return CUDA_SUCCESS;
 }
 static CUresult context_set(CUcontext c) {
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   current = c != NULL;
   return CUDA_SUCCESS;
 }
 static CUresult context_get(CUcontext *c) {
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   *c = current && !fake.no_context ? (CUcontext)&fake : NULL;
   return CUDA_SUCCESS;
 }
 static CUresult context_device(CUdevice *d) {
-  ENTER(true, true);
+  FAKE_ENTER(true, true);
   *d = 0;
   return CUDA_SUCCESS;
 }
@@ -172,52 +171,50 @@ static CUresult context_device(CUdevice *d) {
 /* ---- memory ---- */
 
 static CUresult mem_alloc(CUdeviceptr *p, size_t bytes) {
-  ENTER(true, true);
-  int i = 0;
-  while (i < MAX_ALLOCATIONS && allocation[i].data) ++i;
+  FAKE_ENTER(true, true);
+  const int i = fake_allocation_unused();
   void *data = NULL;
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (i == MAX_ALLOCATIONS || fake.bytes_in_use + bytes > fake.memory_bytes ||
-      posix_memalign(&data, 512, bytes) != 0)
+  if (i < 0 || fake.bytes_in_use + bytes > fake.memory_bytes || posix_memalign(&data, 512, bytes) != 0)
     return CUDA_ERROR_OUT_OF_MEMORY;
   memset(data, 0xa5, bytes);
-  allocation[i].data = data;
-  allocation[i].bytes = bytes;
+  fake_allocations[i].data = data;
+  fake_allocations[i].bytes = bytes;
   ++fake.n_allocations;
   fake.bytes_in_use += bytes;
   *p = (CUdeviceptr)data;
   return CUDA_SUCCESS;
 }
 static CUresult mem_free(CUdeviceptr p) {
-  ENTER(true, true);
-  const int i = allocation_of(p, 1);
-  if (i < 0 || (CUdeviceptr)allocation[i].data != p) {
-    misused("cuMemFree of what was not allocated");
+  FAKE_ENTER(true, true);
+  const int i = fake_allocation_of(p, 1);
+  if (i < 0 || (CUdeviceptr)fake_allocations[i].data != p || fake_allocations[i].mapped) {
+    fake_misused("cuMemFree of what was not allocated");
     return CUDA_ERROR_INVALID_VALUE;
   }
-  fake.bytes_in_use -= allocation[i].bytes;
+  fake.bytes_in_use -= fake_allocations[i].bytes;
   --fake.n_allocations;
-  free(allocation[i].data);
-  allocation[i].data = NULL;
+  free(fake_allocations[i].data);
+  fake_allocations[i].data = NULL;
   return CUDA_SUCCESS;
 }
 static CUresult copy_up(CUdeviceptr to, const void *from, size_t bytes) {
-  ENTER(true, true);
+  FAKE_ENTER(true, true);
   return copy((void *)to, from, to, bytes);
 }
 static CUresult copy_down(void *to, CUdeviceptr from, size_t bytes) {
-  ENTER(true, true);
+  FAKE_ENTER(true, true);
   return copy(to, (const void *)from, from, bytes);
 }
 static CUresult copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
   (void)stream;
-  ENTER(true, true);
+  FAKE_ENTER(true, true);
   return copy(to, (const void *)from, from, bytes);
 }
 static CUresult memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream) {
   (void)stream;
-  ENTER(true, true);
-  if (allocation_of(p, bytes) < 0) return CUDA_ERROR_INVALID_VALUE;
+  FAKE_ENTER(true, true);
+  if (fake_allocation_of(p, bytes) < 0) return CUDA_ERROR_INVALID_VALUE;
   memset((void *)p, value, bytes);
   return CUDA_SUCCESS;
 }
@@ -226,30 +223,30 @@ static CUresult memset_async(CUdeviceptr p, unsigned char value, size_t bytes, C
 
 static CUresult stream_synchronize(CUstream stream) {
   (void)stream;
-  ENTER(true, true);
+  FAKE_ENTER(true, true);
   for (; fake.kernel_hangs && fake.n_launches > 0; sleep(1)) {}
   return CUDA_SUCCESS;
 }
 static CUresult event_create(CUevent *e, unsigned flags) {
   (void)flags;
-  ENTER(true, true);
+  FAKE_ENTER(true, true);
   *e = (CUevent)calloc(1, sizeof(int));
   return *e ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 static CUresult event_record(CUevent e, CUstream stream) {
   (void)stream;
-  ENTER(true, true);
+  FAKE_ENTER(true, true);
   *(int *)e = fake.n_launches;
   return CUDA_SUCCESS;
 }
 static CUresult event_synchronize(CUevent e) {
   (void)e;
-  ENTER(true, true);
+  FAKE_ENTER(true, true);
   return CUDA_SUCCESS;
 }
 /* A kernel takes a millisecond. */
 static CUresult event_elapsed(float *ms, CUevent begin, CUevent end) {
-  ENTER(true, true);
+  FAKE_ENTER(true, true);
   *ms = (float)(*(int *)end - *(int *)begin);
   return CUDA_SUCCESS;
 }
@@ -263,7 +260,7 @@ static CUresult event_destroy(CUevent e) {
 static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *a, void **b, unsigned c,
                              CUlibraryOption *d, void **e, unsigned f) {
   (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   if (memcmp(image, "\177ELF", 4) != 0) return CUDA_ERROR_INVALID_IMAGE;
   const char *unit = strchr(image, '('); /* code of the fake NVRTC has one, and is the caller's to free */
   ++fake.n_libraries;
@@ -276,7 +273,7 @@ static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *a, v
 }
 static CUresult library_unload(CUlibrary l) {
   (void)l;
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   return CUDA_SUCCESS;
 }
 
@@ -304,7 +301,7 @@ static fa_simt_kernel find_entry(const char *name) {
   return NULL;
 }
 static CUresult library_get_kernel(CUkernel *out, CUlibrary l, const char *name) {
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   const fa_simt_kernel entry = find_entry(name);
   const bool is_compiled = (const char *)l != code; /* and may be none of the host's */
   if (is_compiled ? strncmp(name, (const char *)l, strlen((const char *)l)) != 0 : !entry)
@@ -318,7 +315,7 @@ static CUresult library_get_kernel(CUkernel *out, CUlibrary l, const char *name)
 }
 static CUresult kernel_set_attribute(CUfunction_attribute a, int value, CUkernel k, CUdevice d) {
   (void)d;
-  ENTER(true, false);
+  FAKE_ENTER(true, false);
   if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > fake.max_shared_bytes)
     return CUDA_ERROR_INVALID_VALUE;
   ((fake_kernel *)k)->allowed_shared = value;
@@ -327,22 +324,33 @@ static CUresult kernel_set_attribute(CUfunction_attribute a, int value, CUkernel
 
 static void scribble(void) {
   int largest = 0;
-  for (int i = 1; i < MAX_ALLOCATIONS; ++i)
-    if (allocation[i].data && allocation[i].bytes > allocation[largest].bytes) largest = i;
-  char *begin = allocation[largest].data + FA_GUARD_BYTES;
-  char *end = allocation[largest].data + allocation[largest].bytes - FA_GUARD_BYTES;
+  for (int i = 1; i < FAKE_MAX_ALLOCATIONS; ++i)
+    if (fake_allocations[i].data && !fake_allocations[i].mapped &&
+        fake_allocations[i].bytes > fake_allocations[largest].bytes)
+      largest = i;
+  char *begin = fake_allocations[largest].data + FA_GUARD_BYTES;
+  char *end = fake_allocations[largest].data + fake_allocations[largest].bytes - FA_GUARD_BYTES;
   if (fake.scribble < 0) begin[fake.scribble] ^= 1;
   if (fake.scribble > 0) end[fake.scribble] ^= 1;
+}
+
+/* A byte of the last mapped allocation. */
+static void scribble_mapped(void) {
+  for (int i = FAKE_MAX_ALLOCATIONS - 1; i >= 0; --i)
+    if (fake_allocations[i].mapped) {
+      fake_allocations[i].data[fake.scribble_mapped] ^= 1;
+      return;
+    }
 }
 
 static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                               unsigned bz, unsigned shared, CUstream stream, void **arguments, void **extra) {
   (void)stream, (void)extra;
-  ENTER(true, true);
+  FAKE_ENTER(true, true);
   const fake_kernel *k = (const fake_kernel *)f;
   if (gx == 0 || gy == 0 || gz == 0 || gy > 65535 || gz > 65535 || (int)shared > k->allowed_shared) {
-    misused("launch of %s: grid %u x %u x %u, %u bytes of shared memory, %d allowed", k->name, gx, gy, gz,
-            shared, k->allowed_shared);
+    fake_misused("launch of %s: grid %u x %u x %u, %u bytes of shared memory, %d allowed", k->name, gx, gy,
+                 gz, shared, k->allowed_shared);
     return CUDA_ERROR_INVALID_VALUE;
   }
   ++fake.n_launches;
@@ -352,11 +360,12 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
     sticky = fake.kernel_fault; /* shows at the next call */
     return CUDA_SUCCESS;
   }
-  fa_simt_range ranges[MAX_ALLOCATIONS];
+  fa_simt_range ranges[FAKE_MAX_ALLOCATIONS];
   int n = 0;
-  for (int i = 0; i < MAX_ALLOCATIONS; ++i)
-    if (allocation[i].data)
-      ranges[n++] = (fa_simt_range){"device memory", allocation[i].data, allocation[i].bytes, true, NULL};
+  for (int i = 0; i < FAKE_MAX_ALLOCATIONS; ++i)
+    if (fake_allocations[i].data && !fake_allocations[i].closed)
+      ranges[n++] =
+          (fa_simt_range){"device memory", fake_allocations[i].data, fake_allocations[i].bytes, true, NULL};
   const fa_simt_launch launch = {.kernel = k->entry,
                                  .params = arguments[0],
                                  .name = k->name,
@@ -374,6 +383,7 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
     sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
   }
   if (fake.scribble) scribble();
+  if (fake.scribble_mapped) scribble_mapped();
   return CUDA_SUCCESS;
 }
 
@@ -397,6 +407,14 @@ const fa_cuda_driver *fake_cuda_driver(void) {
                                            .cuMemcpyDtoH = copy_down,
                                            .cuMemcpyDtoHAsync = copy_down_async,
                                            .cuMemsetD8Async = memset_async,
+                                           .cuMemGetAllocationGranularity = fake_granularity,
+                                           .cuMemAddressReserve = fake_address_reserve,
+                                           .cuMemAddressFree = fake_address_free,
+                                           .cuMemCreate = fake_create,
+                                           .cuMemRelease = fake_release,
+                                           .cuMemMap = fake_map,
+                                           .cuMemUnmap = fake_unmap,
+                                           .cuMemSetAccess = fake_set_access,
                                            .cuStreamSynchronize = stream_synchronize,
                                            .cuEventCreate = event_create,
                                            .cuEventRecord = event_record,

@@ -17,6 +17,8 @@ typedef struct fake_cuda {
   bool no_context;       /* the thread has none */
   ptrdiff_t
       scribble; /* != 0: every kernel writes a byte so far before (after) the largest allocation's payload */
+  size_t scribble_mapped; /* != 0: every kernel changes this byte of the last mapped allocation */
+  bool no_virtual_memory;
   /* to be looked at */
   int n_calls, n_launches, n_allocations, n_contexts, n_libraries;
   char last_kernel[96]; /* launched */

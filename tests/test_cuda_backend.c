@@ -1,109 +1,35 @@
 /* The cuda backend on a driver made of host memory (fake_cuda.h): the same bits as the host backend, device
  * memory around the tensors checked, and every call's failure handled. What only a real GPU can show is left
  * to test_gpu.sh. */
-#include "cases/build.h"
-#include "cases/case.h"
 #include "gpu/args.h"
-#include "gpu/backend.h"
 #include "gpu/cuda/bench.h"
 #include "tests/check.h"
-#include "tests/fake_cuda.h"
+#include "tests/cuda_fixture.h"
 
 #include <string.h>
 
 static const fa_backend *const cuda = &fa_backend_cuda;
 
-static void start(void) {
-  fake_cuda_reset();
-  fa_cuda_driver_replace(fake_cuda_driver());
-  fa_cuda_kernels_replace(fake_cubins, 2);
-}
-
-static void load(const char *json, fa_case *c, fa_tensors *t) {
-  fa_error err = {""};
-  const bool built = fa_case_from_text(json, c, &err) == FA_OK && fa_case_build(c, t, &err) == FA_OK;
-  if (!built) fprintf(stderr, "%s: %s\n", json, err.text);
-  REQUIRE(built);
-}
-
-typedef struct ran {
-  fa_status status;
-  fa_outcome out;
-  fa_error err;
-  bool spent;
-} ran;
-
-/* A backend of its own, as every worker has. */
-static ran run_alone(const fa_backend *backend, const fa_problem *p, fa_tensors *t, unsigned passes) {
-  ran r = {.err = {""}};
-  void *self = NULL;
-  const fa_run_options opt = {.passes = passes, .n_threads = 1};
-  CHECK(backend->open(NULL, &self, &r.err) == FA_OK);
-  r.status = backend->run(self, p, t, &opt, &r.out, &r.err);
-  r.spent = backend->spent && backend->spent(self);
-  backend->close(self);
-  return r;
-}
-
-static unsigned passes_of(const fa_problem *p) {
-  char why[256];
-  const unsigned wanted = FA_PASS_FORWARD | (p->backward ? FA_PASS_BACKWARD : 0);
-  return wanted & fa_backend_host.supports(NULL, p, why, sizeof why);
-}
-
-static bool same_bytes(const fa_tensors *a, const fa_tensors *b, fa_tensor_id id) {
-  if (!a->buffer[id].base) return !b->buffer[id].base;
-  return memcmp(a->buffer[id].base, b->buffer[id].base, a->buffer[id].bytes + 2 * FA_GUARD_BYTES) == 0;
-}
-
-/* Both backends, byte for byte: outputs, inputs, gaps and guards. */
-static void check_same_as_host(const char *json) {
-  fa_case c;
-  fa_tensors want, got;
-  fa_error err;
-  load(json, &c, &want);
-  CHECK(fa_tensors_clone(&got, &want, &err) == FA_OK);
-  start();
-  const unsigned passes = passes_of(&c.problem);
-  const ran host = run_alone(&fa_backend_host, &c.problem, &want, passes);
-  const ran r = run_alone(cuda, &c.problem, &got, passes);
-  CHECK_MSG(host.status == FA_OK && host.out.state == FA_SUBJECT_OK, "%s: %s%s", json, host.out.text,
-            host.err.text);
-  CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK && !r.spent, "%s: %s%s", json, r.out.text,
-            r.err.text);
-  CHECK_MSG(strcmp(r.out.kernel, host.out.kernel) == 0, "%s: %s is not %s", json, r.out.kernel,
-            host.out.kernel);
-  for (int id = 0; id < FA_T_COUNT; ++id) {
-    /* the order in which blocks add to dq may differ */
-    if (id == FA_T_DQ && !c.problem.deterministic) continue;
-    CHECK_MSG(same_bytes(&want, &got, (fa_tensor_id)id), "%s: %s", json, fa_tensor_id_name((fa_tensor_id)id));
-  }
-  CHECK_MSG(fake.misuse[0] == 0, "%s: %s", json, fake.misuse);
-  CHECK_MSG(fake.n_allocations == 0 && fake.n_contexts == 0, "%s: %d allocations, %d contexts are left", json,
-            fake.n_allocations, fake.n_contexts);
-  fa_tensors_free(&want);
-  fa_tensors_free(&got);
-  fa_case_free(&c);
-}
-
 static const char small[] = "{\"seqlen_q\": 40, \"seqlen_k\": 50, \"head_dim\": 64}";
 
 static void test_same_results(void) {
-  check_same_as_host(small);
+  cuda_check_same_as_host(small);
   /* few rows for many keys: a backward call by keys, whatever the number of processors */
-  check_same_as_host("{\"batch\": 2, \"heads_q\": 4, \"heads_kv\": 2, \"seqlen_q\": 60, \"seqlen_k\": 200, "
-                     "\"head_dim\": 128, \"dtype\": "
-                     "\"bf16\", \"mask\": {\"type\": \"causal\"}, \"scale\": -0.2}");
-  check_same_as_host(
+  cuda_check_same_as_host(
+      "{\"batch\": 2, \"heads_q\": 4, \"heads_kv\": 2, \"seqlen_q\": 60, \"seqlen_k\": 200, "
+      "\"head_dim\": 128, \"dtype\": "
+      "\"bf16\", \"mask\": {\"type\": \"causal\"}, \"scale\": -0.2}");
+  cuda_check_same_as_host(
       "{\"cu_seqlens_q\": [0, 5, 5, 40], \"cu_seqlens_k\": [0, 0, 30, 90], \"seqused_k\": [0, 20, 60], "
       "\"heads_q\": 2, \"head_dim\": 64, \"deterministic\": true}");
-  check_same_as_host(
+  cuda_check_same_as_host(
       "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 30, \"head_dim\": 64, \"strides\": {\"q\": "
       "{\"offset\": 1}, \"k\": {\"gap\": [3, 5, 1]}, \"o\": {\"gap\": [0, 7, 0]}}}");
-  check_same_as_host(
+  cuda_check_same_as_host(
       "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 30, \"head_dim\": 64, \"packed\": \"qkv\"}");
-  check_same_as_host("{\"seqlen_q\": 30, \"head_dim\": 64, \"softcap\": 3, \"alibi\": {\"slopes\": [0.5]}}");
-  check_same_as_host("{\"seqlen_q\": 0, \"seqlen_k\": 8, \"head_dim\": 64}");
+  cuda_check_same_as_host(
+      "{\"seqlen_q\": 30, \"head_dim\": 64, \"softcap\": 3, \"alibi\": {\"slopes\": [0.5]}}");
+  cuda_check_same_as_host("{\"seqlen_q\": 0, \"seqlen_k\": 8, \"head_dim\": 64}");
 }
 
 /* A write into the guard on the device is seen in the host's guard afterwards. */
@@ -112,10 +38,10 @@ static void test_guards(void) {
     fa_case c;
     fa_tensors t;
     char where[256] = "";
-    load(small, &c, &t);
-    start();
+    cuda_load(small, &c, &t);
+    fake_cuda_start();
     fake.scribble = far;
-    CHECK(run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD).status == FA_OK);
+    CHECK(cuda_run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD).status == FA_OK);
     CHECK(!fa_tensors_guards_intact(&t, where, sizeof where));
     CHECK_MSG(strstr(where, far < 0 ? "front guard" : "back guard") && strstr(where, "1 byte"), "%s", where);
     fa_tensors_free(&t);
@@ -128,13 +54,13 @@ static void test_guards(void) {
 static void test_failures(CUresult code, fa_status want, fa_subject_state state) {
   fa_case c;
   fa_tensors t;
-  load(small, &c, &t);
+  cuda_load(small, &c, &t);
   int n_failed = 0;
   for (int n = 1; n < 1000; ++n) {
-    start();
+    fake_cuda_start();
     fake.fail_at = n;
     fake.fail_with = code;
-    const ran r = run_alone(cuda, &c.problem, &t, passes_of(&c.problem));
+    const cuda_ran r = cuda_run_alone(cuda, &c.problem, &t, cuda_passes_of(&c.problem));
     if (fake.n_calls < n) break; /* all have been through */
     fake.fail_at = 0;
     ++n_failed;
@@ -155,8 +81,8 @@ static void test_failures(CUresult code, fa_status want, fa_subject_state state)
 static void test_kernel_faults(void) {
   fa_case c;
   fa_tensors t;
-  load(small, &c, &t);
-  start();
+  cuda_load(small, &c, &t);
+  fake_cuda_start();
   fake.kernel_fault = CUDA_ERROR_ILLEGAL_ADDRESS;
   void *self = NULL;
   fa_error err = {""};
@@ -185,24 +111,24 @@ static void describe(fa_backend_info *info, const char *arg) {
 
 static void test_describe(void) {
   fa_backend_info info;
-  start();
+  fake_cuda_start();
   describe(&info, NULL);
   CHECK_MSG(info.usable && strstr(info.device, "Fake GPU, sm_90, 3 SMs") && strstr(info.driver, "CUDA "),
             "%s %s", info.device, info.why_not);
   CHECK(fake.n_contexts == 0 && fake.n_allocations == 0 && !fake.misuse[0]);
   describe(&info, "1");
   CHECK_MSG(!info.usable && strstr(info.why_not, "no device 1: the driver finds 1"), "%s", info.why_not);
-  start();
+  fake_cuda_start();
   fake.n_devices = 0;
   describe(&info, NULL);
   CHECK_MSG(!info.usable && strstr(info.why_not, "finds no device"), "%s", info.why_not);
-  start();
+  fake_cuda_start();
   fake.major = 7, fake.minor = 5;
   describe(&info, NULL);
   CHECK_MSG(!info.usable &&
                 strstr(info.why_not, "compute capability 7.5; this build has kernels for sm_80, sm_90a"),
             "%s", info.why_not);
-  start();
+  fake_cuda_start();
   fa_cuda_kernels_replace(fake_cubins, 0);
   describe(&info, NULL);
   CHECK_MSG(!info.usable && strstr(info.why_not, "no device kernels (") &&
@@ -236,10 +162,10 @@ static void test_small_device(void) {
     fa_tensors t;
     snprintf(json, sizeof json, "{\"seqlen_q\": 20, \"seqlen_k\": 30, \"head_dim\": %d%s}", dims[i],
              i % 2 ? ", \"softcap\": 5" : "");
-    load(json, &c, &t);
-    start();
+    cuda_load(json, &c, &t);
+    fake_cuda_start();
     fake.major = 8, fake.minor = 6, fake.max_shared_bytes = 99 * 1024;
-    const ran r = run_alone(cuda, &c.problem, &t, passes_of(&c.problem));
+    const cuda_ran r = cuda_run_alone(cuda, &c.problem, &t, cuda_passes_of(&c.problem));
     CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK, "%s: %s%s", json, r.err.text, r.out.text);
     CHECK_MSG(!fake.misuse[0] && fake.n_launches >= 4, "%s: %d launches, %s", json, fake.n_launches,
               fake.misuse);
@@ -251,26 +177,26 @@ static void test_small_device(void) {
 static void test_devices(void) {
   fa_case c;
   fa_tensors t;
-  load("{\"seqlen_q\": 40, \"head_dim\": 128}", &c, &t);
+  cuda_load("{\"seqlen_q\": 40, \"head_dim\": 128}", &c, &t);
   for (int major = 8; major <= 9; ++major) {
     void *self = NULL;
     fa_profile profile;
     fa_error err = {""};
-    start();
+    fake_cuda_start();
     fake.major = major;
     CHECK(cuda->open(NULL, &self, &err) == FA_OK);
     cuda->profile(self, &c.problem, &profile);
     CHECK_MSG(strcmp(profile.name, major == 8 ? "mma-ampere" : "mma-hopper") == 0, "%s", profile.name);
     cuda->close(self);
   }
-  start();
+  fake_cuda_start();
   fake.max_shared_bytes = 48 * 1024; /* a kernel with smaller tiles does it */
-  ran r = run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
+  cuda_ran r = cuda_run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
   CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK, "%s%s", r.err.text, r.out.text);
   CHECK_MSG(!fake.misuse[0] && fake.n_launches == 1, "%s", fake.misuse);
-  start();
+  fake_cuda_start();
   fake.max_shared_bytes = 32 * 1024; /* none does */
-  r = run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
+  r = cuda_run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
   CHECK_MSG(r.status == FA_ERR_UNSUPPORTED &&
                 strstr(r.err.text, "needs more than the device's 32768 bytes of shared memory"),
             "%s", r.err.text);
@@ -290,7 +216,7 @@ static void test_calls(void) {
   fa_attention a;
   fa_error err = {""};
   CUcontext context;
-  start();
+  fake_cuda_start();
   fa_attention_init(&a);
   a.batch = 3, a.seqlen_q = 3, a.seqlen_k = 1, a.total_q = 5, a.total_k = 3, a.head_dim = 64, a.scale = 0.125;
   a.q = a.k = a.v = memory;
@@ -329,10 +255,10 @@ static void test_bench(void) {
   fa_tensors t;
   fa_error err = {""};
   fa_bench_result r;
-  load(small, &c, &t);
+  cuda_load(small, &c, &t);
   for (int cold = 0; cold < 2; ++cold) {
     const fa_bench_options opt = {.n_warm = 2, .n_runs = 5, .cold = cold};
-    start();
+    fake_cuda_start();
     CHECK_MSG(fa_cuda_bench(&c.problem, &t, &opt, &r, &err) == FA_OK, "%s", err.text);
     CHECK(r.n_runs == 5 && r.median_us == 1000 && r.min_us == 1000 && r.max_us == 1000 &&
           fake.n_launches == 7);

@@ -191,8 +191,10 @@ static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const 
   status = fa_cuda_tensors_up(d, t, &on_device, &code, err);
   if (status == FA_OK) {
     status = run_kernels(c, p, &on_device.set, opt->passes, out, &code, err);
+    bool intact = true;
     if (status == FA_OK && out->state == FA_SUBJECT_OK)
-      status = fa_cuda_tensors_down(d, &on_device, t, &code, err);
+      status = fa_cuda_tensors_down(d, &on_device, t, &intact, out->text, sizeof out->text, &code, err);
+    if (!intact) out->state = FA_SUBJECT_OOB;
     fa_cuda_tensors_free(d, &on_device);
   }
   if (!is_kernels_fault(code)) return status;

@@ -33,6 +33,14 @@
   F(cuMemcpyDtoH)                                                                                            \
   F(cuMemcpyDtoHAsync)                                                                                       \
   F(cuMemsetD8Async)                                                                                         \
+  F(cuMemGetAllocationGranularity)                                                                           \
+  F(cuMemAddressReserve)                                                                                     \
+  F(cuMemAddressFree)                                                                                        \
+  F(cuMemCreate)                                                                                             \
+  F(cuMemRelease)                                                                                            \
+  F(cuMemMap)                                                                                                \
+  F(cuMemUnmap)                                                                                              \
+  F(cuMemSetAccess)                                                                                          \
   F(cuStreamSynchronize)                                                                                     \
   F(cuEventCreate)                                                                                           \
   F(cuEventRecord)                                                                                           \

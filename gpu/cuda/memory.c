@@ -10,27 +10,30 @@ static size_t whole_bytes(const fa_buffer *b) {
   return b->bytes + 2 * FA_GUARD_BYTES;
 }
 
+static fa_status buffer_up(const fa_cuda_driver *d, const fa_buffer *b, CUdeviceptr *base,
+                           fa_cuda_virtual *sparse, CUresult *code, fa_error *err) {
+  if (fa_buffer_is_virtual(b)) {
+    const fa_status status = fa_cuda_virtual_up(d, b, sparse, code, err);
+    *base = sparse->base;
+    return status;
+  }
+  *code = d->cuMemAlloc(base, whole_bytes(b));
+  if (*code != CUDA_SUCCESS) *base = 0;
+  if (*code == CUDA_SUCCESS) *code = d->cuMemcpyHtoD(*base, b->base, whole_bytes(b));
+  return *code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, *code, "copying tensors to the device", err);
+}
+
 fa_status fa_cuda_tensors_up(const fa_cuda_driver *d, const fa_tensors *host, fa_cuda_tensors *out,
                              CUresult *code, fa_error *err) {
   memset(out, 0, sizeof *out);
   memcpy(out->set.t, host->t, sizeof host->t);
   memcpy(out->set.owner, host->owner, sizeof host->owner);
   for (int i = 0; i < FA_T_COUNT; ++i) {
-    const fa_buffer *b = &host->buffer[i];
-    if (!b->base) continue;
-    if (fa_buffer_is_virtual(b)) {
-      *code = CUDA_SUCCESS;
-      fa_cuda_tensors_free(d, out);
-      return fa_fail(err, FA_ERR_UNSUPPORTED, "%s needs virtual memory, which this backend cannot give yet",
-                     fa_tensor_id_name((fa_tensor_id)i));
-    }
-    *code = d->cuMemAlloc(&out->base[i], whole_bytes(b));
-    if (*code != CUDA_SUCCESS) out->base[i] = 0;
-    if (*code == CUDA_SUCCESS) *code = d->cuMemcpyHtoD(out->base[i], b->base, whole_bytes(b));
-    if (*code != CUDA_SUCCESS) {
-      fa_cuda_tensors_free(d, out);
-      return fa_cuda_fail(d, *code, "copying tensors to the device", err);
-    }
+    if (!host->buffer[i].base) continue;
+    const fa_status status = buffer_up(d, &host->buffer[i], &out->base[i], &out->sparse[i], code, err);
+    if (status == FA_OK) continue;
+    fa_cuda_tensors_free(d, out);
+    return status;
   }
   for (int i = 0; i < FA_T_COUNT; ++i) {
     const fa_tensor *t = &host->t[i];
@@ -41,19 +44,32 @@ fa_status fa_cuda_tensors_up(const fa_cuda_driver *d, const fa_tensors *host, fa
 }
 
 fa_status fa_cuda_tensors_down(const fa_cuda_driver *d, const fa_cuda_tensors *from, fa_tensors *host,
-                               CUresult *code, fa_error *err) {
+                               bool *intact, char *where, size_t where_size, CUresult *code, fa_error *err) {
+  *intact = true;
   for (int i = 0; i < FA_T_COUNT; ++i) {
     const fa_buffer *b = &host->buffer[i];
     if (!from->base[i]) continue;
-    *code = d->cuMemcpyDtoH(b->base, from->base[i], whole_bytes(b));
-    if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "copying tensors back", err);
+    if (fa_buffer_is_virtual(b)) {
+      bool kept = true;
+      char what[128];
+      const fa_status status =
+          fa_cuda_virtual_down(d, &from->sparse[i], b, &kept, what, sizeof what, code, err);
+      if (status != FA_OK) return status;
+      if (!kept && *intact) snprintf(where, where_size, "%s: %s", fa_tensor_id_name((fa_tensor_id)i), what);
+      *intact = *intact && kept;
+    } else {
+      *code = d->cuMemcpyDtoH(b->base, from->base[i], whole_bytes(b));
+      if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "copying tensors back", err);
+    }
   }
   return FA_OK;
 }
 
 void fa_cuda_tensors_free(const fa_cuda_driver *d, fa_cuda_tensors *t) {
-  for (int i = 0; i < FA_T_COUNT; ++i)
-    if (t->base[i]) d->cuMemFree(t->base[i]);
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    if (t->base[i] && !t->sparse[i].base) d->cuMemFree(t->base[i]);
+    fa_cuda_virtual_free(d, &t->sparse[i]);
+  }
   memset(t->base, 0, sizeof t->base);
 }
 

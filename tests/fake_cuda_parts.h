@@ -1,0 +1,47 @@
+/* What the fake driver's two parts share: tests/fake_cuda.c has the device, tests/fake_cuda_virtual.c its
+ * virtual memory. */
+#ifndef FA_TESTS_FAKE_CUDA_PARTS_H
+#define FA_TESTS_FAKE_CUDA_PARTS_H
+
+#include "tests/fake_cuda.h"
+
+enum { FAKE_MAX_ALLOCATIONS = 256 };
+
+/* What kernels and copies may touch. */
+typedef struct fake_allocation {
+  char *data; /* NULL: unused */
+  size_t bytes;
+  CUmemGenericAllocationHandle mapped; /* 0: from cuMemAlloc */
+  bool closed;                         /* mapped, but nobody may access it yet */
+} fake_allocation;
+extern fake_allocation fake_allocations[FAKE_MAX_ALLOCATIONS];
+
+/* The one that all those bytes are in, or -1. */
+int fake_allocation_of(CUdeviceptr p, size_t bytes);
+int fake_allocation_unused(void); /* -1: all are used */
+
+void __attribute__((format(printf, 1, 2))) fake_misused(const char *format, ...);
+/* Every call begins here. */
+CUresult fake_enter(const char *name, bool needs_init, bool needs_context);
+#define FAKE_ENTER(needs_init, needs_context)                                                                \
+  do {                                                                                                       \
+    const CUresult entered = fake_enter(__func__, needs_init, needs_context);                                \
+    if (entered != CUDA_SUCCESS) return entered;                                                             \
+  } while (0)
+
+CUresult fake_granularity(size_t *granule, const CUmemAllocationProp *prop,
+                          CUmemAllocationGranularity_flags option);
+CUresult fake_address_reserve(CUdeviceptr *p, size_t bytes, size_t alignment, CUdeviceptr wish,
+                              unsigned long long flags);
+CUresult fake_address_free(CUdeviceptr p, size_t bytes);
+CUresult fake_create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+                     unsigned long long flags);
+CUresult fake_release(CUmemGenericAllocationHandle handle);
+CUresult fake_map(CUdeviceptr p, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags);
+CUresult fake_unmap(CUdeviceptr p, size_t bytes);
+CUresult fake_set_access(CUdeviceptr p, size_t bytes, const CUmemAccessDesc *access, size_t n);
+/* Gives everything back. */
+void fake_virtual_reset(void);
+
+#endif
