@@ -76,7 +76,7 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
 
 bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, const double *x, int64_t n,
                        double shift, bool from_lse, double extra) {
-  double a = from_lse ? 1 : 2, s = 0, k = 0;
+  double a = 2.25, s = 0, k = 0; /* (x - m) log2(e): two roundings and the constant's own */
   if (c->profile->exp_scaled) {
     a = from_lse ? 2 : 4;
     s = from_lse ? 1 : 2;

@@ -111,21 +111,19 @@ template <class C> FA_DEVICE void multiply_buffer(typename C::score_tile &x, int
 }
 
 /* The raw S and dP of BM rows by BN, chunk by chunk. The first chunk (and what else the caller wants) is on
- * its way when this begins; leaves buffer at the one that is free. */
+ * its way when this begins; leaves buffer at the one that is free. works: what warp_has_rows says. */
 template <class C>
 FA_DEVICE void multiply_operands(typename C::score_tile &s, typename C::score_tile &dp,
                                  const wide_operands &x, int row0, int col0, int &buffer, bool aligned,
-                                 int thread) {
+                                 bool works, int thread) {
   FA_NO_UNROLL
   for (int c = 0; c < x.n_s + x.n_dp; ++c) {
     cp_async_wait<0>();
     sync_block(); /* the chunk is there for all; all are done with the other buffer */
     if (c + 1 < x.n_s + x.n_dp) fetch_operands<C>(x, row0, col0, c + 1, buffer ^ 1, aligned, thread);
     cp_async_commit();
-    if (c < x.n_s)
-      multiply_buffer<C>(s, buffer, thread);
-    else
-      multiply_buffer<C>(dp, buffer, thread);
+    if (works && c < x.n_s) multiply_buffer<C>(s, buffer, thread);
+    if (works && c >= x.n_s) multiply_buffer<C>(dp, buffer, thread);
     buffer ^= 1;
   }
 }

@@ -71,6 +71,7 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
   if (key0 >= t.seq.len_k) return;
   const block_range blocks = seeing_blocks<C::BN>(f, t.seq, key0, min_int(key0 + C::BM, t.seq.len_k));
   const int key = key0 + thread / 32 * 16 + lane / 4;
+  const bool works = warp_has_rows(key0, t.seq.len_k, thread);
 
   typename C::output_tile dk = {}, dv = {};
   int buffer = 0;
@@ -87,7 +88,8 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
       fetch_tile<C>(0, x.dp_b, row0, col0, f.aligned, thread);
       fetch_tile<C>(1, x.s_b, row0, col0, f.aligned, thread);
       cp_async_commit();
-      multiply_operands<C>(s, dp, x, key0, row0, buffer, f.aligned, thread);
+      multiply_operands<C>(s, dp, x, key0, row0, buffer, f.aligned, works, thread);
+      if (!works) continue;
       key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2);
       const uint32_t tile = first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane);
       multiply_rows<C::VC>(dv, s, tile);

@@ -93,6 +93,7 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
   block_range blocks = visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
   const wide_operands x = query_operands(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
+  const bool works = warp_has_rows(row0, t.seq.len_q, thread);
   const bool dbias = p.dbias && !p.dbias_sums && col0 == 0;
   if (dbias) clear_dbias<C>(p, t, blocks, row, lane % 4 * 2);
 
@@ -106,7 +107,8 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
     fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
     fetch_tile<C>(0, x.s_b, key0, col0, f.aligned, thread);
     cp_async_commit();
-    multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, thread);
+    multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
+    if (!works) continue;
     query_gradients<C>(s, dp, p, t, row, key);
     if (dbias) write_dbias<C>(p, t, dp, row, key);
     multiply_rows<C::VC>(dq, dp, first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane));

@@ -23,7 +23,9 @@ FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_wide_backward_par
   sync_block(); /* all are done with both buffers */
   fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
   cp_async_commit();
-  multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, thread);
+  const bool works = warp_has_rows(row0, t.seq.len_q, thread);
+  multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
+  if (!works) return;
   query_gradients<C>(s, dp, p, t, row, key0 + lane % 4 * 2);
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {

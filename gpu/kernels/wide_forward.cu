@@ -2,7 +2,7 @@
 #include "gpu/kernels/wide_forward.cuh"
 
 #define FA_ENTRY(name, T, VC)                                                                                \
-  extern "C" __global__ void __launch_bounds__(fa::wide_forward_config<fa::T, VC>::THREADS)                  \
+  extern "C" __global__ void __launch_bounds__(fa::wide_forward_config<fa::T, VC>::THREADS, 1)               \
       name(const __grid_constant__ fa_flash_params p) {                                                      \
     fa::wide_forward<fa::wide_forward_config<fa::T, VC>>(p);                                                 \
   }

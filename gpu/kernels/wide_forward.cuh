@@ -123,7 +123,7 @@ FA_DEVICE void write_rows(const fa_flash_params &p, const wide_task &t, const ty
 template <class C>
 FA_DEVICE void wide_scores(typename C::score_tile &s, const fa_flash_params &p, const wide_rows &q,
                            const wide_rows &k, const wide_rows &v, int row0, int key0, int col0, int &buffer,
-                           int thread) {
+                           bool works, int thread) {
   const int n_chunks = (p.head_dim + WIDE_CHUNK - 1) / WIDE_CHUNK;
   FA_NO_UNROLL
   for (int c = 0; c < n_chunks; ++c) {
@@ -134,10 +134,12 @@ FA_DEVICE void wide_scores(typename C::score_tile &s, const fa_flash_params &p, 
                                                          thread);
     if (c + 1 < n_chunks) fetch_chunk<C>(p, q, k, row0, key0, c + 1, buffer ^ 1, thread);
     cp_async_commit();
-    multiply_chunk<WIDE_CHUNK>(
-        s,
-        first_wide<WIDE_CHUNK>(shared_base() + C::Q_AT + buffer * C::Q_BYTES, thread / 32 * 16, thread % 32),
-        first_wide<WIDE_CHUNK>(shared_base() + C::K_AT + buffer * C::K_BYTES, 0, thread % 32));
+    if (works)
+      multiply_chunk<WIDE_CHUNK>(
+          s,
+          first_wide<WIDE_CHUNK>(shared_base() + C::Q_AT + buffer * C::Q_BYTES, thread / 32 * 16,
+                                 thread % 32),
+          first_wide<WIDE_CHUNK>(shared_base() + C::K_AT + buffer * C::K_BYTES, 0, thread % 32));
     buffer ^= 1;
   }
 }
@@ -154,6 +156,7 @@ template <class C> FA_DEVICE void wide_forward(const fa_flash_params &p) {
   const wide_rows q = q_rows(p, t), k = k_rows(p, t), v = v_rows(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
 
+  const bool works = warp_has_rows(row0, t.seq.len_q, thread);
   typename C::output_tile o = {};
   row_state rows[2];
   int buffer = 0;
@@ -165,11 +168,12 @@ template <class C> FA_DEVICE void wide_forward(const fa_flash_params &p) {
   for (int block = blocks.begin; block < blocks.end; ++block) {
     const int key0 = block * C::BN, key = key0 + lane % 4 * 2;
     typename C::score_tile s = {};
-    wide_scores<C>(s, p, q, k, v, row0, key0, col0, buffer, thread);
+    wide_scores<C>(s, p, q, k, v, row0, key0, col0, buffer, works, thread);
     cp_async_wait<0>();
     sync_block(); /* V is there for all */
     if (block + 1 < blocks.end) fetch_chunk<C>(p, q, k, row0, key0 + C::BN, 0, buffer, thread);
     cp_async_commit();
+    if (!works) continue;
     make_logits<typename C::T>(s, p, t, row, key);
     wide_softmax<C>(s, o, rows);
     if (p.dropout_linear) drop_linear(s, p, t, row, key);

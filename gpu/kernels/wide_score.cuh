@@ -35,6 +35,11 @@ FA_DEVICE wide_rows v_rows(const fa_flash_params &p, const wide_task &t) {
   return rows_of(p.v, p.v_stride, t.batch, t.kv_head, t.seq.k_row, t.seq.len_k, p.head_dim_v);
 }
 
+/* Has this warp any of the block's rows that exist? The others help to fetch, and multiply nothing. */
+FA_DEVICE bool warp_has_rows(int row0, int n_rows, int thread) {
+  return row0 + thread / 32 * 16 < n_rows;
+}
+
 FA_DEVICE int64_t bias_row(const fa_flash_params &p, const wide_task &t, int row) {
   return t.batch * p.bias_stride.batch + t.head * p.bias_stride.head + row * p.bias_stride.row;
 }
