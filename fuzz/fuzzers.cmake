@@ -47,7 +47,7 @@ if(FA_FUZZ)
   fa_fuzz_flags(fa_gpu FLAGS -fno-sanitize=all SOURCES simt/block.c simt/fiber.c simt/memory.c simt/mma.c simt/run.c simt/warp.c)
   # The kernels: edges alone. Comparisons are of tile indices by the million, and sanitizers look where the corpus is replayed: their
   # checks would be edges that nobody can reach.
-  fa_fuzz_flags(fa_gpu FLAGS -fno-sanitize=all -fsanitize-coverage=inline-8bit-counters,pc-table
-                SOURCES kernels/flash_forward_host.cpp kernels/flash_backward_host.cpp)
-  fa_fuzz_flags(fa_gpu FLAGS ${coverage} SOURCES fa_check.c fa_plan.c fa_plan_backward.c)
+  fa_fuzz_flags(fa_gpu FLAGS -O2 -fno-sanitize=all -fsanitize-coverage=inline-8bit-counters,pc-table
+                SOURCES kernels/flash_forward_host.cpp kernels/flash_backward_host.cpp kernels/wide_host.cpp)
+  fa_fuzz_flags(fa_gpu FLAGS ${coverage} SOURCES fa_check.c fa_check_tensors.c fa_choose.c fa_plan.c fa_plan_backward.c fa_plan_wide.c)
 endif()
