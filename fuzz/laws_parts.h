@@ -58,6 +58,7 @@ typedef enum fa_law_mode { FA_LAW_NOT, FA_LAW_BITS, FA_LAW_BOUND } fa_law_mode;
 typedef struct fa_law_link {
   int64_t at[FA_MAX_RANK];
   double factor, shift;
+  bool powers; /* what it is made of was doubled and halved: exact but for underflow, even with factor 1 */
 } fa_law_link;
 /* Fills in a link that starts as the same index, factor 1, shift 0. False: the element is not compared. */
 typedef bool fa_law_map(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,

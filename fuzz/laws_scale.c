@@ -33,6 +33,7 @@ static bool shares_memory(const fa_law_work *w, fa_tensor_id id) {
 static bool map_scale(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
                       fa_law_link *link) {
   (void)w, (void)ctx, (void)index;
+  link->powers = true;
   if (id == FA_T_DQ) link->factor = 0.5; /* dS does not change, the scale in dQ = scale dS K halves */
   return true;
 }

@@ -155,6 +155,16 @@ static void test_long(void) {
   expect("{\"seqlen_q\":64,\"seqlen_k\":12000,\"head_dim\":128}", FA_LAW_MERGE_RANGES, FA_LAW_NONE, FA_PASS);
 }
 
+/* Gradients so small that products on the way to them underflow: doubling and halving is a rounding there. */
+static void test_underflow(void) {
+  static const char tiny[] =
+      "{\"dtype\":\"f32\",\"seqlen_q\":17,\"seqlen_k\":6,\"head_dim\":128,\"scale\":0.125,"
+      "\"mask\":{\"type\":\"causal\"},\"fill\":{\"v\":\"uniform\",\"do\":\"denormal\"},"
+      "\"data_seed\":\"13610167984196412173\"}";
+  expect(tiny, FA_LAW_SCALE_POWER, FA_LAW_NONE, FA_PASS);
+  expect(tiny, FA_LAW_SCALE_POWER, FA_LAW_SCALE_POWER, FA_FAIL);
+}
+
 /* No law alarms on a right subject. */
 static void test_silent(void) {
   static fa_result r;
@@ -184,6 +194,7 @@ int main(int argc, char **argv) {
   test_breakable();
   test_skips();
   test_long();
+  test_underflow();
   test_silent();
   return check_done();
 }
