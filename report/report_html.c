@@ -1,8 +1,7 @@
 /* A report as one page for a browser: no other files, no network. Whatever text the report holds is shown as
  * text. */
 #include "report/report_json.h"
-
-#include "cases/atomic_file.h"
+#include "report/report_printed.h"
 
 #include <cjson/cJSON.h>
 
@@ -263,16 +262,5 @@ static void put_page(FILE *out, const cJSON *root) {
 }
 
 fa_status fa_report_write_html(const cJSON *root, const char *path, fa_error *err) {
-  char *text = NULL;
-  size_t n = 0;
-  FILE *out = open_memstream(&text, &n);
-  if (!out) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
-  put_page(out, root);
-  if (fclose(out) != 0) {
-    free(text);
-    return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
-  }
-  fa_status status = fa_file_write_atomic(path, text, n, err);
-  free(text);
-  return status;
+  return fa_report_write_printed(root, path, put_page, err);
 }

@@ -1,12 +1,10 @@
 /* JUnit XML: what continuous-integration servers read. */
 #include "report/report_json.h"
-
-#include "report/atomic_file.h"
+#include "report/report_printed.h"
 
 #include <cjson/cJSON.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Escapes markup; characters that XML 1.0 cannot hold become '?'. */
@@ -110,16 +108,5 @@ static void put_document(FILE *out, const cJSON *root) {
 }
 
 fa_status fa_report_write_junit(const cJSON *root, const char *path, fa_error *err) {
-  char *text = NULL;
-  size_t n = 0;
-  FILE *out = open_memstream(&text, &n);
-  if (!out) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
-  put_document(out, root);
-  if (fclose(out) != 0) {
-    free(text);
-    return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
-  }
-  fa_status status = fa_file_write_atomic(path, text, n, err);
-  free(text);
-  return status;
+  return fa_report_write_printed(root, path, put_document, err);
 }

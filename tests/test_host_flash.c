@@ -4,6 +4,7 @@
 #include "cases/case.h"
 #include "gpu/backend.h"
 #include "tests/check.h"
+#include "tests/flash_entry.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,32 +17,6 @@ typedef struct one_row {
 static double get(const fa_tensor *t, int64_t b, int64_t s, int64_t h, int64_t d) {
   const int64_t with_batch[4] = {b, s, h, d}, packed[3] = {s, h, d};
   return fa_tensor_get(t, t->rank == 4 ? with_batch : packed);
-}
-
-typedef struct entry {
-  int64_t q0, k0, sq, sk;
-} entry;
-
-static entry entry_of(const fa_problem *p, int64_t b) {
-  entry e = {0, 0, p->seqlen_q, p->seqlen_k};
-  if (p->cu_seqlens_q.n) {
-    e = (entry){p->cu_seqlens_q.v[b], p->cu_seqlens_k.v[b], p->cu_seqlens_q.v[b + 1] - p->cu_seqlens_q.v[b],
-                p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b]};
-  }
-  if (p->seqused_k.n) e.sk = p->seqused_k.v[b];
-  if (p->leftpad_k.n) {
-    e.k0 += p->leftpad_k.v[b];
-    e.sk -= p->leftpad_k.v[b];
-  }
-  return e;
-}
-
-static bool sees(const fa_problem *p, const entry *e, int64_t i, int64_t j) {
-  const int64_t d = i + e->sk - e->sq;
-  if (p->mask.type == FA_MASK_CAUSAL) return j <= d;
-  if (p->mask.type == FA_MASK_WINDOW)
-    return (p->mask.left < 0 || j >= d - p->mask.left) && (p->mask.right < 0 || j <= d + p->mask.right);
-  return true;
 }
 
 static void plain(const fa_problem *p, const fa_tensors *t, int64_t b, int64_t h, int64_t i, one_row *r) {

@@ -1,0 +1,21 @@
+#include "report/report_printed.h"
+
+#include "cases/atomic_file.h"
+
+#include <stdlib.h>
+
+fa_status fa_report_write_printed(const cJSON *root, const char *path, void (*put)(FILE *, const cJSON *),
+                                  fa_error *err) {
+  char *text = NULL;
+  size_t n = 0;
+  FILE *out = open_memstream(&text, &n);
+  if (!out) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
+  put(out, root);
+  if (fclose(out) != 0) {
+    free(text);
+    return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
+  }
+  fa_status status = fa_file_write_atomic(path, text, n, err);
+  free(text);
+  return status;
+}
