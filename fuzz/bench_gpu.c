@@ -1,10 +1,10 @@
 #include "fuzz/bench_gpu.h"
 
+#include "cases/atomic_file.h"
 #include "cases/case.h"
 #include "fuzz/session.h"
 #include "fuzz/version.h"
 #include "gpu/cuda/bench.h"
-#include "report/atomic_file.h"
 
 #include <cjson/cJSON.h>
 

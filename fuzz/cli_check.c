@@ -1,8 +1,8 @@
 /* check: recorded runs, outputs and gradients made elsewhere, judged by the reference. */
+#include "cases/atomic_file.h"
 #include "fuzz/judge.h"
 #include "fuzz/recorded.h"
 #include "fuzz/session.h"
-#include "report/atomic_file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * twin; what may be infinite or NaN is a string then, because JSON has no word for it. */
 #include "report/report_json.h"
 
-#include "report/atomic_file.h"
+#include "cases/atomic_file.h"
 #include "report/report_line.h"
 
 #include <cjson/cJSON.h>

@@ -1,7 +1,7 @@
 /* Reads reports back, and joins several into one. A report that came from elsewhere is checked before use. */
 #include "report/report_json.h"
 
-#include "report/atomic_file.h"
+#include "cases/atomic_file.h"
 
 #include <cjson/cJSON.h>
 

@@ -1,9 +1,9 @@
 /* Printers, reports and the pipe format on made-up results. */
 #include "tests/check.h"
 
+#include "cases/atomic_file.h"
 #include "cases/sha256.h"
 #include "fuzz/wire.h"
-#include "report/atomic_file.h"
 #include "report/line.h"
 #include "report/report_json.h"
 
