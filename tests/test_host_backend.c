@@ -133,7 +133,8 @@ int main(void) {
   void *self;
   fa_error err;
   CHECK(fa_backend_host.open(NULL, &self, &err) == FA_OK &&
-        fa_backend_host.open("gpu0", &self, &err) == FA_ERR_INPUT);
+        fa_backend_host.open("gpu0", &(void *){NULL}, &err) == FA_ERR_INPUT);
+  fa_backend_host.close(self);
   check_supports();
   check_schedules();
   check_rejects();
