@@ -53,6 +53,8 @@ campaign() { # NAME COMMAND...
     # shellcheck disable=SC2086
     "$@" --report out.json -q $resume >out 2>err &
     pid=$!
+    # Before there is a journal nothing is kept, not even the first process's words.
+    until [ -n "$resume" ] || [ -s out.json.journal ] || [ -e out.json ] || ! is_alive $pid; do sleep 0.01; done
     resume=--resume
     moment
     workers=$(children $pid)
