@@ -31,12 +31,6 @@ static unsigned char pattern_byte(const char *at, uint32_t pattern) {
   return (unsigned char)(pattern >> 8 * ((uintptr_t)at & 3));
 }
 
-void fa_tensor_set_pattern(const fa_tensor *t, const int64_t *index, uint16_t pattern) {
-  char *p = t->data + fa_tensor_offset(t, index);
-  for (size_t i = 0; i < fa_dtype_size(t->dtype); ++i)
-    p[i] = (char)pattern_byte(p + i, FA_PATTERN_WORD(pattern));
-}
-
 static bool bytes_are(const char *p, size_t n, uint32_t pattern) {
   for (size_t i = 0; i < n; ++i)
     if ((unsigned char)p[i] != pattern_byte(p + i, pattern)) return false;

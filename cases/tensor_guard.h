@@ -53,7 +53,6 @@ int fa_buffer_n_spans(const fa_buffer *b);
 fa_span fa_buffer_span(const fa_buffer *b, int i);
 
 /* One element of a tensor that stands in a guarded buffer, bit by bit (no conversion). */
-void fa_tensor_set_pattern(const fa_tensor *t, const int64_t *index, uint16_t pattern);
 bool fa_tensor_has_pattern(const fa_tensor *t, const int64_t *index, uint16_t pattern);
 
 #endif

@@ -27,7 +27,8 @@ static int64_t visible_keys(const fa_problem *p, int64_t i, int64_t sq, int64_t 
   return end > first ? end - first : 0;
 }
 
-int64_t fa_bench_pairs(const fa_problem *p) {
+/* Pairs of query and key that one head sees, summed over the entries. */
+static int64_t visible_pairs(const fa_problem *p) {
   int64_t pairs = 0;
   for (int64_t b = 0; b < p->batch; ++b) {
     int64_t sq = p->seqlen_q, sk = p->seqlen_k;
@@ -99,7 +100,7 @@ static fa_status bench_case(const fa_case *c, const fa_bench_options *base, cJSO
     if (status != FA_OK) break;
     const fa_problem *p = &c->problem;
     const double flops =
-        (backward ? 10.0 : 4.0) * (double)fa_bench_pairs(p) * (double)p->heads_q * (double)p->head_dim;
+        (backward ? 10.0 : 4.0) * (double)visible_pairs(p) * (double)p->heads_q * (double)p->head_dim;
     const double tflops = flops / r.median_us * 1e-6, gbs = bytes_of(&t, backward) / r.median_us * 1e-3;
     print_row(c->name, backward, &r, tflops, gbs);
     add_row(rows, c, backward, &opt, &r, tflops, gbs);

@@ -10,7 +10,4 @@
  * --cold empties the L2 cache before every run. --report writes the same as JSON. Returns an exit code. */
 int fa_bench_gpu(const fa_cli *cli, const char *backend);
 
-/* Pairs of query and key that one head sees, summed over the entries. */
-int64_t fa_bench_pairs(const fa_problem *p);
-
 #endif

@@ -63,8 +63,7 @@ typedef struct fa_record {
   uint64_t v[FA_N_FIELDS];
 } fa_record;
 
-/* How many bytes a field has, and how many values (0: all that the bytes can say). */
-int fa_record_field_bytes(fa_field f);
+/* How many values a field has; 0: all that its bytes can say. */
 uint64_t fa_record_field_count(fa_field f);
 size_t fa_record_bytes(void);
 

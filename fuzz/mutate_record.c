@@ -56,10 +56,6 @@ static const field_info info[FA_N_FIELDS] = {
     [FA_F_OFFSET... FA_N_FIELDS - 1] = {1, 41},
 };
 
-int fa_record_field_bytes(fa_field f) {
-  return info[f].bytes;
-}
-
 uint64_t fa_record_field_count(fa_field f) {
   return info[f].count;
 }

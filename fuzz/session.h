@@ -78,10 +78,6 @@ fa_status fa_session_cover(fa_session *s, fa_error *err);
  * the results that are in the journal are not made again. */
 int fa_session_run(fa_session *s);
 
-/* Everything that decides about the results, as an object: equal for the runs that may resume each other.
- * NULL when out of memory. */
-struct cJSON *fa_session_identity(const fa_session *s);
-
 /* Opens OUT.json.journal and reads it. *code >= 0: the run was over already, and this is its exit code. */
 fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err);
 /* Adds the journal's results of items below `item` to the report, in order. */

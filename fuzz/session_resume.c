@@ -36,7 +36,9 @@ static void add_u64(cJSON *o, const char *key, uint64_t n) {
   cJSON_AddStringToObject(o, key, text);
 }
 
-cJSON *fa_session_identity(const fa_session *s) {
+/* Everything that decides about the results, as an object: equal for the runs that may resume each other.
+ * NULL when out of memory. */
+static cJSON *identity_of(const fa_session *s) {
   char hash[65], shard[64];
   cJSON *o = cJSON_CreateObject();
   if (!o || !hash_items(s, hash)) {
@@ -125,7 +127,7 @@ static fa_status write_header(fa_session *s, fa_error *err) {
 fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err) {
   char path[4200], *text = NULL;
   snprintf(path, sizeof path, "%s.journal", s->cli->report);
-  s->run = fa_session_identity(s);
+  s->run = identity_of(s);
   if (!s->run) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   if (s->cli->resume && access(path, F_OK) != 0) {
     fa_status status = find_finished_report(s, code, err);
