@@ -52,7 +52,8 @@ fa_profile fa_profile_get(const char *name, fa_dtype dtype) {
   const fa_profile_row *r = find(name);
   FA_ASSERT(r != NULL);
   bool narrow = r->narrow && (dtype == FA_F16 || dtype == FA_BF16);
-  double u = narrow ? fa_dtype_unit_roundoff(dtype) : 0;
+  bool pair = !r->narrow && r->u_operand_f32 > 0; /* P and dS are two tf32 numbers each: not the last bits */
+  double u = narrow ? fa_dtype_unit_roundoff(dtype) : pair ? 0x1p-22 : 0;
   return (fa_profile){.name = r->name,
                       .u_p = u,
                       .u_ds = u,
@@ -60,6 +61,7 @@ fa_profile fa_profile_get(const char *name, fa_dtype dtype) {
                       .u_dropout = r->p_only_narrow ? u : 0,
                       .floor_dq = r->dq_atomic ? 0x1p-126 : 0,
                       .floor_p = narrow && dtype == FA_F16 ? 0x1p-25 : 0x1p-125,
+                      .floor_operand = pair ? 0x1p-126 : 0,
                       .max_p = narrow ? fa_dtype_max(dtype) : fa_dtype_max(FA_F32),
                       .exp_scaled = r->exp_scaled,
                       .mma_block = r->mma_block,

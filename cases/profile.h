@@ -17,7 +17,9 @@ typedef struct fa_profile {
   double floor_dq;  /* absolute error of adding a tile's part to dQ in memory: f32 atomics flush subnormals */
   double floor_dkv; /* the same for dK and dV */
   double floor_p;   /* absolute rounding error of a P or dS below the normal range of that type */
-  double max_p;     /* largest value of that type: a dS beyond it overflows in the kernel */
+  double floor_operand; /* absolute error of any operand of a product near 0: what is below the normal range
+                           loses its lower bits */
+  double max_p;         /* largest value of that type: a dS beyond it overflows in the kernel */
   bool exp_scaled; /* exp2(x s - m s), s = scale log2(e), by one fma: the error grows with |m|, not |x - m| */
   int mma_block;   /* products summed at once by the matrix unit, truncating; 0 = scalar FMA, nearest */
   int mma_extra_bits;      /* extra fraction bits kept inside such a block */

@@ -197,7 +197,8 @@ static bool is_wide(const fa_problem *p) {
  * subtract the maximum before they scale to base 2. What they compute is written by one block. */
 static void wide_profile(const fa_attention *a, bool hopper, fa_profile *out) {
   *out = fa_profile_get("3xtf32", FA_F32);
-  out->exp_scaled = false;
+  out->exp_scaled = out->dq_atomic = false;
+  out->floor_dq = 0;
   out->block_n = fa_forward_block_n(a, NULL);
   if (!hopper) out->mma_block = 2; /* three tf32 products of two blocks of four to every eight columns */
 }

@@ -12,6 +12,7 @@ static const char *beyond_flash(const fa_attention *a, const fa_gradients *g) {
   if (a->bias) return "a bias";
   if (a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_LINEAR) return "linear dropout";
   if (g && g->delta) return "a given delta";
+  if (a->mask_top_left && a->alibi_slopes) return "mask_top_left"; /* distances do not follow the mask */
   return NULL;
 }
 

@@ -42,8 +42,12 @@ void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const f
   fa_bound_head(b, c, w, true);
   fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, c->generic ? b->q2 : NULL);
   fa_bound_scale(w->d_o, r->n * c->dv, b->unit_do, b->d_o, c->generic ? b->d_o2 : NULL);
-  for (int64_t k = 0; k < r->n; ++k) {
-    b->row_e_delta[k] = (float)((delta_rounding(c, r, k, w) + delta_slack(c, r, k, w)) / b->unit_ds * 1.0001);
+  const double lost =
+      (double)c->dv * (b->unit_do + b->unit_v) / (1 - c->p->dropout.p) * c->profile->floor_operand;
+  for (int64_t k = 0; k < r->n;
+       ++k) { /* what dP loses to operands near 0 counts here: both are in every dS */
+    b->row_e_delta[k] =
+        (float)((delta_rounding(c, r, k, w) + delta_slack(c, r, k, w) + lost) / b->unit_ds * 1.0001);
     b->row_extra[k] = c->profile->eps_exp + lse_slack(c, r, k);
     b->row_terms[k] = 0;
   }
@@ -165,15 +169,23 @@ static void settle(const fa_ref_call *c, const fa_sum_terms *t, double value, fl
   w->accum[at] = (float)(errors * t->unit * t->slack + t->gamma * g + 2 * u * fabs(value) + t->tiny);
 }
 
-/* u_first, u_second: two independent roundings of each term. */
-static fa_sum_terms sum_terms(const fa_ref_call *c, int64_t n, double unit, double u_first, double u_second) {
+/* No |dS| is larger: P |Z dP - delta|. */
+static double greatest_ds(const fa_ref_call *c, const fa_bound_scratch *b) {
+  return (1 + 2 * (double)c->dv / (1 - c->p->dropout.p)) * b->unit_ds;
+}
+
+/* u_first, u_second: two independent roundings of each term. most: what an operand of the product is
+ * multiplied by. */
+static fa_sum_terms sum_terms(const fa_ref_call *c, int64_t n, double unit, double u_first, double u_second,
+                              double most) {
   double blocks = fa_bound_changes(c, n);
   return (fa_sum_terms){
       .unit = unit,
       .gamma = fa_bound_gamma(c, n) + (blocks + (c->p->dropout.p > 0 ? 5 : 2)) * u + c->profile->u_operand,
       .u_narrow = u_first + u_second,
       .u_noise = hypot(u_first, u_second),
-      .tiny = (double)(n + 2) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p) * FA_F32_TINY,
+      .tiny = (double)(n + 2) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p) * FA_F32_TINY +
+              (double)n * most * c->profile->floor_operand,
       .slack = 1.0001 + 0x1p-24 * (double)n};
 }
 
@@ -184,7 +196,8 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t n = r->hi[k] - r->lo[k], at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d);
     if (n == 0) continue;
-    fa_sum_terms t = sum_terms(c, n, unit, c->profile->u_ds, c->profile->u_p_in_ds);
+    fa_sum_terms t =
+        sum_terms(c, n, unit, c->profile->u_ds, c->profile->u_p_in_ds, fabs(c->p->scale) * greatest_ds(c, b));
     const int64_t tile = c->profile->block_n > 0 ? c->profile->block_n : 1;
     t.tiny += (double)(n / tile + 3) * fabs(c->p->scale) * c->profile->floor_dq;
     for (int64_t x = 0; x < c->d; ++x)
@@ -249,8 +262,10 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, i
   int64_t n = e->sq * c->group;
   double unit_dk = fabs(c->p->scale) * b->unit_ds * b->unit_q;
   bool dropout = c->p->dropout.p > 0;
-  fa_sum_terms tk = sum_terms(c, n, unit_dk, c->profile->u_ds, c->profile->u_p_in_ds);
-  fa_sum_terms tv = sum_terms(c, n, b->unit_do, c->profile->u_p, dropout ? c->profile->u_dropout : 0);
+  fa_sum_terms tk = sum_terms(c, n, unit_dk, c->profile->u_ds, c->profile->u_p_in_ds,
+                              fabs(c->p->scale) * greatest_ds(c, b));
+  fa_sum_terms tv = sum_terms(c, n, b->unit_do, c->profile->u_p, dropout ? c->profile->u_dropout : 0,
+                              1 / (1 - c->p->dropout.p));
   if (dropout) tv.gamma += c->profile->u_dropout;
   add_in_memory(c, e->sq, c->p->scale, &tk);
   add_in_memory(c, e->sq, 1 / (1 - c->p->dropout.p), &tv);

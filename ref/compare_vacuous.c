@@ -61,6 +61,21 @@ static double logit_size(const trial *t) {
   return t->p->softcap > 0 ? fmin(size, t->p->softcap) : size;
 }
 
+/* The operands of products have an absolute error too in some kernels; dP hands it on, times P, to dS. */
+static double operand_floor(const trial *t, double keys, double rows) {
+  const fa_problem *p = t->p;
+  const fa_tensor *in = t->in->t;
+  const double each = t->profile != NULL ? t->profile->floor_operand / (1 - p->dropout.p) : 0;
+  if (t->id == FA_T_O) return each;
+  if (t->id == FA_T_DV) return rows * each;
+  if (each == 0 || t->id < FA_T_DQ) return 0;
+  const double d_o = sizes_of(&in[FA_T_DO]).max, v = sizes_of(&in[FA_T_V]).max;
+  const double dv = (double)p->head_dim_v, lost = each * dv * (d_o + v), ds = 3 * each * dv * d_o * v;
+  if (t->id == FA_T_DQ) return fabs(p->scale) * (lost * sizes_of(&in[FA_T_K]).max + keys * ds);
+  if (t->id == FA_T_DK) return fabs(p->scale) * rows * (lost * sizes_of(&in[FA_T_Q]).max + ds);
+  return lost * rows * (double)p->batch;
+}
+
 /* P and dS below the normal range of their type keep an absolute error each; so does the result in its own.
  */
 static double underflow_floor(const trial *t) {
@@ -84,6 +99,7 @@ static double underflow_floor(const trial *t) {
   if (t->profile != NULL && t->profile->dkv_atomic && (t->id == FA_T_DK || t->id == FA_T_DV))
     sum += (double)(p->heads_q / p->heads_kv) * (rows / t->profile->block_m + 3) * t->profile->floor_dkv *
            (t->id == FA_T_DK ? fabs(p->scale) : 1 / (1 - p->dropout.p));
+  sum += operand_floor(t, keys, rows);
   if (t->id == FA_T_DBIAS) {
     const double elements = (double)(t->want->shape[0] * t->want->shape[1] * t->want->shape[2]);
     sum = (double)(p->batch * p->heads_q * p->seqlen_q) / elements * (each + cancelled(t));

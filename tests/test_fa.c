@@ -152,6 +152,8 @@ static void test_combinations(void) {
   BAD((a.head_dim = 12, a.dropout_p = 0.5), UNSUPPORTED,
       "tiled dropout: not together with a head_dim that is no multiple of 8");
   BAD((a.bias = memory, a.p_debug = memory), UNSUPPORTED, "p_debug: not together with a bias");
+  BAD((a.mask_top_left = true, a.alibi_slopes = slopes), UNSUPPORTED,
+      "alibi_slopes: not together with mask_top_left");
   BAD((a.dropout_scheme = FA_DROPOUT_LINEAR, a.dropout_p = 0.5, a.softcap = 1), UNSUPPORTED,
       "softcap: not together with linear dropout");
 }
@@ -250,7 +252,7 @@ static void test_wide_workspace(void) {
   size_t bytes = 0;
   for (int sums = 0; sums < 8; ++sums) {
     valid(&a, &g);
-    a.bias = g.dbias = memory;
+    a.dtype = FA_F32, a.bias = g.dbias = memory;
     g.dbias_stride = (fa_strides){sums & 1 ? 0 : 800, sums & 2 ? 0 : 20, sums & 4 ? 0 : 200};
     CHECK_MSG(fa_backward_workspace(&a, &g, &bytes, &err) == FA_OK && bytes == 2 * 4 * 10 * 4, "%d: %zu, %s",
               sums, bytes, err.text);
