@@ -1,27 +1,17 @@
 #include "fuzz/worker.h"
 
 #include "fuzz/wire.h"
+#include "fuzz/worker_process.h"
 #include "report/progress.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-typedef struct worker {
-  pid_t pid;    /* 0 = not running */
-  int to, from; /* pipe ends on this side */
-  int64_t slot; /* what it works on: position in the order of next(), -1 = idle */
-  double started;
-  char *bytes; /* the answer so far: 8 bytes of length (and SPENT), then the packed result */
-  size_t n_bytes, capacity;
-} worker;
 
 /* An item that was handed out and whose result was not yet passed on. */
 typedef struct pending {
@@ -35,15 +25,12 @@ typedef struct pending {
  * an item is begun again, up to this often. */
 #define MAX_KILLS 3
 
-/* Bit of an answer's length: the worker ends after it. */
-#define SPENT ((uint64_t)1 << 63)
-
 /* Results wait for their turn; this bounds how far the fast workers may run ahead of a slow case. */
 #define MAX_PENDING 1024
 
 struct fa_pool {
   const fa_pool_config *c;
-  worker *w;
+  fa_worker *w;
   pending queue[MAX_PENDING]; /* ring: slot s at s % MAX_PENDING */
   int64_t n_given, n_passed_on;
   bool no_more;
@@ -55,113 +42,6 @@ static volatile sig_atomic_t interrupt_signal;
 static void on_interrupt(int sig) {
   if (interrupt_signal) _exit(128 + sig); /* workers die with us */
   interrupt_signal = sig;
-}
-
-static bool read_all(int fd, void *to, size_t n) {
-  char *at = to;
-  while (n > 0) {
-    ssize_t got = read(fd, at, n);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    n -= (size_t)got;
-  }
-  return true;
-}
-
-static bool write_all(int fd, const void *from, size_t n) {
-  const char *at = from;
-  while (n > 0) {
-    ssize_t put = write(fd, at, n);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    at += put;
-    n -= (size_t)put;
-  }
-  return true;
-}
-
-/* ---- in the worker ---- */
-
-/* When memory runs out, the kernel shall take a worker, which costs one case, not the parent. */
-static void offer_to_oom_killer(void) {
-  int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  if (write(fd, "500", 3) < 0) {} /* then it chooses as it likes */
-  close(fd);
-}
-
-static void worker_main(const fa_pool_config *c, int in, int out, pid_t parent) {
-  signal(SIGINT, SIG_IGN); /* a terminal's ^C reaches the whole group; the parent decides */
-  signal(SIGTERM, SIG_DFL);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);
-  offer_to_oom_killer();
-  int64_t item;
-  fa_result *r = malloc(sizeof *r);
-  if (!r) _exit(3);
-  while (read_all(in, &item, sizeof item)) {
-    fa_result_init(r);
-    c->run(c->ctx, item, r);
-    size_t n = 0;
-    char *bytes = fa_wire_pack(r, &n);
-    const bool spent = c->spent && c->spent(c->ctx);
-    uint64_t length = n | (spent ? SPENT : 0);
-    if (!bytes || !write_all(out, &length, sizeof length) || !write_all(out, bytes, n)) _exit(3);
-    free(bytes);
-    fa_result_free(r);
-    if (spent) break;
-  }
-  free(r);
-  fflush(NULL);
-  _exit(0);
-}
-
-/* ---- in the parent ---- */
-
-static fa_status start_worker(fa_pool *p, worker *w, fa_error *err) {
-  int down[2], up[2];
-  if (pipe2(down, O_CLOEXEC) != 0) return fa_fail(err, FA_ERR_IO, "pipe: %s", strerror(errno));
-  if (pipe2(up, O_CLOEXEC) != 0) {
-    close(down[0]), close(down[1]);
-    return fa_fail(err, FA_ERR_IO, "pipe: %s", strerror(errno));
-  }
-  fflush(NULL); /* or the child would print our buffered text again */
-  pid_t parent = getpid(), pid = fork();
-  if (pid == 0) {
-    /* Other workers' pipe ends must not live on here: a dead worker is noticed by its pipe's end. */
-    for (int i = 0; i < p->c->n_workers; ++i) {
-      if (p->w[i].pid == 0) continue;
-      close(p->w[i].to);
-      close(p->w[i].from);
-    }
-    close(down[1]);
-    close(up[0]);
-    worker_main(p->c, down[0], up[1], parent);
-  }
-  close(down[0]);
-  close(up[1]);
-  if (pid < 0) {
-    close(down[1]), close(up[0]);
-    return fa_fail(err, FA_ERR_IO, "fork: %s", strerror(errno));
-  }
-  fcntl(up[0], F_SETFL, O_NONBLOCK);
-  free(w->bytes);
-  *w = (worker){.pid = pid, .to = down[1], .from = up[0], .slot = -1};
-  return FA_OK;
-}
-
-/* Returns the wait status. */
-static int stop_worker(worker *w, bool kill_it) {
-  int wait_status = 0;
-  if (w->pid == 0) return 0;
-  close(w->to);
-  if (kill_it) kill(w->pid, SIGKILL);
-  while (waitpid(w->pid, &wait_status, 0) < 0 && errno == EINTR) {}
-  close(w->from);
-  free(w->bytes);
-  *w = (worker){.slot = -1};
-  return wait_status;
 }
 
 static pending *slot_at(fa_pool *p, int64_t slot) {
@@ -191,11 +71,11 @@ static void describe_death(int wait_status, fa_result *r) {
   }
 }
 
-static bool give_item(fa_pool *p, worker *w, int64_t slot) {
+static bool give_item(fa_pool *p, fa_worker *w, int64_t slot) {
   int64_t item = slot_at(p, slot)->item;
   w->slot = slot;
   w->started = fa_seconds_now();
-  return write_all(w->to, &item, sizeof item); /* a dead reader shows as the end of its other pipe */
+  return fa_worker_give(w, item);
 }
 
 /* True: the worker was killed from outside, and its item is worth another try. */
@@ -205,13 +85,13 @@ static bool was_killed(fa_pool *p, int64_t slot, int wait_status) {
 }
 
 /* The worker is gone or late, or its answer is nonsense: say so for its case, and replace it. */
-static fa_status lose_worker(fa_pool *p, worker *w, bool late, const char *damage, fa_error *err) {
+static fa_status lose_worker(fa_pool *p, fa_worker *w, bool late, const char *damage, fa_error *err) {
   double seconds = fa_seconds_now() - w->started;
   int64_t slot = w->slot;
-  int wait_status = stop_worker(w, late || damage);
+  int wait_status = fa_worker_stop(w, late || damage);
   fa_status status = FA_OK;
   if (slot >= 0 && !late && !damage && was_killed(p, slot, wait_status)) {
-    status = start_worker(p, w, err);
+    status = fa_worker_start(p->c, p->w, w, err);
     if (status == FA_OK) give_item(p, w, slot);
     return status;
   }
@@ -234,12 +114,12 @@ static fa_status lose_worker(fa_pool *p, worker *w, bool late, const char *damag
     fa_result_free(r);
     free(r);
   }
-  if (status == FA_OK) status = start_worker(p, w, err);
+  if (status == FA_OK) status = fa_worker_start(p->c, p->w, w, err);
   return status;
 }
 
 /* A whole answer: into the queue, until the items before it are done too. */
-static fa_status take_answer(fa_pool *p, worker *w, const char *bytes, size_t n_bytes, fa_error *err) {
+static fa_status take_answer(fa_pool *p, fa_worker *w, const char *bytes, size_t n_bytes, fa_error *err) {
   fa_result *r = malloc(sizeof *r);
   if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   fa_result_init(r);
@@ -255,7 +135,7 @@ static fa_status take_answer(fa_pool *p, worker *w, const char *bytes, size_t n_
 }
 
 /* Takes what the worker has sent; FA_OK also when its answer is not complete yet. */
-static fa_status receive(fa_pool *p, worker *w, fa_error *err) {
+static fa_status receive(fa_pool *p, fa_worker *w, fa_error *err) {
   for (;;) {
     if (w->capacity - w->n_bytes < 65536) {
       char *bigger = realloc(w->bytes, w->capacity + (1 << 18));
@@ -271,8 +151,8 @@ static fa_status receive(fa_pool *p, worker *w, fa_error *err) {
     uint64_t length = 0;
     if (w->n_bytes < sizeof length) continue;
     memcpy(&length, w->bytes, sizeof length);
-    const bool spent = length & SPENT;
-    length &= ~SPENT;
+    const bool spent = length & FA_WORKER_SPENT;
+    length &= ~FA_WORKER_SPENT;
     if (length > FA_WIRE_MAX_BYTES || w->slot < 0 || w->n_bytes > length + sizeof length)
       return lose_worker(p, w, false, "the worker's answer is damaged", err);
     if (w->n_bytes < length + sizeof length) continue;
@@ -281,14 +161,14 @@ static fa_status receive(fa_pool *p, worker *w, fa_error *err) {
     w->n_bytes = 0;
     w->slot = -1;
     if (spent)
-      stop_worker(w, true); /* what it holds may never let it end by itself; give_work starts another */
+      fa_worker_stop(w, true); /* what it holds may never let it end by itself; give_work starts another */
     return FA_OK;
   }
 }
 
 static fa_status give_work(fa_pool *p, fa_error *err) {
   for (int i = 0; i < p->c->n_workers; ++i) {
-    worker *w = &p->w[i];
+    fa_worker *w = &p->w[i];
     if (w->slot >= 0 || p->no_more || p->n_given - p->n_passed_on >= MAX_PENDING) continue;
     int64_t item = 0;
     if (interrupt_signal || !p->c->next(p->c->ctx, &item)) {
@@ -296,7 +176,7 @@ static fa_status give_work(fa_pool *p, fa_error *err) {
       break;
     }
     if (w->pid == 0) {
-      fa_status status = start_worker(p, w, err);
+      fa_status status = fa_worker_start(p->c, p->w, w, err);
       if (status != FA_OK) return status;
     }
     *slot_at(p, p->n_given) = (pending){.item = item};
@@ -337,7 +217,7 @@ static fa_status wait_for_answers(fa_pool *p, fa_error *err) {
     return fa_fail(err, FA_ERR_IO, "poll: %s", strerror(errno));
   double now = fa_seconds_now();
   for (int k = 0; k < n; ++k) {
-    worker *w = &p->w[index[k]];
+    fa_worker *w = &p->w[index[k]];
     fa_status status = FA_OK;
     if (fds[k].revents)
       status = receive(p, w, err);
@@ -405,7 +285,7 @@ fa_status fa_pool_drain(fa_pool *p, int *interrupted, fa_error *err) {
 
 void fa_pool_close(fa_pool *p) {
   if (!p) return;
-  for (int i = 0; i < p->c->n_workers; ++i) stop_worker(&p->w[i], p->w[i].slot >= 0);
+  for (int i = 0; i < p->c->n_workers; ++i) fa_worker_stop(&p->w[i], p->w[i].slot >= 0);
   for (int i = 0; i < MAX_PENDING; ++i) free(p->queue[i].bytes);
   sigaction(SIGINT, &p->old_int, NULL);
   sigaction(SIGTERM, &p->old_term, NULL);

@@ -1,0 +1,28 @@
+/* Inside fuzz/worker*.c: one process of a pool. */
+#ifndef FA_FUZZ_WORKER_PROCESS_H
+#define FA_FUZZ_WORKER_PROCESS_H
+
+#include "fuzz/worker.h"
+
+#include <sys/types.h>
+
+typedef struct fa_worker {
+  pid_t pid;    /* 0 = not running */
+  int to, from; /* pipe ends on this side */
+  int64_t slot; /* what it works on: position in the order of next(), -1 = idle */
+  double started;
+  char *bytes; /* the answer so far: 8 bytes of length (and FA_WORKER_SPENT), then the packed result */
+  size_t n_bytes, capacity;
+} fa_worker;
+
+/* Bit of an answer's length: the worker ends after it. */
+#define FA_WORKER_SPENT ((uint64_t)1 << 63)
+
+/* Starts w, which is one of all the pool's c->n_workers. */
+fa_status fa_worker_start(const fa_pool_config *c, fa_worker *all, fa_worker *w, fa_error *err);
+/* Waits for its end; kill_it: without mercy. Returns the wait status; 0 if it was not running. */
+int fa_worker_stop(fa_worker *w, bool kill_it);
+/* False: it reads no more, and the end of its answers will tell why. */
+bool fa_worker_give(fa_worker *w, int64_t item);
+
+#endif
