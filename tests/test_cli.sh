@@ -172,6 +172,13 @@ sed 's/  r=.*//' out >b
 expect same a b
 run "$verify" random --seconds 1 --backend ref-f32 -q --no-progress
 expect exits 0
+run "$verify" random --count 6 --seed 3 --backend ref-f32 --backend ref-f32 --coverage -q --report coverage.json
+expect exits 0
+expect says_line '^coverage: 6 cases$'
+expect says_line '^ +6  causal$'
+expect grep -qE '"cases":[[:space:]]*6' coverage.json
+run "$verify" --cases made.json --filter '^causal-3-1$' --backend ref-f32 --coverage -q
+expect says_line '^coverage: 1 cases$'
 
 # ---- faults of the subject: the right state, exit 1, and the other cases still run ----
 fault() { # HOW STATE TEXT [CASES-FILE]

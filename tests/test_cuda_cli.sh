@@ -56,9 +56,12 @@ expect lines ' (fwd|bwd) +[0-9.]+ us .* TFLOP/s' 6
 expect says_line 'Fake GPU, sm_90.*, cold'
 expect grep -q '"fa_bench":' bench.json
 expect grep -q '"pass":.*"backward"' bench.json
-run "$fake" bench --case '{"family": "memeff", "seqlen_q": 8}'
+run "$fake" bench --case '{"family": "flex", "seqlen_q": 8}'
 expect exits 4
-expect says_line 'left out: only the flash family'
+expect says_line 'left out: only the flash and memeff families'
+run "$fake" --case '{"name": "far", "seqlen_q": 3, "seqlen_k": 3, "head_dim": 64, "strides": {"k": {"gap": [0, 1073741888, 0]}}}'
+expect exits 0
+expect lines '^PASS far  cuda  fwd\+bwd' 1
 run "$fake" bench --backend cuda
 expect exits 2
 run "$fake" bench --backend host --cases two.json
