@@ -44,12 +44,12 @@ static int64_t visible_pairs(const fa_problem *p) {
 }
 
 static double bytes_of(const fa_tensors *t, bool backward) {
-  static const fa_tensor_id forward_ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_O, FA_T_LSE};
-  static const fa_tensor_id backward_ids[] = {FA_T_DO, FA_T_DLSE, FA_T_DQ, FA_T_DK, FA_T_DV};
+  static const fa_tensor_id forward_ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_O, FA_T_LSE, FA_T_BIAS};
+  static const fa_tensor_id backward_ids[] = {FA_T_DO, FA_T_DLSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
   double bytes = 0;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 6; ++i) {
     const fa_tensor *x = &t->t[forward_ids[i]], *g = &t->t[backward_ids[i]];
-    bytes += (double)fa_tensor_count(x) * (double)fa_dtype_size(x->dtype);
+    if (x->data) bytes += (double)fa_tensor_count(x) * (double)fa_dtype_size(x->dtype);
     if (backward && g->data) bytes += (double)fa_tensor_count(g) * (double)fa_dtype_size(g->dtype);
   }
   return bytes;
@@ -99,8 +99,9 @@ static fa_status bench_case(const fa_case *c, const fa_bench_options *base, cJSO
     }
     if (status != FA_OK) break;
     const fa_problem *p = &c->problem;
-    const double flops =
-        (backward ? 10.0 : 4.0) * (double)visible_pairs(p) * (double)p->heads_q * (double)p->head_dim;
+    /* two for every pair and column of each product: S, O; S, dP, dV, dK, dQ */
+    const int64_t columns = backward ? 3 * p->head_dim + 2 * p->head_dim_v : p->head_dim + p->head_dim_v;
+    const double flops = 2.0 * (double)visible_pairs(p) * (double)p->heads_q * (double)columns;
     const double tflops = flops / r.median_us * 1e-6, gbs = bytes_of(&t, backward) / r.median_us * 1e-3;
     print_row(c->name, backward, &r, tflops, gbs);
     add_row(rows, c, backward, &opt, &r, tflops, gbs);

@@ -3,6 +3,7 @@
 #include "cases/tensor.h"
 #include "gpu/kernels/flash_backward_host.h"
 #include "gpu/kernels/flash_forward_host.h"
+#include "gpu/kernels/wide_host.h"
 #include "gpu/simt/simt.h"
 
 #include <stdarg.h>
@@ -277,6 +278,19 @@ static CUresult library_unload(CUlibrary l) {
   return CUDA_SUCCESS;
 }
 
+static fa_simt_kernel find_wide(const char *name) {
+  static const fa_dtype dtypes[] = {FA_F32, FA_F16, FA_BF16};
+  for (int i = 0; i < 6; ++i) {
+    const fa_flash_kernel *f = fa_wide_forward_find(dtypes[i / 2], i % 2 ? 128 : 1);
+    if (strcmp(f->name, name) == 0) return f->entry;
+    const fa_wide_backward_kernels *b = fa_wide_backward_find(dtypes[i / 2]);
+    const fa_flash_entry all[] = {b->prepare.entry, b->keys.entry, b->queries.entry, b->dbias.entry};
+    for (int n = 0; n < 4; ++n)
+      if (strcmp(all[n].name, name) == 0) return all[n].entry;
+  }
+  return NULL;
+}
+
 /* The host's version of a device entry point; its tables have no search by name. */
 static fa_simt_kernel find_entry(const char *name) {
   for (int i = 0; i < 33 << 8; ++i) {
@@ -298,7 +312,7 @@ static fa_simt_kernel find_entry(const char *name) {
     for (size_t n = 0; n < sizeof all / sizeof *all; ++n)
       if (all[n]->name && strcmp(all[n]->name, name) == 0) return all[n]->entry;
   }
-  return NULL;
+  return find_wide(name);
 }
 static CUresult library_get_kernel(CUkernel *out, CUlibrary l, const char *name) {
   FAKE_ENTER(true, false);

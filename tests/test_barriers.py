@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 FILES = ["cases/causal.json", "cases/headdim.json", "cases/edge.json", "cases/gqa.json", "cases/varlen.json",
-         "cases/window.json", "cases/dropout.json", "cases/alibi.json", "cases/softcap.json"]
+         "cases/window.json", "cases/dropout.json", "cases/alibi.json", "cases/softcap.json", "cases/memeff.json"]
 QUICK_FILTER = "^(square_(17|65)|gqa_5.*|d200|scale_negative.*|deterministic_.*)$"
 CAUGHT = re.compile(r"(FAIL|RACE|OOB|DEADLOCK|CRASH|HANG|ERROR|REJECTED) (\S+)  \S+  \S+  [\d.]+ m?s  (.*?)(?: \[.*)?$")
 SITE = re.compile(r"\b(sync_block|sync_warp|cp_async_commit|cp_async_wait<\d+>)\(\);")

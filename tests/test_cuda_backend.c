@@ -30,6 +30,17 @@ static void test_same_results(void) {
   cuda_check_same_as_host(
       "{\"seqlen_q\": 30, \"head_dim\": 64, \"softcap\": 3, \"alibi\": {\"slopes\": [0.5]}}");
   cuda_check_same_as_host("{\"seqlen_q\": 0, \"seqlen_k\": 8, \"head_dim\": 64}");
+  /* the wide kernels: forward, prepare, keys, queries, and the sums of dbias */
+  cuda_check_same_as_host(
+      "{\"family\": \"memeff\", \"dtype\": \"f32\", \"batch\": 2, \"heads_q\": 2, \"heads_kv\": 1, "
+      "\"seqlen_q\": 20, \"seqlen_k\": 70, \"head_dim\": 24, \"head_dim_v\": 56, \"mask\": {\"type\": "
+      "\"causal\", \"align\": \"top_left\"}, \"bias\": {\"shape\": [1, \"h\", 1, \"k\"], \"grad\": true}, "
+      "\"dropout\": {\"p\": 0.3, \"seed\": \"4\", \"offset\": \"9\"}}");
+  cuda_check_same_as_host("{\"family\": \"memeff\", \"dtype\": \"bf16\", \"seqlen_q\": 5, \"seqlen_k\": 9, "
+                          "\"head_dim\": 300, \"grad_lse\": true}");
+  cuda_check_same_as_host(
+      "{\"family\": \"memeff\", \"cu_seqlens_q\": [0, 5, 9], \"cu_seqlens_k\": [0, 4, 9], "
+      "\"head_dim\": 12}");
 }
 
 /* A write into the guard on the device is seen in the host's guard afterwards. */
