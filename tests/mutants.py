@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "mut
 import build  # noqa: E402
 
 FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap",
-                                           "headdim")]
+                                           "headdim", "offset")]
 # Mutant -> why no case can tell it from the kernels without a bug.
 EQUIVALENT = {}
 TYPICAL = "tests/mutants/typical.json"
