@@ -4,8 +4,8 @@
 
 #include "gpu/fa.h"
 
-/* FLASH: 16-bit elements (gpu/kernels/flash_*). WIDE: every element type and head dim, and what the
- * memory-efficient family has beyond flash (gpu/kernels/wide_*). */
+/* FLASH: 16-bit elements, head dims up to 256 (gpu/kernels/flash_*). WIDE: every element type and head dim of
+ * the memory-efficient family (gpu/kernels/wide_*). */
 typedef enum fa_kernels { FA_KERNELS_FLASH, FA_KERNELS_WIDE } fa_kernels;
 
 /* For sizes that are in range. The backward pass may take others than the forward pass; g may be NULL: then

@@ -8,17 +8,30 @@
 #include <math.h>
 #include <string.h>
 
+static bool has_linear_dropout(const fa_attention *a) {
+  return a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_LINEAR;
+}
+
+fa_flash_ability fa_flash_wanted(const fa_attention *a, bool aligned) {
+  const int head_dim = (int)a->head_dim, head_dim_v = (int)fa_attention_head_dim_v(a);
+  const bool linear = has_linear_dropout(a);
+  return (fa_flash_ability){.bf16 = a->dtype == FA_BF16,
+                            .head_dim = head_dim > head_dim_v ? head_dim : head_dim_v,
+                            .narrow = head_dim < head_dim_v ? head_dim : head_dim_v,
+                            .unaligned = !aligned,
+                            .alibi = a->alibi_slopes != NULL,
+                            .softcap = a->softcap > 0,
+                            .dropout = a->dropout_p > 0 && !linear,
+                            .p_debug = a->p_debug != NULL,
+                            .bias = a->bias != NULL,
+                            .linear_dropout = linear};
+}
+
 const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa_flash_device *device,
                                          fa_error *err) {
   if (fa_choose_forward(a) == FA_KERNELS_WIDE)
     return fa_wide_forward_find(a->dtype, fa_attention_head_dim_v(a));
-  const fa_flash_ability wanted = {.bf16 = a->dtype == FA_BF16,
-                                   .head_dim = (int)a->head_dim,
-                                   .unaligned = !aligned,
-                                   .alibi = a->alibi_slopes != NULL,
-                                   .softcap = a->softcap > 0,
-                                   .dropout = a->dropout_p > 0,
-                                   .p_debug = a->p_debug != NULL};
+  const fa_flash_ability wanted = fa_flash_wanted(a, aligned);
   const fa_flash_kernel *k = fa_flash_forward_find(wanted, device);
   if (!k && device && fa_flash_forward_find(wanted, NULL))
     fa_fail(err, FA_ERR_UNSUPPORTED,
@@ -42,6 +55,10 @@ bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s) 
   const int64_t n = 16 / fa_attention_element_bytes(a);
   return (uintptr_t)data % 16 == 0 && s.row % n == 0 && s.head % n == 0 &&
          (fa_attention_is_varlen(a) || s.batch % n == 0);
+}
+
+bool fa_bias_is_aligned(const fa_attention *a, const void *data, fa_strides s) {
+  return a->seqlen_k % (16 / fa_attention_element_bytes(a)) == 0 && fa_rows_are_aligned(a, data, s);
 }
 
 bool fa_attention_is_aligned(const fa_attention *a) {
@@ -81,6 +98,7 @@ static void fill_tensors(const fa_attention *a, bool has_batch, fa_flash_params 
   p->cu_seqlens_k = a->cu_seqlens_k;
   p->bias = a->bias;
   p->bias_stride = fa_flash_strides_of(a->bias_stride, has_batch);
+  p->bias_aligned = fa_bias_is_aligned(a, a->bias, a->bias_stride);
   p->seqused_k = a->seqused_k;
   p->leftpad_k = a->leftpad_k;
 }
@@ -93,7 +111,7 @@ static void fill_dropout(const fa_attention *a, fa_flash_params *p) {
   p->dropout_seed = a->dropout_seed;
   p->dropout_offset = a->dropout_offset;
   p->dropout_p = (float)a->dropout_p;
-  p->dropout_linear = a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_LINEAR;
+  p->dropout_linear = has_linear_dropout(a);
   p->p_debug = (uint16_t *)a->p_debug;
   p->p_rows = (int)((a->seqlen_q + 127) / 128 * 128);
   p->p_keys = (int)((a->seqlen_k + 127) / 128 * 128);
@@ -127,10 +145,10 @@ fa_status fa_forward_plan_make(const fa_attention *a, const fa_flash_device *dev
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
   if (status != FA_OK) return status;
   out->aligned = fa_attention_is_aligned(a);
-  out->kernel = fa_forward_kernel(a, out->aligned, device, err);
+  fa_flash_params_fill(a, &out->params);
+  out->kernel = fa_forward_kernel(a, out->aligned && (!a->bias || out->params.bias_aligned), device, err);
   if (!out->kernel) return FA_ERR_UNSUPPORTED;
   out->empty = fa_attention_is_empty(a);
-  fa_flash_params_fill(a, &out->params);
   out->params.aligned = out->aligned;
   if (out->kernel->block_cols) {
     fa_wide_forward_grid(a, out->kernel, out->grid);

@@ -39,6 +39,10 @@ bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s);
 /* All of q, k, v, o; and whole rows too, where the kernels ask for that. */
 bool fa_attention_is_aligned(const fa_attention *a);
 fa_flash_strides fa_flash_strides_of(fa_strides s, bool has_batch);
+/* So that 16-byte copies do for a bias or its gradient: keys come in eights too. */
+bool fa_bias_is_aligned(const fa_attention *a, const void *data, fa_strides s);
+/* What the call asks of a flash kernel, forward or backward. */
+fa_flash_ability fa_flash_wanted(const fa_attention *a, bool aligned);
 void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p);
 
 #ifdef __cplusplus

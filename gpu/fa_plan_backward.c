@@ -10,12 +10,7 @@
 
 static fa_status find_kernels(const fa_attention *a, bool aligned, const fa_flash_device *device,
                               fa_flash_backward_kernels *out, fa_error *err) {
-  const fa_flash_ability wanted = {.bf16 = a->dtype == FA_BF16,
-                                   .head_dim = (int)a->head_dim,
-                                   .unaligned = !aligned,
-                                   .alibi = a->alibi_slopes != NULL,
-                                   .softcap = a->softcap > 0,
-                                   .dropout = a->dropout_p > 0};
+  const fa_flash_ability wanted = fa_flash_wanted(a, aligned);
   if (fa_flash_backward_find(wanted, device, out)) return FA_OK;
   if (device && fa_flash_backward_find(wanted, NULL, out))
     return fa_fail(err, FA_ERR_UNSUPPORTED,
@@ -39,7 +34,7 @@ static bool all_aligned(const fa_attention *a, const fa_gradients *g) {
 }
 
 static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_flash_backward_plan *sizes,
-                        fa_flash_backward_params *p) {
+                        bool subtracts_first, fa_flash_backward_params *p) {
   const bool has_batch = !fa_attention_is_varlen(a);
   fa_flash_params_fill(a, &p->forward);
   p->d_o = (const uint16_t *)g->d_o;
@@ -56,6 +51,12 @@ static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_f
   p->scale_log2 = (float)(a->scale * 1.4426950408889634);
   p->inverse_softcap = a->softcap > 0 ? (float)(1.0 / a->softcap) : 0.0f;
   p->softcap_log2 = (float)(a->softcap * 1.4426950408889634);
+  p->lse_factor = subtracts_first ? 1.0f : 1.44269504f;
+  if (g->dbias && !fa_wide_dbias_sums(a, g)) {
+    p->dbias = (uint16_t *)g->dbias;
+    p->dbias_stride = fa_flash_strides_of(g->dbias_stride, has_batch);
+    p->dbias_aligned = fa_bias_is_aligned(a, g->dbias, g->dbias_stride);
+  }
   p->rows = sizes->rows;
   p->keys = sizes->keys;
   p->split_stride = sizes->split_stride;
@@ -67,7 +68,7 @@ static void add_launch(fa_backward_plan *p, fa_flash_entry kernel, const unsigne
                        size_t shared_bytes) {
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return;
   p->launch[p->n_launches++] =
-      (fa_backward_launch){kernel, {grid[0], grid[1], grid[2]}, (unsigned)n_threads, shared_bytes};
+      (fa_backward_launch){kernel, {grid[0], grid[1], grid[2]}, (unsigned)n_threads, shared_bytes, false};
 }
 static void add_row_launch(fa_backward_plan *p, fa_flash_entry kernel, const unsigned grid[3]) {
   add_launch(p, kernel, grid, FA_FLASH_BACKWARD_THREADS, 0);
@@ -96,7 +97,7 @@ static fa_flash_backward_plan plan_sizes(const fa_attention *a, const fa_flash_b
                                          .seqlen_k = a->seqlen_k,
                                          .total_q = varlen ? a->total_q : -1,
                                          .total_k = varlen ? a->total_k : -1,
-                                         .head_dim = (int)a->head_dim,
+                                         .head_dim = kernels->head_dim,
                                          .block_n = kernels->by_keys.block_n,
                                          .block_m = kernels->by_queries.block_m,
                                          .n_processors = n_processors,
@@ -129,13 +130,19 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
     return FA_OK;
   }
   fa_flash_backward_kernels kernels;
-  if ((status = find_kernels(a, out->aligned, device, &kernels, err)) != FA_OK) return status;
+  const bool bias_aligned = !a->bias || fa_bias_is_aligned(a, a->bias, a->bias_stride);
+  if ((status = find_kernels(a, out->aligned && bias_aligned, device, &kernels, err)) != FA_OK) return status;
   const fa_flash_backward_plan plan = plan_sizes(a, &kernels, n_processors);
-  fill_params(a, g, &plan, &out->params);
+  fill_params(a, g, &plan, kernels.by_keys.subtracts_first, &out->params);
   out->params.forward.aligned = out->aligned;
   out->by_queries = plan.by_queries;
   out->n_splits = plan.n_splits;
   add_launches(out, &kernels, &plan);
+  if (g->dbias && !out->params.dbias) {
+    const int64_t padded =
+        fa_flash_backward_round_up(a->seqlen_q, fa_flash_backward_row_block(kernels.head_dim));
+    fa_wide_dbias_plan(a, g, (fa_flash_strides){padded, 1, plan.rows}, out);
+  }
   out->workspace_bytes = out->n_launches ? (size_t)plan.n_floats * sizeof(float) : 0;
   out->delta_at = plan.delta_at;
   memcpy(out->accum_at, plan.accum_at, sizeof out->accum_at);
@@ -148,6 +155,7 @@ void fa_backward_plan_place(fa_backward_plan *plan, void *workspace) {
     if (!plan->wide.delta) plan->wide.delta = at;
     return;
   }
+  plan->wide.delta = at + plan->delta_at;
   plan->params.lse_log2 = at;
   plan->params.delta = at + plan->delta_at;
   if (plan->by_queries) {
@@ -158,6 +166,6 @@ void fa_backward_plan_place(fa_backward_plan *plan, void *workspace) {
   }
 }
 
-const void *fa_backward_plan_params(const fa_backward_plan *plan) {
-  return plan->is_wide ? (const void *)&plan->wide : &plan->params;
+const void *fa_backward_plan_params(const fa_backward_plan *plan, int launch) {
+  return plan->launch[launch].is_wide ? (const void *)&plan->wide : &plan->params;
 }

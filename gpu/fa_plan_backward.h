@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define FA_BACKWARD_LAUNCHES 4
+#define FA_BACKWARD_LAUNCHES 5
 
 /* The order in which a deterministic call adds depends on how many processors it is planned for; the same
  * number everywhere (an H100's) gives the same bits on every device of an architecture. */
@@ -23,18 +23,20 @@ typedef struct fa_backward_launch {
   unsigned grid[3];   /* none of them 0 */
   unsigned n_threads; /* of every block */
   size_t shared_bytes;
+  bool is_wide; /* takes the wide kernels' parameters */
 } fa_backward_launch;
 
 typedef struct fa_backward_plan {
   fa_backward_launch launch[FA_BACKWARD_LAUNCHES]; /* to be made in this order, each after the one before */
   int n_launches;                                  /* fewer where there are no rows or no keys */
-  fa_flash_backward_params params;                 /* of every launch, */
+  fa_flash_backward_params params;                 /* of a launch, */
   fa_wide_backward_params wide;                    /* or these, if it is_wide */
   size_t workspace_bytes;
   int64_t delta_at, accum_at[2]; /* floats from its beginning; log2(e) * LSE stands there */
   bool by_queries;               /* dK and dV are accumulated in memory, and not dQ */
   int n_splits;
-  bool aligned, is_wide;
+  bool aligned;
+  bool is_wide; /* all launches are */
 } fa_backward_plan;
 
 /* device: NULL is any (fa_flash_device). Whether kernels exist for arguments that passed
@@ -54,8 +56,8 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
 /* workspace: workspace_bytes of memory for the kernels, aligned to 256. */
 void fa_backward_plan_place(fa_backward_plan *plan, void *workspace);
 
-/* What every launch takes. */
-const void *fa_backward_plan_params(const fa_backward_plan *plan);
+/* What a launch takes. */
+const void *fa_backward_plan_params(const fa_backward_plan *plan, int launch);
 
 #ifdef __cplusplus
 }

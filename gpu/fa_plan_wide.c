@@ -15,7 +15,7 @@ void fa_wide_forward_grid(const fa_attention *a, const fa_flash_kernel *kernel, 
 }
 
 /* An axis of one element needs no sum. */
-static int dbias_sums(const fa_attention *a, const fa_gradients *g) {
+int fa_wide_dbias_sums(const fa_attention *a, const fa_gradients *g) {
   return (g->dbias_stride.batch == 0 && a->batch != 1 ? FA_WIDE_SUM_BATCH : 0) |
          (g->dbias_stride.head == 0 && a->heads_q != 1 ? FA_WIDE_SUM_HEADS : 0) |
          (g->dbias_stride.row == 0 && a->seqlen_q != 1 ? FA_WIDE_SUM_ROWS : 0);
@@ -38,7 +38,7 @@ static void fill_params(const fa_attention *a, const fa_gradients *g, fa_wide_ba
   p->batch = (int)a->batch;
   p->dbias = g->dbias;
   p->dbias_stride = fa_flash_strides_of(g->dbias_stride, has_batch);
-  p->dbias_sums = dbias_sums(a, g);
+  p->dbias_sums = fa_wide_dbias_sums(a, g);
 }
 
 /* Where delta is: the caller's, or from the beginning of the workspace. */
@@ -60,7 +60,26 @@ static void add_launch(fa_backward_plan *p, const fa_wide_kernel *k, int64_t x, 
   p->launch[p->n_launches++] = (fa_backward_launch){.kernel = k->entry,
                                                     .grid = {(unsigned)x, (unsigned)y, (unsigned)z},
                                                     .n_threads = (unsigned)k->n_threads,
-                                                    .shared_bytes = k->shared_bytes};
+                                                    .shared_bytes = k->shared_bytes,
+                                                    .is_wide = true};
+}
+
+static void add_dbias_launch(const fa_attention *a, const fa_gradients *g, const fa_wide_kernel *k,
+                             fa_backward_plan *out) {
+  const int sums = out->wide.dbias_sums;
+  if (!g->dbias || !sums || a->batch == 0) return;
+  add_launch(out, k,
+             (sums & FA_WIDE_SUM_ROWS ? 1 : blocks(a->seqlen_q, k->block_m)) *
+                 blocks(a->seqlen_k, k->block_cols),
+             sums & FA_WIDE_SUM_HEADS ? 1 : a->heads_q, sums & FA_WIDE_SUM_BATCH ? 1 : a->batch);
+}
+
+void fa_wide_dbias_plan(const fa_attention *a, const fa_gradients *g, fa_flash_strides delta_stride,
+                        fa_backward_plan *out) {
+  fill_params(a, g, &out->wide);
+  out->wide.forward.aligned = out->aligned;
+  out->wide.delta_stride = delta_stride;
+  add_dbias_launch(a, g, &fa_wide_backward_find(a->dtype)->dbias, out);
 }
 
 /* In the order of wide_backward_params.h. */
@@ -78,11 +97,6 @@ void fa_wide_backward_plan_make(const fa_attention *a, const fa_gradients *g, fa
   add_launch(out, &k->queries,
              blocks(a->seqlen_q, k->queries.block_m) * blocks(a->head_dim, k->queries.block_cols), a->heads_q,
              a->batch);
-  const int sums = out->wide.dbias_sums;
-  if (g->dbias && sums && a->batch > 0)
-    add_launch(out, &k->dbias,
-               (sums & FA_WIDE_SUM_ROWS ? 1 : blocks(a->seqlen_q, k->dbias.block_m)) *
-                   blocks(a->seqlen_k, k->dbias.block_cols),
-               sums & FA_WIDE_SUM_HEADS ? 1 : a->heads_q, sums & FA_WIDE_SUM_BATCH ? 1 : a->batch);
+  add_dbias_launch(a, g, &k->dbias, out);
   if (out->n_launches == 0) out->workspace_bytes = 0;
 }

@@ -13,4 +13,12 @@ void fa_wide_forward_grid(const fa_attention *a, const fa_flash_kernel *kernel, 
  * [heads_q][seqlen_q] or [heads_q][total_q] floats, unless the caller has it. */
 void fa_wide_backward_plan_make(const fa_attention *a, const fa_gradients *g, fa_backward_plan *out);
 
+/* Along which axes a gradient of the bias is summed: FA_WIDE_SUM_..., 0 for none. */
+int fa_wide_dbias_sums(const fa_attention *a, const fa_gradients *g);
+
+/* Adds the launch that makes a summed gradient of the bias to a plan of flash kernels, whose workspace has
+ * delta with these strides. */
+void fa_wide_dbias_plan(const fa_attention *a, const fa_gradients *g, fa_flash_strides delta_stride,
+                        fa_backward_plan *out);
+
 #endif

@@ -64,7 +64,7 @@ static fa_status launch_all(const fa_backward_plan *plan, const fa_tensors *t, c
   for (int i = 0; i < plan->n_launches; ++i) {
     const fa_backward_launch *l = &plan->launch[i];
     const fa_simt_launch launch = {.kernel = l->kernel.entry,
-                                   .params = fa_backward_plan_params(plan),
+                                   .params = fa_backward_plan_params(plan, i),
                                    .name = l->kernel.name,
                                    .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                    .block = {l->n_threads, 1, 1},

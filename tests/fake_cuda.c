@@ -293,14 +293,17 @@ static fa_simt_kernel find_wide(const char *name) {
 
 /* The host's version of a device entry point; its tables have no search by name. */
 static fa_simt_kernel find_entry(const char *name) {
-  for (int i = 0; i < 33 << 8; ++i) {
+  for (int i = 0; i < 33 << 10; ++i) {
     const fa_flash_ability wanted = {.bf16 = i & 1,
-                                     .head_dim = 8 * (i >> 8),
+                                     .head_dim = 8 * (i >> 10),
+                                     .narrow = 8 * (i >> 10),
                                      .unaligned = i >> 1 & 1,
                                      .alibi = i >> 2 & 1,
                                      .softcap = i >> 3 & 1,
                                      .dropout = i >> 4 & 1,
-                                     .p_debug = i >> 5 & 1};
+                                     .p_debug = i >> 5 & 1,
+                                     .bias = i >> 8 & 1,
+                                     .linear_dropout = i >> 9 & 1};
     const fa_flash_device any = {i >> 7 & 1 ? 99 * 1024 : SIZE_MAX, i >> 6 & 1};
     const fa_flash_kernel *k = fa_flash_forward_find(wanted, &any);
     if (k && strcmp(k->name, name) == 0) return k->entry;

@@ -150,7 +150,7 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
   for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
     const fa_backward_launch *l = &plan.launch[i];
     status = launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
-                    fa_backward_plan_params(&plan), (CUstream)stream, err);
+                    fa_backward_plan_params(&plan, i), (CUstream)stream, err);
   }
   return status;
 }

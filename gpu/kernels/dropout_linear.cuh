@@ -44,6 +44,12 @@ FA_DEVICE kept_pair linear_kept_pair(const fa_flash_params &p, uint64_t index) {
   return kept;
 }
 
+/* The same as all bits of each kept half. */
+FA_DEVICE uint32_t linear_kept_bits(const fa_flash_params &p, uint64_t index) {
+  const kept_pair kept = linear_kept_pair(p, index);
+  return (kept.first ? 0xffffu : 0) | (kept.second ? 0xffff0000u : 0);
+}
+
 } // namespace fa
 
 #endif

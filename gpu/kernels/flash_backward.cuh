@@ -9,11 +9,16 @@
  * second products want them transposed and cut differently. Two barriers per query block: one when Q and dO
  * have come and all are done with the previous P and dS, one when P and dS stand.
  *
+ * The bias of a pair of tiles is fetched to where P will stand; dS is its gradient. One more barrier: when
+ * the bias has come.
+ *
  * Dropout (Z_ij = 0 or 1/(1-p)): P of dV is struck out, dP becomes Z dP; 1/(1-p) of dV comes in at the end.
- * Columns from p.forward.head_dim to the tile's D are zeros in shared memory and nowhere else. */
+ * Columns from p.forward.head_dim (of V and dO: head_dim_v) to the tile's D are zeros in shared memory and
+ * nowhere else. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_CUH
 
+#include "gpu/kernels/flash_backward_bias.cuh"
 #include "gpu/kernels/flash_backward_copy.cuh"
 #include "gpu/kernels/flash_backward_step.cuh"
 
@@ -68,15 +73,19 @@ FA_DEVICE void key_block(const fa_flash_backward_params &p, const sequence &seq,
   FA_NO_UNROLL
   while (at.head < end) {
     cp_async_wait<0>();
-    sync_block();         /* Q and dO are there for all; all are done with P, dS and the other buffers */
+    sync_block(); /* Q and dO are there for all; all are done with P, dS and the other buffers */
+    if (C::BIAS) fetch_bias<C>(p.forward, seq, batch, at.head, at.m * C::BM, key0, opaque(thread));
     if (C::STAGES == 2) { /* opaque: worked out again below, not held in registers meanwhile; which of the two
                              helps is ptxas's secret */
       const walk next = next_of(walk{C::DROPOUT ? opaque(at.head) : at.head, opaque(at.m)}, blocks);
       if (next.head < end) fetch_rows<C>(p, seq, batch, next.head, next.m, buffer ^ 1, thread);
+      if (C::BIAS && next.head >= end) cp_async_commit(); /* a group either way */
     }
     /* opaque: addresses are worked out where they are used, not held in registers over the loop */
     score_step<C>(p, seq, batch, at.head, at.m * C::BM, key0, buffer, opaque(thread));
     sync_block(); /* P and dS stand */
+    if (C::BIAS && p.dbias)
+      write_dbias<C>(p, seq, batch, opaque(at.head), opaque(at.m) * C::BM, key0, opaque(thread));
     gradient_step<C>(p, dk, dv, batch, at.head, at.m * C::BM, buffer, opaque(thread));
     at = next_of(at, blocks);
     if (C::STAGES == 1 && at.head < end) {
@@ -90,12 +99,14 @@ FA_DEVICE void key_block(const fa_flash_backward_params &p, const sequence &seq,
   const uint32_t k_tile = shared_base() + C::K_AT, v_tile = shared_base() + C::V_AT;
   sync_block(); /* all are done with K and V: their places take dK and dV */
   stage_gradient<C, C::KV_WARPS, C::KV_COL_WARPS>(dk, p.scale, k_tile, thread / 32, thread % 32);
-  stage_gradient<C, C::KV_WARPS, C::KV_COL_WARPS>(dv, C::DROPOUT ? p.forward.dropout_scale : 1.0f, v_tile,
-                                                  thread / 32, thread % 32);
+  stage_gradient<C, C::KV_WARPS, C::KV_COL_WARPS>(
+      dv, C::DROPOUT || C::LINEAR ? p.forward.dropout_scale : 1.0f, v_tile, thread / 32, thread % 32);
   sync_block(); /* dK and dV stand */
   const int64_t row = static_cast<int64_t>(load_sequence(p.forward, opaque(batch)).k_row) + key0;
-  write_gradient<C, C::BN>(p, p.dk, p.dk_stride, k_tile, batch, kv_head, row, seq.len_k - key0, thread);
-  write_gradient<C, C::BN>(p, p.dv, p.dv_stride, v_tile, batch, kv_head, row, seq.len_k - key0, thread);
+  write_gradient<C, C::BN>(p, p.dk, p.dk_stride, p.forward.head_dim, k_tile, batch, kv_head, row,
+                           seq.len_k - key0, thread);
+  write_gradient<C, C::BN>(p, p.dv, p.dv_stride, p.forward.head_dim_v, v_tile, batch, kv_head, row,
+                           seq.len_k - key0, thread);
 }
 
 /* Grid: x over key blocks of the longest entry or, deterministic, over dQ accumulators; y over KV heads, z
@@ -109,8 +120,9 @@ template <class C> FA_DEVICE void flash_backward(const fa_flash_backward_params 
   for (int block = static_cast<int>(blockIdx.x); block < n_blocks; block += static_cast<int>(gridDim.x)) {
     clear_hidden_keys<C>(p, seq, batch, kv_head, block, thread);
     const int key0 = block * C::BN, key1 = min_int(key0 + C::BN, seq.len_k);
-    if (key0 >= seq.len_k) continue;
     const block_range blocks = query_blocks<C>(p.forward, seq, key0, key1);
+    if (C::BIAS && p.dbias) clear_dbias<C>(p, seq, batch, kv_head, key0, blocks, thread);
+    if (key0 >= seq.len_k) continue;
     if (blocks.begin >= blocks.end) {
       clear_keys<C>(p, batch, kv_head,
                     static_cast<int64_t>(load_sequence(p.forward, opaque(batch)).k_row) + key0, key1 - key0,

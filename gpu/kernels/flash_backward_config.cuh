@@ -31,12 +31,18 @@ template <int D, flash_kind KIND, flash_backward_shape SHAPE> struct flash_backw
 };
 template <int D, flash_kind KIND> struct flash_backward_tiles<D, KIND, by_keys> {
   static constexpr int THREADS = FA_FLASH_BACKWARD_THREADS;
-  static constexpr bool SMALL = KIND == general || D >= 160 || (KIND == dropout && D <= 64);
+  static constexpr bool SMALL = KIND == general || KIND == mixed || (KIND == biased && D <= 64) || D >= 160 ||
+                                (KIND == dropout && D <= 64);
   static constexpr int BM = SMALL || D >= 96 ? 64 : 128, BN = SMALL && D > 64 ? 64 : 128;
   static constexpr int S_TILES = SMALL || D == 96 ? 1 : 2, KV_TILES = BN == 128 || D % 64 == 0 ? 2 : 1;
   static constexpr int STAGES = D <= 192 ? 2 : 1;
   static constexpr int MOST_BYTES = 163 * 1024;
 };
+
+/* One for devices of all kinds. */
+template <int D>
+struct flash_backward_tiles<D, mixed, by_keys>
+    : flash_backward_tiles<D, general, D <= 64 ? by_keys : by_keys_small> {};
 
 /* T: f16 or bf16. D: of the tiles, head_dim up to a multiple of 32. STAGES: buffers of what a block walks
  * over, Q and dO or K and V. */
@@ -68,6 +74,7 @@ struct flash_backward_config : flash_kind_traits<KIND_>, flash_backward_tiles<D_
   static_assert(S_WARPS * S_COL_WARPS == WARPS && KV_WARPS * KV_COL_WARPS == WARPS, "all warps work");
   static_assert(DQ_GROUPS * S_COL_WARPS * 16 == D && DKV_GROUPS * KV_COL_WARPS * 16 == D, "on all columns");
   static_assert(S_COLS % 32 == 0 || S_COLS == 16, "dropout decides on 32 keys at once");
+  static_assert(!flash_kind_traits<KIND_>::BIAS || !BY_QUERIES, "who reads a bias has its tile to himself");
   static_assert(fa_flash_backward_row_block(D) % BM == 0, "tiles do not straddle entries");
   static_assert(fa_flash_backward_row_block(D) % BN == 0 || !BY_QUERIES, "nor do those of dK and dV");
   typedef float score_tile[tiles::S_TILES][S_COLS / 8][4];

@@ -50,12 +50,12 @@ FA_DEVICE void store_scaled(const fa_flash_backward_params &p, uint16_t *to, flo
 /* n_rows rows, at most BLOCK. to: the first of them. */
 template <class C>
 FA_DEVICE void convert_rows(const fa_flash_backward_params &p, const accumulators &from, uint16_t *to,
-                            int64_t row_stride, int n_rows, float factor, int thread) {
+                            int64_t row_stride, int n_rows, int head_dim, float factor, int thread) {
   constexpr int CHUNKS = C::D / 8, UNITS = C::BLOCK / 16 * 8 * CHUNKS; /* unit: rows r, r + 8 of a tile */
   for (int unit = thread; unit < UNITS; unit += C::THREADS) {
     /* neighbours in a row take the row's chunks, so that they store side by side */
     const int chunk = unit % CHUNKS, r = unit / CHUNKS % 8, tile = unit / (8 * CHUNKS), row = 16 * tile + r;
-    if (row >= n_rows || chunk >= p.forward.head_dim / 8) continue;
+    if (row >= n_rows || chunk >= head_dim / 8) continue;
     float upper[8], lower[8];
     sum_accumulators(p, from, ((tile * CHUNKS + chunk) * 32 + 4 * r) * 4, upper, lower);
     store_scaled<C>(p, to + row * row_stride + chunk * 8, factor, upper);
@@ -73,7 +73,7 @@ template <class C> FA_DEVICE void flash_backward_convert(const fa_flash_backward
   convert_rows<C>(p, from,
                   p.dq + batch * p.dq_stride.batch + head * p.dq_stride.head +
                       (static_cast<int64_t>(seq.q_row) + row0) * p.dq_stride.row,
-                  p.dq_stride.row, min_int(C::BLOCK, seq.len_q - row0), p.scale,
+                  p.dq_stride.row, min_int(C::BLOCK, seq.len_q - row0), p.forward.head_dim, p.scale,
                   static_cast<int>(threadIdx.x));
 }
 
@@ -90,10 +90,10 @@ template <class C> FA_DEVICE void flash_backward_convert_keys(const fa_flash_bac
   const int64_t at = workspace_key<C::D>(p, batch, head * group, key0) * C::D, head_stride = p.keys * C::D;
   convert_rows<C>(p, accumulators{p.dk_accum + at, group, head_stride},
                   p.dk + batch * p.dk_stride.batch + head * p.dk_stride.head + row * p.dk_stride.row,
-                  p.dk_stride.row, n_keys, p.scale, thread);
+                  p.dk_stride.row, n_keys, p.forward.head_dim, p.scale, thread);
   convert_rows<C>(p, accumulators{p.dv_accum + at, group, head_stride},
                   p.dv + batch * p.dv_stride.batch + head * p.dv_stride.head + row * p.dv_stride.row,
-                  p.dv_stride.row, n_keys, p.forward.dropout_scale, thread);
+                  p.dv_stride.row, n_keys, p.forward.head_dim_v, p.forward.dropout_scale, thread);
 }
 
 } // namespace fa

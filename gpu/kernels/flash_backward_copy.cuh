@@ -10,12 +10,12 @@ namespace fa {
 /* ROWS rows of one head from `row` on, to the tile at `at` in shared memory. */
 template <class C, int ROWS>
 FA_DEVICE void fetch_tile(const fa_flash_backward_params &p, const uint16_t *from,
-                          const fa_flash_strides &stride, int batch, int head, int64_t row, int n_rows,
-                          int at, int thread) {
+                          const fa_flash_strides &stride, int head_dim, int batch, int head, int64_t row,
+                          int n_rows, int at, int thread) {
   typedef tile_copy<C::D, C::THREADS> copy;
   from += batch * stride.batch + head * stride.head + row * stride.row + copy::in_global(thread, stride.row);
-  load_tile<ROWS, C>(shared_base() + at + copy::in_tile(thread), from, stride.row, n_rows, thread,
-                     p.forward.head_dim, rows_are_aligned_too<C>(p));
+  load_tile<ROWS, C>(shared_base() + at + copy::in_tile(thread), from, stride.row, n_rows, thread, head_dim,
+                     rows_are_aligned_too<C>(p));
 }
 
 /* Starts the copies of Q, dO, LSE and delta of a query block into their buffer. */
@@ -24,8 +24,9 @@ FA_DEVICE void fetch_rows(const fa_flash_backward_params &p, const sequence &seq
                           int buffer, int thread) {
   const int row0 = m * C::BM, n_rows = seq.len_q - row0;
   const int64_t row = static_cast<int64_t>(seq.q_row) + row0;
-  fetch_tile<C, C::BM>(p, p.forward.q, p.forward.q_stride, batch, head, row, n_rows, C::q_at(buffer), thread);
-  fetch_tile<C, C::BM>(p, p.d_o, p.do_stride, batch, head, row, n_rows,
+  fetch_tile<C, C::BM>(p, p.forward.q, p.forward.q_stride, p.forward.head_dim, batch, head, row, n_rows,
+                       C::q_at(buffer), thread);
+  fetch_tile<C, C::BM>(p, p.d_o, p.do_stride, p.forward.head_dim_v, batch, head, row, n_rows,
                        C::q_at(buffer) + (C::DO_AT - C::Q_AT), thread);
   /* LSE and delta: the workspace has whole tiles of them */
   if (thread < C::BM / 2) {
@@ -42,8 +43,9 @@ FA_DEVICE void fetch_keys(const fa_flash_backward_params &p, const sequence &seq
                           int key0, int buffer, int thread) {
   const int n_rows = seq.len_k - key0;
   const int64_t row = static_cast<int64_t>(seq.k_row) + key0;
-  fetch_tile<C, C::BN>(p, p.forward.k, p.forward.k_stride, batch, head, row, n_rows, C::k_at(buffer), thread);
-  fetch_tile<C, C::BN>(p, p.forward.v, p.forward.v_stride, batch, head, row, n_rows,
+  fetch_tile<C, C::BN>(p, p.forward.k, p.forward.k_stride, p.forward.head_dim, batch, head, row, n_rows,
+                       C::k_at(buffer), thread);
+  fetch_tile<C, C::BN>(p, p.forward.v, p.forward.v_stride, p.forward.head_dim_v, batch, head, row, n_rows,
                        C::k_at(buffer) + (C::V_AT - C::K_AT), thread);
 }
 
@@ -118,12 +120,13 @@ FA_DEVICE void store_gradient_chunk(const fa_flash_backward_params &p, uint16_t 
 /* Rows [row0, row0 + n_rows), up to a whole tile of ROWS, of a gradient from a tile in shared memory. */
 template <class C, int ROWS>
 FA_DEVICE void write_gradient(const fa_flash_backward_params &p, uint16_t *to, const fa_flash_strides &stride,
-                              uint32_t tile, int batch, int head, int64_t row0, int n_rows, int thread) {
+                              int head_dim, uint32_t tile, int batch, int head, int64_t row0, int n_rows,
+                              int thread) {
   constexpr int CHUNKS = C::D / 8;
   FA_NO_UNROLL
   for (int i = thread; i < min_int(n_rows, ROWS) * CHUNKS; i += C::THREADS) {
     const int row = i / CHUNKS, chunk = i % CHUNKS;
-    if (chunk < p.forward.head_dim / 8)
+    if (chunk < head_dim / 8)
       store_gradient_chunk<C>(p, to, stride, batch, head, row0 + row, chunk,
                               load_shared16(tile + tile_offset<C::D>(row, chunk)));
   }
@@ -132,18 +135,18 @@ FA_DEVICE void write_gradient(const fa_flash_backward_params &p, uint16_t *to, c
 /* Zeros for n_rows rows of a gradient; none if that is negative. */
 template <class C>
 FA_DEVICE void clear_gradient(const fa_flash_backward_params &p, uint16_t *to, const fa_flash_strides &stride,
-                              int batch, int head, int64_t begin, int n_rows, int thread) {
+                              int head_dim, int batch, int head, int64_t begin, int n_rows, int thread) {
   constexpr int CHUNKS = C::D / 8;
   FA_NO_UNROLL
   for (int i = thread; i < n_rows * CHUNKS; i += C::THREADS)
-    if (i % CHUNKS < p.forward.head_dim / 8)
+    if (i % CHUNKS < head_dim / 8)
       store_gradient_chunk<C>(p, to, stride, batch, head, begin + i / CHUNKS, i % CHUNKS, vec4{0, 0, 0, 0});
 }
 template <class C>
 FA_DEVICE void clear_keys(const fa_flash_backward_params &p, int batch, int head, int64_t begin, int n_rows,
                           int thread) {
-  clear_gradient<C>(p, p.dk, p.dk_stride, batch, head, begin, n_rows, thread);
-  clear_gradient<C>(p, p.dv, p.dv_stride, batch, head, begin, n_rows, thread);
+  clear_gradient<C>(p, p.dk, p.dk_stride, p.forward.head_dim, batch, head, begin, n_rows, thread);
+  clear_gradient<C>(p, p.dv, p.dv_stride, p.forward.head_dim_v, batch, head, begin, n_rows, thread);
 }
 
 /* Rows of dK and dV that the entry owns, but whose keys are hidden before or after those that count: blocks

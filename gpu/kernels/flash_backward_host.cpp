@@ -1,8 +1,7 @@
 #include "gpu/kernels/flash_backward_host.h"
 
+#include "gpu/kernels/flash_ability.cuh"
 #include "gpu/kernels/flash_backward_kernels.cuh"
-
-#include <type_traits>
 
 /* FA_TABLES_ONLY: for a library that has no host executor. */
 #ifdef FA_TABLES_ONLY
@@ -29,8 +28,8 @@ struct main_kernel {
   bool by_queries;
 };
 template <class C> static constexpr main_kernel describe_main(fa_flash_entry entry) {
-  return {{entry, C::BM, C::BN, C::THREADS, static_cast<size_t>(C::SHARED_BYTES)},
-          {is_bf16<C>(), C::D, !C::ALIGNED, C::ALIBI, C::SOFTCAP, C::DROPOUT, 0},
+  return {{entry, C::BM, C::BN, C::THREADS, static_cast<size_t>(C::SHARED_BYTES), C::BIAS},
+          fa::flash_ability_of<C>(false),
           C::BY_QUERIES};
 }
 #define FA_DESCRIBE(name, entry, T, D, kind, shape, is_ahead_of_time)                                        \
@@ -63,27 +62,28 @@ static const row_kernels rows_kernels[] = {
 #include "gpu/kernels/flash_backward_list.h"
 };
 
-/* head_dim of a kernel: the largest of the 32 that it takes. */
-static bool takes(int bf16, int head_dim, const fa_flash_ability &wanted) {
-  return bf16 == wanted.bf16 && wanted.head_dim <= head_dim && wanted.head_dim > head_dim - 32;
-}
-
-static bool can_do(const fa_flash_ability &k, const fa_flash_ability &wanted) {
-  return takes(k.bf16, k.head_dim, wanted) && k.unaligned >= wanted.unaligned && k.alibi >= wanted.alibi &&
-         k.softcap >= wanted.softcap && k.dropout >= wanted.dropout;
-}
-
 static bool can_be_had(const fa_flash_main &k, const fa_flash_device *device) {
   return device ? k.shared_bytes <= device->max_shared_bytes &&
                       (k.kernel.recipe.is_ahead_of_time || device->compiles)
                 : k.kernel.recipe.is_ahead_of_time;
 }
 
-static fa_flash_main find_main(const fa_flash_ability &wanted, const fa_flash_device *device,
-                               bool by_queries) {
+static const main_kernel *find_main(const fa_flash_ability &wanted, const fa_flash_device *device,
+                                    bool by_queries) {
   for (const main_kernel &k : main_kernels)
-    if (k.by_queries == by_queries && can_do(k.ability, wanted) && can_be_had(k.main, device)) return k.main;
-  return fa_flash_main{};
+    if (k.by_queries == by_queries && fa_flash_is_able(&k.ability, &wanted) && can_be_had(k.main, device))
+      return &k;
+  return nullptr;
+}
+
+/* One by queries goes with it if it has the same workspace and reads the same from there. */
+static fa_flash_main find_by_queries(const fa_flash_ability &wanted, const fa_flash_device *device,
+                                     const main_kernel &by_keys) {
+  const main_kernel *k = find_main(wanted, device, true);
+  return k && k->ability.head_dim == by_keys.ability.head_dim &&
+                 k->main.subtracts_first == by_keys.main.subtracts_first
+             ? k->main
+             : fa_flash_main{};
 }
 
 static fa_flash_entry row_kernel(const row_kernels &rows, int i) {
@@ -94,16 +94,19 @@ static fa_flash_entry row_kernel(const row_kernels &rows, int i) {
 
 int fa_flash_backward_find(fa_flash_ability wanted, const fa_flash_device *device,
                            fa_flash_backward_kernels *out) {
+  wanted.p_debug = 0;
+  const main_kernel *by_keys = find_main(wanted, device, false);
   for (const row_kernels &rows : rows_kernels) {
-    if (!takes(rows.bf16, rows.head_dim, wanted)) continue;
+    if (!by_keys || rows.bf16 != wanted.bf16 || rows.head_dim != by_keys->ability.head_dim) continue;
     *out = {row_kernel(rows, 0),
             row_kernel(rows, 1),
             row_kernel(rows, 2),
             row_kernel(rows, 3),
             row_kernel(rows, 4),
-            find_main(wanted, device, false),
-            find_main(wanted, device, true)};
-    return out->by_keys.kernel.name != nullptr;
+            by_keys->main,
+            find_by_queries(wanted, device, *by_keys),
+            rows.head_dim};
+    return 1;
   }
   return 0;
 }

@@ -22,12 +22,14 @@ typedef struct fa_flash_main {
   int block_m, block_n;  /* rows and keys of a tile */
   int n_threads;
   size_t shared_bytes; /* dynamic */
+  int subtracts_first; /* the LSE, before anything is scaled to base 2 */
 } fa_flash_main;
 
 /* The kernels of one call, launched as flash_backward_plan.h says. */
 typedef struct fa_flash_backward_kernels {
   fa_flash_entry prepare, prepare_only, clear, convert, convert_keys;
   fa_flash_main by_keys, by_queries;
+  int head_dim; /* of the tiles, and so of the workspace */
 } fa_flash_backward_kernels;
 
 /* Fills *out with the most special kernels that can do this (p_debug does not count); 0: there are none, or

@@ -5,7 +5,8 @@
  * first that can do it is taken FA_ENTRY_AT_RUN_TIME, same arguments compiled only where it is wanted, and
  * only on the device FA_ENTRY_ROWS(name, T, D) the kernels around it: flash_backward_kernels.cuh
  *
- * Small ones are listed for the head dims alone whose general kernel by keys does not fit into 99 KiB. */
+ * Small ones are listed for the head dims alone whose general kernel by keys does not fit into 99 KiB; mixed
+ * kernels are all of them small enough. */
 #ifndef FA_ENTRY_AT_RUN_TIME
 #define FA_ENTRY_AT_RUN_TIME(name, T, D, kind, shape)
 #endif
@@ -20,18 +21,23 @@
       general_entry(name##_general, T, D, general)
 #define FA_DIM_FAST(T, D)                                                                                    \
   FA_KINDS(FA_BY_KEYS, FA_BY_KEYS, FA_BY_KEYS, flash_backward_##T##_##D, T, D)                               \
+  FA_BY_KEYS(flash_backward_##T##_##D##_biased, T, D, biased)                                                \
   FA_KINDS(FA_BY_QUERIES, FA_BY_QUERIES, FA_BY_QUERIES, flash_backward_##T##_##D##_queries, T, D)            \
   FA_ENTRY_ROWS(flash_backward_##T##_##D, T, D)
 #define FA_DIM(T, D)                                                                                         \
   FA_KINDS(FA_BY_KEYS, FA_BY_KEYS_LATE, FA_BY_KEYS, flash_backward_##T##_##D, T, D)                          \
   FA_KINDS(FA_BY_QUERIES_LATE, FA_BY_QUERIES_LATE, FA_BY_QUERIES, flash_backward_##T##_##D##_queries, T, D)  \
   FA_ENTRY_ROWS(flash_backward_##T##_##D, T, D)
+#define FA_DIM_LAST(T, D) FA_DIM(T, D)
 #include "gpu/kernels/flash_list.h"
 #define FA_SMALL_DIM(T, D)                                                                                   \
   FA_KINDS(FA_SMALL_LATE, FA_SMALL_LATE, FA_SMALL, flash_backward_##T##_##D##_small, T, D)
 #define FA_SMALL_DIMS(T)                                                                                     \
   FA_SMALL_DIM(T, 128)                                                                                       \
-  FA_SMALL_DIM(T, 160) FA_SMALL_DIM(T, 192) FA_SMALL_DIM(T, 224) FA_SMALL_DIM(T, 256)
+  FA_SMALL_DIM(T, 160)                                                                                       \
+  FA_SMALL_DIM(T, 192)                                                                                       \
+  FA_SMALL_DIM(T, 224) FA_SMALL_DIM(T, 256) FA_MIXED(T, 64) FA_MIXED(T, 128) FA_MIXED(T, 256)
+#define FA_MIXED(T, D) FA_BY_KEYS(flash_backward_##T##_##D##_mixed, T, D, mixed)
 #ifndef FA_ONLY_BF16
 FA_SMALL_DIMS(f16)
 #endif
@@ -47,6 +53,7 @@ FA_SMALL_DIMS(bf16)
 #undef FA_KINDS
 #undef FA_SMALL_DIM
 #undef FA_SMALL_DIMS
+#undef FA_MIXED
 #undef FA_ENTRY
 #undef FA_ENTRY_AT_RUN_TIME
 #undef FA_ENTRY_ROWS

@@ -15,9 +15,16 @@ typedef struct fa_flash_backward_params {
   fa_flash_strides do_stride, dlse_stride, dq_stride, dk_stride, dv_stride;
   float scale, scale_log2;             /* scale and scale * log2(e), any sign */
   float inverse_softcap, softcap_log2; /* 1 / softcap, softcap * log2(e); 0: no softcap */
+  float
+      lse_factor; /* of what stands at lse_log2: log2(e), or 1 for kernels that subtract before they scale */
+
+  /* dS of every pair, zeros for those that nobody sees. */
+  uint16_t *dbias; /* NULL: not wanted here */
+  fa_flash_strides dbias_stride;
+  int dbias_aligned; /* as bias_aligned */
 
   /* Workspace: see flash_backward_plan.h. */
-  float *lse_log2, *delta;
+  float *lse_log2, *delta;    /* the first times lse_factor */
   float *dq_accum;            /* by keys */
   float *dk_accum, *dv_accum; /* by queries */
   int64_t rows, keys;         /* of a head in the workspace, padding included */

@@ -1,5 +1,5 @@
-/* Before the backward main loop: delta = rowsum(dO * O) - dLSE in f32, LSE in units of log2, and empty dQ
- * accumulators where there are any; or empty accumulators of dK and dV.
+/* Before the backward main loop: delta = rowsum(dO * O) - dLSE in f32, LSE in units of log2 (or as it is),
+ * and empty dQ accumulators where there are any; or empty accumulators of dK and dV.
  *
  * One block per BLOCK query rows of one head. Rows past the end of the entry, up to whole tiles, get LSE =
  * +inf, so that the main kernel's P of them is 0 without any test; so do rows that see nothing. */
@@ -53,7 +53,7 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_flash_backward
     const bool exists = row0 + i < seq.len_q;
     const int64_t row = static_cast<int64_t>(seq.q_row) + row0 + i;
     float sum = 0.0f;
-    if (exists && chunk < f.head_dim / 8)
+    if (exists && chunk < f.head_dim_v / 8)
       sum = dot8<typename C::T>(load_row_chunk(o + row * f.o_stride.row, f.aligned),
                                 load_row_chunk(d_o + row * p.do_stride.row, f.aligned));
     FA_UNROLL
@@ -64,12 +64,13 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_flash_backward
       lse =
           load_global(f.lse + batch * f.lse_stride.batch + head * f.lse_stride.head + row * f.lse_stride.row);
       const row_limits limits = limits_of_row(f, seq, row0 + i);
-      if (limits.lo >= limits.hi) lse = infinity(); /* whatever stands for "sees nothing" */
+      if (limits.lo >= limits.hi || lse == -infinity())
+        lse = infinity(); /* whatever stands for "sees nothing", be it for the bias */
       if (p.d_lse)
         sum -= load_global(p.d_lse + batch * p.dlse_stride.batch + head * p.dlse_stride.head +
                            row * p.dlse_stride.row);
     }
-    store_global(p.lse_log2 + in_workspace + i, lse * 1.44269504088896340736f);
+    store_global(p.lse_log2 + in_workspace + i, lse * p.lse_factor);
     store_global(p.delta + in_workspace + i, sum);
   }
   if (C::CLEAR) clear_accumulators<C>(p, p.dq_accum, in_workspace, thread);

@@ -67,8 +67,8 @@ FA_DEVICE void row_block(const fa_flash_backward_params &p, const sequence &seq,
   sync_block(); /* all are done with Q: its place takes dQ */
   stage_gradient<C, C::S_WARPS, C::S_COL_WARPS>(dq, p.scale, q_tile, thread / 32, thread % 32);
   sync_block(); /* dQ stands */
-  write_gradient<C, C::BM>(p, p.dq, p.dq_stride, q_tile, batch, head, static_cast<int64_t>(seq.q_row) + row0,
-                           seq.len_q - row0, thread);
+  write_gradient<C, C::BM>(p, p.dq, p.dq_stride, p.forward.head_dim, q_tile, batch, head,
+                           static_cast<int64_t>(seq.q_row) + row0, seq.len_q - row0, thread);
 }
 
 /* Grid: x over row blocks of the longest entry or, deterministic, over accumulators; y over query heads, z
@@ -83,8 +83,8 @@ template <class C> FA_DEVICE void flash_backward_queries(const fa_flash_backward
     const int row1 = min_int(row0 + C::BM, seq.len_q);
     const block_range blocks = visible_blocks<C::BN>(p.forward, seq, row0, row1);
     if (blocks.begin >= blocks.end) {
-      clear_gradient<C>(p, p.dq, p.dq_stride, batch, head, static_cast<int64_t>(seq.q_row) + row0,
-                        row1 - row0, thread);
+      clear_gradient<C>(p, p.dq, p.dq_stride, p.forward.head_dim, batch, head,
+                        static_cast<int64_t>(seq.q_row) + row0, row1 - row0, thread);
       continue;
     }
     row_block<C>(p, seq, batch, head, row0, blocks, thread);

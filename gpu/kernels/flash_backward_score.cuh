@@ -3,6 +3,7 @@
 #define FA_GPU_KERNELS_FLASH_BACKWARD_SCORE_CUH
 
 #include "gpu/kernels/dropout.cuh"
+#include "gpu/kernels/dropout_linear.cuh"
 #include "gpu/kernels/flash_backward_config.cuh"
 
 namespace fa {
@@ -30,7 +31,7 @@ FA_DEVICE float minus_slope(const fa_flash_params &f, int batch, int head) {
 /* How far the thread's first pair is from the diagonal: exact, as are its sums with constants, so that one
  * conversion does for all pairs. */
 FA_DEVICE float first_distance(const sequence &seq, const score_place &at) {
-  return static_cast<float>(at.row + seq.shift - at.key);
+  return static_cast<float>(at.row + seq.len_k - seq.len_q - at.key);
 }
 
 /* Raw scores to logits with ALiBi, in units of log2. Done before there is dP, which takes as many registers.
@@ -90,9 +91,15 @@ FA_DEVICE void backward_drop_words(uint32_t (&words)[4], const fa_flash_params &
   }
 }
 
+/* P of a raw score, for kinds with a bias; lse as it is. */
+FA_DEVICE float biased_weight(const fa_flash_backward_params &p, float s, float bias, float lse) {
+  return exp2_approx(multiply(fmaf(s, p.scale, bias) - lse, LOG2E));
+}
+
 /* P and dS, rounded, to shared memory at p_first (dS: P_BYTES further). values: shared address of LSE of the
- * thread's first row; delta follows BM rows on. MASK: some pair of the block is hidden; its P is 0 by
- * definition and not by arithmetic, since the exponential of a hidden score may well overflow. */
+ * thread's first row; delta follows BM rows on. The bias lies where P goes. MASK: some pair of the block is
+ * hidden; its P is 0 by definition and not by arithmetic, since the exponential of a hidden score may well
+ * overflow. */
 template <class C, bool MASK>
 FA_DEVICE void score_gradients(const typename C::score_tile &s, const typename C::score_tile &dp,
                                const fa_flash_backward_params &p, const sequence &seq, const score_place &at,
@@ -103,13 +110,17 @@ FA_DEVICE void score_gradients(const typename C::score_tile &s, const typename C
   const bool cap = C::SOFTCAP && (!C::GENERAL || f.softcap > 0.0f);
   FA_UNROLL
   for (int m = 0; m < C::S_TILES; ++m) {
-    float lse_log2[2], delta[2];
+    float lse[2], delta[2]; /* of the row, times p.lse_factor */
+    uint64_t number[2] = {0, 0};
     int lo[2] = {0, 0}, hi[2] = {0, 0}; /* to compare with constants */
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
       const int row = 16 * m + 8 * r;
-      lse_log2[r] = as_float(load_shared4(values + row * 4));
+      lse[r] = as_float(load_shared4(values + row * 4));
       delta[r] = as_float(load_shared4(values + (C::BM + row) * 4));
+      if (C::LINEAR && f.dropout_linear)
+        number[r] =
+            linear_row(linear_head(f, at.batch, at.head), seq, at.row + row) + static_cast<uint64_t>(at.key);
       if (!MASK) continue;
       const row_limits limits = limits_of_row(f, seq, at.row + row);
       lo[r] = limits.lo - at.key;
@@ -121,20 +132,26 @@ FA_DEVICE void score_gradients(const typename C::score_tile &s, const typename C
       if (C::DROPOUT && n % 4 == 0) backward_drop_words<C>(words, f, at, m, n, lane);
       FA_UNROLL
       for (int r = 0; r < 2; ++r) {
-        const uint32_t kept = C::DROPOUT ? dropout_kept(f, words[n % 4], r) : 0xffffffffu;
+        const uint32_t to = tile_right<C::BN>(p_first, n) + (16 * m + 8 * r) * (C::BN * 2);
+        const uint32_t bias = C::BIAS && (!C::MIXED || f.bias) ? load_shared4(to) : 0;
+        uint32_t kept = C::DROPOUT ? dropout_kept(f, words[n % 4], r) : 0xffffffffu;
+        if (C::LINEAR && f.dropout_linear)
+          kept = linear_kept_bits(f, number[r] + static_cast<uint64_t>(8 * n));
         float weight[2], gradient[2];
         FA_UNROLL
         for (int e = 0; e < 2; ++e) {
           const float x = s[m][n][2 * r + e];
           float g = dp[m][n][2 * r + e];
-          weight[e] = exp2_approx(score_exponent<C>(
-              p, x, lse_log2[r], at.minus_slope, diagonal + static_cast<float>(16 * m + 8 * r - 8 * n - e)));
+          weight[e] =
+              C::BIAS
+                  ? biased_weight(p, x, e ? high_half(bias, t) : low_half(bias, t), lse[r])
+                  : exp2_approx(score_exponent<C>(p, x, lse[r], at.minus_slope,
+                                                  diagonal + static_cast<float>(16 * m + 8 * r - 8 * n - e)));
           if (MASK && (8 * n + e < lo[r] || 8 * n + e >= hi[r])) weight[e] = 0.0f;
-          if (C::DROPOUT) g = (kept >> 16 * e & 1) ? g * f.dropout_scale : 0.0f;
+          if (C::DROPOUT || C::LINEAR) g = (kept >> 16 * e & 1) ? g * f.dropout_scale : 0.0f;
           gradient[e] = weight[e] * (g - delta[r]);
           if (cap) gradient[e] *= fmaf(-x, x, 1.0f); /* the derivative of tanh */
         }
-        const uint32_t to = tile_right<C::BN>(p_first, n) + (16 * m + 8 * r) * (C::BN * 2);
         store_shared4(to, pack2(weight[0], weight[1], t) & kept);
         store_shared4(to + C::P_BYTES, pack2(gradient[0], gradient[1], t));
       }

@@ -89,6 +89,13 @@ FA_DEVICE void score_step(const fa_flash_backward_params &p, const sequence &seq
   if (C::SOFTCAP && (!C::GENERAL || f.softcap > 0.0f)) cap_scores<C>(s, p);
   if (C::ALIBI || C::SOFTCAP) thread = opaque(thread);
   score_product<C>(dp, C::q_at(buffer) + (C::DO_AT - C::Q_AT), C::k_at(buffer) + (C::V_AT - C::K_AT), thread);
+  if (C::BIAS) { /* which has come for all then; the next rows may still be on their way */
+    if (C::STAGES == 2)
+      cp_async_wait<1>();
+    else
+      cp_async_wait<0>();
+    sync_block();
+  }
   thread = opaque(thread); /* addresses are worked out where they are used, not held meanwhile */
   const score_place at = place_of_scores<C>(f, batch, head, row0, key0, thread);
   const int lane = thread % 32, row = at.row - row0;

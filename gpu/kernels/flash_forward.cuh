@@ -6,7 +6,9 @@
  * leaving the registers.
  *
  * Dropout strikes P after the sums were taken from it; 1/(1-p) comes in with the normalisation. Columns from
- * p.head_dim to the tile's D are zeros in shared memory and nowhere else.
+ * p.head_dim (of V and O: p.head_dim_v) to the tile's D are zeros in shared memory and nowhere else.
+ *
+ * The bias of a block is fetched with its V, and read as the accumulators of S lie.
  *
  * Key blocks run from the last visible one down: the ragged or diagonal blocks, which need masks, come
  * first. O leaves through shared memory (in Q's place) as 16-byte rows. */
@@ -14,6 +16,8 @@
 #define FA_GPU_KERNELS_FLASH_FORWARD_CUH
 
 #include "gpu/kernels/dropout.cuh"
+#include "gpu/kernels/dropout_linear.cuh"
+#include "gpu/kernels/flash_bias.cuh"
 #include "gpu/kernels/flash_kind.cuh"
 #include "gpu/kernels/mask.cuh"
 #include "gpu/kernels/softmax.cuh"
@@ -29,13 +33,15 @@ template <class T_, int D_, flash_kind KIND_> struct flash_forward_config : flas
   static constexpr flash_kind KIND = KIND_;
   static constexpr int D = D_;
   /* 16-row tiles of a warp */
-  static constexpr int M_TILES = D < (KIND == general ? 96 : 160) && KIND != alibi ? 2 : 1;
+  static constexpr int M_TILES = D < (KIND == general || KIND == mixed ? 96 : 160) && KIND != alibi ? 2 : 1;
   static constexpr int WARPS = M_TILES == 1 && D <= 192 ? 8 : 4, THREADS = 32 * WARPS;
   static constexpr int BM = 16 * M_TILES * WARPS;
   static constexpr bool ROOM = KIND == plain || (M_TILES == 1 && D <= 224);
   static constexpr int BN = (D <= 64 ? 128 : 64) / (ROOM ? 1 : 2);
   static constexpr int Q_BYTES = BM * D * 2, KV_BYTES = BN * D * 2;
-  static constexpr int SHARED_BYTES = Q_BYTES + 2 * KV_BYTES;
+  static constexpr int BIAS_AT = Q_BYTES + 2 * KV_BYTES,
+                       BIAS_BYTES = KIND == biased || KIND == mixed ? BM * BN * 2 : 0;
+  static constexpr int SHARED_BYTES = BIAS_AT + BIAS_BYTES;
   static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
   static_assert(BN % 32 == 0, "dropout decides on 32 keys at once");
 };
@@ -65,7 +71,7 @@ template <class C> FA_DEVICE void store_chunk(const fa_flash_params &p, uint16_t
     store_chunk<false>(to, v);
 }
 template <class C> FA_DEVICE bool scores_are_modified(const fa_flash_params &p) {
-  return C::GENERAL ? p.softcap > 0.0f || p.alibi_slopes : C::ALIBI || C::SOFTCAP;
+  return C::GENERAL ? p.softcap > 0.0f || p.alibi_slopes : C::ALIBI || C::SOFTCAP || C::BIAS;
 }
 
 /* Where the first row of this block goes. */
@@ -83,7 +89,7 @@ FA_DEVICE void write_empty(const fa_flash_params &p, int first_row, int n_rows, 
   uint16_t *o = first_o_row(p, first_row);
   float *lse = first_lse(p, first_row);
   for (int i = thread; i < n_rows * CHUNKS; i += C::THREADS)
-    if (i % CHUNKS < p.head_dim / 8)
+    if (i % CHUNKS < p.head_dim_v / 8)
       store_chunk<C>(p, o + i / CHUNKS * p.o_stride.row + i % CHUNKS * 8, vec4{0, 0, 0, 0});
   for (int row = thread; row < n_rows; row += C::THREADS)
     store_global(lse + row * p.lse_stride.row, p.empty_lse);
@@ -175,6 +181,15 @@ FA_DEVICE void drop_words(uint32_t (&words)[4], const fa_flash_params &p, dropou
   for (int i = 0; i < 4; ++i) words[i] = 0;
 }
 
+/* The number of a thread's first key of one of its rows, for linear dropout. */
+template <class C>
+FA_DEVICE uint64_t linear_place(const fa_flash_params &p, const sequence &seq, int row0, int key0, int m,
+                                int r, int thread) {
+  const uint64_t head = linear_head(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
+  return linear_row(head, seq, row0 + score_row<C>(thread, m) + 8 * r) +
+         static_cast<uint64_t>(key0 + score_col(thread));
+}
+
 /* o += P V, P rounded to T. row0, key0: of the tile, in the entry. */
 template <class C>
 FA_DEVICE void weighted_values(float (&o)[C::M_TILES][C::D / 8][4],
@@ -195,6 +210,9 @@ FA_DEVICE void weighted_values(float (&o)[C::M_TILES][C::D / 8][4],
       for (int i = 0; i < 4; ++i) { /* registers 0, 1: keys 0..7, rows l/4 and l/4 + 8; 2, 3: keys 8..15 */
         const float(&x)[4] = s[m][2 * kk + i / 2];
         a[m][i] = pack2(x[i % 2 * 2], x[i % 2 * 2 + 1], typename C::T());
+        if (C::LINEAR && p.dropout_linear)
+          a[m][i] &= linear_kept_bits(p, linear_place<C>(p, seq, row0, key0, m, i % 2, thread) +
+                                             static_cast<uint64_t>(16 * kk + i / 2 * 8));
         if (!C::DROPOUT) continue;
         const uint32_t kept = dropout_kept(p, words[m][kk % 2 * 2 + i / 2], i % 2);
         if (C::GENERAL && p.p_debug)
@@ -266,15 +284,39 @@ template <class C> FA_DEVICE void cap_scores(float (&s)[C::M_TILES][C::BN / 8][4
   }
 }
 
-/* Raw scores to logits: scale, softcap, ALiBi. What a kind never has is left out at compile time, and what
- * general kernels may have is asked once, not for every pair. */
+/* s -> scale * s + bias, the bias out of shared memory. */
+template <class C>
+FA_DEVICE void add_bias(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flash_params &p, int thread) {
+  typename C::T t;
+  const uint32_t first =
+      first_a<C::BN>(shared_base() + C::BIAS_AT, 16 * C::M_TILES * (thread / 32), thread % 32);
+  const bool any = !C::MIXED || p.bias;
+  FA_UNROLL
+  for (int m = 0; m < C::M_TILES; ++m) {
+    FA_UNROLL
+    for (int k = 0; k < C::BN / 16; ++k) {
+      uint32_t pairs[4] = {0, 0, 0, 0};
+      if (any) load_a<C::BN>(pairs, first, m, k);
+      FA_UNROLL
+      for (int i = 0; i < 4; ++i) { /* as the registers of A: rows l/4, l/4 + 8 of keys 0..7, then of 8..15 */
+        float(&x)[4] = s[m][2 * k + i / 2];
+        x[i % 2 * 2] = fmaf(x[i % 2 * 2], p.scale, low_half(pairs[i], t));
+        x[i % 2 * 2 + 1] = fmaf(x[i % 2 * 2 + 1], p.scale, high_half(pairs[i], t));
+      }
+    }
+  }
+}
+
+/* Raw scores to logits: scale, softcap, ALiBi, bias. What a kind never has is left out at compile time, and
+ * what general kernels may have is asked once, not for every pair. */
 template <class C>
 FA_DEVICE void modify_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flash_params &p,
                              const sequence &seq, float slope, int row0, int key0, int thread) {
+  if (C::BIAS) add_bias<C>(s, p, thread);
   const bool cap = C::SOFTCAP && (!C::GENERAL || p.softcap > 0.0f);
   if (cap) cap_scores<C>(s, p.scale, p.softcap);
   if (!C::ALIBI || (C::GENERAL && !p.alibi_slopes)) return;
-  const int first = row0 + score_row<C>(thread, 0) + seq.shift - key0 - score_col(thread);
+  const int first = row0 + score_row<C>(thread, 0) + seq.len_k - seq.len_q - key0 - score_col(thread);
   add_alibi<C>(s, cap ? 1.0f : p.scale, slope, static_cast<float>(first));
 }
 
@@ -298,7 +340,7 @@ FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::
     for (int r = 0; r < 2; ++r) {
       const int row = WARP_ROWS * warp + 16 * m + 8 * r + lane / 4;
       const float sum = quad_sum(rows[m][r].sum);
-      const float inverse = sum == 0.0f ? 0.0f : (C::DROPOUT ? p.dropout_scale : 1.0f) / sum;
+      const float inverse = sum == 0.0f ? 0.0f : (C::DROPOUT || C::LINEAR ? p.dropout_scale : 1.0f) / sum;
       FA_UNROLL
       for (int n = 0; n < CHUNKS; ++n)
         store_shared4(o_tile + tile_offset<C::D>(row, n) + lane % 4 * 4,
@@ -313,7 +355,7 @@ FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::
   for (int i = lane; i < WARP_ROWS * CHUNKS; i += 32) {
     const int row = WARP_ROWS * warp + i / CHUNKS, chunk = i % CHUNKS;
     const vec4 v = load_shared16(o_tile + tile_offset<C::D>(row, chunk));
-    if (row < task.n_rows && chunk < p.head_dim / 8)
+    if (row < task.n_rows && chunk < p.head_dim_v / 8)
       store_chunk<C>(p, o_global + row * p.o_stride.row + chunk * 8, v);
   }
 }
@@ -341,8 +383,8 @@ FA_DEVICE chunk_sources first_chunks(const fa_flash_params &p, const block_task 
 
 template <class C, int ROWS>
 FA_DEVICE void load(const fa_flash_params &p, uint32_t tile, const uint16_t *from, int64_t row_stride,
-                    int n_rows, int thread) {
-  load_tile<ROWS, C>(tile, from, row_stride, n_rows, thread, p.head_dim, rows_are_aligned<C>(p));
+                    int n_rows, int head_dim, int thread) {
+  load_tile<ROWS, C>(tile, from, row_stride, n_rows, thread, head_dim, rows_are_aligned<C>(p));
 }
 
 /* Scores become exponentials against the new row maxima, and O shrinks to match. */
@@ -353,7 +395,8 @@ FA_DEVICE void softmax(float (&s)[C::M_TILES][C::BN / 8][4], float (&o)[C::M_TIL
   for (int m = 0; m < C::M_TILES; ++m) {
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const float shrink = softmax_row(s[m], r, scale_log2, rows[m][r]);
+      const float shrink =
+          C::BIAS ? softmax_row_of_logits(s[m], r, rows[m][r]) : softmax_row(s[m], r, scale_log2, rows[m][r]);
       FA_UNROLL
       for (int n = 0; n < C::D / 8; ++n) {
         o[m][n][2 * r] *= shrink;
@@ -384,33 +427,36 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
   const uint32_t q_first = first_a<C::D>(q_tile, 16 * C::M_TILES * warp, lane);
   const uint32_t k_first = first_b<C::D>(k_tile, lane), v_first = first_b_trans<C::D>(v_tile, lane);
   const bool score_mod = scores_are_modified<C>(p);
-  const float scale_log2 = score_mod ? 1.44269504088896340736f : p.scale_log2;
+  const float scale_log2 = score_mod ? LOG2E : p.scale_log2;
   const float slope = C::ALIBI ? alibi_slope(p, batch, static_cast<int>(blockIdx.y)) : 0.0f;
   float o[C::M_TILES][C::D / 8][4] = {};
   row_state rows[C::M_TILES][2];
 
   chunk_sources from = first_chunks<C>(p, task, last_key0, thread);
-  load<C, C::BM>(p, q_tile + in_tile, from.q, p.q_stride.row, task.n_rows, thread);
-  load<C, C::BN>(p, k_tile + in_tile, from.k, p.k_stride.row, seq.len_k - last_key0, thread);
+  load<C, C::BM>(p, q_tile + in_tile, from.q, p.q_stride.row, task.n_rows, p.head_dim, thread);
+  load<C, C::BN>(p, k_tile + in_tile, from.k, p.k_stride.row, seq.len_k - last_key0, p.head_dim, thread);
   cp_async_commit();
   if (p.score_sign != 1.0f) multiply_q<C>(q_tile, p.score_sign);
 
   FA_NO_UNROLL
   for (int key0 = last_key0; key0 >= first_key0; key0 -= C::BN) {
     cp_async_wait<0>();
-    sync_block(); /* K is there for all; all are done with the previous V */
-    load<C, C::BN>(p, v_tile + in_tile, from.v, p.v_stride.row, seq.len_k - key0, thread);
+    sync_block(); /* K is there for all; all are done with the previous V and bias */
+    load<C, C::BN>(p, v_tile + in_tile, from.v, p.v_stride.row, seq.len_k - key0, p.head_dim_v, thread);
+    if (C::BIAS && (!C::MIXED || p.bias))
+      load_bias<C, C::BM, C::BN>(p, q_tile + C::BIAS_AT, batch, static_cast<int>(blockIdx.y), row0,
+                                 task.n_rows, key0, opaque(thread));
     cp_async_commit();
 
     float s[C::M_TILES][C::BN / 8][4] = {};
     scores<C>(s, q_first, k_first);
 
     cp_async_wait<0>();
-    sync_block(); /* V is there for all; all are done with this K */
+    sync_block(); /* V and the bias are there for all; all are done with this K */
     if (key0 > first_key0) {
       from.k -= C::BN * p.k_stride.row;
       from.v -= C::BN * p.v_stride.row;
-      load<C, C::BN>(p, k_tile + in_tile, from.k, p.k_stride.row, C::BN, thread);
+      load<C, C::BN>(p, k_tile + in_tile, from.k, p.k_stride.row, C::BN, p.head_dim, thread);
       cp_async_commit();
     }
 
@@ -419,7 +465,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
     if (keys_need_mask(p, seq, opaque(row0), opaque(row1), key0, key0 + C::BN))
       mask_scores<C>(s, p, seq, row0, key0, opaque(thread));
     softmax<C>(s, o, rows, scale_log2);
-    weighted_values<C>(o, s, v_first, p, seq, row0, key0, C::DROPOUT ? opaque(thread) : 0);
+    weighted_values<C>(o, s, v_first, p, seq, row0, key0, C::DROPOUT || C::LINEAR ? opaque(thread) : 0);
   }
 
   const int again = opaque(thread);

@@ -1,8 +1,7 @@
 #include "gpu/kernels/flash_forward_host.h"
 
+#include "gpu/kernels/flash_ability.cuh"
 #include "gpu/kernels/flash_forward.cuh"
-
-#include <type_traits>
 
 /* FA_TABLES_ONLY: for a library that has no host executor. */
 #ifdef FA_TABLES_ONLY
@@ -23,8 +22,7 @@ static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const 
   return {name,
           entry,
           {"flash_forward", only, is_ahead_of_time},
-          {std::is_same<typename C::T, fa::bf16>::value, C::D, !C::ALIGNED, C::ALIBI, C::SOFTCAP, C::DROPOUT,
-           C::GENERAL},
+          fa::flash_ability_of<C>(C::GENERAL),
           C::BM,
           C::BN,
           0,
@@ -41,12 +39,6 @@ static const fa_flash_kernel kernels[] = {
 #include "gpu/kernels/flash_forward_list.h"
 };
 
-static bool can_do(const fa_flash_ability &k, const fa_flash_ability &wanted) {
-  return k.bf16 == wanted.bf16 && wanted.head_dim <= k.head_dim && wanted.head_dim > k.head_dim - 32 &&
-         k.unaligned >= wanted.unaligned && k.alibi >= wanted.alibi && k.softcap >= wanted.softcap &&
-         k.dropout >= wanted.dropout && k.p_debug >= wanted.p_debug;
-}
-
 static bool can_be_had(const fa_flash_kernel &k, const fa_flash_device *device) {
   return device
              ? k.shared_bytes <= device->max_shared_bytes && (k.recipe.is_ahead_of_time || device->compiles)
@@ -55,7 +47,7 @@ static bool can_be_had(const fa_flash_kernel &k, const fa_flash_device *device) 
 
 const fa_flash_kernel *fa_flash_forward_find(fa_flash_ability wanted, const fa_flash_device *device) {
   for (const fa_flash_kernel &k : kernels)
-    if (can_do(k.ability, wanted) && can_be_had(k, device)) return &k;
+    if (fa_flash_is_able(&k.ability, &wanted) && can_be_had(k, device)) return &k;
   return nullptr;
 }
 

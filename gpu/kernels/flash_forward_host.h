@@ -11,9 +11,20 @@ extern "C" {
 /* What a call wants, or the most that a kernel can do: flags are 0 or 1. */
 typedef struct fa_flash_ability {
   int bf16;     /* not f16; exactly */
-  int head_dim; /* of a kernel: the largest of the 32 that it takes, multiples of 8 */
+  int head_dim; /* the larger of q's and v's, a multiple of 8; of a kernel: the largest that it takes */
+  int narrow;   /* the smaller; of a kernel: the least that it takes */
+  int least;    /* of a kernel: the least of the larger */
   int unaligned, alibi, softcap, dropout, p_debug;
+  int bias, linear_dropout;
 } fa_flash_ability;
+
+/* Whether a kernel with ability k can do what is wanted. */
+static inline int fa_flash_is_able(const fa_flash_ability *k, const fa_flash_ability *wanted) {
+  return k->bf16 == wanted->bf16 && wanted->head_dim <= k->head_dim && wanted->head_dim >= k->least &&
+         wanted->narrow >= k->narrow && k->unaligned >= wanted->unaligned && k->alibi >= wanted->alibi &&
+         k->softcap >= wanted->softcap && k->dropout >= wanted->dropout && k->p_debug >= wanted->p_debug &&
+         k->bias >= wanted->bias && k->linear_dropout >= wanted->linear_dropout;
+}
 
 /* What kernels are chosen for. NULL, wherever a pointer to one is taken: any amount of shared memory, and no
  * compiler. */

@@ -8,9 +8,15 @@
   FA_ENTRY(name, T, D, plain)                                                                                \
   FA_SPECIAL_KINDS(special, name, T, D)                                                                      \
   FA_ENTRY(name##_general, T, D, general)
-#define FA_DIM_FAST(T, D) FA_KINDS(FA_ENTRY, flash_forward_##T##_##D, T, D)
+#define FA_MIXED(T, D) FA_ENTRY(flash_forward_##T##_##D##_mixed, T, D, mixed)
+#define FA_DIM_FAST(T, D)                                                                                    \
+  FA_KINDS(FA_ENTRY, flash_forward_##T##_##D, T, D)                                                          \
+  FA_ENTRY(flash_forward_##T##_##D##_biased, T, D, biased)                                                   \
+  FA_MIXED(T, D)
 #define FA_DIM(T, D) FA_KINDS(FA_ENTRY_AT_RUN_TIME, flash_forward_##T##_##D, T, D)
+#define FA_DIM_LAST(T, D) FA_DIM(T, D) FA_MIXED(T, D)
 #include "gpu/kernels/flash_list.h"
 #undef FA_KINDS
+#undef FA_MIXED
 #undef FA_ENTRY
 #undef FA_ENTRY_AT_RUN_TIME

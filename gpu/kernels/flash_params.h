@@ -28,7 +28,7 @@ typedef struct fa_flash_params {
   float softcap;                              /* 0 = off; only the score-mod kernels look at these */
   const float *alibi_slopes;                  /* NULL = off; [batch][heads_q] or [heads_q] */
   int64_t alibi_batch_stride;                 /* 0 for [heads_q] */
-  int head_dim;                               /* up to the kernel's, a multiple of 8 */
+  int head_dim;                               /* of q and k: up to the kernel's, a multiple of 8 */
   int heads_q;
   int aligned; /* all rows begin on 16 bytes; only the general kernels look */
   uint64_t dropout_seed, dropout_offset;
@@ -40,6 +40,7 @@ typedef struct fa_flash_params {
   int head_dim_v;               /* of v and o */
   int top_left;                 /* masks begin in the top-left corner: row i is level with key i */
   const void *bias;             /* NULL, or added to the scaled scores; of the elements' type */
+  int bias_aligned;             /* its rows begin on 16 bytes, and keys come in eights */
   fa_flash_strides bias_stride; /* 0: the same for all of that axis; keys are contiguous */
   float dropout_p;              /* the linear scheme keeps where the uniform number is above it */
   int dropout_linear;           /* numbers belong to linear indices and come from ten rounds */

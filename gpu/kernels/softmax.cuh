@@ -53,6 +53,30 @@ FA_DEVICE float softmax_row(float (&s)[N_TILES][4], int r, float scale_log2, row
   return shrink;
 }
 
+/* The same for logits, of which the maximum is subtracted before they are scaled to base 2: they may be as
+ * low as floats go, and then have no finite value in units of log2. */
+template <int N_TILES> FA_DEVICE float softmax_row_of_logits(float (&s)[N_TILES][4], int r, row_state &row) {
+  const float log2e = 1.44269504088896340736f;
+  float m = row.max;
+  FA_UNROLL
+  for (int n = 0; n < N_TILES; ++n) m = max_float(m, max_float(s[n][2 * r], s[n][2 * r + 1]));
+  m = quad_max(m);
+  const float base = m == -infinity() ? 0.0f : m;
+  const float shrink = exp2_approx(multiply(row.max - base, log2e));
+  float sum = 0.0f;
+  FA_UNROLL
+  for (int n = 0; n < N_TILES; ++n) {
+    FA_UNROLL
+    for (int e = 2 * r; e < 2 * r + 2; ++e) {
+      s[n][e] = exp2_approx(multiply(s[n][e] - base, log2e));
+      sum += s[n][e];
+    }
+  }
+  row.sum = row.sum * shrink + sum;
+  row.max = m;
+  return shrink;
+}
+
 } // namespace fa
 
 #endif

@@ -63,15 +63,16 @@ template <int D, int THREADS> struct tile_copy {
     return first_row(thread) * row_stride + chunk(thread) * 8;
   }
   static constexpr int PART_BYTES = CHUNKS * 16, PART_ELEMENTS = CHUNKS * 8;
-  /* True if the thread's column in the last part lies within head_dim, as all those of earlier parts do. */
-  FA_DEVICE static bool in_last_part(int thread, int head_dim) {
-    return (PARTS - 1) * CHUNKS + chunk(thread) < head_dim / 8;
+  /* True if the thread's column in a part lies within head_dim. */
+  FA_DEVICE static bool in_part(int part, int thread, int head_dim) {
+    return part * CHUNKS + chunk(thread) < head_dim / 8;
   }
 };
 
 /* ROWS rows of a tile from global rows. tile, global: the thread's own addresses, in_tile and in_global
- * added. Rows from n_rows and columns from head_dim (> D - 32) on become zeros and are not read. aligned:
- * every row begins on 16 bytes; the copies are asynchronous then, to be committed by the caller. */
+ * added. Rows from n_rows and columns from head_dim on become zeros and are not read; where a row has several
+ * parts, the padding lies in the last (head_dim > D - 32) unless C is MIXED. aligned: every row begins on 16
+ * bytes; the copies are asynchronous then, to be committed by the caller. */
 template <int ROWS, class C>
 FA_DEVICE void load_tile(uint32_t tile, const uint16_t *global, int64_t row_stride, int n_rows, int thread,
                          int head_dim = C::D, bool aligned = C::ALIGNED) {
@@ -79,8 +80,12 @@ FA_DEVICE void load_tile(uint32_t tile, const uint16_t *global, int64_t row_stri
   typedef tile_copy<D, C::THREADS> copy;
   static_assert(copy::PARTS == 1 || copy::PART_ELEMENTS >= 32, "padding is in the last part");
   static_assert(ROWS % copy::ROWS_AT_ONCE == 0, "no thread copies past the tile");
-  const bool last_part = copy::in_last_part(thread, head_dim);
+  const bool last_part = copy::in_part(copy::PARTS - 1, thread, head_dim);
   const int n_left = (copy::PARTS > 1 || last_part ? n_rows : 0) - copy::first_row(thread);
+  const auto in_columns = [&](int part) {
+    return C::MIXED && copy::PARTS > 1 ? copy::in_part(part, thread, head_dim)
+                                       : part < copy::PARTS - 1 || last_part;
+  };
   const int64_t step = copy::ROWS_AT_ONCE * row_stride;
   if (C::ALIGNED || aligned) {
     FA_UNROLL
@@ -88,7 +93,7 @@ FA_DEVICE void load_tile(uint32_t tile, const uint16_t *global, int64_t row_stri
       FA_UNROLL
       for (int part = 0; part < copy::PARTS; ++part)
         cp_async16(tile + row * (D * 2) + part * copy::PART_BYTES, global + part * copy::PART_ELEMENTS,
-                   row < n_left && (part < copy::PARTS - 1 || last_part));
+                   row < n_left && in_columns(part));
       if (row < n_left) global += step;
     }
   } else {
@@ -96,7 +101,7 @@ FA_DEVICE void load_tile(uint32_t tile, const uint16_t *global, int64_t row_stri
     for (int row = 0; row < ROWS; row += copy::ROWS_AT_ONCE) {
       FA_NO_UNROLL
       for (int part = 0; part < copy::PARTS; ++part) {
-        const bool read = row < n_left && (part < copy::PARTS - 1 || last_part);
+        const bool read = row < n_left && in_columns(part);
         store_shared16(tile + row * (D * 2) + part * copy::PART_BYTES,
                        read ? load_global_8x2(global + part * copy::PART_ELEMENTS) : vec4{0, 0, 0, 0});
       }
