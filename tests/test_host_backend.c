@@ -49,10 +49,13 @@ static void check_supports(void) {
   check_forward("{\"head_dim\": 256, \"dtype\": \"bf16\"}");
   check_forward("{\"dropout\": {\"p\": 0.1, \"seed\": \"1\", \"offset\": \"0\"}, \"return_softmax\": true}");
   check_forward("{\"mask\": {\"type\": \"causal\"}, \"return_softmax\": true}");
-  check_reason("{\"head_dim\": 12}", 0, "head_dim");
-  check_reason("{\"head_dim\": 264}", 0, "head_dim");
-  check_reason("{\"dtype\": \"f32\"}", 0, "f16 and bf16");
-  check_reason("{\"family\": \"memeff\"}", 0, "family");
+  check_reason("{\"head_dim\": 12}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
+  check_reason("{\"head_dim\": 264}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
+  check_reason("{\"dtype\": \"f32\"}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
+  check_reason("{\"family\": \"memeff\"}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
+  check_reason("{\"family\": \"flex\"}", 0, "families");
+  check_reason("{\"dtype\": \"f32\", \"dropout\": {\"p\": 0.1}}", 0, "dtype f32");
+  check_reason("{\"head_dim\": 12, \"dropout\": {\"p\": 0.1}}", 0, "multiple of 8");
   check_reason("{\"splits\": 3}", 0, "split");
   check_reason("{\"scale\": 1e35}", 0, "scale");
   check_reason("{\"softcap\": 1e-35}", 0, "softcap");
