@@ -9,8 +9,6 @@
 __thread const fa_simt_ids *fa_simt_self;
 __thread fa_simt_block *fa_simt_current;
 
-static const char *const collective_name[] = {"__syncwarp", "shfl", "ldmatrix", "mma"};
-
 /* A byte of the tape decides as much as a random word; 0 is what the plain order does. */
 static uint64_t next_of_tape(fa_simt_block *b, const fa_simt_launch *l) {
   const uint8_t v = l->tape[b->tape_at];
@@ -32,18 +30,18 @@ static int lowest(uint32_t mask) {
 
 /* Plain order: the lowest ready lane, staying in the warp as long as one is ready. With a seed: now and then
  * another warp, and any ready lane of it. */
-static fa_simt_thread *pick(fa_simt_block *b) {
+__attribute__((noinline)) static fa_simt_thread *pick(fa_simt_block *b) {
   int w = b->current_warp;
   uint64_t r = 0;
   if (b->rng) {
     r = fa_simt_random(b) >> 16;
-    if ((r & 7) == 0) w = (int)((r >> 8) % (uint64_t)b->n_warps);
+    if ((r & b->stay) == 0) w = (int)((r >> 11) % (uint64_t)b->n_warps);
   }
   for (int tried = 0; tried < b->n_warps; ++tried, w = w + 1 == b->n_warps ? 0 : w + 1) {
     uint32_t ready = b->warps[w].ready;
     if (!ready) continue;
     if (b->rng) {
-      const int turn = (int)(r >> 3) & 31;
+      const int turn = (int)(r >> 6) & 31;
       const uint32_t above = ready & (0xffffffffu << turn);
       if (above) ready = above;
     }
@@ -60,24 +58,35 @@ static void resume(fa_simt_block *b, fa_simt_thread *t) {
   fa_simt_self = &t->ids;
 }
 
+typedef struct waiting {
+  const char *what; /* NULL: not waiting */
+  fa_simt_place at;
+} waiting;
+
+static waiting waiting_of(const fa_simt_block *b, int thread) {
+  const fa_simt_warp *w = &b->warps[thread / FA_WARP];
+  const uint32_t lane = 1u << thread % FA_WARP;
+  if (w->at_barrier & lane) return (waiting){"__syncthreads", b->barrier_at};
+  if (w->waiting & lane) return (waiting){fa_simt_collective_name(w->kind), w->at};
+  return (waiting){NULL, {NULL, 0}};
+}
+
 static void list_waiting(const fa_simt_block *b, char *out, size_t size) {
   size_t used = 0;
   out[0] = 0;
   for (int i = 0, shown = 0; i < b->n_threads && shown < 4; ++i) {
-    const fa_simt_thread *t = &b->threads[i];
-    if (t->state != FA_THREAD_AT_BARRIER && t->state != FA_THREAD_IN_WARP) continue;
+    const waiting mine = waiting_of(b, i);
+    if (!mine.what) continue;
     int same = 0, first = 1;
     for (int j = 0; j < b->n_threads; ++j) {
-      const fa_simt_thread *u = &b->threads[j];
-      if (u->state != t->state || u->where.line != t->where.line || u->where.file != t->where.file) continue;
+      const waiting other = waiting_of(b, j);
+      if (other.what != mine.what || other.at.line != mine.at.line || other.at.file != mine.at.file) continue;
       if (j < i) first = 0;
       ++same;
     }
     if (!first) continue;
-    const char *what =
-        t->state == FA_THREAD_AT_BARRIER ? "__syncthreads" : collective_name[b->warps[t->warp].kind];
     const int n = snprintf(out + used, size - used, "%s%d thread(s), first %d, in %s at %s:%d",
-                           shown ? "; " : "", same, i, what, t->where.file, t->where.line);
+                           shown ? "; " : "", same, i, mine.what, mine.at.file, mine.at.line);
     used += n > 0 && (size_t)n < size - used ? (size_t)n : 0;
     ++shown;
   }
@@ -109,20 +118,20 @@ static bool report_unwritten(fa_simt_block *b) {
   return true;
 }
 
-/* The running thread cannot go on: the next ready one does, or nobody can. */
-static void give_way(fa_simt_block *b) {
+static _Noreturn void deadlock(fa_simt_block *b, fa_simt_thread *me) {
+  char text[400], list[360];
+  waiting w = waiting_of(b, me->index);
+  for (int i = 0; i < b->n_threads && !w.what; ++i) w = waiting_of(b, i); /* it has ended: of another */
+  list_waiting(b, list, sizeof list);
+  snprintf(text, sizeof text, "deadlock: nobody can go on: %s", list);
+  if (!report_unwritten(b)) report(b, FA_SUBJECT_DEADLOCK, w.at, text);
+  stop(b, &me->fiber);
+}
+
+void fa_simt_give_way(fa_simt_block *b) {
   fa_simt_thread *me = b->running, *next = pick(b);
-  if (__builtin_expect(!next, 0)) {
-    char text[400], list[360];
-    list_waiting(b, list, sizeof list);
-    snprintf(text, sizeof text, "deadlock: nobody can go on: %s", list);
-    if (!report_unwritten(b)) report(b, FA_SUBJECT_DEADLOCK, me->where, text);
-    stop(b, &me->fiber);
-  }
-  if (next == me) {
-    resume(b, me);
-    return;
-  }
+  if (__builtin_expect(!next, 0)) deadlock(b, me);
+  if (next == me) return;
   resume(b, next);
   fa_fiber_switch(&me->fiber, &next->fiber);
 }
@@ -139,23 +148,16 @@ void fa_simt_violation(fa_subject_state state, fa_simt_place at, const char *for
   stop(b, from);
 }
 
-static void make_ready(fa_simt_block *b, fa_simt_thread *t) {
-  t->state = FA_THREAD_READY;
-  b->warps[t->warp].ready |= 1u << t->lane;
-}
-
 /* Threads that have ended are not waited for, as on sm_70 and later. */
 static void release_barrier(fa_simt_block *b) {
   fa_fiber *from = &b->running->fiber;
   if (report_unwritten(b)) stop(b, from);
   b->n_at_barrier = 0;
   b->barrier_tick = ++b->tick;
-  for (int i = 0; i < b->n_threads; ++i)
-    if (b->threads[i].state == FA_THREAD_AT_BARRIER) make_ready(b, &b->threads[i]);
-}
-
-static bool same_place(fa_simt_place a, fa_simt_place b) {
-  return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
+  for (int w = 0; w < b->n_warps; ++w) {
+    b->warps[w].ready |= b->warps[w].at_barrier;
+    b->warps[w].at_barrier = 0;
+  }
 }
 
 void fa_simt_sync_block(fa_simt_place at) {
@@ -163,48 +165,13 @@ void fa_simt_sync_block(fa_simt_place at) {
   fa_simt_thread *me = b->running;
   if (b->n_at_barrier == 0)
     b->barrier_at = at;
-  else if (!same_place(b->barrier_at, at))
+  else if (!fa_simt_same_place(b->barrier_at, at))
     fa_simt_violation(FA_SUBJECT_DEADLOCK, at,
                       "barrier divergence: other threads wait in the __syncthreads at %s:%d",
                       b->barrier_at.file, b->barrier_at.line);
-  me->where = at;
-  me->state = FA_THREAD_AT_BARRIER;
+  b->warps[me->warp].at_barrier |= 1u << me->lane;
   if (++b->n_at_barrier == b->n_live) release_barrier(b);
-  give_way(b);
-}
-
-void fa_simt_collective(fa_collective kind, void *args, void (*execute)(fa_simt_warp *), fa_simt_place at) {
-  fa_simt_block *b = fa_simt_current;
-  fa_simt_thread *me = b->running;
-  fa_simt_warp *w = &b->warps[me->warp];
-  if (w->waiting == 0) {
-    w->kind = kind;
-    w->at = at;
-  } else if (w->kind != kind || !same_place(w->at, at)) {
-    fa_simt_violation(FA_SUBJECT_DEADLOCK, at,
-                      "warp divergence: lane %d is in %s, other lanes wait in %s at %s:%d", me->lane,
-                      collective_name[kind], collective_name[w->kind], w->at.file, w->at.line);
-  }
-  w->args[me->lane] = args;
-  w->waiting |= 1u << me->lane;
-  if (w->waiting != 0xffffffffu) {
-    me->where = at;
-    me->state = FA_THREAD_IN_WARP;
-    give_way(b);
-    return;
-  }
-  execute(w);
-  w->waiting = 0;
-  fa_simt_thread *lanes = &b->threads[me->warp * FA_WARP];
-  for (int l = 0; l < FA_WARP; ++l) lanes[l].state = FA_THREAD_READY;
-  w->ready = ~(1u << me->lane);
-}
-
-static void sync_warp_execute(fa_simt_warp *w) {
-  w->sync_tick = ++fa_simt_current->tick;
-}
-void fa_simt_sync_warp(fa_simt_place at) {
-  fa_simt_collective(FA_COLLECTIVE_SYNC_WARP, NULL, sync_warp_execute, at);
+  fa_simt_give_way(b);
 }
 
 /* A fiber's whole life. */
@@ -213,14 +180,13 @@ static void thread_main(void) {
   fa_simt_block *b = fa_simt_current;
   b->launch->kernel(b->launch->params);
   fa_simt_thread *me = b->running;
-  me->state = FA_THREAD_DONE;
   --b->n_live;
   if (b->n_at_barrier > 0 && b->n_at_barrier == b->n_live) release_barrier(b);
   if (b->n_live == 0) {
     report_unwritten(b);
     stop(b, &me->fiber);
   }
-  give_way(b);
+  fa_simt_give_way(b);
   __builtin_unreachable();
 }
 
@@ -247,6 +213,7 @@ static uint64_t block_seed(uint64_t seed, int64_t index) {
 void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   const uint64_t seed = b->launch->schedule_seed;
   b->rng = seed ? block_seed(seed, index) : b->launch->tape_bytes > 0;
+  b->stay = b->launch->tape_bytes ? 7 : 63; /* another warp's stacks are in the L2 cache at best */
   b->tape_at = b->launch->tape_bytes ? (size_t)index % b->launch->tape_bytes : 0;
   b->n_live = b->n_threads;
   b->n_at_barrier = 0;
@@ -257,12 +224,11 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   fa_simt_shared_reset(b);
   for (int w = 0; w < b->n_warps; ++w) {
     b->warps[w].ready = 0xffffffffu;
-    b->warps[w].waiting = 0;
+    b->warps[w].waiting = b->warps[w].at_barrier = 0;
   }
   for (int i = 0; i < b->n_threads; ++i) {
     fa_simt_thread *t = &b->threads[i];
     set_ids(b, t, index);
-    t->state = FA_THREAD_READY;
     t->copies.n = t->copies.n_grouped = t->copies.n_groups = 0;
     fa_fiber_prepare(&t->fiber, &b->stacks, i, thread_main);
   }
@@ -288,7 +254,7 @@ fa_status fa_simt_block_init(fa_simt_block *b, const fa_simt_launch *launch, fa_
   b->n_warps = b->n_threads / FA_WARP;
   const size_t n_words = launch->shared_bytes / 4 + 1;
   b->threads = lines(b->n_threads, sizeof *b->threads);
-  b->warps = calloc((size_t)b->n_warps, sizeof *b->warps);
+  b->warps = lines(b->n_warps, sizeof *b->warps);
   b->place = calloc(FA_MAX_PLACES, sizeof *b->place);
   b->shadow = lines((int64_t)n_words, sizeof *b->shadow);
   if (!b->threads || !b->warps || !b->shadow || !b->place ||

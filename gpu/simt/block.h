@@ -3,7 +3,10 @@
 #define FA_GPU_SIMT_BLOCK_H
 
 #include "gpu/simt/fiber.h"
+#include "gpu/simt/mma.h"
 #include "gpu/simt/simt.h"
+
+#include <string.h>
 
 #define FA_WARP 32
 #define FA_MAX_BLOCK_THREADS 1024
@@ -36,30 +39,32 @@ typedef struct fa_copy_queue {
   int n_groups, group_capacity;
 } fa_copy_queue;
 
-typedef enum fa_thread_state {
-  FA_THREAD_READY,
-  FA_THREAD_AT_BARRIER,
-  FA_THREAD_IN_WARP,
-  FA_THREAD_DONE
-} fa_thread_state;
-
 /* What a switch touches fills one cache line. */
 typedef struct fa_simt_thread {
   fa_fiber fiber;
-  fa_thread_state state;
   int index, warp, lane;
-  fa_simt_place where; /* it waits there */
   fa_simt_ids ids;
   fa_copy_queue copies;
 } fa_simt_thread;
 
+/* Lanes put down here what a collective is to work on, while that is in their cache, and take the results
+ * from here. Only the lane itself reads its result, and nothing overwrites it before all lanes have arrived
+ * again; what others read of a lane is copied when the collective is carried out. */
 typedef struct fa_simt_warp {
-  uint32_t ready;   /* lanes that could run now (the running lane is not among them) */
-  uint32_t waiting; /* lanes that reached the pending collective */
+  uint32_t ready;      /* lanes that could run now (the running lane is not among them) */
+  uint32_t waiting;    /* lanes that reached the pending collective, */
+  uint32_t at_barrier; /* and those in __syncthreads */
+  uint32_t sync_tick;  /* of its last __syncwarp */
   fa_collective kind;
+  bool choice; /* ldmatrix: transposed; mma: bf16 */
   fa_simt_place at;
-  void *args[FA_WARP];
-  uint32_t sync_tick; /* of its last __syncwarp */
+  uint32_t shfl_value[FA_WARP], shfl_from[FA_WARP], shfl_result[FA_WARP];
+  union {
+    uint16_t row[FA_WARP][8]; /* of ldmatrix: those of matrix m from 8 m on */
+    uint32_t row_words[4][FA_WARP];
+  };
+  uint32_t loaded[4][FA_WARP]; /* lane l's word of matrix m: at l, transposed at 8 (l % 4) + l / 4 */
+  fa_mma_tile tile;
 } fa_simt_warp;
 
 /* What is known of 4 bytes of shared memory: 16 bytes, so that a 16-byte access touches one cache line. Ticks
@@ -101,6 +106,7 @@ typedef struct fa_simt_block {
   fa_simt_place *place;  /* [FA_MAX_PLACES], hashed; file NULL: free */
   fa_unwritten unwritten;
   uint64_t rng;   /* 0: the plain schedule */
+  uint64_t stay;  /* bits of a random number of which one must be set for the warp to go on */
   size_t tape_at; /* the next byte of the launch's tape */
   int last_range; /* the range the previous global access fell into */
   fa_simt_report report;
@@ -117,15 +123,17 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index);
 /* Records the violation and leaves the running fiber for good. */
 void fa_simt_violation(fa_subject_state state, fa_simt_place at, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
-/* Joins the warp's pending collective; the last lane to arrive runs execute(warp) for all of them. */
-void fa_simt_collective(fa_collective kind, void *args, void (*execute)(fa_simt_warp *), fa_simt_place at);
+/* The running thread cannot go on: the next ready one does, or nobody can. */
+void fa_simt_give_way(fa_simt_block *b);
+const char *fa_simt_collective_name(fa_collective kind);
+static inline bool fa_simt_same_place(fa_simt_place a, fa_simt_place b) {
+  return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
+}
 uint64_t fa_simt_random(fa_simt_block *b);
 
 /* memory.c */
 void fa_simt_shared_reset(fa_simt_block *b);
-void fa_simt_shared_note_read(fa_simt_thread *t, uint32_t offset, size_t bytes, fa_simt_place at);
-void fa_simt_shared_note_write(fa_simt_thread *t, uint32_t offset, size_t bytes, fa_simt_place at);
-void fa_simt_shared_check(fa_simt_thread *t, uint32_t offset, size_t bytes, const char *what,
-                          fa_simt_place at);
+/* Checks a read of 16 bytes, called `what` in a report, and returns where they are. */
+const void *fa_simt_shared_read16(fa_simt_block *b, uint32_t offset, const char *what, fa_simt_place at);
 
 #endif

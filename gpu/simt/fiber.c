@@ -93,31 +93,35 @@ void fa_fiber_stacks_unmap(fa_fiber_stacks *s) {
 
 /* Pushes what the ABI says a call preserves, swaps stack pointers, pops. The floating-point control words are
  * preserved too by the ABI, but nothing here changes them. */
-void fa_fiber_swap(void **save, void *load);
+#ifdef FA_ASAN
+#define SWITCH "fa_fiber_swap"
+void fa_fiber_swap(fa_fiber *from, fa_fiber *to);
+#else
+#define SWITCH "fa_fiber_switch" /* nothing around it: no frame of its own on any stack */
+#endif
+_Static_assert(offsetof(fa_fiber, sp) == 0, "what the assembly below takes it for");
 #if defined(__x86_64__)
 #define N_SAVED 6
-__asm__(".text\n.p2align 4\n.globl fa_fiber_swap\n.hidden fa_fiber_swap\n.type fa_fiber_swap,@function\n"
-        "fa_fiber_swap:\n"
+__asm__(".text\n.p2align 4\n.globl " SWITCH "\n.hidden " SWITCH "\n.type " SWITCH ",@function\n" SWITCH ":\n"
         "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
-        "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
+        "  movq %rsp, (%rdi)\n  movq (%rsi), %rsp\n"
         "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n  ret\n"
-        ".size fa_fiber_swap, .-fa_fiber_swap\n");
+        ".size " SWITCH ", .-" SWITCH "\n");
 #else
 #define N_SAVED 20
-__asm__(".text\n.p2align 4\n.globl fa_fiber_swap\n.hidden fa_fiber_swap\n.type fa_fiber_swap,%function\n"
-        "fa_fiber_swap:\n"
+__asm__(".text\n.p2align 4\n.globl " SWITCH "\n.hidden " SWITCH "\n.type " SWITCH ",%function\n" SWITCH ":\n"
         "  sub sp, sp, #160\n"
         "  stp x19, x20, [sp, #0]\n  stp x21, x22, [sp, #16]\n  stp x23, x24, [sp, #32]\n"
         "  stp x25, x26, [sp, #48]\n  stp x27, x28, [sp, #64]\n  stp x29, x30, [sp, #80]\n"
         "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n  stp d12, d13, [sp, #128]\n"
         "  stp d14, d15, [sp, #144]\n"
-        "  mov x9, sp\n  str x9, [x0]\n  mov sp, x1\n"
+        "  mov x9, sp\n  str x9, [x0]\n  ldr x9, [x1]\n  mov sp, x9\n"
         "  ldp x19, x20, [sp, #0]\n  ldp x21, x22, [sp, #16]\n  ldp x23, x24, [sp, #32]\n"
         "  ldp x25, x26, [sp, #48]\n  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"
         "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n  ldp d12, d13, [sp, #128]\n"
         "  ldp d14, d15, [sp, #144]\n"
         "  add sp, sp, #160\n  ret\n"
-        ".size fa_fiber_swap, .-fa_fiber_swap\n");
+        ".size " SWITCH ", .-" SWITCH "\n");
 #endif
 
 void fa_fiber_prepare(fa_fiber *f, fa_fiber_stacks *s, int i, void (*entry)(void)) {
@@ -148,7 +152,7 @@ void fa_fiber_free(fa_fiber *f) {
   f->sp = NULL;
 }
 
-#define RAW_SWAP(from, to) fa_fiber_swap(&(from)->sp, (to)->sp)
+#define RAW_SWAP(from, to) fa_fiber_swap(from, to)
 
 #else /* ucontext */
 
@@ -199,7 +203,9 @@ __attribute__((noinline)) void fa_fiber_switch(fa_fiber *from, fa_fiber *to) {
 }
 #else
 void fa_fiber_entered(void) {}
+#if !FA_FIBER_ASM
 void fa_fiber_switch(fa_fiber *from, fa_fiber *to) {
   RAW_SWAP(from, to);
 }
+#endif
 #endif

@@ -87,20 +87,19 @@ void fa_simt_shared_reset(fa_simt_block *b) {
   for (size_t i = 0; i < b->launch->shared_bytes / 4 + 1; ++i) b->shadow[i].in_flight = false;
 }
 
-void fa_simt_shared_check(fa_simt_thread *t, uint32_t offset, size_t bytes, const char *what,
-                          fa_simt_place at) {
-  (void)t;
-  const size_t size = fa_simt_current->launch->shared_bytes;
-  if (offset % bytes != 0)
+static inline void shared_check(const fa_simt_block *b, uint32_t offset, size_t bytes, const char *what,
+                                fa_simt_place at) {
+  const size_t size = b->launch->shared_bytes;
+  if (__builtin_expect(offset % bytes != 0, 0))
     fa_simt_violation(FA_SUBJECT_CRASH, at, "misaligned %s of %zu bytes at shared offset %u", what, bytes,
                       offset);
-  if (offset > size || size - offset < bytes)
+  if (__builtin_expect(offset > size || size - offset < bytes, 0))
     fa_simt_violation(FA_SUBJECT_OOB, at, "%s of %zu bytes at shared offset %u; the block has %zu bytes",
                       what, bytes, offset, size);
 }
 
 /* The number of a source line; a line always gets the same one. */
-static uint16_t place_number(fa_simt_block *b, fa_simt_place at) {
+static inline uint16_t place_number(fa_simt_block *b, fa_simt_place at) {
   unsigned n = (unsigned)at.line + (unsigned)((uintptr_t)at.file >> 3);
   for (unsigned tried = 0; tried < FA_MAX_PLACES; ++tried, ++n) {
     fa_simt_place *p = &b->place[n % FA_MAX_PLACES];
@@ -152,42 +151,109 @@ __attribute__((noinline)) static void check_read(fa_simt_block *b, const fa_shad
   if (!ordered(b, s->writer, s->write_tick, t)) race("read", "write", s->write_place, offset, at);
 }
 
-void fa_simt_shared_note_read(fa_simt_thread *t, uint32_t offset, size_t bytes, fa_simt_place at) {
-  fa_simt_block *b = fa_simt_current;
-  const uint16_t place = place_number(b, at);
-  for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w) {
-    fa_shadow *s = &b->shadow[w];
-    /* Nearly always: written since the block began, and before the last barrier. */
-    if (s->in_flight || s->write_tick - b->first_tick >= b->barrier_tick - b->first_tick)
-      check_read(b, s, t, w * 4, at);
-    s->reader = s->read_tick < b->barrier_tick ? (int16_t)t->index : joint_reader(s, t);
-    s->read_tick = b->tick;
-    s->read_place = place & 0x7fff;
-  }
+static inline void note_read_word(fa_simt_block *b, fa_simt_thread *t, uint32_t word, uint16_t place,
+                                  fa_simt_place at) {
+  fa_shadow *s = &b->shadow[word];
+  /* Nearly always: written since the block began, and before the last barrier. */
+  if (s->in_flight || s->write_tick - b->first_tick >= b->barrier_tick - b->first_tick)
+    check_read(b, s, t, word * 4, at);
+  s->reader = s->read_tick < b->barrier_tick ? (int16_t)t->index : joint_reader(s, t);
+  s->read_tick = b->tick;
+  s->read_place = place & 0x7fff;
 }
 
-void fa_simt_shared_note_write(fa_simt_thread *t, uint32_t offset, size_t bytes, fa_simt_place at) {
-  fa_simt_block *b = fa_simt_current;
+static inline void note_write_word(fa_simt_block *b, fa_simt_thread *t, uint32_t word, uint16_t place,
+                                   bool in_flight_now, fa_simt_place at) {
+  fa_shadow *s = &b->shadow[word];
+  if (s->in_flight) in_flight("write", s, word * 4, at);
+  if (!ordered(b, s->writer, s->write_tick, t)) race("write", "write", s->write_place, word * 4, at);
+  if (!ordered(b, s->reader, s->read_tick, t)) race("write", "read", s->read_place, word * 4, at);
+  s->writer = (int16_t)t->index;
+  s->write_tick = b->tick;
+  s->write_place = place;
+  s->reader = NOBODY;
+  s->in_flight = in_flight_now;
+}
+
+/* A word's shadow as a vector, so that the four words of 16 bytes are seen to at once: write_tick, read_tick,
+ * writer and reader, the places. */
+typedef uint32_t shadow_vector __attribute__((vector_size(16)));
+typedef uint64_t two_vector __attribute__((vector_size(16)));
+#define IN_FLIGHT 0x80000000u
+
+static inline bool any(shadow_vector v) {
+  const two_vector x = (two_vector)v;
+  return (x[0] | x[1]) != 0;
+}
+
+/* What note_read_word does, where it has nothing to report and all four words have the same readers; false:
+ * it must do it. A negative difference of ticks shows in the sign; a false alarm only takes longer. */
+static inline bool note_read_four(fa_simt_block *b, const fa_simt_thread *t, uint32_t word, uint16_t place) {
+  shadow_vector v[4];
+  memcpy(v, &b->shadow[word], sizeof v);
+  const shadow_vector since = {b->first_tick}, until = {b->barrier_tick - 1};
+  shadow_vector wrong = {0};
+  for (int i = 0; i < 4; ++i) wrong |= (v[i] - since) | (until - v[i]);
+  const shadow_vector differ = (v[0] ^ v[1]) | (v[0] ^ v[2]) | (v[0] ^ v[3]), all = v[0] | v[1] | v[2] | v[3];
+  if (any((wrong & (shadow_vector){0x80000000u, 0, 0, 0}) |
+          (differ & (shadow_vector){0, ~0u, 0xffff0000u, 0}) | (all & (shadow_vector){0, 0, 0, IN_FLIGHT})))
+    return false;
+  const fa_shadow *s = &b->shadow[word];
+  const uint16_t reader = (uint16_t)(s->read_tick < b->barrier_tick ? (int16_t)t->index : joint_reader(s, t));
+  const shadow_vector now = {0, b->tick, (uint32_t)reader << 16, (uint32_t)place << 16};
+  for (int i = 0; i < 4; ++i) v[i] = (v[i] & (shadow_vector){~0u, 0, 0xffff, 0xffff}) | now;
+  memcpy(&b->shadow[word], v, sizeof v);
+  return true;
+}
+
+/* What note_write_word does, where nobody touched the words since the last barrier of the block. */
+static inline bool note_write_four(fa_simt_block *b, const fa_simt_thread *t, uint32_t word, uint16_t place,
+                                   bool in_flight_now) {
+  shadow_vector v[4];
+  memcpy(v, &b->shadow[word], sizeof v);
+  const shadow_vector until = {b->barrier_tick - 1, b->barrier_tick - 1};
+  shadow_vector wrong = {0};
+  for (int i = 0; i < 4; ++i) wrong |= until - v[i];
+  const shadow_vector all = v[0] | v[1] | v[2] | v[3];
+  if (any((wrong & (shadow_vector){0x80000000u, 0x80000000u, 0, 0}) |
+          (all & (shadow_vector){0, 0, 0, IN_FLIGHT})))
+    return false;
+  const shadow_vector now = {b->tick, 0, (uint32_t)t->index | (uint32_t)(uint16_t)NOBODY << 16,
+                             place | (in_flight_now ? IN_FLIGHT : 0)};
+  for (int i = 0; i < 4; ++i) v[i] = (v[i] & (shadow_vector){0, ~0u, 0, 0x7fff0000u}) | now;
+  memcpy(&b->shadow[word], v, sizeof v);
+  return true;
+}
+
+static inline void note_read(fa_simt_block *b, uint32_t offset, size_t bytes, fa_simt_place at) {
+  fa_simt_thread *t = b->running;
   const uint16_t place = place_number(b, at);
-  for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w) {
-    fa_shadow *s = &b->shadow[w];
-    if (s->in_flight) in_flight("write", s, w * 4, at);
-    if (!ordered(b, s->writer, s->write_tick, t)) race("write", "write", s->write_place, w * 4, at);
-    if (!ordered(b, s->reader, s->read_tick, t)) race("write", "read", s->read_place, w * 4, at);
-    s->writer = (int16_t)t->index;
-    s->write_tick = b->tick;
-    s->write_place = place;
-    s->reader = NOBODY;
-  }
+  if (bytes == 16 && note_read_four(b, t, offset / 4, place)) return;
+  for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w) note_read_word(b, t, w, place, at);
+}
+
+static inline void note_write(fa_simt_block *b, uint32_t offset, size_t bytes, bool in_flight_now,
+                              fa_simt_place at) {
+  fa_simt_thread *t = b->running;
+  const uint16_t place = place_number(b, at);
+  if (bytes == 16 && note_write_four(b, t, offset / 4, place, in_flight_now)) return;
+  for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w)
+    note_write_word(b, t, w, place, in_flight_now, at);
 }
 
 void *fa_simt_shared(uint32_t offset, size_t bytes, bool write, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
-  fa_simt_shared_check(b->running, offset, bytes, write ? "shared write" : "shared read", at);
+  shared_check(b, offset, bytes, write ? "shared write" : "shared read", at);
   if (write)
-    fa_simt_shared_note_write(b->running, offset, bytes, at);
+    note_write(b, offset, bytes, false, at);
   else
-    fa_simt_shared_note_read(b->running, offset, bytes, at);
+    note_read(b, offset, bytes, at);
+  return b->shared + offset;
+}
+
+const void *fa_simt_shared_read16(fa_simt_block *b, uint32_t offset, const char *what, fa_simt_place at) {
+  shared_check(b, offset, 16, what, at);
+  note_read(b, offset, 16, at);
   return b->shared + offset;
 }
 
@@ -213,10 +279,9 @@ static void *grow(void *v, int n, int *capacity, size_t each) {
 void fa_simt_cp_async16(uint32_t shared, const void *global, int bytes_read, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_simt_thread *t = b->running;
-  fa_simt_shared_check(t, shared, 16, "cp.async write", at);
+  shared_check(b, shared, 16, "cp.async write", at);
   if (bytes_read) fa_simt_global(global, 16, false, at);
-  fa_simt_shared_note_write(t, shared, 16, at);
-  for (uint32_t w = shared / 4; w < shared / 4 + 4; ++w) b->shadow[w].in_flight = true;
+  note_write(b, shared, 16, true, at);
   fill16(b->shared + shared, 16, FA_POISON_IN_FLIGHT);
   fa_copy_queue *q = &t->copies;
   q->v = grow(q->v, q->n, &q->capacity, sizeof *q->v);

@@ -12,6 +12,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* d = c + a b, transposed so that a vector runs down the rows: a[k][row], b[k][column], c and d[column][row];
+ * raw patterns of 16 bits, or of 32 for tf32, half as deep. */
+typedef struct fa_mma_tile {
+  union {
+    uint16_t a[16][16];
+    uint32_t a_tf32[8][16];
+  };
+  union {
+    uint16_t b[16][8];
+    uint32_t b_tf32[8][8];
+  };
+  float c[8][16], d[8][16];
+} __attribute__((aligned(64))) fa_mma_tile;
+void fa_mma_tile_run(fa_mma_tile *t, bool bf16);
+void fa_mma_tile_run_tf32(fa_mma_tile *t);
+
 /* d[i][j] += sum_k a[i][k] b[k][j]; row-major, raw 16-bit patterns. */
 void fa_mma_m16n8k16(float d[16][8], const uint16_t a[16][16], const uint16_t b[16][8], bool bf16);
 /* One output by integer arithmetic, any operands: what the fast path above must equal. */

@@ -1,123 +1,186 @@
-/* The collectives that move or compute data: done once, by the last lane to arrive. */
+/* The collectives of a warp: done once, by the last lane to arrive. */
 #include "gpu/simt/block.h"
 #include "gpu/simt/mma.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct shfl_args {
-  uint32_t value, result;
-  int lane_mask;
-} shfl_args;
+const char *fa_simt_collective_name(fa_collective kind) {
+  static const char *const name[] = {"__syncwarp", "shfl", "ldmatrix", "mma", "mma"};
+  return name[kind];
+}
+
+static inline fa_simt_warp *warp_of(const fa_simt_block *b) {
+  return &b->warps[b->running->warp];
+}
+
+/* While a lane waits, all that its stack keeps should be few cache lines: hence no inlining here, and nothing
+ * but the caller's pointers lives across join. */
+#define APART __attribute__((noinline))
+
+/* What one of all lanes waits for differs. */
+APART static void diverge(const fa_simt_warp *w, fa_collective kind, int lane, fa_simt_place at) {
+  fa_simt_violation(FA_SUBJECT_DEADLOCK, at,
+                    "warp divergence: lane %d is in %s, other lanes wait in %s at %s:%d", lane,
+                    fa_simt_collective_name(kind), fa_simt_collective_name(w->kind), w->at.file, w->at.line);
+}
+
+/* The running lane has come to the warp's pending collective; false: it must wait. */
+APART static bool arrive(fa_collective kind, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_warp *w = warp_of(b);
+  const int lane = b->running->lane;
+  if (w->waiting == 0) {
+    w->kind = kind;
+    w->at = at;
+  } else if (__builtin_expect(w->kind != kind || !fa_simt_same_place(w->at, at), 0)) {
+    diverge(w, kind, lane, at);
+  }
+  w->waiting |= 1u << lane;
+  if (w->waiting != 0xffffffffu) return false;
+  w->waiting = 0;
+  w->ready = ~(1u << lane);
+  return true;
+}
+
+/* The running lane joins the warp's pending collective; what it works on is laid down already. */
+__attribute__((always_inline)) static inline void join(fa_collective kind, void (*execute)(fa_simt_warp *),
+                                                       fa_simt_place at) {
+  if (arrive(kind, at))
+    execute(warp_of(fa_simt_current));
+  else
+    fa_simt_give_way(fa_simt_current);
+}
+
+static void sync_warp_execute(fa_simt_warp *w) {
+  w->sync_tick = ++fa_simt_current->tick;
+}
+
+void fa_simt_sync_warp(fa_simt_place at) {
+  join(FA_COLLECTIVE_SYNC_WARP, sync_warp_execute, at);
+}
 
 static void shfl_execute(fa_simt_warp *w) {
-  for (int l = 0; l < FA_WARP; ++l) {
-    shfl_args *me = w->args[l];
-    me->result = ((shfl_args *)w->args[(l ^ me->lane_mask) & 31])->value;
-  }
+  for (int l = 0; l < FA_WARP; ++l) w->shfl_result[l] = w->shfl_value[w->shfl_from[l]];
 }
 
 uint32_t fa_simt_shfl_xor(uint32_t value, int lane_mask, fa_simt_place at) {
-  shfl_args a = {.value = value, .lane_mask = lane_mask};
-  fa_simt_collective(FA_COLLECTIVE_SHFL, &a, shfl_execute, at);
-  return a.result;
+  fa_simt_warp *w = warp_of(fa_simt_current);
+  const int lane = fa_simt_current->running->lane;
+  w->shfl_value[lane] = value;
+  w->shfl_from[lane] = (uint32_t)(lane ^ lane_mask) & 31;
+  join(FA_COLLECTIVE_SHFL, shfl_execute, at);
+  const fa_simt_block *b = fa_simt_current;
+  return warp_of(b)->shfl_result[b->running->lane];
 }
 
-typedef struct ldmatrix_args {
-  uint32_t *r, shared;
-  bool transpose;
-} ldmatrix_args;
+typedef uint16_t halves __attribute__((vector_size(16)));
 
-/* The 8 rows of a matrix stand in a row here: lane l takes one word of them, or two halves. */
 static void ldmatrix_execute(fa_simt_warp *w) {
-  const char *shared = fa_simt_current->shared;
-  const bool transpose = ((ldmatrix_args *)w->args[0])->transpose;
-  union {
-    uint16_t half[4][8][8];
-    uint32_t word[4][32];
-  } e;
-  for (int row = 0; row < 32; ++row)
-    memcpy(e.half[row / 8][row % 8], shared + ((ldmatrix_args *)w->args[row])->shared, 16);
-  for (int l = 0; l < FA_WARP; ++l) {
-    uint32_t *r = ((ldmatrix_args *)w->args[l])->r;
-    const int i = l / 4, j = 2 * (l % 4);
-    for (int m = 0; m < 4; ++m)
-      r[m] = transpose ? e.half[m][j][i] | (uint32_t)e.half[m][j + 1][i] << 16 : e.word[m][l];
+  if (!w->choice) {
+    memcpy(w->loaded, w->row_words, sizeof w->loaded);
+    return;
+  }
+  for (int i = 0; i < FA_WARP / 2; ++i) { /* two rows: a pair of each column */
+    halves x, y;
+    memcpy(&x, w->row[2 * i], sizeof x);
+    memcpy(&y, w->row[2 * i + 1], sizeof y);
+    const halves low = __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
+    const halves high = __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+    memcpy(&w->loaded[0][8 * i], &low, sizeof low);
+    memcpy(&w->loaded[0][8 * i + 4], &high, sizeof high);
   }
 }
 
-/* The check comes when the lane arrives: the data cannot change before the last one does without a race that
- * the check of the other access would see. */
-void fa_simt_ldmatrix_x4(uint32_t r[4], uint32_t shared, bool transpose, fa_simt_place at) {
-  fa_simt_thread *t = fa_simt_current->running;
-  fa_simt_shared_check(t, shared, 16, "ldmatrix read", at);
-  fa_simt_shared_note_read(t, shared, 16, at);
-  ldmatrix_args a = {.r = r, .shared = shared, .transpose = transpose};
-  fa_simt_collective(FA_COLLECTIVE_LDMATRIX, &a, ldmatrix_execute, at);
+/* Check and reading come when the lane arrives: the data cannot change before the last one does without a
+ * race that the check of the other access would see. */
+APART static void lay_down_row(uint32_t shared, bool transpose, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_warp *w = warp_of(b);
+  memcpy(w->row[b->running->lane], fa_simt_shared_read16(b, shared, "ldmatrix read", at), 16);
+  w->choice = transpose;
 }
 
-typedef struct mma_args {
-  float *d;
-  const uint32_t *a, *b;
-  bool bf16;
-} mma_args;
+static inline void take_up_words(uint32_t r[4], int from) {
+  const fa_simt_warp *w = warp_of(fa_simt_current);
+  for (int m = 0; m < 4; ++m) r[m] = w->loaded[m][from];
+}
+
+void fa_simt_ldmatrix_x4(uint32_t r[4], uint32_t shared, bool transpose, fa_simt_place at) {
+  lay_down_row(shared, transpose, at);
+  if (transpose) { /* twice, so that it is not kept while the lane waits */
+    join(FA_COLLECTIVE_LDMATRIX, ldmatrix_execute, at);
+    const int lane = fa_simt_current->running->lane;
+    take_up_words(r, 8 * (lane % 4) + lane / 4);
+  } else {
+    join(FA_COLLECTIVE_LDMATRIX, ldmatrix_execute, at);
+    take_up_words(r, fa_simt_current->running->lane);
+  }
+}
+
+static void mma_execute(fa_simt_warp *w) {
+  fa_mma_tile_run(&w->tile, w->choice);
+}
+
+/* Lane l holds of rows l / 4 and 8 further the columns 2 (l % 4) and the next. */
+static inline void lay_down_sum(fa_mma_tile *t, int i, int j, const float d[4]) {
+  t->c[j][i] = d[0];
+  t->c[j + 1][i] = d[1];
+  t->c[j][i + 8] = d[2];
+  t->c[j + 1][i + 8] = d[3];
+}
+
+APART static void take_up_sum(float d[4]) {
+  const fa_simt_block *b = fa_simt_current;
+  const fa_mma_tile *t = &warp_of(b)->tile;
+  const int i = b->running->lane / 4, j = 2 * (b->running->lane % 4);
+  d[0] = t->d[j][i];
+  d[1] = t->d[j + 1][i];
+  d[2] = t->d[j][i + 8];
+  d[3] = t->d[j + 1][i + 8];
+}
 
 /* A register holds two neighbours of a row of a, and of a column of b. */
-static void mma_execute(fa_simt_warp *w) {
-  uint16_t a[16][16], b[16][8];
-  float d[16][8];
-  const bool bf16 = ((mma_args *)w->args[0])->bf16;
-  for (int l = 0; l < FA_WARP; ++l) {
-    const mma_args *x = w->args[l];
-    const int i = l / 4, j = 2 * (l % 4);
-    memcpy(&a[i][j], &x->a[0], 4);
-    memcpy(&a[i + 8][j], &x->a[1], 4);
-    memcpy(&a[i][j + 8], &x->a[2], 4);
-    memcpy(&a[i + 8][j + 8], &x->a[3], 4);
-    for (int r = 0; r < 2; ++r) {
-      b[j + 8 * r][i] = (uint16_t)x->b[r];
-      b[j + 8 * r + 1][i] = (uint16_t)(x->b[r] >> 16);
-    }
-    memcpy(&d[i][j], x->d, 8);
-    memcpy(&d[i + 8][j], x->d + 2, 8);
+APART static void lay_down(const float d[4], const uint32_t a[4], const uint32_t b[2], bool bf16) {
+  const fa_simt_block *block = fa_simt_current;
+  fa_simt_warp *w = warp_of(block);
+  fa_mma_tile *t = &w->tile;
+  const int i = block->running->lane / 4, j = 2 * (block->running->lane % 4);
+  for (int r = 0; r < 4; ++r) {
+    t->a[j + r / 2 * 8][i + r % 2 * 8] = (uint16_t)a[r];
+    t->a[j + r / 2 * 8 + 1][i + r % 2 * 8] = (uint16_t)(a[r] >> 16);
   }
-  fa_mma_m16n8k16(d, (const uint16_t(*)[16])a, (const uint16_t(*)[8])b, bf16);
-  for (int l = 0; l < FA_WARP; ++l) {
-    float *to = ((mma_args *)w->args[l])->d;
-    memcpy(to, &d[l / 4][2 * (l % 4)], 8);
-    memcpy(to + 2, &d[l / 4 + 8][2 * (l % 4)], 8);
+  for (int r = 0; r < 2; ++r) {
+    t->b[j + 8 * r][i] = (uint16_t)b[r];
+    t->b[j + 8 * r + 1][i] = (uint16_t)(b[r] >> 16);
   }
+  lay_down_sum(t, i, j, d);
+  w->choice = bf16;
 }
 
 void fa_simt_mma_m16n8k16(float d[4], const uint32_t a[4], const uint32_t b[2], bool bf16, fa_simt_place at) {
-  mma_args x = {.d = d, .a = a, .b = b, .bf16 = bf16};
-  fa_simt_collective(FA_COLLECTIVE_MMA, &x, mma_execute, at);
+  lay_down(d, a, b, bf16);
+  join(FA_COLLECTIVE_MMA, mma_execute, at);
+  take_up_sum(d);
 }
 
-typedef struct tf32_args {
-  float *d;
-  const uint32_t *a, *b;
-} tf32_args;
-
 static void tf32_execute(fa_simt_warp *w) {
-  uint32_t a[16][8], b[8][8];
-  float d[16][8];
-  for (int l = 0; l < FA_WARP; ++l) {
-    const tf32_args *x = w->args[l];
-    for (int r = 0; r < 4; ++r) a[l / 4 + r % 2 * 8][l % 4 + r / 2 * 4] = x->a[r];
-    for (int r = 0; r < 2; ++r) b[l % 4 + r * 4][l / 4] = x->b[r];
-    for (int r = 0; r < 4; ++r) d[l / 4 + r / 2 * 8][l % 4 * 2 + r % 2] = x->d[r];
-  }
-  fa_mma_m16n8k8_tf32(d, (const uint32_t(*)[8])a, (const uint32_t(*)[8])b);
-  for (int l = 0; l < FA_WARP; ++l) {
-    const tf32_args *x = w->args[l];
-    for (int r = 0; r < 4; ++r) x->d[r] = d[l / 4 + r / 2 * 8][l % 4 * 2 + r % 2];
-  }
+  fa_mma_tile_run_tf32(&w->tile);
+}
+
+APART static void lay_down_tf32(const float d[4], const uint32_t a[4], const uint32_t b[2]) {
+  const fa_simt_block *block = fa_simt_current;
+  fa_mma_tile *t = &warp_of(block)->tile;
+  const int lane = block->running->lane, i = lane / 4, j = lane % 4;
+  for (int r = 0; r < 4; ++r) t->a_tf32[j + r / 2 * 4][i + r % 2 * 8] = a[r];
+  for (int r = 0; r < 2; ++r) t->b_tf32[j + r * 4][i] = b[r];
+  lay_down_sum(t, i, 2 * j, d);
 }
 
 void fa_simt_mma_tf32(float d[4], const uint32_t a[4], const uint32_t b[2], fa_simt_place at) {
-  tf32_args x = {.d = d, .a = a, .b = b};
-  fa_simt_collective(FA_COLLECTIVE_MMA_TF32, &x, tf32_execute, at);
+  lay_down_tf32(d, a, b);
+  join(FA_COLLECTIVE_MMA_TF32, tf32_execute, at);
+  take_up_sum(d);
 }
 
 float fa_simt_exp2(float x) {
