@@ -65,7 +65,7 @@ static void run_backward(const call *x, void *extra, size_t extra_bytes, uint64_
   for (int i = 0; i < plan.n_launches; ++i) {
     const fa_backward_launch *l = &plan.launch[i];
     const fa_simt_launch launch = {.kernel = l->kernel.entry,
-                                   .params = fa_backward_plan_params(&plan),
+                                   .params = fa_backward_plan_params(&plan, i),
                                    .name = l->kernel.name,
                                    .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                    .block = {l->n_threads, 1, 1},
