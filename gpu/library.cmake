@@ -1,16 +1,8 @@
 # gpu/fa.h for C programs: libfa_attention, static and shared, with what the interface needs and nothing else: no BLAS, no JSON, no
 # C++ library, no host executor, and the CUDA driver and NVRTC only where they are found at run time.
 add_library(fa_attention_objects OBJECT
-  fa_check.c
-  fa_check_tensors.c
-  fa_choose.c
-  fa_init.c
-  fa_plan.c
-  fa_plan_backward.c
-  fa_plan_wide.c
-  kernels/flash_backward_host.cpp
-  kernels/flash_forward_host.cpp
-  kernels/wide_host.cpp
+  ${FA_CALL_SOURCES}
+  ${FA_KERNEL_SOURCES}
   ${CMAKE_SOURCE_DIR}/cases/atomic_file.c
   ${CMAKE_SOURCE_DIR}/cases/dtype.c
   ${CMAKE_SOURCE_DIR}/cases/sha256.c
