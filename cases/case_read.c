@@ -138,7 +138,7 @@ fa_status fa_read_bool(fa_case_reader *r, const cJSON *v, bool *out) {
 
 fa_status fa_read_text(fa_case_reader *r, const cJSON *v, int64_t min, int64_t max, char **out) {
   char buffer[80];
-  int64_t at;
+  int64_t at = 0;
   if (!cJSON_IsString(v)) BAD("%s is not a string", fa_read_describe(v, buffer));
   int64_t n = fa_utf8_count(v->valuestring, &at);
   if (n < 0) BAD("byte %lld of the string is a control character or not UTF-8", (long long)at);
