@@ -173,7 +173,7 @@ const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradi
     g->dbias = x[FA_T_DBIAS].data;
     g->dbias_stride = bias_strides_of(&x[FA_T_DBIAS]);
   }
-  g->num_splits_key = p->splits;
+  g->num_splits_key = p->splits > 1 ? p->splits : 0;
   return NULL;
 }
 
@@ -203,6 +203,15 @@ static void wide_profile(const fa_attention *a, bool hopper, fa_profile *out) {
   if (!hopper) out->mma_block = 2; /* three tf32 products of two blocks of four to every eight columns */
 }
 
+/* A gradient of the bias that is summed comes from a wide kernel, whatever kernels the others come from. */
+static void add_wide_dbias(const fa_problem *p, bool hopper, fa_profile *out) {
+  const fa_bias *b = &p->bias;
+  if (b->per_batch && b->per_head && b->per_query) return;
+  const fa_profile wide = fa_profile_get("3xtf32", FA_F32);
+  out->mma_block = hopper ? wide.mma_block : 2; /* as wide_profile */
+  out->mma_extra_bits = wide.mma_extra_bits;
+}
+
 void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, int n_processors,
                      fa_profile *out) {
   fa_attention a;
@@ -213,6 +222,9 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *de
     wide_profile(&a, hopper, out);
     return;
   }
+  const bool linear = a.dropout_p > 0 && a.dropout_scheme == FA_DROPOUT_LINEAR;
+  if (a.bias || linear) out->exp_scaled = false; /* the biased and mixed kernels subtract the maximum first */
+  if (p->bias.present && p->bias.grad) add_wide_dbias(p, hopper, out);
   const int block_n = fa_forward_block_n(&a, device);
   if (block_n) out->block_n = block_n;
   const int block_m = fa_backward_adds_keys(&a, device, n_processors);

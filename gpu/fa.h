@@ -11,9 +11,10 @@
  * (cu_seqlens_q and cu_seqlens_k) the tokens of all entries are packed: q [total_q, heads_q, head_dim],
  * k [total_k, heads_kv, head_dim], v and o with head_dim_v, lse [heads_q, total_q].
  *
- * Kernels. 16-bit elements and head dims up to 256 have fast ones. float32, larger or odd head dims,
- * head_dim_v, a bias and linear dropout are the work of others, which compute in full float32 accuracy
- * whatever the elements are; those know neither softcap nor ALiBi, p_debug or tiled dropout.
+ * Kernels. 16-bit elements with head dims that are multiples of 8 up to 256 have fast ones; with a bias,
+ * linear dropout or a head_dim_v of its own those know neither softcap nor ALiBi, p_debug or tiled dropout.
+ * float32, larger or odd head dims and a given delta are the work of others, which compute in full float32
+ * accuracy whatever the elements are, and do not know these four either; nor do the sums of dbias come fast.
  *
  * Layout. Nothing but the strides says how a tensor lies in memory; they count elements, and any that
  * reach the right elements are allowed: [B,H,S,D], a slice of packed QKV, 0 for an axis that an input
@@ -108,9 +109,9 @@ typedef struct fa_gradients {
   const float *delta;      /* like lse: the rows' sums of d_o times o, less d_lse, from elsewhere; o and d_lse
                               are not read then [NULL: worked out in the workspace] */
   fa_strides delta_stride;
-  int64_t num_splits_key; /* how many parts of the keys work at a time, at most 1024; 0: chosen. The kernels
-                             there are make every result in one place, so that the number changes nothing:
-                             neither the bits nor the workspace [0] */
+  int64_t num_splits_key; /* deterministic calls of the fast kernels: how many parts of the keys work at a
+                             time, at most 1024, each adding into a workspace of its own; 0: chosen. Elsewhere
+                             it changes neither the bits nor the workspace [0] */
 } fa_gradients;
 
 void fa_attention_init(fa_attention *a);

@@ -87,8 +87,9 @@ static void add_launches(fa_backward_plan *p, const fa_flash_backward_kernels *k
     add_row_launch(p, k->convert, sizes->rows_grid);
 }
 
-static fa_flash_backward_plan plan_sizes(const fa_attention *a, const fa_flash_backward_kernels *kernels,
-                                         int n_processors) {
+/* g: NULL, or it may say how many accumulators there are. */
+static fa_flash_backward_plan plan_sizes(const fa_attention *a, const fa_gradients *g,
+                                         const fa_flash_backward_kernels *kernels, int n_processors) {
   const bool varlen = fa_attention_is_varlen(a);
   const fa_flash_backward_sizes sizes = {.batch = a->batch,
                                          .heads_q = a->heads_q,
@@ -101,7 +102,8 @@ static fa_flash_backward_plan plan_sizes(const fa_attention *a, const fa_flash_b
                                          .block_n = kernels->by_keys.block_n,
                                          .block_m = kernels->by_queries.block_m,
                                          .n_processors = n_processors,
-                                         .deterministic = a->deterministic};
+                                         .deterministic = a->deterministic,
+                                         .n_splits = g ? (int)g->num_splits_key : 0};
   return fa_flash_backward_plan_make(&sizes);
 }
 
@@ -111,7 +113,7 @@ int fa_backward_adds_keys(const fa_attention *a, const fa_flash_device *device, 
   for (int aligned = 0; aligned < 2; ++aligned) {
     fa_flash_backward_kernels kernels;
     if (find_kernels(a, aligned, device, &kernels, NULL) != FA_OK) continue;
-    if (!plan_sizes(a, &kernels, n_processors).by_queries) continue;
+    if (!plan_sizes(a, NULL, &kernels, n_processors).by_queries) continue;
     if (!least || kernels.by_queries.block_m < least) least = kernels.by_queries.block_m;
   }
   return least;
@@ -132,7 +134,7 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
   fa_flash_backward_kernels kernels;
   const bool bias_aligned = !a->bias || fa_bias_is_aligned(a, a->bias, a->bias_stride);
   if ((status = find_kernels(a, out->aligned && bias_aligned, device, &kernels, err)) != FA_OK) return status;
-  const fa_flash_backward_plan plan = plan_sizes(a, &kernels, n_processors);
+  const fa_flash_backward_plan plan = plan_sizes(a, g, &kernels, n_processors);
   fill_params(a, g, &plan, kernels.by_keys.subtracts_first, &out->params);
   out->params.forward.aligned = out->aligned;
   out->by_queries = plan.by_queries;

@@ -57,10 +57,10 @@ FA_PLAN_FUNCTION int fa_flash_backward_row_block(int head_dim) {
 /* Sizes of a call. seqlen_q, seqlen_k: of the longest entry. total_q, total_k: the last of cu_seqlens, or -1
  * for fixed length. block_n: keys of a tile of the main kernel by keys; block_m: rows of one by queries, 0 if
  * there is none. n_processors: of the device that calls are planned for; what deterministic ones give depends
- * on it. */
+ * on it, unless n_splits says how many accumulators there are (0: it does not). */
 typedef struct fa_flash_backward_sizes {
   int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k, total_q, total_k;
-  int head_dim, block_n, block_m, n_processors, deterministic;
+  int head_dim, block_n, block_m, n_processors, deterministic, n_splits;
 } fa_flash_backward_sizes;
 
 typedef struct fa_flash_backward_plan {
@@ -101,6 +101,7 @@ static inline int fa_flash_backward_splits(const fa_flash_backward_sizes *s, int
   if (!s->deterministic) return 1;
   const int64_t pairs = s->batch * heads;
   int64_t n = pairs > 0 ? fa_flash_backward_blocks(s->n_processors, pairs) : 1;
+  if (s->n_splits > 0) n = s->n_splits;
   if (n > blocks) n = blocks;
   return n < 1 ? 1 : (int)n;
 }
