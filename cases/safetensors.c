@@ -4,6 +4,7 @@
 #include "cases/safetensors.h"
 
 #include "cases/json.h"
+#include "cases/safetensors_name.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -25,6 +26,11 @@
     fa_status try_status = (e);                                                                              \
     if (try_status != FA_OK) return try_status;                                                              \
   } while (0)
+
+/* Messages are lines of text: what is no name of one line is not repeated in them. */
+static const char *shown(const char *text) {
+  return fa_safetensors_is_name(text) ? text : "(unprintable)";
+}
 
 /* ---- one entry ---- */
 
@@ -85,12 +91,12 @@ static fa_status read_entry(const cJSON *item, const char *base, int64_t data_by
       offsets = field;
     else
       BAD("%s: tensor %s: unknown key \"%.100s\"; allowed: dtype, shape, data_offsets", file, name,
-          field->string);
+          shown(field->string));
   }
   if (!cJSON_IsString(dtype)) BAD("%s: tensor %s: \"dtype\" must be a string", file, name);
   if (!dtype_from_name(dtype->valuestring, &t->dtype))
     BAD("%s: tensor %s: dtype \"%.40s\" is not supported; allowed: F16, BF16, F32, F64, I32, U8, BOOL", file,
-        name, dtype->valuestring);
+        name, shown(dtype->valuestring));
   TRY(read_shape(shape, t, file, name, err));
   int64_t begin, end, bytes = (int64_t)fa_dtype_size(t->dtype);
   if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 || !read_integer(offsets->child, &begin) ||
@@ -149,6 +155,9 @@ static fa_status read_metadata(const cJSON *object, const char *file, fa_safeten
   if (!f->meta) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", file);
   const cJSON *item;
   cJSON_ArrayForEach(item, object) {
+    if (!fa_safetensors_is_name(item->string))
+      BAD("%s: \"__metadata__\": a key is longer than %d bytes or holds control characters", file,
+          FA_SAFETENSORS_NAME_BYTES);
     if (!cJSON_IsString(item))
       BAD("%s: \"__metadata__\": value of \"%.100s\" must be a string", file, item->string);
     fa_st_meta *m = &f->meta[f->n_meta++];
@@ -156,13 +165,6 @@ static fa_status read_metadata(const cJSON *object, const char *file, fa_safeten
     if (!m->key || !m->value) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", file);
   }
   return FA_OK;
-}
-
-/* Names go into messages and reports, one per line. */
-static bool is_printable(const char *name) {
-  for (; *name; ++name)
-    if ((unsigned char)*name < 0x20 || *name == 0x7f) return false;
-  return true;
 }
 
 static fa_status read_header(const cJSON *header, const char *base, int64_t data_bytes, const char *file,
@@ -176,8 +178,9 @@ static fa_status read_header(const cJSON *header, const char *base, int64_t data
       TRY(read_metadata(item, file, f, err));
       continue;
     }
-    if (strlen(item->string) > 500 || !is_printable(item->string))
-      BAD("%s: a tensor's name is longer than 500 bytes or holds control characters", file);
+    if (!fa_safetensors_is_name(item->string))
+      BAD("%s: a tensor's name is longer than %d bytes or holds control characters", file,
+          FA_SAFETENSORS_NAME_BYTES);
     fa_st_entry *e = &f->entry[f->n_entries++];
     e->name = strdup(item->string);
     if (!e->name) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", file);

@@ -3,7 +3,7 @@
  * The reader maps the file and trusts nothing: the header length, every offset, shape product and overlap is
  * checked against the file's real size before anything is allocated, so a hostile length costs nothing.
  * Accepted: dtypes F16 BF16 F32 F64 I32 U8 and BOOL (as u8), at most FA_MAX_RANK axes, data covered without
- * overlap or holes. Errors name the file and the tensor: FA_ERR_IO if it cannot be read (or is no regular
+ * overlap or holes; names and metadata keys of cases/safetensors_name.h. Errors name the file and the tensor: FA_ERR_IO if it cannot be read (or is no regular
  * file), FA_ERR_INPUT if it is malformed. A file that is cut short while it is open takes the process down
  * (SIGBUS). */
 #ifndef FA_CASES_SAFETENSORS_H
@@ -41,8 +41,8 @@ const fa_tensor *fa_safetensors_find(const fa_safetensors *f, const char *name);
 const char *fa_safetensors_meta(const fa_safetensors *f, const char *key);       /* NULL = absent */
 
 /* Writes atomically (temp file in the same folder, fsync, rename). Tensors of any strides are stored
- * row-major, wide types first, so that each stands aligned for its type. Names and metadata keys are
- * printable UTF-8, each once. The file at path is left alone unless everything was written. */
+ * row-major, wide types first, so that each stands aligned for its type. Names and metadata keys are of
+ * cases/safetensors_name.h, each once. The file at path is left alone unless everything was written. */
 fa_status fa_safetensors_write(const char *path, const char *const *names, const fa_tensor *const *tensors,
                                int64_t n_tensors, const char *const *meta_keys,
                                const char *const *meta_values, int64_t n_meta, fa_error *err);

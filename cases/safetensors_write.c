@@ -1,6 +1,7 @@
 /* Writer of safetensors files. */
 #include "cases/safetensors.h"
 
+#include "cases/safetensors_name.h"
 #include "cases/utf8.h"
 
 #include <cjson/cJSON.h>
@@ -131,11 +132,10 @@ static fa_status check_texts(const char *path, const char *const *text, int64_t 
   if (!sorted) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
   fa_status status = FA_OK;
   for (int64_t i = 0; i < n; ++i) {
-    int64_t at;
     sorted[i] = text[i];
-    if (fa_utf8_count(text[i], &at) < 0 || strcmp(text[i], "__metadata__") == 0)
-      status =
-          fa_fail(err, FA_ERR_INPUT, "%s: %s %lld: not a printable UTF-8 name", path, what, (long long)i);
+    if (!fa_safetensors_is_name(text[i]))
+      status = fa_fail(err, FA_ERR_INPUT, "%s: %s %lld: not a printable UTF-8 name of at most %d bytes", path,
+                       what, (long long)i, FA_SAFETENSORS_NAME_BYTES);
   }
   if (n > 0) qsort(sorted, (size_t)n, sizeof *sorted, by_text);
   for (int64_t i = 1; i < n && status == FA_OK; ++i)
@@ -161,6 +161,9 @@ fa_status fa_safetensors_print(FILE *file, const char *path, const char *const *
                                const char *const *meta_keys, const char *const *meta_values, int64_t n_meta,
                                fa_error *err) {
   fa_status status = check_texts(path, names, n_tensors, "tensor", err);
+  for (int64_t i = 0; i < n_tensors && status == FA_OK; ++i)
+    if (strcmp(names[i], "__metadata__") == 0) /* reserved here, and only here */
+      status = fa_fail(err, FA_ERR_INPUT, "%s: no tensor may be called __metadata__", path);
   if (status == FA_OK) status = check_texts(path, meta_keys, n_meta, "metadata key", err);
   if (status == FA_OK) status = check_values(path, meta_values, n_meta, err);
   if (status != FA_OK) return status;

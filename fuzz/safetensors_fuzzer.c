@@ -84,6 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_again(&f);
   } else {
     FA_FUZZ_CHECK(strncmp(err.text, "fuzz.safetensors", 16) == 0, "no file in \"%s\"", err.text);
+    for (const char *s = err.text; *s; ++s)
+      FA_FUZZ_CHECK((unsigned char)*s >= 0x20 && *s != 0x7f, "the message is no line of text: %s", err.text);
   }
   fa_safetensors_close(&f);
   free(copy);

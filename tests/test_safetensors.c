@@ -63,6 +63,8 @@ static const struct {
     {"{" T("a\xff", "F32", "[2]", "[0,8]") "}", 8, {"file.st", "UTF-8"}},
     {"{" T("a", "F32", "[2]", "[0,8]") "," T("a", "F32", "[2]", "[8,16]") "}", 16, {"twice", "a"}},
     {"{" T("a\\n", "F32", "[2]", "[0,8]") "}", 8, {"control characters", ""}},
+    {"{" T("a", "F\\n", "[2]", "[0,8]") "}", 8, {"tensor a", "(unprintable)"}},
+    {"{\"a\":{\"b\\n\":1}}", 0, {"tensor a", "(unprintable)"}},
     /* entries */
     {"{\"a\":7}", 0, {"tensor a", "must be an object"}},
     {"{\"a\":{}}", 0, {"tensor a", "\"dtype\" must be a string"}},
@@ -100,6 +102,10 @@ static const struct {
     /* metadata */
     {"{\"__metadata__\":[]}", 0, {"__metadata__", "must be an object"}},
     {"{\"__metadata__\":{\"k\":1}}", 0, {"__metadata__", "value of \"k\""}},
+    {"{\"__metadata__\":{\"fa_r\\n\":\"1\"}}", 0, {"__metadata__", "control characters"}},
+    {"{\"__metadata__\":{\"fa\\run\":\"1\"}}", 0, {"__metadata__", "control characters"}},
+    {"{\"__metadata__\":{\"fa\x7frun\":\"1\"}}", 0, {"__metadata__", "control characters"}},
+    {"{\"__metadata__\":{\"__metadata__\":\"1\"}}", 0, {NULL}},
 };
 
 static void test_headers(void) {
@@ -221,6 +227,40 @@ static void test_round_trip(void) {
   fa_tensors_free(&set);
 }
 
+/* The writer writes what the reader takes, and refuses what it refuses. */
+static void test_same_names(void) {
+  static char longest[501], longer[502];
+  memset(longest, 'n', 500);
+  memset(longer, 'n', 501);
+  static const struct {
+    const char *name;
+    bool tensor, key;
+  } names[] = {{longest, true, true},    {longer, false, false},        {"fa_r\n", false, false},
+               {"fa\run", false, false}, {"fa\x7frun", false, false},   {"\xff", false, false},
+               {"", true, true},         {"__metadata__", false, true}, {"\xc3\xa9", true, true}};
+  const float x = 1;
+  const fa_tensor t = {.dtype = FA_F32, .data = (char *)(uintptr_t)&x}, *tensor = &t;
+  const char *value = "v", *path = path_of("names");
+  fa_safetensors f;
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    const char *name = names[i].name;
+    const fa_status as_tensor = fa_safetensors_write(path, &name, &tensor, 1, NULL, NULL, 0, &err);
+    CHECK_MSG(as_tensor == (names[i].tensor ? FA_OK : FA_ERR_INPUT), "tensor %zu: %s", i, err.text);
+    if (as_tensor == FA_OK) {
+      REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
+      CHECK(fa_safetensors_find(&f, name) != NULL);
+      fa_safetensors_close(&f);
+    }
+    const fa_status as_key = fa_safetensors_write(path, NULL, NULL, 0, &name, &value, 1, &err);
+    CHECK_MSG(as_key == (names[i].key ? FA_OK : FA_ERR_INPUT), "key %zu: %s", i, err.text);
+    if (as_key == FA_OK) {
+      REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
+      CHECK(fa_safetensors_meta(&f, name) != NULL);
+      fa_safetensors_close(&f);
+    }
+  }
+}
+
 static void test_write_errors(void) {
   const float x = 1;
   const fa_tensor t = {.dtype = FA_F32, .data = (char *)(uintptr_t)&x};
@@ -323,6 +363,7 @@ int main(void) {
   test_lengths();
   test_not_files();
   test_round_trip();
+  test_same_names();
   test_write_errors();
   test_mutations();
   char command[300];
