@@ -21,9 +21,10 @@ void fa_json_path_key(char *buffer, size_t size, const char *key, size_t key_byt
     return;
   }
   size_t n = (size_t)snprintf(buffer, size, "[\"");
-  for (size_t i = 0; i < key_bytes && n + 8 < size; ++i)
-    n += (size_t)snprintf(buffer + n, size - n, (unsigned char)key[i] < 0x20 ? "\\u%04x" : "%c",
-                          (unsigned char)key[i]);
+  for (size_t i = 0; i < key_bytes && n + 8 < size; ++i) {
+    const unsigned char c = (unsigned char)key[i];
+    n += (size_t)snprintf(buffer + n, size - n, c < 0x20 || c == 0x7f ? "\\u%04x" : "%c", c);
+  }
   if (n < size) snprintf(buffer + n, size - n, "\"]");
 }
 

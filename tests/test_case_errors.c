@@ -71,6 +71,8 @@ static void test_text(void) {
   expect("{\"mask\": {\"type\": \"none\", \"type\": \"causal\"}}",
          "x.json: $.mask.type: this key is given twice");
   expect("{\"a b\": 1, \"a b\": 2}", "x.json: $[\"a b\"]: this key is given twice");
+  expect("{\"a\\n\": 1, \"a\\n\": 2}", "x.json: $[\"a\\u000a\"]: this key is given twice");
+  expect("{\"\x7fz\"}", "x.json:1:6: $[\"\\u007fz\"]: ':' expected, found '}'");
   static const char zero[] = "{\"fa_cases\": 1}\0 ";
   fa_case_list list = {0};
   fa_error err;
