@@ -20,7 +20,8 @@ FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_wide_backward_par
   const int lane = thread % 32, row = row0 + thread / 32 * 16 + lane / 4;
   const wide_operands x = query_operands(p, t);
   typename C::score_tile s = {}, dp = {};
-  sync_block(); /* all are done with both buffers */
+  /* some may still read the other buffer, nobody this one: there are two chunks at least, and a barrier each
+   */
   fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
   cp_async_commit();
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);
