@@ -13,7 +13,7 @@ import tempfile
 
 FILES = ["cases/causal.json", "cases/headdim.json", "cases/edge.json", "cases/gqa.json", "cases/memeff.json",
          "cases/varlen.json", "cases/window.json", "cases/dropout.json", "cases/alibi.json", "cases/softcap.json"]
-QUICK_FILTER = "^(square_(17|65)|gqa_5.*|d200|scale_negative.*|deterministic_.*|splits_bf16|d_72_f32|f32_gqa|bias_b.*)$"
+QUICK_FILTER = "^(square_(17|65)|gqa_5.*|d200|scale_negative.*|deterministic_.*|splits_(bf16|mixed)|d_72_f32|f32_gqa|bias_b.*)$"
 CAUGHT = re.compile(r"(FAIL|RACE|OOB|DEADLOCK|CRASH|HANG|ERROR|REJECTED) (\S+)  \S+  \S+  [\d.]+ m?s  (.*?)(?: \[.*)?$")
 SITE = re.compile(r"\b(sync_block|sync_warp|cp_async_commit|cp_async_wait<\d+>)\(\);")
 # Text of the line -> why nothing can be seen of its removal.
