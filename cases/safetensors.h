@@ -3,9 +3,9 @@
  * The reader maps the file and trusts nothing: the header length, every offset, shape product and overlap is
  * checked against the file's real size before anything is allocated, so a hostile length costs nothing.
  * Accepted: dtypes F16 BF16 F32 F64 I32 U8 and BOOL (as u8), at most FA_MAX_RANK axes, data covered without
- * overlap or holes; names and metadata keys of cases/safetensors_name.h. Errors name the file and the tensor: FA_ERR_IO if it cannot be read (or is no regular
- * file), FA_ERR_INPUT if it is malformed. A file that is cut short while it is open takes the process down
- * (SIGBUS). */
+ * overlap or holes; names and metadata keys of cases/safetensors_name.h. Errors name the file and the tensor:
+ * FA_ERR_IO if it cannot be read (or is no regular file), FA_ERR_INPUT if it is malformed. A file that is cut
+ * short while it is open takes the process down (SIGBUS). */
 #ifndef FA_CASES_SAFETENSORS_H
 #define FA_CASES_SAFETENSORS_H
 
