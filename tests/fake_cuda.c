@@ -15,7 +15,6 @@
 enum { DEFAULT_SHARED = 48 * 1024 };
 
 fake_cuda fake;
-fake_allocation fake_allocations[FAKE_MAX_ALLOCATIONS];
 static CUresult sticky; /* what every call returns once a kernel has faulted */
 static pid_t initialised_by;
 static bool current;
@@ -36,8 +35,7 @@ const fa_cubin fake_cubins[2] = {{"all", "80", code, code + sizeof code},
 
 void fake_cuda_reset(void) {
   fake_virtual_reset();
-  for (int i = 0; i < FAKE_MAX_ALLOCATIONS; ++i) free(fake_allocations[i].data);
-  memset(fake_allocations, 0, sizeof fake_allocations);
+  fake_memory_reset();
   fake = (fake_cuda){
       .n_devices = 1, .major = 9, .max_shared_bytes = 227 * 1024, .memory_bytes = (size_t)1 << 30};
   sticky = CUDA_SUCCESS;
@@ -65,30 +63,6 @@ CUresult fake_enter(const char *name, bool needs_init, bool needs_context) {
     return CUDA_ERROR_INVALID_CONTEXT;
   }
   return needs_context ? sticky : CUDA_SUCCESS;
-}
-
-int fake_allocation_of(CUdeviceptr p, size_t bytes) {
-  for (int i = 0; i < FAKE_MAX_ALLOCATIONS; ++i)
-    if (fake_allocations[i].data && !fake_allocations[i].closed &&
-        p >= (CUdeviceptr)fake_allocations[i].data &&
-        p + bytes <= (CUdeviceptr)fake_allocations[i].data + fake_allocations[i].bytes)
-      return i;
-  return -1;
-}
-
-int fake_allocation_unused(void) {
-  for (int i = 0; i < FAKE_MAX_ALLOCATIONS; ++i)
-    if (!fake_allocations[i].data) return i;
-  return -1;
-}
-
-static CUresult copy(void *to, const void *from, CUdeviceptr device, size_t bytes) {
-  if (fake_allocation_of(device, bytes) < 0) {
-    fake_misused("a copy of %zu bytes leaves device memory", bytes);
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  memcpy(to, from, bytes);
-  return CUDA_SUCCESS;
 }
 
 /* ---- devices and contexts ---- */
@@ -153,6 +127,11 @@ static CUresult context_release(CUdevice d) {
   --fake.n_contexts;
   return CUDA_SUCCESS;
 }
+static CUresult context_flags(CUdevice d, unsigned flags) {
+  (void)d;
+  FAKE_ENTER(true, false);
+  return flags == CU_CTX_SCHED_BLOCKING_SYNC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 static CUresult context_set(CUcontext c) {
   FAKE_ENTER(true, false);
   current = c != NULL;
@@ -169,62 +148,13 @@ static CUresult context_device(CUdevice *d) {
   return CUDA_SUCCESS;
 }
 
-/* ---- memory ---- */
-
-static CUresult mem_alloc(CUdeviceptr *p, size_t bytes) {
-  FAKE_ENTER(true, true);
-  const int i = fake_allocation_unused();
-  void *data = NULL;
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (i < 0 || fake.bytes_in_use + bytes > fake.memory_bytes || posix_memalign(&data, 512, bytes) != 0)
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  memset(data, 0xa5, bytes);
-  fake_allocations[i].data = data;
-  fake_allocations[i].bytes = bytes;
-  ++fake.n_allocations;
-  fake.bytes_in_use += bytes;
-  *p = (CUdeviceptr)data;
-  return CUDA_SUCCESS;
-}
-static CUresult mem_free(CUdeviceptr p) {
-  FAKE_ENTER(true, true);
-  const int i = fake_allocation_of(p, 1);
-  if (i < 0 || (CUdeviceptr)fake_allocations[i].data != p || fake_allocations[i].mapped) {
-    fake_misused("cuMemFree of what was not allocated");
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  fake.bytes_in_use -= fake_allocations[i].bytes;
-  --fake.n_allocations;
-  free(fake_allocations[i].data);
-  fake_allocations[i].data = NULL;
-  return CUDA_SUCCESS;
-}
-static CUresult copy_up(CUdeviceptr to, const void *from, size_t bytes) {
-  FAKE_ENTER(true, true);
-  return copy((void *)to, from, to, bytes);
-}
-static CUresult copy_down(void *to, CUdeviceptr from, size_t bytes) {
-  FAKE_ENTER(true, true);
-  return copy(to, (const void *)from, from, bytes);
-}
-static CUresult copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  (void)stream;
-  FAKE_ENTER(true, true);
-  return copy(to, (const void *)from, from, bytes);
-}
-static CUresult memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream) {
-  (void)stream;
-  FAKE_ENTER(true, true);
-  if (fake_allocation_of(p, bytes) < 0) return CUDA_ERROR_INVALID_VALUE;
-  memset((void *)p, value, bytes);
-  return CUDA_SUCCESS;
-}
-
 /* ---- streams and events ---- */
 
 static CUresult stream_synchronize(CUstream stream) {
   (void)stream;
   FAKE_ENTER(true, true);
+  ++fake.n_waits;
+  fake_memory_flush();
   for (; fake.kernel_hangs && fake.n_launches > 0; sleep(1)) {}
   return CUDA_SUCCESS;
 }
@@ -243,6 +173,8 @@ static CUresult event_record(CUevent e, CUstream stream) {
 static CUresult event_synchronize(CUevent e) {
   (void)e;
   FAKE_ENTER(true, true);
+  ++fake.n_waits;
+  fake_memory_flush();
   return CUDA_SUCCESS;
 }
 /* A kernel takes a millisecond. */
@@ -339,18 +271,6 @@ static CUresult kernel_set_attribute(CUfunction_attribute a, int value, CUkernel
   return CUDA_SUCCESS;
 }
 
-static void scribble(void) {
-  int largest = 0;
-  for (int i = 1; i < FAKE_MAX_ALLOCATIONS; ++i)
-    if (fake_allocations[i].data && !fake_allocations[i].mapped &&
-        fake_allocations[i].bytes > fake_allocations[largest].bytes)
-      largest = i;
-  char *begin = fake_allocations[largest].data + FA_GUARD_BYTES;
-  char *end = fake_allocations[largest].data + fake_allocations[largest].bytes - FA_GUARD_BYTES;
-  if (fake.scribble < 0) begin[fake.scribble] ^= 1;
-  if (fake.scribble > 0) end[fake.scribble] ^= 1;
-}
-
 /* A byte of the last mapped allocation. */
 static void scribble_mapped(void) {
   for (int i = FAKE_MAX_ALLOCATIONS - 1; i >= 0; --i)
@@ -370,6 +290,7 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
                  gz, shared, k->allowed_shared);
     return CUDA_ERROR_INVALID_VALUE;
   }
+  fake_memory_flush();
   ++fake.n_launches;
   snprintf(fake.last_kernel, sizeof fake.last_kernel, "%s", k->name);
   if (!k->entry) return CUDA_SUCCESS; /* compiled for the device alone: nothing is computed */
@@ -399,7 +320,7 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
     fprintf(stderr, "%s: %s\n", k->name, report.text);
     sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
   }
-  if (fake.scribble) scribble();
+  if (fake.scribble) fake_memory_scribble();
   if (fake.scribble_mapped) scribble_mapped();
   return CUDA_SUCCESS;
 }
@@ -415,15 +336,19 @@ const fa_cuda_driver *fake_cuda_driver(void) {
                                            .cuDeviceGetAttribute = device_get_attribute,
                                            .cuDevicePrimaryCtxRetain = context_retain,
                                            .cuDevicePrimaryCtxRelease = context_release,
+                                           .cuDevicePrimaryCtxSetFlags = context_flags,
                                            .cuCtxSetCurrent = context_set,
                                            .cuCtxGetCurrent = context_get,
                                            .cuCtxGetDevice = context_device,
-                                           .cuMemAlloc = mem_alloc,
-                                           .cuMemFree = mem_free,
-                                           .cuMemcpyHtoD = copy_up,
-                                           .cuMemcpyDtoH = copy_down,
-                                           .cuMemcpyDtoHAsync = copy_down_async,
-                                           .cuMemsetD8Async = memset_async,
+                                           .cuMemAlloc = fake_mem_alloc,
+                                           .cuMemFree = fake_mem_free,
+                                           .cuMemcpyHtoD = fake_copy_up,
+                                           .cuMemcpyDtoH = fake_copy_down,
+                                           .cuMemcpyDtoHAsync = fake_copy_down_async,
+                                           .cuMemcpyHtoDAsync = fake_copy_up_async,
+                                           .cuMemAllocHost = fake_host_alloc,
+                                           .cuMemFreeHost = fake_host_free,
+                                           .cuMemsetD8Async = fake_memset_async,
                                            .cuMemGetAllocationGranularity = fake_granularity,
                                            .cuMemAddressReserve = fake_address_reserve,
                                            .cuMemAddressFree = fake_address_free,

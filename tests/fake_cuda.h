@@ -15,12 +15,13 @@ typedef struct fake_cuda {
   CUresult kernel_fault; /* every kernel ends like this, and with it the context; CUDA_SUCCESS: no fault */
   bool kernel_hangs;     /* synchronising never returns */
   bool no_context;       /* the thread has none */
-  ptrdiff_t
-      scribble; /* != 0: every kernel writes a byte so far before (after) the largest allocation's payload */
+  ptrdiff_t scribble; /* != 0: every kernel writes a byte so far before (after) the payload of what was copied
+                         up last: its guards are the first and the last bytes of that copy */
   size_t scribble_mapped; /* != 0: every kernel changes this byte of the last mapped allocation */
-  bool no_virtual_memory;
+  bool no_virtual_memory, no_page_locked;
   /* to be looked at */
   int n_calls, n_launches, n_allocations, n_contexts, n_libraries;
+  int n_waits; /* calls that wait for the device: allocations, copies that are not asynchronous, ... */
   char last_kernel[96]; /* launched */
   size_t bytes_in_use;
   char misuse[200]; /* the first rule that was broken; "" = none */

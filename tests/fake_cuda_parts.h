@@ -1,5 +1,5 @@
-/* What the fake driver's two parts share: tests/fake_cuda.c has the device, tests/fake_cuda_virtual.c its
- * virtual memory. */
+/* What the fake driver's parts share: tests/fake_cuda.c has the device, tests/fake_cuda_memory.c allocations
+ * and copies, tests/fake_cuda_virtual.c virtual memory. */
 #ifndef FA_TESTS_FAKE_CUDA_PARTS_H
 #define FA_TESTS_FAKE_CUDA_PARTS_H
 
@@ -19,6 +19,23 @@ extern fake_allocation fake_allocations[FAKE_MAX_ALLOCATIONS];
 /* The one that all those bytes are in, or -1. */
 int fake_allocation_of(CUdeviceptr p, size_t bytes);
 int fake_allocation_unused(void); /* -1: all are used */
+
+/* Copies that were asked for come to pass; kernels and whoever waits call this. */
+void fake_memory_flush(void);
+/* A kernel's write, as fake.scribble says. */
+void fake_memory_scribble(void);
+/* Gives everything back. */
+void fake_memory_reset(void);
+/* cuMemAlloc and so on. */
+CUresult fake_mem_alloc(CUdeviceptr *p, size_t bytes);
+CUresult fake_mem_free(CUdeviceptr p);
+CUresult fake_host_alloc(void **p, size_t bytes);
+CUresult fake_host_free(void *p);
+CUresult fake_copy_up(CUdeviceptr to, const void *from, size_t bytes);
+CUresult fake_copy_down(void *to, CUdeviceptr from, size_t bytes);
+CUresult fake_copy_up_async(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
+CUresult fake_copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult fake_memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream);
 
 void __attribute__((format(printf, 1, 2))) fake_misused(const char *format, ...);
 /* Every call begins here. */

@@ -78,6 +78,7 @@ static void test_content(void) {
   fa_case c;
   fa_tensors t;
   fa_error err = {""};
+  fa_cuda_arena arena = {0};
   fa_cuda_tensors on_device;
   fa_cuda_context context;
   CUresult code;
@@ -87,7 +88,7 @@ static void test_content(void) {
   fake_cuda_start();
   REQUIRE(fa_cuda_context_open(0, &context, &err) == FA_OK);
   const fa_cuda_driver *d = context.driver;
-  REQUIRE(fa_cuda_tensors_up(d, &t, &on_device, &code, &err) == FA_OK);
+  REQUIRE(fa_cuda_tensors_up(d, &arena, &t, 0, &on_device, &code, &err) == FA_OK);
   const fa_cuda_virtual *v = &on_device.sparse[FA_T_K];
   CHECK(on_device.base[FA_T_K] == v->base && v->n == 3 && !on_device.sparse[FA_T_Q].base);
   CHECK_MSG(fake.bytes_in_use < (size_t)16 << 20, "%zu", fake.bytes_in_use);
@@ -99,17 +100,18 @@ static void test_content(void) {
   const CUdeviceptr at = (CUdeviceptr)on_device.set.t[FA_T_K].data + (CUdeviceptr)offset;
   CHECK(d->cuMemcpyDtoH(&got, at, sizeof got) == CUDA_SUCCESS && got == want);
   CHECK(d->cuMemcpyHtoD(at, &new_value, sizeof new_value) == CUDA_SUCCESS);
-  CHECK(fa_cuda_tensors_down(d, &on_device, &t, &intact, where, sizeof where, &code, &err) == FA_OK &&
+  CHECK(fa_cuda_tensors_down(d, &on_device, "test", &t, &intact, where, sizeof where, &code, &err) == FA_OK &&
         intact);
   memcpy(&got, t.t[FA_T_K].data + offset, sizeof got);
   CHECK(got == new_value);
   /* guards are memory of the device too */
   CHECK(d->cuMemcpyHtoD(v->base + FA_GUARD_BYTES - 2, &new_value, sizeof new_value) == CUDA_SUCCESS);
-  CHECK(fa_cuda_tensors_down(d, &on_device, &t, &intact, where, sizeof where, &code, &err) == FA_OK &&
+  CHECK(fa_cuda_tensors_down(d, &on_device, "test", &t, &intact, where, sizeof where, &code, &err) == FA_OK &&
         intact);
   CHECK(!fa_tensors_guards_intact(&t, where, sizeof where));
   CHECK_MSG(strstr(where, "front guard of k: 2 bytes"), "%s", where);
   fa_cuda_tensors_free(d, &on_device);
+  fa_cuda_arena_free(d, &arena);
   fa_cuda_context_close(&context);
   CHECK(fake.n_allocations == 0 && fake.bytes_in_use == 0 && !fake.misuse[0]);
   fa_tensors_free(&t);

@@ -21,6 +21,7 @@ typedef struct cuda_backend {
   fa_status status; /* of trying */
   fa_error why_not;
   fa_cuda_context context;
+  fa_cuda_arena arena;
   bool lost; /* a kernel took the context with it: this process can use the device no more */
 } cuda_backend;
 
@@ -38,7 +39,10 @@ static fa_status cuda_open(const char *arg, void **self, fa_error *err) {
 
 static void cuda_close(void *self) {
   cuda_backend *c = self;
-  if (c->tried && c->status == FA_OK && !c->lost) fa_cuda_context_close(&c->context);
+  if (c->tried && c->status == FA_OK && !c->lost) {
+    fa_cuda_arena_free(c->context.driver, &c->arena);
+    fa_cuda_context_close(&c->context);
+  }
   free(c);
 }
 
@@ -122,60 +126,76 @@ static fa_status refuse(fa_outcome *out, const char *why) {
   return FA_OK;
 }
 
-static fa_status run_forward(cuda_backend *c, const fa_attention *a, fa_outcome *out, CUresult *code,
-                             fa_error *err) {
-  const fa_status status = fa_forward(a, NULL, 0, NULL, err);
-  if (status == FA_ERR_INPUT) return refuse(out, err->text);
-  if (status != FA_OK) return status;
-  *code = c->context.driver->cuStreamSynchronize(NULL);
-  return *code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(c->context.driver, *code, out->kernel, err);
+/* What a backward call will ask for, or 0 if there is none to come. Only whether pointers are there and how
+ * they are aligned matters, which is alike on both sides. */
+static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsigned passes) {
+  fa_attention a;
+  fa_gradients g;
+  size_t bytes = 0;
+  fa_error ignored;
+  if (!(passes & FA_PASS_BACKWARD) || fa_args_tensors(p, host, &a) || fa_args_gradients(p, host, &g))
+    return 0;
+  return fa_backward_workspace(&a, &g, &bytes, &ignored) == FA_OK ? bytes : 0;
 }
 
-static fa_status run_backward(cuda_backend *c, const fa_attention *a, const fa_gradients *g, fa_outcome *out,
-                              CUresult *code, fa_error *err) {
-  const fa_cuda_driver *d = c->context.driver;
-  fa_cuda_scratch scratch;
+static fa_status launch_backward(const fa_attention *a, const fa_gradients *g, const fa_cuda_tensors *t,
+                                 fa_outcome *out, fa_error *err) {
   size_t bytes = 0;
-  bool intact = true;
   fa_error refused = {""};
   if (fa_backward_workspace(a, g, &bytes, &refused) != FA_OK) return refuse(out, refused.text);
-  fa_status status = fa_cuda_scratch_make(d, bytes, &scratch, code, err);
-  if (status != FA_OK) return status;
-  status = fa_backward(a, g, fa_cuda_scratch_payload(&scratch), bytes, NULL, err);
-  if (status == FA_OK) {
-    *code = d->cuStreamSynchronize(NULL);
-    if (*code != CUDA_SUCCESS) status = fa_cuda_fail(d, *code, "backward", err);
-  }
-  if (status == FA_OK)
-    status = fa_cuda_scratch_check(d, &scratch, &intact, out->text, sizeof out->text, code, err);
-  if (!intact) out->state = FA_SUBJECT_OOB;
-  fa_cuda_scratch_free(d, &scratch);
-  return status;
+  if (bytes > t->scratch_bytes)
+    return fa_fail(err, FA_ERR_DEVICE, "backward asks for %zu bytes of workspace, not for %zu as before",
+                   bytes, t->scratch_bytes);
+  return fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
 }
 
-/* The kernels between tensors that are on the device already. */
-static fa_status run_kernels(cuda_backend *c, const fa_problem *p, const fa_tensors *t, unsigned passes,
-                             fa_outcome *out, CUresult *code, fa_error *err) {
+/* Launches the kernels between tensors that are on the device already, or on their way. */
+static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
+                                fa_outcome *out, fa_error *err) {
   fa_attention a;
   fa_gradients g;
   fa_forward_plan plan;
   fa_error refused = {""};
-  const char *why = fa_args_tensors(p, t, &a);
-  if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, t, &g);
+  const char *why = fa_args_tensors(p, &t->set, &a);
+  if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, &t->set, &g);
   if (why) return refuse(out, why);
   if (fa_forward_plan_make(&a, NULL, &plan, &refused) != FA_OK) return refuse(out, refused.text);
   fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
   a.check_device_data = true;
-  fa_status status = FA_OK;
-  if (passes & FA_PASS_FORWARD) status = run_forward(c, &a, out, code, err);
-  if (status != FA_OK || out->state != FA_SUBJECT_OK || !(passes & FA_PASS_BACKWARD)) return status;
-  return run_backward(c, &a, &g, out, code, err);
+  if (passes & FA_PASS_FORWARD) {
+    const fa_status status = fa_forward(&a, NULL, 0, NULL, err);
+    if (status == FA_ERR_INPUT) return refuse(out, err->text);
+    if (status != FA_OK) return status;
+  }
+  return passes & FA_PASS_BACKWARD ? launch_backward(&a, &g, t, out, err) : FA_OK;
+}
+
+/* Up, kernels, down, with one wait for the device at the end. */
+static fa_status run_on_device(cuda_backend *c, const fa_problem *p, fa_tensors *t, unsigned passes,
+                               fa_outcome *out, CUresult *code, fa_error *err) {
+  const fa_cuda_driver *d = c->context.driver;
+  fa_cuda_tensors on_device;
+  bool intact = true;
+  char what[sizeof out->kernel + 32];
+  fa_status status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
+  if (status != FA_OK) return status;
+  status = launch_kernels(p, &on_device, passes, out, err);
+  snprintf(what, sizeof what, "%s%s", out->kernel, passes & FA_PASS_BACKWARD ? " or its backward" : "");
+  if (status == FA_OK && out->state == FA_SUBJECT_OK) {
+    status = fa_cuda_tensors_down(d, &on_device, what, t, &intact, out->text, sizeof out->text, code, err);
+  } else { /* a kernel launched before may have failed, and then it is that */
+    *code = fa_cuda_tensors_wait(d, &on_device);
+    if (is_kernels_fault(*code) || (*code != CUDA_SUCCESS && status == FA_OK))
+      status = fa_cuda_fail(d, *code, what, err);
+  }
+  if (!intact) out->state = FA_SUBJECT_OOB;
+  fa_cuda_tensors_free(d, &on_device);
+  return status;
 }
 
 static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                           fa_outcome *out, fa_error *err) {
   cuda_backend *c = self;
-  fa_cuda_tensors on_device;
   CUresult code = CUDA_SUCCESS;
   fa_error own;
   if (!err) err = &own;
@@ -187,16 +207,7 @@ static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const 
   if (status != FA_OK) return status == FA_ERR_UNSUPPORTED ? FA_ERR_DEVICE : status;
   if (c->lost)
     return fa_fail(err, FA_ERR_DEVICE, "a kernel of an earlier case took the device's context with it");
-  const fa_cuda_driver *d = c->context.driver;
-  status = fa_cuda_tensors_up(d, t, &on_device, &code, err);
-  if (status == FA_OK) {
-    status = run_kernels(c, p, &on_device.set, opt->passes, out, &code, err);
-    bool intact = true;
-    if (status == FA_OK && out->state == FA_SUBJECT_OK)
-      status = fa_cuda_tensors_down(d, &on_device, t, &intact, out->text, sizeof out->text, &code, err);
-    if (!intact) out->state = FA_SUBJECT_OOB;
-    fa_cuda_tensors_free(d, &on_device);
-  }
+  status = run_on_device(c, p, t, opt->passes, out, &code, err);
   if (!is_kernels_fault(code)) return status;
   c->lost = true;
   out->state = FA_SUBJECT_CRASH;

@@ -113,6 +113,7 @@ static fa_status bench_on(const fa_cuda_context *c, const fa_problem *p, const f
 fa_status fa_cuda_bench(const fa_problem *p, const fa_tensors *t, const fa_bench_options *opt,
                         fa_bench_result *out, fa_error *err) {
   fa_cuda_context context;
+  fa_cuda_arena arena = {0};
   fa_cuda_tensors on_device;
   CUresult code;
   memset(out, 0, sizeof *out);
@@ -120,11 +121,12 @@ fa_status fa_cuda_bench(const fa_problem *p, const fa_tensors *t, const fa_bench
   if (status != FA_OK) return status;
   snprintf(out->device, sizeof out->device, "%s", context.device.name);
   snprintf(out->driver, sizeof out->driver, "%s", context.device.driver);
-  status = fa_cuda_tensors_up(context.driver, t, &on_device, &code, err);
+  status = fa_cuda_tensors_up(context.driver, &arena, t, 0, &on_device, &code, err);
   if (status == FA_OK) {
     status = bench_on(&context, p, &on_device.set, opt, out, err);
     fa_cuda_tensors_free(context.driver, &on_device);
   }
+  fa_cuda_arena_free(context.driver, &arena);
   fa_cuda_context_close(&context);
   return status;
 }

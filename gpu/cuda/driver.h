@@ -24,6 +24,7 @@
   F(cuDeviceGetAttribute)                                                                                    \
   F(cuDevicePrimaryCtxRetain)                                                                                \
   F(cuDevicePrimaryCtxRelease)                                                                               \
+  F(cuDevicePrimaryCtxSetFlags)                                                                              \
   F(cuCtxSetCurrent)                                                                                         \
   F(cuCtxGetCurrent)                                                                                         \
   F(cuCtxGetDevice)                                                                                          \
@@ -32,6 +33,9 @@
   F(cuMemcpyHtoD)                                                                                            \
   F(cuMemcpyDtoH)                                                                                            \
   F(cuMemcpyDtoHAsync)                                                                                       \
+  F(cuMemcpyHtoDAsync)                                                                                       \
+  F(cuMemAllocHost)                                                                                          \
+  F(cuMemFreeHost)                                                                                           \
   F(cuMemsetD8Async)                                                                                         \
   F(cuMemGetAllocationGranularity)                                                                           \
   F(cuMemAddressReserve)                                                                                     \
