@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char large[] = "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 100, \"head_dim\": 128}";
+static const char large[] = "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 700, \"head_dim\": 128}";
 static const char small[] = "{\"seqlen_q\": 20, \"seqlen_k\": 33, \"head_dim\": 64, \"strides\": {\"q\": "
                             "{\"offset\": 1}}}";
 
@@ -31,21 +31,21 @@ static void check_content(const fa_cuda_driver *d, const fa_cuda_tensors *on_dev
   free(got);
 }
 
-/* A call's secrets all over the arena, then a smaller call. */
+/* A call's secrets all over the arena, then a larger call and a smaller one. */
 static void test_nothing_is_left(bool staged) {
-  fa_case c[2];
-  fa_tensors t[2];
+  const char *const cases[] = {small, large, small};
+  fa_case c[3];
+  fa_tensors t[3];
   fa_cuda_context context;
   fa_cuda_arena arena = {0};
   fa_error err = {""};
   CUresult code;
-  cuda_load(large, &c[0], &t[0]);
-  cuda_load(small, &c[1], &t[1]);
+  for (int i = 0; i < 3; ++i) cuda_load(cases[i], &c[i], &t[i]);
   fake_cuda_start();
   fake.no_page_locked = !staged;
   REQUIRE(fa_cuda_context_open(0, &context, &err) == FA_OK);
   const fa_cuda_driver *d = context.driver;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 3; ++i) {
     fa_cuda_tensors on_device;
     REQUIRE(fa_cuda_tensors_up(d, &arena, &t[i], 1000, &on_device, &code, &err) == FA_OK);
     CHECK((on_device.stage != NULL) == staged);
@@ -56,10 +56,11 @@ static void test_nothing_is_left(bool staged) {
     fa_cuda_tensors_free(d, &on_device);
     if (staged) memset(arena.stage, 0x66, arena.stage_bytes);
   }
+  CHECK(arena.bytes > (size_t)4 << 20); /* it grew */
   fa_cuda_arena_free(d, &arena);
   fa_cuda_context_close(&context);
   CHECK_MSG(fake.n_allocations == 0 && !fake.misuse[0], "%d %s", fake.n_allocations, fake.misuse);
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 3; ++i) {
     fa_tensors_free(&t[i]);
     fa_case_free(&c[i]);
   }

@@ -131,10 +131,10 @@ static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t
   }
   for (int i = 0; i < FA_T_COUNT; ++i)
     if (is_in_arena(&host->buffer[i])) out->base[i] += arena->base;
+  out->stage = stage_for(d, arena, copied_down(out));
   arena->busy = true;
   code = d->cuMemsetD8Async(arena->base, NAN_BYTE, arena->bytes, NULL);
   if (code != CUDA_SUCCESS || out->bytes == 0) return code; /* all are virtual */
-  out->stage = stage_for(d, arena, copied_down(out));
   return out->stage ? copy_staged(d, host, out) : copy_each(d, host, out);
 }
 
