@@ -172,6 +172,13 @@ sed 's/  r=.*//' out >b
 expect same a b
 run "$verify" random --seconds 1 --backend ref-f32 -q --no-progress
 expect exits 0
+# drawn, but so ill-posed that its bounds decide nothing: not judged; written by somebody: a failure
+run "$verify" random --profile adversarial --seed 7000 --count 567 --filter 'adversarial-7000-566$' --backend ref-f32 --emit vacuous.json
+expect exits 4
+expect says "drawn at random, and its bounds would let a trivially wrong answer pass"
+run "$verify" --cases vacuous.json --filter 'adversarial-7000-566$' --backend ref-f32
+expect exits 1
+expect says_line '^VACUOUS '
 run "$verify" random --count 6 --seed 3 --backend ref-f32 --backend ref-f32 --coverage -q --report coverage.json
 expect exits 0
 expect says_line '^coverage: 6 cases$'
