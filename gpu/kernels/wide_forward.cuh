@@ -37,35 +37,11 @@ FA_DEVICE void fetch_chunk(const fa_flash_params &p, const wide_rows &q, const w
                                                           key0, chunk * WIDE_CHUNK, p.aligned, thread);
 }
 
-/* Exponentials of one row's logits against the new maximum; returns how much everything so far shrinks. While
- * a row has seen nothing its maximum is -inf, and 0 stands in for it. */
-template <int N8> FA_DEVICE float exponentials_of_row(float (&s)[N8][4], int r, row_state &row) {
-  const float log2e = 1.44269504088896340736f;
-  float m = row.max;
-  FA_UNROLL
-  for (int n = 0; n < N8; ++n) m = max_float(m, max_float(s[n][2 * r], s[n][2 * r + 1]));
-  m = quad_max(m);
-  const float base = m == -infinity() ? 0.0f : m;
-  const float shrink = exp2_approx(multiply(row.max - base, log2e));
-  float sum = 0.0f;
-  FA_UNROLL
-  for (int n = 0; n < N8; ++n) {
-    FA_UNROLL
-    for (int e = 2 * r; e < 2 * r + 2; ++e) {
-      s[n][e] = exp2_approx(multiply(s[n][e] - base, log2e));
-      sum += s[n][e];
-    }
-  }
-  row.sum = row.sum * shrink + sum;
-  row.max = m;
-  return shrink;
-}
-
 template <class C>
 FA_DEVICE void wide_softmax(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2]) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const float shrink = exponentials_of_row(s, r, rows[r]);
+    const float shrink = softmax_row_of_logits(s, r, rows[r]);
     FA_UNROLL
     for (int n = 0; n < C::VC / 8; ++n) {
       o[n][2 * r] *= shrink;
