@@ -60,16 +60,6 @@ static const cJSON *get(const cJSON *o, const char *key) {
   return cJSON_GetObjectItemCaseSensitive(o, key);
 }
 
-static const char *string_at(const cJSON *o, const char *key) {
-  const cJSON *s = get(o, key);
-  return cJSON_IsString(s) ? s->valuestring : "";
-}
-
-static double number_at(const cJSON *o, const char *key) {
-  const cJSON *n = get(o, key);
-  return cJSON_IsNumber(n) ? n->valuedouble : 0;
-}
-
 /* A number, or the "inf" and "nan" that stand for one. */
 static void put_value(FILE *out, const cJSON *v) {
   if (cJSON_IsString(v)) put(out, v->valuestring);
@@ -128,14 +118,16 @@ static void put_worst(FILE *out, const cJSON *tensor) {
 static void put_tensor(FILE *out, const cJSON *t) {
   const bool failed = cJSON_IsTrue(get(t, "failed"));
   fprintf(out, "<p><b class=\"%s\">", failed ? "FAIL" : "PASS");
-  put(out, string_at(t, "name"));
+  put(out, fa_report_string(t, "name"));
   fprintf(out, "</b>%s: %.0f of %.0f bad", cJSON_IsTrue(get(t, "end_to_end")) ? " (end to end)" : "",
-          number_at(t, "bad"), number_at(t, "count"));
-  if (number_at(t, "class_bad") > 0) fprintf(out, ", %.0f NaN/Inf class", number_at(t, "class_bad"));
-  if (number_at(t, "unwritten") > 0) fprintf(out, ", %.0f never written", number_at(t, "unwritten"));
+          fa_report_number(t, "bad"), fa_report_number(t, "count"));
+  if (fa_report_number(t, "class_bad") > 0)
+    fprintf(out, ", %.0f NaN/Inf class", fa_report_number(t, "class_bad"));
+  if (fa_report_number(t, "unwritten") > 0)
+    fprintf(out, ", %.0f never written", fa_report_number(t, "unwritten"));
   fputs(", worst ratio ", out);
   put_value(out, get(t, "worst_ratio"));
-  const char *more[] = {string_at(get(t, "where"), "text"), string_at(t, "vacuous")};
+  const char *more[] = {fa_report_string(get(t, "where"), "text"), fa_report_string(t, "vacuous")};
   for (int i = 0; i < 2; ++i) {
     if (!*more[i]) continue;
     fputs(i ? "; the bound would let pass: " : "; ", out);
@@ -149,39 +141,39 @@ static void put_shrunk(FILE *out, const cJSON *shrunk) {
   if (!cJSON_IsObject(get(shrunk, "case"))) return;
   put_case(out, "shrunk to", get(shrunk, "case"));
   fputs("<p>", out);
-  put(out, string_at(shrunk, "failure"));
-  if (*string_at(shrunk, "reproduced")) fputs(", in ", out);
-  put(out, string_at(shrunk, "reproduced"));
-  fprintf(out, " runs, after %.0f runs</p>\n", number_at(shrunk, "runs"));
-  put_code(out, "run it", string_at(shrunk, "repro"));
+  put(out, fa_report_string(shrunk, "failure"));
+  if (*fa_report_string(shrunk, "reproduced")) fputs(", in ", out);
+  put(out, fa_report_string(shrunk, "reproduced"));
+  fprintf(out, " runs, after %.0f runs</p>\n", fa_report_number(shrunk, "runs"));
+  put_code(out, "run it", fa_report_string(shrunk, "repro"));
 }
 
 static void put_failure(FILE *out, const cJSON *f, int k) {
   const cJSON *t;
   fprintf(out, "<details class=\"row\"><summary>%d <b class=\"FAIL\">", k);
-  put(out, string_at(f, "state"));
+  put(out, fa_report_string(f, "state"));
   fputs("</b> ", out);
-  put(out, string_at(f, "name"));
+  put(out, fa_report_string(f, "name"));
   fputs(" <code>", out);
-  put(out, string_at(f, "backend"));
+  put(out, fa_report_string(f, "backend"));
   fputs("</code> ", out);
-  put(out, string_at(f, "reason"));
+  put(out, fa_report_string(f, "reason"));
   cJSON_ArrayForEach(t, get(f, "tensors")) {
     if (!cJSON_IsTrue(get(t, "failed"))) continue;
     fputs(" <b>", out);
-    put(out, string_at(t, "name"));
-    fprintf(out, "</b> %.0f of %.0f", number_at(t, "bad"), number_at(t, "count"));
+    put(out, fa_report_string(t, "name"));
+    fprintf(out, "</b> %.0f of %.0f", fa_report_number(t, "bad"), fa_report_number(t, "count"));
   }
   fputs("</summary>\n<table>\n", out);
-  put_labelled(out, "kernel", string_at(f, "kernel"));
-  put_labelled(out, "profile", string_at(f, "profile"));
-  put_labelled(out, "schedule seed", string_at(f, "schedule_seed"));
-  put_labelled(out, "file", string_at(f, "file"));
-  put_labelled(out, "notes", string_at(f, "notes"));
-  put_labelled(out, "tensors", string_at(f, "dump"));
+  put_labelled(out, "kernel", fa_report_string(f, "kernel"));
+  put_labelled(out, "profile", fa_report_string(f, "profile"));
+  put_labelled(out, "schedule seed", fa_report_string(f, "schedule_seed"));
+  put_labelled(out, "file", fa_report_string(f, "file"));
+  put_labelled(out, "notes", fa_report_string(f, "notes"));
+  put_labelled(out, "tensors", fa_report_string(f, "dump"));
   fputs("</table>\n", out);
   cJSON_ArrayForEach(t, get(f, "tensors")) put_tensor(out, t);
-  put_code(out, "run it again", string_at(f, "repro"));
+  put_code(out, "run it again", fa_report_string(f, "repro"));
   put_case(out, "case", get(f, "case"));
   put_shrunk(out, get(f, "shrunk"));
   fputs("</details>\n", out);
@@ -197,14 +189,14 @@ static void put_summary(FILE *out, const cJSON *root) {
   fputs("</tr><tr>", out);
   for (int i = 0; i < 5; ++i) put_cell(out, summary, keys[i]);
   fputs("</tr></table>\n<table>\n", out);
-  put_labelled(out, "command", string_at(root, "command"));
-  put_labelled(out, "version", string_at(get(root, "tool"), "version"));
-  put_labelled(out, "revision", string_at(get(root, "tool"), "git"));
-  put_labelled(out, "backend", string_at(get(root, "backend"), "name"));
-  put_labelled(out, "device", string_at(get(root, "backend"), "device"));
-  put_labelled(out, "driver", string_at(get(root, "backend"), "driver"));
-  put_labelled(out, "started", string_at(root, "started"));
-  fprintf(out, "<tr><th>seconds</th><td>%.3f</td></tr>\n", number_at(root, "seconds"));
+  put_labelled(out, "command", fa_report_string(root, "command"));
+  put_labelled(out, "version", fa_report_string(get(root, "tool"), "version"));
+  put_labelled(out, "revision", fa_report_string(get(root, "tool"), "git"));
+  put_labelled(out, "backend", fa_report_string(get(root, "backend"), "name"));
+  put_labelled(out, "device", fa_report_string(get(root, "backend"), "device"));
+  put_labelled(out, "driver", fa_report_string(get(root, "backend"), "driver"));
+  put_labelled(out, "started", fa_report_string(root, "started"));
+  fprintf(out, "<tr><th>seconds</th><td>%.3f</td></tr>\n", fa_report_number(root, "seconds"));
   cJSON_ArrayForEach(reason, get(summary, "skip_reasons")) {
     fputs("<tr><th>skipped</th><td>", out);
     put_value(out, reason);
@@ -223,7 +215,7 @@ static void put_cases(FILE *out, const cJSON *root) {
         "ratio</th><th>s</th></tr>\n",
         out);
   cJSON_ArrayForEach(c, get(root, "cases")) {
-    const char *state = string_at(c, "state");
+    const char *state = fa_report_string(c, "state");
     if (n++ == MAX_CASE_ROWS) break;
     fprintf(out, "<tr class=\"row\"><td class=\"%s\">",
             strcmp(state, "PASS") == 0   ? "PASS"
@@ -231,9 +223,9 @@ static void put_cases(FILE *out, const cJSON *root) {
                                          : "FAIL");
     put(out, state);
     fputs("</td><td>", out);
-    put(out, string_at(c, "name"));
+    put(out, fa_report_string(c, "name"));
     fputs("</td><td>", out);
-    put(out, string_at(c, "backend"));
+    put(out, fa_report_string(c, "backend"));
     fputs("</td>", out);
     put_cell(out, c, "worst_ratio");
     put_cell(out, c, "seconds");

@@ -27,45 +27,35 @@ static void put_xml(FILE *out, const char *text) {
   }
 }
 
-static const char *string_at(const cJSON *o, const char *key) {
-  const cJSON *s = cJSON_GetObjectItemCaseSensitive(o, key);
-  return cJSON_IsString(s) ? s->valuestring : "";
-}
-
-static double number_at(const cJSON *o, const char *key) {
-  const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
-  return cJSON_IsNumber(n) ? n->valuedouble : 0;
-}
-
 /* The message of a failure: its reason and what each bad tensor says. */
 static void put_failure_text(FILE *out, const cJSON *failure) {
-  put_xml(out, string_at(failure, "reason"));
+  put_xml(out, fa_report_string(failure, "reason"));
   const cJSON *t;
   cJSON_ArrayForEach(t, cJSON_GetObjectItemCaseSensitive(failure, "tensors")) {
     if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(t, "failed"))) continue;
     put_xml(out, " ");
-    put_xml(out, string_at(t, "name"));
-    fprintf(out, ": %.0f of %.0f bad. ", number_at(t, "bad"), number_at(t, "count"));
-    put_xml(out, string_at(cJSON_GetObjectItemCaseSensitive(t, "where"), "text"));
-    put_xml(out, string_at(t, "vacuous"));
+    put_xml(out, fa_report_string(t, "name"));
+    fprintf(out, ": %.0f of %.0f bad. ", fa_report_number(t, "bad"), fa_report_number(t, "count"));
+    put_xml(out, fa_report_string(cJSON_GetObjectItemCaseSensitive(t, "where"), "text"));
+    put_xml(out, fa_report_string(t, "vacuous"));
   }
 }
 
 /* failures stand in the order of their cases, so that one walk over both pairs them. */
 static void put_case(FILE *out, const cJSON *c, const cJSON *failure) {
-  const char *state = string_at(c, "state");
+  const char *state = fa_report_string(c, "state");
   fputs("    <testcase classname=\"", out);
-  put_xml(out, string_at(c, "backend"));
+  put_xml(out, fa_report_string(c, "backend"));
   fputs("\" name=\"", out);
-  put_xml(out, string_at(c, "name"));
-  fprintf(out, "\" time=\"%.3f\">", number_at(c, "seconds"));
+  put_xml(out, fa_report_string(c, "name"));
+  fprintf(out, "\" time=\"%.3f\">", fa_report_number(c, "seconds"));
   if (strcmp(state, "SKIP") == 0) {
     fputs("<skipped message=\"", out);
-    put_xml(out, string_at(c, "reason"));
+    put_xml(out, fa_report_string(c, "reason"));
     fputs("\"/>", out);
   } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(c, "waived"))) {
     fputs("<skipped message=\"", out);
-    put_xml(out, string_at(c, "waiver"));
+    put_xml(out, fa_report_string(c, "waiver"));
     fputs("\"/>", out);
   } else if (strcmp(state, "PASS") != 0) {
     const char *tag = strcmp(state, "ERROR") == 0 ? "error" : "failure";
@@ -74,7 +64,7 @@ static void put_case(FILE *out, const cJSON *c, const cJSON *failure) {
     fputs("\" message=\"", out);
     put_failure_text(out, failure);
     fputs("\">", out);
-    put_xml(out, string_at(failure, "repro"));
+    put_xml(out, fa_report_string(failure, "repro"));
     fprintf(out, "</%s>", tag);
   }
   fputs("</testcase>\n", out);
@@ -84,13 +74,15 @@ static void put_document(FILE *out, const cJSON *root) {
   const cJSON *summary = cJSON_GetObjectItemCaseSensitive(root, "summary");
   const cJSON *backend = cJSON_GetObjectItemCaseSensitive(root, "backend");
   fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"fa-verify ", out);
-  put_xml(out, string_at(backend, "name"));
+  put_xml(out, fa_report_string(backend, "name"));
   fprintf(out,
           "\" tests=\"%.0f\" failures=\"%.0f\" errors=\"%.0f\" skipped=\"%.0f\" time=\"%.3f\" timestamp=\"",
-          number_at(summary, "total"), number_at(summary, "failed"), number_at(summary, "error"),
-          number_at(summary, "skipped") + number_at(summary, "waived"), number_at(root, "seconds"));
+          fa_report_number(summary, "total"), fa_report_number(summary, "failed"),
+          fa_report_number(summary, "error"),
+          fa_report_number(summary, "skipped") + fa_report_number(summary, "waived"),
+          fa_report_number(root, "seconds"));
   char started[64];
-  snprintf(started, sizeof started, "%s", string_at(root, "started"));
+  snprintf(started, sizeof started, "%s", fa_report_string(root, "started"));
   size_t n = strlen(started);
   if (n && started[n - 1] == 'Z') started[n - 1] = 0; /* JUnit's timestamps have no zone */
   put_xml(out, started);
@@ -99,7 +91,7 @@ static void put_document(FILE *out, const cJSON *root) {
   const cJSON *failures = cJSON_GetObjectItemCaseSensitive(root, "failures");
   if (failures) failure = failures->child;
   cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(root, "cases")) {
-    const char *state = string_at(c, "state");
+    const char *state = fa_report_string(c, "state");
     bool good = strcmp(state, "PASS") == 0 || strcmp(state, "SKIP") == 0;
     put_case(out, c, good ? NULL : failure);
     if (!good && failure) failure = failure->next;

@@ -19,3 +19,13 @@ fa_status fa_report_write_printed(const cJSON *root, const char *path, void (*pu
   free(text);
   return status;
 }
+
+const char *fa_report_string(const cJSON *object, const char *key) {
+  const cJSON *s = cJSON_GetObjectItemCaseSensitive(object, key);
+  return cJSON_IsString(s) ? s->valuestring : "";
+}
+
+double fa_report_number(const cJSON *object, const char *key) {
+  const cJSON *n = cJSON_GetObjectItemCaseSensitive(object, key);
+  return cJSON_IsNumber(n) ? n->valuedouble : 0;
+}

@@ -11,4 +11,8 @@
 fa_status fa_report_write_printed(const cJSON *root, const char *path, void (*put)(FILE *, const cJSON *),
                                   fa_error *err);
 
+/* What stands under key: "" or 0 where there is nothing of the kind. */
+const char *fa_report_string(const cJSON *object, const char *key);
+double fa_report_number(const cJSON *object, const char *key);
+
 #endif

@@ -1,5 +1,6 @@
 /* Reads reports back, and joins several into one. A report that came from elsewhere is checked before use. */
 #include "report/report_json.h"
+#include "report/report_printed.h"
 
 #include "cases/atomic_file.h"
 
@@ -83,11 +84,6 @@ static void append_copies(cJSON *to, const cJSON *from) {
   cJSON_ArrayForEach(entry, from) cJSON_AddItemToArray(to, cJSON_Duplicate(entry, 1));
 }
 
-static double number_at(const cJSON *object, const char *key) {
-  const cJSON *n = cJSON_GetObjectItemCaseSensitive(object, key);
-  return cJSON_IsNumber(n) ? n->valuedouble : 0;
-}
-
 fa_status fa_report_merge(cJSON *const *reports, int n, cJSON **out, fa_error *err) {
   FA_ASSERT(n >= 1);
   cJSON *merged = cJSON_Duplicate(reports[0], 1);
@@ -95,27 +91,27 @@ fa_status fa_report_merge(cJSON *const *reports, int n, cJSON **out, fa_error *e
   cJSON *failures = cJSON_GetObjectItemCaseSensitive(merged, "failures");
   cJSON *cases = cJSON_GetObjectItemCaseSensitive(merged, "cases");
   cJSON *summary = cJSON_GetObjectItemCaseSensitive(merged, "summary");
-  double seconds = number_at(merged, "seconds");
+  double seconds = fa_report_number(merged, "seconds");
   for (int i = 1; i < n; ++i) {
     append_copies(failures, cJSON_GetObjectItemCaseSensitive(reports[i], "failures"));
     append_copies(cases, cJSON_GetObjectItemCaseSensitive(reports[i], "cases"));
-    seconds += number_at(reports[i], "seconds");
+    seconds += fa_report_number(reports[i], "seconds");
     const cJSON *other = cJSON_GetObjectItemCaseSensitive(reports[i], "summary");
     for (int k = 0; k < N_COUNTS; ++k)
       cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(summary, count_keys[k]),
-                           number_at(summary, count_keys[k]) + number_at(other, count_keys[k]));
-    if (number_at(summary, "waived") + number_at(other, "waived") > 0) {
-      double waived = number_at(summary, "waived") + number_at(other, "waived");
+                           fa_report_number(summary, count_keys[k]) + fa_report_number(other, count_keys[k]));
+    if (fa_report_number(summary, "waived") + fa_report_number(other, "waived") > 0) {
+      double waived = fa_report_number(summary, "waived") + fa_report_number(other, "waived");
       cJSON_DeleteItemFromObjectCaseSensitive(summary, "waived");
       cJSON_AddNumberToObject(summary, "waived", waived);
     }
     const cJSON *reason;
     cJSON *left_out = cJSON_GetObjectItemCaseSensitive(summary, "backward_left_out");
     if (left_out)
-      cJSON_SetNumberValue(left_out, left_out->valuedouble + number_at(other, "backward_left_out"));
+      cJSON_SetNumberValue(left_out, left_out->valuedouble + fa_report_number(other, "backward_left_out"));
     cJSON *reasons = cJSON_GetObjectItemCaseSensitive(summary, "skip_reasons");
     cJSON_ArrayForEach(reason, cJSON_GetObjectItemCaseSensitive(other, "skip_reasons")) {
-      double sum = number_at(reasons, reason->string) + reason->valuedouble;
+      double sum = fa_report_number(reasons, reason->string) + reason->valuedouble;
       cJSON_DeleteItemFromObjectCaseSensitive(reasons, reason->string);
       cJSON_AddNumberToObject(reasons, reason->string, sum);
     }
