@@ -122,6 +122,8 @@ fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err
 
 /* Fills the whole payload of an output's buffer, gaps included, with a NaN payload. */
 void fa_tensors_poison(fa_tensors *set, fa_tensor_id id, fa_poison poison);
+/* A deep copy with every output so filled: what a subject is handed. */
+fa_status fa_tensors_clone_poisoned(fa_tensors *dst, const fa_tensors *src, fa_poison poison, fa_error *err);
 /* True if all guards are untouched; else *where says of which tensor, front or back, how many bytes and how
  * far out. */
 bool fa_tensors_guards_intact(const fa_tensors *set, char *where, size_t where_size);

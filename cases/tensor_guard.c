@@ -51,6 +51,15 @@ void fa_tensors_poison(fa_tensors *set, fa_tensor_id id, fa_poison poison) {
   if (set->buffer[id].base) fa_buffer_fill_word(&set->buffer[id], poison_pattern(poison, set->t[id].dtype));
 }
 
+fa_status fa_tensors_clone_poisoned(fa_tensors *dst, const fa_tensors *src, fa_poison poison, fa_error *err) {
+  const fa_status status = fa_tensors_clone(dst, src, err);
+  if (status != FA_OK) return status;
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (dst->t[id].data && fa_tensor_id_is_output((fa_tensor_id)id))
+      fa_tensors_poison(dst, (fa_tensor_id)id, poison);
+  return FA_OK;
+}
+
 /* ---- guards ---- */
 
 static bool guard_intact(const fa_buffer *b, bool front, const char *name, char *where, size_t where_size) {

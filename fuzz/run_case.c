@@ -78,11 +78,8 @@ static bool outcome_is_good(run *x, const fa_outcome *o) {
  */
 static fa_status run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t schedule_seed, bool *good,
                           fa_error *err) {
-  fa_status status = fa_tensors_clone(t, &x->pristine, err);
+  fa_status status = fa_tensors_clone_poisoned(t, &x->pristine, poison, err);
   if (status != FA_OK) return status;
-  for (int id = 0; id < FA_T_COUNT; ++id)
-    if (t->t[id].data && fa_tensor_id_is_output((fa_tensor_id)id))
-      fa_tensors_poison(t, (fa_tensor_id)id, poison);
   fa_run_options options = {
       .passes = x->passes, .schedule_seed = schedule_seed, .n_threads = x->config->n_threads};
   fa_outcome outcome;

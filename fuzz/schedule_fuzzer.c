@@ -34,11 +34,8 @@ static void raise_outcome(fa_result *r, const fa_outcome *o) {
 
 static fa_status run_once(run *x, fa_tensors *t, fa_poison poison, const uint8_t *tape, size_t n,
                           fa_error *err) {
-  fa_status status = fa_tensors_clone(t, &x->pristine, err);
+  fa_status status = fa_tensors_clone_poisoned(t, &x->pristine, poison, err);
   if (status != FA_OK) return status;
-  for (int id = 0; id < FA_T_COUNT; ++id)
-    if (t->t[id].data && fa_tensor_id_is_output((fa_tensor_id)id))
-      fa_tensors_poison(t, (fa_tensor_id)id, poison);
   const fa_run_options options = {.passes = x->passes, .tape = tape, .tape_bytes = n, .n_threads = 1};
   fa_outcome outcome = {0};
   status = fa_backend_host.run(NULL, &x->c->problem, t, &options, &outcome, err);
