@@ -70,7 +70,7 @@ static const struct option {
     {"report", 0, STRING, "OUT.json", JUDGES | BENCH, FIELD(report), "write a JSON report"},
     {"resume", 0, FLAG, NULL, RUNS, FIELD(resume), "go on with the run that left OUT.json.journal"},
     {"waivers", 0, STRING, "FILE", RUNS, FIELD(waivers), "known failures: reported, not failed"},
-    {"filter", 0, STRING, "REGEX", JUDGES | GOLDEN, FIELD(filter),
+    {"filter", 0, STRING, "REGEX", JUDGES | GOLDEN | BENCH, FIELD(filter),
      "only cases whose name matches (POSIX extended)"},
     {"shard", 0, STRING, "I/N", RUN | RANDOM | CHECK, FIELD(shard), "every N-th case from I, 0 <= I < N"},
     {"jobs", 'j', COUNT, "N", RUNS | BENCH | SHRINK, FIELD(jobs), "worker processes (default: processors)"},

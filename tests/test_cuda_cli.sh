@@ -56,6 +56,11 @@ expect lines ' (fwd|bwd) +[0-9.]+ us .* TFLOP/s' 6
 expect says_line 'Fake GPU, sm_90.*, cold'
 expect grep -q '"fa_bench":' bench.json
 expect grep -q '"pass":.*"backward"' bench.json
+run "$fake" bench --cases two.json --filter '^t'
+expect exits 0
+expect lines ' fwd +[0-9.]+ us ' 2
+run "$fake" bench --cases two.json --filter none
+expect exits 4
 run "$fake" bench --case '{"family": "flex", "seqlen_q": 8}'
 expect exits 4
 expect says_line 'left out: only the flash and memeff families'
