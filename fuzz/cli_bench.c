@@ -16,15 +16,15 @@ int fa_command_bench(const fa_cli *cli) {
       return fa_cli_usage_error("bench --backend ref: takes no cases and nothing but --jobs");
     return fa_bench_reference(stdout, (int)cli->jobs);
   }
-  if (strcmp(backend, "judge") == 0) {
-    if (cli->cases.n || cli->case_text.n || cli->cold || cli->report || cli->jobs)
-      return fa_cli_usage_error("bench --backend judge: takes no cases and no other option");
-    return fa_bench_rate(stdout);
+  if (strncmp(backend, "judge", 5) == 0 && (!backend[5] || backend[5] == ':')) {
+    if (cli->cases.n || cli->case_text.n || cli->cold || cli->report)
+      return fa_cli_usage_error("bench --backend judge: takes no cases and nothing but --jobs");
+    return fa_bench_rate(stdout, backend[5] ? backend + 6 : "ref-f32", (int)cli->jobs);
   }
   if (strncmp(backend, "cuda", 4) != 0 || (backend[4] && backend[4] != ':'))
-    return fa_cli_usage_error(
-        "bench --backend %s: this build times cuda, ref (the reference), judge (all but the kernel)",
-        backend);
+    return fa_cli_usage_error("bench --backend %s: this build times cuda, ref (the reference), judge (all "
+                              "but the kernel; judge:cuda with it)",
+                              backend);
   if (cli->jobs)
     return fa_cli_usage_error("bench --backend cuda: takes no --jobs, the GPU runs one case at a time");
   if (cli->cases.n == 0 && cli->case_text.n == 0)

@@ -1,5 +1,7 @@
 #include "fuzz/judge.h"
 
+#include "fuzz/stage.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -72,7 +74,9 @@ static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, bool end
                                 .generic = j->config->generic,
                                 .judge_stats = j->config->generic && !j->config->recorded && !end_to_end,
                                 .profile = j->config->profile};
+  const fa_stage outer = fa_stage_enter(FA_STAGE_COMPARE);
   fa_status status = fa_compare_tensor(id, j->p, j->in, want, got, &options, v, err);
+  fa_stage_enter(outer);
   if (status != FA_OK || !v->judged) return status;
   v->rank = got->rank;
   v->dtype = got->dtype;
@@ -105,9 +109,11 @@ static fa_status judge_gradients(judge *j, const fa_wants *forward, bool conditi
   fa_wants wants = {0};
   fa_ref_options options = {
       .n_threads = j->config->n_threads, .profile = j->config->profile, .generic = j->config->generic};
+  const fa_stage outer = fa_stage_enter(FA_STAGE_BACKWARD);
   fa_status status =
       fa_ref_backward(j->p, j->in, conditional ? &j->got->t[FA_T_O] : NULL,
                       conditional ? &j->got->t[FA_T_LSE] : NULL, forward, &options, &wants, err);
+  fa_stage_enter(outer);
   for (size_t i = 0; status == FA_OK && i < sizeof ids / sizeof *ids; ++i)
     status = judge_tensor(j, ids[i], &wants.t[ids[i]], !conditional, err);
   fa_wants_free(&wants);
@@ -121,7 +127,9 @@ fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *
   fa_wants forward = {0};
   fa_ref_options options = {
       .n_threads = config->n_threads, .profile = config->profile, .generic = config->generic};
+  const fa_stage outer = fa_stage_enter(FA_STAGE_FORWARD);
   fa_status status = fa_ref_forward(p, in, &options, &forward, err);
+  fa_stage_enter(outer);
   if (status != FA_OK) return status;
   for (size_t i = 0; status == FA_OK && i < sizeof ids / sizeof *ids; ++i)
     status = judge_tensor(&j, ids[i], &forward.t[ids[i]], false, err);

@@ -4,6 +4,7 @@
 #include "fuzz/judge.h"
 #include "fuzz/laws.h"
 #include "fuzz/run_checks.h"
+#include "fuzz/stage.h"
 #include "report/progress.h"
 
 #include <stdio.h>
@@ -78,18 +79,24 @@ static bool outcome_is_good(run *x, const fa_outcome *o) {
  */
 static fa_status run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t schedule_seed, bool *good,
                           fa_error *err) {
+  const fa_stage outer = fa_stage_enter(FA_STAGE_COPIES);
   fa_status status = fa_tensors_clone_poisoned(t, &x->pristine, poison, err);
+  fa_stage_enter(outer);
   if (status != FA_OK) return status;
   fa_run_options options = {
       .passes = x->passes, .schedule_seed = schedule_seed, .n_threads = x->config->n_threads};
   fa_outcome outcome;
   memset(&outcome, 0, sizeof outcome);
   double start = fa_seconds_now();
+  fa_stage_enter(FA_STAGE_SUBJECT);
   status = x->config->backend->run(x->config->backend_self, &x->c->problem, t, &options, &outcome, err);
   x->r->seconds_subject += fa_seconds_now() - start;
+  fa_stage_enter(outer);
   if (status != FA_OK) return status;
   *good = outcome_is_good(x, &outcome);
+  fa_stage_enter(FA_STAGE_MEMORY);
   fa_check_memory(&x->c->problem, &x->pristine, t, poison, x->r);
+  fa_stage_enter(outer);
   return FA_OK;
 }
 
@@ -112,7 +119,9 @@ static fa_status run_and_judge(run *x, fa_error *err) {
   bool good = false;
   b->profile(x->config->backend_self, &x->c->problem, &x->profile);
   snprintf(x->r->profile, sizeof x->r->profile, "%s", x->profile.name);
+  const fa_stage outer = fa_stage_enter(FA_STAGE_DATA);
   fa_status status = fa_case_build(x->c, &x->pristine, err);
+  fa_stage_enter(outer);
   if (status != FA_OK) return status;
   const uint64_t schedule = x->config->schedule_seed + x->c->schedule_seed;
   status = run_once(x, &x->first, FA_POISON_A, schedule, &good, err);
@@ -127,7 +136,11 @@ static fa_status run_and_judge(run *x, fa_error *err) {
     fa_tensors_free(&x->second);
     status = run_once(x, &x->second, x->c->poison, schedule + (uint64_t)again, &good, err);
     if (status != FA_OK || !good) return status;
-    if (fa_check_repeats(&x->c->problem, &x->profile, &x->first, &x->second, x->c->poison, x->r)) break;
+    fa_stage_enter(FA_STAGE_REPEATS);
+    const bool differ =
+        fa_check_repeats(&x->c->problem, &x->profile, &x->first, &x->second, x->c->poison, x->r);
+    fa_stage_enter(outer);
+    if (differ) break;
   }
   return judge(x, err);
 }
