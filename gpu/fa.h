@@ -1,5 +1,5 @@
-/* The attention kernels for C programs: O = softmax(scale * Q K^T, masked) V on an NVIDIA GPU, and the
- * gradients. Formulas: docs/semantics.md (families flash and memeff).
+/* The attention kernels for C programs: O = softmax(scale * Q K^T, masked) V on an NVIDIA GPU, the gradients,
+ * and the same over keys in a cache. Formulas: docs/semantics.md (families flash, memeff and kvcache).
  *
  *   fa_attention a;
  *   fa_attention_init(&a);                     // then sizes, pointers, strides, mask ...
@@ -15,6 +15,8 @@
  * linear dropout or a head_dim_v of its own those know neither softcap nor ALiBi, p_debug or tiled dropout.
  * float32, larger or odd head dims and a given delta are the work of others, which compute in full float32
  * accuracy whatever the elements are, and do not know these four either; nor do the sums of dbias come fast.
+ * Keys in a cache (fa_forward_kvcache): 16-bit elements, head_dim a multiple of 8 up to 256 and that of v and
+ * o too, with softcap, ALiBi and bottom-right masks; not with variable lengths, bias, dropout or p_debug.
  *
  * Layout. Nothing but the strides says how a tensor lies in memory; they count elements, and any that
  * reach the right elements are allowed: [B,H,S,D], a slice of packed QKV, 0 for an axis that an input
@@ -94,8 +96,9 @@ typedef struct fa_attention {
                                             bit marks what was dropped; slow, for debugging [NULL] */
   float empty_lse;                       /* lse of a row that sees no key; its o is 0 [+inf] */
   bool deterministic;                    /* backward: the same bits every time, for more workspace [false] */
-  bool check_device_data;                /* also read cu_seqlens, seqused_k and leftpad_k back and check them:
-                                            waits for the stream, so for debugging [false] */
+  bool check_device_data;                /* also read cu_seqlens, seqused_k, leftpad_k and a cache's integers
+                                            back and check them: waits for the stream, so for debugging
+                                            [false] */
 } fa_attention;
 
 /* What fa_backward takes beside the forward problem, whose o and lse are inputs there. */
@@ -114,8 +117,41 @@ typedef struct fa_gradients {
                              it changes neither the bits nor the workspace [0] */
 } fa_gradients;
 
+/* Keys and values in a cache: what fa_forward_kvcache takes beside the forward problem. Entry b has
+ * cache_seqlens[b] keys in the cache; with new ones, slots cache_seqlens[b] .. cache_seqlens[b] + n_new - 1
+ * are written first, and nothing else is. Attention is over all of them. Of the fa_attention, k, v and their
+ * strides are not looked at; seqlen_k is how many keys an entry may have, new ones included; leftpad_k hides
+ * as many first keys as it says. Rows of q, new keys and caches that begin on 16 bytes are read fastest, and
+ * pages of a multiple of 64 slots. */
+typedef struct fa_inference {
+  void *k_cache, *v_cache; /* [cache_rows, seqlen_k, heads_kv, head_dim], or in pages, of any entry and in any
+                              order: [cache_rows, page_size, heads_kv, head_dim] */
+  fa_strides k_cache_stride,
+      v_cache_stride;             /* batch: of cache_rows, row: of slots; no 0 where keys are put */
+  int64_t cache_rows;             /* rows, or pages [0] */
+  const int32_t *cache_seqlens;   /* [batch]: keys in the cache before the call */
+  const int32_t *cache_batch_idx; /* [batch]: row of the entry; no row twice where keys are put; not with
+                                     pages [NULL: entry b is row b] */
+  const int32_t *block_table;     /* [batch][max_pages]: slot s of the entry is slot s % page_size of page
+                                     [s / page_size]; what no key needs may be garbage [NULL: no pages] */
+  int64_t block_table_stride;     /* elements from one entry to the next [0] */
+  int64_t max_pages, page_size;   /* pages of an entry, and slots of a page, from 1 up [0] */
+  const void *k_new, *v_new;      /* [batch, n_new, heads_kv, head_dim] */
+  fa_strides k_new_stride, v_new_stride;
+  int64_t n_new;                       /* keys to be put into the cache for every entry [0] */
+  const void *rotary_cos, *rotary_sin; /* [rotary_rows, rotary_dim / 2], of the elements' type, dense: new key
+                                          t turns by row cache_seqlens[b] + t, row i of q by cache_seqlens[b]
+                                          + i under a causal mask or window, else by cache_seqlens[b] */
+  int64_t rotary_rows;                 /* positions; none beyond is asked for [0] */
+  int64_t rotary_dim;                  /* the first so many of head_dim turn; even [0: none] */
+  bool rotary_interleaved;             /* pairs are neighbours, else rotary_dim / 2 apart [false] */
+  int64_t splits; /* parts of the keys that are worked on side by side and then combined, at most 1024; 0:
+                     chosen, by the sizes alone [0] */
+} fa_inference;
+
 void fa_attention_init(fa_attention *a);
 void fa_gradients_init(fa_gradients *g);
+void fa_inference_init(fa_inference *kv);
 
 /* Dense strides of [batch, rows, heads, head_dim]. */
 fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim);
@@ -123,11 +159,14 @@ fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim);
 /* Everything that fa_forward checks but the device. */
 fa_status fa_forward_check(const fa_attention *a, fa_error *err);
 fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
+fa_status fa_forward_kvcache_check(const fa_attention *a, const fa_inference *kv, fa_error *err);
 
 /* Device bytes that a call needs at workspace (aligned to 256; 0: workspace may be NULL). They are scratch:
  * the call may leave anything in them, and calls that run at the same time need their own. */
 fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *err);
 fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err);
+fa_status fa_forward_kvcache_workspace(const fa_attention *a, const fa_inference *kv, size_t *bytes,
+                                       fa_error *err);
 
 /* One line about the device of the context that is current in the calling thread, and about where its kernels
  * come from: compiled ahead of time for it, compiled at run time, and which could not be and why. Errors as
@@ -141,6 +180,8 @@ fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_by
                      fa_error *err);
 fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *workspace, size_t workspace_bytes,
                       void *stream, fa_error *err);
+fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void *workspace,
+                             size_t workspace_bytes, void *stream, fa_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -31,7 +31,7 @@ int fa_attention_element_bytes(const fa_attention *a) {
 
 /* ---- the problem ---- */
 
-static fa_status check_range(const char *name, int64_t x, int64_t lo, int64_t hi, fa_error *err) {
+fa_status fa_range_check(const char *name, int64_t x, int64_t lo, int64_t hi, fa_error *err) {
   if (x < lo)
     return fa_fail(err, FA_ERR_INPUT, "%s = %lld: at least %lld", name, (long long)x, (long long)lo);
   if (x > hi)
@@ -54,7 +54,7 @@ static fa_status check_sizes(const fa_attention *a, fa_error *err) {
                {"head_dim", a->head_dim, 1, MAX_HEAD_DIM},
                {"head_dim_v", a->head_dim_v, 0, MAX_HEAD_DIM}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
-    const fa_status status = check_range(sizes[i].name, sizes[i].x, sizes[i].lo, sizes[i].hi, err);
+    const fa_status status = fa_range_check(sizes[i].name, sizes[i].x, sizes[i].lo, sizes[i].hi, err);
     if (status != FA_OK) return status;
   }
   if (a->heads_q % a->heads_kv != 0)

@@ -12,6 +12,14 @@ fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err);
 /* All of a backward call, for an attention that passed both. */
 fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
 
+/* The integer arrays and slopes of an attention, without their contents. */
+fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err);
+
+/* lo <= x <= hi: too little is FA_ERR_INPUT, too much FA_ERR_UNSUPPORTED. */
+fa_status fa_range_check(const char *name, int64_t x, int64_t lo, int64_t hi, fa_error *err);
+/* Aligned to its elements of so many bytes; NULL is. */
+fa_status fa_alignment_check(const char *name, const void *p, int element_bytes, fa_error *err);
+
 /* A tensor's pointer and strides. rows: over all entries if the lengths are variable. elements: of a row. */
 typedef struct fa_extent {
   const char *name;

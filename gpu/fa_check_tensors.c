@@ -46,27 +46,23 @@ fa_status fa_extent_check(const fa_extent *x, fa_error *err) {
   return FA_OK;
 }
 
-static fa_status check_ints(const char *name, const int32_t *p, fa_error *err) {
-  if ((uintptr_t)p % 4 != 0)
-    return fa_fail(err, FA_ERR_INPUT, "%s = %p: not aligned to 4 bytes", name, (const void *)p);
-  return FA_OK;
+fa_status fa_alignment_check(const char *name, const void *p, int element_bytes, fa_error *err) {
+  if ((uintptr_t)p % (uintptr_t)element_bytes == 0) return FA_OK;
+  return fa_fail(err, FA_ERR_INPUT, "%s = %p: not aligned to %d bytes", name, p, element_bytes);
 }
 
-static fa_status check_arrays(const fa_attention *a, fa_error *err) {
+fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err) {
   if (!a->cu_seqlens_q != !a->cu_seqlens_k)
     return fa_fail(err, FA_ERR_INPUT, "%s is NULL, but %s is given: both or neither",
                    a->cu_seqlens_q ? "cu_seqlens_k" : "cu_seqlens_q",
                    a->cu_seqlens_q ? "cu_seqlens_q" : "cu_seqlens_k");
-  fa_status status = check_ints("cu_seqlens_q", a->cu_seqlens_q, err);
-  if (status == FA_OK) status = check_ints("cu_seqlens_k", a->cu_seqlens_k, err);
-  if (status == FA_OK) status = check_ints("seqused_k", a->seqused_k, err);
-  if (status == FA_OK) status = check_ints("leftpad_k", a->leftpad_k, err);
+  fa_status status = fa_alignment_check("cu_seqlens_q", a->cu_seqlens_q, 4, err);
+  if (status == FA_OK) status = fa_alignment_check("cu_seqlens_k", a->cu_seqlens_k, 4, err);
+  if (status == FA_OK) status = fa_alignment_check("seqused_k", a->seqused_k, 4, err);
+  if (status == FA_OK) status = fa_alignment_check("leftpad_k", a->leftpad_k, 4, err);
+  if (status == FA_OK) status = fa_alignment_check("p_debug", a->p_debug, 16, err);
+  if (status == FA_OK) status = fa_alignment_check("alibi_slopes", a->alibi_slopes, 4, err);
   if (status != FA_OK) return status;
-  if ((uintptr_t)a->p_debug % 16 != 0)
-    return fa_fail(err, FA_ERR_INPUT, "p_debug = %p: not aligned to 16 bytes", a->p_debug);
-  if ((uintptr_t)a->alibi_slopes % 4 != 0)
-    return fa_fail(err, FA_ERR_INPUT, "alibi_slopes = %p: not aligned to 4 bytes",
-                   (const void *)a->alibi_slopes);
   if (a->alibi_slopes && a->alibi_batch_stride < 0)
     return fa_fail(err, FA_ERR_INPUT, "alibi_batch_stride = %lld: negative strides are not supported",
                    (long long)a->alibi_batch_stride);
@@ -83,7 +79,7 @@ static fa_status check_arrays(const fa_attention *a, fa_error *err) {
 }
 
 fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err) {
-  fa_status status = check_arrays(a, err);
+  fa_status status = fa_attention_check_arrays(a, err);
   if (status != FA_OK || fa_attention_is_empty(a)) return status;
   const bool varlen = fa_attention_is_varlen(a);
   const int64_t batch = varlen ? 0 : a->batch, rows = varlen ? a->total_q : a->seqlen_q;

@@ -38,13 +38,16 @@ fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_err
   return fa_backward_plan_make(a, g, NULL, FA_DETERMINISTIC_PROCESSORS, &plan, err);
 }
 
-/* The device is not known here, and which kernels will do the work is up to it: the most that any needs. */
-fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err) {
+fa_flash_device fa_device_like(int i) {
   static const size_t shared_bytes[] = {SIZE_MAX, 163 << 10, 99 << 10}; /* sm_90, sm_80, sm_86 */
+  return (fa_flash_device){.max_shared_bytes = shared_bytes[i / 2], .compiles = i % 2};
+}
+
+fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err) {
   *bytes = 0;
   const fa_status status = fa_backward_check(a, g, err);
-  for (int i = 0; status == FA_OK && i < 6; ++i) {
-    const fa_flash_device device = {.max_shared_bytes = shared_bytes[i / 2], .compiles = i % 2};
+  for (int i = 0; status == FA_OK && i < FA_N_DEVICES_LIKE; ++i) {
+    const fa_flash_device device = fa_device_like(i);
     fa_backward_plan plan;
     if (fa_backward_plan_make(a, g, &device, FA_DETERMINISTIC_PROCESSORS, &plan, NULL) == FA_OK &&
         plan.workspace_bytes > *bytes)

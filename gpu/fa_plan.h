@@ -32,6 +32,11 @@ int fa_forward_block_n(const fa_attention *a, const fa_flash_device *device);
 fa_status fa_forward_plan_make(const fa_attention *a, const fa_flash_device *device, fa_forward_plan *out,
                                fa_error *err);
 
+/* The device is not known where a workspace is asked for, and which kernels will do the work is up to it:
+ * device i of FA_N_DEVICES_LIKE, by which a caller finds the most that any needs. */
+enum { FA_N_DEVICES_LIKE = 6 };
+fa_flash_device fa_device_like(int i);
+
 /* ---- what backward plans need too ---- */
 
 /* 16-byte copies need every row of the tensor to begin on 16 bytes. */

@@ -1,5 +1,6 @@
 /* gpu/fa.h on the GPU. */
-#include "gpu/cuda/driver.h"
+#include "gpu/cuda/launch.h"
+
 #include "gpu/cuda/module.h"
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
@@ -25,9 +26,8 @@ fa_status fa_describe(char *text, size_t size, fa_error *err) {
 
 /* ---- check_device_data ---- */
 
-/* A copy in host memory of n numbers on the device, once the stream has come to its end; NULL for NULL. */
-static fa_status read_back(const fa_cuda_driver *d, const char *name, const int32_t *from, int64_t n,
-                           CUstream stream, int32_t **out, fa_error *err) {
+fa_status fa_cuda_read_back(const fa_cuda_driver *d, const char *name, const int32_t *from, int64_t n,
+                            CUstream stream, int32_t **out, fa_error *err) {
   if (!from || n == 0) return FA_OK;
   *out = malloc((size_t)n * sizeof **out);
   if (!*out) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
@@ -39,13 +39,14 @@ static fa_status read_back(const fa_cuda_driver *d, const char *name, const int3
 static fa_status check_device_data(const fa_cuda_driver *d, const fa_attention *a, CUstream stream,
                                    fa_error *err) {
   int32_t *cu_q = NULL, *cu_k = NULL, *seqused = NULL, *leftpad = NULL;
-  fa_status status = read_back(d, "reading cu_seqlens_q", a->cu_seqlens_q, a->batch + 1, stream, &cu_q, err);
+  fa_status status =
+      fa_cuda_read_back(d, "reading cu_seqlens_q", a->cu_seqlens_q, a->batch + 1, stream, &cu_q, err);
   if (status == FA_OK)
-    status = read_back(d, "reading cu_seqlens_k", a->cu_seqlens_k, a->batch + 1, stream, &cu_k, err);
+    status = fa_cuda_read_back(d, "reading cu_seqlens_k", a->cu_seqlens_k, a->batch + 1, stream, &cu_k, err);
   if (status == FA_OK)
-    status = read_back(d, "reading seqused_k", a->seqused_k, a->batch, stream, &seqused, err);
+    status = fa_cuda_read_back(d, "reading seqused_k", a->seqused_k, a->batch, stream, &seqused, err);
   if (status == FA_OK)
-    status = read_back(d, "reading leftpad_k", a->leftpad_k, a->batch, stream, &leftpad, err);
+    status = fa_cuda_read_back(d, "reading leftpad_k", a->leftpad_k, a->batch, stream, &leftpad, err);
   if (status == FA_OK) status = fa_attention_check_lengths(a, cu_q, cu_k, seqused, leftpad, err);
   free(cu_q);
   free(cu_k);
@@ -56,9 +57,9 @@ static fa_status check_device_data(const fa_cuda_driver *d, const fa_attention *
 
 /* ---- launches ---- */
 
-static fa_status launch(const fa_cuda_driver *d, CUkernel kernel, const char *name, size_t shared_bytes,
-                        const unsigned grid[3], unsigned n_threads, const void *params, CUstream stream,
-                        fa_error *err) {
+fa_status fa_cuda_launch(const fa_cuda_driver *d, CUkernel kernel, const char *name, size_t shared_bytes,
+                         const unsigned grid[3], unsigned n_threads, const void *params, CUstream stream,
+                         fa_error *err) {
   void *arguments[] = {(void *)params}; /* which the driver only reads */
   const CUresult code = d->cuLaunchKernel((CUfunction)kernel, grid[0], grid[1], grid[2], n_threads, 1, 1,
                                           (unsigned)shared_bytes, stream, arguments, NULL);
@@ -96,14 +97,14 @@ fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_by
   if (status == FA_OK && a->check_device_data) status = check_device_data(d, a, (CUstream)stream, err);
   if (status == FA_OK) status = plan_forward(d, &device, a, &plan, &kernel, err);
   if (status != FA_OK || plan.empty) return status;
-  return launch(d, kernel, plan.kernel->name, plan.kernel->shared_bytes, plan.grid,
-                (unsigned)plan.kernel->n_threads, &plan.params, (CUstream)stream, err);
+  return fa_cuda_launch(d, kernel, plan.kernel->name, plan.kernel->shared_bytes, plan.grid,
+                        (unsigned)plan.kernel->n_threads, &plan.params, (CUstream)stream, err);
 }
 
-static fa_status check_workspace(size_t needed, const void *workspace, size_t bytes, fa_error *err) {
+fa_status fa_cuda_workspace_check(size_t needed, const char *who, const void *workspace, size_t bytes,
+                                  fa_error *err) {
   if (bytes < needed)
-    return fa_fail(err, FA_ERR_INPUT, "workspace_bytes = %zu: this call needs %zu (fa_backward_workspace)",
-                   bytes, needed);
+    return fa_fail(err, FA_ERR_INPUT, "workspace_bytes = %zu: this call needs %zu (%s)", bytes, needed, who);
   if (needed && !workspace) return fa_fail(err, FA_ERR_INPUT, "workspace is NULL");
   if ((uintptr_t)workspace % 256 != 0)
     return fa_fail(err, FA_ERR_INPUT, "workspace = %p: not aligned to 256 bytes", workspace);
@@ -136,7 +137,8 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
   CUkernel kernel[FA_BACKWARD_LAUNCHES] = {NULL};
   size_t needed = 0;
   fa_status status = fa_backward_workspace(a, g, &needed, err);
-  if (status == FA_OK) status = check_workspace(needed, workspace, workspace_bytes, err);
+  if (status == FA_OK)
+    status = fa_cuda_workspace_check(needed, "fa_backward_workspace", workspace, workspace_bytes, err);
   if (status != FA_OK) return status;
   const fa_cuda_driver *d = fa_cuda_driver_get(err);
   if (!d) return FA_ERR_DEVICE;
@@ -149,8 +151,8 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
   fa_backward_plan_place(&plan, workspace);
   for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
     const fa_backward_launch *l = &plan.launch[i];
-    status = launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
-                    fa_backward_plan_params(&plan, i), (CUstream)stream, err);
+    status = fa_cuda_launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
+                            fa_backward_plan_params(&plan, i), (CUstream)stream, err);
   }
   return status;
 }
