@@ -2,6 +2,8 @@
 
 #include "gpu/fa_check.h"
 #include "gpu/fa_choose.h"
+#include "gpu/fa_kv_check.h"
+#include "gpu/fa_kv_plan.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
 
@@ -9,14 +11,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
+void fa_args_common(const fa_problem *p, fa_attention *a) {
   static const int32_t present[1];
   static const float slopes[1];
-  static const float bias[1];
-  static max_align_t debug;
-  if (p->family != FA_FLASH && p->family != FA_MEMEFF)
-    return "only the flash and memeff families have kernels so far";
-  if (p->splits > 1 && p->family == FA_FLASH) return "split keys are not in the forward kernel yet";
   fa_attention_init(a);
   a->dtype = p->dtype;
   a->batch = p->batch;
@@ -28,10 +25,6 @@ const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
   a->head_dim_v = p->head_dim_v;
   a->scale = p->scale;
   a->softcap = p->softcap;
-  a->dropout_p = p->dropout.p;
-  a->dropout_scheme = p->family == FA_MEMEFF ? FA_DROPOUT_LINEAR : FA_DROPOUT_TILED;
-  a->dropout_seed = p->dropout.seed;
-  a->dropout_offset = p->dropout.offset;
   a->mask_top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
   if (p->mask.type == FA_MASK_CAUSAL) a->window_right = 0;
   if (p->mask.type == FA_MASK_WINDOW) {
@@ -42,15 +35,30 @@ const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
                  : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY
                                                     : 0.0f;
   a->deterministic = p->deterministic;
+  if (p->leftpad_k.n) a->leftpad_k = present;
+  if (p->alibi.present) a->alibi_slopes = slopes;
+}
+
+const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
+  static const int32_t present[1];
+  static const float bias[1];
+  static max_align_t debug;
+  if (p->family == FA_KVCACHE) return "the KV cache has no backward pass"; /* nor this forward */
+  if (p->family != FA_FLASH && p->family != FA_MEMEFF)
+    return "only the flash, memeff and kvcache families have kernels so far";
+  if (p->splits > 1 && p->family == FA_FLASH) return "split keys are not in the forward kernel yet";
+  fa_args_common(p, a);
+  a->dropout_p = p->dropout.p;
+  a->dropout_scheme = p->family == FA_MEMEFF ? FA_DROPOUT_LINEAR : FA_DROPOUT_TILED;
+  a->dropout_seed = p->dropout.seed;
+  a->dropout_offset = p->dropout.offset;
   if (fa_problem_is_varlen(p)) {
     a->cu_seqlens_q = a->cu_seqlens_k = present;
     a->total_q = fa_problem_total_q(p);
     a->total_k = fa_problem_total_k(p);
   }
   if (p->seqused_k.n) a->seqused_k = present;
-  if (p->leftpad_k.n) a->leftpad_k = present;
   if (p->bias.present) a->bias = bias;
-  if (p->alibi.present) a->alibi_slopes = slopes;
   if (p->return_softmax) a->p_debug = &debug;
   return NULL;
 }
@@ -62,7 +70,8 @@ static fa_strides strides_of(const fa_tensor *t) {
   return (fa_strides){0, t->stride[0], t->stride[1]};
 }
 
-/* A bias and its gradient are [b|1, h|1, q|1, k]; an axis of one element serves all. */
+/* A bias and its gradient are [b|1, h|1, q|1, k]; an axis of one element serves
+ * all. */
 static fa_strides bias_strides_of(const fa_tensor *t) {
   int64_t s[3];
   for (int i = 0; i < 3; ++i) s[i] = t->shape[i] == 1 ? 0 : t->stride[i];
@@ -72,7 +81,8 @@ static fa_strides bias_strides_of(const fa_tensor *t) {
 static const char *check_bias(const fa_problem *p, const fa_tensor *x) {
   const fa_bias *b = &p->bias;
   if (!x->data || x->dtype != p->dtype || x->rank != 4)
-    return "the bias or its gradient is missing, or has another dtype or rank than the problem says";
+    return "the bias or its gradient is missing, or has another dtype or rank "
+           "than the problem says";
   if (x->shape[0] != (b->per_batch ? p->batch : 1) || x->shape[1] != (b->per_head ? p->heads_q : 1) ||
       x->shape[2] != (b->per_query ? p->seqlen_q : 1) || x->shape[3] != p->seqlen_k)
     return "the bias or its gradient has another shape than the problem says";
@@ -107,45 +117,52 @@ static const char *check_lse(const fa_problem *p, const fa_tensor *x) {
   return NULL;
 }
 
-const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
+const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
   const fa_tensor *x = t->t;
-  const char *why = fa_args_problem(p, a);
-  if (!why) why = check_rows(p, &x[FA_T_Q], true, p->head_dim);
-  if (!why) why = check_rows(p, &x[FA_T_K], false, p->head_dim);
-  if (!why) why = check_rows(p, &x[FA_T_V], false, p->head_dim_v);
+  const char *why = check_rows(p, &x[FA_T_Q], true, p->head_dim);
   if (!why) why = check_rows(p, &x[FA_T_O], true, p->head_dim_v);
   if (!why) why = check_lse(p, &x[FA_T_LSE]);
-  if (!why && a->bias) why = check_bias(p, &x[FA_T_BIAS]);
   if (why) return why;
-  if (a->cu_seqlens_q && (!x[FA_T_CU_SEQLENS_Q].data || !x[FA_T_CU_SEQLENS_K].data))
-    return "cu_seqlens is missing";
-  if (a->seqused_k && !x[FA_T_SEQUSED_K].data) return "seqused_k is missing";
   if (a->leftpad_k && !x[FA_T_LEFTPAD_K].data) return "leftpad_k is missing";
   if (a->alibi_slopes && !x[FA_T_ALIBI_SLOPES].data) return "alibi slopes are missing";
-  if (a->p_debug && (!x[FA_T_P_DEBUG].data || x[FA_T_P_DEBUG].dtype != p->dtype))
-    return "p_debug is missing or of another dtype";
-  a->p_debug = x[FA_T_P_DEBUG].data; /* always dense */
   a->q = x[FA_T_Q].data;
-  a->k = x[FA_T_K].data;
-  a->v = x[FA_T_V].data;
   a->o = x[FA_T_O].data;
-  a->bias = x[FA_T_BIAS].data;
-  if (a->bias) a->bias_stride = bias_strides_of(&x[FA_T_BIAS]);
   a->lse = (float *)x[FA_T_LSE].data;
   a->q_stride = strides_of(&x[FA_T_Q]);
-  a->k_stride = strides_of(&x[FA_T_K]);
-  a->v_stride = strides_of(&x[FA_T_V]);
   a->o_stride = strides_of(&x[FA_T_O]);
   a->lse_stride = lse_strides_of(&x[FA_T_LSE]);
-  a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;
-  a->cu_seqlens_k = (const int32_t *)x[FA_T_CU_SEQLENS_K].data;
-  a->seqused_k = (const int32_t *)x[FA_T_SEQUSED_K].data;
   a->leftpad_k = (const int32_t *)x[FA_T_LEFTPAD_K].data;
   if (a->alibi_slopes) {
     const fa_tensor *s = &x[FA_T_ALIBI_SLOPES];
     a->alibi_slopes = (const float *)s->data;
     a->alibi_batch_stride = s->rank == 2 ? s->stride[0] : 0;
   }
+  return NULL;
+}
+
+const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
+  const fa_tensor *x = t->t;
+  const char *why = fa_args_problem(p, a);
+  if (!why) why = fa_args_outer_tensors(p, t, a);
+  if (!why) why = check_rows(p, &x[FA_T_K], false, p->head_dim);
+  if (!why) why = check_rows(p, &x[FA_T_V], false, p->head_dim_v);
+  if (!why && a->bias) why = check_bias(p, &x[FA_T_BIAS]);
+  if (why) return why;
+  if (a->cu_seqlens_q && (!x[FA_T_CU_SEQLENS_Q].data || !x[FA_T_CU_SEQLENS_K].data))
+    return "cu_seqlens is missing";
+  if (a->seqused_k && !x[FA_T_SEQUSED_K].data) return "seqused_k is missing";
+  if (a->p_debug && (!x[FA_T_P_DEBUG].data || x[FA_T_P_DEBUG].dtype != p->dtype))
+    return "p_debug is missing or of another dtype";
+  a->p_debug = x[FA_T_P_DEBUG].data; /* always dense */
+  a->k = x[FA_T_K].data;
+  a->v = x[FA_T_V].data;
+  a->bias = x[FA_T_BIAS].data;
+  if (a->bias) a->bias_stride = bias_strides_of(&x[FA_T_BIAS]);
+  a->k_stride = strides_of(&x[FA_T_K]);
+  a->v_stride = strides_of(&x[FA_T_V]);
+  a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;
+  a->cu_seqlens_k = (const int32_t *)x[FA_T_CU_SEQLENS_K].data;
+  a->seqused_k = (const int32_t *)x[FA_T_SEQUSED_K].data;
   return NULL;
 }
 
@@ -177,15 +194,27 @@ const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradi
   return NULL;
 }
 
-const fa_flash_kernel *fa_args_kernel(const fa_problem *p, const fa_flash_device *device, char *why,
-                                      size_t why_size) {
+static bool cache_supported(const fa_problem *p, const fa_flash_device *device, char *why, size_t why_size) {
+  fa_attention a;
+  fa_inference kv;
+  fa_error err = {""};
+  fa_args_cache(p, &a, &kv);
+  const bool can =
+      fa_inference_check_problem(&a, &kv, &err) == FA_OK && fa_kv_kernel_for(&a, true, device, &err);
+  snprintf(why, why_size, "%s", err.text);
+  return can;
+}
+
+bool fa_args_forward_supported(const fa_problem *p, const fa_flash_device *device, char *why,
+                               size_t why_size) {
   fa_attention a;
   fa_error err = {""};
-  const fa_flash_kernel *k = NULL;
+  if (p->family == FA_KVCACHE) return cache_supported(p, device, why, why_size);
   const char *clause = fa_args_problem(p, &a);
-  if (!clause && fa_attention_check_problem(&a, &err) == FA_OK) k = fa_forward_kernel(&a, true, device, &err);
+  const bool can =
+      !clause && fa_attention_check_problem(&a, &err) == FA_OK && fa_forward_kernel(&a, true, device, &err);
   snprintf(why, why_size, "%s", clause ? clause : err.text);
-  return k;
+  return can;
 }
 
 static bool is_wide(const fa_problem *p) {
@@ -193,17 +222,23 @@ static bool is_wide(const fa_problem *p) {
   return !fa_args_problem(p, &a) && fa_choose_forward(&a) == FA_KERNELS_WIDE;
 }
 
-/* The wide kernels keep P and dS in float and multiply by three tf32 products whatever the elements are, and
- * subtract the maximum before they scale to base 2. What they compute is written by one block. */
-static void wide_profile(const fa_attention *a, bool hopper, fa_profile *out) {
+/* The wide kernels keep P and dS in float and multiply by three tf32 products
+ * whatever the elements are, and subtract the maximum before they scale to
+ * base 2. What they compute is written by one block. */
+static void wide_profile(const fa_attention *a, bool hopper, const fa_flash_device *device, fa_profile *out) {
   *out = fa_profile_get("3xtf32", FA_F32);
-  out->exp_scaled = out->dq_atomic = false;
-  out->floor_dq = 0;
+  out->exp_scaled = false;
+  out->dq_atomic = fa_backward_adds_rows(a, device);
+  /* what is added is scaled already */
+  out->floor_dq = out->dq_atomic && a->scale != 0 ? 0x1p-126 / fabs(a->scale) : 0;
   out->block_n = fa_forward_block_n(a, NULL);
-  if (!hopper) out->mma_block = 2; /* three tf32 products of two blocks of four to every eight columns */
+  if (!hopper)
+    out->mma_block = 2; /* three tf32 products of two blocks of four to every
+                           eight columns */
 }
 
-/* A gradient of the bias that is summed comes from a wide kernel, whatever kernels the others come from. */
+/* A gradient of the bias that is summed comes from a wide kernel, whatever
+ * kernels the others come from. */
 static void add_wide_dbias(const fa_problem *p, bool hopper, fa_profile *out) {
   const fa_bias *b = &p->bias;
   if (b->per_batch && b->per_head && b->per_query) return;
@@ -212,14 +247,32 @@ static void add_wide_dbias(const fa_problem *p, bool hopper, fa_profile *out) {
   out->mma_extra_bits = wide.mma_extra_bits;
 }
 
+/* Splits are combined where there are several. */
+static void cache_profile(const fa_problem *p, const fa_flash_device *device, int n_processors,
+                          fa_profile *out) {
+  fa_attention a;
+  fa_inference kv;
+  fa_args_cache(p, &a, &kv);
+  int splits = 1;
+  for (int aligned = 0; aligned < 2; ++aligned) {
+    const fa_kv_kernel *k = fa_kv_kernel_for(&a, aligned, device, NULL);
+    if (!k) continue;
+    const int n = fa_kv_splits(&a, &kv, k, n_processors);
+    if (n > splits) splits = n;
+    if (aligned == 0 || k->block_n < out->block_n) out->block_n = k->block_n;
+  }
+  out->max_splits = splits;
+}
+
 void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, int n_processors,
                      fa_profile *out) {
   fa_attention a;
   *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
   out->gqa_partials_in_io = false; /* a group's dK and dV are summed in float */
+  if (p->family == FA_KVCACHE) cache_profile(p, device, n_processors, out);
   if (fa_args_problem(p, &a)) return;
   if (fa_choose_forward(&a) == FA_KERNELS_WIDE) {
-    wide_profile(&a, hopper, out);
+    wide_profile(&a, hopper, device, out);
     return;
   }
   const bool linear = a.dropout_p > 0 && a.dropout_scheme == FA_DROPOUT_LINEAR;
@@ -231,14 +284,34 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *de
   if (block_m) fa_profile_add_keys_in_memory(out, block_m);
 }
 
+/* ",paged(16),append(1),rotary(64),splits(7)" */
+static void name_cache(const fa_problem *p, char *out, size_t size) {
+  const fa_kvcache *c = &p->kvcache;
+  const struct {
+    const char *name;
+    int64_t n;
+  } parts[] = {
+      {"paged", c->page_size}, {"append", c->n_new}, {"rotary", c->rotary_dim}, {"splits", p->splits}};
+  size_t used = 0;
+  out[0] = 0;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts && used < size; ++i)
+    if (parts[i].n > 0)
+      used += (size_t)snprintf(out + used, size - used, ",%s(%lld)", parts[i].name, (long long)parts[i].n);
+}
+
 void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size) {
   static const char *const mask[] = {"none", "causal", "window"};
-  char head_dim_v[32] = "";
+  char head_dim_v[32] = "", cache[96] = "";
   if (p->head_dim_v != p->head_dim)
     snprintf(head_dim_v, sizeof head_dim_v, "/%lld", (long long)p->head_dim_v);
+  if (p->family == FA_KVCACHE) name_cache(p, cache, sizeof cache);
   const bool top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
-  snprintf(out, size, "%s_forward<%s,%lld%s,%s%s%s%s%s%s%s>", is_wide(p) ? "wide" : "flash",
+  snprintf(out, size, "%s_forward<%s,%lld%s,%s%s%s%s%s%s%s%s>",
+           p->family == FA_KVCACHE ? "kv"
+           : is_wide(p)            ? "wide"
+                                   : "flash",
            fa_dtype_name(p->dtype), (long long)p->head_dim, head_dim_v, mask[p->mask.type],
            top_left ? ",top-left" : "", p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
-           p->bias.present ? ",bias" : "", p->dropout.p > 0 ? ",dropout" : "", aligned ? "" : ",unaligned");
+           p->bias.present ? ",bias" : "", p->dropout.p > 0 ? ",dropout" : "", cache,
+           aligned ? "" : ",unaligned");
 }

@@ -4,7 +4,8 @@
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
 #include "gpu/host_backward.h"
-#include "gpu/simt/simt.h"
+#include "gpu/host_kv.h"
+#include "gpu/host_launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ static void host_describe(void *self, fa_backend_info *out) {
 
 static unsigned host_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
   const fa_host_device d = device_of(self);
-  if (!fa_args_kernel(p, &d.limits, reason, reason_size)) return FA_PASS_NONE;
+  if (!fa_args_forward_supported(p, &d.limits, reason, reason_size)) return FA_PASS_NONE;
   if (!fa_host_backward_supports(p, &d, reason, reason_size)) return FA_PASS_FORWARD;
   return FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
@@ -55,46 +56,26 @@ static void host_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_args_profile(p, true, &d.limits, d.n_processors, out);
 }
 
-static int fill_ranges(const fa_tensors *t, fa_simt_range *ranges) {
-  int n = 0;
-  for (int i = 0; i < FA_T_COUNT; ++i)
-    if (t->buffer[i].base)
-      ranges[n++] = (fa_simt_range){.name = fa_tensor_id_name((fa_tensor_id)i),
-                                    .begin = t->buffer[i].base + FA_GUARD_BYTES,
-                                    .bytes = t->buffer[i].bytes,
-                                    .writable = i == FA_T_O || i == FA_T_LSE || i == FA_T_P_DEBUG};
-  return n;
-}
-
 static fa_status run_forward(const fa_forward_plan *plan, const fa_tensors *t, const fa_run_options *opt,
                              fa_outcome *out, fa_error *err) {
-  fa_simt_range ranges[FA_T_COUNT];
   const fa_simt_launch launch = {.kernel = plan->kernel->entry,
                                  .params = &plan->params,
                                  .name = plan->kernel->name,
                                  .grid = {plan->grid[0], plan->grid[1], plan->grid[2]},
                                  .block = {(unsigned)plan->kernel->n_threads, 1, 1},
-                                 .shared_bytes = plan->kernel->shared_bytes,
-                                 .ranges = ranges,
-                                 .n_ranges = fill_ranges(t, ranges),
-                                 .schedule_seed = opt->schedule_seed,
-                                 .tape = opt->tape,
-                                 .tape_bytes = opt->tape_bytes,
-                                 .n_threads = opt->n_threads};
-  fa_simt_report report;
-  const fa_status status = fa_simt_run(&launch, &report, err);
-  if (status != FA_OK) return status;
-  out->state = report.state;
-  snprintf(out->text, sizeof out->text, "%s", report.text);
-  return FA_OK;
+                                 .shared_bytes = plan->kernel->shared_bytes};
+  const uint64_t outputs =
+      FA_HOST_MAY_WRITE(FA_T_O) | FA_HOST_MAY_WRITE(FA_T_LSE) | FA_HOST_MAY_WRITE(FA_T_P_DEBUG);
+  return fa_host_launch(&launch, t, outputs, NULL, opt, out, err);
 }
 
 static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                           fa_outcome *out, fa_error *err) {
   const fa_host_device d = device_of(self);
   memset(out, 0, sizeof *out);
-  if (!fa_args_kernel(p, &d.limits, out->text, sizeof out->text))
+  if (!fa_args_forward_supported(p, &d.limits, out->text, sizeof out->text))
     return fa_fail(err, FA_ERR_UNSUPPORTED, "backend host: %s", out->text);
+  if (p->family == FA_KVCACHE) return fa_host_kv_run(p, &d, t, opt, out, err);
   fa_attention a;
   fa_forward_plan plan;
   fa_error refused = {""};

@@ -17,6 +17,13 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
   return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
 }
 
+fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void *workspace,
+                             size_t workspace_bytes, void *stream, fa_error *err) {
+  (void)workspace, (void)workspace_bytes, (void)stream;
+  const fa_status status = fa_forward_kvcache_check(a, kv, err);
+  return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
+}
+
 fa_status fa_describe(char *text, size_t size, fa_error *err) {
   if (size) text[0] = 0;
   return fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);

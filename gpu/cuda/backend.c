@@ -6,6 +6,7 @@
 #include "gpu/cuda/module.h"
 #include "gpu/cuda/nvrtc.h"
 #include "gpu/fa_check.h"
+#include "gpu/fa_kv_plan.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
 
@@ -88,7 +89,7 @@ static void why_no_backward(const cuda_backend *c, const fa_problem *p, char *wh
 static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
   const cuda_backend *c = self;
   fa_flash_device target;
-  if (!fa_args_kernel(p, target_of(c, &target), reason, reason_size)) return FA_PASS_NONE;
+  if (!fa_args_forward_supported(p, target_of(c, &target), reason, reason_size)) return FA_PASS_NONE;
   why_no_backward(c, p, reason, reason_size);
   return reason[0] ? FA_PASS_FORWARD : FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
@@ -126,13 +127,18 @@ static fa_status refuse(fa_outcome *out, const char *why) {
   return FA_OK;
 }
 
-/* What a backward call will ask for, or 0 if there is none to come. Only whether pointers are there and how
- * they are aligned matters, which is alike on both sides. */
+/* What a backward call, or one over a cache, will ask for; 0 if neither is to come. Only whether pointers are
+ * there and how they are aligned matters, which is alike on both sides. */
 static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsigned passes) {
   fa_attention a;
   fa_gradients g;
+  fa_inference kv;
   size_t bytes = 0;
   fa_error ignored;
+  if (p->family == FA_KVCACHE) {
+    if (fa_args_cache_tensors(p, host, &a, &kv)) return 0;
+    return fa_forward_kvcache_workspace(&a, &kv, &bytes, &ignored) == FA_OK ? bytes : 0;
+  }
   if (!(passes & FA_PASS_BACKWARD) || fa_args_tensors(p, host, &a) || fa_args_gradients(p, host, &g))
     return 0;
   return fa_backward_workspace(&a, &g, &bytes, &ignored) == FA_OK ? bytes : 0;
@@ -149,6 +155,22 @@ static fa_status launch_backward(const fa_attention *a, const fa_gradients *g, c
   return fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
 }
 
+static fa_status launch_cache(const fa_problem *p, const fa_cuda_tensors *t, fa_outcome *out, fa_error *err) {
+  fa_attention a;
+  fa_inference kv;
+  fa_kv_plan plan;
+  fa_error refused = {""};
+  const char *why = fa_args_cache_tensors(p, &t->set, &a, &kv);
+  if (why) return refuse(out, why);
+  if (fa_kv_plan_make(&a, &kv, NULL, FA_KV_PROCESSORS, &plan, &refused) != FA_OK)
+    return refuse(out, refused.text);
+  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
+  a.check_device_data = true;
+  const fa_status status =
+      fa_forward_kvcache(&a, &kv, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
+  return status == FA_ERR_INPUT ? refuse(out, err->text) : status;
+}
+
 /* Launches the kernels between tensors that are on the device already, or on their way. */
 static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
                                 fa_outcome *out, fa_error *err) {
@@ -156,6 +178,7 @@ static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, u
   fa_gradients g;
   fa_forward_plan plan;
   fa_error refused = {""};
+  if (p->family == FA_KVCACHE) return launch_cache(p, t, out, err);
   const char *why = fa_args_tensors(p, &t->set, &a);
   if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, &t->set, &g);
   if (why) return refuse(out, why);
@@ -202,7 +225,7 @@ static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const 
   memset(out, 0, sizeof *out);
   fa_flash_device target;
   fa_status status = ensure_ready(c, err);
-  if (!fa_args_kernel(p, target_of(c, &target), out->text, sizeof out->text))
+  if (!fa_args_forward_supported(p, target_of(c, &target), out->text, sizeof out->text))
     return fa_fail(err, FA_ERR_UNSUPPORTED, "backend cuda: %s", out->text);
   if (status != FA_OK) return status == FA_ERR_UNSUPPORTED ? FA_ERR_DEVICE : status;
   if (c->lost)
