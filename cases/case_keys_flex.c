@@ -79,24 +79,35 @@ static fa_status read_capture_fill(fa_case_reader *r, const cJSON *v, fa_capture
   return FA_OK;
 }
 
-static const fa_case_key capture_keys[] = {{"shape", NULL}, {"fill", NULL}, {"grad", NULL}, {0}};
-static fa_status read_capture(fa_case_reader *r, const cJSON *v, fa_capture *c) {
-  char buffer[80];
-  if (!cJSON_IsObject(v)) return fa_read_fail(r, true, "%s is not an object", fa_read_describe(v, buffer));
-  for (const cJSON *e = v->child; e; e = e->next) {
-    const fa_case_key *k = fa_read_find_key(capture_keys, e->string);
-    if (!k) return fa_read_unknown_key(r, e->string, capture_keys);
-    size_t mark = fa_read_push(r, e->string);
-    if (k == &capture_keys[0])
-      TRY(read_capture_shape(r, e, c));
-    else if (k == &capture_keys[1])
-      TRY(read_capture_fill(r, e, c));
-    else
-      TRY(fa_read_bool(r, e, &c->grad));
-    fa_read_pop(r, mark);
-  }
-  return FA_OK;
+/* The capture that is being read: readers of its keys have no other way to it. */
+static fa_capture *capture_of(fa_case_reader *r) {
+  return &P.captures[P.n_captures - 1];
 }
+READER(read_shape) {
+  return read_capture_shape(r, v, capture_of(r));
+}
+READER(read_capture_dtype) {
+  READ_WORD(capture_of(r)->is_int, "f32", "i32");
+}
+READER(read_fill_of_capture) {
+  return read_capture_fill(r, v, capture_of(r));
+}
+READER(read_below) {
+  return fa_read_int(r, v, 1, INT32_MAX, &capture_of(r)->below);
+}
+READER(read_sorted) {
+  return fa_read_bool(r, v, &capture_of(r)->sorted);
+}
+READER(read_grad) {
+  return fa_read_bool(r, v, &capture_of(r)->grad);
+}
+static const fa_case_key capture_keys[] = {{"shape", read_shape},
+                                           {"dtype", read_capture_dtype},
+                                           {"fill", read_fill_of_capture},
+                                           {"below", read_below},
+                                           {"sorted", read_sorted},
+                                           {"grad", read_grad},
+                                           {0}};
 
 static bool is_identifier(const char *s) {
   size_t letters = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_");
@@ -121,7 +132,8 @@ fa_status fa_read_buffers(fa_case_reader *r, const cJSON *v) {
     snprintf(c->name, sizeof c->name, "%s", e->string);
     snprintf(c->fill, sizeof c->fill, "normal");
     c->grad = true;
-    TRY(read_capture(r, e, c));
+    TRY(fa_read_object(r, e, capture_keys));
+    if (c->is_int && !cJSON_GetObjectItemCaseSensitive(e, "grad")) c->grad = false;
     fa_read_pop(r, mark);
   }
   return FA_OK;

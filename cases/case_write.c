@@ -153,8 +153,11 @@ static void put_captures(writer *w, const fa_problem *p) {
     cJSON *outer = begin_object(w, c->name), *shape = cJSON_CreateArray();
     for (int i = 0; i < c->rank; ++i) put_element(w, shape, cJSON_CreateNumber((double)c->shape[i]));
     put(w, "shape", shape);
+    if (c->is_int) put_text(w, "dtype", "i32");
     if (strcmp(c->fill, "normal") != 0) put_text(w, "fill", c->fill);
-    put_bool(w, "grad", c->grad, true);
+    put_int(w, "below", c->below, 0);
+    put_bool(w, "sorted", c->sorted, false);
+    put_bool(w, "grad", c->grad, !c->is_int);
     end_object(w, outer);
   }
   end_object(w, parent);

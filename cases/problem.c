@@ -148,7 +148,9 @@ static bool same_blocks(const fa_block_sparse *a, const fa_block_sparse *b) {
 
 static bool same_capture(const fa_capture *a, const fa_capture *b) {
   if (strcmp(a->name, b->name) != 0 || strcmp(a->fill, b->fill) != 0) return false;
-  if (a->rank != b->rank || a->grad != b->grad) return false;
+  if (a->rank != b->rank || a->grad != b->grad || a->is_int != b->is_int || a->sorted != b->sorted ||
+      a->below != b->below)
+    return false;
   for (int i = 0; i < a->rank; ++i)
     if (a->shape[i] != b->shape[i]) return false;
   return true;

@@ -1,4 +1,5 @@
-/* The rules of family flex: block lists and the buffers that expressions read. */
+/* The rules of family flex: block lists, expressions and the buffers that they read. */
+#include "cases/expr.h"
 #include "cases/fill.h"
 #include "cases/problem_check.h"
 
@@ -98,15 +99,29 @@ static bool is_identifier(const char *s, size_t max) {
   return true;
 }
 
+static fa_status check_capture_type(const fa_capture *c, fa_fill fill, fa_error *err) {
+  if (!c->is_int) {
+    if (c->below) BAD("$.buffers.%s.below: the buffer is f32; i32 ones are drawn below a number", c->name);
+    if (c->sorted) BAD("$.buffers.%s.sorted: the buffer is f32; i32 ones can be sorted", c->name);
+    return FA_OK;
+  }
+  if (c->below < 1 || c->below > INT32_MAX)
+    BAD("$.buffers.%s.below: %lld; an i32 buffer holds 0 .. below - 1, of at least 1 and at most %d", c->name,
+        (long long)c->below, INT32_MAX);
+  if (c->sorted && c->below > FA_MAX_SORTED_BELOW)
+    BAD("$.buffers.%s.below: %lld; at most %d where sorted", c->name, (long long)c->below,
+        FA_MAX_SORTED_BELOW);
+  if (fill != FA_FILL_NORMAL) BAD("$.buffers.%s.fill: the buffer is i32; f32 ones are filled", c->name);
+  if (c->grad) BAD("$.buffers.%s.grad: the buffer is i32 and has no gradient", c->name);
+  return FA_OK;
+}
+
 static fa_status check_capture(const fa_problem *p, int k, fa_error *err) {
-  static const char *const reserved[] = {"score", "b", "h", "q_idx", "kv_idx", "tanh", "abs"};
   const fa_capture *c = &p->captures[k];
   fa_fill fill;
   if (!is_identifier(c->name, sizeof c->name))
     BAD("$.buffers: buffer %d's name is not an identifier of 1 .. %zu characters", k, sizeof c->name - 1);
-  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; ++i)
-    if (strcmp(c->name, reserved[i]) == 0)
-      BAD("$.buffers.%s: the name has a meaning in score_mod already", c->name);
+  if (fa_expr_is_reserved(c->name)) BAD("$.buffers.%s: the name has a meaning in score_mod already", c->name);
   for (int i = 0; i < k; ++i)
     if (strcmp(c->name, p->captures[i].name) == 0) BAD("$.buffers.%s: given twice", c->name);
   if (c->rank < 0 || c->rank > FA_MAX_CAPTURE_RANK)
@@ -123,12 +138,20 @@ static fa_status check_capture(const fa_problem *p, int k, fa_error *err) {
     BAD("$.buffers.%s.fill: \"%.*s\" is no fill", c->name, (int)sizeof c->fill, c->fill);
   if (fa_fill_describe(fill)->bias_only || fa_fill_describe(fill)->do_only)
     BAD("$.buffers.%s.fill: \"%s\" is not for buffers", c->name, c->fill);
-  return FA_OK;
+  return check_capture_type(c, fill, err);
+}
+
+static fa_status check_expression(const fa_problem *p, fa_expr_kind kind, fa_error *err) {
+  fa_expr e;
+  fa_status status = fa_expr_of(p, kind, &e, err);
+  fa_expr_free(&e);
+  return status;
 }
 
 fa_status fa_check_captures(const fa_problem *p, fa_error *err) {
   TRY(fa_check_range("buffers", p->n_captures, 0, FA_MAX_CAPTURES, err));
   if (p->n_captures && !p->captures) BAD("$.buffers: missing");
   for (int k = 0; k < p->n_captures; ++k) TRY(check_capture(p, k, err));
-  return FA_OK;
+  TRY(check_expression(p, FA_EXPR_SCORE_MOD, err));
+  return check_expression(p, FA_EXPR_MASK_MOD, err);
 }

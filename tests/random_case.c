@@ -133,11 +133,16 @@ static void random_captures(fa_rng *r, fa_problem *p) {
     for (int i = 0; i < c->rank; ++i) c->shape[i] = fa_rng_range(r, 1, 9);
     c->grad = chance(r, 0.5);
     snprintf(c->fill, sizeof c->fill, "%s", chance(r, 0.5) ? "normal" : "heavy_tail");
+    if (!(c->is_int = chance(r, 0.3))) continue;
+    snprintf(c->fill, sizeof c->fill, "normal");
+    c->grad = false;
+    c->sorted = chance(r, 0.5);
+    c->below = fa_rng_range(r, 1, c->sorted ? FA_MAX_SORTED_BELOW : INT32_MAX);
   }
 }
 
 static void random_flex(fa_rng *r, fa_problem *p) {
-  if (chance(r, 0.3)) p->score_mod = strdup("score + slopes_0[h] * (kv_idx - q_idx) \"\\");
+  if (chance(r, 0.3)) p->score_mod = strdup("score + 0.1*(kv_idx - q_idx) ");
   if (chance(r, 0.3)) p->mask_mod = strdup("kv_idx < 37 || q_idx >= kv_idx");
   if (chance(r, 0.3)) random_captures(r, p);
   if (chance(r, 0.5)) random_blocks(r, p);
