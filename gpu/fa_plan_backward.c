@@ -119,6 +119,10 @@ int fa_backward_adds_keys(const fa_attention *a, const fa_flash_device *device, 
   return least;
 }
 
+bool fa_backward_adds_rows(const fa_attention *a, const fa_flash_device *device) {
+  return fa_choose_backward(a, NULL) == FA_KERNELS_WIDE && fa_wide_single_pass(a, device) != NULL;
+}
+
 fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
                                 int n_processors, fa_backward_plan *out, fa_error *err) {
   memset(out, 0, sizeof *out);
@@ -128,7 +132,7 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
   if (status != FA_OK) return status;
   out->aligned = all_aligned(a, g);
   if (fa_choose_backward(a, g) == FA_KERNELS_WIDE) {
-    fa_wide_backward_plan_make(a, g, out);
+    fa_wide_backward_plan_make(a, g, device, out);
     return FA_OK;
   }
   fa_flash_backward_kernels kernels;

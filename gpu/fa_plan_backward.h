@@ -47,6 +47,9 @@ fa_status fa_backward_supported(const fa_attention *a, const fa_flash_device *de
  * not: the rows of the tiles that dK and dV come in, the least; 0 if they are made in registers. */
 int fa_backward_adds_keys(const fa_attention *a, const fa_flash_device *device, int n_processors);
 
+/* Whether dQ, being float32, is added to in memory, in any order, for such arguments. */
+bool fa_backward_adds_rows(const fa_attention *a, const fa_flash_device *device);
+
 /* Checks everything, then plans. n_processors: multiprocessors of the device, for the number of accumulators
  * of a deterministic call. The workspace is not known yet: fa_backward_plan_place. FA_ERR_INPUT,
  * FA_ERR_UNSUPPORTED. */

@@ -46,6 +46,7 @@ static void place_delta(const fa_attention *a, const fa_gradients *g, fa_backwar
   const bool has_batch = !fa_attention_is_varlen(a);
   const int64_t rows = has_batch ? a->seqlen_q : a->total_q;
   fa_wide_backward_params *p = &out->wide;
+  p->makes_delta = !g->delta;
   if (g->delta) {
     p->delta = (float *)g->delta; /* and nobody writes it */
     p->delta_stride = fa_flash_strides_of(g->delta_stride, has_batch);
@@ -82,21 +83,40 @@ void fa_wide_dbias_plan(const fa_attention *a, const fa_gradients *g, fa_flash_s
   add_dbias_launch(a, g, &fa_wide_backward_find(a->dtype)->dbias, out);
 }
 
-/* In the order of wide_backward_params.h. */
-void fa_wide_backward_plan_make(const fa_attention *a, const fa_gradients *g, fa_backward_plan *out) {
-  const fa_wide_backward_kernels *k = fa_wide_backward_find(a->dtype);
+static int64_t widest_of(const fa_attention *a) {
   const int64_t head_dim_v = fa_attention_head_dim_v(a);
-  const int64_t widest = a->head_dim > head_dim_v ? a->head_dim : head_dim_v;
-  out->is_wide = true;
-  fill_params(a, g, &out->wide);
-  out->wide.forward.aligned = out->aligned;
-  place_delta(a, g, out);
-  if (!g->delta) add_launch(out, &k->prepare, blocks(a->seqlen_q, k->prepare.block_m), a->heads_q, a->batch);
-  add_launch(out, &k->keys, blocks(a->seqlen_k, k->keys.block_m) * blocks(widest, k->keys.block_cols),
+  return a->head_dim > head_dim_v ? a->head_dim : head_dim_v;
+}
+
+const fa_wide_kernel *fa_wide_single_pass(const fa_attention *a, const fa_flash_device *device) {
+  const fa_wide_kernel *k = a->deterministic ? NULL : fa_wide_single_find(a->dtype, widest_of(a));
+  return k && (!device || k->shared_bytes <= device->max_shared_bytes) ? k : NULL;
+}
+
+static void add_two_passes(const fa_attention *a, const fa_wide_backward_kernels *k, fa_backward_plan *out) {
+  add_launch(out, &k->keys, blocks(a->seqlen_k, k->keys.block_m) * blocks(widest_of(a), k->keys.block_cols),
              a->heads_kv, a->batch);
   add_launch(out, &k->queries,
              blocks(a->seqlen_q, k->queries.block_m) * blocks(a->head_dim, k->queries.block_cols), a->heads_q,
              a->batch);
+}
+
+/* In the order of wide_backward_params.h. */
+void fa_wide_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+                                fa_backward_plan *out) {
+  const fa_wide_backward_kernels *k = fa_wide_backward_find(a->dtype);
+  const fa_wide_kernel *single = fa_wide_single_pass(a, device);
+  out->is_wide = true;
+  fill_params(a, g, &out->wide);
+  out->wide.forward.aligned = out->aligned;
+  place_delta(a, g, out);
+  out->wide.clears_dq = single != NULL;
+  if (!g->delta || single)
+    add_launch(out, &k->prepare, blocks(a->seqlen_q, k->prepare.block_m), a->heads_q, a->batch);
+  if (single)
+    add_launch(out, single, blocks(a->seqlen_k, single->block_m), a->heads_kv, a->batch);
+  else
+    add_two_passes(a, k, out);
   add_dbias_launch(a, g, &k->dbias, out);
   if (out->n_launches == 0) out->workspace_bytes = 0;
 }

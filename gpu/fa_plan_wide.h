@@ -5,13 +5,19 @@
 
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
+#include "gpu/kernels/wide_host.h"
 
 /* The grid of a kernel that fa_wide_forward_find gave. */
 void fa_wide_forward_grid(const fa_attention *a, const fa_flash_kernel *kernel, unsigned grid[3]);
 
 /* For arguments that passed all checks; out is zeroed but for `aligned`. The workspace holds delta, [batch]
  * [heads_q][seqlen_q] or [heads_q][total_q] floats, unless the caller has it. */
-void fa_wide_backward_plan_make(const fa_attention *a, const fa_gradients *g, fa_backward_plan *out);
+void fa_wide_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+                                fa_backward_plan *out);
+
+/* The kernel that makes all gradients of a call of the wide kernels in one pass, NULL if there is none:
+ * float32, head dims up to 128, not deterministic, and a device with enough shared memory (NULL: any). */
+const fa_wide_kernel *fa_wide_single_pass(const fa_attention *a, const fa_flash_device *device);
 
 /* Along which axes a gradient of the bias is summed: FA_WIDE_SUM_..., 0 for none. */
 int fa_wide_dbias_sums(const fa_attention *a, const fa_gradients *g);

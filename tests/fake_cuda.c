@@ -3,6 +3,8 @@
 #include "cases/tensor.h"
 #include "gpu/kernels/flash_backward_host.h"
 #include "gpu/kernels/flash_forward_host.h"
+#include "gpu/kernels/kv_append_host.h"
+#include "gpu/kernels/kv_host.h"
 #include "gpu/kernels/wide_host.h"
 #include "gpu/simt/simt.h"
 
@@ -220,11 +222,34 @@ static fa_simt_kernel find_wide(const char *name) {
     for (int n = 0; n < 4; ++n)
       if (strcmp(all[n].name, name) == 0) return all[n].entry;
   }
+  for (int widest = 64; widest <= 128; widest *= 2) {
+    const fa_wide_kernel *single = fa_wide_single_find(FA_F32, widest);
+    if (strcmp(single->entry.name, name) == 0) return single->entry.entry;
+  }
+  return NULL;
+}
+
+static fa_simt_kernel find_kv(const char *name) {
+  for (int i = 0; i < 33 << 3; ++i) {
+    const fa_kv_ability wanted = {.bf16 = i & 1,
+                                  .head_dim = 8 * (i >> 3),
+                                  .packed_rows = i >> 1 & 1 ? 1 : 1 << 20,
+                                  .unaligned = i >> 2 & 1};
+    const fa_kv_kernel *k = fa_kv_forward_find(wanted, NULL);
+    if (k && strcmp(k->name, name) == 0) return k->entry;
+  }
+  for (int bf16 = 0; bf16 < 2; ++bf16) {
+    const fa_kv_kernel *combine = fa_kv_combine_find(bf16);
+    const fa_flash_entry *append = fa_kv_append_find(bf16);
+    if (strcmp(combine->name, name) == 0) return combine->entry;
+    if (strcmp(append->name, name) == 0) return append->entry;
+  }
   return NULL;
 }
 
 /* The host's version of a device entry point; its tables have no search by name. */
 static fa_simt_kernel find_entry(const char *name) {
+  if (strncmp(name, "kv_", 3) == 0) return find_kv(name);
   for (int i = 0; i < 33 << 10; ++i) {
     const fa_flash_ability wanted = {.bf16 = i & 1,
                                      .head_dim = 8 * (i >> 10),

@@ -22,6 +22,7 @@
  *   bytes_at_most(word, pair, limit)             0xffff in each half for which byte 2 pair (low half) or
  * 2 pair + 1 (high) of word is at most the limit, limit being given in both halves; at most 255
  *   atomic_add4(p, v)                            p[0..3] += v[0..3], each addition atomic; p 16-byte aligned
+ *   atomic_add(p, x)                             the same of one float
  *   float_bits(x)                                the other way of as_float
  *   mma_tf32(d, a, b0, b1)                       d[16x8] += a[16x8] b[8x8]; of every f32 operand the upper 19
  * bits count, f32 accumulation

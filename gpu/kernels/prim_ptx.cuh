@@ -161,14 +161,16 @@ FA_DEVICE float high_half(uint32_t x, bf16) {
   return as_float(x & 0xffff0000u);
 }
 
+FA_DEVICE void atomic_add(float *p, float x) {
+  asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "f"(x) : "memory");
+}
 FA_DEVICE void atomic_add4(float *p, const float (&v)[4]) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "f"(v[0]),
                "f"(v[1]), "f"(v[2]), "f"(v[3])
                : "memory");
 #else
-  for (int i = 0; i < 4; ++i)
-    asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(p + i)), "f"(v[i]) : "memory");
+  for (int i = 0; i < 4; ++i) atomic_add(p + i, v[i]);
 #endif
 }
 

@@ -7,6 +7,7 @@
     __VA_ARGS__(p);                                                                                          \
   }
 #define FA_ENTRY_BACKWARD(T) FA_WIDE_BACKWARD_KERNELS(FA_KERNEL, T)
+#define FA_ENTRY_SINGLE(name, D) FA_KERNEL(name, fa::wide_backward_single<fa::wide_single_config<D>>)
 #ifdef FA_ONLY
 FA_ONLY
 #else

@@ -1,7 +1,10 @@
 /* Arguments of the wide backward kernels, as the host fills them and the device reads them. In stream order:
  *
- *   prepare   delta = rowsum(dO * O) - dLSE; left out where the caller has it.
+ *   prepare   delta = rowsum(dO * O) - dLSE, unless the caller has it; clears dQ where it is added to.
  *             grid (rows of the longest entry / FA_WIDE_PREPARE_ROWS, query heads, batch)
+ *   single    all of what the next two do, for float32 and head dims up to 128, unless it is to be
+ *             deterministic: of 128 keys; adds dQ in memory. grid (key blocks of the longest entry, KV heads,
+ *             batch)
  *   keys      dK and dV of 128 keys and 64 columns, all query heads of their group.
  *             grid (key blocks of the longest entry x column blocks, KV heads, batch)
  *   queries   dQ of 128 rows and 64 columns, and the gradient of the bias unless it is summed.
@@ -9,7 +12,7 @@
  *   dbias     the gradient of the bias, summed along the axes along which the bias repeats: of 128 rows (or
  *             all) and 64 keys. grid (row blocks, or 1, x key blocks; query heads, or 1; batch, or 1)
  *
- * Nobody adds to what another block writes: every result is the same in every run. */
+ * Nobody but single adds to what another block writes: all other results are the same in every run. */
 #ifndef FA_GPU_KERNELS_WIDE_BACKWARD_PARAMS_H
 #define FA_GPU_KERNELS_WIDE_BACKWARD_PARAMS_H
 
@@ -25,7 +28,9 @@ typedef struct fa_wide_backward_params {
   fa_flash_params forward; /* o and lse are read; aligned holds for d_o too */
   const void *d_o;
   const float *d_lse; /* NULL: zero */
-  float *delta;       /* f32, written by prepare */
+  float *delta;       /* f32 */
+  int makes_delta;    /* by prepare; else it is the caller's */
+  int clears_dq;      /* prepare, for the single kernel */
   void *dq, *dk, *dv;
   fa_flash_strides do_stride, dlse_stride, delta_stride, dq_stride, dk_stride, dv_stride;
   float scale; /* of the scores, with its sign */

@@ -8,13 +8,17 @@
 
 namespace fa {
 
-/* delta = rowsum(dO * O) - dLSE, a warp to a row. */
+/* delta = rowsum(dO * O) - dLSE, and zeros in dQ, as wanted: a warp to a row. */
 template <class T> FA_DEVICE void wide_backward_prepare(const fa_wide_backward_params &p) {
   const fa_flash_params &f = p.forward;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const wide_task t = load_wide_task(f, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
   const int row = static_cast<int>(blockIdx.x) * FA_WIDE_PREPARE_ROWS + warp;
   if (row >= t.seq.len_q) return;
+  if (p.clears_dq)
+    for (int c = lane; c < f.head_dim; c += 32)
+      store_element(p.dq, row_at(p.dq_stride, t, row) + c, 0.0f, T());
+  if (!p.makes_delta) return;
   const int64_t o = row_at(f.o_stride, t, row), d_o = row_at(p.do_stride, t, row);
   float sum = 0.0f;
   FA_NO_UNROLL

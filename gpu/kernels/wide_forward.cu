@@ -10,5 +10,6 @@
 FA_ONLY
 #else
 #define FA_ENTRY_BACKWARD(T)
+#define FA_ENTRY_SINGLE(name, D)
 #include "gpu/kernels/wide_list.h"
 #endif

@@ -19,6 +19,7 @@
     __VA_ARGS__(*static_cast<const fa_wide_backward_params *>(params));                                      \
   }
 #define FA_ENTRY_BACKWARD(T) FA_WIDE_BACKWARD_KERNELS(FA_KERNEL, T)
+#define FA_ENTRY_SINGLE(name, D) FA_KERNEL(name, fa::wide_backward_single<fa::wide_single_config<D>>)
 #include "gpu/kernels/wide_list.h"
 #endif
 
@@ -41,6 +42,7 @@ static constexpr forward_row forward(const char *name, void (*entry)(const void 
 #define FA_ENTRY(name, T, VC)                                                                                \
   forward<fa::wide_forward_config<fa::T, VC>>(#name, FA_ON_HOST(name), "FA_ENTRY(" #name "," #T "," #VC ")"),
 #define FA_ENTRY_BACKWARD(T)
+#define FA_ENTRY_SINGLE(name, D)
 static const forward_row forwards[] = {
 #include "gpu/kernels/wide_list.h"
 };
@@ -73,6 +75,7 @@ template <class T> static constexpr backward_row backward(const fa_flash_entry (
 }
 
 #define FA_ENTRY(name, T, VC)
+#define FA_ENTRY_SINGLE(name, D)
 #define FA_ENTRY_BACKWARD(T)                                                                                 \
   backward<fa::T>({FA_WIDE_BACKWARD_KERNELS(FA_ROW, T)}, "FA_ENTRY_BACKWARD(" #T ")"),
 static const backward_row backwards[] = {
@@ -85,6 +88,26 @@ const fa_wide_backward_kernels *fa_wide_backward_find(fa_dtype dtype) {
   return nullptr;
 }
 
+/* In ascending order of their columns. */
+template <int D> static constexpr fa_wide_kernel single(fa_flash_entry entry) {
+  typedef fa::wide_single_config<D> C;
+  return {entry, C::BM, D, C::THREADS, C::SHARED_BYTES};
+}
+#define FA_ENTRY(name, T, VC)
+#define FA_ENTRY_BACKWARD(T)
+#define FA_ENTRY_SINGLE(name, D)                                                                             \
+  single<D>({#name, FA_ON_HOST(name), {"wide_backward", "FA_ENTRY_SINGLE(" #name "," #D ")", 1}}),
+static const fa_wide_kernel singles[] = {
+#include "gpu/kernels/wide_list.h"
+};
+
+const fa_wide_kernel *fa_wide_single_find(fa_dtype dtype, int64_t widest) {
+  if (dtype != FA_F32) return nullptr;
+  for (const fa_wide_kernel &k : singles)
+    if (widest <= k.block_cols) return &k;
+  return nullptr;
+}
+
 const char *fa_wide_name(int i) {
   for (const forward_row &r : forwards)
     if (i-- == 0) return r.kernel.name;
@@ -94,5 +117,7 @@ const char *fa_wide_name(int i) {
     for (const fa_wide_kernel *k : all)
       if (i-- == 0) return k->entry.name;
   }
+  for (const fa_wide_kernel &k : singles)
+    if (i-- == 0) return k.entry.name;
   return nullptr;
 }

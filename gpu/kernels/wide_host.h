@@ -26,6 +26,9 @@ typedef struct fa_wide_backward_kernels {
  * fa_flash_params. Its ability says nothing: the type apart, all can do the same. */
 const fa_flash_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim_v);
 const fa_wide_backward_kernels *fa_wide_backward_find(fa_dtype dtype);
+/* The one that does the work of `keys` and `queries` in one pass, and adds to dQ in any order; block_m keys,
+ * and the head dims up to block_cols. widest: the larger head dim. NULL: there is none. */
+const fa_wide_kernel *fa_wide_single_find(fa_dtype dtype, int64_t widest);
 
 /* Names of all kernels, in no particular order; NULL past the last. */
 const char *fa_wide_name(int i);

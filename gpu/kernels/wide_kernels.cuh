@@ -4,6 +4,7 @@
 
 #include "gpu/kernels/wide_backward_keys.cuh"
 #include "gpu/kernels/wide_backward_queries.cuh"
+#include "gpu/kernels/wide_backward_single.cuh"
 #include "gpu/kernels/wide_dbias.cuh"
 
 /* X(name, function) of each. */

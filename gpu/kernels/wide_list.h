@@ -1,5 +1,5 @@
 /* Every wide kernel: FA_ENTRY(name, T, columns of V to a block) forward, FA_ENTRY_BACKWARD(T) the backward
- * ones of a type. */
+ * ones of a type, FA_ENTRY_SINGLE(name, D) that of f32 in one pass, for head dims up to D. */
 FA_ENTRY(wide_forward_f32_64, f32, 64)
 FA_ENTRY(wide_forward_f32_128, f32, 128)
 FA_ENTRY(wide_forward_f16_128, f16, 128)
@@ -7,5 +7,8 @@ FA_ENTRY(wide_forward_bf16_128, bf16, 128)
 FA_ENTRY_BACKWARD(f32)
 FA_ENTRY_BACKWARD(f16)
 FA_ENTRY_BACKWARD(bf16)
+FA_ENTRY_SINGLE(wide_backward_f32_64_single, 64)
+FA_ENTRY_SINGLE(wide_backward_f32_128_single, 128)
 #undef FA_ENTRY
+#undef FA_ENTRY_SINGLE
 #undef FA_ENTRY_BACKWARD
