@@ -3,6 +3,7 @@
 #include "cases/problem.h"
 #include "cases/tensor_guard.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,14 @@ static const char *const names[FA_T_COUNT] = {
     [FA_T_KV_INDICES] = "kv_indices",
     [FA_T_FULL_KV_NUM_BLOCKS] = "full_kv_num_blocks",
     [FA_T_FULL_KV_INDICES] = "full_kv_indices",
+    [FA_T_BUFFER_0] = "buffer_0",
+    [FA_T_BUFFER_0 + 1] = "buffer_1",
+    [FA_T_BUFFER_0 + 2] = "buffer_2",
+    [FA_T_BUFFER_0 + 3] = "buffer_3",
+    [FA_T_BUFFER_0 + 4] = "buffer_4",
+    [FA_T_BUFFER_0 + 5] = "buffer_5",
+    [FA_T_BUFFER_0 + 6] = "buffer_6",
+    [FA_T_BUFFER_7] = "buffer_7",
     [FA_T_O] = "o",
     [FA_T_LSE] = "lse",
     [FA_T_P_DEBUG] = "p_debug",
@@ -38,6 +47,14 @@ static const char *const names[FA_T_COUNT] = {
     [FA_T_DK] = "dk",
     [FA_T_DV] = "dv",
     [FA_T_DBIAS] = "dbias",
+    [FA_T_DBUFFER_0] = "dbuffer_0",
+    [FA_T_DBUFFER_0 + 1] = "dbuffer_1",
+    [FA_T_DBUFFER_0 + 2] = "dbuffer_2",
+    [FA_T_DBUFFER_0 + 3] = "dbuffer_3",
+    [FA_T_DBUFFER_0 + 4] = "dbuffer_4",
+    [FA_T_DBUFFER_0 + 5] = "dbuffer_5",
+    [FA_T_DBUFFER_0 + 6] = "dbuffer_6",
+    [FA_T_DBUFFER_7] = "dbuffer_7",
 };
 
 const char *fa_tensor_id_name(fa_tensor_id id) {
@@ -77,6 +94,31 @@ double fa_tensor_get(const fa_tensor *t, const int64_t *index) {
 
 void fa_tensor_set(const fa_tensor *t, const int64_t *index, double value) {
   fa_store(t->dtype, t->data + fa_tensor_offset(t, index), value);
+}
+
+void fa_tensor_copy(const fa_tensor *to, const fa_tensor *from) {
+  const size_t size = fa_dtype_size(to->dtype);
+  const int64_t n = fa_tensor_count(to), inner = to->rank ? to->shape[to->rank - 1] : 1;
+  const int64_t to_step = to->rank ? to->stride[to->rank - 1] : 1;
+  const int64_t from_step = from->rank ? from->stride[from->rank - 1] : 1;
+  int64_t index[FA_MAX_RANK] = {0};
+  for (int64_t at = 0; at < n; at += inner) {
+    fa_tensor_unravel(to, at, index);
+    char *row = to->data + fa_tensor_offset(to, index);
+    const char *source = from->data + fa_tensor_offset(from, index);
+    if (to_step == 1 && from_step == 1)
+      memcpy(row, source, (size_t)inner * size);
+    else
+      for (int64_t i = 0; i < inner; ++i)
+        memcpy(row + i * to_step * (int64_t)size, source + i * from_step * (int64_t)size, size);
+  }
+}
+
+void fa_tensor_shape_text(const fa_tensor *t, char *text, size_t size) {
+  size_t used = (size_t)snprintf(text, size, "%s [", fa_dtype_name(t->dtype));
+  for (int a = 0; a < t->rank && used < size; ++a)
+    used += (size_t)snprintf(text + used, size - used, a ? ",%lld" : "%lld", (long long)t->shape[a]);
+  if (used < size) snprintf(text + used, size - used, "]");
 }
 
 /* ---- the set ---- */

@@ -31,6 +31,10 @@ int64_t fa_tensor_offset(const fa_tensor *t, const int64_t *index);
 void fa_tensor_unravel(const fa_tensor *t, int64_t position, int64_t *index);
 double fa_tensor_get(const fa_tensor *t, const int64_t *index);
 void fa_tensor_set(const fa_tensor *t, const int64_t *index, double value);
+/* The elements of one onto the other of the same shape and type. Any strides; data need not be aligned. */
+void fa_tensor_copy(const fa_tensor *to, const fa_tensor *from);
+/* "f16 [2,64,4,64]", for messages. */
+void fa_tensor_shape_text(const fa_tensor *t, char *text, size_t size);
 
 /* Everything that goes into or comes out of one call. An absent tensor has data == NULL. */
 typedef enum fa_tensor_id {
@@ -57,6 +61,8 @@ typedef enum fa_tensor_id {
   FA_T_KV_INDICES,
   FA_T_FULL_KV_NUM_BLOCKS,
   FA_T_FULL_KV_INDICES, /* i32, rank 3 and 4 */
+  FA_T_BUFFER_0,        /* what expressions read, one per capture: f32 or i32, its shape ([1] where it has none) */
+  FA_T_BUFFER_7 = FA_T_BUFFER_0 + 7,
   /* outputs */
   FA_T_O,
   FA_T_LSE,
@@ -66,6 +72,8 @@ typedef enum fa_tensor_id {
   FA_T_DK,
   FA_T_DV,
   FA_T_DBIAS,
+  FA_T_DBUFFER_0, /* f32 like buffer: where backward is asked for, the capture has "grad" and score_mod reads it */
+  FA_T_DBUFFER_7 = FA_T_DBUFFER_0 + 7,
   FA_T_COUNT
 } fa_tensor_id;
 

@@ -43,13 +43,6 @@ fa_status fa_recorded_groups(const fa_safetensors *f, const char *path, char ***
   return status;
 }
 
-static void shape_text(const fa_tensor *t, char *text, size_t size) {
-  size_t used = (size_t)snprintf(text, size, "%s [", fa_dtype_name(t->dtype));
-  for (int a = 0; a < t->rank && used < size; ++a)
-    used += (size_t)snprintf(text + used, size - used, a ? ",%lld" : "%lld", (long long)t->shape[a]);
-  if (used < size) snprintf(text + used, size - used, "]");
-}
-
 /* Same shape; the last axis of an LSE may be longer in the file. Outputs may be stored in f64 (goldens). */
 static fa_status check_fit(const fa_tensor *expected, const fa_tensor *stored, fa_tensor_id id, bool output,
                            fa_error *err) {
@@ -61,19 +54,9 @@ static fa_status check_fit(const fa_tensor *expected, const fa_tensor *stored, f
   bool wide = output && stored->dtype == FA_F64 && fa_dtype_is_float(expected->dtype);
   if (fits && (stored->dtype == expected->dtype || wide)) return FA_OK;
   char want[160], got[160];
-  shape_text(expected, want, sizeof want);
-  shape_text(stored, got, sizeof got);
+  fa_tensor_shape_text(expected, want, sizeof want);
+  fa_tensor_shape_text(stored, got, sizeof got);
   return fa_fail(err, FA_ERR_INPUT, "%s: is %s, the case needs %s", fa_tensor_id_name(id), got, want);
-}
-
-/* Element by element: both sides may have any strides, and the file's data may be unaligned. */
-static void copy_elements(const fa_tensor *to, const fa_tensor *from) {
-  size_t size = fa_dtype_size(to->dtype);
-  int64_t n = fa_tensor_count(to), index[FA_MAX_RANK];
-  for (int64_t e = 0; e < n; ++e) {
-    fa_tensor_unravel(to, e, index);
-    memcpy(to->data + fa_tensor_offset(to, index), from->data + fa_tensor_offset(from, index), size);
-  }
 }
 
 static bool is_length(fa_tensor_id id) {
@@ -99,7 +82,7 @@ static fa_status load_input(fa_recorded *r, fa_tensor_id id, const fa_tensor *st
   fa_status status = check_fit(t, stored, id, false, err);
   if (status != FA_OK) return status;
   if (is_length(id)) return check_same(t, stored, id, err);
-  copy_elements(t, stored);
+  fa_tensor_copy(t, stored);
   return FA_OK;
 }
 
@@ -110,7 +93,7 @@ static fa_status load_output(fa_recorded *r, fa_tensor_id id, const fa_tensor *e
   fa_status status = check_fit(expected, stored, id, true, err);
   if (status == FA_OK)
     status = fa_tensors_add(&r->got, id, stored->dtype, expected->rank, expected->shape, NULL, 0, err);
-  if (status == FA_OK) copy_elements(&r->got.t[id], stored);
+  if (status == FA_OK) fa_tensor_copy(&r->got.t[id], stored);
   return status;
 }
 
