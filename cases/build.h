@@ -36,8 +36,9 @@ typedef struct fa_fill_row {
   const double *v_mean;  /* [B, Hk, Dv], for do_aligned; else NULL */
   fa_tensor_id id;
   fa_fill fill;
-  uint64_t seed; /* fa_fill_seed */
-  uint64_t key;  /* of (seed, b, h): set by fa_fill_row_values */
+  uint64_t seed;       /* fa_fill_seed */
+  uint64_t key;        /* of (seed, b, h): set by fa_fill_row_values */
+  const double *drawn; /* fa_fill_normal(row, d, 0) of this very row for every d, drawn at once; or NULL */
   int64_t b, s, h;
 } fa_fill_row;
 

@@ -1,6 +1,7 @@
 #include "cases/dtype.h"
 
 #include "cases/bits.h"
+#include "cases/dtype_narrow.h"
 #include "cases/status.h"
 
 /* A binary floating point format: 1 sign bit, exponent bits, fraction bits. */
@@ -81,33 +82,11 @@ uint16_t fa_f32_to_bf16(float x) {
   return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 
-/* Rounds a double's bits to a 16-bit format in one step. */
-static uint16_t narrow_f64(uint64_t u, format f) {
-  const int bias = (1 << (f.exponent_bits - 1)) - 1, drop = 52 - f.fraction_bits;
-  const uint16_t sign = (uint16_t)(u >> 48 & 0x8000u);
-  const uint16_t infinity = (uint16_t)(((1u << f.exponent_bits) - 1) << f.fraction_bits);
-  const uint64_t magnitude = u & 0x7fffffffffffffffu, fraction = u & 0xfffffffffffffu;
-  const int exponent = (int)(magnitude >> 52) - 1023; /* a double subnormal is far below: it falls out as 0 */
-  if (magnitude > 0x7ff0000000000000u)
-    return (uint16_t)(sign | infinity | 1u << (f.fraction_bits - 1) | fraction >> drop);
-  if (exponent > bias) return sign | infinity;
-  const int below = exponent < 1 - bias ? 1 - bias - exponent : 0; /* binades under the normal range */
-  const int shift = drop + below;
-  if (shift > 53) return sign;
-  const uint64_t significand = fraction | 1ull << 52, q = significand >> shift;
-  const uint64_t rest = significand & ((1ull << shift) - 1), half = 1ull << (shift - 1);
-  const uint64_t rounded = q + (rest > half || (rest == half && (q & 1)));
-  /* q holds the implicit one, which is worth one exponent step; a carry out of the fraction moves into the
-   * exponent, and from the largest finite value into infinity. */
-  const uint64_t base = below ? 0 : (uint64_t)(exponent + bias - 1) << f.fraction_bits;
-  return (uint16_t)(sign | (base + rounded));
-}
-
 uint16_t fa_f64_to_f16(double x) {
-  return narrow_f64(fa_f64_bits(x), types[FA_F16].f);
+  return (uint16_t)fa_narrow_f64(x, 5, 10);
 }
 uint16_t fa_f64_to_bf16(double x) {
-  return narrow_f64(fa_f64_bits(x), types[FA_BF16].f);
+  return (uint16_t)fa_narrow_f64(x, 8, 7);
 }
 float fa_f64_to_f32(double x) {
   return (float)x;
@@ -124,94 +103,6 @@ float fa_f32_truncate_tf32(float x) {
   if ((u & 0x7fffffffu) > 0x7f800000u)
     u |= 0x400000u; /* a payload in the cut bits must not become infinity */
   return fa_f32_from_bits(u & ~0x1fffu);
-}
-
-/* ---- elements ---- */
-
-/* memcpy: p may be unaligned (views into files). */
-#define LOAD_LOOP(type, expression)                                                                          \
-  for (int64_t i = 0; i < n; ++i) {                                                                          \
-    type e;                                                                                                  \
-    memcpy(&e, (const char *)p + i * stride * (int64_t)sizeof e, sizeof e);                                  \
-    out[i] = (double)(expression);                                                                           \
-  }                                                                                                          \
-  return
-
-void fa_load_row(fa_dtype t, const void *p, int64_t stride, int64_t n, double *out) {
-  switch (t) {
-  case FA_F16:
-    LOAD_LOOP(uint16_t, fa_f16_to_f32(e));
-  case FA_BF16:
-    LOAD_LOOP(uint16_t, fa_bf16_to_f32(e));
-  case FA_F32:
-    LOAD_LOOP(float, e);
-  case FA_I32:
-    LOAD_LOOP(int32_t, e);
-  case FA_U8:
-    LOAD_LOOP(uint8_t, e);
-  case FA_F64:
-    LOAD_LOOP(double, e);
-  case FA_N_DTYPES:
-    break;
-  }
-  FA_ASSERT(!"a dtype");
-}
-
-double fa_load(fa_dtype t, const void *p) {
-  uint16_t h;
-  float f;
-  double value;
-  switch (t) { /* the types that are loaded by the million one at a time */
-  case FA_F16:
-    memcpy(&h, p, sizeof h);
-    return (double)fa_f16_to_f32(h);
-  case FA_BF16:
-    memcpy(&h, p, sizeof h);
-    return (double)fa_bf16_to_f32(h);
-  case FA_F32:
-    memcpy(&f, p, sizeof f);
-    return (double)f;
-  default:
-    fa_load_row(t, p, 1, 1, &value);
-    return value;
-  }
-}
-
-static int64_t saturate(double x, int64_t lo, int64_t hi) {
-  if (!(x > (double)lo)) return x != x ? 0 : lo;
-  return x >= (double)hi ? hi : (int64_t)x;
-}
-
-void fa_store(fa_dtype t, void *p, double x) {
-  fa_store_row(t, p, 1, 1, &x);
-}
-
-#define STORE_LOOP(type, expression)                                                                         \
-  for (int64_t i = 0; i < n; ++i) {                                                                          \
-    const double x = in[i];                                                                                  \
-    const type e = (type)(expression);                                                                       \
-    memcpy((char *)p + i * stride * (int64_t)sizeof e, &e, sizeof e);                                        \
-  }                                                                                                          \
-  return
-
-void fa_store_row(fa_dtype t, void *p, int64_t stride, int64_t n, const double *in) {
-  switch (t) {
-  case FA_F16:
-    STORE_LOOP(uint16_t, fa_f64_to_f16(x));
-  case FA_BF16:
-    STORE_LOOP(uint16_t, fa_f64_to_bf16(x));
-  case FA_F32:
-    STORE_LOOP(float, fa_f64_to_f32(x));
-  case FA_I32:
-    STORE_LOOP(int32_t, saturate(x, INT32_MIN, INT32_MAX));
-  case FA_U8:
-    STORE_LOOP(uint8_t, saturate(x, 0, UINT8_MAX));
-  case FA_F64:
-    STORE_LOOP(double, x);
-  case FA_N_DTYPES:
-    break;
-  }
-  FA_ASSERT(!"a dtype");
 }
 
 /* ---- properties of the formats ---- */

@@ -22,7 +22,16 @@ uint64_t fa_fill_u64(const fa_fill_row *r, int64_t d, int lane) {
 }
 
 double fa_fill_normal(const fa_fill_row *r, int64_t d, int lane) {
+  if (lane == 0 && r->drawn) return r->drawn[d];
   return fa_rng_key_normal(r->key, index_of(r, d, lane));
+}
+
+/* The same row at another slot, whose numbers it is to have. */
+static fa_fill_row at_slot(const fa_fill_row *r, int64_t s) {
+  fa_fill_row other = *r;
+  other.s = s;
+  other.drawn = NULL;
+  return other;
 }
 
 /* Integer in [-limit, limit]. */
@@ -95,15 +104,15 @@ static double query_value(const fa_fill_row *r, int64_t d, int64_t outlier) {
 }
 
 static double key_value(const fa_fill_row *r, int64_t d, int64_t outlier) {
-  fa_fill_row same = *r;
+  fa_fill_row same;
   switch (r->fill) {
   case FA_FILL_OUTLIER:
     return (d == outlier ? 20 : 1) * fa_fill_normal(r, d, 0);
   case FA_FILL_DUPLICATE_KEYS:
-    same.s = r->s & 3;
+    same = at_slot(r, r->s & 3);
     return fa_fill_normal(&same, d, 0);
   case FA_FILL_TIES:
-    same.s = 0;
+    same = at_slot(r, 0);
     return fa_fill_normal(&same, d, 0);
   default:
     return plain_value(r, d);
@@ -111,7 +120,7 @@ static double key_value(const fa_fill_row *r, int64_t d, int64_t outlier) {
 }
 
 static double value_value(const fa_fill_row *r, int64_t d) {
-  fa_fill_row same = *r;
+  fa_fill_row same;
   switch (r->fill) {
   case FA_FILL_V_OFFSET:
     return 8 + fa_fill_normal(r, d, 0);
@@ -119,16 +128,16 @@ static double value_value(const fa_fill_row *r, int64_t d) {
   case FA_FILL_UNIFORM_EXACT:
     return (double)(int64_t)(fa_fill_u64(r, d, 0) >> 56) - 128; /* exact in bf16 */
   case FA_FILL_DUPLICATE_KEYS:
-    same.s = r->s & 3;
+    same = at_slot(r, r->s & 3);
     return fa_fill_normal(&same, d, 0);
   case FA_FILL_DENORMAL:
     return subnormal(r, d);
   case FA_FILL_NEAR_MAX: /* 57344 .. 63232 in steps that bf16 has; 3 % of room for roundings of the mean */
-    same.s = 0;
+    same = at_slot(r, 0);
     return (fa_fill_u64(&same, 0, 1) & 1 ? -1.0 : 1.0) *
            (57344 + 256 * (double)((fa_fill_u64(r, d, 0) >> 32) % 24));
   case FA_FILL_CANCELLATION:
-    same.s = 0;
+    same = at_slot(r, 0);
     return (r->s & 1 ? -1 : 1) * fa_fill_normal(&same, d, 0);
   default:
     return plain_value(r, d);
@@ -139,8 +148,7 @@ static double value_value(const fa_fill_row *r, int64_t d) {
  * see keys if any row does. The heads of a group take different columns, so that dV does not mix them. */
 static double one_hot_gradient(const fa_fill_row *r, int64_t d, int64_t n) {
   const int64_t sq = fa_case_entry(&r->c->problem, r->b).sq;
-  fa_fill_row head = *r;
-  head.s = 0;
+  const fa_fill_row head = at_slot(r, 0);
   const int64_t row = sq - 1 - (int64_t)(fa_fill_u64(&head, 0, 0) % (uint64_t)(sq < 8 ? sq : 8));
   return r->s == row && d == r->h % n ? 1 : 0;
 }
@@ -197,6 +205,8 @@ void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n) {
   const fa_fill_row *r = &keyed;
   keyed.key = fa_rng_key(row->seed, (uint64_t)row->b << 32 | (uint64_t)row->h);
   if (fa_fill_logits_row(r, value, n)) return;
+  fa_rng_key_normals(r->key, index_of(r, 0, 0), index_of(r, 1, 0) - index_of(r, 0, 0), n, value);
+  keyed.drawn = value; /* each is looked at before its value takes its place */
   /* One channel for every head and row, and the same for q and k: it does not move when D shrinks to 8. */
   const int64_t channel = (int64_t)(fa_rng_u64(r->c->data_seed, 0x0471e6, 0) % 8),
                 outlier = channel < n ? channel : 0;

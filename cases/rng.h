@@ -16,6 +16,8 @@ double fa_rng_normal(uint64_t seed, uint64_t stream, uint64_t index);  /* N(0,1)
 uint64_t fa_rng_key(uint64_t seed, uint64_t stream);
 uint64_t fa_rng_key_u64(uint64_t key, uint64_t index);
 double fa_rng_key_normal(uint64_t key, uint64_t index);
+/* out[i] = fa_rng_key_normal(key, first + i step), bit for bit, many times as fast. */
+void fa_rng_key_normals(uint64_t key, uint64_t first, uint64_t step, int64_t n, double *out);
 
 /* A sequence drawn from one stream, for generators. */
 typedef struct fa_rng {
