@@ -23,16 +23,40 @@ void fa_ref_philox(uint64_t seed, int n_rounds, const uint32_t counter[4], uint3
   out[3] = w;
 }
 
+/* A byte keeps its element if it is not above this. */
+static uint8_t threshold_flash(const fa_problem *p) {
+  return (uint8_t)floor((double)(1.0f - (float)p->dropout.p) * 255.0);
+}
+
 /* Sixteen elements share a generator call: rows r, r+8 of a 16-row block, columns of one lane. */
-static bool keep_flash(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j) {
-  int64_t r = i % 16, col = j % 32, lane = (r % 8) * 4 + (col % 8) / 2;
+static void draw_flash(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j, uint32_t word[4]) {
+  int64_t lane = (i % 8) * 4 + (j % 8) / 2;
   uint64_t xy = p->dropout.offset + (uint64_t)((b * p->heads_q + h) * 32 + lane);
-  uint32_t counter[4] = {(uint32_t)xy, (uint32_t)(xy >> 32), (uint32_t)(i / 16), (uint32_t)(j / 32)}, word[4];
+  uint32_t counter[4] = {(uint32_t)xy, (uint32_t)(xy >> 32), (uint32_t)(i / 16), (uint32_t)(j / 32)};
   fa_ref_philox(p->dropout.seed, 7, counter, word);
-  int64_t n = (col / 8) * 4 + (r / 8) * 2 + (col & 1);
-  uint8_t byte = (uint8_t)(word[n / 4] >> (8 * (n % 4)));
-  uint8_t threshold = (uint8_t)floor((double)(1.0f - (float)p->dropout.p) * 255.0);
-  return byte <= threshold;
+}
+
+static uint8_t byte_flash(const uint32_t word[4], int64_t i, int64_t j) {
+  int64_t r = i % 16, col = j % 32, n = (col / 8) * 4 + (r / 8) * 2 + (col & 1);
+  return (uint8_t)(word[n / 4] >> (8 * (n % 4)));
+}
+
+static bool keep_flash(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j) {
+  uint32_t word[4];
+  draw_flash(p, b, h, i, j, word);
+  return byte_flash(word, i, j) <= threshold_flash(p);
+}
+
+/* The same for a row: a lane's call serves its eight columns of 32. */
+static void row_flash(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j0, int64_t n,
+                      double scale, double *z) {
+  uint32_t word[4][4];
+  const uint8_t threshold = threshold_flash(p);
+  for (int64_t j = j0; j < j0 + n; ++j) {
+    if (j == j0 || j % 32 == 0)
+      for (int lane = 0; lane < 4; ++lane) draw_flash(p, b, h, i, j / 32 * 32 + 2 * lane, word[lane]);
+    z[j - j0] = byte_flash(word[j % 8 / 2], i, j) <= threshold ? scale : 0;
+  }
 }
 
 static bool keep_memeff(const fa_problem *p, uint64_t n) {
@@ -62,5 +86,9 @@ bool fa_ref_dropout_keep(const fa_problem *p, int64_t b, int64_t h, int64_t i, i
 void fa_ref_dropout_row(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j0,
                         int64_t n, double *z) {
   double scale = 1 / (1 - c->p->dropout.p);
+  if (c->p->family != FA_MEMEFF) {
+    row_flash(c->p, e->b, h, i, j0, n, scale, z);
+    return;
+  }
   for (int64_t j = 0; j < n; ++j) z[j] = fa_ref_dropout_keep(c->p, e->b, h, i, j0 + j) ? scale : 0;
 }

@@ -65,9 +65,37 @@ static double kept_fraction(fa_family family, double drop) {
   return (double)kept / (2 * 128 * 128);
 }
 
+/* Elements of a row that differ from those that are asked for one by one, di rows further down. */
+static int row_differs(fa_family family, int64_t i, int64_t j0, int64_t n, int64_t di) {
+  fa_problem p;
+  double z[300];
+  int differing = 0;
+  fa_problem_init(&p);
+  p.family = family;
+  p.batch = p.heads_q = 2;
+  p.seqlen_q = p.seqlen_k = 400;
+  p.dropout = (fa_dropout){0.3, 5, 9};
+  const fa_ref_call c = {.p = &p};
+  const fa_ref_entry e = {.b = 1};
+  fa_ref_dropout_row(&c, &e, 1, i, j0, n, z);
+  for (int64_t j = 0; j < n; ++j)
+    differing += z[j] != (fa_ref_dropout_keep(&p, 1, 1, i + di, j0 + j) ? 1 / (1 - p.dropout.p) : 0);
+  fa_problem_free(&p);
+  return differing;
+}
+
+static void rows(void) {
+  for (int64_t i = 0; i < 40; ++i) {
+    CHECK(row_differs(FA_FLASH, i, 7 * i, 1 + 5 * i, 0) == 0);
+    CHECK(row_differs(FA_MEMEFF, i, 7 * i, 1 + 5 * i, 0) == 0);
+  }
+  CHECK(row_differs(FA_FLASH, 8, 3, 300, 8) > 50);
+}
+
 int main(void) {
   generator_words();
   first_elements();
+  rows();
   /* flash keeps (T + 1) / 256, T = floor(0.75 * 255) = 191; five standard deviations of 32768 draws */
   double flash = kept_fraction(FA_FLASH, 0.25), memeff = kept_fraction(FA_MEMEFF, 0.25);
   CHECK_MSG(flash > 0.75 - 0.012 && flash < 0.75 + 0.012, "%g", flash);
