@@ -37,21 +37,36 @@ static int64_t visible_pairs(const fa_problem *p) {
       sk = p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b];
     }
     if (p->seqused_k.n) sk = p->seqused_k.v[b];
+    if (p->family == FA_KVCACHE) sk = p->kvcache.len.v[b] + p->kvcache.n_new;
     if (p->leftpad_k.n) sk -= p->leftpad_k.v[b];
     for (int64_t i = 0; i < sq; ++i) pairs += visible_keys(p, i, sq, sk);
   }
   return pairs;
 }
 
-static double bytes_of(const fa_tensors *t, bool backward) {
+static double bytes_in(const fa_tensor *x) {
+  return x->data ? (double)fa_tensor_count(x) * (double)fa_dtype_size(x->dtype) : 0;
+}
+
+/* Of a cache only the keys that entries have; new ones are read from their own tensors too, and put there. */
+static double bytes_of_cache(const fa_problem *p, const fa_tensors *t) {
+  static const fa_tensor_id ids[] = {FA_T_Q,     FA_T_O,     FA_T_LSE,  FA_T_K_NEW,
+                                     FA_T_V_NEW, FA_T_K_NEW, FA_T_V_NEW};
+  double bytes = 0, keys = 0;
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i) bytes += bytes_in(&t->t[ids[i]]);
+  for (int64_t b = 0; b < p->batch; ++b)
+    keys += (double)(p->kvcache.len.v[b] + p->kvcache.n_new - (p->leftpad_k.n ? p->leftpad_k.v[b] : 0));
+  return bytes +
+         keys * (double)(p->heads_kv * (p->head_dim + p->head_dim_v)) * (double)fa_dtype_size(p->dtype);
+}
+
+static double bytes_of(const fa_problem *p, const fa_tensors *t, bool backward) {
   static const fa_tensor_id forward_ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_O, FA_T_LSE, FA_T_BIAS};
   static const fa_tensor_id backward_ids[] = {FA_T_DO, FA_T_DLSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
   double bytes = 0;
-  for (int i = 0; i < 6; ++i) {
-    const fa_tensor *x = &t->t[forward_ids[i]], *g = &t->t[backward_ids[i]];
-    if (x->data) bytes += (double)fa_tensor_count(x) * (double)fa_dtype_size(x->dtype);
-    if (backward && g->data) bytes += (double)fa_tensor_count(g) * (double)fa_dtype_size(g->dtype);
-  }
+  if (p->family == FA_KVCACHE) return bytes_of_cache(p, t);
+  for (int i = 0; i < 6; ++i)
+    bytes += bytes_in(&t->t[forward_ids[i]]) + (backward ? bytes_in(&t->t[backward_ids[i]]) : 0);
   return bytes;
 }
 
@@ -102,7 +117,7 @@ static fa_status bench_case(const fa_case *c, const fa_bench_options *base, cJSO
     /* two for every pair and column of each product: S, O; S, dP, dV, dK, dQ */
     const int64_t columns = backward ? 3 * p->head_dim + 2 * p->head_dim_v : p->head_dim + p->head_dim_v;
     const double flops = 2.0 * (double)visible_pairs(p) * (double)p->heads_q * (double)columns;
-    const double tflops = flops / r.median_us * 1e-6, gbs = bytes_of(&t, backward) / r.median_us * 1e-3;
+    const double tflops = flops / r.median_us * 1e-6, gbs = bytes_of(p, &t, backward) / r.median_us * 1e-3;
     print_row(c->name, backward, &r, tflops, gbs);
     add_row(rows, c, backward, &opt, &r, tflops, gbs);
     *last = r;

@@ -43,6 +43,21 @@ static void test_same_results(void) {
       "\"head_dim\": 12}");
 }
 
+/* Over a cache. One split is one on every device; which number is chosen otherwise goes by the processors. */
+static void test_same_over_cache(void) {
+  cuda_check_same_as_host("{\"family\": \"kvcache\", \"batch\": 2, \"heads_q\": 4, \"heads_kv\": 2, "
+                          "\"seqlen_k\": 80, \"kvcache\": {\"len\": [70, 3]}, \"splits\": 1}");
+  cuda_check_same_as_host(
+      "{\"family\": \"kvcache\", \"dtype\": \"bf16\", \"batch\": 2, \"heads_q\": 4, \"heads_kv\": 2, "
+      "\"seqlen_q\": 3, \"seqlen_k\": 96, \"head_dim\": 80, \"mask\": {\"type\": \"causal\"}, \"splits\": 3, "
+      "\"kvcache\": {\"len\": [80, 15], \"new\": 3, \"page_size\": 16, \"leftpad\": [2, 0], "
+      "\"rotary\": {\"dim\": 32, \"interleaved\": true}}}");
+  cuda_check_same_as_host(
+      "{\"family\": \"kvcache\", \"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 0, \"seqlen_k\": 8, "
+      "\"kvcache\": {\"len\": [5, 0], \"new\": 2, \"batch_idx\": [2, 0]}, "
+      "\"strides\": {\"k\": {\"offset\": 1}, \"v_new\": {\"gap\": [0, 3, 0]}}}");
+}
+
 /* A write into the guard on the device is seen in the host's guard afterwards. */
 static void test_guards(void) {
   for (int far = -1; far <= 1; far += 2) {
@@ -283,6 +298,7 @@ int main(void) {
   setenv("FA_NVRTC", "off", 1); /* test_nvrtc.c has the rest */
   test_no_driver();
   test_same_results();
+  test_same_over_cache();
   test_guards();
   test_failures(CUDA_ERROR_OUT_OF_MEMORY, FA_ERR_MEMORY, FA_SUBJECT_OK);
   test_failures(CUDA_ERROR_DEVICE_UNAVAILABLE, FA_ERR_DEVICE, FA_SUBJECT_OK);

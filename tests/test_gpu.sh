@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The cuda backend on a real GPU: the case files of the flash family and random cases. Skipped where there is none.
+# The cuda backend on a real GPU: the case files of the families it has and random cases. Skipped where there is none.
 # usage: test_gpu.sh FA-VERIFY [SECONDS of random cases of each profile]
 set -uo pipefail
 verify=$1 seconds=${2:-10}
@@ -12,7 +12,7 @@ if [ -n "$why" ]; then
 fi
 "$verify" list backends | grep -A1 '^cuda '
 rc=0
-for name in causal varlen window dropout edge alibi softcap gqa headdim; do
+for name in causal varlen window dropout edge alibi softcap gqa headdim memeff kvcache; do
   [ -e "cases/$name.json" ] || continue
   "$verify" --cases "cases/$name.json" --backend cuda --timeout 60 --no-progress --report "$work/report.json" >"$work/out" 2>&1
   code=$?
@@ -22,7 +22,7 @@ for name in causal varlen window dropout edge alibi softcap gqa headdim; do
     grep -v '^PASS\|^SKIP' "$work/out" | head -n 20
   fi
 done
-for profile in causal varlen window gqa dropout edge layout fills; do
+for profile in causal varlen window gqa dropout edge layout fills memeff kvcache; do
   "$verify" random --profile "$profile" --seconds "$seconds" --seed "$RANDOM" --backend cuda --timeout 60 --no-progress >"$work/out" 2>&1
   code=$?
   printf 'random %-9s %s\n' "$profile" "$(tail -n 1 "$work/out")"

@@ -3,6 +3,7 @@
 #include "gpu/args.h"
 #include "gpu/cuda/context.h"
 #include "gpu/cuda/memory.h"
+#include "gpu/fa_kv_plan.h"
 #include "gpu/fa_plan.h"
 
 #include <stdio.h>
@@ -16,6 +17,8 @@ typedef struct bench {
   const fa_cuda_driver *d;
   fa_attention a;
   fa_gradients g;
+  fa_inference kv;
+  bool over_cache;
   void *workspace;
   size_t workspace_bytes;
   CUdeviceptr flush; /* cold: what is written before every run */
@@ -24,6 +27,7 @@ typedef struct bench {
 } bench;
 
 static fa_status enqueue(bench *b, bool backward, fa_error *err) {
+  if (b->over_cache) return fa_forward_kvcache(&b->a, &b->kv, b->workspace, b->workspace_bytes, NULL, err);
   return backward ? fa_backward(&b->a, &b->g, b->workspace, b->workspace_bytes, NULL, err)
                   : fa_forward(&b->a, b->workspace, b->workspace_bytes, NULL, err);
 }
@@ -67,10 +71,15 @@ static fa_status time_all(bench *b, fa_bench_result *out, fa_error *err) {
   return status;
 }
 
+static fa_status workspace_needed(const bench *b, size_t *bytes, fa_error *err) {
+  if (b->over_cache) return fa_forward_kvcache_workspace(&b->a, &b->kv, bytes, err);
+  return b->opt->backward ? fa_backward_workspace(&b->a, &b->g, bytes, err)
+                          : fa_forward_workspace(&b->a, bytes, err);
+}
+
 /* Scratch memory, events, and the memory that empties the cache. */
 static fa_status prepare(bench *b, const fa_cuda_device *device, fa_error *err) {
-  fa_status status = b->opt->backward ? fa_backward_workspace(&b->a, &b->g, &b->workspace_bytes, err)
-                                      : fa_forward_workspace(&b->a, &b->workspace_bytes, err);
+  fa_status status = workspace_needed(b, &b->workspace_bytes, err);
   if (status != FA_OK) return status;
   CUdeviceptr workspace = 0;
   CUresult code = b->workspace_bytes ? b->d->cuMemAlloc(&workspace, b->workspace_bytes) : CUDA_SUCCESS;
@@ -94,16 +103,30 @@ static void release(bench *b) {
   if (b->end) b->d->cuEventDestroy(b->end);
 }
 
+/* What to call, from the problem and its tensors on the device; *aligned for the kernel's name. */
+static fa_status take_arguments(bench *b, const fa_problem *p, const fa_tensors *device, bool *aligned,
+                                fa_error *err) {
+  fa_forward_plan plan;
+  fa_kv_plan over_cache;
+  b->over_cache = p->family == FA_KVCACHE;
+  const char *why =
+      b->over_cache ? fa_args_cache_tensors(p, device, &b->a, &b->kv) : fa_args_tensors(p, device, &b->a);
+  if (!why && b->opt->backward) why = fa_args_gradients(p, device, &b->g);
+  if (why) return fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
+  const fa_status status = b->over_cache
+                               ? fa_kv_plan_make(&b->a, &b->kv, NULL, FA_KV_PROCESSORS, &over_cache, err)
+                               : fa_forward_plan_make(&b->a, NULL, &plan, err);
+  *aligned = b->over_cache ? over_cache.aligned : plan.aligned;
+  return status;
+}
+
 static fa_status bench_on(const fa_cuda_context *c, const fa_problem *p, const fa_tensors *device,
                           const fa_bench_options *opt, fa_bench_result *out, fa_error *err) {
   bench b = {.opt = opt, .d = c->driver};
-  fa_forward_plan plan;
-  const char *why = fa_args_tensors(p, device, &b.a);
-  if (!why && opt->backward) why = fa_args_gradients(p, device, &b.g);
-  if (why) return fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
-  fa_status status = fa_forward_plan_make(&b.a, NULL, &plan, err);
+  bool aligned = false;
+  fa_status status = take_arguments(&b, p, device, &aligned, err);
   if (status != FA_OK) return status;
-  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
+  fa_args_name_kernel(p, aligned, out->kernel, sizeof out->kernel);
   status = prepare(&b, &c->device, err);
   if (status == FA_OK) status = time_all(&b, out, err);
   release(&b);
