@@ -181,16 +181,21 @@ static unsigned plugin_supports(void *self, const fa_problem *p, char *reason, s
          (passes & FA_PLUGIN_BACKWARD ? FA_PASS_BACKWARD : 0);
 }
 
+fa_profile fa_plugin_profile(const fa_plugin_arithmetic *a, fa_dtype dtype) {
+  fa_profile out = fa_profile_get(a->name && fa_profile_exists(a->name) ? a->name : "recorded", dtype);
+  if (a->block_n > 0) out.block_n = a->block_n;
+  if (a->max_splits > 0) out.max_splits = a->max_splits;
+  if (a->dq_atomic >= 0) out.dq_atomic = a->dq_atomic;
+  if (a->gqa_partials_rounded >= 0) out.gqa_partials_in_io = a->gqa_partials_rounded;
+  return out;
+}
+
 static void plugin_profile(void *self, const fa_problem *p, fa_profile *out) {
   const plugin *x = self;
   const fa_plugin_problem plain = plain_problem(p);
   fa_plugin_arithmetic a = {.name = "recorded", .dq_atomic = -1, .gqa_partials_rounded = -1};
   if (x->table->arithmetic) x->table->arithmetic(x->self, &plain, &a);
-  *out = fa_profile_get(a.name && fa_profile_exists(a.name) ? a.name : "recorded", p->dtype);
-  if (a.block_n > 0) out->block_n = a.block_n;
-  if (a.max_splits > 0) out->max_splits = a.max_splits;
-  if (a.dq_atomic >= 0) out->dq_atomic = a.dq_atomic;
-  if (a.gqa_partials_rounded >= 0) out->gqa_partials_in_io = a.gqa_partials_rounded;
+  *out = fa_plugin_profile(&a, p->dtype);
 }
 
 static fa_status plugin_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,

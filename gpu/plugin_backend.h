@@ -1,4 +1,4 @@
-/* The backends that load what they run: plugin:PATH.so, and mutant:NAME. */
+/* The backends that load what they run: plugin:PATH.so, exec:CMD and mutant:NAME. */
 #ifndef FA_GPU_PLUGIN_BACKEND_H
 #define FA_GPU_PLUGIN_BACKEND_H
 
@@ -9,7 +9,12 @@ extern "C" {
 #endif
 
 extern const fa_backend fa_backend_plugin; /* gpu/plugin.h */
+extern const fa_backend fa_backend_exec;   /* docs/exec.md */
 extern const fa_backend fa_backend_mutant; /* gpu/mutant.h */
+
+/* What a subject says of its arithmetic, as the judge takes it. Unknown names are "recorded". */
+struct fa_plugin_arithmetic;
+fa_profile fa_plugin_profile(const struct fa_plugin_arithmetic *a, fa_dtype dtype);
 
 #ifdef __cplusplus
 }
