@@ -1,6 +1,8 @@
 /* Threads of one block: who runs next, barriers, warp collectives, and what ends them. */
 #include "gpu/simt/block.h"
 
+#include "gpu/simt/async.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +70,8 @@ static waiting waiting_of(const fa_simt_block *b, int thread) {
   const uint32_t lane = 1u << thread % FA_WARP;
   if (w->at_barrier & lane) return (waiting){"__syncthreads", b->barrier_at};
   if (w->waiting & lane) return (waiting){fa_simt_collective_name(w->kind), w->at};
+  if (b->async && b->async->wait[thread].what)
+    return (waiting){b->async->wait[thread].what, b->async->wait[thread].at};
   return (waiting){NULL, {NULL, 0}};
 }
 
@@ -129,8 +133,13 @@ static _Noreturn void deadlock(fa_simt_block *b, fa_simt_thread *me) {
 }
 
 void fa_simt_give_way(fa_simt_block *b) {
-  fa_simt_thread *me = b->running, *next = pick(b);
-  if (__builtin_expect(!next, 0)) deadlock(b, me);
+  fa_simt_thread *me = b->running;
+  if (b->async) fa_simt_async_progress(b, false);
+  fa_simt_thread *next = pick(b);
+  while (__builtin_expect(!next, 0)) {
+    if (!fa_simt_async_progress(b, true)) deadlock(b, me);
+    next = pick(b);
+  }
   if (next == me) return;
   resume(b, next);
   fa_fiber_switch(&me->fiber, &next->fiber);
@@ -181,6 +190,7 @@ static void thread_main(void) {
   b->launch->kernel(b->launch->params);
   fa_simt_thread *me = b->running;
   --b->n_live;
+  fa_simt_async_thread_end(b, b->n_live == 0);
   if (b->n_at_barrier > 0 && b->n_at_barrier == b->n_live) release_barrier(b);
   if (b->n_live == 0) {
     report_unwritten(b);
@@ -222,6 +232,7 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   b->first_tick = b->barrier_tick = ++b->tick;
   b->unwritten.by = NULL;
   fa_simt_shared_reset(b);
+  fa_simt_async_reset(b);
   for (int w = 0; w < b->n_warps; ++w) {
     b->warps[w].ready = 0xffffffffu;
     b->warps[w].waiting = b->warps[w].at_barrier = 0;
@@ -280,6 +291,7 @@ void fa_simt_block_free(fa_simt_block *b) {
     free(b->threads[i].copies.v);
     free(b->threads[i].copies.group_end);
   }
+  fa_simt_async_free(b);
   fa_fiber_free(&b->main);
   fa_fiber_stacks_unmap(&b->stacks);
   free(b->threads);

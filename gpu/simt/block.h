@@ -19,7 +19,11 @@ typedef enum fa_collective {
   FA_COLLECTIVE_SHFL,
   FA_COLLECTIVE_LDMATRIX,
   FA_COLLECTIVE_MMA,
-  FA_COLLECTIVE_MMA_TF32
+  FA_COLLECTIVE_MMA_TF32,
+  FA_COLLECTIVE_VOTE,
+  FA_COLLECTIVE_WGMMA,
+  FA_COLLECTIVE_WGMMA_COMMIT,
+  FA_COLLECTIVE_WGMMA_WAIT
 } fa_collective;
 
 /* One asynchronous copy of 16 bytes. */
@@ -75,7 +79,7 @@ typedef struct fa_shadow {
   int16_t writer, reader;
   uint16_t write_place;
   uint16_t read_place : 15;
-  uint16_t in_flight : 1; /* destination of a cp.async whose thread has not waited for it */
+  uint16_t in_flight : 1; /* destination of a copy that has not been waited for */
 } fa_shadow;
 
 #define FA_MAX_PLACES (1 << 13)
@@ -87,6 +91,8 @@ typedef struct fa_unwritten {
   uint32_t offset;
   fa_simt_place at;
 } fa_unwritten;
+
+struct fa_simt_async; /* async.h */
 
 typedef struct fa_simt_block {
   const fa_simt_launch *launch;
@@ -105,10 +111,11 @@ typedef struct fa_simt_block {
   uint32_t first_tick;   /* of the start: a word last written before it is uninitialised */
   fa_simt_place *place;  /* [FA_MAX_PLACES], hashed; file NULL: free */
   fa_unwritten unwritten;
-  uint64_t rng;   /* 0: the plain schedule */
-  uint64_t stay;  /* bits of a random number of which one must be set for the warp to go on */
-  size_t tape_at; /* the next byte of the launch's tape */
-  int last_range; /* the range the previous global access fell into */
+  uint64_t rng;                /* 0: the plain schedule */
+  uint64_t stay;               /* bits of a random number of which one must be set for the warp to go on */
+  size_t tape_at;              /* the next byte of the launch's tape */
+  struct fa_simt_async *async; /* NULL until something of device_sm90.h is called */
+  int last_range;              /* the range the previous global access fell into */
   fa_simt_report report;
 } fa_simt_block;
 
@@ -126,6 +133,9 @@ void fa_simt_violation(fa_subject_state state, fa_simt_place at, const char *for
 /* The running thread cannot go on: the next ready one does, or nobody can. */
 void fa_simt_give_way(fa_simt_block *b);
 const char *fa_simt_collective_name(fa_collective kind);
+/* warp.c: the running lane has come to the warp's pending collective; true: as the last one, and it has to
+ * carry it out, or else it must give way. */
+bool fa_simt_collective_arrive(fa_collective kind, fa_simt_place at);
 static inline bool fa_simt_same_place(fa_simt_place a, fa_simt_place b) {
   return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
 }

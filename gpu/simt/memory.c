@@ -1,4 +1,5 @@
 /* Memory as the kernel sees it: bounds, races, and copies that land late. */
+#include "gpu/simt/async.h"
 #include "gpu/simt/block.h"
 
 #include <stdlib.h>
@@ -74,8 +75,9 @@ _Static_assert(sizeof(fa_shadow) == 16, "four of them fill a cache line");
 enum {
   NOBODY = -1,
   WHOLE_WARP = -100,
-  MANY_WARPS = -2
-}; /* readers: WHOLE_WARP - w = several lanes of warp w */
+  MANY_WARPS = -2,
+  BULK = 2048 /* writers: BULK + i = bulk loads that complete on mbarrier i */
+};            /* readers: WHOLE_WARP - w = several lanes of warp w */
 
 static void fill16(char *p, size_t bytes, unsigned half) {
   const uint64_t pattern = half * 0x0001000100010001ull;
@@ -115,8 +117,10 @@ static inline uint16_t place_number(fa_simt_block *b, fa_simt_place at) {
 /* True if what `thread` did at that tick comes before what t does now. */
 static bool ordered(const fa_simt_block *b, int thread, uint32_t tick, const fa_simt_thread *t) {
   if (tick < b->barrier_tick || thread == NOBODY || thread == t->index) return true;
-  if (thread == MANY_WARPS) return false;
+  if (thread == MANY_WARPS) return b->async != NULL; /* check_async_reads looks at each */
+  if (thread >= BULK) return fa_simt_async_ordered(b, FA_MAX_WARPS + thread - BULK, tick, t->warp);
   const int warp = thread <= WHOLE_WARP ? WHOLE_WARP - thread : thread / FA_WARP;
+  if (b->async && fa_simt_async_ordered(b, warp, tick, t->warp)) return true;
   return warp == t->warp && tick < b->warps[warp].sync_tick;
 }
 
@@ -125,6 +129,27 @@ static void race(const char *what, const char *other, uint16_t place, uint32_t o
   fa_simt_violation(FA_SUBJECT_RACE, at,
                     "%s of shared offset %u is not ordered with the %s at %s:%d by any barrier", what, offset,
                     other, p->file, p->line);
+}
+
+/* With asynchronous accesses: those still under way, and the last read by each other warp. */
+static void check_async_reads(fa_simt_block *b, const fa_simt_thread *t, const fa_shadow *s, uint32_t granule,
+                              fa_simt_place at) {
+  const fa_simt_async *a = b->async;
+  if (a->n_reading[granule])
+    fa_simt_violation(
+        FA_SUBJECT_RACE, at,
+        "write of shared offset %u, which a product or bulk store may still read: its wait or a "
+        "barrier after it is missing",
+        granule * FA_GRANULE);
+  for (int w = 0; w < b->n_warps; ++w) {
+    const uint32_t tick = a->read_tick[(size_t)w * a->n_granules + granule];
+    if (tick < b->barrier_tick || w == t->warp || fa_simt_async_ordered(b, w, tick, t->warp)) continue;
+    if (s->read_tick == tick) race("write", "read", s->read_place, granule * FA_GRANULE, at);
+    fa_simt_violation(
+        FA_SUBJECT_RACE, at,
+        "write of shared offset %u is not ordered with warp %d's asynchronous read by any barrier",
+        granule * FA_GRANULE, w);
+  }
 }
 
 static void in_flight(const char *what, const fa_shadow *s, uint32_t offset, fa_simt_place at) {
@@ -160,6 +185,7 @@ static inline void note_read_word(fa_simt_block *b, fa_simt_thread *t, uint32_t 
   s->reader = s->read_tick < b->barrier_tick ? (int16_t)t->index : joint_reader(s, t);
   s->read_tick = b->tick;
   s->read_place = place & 0x7fff;
+  if (b->async) b->async->read_tick[(size_t)t->warp * b->async->n_granules + word / 4] = b->tick;
 }
 
 static inline void note_write_word(fa_simt_block *b, fa_simt_thread *t, uint32_t word, uint16_t place,
@@ -168,6 +194,7 @@ static inline void note_write_word(fa_simt_block *b, fa_simt_thread *t, uint32_t
   if (s->in_flight) in_flight("write", s, word * 4, at);
   if (!ordered(b, s->writer, s->write_tick, t)) race("write", "write", s->write_place, word * 4, at);
   if (!ordered(b, s->reader, s->read_tick, t)) race("write", "read", s->read_place, word * 4, at);
+  if (b->async) check_async_reads(b, t, s, word / 4, at);
   s->writer = (int16_t)t->index;
   s->write_tick = b->tick;
   s->write_place = place;
@@ -228,7 +255,7 @@ static inline bool note_write_four(fa_simt_block *b, const fa_simt_thread *t, ui
 static inline void note_read(fa_simt_block *b, uint32_t offset, size_t bytes, fa_simt_place at) {
   fa_simt_thread *t = b->running;
   const uint16_t place = place_number(b, at);
-  if (bytes == 16 && note_read_four(b, t, offset / 4, place)) return;
+  if (bytes == 16 && !b->async && note_read_four(b, t, offset / 4, place)) return;
   for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w) note_read_word(b, t, w, place, at);
 }
 
@@ -236,7 +263,7 @@ static inline void note_write(fa_simt_block *b, uint32_t offset, size_t bytes, b
                               fa_simt_place at) {
   fa_simt_thread *t = b->running;
   const uint16_t place = place_number(b, at);
-  if (bytes == 16 && note_write_four(b, t, offset / 4, place, in_flight_now)) return;
+  if (bytes == 16 && !b->async && note_write_four(b, t, offset / 4, place, in_flight_now)) return;
   for (uint32_t w = offset / 4; w <= (offset + bytes - 1) / 4; ++w)
     note_write_word(b, t, w, place, in_flight_now, at);
 }
@@ -255,6 +282,64 @@ const void *fa_simt_shared_read16(fa_simt_block *b, uint32_t offset, const char 
   shared_check(b, offset, 16, what, at);
   note_read(b, offset, 16, at);
   return b->shared + offset;
+}
+
+/* ---- copies and products ---- */
+
+/* What ordinary stores wrote is seen by them only after the writer's fence. */
+static void check_fenced(const fa_simt_block *b, const fa_shadow *s, uint32_t offset, const char *what,
+                         fa_simt_place at) {
+  if (s->writer < 0 || s->writer >= BULK || s->write_tick < b->async->fence_tick[s->writer]) return;
+  const fa_simt_place *p = &b->place[s->write_place];
+  fa_simt_violation(FA_SUBJECT_RACE, at,
+                    "%s of shared offset %u, which was written at %s:%d with no fence_async since", what,
+                    offset, p->file, p->line);
+}
+
+static bool same_write(const fa_shadow *x, const fa_shadow *y) {
+  return x->write_tick == y->write_tick && x->writer == y->writer && x->in_flight == y->in_flight;
+}
+
+void fa_simt_shared_begin_read(fa_simt_block *b, uint32_t offset, uint32_t bytes, const char *what,
+                               fa_simt_place at) {
+  fa_simt_thread *t = b->running;
+  fa_simt_async *a = b->async;
+  for (uint32_t g = offset / FA_GRANULE; g <= (offset + bytes - 1) / FA_GRANULE; ++g) {
+    shared_check(b, g * FA_GRANULE, FA_GRANULE, what, at);
+    const fa_shadow *s = &b->shadow[g * 4];
+    for (int i = 0; i < 4; ++i) {
+      if (i > 0 && same_write(&s[i], s)) continue;
+      check_read(b, &s[i], t, g * FA_GRANULE + 4 * (uint32_t)i, at);
+      check_fenced(b, &s[i], g * FA_GRANULE + 4 * (uint32_t)i, what, at);
+    }
+    ++a->n_reading[g];
+  }
+}
+
+void fa_simt_shared_end_read(fa_simt_block *b, uint32_t offset, uint32_t bytes) {
+  fa_simt_async *a = b->async;
+  uint32_t *tick = &a->read_tick[(size_t)b->running->warp * a->n_granules];
+  for (uint32_t g = offset / FA_GRANULE; g <= (offset + bytes - 1) / FA_GRANULE; ++g) {
+    --a->n_reading[g];
+    tick[g] = b->tick;
+  }
+}
+
+void fa_simt_shared_begin_write(fa_simt_block *b, uint32_t offset, uint32_t bytes, fa_simt_place at) {
+  const uint16_t place = place_number(b, at);
+  for (uint32_t i = 0; i < bytes; i += FA_GRANULE) shared_check(b, offset + i, FA_GRANULE, "bulk load", at);
+  for (uint32_t w = offset / 4; w < (offset + bytes) / 4; ++w)
+    note_write_word(b, b->running, w, place, true, at);
+  fill16(b->shared + offset, bytes, FA_POISON_IN_FLIGHT);
+}
+
+void fa_simt_shared_landed(fa_simt_block *b, uint32_t offset, uint32_t bytes, int bar, uint32_t tick) {
+  for (uint32_t w = offset / 4; w < (offset + bytes) / 4; ++w) {
+    fa_shadow *s = &b->shadow[w];
+    s->in_flight = false;
+    s->writer = (int16_t)(BULK + bar);
+    s->write_tick = tick;
+  }
 }
 
 /* ---- cp.async ---- */

@@ -1,12 +1,14 @@
 /* The collectives of a warp: done once, by the last lane to arrive. */
 #include "gpu/simt/block.h"
+#include "gpu/simt/device_sm90.h"
 #include "gpu/simt/mma.h"
 
 #include <math.h>
 #include <string.h>
 
 const char *fa_simt_collective_name(fa_collective kind) {
-  static const char *const name[] = {"__syncwarp", "shfl", "ldmatrix", "mma", "mma"};
+  static const char *const name[] = {"__syncwarp", "shfl",  "ldmatrix",     "mma",
+                                     "mma",        "wgmma", "wgmma_commit", "wgmma_wait"};
   return name[kind];
 }
 
@@ -25,8 +27,7 @@ APART static void diverge(const fa_simt_warp *w, fa_collective kind, int lane, f
                     fa_simt_collective_name(kind), fa_simt_collective_name(w->kind), w->at.file, w->at.line);
 }
 
-/* The running lane has come to the warp's pending collective; false: it must wait. */
-APART static bool arrive(fa_collective kind, fa_simt_place at) {
+APART bool fa_simt_collective_arrive(fa_collective kind, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_simt_warp *w = warp_of(b);
   const int lane = b->running->lane;
@@ -46,7 +47,7 @@ APART static bool arrive(fa_collective kind, fa_simt_place at) {
 /* The running lane joins the warp's pending collective; what it works on is laid down already. */
 __attribute__((always_inline)) static inline void join(fa_collective kind, void (*execute)(fa_simt_warp *),
                                                        fa_simt_place at) {
-  if (arrive(kind, at))
+  if (fa_simt_collective_arrive(kind, at))
     execute(warp_of(fa_simt_current));
   else
     fa_simt_give_way(fa_simt_current);
@@ -71,6 +72,20 @@ uint32_t fa_simt_shfl_xor(uint32_t value, int lane_mask, fa_simt_place at) {
   w->shfl_from[lane] = (uint32_t)(lane ^ lane_mask) & 31;
   join(FA_COLLECTIVE_SHFL, shfl_execute, at);
   const fa_simt_block *b = fa_simt_current;
+  return warp_of(b)->shfl_result[b->running->lane];
+}
+
+static void vote_execute(fa_simt_warp *w) {
+  uint32_t any = 0;
+  for (int l = 0; l < FA_WARP; ++l) any |= w->shfl_value[l];
+  for (int l = 0; l < FA_WARP; ++l) w->shfl_result[l] = any;
+}
+
+bool fa_simt_any(bool value, fa_simt_place at) {
+  const fa_simt_block *b = fa_simt_current;
+  warp_of(b)->shfl_value[b->running->lane] = value;
+  join(FA_COLLECTIVE_VOTE, vote_execute, at);
+  b = fa_simt_current;
   return warp_of(b)->shfl_result[b->running->lane];
 }
 

@@ -1,0 +1,160 @@
+/* Bulk copies of boxes of tensors. */
+#include "gpu/simt/async.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *grow(void *v, int n, int *capacity, size_t each) {
+  if (n < *capacity) return v;
+  *capacity = *capacity ? *capacity * 2 : 64;
+  v = realloc(v, (size_t)*capacity * each);
+  FA_ASSERT(v);
+  return v;
+}
+
+static const fa_tensor_box *box_of(const fa_tensor_map *map) {
+  _Static_assert(sizeof(fa_tensor_box) <= sizeof(fa_tensor_map), "it lies inside");
+  return (const fa_tensor_box *)(const void *)map->bytes;
+}
+
+static uint32_t rows_of(const fa_tensor_box *x) {
+  return x->box[1] * x->box[2] * x->box[3];
+}
+
+static uint32_t bytes_of(const fa_tensor_box *x) {
+  return rows_of(x) * x->box[0] * 2;
+}
+
+/* What the driver would not encode, and what the copy would not take. */
+static void check(const fa_tensor_box *x, uint32_t shared, fa_simt_place at) {
+  static const uint32_t width[] = {0, 128, 64, 32};
+  bool right = (uintptr_t)x->base % 16 == 0 && x->box[0] * 2 % 16 == 0;
+  for (int i = 0; i < 4; ++i) right &= x->size[i] >= 1 && x->box[i] >= 1 && x->box[i] <= 256;
+  for (int i = 0; i < 3; ++i) right &= x->bytes[i] % 16 == 0;
+  if (x->swizzle) right &= x->box[0] * 2 <= width[x->swizzle];
+  if (!right) fa_simt_violation(FA_SUBJECT_CRASH, at, "a tensor map that no device takes");
+  if (shared % 128 != 0)
+    fa_simt_violation(FA_SUBJECT_CRASH, at, "bulk copy at shared offset %u: not aligned to 128 bytes",
+                      shared);
+}
+
+/* Where byte `at` of a packed box, itself at shared, lies. */
+static uint32_t swizzled(uint32_t shared, uint32_t at, int swizzle) {
+  static const uint32_t mask[] = {0, 7, 3, 1};
+  const uint32_t address = shared + at;
+  return address ^ (address >> 7 & mask[swizzle]) << 4;
+}
+
+/* The global bytes of a chunk of 8 elements, how many of them exist (0..16), by the chunk's number in the
+ * box.
+ */
+static int chunk_of(const fa_tensor_box *x, const int c[4], uint32_t chunk, const char **from) {
+  const uint32_t per_row = x->box[0] / 8, row = chunk / per_row;
+  const int64_t i[4] = {(int64_t)c[0] + chunk % per_row * 8, (int64_t)c[1] + row % x->box[1],
+                        (int64_t)c[2] + row / x->box[1] % x->box[2],
+                        (int64_t)c[3] + row / x->box[1] / x->box[2]};
+  const char *p = (const char *)x->base + i[0] * 2;
+  for (int k = 1; k < 4; ++k) {
+    if (i[k] < 0 || i[k] >= (int64_t)x->size[k]) return 0;
+    p += i[k] * (int64_t)x->bytes[k - 1];
+  }
+  if (i[0] < 0 || i[0] >= (int64_t)x->size[0]) return 0;
+  *from = p;
+  const int64_t left = (int64_t)x->size[0] - i[0];
+  return left >= 8 ? 16 : (int)left * 2;
+}
+
+/* Whole chunks at once, others by elements. */
+static void check_global(const char *p, int bytes, bool write, fa_simt_place at) {
+  if (bytes == 16)
+    fa_simt_global(p, 16, write, at);
+  else
+    for (int i = 0; i < bytes; i += 2) fa_simt_global(p + i, 2, write, at);
+}
+
+void fa_simt_tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, const int c[4],
+                      fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_async *a = fa_simt_async_get(b);
+  const fa_tensor_box *x = box_of(map);
+  const char *from = NULL;
+  check(x, shared, at);
+  for (uint32_t i = 0; i < bytes_of(x) / 16; ++i) {
+    const int bytes = chunk_of(x, c, i, &from);
+    if (bytes) check_global(from, bytes, false, at);
+  }
+  fa_simt_shared_begin_write(b, shared, bytes_of(x), at);
+  a->load = grow(a->load, a->n_loads, &a->load_capacity, sizeof *a->load);
+  fa_bulk_load *l = &a->load[a->n_loads++];
+  *l = (fa_bulk_load){.map = map, .shared = shared, .at = at};
+  l->bar = fa_simt_mbarrier_find(b, bar, at);
+  memcpy(l->c, c, sizeof l->c);
+}
+
+void fa_simt_bulk_land(fa_simt_block *b, int i) {
+  fa_simt_async *a = b->async;
+  const fa_bulk_load l = a->load[i];
+  memmove(&a->load[i], &a->load[i + 1], (size_t)(a->n_loads - i - 1) * sizeof l);
+  --a->n_loads;
+  const fa_tensor_box *x = box_of(l.map);
+  for (uint32_t k = 0; k < bytes_of(x) / 16; ++k) {
+    const char *from = NULL;
+    char *to = b->shared + swizzled(l.shared, 16 * k, x->swizzle);
+    const int bytes = chunk_of(x, l.c, k, &from);
+    memset(to, 0, 16);
+    if (bytes) memcpy(to, from, (size_t)bytes);
+  }
+  a->bar[l.bar].unseen = l.at;
+  fa_simt_shared_landed(b, l.shared, bytes_of(x), l.bar, ++b->tick);
+  fa_simt_mbarrier_bytes(b, l.bar, bytes_of(x));
+}
+
+void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4], fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_async *a = fa_simt_async_get(b);
+  const fa_tensor_box *x = box_of(map);
+  check(x, shared, at);
+  fa_simt_shared_begin_read(b, shared, bytes_of(x), "bulk store", at);
+  for (uint32_t i = 0; i < bytes_of(x) / 16; ++i) { /* the data cannot change until they are waited for */
+    const char *to = NULL;
+    const int bytes = chunk_of(x, c, i, &to);
+    if (!bytes) continue;
+    check_global(to, bytes, true, at);
+    memcpy((char *)(uintptr_t)to, b->shared + swizzled(shared, 16 * i, x->swizzle), (size_t)bytes);
+  }
+  a->store = grow(a->store, a->n_stores, &a->store_capacity, sizeof *a->store);
+  a->store[a->n_stores++] =
+      (fa_bulk_store){.thread = b->running->index, .shared = shared, .bytes = bytes_of(x)};
+}
+
+void fa_simt_tma_store_commit(void) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_async *a = fa_simt_async_get(b);
+  /* An empty group is one too. */
+  a->store = grow(a->store, a->n_stores, &a->store_capacity, sizeof *a->store);
+  a->store[a->n_stores++] = (fa_bulk_store){.thread = b->running->index, .committed = true};
+}
+
+void fa_simt_tma_store_wait_read(int n_pending_groups) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_async *a = fa_simt_async_get(b);
+  int n_groups = 0, kept = 0;
+  for (int i = 0; i < a->n_stores; ++i)
+    n_groups += a->store[i].thread == b->running->index && a->store[i].committed;
+  int n_done = n_groups > n_pending_groups ? n_groups - n_pending_groups : 0;
+  for (int i = 0; i < a->n_stores; ++i) {
+    const fa_bulk_store s = a->store[i];
+    if (s.thread != b->running->index || n_done == 0) {
+      a->store[kept++] = s;
+      continue;
+    }
+    if (s.bytes) fa_simt_shared_end_read(b, s.shared, s.bytes);
+    n_done -= s.committed;
+  }
+  a->n_stores = kept;
+}
+
+void fa_simt_fence_async(void) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_async_get(b)->fence_tick[b->running->index] = ++b->tick;
+}

@@ -1,0 +1,248 @@
+/* Products of a warpgroup: each warp computes its 16 rows, when the warp waits for them. */
+#include "gpu/simt/async.h"
+
+#include <string.h>
+
+static fa_warp_products *products_of(fa_simt_block *b) {
+  return &fa_simt_async_get(b)->products[b->running->warp];
+}
+
+/* An operand in shared memory, as its descriptor says. */
+typedef struct operand {
+  uint32_t start, leading, stride, width; /* bytes; width of the swizzle, 0: none */
+} operand;
+
+static operand operand_of(uint64_t d) {
+  static const uint32_t width[] = {0, 128, 64, 32};
+  return (operand){(uint32_t)(d & 0x3fff) << 4, (uint32_t)(d >> 16 & 0x3fff) << 4,
+                   (uint32_t)(d >> 32 & 0x3fff) << 4, width[d >> 62]};
+}
+
+static uint32_t swizzle(const operand *x, uint32_t address) {
+  const uint32_t mask = x->width == 128 ? 7 : x->width == 64 ? 3 : x->width == 32 ? 1 : 0;
+  return address ^ (address >> 7 & mask) << 4;
+}
+
+/* The 16 bytes of row r (of A, or column of B) and depth 8 k..8 k + 7, where rows are what tiles have as
+ * rows. */
+static uint32_t chunk_of_row(const operand *x, int r, int k) {
+  const uint32_t row = (uint32_t)r, depth = (uint32_t)k;
+  const uint32_t at = x->width ? row / 8 * x->stride + row % 8 * x->width + depth * 16
+                               : row / 8 * x->stride + row % 8 * 16 + depth * x->leading;
+  return swizzle(x, x->start + at);
+}
+
+/* The 16 bytes of depth k and rows 8 r..8 r + 7, where depth is what tiles have as rows. */
+static uint32_t chunk_of_depth(const operand *x, int r, int k) {
+  const uint32_t row = (uint32_t)r, depth = (uint32_t)k;
+  const uint32_t in_panel = x->width / 16;
+  const uint32_t at = x->width ? row / in_panel * x->leading + row % in_panel * 16 + depth / 8 * x->stride +
+                                     depth % 8 * x->width
+                               : row * x->stride + depth / 8 * x->leading + depth % 8 * 16;
+  return swizzle(x, x->start + at);
+}
+
+typedef void (*for_chunk)(fa_simt_block *b, uint32_t offset, fa_simt_place at);
+
+static void begin_read(fa_simt_block *b, uint32_t offset, fa_simt_place at) {
+  fa_simt_shared_begin_read(b, offset, 16, "wgmma read", at);
+}
+static void end_read(fa_simt_block *b, uint32_t offset, fa_simt_place at) {
+  (void)at;
+  fa_simt_shared_end_read(b, offset, 16);
+}
+
+/* Rows [first, first + n) of an operand, n a multiple of 8. */
+static void for_operand(fa_simt_block *b, uint64_t descriptor, bool trans, int first, int n, for_chunk call,
+                        fa_simt_place at) {
+  const operand x = operand_of(descriptor);
+  if (trans) {
+    for (int k = 0; k < 16; ++k)
+      for (int r = first / 8; r < (first + n) / 8; ++r) call(b, chunk_of_depth(&x, r, k), at);
+  } else {
+    for (int r = first; r < first + n; ++r)
+      for (int k = 0; k < 2; ++k) call(b, chunk_of_row(&x, r, k), at);
+  }
+}
+
+static int first_row(const fa_simt_block *b) {
+  return b->running->warp % 4 * 16;
+}
+
+static void for_operands(fa_simt_block *b, const fa_product *x, for_chunk call) {
+  if (!x->p.a) for_operand(b, x->p.a_descriptor, x->p.trans_a, first_row(b), 16, call, x->at);
+  for_operand(b, x->p.b_descriptor, x->p.trans_b, 0, 8 * x->p.n_tiles, call, x->at);
+}
+
+/* ---- sums ---- */
+
+static const float *poison(void) {
+  static const uint32_t nan = FA_POISON_IN_FLIGHT << 16 | FA_POISON_IN_FLIGHT;
+  return (const float *)(const void *)&nan;
+}
+
+/* Lane l of a warp has of each 8 columns those of mma.sync's d. moves: between registers and the sum. */
+static void sum_in(fa_sum *s) {
+  for (int l = 0; l < FA_WARP; ++l)
+    for (int t = 0; t < s->n_tiles; ++t)
+      for (int e = 0; e < 4; ++e) {
+        float *d = &s->d[l][4 * t + e];
+        s->value[8 * t + l % 4 * 2 + e % 2][l / 4 + e / 2 * 8] = *d;
+        memcpy(d, poison(), sizeof *d);
+      }
+}
+static void sum_out(const fa_sum *s, fa_simt_place at) {
+  for (int l = 0; l < FA_WARP; ++l)
+    for (int t = 0; t < s->n_tiles; ++t)
+      for (int e = 0; e < 4; ++e) {
+        float *d = &s->d[l][4 * t + e];
+        if (memcmp(d, poison(), sizeof *d) != 0)
+          fa_simt_violation(FA_SUBJECT_RACE, at,
+                            "lane %d wrote accumulator %d of this product before its wait", l, 4 * t + e);
+        *d = s->value[8 * t + l % 4 * 2 + e % 2][l / 4 + e / 2 * 8];
+      }
+}
+
+/* The sum that goes to these registers: one in flight, or a new one. */
+static int find_sum(fa_warp_products *w, fa_simt_place at) {
+  int place = -1;
+  for (int i = 0; i < FA_MAX_SUMS; ++i) {
+    fa_sum *s = &w->sum[i];
+    if (s->n_products && s->d[0] == w->laid_down[0].d) return i;
+    if (!s->n_products) place = i;
+  }
+  if (place < 0) fa_simt_violation(FA_SUBJECT_CRASH, at, "more than %d accumulators in flight", FA_MAX_SUMS);
+  fa_sum *s = &w->sum[place];
+  for (int l = 0; l < FA_WARP; ++l) s->d[l] = w->laid_down[l].d;
+  s->n_tiles = w->laid_down[0].n_tiles;
+  sum_in(s);
+  return place;
+}
+
+/* ---- products ---- */
+
+static void put_chunk(const fa_simt_block *b, uint32_t offset, uint16_t *to) {
+  memcpy(to, b->shared + offset, 16);
+}
+
+static void fill_a(const fa_simt_block *b, const fa_product *x, fa_mma_tile *t) {
+  uint16_t chunk[8];
+  if (x->p.a) {
+    for (int l = 0; l < FA_WARP; ++l)
+      for (int r = 0; r < 4; ++r) {
+        const int k = l % 4 * 2 + r / 2 * 8, i = l / 4 + r % 2 * 8;
+        t->a[k][i] = (uint16_t)x->a_value[l][r];
+        t->a[k + 1][i] = (uint16_t)(x->a_value[l][r] >> 16);
+      }
+    return;
+  }
+  const operand o = operand_of(x->p.a_descriptor);
+  const int row0 = first_row(b);
+  if (x->p.trans_a) {
+    for (int k = 0; k < 16; ++k)
+      for (int r = 0; r < 2; ++r) put_chunk(b, chunk_of_depth(&o, row0 / 8 + r, k), &t->a[k][8 * r]);
+    return;
+  }
+  for (int r = 0; r < 16; ++r)
+    for (int k = 0; k < 2; ++k) {
+      put_chunk(b, chunk_of_row(&o, row0 + r, k), chunk);
+      for (int e = 0; e < 8; ++e) t->a[8 * k + e][r] = chunk[e];
+    }
+}
+
+static void fill_b(const fa_simt_block *b, const fa_product *x, int tile, fa_mma_tile *t) {
+  uint16_t chunk[8];
+  const operand o = operand_of(x->p.b_descriptor);
+  if (x->p.trans_b) {
+    for (int k = 0; k < 16; ++k) put_chunk(b, chunk_of_depth(&o, tile, k), t->b[k]);
+    return;
+  }
+  for (int r = 0; r < 8; ++r)
+    for (int k = 0; k < 2; ++k) {
+      put_chunk(b, chunk_of_row(&o, 8 * tile + r, k), chunk);
+      for (int e = 0; e < 8; ++e) t->b[8 * k + e][r] = chunk[e];
+    }
+}
+
+static void carry_out(fa_simt_block *b, fa_warp_products *w, const fa_product *x) {
+  fa_mma_tile *t = &b->warps[b->running->warp].tile;
+  fa_sum *s = &w->sum[x->sum];
+  fill_a(b, x, t);
+  for (int i = 0; i < x->p.n_tiles; ++i) {
+    fill_b(b, x, i, t);
+    if (x->p.accumulate)
+      memcpy(t->c, s->value[8 * i], sizeof t->c);
+    else
+      memset(t->c, 0, sizeof t->c);
+    fa_mma_tile_run(t, x->p.bf16);
+    memcpy(s->value[8 * i], t->d, sizeof t->d);
+  }
+  for_operands(b, x, end_read);
+  for (int l = 0; x->p.a && l < FA_WARP; ++l)
+    if (memcmp(x->a[l], x->a_value[l], sizeof x->a_value[l]) != 0)
+      fa_simt_violation(FA_SUBJECT_RACE, x->at, "lane %d changed this product's A registers before its wait",
+                        l);
+  if (--s->n_products == 0) sum_out(s, x->at);
+}
+
+static bool agree(const fa_simt_product *x, const fa_simt_product *y) {
+  return x->n_tiles == y->n_tiles && !x->a == !y->a && x->a_descriptor == y->a_descriptor &&
+         x->b_descriptor == y->b_descriptor && x->trans_a == y->trans_a && x->trans_b == y->trans_b &&
+         x->accumulate == y->accumulate && x->bf16 == y->bf16;
+}
+
+static void issue(fa_simt_block *b, fa_simt_place at) {
+  fa_warp_products *w = products_of(b);
+  for (int l = 1; l < FA_WARP; ++l)
+    if (!agree(&w->laid_down[l], &w->laid_down[0]))
+      fa_simt_violation(FA_SUBJECT_DEADLOCK, at, "lanes 0 and %d give wgmma different operands", l);
+  if (w->n == FA_MAX_PRODUCTS)
+    fa_simt_violation(FA_SUBJECT_CRASH, at, "more than %d products in flight", FA_MAX_PRODUCTS);
+  fa_product *x = &w->v[w->n++];
+  x->p = w->laid_down[0];
+  x->at = at;
+  x->committed = false;
+  for (int l = 0; x->p.a && l < FA_WARP; ++l) {
+    x->a[l] = w->laid_down[l].a;
+    memcpy(x->a_value[l], x->a[l], sizeof x->a_value[l]);
+  }
+  x->sum = find_sum(w, at);
+  ++w->sum[x->sum].n_products;
+  for_operands(b, x, begin_read);
+}
+
+void fa_simt_wgmma(const fa_simt_product *p, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  products_of(b)->laid_down[b->running->lane] = *p;
+  if (fa_simt_collective_arrive(FA_COLLECTIVE_WGMMA, at))
+    issue(fa_simt_current, at);
+  else
+    fa_simt_give_way(fa_simt_current);
+}
+
+void fa_simt_wgmma_commit(fa_simt_place at) {
+  if (!fa_simt_collective_arrive(FA_COLLECTIVE_WGMMA_COMMIT, at)) {
+    fa_simt_give_way(fa_simt_current);
+    return;
+  }
+  fa_warp_products *w = products_of(fa_simt_current);
+  if (w->n) w->v[w->n - 1].committed = true;
+}
+
+void fa_simt_wgmma_wait(int n_pending_groups, fa_simt_place at) {
+  if (!fa_simt_collective_arrive(FA_COLLECTIVE_WGMMA_WAIT, at)) {
+    fa_simt_give_way(fa_simt_current);
+    return;
+  }
+  fa_simt_block *b = fa_simt_current;
+  fa_warp_products *w = products_of(b);
+  int n_groups = 0, n = 0;
+  for (int i = 0; i < w->n; ++i) n_groups += w->v[i].committed;
+  for (int done = 0; done + n_pending_groups < n_groups; done += w->v[n - 1].committed) {
+    carry_out(b, w, &w->v[n]);
+    ++n;
+  }
+  memmove(w->v, w->v + n, (size_t)(w->n - n) * sizeof *w->v);
+  w->n -= n;
+  b->warps[b->running->warp].sync_tick = ++b->tick;
+}
