@@ -357,20 +357,10 @@ template <class C> FA_DEVICE void kv_forward(const fa_kv_params &p) {
   }
 
   const uint32_t ring = shared_base() + thread / C::TEAM * C::RING_BYTES;
-  const kv_source from = find_kv_source(p, task.batch, task.kv_head, kv_copy<C>::chunk(thread));
+  const kv_source from = find_kv_source<C>(p, task.batch, task.kv_head, kv_copy<C>::chunk(thread));
   const int first_key = task.first_block * C::BN + thread / C::TEAM * C::KEYS;
-  kv_pages<C> ahead[C::STAGES];
-  FA_UNROLL
-  for (int i = 0; i < C::STAGES; ++i)
-    find_pages<C>(ahead[i], p, from, first_key + i * C::BN, task.lo, task.hi, thread);
-  FA_UNROLL
-  for (int i = 0; i < C::STAGES; ++i) {
-    load_stage<C>(ring + i * C::STAGE_BYTES, p, from, ahead[i], first_key + i * C::BN, task.lo, task.hi,
-                  thread);
-    cp_async_commit();
-  }
-  kv_pages<C> pages;
-  find_pages<C>(pages, p, from, first_key + C::STAGES * C::BN, task.lo, task.hi, thread);
+  kv_pages<C> pages = no_pages<C>(from);
+  start_ring<C>(ring, p, from, pages, first_key, task.lo, task.hi, thread);
 
   const int first = C::FEW ? 0 : 16 * warp; /* of this warp's rows, in the block's */
   const int last = kv_min(first + 16, task.n_rows) - 1;

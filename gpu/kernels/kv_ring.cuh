@@ -30,14 +30,17 @@ struct kv_source {
   const uint16_t *k, *v; /* page 0, slot 0, the thread's chunk */
   const int32_t *table;  /* of the entry, or NULL */
   int page;              /* of all keys, where there is no table: the row of the cache */
+  bool whole;            /* no tile of a stage has keys of two pages */
 };
 
+template <class C>
 FA_DEVICE kv_source find_kv_source(const fa_kv_params &p, int batch, int kv_head, int chunk) {
   kv_source s;
   s.k = p.k + kv_head * p.k_stride.head + chunk * 8;
   s.v = p.v + kv_head * p.v_stride.head + chunk * 8;
   s.table = p.block_table ? p.block_table + batch * p.table_stride : nullptr;
   s.page = !p.block_table && p.cache_batch_idx ? load_global(p.cache_batch_idx + batch) : batch;
+  s.whole = !p.block_table || p.page_size % C::KEYS == 0;
   return s;
 }
 
@@ -45,19 +48,32 @@ FA_DEVICE int page_of_key(const fa_kv_params &p, int key) {
   return static_cast<int>(static_cast<uint64_t>(key) * p.page.multiplier >> p.page.shift);
 }
 
-/* The pages of the keys that a thread will copy of the tile at key0. Apart from the copies, because the table
- * is read long before its entries are needed. Nothing is read for keys outside of [lo, hi). */
+/* The pages of the rows that a thread will copy of the tile at key0; of its first row alone, where that does
+ * for all. Apart from the copies, because the table is read long before its entries are needed. Nothing is
+ * read for keys outside of [lo, hi). */
 template <class C> struct kv_pages { int page[kv_copy<C>::ROWS]; };
+
+template <class C> FA_DEVICE kv_pages<C> no_pages(const kv_source &from) {
+  kv_pages<C> r;
+  FA_UNROLL
+  for (int i = 0; i < kv_copy<C>::ROWS; ++i) r.page[i] = from.page;
+  return r;
+}
 
 template <class C>
 FA_DEVICE void find_pages(kv_pages<C> &to, const fa_kv_params &p, const kv_source &from, int key0, int lo,
                           int hi, int thread) {
   typedef kv_copy<C> copy;
+  if (!from.table) return;
+  if (from.whole) { /* some key of the tile will do, even where this thread's first is none */
+    const int key = kv_max(key0, lo);
+    if (key < hi) to.page[0] = load_global(from.table + page_of_key(p, key));
+    return;
+  }
   FA_UNROLL
   for (int i = 0; i < copy::ROWS; ++i) {
     const int key = key0 + copy::first_row(thread) + i * copy::ROWS_AT_ONCE;
-    to.page[i] = from.page;
-    if (from.table && key >= lo && key < hi) to.page[i] = load_global(from.table + page_of_key(p, key));
+    if (key >= lo && key < hi) to.page[i] = load_global(from.table + page_of_key(p, key));
   }
 }
 
@@ -69,14 +85,21 @@ FA_DEVICE void load_stage(uint32_t stage, const fa_kv_params &p, const kv_source
   typedef kv_copy<C> copy;
   const int n_chunks = p.head_dim / 8 - copy::chunk(thread);
   const uint32_t row0 = stage + tile_offset<C::D>(copy::first_row(thread), copy::chunk(thread));
+  const int first = key0 + copy::first_row(thread);
+  const uint16_t *k = nullptr, *v = nullptr;
   FA_UNROLL
   for (int i = 0; i < copy::ROWS; ++i) {
-    const int key = key0 + copy::first_row(thread) + i * copy::ROWS_AT_ONCE;
-    const int slot = key - page_of_key(p, key) * p.page_size;
+    const int key = first + i * copy::ROWS_AT_ONCE;
     const bool is_key = key >= lo && key < hi;
-    const int64_t page = pages.page[i];
-    const uint16_t *k = from.k + page * p.k_stride.batch + slot * p.k_stride.row;
-    const uint16_t *v = from.v + page * p.v_stride.batch + slot * p.v_stride.row;
+    if (i == 0 || !from.whole) {
+      const int64_t page = pages.page[i];
+      const int slot = key - page_of_key(p, key) * p.page_size;
+      k = from.k + page * p.k_stride.batch + slot * p.k_stride.row;
+      v = from.v + page * p.v_stride.batch + slot * p.v_stride.row;
+    } else {
+      k += copy::ROWS_AT_ONCE * p.k_stride.row;
+      v += copy::ROWS_AT_ONCE * p.v_stride.row;
+    }
     const uint32_t to = copy::in_tile(row0, i);
     FA_UNROLL
     for (int part = 0; part < copy::PARTS; ++part) {
@@ -90,6 +113,25 @@ FA_DEVICE void load_stage(uint32_t stage, const fa_kv_params &p, const kv_source
         store_shared16(to + C::TILE_BYTES + part * 128, read ? load_global_8x2(v + part * 64) : zeros);
       }
     }
+  }
+}
+
+/* Fills all stages, each a group of copies, from the tiles first_key, first_key + C::BN ...; pages are then
+ * those of the tile after them. */
+template <class C>
+FA_DEVICE void start_ring(uint32_t ring, const fa_kv_params &p, const kv_source &from, kv_pages<C> &pages,
+                          int first_key, int lo, int hi, int thread) {
+  kv_pages<C> ahead[C::STAGES];
+  FA_UNROLL
+  for (int i = 0; i < C::STAGES; ++i) {
+    ahead[i] = pages;
+    find_pages<C>(ahead[i], p, from, first_key + i * C::BN, lo, hi, thread);
+  }
+  find_pages<C>(pages, p, from, first_key + C::STAGES * C::BN, lo, hi, thread);
+  FA_UNROLL
+  for (int i = 0; i < C::STAGES; ++i) {
+    load_stage<C>(ring + i * C::STAGE_BYTES, p, from, ahead[i], first_key + i * C::BN, lo, hi, thread);
+    cp_async_commit();
   }
 }
 
