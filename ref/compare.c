@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LSE_PIECE 64 /* of its rows, for the statistics: elements that have nothing in common */
+
 /* The ten worst so far, worst first. */
 typedef struct mark {
   int64_t position;
@@ -22,10 +24,11 @@ typedef struct scan {
   double accept; /* 1 + slack */
   double overflow;
   bool statistics;
-  const fa_rows *rows; /* and what the fast way needs to know of the type: fa_row_check */
+  const fa_rows *rows; /* NULL: not the fast way. And what it needs to know of the type: fa_row_check */
   int exponent_low, exponent_high, half_ulp;
   fa_where *where; /* made at the first bad element */
   fa_stats stats;
+  fa_stats_row row;
   mark worst[FA_WORST_POINTS];
   fa_verdict *out;
 } scan;
@@ -90,7 +93,7 @@ static bool judge(scan *s, mark *m) {
   }
   m->err = fabs(m->got - want);
   if (s->statistics && m->bound > 0)
-    fa_stats_add(&s->stats, m->got - want, fa_half_ulp(s->want->dtype, want), s->want->noise[m->position],
+    fa_stats_add(&s->row, m->got - want, fa_half_ulp(s->want->dtype, want), s->want->noise[m->position],
                  s->want->quant[m->position], s->want->accum[m->position]);
   const bool ok = m->err <= m->bound * s->accept;
   if (ok && m->err == 0) return true;
@@ -99,8 +102,8 @@ static bool judge(scan *s, mark *m) {
   return ok || add_bad(s, m);
 }
 
-/* The row at element e, all at once. False: some element of it must be looked at alone, and nothing of the
- * row was counted. */
+/* The row at element e (or a piece of it), all at once. False: some element of it must be looked at alone,
+ * and nothing of the row was counted. */
 static bool check_row(scan *s, int64_t e, int64_t width, const double *value) {
   const fa_want *w = s->want;
   const int n = s->out->n_worst;
@@ -117,31 +120,43 @@ static bool check_row(scan *s, int64_t e, int64_t width, const double *value) {
   const bool may_enter = n < FA_WORST_POINTS ? r.worst_ratio > 0 : r.worst_ratio >= s->worst[n - 1].ratio;
   if (r.n_odd > 0 || may_enter) return false;
   s->out->count += width;
-  s->stats.n += r.n;
-  s->stats.n_diffuse += r.n_diffuse;
-  s->stats.sum += r.sum;
-  s->stats.sum_squares += r.sum_squares;
-  s->stats.diffuse_squares += r.diffuse_squares;
+  s->row = (fa_stats_row){.n = r.n,
+                          .n_diffuse = r.n_diffuse,
+                          .sum = r.sum,
+                          .sum_squares = r.sum_squares,
+                          .diffuse_squares = r.diffuse_squares};
   return true;
 }
 
 /* Rows of a 16 or 32 bit float type with bounds go the fast way. */
-static bool choose_fast(scan *s) {
+static void choose_fast(scan *s) {
   const fa_dtype t = s->want->dtype;
-  if (s->want->quant == NULL || (t != FA_F16 && t != FA_BF16 && t != FA_F32)) return false;
+  if (s->want->quant == NULL || (t != FA_F16 && t != FA_BF16 && t != FA_F32)) return;
   const int fraction = t == FA_F16 ? 10 : t == FA_BF16 ? 7 : 23, bias = t == FA_F16 ? 15 : 127;
   s->exponent_low = 1023 + 1 - bias;
   s->exponent_high = 1023 + bias;
   s->half_ulp = fraction + 1;
   s->rows = fa_rows_best();
-  return true;
+}
+
+/* The row at element e, or a piece of it. False: out of memory. */
+static bool scan_row(scan *s, int64_t e, int64_t n, const uint64_t *bits, const double *value) {
+  bool ok = true;
+  s->row = (fa_stats_row){0};
+  if (s->rows == NULL || !check_row(s, e, n, value))
+    for (int64_t c = 0; ok && c < n; ++c) {
+      mark m = {.position = e + c, .got = value[c], .bits = bits[c]};
+      ok = judge(s, &m);
+    }
+  fa_stats_add_row(&s->stats, &s->row);
+  return ok;
 }
 
 /* False: out of memory. */
 static bool scan_rows(scan *s) {
-  const bool fast = choose_fast(s);
+  choose_fast(s);
   const fa_want *w = s->want;
-  const int64_t width = w->shape[w->rank - 1];
+  const int64_t width = w->shape[w->rank - 1], piece = s->id == FA_T_LSE ? LSE_PIECE : width;
   uint64_t *bits = malloc((size_t)width * sizeof *bits);
   double *value = malloc((size_t)width * sizeof *value);
   bool ok = bits != NULL && value != NULL;
@@ -149,11 +164,8 @@ static bool scan_rows(scan *s) {
     int64_t index[FA_MAX_RANK];
     fa_tensor_unravel(s->got, e, index);
     fa_compare_load_row(s->id, s->got, s->got->data + fa_tensor_offset(s->got, index), width, bits, value);
-    if (fast && check_row(s, e, width, value)) continue;
-    for (int64_t c = 0; ok && c < width; ++c) {
-      mark m = {.position = e + c, .got = value[c], .bits = bits[c]};
-      ok = judge(s, &m);
-    }
+    for (int64_t c = 0; ok && c < width; c += piece)
+      ok = scan_row(s, e + c, width - c < piece ? width - c : piece, bits + c, value + c);
   }
   free(bits);
   free(value);
@@ -216,7 +228,7 @@ fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tenso
   out->judged = true;
   report_worst(&s);
   if (out->bad > 0) fa_where_describe(s.where, out);
-  fa_stats_judge(&s.stats, opt, out);
+  fa_stats_judge(&s.stats, p, opt, out);
   if (want->scale != NULL) {
     out->tightness = fa_tightness(want);
     fa_vacuous_judge(p, in, want, opt, out);

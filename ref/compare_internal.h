@@ -59,27 +59,46 @@ int64_t fa_axes_length(const fa_axes *a, int64_t b);
 
 /* ---- compare_stats.c: the second tier ---- */
 
-typedef struct fa_stats {
+/* Errors of one row (LSE, whose elements are rows of their own: of a piece of it). Its elements may share
+ * errors: the rounding of one P is in the whole row of O. */
+typedef struct fa_stats_row {
   int64_t n, n_diffuse;                     /* diffuse: may be held against the lower edge */
   double sum, sum_squares, diffuse_squares; /* of err / sigma */
+} fa_stats_row;
+
+/* A mean over elements, and over rows what its uncertainty is made of. */
+typedef struct fa_stats_mean {
+  int64_t n_rows, n;
+  double sum, sum_2, sum_n, n_2; /* over rows: sums s, s s, s n, n n */
+} fa_stats_mean;
+
+typedef struct fa_stats {
+  fa_stats_mean error, square, diffuse; /* of err / sigma, of its square, of the diffuse elements' squares */
 } fa_stats;
-/* worst_noise: the same roundings at their worst. Only an element whose sigma is mostly the roundings of P or
- * dS, several of them of similar size, can be "too accurate": the output's own rounding nobody avoids, f32's
- * part of sigma is a worst case, and where one key takes all, P is 1 and exact. */
-static inline void fa_stats_add(fa_stats *s, double signed_err, double half_ulp, double noise,
+
+/* One element. worst_noise: the same roundings as in noise, at their worst.
+ * Not counted are elements whose sigma is to a good part one rounding of P or dS: the next key, or the next
+ * row, may have the same P (1 where one key takes all, times dropout's constant), and then the same error.
+ * Only an element whose sigma is mostly the roundings of P or dS, several of them of similar size, can be
+ * "too accurate": the output's own rounding nobody avoids, f32's part of sigma is a worst case, and where one
+ * key takes all, P is 1 and exact. */
+static inline void fa_stats_add(fa_stats_row *s, double signed_err, double half_ulp, double noise,
                                 double worst_noise, double accum) {
   const double third = accum / 3, inner = 0.18 * noise * noise,
                outer = half_ulp * half_ulp / 3 + third * third;
-  if (!(inner + outer > 0)) return;
+  const bool several = worst_noise > 2 * noise;
+  if (!(inner + outer > 0) || (8 * inner > outer && !several)) return;
   const double square = signed_err * signed_err / (inner + outer);
   ++s->n;
   s->sum += signed_err / sqrt(inner + outer);
   s->sum_squares += square;
-  if (!(inner > 2 * outer && worst_noise > 2 * noise)) return;
+  if (!(inner > 2 * outer && several)) return;
   ++s->n_diffuse;
   s->diffuse_squares += square;
 }
-void fa_stats_judge(const fa_stats *s, const fa_compare_options *opt, fa_verdict *v);
+/* A row is complete. */
+void fa_stats_add_row(fa_stats *s, const fa_stats_row *row);
+void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_options *opt, fa_verdict *v);
 
 /* ---- compare_vacuous.c: could the check have failed? ---- */
 

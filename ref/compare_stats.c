@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define MIN_ELEMENTS 4096
+#define MIN_ROWS 8
+#define SURE 4 /* standard errors of a mean */
 
 /* Where rms and |bias| of err / sigma lie for correct kernels. Below the lower edge a kernel is more accurate
  * than its profile: either the profile or the kernel is not what it claims. Zero: no lower edge. */
@@ -49,17 +51,52 @@ static band band_of(fa_tensor_id id, const fa_profile *profile) {
   return b;
 }
 
-void fa_stats_judge(const fa_stats *s, const fa_compare_options *opt, fa_verdict *v) {
-  v->n_stat = s->n;
-  if (s->n == 0) return;
-  v->rms = sqrt(s->sum_squares / (double)s->n);
-  v->bias = s->sum / (double)s->n;
-  if (!opt->generic || s->n < MIN_ELEMENTS) return;
-  const band b = band_of(v->id, opt->profile);
+static void mean_add(fa_stats_mean *m, int64_t n, double sum) {
+  if (n == 0) return;
+  const double count = (double)n;
+  ++m->n_rows;
+  m->n += n;
+  m->sum += sum;
+  m->sum_2 += sum * sum;
+  m->sum_n += sum * count;
+  m->n_2 += count * count;
+}
+
+void fa_stats_add_row(fa_stats *s, const fa_stats_row *row) {
+  mean_add(&s->error, row->n, row->sum);
+  mean_add(&s->square, row->n, row->sum_squares);
+  mean_add(&s->diffuse, row->n_diffuse, row->diffuse_squares);
+}
+
+/* How far the mean may be from that of ever more rows, from how much the rows differ: elements of a row are
+ * not independent of each other. */
+static double mean_uncertainty(const fa_stats_mean *m) {
+  const double rows = (double)m->n_rows, mean = m->sum / (double)m->n;
+  const double squares = m->sum_2 - 2 * mean * m->sum_n + mean * mean * m->n_2;
+  return SURE * sqrt(fmax(squares, 0) * rows / (rows - 1)) / (double)m->n;
+}
+
+static bool enough(const fa_stats_mean *m) {
+  return m->n >= MIN_ELEMENTS && m->n_rows >= MIN_ROWS;
+}
+
+static double mean_of(const fa_stats_mean *m) {
+  return m->n > 0 ? m->sum / (double)m->n : 0;
+}
+
+void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_options *opt, fa_verdict *v) {
+  v->n_stat = s->error.n;
+  v->rms = sqrt(mean_of(&s->square));
+  v->bias = mean_of(&s->error);
+  if (!opt->generic || !enough(&s->error)) return;
+  band b = band_of(v->id, opt->profile);
+  /* Whether a kernel rounds P / (1 - p), or P, which is exact where a row has one key, no profile says. */
+  if (v->id == FA_T_DV && p->dropout.p > 0) b.rms_low = 0;
   const double diffuse =
-      s->n_diffuse < MIN_ELEMENTS ? INFINITY : sqrt(s->diffuse_squares / (double)s->n_diffuse);
-  const bool not_high = v->rms <= b.rms_high, not_low = diffuse >= b.rms_low,
-             centred = fabs(v->bias) <= b.bias;
+      enough(&s->diffuse) ? mean_of(&s->diffuse) + mean_uncertainty(&s->diffuse) : INFINITY;
+  const bool not_high = mean_of(&s->square) - mean_uncertainty(&s->square) <= b.rms_high * b.rms_high,
+             not_low = diffuse >= b.rms_low * b.rms_low,
+             centred = fabs(v->bias) - mean_uncertainty(&s->error) <= b.bias;
   v->stat_bad = !(not_high && not_low && centred);
   if (!not_high)
     snprintf(v->stat_why, sizeof v->stat_why, "rms %.3g of sigma is above %g", v->rms, b.rms_high);
@@ -67,5 +104,5 @@ void fa_stats_judge(const fa_stats *s, const fa_compare_options *opt, fa_verdict
     snprintf(v->stat_why, sizeof v->stat_why, "bias %.3g of sigma is beyond %g", v->bias, b.bias);
   else if (!not_low)
     snprintf(v->stat_why, sizeof v->stat_why, "rms %.3g of sigma is below %g: more accurate than profile %s",
-             diffuse, b.rms_low, opt->profile->name);
+             sqrt(mean_of(&s->diffuse)), b.rms_low, opt->profile->name);
 }

@@ -222,12 +222,13 @@ static void check_statistics(const fa_row_check *r, int64_t at, int64_t n, fa_ch
   for (int64_t j = 0; j < n; ++j) {
     const double h = half_ulp(want[j], r), third = accum[j] / 3.0, narrow = noise[j];
     const double inner = 0.18 * narrow * narrow, outer = h * h / 3 + third * third;
-    const bool used = (c->used[j] > 0) & (inner + outer > 0);
+    const bool several = quant[j] > 2 * narrow, lone = (8 * inner > outer) & !several;
+    const bool used = (c->used[j] > 0) & (inner + outer > 0) & !lone;
     const double variance = used ? inner + outer : 1, e = used ? got[j] - want[j] : 0;
     c->used[j] = used ? 1 : 0;
     c->part[j] = e / sqrt(variance);
     c->square[j] = e * e / variance;
-    const bool is_diffuse = used & (inner > 2 * outer) & (quant[j] > 2 * narrow);
+    const bool is_diffuse = used & (inner > 2 * outer) & several;
     c->diffuse[j] = is_diffuse ? 1 : 0;
   }
 }

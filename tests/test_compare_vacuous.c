@@ -281,11 +281,72 @@ static void test_statistics(void) {
   CHECK(!v.stat_bad && v.n_stat == 63 * 64);
 }
 
+/* Errors in units of sigma, made by `error`, under which no element is wrong by itself. */
+static fa_verdict judge_errors(double quant, double noise, int64_t rows, double (*error)(int64_t e)) {
+  const fa_profile profile = fa_profile_get("simt-f32", FA_BF16);
+  const fa_compare_options opt = {.generic = true, .judge_stats = true, .profile = &profile};
+  const int64_t shape[] = {1, rows, 1, 64};
+  fa_problem p;
+  fa_problem_init(&p);
+  fa_tensors set = {0};
+  fa_want w = {.dtype = FA_F32, .rank = 4, .n = rows * 64, .shape = {1, rows, 1, 64}};
+  REQUIRE(fa_tensors_add(&set, FA_T_O, FA_F32, 4, shape, NULL, 0, NULL) == FA_OK);
+  w.value = calloc((size_t)w.n, sizeof *w.value);
+  w.quant = malloc((size_t)w.n * sizeof *w.quant);
+  w.accum = calloc((size_t)w.n, sizeof *w.accum);
+  w.noise = malloc((size_t)w.n * sizeof *w.noise);
+  for (int64_t e = 0; e < w.n; ++e) {
+    int64_t at[FA_MAX_RANK];
+    fa_tensor_unravel(&set.t[FA_T_O], e, at);
+    w.quant[e] = (float)quant;
+    w.noise[e] = (float)noise;
+    fa_tensor_set(&set.t[FA_T_O], at, w.value[e] + error(e) * sqrt(0.18) * noise);
+  }
+  fa_verdict v;
+  REQUIRE(fa_compare_tensor(FA_T_O, &p, &set, &w, &set.t[FA_T_O], &opt, &v, NULL) == FA_OK);
+  CHECK_MSG(v.bad == 0, "%lld bad", (long long)v.bad);
+  fa_tensors_free(&set);
+  want_free(&w);
+  fa_problem_free(&p);
+  return v;
+}
+
+static double everywhere(int64_t e) {
+  (void)e;
+  return -0.9;
+}
+static double alone(int64_t e) {
+  return 0.9 * fa_rng_normal(5, 5, (uint64_t)e);
+}
+static double by_row(int64_t e) { /* one P, rounded once, times a row of V of one sign */
+  return 0.9 * fa_rng_normal(5, 6, (uint64_t)(e / 64));
+}
+static double one_sided(int64_t e) {
+  return by_row(e) / 4 - 0.8;
+}
+
+/* What errors have in common decides how much their mean says. */
+static void test_errors_in_common(void) {
+  fa_verdict v = judge_errors(4, 1, 128, alone);
+  CHECK_MSG(!v.stat_bad && v.n_stat == 128 * 64, "rms %g bias %g", v.rms, v.bias);
+  v = judge_errors(4, 1, 128, everywhere);
+  CHECK_MSG(v.stat_bad && strstr(v.stat_why, "bias") != NULL, "rms %g bias %g", v.rms, v.bias);
+  /* One rounding to an element: the next row may round the same number. Nothing left to judge. */
+  v = judge_errors(1, 1, 128, everywhere);
+  CHECK_MSG(!v.stat_bad && v.n_stat == 0, "rms %g bias %g over %lld", v.rms, v.bias, (long long)v.n_stat);
+  /* Elements are many, rows few: this mean is what chance gives. */
+  v = judge_errors(4, 1, 70, by_row);
+  CHECK_MSG(!v.stat_bad && v.n_stat == 70 * 64, "rms %g bias %g", v.rms, v.bias);
+  v = judge_errors(4, 1, 70, one_sided);
+  CHECK_MSG(v.stat_bad && strstr(v.stat_why, "bias") != NULL, "rms %g bias %g", v.rms, v.bias);
+}
+
 int main(void) {
   test_inflated();
   test_batch();
   test_legitimate();
   test_mean();
   test_statistics();
+  test_errors_in_common();
   return check_done();
 }

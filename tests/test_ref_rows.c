@@ -85,7 +85,7 @@ static void check_one(const fa_rows *const *rows, int n_rows, uint64_t seed, fa_
   data d;
   make(&d, seed, type, bad);
   const fa_want w = {.dtype = type, .n = N, .value = d.want, .quant = d.quant, .accum = d.accum};
-  fa_stats s = {0};
+  fa_stats_row s = {0};
   double worst = 0;
   int64_t n_odd = 0;
   for (int j = 0; j < N; ++j) {
