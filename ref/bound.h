@@ -28,8 +28,9 @@ typedef struct fa_bound_scratch {
   float *o1, *o2, *oe;                      /* [FA_BLOCK_M, Dv]: worst case, squares, f32 errors */
   float *dq1, *dq2, *dqe;                   /* [FA_BLOCK_M, D] */
   float *dk1, *dk2, *dke, *dv1, *dv2, *dve; /* [sk, D], [sk, Dv] */
-  float *dk_terms, *dv_terms;               /* [sk] */
-  float *terms;                             /* [FA_BLOCK_N] */
+  float *dk_terms;                          /* [sk] */
+  float *dv_exact;                          /* [sk]: squares of P near 1, which w2 leaves out */
+  float *terms, *exact;                     /* [FA_BLOCK_N] */
   float *max_k, *max_v;                     /* [sk]: largest magnitude of a key or value row */
   float *row_k, *row_q;                     /* rotary: [sk, D], [FA_BLOCK_M, D] rounding uncertainty */
   double *x;                                /* [FA_BLOCK_N] */

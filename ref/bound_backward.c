@@ -42,10 +42,10 @@ void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const f
   fa_bound_head(b, c, w, true);
   fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, c->generic ? b->q2 : NULL);
   fa_bound_scale(w->d_o, r->n * c->dv, b->unit_do, b->d_o, c->generic ? b->d_o2 : NULL);
-  const double lost =
-      (double)c->dv * (b->unit_do + b->unit_v) / (1 - c->p->dropout.p) * c->profile->floor_operand;
-  for (int64_t k = 0; k < r->n;
-       ++k) { /* what dP loses to operands near 0 counts here: both are in every dS */
+  /* What dP loses to operands near 0 and to subnormal sums counts here: both are in every dS. */
+  const double lost = (double)c->dv / (1 - c->p->dropout.p) *
+                      ((b->unit_do + b->unit_v) * c->profile->floor_operand + FA_F32_TINY);
+  for (int64_t k = 0; k < r->n; ++k) {
     b->row_e_delta[k] =
         (float)((delta_rounding(c, r, k, w) + delta_slack(c, r, k, w) + lost) / b->unit_ds * 1.0001);
     b->row_extra[k] = c->profile->eps_exp + lse_slack(c, r, k);
@@ -58,6 +58,7 @@ void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, in
   int m = (int)r->n, dv = (int)c->dv, nn = (int)n;
   fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, dv, 1, b->d_o, dv, b->v + j0 * c->dv, dv, 0, b->d, nn);
   memset(b->terms, 0, (size_t)n * sizeof *b->terms);
+  memset(b->exact, 0, (size_t)n * sizeof *b->exact);
 }
 
 void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
@@ -103,14 +104,17 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          .per_unit = per_unit,
                          .e_delta = b->row_e_delta[k],
                          .u_dp = (float)((dropout ? 5 : 2) * u + (dropout ? p->u_dropout : 0)),
+                         .tiny = (float)((cap ? 2 : 1) * FA_F32_TINY * per_unit),
                          .squares = c->generic && !b->plain,
+                         .one_is_exact = !dropout, /* some kernels scale before they round */
                          .w = b->w + at,
                          .w2 = b->w2 + at,
                          .we = b->we + at,
                          .g = b->g + at,
                          .g2 = b->g2 + at,
                          .ge = b->ge + at,
-                         .terms = b->terms + begin};
+                         .terms = b->terms + begin,
+                         .exact = b->exact + begin};
   row.k_d = (float)((fa_bound_gamma(c, c->dv) + p->u_operand) * b->unit_do * b->unit_v * per_unit * 1.0001);
   if (p->u_p > 0) {
     row.per_u_p = (float)(1 / p->u_p);
@@ -143,7 +147,10 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
     fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, d, nn, 1, ds[x], nn, key[x] + j0 * c->d, d, beta, dq_sum[x], d);
   }
   for (int64_t x = 0; x < r->n * c->d; ++x) most_q = b->q[x] > most_q ? b->q[x] : most_q;
-  for (int64_t j = 0; j < n; ++j) b->dk_terms[j0 + j] += b->terms[j] * most_q;
+  for (int64_t j = 0; j < n; ++j) {
+    b->dk_terms[j0 + j] += b->terms[j] * most_q;
+    b->dv_exact[j0 + j] += b->exact[j];
+  }
 }
 
 /* One element: its scaled sums to quant, accum, noise. n terms were summed. */
@@ -151,6 +158,7 @@ typedef struct fa_sum_terms {
   double unit, gamma, tiny;
   double u_narrow, u_noise; /* of the narrow roundings: their sum, and their root-sum-square */
   double slack;             /* of the float32 sums that the bound is made of */
+  double exact; /* scaled squares of terms that are rounded without error: missing in those given */
 } fa_sum_terms;
 
 static void settle(const fa_ref_call *c, const fa_sum_terms *t, double value, float worst, float squares,
@@ -162,7 +170,7 @@ static void settle(const fa_ref_call *c, const fa_sum_terms *t, double value, fl
   double l1 = worst * t->unit * t->slack, g = l1, l2 = l1;
   if (c->generic) {
     l2 = sqrt((double)squares) * t->unit * t->slack;
-    g = fmin(l1, fabs(value) + 4 * l2);
+    g = fmin(l1, fabs(value) + 4 * sqrt(squares + t->exact) * t->unit * t->slack);
   }
   w->quant[at] = (float)(t->u_narrow * fmin(l1, c->lambda * l2));
   w->noise[at] = (float)(t->u_noise * l2);
@@ -215,9 +223,11 @@ void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t 
   clear(b->dve, begin * c->dv, end * c->dv);
   clear(b->dv2, begin * c->dv, end * c->dv);
   clear(b->dk_terms, begin, end);
+  clear(b->dv_exact, begin, end);
 }
 
-/* Until the last item of the head, the outputs hold the raw sums: quant the worst case, noise the squares. */
+/* Until the last item of the head, the outputs hold the raw sums: quant the worst case, noise the squares,
+ * scale the keys' own. */
 static void add_raw(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, int64_t j, int64_t width,
                     const float *l1, const float *l2, const float *errors, fa_want *w) {
   int64_t to = fa_ref_k_index(c, e, hk, j, width), from = j * width;
@@ -236,6 +246,7 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_entry *e, in
     add_raw(c, e, hk, j, c->d, b->dk1, b->dk2, b->dke, dk);
     add_raw(c, e, hk, j, c->dv, b->dv1, b->dv2, b->dve, dv);
     dk->scale[fa_ref_k_index(c, e, hk, j, 1)] += b->dk_terms[j];
+    dv->scale[fa_ref_k_index(c, e, hk, j, 1)] += b->dv_exact[j];
   }
 }
 
@@ -273,6 +284,7 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, i
     int64_t at_k = fa_ref_k_index(c, e, hk, j, c->d), at_v = fa_ref_k_index(c, e, hk, j, c->dv);
     float most = 0;
     for (int64_t x = 0; x < c->dv; ++x) most = dv->quant[at_v + x] > most ? dv->quant[at_v + x] : most;
+    tv.exact = dv->scale[at_v / c->dv]; /* times squares of dO / unit, at most 1 */
     dv->scale[at_v / c->dv] = (float)(most * b->unit_do);
     dk->scale[at_k / c->d] = (float)(dk->scale[at_k / c->d] * unit_dk);
     for (int64_t x = at_k; x < at_k + c->d; ++x) {

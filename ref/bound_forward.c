@@ -93,8 +93,9 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bo
   bool twice = c->p->dropout.p > 0 && p->u_dropout > 0; /* P is rounded, and P / (1 - p) again */
   double u_p = twice ? 2 * p->u_p : p->u_p, noise = twice ? sqrt(2) * p->u_p : p->u_p;
   if (twice) gamma += p->u_dropout;
-  double tiny =
-      ((double)t->n * FA_F32_TINY + p->floor_operand) / (1 - c->p->dropout.p); /* scaled after the sum */
+  /* The sum, its rescalings, the quotient and the weights of splits may be subnormal; dropout scales last. */
+  double steps = (double)t->n + t->changes + 2 * t->rounds + 2;
+  double tiny = (steps * FA_F32_TINY + p->floor_operand) / (1 - c->p->dropout.p);
   for (int64_t x = 0; x < c->dv; ++x) {
     double size = fabs(o->value[at + x]), worst = b->o1[k * c->dv + x] * b->unit_v, g = worst, l2 = worst;
     if (c->generic) {

@@ -13,8 +13,11 @@ void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
   int m = (int)r->n, d = (int)c->d, nn = (int)n;
   double unit = fabs(c->p->scale) * b->unit_q * b->unit_k;
   double k = unit * (fa_bound_gamma(c, c->d) + c->profile->u_operand) * 1.0001;
+  /* A subnormal q.k: seen only behind a scale near the largest float. */
+  double lost = fabs(c->p->scale) * (double)(c->d + 1) * FA_F32_TINY, tiny = lost > 0x1p-60 ? lost : 0;
   fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, 1, b->q, d, b->k + j0 * c->d, d, 0, b->e_logit, nn);
-  for (int64_t x = 0; x < r->n * n; ++x) b->e_logit[x] = (float)(k * b->e_logit[x] + 3 * u * fabs(s[x]));
+  for (int64_t x = 0; x < r->n * n; ++x)
+    b->e_logit[x] = (float)(k * b->e_logit[x] + 3 * u * fabs(s[x]) + tiny);
   if (!b->row_k) return;
   /* A rotated element that f32 may round the other way: (|q| + dq) dk + dq |k|. */
   float f = (float)(unit * 1.0001);

@@ -33,6 +33,8 @@ static void lay_out_gradients(fa_bound_scratch *b, const fa_ref_call *c, int64_t
   b->dv2 = take(to, sk * c->dv);
   b->dve = take(to, sk * c->dv);
   b->dk_terms = take(to, sk);
+  b->dv_exact = take(to, sk);
+  b->exact = take(to, FA_BLOCK_N);
   b->terms = take(to, FA_BLOCK_N);
 }
 

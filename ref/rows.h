@@ -27,10 +27,13 @@ typedef struct fa_row_gradient {
   double delta, per_unit;     /* per_unit = 1 / unit */
   float k_d, e_delta, u_dp;   /* error of dP per d; of delta / unit; relative rounding of z dP and delta */
   float floor_p, floor_ds, per_u_p, per_u_ds; /* as in fa_row_weights; 0: not rounded */
+  float tiny;                                 /* what underflow may cost a dS / unit */
   bool squares;
+  bool one_is_exact;                /* P is rounded as it is: near 1 that costs less than elsewhere */
   float *w, *w2, *we, *g, *g2, *ge; /* p z, its square, p z e; |dS| / unit, its square, its error */
   double sum_terms;                 /* out: sum of p (z |dP| + |delta|) / unit */
   float *terms;                     /* += the same, per key */
+  float *exact;                     /* += squares of p, per key, where w2 is less for its being near 1 */
 } fa_row_gradient;
 
 /* One row of an output beside its want (docs/bounds.md, "acceptance"; compare_stats.c for the statistics). */

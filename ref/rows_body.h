@@ -155,7 +155,7 @@ static void rows_gradient(fa_row_gradient *r, int64_t n) {
     float ey = zj * r->k_d * d[j] + r->e_delta + r->u_dp * size;
     float pz = pj * zj, ds = pj * y, eds = pe * y + pj * y * 0x1p-22f + (pj + pe) * ey;
     float slope = cap ? cap[j] : 1.0f, slope_err = cap ? cap_err[j] : 0.0f;
-    eds = eds * slope + (ds + eds) * slope_err;
+    eds = eds * slope + (ds + eds) * slope_err + (pj > 0.0f ? r->tiny : 0.0f);
     ds = ds * slope;
     terms[j] += pj * size;
     w2[j] = pj * size;
@@ -167,8 +167,15 @@ static void rows_gradient(fa_row_gradient *r, int64_t n) {
   double sum = 0;
   for (int64_t j = 0; j < n; ++j) sum += w2[j];
   r->sum_terms = sum;
+  const float near = r->one_is_exact ? per_u_p : 0.0f;
+  float *restrict exact = r->exact;
   for (int64_t j = 0; r->squares && j < n; ++j) {
     float a = w[j] > 0.0f && w[j] < least ? least : w[j], b = g[j] > 0.0f && g[j] < least ? least : g[j];
+    /* 1 is at hand: rounding to nearest never costs more than the distance from it. */
+    float at_most = near * ((float)fabs(1.0 - p[j]) + we[j]);
+    bool less = (near > 0.0f) & (at_most < a);
+    exact[j] += less ? a * a : 0.0f;
+    a = less ? at_most : a;
     w2[j] = a * a;
     g2[j] = b * b;
   }
