@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 FOLDER = "tests/mutants"
-PLAIN_C = re.compile(r"(args|fa_\w+|host\w*|mutant_library)\.c$") # in gpu/: what calls the kernels, or asks which there are
+PLAIN_C = re.compile(r"(args\w*|fa_\w+|host\w*|mutant_library)\.c$") # in gpu/: what calls the kernels, or asks which there are
 TILES = "f16 64"
 KEYS = ("Class", "Stands-for", "What")
 FLAGS = ["-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-D_GNU_SOURCE"]
@@ -91,10 +91,14 @@ def apply(path, root):
 
 
 def reduce_list(line, wanted):
-    """A line of a list of specialisations, without calls MACRO(T, D) of tiles that nobody wants."""
+    """A line of a list of specialisations, without calls MACRO(T, D) of tiles that nobody wants, and MACRO(T) of types.
+    In a macro's body T stands for any type."""
     if line.lstrip().startswith("#"):
         return line
-    return re.sub(r"\bFA_\w+\((\w+), (\d+)\)", lambda m: m.group(0) if m.groups() in wanted else "", line)
+    types = {t for t, _ in wanted} | {"T"}
+    wanted = wanted | {("T", d) for _, d in wanted}
+    line = re.sub(r"\bFA_\w+\((\w+), (\d+)\)", lambda m: m.group(0) if m.groups() in wanted else "", line)
+    return re.sub(r"\bFA_(?!ENTRY)\w+\((\w+)\)", lambda m: m.group(0) if m.group(1) in types else "", line)
 
 
 def copy_sources(root, tiles):
