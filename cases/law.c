@@ -24,6 +24,8 @@ static const fa_law_info table[FA_N_LAWS] = {
     [FA_LAW_DROPOUT_NONE] = {"dropout-none", "dropout that keeps everything: the bits of no dropout"},
     [FA_LAW_SPLIT_COUNT] = {"split-count", "keys in several splits: the same as in one"},
     [FA_LAW_PAGE_PERMUTATION] = {"page-permutation", "cache pages moved, table with them: the same bits"},
+    [FA_LAW_CACHE_CONTIGUOUS] = {"cache-contiguous", "the same cache without pages: the same bits"},
+    [FA_LAW_CACHE_APPENDED] = {"cache-appended", "new keys in the cache from the start: the same bits"},
 };
 
 const fa_law_info *fa_law_describe(fa_law law) {

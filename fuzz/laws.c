@@ -23,6 +23,8 @@ static fa_law_fn *const laws[FA_N_LAWS] = {
     [FA_LAW_DROPOUT_NONE] = fa_law_dropout_none,
     [FA_LAW_SPLIT_COUNT] = fa_law_split_count,
     [FA_LAW_PAGE_PERMUTATION] = fa_law_page_permutation,
+    [FA_LAW_CACHE_CONTIGUOUS] = fa_law_cache_contiguous,
+    [FA_LAW_CACHE_APPENDED] = fa_law_cache_appended,
 };
 
 static void conclude(fa_law_work *w) {

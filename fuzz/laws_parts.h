@@ -85,7 +85,7 @@ fa_status fa_law_bounds(fa_law_work *w, fa_law_side *s, fa_error *err);
 double fa_law_bound_at(const fa_law_side *s, fa_tensor_id id, const int64_t *index, int64_t position,
                        bool *has);
 
-/* ---- laws_order.c, laws_split.c, laws_scale.c, laws_mask.c: the laws ---- */
+/* ---- laws_order.c, laws_split.c, laws_scale.c, laws_mask.c, laws_cache.c: the laws ---- */
 
 typedef fa_status fa_law_fn(fa_law_work *w, fa_error *err);
 fa_law_fn fa_law_repeat, fa_law_key_permutation, fa_law_head_permutation, fa_law_page_permutation;
@@ -93,5 +93,6 @@ fa_law_fn fa_law_batch_alone, fa_law_varlen_separate, fa_law_causal_prefix, fa_l
     fa_law_split_count;
 fa_law_fn fa_law_scale_power, fa_law_value_power, fa_law_grad_power, fa_law_bias_shift;
 fa_law_fn fa_law_window_open, fa_law_bias_mask, fa_law_dropout_none;
+fa_law_fn fa_law_cache_contiguous, fa_law_cache_appended;
 
 #endif

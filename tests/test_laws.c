@@ -112,7 +112,12 @@ static const struct {
     {FA_LAW_DROPOUT_NONE, "{\"seqlen_q\":40}"},
     {FA_LAW_SPLIT_COUNT, "{\"seqlen_q\":40,\"seqlen_k\":200}"},
     {FA_LAW_PAGE_PERMUTATION,
-     "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_k\":64,\"kvcache\":{\"len\":[40,63],\"page_size\":16}}"}};
+     "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_k\":64,\"kvcache\":{\"len\":[40,63],\"page_size\":16}}"},
+    {FA_LAW_CACHE_CONTIGUOUS, "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_k\":64,\"kvcache\":{\"len\":[40,"
+                              "62],\"new\":2,\"page_size\":16}}"},
+    {FA_LAW_CACHE_APPENDED,
+     "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_q\":3,\"seqlen_k\":64,\"kvcache\":{\"len\":[40,61],"
+     "\"new\":3,\"batch_idx\":[2,0]}}"}};
 
 /* data_seed for which |v[0]| or |do[0]| doubles across 1.5: found, not guessed. */
 static void test_breakable(void) {
@@ -144,6 +149,8 @@ static void test_skips(void) {
   expect("{\"seqlen_q\":4,\"mask\":{\"type\":\"causal\"}}", FA_LAW_KEY_PERMUTATION, FA_LAW_NONE, FA_SKIP);
   expect("{\"seqlen_q\":4}", FA_LAW_HEAD_PERMUTATION, FA_LAW_NONE, FA_SKIP);
   expect("{\"seqlen_q\":4}", FA_LAW_PAGE_PERMUTATION, FA_LAW_NONE, FA_SKIP);
+  expect("{\"seqlen_q\":4}", FA_LAW_CACHE_CONTIGUOUS, FA_LAW_NONE, FA_SKIP);
+  expect("{\"seqlen_q\":4}", FA_LAW_CACHE_APPENDED, FA_LAW_NONE, FA_SKIP);
   expect("{\"seqlen_q\":4,\"expect\":\"reject\"}", FA_LAW_REPEAT, FA_LAW_NONE, FA_SKIP);
 }
 
