@@ -1,5 +1,5 @@
-/* From the harness's problem and tensors to the arguments of gpu/fa.h, for
- * every backend that runs the kernels. */
+/* From the harness's problem and tensors to the arguments of gpu/fa.h, for every backend that runs the
+ * kernels. */
 #ifndef FA_GPU_ARGS_H
 #define FA_GPU_ARGS_H
 
@@ -13,13 +13,12 @@
 extern "C" {
 #endif
 
-/* Sizes, numbers and features, no tensors; pointers of optional arrays are set
- * to something that is not NULL where the problem has them. A clause saying
- * what the kernels have no words for, or NULL. */
+/* Sizes, numbers and features, no tensors; pointers of optional arrays are set to something that is not NULL
+ * where the problem has them. A clause saying what the kernels have no words for, or NULL. */
 const char *fa_args_problem(const fa_problem *p, fa_attention *a);
 
-/* The same with pointers and strides. Device tensors: data holds device
- * addresses. A clause saying which tensor does not fit the problem, or NULL. */
+/* The same with pointers and strides. Device tensors: data holds device addresses. A clause saying which
+ * tensor does not fit the problem, or NULL. */
 const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a);
 
 /* The same two for the kvcache family; the first cannot fail. */
@@ -27,27 +26,24 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv);
 const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a,
                                   fa_inference *kv);
 
-/* Parts of these: what all families have in common, and q, o, lse, leftpad_k,
- * slopes. */
+/* Parts of these: what all families have in common, and q, o, lse, leftpad_k, slopes. */
 void fa_args_common(const fa_problem *p, fa_attention *a);
 const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a);
 
 /* d_o, d_lse, dq, dk, dv, dbias. */
 const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g);
 
-/* Is there a forward kernel for this problem, if its rows are aligned? false: a
- * clause says why not. device: as in gpu/fa_plan.h. */
+/* Is there a forward kernel for this problem, if its rows are aligned? false: a clause says why not. device:
+ * as in gpu/fa_plan.h. */
 bool fa_args_forward_supported(const fa_problem *p, const fa_flash_device *device, char *why,
                                size_t why_size);
 
-/* The arithmetic of the kernels for this problem; n_processors as in
- * gpu/fa_plan_backward.h. hopper: that of the tensor cores, or else Ampere's.
- */
+/* The arithmetic of the kernels for this problem; n_processors as in gpu/fa_plan_backward.h. hopper: that of
+ * the tensor cores, or else Ampere's. */
 void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, int n_processors,
                      fa_profile *out);
 
-/* For reports: the kernel and the properties that a problem has. aligned: its
- * rows begin on 16 bytes. */
+/* For reports: the kernel and the properties that a problem has. aligned: its rows begin on 16 bytes. */
 void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size);
 
 #ifdef __cplusplus
