@@ -1,5 +1,6 @@
 #include "cases/case.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,13 +108,23 @@ void fa_case_set_fill(fa_case *c, fa_fill fill) {
     if (fa_case_has_fill(id)) c->fill[id] = fill;
 }
 
-/* Logits that are all alike, or saturated at the cap, give equal probabilities: their roundings repeat. */
+/* About the standard deviation of what a fill puts in q or k. */
+static double fill_size(fa_fill f) {
+  return f == FA_FILL_SMALL ? 0.1 : f == FA_FILL_UNIFORM ? 0.5 : 1;
+}
+
+/* Logits that are all alike, or saturated at the cap, give equal probabilities: their roundings repeat. Alike
+ * are those that differ by less than a rounding: half a cell of the type, in which exp(x) has a relative
+ * width of 2u. */
 static bool repeats_logits(const fa_case *c) {
   const fa_problem *p = &c->problem;
   const fa_fill q = c->fill[FA_T_Q];
+  const double spread =
+      fabs(p->scale) * sqrt((double)p->head_dim) * fill_size(q) * fill_size(c->fill[FA_T_K]);
   bool large =
       q == FA_FILL_LOGITS_4X || q == FA_FILL_LOGITS_64X || q == FA_FILL_OUTLIER || q == FA_FILL_HEAVY_TAIL;
-  return p->scale == 0 || (p->softcap > 0 && (p->softcap < 4 || large));
+  if (p->scale == 0 || (spread < fa_dtype_unit_roundoff(p->dtype) && !p->bias.present)) return true;
+  return p->softcap > 0 && (p->softcap < 4 || large);
 }
 
 /* Every row sees at most one key: P is 1 everywhere, and the rows of a key round alike. */
