@@ -81,3 +81,8 @@ void fa_profile_add_keys_in_memory(fa_profile *p, int block_m) {
   p->floor_dkv = 0x1p-126;
   p->block_m = block_m;
 }
+
+void fa_profile_add_bias_in_memory(fa_profile *p) {
+  p->dbias_atomic = true;
+  p->floor_dbias = 0x1p-126;
+}

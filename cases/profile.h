@@ -16,7 +16,8 @@ typedef struct fa_profile {
   double u_dropout; /* rounding of dropout's factor 1 / (1 - p), and once more of P times it */
   double floor_dq;  /* absolute error of adding a tile's part to dQ in memory: f32 atomics flush subnormals */
   double floor_dkv; /* the same for dK and dV */
-  double floor_p;   /* absolute rounding error of a P or dS below the normal range of that type */
+  double floor_dbias;   /* and for each part of a summed dBias */
+  double floor_p;       /* absolute rounding error of a P or dS below the normal range of that type */
   double floor_operand; /* absolute error of any operand of a product near 0: what is below the normal range
                            loses its lower bits */
   double max_p;         /* largest value of that type: a dS beyond it overflows in the kernel */
@@ -32,6 +33,7 @@ typedef struct fa_profile {
   bool gqa_partials_in_io; /* dK/dV of a group are summed from partials rounded to the I/O type */
   bool dq_atomic;          /* dQ accumulated in f32 across tiles in any order: not bitwise repeatable */
   bool dkv_atomic;         /* the same for dK and dV, across row tiles and the heads of a group */
+  bool dbias_atomic;       /* and for a summed dBias, across entries and heads */
   int block_m;             /* rows per tile that is added so: the least */
 } fa_profile;
 
@@ -44,6 +46,8 @@ fa_profile fa_profile_get(const char *name, fa_dtype dtype);
 
 /* For a kernel that adds tiles of at least block_m rows to dK and dV in memory, in any order. */
 void fa_profile_add_keys_in_memory(fa_profile *p, int block_m);
+/* For one that adds the parts of a summed dBias in memory, in any order. */
+void fa_profile_add_bias_in_memory(fa_profile *p);
 bool fa_profile_exists(const char *name);
 
 #endif

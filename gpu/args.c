@@ -70,8 +70,7 @@ static fa_strides strides_of(const fa_tensor *t) {
   return (fa_strides){0, t->stride[0], t->stride[1]};
 }
 
-/* A bias and its gradient are [b|1, h|1, q|1, k]; an axis of one element serves
- * all. */
+/* A bias and its gradient are [b|1, h|1, q|1, k]; an axis of one element serves all. */
 static fa_strides bias_strides_of(const fa_tensor *t) {
   int64_t s[3];
   for (int i = 0; i < 3; ++i) s[i] = t->shape[i] == 1 ? 0 : t->stride[i];
@@ -81,8 +80,7 @@ static fa_strides bias_strides_of(const fa_tensor *t) {
 static const char *check_bias(const fa_problem *p, const fa_tensor *x) {
   const fa_bias *b = &p->bias;
   if (!x->data || x->dtype != p->dtype || x->rank != 4)
-    return "the bias or its gradient is missing, or has another dtype or rank "
-           "than the problem says";
+    return "the bias or its gradient is missing, or has another dtype or rank than the problem says";
   if (x->shape[0] != (b->per_batch ? p->batch : 1) || x->shape[1] != (b->per_head ? p->heads_q : 1) ||
       x->shape[2] != (b->per_query ? p->seqlen_q : 1) || x->shape[3] != p->seqlen_k)
     return "the bias or its gradient has another shape than the problem says";
@@ -222,9 +220,8 @@ static bool is_wide(const fa_problem *p) {
   return !fa_args_problem(p, &a) && fa_choose_forward(&a) == FA_KERNELS_WIDE;
 }
 
-/* The wide kernels keep P and dS in float and multiply by three tf32 products
- * whatever the elements are, and subtract the maximum before they scale to
- * base 2. What they compute is written by one block. */
+/* The wide kernels keep P and dS in float and multiply by three tf32 products whatever the elements are, and
+ * subtract the maximum before they scale to base 2. */
 static void wide_profile(const fa_attention *a, bool hopper, const fa_flash_device *device, fa_profile *out) {
   *out = fa_profile_get("3xtf32", FA_F32);
   out->exp_scaled = false;
@@ -232,16 +229,19 @@ static void wide_profile(const fa_attention *a, bool hopper, const fa_flash_devi
   /* what is added is scaled already */
   out->floor_dq = out->dq_atomic && a->scale != 0 ? 0x1p-126 / fabs(a->scale) : 0;
   out->block_n = fa_forward_block_n(a, NULL);
-  if (!hopper)
-    out->mma_block = 2; /* three tf32 products of two blocks of four to every
-                           eight columns */
+  if (!hopper) out->mma_block = 2; /* three tf32 products of two blocks of four to every eight columns */
 }
 
-/* A gradient of the bias that is summed comes from a wide kernel, whatever
- * kernels the others come from. */
-static void add_wide_dbias(const fa_problem *p, bool hopper, fa_profile *out) {
+/* A gradient of the bias that is summed is added up in memory, or comes from a wide kernel, whatever kernels
+ * the others come from. */
+static void add_dbias(const fa_problem *p, const fa_attention *a, bool hopper, fa_profile *out) {
   const fa_bias *b = &p->bias;
   if (b->per_batch && b->per_head && b->per_query) return;
+  const fa_gradients g = {.dbias_stride = {b->per_batch, b->per_query, b->per_head}};
+  if (fa_backward_adds_dbias(a, &g)) {
+    fa_profile_add_bias_in_memory(out);
+    return;
+  }
   const fa_profile wide = fa_profile_get("3xtf32", FA_F32);
   out->mma_block = hopper ? wide.mma_block : 2; /* as wide_profile */
   out->mma_extra_bits = wide.mma_extra_bits;
@@ -277,7 +277,7 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *de
   }
   const bool linear = a.dropout_p > 0 && a.dropout_scheme == FA_DROPOUT_LINEAR;
   if (a.bias || linear) out->exp_scaled = false; /* the biased and mixed kernels subtract the maximum first */
-  if (p->bias.present && p->bias.grad) add_wide_dbias(p, hopper, out);
+  if (p->bias.present && p->bias.grad) add_dbias(p, &a, hopper, out);
   const int block_n = fa_forward_block_n(&a, device);
   if (block_n) out->block_n = block_n;
   const int block_m = fa_backward_adds_keys(&a, device, n_processors);

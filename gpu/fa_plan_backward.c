@@ -74,17 +74,44 @@ static void add_row_launch(fa_backward_plan *p, fa_flash_entry kernel, const uns
   add_launch(p, kernel, grid, FA_FLASH_BACKWARD_THREADS, 0);
 }
 
+/* Sums of dbias whose parts are added in memory: the parameters, and the floats that they take in the
+ * workspace from `at` on. */
+static int64_t fill_dbias_sums(const fa_attention *a, const fa_gradients *g, int64_t at,
+                               fa_backward_plan *out) {
+  const int sums = fa_wide_dbias_sums(a, g);
+  fa_flash_backward_params *p = &out->params;
+  if (!g->dbias || !fa_backward_adds_dbias(a, g)) return 0;
+  const int64_t tile = FA_FLASH_DBIAS_PADDED, keys = fa_flash_backward_round_up(a->seqlen_k, tile);
+  const int64_t floats = fa_flash_backward_round_up(a->seqlen_q, tile) * keys; /* of a head */
+  const int64_t heads = sums & FA_WIDE_SUM_HEADS ? 1 : a->heads_q;
+  const int64_t batch = sums & FA_WIDE_SUM_BATCH ? 1 : a->batch;
+  p->dbias_sums = (uint16_t *)g->dbias;
+  p->dbias_stride = fa_flash_strides_of(g->dbias_stride, true);
+  p->dbias_aligned = fa_bias_is_aligned(a, g->dbias, g->dbias_stride);
+  p->dbias_accum_stride =
+      (fa_flash_strides){batch > 1 ? heads * floats : 0, 16 * keys, heads > 1 ? floats : 0};
+  p->dbias_floats = batch * heads * floats;
+  out->dbias_at = at;
+  return p->dbias_floats;
+}
+
 /* In the order of flash_backward_plan.h. */
 static void add_launches(fa_backward_plan *p, const fa_flash_backward_kernels *k,
-                         const fa_flash_backward_plan *sizes) {
+                         const fa_flash_backward_plan *sizes, const unsigned dbias_grid[3]) {
+  const fa_flash_backward_params *x = &p->params;
   const fa_flash_main *main = sizes->by_queries ? &k->by_queries : &k->by_keys;
   add_row_launch(p, sizes->by_queries ? k->prepare_only : k->prepare, sizes->rows_grid);
   if (sizes->by_queries) add_row_launch(p, k->clear, sizes->clear_grid);
+  if (x->dbias_sums)
+    add_row_launch(
+        p, k->dbias_clear,
+        (unsigned[]){(unsigned)fa_flash_backward_blocks(x->dbias_floats, FA_FLASH_DBIAS_CLEARED), 1, 1});
   add_launch(p, main->kernel, sizes->main_grid, main->n_threads, main->shared_bytes);
   if (sizes->by_queries)
     add_row_launch(p, k->convert_keys, sizes->convert_keys_grid);
   else
     add_row_launch(p, k->convert, sizes->rows_grid);
+  if (x->dbias_sums) add_row_launch(p, k->dbias_convert, dbias_grid);
 }
 
 /* g: NULL, or it may say how many accumulators there are. */
@@ -119,6 +146,11 @@ int fa_backward_adds_keys(const fa_attention *a, const fa_flash_device *device, 
   return least;
 }
 
+bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g) {
+  const int sums = fa_wide_dbias_sums(a, g);
+  return !a->deterministic && sums != 0 && (sums & FA_WIDE_SUM_ROWS) == 0;
+}
+
 bool fa_backward_adds_rows(const fa_attention *a, const fa_flash_device *device) {
   return fa_choose_backward(a, NULL) == FA_KERNELS_WIDE && fa_wide_single_pass(a, device) != NULL;
 }
@@ -143,13 +175,18 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
   out->params.forward.aligned = out->aligned;
   out->by_queries = plan.by_queries;
   out->n_splits = plan.n_splits;
-  add_launches(out, &kernels, &plan);
-  if (g->dbias && !out->params.dbias) {
+  const int64_t sums_at = fa_flash_backward_round_up(plan.n_floats, 64);
+  const int64_t sums = fill_dbias_sums(a, g, sums_at, out), n_floats = sums ? sums_at + sums : plan.n_floats;
+  const unsigned dbias_grid[] = {(unsigned)fa_flash_backward_blocks(a->seqlen_q, 16),
+                                 out->params.dbias_accum_stride.head ? (unsigned)a->heads_q : 1,
+                                 out->params.dbias_accum_stride.batch ? (unsigned)a->batch : 1};
+  add_launches(out, &kernels, &plan, dbias_grid);
+  if (g->dbias && !out->params.dbias && !out->params.dbias_sums) {
     const int64_t padded =
         fa_flash_backward_round_up(a->seqlen_q, fa_flash_backward_row_block(kernels.head_dim));
     fa_wide_dbias_plan(a, g, (fa_flash_strides){padded, 1, plan.rows}, out);
   }
-  out->workspace_bytes = out->n_launches ? (size_t)plan.n_floats * sizeof(float) : 0;
+  out->workspace_bytes = out->n_launches ? (size_t)n_floats * sizeof(float) : 0;
   out->delta_at = plan.delta_at;
   memcpy(out->accum_at, plan.accum_at, sizeof out->accum_at);
   return FA_OK;
@@ -164,6 +201,7 @@ void fa_backward_plan_place(fa_backward_plan *plan, void *workspace) {
   plan->wide.delta = at + plan->delta_at;
   plan->params.lse_log2 = at;
   plan->params.delta = at + plan->delta_at;
+  if (plan->params.dbias_sums) plan->params.dbias_accum = at + plan->dbias_at;
   if (plan->by_queries) {
     plan->params.dk_accum = at + plan->accum_at[0];
     plan->params.dv_accum = at + plan->accum_at[1];

@@ -75,7 +75,8 @@ static void finish(const fa_ref_call *c, fa_want *out, const int64_t *shape) {
   for (int64_t x = 0; x < out->n; ++x) {
     if (out->accum[x] == 0 && out->quant[x] == 0 && out->value[x] == 0)
       continue; /* no visible pair: must be exactly 0 */
-    out->accum[x] = (float)(slack * (out->accum[x] + growth * out->quant[x]) + (double)n * FA_F32_TINY);
+    out->accum[x] = (float)(slack * (out->accum[x] + growth * out->quant[x]) +
+                            (double)n * (FA_F32_TINY + c->profile->floor_dbias));
     out->quant[x] = 0;
   }
 }

@@ -13,6 +13,7 @@
     fa::flash_backward_main<__VA_ARGS__>(p);                                                                 \
   }
 #define FA_ENTRY_ROWS(name, T, D) FA_ROW_KERNELS(FA_KERNEL, name, T, D)
+#define FA_ENTRY_DBIAS(name, T) FA_DBIAS_KERNELS(FA_KERNEL, name, T)
 #ifdef FA_ONLY
 #define FA_ENTRY(name, T, D, kind, shape)                                                                    \
   FA_MAIN(name, fa::flash_backward_config<fa::T, D, fa::kind, fa::shape>)

@@ -18,12 +18,10 @@ FA_DEVICE void fetch_bias(const fa_flash_params &f, const sequence &seq, int bat
   cp_async_commit();
 }
 
-/* The first n of 8 neighbouring pairs' gradients. */
-template <class C>
-FA_DEVICE void store_dbias(const fa_flash_backward_params &p, int batch, int head, int row, int key, int n,
-                           vec4 v) {
-  uint16_t *to =
-      p.dbias + batch * p.dbias_stride.batch + head * p.dbias_stride.head + row * p.dbias_stride.row + key;
+/* The first n of 8 neighbouring pairs' gradients, or of sums of them. */
+FA_DEVICE void store_dbias(const fa_flash_backward_params &p, uint16_t *to, int batch, int head, int row,
+                           int key, int n, vec4 v) {
+  to += batch * p.dbias_stride.batch + head * p.dbias_stride.head + row * p.dbias_stride.row + key;
   if (p.dbias_aligned)
     store_chunk<true>(to, v);
   else
@@ -39,8 +37,8 @@ FA_DEVICE void write_dbias(const fa_flash_backward_params &p, const sequence &se
   for (int i = thread; i < min_int(C::BM, seq.len_q - row0) * CHUNKS; i += C::THREADS) {
     const int row = i / CHUNKS, chunk = i % CHUNKS, n = p.forward.seqlen_k - key0 - 8 * chunk;
     if (n > 0)
-      store_dbias<C>(p, batch, head, row0 + row, key0 + 8 * chunk, n,
-                     load_shared16(shared_base() + C::DS_AT + tile_offset<C::BN>(row, chunk)));
+      store_dbias(p, p.dbias, batch, head, row0 + row, key0 + 8 * chunk, n,
+                  load_shared16(shared_base() + C::DS_AT + tile_offset<C::BN>(row, chunk)));
   }
 }
 
@@ -54,7 +52,7 @@ FA_DEVICE void clear_dbias_rows(const fa_flash_backward_params &p, int batch, in
   for (int64_t i = thread; i < static_cast<int64_t>(end - begin) * CHUNKS; i += C::THREADS) {
     const int row = begin + static_cast<int>(i / CHUNKS), chunk = static_cast<int>(i % CHUNKS);
     if (n_keys - 8 * chunk > 0)
-      store_dbias<C>(p, batch, head, row, key0 + 8 * chunk, n_keys - 8 * chunk, vec4{0, 0, 0, 0});
+      store_dbias(p, p.dbias, batch, head, row, key0 + 8 * chunk, n_keys - 8 * chunk, vec4{0, 0, 0, 0});
   }
 }
 

@@ -75,6 +75,8 @@ struct flash_backward_config : flash_kind_traits<KIND_>, flash_backward_tiles<D_
   static_assert(DQ_GROUPS * S_COL_WARPS * 16 == D && DKV_GROUPS * KV_COL_WARPS * 16 == D, "on all columns");
   static_assert(S_COLS % 32 == 0 || S_COLS == 16, "dropout decides on 32 keys at once");
   static_assert(!flash_kind_traits<KIND_>::BIAS || !BY_QUERIES, "who reads a bias has its tile to himself");
+  static_assert(FA_FLASH_DBIAS_PADDED % BM == 0 && FA_FLASH_DBIAS_PADDED % BN == 0,
+                "sums of dbias have whole tiles");
   static_assert(fa_flash_backward_row_block(D) % BM == 0, "tiles do not straddle entries");
   static_assert(fa_flash_backward_row_block(D) % BN == 0 || !BY_QUERIES, "nor do those of dK and dV");
   typedef float score_tile[tiles::S_TILES][S_COLS / 8][4];

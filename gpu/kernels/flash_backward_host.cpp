@@ -15,6 +15,7 @@
 #define FA_ENTRY(name, T, D, kind, shape)                                                                    \
   FA_KERNEL(name, fa::flash_backward_main<fa::flash_backward_config<fa::T, D, fa::kind, fa::shape>>)
 #define FA_ENTRY_ROWS(name, T, D) FA_ROW_KERNELS(FA_KERNEL, name, T, D)
+#define FA_ENTRY_DBIAS(name, T) FA_DBIAS_KERNELS(FA_KERNEL, name, T)
 #include "gpu/kernels/flash_backward_list.h"
 #endif
 
@@ -40,6 +41,7 @@ template <class C> static constexpr main_kernel describe_main(fa_flash_entry ent
 #define FA_ENTRY(name, T, D, kind, shape) FA_DESCRIBE(name, FA_ON_HOST(name), T, D, kind, shape, true)
 #define FA_ENTRY_AT_RUN_TIME(name, T, D, kind, shape) FA_DESCRIBE(name, nullptr, T, D, kind, shape, false)
 #define FA_ENTRY_ROWS(name, T, D)
+#define FA_ENTRY_DBIAS(name, T)
 static const main_kernel main_kernels[] = {
 #include "gpu/kernels/flash_backward_list.h"
 };
@@ -53,12 +55,24 @@ struct row_kernels {
 };
 #define FA_ROW(name, ...) {#name, FA_ON_HOST(name), {"flash_backward", nullptr, true}},
 #define FA_ENTRY(name, T, D, kind, shape)
+#define FA_ENTRY_DBIAS(name, T)
 #define FA_ENTRY_ROWS(name, T, D)                                                                            \
   {{FA_ROW_KERNELS(FA_ROW, name, T, D)},                                                                     \
    "FA_ENTRY_ROWS(" #name "," #T "," #D ")",                                                                 \
    is_bf16<fa::flash_backward_row_config<fa::T, D>>(),                                                       \
    D},
 static const row_kernels rows_kernels[] = {
+#include "gpu/kernels/flash_backward_list.h"
+};
+
+struct dbias_kernels {
+  fa_flash_entry clear, convert;
+  int bf16;
+};
+#define FA_ENTRY(name, T, D, kind, shape)
+#define FA_ENTRY_ROWS(name, T, D)
+#define FA_ENTRY_DBIAS(name, T) {FA_DBIAS_KERNELS(FA_ROW, name, T) std::is_same<fa::T, fa::bf16>::value},
+static const dbias_kernels dbias_table[] = {
 #include "gpu/kernels/flash_backward_list.h"
 };
 
@@ -92,6 +106,16 @@ static fa_flash_entry row_kernel(const row_kernels &rows, int i) {
   return entry;
 }
 
+static fa_flash_entry dbias_kernel(int bf16, fa_flash_entry dbias_kernels::*which) {
+  for (const dbias_kernels &k : dbias_table) {
+    fa_flash_entry entry = k.*which;
+    entry.recipe.only =
+        bf16 ? "FA_ENTRY_DBIAS(flash_backward_bf16,bf16)" : "FA_ENTRY_DBIAS(flash_backward_f16,f16)";
+    if (k.bf16 == bf16) return entry;
+  }
+  return fa_flash_entry{};
+}
+
 int fa_flash_backward_find(fa_flash_ability wanted, const fa_flash_device *device,
                            fa_flash_backward_kernels *out) {
   wanted.p_debug = 0;
@@ -105,6 +129,8 @@ int fa_flash_backward_find(fa_flash_ability wanted, const fa_flash_device *devic
             row_kernel(rows, 4),
             by_keys->main,
             find_by_queries(wanted, device, *by_keys),
+            dbias_kernel(wanted.bf16, &dbias_kernels::clear),
+            dbias_kernel(wanted.bf16, &dbias_kernels::convert),
             rows.head_dim};
     return 1;
   }
@@ -117,5 +143,9 @@ const char *fa_flash_backward_name(int i) {
   for (const row_kernels &rows : rows_kernels)
     for (const fa_flash_entry &entry : rows.entry)
       if (i-- == 0) return entry.name;
+  for (const dbias_kernels &k : dbias_table) {
+    if (i-- == 0) return k.clear.name;
+    if (i-- == 0) return k.convert.name;
+  }
   return nullptr;
 }

@@ -29,6 +29,7 @@ typedef struct fa_flash_main {
 typedef struct fa_flash_backward_kernels {
   fa_flash_entry prepare, prepare_only, clear, convert, convert_keys;
   fa_flash_main by_keys, by_queries;
+  fa_flash_entry dbias_clear, dbias_convert;
   int head_dim; /* of the tiles, and so of the workspace */
 } fa_flash_backward_kernels;
 

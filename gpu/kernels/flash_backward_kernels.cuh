@@ -4,6 +4,7 @@
 
 #include "gpu/kernels/flash_backward.cuh"
 #include "gpu/kernels/flash_backward_convert.cuh"
+#include "gpu/kernels/flash_backward_dbias.cuh"
 #include "gpu/kernels/flash_backward_prepare.cuh"
 #include "gpu/kernels/flash_backward_queries.cuh"
 
@@ -29,5 +30,10 @@ template <class C> FA_DEVICE void flash_backward_main(const fa_flash_backward_pa
               entry(name##_convert, fa::flash_backward_convert<fa::flash_backward_row_config<fa::T, D>>)     \
                   entry(name##_convert_keys,                                                                 \
                         fa::flash_backward_convert_keys<fa::flash_backward_row_config<fa::T, D>>)
+
+/* The same for summed gradients of a bias, of an element type. */
+#define FA_DBIAS_KERNELS(entry, name, T)                                                                     \
+  entry(name##_dbias_clear, fa::flash_backward_dbias_clear)                                                  \
+      entry(name##_dbias_convert, fa::flash_backward_dbias_convert<fa::T>)
 
 #endif

@@ -4,6 +4,8 @@
  *     a main kernel, kind as in flash_kind, shape as in flash_backward_shape; for what a call wants, the
  * first that can do it is taken FA_ENTRY_AT_RUN_TIME, same arguments compiled only where it is wanted, and
  * only on the device FA_ENTRY_ROWS(name, T, D) the kernels around it: flash_backward_kernels.cuh
+ *   FA_ENTRY_DBIAS(name, T)
+ *     those for sums of dbias
  *
  * Small ones are listed for the head dims alone whose general kernel by keys does not fit into 99 KiB; mixed
  * kernels are all of them small enough. */
@@ -40,9 +42,11 @@
 #define FA_MIXED(T, D) FA_BY_KEYS(flash_backward_##T##_##D##_mixed, T, D, mixed)
 #ifndef FA_ONLY_BF16
 FA_SMALL_DIMS(f16)
+FA_ENTRY_DBIAS(flash_backward_f16, f16)
 #endif
 #ifndef FA_ONLY_F16
 FA_SMALL_DIMS(bf16)
+FA_ENTRY_DBIAS(flash_backward_bf16, bf16)
 #endif
 #undef FA_BY_KEYS
 #undef FA_BY_KEYS_LATE
@@ -57,3 +61,4 @@ FA_SMALL_DIMS(bf16)
 #undef FA_ENTRY
 #undef FA_ENTRY_AT_RUN_TIME
 #undef FA_ENTRY_ROWS
+#undef FA_ENTRY_DBIAS

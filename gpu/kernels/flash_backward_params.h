@@ -23,6 +23,12 @@ typedef struct fa_flash_backward_params {
   fa_flash_strides dbias_stride;
   int dbias_aligned; /* as bias_aligned */
 
+  /* Sums of dS along the batch or the heads; with dbias_stride, as dbias is NULL then. */
+  uint16_t *dbias_sums;                /* NULL: not wanted here */
+  float *dbias_accum;                  /* in the workspace (flash_backward_plan.h); NULL without dbias_sums */
+  fa_flash_strides dbias_accum_stride; /* in floats; row: of tiles of 16 rows */
+  int64_t dbias_floats;                /* of all of it */
+
   /* Workspace: see flash_backward_plan.h. */
   float *lse_log2, *delta;    /* the first times lse_factor */
   float *dq_accum;            /* by keys */

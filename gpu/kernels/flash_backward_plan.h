@@ -31,7 +31,14 @@
  * length begins at row b * (seqlen up to a multiple of block), of variable length at (cu_seqlens[b] + b *
  * block) down to a multiple. An accumulator holds 16 x 8 tiles in the order of mma's accumulator registers,
  * so that adding is contiguous over a warp: tile (r, c) of a head begins at (r * D/8 + c) * 128, a lane's
- * four floats 4 * lane further. Nothing needs to be initialised by the caller. */
+ * four floats 4 * lane further. Nothing needs to be initialised by the caller.
+ *
+ * A gradient of the bias that is summed along the batch or the heads has two more launches, unless it is to
+ * be deterministic (or summed along the rows too: then it is the wide kernel's work): dbias_clear before
+ * main, which then adds dS to accumulators, and dbias_convert after it. The workspace has them last:
+ * dbias_accum[batch or 1][heads_q or 1], in 16 x 8 tiles as above, rows and keys padded to
+ * FA_FLASH_DBIAS_PADDED.
+ */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_PLAN_H
 #define FA_GPU_KERNELS_FLASH_BACKWARD_PLAN_H
 
@@ -39,6 +46,8 @@
 #include <stdint.h>
 
 #define FA_FLASH_BACKWARD_THREADS 256 /* of every kernel but some main ones */
+#define FA_FLASH_DBIAS_CLEARED 16384  /* floats to a block of dbias_clear */
+#define FA_FLASH_DBIAS_PADDED 128     /* whole tiles of every main kernel */
 
 #if defined(__CUDACC__)
 #define FA_PLAN_FUNCTION __host__ __device__ constexpr

@@ -96,6 +96,14 @@ FA_DEVICE float biased_weight(const fa_flash_backward_params &p, float s, float 
   return exp2_approx(multiply(fmaf(s, p.scale, bias) - lse, LOG2E));
 }
 
+/* Adds a thread's dS of one 16 x 8 tile to the sum of dbias. */
+FA_DEVICE void add_dbias(const fa_flash_backward_params &p, const score_place &at, int m, int n,
+                         const float (&ds)[4], int lane) {
+  atomic_add4(p.dbias_accum + at.batch * p.dbias_accum_stride.batch + at.head * p.dbias_accum_stride.head +
+                  (at.row / 16 + m) * p.dbias_accum_stride.row + (at.warp_key / 8 + n) * 128ll + lane * 4,
+              ds);
+}
+
 /* P and dS, rounded, to shared memory at p_first (dS: P_BYTES further). values: shared address of LSE of the
  * thread's first row; delta follows BM rows on. The bias lies where P goes. MASK: some pair of the block is
  * hidden; its P is 0 by definition and not by arithmetic, since the exponential of a hidden score may well
@@ -130,6 +138,7 @@ FA_DEVICE void score_gradients(const typename C::score_tile &s, const typename C
     FA_UNROLL
     for (int n = 0; n < C::S_COLS / 8; ++n) {
       if (C::DROPOUT && n % 4 == 0) backward_drop_words<C>(words, f, at, m, n, lane);
+      float ds[4];
       FA_UNROLL
       for (int r = 0; r < 2; ++r) {
         const uint32_t to = tile_right<C::BN>(p_first, n) + (16 * m + 8 * r) * (C::BN * 2);
@@ -154,7 +163,10 @@ FA_DEVICE void score_gradients(const typename C::score_tile &s, const typename C
         }
         store_shared4(to, pack2(weight[0], weight[1], t) & kept);
         store_shared4(to + C::P_BYTES, pack2(gradient[0], gradient[1], t));
+        ds[2 * r] = gradient[0];
+        ds[2 * r + 1] = gradient[1];
       }
+      if (C::BIAS && p.dbias_accum) add_dbias(p, at, m, n, ds, lane);
     }
   }
 }
