@@ -1,10 +1,12 @@
-/* cases/kernels.json reaches every kernel that is compiled ahead of time, on a device of the large and on one
- * of the small shared memory; what they compute is judged elsewhere. fa_simt_run is wrapped (CMakeLists.txt)
- * to see what is launched. */
+/* cases/kernels.json and, for a cache, cases/kvcache.json reach every kernel that is compiled ahead of time,
+ * on a device of the large and on one of the small shared memory; what they compute is judged elsewhere.
+ * fa_simt_run is wrapped (CMakeLists.txt) to see what is launched. */
 #include "cases/build.h"
 #include "cases/case.h"
 #include "gpu/backend.h"
 #include "gpu/kernels/flash_backward_host.h"
+#include "gpu/kernels/kv_append_host.h"
+#include "gpu/kernels/kv_host.h"
 #include "gpu/simt/simt.h"
 #include "tests/check.h"
 
@@ -33,7 +35,8 @@ static void run_all(const fa_case_list *list, const char *device) {
   CHECK(fa_backend_host.open(device, &self, &err) == FA_OK);
   for (int64_t i = 0; i < list->n; ++i) {
     const fa_case *c = &list->v[i];
-    const fa_run_options opt = {.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD, .n_threads = 2};
+    const fa_run_options opt = {.passes = FA_PASS_FORWARD | (c->problem.backward ? FA_PASS_BACKWARD : 0),
+                                .n_threads = 2};
     fa_tensors t;
     fa_outcome out = {.state = FA_SUBJECT_OK};
     fa_status status = fa_case_build(c, &t, &err);
@@ -47,17 +50,26 @@ static void run_all(const fa_case_list *list, const char *device) {
   fa_backend_host.close(self);
 }
 
-static int missing(bool say) {
+typedef const char *name_of(int i);
+
+/* Kernels of these lists that were never launched. */
+static int missing(name_of *const *lists, int n_lists, bool say) {
   int n = 0;
-  for (int pass = 0; pass < 2; ++pass) {
+  for (int l = 0; l < n_lists; ++l) {
     const char *name;
-    for (int i = 0; (name = pass ? fa_flash_backward_name(i) : fa_flash_forward_name(i)) != NULL; ++i) {
+    for (int i = 0; (name = lists[l](i)) != NULL; ++i) {
       if (was_launched(name)) continue;
       ++n;
       if (say) fprintf(stderr, "never launched: %s\n", name);
     }
   }
   return n;
+}
+
+static void load(const char *path, fa_case_list *list) {
+  fa_error err = {""};
+  const fa_status status = fa_case_file_load(path, NULL, list, &err);
+  CHECK_MSG(status == FA_OK, "%s", err.text);
 }
 
 static void check_arguments(void) {
@@ -72,15 +84,21 @@ static void check_arguments(void) {
 }
 
 int main(void) {
-  fa_case_list list = {0};
-  fa_error err = {""};
-  const fa_status status = fa_case_file_load("cases/kernels.json", NULL, &list, &err);
-  CHECK_MSG(status == FA_OK, "%s", err.text);
+  static name_of *const flash[] = {fa_flash_forward_name, fa_flash_backward_name}, *const cache[] = {
+                                                                                       fa_kv_name,
+                                                                                       fa_kv_append_name};
+  fa_case_list list = {0}, over_cache = {0};
+  load("cases/kernels.json", &list);
   run_all(&list, NULL);
-  CHECK(missing(false) > 0); /* those for small devices: the check can fail */
+  CHECK(missing(flash, 2, false) > 0); /* those for small devices: the check can fail */
   run_all(&list, "shared=99");
-  CHECK(missing(true) == 0);
+  CHECK(missing(flash, 2, true) == 0);
+  load("cases/kvcache.json", &over_cache);
+  CHECK(missing(cache, 2, false) > 0);
+  run_all(&over_cache, NULL);
+  CHECK(missing(cache, 2, true) == 0);
   fa_case_list_free(&list);
+  fa_case_list_free(&over_cache);
   check_arguments();
   return check_done();
 }
