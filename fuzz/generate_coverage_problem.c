@@ -200,5 +200,6 @@ void fa_coverage_problem(fa_coverage *v, const fa_problem *p) {
   cover_score(v, p);
   cover_dropout(v, p);
   cover_families(v, p);
+  fa_coverage_cache(v, p);
   cover_splits(v, p);
 }

@@ -135,6 +135,7 @@ static void draw_outputs(fa_gen *g) {
   p->return_softmax = p->family == FA_FLASH && wants_p && n_p <= 400000;
   /* The original splits keys only in its inference path, which has no dropout. */
   if (!dropout && fa_rng_chance(&r, g->rules->splits)) p->splits = PICK(&r, splits);
+  if (p->splits == 33 && p->family == FA_KVCACHE && fa_rng_chance(&r, 0.5)) p->splits = 128;
   if (p->family == FA_MEMEFF && fa_rng_chance(&r, 0.3)) p->empty_lse = (fa_empty_lse)fa_rng_below(&r, 3);
 }
 

@@ -43,6 +43,12 @@ static void draw_rotary(fa_gen *g, fa_rng *r) {
   p->kvcache.rotary_interleaved = p->kvcache.rotary_dim > 0 && fa_rng_chance(r, 0.5);
 }
 
+/* All keys, nearly all (new ones among them), or up to half of them. */
+static int64_t draw_padding(fa_rng *r, int64_t keys) {
+  const int64_t kind = fa_rng_below(r, 10);
+  return kind == 0 ? keys : kind == 1 ? keys - keys / 16 : fa_rng_range(r, 0, keys / 2);
+}
+
 static fa_status draw_cache_lengths(fa_gen *g, fa_rng *r) {
   fa_problem *p = &g->c->problem;
   fa_kvcache *c = &p->kvcache;
@@ -52,19 +58,20 @@ static fa_status draw_cache_lengths(fa_gen *g, fa_rng *r) {
   for (int64_t b = 0; status == FA_OK && b < p->batch; ++b) {
     c->len.v[b] = (int32_t)draw_valid(r, p->seqlen_k - c->n_new, c->page_size);
     int64_t keys = c->len.v[b] + c->n_new;
-    if (padded) p->leftpad_k.v[b] = (int32_t)(fa_rng_chance(r, 0.1) ? keys : fa_rng_range(r, 0, keys / 2));
+    if (padded) p->leftpad_k.v[b] = (int32_t)draw_padding(r, keys);
   }
   return status;
 }
 
 fa_status fa_gen_cache(fa_gen *g) {
   static const int64_t queries[] = {1, 1, 1, 1, 2, 3, 4, 5, 8, 16, 17, 63, 64, 65, 130};
-  static const int64_t pages[] = {1, 7, 16, 16, 32, 64, 64, 128, 256},
+  static const int64_t pages[] = {1, 2, 3, 7, 16, 16, 32, 64, 64, 128, 256},
                        new_keys[] = {1, 1, 1, 2, 3, 8, 17, 64, 65};
   fa_rng r = fa_gen_rng(g, FA_GEN_CACHE);
   fa_problem *p = &g->c->problem;
   fa_kvcache *c = &p->kvcache;
   c->present = true;
+  if (p->heads_q == 8 * p->heads_kv && fa_rng_chance(&r, 0.5)) p->heads_q *= 2;
   p->seqlen_q = fa_rng_chance(&r, g->rules->empty / 8) ? 0 : PICK(&r, queries);
   int64_t longest = g->budget / (p->seqlen_q > 0 ? p->seqlen_q : 1);
   if (longest > g->rules->longest) longest = g->rules->longest;
