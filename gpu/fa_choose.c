@@ -9,7 +9,6 @@ static const char *beyond_flash(const fa_attention *a, const fa_gradients *g) {
   if (a->head_dim > 256 || head_dim_v > 256) return "a head_dim above 256";
   if (a->head_dim % 8 != 0 || head_dim_v % 8 != 0) return "a head_dim that is no multiple of 8";
   if (g && g->delta) return "a given delta";
-  if (a->mask_top_left && a->alibi_slopes) return "mask_top_left"; /* distances do not follow the mask */
   return NULL;
 }
 
@@ -18,7 +17,6 @@ static const char *beyond_general(const fa_attention *a) {
   if (fa_attention_head_dim_v(a) != a->head_dim) return "a head_dim_v that is not head_dim";
   if (a->bias) return "a bias";
   if (a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_LINEAR) return "linear dropout";
-  if (a->mask_top_left && a->alibi_slopes) return "mask_top_left"; /* distances do not follow the mask */
   return NULL;
 }
 

@@ -152,8 +152,6 @@ static void test_combinations(void) {
   BAD((a.head_dim = 12, a.dropout_p = 0.5), UNSUPPORTED,
       "tiled dropout: not together with a head_dim that is no multiple of 8");
   BAD((a.bias = memory, a.p_debug = memory), UNSUPPORTED, "p_debug: not together with a bias");
-  BAD((a.mask_top_left = true, a.alibi_slopes = slopes), UNSUPPORTED,
-      "alibi_slopes: not together with mask_top_left");
   BAD((a.dropout_scheme = FA_DROPOUT_LINEAR, a.dropout_p = 0.5, a.softcap = 1), UNSUPPORTED,
       "softcap: not together with linear dropout");
 }
@@ -182,6 +180,7 @@ static void test_good(void) {
   GOOD((a.head_dim = 12, a.head_dim_v = 57));
   GOOD((a.head_dim = 264, a.q_stride = a.o_stride = fa_strides_dense(10, 4, 264)));
   GOOD((a.mask_top_left = true, a.softcap = 30)); /* the fast kernels do that */
+  GOOD((a.mask_top_left = true, a.alibi_slopes = (float *)memory));
   GOOD(a.bias = memory);
   GOOD((a.bias = memory, a.bias_stride = ((fa_strides){800, 20, 200})));
   GOOD((a.dropout_scheme = FA_DROPOUT_LINEAR, a.dropout_p = 0.5));
