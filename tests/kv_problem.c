@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* ---- settings ---- */
 
@@ -33,11 +34,8 @@ static void parse_word(const char *word, kv_setting *s) {
   } numbers[] = {{"d=", &s->head_dim}, {"heads=", &s->heads_kv}, {"group=", &s->group},
                  {"rows=", &s->rows},  {"splits=", &s->splits},  {"page=", &s->page_size},
                  {"new=", &s->n_new},  {"left=", &s->left},      {"right=", &s->right}},
-    flags[] = {{"bf16", &s->bf16},
-               {"f16", NULL},
-               {"alibi", &s->alibi},
-               {"unaligned", &s->unaligned},
-               {"moved", &s->moved}};
+    flags[] = {{"bf16", &s->bf16},           {"f16", NULL},        {"alibi", &s->alibi},
+               {"unaligned", &s->unaligned}, {"moved", &s->moved}, {"far", &s->far}};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
     const size_t n = strlen(numbers[i].name);
     if (strncmp(word, numbers[i].name, n) == 0) {
@@ -99,7 +97,10 @@ static int64_t slot(const kv_problem *x, int batch, int key) {
 
 static void fill_cache(kv_problem *x) {
   const kv_setting *s = &x->s;
-  for (int64_t i = 0; i < x->n_cache; ++i) x->k[i] = x->v[i] = 0x7fff; /* NaN of either type */
+  const int64_t apart = x->p.k_stride.batch,
+                n = (s->page_size ? s->page_size : x->capacity) * x->p.k_stride.row;
+  for (int64_t at = 0; at < x->n_cache; at += apart)
+    for (int64_t i = 0; i < n; ++i) x->k[at + i] = x->v[at + i] = 0x7fff; /* NaN of either type */
   for (int b = 0; b < s->batch; ++b)
     for (int j = s->pad[b]; j < s->keys[b]; ++j)
       for (int64_t i = 0; i < s->heads_kv * s->head_dim; ++i) {
@@ -123,6 +124,23 @@ static void place_keys(kv_problem *x) {
   }
 }
 
+/* Memory that costs something only where it is touched. */
+static void *sparse(int64_t bytes) {
+  void *p =
+      mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) exit(1);
+  return p;
+}
+
+static int64_t cache_row(const kv_setting *s) {
+  return s->heads_kv * s->head_dim + (s->unaligned ? 3 : 0);
+}
+
+/* From one row of the cache, or page, to the next. */
+static int64_t cache_batch(const kv_problem *x) {
+  return (x->s.page_size ? x->s.page_size : x->capacity) * cache_row(&x->s) + ((int64_t)x->s.far << 30);
+}
+
 static void allocate(kv_problem *x) {
   const kv_setting *s = &x->s;
   const int heads = s->heads_kv * s->group;
@@ -132,15 +150,14 @@ static void allocate(kv_problem *x) {
   x->table_stride = s->page_size ? x->capacity / s->page_size + 2 : 0;
   x->pages = s->batch * x->table_stride;
   while (x->pages % 7 == 0) ++x->pages;
-  const int64_t row = s->heads_kv * s->head_dim + (s->unaligned ? 3 : 0);
-  x->n_cache = (s->page_size ? x->pages * s->page_size : (s->batch + 1) * x->capacity) * row;
+  x->n_cache = (s->page_size ? x->pages : s->batch + 1) * cache_batch(x);
   x->n_rows = (int64_t)s->batch * heads * s->rows;
   x->n_q = x->n_rows * (s->head_dim + (s->unaligned ? 1 : 0));
   x->n_partial = s->splits > 1 ? x->n_rows * s->splits : 0;
   x->q = zeros(x->n_q, 2);
   x->o = zeros(x->n_q, 2);
-  x->k = zeros(x->n_cache, 2);
-  x->v = zeros(x->n_cache, 2);
+  x->k = sparse(x->n_cache * 2);
+  x->v = sparse(x->n_cache * 2);
   x->lse = zeros(x->n_rows, 4);
   x->slopes = zeros(s->batch * heads, 4);
   x->partial_o = zeros(x->n_partial * s->head_dim, 4);
@@ -156,10 +173,9 @@ static void allocate(kv_problem *x) {
 static void fill_params(kv_problem *x) {
   const kv_setting *s = &x->s;
   const int heads = s->heads_kv * s->group;
-  const int64_t width = s->head_dim + (s->unaligned ? 1 : 0),
-                row = s->heads_kv * s->head_dim + (s->unaligned ? 3 : 0);
+  const int64_t width = s->head_dim + (s->unaligned ? 1 : 0);
   const fa_flash_strides q = {s->rows * heads * width, heads * width, width};
-  const fa_flash_strides k = {(s->page_size ? s->page_size : x->capacity) * row, row, s->head_dim};
+  const fa_flash_strides k = {cache_batch(x), cache_row(s), s->head_dim};
   x->scale = isnan(s->scale) ? 0.0 : s->scale != 0.0 ? s->scale : 1.0 / sqrt(s->head_dim);
   const double positive = x->scale == 0.0 ? 1.0 : fabs(x->scale);
   x->p = (fa_kv_params){.q = x->q,
@@ -219,10 +235,11 @@ void kv_problem_make(const kv_setting *s, kv_problem *x) {
 }
 
 void kv_problem_free(kv_problem *x) {
-  void *const all[] = {x->q,       x->k,         x->v,           x->o,         x->lse,
-                       x->slopes,  x->partial_o, x->partial_lse, x->o_written, x->lse_written,
-                       x->seqlens, x->rows,      x->pads,        x->table};
+  void *const all[] = {x->q,         x->o,           x->lse,     x->slopes, x->partial_o, x->partial_lse,
+                       x->o_written, x->lse_written, x->seqlens, x->rows,   x->pads,      x->table};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
+  munmap(x->k, (size_t)x->n_cache * 2);
+  munmap(x->v, (size_t)x->n_cache * 2);
 }
 
 /* ---- launches ---- */

@@ -17,6 +17,7 @@ typedef struct kv_setting {
   double scale;                              /* 0: 1 / sqrt(head_dim); NaN: 0 */
   double softcap;
   int alibi, unaligned, moved; /* moved: entries have other rows of the cache than their own */
+  int far;                     /* rows of the cache, or pages, lie 2^30 elements apart */
 } kv_setting;
 
 typedef struct kv_problem {
@@ -32,7 +33,7 @@ typedef struct kv_problem {
 } kv_problem;
 
 /* From words: f16 or bf16, d= heads= group= rows= keys=A,B.. splits= page= new= pad=A,B.. left= right= scale=
- * cap=, alibi, unaligned, moved. Ends the program where one is none of these. */
+ * cap=, alibi, unaligned, moved, far. Ends the program where one is none of these. */
 kv_setting kv_setting_parse(const char *words);
 
 void kv_problem_make(const kv_setting *s, kv_problem *x);

@@ -32,6 +32,8 @@ static const struct {
     {"pages of 256", "bf16 d=256 heads=1 group=2 rows=1 keys=300,256 splits=2 page=256"},
     {"pages, leftpad, window",
      "f16 d=64 heads=1 group=3 rows=7 keys=290,100 splits=3 page=24 pad=33,99 left=150 right=1"},
+    {"far pages", "bf16 d=64 heads=1 group=2 rows=2 keys=100,64 splits=2 page=32 right=1 far"},
+    {"far rows of the cache", "f16 d=128 heads=1 group=4 rows=17 keys=70,64,20 splits=1 right=1 moved far"},
     {"softcap", "f16 d=64 heads=1 group=2 rows=1 keys=100 splits=2 cap=2.0"},
     {"alibi", "bf16 d=128 heads=1 group=3 rows=3 keys=100,40 splits=2 pad=0,5 alibi"},
     {"alibi and softcap of rows",
