@@ -1,13 +1,11 @@
 #include "gpu/host_backward.h"
 
-#include "cases/tensor_guard.h"
 #include "gpu/args.h"
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan_backward.h"
-#include "gpu/simt/simt.h"
+#include "gpu/host_launch.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 fa_status fa_host_device_parse(const char *arg, fa_host_device *out, fa_error *err) {
   *out = (fa_host_device){.limits = {.max_shared_bytes = 227 * 1024}, .n_processors = 3};
@@ -38,49 +36,20 @@ bool fa_host_backward_supports(const fa_problem *p, const fa_host_device *d, cha
   return can;
 }
 
-/* What the kernels of the pass may touch; only the gradients and the workspace may they write. */
-static int fill_ranges(const fa_tensors *t, const fa_buffer *workspace, uint8_t *written,
-                       fa_simt_range *ranges) {
-  int n = 0;
-  for (int i = 0; i < FA_T_COUNT; ++i)
-    if (t->buffer[i].base)
-      ranges[n++] =
-          (fa_simt_range){.name = fa_tensor_id_name((fa_tensor_id)i),
-                          .begin = t->buffer[i].base + FA_GUARD_BYTES,
-                          .bytes = t->buffer[i].bytes,
-                          .writable = i == FA_T_DQ || i == FA_T_DK || i == FA_T_DV || i == FA_T_DBIAS};
-  ranges[n++] = (fa_simt_range){.name = "workspace",
-                                .begin = fa_buffer_payload(workspace),
-                                .bytes = workspace->bytes,
-                                .writable = true,
-                                .written = written};
-  return n;
-}
-
-static fa_status launch_all(const fa_backward_plan *plan, const fa_tensors *t, const fa_buffer *workspace,
-                            uint8_t *written, const fa_run_options *opt, fa_outcome *out, fa_error *err) {
-  fa_simt_range ranges[FA_T_COUNT + 1];
-  const int n_ranges = fill_ranges(t, workspace, written, ranges);
-  for (int i = 0; i < plan->n_launches; ++i) {
+static fa_status launch_all(const fa_backward_plan *plan, const fa_tensors *t, const fa_host_scratch *scratch,
+                            const fa_run_options *opt, fa_outcome *out, fa_error *err) {
+  const uint64_t gradients = FA_HOST_MAY_WRITE(FA_T_DQ) | FA_HOST_MAY_WRITE(FA_T_DK) |
+                             FA_HOST_MAY_WRITE(FA_T_DV) | FA_HOST_MAY_WRITE(FA_T_DBIAS);
+  for (int i = 0; i < plan->n_launches && out->state == FA_SUBJECT_OK; ++i) {
     const fa_backward_launch *l = &plan->launch[i];
     const fa_simt_launch launch = {.kernel = l->kernel.entry,
                                    .params = fa_backward_plan_params(plan, i),
                                    .name = l->kernel.name,
                                    .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                    .block = {l->n_threads, 1, 1},
-                                   .shared_bytes = l->shared_bytes,
-                                   .ranges = ranges,
-                                   .n_ranges = n_ranges,
-                                   .schedule_seed = opt->schedule_seed,
-                                   .tape = opt->tape,
-                                   .tape_bytes = opt->tape_bytes,
-                                   .n_threads = opt->n_threads};
-    fa_simt_report report;
-    const fa_status status = fa_simt_run(&launch, &report, err);
+                                   .shared_bytes = l->shared_bytes};
+    const fa_status status = fa_host_launch(&launch, t, gradients, scratch, opt, out, err);
     if (status != FA_OK) return status;
-    out->state = report.state;
-    snprintf(out->text, sizeof out->text, "%s", report.text);
-    if (report.state != FA_SUBJECT_OK) break;
   }
   return FA_OK;
 }
@@ -100,16 +69,11 @@ fa_status fa_host_backward_run(const fa_problem *p, const fa_host_device *d, fa_
     snprintf(out->text, sizeof out->text, "%s", why);
     return FA_OK;
   }
-  fa_buffer workspace;
-  fa_status status = fa_buffer_alloc(&workspace, plan.workspace_bytes, err);
+  fa_host_scratch scratch;
+  fa_status status = fa_host_scratch_alloc(plan.workspace_bytes, opt, &scratch, err);
   if (status != FA_OK) return status;
-  /* nobody promises zeros: what is read before it was written must show */
-  fa_buffer_fill(&workspace, opt->schedule_seed % 2 ? FA_PATTERN_POISON_B : FA_PATTERN_POISON_A);
-  fa_backward_plan_place(&plan, fa_buffer_payload(&workspace));
-  uint8_t *written = calloc(workspace.bytes / 4 + 1, 1);
-  status = written ? launch_all(&plan, t, &workspace, written, opt, out, err)
-                   : fa_fail(err, FA_ERR_MEMORY, "backend host: out of memory");
-  free(written);
-  fa_buffer_free(&workspace);
+  fa_backward_plan_place(&plan, fa_buffer_payload(&scratch.buffer));
+  status = launch_all(&plan, t, &scratch, opt, out, err);
+  fa_host_scratch_free(&scratch);
   return status;
 }
