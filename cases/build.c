@@ -168,6 +168,7 @@ fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err) {
   if (status == FA_OK) status = fa_build_lengths(c, out, err);
   if (status == FA_OK) status = fa_build_cache(c, out, err);
   if (status == FA_OK) status = fa_build_blocks(c, out, err);
+  if (status == FA_OK) status = fa_build_buffers(c, out, err);
   if (status == FA_OK) status = fa_build_fills(c, out, err);
   if (status != FA_OK) fa_tensors_free(out);
   return status;

@@ -19,6 +19,8 @@ fa_status fa_build_lengths(const fa_case *c, fa_tensors *set, fa_error *err);
 fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Block-sparse lists. */
 fa_status fa_build_blocks(const fa_case *c, fa_tensors *set, fa_error *err);
+/* What expressions read, filled, and the places of its gradients. */
+fa_status fa_build_buffers(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Values of every float input. v before do: do_aligned reads it. */
 fa_status fa_build_fills(const fa_case *c, fa_tensors *set, fa_error *err);
 

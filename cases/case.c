@@ -1,4 +1,5 @@
 #include "cases/case.h"
+#include "cases/expr.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -113,6 +114,14 @@ static double fill_size(fa_fill f) {
   return f == FA_FILL_SMALL ? 0.1 : f == FA_FILL_UNIFORM ? 0.5 : 1;
 }
 
+/* *cap: of a softcap in score_mod, 0 without. */
+static bool keeps_logits_apart(const fa_problem *p, double *cap) {
+  fa_expr e;
+  const bool apart = fa_expr_of(p, FA_EXPR_SCORE_MOD, &e, NULL) == FA_OK && fa_expr_like_score(&e, cap);
+  fa_expr_free(&e);
+  return apart;
+}
+
 /* Logits that are all alike, or saturated at the cap, give equal probabilities: their roundings repeat. Alike
  * are those that differ by less than a rounding: half a cell of the type, in which exp(x) has a relative
  * width of 2u. */
@@ -123,8 +132,10 @@ static bool repeats_logits(const fa_case *c) {
       fabs(p->scale) * sqrt((double)p->head_dim) * fill_size(q) * fill_size(c->fill[FA_T_K]);
   bool large =
       q == FA_FILL_LOGITS_4X || q == FA_FILL_LOGITS_64X || q == FA_FILL_OUTLIER || q == FA_FILL_HEAVY_TAIL;
+  double cap = 0;
   if (p->scale == 0 || (spread < fa_dtype_unit_roundoff(p->dtype) && !p->bias.present)) return true;
-  return p->softcap > 0 && (p->softcap < 4 || large);
+  if (p->score_mod && !keeps_logits_apart(p, &cap)) return true;
+  return (p->softcap > 0 && (p->softcap < 4 || large)) || (cap > 0 && (cap < 4 || large));
 }
 
 /* Every row sees at most one key: P is 1 everywhere, and the rows of a key round alike. */

@@ -108,6 +108,10 @@ bool fa_expr_equal(const fa_expr *a, const fa_expr *b);
 
 bool fa_expr_uses(const fa_expr *e, fa_expr_op op);
 bool fa_expr_reads(const fa_expr *e, int buffer);
+/* True if results are about as spread as the scores that go in, so that equal ones, whose roundings repeat,
+ * are rare: a shift by what does not know the score, a factor of 1/4 to 4, another sign, -inf by position,
+ * softcap's form c * tanh(score / c); *cap = the least such c, 0 without. False: not known. */
+bool fa_expr_like_score(const fa_expr *e, double *cap);
 /* Names that mean something in expressions: no buffer can have them. */
 bool fa_expr_is_reserved(const char *name);
 const char *fa_expr_op_text(fa_expr_op op); /* "+", "tanh", "score", "" for conversions and constants */

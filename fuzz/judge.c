@@ -116,6 +116,8 @@ static fa_status judge_gradients(judge *j, const fa_wants *forward, bool conditi
   fa_stage_enter(outer);
   for (size_t i = 0; status == FA_OK && i < sizeof ids / sizeof *ids; ++i)
     status = judge_tensor(j, ids[i], &wants.t[ids[i]], !conditional, err);
+  for (int id = FA_T_DBUFFER_0; status == FA_OK && id <= FA_T_DBUFFER_7; ++id)
+    status = judge_tensor(j, (fa_tensor_id)id, &wants.t[id], !conditional, err);
   fa_wants_free(&wants);
   return status;
 }

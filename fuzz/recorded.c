@@ -126,7 +126,33 @@ static bool is_extra(const char *name) {
   return strncmp(name, "buffer_", 7) == 0 || strcmp(name, "k_after") == 0 || strcmp(name, "v_after") == 0;
 }
 
+/* "buffer_NAME" and "dbuffer_NAME" of the problem's buffers; FA_T_COUNT: none of these. */
+static fa_tensor_id buffer_id(const fa_problem *p, const char *name) {
+  const bool gradient = strncmp(name, "dbuffer_", 8) == 0;
+  if (!gradient && strncmp(name, "buffer_", 7) != 0) return FA_T_COUNT;
+  for (int k = 0; k < p->n_captures; ++k)
+    if (strcmp(name + (gradient ? 8 : 7), p->captures[k].name) == 0)
+      return (fa_tensor_id)((gradient ? FA_T_DBUFFER_0 : FA_T_BUFFER_0) + k);
+  return FA_T_COUNT;
+}
+
+static bool is_buffer(fa_tensor_id id) {
+  return id >= FA_T_BUFFER_0 && id <= FA_T_BUFFER_7;
+}
+
+/* An input, under its own name or its buffer's. */
+static bool has_input(const fa_recorded *r, const fa_safetensors *f, const char *group, fa_tensor_id id) {
+  char name[80];
+  if (find(f, group, fa_tensor_id_name(id))) return true;
+  if (!is_buffer(id)) return false;
+  snprintf(name, sizeof name, "buffer_%s", r->c.problem.captures[id - FA_T_BUFFER_0].name);
+  return find(f, group, name) != NULL;
+}
+
 static fa_status load_entry(fa_recorded *r, const char *name, const fa_tensor *stored, fa_error *err) {
+  const fa_tensor_id buffer = buffer_id(&r->c.problem, name);
+  if (buffer < FA_T_O) return load_input(r, buffer, stored, err);
+  if (buffer < FA_T_COUNT) return load_output(r, buffer, &r->in.t[buffer], stored, err);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (strcmp(name, fa_tensor_id_name((fa_tensor_id)id)) != 0) continue;
     if (!fa_tensor_id_is_output((fa_tensor_id)id)) return load_input(r, (fa_tensor_id)id, stored, err);
@@ -161,8 +187,9 @@ static fa_status check_complete(const fa_recorded *r, const fa_safetensors *f, c
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (fa_tensor_id_is_output((fa_tensor_id)id)) {
       any_output |= r->got.t[id].data != NULL;
-    } else if (r->in.t[id].data && !is_length((fa_tensor_id)id) && fa_dtype_is_float(r->in.t[id].dtype) &&
-               !find(f, group, fa_tensor_id_name((fa_tensor_id)id))) {
+    } else if (r->in.t[id].data && !is_length((fa_tensor_id)id) &&
+               (fa_dtype_is_float(r->in.t[id].dtype) || is_buffer((fa_tensor_id)id)) &&
+               !has_input(r, f, group, (fa_tensor_id)id)) {
       return fa_fail(err, FA_ERR_INPUT, "%s: missing; it is needed", fa_tensor_id_name((fa_tensor_id)id));
     }
   }

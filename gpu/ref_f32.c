@@ -23,11 +23,6 @@ static void describe(void *self, fa_backend_info *out) {
 
 static unsigned supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
   (void)self;
-  if (p->score_mod || p->mask_mod ||
-      (p->block_sparse.present && p->block_sparse.source == FA_BLOCKS_MASK_MOD)) {
-    snprintf(reason, reason_size, "ref-f32 has no score_mod and mask_mod expressions yet");
-    return FA_PASS_NONE;
-  }
   if (p->kvcache.present) {
     snprintf(reason, reason_size, "the KV cache has no backward pass");
     return FA_PASS_FORWARD;

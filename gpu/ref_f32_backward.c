@@ -13,9 +13,11 @@ typedef struct work {
   float *dq;                          /* [64][ld] */
   float *dk, *dv, *dk_head, *dv_head; /* [key_rows][ld]: sum over the group, and one query head's part */
   float lse[FA_F32_TILE_M], delta[FA_F32_TILE_M];
+  float logits[FA_F32_TILE_M * FA_F32_TILE_N]; /* with expressions: which pairs are hidden */
   uint8_t keep[FA_F32_TILE_M * FA_F32_TILE_N]; /* 1 where no dropout */
   float *memory, *dbias;
   uint8_t *tiles;
+  fa_f32_mods *mods;
 } work;
 
 static int64_t longest_extent(const fa_problem *p, const fa_tensors *t) {
@@ -65,6 +67,7 @@ static bool work_alloc(work *w, const fa_problem *p, const fa_tensors *t) {
 }
 
 static void work_free(work *w) {
+  fa_f32_mods_free(w->mods);
   free(w->memory);
   free(w->dbias);
   free(w->tiles);
@@ -107,6 +110,7 @@ static void softmax_gradient(const fa_f32_score *c, work *w, int64_t i0, int64_t
   const int64_t n = FA_F32_TILE_N;
   const float kept = (float)(1.0 / (1.0 - p->dropout.p));
   if (p->dropout.p > 0.0) fa_f32_keep_tile(c, i0, n_i, j0, n_j, w->keep, n);
+  if (w->mods) memcpy(w->logits, w->s, (size_t)(n_i * n) * sizeof *w->s);
   for (int64_t r = 0; r < n_i; ++r)
     for (int64_t l = 0; l < n; ++l) {
       int64_t at = r * n + l;
@@ -118,7 +122,8 @@ static void softmax_gradient(const fa_f32_score *c, work *w, int64_t i0, int64_t
       w->s[at] = w->keep[at] ? prob : 0.0f;
     }
   if (w->dbias) add_dbias(c, w, i0, n_i, j0, n_j);
-  if (p->softcap > 0.0)
+  fa_f32_mods_add_gradients(c, n_i, n_j, w->dp, n, w->logits);
+  if (p->softcap > 0.0 || p->score_mod)
     for (int64_t at = 0; at < n_i * n; ++at) w->dp[at] *= w->chain[at];
   fa_f32_round(p->dtype, n_i * n, w->s);
   fa_f32_round(p->dtype, n_i * n, w->dp);
@@ -184,6 +189,7 @@ static void backward_kv_head(const fa_problem *p, fa_tensors *t, const fa_f32_en
   memset(w->dv, 0, (size_t)(w->key_rows * w->ldv) * sizeof *w->dv);
   for (int64_t h = hk * group; h < (hk + 1) * group; ++h) {
     fa_f32_score c = fa_f32_score_make(p, t, e, h, w->tiles);
+    c.mods = w->mods;
     for (int64_t i0 = 0; i0 < e->n_q; i0 += FA_F32_TILE_M)
       backward_rows(&c, w, i0, e->n_q - i0 < FA_F32_TILE_M ? e->n_q - i0 : FA_F32_TILE_M);
     add_head(w->dk, w->dk_head, w->key_rows * w->ld);
@@ -208,11 +214,13 @@ fa_status fa_f32_backward(const fa_problem *p, fa_tensors *t, fa_error *err) {
     status = fa_fail(err, FA_ERR_MEMORY, "ref-f32: out of memory in the backward pass");
     goto out;
   }
+  if ((status = fa_f32_mods_make(p, t, true, &w->mods, err))) goto out;
   for (int64_t b = 0; b < p->batch; ++b) {
     fa_f32_entry e = fa_f32_entry_make(p, t, b);
     for (int64_t hk = 0; hk < p->heads_kv; ++hk) backward_kv_head(p, t, &e, hk, w);
   }
   if (w->dbias) write_dbias(&t->t[FA_T_DBIAS], w->dbias);
+  fa_f32_mods_write(w->mods, t);
 out:
   if (w) work_free(w);
   free(w);

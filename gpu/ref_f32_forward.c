@@ -12,6 +12,7 @@ typedef struct work {
   float lse[FA_F32_TILE_M];                    /* log sum of what `total` holds; -inf: nothing yet */
   uint8_t keep[FA_F32_TILE_M * FA_F32_TILE_N]; /* 1 where no dropout */
   uint8_t *tiles;
+  fa_f32_mods *mods;
 } work;
 
 static bool work_alloc(work *w, const fa_problem *p, const fa_tensors *t) {
@@ -34,6 +35,7 @@ static bool work_alloc(work *w, const fa_problem *p, const fa_tensors *t) {
 }
 
 static void work_free(work *w) {
+  fa_f32_mods_free(w->mods);
   free(w->memory);
   free(w->tiles);
 }
@@ -190,12 +192,14 @@ fa_status fa_f32_forward(const fa_problem *p, fa_tensors *t, fa_error *err) {
     status = fa_fail(err, FA_ERR_MEMORY, "ref-f32: out of memory in the forward pass");
     goto out;
   }
+  if ((status = fa_f32_mods_make(p, t, false, &w->mods, err))) goto out;
   if (p->kvcache.present) fa_f32_append(p, t, w->q);
   if (t->t[FA_T_P_DEBUG].data) clear_p_debug(&t->t[FA_T_P_DEBUG]);
   for (int64_t b = 0; b < p->batch; ++b) {
     fa_f32_entry e = fa_f32_entry_make(p, t, b);
     for (int64_t h = 0; h < p->heads_q; ++h) {
       fa_f32_score c = fa_f32_score_make(p, t, &e, h, w->tiles);
+      c.mods = w->mods;
       for (int64_t i0 = 0; i0 < e.n_q; i0 += FA_F32_TILE_M)
         forward_rows(&c, w, i0, e.n_q - i0 < FA_F32_TILE_M ? e.n_q - i0 : FA_F32_TILE_M);
     }

@@ -61,6 +61,8 @@ void fa_f32_load_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *
 
 /* ---- scores, masks (ref_f32_score.c) ---- */
 
+typedef struct fa_f32_mods fa_f32_mods; /* score_mod and mask_mod (ref_f32_mods.c) */
+
 typedef struct fa_f32_score {
   const fa_problem *p;
   const fa_tensors *t;
@@ -69,21 +71,41 @@ typedef struct fa_f32_score {
   float scale, softcap, slope;
   int64_t shift;
   bool causal, bounded_left, bounded_right;
-  int64_t left, right;  /* j - i - shift in [-left, right] where bounded */
-  const uint8_t *tiles; /* block-sparse: [n_q_blocks][n_kv_blocks] 1 = visited; NULL = all */
+  int64_t left, right; /* j - i - shift in [-left, right] where bounded */
+  const uint8_t
+      *tiles; /* block-sparse: [n_q_blocks][n_kv_blocks] 1 = partial, 2 = full; NULL = all partial */
   int64_t n_kv_blocks;
+  fa_f32_mods *mods; /* NULL: none; set by the pass */
 } fa_f32_score;
 
-/* tiles: room for the visited map of one head (fa_f32_tiles_size bytes); NULL when that is 0. */
+/* tiles: room for the tile map of one head (fa_f32_tiles_size bytes); NULL when that is 0. */
 size_t fa_f32_tiles_size(const fa_problem *p, const fa_tensors *t);
 fa_f32_score fa_f32_score_make(const fa_problem *p, const fa_tensors *t, const fa_f32_entry *e, int64_t h,
                                uint8_t *tiles);
 /* False only if no pair of the tile is visible. */
 bool fa_f32_tile_visible(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t j0, int64_t n_j);
 /* s: raw dot products [n_i][ld] in, logits out, -inf where hidden (and for columns n_j..n_padded).
- * slope_of_chain, or NULL: d(logit) / d(scale * dot), which only softcap makes different from 1. */
+ * slope_of_chain, or NULL: d(logit) / d(scale * dot), which softcap and score_mod make different from 1; 0
+ * where hidden. */
 void fa_f32_score_tile(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t j0, int64_t n_j,
                        int64_t n_padded, float *s, float *slope_of_chain, int64_t ld);
+
+/* ---- expressions (ref_f32_mods.c) ---- */
+
+/* *out = NULL when the problem has none. */
+fa_status fa_f32_mods_make(const fa_problem *p, const fa_tensors *t, bool backward, fa_f32_mods **out,
+                           fa_error *err);
+void fa_f32_mods_free(fa_f32_mods *m);
+/* What mask_mod says of n <= FA_F32_TILE_N pairs. */
+void fa_f32_mods_mask(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n, bool *visible);
+/* Row r of the tile: t becomes score_mod(t); chain (NULL in the forward pass) is multiplied by the
+ * derivative. */
+void fa_f32_mods_score(const fa_f32_score *c, int64_t r, int64_t i, int64_t j0, int64_t n, float *t,
+                       float *chain);
+/* After the tile's fa_f32_score_tile with a chain: adds g = P (dP - delta) to the gradients of buffers. */
+void fa_f32_mods_add_gradients(const fa_f32_score *c, int64_t n_i, int64_t n_j, const float *g, int64_t ld,
+                               const float *logits);
+void fa_f32_mods_write(const fa_f32_mods *m, fa_tensors *t);
 
 /* ---- dropout (ref_f32_dropout.c) ---- */
 
@@ -104,7 +126,7 @@ void fa_f32_append(const fa_problem *p, fa_tensors *t, float *row);
 
 /* O, LSE and P_DEBUG where the set holds them. FA_ERR_MEMORY only. */
 fa_status fa_f32_forward(const fa_problem *p, fa_tensors *t, fa_error *err);
-/* dQ, dK, dV, dBias, from the set's own O and LSE. */
+/* dQ, dK, dV, dBias and the buffers' gradients, from the set's own O and LSE. */
 fa_status fa_f32_backward(const fa_problem *p, fa_tensors *t, fa_error *err);
 
 #endif

@@ -19,7 +19,7 @@ size_t fa_f32_tiles_size(const fa_problem *p, const fa_tensors *t) {
 }
 
 /* Marks the tiles that one pair of lists names for head h of entry b. */
-static void mark_tiles(const fa_tensor *count, const fa_tensor *indices, int64_t b, int64_t h,
+static void mark_tiles(const fa_tensor *count, const fa_tensor *indices, int64_t b, int64_t h, uint8_t kind,
                        uint8_t *tiles) {
   if (!count->data || !indices->data) return;
   int64_t lb = count->shape[0] > 1 ? b : 0, lh = count->shape[1] > 1 ? h : 0;
@@ -28,7 +28,7 @@ static void mark_tiles(const fa_tensor *count, const fa_tensor *indices, int64_t
     int32_t n = int_at(count, (int64_t[]){lb, lh, qb});
     for (int32_t l = 0; l < n && l < n_kv; ++l) {
       int32_t kb = int_at(indices, (int64_t[]){lb, lh, qb, l});
-      if (kb >= 0 && kb < n_kv) tiles[qb * n_kv + kb] = 1;
+      if (kb >= 0 && kb < n_kv) tiles[qb * n_kv + kb] = kind;
     }
   }
 }
@@ -58,8 +58,8 @@ fa_f32_score fa_f32_score_make(const fa_problem *p, const fa_tensors *t, const f
     const fa_tensor *x = &t->t[FA_T_KV_INDICES];
     c.n_kv_blocks = x->shape[3];
     memset(tiles, 0, (size_t)(x->shape[2] * x->shape[3]));
-    mark_tiles(&t->t[FA_T_KV_NUM_BLOCKS], x, e->b, h, tiles);
-    mark_tiles(&t->t[FA_T_FULL_KV_NUM_BLOCKS], &t->t[FA_T_FULL_KV_INDICES], e->b, h, tiles);
+    mark_tiles(&t->t[FA_T_KV_NUM_BLOCKS], x, e->b, h, 1, tiles);
+    mark_tiles(&t->t[FA_T_FULL_KV_NUM_BLOCKS], &t->t[FA_T_FULL_KV_INDICES], e->b, h, 2, tiles);
   }
   return c;
 }
@@ -83,7 +83,8 @@ bool fa_f32_tile_visible(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t
 }
 
 /* One row of logits; t[l] holds the dot product with key j0 + l. */
-static void score_row(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n_j, float *t, float *chain) {
+static void score_row(const fa_f32_score *c, int64_t r, int64_t i, int64_t j0, int64_t n_j, float *t,
+                      float *chain) {
   const fa_tensor *bias = &c->t->t[FA_T_BIAS];
   for (int64_t l = 0; l < n_j; ++l) t[l] *= c->scale;
   if (chain)
@@ -94,6 +95,7 @@ static void score_row(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n_j,
       t[l] = c->softcap * th;
       if (chain) chain[l] = fmaf(-th, th, 1.0f);
     }
+  if (c->mods) fa_f32_mods_score(c, r, i, j0, n_j, t, chain);
   if (c->slope != 0.0f)
     for (int64_t l = 0; l < n_j; ++l) {
       int64_t distance = i + c->e->n_k - c->e->n_q - (j0 + l);
@@ -110,21 +112,31 @@ static void score_row(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n_j,
   }
 }
 
+/* Block lists, and mask_mod where a tile is not full. */
+static void hide_listed(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n_j, float *t) {
+  const fa_block_sparse *sparse = &c->p->block_sparse;
+  const uint8_t *row = c->tiles ? c->tiles + i / sparse->q_block * c->n_kv_blocks : NULL;
+  bool visible[FA_F32_TILE_N];
+  for (int64_t l = 0; l < n_j; ++l) visible[l] = true;
+  if (c->mods) fa_f32_mods_mask(c, i, j0, n_j, visible);
+  for (int64_t l = 0; l < n_j; ++l) {
+    const uint8_t tile = row ? row[(j0 + l) / sparse->kv_block] : 1;
+    if (tile == 0 || (tile == 1 && !visible[l])) t[l] = -INFINITY;
+  }
+}
+
 void fa_f32_score_tile(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t j0, int64_t n_j,
                        int64_t n_padded, float *s, float *slope_of_chain, int64_t ld) {
-  const fa_block_sparse *sparse = &c->p->block_sparse;
   for (int64_t r = 0; r < n_i; ++r) {
     int64_t i = i0 + r, first, end;
-    float *t = s + r * ld;
-    score_row(c, i, j0, n_j, t, slope_of_chain ? slope_of_chain + r * ld : NULL);
+    float *t = s + r * ld, *chain = slope_of_chain ? slope_of_chain + r * ld : NULL;
+    score_row(c, r, i, j0, n_j, t, chain);
     band(c, i, &first, &end);
     for (int64_t l = 0; l < n_j; ++l)
       if (j0 + l < first || j0 + l >= end) t[l] = -INFINITY;
-    if (c->tiles) {
-      const uint8_t *row = c->tiles + i / sparse->q_block * c->n_kv_blocks;
-      for (int64_t l = 0; l < n_j; ++l)
-        if (!row[(j0 + l) / sparse->kv_block]) t[l] = -INFINITY;
-    }
+    if (c->tiles || c->mods) hide_listed(c, i, j0, n_j, t);
     for (int64_t l = n_j; l < n_padded; ++l) t[l] = -INFINITY;
+    for (int64_t l = 0; chain && l < n_padded; ++l)
+      if (t[l] == -INFINITY) chain[l] = 0.0f; /* whatever score_mod made of it */
   }
 }

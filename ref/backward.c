@@ -6,6 +6,7 @@
 #include "ref/backward.h"
 
 #include "ref/blas.h"
+#include "ref/mods.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -66,8 +67,8 @@ void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_re
   fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, w->s,
                 (int)n);
   if (b) fa_bound_logits_begin(b, c, r, j0, n, w->s);
-  fa_ref_score_tile(c, r, j0, n, w->s, n, c->p->softcap > 0 ? w->th : NULL);
-  if (b) fa_bound_logits_end(b, c, r, j0, n, w->s, w->th);
+  fa_ref_score_tile(c, r, j0, n, w->s, n, c->p->softcap > 0 ? w->th : NULL, w->mod);
+  if (b) fa_bound_logits_end(b, c, r, j0, n, w->s, w->th, w->mod);
   fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, dv, 1, w->d_o, dv, w->v + j0 * c->dv, dv, 0, w->dp, (int)n);
   if (b) fa_bound_backward_tile_begin(c, r, j0, n, b);
   for (int64_t k = 0; k < r->n; ++k) {
@@ -87,13 +88,16 @@ void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_re
   }
 }
 
-/* g becomes dS: back through score_mod (none yet) and softcap. */
+/* g becomes dS: back through score_mod and softcap. */
 static void through_chain(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
                           int64_t j0, int64_t n) {
-  if (c->p->softcap <= 0) return;
+  if (c->p->softcap <= 0 && !c->p->score_mod) return;
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t begin, end;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
+    const fa_ref_mod_row row = {c, w->mod, r->e, r->h, r->i0 + k, j0 + begin, end - begin};
+    if (c->p->score_mod) fa_ref_mods_slope(&row, w->mod->before + k * n + begin, w->dp + k * n + begin);
+    if (c->p->softcap <= 0) continue;
     rows->dsoftcap(w->dp + k * n + begin, w->th + k * n + begin, end - begin);
   }
 }
@@ -258,6 +262,8 @@ fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_te
   if ((status = outputs_init(&c, err))) goto out;
   if ((status = backward_run(&c, err))) goto out;
   if (p->bias.present && p->bias.grad) status = fa_ref_dbias(&c, err);
+  if (status == FA_OK) status = fa_ref_dbuffers(&c, err);
+  if (status == FA_OK) status = fa_ref_mods_status(&c, err);
 out:
   fa_ref_call_free(&c);
   if (status) fa_wants_free(out);

@@ -91,7 +91,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
   }
   if (begin == end) return;
   int64_t at = k * n + begin;
-  bool dropout = c->p->dropout.p > 0, cap = c->p->softcap > 0 && !b->plain;
+  bool dropout = c->p->dropout.p > 0, cap = (c->p->softcap > 0 || c->p->score_mod) && !b->plain;
   double per_unit = 1 / b->unit_ds;
   fa_row_gradient row = {.p = w->s + at,
                          .dp = w->dp + at,

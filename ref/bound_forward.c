@@ -133,8 +133,8 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
     if (!fa_ref_tile_visited(c, r, j0, n)) continue;
     fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, w->s, n);
     fa_bound_logits_begin(b, c, r, j0, n, w->s);
-    fa_ref_score_tile(c, r, j0, n, w->s, n, w->th);
-    fa_bound_logits_end(b, c, r, j0, n, w->s, w->th);
+    fa_ref_score_tile(c, r, j0, n, w->s, n, w->th, w->mod);
+    fa_bound_logits_end(b, c, r, j0, n, w->s, w->th, w->mod);
     for (int64_t k = 0; k < r->n; ++k) weigh_row(c, rows, r, w, b, k, j0, n, &t[k]);
     const float *v = b->v + j0 * c->dv;
     fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, dv, n, 1, b->w, n, v, dv, beta, b->o1, dv);

@@ -2,6 +2,7 @@
 #include "ref/bound.h"
 
 #include "ref/blas.h"
+#include "ref/mods.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,9 +60,9 @@ static void bias_errors(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
 }
 
 void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
-                         int64_t n, const double *x, const double *th) {
+                         int64_t n, const double *x, const double *th, struct fa_ref_mod_scratch *mod) {
   const fa_problem *p = c->p;
-  if (p->softcap <= 0 && !p->alibi.present && !p->bias.present) return;
+  if (p->softcap <= 0 && !p->score_mod && !p->alibi.present && !p->bias.present) return;
   double slope = fa_ref_slope(c, r->e->b, r->h);
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t begin, end, i = r->i0 + k, at;
@@ -71,6 +72,12 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
     if (p->softcap > 0)
       softcap_errors(c, end - begin, th + at, b->e_logit + at, b->cap ? b->cap + at : NULL,
                      b->cap ? b->cap_err + at : NULL);
+    if (p->score_mod) {
+      const fa_ref_mod_row row = {c, mod, r->e, r->h, i, j0 + begin, end - begin};
+      for (int64_t j = at; b->cap && p->softcap <= 0 && j < at + end - begin; ++j) b->cap[j] = 1, b->cap_err[j] = 0;
+      fa_ref_mods_errors(&row, mod->before + at, x + at, b->e_logit + at, mod->before_error + at,
+                         b->cap ? b->cap + at : NULL, b->cap ? b->cap_err + at : NULL);
+    }
     if (p->alibi.present)
       alibi_errors(slope, i + r->e->sk - r->e->sq - j0 - begin, end - begin, x + at, b->e_logit + at);
     if (p->bias.present) bias_errors(c, r, i, j0 + begin, end - begin, x + at, b->e_logit + at);

@@ -22,6 +22,6 @@ double fa_bound_changes(const fa_ref_call *c, int64_t n) {
   int64_t tile = c->profile->block_n > 0 ? c->profile->block_n : 1;
   double blocks = (double)((n + tile - 1) / tile + 1);
   /* Records of independent values are few (about log n); a bias or slopes may make the logits climb. */
-  bool climbing = !c->generic || c->p->alibi.present || c->p->bias.present;
+  bool climbing = !c->generic || c->p->alibi.present || c->p->bias.present || c->p->score_mod;
   return climbing || blocks < 16 ? blocks : 16;
 }

@@ -29,6 +29,9 @@ typedef struct fa_ref_rotated {
   float *exact_k_err;
 } fa_ref_rotated;
 
+struct fa_ref_mods;
+struct fa_ref_mod_scratch;
+
 typedef struct fa_ref_call {
   const fa_problem *p;
   const fa_tensors *in;
@@ -41,6 +44,7 @@ typedef struct fa_ref_call {
   int64_t heads_q, heads_kv, group; /* group = heads_q / heads_kv */
   int64_t d, dv;
   fa_ref_rotated rotated;
+  struct fa_ref_mods *mods; /* score_mod and mask_mod (ref/mods.h); NULL: neither */
   fa_wants *out;
   /* backward */
   const fa_tensor *given_o, *given_lse;
@@ -58,6 +62,8 @@ void fa_ref_call_free(fa_ref_call *c);
 void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_entry *e, int64_t i, int64_t *lo, int64_t *hi);
 /* Block-sparse: does the list hold tile (i / q_block, j / kv_block)? Always true without lists. */
 bool fa_ref_block_listed(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j);
+/* The same as a fa_ref_tile (ref/mods.h). Asks for lists. */
+int fa_ref_block_kind(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j);
 
 /* One query block of one head. */
 typedef struct fa_ref_rows {
@@ -110,9 +116,9 @@ fa_status fa_ref_cache_after(fa_ref_call *c, fa_error *err);
 
 /* The score chain for one tile, in place: s[k*ld + j], row r->i0 + k, key j0 + j, holds scale * q.k and
  * becomes the final score, -inf where invisible. tanh_out (same layout) receives tanh(t/c) when softcap is
- * on; may be NULL. */
+ * on; may be NULL. mod: the thread's expressions; what score_mod gets is kept in mod->before, if that is there. */
 void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n, double *s,
-                       int64_t ld, double *tanh_out);
+                       int64_t ld, double *tanh_out, struct fa_ref_mod_scratch *mod);
 double fa_ref_slope(const fa_ref_call *c, int64_t b, int64_t h);
 /* The bias row (e, h, i) as pointer and element stride along k. */
 const char *fa_ref_bias_row(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i);
@@ -142,6 +148,7 @@ typedef struct fa_ref_scratch {
   double *acc;              /* [FA_BLOCK_M, max(D, Dv)] */
   double *dk, *dv;          /* [sk, D], [sk, Dv] */
   double *m, *l, *delta;    /* [FA_BLOCK_M] */
+  struct fa_ref_mod_scratch *mod; /* ref/mods.h; NULL: no expressions */
   char *arena;
 } fa_ref_scratch;
 fa_status fa_ref_scratch_init(fa_ref_scratch *s, const fa_ref_call *c, bool backward, fa_error *err);

@@ -1,5 +1,5 @@
 /* Geometry of every batch entry, and the life of a call. */
-#include "ref/engine.h"
+#include "ref/mods.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,8 +32,6 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
                            const fa_ref_options *opt, fa_wants *out, fa_error *err) {
   *c = (fa_ref_call){.p = p, .in = in, .out = out};
   *out = (fa_wants){0};
-  if (p->score_mod || p->mask_mod)
-    return fa_fail(err, FA_ERR_UNSUPPORTED, "reference: score_mod and mask_mod are not supported yet");
   c->profile = opt->profile;
   c->generic = opt->generic;
   c->lambda = opt->lambda > 0 ? opt->lambda : 4;
@@ -53,10 +51,11 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
     work += (double)c->entry[b].sq * (double)c->entry[b].sk * (double)(c->heads_q * (c->d + c->dv));
   }
   if (work < 4e6) c->n_threads = 1; /* starting a thread would cost more than it brings */
-  return FA_OK;
+  return fa_ref_mods_init(c, err);
 }
 
 void fa_ref_call_free(fa_ref_call *c) {
+  fa_ref_mods_free(c);
   free(c->entry);
   free(c->rotated.q);
   free(c->rotated.k);

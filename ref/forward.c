@@ -1,7 +1,7 @@
 /* Forward values: running softmax over key blocks, two GEMMs a tile, in double. */
 #include "ref/blas.h"
 #include "ref/bound.h"
-#include "ref/engine.h"
+#include "ref/mods.h"
 #include "ref/rows.h"
 
 #include <math.h>
@@ -74,7 +74,7 @@ static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_
     if (!fa_ref_tile_visited(c, r, j0, n)) continue;
     fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, w->s,
                   (int)n);
-    fa_ref_score_tile(c, r, j0, n, w->s, n, NULL);
+    fa_ref_score_tile(c, r, j0, n, w->s, n, NULL, w->mod);
     softmax_tile(f, r, w, j0, n);
     fa_blas_dgemm(FA_BLAS_N, FA_BLAS_N, m, dv, (int)n, 1, w->s, (int)n, w->v + j0 * c->dv, dv, 1, w->acc, dv);
   }
@@ -184,6 +184,7 @@ fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref
   if ((status = outputs_init(&c, err))) goto out;
   if ((status = fa_ref_rotate_all(&c, err))) goto out;
   if ((status = forward_run(&c, err))) goto out;
+  if ((status = fa_ref_mods_status(&c, err))) goto out;
   if (c.profile) lse_scale(&c.out->t[FA_T_LSE]);
   if (p->kvcache.present && (status = fa_ref_cache_after(&c, err))) goto out;
   status = keep_masks(&c, err);

@@ -1,5 +1,5 @@
 /* Which keys a row sees. */
-#include "ref/engine.h"
+#include "ref/mods.h"
 
 void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_entry *e, int64_t i, int64_t *lo, int64_t *hi) {
   const fa_mask *m = &c->p->mask;
@@ -43,14 +43,25 @@ static bool in_list(const fa_ref_call *c, fa_tensor_id counts, fa_tensor_id indi
   return false;
 }
 
-bool fa_ref_block_listed(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j) {
+/* Of lists made from mask_mod. */
+static int mapped_kind(const fa_ref_mods *m, int64_t b, int64_t h, int64_t qb, int64_t kb) {
+  const int64_t head = (m->map_batch > 1 ? b : 0) * m->map_heads + (m->map_heads > 1 ? h : 0);
+  return m->map[(head * m->n_q + qb) * m->n_kv + kb];
+}
+
+int fa_ref_block_kind(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j) {
   const fa_block_sparse *s = &c->p->block_sparse;
-  if (!s->present) return true;
   int64_t qb = i / s->q_block, kb = j / s->kv_block;
-  return in_list(c, FA_T_KV_NUM_BLOCKS, FA_T_KV_INDICES, &s->kv_num_blocks, &s->kv_indices, e->b, h, qb,
-                 kb) ||
-         in_list(c, FA_T_FULL_KV_NUM_BLOCKS, FA_T_FULL_KV_INDICES, &s->full_kv_num_blocks,
-                 &s->full_kv_indices, e->b, h, qb, kb);
+  if (s->source == FA_BLOCKS_MASK_MOD) return mapped_kind(c->mods, e->b, h, qb, kb);
+  if (in_list(c, FA_T_KV_NUM_BLOCKS, FA_T_KV_INDICES, &s->kv_num_blocks, &s->kv_indices, e->b, h, qb, kb))
+    return FA_TILE_PARTIAL;
+  bool full = in_list(c, FA_T_FULL_KV_NUM_BLOCKS, FA_T_FULL_KV_INDICES, &s->full_kv_num_blocks,
+                      &s->full_kv_indices, e->b, h, qb, kb);
+  return full ? FA_TILE_FULL : FA_TILE_UNLISTED;
+}
+
+bool fa_ref_block_listed(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j) {
+  return !c->p->block_sparse.present || fa_ref_block_kind(c, e, h, i, j) != FA_TILE_UNLISTED;
 }
 
 void fa_ref_rows_init(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i0, fa_ref_rows *r) {

@@ -44,12 +44,12 @@ typedef struct fa_ref_options {
 } fa_ref_options;
 
 /* O, LSE, and P_DEBUG's / DROPOUT_KEEP's keep mask where the set holds those tensors (value 1 kept, 0
- * dropped, NaN not compared); the caches after an append. in: pristine inputs. FA_ERR_UNSUPPORTED: score_mod
- * / mask_mod. */
+ * dropped, NaN not compared); the caches after an append. in: pristine inputs. FA_ERR_INPUT: score_mod or
+ * mask_mod has no value at a pair where it counts (ref/mods.h). */
 fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref_options *opt, fa_wants *out,
                          fa_error *err);
 
-/* dQ, dK, dV (and dBias). given_o / given_lse: the subject's own outputs, with which its backward worked: the
+/* dQ, dK, dV (and dBias, gradients of buffers). given_o / given_lse: the subject's own outputs, with which its backward worked: the
  * conditional form, delta and P are built from them. Both NULL: end to end, from the reference's own forward
  * in `forward`, with the forward's error (its bounds) carried into the gradients' bounds. */
 fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,

@@ -1,5 +1,5 @@
-/* From q.k to the final score: softcap, score_mod's place, ALiBi, bias, mask. */
-#include "ref/engine.h"
+/* From q.k to the final score: softcap, score_mod, ALiBi, bias, mask. */
+#include "ref/mods.h"
 
 #include <math.h>
 
@@ -54,23 +54,33 @@ static void hide_blocks(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
   }
 }
 
+/* One row's visible span, through the chain. */
+static void score_row(const fa_ref_mod_row *at, const fa_ref_rows *r, double slope, double *s,
+                      double *tanh_out, double *before) {
+  const fa_problem *p = at->c->p;
+  uint8_t hidden[FA_BLOCK_N];
+  if (at->c->mods) fa_ref_mods_hide(at, hidden);
+  if (p->softcap > 0) softcap_row(p->softcap, at->n, s, tanh_out);
+  if (p->score_mod) fa_ref_mods_score(at, hidden, s, before);
+  if (p->alibi.present) alibi_row(slope, at->i + r->e->sk - r->e->sq - at->j0, at->n, s);
+  if (p->bias.present) bias_row(at->c, r, at->i, at->j0, at->n, s);
+  for (int64_t j = 0; at->c->mods && j < at->n; ++j)
+    if (hidden[j]) s[j] = -INFINITY;
+}
+
 void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n, double *s,
-                       int64_t ld, double *tanh_out) {
-  const fa_problem *p = c->p;
+                       int64_t ld, double *tanh_out, struct fa_ref_mod_scratch *mod) {
   double slope = fa_ref_slope(c, r->e->b, r->h);
   for (int64_t k = 0; k < r->n; ++k) {
-    int64_t begin, end, i = r->i0 + k, len;
+    int64_t begin, end, i = r->i0 + k;
     double *row = s + k * ld;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
-    len = end - begin;
     for (int64_t j = 0; j < begin; ++j) row[j] = -INFINITY;
     for (int64_t j = end; j < n; ++j) row[j] = -INFINITY;
-    if (len == 0) continue;
-    if (p->softcap > 0)
-      softcap_row(p->softcap, len, row + begin, tanh_out ? tanh_out + k * ld + begin : NULL);
-    /* score_mod(t, b, h, i, j) belongs here: after softcap, before ALiBi and bias. */
-    if (p->alibi.present) alibi_row(slope, i + r->e->sk - r->e->sq - j0 - begin, len, row + begin);
-    if (p->bias.present) bias_row(c, r, i, j0 + begin, len, row + begin);
-    if (p->block_sparse.present) hide_blocks(c, r, i, j0, begin, end, row);
+    if (begin == end) continue;
+    const fa_ref_mod_row at = {c, mod, r->e, r->h, i, j0 + begin, end - begin};
+    score_row(&at, r, slope, row + begin, tanh_out ? tanh_out + k * ld + begin : NULL,
+              mod && mod->before ? mod->before + k * ld + begin : NULL);
+    if (c->p->block_sparse.present && !c->mods) hide_blocks(c, r, i, j0, begin, end, row);
   }
 }

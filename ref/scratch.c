@@ -1,5 +1,5 @@
 /* One thread's memory: a single block, sized for the largest entry. */
-#include "ref/engine.h"
+#include "ref/mods.h"
 
 #include <stdlib.h>
 
@@ -44,10 +44,13 @@ fa_status fa_ref_scratch_init(fa_ref_scratch *s, const fa_ref_call *c, bool back
     return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory: %zu bytes of scratch", bytes);
   lay_out(s, c, backward, arena);
   s->arena = arena;
-  return FA_OK;
+  fa_status status = fa_ref_mod_scratch_init(&s->mod, c, backward || c->profile, err);
+  if (status != FA_OK) fa_ref_scratch_free(s);
+  return status;
 }
 
 void fa_ref_scratch_free(fa_ref_scratch *s) {
+  fa_ref_mod_scratch_free(s->mod);
   free(s->arena);
   *s = (fa_ref_scratch){0};
 }

@@ -131,10 +131,18 @@ done
 run "$verify" --cases good.json --backend ref-f32 --filter nothing
 expect exits 4
 expect last_line "tests:0 passed:0 failed:0 skipped:0 error:0"
-run "$verify" run --case '{"family":"flex","score_mod":"score * 2","head_dim":16}' --backend ref-f32 -v
+run "$verify" run --case '{"family":"flex","score_mod":"score * 2","head_dim":16}' --backend host -v
 expect exits 4
-expect says_line '^SKIP .*score_mod'
+expect says_line '^SKIP .*families have kernels'
 expect says_line '^skipped 1: '
+
+# ---- expressions: refused with the place before anything runs, or where they have no value ----
+run "$verify" run --case '{"family":"flex","score_mod":"score * foo"}' --backend ref-f32
+expect exits 2
+expect complains 'column 9: "foo" is unknown; known are score,'
+run "$verify" run --case '{"family":"flex","seqlen_q":40,"score_mod":"log(score)","head_dim":16}' --backend ref-f32
+expect exits 3
+expect says_line '^ERROR .*score_mod: column 1: log of -[0-9.]* has no value in f32, at b 0, h 0, q_idx 0, kv_idx'
 
 # ---- filter and shards ----
 run "$verify" --cases five.json --backend ref-f32 --filter '^(t|f)'

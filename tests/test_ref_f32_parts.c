@@ -115,10 +115,10 @@ static void check_interface(void) {
   p.splits = 5;
   b->profile(self, &p, &profile);
   CHECK(profile.max_splits == 5);
-  p.family = FA_FLEX;
-  p.score_mod = (char *)(uintptr_t) "score";
-  CHECK(b->supports(self, &p, why, sizeof why) == FA_PASS_NONE && strstr(why, "score_mod"));
-  fa_run_options opt = {.passes = FA_PASS_FORWARD, .n_threads = 1};
+  p.family = FA_KVCACHE;
+  p.kvcache.present = true;
+  CHECK(b->supports(self, &p, why, sizeof why) == FA_PASS_FORWARD && strstr(why, "backward"));
+  fa_run_options opt = {.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD, .n_threads = 1};
   fa_outcome outcome;
   fa_tensors none = {0};
   CHECK(b->run(self, &p, &none, &opt, &outcome, &err) == FA_OK && outcome.state == FA_SUBJECT_REJECTED &&
