@@ -63,8 +63,6 @@ typedef enum fa_tensor_id {
   FA_T_FULL_KV_INDICES, /* i32, rank 3 and 4 */
   FA_T_BUFFER_0,        /* what expressions read, one per capture: f32 or i32, its shape ([1] where it has none) */
   FA_T_BUFFER_7 = FA_T_BUFFER_0 + 7,
-  FA_T_BUFFER_0,        /* what expressions read, one per capture: f32 or i32, its shape ([1] where it has none) */
-  FA_T_BUFFER_7 = FA_T_BUFFER_0 + 7,
   /* outputs */
   FA_T_O,
   FA_T_LSE,
@@ -74,8 +72,6 @@ typedef enum fa_tensor_id {
   FA_T_DK,
   FA_T_DV,
   FA_T_DBIAS,
-  FA_T_DBUFFER_0, /* f32 like buffer: where backward is asked for, the capture has "grad" and score_mod reads it */
-  FA_T_DBUFFER_7 = FA_T_DBUFFER_0 + 7,
   FA_T_DBUFFER_0, /* f32 like buffer: where backward is asked for, the capture has "grad" and score_mod reads it */
   FA_T_DBUFFER_7 = FA_T_DBUFFER_0 + 7,
   FA_T_COUNT
