@@ -38,31 +38,13 @@ static const char page_foot[] =
     "      row.hidden = !words.every(w => row.textContent.toLowerCase().includes(w));\n  };\n"
     "</script>\n</body></html>\n";
 
-/* Characters that mean something in HTML, and those that mean nothing anywhere. */
-static void put(FILE *out, const char *text) {
-  for (const unsigned char *c = (const unsigned char *)text; *c; ++c) {
-    if (*c == '&')
-      fputs("&amp;", out);
-    else if (*c == '<')
-      fputs("&lt;", out);
-    else if (*c == '>')
-      fputs("&gt;", out);
-    else if (*c == '"')
-      fputs("&quot;", out);
-    else if (*c == '\'')
-      fputs("&#39;", out);
-    else
-      fputc((*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f ? '?' : *c, out);
-  }
-}
-
 static const cJSON *get(const cJSON *o, const char *key) {
   return cJSON_GetObjectItemCaseSensitive(o, key);
 }
 
 /* A number, or the "inf" and "nan" that stand for one. */
 static void put_value(FILE *out, const cJSON *v) {
-  if (cJSON_IsString(v)) put(out, v->valuestring);
+  if (cJSON_IsString(v)) fa_report_put_markup(out, v->valuestring);
   if (cJSON_IsNumber(v)) fprintf(out, "%.9g", v->valuedouble);
 }
 
@@ -75,14 +57,14 @@ static void put_cell(FILE *out, const cJSON *o, const char *key) {
 static void put_labelled(FILE *out, const char *label, const char *text) {
   if (!*text) return;
   fprintf(out, "<tr><th>%s</th><td>", label);
-  put(out, text);
+  fa_report_put_markup(out, text);
   fputs("</td></tr>\n", out);
 }
 
 static void put_code(FILE *out, const char *label, const char *text) {
   if (!*text) return;
   fprintf(out, "<p>%s</p><pre>", label);
-  put(out, text);
+  fa_report_put_markup(out, text);
   fputs("</pre>\n", out);
 }
 
@@ -118,7 +100,7 @@ static void put_worst(FILE *out, const cJSON *tensor) {
 static void put_tensor(FILE *out, const cJSON *t) {
   const bool failed = cJSON_IsTrue(get(t, "failed"));
   fprintf(out, "<p><b class=\"%s\">", failed ? "FAIL" : "PASS");
-  put(out, fa_report_string(t, "name"));
+  fa_report_put_markup(out, fa_report_string(t, "name"));
   fprintf(out, "</b>%s: %.0f of %.0f bad", cJSON_IsTrue(get(t, "end_to_end")) ? " (end to end)" : "",
           fa_report_number(t, "bad"), fa_report_number(t, "count"));
   if (fa_report_number(t, "class_bad") > 0)
@@ -131,7 +113,7 @@ static void put_tensor(FILE *out, const cJSON *t) {
   for (int i = 0; i < 2; ++i) {
     if (!*more[i]) continue;
     fputs(i ? "; the bound would let pass: " : "; ", out);
-    put(out, more[i]);
+    fa_report_put_markup(out, more[i]);
   }
   fputs("</p>\n", out);
   if (failed) put_worst(out, t);
@@ -141,9 +123,9 @@ static void put_shrunk(FILE *out, const cJSON *shrunk) {
   if (!cJSON_IsObject(get(shrunk, "case"))) return;
   put_case(out, "shrunk to", get(shrunk, "case"));
   fputs("<p>", out);
-  put(out, fa_report_string(shrunk, "failure"));
+  fa_report_put_markup(out, fa_report_string(shrunk, "failure"));
   if (*fa_report_string(shrunk, "reproduced")) fputs(", in ", out);
-  put(out, fa_report_string(shrunk, "reproduced"));
+  fa_report_put_markup(out, fa_report_string(shrunk, "reproduced"));
   fprintf(out, " runs, after %.0f runs</p>\n", fa_report_number(shrunk, "runs"));
   put_code(out, "run it", fa_report_string(shrunk, "repro"));
 }
@@ -151,17 +133,17 @@ static void put_shrunk(FILE *out, const cJSON *shrunk) {
 static void put_failure(FILE *out, const cJSON *f, int k) {
   const cJSON *t;
   fprintf(out, "<details class=\"row\"><summary>%d <b class=\"FAIL\">", k);
-  put(out, fa_report_string(f, "state"));
+  fa_report_put_markup(out, fa_report_string(f, "state"));
   fputs("</b> ", out);
-  put(out, fa_report_string(f, "name"));
+  fa_report_put_markup(out, fa_report_string(f, "name"));
   fputs(" <code>", out);
-  put(out, fa_report_string(f, "backend"));
+  fa_report_put_markup(out, fa_report_string(f, "backend"));
   fputs("</code> ", out);
-  put(out, fa_report_string(f, "reason"));
+  fa_report_put_markup(out, fa_report_string(f, "reason"));
   cJSON_ArrayForEach(t, get(f, "tensors")) {
     if (!cJSON_IsTrue(get(t, "failed"))) continue;
     fputs(" <b>", out);
-    put(out, fa_report_string(t, "name"));
+    fa_report_put_markup(out, fa_report_string(t, "name"));
     fprintf(out, "</b> %.0f of %.0f", fa_report_number(t, "bad"), fa_report_number(t, "count"));
   }
   fputs("</summary>\n<table>\n", out);
@@ -201,7 +183,7 @@ static void put_summary(FILE *out, const cJSON *root) {
     fputs("<tr><th>skipped</th><td>", out);
     put_value(out, reason);
     fputs(": ", out);
-    put(out, reason->string ? reason->string : "");
+    fa_report_put_markup(out, reason->string ? reason->string : "");
     fputs("</td></tr>\n", out);
   }
   fputs("</table>\n", out);
@@ -221,11 +203,11 @@ static void put_cases(FILE *out, const cJSON *root) {
             strcmp(state, "PASS") == 0   ? "PASS"
             : strcmp(state, "SKIP") == 0 ? "SKIP"
                                          : "FAIL");
-    put(out, state);
+    fa_report_put_markup(out, state);
     fputs("</td><td>", out);
-    put(out, fa_report_string(c, "name"));
+    fa_report_put_markup(out, fa_report_string(c, "name"));
     fputs("</td><td>", out);
-    put(out, fa_report_string(c, "backend"));
+    fa_report_put_markup(out, fa_report_string(c, "backend"));
     fputs("</td>", out);
     put_cell(out, c, "worst_ratio");
     put_cell(out, c, "seconds");

@@ -7,37 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Escapes markup; characters that XML 1.0 cannot hold become '?'. */
-static void put_xml(FILE *out, const char *text) {
-  for (const unsigned char *c = (const unsigned char *)text; *c; ++c) {
-    if (*c == '&')
-      fputs("&amp;", out);
-    else if (*c == '<')
-      fputs("&lt;", out);
-    else if (*c == '>')
-      fputs("&gt;", out);
-    else if (*c == '"')
-      fputs("&quot;", out);
-    else if (*c == '\n' || *c == '\t')
-      fprintf(out, "&#%d;", *c);
-    else if (*c < 0x20 || *c == 0x7f)
-      fputc('?', out);
-    else
-      fputc(*c, out);
-  }
-}
-
 /* The message of a failure: its reason and what each bad tensor says. */
 static void put_failure_text(FILE *out, const cJSON *failure) {
-  put_xml(out, fa_report_string(failure, "reason"));
+  fa_report_put_markup(out, fa_report_string(failure, "reason"));
   const cJSON *t;
   cJSON_ArrayForEach(t, cJSON_GetObjectItemCaseSensitive(failure, "tensors")) {
     if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(t, "failed"))) continue;
-    put_xml(out, " ");
-    put_xml(out, fa_report_string(t, "name"));
+    fa_report_put_markup(out, " ");
+    fa_report_put_markup(out, fa_report_string(t, "name"));
     fprintf(out, ": %.0f of %.0f bad. ", fa_report_number(t, "bad"), fa_report_number(t, "count"));
-    put_xml(out, fa_report_string(cJSON_GetObjectItemCaseSensitive(t, "where"), "text"));
-    put_xml(out, fa_report_string(t, "vacuous"));
+    fa_report_put_markup(out, fa_report_string(cJSON_GetObjectItemCaseSensitive(t, "where"), "text"));
+    fa_report_put_markup(out, fa_report_string(t, "vacuous"));
   }
 }
 
@@ -45,26 +25,26 @@ static void put_failure_text(FILE *out, const cJSON *failure) {
 static void put_case(FILE *out, const cJSON *c, const cJSON *failure) {
   const char *state = fa_report_string(c, "state");
   fputs("    <testcase classname=\"", out);
-  put_xml(out, fa_report_string(c, "backend"));
+  fa_report_put_markup(out, fa_report_string(c, "backend"));
   fputs("\" name=\"", out);
-  put_xml(out, fa_report_string(c, "name"));
+  fa_report_put_markup(out, fa_report_string(c, "name"));
   fprintf(out, "\" time=\"%.3f\">", fa_report_number(c, "seconds"));
   if (strcmp(state, "SKIP") == 0) {
     fputs("<skipped message=\"", out);
-    put_xml(out, fa_report_string(c, "reason"));
+    fa_report_put_markup(out, fa_report_string(c, "reason"));
     fputs("\"/>", out);
   } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(c, "waived"))) {
     fputs("<skipped message=\"", out);
-    put_xml(out, fa_report_string(c, "waiver"));
+    fa_report_put_markup(out, fa_report_string(c, "waiver"));
     fputs("\"/>", out);
   } else if (strcmp(state, "PASS") != 0) {
     const char *tag = strcmp(state, "ERROR") == 0 ? "error" : "failure";
     fprintf(out, "<%s type=\"", tag);
-    put_xml(out, state);
+    fa_report_put_markup(out, state);
     fputs("\" message=\"", out);
     put_failure_text(out, failure);
     fputs("\">", out);
-    put_xml(out, fa_report_string(failure, "repro"));
+    fa_report_put_markup(out, fa_report_string(failure, "repro"));
     fprintf(out, "</%s>", tag);
   }
   fputs("</testcase>\n", out);
@@ -74,7 +54,7 @@ static void put_document(FILE *out, const cJSON *root) {
   const cJSON *summary = cJSON_GetObjectItemCaseSensitive(root, "summary");
   const cJSON *backend = cJSON_GetObjectItemCaseSensitive(root, "backend");
   fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"fa-verify ", out);
-  put_xml(out, fa_report_string(backend, "name"));
+  fa_report_put_markup(out, fa_report_string(backend, "name"));
   fprintf(out,
           "\" tests=\"%.0f\" failures=\"%.0f\" errors=\"%.0f\" skipped=\"%.0f\" time=\"%.3f\" timestamp=\"",
           fa_report_number(summary, "total"), fa_report_number(summary, "failed"),
@@ -85,7 +65,7 @@ static void put_document(FILE *out, const cJSON *root) {
   snprintf(started, sizeof started, "%s", fa_report_string(root, "started"));
   size_t n = strlen(started);
   if (n && started[n - 1] == 'Z') started[n - 1] = 0; /* JUnit's timestamps have no zone */
-  put_xml(out, started);
+  fa_report_put_markup(out, started);
   fputs("\">\n", out);
   const cJSON *failure = NULL, *c;
   const cJSON *failures = cJSON_GetObjectItemCaseSensitive(root, "failures");

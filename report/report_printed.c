@@ -3,6 +3,7 @@
 #include "cases/atomic_file.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 fa_status fa_report_write_printed(const cJSON *root, const char *path, void (*put)(FILE *, const cJSON *),
                                   fa_error *err) {
@@ -18,6 +19,15 @@ fa_status fa_report_write_printed(const cJSON *root, const char *path, void (*pu
   fa_status status = fa_file_write_atomic(path, text, n, err);
   free(text);
   return status;
+}
+
+void fa_report_put_markup(FILE *out, const char *text) {
+  for (const unsigned char *c = (const unsigned char *)text; *c; ++c) {
+    if (strchr("&<>\"'\n\t", *c))
+      fprintf(out, "&#%d;", *c);
+    else
+      fputc(*c < 0x20 || *c == 0x7f ? '?' : *c, out);
+  }
 }
 
 const char *fa_report_string(const cJSON *object, const char *key) {

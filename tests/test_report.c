@@ -210,10 +210,10 @@ static void test_report(const char *folder) {
   size_t n = 0;
   REQUIRE(fa_file_read(xml, &text, &n, &err) == FA_OK);
   CHECK(strstr(text, "tests=\"6\" failures=\"2\" errors=\"0\" skipped=\"2\"") != NULL);
-  CHECK(strstr(text, "name=\"it's &lt;a&gt; &quot;name&quot; &amp; more\"") != NULL);
+  CHECK(strstr(text, "name=\"it&#39;s &#60;a&#62; &#34;name&#34; &#38; more\"") != NULL);
   CHECK(strstr(text, "<failure type=\"FAIL\" message=\" dq: 3 of 832 bad. every bad row has q == 12\">") !=
         NULL);
-  CHECK(strstr(text, "<skipped message=\"no &lt;such&gt; kernel\"/>") != NULL);
+  CHECK(strstr(text, "<skipped message=\"no &#60;such&#62; kernel\"/>") != NULL);
   free(text);
   cJSON_Delete(merged);
   cJSON_Delete(root);
