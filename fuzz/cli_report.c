@@ -1,10 +1,30 @@
 /* report: JUnit XML of reports, or several reports as one. */
 #include "fuzz/cli.h"
 #include "report/report_line.h"
+#include "report/report_printed.h"
 
 #include <cjson/cJSON.h>
 
 #include <stdlib.h>
+
+/* Results that differ between the reports: a run that does not repeat itself, or another build. */
+static void say_contradictions(const cJSON *merged) {
+  enum { AT_MOST = 20 };
+  const cJSON *list = cJSON_GetObjectItemCaseSensitive(merged, "contradictions"), *c, *r;
+  int n = 0;
+  cJSON_ArrayForEach(c, list) {
+    if (n++ == AT_MOST) break;
+    fprintf(stderr, "fa-verify: %s (%s): both results stay:", fa_report_string(c, "name"),
+            fa_report_string(c, "backend"));
+    cJSON_ArrayForEach(r, cJSON_GetObjectItemCaseSensitive(c, "results"))
+        fprintf(stderr, " %s r=%.3g in %s;", fa_report_string(r, "state"), fa_report_number(r, "worst_ratio"),
+                fa_report_string(r, "report"));
+    fputc('\n', stderr);
+  }
+  if (n > AT_MOST)
+    fprintf(stderr, "fa-verify: %d contradictions in all: \"contradictions\" of the merged report\n",
+            cJSON_GetArraySize(list));
+}
 
 int fa_command_report(const fa_cli *cli) {
   fa_error err = {""};
@@ -15,7 +35,8 @@ int fa_command_report(const fa_cli *cli) {
   cJSON **reports = calloc((size_t)n, sizeof(cJSON *)), *merged = NULL;
   fa_status status = reports ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   for (int i = 0; status == FA_OK && i < n; ++i) status = fa_report_load(cli->words.v[i], &reports[i], &err);
-  if (status == FA_OK) status = fa_report_merge(reports, n, &merged, &err);
+  if (status == FA_OK) status = fa_report_merge(reports, (const char *const *)cli->words.v, n, &merged, &err);
+  if (status == FA_OK) say_contradictions(merged);
   if (status == FA_OK && cli->no_times) fa_report_zero_times(merged);
   if (status == FA_OK && cli->html) status = fa_report_write_html(merged, cli->html, &err);
   if (status == FA_OK && cli->junit) status = fa_report_write_junit(merged, cli->junit, &err);

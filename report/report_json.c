@@ -3,6 +3,7 @@
 #include "report/report_json.h"
 
 #include "cases/atomic_file.h"
+#include "cases/sha256.h"
 #include "report/report_line.h"
 
 #include <cjson/cJSON.h>
@@ -100,18 +101,33 @@ static void add_ratios(cJSON *o, const fa_result *r) {
   }
 }
 
+/* Names the case by its content: other files may have other cases of this name. */
+static void add_record(cJSON *o, const fa_result *r) {
+  if (!r->case_line) return;
+  fa_sha256 s;
+  char hex[65];
+  fa_sha256_init(&s);
+  fa_sha256_add(&s, r->case_line, strlen(r->case_line) + 1);
+  fa_sha256_add(&s, r->file, strlen(r->file));
+  fa_sha256_hex(&s, hex);
+  hex[16] = 0;
+  cJSON_AddStringToObject(o, "record", hex);
+}
+
 /* What every case gets, judged well or not. */
 static cJSON *case_to_json(const fa_result *r) {
   cJSON *o = cJSON_CreateObject();
   cJSON_AddStringToObject(o, "name", r->name ? r->name : "");
   cJSON_AddStringToObject(o, "state", fa_state_name(r->state));
   cJSON_AddStringToObject(o, "backend", r->backend);
+  add_record(o, r);
   add_number(o, "seconds", r->seconds);
   add_number(o, "worst_ratio", r->worst_ratio);
   add_count(o, "passes", r->passes);
   if (r->reason[0]) cJSON_AddStringToObject(o, "reason", r->reason);
   if (r->notes[0]) cJSON_AddStringToObject(o, "notes", r->notes);
   if (r->n_verdicts) add_ratios(o, r);
+  if (r->backward_left_out) cJSON_AddBoolToObject(o, "backward_left_out", true);
   fa_report_add_waiver(o, r);
   return o;
 }
@@ -183,7 +199,6 @@ char *fa_report_journal_line(const fa_result *result, int64_t item, double elaps
   cJSON *o = case_to_json(result);
   add_count(o, "item", item);
   add_number(o, "elapsed", elapsed);
-  if (result->backward_left_out) cJSON_AddBoolToObject(o, "backward_left_out", true);
   if (!good) cJSON_AddItemToObject(o, "failure", failure_to_json(result));
   char *text = cJSON_PrintUnformatted(o);
   cJSON_Delete(o);

@@ -40,8 +40,20 @@ fa_status fa_report_load(const char *path, struct cJSON **root, fa_error *err);
 /* The same on text, which has a NUL at text[n_bytes]; path stands for it in messages. */
 fa_status fa_report_parse(const char *text, size_t n_bytes, const char *path, struct cJSON **root,
                           fa_error *err);
-/* Reports as one: failures and cases concatenated, counts added; the head is the first one's. */
-fa_status fa_report_merge(struct cJSON *const *reports, int n, struct cJSON **out, fa_error *err);
+/* Its shape alone. */
+fa_status fa_report_check(const char *path, const struct cJSON *root, fa_error *err);
+
+/* Reports as one: cases and failures one behind the other, counts added; the head is the first one's.
+ * A result that several reports have stands there once, and counts once: shards overlapped, or a run was
+ * repeated. The same case is the same "record" (the recipe and, of a recorded run, the file) and name on the
+ * same backend, device and driver; in a report that has it k times each is held against the others' of the
+ * same number. The same result: all but times and where files are. If it differs both stay, and
+ * "contradictions" in the merged report names them:
+ *   {"name", "backend", "results": [{"report": path, "state", "worst_ratio"}, ...]}.
+ * Entries without a record, of older versions, all stay. paths: the reports' names for that. "run" and
+ * "finished" go, where n > 1; "coverage" is added up, and goes where a result stood in several. */
+fa_status fa_report_merge(struct cJSON *const *reports, const char *const *paths, int n, struct cJSON **out,
+                          fa_error *err);
 fa_status fa_report_save(const struct cJSON *root, const char *path, fa_error *err);
 
 /* One HTML page that needs nothing else: summary, failures with their worst elements, cases. */

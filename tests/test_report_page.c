@@ -87,7 +87,7 @@ static void test_hostile(void) {
       if (load(text, &root) != FA_OK) continue;
       free(page_of(root));
       cJSON *both[] = {root, root};
-      CHECK(fa_report_merge(both, 2, &merged, &err) == FA_OK &&
+      CHECK(fa_report_merge(both, (const char *const[]){path, path}, 2, &merged, &err) == FA_OK &&
             fa_report_write_junit(merged, path, &err) == FA_OK);
       fa_failure_class_from_json(cJSON_GetArrayItem(cJSON_GetObjectItem(root, "failures"), 0), &class);
       cJSON_Delete(merged);
