@@ -41,6 +41,19 @@ const fa_kv_kernel *fa_kv_kernel_for(const fa_attention *a, bool aligned, const 
   return NULL;
 }
 
+/* Layer after layer asks the same, and the answer costs more than all else on the host. */
+static int choose_splits(const fa_kv_load *load) {
+  static _Thread_local fa_kv_load last;
+  static _Thread_local int answer;
+  const bool same = answer && last.tiles == load->tiles && last.key_blocks == load->key_blocks &&
+                    last.block_bytes == load->block_bytes && last.n_processors == load->n_processors &&
+                    last.blocks_per_processor == load->blocks_per_processor;
+  if (same) return answer;
+  last = *load;
+  answer = fa_kv_splits_choose(load);
+  return answer;
+}
+
 int fa_kv_splits(const fa_attention *a, const fa_inference *kv, const fa_kv_kernel *kernel,
                  int n_processors) {
   const fa_kv_load load = {.tiles = blocks_of(packed_rows(a), kernel->block_m) * a->heads_kv * a->batch,
@@ -48,7 +61,7 @@ int fa_kv_splits(const fa_attention *a, const fa_inference *kv, const fa_kv_kern
                            .block_bytes = (int64_t)kernel->block_n * a->head_dim * 2 * 2,
                            .n_processors = n_processors,
                            .blocks_per_processor = kernel->blocks_per_processor};
-  return kv->splits ? (int)kv->splits : fa_kv_splits_choose(&load);
+  return kv->splits ? (int)kv->splits : choose_splits(&load);
 }
 
 /* ---- parameters ---- */

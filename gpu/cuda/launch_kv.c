@@ -67,23 +67,26 @@ static fa_status plan_cache(const fa_cuda_driver *d, const fa_cuda_device *devic
   return status;
 }
 
+static fa_status check_workspace(const fa_kv_plan *plan, const void *workspace, size_t bytes, fa_error *err) {
+  return fa_cuda_workspace_check(plan->workspace_bytes, "fa_forward_kvcache_workspace", workspace, bytes,
+                                 err);
+}
+
 fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void *workspace,
                              size_t workspace_bytes, void *stream, fa_error *err) {
   fa_kv_plan plan;
   fa_cuda_device device;
   CUkernel kernel[FA_KV_LAUNCHES] = {NULL};
-  size_t needed = 0;
-  fa_status status = fa_forward_kvcache_workspace(a, kv, &needed, err);
-  if (status == FA_OK)
-    status = fa_cuda_workspace_check(needed, "fa_forward_kvcache_workspace", workspace, workspace_bytes, err);
+  /* What is wrong is said where there is no device too. */
+  fa_status status = fa_kv_plan_make(a, kv, NULL, FA_KV_PROCESSORS, &plan, err);
+  if (status == FA_OK) status = check_workspace(&plan, workspace, workspace_bytes, err);
   if (status != FA_OK) return status;
   const fa_cuda_driver *d = fa_cuda_driver_get(err);
   if (!d) return FA_ERR_DEVICE;
   status = fa_cuda_device_current(d, &device, err);
   if (status == FA_OK && a->check_device_data) status = check_cache_data(d, a, kv, (CUstream)stream, err);
   if (status == FA_OK) status = plan_cache(d, &device, a, kv, &plan, kernel, err);
-  if (status == FA_OK && plan.workspace_bytes > workspace_bytes)
-    status = fa_fail(err, FA_ERR_UNSUPPORTED, "%s needs a larger workspace than was foreseen", device.name);
+  if (status == FA_OK) status = check_workspace(&plan, workspace, workspace_bytes, err);
   if (status != FA_OK) return status;
   fa_kv_plan_place(&plan, workspace);
   for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
