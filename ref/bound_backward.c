@@ -161,20 +161,28 @@ typedef struct fa_sum_terms {
   double exact; /* scaled squares of terms that are rounded without error: missing in those given */
 } fa_sum_terms;
 
-static void settle(const fa_ref_call *c, const fa_sum_terms *t, double value, float worst, float squares,
-                   float errors, fa_want *w, int64_t at) {
-  if (worst == 0 && errors == 0 && value == 0) { /* no visible pair: must be exactly 0 */
-    w->quant[at] = w->noise[at] = w->accum[at] = 0;
-    return;
-  }
-  double l1 = worst * t->unit * t->slack, g = l1, l2 = l1;
-  if (c->generic) {
-    l2 = sqrt((double)squares) * t->unit * t->slack;
-    g = fmin(l1, fabs(value) + 4 * sqrt(squares + t->exact) * t->unit * t->slack);
-  }
-  w->quant[at] = (float)(t->u_narrow * fmin(l1, c->lambda * l2));
-  w->noise[at] = (float)(t->u_noise * l2);
-  w->accum[at] = (float)(errors * t->unit * t->slack + t->gamma * g + 2 * u * fabs(value) + t->tiny);
+/* Elements at .. at + n - 1 of w. The sums may stand where the bounds go. */
+static void settle(const fa_ref_call *c, const fa_sum_terms *t, const float *worst, const float *squares,
+                   const float *errors, fa_want *w, int64_t at, int64_t n) {
+  const double unit = t->unit * t->slack;
+  const fa_row_settle row = {.value = w->value + at,
+                             .worst = worst,
+                             .squares = c->generic ? squares : NULL,
+                             .errors = errors,
+                             .unit = unit,
+                             .lambda = c->lambda,
+                             .exact = t->exact,
+                             .u_narrow = t->u_narrow,
+                             .u_noise = t->u_noise,
+                             .by_errors = unit,
+                             .gamma = t->gamma,
+                             .by_value = 2 * u,
+                             .add = t->tiny,
+                             .zero_is_exact = true, /* no visible pair */
+                             .quant = w->quant + at,
+                             .noise = w->noise + at,
+                             .accum = w->accum + at};
+  fa_rows_best()->settle(&row, n);
 }
 
 /* No |dS| is larger: P |Z dP - delta|. */
@@ -208,9 +216,7 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
         sum_terms(c, n, unit, c->profile->u_ds, c->profile->u_p_in_ds, fabs(c->p->scale) * greatest_ds(c, b));
     const int64_t tile = c->profile->block_n > 0 ? c->profile->block_n : 1;
     t.tiny += (double)(n / tile + 3) * fabs(c->p->scale) * c->profile->floor_dq;
-    for (int64_t x = 0; x < c->d; ++x)
-      settle(c, &t, dq->value[at + x], b->dq1[k * c->d + x], b->dq2[k * c->d + x], b->dqe[k * c->d + x], dq,
-             at + x);
+    settle(c, &t, b->dq1 + k * c->d, b->dq2 + k * c->d, b->dqe + k * c->d, dq, at, c->d);
     dq->scale[at / c->d] = (float)(b->row_terms[k] * b->unit_ds * most_k * fabs(c->p->scale));
   }
 }
@@ -251,8 +257,10 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_entry *e, in
 }
 
 /* Sums of a group's heads that the kernel keeps in the I/O type: each part is rounded once. */
-static double partial_rounding(const fa_backward_job *f, const float *parts, int64_t at) {
-  return parts ? parts[at] * fa_dtype_unit_roundoff(f->c->p->dtype) : 0;
+static void add_partial_roundings(const fa_backward_job *f, const float *parts, fa_want *w, int64_t at,
+                                  int64_t n) {
+  const double u_io = fa_dtype_unit_roundoff(f->c->p->dtype);
+  for (int64_t x = at; parts && x < at + n; ++x) w->accum[x] += (float)(parts[x] * u_io);
 }
 
 /* A kernel that adds the rows' tiles in memory: one f32 rounding and one flushed subnormal more for each, of
@@ -287,13 +295,9 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, i
     tv.exact = dv->scale[at_v / c->dv]; /* times squares of dO / unit, at most 1 */
     dv->scale[at_v / c->dv] = (float)(most * b->unit_do);
     dk->scale[at_k / c->d] = (float)(dk->scale[at_k / c->d] * unit_dk);
-    for (int64_t x = at_k; x < at_k + c->d; ++x) {
-      settle(c, &tk, dk->value[x], dk->quant[x], dk->noise[x], dk->accum[x], dk, x);
-      dk->accum[x] += (float)partial_rounding(f, f->parts_dk, x);
-    }
-    for (int64_t x = at_v; x < at_v + c->dv; ++x) {
-      settle(c, &tv, dv->value[x], dv->quant[x], dv->noise[x], dv->accum[x], dv, x);
-      dv->accum[x] += (float)partial_rounding(f, f->parts_dv, x);
-    }
+    settle(c, &tk, dk->quant + at_k, dk->noise + at_k, dk->accum + at_k, dk, at_k, c->d);
+    settle(c, &tv, dv->quant + at_v, dv->noise + at_v, dv->accum + at_v, dv, at_v, c->dv);
+    add_partial_roundings(f, f->parts_dk, dk, at_k, c->d);
+    add_partial_roundings(f, f->parts_dv, dv, at_v, c->dv);
   }
 }

@@ -96,18 +96,23 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bo
   /* The sum, its rescalings, the quotient and the weights of splits may be subnormal; dropout scales last. */
   double steps = (double)t->n + t->changes + 2 * t->rounds + 2;
   double tiny = (steps * FA_F32_TINY + p->floor_operand) / (1 - c->p->dropout.p);
-  for (int64_t x = 0; x < c->dv; ++x) {
-    double size = fabs(o->value[at + x]), worst = b->o1[k * c->dv + x] * b->unit_v, g = worst, l2 = worst;
-    if (c->generic) {
-      l2 = sqrt((double)b->o2[k * c->dv + x]) * b->unit_v;
-      g = fmin(worst, size + 4 * l2);
-    }
-    double s = grow * (b->oe[k * c->dv + x] * b->unit_v + size * shift) + gamma * g + 4 * u * size + tiny;
-    if (!t->kept || shift > 0.25) s = 2 * t->max_v / (1 - c->p->dropout.p) + size; /* a mean of V, at least */
-    o->quant[at + x] = (float)(u_p * fmin(worst, c->lambda * l2) * 1.0001);
-    o->noise[at + x] = (float)(noise * l2);
-    o->accum[at + x] = (float)(s * 1.0001);
-  }
+  const bool lost = !t->kept || shift > 0.25; /* a mean of V, at least */
+  const fa_row_settle row = {.value = o->value + at,
+                             .worst = b->o1 + k * c->dv,
+                             .squares = c->generic ? b->o2 + k * c->dv : NULL,
+                             .errors = b->oe + k * c->dv,
+                             .unit = b->unit_v,
+                             .lambda = c->lambda,
+                             .u_narrow = 1.0001 * u_p,
+                             .u_noise = noise,
+                             .by_errors = lost ? 0 : 1.0001 * grow * b->unit_v,
+                             .gamma = lost ? 0 : 1.0001 * gamma,
+                             .by_value = 1.0001 * (lost ? 1 : grow * shift + 4 * u),
+                             .add = 1.0001 * (lost ? 2 * t->max_v / (1 - c->p->dropout.p) : tiny),
+                             .quant = o->quant + at,
+                             .noise = o->noise + at,
+                             .accum = o->accum + at};
+  fa_rows_best()->settle(&row, c->dv);
   o->scale[at / c->dv] = t->max_v;
 }
 

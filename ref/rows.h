@@ -36,6 +36,19 @@ typedef struct fa_row_gradient {
   float *exact;                     /* += squares of p, per key, where w2 is less for its being near 1 */
 } fa_row_gradient;
 
+/* One row of an output's bounds, from its scaled sums (docs/bounds.md, "Forward", "Backward"): the worst case
+ * of its terms, their squares, and the errors of what is computed in f32. */
+typedef struct fa_row_settle {
+  const double *value;
+  const float *worst, *squares, *errors;  /* squares NULL: only the worst case holds */
+  double unit;                            /* of all three, and what float32 sums may be short of */
+  double lambda, exact;                   /* exact: what squares leaves out of the partial sums */
+  double u_narrow, u_noise;               /* of the narrow roundings: worst case, and of the squares */
+  double by_errors, gamma, by_value, add; /* accum = errors by_errors + gamma G + |value| by_value + add */
+  bool zero_is_exact;                     /* no term and no value: no bound either */
+  float *quant, *noise, *accum;           /* may be worst, squares, errors themselves */
+} fa_row_settle;
+
 /* One row of an output beside its want (docs/bounds.md, "acceptance"; compare_stats.c for the statistics). */
 typedef struct fa_row_check {
   const double *got, *want;
@@ -66,6 +79,7 @@ typedef struct fa_rows {
   /* Returns the sum of p e. */
   double (*weights)(const fa_row_weights *r, int64_t n, bool squares);
   void (*gradient)(fa_row_gradient *r, int64_t n);
+  void (*settle)(const fa_row_settle *r, int64_t n);
   void (*check)(fa_row_check *r, int64_t n);
   /* f16 or bf16 patterns to double, exactly. */
   void (*widen)(const uint16_t *bits, int64_t n, bool bf16, double *out);
