@@ -35,6 +35,11 @@ static void conclude(fa_law_work *w) {
     fa_law_skip(w, "%s", "nothing to compare: no element, or none with a bound");
 }
 
+/* Laws that move no key, head or entry and change no score. */
+static bool is_blind_to_positions(fa_law law) {
+  return law == FA_LAW_REPEAT || law == FA_LAW_VALUE_POWER || law == FA_LAW_GRAD_POWER;
+}
+
 fa_status fa_run_law(const fa_case *c, const fa_run_config *config, fa_result *out, fa_error *err) {
   const double start = fa_seconds_now();
   fa_error own = {""};
@@ -45,6 +50,8 @@ fa_status fa_run_law(const fa_case *c, const fa_run_config *config, fa_result *o
   fa_status status = FA_OK;
   if (c->expect == FA_EXPECT_REJECT)
     fa_law_skip(&w, "it must be refused");
+  else if ((c->problem.score_mod || c->problem.mask_mod) && !is_blind_to_positions(c->law))
+    fa_law_skip(&w, "its expressions may look at positions, heads, entries and scores");
   else
     status = laws[c->law](&w, err);
   if (status == FA_ERR_UNSUPPORTED) {

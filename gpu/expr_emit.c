@@ -1,0 +1,215 @@
+/* One function per use of an expression. */
+#include "gpu/expr_emit.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char fa_expr_prelude[] =
+    "#ifndef FA_EXPR_FN\n"
+    "#ifdef __CUDACC__\n"
+    "#define FA_EXPR_FN static __device__ __forceinline__\n"
+    "#else\n"
+    "#define FA_EXPR_FN static inline\n"
+    "#endif\n"
+    "#endif\n"
+    "#ifdef __CUDACC__\n"
+    "#define FA_EXPR_INF __int_as_float(0x7f800000)\n"
+    "#else\n"
+    "#define FA_EXPR_INF __builtin_inff()\n"
+    "#endif\n"
+    "FA_EXPR_FN int fa_expr_add(int a, int b) { return (int)((unsigned)a + (unsigned)b); }\n"
+    "FA_EXPR_FN int fa_expr_sub(int a, int b) { return (int)((unsigned)a - (unsigned)b); }\n"
+    "FA_EXPR_FN int fa_expr_mul(int a, int b) { return (int)((unsigned)a * (unsigned)b); }\n"
+    "FA_EXPR_FN int fa_expr_div(int a, int b) { return b == 0 ? 0 : b == -1 ? fa_expr_sub(0, a) : a / b; }\n"
+    "FA_EXPR_FN int fa_expr_rem(int a, int b) { return b == 0 || b == -1 ? 0 : a % b; }\n"
+    "FA_EXPR_FN int fa_expr_abs(int a) { return a < 0 ? fa_expr_sub(0, a) : a; }\n"
+    "FA_EXPR_FN int fa_expr_min(int a, int b) { return a < b ? a : b; }\n"
+    "FA_EXPR_FN int fa_expr_max(int a, int b) { return a > b ? a : b; }\n"
+    "FA_EXPR_FN long long fa_expr_index(int a, int n) { return a < 0 ? 0 : a < n ? a : n - 1; }\n";
+
+typedef struct emitter {
+  const fa_expr *e;
+  const fa_capture *captures;
+  bool *needed; /* per node */
+  char *text;
+  size_t n, capacity;
+  bool failed;
+} emitter;
+
+static void put(emitter *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(emitter *w, const char *format, ...) {
+  char part[320];
+  va_list args;
+  va_start(args, format);
+  const int more = vsnprintf(part, sizeof part, format, args);
+  va_end(args);
+  FA_ASSERT(more >= 0 && (size_t)more < sizeof part);
+  if (w->n + (size_t)more + 1 > w->capacity) {
+    const size_t capacity = 2 * w->capacity + sizeof part;
+    char *grown = w->failed ? NULL : realloc(w->text, capacity);
+    if (!grown) {
+      w->failed = true;
+      return;
+    }
+    w->text = grown;
+    w->capacity = capacity;
+  }
+  memcpy(w->text + w->n, part, (size_t)more + 1);
+  w->n += (size_t)more;
+}
+
+/* ---- nodes ---- */
+
+static void put_constant(emitter *w, const fa_expr_node *n) {
+  char text[40];
+  if (n->type != FA_EXPR_FLOAT) {
+    put(w, "%.0f", n->value);
+    return;
+  }
+  if (isinf(n->value)) {
+    put(w, "%sFA_EXPR_INF", n->value < 0 ? "-" : "");
+    return;
+  }
+  snprintf(text, sizeof text, "%.9g", n->value);
+  put(w, "%s%sf", text, strpbrk(text, ".e") ? "" : ".0");
+}
+
+/* The element's row-major number as a long long i<node>, then the value. */
+static void put_load(emitter *w, int node, const fa_expr_node *n) {
+  const fa_capture *c = &w->captures[n->buffer];
+  put(w, "  const long long i%d = 0", node);
+  for (int k = 0; k < n->n_args; ++k) {
+    long long stride = 1;
+    for (int a = k + 1; a < c->rank; ++a) stride *= c->shape[a];
+    put(w, " + %lldll * fa_expr_index(x%d, %lld)", stride, n->arg[k], (long long)c->shape[k]);
+  }
+  put(w, ";\n  const %s x%d = ((const %s *)buffer[%d])[i%d];\n", c->is_int ? "int" : "float", node,
+      c->is_int ? "int" : "float", n->buffer, node);
+}
+
+/* Names of functions; NULL: written as an operator. */
+static const char *function_of(fa_expr_op op, bool is_float) {
+  static const char *const floats[FA_EXPR_N_OPS] = {
+      [FA_EXPR_ABS] = "fabsf",  [FA_EXPR_EXP] = "expf", [FA_EXPR_LOG] = "logf", [FA_EXPR_SQRT] = "sqrtf",
+      [FA_EXPR_TANH] = "tanhf", [FA_EXPR_SIN] = "sinf", [FA_EXPR_COS] = "cosf", [FA_EXPR_FLOOR] = "floorf",
+      [FA_EXPR_MIN] = "fminf",  [FA_EXPR_MAX] = "fmaxf"};
+  static const char *const ints[FA_EXPR_N_OPS] = {
+      [FA_EXPR_ABS] = "fa_expr_abs", [FA_EXPR_MIN] = "fa_expr_min", [FA_EXPR_MAX] = "fa_expr_max",
+      [FA_EXPR_ADD] = "fa_expr_add", [FA_EXPR_SUB] = "fa_expr_sub", [FA_EXPR_MUL] = "fa_expr_mul",
+      [FA_EXPR_DIV] = "fa_expr_div", [FA_EXPR_REM] = "fa_expr_rem"};
+  return is_float ? floats[op] : ints[op];
+}
+
+static void put_value(emitter *w, const fa_expr_node *n) {
+  const int a = n->arg[0], b = n->arg[1];
+  const bool is_float = n->n_args > 0 && w->e->node[a].type == FA_EXPR_FLOAT;
+  const char *function = n->n_args > 0 ? function_of(n->op, is_float) : NULL;
+  if (n->op == FA_EXPR_CONST)
+    put_constant(w, n);
+  else if (n->n_args == 0)
+    put(w, "%s", fa_expr_op_text(n->op)); /* a parameter */
+  else if (n->op == FA_EXPR_SELECT)
+    put(w, "x%d ? x%d : x%d", a, b, n->arg[2]);
+  else if (n->op == FA_EXPR_TO_BOOL)
+    put(w, "x%d != 0", a);
+  else if (n->op == FA_EXPR_TO_INT)
+    put(w, "x%d", a);
+  else if (n->op == FA_EXPR_TO_FLOAT)
+    put(w, "(float)x%d", a);
+  else if (n->op == FA_EXPR_NEG && !is_float)
+    put(w, "fa_expr_sub(0, x%d)", a);
+  else if (function && n->n_args == 1)
+    put(w, "%s(x%d)", function, a);
+  else if (function)
+    put(w, "%s(x%d, x%d)", function, a, b);
+  else if (n->n_args == 1)
+    put(w, "%sx%d", fa_expr_op_text(n->op), a);
+  else
+    put(w, "x%d %s x%d", a, fa_expr_op_text(n->op), b);
+}
+
+static void put_nodes(emitter *w) {
+  for (int node = w->e->n - 1; node >= 0; --node)
+    for (int k = 0; w->needed[node] && k < w->e->node[node].n_args; ++k)
+      w->needed[w->e->node[node].arg[k]] = true;
+  for (int node = 0; node < w->e->n; ++node) {
+    const fa_expr_node *n = &w->e->node[node];
+    if (!w->needed[node]) continue;
+    if (n->op == FA_EXPR_LOAD) {
+      put_load(w, node, n);
+      continue;
+    }
+    put(w, "  const %s x%d = ", n->type == FA_EXPR_FLOAT ? "float" : "int", node);
+    put_value(w, n);
+    put(w, ";\n");
+  }
+}
+
+/* ---- functions ---- */
+
+static emitter begin(const fa_expr *e, const fa_capture *captures) {
+  emitter w = {.e = e, .captures = captures};
+  w.needed = calloc((size_t)e->n + 1, sizeof *w.needed);
+  w.failed = w.needed == NULL;
+  return w;
+}
+
+static char *finish(emitter *w) {
+  free(w->needed);
+  if (!w->failed) return w->text;
+  free(w->text);
+  return NULL;
+}
+
+static void put_head(emitter *w, const char *type, const char *name, bool score, const char *rest) {
+  put(w, "FA_EXPR_FN %s ", type);
+  put(w,
+      "%.128s(%sint b, int h, int q_idx, int kv_idx, int seqlen_q, int seqlen_k, const void *const *buffer",
+      name, score ? "float score, " : "");
+  put(w, "%s) {\n", rest);
+  put(w, "  (void)b, (void)h, (void)q_idx, (void)kv_idx, (void)seqlen_q, (void)seqlen_k, (void)buffer%s;\n",
+      score ? ", (void)score" : "");
+}
+
+static char *emit_value(const fa_expr *e, const fa_capture *captures, const char *type, const char *name,
+                        bool score) {
+  emitter w = begin(e, captures);
+  if (w.failed) return finish(&w);
+  w.needed[e->root] = true;
+  put_head(&w, type, name, score, "");
+  put_nodes(&w);
+  put(&w, "  return x%d;\n}\n", e->root);
+  return finish(&w);
+}
+
+char *fa_expr_emit_score(const fa_expr *e, const fa_capture *captures, const char *name) {
+  return emit_value(e, captures, "float", name, true);
+}
+
+char *fa_expr_emit_mask(const fa_expr *e, const fa_capture *captures, const char *name) {
+  return emit_value(e, captures, "int", name, false);
+}
+
+char *fa_expr_emit_gradient(const fa_expr_gradient *g, const fa_capture *captures, const bool *wanted,
+                            const char *name) {
+  emitter w = begin(&g->e, captures);
+  if (w.failed) return finish(&w);
+  w.needed[g->score] = true;
+  for (int k = 0; k < g->n_reads; ++k)
+    if (wanted[g->e.node[g->read[k].load].buffer])
+      w.needed[g->read[k].load] = w.needed[g->read[k].slope] = true;
+  put_head(&w, "float", name, true, ", float *slope, long long *element");
+  put(&w, "  (void)slope, (void)element;\n");
+  put_nodes(&w);
+  for (int k = 0, at = 0; k < g->n_reads; ++k) {
+    const int load = g->read[k].load;
+    if (!wanted[g->e.node[load].buffer]) continue;
+    put(&w, "  slope[%d] = x%d, element[%d] = i%d, (void)x%d;\n", at, g->read[k].slope, at, load, load);
+    ++at;
+  }
+  put(&w, "  return x%d;\n}\n", g->score);
+  return finish(&w);
+}
