@@ -133,7 +133,8 @@ typedef struct fa_inference {
   const int32_t *cache_batch_idx; /* [batch]: row of the entry; no row twice where keys are put; not with
                                      pages [NULL: entry b is row b] */
   const int32_t *block_table;     /* [batch][max_pages]: slot s of the entry is slot s % page_size of page
-                                     [s / page_size]; what no key needs may be garbage [NULL: no pages] */
+                                     [s / page_size]; what no key needs may be garbage; keys are put into
+                                     pages of one entry alone [NULL: no pages] */
   int64_t block_table_stride;     /* elements from one entry to the next [0] */
   int64_t max_pages, page_size;   /* pages of an entry, and slots of a page, from 1 up [0] */
   const void *k_new, *v_new;      /* [batch, n_new, heads_kv, head_dim] */

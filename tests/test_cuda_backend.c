@@ -58,6 +58,38 @@ static void test_same_over_cache(void) {
       "\"strides\": {\"k\": {\"offset\": 1}, \"v_new\": {\"gap\": [0, 3, 0]}}}");
 }
 
+/* What check_device_data reads back from a cache's integers; `at` of tensor id becomes x. */
+static void expect_refused(const char *json, fa_tensor_id id, int64_t at, int32_t x, const char *text) {
+  fa_case c;
+  fa_tensors t;
+  cuda_load(json, &c, &t);
+  memcpy(t.t[id].data + at * 4, &x, 4);
+  fake_cuda_start();
+  const cuda_ran r = cuda_run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
+  CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_REJECTED && strstr(r.out.text, text),
+            "status %d, state %d, \"%s%s\" is not \"%s\"", (int)r.status, (int)r.out.state, r.out.text,
+            r.err.text, text);
+  CHECK_MSG(fake.n_launches == 0, "%d kernels were launched", fake.n_launches);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
+static void test_cache_data(void) {
+  static const char paged[] = "{\"family\": \"kvcache\", \"batch\": 2, \"seqlen_k\": 24, \"kvcache\": "
+                              "{\"len\": [9, 3], \"new\": 2, \"page_size\": 8, \"leftpad\": [1, 0]}}";
+  static const char rows[] = "{\"family\": \"kvcache\", \"batch\": 2, \"seqlen_k\": 24, \"kvcache\": "
+                             "{\"len\": [9, 3], \"new\": 2, \"batch_idx\": [1, 0]}}";
+  cuda_check_same_as_host(paged); /* whose unused entries of the table are garbage */
+  cuda_check_same_as_host(rows);
+  expect_refused(paged, FA_T_CACHE_SEQLENS, 1, 23, "cache_seqlens[1] = 23: 0 .. 22");
+  expect_refused(paged, FA_T_CACHE_SEQLENS, 0, INT32_MIN, "cache_seqlens[0] = -2147483648");
+  expect_refused(paged, FA_T_LEFTPAD_K, 0, 12, "leftpad_k[0] = 12: 0 .. 11");
+  expect_refused(paged, FA_T_BLOCK_TABLE, 1, 9, "block_table[0][1] = 9: 0 .. 8");
+  expect_refused(paged, FA_T_BLOCK_TABLE, 3, -1, "block_table[1][0] = -1: 0 .. 8");
+  expect_refused(rows, FA_T_CACHE_BATCH_IDX, 1, 3, "cache_batch_idx[1] = 3: 0 .. 2");
+  expect_refused(rows, FA_T_CACHE_BATCH_IDX, 1, 1, "cache row 1 gets new keys of entries 0 and 1");
+}
+
 /* A write into the guard on the device is seen in the host's guard afterwards. */
 static void test_guards(void) {
   for (int far = -1; far <= 1; far += 2) {
@@ -299,6 +331,7 @@ int main(void) {
   test_no_driver();
   test_same_results();
   test_same_over_cache();
+  test_cache_data();
   test_guards();
   test_failures(CUDA_ERROR_OUT_OF_MEMORY, FA_ERR_MEMORY, FA_SUBJECT_OK);
   test_failures(CUDA_ERROR_DEVICE_UNAVAILABLE, FA_ERR_DEVICE, FA_SUBJECT_OK);
