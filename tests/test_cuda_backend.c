@@ -74,11 +74,32 @@ static void expect_refused(const char *json, fa_tensor_id id, int64_t at, int32_
   fa_case_free(&c);
 }
 
+static void check_passes(const char *json, unsigned want, const char *why) {
+  const fa_backend *const both[] = {cuda, &fa_backend_host};
+  fa_case c;
+  fa_tensors t;
+  cuda_load(json, &c, &t);
+  fake_cuda_start();
+  for (int i = 0; i < 2; ++i) {
+    void *self = NULL;
+    char reason[256] = "";
+    fa_error err = {""};
+    CHECK(both[i]->open(NULL, &self, &err) == FA_OK);
+    const unsigned got = both[i]->supports(self, &c.problem, reason, sizeof reason);
+    CHECK_MSG(got == want && strcmp(reason, why) == 0, "%s: %u, \"%s\"", both[i]->name, got, reason);
+    both[i]->close(self);
+  }
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
 static void test_cache_data(void) {
   static const char paged[] = "{\"family\": \"kvcache\", \"batch\": 2, \"seqlen_k\": 24, \"kvcache\": "
                               "{\"len\": [9, 3], \"new\": 2, \"page_size\": 8, \"leftpad\": [1, 0]}}";
   static const char rows[] = "{\"family\": \"kvcache\", \"batch\": 2, \"seqlen_k\": 24, \"kvcache\": "
                              "{\"len\": [9, 3], \"new\": 2, \"batch_idx\": [1, 0]}}";
+  check_passes(paged, FA_PASS_FORWARD, "the KV cache has no backward pass");
+  check_passes(small, FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
   cuda_check_same_as_host(paged); /* whose unused entries of the table are garbage */
   cuda_check_same_as_host(rows);
   expect_refused(paged, FA_T_CACHE_SEQLENS, 1, 23, "cache_seqlens[1] = 23: 0 .. 22");

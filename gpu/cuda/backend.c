@@ -82,8 +82,9 @@ static void why_no_backward(const cuda_backend *c, const fa_problem *p, char *wh
   fa_attention a;
   fa_flash_device target;
   fa_error err = {""};
-  if (!fa_args_problem(p, &a)) fa_backward_supported(&a, target_of(c, &target), &err);
-  snprintf(why, why_size, "%s", err.text);
+  const char *clause = fa_args_problem(p, &a);
+  if (!clause) fa_backward_supported(&a, target_of(c, &target), &err);
+  snprintf(why, why_size, "%s", clause ? clause : err.text);
 }
 
 static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
