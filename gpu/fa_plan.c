@@ -30,7 +30,7 @@ fa_flash_ability fa_flash_wanted(const fa_attention *a, bool aligned) {
 const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa_flash_device *device,
                                          fa_error *err) {
   if (fa_choose_forward(a) == FA_KERNELS_WIDE)
-    return fa_wide_forward_find(a->dtype, fa_attention_head_dim_v(a));
+    return fa_wide_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
   const fa_flash_ability wanted = fa_flash_wanted(a, aligned);
   const fa_flash_kernel *k = fa_flash_forward_find(wanted, device);
   if (!k && device && fa_flash_forward_find(wanted, NULL))

@@ -215,8 +215,11 @@ static CUresult library_unload(CUlibrary l) {
 static fa_simt_kernel find_wide(const char *name) {
   static const fa_dtype dtypes[] = {FA_F32, FA_F16, FA_BF16};
   for (int i = 0; i < 6; ++i) {
-    const fa_flash_kernel *f = fa_wide_forward_find(dtypes[i / 2], i % 2 ? 128 : 1);
+    static const fa_flash_device small = {.max_shared_bytes = 99 << 10};
+    const fa_flash_kernel *f = fa_wide_forward_find(dtypes[i / 2], i % 2 ? 128 : 1, i % 2 ? 128 : 1, NULL);
+    const fa_flash_kernel *cut = fa_wide_forward_find(dtypes[i / 2], 300, i % 2 ? 128 : 1, &small);
     if (strcmp(f->name, name) == 0) return f->entry;
+    if (strcmp(cut->name, name) == 0) return cut->entry;
     const fa_wide_backward_kernels *b = fa_wide_backward_find(dtypes[i / 2]);
     const fa_flash_entry all[] = {b->prepare.entry, b->keys.entry, b->queries.entry, b->dbias.entry};
     for (int n = 0; n < 4; ++n)

@@ -7,10 +7,11 @@
     __VA_ARGS__(p);                                                                                          \
   }
 #define FA_ENTRY_BACKWARD(T) FA_WIDE_BACKWARD_KERNELS(FA_KERNEL, T)
-#define FA_ENTRY_SINGLE(name, D) FA_KERNEL(name, fa::wide_backward_single<fa::wide_single_config<D>>)
+#define FA_ENTRY_SINGLE(name, T, D) FA_KERNEL(name, fa::wide_backward_single<fa::wide_single_config<D>>)
 #ifdef FA_ONLY
 FA_ONLY
 #else
 #define FA_ENTRY(name, T, VC)
+#define FA_ENTRY_WHOLE(name, T, D)
 #include "gpu/kernels/wide_list.h"
 #endif

@@ -161,28 +161,6 @@ FA_DEVICE void clear_bias_rows(const fa_wide_backward_params &p, wide_task t, in
   }
 }
 
-/* dK or dV of a warp's 16 keys. row: the lane's first. */
-template <class C>
-FA_DEVICE void write_keys(void *to, int64_t first, int64_t stride, const typename C::key_tile &x,
-                          float factor, int row, int n_rows, int n_cols, bool aligned, int lane) {
-  FA_UNROLL
-  for (int i = 0; i < 2 * C::D / 16; ++i) {
-    const int r = i % 2, n = i / 4 * 4, e = i / 2 % 2, col = 8 * n + lane % 4 * 8 + 4 * e;
-    if (row + 8 * r >= n_rows || col >= n_cols) continue;
-    float *at = static_cast<float *>(to) + first + (row + 8 * r) * stride + col;
-    uint32_t y[4];
-    FA_UNROLL
-    for (int j = 0; j < 4; ++j) y[j] = float_bits(x[n + j][2 * r + e] * factor);
-    if (aligned) {
-      store_global(reinterpret_cast<vec4 *>(at), vec4{y[0], y[1], y[2], y[3]});
-      continue;
-    }
-    FA_UNROLL
-    for (int j = 0; j < 4; ++j)
-      if (col + j < n_cols) store_global(at + j, as_float(y[j]));
-  }
-}
-
 /* A query block of one head of the group, then the next, then those of the next head. */
 struct row_walk {
   int head, block;
@@ -227,8 +205,9 @@ FA_DEVICE void single_scores(typename C::score_tile &ds, typename C::key_tile &d
 template <class C> FA_DEVICE void wide_backward_single(const fa_wide_backward_params &p) {
   const fa_flash_params &f = p.forward;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-  const int key0 = static_cast<int>(blockIdx.x) * C::BM, kv_head = static_cast<int>(blockIdx.y);
-  wide_task t = load_wide_task(f, static_cast<int>(blockIdx.z), kv_head * f.heads_per_kv);
+  const grid_place place = longest_first(f);
+  const int key0 = place.block * C::BM; /* under a causal mask the first keys are seen by most rows */
+  wide_task t = load_wide_task(f, place.batch, place.head * f.heads_per_kv);
   clear_hidden<C>(p, t, p.dk, p.dk_stride, f.head_dim, key0, 0, thread);
   clear_hidden<C>(p, t, p.dv, p.dv_stride, f.head_dim_v, key0, 0, thread);
   const bool dbias = p.dbias && !p.dbias_sums, exists = key0 < t.seq.len_k;
@@ -280,13 +259,13 @@ template <class C> FA_DEVICE void wide_backward_single(const fa_wide_backward_pa
     buffer ^= 1;
   }
   const int key = key0 + thread / 32 * 16 + lane / 4;
-  const int64_t first_k =
-      t.batch * p.dk_stride.batch + kv_head * p.dk_stride.head + t.seq.k_row * p.dk_stride.row;
-  const int64_t first_v =
-      t.batch * p.dv_stride.batch + kv_head * p.dv_stride.head + t.seq.k_row * p.dv_stride.row;
-  write_keys<C>(p.dk, first_k, p.dk_stride.row, dk, p.scale, key, t.seq.len_k, f.head_dim, f.aligned, lane);
-  write_keys<C>(p.dv, first_v, p.dv_stride.row, dv, f.dropout_scale, key, t.seq.len_k, f.head_dim_v,
-                f.aligned, lane);
+  const float factor_k[2] = {p.scale, p.scale}, factor_v[2] = {f.dropout_scale, f.dropout_scale};
+  write_tile(static_cast<float *>(p.dk) + t.batch * p.dk_stride.batch + t.kv_head * p.dk_stride.head +
+                 t.seq.k_row * p.dk_stride.row,
+             p.dk_stride.row, dk, factor_k, key, t.seq.len_k, f.head_dim, f.aligned, lane);
+  write_tile(static_cast<float *>(p.dv) + t.batch * p.dv_stride.batch + t.kv_head * p.dv_stride.head +
+                 t.seq.k_row * p.dv_stride.row,
+             p.dv_stride.row, dv, factor_v, key, t.seq.len_k, f.head_dim_v, f.aligned, lane);
 }
 
 } // namespace fa

@@ -1,15 +1,20 @@
-/* The device entry points of the wide forward kernel: all, or the one that FA_ONLY says. */
-#include "gpu/kernels/wide_forward.cuh"
+/* The device entry points of the wide forward kernels: all, or the one that FA_ONLY says. */
+#include "gpu/kernels/wide_forward_whole.cuh"
 
-#define FA_ENTRY(name, T, VC)                                                                                \
-  extern "C" __global__ void __launch_bounds__(fa::wide_forward_config<fa::T, VC>::THREADS, 1)               \
+#define FA_KERNEL(name, config, blocks, function)                                                            \
+  extern "C" __global__ void __launch_bounds__(config::THREADS, blocks)                                      \
       name(const __grid_constant__ fa_flash_params p) {                                                      \
-    fa::wide_forward<fa::wide_forward_config<fa::T, VC>>(p);                                                 \
+    function<config>(p);                                                                                     \
   }
+#define FA_ENTRY(name, T, VC)                                                                                \
+  typedef fa::wide_forward_config<fa::T, VC> name##_config;                                                  \
+  FA_KERNEL(name, name##_config, 1, fa::wide_forward)
+#define FA_ENTRY_WHOLE(name, T, D)                                                                           \
+  FA_KERNEL(name, fa::wide_whole_config<D>, fa::wide_whole_config<D>::BLOCKS, fa::wide_forward_whole)
 #ifdef FA_ONLY
 FA_ONLY
 #else
 #define FA_ENTRY_BACKWARD(T)
-#define FA_ENTRY_SINGLE(name, D)
+#define FA_ENTRY_SINGLE(name, T, D)
 #include "gpu/kernels/wide_list.h"
 #endif

@@ -67,6 +67,13 @@ FA_DEVICE void drop_linear(float (&s)[N8][4], const fa_flash_params &p, const wi
   }
 }
 
+/* One row's LSE; sum: over all lanes that have a part of it. */
+FA_DEVICE void store_lse(const fa_flash_params &p, const wide_task &t, int row, float max, float sum) {
+  store_global(p.lse + t.batch * p.lse_stride.batch + t.head * p.lse_stride.head +
+                   (t.seq.q_row + static_cast<int64_t>(row)) * p.lse_stride.row,
+               sum == 0.0f ? p.empty_lse : max + natural_log(sum));
+}
+
 /* Normalises, and writes this warp's rows of O; of LSE too in the block that has the first columns. */
 template <class C>
 FA_DEVICE void write_rows(const fa_flash_params &p, const wide_task &t, const typename C::output_tile &o,
@@ -87,10 +94,7 @@ FA_DEVICE void write_rows(const fa_flash_params &p, const wide_task &t, const ty
         if (col < p.head_dim_v) store_element(p.o, at + col, o[n][2 * r + e] * inverse, typename C::T());
       }
     }
-    if (col0 == 0 && lane % 4 == 0)
-      store_global(p.lse + t.batch * p.lse_stride.batch + t.head * p.lse_stride.head +
-                       (t.seq.q_row + static_cast<int64_t>(i)) * p.lse_stride.row,
-                   sum == 0.0f ? p.empty_lse : rows[r].max + natural_log(sum));
+    if (col0 == 0 && lane % 4 == 0) store_lse(p, t, i, rows[r].max, sum);
   }
 }
 

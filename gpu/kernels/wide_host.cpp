@@ -1,6 +1,6 @@
 #include "gpu/kernels/wide_host.h"
 
-#include "gpu/kernels/wide_forward.cuh"
+#include "gpu/kernels/wide_forward_whole.cuh"
 #include "gpu/kernels/wide_kernels.cuh"
 
 #include <type_traits>
@@ -10,16 +10,18 @@
 #define FA_ON_HOST(name) nullptr
 #else
 #define FA_ON_HOST(name) name
-#define FA_ENTRY(name, T, VC)                                                                                \
+#define FA_FORWARD(name, ...)                                                                                \
   static void name(const void *params) {                                                                     \
-    fa::wide_forward<fa::wide_forward_config<fa::T, VC>>(*static_cast<const fa_flash_params *>(params));     \
+    __VA_ARGS__(*static_cast<const fa_flash_params *>(params));                                              \
   }
+#define FA_ENTRY(name, T, VC) FA_FORWARD(name, fa::wide_forward<fa::wide_forward_config<fa::T, VC>>)
+#define FA_ENTRY_WHOLE(name, T, D) FA_FORWARD(name, fa::wide_forward_whole<fa::wide_whole_config<D>>)
 #define FA_KERNEL(name, ...)                                                                                 \
   static void name(const void *params) {                                                                     \
     __VA_ARGS__(*static_cast<const fa_wide_backward_params *>(params));                                      \
   }
 #define FA_ENTRY_BACKWARD(T) FA_WIDE_BACKWARD_KERNELS(FA_KERNEL, T)
-#define FA_ENTRY_SINGLE(name, D) FA_KERNEL(name, fa::wide_backward_single<fa::wide_single_config<D>>)
+#define FA_ENTRY_SINGLE(name, T, D) FA_KERNEL(name, fa::wide_backward_single<fa::wide_single_config<D>>)
 #include "gpu/kernels/wide_list.h"
 #endif
 
@@ -41,14 +43,29 @@ static constexpr forward_row forward(const char *name, void (*entry)(const void 
 
 #define FA_ENTRY(name, T, VC)                                                                                \
   forward<fa::wide_forward_config<fa::T, VC>>(#name, FA_ON_HOST(name), "FA_ENTRY(" #name "," #T "," #VC ")"),
+#define FA_ENTRY_WHOLE(name, T, D)
 #define FA_ENTRY_BACKWARD(T)
-#define FA_ENTRY_SINGLE(name, D)
+#define FA_ENTRY_SINGLE(name, T, D)
 static const forward_row forwards[] = {
 #include "gpu/kernels/wide_list.h"
 };
 
-const fa_flash_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim_v) {
+#define FA_ENTRY(name, T, VC)
+#define FA_ENTRY_WHOLE(name, T, D)                                                                           \
+  forward<fa::wide_whole_config<D>>(#name, FA_ON_HOST(name), "FA_ENTRY_WHOLE(" #name "," #T "," #D ")"),
+#define FA_ENTRY_BACKWARD(T)
+#define FA_ENTRY_SINGLE(name, T, D)
+static const forward_row wholes[] = {
+#include "gpu/kernels/wide_list.h"
+};
+
+const fa_flash_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim, int64_t head_dim_v,
+                                            const fa_flash_device *device) {
   const fa_flash_kernel *widest = nullptr;
+  for (const forward_row &r : wholes)
+    if (r.dtype == dtype && head_dim <= r.kernel.block_cols && head_dim_v <= r.kernel.block_cols &&
+        (!device || r.kernel.shared_bytes <= device->max_shared_bytes))
+      return &r.kernel;
   for (const forward_row &r : forwards) {
     if (r.dtype != dtype) continue;
     widest = &r.kernel;
@@ -75,7 +92,8 @@ template <class T> static constexpr backward_row backward(const fa_flash_entry (
 }
 
 #define FA_ENTRY(name, T, VC)
-#define FA_ENTRY_SINGLE(name, D)
+#define FA_ENTRY_WHOLE(name, T, D)
+#define FA_ENTRY_SINGLE(name, T, D)
 #define FA_ENTRY_BACKWARD(T)                                                                                 \
   backward<fa::T>({FA_WIDE_BACKWARD_KERNELS(FA_ROW, T)}, "FA_ENTRY_BACKWARD(" #T ")"),
 static const backward_row backwards[] = {
@@ -94,9 +112,10 @@ template <int D> static constexpr fa_wide_kernel single(fa_flash_entry entry) {
   return {entry, C::BM, D, C::THREADS, C::SHARED_BYTES};
 }
 #define FA_ENTRY(name, T, VC)
+#define FA_ENTRY_WHOLE(name, T, D)
 #define FA_ENTRY_BACKWARD(T)
-#define FA_ENTRY_SINGLE(name, D)                                                                             \
-  single<D>({#name, FA_ON_HOST(name), {"wide_backward", "FA_ENTRY_SINGLE(" #name "," #D ")", 1}}),
+#define FA_ENTRY_SINGLE(name, T, D)                                                                          \
+  single<D>({#name, FA_ON_HOST(name), {"wide_backward", "FA_ENTRY_SINGLE(" #name "," #T "," #D ")", 1}}),
 static const fa_wide_kernel singles[] = {
 #include "gpu/kernels/wide_list.h"
 };
@@ -110,6 +129,8 @@ const fa_wide_kernel *fa_wide_single_find(fa_dtype dtype, int64_t widest) {
 
 const char *fa_wide_name(int i) {
   for (const forward_row &r : forwards)
+    if (i-- == 0) return r.kernel.name;
+  for (const forward_row &r : wholes)
     if (i-- == 0) return r.kernel.name;
   for (const backward_row &r : backwards) {
     const fa_wide_kernel *const all[] = {&r.kernels.prepare, &r.kernels.keys, &r.kernels.queries,

@@ -22,9 +22,11 @@ typedef struct fa_wide_backward_kernels {
   fa_wide_kernel prepare, keys, queries, dbias;
 } fa_wide_backward_kernels;
 
-/* The one with the narrowest blocks that hold head_dim_v columns, else the widest; params are
- * fa_flash_params. Its ability says nothing: the type apart, all can do the same. */
-const fa_flash_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim_v);
+/* The one that keeps whole rows, if head dims and device allow that (NULL: any device); else that with the
+ * narrowest blocks that hold head_dim_v columns, or the widest. params are fa_flash_params. Its ability says
+ * nothing: the type and the head dims apart, all can do the same. */
+const fa_flash_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim, int64_t head_dim_v,
+                                            const fa_flash_device *device);
 const fa_wide_backward_kernels *fa_wide_backward_find(fa_dtype dtype);
 /* The one that does the work of `keys` and `queries` in one pass, and adds to dQ in any order; block_m keys,
  * and the head dims up to block_cols. widest: the larger head dim. NULL: there is none. */

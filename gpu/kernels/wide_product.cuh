@@ -115,6 +115,29 @@ FA_DEVICE int in_depth_order(int c) {
   return c / 2 + c % 2 * 4;
 }
 
+/* Writes the 16 rows of a warp of what multiply_tile_rows made, each of the lane's two rows times its factor,
+ * to rows of n_cols columns at `to`, that of row 0. row: the lane's first. */
+template <int N8>
+FA_DEVICE void write_tile(float *to, int64_t stride, const float (&x)[N8][4], const float (&factor)[2],
+                          int row, int n_rows, int n_cols, bool aligned, int lane) {
+  FA_UNROLL
+  for (int i = 0; i < N8; ++i) { /* 4 columns of a row */
+    const int r = i % 2, n = i / 4 * 4, e = i / 2 % 2, col = 8 * n + lane % 4 * 8 + 4 * e;
+    if (row + 8 * r >= n_rows || col >= n_cols) continue;
+    float *at = to + (row + 8 * r) * stride + col;
+    uint32_t y[4];
+    FA_UNROLL
+    for (int j = 0; j < 4; ++j) y[j] = float_bits(x[n + j][2 * r + e] * factor[r]);
+    if (aligned) {
+      store_global(reinterpret_cast<vec4 *>(at), vec4{y[0], y[1], y[2], y[3]});
+      continue;
+    }
+    FA_UNROLL
+    for (int j = 0; j < 4; ++j)
+      if (col + j < n_cols) store_global(at + j, as_float(y[j]));
+  }
+}
+
 } // namespace fa
 
 #endif

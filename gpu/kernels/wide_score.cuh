@@ -20,6 +20,27 @@ FA_DEVICE wide_task load_wide_task(const fa_flash_params &p, int batch, int head
   return wide_task{load_sequence(p, batch), batch, head, head / p.heads_per_kv};
 }
 
+/* Which block of which head of which entry a block of the grid takes. */
+struct grid_place {
+  int block, head, batch;
+};
+
+/* Where masks make some blocks of a head longer than others, eight heads take turns: block 0 of each, then
+ * block 1, so that if those come in descending order no long one is left for the end. Eight, so that what
+ * they read stays in the L2 cache. */
+FA_DEVICE grid_place longest_first(const fa_flash_params &p) {
+  if (p.window_left < 0 && p.window_right < 0)
+    return grid_place{static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
+                      static_cast<int>(blockIdx.z)};
+  const int64_t n_blocks = gridDim.x, heads = gridDim.y, all_heads = heads * gridDim.z;
+  const int64_t at = blockIdx.x + n_blocks * (blockIdx.y + heads * blockIdx.z),
+                first = at / (8 * n_blocks) * 8;
+  const int64_t turns = all_heads - first < 8 ? all_heads - first : 8, i = at - first * n_blocks;
+  const int64_t head = first + i % turns;
+  return grid_place{static_cast<int>(i / turns), static_cast<int>(head % heads),
+                    static_cast<int>(head / heads)};
+}
+
 /* The rows of one head of a tensor, for one entry; n_cols of them count. */
 FA_DEVICE wide_rows rows_of(const void *base, const fa_flash_strides &s, int batch, int head, int row0,
                             int n_rows, int n_cols) {
