@@ -1,6 +1,6 @@
 # The libFuzzer targets. With FA_FUZZ (clang): <name>_fuzzer, all of them by `cmake --build DIR --target fuzzers`. Always: replay_<name>, which
 # runs a corpus without libFuzzer.
-set(FA_FUZZERS case_json safetensors report attention schedule)
+set(FA_FUZZERS case_json expr safetensors report attention schedule)
 set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 
 # What the targets share, apart from fa-verify.
@@ -39,7 +39,7 @@ if(FA_FUZZ)
   # What the parsers are: cases/ makes tensors too, which the attention targets do all the time without interest in how.
   set(coverage -fsanitize=fuzzer-no-link)
   fa_fuzz_flags(fa_cases FLAGS ${coverage} SOURCES case_check.c case_file.c case_json.c case_keys.c case_keys_flex.c case_read.c
-                case_sweep.c case_write.c json.c problem_check.c problem_check_flex.c safetensors.c safetensors_write.c)
+                case_sweep.c case_write.c expr.c expr_lex.c expr_parse.c expr_print.c expr_type.c json.c problem_check.c problem_check_flex.c safetensors.c safetensors_write.c)
   fa_fuzz_flags(fa_report FLAGS ${coverage} SOURCES report_read.c)
   # What is trusted here runs at full speed: the reference; and the executor, which checks every access of the kernels itself.
   get_target_property(reference fa_ref SOURCES)

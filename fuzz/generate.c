@@ -34,7 +34,7 @@ const fa_generate_profile fa_generate_profiles[] = {
     [P_GQA] = {"gqa", "grouped and single KV heads, groups of 1, 2, 3, 8 and odd sizes"},
     [P_BIAS] = {"bias", "additive bias, every broadcast, with its gradient, rows and prefixes of -inf"},
     [P_MEMEFF] = {"memeff", "the memory-efficient family: D != Dv, f32, odd head dims, both alignments"},
-    [P_FLEX] = {"flex", "block-sparse lists and densities, D != Dv"},
+    [P_FLEX] = {"flex", "score and mask expressions, block-sparse lists, D != Dv"},
     [P_KVCACHE] = {"kvcache", "decoding: append, pages, cache rows, left padding, rotary, split keys"},
     [P_EDGE] = {"edge", "lengths 0 and 1, odd head dims, scale 0 and negative, everything on its edge"},
     [P_LAYOUT] = {"layout", "strides: layouts, gaps, odd bases, expanded axes, packed qkv and kv"},
@@ -76,7 +76,7 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .bias = .35, .alibi = .05, .softcap = .05, .scale = .15, .seqused = .15, .group = .3, .odd_dim = .6,
     .empty = .04, .layout = .3, .fills = .3, .pairs_dim = 8 * M, .longest = 520},
   [P_FLEX] = {.family = {0, 0, 100, 0}, .varlen = .05, .causal = .3, .window = .1, .bias = .1,
-    .blocks = .85, .alibi = .15, .softcap = .2, .scale = .1, .group = .4, .odd_dim = .4, .empty = .02,
+    .blocks = .85, .expressions = .75, .alibi = .15, .softcap = .2, .scale = .1, .group = .4, .odd_dim = .4, .empty = .02,
     .layout = .25, .fills = .3, .pairs_dim = 8 * M, .longest = 520},
   [P_KVCACHE] = {.family = {0, 0, 0, 100}, .causal = .5, .window = .2, .alibi = .15, .softcap = .1,
     .scale = .1, .leftpad = .25, .splits = .5, .group = .6, .odd_dim = .25, .empty = .03, .layout = .2,
@@ -152,7 +152,8 @@ fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case
   char name[128];
   snprintf(name, sizeof name, "%s-%llu-%lld", profile, (unsigned long long)seed, (long long)index);
   if ((status = fa_case_set_name(out, name)) != FA_OK || (status = fa_gen_shape(&g)) != FA_OK ||
-      (status = fa_gen_features(&g)) != FA_OK || (status = fa_problem_complete(&out->problem)) != FA_OK) {
+      (status = fa_gen_features(&g)) != FA_OK || (status = fa_problem_complete(&out->problem)) != FA_OK ||
+      (status = fa_gen_expressions(&g)) != FA_OK) {
     fa_case_free(out);
     return fa_fail(err, status, "out of memory");
   }

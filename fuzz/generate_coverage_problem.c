@@ -156,6 +156,10 @@ static void cover_families(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_SPLITS, 200, "splits elsewhere", !c->present && p->splits > 1);
   fa_coverage_see(v, FA_COVER_SCORES, 600, "blocks: density", s->present && s->source == FA_BLOCKS_DENSITY);
   fa_coverage_see(v, FA_COVER_SCORES, 300, "blocks: lists", s->present && s->source == FA_BLOCKS_LISTS);
+  fa_coverage_see(v, FA_COVER_SCORES, 40, "blocks: from mask_mod", s->present && s->source == FA_BLOCKS_MASK_MOD);
+  fa_coverage_see(v, FA_COVER_SCORES, 400, "score_mod", p->score_mod);
+  fa_coverage_see(v, FA_COVER_SCORES, 300, "mask_mod", p->mask_mod);
+  fa_coverage_see(v, FA_COVER_SCORES, 300, "buffers of expressions", p->n_captures > 0);
   fa_coverage_see(v, FA_COVER_SCORES, 80, "blocks: density 0",
                   s->present && s->source == FA_BLOCKS_DENSITY && s->density == 0);
   fa_coverage_see(v, FA_COVER_SCORES, 80, "blocks: density 1",

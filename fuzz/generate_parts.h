@@ -10,6 +10,7 @@
 typedef struct fa_gen_rules {
   int family[FA_N_FAMILIES]; /* weights */
   double varlen, causal, window, dropout, bias, blocks, alibi, softcap, scale;
+  double expressions; /* of a flex case: that it has score_mod, mask_mod or both */
   double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, huge, fills;
   int64_t pairs_dim; /* usual limit of batch * heads_q * Sq * Sk * (D + Dv): what one case may cost */
   int64_t longest;   /* lengths above this are not drawn */
@@ -40,7 +41,8 @@ typedef enum fa_gen_stream {
   FA_GEN_OUTPUTS,
   FA_GEN_FILLS,
   FA_GEN_LAYOUT,
-  FA_GEN_MEMORY
+  FA_GEN_MEMORY,
+  FA_GEN_EXPRESSIONS
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {
@@ -58,6 +60,9 @@ fa_status fa_gen_features(fa_gen *g);
 /* ---- generate_sparse.c: KV cache, block-sparse lists ---- */
 fa_status fa_gen_cache(fa_gen *g);
 fa_status fa_gen_blocks(fa_gen *g);
+
+/* ---- generate_expr.c: score_mod, mask_mod. After fa_problem_complete: they look at the lengths. ---- */
+fa_status fa_gen_expressions(fa_gen *g);
 
 /* ---- generate_data.c: fills, strides. After everything else: they look at the problem. ---- */
 void fa_gen_fills(fa_gen *g);
