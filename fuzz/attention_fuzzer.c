@@ -66,6 +66,8 @@ static void count(const fa_case *c, const fa_result *r) {
     seen.nearness[kind][r->verdict[i].id][nearness_of(r->verdict[i].worst_ratio)] = 1;
 }
 
+const bool fa_fuzzer_has_tape = false;
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static fa_result r; /* large */
   fa_record record;
@@ -81,13 +83,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fa_result_free(&r);
   fa_case_free(&c);
   return 0;
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
-  return fa_record_mutate(data, size, max_size, seed, false, LLVMFuzzerMutate);
-}
-
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size,
-                                 uint8_t *out, size_t max_size, unsigned seed) {
-  return fa_record_cross(a, a_size, b, b_size, out, max_size, seed);
 }

@@ -7,7 +7,8 @@
 #include "report/result.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-/* Of the targets that read case records: */
+/* Of the targets that read case records (record_hooks.c); has_tape: bytes before the record are its own. */
+extern const bool fa_fuzzer_has_tape;
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size,
                                  uint8_t *out, size_t max_size, unsigned seed);

@@ -1,6 +1,7 @@
 # The libFuzzer targets. With FA_FUZZ (clang): <name>_fuzzer, all of them by `cmake --build DIR --target fuzzers`. Always: replay_<name>, which
 # runs a corpus without libFuzzer.
-set(FA_FUZZERS case_json expr safetensors report attention schedule)
+set(FA_FUZZERS case_json expr safetensors report journal waivers attention schedule)
+set(record_targets attention schedule) # their inputs are case records, mutated as such
 set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 
 # What the targets share, apart from fa-verify.
@@ -11,7 +12,10 @@ add_executable(corpus_tool corpus_tool.c)
 target_link_libraries(corpus_tool PRIVATE fa_fuzzer_parts)
 
 foreach(name ${FA_FUZZERS})
-  add_executable(replay_${name} replay.c ${name}_fuzzer.c)
+  if(name IN_LIST record_targets)
+    set(hooks_${name} record_hooks.c)
+  endif()
+  add_executable(replay_${name} replay.c ${name}_fuzzer.c ${hooks_${name}})
   target_link_libraries(replay_${name} PRIVATE fa_fuzzer_parts)
   target_include_directories(replay_${name} PRIVATE ${CJSON_INCLUDE})
 endforeach()
@@ -22,7 +26,7 @@ if(FA_FUZZ)
   separate_arguments(engine NATIVE_COMMAND "${FA_FUZZ_ENGINE}")
   add_custom_target(fuzzers)
   foreach(name ${FA_FUZZERS})
-    add_executable(${name}_fuzzer ${name}_fuzzer.c)
+    add_executable(${name}_fuzzer ${name}_fuzzer.c ${hooks_${name}})
     target_link_libraries(${name}_fuzzer PRIVATE fa_fuzzer_parts ${engine})
     target_include_directories(${name}_fuzzer PRIVATE ${CJSON_INCLUDE})
     set_target_properties(${name}_fuzzer PROPERTIES LINKER_LANGUAGE CXX) # libFuzzer is C++
@@ -40,7 +44,8 @@ if(FA_FUZZ)
   set(coverage -fsanitize=fuzzer-no-link)
   fa_fuzz_flags(fa_cases FLAGS ${coverage} SOURCES case_check.c case_file.c case_json.c case_keys.c case_keys_flex.c case_read.c
                 case_sweep.c case_write.c expr.c expr_lex.c expr_parse.c expr_print.c expr_type.c json.c problem_check.c problem_check_flex.c safetensors.c safetensors_write.c)
-  fa_fuzz_flags(fa_report FLAGS ${coverage} SOURCES report_read.c)
+  fa_fuzz_flags(fa_report FLAGS ${coverage} SOURCES report_line.c report_merge.c report_read.c)
+  fa_fuzz_flags(fa_fuzz FLAGS ${coverage} SOURCES journal.c resume.c waivers.c)
   # What is trusted here runs at full speed: the reference; and the executor, which checks every access of the kernels itself.
   get_target_property(reference fa_ref SOURCES)
   fa_fuzz_flags(fa_ref FLAGS -fno-sanitize=all SOURCES ${reference})

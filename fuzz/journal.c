@@ -40,6 +40,10 @@ static fa_status read_whole_lines(int fd, const char *path, char **text, fa_erro
   }
   while (used > 0 && bytes[used - 1] != '\n') --used; /* torn: its result is made again */
   bytes[used] = 0;
+  if (memchr(bytes, 0, used)) { /* a disk's, not ours: what stands behind it must not be lost silently */
+    free(bytes);
+    return fa_fail(err, FA_ERR_INPUT, "%s: damaged: there is a NUL byte in it", path);
+  }
   if (used < n && ftruncate(fd, (off_t)used) != 0) {
     free(bytes);
     return fa_fail(err, FA_ERR_IO, "%s: %s", path, strerror(errno));

@@ -58,6 +58,8 @@ static fa_status compare_schedules(run *x, const uint8_t *tape, size_t n, fa_err
   return status;
 }
 
+const bool fa_fuzzer_has_tape = true;
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static fa_result r; /* large */
   const size_t n = fa_record_bytes();
@@ -80,13 +82,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fa_result_free(&r);
   fa_case_free(&c);
   return 0;
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
-  return fa_record_mutate(data, size, max_size, seed, true, LLVMFuzzerMutate);
-}
-
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size,
-                                 uint8_t *out, size_t max_size, unsigned seed) {
-  return fa_record_cross(a, a_size, b, b_size, out, max_size, seed);
 }

@@ -177,16 +177,13 @@ static fa_status read_file(fa_waivers *w, const cJSON *root, const char *today, 
   return status;
 }
 
-fa_status fa_waivers_load(const char *path, const char *today, fa_waivers **out, fa_error *err) {
-  char *text = NULL;
-  size_t n = 0;
+fa_status fa_waivers_parse(const char *text, size_t n_bytes, const char *path, const char *today,
+                           fa_waivers **out, fa_error *err) {
   *out = NULL;
-  fa_status status = fa_file_read(path, &text, &n, err);
-  if (status == FA_ERR_IO) return FA_ERR_INPUT; /* the user named it */
-  if (status != FA_OK) return status;
+  fa_status status;
   fa_waivers *w = calloc(1, sizeof *w);
   if (w) w->path = strdup(path);
-  cJSON *root = cJSON_ParseWithLengthOpts(text, n + 1, NULL, 1);
+  cJSON *root = cJSON_ParseWithLengthOpts(text, n_bytes + 1, NULL, 1);
   if (!w || !w->path)
     status = fa_fail(err, FA_ERR_MEMORY, "out of memory");
   else
@@ -198,6 +195,17 @@ fa_status fa_waivers_load(const char *path, const char *today, fa_waivers **out,
     *out = w;
   }
   cJSON_Delete(root);
+  return status;
+}
+
+fa_status fa_waivers_load(const char *path, const char *today, fa_waivers **out, fa_error *err) {
+  char *text = NULL;
+  size_t n = 0;
+  *out = NULL;
+  fa_status status = fa_file_read(path, &text, &n, err);
+  if (status == FA_ERR_IO) return FA_ERR_INPUT; /* the user named it */
+  if (status != FA_OK) return status;
+  status = fa_waivers_parse(text, n, path, today, out, err);
   free(text);
   return status;
 }

@@ -16,7 +16,8 @@ void fa_report_keep_digits(cJSON *v) {
   char *copy = strdup(text);
   if (!copy) return;
   v->valuestring = copy;
-  v->type = (v->type & cJSON_StringIsConst) | cJSON_Raw;
+  /* 1e999, say: as what has no digits is written in every report. */
+  v->type = (v->type & cJSON_StringIsConst) | (isfinite(v->valuedouble) ? cJSON_Raw : cJSON_String);
 }
 
 cJSON *fa_report_exact_case(cJSON *recipe) {
