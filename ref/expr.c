@@ -334,9 +334,21 @@ static void explain_load(const fa_ref_expr *x, const fa_expr_node *n, int lane, 
              (long long)t->shape[axis] - 1);
 }
 
+/* Down from the root to the operation that rounding decides. */
+static int undecided(const fa_ref_expr *x, int lane) {
+  int node = x->e->root;
+  for (int k = 0; k < x->e->node[node].n_args; ++k) {
+    const int part = x->e->node[node].arg[k];
+    if (x->e->node[part].type == FA_EXPR_FLOAT || get(x, part, lane).e == 0) continue;
+    node = part;
+    k = -1;
+  }
+  return node;
+}
+
 void fa_ref_expr_explain(const fa_ref_expr *x, int lane, char *text, size_t size) {
   const fa_lane root = get(x, x->e->root, lane);
-  const int node = root.fault ? root.fault - 1 : x->e->root;
+  const int node = root.fault ? root.fault - 1 : undecided(x, lane);
   const fa_expr_node *n = &x->e->node[node];
   char what[160], a[32] = "", b[32] = "";
   if (n->n_args > 0) snprintf(a, sizeof a, "%.10g", get(x, n->arg[0], lane).v);

@@ -1,0 +1,286 @@
+/* The judge on flex cases with expressions: a subject that computes the expression of a slightly different
+ * case fails where it must; the lists that mask_mod makes; what happens where an expression has no value. */
+#include "cases/case.h"
+#include "fuzz/judge.h"
+#include "gpu/backend.h"
+#include "ref/mods.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct planted {
+  const char *what;
+  const char *json;                   /* the case */
+  const char *score_mod, *mask_mod;   /* what the subject computes instead; NULL: what the case says */
+  void (*change)(fa_tensors *inputs); /* of the subject; may be NULL */
+  void (*after)(fa_tensors *outputs); /* may be NULL */
+  const char *fails;                  /* tensors that must fail, "" = none at all */
+} planted;
+
+static void swap_lists(fa_tensors *t) {
+  for (int k = 0; k < 2; ++k) {
+    char *partial = t->t[FA_T_KV_NUM_BLOCKS + k].data;
+    t->t[FA_T_KV_NUM_BLOCKS + k].data = t->t[FA_T_FULL_KV_NUM_BLOCKS + k].data;
+    t->t[FA_T_FULL_KV_NUM_BLOCKS + k].data = partial;
+  }
+}
+
+static void scale(const fa_tensor *t, double by) {
+  int64_t index[FA_MAX_RANK];
+  for (int64_t e = 0; e < fa_tensor_count(t); ++e) {
+    fa_tensor_unravel(t, e, index);
+    fa_tensor_set(t, index, by * fa_tensor_get(t, index));
+  }
+}
+
+static void lose_gradient(fa_tensors *t) {
+  scale(&t->t[FA_T_DBUFFER_0], 0);
+}
+static void double_gradient(fa_tensors *t) {
+  scale(&t->t[FA_T_DBUFFER_0], 2);
+}
+static void nudge_gradient(fa_tensors *t) {
+  scale(&t->t[FA_T_DBUFFER_0], 1.002);
+}
+static void leave_gradient(fa_tensors *t) {
+  fa_tensors_poison(t, FA_T_DBUFFER_0, FA_POISON_A);
+}
+
+#define SMALL "\"family\": \"flex\", \"head_dim\": 32, "
+#define ALIBI                                                                                                \
+  "{" SMALL "\"seqlen_q\": 70, \"heads_q\": 4, \"score_mod\": \"score + 0.05 * slopes[h] * (kv_idx - "       \
+  "q_idx)\", \"buffers\": {\"slopes\": {\"shape\": [4]}}}"
+#define TABLE                                                                                                \
+  "{" SMALL "\"seqlen_q\": 50, \"heads_q\": 2, \"score_mod\": \"score + table[h, min(max(q_idx - kv_idx + "  \
+  "8, 0), 16)]\", \"buffers\": {\"table\": {\"shape\": [2, 17]}}}"
+#define CAP "{" SMALL "\"seqlen_q\": 70, \"heads_q\": 2, \"score_mod\": \"10.0 * tanh(score / 10.0)\"}"
+#define WINDOW                                                                                               \
+  "{" SMALL "\"seqlen_q\": 90, \"heads_q\": 2, \"mask_mod\": \"q_idx >= kv_idx && q_idx - kv_idx <= 40\"}"
+#define HEADS                                                                                                \
+  "{" SMALL "\"seqlen_q\": 70, \"heads_q\": 4, \"heads_kv\": 2, \"mask_mod\": \"h % 2 == 0 ? q_idx >= "      \
+  "kv_idx : abs(q_idx - kv_idx) < 20\"}"
+#define LISTS                                                                                                \
+  "{" SMALL "\"seqlen_q\": 64, \"seqlen_k\": 96, \"mask_mod\": \"(q_idx + kv_idx) % 2 == 0\", "              \
+  "\"block_sparse\": {\"q_block\": 32, \"kv_block\": 32, \"kv_num_blocks\": [[[1, 1]]], \"kv_indices\": "    \
+  "[[[[0, 0, 0], [2, 0, 0]]]], \"full_kv_num_blocks\": [[[1, 1]]], \"full_kv_indices\": [[[[1, 0, 0], [0, "  \
+  "0, 0]]]]}}"
+#define DIVIDE                                                                                               \
+  "{" SMALL "\"seqlen_q\": 60, \"heads_q\": 2, \"score_mod\": \"score + 0.5 * ((q_idx - kv_idx) / 3)\"}"
+
+static const planted errors[] = {
+    {"nothing", ALIBI, NULL, NULL, NULL, NULL, ""},
+    {"nothing", TABLE, NULL, NULL, NULL, NULL, ""},
+    {"nothing", CAP, NULL, NULL, NULL, NULL, ""},
+    {"nothing", WINDOW, NULL, NULL, NULL, NULL, ""},
+    {"nothing", HEADS, NULL, NULL, NULL, NULL, ""},
+    {"nothing", LISTS, NULL, NULL, NULL, NULL, ""},
+    {"nothing", DIVIDE, NULL, NULL, NULL, NULL, ""},
+    {"the slope of the next head", ALIBI, "score + 0.05 * slopes[(h + 1) % 4] * (kv_idx - q_idx)", NULL, NULL,
+     NULL, "o lse dbuffer_0"},
+    {"distance off by one", ALIBI, "score + 0.05 * slopes[h] * (kv_idx - q_idx + 1)", NULL, NULL, NULL,
+     "lse"},
+    {"gradient lost", ALIBI, NULL, NULL, NULL, lose_gradient, "dbuffer_0"},
+    {"gradient doubled", ALIBI, NULL, NULL, NULL, double_gradient, "dbuffer_0"},
+    {"gradient unwritten", ALIBI, NULL, NULL, NULL, leave_gradient, "dbuffer_0"},
+    {"gradient lost", TABLE, NULL, NULL, NULL, lose_gradient, "dbuffer_0"},
+    {"gradient off by 0.2 %", TABLE, NULL, NULL, NULL, nudge_gradient, "dbuffer_0"},
+    {"clipped one too early", TABLE, "score + table[h, min(max(q_idx - kv_idx + 8, 0), 15)]", NULL, NULL,
+     NULL, "o lse dbuffer_0"},
+    {"no softcap", CAP, "score", NULL, NULL, NULL, "lse dq dk"},
+    {"a coarse tanh", CAP, "10.0 * tanh(score / 10.0) * 1.0002", NULL, NULL, NULL, "lse"},
+    {"one key too many", WINDOW, NULL, "q_idx >= kv_idx && q_idx - kv_idx <= 41", NULL, NULL, "o lse dk dv"},
+    {"the diagonal lost", WINDOW, NULL, "q_idx > kv_idx && q_idx - kv_idx <= 40", NULL, NULL, "o lse"},
+    {"the group's head", HEADS, NULL, "h / 2 % 2 == 0 ? q_idx >= kv_idx : abs(q_idx - kv_idx) < 20", NULL,
+     NULL, "o lse dq dk dv"},
+    {"no mask in partial tiles", LISTS, NULL, "true", NULL, NULL, "o lse dq dk dv"},
+    {"full and partial tiles exchanged", LISTS, NULL, NULL, swap_lists, NULL, "o lse dq dk dv"},
+    {"rounds towards -inf", DIVIDE, "score + 0.5 * floor((q_idx - kv_idx) / 3.0)", NULL, NULL, NULL, "o lse"},
+};
+
+static const fa_verdict *verdict_of(const fa_result *r, const char *name) {
+  for (int k = 0; k < r->n_verdicts; ++k)
+    if (strcmp(fa_tensor_id_name(r->verdict[k].id), name) == 0) return &r->verdict[k];
+  return NULL;
+}
+
+static void check_failures(const planted *e, const fa_result *r) {
+  char names[128], *save = NULL;
+  if (!*e->fails) {
+    CHECK_MSG(r->state != FA_FAIL && r->state != FA_VACUOUS, "%s: %s", e->what, e->json);
+    return;
+  }
+  snprintf(names, sizeof names, "%s", e->fails);
+  for (char *name = strtok_r(names, " ", &save); name; name = strtok_r(NULL, " ", &save)) {
+    const fa_verdict *v = verdict_of(r, name);
+    CHECK_MSG(v && v->fail, "%s: %s passes", e->what, name);
+  }
+}
+
+static void run_planted(const planted *e) {
+  fa_case c;
+  fa_problem subject;
+  fa_tensors set, got;
+  fa_profile profile;
+  fa_outcome outcome;
+  fa_error err = {""};
+  const fa_backend *b = &fa_backend_ref_f32;
+  fa_status status = fa_case_from_text(e->json, &c, &err);
+  CHECK_MSG(status == FA_OK, "%s", err.text);
+  if (status != FA_OK) return;
+  REQUIRE(fa_case_build(&c, &set, NULL) == FA_OK && fa_tensors_clone(&got, &set, NULL) == FA_OK);
+  REQUIRE(fa_problem_copy(&subject, &c.problem) == FA_OK);
+  if (e->score_mod) free(subject.score_mod), subject.score_mod = strdup(e->score_mod);
+  if (e->mask_mod) free(subject.mask_mod), subject.mask_mod = strdup(e->mask_mod);
+  if (e->change) e->change(&got);
+  b->profile(NULL, &subject, &profile);
+  const fa_run_options run = {.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD, .n_threads = 1};
+  CHECK_MSG(b->run(NULL, &subject, &got, &run, &outcome, &err) == FA_OK, "%s: %s", e->what, err.text);
+  if (e->after) e->after(&got);
+  const fa_judge_config config = {.profile = &profile,
+                                  .n_threads = 1,
+                                  .generic = fa_case_is_generic(&c),
+                                  .backward = true,
+                                  .poison = FA_POISON_A};
+  fa_result *r = malloc(sizeof *r);
+  REQUIRE(r);
+  fa_result_init(r);
+  CHECK_MSG(fa_judge(&c.problem, &set, &got, &config, r, &err) == FA_OK, "%s: %s", e->what, err.text);
+  check_failures(e, r);
+  fa_result_free(r);
+  free(r);
+  fa_problem_free(&subject);
+  fa_tensors_free(&got);
+  fa_tensors_free(&set);
+  fa_case_free(&c);
+}
+
+/* ---- lists from mask_mod ---- */
+
+typedef bool mask_fn(int64_t b, int64_t h, int64_t i, int64_t j);
+static bool is_causal(int64_t b, int64_t h, int64_t i, int64_t j) {
+  (void)b, (void)h;
+  return i >= j;
+}
+static bool is_band(int64_t b, int64_t h, int64_t i, int64_t j) {
+  return llabs(i - j) < 10 + 15 * b + 5 * h;
+}
+static bool is_head(int64_t b, int64_t h, int64_t i, int64_t j) {
+  (void)b, (void)i;
+  return h == 1 ? j < 32 : h == 0;
+}
+
+static void check_lists(const char *text, mask_fn *mask, int64_t sq, int64_t sk, int64_t q_block,
+                        int64_t kv_block) {
+  char json[512];
+  fa_case c;
+  fa_tensors set;
+  fa_error err = {""};
+  fa_int32_array list[4];
+  snprintf(json, sizeof json,
+           "{" SMALL
+           "\"batch\": 2, \"heads_q\": 3, \"seqlen_q\": %lld, \"seqlen_k\": %lld, \"mask_mod\": \"%s\", "
+           "\"block_sparse\": {\"from\": \"mask_mod\", \"q_block\": %lld, \"kv_block\": %lld}}",
+           (long long)sq, (long long)sk, text, (long long)q_block, (long long)kv_block);
+  if (fa_case_from_text(json, &c, &err) != FA_OK || fa_case_build(&c, &set, &err) != FA_OK) {
+    CHECK_MSG(false, "%s: %s", json, err.text);
+    return;
+  }
+  REQUIRE(fa_ref_block_lists(&c.problem, &set, list, &err) == FA_OK);
+  const int64_t n_q = (sq + q_block - 1) / q_block, n_kv = (sk + kv_block - 1) / kv_block;
+  CHECK(list[0].n == 6 * n_q && list[1].n == 6 * n_q * n_kv && list[2].n == list[0].n &&
+        list[3].n == list[1].n);
+  for (int64_t row = 0; row < 6 * n_q; ++row) {
+    int32_t n[2] = {0, 0};
+    for (int64_t k = 0; k < n_kv; ++k) {
+      int64_t seen = 0, exist = 0;
+      for (int64_t i = row % n_q * q_block; i < sq && i < (row % n_q + 1) * q_block; ++i)
+        for (int64_t j = k * kv_block; j < sk && j < (k + 1) * kv_block; ++j) {
+          ++exist;
+          seen += mask(row / n_q / 3, row / n_q % 3, i, j);
+        }
+      if (seen == 0) continue;
+      const int full = seen == exist;
+      CHECK_MSG(n[full] < list[2 * full].v[row] && list[2 * full + 1].v[row * n_kv + n[full]] == k,
+                "%s: row %lld, tile %lld is %s", text, (long long)row, (long long)k,
+                full ? "full" : "partial");
+      ++n[full];
+    }
+    CHECK(n[0] == list[0].v[row] && n[1] == list[2].v[row]);
+  }
+  for (int k = 0; k < 4; ++k) free(list[k].v);
+  fa_tensors_free(&set);
+  fa_case_free(&c);
+}
+
+/* ---- no value ---- */
+
+/* The error is the same on any number of threads: the first pair in order. */
+static void refused(const char *keys, const char *why) {
+  char json[1024];
+  fa_case c;
+  fa_tensors set;
+  fa_error err = {""};
+  snprintf(json, sizeof json, "{" SMALL "\"heads_q\": 2, \"seqlen_q\": 300, %s}", keys);
+  if (fa_case_from_text(json, &c, &err) != FA_OK || fa_case_build(&c, &set, &err) != FA_OK) {
+    CHECK_MSG(false, "%s: %s", json, err.text);
+    return;
+  }
+  const fa_profile profile = fa_profile_get("simt-f32", c.problem.dtype);
+  for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
+    const fa_ref_options options = {.n_threads = n_threads, .profile = &profile};
+    fa_wants forward = {0};
+    CHECK(fa_ref_forward(&c.problem, &set, &options, &forward, &err) == FA_ERR_INPUT);
+    CHECK_MSG(strcmp(err.text, why) == 0, "%s", err.text);
+    fa_wants_free(&forward);
+  }
+  fa_tensors_free(&set);
+  fa_case_free(&c);
+}
+
+static void test_no_value(void) {
+  refused("\"score_mod\": \"score + t[q_idx - kv_idx]\", \"buffers\": {\"t\": {\"shape\": [290]}}",
+          "$.score_mod: column 9: index 0 is -1, not in 0 .. 289, at b 0, h 0, q_idx 0, kv_idx 1");
+  refused(
+      "\"score_mod\": \"score + t[q_idx - kv_idx]\", \"mask_mod\": \"q_idx >= kv_idx\", \"buffers\": {\"t\": "
+      "{\"shape\": [290]}}",
+      "$.score_mod: column 9: index 0 is 290, not in 0 .. 289, at b 0, h 0, q_idx 290, kv_idx 0");
+  refused("\"mask_mod\": \"100 / (q_idx - 7) < kv_idx\"",
+          "$.mask_mod: column 5: 100 / 0 has no value in int32, at b 0, h 0, q_idx 7, kv_idx 0");
+  refused("\"mask_mod\": \"h == 0 || sin(x[kv_idx % 3]) < sin(x[q_idx % 3])\", \"buffers\": {\"x\": "
+          "{\"shape\": [3]}}",
+          "$.mask_mod: column 30: rounding decides it, at b 0, h 1, q_idx 0, kv_idx 0");
+  refused("\"score_mod\": \"q_idx == 9 ? inf : score\"",
+          "$.score_mod: column 1: the score becomes +inf, at b 0, h 0, q_idx 9, kv_idx 0");
+}
+
+/* An infinite derivative shows in the backward pass. */
+static void test_no_slope(void) {
+  fa_case c;
+  fa_tensors set;
+  fa_error err = {""};
+  const fa_profile profile = fa_profile_get("simt-f32", FA_F16);
+  const fa_ref_options options = {.n_threads = 1, .profile = &profile};
+  fa_wants forward = {0}, backward = {0};
+  REQUIRE(fa_case_from_text("{" SMALL "\"seqlen_q\": 9, \"scale\": 0, \"score_mod\": \"sqrt(abs(score))\"}",
+                            &c, &err) == FA_OK);
+  REQUIRE(fa_case_build(&c, &set, &err) == FA_OK);
+  CHECK(fa_ref_forward(&c.problem, &set, &options, &forward, &err) == FA_OK);
+  CHECK(fa_ref_backward(&c.problem, &set, NULL, NULL, &forward, &options, &backward, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "no finite derivative, at b 0, h 0, q_idx 0, kv_idx 0"), "%s", err.text);
+  fa_wants_free(&forward);
+  fa_wants_free(&backward);
+  fa_tensors_free(&set);
+  fa_case_free(&c);
+}
+
+int main(void) {
+  for (size_t k = 0; k < sizeof errors / sizeof *errors; ++k) run_planted(&errors[k]);
+  check_lists("q_idx >= kv_idx", is_causal, 100, 150, 32, 64);
+  check_lists("q_idx >= kv_idx", is_causal, 128, 128, 64, 64);
+  check_lists("abs(q_idx - kv_idx) < 10 + 15 * b + 5 * h", is_band, 90, 70, 32, 48);
+  check_lists("h == 1 ? kv_idx < 32 : h == 0", is_head, 65, 65, 64, 32);
+  test_no_value();
+  test_no_slope();
+  return check_done();
+}
