@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "mut
 import build  # noqa: E402
 
 FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap",
-                                           "headdim", "offset", "memeff")]
+                                           "headdim", "offset", "memeff", "kvcache")]
 # Mutant -> why no case can tell it from the kernels without a bug.
 EQUIVALENT = {}
 TYPICAL = "tests/mutants/typical.json"
@@ -28,7 +28,7 @@ RULES = {"fa2x": "FA 2x", "allclose": "allclose 1e-2", "xformers": "xformers", "
 
 def names(only):
     found = sorted(n[:-len(".patch")] for n in os.listdir(build.FOLDER) if n.endswith(".patch"))
-    order = ["mask", "softmax", "layout", "backward", "bias", "dropout", "concurrency", "memory"]
+    order = ["mask", "softmax", "layout", "backward", "bias", "dropout", "concurrency", "memory", "cache"]
     rank = {n: build.header(f"{build.FOLDER}/{n}.patch")["Class"] for n in found}
     found.sort(key=lambda n: (order.index(rank[n]) if rank[n] in order else len(order), rank[n], n))
     return [n for n in found if re.search(only, n)]

@@ -17,6 +17,19 @@ build - unchanged
 for name in $few; do build "tests/mutants/$name.patch" "$name"; done
 python3 tests/mutants.py "$verify" --only "^($(echo $few | tr ' ' '|'))$" --files '^(softcap|alibi|dropout)$'
 
+# Those of the kernels over a cache, each on one case.
+over_cache() { # NAME CASE
+  "$verify" run --backend "mutant:$1" --jobs 1 --no-progress -q --cases cases/kvcache.json --filter "^$2\$"
+}
+for pair in kv_empty_split_nan:leftpad_all_splits kv_append_over_page_border:page_append_crosses; do
+  build "tests/mutants/${pair%:*}.patch" "${pair%:*}"
+  over_cache unchanged "${pair#*:}"
+  if over_cache "${pair%:*}" "${pair#*:}" >"$FA_MUTANT_DIR/out"; then
+    echo "${pair%:*} survives"
+    exit 1
+  fi
+done
+
 cp "$FA_MUTANT_DIR/unchanged.so" "$FA_MUTANT_DIR/delta_missing.so"
 if python3 tests/mutants.py "$verify" --only '^delta_missing$' --files '^softcap$' >"$FA_MUTANT_DIR/out"; then
   echo 'a mutant that is none does not survive:'
