@@ -4,18 +4,21 @@
  *   rival_rules [--zeroed] [--names FILE] FILE.json... -- NAME...
  *
  * Runs every case on mutant:unchanged and on each mutant:NAME. A line per mutant and rule:
- *   name <tab> rule <tab> first case that the rule rejects, or - <tab> runs compared <tab> runs that the
- * executor stopped and per rule one for `unchanged` that counts instead of naming: cases where a rule rejects
- * kernels without a bug. Such cases say nothing about mutants and are left out for that rule. --zeroed:
+ *   name <tab> rule <tab> first case that the rule rejects, or - <tab> runs compared <tab> runs stopped
+ * and per rule one for `unchanged` that counts instead of naming: cases where a rule rejects kernels without
+ * a bug. Such cases say nothing about mutants and are left out for that rule. --zeroed:
  * outputs hold zeros before the run, as fresh memory mostly does, instead of NaN.
  *
  * The rules compare with attention in float64, gradients end to end:
  *   fa2x       max|got - exact| <= 2 max|rounded - exact|, rounded: standard attention in the element type;
- *              gradients 3 times with groups of heads or variable length, 8 times with ALiBi; no LSE
+ *              gradients 3 times with groups of heads or variable length, 8 times with ALiBi; no LSE, no f32.
+ * Over a cache 3 times, 5 with ALiBi, and 1e-5; keys appended to 1e-3, values and all else bit for bit
  *   allclose   |got - exact| <= 1e-2 + 1e-2 |exact|, LSE too
- *   xformers   fixed tolerances: forward f16 4e-3 + 4e-4|exact|, bf16 2e-2 + 5e-3|exact|, LSE 2e-4, gradients
- * f16 9e-2 + 2e-2|exact|, bf16 0.7 + 0.1|exact| xformers2  the same after gradients were loosened to f16 0.2,
- * bf16 0.9 */
+ *   xformers   fixed tolerances: forward f16 4e-3 + 4e-4 |exact|, bf16 2e-2 + 5e-3 |exact|, f32 3e-4 +
+ *              2e-5 |exact|, LSE 2e-4; gradients f16 9e-2 + 2e-2 |exact|, bf16 0.7 + 0.1 |exact|, f32 5e-4 +
+ *              1e-4 |exact|
+ *   xformers2  the same after gradients were loosened to f16 0.2, bf16 0.9
+ */
 #include "fuzz/generate.h"
 #include "gpu/backend.h"
 #include "tests/standard_attention.h"
@@ -40,34 +43,47 @@ typedef struct subject {
 /* ---- one tensor ---- */
 
 typedef struct limits {
-  double times; /* fa2x; 0 = the rule does not look */
+  double times, slack; /* fa2x; times 0 = the rule does not look */
+  bool compares_cache; /* fa2x: by tolerances instead, and what nobody wrote must still be there */
   double atol[N_RULES], rtol[N_RULES];
 } limits;
 
 static limits limits_of(const fa_problem *p, fa_tensor_id id) {
-  const bool f16 = p->dtype == FA_F16;
-  limits l = {.times = 2};
+  static const struct {
+    double atol, rtol, gradient_atol, loosened_atol, gradient_rtol;
+  } xformers[] = {[FA_F16] = {4e-3, 4e-4, 9e-2, 0.2, 2e-2},
+                  [FA_BF16] = {2e-2, 5e-3, 0.7, 0.9, 0.1},
+                  [FA_F32] = {3e-4, 2e-5, 5e-4, 5e-4, 1e-4}};
+  const bool cache = id == FA_T_K || id == FA_T_V;
+  limits l = {.times = p->dtype == FA_F32 ? 0 : 2}; /* FlashAttention has no f32 */
   l.atol[ALLCLOSE] = l.rtol[ALLCLOSE] = 1e-2;
-  l.atol[XFORMERS] = f16 ? 4e-3 : 2e-2;
-  l.rtol[XFORMERS] = f16 ? 4e-4 : 5e-3;
+  l.atol[XFORMERS] = xformers[p->dtype].atol;
+  l.rtol[XFORMERS] = xformers[p->dtype].rtol;
   if (id == FA_T_LSE) {
     l.times = 0;
     l.atol[XFORMERS] = 2e-4;
     l.rtol[XFORMERS] = 0;
   }
+  if (p->kvcache
+          .present) { /* FlashAttention's own test of its cache: 3, 5, and fixed tolerances for the cache */
+    l.times = l.times == 0 || cache ? 0 : p->alibi.present ? 5 : 3;
+    l.slack = 1e-5;
+    l.compares_cache = cache;
+    l.atol[FA2X] = l.rtol[FA2X] = id == FA_T_K ? 1e-3 : 0;
+  }
   l.atol[XFORMERS2] = l.atol[XFORMERS];
   l.rtol[XFORMERS2] = l.rtol[XFORMERS];
-  if (id == FA_T_O || id == FA_T_LSE) return l;
-  if (p->heads_q != p->heads_kv || fa_problem_is_varlen(p)) l.times = 3;
-  if (p->alibi.present) l.times = 8;
-  l.atol[XFORMERS] = f16 ? 9e-2 : 0.7;
-  l.atol[XFORMERS2] = f16 ? 0.2 : 0.9;
-  l.rtol[XFORMERS] = l.rtol[XFORMERS2] = f16 ? 2e-2 : 0.1;
+  if (id == FA_T_O || id == FA_T_LSE || cache) return l;
+  if (l.times > 0 && (p->heads_q != p->heads_kv || fa_problem_is_varlen(p))) l.times = 3;
+  if (l.times > 0 && p->alibi.present) l.times = 8;
+  l.atol[XFORMERS] = xformers[p->dtype].gradient_atol;
+  l.atol[XFORMERS2] = xformers[p->dtype].loosened_atol;
+  l.rtol[XFORMERS] = l.rtol[XFORMERS2] = xformers[p->dtype].gradient_rtol;
   return l;
 }
 
 static bool is_near(double got, double exact, double atol, double rtol) {
-  return got == exact || fabs(got - exact) <= atol + rtol * fabs(exact);
+  return got == exact || (isnan(exact) && isnan(got)) || fabs(got - exact) <= atol + rtol * fabs(exact);
 }
 
 /* rejects[rule] |= the rule rejects this tensor. ignore: elements that say nothing; may be NULL. */
@@ -81,14 +97,14 @@ static void judge_tensor(const fa_problem *p, fa_tensor_id id, const fa_tensor *
     int64_t index[FA_MAX_RANK];
     fa_tensor_unravel(got, e, index);
     const double x = fa_tensor_get(got, index);
-    for (int rule = ALLCLOSE; rule < N_RULES; ++rule)
+    for (int rule = l.compares_cache ? FA2X : ALLCLOSE; rule < N_RULES; ++rule)
       rejects[rule] |= !is_near(x, exact[e], l.atol[rule], l.rtol[rule]);
     if (l.times == 0) continue;
     const double err = fabs(x - exact[e]);
     worst_got = err <= worst_got ? worst_got : err; /* NaN stays */
     worst_rounded = fmax(worst_rounded, fabs(rounded[e] - exact[e]));
   }
-  if (l.times > 0) rejects[FA2X] |= !(worst_got <= l.times * worst_rounded);
+  if (l.times > 0) rejects[FA2X] |= !(worst_got <= l.times * worst_rounded + l.slack);
 }
 
 /* ---- one case ---- */
@@ -102,20 +118,22 @@ typedef struct trial {
   bool zeroed;
 } trial;
 
-static const fa_tensor_id outputs[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV};
+/* K and V: the caches of a call that appends. */
+static const fa_tensor_id outputs[] = {FA_T_O,  FA_T_LSE,   FA_T_DQ, FA_T_DK,
+                                       FA_T_DV, FA_T_DBIAS, FA_T_K,  FA_T_V};
 enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
 
 static const double *array_of(const standard_outputs *s, fa_tensor_id id) {
-  return id == FA_T_O     ? s->o
-         : id == FA_T_LSE ? s->lse
-         : id == FA_T_DQ  ? s->dq
-         : id == FA_T_DK  ? s->dk
-                          : s->dv;
+  const double *const all[] = {s->o, s->lse, s->dq, s->dk, s->dv, s->dbias, s->k, s->v};
+  for (int i = 0; i < N_OUTPUTS; ++i)
+    if (outputs[i] == id) return all[i];
+  return NULL;
 }
 
 static void clear_outputs(const trial *t, fa_tensors *set) {
   for (int i = 0; t->zeroed && i < N_OUTPUTS; ++i) {
     const fa_tensor *x = &set->t[outputs[i]];
+    if (!fa_tensor_id_is_output(outputs[i])) continue;
     int64_t index[FA_MAX_RANK];
     for (int64_t e = 0; e < fa_tensor_count(x); ++e) {
       fa_tensor_unravel(x, e, index);
@@ -141,6 +159,7 @@ static void find_unwritten(trial *t, const fa_tensors *got) {
     const fa_tensor *x = &got->t[outputs[i]];
     const int64_t n = fa_tensor_count(x);
     int64_t index[FA_MAX_RANK];
+    if (!fa_tensor_id_is_output(outputs[i])) continue; /* a cache */
     t->ignore[outputs[i]] = calloc((size_t)n + 1, 1);
     FA_ASSERT(t->ignore[outputs[i]]);
     for (int64_t e = 0; e < n; ++e) {

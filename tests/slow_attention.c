@@ -138,6 +138,19 @@ static real get_v(const entry *e, int64_t h, int64_t j, int64_t d) {
   return at_token(&e->in->t[FA_T_V], cache_token(e, s), h, d);
 }
 
+int64_t slow_rows(const fa_problem *p, const fa_tensors *in, int64_t b, int64_t h, double *q, double *k,
+                  double *v) {
+  const entry e = entry_of(p, in, b);
+  const int64_t hk = h / (p->heads_q / p->heads_kv);
+  for (int64_t i = 0; q && i < e.sq; ++i)
+    for (int64_t d = 0; d < p->head_dim; ++d) q[i * p->head_dim + d] = (double)get_q(&e, h, i, d);
+  for (int64_t j = 0; k && j < e.sk; ++j)
+    for (int64_t d = 0; d < p->head_dim; ++d) k[j * p->head_dim + d] = (double)get_k(&e, hk, j, d);
+  for (int64_t j = 0; v && j < e.sk; ++j)
+    for (int64_t d = 0; d < p->head_dim_v; ++d) v[j * p->head_dim_v + d] = (double)get_v(&e, hk, j, d);
+  return e.sk;
+}
+
 static int64_t lse_at(const entry *e, int64_t h, int64_t i) {
   if (e->p->cu_seqlens_q.n) return h * e->p->cu_seqlens_q.v[e->p->batch] + e->q0 + i;
   return (e->b * e->p->heads_q + h) * e->p->seqlen_q + i;
@@ -312,7 +325,7 @@ static void forward_head(const entry *e, int64_t h, slow_outputs *out) {
   head_free(&m);
 }
 
-static void caches_after(const fa_problem *p, const fa_tensors *in, slow_outputs *out) {
+void slow_caches_after(const fa_problem *p, const fa_tensors *in, slow_outputs *out) {
   for (int side = 0; side < 2; ++side) {
     fa_tensor_id id = side == 0 ? FA_T_K : FA_T_V;
     const fa_tensor *t = &in->t[id];
@@ -341,7 +354,7 @@ void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out) 
     entry e = entry_of(p, in, b);
     for (int64_t h = 0; h < p->heads_q; ++h) forward_head(&e, h, out);
   }
-  if (p->family == FA_KVCACHE) caches_after(p, in, out);
+  if (p->family == FA_KVCACHE) slow_caches_after(p, in, out);
 }
 
 /* ---- backward ---- */

@@ -40,6 +40,14 @@ void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out);
 void slow_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,
                    const fa_tensor *given_lse, slow_outputs *out);
 
+/* What entry b's query head h works on: q [its rows][D], rotated, k [keys][D] and v [keys][Dv], hidden keys
+ * left out. Each may be NULL: not wanted. Returns the number of keys. */
+int64_t slow_rows(const fa_problem *p, const fa_tensors *in, int64_t b, int64_t h, double *q, double *k,
+                  double *v);
+
+/* The part of slow_forward that fills k and v of a call that appends to a cache. */
+void slow_caches_after(const fa_problem *p, const fa_tensors *in, slow_outputs *out);
+
 /* Whether the element stays under dropout; i and j local to the sequence, sk the entry's number of keys. */
 bool slow_keep(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j, int64_t sk);
 

@@ -7,13 +7,14 @@
 #include "cases/problem.h"
 #include "cases/tensor.h"
 
-/* Row-major over the tensors' logical shapes. NULL: not computed. */
+/* Row-major over the tensors' logical shapes. NULL: not computed. k, v: the caches after a call that appends,
+ * whole. */
 typedef struct standard_outputs {
-  double *o, *lse, *dq, *dk, *dv;
+  double *o, *lse, *dq, *dk, *dv, *dbias, *k, *v;
 } standard_outputs;
 
-/* Family flash, masks aligned bottom-right, no bias. rounded: to the problem's dtype after every operation,
- * but not the LSE. Elements that belong to no entry are 0. Aborts when out of memory. */
+/* Everything but score_mod and mask_mod. rounded: to the problem's dtype after every operation, but not the
+ * LSE. Elements that belong to no entry are 0. Aborts when out of memory. */
 void standard_attention(const fa_problem *p, const fa_tensors *in, bool rounded, standard_outputs *out);
 void standard_outputs_free(standard_outputs *out);
 
