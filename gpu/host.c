@@ -3,6 +3,7 @@
 #include "gpu/backend.h"
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
+#include "gpu/fa_plan_hopper.h"
 #include "gpu/host_backward.h"
 #include "gpu/host_kv.h"
 #include "gpu/host_launch.h"
@@ -69,6 +70,21 @@ static fa_status run_forward(const fa_forward_plan *plan, const fa_tensors *t, c
   return fa_host_launch(&launch, t, outputs, NULL, opt, out, err);
 }
 
+/* The executor reads the boxes where a device has their maps. */
+static fa_status run_hopper(fa_hopper_plan *plan, const fa_tensors *t, const fa_run_options *opt,
+                            fa_outcome *out, fa_error *err) {
+  for (int i = 0; i < 4; ++i) memcpy(fa_hopper_map(plan, i), &plan->box[i], sizeof plan->box[i]);
+  plan->params.tiles.counter = opt->schedule_seed % 2 ? fa_hopper_host_counter() : -1;
+  const fa_simt_launch launch = {.kernel = plan->kernel->entry,
+                                 .params = &plan->params,
+                                 .name = plan->kernel->name,
+                                 .grid = {plan->n_blocks, 1, 1},
+                                 .block = {(unsigned)plan->kernel->n_threads, 1, 1},
+                                 .shared_bytes = plan->kernel->shared_bytes};
+  const uint64_t outputs = FA_HOST_MAY_WRITE(FA_T_O) | FA_HOST_MAY_WRITE(FA_T_LSE);
+  return fa_host_launch(&launch, t, outputs, NULL, opt, out, err);
+}
+
 static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                           fa_outcome *out, fa_error *err) {
   const fa_host_device d = device_of(self);
@@ -88,7 +104,11 @@ static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const 
   }
   fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
   fa_status status = FA_OK;
-  if ((opt->passes & FA_PASS_FORWARD) && !plan.empty) status = run_forward(&plan, t, opt, out, err);
+  fa_hopper_plan hopper;
+  const bool is_hopper = !plan.empty && fa_hopper_plan_make(&a, &d.limits, &hopper);
+  if (is_hopper) fa_hopper_rename(out->kernel, sizeof out->kernel);
+  if ((opt->passes & FA_PASS_FORWARD) && !plan.empty)
+    status = is_hopper ? run_hopper(&hopper, t, opt, out, err) : run_forward(&plan, t, opt, out, err);
   if (status != FA_OK || out->state != FA_SUBJECT_OK || !(opt->passes & FA_PASS_BACKWARD)) return status;
   return fa_host_backward_run(p, &d, t, opt, out, err);
 }
@@ -97,7 +117,8 @@ const fa_backend fa_backend_host = {
     .name = "host",
     .what = "the CUDA kernels, run thread by thread on the CPU with checks for races, deadlocks and bounds; "
             "host:shared=99 has "
-            "that much shared memory, host:processors=132 as many to fill",
+            "that much shared memory, host:processors=132 as many to fill, "
+            "host:hopper the kernels for sm_90a",
     .open = host_open,
     .close = host_close,
     .describe = host_describe,

@@ -3,6 +3,7 @@
 #include "cases/tensor.h"
 #include "gpu/kernels/flash_backward_host.h"
 #include "gpu/kernels/flash_forward_host.h"
+#include "gpu/kernels/hopper_forward_host.h"
 #include "gpu/kernels/kv_append_host.h"
 #include "gpu/kernels/kv_host.h"
 #include "gpu/kernels/wide_host.h"
@@ -40,6 +41,7 @@ void fake_cuda_reset(void) {
   fake_memory_reset();
   fake = (fake_cuda){
       .n_devices = 1, .major = 9, .max_shared_bytes = 227 * 1024, .memory_bytes = (size_t)1 << 30};
+  setenv("FA_HOPPER", "off", 1); /* tests that want them say so */
   sticky = CUDA_SUCCESS;
   initialised_by = 0;
   current = false;
@@ -264,7 +266,9 @@ static fa_simt_kernel find_entry(const char *name) {
                                      .p_debug = i >> 5 & 1,
                                      .bias = i >> 8 & 1,
                                      .linear_dropout = i >> 9 & 1};
-    const fa_flash_device any = {i >> 7 & 1 ? 99 * 1024 : SIZE_MAX, i >> 6 & 1};
+    const fa_flash_device any = {i >> 7 & 1 ? 99 * 1024 : SIZE_MAX, i >> 6 & 1, 1};
+    const fa_flash_kernel *hopper = fa_hopper_forward_find(wanted, &any);
+    if (hopper && strcmp(hopper->name, name) == 0) return hopper->entry;
     const fa_flash_kernel *k = fa_flash_forward_find(wanted, &any);
     if (k && strcmp(k->name, name) == 0) return k->entry;
     fa_flash_backward_kernels b;
@@ -306,6 +310,30 @@ static void scribble_mapped(void) {
       fake_allocations[i].data[fake.scribble_mapped] ^= 1;
       return;
     }
+}
+
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *out) {
+  (void)stream;
+  *out = CU_STREAM_CAPTURE_STATUS_ACTIVE; /* the host's counters are not those of a device */
+  return CUDA_SUCCESS;
+}
+
+/* What the executor reads in the map's place. */
+static CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *base,
+                             const cuuint64_t *size, const cuuint64_t *bytes, const cuuint32_t *box,
+                             const cuuint32_t *steps, CUtensorMapInterleave interleave,
+                             CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                             CUtensorMapFloatOOBfill fill) {
+  (void)steps, (void)interleave, (void)promotion, (void)fill;
+  if (rank != 4) return CUDA_ERROR_INVALID_VALUE;
+  fa_tensor_box x = {.base = base,
+                     .swizzle = swizzle == CU_TENSOR_MAP_SWIZZLE_128B ? FA_SWIZZLE_128 : FA_SWIZZLE_NONE,
+                     .bf16 = type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16};
+  memcpy(x.size, size, sizeof x.size);
+  memcpy(x.bytes, bytes, sizeof x.bytes);
+  memcpy(x.box, box, sizeof x.box);
+  memcpy(map, &x, sizeof x);
+  return CUDA_SUCCESS;
 }
 
 static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -385,6 +413,7 @@ const fa_cuda_driver *fake_cuda_driver(void) {
                                            .cuMemMap = fake_map,
                                            .cuMemUnmap = fake_unmap,
                                            .cuMemSetAccess = fake_set_access,
+                                           .cuStreamIsCapturing = is_capturing,
                                            .cuStreamSynchronize = stream_synchronize,
                                            .cuEventCreate = event_create,
                                            .cuEventRecord = event_record,
@@ -395,6 +424,7 @@ const fa_cuda_driver *fake_cuda_driver(void) {
                                            .cuLibraryUnload = library_unload,
                                            .cuLibraryGetKernel = library_get_kernel,
                                            .cuKernelSetAttribute = kernel_set_attribute,
+                                           .cuTensorMapEncodeTiled = encode_tiled,
                                            .cuLaunchKernel = launch_kernel};
   return &functions;
 }

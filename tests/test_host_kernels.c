@@ -5,6 +5,7 @@
 #include "cases/case.h"
 #include "gpu/backend.h"
 #include "gpu/kernels/flash_backward_host.h"
+#include "gpu/kernels/hopper_forward_host.h"
 #include "gpu/kernels/kv_append_host.h"
 #include "gpu/kernels/kv_host.h"
 #include "gpu/simt/simt.h"
@@ -29,14 +30,14 @@ fa_status __wrap_fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, 
   return __real_fa_simt_run(launch, out, err);
 }
 
-static void run_all(const fa_case_list *list, const char *device) {
+static void run_all(const fa_case_list *list, const char *device, bool backward) {
   void *self = NULL;
   fa_error err = {""};
   CHECK(fa_backend_host.open(device, &self, &err) == FA_OK);
   for (int64_t i = 0; i < list->n; ++i) {
     const fa_case *c = &list->v[i];
-    const fa_run_options opt = {.passes = FA_PASS_FORWARD | (c->problem.backward ? FA_PASS_BACKWARD : 0),
-                                .n_threads = 2};
+    const fa_run_options opt = {
+        .passes = FA_PASS_FORWARD | (backward && c->problem.backward ? FA_PASS_BACKWARD : 0), .n_threads = 2};
     fa_tensors t;
     fa_outcome out = {.state = FA_SUBJECT_OK};
     fa_status status = fa_case_build(c, &t, &err);
@@ -84,18 +85,21 @@ static void check_arguments(void) {
 }
 
 int main(void) {
-  static name_of *const flash[] = {fa_flash_forward_name, fa_flash_backward_name}, *const cache[] = {
-                                                                                       fa_kv_name,
-                                                                                       fa_kv_append_name};
+  static name_of *const flash[] = {fa_flash_forward_name, fa_flash_backward_name};
+  static name_of *const hopper[] = {fa_hopper_forward_name};
+  static name_of *const cache[] = {fa_kv_name, fa_kv_append_name};
   fa_case_list list = {0}, over_cache = {0};
   load("cases/kernels.json", &list);
-  run_all(&list, NULL);
+  run_all(&list, NULL, true);
   CHECK(missing(flash, 2, false) > 0); /* those for small devices: the check can fail */
-  run_all(&list, "shared=99");
+  run_all(&list, "shared=99", true);
   CHECK(missing(flash, 2, true) == 0);
+  CHECK(missing(hopper, 1, false) > 0);
+  run_all(&list, "hopper", false);
+  CHECK(missing(hopper, 1, true) == 0);
   load("cases/kvcache.json", &over_cache);
   CHECK(missing(cache, 2, false) > 0);
-  run_all(&over_cache, NULL);
+  run_all(&over_cache, NULL, true);
   CHECK(missing(cache, 2, true) == 0);
   fa_case_list_free(&list);
   fa_case_list_free(&over_cache);

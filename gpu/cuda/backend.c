@@ -2,6 +2,7 @@
 #include "gpu/backend.h"
 #include "gpu/args.h"
 #include "gpu/cuda/context.h"
+#include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/module.h"
 #include "gpu/cuda/nvrtc.h"
@@ -9,6 +10,7 @@
 #include "gpu/fa_kv_plan.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
+#include "gpu/fa_plan_hopper.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,8 +175,8 @@ static fa_status launch_cache(const fa_problem *p, const fa_cuda_tensors *t, fa_
 }
 
 /* Launches the kernels between tensors that are on the device already, or on their way. */
-static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
-                                fa_outcome *out, fa_error *err) {
+static fa_status launch_kernels(const cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t,
+                                unsigned passes, fa_outcome *out, fa_error *err) {
   fa_attention a;
   fa_gradients g;
   fa_forward_plan plan;
@@ -185,6 +187,7 @@ static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, u
   if (why) return refuse(out, why);
   if (fa_forward_plan_make(&a, NULL, &plan, &refused) != FA_OK) return refuse(out, refused.text);
   fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
+  if (fa_cuda_hopper_is_chosen(&c->context.device, &a)) fa_hopper_rename(out->kernel, sizeof out->kernel);
   a.check_device_data = true;
   if (passes & FA_PASS_FORWARD) {
     const fa_status status = fa_forward(&a, NULL, 0, NULL, err);
@@ -203,7 +206,7 @@ static fa_status run_on_device(cuda_backend *c, const fa_problem *p, fa_tensors 
   char what[sizeof out->kernel + 32];
   fa_status status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
   if (status != FA_OK) return status;
-  status = launch_kernels(p, &on_device, passes, out, err);
+  status = launch_kernels(c, p, &on_device, passes, out, err);
   snprintf(what, sizeof what, "%s%s", out->kernel, passes & FA_PASS_BACKWARD ? " or its backward" : "");
   if (status == FA_OK && out->state == FA_SUBJECT_OK) {
     status = fa_cuda_tensors_down(d, &on_device, what, t, &intact, out->text, sizeof out->text, code, err);

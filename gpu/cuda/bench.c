@@ -2,9 +2,11 @@
 
 #include "gpu/args.h"
 #include "gpu/cuda/context.h"
+#include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/fa_kv_plan.h"
 #include "gpu/fa_plan.h"
+#include "gpu/fa_plan_hopper.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +129,8 @@ static fa_status bench_on(const fa_cuda_context *c, const fa_problem *p, const f
   fa_status status = take_arguments(&b, p, device, &aligned, err);
   if (status != FA_OK) return status;
   fa_args_name_kernel(p, aligned, out->kernel, sizeof out->kernel);
+  if (!b.over_cache && fa_cuda_hopper_is_chosen(&c->device, &b.a))
+    fa_hopper_rename(out->kernel, sizeof out->kernel);
   status = prepare(&b, &c->device, err);
   if (status == FA_OK) status = time_all(&b, out, err);
   release(&b);

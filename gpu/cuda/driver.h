@@ -45,6 +45,7 @@
   F(cuMemMap)                                                                                                \
   F(cuMemUnmap)                                                                                              \
   F(cuMemSetAccess)                                                                                          \
+  F(cuStreamIsCapturing)                                                                                     \
   F(cuStreamSynchronize)                                                                                     \
   F(cuEventCreate)                                                                                           \
   F(cuEventRecord)                                                                                           \
@@ -55,6 +56,7 @@
   F(cuLibraryUnload)                                                                                         \
   F(cuLibraryGetKernel)                                                                                      \
   F(cuKernelSetAttribute)                                                                                    \
+  F(cuTensorMapEncodeTiled)                                                                                  \
   F(cuLaunchKernel)
 
 typedef struct fa_cuda_driver {

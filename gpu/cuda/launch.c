@@ -1,6 +1,7 @@
 /* gpu/fa.h on the GPU. */
 #include "gpu/cuda/launch.h"
 
+#include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda/module.h"
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
@@ -89,13 +90,16 @@ fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_by
   fa_forward_plan plan;
   fa_cuda_device device;
   CUkernel kernel = NULL;
+  bool done = false;
   fa_status status = fa_forward_check(a, err); /* what is wrong is said where there is no device too */
   if (status != FA_OK) return status;
   const fa_cuda_driver *d = fa_cuda_driver_get(err);
   if (!d) return FA_ERR_DEVICE;
   status = fa_cuda_device_current(d, &device, err);
   if (status == FA_OK && a->check_device_data) status = check_device_data(d, a, (CUstream)stream, err);
-  if (status == FA_OK) status = plan_forward(d, &device, a, &plan, &kernel, err);
+  if (status == FA_OK) status = fa_cuda_hopper_forward(d, &device, a, (CUstream)stream, &done, err);
+  if (status != FA_OK || done) return status;
+  status = plan_forward(d, &device, a, &plan, &kernel, err);
   if (status != FA_OK || plan.empty) return status;
   return fa_cuda_launch(d, kernel, plan.kernel->name, plan.kernel->shared_bytes, plan.grid,
                         (unsigned)plan.kernel->n_threads, &plan.params, (CUstream)stream, err);

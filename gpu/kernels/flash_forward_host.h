@@ -31,6 +31,7 @@ static inline int fa_flash_is_able(const fa_flash_ability *k, const fa_flash_abi
 typedef struct fa_flash_device {
   size_t max_shared_bytes; /* that a block may ask for */
   int compiles;            /* kernels that were not compiled ahead of time may be chosen too */
+  int hopper;              /* multiprocessors for kernels for sm_90a to fill; 0: no such kernels */
 } fa_flash_device;
 
 /* What a compiler needs to make a kernel: the file, and the line of its list that it is to see alone. */

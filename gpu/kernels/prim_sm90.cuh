@@ -35,6 +35,10 @@
  * Registers of a product in flight must not be touched.
  *
  *   registers_up<N>(), registers_down<N>()      of the warpgroup: to N registers a thread
+ *   FA_COUNTERS(name, n)                        n numbers in device memory, 0 in the beginning, for
+ *   take_number(p)                              what *p is, which then is one more; atomic
+ *   set_number(p, x)
+ *   uniform(x)                                  x, the same in all lanes, which the compiler is told
  *   any_lane(x)                                 of the warp
  *   greater(a, b)                               the larger; of a number and NaN the number */
 #ifndef FA_GPU_KERNELS_PRIM_SM90_CUH

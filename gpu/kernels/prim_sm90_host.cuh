@@ -11,6 +11,16 @@ namespace fa {
 FA_DEVICE float greater(float a, float b) {
   return fmaxf(a, b);
 }
+#define FA_COUNTERS(name, n) static unsigned name[n];
+FA_DEVICE int take_number(unsigned *p) {
+  return static_cast<int>(__atomic_fetch_add(p, 1u, __ATOMIC_RELAXED));
+}
+FA_DEVICE void set_number(unsigned *p, unsigned x) {
+  __atomic_store_n(p, x, __ATOMIC_RELAXED);
+}
+FA_DEVICE int uniform(int x) {
+  return x;
+}
 FA_DEVICE bool any_lane(bool x, FA_FROM) {
   return fa_simt_any(x, FA_AT);
 }

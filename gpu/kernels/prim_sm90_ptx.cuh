@@ -7,6 +7,16 @@ namespace fa {
 FA_DEVICE float greater(float a, float b) {
   return fmaxf(a, b);
 }
+#define FA_COUNTERS(name, n) __device__ unsigned name[n];
+FA_DEVICE int take_number(unsigned *p) {
+  return static_cast<int>(atomicAdd(p, 1u));
+}
+FA_DEVICE void set_number(unsigned *p, unsigned x) {
+  atomicExch(p, x);
+}
+FA_DEVICE int uniform(int x) {
+  return __shfl_sync(0xffffffffu, x, 0);
+}
 FA_DEVICE bool any_lane(bool x) {
   return __any_sync(0xffffffffu, x) != 0;
 }

@@ -58,6 +58,7 @@ static void arrive(fa_simt_block *b, uint32_t *lanes, fa_clock *clock) {
   uint32_t *own = &clock->tick[t->warp];
   if (synced > *own) *own = synced;
   if (lanes[t->warp] == 0xffffffffu) *own = now;
+  if (t->lane == 0) clock->tick[FA_LEADERS + t->warp] = now;
 }
 
 /* The running thread waits, in mask, until somebody makes it ready. */

@@ -1,7 +1,8 @@
 /* Inside the executor: what completes on its own, and what came before what when there is more than one kind
  * of barrier. A block has this from its first use of a primitive of device_sm90.h on.
  *
- * Order: agents are the warps, and the barriers in shared memory for what bulk copies have written. For each
+ * Order: agents are the warps, their first lanes once more, and the barriers in shared memory for what bulk
+ * copies have written. For each
  * warp and agent, `seen` is a tick: what the agent did at an earlier one comes before what the warp does now.
  * Barriers carry such clocks from those who arrive to those who wait. */
 #ifndef FA_GPU_SIMT_ASYNC_H
@@ -13,7 +14,8 @@
 enum {
   FA_MAX_WARPS = FA_MAX_BLOCK_THREADS / FA_WARP,
   FA_MAX_MBARRIERS = 64,
-  FA_AGENTS = FA_MAX_WARPS + FA_MAX_MBARRIERS,
+  FA_LEADERS = FA_MAX_WARPS + FA_MAX_MBARRIERS, /* first lanes, each on its own */
+  FA_AGENTS = FA_LEADERS + FA_MAX_WARPS,
   FA_NAMED_BARRIERS = 16,
   FA_GRANULE = 16, /* bytes */
   FA_MAX_PRODUCTS = 128,

@@ -5,7 +5,8 @@
  * until then its destination is NaN and belongs to it; a product's registers are NaN until its wait, and its
  * operands in shared memory belong to it; and of two accesses to a word, one of them a write, one must come
  * before the other by barriers of any kind, or it is a race. An arrival passes on what its warp did before
- * its last sync_warp or wgmma_wait; one of all its lanes, what they did before they arrived. A wait by one
+ * its last sync_warp or wgmma_wait; one of a first lane, what that did itself too; one of all lanes, what they
+ * did before they arrived. A wait by one
  * lane counts for its whole warp. */
 #ifndef FA_GPU_SIMT_DEVICE_SM90_H
 #define FA_GPU_SIMT_DEVICE_SM90_H

@@ -121,6 +121,9 @@ static bool ordered(const fa_simt_block *b, int thread, uint32_t tick, const fa_
   if (thread >= BULK) return fa_simt_async_ordered(b, FA_MAX_WARPS + thread - BULK, tick, t->warp);
   const int warp = thread <= WHOLE_WARP ? WHOLE_WARP - thread : thread / FA_WARP;
   if (b->async && fa_simt_async_ordered(b, warp, tick, t->warp)) return true;
+  if (b->async && thread >= 0 && thread % FA_WARP == 0 &&
+      fa_simt_async_ordered(b, FA_LEADERS + warp, tick, t->warp))
+    return true;
   return warp == t->warp && tick < b->warps[warp].sync_tick;
 }
 

@@ -1,0 +1,75 @@
+#include "gpu/cuda/launch_hopper.h"
+
+#include "gpu/cuda/launch.h"
+#include "gpu/cuda/module.h"
+#include "gpu/fa_plan_hopper.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What kernels for sm_90a are chosen for; hopper = 0: none are. */
+static fa_status get_target(const fa_cuda_device *device, fa_flash_device *out, fa_error *err) {
+  const char *text = getenv("FA_HOPPER");
+  const fa_status status = fa_cuda_flash_device(device, out, err);
+  if (status != FA_OK) return status;
+  const bool off = !text || !*text || strcmp(text, "off") == 0;
+  if (!off && strcmp(text, "auto") != 0) return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off or auto", text);
+  out->hopper = !off && device->major == 9 && device->minor == 0 ? device->n_processors : 0;
+  return FA_OK;
+}
+
+bool fa_cuda_hopper_is_chosen(const fa_cuda_device *device, const fa_attention *a) {
+  fa_flash_device target;
+  fa_hopper_plan plan;
+  return get_target(device, &target, NULL) == FA_OK && fa_hopper_plan_make(a, &target, &plan);
+}
+
+static CUresult encode(const fa_cuda_driver *d, const fa_tensor_box *x, fa_tensor_map *to) {
+  static const CUtensorMapSwizzle swizzle[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                               CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_SWIZZLE_32B};
+  const cuuint32_t steps[4] = {1, 1, 1, 1};
+  CUtensorMap map;
+  _Static_assert(sizeof map == sizeof *to, "a kernel takes it as bytes");
+  const CUresult code = d->cuTensorMapEncodeTiled(
+      &map, x->bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4,
+      (void *)(uintptr_t)x->base, x->size, x->bytes, x->box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      swizzle[x->swizzle], CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  memcpy(to, &map, sizeof map);
+  return code;
+}
+
+/* The next counter, round and round: as many launches are never under way at once. A graph may be replayed at
+ * any time, so what is captured gets none. */
+static int take_counter(const fa_cuda_driver *d, CUstream stream) {
+  static atomic_uint n;
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (d->cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE)
+    return -1;
+  return (int)(atomic_fetch_add(&n, 1) % FA_HOPPER_COUNTERS);
+}
+
+fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
+                                 CUstream stream, bool *launched, fa_error *err) {
+  fa_flash_device target;
+  fa_hopper_plan plan;
+  fa_error own = {""};
+  CUkernel kernel = NULL;
+  *launched = false;
+  fa_status status = get_target(device, &target, err);
+  if (status != FA_OK || !fa_hopper_plan_make(a, &target, &plan)) return status;
+  const fa_flash_kernel *k = plan.kernel;
+  status = fa_cuda_kernel(d, device, k->name, &k->recipe, k->shared_bytes, &kernel, &own);
+  if (status == FA_ERR_UNSUPPORTED) return FA_OK;
+  if (status != FA_OK) {
+    if (err) *err = own;
+    return status;
+  }
+  for (int i = 0; i < 4; ++i)
+    if (encode(d, &plan.box[i], fa_hopper_map(&plan, i)) != CUDA_SUCCESS) return FA_OK;
+  const unsigned grid[3] = {plan.n_blocks, 1, 1};
+  plan.params.tiles.counter = take_counter(d, stream);
+  *launched = true;
+  return fa_cuda_launch(d, kernel, k->name, k->shared_bytes, grid, (unsigned)k->n_threads, &plan.params,
+                        stream, err);
+}

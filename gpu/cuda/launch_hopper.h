@@ -1,0 +1,21 @@
+/* The kernels for sm_90a on the GPU.
+ *
+ * FA_HOPPER=auto: what they can do, they do, on a device of compute capability 9.0. off, the default: the
+ * kernels for every device do everything. */
+#ifndef FA_GPU_CUDA_LAUNCH_HOPPER_H
+#define FA_GPU_CUDA_LAUNCH_HOPPER_H
+
+#include "gpu/cuda/driver.h"
+#include "gpu/fa.h"
+
+/* True if such a kernel does this call's work, as far as is known before it is loaded. a has passed
+ * fa_forward_check. */
+bool fa_cuda_hopper_is_chosen(const fa_cuda_device *device, const fa_attention *a);
+
+/* Launches it and sets *launched. FA_OK and not *launched: the others are to do the work, because there is no
+ * such kernel for the call, it could not be compiled, or the driver takes no such maps. FA_ERR_INPUT:
+ * FA_HOPPER is not understood. */
+fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
+                                 CUstream stream, bool *launched, fa_error *err);
+
+#endif

@@ -1,0 +1,80 @@
+#include "gpu/fa_plan_hopper.h"
+
+#include "gpu/fa_check.h"
+#include "gpu/fa_choose.h"
+#include "gpu/fa_plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the maps and the kernels' own restrictions allow, beside their abilities. */
+static bool is_possible(const fa_attention *a) {
+  return fa_choose_forward(a) == FA_KERNELS_FLASH && !fa_attention_is_varlen(a) && !a->seqused_k &&
+         !a->leftpad_k && a->seqlen_q > 0 && a->seqlen_k > 0 && a->scale > 0 && fa_attention_is_aligned(a);
+}
+
+/* False: no map has such strides. An axis of one element has any. */
+static bool fill_box(fa_tensor_box *x, const fa_attention *a, const void *base, fa_strides s, int64_t rows,
+                     int64_t heads, int64_t head_dim, uint32_t box_rows) {
+  const int64_t size[4] = {head_dim, rows, heads, a->batch}, stride[3] = {s.row, s.head, s.batch};
+  *x = (fa_tensor_box){
+      .base = base, .box = {64, box_rows, 1, 1}, .swizzle = FA_SWIZZLE_128, .bf16 = a->dtype == FA_BF16};
+  for (int i = 0; i < 4; ++i) x->size[i] = (uint64_t)size[i];
+  for (int i = 0; i < 3; ++i) {
+    if (size[i + 1] > 1 && (stride[i] <= 0 || stride[i] >= (int64_t)1 << 38)) return false;
+    x->bytes[i] = size[i + 1] > 1 ? (uint64_t)stride[i] * 2 : 16;
+  }
+  return true;
+}
+
+static bool fill_boxes(const fa_attention *a, fa_hopper_plan *p) {
+  const int64_t head_dim_v = fa_attention_head_dim_v(a);
+  const uint32_t keys = (uint32_t)p->kernel->block_n;
+  return fill_box(&p->box[0], a, a->q, a->q_stride, a->seqlen_q, a->heads_q, a->head_dim, 64) &&
+         fill_box(&p->box[1], a, a->k, a->k_stride, a->seqlen_k, a->heads_kv, a->head_dim, keys) &&
+         fill_box(&p->box[2], a, a->v, a->v_stride, a->seqlen_k, a->heads_kv, head_dim_v, keys) &&
+         fill_box(&p->box[3], a, a->o, a->o_stride, a->seqlen_q, a->heads_q, head_dim_v, 16);
+}
+
+/* Heads whose keys and values together stay in the L2 cache while all their row blocks pass: where row blocks
+ * differ in length, and the long ones are to come first. Else row blocks of one head follow one another. */
+static int section_of(const fa_attention *a, bool uneven) {
+  const int64_t cache = (int64_t)32 << 20, heads = a->batch * a->heads_q;
+  const int64_t of_kv_head = a->seqlen_k * (a->head_dim + fa_attention_head_dim_v(a)) * 2;
+  int64_t n = 1;
+  while (uneven && 2 * n <= heads && 2 * n * of_kv_head / (a->heads_q / a->heads_kv) <= cache) n *= 2;
+  return (int)n;
+}
+
+bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out) {
+  memset(out, 0, sizeof *out);
+  if (!device || !device->hopper || fa_attention_is_empty(a) || !is_possible(a)) return false;
+  out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), device);
+  if (!out->kernel || !fill_boxes(a, out)) return false;
+  fa_flash_params_fill(a, &out->params.f);
+  const int64_t row_blocks = (a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m;
+  const int64_t heads = a->batch * a->heads_q, n = row_blocks * heads;
+  if (n > 1 << 30) return false;
+  const bool uneven = out->params.f.window_right >= 0;
+  out->params.tiles = (fa_hopper_tiles){.n = (int)n,
+                                        .row_blocks = (int)row_blocks,
+                                        .heads = (int)heads,
+                                        .section = section_of(a, uneven),
+                                        .last_first = uneven,
+                                        .counter = -1};
+  out->n_blocks = (unsigned)(n < device->hopper ? n : device->hopper);
+  return true;
+}
+
+fa_tensor_map *fa_hopper_map(fa_hopper_plan *plan, int i) {
+  fa_hopper_params *p = &plan->params;
+  fa_tensor_map *const maps[] = {&p->q, &p->k, &p->v, &p->o};
+  return maps[i];
+}
+
+void fa_hopper_rename(char *kernel, size_t size) {
+  char rest[256];
+  if (strncmp(kernel, "flash_", 6) != 0) return;
+  snprintf(rest, sizeof rest, "%s", kernel + 6);
+  snprintf(kernel, size, "hopper_%s", rest);
+}

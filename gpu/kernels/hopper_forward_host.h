@@ -1,0 +1,26 @@
+/* The sm_90a forward kernels: one entry per line of hopper_forward_list.h. */
+#ifndef FA_GPU_KERNELS_HOPPER_FORWARD_HOST_H
+#define FA_GPU_KERNELS_HOPPER_FORWARD_HOST_H
+
+#include "gpu/kernels/flash_forward_host.h"
+#include "gpu/kernels/hopper_params.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The first kernel that can do this; its entry takes fa_hopper_params. NULL: there is none for this device,
+ * or for this call. They take any two head dims up to their own, aligned rows, masks; nothing else. */
+const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, const fa_flash_device *device);
+
+/* A counter of the host's that is 0: for one launch on the executor. */
+int fa_hopper_host_counter(void);
+
+/* Names of all, in no particular order; NULL past the last. */
+const char *fa_hopper_forward_name(int i);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
