@@ -206,6 +206,7 @@ void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n) {
   keyed.key = fa_rng_key(row->seed, (uint64_t)row->b << 32 | (uint64_t)row->h);
   if (fa_fill_logits_row(r, value, n)) return;
   fa_rng_key_normals(r->key, index_of(r, 0, 0), index_of(r, 1, 0) - index_of(r, 0, 0), n, value);
+  if (r->fill == FA_FILL_NORMAL) return;
   keyed.drawn = value; /* each is looked at before its value takes its place */
   /* One channel for every head and row, and the same for q and k: it does not move when D shrinks to 8. */
   const int64_t channel = (int64_t)(fa_rng_u64(r->c->data_seed, 0x0471e6, 0) % 8),

@@ -70,9 +70,10 @@ void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
 void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
                          int64_t n, const double *x, const double *th, struct fa_ref_mod_scratch *mod);
 /* One row: e (absolute error of x) becomes the relative error of exp(x - c), c being m or L. extra: what else
- * is in the exponent. Returns false if the exponential's size is lost (an error of order 1). */
+ * is in the exponent. *most: the largest. Returns false if the exponential's size is lost (an error of order
+ * 1). */
 bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, const double *x, int64_t n,
-                       double shift, bool from_lse, double extra);
+                       double shift, bool from_lse, double extra, float *most);
 
 /* After a query block's values stand in c->out: its bounds. w holds the block's q and the head's k, v. */
 void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, fa_bound_scratch *b);

@@ -63,8 +63,9 @@ void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, in
 
 void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                                     fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
-  float *e = b->e_logit + k * n + begin;
-  if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], true, b->row_extra[k]))
+  float *e = b->e_logit + k * n + begin, most;
+  if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], true, b->row_extra[k],
+                         &most))
     for (int64_t j = 0; j < end - begin; ++j) e[j] = FA_GREATEST_WEIGHT; /* nothing is known of this row */
 }
 

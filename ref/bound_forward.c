@@ -47,9 +47,11 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
   }
   at = k * n + begin;
   double lse = w->m[k] + log(w->l[k]);
-  if (!fa_bound_exponent(c, rows, b->e_logit + at, w->s + at, end - begin, w->m[k], false, t->extra))
+  float widest = 0, max_v = rows->greatest(b->max_v + j0 + begin, end - begin);
+  if (!fa_bound_exponent(c, rows, b->e_logit + at, w->s + at, end - begin, w->m[k], false, t->extra, &widest))
     t->kept = false;
-  for (int64_t j = 0; j < end - begin; ++j) t->widest = fmax(t->widest, b->e_logit[at + j]);
+  if (widest > t->widest) t->widest = widest;
+  if (max_v > t->max_v) t->max_v = max_v;
   rows->exp(w->s + at, end - begin, lse);
   if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
   fa_row_weights row = {.p = w->s + at,
@@ -68,7 +70,6 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
                      : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 but for one rounding of m s */
   }
   t->error_sum += rows->weights(&row, end - begin, c->generic);
-  for (int64_t j = begin; j < end; ++j) t->max_v = b->max_v[j0 + j] > t->max_v ? b->max_v[j0 + j] : t->max_v;
 }
 
 static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,

@@ -17,8 +17,7 @@ void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
   /* A subnormal q.k: seen only behind a scale near the largest float. */
   double lost = fabs(c->p->scale) * (double)(c->d + 1) * FA_F32_TINY, tiny = lost > 0x1p-60 ? lost : 0;
   fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, 1, b->q, d, b->k + j0 * c->d, d, 0, b->e_logit, nn);
-  for (int64_t x = 0; x < r->n * n; ++x)
-    b->e_logit[x] = (float)(k * b->e_logit[x] + 3 * u * fabs(s[x]) + tiny);
+  fa_rows_best()->product_error(b->e_logit, s, r->n * n, k, 3 * u, tiny);
   if (!b->row_k) return;
   /* A rotated element that f32 may round the other way: (|q| + dq) dk + dq |k|. */
   float f = (float)(unit * 1.0001);
@@ -74,7 +73,8 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
                      b->cap ? b->cap_err + at : NULL);
     if (p->score_mod) {
       const fa_ref_mod_row row = {c, mod, r->e, r->h, i, j0 + begin, end - begin};
-      for (int64_t j = at; b->cap && p->softcap <= 0 && j < at + end - begin; ++j) b->cap[j] = 1, b->cap_err[j] = 0;
+      for (int64_t j = at; b->cap && p->softcap <= 0 && j < at + end - begin; ++j)
+        b->cap[j] = 1, b->cap_err[j] = 0;
       fa_ref_mods_errors(&row, mod->before + at, x + at, b->e_logit + at, mod->before_error + at,
                          b->cap ? b->cap + at : NULL, b->cap ? b->cap_err + at : NULL);
     }
@@ -85,7 +85,7 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
 }
 
 bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, const double *x, int64_t n,
-                       double shift, bool from_lse, double extra) {
+                       double shift, bool from_lse, double extra, float *most) {
   double a = 2.25, s = 0, k = 0; /* (x - m) log2(e): two roundings and the constant's own */
   if (c->profile->exp_scaled) {
     a = from_lse ? 2 : 4;
@@ -93,9 +93,9 @@ bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, cons
     k = from_lse ? 3 : 4;
   }
   if (!from_lse && c->profile->max_splits > 1) a += 4;
-  float most = rows->logit_error(e, x, n, shift, a * u, s * u, k * u * fabs(shift) + extra);
-  if (most <= 0.5f) {
-    for (int64_t j = 0; j < n; ++j) e[j] += e[j] * e[j]; /* >= exp(e) - 1 */
+  *most = rows->logit_error(e, x, n, shift, a * u, s * u, k * u * fabs(shift) + extra);
+  if (*most <= 0.5f) {
+    *most = rows->grow(e, n);
     return true;
   }
   bool kept = true;
@@ -105,5 +105,6 @@ bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, cons
     if (!negligible && !(e[j] <= 1)) kept = false;
     e[j] = negligible ? 1 : expm1f(e[j] < 30 ? e[j] : 30);
   }
+  *most = rows->greatest(e, n);
   return kept;
 }

@@ -125,21 +125,12 @@ void fa_bound_units(fa_bound_scratch *b, const fa_ref_call *c, bool backward) {
 }
 
 void fa_bound_scale(const double *from, int64_t n, double unit, float *restrict to, float *restrict to2) {
-  double by = 1 / unit;
-  for (int64_t i = 0; i < n; ++i) to[i] = (float)fabs(from[i] * by);
-  if (!to2) return;
-  for (int64_t i = 0; i < n; ++i) {
-    float x = to[i] > 0.0f && to[i] < FA_LEAST_OPERAND ? FA_LEAST_OPERAND : to[i];
-    to2[i] = x * x;
-  }
+  fa_rows_best()->magnitudes(from, n, 1 / unit, to, to2);
 }
 
 static void row_maxima(const float *x, int64_t n, int64_t width, double unit, float *out) {
-  for (int64_t j = 0; j < n; ++j) {
-    float most = 0;
-    for (int64_t k = 0; k < width; ++k) most = x[j * width + k] > most ? x[j * width + k] : most;
-    out[j] = (float)(most * unit);
-  }
+  const fa_rows *rows = fa_rows_best();
+  for (int64_t j = 0; j < n; ++j) out[j] = (float)(rows->greatest(x + j * width, width) * unit);
 }
 
 /* Rounding uncertainty of the appended, rotated keys, in units of k. */

@@ -76,6 +76,14 @@ typedef struct fa_rows {
   void (*dsoftcap)(double *ds, const double *tanh, int64_t n);
   /* e[j] += a |x[j] - c| + b |x[j]| + k, 0 where x is -inf; returns the largest. */
   float (*logit_error)(float *e, const double *x, int64_t n, double c, double a, double b, double k);
+  /* e[j] += e[j]^2, at least exp(e[j]) - 1 for e[j] <= 1/2; returns the largest. */
+  float (*grow)(float *e, int64_t n);
+  float (*greatest)(const float *x, int64_t n); /* 0 if there is no larger one */
+  /* e[j] = k e[j] + a |x[j]| + b */
+  void (*product_error)(float *e, const double *x, int64_t n, double k, double a, double b);
+  /* to[j] = |from[j] by|; to2 (NULL: not wanted) its square, of those that are not 0 at least that of
+   * FA_LEAST_OPERAND. */
+  void (*magnitudes)(const double *from, int64_t n, double by, float *to, float *to2);
   /* Returns the sum of p e. */
   double (*weights)(const fa_row_weights *r, int64_t n, bool squares);
   void (*gradient)(fa_row_gradient *r, int64_t n);

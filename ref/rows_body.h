@@ -97,19 +97,43 @@ static void rows_dsoftcap(double *restrict ds, const double *restrict th, int64_
   for (int64_t j = 0; j < n; ++j) ds[j] *= (1 - th[j]) * (1 + th[j]);
 }
 
+static float rows_greatest(const float *x, int64_t n) {
+  float most[LANES] = {0}, best = 0;
+  int64_t j = 0;
+  for (; j + LANES <= n; j += LANES)
+    for (int t = 0; t < LANES; ++t) most[t] = x[j + t] > most[t] ? x[j + t] : most[t];
+  for (; j < n; ++j) most[0] = x[j] > most[0] ? x[j] : most[0];
+  for (int t = 0; t < LANES; ++t) best = most[t] > best ? most[t] : best;
+  return best;
+}
+
 static float rows_logit_error(float *restrict e, const double *restrict x, int64_t n, double c, double a,
                               double b, double k) {
-  float most[LANES] = {0}, best = 0;
   for (int64_t j = 0; j < n; ++j) {
     double v = e[j] + (a * fabs(x[j] - c) + b * fabs(x[j]) + k);
     e[j] = x[j] == -INFINITY ? 0.0f : (float)v;
   }
-  int64_t j = 0;
-  for (; j + LANES <= n; j += LANES)
-    for (int t = 0; t < LANES; ++t) most[t] = e[j + t] > most[t] ? e[j + t] : most[t];
-  for (; j < n; ++j) most[0] = e[j] > most[0] ? e[j] : most[0];
-  for (int t = 0; t < LANES; ++t) best = most[t] > best ? most[t] : best;
-  return best;
+  return rows_greatest(e, n);
+}
+
+static float rows_grow(float *e, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) e[j] += e[j] * e[j];
+  return rows_greatest(e, n);
+}
+
+static void rows_product_error(float *restrict e, const double *restrict x, int64_t n, double k, double a,
+                               double b) {
+  for (int64_t j = 0; j < n; ++j) e[j] = (float)(k * e[j] + a * fabs(x[j]) + b);
+}
+
+static void rows_magnitudes(const double *restrict from, int64_t n, double by, float *restrict to,
+                            float *restrict to2) {
+  for (int64_t i = 0; i < n; ++i) to[i] = (float)fabs(from[i] * by);
+  if (!to2) return;
+  for (int64_t i = 0; i < n; ++i) {
+    float x = to[i] > 0.0f && to[i] < FA_LEAST_OPERAND ? FA_LEAST_OPERAND : to[i];
+    to2[i] = x * x;
+  }
 }
 
 /* A weight as float: tiny ones are raised, so that no product with one is subnormal (slow, and inexact). */
@@ -366,6 +390,19 @@ static void rows_widen(const uint16_t *restrict bits, int64_t n, bool bf16, doub
   }
 }
 
-const fa_rows FA_ROWS_NAME = {rows_max,      rows_exp,      rows_scale,       rows_multiply,
-                              rows_dscore,   rows_dsoftcap, rows_logit_error, rows_weights,
-                              rows_gradient, rows_settle,   rows_check,       rows_widen};
+const fa_rows FA_ROWS_NAME = {.max = rows_max,
+                              .exp = rows_exp,
+                              .scale = rows_scale,
+                              .multiply = rows_multiply,
+                              .dscore = rows_dscore,
+                              .dsoftcap = rows_dsoftcap,
+                              .logit_error = rows_logit_error,
+                              .grow = rows_grow,
+                              .greatest = rows_greatest,
+                              .product_error = rows_product_error,
+                              .magnitudes = rows_magnitudes,
+                              .weights = rows_weights,
+                              .gradient = rows_gradient,
+                              .settle = rows_settle,
+                              .check = rows_check,
+                              .widen = rows_widen};

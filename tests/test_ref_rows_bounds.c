@@ -102,6 +102,32 @@ static void check_logit_error(const fa_rows *const *rows, int n_rows, const data
   }
 }
 
+static void check_small_loops(const fa_rows *rows, const data *t) {
+  float e[N], to[N], to2[N], largest = 0, error[N];
+  memcpy(e, t->e, sizeof e);
+  const float most = rows->grow(e, N);
+  for (int j = 0; j < N; ++j) {
+    CHECK(e[j] == t->e[j] + t->e[j] * t->e[j] && e[j] >= expm1f(t->e[j]) * (1 - 0x1p-22f));
+    largest = e[j] > largest ? e[j] : largest;
+  }
+  CHECK(most == largest && rows->greatest(e, N) == largest && rows->greatest(e, 0) == 0);
+  for (int j = 0; j < N; ++j) {
+    float alone[N] = {0};
+    alone[j] = 2;
+    CHECK(rows->greatest(alone, N) == 2);
+  }
+  memcpy(error, t->e, sizeof error);
+  rows->product_error(error, t->dp, N, 0.5, 1e-7, 1e-9);
+  rows->magnitudes(t->p, N, 0.25, to, to2);
+  for (int j = 0; j < N; ++j) {
+    CHECK(error[j] == (float)(0.5 * t->e[j] + 1e-7 * fabs(t->dp[j]) + 1e-9));
+    const float x = to[j] > 0 && to[j] < FA_LEAST_OPERAND ? FA_LEAST_OPERAND : to[j];
+    CHECK(to[j] == (float)(t->p[j] * 0.25) && to2[j] == x * x);
+  }
+  rows->magnitudes(t->dp, N, 1, to, NULL);
+  for (int j = 0; j < N; ++j) CHECK(to[j] == fabsf((float)t->dp[j]));
+}
+
 static void check_weights(const fa_rows *const *rows, int n_rows, const data *t, bool dropout) {
   float first[3][N], out[3][N];
   double first_sum = 0;
@@ -175,6 +201,7 @@ int main(void) {
     make(&t, seed);
     check_gradient(rows, n, &t, seed);
     check_logit_error(rows, n, &t);
+    for (int k = 0; k < n; ++k) check_small_loops(rows[k], &t);
     check_weights(rows, n, &t, seed & 1);
     check_settle(rows, n, &t, seed & 1, seed & 2);
   }
