@@ -1,5 +1,6 @@
 #include "tests/kernel_units.h"
 
+#include "gpu/fa_kv_plan.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
 
@@ -51,5 +52,26 @@ int kernel_units_of(fa_dtype dtype, int head_dim, unit_feature feature, bool bac
     if (max < 1 || fa_forward_plan_make(&a, &device, &plan, NULL) != FA_OK) return 0;
     put(&out[n++], plan.kernel->name, &plan.kernel->recipe, plan.kernel->shared_bytes);
   }
+  return n;
+}
+
+int kernel_units_over_cache(fa_dtype dtype, int head_dim, unit_feature feature, kernel_unit *out, int max) {
+  static const int32_t ints[1];
+  fa_attention a;
+  fa_gradients ignored;
+  fa_inference kv;
+  fa_kv_plan plan;
+  int n = 0;
+  fill_call(&a, &ignored, dtype, head_dim, feature);
+  fa_inference_init(&kv);
+  kv.k_cache = kv.v_cache = memory;
+  kv.k_new = kv.v_new = memory;
+  kv.k_cache_stride = kv.v_cache_stride = kv.k_new_stride = kv.v_new_stride = a.q_stride;
+  kv.cache_rows = kv.n_new = 1;
+  kv.cache_seqlens = ints;
+  kv.splits = 2;
+  if (fa_kv_plan_make(&a, &kv, &device, FA_KV_PROCESSORS, &plan, NULL) != FA_OK) return 0;
+  for (int i = 0; i < plan.n_launches && n < max; ++i)
+    put(&out[n++], plan.launch[i].kernel.name, &plan.launch[i].kernel.recipe, plan.launch[i].shared_bytes);
   return n;
 }

@@ -25,4 +25,7 @@ typedef enum unit_feature {
 int kernel_units_of(fa_dtype dtype, int head_dim, unit_feature feature, bool backward, kernel_unit *out,
                     int max);
 
+/* The same of a call over a cache: append, attention, combine. */
+int kernel_units_over_cache(fa_dtype dtype, int head_dim, unit_feature feature, kernel_unit *out, int max);
+
 #endif

@@ -105,6 +105,10 @@ int main(void) {
     }
     CHECK_MSG(n_at_run_time == 1, "call %zu: %d kernels are not ahead of time", i, n_at_run_time);
   }
+  kernel_unit units[3];
+  const int n = kernel_units_over_cache(FA_BF16, 128, UNIT_PLAIN, units, 3);
+  CHECK(n == 3);
+  for (int k = 0; k < n; ++k) test_unit(&units[k], k == 1 ? 8 : 9);
   snprintf(command, sizeof command, "rm -rf %s", folder);
   CHECK(system(command) == 0);
   return check_done();
