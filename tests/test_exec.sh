@@ -27,6 +27,12 @@ judge "$child" --case '{"name":"strided","family":"flash","dtype":"f16","seqlen_
 expect exits 0
 judge "$child" --case '{"name":"empty","family":"flash","dtype":"f32","seqlen_q":7,"seqlen_k":3,"head_dim":8,"mask":{"type":"causal"}}'
 expect exits 0
+cache='"family":"kvcache","dtype":"f32","head_dim":8,"batch":2,"heads_q":2,"heads_kv":1,"seqlen_q":5,"seqlen_k":9,"mask":{"type":"causal"},"kvcache":{"len":[4,0],"new":3}'
+judge "$child" --case "{\"name\":\"cache\",$cache}"
+expect exits 0
+judge "$child --fault cache" --case "{\"name\":\"cache\",$cache}"
+expect exits 1
+expect says_line '^OOB cache .*cache k\[1,8,0,7\] changed'
 judge "X='a b' && cat | $child | cat" --cases two.json # a shell's command, whatever it is
 expect exits 0
 expect lines ^PASS 2
@@ -37,8 +43,10 @@ expect exits 4
 expect says "exec: it has no softcap"
 judge "$child" -v --case '{"name":"b","dtype":"bf16","seqlen_q":6}'
 expect says "exec: it has no bf16"
-judge "$child" -v --case '{"name":"k","family":"kvcache","dtype":"f32","seqlen_q":1,"seqlen_k":6,"kvcache":{"len":[3]}}'
-expect says "exec: it has no kvcache"
+judge "$child" -v --case '{"name":"m","family":"memeff","dtype":"f32","seqlen_q":6}'
+expect says "exec: it has no memeff"
+judge "$child" -v --case '{"name":"p","family":"kvcache","dtype":"f32","seqlen_q":1,"seqlen_k":6,"kvcache":{"len":[3],"page_size":2}}'
+expect says "exec: it has no paged"
 judge "$child --ask" -v --case '{"name":"l","dtype":"f32","seqlen_q":33}'
 expect exits 4
 expect says "exec: more than 32 rows take too long"
@@ -113,8 +121,9 @@ gone() {
 expect gone
 rm pid
 "$verify" run --jobs 1 --no-progress --timeout 600 --backend "exec:$child --fault hang; true" --cases two.json >/dev/null 2>&1 &
+top=$!
+disown # or the shell would announce its death
 wait_for "" pid
-kill -9 $!
-wait $! 2>/dev/null
+kill -9 $top
 expect gone
 done_checking

@@ -53,20 +53,34 @@ def stored(dtype, values):
     return list(struct.unpack(form, struct.pack(form, *values)))
 
 
+def append(case, t):
+    """The caches behind the call: new keys and values in the slots behind the valid ones. Number of keys of each entry."""
+    lengths = t["cache_seqlens"][2]
+    if "k_new" not in t:
+        return lengths
+    (_, n_new, heads, d), capacity = t["k_new"][1], t["k"][1][1]
+    for cache, new in (("k", "k_new"), ("v", "v_new")):
+        for b, length in enumerate(lengths):
+            to, size = (b * capacity + length) * heads * d, n_new * heads * d
+            t[cache][2][to:to + size] = t[new][2][b * size:(b + 1) * size]
+    return [length + n_new for length in lengths]
+
+
 def attention(case, t, backward):
     """{name: flat list} of all outputs. The backward goes by O and LSE as they are stored."""
-    (b_n, sq, hq, d), (_, sk, hk, _) = t["q"][1], t["k"][1]
+    (b_n, sq, hq, d), (_, capacity, hk, _) = t["q"][1], t["k"][1]
+    lengths = append(case, t) if case["family"] == "kvcache" else [capacity] * b_n
     q, k, v = t["q"][2], t["k"][2], t["v"][2]
     scale = case.get("scale", 1 / math.sqrt(d))
     causal = case.get("mask", {}).get("type") == "causal"
-    out = {"o": [0.0] * len(q), "lse": [0.0] * (b_n * hq * sq)}
+    out = {"o": [0.0] * len(q), "lse": [0.0] * (b_n * hq * sq), "k_after": k, "v_after": v}
     if backward:
         out.update(dq=[0.0] * len(q), dk=[0.0] * len(k), dv=[0.0] * len(k))
-    for b in range(b_n):
+    for b, sk in enumerate(lengths):
         for h in range(hq):
             for i in range(sq):
                 row = ((b * sq + i) * hq + h) * d
-                keys = [((b * sk + j) * hk + h // (hq // hk)) * d for j in range(min(sk, max(0, i + sk - sq + 1)) if causal else sk)]
+                keys = [((b * capacity + j) * hk + h // (hq // hk)) * d for j in range(min(sk, max(0, i + sk - sq + 1)) if causal else sk)]
                 s = [scale * dot(q, row, k, key, d) for key in keys]
                 at = (b * hq + h) * sq + i
                 if not s:
@@ -104,6 +118,8 @@ def spoil(fault, answer, blank):
     dtype, shape, values = answer["o"]
     if fault == "wrong":
         values[-1] += 1
+    elif fault == "cache":
+        answer["k_after"][2][-1] = 1.0
     elif fault == "unwritten":
         values[3] = blank["o"][2][3]
     elif fault == "missing":
@@ -133,7 +149,8 @@ def answer(request, fault, ask):
         if fault == "unusable":
             return {"fa_exec": 1, "why_not": "there is no device"}
         return {"fa_exec": 7 if fault == "version" else 1, "name": "plain python", "device": f"Python {sys.version.split()[0]}", "supports": ask,
-                "families": ["flash"], "dtypes": ["f16", "f32"], "features": ["causal", "colour" if fault == "feature" else "gqa"],
+                "families": ["flash", "kvcache"], "dtypes": ["f16", "f32"],
+                "features": ["causal", "append", "colour" if fault == "feature" else "gqa"],
                 "arithmetic": {"name": "simt-f32", "block_n": 32}}
     fault = fault if request["case"]["seqlen_q"] == 5 else ""  # the others are for showing that it goes on
     if kind == "supports":
