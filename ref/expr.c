@@ -1,5 +1,5 @@
 /* Values of an expression's nodes, with their errors. */
-#include "ref/expr.h"
+#include "ref/expr_rows.h"
 
 #include <float.h>
 #include <math.h>
@@ -17,7 +17,7 @@ fa_status fa_ref_expr_init(fa_ref_expr *x, const fa_expr *e, const fa_tensors *i
   const size_t rows = (size_t)e->n * L;
   *x = (fa_ref_expr){.e = e, .in = in};
   if (e->n == 0) return FA_OK;
-  x->memory = calloc(rows, 4 * sizeof(double) + sizeof(int) + sizeof(uint8_t));
+  x->memory = calloc(rows, 4 * sizeof(double) + sizeof(int) + 2 * sizeof(uint8_t));
   if (!x->memory) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory for an expression");
   x->value = x->memory;
   x->error = x->value + rows;
@@ -25,6 +25,13 @@ fa_status fa_ref_expr_init(fa_ref_expr *x, const fa_expr *e, const fa_tensors *i
   x->slope_e = x->slope + rows;
   x->fault = (int *)(void *)(x->slope_e + rows);
   x->reached = (uint8_t *)(x->fault + rows);
+  x->uniform = x->reached + rows;
+  x->clean = x->uniform + e->n;
+  for (int node = 0; node < e->n; ++node) {
+    const fa_expr_node *n = &e->node[node];
+    x->uniform[node] = n->op != FA_EXPR_SCORE && n->op != FA_EXPR_KV_IDX;
+    for (int k = 0; k < n->n_args; ++k) x->uniform[node] &= x->uniform[n->arg[k]];
+  }
   return FA_OK;
 }
 
@@ -311,14 +318,17 @@ static fa_lane node_lane(const fa_ref_expr *x, const fa_ref_pairs *p, int node, 
 }
 
 void fa_ref_expr_eval(fa_ref_expr *x, const fa_ref_pairs *p) {
-  for (int node = 0; node < x->e->n; ++node)
-    for (int lane = 0; lane < p->n; ++lane) {
+  for (int node = 0; node < x->e->n; ++node) {
+    if (!x->uniform[node] && fa_ref_expr_row_at_once(x, p, node)) continue;
+    for (int lane = 0; lane < (x->uniform[node] ? 1 : p->n); ++lane) {
       const fa_lane r = node_lane(x, p, node, lane);
       const int64_t at = (int64_t)node * L + lane;
       x->value[at] = r.v;
       x->error[at] = r.e;
       x->fault[at] = r.fault;
     }
+    fa_ref_expr_row_done(x, p, node);
+  }
 }
 
 /* ---- what went wrong ---- */

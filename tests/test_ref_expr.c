@@ -291,6 +291,42 @@ static void test_random(bool mild, int rounds) {
   CHECK(t.worst > 0.05 && t.worst_slope > 0.05);
 }
 
+/* Rows at once give what lane by lane gives, bit for bit. */
+static void test_rows(void) {
+  fa_rng r = fa_rng_make(24, 0);
+  for (int round = 0; round < 1500; ++round) {
+    char text[16384];
+    fa_expr e;
+    fa_ref_expr rows, lanes;
+    random_row row;
+    random_expr_score(&r, 1 + round % 5, false, text, sizeof text);
+    if (!parse(text, FA_EXPR_SCORE_MOD, &e)) return;
+    REQUIRE(fa_ref_expr_init(&rows, &e, &buffers, NULL) == FA_OK);
+    REQUIRE(fa_ref_expr_init(&lanes, &e, &buffers, NULL) == FA_OK);
+    memset(lanes.uniform, 1, (size_t)e.n); /* one lane at a time, nothing at once */
+    random_row_make(&r, &row);
+    fa_ref_expr_eval(&rows, &row.want_pairs);
+    for (int lane = 0; lane < N; ++lane) {
+      fa_ref_pairs one = row.want_pairs;
+      one.j0 += lane;
+      one.score += lane;
+      one.error += lane;
+      one.n = 1;
+      fa_ref_expr_eval(&lanes, &one);
+      for (int node = 0; node < e.n; ++node) {
+        const int64_t at = (int64_t)node * FA_EXPR_LANES;
+        CHECK_MSG(memcmp(&rows.value[at + lane], &lanes.value[at], sizeof(double)) == 0 &&
+                      memcmp(&rows.error[at + lane], &lanes.error[at], sizeof(double)) == 0 &&
+                      rows.fault[at + lane] == lanes.fault[at],
+                  "%s: node %d (%s)", text, node, fa_expr_op_text(e.node[node].op));
+      }
+    }
+    fa_ref_expr_free(&rows);
+    fa_ref_expr_free(&lanes);
+    fa_expr_free(&e);
+  }
+}
+
 /* Central differences in double; lanes near a kink (within the step) are left out. */
 static void test_differences(void) {
   fa_rng r = fa_rng_make(23, 0);
@@ -351,6 +387,7 @@ int main(void) {
   test_unsure();
   test_random(true, 4000);
   test_random(false, 4000);
+  test_rows();
   test_differences();
   fa_tensors_free(&buffers);
   return check_done();
