@@ -35,26 +35,13 @@ static bool all_aligned(const fa_attention *a, const fa_gradients *g) {
 
 static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_flash_backward_plan *sizes,
                         bool subtracts_first, fa_flash_backward_params *p) {
-  const bool has_batch = !fa_attention_is_varlen(a);
-  fa_flash_params_fill(a, &p->forward);
-  p->d_o = (const uint16_t *)g->d_o;
-  p->d_lse = g->d_lse;
-  p->dq = (uint16_t *)g->dq;
-  p->dk = (uint16_t *)g->dk;
-  p->dv = (uint16_t *)g->dv;
-  p->do_stride = fa_flash_strides_of(g->do_stride, has_batch);
-  p->dlse_stride = fa_flash_strides_of(g->dlse_stride, has_batch);
-  p->dq_stride = fa_flash_strides_of(g->dq_stride, has_batch);
-  p->dk_stride = fa_flash_strides_of(g->dk_stride, has_batch);
-  p->dv_stride = fa_flash_strides_of(g->dv_stride, has_batch);
-  p->scale = (float)a->scale;
+  FA_FILL_GRADIENTS(p, a, g);
   p->scale_log2 = (float)(a->scale * 1.4426950408889634);
   p->inverse_softcap = a->softcap > 0 ? (float)(1.0 / a->softcap) : 0.0f;
   p->softcap_log2 = (float)(a->softcap * 1.4426950408889634);
   p->lse_factor = subtracts_first ? 1.0f : 1.44269504f;
   if (g->dbias && !fa_wide_dbias_sums(a, g)) {
     p->dbias = (uint16_t *)g->dbias;
-    p->dbias_stride = fa_flash_strides_of(g->dbias_stride, has_batch);
     p->dbias_aligned = fa_bias_is_aligned(a, g->dbias, g->dbias_stride);
   }
   p->rows = sizes->rows;
@@ -80,13 +67,12 @@ static int64_t fill_dbias_sums(const fa_attention *a, const fa_gradients *g, int
                                fa_backward_plan *out) {
   const int sums = fa_wide_dbias_sums(a, g);
   fa_flash_backward_params *p = &out->params;
-  if (!g->dbias || !fa_backward_adds_dbias(a, g)) return 0;
+  if (!g->dbias || a->batch == 0 || !fa_backward_adds_dbias(a, g)) return 0;
   const int64_t tile = FA_FLASH_DBIAS_PADDED, keys = fa_flash_backward_round_up(a->seqlen_k, tile);
   const int64_t floats = fa_flash_backward_round_up(a->seqlen_q, tile) * keys; /* of a head */
   const int64_t heads = sums & FA_WIDE_SUM_HEADS ? 1 : a->heads_q;
   const int64_t batch = sums & FA_WIDE_SUM_BATCH ? 1 : a->batch;
   p->dbias_sums = (uint16_t *)g->dbias;
-  p->dbias_stride = fa_flash_strides_of(g->dbias_stride, true);
   p->dbias_aligned = fa_bias_is_aligned(a, g->dbias, g->dbias_stride);
   p->dbias_accum_stride =
       (fa_flash_strides){batch > 1 ? heads * floats : 0, 16 * keys, heads > 1 ? floats : 0};

@@ -22,22 +22,9 @@ int fa_wide_dbias_sums(const fa_attention *a, const fa_gradients *g) {
 }
 
 static void fill_params(const fa_attention *a, const fa_gradients *g, fa_wide_backward_params *p) {
-  const bool has_batch = !fa_attention_is_varlen(a);
-  fa_flash_params_fill(a, &p->forward);
-  p->d_o = g->d_o;
-  p->d_lse = g->d_lse;
-  p->dq = g->dq;
-  p->dk = g->dk;
-  p->dv = g->dv;
-  p->do_stride = fa_flash_strides_of(g->do_stride, has_batch);
-  p->dlse_stride = fa_flash_strides_of(g->dlse_stride, has_batch);
-  p->dq_stride = fa_flash_strides_of(g->dq_stride, has_batch);
-  p->dk_stride = fa_flash_strides_of(g->dk_stride, has_batch);
-  p->dv_stride = fa_flash_strides_of(g->dv_stride, has_batch);
-  p->scale = (float)a->scale;
+  FA_FILL_GRADIENTS(p, a, g);
   p->batch = (int)a->batch;
   p->dbias = g->dbias;
-  p->dbias_stride = fa_flash_strides_of(g->dbias_stride, has_batch);
   p->dbias_sums = fa_wide_dbias_sums(a, g);
 }
 

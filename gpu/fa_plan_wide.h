@@ -7,6 +7,26 @@
 #include "gpu/fa_plan_backward.h"
 #include "gpu/kernels/wide_host.h"
 
+/* What the parameters of both families of backward kernels have, under the same names: their element types
+ * differ, and with them the structs. */
+#define FA_FILL_GRADIENTS(p, a, g)                                                                           \
+  do {                                                                                                       \
+    const bool has_batch_ = !fa_attention_is_varlen(a);                                                      \
+    fa_flash_params_fill((a), &(p)->forward);                                                                \
+    (p)->d_o = (g)->d_o;                                                                                     \
+    (p)->d_lse = (g)->d_lse;                                                                                 \
+    (p)->dq = (g)->dq;                                                                                       \
+    (p)->dk = (g)->dk;                                                                                       \
+    (p)->dv = (g)->dv;                                                                                       \
+    (p)->do_stride = fa_flash_strides_of((g)->do_stride, has_batch_);                                        \
+    (p)->dlse_stride = fa_flash_strides_of((g)->dlse_stride, has_batch_);                                    \
+    (p)->dq_stride = fa_flash_strides_of((g)->dq_stride, has_batch_);                                        \
+    (p)->dk_stride = fa_flash_strides_of((g)->dk_stride, has_batch_);                                        \
+    (p)->dv_stride = fa_flash_strides_of((g)->dv_stride, has_batch_);                                        \
+    (p)->dbias_stride = fa_flash_strides_of((g)->dbias_stride, has_batch_);                                  \
+    (p)->scale = (float)(a)->scale;                                                                          \
+  } while (0)
+
 /* The grid of a kernel that fa_wide_forward_find gave. */
 void fa_wide_forward_grid(const fa_attention *a, const fa_flash_kernel *kernel, unsigned grid[3]);
 

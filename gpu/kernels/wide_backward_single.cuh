@@ -178,6 +178,20 @@ FA_DEVICE block_range seen_keys(const fa_flash_params &f, const sequence &seq, i
   return block_range{max_int(lo - key0, 0), min_int(hi - key0, C::BM)};
 }
 
+/* dK and dV of a warp's 16 keys. key: the lane's first. */
+template <class C>
+FA_DEVICE void write_keys(const fa_wide_backward_params &p, const wide_task &t,
+                          const typename C::key_tile &dk, const typename C::key_tile &dv, int key, int lane) {
+  const fa_flash_params &f = p.forward;
+  const float factor_k[2] = {p.scale, p.scale}, factor_v[2] = {f.dropout_scale, f.dropout_scale};
+  write_tile(static_cast<float *>(p.dk) + t.batch * p.dk_stride.batch + t.kv_head * p.dk_stride.head +
+                 t.seq.k_row * p.dk_stride.row,
+             p.dk_stride.row, dk, factor_k, key, t.seq.len_k, f.head_dim, f.aligned, lane);
+  write_tile(static_cast<float *>(p.dv) + t.batch * p.dv_stride.batch + t.kv_head * p.dv_stride.head +
+                 t.seq.k_row * p.dv_stride.row,
+             p.dv_stride.row, dv, factor_v, key, t.seq.len_k, f.head_dim_v, f.aligned, lane);
+}
+
 /* P and dS of a query block, and what they add to dV. */
 template <class C>
 FA_DEVICE void single_scores(typename C::score_tile &ds, typename C::key_tile &dv,
@@ -258,14 +272,7 @@ template <class C> FA_DEVICE void wide_backward_single(const fa_wide_backward_pa
     at = next;
     buffer ^= 1;
   }
-  const int key = key0 + thread / 32 * 16 + lane / 4;
-  const float factor_k[2] = {p.scale, p.scale}, factor_v[2] = {f.dropout_scale, f.dropout_scale};
-  write_tile(static_cast<float *>(p.dk) + t.batch * p.dk_stride.batch + t.kv_head * p.dk_stride.head +
-                 t.seq.k_row * p.dk_stride.row,
-             p.dk_stride.row, dk, factor_k, key, t.seq.len_k, f.head_dim, f.aligned, lane);
-  write_tile(static_cast<float *>(p.dv) + t.batch * p.dv_stride.batch + t.kv_head * p.dv_stride.head +
-                 t.seq.k_row * p.dv_stride.row,
-             p.dv_stride.row, dv, factor_v, key, t.seq.len_k, f.head_dim_v, f.aligned, lane);
+  write_keys<C>(p, t, dk, dv, key0 + thread / 32 * 16 + lane / 4, lane);
 }
 
 } // namespace fa
