@@ -14,7 +14,9 @@
  * Kernels. 16-bit elements with head dims that are multiples of 8 up to 256 have fast ones; with a bias,
  * linear dropout or a head_dim_v of its own those know neither softcap nor ALiBi, p_debug or tiled dropout.
  * float32, larger or odd head dims and a given delta are the work of others, which compute in full float32
- * accuracy whatever the elements are, and do not know these four either; nor do the sums of dbias come fast.
+ * accuracy whatever the elements are, and do not know these four either. They also sum dbias along the rows, and
+ * along any axis in deterministic calls; the fast ones add it up along batch and heads, with 4 bytes of
+ * workspace for each element of the sum.
  * Keys in a cache (fa_forward_kvcache): 16-bit elements, head_dim a multiple of 8 up to 256 and that of v and
  * o too, with softcap, ALiBi and bottom-right masks; not with variable lengths, bias, dropout or p_debug.
  *
