@@ -106,12 +106,16 @@ static fa_status build_bias(const fa_case *c, fa_tensors *set, fa_tensor_id id, 
                                c->strides[id].tail, err);
 }
 
-/* [B, H, S], variable length [H, total]: f32, contiguous. */
+/* [B, H, S], variable length [H, total]: f32, always in this order, with the recipe's gaps. */
 static fa_status build_lse(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
-  const fa_problem *p = &c->problem;
-  const bool varlen = fa_problem_is_varlen(p);
-  const int64_t shape[3] = {p->batch, p->heads_q, varlen ? fa_problem_total_q(p) : p->seqlen_q};
-  return fa_tensors_add(set, id, FA_F32, varlen ? 2 : 3, shape + (varlen ? 1 : 0), NULL, 0, err);
+  const fa_stride_recipe *recipe = &c->strides[id];
+  const int skip = fa_problem_is_varlen(&c->problem) ? 1 : 0;
+  int64_t bshd[4], s[4];
+  fa_case_tensor_shape(c, id, bshd);
+  fa_layout_strides(FA_LAYOUT_BHSD, recipe, 4, bshd, bshd[2], s);
+  const int64_t shape[3] = {bshd[0], bshd[2], bshd[1]}, stride[3] = {s[0], s[2], s[1]};
+  return fa_tensors_add_padded(set, id, FA_F32, 3 - skip, shape + skip, stride + skip, recipe->offset,
+                               recipe->tail, err);
 }
 
 fa_status fa_build_main(const fa_case *c, fa_tensors *set, fa_error *err) {

@@ -73,7 +73,7 @@ bool fa_case_has_fill(fa_tensor_id id) {
 }
 
 bool fa_case_has_strides(fa_tensor_id id) {
-  return (fa_case_has_fill(id) && id != FA_T_DLSE) || id == FA_T_O || id == FA_T_DQ || id == FA_T_DK ||
+  return fa_case_has_fill(id) || id == FA_T_O || id == FA_T_LSE || id == FA_T_DQ || id == FA_T_DK ||
          id == FA_T_DV || id == FA_T_DBIAS;
 }
 
@@ -84,6 +84,7 @@ bool fa_case_uses(const fa_case *c, fa_tensor_id id) {
   case FA_T_K:
   case FA_T_V:
   case FA_T_O:
+  case FA_T_LSE:
     return true;
   case FA_T_BIAS:
     return p->bias.present;
@@ -176,6 +177,8 @@ void fa_case_tensor_shape(const fa_case *c, fa_tensor_id id, int64_t shape[4]) {
   if (id == FA_T_BIAS || id == FA_T_DBIAS)
     set_shape(shape, p->bias.per_batch ? p->batch : 1, p->bias.per_query ? p->seqlen_q : 1,
               p->bias.per_head ? p->heads_q : 1, p->seqlen_k);
+  else if (id == FA_T_LSE || id == FA_T_DLSE)
+    set_shape(shape, batch, rows_q, p->heads_q, 1);
   else if (id == FA_T_K_NEW || id == FA_T_V_NEW)
     set_shape(shape, p->batch, p->kvcache.n_new, p->heads_kv, d);
   else if (id == FA_T_Q || id == FA_T_O || id == FA_T_DO || id == FA_T_DQ)

@@ -53,7 +53,7 @@ fa_status fa_case_copy(fa_case *dst, const fa_case *src); /* dst is overwritten,
 fa_status fa_case_set_name(fa_case *c, const char *name);
 bool fa_case_equal(const fa_case *a, const fa_case *b); /* every field, unused fills and strides too */
 bool fa_case_has_fill(fa_tensor_id id);                 /* q k v bias do dlse k_new v_new */
-bool fa_case_has_strides(fa_tensor_id id);              /* q k v o do dq dk dv bias dbias k_new v_new */
+bool fa_case_has_strides(fa_tensor_id id);              /* q k v o lse do dlse dq dk dv bias dbias k_new v_new */
 bool fa_case_uses(const fa_case *c, fa_tensor_id id);   /* of those: the call has this tensor */
 bool fa_case_has_zero(fa_tensor_id id);                 /* q k v do */
 bool fa_case_row_is_zero(const fa_case *c, fa_tensor_id id, int64_t row);
@@ -63,7 +63,7 @@ int64_t fa_case_zero_rows(const fa_case *c, fa_tensor_id id);
 fa_status fa_case_check_zero(const fa_case *c, fa_error *err);
 bool fa_stride_recipe_is_plain(const fa_stride_recipe *r);
 /* The logical shape of one of those tensors, its axes in the order b, s, h, d whatever the layout; b is 1
- * where the tensor has no batch axis (variable length), bias: b, q, h, k. Needs a valid problem. */
+ * where the tensor has no batch axis (variable length), bias: b, q, h, k; lse: b, s, h, 1. Needs a valid problem. */
 void fa_case_tensor_shape(const fa_case *c, fa_tensor_id id, int64_t shape[4]);
 /* Problem, strides, packing and fills together; message as fa_problem_validate's. Packed tensors: the recipe
  * of the owner (q for qkv, k for kv) describes the shared buffer, the others have none. */

@@ -36,12 +36,13 @@ static fa_status check_fills(const fa_case *c, fa_error *err) {
 static bool span_fits(const fa_case *c, fa_tensor_id id, int64_t *span) {
   static const int order[3][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 1}}; /* innermost first: bshd, bhsd, sbhd */
   const fa_stride_recipe *r = &c->strides[id];
-  const bool bias = id == FA_T_BIAS || id == FA_T_DBIAS; /* [b, h, q, k] in every layout */
+  const bool fixed =
+      id == FA_T_BIAS || id == FA_T_DBIAS || id == FA_T_LSE || id == FA_T_DLSE; /* [b, h, q, ...] */
   int64_t shape[4];
   fa_case_tensor_shape(c, id, shape);
   *span = shape[3];
   for (int i = 0; i < 3; ++i) {
-    int axis = order[bias ? FA_LAYOUT_BHSD : c->layout][i];
+    int axis = order[fixed ? FA_LAYOUT_BHSD : c->layout][i];
     int64_t n = r->expand[axis] ? 1 : shape[axis];
     if (__builtin_add_overflow(*span, r->gap[axis], span) || __builtin_mul_overflow(*span, n, span))
       return false;

@@ -111,6 +111,7 @@ void fa_gen_layout(fa_gen *g) {
   c->layout = (fa_layout)fa_rng_below(&r, 3);
   c->packing = draw_packing(c, &r);
   for (int id = 0; id < FA_T_COUNT; ++id) {
+    if (id == FA_T_LSE || id == FA_T_DLSE) continue;
     bool owner = c->packing == FA_PACK_QKV ? id == FA_T_Q : id == FA_T_K;
     bool packed = c->packing != FA_PACK_NONE && (id == FA_T_K || id == FA_T_V || (id == FA_T_Q && owner));
     bool written = (id == FA_T_K || id == FA_T_V) && c->problem.kvcache.n_new > 0;
@@ -118,6 +119,9 @@ void fa_gen_layout(fa_gen *g) {
     if (!fa_rng_chance(&r, 0.35) || (packed && !owner)) continue;
     draw_recipe(g, &r, id, !fa_tensor_id_is_output(id) && !packed && !written);
   }
+  static const fa_tensor_id rows[] = {FA_T_LSE, FA_T_DLSE};
+  for (int i = 0; i < COUNT(rows); ++i)
+    if (fa_case_uses(c, rows[i]) && fa_rng_chance(&r, 0.35)) draw_recipe(g, &r, rows[i], false);
 }
 
 /* ---- memory, repetition, schedule ---- */

@@ -179,6 +179,33 @@ static void test_layout_independence(bool varlen, fa_fill fill) {
   fa_case_free(&c);
 }
 
+/* [b, h, s] with gaps after each entry, row and head; what stands in them is looked after. */
+static void test_lse_gaps(void) {
+  char where[200];
+  fa_case c = base_case(FA_FLASH);
+  c.layout = FA_LAYOUT_SBHD; /* says nothing about LSE */
+  c.strides[FA_T_LSE] = (fa_stride_recipe){.gap = {7, 1, 3}, .offset = 2, .tail = 4};
+  fa_tensors s = build(&c);
+  const fa_tensor *t = &s.t[FA_T_LSE];
+  CHECK(has_shape(t, FA_F32, 3, 2, 4, 5, 0));
+  CHECK(t->stride[2] == 2 && t->stride[1] == 5 * 2 + 3 && t->stride[0] == 4 * 13 + 7);
+  fa_tensors_poison(&s, FA_T_LSE, FA_POISON_A);
+  CHECK(fa_tensors_gaps_intact(&s, FA_T_LSE, FA_POISON_A, where, sizeof where));
+  memset(t->data + 4, 0, 4); /* as a kernel that takes rows for neighbours */
+  CHECK(!fa_tensors_gaps_intact(&s, FA_T_LSE, FA_POISON_A, where, sizeof where));
+  CHECK_MSG(strstr(where, "gaps of lse: 1 element") != NULL, "%s", where);
+  fa_tensors_free(&s);
+  const int32_t cu[] = {0, 2, 5};
+  REQUIRE(fa_int32_array_set(&c.problem.cu_seqlens_q, cu, 3) == FA_OK);
+  REQUIRE(fa_int32_array_set(&c.problem.cu_seqlens_k, cu, 3) == FA_OK);
+  REQUIRE(fa_problem_complete(&c.problem) == FA_OK);
+  s = build(&c);
+  CHECK(has_shape(&s.t[FA_T_LSE], FA_F32, 2, 4, 5, 0, 0) && s.t[FA_T_LSE].stride[1] == 2 &&
+        s.t[FA_T_LSE].stride[0] == 13);
+  fa_tensors_free(&s);
+  fa_case_free(&c);
+}
+
 static void test_packing(void) {
   fa_case c = base_case(FA_FLASH);
   c.problem.seqlen_k = 5;
@@ -299,6 +326,7 @@ int main(void) {
     test_layout_independence(true, (fa_fill)f);
     if (f != FA_FILL_ONE_HOT) test_shrinking((fa_fill)f); /* which key it picks depends on those there are */
   }
+  test_lse_gaps();
   test_packing();
   test_expand();
   test_hidden_keys(false);

@@ -106,8 +106,11 @@ static void test_values(void) {
               ".zero.k[1]: starts at 1, but must lie behind 2, where the range before it ends");
   expect_case("\"backward\": false, \"zero\": {\"do\": [[0, 1]]}",
               ".zero.do: the case has no tensor do with such rows");
-  expect_case("\"strides\": {\"lse\": {}}",
-              ".strides.lse: unknown key; known are q, k, v, bias, do, k_new, v_new, o, dq, dk, dv, dbias");
+  expect_case("\"strides\": {\"p_debug\": {}}", ".strides.p_debug: unknown key; known are q, k, v, bias, do, "
+                                                "dlse, k_new, v_new, o, lse, dq, dk, dv, dbias");
+  expect_case("\"strides\": {\"lse\": {\"expand\": [\"h\"]}}",
+              ".strides.lse.expand: \"h\": an output cannot share memory between its elements");
+  expect_case("\"strides\": {\"dlse\": {\"offset\": 1}}", ".strides.dlse: the case has no tensor dlse");
   expect_case("\"batch\": 0", ".batch: 0 is not an integer in 1 .. 1048576");
   expect_case("\"batch\": -1", ".batch: -1 is not an integer in 1 .. 1048576");
   expect_case("\"batch\": 1.5", ".batch: 1.5 is not an integer in 1 .. 1048576");
