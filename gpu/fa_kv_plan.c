@@ -189,6 +189,7 @@ static fa_status add_attention(const fa_attention *a, const fa_kv_kernel *k, fa_
   l = add_launch(p, entry_of(combine), blocks_of(rows, combine->block_m), 1, 1);
   l->n_threads = (unsigned)combine->n_threads;
   l->shared_bytes = combine->shared_bytes;
+  l->overlaps = true;
   return FA_OK;
 }
 

@@ -23,7 +23,8 @@ typedef struct fa_kv_launch {
   unsigned grid[3];   /* none of them 0 */
   unsigned n_threads; /* of every block */
   size_t shared_bytes;
-  bool appends; /* takes the appending kernel's parameters */
+  bool appends;  /* takes the appending kernel's parameters */
+  bool overlaps; /* waits itself for the launch before it */
 } fa_kv_launch;
 
 typedef struct fa_kv_plan {

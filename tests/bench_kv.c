@@ -1,11 +1,13 @@
 /* How fast a cache is read when one row, or a few, attend to it: bench_kv [row ...], a row being
  * D,Hq,Hk,S,B[,page[,splits[,rows[,layout]]]]: page 0 is no pages, splits 0 is as many as are chosen, layout
  * 1 puts each head's keys side by side. Without arguments, those that docs/performance.md has. Prints GB/s of
- * keys and values, of one call between two events (median), and of calls one after the other. */
+ * keys and values, of one call between two events (median), and of calls that a graph makes one after the
+ * other, which leaves out what it takes to submit them. */
 #include "gpu/cuda/context.h"
 #include "gpu/fa.h"
 #include "gpu/fa_kv_plan.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,17 @@ typedef struct row {
 
 static const fa_cuda_driver *driver;
 static char *block; /* random elements */
+
+/* What the library itself does not use of the driver. */
+static struct {
+  CUresult (*create_stream)(CUstream *, unsigned);
+  CUresult (*begin)(CUstream, CUstreamCaptureMode);
+  CUresult (*end)(CUstream, CUgraph *);
+  CUresult (*instantiate)(CUgraphExec *, CUgraph, unsigned long long);
+  CUresult (*launch)(CUgraphExec, CUstream);
+  CUresult (*destroy)(CUgraphExec);
+} graphs;
+static CUstream stream;
 
 static void must(CUresult code, const char *what) {
   if (code == CUDA_SUCCESS) return;
@@ -95,55 +108,91 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Microseconds of one of n calls between two events. */
-static double time_calls(const fa_attention *a, const fa_inference *kv, CUdeviceptr workspace, size_t bytes,
-                         CUevent events[2], int n) {
+typedef struct call {
+  fa_attention a;
+  fa_inference kv;
+  CUdeviceptr workspace;
+  size_t workspace_bytes;
+  CUgraphExec in_a_row;
+} call;
+
+static void make_call(const call *c) {
   fa_error err = {""};
+  if (fa_forward_kvcache(&c->a, &c->kv, (void *)c->workspace, c->workspace_bytes, stream, &err) == FA_OK)
+    return;
+  fprintf(stderr, "%s\n", err.text);
+  exit(1);
+}
+
+/* A graph of IN_A_ROW calls. */
+static void capture(call *c) {
+  CUgraph graph = NULL;
+  must(graphs.begin(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+  for (int i = 0; i < IN_A_ROW; ++i) make_call(c);
+  must(graphs.end(stream, &graph), "cuStreamEndCapture");
+  must(graphs.instantiate(&c->in_a_row, graph, 0), "cuGraphInstantiate");
+}
+
+/* Microseconds of a call: of one, or of those that the graph makes. */
+static double time_call(const call *c, CUevent events[2], bool one) {
   float ms = 0;
-  must(driver->cuEventRecord(events[0], NULL), "cuEventRecord");
-  for (int i = 0; i < n; ++i)
-    if (fa_forward_kvcache(a, kv, (void *)workspace, bytes, NULL, &err) != FA_OK) {
-      fprintf(stderr, "%s\n", err.text);
-      exit(1);
-    }
-  must(driver->cuEventRecord(events[1], NULL), "cuEventRecord");
+  must(driver->cuEventRecord(events[0], stream), "cuEventRecord");
+  if (one)
+    make_call(c);
+  else
+    must(graphs.launch(c->in_a_row, stream), "cuGraphLaunch");
+  must(driver->cuEventRecord(events[1], stream), "cuEventRecord");
   must(driver->cuEventSynchronize(events[1]), "cuEventSynchronize");
   must(driver->cuEventElapsedTime(&ms, events[0], events[1]), "cuEventElapsedTime");
-  return 1000.0 * ms / n;
+  return 1000.0 * ms / (one ? 1 : IN_A_ROW);
+}
+
+static void open_graphs(void) {
+  void *lib = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!lib) exit(77);
+  *(void **)&graphs.create_stream = dlsym(lib, "cuStreamCreate");
+  *(void **)&graphs.begin = dlsym(lib, "cuStreamBeginCapture_v2");
+  *(void **)&graphs.end = dlsym(lib, "cuStreamEndCapture");
+  *(void **)&graphs.instantiate = dlsym(lib, "cuGraphInstantiateWithFlags");
+  *(void **)&graphs.launch = dlsym(lib, "cuGraphLaunch");
+  *(void **)&graphs.destroy = dlsym(lib, "cuGraphExecDestroy");
+  must(graphs.create_stream(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
 }
 
 static void bench(const row *r, CUevent events[2]) {
-  fa_attention a;
-  fa_inference kv;
+  call c = {.in_a_row = NULL};
   fa_error err = {""};
   CUdeviceptr ints[2];
-  set_problem(r, &a, &kv);
-  set_keys(r, &a, &kv, ints);
-  const int64_t slots = r->page ? r->page : r->s, all = kv.cache_rows * slots * r->hk * r->d;
+  set_problem(r, &c.a, &c.kv);
+  set_keys(r, &c.a, &c.kv, ints);
+  const int64_t slots = r->page ? r->page : r->s, all = c.kv.cache_rows * slots * r->hk * r->d;
   const size_t cache_bytes = (size_t)all * 2, q_bytes = (size_t)(r->b * r->rows * r->hq * r->d) * 2;
   const CUdeviceptr k = allocate_random(cache_bytes), v = allocate_random(cache_bytes);
   const CUdeviceptr q = allocate_random(q_bytes), o = allocate(q_bytes), lse = allocate(q_bytes);
-  kv.k_cache = (void *)k;
-  kv.v_cache = (void *)v;
-  a.q = (const void *)q;
-  a.o = (void *)o;
-  a.lse = (float *)lse;
-  kv.k_cache_stride = fa_strides_dense(slots, r->hk, r->d);
-  if (r->layout) kv.k_cache_stride = (fa_strides){slots * r->hk * r->d, r->d, slots * r->d};
-  kv.v_cache_stride = kv.k_cache_stride;
+  c.kv.k_cache = (void *)k;
+  c.kv.v_cache = (void *)v;
+  c.a.q = (const void *)q;
+  c.a.o = (void *)o;
+  c.a.lse = (float *)lse;
+  c.kv.k_cache_stride = fa_strides_dense(slots, r->hk, r->d);
+  if (r->layout) c.kv.k_cache_stride = (fa_strides){slots * r->hk * r->d, r->d, slots * r->d};
+  c.kv.v_cache_stride = c.kv.k_cache_stride;
 
-  size_t bytes = 0;
   fa_kv_plan plan;
-  if (fa_forward_kvcache_workspace(&a, &kv, &bytes, &err) != FA_OK ||
-      fa_kv_plan_make(&a, &kv, NULL, FA_KV_PROCESSORS, &plan, &err) != FA_OK) {
+  if (fa_forward_kvcache_workspace(&c.a, &c.kv, &c.workspace_bytes, &err) != FA_OK ||
+      fa_kv_plan_make(&c.a, &c.kv, NULL, FA_KV_PROCESSORS, &plan, &err) != FA_OK) {
     fprintf(stderr, "%s\n", err.text);
     exit(1);
   }
-  const CUdeviceptr workspace = allocate(bytes);
+  c.workspace = allocate(c.workspace_bytes);
   double one[SINGLE], many[BATCHES];
-  time_calls(&a, &kv, workspace, bytes, events, 5);
-  for (int i = 0; i < SINGLE; ++i) one[i] = time_calls(&a, &kv, workspace, bytes, events, 1);
-  for (int i = 0; i < BATCHES; ++i) many[i] = time_calls(&a, &kv, workspace, bytes, events, IN_A_ROW);
+  for (int i = 0; i < 5; ++i) time_call(&c, events, true); /* kernels are loaded before capture */
+  capture(&c);
+  double warm = 0; /* clocks rise with work */
+  for (int i = 0; i < 200 && warm < 50e3; ++i) warm += time_call(&c, events, false) * IN_A_ROW;
+  for (int i = 0; i < SINGLE; ++i) one[i] = time_call(&c, events, true);
+  for (int i = 0; i < BATCHES; ++i) many[i] = time_call(&c, events, false);
+  graphs.destroy(c.in_a_row);
   qsort(one, SINGLE, sizeof *one, by_value);
   qsort(many, BATCHES, sizeof *many, by_value);
   const double gb = 2.0 * (double)(r->b * r->s * r->hk * r->d) * 2 * 1e-3;
@@ -154,7 +203,7 @@ static void bench(const row *r, CUevent events[2]) {
          r->layout ? "BHSD" : "BSHD", plan.attention.n_splits, one[SINGLE / 2], gb / one[SINGLE / 2],
          many[BATCHES / 2], gb / many[BATCHES / 2], plan.launch[0].kernel.name);
   fflush(stdout);
-  const CUdeviceptr used[] = {k, v, q, o, lse, workspace, ints[0], ints[1]};
+  const CUdeviceptr used[] = {k, v, q, o, lse, c.workspace, ints[0], ints[1]};
   for (size_t i = 0; i < sizeof used / sizeof *used; ++i) driver->cuMemFree(used[i]);
 }
 
@@ -183,6 +232,7 @@ int main(int argc, char **argv) {
     return 77;
   }
   driver = context.driver;
+  open_graphs();
   block = malloc(BLOCK_BYTES);
   if (!block) return 1;
   uint32_t x = 1;

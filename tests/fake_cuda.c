@@ -381,6 +381,17 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
   return CUDA_SUCCESS;
 }
 
+/* One attribute is known: to begin while the kernel before is not yet done, which here it always is. */
+static CUresult launch_kernel_ex(const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra) {
+  if (c->numAttrs > 1 ||
+      (c->numAttrs == 1 && c->attrs->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION))
+    fake_misused("launch of %s: an attribute that is not known", ((const fake_kernel *)f)->name);
+  if (c->numAttrs == 1 && fake.major < 9)
+    fake_misused("launch of %s: no kernels overlap before sm_90", ((const fake_kernel *)f)->name);
+  return launch_kernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
+                       c->sharedMemBytes, c->hStream, arguments, extra);
+}
+
 const fa_cuda_driver *fake_cuda_driver(void) {
   static const fa_cuda_driver functions = {.cuInit = init,
                                            .cuDriverGetVersion = driver_get_version,
@@ -425,6 +436,7 @@ const fa_cuda_driver *fake_cuda_driver(void) {
                                            .cuLibraryGetKernel = library_get_kernel,
                                            .cuKernelSetAttribute = kernel_set_attribute,
                                            .cuTensorMapEncodeTiled = encode_tiled,
+                                           .cuLaunchKernelEx = launch_kernel_ex,
                                            .cuLaunchKernel = launch_kernel};
   return &functions;
 }

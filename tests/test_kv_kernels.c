@@ -34,6 +34,9 @@ static const struct {
      "f16 d=64 heads=1 group=3 rows=7 keys=290,100 splits=3 page=24 pad=33,99 left=150 right=1"},
     {"far pages", "bf16 d=64 heads=1 group=2 rows=2 keys=100,64 splits=2 page=32 right=1 far"},
     {"far rows of the cache", "f16 d=128 heads=1 group=4 rows=17 keys=70,64,20 splits=1 right=1 moved far"},
+    {"pages of 24", "f16 d=128 heads=1 group=2 rows=1 keys=100,90 splits=1 page=24"},
+    {"pages of 96", "f16 d=64 heads=1 group=1 rows=20 keys=250 splits=2 page=96 right=1"},
+    {"the first warp's keys hidden", "bf16 d=128 heads=1 group=2 rows=1 keys=60,70 pad=33,18 splits=1"},
     {"softcap", "f16 d=64 heads=1 group=2 rows=1 keys=100 splits=2 cap=2.0"},
     {"alibi", "bf16 d=128 heads=1 group=3 rows=3 keys=100,40 splits=2 pad=0,5 alibi"},
     {"alibi and softcap of rows",
@@ -145,9 +148,13 @@ static void test_empty_split(void) {
   const kv_setting s = kv_setting_parse(settings[2].words);
   kv_problem_make(&s, &x); /* more splits than blocks */
   REQUIRE(kv_problem_run(&x, 0, text));
-  int empty = 0;
-  for (int64_t i = 0; i < x.n_partial; ++i)
-    if (x.p.partial_lse[i] == -INFINITY) ++empty;
+  int empty = 0, written = 0;
+  for (int64_t i = 0; i < x.n_partial; ++i) {
+    if (x.p.partial_lse[i] != -INFINITY) continue;
+    ++empty;
+    for (int d = 0; d < s.head_dim; ++d) written += x.o_written[i * s.head_dim + d];
+  }
+  CHECK(written == 0);
   CHECK(empty > x.n_partial / 2);
   kv_problem_free(&x);
 }

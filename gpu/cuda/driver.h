@@ -57,6 +57,7 @@
   F(cuLibraryGetKernel)                                                                                      \
   F(cuKernelSetAttribute)                                                                                    \
   F(cuTensorMapEncodeTiled)                                                                                  \
+  F(cuLaunchKernelEx)                                                                                        \
   F(cuLaunchKernel)
 
 typedef struct fa_cuda_driver {

@@ -67,6 +67,26 @@ fa_status fa_cuda_launch(const fa_cuda_driver *d, CUkernel kernel, const char *n
   return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, code, name, err);
 }
 
+fa_status fa_cuda_launch_overlapping(const fa_cuda_driver *d, CUkernel kernel, const char *name,
+                                     size_t shared_bytes, const unsigned grid[3], unsigned n_threads,
+                                     const void *params, CUstream stream, fa_error *err) {
+  void *arguments[] = {(void *)params}; /* which the driver only reads */
+  CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+  overlap.value.programmaticStreamSerializationAllowed = 1;
+  const CUlaunchConfig config = {.gridDimX = grid[0],
+                                 .gridDimY = grid[1],
+                                 .gridDimZ = grid[2],
+                                 .blockDimX = n_threads,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .sharedMemBytes = (unsigned)shared_bytes,
+                                 .hStream = stream,
+                                 .attrs = &overlap,
+                                 .numAttrs = 1};
+  const CUresult code = d->cuLaunchKernelEx(&config, (CUfunction)kernel, arguments, NULL);
+  return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, code, name, err);
+}
+
 /* The plan for this device, and its kernel. A kernel outside the list of the build that cannot be compiled
  * here gives way to a more general one. */
 static fa_status plan_forward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,

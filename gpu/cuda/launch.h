@@ -19,4 +19,10 @@ fa_status fa_cuda_launch(const fa_cuda_driver *d, CUkernel kernel, const char *n
                          const unsigned grid[3], unsigned n_threads, const void *params, CUstream stream,
                          fa_error *err);
 
+/* The same of a kernel that itself waits for those before it in the stream (wait_for_kernels_before), so that
+ * it may be under way while the last of them is not yet done. Compute capability 9.0 and later. */
+fa_status fa_cuda_launch_overlapping(const fa_cuda_driver *d, CUkernel kernel, const char *name,
+                                     size_t shared_bytes, const unsigned grid[3], unsigned n_threads,
+                                     const void *params, CUstream stream, fa_error *err);
+
 #endif

@@ -91,8 +91,9 @@ fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void
   fa_kv_plan_place(&plan, workspace);
   for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
     const fa_kv_launch *l = &plan.launch[i];
-    status = fa_cuda_launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
-                            fa_kv_plan_params(&plan, i), (CUstream)stream, err);
+    status = (l->overlaps && device.major >= 9 ? fa_cuda_launch_overlapping : fa_cuda_launch)(
+        d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads, fa_kv_plan_params(&plan, i),
+        (CUstream)stream, err);
   }
   return status;
 }

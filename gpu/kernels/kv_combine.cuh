@@ -1,6 +1,8 @@
 /* The last step of attention whose keys were split: O = sum over splits of exp(LSE_s - LSE) O_s, with
  * LSE = log sum exp(LSE_s). One block to a row.
  *
+ * Its blocks may be there before the splits are done, and wait for them.
+ *
  * A split that weighs nothing is not read: what saw no key has not written its part. */
 #ifndef FA_GPU_KERNELS_KV_COMBINE_CUH
 #define FA_GPU_KERNELS_KV_COMBINE_CUH
@@ -33,10 +35,10 @@ FA_DEVICE float warp_sum(float x) {
 /* LSE of all splits; -inf if none saw a key. Every warp works it out for itself. */
 FA_DEVICE float combined_lse(const float *lse, int n_splits, int lane) {
   float max = -infinity(), sum = 0.0f;
-  for (int s = lane; s < n_splits; s += 32) max = max_float(max, load_global(lse + s));
+  for (int s = lane; s < n_splits; s += 32) max = max_float(max, load_written(lse + s));
   max = warp_max(max);
   if (max == -infinity()) return max;
-  for (int s = lane; s < n_splits; s += 32) sum += exp2_approx(multiply(load_global(lse + s) - max, LOG2E));
+  for (int s = lane; s < n_splits; s += 32) sum += exp2_approx(multiply(load_written(lse + s) - max, LOG2E));
   return max + natural_log(warp_sum(sum));
 }
 
@@ -45,9 +47,9 @@ FA_DEVICE void add_splits(float (&to)[4], const float *o, const float *lse, floa
                           int n_splits, int head_dim) {
   FA_UNROLL_BY(4)
   for (int s = first; s < n_splits; s += step) {
-    const float weight = exp2_approx(multiply(load_global(lse + s) - total, LOG2E));
-    if (!(weight > 0.0f)) continue;
-    const vec4 x = load_global(reinterpret_cast<const vec4 *>(o + static_cast<int64_t>(s) * head_dim));
+    const float weight = exp2_approx(multiply(load_written(lse + s) - total, LOG2E));
+    if (!(weight > 0.0f)) continue; /* NaN: no split saw a key */
+    const vec4 x = load_written(reinterpret_cast<const vec4 *>(o + static_cast<int64_t>(s) * head_dim));
     to[0] = fmaf(weight, as_float(x.x), to[0]);
     to[1] = fmaf(weight, as_float(x.y), to[1]);
     to[2] = fmaf(weight, as_float(x.z), to[2]);
@@ -62,10 +64,11 @@ template <class C> FA_DEVICE void kv_combine(const fa_kv_params &p) {
   const int group = thread / per_group, column = thread % per_group * 4;
   const int64_t at = blockIdx.x, head_at = at / p.seqlen_q;
   const float *lse = p.partial_lse + at * p.n_splits;
+  wait_for_kernels_before();
   const float total = combined_lse(lse, p.n_splits, thread % 32);
 
   float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-  if (group < n_groups && total != -infinity())
+  if (group < n_groups)
     add_splits(x, p.partial_o + at * p.n_splits * p.head_dim + column, lse, total, group, n_groups,
                p.n_splits, p.head_dim);
   store_shared16(shared_base() + thread * 16,

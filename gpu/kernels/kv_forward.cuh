@@ -2,9 +2,9 @@
  * shared memory, whose copies are always under way but for the stage that is being worked on.
  *
  * Few packed rows (decoding): all there is to do is to read the cache. Every warp has the same 16 rows and a
- * ring of its own, and takes every C::TEAMS-th tile of 16 keys: no warp waits for another before the end,
- * where they put their parts together.
- * More rows: every warp has 16 rows of its own, and all share the ring.
+ * ring of its own, and takes every C::TEAMS-th tile of C::KEYS keys: no warp waits for another before the
+ * end, where they put their parts together. More rows: every warp has 16 rows of its own, and all share the
+ * ring.
  *
  * Columns from head_dim to D are zeros in shared memory and nowhere else. */
 #ifndef FA_GPU_KERNELS_KV_FORWARD_CUH
@@ -27,7 +27,7 @@ template <class T_, int D_, kv_shape SHAPE, bool GENERAL_> struct kv_config {
   static constexpr int WARPS = FEW && D > 128 ? 2 : 4, THREADS = 32 * WARPS;
   static constexpr int BM = FEW ? 16 : 16 * WARPS;
   static constexpr int TEAM = FEW ? 32 : THREADS, TEAMS = THREADS / TEAM; /* threads that share a ring */
-  static constexpr int KEYS = FEW ? 16 : (D > 128 ? 32 : 64), BN = KEYS * TEAMS;
+  static constexpr int KEYS = FEW ? (D <= 64 ? 32 : 16) : (D > 128 ? 32 : 64), BN = KEYS * TEAMS;
   static constexpr int TILE_BYTES = KEYS * D * 2, STAGE_BYTES = 2 * TILE_BYTES;
   /* Where registers are short, each warp keeps the fragments of its rows of Q behind the rings. */
   static constexpr bool Q_IN_SHARED = D > 128 && (GENERAL || !FEW);
@@ -349,6 +349,7 @@ template <class C> FA_DEVICE void write_kv_output(const fa_kv_params &p, const k
  * entries. */
 template <class C> FA_DEVICE void kv_forward(const fa_kv_params &p) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  next_kernel_may_start(); /* the combine: its blocks find room beside these */
   const kv_task task = load_kv_task<C>(p);
   if (task.hi <= task.lo && p.n_splits > 1) {
     for (int row = thread; row < task.n_rows; row += C::THREADS)

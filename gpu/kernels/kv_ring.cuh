@@ -65,9 +65,8 @@ FA_DEVICE void find_pages(kv_pages<C> &to, const fa_kv_params &p, const kv_sourc
                           int hi, int thread) {
   typedef kv_copy<C> copy;
   if (!from.table) return;
-  if (from.whole) { /* some key of the tile will do, even where this thread's first is none */
-    const int key = kv_max(key0, lo);
-    if (key < hi) to.page[0] = load_global(from.table + page_of_key(p, key));
+  if (from.whole) {
+    if (key0 < hi) to.page[0] = load_global(from.table + page_of_key(p, key0));
     return;
   }
   FA_UNROLL

@@ -26,6 +26,10 @@
  *   float_bits(x)                                the other way of as_float
  *   mma_tf32(d, a, b0, b1)                       d[16x8] += a[16x8] b[8x8]; of every f32 operand the upper 19
  * bits count, f32 accumulation
+ *   next_kernel_may_start()                      the next kernel of the stream, if launched to overlap, may
+ * begin once every block has said this or ended
+ *   wait_for_kernels_before()                    until they are done, and what they wrote can be seen by
+ *   load_written<T>(p)                           as load_global, of what they wrote; T of 4 or 16 bytes
  */
 #ifndef FA_GPU_KERNELS_PRIM_CUH
 #define FA_GPU_KERNELS_PRIM_CUH

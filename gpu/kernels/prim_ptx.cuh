@@ -144,6 +144,33 @@ template <> FA_DEVICE vec4 load_global<vec4>(const vec4 *p) {
 FA_DEVICE float as_float(uint32_t bits) {
   return __uint_as_float(bits);
 }
+
+/* Before sm_90 kernels of a stream never overlap. */
+FA_DEVICE void next_kernel_may_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+FA_DEVICE void wait_for_kernels_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/* Not ld.global.nc, nor through a cache that may have older contents. */
+template <class T> FA_DEVICE T load_written(const T *p);
+template <> FA_DEVICE float load_written<float>(const float *p) {
+  float x;
+  asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(x) : "l"(__cvta_generic_to_global(p)) : "memory");
+  return x;
+}
+template <> FA_DEVICE vec4 load_written<vec4>(const vec4 *p) {
+  vec4 v;
+  asm volatile("ld.global.cg.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(__cvta_generic_to_global(p))
+               : "memory");
+  return v;
+}
 FA_DEVICE float low_half(uint32_t x, f16) {
   float y;
   asm("{ .reg .b16 lo, hi; mov.b32 {lo, hi}, %1; cvt.f32.f16 %0, lo; }" : "=f"(y) : "r"(x));
