@@ -134,7 +134,9 @@ static bool repeats_logits(const fa_case *c) {
   bool large =
       q == FA_FILL_LOGITS_4X || q == FA_FILL_LOGITS_64X || q == FA_FILL_OUTLIER || q == FA_FILL_HEAVY_TAIL;
   double cap = 0;
-  if (p->scale == 0 || (spread < fa_dtype_unit_roundoff(p->dtype) && !p->bias.present)) return true;
+  /* A bias tells keys apart, and rows if it has any. */
+  const bool told = p->bias.present && p->bias.per_query;
+  if (p->scale == 0 || (spread < fa_dtype_unit_roundoff(p->dtype) && !told)) return true;
   if (p->score_mod && !keeps_logits_apart(p, &cap)) return true;
   return (p->softcap > 0 && (p->softcap < 4 || large)) || (cap > 0 && (cap < 4 || large));
 }

@@ -216,6 +216,33 @@ static void test_gradient_one_hot(void) {
   fa_case_free(&c);
 }
 
+/* Equal probabilities round alike: logits must differ by more than a rounding, from key to key and from row
+ * to row. */
+static void test_told_apart(void) {
+  static const struct {
+    const char *text;
+    bool generic;
+  } some[] = {
+      {"{\"seqlen_q\":9}", true},
+      {"{\"seqlen_q\":9,\"scale\":0}", false},
+      {"{\"seqlen_q\":9,\"scale\":1e-6}", false},
+      {"{\"seqlen_q\":9,\"scale\":1e-6,\"dtype\":\"f32\"}", true},
+      {"{\"seqlen_q\":9,\"scale\":1e-9,\"dtype\":\"f32\"}", false},
+      {"{\"seqlen_q\":9,\"fill\":\"small\",\"dtype\":\"bf16\"}", true},
+      {"{\"seqlen_q\":9,\"fill\":\"small\",\"dtype\":\"bf16\",\"scale\":0.03}", false},
+      {"{\"seqlen_q\":9,\"fill\":\"small\",\"dtype\":\"f16\",\"scale\":0.03}", true},
+      {"{\"seqlen_q\":9,\"scale\":1e-6,\"family\":\"memeff\",\"bias\":{\"shape\":[1,1,\"q\",\"k\"]}}", true},
+      {"{\"seqlen_q\":9,\"scale\":1e-6,\"family\":\"memeff\",\"bias\":{\"shape\":[\"b\",\"h\",1,\"k\"]}}",
+       false}};
+  for (size_t i = 0; i < sizeof some / sizeof *some; ++i) {
+    fa_case c;
+    fa_error err = {""};
+    REQUIRE(fa_case_from_text(some[i].text, &c, &err) == FA_OK);
+    CHECK_MSG(fa_case_is_generic(&c) == some[i].generic, "%s", some[i].text);
+    fa_case_free(&c);
+  }
+}
+
 /* Named rows are 0 in every entry and head, all others as without "zero". */
 static void test_zero(void) {
   static const char *const text[] = {"{\"batch\":2,\"heads_q\":2,\"seqlen_q\":9,\"zero\":{\"k\":[[0,4],[5,8]]"
@@ -284,6 +311,7 @@ int main(void) {
   test_bias();
   test_gradient_aligned();
   test_gradient_one_hot();
+  test_told_apart();
   test_zero();
   return check_done();
 }
