@@ -14,7 +14,7 @@ typedef struct fa_hopper_plan {
 } fa_hopper_plan;
 
 /* For arguments that passed fa_forward_check and are not empty. False: no such kernel can do it; varlen, an
- * unaligned row, softcap, ALiBi, bias, dropout, scale <= 0 and strides <= 0 are beyond them. */
+ * unaligned row, two of softcap, ALiBi and dropout, bias, scale <= 0 and strides <= 0 are beyond them. */
 bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out);
 
 /* The map of box[i]. */

@@ -14,18 +14,18 @@
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_CUH
 
-#include "gpu/kernels/flash_kind.cuh"
+#include "gpu/kernels/flash_forward.cuh"
 #include "gpu/kernels/hopper_params.h"
-#include "gpu/kernels/mask.cuh"
 #include "gpu/kernels/prim_sm90.cuh"
-#include "gpu/kernels/softmax.cuh"
 
 namespace fa {
 
-template <class T_, int D_, int GROUPS_, int BN_, bool TURNS_, bool APART_, int LAZY_ = 0, int STAGES_ = 2>
-struct hopper_forward_config {
+template <class T_, int D_, flash_kind KIND_, int GROUPS_, int BN_, bool TURNS_, bool APART_, int LAZY_ = 0,
+          int STAGES_ = 2>
+struct hopper_forward_config : flash_kind_traits<KIND_> {
   typedef T_ T;
-  static constexpr int D = D_, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
+  static constexpr flash_kind KIND = KIND_;
+  static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
   static constexpr bool TURNS = TURNS_, APART = APART_;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
@@ -36,12 +36,14 @@ struct hopper_forward_config {
   static constexpr int O_AT = APART ? V_AT + STAGES * KV_BYTES : 0;
   static constexpr int BARRIERS_AT = V_AT + STAGES * KV_BYTES + (APART ? GROUPS * Q_BYTES : 0);
   static constexpr int N_BARRIERS = 2 * GROUPS + 4 * STAGES + 4;
+  static constexpr int BIAS_AT = 0;                             /* there is none */
   static constexpr int TILES_AT = BARRIERS_AT + 8 * N_BARRIERS; /* two numbers, 16 bytes apart */
   static constexpr int SHARED_BYTES = TILES_AT + 32;
   /* 64 K registers, in the shares of the launch bounds moved to where they are needed */
   static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 128 ? 24 : 40;
   static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : D > 128 ? 240 : 232;
   static_assert(GROUPS == 2 || GROUPS == 3, "register shares are given for these");
+  static_assert(BN % 32 == 0 || KIND_ != dropout, "dropout decides on 32 keys at once");
   static_assert(D % 64 == 0 && BN % 16 == 0 && KV_PANEL % 1024 == 0, "whole panels, whole swizzle atoms");
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
 };
@@ -255,39 +257,21 @@ FA_DEVICE void hopper_values(float (&o)[C::D / 8][4], const uint32_t (&p)[C::BN 
   wgmma_commit();
 }
 
-/* An accumulator becomes A's fragments in place. */
+/* An accumulator becomes A's fragments in place. row0: of the group's rows. */
 template <class C>
-FA_DEVICE void hopper_weights(uint32_t (&p)[C::BN / 16][4], const float (&s)[C::BN / 8][4]) {
+FA_DEVICE void hopper_weights(uint32_t (&weights)[C::BN / 16][4], const float (&s)[C::BN / 8][4],
+                              const fa_flash_params &p, const hopper_task &task, int row0, int key0,
+                              int thread) {
+  uint32_t words[4];
   FA_UNROLL
   for (int i = 0; i < C::BN / 16; ++i) {
+    if (C::DROPOUT && i % 2 == 0)
+      drop_words<C>(words, p, dropout_of(p, task.batch, task.head, thread % 32),
+                    row0 + score_row<C>(thread, 0), key0 + 16 * i);
     FA_UNROLL
-    for (int j = 0; j < 4; ++j)
-      p[i][j] = pack2(s[2 * i + j / 2][j % 2 * 2], s[2 * i + j / 2][j % 2 * 2 + 1], typename C::T());
-  }
-}
-
-/* Row and key of a thread's first score, within the group's tile. */
-FA_DEVICE int hopper_row(int thread) {
-  return thread / 32 * 16 + thread % 32 / 4;
-}
-FA_DEVICE int hopper_col(int thread) {
-  return thread % 4 * 2;
-}
-
-/* Hides what each row does not see. row0: of the group's rows. */
-template <class C>
-FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_flash_params &p, const sequence &seq, int row0,
-                           int key0, int thread) {
-  const int col = key0 + hopper_col(thread);
-  FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const row_limits limits = limits_of_row(p, seq, row0 + hopper_row(thread) + 8 * r);
-    const int lo = limits.lo - col, hi = limits.hi - col; /* to compare with constants */
-    FA_UNROLL
-    for (int n = 0; n < C::BN / 8; ++n) {
-      FA_UNROLL
-      for (int e = 0; e < 2; ++e)
-        if (8 * n + e < lo || 8 * n + e >= hi) s[n][2 * r + e] = -infinity();
+    for (int j = 0; j < 4; ++j) {
+      weights[i][j] = pack2(s[2 * i + j / 2][j % 2 * 2], s[2 * i + j / 2][j % 2 * 2 + 1], typename C::T());
+      if (C::DROPOUT) weights[i][j] &= dropout_kept(p, words[i % 2 * 2 + j / 2], j % 2);
     }
   }
 }
@@ -319,15 +303,18 @@ FA_DEVICE float hopper_softmax_row(float (&s)[TILES][4], int r, float scale_log2
 
 /* Scores become exponentials; shrink: by how much what was accumulated so far shrinks. */
 template <class C>
-FA_DEVICE void hopper_softmax(float (&s)[C::BN / 8][4], row_state (&rows)[2], float (&shrink)[2],
-                              const fa_flash_params &p, const hopper_task &task, int row0, int key0,
-                              int thread) {
+FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2], float (&shrink)[2],
+                              const fa_flash_params &p, const hopper_task &task, float slope, int row0,
+                              int key0, int thread) {
   /* opaque: what the rare branch needs is worked out in it, not kept from before the loop */
   const int first = opaque(row0);
+  if constexpr (C::KIND != plain) modify_scores<C>(s, p, task.seq, slope, first, key0, opaque(thread));
   if (keys_need_mask(p, task.seq, first, first + 64, key0, key0 + C::BN))
-    hopper_mask<C>(s, p, task.seq, first, key0, opaque(thread));
+    mask_scores<C>(s, p, task.seq, first, key0, opaque(thread));
+  const float scale_log2 = C::ALIBI || C::SOFTCAP ? LOG2E : p.scale_log2;
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) shrink[r] = hopper_softmax_row<C::BN / 8, C::LAZY>(s, r, p.scale_log2, rows[r]);
+  for (int r = 0; r < 2; ++r)
+    shrink[r] = hopper_softmax_row<C::BN / 8, C::LAZY>(s[0], r, scale_log2, rows[r]);
 }
 
 template <class C> FA_DEVICE void hopper_shrink(float (&o)[C::D / 8][4], const float (&shrink)[2]) {
@@ -346,19 +333,20 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   typedef hopper_barriers<C> bar;
   const uint32_t base = shared_base(), q_tile = base + c.group * C::Q_BYTES;
   const int row0 = task.row0 + 64 * c.group;
-  float s[C::BN / 8][4], shrink[2];
+  const float slope = C::ALIBI ? alibi_slope(p.f, task.batch, task.head) : 0.0f;
+  float s[1][C::BN / 8][4], shrink[2];
   uint32_t weights[C::BN / 16][4];
 
   int block = task.blocks.end - 1;
   mbarrier_wait(bar::q_full(c.group), c.q.parity());
   mbarrier_wait(bar::k_full(c.k.stage()), c.k.parity());
   wgmma_fence();
-  hopper_scores<C>(s, q_tile, base + C::K_AT + c.k.stage() * C::KV_BYTES);
-  wgmma_wait<0>(s);
+  hopper_scores<C>(s[0], q_tile, base + C::K_AT + c.k.stage() * C::KV_BYTES);
+  wgmma_wait<0>(s[0]);
   hopper_release(bar::k_empty(c.k.stage()), c.thread);
   c.k.next();
-  hopper_softmax<C>(s, rows, shrink, p.f, task, row0, block * C::BN, c.thread);
-  hopper_weights<C>(weights, s);
+  hopper_softmax<C>(s, rows, shrink, p.f, task, slope, row0, block * C::BN, c.thread);
+  hopper_weights<C>(weights, s[0], p.f, task, row0, block * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
 
   FA_NO_UNROLL
   while (--block >= task.blocks.begin) {
@@ -366,19 +354,19 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
     mbarrier_wait(bar::k_full(c.k.stage()), c.k.parity());
     hopper_take_turn<C>(c.group);
     wgmma_fence();
-    hopper_scores<C>(s, q_tile, base + C::K_AT + c.k.stage() * C::KV_BYTES);
+    hopper_scores<C>(s[0], q_tile, base + C::K_AT + c.k.stage() * C::KV_BYTES);
     mbarrier_wait(bar::v_full(v.stage()), v.parity());
     wgmma_fence();
     hopper_values<C>(o, weights, base + C::V_AT + v.stage() * C::KV_BYTES);
     hopper_give_turn<C>(c.group);
-    wgmma_wait<1>(s);
+    wgmma_wait<1>(s[0]);
     hopper_release(bar::k_empty(c.k.stage()), c.thread);
-    hopper_softmax<C>(s, rows, shrink, p.f, task, row0, block * C::BN, c.thread);
+    hopper_softmax<C>(s, rows, shrink, p.f, task, slope, row0, block * C::BN, c.thread);
     wgmma_wait<0>(o);
     hopper_release(bar::v_empty(v.stage()), c.thread);
     c.k.next();
     hopper_shrink<C>(o, shrink);
-    hopper_weights<C>(weights, s);
+    hopper_weights<C>(weights, s[0], p.f, task, row0, block * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
   }
   if (C::APART) hopper_release(bar::q_empty(c.group), c.thread);
   const hopper_ring<C::STAGES> v = c.k.before();
@@ -402,7 +390,8 @@ FA_DEVICE void hopper_write(const fa_hopper_params &p, const float (&o)[C::D / 8
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int row = lane / 4 + 8 * r;
-    const float sum = quad_sum(rows[r].sum), inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+    const float sum = quad_sum(rows[r].sum),
+                inverse = sum == 0.0f ? 0.0f : (C::DROPOUT ? p.f.dropout_scale : 1.0f) / sum;
     FA_UNROLL
     for (int n = 0; n < C::D / 8; ++n)
       store_shared4(tile + n / 8 * C::Q_PANEL + row * 128 + ((n % 8 ^ row % 8) << 4) + lane % 4 * 4,
@@ -410,7 +399,9 @@ FA_DEVICE void hopper_write(const fa_hopper_params &p, const float (&o)[C::D / 8
     if (lane % 4 == 0 && row0 + row < task.seq.len_q)
       store_global(p.f.lse + task.batch * p.f.lse_stride.batch + task.head * p.f.lse_stride.head +
                        (row0 + row) * p.f.lse_stride.row,
-                   sum == 0.0f ? p.f.empty_lse : rows[r].max * p.f.scale + natural_log(sum));
+                   sum == 0.0f
+                       ? p.f.empty_lse
+                       : rows[r].max * (C::ALIBI || C::SOFTCAP ? 1.0f : p.f.scale) + natural_log(sum));
   }
   fence_async();
   sync_warp();

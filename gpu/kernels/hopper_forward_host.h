@@ -10,7 +10,8 @@ extern "C" {
 #endif
 
 /* The first kernel that can do this; its entry takes fa_hopper_params. NULL: there is none for this device,
- * or for this call. They take any two head dims up to their own, aligned rows, masks; nothing else. */
+ * or for this call. They take any two head dims up to their own, aligned rows, masks, and one of
+ * ALiBi, softcap and tiled dropout; nothing else. */
 const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, const fa_flash_device *device);
 
 /* A counter of the host's that is 0: for one launch on the executor. */
