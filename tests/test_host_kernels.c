@@ -1,6 +1,6 @@
-/* cases/kernels.json and, for a cache, cases/kvcache.json reach every kernel that is compiled ahead of time,
- * on a device of the large and on one of the small shared memory; what they compute is judged elsewhere.
- * fa_simt_run is wrapped (CMakeLists.txt) to see what is launched. */
+/* cases/kernels.json, for sm_90a cases/hopper.json and for a cache cases/kvcache.json reach every kernel that
+ * is compiled ahead of time, on a device of the large and on one of the small shared memory; what they
+ * compute is judged elsewhere. fa_simt_run is wrapped (CMakeLists.txt) to see what is launched. */
 #include "cases/build.h"
 #include "cases/case.h"
 #include "gpu/backend.h"
@@ -88,20 +88,22 @@ int main(void) {
   static name_of *const flash[] = {fa_flash_forward_name, fa_flash_backward_name};
   static name_of *const hopper[] = {fa_hopper_forward_name};
   static name_of *const cache[] = {fa_kv_name, fa_kv_append_name};
-  fa_case_list list = {0}, over_cache = {0};
+  fa_case_list list = {0}, of_hopper = {0}, over_cache = {0};
   load("cases/kernels.json", &list);
   run_all(&list, NULL, true);
   CHECK(missing(flash, 2, false) > 0); /* those for small devices: the check can fail */
   run_all(&list, "shared=99", true);
   CHECK(missing(flash, 2, true) == 0);
   CHECK(missing(hopper, 1, false) > 0);
-  run_all(&list, "hopper", false);
+  load("cases/hopper.json", &of_hopper);
+  run_all(&of_hopper, "hopper", false);
   CHECK(missing(hopper, 1, true) == 0);
   load("cases/kvcache.json", &over_cache);
   CHECK(missing(cache, 2, false) > 0);
   run_all(&over_cache, NULL, true);
   CHECK(missing(cache, 2, true) == 0);
   fa_case_list_free(&list);
+  fa_case_list_free(&of_hopper);
   fa_case_list_free(&over_cache);
   check_arguments();
   return check_done();
