@@ -2,6 +2,7 @@
  * case fails where it must; the lists that mask_mod makes; what happens where an expression has no value. */
 #include "cases/case.h"
 #include "fuzz/judge.h"
+#include "fuzz/recorded.h"
 #include "gpu/backend.h"
 #include "ref/mods.h"
 #include "tests/check.h"
@@ -274,6 +275,53 @@ static void test_no_slope(void) {
   fa_case_free(&c);
 }
 
+/* A recorded run may call buffers and their gradients by name; one that lacks a buffer is refused. */
+static void test_recorded(void) {
+  static const fa_tensor_id ids[] = {FA_T_Q,   FA_T_K,  FA_T_V,        FA_T_DO,       FA_T_O,
+                                     FA_T_LSE, FA_T_DQ, FA_T_BUFFER_0, FA_T_DBUFFER_0};
+  enum { N = sizeof ids / sizeof *ids };
+  static const char *const names[N] = {
+      "r/q", "r/k", "r/v", "r/do", "r/o", "r/lse", "r/dq", "r/buffer_table", "r/dbuffer_table"};
+  const fa_tensor *tensors[N];
+  const char *key = "r", *without[N];
+  fa_case c;
+  fa_tensors set;
+  fa_error err = {""};
+  fa_outcome outcome;
+  fa_safetensors f;
+  fa_recorded recorded;
+  char *text = NULL;
+  size_t n = 0;
+  REQUIRE(fa_case_from_text(TABLE, &c, &err) == FA_OK && fa_case_build(&c, &set, &err) == FA_OK);
+  const fa_run_options run = {.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD, .n_threads = 1};
+  REQUIRE(fa_backend_ref_f32.run(NULL, &c.problem, &set, &run, &outcome, &err) == FA_OK);
+  for (int k = 0; k < N; ++k) tensors[k] = &set.t[ids[k]], without[k] = names[k];
+  char *line = fa_case_to_line(&c);
+  REQUIRE(line);
+  for (int complete = 0; complete < 2; ++complete) {
+    FILE *file = open_memstream(&text, &n);
+    REQUIRE(file);
+    if (!complete) without[7] = "r/buffer_other";
+    REQUIRE(fa_safetensors_print(file, "memory", complete ? names : without, tensors, N, &key,
+                                 (const char *const *)&line, 1, &err) == FA_OK);
+    fclose(file);
+    REQUIRE(fa_safetensors_parse(text, n, "memory", &f, &err) == FA_OK);
+    const fa_status status = fa_recorded_load(&f, "memory", "r", &recorded, &err);
+    CHECK_MSG(complete ? status == FA_OK : status == FA_ERR_INPUT && strstr(err.text, "buffer_0: missing"),
+              "%s", err.text);
+    if (status == FA_OK) {
+      CHECK(recorded.backward && recorded.got.t[FA_T_DBUFFER_0].data && recorded.got.t[FA_T_DQ].data);
+      CHECK(memcmp(recorded.in.t[FA_T_BUFFER_0].data, set.t[FA_T_BUFFER_0].data, 2 * 17 * 4) == 0);
+      fa_recorded_free(&recorded);
+    }
+    fa_safetensors_close(&f);
+    free(text);
+  }
+  free(line);
+  fa_tensors_free(&set);
+  fa_case_free(&c);
+}
+
 int main(void) {
   for (size_t k = 0; k < sizeof errors / sizeof *errors; ++k) run_planted(&errors[k]);
   check_lists("q_idx >= kv_idx", is_causal, 100, 150, 32, 64);
@@ -282,5 +330,6 @@ int main(void) {
   check_lists("h == 1 ? kv_idx < 32 : h == 0", is_head, 65, 65, 64, 32);
   test_no_value();
   test_no_slope();
+  test_recorded();
   return check_done();
 }
