@@ -177,12 +177,35 @@ static void turns(const void *) {
   store_global(global_out + t, float(load_shared4(0)));
 }
 
+/* Words side by side have nothing to do with one another: one is handed over while the other is being read.
+ */
+static void neighbours(const void *) {
+  begin(1, 1);
+  const int warp = thread_id() / 32;
+  if (thread_id() == 0) {
+    store_shared4(0, 1);
+    store_shared4(4, 1);
+  }
+  sync_block();
+  if (warp == 1 || warp == 2) {
+    load_shared4(0);
+    sync_warp();
+    named_arrive<96>(1);
+    load_shared4(4);
+  } else if (warp == 0) {
+    named_sync<96>(1);
+    if (thread_id() == 0) store_shared4(0, 2);
+  }
+}
+
 static void check_barriers() {
   width = 48;
   map = map_of(tensor, 24, 16, 0);
   float want = 0;
   for (int i = 0; i < 10; ++i) want += tensor[0][i][0][0];
   for (uint64_t seed = 0; seed < 40; ++seed) {
+    const fa_simt_report n = run(neighbours, seed);
+    CHECK_MSG(n.state == FA_SUBJECT_OK, "seed %d: %s", (int)seed, n.text);
     const fa_simt_report r = run(ring, seed, 160);
     CHECK_MSG(r.state == FA_SUBJECT_OK, "seed %d: %s", (int)seed, r.text);
     for (int t = 0; t < 128; ++t) CHECK(global_out[t] == want);

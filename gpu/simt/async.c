@@ -11,8 +11,9 @@ fa_simt_async *fa_simt_async_get(fa_simt_block *b) {
   a->n_granules = b->launch->shared_bytes / FA_GRANULE + 1;
   a->n_reading = calloc(a->n_granules, sizeof *a->n_reading);
   a->read_tick = calloc(a->n_granules * (size_t)b->n_warps, sizeof *a->read_tick);
+  a->word_tick = calloc(a->n_granules * (FA_GRANULE / 4) * (size_t)b->n_warps, sizeof *a->word_tick);
   a->products = calloc((size_t)b->n_warps, sizeof *a->products);
-  FA_ASSERT(a->n_reading && a->read_tick && a->products);
+  FA_ASSERT(a->n_reading && a->read_tick && a->word_tick && a->products);
   b->async = a;
   return a;
 }
@@ -39,6 +40,7 @@ void fa_simt_async_free(fa_simt_block *b) {
   free(a->store);
   free(a->n_reading);
   free(a->read_tick);
+  free(a->word_tick);
   free(a->products);
   free(a);
   b->async = NULL;

@@ -101,7 +101,8 @@ typedef struct fa_simt_async {
   uint32_t fence_tick[FA_MAX_BLOCK_THREADS];
   fa_thread_wait wait[FA_MAX_BLOCK_THREADS];
   uint16_t *n_reading; /* of each granule: copies and products that read it now */
-  uint32_t *read_tick; /* [warp][granule]: of the last read, asynchronous or not */
+  uint32_t *read_tick; /* [warp][granule]: of the last asynchronous read */
+  uint32_t *word_tick; /* [warp][word]: of the last ordinary one */
   size_t n_granules;
   fa_warp_products *products; /* [n_warps] */
 } fa_simt_async;

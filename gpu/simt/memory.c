@@ -134,24 +134,29 @@ static void race(const char *what, const char *other, uint16_t place, uint32_t o
                     other, p->file, p->line);
 }
 
-/* With asynchronous accesses: those still under way, and the last read by each other warp. */
-static void check_async_reads(fa_simt_block *b, const fa_simt_thread *t, const fa_shadow *s, uint32_t granule,
-                              fa_simt_place at) {
+/* With asynchronous accesses: those still under way, and the last read by each other warp, of either kind. */
+static void check_async_reads(fa_simt_block *b, const fa_simt_thread *t, uint32_t word, fa_simt_place at) {
   const fa_simt_async *a = b->async;
+  const fa_shadow *s = &b->shadow[word];
+  const size_t granule = word / (FA_GRANULE / 4), n_words = a->n_granules * (FA_GRANULE / 4);
   if (a->n_reading[granule])
     fa_simt_violation(
         FA_SUBJECT_RACE, at,
         "write of shared offset %u, which a product or bulk store may still read: its wait or a "
         "barrier after it is missing",
-        granule * FA_GRANULE);
+        word * 4);
   for (int w = 0; w < b->n_warps; ++w) {
-    const uint32_t tick = a->read_tick[(size_t)w * a->n_granules + granule];
-    if (tick < b->barrier_tick || w == t->warp || fa_simt_async_ordered(b, w, tick, t->warp)) continue;
-    if (s->read_tick == tick) race("write", "read", s->read_place, granule * FA_GRANULE, at);
-    fa_simt_violation(
-        FA_SUBJECT_RACE, at,
-        "write of shared offset %u is not ordered with warp %d's asynchronous read by any barrier",
-        granule * FA_GRANULE, w);
+    if (w == t->warp) continue;
+    const uint32_t ordinary = a->word_tick[(size_t)w * n_words + word],
+                   other = a->read_tick[(size_t)w * a->n_granules + granule];
+    if (ordinary >= b->barrier_tick && !fa_simt_async_ordered(b, w, ordinary, t->warp) &&
+        s->reader == MANY_WARPS)
+      race("write", "read", s->read_place, word * 4, at);
+    if (other >= b->barrier_tick && !fa_simt_async_ordered(b, w, other, t->warp))
+      fa_simt_violation(FA_SUBJECT_RACE, at,
+                        "write of shared offset %u is not ordered with warp %d's asynchronous read by any "
+                        "barrier",
+                        word * 4, w);
   }
 }
 
@@ -188,7 +193,8 @@ static inline void note_read_word(fa_simt_block *b, fa_simt_thread *t, uint32_t 
   s->reader = s->read_tick < b->barrier_tick ? (int16_t)t->index : joint_reader(s, t);
   s->read_tick = b->tick;
   s->read_place = place & 0x7fff;
-  if (b->async) b->async->read_tick[(size_t)t->warp * b->async->n_granules + word / 4] = b->tick;
+  if (b->async)
+    b->async->word_tick[(size_t)t->warp * b->async->n_granules * (FA_GRANULE / 4) + word] = b->tick;
 }
 
 static inline void note_write_word(fa_simt_block *b, fa_simt_thread *t, uint32_t word, uint16_t place,
@@ -197,7 +203,7 @@ static inline void note_write_word(fa_simt_block *b, fa_simt_thread *t, uint32_t
   if (s->in_flight) in_flight("write", s, word * 4, at);
   if (!ordered(b, s->writer, s->write_tick, t)) race("write", "write", s->write_place, word * 4, at);
   if (!ordered(b, s->reader, s->read_tick, t)) race("write", "read", s->read_place, word * 4, at);
-  if (b->async) check_async_reads(b, t, s, word / 4, at);
+  if (b->async) check_async_reads(b, t, word, at);
   s->writer = (int16_t)t->index;
   s->write_tick = b->tick;
   s->write_place = place;
