@@ -406,7 +406,7 @@ void fa_simt_cp_async_wait(int n_pending_groups) {
       s->write_tick = b->tick;
     }
   }
-  memmove(q->v, q->v + end, (size_t)(q->n - end) * sizeof *q->v);
+  if (end > 0) memmove(q->v, q->v + end, (size_t)(q->n - end) * sizeof *q->v); /* groups may be empty */
   q->n -= end;
   q->n_grouped -= end;
   memmove(q->group_end, q->group_end + n_done, (size_t)(q->n_groups - n_done) * sizeof *q->group_end);
