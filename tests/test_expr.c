@@ -130,6 +130,36 @@ static void test_refuses(void) {
   good(SCORE, "3.4028235e38", "3.4028235e+38");
 }
 
+static void like(const char *text, bool want, double want_cap) {
+  fa_expr e;
+  double cap = -1;
+  REQUIRE(parse(text, strlen(text), SCORE, &e, NULL) == FA_OK);
+  CHECK_MSG(fa_expr_like_score(&e, &cap) == want, "%s", text);
+  CHECK_MSG(cap == want_cap, "%s: %g", text, cap);
+  fa_expr_free(&e);
+}
+
+/* Which expressions leave scores apart, so that roundings behave like noise. */
+static void test_like(void) {
+  like("score", true, 0);
+  like("score + slopes[h] * (kv_idx - q_idx)", true, 0);
+  like("-(2 * score) / 3 - one", true, 0);
+  like("20 * tanh(score / 20) + 1", true, 20);
+  like("tanh(score / 4.0) * 4.0", true, 4);
+  like("q_idx >= kv_idx ? score : -inf", true, 0);
+  like("kv_idx < 3 ? -inf : score + 1", true, 0);
+  like("0.0", false, 0);
+  like("one", false, 0);
+  like("score - score", false, 0);
+  like("0.01 * score", false, 0);
+  like("tanh(score)", false, 0);
+  like("20 * tanh(score / 10)", false, 0);
+  like("max(score, 0.0)", false, 0);
+  like("floor(score)", false, 0);
+  like("q_idx >= kv_idx ? score : 1.0", false, 0);
+  like("score > 0.0 ? score : -inf", false, 0);
+}
+
 /* Long texts: the message shows a part, and the caret stands under the place. */
 static void test_caret(void) {
   char text[400];
@@ -258,6 +288,7 @@ int main(void) {
   test_reads();
   test_precedence();
   test_refuses();
+  test_like();
   test_caret();
   test_limits();
   test_nodes();

@@ -156,6 +156,56 @@ static void run_planted(const planted *e) {
   fa_case_free(&c);
 }
 
+/* ---- buffers ---- */
+
+static bool make(const char *json, fa_case *c, fa_tensors *set) {
+  fa_error err = {""};
+  const bool good = fa_case_from_text(json, c, &err) == FA_OK && fa_case_build(c, set, &err) == FA_OK;
+  CHECK_MSG(good, "%s: %s", json, err.text);
+  return good;
+}
+
+/* Shapes, which have gradients, and that values depend on the buffer's name and the seed alone. */
+static void test_buffers(void) {
+  fa_case c, other;
+  fa_tensors set, other_set;
+  if (!make(
+          "{" SMALL
+          "\"score_mod\": \"score + x[0] + frozen[0] + one\", \"mask_mod\": \"doc[1, 2] >= 0\", \"buffers\": "
+          "{\"x\": {\"shape\": [5]}, \"frozen\": {\"shape\": [2], \"grad\": false}, \"unread\": {\"shape\": "
+          "[3]}, "
+          "\"one\": {}, \"doc\": {\"shape\": [3, 500], \"dtype\": \"i32\", \"below\": 7, \"sorted\": true}}}",
+          &c, &set) ||
+      !make("{" SMALL "\"buffers\": {\"doc\": {\"shape\": [3, 500], \"dtype\": \"i32\", \"below\": 7}, "
+                      "\"x\": {\"shape\": "
+            "[9]}}}",
+            &other, &other_set))
+    return;
+  const fa_tensor *t = &set.t[FA_T_BUFFER_0], *d = &set.t[FA_T_DBUFFER_0], *doc = &t[4];
+  CHECK(t[0].dtype == FA_F32 && t[0].rank == 1 && t[0].shape[0] == 5 && t[3].rank == 1 && t[3].shape[0] == 1);
+  CHECK(doc->dtype == FA_I32 && doc->rank == 2 && doc->shape[1] == 500 && !t[5].data);
+  CHECK(d[0].data && !d[1].data && !d[2].data && d[3].data && !d[4].data && d[0].dtype == FA_F32);
+  CHECK(memcmp(t[0].data, other_set.t[FA_T_BUFFER_0 + 1].data, 5 * 4) == 0); /* longer, at another place */
+  CHECK(!other_set.t[FA_T_DBUFFER_0].data && !other_set.t[FA_T_DBUFFER_0 + 1].data);
+  int64_t seen = 0, n_steps = 0, n_down = 0;
+  for (int64_t row = 0; row < 3; ++row)
+    for (int64_t k = 0; k < 500; ++k) {
+      const int64_t at[2] = {row, k}, before[2] = {row, k - 1};
+      const double x = fa_tensor_get(doc, at), y = fa_tensor_get(&other_set.t[FA_T_BUFFER_0], at);
+      CHECK(x >= 0 && x < 7 && y >= 0 && y < 7);
+      seen |= 1 << (int)y;
+      if (k == 0) continue;
+      CHECK(x >= fa_tensor_get(doc, before));
+      n_steps += x > fa_tensor_get(doc, before);
+      n_down += y < fa_tensor_get(&other_set.t[FA_T_BUFFER_0], before);
+    }
+  CHECK(n_steps > 9 && n_steps <= 18 && seen == 127 && n_down > 300);
+  fa_tensors_free(&set);
+  fa_tensors_free(&other_set);
+  fa_case_free(&c);
+  fa_case_free(&other);
+}
+
 /* ---- lists from mask_mod ---- */
 
 typedef bool mask_fn(int64_t b, int64_t h, int64_t i, int64_t j);
@@ -328,6 +378,7 @@ int main(void) {
   check_lists("q_idx >= kv_idx", is_causal, 128, 128, 64, 64);
   check_lists("abs(q_idx - kv_idx) < 10 + 15 * b + 5 * h", is_band, 90, 70, 32, 48);
   check_lists("h == 1 ? kv_idx < 32 : h == 0", is_head, 65, 65, 64, 32);
+  test_buffers();
   test_no_value();
   test_no_slope();
   test_recorded();
