@@ -262,7 +262,7 @@ static inline __attribute__((always_inline)) void settle_row(const fa_row_settle
     const double size = fabs(value[j]), l1 = worst[j] * unit;
     const double l2 = squares ? sqrt((double)squares[j]) * unit : l1;
     const double g = squares ? lesser(l1, size + 4 * sqrt(squares[j] + exact) * unit) : l1;
-    const double any = (worst[j] == 0) & (errors[j] == 0) & (size == 0) ? zero : 1;
+    const double any = ((worst[j] == 0) & (errors[j] == 0) & (size == 0)) ? zero : 1;
     const double a = (errors[j] * by_errors + gamma * g + size * by_value + add) * any;
     quant[j] = (float)(u_narrow * lesser(l1, lambda * l2) * any);
     noise[j] = (float)(u_noise * l2 * any);
