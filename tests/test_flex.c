@@ -6,6 +6,7 @@
 #include "gpu/backend.h"
 #include "ref/mods.h"
 #include "tests/check.h"
+#include "tests/random_expr.h"
 
 #include <math.h>
 #include <string.h>
@@ -156,6 +157,80 @@ static void run_planted(const planted *e) {
   fa_case_free(&c);
 }
 
+/* ---- random expressions, sane or not: no false alarm, no crash ---- */
+
+static fa_case random_case(fa_rng *r, int round) {
+  char text[16384];
+  fa_case c;
+  REQUIRE(fa_case_init(&c) == FA_OK);
+  fa_problem *p = &c.problem;
+  fa_problem_set_family(p, FA_FLEX);
+  p->dtype = (fa_dtype)fa_rng_below(r, 3);
+  p->batch = fa_rng_range(r, 1, 2);
+  p->heads_q = p->heads_kv = RANDOM_EXPR_HEADS;
+  p->head_dim = p->head_dim_v = 16;
+  p->scale = fa_default_scale(16);
+  p->seqlen_q = fa_rng_range(r, 1, 20);
+  p->seqlen_k = fa_rng_range(r, 1, 30);
+  c.data_seed = (uint64_t)round;
+  random_expr_score(r, 1 + round % 5, round % 3 != 0, text, sizeof text);
+  p->score_mod = strdup(text);
+  random_expr_mask(r, round % 4, text, sizeof text);
+  if (round % 2) p->mask_mod = strdup(text);
+  p->n_captures = RANDOM_EXPR_BUFFERS;
+  p->captures = malloc(sizeof random_expr_captures);
+  REQUIRE(p->captures && p->score_mod);
+  memcpy(p->captures, random_expr_captures, sizeof random_expr_captures);
+  for (int k = 0; k < p->n_captures; ++k) snprintf(p->captures[k].fill, sizeof p->captures[k].fill, "normal");
+  return c;
+}
+
+static void test_random(void) {
+  fa_rng r = fa_rng_make(41, 0);
+  int64_t n_judged = 0, n_gradients = 0, n_refused = 0;
+  for (int round = 0; round < 400; ++round) {
+    fa_case c = random_case(&r, round);
+    fa_tensors set, got;
+    fa_profile profile;
+    fa_outcome outcome;
+    fa_error err = {""};
+    CHECK_MSG(fa_case_validate(&c, &err) == FA_OK, "%s", err.text);
+    REQUIRE(fa_case_build(&c, &set, &err) == FA_OK && fa_tensors_clone(&got, &set, &err) == FA_OK);
+    const fa_run_options run = {.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD, .n_threads = 1};
+    fa_backend_ref_f32.profile(NULL, &c.problem, &profile);
+    CHECK(fa_backend_ref_f32.run(NULL, &c.problem, &got, &run, &outcome, &err) == FA_OK);
+    const fa_judge_config config = {.profile = &profile,
+                                    .n_threads = 1,
+                                    .generic = fa_case_is_generic(&c),
+                                    .backward = true,
+                                    .poison = FA_POISON_A};
+    fa_result *result = malloc(sizeof *result);
+    REQUIRE(result);
+    fa_result_init(result);
+    const fa_status status = fa_judge(&c.problem, &set, &got, &config, result, &err);
+    CHECK_MSG(status == FA_OK || (status == FA_ERR_INPUT && strstr(err.text, ", at b ")), "%s", err.text);
+    n_judged += status == FA_OK;
+    n_refused += status != FA_OK;
+    for (int k = 0; k < result->n_verdicts && status == FA_OK; ++k) {
+      const fa_verdict *v = &result->verdict[k];
+      n_gradients += v->id >= FA_T_DBUFFER_0;
+      if (!v->fail) continue;
+      char *line = fa_case_to_line(&c);
+      CHECK_MSG(!v->fail, "%s: %lld bad, ratio %g, %s: %s", fa_tensor_id_name(v->id), (long long)v->bad,
+                v->worst_ratio, v->stat_why, line);
+      free(line);
+    }
+    fa_result_free(result);
+    free(result);
+    fa_tensors_free(&got);
+    fa_tensors_free(&set);
+    fa_case_free(&c);
+  }
+  printf("random: %lld judged, %lld gradients of buffers, %lld refused\n", (long long)n_judged,
+         (long long)n_gradients, (long long)n_refused);
+  CHECK(n_judged > 250 && n_gradients > 80 && n_refused > 10);
+}
+
 /* ---- buffers ---- */
 
 static bool make(const char *json, fa_case *c, fa_tensors *set) {
@@ -177,7 +252,7 @@ static void test_buffers(void) {
           "\"one\": {}, \"doc\": {\"shape\": [3, 500], \"dtype\": \"i32\", \"below\": 7, \"sorted\": true}}}",
           &c, &set) ||
       !make("{" SMALL "\"buffers\": {\"doc\": {\"shape\": [3, 500], \"dtype\": \"i32\", \"below\": 7}, "
-                      "\"x\": {\"shape\": "
+            "\"x\": {\"shape\": "
             "[9]}}}",
             &other, &other_set))
     return;
@@ -378,6 +453,7 @@ int main(void) {
   check_lists("q_idx >= kv_idx", is_causal, 128, 128, 64, 64);
   check_lists("abs(q_idx - kv_idx) < 10 + 15 * b + 5 * h", is_band, 90, 70, 32, 48);
   check_lists("h == 1 ? kv_idx < 32 : h == 0", is_head, 65, 65, 64, 32);
+  test_random();
   test_buffers();
   test_no_value();
   test_no_slope();
