@@ -1,6 +1,6 @@
 /* The kernels for sm_90a on the GPU.
  *
- * FA_HOPPER=auto: what they can do, they do, on a device of compute capability 9.0. off, the default: the
+ * FA_HOPPER=auto, the default: what they can do, they do, on a device of compute capability 9.0. off: the
  * kernels for every device do everything. */
 #ifndef FA_GPU_CUDA_LAUNCH_HOPPER_H
 #define FA_GPU_CUDA_LAUNCH_HOPPER_H
