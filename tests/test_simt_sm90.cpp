@@ -370,6 +370,10 @@ static void wrong_parity(const void *) {
 static void no_barrier(const void *) {
   FAULT, mbarrier_wait(BAR + 64, 0);
 }
+static void used_before_init(const void *) {
+  if (thread_id() == 0) mbarrier_init(BAR, N);
+  FAULT, mbarrier_arrive(BAR);
+}
 static void too_many_arrivals(const void *) {
   begin(1, 1);
   if (thread_id() == 0) {
@@ -484,6 +488,10 @@ static void check_faults() {
   expect_fault("fewer bytes", fewer_bytes, FA_SUBJECT_DEADLOCK, "a wait for an mbarrier");
   expect_fault("wrong parity", wrong_parity, FA_SUBJECT_DEADLOCK, "a wait for an mbarrier");
   expect_fault("no barrier", no_barrier, FA_SUBJECT_CRASH, "no mbarrier was initialised");
+  for (uint64_t seed = 0; seed < 20; ++seed) { /* or it is not there yet */
+    const fa_simt_report r = run(used_before_init, seed);
+    CHECK_MSG(r.state == FA_SUBJECT_RACE || r.state == FA_SUBJECT_CRASH, "%s", r.text);
+  }
   expect_fault("too many arrivals", too_many_arrivals, FA_SUBJECT_RACE, "more than 1 arrivals");
   map = map_of(stored, 24, 16, 0);
   expect_fault("store without fence", store_without_fence, FA_SUBJECT_RACE, "no fence_async since");

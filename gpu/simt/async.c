@@ -85,7 +85,10 @@ static void wake(fa_simt_block *b, uint32_t *waiting) {
 int fa_simt_mbarrier_find(fa_simt_block *b, uint32_t offset, fa_simt_place at) {
   const fa_simt_async *a = fa_simt_async_get(b);
   for (int i = 0; i < a->n_bars; ++i)
-    if (a->bar[i].offset == offset) return i;
+    if (a->bar[i].offset == offset) {
+      fa_simt_shared_check_written(b, offset, at); /* initialised, by whom that is known to have been */
+      return i;
+    }
   fa_simt_violation(FA_SUBJECT_CRASH, at, "no mbarrier was initialised at shared offset %u", offset);
 }
 

@@ -135,6 +135,8 @@ void fa_simt_shared_begin_read(fa_simt_block *b, uint32_t offset, uint32_t bytes
                                fa_simt_place at);
 void fa_simt_shared_end_read(fa_simt_block *b, uint32_t offset, uint32_t bytes);
 void fa_simt_shared_begin_write(fa_simt_block *b, uint32_t offset, uint32_t bytes, fa_simt_place at);
+/* Reports a write of this word that does not come before what the running thread does now. */
+void fa_simt_shared_check_written(fa_simt_block *b, uint32_t offset, fa_simt_place at);
 void fa_simt_shared_landed(fa_simt_block *b, uint32_t offset, uint32_t bytes, int bar, uint32_t tick);
 
 #endif

@@ -298,7 +298,8 @@ const void *fa_simt_shared_read16(fa_simt_block *b, uint32_t offset, const char 
 /* What ordinary stores wrote is seen by them only after the writer's fence. */
 static void check_fenced(const fa_simt_block *b, const fa_shadow *s, uint32_t offset, const char *what,
                          fa_simt_place at) {
-  if (s->writer < 0 || s->writer >= BULK || s->write_tick < b->async->fence_tick[s->writer]) return;
+  if (s->write_tick < b->first_tick || s->writer < 0 || s->writer >= BULK) return;
+  if (s->write_tick < b->async->fence_tick[s->writer]) return;
   const fa_simt_place *p = &b->place[s->write_place];
   fa_simt_violation(FA_SUBJECT_RACE, at,
                     "%s of shared offset %u, which was written at %s:%d with no fence_async since", what,
@@ -340,6 +341,11 @@ void fa_simt_shared_begin_write(fa_simt_block *b, uint32_t offset, uint32_t byte
   for (uint32_t w = offset / 4; w < (offset + bytes) / 4; ++w)
     note_write_word(b, b->running, w, place, true, at);
   fill16(b->shared + offset, bytes, FA_POISON_IN_FLIGHT);
+}
+
+void fa_simt_shared_check_written(fa_simt_block *b, uint32_t offset, fa_simt_place at) {
+  const fa_shadow *s = &b->shadow[offset / 4];
+  if (!ordered(b, s->writer, s->write_tick, b->running)) race("use", "write", s->write_place, offset, at);
 }
 
 void fa_simt_shared_landed(fa_simt_block *b, uint32_t offset, uint32_t bytes, int bar, uint32_t tick) {
