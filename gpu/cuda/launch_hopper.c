@@ -13,8 +13,9 @@ static fa_status get_target(const fa_cuda_device *device, fa_flash_device *out, 
   const char *text = getenv("FA_HOPPER");
   const fa_status status = fa_cuda_flash_device(device, out, err);
   if (status != FA_OK) return status;
-  const bool off = !text || !*text || strcmp(text, "off") == 0;
-  if (!off && strcmp(text, "auto") != 0) return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off or auto", text);
+  const bool off = text && strcmp(text, "off") == 0;
+  if (text && *text && !off && strcmp(text, "auto") != 0)
+    return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off or auto", text);
   out->hopper = !off && device->major == 9 && device->minor == 0 ? device->n_processors : 0;
   return FA_OK;
 }
