@@ -31,30 +31,31 @@ static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k
              t->rounds * (2 * p->eps_exp + p->eps_log + 4 * u * (fabs(w->m[k]) + t->log_l));
 }
 
-static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
+/* Row k of a tile's final scores, which become weights. */
+static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w, double *x,
                       fa_bound_scratch *b, int64_t k, int64_t j0, int64_t n, fa_row_terms *t) {
   int64_t begin, end, at;
   fa_ref_row_span(r, k, j0, n, &begin, &end);
   size_t head = (size_t)begin * sizeof(float), tail = (size_t)(n - end) * sizeof(float);
   float *tiles[3] = {b->w + k * n, b->w2 + k * n, b->we + k * n};
-  for (int x = 0; x < 3; ++x) {
-    memset(tiles[x], 0, head);
-    memset(tiles[x] + end, 0, tail);
+  for (int i = 0; i < 3; ++i) {
+    memset(tiles[i], 0, head);
+    memset(tiles[i] + end, 0, tail);
   }
   if (begin == end || w->l[k] == 0) {
-    for (int x = 0; x < 3; ++x) memset(tiles[x] + begin, 0, (size_t)(end - begin) * sizeof(float));
+    for (int i = 0; i < 3; ++i) memset(tiles[i] + begin, 0, (size_t)(end - begin) * sizeof(float));
     return;
   }
   at = k * n + begin;
   double lse = w->m[k] + log(w->l[k]);
   float widest = 0, max_v = rows->greatest(b->max_v + j0 + begin, end - begin);
-  if (!fa_bound_exponent(c, rows, b->e_logit + at, w->s + at, end - begin, w->m[k], false, t->extra, &widest))
+  if (!fa_bound_exponent(c, rows, b->e_logit + at, x + at, end - begin, w->m[k], false, t->extra, &widest))
     t->kept = false;
   if (widest > t->widest) t->widest = widest;
   if (max_v > t->max_v) t->max_v = max_v;
-  rows->exp(w->s + at, end - begin, lse);
+  rows->exp(x + at, end - begin, lse);
   if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
-  fa_row_weights row = {.p = w->s + at,
+  fa_row_weights row = {.p = x + at,
                         .z = c->p->dropout.p > 0 ? w->z : NULL,
                         .e = b->e_logit + at,
                         .w = b->w + at,
@@ -125,9 +126,23 @@ static void uncertain_queries(fa_bound_scratch *b, const fa_ref_call *c, const f
           (float)(c->rotated.dq[fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d) + x] / b->unit_q);
 }
 
+/* A tile's final scores, with their errors in b->e_logit. Those that were kept are just q.k where a pair is
+ * visible. */
+static double *scores_again(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w,
+                            fa_bound_scratch *b, int64_t j0, int n) {
+  const int m = (int)r->n, d = (int)c->d;
+  double *x = w->scores ? w->scores + r->n * (j0 - r->j_begin) : w->s;
+  if (!w->scores)
+    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, x, n);
+  fa_bound_logits_begin(b, c, r, j0, n, x);
+  if (!w->scores) fa_ref_score_tile(c, r, j0, n, x, n, w->th, w->mod);
+  fa_bound_logits_end(b, c, r, j0, n, x, w->th, w->mod);
+  return x;
+}
+
 void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, fa_bound_scratch *b) {
   const fa_rows *rows = fa_rows_best();
-  int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
+  int m = (int)r->n, dv = (int)c->dv;
   float beta = 0;
   fa_row_terms t[FA_BLOCK_M];
   fa_bound_head(b, c, w, false);
@@ -137,11 +152,8 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
   for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
     int n = (int)(r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N);
     if (!fa_ref_tile_visited(c, r, j0, n)) continue;
-    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, w->s, n);
-    fa_bound_logits_begin(b, c, r, j0, n, w->s);
-    fa_ref_score_tile(c, r, j0, n, w->s, n, w->th, w->mod);
-    fa_bound_logits_end(b, c, r, j0, n, w->s, w->th, w->mod);
-    for (int64_t k = 0; k < r->n; ++k) weigh_row(c, rows, r, w, b, k, j0, n, &t[k]);
+    double *x = scores_again(c, r, w, b, j0, n);
+    for (int64_t k = 0; k < r->n; ++k) weigh_row(c, rows, r, w, x, b, k, j0, n, &t[k]);
     const float *v = b->v + j0 * c->dv;
     fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, dv, n, 1, b->w, n, v, dv, beta, b->o1, dv);
     fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, dv, n, 1, b->we, n, v, dv, beta, b->oe, dv);

@@ -116,7 +116,8 @@ fa_status fa_ref_cache_after(fa_ref_call *c, fa_error *err);
 
 /* The score chain for one tile, in place: s[k*ld + j], row r->i0 + k, key j0 + j, holds scale * q.k and
  * becomes the final score, -inf where invisible. tanh_out (same layout) receives tanh(t/c) when softcap is
- * on; may be NULL. mod: the thread's expressions; what score_mod gets is kept in mod->before, if that is there. */
+ * on; may be NULL. mod: the thread's expressions; what score_mod gets is kept in mod->before, if that is
+ * there. */
 void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n, double *s,
                        int64_t ld, double *tanh_out, struct fa_ref_mod_scratch *mod);
 double fa_ref_slope(const fa_ref_call *c, int64_t b, int64_t h);
@@ -144,6 +145,7 @@ typedef struct fa_ref_scratch {
   int64_t hk;               /* whose head k and v hold; e == NULL: nobody's */
   double *q, *d_o, *o;      /* [FA_BLOCK_M, D | Dv] */
   double *s, *dp, *ds, *th; /* tiles [FA_BLOCK_M, FA_BLOCK_N] */
+  double *scores;           /* [FA_BLOCK_M, sk] of a query block, tile after tile, for its bounds; or NULL */
   double *z;                /* [FA_BLOCK_N] */
   double *acc;              /* [FA_BLOCK_M, max(D, Dv)] */
   double *dk, *dv;          /* [sk, D], [sk, Dv] */

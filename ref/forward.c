@@ -26,14 +26,16 @@ static double empty_lse(const fa_problem *p) {
   return p->empty_lse == FA_EMPTY_POS_INF ? INFINITY : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY : 0;
 }
 
-/* Scores of a tile to weights relative to the running maximum; rescales what is accumulated so far. */
-static void softmax_tile(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_scratch *w, int64_t j0,
-                         int64_t n) {
+/* A tile's scores to weights in w->s, relative to the running maximum; rescales what is accumulated so far.
+ */
+static void softmax_tile(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
+                         const double *scores, int64_t j0, int64_t n) {
   const fa_ref_call *c = f->c;
   for (int64_t k = 0; k < r->n; ++k) {
     double *x = w->s + k * n;
     int64_t begin, end;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
+    if (scores != w->s) memcpy(x + begin, scores + k * n + begin, (size_t)(end - begin) * sizeof *x);
     double top = f->rows->max(x + begin, end - begin);
     if (top > w->m[k]) {
       double by = exp(w->m[k] - top);
@@ -72,10 +74,11 @@ static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_
   for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
     int64_t n = r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N;
     if (!fa_ref_tile_visited(c, r, j0, n)) continue;
-    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, w->s,
+    double *x = w->scores ? w->scores + r->n * (j0 - r->j_begin) : w->s;
+    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, x,
                   (int)n);
-    fa_ref_score_tile(c, r, j0, n, w->s, n, NULL, w->mod);
-    softmax_tile(f, r, w, j0, n);
+    fa_ref_score_tile(c, r, j0, n, x, n, NULL, w->mod);
+    softmax_tile(f, r, w, x, j0, n);
     fa_blas_dgemm(FA_BLAS_N, FA_BLAS_N, m, dv, (int)n, 1, w->s, (int)n, w->v + j0 * c->dv, dv, 1, w->acc, dv);
   }
   write_rows(c, r, w);

@@ -7,6 +7,16 @@ static double *take(fa_ref_arena *a, int64_t n) {
   return fa_ref_arena_take(a, n, sizeof(double));
 }
 
+/* Forward bounds want the scores again. Up to here they stay in the cache, and making them anew costs more;
+ * what is behind the product (a cap, a bias) would have to be kept beside them. */
+enum { KEPT_KEYS = 1024 };
+
+static bool keeps_scores(const fa_ref_call *c) {
+  const fa_problem *p = c->p;
+  return c->profile && c->max_sk <= KEPT_KEYS && p->softcap <= 0 && !p->alibi.present && !p->bias.present &&
+         !p->score_mod;
+}
+
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
@@ -25,7 +35,10 @@ static size_t lay_out(fa_ref_scratch *s, const fa_ref_call *c, bool backward, ch
   s->m = take(&to, m);
   s->l = take(&to, m);
   s->th = take(&to, c->p->softcap > 0 && (backward || c->profile) ? m * n : 0);
-  if (!backward) return to.used;
+  if (!backward) {
+    if (keeps_scores(c)) s->scores = take(&to, m * c->max_sk);
+    return to.used;
+  }
   s->o = take(&to, m * c->dv);
   s->d_o = take(&to, m * c->dv);
   s->dp = take(&to, m * n);
