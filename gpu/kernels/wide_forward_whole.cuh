@@ -10,8 +10,7 @@ namespace fa {
 
 template <int D_> struct wide_whole_config {
   typedef f32 T;
-  static constexpr int D = D_, VC = D, BM = 128, BN = D <= 64 ? 32 : 64, WARPS = BM / 16, THREADS = 32 * WARPS;
-  static constexpr int BLOCKS = D <= 64 ? 2 : 1; /* on a processor of compute capability 9.0 */
+  static constexpr int D = D_, VC = D, BM = 128, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS;
   static constexpr int Q_BYTES = BM * wide_row<D>::BYTES, KEY_BYTES = BN * wide_row<D>::BYTES;
   static constexpr int Q_AT = 0, STAGE_AT = Q_BYTES, V_IN_STAGE = KEY_BYTES, STAGE_BYTES = 2 * KEY_BYTES;
   static constexpr int SHARED_BYTES = STAGE_AT + 2 * STAGE_BYTES;

@@ -52,7 +52,7 @@ FA_DEVICE void load_tile_b(tf32_b &upper, tf32_b &lower, uint32_t at) {
 /* x += A B^T over the COLS columns of two tiles: A the warp's 16 rows, B 8 N8 rows. */
 template <int COLS, int N8>
 FA_DEVICE void multiply_tiles(float (&x)[N8][4], uint32_t a_first, uint32_t b_first) {
-  FA_NO_UNROLL
+  FA_UNROLL_2
   for (int k = 0; k < COLS / 16; ++k) {
     tf32_a upper, lower;
     load_tile_a(upper, a_first + k * 64);
