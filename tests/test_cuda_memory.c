@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char large[] = "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 700, \"head_dim\": 128}";
+static const char large[] = "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 5000, \"head_dim\": 128}";
 static const char small[] = "{\"seqlen_q\": 20, \"seqlen_k\": 33, \"head_dim\": 64, \"strides\": {\"q\": "
                             "{\"offset\": 1}}}";
 
@@ -38,6 +38,7 @@ static void test_nothing_is_left(bool staged) {
   fa_tensors t[3];
   fa_cuda_context context;
   fa_cuda_arena arena = {0};
+  size_t first_bytes = 0;
   fa_error err = {""};
   CUresult code;
   for (int i = 0; i < 3; ++i) cuda_load(cases[i], &c[i], &t[i]);
@@ -55,8 +56,9 @@ static void test_nothing_is_left(bool staged) {
     CHECK(d->cuMemsetD8Async(arena.base, 0x77, arena.bytes, NULL) == CUDA_SUCCESS);
     fa_cuda_tensors_free(d, &on_device);
     if (staged) memset(arena.stage, 0x66, arena.stage_bytes);
+    if (i == 0) first_bytes = arena.bytes;
   }
-  CHECK(arena.bytes > (size_t)4 << 20); /* it grew */
+  CHECK(arena.bytes > first_bytes); /* it grew */
   fa_cuda_arena_free(d, &arena);
   fa_cuda_context_close(&context);
   CHECK_MSG(fake.n_allocations == 0 && !fake.misuse[0], "%d %s", fake.n_allocations, fake.misuse);

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAN_BYTE = 0xff, ALIGNMENT = 512, GROWTH = 4 << 20 };
+/* GROWTH: most cases fit at once, so that a worker allocates once; pinning memory stops all others for long.
+ */
+enum { NAN_BYTE = 0xff, ALIGNMENT = 512, GROWTH = 32 << 20 };
 
 static size_t round_up(size_t x, size_t multiple) {
   return (x + multiple - 1) / multiple * multiple;
