@@ -105,10 +105,14 @@ static void add_contradiction(merge *m, const kept *a, const cJSON *entry, int r
 /* ---- counts ---- */
 
 static void add_to(cJSON *o, const char *key, double n) {
+  cJSON *old = cJSON_GetObjectItemCaseSensitive(o, key);
   if (n == 0) return;
-  const double sum = fa_report_number(o, key) + n;
+  if (cJSON_IsNumber(old)) { /* where it stands */
+    cJSON_SetNumberValue(old, old->valuedouble + n);
+    return;
+  }
   cJSON_DeleteItemFromObjectCaseSensitive(o, key);
-  cJSON_AddNumberToObject(o, key, sum);
+  cJSON_AddNumberToObject(o, key, n);
 }
 
 static void add_numbers(cJSON *to, const cJSON *from) {
