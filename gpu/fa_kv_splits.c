@@ -5,7 +5,7 @@
  * hides (lengths, table, first keys), and ends with the blocks' parts being put together; splits want a
  * combine, which costs a launch. */
 static const double BYTES_PER_NS = 23.0;      /* of memory, for each of all processors */
-static const double MOST_BYTES_PER_NS = 28.0; /* that one processor takes */
+static const double MOST_BYTES_PER_NS = 25.0; /* that one processor takes */
 static const double ROUND_NS = 1500.0, COMBINE_NS = 3000.0, SPLIT_NS = 15.0;
 
 static int64_t quotient_up(int64_t n, int64_t d) {
