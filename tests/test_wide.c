@@ -162,8 +162,39 @@ static void test_given_delta(void) {
   call_free(&x);
 }
 
+/* One pass where the device, the head dims and the call allow it. */
+static void test_passes(void) {
+  static const struct {
+    size_t shared_kib;
+    int64_t head_dim_v;
+    bool deterministic, single;
+  } calls[] = {{227, 8, false, true},
+               {227, 128, false, true},
+               {227, 129, false, false},
+               {227, 8, true, false},
+               {163, 8, false, false}};
+  call x;
+  call_make(&x);
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i) {
+    const fa_flash_device device = {.max_shared_bytes = calls[i].shared_kib << 10};
+    fa_backward_plan plan;
+    fa_error err = {""};
+    x.a.deterministic = calls[i].deterministic;
+    x.a.head_dim_v = calls[i].head_dim_v;
+    x.a.o_stride = x.a.v_stride = x.g.do_stride = x.g.dv_stride =
+        fa_strides_dense(ROWS, HEADS, calls[i].head_dim_v); /* nobody follows them */
+    REQUIRE(fa_backward_plan_make(&x.a, &x.g, &device, 132, &plan, &err) == FA_OK);
+    CHECK_MSG(plan.n_launches == (calls[i].single ? 2 : 3) &&
+                  !strstr(plan.launch[1].kernel.name, "single") == !calls[i].single,
+              "call %zu: %d launches, %s", i, plan.n_launches, plan.launch[1].kernel.name);
+    CHECK(fa_backward_adds_rows(&x.a, &device) == calls[i].single);
+  }
+  call_free(&x);
+}
+
 int main(void) {
   test_sums();
+  test_passes();
   test_given_delta();
   return check_done();
 }
