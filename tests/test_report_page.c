@@ -50,7 +50,8 @@ static void test_page(void) {
   char *page = page_of(root);
   CHECK(!strstr(page, "<script>alert") && strstr(page, "&#60;script&#62;alert(1)&#60;/script&#62;"));
   CHECK(!strstr(page, "<i>") && !strstr(page, "<u>") && strstr(page, "ho&#34;st&#39;"));
-  CHECK(strstr(page, "a &#38; b") && strstr(page, "every bad row has q &#60; 5") && strstr(page, "[0,1,2,3]"));
+  CHECK(strstr(page, "a &#38; b") && strstr(page, "every bad row has q &#60; 5") &&
+        strstr(page, "[0,1,2,3]"));
   CHECK(strstr(page, "3 of 9 bad") && strstr(page, "5 of 5") && strstr(page, "r.json:0.shrunk"));
   CHECK(!strstr(page, "http:") && !strstr(page, "https:") && !strstr(page, " src=") &&
         !strstr(page, " href=")); /* needs nothing else */
