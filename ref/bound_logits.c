@@ -75,7 +75,7 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
       const fa_ref_mod_row row = {c, mod, r->e, r->h, i, j0 + begin, end - begin};
       for (int64_t j = at; b->cap && p->softcap <= 0 && j < at + end - begin; ++j)
         b->cap[j] = 1, b->cap_err[j] = 0;
-      fa_ref_mods_errors(&row, mod->before + at, x + at, b->e_logit + at, mod->before_error + at,
+      fa_ref_mods_errors(&row, mod->before + at, mod->hidden + at, b->e_logit + at, mod->before_error + at,
                          b->cap ? b->cap + at : NULL, b->cap ? b->cap_err + at : NULL);
     }
     if (p->alibi.present)

@@ -349,7 +349,8 @@ static int undecided(const fa_ref_expr *x, int lane) {
   int node = x->e->root;
   for (int k = 0; k < x->e->node[node].n_args; ++k) {
     const int part = x->e->node[node].arg[k];
-    if (x->e->node[part].type == FA_EXPR_FLOAT || get(x, part, lane).e == 0) continue;
+    const double e = get(x, part, lane).e;
+    if (x->e->node[part].type == FA_EXPR_FLOAT ? e < INFINITY : e == 0) continue;
     node = part;
     k = -1;
   }
@@ -364,7 +365,8 @@ void fa_ref_expr_explain(const fa_ref_expr *x, int lane, char *text, size_t size
   if (n->n_args > 0) snprintf(a, sizeof a, "%.10g", get(x, n->arg[0], lane).v);
   if (n->n_args > 1) snprintf(b, sizeof b, "%.10g", get(x, n->arg[1], lane).v);
   if (!root.fault)
-    snprintf(what, sizeof what, "rounding decides it");
+    snprintf(what, sizeof what,
+             n->type == FA_EXPR_FLOAT ? "rounding decides whether there is a value" : "rounding decides it");
   else if (n->op == FA_EXPR_LOAD)
     explain_load(x, n, lane, what, sizeof what);
   else if (n->n_args == 2)

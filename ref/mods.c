@@ -149,30 +149,40 @@ static double times(double a, double b) {
   return isinf(a) || isinf(b) ? INFINITY : a * b;
 }
 
-void fa_ref_mods_errors(const fa_ref_mod_row *r, const double *before, const double *x, float *e,
+/* Rounding must not decide whether the score exists, nor move it so far that nothing is known of its
+ * exponential because of what the expression does to it. */
+static void check_error(const fa_ref_mod_row *r, const fa_ref_expr *t, int lane, int64_t j, double before) {
+  const int64_t at = (int64_t)t->e->root * FA_EXPR_LANES + lane;
+  const double error = t->error[at];
+  char text[96];
+  if (error == INFINITY || (isinf(t->value[at]) && error > 0)) fail(r, true, j, t, lane, NULL);
+  if (!(error > 16 && error > 8 * before) || error == INFINITY) return;
+  snprintf(text, sizeof text, "column 1: rounding in f32 may move the score by %.3g", error);
+  fail(r, true, j, t, lane, text);
+}
+
+static const char no_derivative[] = "column 1: no finite derivative",
+                  unsure_derivative[] = "column 1: rounding decides whether there is a finite derivative";
+
+void fa_ref_mods_errors(const fa_ref_mod_row *r, const double *before, const uint8_t *hidden, float *e,
                         float *e_before, float *cap, float *cap_err) {
   fa_ref_expr *t = &r->m->score;
   if (t->e->n == 0) return;
-  if (e_before) memcpy(e_before, e, (size_t)r->n * sizeof *e);
+  memcpy(e_before, e, (size_t)r->n * sizeof *e);
   for (int64_t at = 0; at < r->n; at += FA_EXPR_LANES) {
-    const fa_ref_pairs p = pairs_of(r, at, before, e);
+    const fa_ref_pairs p = pairs_of(r, at, before, e_before);
     fa_ref_expr_eval(t, &p);
     if (cap) fa_ref_expr_derive(t, p.n);
-    const double *error = fa_ref_expr_row(t->error, t->e->root),
-                 *value = fa_ref_expr_row(t->value, t->e->root);
+    const double *error = fa_ref_expr_row(t->error, t->e->root);
     for (int lane = 0; lane < p.n; ++lane) {
       const int64_t j = at + lane;
-      if (x[j] == -INFINITY) {
-        if (value[lane] == -INFINITY && error[lane] > 0) fail(r, true, p.j0 + lane, t, lane, NULL);
-        e[j] = 0;
-        if (cap) cap[j] = cap_err[j] = 0;
-        continue;
-      }
-      e[j] = up(error[lane]);
+      double v = 0, v_error = 0;
+      e[j] = hidden[j] ? 0 : up(error[lane]);
+      if (!hidden[j]) check_error(r, t, lane, p.j0 + lane, e_before[j]);
       if (!cap) continue;
-      double v, v_error;
-      score_slope(t, lane, &v, &v_error);
-      if (isnan(v)) fail(r, true, p.j0 + lane, t, lane, "column 1: no finite derivative");
+      if (!hidden[j]) score_slope(t, lane, &v, &v_error);
+      if (isnan(v) || v_error == INFINITY)
+        fail(r, true, p.j0 + lane, t, lane, isnan(v) ? no_derivative : unsure_derivative);
       v = isnan(v) ? 0 : fabs(v);
       cap_err[j] = up(times(cap[j], v_error) + times(cap_err[j], v + v_error) + 0x1p-23 * cap[j] * v);
       cap[j] = up(cap[j] * v);
@@ -194,7 +204,8 @@ void fa_ref_mods_gradient(const fa_ref_mod_row *r, const double *before, const d
         double v, error;
         if (p[at + lane] == 0) continue;
         fa_ref_expr_share(t, node, lane, &v, &error);
-        if (isnan(v)) fail(r, true, q.j0 + lane, t, lane, "column 1: no finite derivative");
+        if (isnan(v) || error == INFINITY)
+          fail(r, true, q.j0 + lane, t, lane, isnan(v) ? no_derivative : unsure_derivative);
         if (v == 0 && error == 0) continue; /* not reached: its indices need not be in range */
         if (isnan(v)) continue;
         if (t->fault[(int64_t)node * FA_EXPR_LANES + lane]) continue;

@@ -35,9 +35,11 @@ fa_status fa_ref_mods_status(const fa_ref_call *c, fa_error *err);
 /* One thread's evaluators. */
 typedef struct fa_ref_mod_scratch {
   fa_ref_expr score, mask;
-  /* tiles [FA_BLOCK_M, FA_BLOCK_N]: scores that score_mod got, and their errors; NULL unless asked for */
+  /* tiles [FA_BLOCK_M, FA_BLOCK_N]: scores that score_mod got, their errors, hidden pairs; NULL unless asked
+   * for */
   double *before;
   float *before_error;
+  uint8_t *hidden;
 } fa_ref_mod_scratch;
 /* *out = NULL when c->mods is. */
 fa_status fa_ref_mod_scratch_init(fa_ref_mod_scratch **out, const fa_ref_call *c, bool keep_before,
@@ -60,10 +62,11 @@ void fa_ref_mods_mask(const fa_ref_mod_row *r, uint8_t *hidden);
 void fa_ref_mods_score(const fa_ref_mod_row *r, const uint8_t *hidden, double *s, double *before);
 /* ds[j] *= d score_mod / d score at before[j], where ds[j] is not 0. */
 void fa_ref_mods_slope(const fa_ref_mod_row *r, const double *before, double *ds);
-/* e (absolute error of before; kept in e_before unless NULL) becomes that of score_mod's result. cap, cap_err
- * (NULL: not wanted) hold the derivative of what comes before score_mod, its magnitude and absolute error,
- * and become the whole chain's. x: final scores, -inf where hidden. */
-void fa_ref_mods_errors(const fa_ref_mod_row *r, const double *before, const double *x, float *e,
+/* e (absolute error of before; kept in e_before) becomes that of score_mod's result. cap, cap_err (NULL: not
+ * wanted) hold the derivative of what comes before score_mod, its magnitude and absolute error, and become
+ * the whole chain's. A visible pair fails where rounding decides whether there is a value, a pair or a
+ * derivative at all, and where the expression blows errors up so far that exp of the score means nothing. */
+void fa_ref_mods_errors(const fa_ref_mod_row *r, const double *before, const uint8_t *hidden, float *e,
                         float *e_before, float *cap, float *cap_err);
 
 /* What one visible pair adds to the gradient of a buffer's element: g times value. */

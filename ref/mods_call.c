@@ -17,8 +17,9 @@ fa_status fa_ref_mod_scratch_init(fa_ref_mod_scratch **out, const fa_ref_call *c
   const int64_t rows = c->max_sq < FA_BLOCK_M ? c->max_sq : FA_BLOCK_M;
   const int64_t keys = c->max_sk < FA_BLOCK_N ? c->max_sk : FA_BLOCK_N;
   m->before = calloc((size_t)(rows * keys) + 1, sizeof *m->before);
-  if (c->profile) m->before_error = calloc((size_t)(rows * keys) + 1, sizeof *m->before_error);
-  if (m->before && (m->before_error || !c->profile)) return FA_OK;
+  m->before_error = calloc((size_t)(rows * keys) + 1, sizeof *m->before_error);
+  m->hidden = calloc((size_t)(rows * keys) + 1, sizeof *m->hidden);
+  if (m->before && m->before_error && m->hidden) return FA_OK;
   return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
 }
 
@@ -28,6 +29,7 @@ void fa_ref_mod_scratch_free(fa_ref_mod_scratch *m) {
   fa_ref_expr_free(&m->mask);
   free(m->before);
   free(m->before_error);
+  free(m->hidden);
   free(m);
 }
 

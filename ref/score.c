@@ -2,6 +2,7 @@
 #include "ref/mods.h"
 
 #include <math.h>
+#include <string.h>
 
 double fa_ref_slope(const fa_ref_call *c, int64_t b, int64_t h) {
   const fa_alibi *a = &c->p->alibi;
@@ -54,14 +55,16 @@ static void hide_blocks(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
   }
 }
 
-/* One row's visible span, through the chain. */
+/* One row's visible span, through the chain. offset: where it stands in a tile. */
 static void score_row(const fa_ref_mod_row *at, const fa_ref_rows *r, double slope, double *s,
-                      double *tanh_out, double *before) {
+                      double *tanh_out, int64_t offset) {
   const fa_problem *p = at->c->p;
   uint8_t hidden[FA_BLOCK_N];
   if (at->c->mods) fa_ref_mods_hide(at, hidden);
   if (p->softcap > 0) softcap_row(p->softcap, at->n, s, tanh_out);
-  if (p->score_mod) fa_ref_mods_score(at, hidden, s, before);
+  const bool keep = p->score_mod && at->m->before;
+  if (p->score_mod) fa_ref_mods_score(at, hidden, s, keep ? at->m->before + offset : NULL);
+  if (keep) memcpy(at->m->hidden + offset, hidden, (size_t)at->n);
   if (p->alibi.present) alibi_row(slope, at->i + r->e->sk - r->e->sq - at->j0, at->n, s);
   if (p->bias.present) bias_row(at->c, r, at->i, at->j0, at->n, s);
   for (int64_t j = 0; at->c->mods && j < at->n; ++j)
@@ -79,8 +82,7 @@ void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, i
     for (int64_t j = end; j < n; ++j) row[j] = -INFINITY;
     if (begin == end) continue;
     const fa_ref_mod_row at = {c, mod, r->e, r->h, i, j0 + begin, end - begin};
-    score_row(&at, r, slope, row + begin, tanh_out ? tanh_out + k * ld + begin : NULL,
-              mod && mod->before ? mod->before + k * ld + begin : NULL);
+    score_row(&at, r, slope, row + begin, tanh_out ? tanh_out + k * ld + begin : NULL, k * ld + begin);
     if (c->p->block_sparse.present && !c->mods) hide_blocks(c, r, i, j0, begin, end, row);
   }
 }
