@@ -52,8 +52,8 @@ expect exits 4
 expect says "exec: more than 32 rows take too long"
 
 # ---- one case goes wrong, the next is judged ----
-goes_wrong() { # FAULT STATE TEXT
-  judge "$child --ask --fault $1" --cases two.json --timeout 3
+goes_wrong() { # FAULT STATE TEXT [SECONDS]
+  judge "$child --ask --fault $1" --cases two.json --timeout "${4:-60}"
   expect exits 1
   expect says_line "^$2 five  .*$3"
   expect says_line '^PASS six  '
@@ -71,7 +71,7 @@ goes_wrong garbage CRASH 'what is no answer: "computing row 1"'
 goes_wrong endless CRASH 'a line that does not end: "xxx'
 goes_wrong stateless CRASH 'no "state" out of ok, rejected, error'
 goes_wrong refuse FAIL 'refused: not today'
-goes_wrong hang HANG 'not done after 3 s'
+goes_wrong hang HANG 'not done after 5 s' 5
 judge "$child --fault error" --cases two.json
 expect exits 3
 expect says_line '^ERROR five .*the device is gone'
