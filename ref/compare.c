@@ -24,8 +24,6 @@ typedef struct scan {
   double accept; /* 1 + slack */
   double overflow;
   bool statistics;
-  const fa_rows *rows; /* NULL: not the fast way. And what it needs to know of the type: fa_row_check */
-  int exponent_low, exponent_high, half_ulp;
   fa_where *where; /* made at the first bad element */
   fa_stats stats;
   fa_stats_row row;
@@ -102,21 +100,31 @@ static bool judge(scan *s, mark *m) {
   return ok || add_bad(s, m);
 }
 
+/* Rows of a 16 or 32 bit float type with bounds go the fast way. */
+bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out) {
+  const fa_dtype t = w->dtype;
+  if (w->quant == NULL || (t != FA_F16 && t != FA_BF16 && t != FA_F32)) return false;
+  const int fraction = t == FA_F16 ? 10 : t == FA_BF16 ? 7 : 23, bias = t == FA_F16 ? 15 : 127;
+  *out = (fa_row_check){.want = w->value + e,
+                        .quant = w->quant + e,
+                        .accum = w->accum + e,
+                        .exponent_low = 1023 + 1 - bias,
+                        .exponent_high = 1023 + bias,
+                        .half_ulp = fraction + 1};
+  return true;
+}
+
 /* The row at element e (or a piece of it), all at once. False: some element of it must be looked at alone,
  * and nothing of the row was counted. */
 static bool check_row(scan *s, int64_t e, int64_t width, const double *value) {
   const fa_want *w = s->want;
   const int n = s->out->n_worst;
-  fa_row_check r = {.got = value,
-                    .want = w->value + e,
-                    .quant = w->quant + e,
-                    .accum = w->accum + e,
-                    .noise = s->statistics ? w->noise + e : NULL,
-                    .exponent_low = s->exponent_low,
-                    .exponent_high = s->exponent_high,
-                    .half_ulp = s->half_ulp,
-                    .accept = s->accept};
-  s->rows->check(&r, width);
+  fa_row_check r;
+  if (!fa_compare_row(w, e, &r)) return false;
+  r.got = value;
+  r.noise = s->statistics ? w->noise + e : NULL;
+  r.accept = s->accept;
+  fa_rows_best()->check(&r, width);
   const bool may_enter = n < FA_WORST_POINTS ? r.worst_ratio > 0 : r.worst_ratio >= s->worst[n - 1].ratio;
   if (r.n_odd > 0 || may_enter) return false;
   s->out->count += width;
@@ -128,22 +136,11 @@ static bool check_row(scan *s, int64_t e, int64_t width, const double *value) {
   return true;
 }
 
-/* Rows of a 16 or 32 bit float type with bounds go the fast way. */
-static void choose_fast(scan *s) {
-  const fa_dtype t = s->want->dtype;
-  if (s->want->quant == NULL || (t != FA_F16 && t != FA_BF16 && t != FA_F32)) return;
-  const int fraction = t == FA_F16 ? 10 : t == FA_BF16 ? 7 : 23, bias = t == FA_F16 ? 15 : 127;
-  s->exponent_low = 1023 + 1 - bias;
-  s->exponent_high = 1023 + bias;
-  s->half_ulp = fraction + 1;
-  s->rows = fa_rows_best();
-}
-
 /* The row at element e, or a piece of it. False: out of memory. */
 static bool scan_row(scan *s, int64_t e, int64_t n, const uint64_t *bits, const double *value) {
   bool ok = true;
   s->row = (fa_stats_row){0};
-  if (s->rows == NULL || !check_row(s, e, n, value))
+  if (!check_row(s, e, n, value))
     for (int64_t c = 0; ok && c < n; ++c) {
       mark m = {.position = e + c, .got = value[c], .bits = bits[c]};
       ok = judge(s, &m);
@@ -154,7 +151,6 @@ static bool scan_row(scan *s, int64_t e, int64_t n, const uint64_t *bits, const 
 
 /* False: out of memory. */
 static bool scan_rows(scan *s) {
-  choose_fast(s);
   const fa_want *w = s->want;
   const int64_t width = w->shape[w->rank - 1], piece = s->id == FA_T_LSE ? LSE_PIECE : width;
   uint64_t *bits = malloc((size_t)width * sizeof *bits);

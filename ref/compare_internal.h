@@ -3,6 +3,7 @@
 #define FA_REF_COMPARE_INTERNAL_H
 
 #include "ref/compare.h"
+#include "ref/rows.h"
 
 #include "cases/bits.h"
 
@@ -99,6 +100,10 @@ static inline void fa_stats_add(fa_stats_row *s, double signed_err, double half_
 /* A row is complete. */
 void fa_stats_add_row(fa_stats *s, const fa_stats_row *row);
 void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_options *opt, fa_verdict *v);
+
+/* Prepares a row of w from element e on for fa_rows.check, all but got, noise and accept. False: not a type
+ * that it knows, or no bounds. */
+bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out);
 
 /* ---- compare_vacuous.c: could the check have failed? ---- */
 

@@ -312,11 +312,9 @@ double fa_tightness(const fa_want *w) {
   int64_t used = 0;
   for (int64_t k = 0; k < n; ++k) {
     const int64_t row = k * rows / n;
-    double max = 0;
-    if (!(w->scale[row] > 0)) continue;
-    for (int64_t e = row * width; e < (row + 1) * width; ++e)
-      if (fa_class_of_f64(w->value[e]) == FA_CLASS_FINITE) max = fmax(max, fa_want_bound(w, e));
-    ratio[used++] = max / w->scale[row];
+    fa_row_check r;
+    if (!(w->scale[row] > 0) || !fa_compare_row(w, row * width, &r)) continue;
+    ratio[used++] = fa_rows_best()->widest_bound(&r, width) / w->scale[row];
   }
   if (used == 0) return 0;
   qsort(ratio, (size_t)used, sizeof *ratio, ascending);

@@ -89,6 +89,9 @@ typedef struct fa_rows {
   void (*gradient)(fa_row_gradient *r, int64_t n);
   void (*settle)(const fa_row_settle *r, int64_t n);
   void (*check)(fa_row_check *r, int64_t n);
+  /* The largest of fa_want_bound where want is finite; got, noise, accept and all results are not looked at.
+   */
+  double (*widest_bound)(const fa_row_check *r, int64_t n);
   /* f16 or bf16 patterns to double, exactly. */
   void (*widen)(const uint16_t *bits, int64_t n, bool bf16, double *out);
 } fa_rows;

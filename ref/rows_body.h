@@ -367,6 +367,23 @@ static void rows_check(fa_row_check *r, int64_t n) {
   }
 }
 
+static double rows_widest_bound(const fa_row_check *r, int64_t n) {
+  const double *restrict want = r->want;
+  const float *restrict quant = r->quant, *restrict accum = r->accum;
+  double bound[CHECKED], widest = 0;
+  for (int64_t at = 0; at < n; at += CHECKED) {
+    const int64_t m = n - at < CHECKED ? n - at : CHECKED;
+    for (int64_t j = 0; j < m; ++j) {
+      const double size = fabs(want[at + j]), q = quant[at + j], a = accum[at + j], reach = size + q + a;
+      const bool counts = (size < INFINITY) & (reach > 0);
+      bound[j] = counts ? q + a + half_ulp(reach, r) : 0;
+    }
+    const double top = rows_max(bound, m);
+    widest = top > widest ? top : widest;
+  }
+  return widest;
+}
+
 static void rows_widen(const uint16_t *restrict bits, int64_t n, bool bf16, double *restrict out) {
   if (bf16) {
     for (int64_t i = 0; i < n; ++i) {
@@ -406,4 +423,5 @@ const fa_rows FA_ROWS_NAME = {.max = rows_max,
                               .gradient = rows_gradient,
                               .settle = rows_settle,
                               .check = rows_check,
+                              .widest_bound = rows_widest_bound,
                               .widen = rows_widen};

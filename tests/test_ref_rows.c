@@ -86,11 +86,12 @@ static void check_one(const fa_rows *const *rows, int n_rows, uint64_t seed, fa_
   make(&d, seed, type, bad);
   const fa_want w = {.dtype = type, .n = N, .value = d.want, .quant = d.quant, .accum = d.accum};
   fa_stats_row s = {0};
-  double worst = 0;
+  double worst = 0, widest = 0;
   int64_t n_odd = 0;
   for (int j = 0; j < N; ++j) {
     const double bound = fa_want_bound(&w, j), err = fabs(d.got[j] - d.want[j]);
     const bool finite = isfinite(d.got[j]) && isfinite(d.want[j]);
+    if (isfinite(d.want[j]) && bound > widest) widest = bound;
     if (!(finite && err <= bound * (1 + FA_DEFAULT_SLACK))) {
       ++n_odd;
       continue;
@@ -113,6 +114,7 @@ static void check_one(const fa_rows *const *rows, int n_rows, uint64_t seed, fa_
     if (k == 0) first = r;
     CHECK(r.sum == first.sum && r.sum_squares == first.sum_squares &&
           r.diffuse_squares == first.diffuse_squares);
+    CHECK(rows[k]->widest_bound(&r, N) == widest && widest > 0);
     r.noise = NULL;
     rows[k]->check(&r, N);
     CHECK(r.n_odd == n_odd && r.worst_ratio == worst);
