@@ -96,14 +96,15 @@ static void ldmatrix_execute(fa_simt_warp *w) {
     memcpy(w->loaded, w->row_words, sizeof w->loaded);
     return;
   }
+  uint32_t *loaded = w->loaded[0];        /* and what follows it */
   for (int i = 0; i < FA_WARP / 2; ++i) { /* two rows: a pair of each column */
     halves x, y;
     memcpy(&x, w->row[2 * i], sizeof x);
     memcpy(&y, w->row[2 * i + 1], sizeof y);
     const halves low = __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
     const halves high = __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
-    memcpy(&w->loaded[0][8 * i], &low, sizeof low);
-    memcpy(&w->loaded[0][8 * i + 4], &high, sizeof high);
+    memcpy(loaded + 8 * i, &low, sizeof low);
+    memcpy(loaded + 8 * i + 4, &high, sizeof high);
   }
 }
 
