@@ -50,15 +50,6 @@ FA_DEVICE void gradient_step(const fa_flash_backward_params &p, typename C::dkv_
   add_ds_q<C>(dk, buffer, warp, lane);
 }
 
-/* What a key block walks over: a query block of one head, then the next, then those of the next head. */
-struct walk {
-  int head, m;
-};
-FA_DEVICE walk next_of(walk at, block_range blocks) {
-  if (at.m + 1 < blocks.end) return walk{at.head, at.m + 1};
-  return walk{at.head + 1, blocks.begin};
-}
-
 /* All of one key block. */
 template <class C>
 FA_DEVICE void key_block(const fa_flash_backward_params &p, const sequence &seq, int batch, int kv_head,

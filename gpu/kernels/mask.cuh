@@ -67,6 +67,16 @@ FA_DEVICE block_range visible_blocks(const fa_flash_params &p, const sequence &s
   return r;
 }
 
+/* What a key block walks over: a query block of one head, then the next, then those of the group's next head.
+ */
+struct walk {
+  int head, m;
+};
+FA_DEVICE walk next_of(walk at, block_range blocks) {
+  if (at.m + 1 < blocks.end) return walk{at.head, at.m + 1};
+  return walk{at.head + 1, blocks.begin};
+}
+
 /* True if some row of [row0, row1) does not see all of keys [key0, key1). */
 FA_DEVICE bool keys_need_mask(const fa_flash_params &p, const sequence &s, int row0, int row1, int key0,
                               int key1) {

@@ -161,15 +161,6 @@ FA_DEVICE void clear_bias_rows(const fa_wide_backward_params &p, wide_task t, in
   }
 }
 
-/* A query block of one head of the group, then the next, then those of the next head. */
-struct row_walk {
-  int head, block;
-};
-FA_DEVICE row_walk next_rows(row_walk at, block_range blocks) {
-  if (at.block + 1 < blocks.end) return row_walk{at.head, at.block + 1};
-  return row_walk{at.head + 1, blocks.begin};
-}
-
 /* Keys [begin, end) of the block, counted from its first, that some row of a query block sees. */
 template <class C>
 FA_DEVICE block_range seen_keys(const fa_flash_params &f, const sequence &seq, int row0, int key0) {
@@ -235,7 +226,7 @@ template <class C> FA_DEVICE void wide_backward_single(const fa_wide_backward_pa
   if (!exists) return;
 
   typename C::key_tile dk = {}, dv = {};
-  row_walk at = {t.head, blocks.begin};
+  walk at = {t.head, blocks.begin};
   const int end = blocks.begin < blocks.end ? t.head + f.heads_per_kv : t.head;
   int buffer = 0;
   if (at.head < end) {
@@ -243,22 +234,22 @@ template <class C> FA_DEVICE void wide_backward_single(const fa_wide_backward_pa
                                             thread);
     load_wide<f32, C::BM, C::D, C::THREADS>(shared_base() + C::V_AT, v_rows(f, t), key0, 0, f.aligned,
                                             thread);
-    fetch_stage<C>(p, t, at.block * C::BN, 0, thread);
-    store_row_value<C>(load_row_value<C>(p, t, at.block * C::BN, thread), 0, thread);
+    fetch_stage<C>(p, t, at.m * C::BN, 0, thread);
+    store_row_value<C>(load_row_value<C>(p, t, at.m * C::BN, thread), 0, thread);
   }
   FA_NO_UNROLL
   while (at.head < end) {
     cp_async_wait<0>();
     sync_block(); /* Q and dO are there for all; all are done with dS and the other buffer */
-    const row_walk next = next_rows(at, blocks);
+    const walk next = next_of(at, blocks);
     float value = 0.0f;
     if (next.head < end) {
       t.head = next.head;
-      fetch_stage<C>(p, t, next.block * C::BN, buffer ^ 1, thread);
-      value = load_row_value<C>(p, t, next.block * C::BN, thread);
+      fetch_stage<C>(p, t, next.m * C::BN, buffer ^ 1, thread);
+      value = load_row_value<C>(p, t, next.m * C::BN, thread);
     }
     t.head = at.head;
-    const int row0 = at.block * C::BN, warp_key = thread / 32 * 16;
+    const int row0 = at.m * C::BN, warp_key = thread / 32 * 16;
     const block_range keys = seen_keys<C>(f, t.seq, row0, key0);
     const bool works = warp_key < keys.end && warp_key + 16 > keys.begin;
     typename C::score_tile ds = {};
