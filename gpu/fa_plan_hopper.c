@@ -10,7 +10,7 @@
 /* What the maps and the kernels' own restrictions allow, beside their abilities. */
 static bool is_possible(const fa_attention *a) {
   return fa_choose_forward(a) == FA_KERNELS_FLASH && !fa_attention_is_varlen(a) && !a->seqused_k &&
-         !a->leftpad_k && a->seqlen_q > 0 && a->seqlen_k > 0 && a->scale > 0 && fa_attention_is_aligned(a);
+         !a->leftpad_k && a->seqlen_q > 0 && a->seqlen_k > 0 && fa_attention_is_aligned(a);
 }
 
 /* False: no map has such strides. An axis of one element has any. */
@@ -48,7 +48,8 @@ static int section_of(const fa_attention *a, bool uneven) {
 
 bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out) {
   memset(out, 0, sizeof *out);
-  if (!device || !device->hopper || fa_attention_is_empty(a) || !is_possible(a)) return false;
+  if (!device || !device->hopper || fa_attention_is_empty(a) || !is_possible(a) || a->scale <= 0)
+    return false;
   out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), device);
   if (!out->kernel || !fill_boxes(a, out)) return false;
   fa_flash_params_fill(a, &out->params.f);
@@ -69,6 +70,41 @@ bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, f
 fa_tensor_map *fa_hopper_map(fa_hopper_plan *plan, int i) {
   fa_hopper_params *p = &plan->params;
   fa_tensor_map *const maps[] = {&p->q, &p->k, &p->v, &p->o};
+  return maps[i];
+}
+
+/* By keys, and nothing else than dQ, dK and dV. */
+static bool is_plain(const fa_backward_plan *plan) {
+  const fa_flash_backward_params *p = &plan->params;
+  return plan->n_launches == 3 && !plan->is_wide && !plan->by_queries && plan->aligned && !p->dbias &&
+         !p->dbias_sums && !p->deterministic && p->n_splits == 1;
+}
+
+bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
+                             const fa_flash_device *device, fa_hopper_backward_plan *out) {
+  memset(out, 0, sizeof *out);
+  if (!device || !device->hopper || !is_plain(plan) || !is_possible(a)) return false;
+  const fa_flash_kernel *k = out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), device);
+  if (!k) return false;
+  const int64_t head_dim_v = fa_attention_head_dim_v(a);
+  const uint32_t rows = (uint32_t)k->block_m, keys = (uint32_t)k->block_n;
+  if (!fill_box(&out->box[0], a, a->q, a->q_stride, a->seqlen_q, a->heads_q, a->head_dim, rows) ||
+      !fill_box(&out->box[1], a, a->k, a->k_stride, a->seqlen_k, a->heads_kv, a->head_dim, keys) ||
+      !fill_box(&out->box[2], a, a->v, a->v_stride, a->seqlen_k, a->heads_kv, head_dim_v, keys) ||
+      !fill_box(&out->box[3], a, g->d_o, g->do_stride, a->seqlen_q, a->heads_q, head_dim_v, rows) ||
+      !fill_box(&out->box[4], a, g->dk, g->dk_stride, a->seqlen_k, a->heads_kv, a->head_dim, 16) ||
+      !fill_box(&out->box[5], a, g->dv, g->dv_stride, a->seqlen_k, a->heads_kv, head_dim_v, 16))
+    return false;
+  out->params.b = plan->params;
+  out->grid[0] = (unsigned)((a->seqlen_k + k->block_n - 1) / k->block_n);
+  out->grid[1] = (unsigned)a->heads_kv;
+  out->grid[2] = (unsigned)a->batch;
+  return true;
+}
+
+fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i) {
+  fa_hopper_backward_params *p = &plan->params;
+  fa_tensor_map *const maps[] = {&p->q, &p->k, &p->v, &p->d_o, &p->dk, &p->dv};
   return maps[i];
 }
 

@@ -4,6 +4,8 @@
 #define FA_GPU_FA_PLAN_HOPPER_H
 
 #include "gpu/fa.h"
+#include "gpu/fa_plan_backward.h"
+#include "gpu/kernels/hopper_backward_host.h"
 #include "gpu/kernels/hopper_forward_host.h"
 
 typedef struct fa_hopper_plan {
@@ -19,6 +21,22 @@ bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, f
 
 /* The map of box[i]. */
 fa_tensor_map *fa_hopper_map(fa_hopper_plan *plan, int i);
+
+/* The main kernel of a backward call by keys, between the kernels before and after it that the plan has. */
+enum { FA_HOPPER_BACKWARD_MAPS = 6, FA_HOPPER_BACKWARD_LAUNCH = 1 /* whose place it takes */ };
+typedef struct fa_hopper_backward_plan {
+  const fa_flash_kernel *kernel;
+  fa_tensor_box box[FA_HOPPER_BACKWARD_MAPS]; /* of q, k, v, d_o, dk, dv */
+  fa_hopper_backward_params params;           /* but for the maps */
+  unsigned grid[3];
+} fa_hopper_backward_plan;
+
+/* plan: of the same arguments, with its place in the workspace. False: no such kernel can do it; beside what
+ * the forward kernels cannot, softcap, ALiBi and dropout, head dims other than 33..64 and 97..128,
+ * deterministic calls and those by queries are beyond them. Any scale will do. */
+bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
+                             const fa_flash_device *device, fa_hopper_backward_plan *out);
+fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i);
 
 /* "flash_forward<...>" becomes "hopper_forward<...>", for reports. */
 void fa_hopper_rename(char *kernel, size_t size);

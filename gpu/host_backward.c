@@ -3,6 +3,7 @@
 #include "gpu/args.h"
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan_backward.h"
+#include "gpu/fa_plan_hopper.h"
 #include "gpu/host_launch.h"
 
 #include <stdio.h>
@@ -41,8 +42,26 @@ bool fa_host_backward_supports(const fa_problem *p, const fa_host_device *d, cha
   return can;
 }
 
-static fa_status launch_all(const fa_backward_plan *plan, const fa_tensors *t, const fa_host_scratch *scratch,
-                            const fa_run_options *opt, fa_outcome *out, fa_error *err) {
+/* The executor reads the boxes where a device has their maps. */
+static fa_status launch_hopper(fa_hopper_backward_plan *plan, const fa_tensors *t,
+                               const fa_host_scratch *scratch, const fa_run_options *opt, fa_outcome *out,
+                               fa_error *err) {
+  for (int i = 0; i < FA_HOPPER_BACKWARD_MAPS; ++i)
+    memcpy(fa_hopper_backward_map(plan, i), &plan->box[i], sizeof plan->box[i]);
+  const fa_simt_launch launch = {.kernel = plan->kernel->entry,
+                                 .params = &plan->params,
+                                 .name = plan->kernel->name,
+                                 .grid = {plan->grid[0], plan->grid[1], plan->grid[2]},
+                                 .block = {(unsigned)plan->kernel->n_threads, 1, 1},
+                                 .shared_bytes = plan->kernel->shared_bytes};
+  return fa_host_launch(&launch, t, FA_HOST_MAY_WRITE(FA_T_DK) | FA_HOST_MAY_WRITE(FA_T_DV), scratch, opt,
+                        out, err);
+}
+
+/* hopper: NULL, or what does the main kernel's work. */
+static fa_status launch_all(const fa_backward_plan *plan, fa_hopper_backward_plan *hopper,
+                            const fa_tensors *t, const fa_host_scratch *scratch, const fa_run_options *opt,
+                            fa_outcome *out, fa_error *err) {
   const uint64_t gradients = FA_HOST_MAY_WRITE(FA_T_DQ) | FA_HOST_MAY_WRITE(FA_T_DK) |
                              FA_HOST_MAY_WRITE(FA_T_DV) | FA_HOST_MAY_WRITE(FA_T_DBIAS);
   for (int i = 0; i < plan->n_launches && out->state == FA_SUBJECT_OK; ++i) {
@@ -53,6 +72,11 @@ static fa_status launch_all(const fa_backward_plan *plan, const fa_tensors *t, c
                                    .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                    .block = {l->n_threads, 1, 1},
                                    .shared_bytes = l->shared_bytes};
+    if (hopper && i == FA_HOPPER_BACKWARD_LAUNCH) {
+      const fa_status status = launch_hopper(hopper, t, scratch, opt, out, err);
+      if (status != FA_OK) return status;
+      continue;
+    }
     const fa_status status = fa_host_launch(&launch, t, gradients, scratch, opt, out, err);
     if (status != FA_OK) return status;
   }
@@ -78,7 +102,9 @@ fa_status fa_host_backward_run(const fa_problem *p, const fa_host_device *d, fa_
   fa_status status = fa_host_scratch_alloc(plan.workspace_bytes, opt, &scratch, err);
   if (status != FA_OK) return status;
   fa_backward_plan_place(&plan, fa_buffer_payload(&scratch.buffer));
-  status = launch_all(&plan, t, &scratch, opt, out, err);
+  fa_hopper_backward_plan hopper;
+  const bool is_hopper = fa_hopper_backward_make(&a, &g, &plan, &d->limits, &hopper);
+  status = launch_all(&plan, is_hopper ? &hopper : NULL, t, &scratch, opt, out, err);
   fa_host_scratch_free(&scratch);
   return status;
 }

@@ -6,6 +6,7 @@
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
+#include "gpu/fa_plan_hopper.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,10 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
   fa_backward_plan_place(&plan, workspace);
   for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
     const fa_backward_launch *l = &plan.launch[i];
+    bool done = false;
+    if (i == FA_HOPPER_BACKWARD_LAUNCH)
+      status = fa_cuda_hopper_backward(d, &device, a, g, &plan, (CUstream)stream, &done, err);
+    if (status != FA_OK || done) continue;
     status = fa_cuda_launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
                             fa_backward_plan_params(&plan, i), (CUstream)stream, err);
   }

@@ -14,8 +14,8 @@ static fa_status get_target(const fa_cuda_device *device, fa_flash_device *out, 
   const fa_status status = fa_cuda_flash_device(device, out, err);
   if (status != FA_OK) return status;
   const bool off = text && strcmp(text, "off") == 0;
-  if (text && *text && !off && strcmp(text, "auto") != 0)
-    return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off or auto", text);
+  if (text && *text && !off && strcmp(text, "auto") != 0 && strcmp(text, "all") != 0)
+    return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off, auto or all", text);
   out->hopper = !off && device->major == 9 && device->minor == 0 ? device->n_processors : 0;
   return FA_OK;
 }
@@ -40,6 +40,18 @@ static CUresult encode(const fa_cuda_driver *d, const fa_tensor_box *x, fa_tenso
   return code;
 }
 
+/* NULL and FA_OK: it could not be compiled. */
+static fa_status find_kernel(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_flash_kernel *k,
+                             CUkernel *out, fa_error *err) {
+  fa_error own = {""};
+  const fa_status status = fa_cuda_kernel(d, device, k->name, &k->recipe, k->shared_bytes, out, &own);
+  if (status == FA_OK) return FA_OK;
+  *out = NULL;
+  if (status == FA_ERR_UNSUPPORTED) return FA_OK;
+  if (err) *err = own;
+  return status;
+}
+
 /* The next counter, round and round: as many launches are never under way at once. A graph may be replayed at
  * any time, so what is captured gets none. */
 static int take_counter(const fa_cuda_driver *d, CUstream stream) {
@@ -54,23 +66,39 @@ fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *
                                  CUstream stream, bool *launched, fa_error *err) {
   fa_flash_device target;
   fa_hopper_plan plan;
-  fa_error own = {""};
   CUkernel kernel = NULL;
   *launched = false;
   fa_status status = get_target(device, &target, err);
   if (status != FA_OK || !fa_hopper_plan_make(a, &target, &plan)) return status;
   const fa_flash_kernel *k = plan.kernel;
-  status = fa_cuda_kernel(d, device, k->name, &k->recipe, k->shared_bytes, &kernel, &own);
-  if (status == FA_ERR_UNSUPPORTED) return FA_OK;
-  if (status != FA_OK) {
-    if (err) *err = own;
-    return status;
-  }
+  status = find_kernel(d, device, k, &kernel, err);
+  if (status != FA_OK || !kernel) return status;
   for (int i = 0; i < 4; ++i)
     if (encode(d, &plan.box[i], fa_hopper_map(&plan, i)) != CUDA_SUCCESS) return FA_OK;
   const unsigned grid[3] = {plan.n_blocks, 1, 1};
   plan.params.tiles.counter = take_counter(d, stream);
   *launched = true;
   return fa_cuda_launch(d, kernel, k->name, k->shared_bytes, grid, (unsigned)k->n_threads, &plan.params,
+                        stream, err);
+}
+
+fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_cuda_device *device,
+                                  const fa_attention *a, const fa_gradients *g, const fa_backward_plan *whole,
+                                  CUstream stream, bool *launched, fa_error *err) {
+  const char *text = getenv("FA_HOPPER");
+  fa_flash_device target;
+  fa_hopper_backward_plan plan;
+  CUkernel kernel = NULL;
+  *launched = false;
+  fa_status status = get_target(device, &target, err);
+  if (status != FA_OK || !text || strcmp(text, "all") != 0) return status;
+  if (!fa_hopper_backward_make(a, g, whole, &target, &plan)) return FA_OK;
+  const fa_flash_kernel *k = plan.kernel;
+  status = find_kernel(d, device, k, &kernel, err);
+  if (status != FA_OK || !kernel) return status;
+  for (int i = 0; i < FA_HOPPER_BACKWARD_MAPS; ++i)
+    if (encode(d, &plan.box[i], fa_hopper_backward_map(&plan, i)) != CUDA_SUCCESS) return FA_OK;
+  *launched = true;
+  return fa_cuda_launch(d, kernel, k->name, k->shared_bytes, plan.grid, (unsigned)k->n_threads, &plan.params,
                         stream, err);
 }

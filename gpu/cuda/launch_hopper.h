@@ -1,12 +1,12 @@
 /* The kernels for sm_90a on the GPU.
  *
- * FA_HOPPER=auto, the default: what they can do, they do, on a device of compute capability 9.0. off: the
- * kernels for every device do everything. */
+ * FA_HOPPER=auto, the default: what they can do, they do, on a device of compute capability 9.0; of a
+ * backward call with FA_HOPPER=all alone. off: the kernels for every device do everything. */
 #ifndef FA_GPU_CUDA_LAUNCH_HOPPER_H
 #define FA_GPU_CUDA_LAUNCH_HOPPER_H
 
 #include "gpu/cuda/driver.h"
-#include "gpu/fa.h"
+#include "gpu/fa_plan_backward.h"
 
 /* True if such a kernel does this call's work, as far as is known before it is loaded. a has passed
  * fa_forward_check. */
@@ -17,5 +17,11 @@ bool fa_cuda_hopper_is_chosen(const fa_cuda_device *device, const fa_attention *
  * FA_HOPPER is not understood. */
 fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
                                  CUstream stream, bool *launched, fa_error *err);
+
+/* The same for the main kernel of a backward call, in the place of plan's launch FA_HOPPER_BACKWARD_LAUNCH,
+ * which is the next to be launched. */
+fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_cuda_device *device,
+                                  const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
+                                  CUstream stream, bool *launched, fa_error *err);
 
 #endif

@@ -29,6 +29,8 @@ struct hopper_forward_config : flash_kind_traits<KIND_> {
   static constexpr bool TURNS = TURNS_, APART = APART_;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
+  /* groups may have no use for a whole key block, and there are registers to see to it */
+  static constexpr bool PASSES = KIND == plain && GROUPS == 3 && BM - 64 >= BN;
   static constexpr int PANELS = D / 64;
   static constexpr int Q_PANEL = 64 * 128, KV_PANEL = BN * 128; /* bytes */
   static constexpr int Q_BYTES = PANELS * Q_PANEL, KV_BYTES = PANELS * KV_PANEL;
@@ -326,6 +328,28 @@ template <class C> FA_DEVICE void hopper_shrink(float (&o)[C::D / 8][4], const f
   }
 }
 
+/* A key block that other groups of the row block see, and this one does not. */
+template <class C> FA_DEVICE void hopper_pass(hopper_consumer<C> &c) {
+  typedef hopper_barriers<C> bar;
+  hopper_take_turn<C>(c.group);
+  hopper_give_turn<C>(c.group);
+  mbarrier_wait(bar::k_full(c.k.stage()), c.k.parity());
+  sync_warp(); /* before all lanes have seen the phase, it must not give way to the next */
+  hopper_release(bar::k_empty(c.k.stage()), c.thread);
+  mbarrier_wait(bar::v_full(c.k.stage()), c.k.parity());
+  sync_warp();
+  hopper_release(bar::v_empty(c.k.stage()), c.thread);
+  c.k.next();
+}
+
+/* Key blocks that some row of the group sees; all of the row block's if none does. */
+template <class C>
+FA_DEVICE block_range hopper_own_blocks(const fa_flash_params &p, const hopper_task &task, int row0) {
+  block_range own = visible_blocks<C::BN>(p, task.seq, row0, row0 + 64);
+  own.end = min_int(own.end, task.blocks.end);
+  return own.begin < own.end ? own : task.blocks;
+}
+
 /* Everything of a task that has keys. */
 template <class C>
 FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row_state (&rows)[2],
@@ -337,7 +361,10 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   float s[1][C::BN / 8][4], shrink[2];
   uint32_t weights[C::BN / 16][4];
 
+  const block_range own = C::PASSES ? hopper_own_blocks<C>(p.f, task, row0) : task.blocks;
   int block = task.blocks.end - 1;
+  FA_NO_UNROLL
+  for (; C::PASSES && block >= own.end; --block) hopper_pass<C>(c);
   mbarrier_wait(bar::q_full(c.group), c.q.parity());
   mbarrier_wait(bar::k_full(c.k.stage()), c.k.parity());
   wgmma_fence();
@@ -349,7 +376,7 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   hopper_weights<C>(weights, s[0], p.f, task, row0, block * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
 
   FA_NO_UNROLL
-  while (--block >= task.blocks.begin) {
+  while (--block >= own.begin) {
     const hopper_ring<C::STAGES> v = c.k.before();
     mbarrier_wait(bar::k_full(c.k.stage()), c.k.parity());
     hopper_take_turn<C>(c.group);
@@ -375,6 +402,9 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   hopper_values<C>(o, weights, base + C::V_AT + v.stage() * C::KV_BYTES);
   wgmma_wait<0>(o);
   hopper_release(bar::v_empty(v.stage()), c.thread);
+  FA_NO_UNROLL
+  for (; C::PASSES && block >= limits_of_row(p.f, task.seq, opaque(row0) - 64 * c.group).lo / C::BN; --block)
+    hopper_pass<C>(c); /* to task.blocks.begin, worked out again */
   c.q.next();
 }
 

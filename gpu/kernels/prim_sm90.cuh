@@ -25,7 +25,7 @@
  *                                         what copies and products read after the next barrier
  *
  * Products: d[64 x N] (+)= a[64 x 16] b[16 x N], f32 accumulators in the layout of mma.sync's d for each
- * warp's 16 rows, d[n][4] being columns 8n..8n+7; N = 64, 80, 96, 112, 128, 176, 192, 256.
+ * warp's 16 rows, d[n][4] being columns 8n..8n+7; N = 32, 64, 80, 96, 112, 128, 176, 192, 256.
  *   matrix_descriptor(shared, leading, stride, swizzle)   of an operand in shared memory
  *   wgmma_ss<TRANS_A, TRANS_B>(d, a, b, accumulate, T())  TRANS: rows of the operand's tile are its depth
  *   wgmma_rs<TRANS_B>(d, a, b, accumulate, T())           a[4]: registers as mma.sync's a of the warp's rows

@@ -1,0 +1,14 @@
+/* Arguments of the main backward kernel for sm_90a: those of the others of the call, and maps. */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PARAMS_H
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_PARAMS_H
+
+#include "gpu/kernels/flash_backward_params.h"
+#include "gpu/kernels/tensor_map.h"
+
+/* Maps have axes head_dim, row, head, batch. */
+typedef struct fa_hopper_backward_params {
+  fa_tensor_map q, k, v, d_o, dk, dv;
+  fa_flash_backward_params b;
+} fa_hopper_backward_params;
+
+#endif
