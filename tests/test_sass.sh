@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# test_sass.sh CUBIN_DIR: the machine code of the sm_90a kernels has the instructions that they are written for (wgmma, bulk copies, moved
+# registers) and no local memory. Needs cuobjdump (CUOBJDUMP names another); first the check itself is seen to fail on made-up code.
+set -u
+dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT
+failed=0
+
+# check DISASSEMBLY: says what is wrong, one line each
+check() {
+  awk '
+    function finish(  i) {
+      if (name == "") return
+      for (i in wanted) if (!seen[wanted[i]]) print name ": no " wanted[i]
+      if (seen["LDL"] || seen["STL"]) print name ": local memory"
+      kernels++
+    }
+    BEGIN { split("HGMMA UTMALDG UTMASTG USETMAXREG SYNCS", wanted) }
+    /Function :/ { finish(); name = $NF; delete seen }
+    { for (i = 1; i <= NF; ++i) { word = $i; sub(/[.;].*/, "", word); seen[word] = 1 } }
+    END { finish(); if (!kernels) print "no kernel" }' "$1"
+}
+
+made_up() { # made_up WITHOUT WITH
+  echo "		Function : hopper_made_up"
+  for word in HGMMA.64x128x16.F32.BF16 UTMALDG.4D UTMASTG.4D USETMAXREG.DEALLOC.CTAPOOL SYNCS.EXCH.64 $2; do
+    [ "${word%%.*}" = "$1" ] || echo "        /*0010*/                   $word R24, gdesc[UR8], R24 ;"
+  done
+}
+made_up none "" >"$dir/right"
+[ -z "$(check "$dir/right")" ] || { echo "right code: $(check "$dir/right")"; failed=1; }
+for word in HGMMA UTMALDG UTMASTG USETMAXREG SYNCS; do
+  made_up $word "" >"$dir/wrong"
+  check "$dir/wrong" | grep -q "no $word" || { echo "code without $word passes"; failed=1; }
+done
+made_up none STL >"$dir/wrong"
+check "$dir/wrong" | grep -q "local memory" || { echo "code with STL passes"; failed=1; }
+: >"$dir/wrong"
+check "$dir/wrong" | grep -q "no kernel" || { echo "no code passes"; failed=1; }
+[ $failed = 0 ] || exit 1
+
+tool=${CUOBJDUMP:-$(command -v cuobjdump || ls /usr/local/cuda/bin/cuobjdump 2>/dev/null)}
+[ -n "$tool" ] || { echo "skipped: no cuobjdump"; exit 77; }
+ls "$1"/hopper_*.sm_90a.cubin >/dev/null 2>&1 || { echo "skipped: no cubins for sm_90a in this build"; exit 77; }
+for cubin in "$1"/hopper_*.sm_90a.cubin; do
+  "$tool" -sass "$cubin" >"$dir/sass" || { echo "$tool fails on $cubin"; exit 1; }
+  said=$(check "$dir/sass")
+  [ -z "$said" ] || { echo "$cubin:"; echo "$said"; failed=1; }
+done
+exit $failed
