@@ -21,6 +21,7 @@ check() {
 }
 
 made_up() { # made_up WITHOUT WITH
+  local word
   echo "		Function : hopper_made_up"
   for word in HGMMA.64x128x16.F32.BF16 UTMALDG.4D UTMASTG.4D USETMAXREG.DEALLOC.CTAPOOL SYNCS.EXCH.64 $2; do
     [ "${word%%.*}" = "$1" ] || echo "        /*0010*/                   $word R24, gdesc[UR8], R24 ;"
