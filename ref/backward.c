@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An item's private sums cost a pass over the head's keys: worth it from a few hundred rows on. */
-enum { ITEMS_WANTED = 128, BLOCKS_PER_ITEM = 2 };
+/* An item's private sums cost a pass over the head's keys: worth it from a thousand rows on. */
+enum { ITEMS_WANTED = 128, BLOCKS_PER_ITEM = 4 };
 
 static int64_t n_blocks(int64_t n) {
   return (n + FA_BLOCK_M - 1) / FA_BLOCK_M;
