@@ -203,24 +203,38 @@ FA_DEVICE hopper_rows rows_of_keys(const fa_flash_params &f, const sequence &seq
   return r;
 }
 
-/* s -> P, dp -> dS. rows: shared address of the block's LSE. Rows that see nothing and those past the end
- * have LSE = inf. */
+/* s -> P. rows: shared address of the block's LSE. Rows that see nothing and those past the end have LSE =
+ * inf.
+ */
 template <class C, bool MASK>
-FA_DEVICE void hopper_gradients(float (&s)[C::BM / 8][4], float (&dp)[C::BM / 8][4], float scale_log2,
-                                uint32_t rows, const hopper_rows &seen) {
+FA_DEVICE void hopper_probabilities(float (&s)[C::BM / 8][4], float scale_log2, uint32_t rows,
+                                    const hopper_rows &seen) {
   FA_UNROLL
   for (int n = 0; n < C::BM / 8; ++n) {
     FA_UNROLL
     for (int e = 0; e < 2; ++e) {
-      const float lse = as_float(load_shared4(rows + 32 * n + 4 * e)),
-                  delta = as_float(load_shared4(rows + C::ROW_BYTES + 32 * n + 4 * e));
+      const float lse = as_float(load_shared4(rows + 32 * n + 4 * e));
       FA_UNROLL
       for (int r = 0; r < 2; ++r) {
         float x = exp2_approx(fmaf(s[n][2 * r + e], scale_log2, -lse));
         if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) x = 0.0f;
         s[n][2 * r + e] = x;
-        dp[n][2 * r + e] = x * (dp[n][2 * r + e] - delta);
       }
+    }
+  }
+}
+
+/* dp -> dS. rows: shared address of the block's delta. */
+template <class C>
+FA_DEVICE void hopper_score_gradients(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4],
+                                      uint32_t rows) {
+  FA_UNROLL
+  for (int n = 0; n < C::BM / 8; ++n) {
+    FA_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const float delta = as_float(load_shared4(rows + 32 * n + 4 * e));
+      FA_UNROLL
+      for (int r = 0; r < 2; ++r) dp[n][2 * r + e] = p[n][2 * r + e] * (dp[n][2 * r + e] - delta);
     }
   }
 }
@@ -291,18 +305,21 @@ FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&d
     wgmma_fence();
     hopper_backward_scores<C>(dp, base + C::V_AT + group * 64 * 128, do_tile);
     mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
-    wgmma_wait<0>(s);
-    pin(dp);
     const uint32_t rows = base + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
     const int first = t.key0 + 64 * group;
+    wgmma_wait<1>(s);
     if (keys_need_mask(p.forward, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q), first, first + 64))
-      hopper_gradients<C, true>(s, dp, p.scale_log2, rows,
-                                rows_of_keys<C>(p.forward, t.seq, t.key0 + key, row0 + lane % 4 * 2));
+      hopper_probabilities<C, true>(s, p.scale_log2, rows,
+                                    rows_of_keys<C>(p.forward, t.seq, t.key0 + key, row0 + lane % 4 * 2));
     else
-      hopper_gradients<C, false>(s, dp, p.scale_log2, rows, hopper_rows());
+      hopper_probabilities<C, false>(s, p.scale_log2, rows, hopper_rows());
+    hopper_pack<C>(weights, s);
+    wgmma_fence();
+    hopper_backward_add<C>(dv, weights, do_tile);
+    wgmma_wait<1>(dp);
+    hopper_score_gradients<C>(dp, s, rows + C::ROW_BYTES);
     sync_warp();
     hopper_release(bar::rows_empty(ring.stage()), thread);
-    hopper_pack<C>(weights, s);
     hopper_pack<C>(ds, dp);
   }
   hopper_store_ds<C>(ds_tile, ds, key, lane);
@@ -310,7 +327,6 @@ FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&d
   named_sync<256>(1); /* dS of both stands; the other buffer of dS is read by nobody any more */
   float dq[C::DQ_COLS / 8][4];
   wgmma_fence();
-  hopper_backward_add<C>(dv, weights, do_tile);
   hopper_backward_dq<C>(dq, ds_tile, base + C::K_AT, group);
   hopper_backward_add<C>(dk, ds, q_tile);
   wgmma_wait<2>(dv);
