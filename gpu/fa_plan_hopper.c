@@ -50,7 +50,7 @@ bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, f
   memset(out, 0, sizeof *out);
   if (!device || !device->hopper || fa_attention_is_empty(a) || !is_possible(a) || a->scale <= 0)
     return false;
-  out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), device);
+  out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), a->seqlen_k, device);
   if (!out->kernel || !fill_boxes(a, out)) return false;
   fa_flash_params_fill(a, &out->params.f);
   const int64_t row_blocks = (a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m;

@@ -3,6 +3,7 @@
 #include "cases/tensor.h"
 #include "gpu/kernels/flash_backward_host.h"
 #include "gpu/kernels/flash_forward_host.h"
+#include "gpu/kernels/hopper_backward_host.h"
 #include "gpu/kernels/hopper_forward_host.h"
 #include "gpu/kernels/kv_append_host.h"
 #include "gpu/kernels/kv_host.h"
@@ -267,8 +268,11 @@ static fa_simt_kernel find_entry(const char *name) {
                                      .bias = i >> 8 & 1,
                                      .linear_dropout = i >> 9 & 1};
     const fa_flash_device any = {i >> 7 & 1 ? 99 * 1024 : SIZE_MAX, i >> 6 & 1, 1};
-    const fa_flash_kernel *hopper = fa_hopper_forward_find(wanted, &any);
-    if (hopper && strcmp(hopper->name, name) == 0) return hopper->entry;
+    const fa_flash_kernel *const hopper[] = {fa_hopper_forward_find(wanted, 1, &any),
+                                             fa_hopper_forward_find(wanted, FA_HOPPER_LONG, &any),
+                                             fa_hopper_backward_find(wanted, &any)};
+    for (int n = 0; n < 3; ++n)
+      if (hopper[n] && strcmp(hopper[n]->name, name) == 0) return hopper[n]->entry;
     const fa_flash_kernel *k = fa_flash_forward_find(wanted, &any);
     if (k && strcmp(k->name, name) == 0) return k->entry;
     fa_flash_backward_kernels b;

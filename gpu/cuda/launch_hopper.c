@@ -14,8 +14,8 @@ static fa_status get_target(const fa_cuda_device *device, fa_flash_device *out, 
   const fa_status status = fa_cuda_flash_device(device, out, err);
   if (status != FA_OK) return status;
   const bool off = text && strcmp(text, "off") == 0;
-  if (text && *text && !off && strcmp(text, "auto") != 0 && strcmp(text, "all") != 0)
-    return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off, auto or all", text);
+  if (text && *text && !off && strcmp(text, "auto") != 0)
+    return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off or auto", text);
   out->hopper = !off && device->major == 9 && device->minor == 0 ? device->n_processors : 0;
   return FA_OK;
 }
@@ -85,14 +85,12 @@ fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *
 fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_cuda_device *device,
                                   const fa_attention *a, const fa_gradients *g, const fa_backward_plan *whole,
                                   CUstream stream, bool *launched, fa_error *err) {
-  const char *text = getenv("FA_HOPPER");
   fa_flash_device target;
   fa_hopper_backward_plan plan;
   CUkernel kernel = NULL;
   *launched = false;
   fa_status status = get_target(device, &target, err);
-  if (status != FA_OK || !text || strcmp(text, "all") != 0) return status;
-  if (!fa_hopper_backward_make(a, g, whole, &target, &plan)) return FA_OK;
+  if (status != FA_OK || !fa_hopper_backward_make(a, g, whole, &target, &plan)) return status;
   const fa_flash_kernel *k = plan.kernel;
   status = find_kernel(d, device, k, &kernel, err);
   if (status != FA_OK || !kernel) return status;

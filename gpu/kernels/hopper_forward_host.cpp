@@ -29,18 +29,26 @@ static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const 
           C::SHARED_BYTES};
 }
 
-#define FA_ENTRY(name, ...)                                                                                  \
+#define FA_DESCRIBE(name, ...)                                                                               \
   describe<fa::hopper_forward_config<__VA_ARGS__>>(#name, FA_ON_HOST(name),                                  \
-                                                   "FA_ENTRY(" #name "," #__VA_ARGS__ ")"),
-static const fa_flash_kernel kernels[] = {
+                                                   "FA_ENTRY(" #name "," #__VA_ARGS__ ")")
+#define FA_ENTRY(name, ...) {FA_DESCRIBE(name, __VA_ARGS__), 0},
+#define FA_ENTRY_LONG(name, ...) {FA_DESCRIBE(name, __VA_ARGS__), FA_HOPPER_LONG},
+static const struct {
+  fa_flash_kernel kernel;
+  int64_t least_keys;
+} kernels[] = {
 #include "gpu/kernels/hopper_forward_list.h"
 };
 static const int n_kernels = sizeof kernels / sizeof *kernels;
 
-const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, const fa_flash_device *device) {
+const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k,
+                                              const fa_flash_device *device) {
   if (!device || !device->hopper) return nullptr;
-  for (const fa_flash_kernel &k : kernels)
-    if (fa_flash_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes) return &k;
+  for (const auto &k : kernels)
+    if (fa_flash_is_able(&k.kernel.ability, &wanted) && k.least_keys <= seqlen_k &&
+        k.kernel.shared_bytes <= device->max_shared_bytes)
+      return &k.kernel;
   return nullptr;
 }
 
@@ -52,5 +60,5 @@ int fa_hopper_host_counter(void) {
 }
 
 const char *fa_hopper_forward_name(int i) {
-  return i < n_kernels ? kernels[i].name : nullptr;
+  return i < n_kernels ? kernels[i].kernel.name : nullptr;
 }

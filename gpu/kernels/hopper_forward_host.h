@@ -9,10 +9,14 @@
 extern "C" {
 #endif
 
-/* The first kernel that can do this; its entry takes fa_hopper_params. NULL: there is none for this device,
- * or for this call. They take any two head dims up to their own, aligned rows, masks, and one of
- * ALiBi, softcap and tiled dropout; nothing else. */
-const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, const fa_flash_device *device);
+/* Keys of a call for which larger key blocks pay. */
+#define FA_HOPPER_LONG 4096
+
+/* The first kernel that can do this for so many keys; its entry takes fa_hopper_params. NULL: there is none
+ * for this device, or for this call. They take any two head dims up to their own, aligned rows, masks, and
+ * one of ALiBi, softcap and tiled dropout; nothing else. */
+const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k,
+                                              const fa_flash_device *device);
 
 /* A counter of the host's that is 0: for one launch on the executor. */
 int fa_hopper_host_counter(void);
