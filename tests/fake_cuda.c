@@ -330,6 +330,7 @@ static CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint3
                              CUtensorMapFloatOOBfill fill) {
   (void)steps, (void)interleave, (void)promotion, (void)fill;
   if (rank != 4) return CUDA_ERROR_INVALID_VALUE;
+  ++fake.n_maps;
   fa_tensor_box x = {.base = base,
                      .swizzle = swizzle == CU_TENSOR_MAP_SWIZZLE_128B ? FA_SWIZZLE_128 : FA_SWIZZLE_NONE,
                      .bf16 = type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16};

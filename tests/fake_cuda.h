@@ -20,7 +20,7 @@ typedef struct fake_cuda {
   size_t scribble_mapped; /* != 0: every kernel changes this byte of the last mapped allocation */
   bool no_virtual_memory, no_page_locked;
   /* to be looked at */
-  int n_calls, n_launches, n_allocations, n_contexts, n_libraries;
+  int n_calls, n_launches, n_maps, n_allocations, n_contexts, n_libraries;
   int n_waits; /* calls that wait for the device: allocations, copies that are not asynchronous, ... */
   char last_kernel[96]; /* launched */
   size_t bytes_in_use;
