@@ -9,6 +9,11 @@
  * TURNS: the warpgroups issue their products in turns, so that the softmax of one falls into the products of
  * another.
  *
+ * LAZY: 1: O is multiplied only where a row of the warp has a new maximum. 2: besides, the old maximum stays
+ * while the new one is at most 2^8 above, so that weights are as large as 2^8; O and LSE are the same but for
+ * rounding, of which only that of the maximum's multiple grows, by 8 2^-24: the bounds of LSE have room for
+ * that many times over.
+ *
  * Shared memory, tiles in panels of 64 columns (128 bytes, 128-byte swizzle): Q of each group, STAGES tiles
  * of K, STAGES of V, O of each group (in Q's place if !APART), barriers. */
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_CUH
