@@ -63,7 +63,7 @@ run "$fake" bench --cases two.json --filter none
 expect exits 4
 run "$fake" bench --case '{"family": "flex", "seqlen_q": 8}'
 expect exits 4
-expect says_line 'left out: only the flash and memeff families'
+expect says_line 'left out: only the flash, memeff and kvcache families'
 run "$fake" --case '{"name": "far", "seqlen_q": 3, "seqlen_k": 3, "head_dim": 64, "strides": {"k": {"gap": [0, 1073741888, 0]}}}'
 expect exits 0
 expect lines '^PASS far  cuda  fwd\+bwd' 1

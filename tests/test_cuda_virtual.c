@@ -91,7 +91,8 @@ static void test_content(void) {
   REQUIRE(fa_cuda_tensors_up(d, &arena, &t, 0, &on_device, &code, &err) == FA_OK);
   const fa_cuda_virtual *v = &on_device.sparse[FA_T_K];
   CHECK(on_device.base[FA_T_K] == v->base && v->n == 3 && !on_device.sparse[FA_T_Q].base);
-  CHECK_MSG(fake.bytes_in_use < (size_t)16 << 20, "%zu", fake.bytes_in_use);
+  CHECK_MSG(fake.bytes_in_use < (size_t)64 << 20, "%zu",
+            fake.bytes_in_use); /* half of it the arena's first room */
   CHECK(v->reserved > (size_t)4 << 30);
   const int64_t last[] = {0, 2, 0, 63};
   uint16_t want, got = 0, new_value = 0x3c00;
