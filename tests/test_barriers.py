@@ -4,7 +4,8 @@
 usage: test_barriers.py BARRIER_VERIFY CXX [--all] [--write docs/detection.md] [--only TEXT]
 
 BARRIER_VERIFY is fa-verify with the kernels in a shared library, so that a changed copy can be put in their place.
-Without --all only the cases that the filters of FAMILIES name are run. Exit: 0 every removal was caught or is in HARMLESS, 1 not so."""
+Without --all only the cases that the filters of FAMILIES name are run. Exit: 0 every removal was caught or is in
+HARMLESS, 1 not so."""
 import os
 import re
 import subprocess
@@ -33,7 +34,8 @@ FAMILIES = {
              ("host", FLASH_FILES[:-1], None, [1])],
 }
 CAUGHT = re.compile(r"(FAIL|RACE|OOB|DEADLOCK|CRASH|HANG|ERROR|REJECTED) (\S+)  \S+  \S+  [\d.]+ m?s  (.*?)(?: \[.*)?$")
-SITE = re.compile(r"\b(sync_block|sync_warp|sync_team<C>|cp_async_commit|cp_async_wait<[^<>;]+>)\(\);")
+SITE = re.compile(r"\b(sync_block|sync_warp|sync_team<C>|named_sync<\d+>|cp_async_commit|cp_async_wait<[^<>;]+>|"
+                  r"fence_async|tma_store_commit|tma_store_wait_read<\d+>)\(\d*\);")
 # How the line ends, after the one before it -> why nothing can be seen of its removal.
 HARMLESS = {
     "sync_block(); /* the tiles are read before the next block's copies come */":
