@@ -15,6 +15,8 @@ int64_t fa_layout_strides(fa_layout layout, const fa_stride_recipe *recipe, int 
 fa_status fa_build_main(const fa_case *c, fa_tensors *set, fa_error *err);
 /* The small tensors: lengths, slopes. */
 fa_status fa_build_lengths(const fa_case *c, fa_tensors *set, fa_error *err);
+/* Shape of a cache as it is made: rows or pages with the spare ones. d: its head dim. */
+void fa_build_cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]);
 /* Caches, new keys, page table, rotary tables. */
 fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Block-sparse lists. */

@@ -20,15 +20,19 @@ static int32_t garbage(int64_t i) {
 
 #define SPARE_PAGES 3 /* pages that no entry owns: stay NaN */
 
+void fa_build_cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]) {
+  const fa_kvcache *k = &p->kvcache;
+  const bool paged = k->page_size > 0, spare = k->batch_idx.n > 0; /* a row that no entry maps to */
+  shape[0] = paged ? p->batch * (p->seqlen_k / k->page_size) + SPARE_PAGES : fa_problem_cache_rows(p) + spare;
+  shape[1] = paged ? k->page_size : p->seqlen_k;
+  shape[2] = p->heads_kv;
+  shape[3] = d;
+}
+
 static fa_status add_cache(const fa_case *c, fa_tensors *set, fa_tensor_id id, int64_t d, fa_error *err) {
   const fa_problem *p = &c->problem;
-  const fa_kvcache *k = &p->kvcache;
-  int64_t shape[4] = {fa_problem_cache_rows(p), p->seqlen_k, p->heads_kv, d}, stride[4];
-  if (k->batch_idx.n > 0) ++shape[0]; /* a row that no entry maps to */
-  if (k->page_size > 0) {
-    shape[0] = p->batch * (p->seqlen_k / k->page_size) + SPARE_PAGES;
-    shape[1] = k->page_size;
-  }
+  int64_t shape[4], stride[4];
+  fa_build_cache_shape(p, d, shape);
   fa_layout_strides(c->layout, &c->strides[id], 4, shape, shape[2], stride);
   return fa_tensors_add_padded(set, id, p->dtype, 4, shape, stride, c->strides[id].offset,
                                c->strides[id].tail, err);

@@ -125,7 +125,8 @@ static bool keeps_logits_apart(const fa_problem *p, double *cap) {
 
 /* Logits that are all alike, or saturated at the cap, give equal probabilities: their roundings repeat. Alike
  * are those that differ by less than a rounding: half a cell of the type, in which exp(x) has a relative
- * width of 2u. */
+ * width of 2u. With few dimensions there are always rows with a q so short that theirs do, and in these the
+ * error of P or dS is a function of k, with which dQ multiplies it: hence the room. */
 static bool repeats_logits(const fa_case *c) {
   const fa_problem *p = &c->problem;
   const fa_fill q = c->fill[FA_T_Q];
@@ -136,7 +137,8 @@ static bool repeats_logits(const fa_case *c) {
   double cap = 0;
   /* A bias tells keys apart, and rows if it has any. */
   const bool told = p->bias.present && p->bias.per_query;
-  if (p->scale == 0 || (spread < fa_dtype_unit_roundoff(p->dtype) && !told)) return true;
+  const double least = (p->head_dim <= 4 ? 64 : 1) * fa_dtype_unit_roundoff(p->dtype);
+  if (p->scale == 0 || (spread < least && !told)) return true;
   if (p->score_mod && !keeps_logits_apart(p, &cap)) return true;
   return (p->softcap > 0 && (p->softcap < 4 || large)) || (cap > 0 && (cap < 4 || large));
 }

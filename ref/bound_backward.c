@@ -105,7 +105,8 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          .per_unit = per_unit,
                          .e_delta = b->row_e_delta[k],
                          .u_dp = (float)((dropout ? 5 : 2) * u + (dropout ? p->u_dropout : 0)),
-                         .tiny = (float)((cap ? 2 : 1) * FA_F32_TINY * per_unit),
+                         /* at least what the products lose that are worked out here, in these units */
+                         .tiny = (float)fmax((cap ? 2 : 1) * FA_F32_TINY * per_unit, 4 * FA_F32_TINY),
                          .squares = c->generic && !b->plain,
                          .one_is_exact = !dropout, /* some kernels scale before they round */
                          .w = b->w + at,

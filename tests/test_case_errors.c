@@ -206,6 +206,10 @@ static void test_contradictions(void) {
               ".return_softmax: tensor p_debug would have 10019209216 elements, the limit is 8589934592");
   expect_case("\"strides\": {\"q\": {\"gap\": [8589934592, 0, 0]}}, \"batch\": 9",
               ".strides.q: tensor q would span more than 34359738368 elements");
+  expect_case(
+      "\"family\": \"kvcache\", \"seqlen_q\": 1, \"seqlen_k\": 64, \"kvcache\": {\"len\": [0], "
+      "\"page_size\": 64}, \"strides\": {\"k\": {\"gap\": [0, 200000000, 0]}}", /* the spare pages count */
+      ".strides.k: tensor k would span more than 34359738368 elements");
   expect_case("\"strides\": {\"do\": {\"offset\": 1}}, \"backward\": false",
               ".strides.do: the case has no tensor do");
   expect_case("\"strides\": {\"dq\": {\"expand\": [\"b\"]}}",
