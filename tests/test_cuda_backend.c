@@ -3,6 +3,7 @@
  * to test_gpu.sh. */
 #include "gpu/args.h"
 #include "gpu/cuda/bench.h"
+#include "gpu/cuda/context.h"
 #include "tests/check.h"
 #include "tests/cuda_fixture.h"
 
@@ -347,6 +348,24 @@ static void test_bench(void) {
   fa_case_free(&c);
 }
 
+/* A kernel that is not called after its source is looked for in that source's code first: asking elsewhere in
+ * vain would be an error in the eyes of memory checkers. */
+static void test_where_kernels_are(void) {
+  static const char flash[] = "\177ELF (flash_forward,", kv[] = "\177ELF (kv_,";
+  static const fa_cubin two[] = {{"flash_forward", "90a", flash, flash + sizeof flash},
+                                 {"kv_forward", "90a", kv, kv + sizeof kv}};
+  const fa_flash_recipe recipe = {"kv_forward", "", 1};
+  fa_cuda_context c;
+  CUkernel kernel = NULL;
+  fa_error err = {""};
+  fake_cuda_start();
+  fa_cuda_kernels_replace(two, 2);
+  REQUIRE(fa_cuda_context_open(0, &c, &err) == FA_OK);
+  CHECK(fa_cuda_kernel(c.driver, &c.device, "kv_combine_f16", &recipe, 0, &kernel, &err) == FA_OK && kernel);
+  CHECK_MSG(fake.n_libraries == 1, "%d", fake.n_libraries);
+  fa_cuda_context_close(&c);
+}
+
 int main(void) {
   setenv("FA_NVRTC", "off", 1); /* test_nvrtc.c has the rest */
   test_no_driver();
@@ -363,6 +382,7 @@ int main(void) {
   test_small_device();
   test_calls();
   test_bench();
+  test_where_kernels_are();
   fake_cuda_reset();
   return check_done();
 }

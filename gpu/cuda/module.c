@@ -107,9 +107,10 @@ void fa_cuda_kernels_describe(const fa_cuda_device *device, char *text, size_t s
 
 /* ---- compiled ahead of time ---- */
 
-/* Is name a kernel of this cubin's, by the custom that flash_forward.cu holds flash_forward_...? */
-static bool is_named_after(const char *name, const fa_cubin *cubin) {
-  return strncmp(name, cubin->source, strlen(cubin->source)) == 0;
+/* Is name a kernel of this cubin's? It is by its source, or by the custom that flash_backward_f16.cu, which
+ * shares its source with another, holds flash_backward_f16_... */
+static bool is_likely_in(const fa_cubin *cubin, const char *name, const char *source) {
+  return strcmp(source, cubin->source) == 0 || strncmp(name, cubin->source, strlen(cubin->source)) == 0;
 }
 
 static fa_status load(const fa_cuda_driver *d, int i, fa_error *err) {
@@ -121,13 +122,13 @@ static fa_status load(const fa_cuda_driver *d, int i, fa_error *err) {
 }
 
 /* Finds name in the code for this device, loading on the way what was not loaded yet. Looks where the name
- * says first: to ask in vain is an error in the eyes of memory checkers. */
-static fa_status find(const fa_cuda_driver *d, const fa_cuda_device *device, const char *name, CUkernel *out,
-                      fa_error *err) {
+ * and the source say first: to ask in vain is an error in the eyes of memory checkers. */
+static fa_status find(const fa_cuda_driver *d, const fa_cuda_device *device, const char *name,
+                      const char *source, CUkernel *out, fa_error *err) {
   for (int pass = 0; pass < 2; ++pass) {
     for (int i = 0; i < count() && i < MAX_CUBINS; ++i) {
       if (!fa_cubin_fits(cubins[i].arch, device->major, device->minor)) continue;
-      if (is_named_after(name, &cubins[i]) != (pass == 0)) continue;
+      if (is_likely_in(&cubins[i], name, source) != (pass == 0)) continue;
       const fa_status status = load(d, i, err);
       if (status != FA_OK) return status;
       const CUresult code = d->cuLibraryGetKernel(out, library[i], name);
@@ -216,7 +217,7 @@ static fa_status find_or_compile(const fa_cuda_driver *d, const fa_cuda_device *
   const bool can_compile = policy != FA_RTC_OFF && device->major >= 8;
   if (policy == FA_RTC_ALWAYS && can_compile) return compile(d, device, name, recipe, out, err);
   if (recipe->is_ahead_of_time && fits) {
-    const fa_status status = find(d, device, name, out, err);
+    const fa_status status = find(d, device, name, recipe->source, out, err);
     if (status != FA_ERR_UNSUPPORTED || !can_compile) return status;
   }
   if (can_compile) return compile(d, device, name, recipe, out, err);
