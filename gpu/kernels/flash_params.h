@@ -2,6 +2,8 @@
 #ifndef FA_GPU_KERNELS_FLASH_PARAMS_H
 #define FA_GPU_KERNELS_FLASH_PARAMS_H
 
+#include "gpu/kernels/flex_params.h"
+
 #include <stdint.h>
 
 /* Strides in elements; the last axis (head_dim) is contiguous. batch is 0 for variable length. */
@@ -44,6 +46,7 @@ typedef struct fa_flash_params {
   fa_flash_strides bias_stride; /* 0: the same for all of that axis; keys are contiguous */
   float dropout_p;              /* the linear scheme keeps where the uniform number is above it */
   int dropout_linear;           /* numbers belong to linear indices and come from ten rounds */
+  fa_flex_args flex;            /* only the flex kernels look */
 } fa_flash_params;
 
 #endif
