@@ -7,7 +7,7 @@
  *   shfl_xor(x, lane_mask)                       x of lane (lane ^ lane_mask)
  *   shared_base()                                address of the dynamic shared memory
  *   load_shared16, load_shared4, store_shared16, store_shared4 generic shared accesses, by 32-bit shared
- * address load_global<T>, store_global                 T of 2, 4 or 16 bytes, aligned to its size
+ * address load_global<T>, store_global                 T of 2, 4, 8 or 16 bytes, aligned to its size
  *   cp_async16(shared, global, in_range)         16 bytes; zeros, and no read, when out of range
  *   cp_async_commit(), cp_async_wait<N>()        groups
  *   ldmatrix_x4, ldmatrix_x4_trans               four 8x8 matrices of 16-bit elements
@@ -23,6 +23,7 @@
  * 2 pair + 1 (high) of word is at most the limit, limit being given in both halves; at most 255
  *   atomic_add4(p, v)                            p[0..3] += v[0..3], each addition atomic; p 16-byte aligned
  *   atomic_add(p, x)                             the same of one float
+ *   atomic_add(p, n)                             the same of one uint64_t, which wraps; p 8-byte aligned
  *   float_bits(x)                                the other way of as_float
  *   mma_tf32(d, a, b0, b1)                       d[16x8] += a[16x8] b[8x8]; of every f32 operand the upper 19
  * bits count, f32 accumulation
