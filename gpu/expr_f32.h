@@ -4,8 +4,8 @@
 #ifndef FA_GPU_EXPR_F32_H
 #define FA_GPU_EXPR_F32_H
 
-#include "cases/expr.h"
 #include "cases/tensor.h"
+#include "gpu/expr_scalar.h"
 
 enum { FA_F32_PAIRS = 64 };
 
@@ -16,12 +16,6 @@ typedef struct fa_f32_pairs {
   int64_t seqlen_q, seqlen_k;
   const float *score; /* [n]; unused by masks */
 } fa_f32_pairs;
-
-/* One element: f by float nodes, i by int and bool ones. */
-typedef union fa_f32_word {
-  float f;
-  int32_t i;
-} fa_f32_word;
 
 typedef struct fa_f32_expr {
   const fa_expr *e;

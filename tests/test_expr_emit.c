@@ -1,7 +1,9 @@
 /* Expressions as C text: what it looks like, and, where the machine has a C compiler, that compiled it
- * computes bit for bit what the evaluator in f32 does, derivatives included. */
+ * computes bit for bit what the evaluator in f32 does, derivatives included; and so does the interpreter of
+ * the host's kernels. */
 #include "gpu/expr_emit.h"
 #include "gpu/expr_f32.h"
+#include "gpu/flex_functions.h"
 #include "tests/check.h"
 #include "tests/random_expr.h"
 
@@ -114,6 +116,28 @@ static bool same(float a, float b) {
   return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)) || (a == 0 && b == 0);
 }
 
+/* Everybody's answers for one pair. */
+static void compare_interpreter(const subject *s, const fa_flex_functions *f, const fa_flex_pair *at,
+                                float score, const fa_f32_expr *x, const fa_f32_expr *m, int lane) {
+  static fa_flex_read read[FA_FLEX_MAX_READS];
+  const float got = f->score(f->self, score, at), want = fa_f32_expr_row(x, s->score.root)[lane].f;
+  CHECK_MSG(same(got, want), "%s: interpreted %.9g, not %.9g", s->text, got, want);
+  CHECK(f->mask(f->self, at) == (fa_f32_expr_row(m, s->mask.root)[lane].i != 0));
+  const float d = f->slope(f->self, score, at, read);
+  CHECK_MSG(same(d, fa_f32_expr_row(x, s->gradient.score)[lane].f), "%s: slope %.9g", s->text, d);
+  int n = 0;
+  for (int r = 0; r < s->gradient.n_reads; ++r) {
+    const fa_expr_read *want_read = &s->gradient.read[r];
+    const int buffer = s->gradient.e.node[want_read->load].buffer;
+    if (!wanted[buffer]) continue;
+    CHECK(n < f->n_reads && read[n].buffer == buffer);
+    CHECK_MSG(same(read[n].slope, fa_f32_expr_row(x, want_read->slope)[lane].f), "%s: read %d", s->text, r);
+    CHECK(read[n].element == x->element[(int64_t)want_read->load * FA_F32_PAIRS + lane]);
+    ++n;
+  }
+  CHECK(n == f->n_reads);
+}
+
 static void compare(const subject *s, void *library, int k, const fa_tensors *set, const fa_f32_pairs *p) {
   const void *buffer[FA_MAX_CAPTURES] = {NULL};
   char name[3][32];
@@ -130,6 +154,9 @@ static void compare(const subject *s, void *library, int k, const fa_tensors *se
           fa_f32_expr_init(&m, &s->mask, set, NULL) == FA_OK);
   fa_f32_expr_eval(&x, p);
   fa_f32_expr_eval(&m, p);
+  fa_flex_interpreter *interpreter;
+  REQUIRE(fa_flex_interpreter_make(&s->score, &s->mask, random_expr_captures, RANDOM_EXPR_BUFFERS, buffer,
+                                   wanted, &interpreter, NULL) == FA_OK);
   for (int lane = 0; lane < p->n; ++lane) {
     float slope[MOST_READS];
     long long element[MOST_READS];
@@ -148,7 +175,10 @@ static void compare(const subject *s, void *library, int k, const fa_tensors *se
       CHECK(element[at] == x.element[(int64_t)read->load * FA_F32_PAIRS + lane]);
       ++at;
     }
+    compare_interpreter(s, fa_flex_interpreter_functions(interpreter), &(fa_flex_pair){b, h, i, j, sq, sk},
+                        p->score[lane], &x, &m, lane);
   }
+  fa_flex_interpreter_free(interpreter);
   fa_f32_expr_free(&x);
   fa_f32_expr_free(&m);
 }
