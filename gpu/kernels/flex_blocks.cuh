@@ -34,6 +34,25 @@ FA_DEVICE flex_tile flex_at(const flex_walk &w, int i) {
   return flex_tile{entry >> 2, entry & 3};
 }
 
+/* Either way of visiting tiles, for kernels that a policy makes flex ones: at(begin()) .. at(end() - 1). */
+template <class MODS> struct tile_walk {
+  flex_walk w;
+  FA_DEVICE tile_walk(const fa_flex_args &x, const fa_flex_lists &lists, int batch, int head, int tile,
+                      block_range range)
+      : w(flex_tiles<MODS>(x, lists, batch, head, tile, range)) {}
+  FA_DEVICE int begin() const { return 0; }
+  FA_DEVICE int end() const { return w.n; }
+  FA_DEVICE flex_tile at(int i) const { return flex_at(w, i); }
+};
+template <> struct tile_walk<no_mods> {
+  block_range range;
+  FA_DEVICE tile_walk(const fa_flex_args &, const fa_flex_lists &, int, int, int, block_range of)
+      : range(of) {}
+  FA_DEVICE int begin() const { return range.begin; }
+  FA_DEVICE int end() const { return range.end; }
+  FA_DEVICE flex_tile at(int i) const { return flex_tile{i, FA_FLEX_FULL}; }
+};
+
 /* Do block lists and mask_mod show the pair? kind: of its tile. The masks by position are not looked at, but
  * the pair exists. */
 template <class MODS> FA_DEVICE bool flex_shows(const fa_flex_args &x, int kind, const flex_pair &at) {

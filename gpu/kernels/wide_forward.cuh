@@ -10,14 +10,16 @@
 #ifndef FA_GPU_KERNELS_WIDE_FORWARD_CUH
 #define FA_GPU_KERNELS_WIDE_FORWARD_CUH
 
+#include "gpu/kernels/flex_score.cuh"
 #include "gpu/kernels/softmax.cuh"
-#include "gpu/kernels/wide_score.cuh"
 
 namespace fa {
 
-/* T: f32, f16 or bf16. VC: columns of V and O of a block, 64 or 128. */
-template <class T_, int VC_> struct wide_forward_config {
+/* T: f32, f16 or bf16. VC: columns of V and O of a block, 64 or 128. MODS: no_mods, or flex_mods for calls of
+ * family flex. */
+template <class T_, int VC_, class MODS_ = no_mods> struct wide_forward_config {
   typedef T_ T;
+  typedef MODS_ MODS;
   static constexpr int VC = VC_, BM = 128, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS;
   static constexpr int Q_BYTES = BM * wide_row<WIDE_CHUNK>::BYTES, K_BYTES = BN * wide_row<WIDE_CHUNK>::BYTES;
   static constexpr int V_BYTES = BN * wide_row<VC>::BYTES;
@@ -98,6 +100,18 @@ FA_DEVICE void write_rows(const fa_flash_params &p, const wide_task &t, const ty
   }
 }
 
+/* S to the weights that multiply V; what was summed up so far shrinks. */
+template <class C>
+FA_DEVICE void wide_weights(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2],
+                            const fa_flash_params &p, const wide_task &t, int row, int key, int kind) {
+  if constexpr (C::MODS::ANY)
+    make_flex_logits<typename C::MODS, typename C::T>(s, p, t, row, key, kind);
+  else
+    make_logits<typename C::T>(s, p, t, row, key);
+  wide_softmax<C>(s, o, rows);
+  if (!C::MODS::ANY && p.dropout_linear) drop_linear(s, p, t, row, key);
+}
+
 /* S of this warp's rows and one key block: the first chunk is on its way when this begins, and V (if the next
  * barrier finds it unused) and the other chunks are fetched here. Leaves buffer at the one that is free. */
 template <class C>
@@ -132,7 +146,9 @@ template <class C> FA_DEVICE void wide_forward(const fa_flash_params &p) {
   const wide_task t = load_wide_task(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
   const int row0 = static_cast<int>(blockIdx.x) / n_cols * C::BM;
   if (row0 >= t.seq.len_q) return;
-  const block_range blocks = visible_blocks<C::BN>(p, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
+  const tile_walk<typename C::MODS> tiles(
+      p.flex, p.flex.keys, t.batch, t.head, row0 / C::BM,
+      visible_blocks<C::BN>(p, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q)));
   const wide_rows q = q_rows(p, t), k = k_rows(p, t), v = v_rows(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
 
@@ -140,23 +156,26 @@ template <class C> FA_DEVICE void wide_forward(const fa_flash_params &p) {
   typename C::output_tile o = {};
   row_state rows[2];
   int buffer = 0;
-  if (blocks.begin < blocks.end) {
-    fetch_chunk<C>(p, q, k, row0, blocks.begin * C::BN, 0, 0, thread);
+  if (tiles.begin() < tiles.end()) {
+    fetch_chunk<C>(p, q, k, row0, tiles.at(tiles.begin()).tile * C::BN, 0, 0, thread);
     cp_async_commit();
   }
   FA_NO_UNROLL
-  for (int block = blocks.begin; block < blocks.end; ++block) {
-    const int key0 = block * C::BN, key = key0 + lane % 4 * 2;
+  for (int i = tiles.begin(); i < tiles.end(); ++i) {
+    const flex_tile at = tiles.at(i);
+    const int key0 = at.tile * C::BN, key = key0 + lane % 4 * 2;
     typename C::score_tile s = {};
     wide_scores<C>(s, p, q, k, v, row0, key0, col0, buffer, works, thread);
     cp_async_wait<0>();
     sync_block(); /* V is there for all */
-    if (block + 1 < blocks.end) fetch_chunk<C>(p, q, k, row0, key0 + C::BN, 0, buffer, thread);
+    if (i + 1 < tiles.end()) {
+      /* without lists from what is in a register already */
+      const int next_key0 = C::MODS::ANY ? tiles.at(i + 1).tile * C::BN : key0 + C::BN;
+      fetch_chunk<C>(p, q, k, row0, next_key0, 0, buffer, thread);
+    }
     cp_async_commit();
     if (!works) continue;
-    make_logits<typename C::T>(s, p, t, row, key);
-    wide_softmax<C>(s, o, rows);
-    if (p.dropout_linear) drop_linear(s, p, t, row, key);
+    wide_weights<C>(s, o, rows, p, t, row, key, at.kind);
     multiply_rows<C::VC>(o, s, first_wide_rows<C::VC>(shared_base() + C::V_AT, lane));
   }
   write_rows<C>(p, t, o, rows, row, col0, lane);
