@@ -18,7 +18,7 @@
 
 #include "gpu/kernels/flash_backward.cuh"
 #include "gpu/kernels/hopper_backward_params.h"
-#include "gpu/kernels/hopper_forward.cuh"
+#include "gpu/kernels/hopper_common.cuh"
 
 namespace fa {
 
@@ -140,24 +140,14 @@ template <class C> FA_DEVICE void hopper_backward_load_rows(const fa_flash_backw
 /* x[64 x BM] = A B^T over D: rows of the group's 64 keys, B the rows of a query block. */
 template <class C>
 FA_DEVICE void hopper_backward_scores(float (&x)[C::BM / 8][4], uint32_t keys_tile, uint32_t rows_tile) {
-  const uint64_t a = matrix_descriptor(keys_tile, 16, 1024, FA_SWIZZLE_128),
-                 b = matrix_descriptor(rows_tile, 16, 1024, FA_SWIZZLE_128);
-  FA_UNROLL
-  for (int i = 0; i < C::D / 16; ++i)
-    wgmma_ss<0, 0>(x, descriptor_at(a, i / 4 * C::KV_PANEL + i % 4 * 32),
-                   descriptor_at(b, i / 4 * C::Q_PANEL + i % 4 * 32), i > 0, typename C::T());
-  wgmma_commit();
+  hopper_multiply<C::D, C::KV_PANEL, C::Q_PANEL>(x, keys_tile, rows_tile, typename C::T());
 }
 
 /* x[64 x D] += A B, A from registers, B the rows of a query block. */
 template <class C>
 FA_DEVICE void hopper_backward_add(float (&x)[C::D / 8][4], const uint32_t (&a)[C::BM / 16][4],
                                    uint32_t rows_tile) {
-  const uint64_t b = matrix_descriptor(rows_tile, C::Q_PANEL, 1024, FA_SWIZZLE_128);
-  FA_UNROLL
-  for (int i = 0; i < C::BM / 16; ++i)
-    wgmma_rs<1>(x, a[i], descriptor_at(b, i * 16 * 128), 1, typename C::T());
-  wgmma_commit();
+  hopper_add<C::Q_PANEL>(x, a, rows_tile, typename C::T());
 }
 
 /* The group's part of dQ = dS K. */
@@ -268,13 +258,7 @@ FA_DEVICE void hopper_store_gradient(const fa_tensor_map *map, const float (&x)[
                                      uint32_t tile, const hopper_keys &t, int first, int lane) {
   tile += first * 128;
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const int row = lane / 4 + 8 * r;
-    FA_UNROLL
-    for (int n = 0; n < C::D / 8; ++n)
-      store_shared4(tile + n / 8 * C::KV_PANEL + row * 128 + ((n % 8 ^ row % 8) << 4) + lane % 4 * 4,
-                    pack2(x[n][2 * r] * factor, x[n][2 * r + 1] * factor, typename C::T()));
-  }
+  for (int r = 0; r < 2; ++r) hopper_store_row<C::KV_PANEL>(tile, x, factor, r, lane, typename C::T());
   fence_async();
   sync_warp();
   if (lane == 0 && t.key0 + first < t.seq.len_k) {

@@ -1,0 +1,57 @@
+/* What a block of the forward kernels for sm_90a works on, and what it does next. */
+#ifndef FA_GPU_KERNELS_HOPPER_FORWARD_TASK_CUH
+#define FA_GPU_KERNELS_HOPPER_FORWARD_TASK_CUH
+
+#include "gpu/kernels/hopper_forward_config.cuh"
+#include "gpu/kernels/mask.cuh"
+
+namespace fa {
+
+struct hopper_task {
+  sequence seq;
+  int batch, head, row0;
+  block_range blocks; /* of keys */
+};
+
+template <class C> FA_DEVICE hopper_task hopper_load_task(const fa_hopper_params &p, int tile) {
+  const fa_hopper_tiles &t = p.tiles;
+  const int per_section = t.section * t.row_blocks, section = tile / per_section,
+            in_section = tile - section * per_section;
+  const int first = section * t.section, heads = min_int(t.section, t.heads - first);
+  int row_block = in_section / heads;
+  const int head = first + in_section - row_block * heads;
+  if (t.last_first) row_block = t.row_blocks - 1 - row_block;
+  hopper_task task;
+  task.batch = head / p.f.heads_q;
+  task.head = head - task.batch * p.f.heads_q;
+  task.row0 = row_block * C::BM;
+  task.seq = {0, 0, p.f.seqlen_q, p.f.seqlen_k, p.f.top_left ? 0 : p.f.seqlen_k - p.f.seqlen_q};
+  task.blocks = visible_blocks<C::BN>(p.f, task.seq, task.row0, min_int(task.row0 + C::BM, task.seq.len_q));
+  return task;
+}
+
+FA_COUNTERS(hopper_counters, FA_HOPPER_COUNTERS)
+
+/* The tiles of a block, one after the other; p.tiles.n or more: there is none any more. The first is the
+ * block's own number. Then, if there is a counter, what comes next of all; who takes the last number of the
+ * launch, which no tile has, sets it back. Else rounds alternate in direction, so that who had more to do in
+ * one has less in the next. */
+struct hopper_queue {
+  int round = 0;
+  FA_DEVICE int first() const { return static_cast<int>(blockIdx.x); }
+  FA_DEVICE int next(const fa_hopper_tiles &t) {
+    const int n_blocks = static_cast<int>(gridDim.x), i = static_cast<int>(blockIdx.x);
+    if (t.counter < 0) {
+      ++round;
+      return round * n_blocks + (round % 2 ? n_blocks - 1 - i : i);
+    }
+    unsigned *const counter = hopper_counters + t.counter;
+    const int taken = take_number(counter);
+    if (taken == t.n - 1) set_number(counter, 0);
+    return n_blocks + taken;
+  }
+};
+
+} // namespace fa
+
+#endif
