@@ -1,5 +1,5 @@
 /* The attention kernels for C programs: O = softmax(scale * Q K^T, masked) V on an NVIDIA GPU, the gradients,
- * and the same over keys in a cache. Formulas: docs/semantics.md (families flash, memeff and kvcache).
+ * and the same over keys in a cache. Formulas: docs/semantics.md (families flash, memeff, flex and kvcache).
  *
  *   fa_attention a;
  *   fa_attention_init(&a);                     // then sizes, pointers, strides, mask ...
@@ -14,11 +14,15 @@
  * Kernels. 16-bit elements with head dims that are multiples of 8 up to 256 have fast ones; with a bias,
  * linear dropout or a head_dim_v of its own those know neither softcap nor ALiBi, p_debug or tiled dropout.
  * float32, larger or odd head dims and a given delta are the work of others, which compute in full float32
- * accuracy whatever the elements are, and do not know these four either. They also sum dbias along the rows, and
- * along any axis in deterministic calls; the fast ones add it up along batch and heads, with 4 bytes of
+ * accuracy whatever the elements are, and do not know these four either. They also sum dbias along the rows,
+ * and along any axis in deterministic calls; the fast ones add it up along batch and heads, with 4 bytes of
  * workspace for each element of the sum.
  * Keys in a cache (fa_forward_kvcache): 16-bit elements, head_dim a multiple of 8 up to 256 and that of v and
  * o too, with softcap, ALiBi and bottom-right masks; not with variable lengths, bias, dropout or p_debug.
+ *
+ * Expressions and block lists (fa_attention.flex): every element type and head dim, with all that an
+ * fa_attention has but dropout and p_debug. Kernels are compiled at run time, for the expressions of the
+ * call: NVRTC must be there.
  *
  * Layout. Nothing but the strides says how a tensor lies in memory; they count elements, and any that
  * reach the right elements are allowed: [B,H,S,D], a slice of packed QKV, 0 for an axis that an input
@@ -63,6 +67,48 @@ typedef struct fa_strides {
  * Philox of seven rounds by 16 x 32 tiles. LINEAR: 32 bits to every pair, from ten rounds by linear index. */
 typedef enum fa_dropout_scheme { FA_DROPOUT_TILED, FA_DROPOUT_LINEAR } fa_dropout_scheme;
 
+/* ---- expressions and block lists ---- */
+
+enum { FA_FLEX_MAX_BUFFERS = 8, FA_FLEX_MAX_RANK = 4 };
+
+/* A buffer that expressions read by name: row-major, without gaps. */
+typedef struct fa_flex_buffer {
+  const char *name; /* letters, digits and _, no digit first; at most 63; nothing that means something */
+  fa_dtype dtype;   /* FA_F32 or FA_I32 */
+  int rank;         /* axes: 0 .. FA_FLEX_MAX_RANK; none: one element, read by the bare name */
+  int64_t shape[FA_FLEX_MAX_RANK]; /* from 1 up */
+} fa_flex_buffer;
+
+/* score_mod and mask_mod, in the language of docs/expressions.md: read and checked once, so that calls only
+ * look at it. Any number of calls may share one, from several threads and with other buffers each. */
+typedef struct fa_flex_program fa_flex_program;
+
+/* score_mod, mask_mod: NULL: none. buffers: n_buffers of them, at most FA_FLEX_MAX_BUFFERS; nothing of the
+ * arguments is kept. *out is the caller's (fa_flex_free), set on FA_OK only. FA_ERR_INPUT: the message shows
+ * the place in the text, and what is allowed there. */
+fa_status fa_flex_prepare(const char *score_mod, const char *mask_mod, const fa_flex_buffer *buffers,
+                          int n_buffers, fa_flex_program **out, fa_error *err);
+void fa_flex_free(fa_flex_program *program); /* not before its last call returned; NULL is fine */
+
+/* What fa_attention.flex points to. fa_flex_init gives the defaults in brackets.
+ *
+ * Blocks are q_block rows by kv_block keys of an entry, the last ones cut off; they number n_q = seqlen_q /
+ * q_block and n_kv = seqlen_k / kv_block, both rounded up. Of a full block all pairs are visible, of a
+ * partial one those that mask_mod shows (all without one), of a block in neither list none; all other masks
+ * hold as well. Lists are dense: counts [list_batch][list_heads][n_q], and of each row of blocks its key
+ * blocks, in any order, [list_batch][list_heads][n_q][n_kv]; what stands past a count is not looked at. No
+ * block is listed twice, none is outside of 0 .. n_kv - 1. */
+typedef struct fa_flex {
+  const fa_flex_program *program;          /* [NULL: no expressions, only blocks] */
+  const void *buffer[FA_FLEX_MAX_BUFFERS]; /* the program's, in its order [NULL] */
+  int64_t q_block, kv_block;               /* 1 .. 2^20; 0: there are no blocks [0, 0] */
+  bool blocks_from_mask_mod; /* blocks are what mask_mod makes of them, worked out in every call: full where
+                                it shows every pair that exists, else partial or nothing; no lists [false] */
+  int64_t list_batch, list_heads;                      /* 1 or batch, 1 or heads_q [1, 1] */
+  const int32_t *kv_num_blocks, *kv_indices;           /* the partial blocks [NULL: none] */
+  const int32_t *full_kv_num_blocks, *full_kv_indices; /* the full ones [NULL: none] */
+} fa_flex;
+
 /* One forward problem. fa_attention_init gives the defaults in brackets. */
 typedef struct fa_attention {
   fa_dtype dtype;             /* of q, k, v, o, bias, their gradients: FA_F16, FA_BF16, FA_F32 [FA_F16] */
@@ -96,11 +142,14 @@ typedef struct fa_attention {
   void *p_debug;                         /* [batch, heads_q, rows to 128, keys to 128], dense: weights
                                             relative to a running maximum, 0 what no row sees; a set sign
                                             bit marks what was dropped; slow, for debugging [NULL] */
-  float empty_lse;                       /* lse of a row that sees no key; its o is 0 [+inf] */
-  bool deterministic;                    /* backward: the same bits every time, for more workspace [false] */
-  bool check_device_data;                /* also read cu_seqlens, seqused_k, leftpad_k and a cache's integers
-                                            back and check them: waits for the stream, so for debugging
-                                            [false] */
+  const fa_flex *flex;    /* score_mod, mask_mod and block lists, to go with the masks and the bias; score_mod
+                             comes after softcap and before ALiBi and the bias [NULL: none] */
+  float empty_lse;        /* lse of a row that sees no key; its o is 0. PyTorch's
+                             flex_attention has -inf there [+inf] */
+  bool deterministic;     /* backward: the same bits every time, for more workspace [false] */
+  bool check_device_data; /* also read cu_seqlens, seqused_k, leftpad_k and a cache's integers
+                             back and check them: waits for the stream, so for debugging
+                             [false] */
 } fa_attention;
 
 /* What fa_backward takes beside the forward problem, whose o and lse are inputs there. */
@@ -114,6 +163,8 @@ typedef struct fa_gradients {
   const float *delta;      /* like lse: the rows' sums of d_o times o, less d_lse, from elsewhere; o and d_lse
                               are not read then [NULL: worked out in the workspace] */
   fa_strides delta_stride;
+  float *dbuffer[FA_FLEX_MAX_BUFFERS]; /* of flex: gradients of f32 buffers, like them; every element is
+                                          written, 0 where score_mod reads nothing [NULL: not wanted] */
   int64_t num_splits_key; /* deterministic calls of the fast kernels: how many parts of the keys work at a
                              time, at most 1024, each adding into a workspace of its own; 0: chosen. Elsewhere
                              it changes neither the bits nor the workspace [0] */
@@ -155,6 +206,7 @@ typedef struct fa_inference {
 void fa_attention_init(fa_attention *a);
 void fa_gradients_init(fa_gradients *g);
 void fa_inference_init(fa_inference *kv);
+void fa_flex_init(fa_flex *f);
 
 /* Dense strides of [batch, rows, heads, head_dim]. */
 fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim);
@@ -185,6 +237,21 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
                       void *stream, fa_error *err);
 fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void *workspace,
                              size_t workspace_bytes, void *stream, fa_error *err);
+
+/* Outputs, laid out as in fa_flex. */
+typedef struct fa_flex_block_lists {
+  int32_t *kv_num_blocks, *kv_indices, *full_kv_num_blocks, *full_kv_indices;
+} fa_flex_block_lists;
+
+/* The lists that blocks_from_mask_mod stands for, once, so that calls need not work them out each time. Of a,
+ * the sizes, the lengths and flex count, and of flex the program, which has a mask_mod, its buffers, q_block,
+ * kv_block, list_batch and list_heads: for so many entries and heads they are made, as the first ones have
+ * them. Lists ascend and are 0 past their counts. The workspace is as for the other calls. */
+fa_status fa_flex_blocks_workspace(const fa_attention *a, size_t *bytes, fa_error *err);
+fa_status fa_flex_blocks(const fa_attention *a, const fa_flex_block_lists *out, void *workspace,
+                         size_t workspace_bytes, void *stream, fa_error *err);
+/* The same on the CPU, without a device: all memory is the host's. */
+fa_status fa_flex_blocks_on_host(const fa_attention *a, const fa_flex_block_lists *out, fa_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
