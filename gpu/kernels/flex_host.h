@@ -6,6 +6,7 @@
 
 #include "cases/dtype.h"
 #include "gpu/kernels/flash_forward_host.h"
+#include "gpu/kernels/wide_host.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,6 +22,26 @@ const fa_flash_kernel *fa_flex_forward_find(fa_dtype dtype, int64_t head_dim, in
 
 /* Names of all forward kernels, in no particular order; NULL past the last. */
 const char *fa_flex_forward_name(int i);
+
+/* Backward, in stream order:
+ *   clear     zeros for the gradients of buffers; params fa_flex_exact_params, only where some are wanted
+ *   prepare   delta, as the wide kernels' (it is theirs)
+ *   keys      dK and dV; walks over fa_flex_args.rows, for tiles of block_m keys and block_n rows
+ *   queries   dQ, the gradient of the bias unless it is summed, the gradients of buffers; walks over
+ *             fa_flex_args.keys, for tiles of block_m rows and block_n keys
+ *   dbias     sums of the gradient of the bias; looks into fa_flex_args.keys, of the same tiles
+ *   round     exact sums of gradients of buffers to floats; params as clear's, only where there are some
+ * keys, queries and dbias take fa_wide_backward_params, whose forward has the fa_flex_args, and grids as in
+ * wide_backward_params.h; they are compiled for a call. clear, prepare and round know no expressions: they
+ * are compiled ahead of time. grids of clear and round: flex_exact_params.h. */
+typedef struct fa_flex_backward_kernels {
+  fa_wide_kernel clear, prepare, keys, queries, dbias, round;
+  int block_m, block_n; /* of keys, queries and dbias */
+} fa_flex_backward_kernels;
+
+/* For any head dims. Shared memory is at most 99 KiB: every device has it. */
+const fa_flex_backward_kernels *fa_flex_backward_find(fa_dtype dtype);
+const char *fa_flex_backward_name(int i); /* as for forward */
 
 #ifdef __cplusplus
 }
