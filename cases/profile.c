@@ -70,6 +70,7 @@ fa_profile fa_profile_get(const char *name, fa_dtype dtype) {
                       .eps_exp = r->eps_exp,
                       .eps_log = r->eps_log,
                       .eps_tanh = r->eps_tanh,
+                      .fast_functions = narrow && r->eps_tanh == TANH_GPU,
                       .block_n = r->block_n,
                       .max_splits = r->max_splits,
                       .gqa_partials_in_io = r->gqa_partials_in_io,

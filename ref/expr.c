@@ -9,9 +9,17 @@
 
 /* One rounding to f32; what flushing subnormals can cost; functions and divisions as kernels may compute
  * them. */
-static const double u = 0x1p-24, tiny = 0x1p-126, eps_divide = 0x1p-22, eps_function = 0x1p-21;
+static const double u = 0x1p-24, tiny = 0x1p-126, eps_divide = 0x1p-22;
 
 enum { L = FA_EXPR_LANES };
+
+fa_ref_function_error fa_ref_function_error_of(fa_expr_op op, bool fast) {
+  const bool wave = op == FA_EXPR_SIN || op == FA_EXPR_COS;
+  if (fast && op == FA_EXPR_TANH) return (fa_ref_function_error){0x1p-11, 0};
+  if (fast && op == FA_EXPR_LOG) return (fa_ref_function_error){0x1p-21, 0x1p-21};
+  if (fast && wave) return (fa_ref_function_error){0x1p-21, 0x1p-20};
+  return (fa_ref_function_error){0x1p-21, 0};
+}
 
 fa_status fa_ref_expr_init(fa_ref_expr *x, const fa_expr *e, const fa_tensors *in, fa_error *err) {
   const size_t rows = (size_t)e->n * L;
@@ -162,9 +170,14 @@ static fa_lane float_binary(fa_expr_op op, fa_lane a, fa_lane b, int node) {
   return float_lane(v, e, u, infinite, node);
 }
 
-static fa_lane log_lane(fa_lane a, int node) {
-  if (a.v > 0 && a.v > a.e) return float_lane(log(a.v), -log1p(-a.e / a.v), eps_function, isinf(a.v), node);
-  if (a.e == 0 || a.v + a.e < 0) return float_lane(log(a.v), 0, eps_function, false, node);
+/* float_lane of a function, whose result may be off by an absolute error too: never exact then. */
+static fa_lane function_lane(double v, double e, fa_ref_function_error f, bool from_infinite, int node) {
+  return float_lane(v, isinf(v) ? e : e + f.floor, f.eps, from_infinite, node);
+}
+
+static fa_lane log_lane(fa_lane a, fa_ref_function_error f, int node) {
+  if (a.v > 0 && a.v > a.e) return function_lane(log(a.v), -log1p(-a.e / a.v), f, isinf(a.v), node);
+  if (a.e == 0 || a.v + a.e < 0) return function_lane(log(a.v), 0, f, false, node);
   return (fa_lane){a.v > 0 ? log(a.v) : 0, INFINITY, 0};
 }
 
@@ -177,11 +190,12 @@ static fa_lane sqrt_lane(fa_lane a, int node) {
   return (fa_lane){a.v > 0 ? sqrt(a.v) : 0, INFINITY, 0};
 }
 
-static fa_lane float_unary(fa_expr_op op, fa_lane a, int node) {
+static fa_lane float_unary(fa_expr_op op, fa_lane a, bool fast, int node) {
   const double size = fabs(a.v), e = a.e;
+  const fa_ref_function_error f = fa_ref_function_error_of(op, fast);
   const bool infinite = isinf(a.v);
   double y;
-  if (e == INFINITY) return lost(float_unary(op, (fa_lane){a.v, 0, 0}, node));
+  if (e == INFINITY) return lost(float_unary(op, (fa_lane){a.v, 0, 0}, fast, node));
   switch (op) {
   case FA_EXPR_NEG:
     return (fa_lane){-a.v, e, 0};
@@ -190,19 +204,19 @@ static fa_lane float_unary(fa_expr_op op, fa_lane a, int node) {
   case FA_EXPR_EXP: /* kernels may multiply by log2(e) first: |x| roundings of the exponent */
     y = exp(a.v);
     if (infinite) return float_lane(y, e, 0, true, node);
-    return float_lane(y, times(y, expm1(e)), eps_function + 2 * u * size, false, node);
+    return float_lane(y, times(y, expm1(e)), f.eps + 2 * u * size, false, node);
   case FA_EXPR_LOG:
-    return log_lane(a, node);
+    return log_lane(a, f, node);
   case FA_EXPR_SQRT:
     return sqrt_lane(a, node);
   case FA_EXPR_TANH:
     y = tanh(a.v);
-    return float_lane(y, infinite ? 0 : fmin(2, times(e, fmin(1, (1 - fabs(y)) * (1 + fabs(y)) + 2 * e))),
-                      eps_function, true, node);
+    return function_lane(y, infinite ? 0 : fmin(2, times(e, fmin(1, (1 - fabs(y)) * (1 + fabs(y)) + 2 * e))),
+                         f, true, node);
   case FA_EXPR_SIN:
-    return float_lane(sin(a.v), fmin(2, times(e, fmin(1, fabs(cos(a.v)) + e))), eps_function, false, node);
+    return function_lane(sin(a.v), fmin(2, times(e, fmin(1, fabs(cos(a.v)) + e))), f, false, node);
   case FA_EXPR_COS:
-    return float_lane(cos(a.v), fmin(2, times(e, fmin(1, fabs(sin(a.v)) + e))), eps_function, false, node);
+    return function_lane(cos(a.v), fmin(2, times(e, fmin(1, fabs(sin(a.v)) + e))), f, false, node);
   default: /* floor */
     y = floor(a.v);
     if (infinite || e == 0) return (fa_lane){y, e, 0};
@@ -289,12 +303,12 @@ static fa_lane leaf_lane(const fa_ref_expr *x, const fa_ref_pairs *p, int node, 
   }
 }
 
-static fa_lane unary_lane(fa_expr_op op, fa_expr_type type, fa_lane a, int node) {
+static fa_lane unary_lane(fa_expr_op op, fa_expr_type type, fa_lane a, bool fast, int node) {
   if (op == FA_EXPR_TO_BOOL) return (fa_lane){a.v != 0, a.e, 0};
   if (op == FA_EXPR_TO_INT) return a;
   if (op == FA_EXPR_TO_FLOAT) return to_float(a);
   if (op == FA_EXPR_NOT) return (fa_lane){a.v == 0, a.e, 0};
-  if (type == FA_EXPR_FLOAT) return float_unary(op, a, node);
+  if (type == FA_EXPR_FLOAT) return float_unary(op, a, fast, node);
   return int_lane(op == FA_EXPR_NEG ? -a.v : fabs(a.v), a.e, node);
 }
 
@@ -310,7 +324,7 @@ static fa_lane node_lane(const fa_ref_expr *x, const fa_ref_pairs *p, int node, 
     if (part.fault) return part;
   }
   if (n->op == FA_EXPR_LOAD) return load_lane(x, node, lane);
-  if (n->n_args == 1) return unary_lane(n->op, n->type, a, node);
+  if (n->n_args == 1) return unary_lane(n->op, n->type, a, x->fast, node);
   const fa_lane b = get(x, n->arg[1], lane);
   const bool floats = x->e->node[n->arg[0]].type == FA_EXPR_FLOAT;
   if (n->type == FA_EXPR_BOOL) return compare(n->op, a, b, floats);

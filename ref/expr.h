@@ -31,6 +31,7 @@ typedef struct fa_ref_expr {
   uint8_t *reached;        /* FA_REACHED_* */
   uint8_t *uniform;        /* per node: the same in every lane */
   uint8_t *clean; /* per node, of the last evaluation: no lane has a fault, no int or condition is unsure */
+  bool fast;      /* functions as devices approximate them; fa_ref_expr_init: false */
   void *memory;
 } fa_ref_expr;
 
@@ -48,6 +49,12 @@ static inline double *fa_ref_expr_row(double *rows, int node) {
 int64_t fa_ref_expr_element(const fa_ref_expr *x, int node, int lane);
 /* Why the lane has no value: "column 7: log of -0.25". */
 void fa_ref_expr_explain(const fa_ref_expr *x, int lane, char *text, size_t size);
+
+/* Errors of one function's result y: eps |y| + floor. docs/bounds.md, "Functions of expressions". */
+typedef struct fa_ref_function_error {
+  double eps, floor;
+} fa_ref_function_error;
+fa_ref_function_error fa_ref_function_error_of(fa_expr_op op, bool fast);
 
 /* After fa_ref_expr_eval of n pairs: derivatives of the root to every node (the text's tree, reverse mode).
  */

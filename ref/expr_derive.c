@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double u = 0x1p-24, tiny = 0x1p-126, eps_function = 0x1p-21, eps_divide = 0x1p-22;
+static const double u = 0x1p-24, tiny = 0x1p-126, eps_divide = 0x1p-22;
 
 enum { L = FA_EXPR_LANES };
 
@@ -26,6 +26,12 @@ static fa_local over(double a, double a_error, double b, double b_error) {
   if (b_error > 0 && !(fabs(b) > b_error)) return (fa_local){isfinite(v) ? v : 0, INFINITY};
   if (b == 0) return (fa_local){v, 0};
   return (fa_local){v, (a_error + times(fabs(v), b_error)) / (fabs(b) - b_error) + eps_divide * fabs(v)};
+}
+
+/* A sine or cosine y of an argument whose error moves it by at most moved. */
+static fa_local wave(const fa_ref_expr *x, double y, double moved) {
+  const fa_ref_function_error f = fa_ref_function_error_of(FA_EXPR_COS, x->fast);
+  return (fa_local){y, moved + f.eps * fabs(y) + f.floor};
 }
 
 /* d node / d argument k. */
@@ -49,9 +55,9 @@ static fa_local local_of(const fa_ref_expr *x, int node, int k, int lane) {
   case FA_EXPR_TANH:
     return (fa_local){(1 - fabs(y)) * (1 + fabs(y)), 2 * fabs(y) * ey + ey * ey + 2 * u};
   case FA_EXPR_SIN:
-    return (fa_local){cos(va), times(ea, fmin(1, fabs(sin(va)) + ea)) + eps_function * fabs(cos(va))};
+    return wave(x, cos(va), times(ea, fmin(1, fabs(sin(va)) + ea)));
   case FA_EXPR_COS:
-    return (fa_local){-sin(va), times(ea, fmin(1, fabs(cos(va)) + ea)) + eps_function * fabs(sin(va))};
+    return wave(x, -sin(va), times(ea, fmin(1, fabs(cos(va)) + ea)));
   case FA_EXPR_MUL:
     return k == 0 ? (fa_local){vb, eb} : (fa_local){va, ea};
   case FA_EXPR_DIV:

@@ -13,6 +13,8 @@ fa_status fa_ref_mod_scratch_init(fa_ref_mod_scratch **out, const fa_ref_call *c
   *out = m;
   fa_status status = fa_ref_expr_init(&m->score, &c->mods->score, c->in, err);
   if (status == FA_OK) status = fa_ref_expr_init(&m->mask, &c->mods->mask, c->in, err);
+  /* Masks must not depend on approximations: kernels compute them by accurate functions. */
+  m->score.fast = c->profile && c->profile->fast_functions;
   if (status != FA_OK || !keep_before || c->mods->score.n == 0) return status;
   const int64_t rows = c->max_sq < FA_BLOCK_M ? c->max_sq : FA_BLOCK_M;
   const int64_t keys = c->max_sk < FA_BLOCK_N ? c->max_sk : FA_BLOCK_N;

@@ -35,6 +35,8 @@ typedef struct known {
   char why[256];
 } known;
 
+static bool fast; /* for at(): the device's approximations are allowed */
+
 /* One pair: b 1, h 2, q_idx 5, kv_idx 3, of 10 x 20. */
 static known at(const char *text, fa_expr_kind kind, double score, float error) {
   known k = {0};
@@ -51,6 +53,7 @@ static known at(const char *text, fa_expr_kind kind, double score, float error) 
                           .seqlen_k = 20,
                           .score = &score,
                           .error = &error};
+  x.fast = fast;
   fa_ref_expr_eval(&x, &p);
   k.v = *fa_ref_expr_row(x.value, e.root);
   k.e = *fa_ref_expr_row(x.error, e.root);
@@ -327,6 +330,36 @@ static void test_rows(void) {
   }
 }
 
+/* What a device's approximations are off by at most, as documented, is granted where they are allowed, in
+ * value and derivative; without, far less is. */
+static void test_fast_functions(void) {
+  static const struct {
+    const char *text;
+    double by, by_value, slope;
+  } off[] = {{"tanh(score)", 0, 0x1p-11, 0x1p-11},
+             {"log(score)", 0x1p-22, 0x1p-22, 0},
+             {"sin(score)", 0x1p-20 / M_SQRT2, 0, 0x1p-20 / M_SQRT2},
+             {"cos(score)", 0x1p-20 / M_SQRT2, 0, 0x1p-20 / M_SQRT2},
+             {"exp(score)", 0, 0x1p-22, 0},
+             {"sqrt(score)", 0, 0x1p-23, 0}};
+  for (int n = 0; n < (int)(sizeof off / sizeof *off); ++n)
+    for (double score = 0.03125; score < 6; score *= 1.21) {
+      const double x = (double)(float)score;
+      fast = true;
+      const known k = at(off[n].text, FA_EXPR_SCORE_MOD, x, 0);
+      fast = false;
+      const known accurate = at(off[n].text, FA_EXPR_SCORE_MOD, x, 0);
+      const double need = off[n].by + off[n].by_value * fabs(k.v);
+      CHECK_MSG(k.v == accurate.v && k.e >= need, "%s at %g: %g, %g needed", off[n].text, x, k.e, need);
+      CHECK_MSG(n > 3 || fabs(k.v) > 0.2 || accurate.e < need / 2, "%s at %g: %g", off[n].text, x,
+                accurate.e);
+      /* tanh: 1 - y y, of y's own error; sin, cos: the other one's */
+      const double by = off[n].slope * (n == 0 ? 2 * k.v * k.v : 1);
+      CHECK_MSG(k.slope_e >= by, "%s at %g: derivative %g, %g needed", off[n].text, x, k.slope_e, by);
+    }
+  fast = false;
+}
+
 /* Central differences in double; lanes near a kink (within the step) are left out. */
 static void test_differences(void) {
   fa_rng r = fa_rng_make(23, 0);
@@ -388,6 +421,7 @@ int main(void) {
   test_random(true, 4000);
   test_random(false, 4000);
   test_rows();
+  test_fast_functions();
   test_differences();
   fa_tensors_free(&buffers);
   return check_done();
