@@ -90,7 +90,7 @@ static void check_derivatives(const fa_expr *e) {
   FA_ASSERT(fa_expr_differentiate(e, &g, NULL) == FA_OK);
   FA_FUZZ_CHECK(g.e.n <= 16 * e->n + 16, "%d nodes of %d", g.e.n, e->n);
   check_values(e, &g.e);
-  char *text = fa_expr_emit_gradient(&g, captures, wanted, "f");
+  char *text = fa_expr_emit_gradient(&g, captures, wanted, FA_EXPR_FAST, "f");
   FA_ASSERT(text);
   free(text);
   fa_expr_gradient_free(&g);

@@ -28,11 +28,42 @@ const char fa_expr_prelude[] =
     "FA_EXPR_FN int fa_expr_abs(int a) { return a < 0 ? fa_expr_sub(0, a) : a; }\n"
     "FA_EXPR_FN int fa_expr_min(int a, int b) { return a < b ? a : b; }\n"
     "FA_EXPR_FN int fa_expr_max(int a, int b) { return a > b ? a : b; }\n"
-    "FA_EXPR_FN long long fa_expr_index(int a, int n) { return a < 0 ? 0 : a < n ? a : n - 1; }\n";
+    "FA_EXPR_FN int fa_expr_index(int a, int n) { return fa_expr_max(0, fa_expr_min(a, n - 1)); }\n"
+    "#ifdef __CUDACC__\n"
+    "#define FA_EXPR_READ(p) __ldg(p)\n"
+    "FA_EXPR_FN float fa_fast_exp(float x) {\n"
+    "  asm(\"ex2.approx.f32 %0, %1;\" : \"=f\"(x) : \"f\"(x * 1.44269504f));\n"
+    "  return x;\n"
+    "}\n"
+    "FA_EXPR_FN float fa_fast_log(float x) {\n"
+    "  asm(\"lg2.approx.f32 %0, %1;\" : \"=f\"(x) : \"f\"(x));\n"
+    "  return x * 0.693147182f;\n"
+    "}\n"
+    "FA_EXPR_FN float fa_fast_sqrt(float x) {\n"
+    "  asm(\"sqrt.approx.f32 %0, %1;\" : \"=f\"(x) : \"f\"(x));\n"
+    "  return x;\n"
+    "}\n"
+    "FA_EXPR_FN float fa_fast_tanh(float x) {\n"
+    "  asm(\"tanh.approx.f32 %0, %1;\" : \"=f\"(x) : \"f\"(x));\n"
+    "  return x;\n"
+    "}\n"
+    "FA_EXPR_FN float fa_fast_div(float x, float y) {\n"
+    "  asm(\"div.full.f32 %0, %1, %2;\" : \"=f\"(x) : \"f\"(x), \"f\"(y));\n"
+    "  return x;\n"
+    "}\n"
+    "#else\n"
+    "#define FA_EXPR_READ(p) (*(p))\n"
+    "#define fa_fast_exp expf\n"
+    "#define fa_fast_log logf\n"
+    "#define fa_fast_sqrt sqrtf\n"
+    "#define fa_fast_tanh tanhf\n"
+    "#define fa_fast_div(x, y) ((x) / (y))\n"
+    "#endif\n";
 
 typedef struct emitter {
   const fa_expr *e;
   const fa_capture *captures;
+  fa_expr_speed speed;
   bool *needed; /* per node */
   char *text;
   size_t n, capacity;
@@ -63,35 +94,35 @@ static void put(emitter *w, const char *format, ...) {
 
 /* ---- nodes ---- */
 
-static void put_constant(emitter *w, const fa_expr_node *n) {
+static void put_float(emitter *w, double value) {
   char text[40];
-  if (n->type != FA_EXPR_FLOAT) {
-    put(w, "%.0f", n->value);
+  if (isinf(value)) {
+    put(w, "%sFA_EXPR_INF", value < 0 ? "-" : "");
     return;
   }
-  if (isinf(n->value)) {
-    put(w, "%sFA_EXPR_INF", n->value < 0 ? "-" : "");
-    return;
-  }
-  snprintf(text, sizeof text, "%.9g", n->value);
+  snprintf(text, sizeof text, "%.9g", value);
   put(w, "%s%sf", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
-/* The element's row-major number as a long long i<node>, then the value. */
+/* The element's row-major number as i<node>, then the value. */
 static void put_load(emitter *w, int node, const fa_expr_node *n) {
   const fa_capture *c = &w->captures[n->buffer];
-  put(w, "  const long long i%d = 0", node);
+  int64_t count = 1;
+  for (int k = 0; k < n->n_args; ++k) count *= c->shape[k];
+  const bool is_small = count <= INT32_MAX;
+  const char *type = c->is_int ? "int" : "float";
+  put(w, "  const %s i%d = 0", is_small ? "int" : "long long", node);
   for (int k = 0; k < n->n_args; ++k) {
-    long long stride = 1;
-    for (int a = k + 1; a < c->rank; ++a) stride *= c->shape[a];
-    put(w, " + %lldll * fa_expr_index(x%d, %lld)", stride, n->arg[k], (long long)c->shape[k]);
+    count /= c->shape[k];
+    put(w, " + %lld%s * fa_expr_index(x%d, %lld)", (long long)count, is_small ? "" : "ll", n->arg[k],
+        (long long)c->shape[k]);
   }
-  put(w, ";\n  const %s x%d = ((const %s *)buffer[%d])[i%d];\n", c->is_int ? "int" : "float", node,
-      c->is_int ? "int" : "float", n->buffer, node);
+  put(w, ";\n  const %s x%d = FA_EXPR_READ((const %s *)buffer[%d] + i%d);\n", type, node, type, n->buffer,
+      node);
 }
 
 /* Names of functions; NULL: written as an operator. */
-static const char *function_of(fa_expr_op op, bool is_float) {
+static const char *function_of(fa_expr_op op, bool is_float, fa_expr_speed speed) {
   static const char *const floats[FA_EXPR_N_OPS] = {
       [FA_EXPR_ABS] = "fabsf",  [FA_EXPR_EXP] = "expf", [FA_EXPR_LOG] = "logf", [FA_EXPR_SQRT] = "sqrtf",
       [FA_EXPR_TANH] = "tanhf", [FA_EXPR_SIN] = "sinf", [FA_EXPR_COS] = "cosf", [FA_EXPR_FLOOR] = "floorf",
@@ -100,15 +131,34 @@ static const char *function_of(fa_expr_op op, bool is_float) {
       [FA_EXPR_ABS] = "fa_expr_abs", [FA_EXPR_MIN] = "fa_expr_min", [FA_EXPR_MAX] = "fa_expr_max",
       [FA_EXPR_ADD] = "fa_expr_add", [FA_EXPR_SUB] = "fa_expr_sub", [FA_EXPR_MUL] = "fa_expr_mul",
       [FA_EXPR_DIV] = "fa_expr_div", [FA_EXPR_REM] = "fa_expr_rem"};
+  static const char *const fast[FA_EXPR_N_OPS] = {[FA_EXPR_EXP] = "fa_fast_exp",
+                                                  [FA_EXPR_LOG] = "fa_fast_log",
+                                                  [FA_EXPR_SQRT] = "fa_fast_sqrt",
+                                                  [FA_EXPR_TANH] = "fa_fast_tanh",
+                                                  [FA_EXPR_DIV] = "fa_fast_div"};
+  if (is_float && speed == FA_EXPR_FAST && fast[op]) return fast[op];
   return is_float ? floats[op] : ints[op];
+}
+
+/* What a quotient may be multiplied by instead: the divisor is a constant, neither tiny nor huge. */
+static bool has_reciprocal(const emitter *w, int node, float *out) {
+  const fa_expr_node *n = &w->e->node[node];
+  if (w->speed != FA_EXPR_FAST) return false;
+  if (n->op == FA_EXPR_TO_FLOAT) n = &w->e->node[n->arg[0]];
+  const float divisor = (float)n->value;
+  *out = 1 / divisor;
+  return n->op == FA_EXPR_CONST && fabsf(divisor) >= 0x1p-100f && fabsf(divisor) <= 0x1p100f;
 }
 
 static void put_value(emitter *w, const fa_expr_node *n) {
   const int a = n->arg[0], b = n->arg[1];
   const bool is_float = n->n_args > 0 && w->e->node[a].type == FA_EXPR_FLOAT;
-  const char *function = n->n_args > 0 ? function_of(n->op, is_float) : NULL;
-  if (n->op == FA_EXPR_CONST)
-    put_constant(w, n);
+  const char *function = n->n_args > 0 ? function_of(n->op, is_float, w->speed) : NULL;
+  float factor;
+  if (n->op == FA_EXPR_CONST && n->type == FA_EXPR_FLOAT)
+    put_float(w, n->value);
+  else if (n->op == FA_EXPR_CONST)
+    put(w, "%.0f", n->value);
   else if (n->n_args == 0)
     put(w, "%s", fa_expr_op_text(n->op)); /* a parameter */
   else if (n->op == FA_EXPR_SELECT)
@@ -121,7 +171,10 @@ static void put_value(emitter *w, const fa_expr_node *n) {
     put(w, "(float)x%d", a);
   else if (n->op == FA_EXPR_NEG && !is_float)
     put(w, "fa_expr_sub(0, x%d)", a);
-  else if (function && n->n_args == 1)
+  else if (n->op == FA_EXPR_DIV && is_float && has_reciprocal(w, b, &factor)) {
+    put(w, "x%d * ", a);
+    put_float(w, factor);
+  } else if (function && n->n_args == 1)
     put(w, "%s(x%d)", function, a);
   else if (function)
     put(w, "%s(x%d, x%d)", function, a, b);
@@ -150,8 +203,8 @@ static void put_nodes(emitter *w) {
 
 /* ---- functions ---- */
 
-static emitter begin(const fa_expr *e, const fa_capture *captures) {
-  emitter w = {.e = e, .captures = captures};
+static emitter begin(const fa_expr *e, const fa_capture *captures, fa_expr_speed speed) {
+  emitter w = {.e = e, .captures = captures, .speed = speed};
   w.needed = calloc((size_t)e->n + 1, sizeof *w.needed);
   w.failed = w.needed == NULL;
   return w;
@@ -174,9 +227,9 @@ static void put_head(emitter *w, const char *type, const char *name, bool score,
       score ? ", (void)score" : "");
 }
 
-static char *emit_value(const fa_expr *e, const fa_capture *captures, const char *type, const char *name,
-                        bool score) {
-  emitter w = begin(e, captures);
+static char *emit_value(const fa_expr *e, const fa_capture *captures, fa_expr_speed speed, const char *type,
+                        const char *name, bool score) {
+  emitter w = begin(e, captures, speed);
   if (w.failed) return finish(&w);
   w.needed[e->root] = true;
   put_head(&w, type, name, score, "");
@@ -185,17 +238,18 @@ static char *emit_value(const fa_expr *e, const fa_capture *captures, const char
   return finish(&w);
 }
 
-char *fa_expr_emit_score(const fa_expr *e, const fa_capture *captures, const char *name) {
-  return emit_value(e, captures, "float", name, true);
+char *fa_expr_emit_score(const fa_expr *e, const fa_capture *captures, fa_expr_speed speed,
+                         const char *name) {
+  return emit_value(e, captures, speed, "float", name, true);
 }
 
 char *fa_expr_emit_mask(const fa_expr *e, const fa_capture *captures, const char *name) {
-  return emit_value(e, captures, "int", name, false);
+  return emit_value(e, captures, FA_EXPR_ACCURATE, "int", name, false);
 }
 
 char *fa_expr_emit_gradient(const fa_expr_gradient *g, const fa_capture *captures, const bool *wanted,
-                            const char *name) {
-  emitter w = begin(&g->e, captures);
+                            fa_expr_speed speed, const char *name) {
+  emitter w = begin(&g->e, captures, speed);
   if (w.failed) return finish(&w);
   w.needed[g->score] = true;
   for (int k = 0; k < g->n_reads; ++k)

@@ -21,16 +21,36 @@ static bool parse(const char *text, fa_expr_kind kind, fa_expr *e) {
 }
 
 /* Every line of `lines` (joined by newlines) stands in the text, in this order. */
-static void emits(const char *source, fa_expr_kind kind, const char *body) {
+static void emits_at(fa_expr_speed speed, const char *source, fa_expr_kind kind, const char *body) {
   fa_expr e;
   if (!parse(source, kind, &e)) return;
   char *text = kind == FA_EXPR_MASK_MOD ? fa_expr_emit_mask(&e, random_expr_captures, "f")
-                                        : fa_expr_emit_score(&e, random_expr_captures, "f");
+                                        : fa_expr_emit_score(&e, random_expr_captures, speed, "f");
   REQUIRE(text);
   const char *begin = strstr(text, ";\n") + 2; /* after the parameters are marked as used */
   CHECK_MSG(strcmp(begin, body) == 0, "%s:\n%s", source, text);
   free(text);
   fa_expr_free(&e);
+}
+
+static void emits(const char *source, fa_expr_kind kind, const char *body) {
+  emits_at(FA_EXPR_ACCURATE, source, kind, body);
+}
+
+/* Approximations; of quotients, products where the divisor is a usual constant. */
+static void test_fast_text(void) {
+  emits_at(FA_EXPR_FAST, "exp(score / 4)", FA_EXPR_SCORE_MOD,
+           "  const float x0 = score;\n  const int x1 = 4;\n  const float x2 = (float)x1;\n"
+           "  const float x3 = x0 * 0.25f;\n  const float x4 = fa_fast_exp(x3);\n  return x4;\n}\n");
+  emits_at(FA_EXPR_FAST, "score / 0.0 / score", FA_EXPR_SCORE_MOD,
+           "  const float x0 = score;\n  const float x1 = 0.0f;\n  const float x2 = fa_fast_div(x0, x1);\n"
+           "  const float x3 = score;\n  const float x4 = fa_fast_div(x2, x3);\n  return x4;\n}\n");
+  emits_at(FA_EXPR_FAST, "tanh(sqrt(1.0) / 2.0) > 0.1 && 7 / 2 > 3", FA_EXPR_MASK_MOD,
+           "  const float x0 = 1.0f;\n  const float x1 = sqrtf(x0);\n  const float x2 = 2.0f;\n"
+           "  const float x3 = x1 / x2;\n  const float x4 = tanhf(x3);\n  const float x5 = 0.100000001f;\n"
+           "  const int x6 = x4 > x5;\n  const int x7 = 7;\n  const int x8 = 2;\n"
+           "  const int x9 = fa_expr_div(x7, x8);\n  const int x10 = 3;\n  const int x11 = x9 > x10;\n"
+           "  const int x12 = x6 && x11;\n  return x12;\n}\n");
 }
 
 static void test_text(void) {
@@ -42,17 +62,18 @@ static void test_text(void) {
   emits("q_idx >= kv_idx && doc[q_idx] == 1", FA_EXPR_MASK_MOD,
         "  const int x0 = q_idx;\n  const int x1 = kv_idx;\n  const int x2 = x0 >= x1;\n  const int x3 = "
         "q_idx;\n"
-        "  const long long i4 = 0 + 1ll * fa_expr_index(x3, 256);\n  const int x4 = ((const int "
-        "*)buffer[3])[i4];\n"
+        "  const int i4 = 0 + 1 * fa_expr_index(x3, 256);\n  const int x4 = FA_EXPR_READ((const int "
+        "*)buffer[3] + i4);\n"
         "  const int x5 = 1;\n  const int x6 = x4 == x5;\n  const int x7 = x2 && x6;\n  return x7;\n}\n");
   emits("true ? -inf : 0.1", FA_EXPR_SCORE_MOD,
         "  const int x0 = 1;\n  const float x1 = FA_EXPR_INF;\n  const float x2 = -x1;\n"
         "  const float x3 = 0.100000001f;\n  const float x4 = x0 ? x2 : x3;\n  return x4;\n}\n");
-  emits("table[h, 2] + 3e38", FA_EXPR_SCORE_MOD,
-        "  const int x0 = h;\n  const int x1 = 2;\n"
-        "  const long long i2 = 0 + 9ll * fa_expr_index(x0, 4) + 1ll * fa_expr_index(x1, 9);\n"
-        "  const float x2 = ((const float *)buffer[1])[i2];\n  const float x3 = 3.00000001e+38f;\n"
-        "  const float x4 = x2 + x3;\n  return x4;\n}\n");
+  emits(
+      "table[h, 2] + 3e38", FA_EXPR_SCORE_MOD,
+      "  const int x0 = h;\n  const int x1 = 2;\n"
+      "  const int i2 = 0 + 9 * fa_expr_index(x0, 4) + 1 * fa_expr_index(x1, 9);\n"
+      "  const float x2 = FA_EXPR_READ((const float *)buffer[1] + i2);\n  const float x3 = 3.00000001e+38f;\n"
+      "  const float x4 = x2 + x3;\n  return x4;\n}\n");
 }
 
 /* Simplifications leave a constant derivative a constant. */
@@ -105,11 +126,11 @@ static void make(fa_rng *r, int k, FILE *f) {
   REQUIRE(parse(text, FA_EXPR_MASK_MOD, &s->mask));
   REQUIRE(fa_expr_differentiate(&s->score, &s->gradient, NULL) == FA_OK && s->gradient.n_reads <= MOST_READS);
   snprintf(name, sizeof name, "score_%d", k);
-  put_text(f, fa_expr_emit_score(&s->score, random_expr_captures, name));
+  put_text(f, fa_expr_emit_score(&s->score, random_expr_captures, FA_EXPR_ACCURATE, name));
   snprintf(name, sizeof name, "mask_%d", k);
   put_text(f, fa_expr_emit_mask(&s->mask, random_expr_captures, name));
   snprintf(name, sizeof name, "gradient_%d", k);
-  put_text(f, fa_expr_emit_gradient(&s->gradient, random_expr_captures, wanted, name));
+  put_text(f, fa_expr_emit_gradient(&s->gradient, random_expr_captures, wanted, FA_EXPR_ACCURATE, name));
 }
 
 static bool same(float a, float b) {
@@ -231,6 +252,7 @@ static void test_compiled(const char *folder) {
 int main(void) {
   char folder[] = "/tmp/fa-test-expr-XXXXXX";
   test_text();
+  test_fast_text();
   test_simple();
   REQUIRE(mkdtemp(folder));
   test_compiled(folder);
