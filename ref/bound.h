@@ -13,6 +13,13 @@
 #define FA_F32_TINY 0x1p-149
 #define FA_LEAST_UNIT 0x1p-89
 
+/* How far the logits of a row are apart: sum of the distances of neighbours that are visible, each at most
+ * `most`, so that a few outliers do not count as spread. */
+typedef struct fa_bound_spread {
+  double sum, last, most;
+  int64_t n;
+} fa_bound_spread;
+
 /* One thread's memory for bounds. Arrays named after a matrix hold its absolute values in units of its scale;
  * with a 2, their squares. */
 typedef struct fa_bound_scratch {
@@ -38,6 +45,8 @@ typedef struct fa_bound_scratch {
   float row_e_delta[FA_BLOCK_M];            /* error of delta, in unit_ds */
   double row_extra[FA_BLOCK_M];             /* in the row's exponents */
   double row_terms[FA_BLOCK_M];             /* sum_j P (Z |dP| + |delta|), in unit_ds */
+  double row_least[FA_BLOCK_M];             /* fa_bound_least_spread; 0: roundings do not repeat */
+  fa_bound_spread row_spread[FA_BLOCK_M];
   char *arena;
 } fa_bound_scratch;
 fa_status fa_bound_scratch_init(fa_bound_scratch *s, const fa_ref_call *c, bool backward, fa_error *err);
@@ -51,6 +60,17 @@ double fa_bound_gamma(const fa_ref_call *c, int64_t n);
 double fa_bound_sum(const fa_ref_call *c, int64_t n);
 /* How often the running maximum of a row with n visible keys may change. */
 double fa_bound_changes(const fa_ref_call *c, int64_t n);
+
+/* ---- bound_alike.c ---- */
+
+/* most: what a distance counts at most. */
+void fa_bound_spread_begin(fa_bound_spread *s, double most);
+/* n more logits of the row, -inf where hidden. */
+void fa_bound_spread_add(fa_bound_spread *s, const double *x, int64_t n);
+/* The standard deviation that a row of n logits needs for its roundings, of relative size u, to be
+ * independent of each other; by_keys: and of what they are multiplied by, which is k. */
+double fa_bound_least_spread(const fa_ref_call *c, double u, int64_t n, bool by_keys);
+bool fa_bound_is_alike(const fa_bound_spread *s, double least);
 
 /* ---- bound_operands.c ---- */
 

@@ -37,6 +37,15 @@ static double delta_rounding(const fa_ref_call *c, const fa_ref_rows *r, int64_t
   return (double)c->dv * (u * size + 2 * FA_F32_TINY) + u * (fabs(w->delta[k]) + dlse);
 }
 
+/* Dropped pairs have dS = -P delta: where the row's P are nearly the same number, so are these, and round
+ * alike. Below the normal range numbers are the coarser. */
+static double least_spread(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
+  const fa_profile *p = c->profile;
+  const double n = (double)(r->hi[k] - r->lo[k]), size = fabs(w->delta[k]) / n;
+  if (!c->generic || !(c->p->dropout.p > 0) || p->u_ds == 0 || !(size > 0)) return 0;
+  return fa_bound_least_spread(c, fmax(p->u_ds, p->floor_p / size), r->hi[k] - r->lo[k], true);
+}
+
 void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
                              fa_bound_scratch *b) {
   fa_bound_head(b, c, w, true);
@@ -50,6 +59,8 @@ void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const f
         (float)((delta_rounding(c, r, k, w) + delta_slack(c, r, k, w) + lost) / b->unit_ds * 1.0001);
     b->row_extra[k] = c->profile->eps_exp + lse_slack(c, r, k);
     b->row_terms[k] = 0;
+    b->row_least[k] = least_spread(c, r, k, w);
+    fa_bound_spread_begin(&b->row_spread[k], 4 * b->row_least[k]);
   }
 }
 
@@ -64,6 +75,7 @@ void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, in
 void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                                     fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
   float *e = b->e_logit + k * n + begin, most;
+  if (b->row_least[k] > 0) fa_bound_spread_add(&b->row_spread[k], w->s + k * n + begin, end - begin);
   if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], true, b->row_extra[k],
                          &most))
     for (int64_t j = 0; j < end - begin; ++j) e[j] = FA_GREATEST_WEIGHT; /* nothing is known of this row */
@@ -163,13 +175,14 @@ typedef struct fa_sum_terms {
   double exact; /* scaled squares of terms that are rounded without error: missing in those given */
 } fa_sum_terms;
 
-/* Elements at .. at + n - 1 of w. The sums may stand where the bounds go. */
+/* Elements at .. at + n - 1 of w. The sums may stand where the bounds go. squares: NULL where only the worst
+ * case holds. */
 static void settle(const fa_ref_call *c, const fa_sum_terms *t, const float *worst, const float *squares,
                    const float *errors, fa_want *w, int64_t at, int64_t n) {
   const double unit = t->unit * t->slack;
   const fa_row_settle row = {.value = w->value + at,
                              .worst = worst,
-                             .squares = c->generic ? squares : NULL,
+                             .squares = squares,
                              .errors = errors,
                              .unit = unit,
                              .lambda = c->lambda,
@@ -218,7 +231,9 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
         sum_terms(c, n, unit, c->profile->u_ds, c->profile->u_p_in_ds, fabs(c->p->scale) * greatest_ds(c, b));
     const int64_t tile = c->profile->block_n > 0 ? c->profile->block_n : 1;
     t.tiny += (double)(n / tile + 3) * fabs(c->p->scale) * c->profile->floor_dq;
-    settle(c, &t, b->dq1 + k * c->d, b->dq2 + k * c->d, b->dqe + k * c->d, dq, at, c->d);
+    const bool alike = b->row_least[k] > 0 && fa_bound_is_alike(&b->row_spread[k], b->row_least[k]);
+    settle(c, &t, b->dq1 + k * c->d, c->generic && !alike ? b->dq2 + k * c->d : NULL, b->dqe + k * c->d, dq,
+           at, c->d);
     dq->scale[at / c->d] = (float)(b->row_terms[k] * b->unit_ds * most_k * fabs(c->p->scale));
   }
 }
@@ -297,8 +312,8 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, i
     tv.exact = dv->scale[at_v / c->dv]; /* times squares of dO / unit, at most 1 */
     dv->scale[at_v / c->dv] = (float)(most * b->unit_do);
     dk->scale[at_k / c->d] = (float)(dk->scale[at_k / c->d] * unit_dk);
-    settle(c, &tk, dk->quant + at_k, dk->noise + at_k, dk->accum + at_k, dk, at_k, c->d);
-    settle(c, &tv, dv->quant + at_v, dv->noise + at_v, dv->accum + at_v, dv, at_v, c->dv);
+    settle(c, &tk, dk->quant + at_k, c->generic ? dk->noise + at_k : NULL, dk->accum + at_k, dk, at_k, c->d);
+    settle(c, &tv, dv->quant + at_v, c->generic ? dv->noise + at_v : NULL, dv->accum + at_v, dv, at_v, c->dv);
     add_partial_roundings(f, f->parts_dk, dk, at_k, c->d);
     add_partial_roundings(f, f->parts_dv, dv, at_v, c->dv);
   }

@@ -17,6 +17,8 @@ typedef struct fa_row_terms {
   double error_sum; /* sum_j p_j e_j */
   double widest;    /* largest e_j of the row: its LSE cannot be off by more */
   bool kept;        /* false: the size of some exponential is lost */
+  double least;     /* fa_bound_least_spread; 0: roundings do not repeat */
+  fa_bound_spread spread;
   float max_v;
 } fa_row_terms;
 
@@ -26,6 +28,11 @@ static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k
   *t = (fa_row_terms){.n = r->hi[k] - r->lo[k], .kept = true};
   t->log_l = w->l[k] > 0 ? fabs(log(w->l[k])) : 0;
   t->changes = fa_bound_changes(c, t->n);
+  /* The largest P is 1 and those beside it lie where numbers are dense; times 1 / (1 - p) they are anywhere.
+   */
+  if (c->generic && c->p->dropout.p > 0 && p->u_p > 0)
+    t->least = fa_bound_least_spread(c, p->u_p, t->n, false);
+  fa_bound_spread_begin(&t->spread, 4 * t->least);
   if (p->max_splits > 1) t->rounds = p->exp_scaled ? 2 : fmin(p->max_splits, (double)t->n);
   t->extra = (1 + t->changes) * p->eps_exp +
              t->rounds * (2 * p->eps_exp + p->eps_log + 4 * u * (fabs(w->m[k]) + t->log_l));
@@ -53,6 +60,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     t->kept = false;
   if (widest > t->widest) t->widest = widest;
   if (max_v > t->max_v) t->max_v = max_v;
+  if (t->least > 0) fa_bound_spread_add(&t->spread, x + at, end - begin);
   rows->exp(x + at, end - begin, lse);
   if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
   fa_row_weights row = {.p = x + at,
@@ -98,10 +106,11 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bo
   /* The sum, its rescalings, the quotient and the weights of splits may be subnormal; dropout scales last. */
   double steps = (double)t->n + t->changes + 2 * t->rounds + 2;
   double tiny = (steps * FA_F32_TINY + p->floor_operand) / (1 - c->p->dropout.p);
+  const bool alike = t->least > 0 && fa_bound_is_alike(&t->spread, t->least);
   const bool lost = !t->kept || shift > 0.25; /* a mean of V, at least */
   const fa_row_settle row = {.value = o->value + at,
                              .worst = b->o1 + k * c->dv,
-                             .squares = c->generic ? b->o2 + k * c->dv : NULL,
+                             .squares = c->generic && !alike ? b->o2 + k * c->dv : NULL,
                              .errors = b->oe + k * c->dv,
                              .unit = b->unit_v,
                              .lambda = c->lambda,
