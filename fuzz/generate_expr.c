@@ -93,7 +93,7 @@ static void score_step(fa_gen_expr *x, const char *s, char *out) {
       "abs(%s)",
       "cos(%s)",
       "log(1.0 + exp(min(%s, 20.0)))",
-      "(%s > 0.3 ? 1.0 : 0.5) * score",
+      "0.5 * score + (%s > 0.3 ? 0.5 : 0.0)", /* a jump that rounding may decide: small */
       "sqrt(101.0 + min(max(%s, -100.0), 100.0) * score / (1.0 + abs(score)))",
       "min(%s, 3.0 * tanh(score))",
       "(%s + (q_idx + kv_idx + b) %% 5 * 0.1)",
