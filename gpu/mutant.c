@@ -37,7 +37,8 @@ static void mutant_close(void *self) {
   free(m);
 }
 
-static fa_status load(mutant *m, fa_error *err) {
+/* argument: of the host backend; NULL: none. */
+static fa_status load(mutant *m, const char *argument, fa_error *err) {
   char folder[4096], path[4096 + 100];
   void *table = NULL;
   fa_mutant_folder(folder, sizeof folder);
@@ -51,19 +52,22 @@ static fa_status load(mutant *m, fa_error *err) {
   const fa_mutant_library *library = table;
   if (library->layout != FA_MUTANT_LAYOUT)
     return fa_fail(err, FA_ERR_INPUT, "%s: built for another version of this program", path);
-  status = library->backend->open(NULL, &m->host_self, err);
+  status = library->backend->open(argument, &m->host_self, err);
   if (status == FA_OK) m->host = library->backend;
   return status;
 }
 
 static fa_status mutant_open(const char *arg, void **self, fa_error *err) {
   *self = NULL;
-  if (!arg || !*arg || strchr(arg, '/') || strlen(arg) >= sizeof((mutant *)0)->name)
-    return fa_fail(err, FA_ERR_INPUT, "backend mutant needs a name: mutant:NAME (see `list mutants`)");
+  const char *comma = arg ? strchr(arg, ',') : NULL;
+  const size_t length = comma ? (size_t)(comma - arg) : arg ? strlen(arg) : 0;
+  if (length == 0 || memchr(arg, '/', length) || length >= sizeof((mutant *)0)->name)
+    return fa_fail(err, FA_ERR_INPUT,
+                   "backend mutant needs a name: mutant:NAME or mutant:NAME,ARGUMENT (see `list mutants`)");
   mutant *m = calloc(1, sizeof *m);
   if (!m) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  snprintf(m->name, sizeof m->name, "%s", arg);
-  const fa_status status = load(m, err);
+  memcpy(m->name, arg, length);
+  const fa_status status = load(m, comma ? comma + 1 : NULL, err);
   if (status == FA_OK)
     *self = m;
   else
@@ -96,7 +100,7 @@ static fa_status mutant_run(void *self, const fa_problem *p, fa_tensors *t, cons
 
 const fa_backend fa_backend_mutant = {
     .name = "mutant",
-    .what = "mutant:NAME, the host backend with one planted bug (list mutants)",
+    .what = "mutant:NAME[,ARGUMENT], the host backend (host:ARGUMENT) with one planted bug (list mutants)",
     .open = mutant_open,
     .close = mutant_close,
     .describe = mutant_describe,

@@ -1,5 +1,6 @@
 /* The backend mutant:NAME: the host backend with kernels that hold one planted bug each (tests/mutants/),
- * built by the target `mutants` into shared libraries. */
+ * built by the target `mutants` into shared libraries. mutant:NAME,ARGUMENT hands the host backend an
+ * argument: mutant:NAME,hopper is host:hopper with the bug. */
 #ifndef FA_GPU_MUTANT_H
 #define FA_GPU_MUTANT_H
 

@@ -5,8 +5,8 @@ usage: mutants.py FA-VERIFY [--only REGEX] [--all RIVAL_RULES] [--write docs/det
                   [--files REGEX]
 
 Wants every mutant built (target `mutants`), and `unchanged`, the same kernels without a bug, which must pass. A mutant
-runs the case files, those first whose name is in its own or in its line `Cases:`, up to the first case that does not pass. --all: the other
-rules too (tests/rival_rules.c). --results: what is known already, and is added to. Exit: 0 all are killed or in
+runs the case files, those first whose name is in its own or in its line `Cases:`, up to the first case that does not pass; on
+host:hopper if its line `Device:` says so. --all: the other rules too (tests/rival_rules.c). --results: what is known already, and is added to. Exit: 0 all are killed or in
 EQUIVALENT, 1 one survives, 2 one is not built."""
 import json
 import os
@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "mut
 import build  # noqa: E402
 
 FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap",
-                                           "headdim", "offset", "memeff", "kvcache")]
+                                           "headdim", "offset", "memeff", "kvcache", "hopper", "flex")]
 # Mutant -> why no case can tell it from the kernels without a bug.
 EQUIVALENT = {}
 TYPICAL = "tests/mutants/typical.json"
@@ -28,7 +28,7 @@ RULES = {"fa2x": "FA 2x", "allclose": "allclose 1e-2", "xformers": "xformers", "
 
 def names(only):
     found = sorted(n[:-len(".patch")] for n in os.listdir(build.FOLDER) if n.endswith(".patch"))
-    order = ["mask", "softmax", "layout", "backward", "bias", "dropout", "concurrency", "memory", "cache"]
+    order = ["mask", "softmax", "layout", "backward", "bias", "dropout", "concurrency", "memory", "cache", "flex"]
     rank = {n: build.header(f"{build.FOLDER}/{n}.patch")["Class"] for n in found}
     found.sort(key=lambda n: (order.index(rank[n]) if rank[n] in order else len(order), rank[n], n))
     return [n for n in found if re.search(only, n)]
@@ -57,14 +57,25 @@ def worst_tensor(failure):
 
 def files_for(name):
     """All case files, in the order in which they are likely to show something."""
-    hint = build.header(f"{build.FOLDER}/{name}.patch").get("Cases", name) if name != "unchanged" else ""
+    hint = build.header(f"{build.FOLDER}/{name}.patch").get("Cases", name) if not name.startswith("unchanged") else ""
     return sorted(FILES, key=lambda f: os.path.basename(f)[:-len(".json")] not in hint)
+
+
+def device_of(name):
+    """The host backend's argument, "" for none. `unchanged` runs with both: "unchanged" and "unchanged,hopper"."""
+    name, _, device = name.partition(",")
+    return device if name == "unchanged" else build.header(f"{build.FOLDER}/{name}.patch").get("Device", "")
+
+
+def subject_of(name):
+    """What stands behind `mutant:`."""
+    return f"{name},{device_of(name)}" if "," not in name and device_of(name) else name
 
 
 def judge(verify, name):
     """None, or (case, state, what was wrong) of the first case that does not pass. Those of the line `Try:` come first:
     their files take long before they come to them."""
-    first = build.header(f"{build.FOLDER}/{name}.patch").get("Try") if name != "unchanged" else None
+    first = None if name.startswith("unchanged") else build.header(f"{build.FOLDER}/{name}.patch").get("Try")
     return first and judge_cases(verify, name, ["--filter", f"^({first.replace(' ', '|')})$"]) or judge_cases(verify, name, [])
 
 
@@ -72,7 +83,7 @@ def judge_cases(verify, name, options, seconds="600"):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         done = subprocess.run(
-            [verify, "run", "--backend", f"mutant:{name}", "--jobs", "2", "--fail-fast", "--timeout", seconds, "-q",
+            [verify, "run", "--backend", f"mutant:{subject_of(name)}", "--jobs", "2", "--fail-fast", "--timeout", seconds, "-q",
              "--no-progress", "--report", report, "--schedule-seed", "1", *options, "--cases", *files_for(name)], capture_output=True,
             text=True, check=False)
         if done.returncode not in (0, 1, 4): # 4: none of the cases is for these kernels
@@ -88,12 +99,21 @@ def judge_cases(verify, name, options, seconds="600"):
 
 
 def ask_rivals(program, arguments, names):
-    """{name: {rule: (the case that the rule rejects, runs compared, runs stopped)}}, `unchanged` too."""
+    """{name: {rule: (the case that the rule rejects, runs compared, runs stopped)}} of names of one device, and under its
+    name `unchanged` too."""
+    device = device_of(names[0])
+    said = ask_rivals_of(program, [*(["--device", device] if device else []), *arguments], names)
+    if device and "unchanged" in said:
+        said[f"unchanged,{device}"] = said.pop("unchanged")
+    return said
+
+
+def ask_rivals_of(program, arguments, names):
     done = subprocess.run([program, *arguments, "--", *names], capture_output=True, text=True, check=False)
     if done.returncode < 0 and len(names) == 1: # it crashes, and no rule gets to see anything
         return {names[0]: {rule: ("-", 0, 1) for rule in RULES}}
     if done.returncode < 0:
-        return {name: said for one in names for name, said in ask_rivals(program, arguments, [one]).items()}
+        return {name: said for one in names for name, said in ask_rivals_of(program, arguments, [one]).items()}
     if done.returncode != 0:
         sys.exit(f"rival_rules: exit status {done.returncode}: {done.stderr[-500:]}")
     found = {}
@@ -113,8 +133,9 @@ def rivals(program, rows, known, save):
             asked = known.setdefault(f"rivals: {where}", {})
             wanted = [name for name, _, _ in rows if name not in asked]
             while wanted: # a few at a time: what is known survives an interruption
-                asked.update(ask_rivals(program, arguments, wanted[:16]))
-                wanted = wanted[16:]
+                some = [name for name in wanted if device_of(name) == device_of(wanted[0])][:16]
+                asked.update(ask_rivals(program, arguments, some))
+                wanted = [name for name in wanted if name not in some]
                 save()
     return {where: known[f"rivals: {where}"] for where in ("ours", "typical")}
 
@@ -149,6 +170,12 @@ def matrix(rows, others):
     return "\n".join(lines) + "\n\n" + totals(rows, others)
 
 
+def rejected_controls(asked, rule):
+    """How many cases a rule rejects with kernels without a bug, on all devices."""
+    said = [asked[name][rule] for name in asked if name.startswith("unchanged")]
+    return f"{sum(int(s[0]) for s in said)} of {sum(s[1] for s in said)}"
+
+
 def totals(rows, others):
     n = len(rows)
     equivalent = sum(r[0] in EQUIVALENT for r in rows)
@@ -164,7 +191,7 @@ def totals(rows, others):
         ours = sum(w in ("both", "ours") for w in words)
         typical = sum(w in ("both", "typical") for w in words)
         either = sum(w not in ("no", "n/a") for w in words)
-        false = ["{} of {}".format(*others[where]["unchanged"][rule][:2]) for where in ("ours", "typical")]
+        false = [rejected_controls(others[where], rule) for where in ("ours", "typical")]
         text += f"| {title} | {ours} | {typical} | {either} of {len(asked)} | {false[0]} | {false[1]} |\n"
     stopped = sum(all(rival_word(others, name, r) == "n/a" for r in RULES) for name in asked)
     text += f"\nn/a: {stopped} mutants that the executor stops in every case, so that there is nothing to compare.\n"
@@ -193,14 +220,15 @@ def take(arguments, option):
 def judge_all(verify, chosen, known, save):
     """[(name, header, what judge says)]"""
     rows = []
-    for name in ["unchanged", *chosen]:
+    devices = sorted({device_of(name) for name in chosen})
+    for name in [*(f"unchanged,{d}" if d else "unchanged" for d in devices), *chosen]:
         if name not in known:
             known[name] = judge(verify, name)
             save()
         said = known[name]
-        if name == "unchanged":
+        if name.startswith("unchanged"):
             if said:
-                sys.exit(f"the unchanged kernels fail: {said}")
+                sys.exit(f"the {name} kernels fail: {said}")
             continue
         print(f"{name}: {' | '.join(said) if said else EQUIVALENT.get(name, 'SURVIVES')}", flush=True)
         rows.append((name, build.header(f"{build.FOLDER}/{name}.patch"), said))

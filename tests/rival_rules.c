@@ -1,13 +1,14 @@
 /* What other projects' acceptance rules make of the mutants: the kernels run on the same cases, and every
  * rule is asked whether it would notice.
  *
- *   rival_rules [--zeroed] [--names FILE] FILE.json... -- NAME...
+ *   rival_rules [--zeroed] [--device ARGUMENT] [--names FILE] FILE.json... -- NAME...
  *
  * Runs every case on mutant:unchanged and on each mutant:NAME. A line per mutant and rule:
  *   name <tab> rule <tab> first case that the rule rejects, or - <tab> runs compared <tab> runs stopped
  * and per rule one for `unchanged` that counts instead of naming: cases where a rule rejects kernels without
  * a bug. Such cases say nothing about mutants and are left out for that rule. --zeroed:
- * outputs hold zeros before the run, as fresh memory mostly does, instead of NaN.
+ * outputs hold zeros before the run, as fresh memory mostly does, instead of NaN. --device: of the host
+ * backend ("hopper").
  *
  * The rules compare with attention in float64, gradients end to end:
  *   fa2x       max|got - exact| <= 2 max|rounded - exact|, rounded: standard attention in the element type;
@@ -251,11 +252,17 @@ static bool is_named(const char *path, const char *name) {
   return found;
 }
 
+static fa_status open_subject(subject *s, const char *device, fa_error *err) {
+  char name[128];
+  snprintf(name, sizeof name, "%s%s%s", s->name, device ? "," : "", device ? device : "");
+  return mutant->open(name, &s->self, err);
+}
+
 int main(int argc, char **argv) {
   static subject subjects[MAX_SUBJECTS];
   fa_case_list cases = {0};
   fa_error err = {""};
-  const char *names = NULL;
+  const char *names = NULL, *device = NULL;
   bool zeroed = false;
   int n = 0, i = 1;
   find_backend();
@@ -264,13 +271,15 @@ int main(int argc, char **argv) {
       zeroed = true;
     else if (strcmp(argv[i], "--names") == 0 && i + 1 < argc)
       names = argv[++i];
+    else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
+      device = argv[++i];
     else if (fa_case_file_load(argv[i], fa_generate, &cases, &err) != FA_OK)
       goto failed;
   }
   subjects[n++].name = "unchanged";
   for (++i; i < argc && n < MAX_SUBJECTS; ++i) subjects[n++].name = argv[i];
   for (int k = 0; k < n; ++k)
-    if (mutant->open(subjects[k].name, &subjects[k].self, &err) != FA_OK) goto failed;
+    if (open_subject(&subjects[k], device, &err) != FA_OK) goto failed;
   for (int64_t k = 0; k < cases.n; ++k)
     if (is_named(names, cases.v[k].name)) try_case(&cases.v[k], zeroed, subjects, n);
   print(subjects, n);
