@@ -113,6 +113,11 @@ template <class MODS> struct flex_gradients {
   }
 };
 
+/* Kernels of other families hold nothing. */
+template <> struct flex_gradients<no_mods> {
+  FA_DEVICE void flush(const fa_flex_args &, int) {}
+};
+
 } // namespace fa
 
 #endif

@@ -6,14 +6,14 @@
 #ifndef FA_GPU_KERNELS_WIDE_BACKWARD_CUH
 #define FA_GPU_KERNELS_WIDE_BACKWARD_CUH
 
-#include "gpu/kernels/wide_backward_params.h"
-#include "gpu/kernels/wide_score.cuh"
+#include "gpu/kernels/flex_backward.cuh"
 
 namespace fa {
 
-/* T: f32, f16 or bf16. */
-template <class T_> struct wide_backward_config {
+/* T: f32, f16 or bf16. MODS: no_mods, or flex_mods for calls of family flex. */
+template <class T_, class MODS_ = no_mods> struct wide_backward_config {
   typedef T_ T;
+  typedef MODS_ MODS;
   static constexpr int BM = 128, BN = 64, VC = 64, WARPS = BM / 16, THREADS = 32 * WARPS;
   static constexpr int A_BYTES = BM * wide_row<WIDE_CHUNK>::BYTES, B_BYTES = BN * wide_row<WIDE_CHUNK>::BYTES;
   static constexpr int TILE_BYTES = BN * wide_row<VC>::BYTES;
@@ -28,11 +28,6 @@ template <class T_> struct wide_backward_config {
 
 FA_DEVICE wide_rows do_rows(const fa_wide_backward_params &p, const wide_task &t) {
   return rows_of(p.d_o, p.do_stride, t.batch, t.head, t.seq.q_row, t.seq.len_q, p.forward.head_dim_v);
-}
-
-/* Where a row's LSE, delta and the like stand. */
-FA_DEVICE int64_t row_at(const fa_flash_strides &s, const wide_task &t, int row) {
-  return t.batch * s.batch + t.head * s.head + (t.seq.q_row + static_cast<int64_t>(row)) * s.row;
 }
 
 /* What belongs to a query, for its pairs. */

@@ -34,10 +34,41 @@ FA_DEVICE void clear_hidden(const fa_wide_backward_params &p, const wide_task &t
   }
 }
 
-/* P and dS of this warp's 16 keys by BN queries. key, row: of the lane's element 0. */
+/* The same under score_mod and mask_mod. */
+template <class C>
+FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
+                                  const fa_wide_backward_params &p, const wide_task &t, int key, int row,
+                                  int kind) {
+  typedef typename C::MODS M;
+  const fa_flash_params &f = p.forward;
+  FA_UNROLL
+  for (int n = 0; n < C::BN / 8; ++n) {
+    FA_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const int i = row + 8 * n + e;
+      const flex_query q = load_flex_query(p, t, i);
+      FA_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        float &x = s[n][2 * r + e], &y = dp[n][2 * r + e];
+        const flex_pair at = flex_pair_of(t, i, key + 8 * r);
+        const float scaled = scaled_score(f, x);
+        const flex_flow flow = flex_flow_of<M, typename C::T>(f, q, at, kind, scaled, y);
+        x = flow.p;
+        y = flex_score_gradient<M>(f, at, scaled, flow.g, no_shares());
+      }
+    }
+  }
+}
+
+/* P and dS of this warp's 16 keys by BN queries. key, row: of the lane's element 0. kind: of the tile. */
 template <class C>
 FA_DEVICE void key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
-                             const fa_wide_backward_params &p, const wide_task &t, int key, int row) {
+                             const fa_wide_backward_params &p, const wide_task &t, int key, int row,
+                             int kind = FA_FLEX_FULL) {
+  if constexpr (C::MODS::ANY) {
+    flex_key_gradients<C>(s, dp, p, t, key, row, kind);
+    return;
+  }
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
     FA_UNROLL
@@ -79,9 +110,11 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
   for (int head = t.head; head < (kv_head + 1) * f.heads_per_kv; ++head) {
     t.head = head;
     const wide_operands x = key_operands(p, t);
+    const tile_walk<typename C::MODS> tiles(f.flex, f.flex.rows, t.batch, head, key0 / C::BM, blocks);
     FA_NO_UNROLL
-    for (int block = blocks.begin; block < blocks.end; ++block) {
-      const int row0 = block * C::BN;
+    for (int i = tiles.begin(); i < tiles.end(); ++i) {
+      const flex_tile tile = tiles.at(i);
+      const int row0 = tile.tile * C::BN;
       typename C::score_tile s = {}, dp = {};
       sync_block(); /* all are done with both buffers and the tiles */
       fetch_operands<C>(x, key0, row0, 0, buffer, f.aligned, thread);
@@ -90,10 +123,10 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
       cp_async_commit();
       multiply_operands<C>(s, dp, x, key0, row0, buffer, f.aligned, works, thread);
       if (!works) continue;
-      key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2);
-      const uint32_t tile = first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane);
-      multiply_rows<C::VC>(dv, s, tile);
-      multiply_rows<C::VC>(dk, dp, tile + C::TILE_BYTES);
+      key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2, tile.kind);
+      const uint32_t first = first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane);
+      multiply_rows<C::VC>(dv, s, first);
+      multiply_rows<C::VC>(dk, dp, first + C::TILE_BYTES);
     }
   }
   const int64_t first_k =

@@ -49,15 +49,20 @@ FA_DEVICE void write_dbias(const fa_wide_backward_params &p, const wide_task &t,
   }
 }
 
-/* Zeros for the key blocks that no row of this block sees. */
+/* Zeros for the key blocks that this block does not visit. */
 template <class C>
-FA_DEVICE void clear_dbias(const fa_wide_backward_params &p, const wide_task &t, block_range seen, int row,
-                           int key) {
+FA_DEVICE void clear_dbias(const fa_wide_backward_params &p, const wide_task &t,
+                           const tile_walk<typename C::MODS> &tiles, int row, int key) {
   const typename C::score_tile zeros = {};
   const int n_blocks = (p.forward.seqlen_k + C::BN - 1) / C::BN;
+  int next = tiles.begin();
   FA_NO_UNROLL
-  for (int block = 0; block < n_blocks; ++block)
-    if (block < seen.begin || block >= seen.end) write_dbias<C>(p, t, zeros, row, key + block * C::BN);
+  for (int block = 0; block < n_blocks; ++block) {
+    if (next < tiles.end() && tiles.at(next).tile == block)
+      ++next;
+    else
+      write_dbias<C>(p, t, zeros, row, key + block * C::BN);
+  }
 }
 
 /* P and dS of this warp's 16 rows by BN keys. */
@@ -73,6 +78,60 @@ FA_DEVICE void query_gradients(typename C::score_tile &s, typename C::score_tile
       for (int e = 2 * r; e < 2 * r + 2; ++e)
         pair_gradient<typename C::T>(s[n][e], dp[n][e], p, q, key + 8 * n + e % 2);
     }
+  }
+}
+
+/* Under score_mod and mask_mod dP becomes then(pair, scaled score, P (dP - delta)). kind: of the tile. */
+template <class C, class F>
+FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score_tile &dp,
+                                    const fa_wide_backward_params &p, const wide_task &t, int row, int key,
+                                    int kind, const F &then) {
+  const fa_flash_params &f = p.forward;
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const int i = row + 8 * r;
+    const flex_query q = load_flex_query(p, t, i);
+    FA_UNROLL
+    for (int n = 0; n < C::BN / 8; ++n) {
+      FA_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        float &y = dp[n][2 * r + e];
+        const flex_pair at = flex_pair_of(t, i, key + 8 * n + e);
+        const float scaled = scaled_score(f, s[n][2 * r + e]);
+        y = then(at, scaled, flex_flow_of<typename C::MODS, typename C::T>(f, q, at, kind, scaled, y).g);
+      }
+    }
+  }
+}
+
+/* One element of write_dbias. */
+template <class T>
+FA_DEVICE void write_pair_dbias(const fa_wide_backward_params &p, const flex_pair &at, float g) {
+  if (at.i < at.len_q && at.j < p.forward.seqlen_k)
+    store_element(p.dbias,
+                  at.b * p.dbias_stride.batch + at.h * p.dbias_stride.head + at.i * p.dbias_stride.row + at.j,
+                  g, T());
+}
+
+/* dS of this warp's 16 rows by BN keys. Writes the bias' gradient if dbias says so, and adds to those of
+ * captured buffers in the blocks that have the first columns. */
+template <class C>
+FA_DEVICE void query_tile(typename C::score_tile &s, typename C::score_tile &dp,
+                          flex_gradients<typename C::MODS> &gradients, const fa_wide_backward_params &p,
+                          const wide_task &t, int row, int key, int kind, bool dbias, bool adds) {
+  if constexpr (C::MODS::ANY) {
+    const fa_flex_args &x = p.forward.flex;
+    flex_query_gradients<C>(s, dp, p, t, row, key, kind, [&](const flex_pair &at, float scaled, float g) {
+      if (dbias) write_pair_dbias<typename C::T>(p, at, g);
+      const auto add = gradients.adder(x, g);
+      return flex_score_gradient<typename C::MODS>(p.forward, at, scaled, g,
+                                                   [&](int buffer, int64_t element, float slope) {
+                                                     if (adds) add(buffer, element, slope);
+                                                   });
+    });
+  } else {
+    query_gradients<C>(s, dp, p, t, row, key);
+    if (dbias) write_dbias<C>(p, t, dp, row, key);
   }
 }
 
@@ -94,18 +153,22 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
             row0 = static_cast<int>(blockIdx.x) / n_cols * C::BM;
   const wide_task t = load_wide_task(f, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
   if (row0 >= t.seq.len_q) return;
-  block_range blocks = visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
+  const tile_walk<typename C::MODS> tiles(
+      f.flex, f.flex.keys, t.batch, t.head, row0 / C::BM,
+      visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q)));
   const wide_operands x = query_operands(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);
   const bool dbias = p.dbias && !p.dbias_sums && col0 == 0;
-  if (dbias) clear_dbias<C>(p, t, blocks, row, lane % 4 * 2);
+  if (dbias) clear_dbias<C>(p, t, tiles, row, lane % 4 * 2);
 
   typename C::output_tile dq = {};
+  flex_gradients<typename C::MODS> gradients;
   int buffer = 0;
   FA_NO_UNROLL
-  for (int block = blocks.begin; block < blocks.end; ++block) {
-    const int key0 = block * C::BN, key = key0 + lane % 4 * 2;
+  for (int i = tiles.begin(); i < tiles.end(); ++i) {
+    const flex_tile tile = tiles.at(i);
+    const int key0 = tile.tile * C::BN, key = key0 + lane % 4 * 2;
     typename C::score_tile s = {}, dp = {};
     sync_block(); /* all are done with both buffers and the tile */
     fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
@@ -113,10 +176,10 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
     cp_async_commit();
     multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
     if (!works) continue;
-    query_gradients<C>(s, dp, p, t, row, key);
-    if (dbias) write_dbias<C>(p, t, dp, row, key);
+    query_tile<C>(s, dp, gradients, p, t, row, key, tile.kind, dbias, col0 == 0);
     multiply_rows<C::VC>(dq, dp, first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane));
   }
+  gradients.flush(f.flex, lane);
   const int64_t first =
       t.batch * p.dq_stride.batch + t.head * p.dq_stride.head + t.seq.q_row * p.dq_stride.row;
   write_wide<C>(p.dq, first, p.dq_stride.row, dq, p.scale, row, t.seq.len_q, col0, f.head_dim, lane);

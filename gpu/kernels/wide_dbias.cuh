@@ -10,13 +10,24 @@
 
 namespace fa {
 
-/* sum += dS of one head's BM rows by BN keys. */
+/* How a tile is visited, FA_FLEX_UNLISTED where it is not. */
+template <class C>
+FA_DEVICE int dbias_tile(const fa_flash_params &f, const wide_task &t, int row0, int key0) {
+  const block_range seen = visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
+  if constexpr (C::MODS::ANY) {
+    const tile_walk<typename C::MODS> tiles(f.flex, f.flex.keys, t.batch, t.head, row0 / C::BM, seen);
+    return kind_of_tile(tiles, key0 / C::BN);
+  }
+  return key0 / C::BN >= seen.begin && key0 / C::BN < seen.end ? FA_FLEX_FULL : FA_FLEX_UNLISTED;
+}
+
+/* sum += dS, before score_mod takes its part, of one head's BM rows by BN keys. */
 template <class C>
 FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_wide_backward_params &p, const wide_task &t,
                          int row0, int key0, int &buffer, int thread) {
   const fa_flash_params &f = p.forward;
-  const block_range seen = visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
-  if (key0 / C::BN < seen.begin || key0 / C::BN >= seen.end) return;
+  const int kind = dbias_tile<C>(f, t, row0, key0);
+  if (kind == FA_FLEX_UNLISTED) return;
   const int lane = thread % 32, row = row0 + thread / 32 * 16 + lane / 4;
   const wide_operands x = query_operands(p, t);
   typename C::score_tile s = {}, dp = {};
@@ -27,7 +38,11 @@ FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_wide_backward_par
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);
   multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
   if (!works) return;
-  query_gradients<C>(s, dp, p, t, row, key0 + lane % 4 * 2);
+  if constexpr (C::MODS::ANY)
+    flex_query_gradients<C>(s, dp, p, t, row, key0 + lane % 4 * 2, kind,
+                            [](const flex_pair &, float, float g) { return g; });
+  else
+    query_gradients<C>(s, dp, p, t, row, key0 + lane % 4 * 2);
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
     FA_UNROLL

@@ -1,0 +1,16 @@
+/* The device entry points of the portable flex backward kernels. They are compiled for the expressions of a
+ * call, which stand before this (flex_mods.cuh): all, or the one that FA_ONLY says. */
+#include "gpu/kernels/wide_dbias.cuh"
+
+#include "gpu/kernels/wide_backward_keys.cuh"
+
+#define FA_ENTRY(name, T, kernel)                                                                            \
+  extern "C" __global__ void __launch_bounds__(FA_WIDE_BACKWARD_THREADS)                                     \
+      name(const __grid_constant__ fa_wide_backward_params p) {                                              \
+    fa::kernel<fa::wide_backward_config<fa::T, fa::flex_mods>>(p);                                           \
+  }
+#ifdef FA_ONLY
+FA_ONLY
+#else
+#include "gpu/kernels/flex_backward_list.h"
+#endif

@@ -1,0 +1,56 @@
+#include "gpu/kernels/flex_host.h"
+#include "gpu/kernels/wide_backward_keys.cuh"
+#include "gpu/kernels/wide_dbias.cuh"
+
+/* FA_TABLES_ONLY: for a library that has no host executor. */
+#ifdef FA_TABLES_ONLY
+#define FA_ON_HOST(name) nullptr
+#else
+#define FA_ON_HOST(name) name
+#define FA_ENTRY(name, T, kernel)                                                                            \
+  static void name(const void *params) {                                                                     \
+    fa::kernel<fa::wide_backward_config<fa::T, fa::flex_mods>>(                                              \
+        *static_cast<const fa_wide_backward_params *>(params));                                              \
+  }
+#include "gpu/kernels/flex_backward_list.h"
+static void flex_exact_clear(const void *params) {
+  fa::flex_exact_clear(*static_cast<const fa_flex_exact_params *>(params));
+}
+static void flex_exact_round(const void *params) {
+  fa::flex_exact_round(*static_cast<const fa_flex_exact_params *>(params));
+}
+#endif
+
+static const fa_flash_entry entries[] = {
+#define FA_ENTRY(name, T, kernel)                                                                            \
+  {#name, FA_ON_HOST(name), {"flex_backward", "FA_ENTRY(" #name "," #T "," #kernel ")", 0}},
+#include "gpu/kernels/flex_backward_list.h"
+    {"flex_exact_clear", FA_ON_HOST(flex_exact_clear), {"flex_exact", nullptr, 1}},
+    {"flex_exact_round", FA_ON_HOST(flex_exact_round), {"flex_exact", nullptr, 1}}};
+
+enum { KEYS, QUERIES, DBIAS, N_OF_TYPE, CLEAR = 3 * N_OF_TYPE, ROUND };
+static_assert(sizeof entries / sizeof *entries == ROUND + 1, "three types in the list");
+
+/* first: of the type's entries in the list. */
+template <class T> static fa_flex_backward_kernels backward(fa_dtype dtype, int first) {
+  typedef fa::wide_backward_config<T, fa::flex_mods> C;
+  return {{entries[CLEAR], FA_FLEX_EXACT_ELEMENTS, 0, FA_FLEX_EXACT_THREADS, 0},
+          fa_wide_backward_find(dtype)->prepare,
+          {entries[first + KEYS], C::BM, C::VC, C::THREADS, C::KEYS_SHARED_BYTES},
+          {entries[first + QUERIES], C::BM, C::VC, C::THREADS, C::QUERIES_SHARED_BYTES},
+          {entries[first + DBIAS], C::BM, C::BN, C::THREADS, C::DBIAS_SHARED_BYTES},
+          {entries[ROUND], FA_FLEX_EXACT_ELEMENTS, 0, FA_FLEX_EXACT_THREADS, 0},
+          C::BM,
+          C::BN};
+}
+
+const fa_flex_backward_kernels *fa_flex_backward_find(fa_dtype dtype) {
+  static const fa_flex_backward_kernels f32 = backward<fa::f32>(FA_F32, 0),
+                                        f16 = backward<fa::f16>(FA_F16, N_OF_TYPE),
+                                        bf16 = backward<fa::bf16>(FA_BF16, 2 * N_OF_TYPE);
+  return dtype == FA_F32 ? &f32 : dtype == FA_F16 ? &f16 : dtype == FA_BF16 ? &bf16 : nullptr;
+}
+
+const char *fa_flex_backward_name(int i) {
+  return i <= ROUND ? entries[i].name : nullptr;
+}
