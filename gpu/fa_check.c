@@ -2,6 +2,7 @@
 #include "gpu/fa_check.h"
 
 #include "gpu/fa_choose.h"
+#include "gpu/fa_flex.h"
 
 #include <math.h>
 
@@ -105,7 +106,8 @@ fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err) {
   if (status == FA_OK) status = check_numbers(a, err);
   if (status == FA_OK && a->bias && fa_attention_is_varlen(a))
     status = fa_fail(err, FA_ERR_INPUT, "bias: not together with cu_seqlens_q and cu_seqlens_k");
-  return status == FA_OK ? fa_choose_check(a, NULL, err) : status;
+  if (status != FA_OK) return status;
+  return a->flex ? fa_flex_check_problem(a, err) : fa_choose_check(a, NULL, err);
 }
 
 /* ---- contents ---- */

@@ -2,6 +2,7 @@
 #include "gpu/fa_check.h"
 
 #include "gpu/fa_choose.h"
+#include "gpu/fa_flex.h"
 
 /* The axes of a tensor must not reach into each other: from the innermost outwards, each stride steps over
  * all that lies below it. Says no to a few interleaved layouts in which no two elements coincide either. */
@@ -80,6 +81,7 @@ fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err) {
 
 fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err) {
   fa_status status = fa_attention_check_arrays(a, err);
+  if (status == FA_OK && a->flex) status = fa_flex_check_tensors(a, err);
   if (status != FA_OK || fa_attention_is_empty(a)) return status;
   const bool varlen = fa_attention_is_varlen(a);
   const int64_t batch = varlen ? 0 : a->batch, rows = varlen ? a->total_q : a->seqlen_q;
@@ -122,7 +124,8 @@ fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_er
   if (g->num_splits_key < 0 || g->num_splits_key > 1024)
     return fa_fail(err, FA_ERR_INPUT, "num_splits_key = %lld: 0 (chosen) .. 1024",
                    (long long)g->num_splits_key);
-  fa_status status = fa_choose_check(a, g, err);
+  fa_status status = a->flex ? FA_OK : fa_choose_check(a, g, err);
+  if (status == FA_OK) status = fa_flex_check_gradients(a, g, err);
   const bool varlen = fa_attention_is_varlen(a);
   const int64_t batch = varlen ? 0 : a->batch, rows = varlen ? a->total_q : a->seqlen_q;
   const int64_t keys = varlen ? a->total_k : a->seqlen_k, head_dim_v = fa_attention_head_dim_v(a);

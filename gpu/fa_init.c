@@ -2,6 +2,7 @@
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
+#include "gpu/fa_plan_flex.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,19 +24,43 @@ fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim) {
   return (fa_strides){rows * heads * head_dim, heads * head_dim, head_dim};
 }
 
-fa_status fa_forward_check(const fa_attention *a, fa_error *err) {
+/* ---- what a device is asked for: bytes of workspace ---- */
+
+/* Without flex all of it happens in registers and shared memory. */
+static fa_status plan_forward(const fa_attention *a, const fa_flash_device *device, size_t *bytes,
+                              fa_error *err) {
   fa_forward_plan plan;
-  return fa_forward_plan_make(a, NULL, &plan, err);
+  fa_flex_plan flex;
+  *bytes = 0;
+  if (!a || !a->flex) return fa_forward_plan_make(a, device, &plan, err);
+  const fa_status status = fa_flex_forward_plan_make(a, device, NULL, NULL, &flex, err);
+  if (status == FA_OK) *bytes = flex.workspace_bytes;
+  return status;
 }
 
-fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *err) {
-  *bytes = 0; /* all of it happens in registers and shared memory */
-  return fa_forward_check(a, err);
+static fa_status plan_backward(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+                               size_t *bytes, fa_error *err) {
+  fa_backward_plan plan;
+  fa_flex_plan flex;
+  *bytes = 0;
+  if (a && a->flex) {
+    const fa_status status = fa_flex_backward_plan_make(a, g, device, NULL, NULL, &flex, err);
+    if (status == FA_OK) *bytes = flex.workspace_bytes;
+    return status;
+  }
+  const fa_status status = fa_backward_plan_make(a, g, device, FA_DETERMINISTIC_PROCESSORS, &plan, err);
+  if (status == FA_OK) *bytes = plan.workspace_bytes;
+  return status;
+}
+
+fa_status fa_forward_check(const fa_attention *a, fa_error *err) {
+  size_t bytes;
+  return plan_forward(a, NULL, &bytes, err);
 }
 
 fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_error *err) {
-  fa_backward_plan plan;
-  return fa_backward_plan_make(a, g, NULL, FA_DETERMINISTIC_PROCESSORS, &plan, err);
+  size_t bytes;
+  return plan_backward(a, g, NULL, &bytes, err);
 }
 
 fa_flash_device fa_device_like(int i) {
@@ -43,15 +68,24 @@ fa_flash_device fa_device_like(int i) {
   return (fa_flash_device){.max_shared_bytes = shared_bytes[i / 2], .compiles = i % 2};
 }
 
+fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *err) {
+  *bytes = 0;
+  const fa_status status = fa_forward_check(a, err);
+  for (int i = 0; status == FA_OK && i < FA_N_DEVICES_LIKE; ++i) {
+    const fa_flash_device device = fa_device_like(i);
+    size_t needed;
+    if (plan_forward(a, &device, &needed, NULL) == FA_OK && needed > *bytes) *bytes = needed;
+  }
+  return status;
+}
+
 fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err) {
   *bytes = 0;
   const fa_status status = fa_backward_check(a, g, err);
   for (int i = 0; status == FA_OK && i < FA_N_DEVICES_LIKE; ++i) {
     const fa_flash_device device = fa_device_like(i);
-    fa_backward_plan plan;
-    if (fa_backward_plan_make(a, g, &device, FA_DETERMINISTIC_PROCESSORS, &plan, NULL) == FA_OK &&
-        plan.workspace_bytes > *bytes)
-      *bytes = plan.workspace_bytes;
+    size_t needed;
+    if (plan_backward(a, g, &device, &needed, NULL) == FA_OK && needed > *bytes) *bytes = needed;
   }
   return status;
 }

@@ -21,6 +21,7 @@ static fa_status check_features(const fa_attention *a, fa_error *err) {
              {a->bias != NULL, "a bias"},
              {a->dropout_p > 0, "dropout"},
              {a->p_debug != NULL, "p_debug"},
+             {a->flex != NULL, "flex"},
              {a->mask_top_left, "mask_top_left"},
              {a->dtype == FA_F32, "dtype f32"},
              {a->head_dim_v && a->head_dim_v != a->head_dim, "a head_dim_v that is not head_dim"},

@@ -7,6 +7,7 @@
 #include "gpu/fa_flex.h"
 #include "gpu/fa_plan_backward.h"
 #include "gpu/kernels/flash_backward_host.h"
+#include "gpu/kernels/flex_exact_params.h"
 #include "gpu/kernels/flex_functions.h"
 #include "gpu/kernels/flex_lists_params.h"
 #include "gpu/kernels/hopper_backward_params.h"
@@ -22,6 +23,7 @@ enum { FA_FLEX_LAUNCHES = 12, FA_FLEX_MAPS = 6 };
 /* Whose parameters a launch takes. */
 typedef enum fa_flex_takes {
   FA_FLEX_TAKES_LISTS,
+  FA_FLEX_TAKES_EXACT,
   FA_FLEX_TAKES_FORWARD,
   FA_FLEX_TAKES_BACKWARD,
   FA_FLEX_TAKES_FLASH_BACKWARD,
@@ -41,6 +43,7 @@ typedef struct fa_flex_launch {
   fa_flex_takes takes;
   union {
     fa_flex_lists_params lists;
+    fa_flex_exact_params exact;
     fa_flash_params forward;
     fa_wide_backward_params backward;
     fa_flash_backward_params flash_backward;
@@ -67,6 +70,7 @@ fa_status fa_flex_forward_plan_make(const fa_attention *a, const fa_flash_device
 fa_status fa_flex_backward_plan_make(const fa_attention *a, const fa_gradients *g,
                                      const fa_flash_device *device, const fa_flex_functions *functions,
                                      void *workspace, fa_flex_plan *out, fa_error *err);
+/* lists NULL: the outputs are not looked at. */
 fa_status fa_flex_blocks_plan_make(const fa_attention *a, const fa_flex_block_lists *lists,
                                    const fa_flex_functions *functions, void *workspace, fa_flex_plan *out,
                                    fa_error *err);

@@ -21,26 +21,24 @@ int fa_wide_dbias_sums(const fa_attention *a, const fa_gradients *g) {
          (g->dbias_stride.row == 0 && a->seqlen_q != 1 ? FA_WIDE_SUM_ROWS : 0);
 }
 
-static void fill_params(const fa_attention *a, const fa_gradients *g, fa_wide_backward_params *p) {
+void fa_wide_params_fill(const fa_attention *a, const fa_gradients *g, fa_wide_backward_params *p) {
   FA_FILL_GRADIENTS(p, a, g);
   p->batch = (int)a->batch;
   p->dbias = g->dbias;
   p->dbias_sums = fa_wide_dbias_sums(a, g);
 }
 
-/* Where delta is: the caller's, or from the beginning of the workspace. */
-static void place_delta(const fa_attention *a, const fa_gradients *g, fa_backward_plan *out) {
+int64_t fa_wide_delta_fill(const fa_attention *a, const fa_gradients *g, fa_wide_backward_params *p) {
   const bool has_batch = !fa_attention_is_varlen(a);
   const int64_t rows = has_batch ? a->seqlen_q : a->total_q;
-  fa_wide_backward_params *p = &out->wide;
   p->makes_delta = !g->delta;
   if (g->delta) {
     p->delta = (float *)g->delta; /* and nobody writes it */
     p->delta_stride = fa_flash_strides_of(g->delta_stride, has_batch);
-    return;
+    return 0;
   }
   p->delta_stride = (fa_flash_strides){has_batch ? a->heads_q * rows : 0, 1, rows};
-  out->workspace_bytes = (size_t)((has_batch ? a->batch : 1) * a->heads_q * rows) * sizeof(float);
+  return (has_batch ? a->batch : 1) * a->heads_q * rows * (int64_t)sizeof(float);
 }
 
 static void add_launch(fa_backward_plan *p, const fa_wide_kernel *k, int64_t x, int64_t y, int64_t z) {
@@ -64,7 +62,7 @@ static void add_dbias_launch(const fa_attention *a, const fa_gradients *g, const
 
 void fa_wide_dbias_plan(const fa_attention *a, const fa_gradients *g, fa_flash_strides delta_stride,
                         fa_backward_plan *out) {
-  fill_params(a, g, &out->wide);
+  fa_wide_params_fill(a, g, &out->wide);
   out->wide.forward.aligned = out->aligned;
   out->wide.delta_stride = delta_stride;
   add_dbias_launch(a, g, &fa_wide_backward_find(a->dtype)->dbias, out);
@@ -94,9 +92,9 @@ void fa_wide_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
   const fa_wide_backward_kernels *k = fa_wide_backward_find(a->dtype);
   const fa_wide_kernel *single = fa_wide_single_pass(a, device);
   out->is_wide = true;
-  fill_params(a, g, &out->wide);
+  fa_wide_params_fill(a, g, &out->wide);
   out->wide.forward.aligned = out->aligned;
-  place_delta(a, g, out);
+  out->workspace_bytes = (size_t)fa_wide_delta_fill(a, g, &out->wide); /* from its beginning on */
   out->wide.clears_dq = single != NULL;
   if (!g->delta || single)
     add_launch(out, &k->prepare, blocks(a->seqlen_q, k->prepare.block_m), a->heads_q, a->batch);

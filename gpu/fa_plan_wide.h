@@ -30,6 +30,11 @@
 /* The grid of a kernel that fa_wide_forward_find gave. */
 void fa_wide_forward_grid(const fa_attention *a, const fa_flash_kernel *kernel, unsigned grid[3]);
 
+/* Everything but where delta is. */
+void fa_wide_params_fill(const fa_attention *a, const fa_gradients *g, fa_wide_backward_params *p);
+/* Whose delta it is and its strides; returns the bytes of memory that it needs, 0 where the caller has it. */
+int64_t fa_wide_delta_fill(const fa_attention *a, const fa_gradients *g, fa_wide_backward_params *p);
+
 /* For arguments that passed all checks; out is zeroed but for `aligned`. The workspace holds delta, [batch]
  * [heads_q][seqlen_q] or [heads_q][total_q] floats, unless the caller has it. */
 void fa_wide_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,

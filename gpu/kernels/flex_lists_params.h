@@ -4,36 +4,26 @@
 
 #include "gpu/kernels/flash_params.h"
 
-/* A warp does one row of blocks, one row of tiles, or (mask) one block. Grids: x over those, by as many as a
- * block has warps; y over heads, z over entries. */
 #define FA_FLEX_LISTS_THREADS 128
 #define FA_FLEX_LISTS_WARPS (FA_FLEX_LISTS_THREADS / 32)
 
-enum { FA_FLEX_CLEARED = FA_FLEX_BUFFERS + 1 };
+/* A list of blocks, dense: count [entries][heads][n_q_blocks], index [..][n_q_blocks][n_kv_blocks]. */
+typedef struct fa_flex_block_list {
+  int32_t *count, *index; /* NULL: none; read or written */
+} fa_flex_block_list;
 
-/* One struct for all of them: each looks at its part. */
+/* One struct for all of them: each looks at its part. A warp does one row of blocks or of tiles, or (mask)
+ * one block. Grid: x over those, FA_FLEX_LISTS_WARPS to a block; y over heads and z over entries that have a
+ * map of their own. */
 typedef struct fa_flex_lists_params {
   /* The call: lengths, and of flex the buffers, the functions and how the map is laid out. */
   fa_flash_params call;
-  int map_batch, map_heads; /* entries and heads that have a map of their own */
-  uint8_t *map;             /* call.flex.map, written by the first two */
-
-  /* The blocks' lists, dense: [..][n_q_blocks], [..][n_q_blocks][n_kv_blocks]. */
-  struct {
-    const int32_t *count, *index;
-  } from[2]; /* to the map: partial, full; NULL: none */
-  struct {
-    int32_t *count, *index;
-  } to[2]; /* from the map */
-
-  /* The tile lists: of rows if by_rows (row tiles to each key tile), else of keys. */
-  int by_rows, tile_m, tile_n; /* rows and keys of a tile */
-  int32_t *tile_count, *tile_entry;
-  int n_tiles, capacity; /* along the lists' axis, and across it */
-
-  /* Memory to be cleared; grid x: any number of blocks, y: parts. */
-  uint32_t *clear[FA_FLEX_CLEARED];
-  int64_t words[FA_FLEX_CLEARED];
+  uint8_t *map;                     /* written from lists or mask_mod, read by the others */
+  fa_flex_block_list partial, full; /* to the map, or from it */
+  int by_rows;                      /* tiles: of fa_flex_args.rows, else of its keys */
+  int tile_m, tile_n;               /* rows and keys of a tile */
+  int32_t *tile_count, *tile_entry; /* dense, as fa_flex_lists says */
+  int n_tiles, capacity;            /* along the lists' axis, and across it */
 } fa_flex_lists_params;
 
 #endif
