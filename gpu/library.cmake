@@ -5,6 +5,10 @@ add_library(fa_attention_objects OBJECT
   ${FA_KERNEL_SOURCES}
   ${CMAKE_SOURCE_DIR}/cases/atomic_file.c
   ${CMAKE_SOURCE_DIR}/cases/dtype.c
+  ${CMAKE_SOURCE_DIR}/cases/expr.c
+  ${CMAKE_SOURCE_DIR}/cases/expr_lex.c
+  ${CMAKE_SOURCE_DIR}/cases/expr_parse.c
+  ${CMAKE_SOURCE_DIR}/cases/expr_type.c
   ${CMAKE_SOURCE_DIR}/cases/sha256.c
   ${CMAKE_SOURCE_DIR}/cases/status.c
   ${FA_CUDA_SOURCES})

@@ -24,6 +24,14 @@ fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void
   return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
 }
 
+fa_status fa_flex_blocks(const fa_attention *a, const fa_flex_block_lists *out, void *workspace,
+                         size_t workspace_bytes, void *stream, fa_error *err) {
+  (void)out, (void)workspace, (void)workspace_bytes, (void)stream;
+  size_t ignored;
+  const fa_status status = fa_flex_blocks_workspace(a, &ignored, err);
+  return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
+}
+
 fa_status fa_describe(char *text, size_t size, fa_error *err) {
   if (size) text[0] = 0;
   return fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);

@@ -52,7 +52,7 @@ set_source_files_properties(${CMAKE_BINARY_DIR}/gpu/sources.c PROPERTIES OBJECT_
 configure_file(cuda/cubins.c.in ${CMAKE_BINARY_DIR}/gpu/cubins.c @ONLY)
 set_source_files_properties(${CMAKE_BINARY_DIR}/gpu/cubins.c PROPERTIES OBJECT_DEPENDS "${cubin_files}")
 # What gpu/fa.h needs of it, and what only the harness does.
-set(FA_CUDA_SOURCES cuda/cache.c cuda/driver.c cuda/launch.c cuda/launch_hopper.c cuda/launch_kv.c cuda/module.c cuda/nvrtc.c cuda/rtc.c
+set(FA_CUDA_SOURCES cuda/cache.c cuda/driver.c cuda/launch.c cuda/launch_flex.c cuda/launch_hopper.c cuda/launch_kv.c cuda/module.c cuda/module_flex.c cuda/nvrtc.c cuda/rtc.c
     ${CMAKE_BINARY_DIR}/gpu/cubins.c ${CMAKE_BINARY_DIR}/gpu/sources.c)
 target_sources(fa_gpu PRIVATE ${FA_CUDA_SOURCES} cuda/backend.c cuda/bench.c cuda/context.c cuda/memory.c cuda/virtual.c)
 target_include_directories(fa_gpu SYSTEM PUBLIC ${FA_CUDA_INCLUDE})

@@ -1,6 +1,7 @@
 /* gpu/fa.h on the GPU. */
 #include "gpu/cuda/launch.h"
 
+#include "gpu/cuda/launch_flex.h"
 #include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda/module.h"
 #include "gpu/fa_check.h"
@@ -107,8 +108,7 @@ static fa_status plan_forward(const fa_cuda_driver *d, const fa_cuda_device *dev
 
 fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_bytes, void *stream,
                      fa_error *err) {
-  (void)workspace, (void)workspace_bytes; /* none is needed */
-  fa_forward_plan plan;
+  fa_forward_plan plan; /* flex calls alone need a workspace */
   fa_cuda_device device;
   CUkernel kernel = NULL;
   bool done = false;
@@ -118,6 +118,8 @@ fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_by
   if (!d) return FA_ERR_DEVICE;
   status = fa_cuda_device_current(d, &device, err);
   if (status == FA_OK && a->check_device_data) status = check_device_data(d, a, (CUstream)stream, err);
+  if (status == FA_OK && a->flex)
+    return fa_cuda_flex_forward(d, &device, a, workspace, workspace_bytes, (CUstream)stream, err);
   if (status == FA_OK) status = fa_cuda_hopper_forward(d, &device, a, (CUstream)stream, &done, err);
   if (status != FA_OK || done) return status;
   status = plan_forward(d, &device, a, &plan, &kernel, err);
@@ -169,6 +171,8 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
   if (!d) return FA_ERR_DEVICE;
   status = fa_cuda_device_current(d, &device, err);
   if (status == FA_OK && a->check_device_data) status = check_device_data(d, a, (CUstream)stream, err);
+  if (status == FA_OK && a->flex)
+    return fa_cuda_flex_backward(d, &device, a, g, workspace, workspace_bytes, (CUstream)stream, err);
   if (status == FA_OK) status = plan_backward(d, &device, a, g, &plan, kernel, err);
   if (status == FA_OK && plan.workspace_bytes > workspace_bytes)
     status = fa_fail(err, FA_ERR_UNSUPPORTED, "%s needs a larger workspace than was foreseen", device.name);

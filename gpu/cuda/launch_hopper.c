@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What kernels for sm_90a are chosen for; hopper = 0: none are. */
-static fa_status get_target(const fa_cuda_device *device, fa_flash_device *out, fa_error *err) {
+fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_flash_device *out, fa_error *err) {
   const char *text = getenv("FA_HOPPER");
   const fa_status status = fa_cuda_flash_device(device, out, err);
   if (status != FA_OK) return status;
@@ -23,10 +22,10 @@ static fa_status get_target(const fa_cuda_device *device, fa_flash_device *out, 
 bool fa_cuda_hopper_is_chosen(const fa_cuda_device *device, const fa_attention *a) {
   fa_flash_device target;
   fa_hopper_plan plan;
-  return get_target(device, &target, NULL) == FA_OK && fa_hopper_plan_make(a, &target, &plan);
+  return fa_cuda_hopper_target(device, &target, NULL) == FA_OK && fa_hopper_plan_make(a, &target, &plan);
 }
 
-static CUresult encode(const fa_cuda_driver *d, const fa_tensor_box *x, fa_tensor_map *to) {
+CUresult fa_cuda_hopper_encode(const fa_cuda_driver *d, const fa_tensor_box *x, fa_tensor_map *to) {
   static const CUtensorMapSwizzle swizzle[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                                                CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_SWIZZLE_32B};
   const cuuint32_t steps[4] = {1, 1, 1, 1};
@@ -52,9 +51,7 @@ static fa_status find_kernel(const fa_cuda_driver *d, const fa_cuda_device *devi
   return status;
 }
 
-/* The next counter, round and round: as many launches are never under way at once. A graph may be replayed at
- * any time, so what is captured gets none. */
-static int take_counter(const fa_cuda_driver *d, CUstream stream) {
+int fa_cuda_hopper_counter(const fa_cuda_driver *d, CUstream stream) {
   static atomic_uint n;
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   if (d->cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE)
@@ -68,15 +65,15 @@ fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *
   fa_hopper_plan plan;
   CUkernel kernel = NULL;
   *launched = false;
-  fa_status status = get_target(device, &target, err);
+  fa_status status = fa_cuda_hopper_target(device, &target, err);
   if (status != FA_OK || !fa_hopper_plan_make(a, &target, &plan)) return status;
   const fa_flash_kernel *k = plan.kernel;
   status = find_kernel(d, device, k, &kernel, err);
   if (status != FA_OK || !kernel) return status;
   for (int i = 0; i < 4; ++i)
-    if (encode(d, &plan.box[i], fa_hopper_map(&plan, i)) != CUDA_SUCCESS) return FA_OK;
+    if (fa_cuda_hopper_encode(d, &plan.box[i], fa_hopper_map(&plan, i)) != CUDA_SUCCESS) return FA_OK;
   const unsigned grid[3] = {plan.n_blocks, 1, 1};
-  plan.params.tiles.counter = take_counter(d, stream);
+  plan.params.tiles.counter = fa_cuda_hopper_counter(d, stream);
   *launched = true;
   return fa_cuda_launch(d, kernel, k->name, k->shared_bytes, grid, (unsigned)k->n_threads, &plan.params,
                         stream, err);
@@ -89,13 +86,14 @@ fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_cuda_device 
   fa_hopper_backward_plan plan;
   CUkernel kernel = NULL;
   *launched = false;
-  fa_status status = get_target(device, &target, err);
+  fa_status status = fa_cuda_hopper_target(device, &target, err);
   if (status != FA_OK || !fa_hopper_backward_make(a, g, whole, &target, &plan)) return status;
   const fa_flash_kernel *k = plan.kernel;
   status = find_kernel(d, device, k, &kernel, err);
   if (status != FA_OK || !kernel) return status;
   for (int i = 0; i < FA_HOPPER_BACKWARD_MAPS; ++i)
-    if (encode(d, &plan.box[i], fa_hopper_backward_map(&plan, i)) != CUDA_SUCCESS) return FA_OK;
+    if (fa_cuda_hopper_encode(d, &plan.box[i], fa_hopper_backward_map(&plan, i)) != CUDA_SUCCESS)
+      return FA_OK;
   *launched = true;
   return fa_cuda_launch(d, kernel, k->name, k->shared_bytes, plan.grid, (unsigned)k->n_threads, &plan.params,
                         stream, err);

@@ -7,6 +7,7 @@
 
 #include "gpu/cuda/driver.h"
 #include "gpu/fa_plan_backward.h"
+#include "gpu/kernels/tensor_map.h"
 
 /* True if such a kernel does this call's work, as far as is known before it is loaded. a has passed
  * fa_forward_check. */
@@ -23,5 +24,14 @@ fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *
 fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_cuda_device *device,
                                   const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                                   CUstream stream, bool *launched, fa_error *err);
+
+/* ---- for other launches of such kernels ---- */
+
+/* What they are chosen for; hopper = 0: none are. FA_ERR_INPUT as above. */
+fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_flash_device *out, fa_error *err);
+CUresult fa_cuda_hopper_encode(const fa_cuda_driver *d, const fa_tensor_box *x, fa_tensor_map *to);
+/* The next of FA_HOPPER_COUNTERS counters, round and round: as many launches are never under way at once. A
+ * graph may be replayed at any time, so what is captured gets none, -1. */
+int fa_cuda_hopper_counter(const fa_cuda_driver *d, CUstream stream);
 
 #endif
