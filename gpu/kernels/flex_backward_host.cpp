@@ -44,11 +44,17 @@ template <class T> static fa_flex_backward_kernels backward(fa_dtype dtype, int 
           C::BN};
 }
 
+static const struct {
+  fa_dtype dtype;
+  fa_flex_backward_kernels kernels;
+} backwards[] = {{FA_F32, backward<fa::f32>(FA_F32, 0)},
+                 {FA_F16, backward<fa::f16>(FA_F16, N_OF_TYPE)},
+                 {FA_BF16, backward<fa::bf16>(FA_BF16, 2 * N_OF_TYPE)}};
+
 const fa_flex_backward_kernels *fa_flex_backward_find(fa_dtype dtype) {
-  static const fa_flex_backward_kernels f32 = backward<fa::f32>(FA_F32, 0),
-                                        f16 = backward<fa::f16>(FA_F16, N_OF_TYPE),
-                                        bf16 = backward<fa::bf16>(FA_BF16, 2 * N_OF_TYPE);
-  return dtype == FA_F32 ? &f32 : dtype == FA_F16 ? &f16 : dtype == FA_BF16 ? &bf16 : nullptr;
+  for (const auto &r : backwards)
+    if (r.dtype == dtype) return &r.kernels;
+  return nullptr;
 }
 
 const char *fa_flex_backward_name(int i) {
