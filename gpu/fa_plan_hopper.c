@@ -8,9 +8,10 @@
 #include <string.h>
 
 /* What the maps and the kernels' own restrictions allow, beside their abilities. */
-static bool is_possible(const fa_attention *a) {
-  return fa_choose_forward(a) == FA_KERNELS_FLASH && !fa_attention_is_varlen(a) && !a->seqused_k &&
-         !a->leftpad_k && a->seqlen_q > 0 && a->seqlen_k > 0 && fa_attention_is_aligned(a);
+static bool is_possible(const fa_attention *a, const fa_flash_device *device) {
+  return device && device->hopper && !fa_attention_is_empty(a) && fa_choose_forward(a) == FA_KERNELS_FLASH &&
+         !fa_attention_is_varlen(a) && !a->seqused_k && !a->leftpad_k && a->seqlen_q > 0 && a->seqlen_k > 0 &&
+         fa_attention_is_aligned(a);
 }
 
 /* False: no map has such strides. An axis of one element has any. */
@@ -46,17 +47,15 @@ static int section_of(const fa_attention *a, bool uneven) {
   return (int)n;
 }
 
-bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out) {
-  memset(out, 0, sizeof *out);
-  if (!device || !device->hopper || fa_attention_is_empty(a) || !is_possible(a) || a->scale <= 0)
-    return false;
-  out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), a->seqlen_k, device);
+/* Of out->kernel, whose row blocks differ in how many keys they see if uneven. */
+static bool plan_launch(const fa_attention *a, const fa_flash_device *device, bool uneven,
+                        fa_hopper_plan *out) {
   if (!out->kernel || !fill_boxes(a, out)) return false;
   fa_flash_params_fill(a, &out->params.f);
   const int64_t row_blocks = (a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m;
   const int64_t heads = a->batch * a->heads_q, n = row_blocks * heads;
   if (n > 1 << 30) return false;
-  const bool uneven = out->params.f.window_right >= 0;
+  uneven |= out->params.f.window_right >= 0;
   out->params.tiles = (fa_hopper_tiles){.n = (int)n,
                                         .row_blocks = (int)row_blocks,
                                         .heads = (int)heads,
@@ -65,6 +64,20 @@ bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, f
                                         .counter = -1};
   out->n_blocks = (unsigned)(n < device->hopper ? n : device->hopper);
   return true;
+}
+
+bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out) {
+  memset(out, 0, sizeof *out);
+  if (a->flex || a->scale <= 0 || !is_possible(a, device)) return false;
+  out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), a->seqlen_k, device);
+  return plan_launch(a, device, false, out);
+}
+
+bool fa_hopper_flex_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out) {
+  memset(out, 0, sizeof *out);
+  if (a->scale <= 0 || !is_possible(a, device)) return false;
+  out->kernel = fa_hopper_flex_forward_find(fa_flash_wanted(a, true), device);
+  return plan_launch(a, device, true, out);
 }
 
 fa_tensor_map *fa_hopper_map(fa_hopper_plan *plan, int i) {
@@ -83,7 +96,7 @@ static bool is_plain(const fa_backward_plan *plan) {
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                              const fa_flash_device *device, fa_hopper_backward_plan *out) {
   memset(out, 0, sizeof *out);
-  if (!device || !device->hopper || !is_plain(plan) || !is_possible(a)) return false;
+  if (a->flex || !is_plain(plan) || !is_possible(a, device)) return false;
   const fa_flash_kernel *k = out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), device);
   if (!k) return false;
   const int64_t head_dim_v = fa_attention_head_dim_v(a);

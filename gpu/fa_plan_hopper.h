@@ -19,6 +19,10 @@ typedef struct fa_hopper_plan {
  * unaligned row, two of softcap, ALiBi and dropout, bias, scale <= 0 and strides <= 0 are beyond them. */
 bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out);
 
+/* The same for a call with expressions or block lists: all but params.f.flex, whose keys are to be lists for
+ * tiles of the kernel's size. Softcap, ALiBi and dropout are beyond these kernels too. */
+bool fa_hopper_flex_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out);
+
 /* The map of box[i]. */
 fa_tensor_map *fa_hopper_map(fa_hopper_plan *plan, int i);
 
@@ -32,7 +36,7 @@ typedef struct fa_hopper_backward_plan {
 } fa_hopper_backward_plan;
 
 /* plan: of the same arguments, with its place in the workspace. False: no such kernel can do it; beside what
- * the forward kernels cannot, softcap, ALiBi and dropout, head dims other than 33..64 and 97..128,
+ * the forward kernels cannot, softcap, ALiBi and dropout, head dims other than 33..64, 97..128 and 129..256,
  * deterministic calls and those by queries are beyond them. Any scale will do. */
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                              const fa_flash_device *device, fa_hopper_backward_plan *out);

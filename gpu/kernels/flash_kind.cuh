@@ -12,6 +12,7 @@ enum flash_kind {
   softcap,
   dropout,
   biased,
+  flex,    /* score_mod, mask_mod, block lists (kernels for sm_90a) */
   general, /* as the parameters say: unaligned rows, softcap and ALiBi, tiled dropout, p_debug */
   mixed /* as the parameters say: unaligned rows, bias, linear dropout, any two head dims up to the tile's */
 };
@@ -24,6 +25,7 @@ template <flash_kind KIND> struct flash_kind_traits {
   static constexpr bool DROPOUT = KIND == dropout || GENERAL; /* tiled */
   static constexpr bool LINEAR = MIXED;                       /* linear dropout */
   static constexpr bool BIAS = KIND == biased || MIXED;
+  static constexpr bool FLEX = KIND == flex;
 };
 
 /* What the scale of a score is followed by, when its maximum or its LSE is subtracted before it goes to base

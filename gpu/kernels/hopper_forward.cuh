@@ -65,6 +65,13 @@ template <class C> FA_DEVICE void hopper_pass(hopper_consumer<C> &c) {
   c.k.next();
 }
 
+/* The i-th key block of the task, whose K has come. */
+template <class C> FA_DEVICE flex_tile hopper_block(int stage, int i) {
+  if (!C::FLEX) return flex_tile{i, FA_FLEX_FULL};
+  const int entry = uniform(static_cast<int>(load_shared4(shared_base() + C::ENTRIES_AT + 4 * stage)));
+  return flex_tile{entry >> 2, entry & 3};
+}
+
 /* Key blocks that some row of the group sees; all of the row block's if none does. */
 template <class C>
 FA_DEVICE block_range hopper_own_blocks(const fa_flash_params &p, const hopper_task &task, int row0) {
@@ -85,23 +92,25 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   uint32_t weights[C::BN / 16][4];
 
   const block_range own = C::PASSES ? hopper_own_blocks<C>(p.f, task, row0) : task.blocks;
-  int block = task.blocks.end - 1;
+  int i = task.blocks.end - 1;
   FA_NO_UNROLL
-  for (; C::PASSES && block >= own.end; --block) hopper_pass<C>(c);
+  for (; C::PASSES && i >= own.end; --i) hopper_pass<C>(c);
   mbarrier_wait(bar::q_full(c.group), c.q.parity());
   mbarrier_wait(bar::k_full(c.k.stage()), c.k.parity());
+  flex_tile block = hopper_block<C>(c.k.stage(), i);
   wgmma_fence();
   hopper_scores<C>(s[0], q_tile, c.k.stage());
   wgmma_wait<0>(s[0]);
   hopper_release(bar::k_empty(c.k.stage()), c.thread);
   c.k.next();
-  hopper_softmax<C>(s, rows, shrink, p.f, task, slope, row0, block * C::BN, c.thread);
-  hopper_weights<C>(weights, s[0], p.f, task, row0, block * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
+  hopper_softmax<C>(s, rows, shrink, p.f, task, slope, row0, block, c.thread);
+  hopper_weights<C>(weights, s[0], p.f, task, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
 
   FA_NO_UNROLL
-  while (--block >= own.begin) {
+  while (--i >= own.begin) {
     const hopper_ring<C::STAGES> v = c.k.before();
     mbarrier_wait(bar::k_full(c.k.stage()), c.k.parity());
+    block = hopper_block<C>(c.k.stage(), i);
     hopper_take_turn<C>(c.group);
     wgmma_fence();
     hopper_scores<C>(s[0], q_tile, c.k.stage());
@@ -111,12 +120,12 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
     hopper_give_turn<C>(c.group);
     wgmma_wait<1>(s[0]);
     hopper_release(bar::k_empty(c.k.stage()), c.thread);
-    hopper_softmax<C>(s, rows, shrink, p.f, task, slope, row0, block * C::BN, c.thread);
+    hopper_softmax<C>(s, rows, shrink, p.f, task, slope, row0, block, c.thread);
     wgmma_wait<0>(o);
     hopper_release(bar::v_empty(v.stage()), c.thread);
     c.k.next();
     hopper_shrink<C>(o, shrink);
-    hopper_weights<C>(weights, s[0], p.f, task, row0, block * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
+    hopper_weights<C>(weights, s[0], p.f, task, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
   }
   if (C::APART) hopper_release(bar::q_empty(c.group), c.thread);
   const hopper_ring<C::STAGES> v = c.k.before();
@@ -126,7 +135,7 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   wgmma_wait<0>(o);
   hopper_release(bar::v_empty(v.stage()), c.thread);
   FA_NO_UNROLL
-  for (; C::PASSES && block >= limits_of_row(p.f, task.seq, opaque(row0) - 64 * c.group).lo / C::BN; --block)
+  for (; C::PASSES && i >= limits_of_row(p.f, task.seq, opaque(row0) - 64 * c.group).lo / C::BN; --i)
     hopper_pass<C>(c); /* to task.blocks.begin, worked out again */
   c.q.next();
 }
@@ -151,7 +160,7 @@ FA_DEVICE void hopper_write(const fa_hopper_params &p, const float (&o)[C::D / 8
                        (row0 + row) * p.f.lse_stride.row,
                    sum == 0.0f
                        ? p.f.empty_lse
-                       : rows[r].max * (C::ALIBI || C::SOFTCAP ? 1.0f : p.f.scale) + natural_log(sum));
+                       : rows[r].max * (hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale) + natural_log(sum));
   }
   fence_async();
   sync_warp();
@@ -172,12 +181,15 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
   FA_NO_UNROLL
   for (;;) {
     mbarrier_wait(hopper_barriers<C>::tile_full(told.stage()), told.parity());
-    const int tile = uniform(static_cast<int>(load_shared4(shared_base() + C::TILES_AT + 16 * told.stage())));
+    const uint32_t at = shared_base() + C::TILES_AT + 16 * told.stage();
+    const int tile = uniform(static_cast<int>(load_shared4(at))),
+              n_blocks = C::FLEX ? uniform(static_cast<int>(load_shared4(at + 4))) : 0;
     sync_warp();
     hopper_release(hopper_barriers<C>::tile_empty(told.stage()), c.thread);
     told.next();
     if (tile < 0) break;
-    const hopper_task task = hopper_load_task<C>(p, tile);
+    hopper_task task = hopper_load_task<C>(p, tile);
+    if (C::FLEX) task.blocks = {0, n_blocks};
     const bool any = task.blocks.begin < task.blocks.end;
     float o[C::D / 8][4] = {};
     row_state rows[2];

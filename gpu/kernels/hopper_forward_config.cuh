@@ -3,15 +3,23 @@
 #define FA_GPU_KERNELS_HOPPER_FORWARD_CONFIG_CUH
 
 #include "gpu/kernels/flash_kind.cuh"
+#include "gpu/kernels/flex_mods.cuh"
 #include "gpu/kernels/hopper_common.cuh"
 #include "gpu/kernels/hopper_params.h"
 
 namespace fa {
 
+/* On a device there are flex kernels only where the expressions of a call are. */
+template <flash_kind KIND> struct hopper_mods_of { typedef no_mods type; };
+#if defined(FA_FLEX_SCORE) || !defined(__CUDACC__)
+template <> struct hopper_mods_of<flex> { typedef flex_mods type; };
+#endif
+
 template <class T_, int D_, flash_kind KIND_, int GROUPS_, int BN_, bool TURNS_, bool APART_, int LAZY_ = 0,
           int STAGES_ = 2>
 struct hopper_forward_config : flash_kind_traits<KIND_> {
   typedef T_ T;
+  typedef typename hopper_mods_of<KIND_>::type MODS;
   static constexpr flash_kind KIND = KIND_;
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
   static constexpr bool TURNS = TURNS_, APART = APART_;
@@ -26,9 +34,11 @@ struct hopper_forward_config : flash_kind_traits<KIND_> {
   static constexpr int O_AT = APART ? V_AT + STAGES * KV_BYTES : 0;
   static constexpr int BARRIERS_AT = V_AT + STAGES * KV_BYTES + (APART ? GROUPS * Q_BYTES : 0);
   static constexpr int N_BARRIERS = 2 * GROUPS + 4 * STAGES + 4;
-  static constexpr int BIAS_AT = 0;                             /* there is none */
-  static constexpr int TILES_AT = BARRIERS_AT + 8 * N_BARRIERS; /* two numbers, 16 bytes apart */
-  static constexpr int SHARED_BYTES = TILES_AT + 32;
+  static constexpr int BIAS_AT = 0; /* there is none */
+  /* what the producer tells the consumers: two numbers of tiles, and of flex kernels how many key blocks
+   * those have, 16 bytes apart; and what stands in each place for K */
+  static constexpr int TILES_AT = BARRIERS_AT + 8 * N_BARRIERS, ENTRIES_AT = TILES_AT + 32;
+  static constexpr int SHARED_BYTES = ENTRIES_AT + (MODS::ANY ? 4 * STAGES : 0);
   /* 64 K registers, in the shares of the launch bounds moved to where they are needed */
   static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 128 ? 24 : 40;
   static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : D > 128 ? 240 : 232;

@@ -13,13 +13,19 @@
         *static_cast<const fa_hopper_params *>(params));                                                     \
   }
 #include "gpu/kernels/hopper_forward_list.h"
+#define FA_ENTRY(name, ...)                                                                                  \
+  static void name(const void *params) {                                                                     \
+    fa::hopper_forward<fa::hopper_forward_config<__VA_ARGS__>>(                                              \
+        *static_cast<const fa_hopper_params *>(params));                                                     \
+  }
+#include "gpu/kernels/hopper_flex_list.h"
 #endif
 
 template <class C>
 static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const void *), const char *only) {
   return {name,
           entry,
-          {"hopper_forward", only, true},
+          {"hopper_forward", only, !C::FLEX},
           {std::is_same<typename C::T, fa::bf16>::value, C::D, 1, 1, 0, C::ALIBI, C::SOFTCAP, C::DROPOUT, 0,
            0, 0},
           C::BM,
@@ -42,13 +48,28 @@ static const struct {
 };
 static const int n_kernels = sizeof kernels / sizeof *kernels;
 
+#define FA_ENTRY(name, ...) FA_DESCRIBE(name, __VA_ARGS__),
+static const fa_flash_kernel flex_kernels[] = {
+#include "gpu/kernels/hopper_flex_list.h"
+};
+static const int n_flex_kernels = sizeof flex_kernels / sizeof *flex_kernels;
+
+static bool fits(const fa_flash_kernel &k, const fa_flash_ability &wanted, const fa_flash_device *device) {
+  return fa_flash_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes;
+}
+
 const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k,
                                               const fa_flash_device *device) {
   if (!device || !device->hopper) return nullptr;
   for (const auto &k : kernels)
-    if (fa_flash_is_able(&k.kernel.ability, &wanted) && k.least_keys <= seqlen_k &&
-        k.kernel.shared_bytes <= device->max_shared_bytes)
-      return &k.kernel;
+    if (fits(k.kernel, wanted, device) && k.least_keys <= seqlen_k) return &k.kernel;
+  return nullptr;
+}
+
+const fa_flash_kernel *fa_hopper_flex_forward_find(fa_flash_ability wanted, const fa_flash_device *device) {
+  if (!device || !device->hopper) return nullptr;
+  for (const fa_flash_kernel &k : flex_kernels)
+    if (fits(k, wanted, device)) return &k;
   return nullptr;
 }
 
@@ -61,4 +82,8 @@ int fa_hopper_host_counter(void) {
 
 const char *fa_hopper_forward_name(int i) {
   return i < n_kernels ? kernels[i].kernel.name : nullptr;
+}
+
+const char *fa_hopper_flex_forward_name(int i) {
+  return i < n_flex_kernels ? flex_kernels[i].name : nullptr;
 }

@@ -18,11 +18,17 @@ extern "C" {
 const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k,
                                               const fa_flash_device *device);
 
+/* The same for a call with score_mod, mask_mod or block lists, of which wanted says nothing: for the executor
+ * with fa_flex_args.functions; for a device compiled with the expressions of the call. Lists
+ * (fa_flex_args.keys) are for tiles of block_m rows and block_n keys. */
+const fa_flash_kernel *fa_hopper_flex_forward_find(fa_flash_ability wanted, const fa_flash_device *device);
+
 /* A counter of the host's that is 0: for one launch on the executor. */
 int fa_hopper_host_counter(void);
 
 /* Names of all, in no particular order; NULL past the last. */
 const char *fa_hopper_forward_name(int i);
+const char *fa_hopper_flex_forward_name(int i);
 
 #ifdef __cplusplus
 }

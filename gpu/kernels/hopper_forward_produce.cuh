@@ -14,20 +14,22 @@ template <class C> struct hopper_producer {
   hopper_ring<1> q;
   ring kv; /* of the block whose V comes next */
 
-  FA_DEVICE static void load_k(const fa_hopper_params &p, const hopper_task &task, ring k, int block) {
+  FA_DEVICE static void load_k(const fa_hopper_params &p, const hopper_task &task, ring k, flex_tile block) {
     mbarrier_wait(bar::k_empty(k.stage()), k.parity() ^ 1);
+    if (C::FLEX) /* before the arrival that comes with the load */
+      store_shared4(shared_base() + C::ENTRIES_AT + 4 * k.stage(),
+                    static_cast<uint32_t>(block.tile * 4 + block.kind));
     hopper_load<C::PANELS, C::KV_PANEL>(shared_base() + C::K_AT + k.stage() * C::KV_BYTES, &p.k,
-                                        bar::k_full(k.stage()), block * C::BN, task.head / p.f.heads_per_kv,
-                                        task.batch);
+                                        bar::k_full(k.stage()), block.tile * C::BN,
+                                        task.head / p.f.heads_per_kv, task.batch);
   }
-  FA_DEVICE static void load_v(const fa_hopper_params &p, const hopper_task &task, ring v, int block) {
+  FA_DEVICE static void load_v(const fa_hopper_params &p, const hopper_task &task, ring v, flex_tile block) {
     mbarrier_wait(bar::v_empty(v.stage()), v.parity() ^ 1);
     hopper_load<C::PANELS, C::KV_PANEL>(shared_base() + C::V_AT + v.stage() * C::KV_BYTES, &p.v,
-                                        bar::v_full(v.stage()), block * C::BN, task.head / p.f.heads_per_kv,
-                                        task.batch);
+                                        bar::v_full(v.stage()), block.tile * C::BN,
+                                        task.head / p.f.heads_per_kv, task.batch);
   }
-  FA_DEVICE void load(const fa_hopper_params &p, const hopper_task &task) {
-    load_k(p, task, kv, task.blocks.end - 1);
+  FA_DEVICE void load_q(const fa_hopper_params &p, const hopper_task &task) {
     FA_NO_UNROLL
     for (int g = 0; g < C::GROUPS; ++g) {
       mbarrier_wait(bar::q_empty(g), q.parity() ^ 1);
@@ -35,14 +37,38 @@ template <class C> struct hopper_producer {
                                          task.row0 + 64 * g, task.head, task.batch);
     }
     q.next();
+  }
+  FA_DEVICE void load(const fa_hopper_params &p, const hopper_task &task,
+                      const tile_walk<typename C::MODS> &walk) {
+    flex_tile ahead = walk.at(walk.end() - 1);
+    load_k(p, task, kv, ahead);
+    load_q(p, task);
     FA_NO_UNROLL
-    for (int block = task.blocks.end - 1; block >= task.blocks.begin; --block) {
-      if (block > task.blocks.begin) load_k(p, task, kv.after(), block - 1);
+    for (int i = walk.end() - 1; i >= walk.begin(); --i) {
+      const flex_tile block = C::FLEX ? ahead : walk.at(i); /* read once, or not kept */
+      if (i > walk.begin()) {
+        ahead = walk.at(i - 1);
+        load_k(p, task, kv.after(), ahead);
+      }
       load_v(p, task, kv, block);
       kv.next();
     }
   }
 };
+
+template <class C> FA_DEVICE void hopper_tell(int stage, int tile, int n_blocks) {
+  const uint32_t at = shared_base() + C::TILES_AT + 16 * stage;
+  store_shared4(at, static_cast<uint32_t>(tile));
+  if (C::FLEX) store_shared4(at + 4, static_cast<uint32_t>(n_blocks));
+  mbarrier_arrive(hopper_barriers<C>::tile_full(stage));
+}
+
+/* The key blocks of a task. */
+template <class C>
+FA_DEVICE tile_walk<typename C::MODS> hopper_walk(const fa_hopper_params &p, const hopper_task &task) {
+  return tile_walk<typename C::MODS>(p.f.flex, p.f.flex.keys, task.batch, task.head, task.row0 / C::BM,
+                                     task.blocks);
+}
 
 /* One thread. It tells the consumers each tile's number, and -1 in the end; the next number is on its way
  * while a tile is loaded. */
@@ -52,19 +78,18 @@ template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
   hopper_ring<2> told;
   hopper_queue queue;
   FA_NO_UNROLL
-  for (int tile = queue.first(); tile >= 0;) {
-    const int next = tile < p.tiles.n ? queue.next(p.tiles) : -1;
+  for (int tile = queue.first(); tile < p.tiles.n;) {
+    const int next = queue.next(p.tiles);
     mbarrier_wait(bar::tile_empty(told.stage()), told.parity() ^ 1);
-    store_shared4(shared_base() + C::TILES_AT + 16 * told.stage(),
-                  static_cast<uint32_t>(tile < p.tiles.n ? tile : -1));
-    mbarrier_arrive(bar::tile_full(told.stage()));
+    hopper_tell<C>(told.stage(), tile, C::FLEX ? hopper_walk<C>(p, hopper_load_task<C>(p, tile)).end() : 0);
     told.next();
-    if (tile < p.tiles.n) {
-      const hopper_task task = hopper_load_task<C>(p, tile);
-      if (task.blocks.begin < task.blocks.end) producer.load(p, task);
-    }
+    const hopper_task task = hopper_load_task<C>(p, opaque(tile)); /* again, rather than kept */
+    const tile_walk<typename C::MODS> walk = hopper_walk<C>(p, task);
+    if (walk.begin() < walk.end()) producer.load(p, task, walk);
     tile = next;
   }
+  mbarrier_wait(bar::tile_empty(told.stage()), told.parity() ^ 1);
+  hopper_tell<C>(told.stage(), -1, 0);
 }
 
 } // namespace fa

@@ -7,8 +7,9 @@
 
 namespace fa {
 
-/* As softmax_row (softmax.cuh), value for value. */
-template <int TILES, int LAZY>
+/* As softmax_row (softmax.cuh), value for value. FAR: logits may be as low as floats go, and then have no
+ * finite value in units of log2: where a warp has such a maximum, it is subtracted before. */
+template <int TILES, int LAZY, bool FAR>
 FA_DEVICE float hopper_softmax_row(float (&s)[TILES][4], int r, float scale_log2, row_state &row) {
   float m = row.max;
   FA_UNROLL
@@ -16,8 +17,18 @@ FA_DEVICE float hopper_softmax_row(float (&s)[TILES][4], int r, float scale_log2
   m = greater(m, shfl_xor(m, 1));
   m = greater(m, shfl_xor(m, 2));
   if (LAZY == 2 && multiply(m - row.max, scale_log2) <= 8.0f) m = row.max;
-  const float shift = m == -infinity() ? 0.0f : multiply(m, scale_log2);
-  const float shrink = exp2_approx(multiply(row.max, scale_log2) - shift); /* exactly 1 while m stays */
+  float shift = m == -infinity() ? 0.0f : multiply(m, scale_log2), before = row.max;
+  if (FAR && any_lane(fabsf(shift) == infinity())) {
+    const float base = m == -infinity() ? 0.0f : m;
+    FA_UNROLL
+    for (int n = 0; n < TILES; ++n) {
+      s[n][2 * r] -= base;
+      s[n][2 * r + 1] -= base;
+    }
+    before -= base;
+    shift = 0.0f;
+  }
+  const float shrink = exp2_approx(multiply(before, scale_log2) - shift); /* exactly 1 while m stays */
   float sum = 0.0f;
   FA_UNROLL
   for (int n = 0; n < TILES; ++n) {
@@ -32,20 +43,78 @@ FA_DEVICE float hopper_softmax_row(float (&s)[TILES][4], int r, float scale_log2
   return shrink;
 }
 
+/* What the softmax is over: raw scores, to be multiplied by the scale, or logits. */
+template <class C> FA_DEVICE bool hopper_has_logits(const fa_flash_params &p) {
+  if constexpr (C::FLEX) return C::MODS::has_score(p.flex);
+  return C::ALIBI || C::SOFTCAP;
+}
+
+FA_DEVICE flex_pair hopper_pair(const hopper_task &task, int row, int key) {
+  return flex_pair{task.batch, task.head, row, key, task.seq.len_q, task.seq.len_k};
+}
+
+/* score_mod. row, key: of the thread's first pair. Rows are innermost: what depends on the key alone is
+ * worked out for both. */
+template <class C>
+FA_DEVICE void hopper_modify(float (&s)[C::BN / 8][4], const fa_flash_params &p, const hopper_task &task,
+                             int row, int key) {
+  FA_UNROLL
+  for (int n = 0; n < C::BN / 8; ++n) {
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int e = i / 2 + i % 2 * 2;
+      s[n][e] = C::MODS::score(p.flex, multiply(s[n][e], p.scale),
+                               hopper_pair(task, row + e / 2 * 8, key + 8 * n + e % 2));
+    }
+  }
+}
+
+/* -inf for what block lists and mask_mod hide. kind: of the tile. Expressions may be long, so there is code
+ * for four pairs alone, which leaves a bit for each. Of pairs that do not exist a neighbour is asked about:
+ * the map has nothing there. */
+template <class C>
+FA_DEVICE void hopper_hide(float (&s)[C::BN / 8][4], const fa_flash_params &p, const hopper_task &task,
+                           int kind, int row, int key) {
+  constexpr int HALF = C::BN / 16;
+  const int last_row = task.seq.len_q - 1, last_key = task.seq.len_k - 1;
+  FA_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    uint32_t hidden = 0;
+    FA_NO_UNROLL
+    for (int n = 0; n < HALF; ++n) {
+      FA_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const flex_pair at = hopper_pair(task, min_int(row + e / 2 * 8, last_row),
+                                         min_int(key + 8 * (half * HALF + n) + e % 2, last_key));
+        if (!flex_shows<typename C::MODS>(p.flex, kind, at)) hidden |= 1u << (4 * n + e);
+      }
+    }
+    FA_UNROLL
+    for (int i = 0; i < 4 * HALF; ++i)
+      if (hidden >> i & 1) s[half * HALF + i / 4][i % 4] = -infinity();
+  }
+}
+
 /* Scores become exponentials; shrink: by how much what was accumulated so far shrinks. */
 template <class C>
 FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2], float (&shrink)[2],
                               const fa_flash_params &p, const hopper_task &task, float slope, int row0,
-                              int key0, int thread) {
+                              flex_tile block, int thread) {
   /* opaque: what the rare branch needs is worked out in it, not kept from before the loop */
-  const int first = opaque(row0);
-  if constexpr (C::KIND != plain) modify_scores<C>(s, p, task.seq, slope, first, key0, opaque(thread));
+  const int first = opaque(row0), key0 = block.tile * C::BN;
+  if constexpr (C::FLEX) {
+    const int row = first + score_row<C>(opaque(thread), 0), key = key0 + score_col(opaque(thread));
+    if (C::MODS::has_score(p.flex)) hopper_modify<C>(s[0], p, task, row, key);
+    if (block.kind != FA_FLEX_FULL) hopper_hide<C>(s[0], p, task, block.kind, row, key);
+  } else if constexpr (C::KIND != plain) {
+    modify_scores<C>(s, p, task.seq, slope, first, key0, opaque(thread));
+  }
   if (keys_need_mask(p, task.seq, first, first + 64, key0, key0 + C::BN))
     mask_scores<C>(s, p, task.seq, first, key0, opaque(thread));
-  const float scale_log2 = C::ALIBI || C::SOFTCAP ? LOG2E : p.scale_log2;
+  const float scale_log2 = hopper_has_logits<C>(p) ? LOG2E : p.scale_log2;
   FA_UNROLL
   for (int r = 0; r < 2; ++r)
-    shrink[r] = hopper_softmax_row<C::BN / 8, C::LAZY>(s[0], r, scale_log2, rows[r]);
+    shrink[r] = hopper_softmax_row<C::BN / 8, C::LAZY, C::FLEX>(s[0], r, scale_log2, rows[r]);
 }
 
 template <class C> FA_DEVICE void hopper_shrink(float (&o)[C::D / 8][4], const float (&shrink)[2]) {

@@ -2,15 +2,15 @@
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_TASK_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_TASK_CUH
 
+#include "gpu/kernels/flex_blocks.cuh"
 #include "gpu/kernels/hopper_forward_config.cuh"
-#include "gpu/kernels/mask.cuh"
 
 namespace fa {
 
 struct hopper_task {
   sequence seq;
   int batch, head, row0;
-  block_range blocks; /* of keys */
+  block_range blocks; /* of keys; of flex kernels as the masks by position have it */
 };
 
 template <class C> FA_DEVICE hopper_task hopper_load_task(const fa_hopper_params &p, int tile) {
