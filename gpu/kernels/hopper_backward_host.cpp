@@ -43,9 +43,9 @@ const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, const fa
   if (!device || !device->hopper) return nullptr;
   for (const fa_flash_kernel &k : kernels)
     if (fa_flash_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes) return &k;
-  return nullptr;
+  return fa_hopper_backward_wide_find(wanted, device);
 }
 
 const char *fa_hopper_backward_name(int i) {
-  return i < n_kernels ? kernels[i].name : nullptr;
+  return i < n_kernels ? kernels[i].name : fa_hopper_backward_wide_name(i - n_kernels);
 }

@@ -13,6 +13,10 @@ extern "C" {
  * fa_hopper_backward_params. NULL: there is none for this device, or for this call. */
 const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, const fa_flash_device *device);
 
+/* Of those for head dims from 129 on, which the first asks where it has none. */
+const fa_flash_kernel *fa_hopper_backward_wide_find(fa_flash_ability wanted, const fa_flash_device *device);
+const char *fa_hopper_backward_wide_name(int i);
+
 /* Names of all, in no particular order; NULL past the last. */
 const char *fa_hopper_backward_name(int i);
 
