@@ -34,7 +34,22 @@ FA_DEVICE void clear_hidden(const fa_wide_backward_params &p, const wide_task &t
   }
 }
 
-/* The same under score_mod and mask_mod. */
+/* P and dS of this warp's 16 keys by BN queries. key, row: of the lane's element 0. */
+template <class C>
+FA_DEVICE void key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
+                             const fa_wide_backward_params &p, const wide_task &t, int key, int row) {
+  FA_UNROLL
+  for (int n = 0; n < C::BN / 8; ++n) {
+    FA_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const wide_query q = load_query(p, t, row + 8 * n + e);
+      pair_gradient<typename C::T>(s[n][e], dp[n][e], p, q, key);
+      pair_gradient<typename C::T>(s[n][2 + e], dp[n][2 + e], p, q, key + 8);
+    }
+  }
+}
+
+/* The same under score_mod and mask_mod. kind: of the tile. */
 template <class C>
 FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
                                   const fa_wide_backward_params &p, const wide_task &t, int key, int row,
@@ -56,26 +71,6 @@ FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_t
         x = flow.p;
         y = flex_score_gradient<M>(f, at, scaled, flow.g, no_shares());
       }
-    }
-  }
-}
-
-/* P and dS of this warp's 16 keys by BN queries. key, row: of the lane's element 0. kind: of the tile. */
-template <class C>
-FA_DEVICE void key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
-                             const fa_wide_backward_params &p, const wide_task &t, int key, int row,
-                             int kind = FA_FLEX_FULL) {
-  if constexpr (C::MODS::ANY) {
-    flex_key_gradients<C>(s, dp, p, t, key, row, kind);
-    return;
-  }
-  FA_UNROLL
-  for (int n = 0; n < C::BN / 8; ++n) {
-    FA_UNROLL
-    for (int e = 0; e < 2; ++e) {
-      const wide_query q = load_query(p, t, row + 8 * n + e);
-      pair_gradient<typename C::T>(s[n][e], dp[n][e], p, q, key);
-      pair_gradient<typename C::T>(s[n][2 + e], dp[n][2 + e], p, q, key + 8);
     }
   }
 }
@@ -123,7 +118,10 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
       cp_async_commit();
       multiply_operands<C>(s, dp, x, key0, row0, buffer, f.aligned, works, thread);
       if (!works) continue;
-      key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2, tile.kind);
+      if constexpr (C::MODS::ANY)
+        flex_key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2, tile.kind);
+      else
+        key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2);
       const uint32_t first = first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane);
       multiply_rows<C::VC>(dv, s, first);
       multiply_rows<C::VC>(dk, dp, first + C::TILE_BYTES);

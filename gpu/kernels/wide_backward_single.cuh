@@ -21,7 +21,6 @@ namespace fa {
 
 template <int D_> struct wide_single_config {
   typedef f32 T;
-  typedef no_mods MODS;
   static constexpr int D = D_, THREADS = FA_WIDE_BACKWARD_THREADS, WARPS = THREADS / 32;
   static constexpr int BM = 16 * WARPS, BN = D <= 64 ? 64 : 32, VC = D; /* keys, query rows, columns */
   static constexpr int KEY_BYTES = BM * wide_row<D>::BYTES, ROW_BYTES = BN * wide_row<D>::BYTES;

@@ -17,8 +17,9 @@ FA_DEVICE int dbias_tile(const fa_flash_params &f, const wide_task &t, int row0,
   if constexpr (C::MODS::ANY) {
     const tile_walk<typename C::MODS> tiles(f.flex, f.flex.keys, t.batch, t.head, row0 / C::BM, seen);
     return kind_of_tile(tiles, key0 / C::BN);
+  } else {
+    return key0 / C::BN >= seen.begin && key0 / C::BN < seen.end ? FA_FLEX_FULL : FA_FLEX_UNLISTED;
   }
-  return key0 / C::BN >= seen.begin && key0 / C::BN < seen.end ? FA_FLEX_FULL : FA_FLEX_UNLISTED;
 }
 
 /* sum += dS, before score_mod takes its part, of one head's BM rows by BN keys. */
