@@ -6,6 +6,7 @@
 #include "gpu/fa_kv_plan.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
+#include "gpu/kernels/flex_host.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -39,14 +40,10 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
   if (p->alibi.present) a->alibi_slopes = slopes;
 }
 
-const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
+void fa_args_attention(const fa_problem *p, fa_attention *a) {
   static const int32_t present[1];
   static const float bias[1];
   static max_align_t debug;
-  if (p->family == FA_KVCACHE) return "the KV cache has no backward pass"; /* nor this forward */
-  if (p->family != FA_FLASH && p->family != FA_MEMEFF)
-    return "only the flash, memeff and kvcache families have kernels so far";
-  if (p->splits > 1 && p->family == FA_FLASH) return "split keys are not in the forward kernel yet";
   fa_args_common(p, a);
   a->dropout_p = p->dropout.p;
   a->dropout_scheme = p->family == FA_MEMEFF ? FA_DROPOUT_LINEAR : FA_DROPOUT_TILED;
@@ -60,6 +57,13 @@ const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
   if (p->seqused_k.n) a->seqused_k = present;
   if (p->bias.present) a->bias = bias;
   if (p->return_softmax) a->p_debug = &debug;
+}
+
+const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
+  if (p->family == FA_KVCACHE) return "the KV cache has no backward pass"; /* nor this forward */
+  if (p->family == FA_FLEX) return "expressions and block lists are not looked at here";
+  if (p->splits > 1 && p->family == FA_FLASH) return "split keys are not in the forward kernel yet";
+  fa_args_attention(p, a);
   return NULL;
 }
 
@@ -139,9 +143,13 @@ const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_a
 }
 
 const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
-  const fa_tensor *x = t->t;
   const char *why = fa_args_problem(p, a);
-  if (!why) why = fa_args_outer_tensors(p, t, a);
+  return why ? why : fa_args_attention_tensors(p, t, a);
+}
+
+const char *fa_args_attention_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
+  const fa_tensor *x = t->t;
+  const char *why = fa_args_outer_tensors(p, t, a);
   if (!why) why = check_rows(p, &x[FA_T_K], false, p->head_dim);
   if (!why) why = check_rows(p, &x[FA_T_V], false, p->head_dim_v);
   if (!why && a->bias) why = check_bias(p, &x[FA_T_BIAS]);
@@ -189,7 +197,7 @@ const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradi
     g->dbias_stride = bias_strides_of(&x[FA_T_DBIAS]);
   }
   g->num_splits_key = p->splits > 1 ? p->splits : 0;
-  return NULL;
+  return fa_args_flex_gradients(p, t, g);
 }
 
 static bool cache_supported(const fa_problem *p, const fa_flash_device *device, char *why, size_t why_size) {
@@ -208,16 +216,12 @@ bool fa_args_forward_supported(const fa_problem *p, const fa_flash_device *devic
   fa_attention a;
   fa_error err = {""};
   if (p->family == FA_KVCACHE) return cache_supported(p, device, why, why_size);
+  if (p->family == FA_FLEX) return fa_args_flex_supported(p, false, device, why, why_size);
   const char *clause = fa_args_problem(p, &a);
   const bool can =
       !clause && fa_attention_check_problem(&a, &err) == FA_OK && fa_forward_kernel(&a, true, device, &err);
   snprintf(why, why_size, "%s", clause ? clause : err.text);
   return can;
-}
-
-static bool is_wide(const fa_problem *p) {
-  fa_attention a;
-  return !fa_args_problem(p, &a) && fa_choose_forward(&a) == FA_KERNELS_WIDE;
 }
 
 /* The wide kernels keep P and dS in float and multiply by three tf32 products whatever the elements are, and
@@ -247,6 +251,18 @@ static void add_dbias(const fa_problem *p, const fa_attention *a, bool hopper, f
   out->mma_extra_bits = wide.mma_extra_bits;
 }
 
+/* The portable kernels are wide ones, which add nothing up in memory but the gradients of buffers.
+ * Expressions of 16-bit calls go through the device's approximations whatever the kernels. */
+static void flex_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, fa_profile *out) {
+  const fa_flash_kernel *k = fa_flex_forward_find(p->dtype, p->head_dim, p->head_dim_v, device);
+  *out = fa_profile_get("3xtf32", FA_F32);
+  out->exp_scaled = out->dq_atomic = false;
+  out->floor_dq = 0;
+  out->fast_functions = p->dtype != FA_F32;
+  if (k) out->block_n = k->block_n;
+  if (!hopper) out->mma_block = 2; /* as wide_profile */
+}
+
 /* Splits are combined where there are several. */
 static void cache_profile(const fa_problem *p, const fa_flash_device *device, int n_processors,
                           fa_profile *out) {
@@ -270,6 +286,7 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *de
   *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
   out->gqa_partials_in_io = false; /* a group's dK and dV are summed in float */
   if (p->family == FA_KVCACHE) cache_profile(p, device, n_processors, out);
+  if (p->family == FA_FLEX) flex_profile(p, hopper, device, out);
   if (fa_args_problem(p, &a)) return;
   if (fa_choose_forward(&a) == FA_KERNELS_WIDE) {
     wide_profile(&a, hopper, device, out);
@@ -282,36 +299,4 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *de
   if (block_n) out->block_n = block_n;
   const int block_m = fa_backward_adds_keys(&a, device, n_processors);
   if (block_m) fa_profile_add_keys_in_memory(out, block_m);
-}
-
-/* ",paged(16),append(1),rotary(64),splits(7)" */
-static void name_cache(const fa_problem *p, char *out, size_t size) {
-  const fa_kvcache *c = &p->kvcache;
-  const struct {
-    const char *name;
-    int64_t n;
-  } parts[] = {
-      {"paged", c->page_size}, {"append", c->n_new}, {"rotary", c->rotary_dim}, {"splits", p->splits}};
-  size_t used = 0;
-  out[0] = 0;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts && used < size; ++i)
-    if (parts[i].n > 0)
-      used += (size_t)snprintf(out + used, size - used, ",%s(%lld)", parts[i].name, (long long)parts[i].n);
-}
-
-void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size) {
-  static const char *const mask[] = {"none", "causal", "window"};
-  char head_dim_v[32] = "", cache[96] = "";
-  if (p->head_dim_v != p->head_dim)
-    snprintf(head_dim_v, sizeof head_dim_v, "/%lld", (long long)p->head_dim_v);
-  if (p->family == FA_KVCACHE) name_cache(p, cache, sizeof cache);
-  const bool top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
-  snprintf(out, size, "%s_forward<%s,%lld%s,%s%s%s%s%s%s%s%s>",
-           p->family == FA_KVCACHE ? "kv"
-           : is_wide(p)            ? "wide"
-                                   : "flash",
-           fa_dtype_name(p->dtype), (long long)p->head_dim, head_dim_v, mask[p->mask.type],
-           top_left ? ",top-left" : "", p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
-           p->bias.present ? ",bias" : "", p->dropout.p > 0 ? ",dropout" : "", cache,
-           aligned ? "" : ",unaligned");
 }

@@ -7,6 +7,7 @@
 #include "cases/profile.h"
 #include "cases/tensor.h"
 #include "gpu/fa.h"
+#include "gpu/fa_flex.h"
 #include "gpu/kernels/flash_forward_host.h"
 
 #ifdef __cplusplus
@@ -26,8 +27,28 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv);
 const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a,
                                   fa_inference *kv);
 
-/* Parts of these: what all families have in common, and q, o, lse, leftpad_k, slopes. */
+/* The flex family, whose expressions are parsed first, once for a run: what an attention's flex then points
+ * to. The second and the third are fa_args_problem and fa_args_tensors for this family; x must stay where it
+ * is as long as the attention is used. */
+typedef struct fa_args_flex {
+  fa_flex flex;
+  fa_flex_program *program; /* NULL: there are no expressions */
+} fa_args_flex;
+fa_status fa_args_flex_make(const fa_problem *p, fa_args_flex *x, fa_error *err);
+void fa_args_flex_free(fa_args_flex *x);
+const char *fa_args_flex_problem(const fa_problem *p, fa_args_flex *x, fa_attention *a);
+const char *fa_args_flex_tensors(const fa_problem *p, const fa_tensors *t, fa_args_flex *x, fa_attention *a);
+/* dbuffer; part of fa_args_gradients. */
+const char *fa_args_flex_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g);
+/* Are there kernels for this problem, forward or backward? As fa_args_forward_supported. */
+bool fa_args_flex_supported(const fa_problem *p, bool backward, const fa_flash_device *device, char *why,
+                            size_t why_size);
+
+/* Parts of these: all but the flex family's own; what all families have in common, and q, o, lse, leftpad_k,
+ * slopes. */
 void fa_args_common(const fa_problem *p, fa_attention *a);
+void fa_args_attention(const fa_problem *p, fa_attention *a);
+const char *fa_args_attention_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a);
 const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a);
 
 /* d_o, d_lse, dq, dk, dv, dbias. */

@@ -125,19 +125,26 @@ static void add_portable_forward(fa_flex_builder *b, const fa_flash_kernel *k) {
   l->params.forward = b->call;
 }
 
+static const fa_flash_kernel *portable_kernel(const fa_attention *a, const fa_flash_device *device) {
+  return fa_flex_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
+}
+
+fa_status fa_flex_forward_supported(const fa_attention *a, const fa_flash_device *device, fa_error *err) {
+  if (portable_kernel(a, device)) return FA_OK;
+  return fa_fail(err, FA_ERR_UNSUPPORTED,
+                 "flex: every forward kernel needs more than the device's %zu bytes of shared memory",
+                 device ? device->max_shared_bytes : 0);
+}
+
 fa_status fa_flex_forward_plan_make(const fa_attention *a, const fa_flash_device *device,
                                     const fa_flex_functions *functions, void *workspace, fa_flex_plan *out,
                                     fa_error *err) {
   out->n_launches = 0;
   fa_status status = fa_attention_check_problem(a, err);
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
+  if (status == FA_OK) status = fa_flex_forward_supported(a, device, err);
   if (status != FA_OK) return status;
-  const fa_flash_kernel *k = fa_flex_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
-  if (!k)
-    return fa_fail(err, FA_ERR_UNSUPPORTED,
-                   "flex: every kernel needs more than the device's %zu bytes of "
-                   "shared memory",
-                   device ? device->max_shared_bytes : 0);
+  const fa_flash_kernel *k = portable_kernel(a, device);
   status = fa_flex_check_tiles(a, k->block_m, k->block_n, err);
   if (status != FA_OK) return status;
   fa_flex_builder b = fa_flex_builder_make(a, functions, workspace, out);

@@ -42,6 +42,7 @@ typedef struct fa_flex_launch {
   fa_tensor_box box[FA_FLEX_MAPS];
   fa_flex_takes takes;
   union {
+    fa_tensor_map maps[FA_FLEX_MAPS];
     fa_flex_lists_params lists;
     fa_flex_exact_params exact;
     fa_flash_params forward;
@@ -76,6 +77,7 @@ fa_status fa_flex_blocks_plan_make(const fa_attention *a, const fa_flex_block_li
                                    fa_error *err);
 
 /* Whether there are kernels for arguments that passed fa_attention_check_problem. FA_ERR_UNSUPPORTED. */
+fa_status fa_flex_forward_supported(const fa_attention *a, const fa_flash_device *device, fa_error *err);
 fa_status fa_flex_backward_supported(const fa_attention *a, const fa_flash_device *device, fa_error *err);
 
 #ifdef __cplusplus

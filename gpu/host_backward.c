@@ -35,6 +35,7 @@ fa_status fa_host_device_parse(const char *arg, fa_host_device *out, fa_error *e
 bool fa_host_backward_supports(const fa_problem *p, const fa_host_device *d, char *why_not, size_t size) {
   fa_attention a;
   fa_error err = {""};
+  if (p->family == FA_FLEX) return fa_args_flex_supported(p, true, &d->limits, why_not, size);
   const char *clause = fa_args_problem(p, &a);
   const bool can = !clause && fa_attention_check_problem(&a, &err) == FA_OK &&
                    fa_backward_supported(&a, &d->limits, &err) == FA_OK;
