@@ -234,6 +234,7 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
     if ((status = fa_bound_scratch_init(&f.bound[n_ready_bound], c, true, err))) goto out;
   fa_ref_parallel(n_threads, n_items, backward_item, &f);
+  if (c->profile) fa_bound_backward_steep(c, f.bound, n_threads);
   goto out;
 out_of_memory:
   status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");

@@ -41,11 +41,12 @@ typedef struct fa_bound_scratch {
   float *max_k, *max_v;                     /* [sk]: largest magnitude of a key or value row */
   float *row_k, *row_q;                     /* rotary: [sk, D], [FA_BLOCK_M, D] rounding uncertainty */
   double *x;                                /* [FA_BLOCK_N] */
-  bool plain;                               /* dS before softcap's derivative and any rounding */
-  float row_e_delta[FA_BLOCK_M];            /* error of delta, in unit_ds */
-  double row_extra[FA_BLOCK_M];             /* in the row's exponents */
-  double row_terms[FA_BLOCK_M];             /* sum_j P (Z |dP| + |delta|), in unit_ds */
-  double row_least[FA_BLOCK_M];             /* fa_bound_least_spread; 0: roundings do not repeat */
+  double steepest; /* of all pairs so far: the most that dS is multiplied by, back through the score chain */
+  bool plain;      /* dS before softcap's derivative and any rounding */
+  float row_e_delta[FA_BLOCK_M]; /* error of delta, in unit_ds */
+  double row_extra[FA_BLOCK_M];  /* in the row's exponents */
+  double row_terms[FA_BLOCK_M];  /* sum_j P (Z |dP| + |delta|), in unit_ds */
+  double row_least[FA_BLOCK_M];  /* fa_bound_least_spread; 0: roundings do not repeat */
   fa_bound_spread row_spread[FA_BLOCK_M];
   char *arena;
 } fa_bound_scratch;
@@ -60,6 +61,11 @@ double fa_bound_gamma(const fa_ref_call *c, int64_t n);
 double fa_bound_sum(const fa_ref_call *c, int64_t n);
 /* How often the running maximum of a row with n visible keys may change. */
 double fa_bound_changes(const fa_ref_call *c, int64_t n);
+
+/* ---- bound_backward.c ---- */
+
+/* After the last head: what only the whole call's steepest slope can say. */
+void fa_bound_backward_steep(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads);
 
 /* ---- bound_alike.c ---- */
 

@@ -118,7 +118,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          .e_delta = b->row_e_delta[k],
                          .u_dp = (float)((dropout ? 5 : 2) * u + (dropout ? p->u_dropout : 0)),
                          /* at least what the products lose that are worked out here, in these units */
-                         .tiny = (float)fmax((cap ? 2 : 1) * FA_F32_TINY * per_unit, 4 * FA_F32_TINY),
+                         .tiny = (float)fmax(FA_F32_TINY * per_unit, 4 * FA_F32_TINY),
                          .squares = c->generic && !b->plain,
                          .one_is_exact = !dropout, /* some kernels scale before they round */
                          .w = b->w + at,
@@ -139,6 +139,8 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
     row.floor_ds = (float)(p->floor_p / p->u_ds * per_unit);
   }
   rows->gradient(&row, end - begin);
+  for (int64_t j = 0; cap && j < end - begin; ++j)
+    b->steepest = fmax(b->steepest, row.p[j] > 0 ? (double)row.cap[j] + row.cap_err[j] : 0);
   if (p->u_p_in_ds > 0) add_lost_weights(&row, p->floor_p * per_unit, end - begin);
   b->row_terms[k] += row.sum_terms;
   if (p->u_ds == 0 || b->plain) return;
@@ -317,4 +319,25 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, i
     add_partial_roundings(f, f->parts_dk, dk, at_k, c->d);
     add_partial_roundings(f, f->parts_dv, dv, at_v, c->dv);
   }
+}
+
+/* An operand's absolute error is multiplied by dS, which is steeper than greatest_ds knows. */
+static void add_steep(fa_want *w, double extra) {
+  for (int64_t x = 0; x < w->n; ++x)
+    if (w->value[x] != 0 || w->accum[x] != 0) w->accum[x] += (float)extra;
+}
+
+void fa_bound_backward_steep(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads) {
+  fa_want *dq = &c->out->t[FA_T_DQ], *dk = &c->out->t[FA_T_DK];
+  const bool chain = c->p->softcap > 0 || c->p->score_mod;
+  double steepest = chain ? 0 : 1, most = 0;
+  for (int t = 0; t < n_threads; ++t) {
+    steepest = fmax(steepest, b[t].steepest);
+    most = fmax(most, greatest_ds(c, &b[t]));
+  }
+  dq->steepest = dk->steepest = steepest;
+  const double extra = 1.0001 * fabs(c->p->scale) * most * (steepest - 1) * c->profile->floor_operand;
+  if (!(extra > 0)) return;
+  add_steep(dq, (double)c->max_sk * extra);
+  add_steep(dk, (double)(c->max_sq * c->group) * extra);
 }

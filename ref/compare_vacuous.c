@@ -46,12 +46,18 @@ static sizes sizes_of(const fa_tensor *t) {
   return s;
 }
 
+/* The most that P (dP - delta) is multiplied by on its way to this output. */
+static double steepest(const trial *t) {
+  return t->id == FA_T_DQ || t->id == FA_T_DK ? t->want->steepest : 1;
+}
+
 /* What f32 leaves of dP - delta where the two cancel (one visible key: exactly): sums of Dv products each. */
 static double cancelled(const trial *t) {
   const fa_tensor *in = t->in->t;
   const double dv = (double)t->p->head_dim_v, rounds = fmin(dv, 4 * sqrt(dv));
-  return 0x1p-24 * (rounds * dv * sizes_of(&in[FA_T_DO]).rms * sizes_of(&in[FA_T_V]).rms +
-                    4 * sizes_of(&in[FA_T_DLSE]).rms);
+  return 0x1p-24 * steepest(t) *
+         (rounds * dv * sizes_of(&in[FA_T_DO]).rms * sizes_of(&in[FA_T_V]).rms +
+          4 * sizes_of(&in[FA_T_DLSE]).rms);
 }
 
 /* The size of the logits, roughly: f32 rounds them to 2^-24 of it, which is a relative error of every P. */
@@ -70,7 +76,8 @@ static double operand_floor(const trial *t, double keys, double rows) {
   if (t->id == FA_T_DV) return rows * each;
   if (each == 0 || t->id < FA_T_DQ) return 0;
   const double d_o = sizes_of(&in[FA_T_DO]).max, v = sizes_of(&in[FA_T_V]).max;
-  const double dv = (double)p->head_dim_v, lost = each * dv * (d_o + v), ds = 3 * each * dv * d_o * v;
+  const double dv = (double)p->head_dim_v, by = steepest(t);
+  const double lost = by * each * dv * (d_o + v), ds = by * 3 * each * dv * d_o * v;
   if (t->id == FA_T_DQ) return fabs(p->scale) * (lost * sizes_of(&in[FA_T_K]).max + keys * ds);
   if (t->id == FA_T_DK) return fabs(p->scale) * rows * (lost * sizes_of(&in[FA_T_Q]).max + ds);
   return lost * rows * (double)p->batch;

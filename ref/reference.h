@@ -24,8 +24,9 @@ typedef struct fa_want {
   float *accum; /* everything computed in f32: GEMM sums, logits, exponentials, delta */
   float *noise; /* root-sum-square of the quant roundings (statistics tier); NULL when bounds were not asked
                    for */
-  float *scale; /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
-                   check */
+  double steepest; /* dQ, dK: the most that P (dP - delta) is multiplied by, back through the score chain */
+  float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
+                      check */
 } fa_want;
 
 double fa_want_bound(const fa_want *w, int64_t element);
@@ -49,9 +50,10 @@ typedef struct fa_ref_options {
 fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref_options *opt, fa_wants *out,
                          fa_error *err);
 
-/* dQ, dK, dV (and dBias, gradients of buffers). given_o / given_lse: the subject's own outputs, with which its backward worked: the
- * conditional form, delta and P are built from them. Both NULL: end to end, from the reference's own forward
- * in `forward`, with the forward's error (its bounds) carried into the gradients' bounds. */
+/* dQ, dK, dV (and dBias, gradients of buffers). given_o / given_lse: the subject's own outputs, with which
+ * its backward worked: the conditional form, delta and P are built from them. Both NULL: end to end, from the
+ * reference's own forward in `forward`, with the forward's error (its bounds) carried into the gradients'
+ * bounds. */
 fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,
                           const fa_tensor *given_lse, const fa_wants *forward, const fa_ref_options *opt,
                           fa_wants *out, fa_error *err);

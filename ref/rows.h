@@ -31,9 +31,9 @@ typedef struct fa_row_gradient {
   bool squares;
   bool one_is_exact;                /* P is rounded as it is: near 1 that costs less than elsewhere */
   float *w, *w2, *we, *g, *g2, *ge; /* p z, its square, p z e; |dS| / unit, its square, its error */
-  double sum_terms;                 /* out: sum of p (z |dP| + |delta|) / unit */
-  float *terms;                     /* += the same, per key */
-  float *exact;                     /* += squares of p, per key, where w2 is less for its being near 1 */
+  double sum_terms; /* out: sum of p (z |dP| + |delta|) / unit, times cap or so (FA_UNSURE_SLOPE) */
+  float *terms;     /* += the same, per key */
+  float *exact;     /* += squares of p, per key, where w2 is less for its being near 1 */
 } fa_row_gradient;
 
 /* One row of an output's bounds, from its scaled sums (docs/bounds.md, "Forward", "Backward"): the worst case
@@ -99,6 +99,10 @@ typedef struct fa_rows {
 /* The smallest weight whose square is still told from 0 beside operands down to FA_LEAST_OPERAND. */
 #define FA_LEAST_WEIGHT 0x1p-32f
 #define FA_LEAST_OPERAND 0x1p-28f
+/* A term's size takes in this much of its slope's error: what the error may be is then below what the vacuity
+ * check resolves (relative_resolution), and a slope of which nothing is known does not make a case vacuous.
+ */
+#define FA_UNSURE_SLOPE 1024.0f
 #define FA_TINY_WEIGHT 0x1p-100f
 #define FA_GREATEST_WEIGHT 0x1p50f /* clamps nonsense, so that squares stay finite */
 

@@ -200,10 +200,12 @@ gradient_row(const fa_row_gradient *r, int64_t n, const double *restrict z, cons
     float ey = zj * k_d * d[j] + e_delta + u_dp * size;
     float pz = pj * zj, ds = pj * y, eds = pe * y + pj * y * 0x1p-22f + (pj + pe) * ey;
     float slope = cap ? cap[j] : 1.0f, slope_err = cap ? cap_err[j] : 0.0f;
-    eds = eds * slope + (ds + eds) * slope_err + (pj > 0.0f ? tiny : 0.0f);
+    float lost = cap ? tiny * (1.0f + slope) : tiny, part = pj * size;
+    eds = eds * slope + (ds + eds) * slope_err + (pj > 0.0f ? lost : 0.0f);
     ds = ds * slope;
-    terms[j] += pj * size;
-    w2[j] = pj * size; /* summed below */
+    part = cap ? part * (slope + FA_UNSURE_SLOPE * slope_err) : part;
+    terms[j] += part;
+    w2[j] = part; /* summed below */
     we[j] = pe * zj;
     w[j] = rounded_like(pz, pz + we[j], floor_p, per_u_p);
     g[j] = rounded_like(ds > most ? most : ds, ds + eds, floor_ds, per_u_ds);
