@@ -62,14 +62,19 @@ def files_for(name):
 
 
 def device_of(name):
-    """The host backend's argument, "" for none. `unchanged` runs with both: "unchanged" and "unchanged,hopper"."""
-    name, _, device = name.partition(",")
-    return device if name == "unchanged" else build.header(f"{build.FOLDER}/{name}.patch").get("Device", "")
+    """The host backend's argument, "" for none. `unchanged_hopper` are the kernels without a bug for "hopper"."""
+    if name.startswith("unchanged"):
+        return name[len("unchanged_"):]
+    return build.header(f"{build.FOLDER}/{name}.patch").get("Device", "")
 
 
 def subject_of(name):
     """What stands behind `mutant:`."""
-    return f"{name},{device_of(name)}" if "," not in name and device_of(name) else name
+    return f"{name},{device_of(name)}" if device_of(name) else name
+
+
+def control_of(device):
+    return f"unchanged_{device}" if device else "unchanged"
 
 
 def judge(verify, name):
@@ -104,7 +109,7 @@ def ask_rivals(program, arguments, names):
     device = device_of(names[0])
     said = ask_rivals_of(program, [*(["--device", device] if device else []), *arguments], names)
     if device and "unchanged" in said:
-        said[f"unchanged,{device}"] = said.pop("unchanged")
+        said[control_of(device)] = said.pop("unchanged")
     return said
 
 
@@ -217,11 +222,14 @@ def take(arguments, option):
     return value
 
 
+def controls_of(chosen):
+    return sorted({control_of(device_of(name)) for name in chosen})
+
+
 def judge_all(verify, chosen, known, save):
     """[(name, header, what judge says)]"""
     rows = []
-    devices = sorted({device_of(name) for name in chosen})
-    for name in [*(f"unchanged,{d}" if d else "unchanged" for d in devices), *chosen]:
+    for name in [*controls_of(chosen), *chosen]:
         if name not in known:
             known[name] = judge(verify, name)
             save()
@@ -261,7 +269,7 @@ def main(arguments):
         FILES[:] = [f for f in FILES if re.search(files, os.path.basename(f)[:-len(".json")])]
     verify = os.path.abspath(arguments[0])
     chosen, there = names(only or ""), built(verify)
-    missing = [n for n in ["unchanged", *chosen] if n not in there]
+    missing = [n for n in [*controls_of(chosen), *chosen] if n not in there]
     if missing or not chosen:
         print(f"not built: {', '.join(missing) or 'no mutant of that name'}", file=sys.stderr)
         return 2

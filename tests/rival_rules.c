@@ -1,14 +1,14 @@
 /* What other projects' acceptance rules make of the mutants: the kernels run on the same cases, and every
  * rule is asked whether it would notice.
  *
- *   rival_rules [--zeroed] [--device ARGUMENT] [--names FILE] FILE.json... -- NAME...
+ *   rival_rules [--zeroed] [--device hopper] [--names FILE] FILE.json... -- NAME...
  *
  * Runs every case on mutant:unchanged and on each mutant:NAME. A line per mutant and rule:
  *   name <tab> rule <tab> first case that the rule rejects, or - <tab> runs compared <tab> runs stopped
  * and per rule one for `unchanged` that counts instead of naming: cases where a rule rejects kernels without
  * a bug. Such cases say nothing about mutants and are left out for that rule. --zeroed:
- * outputs hold zeros before the run, as fresh memory mostly does, instead of NaN. --device: of the host
- * backend ("hopper").
+ * outputs hold zeros before the run, as fresh memory mostly does, instead of NaN. --device: mutants that want
+ * host:hopper, and instead of `unchanged` unchanged_hopper, whose lines are named `unchanged` too.
  *
  * The rules compare with attention in float64, gradients end to end:
  *   fa2x       max|got - exact| <= 2 max|rounded - exact|, rounded: standard attention in the element type;
@@ -254,7 +254,9 @@ static bool is_named(const char *path, const char *name) {
 
 static fa_status open_subject(subject *s, const char *device, fa_error *err) {
   char name[128];
-  snprintf(name, sizeof name, "%s%s%s", s->name, device ? "," : "", device ? device : "");
+  const bool control = strcmp(s->name, "unchanged") == 0;
+  snprintf(name, sizeof name, "%s%s%s%s%s", s->name, device && control ? "_" : "",
+           device && control ? device : "", device ? "," : "", device ? device : "");
   return mutant->open(name, &s->self, err);
 }
 

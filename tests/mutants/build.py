@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Applies one patch of tests/mutants/ to a copy of the kernels and builds them into a shared library.
 
-usage: build.py PATCH OUT.so [--cxx g++] [--cc gcc]   (from the top of the source tree; PATCH -: none)
+usage: build.py PATCH OUT.so [--cxx g++] [--cc gcc]   (from the top of the source tree; PATCH -: none, -hopper:
+                                                       none, for the tiles of patches with `Device: hopper`)
        build.py --check                               every patch still fits the sources
 
 A hunk belongs wherever its old lines stand, once, in the file: the line numbers may be off. Only the kernels for
@@ -18,6 +19,8 @@ import tempfile
 FOLDER = "tests/mutants"
 PLAIN_C = re.compile(r"(args\w*|fa_\w+|host\w*|mutant_library)\.c$") # in gpu/: what calls the kernels, or asks which there are
 TILES = "f16 64"
+HOPPER_TILES = ", ".join(f"{t} {d}" for t in ("f16", "bf16") for d in (64, 128, 256))
+UNCHANGED = {"-": f"{TILES}, f16 32", "-hopper": HOPPER_TILES}
 KEYS = ("Class", "Stands-for", "What")
 FLAGS = ["-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-D_GNU_SOURCE"]
 
@@ -36,6 +39,8 @@ def header(path):
             key, colon, value = line.partition(": ")
             if colon:
                 found[key] = value.strip()
+    if found.get("Device") == "hopper":
+        found["Tiles"] = HOPPER_TILES
     for key in KEYS:
         if key not in found:
             raise Misfit(f"{path}: no line `{key}:`")
@@ -142,8 +147,8 @@ def build(patch, out, cxx, cc):
     os.makedirs(objects, exist_ok=True)
     root = tempfile.mkdtemp(prefix="mutant-")
     try:
-        copy_sources(root, header(patch)["Tiles"] if patch != "-" else f"{TILES}, f16 32")
-        if patch != "-":
+        copy_sources(root, UNCHANGED.get(patch) or header(patch)["Tiles"])
+        if patch not in UNCHANGED:
             apply(patch, root)
         kernels = sorted(u for u in os.listdir("gpu/kernels") if u.endswith("_host.cpp"))
         units = [f"gpu/{u}" for u in sorted(os.listdir("gpu")) if PLAIN_C.match(u)] + [f"gpu/kernels/{u}" for u in kernels]
