@@ -359,7 +359,8 @@ static void run(const problem *x, uint64_t seed) {
   REQUIRE(k && k->block_m == BLOCK_M && k->block_n == BLOCK_N);
   launch(&k->clear, &e, 1, FA_FLEX_BUFFERS, 1, seed);
   launch(&k->prepare, &p, blocks(SQ, k->prepare.block_m), HQ, B, seed);
-  launch(&k->keys, &p, blocks(SK, k->keys.block_m) * blocks(DV, k->keys.block_cols), HK, B, seed);
+  launch(&k->keys, &p, blocks(SK, k->keys.block_m) * blocks(D > DV ? D : DV, k->keys.block_cols), HK, B,
+         seed);
   launch(&k->queries, &p, blocks(SQ, k->queries.block_m) * blocks(D, k->queries.block_cols), HQ, B, seed);
   if (p.dbias && p.dbias_sums)
     launch(&k->dbias, &p, blocks(SQ, k->dbias.block_m) * blocks(SK, k->dbias.block_cols), HQ, 1, seed);
