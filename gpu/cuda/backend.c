@@ -1,6 +1,7 @@
 /* The cuda backend: the kernels on a GPU, through gpu/fa.h. */
 #include "gpu/backend.h"
 #include "gpu/args.h"
+#include "gpu/cuda/backend_flex.h"
 #include "gpu/cuda/context.h"
 #include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda/memory.h"
@@ -76,7 +77,7 @@ static void cuda_describe(void *self, fa_backend_info *out) {
 /* What kernels are chosen for: the device, as far as it was asked for already, else NULL for any. */
 static const fa_flash_device *target_of(const cuda_backend *c, fa_flash_device *target) {
   if (!c->tried || c->status != FA_OK) return NULL;
-  return fa_cuda_flash_device(&c->context.device, target, NULL) == FA_OK ? target : NULL;
+  return fa_cuda_hopper_target(&c->context.device, target, NULL) == FA_OK ? target : NULL;
 }
 
 /* A clause saying why there is no backward for a problem that has a forward, or "". */
@@ -84,6 +85,10 @@ static void why_no_backward(const cuda_backend *c, const fa_problem *p, char *wh
   fa_attention a;
   fa_flash_device target;
   fa_error err = {""};
+  if (p->family == FA_FLEX) {
+    if (fa_args_flex_supported(p, true, target_of(c, &target), why, why_size)) why[0] = 0;
+    return;
+  }
   const char *clause = fa_args_problem(p, &a);
   if (!clause) fa_backward_supported(&a, target_of(c, &target), &err);
   snprintf(why, why_size, "%s", clause ? clause : err.text);
@@ -130,14 +135,15 @@ static fa_status refuse(fa_outcome *out, const char *why) {
   return FA_OK;
 }
 
-/* What a backward call, or one over a cache, will ask for; 0 if neither is to come. Only whether pointers are
- * there and how they are aligned matters, which is alike on both sides. */
+/* What a backward call, one over a cache or with expressions will ask for; 0 if neither is to come. Only
+ * whether pointers are there and how they are aligned matters, which is alike on both sides. */
 static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsigned passes) {
   fa_attention a;
   fa_gradients g;
   fa_inference kv;
   size_t bytes = 0;
   fa_error ignored;
+  if (p->family == FA_FLEX) return fa_cuda_flex_scratch(p, host, passes);
   if (p->family == FA_KVCACHE) {
     if (fa_args_cache_tensors(p, host, &a, &kv)) return 0;
     return fa_forward_kvcache_workspace(&a, &kv, &bytes, &ignored) == FA_OK ? bytes : 0;
@@ -182,6 +188,7 @@ static fa_status launch_kernels(const cuda_backend *c, const fa_problem *p, cons
   fa_forward_plan plan;
   fa_error refused = {""};
   if (p->family == FA_KVCACHE) return launch_cache(p, t, out, err);
+  if (p->family == FA_FLEX) return fa_cuda_flex_launch(&c->context.device, p, t, passes, out, err);
   const char *why = fa_args_tensors(p, &t->set, &a);
   if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, &t->set, &g);
   if (why) return refuse(out, why);

@@ -2,6 +2,7 @@
 
 #include "gpu/args.h"
 #include "gpu/cuda/context.h"
+#include "gpu/cuda/launch_flex.h"
 #include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/fa_kv_plan.h"
@@ -20,6 +21,7 @@ typedef struct bench {
   fa_attention a;
   fa_gradients g;
   fa_inference kv;
+  fa_args_flex flex;
   bool over_cache;
   void *workspace;
   size_t workspace_bytes;
@@ -73,10 +75,14 @@ static fa_status time_all(bench *b, fa_bench_result *out, fa_error *err) {
   return status;
 }
 
+/* Of a backward call, what the forward before it needs too. */
 static fa_status workspace_needed(const bench *b, size_t *bytes, fa_error *err) {
+  size_t backward = 0;
   if (b->over_cache) return fa_forward_kvcache_workspace(&b->a, &b->kv, bytes, err);
-  return b->opt->backward ? fa_backward_workspace(&b->a, &b->g, bytes, err)
-                          : fa_forward_workspace(&b->a, bytes, err);
+  fa_status status = fa_forward_workspace(&b->a, bytes, err);
+  if (status == FA_OK && b->opt->backward) status = fa_backward_workspace(&b->a, &b->g, &backward, err);
+  if (backward > *bytes) *bytes = backward;
+  return status;
 }
 
 /* Scratch memory, events, and the memory that empties the cache. */
@@ -105,35 +111,54 @@ static void release(bench *b) {
   if (b->end) b->d->cuEventDestroy(b->end);
 }
 
-/* What to call, from the problem and its tensors on the device; *aligned for the kernel's name. */
-static fa_status take_arguments(bench *b, const fa_problem *p, const fa_tensors *device, bool *aligned,
-                                fa_error *err) {
+/* What to call, from the problem and its tensors on the device, and the kernel's name. */
+static fa_status take_arguments(bench *b, const fa_problem *p, const fa_tensors *device, fa_error *err) {
+  const char *why;
+  b->over_cache = p->family == FA_KVCACHE;
+  if (b->over_cache)
+    why = fa_args_cache_tensors(p, device, &b->a, &b->kv);
+  else if (p->family == FA_FLEX)
+    why = fa_args_flex_tensors(p, device, &b->flex, &b->a);
+  else
+    why = fa_args_tensors(p, device, &b->a);
+  if (!why && b->opt->backward) why = fa_args_gradients(p, device, &b->g);
+  return why ? fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why) : FA_OK;
+}
+
+static fa_status name_kernel(const bench *b, const fa_problem *p, const fa_cuda_device *device, char *name,
+                             size_t size, fa_error *err) {
   fa_forward_plan plan;
   fa_kv_plan over_cache;
-  b->over_cache = p->family == FA_KVCACHE;
-  const char *why =
-      b->over_cache ? fa_args_cache_tensors(p, device, &b->a, &b->kv) : fa_args_tensors(p, device, &b->a);
-  if (!why && b->opt->backward) why = fa_args_gradients(p, device, &b->g);
-  if (why) return fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
-  const fa_status status = b->over_cache
-                               ? fa_kv_plan_make(&b->a, &b->kv, NULL, FA_KV_PROCESSORS, &over_cache, err)
-                               : fa_forward_plan_make(&b->a, NULL, &plan, err);
-  *aligned = b->over_cache ? over_cache.aligned : plan.aligned;
+  fa_flex_plan flex;
+  bool hopper = false, aligned = false;
+  fa_status status;
+  if (b->over_cache) {
+    status = fa_kv_plan_make(&b->a, &b->kv, NULL, FA_KV_PROCESSORS, &over_cache, err);
+    if (status == FA_OK) aligned = over_cache.aligned;
+  } else if (b->a.flex) {
+    status = fa_flex_forward_plan_make(&b->a, NULL, NULL, NULL, &flex, err);
+    if (status == FA_OK) aligned = flex.aligned;
+    hopper = status == FA_OK && fa_cuda_flex_is_hopper(device, &b->a, b->opt->backward ? &b->g : NULL);
+  } else {
+    status = fa_forward_plan_make(&b->a, NULL, &plan, err);
+    if (status == FA_OK) aligned = plan.aligned;
+    hopper = status == FA_OK && fa_cuda_hopper_is_chosen(device, &b->a);
+  }
+  if (status == FA_OK) fa_args_name_kernel(p, aligned, name, size);
+  if (hopper) fa_hopper_rename(name, size);
   return status;
 }
 
 static fa_status bench_on(const fa_cuda_context *c, const fa_problem *p, const fa_tensors *device,
                           const fa_bench_options *opt, fa_bench_result *out, fa_error *err) {
   bench b = {.opt = opt, .d = c->driver};
-  bool aligned = false;
-  fa_status status = take_arguments(&b, p, device, &aligned, err);
-  if (status != FA_OK) return status;
-  fa_args_name_kernel(p, aligned, out->kernel, sizeof out->kernel);
-  if (!b.over_cache && fa_cuda_hopper_is_chosen(&c->device, &b.a))
-    fa_hopper_rename(out->kernel, sizeof out->kernel);
-  status = prepare(&b, &c->device, err);
+  fa_status status = fa_args_flex_make(p, &b.flex, err); /* of other families: nothing */
+  if (status == FA_OK) status = take_arguments(&b, p, device, err);
+  if (status == FA_OK) status = name_kernel(&b, p, &c->device, out->kernel, sizeof out->kernel, err);
+  if (status == FA_OK) status = prepare(&b, &c->device, err);
   if (status == FA_OK) status = time_all(&b, out, err);
   release(&b);
+  fa_args_flex_free(&b.flex);
   return status;
 }
 
