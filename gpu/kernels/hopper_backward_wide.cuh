@@ -114,9 +114,6 @@ template <class C> FA_DEVICE void hopper_wide_load(const fa_hopper_backward_para
       mbarrier_wait(bar::q_empty(stage), empty);
       hopper_load<C::PANELS, C::Q_PANEL>(base + C::Q_AT + stage * C::Q_BYTES, &p.q, bar::q_full(stage),
                                          at.block * C::BM, at.head, batch);
-      mbarrier_wait(bar::do_empty(stage), empty);
-      hopper_load<C::PANELS, C::Q_PANEL>(base + C::DO_AT + stage * C::Q_BYTES, &p.d_o, bar::do_full(stage),
-                                         at.block * C::BM, at.head, batch);
     }
     mbarrier_wait(bar::rows_empty(stage), empty);
     const float *from = (lane < 16 ? p.b.lse_log2 : p.b.delta) +
@@ -124,7 +121,12 @@ template <class C> FA_DEVICE void hopper_wide_load(const fa_hopper_backward_para
     store_shared16(base + C::ROWS_AT + stage * (2 * C::ROW_BYTES) + 16 * lane,
                    load_global(reinterpret_cast<const vec4 *>(from)));
     sync_warp();
-    if (lane == 0) mbarrier_arrive(bar::rows_full(stage));
+    if (lane == 0) {
+      mbarrier_arrive(bar::rows_full(stage));
+      mbarrier_wait(bar::do_empty(stage), empty);
+      hopper_load<C::PANELS, C::Q_PANEL>(base + C::DO_AT + stage * C::Q_BYTES, &p.d_o, bar::do_full(stage),
+                                         at.block * C::BM, at.head, batch);
+    }
     ring.next();
     at.next(t.blocks);
   }
