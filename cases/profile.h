@@ -35,6 +35,7 @@ typedef struct fa_profile {
   bool dq_atomic;          /* dQ accumulated in f32 across tiles in any order: not bitwise repeatable */
   bool dkv_atomic;         /* the same for dK and dV, across row tiles and the heads of a group */
   bool dbias_atomic;       /* and for a summed dBias, across entries and heads */
+  bool dbuffer_atomic;     /* and for gradients of buffers, across pairs */
   int block_m;             /* rows per tile that is added so: the least */
 } fa_profile;
 

@@ -98,7 +98,8 @@ static bool check_tensor_repeats(const fa_tensors *first, const fa_tensors *seco
 bool fa_any_order(const fa_problem *p, const fa_profile *profile, fa_tensor_id id) {
   if (p->deterministic) return false;
   return (id == FA_T_DQ && profile->dq_atomic) || ((id == FA_T_DK || id == FA_T_DV) && profile->dkv_atomic) ||
-         (id == FA_T_DBIAS && profile->dbias_atomic);
+         (id == FA_T_DBIAS && profile->dbias_atomic) ||
+         (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_7 && profile->dbuffer_atomic);
 }
 
 bool fa_check_repeats(const fa_problem *p, const fa_profile *profile, const fa_tensors *first,

@@ -259,6 +259,7 @@ static void flex_profile(const fa_problem *p, bool hopper, const fa_flash_device
   out->exp_scaled = out->dq_atomic = false;
   out->floor_dq = 0;
   out->fast_functions = p->dtype != FA_F32;
+  out->dbuffer_atomic = true;
   if (k) out->block_n = k->block_n;
   if (!hopper) out->mma_block = 2; /* as wide_profile */
 }
