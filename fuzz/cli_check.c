@@ -89,6 +89,7 @@ static void judge_group(checker *x, const recorded_file *f, const char *group) {
   }
   if (status != FA_OK) {
     r->state = status == FA_ERR_UNSUPPORTED ? FA_SKIP : FA_ERROR;
+    r->malformed = status == FA_ERR_INPUT;
     snprintf(r->reason, sizeof r->reason, "%s", err.text);
   } else if (r->state == FA_UNTESTED && r->n_verdicts > 0) {
     r->state = FA_PASS;

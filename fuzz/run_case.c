@@ -110,6 +110,7 @@ static fa_status judge(run *x, fa_error *err) {
   double start = fa_seconds_now();
   fa_status status = fa_judge(&x->c->problem, &x->pristine, &x->first, &config, x->r, err);
   x->r->seconds_reference = fa_seconds_now() - start;
+  x->r->malformed = status == FA_ERR_INPUT; /* the reference has no value for it */
   x->r->passes = x->passes;
   return status;
 }

@@ -93,7 +93,8 @@ static fa_status find_finished_report(const fa_session *s, int *code, fa_error *
                       .failed = count_at(counts, "failed"),
                       .skipped = count_at(counts, "skipped"),
                       .error = count_at(counts, "error"),
-                      .waived = count_at(counts, "waived")};
+                      .waived = count_at(counts, "waived"),
+                      .malformed = count_at(counts, "malformed")};
     fprintf(stderr, "%s: the run is over; nothing to resume\n", s->cli->report);
     fa_line_summary(stdout, &sum, &s->style);
     *code = fa_summary_exit_code(&sum);

@@ -65,6 +65,7 @@ static void mend_bool(bool *b) {
 static void mend_bools(fa_result *r) {
   mend_bool(&r->backward_left_out);
   mend_bool(&r->waived);
+  mend_bool(&r->malformed);
   mend_bool(&r->dump_failed);
   for (int i = 0; i < FA_T_COUNT; ++i) mend_bool(&r->end_to_end[i]);
   for (int i = 0; i < r->n_verdicts; ++i) {

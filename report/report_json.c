@@ -127,6 +127,7 @@ static cJSON *case_to_json(const fa_result *r) {
   if (r->reason[0]) cJSON_AddStringToObject(o, "reason", r->reason);
   if (r->notes[0]) cJSON_AddStringToObject(o, "notes", r->notes);
   if (r->n_verdicts) add_ratios(o, r);
+  if (r->malformed) cJSON_AddBoolToObject(o, "malformed", true);
   if (r->backward_left_out) cJSON_AddBoolToObject(o, "backward_left_out", true);
   fa_report_add_waiver(o, r);
   return o;
@@ -213,6 +214,7 @@ static void set_summary(cJSON *root, const fa_summary *s) {
   add_count(summary, "skipped", s->skipped);
   add_count(summary, "error", s->error);
   if (s->waived) add_count(summary, "waived", s->waived);
+  if (s->malformed) add_count(summary, "malformed", s->malformed);
   add_count(summary, "backward_left_out", s->backward_left_out);
   cJSON *reasons = cJSON_AddObjectToObject(summary, "skip_reasons");
   for (int i = 0; i < s->n_reasons; ++i) add_count(reasons, s->reason[i].text, s->reason[i].n);

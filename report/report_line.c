@@ -74,6 +74,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   if (!(item >= 0 && item < 9e15)) return fa_fail(err, FA_ERR_INPUT, "$.item: a number >= 0 is needed");
   if (!(out->elapsed >= 0)) return fa_fail(err, FA_ERR_INPUT, "$.elapsed: a number >= 0 is needed");
   out->item = (int64_t)item;
+  brief->malformed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "malformed"));
   brief->backward_left_out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "backward_left_out"));
   out->failure = cJSON_DetachItemFromObjectCaseSensitive(o, "failure");
   bool good = brief->state == FA_PASS || brief->state == FA_SKIP;

@@ -121,8 +121,8 @@ static void add_numbers(cJSON *to, const cJSON *from) {
 }
 
 static void add_summary(cJSON *to, const cJSON *from) {
-  static const char *const keys[] = {"total", "passed", "failed",           "skipped",
-                                     "error", "waived", "backward_left_out"};
+  static const char *const keys[] = {"total", "passed", "failed",    "skipped",
+                                     "error", "waived", "malformed", "backward_left_out"};
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     add_to(to, keys[k], fa_report_number(from, keys[k]));
   if (get(from, "skip_reasons") == NULL) return;
@@ -165,6 +165,7 @@ static void uncount(merge *m, const cJSON *entry) {
   add_to(m->summary, "total", -1);
   add_to(m->summary, key, -1);
   if (state == FA_SKIP) take_reason(m->summary, fa_report_string(entry, "reason"));
+  if (cJSON_IsTrue(get(entry, "malformed"))) add_to(m->summary, "malformed", -1);
   if (cJSON_IsTrue(get(entry, "backward_left_out"))) add_to(m->summary, "backward_left_out", -1);
   ++m->n_dropped;
 }

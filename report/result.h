@@ -40,6 +40,7 @@ typedef struct fa_result {
   char notes[512];        /* e.g. "backward not judged: host has no flash backward yet" */
   bool waived;            /* a waiver expects this failure: reported, not counted as one */
   char waiver[512];       /* what the waiver that looks at this case says; "" = there is none */
+  bool malformed;         /* ERROR: the case itself is wrong, as an expression without a value makes it */
   bool dump_failed;       /* --keep was asked for, and the notes say why there is no dump */
   double seconds, seconds_subject, seconds_reference;
   double worst_ratio;
@@ -58,6 +59,7 @@ void fa_result_free(fa_result *r);
 #define FA_SKIP_REASONS 32
 typedef struct fa_summary {
   int64_t total, passed, failed, skipped, error, waived;
+  int64_t malformed;         /* of the errors */
   int64_t backward_left_out; /* of the judged ones */
   int n_reasons;
   struct {
@@ -67,8 +69,8 @@ typedef struct fa_summary {
 } fa_summary;
 
 void fa_summary_add(fa_summary *s, const fa_result *r);
-/* 1 after a failure, 3 after an error of the world, 4 when nothing was judged, else 0. A waived failure was
- * judged. */
+/* 1 after a failure, 3 after an error of the world, 2 after a malformed case, 4 when nothing was judged, else
+ * 0. A waived failure was judged. */
 int fa_summary_exit_code(const fa_summary *s);
 
 #endif

@@ -37,12 +37,14 @@ void fa_summary_add(fa_summary *s, const fa_result *r) {
     count_reason(s, r->reason);
   } else {
     s->error++;
+    s->malformed += r->malformed;
   }
 }
 
 int fa_summary_exit_code(const fa_summary *s) {
   if (s->failed > 0) return 1;
-  if (s->error > 0) return 3;
+  if (s->error > s->malformed) return 3;
+  if (s->error > 0) return 2;
   if (s->passed == 0 && s->waived == 0) return 4;
   return 0;
 }

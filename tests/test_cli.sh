@@ -131,9 +131,9 @@ done
 run "$verify" --cases good.json --backend ref-f32 --filter nothing
 expect exits 4
 expect last_line "tests:0 passed:0 failed:0 skipped:0 error:0"
-run "$verify" run --case '{"family":"flex","score_mod":"score * 2","head_dim":16}' --backend host -v
+run "$verify" run --case '{"family":"kvcache","dtype":"f32","head_dim":16,"seqlen_k":8,"kvcache":{"len":[8]}}' --backend host -v
 expect exits 4
-expect says_line '^SKIP .*families have kernels'
+expect says_line '^SKIP .*dtype f32: not together with a cache'
 expect says_line '^skipped 1: '
 
 # ---- expressions: refused with the place before anything runs, or where they have no value ----
@@ -141,8 +141,21 @@ run "$verify" run --case '{"family":"flex","score_mod":"score * foo"}' --backend
 expect exits 2
 expect complains 'column 9: "foo" is unknown; known are score,'
 run "$verify" run --case '{"family":"flex","seqlen_q":40,"score_mod":"log(score)","head_dim":16}' --backend ref-f32
-expect exits 3
+expect exits 2
 expect says_line '^ERROR .*score_mod: column 1: log of -[0-9.]* has no value in f32, at b 0, h 0, q_idx 0, kv_idx'
+
+# A case that is wrong in this way costs itself alone, and is malformed input (2) in journals and reports too.
+cat >no_value.json <<'EOF'
+{ "fa_cases": 1, "defaults": { "family": "flex", "seqlen_q": 40, "head_dim": 16 },
+  "cases": [ { "name": "before" }, { "name": "no_value", "mask_mod": "1 / q_idx > 0" }, { "name": "after" } ] }
+EOF
+run "$verify" --cases no_value.json --backend ref-f32 --report no_value.out
+expect exits 2
+expect lines '^PASS' 2
+expect says_line '^ERROR no_value .*mask_mod: column 3: 1 / 0 has no value in int32, at b 0, h 0, q_idx 0'
+expect says_line '^tests:3 passed:2 failed:0 skipped:0 error:1'
+run "$verify" --cases no_value.json --backend ref-f32 --report no_value.out --resume
+expect exits 2
 
 # ---- filter and shards ----
 run "$verify" --cases five.json --backend ref-f32 --filter '^(t|f)'

@@ -69,16 +69,22 @@ static void test_states(void) {
   CHECK(!fa_state_is_failure(FA_PASS) && !fa_state_is_failure(FA_SKIP) && !fa_state_is_failure(FA_ERROR));
 }
 
-static int code_of(const fa_state *states, int n) {
+/* malformed: all errors are the cases' own. */
+static int code_with(const fa_state *states, int n, bool malformed) {
   fa_summary s = {0};
   fa_result r;
   fa_result_init(&r);
   for (int i = 0; i < n; ++i) {
     r.state = states[i];
+    r.malformed = malformed && r.state == FA_ERROR;
     fa_summary_add(&s, &r);
   }
   CHECK(s.total == n && s.passed + s.failed + s.skipped + s.error == n);
   return fa_summary_exit_code(&s);
+}
+
+static int code_of(const fa_state *states, int n) {
+  return code_with(states, n, false);
 }
 
 static void test_exit_codes(void) {
@@ -88,6 +94,9 @@ static void test_exit_codes(void) {
   CHECK(code_of((fa_state[]){FA_PASS, FA_ERROR}, 2) == 3);
   CHECK(code_of((fa_state[]){FA_SKIP, FA_SKIP}, 2) == 4);
   CHECK(code_of(NULL, 0) == 4);
+  CHECK(code_with((fa_state[]){FA_PASS, FA_ERROR}, 2, true) == 2);
+  CHECK(code_with((fa_state[]){FA_FAIL, FA_ERROR}, 2, true) == 1);
+  CHECK(code_with((fa_state[]){FA_ERROR}, 1, true) == 2);
 }
 
 static char *line_of(const fa_result *r, int verbosity) {

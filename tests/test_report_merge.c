@@ -27,6 +27,7 @@ static void add_result(fa_report *report, const char *text) {
   snprintf(r.backend, sizeof r.backend, "host");
   if (r.state == FA_SKIP) snprintf(r.reason, sizeof r.reason, "no kernel");
   r.backward_left_out = ratio == 0.5;
+  r.malformed = r.state == FA_ERROR;
   REQUIRE(fa_report_add(report, &r, &err) == FA_OK);
   fa_result_free(&r);
 }
@@ -83,17 +84,20 @@ static void expect_count(const cJSON *merged, const char *key, double want) {
 
 static void test_overlap(void) {
   cJSON *reports[] = {
-      report_of("one=PASS:0.25 seq=4 s=1,two=FAIL:2 seq=4 s=1,three=SKIP:0,four=PASS:0.5", "CPU", 2),
-      report_of("two=FAIL:2 seq=4 s=7,three=SKIP:0 seq=4 s=9,four=PASS:0.5,five=FAIL:3,six=SKIP:0", "CPU",
-                3)};
+      report_of("one=PASS:0.25 seq=4 s=1,two=FAIL:2 seq=4 s=1,three=SKIP:0,four=PASS:0.5,wrong=ERROR:0",
+                "CPU", 2),
+      report_of(
+          "two=FAIL:2 seq=4 s=7,three=SKIP:0 seq=4 s=9,four=PASS:0.5,five=FAIL:3,six=SKIP:0,wrong=ERROR:0",
+          "CPU", 3)};
   cJSON *merged = merge(reports, 2);
-  expect_list(merged, "cases", "one=PASS two=FAIL three=SKIP four=PASS five=FAIL six=SKIP");
-  expect_list(merged, "failures", "two=FAIL five=FAIL");
-  expect_count(merged, "total", 6);
+  expect_list(merged, "cases", "one=PASS two=FAIL three=SKIP four=PASS wrong=ERROR five=FAIL six=SKIP");
+  expect_list(merged, "failures", "two=FAIL wrong=ERROR five=FAIL");
+  expect_count(merged, "total", 7);
   expect_count(merged, "passed", 2);
   expect_count(merged, "failed", 2);
   expect_count(merged, "skipped", 2);
-  expect_count(merged, "error", 0);
+  expect_count(merged, "error", 1);
+  expect_count(merged, "malformed", 1);
   expect_count(merged, "backward_left_out", 1);
   CHECK(at(at(at(merged, "summary"), "skip_reasons"), "no kernel")->valuedouble == 2);
   CHECK(at(merged, "seconds")->valuedouble == 5 && at(merged, "contradictions") == NULL);
