@@ -1,4 +1,5 @@
 /* Which features a problem has: lengths, heads, masks, scores, dropout, caches, splits. */
+#include "cases/expr.h"
 #include "fuzz/generate_coverage.h"
 
 static void cover_lengths(fa_coverage *v, const fa_problem *p) {
@@ -138,6 +139,21 @@ static void cover_dropout(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_DROPOUT, 300, "return_softmax", p->return_softmax);
 }
 
+/* score_mod reads a buffer of this rank (2: of an element for each pair) and type. */
+static bool reads_like(const fa_problem *p, int rank, bool is_int) {
+  fa_expr e;
+  bool reads = false;
+  if (!p->score_mod || p->n_captures == 0 || fa_expr_of(p, FA_EXPR_SCORE_MOD, &e, NULL) != FA_OK)
+    return false;
+  for (int k = 0; k < p->n_captures; ++k) {
+    const fa_capture *c = &p->captures[k];
+    const bool size = rank < 2 || (c->shape[0] == p->seqlen_q && c->shape[1] == p->seqlen_k);
+    reads |= c->rank == rank && c->is_int == is_int && size && fa_expr_reads(&e, k);
+  }
+  fa_expr_free(&e);
+  return reads;
+}
+
 static void cover_families(fa_coverage *v, const fa_problem *p) {
   const fa_kvcache *c = &p->kvcache;
   const fa_block_sparse *s = &p->block_sparse;
@@ -156,10 +172,21 @@ static void cover_families(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_SPLITS, 200, "splits elsewhere", !c->present && p->splits > 1);
   fa_coverage_see(v, FA_COVER_SCORES, 600, "blocks: density", s->present && s->source == FA_BLOCKS_DENSITY);
   fa_coverage_see(v, FA_COVER_SCORES, 300, "blocks: lists", s->present && s->source == FA_BLOCKS_LISTS);
-  fa_coverage_see(v, FA_COVER_SCORES, 40, "blocks: from mask_mod", s->present && s->source == FA_BLOCKS_MASK_MOD);
+  fa_coverage_see(v, FA_COVER_SCORES, 40, "blocks: from mask_mod",
+                  s->present && s->source == FA_BLOCKS_MASK_MOD);
   fa_coverage_see(v, FA_COVER_SCORES, 400, "score_mod", p->score_mod);
   fa_coverage_see(v, FA_COVER_SCORES, 300, "mask_mod", p->mask_mod);
   fa_coverage_see(v, FA_COVER_SCORES, 300, "buffers of expressions", p->n_captures > 0);
+  fa_coverage_see(v, FA_COVER_SCORES, 30, "buffer of one element", reads_like(p, 0, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 30, "buffer of as many elements as pairs", reads_like(p, 2, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 60, "i32 buffer in score_mod", reads_like(p, 1, true));
+  fa_coverage_see(v, FA_COVER_SCORES, 60, "blocks above 128",
+                  s->present && (s->q_block > 128 || s->kv_block > 128));
+  fa_coverage_see(v, FA_COVER_SCORES, 60, "blocks of 48, 80 or 96",
+                  s->present && (s->q_block % 32 == 16 || s->kv_block % 32 == 16 || s->q_block == 96 ||
+                                 s->kv_block == 96));
+  fa_coverage_see(v, FA_COVER_SCORES, 40, "full blocks under mask_mod",
+                  s->present && s->source == FA_BLOCKS_LISTS && p->mask_mod);
   fa_coverage_see(v, FA_COVER_SCORES, 80, "blocks: density 0",
                   s->present && s->source == FA_BLOCKS_DENSITY && s->density == 0);
   fa_coverage_see(v, FA_COVER_SCORES, 80, "blocks: density 1",

@@ -34,15 +34,20 @@ static bool add_buffer(fa_gen_expr *x, const char *stem, int rank, int64_t n0, i
   return true;
 }
 
-static bool add_documents(fa_gen_expr *x, int64_t n, char *name) {
-  if (!add_buffer(x, "doc", 1, n, 0, name)) return false;
+static bool add_ints(fa_gen_expr *x, const char *stem, int64_t n, int64_t below, bool sorted, char *name) {
+  if (!add_buffer(x, stem, 1, n, 0, name)) return false;
   fa_capture *c = &x->capture[x->n_captures - 1];
   snprintf(c->fill, sizeof c->fill, "normal");
   c->grad = false;
   c->is_int = true;
-  c->sorted = fa_rng_chance(&x->r, 0.8);
-  c->below = fa_rng_range(&x->r, 1, 6);
+  c->sorted = sorted;
+  c->below = below;
   return true;
+}
+
+static bool add_documents(fa_gen_expr *x, int64_t n, char *name) {
+  const bool sorted = fa_rng_chance(&x->r, 0.8);
+  return add_ints(x, "doc", n, fa_rng_range(&x->r, 1, 6), sorted, name);
 }
 
 /* ---- scores ---- */
@@ -51,8 +56,26 @@ static void with_buffer(fa_gen_expr *x, const char *s, char *out) {
   const int64_t rows = at_least_one(x->p->seqlen_q), keys = at_least_one(x->p->seqlen_k),
                 heads = x->p->heads_q;
   const int64_t reach = fa_rng_range(&x->r, 1, 40), longest = rows > keys ? rows : keys;
-  char name[16];
-  switch (fa_rng_below(&x->r, 5)) {
+  char name[16], other[16];
+  switch (fa_rng_below(&x->r, 9)) {
+  case 5: /* one element, read by every pair */
+    if (!add_buffer(x, "one", 0, 0, 0, name)) break;
+    snprintf(out, TEXT, "(%s * (1.0 + 0.125 * %s))", s, name);
+    return;
+  case 6: /* an index that comes from a buffer */
+    if (x->n_captures + 2 > FA_MAX_CAPTURES) break;
+    add_ints(x, "bucket", keys, reach, false, name);
+    add_buffer(x, "by", 1, reach, 0, other);
+    snprintf(out, TEXT, "(%s + 0.5 * %s[%s[kv_idx]])", s, other, name);
+    return;
+  case 7:
+    if (!add_documents(x, longest, name)) break;
+    snprintf(out, TEXT, "(%s + 0.1 * (%s[q_idx] - %s[kv_idx]))", s, name, name);
+    return;
+  case 8:
+    if (!add_buffer(x, "keys", 2, x->p->batch, keys, name)) break;
+    snprintf(out, TEXT, "(%s + %s[b][kv_idx])", s, name);
+    return;
   case 0:
     if (!add_buffer(x, "slopes", 1, heads, 0, name)) break;
     snprintf(out, TEXT, "(%s + %.4f * %s[h] * (kv_idx - q_idx))", s, 2.0 / (double)longest, name);
@@ -97,6 +120,9 @@ static void score_step(fa_gen_expr *x, const char *s, char *out) {
       "sqrt(101.0 + min(max(%s, -100.0), 100.0) * score / (1.0 + abs(score)))",
       "min(%s, 3.0 * tanh(score))",
       "(%s + (q_idx + kv_idx + b) %% 5 * 0.1)",
+      "(kv_idx %% 3 == 0 ? 0.5 : %s)",
+      "(-0.5 * %s)",
+      "0.0 * %s + 0.1 * (kv_idx %% 7)",
       "(kv_idx == q_idx ? %s : %s - 1.0 / abs(q_idx - kv_idx))",
   };
   static const double caps[] = {4, 15, 30};
@@ -131,7 +157,15 @@ static void mask_part(fa_gen_expr *x, char *out) {
   const int64_t longest = rows > keys ? rows : keys, n = fa_rng_range(&x->r, 0, longest),
                 side = fa_rng_range(&x->r, 1, 30);
   char name[16];
-  switch (fa_rng_below(&x->r, 10)) {
+  switch (fa_rng_below(&x->r, 12)) {
+  case 9: /* rows that see nothing */
+    snprintf(out, TEXT, "q_idx %% %lld != 1", (long long)side + 1);
+    return;
+  case 10:
+    if (!add_buffer(x, "noise", 1, keys, 0, name)) break;
+    x->capture[x->n_captures - 1].grad = false;
+    snprintf(out, TEXT, "%s[kv_idx] > -0.5", name);
+    return;
   case 0:
     snprintf(out, TEXT, "kv_idx < %lld", (long long)n);
     return;
@@ -186,7 +220,8 @@ static char *draw_mask(fa_gen_expr *x) {
 /* ---- the case ---- */
 
 fa_status fa_gen_expressions(fa_gen *g) {
-  static const int64_t sizes[] = {16, 32, 64, 64, 128, 128, 48, 96};
+  static const int64_t sizes[] = {16, 32, 64, 64, 128, 128, 48, 96, 80, 192, 256};
+  const int64_t n_sizes = (int64_t)(sizeof sizes / sizeof *sizes);
   fa_problem *p = &g->c->problem;
   fa_gen_expr x = {.r = fa_gen_rng(g, FA_GEN_EXPRESSIONS), .p = p};
   if (p->family != FA_FLEX || !fa_rng_chance(&x.r, g->rules->expressions)) return FA_OK;
@@ -200,13 +235,13 @@ fa_status fa_gen_expressions(fa_gen *g) {
     p->n_captures = x.n_captures;
   }
   fa_block_sparse *s = &p->block_sparse;
-  const bool replaces = s->present && s->source == FA_BLOCKS_DENSITY && fa_rng_chance(&x.r, 0.2);
+  const bool replaces = s->present && s->source == FA_BLOCKS_DENSITY && fa_rng_chance(&x.r, 0.6);
   if (mask && (replaces || !s->present) && !fa_problem_is_varlen(p) && fa_rng_chance(&x.r, 0.7)) {
     *s = (fa_block_sparse){0}; /* a density owns nothing */
     s->present = true;
     s->source = FA_BLOCKS_MASK_MOD;
-    s->q_block = sizes[fa_rng_below(&x.r, 8)];
-    s->kv_block = sizes[fa_rng_below(&x.r, 8)];
+    s->q_block = sizes[fa_rng_below(&x.r, n_sizes)];
+    s->kv_block = sizes[fa_rng_below(&x.r, n_sizes)];
   }
   return fa_problem_complete(p);
 }

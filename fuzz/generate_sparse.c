@@ -133,7 +133,7 @@ static fa_status draw_lists(fa_gen *g, fa_rng *r) {
 }
 
 fa_status fa_gen_blocks(fa_gen *g) {
-  static const int64_t sizes[] = {16, 32, 64, 64, 128, 128, 48};
+  static const int64_t sizes[] = {16, 32, 64, 64, 128, 128, 48, 80, 96, 192, 256};
   static const double densities[] = {0, 0.1, 0.25, 0.5, 0.5, 0.75, 1};
   fa_rng r = fa_gen_rng(g, FA_GEN_BLOCKS);
   fa_problem *p = &g->c->problem;
