@@ -6,6 +6,7 @@
 #include "gpu/fa_kv_plan.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_backward.h"
+#include "gpu/fa_plan_hopper.h"
 #include "gpu/kernels/flex_host.h"
 
 #include <math.h>
@@ -251,17 +252,41 @@ static void add_dbias(const fa_problem *p, const fa_attention *a, bool hopper, f
   out->mma_extra_bits = wide.mma_extra_bits;
 }
 
-/* The portable kernels are wide ones, which add nothing up in memory but the gradients of buffers.
- * Expressions of 16-bit calls go through the device's approximations whatever the kernels. */
+/* Whether a call is one for the sm_90a kernels, if its rows are aligned. */
+static bool may_be_hopper_flex(const fa_problem *p, const fa_flash_device *device, int *block_n) {
+  static max_align_t memory[16];
+  fa_attention a;
+  fa_hopper_plan plan;
+  fa_args_attention(p, &a);
+  a.q = a.k = a.v = a.o = memory;
+  a.q_stride = fa_strides_dense(p->seqlen_q, p->heads_q, p->head_dim);
+  a.o_stride = fa_strides_dense(p->seqlen_q, p->heads_q, p->head_dim_v);
+  a.k_stride = fa_strides_dense(p->seqlen_k, p->heads_kv, p->head_dim);
+  a.v_stride = fa_strides_dense(p->seqlen_k, p->heads_kv, p->head_dim_v);
+  if (!fa_hopper_flex_make(&a, device, &plan)) return false;
+  if (plan.kernel->block_n < *block_n) *block_n = plan.kernel->block_n;
+  return true;
+}
+
+/* The portable kernels are wide ones, which add nothing up in memory but the gradients of buffers. Where
+ * those for sm_90a may do the work, they may too. Expressions of 16-bit calls go through the device's
+ * approximations whatever the kernels. */
 static void flex_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, fa_profile *out) {
   const fa_flash_kernel *k = fa_flex_forward_find(p->dtype, p->head_dim, p->head_dim_v, device);
-  *out = fa_profile_get("3xtf32", FA_F32);
-  out->exp_scaled = out->dq_atomic = false;
-  out->floor_dq = 0;
+  const fa_profile wide = fa_profile_get("3xtf32", FA_F32);
+  int block_n = k ? k->block_n : out->block_n;
+  if (!may_be_hopper_flex(p, device, &block_n)) {
+    *out = wide;
+    out->exp_scaled = out->dq_atomic = false;
+    out->floor_dq = 0;
+  } else {
+    out->name = "flex-hopper"; /* errors may be smaller than its own: no lower edge of their statistics */
+  }
+  out->mma_block = hopper ? wide.mma_block : 2; /* as wide_profile */
+  out->mma_extra_bits = wide.mma_extra_bits;
   out->fast_functions = p->dtype != FA_F32;
   out->dbuffer_atomic = true;
-  if (k) out->block_n = k->block_n;
-  if (!hopper) out->mma_block = 2; /* as wide_profile */
+  out->block_n = block_n;
 }
 
 /* Splits are combined where there are several. */
@@ -294,6 +319,8 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *de
     return;
   }
   const bool linear = a.dropout_p > 0 && a.dropout_scheme == FA_DROPOUT_LINEAR;
+  out->max_rounded =
+      hopper && (p->head_dim > 128 || p->head_dim_v > 128); /* hopper_forward_config's LAZY = 2 */
   if (a.bias || linear) out->exp_scaled = false; /* the biased and mixed kernels subtract the maximum first */
   if (p->bias.present && p->bias.grad) add_dbias(p, &a, hopper, out);
   const int block_n = fa_forward_block_n(&a, device);

@@ -64,8 +64,10 @@ fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_err
 }
 
 fa_flash_device fa_device_like(int i) {
-  static const size_t shared_bytes[] = {SIZE_MAX, 163 << 10, 99 << 10}; /* sm_90, sm_80, sm_86 */
-  return (fa_flash_device){.max_shared_bytes = shared_bytes[i / 2], .compiles = i % 2};
+  static const size_t shared_bytes[] = {SIZE_MAX, SIZE_MAX, 163 << 10, 99 << 10};
+  static const int hopper[] = {FA_DETERMINISTIC_PROCESSORS, 0, 0, 0}; /* sm_90a, sm_90, sm_80, sm_86 */
+  return (fa_flash_device){
+      .max_shared_bytes = shared_bytes[i / 2], .compiles = i % 2, .hopper = hopper[i / 2]};
 }
 
 fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *err) {

@@ -34,7 +34,7 @@ fa_status fa_forward_plan_make(const fa_attention *a, const fa_flash_device *dev
 
 /* The device is not known where a workspace is asked for, and which kernels will do the work is up to it:
  * device i of FA_N_DEVICES_LIKE, by which a caller finds the most that any needs. */
-enum { FA_N_DEVICES_LIKE = 6 };
+enum { FA_N_DEVICES_LIKE = 8 };
 fa_flash_device fa_device_like(int i);
 
 /* ---- what backward plans need too ---- */

@@ -4,6 +4,7 @@
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_flex_parts.h"
+#include "gpu/fa_plan_hopper.h"
 #include "gpu/fa_plan_wide.h"
 #include "gpu/kernels/flex_host.h"
 #include "gpu/kernels/flex_lists_host.h"
@@ -125,6 +126,19 @@ static void add_portable_forward(fa_flex_builder *b, const fa_flash_kernel *k) {
   l->params.forward = b->call;
 }
 
+static void add_hopper_forward(fa_flex_builder *b, const fa_hopper_plan *h) {
+  const fa_flash_kernel *k = h->kernel;
+  const fa_flash_entry entry = {k->name, k->entry, k->recipe};
+  b->call.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
+  fa_flex_launch *l = fa_flex_add(b, &entry, h->n_blocks, 1, 1, k->n_threads, k->shared_bytes);
+  l->takes = FA_FLEX_TAKES_HOPPER;
+  l->n_maps = sizeof h->box / sizeof *h->box;
+  memcpy(l->box, h->box, sizeof h->box);
+  l->params.hopper = h->params;
+  l->params.hopper.f.flex = b->call.flex;
+  b->out->is_hopper = true;
+}
+
 static const fa_flash_kernel *portable_kernel(const fa_attention *a, const fa_flash_device *device) {
   return fa_flex_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
 }
@@ -144,14 +158,19 @@ fa_status fa_flex_forward_plan_make(const fa_attention *a, const fa_flash_device
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
   if (status == FA_OK) status = fa_flex_forward_supported(a, device, err);
   if (status != FA_OK) return status;
-  const fa_flash_kernel *k = portable_kernel(a, device);
+  fa_hopper_plan hopper;
+  const bool is_hopper = fa_hopper_flex_make(a, device, &hopper);
+  const fa_flash_kernel *k = is_hopper ? hopper.kernel : portable_kernel(a, device);
   status = fa_flex_check_tiles(a, k->block_m, k->block_n, err);
   if (status != FA_OK) return status;
   fa_flex_builder b = fa_flex_builder_make(a, functions, workspace, out);
   b.call.aligned = out->aligned = fa_attention_is_aligned(a);
   if (fa_attention_is_empty(a)) return FA_OK;
   fa_flex_add_map(&b, a->flex->blocks_from_mask_mod, fa_flex_map_batch(a), fa_flex_map_heads(a));
-  add_portable_forward(&b, k);
+  if (is_hopper)
+    add_hopper_forward(&b, &hopper);
+  else
+    add_portable_forward(&b, k);
   return FA_OK;
 }
 
