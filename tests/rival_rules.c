@@ -120,12 +120,27 @@ typedef struct trial {
 } trial;
 
 /* K and V: the caches of a call that appends. */
-static const fa_tensor_id outputs[] = {FA_T_O,  FA_T_LSE,   FA_T_DQ, FA_T_DK,
-                                       FA_T_DV, FA_T_DBIAS, FA_T_K,  FA_T_V};
+static const fa_tensor_id outputs[] = {FA_T_O,
+                                       FA_T_LSE,
+                                       FA_T_DQ,
+                                       FA_T_DK,
+                                       FA_T_DV,
+                                       FA_T_DBIAS,
+                                       FA_T_K,
+                                       FA_T_V,
+                                       FA_T_DBUFFER_0,
+                                       FA_T_DBUFFER_0 + 1,
+                                       FA_T_DBUFFER_0 + 2,
+                                       FA_T_DBUFFER_0 + 3,
+                                       FA_T_DBUFFER_0 + 4,
+                                       FA_T_DBUFFER_0 + 5,
+                                       FA_T_DBUFFER_0 + 6,
+                                       FA_T_DBUFFER_7};
 enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
 
 static const double *array_of(const standard_outputs *s, fa_tensor_id id) {
-  const double *const all[] = {s->o, s->lse, s->dq, s->dk, s->dv, s->dbias, s->k, s->v};
+  const double *const all[N_OUTPUTS] = {s->o, s->lse, s->dq, s->dk, s->dv, s->dbias, s->k, s->v};
+  if (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_7) return s->dbuffer[id - FA_T_DBUFFER_0];
   for (int i = 0; i < N_OUTPUTS; ++i)
     if (outputs[i] == id) return all[i];
   return NULL;

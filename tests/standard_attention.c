@@ -1,6 +1,7 @@
 #include "tests/standard_attention.h"
 
 #include "tests/slow_attention.h"
+#include "tests/standard_flex.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@ typedef struct work {
   int64_t b, h, hk, d, dv;
   int64_t q0, k0, sq, sk; /* first token of the packed tensors, hidden left keys skipped; lengths */
   double *q, *k, *v, *d_o, *s, *weight, *chain, *dp;
+  double *before; /* scores as score_mod gets them */
+  standard_flex *flex;
 } work;
 
 static double r(const work *w, double x) {
@@ -104,6 +107,10 @@ static void product_plain(const work *w, const double *a, bool transpose, const 
   for (int64_t i = 0; i < rows * cols; ++i) c[i] = r(w, c[i]);
 }
 
+static fa_flex_pair pair_of(const work *w, int64_t i, int64_t j) {
+  return (fa_flex_pair){(int)w->b, (int)w->h, (int)i, (int)j, (int)w->sq, (int)w->sk};
+}
+
 /* Logits with all modifications, -inf where hidden; chain = d logit / d (scaled score). */
 static void logits(work *w, const double *scaled_k) {
   const double cap = w->p->softcap, slope = slope_of(w);
@@ -117,9 +124,12 @@ static void logits(work *w, const double *scaled_k) {
         *s = r(w, cap * t);
         *chain = r(w, 1 - r(w, t * t));
       }
+      const fa_flex_pair at = pair_of(w, i, j);
+      w->before[i * w->sk + j] = *s;
+      *s = r(w, standard_flex_score(w->flex, *s, &at));
       if (slope != 0) *s = r(w, *s - r(w, slope * (double)llabs((long long)(i + w->sk - w->sq - j))));
       if (w->p->bias.present) *s = r(w, *s + bias_of(w, i, j));
-      if (hidden(w, i, j)) *s = -INFINITY;
+      if (hidden(w, i, j) || standard_flex_hides(w->flex, &at)) *s = -INFINITY;
     }
 }
 
@@ -182,7 +192,10 @@ static void backward_head(work *w, const double *kept, const double *scaled_k, c
     for (int64_t j = 0; j < w->sk; ++j) {
       const double ds = r(w, weight[j] * (dp[j] - sum + d_lse));
       if (out->dbias && weight[j] != 0) out->dbias[bias_at(w, i, j)] += ds;
-      dp[j] = weight[j] == 0 ? 0 : r(w, ds * w->chain[i * w->sk + j]);
+      const fa_flex_pair at = pair_of(w, i, j);
+      const double slope =
+          weight[j] == 0 ? 0 : standard_flex_slope(w->flex, w->before[i * w->sk + j], &at, ds, out->dbuffer);
+      dp[j] = weight[j] == 0 ? 0 : r(w, ds * slope * w->chain[i * w->sk + j]);
     }
   }
   product_plain(w, w->dp, false, scaled_k, w->sq, w->d, w->sk, rows);
@@ -231,7 +244,7 @@ static void set_lengths(work *w) {
 
 static void entry(work *w, standard_outputs *out) {
   set_lengths(w);
-  double **const matrices[] = {&w->s, &w->weight, &w->chain, &w->dp};
+  double **const matrices[] = {&w->s, &w->weight, &w->chain, &w->dp, &w->before};
   for (size_t i = 0; i < sizeof matrices / sizeof *matrices; ++i) *matrices[i] = zeros(w->sq * w->sk);
   w->q = zeros(w->sq * w->d);
   w->d_o = zeros(w->sq * w->dv);
@@ -241,7 +254,7 @@ static void entry(work *w, standard_outputs *out) {
     w->hk = w->h / (w->p->heads_q / w->p->heads_kv);
     head(w, out);
   }
-  double *const all[] = {w->q, w->k, w->v, w->d_o, w->s, w->weight, w->chain, w->dp};
+  double *const all[] = {w->q, w->k, w->v, w->d_o, w->s, w->weight, w->chain, w->dp, w->before};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
 }
 
@@ -271,8 +284,12 @@ void standard_attention(const fa_problem *p, const fa_tensors *in, bool rounded,
     out->dv = zeros(values);
   }
   if (t[FA_T_DBIAS].data) out->dbias = zeros(fa_tensor_count(&t[FA_T_DBIAS]));
+  for (int k = 0; k < FA_MAX_CAPTURES; ++k)
+    if (t[FA_T_DBUFFER_0 + k].data) out->dbuffer[k] = zeros(fa_tensor_count(&t[FA_T_DBUFFER_0 + k]));
   work w = {.p = p, .in = in, .rounded = rounded, .d = p->head_dim, .dv = p->head_dim_v};
+  w.flex = standard_flex_make(p, in);
   for (w.b = 0; w.b < p->batch; ++w.b) entry(&w, out);
+  standard_flex_free(w.flex);
   round_all(&w, out->dk, keys);
   round_all(&w, out->dv, values);
   round_all(&w, out->dbias, fa_tensor_count(&t[FA_T_DBIAS]));
@@ -287,5 +304,6 @@ void standard_attention(const fa_problem *p, const fa_tensors *in, bool rounded,
 void standard_outputs_free(standard_outputs *out) {
   double *const all[] = {out->o, out->lse, out->dq, out->dk, out->dv, out->dbias, out->k, out->v};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
+  for (int k = 0; k < FA_MAX_CAPTURES; ++k) free(out->dbuffer[k]);
   *out = (standard_outputs){0};
 }

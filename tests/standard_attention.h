@@ -10,10 +10,10 @@
 /* Row-major over the tensors' logical shapes. NULL: not computed. k, v: the caches after a call that appends,
  * whole. */
 typedef struct standard_outputs {
-  double *o, *lse, *dq, *dk, *dv, *dbias, *k, *v;
+  double *o, *lse, *dq, *dk, *dv, *dbias, *k, *v, *dbuffer[FA_MAX_CAPTURES];
 } standard_outputs;
 
-/* Everything but score_mod and mask_mod. rounded: to the problem's dtype after every operation, but not the
+/* rounded: to the problem's dtype after every operation, but not the
  * LSE. Elements that belong to no entry are 0. Aborts when out of memory. */
 void standard_attention(const fa_problem *p, const fa_tensors *in, bool rounded, standard_outputs *out);
 void standard_outputs_free(standard_outputs *out);
