@@ -111,7 +111,9 @@ static int kind_of(int b, int h, int i, int j) {
   return m.map[((b * HQ + h) * N_Q + i / Q_BLOCK) * N_KV + j / KV_BLOCK];
 }
 
+/* Kernels may ask for scores of pairs past the ends. */
 static bool is_visible(const problem *x, const fa_flex_pair *at) {
+  if (at->i >= SQ || at->j >= SK) return false;
   if (x->causal && at->j > at->i + SK - SQ) return false;
   const int kind = x->lists ? kind_of(at->b, at->h, at->i, at->j) : FA_FLEX_PARTIAL;
   if (kind == FA_FLEX_UNLISTED) return false;

@@ -29,8 +29,16 @@ struct add_params {
 
 static void launch(fa_simt_kernel kernel, const void *params, unsigned blocks, unsigned y, uint64_t seed) {
   const fa_simt_range range = {"memory", reinterpret_cast<const char *>(&m), sizeof m, true, nullptr};
-  const fa_simt_launch l = {
-      kernel, params, "flex_exact", {blocks, y, 1}, {THREADS, 1, 1}, 0, &range, 1, seed, nullptr, 0, 2};
+  fa_simt_launch l = {};
+  l.kernel = kernel;
+  l.params = params;
+  l.name = "flex_exact";
+  l.grid = {blocks, y, 1};
+  l.block = {THREADS, 1, 1};
+  l.ranges = &range;
+  l.n_ranges = 1;
+  l.schedule_seed = seed;
+  l.n_threads = 2;
   fa_simt_report report;
   fa_error err = {""};
   CHECK_MSG(fa_simt_run(&l, &report, &err) == FA_OK && report.state == FA_SUBJECT_OK, "%s %s", err.text,
