@@ -97,7 +97,7 @@ bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const
                              const fa_flash_device *device, fa_hopper_backward_plan *out) {
   memset(out, 0, sizeof *out);
   if (a->flex || !is_plain(plan) || !is_possible(a, device)) return false;
-  const fa_flash_kernel *k = out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), device);
+  const fa_flash_kernel *k = out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), false, false, device);
   if (!k) return false;
   const int64_t head_dim_v = fa_attention_head_dim_v(a);
   const uint32_t rows = (uint32_t)k->block_m, keys = (uint32_t)k->block_n;

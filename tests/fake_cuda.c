@@ -270,7 +270,7 @@ static fa_simt_kernel find_entry(const char *name) {
     const fa_flash_device any = {i >> 7 & 1 ? 99 * 1024 : SIZE_MAX, i >> 6 & 1, 1};
     const fa_flash_kernel *const hopper[] = {fa_hopper_forward_find(wanted, 1, &any),
                                              fa_hopper_forward_find(wanted, FA_HOPPER_LONG, &any),
-                                             fa_hopper_backward_find(wanted, &any)};
+                                             fa_hopper_backward_find(wanted, 0, 0, &any)};
     for (int n = 0; n < 3; ++n)
       if (hopper[n] && strcmp(hopper[n]->name, name) == 0) return hopper[n]->entry;
     const fa_flash_kernel *k = fa_flash_forward_find(wanted, &any);

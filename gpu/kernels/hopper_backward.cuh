@@ -16,122 +16,100 @@
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_CUH
 
-#include "gpu/kernels/flash_backward.cuh"
-#include "gpu/kernels/hopper_backward_params.h"
-#include "gpu/kernels/hopper_common.cuh"
+#include "gpu/kernels/hopper_backward_drop.cuh"
+#include "gpu/kernels/hopper_backward_flex.cuh"
+#include "gpu/kernels/hopper_backward_scores.cuh"
 
 namespace fa {
 
-template <class T_, int D_, int BM_> struct hopper_backward_config {
-  typedef T_ T;
-  static constexpr int D = D_, BM = BM_, BN = 128, GROUPS = 2, THREADS = 384;
-  static constexpr int PANELS = D / 64, STAGES = 2;
-  static constexpr int KV_PANEL = BN * 128, Q_PANEL = BM * 128; /* bytes */
-  static constexpr int KV_BYTES = PANELS * KV_PANEL, Q_BYTES = PANELS * Q_PANEL;
-  static constexpr int DS_PANEL = BN * 128, DS_BYTES = BM / 64 * DS_PANEL;
-  static constexpr int K_AT = 0, V_AT = KV_BYTES, Q_AT = 2 * KV_BYTES, DO_AT = Q_AT + STAGES * Q_BYTES,
-                       DS_AT = DO_AT + STAGES * Q_BYTES, ROWS_AT = DS_AT + STAGES * DS_BYTES;
-  static constexpr int ROW_BYTES = BM * 4; /* of LSE, and of delta */
-  static constexpr int BARRIERS_AT = ROWS_AT + STAGES * 2 * ROW_BYTES, N_BARRIERS = 1 + 6 * STAGES;
-  static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
-  /* dQ of a step: with 64 rows each group has half of the columns, with 128 half of the rows */
-  static constexpr int DQ_COLS = BM == 64 ? D / 2 : D;
-  static constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
-  static_assert(BM == 64 || BM == 128, "how dQ is shared out");
-  static_assert(SHARED_BYTES <= 232448, "what a block may have");
-};
-
-template <class C> struct hopper_backward_barriers {
-  FA_DEVICE static uint32_t at(int i) { return shared_base() + C::BARRIERS_AT + 8 * i; }
-  FA_DEVICE static uint32_t keys() { return at(0); }
-  FA_DEVICE static uint32_t q_full(int s) { return at(1 + s); }
-  FA_DEVICE static uint32_t q_empty(int s) { return at(1 + C::STAGES + s); }
-  FA_DEVICE static uint32_t do_full(int s) { return at(1 + 2 * C::STAGES + s); }
-  FA_DEVICE static uint32_t do_empty(int s) { return at(1 + 3 * C::STAGES + s); }
-  FA_DEVICE static uint32_t rows_full(int s) { return at(1 + 4 * C::STAGES + s); }
-  FA_DEVICE static uint32_t rows_empty(int s) { return at(1 + 5 * C::STAGES + s); }
-};
-
-template <class C> FA_DEVICE void hopper_backward_init() {
-  typedef hopper_backward_barriers<C> bar;
-  mbarrier_init(bar::keys(), 1);
-  FA_NO_UNROLL
-  for (int s = 0; s < C::STAGES; ++s) {
-    mbarrier_init(bar::q_full(s), 1);
-    mbarrier_init(bar::q_empty(s), 8); /* a lane of each warp */
-    mbarrier_init(bar::do_full(s), 1);
-    mbarrier_init(bar::do_empty(s), 8);
-    mbarrier_init(bar::rows_full(s), 1);
-    mbarrier_init(bar::rows_empty(s), 8);
-  }
-  mbarrier_init_fence();
-}
-
-/* What a block works on. */
-struct hopper_keys {
-  sequence seq;
-  int batch, kv_head, key0;
-  block_range blocks; /* of rows */
-  int end;            /* of the group's heads */
-};
-
-template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backward_params &p) {
-  const fa_flash_params &f = p.forward;
-  hopper_keys t;
-  t.batch = static_cast<int>(blockIdx.z);
-  t.kv_head = static_cast<int>(blockIdx.y);
-  t.key0 = static_cast<int>(blockIdx.x) * C::BN;
-  t.seq = {0, 0, f.seqlen_q, f.seqlen_k, f.top_left ? 0 : f.seqlen_k - f.seqlen_q};
-  t.blocks = query_blocks<C>(f, t.seq, t.key0, min_int(t.key0 + C::BN, f.seqlen_k));
-  t.end = (t.kv_head + 1) * f.heads_per_kv;
-  return t;
-}
-
 /* ---- producers ---- */
 
-/* One thread. */
-template <class C> FA_DEVICE void hopper_backward_load(const fa_hopper_backward_params &p) {
+/* The keys of a key block. */
+template <class C>
+FA_DEVICE void hopper_backward_load_keys(const fa_hopper_backward_params &p, const hopper_keys &t) {
   typedef hopper_backward_barriers<C> bar;
-  const hopper_keys t = hopper_load_keys<C>(p.b);
+  const int batch = hopper_map_batch<C>(t.batch), key = t.seq.k_row + t.key0;
   const uint32_t base = shared_base();
   mbarrier_arrive_expect(bar::keys(), 2 * C::KV_BYTES);
   FA_UNROLL
   for (int i = 0; i < C::PANELS; ++i) {
-    tma_load(base + C::K_AT + i * C::KV_PANEL, &p.k, bar::keys(), 64 * i, t.key0, t.kv_head, t.batch);
-    tma_load(base + C::V_AT + i * C::KV_PANEL, &p.v, bar::keys(), 64 * i, t.key0, t.kv_head, t.batch);
-  }
-  hopper_ring<C::STAGES> ring;
-  FA_NO_UNROLL
-  for (int head = t.kv_head * p.b.forward.heads_per_kv; head < t.end; ++head) FA_NO_UNROLL
-  for (int block = t.blocks.begin; block < t.blocks.end; ++block) {
-    mbarrier_wait(bar::q_empty(ring.stage()), ring.parity() ^ 1);
-    hopper_load<C::PANELS, C::Q_PANEL>(base + C::Q_AT + ring.stage() * C::Q_BYTES, &p.q,
-                                       bar::q_full(ring.stage()), block * C::BM, head, t.batch);
-    mbarrier_wait(bar::do_empty(ring.stage()), ring.parity() ^ 1);
-    hopper_load<C::PANELS, C::Q_PANEL>(base + C::DO_AT + ring.stage() * C::Q_BYTES, &p.d_o,
-                                       bar::do_full(ring.stage()), block * C::BM, head, t.batch);
-    ring.next();
+    tma_load(base + C::K_AT + i * C::KV_PANEL, &p.k, bar::keys(), 64 * i, key, t.kv_head, batch);
+    tma_load(base + C::V_AT + i * C::KV_PANEL, &p.v, bar::keys(), 64 * i, key, t.kv_head, batch);
   }
 }
 
-/* One warp: LSE and delta of each row block. */
-template <class C> FA_DEVICE void hopper_backward_load_rows(const fa_flash_backward_params &p, int lane) {
+/* The same of a row tile. */
+template <class C>
+FA_DEVICE void hopper_backward_load_tile(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> ring,
+                                         const hopper_keys &t, int head, int tile) {
   typedef hopper_backward_barriers<C> bar;
-  const hopper_keys t = hopper_load_keys<C>(p);
+  const int row = t.seq.q_row + tile * C::BM, batch = hopper_map_batch<C>(t.batch);
+  const uint32_t at = shared_base() + ring.stage() * C::Q_BYTES;
+  mbarrier_wait(bar::q_empty(ring.stage()), ring.parity() ^ 1);
+  hopper_load<C::PANELS, C::Q_PANEL>(at + C::Q_AT, &p.q, bar::q_full(ring.stage()), row, head, batch);
+  mbarrier_wait(bar::do_empty(ring.stage()), ring.parity() ^ 1);
+  hopper_load<C::PANELS, C::Q_PANEL>(at + C::DO_AT, &p.d_o, bar::do_full(ring.stage()), row, head, batch);
+}
+
+/* And of its LSE and delta, by a warp; for flex kernels, which tile it is. */
+template <class C>
+FA_DEVICE void hopper_backward_load_values(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring,
+                                           int batch, int head, const flex_tile &tile, int lane) {
+  typedef hopper_backward_barriers<C> bar;
+  const int64_t row = workspace_row<C::D>(p, batch, head, tile.tile * C::BM);
+  const uint32_t to = shared_base() + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES);
+  mbarrier_wait(bar::rows_empty(ring.stage()), ring.parity() ^ 1);
+  FA_NO_UNROLL
+  for (int i = lane; i < C::BM; i += 32) {
+    store_shared4(to + 4 * i, float_bits(load_global(p.lse_log2 + row + i)));
+    store_shared4(to + C::ROW_BYTES + 4 * i, float_bits(load_global(p.delta + row + i)));
+  }
+  if constexpr (C::FLEX) {
+    if (lane == 0)
+      store_shared4(shared_base() + C::ENTRIES_AT + 4 * ring.stage(),
+                    static_cast<uint32_t>(tile.tile * 4 + tile.kind));
+  }
+  mbarrier_arrive(bar::rows_full(ring.stage())); /* every lane, for what it wrote */
+}
+
+/* One thread. */
+template <class C> FA_DEVICE void hopper_backward_load(const fa_hopper_backward_params &p) {
+  typedef hopper_backward_more<C> bar;
+  const fa_flash_params &f = p.b.forward;
   hopper_ring<C::STAGES> ring;
   FA_NO_UNROLL
-  for (int head = t.kv_head * p.forward.heads_per_kv; head < t.end; ++head) FA_NO_UNROLL
-  for (int block = t.blocks.begin; block < t.blocks.end; ++block) {
-    const int64_t row = workspace_row<C::D>(p, t.batch, head, block * C::BM);
-    const uint32_t to = shared_base() + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES);
-    mbarrier_wait(bar::rows_empty(ring.stage()), ring.parity() ^ 1);
-    for (int i = lane; i < C::BM; i += 32) {
-      store_shared4(to + 4 * i, float_bits(load_global(p.lse_log2 + row + i)));
-      store_shared4(to + C::ROW_BYTES + 4 * i, float_bits(load_global(p.delta + row + i)));
+  for (hopper_key_blocks<C> keys; keys.is_there(f); ++keys.n) {
+    if (keys.n > 0) mbarrier_wait(bar::keys_empty(), (keys.n - 1) % 2);
+    hopper_backward_load_keys<C>(p, hopper_load_keys<C>(p.b, keys.block()));
+    FA_NO_UNROLL
+    for (int n = 0; n < f.heads_per_kv; ++n) {
+      const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
+      const auto tiles = hopper_row_tiles<C>(f, hopper_load_keys<C>(p.b, keys.block()), head);
+      FA_NO_UNROLL
+      for (int i = tiles.begin(); i < tiles.end(); ++i) { /* keys worked out again: there are few registers */
+        hopper_backward_load_tile<C>(p, ring, hopper_load_keys<C>(p.b, keys.block()), head, tiles.at(i).tile);
+        ring.next();
+      }
     }
-    sync_warp();
-    if (lane == 0) mbarrier_arrive(bar::rows_full(ring.stage()));
-    ring.next();
+  }
+}
+
+/* One warp. */
+template <class C> FA_DEVICE void hopper_backward_load_rows(const fa_flash_backward_params &p, int lane) {
+  const fa_flash_params &f = p.forward;
+  hopper_ring<C::STAGES> ring;
+  FA_NO_UNROLL
+  for (hopper_key_blocks<C> keys; keys.is_there(f); ++keys.n) {
+    FA_NO_UNROLL
+    for (int n = 0; n < f.heads_per_kv; ++n) {
+      const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
+      const auto tiles = hopper_row_tiles<C>(f, hopper_load_keys<C>(p, keys.block()), head);
+      FA_NO_UNROLL
+      for (int i = tiles.begin(); i < tiles.end(); ++i) {
+        hopper_backward_load_values<C>(p, ring, static_cast<int>(blockIdx.z), head, tiles.at(i), lane);
+        ring.next();
+      }
+    }
   }
 }
 
@@ -171,71 +149,10 @@ FA_DEVICE void hopper_backward_add_dq(const fa_flash_backward_params &p, const f
                                       int batch, int head, int row0, int group, int thread) {
   const int row = row0 + (C::BM == 64 ? 0 : 64 * group) + thread / 32 * 16;
   const int chunk = C::BM == 64 ? group * (C::DQ_COLS / 8) : 0;
-  float *to = p.dq_accum + workspace_row<C::D>(p, batch, head, row) * C::D + chunk * 128 + thread % 32 * 4;
+  float *to = p.dq_accum + (C::ORDERED ? own_accumulator(p) : 0) +
+              workspace_row<C::D>(p, batch, head, row) * C::D + chunk * 128 + thread % 32 * 4;
   FA_UNROLL
   for (int n = 0; n < C::DQ_COLS / 8; ++n) atomic_add4(to + n * 128, dq[n]);
-}
-
-/* Which rows see each of a thread's two keys: lo <= row < hi; further, from row0 and the thread's column. */
-struct hopper_rows {
-  int lo[2], hi[2];
-};
-template <class C>
-FA_DEVICE hopper_rows rows_of_keys(const fa_flash_params &f, const sequence &seq, int key, int row0) {
-  hopper_rows r;
-  FA_UNROLL
-  for (int i = 0; i < 2; ++i) {
-    const int level = key + 8 * i - seq.shift;
-    r.lo[i] = f.window_right >= 0 ? level - f.window_right - row0 : -(1 << 30);
-    r.hi[i] = f.window_left >= 0 ? level + f.window_left + 1 - row0 : 1 << 30;
-    if (key + 8 * i >= seq.len_k) r.hi[i] = -(1 << 30);
-  }
-  return r;
-}
-
-/* s -> P. rows: shared address of the block's LSE. Rows that see nothing and those past the end have LSE =
- * inf.
- */
-template <class C, bool MASK>
-FA_DEVICE void hopper_probabilities(float (&s)[C::BM / 8][4], float scale_log2, uint32_t rows,
-                                    const hopper_rows &seen) {
-  FA_UNROLL
-  for (int n = 0; n < C::BM / 8; ++n) {
-    FA_UNROLL
-    for (int e = 0; e < 2; ++e) {
-      const float lse = as_float(load_shared4(rows + 32 * n + 4 * e));
-      FA_UNROLL
-      for (int r = 0; r < 2; ++r) {
-        float x = exp2_approx(fmaf(s[n][2 * r + e], scale_log2, -lse));
-        if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) x = 0.0f;
-        s[n][2 * r + e] = x;
-      }
-    }
-  }
-}
-
-/* dp -> dS. rows: shared address of the block's delta. */
-template <class C>
-FA_DEVICE void hopper_score_gradients(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4],
-                                      uint32_t rows) {
-  FA_UNROLL
-  for (int n = 0; n < C::BM / 8; ++n) {
-    FA_UNROLL
-    for (int e = 0; e < 2; ++e) {
-      const float delta = as_float(load_shared4(rows + 32 * n + 4 * e));
-      FA_UNROLL
-      for (int r = 0; r < 2; ++r) dp[n][2 * r + e] = p[n][2 * r + e] * (dp[n][2 * r + e] - delta);
-    }
-  }
-}
-
-template <class C> FA_DEVICE void hopper_pack(uint32_t (&to)[C::BM / 16][4], const float (&x)[C::BM / 8][4]) {
-  FA_UNROLL
-  for (int i = 0; i < C::BM / 16; ++i) {
-    FA_UNROLL
-    for (int j = 0; j < 4; ++j)
-      to[i][j] = pack2(x[2 * i + j / 2][j % 2 * 2], x[2 * i + j / 2][j % 2 * 2 + 1], typename C::T());
-  }
 }
 
 /* dS^T of the group's keys, rows being keys. */
@@ -257,8 +174,8 @@ template <class C>
 FA_DEVICE void hopper_store_gradient(const fa_tensor_map *map, const float (&x)[C::D / 8][4], float factor,
                                      uint32_t tile, const hopper_keys &t, int first, int lane) {
   tile += first * 128;
-  FA_UNROLL
-  for (int r = 0; r < 2; ++r) hopper_store_row<C::KV_PANEL>(tile, x, factor, r, lane, typename C::T());
+  hopper_store_row<C::KV_PANEL>(tile, x, factor, 0, lane, typename C::T());
+  hopper_store_row<C::KV_PANEL>(tile, x, factor, 1, lane, typename C::T());
   fence_async();
   sync_warp();
   if (lane == 0 && t.key0 + first < t.seq.len_k) {
@@ -268,44 +185,140 @@ FA_DEVICE void hopper_store_gradient(const fa_tensor_map *map, const float (&x)[
   }
 }
 
-/* One query block. */
+/* What a step is about. */
+struct hopper_step {
+  int head, row0, kind; /* kind: of the tile, of flex kernels */
+};
+
+/* P^T, dS^T in 16 bits, of the plain kernel and those with something that costs time for every pair. dV's
+ * product is issued, beside which dS is worked out. */
 template <class C>
-FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&dk)[C::D / 8][4],
-                                    float (&dv)[C::D / 8][4], hopper_ring<C::STAGES> ring, int head,
-                                    int block, int group, int thread) {
+FA_DEVICE void hopper_step_scores(const fa_flash_backward_params &p, uint32_t (&weights)[C::BM / 16][4],
+                                  uint32_t (&ds)[C::BM / 16][4], float (&dv)[C::D / 8][4],
+                                  hopper_ring<C::STAGES> ring, const hopper_keys &t, const hopper_step &at,
+                                  int group, int thread) {
   typedef hopper_backward_barriers<C> bar;
-  const hopper_keys t = hopper_load_keys<C>(p); /* cheaper than kept */
+  const uint32_t base = shared_base(), q_tile = base + C::Q_AT + ring.stage() * C::Q_BYTES,
+                 do_tile = base + C::DO_AT + ring.stage() * C::Q_BYTES;
+  const int lane = thread % 32, key = 64 * group + thread / 32 * 16 + lane / 4;
+  float s[C::BM / 8][4], dp[C::BM / 8][4];
+  uint32_t kept = 0;
+  const hopper_alibi alibi =
+      hopper_load_alibi<C>(p.forward, t.seq, t.batch, at.head, t.key0 + key, at.row0 + lane % 4 * 2);
+  mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+  wgmma_fence();
+  hopper_backward_scores<C>(s, base + C::K_AT + group * 64 * 128, q_tile);
+  mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
+  wgmma_fence();
+  hopper_backward_scores<C>(dp, base + C::V_AT + group * 64 * 128, do_tile);
+  mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
+  if constexpr (C::DROPOUT) kept = hopper_take_drop<C>(ring, 128 * group + thread);
+  const uint32_t rows = base + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
+  const int first = t.key0 + 64 * group;
+  wgmma_wait<1>(s);
+  if (keys_need_mask(p.forward, t.seq, at.row0, min_int(at.row0 + C::BM, t.seq.len_q), first, first + 64))
+    hopper_weigh<C, true>(weights, s, p, alibi, rows,
+                          rows_of_keys<C>(p.forward, t.seq, t.key0 + key, at.row0 + lane % 4 * 2));
+  else
+    hopper_weigh<C, false>(weights, s, p, alibi, rows, hopper_rows());
+  if constexpr (C::DROPOUT) hopper_drop_weights<C>(weights, kept);
+  wgmma_fence();
+  hopper_backward_add<C>(dv, weights, do_tile);
+  wgmma_wait<1>(dp);
+  if constexpr (C::DROPOUT)
+    hopper_drop_gradients<C>(dp, s, rows + C::ROW_BYTES, p.forward.dropout_scale, kept);
+  else
+    hopper_score_gradients<C>(dp, s, rows + C::ROW_BYTES);
+  sync_warp();
+  hopper_release(bar::rows_empty(ring.stage()), thread);
+  hopper_pack<C>(ds, dp);
+}
+
+/* The same of flex kernels. LATE_DP: with the registers of large head dims, dP comes after P; the other
+ * warpgroup's products fill the time. READS: gradients of buffers are wanted, which takes S and dP at once.
+ */
+template <class C, bool READS>
+FA_DEVICE void hopper_step_flex(const fa_flash_backward_params &p, uint32_t (&weights)[C::BM / 16][4],
+                                uint32_t (&ds)[C::BM / 16][4], float (&dv)[C::D / 8][4],
+                                hopper_ring<C::STAGES> ring, const hopper_keys &t, hopper_step &at, int group,
+                                int thread) {
+  typedef hopper_backward_barriers<C> bar;
+  constexpr bool LATE_DP = C::D > 64 && !READS;
   const uint32_t base = shared_base(), q_tile = base + C::Q_AT + ring.stage() * C::Q_BYTES,
                  do_tile = base + C::DO_AT + ring.stage() * C::Q_BYTES,
-                 ds_tile = base + C::DS_AT + ring.stage() * C::DS_BYTES;
-  const int lane = thread % 32, key = 64 * group + thread / 32 * 16 + lane / 4, row0 = block * C::BM;
-  uint32_t weights[C::BM / 16][4], ds[C::BM / 16][4];
-  {
-    float s[C::BM / 8][4], dp[C::BM / 8][4];
-    mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+                 v_tile = base + C::V_AT + group * 64 * 128;
+  const int lane = thread % 32, key = t.key0 + 64 * group + thread / 32 * 16 + lane / 4;
+  const fa_flex_args &x = p.forward.flex;
+  float s[C::BM / 8][4], dp[C::BM / 8][4];
+  mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+  wgmma_fence();
+  hopper_backward_scores<C>(s, base + C::K_AT + group * 64 * 128, q_tile);
+  mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
+  if (!LATE_DP) {
     wgmma_fence();
-    hopper_backward_scores<C>(s, base + C::K_AT + group * 64 * 128, q_tile);
-    mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
+    hopper_backward_scores<C>(dp, v_tile, do_tile);
+  }
+  mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
+  const int entry = uniform(static_cast<int>(load_shared4(base + C::ENTRIES_AT + 4 * ring.stage())));
+  at.row0 = (entry >> 2) * C::BM;
+  at.kind = entry & 3;
+  const int row = at.row0 + lane % 4 * 2, end = min_int(at.row0 + C::BM, t.seq.len_q),
+            first_key = t.key0 + 64 * group;
+  const bool all =
+      end == at.row0 + C::BM && !keys_need_mask(p.forward, t.seq, at.row0, end, first_key, first_key + 64);
+  hopper_rows seen = rows_of_keys<C>(p.forward, t.seq, key, row);
+  seen.hi[0] = min_int(seen.hi[0], t.seq.len_q - row);
+  seen.hi[1] = min_int(seen.hi[1], t.seq.len_q - row);
+  const flex_pair first = {t.batch, at.head, row, key, t.seq.len_q, t.seq.len_k};
+  const uint32_t shown = hopper_flex_shown<C>(x, at.kind, first, all, seen);
+  const uint32_t rows = base + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
+  if constexpr (READS) {
+    wgmma_wait<0>(s);
+    wgmma_wait<0>(dp);
+    hopper_flex_reads<C>(weights, ds, s, dp, p, first, shown, rows, lane);
     wgmma_fence();
-    hopper_backward_scores<C>(dp, base + C::V_AT + group * 64 * 128, do_tile);
-    mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
-    const uint32_t rows = base + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
-    const int first = t.key0 + 64 * group;
-    wgmma_wait<1>(s);
-    if (keys_need_mask(p.forward, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q), first, first + 64))
-      hopper_probabilities<C, true>(s, p.scale_log2, rows,
-                                    rows_of_keys<C>(p.forward, t.seq, t.key0 + key, row0 + lane % 4 * 2));
+    hopper_backward_add<C>(dv, weights, do_tile);
+  } else {
+    if (LATE_DP)
+      wgmma_wait<0>(s);
     else
-      hopper_probabilities<C, false>(s, p.scale_log2, rows, hopper_rows());
-    hopper_pack<C>(weights, s);
+      wgmma_wait<1>(s);
+    hopper_flex_weigh<C>(weights, s, p, first, shown, rows);
     wgmma_fence();
+    if (LATE_DP) hopper_backward_scores<C>(dp, v_tile, do_tile);
     hopper_backward_add<C>(dv, weights, do_tile);
     wgmma_wait<1>(dp);
     hopper_score_gradients<C>(dp, s, rows + C::ROW_BYTES);
-    sync_warp();
-    hopper_release(bar::rows_empty(ring.stage()), thread);
     hopper_pack<C>(ds, dp);
   }
+  sync_warp();
+  hopper_release(bar::rows_empty(ring.stage()), thread);
+}
+
+/* On a device it is known when the expressions are compiled whether there are READS. */
+#ifdef __CUDACC__
+#define HOPPER_STEP_FLEX(p, ...) hopper_step_flex<C, C::MODS::READS>(p, __VA_ARGS__)
+#else
+#define HOPPER_STEP_FLEX(p, ...)                                                                             \
+  hopper_has_reads(p.forward.flex) ? hopper_step_flex<C, true>(p, __VA_ARGS__)                               \
+                                   : hopper_step_flex<C, false>(p, __VA_ARGS__)
+#endif
+
+/* One row tile: of the block's key block, which is worked out again because that is cheaper than kept. */
+template <class C>
+FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&dk)[C::D / 8][4],
+                                    float (&dv)[C::D / 8][4], hopper_ring<C::STAGES> ring, int key_block,
+                                    hopper_step at, int group, int thread) {
+  typedef hopper_backward_barriers<C> bar;
+  const hopper_keys t = hopper_load_keys<C>(p, key_block);
+  const uint32_t base = shared_base(), q_tile = base + C::Q_AT + ring.stage() * C::Q_BYTES,
+                 ds_tile = base + C::DS_AT + ring.stage() * C::DS_BYTES;
+  const int lane = thread % 32, key = 64 * group + thread / 32 * 16 + lane / 4;
+  uint32_t weights[C::BM / 16][4], ds[C::BM / 16][4];
+  if constexpr (C::FLEX)
+    HOPPER_STEP_FLEX(p, weights, ds, dv, ring, t, at, group, thread);
+  else
+    hopper_step_scores<C>(p, weights, ds, dv, ring, t, at, group, thread);
   hopper_store_ds<C>(ds_tile, ds, key, lane);
   fence_async();
   named_sync<256>(1); /* dS of both stands; the other buffer of dS is read by nobody any more */
@@ -316,41 +329,71 @@ FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&d
   wgmma_wait<2>(dv);
   hopper_release(bar::do_empty(ring.stage()), thread);
   wgmma_wait<1>(dq);
-  hopper_backward_add_dq<C>(p, dq, t.batch, head, row0, group, thread);
+  hopper_backward_add_dq<C>(p, dq, t.batch, at.head, at.row0, group, thread);
   wgmma_wait<0>(dk);
   hopper_release(bar::q_empty(ring.stage()), thread);
 }
 
+/* All of one key block. */
 template <class C>
-FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int group, int thread) {
-  const hopper_keys t = hopper_load_keys<C>(p.b);
+FA_DEVICE void hopper_backward_keys(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
+                                    int key_block, int group, int thread) {
+  const fa_flash_params &f = p.b.forward;
   float dk[C::D / 8][4] = {}, dv[C::D / 8][4] = {};
-  hopper_ring<C::STAGES> ring;
-  mbarrier_wait(hopper_backward_barriers<C>::keys(), 0);
   FA_NO_UNROLL
-  for (int head = t.kv_head * p.b.forward.heads_per_kv; head < t.end; ++head) FA_NO_UNROLL
-  for (int block = t.blocks.begin; block < t.blocks.end; ++block) {
-    hopper_backward_step<C>(p.b, dk, dv, ring, head, block, group, opaque(thread));
-    ring.next();
+  for (int n = 0; n < f.heads_per_kv; ++n) {
+    const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
+    const auto tiles = hopper_row_tiles<C>(f, hopper_load_keys<C>(p.b, opaque(key_block)), head);
+    FA_NO_UNROLL
+    for (int i = tiles.begin(); i < tiles.end(); ++i) {
+      /* flex: the tile comes with its rows */
+      hopper_backward_step<C>(p.b, dk, dv, ring, opaque(key_block),
+                              hopper_step{head, C::FLEX ? 0 : i * C::BM, 0}, group, opaque(thread));
+      ring.next();
+    }
   }
   named_sync<256>(1); /* nobody reads K any more */
+  const hopper_keys t = hopper_load_keys<C>(p.b, key_block);
+  thread = opaque(thread); /* addresses are worked out here, not held over the key blocks */
   const int first = 64 * group + thread / 32 * 16, lane = thread % 32;
   hopper_store_gradient<C>(&p.dk, dk, p.b.scale, shared_base() + C::K_AT, t, first, lane);
-  hopper_store_gradient<C>(&p.dv, dv, 1.0f, shared_base() + C::V_AT, t, first, lane);
-  if (lane != 0) return;
-  tma_store_commit();
-  tma_store_wait_read<0>();
+  hopper_store_gradient<C>(&p.dv, dv, C::DROPOUT ? f.dropout_scale : 1.0f, shared_base() + C::V_AT, t, first,
+                           lane);
 }
 
-/* Grid: x over key blocks, y over KV heads, z over batch entries. */
+template <class C>
+FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int group, int thread) {
+  typedef hopper_backward_more<C> bar;
+  hopper_ring<C::STAGES> ring;
+  FA_NO_UNROLL
+  for (hopper_key_blocks<C> keys; keys.is_there(p.b.forward); ++keys.n) {
+    mbarrier_wait(bar::keys(), keys.n % 2);
+    hopper_backward_keys<C>(p, ring, keys.block(), group, thread);
+    if (thread % 32 == 0) {
+      tma_store_commit();
+      tma_store_wait_read<0>();
+      mbarrier_arrive(bar::keys_empty());
+    }
+    sync_warp();
+  }
+}
+
+/* Grid: x over key blocks of the longest entry or, deterministic, over dQ accumulators; y over KV heads, z
+ * over batch entries. */
 template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_params &p) {
-  const int thread = static_cast<int>(threadIdx.x), group = thread / 128;
-  if (thread == 0) hopper_backward_init<C>();
+  const int thread = static_cast<int>(threadIdx.x), group = thread / 128, warp = thread / 32;
+  if (thread == 0) {
+    hopper_backward_more<C>::init();
+    hopper_backward_init<C>();
+  }
   sync_block();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
     if (thread == 0) hopper_backward_load<C>(p);
-    if (thread / 32 == 1) hopper_backward_load_rows<C>(p.b, thread % 32);
+    if (warp == 1) hopper_backward_load_rows<C>(p.b, thread % 32);
+    if constexpr (C::DROPOUT) {
+      if (warp >= 4 - HOPPER_DROP_WARPS) hopper_backward_drop<C>(p.b, thread);
+    }
   } else {
     registers_up<C::CONSUMER_REGISTERS>();
     hopper_backward_consume<C>(p, group - 1, thread % 128);

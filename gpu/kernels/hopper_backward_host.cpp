@@ -15,6 +15,12 @@
         *static_cast<const fa_hopper_backward_params *>(params));                                            \
   }
 #include "gpu/kernels/hopper_backward_list.h"
+#define FA_ENTRY(name, ...)                                                                                  \
+  static void name(const void *params) {                                                                     \
+    fa::hopper_backward<fa::hopper_backward_config<__VA_ARGS__>>(                                            \
+        *static_cast<const fa_hopper_backward_params *>(params));                                            \
+  }
+#include "gpu/kernels/hopper_flex_backward_list.h"
 #endif
 
 /* The workspace has rows of the head dim up to a multiple of 32, and they must be the tiles'. */
@@ -22,8 +28,9 @@ template <class C>
 static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const void *), const char *only) {
   return {name,
           entry,
-          {"hopper_backward", only, true},
-          {std::is_same<typename C::T, fa::bf16>::value, C::D, 1, C::D - 31, 0, 0, 0, 0, 0, 0, 0},
+          {"hopper_backward", only, !C::FLEX},
+          {std::is_same<typename C::T, fa::bf16>::value, C::D, 1, C::D - 31, 0, C::ALIBI, C::SOFTCAP,
+           C::DROPOUT, 0, 0, 0},
           C::BM,
           C::BN,
           0,
@@ -31,21 +38,49 @@ static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const 
           C::SHARED_BYTES};
 }
 
-#define FA_ENTRY(name, ...)                                                                                  \
+#define FA_DESCRIBE(name, ...)                                                                               \
   describe<fa::hopper_backward_config<__VA_ARGS__>>(#name, FA_ON_HOST(name),                                 \
-                                                    "FA_ENTRY(" #name "," #__VA_ARGS__ ")"),
-static const fa_flash_kernel kernels[] = {
+                                                    "FA_ENTRY(" #name "," #__VA_ARGS__ ")")
+#define FA_ENTRY(name, ...)                                                                                  \
+  {FA_DESCRIBE(name, __VA_ARGS__), fa::hopper_backward_config<__VA_ARGS__>::VARLEN,                          \
+   fa::hopper_backward_config<__VA_ARGS__>::ORDERED},
+static const struct {
+  fa_flash_kernel kernel;
+  bool varlen, ordered;
+} kernels[] = {
 #include "gpu/kernels/hopper_backward_list.h"
 };
 static const int n_kernels = sizeof kernels / sizeof *kernels;
 
-const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, const fa_flash_device *device) {
+#define FA_ENTRY(name, ...) FA_DESCRIBE(name, __VA_ARGS__),
+static const fa_flash_kernel flex_kernels[] = {
+#include "gpu/kernels/hopper_flex_backward_list.h"
+};
+static const int n_flex_kernels = sizeof flex_kernels / sizeof *flex_kernels;
+
+static bool fits(const fa_flash_kernel &k, const fa_flash_ability &wanted, const fa_flash_device *device) {
+  return fa_flash_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes;
+}
+
+const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, int varlen, int ordered,
+                                               const fa_flash_device *device) {
   if (!device || !device->hopper) return nullptr;
-  for (const fa_flash_kernel &k : kernels)
-    if (fa_flash_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes) return &k;
-  return fa_hopper_backward_wide_find(wanted, device);
+  for (const auto &k : kernels)
+    if (fits(k.kernel, wanted, device) && k.varlen >= varlen && k.ordered >= ordered) return &k.kernel;
+  return varlen || ordered ? nullptr : fa_hopper_backward_wide_find(wanted, device);
+}
+
+const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, const fa_flash_device *device) {
+  if (!device || !device->hopper) return nullptr;
+  for (const fa_flash_kernel &k : flex_kernels)
+    if (fits(k, wanted, device)) return &k;
+  return nullptr;
 }
 
 const char *fa_hopper_backward_name(int i) {
-  return i < n_kernels ? kernels[i].name : fa_hopper_backward_wide_name(i - n_kernels);
+  return i < n_kernels ? kernels[i].kernel.name : fa_hopper_backward_wide_name(i - n_kernels);
+}
+
+const char *fa_hopper_flex_backward_name(int i) {
+  return i < n_flex_kernels ? flex_kernels[i].name : nullptr;
 }

@@ -10,15 +10,26 @@ extern "C" {
 #endif
 
 /* The kernel whose tiles are exactly as wide as the call's head dims, up to a multiple of 32; its entry takes
- * fa_hopper_backward_params. NULL: there is none for this device, or for this call. */
-const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, const fa_flash_device *device);
+ * fa_hopper_backward_params. varlen: there are cu_seqlens. ordered: it takes a deterministic call's
+ * accumulators (flash_backward_plan.h). NULL: there is none for this device, or for this call. */
+const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, int varlen, int ordered,
+                                               const fa_flash_device *device);
+
+/* The same for a call with score_mod, mask_mod or block lists, of which wanted says nothing: for the executor
+ * with fa_flex_args.functions; for a device compiled with the expressions of the call. It walks lists of
+ * fa_flex_args.rows, for tiles of block_n keys and block_m rows, and wants LSE in the workspace as it is
+ * (lse_factor 1). */
+const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, const fa_flash_device *device);
 
 /* Of those for head dims from 129 on, which the first asks where it has none. */
 const fa_flash_kernel *fa_hopper_backward_wide_find(fa_flash_ability wanted, const fa_flash_device *device);
 const char *fa_hopper_backward_wide_name(int i);
+/* Blocks of a cluster, side by side in x: 2 of those, which are compiled for it, and 1 of others. */
+int fa_hopper_backward_cluster(const fa_flash_kernel *kernel);
 
 /* Names of all, in no particular order; NULL past the last. */
 const char *fa_hopper_backward_name(int i);
+const char *fa_hopper_flex_backward_name(int i);
 
 #ifdef __cplusplus
 }

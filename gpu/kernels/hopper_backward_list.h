@@ -1,6 +1,16 @@
-/* The main backward kernels for sm_90a: FA_ENTRY(name, T, D, BM), as hopper_backward_config has them. */
-FA_ENTRY(hopper_backward_f16_64, fa::f16, 64, 64)
-FA_ENTRY(hopper_backward_bf16_64, fa::bf16, 64, 64)
-FA_ENTRY(hopper_backward_f16_128, fa::f16, 128, 64)
-FA_ENTRY(hopper_backward_bf16_128, fa::bf16, 128, 64)
+/* The main backward kernels for sm_90a: FA_ENTRY(name, T, D, BM, KIND, VARLEN, ORDERED), as
+ * hopper_backward_config has them. For what a call wants, the first that can do it is taken. */
+#define FA_KIND(suffix, D, ...)                                                                              \
+  FA_ENTRY(hopper_backward_f16_##D##suffix, fa::f16, D, 64, __VA_ARGS__)                                     \
+  FA_ENTRY(hopper_backward_bf16_##D##suffix, fa::bf16, D, 64, __VA_ARGS__)
+#define FA_KINDS(D)                                                                                          \
+  FA_KIND(, D, fa::plain, false, false)                                                                      \
+  FA_KIND(_alibi, D, fa::alibi, false, false)                                                                \
+  FA_KIND(_softcap, D, fa::softcap, false, false)                                                            \
+  FA_KIND(_dropout, D, fa::dropout, false, false)                                                            \
+  FA_KIND(_ordered, D, fa::plain, false, true)
+FA_KINDS(64)
+FA_KINDS(128)
+#undef FA_KIND
+#undef FA_KINDS
 #undef FA_ENTRY

@@ -1,0 +1,145 @@
+/* What a main backward kernel for sm_90a is compiled for, where its parts lie in shared memory, and what a
+ * block works on. */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_CONFIG_CUH
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_CONFIG_CUH
+
+#include "gpu/kernels/flash_backward.cuh"
+#include "gpu/kernels/flex_blocks.cuh"
+#include "gpu/kernels/hopper_backward_params.h"
+#include "gpu/kernels/hopper_forward_config.cuh"
+
+namespace fa {
+
+/* VARLEN: entries of any lengths lie side by side. ORDERED: deterministic. */
+template <flash_kind KIND_, bool VARLEN_ = false, bool ORDERED_ = false>
+struct hopper_backward_kind : flash_kind_traits<KIND_> {
+  typedef typename hopper_mods_of<KIND_>::type MODS;
+  static constexpr flash_kind KIND = KIND_;
+  static constexpr bool VARLEN = VARLEN_, ORDERED = ORDERED_;
+};
+
+template <class T_, int D_, int BM_, flash_kind KIND_ = plain, bool VARLEN_ = false, bool ORDERED_ = false>
+struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
+  typedef T_ T;
+  static constexpr int D = D_, BM = BM_, BN = 128, GROUPS = 2, THREADS = 384;
+  static constexpr int PANELS = D / 64, STAGES = 2;
+  static constexpr int KV_PANEL = BN * 128, Q_PANEL = BM * 128; /* bytes */
+  static constexpr int KV_BYTES = PANELS * KV_PANEL, Q_BYTES = PANELS * Q_PANEL;
+  static constexpr int DS_PANEL = BN * 128, DS_BYTES = BM / 64 * DS_PANEL;
+  static constexpr int K_AT = 0, V_AT = KV_BYTES, Q_AT = 2 * KV_BYTES, DO_AT = Q_AT + STAGES * Q_BYTES,
+                       DS_AT = DO_AT + STAGES * Q_BYTES, ROWS_AT = DS_AT + STAGES * DS_BYTES;
+  static constexpr int ROW_BYTES = BM * 4;                            /* of LSE, and of delta */
+  static constexpr int ENTRIES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile, and its kind */
+  static constexpr int DROP_AT = ENTRIES_AT + (KIND_ == flex ? 4 * STAGES : 0);
+  static constexpr int DROP_BYTES = KIND_ == dropout ? BM / 64 * 1024 : 0; /* a bit to each pair */
+  static constexpr int BARRIERS_AT = DROP_AT + STAGES * DROP_BYTES, N_BARRIERS = 2 + 8 * STAGES;
+  static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
+  /* dQ of a step: with 64 rows each group has half of the columns, with 128 half of the rows */
+  static constexpr int DQ_COLS = BM == 64 ? D / 2 : D;
+  static constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
+  static_assert(BM == 64 || BM == 128, "how dQ is shared out");
+  static_assert(BM == 64 || (KIND_ != dropout && KIND_ != flex),
+                "a thread has a word with a bit to each pair");
+  static_assert(SHARED_BYTES <= 232448, "what a block may have");
+};
+
+/* full: the data are there; empty: nobody needs the old ones any more. */
+template <class C> struct hopper_backward_barriers {
+  FA_DEVICE static uint32_t at(int i) { return shared_base() + C::BARRIERS_AT + 8 * i; }
+  FA_DEVICE static uint32_t keys() { return at(0); }
+  FA_DEVICE static uint32_t q_full(int s) { return at(1 + s); }
+  FA_DEVICE static uint32_t q_empty(int s) { return at(1 + C::STAGES + s); }
+  FA_DEVICE static uint32_t do_full(int s) { return at(1 + 2 * C::STAGES + s); }
+  FA_DEVICE static uint32_t do_empty(int s) { return at(1 + 3 * C::STAGES + s); }
+  FA_DEVICE static uint32_t rows_full(int s) { return at(1 + 4 * C::STAGES + s); }
+  FA_DEVICE static uint32_t rows_empty(int s) { return at(1 + 5 * C::STAGES + s); }
+};
+
+/* Those that every kernel of these has. */
+template <class C> FA_DEVICE void hopper_backward_init() {
+  typedef hopper_backward_barriers<C> bar;
+  mbarrier_init(bar::keys(), 1);
+  FA_NO_UNROLL
+  for (int s = 0; s < C::STAGES; ++s) {
+    mbarrier_init(bar::q_full(s), 1);
+    mbarrier_init(bar::q_empty(s), 8); /* a lane of each warp */
+    mbarrier_init(bar::do_full(s), 1);
+    mbarrier_init(bar::do_empty(s), 8);
+    mbarrier_init(bar::rows_full(s), 32);
+    mbarrier_init(bar::rows_empty(s), 8);
+  }
+  mbarrier_init_fence();
+}
+
+/* And those of hopper_backward alone. */
+enum { HOPPER_DROP_WARPS = 2 };
+template <class C> struct hopper_backward_more : hopper_backward_barriers<C> {
+  typedef hopper_backward_barriers<C> base;
+  FA_DEVICE static uint32_t keys_empty() { return base::at(1 + 6 * C::STAGES); }
+  FA_DEVICE static uint32_t drop_full(int s) { return base::at(2 + 6 * C::STAGES + s); }
+  FA_DEVICE static uint32_t drop_empty(int s) { return base::at(2 + 7 * C::STAGES + s); }
+  FA_DEVICE static void init() {
+    mbarrier_init(keys_empty(), 8);
+    FA_NO_UNROLL
+    for (int s = 0; C::DROPOUT && s < C::STAGES; ++s) {
+      mbarrier_init(drop_full(s), 32 * HOPPER_DROP_WARPS);
+      mbarrier_init(drop_empty(s), 8);
+    }
+  }
+};
+
+/* What a block works on. */
+struct hopper_keys {
+  sequence seq;
+  int batch, kv_head, key0;
+  block_range blocks; /* of rows, as the masks by position have it */
+  int end;            /* of the group's heads */
+};
+
+template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backward_params &p, int block) {
+  const fa_flash_params &f = p.forward;
+  hopper_keys t;
+  t.batch = static_cast<int>(blockIdx.z);
+  t.kv_head = static_cast<int>(blockIdx.y);
+  t.key0 = block * C::BN;
+  if (C::VARLEN)
+    t.seq = load_sequence(f, t.batch);
+  else
+    t.seq = {0, 0, f.seqlen_q, f.seqlen_k, f.top_left ? 0 : f.seqlen_k - f.seqlen_q};
+  t.blocks = query_blocks<C>(f, t.seq, t.key0, min_int(t.key0 + C::BN, t.seq.len_k));
+  t.end = (t.kv_head + 1) * f.heads_per_kv;
+  return t;
+}
+template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backward_params &p) {
+  return hopper_load_keys<C>(p, static_cast<int>(blockIdx.x));
+}
+
+/* A block's key blocks, one after the other: one alone, or ORDERED those of its accumulator. */
+template <class C> struct hopper_key_blocks {
+  int n = 0; /* so many before this one */
+  FA_DEVICE int block() const {
+    return static_cast<int>(blockIdx.x) + (C::ORDERED ? n * static_cast<int>(gridDim.x) : 0);
+  }
+  FA_DEVICE bool is_there(const fa_flash_params &f) const {
+    if (!C::ORDERED && n > 0) return false;
+    if (!C::ORDERED && !C::VARLEN) return true;
+    const int len_k = C::VARLEN ? load_sequence(f, static_cast<int>(blockIdx.z)).len_k : f.seqlen_k;
+    return block() * C::BN < len_k;
+  }
+};
+
+/* The row tiles that a head's walk visits. */
+template <class C>
+FA_DEVICE tile_walk<typename C::MODS> hopper_row_tiles(const fa_flash_params &f, const hopper_keys &t,
+                                                       int head) {
+  return tile_walk<typename C::MODS>(f.flex, f.flex.rows, t.batch, head, t.key0 / C::BN, t.blocks);
+}
+
+/* The first row of a tile of the maps, which have entries of different lengths side by side. */
+template <class C> FA_DEVICE int hopper_map_batch(int batch) {
+  return C::VARLEN ? 0 : batch;
+}
+
+} // namespace fa
+
+#endif
