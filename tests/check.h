@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int check_n_run, check_n_failed;
+/* Weak: one pair for the whole program, so that what a helper in another file checks counts too. */
+__attribute__((weak)) int check_n_run, check_n_failed;
 
 #define CHECK(e) CHECK_MSG(e, "%s", "")
 /* Prints the formatted message when e is false; goes on, so that one run shows every failure. */

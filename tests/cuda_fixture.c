@@ -4,6 +4,7 @@
 #include "cases/tensor_guard.h"
 #include "tests/check.h"
 #include "tests/fake_cuda.h"
+#include "tests/fake_flex.h"
 
 #include <string.h>
 
@@ -60,7 +61,9 @@ void cuda_check_same_as_host(const char *json) {
   fake_cuda_start();
   const unsigned passes = cuda_passes_of(&c.problem);
   const cuda_ran host = cuda_run_alone(&fa_backend_host, &c.problem, &want, passes);
+  CHECK(fake_flex_begin(&c.problem, &want, &err) == FA_OK);
   const cuda_ran r = cuda_run_alone(&fa_backend_cuda, &c.problem, &got, passes);
+  fake_flex_end();
   CHECK_MSG(host.status == FA_OK && host.out.state == FA_SUBJECT_OK, "%s: %s%s", json, host.out.text,
             host.err.text);
   CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK && !r.spent, "%s: %s%s", json, r.out.text,

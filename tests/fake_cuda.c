@@ -9,6 +9,7 @@
 #include "gpu/kernels/kv_host.h"
 #include "gpu/kernels/wide_host.h"
 #include "gpu/simt/simt.h"
+#include "tests/fake_flex.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,9 +29,9 @@ typedef struct fake_kernel {
   fa_simt_kernel entry;
   int allowed_shared;
 } fake_kernel;
-static fake_kernel kernels[1024];
+static fake_kernel kernels[8192];
 static int n_kernels;
-static char units[256][96]; /* compiled at run time: the first of its kernels' names */
+static char units[8192][96]; /* compiled at run time: the first of its kernels' names */
 static int n_units;
 
 static const char code[] = "\177ELF of every kernel";
@@ -205,7 +206,7 @@ static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *a, v
   *l = (CUlibrary)code;
   if (!unit) return CUDA_SUCCESS;
   if (n_units == (int)(sizeof units / sizeof *units)) return CUDA_ERROR_OUT_OF_MEMORY;
-  snprintf(units[n_units], sizeof *units, "%.*s", (int)strcspn(unit + 1, ","), unit + 1);
+  snprintf(units[n_units], sizeof *units, "%.*s", (int)strcspn(unit + 1, ",)"), unit + 1);
   *l = (CUlibrary)units[n_units++];
   return CUDA_SUCCESS;
 }
@@ -256,6 +257,7 @@ static fa_simt_kernel find_kv(const char *name) {
 /* The host's version of a device entry point; its tables have no search by name. */
 static fa_simt_kernel find_entry(const char *name) {
   if (strncmp(name, "kv_", 3) == 0) return find_kv(name);
+  if (strstr(name, "flex")) return fake_flex_entry(name);
   for (int i = 0; i < 33 << 10; ++i) {
     const fa_flash_ability wanted = {.bf16 = i & 1,
                                      .head_dim = 8 * (i >> 10),
@@ -268,10 +270,10 @@ static fa_simt_kernel find_entry(const char *name) {
                                      .bias = i >> 8 & 1,
                                      .linear_dropout = i >> 9 & 1};
     const fa_flash_device any = {i >> 7 & 1 ? 99 * 1024 : SIZE_MAX, i >> 6 & 1, 1};
-    const fa_flash_kernel *const hopper[] = {fa_hopper_forward_find(wanted, 1, &any),
-                                             fa_hopper_forward_find(wanted, FA_HOPPER_LONG, &any),
-                                             fa_hopper_backward_find(wanted, 0, 0, &any)};
-    for (int n = 0; n < 3; ++n)
+    const fa_flash_kernel *const hopper[] = {
+        fa_hopper_forward_find(wanted, 1, 0, &any), fa_hopper_forward_find(wanted, 1, 1, &any),
+        fa_hopper_forward_find(wanted, FA_HOPPER_LONG, 0, &any), fa_hopper_backward_find(wanted, 0, 0, &any)};
+    for (int n = 0; n < 4; ++n)
       if (hopper[n] && strcmp(hopper[n]->name, name) == 0) return hopper[n]->entry;
     const fa_flash_kernel *k = fa_flash_forward_find(wanted, &any);
     if (k && strcmp(k->name, name) == 0) return k->entry;
@@ -366,11 +368,12 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
       ranges[n++] =
           (fa_simt_range){"device memory", fake_allocations[i].data, fake_allocations[i].bytes, true, NULL};
   const fa_simt_launch launch = {.kernel = k->entry,
-                                 .params = arguments[0],
+                                 .params = fake_flex_params(k->name, arguments[0]),
                                  .name = k->name,
                                  .grid = {gx, gy, gz},
                                  .block = {bx, by, bz},
                                  .shared_bytes = shared,
+                                 .cluster = strncmp(k->name, "hopper_backward_wide", 20) == 0 ? 2 : 0,
                                  .ranges = ranges,
                                  .n_ranges = n,
                                  .n_threads = 1};

@@ -63,7 +63,12 @@ run "$fake" bench --cases two.json --filter none
 expect exits 4
 run "$fake" bench --case '{"family": "flex", "seqlen_q": 8}'
 expect exits 4
-expect says_line 'left out: only the flash, memeff and kvcache families'
+expect says_line 'left out: kernels for expressions are compiled at run time, and FA_NVRTC=off'
+run env FA_NVRTC=auto "$fake" bench --case '{"family": "flex", "seqlen_q": 8}'
+expect exits 0
+expect lines ' (fwd|bwd) +[0-9.]+ us ' 2
+run "$fake" --backend cuda --case '{"name": "no_compiler", "family": "flex", "seqlen_q": 8}'
+expect lines '^SKIP.*no_compiler.*FA_NVRTC=off' 1
 run "$fake" --case '{"name": "far", "seqlen_q": 3, "seqlen_k": 3, "head_dim": 64, "strides": {"k": {"gap": [0, 1073741888, 0]}}}'
 expect exits 0
 expect lines '^PASS far  cuda  fwd\+bwd' 1

@@ -1,0 +1,111 @@
+#include "tests/fake_flex.h"
+
+#include "gpu/args.h"
+#include "gpu/fa_plan_flex.h"
+#include "gpu/kernels/flex_host.h"
+#include "gpu/kernels/flex_lists_host.h"
+#include "gpu/kernels/hopper_backward_host.h"
+#include "gpu/kernels/hopper_forward_host.h"
+
+#include <string.h>
+
+static fa_flex_interpreter *interpreter;
+
+fa_status fake_flex_begin(const fa_problem *p, const fa_tensors *t, fa_error *err) {
+  fa_args_flex x;
+  const void *buffer[FA_MAX_CAPTURES];
+  bool wanted[FA_MAX_CAPTURES];
+  fake_flex_end();
+  if (p->family != FA_FLEX) return FA_OK;
+  fa_status status = fa_args_flex_make(p, &x, err);
+  if (status != FA_OK) return status;
+  for (int k = 0; k < FA_MAX_CAPTURES; ++k) {
+    buffer[k] = t->t[FA_T_BUFFER_0 + k].data;
+    wanted[k] = t->t[FA_T_DBUFFER_0 + k].data != NULL;
+  }
+  const fa_flex_program *e = x.program;
+  status = fa_flex_interpreter_make(e ? &e->score : NULL, e ? &e->mask : NULL, e ? e->buffer : NULL,
+                                    e ? e->n_buffers : 0, buffer, wanted, &interpreter, err);
+  fa_args_flex_free(&x);
+  return status;
+}
+
+void fake_flex_end(void) {
+  fa_flex_interpreter_free(interpreter);
+  interpreter = NULL;
+}
+
+/* ---- kernels ---- */
+
+static fa_simt_kernel find_forward(const char *name) {
+  static const fa_dtype dtypes[] = {FA_F32, FA_F16, FA_BF16};
+  static const fa_flash_device small = {.max_shared_bytes = 99 << 10};
+  for (int i = 0; i < 3 * 40 * 2; ++i) {
+    const int dim = 8 * (i / 6 + 1);
+    const fa_flash_kernel *k = fa_flex_forward_find(dtypes[i % 3], dim, dim, i / 3 % 2 ? &small : NULL);
+    if (k && strcmp(k->name, name) == 0) return k->entry;
+  }
+  return NULL;
+}
+
+static fa_simt_kernel find_backward(const char *name) {
+  static const fa_dtype dtypes[] = {FA_F32, FA_F16, FA_BF16};
+  for (int i = 0; i < 3; ++i) {
+    const fa_flex_backward_kernels *b = fa_flex_backward_find(dtypes[i]);
+    const fa_flash_entry all[] = {b->clear.entry,   b->prepare.entry, b->keys.entry,
+                                  b->queries.entry, b->dbias.entry,   b->round.entry};
+    for (int n = 0; n < 6; ++n)
+      if (all[n].name && strcmp(all[n].name, name) == 0) return all[n].entry;
+  }
+  return NULL;
+}
+
+static fa_simt_kernel find_hopper(const char *name) {
+  static const fa_flash_device any = {.max_shared_bytes = SIZE_MAX, .hopper = 132};
+  for (int i = 0; i < 64; ++i) {
+    const int dim = 8 * (i / 2 + 1);
+    const fa_flash_ability wanted = {.bf16 = i % 2, .head_dim = dim, .narrow = dim};
+    const fa_flash_kernel *k = fa_hopper_flex_forward_find(wanted, &any);
+    if (k && strcmp(k->name, name) == 0) return k->entry;
+  }
+  return NULL;
+}
+
+fa_simt_kernel fake_flex_entry(const char *name) {
+  for (int i = 0; i < 4; ++i) {
+    const fa_flash_entry *lists = fa_flex_lists_find((fa_flex_lists_kernel)i);
+    if (strcmp(lists->name, name) == 0) return lists->entry;
+  }
+  fa_simt_kernel entry = find_forward(name);
+  if (!entry) entry = find_backward(name);
+  return entry ? entry : find_hopper(name);
+}
+
+/* ---- parameters ---- */
+
+static const void *with_functions(const void *params, size_t size, size_t functions_at) {
+  static union {
+    char bytes[8192];
+    fa_hopper_backward_params aligned;
+  } copy;
+  static const fa_flex_functions none;
+  const fa_flex_functions *f = interpreter ? fa_flex_interpreter_functions(interpreter) : &none;
+  FA_ASSERT(size <= sizeof copy);
+  memcpy(&copy, params, size);
+  memcpy(copy.bytes + functions_at, &f, sizeof f);
+  return &copy;
+}
+
+#define WITH_FUNCTIONS(type, member)                                                                         \
+  with_functions(params, sizeof(type), offsetof(type, member) + offsetof(fa_flex_args, functions))
+
+const void *fake_flex_params(const char *name, const void *params) {
+  const bool is_flex = strstr(name, "flex") != NULL;
+  if (strcmp(name, "flex_mask_map") == 0) return WITH_FUNCTIONS(fa_flex_lists_params, call.flex);
+  if (strncmp(name, "flex_forward", 12) == 0) return WITH_FUNCTIONS(fa_flash_params, flex);
+  if (strncmp(name, "flex_backward", 13) == 0) return WITH_FUNCTIONS(fa_wide_backward_params, forward.flex);
+  if (is_flex && strncmp(name, "hopper_forward", 14) == 0) return WITH_FUNCTIONS(fa_hopper_params, f.flex);
+  if (is_flex && strncmp(name, "hopper_backward", 15) == 0)
+    return WITH_FUNCTIONS(fa_hopper_backward_params, b.forward.flex);
+  return params;
+}

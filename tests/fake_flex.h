@@ -1,0 +1,24 @@
+/* Flex kernels on the fake driver: the executor's ask an interpreter where those of a device have compiled
+ * expressions, so whoever runs a case lends one to the driver. */
+#ifndef FA_TESTS_FAKE_FLEX_H
+#define FA_TESTS_FAKE_FLEX_H
+
+#include "cases/tensor.h"
+#include "gpu/flex_functions.h"
+#include "gpu/simt/simt.h"
+
+/* For the expressions of p, buffers of t, and gradients where t has them; until fake_flex_end. Nothing for
+ * other families. */
+fa_status fake_flex_begin(const fa_problem *p, const fa_tensors *t, fa_error *err);
+void fake_flex_end(void);
+
+/* ---- for tests/fake_cuda.c ---- */
+
+/* The host's version of a flex kernel, or NULL. */
+fa_simt_kernel fake_flex_entry(const char *name);
+
+/* What a kernel of that name is to be launched with: params, or a copy with the functions in it (none, where
+ * nobody has lent any), which stays until the next call. */
+const void *fake_flex_params(const char *name, const void *params);
+
+#endif

@@ -1,0 +1,143 @@
+/* Calls with expressions and block lists through gpu/fa.h on a driver made of host memory: kernels are asked
+ * of the compiler, found again without it, and give the host backend's bits. */
+#include "gpu/cuda/module_flex.h"
+#include "tests/check.h"
+#include "tests/cuda_fixture.h"
+#include "tests/fake_flex.h"
+#include "tests/fake_nvrtc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void start(void) {
+  fake_nvrtc_use(13, 0, "/bin/sh");
+  fa_cuda_flex_forget();
+}
+
+static const char *const alike[] = {
+    "{\"family\": \"flex\", \"seqlen_q\": 70, \"seqlen_k\": 90, \"heads_q\": 4, \"heads_kv\": 2, \"batch\": "
+    "2,"
+    " \"dtype\": \"bf16\", \"score_mod\": \"score + 0.05 * slopes[h] * (kv_idx - q_idx)\","
+    " \"buffers\": {\"slopes\": {\"shape\": [4]}}}",
+    "{\"family\": \"flex\", \"seqlen_q\": 130, \"heads_q\": 2, \"mask_mod\": \"q_idx >= kv_idx && doc[q_idx] "
+    "== "
+    "doc[kv_idx]\", \"block_sparse\": {\"from\": \"mask_mod\", \"q_block\": 64, \"kv_block\": 64},"
+    " \"buffers\": {\"doc\": {\"shape\": [130], \"dtype\": \"i32\", \"below\": 3, \"sorted\": true}}}",
+    "{\"family\": \"flex\", \"seqlen_q\": 100, \"seqlen_k\": 150, \"heads_q\": 2, \"block_sparse\":"
+    " {\"q_block\": 32, \"kv_block\": 128, \"density\": 0.5, \"seed\": \"3\"}}",
+    "{\"family\": \"flex\", \"seqlen_q\": 65, \"heads_q\": 2, \"dtype\": \"f32\", \"deterministic\": true,"
+    " \"score_mod\": \"score * scales[h] + one\", \"buffers\": {\"scales\": {\"shape\": [2]}, \"one\": {}},"
+    " \"bias\": {\"shape\": [1, \"h\", \"q\", \"k\"], \"grad\": true}}"};
+
+static void test_same_as_host(void) {
+  for (size_t i = 0; i < sizeof alike / sizeof *alike; ++i) {
+    start();
+    cuda_check_same_as_host(alike[i]);
+    CHECK(fake_compiler.n_compiled > 0 && fake_compiler.n_programs == 0 && fake_compiler.has_headers);
+  }
+}
+
+/* What a case compiles; *status, *err: how it ends. */
+static int compiled_by(const char *json, fa_status *status, fa_error *err) {
+  fa_case c;
+  fa_tensors t;
+  const int before = fake_compiler.n_compiled;
+  cuda_load(json, &c, &t);
+  CHECK(fake_flex_begin(&c.problem, &t, err) == FA_OK);
+  const cuda_ran r = cuda_run_alone(&fa_backend_cuda, &c.problem, &t, FA_PASS_FORWARD | FA_PASS_BACKWARD);
+  fake_flex_end();
+  *status = r.status;
+  *err = r.err;
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+  return fake_compiler.n_compiled - before;
+}
+
+#define CASE(score, more)                                                                                    \
+  "{\"family\": \"flex\", \"seqlen_q\": 8, \"heads_q\": 2, \"score_mod\": \"" score "\" " more "}"
+#define SLOPES(name, shape, grad)                                                                            \
+  ", \"buffers\": {\"" name "\": {\"shape\": [" shape "], \"grad\": " grad "}}"
+
+/* A kernel is compiled for what its text depends on, and once for it. */
+static void test_kept(void) {
+  static const struct {
+    const char *json;
+    int n; /* kernels that are compiled: forward, dK and dV, dQ */
+  } runs[] = {{CASE("score * s[h]", SLOPES("s", "2", "true")), 3},
+              {CASE("score * s[h]", SLOPES("s", "2", "true")), 0},
+              {CASE("score*name[ h ]", SLOPES("name", "2", "true")), 0}, /* the same nodes */
+              {CASE("score * s[h]", SLOPES("s", "2", "false")), 2},      /* the forward one is the same */
+              {CASE("score * s[h]", SLOPES("s", "3", "true")), 3},       /* an index is clamped elsewhere */
+              {CASE("score * s[h]", ", \"dtype\": \"f32\"" SLOPES("s", "2", "true")), 3},
+              {CASE("score / 2.0", ""), 3},
+              {CASE("score / 3.0", ""), 3},
+              {CASE("score / 3.0", ", \"mask_mod\": \"true\""), 3},
+              {CASE("score / 3.0", ", \"head_dim\": 64, \"seqlen_k\": 40"), 0}};
+  fake_cuda_start();
+  start();
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; ++i) {
+    fa_status status;
+    fa_error err = {""};
+    const int n = compiled_by(runs[i].json, &status, &err);
+    CHECK_MSG(status == FA_OK && n == runs[i].n, "%s: %d compiled, %s", runs[i].json, n, err.text);
+  }
+  CHECK(fake.misuse[0] == 0);
+}
+
+static void test_without_compiler(void) {
+  fa_status status;
+  fa_error err = {""};
+  fake_cuda_start();
+  start();
+  setenv("FA_NVRTC", "off", 1);
+  CHECK(compiled_by(CASE("score", ""), &status, &err) == 0);
+  CHECK_MSG(status == FA_ERR_UNSUPPORTED && strstr(err.text, "FA_NVRTC=off"), "%s", err.text);
+  unsetenv("FA_NVRTC");
+  fake_compiler.fail_with = FA_NVRTC_ERROR_COMPILATION;
+  CHECK(compiled_by(CASE("score + 1.0", ""), &status, &err) > 0); /* and that is nobody's wish */
+  CHECK_MSG(status == FA_ERR_DEVICE && strstr(err.text, "this fake does not like it"), "%s", err.text);
+  CHECK(compiled_by(CASE("score + 1.0", ""), &status, &err) == 0 && status == FA_ERR_DEVICE);
+  CHECK(fake_compiler.n_programs == 0);
+}
+
+/* More kernels than are kept: the oldest are compiled again. */
+static void test_many(void) {
+  fa_cuda_device device = {.major = 9, .max_shared_bytes = 227 * 1024};
+  const fa_cuda_driver *d = fake_cuda_driver();
+  const fa_flash_recipe recipe = {"flex_forward", "FA_ENTRY(flex_forward_f16_64,f16,64)", 0};
+  fa_error err = {""};
+  fake_cuda_start();
+  start();
+  CHECK(d->cuInit(0) == CUDA_SUCCESS);
+  CUcontext context;
+  CHECK(d->cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+        d->cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < FA_CUDA_FLEX_KEPT + 2; ++i) {
+      char text[64];
+      fa_flex_program *program;
+      snprintf(text, sizeof text, "score * %d", i);
+      REQUIRE(fa_flex_prepare(text, NULL, NULL, 0, &program, &err) == FA_OK);
+      fa_cuda_flex_wanted w = {.name = "flex_forward_f16_64",
+                               .recipe = &recipe,
+                               .unit = {.source = recipe.source, .program = program, .has_score = true}};
+      const fa_status status = fa_cuda_flex_kernels(d, &device, &w, 1, NULL, &err);
+      /* a stream of this driver is always being captured: nobody knows when a kernel is done */
+      CHECK_MSG(status == (i < FA_CUDA_FLEX_KEPT ? FA_OK : FA_ERR_UNSUPPORTED), "%d: %s", i, err.text);
+      fa_flex_free(program);
+    }
+    CHECK_MSG(fake_compiler.n_compiled == FA_CUDA_FLEX_KEPT + 2 * (round + 1), "%d compiled",
+              fake_compiler.n_compiled);
+  }
+}
+
+int main(void) {
+  setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* what the fake compiler makes is for nobody else */
+  test_same_as_host();
+  test_kept();
+  test_without_compiler();
+  test_many();
+  fake_cuda_reset();
+  fa_nvrtc_replace(NULL, NULL);
+  return check_done();
+}
