@@ -109,7 +109,9 @@ bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const
       !fill_box(&out->box[5], a, g->dv, g->dv_stride, a->seqlen_k, a->heads_kv, head_dim_v, 16))
     return false;
   out->params.b = plan->params;
-  out->grid[0] = (unsigned)((a->seqlen_k + k->block_n - 1) / k->block_n);
+  out->cluster = (unsigned)fa_hopper_backward_cluster(k);
+  const int64_t together = out->cluster, of_cluster = together * k->block_n;
+  out->grid[0] = (unsigned)((a->seqlen_k + of_cluster - 1) / of_cluster * together);
   out->grid[1] = (unsigned)a->heads_kv;
   out->grid[2] = (unsigned)a->batch;
   return true;

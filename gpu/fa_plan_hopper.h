@@ -32,6 +32,7 @@ typedef struct fa_hopper_backward_plan {
   const fa_flash_kernel *kernel;
   fa_tensor_box box[FA_HOPPER_BACKWARD_MAPS]; /* of q, k, v, d_o, dk, dv */
   fa_hopper_backward_params params;           /* but for the maps */
+  unsigned cluster; /* blocks side by side in x that run together */
   unsigned grid[3];
 } fa_hopper_backward_plan;
 

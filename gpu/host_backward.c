@@ -54,7 +54,8 @@ static fa_status launch_hopper(fa_hopper_backward_plan *plan, const fa_tensors *
                                  .name = plan->kernel->name,
                                  .grid = {plan->grid[0], plan->grid[1], plan->grid[2]},
                                  .block = {(unsigned)plan->kernel->n_threads, 1, 1},
-                                 .shared_bytes = plan->kernel->shared_bytes};
+                                 .shared_bytes = plan->kernel->shared_bytes,
+                                 .cluster = plan->cluster};
   return fa_host_launch(&launch, t, FA_HOST_MAY_WRITE(FA_T_DK) | FA_HOST_MAY_WRITE(FA_T_DV), scratch, opt,
                         out, err);
 }

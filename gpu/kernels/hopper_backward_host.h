@@ -24,6 +24,8 @@ const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, con
 /* Of those for head dims from 129 on, which the first asks where it has none. */
 const fa_flash_kernel *fa_hopper_backward_wide_find(fa_flash_ability wanted, const fa_flash_device *device);
 const char *fa_hopper_backward_wide_name(int i);
+/* Blocks of a cluster, side by side in x, which the kernel is compiled for; 1: no clusters. */
+int fa_hopper_backward_cluster(const fa_flash_kernel *kernel);
 /* Blocks of a cluster, side by side in x: 2 of those, which are compiled for it, and 1 of others. */
 int fa_hopper_backward_cluster(const fa_flash_kernel *kernel);
 

@@ -27,7 +27,7 @@ template <class T_, int ROW_D_> struct hopper_backward_wide_config : flash_kind_
   static constexpr int ROW_D = ROW_D_, D = (ROW_D + 63) / 64 * 64, BM = 64, BN = 64, THREADS = 384;
   static constexpr flash_kind KIND = plain;
   static constexpr bool VARLEN = false, ORDERED = false;
-  static constexpr int PANELS = D / 64, STAGES = 2;
+  static constexpr int PANELS = D / 64, STAGES = 2, RANKS = 1;
   static constexpr int KV_PANEL = BN * 128, Q_PANEL = BM * 128, DS_PANEL = BN * 128; /* bytes */
   static constexpr int KV_BYTES = PANELS * KV_PANEL, Q_BYTES = PANELS * Q_PANEL, DS_BYTES = DS_PANEL;
   static constexpr int K_AT = 0, V_AT = KV_BYTES, Q_AT = 2 * KV_BYTES, DO_AT = Q_AT + STAGES * Q_BYTES,

@@ -48,3 +48,9 @@ const fa_flash_kernel *fa_hopper_backward_wide_find(fa_flash_ability wanted, con
 const char *fa_hopper_backward_wide_name(int i) {
   return i < n_kernels ? kernels[i].name : nullptr;
 }
+
+int fa_hopper_backward_cluster(const fa_flash_kernel *kernel) {
+  for (const fa_flash_kernel &k : kernels)
+    if (kernel == &k) return fa::hopper_backward_wide_config<fa::f16, 256>::RANKS;
+  return 1;
+}

@@ -27,7 +27,7 @@ namespace fa {
 #define FA_AT (fa_simt_place{file, line})
 
 FA_DEVICE uint32_t shared_base() {
-  return 0;
+  return fa_simt_self->shared_base;
 }
 
 FA_DEVICE int opaque(int x) {

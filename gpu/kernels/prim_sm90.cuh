@@ -34,6 +34,12 @@
  *   wgmma_wait<N>(d)   all groups but the last N are complete, this warp's share of them; d may be read then
  * Registers of a product in flight must not be touched.
  *
+ * Clusters: blocks that run together (grid x: neighbours), of one rank each from 0 on. What they share of
+ * each other they may touch between two cluster_sync of all. cluster_rank() cluster_sync() all threads of all
+ * blocks of the cluster cluster_address(shared, rank)         of the same place in another block's shared
+ * memory, for: mbarrier_arrive_at(bar) send_shared(to, from, bytes, bar)     one thread; a bulk copy out of
+ * the own shared memory, in sixteens, that completes on bar; `to` and bar are of the same block
+ *
  *   registers_up<N>(), registers_down<N>()      of the warpgroup: to N registers a thread
  *   FA_COUNTERS(name, n)                        n numbers in device memory, 0 in the beginning, for
  *   take_number(p)                              what *p is, which then is one more; atomic

@@ -47,6 +47,22 @@ template <int THREADS> FA_DEVICE void named_arrive(int id, FA_FROM) {
   fa_simt_named_barrier(id, THREADS, false, FA_AT);
 }
 
+FA_DEVICE int cluster_rank() {
+  return static_cast<int>(fa_simt_self->rank);
+}
+FA_DEVICE void cluster_sync(FA_FROM) {
+  fa_simt_sync_cluster(FA_AT);
+}
+FA_DEVICE uint32_t cluster_address(uint32_t shared, int rank) {
+  return shared - fa_simt_self->shared_base + (static_cast<uint32_t>(rank) << 18);
+}
+FA_DEVICE void mbarrier_arrive_at(uint32_t bar, FA_FROM) {
+  fa_simt_mbarrier_arrive(bar, 0, FA_AT);
+}
+FA_DEVICE void send_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, FA_FROM) {
+  fa_simt_bulk_send(to, from, bytes, bar, FA_AT);
+}
+
 FA_DEVICE void fence_async() {
   fa_simt_fence_async();
 }

@@ -8,7 +8,7 @@ fa_simt_async *fa_simt_async_get(fa_simt_block *b) {
   if (b->async) return b->async;
   fa_simt_async *a = calloc(1, sizeof *a);
   FA_ASSERT(a);
-  a->n_granules = b->launch->shared_bytes / FA_GRANULE + 1;
+  a->n_granules = b->memory_bytes / FA_GRANULE + 1;
   a->n_reading = calloc(a->n_granules, sizeof *a->n_reading);
   a->read_tick = calloc(a->n_granules * (size_t)b->n_warps, sizeof *a->read_tick);
   a->word_tick = calloc(a->n_granules * (FA_GRANULE / 4) * (size_t)b->n_warps, sizeof *a->word_tick);
@@ -156,7 +156,7 @@ void fa_simt_named_barrier(int id, int n_threads, bool wait, fa_simt_place at) {
     fa_simt_violation(FA_SUBJECT_CRASH, at,
                       "named barrier %d of %d threads; 1..%d, of whole warps, are possible", id, n_threads,
                       FA_NAMED_BARRIERS - 1);
-  fa_named_barrier *m = &a->named[id];
+  fa_named_barrier *m = &a->named[FA_NAMED_BARRIERS * fa_simt_self->rank + (unsigned)id];
   if (m->n_arrived == 0) {
     m->n_threads = n_threads;
     m->at = at;

@@ -47,8 +47,8 @@ typedef struct fa_named_barrier {
 
 /* A bulk load on its way. */
 typedef struct fa_bulk_load {
-  const fa_tensor_map *map;
-  uint32_t shared;
+  const fa_tensor_map *map; /* NULL: `bytes` out of shared memory itself */
+  uint32_t shared, from, bytes;
   int bar, c[4];
   fa_simt_place at;
 } fa_bulk_load;
@@ -93,7 +93,7 @@ typedef struct fa_simt_async {
   fa_clock seen[FA_MAX_WARPS];
   fa_mbarrier bar[FA_MAX_MBARRIERS];
   int n_bars;
-  fa_named_barrier named[FA_NAMED_BARRIERS];
+  fa_named_barrier named[FA_NAMED_BARRIERS * FA_MAX_RANKS];
   fa_bulk_load *load;
   int n_loads, load_capacity;
   fa_bulk_store *store;
@@ -134,6 +134,8 @@ int fa_simt_mbarrier_find(fa_simt_block *b, uint32_t offset, fa_simt_place at);
 void fa_simt_shared_begin_read(fa_simt_block *b, uint32_t offset, uint32_t bytes, const char *what,
                                fa_simt_place at);
 void fa_simt_shared_end_read(fa_simt_block *b, uint32_t offset, uint32_t bytes);
+/* The same of what no warp waits for: the order of later writes follows from who heard of it. */
+void fa_simt_shared_drop_read(fa_simt_block *b, uint32_t offset, uint32_t bytes);
 void fa_simt_shared_begin_write(fa_simt_block *b, uint32_t offset, uint32_t bytes, fa_simt_place at);
 /* Reports a write of this word that does not come before what the running thread does now. */
 void fa_simt_shared_check_written(fa_simt_block *b, uint32_t offset, fa_simt_place at);

@@ -170,6 +170,12 @@ static void release_barrier(fa_simt_block *b) {
 }
 
 void fa_simt_sync_block(fa_simt_place at) {
+  if (fa_simt_current->n_ranks > 1)
+    fa_simt_violation(FA_SUBJECT_CRASH, at, "__syncthreads in a cluster is beyond the executor");
+  fa_simt_sync_cluster(at);
+}
+
+void fa_simt_sync_cluster(fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_simt_thread *me = b->running;
   if (b->n_at_barrier == 0)
@@ -202,12 +208,17 @@ static void thread_main(void) {
 
 static void set_ids(fa_simt_block *b, fa_simt_thread *t, int64_t block_index) {
   const fa_simt_dim g = b->launch->grid, d = b->launch->block;
-  const unsigned i = (unsigned)t->index;
+  const unsigned per_block = d.x * d.y * d.z, i = (unsigned)t->index % per_block,
+                 ranks = (unsigned)b->n_ranks;
+  const int64_t across = g.x / ranks; /* clusters */
+  t->ids.rank = (unsigned)t->index / per_block;
+  t->ids.shared_base = t->ids.rank * FA_RANK_BYTES;
   t->ids.grid_dim = g;
   t->ids.block_dim = d;
   t->ids.thread = (fa_simt_dim){i % d.x, i / d.x % d.y, i / (d.x * d.y)};
-  t->ids.block = (fa_simt_dim){(unsigned)(block_index % g.x), (unsigned)(block_index / g.x % g.y),
-                               (unsigned)(block_index / ((int64_t)g.x * g.y))};
+  t->ids.block =
+      (fa_simt_dim){(unsigned)(block_index % across) * ranks + t->ids.rank,
+                    (unsigned)(block_index / across % g.y), (unsigned)(block_index / (across * g.y))};
 }
 
 /* Of one block: every seed and every block has its own (splitmix64). Not 0, which means the plain schedule.
@@ -261,9 +272,12 @@ static void *lines(int64_t n, size_t each) {
 fa_status fa_simt_block_init(fa_simt_block *b, const fa_simt_launch *launch, fa_error *err) {
   memset(b, 0, sizeof *b);
   b->launch = launch;
-  b->n_threads = (int)(launch->block.x * launch->block.y * launch->block.z);
+  b->n_ranks = launch->cluster ? (int)launch->cluster : 1;
+  b->n_threads = (int)(launch->block.x * launch->block.y * launch->block.z) * b->n_ranks;
+  b->memory_bytes = (size_t)(b->n_ranks - 1) * FA_RANK_BYTES + launch->shared_bytes;
+  b->address_mask = b->n_ranks > 1 ? FA_RANK_BYTES - 1 : ~0u;
   b->n_warps = b->n_threads / FA_WARP;
-  const size_t n_words = launch->shared_bytes / 4 + 1;
+  const size_t n_words = b->memory_bytes / 4 + 1;
   b->threads = lines(b->n_threads, sizeof *b->threads);
   b->warps = lines(b->n_warps, sizeof *b->warps);
   b->place = calloc(FA_MAX_PLACES, sizeof *b->place);

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #define FA_WARP 32
-#define FA_MAX_BLOCK_THREADS 1024
+#define FA_MAX_BLOCK_THREADS 1024 /* of a cluster, too */
+#define FA_MAX_RANKS 2
+#define FA_RANK_BYTES (1u << 18) /* a matrix descriptor has as many bits of an address */
 /* Poison for 16-bit halves: NaN as f16, as bf16, and doubled as f32. */
 #define FA_POISON_UNINITIALISED 0x7fa5u
 #define FA_POISON_IN_FLIGHT 0x7fb6u
@@ -100,6 +102,9 @@ typedef struct fa_simt_block {
   fa_fiber main;
   fa_simt_thread *threads;
   fa_simt_warp *warps;
+  int n_ranks;           /* blocks that run together: what follows is of all of them */
+  size_t memory_bytes;   /* of shared memory, a block's own from FA_RANK_BYTES times its rank on */
+  uint32_t address_mask; /* for the part of an address that is within a block's own */
   int n_threads, n_warps, n_live, n_at_barrier;
   fa_simt_place barrier_at;
   int current_warp;

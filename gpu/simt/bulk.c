@@ -72,6 +72,12 @@ static void check_global(const char *p, int bytes, bool write, fa_simt_place at)
     for (int i = 0; i < bytes; i += 2) fa_simt_global(p + i, 2, write, at);
 }
 
+static fa_bulk_load *start(fa_simt_async *a, fa_bulk_load load) {
+  a->load = grow(a->load, a->n_loads, &a->load_capacity, sizeof *a->load);
+  a->load[a->n_loads] = load;
+  return &a->load[a->n_loads++];
+}
+
 void fa_simt_tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, const int c[4],
                       fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
@@ -84,11 +90,32 @@ void fa_simt_tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, c
     if (bytes) check_global(from, bytes, false, at);
   }
   fa_simt_shared_begin_write(b, shared, bytes_of(x), at);
-  a->load = grow(a->load, a->n_loads, &a->load_capacity, sizeof *a->load);
-  fa_bulk_load *l = &a->load[a->n_loads++];
-  *l = (fa_bulk_load){.map = map, .shared = shared, .at = at};
+  fa_bulk_load *l = start(a, (fa_bulk_load){.map = map, .shared = shared, .bytes = bytes_of(x), .at = at});
   l->bar = fa_simt_mbarrier_find(b, bar, at);
   memcpy(l->c, c, sizeof l->c);
+}
+
+void fa_simt_bulk_send(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_async *a = fa_simt_async_get(b);
+  if (to % 16 != 0 || from % 16 != 0 || bytes % 16 != 0)
+    fa_simt_violation(FA_SUBJECT_CRASH, at, "bulk copy of %u bytes from %u to %u: not in sixteens", bytes,
+                      from, to);
+  fa_simt_shared_begin_read(b, from, bytes, "bulk copy", at);
+  fa_simt_shared_begin_write(b, to, bytes, at);
+  fa_bulk_load *l = start(a, (fa_bulk_load){.shared = to, .from = from, .bytes = bytes, .at = at});
+  l->bar = fa_simt_mbarrier_find(b, bar, at);
+}
+
+static void fill_box(fa_simt_block *b, const fa_bulk_load *l) {
+  const fa_tensor_box *x = box_of(l->map);
+  for (uint32_t k = 0; k < l->bytes / 16; ++k) {
+    const char *from = NULL;
+    char *to = b->shared + swizzled(l->shared, 16 * k, x->swizzle);
+    const int bytes = chunk_of(x, l->c, k, &from);
+    memset(to, 0, 16);
+    if (bytes) memcpy(to, from, (size_t)bytes);
+  }
 }
 
 void fa_simt_bulk_land(fa_simt_block *b, int i) {
@@ -96,17 +123,15 @@ void fa_simt_bulk_land(fa_simt_block *b, int i) {
   const fa_bulk_load l = a->load[i];
   memmove(&a->load[i], &a->load[i + 1], (size_t)(a->n_loads - i - 1) * sizeof l);
   --a->n_loads;
-  const fa_tensor_box *x = box_of(l.map);
-  for (uint32_t k = 0; k < bytes_of(x) / 16; ++k) {
-    const char *from = NULL;
-    char *to = b->shared + swizzled(l.shared, 16 * k, x->swizzle);
-    const int bytes = chunk_of(x, l.c, k, &from);
-    memset(to, 0, 16);
-    if (bytes) memcpy(to, from, (size_t)bytes);
+  if (l.map) {
+    fill_box(b, &l);
+  } else {
+    memcpy(b->shared + l.shared, b->shared + l.from, l.bytes);
+    fa_simt_shared_drop_read(b, l.from, l.bytes);
   }
   a->bar[l.bar].unseen = l.at;
-  fa_simt_shared_landed(b, l.shared, bytes_of(x), l.bar, ++b->tick);
-  fa_simt_mbarrier_bytes(b, l.bar, bytes_of(x));
+  fa_simt_shared_landed(b, l.shared, l.bytes, l.bar, ++b->tick);
+  fa_simt_mbarrier_bytes(b, l.bar, l.bytes);
 }
 
 void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4], fa_simt_place at) {

@@ -25,6 +25,8 @@ typedef struct fa_simt_place {
 
 typedef struct fa_simt_ids {
   fa_simt_dim thread, block, block_dim, grid_dim;
+  unsigned rank;        /* of the block in its cluster; 0 without clusters */
+  uint32_t shared_base; /* of the block's shared memory */
 } fa_simt_ids;
 
 /* Of the running fiber. __thread, not C11/C++11 thread_local: C and C++ must agree, and C++ would wrap it. */
@@ -32,7 +34,8 @@ extern __thread const fa_simt_ids *fa_simt_self;
 
 /* Barriers. */
 void fa_simt_sync_block(fa_simt_place at);
-void fa_simt_sync_warp(fa_simt_place at); /* all 32 lanes */
+void fa_simt_sync_cluster(fa_simt_place at); /* all threads of a cluster; a block alone is one */
+void fa_simt_sync_warp(fa_simt_place at);    /* all 32 lanes */
 
 /* Warp collectives, all 32 lanes, all from the same source line. */
 uint32_t fa_simt_shfl_xor(uint32_t value, int lane_mask, fa_simt_place at);

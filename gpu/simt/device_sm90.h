@@ -5,9 +5,8 @@
  * until then its destination is NaN and belongs to it; a product's registers are NaN until its wait, and its
  * operands in shared memory belong to it; and of two accesses to a word, one of them a write, one must come
  * before the other by barriers of any kind, or it is a race. An arrival passes on what its warp did before
- * its last sync_warp or wgmma_wait; one of a first lane, what that did itself too; one of all lanes, what they
- * did before they arrived. A wait by one
- * lane counts for its whole warp. */
+ * its last sync_warp or wgmma_wait; one of a first lane, what that did itself too; one of all lanes, what
+ * they did before they arrived. A wait by one lane counts for its whole warp. */
 #ifndef FA_GPU_SIMT_DEVICE_SM90_H
 #define FA_GPU_SIMT_DEVICE_SM90_H
 
@@ -28,6 +27,8 @@ void fa_simt_named_barrier(int id, int n_threads, bool wait, fa_simt_place at);
 void fa_simt_fence_async(void);
 void fa_simt_tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, const int c[4],
                       fa_simt_place at);
+/* From the block's shared memory to that of another of its cluster, as bar's. */
+void fa_simt_bulk_send(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, fa_simt_place at);
 void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4], fa_simt_place at);
 void fa_simt_tma_store_commit(void);
 void fa_simt_tma_store_wait_read(int n_pending_groups);

@@ -85,17 +85,17 @@ static void fill16(char *p, size_t bytes, unsigned half) {
 }
 
 void fa_simt_shared_reset(fa_simt_block *b) {
-  fill16(b->shared, b->launch->shared_bytes, FA_POISON_UNINITIALISED);
-  for (size_t i = 0; i < b->launch->shared_bytes / 4 + 1; ++i) b->shadow[i].in_flight = false;
+  fill16(b->shared, b->memory_bytes, FA_POISON_UNINITIALISED);
+  for (size_t i = 0; i < b->memory_bytes / 4 + 1; ++i) b->shadow[i].in_flight = false;
 }
 
 static inline void shared_check(const fa_simt_block *b, uint32_t offset, size_t bytes, const char *what,
                                 fa_simt_place at) {
-  const size_t size = b->launch->shared_bytes;
+  const size_t size = b->launch->shared_bytes, within = offset & b->address_mask;
   if (__builtin_expect(offset % bytes != 0, 0))
     fa_simt_violation(FA_SUBJECT_CRASH, at, "misaligned %s of %zu bytes at shared offset %u", what, bytes,
                       offset);
-  if (__builtin_expect(offset > size || size - offset < bytes, 0))
+  if (__builtin_expect(within > size || size - within < bytes || offset > b->memory_bytes, 0))
     fa_simt_violation(FA_SUBJECT_OOB, at, "%s of %zu bytes at shared offset %u; the block has %zu bytes",
                       what, bytes, offset, size);
 }
@@ -280,6 +280,8 @@ static inline void note_write(fa_simt_block *b, uint32_t offset, size_t bytes, b
 void *fa_simt_shared(uint32_t offset, size_t bytes, bool write, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   shared_check(b, offset, bytes, write ? "shared write" : "shared read", at);
+  if (__builtin_expect(b->n_ranks > 1, 0) && offset / FA_RANK_BYTES != fa_simt_self->rank)
+    fa_simt_violation(FA_SUBJECT_OOB, at, "shared offset %u is of another block of the cluster", offset);
   if (write)
     note_write(b, offset, bytes, false, at);
   else
@@ -333,6 +335,11 @@ void fa_simt_shared_end_read(fa_simt_block *b, uint32_t offset, uint32_t bytes) 
     --a->n_reading[g];
     tick[g] = b->tick;
   }
+}
+
+void fa_simt_shared_drop_read(fa_simt_block *b, uint32_t offset, uint32_t bytes) {
+  for (uint32_t g = offset / FA_GRANULE; g <= (offset + bytes - 1) / FA_GRANULE; ++g)
+    --b->async->n_reading[g];
 }
 
 void fa_simt_shared_begin_write(fa_simt_block *b, uint32_t offset, uint32_t bytes, fa_simt_place at) {

@@ -48,7 +48,8 @@ static void *work(void *arg) {
 }
 
 static fa_status check_launch(const fa_simt_launch *l, fa_error *err) {
-  const uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z;
+  const uint64_t ranks = l->cluster ? l->cluster : 1;
+  const uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z * ranks;
   if (threads == 0 || threads > FA_MAX_BLOCK_THREADS || threads % FA_WARP != 0)
     return fa_fail(err, FA_ERR_INPUT, "%s: %llu threads in a block; multiples of 32 up to 1024 are possible",
                    l->name, (unsigned long long)threads);
@@ -56,6 +57,10 @@ static fa_status check_launch(const fa_simt_launch *l, fa_error *err) {
       l->grid.z > 65535)
     return fa_fail(err, FA_ERR_INPUT, "%s: grid %u x %u x %u; 1..2^31-1, 1..65535, 1..65535 are possible",
                    l->name, l->grid.x, l->grid.y, l->grid.z);
+  if (ranks > FA_MAX_RANKS || l->grid.x % ranks != 0)
+    return fa_fail(err, FA_ERR_INPUT,
+                   "%s: clusters of %u in a grid of %u; up to %d are possible, and whole ones", l->name,
+                   l->cluster, l->grid.x, FA_MAX_RANKS);
   if (l->shared_bytes > 227u << 10)
     return fa_fail(err, FA_ERR_INPUT, "%s: %zu bytes of shared memory; at most 232448", l->name,
                    l->shared_bytes);
@@ -66,8 +71,9 @@ fa_status fa_simt_run(const fa_simt_launch *l, fa_simt_report *out, fa_error *er
   memset(out, 0, sizeof *out);
   fa_status status = check_launch(l, err);
   if (status != FA_OK) return status;
-  grid_run g = {
-      .launch = l, .n_blocks = (int64_t)l->grid.x * l->grid.y * l->grid.z, .lock = PTHREAD_MUTEX_INITIALIZER};
+  grid_run g = {.launch = l,
+                .n_blocks = (int64_t)l->grid.x / (l->cluster ? l->cluster : 1) * l->grid.y * l->grid.z,
+                .lock = PTHREAD_MUTEX_INITIALIZER};
   g.stop = g.n_blocks;
   enum { MAX_THREADS = 256 };
   pthread_t helper[MAX_THREADS];

@@ -40,6 +40,8 @@ typedef struct fa_simt_launch {
   const char *name;
   fa_simt_dim grid, block; /* every extent >= 1; at most 1024 threads in a block, a multiple of 32 */
   size_t shared_bytes;     /* dynamic shared memory of a block */
+  unsigned cluster;        /* blocks side by side in x that run together and reach each other's shared memory;
+                              0: no clusters */
   const fa_simt_range *ranges;
   int n_ranges;
   uint64_t

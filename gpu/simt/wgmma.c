@@ -14,8 +14,8 @@ typedef struct operand {
 
 static operand operand_of(uint64_t d) {
   static const uint32_t width[] = {0, 128, 64, 32};
-  return (operand){(uint32_t)(d & 0x3fff) << 4, (uint32_t)(d >> 16 & 0x3fff) << 4,
-                   (uint32_t)(d >> 32 & 0x3fff) << 4, width[d >> 62]};
+  return (operand){fa_simt_self->shared_base + ((uint32_t)(d & 0x3fff) << 4),
+                   (uint32_t)(d >> 16 & 0x3fff) << 4, (uint32_t)(d >> 32 & 0x3fff) << 4, width[d >> 62]};
 }
 
 static uint32_t swizzle(const operand *x, uint32_t address) {
