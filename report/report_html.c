@@ -130,6 +130,23 @@ static void put_shrunk(FILE *out, const cJSON *shrunk) {
   put_code(out, "run it", fa_report_string(shrunk, "repro"));
 }
 
+/* The expressions, which the recipe's JSON hides among its escapes, and which gradient belongs to which
+ * buffer. */
+static void put_expressions(FILE *out, const cJSON *recipe) {
+  const cJSON *buffer;
+  int k = 0;
+  put_labelled(out, "score_mod", fa_report_string(recipe, "score_mod"));
+  put_labelled(out, "mask_mod", fa_report_string(recipe, "mask_mod"));
+  if (!cJSON_IsObject(get(recipe, "buffers"))) return;
+  fputs("<tr><th>buffers</th><td>", out);
+  cJSON_ArrayForEach(buffer, get(recipe, "buffers")) {
+    fputs(k ? ", " : "", out);
+    fa_report_put_markup(out, buffer->string);
+    fprintf(out, " (dbuffer_%d)", k++);
+  }
+  fputs("</td></tr>\n", out);
+}
+
 static void put_failure(FILE *out, const cJSON *f, int k) {
   const cJSON *t;
   fprintf(out, "<details class=\"row\"><summary>%d <b class=\"FAIL\">", k);
@@ -153,6 +170,7 @@ static void put_failure(FILE *out, const cJSON *f, int k) {
   put_labelled(out, "file", fa_report_string(f, "file"));
   put_labelled(out, "notes", fa_report_string(f, "notes"));
   put_labelled(out, "tensors", fa_report_string(f, "dump"));
+  put_expressions(out, get(f, "case"));
   fputs("</table>\n", out);
   cJSON_ArrayForEach(t, get(f, "tensors")) put_tensor(out, t);
   put_code(out, "run it again", fa_report_string(f, "repro"));

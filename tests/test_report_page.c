@@ -34,17 +34,18 @@ static char *page_of(const cJSON *root) {
   "\"error\":0},"
 
 static void test_page(void) {
-  static const char text[] =
-      HEAD "\"failures\":[{\"case\":{\"name\":\"<script>alert(1)</script>\"},\"name\":\"<script>alert(1)</"
-           "script>\","
-           "\"state\":\"FAIL\",\"backend\":\"ho\\\"st'\",\"reason\":\"a & b\",\"repro\":\"fa-verify repro "
-           "r.json:0\","
-           "\"tensors\":[{\"name\":\"dq\",\"failed\":true,\"count\":9,\"bad\":3,\"class_bad\":1,"
-           "\"worst_ratio\":\"inf\",\"where\":{\"text\":\"every bad row has q < 5\"},"
-           "\"worst\":[{\"index\":[0,1,2,3],\"got\":\"nan\",\"want\":0.5,\"err\":\"inf\",\"bound\":0.25}]}],"
-           "\"shrunk\":{\"case\":{\"family\":\"flash\"},\"reproduced\":\"5 of "
-           "5\",\"repro\":\"r.json:0.shrunk\"}}],"
-           "\"cases\":[{\"name\":\"<u>\",\"state\":\"PASS\"}]}";
+  static const char text[] = HEAD
+      "\"failures\":[{\"case\":{\"name\":\"<script>alert(1)</script>\",\"score_mod\":\"score > 0.5 ? <b>\","
+      "\"buffers\":{\"slopes\":{},\"x<y\":{}}},\"name\":\"<script>alert(1)</"
+      "script>\","
+      "\"state\":\"FAIL\",\"backend\":\"ho\\\"st'\",\"reason\":\"a & b\",\"repro\":\"fa-verify repro "
+      "r.json:0\","
+      "\"tensors\":[{\"name\":\"dq\",\"failed\":true,\"count\":9,\"bad\":3,\"class_bad\":1,"
+      "\"worst_ratio\":\"inf\",\"where\":{\"text\":\"every bad row has q < 5\"},"
+      "\"worst\":[{\"index\":[0,1,2,3],\"got\":\"nan\",\"want\":0.5,\"err\":\"inf\",\"bound\":0.25}]}],"
+      "\"shrunk\":{\"case\":{\"family\":\"flash\"},\"reproduced\":\"5 of "
+      "5\",\"repro\":\"r.json:0.shrunk\"}}],"
+      "\"cases\":[{\"name\":\"<u>\",\"state\":\"PASS\"}]}";
   cJSON *root = NULL;
   REQUIRE(load(text, &root) == FA_OK);
   char *page = page_of(root);
@@ -52,6 +53,8 @@ static void test_page(void) {
   CHECK(!strstr(page, "<i>") && !strstr(page, "<u>") && strstr(page, "ho&#34;st&#39;"));
   CHECK(strstr(page, "a &#38; b") && strstr(page, "every bad row has q &#60; 5") &&
         strstr(page, "[0,1,2,3]"));
+  CHECK(strstr(page, "<th>score_mod</th><td>score &#62; 0.5 ? &#60;b&#62;</td>"));
+  CHECK(strstr(page, "slopes (dbuffer_0), x&#60;y (dbuffer_1)") && !strstr(page, "mask_mod"));
   CHECK(strstr(page, "3 of 9 bad") && strstr(page, "5 of 5") && strstr(page, "r.json:0.shrunk"));
   CHECK(!strstr(page, "http:") && !strstr(page, "https:") && !strstr(page, " src=") &&
         !strstr(page, " href=")); /* needs nothing else */
