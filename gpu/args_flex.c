@@ -62,7 +62,7 @@ static const char *check_list(const fa_flex *f, const fa_tensor *x, int rank, in
 
 static const char *take_lists(const fa_tensor *x, fa_flex *f, fa_attention *a) {
   const int64_t n_q = fa_flex_n_q(a), n_kv = fa_flex_n_kv(a);
-  if (!f->q_block || f->blocks_from_mask_mod) return NULL;
+  if (!fa_flex_has_blocks(a) || f->blocks_from_mask_mod) return NULL; /* lists of nothing are no tensors */
   const char *why = check_list(f, &x[FA_T_KV_NUM_BLOCKS], 3, n_q, n_kv);
   if (!why) why = check_list(f, &x[FA_T_KV_INDICES], 4, n_q, n_kv);
   if (why) return why;
