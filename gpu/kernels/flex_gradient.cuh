@@ -45,8 +45,14 @@ FA_DEVICE void add_to_buffer(const fa_flex_args &x, int buffer, int64_t element,
   else
     atomic_add(x.dbuffer[buffer] + element, share);
 }
+template <bool CALLED>
+FA_CALLED void call_add_to_buffer(const fa_flex_args &x, int buffer, int64_t element, float share) {
+  add_to_buffer(x, buffer, element, share);
+}
 
-template <class MODS> struct flex_gradients {
+/* CALLED: what goes to memory goes there by a call, which halves the time that kernels with many pairs to a
+ * thread take to compile; kernels of wgmma must not have calls. */
+template <class MODS, bool CALLED = false> struct flex_gradients {
   int64_t element[FLEX_SLOTS]; /* -1: none */
   float sum[FLEX_SLOTS];
   int buffer[FLEX_SLOTS];
@@ -70,10 +76,17 @@ template <class MODS> struct flex_gradients {
   };
   FA_DEVICE pair_adder adder(const fa_flex_args &x, float g) { return pair_adder{x, *this, g, 0}; }
 
+  FA_DEVICE static void put(const fa_flex_args &x, int of, int64_t at, float share) {
+    if constexpr (CALLED)
+      call_add_to_buffer<CALLED>(x, of, at, share);
+    else
+      add_to_buffer(x, of, at, share);
+  }
+
   FA_DEVICE void add(const fa_flex_args &x, int read, int of, int64_t at, float share) {
     if (!MODS::READS || share == 0.0f) return;
     if (read >= FLEX_SLOTS) {
-      add_to_buffer(x, of, at, share);
+      put(x, of, at, share);
       return;
     }
     FA_UNROLL
@@ -82,7 +95,7 @@ template <class MODS> struct flex_gradients {
       if (element[k] == at) {
         sum[k] += share;
       } else {
-        if (element[k] >= 0) add_to_buffer(x, buffer[k], element[k], sum[k]);
+        if (element[k] >= 0) put(x, buffer[k], element[k], sum[k]);
         element[k] = at;
         sum[k] = share;
         buffer[k] = of;
@@ -107,14 +120,14 @@ template <class MODS> struct flex_gradients {
         else
           sum[k] += other;
       }
-      if (element[k] >= 0) add_to_buffer(x, buffer[k], element[k], sum[k]);
+      if (element[k] >= 0) put(x, buffer[k], element[k], sum[k]);
       element[k] = -1;
     }
   }
 };
 
 /* Kernels of other families hold nothing. */
-template <> struct flex_gradients<no_mods> {
+template <bool CALLED> struct flex_gradients<no_mods, CALLED> {
   FA_DEVICE void flush(const fa_flex_args &, int) {}
 };
 

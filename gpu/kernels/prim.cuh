@@ -3,6 +3,8 @@
  * Kernels use nothing else of the machine but threadIdx, blockIdx and ordinary arithmetic.
  *
  *   FA_UNROLL, FA_UNROLL_2, FA_UNROLL_BY(constant), FA_NO_UNROLL    before a loop
+ *   FA_CALLED                                    instead of FA_DEVICE: not inlined, for what is long, seldom
+ * done, and in many places
  *   sync_block(), sync_warp()                    barriers
  *   shfl_xor(x, lane_mask)                       x of lane (lane ^ lane_mask)
  *   shared_base()                                address of the dynamic shared memory

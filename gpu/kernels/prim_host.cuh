@@ -11,6 +11,7 @@ extern "C" {
 #include <math.h>
 
 #define FA_DEVICE inline
+#define FA_CALLED inline
 #define FA_UNROLL
 #define FA_UNROLL_2
 #define FA_UNROLL_BY(n)

@@ -3,6 +3,7 @@
 #define FA_GPU_KERNELS_PRIM_PTX_CUH
 
 #define FA_DEVICE __device__ __forceinline__
+#define FA_CALLED __device__ __noinline__
 #define FA_UNROLL _Pragma("unroll")
 #define FA_UNROLL_2 _Pragma("unroll 2")
 #define FA_PRAGMA(x) _Pragma(#x)

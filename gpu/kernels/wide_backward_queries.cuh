@@ -117,7 +117,7 @@ FA_DEVICE void write_pair_dbias(const fa_wide_backward_params &p, const flex_pai
  * captured buffers in the blocks that have the first columns. */
 template <class C>
 FA_DEVICE void query_tile(typename C::score_tile &s, typename C::score_tile &dp,
-                          flex_gradients<typename C::MODS> &gradients, const fa_wide_backward_params &p,
+                          flex_gradients<typename C::MODS, true> &gradients, const fa_wide_backward_params &p,
                           const wide_task &t, int row, int key, int kind, bool dbias, bool adds) {
   if constexpr (C::MODS::ANY) {
     const fa_flex_args &x = p.forward.flex;
@@ -163,7 +163,7 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
   if (dbias) clear_dbias<C>(p, t, tiles, row, lane % 4 * 2);
 
   typename C::output_tile dq = {};
-  flex_gradients<typename C::MODS> gradients;
+  flex_gradients<typename C::MODS, true> gradients;
   int buffer = 0;
   FA_NO_UNROLL
   for (int i = tiles.begin(); i < tiles.end(); ++i) {
