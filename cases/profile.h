@@ -21,6 +21,8 @@ typedef struct fa_profile {
   double floor_operand; /* absolute error of any operand of a product near 0: what is below the normal range
                            loses its lower bits */
   double max_p;         /* largest value of that type: a dS beyond it overflows in the kernel */
+  bool max_rounded; /* P is relative to a maximum that may lag behind: the largest weight of a row is no 1,
+                       and is rounded as the others are */
   bool exp_scaled; /* exp2(x s - m s), s = scale log2(e), by one fma: the error grows with |m|, not |x - m| */
   int mma_block;   /* products summed at once by the matrix unit, truncating; 0 = scalar FMA, nearest */
   int mma_extra_bits;      /* extra fraction bits kept inside such a block */

@@ -10,14 +10,19 @@
 /* What the maps and the kernels' own restrictions allow, beside their abilities. */
 static bool is_possible(const fa_attention *a, const fa_flash_device *device) {
   return device && device->hopper && !fa_attention_is_empty(a) && fa_choose_forward(a) == FA_KERNELS_FLASH &&
-         !fa_attention_is_varlen(a) && !a->seqused_k && !a->leftpad_k && a->seqlen_q > 0 && a->seqlen_k > 0 &&
-         fa_attention_is_aligned(a);
+         a->seqlen_q > 0 && a->seqlen_k > 0 && fa_attention_is_aligned(a);
 }
 
-/* False: no map has such strides. An axis of one element has any. */
+static bool has_lengths(const fa_attention *a) {
+  return fa_attention_is_varlen(a) || a->seqused_k || a->leftpad_k;
+}
+
+/* False: no map has such strides, or nothing in it. An axis of one element has any. */
 static bool fill_box(fa_tensor_box *x, const fa_attention *a, const void *base, fa_strides s, int64_t rows,
                      int64_t heads, int64_t head_dim, uint32_t box_rows) {
-  const int64_t size[4] = {head_dim, rows, heads, a->batch}, stride[3] = {s.row, s.head, s.batch};
+  const int64_t size[4] = {head_dim, rows, heads, fa_attention_is_varlen(a) ? 1 : a->batch},
+                stride[3] = {s.row, s.head, s.batch};
+  if (rows <= 0) return false;
   *x = (fa_tensor_box){
       .base = base, .box = {64, box_rows, 1, 1}, .swizzle = FA_SWIZZLE_128, .bf16 = a->dtype == FA_BF16};
   for (int i = 0; i < 4; ++i) x->size[i] = (uint64_t)size[i];
@@ -29,12 +34,14 @@ static bool fill_box(fa_tensor_box *x, const fa_attention *a, const void *base, 
 }
 
 static bool fill_boxes(const fa_attention *a, fa_hopper_plan *p) {
-  const int64_t head_dim_v = fa_attention_head_dim_v(a);
+  const bool varlen = fa_attention_is_varlen(a);
+  const int64_t head_dim_v = fa_attention_head_dim_v(a), rows = varlen ? a->total_q : a->seqlen_q,
+                all_keys = varlen ? a->total_k : a->seqlen_k;
   const uint32_t keys = (uint32_t)p->kernel->block_n;
-  return fill_box(&p->box[0], a, a->q, a->q_stride, a->seqlen_q, a->heads_q, a->head_dim, 64) &&
-         fill_box(&p->box[1], a, a->k, a->k_stride, a->seqlen_k, a->heads_kv, a->head_dim, keys) &&
-         fill_box(&p->box[2], a, a->v, a->v_stride, a->seqlen_k, a->heads_kv, head_dim_v, keys) &&
-         fill_box(&p->box[3], a, a->o, a->o_stride, a->seqlen_q, a->heads_q, head_dim_v, 16);
+  return fill_box(&p->box[0], a, a->q, a->q_stride, rows, a->heads_q, a->head_dim, 64) &&
+         fill_box(&p->box[1], a, a->k, a->k_stride, all_keys, a->heads_kv, a->head_dim, keys) &&
+         fill_box(&p->box[2], a, a->v, a->v_stride, all_keys, a->heads_kv, head_dim_v, keys) &&
+         fill_box(&p->box[3], a, a->o, a->o_stride, rows, a->heads_q, head_dim_v, 16);
 }
 
 /* Heads whose keys and values together stay in the L2 cache while all their row blocks pass: where row blocks
@@ -68,14 +75,15 @@ static bool plan_launch(const fa_attention *a, const fa_flash_device *device, bo
 
 bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out) {
   memset(out, 0, sizeof *out);
-  if (a->flex || a->scale <= 0 || !is_possible(a, device)) return false;
-  out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), a->seqlen_k, device);
+  if (a->flex || a->scale <= 0 || (a->alibi_slopes && a->mask_top_left) || !is_possible(a, device))
+    return false;
+  out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), a->seqlen_k, has_lengths(a), device);
   return plan_launch(a, device, false, out);
 }
 
 bool fa_hopper_flex_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out) {
   memset(out, 0, sizeof *out);
-  if (a->scale <= 0 || !is_possible(a, device)) return false;
+  if (a->scale <= 0 || has_lengths(a) || !is_possible(a, device)) return false;
   out->kernel = fa_hopper_flex_forward_find(fa_flash_wanted(a, true), device);
   return plan_launch(a, device, true, out);
 }
@@ -90,15 +98,13 @@ fa_tensor_map *fa_hopper_map(fa_hopper_plan *plan, int i) {
 static bool is_plain(const fa_backward_plan *plan) {
   const fa_flash_backward_params *p = &plan->params;
   return plan->n_launches == 3 && !plan->is_wide && !plan->by_queries && plan->aligned && !p->dbias &&
-         !p->dbias_sums && !p->deterministic && p->n_splits == 1;
+         !p->dbias_sums;
 }
 
-bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
-                             const fa_flash_device *device, fa_hopper_backward_plan *out) {
-  memset(out, 0, sizeof *out);
-  if (a->flex || !is_plain(plan) || !is_possible(a, device)) return false;
-  const fa_flash_kernel *k = out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), false, false, device);
-  if (!k) return false;
+/* All of *out but the kernel, which is there. False: no map has such strides. */
+static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa_flash_backward_params *p,
+                          fa_hopper_backward_plan *out) {
+  const fa_flash_kernel *k = out->kernel;
   const int64_t head_dim_v = fa_attention_head_dim_v(a);
   const uint32_t rows = (uint32_t)k->block_m, keys = (uint32_t)k->block_n;
   if (!fill_box(&out->box[0], a, a->q, a->q_stride, a->seqlen_q, a->heads_q, a->head_dim, rows) ||
@@ -108,13 +114,42 @@ bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const
       !fill_box(&out->box[4], a, g->dk, g->dk_stride, a->seqlen_k, a->heads_kv, a->head_dim, 16) ||
       !fill_box(&out->box[5], a, g->dv, g->dv_stride, a->seqlen_k, a->heads_kv, head_dim_v, 16))
     return false;
-  out->params.b = plan->params;
+  out->params.b = *p;
   out->cluster = (unsigned)fa_hopper_backward_cluster(k);
   const int64_t together = out->cluster, of_cluster = together * k->block_n;
-  out->grid[0] = (unsigned)((a->seqlen_k + of_cluster - 1) / of_cluster * together);
+  out->grid[0] = p->deterministic ? (unsigned)p->n_splits
+                                  : (unsigned)((a->seqlen_k + of_cluster - 1) / of_cluster * together);
   out->grid[1] = (unsigned)a->heads_kv;
   out->grid[2] = (unsigned)a->batch;
   return true;
+}
+
+bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
+                             const fa_flash_device *device, fa_hopper_backward_plan *out) {
+  memset(out, 0, sizeof *out);
+  if (a->flex || has_lengths(a) || !is_plain(plan) || !is_possible(a, device)) return false;
+  out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), false, plan->params.deterministic, device);
+  return out->kernel && plan_backward(a, g, &plan->params, out);
+}
+
+bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+                                  fa_backward_plan *around, fa_hopper_backward_plan *out) {
+  memset(out, 0, sizeof *out);
+  if (has_lengths(a) || !is_possible(a, device) || a->bias || a->softcap > 0 || a->alibi_slopes || g->delta)
+    return false;
+  out->kernel = fa_hopper_flex_backward_find(fa_flash_wanted(a, true), a->deterministic, device);
+  if (!out->kernel) return false;
+  const fa_flash_kernel *k = out->kernel;
+  const fa_flash_main main = {.kernel = {k->name, k->entry, k->recipe},
+                              .block_m = k->block_m,
+                              .block_n = k->block_n,
+                              .n_threads = k->n_threads,
+                              .shared_bytes = k->shared_bytes,
+                              .subtracts_first = 1};
+  /* the executor's few are to share accumulators too; on all devices the same number */
+  const int n_processors = device->hopper < 16 ? device->hopper : FA_DETERMINISTIC_PROCESSORS;
+  return fa_backward_plan_around(a, g, device, &main, n_processors, around) && is_plain(around) &&
+         plan_backward(a, g, &around->params, out);
 }
 
 fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i) {

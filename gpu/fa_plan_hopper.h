@@ -15,12 +15,13 @@ typedef struct fa_hopper_plan {
   unsigned n_blocks;
 } fa_hopper_plan;
 
-/* For arguments that passed fa_forward_check and are not empty. False: no such kernel can do it; varlen, an
+/* For arguments that passed fa_forward_check and are not empty. False: no such kernel can do it; an
  * unaligned row, two of softcap, ALiBi and dropout, bias, scale <= 0 and strides <= 0 are beyond them. */
 bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out);
 
 /* The same for a call with expressions or block lists: all but params.f.flex, whose keys are to be lists for
- * tiles of the kernel's size. Softcap, ALiBi and dropout are beyond these kernels too. */
+ * tiles of the kernel's size. Softcap, ALiBi, dropout, cu_seqlens, seqused_k and leftpad_k are beyond these
+ * kernels too. */
 bool fa_hopper_flex_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out);
 
 /* The map of box[i]. */
@@ -42,6 +43,13 @@ typedef struct fa_hopper_backward_plan {
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                              const fa_flash_device *device, fa_hopper_backward_plan *out);
 fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i);
+
+/* The same for a call with expressions or block lists: *around, without its place in the workspace, and *out.
+ * Before the launches both get params.forward.flex, whose rows are to be lists for tiles of the kernel's size;
+ * and out->params.b is around's params then. Bias, softcap, ALiBi, dropout, a given delta, cu_seqlens,
+ * seqused_k and leftpad_k are beyond these kernels. */
+bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+                                  fa_backward_plan *around, fa_hopper_backward_plan *out);
 
 /* "flash_forward<...>" becomes "hopper_forward<...>", for reports. */
 void fa_hopper_rename(char *kernel, size_t size);

@@ -74,7 +74,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     row.per_u = (float)(1 / c->profile->u_p);
     row.floor = (float)(c->profile->floor_p / c->profile->u_p / w->l[k] / (1 - c->p->dropout.p));
     row.top = (float)((1 - 0x1p-20) / w->l[k]);
-    row.at_top = c->p->dropout.p > 0
+    row.at_top = c->p->dropout.p > 0 || c->profile->max_rounded
                      ? 1
                      : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 but for one rounding of m s */
   }

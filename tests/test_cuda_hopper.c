@@ -65,7 +65,7 @@ static void test_choice(void) {
   expect_kernel(plain, 0, NULL, "hopper_forward_bf16_64");
   expect_kernel(plain, 0, "auto", "hopper_forward_bf16_64");
   expect_kernel(plain, 0, "off", "flash_forward_bf16_64");
-  expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 96}", 0, NULL, "hopper_forward_f16_128");
+  expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 96}", 0, NULL, "hopper_forward_f16_96");
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 200}", 0, NULL, "hopper_forward_f16_256");
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"softcap\": 3}", 0, NULL,
                 "hopper_forward_f16_64_softcap");
@@ -73,7 +73,12 @@ static void test_choice(void) {
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"strides\": {\"q\": {\"offset\": 1}}}", 0, NULL,
                 "flash_forward_f16_64_general");
   expect_kernel("{\"cu_seqlens_q\": [0, 5, 20], \"cu_seqlens_k\": [0, 9, 20], \"head_dim\": 64}", 0, NULL,
-                "flash_forward_f16_64");
+                "hopper_forward_f16_64");
+  expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"alibi\": {\"slopes\": \"standard\"}}", 0, NULL,
+                "hopper_forward_f16_64_alibi");
+  expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"alibi\": {\"slopes\": \"standard\"}, "
+                "\"seqused_k\": [9]}",
+                0, NULL, "hopper_forward_f16_64_alibi_varlen");
 }
 
 /* Forward and backward, as the host's; each map says that a kernel for sm_90a was launched. */

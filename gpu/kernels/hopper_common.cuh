@@ -52,7 +52,8 @@ FA_DEVICE void hopper_add(float (&x)[TILES][4], const uint32_t (&a)[STEPS][4], u
   wgmma_commit();
 }
 
-/* A row of a quad's accumulator into a tile: elements 2r, 2r + 1 of each, times factor. */
+/* A row of a quad's accumulator into a tile: elements 2r, 2r + 1 of each, times factor; zeros in what is left
+ * of the last panel. */
 template <int PANEL, int TILES, class T>
 FA_DEVICE void hopper_store_row(uint32_t tile, const float (&x)[TILES][4], float factor, int r, int lane,
                                 T t) {
@@ -61,6 +62,9 @@ FA_DEVICE void hopper_store_row(uint32_t tile, const float (&x)[TILES][4], float
   for (int n = 0; n < TILES; ++n)
     store_shared4(tile + n / 8 * PANEL + row * 128 + ((n % 8 ^ row % 8) << 4) + lane % 4 * 4,
                   pack2(x[n][2 * r] * factor, x[n][2 * r + 1] * factor, t));
+  FA_UNROLL
+  for (int n = TILES; n % 8 != 0; ++n)
+    store_shared4(tile + n / 8 * PANEL + row * 128 + ((n % 8 ^ row % 8) << 4) + lane % 4 * 4, 0);
 }
 
 } // namespace fa

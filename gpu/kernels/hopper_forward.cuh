@@ -41,6 +41,11 @@ template <class C> FA_DEVICE void hopper_give_turn(int group) {
   if (C::TURNS) named_arrive<256>(1 + (group + 1 == C::GROUPS ? 0 : group + 1));
 }
 
+template <class C> FA_DEVICE void hopper_wait_for_q(hopper_consumer<C> &c) {
+  mbarrier_wait(hopper_barriers<C>::q_full(c.group), c.q.parity());
+  c.q.next();
+}
+
 /* s = Q K^T and o += P V, issued. */
 template <class C> FA_DEVICE void hopper_scores(float (&s)[C::BN / 8][4], uint32_t q_tile, int stage) {
   hopper_multiply<C::D, C::Q_PANEL, C::KV_PANEL>(s, q_tile, shared_base() + C::K_AT + stage * C::KV_BYTES,
@@ -80,6 +85,28 @@ FA_DEVICE block_range hopper_own_blocks(const fa_flash_params &p, const hopper_t
   return own.begin < own.end ? own : task.blocks;
 }
 
+/* Do rows of other keys follow those of the task's last key block in its tile? Where the tensor ends, zeros
+ * do. */
+template <class C> FA_DEVICE bool hopper_is_ragged(const fa_flash_params &p, const hopper_task &task) {
+  return C::VARLEN && (p.cu_seqlens_k || p.seqused_k) && task.blocks.end * C::BN > task.seq.len_k;
+}
+
+/* Then V has zeros instead: a weight of 0 times what stands there could be NaN. All consumers. */
+template <class C>
+FA_DEVICE void hopper_clear_values(const hopper_task &task, hopper_ring<C::STAGES> v, int group, int thread) {
+  const int first = task.seq.len_k - (task.blocks.end - 1) * C::BN;
+  const uint32_t tile = shared_base() + C::V_AT + v.stage() * C::KV_BYTES;
+  mbarrier_wait(hopper_barriers<C>::v_full(v.stage()), v.parity());
+  FA_NO_UNROLL
+  for (int i = 128 * group + thread; i < (C::BN - first) * 8; i += 128 * C::GROUPS) {
+    FA_UNROLL
+    for (int panel = 0; panel < C::PANELS; ++panel)
+      store_shared16(tile + panel * C::KV_PANEL + first * 128 + i * 16, vec4{0, 0, 0, 0});
+  }
+  fence_async();
+  named_sync<128 * C::GROUPS>(1 + C::GROUPS);
+}
+
 /* Everything of a task that has keys. */
 template <class C>
 FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row_state (&rows)[2],
@@ -91,7 +118,8 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   float s[1][C::BN / 8][4], shrink[2];
   uint32_t weights[C::BN / 16][4];
 
-  const block_range own = C::PASSES ? hopper_own_blocks<C>(p.f, task, row0) : task.blocks;
+  const bool ragged = hopper_is_ragged<C>(p.f, task);
+  const block_range own = C::PASSES && !ragged ? hopper_own_blocks<C>(p.f, task, row0) : task.blocks;
   int i = task.blocks.end - 1;
   FA_NO_UNROLL
   for (; C::PASSES && i >= own.end; --i) hopper_pass<C>(c);
@@ -100,6 +128,7 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   flex_tile block = hopper_block<C>(c.k.stage(), i);
   wgmma_fence();
   hopper_scores<C>(s[0], q_tile, c.k.stage());
+  if (ragged) hopper_clear_values<C>(task, c.k, c.group, c.thread);
   wgmma_wait<0>(s[0]);
   hopper_release(bar::k_empty(c.k.stage()), c.thread);
   c.k.next();
@@ -140,6 +169,25 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   c.q.next();
 }
 
+FA_DEVICE float *hopper_lse(const fa_flash_params &p, const hopper_task &task, int row) {
+  return p.lse + task.batch * p.lse_stride.batch + task.head * p.lse_stride.head +
+         (task.seq.q_row + row) * p.lse_stride.row;
+}
+
+/* Those of a warp's 16 rows that exist, where another entry's follow. */
+template <class C>
+FA_DEVICE void hopper_copy_rows(const fa_flash_params &p, uint32_t tile, const hopper_task &task, int row0,
+                                int lane) {
+  uint16_t *const to = p.o + (task.seq.q_row + row0) * p.o_stride.row + task.head * p.o_stride.head;
+  FA_NO_UNROLL
+  for (int i = lane; i < 16 * (C::D / 8); i += 32) {
+    const int row = i / (C::D / 8), chunk = i % (C::D / 8);
+    if (row0 + row >= task.seq.len_q || chunk >= p.head_dim_v / 8) continue;
+    const uint32_t from = tile + chunk / 8 * C::Q_PANEL + row * 128 + ((chunk % 8 ^ row % 8) << 4);
+    store_global(reinterpret_cast<vec4 *>(to + row * p.o_stride.row + chunk * 8), load_shared16(from));
+  }
+}
+
 /* Normalises, and stores the warp's 16 rows of O and LSE. What a store still reads of shared memory is waited
  * for before that is written again. */
 template <class C>
@@ -151,24 +199,26 @@ FA_DEVICE void hopper_write(const fa_hopper_params &p, const float (&o)[C::D / 8
   sync_warp();
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const int row = lane / 4 + 8 * r;
+    const int row = row0 + lane / 4 + 8 * r;
     const float sum = quad_sum(rows[r].sum),
                 inverse = sum == 0.0f ? 0.0f : (C::DROPOUT ? p.f.dropout_scale : 1.0f) / sum;
     hopper_store_row<C::Q_PANEL>(tile, o, inverse, r, lane, typename C::T());
-    if (lane % 4 == 0 && row0 + row < task.seq.len_q)
-      store_global(p.f.lse + task.batch * p.f.lse_stride.batch + task.head * p.f.lse_stride.head +
-                       (row0 + row) * p.f.lse_stride.row,
+    if (lane % 4 == 0 && row < task.seq.len_q)
+      store_global(hopper_lse(p.f, task, row),
                    sum == 0.0f
                        ? p.f.empty_lse
                        : rows[r].max * (hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale) + natural_log(sum));
   }
   fence_async();
   sync_warp();
-  if (lane == 0) {
+  if (C::VARLEN && p.f.cu_seqlens_q && row0 + 16 > task.seq.len_q) {
+    hopper_copy_rows<C>(p.f, tile, task, row0, lane);
+  } else if (lane == 0) {
     if (row0 < task.seq.len_q) {
       FA_UNROLL
       for (int i = 0; i < C::PANELS; ++i)
-        tma_store(&p.o, tile + i * C::Q_PANEL, 64 * i, row0, task.head, task.batch);
+        tma_store(&p.o, tile + i * C::Q_PANEL, 64 * i, task.seq.q_row + row0, task.head,
+                  hopper_plane(p.f, task));
     }
     tma_store_commit();
   }
@@ -190,19 +240,21 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
     if (tile < 0) break;
     hopper_task task = hopper_load_task<C>(p, tile);
     if (C::FLEX) task.blocks = {0, n_blocks};
-    const bool any = task.blocks.begin < task.blocks.end;
     float o[C::D / 8][4] = {};
     row_state rows[2];
-    if (any) hopper_attend<C>(c, o, rows, p, task);
+    if (task.blocks.begin < task.blocks.end)
+      hopper_attend<C>(c, o, rows, p, task);
+    else if (!C::APART) /* O is about to take Q's place */
+      hopper_wait_for_q<C>(c);
     /* Worked out again, rather than kept; where O fills the registers, that would take even more of them. */
-    if (C::D > 128)
+    if (C::D > 128 || C::BN > 128)
       hopper_write<C>(p, o, rows, task, c.group, c.thread);
     else
       hopper_write<C>(p, o, rows, hopper_load_task<C>(p, opaque(tile)), c.group, opaque(c.thread));
     if (!C::APART) {
       if (c.thread % 32 == 0) tma_store_wait_read<0>();
       sync_warp();
-      if (any) hopper_release(hopper_barriers<C>::q_empty(c.group), c.thread);
+      hopper_release(hopper_barriers<C>::q_empty(c.group), c.thread);
     }
   }
   if (c.thread % 32 == 0) tma_store_wait_read<0>(); /* shared memory ends with the block */

@@ -16,18 +16,18 @@ template <> struct hopper_mods_of<flex> { typedef flex_mods type; };
 #endif
 
 template <class T_, int D_, flash_kind KIND_, int GROUPS_, int BN_, bool TURNS_, bool APART_, int LAZY_ = 0,
-          int STAGES_ = 2>
+          bool VARLEN_ = true, int STAGES_ = 2>
 struct hopper_forward_config : flash_kind_traits<KIND_> {
   typedef T_ T;
   typedef typename hopper_mods_of<KIND_>::type MODS;
   static constexpr flash_kind KIND = KIND_;
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
-  static constexpr bool TURNS = TURNS_, APART = APART_;
+  static constexpr bool TURNS = TURNS_, APART = APART_, VARLEN = VARLEN_;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
   /* groups may have no use for a whole key block, and there are registers to see to it */
   static constexpr bool PASSES = KIND == plain && GROUPS == 3 && BM - 64 >= BN;
-  static constexpr int PANELS = D / 64;
+  static constexpr int PANELS = (D + 63) / 64;
   static constexpr int Q_PANEL = 64 * 128, KV_PANEL = BN * 128; /* bytes */
   static constexpr int Q_BYTES = PANELS * Q_PANEL, KV_BYTES = PANELS * KV_PANEL;
   static constexpr int K_AT = GROUPS * Q_BYTES, V_AT = K_AT + STAGES * KV_BYTES;
@@ -40,11 +40,11 @@ struct hopper_forward_config : flash_kind_traits<KIND_> {
   static constexpr int TILES_AT = BARRIERS_AT + 8 * N_BARRIERS, ENTRIES_AT = TILES_AT + 32;
   static constexpr int SHARED_BYTES = ENTRIES_AT + (MODS::ANY ? 4 * STAGES : 0);
   /* 64 K registers, in the shares of the launch bounds moved to where they are needed */
-  static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 128 ? 24 : 40;
-  static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : D > 128 ? 240 : 232;
+  static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 192 || BN > 128 ? 24 : 40;
+  static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : D > 192 || BN > 128 ? 240 : 232;
   static_assert(GROUPS == 2 || GROUPS == 3, "register shares are given for these");
   static_assert(BN % 32 == 0 || KIND_ != dropout, "dropout decides on 32 keys at once");
-  static_assert(D % 64 == 0 && BN % 16 == 0 && KV_PANEL % 1024 == 0, "whole panels, whole swizzle atoms");
+  static_assert(D % 16 == 0 && BN % 16 == 0 && KV_PANEL % 1024 == 0, "whole panels, whole swizzle atoms");
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
 };
 

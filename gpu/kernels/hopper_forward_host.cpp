@@ -38,11 +38,14 @@ static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const 
 #define FA_DESCRIBE(name, ...)                                                                               \
   describe<fa::hopper_forward_config<__VA_ARGS__>>(#name, FA_ON_HOST(name),                                  \
                                                    "FA_ENTRY(" #name "," #__VA_ARGS__ ")")
-#define FA_ENTRY(name, ...) {FA_DESCRIBE(name, __VA_ARGS__), 0},
-#define FA_ENTRY_LONG(name, ...) {FA_DESCRIBE(name, __VA_ARGS__), FA_HOPPER_LONG},
+#define FA_ROW(least, name, ...)                                                                             \
+  {FA_DESCRIBE(name, __VA_ARGS__), least, fa::hopper_forward_config<__VA_ARGS__>::VARLEN},
+#define FA_ENTRY(name, ...) FA_ROW(0, name, __VA_ARGS__)
+#define FA_ENTRY_LONG(name, ...) FA_ROW(FA_HOPPER_LONG, name, __VA_ARGS__)
 static const struct {
   fa_flash_kernel kernel;
   int64_t least_keys;
+  bool varlen;
 } kernels[] = {
 #include "gpu/kernels/hopper_forward_list.h"
 };
@@ -58,11 +61,11 @@ static bool fits(const fa_flash_kernel &k, const fa_flash_ability &wanted, const
   return fa_flash_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes;
 }
 
-const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k,
+const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k, int varlen,
                                               const fa_flash_device *device) {
   if (!device || !device->hopper) return nullptr;
   for (const auto &k : kernels)
-    if (fits(k.kernel, wanted, device) && k.least_keys <= seqlen_k) return &k.kernel;
+    if (fits(k.kernel, wanted, device) && k.least_keys <= seqlen_k && k.varlen >= varlen) return &k.kernel;
   return nullptr;
 }
 

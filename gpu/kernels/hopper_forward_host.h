@@ -14,8 +14,9 @@ extern "C" {
 
 /* The first kernel that can do this for so many keys; its entry takes fa_hopper_params. NULL: there is none
  * for this device, or for this call. They take any two head dims up to their own, aligned rows, masks, and
- * one of ALiBi, softcap and tiled dropout; nothing else. */
-const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k,
+ * one of ALiBi, softcap and tiled dropout; nothing else. varlen: entries' keys or rows number less than the
+ * tensors have. */
+const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k, int varlen,
                                               const fa_flash_device *device);
 
 /* The same for a call with score_mod, mask_mod or block lists, of which wanted says nothing: for the executor

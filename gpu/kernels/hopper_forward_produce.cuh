@@ -20,21 +20,31 @@ template <class C> struct hopper_producer {
       store_shared4(shared_base() + C::ENTRIES_AT + 4 * k.stage(),
                     static_cast<uint32_t>(block.tile * 4 + block.kind));
     hopper_load<C::PANELS, C::KV_PANEL>(shared_base() + C::K_AT + k.stage() * C::KV_BYTES, &p.k,
-                                        bar::k_full(k.stage()), block.tile * C::BN,
-                                        task.head / p.f.heads_per_kv, task.batch);
+                                        bar::k_full(k.stage()), task.seq.k_row + block.tile * C::BN,
+                                        task.head / p.f.heads_per_kv, hopper_plane(p.f, task));
   }
   FA_DEVICE static void load_v(const fa_hopper_params &p, const hopper_task &task, ring v, flex_tile block) {
     mbarrier_wait(bar::v_empty(v.stage()), v.parity() ^ 1);
     hopper_load<C::PANELS, C::KV_PANEL>(shared_base() + C::V_AT + v.stage() * C::KV_BYTES, &p.v,
-                                        bar::v_full(v.stage()), block.tile * C::BN,
-                                        task.head / p.f.heads_per_kv, task.batch);
+                                        bar::v_full(v.stage()), task.seq.k_row + block.tile * C::BN,
+                                        task.head / p.f.heads_per_kv, hopper_plane(p.f, task));
   }
   FA_DEVICE void load_q(const fa_hopper_params &p, const hopper_task &task) {
     FA_NO_UNROLL
     for (int g = 0; g < C::GROUPS; ++g) {
       mbarrier_wait(bar::q_empty(g), q.parity() ^ 1);
       hopper_load<C::PANELS, C::Q_PANEL>(shared_base() + g * C::Q_BYTES, &p.q, bar::q_full(g),
-                                         task.row0 + 64 * g, task.head, task.batch);
+                                         task.seq.q_row + task.row0 + 64 * g, task.head,
+                                         hopper_plane(p.f, task));
+    }
+    q.next();
+  }
+  /* A task without keys has no use for Q but for its place. */
+  FA_DEVICE void skip_q() {
+    FA_NO_UNROLL
+    for (int g = 0; g < C::GROUPS; ++g) {
+      mbarrier_wait(bar::q_empty(g), q.parity() ^ 1);
+      mbarrier_arrive(bar::q_full(g));
     }
     q.next();
   }
@@ -85,7 +95,10 @@ template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
     told.next();
     const hopper_task task = hopper_load_task<C>(p, opaque(tile)); /* again, rather than kept */
     const tile_walk<typename C::MODS> walk = hopper_walk<C>(p, task);
-    if (walk.begin() < walk.end()) producer.load(p, task, walk);
+    if (walk.begin() < walk.end())
+      producer.load(p, task, walk);
+    else if (!C::APART)
+      producer.skip_q();
     tile = next;
   }
   mbarrier_wait(bar::tile_empty(told.stage()), told.parity() ^ 1);

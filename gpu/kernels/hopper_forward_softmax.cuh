@@ -106,8 +106,12 @@ FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2],
     const int row = first + score_row<C>(opaque(thread), 0), key = key0 + score_col(opaque(thread));
     if (C::MODS::has_score(p.flex)) hopper_modify<C>(s[0], p, task, row, key);
     if (block.kind != FA_FLEX_FULL) hopper_hide<C>(s[0], p, task, block.kind, row, key);
-  } else if constexpr (C::KIND != plain) {
-    modify_scores<C>(s, p, task.seq, slope, first, key0, opaque(thread));
+  } else if constexpr (C::SOFTCAP) {
+    cap_scores<C>(s, p.scale, p.softcap);
+  } else if constexpr (C::ALIBI) { /* masks are bottom-right: len_q is a register more */
+    const int distance =
+        first + score_row<C>(opaque(thread), 0) + task.seq.shift - key0 - score_col(opaque(thread));
+    add_alibi<C>(s, p.scale, slope, static_cast<float>(distance));
   }
   if (keys_need_mask(p, task.seq, first, first + 64, key0, key0 + C::BN))
     mask_scores<C>(s, p, task.seq, first, key0, opaque(thread));

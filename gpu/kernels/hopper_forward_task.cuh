@@ -25,9 +25,19 @@ template <class C> FA_DEVICE hopper_task hopper_load_task(const fa_hopper_params
   task.batch = head / p.f.heads_q;
   task.head = head - task.batch * p.f.heads_q;
   task.row0 = row_block * C::BM;
-  task.seq = {0, 0, p.f.seqlen_q, p.f.seqlen_k, p.f.top_left ? 0 : p.f.seqlen_k - p.f.seqlen_q};
-  task.blocks = visible_blocks<C::BN>(p.f, task.seq, task.row0, min_int(task.row0 + C::BM, task.seq.len_q));
+  if (C::VARLEN)
+    task.seq = load_sequence(p.f, task.batch);
+  else
+    task.seq = {0, 0, p.f.seqlen_q, p.f.seqlen_k, p.f.top_left ? 0 : p.f.seqlen_k - p.f.seqlen_q};
+  const int row1 = min_int(task.row0 + C::BM, task.seq.len_q);
+  task.blocks = {0, 0};
+  if (task.row0 < row1) task.blocks = visible_blocks<C::BN>(p.f, task.seq, task.row0, row1);
   return task;
+}
+
+/* Where a tensor's map has the entry: tokens of all lie side by side where lengths vary. */
+FA_DEVICE int hopper_plane(const fa_flash_params &p, const hopper_task &task) {
+  return p.cu_seqlens_q ? 0 : task.batch;
 }
 
 FA_COUNTERS(hopper_counters, FA_HOPPER_COUNTERS)
