@@ -95,6 +95,11 @@ static fa_status check(const fa_attention *a, const fa_gradients *g, fa_error *e
   return status == FA_OK ? fa_flex_backward_supported(a, NULL, err) : status;
 }
 
+static const fa_flex_backward_kernels *find_portable(const fa_attention *a) {
+  const bool is_short = a->seqlen_q <= FA_FLEX_SHORT && a->seqlen_k <= FA_FLEX_SHORT;
+  return is_short ? fa_flex_backward_find_short(a->dtype) : fa_flex_backward_find(a->dtype);
+}
+
 fa_status fa_flex_backward_plan_make(const fa_attention *a, const fa_gradients *g,
                                      const fa_flash_device *device, const fa_flex_functions *functions,
                                      void *workspace, fa_flex_plan *out, fa_error *err) {
@@ -102,7 +107,7 @@ fa_status fa_flex_backward_plan_make(const fa_attention *a, const fa_gradients *
   out->n_launches = 0;
   fa_status status = check(a, g, err);
   if (status != FA_OK) return status;
-  const fa_flex_backward_kernels *k = fa_flex_backward_find(a->dtype);
+  const fa_flex_backward_kernels *k = find_portable(a);
   const int m = k->block_m, n = k->block_n;
   status = fa_flex_check_tiles(a, m < n ? m : n, m < n ? m : n, err);
   if (status != FA_OK) return status;

@@ -50,8 +50,9 @@ static fa_simt_kernel find_forward(const char *name) {
 
 static fa_simt_kernel find_backward(const char *name) {
   static const fa_dtype dtypes[] = {FA_F32, FA_F16, FA_BF16};
-  for (int i = 0; i < 3; ++i) {
-    const fa_flex_backward_kernels *b = fa_flex_backward_find(dtypes[i]);
+  for (int i = 0; i < 6; ++i) {
+    const fa_flex_backward_kernels *b =
+        i < 3 ? fa_flex_backward_find(dtypes[i]) : fa_flex_backward_find_short(dtypes[i - 3]);
     const fa_flash_entry all[] = {b->clear.entry,   b->prepare.entry, b->keys.entry,
                                   b->queries.entry, b->dbias.entry,   b->round.entry};
     for (int n = 0; n < 6; ++n)

@@ -27,8 +27,9 @@ enum {
   N_KV = (SK + KV_BLOCK - 1) / KV_BLOCK,
   BLOCK_M = 128,
   BLOCK_N = 64,
+  SHORT_BLOCK_N = 16,
   TILES_M = 2,
-  TILES_N = 3,
+  TILES_N = (SQ + SHORT_BLOCK_N - 1) / SHORT_BLOCK_N,
   PAIRS = B * HQ * SQ * SK
 };
 
@@ -39,7 +40,7 @@ typedef struct problem {
   double softcap;
   bool alibi, bias, dlse, lists, mask, score, causal;
   int dbias_sums;
-  bool exact;
+  bool exact, is_short; /* the kernels for short problems */
   fa_dtype dtype;
 } problem;
 
@@ -245,14 +246,14 @@ static int tile_kind(int b, int h, int row0, int rows, int key0, int keys) {
   return !n[FA_FLEX_FULL] ? FA_FLEX_PARTIAL : n[FA_FLEX_PARTIAL] ? FA_FLEX_MIXED : FA_FLEX_FULL;
 }
 
-/* Along rows: of BLOCK_M rows each the tiles of BLOCK_N keys; along keys: the other way round. */
-static fa_flex_lists make_lists(int32_t *count, int32_t *entry, bool along_rows) {
+/* Along rows: of BLOCK_M rows each the tiles of n keys; along keys: the other way round. */
+static fa_flex_lists make_lists(int32_t *count, int32_t *entry, bool along_rows, int n) {
   for (int at = 0; at < B * HQ * TILES_M; ++at) {
     const int b = at / (HQ * TILES_M), h = at / TILES_M % HQ, tile = at % TILES_M;
     count[at] = 0;
-    for (int other = 0; other < TILES_N; ++other) {
-      const int kind = along_rows ? tile_kind(b, h, tile * BLOCK_M, BLOCK_M, other * BLOCK_N, BLOCK_N)
-                                  : tile_kind(b, h, other * BLOCK_N, BLOCK_N, tile * BLOCK_M, BLOCK_M);
+    for (int other = 0; other * n < (along_rows ? SK : SQ); ++other) {
+      const int kind = along_rows ? tile_kind(b, h, tile * BLOCK_M, BLOCK_M, other * n, n)
+                                  : tile_kind(b, h, other * n, n, tile * BLOCK_M, BLOCK_M);
       if (kind) entry[at * TILES_N + count[at]++] = other * 4 + kind;
     }
   }
@@ -298,6 +299,7 @@ static void fill_forward(const problem *x, const fa_flex_functions *functions, f
     f->flex.exact[2] = m.e_table;
   }
   if (!x->lists) return;
+  const int n = x->is_short ? SHORT_BLOCK_N : BLOCK_N;
   f->flex.map = m.map;
   f->flex.q_block = Q_BLOCK;
   f->flex.kv_block = KV_BLOCK;
@@ -305,8 +307,8 @@ static void fill_forward(const problem *x, const fa_flex_functions *functions, f
   f->flex.n_kv_blocks = N_KV;
   f->flex.map_batch_stride = HQ * N_Q * N_KV;
   f->flex.map_head_stride = N_Q * N_KV;
-  f->flex.keys = make_lists(m.keys_count, m.keys_entry, true);
-  f->flex.rows = make_lists(m.rows_count, m.rows_entry, false);
+  f->flex.keys = make_lists(m.keys_count, m.keys_entry, true, n);
+  f->flex.rows = make_lists(m.rows_count, m.rows_entry, false, n);
 }
 
 static void launch(const fa_wide_kernel *k, const void *params, unsigned gx, unsigned gy, unsigned gz,
@@ -335,7 +337,8 @@ static unsigned blocks(int n, int of) {
 static void run(const problem *x, uint64_t seed) {
   const fa_flex_functions functions = {(void *)x, x->score ? score_of : NULL, x->mask ? mask_function : NULL,
                                        x->score ? slope_of : NULL, x->score ? 2 : 0};
-  const fa_flex_backward_kernels *k = fa_flex_backward_find(x->dtype);
+  const fa_flex_backward_kernels *k =
+      x->is_short ? fa_flex_backward_find_short(x->dtype) : fa_flex_backward_find(x->dtype);
   fa_wide_backward_params p = {
       .d_o = m.d_o,
       .d_lse = x->dlse ? m.dlse : NULL,
@@ -358,7 +361,7 @@ static void run(const problem *x, uint64_t seed) {
   const fa_flex_exact_params e = {.dbuffer = {m.d_scales, NULL, m.d_table},
                                   .exact = {x->exact ? m.e_scales : NULL, NULL, x->exact ? m.e_table : NULL},
                                   .n = {HQ, 0, TABLE}};
-  REQUIRE(k && k->block_m == BLOCK_M && k->block_n == BLOCK_N);
+  REQUIRE(k && k->block_m == BLOCK_M && k->block_n == (x->is_short ? SHORT_BLOCK_N : BLOCK_N));
   launch(&k->clear, &e, 1, FA_FLEX_BUFFERS, 1, seed);
   launch(&k->prepare, &p, blocks(SQ, k->prepare.block_m), HQ, B, seed);
   launch(&k->keys, &p, blocks(SK, k->keys.block_m) * blocks(D > DV ? D : DV, k->keys.block_cols), HK, B,
@@ -420,9 +423,9 @@ static void test_problem(const problem *x) {
 
 int main(void) {
   static const problem problems[] = {
-      {.name = "nothing", .dtype = FA_F32},
+      {.name = "nothing", .is_short = true, .dtype = FA_F32},
       {.name = "mask", .mask = true, .causal = true, .dlse = true, .dtype = FA_F32},
-      {.name = "score", .score = true, .mask = true, .dtype = FA_F32},
+      {.name = "score", .is_short = true, .score = true, .mask = true, .dtype = FA_F32},
       {.name = "all",
        .softcap = 3,
        .alibi = true,
@@ -434,6 +437,7 @@ int main(void) {
        .exact = true,
        .dtype = FA_F32},
       {.name = "sums",
+       .is_short = true,
        .bias = true,
        .dbias_sums = FA_WIDE_SUM_BATCH,
        .lists = true,

@@ -4,10 +4,10 @@
 
 #include "gpu/kernels/wide_backward_keys.cuh"
 
-#define FA_ENTRY(name, T, kernel)                                                                            \
+#define FA_ENTRY(name, T, kernel, BN, VC)                                                                    \
   extern "C" __global__ void __launch_bounds__(FA_WIDE_BACKWARD_THREADS)                                     \
       name(const __grid_constant__ fa_wide_backward_params p) {                                              \
-    fa::kernel<fa::wide_backward_config<fa::T, fa::flex_mods>>(p);                                           \
+    fa::kernel<fa::wide_backward_config<fa::T, fa::flex_mods, BN, VC>>(p);                                   \
   }
 #ifdef FA_ONLY
 FA_ONLY

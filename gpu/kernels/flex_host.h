@@ -39,8 +39,11 @@ typedef struct fa_flex_backward_kernels {
   int block_m, block_n; /* of keys, queries and dbias */
 } fa_flex_backward_kernels;
 
-/* For any head dims. Shared memory is at most 99 KiB: every device has it. */
+/* For any head dims. Shared memory is at most 99 KiB: every device has it. short: smaller tiles, for calls
+ * whose rows and keys are FA_FLEX_SHORT at most and whose kernels take longer to compile than to run. */
+#define FA_FLEX_SHORT 512
 const fa_flex_backward_kernels *fa_flex_backward_find(fa_dtype dtype);
+const fa_flex_backward_kernels *fa_flex_backward_find_short(fa_dtype dtype);
 const char *fa_flex_backward_name(int i); /* as for forward */
 
 #ifdef __cplusplus

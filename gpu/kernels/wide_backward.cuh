@@ -10,11 +10,12 @@
 
 namespace fa {
 
-/* T: f32, f16 or bf16. MODS: no_mods, or flex_mods for calls of family flex. */
-template <class T_, class MODS_ = no_mods> struct wide_backward_config {
+/* T: f32, f16 or bf16. MODS: no_mods, or flex_mods for calls of family flex. BN: of the side that is walked
+ * over; VC: columns of a result. */
+template <class T_, class MODS_ = no_mods, int BN_ = 64, int VC_ = 64> struct wide_backward_config {
   typedef T_ T;
   typedef MODS_ MODS;
-  static constexpr int BM = 128, BN = 64, VC = 64, WARPS = BM / 16, THREADS = 32 * WARPS;
+  static constexpr int BM = 128, BN = BN_, VC = VC_, WARPS = BM / 16, THREADS = 32 * WARPS;
   static constexpr int A_BYTES = BM * wide_row<WIDE_CHUNK>::BYTES, B_BYTES = BN * wide_row<WIDE_CHUNK>::BYTES;
   static constexpr int TILE_BYTES = BN * wide_row<VC>::BYTES;
   static constexpr int A_AT = 0, B_AT = 2 * A_BYTES, TILE_AT = B_AT + 2 * B_BYTES;
