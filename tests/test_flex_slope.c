@@ -2,9 +2,9 @@
  * scale adds is the plain case again, with the same bounds; and a steep slope makes rounding of differences
  * that cancel neither an error nor a sign that the check is blind. */
 #include "cases/case.h"
-#include "fuzz/judge.h"
-#include "gpu/backend.h"
+#include "ref/reference.h"
 #include "tests/check.h"
+#include "tests/judged_case.h"
 
 #include <math.h>
 
@@ -73,45 +73,21 @@ static void same_bounds(const char *rest, double by, const char *profile, fa_ten
   gradients_free(&b);
 }
 
-/* The judge on ref-f32: what it says is wrong, or vacuous. */
-static void judged(const char *json, char *text, size_t size) {
-  fa_case c;
-  fa_tensors set, got;
-  fa_profile profile;
-  fa_outcome outcome;
-  fa_error err = {""};
-  fa_result r;
-  const fa_backend *b = &fa_backend_ref_f32;
-  const fa_run_options run = {.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD, .n_threads = 1};
-  fa_status status = fa_case_from_text(json, &c, &err);
-  CHECK_MSG(status == FA_OK, "%s", err.text);
-  REQUIRE(status == FA_OK);
-  REQUIRE(fa_case_build(&c, &set, &err) == FA_OK && fa_tensors_clone(&got, &set, &err) == FA_OK);
-  b->profile(NULL, &c.problem, &profile);
-  REQUIRE(b->run(NULL, &c.problem, &got, &run, &outcome, &err) == FA_OK);
-  fa_result_init(&r);
-  const fa_judge_config config = {.n_threads = 1, .profile = &profile, .backward = true};
-  status = fa_judge(&c.problem, &set, &got, &config, &r, &err);
-  CHECK_MSG(status == FA_OK, "%s", err.text);
-  *text = 0;
-  for (int k = 0; k < r.n_verdicts; ++k)
-    if (r.verdict[k].fail || *r.verdict[k].vacuous)
-      snprintf(text, size, "%s: %s %s", fa_tensor_id_name(r.verdict[k].id), r.verdict[k].where,
-               r.verdict[k].vacuous);
-  CHECK(r.n_verdicts == 5);
-  fa_result_free(&r);
-  fa_tensors_free(&got);
-  fa_tensors_free(&set);
-  fa_case_free(&c);
-}
-
 /* All values are the same row: dP - delta is 0 but for rounding, which the slope makes large. */
 static void test_cancelled(void) {
-  char why[512];
-  judged(CASE "\"dtype\": \"f32\", \"scale\": 1e-6, \"score_mod\": \"1000000.0 * score\", "
-              "\"strides\": {\"v\": {\"expand\": [\"s\"]}}}",
-         why, sizeof why);
-  CHECK_MSG(!*why, "%s", why);
+  static const char json[] =
+      CASE "\"dtype\": \"f32\", \"scale\": 1e-6, \"score_mod\": \"1000000.0 * score\", "
+           "\"strides\": {\"v\": {\"expand\": [\"s\"]}}}";
+  fa_case c;
+  REQUIRE(fa_case_from_text(json, &c, NULL) == FA_OK);
+  judged_case j = judge_case(&c, NULL);
+  CHECK_MSG(j.status == FA_OK && j.r->n_verdicts == 5, "%s", j.err.text);
+  for (int k = 0; k < j.r->n_verdicts; ++k) {
+    const fa_verdict *v = &j.r->verdict[k];
+    CHECK_MSG(!v->fail && !*v->vacuous, "%s: %s %s", fa_tensor_id_name(v->id), v->where, v->vacuous);
+  }
+  judged_case_free(&j);
+  fa_case_free(&c);
 }
 
 int main(void) {
