@@ -141,6 +141,30 @@ bool fa_backward_adds_rows(const fa_attention *a, const fa_flash_device *device)
   return fa_choose_backward(a, NULL) == FA_KERNELS_WIDE && fa_wide_single_pass(a, device) != NULL;
 }
 
+/* The launches and the workspace of a call by the fast kernels. */
+static void plan_fast(const fa_attention *a, const fa_gradients *g, const fa_flash_backward_kernels *kernels,
+                      int n_processors, fa_backward_plan *out) {
+  const fa_flash_backward_plan plan = plan_sizes(a, g, kernels, n_processors);
+  fill_params(a, g, &plan, kernels->by_keys.subtracts_first, &out->params);
+  out->params.forward.aligned = out->aligned;
+  out->by_queries = plan.by_queries;
+  out->n_splits = plan.n_splits;
+  const int64_t sums_at = fa_flash_backward_round_up(plan.n_floats, 64);
+  const int64_t sums = fill_dbias_sums(a, g, sums_at, out), n_floats = sums ? sums_at + sums : plan.n_floats;
+  const unsigned dbias_grid[] = {(unsigned)fa_flash_backward_blocks(a->seqlen_q, 16),
+                                 out->params.dbias_accum_stride.head ? (unsigned)a->heads_q : 1,
+                                 out->params.dbias_accum_stride.batch ? (unsigned)a->batch : 1};
+  add_launches(out, kernels, &plan, dbias_grid);
+  if (g->dbias && !out->params.dbias && !out->params.dbias_sums) {
+    const int64_t padded =
+        fa_flash_backward_round_up(a->seqlen_q, fa_flash_backward_row_block(kernels->head_dim));
+    fa_wide_dbias_plan(a, g, (fa_flash_strides){padded, 1, plan.rows}, out);
+  }
+  out->workspace_bytes = out->n_launches ? (size_t)n_floats * sizeof(float) : 0;
+  out->delta_at = plan.delta_at;
+  memcpy(out->accum_at, plan.accum_at, sizeof out->accum_at);
+}
+
 fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
                                 int n_processors, fa_backward_plan *out, fa_error *err) {
   memset(out, 0, sizeof *out);
@@ -156,26 +180,20 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
   fa_flash_backward_kernels kernels;
   const bool bias_aligned = !a->bias || fa_bias_is_aligned(a, a->bias, a->bias_stride);
   if ((status = find_kernels(a, out->aligned && bias_aligned, device, &kernels, err)) != FA_OK) return status;
-  const fa_flash_backward_plan plan = plan_sizes(a, g, &kernels, n_processors);
-  fill_params(a, g, &plan, kernels.by_keys.subtracts_first, &out->params);
-  out->params.forward.aligned = out->aligned;
-  out->by_queries = plan.by_queries;
-  out->n_splits = plan.n_splits;
-  const int64_t sums_at = fa_flash_backward_round_up(plan.n_floats, 64);
-  const int64_t sums = fill_dbias_sums(a, g, sums_at, out), n_floats = sums ? sums_at + sums : plan.n_floats;
-  const unsigned dbias_grid[] = {(unsigned)fa_flash_backward_blocks(a->seqlen_q, 16),
-                                 out->params.dbias_accum_stride.head ? (unsigned)a->heads_q : 1,
-                                 out->params.dbias_accum_stride.batch ? (unsigned)a->batch : 1};
-  add_launches(out, &kernels, &plan, dbias_grid);
-  if (g->dbias && !out->params.dbias && !out->params.dbias_sums) {
-    const int64_t padded =
-        fa_flash_backward_round_up(a->seqlen_q, fa_flash_backward_row_block(kernels.head_dim));
-    fa_wide_dbias_plan(a, g, (fa_flash_strides){padded, 1, plan.rows}, out);
-  }
-  out->workspace_bytes = out->n_launches ? (size_t)n_floats * sizeof(float) : 0;
-  out->delta_at = plan.delta_at;
-  memcpy(out->accum_at, plan.accum_at, sizeof out->accum_at);
+  plan_fast(a, g, &kernels, n_processors, out);
   return FA_OK;
+}
+
+bool fa_backward_plan_around(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+                             const fa_flash_main *main, int n_processors, fa_backward_plan *out) {
+  fa_flash_backward_kernels kernels;
+  memset(out, 0, sizeof *out);
+  out->aligned = all_aligned(a, g);
+  if (find_kernels(a, out->aligned, device, &kernels, NULL) != FA_OK) return false;
+  kernels.by_keys = *main;
+  kernels.by_queries.block_m = 0; /* not by these */
+  plan_fast(a, g, &kernels, n_processors, out);
+  return true;
 }
 
 void fa_backward_plan_place(fa_backward_plan *plan, void *workspace) {

@@ -59,6 +59,11 @@ bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g);
 fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
                                 int n_processors, fa_backward_plan *out, fa_error *err);
 
+/* The fast kernels by keys with another main kernel, for arguments that were checked and ask for no gradient
+ * of a bias. False: there are none. */
+bool fa_backward_plan_around(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+                             const fa_flash_main *main, int n_processors, fa_backward_plan *out);
+
 /* workspace: workspace_bytes of memory for the kernels, aligned to 256. */
 void fa_backward_plan_place(fa_backward_plan *plan, void *workspace);
 

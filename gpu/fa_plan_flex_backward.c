@@ -2,6 +2,7 @@
 #include "gpu/fa_check.h"
 #include "gpu/fa_plan.h"
 #include "gpu/fa_plan_flex_parts.h"
+#include "gpu/fa_plan_hopper.h"
 #include "gpu/fa_plan_wide.h"
 #include "gpu/kernels/flex_exact_params.h"
 #include "gpu/kernels/flex_host.h"
@@ -88,6 +89,47 @@ static void add_portable(fa_flex_builder *b, const fa_gradients *g, const fa_fle
            sums & FA_WIDE_SUM_HEADS ? 1 : a->heads_q, sums & FA_WIDE_SUM_BATCH ? 1 : a->batch);
 }
 
+static void plan_portable(fa_flex_builder *b, const fa_gradients *g, const fa_flex_backward_kernels *k) {
+  b->call.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
+  b->call.flex.rows = fa_flex_add_tiles(b, true, k->block_n, k->block_m); /* transposed: of block_m keys */
+  fa_wide_backward_params p = {0};
+  fa_wide_params_fill(b->a, g, &p);
+  p.forward = b->call;
+  const int64_t delta = fa_wide_delta_fill(b->a, g, &p);
+  if (delta) p.delta = fa_flex_take(b, delta);
+  add_portable(b, g, k, &p);
+}
+
+/* ---- those for sm_90a ---- */
+
+/* Between the fast kernels' around it. */
+static void add_hopper(fa_flex_builder *b, fa_backward_plan *around, const fa_hopper_backward_plan *h) {
+  const fa_flash_kernel *k = h->kernel;
+  b->call.flex.rows = fa_flex_add_tiles(b, true, k->block_m, k->block_n);
+  void *const workspace = fa_flex_take(b, (int64_t)around->workspace_bytes);
+  if (workspace) fa_backward_plan_place(around, workspace);
+  around->params.forward.flex = b->call.flex;
+  for (int i = 0; i < around->n_launches; ++i) {
+    const fa_backward_launch *of = &around->launch[i];
+    const bool is_main = i == FA_HOPPER_BACKWARD_LAUNCH;
+    const unsigned *grid = is_main ? h->grid : of->grid;
+    fa_flex_launch *l =
+        fa_flex_add(b, &of->kernel, grid[0], grid[1], grid[2], (int)of->n_threads, of->shared_bytes);
+    if (!is_main) {
+      l->takes = FA_FLEX_TAKES_FLASH_BACKWARD;
+      l->params.flash_backward = around->params;
+      continue;
+    }
+    l->takes = FA_FLEX_TAKES_HOPPER_BACKWARD;
+    l->has_slope = l->has_mods;
+    l->n_maps = FA_HOPPER_BACKWARD_MAPS;
+    memcpy(l->box, h->box, sizeof h->box);
+    l->params.hopper_backward = h->params;
+    l->params.hopper_backward.b = around->params;
+  }
+  b->out->is_hopper = true;
+}
+
 static fa_status check(const fa_attention *a, const fa_gradients *g, fa_error *err) {
   fa_status status = fa_attention_check_problem(a, err);
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
@@ -103,12 +145,15 @@ static const fa_flex_backward_kernels *find_portable(const fa_attention *a) {
 fa_status fa_flex_backward_plan_make(const fa_attention *a, const fa_gradients *g,
                                      const fa_flash_device *device, const fa_flex_functions *functions,
                                      void *workspace, fa_flex_plan *out, fa_error *err) {
-  (void)device; /* every one has room for the portable kernels */
   out->n_launches = 0;
   fa_status status = check(a, g, err);
   if (status != FA_OK) return status;
   const fa_flex_backward_kernels *k = find_portable(a);
-  const int m = k->block_m, n = k->block_n;
+  fa_backward_plan around;
+  fa_hopper_backward_plan hopper;
+  const bool is_hopper = fa_hopper_flex_backward_make(a, g, device, &around, &hopper);
+  const int m = is_hopper ? hopper.kernel->block_m : k->block_m,
+            n = is_hopper ? hopper.kernel->block_n : k->block_n;
   status = fa_flex_check_tiles(a, m < n ? m : n, m < n ? m : n, err);
   if (status != FA_OK) return status;
   fa_flex_exact_params buffers;
@@ -117,14 +162,10 @@ fa_status fa_flex_backward_plan_make(const fa_attention *a, const fa_gradients *
   const int64_t longest = place_buffers(&b, g, &buffers);
   add_exact(&b, &k->clear, longest, &buffers);
   fa_flex_add_map(&b, a->flex->blocks_from_mask_mod, fa_flex_map_batch(a), fa_flex_map_heads(a));
-  b.call.flex.keys = fa_flex_add_tiles(&b, false, m, n);
-  b.call.flex.rows = fa_flex_add_tiles(&b, true, n, m); /* transposed: of block_m keys */
-  fa_wide_backward_params p = {0};
-  fa_wide_params_fill(a, g, &p);
-  p.forward = b.call;
-  const int64_t delta = fa_wide_delta_fill(a, g, &p);
-  if (delta) p.delta = fa_flex_take(&b, delta);
-  add_portable(&b, g, k, &p);
+  if (is_hopper)
+    add_hopper(&b, &around, &hopper);
+  else
+    plan_portable(&b, g, k);
   if (a->deterministic) add_exact(&b, &k->round, longest, &buffers);
   if (out->n_launches == 0) out->workspace_bytes = 0;
   return FA_OK;

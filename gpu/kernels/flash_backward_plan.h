@@ -105,11 +105,19 @@ static inline int fa_flash_backward_by_queries(const fa_flash_backward_sizes *s)
   return 2 * by_keys <= s->n_processors && by_queries >= 2 * by_keys;
 }
 
-/* Enough private accumulators to keep the device busy, but not more than there are blocks to share them. */
+/* Private accumulators, no more than there are blocks to share them: so many that the processors are busy to
+ * the end. n of them make pairs * n blocks of the main kernel, each with 1/n of the work, in rounds of as many
+ * as there are processors; the least n of which the rounds take about as little time as of any. */
 static inline int fa_flash_backward_splits(const fa_flash_backward_sizes *s, int64_t heads, int64_t blocks) {
   if (!s->deterministic) return 1;
   const int64_t pairs = s->batch * heads;
-  int64_t n = pairs > 0 ? fa_flash_backward_blocks(s->n_processors, pairs) : 1;
+  int64_t most = pairs > 0 ? 2 * fa_flash_backward_blocks(s->n_processors, pairs) : 1, n = 1;
+  if (most > blocks) most = blocks;
+  for (int64_t i = 2; i <= most; ++i) {
+    const int64_t rounds = fa_flash_backward_blocks(pairs * i, s->n_processors),
+                  so_far = fa_flash_backward_blocks(pairs * n, s->n_processors);
+    if (10 * rounds * n < 9 * so_far * i) n = i;
+  }
   if (s->n_splits > 0) n = s->n_splits;
   if (n > blocks) n = blocks;
   return n < 1 ? 1 : (int)n;

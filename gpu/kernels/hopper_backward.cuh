@@ -372,9 +372,9 @@ FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int g
     if (thread % 32 == 0) {
       tma_store_commit();
       tma_store_wait_read<0>();
-      mbarrier_arrive(bar::keys_empty());
     }
     sync_warp();
+    hopper_release(bar::keys_empty(), thread);
   }
 }
 

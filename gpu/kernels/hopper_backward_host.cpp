@@ -41,19 +41,21 @@ static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const 
 #define FA_DESCRIBE(name, ...)                                                                               \
   describe<fa::hopper_backward_config<__VA_ARGS__>>(#name, FA_ON_HOST(name),                                 \
                                                     "FA_ENTRY(" #name "," #__VA_ARGS__ ")")
-#define FA_ENTRY(name, ...)                                                                                  \
+#define FA_ROW(name, ...)                                                                                    \
   {FA_DESCRIBE(name, __VA_ARGS__), fa::hopper_backward_config<__VA_ARGS__>::VARLEN,                          \
    fa::hopper_backward_config<__VA_ARGS__>::ORDERED},
-static const struct {
+struct row {
   fa_flash_kernel kernel;
   bool varlen, ordered;
-} kernels[] = {
+};
+#define FA_ENTRY(name, ...) FA_ROW(name, __VA_ARGS__)
+static const row kernels[] = {
 #include "gpu/kernels/hopper_backward_list.h"
 };
 static const int n_kernels = sizeof kernels / sizeof *kernels;
 
-#define FA_ENTRY(name, ...) FA_DESCRIBE(name, __VA_ARGS__),
-static const fa_flash_kernel flex_kernels[] = {
+#define FA_ENTRY(name, ...) FA_ROW(name, __VA_ARGS__)
+static const row flex_kernels[] = {
 #include "gpu/kernels/hopper_flex_backward_list.h"
 };
 static const int n_flex_kernels = sizeof flex_kernels / sizeof *flex_kernels;
@@ -70,10 +72,11 @@ const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, int varl
   return varlen || ordered ? nullptr : fa_hopper_backward_wide_find(wanted, device);
 }
 
-const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, const fa_flash_device *device) {
+const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, int ordered,
+                                                    const fa_flash_device *device) {
   if (!device || !device->hopper) return nullptr;
-  for (const fa_flash_kernel &k : flex_kernels)
-    if (fits(k, wanted, device)) return &k;
+  for (const auto &k : flex_kernels)
+    if (fits(k.kernel, wanted, device) && k.ordered >= ordered) return &k.kernel;
   return nullptr;
 }
 
@@ -82,5 +85,5 @@ const char *fa_hopper_backward_name(int i) {
 }
 
 const char *fa_hopper_flex_backward_name(int i) {
-  return i < n_flex_kernels ? flex_kernels[i].name : nullptr;
+  return i < n_flex_kernels ? flex_kernels[i].kernel.name : nullptr;
 }

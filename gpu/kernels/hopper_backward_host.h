@@ -19,13 +19,12 @@ const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, int varl
  * with fa_flex_args.functions; for a device compiled with the expressions of the call. It walks lists of
  * fa_flex_args.rows, for tiles of block_n keys and block_m rows, and wants LSE in the workspace as it is
  * (lse_factor 1). */
-const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, const fa_flash_device *device);
+const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, int ordered,
+                                                    const fa_flash_device *device);
 
 /* Of those for head dims from 129 on, which the first asks where it has none. */
 const fa_flash_kernel *fa_hopper_backward_wide_find(fa_flash_ability wanted, const fa_flash_device *device);
 const char *fa_hopper_backward_wide_name(int i);
-/* Blocks of a cluster, side by side in x, which the kernel is compiled for; 1: no clusters. */
-int fa_hopper_backward_cluster(const fa_flash_kernel *kernel);
 /* Blocks of a cluster, side by side in x: 2 of those, which are compiled for it, and 1 of others. */
 int fa_hopper_backward_cluster(const fa_flash_kernel *kernel);
 
