@@ -10,9 +10,9 @@
 const char fa_expr_prelude[] =
     "#ifndef FA_EXPR_FN\n"
     "#ifdef __CUDACC__\n"
-    "#define FA_EXPR_FN static __device__ __forceinline__\n"
+    "#define FA_EXPR_FN static __device__ __forceinline__ __attribute__((unused))\n"
     "#else\n"
-    "#define FA_EXPR_FN static inline\n"
+    "#define FA_EXPR_FN static inline __attribute__((unused))\n"
     "#endif\n"
     "#endif\n"
     "#ifdef __CUDACC__\n"

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RUNS = 10000 };
+enum { MAX_RUNS = 10000, FEW_RUNS = 5 };
+static const double enough_us = 1e6; /* no more runs after that, nor so many to warm up */
 
 typedef struct bench {
   const fa_bench_options *opt;
@@ -58,12 +59,17 @@ static int by_value(const void *a, const void *b) {
 }
 
 static fa_status time_all(bench *b, fa_bench_result *out, fa_error *err) {
-  const int n = b->opt->n_runs < 1 ? 1 : b->opt->n_runs > MAX_RUNS ? MAX_RUNS : b->opt->n_runs;
-  double *us = malloc((size_t)n * sizeof *us), ignored;
+  const int most = b->opt->n_runs < 1 ? 1 : b->opt->n_runs > MAX_RUNS ? MAX_RUNS : b->opt->n_runs;
+  double *us = calloc((size_t)most, sizeof *us), all = 0;
+  int n = 0;
   if (!us) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   fa_status status = b->opt->backward ? enqueue(b, false, err) : FA_OK; /* its o and lse are inputs */
-  for (int i = 0; status == FA_OK && i < b->opt->n_warm; ++i) status = time_once(b, &ignored, err);
-  for (int i = 0; status == FA_OK && i < n; ++i) status = time_once(b, &us[i], err);
+  for (int i = 0; status == FA_OK && i < b->opt->n_warm && all < enough_us; ++i) {
+    status = time_once(b, us, err);
+    all += us[0];
+  }
+  for (all = 0; status == FA_OK && n < most && (n < FEW_RUNS || all < enough_us); all += us[n++])
+    status = time_once(b, &us[n], err);
   if (status == FA_OK) {
     qsort(us, (size_t)n, sizeof *us, by_value);
     out->n_runs = n;

@@ -8,7 +8,7 @@
 typedef struct fa_bench_options {
   int device;
   int n_warm;    /* runs before the first that counts */
-  int n_runs;    /* at least this many count */
+  int n_runs;    /* so many count; fewer, but five, where they take more than a second together */
   bool cold;     /* empty the L2 cache before every run, by writing twice its size */
   bool backward; /* time the backward pass; the forward runs once before */
 } fa_bench_options;
