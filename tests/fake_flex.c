@@ -66,8 +66,11 @@ static fa_simt_kernel find_hopper(const char *name) {
   for (int i = 0; i < 64; ++i) {
     const int dim = 8 * (i / 2 + 1);
     const fa_flash_ability wanted = {.bf16 = i % 2, .head_dim = dim, .narrow = dim};
-    const fa_flash_kernel *k = fa_hopper_flex_forward_find(wanted, &any);
-    if (k && strcmp(k->name, name) == 0) return k->entry;
+    const fa_flash_kernel *const found[] = {fa_hopper_flex_forward_find(wanted, &any),
+                                            fa_hopper_flex_backward_find(wanted, 0, &any),
+                                            fa_hopper_flex_backward_find(wanted, 1, &any)};
+    for (int n = 0; n < 3; ++n)
+      if (found[n] && strcmp(found[n]->name, name) == 0) return found[n]->entry;
   }
   return NULL;
 }
@@ -101,12 +104,11 @@ static const void *with_functions(const void *params, size_t size, size_t functi
   with_functions(params, sizeof(type), offsetof(type, member) + offsetof(fa_flex_args, functions))
 
 const void *fake_flex_params(const char *name, const void *params) {
-  const bool is_flex = strstr(name, "flex") != NULL;
   if (strcmp(name, "flex_mask_map") == 0) return WITH_FUNCTIONS(fa_flex_lists_params, call.flex);
   if (strncmp(name, "flex_forward", 12) == 0) return WITH_FUNCTIONS(fa_flash_params, flex);
   if (strncmp(name, "flex_backward", 13) == 0) return WITH_FUNCTIONS(fa_wide_backward_params, forward.flex);
-  if (is_flex && strncmp(name, "hopper_forward", 14) == 0) return WITH_FUNCTIONS(fa_hopper_params, f.flex);
-  if (is_flex && strncmp(name, "hopper_backward", 15) == 0)
+  if (strncmp(name, "hopper_flex_backward", 20) == 0)
     return WITH_FUNCTIONS(fa_hopper_backward_params, b.forward.flex);
+  if (strncmp(name, "hopper_flex", 11) == 0) return WITH_FUNCTIONS(fa_hopper_params, f.flex);
   return params;
 }

@@ -62,18 +62,17 @@ static void test_text(void) {
   emits("q_idx >= kv_idx && doc[q_idx] == 1", FA_EXPR_MASK_MOD,
         "  const int x0 = q_idx;\n  const int x1 = kv_idx;\n  const int x2 = x0 >= x1;\n  const int x3 = "
         "q_idx;\n"
-        "  const int i4 = 0 + 1 * fa_expr_index(x3, 256);\n  const int x4 = FA_EXPR_READ((const int "
-        "*)buffer[3] + i4);\n"
+        "  const int i4 = 0 + 1 * fa_expr_index(x3, 256);\n  const int x4 = ((const int "
+        "*)buffer[3])[i4];\n"
         "  const int x5 = 1;\n  const int x6 = x4 == x5;\n  const int x7 = x2 && x6;\n  return x7;\n}\n");
   emits("true ? -inf : 0.1", FA_EXPR_SCORE_MOD,
         "  const int x0 = 1;\n  const float x1 = FA_EXPR_INF;\n  const float x2 = -x1;\n"
         "  const float x3 = 0.100000001f;\n  const float x4 = x0 ? x2 : x3;\n  return x4;\n}\n");
-  emits(
-      "table[h, 2] + 3e38", FA_EXPR_SCORE_MOD,
-      "  const int x0 = h;\n  const int x1 = 2;\n"
-      "  const int i2 = 0 + 9 * fa_expr_index(x0, 4) + 1 * fa_expr_index(x1, 9);\n"
-      "  const float x2 = FA_EXPR_READ((const float *)buffer[1] + i2);\n  const float x3 = 3.00000001e+38f;\n"
-      "  const float x4 = x2 + x3;\n  return x4;\n}\n");
+  emits("table[h, 2] + 3e38", FA_EXPR_SCORE_MOD,
+        "  const int x0 = h;\n  const int x1 = 2;\n"
+        "  const int i2 = 0 + 9 * fa_expr_index(x0, 4) + 1 * fa_expr_index(x1, 9);\n"
+        "  const float x2 = ((const float *)buffer[1])[i2];\n  const float x3 = 3.00000001e+38f;\n"
+        "  const float x4 = x2 + x3;\n  return x4;\n}\n");
 }
 
 /* Simplifications leave a constant derivative a constant. */
