@@ -1,12 +1,12 @@
 /* The device entry points of the portable flex forward kernels. They are compiled for the expressions of a
  * call, which stand before this (flex_mods.cuh): all, or the one that FA_ONLY says. */
-#include "gpu/kernels/wide_forward.cuh"
+#include "gpu/kernels/flex_forward.cuh"
 
 #define FA_ENTRY(name, T, VC)                                                                                \
-  typedef fa::wide_forward_config<fa::T, VC, fa::flex_mods> name##_config;                                   \
+  typedef fa::flex_forward_config_of<fa::T, VC>::type name##_config;                                         \
   extern "C" __global__ void __launch_bounds__(name##_config::THREADS, 1)                                    \
       name(const __grid_constant__ fa_flash_params p) {                                                      \
-    fa::wide_forward<name##_config>(p);                                                                      \
+    fa::flex_forward<name##_config>(p);                                                                      \
   }
 #ifdef FA_ONLY
 FA_ONLY

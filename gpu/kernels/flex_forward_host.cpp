@@ -1,5 +1,5 @@
+#include "gpu/kernels/flex_forward.cuh"
 #include "gpu/kernels/flex_host.h"
-#include "gpu/kernels/wide_forward.cuh"
 
 #include <type_traits>
 
@@ -10,7 +10,7 @@
 #define FA_ON_HOST(name) name
 #define FA_ENTRY(name, T, VC)                                                                                \
   static void name(const void *params) {                                                                     \
-    fa::wide_forward<fa::wide_forward_config<fa::T, VC, fa::flex_mods>>(                                     \
+    fa::flex_forward<fa::flex_forward_config_of<fa::T, VC>::type>(                                           \
         *static_cast<const fa_flash_params *>(params));                                                      \
   }
 #include "gpu/kernels/flex_forward_list.h"
@@ -31,8 +31,8 @@ static constexpr forward_row forward(const char *name, void (*entry)(const void 
 }
 
 #define FA_ENTRY(name, T, VC)                                                                                \
-  forward<fa::wide_forward_config<fa::T, VC, fa::flex_mods>>(#name, FA_ON_HOST(name),                        \
-                                                             "FA_ENTRY(" #name "," #T "," #VC ")"),
+  forward<fa::flex_forward_config_of<fa::T, VC>::type>(#name, FA_ON_HOST(name),                              \
+                                                       "FA_ENTRY(" #name "," #T "," #VC ")"),
 static const forward_row forwards[] = {
 #include "gpu/kernels/flex_forward_list.h"
 };

@@ -40,25 +40,57 @@ FA_DEVICE flex_pair flex_pair_of(const wide_task &t, int row, int key) {
   return flex_pair{t.batch, t.head, row, key, t.seq.len_q, t.seq.len_k};
 }
 
-/* kind: of the pair's tile. scaled: its score. */
+FA_DEVICE bool is_in_limits(const flex_row &x, const flex_pair &at) {
+  return at.j >= x.limits.lo && at.j < x.limits.hi;
+}
+
+/* What becomes of a score, hidden or not: score_mod, ALiBi, bias. */
 template <class MODS, class T>
-FA_DEVICE float flex_logit(const fa_flash_params &p, const flex_row &x, const flex_pair &at, int kind,
-                           float scaled) {
-  const bool in_limits = at.j >= x.limits.lo && at.j < x.limits.hi;
-  const bool visible = in_limits && flex_shows<MODS>(p.flex, kind, at);
+FA_DEVICE float flex_modified(const fa_flash_params &p, const flex_row &x, const flex_pair &at,
+                              float scaled) {
   float logit = MODS::score(p.flex, scaled, at);
   if (p.alibi_slopes) {
     const int distance = at.i + at.len_k - at.len_q - at.j;
     logit -= x.slope * static_cast<float>(distance < 0 ? -distance : distance);
   }
-  if (p.bias && in_limits) logit += load_element(p.bias, x.bias_at + at.j, T());
+  if (p.bias && is_in_limits(x, at)) logit += load_element(p.bias, x.bias_at + at.j, T());
+  return logit;
+}
+
+/* kind: of the pair's tile. scaled: its score. */
+template <class MODS, class T>
+FA_DEVICE float flex_logit(const fa_flash_params &p, const flex_row &x, const flex_pair &at, int kind,
+                           float scaled) {
+  const bool visible = is_in_limits(x, at) && flex_shows<MODS>(p.flex, kind, at);
+  const float logit = flex_modified<MODS, T>(p, x, at, scaled);
   return visible ? logit : -infinity();
 }
 
-/* Logits of a warp's tile. row, key: of the lane's element 0, in the entry. */
+/* -inf for what a warp's tile does not show. Expressions may be long, so there is code for one column of
+ * pairs alone, which leaves a bit for each. */
+template <class MODS, int N8>
+FA_DEVICE void hide_pairs(float (&s)[N8][4], const fa_flash_params &p, const wide_task &t, int row, int key,
+                          int kind) {
+  static_assert(4 * N8 <= 32, "a bit for each pair");
+  const flex_row x[2] = {load_flex_row(p, t, row), load_flex_row(p, t, row + 8)};
+  uint32_t hidden = 0;
+  FA_NO_UNROLL
+  for (int n = 0; n < N8; ++n) {
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const flex_pair at = flex_pair_of(t, row + i / 2 * 8, key + 8 * n + i % 2);
+      if (!is_in_limits(x[i / 2], at) || !flex_shows<MODS>(p.flex, kind, at)) hidden |= 1u << (4 * n + i);
+    }
+  }
+  FA_UNROLL
+  for (int i = 0; i < 4 * N8; ++i)
+    if (hidden >> i & 1) s[i / 4][i % 4] = -infinity();
+}
+
+/* Logits of a warp's tile of 16 rows. row, key: of the lane's element 0, in the entry. */
 template <class MODS, class T, int N8>
 FA_DEVICE void make_flex_logits(float (&s)[N8][4], const fa_flash_params &p, const wide_task &t, int row,
-                                int key, int kind) {
+                                int key, int kind, int lane) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int i = row + 8 * r;
@@ -68,10 +100,13 @@ FA_DEVICE void make_flex_logits(float (&s)[N8][4], const fa_flash_params &p, con
       FA_UNROLL
       for (int e = 0; e < 2; ++e) {
         float &score = s[n][2 * r + e];
-        score = flex_logit<MODS, T>(p, x, flex_pair_of(t, i, key + 8 * n + e), kind, scaled_score(p, score));
+        score = flex_modified<MODS, T>(p, x, flex_pair_of(t, i, key + 8 * n + e), scaled_score(p, score));
       }
     }
   }
+  const int row0 = row - lane / 4, row1 = min_int(row0 + 16, t.seq.len_q), key0 = key - lane % 4 * 2;
+  if (kind != FA_FLEX_FULL || keys_need_mask(p, t.seq, row0, row1, key0, key0 + 8 * N8))
+    hide_pairs<MODS>(s, p, t, row, key, kind);
 }
 
 } // namespace fa

@@ -103,9 +103,10 @@ FA_DEVICE void write_rows(const fa_flash_params &p, const wide_task &t, const ty
 /* S to the weights that multiply V; what was summed up so far shrinks. */
 template <class C>
 FA_DEVICE void wide_weights(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2],
-                            const fa_flash_params &p, const wide_task &t, int row, int key, int kind) {
+                            const fa_flash_params &p, const wide_task &t, int row, int key, int kind,
+                            int lane) {
   if constexpr (C::MODS::ANY)
-    make_flex_logits<typename C::MODS, typename C::T>(s, p, t, row, key, kind);
+    make_flex_logits<typename C::MODS, typename C::T>(s, p, t, row, key, kind, lane);
   else
     make_logits<typename C::T>(s, p, t, row, key);
   wide_softmax<C>(s, o, rows);
@@ -175,7 +176,7 @@ template <class C> FA_DEVICE void wide_forward(const fa_flash_params &p) {
     }
     cp_async_commit();
     if (!works) continue;
-    wide_weights<C>(s, o, rows, p, t, row, key, at.kind);
+    wide_weights<C>(s, o, rows, p, t, row, key, at.kind, lane);
     multiply_rows<C::VC>(o, s, first_wide_rows<C::VC>(shared_base() + C::V_AT, lane));
   }
   write_rows<C>(p, t, o, rows, row, col0, lane);
