@@ -105,14 +105,16 @@ static bool is_plain(const fa_backward_plan *plan) {
 static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa_flash_backward_params *p,
                           fa_hopper_backward_plan *out) {
   const fa_flash_kernel *k = out->kernel;
-  const int64_t head_dim_v = fa_attention_head_dim_v(a);
+  const bool varlen = fa_attention_is_varlen(a);
+  const int64_t head_dim_v = fa_attention_head_dim_v(a), all_rows = varlen ? a->total_q : a->seqlen_q,
+                all_keys = varlen ? a->total_k : a->seqlen_k;
   const uint32_t rows = (uint32_t)k->block_m, keys = (uint32_t)k->block_n;
-  if (!fill_box(&out->box[0], a, a->q, a->q_stride, a->seqlen_q, a->heads_q, a->head_dim, rows) ||
-      !fill_box(&out->box[1], a, a->k, a->k_stride, a->seqlen_k, a->heads_kv, a->head_dim, keys) ||
-      !fill_box(&out->box[2], a, a->v, a->v_stride, a->seqlen_k, a->heads_kv, head_dim_v, keys) ||
-      !fill_box(&out->box[3], a, g->d_o, g->do_stride, a->seqlen_q, a->heads_q, head_dim_v, rows) ||
-      !fill_box(&out->box[4], a, g->dk, g->dk_stride, a->seqlen_k, a->heads_kv, a->head_dim, 16) ||
-      !fill_box(&out->box[5], a, g->dv, g->dv_stride, a->seqlen_k, a->heads_kv, head_dim_v, 16))
+  if (!fill_box(&out->box[0], a, a->q, a->q_stride, all_rows, a->heads_q, a->head_dim, rows) ||
+      !fill_box(&out->box[1], a, a->k, a->k_stride, all_keys, a->heads_kv, a->head_dim, keys) ||
+      !fill_box(&out->box[2], a, a->v, a->v_stride, all_keys, a->heads_kv, head_dim_v, keys) ||
+      !fill_box(&out->box[3], a, g->d_o, g->do_stride, all_rows, a->heads_q, head_dim_v, rows) ||
+      !fill_box(&out->box[4], a, g->dk, g->dk_stride, all_keys, a->heads_kv, a->head_dim, 16) ||
+      !fill_box(&out->box[5], a, g->dv, g->dv_stride, all_keys, a->heads_kv, head_dim_v, 16))
     return false;
   out->params.b = *p;
   out->cluster = (unsigned)fa_hopper_backward_cluster(k);
@@ -127,8 +129,9 @@ static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                              const fa_flash_device *device, fa_hopper_backward_plan *out) {
   memset(out, 0, sizeof *out);
-  if (a->flex || has_lengths(a) || !is_plain(plan) || !is_possible(a, device)) return false;
-  out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), false, plan->params.deterministic, device);
+  if (a->flex || a->seqused_k || a->leftpad_k || !is_plain(plan) || !is_possible(a, device)) return false;
+  out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), fa_attention_is_varlen(a),
+                                        plan->params.deterministic, device);
   return out->kernel && plan_backward(a, g, &plan->params, out);
 }
 

@@ -181,8 +181,44 @@ FA_DEVICE void hopper_store_gradient(const fa_tensor_map *map, const float (&x)[
   if (lane == 0 && t.key0 + first < t.seq.len_k) {
     FA_UNROLL
     for (int i = 0; i < C::PANELS; ++i)
-      tma_store(map, tile + i * C::KV_PANEL, 64 * i, t.key0 + first, t.kv_head, t.batch);
+      tma_store(map, tile + i * C::KV_PANEL, 64 * i, t.seq.k_row + t.key0 + first, t.kv_head,
+                hopper_map_batch<C>(t.batch));
   }
+}
+
+/* The same where the keys end within them, and another entry's follow. */
+template <class C>
+FA_DEVICE void hopper_store_gradient_rows(uint16_t *to, const fa_flash_strides &stride, int head_dim,
+                                          const float (&x)[C::D / 8][4], float factor, uint32_t tile,
+                                          const hopper_keys &t, int first, int lane) {
+  tile += first * 128;
+  hopper_store_row<C::KV_PANEL>(tile, x, factor, 0, lane, typename C::T());
+  hopper_store_row<C::KV_PANEL>(tile, x, factor, 1, lane, typename C::T());
+  sync_warp();
+  const int n_rows = min_int(16, t.seq.len_k - t.key0 - first);
+  to += t.kv_head * stride.head + (static_cast<int64_t>(t.seq.k_row) + t.key0 + first) * stride.row;
+  FA_NO_UNROLL
+  for (int i = lane; i < n_rows * (C::D / 8); i += 32) {
+    const int row = i / (C::D / 8), chunk = i % (C::D / 8);
+    if (8 * chunk < head_dim)
+      store_global(reinterpret_cast<vec4 *>(to + row * stride.row + 8 * chunk),
+                   load_shared16(tile + chunk / 8 * C::KV_PANEL + row * 128 + ((chunk % 8 ^ row % 8) << 4)));
+  }
+}
+
+/* Zeros for the rows of two tiles from `first` on, which another entry's have come to: of numbers that nobody
+ * looks at, 0 times NaN would reach sums. By all consumers, who may read the tiles then. */
+template <class C, int PANEL>
+FA_DEVICE void hopper_clear_rows(uint32_t tile, uint32_t other, int first, int thread) {
+  constexpr int ROWS = PANEL / 128;
+  FA_NO_UNROLL
+  for (int i = thread; i < C::PANELS * (ROWS - first) * 8; i += 256) {
+    const int panel = i / ((ROWS - first) * 8), chunk = i % ((ROWS - first) * 8);
+    store_shared16(tile + panel * PANEL + first * 128 + chunk * 16, vec4{0, 0, 0, 0});
+    store_shared16(other + panel * PANEL + first * 128 + chunk * 16, vec4{0, 0, 0, 0});
+  }
+  fence_async();
+  named_sync<256>(2);
 }
 
 /* What a step is about. */
@@ -206,6 +242,12 @@ FA_DEVICE void hopper_step_scores(const fa_flash_backward_params &p, uint32_t (&
   const hopper_alibi alibi =
       hopper_load_alibi<C>(p.forward, t.seq, t.batch, at.head, t.key0 + key, at.row0 + lane % 4 * 2);
   mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+  if constexpr (C::VARLEN) {
+    if (t.seq.len_q - at.row0 < C::BM) {
+      mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
+      hopper_clear_rows<C, C::Q_PANEL>(q_tile, do_tile, t.seq.len_q - at.row0, 128 * group + thread);
+    }
+  }
   wgmma_fence();
   hopper_backward_scores<C>(s, base + C::K_AT + group * 64 * 128, q_tile);
   mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
@@ -334,6 +376,26 @@ FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&d
   hopper_release(bar::q_empty(ring.stage()), thread);
 }
 
+/* dK and dV of a warp's keys. */
+template <class C>
+FA_DEVICE void hopper_store_gradients(const fa_hopper_backward_params &p, const float (&dk)[C::D / 8][4],
+                                      const float (&dv)[C::D / 8][4], int key_block, int group, int thread) {
+  const fa_flash_params &f = p.b.forward;
+  const hopper_keys t = hopper_load_keys<C>(p.b, key_block);
+  const int first = 64 * group + thread / 32 * 16, lane = thread % 32;
+  const uint32_t k_tile = shared_base() + C::K_AT, v_tile = shared_base() + C::V_AT;
+  const float factor = C::DROPOUT ? f.dropout_scale : 1.0f;
+  if constexpr (C::VARLEN) {
+    if (t.key0 + first + 16 > t.seq.len_k) {
+      hopper_store_gradient_rows<C>(p.b.dk, p.b.dk_stride, f.head_dim, dk, p.b.scale, k_tile, t, first, lane);
+      hopper_store_gradient_rows<C>(p.b.dv, p.b.dv_stride, f.head_dim_v, dv, factor, v_tile, t, first, lane);
+      return;
+    }
+  }
+  hopper_store_gradient<C>(&p.dk, dk, p.b.scale, k_tile, t, first, lane);
+  hopper_store_gradient<C>(&p.dv, dv, factor, v_tile, t, first, lane);
+}
+
 /* All of one key block. */
 template <class C>
 FA_DEVICE void hopper_backward_keys(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
@@ -352,13 +414,8 @@ FA_DEVICE void hopper_backward_keys(const fa_hopper_backward_params &p, hopper_r
       ring.next();
     }
   }
-  named_sync<256>(1); /* nobody reads K any more */
-  const hopper_keys t = hopper_load_keys<C>(p.b, key_block);
-  thread = opaque(thread); /* addresses are worked out here, not held over the key blocks */
-  const int first = 64 * group + thread / 32 * 16, lane = thread % 32;
-  hopper_store_gradient<C>(&p.dk, dk, p.b.scale, shared_base() + C::K_AT, t, first, lane);
-  hopper_store_gradient<C>(&p.dv, dv, C::DROPOUT ? f.dropout_scale : 1.0f, shared_base() + C::V_AT, t, first,
-                           lane);
+  named_sync<256>(1);                                                     /* nobody reads K any more */
+  hopper_store_gradients<C>(p, dk, dv, key_block, group, opaque(thread)); /* addresses are worked out there */
 }
 
 template <class C>
@@ -368,6 +425,13 @@ FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int g
   FA_NO_UNROLL
   for (hopper_key_blocks<C> keys; keys.is_there(p.b.forward); ++keys.n) {
     mbarrier_wait(bar::keys(), keys.n % 2);
+    if constexpr (C::VARLEN) {
+      const hopper_keys t = hopper_load_keys<C>(p.b, keys.block());
+      const int left = t.seq.len_k - t.key0;
+      if (left < C::BN)
+        hopper_clear_rows<C, C::KV_PANEL>(shared_base() + C::K_AT, shared_base() + C::V_AT, left,
+                                          128 * group + thread);
+    }
     hopper_backward_keys<C>(p, ring, keys.block(), group, thread);
     if (thread % 32 == 0) {
       tma_store_commit();

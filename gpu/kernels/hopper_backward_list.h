@@ -8,7 +8,9 @@
   FA_KIND(_alibi, D, fa::alibi, false, false)                                                                \
   FA_KIND(_softcap, D, fa::softcap, false, false)                                                            \
   FA_KIND(_dropout, D, fa::dropout, false, false)                                                            \
-  FA_KIND(_ordered, D, fa::plain, false, true)
+  FA_KIND(_ordered, D, fa::plain, false, true)                                                               \
+  FA_KIND(_varlen, D, fa::plain, true, false)                                                                \
+  FA_KIND(_varlen_alibi, D, fa::alibi, true, false)
 FA_KINDS(64)
 FA_KINDS(128)
 #undef FA_KIND
