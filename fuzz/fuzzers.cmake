@@ -1,7 +1,7 @@
 # The libFuzzer targets. With FA_FUZZ (clang): <name>_fuzzer, all of them by `cmake --build DIR --target fuzzers`. Always: replay_<name>, which
 # runs a corpus without libFuzzer.
-set(FA_FUZZERS case_json expr safetensors report journal waivers attention schedule)
-set(record_targets attention schedule) # their inputs are case records, mutated as such
+set(FA_FUZZERS case_json expr safetensors report journal waivers attention families schedule)
+set(record_targets attention families schedule) # their inputs are case records, mutated as such
 set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 
 # What the targets share, apart from fa-verify.
@@ -53,6 +53,7 @@ if(FA_FUZZ)
   # The kernels: edges alone. Comparisons are of tile indices by the million, and sanitizers look where the corpus is replayed: their
   # checks would be edges that nobody can reach.
   fa_fuzz_flags(fa_gpu FLAGS -O2 -fno-sanitize=all -fsanitize-coverage=inline-8bit-counters,pc-table
-                SOURCES kernels/flash_forward_host.cpp kernels/flash_backward_host.cpp kernels/wide_host.cpp)
+                SOURCES kernels/flash_forward_host.cpp kernels/flash_backward_host.cpp kernels/wide_host.cpp kernels/kv_host.cpp
+                kernels/kv_append_host.cpp kernels/flex_forward_host.cpp kernels/flex_backward_host.cpp kernels/flex_lists_host.cpp)
   fa_fuzz_flags(fa_gpu FLAGS ${coverage} SOURCES fa_check.c fa_check_tensors.c fa_choose.c fa_plan.c fa_plan_backward.c fa_plan_wide.c)
 endif()

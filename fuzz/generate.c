@@ -3,6 +3,7 @@
 #include "fuzz/generate_parts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -167,4 +168,41 @@ fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case
     FA_ASSERT(!"the generated case is valid");
   }
   return FA_OK;
+}
+
+static void drop_array(fa_int32_array *a) {
+  free(a->v);
+  *a = (fa_int32_array){0};
+}
+
+/* What flash has and the family has not, or draws itself. */
+static void drop_features(fa_case *c, fa_family family) {
+  fa_problem *p = &c->problem;
+  const bool backward = p->backward && family == FA_FLEX;
+  fa_problem_set_family(p, family);
+  p->backward = backward;
+  p->grad_lse &= backward;
+  p->deterministic &= backward;
+  p->return_softmax = false;
+  p->dropout = (fa_dropout){0};
+  c->packing = FA_PACK_NONE;
+  memset(c->strides, 0, sizeof c->strides);
+  if (family != FA_KVCACHE) return;
+  drop_array(&p->cu_seqlens_q);
+  drop_array(&p->cu_seqlens_k);
+  drop_array(&p->seqused_k);
+  drop_array(&p->leftpad_k);
+}
+
+fa_status fa_generate_family(fa_case *c, fa_family family, uint64_t seed, fa_error *err) {
+  fa_gen g = {
+      .rules = &rules[family == FA_FLEX ? P_FLEX : P_KVCACHE], .key = seed, .c = c, .budget = 128 * 128};
+  FA_ASSERT(c->problem.family == FA_FLASH && (family == FA_FLEX || family == FA_KVCACHE));
+  drop_features(c, family);
+  fa_status status = family == FA_FLEX ? fa_gen_blocks(&g) : fa_gen_cache(&g);
+  if (status == FA_OK) status = fa_problem_complete(&c->problem);
+  if (status == FA_OK) status = fa_gen_expressions(&g);
+  if (status != FA_OK) return fa_fail(err, status, "out of memory");
+  fa_generate_settle_fills(c);
+  return fa_case_validate(c, err);
 }
