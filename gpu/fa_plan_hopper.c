@@ -163,7 +163,8 @@ fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i) {
 
 void fa_hopper_rename(char *kernel, size_t size) {
   char rest[256];
-  if (strncmp(kernel, "flash_", 6) != 0) return;
-  snprintf(rest, sizeof rest, "%s", kernel + 6);
+  const bool is_flex = strncmp(kernel, "flex_", 5) == 0;
+  if (!is_flex && strncmp(kernel, "flash_", 6) != 0) return;
+  snprintf(rest, sizeof rest, "%s", kernel + (is_flex ? 0 : 6)); /* hopper_forward, hopper_flex_forward */
   snprintf(kernel, size, "hopper_%s", rest);
 }

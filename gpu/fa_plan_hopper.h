@@ -33,26 +33,27 @@ typedef struct fa_hopper_backward_plan {
   const fa_flash_kernel *kernel;
   fa_tensor_box box[FA_HOPPER_BACKWARD_MAPS]; /* of q, k, v, d_o, dk, dv */
   fa_hopper_backward_params params;           /* but for the maps */
-  unsigned cluster; /* blocks side by side in x that run together */
+  unsigned cluster;                           /* blocks side by side in x that run together */
   unsigned grid[3];
 } fa_hopper_backward_plan;
 
 /* plan: of the same arguments, with its place in the workspace. False: no such kernel can do it; beside what
  * the forward kernels cannot, head dims other than 33..64, 97..128 and 129..256, seqused_k, leftpad_k, and
- * calls by queries are beyond them; of more than one thing among cu_seqlens, deterministic, softcap, ALiBi and
- * dropout, all but cu_seqlens with ALiBi; and from 129 on all of these. Any scale will do. */
+ * calls by queries are beyond them; of more than one thing among cu_seqlens, deterministic, softcap, ALiBi
+ * and dropout, all but cu_seqlens with ALiBi; and from 129 on all of these. Any scale will do. */
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                              const fa_flash_device *device, fa_hopper_backward_plan *out);
 fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i);
 
 /* The same for a call with expressions or block lists: *around, without its place in the workspace, and *out.
- * Before the launches both get params.forward.flex, whose rows are to be lists for tiles of the kernel's size;
- * and out->params.b is around's params then. Bias, softcap, ALiBi, dropout, a given delta, cu_seqlens,
+ * Before the launches both get params.forward.flex, whose rows are to be lists for tiles of the kernel's
+ * size; and out->params.b is around's params then. Bias, softcap, ALiBi, dropout, a given delta, cu_seqlens,
  * seqused_k and leftpad_k are beyond these kernels. */
 bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
                                   fa_backward_plan *around, fa_hopper_backward_plan *out);
 
-/* "flash_forward<...>" becomes "hopper_forward<...>", for reports. */
+/* "flash_forward<...>" becomes "hopper_forward<...>", and "flex_forward" "hopper_flex_forward", for reports.
+ */
 void fa_hopper_rename(char *kernel, size_t size);
 
 #endif

@@ -20,8 +20,12 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
 
 int main(int argc, char **argv) {
   const char *how = getenv("FAKE_CUDA");
+  const char *asked = getenv("FA_HOPPER");
+  char *policy = asked ? strdup(asked) : NULL;
   fa_blas_startup(argv);
-  fake_cuda_reset();
+  fake_cuda_reset(); /* which says off */
+  if (policy) setenv("FA_HOPPER", policy, 1);
+  free(policy);
   if (how && strcmp(how, "fault") == 0) fake.kernel_fault = CUDA_ERROR_ILLEGAL_ADDRESS;
   if (how && strcmp(how, "hang") == 0) fake.kernel_hangs = true;
   if (how && strcmp(how, "scribble") == 0) fake.scribble = 1;

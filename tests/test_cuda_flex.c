@@ -37,6 +37,47 @@ static void test_same_as_host(void) {
   }
 }
 
+/* The kernels for sm_90a, forward and backward: the bits of the host's. */
+static void test_hopper(void) {
+  static const char json[] =
+      "{\"family\": \"flex\", \"seqlen_q\": 200, \"heads_q\": 2, \"dtype\": \"bf16\", \"deterministic\": "
+      "true,"
+      " \"score_mod\": \"score + 0.05 * slopes[h] * (kv_idx - q_idx)\", \"mask_mod\": \"q_idx >= kv_idx\","
+      " \"block_sparse\": {\"from\": \"mask_mod\", \"q_block\": 128, \"kv_block\": 128},"
+      " \"buffers\": {\"slopes\": {\"shape\": [2]}}}";
+  static const fa_tensor_id outputs[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBUFFER_0};
+  const fa_run_options opt = {.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD, .n_threads = 1};
+  fa_case c;
+  fa_tensors want, got;
+  fa_error err = {""};
+  fa_outcome out;
+  void *host = NULL;
+  cuda_load(json, &c, &want);
+  REQUIRE(fa_tensors_clone(&got, &want, &err) == FA_OK);
+  REQUIRE(fa_backend_host.open("hopper", &host, &err) == FA_OK);
+  CHECK(fa_backend_host.run(host, &c.problem, &want, &opt, &out, &err) == FA_OK);
+  CHECK_MSG(out.state == FA_SUBJECT_OK && strncmp(out.kernel, "hopper", 6) == 0, "%s %s", out.kernel,
+            out.text);
+  fa_backend_host.close(host);
+  fake_cuda_start();
+  start();
+  setenv("FA_HOPPER", "auto", 1);
+  CHECK(fake_flex_begin(&c.problem, &got, &err) == FA_OK);
+  const cuda_ran r = cuda_run_alone(&fa_backend_cuda, &c.problem, &got, opt.passes);
+  fake_flex_end();
+  setenv("FA_HOPPER", "off", 1);
+  CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK, "%s%s", r.out.text, r.err.text);
+  CHECK_MSG(strcmp(r.out.kernel, out.kernel) == 0, "%s is not %s", r.out.kernel, out.kernel);
+  CHECK_MSG(fake.n_maps == 10 && fake.misuse[0] == 0, "%d maps; %s", fake.n_maps, fake.misuse);
+  for (size_t i = 0; i < sizeof outputs / sizeof *outputs; ++i)
+    CHECK_MSG(memcmp(want.buffer[outputs[i]].base, got.buffer[outputs[i]].base,
+                     want.buffer[outputs[i]].bytes + 2 * FA_GUARD_BYTES) == 0,
+              "%s", fa_tensor_id_name(outputs[i]));
+  fa_tensors_free(&want);
+  fa_tensors_free(&got);
+  fa_case_free(&c);
+}
+
 /* What a case compiles; *status, *err: how it ends. */
 static int compiled_by(const char *json, fa_status *status, fa_error *err) {
   fa_case c;
@@ -134,6 +175,7 @@ static void test_many(void) {
 int main(void) {
   setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* what the fake compiler makes is for nobody else */
   test_same_as_host();
+  test_hopper();
   test_kept();
   test_without_compiler();
   test_many();
