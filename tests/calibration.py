@@ -17,6 +17,11 @@ def profile_of(name):
     return re.sub(r"-[0-9]+-[0-9]+$", "", name)
 
 
+def kind_of(tensor):
+    """Gradients of all buffers together."""
+    return re.sub(r"^dbuffer_[0-9]$", "dbuffer", tensor)
+
+
 def main(paths):
     ratios, tight, totals = {}, {}, {}
     for path in paths:
@@ -29,9 +34,9 @@ def main(paths):
         for c in report["cases"]:
             states[c["state"]] = states.get(c["state"], 0) + 1
             for tensor, r in c.get("ratios", {}).items():
-                ratios.setdefault(tensor, []).append(float(r))
+                ratios.setdefault(kind_of(tensor), []).append(float(r))
             for tensor, t in c.get("tightness", {}).items():
-                tight.setdefault(tensor, []).append(float(t))
+                tight.setdefault(kind_of(tensor), []).append(float(t))
         totals[label] = (s["total"], s["failed"], states.get("VACUOUS", 0), s["skipped"], report["seconds"])
     print("| profile | cases | failed | of these vacuous | skipped | seconds |")
     print("|---|---|---|---|---|---|")
