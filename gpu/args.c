@@ -268,19 +268,22 @@ static bool may_be_hopper_flex(const fa_problem *p, const fa_flash_device *devic
   return true;
 }
 
-/* The portable kernels are wide ones, which add nothing up in memory but the gradients of buffers. Where
- * those for sm_90a may do the work, they may too. Expressions of 16-bit calls go through the device's
- * approximations whatever the kernels. */
+/* The portable kernels of f32 are wide ones; of 16-bit elements the forward rounds P to them, and the
+ * backward nothing. They add nothing up in memory but the gradients of buffers. Where those for sm_90a may do
+ * the work, they may too. Expressions of 16-bit calls go through the device's approximations whatever the
+ * kernels. */
 static void flex_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, fa_profile *out) {
   const fa_flash_kernel *k = fa_flex_forward_find(p->dtype, p->head_dim, p->head_dim_v, device);
   const fa_profile wide = fa_profile_get("3xtf32", FA_F32);
   int block_n = k ? k->block_n : out->block_n;
-  if (!may_be_hopper_flex(p, device, &block_n)) {
+  const bool is_fast = may_be_hopper_flex(p, device, &block_n);
+  if (p->dtype == FA_F32 && !is_fast)
     *out = wide;
+  else
+    out->name = "flex-hopper"; /* errors may be smaller than its own: no lower edge of their statistics */
+  if (!is_fast) {
     out->exp_scaled = out->dq_atomic = false;
     out->floor_dq = 0;
-  } else {
-    out->name = "flex-hopper"; /* errors may be smaller than its own: no lower edge of their statistics */
   }
   out->mma_block = hopper ? wide.mma_block : 2; /* as wide_profile */
   out->mma_extra_bits = wide.mma_extra_bits;
