@@ -26,7 +26,7 @@ MORE_FILES = ["cases/varlen.json", "cases/window.json", "cases/dropout.json", "c
 FAMILIES = {
     "flash": [("host", FLASH_FILES, FLASH, [1]), ("host", MORE_FILES, None, [1]),
               ("host:processors=132", ["cases/crossattn.json"], "^two_blocks_d64$", [1])],
-    "hopper": [("host:hopper", ["cases/hopper.json"], "^(bf16_64_(rings|no_keys)|bf16_256_window)$", [1]),
+    "hopper": [("host:hopper", ["cases/hopper.json"], "^(bf16_64_(rings|no_keys)|bf16_256_(window|varlen))$", [1]),
                ("host:hopper,processors=1", ["cases/hopper.json"], "^bf16_64_window$", range(1, 9))],
     "kv": [("host", ["cases/kvcache.json"], "^(splits_2|tall_unmasked|splits_causal_tall|page_gqa_splits)$", [1])],
     "wide": [("host", ["cases/memeff.json"],

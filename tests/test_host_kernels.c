@@ -87,7 +87,8 @@ static void check_arguments(void) {
 
 int main(void) {
   static name_of *const flash[] = {fa_flash_forward_name, fa_flash_backward_name};
-  static name_of *const hopper[] = {fa_hopper_forward_name, fa_hopper_backward_name};
+  static name_of *const hopper[] = {fa_hopper_forward_name, fa_hopper_flex_forward_name,
+                                    fa_hopper_backward_name};
   static name_of *const cache[] = {fa_kv_name, fa_kv_append_name};
   fa_case_list list = {0}, of_hopper = {0}, over_cache = {0};
   load("cases/kernels.json", &list);
@@ -95,10 +96,10 @@ int main(void) {
   CHECK(missing(flash, 2, false) > 0); /* those for small devices: the check can fail */
   run_all(&list, "shared=99", true);
   CHECK(missing(flash, 2, true) == 0);
-  CHECK(missing(hopper, 2, false) > 0);
+  CHECK(missing(hopper, 3, false) > 0);
   load("cases/hopper.json", &of_hopper);
   run_all(&of_hopper, "hopper", true);
-  CHECK(missing(hopper, 2, true) == 0);
+  CHECK(missing(hopper, 3, true) == 0);
   load("cases/kvcache.json", &over_cache);
   CHECK(missing(cache, 2, false) > 0);
   run_all(&over_cache, NULL, true);
