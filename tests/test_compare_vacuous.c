@@ -222,35 +222,55 @@ static void test_mean(void) {
 
 /* ---- second tier ---- */
 
-static fa_verdict judge_stats(fa_dtype dtype, double (*round)(double x), double offset, double noise,
-                              int64_t rows) {
-  const fa_profile profile = fa_profile_get("mma-hopper", dtype);
+/* Rows of 64 elements of O: what they should be, and what they are. */
+typedef struct rows {
+  fa_dtype dtype;
+  const char *profile;
+  int64_t n;
+  double quant, noise;
+  double offset, (*round)(double x); /* a normal number on top of it, rounded; or, without round, */
+  double (*error)(int64_t e);        /* 0, and an error in units of sigma */
+} rows;
+
+static fa_verdict judge_rows(const rows *x) {
+  const fa_profile profile = fa_profile_get(x->profile, x->round ? x->dtype : FA_BF16);
   const fa_compare_options opt = {.generic = true, .judge_stats = true, .profile = &profile};
-  const int64_t shape[] = {1, rows, 1, 64};
+  const int64_t shape[] = {1, x->n, 1, 64};
   fa_problem p;
   fa_problem_init(&p);
   fa_tensors set = {0};
-  fa_want w = {.dtype = dtype, .rank = 4, .n = rows * 64, .shape = {1, rows, 1, 64}};
-  REQUIRE(fa_tensors_add(&set, FA_T_O, dtype, 4, shape, NULL, 0, NULL) == FA_OK);
-  w.value = malloc((size_t)w.n * sizeof *w.value);
+  fa_want w = {.dtype = x->dtype, .rank = 4, .n = x->n * 64, .shape = {1, x->n, 1, 64}};
+  REQUIRE(fa_tensors_add(&set, FA_T_O, x->dtype, 4, shape, NULL, 0, NULL) == FA_OK);
+  w.value = calloc((size_t)w.n, sizeof *w.value);
   w.quant = malloc((size_t)w.n * sizeof *w.quant);
   w.accum = calloc((size_t)w.n, sizeof *w.accum);
   w.noise = malloc((size_t)w.n * sizeof *w.noise);
   for (int64_t e = 0; e < w.n; ++e) {
     int64_t at[FA_MAX_RANK];
     fa_tensor_unravel(&set.t[FA_T_O], e, at);
-    w.value[e] = offset + fa_rng_normal(4, 4, (uint64_t)e);
-    w.quant[e] = 0.1f;
-    w.noise[e] = (float)noise;
-    fa_tensor_set(&set.t[FA_T_O], at, round(w.value[e]));
+    w.quant[e] = (float)x->quant;
+    w.noise[e] = (float)x->noise;
+    if (x->round) w.value[e] = x->offset + fa_rng_normal(4, 4, (uint64_t)e);
+    fa_tensor_set(&set.t[FA_T_O], at, x->round ? x->round(w.value[e]) : x->error(e) * sqrt(0.18) * x->noise);
   }
   fa_verdict v;
   REQUIRE(fa_compare_tensor(FA_T_O, &p, &set, &w, &set.t[FA_T_O], &opt, &v, NULL) == FA_OK);
-  CHECK(v.bad == 0); /* no element by itself is wrong */
+  CHECK_MSG(v.bad == 0, "%lld bad", (long long)v.bad); /* no element by itself is wrong */
   fa_tensors_free(&set);
   want_free(&w);
   fa_problem_free(&p);
   return v;
+}
+
+static fa_verdict judge_stats(fa_dtype dtype, double (*round)(double x), double offset, double noise,
+                              int64_t n) {
+  return judge_rows(&(rows){.dtype = dtype,
+                            .profile = "mma-hopper",
+                            .n = n,
+                            .quant = 0.1,
+                            .noise = noise,
+                            .offset = offset,
+                            .round = round});
 }
 
 static double nearest(double x) {
@@ -281,34 +301,9 @@ static void test_statistics(void) {
   CHECK(!v.stat_bad && v.n_stat == 63 * 64);
 }
 
-/* Errors in units of sigma, made by `error`, under which no element is wrong by itself. */
-static fa_verdict judge_errors(double quant, double noise, int64_t rows, double (*error)(int64_t e)) {
-  const fa_profile profile = fa_profile_get("simt-f32", FA_BF16);
-  const fa_compare_options opt = {.generic = true, .judge_stats = true, .profile = &profile};
-  const int64_t shape[] = {1, rows, 1, 64};
-  fa_problem p;
-  fa_problem_init(&p);
-  fa_tensors set = {0};
-  fa_want w = {.dtype = FA_F32, .rank = 4, .n = rows * 64, .shape = {1, rows, 1, 64}};
-  REQUIRE(fa_tensors_add(&set, FA_T_O, FA_F32, 4, shape, NULL, 0, NULL) == FA_OK);
-  w.value = calloc((size_t)w.n, sizeof *w.value);
-  w.quant = malloc((size_t)w.n * sizeof *w.quant);
-  w.accum = calloc((size_t)w.n, sizeof *w.accum);
-  w.noise = malloc((size_t)w.n * sizeof *w.noise);
-  for (int64_t e = 0; e < w.n; ++e) {
-    int64_t at[FA_MAX_RANK];
-    fa_tensor_unravel(&set.t[FA_T_O], e, at);
-    w.quant[e] = (float)quant;
-    w.noise[e] = (float)noise;
-    fa_tensor_set(&set.t[FA_T_O], at, w.value[e] + error(e) * sqrt(0.18) * noise);
-  }
-  fa_verdict v;
-  REQUIRE(fa_compare_tensor(FA_T_O, &p, &set, &w, &set.t[FA_T_O], &opt, &v, NULL) == FA_OK);
-  CHECK_MSG(v.bad == 0, "%lld bad", (long long)v.bad);
-  fa_tensors_free(&set);
-  want_free(&w);
-  fa_problem_free(&p);
-  return v;
+static fa_verdict judge_errors(double quant, double noise, int64_t n, double (*error)(int64_t e)) {
+  return judge_rows(&(rows){
+      .dtype = FA_F32, .profile = "simt-f32", .n = n, .quant = quant, .noise = noise, .error = error});
 }
 
 static double everywhere(int64_t e) {
