@@ -30,6 +30,23 @@ const char fa_expr_prelude[] =
     "FA_EXPR_FN int fa_expr_max(int a, int b) { return a > b ? a : b; }\n"
     "FA_EXPR_FN int fa_expr_index(int a, int n) { return fa_expr_max(0, fa_expr_min(a, n - 1)); }\n"
     "#ifdef __CUDACC__\n"
+    /* not inlined: what reduces arguments beyond 2^16 would be there for each of 64 pairs */
+    "static __device__ __noinline__ __attribute__((unused)) float fa_expr_sin(float x) { return sinf(x); }\n"
+    "static __device__ __noinline__ __attribute__((unused)) float fa_expr_cos(float x) { return cosf(x); }\n"
+    "FA_EXPR_FN float fa_fast_turn(float x) {\n" /* less a multiple of 2 pi */
+    "  const float n = rintf(x * 0.159154943f);\n"
+    "  return fmaf(n, 1.74845557e-7f, fmaf(n, -6.28318548f, x));\n"
+    "}\n"
+    "FA_EXPR_FN float fa_fast_sin(float x) {\n"
+    "  if (!(fabsf(x) <= 65536.0f)) return fa_expr_sin(x);\n"
+    "  asm(\"sin.approx.f32 %0, %1;\" : \"=f\"(x) : \"f\"(fa_fast_turn(x)));\n"
+    "  return x;\n"
+    "}\n"
+    "FA_EXPR_FN float fa_fast_cos(float x) {\n"
+    "  if (!(fabsf(x) <= 65536.0f)) return fa_expr_cos(x);\n"
+    "  asm(\"cos.approx.f32 %0, %1;\" : \"=f\"(x) : \"f\"(fa_fast_turn(x)));\n"
+    "  return x;\n"
+    "}\n"
     "FA_EXPR_FN float fa_fast_exp(float x) {\n"
     "  asm(\"ex2.approx.f32 %0, %1;\" : \"=f\"(x) : \"f\"(x * 1.44269504f));\n"
     "  return x;\n"
@@ -51,6 +68,10 @@ const char fa_expr_prelude[] =
     "  return x;\n"
     "}\n"
     "#else\n"
+    "#define fa_expr_sin sinf\n"
+    "#define fa_expr_cos cosf\n"
+    "#define fa_fast_sin sinf\n"
+    "#define fa_fast_cos cosf\n"
     "#define fa_fast_exp expf\n"
     "#define fa_fast_log logf\n"
     "#define fa_fast_sqrt sqrtf\n"
@@ -122,18 +143,18 @@ static void put_load(emitter *w, int node, const fa_expr_node *n) {
 /* Names of functions; NULL: written as an operator. */
 static const char *function_of(fa_expr_op op, bool is_float, fa_expr_speed speed) {
   static const char *const floats[FA_EXPR_N_OPS] = {
-      [FA_EXPR_ABS] = "fabsf",  [FA_EXPR_EXP] = "expf", [FA_EXPR_LOG] = "logf", [FA_EXPR_SQRT] = "sqrtf",
-      [FA_EXPR_TANH] = "tanhf", [FA_EXPR_SIN] = "sinf", [FA_EXPR_COS] = "cosf", [FA_EXPR_FLOOR] = "floorf",
-      [FA_EXPR_MIN] = "fminf",  [FA_EXPR_MAX] = "fmaxf"};
+      [FA_EXPR_ABS] = "fabsf",       [FA_EXPR_EXP] = "expf",     [FA_EXPR_LOG] = "logf",
+      [FA_EXPR_SQRT] = "sqrtf",      [FA_EXPR_TANH] = "tanhf",   [FA_EXPR_SIN] = "fa_expr_sin",
+      [FA_EXPR_COS] = "fa_expr_cos", [FA_EXPR_FLOOR] = "floorf", [FA_EXPR_MIN] = "fminf",
+      [FA_EXPR_MAX] = "fmaxf"};
   static const char *const ints[FA_EXPR_N_OPS] = {
       [FA_EXPR_ABS] = "fa_expr_abs", [FA_EXPR_MIN] = "fa_expr_min", [FA_EXPR_MAX] = "fa_expr_max",
       [FA_EXPR_ADD] = "fa_expr_add", [FA_EXPR_SUB] = "fa_expr_sub", [FA_EXPR_MUL] = "fa_expr_mul",
       [FA_EXPR_DIV] = "fa_expr_div", [FA_EXPR_REM] = "fa_expr_rem"};
-  static const char *const fast[FA_EXPR_N_OPS] = {[FA_EXPR_EXP] = "fa_fast_exp",
-                                                  [FA_EXPR_LOG] = "fa_fast_log",
-                                                  [FA_EXPR_SQRT] = "fa_fast_sqrt",
-                                                  [FA_EXPR_TANH] = "fa_fast_tanh",
-                                                  [FA_EXPR_DIV] = "fa_fast_div"};
+  static const char *const fast[FA_EXPR_N_OPS] = {
+      [FA_EXPR_EXP] = "fa_fast_exp",   [FA_EXPR_LOG] = "fa_fast_log", [FA_EXPR_SQRT] = "fa_fast_sqrt",
+      [FA_EXPR_TANH] = "fa_fast_tanh", [FA_EXPR_SIN] = "fa_fast_sin", [FA_EXPR_COS] = "fa_fast_cos",
+      [FA_EXPR_DIV] = "fa_fast_div"};
   if (is_float && speed == FA_EXPR_FAST && fast[op]) return fast[op];
   return is_float ? floats[op] : ints[op];
 }
