@@ -4,6 +4,7 @@
 #include "gpu/cuda/cache.h"
 #include "gpu/cuda/rtc.h"
 #include "tests/check.h"
+#include "tests/flex_units.h"
 #include "tests/kernel_units.h"
 
 #include <math.h>
@@ -26,16 +27,13 @@ static bool log_is_clean(const char *log) {
   return n >= 2;
 }
 
-static void test_unit(const kernel_unit *u, int major) {
+static void test_text(const char *name, const fa_flash_recipe *recipe, const char *text, int major) {
   char only[300];
   const char *const options[] = {only, "--ptxas-options=-v"};
-  const fa_rtc_unit unit = {.name = u->recipe.source,
-                            .text = fa_kernel_source_find(u->recipe.source),
-                            .options = options,
-                            .n_options = 2};
+  const fa_rtc_unit unit = {.name = recipe->source, .text = text, .options = options, .n_options = 2};
   fa_rtc_code code, again;
   fa_error err = {""};
-  snprintf(only, sizeof only, "-DFA_ONLY=%s", u->recipe.only);
+  snprintf(only, sizeof only, "-DFA_ONLY=%s", recipe->only);
   REQUIRE(unit.text);
   const double begin = now_ms();
   const fa_status status = fa_rtc_build(&unit, major, 0, &code, &err);
@@ -43,15 +41,45 @@ static void test_unit(const kernel_unit *u, int major) {
   CHECK_MSG(status == FA_OK, "%s", err.text);
   if (status != FA_OK) return;
   CHECK(!code.from_disk && code.cubin_bytes > 1000 && memcmp(code.cubin, "\177ELF", 4) == 0);
-  CHECK_MSG(log_is_clean(code.log), "%s: %s", u->name, code.log);
+  CHECK_MSG(log_is_clean(code.log), "%s: %s", name, code.log);
   CHECK(fa_rtc_build(&unit, major, 0, &again, &err) == FA_OK);
   const double read = now_ms();
   CHECK(again.from_disk && again.cubin_bytes == code.cubin_bytes &&
         memcmp(again.cubin, code.cubin, code.cubin_bytes) == 0);
-  printf("%-44s sm_%d0  %5.0f ms, from disk %4.1f ms, %zu bytes\n", u->name, major, compiled - begin,
+  printf("%-44s sm_%d0  %5.0f ms, from disk %4.1f ms, %zu bytes\n", name, major, compiled - begin,
          read - compiled, code.cubin_bytes);
   fa_rtc_code_free(&code);
   fa_rtc_code_free(&again);
+}
+
+static void test_unit(const kernel_unit *u, int major) {
+  test_text(u->name, &u->recipe, fa_kernel_source_find(u->recipe.source), major);
+}
+
+/* Kernels with a call's expressions: every function and a table whose gradient is wanted; on sm_80 the
+ * portable ones. */
+static void test_flex(void) {
+  static const char all[] = "sin(score) + cos(score) + sqrt(abs(score)) + log(score * score + 1.0) + 20 * "
+                            "tanh(exp(-score) / 20) + table[h, max(q_idx - kv_idx, 0) % 9] + floor(score)";
+  static const struct {
+    flex_units_call call;
+    int major, n;
+  } calls[] = {{{FA_BF16, 64, all, "doc[q_idx] == doc[kv_idx]", false, true}, 9, 2},
+               {{FA_F16, 128, "score + slopes[h] * (kv_idx - q_idx)", NULL, true, true}, 9, 1},
+               {{FA_BF16, 96, all, NULL, true, false}, 8, 2}};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i) {
+    flex_units u;
+    fa_error err = {""};
+    const bool made = flex_units_of(&calls[i].call, &u, &err);
+    CHECK_MSG(made && u.n == calls[i].n, "call %zu: %d kernels %s", i, u.n, err.text);
+    for (int k = 0; k < u.n; ++k) {
+      const fa_cuda_flex_wanted *w = &u.unit[k];
+      char *text = fa_flex_unit_text(&w->unit, fa_kernel_source_find(w->recipe->source));
+      test_text(w->name, w->recipe, text, calls[i].major);
+      free(text);
+    }
+    flex_units_free(&u);
+  }
 }
 
 static void test_log_check(void) {
@@ -113,6 +141,7 @@ int main(void) {
   const int n = kernel_units_over_cache(FA_BF16, 128, UNIT_PLAIN, units, 3);
   CHECK(n == 3);
   for (int k = 0; k < n; ++k) test_unit(&units[k], k == 1 ? 8 : 9);
+  test_flex();
   snprintf(command, sizeof command, "rm -rf %s", folder);
   CHECK(system(command) == 0);
   return check_done();
