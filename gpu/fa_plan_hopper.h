@@ -38,9 +38,9 @@ typedef struct fa_hopper_backward_plan {
 } fa_hopper_backward_plan;
 
 /* plan: of the same arguments, with its place in the workspace. False: no such kernel can do it; beside what
- * the forward kernels cannot, head dims other than 33..64, 97..128 and 129..256, seqused_k, leftpad_k, and
- * calls by queries are beyond them; of more than one thing among cu_seqlens, deterministic, softcap, ALiBi
- * and dropout, all but cu_seqlens with ALiBi; and from 129 on all of these. Any scale will do. */
+ * the forward kernels cannot, head dims up to 32, seqused_k, leftpad_k, and calls by queries are beyond them;
+ * of more than one thing among cu_seqlens, deterministic, softcap, ALiBi and dropout, all but cu_seqlens with
+ * ALiBi; from 65 to 96, deterministic, softcap and ALiBi; and from 129 on all of these. Any scale will do. */
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                              const fa_flash_device *device, fa_hopper_backward_plan *out);
 fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i);

@@ -129,11 +129,10 @@ FA_DEVICE void hopper_backward_add(float (&x)[C::D / 8][4], const uint32_t (&a)[
 }
 
 /* The group's part of dQ = dS K. */
-template <class C>
-FA_DEVICE void hopper_backward_dq(float (&dq)[C::DQ_COLS / 8][4], uint32_t ds_tile, uint32_t k_tile,
-                                  int group) {
+template <class C, int TILES>
+FA_DEVICE void hopper_backward_dq(float (&dq)[TILES][4], uint32_t ds_tile, uint32_t k_tile, int group) {
   const uint32_t a_at = C::BM == 64 ? 0 : group * C::DS_PANEL,
-                 b_at = C::BM == 64 ? (C::D == 64 ? group * 64 : group * (C::PANELS / 2) * C::KV_PANEL) : 0;
+                 b_at = C::BM == 64 ? (C::D == 64 ? group * 64 : group * C::KV_PANEL) : 0;
   const uint64_t a = matrix_descriptor(ds_tile + a_at, C::DS_PANEL, 1024, FA_SWIZZLE_128),
                  b = matrix_descriptor(k_tile + b_at, C::KV_PANEL, 1024, FA_SWIZZLE_128);
   FA_UNROLL
@@ -144,15 +143,15 @@ FA_DEVICE void hopper_backward_dq(float (&dq)[C::DQ_COLS / 8][4], uint32_t ds_ti
 }
 
 /* Adds it to the accumulator, whose tiles lie as registers do. */
-template <class C>
-FA_DEVICE void hopper_backward_add_dq(const fa_flash_backward_params &p, const float (&dq)[C::DQ_COLS / 8][4],
+template <class C, int TILES>
+FA_DEVICE void hopper_backward_add_dq(const fa_flash_backward_params &p, const float (&dq)[TILES][4],
                                       int batch, int head, int row0, int group, int thread) {
   const int row = row0 + (C::BM == 64 ? 0 : 64 * group) + thread / 32 * 16;
-  const int chunk = C::BM == 64 ? group * (C::DQ_COLS / 8) : 0;
+  const int chunk = C::BM == 64 ? group * (C::DQ_FIRST / 8) : 0;
   float *to = p.dq_accum + (C::ORDERED ? own_accumulator(p) : 0) +
               workspace_row<C::D>(p, batch, head, row) * C::D + chunk * 128 + thread % 32 * 4;
   FA_UNROLL
-  for (int n = 0; n < C::DQ_COLS / 8; ++n) atomic_add4(to + n * 128, dq[n]);
+  for (int n = 0; n < TILES; ++n) atomic_add4(to + n * 128, dq[n]);
 }
 
 /* dS^T of the group's keys, rows being keys. */
@@ -346,8 +345,9 @@ FA_DEVICE void hopper_step_flex(const fa_flash_backward_params &p, uint32_t (&we
                                    : hopper_step_flex<C, false>(p, __VA_ARGS__)
 #endif
 
-/* One row tile: of the block's key block, which is worked out again because that is cheaper than kept. */
-template <class C>
+/* One row tile: of the block's key block, which is worked out again because that is cheaper than kept.
+ * DQ_COLS: the group's columns of dQ. */
+template <class C, int DQ_COLS>
 FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&dk)[C::D / 8][4],
                                     float (&dv)[C::D / 8][4], hopper_ring<C::STAGES> ring, int key_block,
                                     hopper_step at, int group, int thread) {
@@ -364,7 +364,7 @@ FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&d
   hopper_store_ds<C>(ds_tile, ds, key, lane);
   fence_async();
   named_sync<256>(1); /* dS of both stands; the other buffer of dS is read by nobody any more */
-  float dq[C::DQ_COLS / 8][4];
+  float dq[DQ_COLS / 8][4];
   wgmma_fence();
   hopper_backward_dq<C>(dq, ds_tile, base + C::K_AT, group);
   hopper_backward_add<C>(dk, ds, q_tile);
@@ -408,9 +408,12 @@ FA_DEVICE void hopper_backward_keys(const fa_hopper_backward_params &p, hopper_r
     const auto tiles = hopper_row_tiles<C>(f, hopper_load_keys<C>(p.b, opaque(key_block)), head);
     FA_NO_UNROLL
     for (int i = tiles.begin(); i < tiles.end(); ++i) {
-      /* flex: the tile comes with its rows */
-      hopper_backward_step<C>(p.b, dk, dv, ring, opaque(key_block),
-                              hopper_step{head, C::FLEX ? 0 : i * C::BM, 0}, group, opaque(thread));
+      const hopper_step at = {head, C::FLEX ? 0 : i * C::BM, 0}; /* flex: the tile comes with its rows */
+      if (C::DQ_FIRST == C::DQ_SECOND || group == 0)
+        hopper_backward_step<C, C::DQ_FIRST>(p.b, dk, dv, ring, opaque(key_block), at, group, opaque(thread));
+      else
+        hopper_backward_step<C, C::DQ_SECOND>(p.b, dk, dv, ring, opaque(key_block), at, group,
+                                              opaque(thread));
       ring.next();
     }
   }

@@ -22,7 +22,7 @@ template <class T_, int D_, int BM_, flash_kind KIND_ = plain, bool VARLEN_ = fa
 struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   typedef T_ T;
   static constexpr int D = D_, BM = BM_, BN = 128, GROUPS = 2, THREADS = 384;
-  static constexpr int PANELS = D / 64, STAGES = 2;
+  static constexpr int PANELS = (D + 63) / 64, STAGES = 2;      /* what is too wide of them is zeros */
   static constexpr int KV_PANEL = BN * 128, Q_PANEL = BM * 128; /* bytes */
   static constexpr int KV_BYTES = PANELS * KV_PANEL, Q_BYTES = PANELS * Q_PANEL;
   static constexpr int DS_PANEL = BN * 128, DS_BYTES = BM / 64 * DS_PANEL;
@@ -34,8 +34,10 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int DROP_BYTES = KIND_ == dropout ? BM / 64 * 1024 : 0; /* a bit to each pair */
   static constexpr int BARRIERS_AT = DROP_AT + STAGES * DROP_BYTES, N_BARRIERS = 2 + 8 * STAGES;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
-  /* dQ of a step: with 64 rows each group has half of the columns, with 128 half of the rows */
-  static constexpr int DQ_COLS = BM == 64 ? D / 2 : D;
+  /* dQ of a step: with 64 rows the groups share the columns, whole panels if there are several; with 128 each
+   * has half of the rows */
+  static constexpr int DQ_FIRST = BM == 128 ? D : D == 64 ? 32 : 64; /* columns of the first group, */
+  static constexpr int DQ_SECOND = BM == 128 ? D : D - DQ_FIRST;     /* and of the second */
   static constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
   static_assert(BM == 64 || BM == 128, "how dQ is shared out");
   static_assert(BM == 64 || (KIND_ != dropout && KIND_ != flex),

@@ -12,6 +12,9 @@
   FA_KIND(_varlen, D, fa::plain, true, false)                                                                \
   FA_KIND(_varlen_alibi, D, fa::alibi, true, false)
 FA_KINDS(64)
+FA_KIND(, 96, fa::plain, false, false)
+FA_KIND(_dropout, 96, fa::dropout, false, false)
+FA_KIND(_varlen, 96, fa::plain, true, false)
 FA_KINDS(128)
 #undef FA_KIND
 #undef FA_KINDS
