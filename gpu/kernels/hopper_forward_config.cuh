@@ -40,8 +40,8 @@ struct hopper_forward_config : flash_kind_traits<KIND_> {
   static constexpr int TILES_AT = BARRIERS_AT + 8 * N_BARRIERS, ENTRIES_AT = TILES_AT + 32;
   static constexpr int SHARED_BYTES = ENTRIES_AT + (MODS::ANY ? 4 * STAGES : 0);
   /* 64 K registers, in the shares of the launch bounds moved to where they are needed */
-  static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 192 || BN > 128 ? 24 : 40;
-  static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : D > 192 || BN > 128 ? 240 : 232;
+  static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 192 || BN > 160 ? 24 : 40;
+  static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : D > 192 || BN > 160 ? 240 : 232;
   static_assert(GROUPS == 2 || GROUPS == 3, "register shares are given for these");
   static_assert(BN % 32 == 0 || KIND_ != dropout, "dropout decides on 32 keys at once");
   static_assert(D % 16 == 0 && BN % 16 == 0 && KV_PANEL % 1024 == 0, "whole panels, whole swizzle atoms");

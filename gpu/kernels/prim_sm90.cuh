@@ -25,7 +25,7 @@
  *                                         what copies and products read after the next barrier
  *
  * Products: d[64 x N] (+)= a[64 x 16] b[16 x N], f32 accumulators in the layout of mma.sync's d for each
- * warp's 16 rows, d[n][4] being columns 8n..8n+7; N = 32, 64, 80, 96, 112, 128, 176, 192, 256.
+ * warp's 16 rows, d[n][4] being columns 8n..8n+7; N = 32, 64, 80, 96, 112, 128, 160, 176, 192, 256.
  *   matrix_descriptor(shared, leading, stride, swizzle)   of an operand in shared memory
  *   wgmma_ss<TRANS_A, TRANS_B>(d, a, b, accumulate, T())  TRANS: rows of the operand's tile are its depth
  *   wgmma_rs<TRANS_B>(d, a, b, accumulate, T())           a[4]: registers as mma.sync's a of the warp's rows
@@ -39,6 +39,9 @@
  * blocks of the cluster cluster_address(shared, rank)         of the same place in another block's shared
  * memory, for: mbarrier_arrive_at(bar) send_shared(to, from, bytes, bar)     one thread; a bulk copy out of
  * the own shared memory, in sixteens, that completes on bar; `to` and bar are of the same block
+ *
+ *   tma_load_both(...)                    as tma_load, into both blocks of a cluster of two, at the same
+ * place and for the barrier at the same place
  *
  *   registers_up<N>(), registers_down<N>()      of the warpgroup: to N registers a thread
  *   FA_COUNTERS(name, n)                        n numbers in device memory, 0 in the beginning, for

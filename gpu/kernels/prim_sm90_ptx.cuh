@@ -101,6 +101,14 @@ FA_DEVICE void tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar,
                "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
 }
+FA_DEVICE void tma_load_both(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int c0, int c1, int c2,
+                             int c3) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(shared),
+      "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "h"(static_cast<uint16_t>(3))
+      : "memory");
+}
 FA_DEVICE void tma_store(const fa_tensor_map *map, uint32_t shared, int c0, int c1, int c2, int c3) {
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
@@ -191,6 +199,8 @@ template <int TILES, class T> struct wgmma_of;
 #define FA_RS112 FA_R0 FA_R1 FA_R2 FA_R3 FA_R4 FA_R5 FA_R6
 #define FA_DS128 FA_D16(0)
 #define FA_RS128 FA_R0 FA_R1 FA_R2 FA_R3 FA_R4 FA_R5 FA_R6 FA_R7
+#define FA_DS160 FA_D16(0), FA_D4(16)
+#define FA_RS160 FA_R0 FA_R1 FA_R2 FA_R3 FA_R4 FA_R5 FA_R6 FA_R7 FA_R8 FA_R9
 #define FA_DS176 FA_D16(0), FA_D4(16), FA_D2(20)
 #define FA_RS176 FA_R0 FA_R1 FA_R2 FA_R3 FA_R4 FA_R5 FA_R6 FA_R7 FA_R8 FA_R9 FA_R10
 #define FA_DS192 FA_D16(0), FA_D8(16)
@@ -204,6 +214,7 @@ FA_WGMMA_BOTH(80, "%40", "%41", "%42", "%43", "%44", "%45", "%46")
 FA_WGMMA_BOTH(96, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
 FA_WGMMA_BOTH(112, "%56", "%57", "%58", "%59", "%60", "%61", "%62")
 FA_WGMMA_BOTH(128, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
+FA_WGMMA_BOTH(160, "%80", "%81", "%82", "%83", "%84", "%85", "%86")
 FA_WGMMA_BOTH(176, "%88", "%89", "%90", "%91", "%92", "%93", "%94")
 FA_WGMMA_BOTH(192, "%96", "%97", "%98", "%99", "%100", "%101", "%102")
 FA_WGMMA_BOTH(256, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
