@@ -2,6 +2,7 @@
 
 #include "gpu/fa_check.h"
 #include "gpu/fa_choose.h"
+#include "gpu/fa_flex.h"
 #include "gpu/fa_plan.h"
 
 #include <stdio.h>
@@ -85,7 +86,7 @@ bool fa_hopper_flex_make(const fa_attention *a, const fa_flash_device *device, f
   memset(out, 0, sizeof *out);
   if (a->scale <= 0 || has_lengths(a) || !is_possible(a, device)) return false;
   out->kernel = fa_hopper_flex_forward_find(fa_flash_wanted(a, true), device);
-  return plan_launch(a, device, true, out);
+  return plan_launch(a, device, fa_flex_has_blocks(a), out);
 }
 
 fa_tensor_map *fa_hopper_map(fa_hopper_plan *plan, int i) {
