@@ -93,6 +93,18 @@ static void store_still_reading(const void *) {
     FAULT, store_shared4(1024, 2);
   }
 }
+static void store_waited_for_by_another_lane(const void *) {
+  for (int i = 0; i < 2; ++i) store_shared4(1024 + 4 * (thread_id() + N * i), 1);
+  fence_async();
+  sync_block();
+  if (thread_id() >= 32) return;
+  if (thread_id() == 0) {
+    tma_store(&map, 1024, 0, 0, 0, 0);
+    tma_store_commit();
+    tma_store_wait_read<0>();
+  }
+  if (thread_id() == 1) FAULT, store_shared4(1024, 2);
+}
 static void store_at_end(const void *) {
   for (int i = 0; i < 2; ++i) store_shared4(1024 + 4 * (thread_id() + N * i), 1);
   fence_async();
@@ -119,8 +131,9 @@ static void named_short(const void *) {
   if (thread_id() < 96) FAULT, named_sync<128>(3);
 }
 
-/* What a product needs, in shared memory or not fenced. */
+/* What a product needs, in shared memory or not fenced there. */
 static void operands(bool fenced) {
+  wgmma_fence();
   put(A_AT, 64, false, 1, true);
   put(B_AT, WIDE, false, 1, false);
   if (fenced) fence_async();
@@ -167,6 +180,44 @@ static void product_at_end(const void *) {
   operands(true);
   FAULT, wgmma_ss<0, 0>(d, operand(A_AT, 64, false, 1, 0), operand(B_AT, WIDE, false, 1, 0), 0, bf16());
 }
+static void product_again(float (&d)[WIDE / 8][4], int accumulate) {
+  const uint64_t a = operand(A_AT, 64, false, 1, 0), b = operand(B_AT, WIDE, false, 1, 0);
+  FAULT, wgmma_ss<0, 0>(d, a, b, accumulate, bf16());
+  wgmma_commit();
+  wgmma_wait<0>(d);
+}
+static void first_without_wgmma_fence(const void *) {
+  float d[WIDE / 8][4];
+  product_again(d, 0);
+}
+static void read_without_wgmma_fence(const void *) {
+  float d[WIDE / 8][4];
+  operands(true);
+  issue(d);
+  wgmma_wait<0>(d);
+  product_again(d, 0);
+}
+static void written_after_wgmma_fence(const void *) {
+  float d[WIDE / 8][4];
+  operands(true);
+  issue(d);
+  wgmma_wait<0>(d);
+  wgmma_fence();
+  d[1][2] += 1.0f;
+  product_again(d, 1);
+}
+static void a_written_after_wgmma_fence(const void *) {
+  float d[WIDE / 8][4];
+  uint32_t a[4] = {0, 0, 0, 0};
+  operands(true);
+  for (uint32_t i = 0; i < 2; ++i) {
+    wgmma_fence();
+    a[2] = i;
+    FAULT, wgmma_rs<0>(d, a, operand(B_AT, WIDE, false, 1, 0), 0, bf16());
+    wgmma_commit();
+    wgmma_wait<0>(d);
+  }
+}
 static void lanes_differ(const void *) {
   float d[WIDE / 8][4];
   operands(true);
@@ -193,6 +244,12 @@ static void check_faults() {
   map = map_of(stored, 24, 16, 0);
   expect_fault("store without fence", store_without_fence, FA_SUBJECT_RACE, "no fence_async since");
   expect_fault("store still reading", store_still_reading, FA_SUBJECT_RACE, "may still read");
+  for (uint64_t seed = 0; seed < 20; ++seed) { /* before the store, while it reads, or after its lane knows */
+    const fa_simt_report r = run(store_waited_for_by_another_lane, seed);
+    CHECK_MSG(r.state == FA_SUBJECT_RACE, "%s", r.text);
+  }
+  CHECK(strstr(run(store_waited_for_by_another_lane, 0).text,
+               "lane 0 alone knows that a bulk store has read it"));
   fault_line = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const fa_simt_report r = run(store_at_end, seed);
@@ -207,6 +264,13 @@ static void check_faults() {
   expect_fault("accumulator written", accumulator_written, FA_SUBJECT_RACE, "wrote accumulator 6");
   expect_fault("registers changed", registers_changed, FA_SUBJECT_RACE, "changed this product's A registers");
   expect_fault("product at end", product_at_end, FA_SUBJECT_RACE, "this product is in flight");
+  expect_fault("first product", first_without_wgmma_fence, FA_SUBJECT_RACE,
+               "before the warp's first product");
+  expect_fault("read between", read_without_wgmma_fence, FA_SUBJECT_RACE, "no wgmma_fence since the wait");
+  expect_fault("written between", written_after_wgmma_fence, FA_SUBJECT_RACE,
+               "accumulator registers of this");
+  expect_fault("A written between", a_written_after_wgmma_fence, FA_SUBJECT_RACE,
+               "A registers of this product");
   expect_fault("lanes differ", lanes_differ, FA_SUBJECT_DEADLOCK, "give wgmma different operands");
 }
 

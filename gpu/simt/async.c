@@ -11,9 +11,10 @@ fa_simt_async *fa_simt_async_get(fa_simt_block *b) {
   a->n_granules = b->memory_bytes / FA_GRANULE + 1;
   a->n_reading = calloc(a->n_granules, sizeof *a->n_reading);
   a->read_tick = calloc(a->n_granules * (size_t)b->n_warps, sizeof *a->read_tick);
+  a->read_lane = calloc(a->n_granules * (size_t)b->n_warps, sizeof *a->read_lane);
   a->word_tick = calloc(a->n_granules * (FA_GRANULE / 4) * (size_t)b->n_warps, sizeof *a->word_tick);
   a->products = calloc((size_t)b->n_warps, sizeof *a->products);
-  FA_ASSERT(a->n_reading && a->read_tick && a->word_tick && a->products);
+  FA_ASSERT(a->n_reading && a->read_tick && a->read_lane && a->word_tick && a->products);
   b->async = a;
   return a;
 }
@@ -28,7 +29,8 @@ void fa_simt_async_reset(fa_simt_block *b) {
   memset(a->n_reading, 0, a->n_granules * sizeof *a->n_reading);
   a->n_bars = a->n_loads = a->n_stores = 0;
   for (int w = 0; w < b->n_warps; ++w) {
-    a->products[w].n = 0;
+    a->products[w].n = a->products[w].n_known = a->products[w].n_seen = 0;
+    a->products[w].n_waits = a->products[w].n_fenced = 0;
     for (int i = 0; i < FA_MAX_SUMS; ++i) a->products[w].sum[i].n_products = 0;
   }
 }
@@ -40,6 +42,7 @@ void fa_simt_async_free(fa_simt_block *b) {
   free(a->store);
   free(a->n_reading);
   free(a->read_tick);
+  free(a->read_lane);
   free(a->word_tick);
   free(a->products);
   free(a);

@@ -19,7 +19,8 @@ enum {
   FA_NAMED_BARRIERS = 16,
   FA_GRANULE = 16, /* bytes */
   FA_MAX_PRODUCTS = 128,
-  FA_MAX_SUMS = 8
+  FA_MAX_SUMS = 8,
+  FA_MAX_REGISTERS = 64
 };
 
 typedef struct fa_clock {
@@ -77,11 +78,23 @@ typedef struct fa_product {
   fa_simt_place at;
 } fa_product;
 
+/* Registers that products of a warp have used, and what stood there at its last fence. */
+typedef struct fa_registers {
+  const uint32_t *lane[FA_WARP];
+  int n_words;
+  bool fenced; /* since it is known */
+  uint64_t sum[FA_WARP];
+  uint32_t out; /* the number of the wait that they came out at as accumulators; 0: none */
+} fa_registers;
+
 typedef struct fa_warp_products {
   fa_simt_product laid_down[FA_WARP];
   fa_product v[FA_MAX_PRODUCTS]; /* in issue order */
   int n;
   fa_sum sum[FA_MAX_SUMS];
+  fa_registers known[FA_MAX_REGISTERS]; /* the first n_known and, when all are, round and round */
+  int n_known, n_seen;
+  uint32_t n_waits, n_fenced; /* waits so far; n_waits + 1 at the last fence, 0: there was none */
 } fa_warp_products;
 
 typedef struct fa_thread_wait {
@@ -102,6 +115,7 @@ typedef struct fa_simt_async {
   fa_thread_wait wait[FA_MAX_BLOCK_THREADS];
   uint16_t *n_reading; /* of each granule: copies and products that read it now */
   uint32_t *read_tick; /* [warp][granule]: of the last asynchronous read */
+  uint8_t *read_lane;  /* [warp][granule]: who waited for it; FA_WARP: all lanes */
   uint32_t *word_tick; /* [warp][word]: of the last ordinary one */
   size_t n_granules;
   fa_warp_products *products; /* [n_warps] */
@@ -121,6 +135,13 @@ bool fa_simt_async_progress(fa_simt_block *b, bool must);
 /* A thread ends, or the block does: what would still touch shared memory is a violation. */
 void fa_simt_async_thread_end(fa_simt_block *b, bool last);
 
+/* registers.c: a fence; registers of n_words that a product is about to read, write or both; accumulators
+ * that have come out at a wait. */
+void fa_simt_registers_fence(fa_warp_products *w);
+void fa_simt_registers_in(fa_warp_products *w, const uint32_t *const lane[FA_WARP], int n_words, bool is_read,
+                          bool is_written, fa_simt_place at);
+void fa_simt_registers_out(fa_warp_products *w, const uint32_t *const lane[FA_WARP], int n_words);
+
 /* bulk.c */
 void fa_simt_bulk_land(fa_simt_block *b, int i);
 
@@ -129,11 +150,11 @@ void fa_simt_mbarrier_bytes(fa_simt_block *b, int bar, int64_t bytes);
 int fa_simt_mbarrier_find(fa_simt_block *b, uint32_t offset, fa_simt_place at);
 
 /* memory.c: accesses of copies and products to the granules [offset, offset + bytes) of shared memory.
- * begin_read checks, and holds them until end_read; write checks, and says that agent (a bulk load's) will
- * write them; landed, that it has. */
+ * begin_read checks, and holds them until end_read, for which this lane has waited, or FA_WARP: all of the
+ * warp's; write checks, and says that agent (a bulk load's) will write them; landed, that it has. */
 void fa_simt_shared_begin_read(fa_simt_block *b, uint32_t offset, uint32_t bytes, const char *what,
                                fa_simt_place at);
-void fa_simt_shared_end_read(fa_simt_block *b, uint32_t offset, uint32_t bytes);
+void fa_simt_shared_end_read(fa_simt_block *b, uint32_t offset, uint32_t bytes, int lane);
 /* The same of what no warp waits for: the order of later writes follows from who heard of it. */
 void fa_simt_shared_drop_read(fa_simt_block *b, uint32_t offset, uint32_t bytes);
 void fa_simt_shared_begin_write(fa_simt_block *b, uint32_t offset, uint32_t bytes, fa_simt_place at);

@@ -25,7 +25,8 @@ typedef enum fa_collective {
   FA_COLLECTIVE_VOTE,
   FA_COLLECTIVE_WGMMA,
   FA_COLLECTIVE_WGMMA_COMMIT,
-  FA_COLLECTIVE_WGMMA_WAIT
+  FA_COLLECTIVE_WGMMA_WAIT,
+  FA_COLLECTIVE_WGMMA_FENCE
 } fa_collective;
 
 /* One asynchronous copy of 16 bytes. */

@@ -173,7 +173,7 @@ void fa_simt_tma_store_wait_read(int n_pending_groups) {
       a->store[kept++] = s;
       continue;
     }
-    if (s.bytes) fa_simt_shared_end_read(b, s.shared, s.bytes);
+    if (s.bytes) fa_simt_shared_end_read(b, s.shared, s.bytes, b->running->lane);
     n_done -= s.committed;
   }
   a->n_stores = kept;

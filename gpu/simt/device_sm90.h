@@ -43,6 +43,7 @@ typedef struct fa_simt_product {
   bool trans_a, trans_b, accumulate, bf16;
 } fa_simt_product;
 void fa_simt_wgmma(const fa_simt_product *p, fa_simt_place at);
+void fa_simt_wgmma_fence(fa_simt_place at);
 void fa_simt_wgmma_commit(fa_simt_place at);
 void fa_simt_wgmma_wait(int n_pending_groups, fa_simt_place at);
 

@@ -134,6 +134,21 @@ static void race(const char *what, const char *other, uint16_t place, uint32_t o
                     other, p->file, p->line);
 }
 
+/* What another lane of the warp has waited for is known to this one after a sync_warp. */
+static void check_own_async_read(const fa_simt_block *b, const fa_simt_thread *t, uint32_t word,
+                                 fa_simt_place at) {
+  const fa_simt_async *a = b->async;
+  const size_t i = (size_t)t->warp * a->n_granules + word / (FA_GRANULE / 4);
+  const uint32_t tick = a->read_tick[i];
+  if (a->read_lane[i] == FA_WARP || a->read_lane[i] == t->lane) return;
+  if (tick < b->barrier_tick || tick < b->warps[t->warp].sync_tick) return;
+  fa_simt_violation(
+      FA_SUBJECT_RACE, at,
+      "write of shared offset %u, of which lane %d alone knows that a bulk store has read it: a "
+      "sync_warp is missing",
+      word * 4, a->read_lane[i]);
+}
+
 /* With asynchronous accesses: those still under way, and the last read by each other warp, of either kind. */
 static void check_async_reads(fa_simt_block *b, const fa_simt_thread *t, uint32_t word, fa_simt_place at) {
   const fa_simt_async *a = b->async;
@@ -146,7 +161,10 @@ static void check_async_reads(fa_simt_block *b, const fa_simt_thread *t, uint32_
         "barrier after it is missing",
         word * 4);
   for (int w = 0; w < b->n_warps; ++w) {
-    if (w == t->warp) continue;
+    if (w == t->warp) {
+      check_own_async_read(b, t, word, at);
+      continue;
+    }
     const uint32_t ordinary = a->word_tick[(size_t)w * n_words + word],
                    other = a->read_tick[(size_t)w * a->n_granules + granule];
     if (ordinary >= b->barrier_tick && !fa_simt_async_ordered(b, w, ordinary, t->warp) &&
@@ -328,12 +346,13 @@ void fa_simt_shared_begin_read(fa_simt_block *b, uint32_t offset, uint32_t bytes
   }
 }
 
-void fa_simt_shared_end_read(fa_simt_block *b, uint32_t offset, uint32_t bytes) {
+void fa_simt_shared_end_read(fa_simt_block *b, uint32_t offset, uint32_t bytes, int lane) {
   fa_simt_async *a = b->async;
   uint32_t *tick = &a->read_tick[(size_t)b->running->warp * a->n_granules];
   for (uint32_t g = offset / FA_GRANULE; g <= (offset + bytes - 1) / FA_GRANULE; ++g) {
     --a->n_reading[g];
     tick[g] = b->tick;
+    a->read_lane[(size_t)b->running->warp * a->n_granules + g] = (uint8_t)lane;
   }
 }
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 const char *fa_simt_collective_name(fa_collective kind) {
-  static const char *const name[] = {"__syncwarp", "shfl",  "ldmatrix",     "mma",
-                                     "mma",        "wgmma", "wgmma_commit", "wgmma_wait"};
+  static const char *const name[] = {"__syncwarp", "shfl",  "ldmatrix",     "mma",        "mma",
+                                     "vote",       "wgmma", "wgmma_commit", "wgmma_wait", "wgmma_fence"};
   return name[kind];
 }
 

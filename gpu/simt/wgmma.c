@@ -49,7 +49,7 @@ static void begin_read(fa_simt_block *b, uint32_t offset, fa_simt_place at) {
 }
 static void end_read(fa_simt_block *b, uint32_t offset, fa_simt_place at) {
   (void)at;
-  fa_simt_shared_end_read(b, offset, 16);
+  fa_simt_shared_end_read(b, offset, 16, FA_WARP);
 }
 
 /* Rows [first, first + n) of an operand, n a multiple of 8. */
@@ -103,6 +103,11 @@ static void sum_out(const fa_sum *s, fa_simt_place at) {
       }
 }
 
+/* Where they are, as words. */
+static const uint32_t *const *words_of(const fa_sum *s) {
+  return (const uint32_t *const *)(const void *)s->d;
+}
+
 /* The sum that goes to these registers: one in flight, or a new one. */
 static int find_sum(fa_warp_products *w, fa_simt_place at) {
   int place = -1;
@@ -115,6 +120,7 @@ static int find_sum(fa_warp_products *w, fa_simt_place at) {
   fa_sum *s = &w->sum[place];
   for (int l = 0; l < FA_WARP; ++l) s->d[l] = w->laid_down[l].d;
   s->n_tiles = w->laid_down[0].n_tiles;
+  fa_simt_registers_in(w, words_of(s), 4 * s->n_tiles, w->laid_down[0].accumulate, true, at);
   sum_in(s);
   return place;
 }
@@ -182,7 +188,9 @@ static void carry_out(fa_simt_block *b, fa_warp_products *w, const fa_product *x
     if (memcmp(x->a[l], x->a_value[l], sizeof x->a_value[l]) != 0)
       fa_simt_violation(FA_SUBJECT_RACE, x->at, "lane %d changed this product's A registers before its wait",
                         l);
-  if (--s->n_products == 0) sum_out(s, x->at);
+  if (--s->n_products > 0) return;
+  sum_out(s, x->at);
+  fa_simt_registers_out(w, words_of(s), 4 * s->n_tiles);
 }
 
 static bool agree(const fa_simt_product *x, const fa_simt_product *y) {
@@ -206,6 +214,7 @@ static void issue(fa_simt_block *b, fa_simt_place at) {
     x->a[l] = w->laid_down[l].a;
     memcpy(x->a_value[l], x->a[l], sizeof x->a_value[l]);
   }
+  if (x->p.a) fa_simt_registers_in(w, x->a, 4, true, false, at);
   x->sum = find_sum(w, at);
   ++w->sum[x->sum].n_products;
   for_operands(b, x, begin_read);
@@ -218,6 +227,14 @@ void fa_simt_wgmma(const fa_simt_product *p, fa_simt_place at) {
     issue(fa_simt_current, at);
   else
     fa_simt_give_way(fa_simt_current);
+}
+
+void fa_simt_wgmma_fence(fa_simt_place at) {
+  if (!fa_simt_collective_arrive(FA_COLLECTIVE_WGMMA_FENCE, at)) {
+    fa_simt_give_way(fa_simt_current);
+    return;
+  }
+  fa_simt_registers_fence(products_of(fa_simt_current));
 }
 
 void fa_simt_wgmma_commit(fa_simt_place at) {
@@ -237,6 +254,7 @@ void fa_simt_wgmma_wait(int n_pending_groups, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_warp_products *w = products_of(b);
   int n_groups = 0, n = 0;
+  ++w->n_waits;
   for (int i = 0; i < w->n; ++i) n_groups += w->v[i].committed;
   for (int done = 0; done + n_pending_groups < n_groups; done += w->v[n - 1].committed) {
     carry_out(b, w, &w->v[n]);
