@@ -160,9 +160,10 @@ static const char *function_of(fa_expr_op op, bool is_float, fa_expr_speed speed
 }
 
 /* What a quotient may be multiplied by instead: the divisor is a constant, neither tiny nor huge. */
-static bool has_reciprocal(const emitter *w, int node, float *out) {
-  const fa_expr_node *n = &w->e->node[node];
-  if (w->speed != FA_EXPR_FAST) return false;
+static bool has_reciprocal(const emitter *w, const fa_expr_node *quotient, float *out) {
+  if (w->speed != FA_EXPR_FAST || quotient->op != FA_EXPR_DIV || quotient->type != FA_EXPR_FLOAT)
+    return false;
+  const fa_expr_node *n = &w->e->node[quotient->arg[1]];
   if (n->op == FA_EXPR_TO_FLOAT) n = &w->e->node[n->arg[0]];
   const float divisor = (float)n->value;
   *out = 1 / divisor;
@@ -190,7 +191,7 @@ static void put_value(emitter *w, const fa_expr_node *n) {
     put(w, "(float)x%d", a);
   else if (n->op == FA_EXPR_NEG && !is_float)
     put(w, "fa_expr_sub(0, x%d)", a);
-  else if (n->op == FA_EXPR_DIV && is_float && has_reciprocal(w, b, &factor)) {
+  else if (has_reciprocal(w, n, &factor)) {
     put(w, "x%d * ", a);
     put_float(w, factor);
   } else if (function && n->n_args == 1)
@@ -204,9 +205,12 @@ static void put_value(emitter *w, const fa_expr_node *n) {
 }
 
 static void put_nodes(emitter *w) {
-  for (int node = w->e->n - 1; node >= 0; --node)
-    for (int k = 0; w->needed[node] && k < w->e->node[node].n_args; ++k)
-      w->needed[w->e->node[node].arg[k]] = true;
+  for (int node = w->e->n - 1; node >= 0; --node) {
+    const fa_expr_node *n = &w->e->node[node];
+    float factor;
+    const int n_args = has_reciprocal(w, n, &factor) ? 1 : n->n_args;
+    for (int k = 0; w->needed[node] && k < n_args; ++k) w->needed[n->arg[k]] = true;
+  }
   for (int node = 0; node < w->e->n; ++node) {
     const fa_expr_node *n = &w->e->node[node];
     if (!w->needed[node]) continue;
