@@ -7,17 +7,22 @@
 #define FA_GPU_KERNELS_WIDE_BACKWARD_CUH
 
 #include "gpu/kernels/flex_backward.cuh"
+#include "gpu/kernels/half_tile.cuh"
 
 namespace fa {
 
 /* T: f32, f16 or bf16. MODS: no_mods, or flex_mods for calls of family flex. BN: of the side that is walked
- * over; VC: columns of a result. */
+ * over; VC: columns of a result. HALF: products are those of 16-bit elements, P and dS rounded to them, as in
+ * the flash family; else of floats. */
 template <class T_, class MODS_ = no_mods, int BN_ = 64, int VC_ = 64> struct wide_backward_config {
   typedef T_ T;
   typedef MODS_ MODS;
   static constexpr int BM = 128, BN = BN_, VC = VC_, WARPS = BM / 16, THREADS = 32 * WARPS;
-  static constexpr int A_BYTES = BM * wide_row<WIDE_CHUNK>::BYTES, B_BYTES = BN * wide_row<WIDE_CHUNK>::BYTES;
-  static constexpr int TILE_BYTES = BN * wide_row<VC>::BYTES;
+  static constexpr bool HALF = MODS::ANY && !is_f32<T>::value;
+  static constexpr int CHUNK = HALF ? 64 : WIDE_CHUNK;
+  static constexpr int ROW_BYTES = HALF ? half_row<CHUNK>::BYTES : wide_row<CHUNK>::BYTES;
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;
+  static constexpr int TILE_BYTES = BN * (HALF ? half_row<VC>::BYTES : wide_row<VC>::BYTES);
   static constexpr int A_AT = 0, B_AT = 2 * A_BYTES, TILE_AT = B_AT + 2 * B_BYTES;
   static constexpr int KEYS_SHARED_BYTES = TILE_AT + 2 * TILE_BYTES;
   static constexpr int QUERIES_SHARED_BYTES = TILE_AT + TILE_BYTES, DBIAS_SHARED_BYTES = TILE_AT;
@@ -81,14 +86,21 @@ struct wide_operands {
   int n_s, n_dp; /* chunks */
 };
 
+template <class C, int ROWS, int COLS>
+FA_DEVICE void fetch_rows(uint32_t to, const wide_rows &from, int row0, int col0, bool aligned, int thread) {
+  if constexpr (C::HALF)
+    load_half<ROWS, COLS, C::THREADS>(to, from, row0, col0, aligned, thread);
+  else
+    load_wide<typename C::T, ROWS, COLS, C::THREADS>(to, from, row0, col0, aligned, thread);
+}
+
 template <class C>
 FA_DEVICE void fetch_pair(const wide_rows &a, const wide_rows &b, int row0, int col0, int chunk, int buffer,
                           bool aligned, int thread) {
-  typedef typename C::T T;
-  load_wide<T, C::BM, WIDE_CHUNK, C::THREADS>(shared_base() + C::A_AT + buffer * C::A_BYTES, a, row0,
-                                              chunk * WIDE_CHUNK, aligned, thread);
-  load_wide<T, C::BN, WIDE_CHUNK, C::THREADS>(shared_base() + C::B_AT + buffer * C::B_BYTES, b, col0,
-                                              chunk * WIDE_CHUNK, aligned, thread);
+  fetch_rows<C, C::BM, C::CHUNK>(shared_base() + C::A_AT + buffer * C::A_BYTES, a, row0, chunk * C::CHUNK,
+                                 aligned, thread);
+  fetch_rows<C, C::BN, C::CHUNK>(shared_base() + C::B_AT + buffer * C::B_BYTES, b, col0, chunk * C::CHUNK,
+                                 aligned, thread);
 }
 
 template <class C>
@@ -101,9 +113,14 @@ FA_DEVICE void fetch_operands(const wide_operands &x, int row0, int col0, int ch
 }
 
 template <class C> FA_DEVICE void multiply_buffer(typename C::score_tile &x, int buffer, int thread) {
-  multiply_chunk<WIDE_CHUNK>(
-      x, first_wide<WIDE_CHUNK>(shared_base() + C::A_AT + buffer * C::A_BYTES, thread / 32 * 16, thread % 32),
-      first_wide<WIDE_CHUNK>(shared_base() + C::B_AT + buffer * C::B_BYTES, 0, thread % 32));
+  const uint32_t a = shared_base() + C::A_AT + buffer * C::A_BYTES,
+                 b = shared_base() + C::B_AT + buffer * C::B_BYTES;
+  const int row = thread / 32 * 16, lane = thread % 32;
+  if constexpr (C::HALF)
+    multiply_half<C::CHUNK>(x, first_half_a<C::CHUNK>(a, row, lane), first_half_b<C::CHUNK>(b, lane),
+                            typename C::T());
+  else
+    multiply_chunk<C::CHUNK>(x, first_wide<C::CHUNK>(a, row, lane), first_wide<C::CHUNK>(b, 0, lane));
 }
 
 /* The raw S and dP of BM rows by BN, chunk by chunk. The first chunk (and what else the caller wants) is on
@@ -127,8 +144,24 @@ FA_DEVICE void multiply_operands(typename C::score_tile &s, typename C::score_ti
 /* A tile of BN rows and VC columns for the products that follow. */
 template <class C>
 FA_DEVICE void fetch_tile(int which, const wide_rows &from, int row0, int col0, bool aligned, int thread) {
-  load_wide<typename C::T, C::BN, C::VC, C::THREADS>(shared_base() + C::TILE_AT + which * C::TILE_BYTES, from,
-                                                     row0, col0, aligned, thread);
+  fetch_rows<C, C::BN, C::VC>(shared_base() + C::TILE_AT + which * C::TILE_BYTES, from, row0, col0, aligned,
+                              thread);
+}
+
+/* x += W B, B such a tile, W the warp's P or dS. */
+template <class C>
+FA_DEVICE void multiply_tile(typename C::output_tile &x, const typename C::score_tile &w, int which,
+                             int lane) {
+  const uint32_t tile = shared_base() + C::TILE_AT + which * C::TILE_BYTES;
+  if constexpr (C::HALF)
+    multiply_half_rows<C::VC>(x, w, first_half_rows<C::VC>(tile, lane), typename C::T());
+  else
+    multiply_rows<C::VC>(x, w, first_wide_rows<C::VC>(tile, lane));
+}
+
+/* Into how many chunks so many columns are cut. */
+template <class C> FA_DEVICE int chunks_of(int n_cols) {
+  return (n_cols + C::CHUNK - 1) / C::CHUNK;
 }
 
 /* Writes the warp's 16 rows of a result, times factor. row: the lane's first. */

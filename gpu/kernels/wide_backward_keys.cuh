@@ -75,14 +75,15 @@ FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_t
   }
 }
 
+template <class C>
 FA_DEVICE wide_operands key_operands(const fa_wide_backward_params &p, const wide_task &t) {
   const fa_flash_params &f = p.forward;
   return wide_operands{k_rows(f, t),
                        q_rows(f, t),
                        v_rows(f, t),
                        do_rows(p, t),
-                       (f.head_dim + WIDE_CHUNK - 1) / WIDE_CHUNK,
-                       (f.head_dim_v + WIDE_CHUNK - 1) / WIDE_CHUNK};
+                       chunks_of<C>(f.head_dim),
+                       chunks_of<C>(f.head_dim_v)};
 }
 
 template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_params &p) {
@@ -104,7 +105,7 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
   FA_NO_UNROLL
   for (int head = t.head; head < (kv_head + 1) * f.heads_per_kv; ++head) {
     t.head = head;
-    const wide_operands x = key_operands(p, t);
+    const wide_operands x = key_operands<C>(p, t);
     const tile_walk<typename C::MODS> tiles(f.flex, f.flex.rows, t.batch, head, key0 / C::BM, blocks);
     FA_NO_UNROLL
     for (int i = tiles.begin(); i < tiles.end(); ++i) {
@@ -122,9 +123,8 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
         flex_key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2, tile.kind);
       else
         key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2);
-      const uint32_t first = first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane);
-      multiply_rows<C::VC>(dv, s, first);
-      multiply_rows<C::VC>(dk, dp, first + C::TILE_BYTES);
+      multiply_tile<C>(dv, s, 0, lane);
+      multiply_tile<C>(dk, dp, 1, lane);
     }
   }
   const int64_t first_k =

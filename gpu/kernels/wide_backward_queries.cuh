@@ -135,14 +135,15 @@ FA_DEVICE void query_tile(typename C::score_tile &s, typename C::score_tile &dp,
   }
 }
 
+template <class C>
 FA_DEVICE wide_operands query_operands(const fa_wide_backward_params &p, const wide_task &t) {
   const fa_flash_params &f = p.forward;
   return wide_operands{q_rows(f, t),
                        k_rows(f, t),
                        do_rows(p, t),
                        v_rows(f, t),
-                       (f.head_dim + WIDE_CHUNK - 1) / WIDE_CHUNK,
-                       (f.head_dim_v + WIDE_CHUNK - 1) / WIDE_CHUNK};
+                       chunks_of<C>(f.head_dim),
+                       chunks_of<C>(f.head_dim_v)};
 }
 
 template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_params &p) {
@@ -156,7 +157,7 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
   const tile_walk<typename C::MODS> tiles(
       f.flex, f.flex.keys, t.batch, t.head, row0 / C::BM,
       visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q)));
-  const wide_operands x = query_operands(p, t);
+  const wide_operands x = query_operands<C>(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);
   const bool dbias = p.dbias && !p.dbias_sums && col0 == 0;
@@ -177,7 +178,7 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
     multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
     if (!works) continue;
     query_tile<C>(s, dp, gradients, p, t, row, key, tile.kind, dbias, col0 == 0);
-    multiply_rows<C::VC>(dq, dp, first_wide_rows<C::VC>(shared_base() + C::TILE_AT, lane));
+    multiply_tile<C>(dq, dp, 0, lane);
   }
   gradients.flush(f.flex, lane);
   const int64_t first =

@@ -30,7 +30,7 @@ FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_wide_backward_par
   const int kind = dbias_tile<C>(f, t, row0, key0);
   if (kind == FA_FLEX_UNLISTED) return;
   const int lane = thread % 32, row = row0 + thread / 32 * 16 + lane / 4;
-  const wide_operands x = query_operands(p, t);
+  const wide_operands x = query_operands<C>(p, t);
   typename C::score_tile s = {}, dp = {};
   /* some may still read the other buffer, nobody this one: there are two chunks at least, and a barrier each
    */
