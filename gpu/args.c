@@ -268,10 +268,9 @@ static bool may_be_hopper_flex(const fa_problem *p, const fa_flash_device *devic
   return true;
 }
 
-/* The portable kernels of f32 are wide ones; of 16-bit elements the forward rounds P to them, and the
- * backward nothing. They add nothing up in memory but the gradients of buffers. Where those for sm_90a may do
- * the work, they may too. Expressions of 16-bit calls go through the device's approximations whatever the
- * kernels. */
+/* The portable kernels of f32 are wide ones; those of 16-bit elements round P and dS to them. They add
+ * nothing up in memory but the gradients of buffers. Where those for sm_90a may do the work, they may too.
+ * Expressions of 16-bit calls go through the device's approximations whatever the kernels. */
 static void flex_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, fa_profile *out) {
   const fa_flash_kernel *k = fa_flex_forward_find(p->dtype, p->head_dim, p->head_dim_v, device);
   const fa_profile wide = fa_profile_get("3xtf32", FA_F32);
