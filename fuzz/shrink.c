@@ -97,6 +97,7 @@ static fa_status run_all(course *x, fa_error *err) {
     status = run_passes(x, fa_shrink_bold, &changed, err);
     if (status == FA_OK) status = run_passes(x, fa_shrink_features, &changed, err);
     if (status == FA_OK) status = run_passes(x, fa_shrink_numbers, &changed, err);
+    if (status == FA_OK) status = run_passes(x, fa_shrink_expressions, &changed, err);
     if (status == FA_OK) status = run_passes(x, fa_shrink_fills, &changed, err);
     if (status == FA_OK && !changed && rows_too) {
       rows_too = false;

@@ -1,6 +1,6 @@
 /* From a failing case to a minimal one that fails in the same way.
  *
- * Passes (shrink_passes.c, shrink_lengths.c, shrink_data.c) propose simpler cases, the boldest first; the
+ * Passes (shrink_passes.c, shrink_numbers.c, shrink_expr.c, shrink_data.c) propose simpler cases, the boldest first; the
  * first one that still fails in the same class (failure_class.h) becomes the case that the next proposals
  * start from, until none helps. Which of several processes answers first decides nothing: the same failing
  * case gives the same minimal one, with any --jobs, as long as the subject itself repeats. */
@@ -86,6 +86,7 @@ bool fa_shrink_pass_edit(const fa_shrink_pass *pass, fa_case *c, int64_t i, cons
 extern const fa_shrink_pass fa_shrink_bold[]; /* from anything to something small in one step */
 extern const fa_shrink_pass fa_shrink_features[];
 extern const fa_shrink_pass fa_shrink_numbers[];
+extern const fa_shrink_pass fa_shrink_expressions[];
 extern const fa_shrink_pass fa_shrink_fills[];
 extern const fa_shrink_pass fa_shrink_data[]; /* which rows of q, k, v and do are needed */
 

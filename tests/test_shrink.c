@@ -197,6 +197,26 @@ static void test_crash(void) {
 
 /* ---- limits, and what proposals are made of ---- */
 
+/* An expression of many parts, of which one is to blame: it and what it needs to be one is left. */
+static bool when_tanh_of_a_table(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
+  (void)t, (void)seed;
+  const char *tanh = p->score_mod ? strstr(p->score_mod, "tanh(") : NULL;
+  return tanh && strstr(tanh, "table[") && p->mask_mod && strstr(p->mask_mod, "%");
+}
+
+static void test_expressions(void) {
+  expect("{\"name\":\"n\",\"family\":\"flex\",\"seqlen_q\":9,\"heads_q\":2,\"head_dim\":8,"
+         "\"score_mod\":\"score > 0.5 ? abs(score) + 3.0 * tanh(0.1 * (score + one * table[h, kv_idx % 4]) / "
+         "2.0) : "
+         "max(score, -1.0)\",\"mask_mod\":\"q_idx >= kv_idx && !((q_idx - kv_idx) % 5 == 1) || h == 0\","
+         "\"buffers\":{\"one\":{},\"table\":{\"shape\":[2,4]},\"unread\":{\"shape\":[3]}}}",
+         when_tanh_of_a_table,
+         "{\"name\":\"n\",\"family\":\"flex\",\"dtype\":\"f16\",\"head_dim\":1,\"score_mod\":\"tanh(table[h, "
+         "kv_idx])\","
+         "\"mask_mod\":\"q_idx % "
+         "5\",\"buffers\":{\"table\":{\"shape\":[2,4]}},\"backward\":false,\"fill\":\"zero\"}");
+}
+
 static void test_budget(void) {
   const fa_choice planted = choice();
   fa_shrink_config config = {.choice = &planted, .jobs = 1, .timeout_s = 60, .seconds = 1e-6};
@@ -273,6 +293,7 @@ int main(int argc, char **argv) {
   test_rows();
   test_flaky();
   test_crash();
+  test_expressions();
   test_budget();
   return check_done();
 }
