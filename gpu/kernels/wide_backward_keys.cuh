@@ -53,9 +53,10 @@ FA_DEVICE void key_gradients(typename C::score_tile &s, typename C::score_tile &
 template <class C>
 FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
                                   const fa_wide_backward_params &p, const wide_task &t, int key, int row,
-                                  int kind) {
+                                  int kind, int lane) {
   typedef typename C::MODS M;
   const fa_flash_params &f = p.forward;
+  const uint32_t hidden = flex_hidden<M, C::BN / 8, true>(f, t, row, key, kind, lane);
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
     FA_UNROLL
@@ -67,7 +68,8 @@ FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_t
         float &x = s[n][2 * r + e], &y = dp[n][2 * r + e];
         const flex_pair at = flex_pair_of(t, i, key + 8 * r);
         const float scaled = scaled_score(f, x);
-        const flex_flow flow = flex_flow_of<M, typename C::T>(f, q, at, kind, scaled, y);
+        const flex_flow flow =
+            flex_flow_of<M, typename C::T>(f, q, at, hidden >> (4 * n + 2 * r + e) & 1, scaled, y);
         x = flow.p;
         y = flex_score_gradient<M>(f, at, scaled, flow.g, no_shares());
       }
@@ -120,7 +122,7 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
       multiply_operands<C>(s, dp, x, key0, row0, buffer, f.aligned, works, thread);
       if (!works) continue;
       if constexpr (C::MODS::ANY)
-        flex_key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2, tile.kind);
+        flex_key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2, tile.kind, lane);
       else
         key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2);
       multiply_tile<C>(dv, s, 0, lane);

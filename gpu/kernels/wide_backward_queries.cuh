@@ -85,8 +85,10 @@ FA_DEVICE void query_gradients(typename C::score_tile &s, typename C::score_tile
 template <class C, class F>
 FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score_tile &dp,
                                     const fa_wide_backward_params &p, const wide_task &t, int row, int key,
-                                    int kind, const F &then) {
+                                    int kind, int lane, const F &then) {
+  typedef typename C::MODS M;
   const fa_flash_params &f = p.forward;
+  const uint32_t hidden = flex_hidden<M, C::BN / 8, false>(f, t, row, key, kind, lane);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int i = row + 8 * r;
@@ -98,7 +100,8 @@ FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score
         float &y = dp[n][2 * r + e];
         const flex_pair at = flex_pair_of(t, i, key + 8 * n + e);
         const float scaled = scaled_score(f, s[n][2 * r + e]);
-        y = then(at, scaled, flex_flow_of<typename C::MODS, typename C::T>(f, q, at, kind, scaled, y).g);
+        const bool hides = hidden >> (4 * n + 2 * r + e) & 1;
+        y = then(at, scaled, flex_flow_of<M, typename C::T>(f, q, at, hides, scaled, y).g);
       }
     }
   }
@@ -118,17 +121,18 @@ FA_DEVICE void write_pair_dbias(const fa_wide_backward_params &p, const flex_pai
 template <class C>
 FA_DEVICE void query_tile(typename C::score_tile &s, typename C::score_tile &dp,
                           flex_gradients<typename C::MODS, true> &gradients, const fa_wide_backward_params &p,
-                          const wide_task &t, int row, int key, int kind, bool dbias, bool adds) {
+                          const wide_task &t, int row, int key, int kind, bool dbias, bool adds, int lane) {
   if constexpr (C::MODS::ANY) {
     const fa_flex_args &x = p.forward.flex;
-    flex_query_gradients<C>(s, dp, p, t, row, key, kind, [&](const flex_pair &at, float scaled, float g) {
-      if (dbias) write_pair_dbias<typename C::T>(p, at, g);
-      const auto add = gradients.adder(x, g);
-      return flex_score_gradient<typename C::MODS>(p.forward, at, scaled, g,
-                                                   [&](int buffer, int64_t element, float slope) {
-                                                     if (adds) add(buffer, element, slope);
-                                                   });
-    });
+    flex_query_gradients<C>(s, dp, p, t, row, key, kind, lane,
+                            [&](const flex_pair &at, float scaled, float g) {
+                              if (dbias) write_pair_dbias<typename C::T>(p, at, g);
+                              const auto add = gradients.adder(x, g);
+                              return flex_score_gradient<typename C::MODS>(
+                                  p.forward, at, scaled, g, [&](int buffer, int64_t element, float slope) {
+                                    if (adds) add(buffer, element, slope);
+                                  });
+                            });
   } else {
     query_gradients<C>(s, dp, p, t, row, key);
     if (dbias) write_dbias<C>(p, t, dp, row, key);
@@ -177,7 +181,7 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
     cp_async_commit();
     multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
     if (!works) continue;
-    query_tile<C>(s, dp, gradients, p, t, row, key, tile.kind, dbias, col0 == 0);
+    query_tile<C>(s, dp, gradients, p, t, row, key, tile.kind, dbias, col0 == 0, lane);
     multiply_tile<C>(dq, dp, 0, lane);
   }
   gradients.flush(f.flex, lane);

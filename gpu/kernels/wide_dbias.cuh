@@ -40,7 +40,7 @@ FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_wide_backward_par
   multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
   if (!works) return;
   if constexpr (C::MODS::ANY)
-    flex_query_gradients<C>(s, dp, p, t, row, key0 + lane % 4 * 2, kind,
+    flex_query_gradients<C>(s, dp, p, t, row, key0 + lane % 4 * 2, kind, lane,
                             [](const flex_pair &, float, float g) { return g; });
   else
     query_gradients<C>(s, dp, p, t, row, key0 + lane % 4 * 2);
