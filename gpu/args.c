@@ -256,8 +256,11 @@ static void add_dbias(const fa_problem *p, const fa_attention *a, bool hopper, f
 static bool may_be_hopper_flex(const fa_problem *p, const fa_flash_device *device, int *block_n) {
   static max_align_t memory[16];
   fa_attention a;
+  fa_flex flex;
   fa_hopper_plan plan;
   fa_args_attention(p, &a);
+  fa_flex_init(&flex);
+  a.flex = &flex;
   a.q = a.k = a.v = a.o = memory;
   a.q_stride = fa_strides_dense(p->seqlen_q, p->heads_q, p->head_dim);
   a.o_stride = fa_strides_dense(p->seqlen_q, p->heads_q, p->head_dim_v);
