@@ -38,7 +38,10 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
    * has half of the rows */
   static constexpr int DQ_FIRST = BM == 128 ? D : D == 64 ? 32 : 64; /* columns of the first group, */
   static constexpr int DQ_SECOND = BM == 128 ? D : D - DQ_FIRST;     /* and of the second */
-  static constexpr int PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
+  /* who works out dropout wants registers too, where consumers can spare them */
+  static constexpr bool DROP_UNROLLED = KIND_ == dropout && D <= 96;
+  static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : 40,
+                       CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : 232;
   static_assert(BM == 64 || BM == 128, "how dQ is shared out");
   static_assert(BM == 64 || (KIND_ != dropout && KIND_ != flex),
                 "a thread has a word with a bit to each pair");

@@ -29,14 +29,14 @@ FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
 }
 
 /* Of 32 keys and the step's 64 rows: to the words of the two warps that hold them. to: of the first of them;
- * key32, row16: their numbers, and that of the first rows, in the entry. The generator's rounds are a loop
- * over two counters at once, for want of registers. */
+ * key32, row16: their numbers, and that of the first rows, in the entry. Without registers for more, the
+ * generator's rounds are a loop over two counters at once. */
 template <class C>
 FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_flash_params &f, dropout_head head, int row16,
                                 int key32, int lane) {
   const uint32_t limits = (f.dropout_limit & 0xff) * 0x01010101u;
   uint32_t bits[2] = {0, 0}; /* of q; bit 16 r' + 4 i + 2 e' + r: of 16 rows i */
-  FA_NO_UNROLL
+  FA_UNROLL_BY(C::DROP_UNROLLED ? 2 : 1)
   for (int first = 0; first < 4; first += 2) {
     uint32_t words[2][4], k0 = static_cast<uint32_t>(f.dropout_seed),
                           k1 = static_cast<uint32_t>(f.dropout_seed >> 32);
@@ -47,7 +47,7 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_flash_params &f, dropout_h
       words[i][2] = static_cast<uint32_t>(row16 + first + i);
       words[i][3] = static_cast<uint32_t>(key32);
     }
-    FA_NO_UNROLL
+    FA_UNROLL_BY(C::DROP_UNROLLED ? 7 : 1)
     for (int round = 0; round < 7; ++round) {
       FA_UNROLL
       for (int i = 0; i < 2; ++i) philox_round(words[i], k0, k1);
