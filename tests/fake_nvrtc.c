@@ -46,10 +46,13 @@ static int destroy(fa_nvrtc_program *program) {
 }
 static int compile(fa_nvrtc_program p, int n_options, const char *const *options) {
   ++fake_compiler.n_compiled;
+  fake_compiler.speed[0] = 0;
   for (int i = 0; i < n_options; ++i) {
     const char *value = strchr(options[i], '=');
     if (strncmp(options[i], "-DFA_ONLY=", 10) == 0)
       snprintf(p->code, sizeof p->code, "\177ELF %s", value + 1);
+    if (strncmp(options[i], "--Ofast-compile=", 16) == 0)
+      snprintf(fake_compiler.speed, sizeof fake_compiler.speed, "%s", value + 1);
     if (strncmp(options[i], "--gpu-architecture=", 19) == 0)
       snprintf(fake_compiler.arch, sizeof fake_compiler.arch, "%s", value + 1);
   }

@@ -10,6 +10,7 @@ typedef struct fake_nvrtc {
   int n_programs;   /* to be looked at: not destroyed yet */
   int n_compiled;   /* and how often it was asked */
   char arch[64];    /* of the last one */
+  char speed[16];   /* and its fast-compile level, or "" */
   bool has_headers; /* of the last one: stdint.h and the kernels' */
 } fake_nvrtc;
 

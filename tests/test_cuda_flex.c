@@ -122,6 +122,16 @@ static void test_kept(void) {
     const int n = compiled_by(runs[i].json, &status, &err);
     CHECK_MSG(status == FA_OK && n == runs[i].n, "%s: %d compiled, %s", runs[i].json, n, err.text);
   }
+  fa_status status;
+  fa_error err = {""};
+  setenv("FA_FLEX_COMPILE", "quick", 1);
+  CHECK(compiled_by(CASE("score / 2.0", ""), &status, &err) == 3 && status == FA_OK);
+  CHECK(strcmp(fake_compiler.speed, "mid") == 0);
+  setenv("FA_FLEX_COMPILE", "best", 1);
+  CHECK(compiled_by(CASE("score / 2.0", ""), &status, &err) == 0 && status == FA_OK);
+  setenv("FA_FLEX_COMPILE", "slow", 1);
+  CHECK(compiled_by(CASE("score / 2.0", ""), &status, &err) == 0); /* refused: what is slow? */
+  unsetenv("FA_FLEX_COMPILE");
   CHECK(fake.misuse[0] == 0);
 }
 

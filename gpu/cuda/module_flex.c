@@ -27,6 +27,7 @@ static uint64_t clock_now;
 typedef struct job {
   const fa_cuda_device *device;
   fa_cuda_flex_wanted *wanted;
+  bool quick;
   kept entry;  /* key, hash and device; then what became of it */
   kept *place; /* where it is kept already; or else */
   fa_rtc_code code;
@@ -38,20 +39,35 @@ typedef struct job {
 
 /* ---- keys ---- */
 
-/* What the unit depends on, and the kernel's line. */
+static fa_status get_policies(bool *quick, fa_error *err) {
+  fa_rtc_policy policy;
+  const char *how = getenv("FA_FLEX_COMPILE");
+  const fa_status status = fa_rtc_policy_get(&policy, err);
+  if (status != FA_OK) return status;
+  *quick = how && strcmp(how, "quick") == 0;
+  if (how && *how && !*quick && strcmp(how, "best") != 0)
+    return fa_fail(err, FA_ERR_INPUT, "FA_FLEX_COMPILE=%s: quick or best", how);
+  if (policy != FA_RTC_OFF) return FA_OK;
+  return fa_fail(err, FA_ERR_UNSUPPORTED,
+                 "kernels for expressions are compiled at run time, and FA_NVRTC=off");
+}
+
+/* What the unit depends on, the kernel's line, and how it is compiled. */
 static bool make_key(job *j) {
   size_t n = 0;
   char *unit = fa_flex_unit_key(&j->wanted->unit, &n);
   const size_t line = strlen(j->wanted->recipe->only) + 1;
-  char *key = unit ? realloc(unit, n + line) : NULL;
+  char *key = unit ? realloc(unit, n + line + 1) : NULL;
   if (!key) {
     free(unit);
     return false;
   }
   memcpy(key + n, j->wanted->recipe->only, line);
+  key[n + line] = j->quick;
+  n += line + 1;
   uint64_t hash = 14695981039346656037u;
-  for (size_t i = 0; i < n + line; ++i) hash = (hash ^ (unsigned char)key[i]) * 1099511628211u; /* FNV-1a */
-  j->entry = (kept){.key = key, .key_bytes = n + line, .hash = hash, .device = j->device->device};
+  for (size_t i = 0; i < n; ++i) hash = (hash ^ (unsigned char)key[i]) * 1099511628211u; /* FNV-1a */
+  j->entry = (kept){.key = key, .key_bytes = n, .hash = hash, .device = j->device->device};
   return true;
 }
 
@@ -70,7 +86,7 @@ static kept *find(const kept *x) {
 static void *compile(void *argument) {
   job *j = argument;
   char only[300];
-  const char *const options[] = {only};
+  const char *const options[] = {only, "--Ofast-compile=mid"}; /* under which those for sm_90a would spill */
   const char *source = fa_kernel_source_find(j->wanted->recipe->source);
   j->status = FA_ERR_UNSUPPORTED;
   if (!source) {
@@ -83,7 +99,7 @@ static void *compile(void *argument) {
     return NULL;
   }
   const fa_rtc_unit unit = {
-      .name = j->wanted->recipe->source, .text = text, .options = options, .n_options = 1};
+      .name = j->wanted->recipe->source, .text = text, .options = options, .n_options = j->quick ? 2 : 1};
   snprintf(only, sizeof only, "-DFA_ONLY=%s", j->wanted->recipe->only);
   j->status = fa_rtc_build(&unit, j->device->major, j->device->minor, &j->code, &j->err);
   free(text);
@@ -195,16 +211,14 @@ static fa_status get_all(const fa_cuda_driver *d, const fa_cuda_device *device, 
 fa_status fa_cuda_flex_kernels(const fa_cuda_driver *d, const fa_cuda_device *device,
                                fa_cuda_flex_wanted *wanted, int n, CUstream stream, fa_error *err) {
   job jobs[FA_CUDA_FLEX_WANTED];
-  fa_rtc_policy policy;
+  bool quick = false;
   FA_ASSERT(n <= FA_CUDA_FLEX_WANTED);
   memset(jobs, 0, sizeof jobs);
-  fa_status status = fa_rtc_policy_get(&policy, err);
-  if (status == FA_OK && policy == FA_RTC_OFF)
-    return fa_fail(err, FA_ERR_UNSUPPORTED,
-                   "kernels for expressions are compiled at run time, and FA_NVRTC=off");
+  fa_status status = get_policies(&quick, err);
   for (int i = 0; status == FA_OK && i < n; ++i) {
     jobs[i].device = device;
     jobs[i].wanted = &wanted[i];
+    jobs[i].quick = quick && strncmp(wanted[i].recipe->source, "flex_", 5) == 0;
     if (!make_key(&jobs[i])) status = fa_fail(err, FA_ERR_MEMORY, "out of memory");
   }
   if (status == FA_OK) {

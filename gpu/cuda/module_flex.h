@@ -1,5 +1,8 @@
 /* Flex kernels, compiled for a call's expressions at their first use: by NVRTC, or taken from disk (rtc.h),
- * then kept in memory by what they were compiled for. */
+ * then kept in memory by what they were compiled for.
+ *
+ * The environment's FA_FLEX_COMPILE=quick: the portable ones in half the time, and slower; for many
+ * expressions that are used once each. best, the default: as fast as can be. */
 #ifndef FA_GPU_CUDA_MODULE_FLEX_H
 #define FA_GPU_CUDA_MODULE_FLEX_H
 
@@ -19,8 +22,8 @@ typedef struct fa_cuda_flex_wanted {
 } fa_cuda_flex_wanted;
 
 /* All n <= FA_CUDA_FLEX_WANTED kernels of a call; those that have to be compiled are compiled side by side.
- * FA_ERR_UNSUPPORTED: no NVRTC, FA_NVRTC=off, a unit that does not compile, or too much shared memory; the
- * answer stays the same. */
+ * FA_ERR_INPUT: FA_NVRTC or FA_FLEX_COMPILE is not understood. FA_ERR_UNSUPPORTED: no NVRTC, FA_NVRTC=off, a
+ * unit that does not compile, or too much shared memory; the answer stays the same. */
 fa_status fa_cuda_flex_kernels(const fa_cuda_driver *d, const fa_cuda_device *device,
                                fa_cuda_flex_wanted *wanted, int n, CUstream stream, fa_error *err);
 
