@@ -9,15 +9,17 @@
 
 namespace fa {
 
-/* T: f16 or bf16. VC: columns of V and O of a block, 64 or 128. */
+/* T: f16 or bf16. VC: columns of V and O of a block, 64 or 128. Small blocks, so that a processor has several
+ * that do not wait for each other. */
 template <class T_, int VC_> struct half_forward_config {
   typedef T_ T;
   typedef flex_mods MODS;
-  static constexpr int VC = VC_, BM = 128, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS, CHUNK = 64;
+  static constexpr int VC = VC_, BM = 64, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS, CHUNK = 64;
+  static constexpr int BLOCKS = VC == 64 ? 3 : 2; /* to a processor: 168 or 255 registers */
   static constexpr int Q_BYTES = BM * half_row<CHUNK>::BYTES, K_BYTES = BN * half_row<CHUNK>::BYTES;
   static constexpr int V_BYTES = BN * half_row<VC>::BYTES;
   static constexpr int Q_AT = 0, K_AT = 2 * Q_BYTES, V_AT = K_AT + 2 * K_BYTES;
-  static constexpr int SHARED_BYTES = V_AT + V_BYTES;
+  static constexpr int SHARED_BYTES = V_AT + 2 * V_BYTES;
   static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
   typedef float score_tile[BN / 8][4];
   typedef float output_tile[VC / 8][4];
@@ -39,17 +41,28 @@ FA_DEVICE void fetch_half(const half_operands &x, int key0, int chunk, int buffe
                                          chunk * C::CHUNK, x.aligned, thread);
 }
 
-/* As wide_scores. */
+/* The first chunk of a key block, and V. */
 template <class C>
-FA_DEVICE void half_scores(typename C::score_tile &s, const half_operands &x, int key0, int &buffer,
-                           bool works, int thread) {
+FA_DEVICE void fetch_first_half(const half_operands &x, int key0, int buffer, int v_buffer, bool with_q,
+                                int thread) {
+  fetch_half<C>(x, key0, 0, buffer, with_q, thread);
+  load_half<C::BN, C::VC, C::THREADS>(shared_base() + C::V_AT + v_buffer * C::V_BYTES, x.v, key0, x.col0,
+                                      x.aligned, thread);
+}
+
+/* S of this warp's rows and one key block, of which V and the first chunk are on their way when this begins;
+ * begins to fetch those of the next, if there is one (next_key0 >= 0). Leaves buffer at the next one's. */
+template <class C>
+FA_DEVICE void half_scores(typename C::score_tile &s, const half_operands &x, int key0, int next_key0,
+                           int &buffer, int v_buffer, bool works, int thread) {
   FA_NO_UNROLL
   for (int c = 0; c < x.n_chunks; ++c) {
     cp_async_wait<0>();
-    sync_block(); /* the chunk is there for all; all are done with the other buffer and the previous V */
-    if (c == 0)
-      load_half<C::BN, C::VC, C::THREADS>(shared_base() + C::V_AT, x.v, key0, x.col0, x.aligned, thread);
-    if (c + 1 < x.n_chunks) fetch_half<C>(x, key0, c + 1, buffer ^ 1, true, thread);
+    sync_block(); /* the chunk is there for all, V with the first; all are done with the other buffers */
+    if (c + 1 < x.n_chunks)
+      fetch_half<C>(x, key0, c + 1, buffer ^ 1, true, thread);
+    else if (next_key0 >= 0)
+      fetch_first_half<C>(x, next_key0, buffer ^ 1, v_buffer ^ 1, x.n_chunks > 1, thread);
     cp_async_commit();
     const int q_buffer = x.n_chunks == 1 ? 0 : buffer;
     if (works)
@@ -84,25 +97,27 @@ template <class C> FA_DEVICE void half_forward(const fa_flash_params &p) {
   const bool works = warp_has_rows(x.row0, t.seq.len_q, thread);
   typename C::output_tile o = {};
   row_state rows[2];
-  int buffer = 0;
+  int buffer = 0, v_buffer = 0;
+  flex_tile next = {0, FA_FLEX_FULL};
   if (tiles.begin() < tiles.end()) {
-    fetch_half<C>(x, tiles.at(tiles.begin()).tile * C::BN, 0, 0, true, thread);
+    next = tiles.at(tiles.begin());
+    fetch_first_half<C>(x, next.tile * C::BN, 0, 0, true, thread);
     cp_async_commit();
   }
   FA_NO_UNROLL
   for (int i = tiles.begin(); i < tiles.end(); ++i) {
-    const flex_tile at = tiles.at(i);
+    const flex_tile at = next;
     const int key0 = at.tile * C::BN;
     typename C::score_tile s = {};
-    half_scores<C>(s, x, key0, buffer, works, thread);
-    cp_async_wait<0>();
-    sync_block(); /* V is there for all */
-    if (i + 1 < tiles.end())
-      fetch_half<C>(x, tiles.at(i + 1).tile * C::BN, 0, buffer, x.n_chunks > 1, thread);
-    cp_async_commit();
-    if (!works) continue;
-    wide_weights<C>(s, o, rows, p, t, row, key0 + lane % 4 * 2, at.kind, lane);
-    multiply_half_rows<C::VC>(o, s, first_half_rows<C::VC>(shared_base() + C::V_AT, lane), typename C::T());
+    if (i + 1 < tiles.end()) next = tiles.at(i + 1);
+    half_scores<C>(s, x, key0, i + 1 < tiles.end() ? next.tile * C::BN : -1, buffer, v_buffer, works, thread);
+    if (works) {
+      wide_weights<C>(s, o, rows, p, t, row, key0 + lane % 4 * 2, at.kind, lane);
+      multiply_half_rows<C::VC>(o, s,
+                                first_half_rows<C::VC>(shared_base() + C::V_AT + v_buffer * C::V_BYTES, lane),
+                                typename C::T());
+    }
+    v_buffer ^= 1;
   }
   write_rows<C>(p, t, o, rows, row, x.col0, lane);
 }
@@ -110,7 +125,9 @@ template <class C> FA_DEVICE void half_forward(const fa_flash_params &p) {
 /* T: f32, f16 or bf16. */
 template <class T, int VC> struct flex_forward_config_of { typedef half_forward_config<T, VC> type; };
 template <int VC> struct flex_forward_config_of<f32, VC> {
-  typedef wide_forward_config<f32, VC, flex_mods> type;
+  struct type : wide_forward_config<f32, VC, flex_mods> {
+    static constexpr int BLOCKS = 1;
+  };
 };
 
 template <class C> FA_DEVICE void flex_forward(const fa_flash_params &p) {
