@@ -73,7 +73,7 @@ static void test_choice(void) {
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"strides\": {\"q\": {\"offset\": 1}}}", 0, NULL,
                 "flash_forward_f16_64_general");
   expect_kernel("{\"cu_seqlens_q\": [0, 5, 20], \"cu_seqlens_k\": [0, 9, 20], \"head_dim\": 64}", 0, NULL,
-                "hopper_forward_f16_64");
+                "hopper_forward_f16_64_varlen");
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"alibi\": {\"slopes\": \"standard\"}}", 0, NULL,
                 "hopper_forward_f16_64_alibi");
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"alibi\": {\"slopes\": \"standard\"}, "

@@ -15,7 +15,8 @@
  * that many times over.
  *
  * Shared memory, tiles in panels of 64 columns (128 bytes, 128-byte swizzle): Q of each group, STAGES tiles
- * of K, STAGES of V, O of each group (in Q's place if !APART), barriers. */
+ * of K, STAGES of V, if APART O of each group, barriers. Else O leaves from registers, or by Q's place where
+ * those are needed for something else. */
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_CUH
 
@@ -156,7 +157,7 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
     hopper_shrink<C>(o, shrink);
     hopper_weights<C>(weights, s[0], p.f, task, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
   }
-  if (C::APART) hopper_release(bar::q_empty(c.group), c.thread);
+  if (!C::IN_Q) hopper_release(bar::q_empty(c.group), c.thread);
   const hopper_ring<C::STAGES> v = c.k.before();
   mbarrier_wait(bar::v_full(v.stage()), v.parity());
   wgmma_fence();
@@ -188,6 +189,46 @@ FA_DEVICE void hopper_copy_rows(const fa_flash_params &p, uint32_t tile, const h
   }
 }
 
+/* Lane l of a quad has words 2l, 2l + 1 of four chunks of 16 bytes, a register each; then it has chunk l. */
+FA_DEVICE void hopper_transpose(uint32_t (&w)[4], int lane) {
+  FA_UNROLL
+  for (int bit = 0; bit < 2; ++bit) {
+    const bool high = lane >> bit & 1;
+    FA_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const int low_at = bit == 0 ? 2 * i : i, high_at = low_at + 1 + bit;
+      const uint32_t other = float_bits(shfl_xor(as_float(high ? w[low_at] : w[high_at]), 1 + bit));
+      if (high)
+        w[low_at] = other;
+      else
+        w[high_at] = other;
+    }
+  }
+}
+
+/* The warp's rows of O from registers, times the factors of a thread's two. */
+template <class C>
+FA_DEVICE void hopper_write_rows(const fa_flash_params &p, const float (&o)[C::D / 8][4],
+                                 const float (&factor)[2], const hopper_task &task, int row, int lane) {
+  const int64_t first = task.batch * p.o_stride.batch + (task.seq.q_row + row) * p.o_stride.row +
+                        task.head * p.o_stride.head + lane % 4 * 8;
+  FA_UNROLL
+  for (int i = 0; i < C::D / 32; ++i) {
+    const bool in_head = 4 * i + lane % 4 < p.head_dim_v / 8;
+    FA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      uint32_t w[4];
+      FA_UNROLL
+      for (int n = 0; n < 4; ++n)
+        w[n] = pack2(o[4 * i + n][2 * r] * factor[r], o[4 * i + n][2 * r + 1] * factor[r], typename C::T());
+      hopper_transpose(w, lane);
+      if (in_head && row + 8 * r < task.seq.len_q)
+        store_global(reinterpret_cast<vec4 *>(p.o + first + 8 * r * p.o_stride.row + 32 * i),
+                     vec4{w[0], w[1], w[2], w[3]});
+    }
+  }
+}
+
 /* Normalises, and stores the warp's 16 rows of O and LSE. What a store still reads of shared memory is waited
  * for before that is written again. */
 template <class C>
@@ -195,20 +236,26 @@ FA_DEVICE void hopper_write(const fa_hopper_params &p, const float (&o)[C::D / 8
                             const row_state (&rows)[2], const hopper_task &task, int group, int thread) {
   const int warp = thread / 32, lane = thread % 32, row0 = task.row0 + 64 * group + 16 * warp;
   const uint32_t tile = shared_base() + C::O_AT + group * C::Q_BYTES + warp * (16 * 128);
-  if (C::APART && lane == 0) tma_store_wait_read<0>();
-  sync_warp();
+  float inverse[2];
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int row = row0 + lane / 4 + 8 * r;
-    const float sum = quad_sum(rows[r].sum),
-                inverse = sum == 0.0f ? 0.0f : (C::DROPOUT ? p.f.dropout_scale : 1.0f) / sum;
-    hopper_store_row<C::Q_PANEL>(tile, o, inverse, r, lane, typename C::T());
+    const float sum = quad_sum(rows[r].sum);
+    inverse[r] = sum == 0.0f ? 0.0f : (C::DROPOUT ? p.f.dropout_scale : 1.0f) / sum;
     if (lane % 4 == 0 && row < task.seq.len_q)
       store_global(hopper_lse(p.f, task, row),
                    sum == 0.0f
                        ? p.f.empty_lse
                        : rows[r].max * (hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale) + natural_log(sum));
   }
+  if constexpr (C::DIRECT) {
+    hopper_write_rows<C>(p.f, o, inverse, task, row0 + lane / 4, lane);
+    return;
+  }
+  if (C::APART && lane == 0) tma_store_wait_read<0>();
+  sync_warp();
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) hopper_store_row<C::Q_PANEL>(tile, o, inverse[r], r, lane, typename C::T());
   fence_async();
   sync_warp();
   if (C::VARLEN && p.f.cu_seqlens_q && row0 + 16 > task.seq.len_q) {
@@ -244,20 +291,22 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
     row_state rows[2];
     if (task.blocks.begin < task.blocks.end)
       hopper_attend<C>(c, o, rows, p, task);
-    else if (!C::APART) /* O is about to take Q's place */
+    else if (C::IN_Q) /* O is about to take that place */
       hopper_wait_for_q<C>(c);
     /* Worked out again, rather than kept; where O fills the registers, that would take even more of them. */
-    if (C::D > 128 || C::BN > 128)
+    if (C::D > 128 && C::DIRECT)
+      hopper_write<C>(p, o, rows, task, opaque(c.group), opaque(c.thread));
+    else if (C::D > 128)
       hopper_write<C>(p, o, rows, task, c.group, c.thread);
     else
       hopper_write<C>(p, o, rows, hopper_load_task<C>(p, opaque(tile)), c.group, opaque(c.thread));
-    if (!C::APART) {
+    if (C::IN_Q) {
       if (c.thread % 32 == 0) tma_store_wait_read<0>();
       sync_warp();
       hopper_release(hopper_barriers<C>::q_empty(c.group), c.thread);
     }
   }
-  if (c.thread % 32 == 0) tma_store_wait_read<0>(); /* shared memory ends with the block */
+  if (!C::DIRECT && c.thread % 32 == 0) tma_store_wait_read<0>(); /* shared memory ends with the block */
 }
 
 /* Grid: x over as many blocks as there are multiprocessors, or tiles if those are fewer. */

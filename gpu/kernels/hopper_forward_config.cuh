@@ -23,6 +23,7 @@ struct hopper_forward_config : flash_kind_traits<KIND_> {
   static constexpr flash_kind KIND = KIND_;
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
   static constexpr bool TURNS = TURNS_, APART = APART_, VARLEN = VARLEN_;
+  static constexpr bool DIRECT = !APART && KIND == plain, IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
   /* groups may have no use for a whole key block, and there are registers to see to it */

@@ -39,7 +39,7 @@ template <class C> struct hopper_producer {
     }
     q.next();
   }
-  /* A task without keys has no use for Q but for its place. */
+  /* A task without keys has no use for Q, but O for its place. */
   FA_DEVICE void skip_q() {
     FA_NO_UNROLL
     for (int g = 0; g < C::GROUPS; ++g) {
@@ -97,7 +97,7 @@ template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
     const tile_walk<typename C::MODS> walk = hopper_walk<C>(p, task);
     if (walk.begin() < walk.end())
       producer.load(p, task, walk);
-    else if (!C::APART)
+    else if (C::IN_Q)
       producer.skip_q();
     tile = next;
   }
