@@ -22,7 +22,7 @@ FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "gqa", "v
                                            "headdim", "offset", "memeff", "kvcache", "hopper", "flex")]
 # Mutant -> why no case can tell it from the kernels without a bug.
 EQUIVALENT = {}
-TYPICAL = "tests/mutants/typical.json"
+TYPICAL = ["tests/mutants/typical.json", "tests/mutants/typical_flex.json"]
 RULES = {"fa2x": "FA 2x", "allclose": "allclose 1e-2", "xformers": "xformers", "xformers2": "loosened"}
 
 
@@ -134,7 +134,7 @@ def rivals(program, rows, known, save):
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as names:
         names.write("".join(f"{k}\n" for k in killers))
         names.flush()
-        for where, arguments in (("ours", ["--names", names.name, *FILES]), ("typical", ["--zeroed", TYPICAL])):
+        for where, arguments in (("ours", ["--names", names.name, *FILES]), ("typical", ["--zeroed", *TYPICAL])):
             asked = known.setdefault(f"rivals: {where}", {})
             wanted = [name for name, _, _ in rows if name not in asked]
             while wanted: # a few at a time: what is known survives an interruption

@@ -17,18 +17,28 @@ build - unchanged
 for name in $few; do build "tests/mutants/$name.patch" "$name"; done
 python3 tests/mutants.py "$verify" --only "^($(echo $few | tr ' ' '|'))$" --files '^(softcap|alibi|dropout)$'
 
-# Those of the kernels over a cache, each on one case.
-over_cache() { # NAME CASE
-  "$verify" run --backend "mutant:$1" --jobs 1 --no-progress -q --cases cases/kvcache.json --filter "^$2\$"
+# Those of the kernels over a cache and with expressions, each on one case.
+one_case() { # NAME FILE CASE
+  "$verify" run --backend "mutant:$1" --jobs 1 --no-progress -q --cases "cases/$2.json" --filter "^$3\$"
 }
-for pair in kv_empty_split_nan:leftpad_all_splits kv_append_over_page_border:page_append_crosses; do
-  build "tests/mutants/${pair%:*}.patch" "${pair%:*}"
-  over_cache unchanged "${pair#*:}"
-  if over_cache "${pair%:*}" "${pair#*:}" >"$FA_MUTANT_DIR/out"; then
-    echo "${pair%:*} survives"
+while read -r name file case; do
+  build "tests/mutants/$name.patch" "$name"
+  one_case unchanged "$file" "$case"
+  if one_case "$name" "$file" "$case" >"$FA_MUTANT_DIR/out"; then
+    echo "$name survives"
     exit 1
   fi
-done
+done <<'END'
+kv_empty_split_nan kvcache leftpad_all_splits
+kv_append_over_page_border kvcache page_append_crosses
+flex_hidden_by_addition flex mod_hidden_nan
+END
+
+# What follows a comma is the host backend's.
+one_case unchanged,shared=99 flex mod_noop
+status=0
+one_case unchanged,nonsense flex mod_noop 2>"$FA_MUTANT_DIR/err" || status=$?
+[ $status = 2 ] && grep -q 'shared=KIB' "$FA_MUTANT_DIR/err"
 
 cp "$FA_MUTANT_DIR/unchanged.so" "$FA_MUTANT_DIR/delta_missing.so"
 if python3 tests/mutants.py "$verify" --only '^delta_missing$' --files '^softcap$' >"$FA_MUTANT_DIR/out"; then

@@ -57,15 +57,6 @@ FA_DEVICE float flex_modified(const fa_flash_params &p, const flex_row &x, const
   return logit;
 }
 
-/* kind: of the pair's tile. scaled: its score. */
-template <class MODS, class T>
-FA_DEVICE float flex_logit(const fa_flash_params &p, const flex_row &x, const flex_pair &at, int kind,
-                           float scaled) {
-  const bool visible = is_in_limits(x, at) && flex_shows<MODS>(p.flex, kind, at);
-  const float logit = flex_modified<MODS, T>(p, x, at, scaled);
-  return visible ? logit : -infinity();
-}
-
 /* -inf for what a warp's tile does not show. Expressions may be long, so there is code for one column of
  * pairs alone, which leaves a bit for each. */
 template <class MODS, int N8>
