@@ -59,5 +59,8 @@ done <<'END'
 alibi_causal flex_forward 80 FA_ENTRY(flex_forward_f32_128,f32,128)
 alibi_causal flex_forward 90a FA_ENTRY(flex_forward_bf16_128,bf16,128)
 none flex_forward 90a FA_ENTRY(flex_forward_f16_64,f16,64)
+alibi_causal flex_backward 90a FA_ENTRY(flex_backward_bf16_keys,bf16,wide_backward_keys,64,64)
+alibi_causal flex_backward 80 FA_ENTRY(flex_backward_f32_queries,f32,wide_backward_queries,64,64)
+alibi_causal flex_backward 90a FA_ENTRY(flex_backward_f16_short_keys,f16,wide_backward_keys,16,32)
 END
 exit $failed

@@ -5,7 +5,7 @@
 #include "gpu/kernels/wide_backward_keys.cuh"
 
 #define FA_ENTRY(name, T, kernel, BN, VC)                                                                    \
-  extern "C" __global__ void __launch_bounds__(FA_WIDE_BACKWARD_THREADS)                                     \
+  extern "C" __global__ void __launch_bounds__(FA_WIDE_BACKWARD_THREADS, 1)                                  \
       name(const __grid_constant__ fa_wide_backward_params p) {                                              \
     fa::kernel<fa::wide_backward_config<fa::T, fa::flex_mods, BN, VC>>(p);                                   \
   }
