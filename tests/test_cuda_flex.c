@@ -1,5 +1,6 @@
 /* Calls with expressions and block lists through gpu/fa.h on a driver made of host memory: kernels are asked
  * of the compiler, found again without it, and give the host backend's bits. */
+#include "gpu/args.h"
 #include "gpu/cuda/module_flex.h"
 #include "tests/check.h"
 #include "tests/cuda_fixture.h"
@@ -75,6 +76,51 @@ static void test_hopper(void) {
               "%s", fa_tensor_id_name(outputs[i]));
   fa_tensors_free(&want);
   fa_tensors_free(&got);
+  fa_case_free(&c);
+}
+
+/* Lists of blocks from mask_mod, made on the device, are those made without one. */
+static void test_blocks(void) {
+  static const char json[] = "{\"family\": \"flex\", \"seqlen_q\": 100, \"seqlen_k\": 150, \"heads_q\": 2, "
+                             "\"mask_mod\": \"kv_idx >= q_idx "
+                             "|| h == 1 && kv_idx < 40\", \"block_sparse\": {\"from\": \"mask_mod\", "
+                             "\"q_block\": 32, \"kv_block\": 64}}";
+  enum { COUNTS = 2 * 4, ENTRIES = COUNTS * 3, ALL = 2 * COUNTS + 2 * ENTRIES };
+  int32_t want[ALL];
+  fa_case c;
+  fa_tensors t;
+  fa_args_flex x;
+  fa_attention a;
+  fa_error err = {""};
+  CUdeviceptr lists = 0, workspace = 0;
+  CUcontext context;
+  size_t bytes = 0;
+  const fa_cuda_driver *d = fake_cuda_driver();
+  cuda_load(json, &c, &t);
+  fake_cuda_start();
+  start();
+  REQUIRE(d->cuInit(0) == CUDA_SUCCESS && d->cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+          d->cuCtxSetCurrent(context) == CUDA_SUCCESS && d->cuMemAlloc(&lists, sizeof want) == CUDA_SUCCESS);
+  REQUIRE(fa_args_flex_make(&c.problem, &x, &err) == FA_OK && !fa_args_flex_tensors(&c.problem, &t, &x, &a));
+  x.flex.list_heads = 2;
+  REQUIRE(fa_flex_blocks_workspace(&a, &bytes, &err) == FA_OK && bytes > 0);
+  REQUIRE(d->cuMemAlloc(&workspace, bytes) == CUDA_SUCCESS && fake_flex_begin(&c.problem, &t, &err) == FA_OK);
+  int32_t *const at[2] = {want, (int32_t *)lists};
+  for (int on_device = 0; on_device < 2; ++on_device) {
+    int32_t *p = at[on_device];
+    const fa_flex_block_lists out = {p, p + COUNTS, p + COUNTS + ENTRIES, p + 2 * COUNTS + ENTRIES};
+    memset(p, 0x5a, sizeof want);
+    const fa_status status = on_device ? fa_flex_blocks(&a, &out, (void *)workspace, bytes, NULL, &err)
+                                       : fa_flex_blocks_on_host(&a, &out, &err);
+    CHECK_MSG(status == FA_OK, "%s", err.text);
+    CHECK(!on_device || fa_flex_blocks(&a, &out, (void *)workspace, bytes - 1, NULL, &err) == FA_ERR_INPUT);
+  }
+  CHECK(memcmp(want, (const void *)lists, sizeof want) == 0 && fake.misuse[0] == 0);
+  CHECK(want[0] == 1 && want[3] == 1 &&
+        want[COUNTS + ENTRIES] == 2); /* row block 0: one in part, two whole */
+  fake_flex_end();
+  fa_args_flex_free(&x);
+  fa_tensors_free(&t);
   fa_case_free(&c);
 }
 
@@ -186,6 +232,7 @@ int main(void) {
   setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* what the fake compiler makes is for nobody else */
   test_same_as_host();
   test_hopper();
+  test_blocks();
   test_kept();
   test_without_compiler();
   test_many();
