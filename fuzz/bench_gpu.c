@@ -2,6 +2,7 @@
 
 #include "cases/atomic_file.h"
 #include "cases/case.h"
+#include "fuzz/bench_pairs.h"
 #include "fuzz/session.h"
 #include "fuzz/version.h"
 #include "gpu/cuda/bench.h"
@@ -14,35 +15,6 @@
 enum { WARM_RUNS = 10, TIMED_RUNS = 50 };
 
 /* ---- work ---- */
-
-/* Keys that row i of an entry sees. */
-static int64_t visible_keys(const fa_problem *p, int64_t i, int64_t sq, int64_t sk) {
-  const int64_t at = i + (p->mask.align == FA_ALIGN_BOTTOM_RIGHT ? sk - sq : 0);
-  int64_t first = 0, end = sk;
-  if (p->mask.type == FA_MASK_CAUSAL) end = at + 1;
-  if (p->mask.type == FA_MASK_WINDOW && p->mask.left >= 0) first = at - p->mask.left;
-  if (p->mask.type == FA_MASK_WINDOW && p->mask.right >= 0) end = at + p->mask.right + 1;
-  if (first < 0) first = 0;
-  if (end > sk) end = sk;
-  return end > first ? end - first : 0;
-}
-
-/* Pairs of query and key that one head sees, summed over the entries. */
-static int64_t visible_pairs(const fa_problem *p) {
-  int64_t pairs = 0;
-  for (int64_t b = 0; b < p->batch; ++b) {
-    int64_t sq = p->seqlen_q, sk = p->seqlen_k;
-    if (fa_problem_is_varlen(p)) {
-      sq = p->cu_seqlens_q.v[b + 1] - p->cu_seqlens_q.v[b];
-      sk = p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b];
-    }
-    if (p->seqused_k.n) sk = p->seqused_k.v[b];
-    if (p->family == FA_KVCACHE) sk = p->kvcache.len.v[b] + p->kvcache.n_new;
-    if (p->leftpad_k.n) sk -= p->leftpad_k.v[b];
-    for (int64_t i = 0; i < sq; ++i) pairs += visible_keys(p, i, sq, sk);
-  }
-  return pairs;
-}
 
 static double bytes_in(const fa_tensor *x) {
   return x->data ? (double)fa_tensor_count(x) * (double)fa_dtype_size(x->dtype) : 0;
@@ -116,7 +88,7 @@ static fa_status bench_case(const fa_case *c, const fa_bench_options *base, cJSO
     const fa_problem *p = &c->problem;
     /* two for every pair and column of each product: S, O; S, dP, dV, dK, dQ */
     const int64_t columns = backward ? 3 * p->head_dim + 2 * p->head_dim_v : p->head_dim + p->head_dim_v;
-    const double flops = 2.0 * (double)visible_pairs(p) * (double)p->heads_q * (double)columns;
+    const double flops = 2.0 * fa_bench_pairs(p, &t) * (double)columns;
     const double tflops = flops / r.median_us * 1e-6, gbs = bytes_of(p, &t, backward) / r.median_us * 1e-3;
     print_row(c->name, backward, &r, tflops, gbs);
     add_row(rows, c, backward, &opt, &r, tflops, gbs);
