@@ -270,10 +270,13 @@ static fa_simt_kernel find_entry(const char *name) {
                                      .bias = i >> 8 & 1,
                                      .linear_dropout = i >> 9 & 1};
     const fa_flash_device any = {i >> 7 & 1 ? 99 * 1024 : SIZE_MAX, i >> 6 & 1, 1};
-    const fa_flash_kernel *const hopper[] = {
-        fa_hopper_forward_find(wanted, 1, 0, &any), fa_hopper_forward_find(wanted, 1, 1, &any),
-        fa_hopper_forward_find(wanted, FA_HOPPER_LONG, 0, &any), fa_hopper_backward_find(wanted, 0, 0, &any)};
-    for (int n = 0; n < 4; ++n)
+    const fa_flash_kernel *const hopper[] = {fa_hopper_forward_find(wanted, 1, 0, &any),
+                                             fa_hopper_forward_find(wanted, 1, 1, &any),
+                                             fa_hopper_forward_find(wanted, FA_HOPPER_LONG, 0, &any),
+                                             fa_hopper_backward_find(wanted, 0, 0, &any),
+                                             fa_hopper_backward_find(wanted, 0, 1, &any),
+                                             fa_hopper_backward_find(wanted, 1, 0, &any)};
+    for (size_t n = 0; n < sizeof hopper / sizeof *hopper; ++n)
       if (hopper[n] && strcmp(hopper[n]->name, name) == 0) return hopper[n]->entry;
     const fa_flash_kernel *k = fa_flash_forward_find(wanted, &any);
     if (k && strcmp(k->name, name) == 0) return k->entry;
