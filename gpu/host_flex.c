@@ -108,7 +108,7 @@ fa_status fa_host_flex_run(const fa_problem *p, const fa_host_device *d, fa_tens
   fa_error refused = {""};
   fa_status status = fa_args_flex_make(p, &x, err);
   if (status != FA_OK) return status;
-  flex_run *r = malloc(sizeof *r);
+  flex_run *r = aligned_alloc(_Alignof(flex_run), sizeof *r); /* maps of tensors are aligned to 64 bytes */
   if (!r) {
     fa_args_flex_free(&x);
     return fa_fail(err, FA_ERR_MEMORY, "backend host: out of memory");
