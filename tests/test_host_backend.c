@@ -53,7 +53,13 @@ static void check_supports(void) {
   check_reason("{\"head_dim\": 264}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
   check_reason("{\"dtype\": \"f32\"}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
   check_reason("{\"family\": \"memeff\"}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
-  check_reason("{\"family\": \"flex\"}", 0, "families");
+  check_reason("{\"family\": \"flex\"}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
+  check_reason("{\"family\": \"flex\", \"dtype\": \"f32\", \"head_dim\": 12, \"softcap\": 5.0, "
+               "\"score_mod\": \"-score\"}",
+               FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
+  check_reason("{\"family\": \"flex\", \"seqlen_q\": 80000, \"seqlen_k\": 80000, \"mask_mod\": \"true\", "
+               "\"block_sparse\": {\"from\": \"mask_mod\", \"q_block\": 1, \"kv_block\": 1}}",
+               0, "blocks to a head are too many");
   check_reason("{\"dtype\": \"f32\", \"dropout\": {\"p\": 0.1}}", 0, "dtype f32");
   check_reason("{\"head_dim\": 12, \"dropout\": {\"p\": 0.1}}", 0, "multiple of 8");
   check_reason("{\"splits\": 3}", 0, "split");
