@@ -26,8 +26,9 @@ MORE_FILES = ["cases/varlen.json", "cases/window.json", "cases/dropout.json", "c
 FAMILIES = {
     "flash": [("host", FLASH_FILES, FLASH, [1]), ("host", MORE_FILES, None, [1]),
               ("host:processors=132", ["cases/crossattn.json"], "^two_blocks_d64$", [1])],
-    "hopper": [("host:hopper", ["cases/hopper.json"], "^(bf16_64_(rings|no_keys)|bf16_256_(window|varlen))$", [1]),
+    "hopper": [("host:hopper", ["cases/hopper.json"], "^(bf16_64_(rings|no_keys)|bf16_256_(window|varlen|wide))$", [1]),
                ("host:hopper,processors=1", ["cases/hopper.json"], "^bf16_64_window$", range(1, 9))],
+    "flex": [("host", ["cases/flex.json"], "^(dense|density_30|k_ne_v|mod_columns)$", [1])],
     "kv": [("host", ["cases/kvcache.json"], "^(splits_2|tall_unmasked|splits_causal_tall|page_gqa_splits)$", [1])],
     "wide": [("host", ["cases/memeff.json"],
               "^(bias_b.*|d_72_f32|f32_gqa|d_300|k_ne_v_wide_values|f32_two_passes)$", [1]),
