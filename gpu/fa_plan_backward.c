@@ -148,6 +148,7 @@ static void plan_fast(const fa_attention *a, const fa_gradients *g, const fa_fla
   fill_params(a, g, &plan, kernels->by_keys.subtracts_first, &out->params);
   out->params.forward.aligned = out->aligned;
   out->by_queries = plan.by_queries;
+  out->head_dim = kernels->head_dim;
   out->n_splits = plan.n_splits;
   const int64_t sums_at = fa_flash_backward_round_up(plan.n_floats, 64);
   const int64_t sums = fill_dbias_sums(a, g, sums_at, out), n_floats = sums ? sums_at + sums : plan.n_floats;

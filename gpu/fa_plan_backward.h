@@ -33,8 +33,9 @@ typedef struct fa_backward_plan {
   fa_wide_backward_params wide;                    /* or these, if it is_wide */
   size_t workspace_bytes;
   int64_t delta_at, accum_at[2], dbias_at; /* floats from its beginning; log2(e) * LSE stands there */
-  bool by_queries;               /* dK and dV are accumulated in memory, and not dQ */
+  bool by_queries;                         /* dK and dV are accumulated in memory, and not dQ */
   int n_splits;
+  int head_dim; /* of the tiles, and so of the workspace's rows */
   bool aligned;
   bool is_wide; /* all launches are */
 } fa_backward_plan;
@@ -50,7 +51,8 @@ int fa_backward_adds_keys(const fa_attention *a, const fa_flash_device *device, 
 /* Whether dQ, being float32, is added to in memory, in any order, for such arguments. */
 bool fa_backward_adds_rows(const fa_attention *a, const fa_flash_device *device);
 
-/* Whether the fast kernels add up a gradient of the bias in memory, in any order; of g dbias_stride counts. */
+/* Whether the fast kernels add up a gradient of the bias in memory, in any order; of g dbias_stride counts.
+ */
 bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g);
 
 /* Checks everything, then plans. n_processors: multiprocessors of the device, for the number of accumulators

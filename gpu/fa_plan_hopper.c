@@ -127,12 +127,10 @@ static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa
   return true;
 }
 
-/* By tiles of 64 and 128 columns any two head dims are done; by others only those that take whole panels up
- * alike, or dQ and dK come out wrong (64 with 80). */
-static bool takes_widths(const fa_attention *a, const fa_flash_kernel *k) {
-  if (!k) return false;
-  const int widest = k->ability.head_dim, narrow = fa_flash_wanted(a, true).narrow;
-  return widest == 64 || widest == 128 || narrow >= widest - 31;
+/* The other kernels of the call read the same workspace; where two head dims differ, their tiles may be wider
+ * than this one's. */
+static bool shares_workspace(const fa_flash_kernel *k, const fa_backward_plan *plan) {
+  return k->ability.head_dim == plan->head_dim;
 }
 
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
@@ -141,7 +139,7 @@ bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const
   if (a->flex || a->seqused_k || a->leftpad_k || !is_plain(plan) || !is_possible(a, device)) return false;
   out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), fa_attention_is_varlen(a),
                                         plan->params.deterministic, device);
-  return takes_widths(a, out->kernel) && plan_backward(a, g, &plan->params, out);
+  return out->kernel && shares_workspace(out->kernel, plan) && plan_backward(a, g, &plan->params, out);
 }
 
 bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
@@ -150,7 +148,7 @@ bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, 
   if (has_lengths(a) || !is_possible(a, device) || a->bias || a->softcap > 0 || a->alibi_slopes || g->delta)
     return false;
   out->kernel = fa_hopper_flex_backward_find(fa_flash_wanted(a, true), a->deterministic, device);
-  if (!takes_widths(a, out->kernel)) return false;
+  if (!out->kernel) return false;
   const fa_flash_kernel *k = out->kernel;
   const fa_flash_main main = {.kernel = {k->name, k->entry, k->recipe},
                               .block_m = k->block_m,
@@ -161,7 +159,7 @@ bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, 
   /* the executor's few are to share accumulators too; on all devices the same number */
   const int n_processors = device->hopper < 16 ? device->hopper : FA_DETERMINISTIC_PROCESSORS;
   return fa_backward_plan_around(a, g, device, &main, n_processors, around) && is_plain(around) &&
-         k->ability.head_dim == around->head_dim && plan_backward(a, g, &around->params, out);
+         shares_workspace(k, around) && plan_backward(a, g, &around->params, out);
 }
 
 fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i) {
