@@ -2,7 +2,8 @@
 #include "gpu/kernels/hopper_backward_wide.cuh"
 
 #define FA_ENTRY(name, ...)                                                                                  \
-  extern "C" __global__ void __launch_bounds__(fa::hopper_backward_wide_config<__VA_ARGS__>::THREADS, 1)     \
+  extern "C" __global__ void __cluster_dims__(fa::hopper_backward_wide_config<__VA_ARGS__>::RANKS, 1, 1)      \
+      __launch_bounds__(fa::hopper_backward_wide_config<__VA_ARGS__>::THREADS, 1)                            \
       name(const __grid_constant__ fa_hopper_backward_params p) {                                            \
     fa::hopper_backward_wide<fa::hopper_backward_wide_config<__VA_ARGS__>>(p);                               \
   }
