@@ -1,5 +1,5 @@
 /* What a bulk copy leaves in shared memory, and what it takes from there, byte for byte. */
-#include "gpu/kernels/prim_sm90.cuh"
+#include "tests/descriptor_forms.cuh"
 
 using namespace fa;
 
@@ -38,3 +38,11 @@ extern "C" __global__ void probe_store(const __grid_constant__ probe_params p) {
     tma_store_wait_read<0>();
   }
 }
+
+/* Every product of the kernels: names that begin with form_. */
+#define FA_FORM(name, ...)                                                                                   \
+  extern "C" __global__ void __launch_bounds__(fa::DESCRIPTOR_THREADS, 1)                                    \
+      form_##name(const __grid_constant__ fa::descriptor_params p) {                                         \
+    fa::check_form<__VA_ARGS__>(p);                                                                          \
+  }
+FA_ALL_FORMS

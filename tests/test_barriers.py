@@ -42,6 +42,9 @@ HARMLESS = {
     "sync_block(); /* the tiles are read before the next block's copies come */":
         "each thread copies into the chunks that it alone read before; the barrier stays because only it orders an "
         "asynchronous copy after reads",
+    "named_arrive<64>(HOPPER_WIDE_P_FULL + thread / 32); sync_warp();":
+        "the producer also waits for the other group, which gets P when all lanes have read LSE; the barrier stays "
+        "because the arrival after it says that they have",
     "if (C::APART && lane == 0) tma_store_wait_read<0>(); sync_warp();":
         "the shuffles of quad_sum come between the first lane's wait and any lane's store; the barrier stays because a "
         "shuffle orders no memory",
