@@ -133,13 +133,19 @@ static bool shares_workspace(const fa_flash_kernel *k, const fa_backward_plan *p
   return k->ability.head_dim == plan->head_dim;
 }
 
+/* Where the call's own main kernel subtracts before it scales to base 2, the workspace has LSE as it is. */
+static bool has_lse_log2(const fa_backward_plan *plan) {
+  return plan->params.lse_factor != 1.0f;
+}
+
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                              const fa_flash_device *device, fa_hopper_backward_plan *out) {
   memset(out, 0, sizeof *out);
   if (a->flex || a->seqused_k || a->leftpad_k || !is_plain(plan) || !is_possible(a, device)) return false;
   out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), fa_attention_is_varlen(a),
                                         plan->params.deterministic, device);
-  return out->kernel && shares_workspace(out->kernel, plan) && plan_backward(a, g, &plan->params, out);
+  return out->kernel && shares_workspace(out->kernel, plan) && has_lse_log2(plan) &&
+         plan_backward(a, g, &plan->params, out);
 }
 
 bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
