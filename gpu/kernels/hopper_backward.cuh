@@ -440,7 +440,7 @@ FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int g
       tma_store_commit();
       tma_store_wait_read<0>();
     }
-    sync_warp();
+    sync_warp(); /* no lane still is with this key block */
     hopper_release(bar::keys_empty(), thread);
   }
 }
