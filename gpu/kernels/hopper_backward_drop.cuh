@@ -50,7 +50,7 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_flash_params &f, dropout_h
     FA_UNROLL_BY(C::DROP_UNROLLED ? 7 : 1)
     for (int round = 0; round < 7; ++round) {
       FA_UNROLL
-      for (int i = 0; i < 2; ++i) philox_round(words[i], k0, k1);
+      for (int i = 0; i < 2; ++i) philox_round(words[i][0], words[i][1], words[i][2], words[i][3], k0, k1);
       k0 += PHILOX_STEP_0;
       k1 += PHILOX_STEP_1;
     }
