@@ -1,7 +1,6 @@
+#include "gpu/kernels/dtype_of.h"
 #include "gpu/kernels/flex_forward.cuh"
 #include "gpu/kernels/flex_host.h"
-
-#include <type_traits>
 
 /* FA_TABLES_ONLY: for a library that has no host executor. */
 #ifdef FA_TABLES_ONLY
@@ -15,10 +14,6 @@
   }
 #include "gpu/kernels/flex_forward_list.h"
 #endif
-
-template <class T> static constexpr fa_dtype dtype_of() {
-  return std::is_same<T, fa::f32>::value ? FA_F32 : std::is_same<T, fa::f16>::value ? FA_F16 : FA_BF16;
-}
 
 struct forward_row {
   fa_dtype dtype;

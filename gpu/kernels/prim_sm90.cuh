@@ -35,13 +35,13 @@
  * Registers of a product in flight must not be touched.
  *
  * Clusters: blocks that run together (grid x: neighbours), of one rank each from 0 on. What they share of
- * each other they may touch between two cluster_sync of all. cluster_rank() cluster_sync() all threads of all
- * blocks of the cluster cluster_address(shared, rank)         of the same place in another block's shared
- * memory, for: mbarrier_arrive_at(bar) send_shared(to, from, bytes, bar)     one thread; a bulk copy out of
- * the own shared memory, in sixteens, that completes on bar; `to` and bar are of the same block
- *
- *   tma_load_both(...)                    as tma_load, into both blocks of a cluster of two, at the same
- * place and for the barrier at the same place
+ * each other they may touch between two cluster_sync of all.
+ *   cluster_rank()
+ *   cluster_sync()                              all threads of all blocks of the cluster
+ *   cluster_address(shared, rank)               of the same place in another block's shared memory, for:
+ *   mbarrier_arrive_at(bar)
+ *   send_shared(to, from, bytes, bar)           one thread; a bulk copy out of the own shared memory, in
+ *                                               sixteens, that completes on bar; `to` and bar: same block
  *
  *   registers_up<N>(), registers_down<N>()      of the warpgroup: to N registers a thread
  *   FA_COUNTERS(name, n)                        n numbers in device memory, 0 in the beginning, for

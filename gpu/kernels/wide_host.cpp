@@ -1,9 +1,8 @@
 #include "gpu/kernels/wide_host.h"
 
+#include "gpu/kernels/dtype_of.h"
 #include "gpu/kernels/wide_forward_whole.cuh"
 #include "gpu/kernels/wide_kernels.cuh"
-
-#include <type_traits>
 
 /* FA_TABLES_ONLY: for a library that has no host executor. */
 #ifdef FA_TABLES_ONLY
@@ -24,10 +23,6 @@
 #define FA_ENTRY_SINGLE(name, T, D) FA_KERNEL(name, fa::wide_backward_single<fa::wide_single_config<D>>)
 #include "gpu/kernels/wide_list.h"
 #endif
-
-template <class T> static constexpr fa_dtype dtype_of() {
-  return std::is_same<T, fa::f32>::value ? FA_F32 : std::is_same<T, fa::f16>::value ? FA_F16 : FA_BF16;
-}
 
 /* ---- forward ---- */
 
