@@ -133,6 +133,11 @@ template <class C> struct hopper_key_blocks {
   }
 };
 
+/* What a step is about. */
+struct hopper_step {
+  int head, row0, kind; /* kind: of the tile, of flex kernels */
+};
+
 /* The row tiles that a head's walk visits. */
 template <class C>
 FA_DEVICE tile_walk<typename C::MODS> hopper_row_tiles(const fa_flash_params &f, const hopper_keys &t,

@@ -1,0 +1,68 @@
+/* dK and dV on their way to memory. */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_STORE_CUH
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_STORE_CUH
+
+#include "gpu/kernels/hopper_backward_config.cuh"
+
+namespace fa {
+
+/* The warp's 16 rows of a gradient out by shared memory. */
+template <class C>
+FA_DEVICE void hopper_store_gradient(const fa_tensor_map *map, const float (&x)[C::D / 8][4], float factor,
+                                     uint32_t tile, const hopper_keys &t, int first, int lane) {
+  tile += first * 128;
+  hopper_store_row<C::KV_PANEL>(tile, x, factor, 0, lane, typename C::T());
+  hopper_store_row<C::KV_PANEL>(tile, x, factor, 1, lane, typename C::T());
+  fence_async();
+  sync_warp();
+  if (lane == 0 && t.key0 + first < t.seq.len_k) {
+    FA_UNROLL
+    for (int i = 0; i < C::PANELS; ++i)
+      tma_store(map, tile + i * C::KV_PANEL, 64 * i, t.seq.k_row + t.key0 + first, t.kv_head,
+                hopper_map_batch<C>(t.batch));
+  }
+}
+
+/* The same where the keys end within them, and another entry's follow. */
+template <class C>
+FA_DEVICE void hopper_store_gradient_rows(uint16_t *to, const fa_flash_strides &stride, int head_dim,
+                                          const float (&x)[C::D / 8][4], float factor, uint32_t tile,
+                                          const hopper_keys &t, int first, int lane) {
+  tile += first * 128;
+  hopper_store_row<C::KV_PANEL>(tile, x, factor, 0, lane, typename C::T());
+  hopper_store_row<C::KV_PANEL>(tile, x, factor, 1, lane, typename C::T());
+  sync_warp();
+  const int n_rows = min_int(16, t.seq.len_k - t.key0 - first);
+  to += t.kv_head * stride.head + (static_cast<int64_t>(t.seq.k_row) + t.key0 + first) * stride.row;
+  FA_NO_UNROLL
+  for (int i = lane; i < n_rows * (C::D / 8); i += 32) {
+    const int row = i / (C::D / 8), chunk = i % (C::D / 8);
+    if (8 * chunk < head_dim)
+      store_global(reinterpret_cast<vec4 *>(to + row * stride.row + 8 * chunk),
+                   load_shared16(tile + chunk / 8 * C::KV_PANEL + row * 128 + ((chunk % 8 ^ row % 8) << 4)));
+  }
+}
+
+/* dK and dV of a warp's keys. */
+template <class C>
+FA_DEVICE void hopper_store_gradients(const fa_hopper_backward_params &p, const float (&dk)[C::D / 8][4],
+                                      const float (&dv)[C::D / 8][4], int key_block, int group, int thread) {
+  const fa_flash_params &f = p.b.forward;
+  const hopper_keys t = hopper_load_keys<C>(p.b, key_block);
+  const int first = 64 * group + thread / 32 * 16, lane = thread % 32;
+  const uint32_t k_tile = shared_base() + C::K_AT, v_tile = shared_base() + C::V_AT;
+  const float factor = C::DROPOUT ? f.dropout_scale : 1.0f;
+  if constexpr (C::VARLEN) {
+    if (t.key0 + first + 16 > t.seq.len_k) {
+      hopper_store_gradient_rows<C>(p.b.dk, p.b.dk_stride, f.head_dim, dk, p.b.scale, k_tile, t, first, lane);
+      hopper_store_gradient_rows<C>(p.b.dv, p.b.dv_stride, f.head_dim_v, dv, factor, v_tile, t, first, lane);
+      return;
+    }
+  }
+  hopper_store_gradient<C>(&p.dk, dk, p.b.scale, k_tile, t, first, lane);
+  hopper_store_gradient<C>(&p.dv, dv, factor, v_tile, t, first, lane);
+}
+
+} // namespace fa
+
+#endif
