@@ -10,46 +10,9 @@
 #ifndef FA_GPU_KERNELS_KV_FORWARD_CUH
 #define FA_GPU_KERNELS_KV_FORWARD_CUH
 
-#include "gpu/kernels/flash_kind.cuh"
-#include "gpu/kernels/kv_ring.cuh"
-#include "gpu/kernels/softmax.cuh"
+#include "gpu/kernels/kv_forward_store.cuh"
 
 namespace fa {
-
-enum kv_shape { few_rows, many_rows };
-
-/* T: f16 or bf16. D: of the tiles, head_dim up to a power of 2. GENERAL: as the parameters say, rows that
- * begin anywhere, softcap and ALiBi. */
-template <class T_, int D_, kv_shape SHAPE, bool GENERAL_> struct kv_config {
-  typedef T_ T;
-  static constexpr int D = D_;
-  static constexpr bool GENERAL = GENERAL_, FEW = SHAPE == few_rows;
-  static constexpr int WARPS = FEW && D > 128 ? 2 : 4, THREADS = 32 * WARPS;
-  static constexpr int BM = FEW ? 16 : 16 * WARPS;
-  static constexpr int TEAM = FEW ? 32 : THREADS, TEAMS = THREADS / TEAM; /* threads that share a ring */
-  static constexpr int KEYS = FEW ? (D <= 64 ? 32 : 16) : (D > 128 ? 32 : 64), BN = KEYS * TEAMS;
-  static constexpr int TILE_BYTES = KEYS * D * 2, STAGE_BYTES = 2 * TILE_BYTES;
-  /* Where registers are short, each warp keeps the fragments of its rows of Q behind the rings. */
-  static constexpr bool Q_IN_SHARED = D > 128 && (GENERAL || !FEW);
-  static constexpr int Q_WARP_BYTES = Q_IN_SHARED ? 16 * D * 2 : 0;
-  static constexpr int STAGES = Q_IN_SHARED ? 2 : FEW ? 96 * 1024 / (TEAMS * STAGE_BYTES) : 3;
-  static constexpr int RING_BYTES = STAGES * STAGE_BYTES, Q_AT = TEAMS * RING_BYTES,
-                       SHARED_BYTES = Q_AT + WARPS * Q_WARP_BYTES;
-  static_assert(D % 64 == 0 && (D & (D - 1)) == 0, "rows are copied by 128 bytes");
-  static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
-  /* In the end: a warp's 16 rows of O, unnormalised, each followed by its maximum and its sum. Eight floats
-   * more than a row has, so that the rows of a fragment begin in different banks. */
-  static constexpr int PART_ROW = (D + 8) * 4, PART_BYTES = 16 * PART_ROW;
-  static constexpr int PART_STEP = FEW ? RING_BYTES : PART_BYTES;
-  static_assert(PART_BYTES <= PART_STEP && PART_STEP * WARPS <= SHARED_BYTES, "parts take the rings' place");
-};
-
-template <class C> FA_DEVICE void sync_team() {
-  if (C::FEW)
-    sync_warp();
-  else
-    sync_block();
-}
 
 /* What a thread knows of its two rows, l/4 and l/4 + 8 of its warp's. */
 struct kv_row {
@@ -174,10 +137,6 @@ FA_DEVICE void kv_values(float (&o)[C::D / 8][4], const float (&s)[C::KEYS / 8][
   }
 }
 
-template <class C> FA_DEVICE bool kv_scores_are_modified(const fa_kv_params &p) {
-  return C::GENERAL && (p.softcap > 0.0f || p.alibi_slopes);
-}
-
 /* Raw scores to logits: scale, softcap, ALiBi. col: the thread's first key. */
 template <class C>
 FA_DEVICE void modify_kv_scores(float (&s)[C::KEYS / 8][4], const fa_kv_params &p, const kv_row (&rows)[2],
@@ -230,119 +189,6 @@ FA_DEVICE void work_on_tile(float (&o)[C::D / 8][4], row_state (&state)[2], cons
     }
   }
   kv_values<C>(o, s, first_b_trans<C::D>(stage + C::TILE_BYTES, lane));
-}
-
-/* ---- the end ---- */
-
-template <class C>
-FA_DEVICE void store_part(uint32_t part, const float (&o)[C::D / 8][4], const row_state (&state)[2],
-                          int lane) {
-  FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const uint32_t row = part + (lane / 4 + 8 * r) * C::PART_ROW;
-    FA_UNROLL
-    for (int n = 0; n < C::D / 8; ++n) {
-      store_shared4(row + (n * 8 + lane % 4 * 2) * 4, float_bits(o[n][2 * r]));
-      store_shared4(row + (n * 8 + lane % 4 * 2) * 4 + 4, float_bits(o[n][2 * r + 1]));
-    }
-    const float sum = quad_sum(state[r].sum);
-    if (lane % 4 == 0) store_shared4(row + C::D * 4, float_bits(state[r].max));
-    if (lane % 4 == 1) store_shared4(row + C::D * 4 + 4, float_bits(sum));
-  }
-}
-
-/* The parts of one row: from each, O times weight[.] are to be added up. */
-template <class C> struct kv_whole {
-  static constexpr int PARTS = C::FEW ? C::WARPS : 1;
-  uint32_t first; /* its row in the first part */
-  float weight[PARTS], max, sum;
-};
-
-template <class C> FA_DEVICE void join_parts(kv_whole<C> &w, int row, float scale_log2) {
-  constexpr int PARTS = kv_whole<C>::PARTS;
-  w.first = shared_base() + (C::FEW ? 0 : row / 16 * C::PART_STEP) + row % 16 * C::PART_ROW;
-  w.max = -infinity();
-  w.sum = 0.0f;
-  FA_UNROLL
-  for (int i = 0; i < PARTS; ++i) {
-    w.weight[i] = as_float(load_shared4(w.first + i * C::PART_STEP + C::D * 4));
-    w.max = max_float(w.max, w.weight[i]);
-  }
-  const float shift = w.max == -infinity() ? 0.0f : multiply(w.max, scale_log2);
-  FA_UNROLL
-  for (int i = 0; i < PARTS; ++i) {
-    w.weight[i] = exp2_approx(multiply(w.weight[i], scale_log2) - shift);
-    w.sum += w.weight[i] * as_float(load_shared4(w.first + i * C::PART_STEP + C::D * 4 + 4));
-  }
-}
-
-/* Four columns of a row, normalised. */
-template <class C> FA_DEVICE vec4 joined_columns(const kv_whole<C> &w, int column, float inverse) {
-  float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-  FA_UNROLL
-  for (int i = 0; i < kv_whole<C>::PARTS; ++i) {
-    const vec4 part = load_shared16(w.first + i * C::PART_STEP + column * 4);
-    x[0] = fmaf(w.weight[i], as_float(part.x), x[0]);
-    x[1] = fmaf(w.weight[i], as_float(part.y), x[1]);
-    x[2] = fmaf(w.weight[i], as_float(part.z), x[2]);
-    x[3] = fmaf(w.weight[i], as_float(part.w), x[3]);
-  }
-  return vec4{float_bits(x[0] * inverse), float_bits(x[1] * inverse), float_bits(x[2] * inverse),
-              float_bits(x[3] * inverse)};
-}
-
-/* Of a row in the partial results, without the split. */
-FA_DEVICE int64_t partial_row(const fa_kv_params &p, int batch, packed_row at) {
-  return (static_cast<int64_t>(batch) * p.heads_q + at.head) * p.seqlen_q + at.row;
-}
-
-/* Eight columns of a row's O, as partial results or for good. */
-template <class C>
-FA_DEVICE void store_columns(const fa_kv_params &p, const kv_task &task, packed_row at, int column, vec4 x,
-                             vec4 y) {
-  if (p.n_splits > 1) {
-    vec4 *to = reinterpret_cast<vec4 *>(
-        p.partial_o + (partial_row(p, task.batch, at) * p.n_splits + task.split) * p.head_dim + column);
-    store_global(to, x);
-    store_global(to + 1, y);
-    return;
-  }
-  uint16_t *to = p.o + task.batch * p.o_stride.batch + at.head * p.o_stride.head + at.row * p.o_stride.row;
-  typename C::T t;
-  const vec4 v = {pack2(as_float(x.x), as_float(x.y), t), pack2(as_float(x.z), as_float(x.w), t),
-                  pack2(as_float(y.x), as_float(y.y), t), pack2(as_float(y.z), as_float(y.w), t)};
-  if (!C::GENERAL || p.aligned)
-    store_chunk<true>(to + column, v);
-  else
-    store_chunk<false>(to + column, v);
-}
-
-FA_DEVICE void store_lse(const fa_kv_params &p, const kv_task &task, packed_row at, float lse) {
-  if (p.n_splits > 1)
-    store_global(p.partial_lse + partial_row(p, task.batch, at) * p.n_splits + task.split, lse);
-  else
-    store_global(p.lse + task.batch * p.lse_stride.batch + at.head * p.lse_stride.head +
-                     at.row * p.lse_stride.row,
-                 lse == -infinity() ? p.empty_lse : lse);
-}
-
-/* From the parts in shared memory to O and LSE, by all threads. */
-template <class C> FA_DEVICE void write_kv_output(const fa_kv_params &p, const kv_task &task, int thread) {
-  const bool modified = kv_scores_are_modified<C>(p);
-  const float scale_log2 = modified ? LOG2E : p.scale_log2, scale = modified ? 1.0f : p.scale;
-  const int n_chunks = p.head_dim / 8;
-  FA_NO_UNROLL
-  for (int i = thread; i < task.n_rows * (C::D / 8); i += C::THREADS) {
-    const int row = i / (C::D / 8), chunk = i % (C::D / 8);
-    if (chunk >= n_chunks) continue;
-    const packed_row at = unpack_row(p, task.kv_head, task.row0 + row);
-    kv_whole<C> w;
-    join_parts<C>(w, row, scale_log2);
-    const float inverse = w.sum == 0.0f ? 0.0f : 1.0f / w.sum;
-    store_columns<C>(p, task, at, chunk * 8, joined_columns<C>(w, chunk * 8, inverse),
-                     joined_columns<C>(w, chunk * 8 + 4, inverse));
-    if (chunk == 0) store_lse(p, task, at, w.sum == 0.0f ? -infinity() : w.max * scale + natural_log(w.sum));
-  }
 }
 
 /* Grid: x over blocks of C::BM packed rows, times the splits, which run fastest; y over KV heads, z over
