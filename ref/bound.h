@@ -13,6 +13,12 @@
 #define FA_F32_TINY 0x1p-149
 #define FA_LEAST_UNIT 0x1p-89
 
+/* What the sums of n terms lose that bounds are made of: they are taken in f32, in units of the largest
+ * operands, and may be subnormal there where what they stand for is not. */
+static inline double fa_bound_lost(int64_t n, double unit) {
+  return 2 * (double)n * FA_F32_TINY * unit;
+}
+
 /* How far the logits of a row are apart: sum of the distances of neighbours that are visible, each at most
  * `most`, so that a few outliers do not count as spread. */
 typedef struct fa_bound_spread {

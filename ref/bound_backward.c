@@ -117,8 +117,8 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          .per_unit = per_unit,
                          .e_delta = b->row_e_delta[k],
                          .u_dp = (float)((dropout ? 5 : 2) * u + (dropout ? p->u_dropout : 0)),
-                         /* at least what the products lose that are worked out here, in these units */
-                         .tiny = (float)fmax(FA_F32_TINY * per_unit, 4 * FA_F32_TINY),
+                         /* and what the products lose that are worked out here, in these units */
+                         .tiny = (float)(FA_F32_TINY * (per_unit + 8)),
                          .squares = c->generic && !b->plain,
                          .one_is_exact = !dropout, /* some kernels scale before they round */
                          .w = b->w + at,
@@ -218,7 +218,7 @@ static fa_sum_terms sum_terms(const fa_ref_call *c, int64_t n, double unit, doub
       .u_narrow = u_first + u_second,
       .u_noise = hypot(u_first, u_second),
       .tiny = (double)(n + 2) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p) * FA_F32_TINY +
-              (double)n * most * c->profile->floor_operand,
+              (double)n * most * c->profile->floor_operand + fa_bound_lost(n, unit),
       .slack = 1.0001 + 0x1p-24 * (double)n};
 }
 

@@ -105,7 +105,8 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bo
   if (twice) gamma += p->u_dropout;
   /* The sum, its rescalings, the quotient and the weights of splits may be subnormal; dropout scales last. */
   double steps = (double)t->n + t->changes + 2 * t->rounds + 2;
-  double tiny = (steps * FA_F32_TINY + p->floor_operand) / (1 - c->p->dropout.p);
+  double tiny =
+      (steps * FA_F32_TINY + p->floor_operand) / (1 - c->p->dropout.p) + fa_bound_lost(t->n, b->unit_v);
   const bool alike = t->least > 0 && fa_bound_is_alike(&t->spread, t->least);
   const bool lost = !t->kept || shift > 0.25; /* a mean of V, at least */
   const fa_row_settle row = {.value = o->value + at,
