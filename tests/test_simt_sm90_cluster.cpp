@@ -68,6 +68,72 @@ static void apart(const void *) {
   if (rank == 0) named_sync<N>(2); /* of this block alone */
 }
 
+/* Each block brings half of a tile to both, round after round, as soon as both have read the last one. */
+enum { HALF = 1024, TILE = 2 * HALF }; /* bytes: 8 rows of 64 elements */
+static fa_tensor_map rows_of_tensor;
+enum { OWN_EMPTY_ALONE = NO_LAST_SYNC + 1, HALF_LOST, EXPECT_OWN_HALF };
+template <int PART> static void load_halves(const void *) {
+  const int t = thread_id(), warp = t / 32, rank = cluster_rank();
+  float sum = 0;
+  if (t == 0) {
+    mbarrier_init(own(FULL), 1);
+    mbarrier_init(own(EMPTY), PART == OWN_EMPTY_ALONE ? 1 : 2);
+    mbarrier_init_fence();
+  }
+  cluster_sync();
+  for (int i = 0; i < 4; ++i) {
+    if (t == 0) {
+      if (i > 0) mbarrier_wait(own(EMPTY), (i - 1) % 2);
+      mbarrier_arrive_expect(own(FULL), PART == EXPECT_OWN_HALF ? HALF : TILE);
+      if (PART == HALF_LOST)
+        FAULT,
+            tma_load(own(HERE + rank * HALF), &rows_of_tensor, own(FULL), 0, 16 * (i % 2) + 8 * rank, 0, 0);
+      else
+        FAULT, tma_load_both(own(HERE + rank * HALF), &rows_of_tensor, own(FULL), 0, 16 * (i % 2) + 8 * rank,
+                             0, 0);
+    }
+    if (warp == 1) {
+      mbarrier_wait(own(FULL), i % 2);
+      for (int row = 0; row < 16; ++row) {
+        const uint32_t at = swizzled(HERE + row * 128 + (t - 32) * 4, FA_SWIZZLE_128);
+        uint32_t want;
+        memcpy(&want, &tensor[0][16 * (i % 2) + row][0][2 * (t - 32)], 4);
+        sum += load_shared4(own(at)) == want;
+      }
+      sync_warp();
+      if (t == 32) {
+        mbarrier_arrive(own(EMPTY));
+        if (PART != OWN_EMPTY_ALONE) mbarrier_arrive_at(others(EMPTY));
+      }
+    }
+  }
+  if (warp == 1) store_global(global_out + 64 * rank + t - 32, sum);
+  if (PART != NO_LAST_SYNC) cluster_sync();
+}
+
+static void test_halves(void) {
+  int n_seen = 0;
+  for (int i = 0; i < ROWS; ++i)
+    for (int j = 0; j < COLS; ++j) tensor[0][i][0][j] = (uint16_t)(COLS * i + j);
+  rows_of_tensor = map_of(tensor, 64, 8, FA_SWIZZLE_128);
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    memset(memory.out, 0, sizeof memory.out);
+    const fa_simt_report r = run(load_halves<ALL>, seed, 64, 65536, 2);
+    CHECK_MSG(r.state == FA_SUBJECT_OK, "seed %d: %s", (int)seed, r.text);
+    for (int t = 0; t < 32; ++t)
+      CHECK_MSG(global_out[t] == 64.0f && global_out[64 + t] == 64.0f, "seed %d, thread %d: %g, %g",
+                (int)seed, t, global_out[t], global_out[64 + t]);
+    /* the other block still reads, nobody brings the other half, or it comes to a phase that is over */
+    CHECK(run(load_halves<OWN_EMPTY_ALONE>, seed, 64, 65536, 2).state == FA_SUBJECT_RACE);
+    CHECK(run(load_halves<HALF_LOST>, seed, 64, 65536, 2).state == FA_SUBJECT_DEADLOCK);
+    CHECK(run(load_halves<EXPECT_OWN_HALF>, seed, 64, 65536, 2).state != FA_SUBJECT_OK);
+    const fa_simt_report e = run(load_halves<NO_LAST_SYNC>, seed, 64, 65536, 2);
+    CHECK(e.state == FA_SUBJECT_OK || (e.state == FA_SUBJECT_RACE && strstr(e.text, "that has ended")));
+    n_seen += e.state != FA_SUBJECT_OK;
+  }
+  CHECK_MSG(n_seen > 10, "a block that ended too early was seen %d times of 60", n_seen);
+}
+
 static void whole_block_only(const void *) {
   FAULT, sync_block();
 }
@@ -105,6 +171,7 @@ int main() {
     CHECK(run(exchange<NO_EMPTY>, seed, 64, 65536, 2).state == FA_SUBJECT_RACE);
     CHECK(run(exchange<NO_EXPECT>, seed, 64, 65536, 2).state != FA_SUBJECT_OK);
   }
+  test_halves();
   expect_fault("__syncthreads", whole_block_only, FA_SUBJECT_CRASH, "beyond the executor", N, 2);
   expect_fault("another's memory", others_memory, FA_SUBJECT_OOB, "of another block", N, 2);
   expect_fault("beyond the own", beyond_own, FA_SUBJECT_OOB, "the block has 65536 bytes", N, 2);

@@ -42,6 +42,8 @@
  *   mbarrier_arrive_at(bar)
  *   send_shared(to, from, bytes, bar)           one thread; a bulk copy out of the own shared memory, in
  *                                               sixteens, that completes on bar; `to` and bar: same block
+ *   tma_load_both(...)                          as tma_load, but into both blocks of a cluster of two: at the
+ *                                               same place of each, completing on each one's barrier at bar
  *
  *   registers_up<N>(), registers_down<N>()      of the warpgroup: to N registers a thread
  *   FA_COUNTERS(name, n)                        n numbers in device memory, 0 in the beginning, for

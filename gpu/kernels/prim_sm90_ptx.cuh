@@ -75,8 +75,9 @@ FA_DEVICE uint32_t cluster_address(uint32_t shared, int rank) {
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared), "r"(rank));
   return address;
 }
+/* With .release.cluster it would be a fence for all of the device's memory first, hundreds of clocks. */
 FA_DEVICE void mbarrier_arrive_at(uint32_t bar) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
 FA_DEVICE void send_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar) {
   asm volatile(
@@ -100,6 +101,15 @@ FA_DEVICE void tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar,
                "%4, %5, %6}], [%2];" ::"r"(shared),
                "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
+}
+FA_DEVICE void tma_load_both(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int c0, int c1, int c2,
+                             int c3) {
+  const uint16_t ranks = 3; /* a bit for each */
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(shared),
+      "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "h"(ranks)
+      : "memory");
 }
 FA_DEVICE void tma_store(const fa_tensor_map *map, uint32_t shared, int c0, int c1, int c2, int c3) {
   asm volatile(

@@ -129,8 +129,15 @@ void fa_simt_mbarrier_bytes(fa_simt_block *b, int bar, int64_t bytes) {
   settle(b, m);
 }
 
+void fa_simt_check_alive(const fa_simt_block *b, uint32_t offset, const char *what, fa_simt_place at) {
+  if (b->n_ranks > 1 && b->n_live_of[offset / FA_RANK_BYTES] == 0)
+    fa_simt_violation(FA_SUBJECT_RACE, at, "%s at shared offset %u, of a block of the cluster that has ended",
+                      what, offset);
+}
+
 void fa_simt_mbarrier_arrive(uint32_t offset, uint32_t bytes, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
+  fa_simt_check_alive(b, offset, "an arrival", at);
   fa_mbarrier *m = &fa_simt_async_get(b)->bar[fa_simt_mbarrier_find(b, offset, at)];
   if (m->pending == 0)
     fa_simt_violation(FA_SUBJECT_RACE, at,

@@ -142,6 +142,9 @@ void fa_simt_registers_in(fa_warp_products *w, const uint32_t *const lane[FA_WAR
                           bool is_written, fa_simt_place at);
 void fa_simt_registers_out(fa_warp_products *w, const uint32_t *const lane[FA_WARP], int n_words);
 
+/* Shared memory ends with its block: of a cluster, others must not touch it any more. */
+void fa_simt_check_alive(const fa_simt_block *b, uint32_t offset, const char *what, fa_simt_place at);
+
 /* bulk.c */
 void fa_simt_bulk_land(fa_simt_block *b, int i);
 

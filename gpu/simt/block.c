@@ -196,6 +196,7 @@ static void thread_main(void) {
   b->launch->kernel(b->launch->params);
   fa_simt_thread *me = b->running;
   --b->n_live;
+  --b->n_live_of[me->ids.rank];
   fa_simt_async_thread_end(b, b->n_live == 0);
   if (b->n_at_barrier > 0 && b->n_at_barrier == b->n_live) release_barrier(b);
   if (b->n_live == 0) {
@@ -237,6 +238,7 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   b->stay = b->launch->tape_bytes ? 7 : 63; /* another warp's stacks are in the L2 cache at best */
   b->tape_at = b->launch->tape_bytes ? (size_t)index % b->launch->tape_bytes : 0;
   b->n_live = b->n_threads;
+  for (int r = 0; r < b->n_ranks; ++r) b->n_live_of[r] = b->n_threads / b->n_ranks;
   b->n_at_barrier = 0;
   b->current_warp = 0;
   b->report = (fa_simt_report){.state = FA_SUBJECT_OK};

@@ -107,6 +107,7 @@ typedef struct fa_simt_block {
   size_t memory_bytes;   /* of shared memory, a block's own from FA_RANK_BYTES times its rank on */
   uint32_t address_mask; /* for the part of an address that is within a block's own */
   int n_threads, n_warps, n_live, n_at_barrier;
+  int n_live_of[FA_MAX_RANKS]; /* of each block that runs together */
   fa_simt_place barrier_at;
   int current_warp;
   fa_simt_thread *running;

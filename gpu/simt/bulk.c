@@ -123,6 +123,7 @@ void fa_simt_bulk_land(fa_simt_block *b, int i) {
   const fa_bulk_load l = a->load[i];
   memmove(&a->load[i], &a->load[i + 1], (size_t)(a->n_loads - i - 1) * sizeof l);
   --a->n_loads;
+  fa_simt_check_alive(b, l.shared, "a bulk copy", l.at);
   if (l.map) {
     fill_box(b, &l);
   } else {
