@@ -36,7 +36,8 @@ static const struct {
     {"bench", "--cases FILE... | --backend ref",
      "time the kernels on the GPU, or the reference beside a matrix product", BENCH},
     {"list", "backends|profiles|fills|mutants", "what this build and machine have", LIST},
-    {"report", "FILE.json... --html OUT ...", "reports as one: a page, JUnit XML, a merged report", REPORT},
+    {"report", "FILE.json... [--html OUT ...]",
+     "reports as one: its counts, also by kernel; or a page, JUnit XML, a merged report", REPORT},
     {"shrink", "REPORT.json[:K] | CASE.json", "the smallest case that still fails in the same way", SHRINK},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
@@ -91,7 +92,8 @@ static const struct option {
     {"junit", 0, STRING, "OUT.xml", REPORT, FIELD(junit), "write JUnit XML"},
     {"no-times", 0, FLAG, NULL, REPORT, FIELD(no_times), "set every time to 0, to compare runs"},
     {"merge", 0, STRING, "OUT.json", REPORT, FIELD(merge), "write one report of all"},
-    {"verbose", 'v', FLAG, NULL, ALL, FIELD(verbose), "statistics per tensor, notes, skips by reason"},
+    {"verbose", 'v', FLAG, NULL, ALL, FIELD(verbose),
+     "statistics per tensor, notes, skips by reason, counts by kernel"},
     {"quiet", 'q', FLAG, NULL, ALL, FIELD(quiet), "only failures and the last line"},
     {"color", 0, STRING, "WHEN", ALL, FIELD(color), "auto, always, never"},
     {"no-progress", 0, FLAG, NULL, ALL, FIELD(no_progress), "no line that shows how the run is going"},

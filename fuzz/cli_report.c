@@ -1,5 +1,6 @@
-/* report: JUnit XML of reports, or several reports as one. */
+/* report: what reports say, as one: counts, JUnit XML, a page, a merged report. */
 #include "fuzz/cli.h"
+#include "report/line.h"
 #include "report/report_line.h"
 #include "report/report_printed.h"
 
@@ -26,17 +27,24 @@ static void say_contradictions(const cJSON *merged) {
             cJSON_GetArraySize(list));
 }
 
+/* All there is to count, on stdout. */
+static void print_counts(const cJSON *merged) {
+  const fa_line_style style = {.verbosity = 1};
+  fa_summary sum;
+  fa_report_read_summary(merged, &sum);
+  fa_line_summary(stdout, &sum, &style);
+}
+
 int fa_command_report(const fa_cli *cli) {
   fa_error err = {""};
   if (cli->words.n == 0) return fa_cli_usage_error("report: FILE.json... is needed");
-  if (!cli->junit && !cli->merge && !cli->html)
-    return fa_cli_usage_error("report: --html OUT, --junit OUT or --merge OUT is needed");
   int n = cli->words.n;
   cJSON **reports = calloc((size_t)n, sizeof(cJSON *)), *merged = NULL;
   fa_status status = reports ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   for (int i = 0; status == FA_OK && i < n; ++i) status = fa_report_load(cli->words.v[i], &reports[i], &err);
   if (status == FA_OK) status = fa_report_merge(reports, (const char *const *)cli->words.v, n, &merged, &err);
   if (status == FA_OK) say_contradictions(merged);
+  if (status == FA_OK && !cli->junit && !cli->merge && !cli->html) print_counts(merged);
   if (status == FA_OK && cli->no_times) fa_report_zero_times(merged);
   if (status == FA_OK && cli->html) status = fa_report_write_html(merged, cli->html, &err);
   if (status == FA_OK && cli->junit) status = fa_report_write_junit(merged, cli->junit, &err);

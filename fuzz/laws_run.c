@@ -74,6 +74,7 @@ static void note_outcome(fa_law_work *w, const fa_outcome *o) {
                                    [FA_SUBJECT_DEADLOCK] = FA_DEADLOCK,
                                    [FA_SUBJECT_CRASH] = FA_CRASH};
   snprintf(w->r->kernel, sizeof w->r->kernel, "%s", o->kernel);
+  snprintf(w->r->backward_kernel, sizeof w->r->backward_kernel, "%s", o->backward_kernel);
   if (o->state == FA_SUBJECT_OK) return;
   w->r->state = state[o->state];
   snprintf(w->r->reason, sizeof w->r->reason, "%s", o->text);

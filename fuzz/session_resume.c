@@ -73,11 +73,6 @@ static cJSON *identity_of(const fa_session *s) {
 
 /* ---- opening ---- */
 
-static int64_t count_at(const cJSON *o, const char *key) {
-  const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
-  return cJSON_IsNumber(n) ? (int64_t)n->valuedouble : 0;
-}
-
 /* Killed after the report was written and the journal removed, or resumed once too often: *code says how the
  * run ended. */
 static fa_status find_finished_report(const fa_session *s, int *code, fa_error *err) {
@@ -87,14 +82,8 @@ static fa_status find_finished_report(const fa_session *s, int *code, fa_error *
   if (status != FA_OK) return status;
   status = fa_resume_compare(cJSON_GetObjectItemCaseSensitive(root, "run"), s->run, s->cli->report, err);
   if (status == FA_OK && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "finished"))) {
-    const cJSON *counts = cJSON_GetObjectItemCaseSensitive(root, "summary");
-    fa_summary sum = {.total = count_at(counts, "total"),
-                      .passed = count_at(counts, "passed"),
-                      .failed = count_at(counts, "failed"),
-                      .skipped = count_at(counts, "skipped"),
-                      .error = count_at(counts, "error"),
-                      .waived = count_at(counts, "waived"),
-                      .malformed = count_at(counts, "malformed")};
+    fa_summary sum;
+    fa_report_read_summary(root, &sum);
     fprintf(stderr, "%s: the run is over; nothing to resume\n", s->cli->report);
     fa_line_summary(stdout, &sum, &s->style);
     *code = fa_summary_exit_code(&sum);

@@ -86,6 +86,7 @@ static bool verdict_is_sound(const fa_verdict *v) {
 static bool result_is_sound(const fa_result *r) {
   if (!(r->state >= 0 && r->state < FA_N_STATES && ends_within(r->reason, sizeof r->reason) &&
         ends_within(r->backend, sizeof r->backend) && ends_within(r->kernel, sizeof r->kernel) &&
+        ends_within(r->backward_kernel, sizeof r->backward_kernel) &&
         ends_within(r->profile, sizeof r->profile) && ends_within(r->notes, sizeof r->notes) &&
         ends_within(r->waiver, sizeof r->waiver) && ends_within(r->dump, sizeof r->dump)))
     return false;

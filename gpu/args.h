@@ -66,6 +66,9 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *de
 
 /* For reports: the kernel and the properties that a problem has. aligned: its rows begin on 16 bytes. */
 void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size);
+/* The main kernel of a backward call: "flash_backward", "wide_backward", "flex_backward", and with hopper
+ * "hopper_backward", "hopper_flex_backward". */
+const char *fa_args_backward_name(const fa_attention *a, const fa_gradients *g, bool hopper);
 
 #ifdef __cplusplus
 }

@@ -51,3 +51,9 @@ void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t si
            p->bias.present ? ",bias" : "", p->dropout.p > 0 ? ",dropout" : "", more,
            aligned ? "" : ",unaligned");
 }
+
+const char *fa_args_backward_name(const fa_attention *a, const fa_gradients *g, bool hopper) {
+  if (a->flex) return hopper ? "hopper_flex_backward" : "flex_backward";
+  if (hopper) return "hopper_backward";
+  return fa_choose_backward(a, g) == FA_KERNELS_WIDE ? "wide_backward" : "flash_backward";
+}

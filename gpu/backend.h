@@ -29,8 +29,9 @@ typedef enum fa_subject_state {
 
 typedef struct fa_outcome {
   fa_subject_state state;
-  char text[512];   /* what happened and where (kernel source line when known) */
-  char kernel[128]; /* which kernel ran, for the report */
+  char text[512]; /* what happened and where (kernel source line when known) */
+  char kernel[128], backward_kernel[32]; /* which ran, for the report: "flash_forward<f16,64,causal>",
+                                            "flash_backward"; "" = none, or all are kernel's */
 } fa_outcome;
 
 typedef struct fa_backend_info {

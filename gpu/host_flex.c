@@ -79,6 +79,9 @@ static fa_status run_pass(flex_run *r, bool backward, fa_error *refused, fa_erro
   if (status == FA_OK)
     status = plan(r, backward, fa_flex_interpreter_functions(interpreter), fa_buffer_payload(&scratch.buffer),
                   err);
+  if (backward)
+    snprintf(r->out->backward_kernel, sizeof r->out->backward_kernel, "%s",
+             fa_args_backward_name(&r->a, &r->g, r->plan.is_hopper));
   if (status == FA_OK) status = launch_all(r, &scratch, err);
   fa_flex_interpreter_free(interpreter);
   fa_host_scratch_free(&scratch);

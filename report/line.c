@@ -193,10 +193,26 @@ void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style) {
   if (style->verbosity > 0) print_statistics(out, r);
 }
 
+/* "kernel flash_forward: passed:12 failed:0 skipped:0 error:0" */
+static void print_kernels(FILE *out, const fa_kernel_counts *kernels) {
+  if (kernels->n == 1 && strcmp(kernels->row[0].name, FA_NO_KERNEL) == 0) return;
+  for (int i = 0; i < kernels->n; ++i) {
+    const fa_kernel_row *k = &kernels->row[i];
+    fputs("kernel ", out);
+    print_clean(out, k->name);
+    fprintf(out, ": passed:%lld failed:%lld skipped:%lld error:%lld", (long long)k->passed,
+            (long long)k->failed, (long long)k->skipped, (long long)k->error);
+    if (k->waived) fprintf(out, " waived:%lld", (long long)k->waived);
+    fputc('\n', out);
+  }
+}
+
 void fa_line_summary(FILE *out, const fa_summary *s, const fa_line_style *style) {
-  if (style->verbosity > 0)
+  if (style->verbosity > 0) {
     for (int i = 0; i < s->n_reasons; ++i)
       fprintf(out, "skipped %lld: %s\n", (long long)s->reason[i].n, s->reason[i].text);
+    print_kernels(out, &s->kernels);
+  }
   if (s->backward_left_out && style->verbosity >= 0)
     fprintf(out, "only the forward pass judged: %lld (-v says why)\n", (long long)s->backward_left_out);
   fprintf(out, "tests:%lld passed:%lld failed:%lld skipped:%lld error:%lld", (long long)s->total,

@@ -16,7 +16,8 @@ typedef struct fa_line_style {
  * ends with a command that repeats it; its worst points follow, indented, each with the bound's parts. */
 void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style);
 
-/* "tests:N passed:N failed:N skipped:N error:N", after the skips by reason when verbose. */
+/* "tests:N passed:N failed:N skipped:N error:N", after the skips by reason and the counts by kernel when
+ * verbose. */
 void fa_line_summary(FILE *out, const fa_summary *s, const fa_line_style *style);
 
 /* A shell word: single-quoted where needed. */

@@ -1,5 +1,6 @@
 /* A report as one page for a browser: no other files, no network. Whatever text the report holds is shown as
  * text. */
+#include "report/kernels.h"
 #include "report/report_json.h"
 #include "report/report_printed.h"
 
@@ -165,6 +166,7 @@ static void put_failure(FILE *out, const cJSON *f, int k) {
   }
   fputs("</summary>\n<table>\n", out);
   put_labelled(out, "kernel", fa_report_string(f, "kernel"));
+  put_labelled(out, "backward", fa_report_string(f, "backward_kernel"));
   put_labelled(out, "profile", fa_report_string(f, "profile"));
   put_labelled(out, "schedule seed", fa_report_string(f, "schedule_seed"));
   put_labelled(out, "file", fa_report_string(f, "file"));
@@ -207,6 +209,24 @@ static void put_summary(FILE *out, const cJSON *root) {
   fputs("</table>\n", out);
 }
 
+static void put_kernels(FILE *out, const cJSON *root) {
+  fa_kernel_counts counts = {0};
+  fa_kernel_counts_add_cases(&counts, get(root, "cases"));
+  fputs("<h2>Kernels</h2>\n<table><tr><th>kernel</th><th>passed</th><th>failed</th><th>skipped</th>"
+        "<th>error</th><th>waived</th></tr>\n",
+        out);
+  for (int i = 0; i < counts.n; ++i) {
+    const fa_kernel_row *k = &counts.row[i];
+    const int64_t n[] = {k->passed, k->failed, k->skipped, k->error, k->waived};
+    fputs("<tr><td>", out);
+    fa_report_put_markup(out, k->name);
+    fputs("</td>", out);
+    for (int c = 0; c < 5; ++c) fprintf(out, "<td class=\"n\">%lld</td>", (long long)n[c]);
+    fputs("</tr>\n", out);
+  }
+  fputs("</table>\n", out);
+}
+
 static void put_cases(FILE *out, const cJSON *root) {
   const cJSON *c;
   int n = 0;
@@ -241,6 +261,7 @@ static void put_page(FILE *out, const cJSON *root) {
   int k = 0;
   fputs(page_head, out);
   put_summary(out, root);
+  put_kernels(out, root);
   fputs("<h2>Failures</h2>\n", out);
   if (cJSON_GetArraySize(get(root, "failures")) == 0)
     fputs("<p>None.</p>\n", out);

@@ -4,6 +4,7 @@
 
 #include "cases/atomic_file.h"
 #include "cases/sha256.h"
+#include "report/kernels.h"
 #include "report/report_line.h"
 
 #include <cjson/cJSON.h>
@@ -120,6 +121,7 @@ static cJSON *case_to_json(const fa_result *r) {
   cJSON_AddStringToObject(o, "name", r->name ? r->name : "");
   cJSON_AddStringToObject(o, "state", fa_state_name(r->state));
   cJSON_AddStringToObject(o, "backend", r->backend);
+  fa_kernels_add_names(o, r);
   add_record(o, r);
   add_number(o, "seconds", r->seconds);
   add_number(o, "worst_ratio", r->worst_ratio);
@@ -141,6 +143,7 @@ static cJSON *failure_to_json(const fa_result *r) {
   cJSON_AddStringToObject(o, "state", fa_state_name(r->state));
   cJSON_AddStringToObject(o, "backend", r->backend);
   cJSON_AddStringToObject(o, "kernel", r->kernel);
+  if (r->backward_kernel[0]) cJSON_AddStringToObject(o, "backward_kernel", r->backward_kernel);
   cJSON_AddStringToObject(o, "profile", r->profile);
   if (r->file[0]) cJSON_AddStringToObject(o, "file", r->file);
   add_u64(o, "schedule_seed", r->schedule_seed);
@@ -177,6 +180,7 @@ fa_status fa_report_init(fa_report *r, const fa_report_head *head, fa_error *err
   cJSON_AddStringToObject(root, "started", started);
   cJSON_AddNumberToObject(root, "seconds", 0);
   cJSON_AddObjectToObject(root, "summary");
+  cJSON_AddObjectToObject(root, "kernels");
   r->failures = cJSON_AddArrayToObject(root, "failures");
   r->cases = cJSON_AddArrayToObject(root, "cases");
   if (!r->cases) return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
@@ -219,6 +223,7 @@ static void set_summary(cJSON *root, const fa_summary *s) {
   cJSON *reasons = cJSON_AddObjectToObject(summary, "skip_reasons");
   for (int i = 0; i < s->n_reasons; ++i) add_count(reasons, s->reason[i].text, s->reason[i].n);
   cJSON_ReplaceItemInObjectCaseSensitive(root, "summary", summary);
+  cJSON_ReplaceItemInObjectCaseSensitive(root, "kernels", fa_kernel_counts_to_json(&s->kernels));
 }
 
 fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_error *err) {

@@ -40,6 +40,8 @@ fa_status fa_report_load(const char *path, struct cJSON **root, fa_error *err);
 /* The same on text, which has a NUL at text[n_bytes]; path stands for it in messages. */
 fa_status fa_report_parse(const char *text, size_t n_bytes, const char *path, struct cJSON **root,
                           fa_error *err);
+/* The counts of a report that was read, and its cases by kernel. */
+void fa_report_read_summary(const struct cJSON *root, fa_summary *out);
 /* Its shape alone. */
 fa_status fa_report_check(const char *path, const struct cJSON *root, fa_error *err);
 
@@ -51,7 +53,8 @@ fa_status fa_report_check(const char *path, const struct cJSON *root, fa_error *
  * "contradictions" in the merged report names them:
  *   {"name", "backend", "results": [{"report": path, "state", "worst_ratio"}, ...]}.
  * Entries without a record, of older versions, all stay. paths: the reports' names for that. "run" and
- * "finished" go, where n > 1; "coverage" is added up, and goes where a result stood in several. */
+ * "finished" go, where n > 1; "coverage" is added up, and goes where a result stood in several. "kernels" is
+ * counted again. What two kernels say of a case is no contradiction: both stay. */
 fa_status fa_report_merge(struct cJSON *const *reports, const char *const *paths, int n, struct cJSON **out,
                           fa_error *err);
 fa_status fa_report_save(const struct cJSON *root, const char *path, fa_error *err);

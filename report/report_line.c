@@ -1,5 +1,7 @@
 #include "report/report_line.h"
 
+#include "report/kernels.h"
+
 #include <cjson/cJSON.h>
 
 #include <math.h>
@@ -84,6 +86,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   if (cJSON_IsNumber(ratio)) brief->worst_ratio = ratio->valuedouble;
   copy_string(o, "reason", brief->reason, sizeof brief->reason);
   copy_string(o, "backend", brief->backend, sizeof brief->backend);
+  fa_kernels_read_names(o, brief);
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(o, "name");
   brief->name = strdup(cJSON_IsString(name) ? name->valuestring : "");
   return brief->name ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");

@@ -1,4 +1,5 @@
 /* Several reports as one: shards of a run, or a run and its repetition. */
+#include "report/kernels.h"
 #include "report/report_json.h"
 #include "report/report_printed.h"
 
@@ -66,21 +67,36 @@ static group *find_group(merge *m, const cJSON *entry, int report) {
 
 /* ---- whether they say the same ---- */
 
-static cJSON *without_times_and_paths(const cJSON *o) {
+static const char *const kernel_keys[] = {"kernel", "backward_kernel"};
+
+/* Times and paths differ always; and what a report of an older version lacks is no difference. */
+static cJSON *comparable(const cJSON *o, const cJSON *other) {
   static const char *const keys[] = {"seconds", "dump", "repro", "shrunk"};
   cJSON *copy = cJSON_Duplicate(o, 1);
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     cJSON_DeleteItemFromObjectCaseSensitive(copy, keys[k]);
+  for (int k = 0; k < 2; ++k)
+    if (!*fa_report_string(o, kernel_keys[k]) || !*fa_report_string(other, kernel_keys[k]))
+      cJSON_DeleteItemFromObjectCaseSensitive(copy, kernel_keys[k]);
   return copy;
 }
 
 static bool same_result(const cJSON *a, const cJSON *b) {
   if (a == NULL || b == NULL) return a == b;
-  cJSON *x = without_times_and_paths(a), *y = without_times_and_paths(b);
+  cJSON *x = comparable(a, b), *y = comparable(b, a);
   const bool same = x && y && cJSON_Compare(x, y, 1);
   cJSON_Delete(x);
   cJSON_Delete(y);
   return same;
+}
+
+/* Two kernels' results, as with FA_HOPPER=off and without, contradict nobody. */
+static bool of_other_kernels(const cJSON *a, const cJSON *b) {
+  for (int k = 0; k < 2; ++k)
+    if (*fa_report_string(a, kernel_keys[k]) && *fa_report_string(b, kernel_keys[k]) &&
+        !same_text(a, b, kernel_keys[k]))
+      return true;
+  return false;
 }
 
 static void add_side(merge *m, cJSON *to, const cJSON *entry, int report) {
@@ -200,7 +216,7 @@ static void take_entry(merge *m, const cJSON *entry, const cJSON *failure, int r
   const kept *against = NULL;
   for (int64_t k = g->first; k >= 0; k = m->kept[k].next) {
     const kept *a = &m->kept[k];
-    if (a->occurrence != occurrence || a->report == report) continue;
+    if (a->occurrence != occurrence || a->report == report || of_other_kernels(a->entry, entry)) continue;
     against = a;
     if (!same_result(a->entry, entry) || !same_result(a->failure, failure)) continue;
     uncount(m, entry);
@@ -219,6 +235,13 @@ static void take_report(merge *m, int report) {
     if (mine) failure = failure->next;
   }
   for (; failure; failure = failure->next) append_copy(m, m->failures, failure);
+}
+
+static void count_kernels(const merge *m) {
+  fa_kernel_counts counts = {0};
+  fa_kernel_counts_add_cases(&counts, m->cases);
+  cJSON_DeleteItemFromObjectCaseSensitive(m->root, "kernels");
+  cJSON_AddItemToObject(m->root, "kernels", fa_kernel_counts_to_json(&counts));
 }
 
 /* Everything of the first report but what the walk adds. */
@@ -256,6 +279,7 @@ fa_status fa_report_merge(cJSON *const *reports, const char *const *paths, int n
     if (i > 0) add_to(m.root, "seconds", fa_report_number(reports[i], "seconds"));
     take_report(&m, i);
   }
+  if (!m.out_of_memory) count_kernels(&m);
   cJSON *coverage = cJSON_GetObjectItemCaseSensitive(m.root, "coverage");
   for (int i = 1; coverage && i < n && !m.n_dropped; ++i) add_coverage(coverage, get(reports[i], "coverage"));
   if (m.n_dropped) cJSON_DeleteItemFromObjectCaseSensitive(m.root, "coverage"); /* who was counted twice? */

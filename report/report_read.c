@@ -2,6 +2,8 @@
 #include "report/report_json.h"
 
 #include "cases/atomic_file.h"
+#include "report/kernels.h"
+#include "report/report_printed.h"
 
 #include <cjson/cJSON.h>
 
@@ -65,6 +67,26 @@ fa_status fa_report_parse(const char *text, size_t n_bytes, const char *path, cJ
   else
     *root = json;
   return status;
+}
+
+void fa_report_read_summary(const cJSON *root, fa_summary *out) {
+  const cJSON *counts = cJSON_GetObjectItemCaseSensitive(root, "summary"), *reason;
+  const struct {
+    const char *key;
+    int64_t *n;
+  } fields[] = {{"total", &out->total},         {"passed", &out->passed},
+                {"failed", &out->failed},       {"skipped", &out->skipped},
+                {"error", &out->error},         {"waived", &out->waived},
+                {"malformed", &out->malformed}, {"backward_left_out", &out->backward_left_out}};
+  memset(out, 0, sizeof *out);
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i)
+    *fields[i].n = (int64_t)fa_report_number(counts, fields[i].key);
+  cJSON_ArrayForEach(reason, cJSON_GetObjectItemCaseSensitive(counts, "skip_reasons")) {
+    if (out->n_reasons == FA_SKIP_REASONS || !cJSON_IsNumber(reason) || !reason->string) continue;
+    snprintf(out->reason[out->n_reasons].text, sizeof out->reason[0].text, "%s", reason->string);
+    out->reason[out->n_reasons++].n = (int64_t)reason->valuedouble;
+  }
+  fa_kernel_counts_add_cases(&out->kernels, cJSON_GetObjectItemCaseSensitive(root, "cases"));
 }
 
 fa_status fa_report_load(const char *path, cJSON **root, fa_error *err) {

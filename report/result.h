@@ -33,15 +33,16 @@ typedef struct fa_result {
   char reason[512]; /* why skipped, what crashed, ... ; "" for PASS */
   char *name;       /* owned */
   char *case_line;  /* owned: canonical case JSON */
-  char backend[320], kernel[128], profile[32];
-  char file[512];         /* recorded runs: the file; "" otherwise */
-  unsigned passes;        /* which fa_pass bits were judged */
-  bool backward_left_out; /* the case has a backward, but the backend has none for it */
-  char notes[512];        /* e.g. "backward not judged: host has no flash backward yet" */
-  bool waived;            /* a waiver expects this failure: reported, not counted as one */
-  char waiver[512];       /* what the waiver that looks at this case says; "" = there is none */
-  bool malformed;         /* ERROR: the case itself is wrong, as an expression without a value makes it */
-  bool dump_failed;       /* --keep was asked for, and the notes say why there is no dump */
+  char backend[320], profile[32];
+  char kernel[128], backward_kernel[32]; /* which ran, "" = none, or not known */
+  char file[512];                        /* recorded runs: the file; "" otherwise */
+  unsigned passes;                       /* which fa_pass bits were judged */
+  bool backward_left_out;                /* the case has a backward, but the backend has none for it */
+  char notes[512];                       /* e.g. "backward not judged: host has no flash backward yet" */
+  bool waived;                           /* a waiver expects this failure: reported, not counted as one */
+  char waiver[512]; /* what the waiver that looks at this case says; "" = there is none */
+  bool malformed;   /* ERROR: the case itself is wrong, as an expression without a value makes it */
+  bool dump_failed; /* --keep was asked for, and the notes say why there is no dump */
   double seconds, seconds_subject, seconds_reference;
   double worst_ratio;
   uint64_t schedule_seed;
@@ -55,6 +56,18 @@ typedef struct fa_result {
 void fa_result_init(fa_result *r);
 void fa_result_free(fa_result *r);
 
+/* Results by kernel, sorted by name. */
+#define FA_KERNEL_ROWS 32
+#define FA_NO_KERNEL "no kernel named" /* skipped, crashed, refused, of a program that does not say */
+typedef struct fa_kernel_row {
+  char name[64]; /* the name without what stands in brackets: "hopper_forward" */
+  int64_t passed, failed, skipped, error, waived;
+} fa_kernel_row;
+typedef struct fa_kernel_counts {
+  int n;
+  fa_kernel_row row[FA_KERNEL_ROWS]; /* "other kernels" when there are more */
+} fa_kernel_counts;
+
 /* How many of what, and why the skipped ones were. */
 #define FA_SKIP_REASONS 32
 typedef struct fa_summary {
@@ -66,6 +79,7 @@ typedef struct fa_summary {
     char text[160];
     int64_t n;
   } reason[FA_SKIP_REASONS]; /* the last one collects "other reasons" */
+  fa_kernel_counts kernels;
 } fa_summary;
 
 void fa_summary_add(fa_summary *s, const fa_result *r);

@@ -1,5 +1,5 @@
 /* Counts over a run, and the exit code that follows from them. */
-#include "report/result.h"
+#include "report/kernels.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +24,7 @@ static void count_reason(fa_summary *s, const char *reason) {
 
 void fa_summary_add(fa_summary *s, const fa_result *r) {
   s->total++;
+  fa_kernel_counts_add(&s->kernels, r);
   s->backward_left_out += r->backward_left_out;
   if (fa_state_is_failure(r->state)) {
     if (r->waived)

@@ -70,6 +70,8 @@ void cuda_check_same_as_host(const char *json) {
             r.err.text);
   CHECK_MSG(strcmp(r.out.kernel, host.out.kernel) == 0, "%s: %s is not %s", json, r.out.kernel,
             host.out.kernel);
+  CHECK_MSG(strcmp(r.out.backward_kernel, host.out.backward_kernel) == 0, "%s: %s is not %s", json,
+            r.out.backward_kernel, host.out.backward_kernel);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     /* the order in which blocks add to dq may differ */
     if (id == FA_T_DQ && !c.problem.deterministic) continue;

@@ -135,6 +135,7 @@ run "$verify" run --case '{"family":"kvcache","dtype":"f32","head_dim":16,"seqle
 expect exits 4
 expect says_line '^SKIP .*dtype f32: not together with a cache'
 expect says_line '^skipped 1: '
+expect lines '^kernel ' 0
 
 # ---- expressions: refused with the place before anything runs, or where they have no value ----
 run "$verify" run --case '{"family":"flex","score_mod":"score * foo"}' --backend ref-f32
@@ -386,6 +387,18 @@ run "$faulty" report report.json again.json --merge both.json --junit both.xml
 expect exits 0
 expect grep -q 'tests="5" failures="1"' both.xml # the failure stands in both, and is one
 expect grep -q '<failure type="FAIL" message=' both.xml
+run "$verify" --cases good.json --backend host --backend ref-f32 --report kernels.json -v # counts by kernel, in every shard's and in all
+expect says_line '^kernel flash_forward: passed:[1-9][0-9]* failed:0 '
+expect says_line '^kernel ref_f32: passed:[1-9][0-9]* failed:0 '
+grep '^kernel\|^tests' out >a
+run "$verify" report kernels.json
+expect exits 0
+grep '^kernel\|^tests' out >b
+expect same a b
+for i in 0 1; do run "$verify" --cases good.json --backend host --backend ref-f32 --report shard.$i.json --shard $i/2 -q; done
+run "$verify" report shard.0.json shard.1.json kernels.json
+grep '^kernel\|^tests' out >b
+expect same a b
 if command -v python3 >/dev/null; then
   run python3 -c "import xml.dom.minidom, json; xml.dom.minidom.parse('both.xml'); r = json.load(open('both.json'))
 assert r['summary'] == {'total': 5, 'passed': 4, 'failed': 1, 'skipped': 0, 'error': 0, 'backward_left_out': 0, 'skip_reasons': {}}, r['summary']

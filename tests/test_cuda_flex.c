@@ -69,6 +69,9 @@ static void test_hopper(void) {
   setenv("FA_HOPPER", "off", 1);
   CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK, "%s%s", r.out.text, r.err.text);
   CHECK_MSG(strcmp(r.out.kernel, out.kernel) == 0, "%s is not %s", r.out.kernel, out.kernel);
+  CHECK_MSG(strcmp(r.out.backward_kernel, "hopper_flex_backward") == 0 &&
+                strcmp(out.backward_kernel, "hopper_flex_backward") == 0,
+            "%s, %s", r.out.backward_kernel, out.backward_kernel);
   CHECK_MSG(fake.n_maps == 10 && fake.misuse[0] == 0, "%d maps; %s", fake.n_maps, fake.misuse);
   for (size_t i = 0; i < sizeof outputs / sizeof *outputs; ++i)
     CHECK_MSG(memcmp(want.buffer[outputs[i]].base, got.buffer[outputs[i]].base,

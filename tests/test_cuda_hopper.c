@@ -9,7 +9,7 @@
 
 typedef struct ran {
   fa_tensors t;
-  char last[96], kernel[128]; /* the last launched forward kernel; what the report says */
+  char last[96], kernel[128], backward[32]; /* the last launched forward kernel; what the report says */
 } ran;
 
 static void run_cuda(const char *json, int minor, const char *policy, unsigned passes, ran *out) {
@@ -26,6 +26,7 @@ static void run_cuda(const char *json, int minor, const char *policy, unsigned p
   CHECK_MSG(fake.misuse[0] == 0, "%s: %s", json, fake.misuse);
   snprintf(out->last, sizeof out->last, "%s", fake.last_kernel);
   snprintf(out->kernel, sizeof out->kernel, "%s", r.out.kernel);
+  snprintf(out->backward, sizeof out->backward, "%s", r.out.backward_kernel);
   fa_case_free(&c);
 }
 
@@ -53,6 +54,7 @@ static void expect_kernel(const char *json, int minor, const char *policy, const
   CHECK_MSG(strcmp(r.last, name) == 0, "%s: %s is not %s", json, r.last, name);
   const char *const family = strncmp(name, "hopper", 6) == 0 ? "hopper_forward<" : "flash_forward<";
   CHECK_MSG(strncmp(r.kernel, family, strlen(family)) == 0, "%s: %s", json, r.kernel);
+  CHECK_MSG(r.backward[0] == 0, "%s: %s", json, r.backward);
   fa_tensors_free(&r.t);
 }
 
@@ -91,6 +93,7 @@ static void test_bits(void) {
   for (int on = 0; on < 2; ++on) {
     run_cuda(plain, 0, on ? "auto" : "off", both, &r);
     CHECK_MSG(fake.n_maps == (on ? 4 + 6 : 0), "%d maps", fake.n_maps);
+    CHECK_MSG(strcmp(r.backward, on ? "hopper_backward" : "flash_backward") == 0, "%s", r.backward);
     for (size_t i = 0; on && i < sizeof ids / sizeof *ids; ++i)
       CHECK_MSG(same(&r.t, &host, ids[i]), "%s", fa_tensor_id_name(ids[i]));
     fa_tensors_free(&r.t);

@@ -45,7 +45,7 @@ static void test_page(void) {
       "\"worst\":[{\"index\":[0,1,2,3],\"got\":\"nan\",\"want\":0.5,\"err\":\"inf\",\"bound\":0.25}]}],"
       "\"shrunk\":{\"case\":{\"family\":\"flash\"},\"reproduced\":\"5 of "
       "5\",\"repro\":\"r.json:0.shrunk\"}}],"
-      "\"cases\":[{\"name\":\"<u>\",\"state\":\"PASS\"}]}";
+      "\"cases\":[{\"name\":\"<u>\",\"state\":\"PASS\",\"kernel\":\"k&k<1>\"}]}";
   cJSON *root = NULL;
   REQUIRE(load(text, &root) == FA_OK);
   char *page = page_of(root);
@@ -55,6 +55,7 @@ static void test_page(void) {
         strstr(page, "[0,1,2,3]"));
   CHECK(strstr(page, "<th>score_mod</th><td>score &#62; 0.5 ? &#60;b&#62;</td>"));
   CHECK(strstr(page, "slopes (dbuffer_0), x&#60;y (dbuffer_1)") && !strstr(page, "mask_mod"));
+  CHECK(strstr(page, "<tr><td>k&#38;k</td><td class=\"n\">1</td>"));
   CHECK(strstr(page, "3 of 9 bad") && strstr(page, "5 of 5") && strstr(page, "r.json:0.shrunk"));
   CHECK(!strstr(page, "http:") && !strstr(page, "https:") && !strstr(page, " src=") &&
         !strstr(page, " href=")); /* needs nothing else */

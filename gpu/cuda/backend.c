@@ -161,7 +161,15 @@ static fa_status launch_backward(const fa_attention *a, const fa_gradients *g, c
   if (bytes > t->scratch_bytes)
     return fa_fail(err, FA_ERR_DEVICE, "backward asks for %zu bytes of workspace, not for %zu as before",
                    bytes, t->scratch_bytes);
-  return fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
+  const fa_status status = fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
+  snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s",
+           fa_args_backward_name(a, g, fa_cuda_hopper_ran()));
+  return status;
+}
+
+static void name_forward(const fa_problem *p, bool aligned, bool hopper, fa_outcome *out) {
+  fa_args_name_kernel(p, aligned, out->kernel, sizeof out->kernel);
+  if (hopper) fa_hopper_rename(out->kernel, sizeof out->kernel);
 }
 
 static fa_status launch_cache(const fa_problem *p, const fa_cuda_tensors *t, fa_outcome *out, fa_error *err) {
@@ -193,13 +201,14 @@ static fa_status launch_kernels(const cuda_backend *c, const fa_problem *p, cons
   if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, &t->set, &g);
   if (why) return refuse(out, why);
   if (fa_forward_plan_make(&a, NULL, &plan, &refused) != FA_OK) return refuse(out, refused.text);
-  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
-  if (fa_cuda_hopper_is_chosen(&c->context.device, &a)) fa_hopper_rename(out->kernel, sizeof out->kernel);
+  name_forward(p, plan.aligned, fa_cuda_hopper_is_chosen(&c->context.device, &a), out);
   a.check_device_data = true;
+  fa_cuda_hopper_ran(); /* of others' calls */
   if (passes & FA_PASS_FORWARD) {
     const fa_status status = fa_forward(&a, NULL, 0, NULL, err);
     if (status == FA_ERR_INPUT) return refuse(out, err->text);
     if (status != FA_OK) return status;
+    name_forward(p, plan.aligned, fa_cuda_hopper_ran(), out); /* the chosen one may not have loaded */
   }
   return passes & FA_PASS_BACKWARD ? launch_backward(&a, &g, t, out, err) : FA_OK;
 }

@@ -2,6 +2,7 @@
 
 #include "gpu/args.h"
 #include "gpu/cuda/launch_flex.h"
+#include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda/nvrtc.h"
 #include "gpu/cuda/rtc.h"
 #include "gpu/fa_plan_hopper.h"
@@ -30,24 +31,29 @@ static fa_status refuse(fa_outcome *out, const char *why) {
   return FA_OK;
 }
 
-static fa_status name_kernel(const fa_cuda_device *device, const fa_problem *p, const fa_attention *a,
-                             fa_outcome *out) {
+static fa_status name_forward(const fa_problem *p, const fa_attention *a, bool hopper, fa_outcome *out) {
   fa_flex_plan plan;
   fa_error refused = {""};
   if (fa_flex_forward_plan_make(a, NULL, NULL, NULL, &plan, &refused) != FA_OK)
     return refuse(out, refused.text);
   fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
-  if (fa_cuda_flex_is_hopper(device, a, NULL)) fa_hopper_rename(out->kernel, sizeof out->kernel);
+  if (hopper) fa_hopper_rename(out->kernel, sizeof out->kernel);
   return FA_OK;
 }
 
-static fa_status launch(const fa_attention *a, const fa_gradients *g, const fa_cuda_tensors *t,
-                        unsigned passes, fa_outcome *out, fa_error *err) {
+static fa_status launch(const fa_problem *p, const fa_attention *a, const fa_gradients *g,
+                        const fa_cuda_tensors *t, unsigned passes, fa_outcome *out, fa_error *err) {
   fa_status status = FA_OK;
-  if (passes & FA_PASS_FORWARD)
+  fa_cuda_hopper_ran(); /* of others' calls */
+  if (passes & FA_PASS_FORWARD) {
     status = fa_forward(a, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
-  if (status == FA_OK && (passes & FA_PASS_BACKWARD))
+    if (status == FA_OK) name_forward(p, a, fa_cuda_hopper_ran(), out);
+  }
+  if (status == FA_OK && (passes & FA_PASS_BACKWARD)) {
     status = fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
+    snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s",
+             fa_args_backward_name(a, g, fa_cuda_hopper_ran()));
+  }
   if (status == FA_ERR_INPUT) return refuse(out, err->text);
   fa_rtc_policy policy;
   const bool can_compile =
@@ -64,9 +70,9 @@ fa_status fa_cuda_flex_launch(const fa_cuda_device *device, const fa_problem *p,
   if (status != FA_OK) return status;
   const char *why = fa_args_flex_tensors(p, &t->set, &x, &a);
   if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, &t->set, &g);
-  status = why ? refuse(out, why) : name_kernel(device, p, &a, out);
+  status = why ? refuse(out, why) : name_forward(p, &a, fa_cuda_flex_is_hopper(device, &a, NULL), out);
   a.check_device_data = true;
-  if (status == FA_OK && out->state == FA_SUBJECT_OK) status = launch(&a, &g, t, passes, out, err);
+  if (status == FA_OK && out->state == FA_SUBJECT_OK) status = launch(p, &a, &g, t, passes, out, err);
   fa_args_flex_free(&x);
   return status;
 }

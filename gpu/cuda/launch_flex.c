@@ -133,6 +133,7 @@ static fa_status run(const fa_cuda_driver *d, const fa_cuda_device *device, cons
     status = fa_cuda_launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads, &l->params,
                             stream, err);
   }
+  if (status == FA_OK && plan.is_hopper) fa_cuda_hopper_note();
   return status;
 }
 

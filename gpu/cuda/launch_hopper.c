@@ -12,9 +12,11 @@ fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_flash_device *o
   const char *text = getenv("FA_HOPPER");
   const fa_status status = fa_cuda_flash_device(device, out, err);
   if (status != FA_OK) return status;
-  const bool off = text && strcmp(text, "off") == 0;
-  if (text && *text && !off && strcmp(text, "auto") != 0)
-    return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off or auto", text);
+  const bool off = text && strcmp(text, "off") == 0, usual = !text || !*text || strcmp(text, "auto") == 0;
+  out->variant = off || usual ? FA_HOPPER_USUAL : fa_hopper_variant_of(text);
+  if (out->variant < 0)
+    return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off or auto, or a variant: %s", text,
+                   fa_hopper_variants());
   out->hopper = !off && device->major == 9 && device->minor == 0 ? device->n_processors : 0;
   return FA_OK;
 }
@@ -23,6 +25,18 @@ bool fa_cuda_hopper_is_chosen(const fa_cuda_device *device, const fa_attention *
   fa_flash_device target;
   fa_hopper_plan plan;
   return fa_cuda_hopper_target(device, &target, NULL) == FA_OK && fa_hopper_plan_make(a, &target, &plan);
+}
+
+static _Thread_local bool has_run;
+
+void fa_cuda_hopper_note(void) {
+  has_run = true;
+}
+
+bool fa_cuda_hopper_ran(void) {
+  const bool was = has_run;
+  has_run = false;
+  return was;
 }
 
 CUresult fa_cuda_hopper_encode(const fa_cuda_driver *d, const fa_tensor_box *x, fa_tensor_map *to) {
@@ -75,6 +89,7 @@ fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *
   const unsigned grid[3] = {plan.n_blocks, 1, 1};
   plan.params.tiles.counter = fa_cuda_hopper_counter(d, stream);
   *launched = true;
+  fa_cuda_hopper_note();
   return fa_cuda_launch(d, kernel, k->name, k->shared_bytes, grid, (unsigned)k->n_threads, &plan.params,
                         stream, err);
 }
@@ -95,6 +110,7 @@ fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_cuda_device 
     if (fa_cuda_hopper_encode(d, &plan.box[i], fa_hopper_backward_map(&plan, i)) != CUDA_SUCCESS)
       return FA_OK;
   *launched = true;
+  fa_cuda_hopper_note();
   return fa_cuda_launch(d, kernel, k->name, k->shared_bytes, plan.grid, (unsigned)k->n_threads, &plan.params,
                         stream, err);
 }

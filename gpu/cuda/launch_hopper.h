@@ -1,7 +1,8 @@
 /* The kernels for sm_90a on the GPU.
  *
- * FA_HOPPER=auto, the default: what they can do, they do, on a device of compute capability 9.0; of a
- * backward call with FA_HOPPER=all alone. off: the kernels for every device do everything. */
+ * FA_HOPPER=auto, the default: what they can do, they do, on a device of compute capability 9.0. off: the
+ * kernels for every device do everything. The name of an fa_hopper_variant: as auto, in that form where a
+ * forward call has it. */
 #ifndef FA_GPU_CUDA_LAUNCH_HOPPER_H
 #define FA_GPU_CUDA_LAUNCH_HOPPER_H
 
@@ -25,7 +26,12 @@ fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_cuda_device 
                                   const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                                   CUstream stream, bool *launched, fa_error *err);
 
+/* Whether such a kernel was launched by this thread since it asked last. */
+bool fa_cuda_hopper_ran(void);
+
 /* ---- for other launches of such kernels ---- */
+
+void fa_cuda_hopper_note(void); /* that one was launched */
 
 /* What they are chosen for; hopper = 0: none are. FA_ERR_INPUT as above. */
 fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_flash_device *out, fa_error *err);
