@@ -141,9 +141,9 @@ static bool has_lse_log2(const fa_backward_plan *plan) {
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                              const fa_flash_device *device, fa_hopper_backward_plan *out) {
   memset(out, 0, sizeof *out);
-  if (a->flex || a->seqused_k || a->leftpad_k || !is_plain(plan) || !is_possible(a, device)) return false;
-  out->kernel = fa_hopper_backward_find(fa_flash_wanted(a, true), fa_attention_is_varlen(a),
-                                        plan->params.deterministic, device);
+  if (a->flex || !is_plain(plan) || !is_possible(a, device)) return false;
+  out->kernel =
+      fa_hopper_backward_find(fa_flash_wanted(a, true), has_lengths(a), plan->params.deterministic, device);
   return out->kernel && shares_workspace(out->kernel, plan) && has_lse_log2(plan) &&
          plan_backward(a, g, &plan->params, out);
 }

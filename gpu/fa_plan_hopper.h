@@ -38,9 +38,8 @@ typedef struct fa_hopper_backward_plan {
 } fa_hopper_backward_plan;
 
 /* plan: of the same arguments, with its place in the workspace. False: no such kernel can do it; beside what
- * the forward kernels cannot, head dims up to 32, seqused_k, leftpad_k, and calls by queries are beyond them;
- * of more than one thing among cu_seqlens, deterministic, softcap, ALiBi and dropout, all but cu_seqlens with
- * ALiBi; from 65 to 96, deterministic, softcap and ALiBi; and from 129 on all of these. Any scale will do. */
+ * the forward kernels cannot, head dims up to 32 and calls by queries are beyond them; and from 129 on
+ * cu_seqlens, seqused_k, leftpad_k, deterministic, softcap, ALiBi and dropout. Any scale will do. */
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                              const fa_flash_device *device, fa_hopper_backward_plan *out);
 fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i);

@@ -71,6 +71,16 @@ FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int g
   }
 }
 
+/* Zeros for dK and dV of the entry's keys that do not count, by all threads. */
+template <class C> FA_DEVICE void hopper_clear_hidden(const fa_flash_backward_params &p, int thread) {
+  const int batch = static_cast<int>(blockIdx.z), kv_head = static_cast<int>(blockIdx.y);
+  const sequence seq = load_sequence(p.forward, batch);
+  FA_NO_UNROLL
+  for (int block = static_cast<int>(blockIdx.x); block * C::BN < p.forward.seqlen_k;
+       block += static_cast<int>(gridDim.x))
+    clear_hidden_keys<C>(p, seq, batch, kv_head, block, thread);
+}
+
 /* Grid: x over key blocks of the longest entry or, deterministic, over dQ accumulators; y over KV heads, z
  * over batch entries. */
 template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_params &p) {
@@ -78,6 +88,10 @@ template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_param
   if (thread == 0) {
     hopper_backward_more<C>::init();
     hopper_backward_init<C>();
+    if constexpr (C::VARLEN) hopper_store_sequence<C>(p.b.forward);
+  }
+  if constexpr (C::VARLEN) {
+    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_hidden<C>(p.b, thread);
   }
   sync_block();
   if (group == 0) {

@@ -10,7 +10,8 @@
 
 namespace fa {
 
-/* VARLEN: entries of any lengths lie side by side. ORDERED: deterministic. */
+/* VARLEN: entries have lengths of their own: side by side (cu_seqlens), or with hidden keys before and after
+ * those that count. ORDERED: a block may have several key blocks, as deterministic calls want it. */
 template <flash_kind KIND_, bool VARLEN_ = false, bool ORDERED_ = false>
 struct hopper_backward_kind : flash_kind_traits<KIND_> {
   typedef typename hopper_mods_of<KIND_>::type MODS;
@@ -32,7 +33,8 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int ENTRIES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile, and its kind */
   static constexpr int DROP_AT = ENTRIES_AT + (KIND_ == flex ? 4 * STAGES : 0);
   static constexpr int DROP_BYTES = KIND_ == dropout ? BM / 64 * 1024 : 0; /* a bit to each pair */
-  static constexpr int BARRIERS_AT = DROP_AT + STAGES * DROP_BYTES, N_BARRIERS = 2 + 8 * STAGES;
+  static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the entry's, where lengths differ */
+  static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 2 + 8 * STAGES;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   /* dQ of a step: with 64 rows the groups share the columns, whole panels if there are several; with 128 each
    * has half of the rows */
@@ -93,6 +95,23 @@ template <class C> struct hopper_backward_more : hopper_backward_barriers<C> {
   }
 };
 
+/* The block's entry: read from memory once, since all ask for it again and again. */
+template <class C> FA_DEVICE void hopper_store_sequence(const fa_flash_params &f) {
+  const sequence seq = load_sequence(f, static_cast<int>(blockIdx.z));
+  store_shared16(shared_base() + C::SEQUENCE_AT,
+                 vec4{static_cast<uint32_t>(seq.q_row), static_cast<uint32_t>(seq.k_row),
+                      static_cast<uint32_t>(seq.len_q), static_cast<uint32_t>(seq.len_k)});
+}
+template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_flash_params &f) {
+  sequence seq = {0, 0, f.seqlen_q, f.seqlen_k, 0};
+  if constexpr (C::VARLEN) {
+    const vec4 x = load_shared16(shared_base() + C::SEQUENCE_AT);
+    seq = {static_cast<int>(x.x), static_cast<int>(x.y), static_cast<int>(x.z), static_cast<int>(x.w), 0};
+  }
+  seq.shift = f.top_left ? 0 : seq.len_k - seq.len_q;
+  return seq;
+}
+
 /* What a block works on. */
 struct hopper_keys {
   sequence seq;
@@ -107,10 +126,7 @@ template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backwar
   t.batch = static_cast<int>(blockIdx.z);
   t.kv_head = static_cast<int>(blockIdx.y);
   t.key0 = block * C::BN;
-  if (C::VARLEN)
-    t.seq = load_sequence(f, t.batch);
-  else
-    t.seq = {0, 0, f.seqlen_q, f.seqlen_k, f.top_left ? 0 : f.seqlen_k - f.seqlen_q};
+  t.seq = hopper_load_sequence<C>(f);
   t.blocks = query_blocks<C>(f, t.seq, t.key0, min_int(t.key0 + C::BN, t.seq.len_k));
   t.end = (t.kv_head + 1) * f.heads_per_kv;
   return t;
@@ -119,7 +135,7 @@ template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backwar
   return hopper_load_keys<C>(p, static_cast<int>(blockIdx.x));
 }
 
-/* A block's key blocks, one after the other: one alone, or ORDERED those of its accumulator. */
+/* A block's key blocks, one after the other: one alone, or ORDERED as many as the grid leaves it. */
 template <class C> struct hopper_key_blocks {
   int n = 0; /* so many before this one */
   FA_DEVICE int block() const {
@@ -128,8 +144,7 @@ template <class C> struct hopper_key_blocks {
   FA_DEVICE bool is_there(const fa_flash_params &f) const {
     if (!C::ORDERED && n > 0) return false;
     if (!C::ORDERED && !C::VARLEN) return true;
-    const int len_k = C::VARLEN ? load_sequence(f, static_cast<int>(blockIdx.z)).len_k : f.seqlen_k;
-    return block() * C::BN < len_k;
+    return block() * C::BN < hopper_load_sequence<C>(f).len_k;
   }
 };
 
@@ -145,9 +160,9 @@ FA_DEVICE tile_walk<typename C::MODS> hopper_row_tiles(const fa_flash_params &f,
   return tile_walk<typename C::MODS>(f.flex, f.flex.rows, t.batch, head, t.key0 / C::BN, t.blocks);
 }
 
-/* The first row of a tile of the maps, which have entries of different lengths side by side. */
-template <class C> FA_DEVICE int hopper_map_batch(int batch) {
-  return C::VARLEN ? 0 : batch;
+/* The entry in the maps, which have those of cu_seqlens side by side. */
+template <class C> FA_DEVICE int hopper_map_batch(const fa_flash_params &f, int batch) {
+  return C::VARLEN && f.cu_seqlens_q ? 0 : batch;
 }
 
 } // namespace fa

@@ -88,21 +88,28 @@ FA_DEVICE void hopper_drop_step(const fa_flash_backward_params &p, hopper_ring<C
   mbarrier_arrive(bar::drop_full(ring.stage()));
 }
 
+/* A block's key blocks, each with all heads of the group, in one number: there are few registers. */
+template <class C> struct hopper_drop_walk {
+  int i = 0;
+  FA_DEVICE hopper_key_blocks<C> keys(const fa_flash_params &f) const {
+    return hopper_key_blocks<C>{opaque(i) / f.heads_per_kv};
+  }
+  FA_DEVICE int head(const fa_flash_params &f) const {
+    return static_cast<int>(blockIdx.y) * f.heads_per_kv + opaque(i) % f.heads_per_kv;
+  }
+};
+
 /* HOPPER_DROP_WARPS warps. */
 template <class C> FA_DEVICE void hopper_backward_drop(const fa_flash_backward_params &p, int thread) {
   const fa_flash_params &f = p.forward;
   hopper_ring<C::STAGES> ring;
   FA_NO_UNROLL
-  for (hopper_key_blocks<C> at; at.is_there(f); ++at.n) {
+  for (hopper_drop_walk<C> at; at.keys(f).is_there(f); ++at.i) {
     FA_NO_UNROLL
-    for (int i = 0; i < f.heads_per_kv; ++i) {
-      const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + i;
-      FA_NO_UNROLL
-      for (int block = hopper_load_keys<C>(p, at.block()).blocks.begin;
-           block < hopper_load_keys<C>(p, opaque(at.block())).blocks.end; ++block) {
-        hopper_drop_step<C>(p, ring, at.block(), head, block, opaque(thread));
-        ring.next();
-      }
+    for (int block = hopper_load_keys<C>(p, at.keys(f).block()).blocks.begin;
+         block < hopper_load_keys<C>(p, at.keys(f).block()).blocks.end; ++block) {
+      hopper_drop_step<C>(p, ring, at.keys(f).block(), at.head(f), block, opaque(thread));
+      ring.next();
     }
   }
 }

@@ -10,8 +10,9 @@ extern "C" {
 #endif
 
 /* The kernel whose tiles are exactly as wide as the call's head dims, up to a multiple of 32; its entry takes
- * fa_hopper_backward_params. varlen: there are cu_seqlens. ordered: it takes a deterministic call's
- * accumulators (flash_backward_plan.h). NULL: there is none for this device, or for this call. */
+ * fa_hopper_backward_params. varlen: entries have lengths of their own, by cu_seqlens, seqused_k or
+ * leftpad_k. ordered: it takes a deterministic call's accumulators (flash_backward_plan.h). NULL: there is
+ * none for this device, or for this call. */
 const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, int varlen, int ordered,
                                                const fa_flash_device *device);
 

@@ -11,7 +11,7 @@ namespace fa {
 template <class C>
 FA_DEVICE void hopper_backward_load_keys(const fa_hopper_backward_params &p, const hopper_keys &t) {
   typedef hopper_backward_barriers<C> bar;
-  const int batch = hopper_map_batch<C>(t.batch), key = t.seq.k_row + t.key0;
+  const int batch = hopper_map_batch<C>(p.b.forward, t.batch), key = t.seq.k_row + t.key0;
   const uint32_t base = shared_base();
   mbarrier_arrive_expect(bar::keys(), 2 * C::KV_BYTES);
   FA_UNROLL
@@ -26,7 +26,7 @@ template <class C>
 FA_DEVICE void hopper_backward_load_tile(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> ring,
                                          const hopper_keys &t, int head, int tile) {
   typedef hopper_backward_barriers<C> bar;
-  const int row = t.seq.q_row + tile * C::BM, batch = hopper_map_batch<C>(t.batch);
+  const int row = t.seq.q_row + tile * C::BM, batch = hopper_map_batch<C>(p.b.forward, t.batch);
   const uint32_t at = shared_base() + ring.stage() * C::Q_BYTES;
   mbarrier_wait(bar::q_empty(ring.stage()), ring.parity() ^ 1);
   hopper_load<C::PANELS, C::Q_PANEL>(at + C::Q_AT, &p.q, bar::q_full(ring.stage()), row, head, batch);
