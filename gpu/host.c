@@ -83,7 +83,9 @@ static fa_status run_hopper(fa_hopper_plan *plan, const fa_tensors *t, const fa_
                                  .block = {(unsigned)plan->kernel->n_threads, 1, 1},
                                  .shared_bytes = plan->kernel->shared_bytes};
   const uint64_t outputs = FA_HOST_MAY_WRITE(FA_T_O) | FA_HOST_MAY_WRITE(FA_T_LSE);
-  return fa_host_launch(&launch, t, outputs, NULL, opt, out, err);
+  const fa_status status = fa_host_launch(&launch, t, outputs, NULL, opt, out, err);
+  fa_host_check_counter(plan->params.tiles.counter, launch.name, out);
+  return status;
 }
 
 static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,

@@ -44,8 +44,8 @@ static fa_status launch_all(flex_run *r, const fa_host_scratch *scratch, fa_erro
     fa_flex_launch *l = &r->plan.launch[i];
     /* The executor reads the boxes where a device has their maps. */
     for (int m = 0; m < l->n_maps; ++m) memcpy(&l->params.maps[m], &l->box[m], sizeof l->box[m]);
-    if (l->takes == FA_FLEX_TAKES_HOPPER && r->opt->schedule_seed % 2)
-      l->params.hopper.tiles.counter = fa_hopper_host_counter();
+    const bool counts = l->takes == FA_FLEX_TAKES_HOPPER && r->opt->schedule_seed % 2;
+    if (counts) l->params.hopper.tiles.counter = fa_hopper_host_counter();
     const fa_simt_launch launch = {.kernel = l->kernel.entry,
                                    .params = &l->params,
                                    .name = l->kernel.name,
@@ -53,6 +53,7 @@ static fa_status launch_all(flex_run *r, const fa_host_scratch *scratch, fa_erro
                                    .block = {l->n_threads, 1, 1},
                                    .shared_bytes = l->shared_bytes};
     const fa_status status = fa_host_launch(&launch, r->t, writable(l), scratch, r->opt, r->out, err);
+    if (counts) fa_host_check_counter(l->params.hopper.tiles.counter, l->kernel.name, r->out);
     if (status != FA_OK) return status;
   }
   return FA_OK;

@@ -1,5 +1,7 @@
 #include "gpu/host_launch.h"
 
+#include "gpu/kernels/hopper_forward_host.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,4 +61,14 @@ fa_status fa_host_launch(const fa_simt_launch *what, const fa_tensors *t, uint64
   out->state = report.state;
   snprintf(out->text, sizeof out->text, "%s", report.text);
   return FA_OK;
+}
+
+void fa_host_check_counter(int counter, const char *name, fa_outcome *out) {
+  if (counter < 0) return;
+  const unsigned left = fa_hopper_host_counter_left(counter);
+  if (left == 0 || out->state != FA_SUBJECT_OK) return; /* who broke a rule was stopped anywhere */
+  out->state = FA_SUBJECT_OOB;
+  snprintf(out->text, sizeof out->text,
+           "%s left its counter of tiles at %u, not 0: the next launch that gets it leaves out as many", name,
+           left);
 }

@@ -24,4 +24,8 @@ fa_status fa_host_launch(const fa_simt_launch *what, const fa_tensors *t, uint64
                          const fa_host_scratch *scratch, const fa_run_options *opt, fa_outcome *out,
                          fa_error *err);
 
+/* After a launch of the kernel `name` whose blocks took their tiles off a counter (fa_hopper_host_counter;
+ * -1: they did not): it has to be 0 again, for the launch that gets it next, and *out says if it is not. */
+void fa_host_check_counter(int counter, const char *name, fa_outcome *out);
+
 #endif

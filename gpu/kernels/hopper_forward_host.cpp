@@ -78,9 +78,11 @@ const fa_flash_kernel *fa_hopper_flex_forward_find(fa_flash_ability wanted, cons
 
 int fa_hopper_host_counter(void) {
   static unsigned n;
-  const int i = static_cast<int>(__atomic_fetch_add(&n, 1u, __ATOMIC_RELAXED) % FA_HOPPER_COUNTERS);
-  fa::set_number(fa::hopper_counters + i, 0); /* a launch that broke a rule left it somewhere */
-  return i;
+  return static_cast<int>(__atomic_fetch_add(&n, 1u, __ATOMIC_RELAXED) % FA_HOPPER_COUNTERS);
+}
+
+unsigned fa_hopper_host_counter_left(int counter) {
+  return __atomic_exchange_n(fa::hopper_counters + counter, 0u, __ATOMIC_RELAXED);
 }
 
 const char *fa_hopper_forward_name(int i) {

@@ -24,8 +24,11 @@ const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t s
  * (fa_flex_args.keys) are for tiles of block_m rows and block_n keys. */
 const fa_flash_kernel *fa_hopper_flex_forward_find(fa_flash_ability wanted, const fa_flash_device *device);
 
-/* A counter of the host's that is 0: for one launch on the executor. */
+/* A counter of the host's for one launch on the executor. As on a device all are 0 in the beginning, and
+ * nobody but the launches sets them back. */
 int fa_hopper_host_counter(void);
+/* What the launch left there, 0 if it is right; then it is 0, so that one fault is one report. */
+unsigned fa_hopper_host_counter_left(int counter);
 
 /* Names of all, in no particular order; NULL past the last. */
 const char *fa_hopper_forward_name(int i);
