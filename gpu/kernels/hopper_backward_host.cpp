@@ -1,8 +1,7 @@
 #include "gpu/kernels/hopper_backward_host.h"
 
 #include "gpu/kernels/hopper_backward.cuh"
-
-#include <type_traits>
+#include "gpu/kernels/hopper_describe.cuh"
 
 /* As in flash_forward_host.cpp. */
 #ifdef FA_TABLES_ONLY
@@ -26,16 +25,7 @@
 /* The workspace has rows of the head dim up to a multiple of 32, and they must be the tiles'. */
 template <class C>
 static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const void *), const char *only) {
-  return {name,
-          entry,
-          {"hopper_backward", only, !C::FLEX},
-          {std::is_same<typename C::T, fa::bf16>::value, C::D, 1, C::D - 31, 0, C::ALIBI, C::SOFTCAP,
-           C::DROPOUT, 0, 0, 0},
-          C::BM,
-          C::BN,
-          0,
-          C::THREADS,
-          C::SHARED_BYTES};
+  return fa::hopper_describe<C>("hopper_backward", name, entry, only, C::D, C::D - 31);
 }
 
 #define FA_DESCRIBE(name, ...)                                                                               \
@@ -60,15 +50,12 @@ static const row flex_kernels[] = {
 };
 static const int n_flex_kernels = sizeof flex_kernels / sizeof *flex_kernels;
 
-static bool fits(const fa_flash_kernel &k, const fa_flash_ability &wanted, const fa_flash_device *device) {
-  return fa_flash_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes;
-}
-
 const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, int varlen, int ordered,
                                                const fa_flash_device *device) {
   if (!device || !device->hopper) return nullptr;
   for (const auto &k : kernels)
-    if (fits(k.kernel, wanted, device) && k.varlen >= varlen && k.ordered >= ordered) return &k.kernel;
+    if (fa::hopper_fits(k.kernel, wanted, device) && k.varlen >= varlen && k.ordered >= ordered)
+      return &k.kernel;
   return varlen || ordered ? nullptr : fa_hopper_backward_wide_find(wanted, device);
 }
 
@@ -76,7 +63,7 @@ const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, int
                                                     const fa_flash_device *device) {
   if (!device || !device->hopper) return nullptr;
   for (const auto &k : flex_kernels)
-    if (fits(k.kernel, wanted, device) && k.ordered >= ordered) return &k.kernel;
+    if (fa::hopper_fits(k.kernel, wanted, device) && k.ordered >= ordered) return &k.kernel;
   return nullptr;
 }
 

@@ -1,8 +1,7 @@
 #include "gpu/kernels/hopper_backward_host.h"
 
 #include "gpu/kernels/hopper_backward_wide.cuh"
-
-#include <type_traits>
+#include "gpu/kernels/hopper_describe.cuh"
 
 /* As in flash_forward_host.cpp. */
 #ifdef FA_TABLES_ONLY
@@ -20,15 +19,7 @@
 /* The workspace has rows of the head dim up to a multiple of 32. */
 template <class C>
 static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const void *), const char *only) {
-  return {name,
-          entry,
-          {"hopper_backward_wide", only, true},
-          {std::is_same<typename C::T, fa::bf16>::value, C::ROW_D, 1, C::ROW_D - 31, 0, 0, 0, 0, 0, 0, 0},
-          C::BM,
-          C::BN,
-          0,
-          C::THREADS,
-          C::SHARED_BYTES};
+  return fa::hopper_describe<C>("hopper_backward_wide", name, entry, only, C::ROW_D, C::ROW_D - 31);
 }
 
 #define FA_ENTRY(name, ...)                                                                                  \
@@ -41,7 +32,7 @@ static const int n_kernels = sizeof kernels / sizeof *kernels;
 
 const fa_flash_kernel *fa_hopper_backward_wide_find(fa_flash_ability wanted, const fa_flash_device *device) {
   for (const fa_flash_kernel &k : kernels)
-    if (fa_flash_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes) return &k;
+    if (fa::hopper_fits(k, wanted, device)) return &k;
   return nullptr;
 }
 

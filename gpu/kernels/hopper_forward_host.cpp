@@ -1,5 +1,6 @@
 #include "gpu/kernels/hopper_forward_host.h"
 
+#include "gpu/kernels/hopper_describe.cuh"
 #include "gpu/kernels/hopper_forward.cuh"
 
 /* As in flash_forward_host.cpp. */
@@ -23,16 +24,7 @@
 
 template <class C>
 static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const void *), const char *only) {
-  return {name,
-          entry,
-          {"hopper_forward", only, !C::FLEX},
-          {std::is_same<typename C::T, fa::bf16>::value, C::D, 1, 1, 0, C::ALIBI, C::SOFTCAP, C::DROPOUT, 0,
-           0, 0},
-          C::BM,
-          C::BN,
-          0,
-          C::THREADS,
-          C::SHARED_BYTES};
+  return fa::hopper_describe<C>("hopper_forward", name, entry, only, C::D, 1);
 }
 
 #define FA_DESCRIBE(name, ...)                                                                               \
@@ -57,22 +49,19 @@ static const fa_flash_kernel flex_kernels[] = {
 };
 static const int n_flex_kernels = sizeof flex_kernels / sizeof *flex_kernels;
 
-static bool fits(const fa_flash_kernel &k, const fa_flash_ability &wanted, const fa_flash_device *device) {
-  return fa_flash_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes;
-}
-
 const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k, int varlen,
                                               const fa_flash_device *device) {
   if (!device || !device->hopper) return nullptr;
   for (const auto &k : kernels)
-    if (fits(k.kernel, wanted, device) && k.least_keys <= seqlen_k && k.varlen >= varlen) return &k.kernel;
+    if (fa::hopper_fits(k.kernel, wanted, device) && k.least_keys <= seqlen_k && k.varlen >= varlen)
+      return &k.kernel;
   return nullptr;
 }
 
 const fa_flash_kernel *fa_hopper_flex_forward_find(fa_flash_ability wanted, const fa_flash_device *device) {
   if (!device || !device->hopper) return nullptr;
   for (const fa_flash_kernel &k : flex_kernels)
-    if (fits(k, wanted, device)) return &k;
+    if (fa::hopper_fits(k, wanted, device)) return &k;
   return nullptr;
 }
 
