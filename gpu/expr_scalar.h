@@ -15,6 +15,26 @@ typedef union fa_f32_word {
   int32_t i;
 } fa_f32_word;
 
+/* ---- comparisons, of both types ---- */
+
+/* NaN is neither less nor equal nor greater, and so only unequal. */
+static inline bool fa_scalar_compare(fa_expr_op op, bool less, bool equal, bool greater) {
+  switch (op) {
+  case FA_EXPR_LT:
+    return less;
+  case FA_EXPR_LE:
+    return less || equal;
+  case FA_EXPR_GT:
+    return greater;
+  case FA_EXPR_GE:
+    return greater || equal;
+  case FA_EXPR_EQ:
+    return equal;
+  default:
+    return !equal;
+  }
+}
+
 /* ---- integers: wrapping ---- */
 
 static inline int32_t fa_scalar_wrap(uint32_t x) {
@@ -48,22 +68,12 @@ static inline int32_t fa_scalar_int_binary(fa_expr_op op, int32_t a, int32_t b) 
     return a < b ? a : b;
   case FA_EXPR_MAX:
     return a > b ? a : b;
-  case FA_EXPR_LT:
-    return a < b;
-  case FA_EXPR_LE:
-    return a <= b;
-  case FA_EXPR_GT:
-    return a > b;
-  case FA_EXPR_GE:
-    return a >= b;
-  case FA_EXPR_EQ:
-    return a == b;
-  case FA_EXPR_NE:
-    return a != b;
   case FA_EXPR_AND:
     return a && b;
-  default:
+  case FA_EXPR_OR:
     return a || b;
+  default:
+    return fa_scalar_compare(op, (a < b), (a == b), (a > b));
   }
 }
 
@@ -83,23 +93,6 @@ static inline float fa_scalar_float_binary(fa_expr_op op, float a, float b) {
     return fminf(a, b);
   default:
     return fmaxf(a, b);
-  }
-}
-
-static inline bool fa_scalar_float_compare(fa_expr_op op, float a, float b) {
-  switch (op) {
-  case FA_EXPR_LT:
-    return a < b;
-  case FA_EXPR_LE:
-    return a <= b;
-  case FA_EXPR_GT:
-    return a > b;
-  case FA_EXPR_GE:
-    return a >= b;
-  case FA_EXPR_EQ:
-    return a == b;
-  default:
-    return a != b;
   }
 }
 
@@ -155,7 +148,8 @@ static inline fa_f32_word fa_scalar_unary(fa_expr_op op, fa_expr_type type, fa_f
 static inline fa_f32_word fa_scalar_binary(fa_expr_op op, fa_expr_type type, bool floats, fa_f32_word a,
                                            fa_f32_word b) {
   if (!floats) return (fa_f32_word){.i = fa_scalar_int_binary(op, a.i, b.i)};
-  if (type == FA_EXPR_BOOL) return (fa_f32_word){.i = fa_scalar_float_compare(op, a.f, b.f)};
+  if (type == FA_EXPR_BOOL)
+    return (fa_f32_word){.i = fa_scalar_compare(op, (a.f < b.f), (a.f == b.f), (a.f > b.f))};
   return (fa_f32_word){.f = fa_scalar_float_binary(op, a.f, b.f)};
 }
 

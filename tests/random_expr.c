@@ -77,10 +77,8 @@ static void put_int(writer *w, int depth) {
 static void put_bool(writer *w, int depth) {
   static const char *const compare[] = {" < ", " <= ", " > ", " >= ", " == ", " != "};
   const int kind = below(w, 5);
-  if (depth > 1 && kind == 0) {
-    put_pair(w, "(", put_bool, " && ", put_bool, ")", depth);
-  } else if (depth > 1 && kind == 1) {
-    put_pair(w, "(", put_bool, " || ", put_bool, ")", depth);
+  if (depth > 1 && kind < 2) {
+    put_pair(w, "(", put_bool, kind ? " || " : " && ", put_bool, ")", depth);
   } else if (depth > 1 && kind == 2) {
     put(w, "!");
     put_bool(w, depth - 1);
@@ -113,6 +111,7 @@ static void put_function(writer *w, int depth) {
 }
 
 static void put_float(writer *w, int depth) {
+  static const char *const operators[] = {" + ", " + ", " - ", " * "};
   if (depth <= 0 || below(w, 5) == 0) {
     const int leaf = below(w, 5);
     if (leaf == 0) put_number(w);
@@ -120,16 +119,13 @@ static void put_float(writer *w, int depth) {
     if (leaf > 1) put(w, "score");
     return;
   }
-  switch (below(w, 9)) {
+  const int kind = below(w, 9);
+  switch (kind) {
   case 0:
   case 1:
-    put_pair(w, "(", put_float, " + ", put_float, ")", depth);
-    return;
   case 2:
-    put_pair(w, "(", put_float, " - ", put_float, ")", depth);
-    return;
   case 3:
-    put_pair(w, "(", put_float, " * ", put_float, ")", depth);
+    put_pair(w, "(", put_float, operators[kind], put_float, ")", depth);
     return;
   case 4:
     put_pair(w, "(", put_float, w->mild ? " / (2.0 + abs(" : " / ", put_float, w->mild ? ")))" : ")", depth);

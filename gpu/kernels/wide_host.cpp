@@ -1,6 +1,6 @@
 #include "gpu/kernels/wide_host.h"
 
-#include "gpu/kernels/dtype_of.h"
+#include "gpu/kernels/forward_rows.h"
 #include "gpu/kernels/wide_forward_whole.cuh"
 #include "gpu/kernels/wide_kernels.cuh"
 
@@ -26,18 +26,9 @@
 
 /* ---- forward ---- */
 
-struct forward_row {
-  fa_dtype dtype;
-  fa_flash_kernel kernel;
-};
-template <class C>
-static constexpr forward_row forward(const char *name, void (*entry)(const void *), const char *only) {
-  return {dtype_of<typename C::T>(),
-          {name, entry, {"wide_forward", only, 1}, {}, C::BM, C::BN, C::VC, C::THREADS, C::SHARED_BYTES}};
-}
-
 #define FA_ENTRY(name, T, VC)                                                                                \
-  forward<fa::wide_forward_config<fa::T, VC>>(#name, FA_ON_HOST(name), "FA_ENTRY(" #name "," #T "," #VC ")"),
+  forward_row_of<fa::wide_forward_config<fa::T, VC>>(                                                        \
+      #name, FA_ON_HOST(name), {"wide_forward", "FA_ENTRY(" #name "," #T "," #VC ")", 1}),
 #define FA_ENTRY_WHOLE(name, T, D)
 #define FA_ENTRY_BACKWARD(T)
 #define FA_ENTRY_SINGLE(name, T, D)
@@ -47,7 +38,8 @@ static const forward_row forwards[] = {
 
 #define FA_ENTRY(name, T, VC)
 #define FA_ENTRY_WHOLE(name, T, D)                                                                           \
-  forward<fa::wide_whole_config<D>>(#name, FA_ON_HOST(name), "FA_ENTRY_WHOLE(" #name "," #T "," #D ")"),
+  forward_row_of<fa::wide_whole_config<D>>(#name, FA_ON_HOST(name),                                          \
+                                           {"wide_forward", "FA_ENTRY_WHOLE(" #name "," #T "," #D ")", 1}),
 #define FA_ENTRY_BACKWARD(T)
 #define FA_ENTRY_SINGLE(name, T, D)
 static const forward_row wholes[] = {
@@ -56,17 +48,11 @@ static const forward_row wholes[] = {
 
 const fa_flash_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim, int64_t head_dim_v,
                                             const fa_flash_device *device) {
-  const fa_flash_kernel *widest = nullptr;
   for (const forward_row &r : wholes)
     if (r.dtype == dtype && head_dim <= r.kernel.block_cols && head_dim_v <= r.kernel.block_cols &&
         (!device || r.kernel.shared_bytes <= device->max_shared_bytes))
       return &r.kernel;
-  for (const forward_row &r : forwards) {
-    if (r.dtype != dtype) continue;
-    widest = &r.kernel;
-    if (head_dim_v <= r.kernel.block_cols) break;
-  }
-  return widest;
+  return find_forward_row(forwards, dtype, head_dim_v, nullptr); /* they fit every device */
 }
 
 /* ---- backward ---- */
