@@ -49,7 +49,7 @@ if(FA_FUZZ)
   # What is trusted here runs at full speed: the reference; and the executor, which checks every access of the kernels itself.
   get_target_property(reference fa_ref SOURCES)
   fa_fuzz_flags(fa_ref FLAGS -fno-sanitize=all SOURCES ${reference})
-  fa_fuzz_flags(fa_gpu FLAGS -fno-sanitize=all SOURCES simt/async.c simt/block.c simt/bulk.c simt/fiber.c simt/memory.c simt/mma.c simt/run.c simt/warp.c simt/wgmma.c)
+  fa_fuzz_flags(fa_gpu FLAGS -fno-sanitize=all SOURCES simt/async.c simt/block.c simt/bulk.c simt/fiber.c simt/global.c simt/memory.c simt/mma.c simt/run.c simt/warp.c simt/wgmma.c)
   # The kernels: edges alone. Comparisons are of tile indices by the million, and sanitizers look where the corpus is replayed: their
   # checks would be edges that nobody can reach.
   fa_fuzz_flags(fa_gpu FLAGS -O2 -fno-sanitize=all -fsanitize-coverage=inline-8bit-counters,pc-table

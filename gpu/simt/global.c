@@ -1,0 +1,63 @@
+/* Global memory as the kernel sees it: bounds, alignment, and what nobody has written yet. */
+#include "gpu/simt/block.h"
+
+static const fa_simt_range *find_range(fa_simt_block *b, const char *p, size_t bytes) {
+  const fa_simt_launch *l = b->launch;
+  for (int tried = 0, i = b->last_range; tried < l->n_ranges; ++tried, i = i + 1 == l->n_ranges ? 0 : i + 1) {
+    const fa_simt_range *r = &l->ranges[i];
+    if (p >= r->begin && (size_t)(p - r->begin) <= r->bytes && r->bytes - (size_t)(p - r->begin) >= bytes) {
+      b->last_range = i;
+      return r;
+    }
+  }
+  return NULL;
+}
+
+/* The range whose edge is nearest, for the message. */
+static void outside(fa_simt_block *b, const char *p, size_t bytes, bool write, fa_simt_place at) {
+  const fa_simt_range *best = NULL;
+  int64_t best_distance = INT64_MAX, best_offset = 0;
+  for (int i = 0; i < b->launch->n_ranges; ++i) {
+    const fa_simt_range *r = &b->launch->ranges[i];
+    const int64_t offset = (int64_t)((intptr_t)p - (intptr_t)r->begin);
+    const int64_t beyond = offset < 0 ? -offset : offset - (int64_t)r->bytes;
+    if (beyond < best_distance) {
+      best = r;
+      best_distance = beyond;
+      best_offset = offset;
+    }
+  }
+  const char *verb = write ? "write" : "read";
+  if (!best || best_distance > (int64_t)1 << 20)
+    fa_simt_violation(FA_SUBJECT_OOB, at, "global %s of %zu bytes outside every buffer of the launch", verb,
+                      bytes);
+  fa_simt_violation(FA_SUBJECT_OOB, at,
+                    "global %s of %zu bytes at byte %lld of buffer %s, which has %zu bytes", verb, bytes,
+                    (long long)best_offset, best->name, best->bytes);
+}
+
+/* Blocks on several threads share a range: what they set here never goes back, so relaxed accesses do. */
+static void track(const fa_simt_range *r, const char *p, size_t bytes, bool write, fa_simt_place at) {
+  const size_t begin = (size_t)(p - r->begin);
+  for (size_t w = begin / 4; w <= (begin + bytes - 1) / 4; ++w) {
+    if (write)
+      __atomic_store_n(&r->written[w], 1, __ATOMIC_RELAXED);
+    else if (!__atomic_load_n(&r->written[w], __ATOMIC_RELAXED))
+      fa_simt_violation(FA_SUBJECT_RACE, at, "read of byte %zu of buffer %s that nobody has written", w * 4,
+                        r->name);
+  }
+}
+
+void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  if ((uintptr_t)p % bytes != 0)
+    fa_simt_violation(FA_SUBJECT_CRASH, at, "misaligned global access of %zu bytes (address %% %zu is %zu)",
+                      bytes, bytes, (size_t)((uintptr_t)p % bytes));
+  const fa_simt_range *r = find_range(b, p, bytes);
+  if (!r) outside(b, p, bytes, write, at);
+  if (write && !r->writable)
+    fa_simt_violation(FA_SUBJECT_OOB, at, "global write of %zu bytes to the read-only buffer %s", bytes,
+                      r->name);
+  if (r->written) track(r, p, bytes, write, at);
+  return (void *)(uintptr_t)p;
+}
