@@ -14,7 +14,7 @@
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_DROP_CUH
 
 #include "gpu/kernels/dropout.cuh"
-#include "gpu/kernels/hopper_backward_config.cuh"
+#include "gpu/kernels/hopper_backward_scores.cuh"
 
 namespace fa {
 
@@ -138,18 +138,10 @@ template <class C> FA_DEVICE void hopper_drop_weights(uint32_t (&weights)[C::BM 
 template <class C>
 FA_DEVICE void hopper_drop_gradients(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4], uint32_t rows,
                                      float dropout_scale, uint32_t kept) {
-  FA_UNROLL
-  for (int n = 0; n < C::BM / 8; ++n) {
-    FA_UNROLL
-    for (int e = 0; e < 2; ++e) {
-      const float delta = as_float(load_shared4(rows + 32 * n + 4 * e));
-      FA_UNROLL
-      for (int r = 0; r < 2; ++r) {
-        const float g = fmaf(dp[n][2 * r + e], dropout_scale, -delta);
-        dp[n][2 * r + e] = p[n][2 * r + e] * (kept >> hopper_drop_bit(n, r, e) & 1 ? g : -delta);
-      }
-    }
-  }
+  hopper_change_pairs<C>(dp, rows, [&](float &x, float delta, int n, int r, int e) {
+    const float g = fmaf(x, dropout_scale, -delta);
+    x = p[n][2 * r + e] * (kept >> hopper_drop_bit(n, r, e) & 1 ? g : -delta);
+  });
 }
 
 } // namespace fa

@@ -76,24 +76,14 @@ FA_DEVICE void hopper_flex_weigh(uint32_t (&weights)[C::BM / 16][4], float (&s)[
                                  uint32_t rows) {
   typedef typename C::MODS mods;
   const fa_flex_args &x = p.forward.flex;
-  FA_UNROLL
-  for (int n = 0; n < C::BM / 8; ++n) {
-    const float lse[2] = {as_float(load_shared4(rows + 32 * n)), as_float(load_shared4(rows + 32 * n + 4))};
-    FA_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      float weight[2];
-      FA_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        float &score = s[n][2 * r + e];
-        const flex_pair at = hopper_pair(first, n, r, e);
-        weight[e] = hopper_flex_weight<C>(p, score, lse[e], at, shown >> (4 * n + 2 * r + e) & 1);
-        const float slope =
-            mods::has_score(x) ? mods::slope(x, multiply(score, p.scale), at, hopper_no_reads()) : 1.0f;
-        score = weight[e] != 0.0f ? weight[e] * slope : 0.0f;
-      }
-      weights[n / 2][n % 2 * 2 + r] = pack2(weight[0], weight[1], typename C::T());
-    }
-  }
+  hopper_weigh_pairs<C>(weights, s, rows, [&](float &score, float lse, int n, int r, int e) {
+    const flex_pair at = hopper_pair(first, n, r, e);
+    const float weight = hopper_flex_weight<C>(p, score, lse, at, shown >> (4 * n + 2 * r + e) & 1);
+    const float slope =
+        mods::has_score(x) ? mods::slope(x, multiply(score, p.scale), at, hopper_no_reads()) : 1.0f;
+    score = weight != 0.0f ? weight * slope : 0.0f;
+    return weight;
+  });
 }
 
 /* The same and dS in one, in 16 bits, and the gradients of buffers. delta follows LSE in shared memory. */

@@ -32,24 +32,46 @@ template <class C> FA_DEVICE void hopper_pack(uint32_t (&to)[C::BM / 16][4], con
   }
 }
 
-/* s -> P. rows: shared address of the block's LSE. Rows that see nothing and those past the end have LSE =
- * inf. */
-template <class C, bool MASK>
-FA_DEVICE void hopper_probabilities(float (&s)[C::BM / 8][4], float scale_log2, uint32_t rows,
-                                    const hopper_rows &seen) {
+/* change(x[n][2r + e], the row's value, n, r, e) for all pairs of a thread. rows: shared address of the
+ * values: the block's LSE, or its delta. */
+template <class C, class F>
+FA_DEVICE void hopper_change_pairs(float (&x)[C::BM / 8][4], uint32_t rows, const F &change) {
   FA_UNROLL
   for (int n = 0; n < C::BM / 8; ++n) {
     FA_UNROLL
     for (int e = 0; e < 2; ++e) {
-      const float lse = as_float(load_shared4(rows + 32 * n + 4 * e));
+      const float value = as_float(load_shared4(rows + 32 * n + 4 * e));
       FA_UNROLL
-      for (int r = 0; r < 2; ++r) {
-        float x = exp2_approx(fmaf(s[n][2 * r + e], scale_log2, -lse));
-        if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) x = 0.0f;
-        s[n][2 * r + e] = x;
-      }
+      for (int r = 0; r < 2; ++r) change(x[n][2 * r + e], value, n, r, e);
     }
   }
+}
+
+/* weights: P in 16 bits, which weigh(s[n][2r + e], the row's LSE, n, r, e) gives. */
+template <class C, class F>
+FA_DEVICE void hopper_weigh_pairs(uint32_t (&weights)[C::BM / 16][4], float (&s)[C::BM / 8][4], uint32_t rows,
+                                  const F &weigh) {
+  FA_UNROLL
+  for (int n = 0; n < C::BM / 8; ++n) {
+    const float lse[2] = {as_float(load_shared4(rows + 32 * n)), as_float(load_shared4(rows + 32 * n + 4))};
+    FA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      float weight[2];
+      FA_UNROLL
+      for (int e = 0; e < 2; ++e) weight[e] = weigh(s[n][2 * r + e], lse[e], n, r, e);
+      weights[n / 2][n % 2 * 2 + r] = pack2(weight[0], weight[1], typename C::T());
+    }
+  }
+}
+
+/* s -> P. Rows that see nothing and those past the end have LSE = inf. */
+template <class C, bool MASK>
+FA_DEVICE void hopper_probabilities(float (&s)[C::BM / 8][4], float scale_log2, uint32_t rows,
+                                    const hopper_rows &seen) {
+  hopper_change_pairs<C>(s, rows, [&](float &x, float lse, int n, int r, int e) {
+    x = exp2_approx(fmaf(x, scale_log2, -lse));
+    if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) x = 0.0f;
+  });
 }
 
 /* ALiBi of a thread's pairs, in units of log2: its head's slope, and how far the first pair is from the
@@ -69,27 +91,17 @@ template <class C, bool MASK>
 FA_DEVICE void hopper_weigh_changed(uint32_t (&weights)[C::BM / 16][4], float (&s)[C::BM / 8][4],
                                     const fa_flash_backward_params &p, const hopper_alibi &alibi,
                                     uint32_t rows, const hopper_rows &seen) {
-  FA_UNROLL
-  for (int n = 0; n < C::BM / 8; ++n) {
-    const float lse[2] = {as_float(load_shared4(rows + 32 * n)), as_float(load_shared4(rows + 32 * n + 4))};
-    FA_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      float weight[2];
-      FA_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        float &x = s[n][2 * r + e];
-        if (C::SOFTCAP) x = tanh_approx(multiply(x, p.scale) * p.inverse_softcap);
-        float exponent = fmaf(x, C::SOFTCAP ? p.softcap_log2 : p.scale_log2, -lse[e]);
-        if (C::ALIBI)
-          exponent = fmaf(alibi.minus_slope, fabsf(alibi.distance + static_cast<float>(8 * n + e - 8 * r)),
-                          exponent);
-        weight[e] = exp2_approx(exponent);
-        if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) weight[e] = 0.0f;
-        x = C::SOFTCAP ? weight[e] * fmaf(-x, x, 1.0f) : weight[e];
-      }
-      weights[n / 2][n % 2 * 2 + r] = pack2(weight[0], weight[1], typename C::T());
-    }
-  }
+  hopper_weigh_pairs<C>(weights, s, rows, [&](float &x, float lse, int n, int r, int e) {
+    if (C::SOFTCAP) x = tanh_approx(multiply(x, p.scale) * p.inverse_softcap);
+    float exponent = fmaf(x, C::SOFTCAP ? p.softcap_log2 : p.scale_log2, -lse);
+    if (C::ALIBI)
+      exponent =
+          fmaf(alibi.minus_slope, fabsf(alibi.distance + static_cast<float>(8 * n + e - 8 * r)), exponent);
+    float weight = exp2_approx(exponent);
+    if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) weight = 0.0f;
+    x = C::SOFTCAP ? weight * fmaf(-x, x, 1.0f) : weight;
+    return weight;
+  });
 }
 
 /* s -> P, or of softcap P times the derivative of tanh; weights: P in 16 bits. */
@@ -109,15 +121,8 @@ FA_DEVICE void hopper_weigh(uint32_t (&weights)[C::BM / 16][4], float (&s)[C::BM
 template <class C>
 FA_DEVICE void hopper_score_gradients(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4],
                                       uint32_t rows) {
-  FA_UNROLL
-  for (int n = 0; n < C::BM / 8; ++n) {
-    FA_UNROLL
-    for (int e = 0; e < 2; ++e) {
-      const float delta = as_float(load_shared4(rows + 32 * n + 4 * e));
-      FA_UNROLL
-      for (int r = 0; r < 2; ++r) dp[n][2 * r + e] = p[n][2 * r + e] * (dp[n][2 * r + e] - delta);
-    }
-  }
+  hopper_change_pairs<C>(
+      dp, rows, [&](float &x, float delta, int n, int r, int e) { x = p[n][2 * r + e] * (x - delta); });
 }
 
 } // namespace fa
