@@ -270,9 +270,14 @@ static fa_simt_kernel find_entry(const char *name) {
                                      .bias = i >> 8 & 1,
                                      .linear_dropout = i >> 9 & 1};
     const fa_flash_device any = {i >> 7 & 1 ? 99 * 1024 : SIZE_MAX, i >> 6 & 1, 1};
-    const fa_flash_kernel *const hopper[] = {fa_hopper_forward_find(wanted, 1, 0, &any),
-                                             fa_hopper_forward_find(wanted, 1, 1, &any),
-                                             fa_hopper_forward_find(wanted, FA_HOPPER_LONG, 0, &any),
+    fa_flash_device pairs = any, pairs_3 = any;
+    pairs.hopper = pairs_3.hopper = 2;
+    pairs.variant = FA_HOPPER_PAIRS, pairs_3.variant = FA_HOPPER_PAIRS_3;
+    const fa_flash_kernel *const hopper[] = {fa_hopper_forward_find(wanted, 1, 0, 0, &pairs),
+                                             fa_hopper_forward_find(wanted, 1, 0, 0, &pairs_3),
+                                             fa_hopper_forward_find(wanted, 1, 0, 1, &any),
+                                             fa_hopper_forward_find(wanted, 1, 1, 1, &any),
+                                             fa_hopper_forward_find(wanted, FA_HOPPER_LONG, 0, 1, &any),
                                              fa_hopper_backward_find(wanted, 0, 0, &any),
                                              fa_hopper_backward_find(wanted, 0, 1, &any),
                                              fa_hopper_backward_find(wanted, 1, 0, &any)};
@@ -335,6 +340,7 @@ static CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint3
                              CUtensorMapFloatOOBfill fill) {
   (void)steps, (void)interleave, (void)promotion, (void)fill;
   if (rank != 4) return CUDA_ERROR_INVALID_VALUE;
+  if (fake.no_maps) return CUDA_ERROR_NOT_SUPPORTED;
   ++fake.n_maps;
   fa_tensor_box x = {.base = base,
                      .swizzle = swizzle == CU_TENSOR_MAP_SWIZZLE_128B ? FA_SWIZZLE_128 : FA_SWIZZLE_NONE,
@@ -370,16 +376,17 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
     if (fake_allocations[i].data && !fake_allocations[i].closed)
       ranges[n++] =
           (fa_simt_range){"device memory", fake_allocations[i].data, fake_allocations[i].bytes, true, NULL};
-  const fa_simt_launch launch = {.kernel = k->entry,
-                                 .params = fake_flex_params(k->name, arguments[0]),
-                                 .name = k->name,
-                                 .grid = {gx, gy, gz},
-                                 .block = {bx, by, bz},
-                                 .shared_bytes = shared,
-                                 .cluster = strncmp(k->name, "hopper_backward_wide", 20) == 0 ? 2 : 0,
-                                 .ranges = ranges,
-                                 .n_ranges = n,
-                                 .n_threads = 1};
+  const fa_simt_launch launch = {
+      .kernel = k->entry,
+      .params = fake_flex_params(k->name, arguments[0]),
+      .name = k->name,
+      .grid = {gx, gy, gz},
+      .block = {bx, by, bz},
+      .shared_bytes = shared,
+      .cluster = strncmp(k->name, "hopper_backward_wide", 20) == 0 || strstr(k->name, "_pairs") ? 2 : 0,
+      .ranges = ranges,
+      .n_ranges = n,
+      .n_threads = 1};
   fa_simt_report report;
   fa_error err;
   if (fa_simt_run(&launch, &report, &err) != FA_OK) return CUDA_ERROR_LAUNCH_FAILED;

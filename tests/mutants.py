@@ -74,7 +74,7 @@ def subject_of(name):
 
 
 def control_of(device):
-    return f"unchanged_{device}" if device else "unchanged"
+    return f"unchanged_{device.partition('=')[0]}" if device else "unchanged"
 
 
 def judge(verify, name):

@@ -273,8 +273,10 @@ static bool is_named(const char *path, const char *name) {
 static fa_status open_subject(subject *s, const char *device, fa_error *err) {
   char name[128];
   const bool control = strcmp(s->name, "unchanged") == 0;
-  snprintf(name, sizeof name, "%s%s%s%s%s", s->name, device && control ? "_" : "",
-           device && control ? device : "", device ? "," : "", device ? device : "");
+  /* without a bug the variants of a device's kernels are in one library */
+  snprintf(name, sizeof name, "%s%s%.*s%s%s", s->name, device && control ? "_" : "",
+           device && control ? (int)strcspn(device, "=") : 0, device ? device : "", device ? "," : "",
+           device ? device : "");
   return mutant->open(name, &s->self, err);
 }
 

@@ -29,6 +29,7 @@ FAMILIES = {
     "hopper": [("host:hopper", ["cases/hopper.json"],
                 "^(bf16_64_(rings|no_keys|dropout|varlen)|bf16_256_(window|varlen|wide))$", [1]),
                ("host:hopper", ["cases/flex.json"], "^(dense|mod_alibi_bf16)$", [1]),
+               ("host:hopper=pairs", ["cases/hopper.json"], "^bf16_(64|128)_rings$", [1]),
                ("host:hopper,processors=1", ["cases/hopper.json"],
                 "^(bf16_64_window|bf16_256_dropout)$", range(1, 9))],
     "flex": [("host", ["cases/flex.json"], "^(dense|density_30|k_ne_v|mod_columns)$", [1])],

@@ -67,6 +67,10 @@ static void test_choice(void) {
   expect_kernel(plain, 0, NULL, "hopper_forward_bf16_64");
   expect_kernel(plain, 0, "auto", "hopper_forward_bf16_64");
   expect_kernel(plain, 0, "off", "flash_forward_bf16_64");
+  expect_kernel(plain, 0, "pairs", "hopper_forward_bf16_64"); /* there are masks */
+  expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 96}", 0, "pairs", "hopper_forward_f16_96");
+  expect_kernel("{\"seqlen_q\": 300, \"head_dim\": 128}", 0, "pairs", "hopper_forward_f16_128_pairs");
+  expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 128}", 0, "pairs_3", "hopper_forward_f16_128_pairs_3");
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 96}", 0, NULL, "hopper_forward_f16_96");
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 200}", 0, NULL, "hopper_forward_f16_256");
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"softcap\": 3}", 0, NULL,
@@ -101,6 +105,22 @@ static void test_bits(void) {
   fa_tensors_free(&host);
 }
 
+/* What does the work where the chosen kernels cannot: reports name that. */
+static void test_others_ran(void) {
+  fa_case c;
+  fa_tensors t;
+  cuda_load(plain, &c, &t);
+  fake_cuda_start();
+  fake.no_maps = true;
+  unsetenv("FA_HOPPER");
+  const cuda_ran r = cuda_run_alone(&fa_backend_cuda, &c.problem, &t, FA_PASS_FORWARD | FA_PASS_BACKWARD);
+  CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK, "%s%s", r.out.text, r.err.text);
+  CHECK_MSG(strncmp(r.out.kernel, "flash_forward<", 14) == 0, "%s", r.out.kernel);
+  CHECK_MSG(strcmp(r.out.backward_kernel, "flash_backward") == 0, "%s", r.out.backward_kernel);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
 static void test_policy(void) {
   fa_case c;
   fa_tensors t;
@@ -118,6 +138,7 @@ static void test_policy(void) {
 int main(void) {
   test_choice();
   test_bits();
+  test_others_ran();
   test_policy();
   return check_done();
 }

@@ -31,6 +31,24 @@ FA_DEVICE void hopper_load(uint32_t shared, const fa_tensor_map *map, uint32_t b
   for (int i = 0; i < PANELS; ++i) tma_load(shared + i * PANEL_BYTES, map, bar, 64 * i, row, head, batch);
 }
 
+/* To both blocks of a cluster of two, a lane each: after what all lanes have waited for. */
+FA_DEVICE void hopper_release_both(uint32_t bar, int thread) {
+  if (thread % 32 < 2) mbarrier_arrive_at(cluster_address(bar, opaque(thread) % 32)); /* not kept */
+}
+
+/* hopper_load for both blocks of a cluster of two, of which each calls it: boxes have rows / 2 of the tile's,
+ * the first block brings the first half. */
+template <int PANELS, int PANEL_BYTES>
+FA_DEVICE void hopper_load_half(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int row, int half,
+                                int head, int batch) {
+  const int rank = cluster_rank();
+  mbarrier_arrive_expect(bar, PANELS * PANEL_BYTES); /* both halves */
+  FA_UNROLL
+  for (int i = 0; i < PANELS; ++i)
+    tma_load_both(shared + i * PANEL_BYTES + rank * (PANEL_BYTES / 2), map, bar, 64 * i, row + rank * half,
+                  head, batch);
+}
+
 /* x = A B^T over D columns, issued: rows of two tiles. */
 template <int D, int A_PANEL, int B_PANEL, int TILES, class T>
 FA_DEVICE void hopper_multiply(float (&x)[TILES][4], uint32_t a_tile, uint32_t b_tile, T t) {

@@ -39,7 +39,7 @@ def header(path):
             key, colon, value = line.partition(": ")
             if colon:
                 found[key] = value.strip()
-    if found.get("Device") == "hopper":
+    if found.get("Device", "").startswith("hopper"):
         found["Tiles"] = HOPPER_TILES
     for key in KEYS:
         if key not in found:
