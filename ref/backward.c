@@ -130,6 +130,7 @@ static void backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_re
   fa_ref_call *c = f->c;
   int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
   bool first = true;
+  fa_ref_tile_spans spans;
   fa_ref_backward_rows_load(c, r, w);
   touch(c, w, b, t, r->j_begin, r->j_end);
   if (b) fa_bound_backward_begin(c, r, w, b);
@@ -139,10 +140,13 @@ static void backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_re
     if (!fa_ref_tile_visited(c, r, j0, n)) continue;
     fa_ref_backward_tile(c, f->rows, r, w, j0, n, b);
     through_chain(c, f->rows, r, w, j0, n);
-    fa_blas_dgemm(FA_BLAS_T, FA_BLAS_N, n, dv, m, 1, w->s, n, w->d_o, dv, 1, w->dv + j0 * c->dv, dv);
-    fa_blas_dgemm(FA_BLAS_T, FA_BLAS_N, n, d, m, c->p->scale, w->dp, n, w->q, d, 1, w->dk + j0 * c->d, d);
-    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_N, m, d, n, c->p->scale, w->dp, n, w->k + j0 * c->d, d, 1, w->acc, d);
-    if (b) fa_bound_backward_tile_end(c, r, j0, n, b, first);
+    fa_ref_tile_spans_init(r, j0, n, &spans);
+    fa_blas_dgemm_part(FA_BLAS_T, n, dv, m, 1, w->s, n, w->d_o, dv, 1, w->dv + j0 * c->dv, dv, &spans.keys);
+    fa_blas_dgemm_part(FA_BLAS_T, n, d, m, c->p->scale, w->dp, n, w->q, d, 1, w->dk + j0 * c->d, d,
+                       &spans.keys);
+    fa_blas_dgemm_part(FA_BLAS_N, m, d, n, c->p->scale, w->dp, n, w->k + j0 * c->d, d, 1, w->acc, d,
+                       &spans.rows);
+    if (b) fa_bound_backward_tile_end(c, r, j0, n, b, &spans, first);
     first = false;
   }
   for (int64_t k = 0; k < r->n; ++k)
@@ -155,8 +159,7 @@ static void add_rows(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, co
                      const double *from, int64_t width, fa_want *to, float *parts) {
   for (int64_t j = t->begin; j < t->end; ++j) {
     int64_t at = fa_ref_k_index(c, e, hk, j, width);
-    double *row = to->value + at;
-    for (int64_t x = 0; x < width; ++x) row[x] += from[j * width + x];
+    fa_rows_best()->add(to->value + at, from + j * width, width);
     for (int64_t x = 0; parts && x < width; ++x) parts[at + x] += (float)fabs(from[j * width + x]);
   }
 }

@@ -42,7 +42,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                            fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end);
 /* The tile's part of every sum. first: of its query block. */
 void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
-                                fa_bound_scratch *b, bool first);
+                                fa_bound_scratch *b, const fa_ref_tile_spans *spans, bool first);
 /* dQ's bounds of a query block. */
 void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b);
 /* Zeroes the private sums of keys begin .. end - 1. */

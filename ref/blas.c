@@ -71,3 +71,22 @@ void fa_blas_sgemm(fa_blas_op ta, fa_blas_op tb, int m, int n, int k, float alph
   cblas_sgemm(CblasRowMajor, ta == FA_BLAS_T ? CblasTrans : CblasNoTrans,
               tb == FA_BLAS_T ? CblasTrans : CblasNoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
+
+void fa_blas_dgemm_part(fa_blas_op ta, int m, int n, int k, double alpha, const double *a, int lda,
+                        const double *b, int ldb, double beta, double *c, int ldc,
+                        const fa_gemm_spans *spans) {
+  const bool turned = ta == FA_BLAS_T;
+  if (fa_gemm_fits(m, n, k))
+    fa_gemm_f64(m, n, k, alpha, a, turned ? 1 : lda, turned ? lda : 1, b, ldb, beta, c, ldc, spans);
+  else
+    fa_blas_dgemm(ta, FA_BLAS_N, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+void fa_blas_sgemm_part(fa_blas_op ta, int m, int n, int k, float alpha, const float *a, int lda,
+                        const float *b, int ldb, float beta, float *c, int ldc, const fa_gemm_spans *spans) {
+  const bool turned = ta == FA_BLAS_T;
+  if (fa_gemm_fits(m, n, k))
+    fa_gemm_f32(m, n, k, alpha, a, turned ? 1 : lda, turned ? lda : 1, b, ldb, beta, c, ldc, spans);
+  else
+    fa_blas_sgemm(ta, FA_BLAS_N, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}

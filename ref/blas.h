@@ -2,6 +2,8 @@
 #ifndef FA_REF_BLAS_H
 #define FA_REF_BLAS_H
 
+#include "ref/gemm.h"
+
 #include <stdbool.h>
 
 /* OpenBLAS chooses its kernels when the library starts, and falls back to generic ones on processors it does
@@ -18,5 +20,13 @@ void fa_blas_dgemm(fa_blas_op ta, fa_blas_op tb, int m, int n, int k, double alp
                    const double *b, int ldb, double beta, double *c, int ldc);
 void fa_blas_sgemm(fa_blas_op ta, fa_blas_op tb, int m, int n, int k, float alpha, const float *a, int lda,
                    const float *b, int ldb, float beta, float *c, int ldc);
+
+/* The same without a transposed B, for an A that is 0 outside of spans (NULL: nothing is known of it). Large
+ * ones need no library where gemm.h has better. */
+void fa_blas_dgemm_part(fa_blas_op ta, int m, int n, int k, double alpha, const double *a, int lda,
+                        const double *b, int ldb, double beta, double *c, int ldc,
+                        const fa_gemm_spans *spans);
+void fa_blas_sgemm_part(fa_blas_op ta, int m, int n, int k, float alpha, const float *a, int lda,
+                        const float *b, int ldb, float beta, float *c, int ldc, const fa_gemm_spans *spans);
 
 #endif

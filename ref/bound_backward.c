@@ -150,7 +150,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
 }
 
 void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
-                                fa_bound_scratch *b, bool first) {
+                                fa_bound_scratch *b, const fa_ref_tile_spans *spans, bool first) {
   int m = (int)r->n, nn = (int)n, d = (int)c->d, dv = (int)c->dv;
   float beta = first ? 0 : 1;
   const float *left[3] = {b->w, b->we, b->w2}, *ds[3] = {b->g, b->ge, b->g2};
@@ -158,9 +158,11 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
   float *dv_sum[3] = {b->dv1, b->dve, b->dv2}, *dk_sum[3] = {b->dk1, b->dke, b->dk2};
   float *dq_sum[3] = {b->dq1, b->dqe, b->dq2}, most_q = 0;
   for (int x = 0; x < (c->generic ? 3 : 2); ++x) {
-    fa_blas_sgemm(FA_BLAS_T, FA_BLAS_N, nn, dv, m, 1, left[x], nn, d_o[x], dv, 1, dv_sum[x] + j0 * c->dv, dv);
-    fa_blas_sgemm(FA_BLAS_T, FA_BLAS_N, nn, d, m, 1, ds[x], nn, q[x], d, 1, dk_sum[x] + j0 * c->d, d);
-    fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, d, nn, 1, ds[x], nn, key[x] + j0 * c->d, d, beta, dq_sum[x], d);
+    fa_blas_sgemm_part(FA_BLAS_T, nn, dv, m, 1, left[x], nn, d_o[x], dv, 1, dv_sum[x] + j0 * c->dv, dv,
+                       &spans->keys);
+    fa_blas_sgemm_part(FA_BLAS_T, nn, d, m, 1, ds[x], nn, q[x], d, 1, dk_sum[x] + j0 * c->d, d, &spans->keys);
+    fa_blas_sgemm_part(FA_BLAS_N, m, d, nn, 1, ds[x], nn, key[x] + j0 * c->d, d, beta, dq_sum[x], d,
+                       &spans->rows);
   }
   for (int64_t x = 0; x < r->n * c->d; ++x) most_q = b->q[x] > most_q ? b->q[x] : most_q;
   for (int64_t j = 0; j < n; ++j) {
@@ -256,11 +258,10 @@ void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t 
 static void add_raw(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, int64_t j, int64_t width,
                     const float *l1, const float *l2, const float *errors, fa_want *w) {
   int64_t to = fa_ref_k_index(c, e, hk, j, width), from = j * width;
-  for (int64_t x = 0; x < width; ++x) {
-    w->quant[to + x] += l1[from + x];
-    w->noise[to + x] += l2[from + x];
-    w->accum[to + x] += errors[from + x];
-  }
+  const fa_rows *rows = fa_rows_best();
+  rows->add_bounds(w->quant + to, l1 + from, width);
+  rows->add_bounds(w->noise + to, l2 + from, width);
+  rows->add_bounds(w->accum + to, errors + from, width);
 }
 
 void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk, int64_t begin,

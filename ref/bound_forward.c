@@ -155,6 +155,7 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
   int m = (int)r->n, dv = (int)c->dv;
   float beta = 0;
   fa_row_terms t[FA_BLOCK_M];
+  fa_ref_tile_spans spans;
   fa_bound_head(b, c, w, false);
   fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, NULL);
   if (b->row_q) uncertain_queries(b, c, r);
@@ -165,10 +166,12 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
     double *x = scores_again(c, r, w, b, j0, n);
     for (int64_t k = 0; k < r->n; ++k) weigh_row(c, rows, r, w, x, b, k, j0, n, &t[k]);
     const float *v = b->v + j0 * c->dv;
-    fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, dv, n, 1, b->w, n, v, dv, beta, b->o1, dv);
-    fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, dv, n, 1, b->we, n, v, dv, beta, b->oe, dv);
+    fa_ref_tile_spans_init(r, j0, n, &spans);
+    fa_blas_sgemm_part(FA_BLAS_N, m, dv, n, 1, b->w, n, v, dv, beta, b->o1, dv, &spans.rows);
+    fa_blas_sgemm_part(FA_BLAS_N, m, dv, n, 1, b->we, n, v, dv, beta, b->oe, dv, &spans.rows);
     if (c->generic)
-      fa_blas_sgemm(FA_BLAS_N, FA_BLAS_N, m, dv, n, 1, b->w2, n, b->v2 + j0 * c->dv, dv, beta, b->o2, dv);
+      fa_blas_sgemm_part(FA_BLAS_N, m, dv, n, 1, b->w2, n, b->v2 + j0 * c->dv, dv, beta, b->o2, dv,
+                         &spans.rows);
     beta = 1;
   }
   for (int64_t k = 0; k < r->n && beta == 1; ++k) {

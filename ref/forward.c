@@ -66,6 +66,7 @@ static void write_rows(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratc
 static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_scratch *w) {
   fa_ref_call *c = f->c;
   int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
+  fa_ref_tile_spans spans;
   for (int64_t k = 0; k < r->n; ++k) {
     w->m[k] = -INFINITY;
     w->l[k] = 0;
@@ -79,7 +80,9 @@ static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_
                   (int)n);
     fa_ref_score_tile(c, r, j0, n, x, n, NULL, w->mod);
     softmax_tile(f, r, w, x, j0, n);
-    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_N, m, dv, (int)n, 1, w->s, (int)n, w->v + j0 * c->dv, dv, 1, w->acc, dv);
+    fa_ref_tile_spans_init(r, j0, n, &spans);
+    fa_blas_dgemm_part(FA_BLAS_N, m, dv, (int)n, 1, w->s, (int)n, w->v + j0 * c->dv, dv, 1, w->acc, dv,
+                       &spans.rows);
   }
   write_rows(c, r, w);
 }

@@ -97,3 +97,19 @@ void fa_ref_row_span(const fa_ref_rows *r, int64_t k, int64_t j0, int64_t n, int
   *begin = lo;
   *end = hi;
 }
+
+/* Of a key: all rows from the first that ends behind it to the last that begins before it. Those of them that
+ * do not see it hold zeros. */
+void fa_ref_tile_spans_init(const fa_ref_rows *r, int64_t j0, int64_t n, fa_ref_tile_spans *out) {
+  out->rows = (fa_gemm_spans){out->row_first, out->row_end};
+  out->keys = (fa_gemm_spans){out->key_first, out->key_end};
+  for (int64_t k = 0; k < r->n; ++k) fa_ref_row_span(r, k, j0, n, &out->row_first[k], &out->row_end[k]);
+  int64_t j = 0;
+  for (int64_t k = 0; k < r->n; ++k)
+    for (; j < out->row_end[k]; ++j) out->key_first[j] = k;
+  for (; j < n; ++j) out->key_first[j] = r->n;
+  j = n;
+  for (int64_t k = r->n - 1; k >= 0; --k)
+    for (; out->row_first[k] < out->row_end[k] && j > out->row_first[k]; --j) out->key_end[j - 1] = k + 1;
+  for (; j > 0; --j) out->key_end[j - 1] = 0;
+}

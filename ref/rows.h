@@ -70,6 +70,8 @@ typedef struct fa_rows {
   double (*exp)(double *x, int64_t n, double shift);
   void (*scale)(double *x, int64_t n, double by);
   void (*multiply)(double *x, const double *y, int64_t n);
+  void (*add)(double *to, const double *x, int64_t n);
+  void (*add_bounds)(float *to, const float *x, int64_t n);
   /* p becomes p * z, dp becomes p * (z * dp - delta); z NULL: all 1. */
   void (*dscore)(double *p, double *dp, const double *z, double delta, int64_t n);
   /* ds[j] *= 1 - tanh[j]^2, where p[j] is not 0 (elsewhere tanh may be unset) */

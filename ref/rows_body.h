@@ -82,6 +82,14 @@ static void rows_multiply(double *restrict x, const double *restrict y, int64_t 
   for (int64_t j = 0; j < n; ++j) x[j] *= y[j];
 }
 
+static void rows_add(double *restrict to, const double *restrict x, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) to[j] += x[j];
+}
+
+static void rows_add_bounds(float *restrict to, const float *restrict x, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) to[j] += x[j];
+}
+
 static void rows_dscore(double *restrict p, double *restrict dp, const double *restrict z, double delta,
                         int64_t n) {
   if (!z) {
@@ -253,7 +261,7 @@ static inline double lesser(double x, double y) {
 }
 
 static inline __attribute__((always_inline)) void settle_row(const fa_row_settle *r, int64_t n,
-                                                             const float *squares) {
+                                                             const float *squares, bool all_squared) {
   const double *restrict value = r->value;
   const float *worst = r->worst, *errors = r->errors;
   float *quant = r->quant, *noise = r->noise, *accum = r->accum;
@@ -263,8 +271,9 @@ static inline __attribute__((always_inline)) void settle_row(const fa_row_settle
   INDEPENDENT
   for (int64_t j = 0; j < n; ++j) {
     const double size = fabs(value[j]), l1 = worst[j] * unit;
-    const double l2 = squares ? sqrt((double)squares[j]) * unit : l1;
-    const double g = squares ? lesser(l1, size + 4 * sqrt(squares[j] + exact) * unit) : l1;
+    const double root = squares ? sqrt((double)squares[j]) : 0, l2 = squares ? root * unit : l1;
+    const double whole = squares && !all_squared ? sqrt(squares[j] + exact) : root;
+    const double g = squares ? lesser(l1, size + 4 * whole * unit) : l1;
     const double any = ((worst[j] == 0) & (errors[j] == 0) & (size == 0)) ? zero : 1;
     const double a = (errors[j] * by_errors + gamma * g + size * by_value + add) * any;
     quant[j] = (float)(u_narrow * lesser(l1, lambda * l2) * any);
@@ -274,10 +283,12 @@ static inline __attribute__((always_inline)) void settle_row(const fa_row_settle
 }
 
 static void rows_settle(const fa_row_settle *r, int64_t n) {
-  if (r->squares)
-    settle_row(r, n, r->squares);
+  if (r->squares && r->exact == 0) /* most of them: one root of two, which are what costs here */
+    settle_row(r, n, r->squares, true);
+  else if (r->squares)
+    settle_row(r, n, r->squares, false);
   else
-    settle_row(r, n, NULL);
+    settle_row(r, n, NULL, true);
 }
 
 static inline uint64_t bits_of(double x) {
@@ -414,6 +425,8 @@ const fa_rows FA_ROWS_NAME = {.max = rows_max,
                               .exp = rows_exp,
                               .scale = rows_scale,
                               .multiply = rows_multiply,
+                              .add = rows_add,
+                              .add_bounds = rows_add_bounds,
                               .dscore = rows_dscore,
                               .dsoftcap = rows_dsoftcap,
                               .logit_error = rows_logit_error,
