@@ -1,8 +1,9 @@
 /* What the fake driver's parts share: tests/fake_cuda.c has the device, tests/fake_cuda_memory.c allocations
- * and copies, tests/fake_cuda_virtual.c virtual memory. */
+ * and copies, tests/fake_cuda_virtual.c virtual memory, tests/fake_cuda_entries.c the kernels. */
 #ifndef FA_TESTS_FAKE_CUDA_PARTS_H
 #define FA_TESTS_FAKE_CUDA_PARTS_H
 
+#include "gpu/simt/simt.h"
 #include "tests/fake_cuda.h"
 
 enum { FAKE_MAX_ALLOCATIONS = 256 };
@@ -36,6 +37,9 @@ CUresult fake_copy_down(void *to, CUdeviceptr from, size_t bytes);
 CUresult fake_copy_up_async(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
 CUresult fake_copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult fake_memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream);
+
+/* The host's version of a device entry point; NULL: there is none. */
+fa_simt_kernel fake_entry(const char *name);
 
 void __attribute__((format(printf, 1, 2))) fake_misused(const char *format, ...);
 /* Every call begins here. */
