@@ -109,9 +109,10 @@ static bool is_plain(const fa_backward_plan *plan) {
 }
 
 /* All of *out but the kernel, which is there. False: no map has such strides. */
-static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa_flash_backward_params *p,
+static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                           fa_hopper_backward_plan *out) {
   const fa_flash_kernel *k = out->kernel;
+  const fa_flash_backward_params *p = &plan->params;
   const bool varlen = fa_attention_is_varlen(a);
   const int64_t head_dim_v = fa_attention_head_dim_v(a), all_rows = varlen ? a->total_q : a->seqlen_q,
                 all_keys = varlen ? a->total_k : a->seqlen_k;
@@ -124,9 +125,10 @@ static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa
       !fill_box(&out->box[5], a, g->dv, g->dv_stride, all_keys, a->heads_kv, head_dim_v, 16))
     return false;
   out->params.b = *p;
+  out->params.row_dim = plan->head_dim;
   out->cluster = (unsigned)fa_hopper_backward_cluster(k);
   const int64_t together = out->cluster, of_cluster = together * k->block_n;
-  out->grid[0] = p->deterministic ? (unsigned)p->n_splits
+  out->grid[0] = p->deterministic ? (unsigned)p->n_splits * out->cluster
                                   : (unsigned)((a->seqlen_k + of_cluster - 1) / of_cluster * together);
   out->grid[1] = (unsigned)a->heads_kv;
   out->grid[2] = (unsigned)a->batch;
@@ -134,8 +136,9 @@ static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa
 }
 
 /* The other kernels of the call read the same workspace; where two head dims differ, their tiles may be wider
- * than this one's. */
+ * than this one's. Those in clusters ask how wide it is, and can leave half a panel out. */
 static bool shares_workspace(const fa_flash_kernel *k, const fa_backward_plan *plan) {
+  if (fa_hopper_backward_cluster(k) > 1) return plan->head_dim >= k->ability.head_dim - 32;
   return k->ability.head_dim == plan->head_dim;
 }
 
@@ -151,7 +154,7 @@ bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const
   out->kernel =
       fa_hopper_backward_find(fa_flash_wanted(a, true), has_lengths(a), plan->params.deterministic, device);
   return out->kernel && shares_workspace(out->kernel, plan) && has_lse_log2(plan) &&
-         plan_backward(a, g, &plan->params, out);
+         plan_backward(a, g, plan, out);
 }
 
 bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
@@ -171,7 +174,7 @@ bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, 
   /* the executor's few are to share accumulators too; on all devices the same number */
   const int n_processors = device->hopper < 16 ? device->hopper : FA_DETERMINISTIC_PROCESSORS;
   return fa_backward_plan_around(a, g, device, &main, n_processors, around) && is_plain(around) &&
-         shares_workspace(k, around) && plan_backward(a, g, &around->params, out);
+         shares_workspace(k, around) && plan_backward(a, g, around, out);
 }
 
 fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i) {

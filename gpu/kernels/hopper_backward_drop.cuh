@@ -28,34 +28,35 @@ FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
   return ((limits & ~x) | (~(x ^ limits) & low)) & top;
 }
 
-/* Of 32 keys and the step's 64 rows: to the words of the two warps that hold them. to: of the first of them;
- * key32, row16: their numbers, and that of the first rows, in the entry. Without registers for more, the
- * generator's rounds are a loop over two counters at once. */
-template <class C>
-FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_flash_params &f, dropout_head head, int row16,
-                                int key32, int lane) {
+/* Of 32 keys and 64 rows, which bits are for each of the two warps q that hold them: bit 16 r' + 4 i + 2 e' +
+ * r of 16 rows i. key32, row16: their numbers, and that of the first rows, in the entry. AT_ONCE: counters
+ * whose rounds run side by side; the rounds are a loop if not UNROLLED. */
+template <int AT_ONCE, bool UNROLLED>
+FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_flash_params &f, dropout_head head, int row16,
+                                int key32) {
   const uint32_t limits = (f.dropout_limit & 0xff) * 0x01010101u;
-  uint32_t bits[2] = {0, 0}; /* of q; bit 16 r' + 4 i + 2 e' + r: of 16 rows i */
-  FA_UNROLL_BY(C::DROP_UNROLLED ? 2 : 1)
-  for (int first = 0; first < 4; first += 2) {
-    uint32_t words[2][4], k0 = static_cast<uint32_t>(f.dropout_seed),
-                          k1 = static_cast<uint32_t>(f.dropout_seed >> 32);
+  bits[0] = bits[1] = 0;
+  FA_UNROLL_BY(UNROLLED ? 4 / AT_ONCE : 1)
+  for (int first = 0; first < 4; first += AT_ONCE) {
+    uint32_t words[AT_ONCE][4];
     FA_UNROLL
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < AT_ONCE; ++i) {
       words[i][0] = head.lo;
       words[i][1] = head.hi;
       words[i][2] = static_cast<uint32_t>(row16 + first + i);
       words[i][3] = static_cast<uint32_t>(key32);
     }
-    FA_UNROLL_BY(C::DROP_UNROLLED ? 7 : 1)
+    FA_UNROLL_BY(UNROLLED ? 7 : 1)
     for (int round = 0; round < 7; ++round) {
+      const uint32_t n = static_cast<uint32_t>(UNROLLED ? round : opaque(round)),
+                     k0 = static_cast<uint32_t>(f.dropout_seed) + n * PHILOX_STEP_0,
+                     k1 = static_cast<uint32_t>(f.dropout_seed >> 32) + n * PHILOX_STEP_1;
       FA_UNROLL
-      for (int i = 0; i < 2; ++i) philox_round(words[i][0], words[i][1], words[i][2], words[i][3], k0, k1);
-      k0 += PHILOX_STEP_0;
-      k1 += PHILOX_STEP_1;
+      for (int i = 0; i < AT_ONCE; ++i)
+        philox_round(words[i][0], words[i][1], words[i][2], words[i][3], k0, k1);
     }
     FA_UNROLL
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < AT_ONCE; ++i) {
       FA_UNROLL
       for (int q = 0; q < 2; ++q) {
         const uint32_t kept =
@@ -64,6 +65,10 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_flash_params &f, dropout_h
       }
     }
   }
+}
+
+/* To the words of the two warps. to: of the first of them. */
+FA_DEVICE void hopper_drop_leave(uint32_t to, const uint32_t (&bits)[2], int lane) {
   const int odd = lane / 4 % 2;
   const uint32_t mine = odd ? bits[1] : bits[0]; /* and for the other lane, its own */
   const uint32_t from = float_bits(shfl_xor(as_float(odd ? bits[0] : bits[1]), 4));
@@ -71,6 +76,15 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_flash_params &f, dropout_h
   for (int e = 0; e < 2; ++e)
     store_shared4(to + (32 * odd + (lane % 4 * 2 + e) * 4 + lane / 8) * 4,
                   (mine >> 2 * e & 0x33333333u) << 2 * odd | (from >> 2 * e & 0x33333333u) << (2 - 2 * odd));
+}
+
+/* Both. */
+template <class C>
+FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_flash_params &f, dropout_head head, int row16,
+                                int key32, int lane) {
+  uint32_t bits[2];
+  hopper_drop_bits<2, C::DROP_UNROLLED>(bits, f, head, row16, key32);
+  hopper_drop_leave(to, bits, lane);
 }
 
 /* A warp's share of a step. Everything is worked out here, with the few registers that a producer has. */

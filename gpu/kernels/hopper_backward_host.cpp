@@ -56,7 +56,7 @@ const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, int varl
   for (const auto &k : kernels)
     if (fa::hopper_fits(k.kernel, wanted, device) && k.varlen >= varlen && k.ordered >= ordered)
       return &k.kernel;
-  return varlen || ordered ? nullptr : fa_hopper_backward_wide_find(wanted, device);
+  return fa_hopper_backward_wide_find(wanted, varlen, ordered, device);
 }
 
 const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, int ordered,

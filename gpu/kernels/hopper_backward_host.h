@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* The kernel whose tiles are exactly as wide as the call's head dims, up to a multiple of 32; its entry takes
+/* The kernel whose tiles are as wide as the call's head dims, up to a multiple of 32; its entry takes
  * fa_hopper_backward_params. varlen: entries have lengths of their own, by cu_seqlens, seqused_k or
  * leftpad_k. ordered: it takes a deterministic call's accumulators (flash_backward_plan.h). NULL: there is
  * none for this device, or for this call. */
@@ -23,8 +23,10 @@ const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, int varl
 const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, int ordered,
                                                     const fa_flash_device *device);
 
-/* Of those for head dims from 129 on, which the first asks where it has none. */
-const fa_flash_kernel *fa_hopper_backward_wide_find(fa_flash_ability wanted, const fa_flash_device *device);
+/* Of those for head dims from 129 on, which the first asks where it has none: their tiles have columns up to a
+ * multiple of 64. */
+const fa_flash_kernel *fa_hopper_backward_wide_find(fa_flash_ability wanted, int varlen, int ordered,
+                                                    const fa_flash_device *device);
 const char *fa_hopper_backward_wide_name(int i);
 /* Blocks of a cluster, side by side in x: 2 of those, which are compiled for it, and 1 of others. */
 int fa_hopper_backward_cluster(const fa_flash_kernel *kernel);

@@ -16,196 +16,30 @@
  * adds half of dQ's columns over the keys of both. That halves the additions in memory, which else would be
  * the limit: 64 KiB of them for 10.5 MFLOP.
  *
+ * Of a deterministic call a cluster has an accumulator of dQ: whichever of its four warpgroups has some
+ * columns adds to them alone, pair of key blocks after pair.
+ *
  * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, of the other block's K the two
  * panels with this one's columns of dQ, two of Q, one of dO, two each of dS (rows are keys) and of the other
- * block's, P as the threads hold it, LSE and delta. dK and dV leave by K's and V's places. */
+ * block's, P as the threads hold it, LSE and delta, and of kernels with dropout its bits. dK and dV leave by
+ * K's and V's places.
+ *
+ * Registers are what there is least of: the gradients' group has two to spare at D = 256. Addresses and
+ * descriptors are worked out in every step from one opaque number each, since else they are kept over it. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_WIDE_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_WIDE_CUH
 
 #include "gpu/kernels/hopper_backward.cuh"
+#include "gpu/kernels/hopper_backward_wide_load.cuh"
+#include "gpu/kernels/hopper_backward_wide_scores.cuh"
 
 namespace fa {
-
-/* ROW_D: of the workspace, head_dim up to a multiple of 32. The tiles have whole panels. */
-template <class T_, int ROW_D_> struct hopper_backward_wide_config : flash_kind_traits<plain> {
-  typedef T_ T;
-  static constexpr flash_kind KIND = plain;
-  static constexpr bool VARLEN = false, ORDERED = false;
-  static constexpr int ROW_D = ROW_D_, D = (ROW_D + 63) / 64 * 64, BM = 64, BN = 64, RANKS = 2, THREADS = 384;
-  static constexpr int PANELS = D / 64, OTHER_PANELS = 2, STAGES = 2;
-  static constexpr int KV_PANEL = BN * 128, Q_PANEL = BM * 128, DS_PANEL = BN * 128; /* bytes */
-  static constexpr int KV_BYTES = PANELS * KV_PANEL, Q_BYTES = PANELS * Q_PANEL, DS_BYTES = DS_PANEL;
-  static constexpr int K_AT = 0, V_AT = KV_BYTES, OTHER_K_AT = 2 * KV_BYTES,
-                       Q_AT = OTHER_K_AT + OTHER_PANELS * KV_PANEL, DO_AT = Q_AT + STAGES * Q_BYTES,
-                       DS_AT = DO_AT + Q_BYTES, OTHER_DS_AT = DS_AT + STAGES * DS_BYTES,
-                       P_AT = OTHER_DS_AT + STAGES * DS_BYTES, ROWS_AT = P_AT + BM * BN * 4;
-  static constexpr int ROW_BYTES = BM * 4; /* of LSE, and of delta */
-  static constexpr int BARRIERS_AT = ROWS_AT + STAGES * 2 * ROW_BYTES, N_BARRIERS = 7 * STAGES + 3;
-  static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
-  static constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
-  static_assert((D == 192 || D == 256) && (ROW_D == D || ROW_D == D - 32), "how dQ is shared out");
-  static_assert(SHARED_BYTES <= 232448, "what a block may have");
-};
-
-/* Columns of dQ of a warpgroup: first of 256 in pieces of 64, of 192 in 64, 64 and 64 for the two blocks'
- * gradients and halves of the panel between for their values. */
-template <class C, bool VALUES> struct hopper_wide_columns {
-  static constexpr int N = VALUES && C::D == 192 ? 32 : 64;
-  FA_DEVICE static int first(int rank) {
-    return 128 * rank + (VALUES ? C::D == 192 ? 64 - 96 * rank : 64 : 0);
-  }
-};
-
-/* The first panel of the other block's K that is wanted. */
-template <class C> FA_DEVICE int hopper_wide_panel(int rank) {
-  return rank * (C::PANELS - C::OTHER_PANELS);
-}
-
-/* full: the data are there; empty: nobody needs the old ones any more. */
-template <class C> struct hopper_wide_barriers {
-  FA_DEVICE static uint32_t at(int of, int s) {
-    return shared_base() + C::BARRIERS_AT + 8 * (C::STAGES * of + s);
-  }
-  FA_DEVICE static uint32_t q_full(int s) { return at(0, s); }
-  FA_DEVICE static uint32_t q_empty(int s) { return at(1, s); }
-  FA_DEVICE static uint32_t rows_full(int s) { return at(2, s); }
-  FA_DEVICE static uint32_t rows_empty(int s) { return at(3, s); }
-  FA_DEVICE static uint32_t ds_full(int s) { return at(4, s); }
-  FA_DEVICE static uint32_t ds_empty(int s) { return at(5, s); } /* and the other block's copy of it */
-  FA_DEVICE static uint32_t other_full(int s) { return at(6, s); }
-  FA_DEVICE static uint32_t do_full() { return at(7, 0); }
-  FA_DEVICE static uint32_t do_empty() { return at(7, 1); }
-  FA_DEVICE static uint32_t keys() { return at(7, 2); }
-  FA_DEVICE static void init() {
-    FA_NO_UNROLL
-    for (int s = 0; s < C::STAGES; ++s) {
-      mbarrier_init(q_full(s), 1);
-      mbarrier_init(q_empty(s), 8); /* a lane of each warp */
-      mbarrier_init(rows_full(s), 1);
-      mbarrier_init(rows_empty(s), 8);
-      mbarrier_init(ds_full(s), 4);
-      mbarrier_init(ds_empty(s), 8 * C::RANKS);
-      mbarrier_init(other_full(s), 1);
-    }
-    mbarrier_init(do_full(), 1);
-    mbarrier_init(do_empty(), 8);
-    mbarrier_init(keys(), 1);
-    mbarrier_init_fence();
-  }
-};
 
 /* A warp's release of dS to both blocks. */
 FA_DEVICE void hopper_wide_release(uint32_t bar, int rank, int thread) {
   if (thread % 32 != 0) return;
   mbarrier_arrive(bar);
   mbarrier_arrive_at(cluster_address(bar, rank ^ 1));
-}
-
-/* What a block works on: the rows are those that see keys of the cluster. */
-template <class C> FA_DEVICE hopper_keys hopper_wide_load_keys(const fa_flash_backward_params &p) {
-  const fa_flash_params &f = p.forward;
-  const int block = opaque(static_cast<int>(blockIdx.x)), first = block / C::RANKS * (C::RANKS * C::BN);
-  hopper_keys t;
-  t.batch = opaque(static_cast<int>(blockIdx.z));
-  t.kv_head = opaque(static_cast<int>(blockIdx.y));
-  t.key0 = block * C::BN;
-  t.seq = {0, 0, f.seqlen_q, f.seqlen_k, f.top_left ? 0 : f.seqlen_k - f.seqlen_q};
-  t.blocks = query_blocks<C>(f, t.seq, first, min_int(first + C::RANKS * C::BN, f.seqlen_k));
-  t.end = (t.kv_head + 1) * f.heads_per_kv;
-  return t;
-}
-
-/* Named barriers of a warp of each group, to hand over P, and of both groups. That a P was read is known from
- * its dS. */
-enum { HOPPER_WIDE_P_FULL = 1, HOPPER_WIDE_ALL = 5 };
-
-/* The blocks of rows that a block walks, of all heads of the group. */
-struct hopper_wide_walk {
-  int head, block, left;
-  FA_DEVICE void next(block_range blocks) {
-    --left;
-    if (++block < blocks.end) return;
-    block = blocks.begin;
-    ++head;
-  }
-};
-FA_DEVICE hopper_wide_walk hopper_wide_begin(const fa_flash_params &f, const hopper_keys &t) {
-  return {t.kv_head * f.heads_per_kv, t.blocks.begin,
-          max_int(t.blocks.end - t.blocks.begin, 0) * f.heads_per_kv};
-}
-
-/* One warp, which has few registers: its first lane starts the bulk copies, all bring LSE and delta. */
-template <class C> FA_DEVICE void hopper_wide_load(const fa_hopper_backward_params &p, int lane) {
-  typedef hopper_wide_barriers<C> bar;
-  const hopper_keys t = hopper_wide_load_keys<C>(p.b);
-  const uint32_t base = shared_base();
-  const int rank = cluster_rank();
-  if (lane == 0) {
-    for (int i = 0; i < C::STAGES; ++i) mbarrier_arrive_expect(bar::other_full(i), C::DS_BYTES);
-    mbarrier_arrive_expect(bar::keys(), 2 * C::KV_BYTES + C::OTHER_PANELS * C::KV_PANEL);
-    FA_UNROLL
-    for (int i = 0; i < C::OTHER_PANELS; ++i)
-      tma_load(base + C::OTHER_K_AT + i * C::KV_PANEL, &p.k, bar::keys(),
-               64 * (hopper_wide_panel<C>(rank) + i), t.key0 + (rank ? -C::BN : C::BN), t.kv_head, t.batch);
-    FA_UNROLL
-    for (int i = 0; i < C::PANELS; ++i) {
-      tma_load(base + C::K_AT + i * C::KV_PANEL, &p.k, bar::keys(), 64 * i, t.key0, t.kv_head, t.batch);
-      tma_load(base + C::V_AT + i * C::KV_PANEL, &p.v, bar::keys(), 64 * i, t.key0, t.kv_head, t.batch);
-    }
-  }
-  hopper_ring<C::STAGES> ring;
-  hopper_wide_walk at = hopper_wide_begin(p.b.forward, t);
-  FA_NO_UNROLL
-  while (at.left > 0) {
-    const int stage = ring.stage(), empty = ring.parity() ^ 1, batch = static_cast<int>(blockIdx.z);
-    if (lane == 0) {
-      mbarrier_wait(bar::q_empty(stage), empty);
-      hopper_load<C::PANELS, C::Q_PANEL>(base + C::Q_AT + stage * C::Q_BYTES, &p.q, bar::q_full(stage),
-                                         at.block * C::BM, at.head, batch);
-    }
-    mbarrier_wait(bar::rows_empty(stage), empty);
-    const float *from = (lane < 16 ? p.b.lse_log2 : p.b.delta) +
-                        workspace_row<C::ROW_D>(p.b, batch, at.head, at.block * C::BM) + lane % 16 * 4;
-    store_shared16(base + C::ROWS_AT + stage * (2 * C::ROW_BYTES) + 16 * lane,
-                   load_global(reinterpret_cast<const vec4 *>(from)));
-    sync_warp();
-    if (lane == 0) {
-      mbarrier_arrive(bar::rows_full(stage));
-      mbarrier_wait(bar::do_empty(), static_cast<int>(ring.n % 2) ^ 1);
-      hopper_load<C::PANELS, C::Q_PANEL>(base + C::DO_AT, &p.d_o, bar::do_full(), at.block * C::BM, at.head,
-                                         batch);
-    }
-    ring.next();
-    at.next(t.blocks);
-  }
-}
-
-/* Where a thread leaves P of its tile n, 16 bytes, for the same thread of the other group. */
-template <class C> FA_DEVICE uint32_t hopper_wide_p(int n, int thread) {
-  return shared_base() + C::P_AT + (128 * n + thread) * 16;
-}
-
-template <class C> FA_DEVICE void hopper_wide_store_p(const float (&p)[C::BM / 8][4], int thread) {
-  FA_UNROLL
-  for (int n = 0; n < C::BM / 8; ++n)
-    store_shared16(hopper_wide_p<C>(n, thread),
-                   vec4{float_bits(p[n][0]), float_bits(p[n][1]), float_bits(p[n][2]), float_bits(p[n][3])});
-}
-
-/* dp -> dS. rows: shared address of the block's delta. */
-template <class C>
-FA_DEVICE void hopper_wide_score_gradients(float (&dp)[C::BM / 8][4], uint32_t rows, int thread) {
-  FA_UNROLL
-  for (int n = 0; n < C::BM / 8; ++n) {
-    const vec4 p = load_shared16(hopper_wide_p<C>(n, thread));
-    const uint32_t words[4] = {p.x, p.y, p.z, p.w};
-    FA_UNROLL
-    for (int e = 0; e < 2; ++e) {
-      const float delta = as_float(load_shared4(rows + 32 * n + 4 * e));
-      FA_UNROLL
-      for (int r = 0; r < 2; ++r) dp[n][2 * r + e] = as_float(words[2 * r + e]) * (dp[n][2 * r + e] - delta);
-    }
-  }
 }
 
 /* The group's columns of dQ = dS K over the keys of both blocks, issued. */
@@ -232,36 +66,18 @@ FA_DEVICE void hopper_wide_dq(float (&dq)[TILES][4], int stage, int rank) {
 
 /* Adds them to the accumulator, whose tiles lie as registers do. Half of the last panel may not be there. */
 template <class C, bool VALUES, int TILES>
-FA_DEVICE void hopper_wide_add_dq(const fa_flash_backward_params &p, const float (&dq)[TILES][4], int batch,
+FA_DEVICE void hopper_wide_add_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4], int batch,
                                   int head, int row0, int rank, int thread) {
   constexpr bool HAS_LAST = VALUES == (C::D == 256); /* in rank 1 */
   const int first = hopper_wide_columns<C, VALUES>::first(rank) / 8;
-  float *to = p.dq_accum +
-              workspace_row<C::ROW_D>(p, opaque(batch), head, row0 + thread / 32 * 16) * C::ROW_D +
+  const bool whole = rank == 0 || p.row_dim >= C::D;
+  const int own = C::ORDERED && p.b.deterministic ? static_cast<int>(blockIdx.x) / C::RANKS : 0;
+  float *to = p.b.dq_accum + own * p.b.split_stride +
+              workspace_row<C::D>(p.b, opaque(batch), head, row0 + thread / 32 * 16) * p.row_dim +
               first * 128 + thread % 32 * 4;
   FA_UNROLL
   for (int n = 0; n < TILES; ++n)
-    if (C::ROW_D == C::D || !HAS_LAST || n < 4 || rank == 0) atomic_add4(to + n * 128, dq[n]);
-}
-
-/* s -> P, handed over, and in 16 bits. */
-template <class C>
-FA_DEVICE void hopper_wide_weigh(const fa_flash_backward_params &p, uint32_t (&weights)[C::BM / 16][4],
-                                 float (&s)[C::BM / 8][4], int stage, int row0, int thread) {
-  typedef hopper_wide_barriers<C> bar;
-  const hopper_keys t = hopper_wide_load_keys<C>(p); /* cheaper than kept */
-  const int lane = thread % 32, key = t.key0 + thread / 32 * 16 + lane / 4;
-  const uint32_t rows = shared_base() + C::ROWS_AT + stage * (2 * C::ROW_BYTES) + lane % 4 * 8;
-  if (keys_need_mask(p.forward, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q), t.key0, t.key0 + C::BN))
-    hopper_probabilities<C, true>(s, p.scale_log2, rows,
-                                  rows_of_keys<C>(p.forward, t.seq, key, row0 + lane % 4 * 2));
-  else
-    hopper_probabilities<C, false>(s, p.scale_log2, rows, hopper_rows());
-  hopper_wide_store_p<C>(s, thread);
-  named_arrive<64>(HOPPER_WIDE_P_FULL + thread / 32);
-  sync_warp();
-  hopper_release(bar::rows_empty(stage), thread);
-  hopper_pack<C>(weights, s);
+    if (!HAS_LAST || n < 4 || whole) atomic_add4(to + n * 128, dq[n]);
 }
 
 /* The group's columns of dQ, when dS of both blocks stands, issued. */
@@ -278,75 +94,110 @@ FA_DEVICE void hopper_wide_issue_dq(float (&dq)[TILES][4], hopper_ring<C::STAGES
 
 /* Once it is there: both dS of its stage are released, and it leaves. */
 template <class C, bool VALUES, int TILES>
-FA_DEVICE void hopper_wide_finish_dq(const fa_flash_backward_params &p, const float (&dq)[TILES][4],
+FA_DEVICE void hopper_wide_finish_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4],
                                      hopper_ring<C::STAGES> ring, int head, int block, int thread) {
   const int rank = cluster_rank();
   hopper_wide_release(hopper_wide_barriers<C>::ds_empty(ring.stage()), rank, thread);
   hopper_wide_add_dq<C, VALUES>(p, dq, static_cast<int>(blockIdx.z), head, block * C::BM, rank, thread);
 }
 
-/* The warpgroup of dV. The next S is on its way before dQ is, and its P handed over before dQ leaves. */
-template <class C> FA_DEVICE void hopper_wide_values(const fa_hopper_backward_params &p, int thread) {
+/* A warp's 16 keys of a gradient out by shared memory. */
+template <class C>
+FA_DEVICE void hopper_wide_store(const fa_flash_params &f, const hopper_gradient &to,
+                                 const float (&x)[C::D / 8][4], float factor, uint32_t tile,
+                                 const hopper_keys &t, int thread) {
+  if constexpr (C::VARLEN)
+    hopper_store_own_gradient<C>(f, to, x, factor, tile, t, thread / 32 * 16, thread % 32);
+  else
+    hopper_store_gradient<C>(to.map, x, factor, tile, t, thread / 32 * 16, thread % 32);
+}
+
+/* The keys' places are free again when both groups' gradients have left them. */
+template <class C> FA_DEVICE void hopper_wide_release_keys(int thread) {
+  if (thread % 32 == 0) {
+    tma_store_commit();
+    tma_store_wait_read<0>();
+  }
+  if constexpr (C::ORDERED) {
+    sync_warp(); /* no lane still is with this key block */
+    hopper_release(hopper_wide_barriers<C>::keys_empty(), thread);
+  }
+}
+
+/* The warpgroup of dV, with one key block. The next S is on its way before dQ is, and its P handed over
+ * before dQ leaves. */
+template <class C>
+FA_DEVICE void hopper_wide_values(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
+                                  int both) {
   typedef hopper_wide_barriers<C> bar;
-  const uint32_t base = shared_base();
-  const hopper_keys t = hopper_wide_load_keys<C>(p.b);
+  const hopper_wide_place<C> first(both);
+  const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
+  const hopper_keys t = hopper_wide_load_keys<C>(p.b, first.keys);
   float dv[C::D / 8][4] = {}, dq[hopper_wide_columns<C, true>::N / 8][4], s[C::BM / 8][4];
   uint32_t weights[C::BM / 16][4];
-  hopper_ring<C::STAGES> ring;
-  hopper_wide_walk at = hopper_wide_begin(p.b.forward, t);
-  mbarrier_wait(bar::keys(), 0);
-  if (at.left > 0) {
-    mbarrier_wait(bar::q_full(0), 0);
+  hopper_wide_walk at(p.b.forward, t);
+  mbarrier_wait(bar::keys(), first.keys.n % 2);
+  if (at.is_there(t)) {
+    mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
     wgmma_fence();
-    hopper_backward_scores<C>(s, base + C::K_AT, base + C::Q_AT);
-    mbarrier_wait(bar::rows_full(0), 0);
+    hopper_backward_scores<C>(s, base + C::K_AT, base + C::Q_AT + ring.stage() * C::Q_BYTES);
+    mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
     wgmma_wait<0>(s);
-    hopper_release(bar::q_empty(0), thread);
-    hopper_wide_weigh<C>(p.b, weights, s, 0, at.block * C::BM, thread);
+    hopper_release(bar::q_empty(ring.stage()), first.thread);
+    hopper_wide_weigh<C>(p.b, weights, s, ring, first.keys, at.head, at.block * C::BM, first.thread);
     FA_NO_UNROLL
-    while (at.left > 1) {
-      const int me = opaque(thread);
+    while (at.has_next(hopper_wide_load_keys<C>(p.b, hopper_wide_place<C>(both).keys))) {
+      const hopper_wide_place<C> now(both);
+      const int me = now.thread;
+      const uint32_t here = static_cast<uint32_t>(opaque(static_cast<int>(base)));
       mbarrier_wait(bar::do_full(), static_cast<int>(ring.n % 2));
       wgmma_fence();
-      hopper_backward_add<C>(dv, weights, base + C::DO_AT);
+      hopper_backward_add<C>(dv, weights, here + C::DO_AT);
       ring.next();
       mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
       wgmma_fence();
-      hopper_backward_scores<C>(s, base + C::K_AT, base + C::Q_AT + ring.stage() * C::Q_BYTES);
+      hopper_backward_scores<C>(s, here + C::K_AT, here + C::Q_AT + ring.stage() * C::Q_BYTES);
       wgmma_wait<1>(dv);
       hopper_release(bar::do_empty(), me);
       hopper_wide_issue_dq<C, true>(dq, ring.before());
       wgmma_wait<1>(s);
       hopper_release(bar::q_empty(ring.stage()), me);
       wgmma_wait<0>(dq);
-      hopper_wide_finish_dq<C, true>(p.b, dq, ring.before(), at.head, at.block, me);
-      at.next(hopper_wide_load_keys<C>(p.b).blocks);
+      hopper_wide_finish_dq<C, true>(p, dq, ring.before(), at.head, at.block, me);
+      at.next(hopper_wide_load_keys<C>(p.b, now.keys));
       mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
-      hopper_wide_weigh<C>(p.b, weights, s, ring.stage(), at.block * C::BM, me);
+      hopper_wide_weigh<C>(p.b, weights, s, ring, now.keys, at.head, at.block * C::BM, me);
     }
     mbarrier_wait(bar::do_full(), static_cast<int>(ring.n % 2));
     wgmma_fence();
     hopper_backward_add<C>(dv, weights, base + C::DO_AT);
     hopper_wide_issue_dq<C, true>(dq, ring);
     wgmma_wait<1>(dv);
+    if (C::ORDERED) hopper_release(bar::do_empty(), hopper_wide_place<C>(both).thread);
     wgmma_wait<0>(dq);
-    hopper_wide_finish_dq<C, true>(p.b, dq, ring, at.head, at.block, thread);
+    hopper_wide_finish_dq<C, true>(p, dq, ring, at.head, at.block, hopper_wide_place<C>(both).thread);
+    ring.next();
   }
-  named_sync<256>(HOPPER_WIDE_ALL); /* nobody reads K and V any more */
-  hopper_store_gradient<C>(&p.dv, dv, 1.0f, base + C::V_AT, t, thread / 32 * 16, thread % 32);
+  named_sync<256>(HOPPER_WIDE_ALL);      /* nobody reads K and V any more */
+  const hopper_wide_place<C> last(both); /* addresses are worked out here */
+  const hopper_gradient to = {&p.dv, p.b.dv, &p.b.dv_stride, p.b.forward.head_dim_v};
+  hopper_wide_store<C>(p.b.forward, to, dv, C::DROPOUT ? p.b.forward.dropout_scale : 1.0f, base + C::V_AT,
+                       hopper_wide_load_keys<C>(p.b, last.keys), last.thread);
+  hopper_wide_release_keys<C>(last.thread);
 }
 
 /* dp -> dS, to both blocks, and in ds. */
 template <class C>
-FA_DEVICE void hopper_wide_send_ds(uint32_t (&ds)[C::BM / 16][4], float (&dp)[C::BM / 8][4],
-                                   hopper_ring<C::STAGES> ring, int thread) {
+FA_DEVICE void hopper_wide_send_ds(const fa_flash_backward_params &p, uint32_t (&ds)[C::BM / 16][4],
+                                   float (&dp)[C::BM / 8][4], hopper_ring<C::STAGES> ring, int thread) {
   typedef hopper_wide_barriers<C> bar;
-  const uint32_t base = shared_base();
+  const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
   const int stage = ring.stage(), lane = thread % 32;
   mbarrier_wait(bar::rows_full(stage), ring.parity());
   named_sync<64>(HOPPER_WIDE_P_FULL + thread / 32);
-  hopper_wide_score_gradients<C>(
-      dp, base + C::ROWS_AT + stage * (2 * C::ROW_BYTES) + C::ROW_BYTES + lane % 4 * 8, thread);
+  hopper_wide_score_gradients<C>(dp, p.forward.dropout_scale,
+                                 base + C::ROWS_AT + stage * (2 * C::ROW_BYTES) + C::ROW_BYTES + lane % 4 * 8,
+                                 thread);
   sync_warp();
   hopper_release(bar::rows_empty(stage), thread);
   hopper_pack<C>(ds, dp);
@@ -363,74 +214,96 @@ FA_DEVICE void hopper_wide_send_ds(uint32_t (&ds)[C::BM / 16][4], float (&dp)[C:
   }
 }
 
-/* The warpgroup of dK. dQ of a step waits for the other block's dS behind dK, and leaves after the next dS.
- */
-template <class C> FA_DEVICE void hopper_wide_gradients(const fa_hopper_backward_params &p, int thread) {
+/* The warpgroup of dK, with one key block. dQ of a step waits for the other block's dS behind dK, and leaves
+ * after the next dS. */
+template <class C>
+FA_DEVICE void hopper_wide_gradients(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
+                                     int both) {
   typedef hopper_wide_barriers<C> bar;
-  const uint32_t base = shared_base();
-  const hopper_keys t = hopper_wide_load_keys<C>(p.b);
+  const hopper_wide_place<C> first(both);
+  const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
+  const hopper_keys t = hopper_wide_load_keys<C>(p.b, first.keys);
   float dk[C::D / 8][4] = {}, dq[hopper_wide_columns<C, false>::N / 8][4], dp[C::BM / 8][4];
   uint32_t ds[C::BM / 16][4];
-  hopper_ring<C::STAGES> ring;
-  hopper_wide_walk at = hopper_wide_begin(p.b.forward, t);
-  mbarrier_wait(bar::keys(), 0);
-  if (at.left > 0) {
-    mbarrier_wait(bar::q_full(0), 0);
-    mbarrier_wait(bar::do_full(), 0);
+  hopper_wide_walk at(p.b.forward, t);
+  mbarrier_wait(bar::keys(), first.keys.n % 2);
+  if (at.is_there(t)) {
+    mbarrier_wait(bar::do_full(), static_cast<int>(ring.n % 2));
     wgmma_fence();
     hopper_backward_scores<C>(dp, base + C::V_AT, base + C::DO_AT);
     wgmma_wait<0>(dp);
-    hopper_release(bar::do_empty(), thread);
-    hopper_wide_send_ds<C>(ds, dp, ring, thread);
+    hopper_release(bar::do_empty(), first.thread);
+    hopper_wide_send_ds<C>(p.b, ds, dp, ring, first.thread);
     FA_NO_UNROLL
-    while (at.left > 1) {
-      const int me = opaque(thread);
+    while (at.has_next(hopper_wide_load_keys<C>(p.b, hopper_wide_place<C>(both).keys))) {
+      const hopper_wide_place<C> now(both);
+      const int me = now.thread;
+      const uint32_t here = static_cast<uint32_t>(opaque(static_cast<int>(base)));
       mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
       wgmma_fence();
-      hopper_backward_add<C>(dk, ds, base + C::Q_AT + ring.stage() * C::Q_BYTES);
+      hopper_backward_add<C>(dk, ds, here + C::Q_AT + ring.stage() * C::Q_BYTES);
       hopper_wide_issue_dq<C, false>(dq, ring);
       ring.next();
       wgmma_wait<1>(dk);
       hopper_release(bar::q_empty(ring.before().stage()), me);
       mbarrier_wait(bar::do_full(), static_cast<int>(ring.n % 2));
       wgmma_fence();
-      hopper_backward_scores<C>(dp, base + C::V_AT, base + C::DO_AT);
+      hopper_backward_scores<C>(dp, here + C::V_AT, here + C::DO_AT);
       wgmma_wait<1>(dq);
-      hopper_wide_finish_dq<C, false>(p.b, dq, ring.before(), at.head, at.block, opaque(me));
-      at.next(hopper_wide_load_keys<C>(p.b).blocks);
+      hopper_wide_finish_dq<C, false>(p, dq, ring.before(), at.head, at.block, opaque(me));
+      at.next(hopper_wide_load_keys<C>(p.b, now.keys));
       wgmma_wait<0>(dp);
       hopper_release(bar::do_empty(), me);
-      hopper_wide_send_ds<C>(ds, dp, ring, me);
+      hopper_wide_send_ds<C>(p.b, ds, dp, ring, hopper_wide_place<C>(both).thread);
     }
     mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
     wgmma_fence();
     hopper_backward_add<C>(dk, ds, base + C::Q_AT + ring.stage() * C::Q_BYTES);
     hopper_wide_issue_dq<C, false>(dq, ring);
     wgmma_wait<1>(dk);
+    if (C::ORDERED) hopper_release(bar::q_empty(ring.stage()), hopper_wide_place<C>(both).thread);
     wgmma_wait<0>(dq);
-    hopper_wide_finish_dq<C, false>(p.b, dq, ring, at.head, at.block, thread);
+    hopper_wide_finish_dq<C, false>(p, dq, ring, at.head, at.block, hopper_wide_place<C>(both).thread);
+    ring.next();
   }
   named_sync<256>(HOPPER_WIDE_ALL);
-  hopper_store_gradient<C>(&p.dk, dk, p.b.scale, base + C::K_AT, t, thread / 32 * 16, thread % 32);
+  const hopper_wide_place<C> last(both);
+  const hopper_gradient to = {&p.dk, p.b.dk, &p.b.dk_stride, p.b.forward.head_dim};
+  hopper_wide_store<C>(p.b.forward, to, dk, p.b.scale, base + C::K_AT,
+                       hopper_wide_load_keys<C>(p.b, last.keys), last.thread);
+  hopper_wide_release_keys<C>(last.thread);
 }
 
-/* Grid: x over key blocks in clusters of two, y over KV heads, z over batch entries. */
+/* Grid: x over key blocks of the longest entry in clusters of two or, deterministic, in clusters over dQ
+ * accumulators; y over KV heads, z over batch entries. */
 template <class C> FA_DEVICE void hopper_backward_wide(const fa_hopper_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128;
   if (thread == 0) hopper_wide_barriers<C>::init();
+  if constexpr (C::VARLEN) {
+    if (thread == 0) hopper_store_sequence<C>(p.b.forward);
+    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_hidden<C>(p.b, thread);
+  }
   cluster_sync();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
-    if (thread < 32) hopper_wide_load<C>(p, thread);
+    if (thread < 32) hopper_wide_load<C, true, !C::APART>(p, thread);
+    if constexpr (C::APART) {
+      if (thread / 32 == 1) hopper_wide_load<C, false, true>(p, thread % 32);
+    }
+    if constexpr (C::DROPOUT) {
+      if (thread >= 128 - 32 * HOPPER_DROP_WARPS) hopper_wide_drop<C>(p.b, thread);
+    }
   } else {
     registers_up<C::CONSUMER_REGISTERS>();
-    if (group == 1)
-      hopper_wide_values<C>(p, thread % 128);
-    else
-      hopper_wide_gradients<C>(p, thread % 128);
-    if (thread % 32 == 0) {
-      tma_store_commit();
-      tma_store_wait_read<0>();
+    hopper_ring<C::STAGES> ring;
+    int both = thread % 128;
+    FA_NO_UNROLL
+    for (; hopper_wide_place<C>(both).keys.is_there(p.b.forward); both += 128) {
+      if (group == 1)
+        hopper_wide_values<C>(p, ring, both);
+      else
+        hopper_wide_gradients<C>(p, ring, both);
+      if (!C::ORDERED) break;
     }
   }
   cluster_sync(); /* the other block may still send, or tell that it has read */

@@ -16,32 +16,35 @@
 #include "gpu/kernels/hopper_backward_wide_list.h"
 #endif
 
-/* The workspace has rows of the head dim up to a multiple of 32. */
-template <class C>
-static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const void *), const char *only) {
-  return fa::hopper_describe<C>("hopper_backward_wide", name, entry, only, C::ROW_D, C::ROW_D - 31);
-}
-
 #define FA_ENTRY(name, ...)                                                                                  \
-  describe<fa::hopper_backward_wide_config<__VA_ARGS__>>(#name, FA_ON_HOST(name),                            \
-                                                         "FA_ENTRY(" #name "," #__VA_ARGS__ ")"),
-static const fa_flash_kernel kernels[] = {
+  {fa::hopper_describe<fa::hopper_backward_wide_config<__VA_ARGS__>>(                                        \
+       "hopper_backward_wide", #name, FA_ON_HOST(name), "FA_ENTRY(" #name "," #__VA_ARGS__ ")",              \
+       fa::hopper_backward_wide_config<__VA_ARGS__>::D,                                                      \
+       fa::hopper_backward_wide_config<__VA_ARGS__>::D - 63),                                                \
+   fa::hopper_backward_wide_config<__VA_ARGS__>::VARLEN,                                                     \
+   fa::hopper_backward_wide_config<__VA_ARGS__>::ORDERED},
+static const struct {
+  fa_flash_kernel kernel;
+  bool varlen, ordered;
+} kernels[] = {
 #include "gpu/kernels/hopper_backward_wide_list.h"
 };
 static const int n_kernels = sizeof kernels / sizeof *kernels;
 
-const fa_flash_kernel *fa_hopper_backward_wide_find(fa_flash_ability wanted, const fa_flash_device *device) {
-  for (const fa_flash_kernel &k : kernels)
-    if (fa::hopper_fits(k, wanted, device)) return &k;
+const fa_flash_kernel *fa_hopper_backward_wide_find(fa_flash_ability wanted, int varlen, int ordered,
+                                                    const fa_flash_device *device) {
+  for (const auto &k : kernels)
+    if (fa::hopper_fits(k.kernel, wanted, device) && k.varlen >= varlen && k.ordered >= ordered)
+      return &k.kernel;
   return nullptr;
 }
 
 const char *fa_hopper_backward_wide_name(int i) {
-  return i < n_kernels ? kernels[i].name : nullptr;
+  return i < n_kernels ? kernels[i].kernel.name : nullptr;
 }
 
 int fa_hopper_backward_cluster(const fa_flash_kernel *kernel) {
-  for (const fa_flash_kernel &k : kernels)
-    if (kernel == &k) return fa::hopper_backward_wide_config<fa::f16, 256>::RANKS;
+  for (const auto &k : kernels)
+    if (kernel == &k.kernel) return fa::hopper_backward_wide_config<fa::f16, 256>::RANKS;
   return 1;
 }
