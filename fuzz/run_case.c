@@ -119,11 +119,12 @@ static fa_status judge(run *x, fa_error *err) {
 static fa_status run_and_judge(run *x, fa_error *err) {
   const fa_backend *b = x->config->backend;
   bool good = false;
-  b->profile(x->config->backend_self, &x->c->problem, &x->profile);
-  snprintf(x->r->profile, sizeof x->r->profile, "%s", x->profile.name);
   const fa_stage outer = fa_stage_enter(FA_STAGE_DATA);
   fa_status status = fa_case_build(x->c, &x->pristine, err);
   fa_stage_enter(outer);
+  fa_preparing_wait(x->config->preparing);
+  b->profile(x->config->backend_self, &x->c->problem, &x->profile);
+  snprintf(x->r->profile, sizeof x->r->profile, "%s", x->profile.name);
   if (status != FA_OK) return status;
   const uint64_t schedule = x->config->schedule_seed + x->c->schedule_seed;
   status = run_once(x, &x->first, FA_POISON_A, schedule, &good, err);
@@ -218,7 +219,10 @@ static fa_status confirm_statistics(run *x, fa_error *err) {
 }
 
 fa_status fa_run_case(const fa_case *c, const fa_run_config *config, fa_result *out, fa_error *err) {
-  if (c->law != FA_LAW_NONE) return fa_run_law(c, config, out, err);
+  if (c->law != FA_LAW_NONE) {
+    fa_preparing_wait(config->preparing);
+    return fa_run_law(c, config, out, err);
+  }
   double start = fa_seconds_now();
   run x = {.c = c, .config = config, .r = out};
   fa_error own = {""};

@@ -63,8 +63,10 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
 }
 
 void fa_session_free(fa_session *s) {
-  for (int b = 0; b < s->n_choices; ++b) /* --no-isolate; workers just end */
+  for (int b = 0; b < s->n_choices; ++b) { /* --no-isolate; workers just end */
+    fa_preparing_wait(&s->preparing[b]);
     if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
+  }
   free(s->item);
   cJSON_Delete(s->run);
   fa_resume_free(&s->resume);

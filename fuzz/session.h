@@ -6,6 +6,7 @@
 #include "fuzz/cli.h"
 #include "fuzz/journal.h"
 #include "fuzz/laws_select.h"
+#include "fuzz/preparing.h"
 #include "fuzz/resume.h"
 #include "fuzz/shard.h"
 #include "fuzz/waivers.h"
@@ -46,6 +47,7 @@ typedef struct fa_session {
   int n_threads;               /* of each worker */
   void *self[FA_MAX_BACKENDS]; /* in a worker: the opened backends */
   bool opened[FA_MAX_BACKENDS];
+  fa_preparing preparing[FA_MAX_BACKENDS]; /* the first time they are */
   fa_report report;
   struct cJSON *run;  /* owned: which run this is, with --report */
   fa_journal journal; /* --report: OUT.json.journal, for the event that this program is killed */

@@ -67,12 +67,15 @@ static void run_item(void *ctx, int64_t number, fa_result *out) {
     set_error(out, &err);
   } else {
     if (!s->opened[item.backend]) {
-      if (choice->backend->open(choice->arg, &s->self[item.backend], &err) == FA_OK)
+      if (choice->backend->open(choice->arg, &s->self[item.backend], &err) == FA_OK) {
         s->opened[item.backend] = true;
+        fa_preparing_begin(&s->preparing[item.backend], choice->backend, s->self[item.backend]);
+      }
     }
     if (s->opened[item.backend]) {
       fa_run_config config = {.backend = choice->backend,
                               .backend_self = s->self[item.backend],
+                              .preparing = &s->preparing[item.backend],
                               .n_threads = s->n_threads,
                               .schedule_seed = item.schedule_seed,
                               .end_to_end = s->cli->end_to_end,

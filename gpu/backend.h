@@ -29,7 +29,7 @@ typedef enum fa_subject_state {
 
 typedef struct fa_outcome {
   fa_subject_state state;
-  char text[512]; /* what happened and where (kernel source line when known) */
+  char text[512];                        /* what happened and where (kernel source line when known) */
   char kernel[128], backward_kernel[32]; /* which ran, for the report: "flash_forward<f16,64,causal>",
                                             "flash_backward"; "" = none, or all are kernel's */
 } fa_outcome;
@@ -65,6 +65,11 @@ typedef struct fa_backend {
   /* Reads inputs, writes outputs, touches nothing else. */
   fa_status (*run)(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt, fa_outcome *out,
                    fa_error *err);
+  /* NULL, or: does ahead what the first of describe, profile and run would have to wait for long. At most
+   * once, after open; another thread may do it while this one calls supports and spent, and has ended before
+   * this one calls anything else. What fails is said by the call that needs it, as if nobody had prepared
+   * anything. */
+  void (*prepare)(void *self);
   /* NULL, or: true once a run has left this process unable to run anything more (a GPU's context is lost). */
   bool (*spent)(void *self);
 } fa_backend;

@@ -16,7 +16,7 @@ enum { DEFAULT_SHARED = 48 * 1024 };
 fake_cuda fake;
 static CUresult sticky; /* what every call returns once a kernel has faulted */
 static pid_t initialised_by;
-static bool current;
+static _Thread_local bool current;
 
 typedef struct fake_kernel {
   char name[96];
@@ -117,6 +117,7 @@ static CUresult device_get_attribute(int *value, CUdevice_attribute a, CUdevice 
 static CUresult context_retain(CUcontext *c, CUdevice d) {
   FAKE_ENTER(true, false);
   (void)d;
+  if (fake.opening) fake.opening();
   *c = (CUcontext)&fake;
   ++fake.n_contexts;
   return CUDA_SUCCESS;

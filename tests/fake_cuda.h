@@ -19,6 +19,7 @@ typedef struct fake_cuda {
                          up last: its guards are the first and the last bytes of that copy */
   size_t scribble_mapped; /* != 0: every kernel changes this byte of the last mapped allocation */
   bool no_virtual_memory, no_page_locked, no_maps;
+  void (*opening)(void); /* what creating a context takes long for; NULL: nothing */
   /* to be looked at */
   int n_calls, n_launches, n_maps, n_allocations, n_contexts, n_libraries;
   int n_waits; /* calls that wait for the device: allocations, copies that are not asynchronous, ... */

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                      fa_outcome *out, fa_error *err) {
@@ -16,6 +17,10 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   if (status == FA_OK) status = fa_backend_cuda.run(self, p, t, opt, out, err);
   fake_flex_end();
   return status;
+}
+
+static void open_slowly(void) {
+  usleep(300 * 1000);
 }
 
 int main(int argc, char **argv) {
@@ -31,6 +36,7 @@ int main(int argc, char **argv) {
   if (how && strcmp(how, "scribble") == 0) fake.scribble = 1;
   if (how && strcmp(how, "lost") == 0) fake.kernel_fault = CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (how && strcmp(how, "none") == 0) fake.n_devices = 0;
+  if (how && strcmp(how, "slow") == 0) fake.opening = open_slowly;
   fa_cuda_driver_replace(fake_cuda_driver());
   fa_cuda_kernels_replace(fake_cubins, 2);
   setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* what that compiler makes is for nobody else */

@@ -40,6 +40,12 @@ expect lines '^OOB .*back guard of .*: 1 byte' 3
 run env FAKE_CUDA=hang "$fake" --cases two.json --timeout 1 --jobs 3
 expect exits 1
 expect lines '^HANG .*not done after 1 s: killed' 3
+run env FAKE_CUDA=slow "$fake" --cases two.json --jobs 2
+expect exits 0
+expect lines '^PASS .* cuda  fwd\+bwd' 3
+run env FAKE_CUDA=slow "$fake" --cases two.json --no-isolate --backend cuda --backend host
+expect exits 0
+expect lines '^PASS' 6
 run env FAKE_CUDA=lost "$fake" --cases two.json --jobs 1
 expect exits 3
 expect lines '^ERROR' 3

@@ -20,7 +20,8 @@
 /* Opening touches no driver, so that this process may still fork; the first call that needs the device does.
  */
 typedef struct cuda_backend {
-  int index; /* of the device: cuda:1 */
+  int index;     /* of the device: cuda:1 */
+  bool prepared; /* the context was opened, or could not be, in a thread that has ended */
   bool tried;
   fa_status status; /* of trying */
   fa_error why_not;
@@ -43,15 +44,24 @@ static fa_status cuda_open(const char *arg, void **self, fa_error *err) {
 
 static void cuda_close(void *self) {
   cuda_backend *c = self;
-  if (c->tried && c->status == FA_OK && !c->lost) {
-    fa_cuda_arena_free(c->context.driver, &c->arena);
+  if (!c->lost) {
+    if (c->tried && c->status == FA_OK) fa_cuda_arena_free(c->context.driver, &c->arena);
     fa_cuda_context_close(&c->context);
   }
   free(c);
 }
 
+/* Leaves tried alone, which others look at meanwhile. */
+static void cuda_prepare(void *self) {
+  cuda_backend *c = self;
+  c->status = fa_cuda_context_open(c->index, &c->context, &c->why_not);
+  c->prepared = true;
+}
+
 static fa_status ensure_ready(cuda_backend *c, fa_error *err) {
-  if (!c->tried) c->status = fa_cuda_context_open(c->index, &c->context, &c->why_not);
+  if (!c->tried && !c->prepared) c->status = fa_cuda_context_open(c->index, &c->context, &c->why_not);
+  if (!c->tried && c->prepared && c->status == FA_OK)
+    c->status = fa_cuda_context_use(&c->context, &c->why_not);
   c->tried = true;
   if (c->status != FA_OK && err) *err = c->why_not;
   return c->status;
@@ -270,4 +280,5 @@ const fa_backend fa_backend_cuda = {.name = "cuda",
                                     .supports = cuda_supports,
                                     .profile = cuda_profile,
                                     .run = cuda_run,
+                                    .prepare = cuda_prepare,
                                     .spent = cuda_spent};

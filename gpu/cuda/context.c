@@ -30,12 +30,18 @@ fa_status fa_cuda_context_open(int index, fa_cuda_context *out, fa_error *err) {
   code = d->cuDevicePrimaryCtxRetain(&context, device);
   if (code != CUDA_SUCCESS) return fa_cuda_fail(d, code, "cuDevicePrimaryCtxRetain", err);
   out->driver = d;
+  out->context = context;
   code = d->cuCtxSetCurrent(context);
   if (code == CUDA_SUCCESS) code = try_memory(d);
   if (code == CUDA_SUCCESS) return FA_OK;
   status = fa_cuda_fail(d, code, "a first allocation", err);
   fa_cuda_context_close(out);
   return status;
+}
+
+fa_status fa_cuda_context_use(const fa_cuda_context *c, fa_error *err) {
+  const CUresult code = c->driver->cuCtxSetCurrent(c->context);
+  return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(c->driver, code, "cuCtxSetCurrent", err);
 }
 
 void fa_cuda_context_close(fa_cuda_context *c) {
