@@ -133,6 +133,11 @@ static void check_all_neighbours(void) {
                    "hopper_backward_bf16_64_varlen_dropout");
   check_neighbours("{" HIDDEN ", \"head_dim\": 96, \"softcap\": 3, \"deterministic\": true}",
                    "hopper_backward_f16_96_varlen_softcap");
+  check_neighbours("{" SIDE_BY_SIDE ", \"head_dim\": 256, \"dtype\": \"bf16\"}",
+                   "hopper_backward_wide_bf16_256_varlen");
+  check_neighbours("{" HIDDEN ", \"head_dim\": 192, \"alibi\": {\"slopes\": \"standard\"}, \"mask\": "
+                   "{\"type\": \"causal\"}}",
+                   "hopper_backward_wide_f16_192_varlen_alibi");
 }
 
 /* ---- the same bits under every schedule ---- */
@@ -157,9 +162,9 @@ static void check_repeats(const char *json, const char *kernel) {
   fa_case_free(&c);
 }
 
+/* Three accumulators for four key blocks. */
 #define LONG                                                                                                 \
-  "\"heads_q\": 4, \"heads_kv\": 2, \"cu_seqlens_q\": [0, 70, 90, 91], \"cu_seqlens_k\": [0, 400, 420, "     \
-  "700], "                                                                                                   \
+  "\"heads_q\": 2, \"heads_kv\": 1, \"cu_seqlens_q\": [0, 70, 91], \"cu_seqlens_k\": [0, 400, 700], "        \
   "\"deterministic\": true"
 
 static void check_all_repeats(void) {
@@ -171,6 +176,14 @@ static void check_all_repeats(void) {
   check_repeats("{\"batch\": 2, \"seqlen_q\": 70, \"seqlen_k\": 400, \"head_dim\": 96, \"softcap\": 3, "
                 "\"deterministic\": true}",
                 "hopper_backward_f16_96_varlen_softcap");
+  check_repeats("{\"seqlen_q\": 20, \"seqlen_k\": 520, \"head_dim\": 192, \"deterministic\": true}",
+                "hopper_backward_wide_f16_192_ordered");
+  check_repeats("{\"seqlen_q\": 20, \"seqlen_k\": 520, \"head_dim\": 160, \"dropout\": {\"p\": 0.3}, "
+                "\"dtype\": \"bf16\", \"deterministic\": true}",
+                "hopper_backward_wide_bf16_192_dropout");
+  check_repeats("{\"cu_seqlens_q\": [0, 20, 30], \"cu_seqlens_k\": [0, 400, 410], \"head_dim\": 256, "
+                "\"deterministic\": true}",
+                "hopper_backward_wide_f16_256_varlen");
 }
 
 /* ---- which kernel ---- */
@@ -196,6 +209,17 @@ static void check_kernels(void) {
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"softcap\": 3, \"alibi\": {\"slopes\": \"standard\"}}",
                "");
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 24}", "");
+  check_kernel("{\"seqlen_q\": 20, \"head_dim\": 136}", "hopper_backward_wide_f16_192");
+  check_kernel("{\"seqlen_q\": 20, \"head_dim\": 200, \"softcap\": 3}",
+               "hopper_backward_wide_f16_256_softcap");
+  check_kernel("{\"seqlen_q\": 20, \"head_dim\": 200, \"dropout\": {\"p\": 0.3}}",
+               "hopper_backward_wide_f16_256_dropout");
+  check_kernel("{\"seqlen_q\": 20, \"head_dim\": 192, \"softcap\": 3, \"deterministic\": true}",
+               "hopper_backward_wide_f16_192_varlen_softcap");
+  check_kernel(
+      "{\"cu_seqlens_q\": [0, 20], \"cu_seqlens_k\": [0, 20], \"head_dim\": 192, \"dropout\": {\"p\": "
+      "0.3}}",
+      "");
 }
 
 int main(void) {

@@ -24,8 +24,8 @@
  * block's, P as the threads hold it, LSE and delta, and of kernels with dropout its bits. dK and dV leave by
  * K's and V's places.
  *
- * Registers are what there is least of: the gradients' group has two to spare at D = 256. Addresses and
- * descriptors are worked out in every step from one opaque number each, since else they are kept over it. */
+ * Registers are what there is least of. Addresses and descriptors are worked out in every step from one
+ * opaque number each, since else they are kept over it, and so is how far the rows go. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_WIDE_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_WIDE_CUH
 
