@@ -1,5 +1,6 @@
 /* The two dropout generators, bit for bit (docs/semantics.md, "Dropout"). */
 #include "ref/engine.h"
+#include "ref/rows.h"
 
 #include <math.h>
 
@@ -47,16 +48,15 @@ static bool keep_flash(const fa_problem *p, int64_t b, int64_t h, int64_t i, int
   return byte_flash(word, i, j) <= threshold_flash(p);
 }
 
-/* The same for a row: a lane's call serves its eight columns of 32. */
 static void row_flash(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j0, int64_t n,
                       double scale, double *z) {
-  uint32_t word[4][4];
-  const uint8_t threshold = threshold_flash(p);
-  for (int64_t j = j0; j < j0 + n; ++j) {
-    if (j == j0 || j % 32 == 0)
-      for (int lane = 0; lane < 4; ++lane) draw_flash(p, b, h, i, j / 32 * 32 + 2 * lane, word[lane]);
-    z[j - j0] = byte_flash(word[j % 8 / 2], i, j) <= threshold ? scale : 0;
-  }
+  const fa_row_dropout r = {.seed = p->dropout.seed,
+                            .lane = p->dropout.offset + (uint64_t)((b * p->heads_q + h) * 32 + i % 8 * 4),
+                            .row_block = (uint32_t)(i / 16),
+                            .shift = i % 16 < 8 ? 0 : 16,
+                            .threshold = threshold_flash(p),
+                            .scale = scale};
+  fa_rows_best()->flash_dropout(&r, j0, n, z);
 }
 
 static bool keep_memeff(const fa_problem *p, uint64_t n) {

@@ -63,6 +63,15 @@ typedef struct fa_row_check {
   double sum, sum_squares, diffuse_squares; /* added to */
 } fa_row_check;
 
+/* Flash's dropout for one row (docs/semantics.md, "Dropout"). */
+typedef struct fa_row_dropout {
+  uint64_t seed, lane; /* lane: offset and head, and the row's first */
+  uint32_t row_block;  /* row / 16 */
+  int shift;           /* of a word, to the row's two bytes */
+  int threshold;       /* a byte up to here keeps its element */
+  double scale;
+} fa_row_dropout;
+
 typedef struct fa_rows {
   double (*max)(const double *x, int64_t n); /* -inf for n == 0 */
   /* x[j] = exp(x[j] - shift), 0 for -inf whatever the shift; returns the sum. Relative error of each < 2^-51.
@@ -96,6 +105,8 @@ typedef struct fa_rows {
   double (*widest_bound)(const fa_row_check *r, int64_t n);
   /* f16 or bf16 patterns to double, exactly. */
   void (*widen)(const uint16_t *bits, int64_t n, bool bf16, double *out);
+  /* out[j - j0] = scale or 0 for keys j0 .. j0 + n - 1. */
+  void (*flash_dropout)(const fa_row_dropout *r, int64_t j0, int64_t n, double *out);
 } fa_rows;
 
 /* The smallest weight whose square is still told from 0 beside operands down to FA_LEAST_OPERAND. */

@@ -309,93 +309,8 @@ static inline double half_ulp(double x, const fa_row_check *r) {
   return y;
 }
 
-enum { CHECKED = 64 }; /* elements at a time */
-typedef struct fa_checked {
-  double ratio[CHECKED], odd[CHECKED], part[CHECKED], square[CHECKED], used[CHECKED], diffuse[CHECKED];
-} fa_checked;
-
-/* Ratios, and whether each is odd (1 or 0). */
-static void check_bounds(const fa_row_check *r, int64_t at, int64_t n, fa_checked *c) {
-  const double *restrict got = r->got + at, *restrict want = r->want + at;
-  const float *restrict quant = r->quant + at, *restrict accum = r->accum + at;
-  const double infinite = INFINITY, accept = r->accept;
-  for (int64_t j = 0; j < n; ++j) {
-    const double size = fabs(want[j]), err = fabs(got[j] - want[j]), before = (double)quant[j] + accum[j];
-    const double reach = size + quant[j] + accum[j], half = half_ulp(reach, r);
-    const double any = reach > 0 ? 1 : 0, bound = (before + half) * any;
-    const double in_range = fabs(got[j]) < infinite ? 1 : 0, ranged = size < infinite ? in_range : 0;
-    const double ok = err <= bound * accept ? ranged : 0;
-    c->odd[j] = 1 - ok;
-    c->ratio[j] = ok * err / (bound + (1 - any)); /* no bound: err is 0 where ok is 1 */
-    c->used[j] = ok * any;
-  }
-}
-
-/* As fa_stats_add, of the elements that are used. */
-static void check_statistics(const fa_row_check *r, int64_t at, int64_t n, fa_checked *c) {
-  const double *restrict got = r->got + at, *restrict want = r->want + at;
-  const float *restrict quant = r->quant + at, *restrict accum = r->accum + at,
-                        *restrict noise = r->noise + at;
-  for (int64_t j = 0; j < n; ++j) {
-    const double h = half_ulp(want[j], r), third = accum[j] / 3.0, narrow = noise[j];
-    const double inner = 0.18 * narrow * narrow, outer = h * h / 3 + third * third;
-    const bool several = quant[j] > 2 * narrow, lone = (8 * inner > outer) & !several;
-    const bool used = (c->used[j] > 0) & (inner + outer > 0) & !lone;
-    const double variance = used ? inner + outer : 1, e = used ? got[j] - want[j] : 0;
-    c->used[j] = used ? 1 : 0;
-    c->part[j] = e / sqrt(variance);
-    c->square[j] = e * e / variance;
-    const bool is_diffuse = used & (inner > 2 * outer) & several;
-    c->diffuse[j] = is_diffuse ? 1 : 0;
-  }
-}
-
-static double lanes_sum(const double *x, int64_t n) {
-  double sum[8] = {0};
-  int64_t j = 0;
-  for (; j + 8 <= n; j += 8)
-    for (int t = 0; t < 8; ++t) sum[t] += x[j + t];
-  for (int t = 0; j < n; ++j, ++t) sum[t] += x[j];
-  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
-}
-
-static void rows_check(fa_row_check *r, int64_t n) {
-  fa_checked c;
-  r->n_odd = 0;
-  r->worst_ratio = 0;
-  for (int64_t at = 0; at < n; at += CHECKED) {
-    const int64_t m = n - at < CHECKED ? n - at : CHECKED;
-    check_bounds(r, at, m, &c);
-    r->n_odd += (int64_t)lanes_sum(c.odd, m);
-    const double top = rows_max(c.ratio, m);
-    r->worst_ratio = top > r->worst_ratio ? top : r->worst_ratio;
-    if (!r->noise) continue;
-    check_statistics(r, at, m, &c);
-    r->n += (int64_t)lanes_sum(c.used, m);
-    r->n_diffuse += (int64_t)lanes_sum(c.diffuse, m);
-    r->sum += lanes_sum(c.part, m);
-    r->sum_squares += lanes_sum(c.square, m);
-    for (int64_t j = 0; j < m; ++j) c.square[j] *= c.diffuse[j];
-    r->diffuse_squares += lanes_sum(c.square, m);
-  }
-}
-
-static double rows_widest_bound(const fa_row_check *r, int64_t n) {
-  const double *restrict want = r->want;
-  const float *restrict quant = r->quant, *restrict accum = r->accum;
-  double bound[CHECKED], widest = 0;
-  for (int64_t at = 0; at < n; at += CHECKED) {
-    const int64_t m = n - at < CHECKED ? n - at : CHECKED;
-    for (int64_t j = 0; j < m; ++j) {
-      const double size = fabs(want[at + j]), q = quant[at + j], a = accum[at + j], reach = size + q + a;
-      const bool counts = (size < INFINITY) & (reach > 0);
-      bound[j] = counts ? q + a + half_ulp(reach, r) : 0;
-    }
-    const double top = rows_max(bound, m);
-    widest = top > widest ? top : widest;
-  }
-  return widest;
-}
+#include "ref/rows_check_body.h"
+#include "ref/rows_dropout_body.h"
 
 static void rows_widen(const uint16_t *restrict bits, int64_t n, bool bf16, double *restrict out) {
   if (bf16) {
@@ -439,4 +354,5 @@ const fa_rows FA_ROWS_NAME = {.max = rows_max,
                               .settle = rows_settle,
                               .check = rows_check,
                               .widest_bound = rows_widest_bound,
-                              .widen = rows_widen};
+                              .widen = rows_widen,
+                              .flash_dropout = rows_flash_dropout};
