@@ -112,6 +112,9 @@ int main(void) {
     run_some(&of_hopper, rings[i], "hopper=pairs", false);
     if (i < 2) run_some(&of_hopper, rings[i], "hopper=pairs_3", false);
   }
+  run_some(&of_hopper, "f16_64_rings", "hopper=fma", false);
+  run_some(&of_hopper, "f16_64_rings", "hopper=hints", false);
+  run_some(&of_hopper, "128_long", "hopper=hints", false);
   CHECK(missing(hopper, 3, true) == 0);
   load("cases/kvcache.json", &over_cache);
   CHECK(missing(cache, 2, false) > 0);

@@ -16,13 +16,15 @@ template <> struct hopper_mods_of<flex> { typedef flex_mods type; };
 #endif
 
 template <class T_, int D_, flash_kind KIND_, int GROUPS_, int BN_, bool TURNS_, bool APART_, int LAZY_ = 0,
-          bool VARLEN_ = true, int STAGES_ = 2, int RANKS_ = 1>
+          bool VARLEN_ = true, int STAGES_ = 2, int RANKS_ = 1, int BY_FMA_ = 0, bool HINTS_ = false>
 struct hopper_forward_config : flash_kind_traits<KIND_> {
   typedef T_ T;
   typedef typename hopper_mods_of<KIND_>::type MODS;
   static constexpr flash_kind KIND = KIND_;
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
-  static constexpr int RANKS = RANKS_; /* blocks of a cluster, which share K and V; of neighbouring rows */
+  static constexpr int BY_FMA = BY_FMA_; /* every so many exponentials one by a polynomial; 0: none */
+  static constexpr bool HINTS = HINTS_;  /* the L2 cache is asked to keep K and V rather than Q */
+  static constexpr int RANKS = RANKS_;   /* blocks of a cluster, which share K and V; of neighbouring rows */
   static constexpr bool TURNS = TURNS_, APART = APART_, VARLEN = VARLEN_;
   static constexpr bool DIRECT = !APART && KIND == plain, IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;

@@ -32,10 +32,10 @@ static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const 
 #define FA_DESCRIBE(name, ...)                                                                               \
   describe<fa::hopper_forward_config<__VA_ARGS__>>(#name, FA_ON_HOST(name),                                  \
                                                    "FA_ENTRY(" #name "," #__VA_ARGS__ ")")
-#define FA_ROW(least, name, ...)                                                                             \
-  {FA_DESCRIBE(name, __VA_ARGS__), least, fa::hopper_forward_config<__VA_ARGS__>::VARLEN, FA_HOPPER_USUAL, 1},
-#define FA_ENTRY(name, ...) FA_ROW(0, name, __VA_ARGS__)
-#define FA_ENTRY_LONG(name, ...) FA_ROW(FA_HOPPER_LONG, name, __VA_ARGS__)
+#define FA_ENTRY_VARIANT(variant, least, name, ...)                                                          \
+  {FA_DESCRIBE(name, __VA_ARGS__), least, fa::hopper_forward_config<__VA_ARGS__>::VARLEN, variant, 1},
+#define FA_ENTRY(...) FA_ENTRY_VARIANT(FA_HOPPER_USUAL, 0, __VA_ARGS__)
+#define FA_ENTRY_LONG(...) FA_ENTRY_VARIANT(FA_HOPPER_USUAL, FA_HOPPER_LONG, __VA_ARGS__)
 #define FA_ENTRY_PAIRS(variant, name, ...)                                                                   \
   {describe<fa::hopper_forward_config<__VA_ARGS__>>(#name, FA_ON_HOST(name),                                 \
                                                     "FA_ENTRY_PAIRS(0," #name "," #__VA_ARGS__ ")"),         \
@@ -56,7 +56,7 @@ static const fa_flash_kernel flex_kernels[] = {
 };
 static const int n_flex_kernels = sizeof flex_kernels / sizeof *flex_kernels;
 
-static const char *const variants[] = {"usual", "pairs", "pairs_3"};
+static const char *const variants[] = {"usual", "pairs", "pairs_3", "fma", "hints"};
 
 int fa_hopper_variant_of(const char *text) {
   const size_t n = strcspn(text, ",");
@@ -66,7 +66,7 @@ int fa_hopper_variant_of(const char *text) {
 }
 
 const char *fa_hopper_variants(void) {
-  return "usual, pairs, pairs_3";
+  return "usual, pairs, pairs_3, fma, hints";
 }
 
 const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k, int varlen,

@@ -16,8 +16,10 @@ extern "C" {
  * variant has no kernel for are done as usual. */
 enum fa_hopper_variant {
   FA_HOPPER_USUAL,
-  FA_HOPPER_PAIRS,  /* "pairs": two blocks share K and V, if there are no masks */
-  FA_HOPPER_PAIRS_3 /* "pairs_3": with three places for each, and smaller key blocks if need be */
+  FA_HOPPER_PAIRS,   /* "pairs": two blocks share K and V, if there are no masks */
+  FA_HOPPER_PAIRS_3, /* "pairs_3": with three places for each, and smaller key blocks if need be */
+  FA_HOPPER_FMA,     /* "fma": an eighth of the exponentials without the unit for them, at head dims to 64 */
+  FA_HOPPER_HINTS    /* "hints": the L2 cache is asked to keep K and V rather than Q */
 };
 /* The number of the variant that text names up to its end or a comma; -1: there is none. */
 int fa_hopper_variant_of(const char *text);

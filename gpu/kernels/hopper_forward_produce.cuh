@@ -20,7 +20,8 @@ template <class C> struct hopper_producer {
     const int row = task.seq.k_row + block.tile * C::BN, head = task.head / p.f.heads_per_kv,
               plane = hopper_plane(p.f, task);
     if constexpr (C::RANKS == 1)
-      hopper_load<C::PANELS, C::KV_PANEL>(shared, map, full, row, head, plane);
+      hopper_load<C::PANELS, C::KV_PANEL, C::HINTS ? HOPPER_KEEP : HOPPER_NO_HINT>(shared, map, full, row,
+                                                                                   head, plane);
     else
       hopper_load_half<C::PANELS, C::KV_PANEL>(shared, map, full, row, C::BN / 2, head, plane);
   }
@@ -41,9 +42,9 @@ template <class C> struct hopper_producer {
     FA_NO_UNROLL
     for (int g = 0; g < C::GROUPS; ++g) {
       mbarrier_wait(bar::q_empty(g), q.parity() ^ 1);
-      hopper_load<C::PANELS, C::Q_PANEL>(shared_base() + g * C::Q_BYTES, &p.q, bar::q_full(g),
-                                         task.seq.q_row + task.row0 + 64 * g, task.head,
-                                         hopper_plane(p.f, task));
+      hopper_load<C::PANELS, C::Q_PANEL, C::HINTS ? HOPPER_DO_NOT_KEEP : HOPPER_NO_HINT>(
+          shared_base() + g * C::Q_BYTES, &p.q, bar::q_full(g), task.seq.q_row + task.row0 + 64 * g,
+          task.head, hopper_plane(p.f, task));
     }
     q.next();
   }
