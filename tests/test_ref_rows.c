@@ -121,11 +121,29 @@ static void check_one(const fa_rows *const *rows, int n_rows, uint64_t seed, fa_
   }
 }
 
+/* Every build draws what the first does; test_ref_dropout.c compares one with single elements. */
+static void check_dropout(const fa_rows *const *rows, int n_rows, uint64_t seed) {
+  const fa_row_dropout r = {.seed = seed * 0x9e3779b97f4a7c15u,
+                            .lane = UINT64_MAX - 3 * seed, /* its counter wraps */
+                            .row_block = (uint32_t)seed,
+                            .shift = seed & 1 ? 16 : 0,
+                            .threshold = (int)(seed % 256),
+                            .scale = 1.5};
+  const int64_t j0 = (int64_t)(seed % 97), n = (int64_t)(seed * 7 % 600);
+  double first[600], other[600];
+  rows[0]->flash_dropout(&r, j0, n, first);
+  for (int k = 1; k < n_rows; ++k) {
+    rows[k]->flash_dropout(&r, j0, n, other);
+    CHECK(memcmp(first, other, (size_t)n * sizeof *first) == 0);
+  }
+}
+
 int main(void) {
   static const fa_dtype types[] = {FA_F16, FA_BF16, FA_F32};
   const fa_rows *rows[3];
   const int n = builds(rows);
   for (int k = 0; k < n; ++k) check_widen(rows[k]);
   for (uint64_t seed = 0; seed < 600; ++seed) check_one(rows, n, seed, types[seed % 3], seed % 2);
+  for (uint64_t seed = 0; seed < 200; ++seed) check_dropout(rows, n, seed);
   return check_done();
 }
