@@ -102,27 +102,22 @@ FA_DEVICE void hopper_drop_step(const fa_flash_backward_params &p, hopper_ring<C
   mbarrier_arrive(bar::drop_full(ring.stage()));
 }
 
-/* A block's key blocks, each with all heads of the group, in one number: there are few registers. */
-template <class C> struct hopper_drop_walk {
-  int i = 0;
-  FA_DEVICE hopper_key_blocks<C> keys(const fa_flash_params &f) const {
-    return hopper_key_blocks<C>{opaque(i) / f.heads_per_kv};
-  }
-  FA_DEVICE int head(const fa_flash_params &f) const {
-    return static_cast<int>(blockIdx.y) * f.heads_per_kv + opaque(i) % f.heads_per_kv;
-  }
-};
-
-/* HOPPER_DROP_WARPS warps. */
+/* HOPPER_DROP_WARPS warps. ORDERED: a block's key blocks, each with all heads of the group, are counted in
+ * one number: there are few registers. */
 template <class C> FA_DEVICE void hopper_backward_drop(const fa_flash_backward_params &p, int thread) {
   const fa_flash_params &f = p.forward;
   hopper_ring<C::STAGES> ring;
   FA_NO_UNROLL
-  for (hopper_drop_walk<C> at; at.keys(f).is_there(f); ++at.i) {
+  for (int walk = 0;; ++walk) {
+    const hopper_key_blocks<C> first = {C::ORDERED ? walk / f.heads_per_kv : walk >= f.heads_per_kv};
+    if (!first.is_there(f)) break;
     FA_NO_UNROLL
-    for (int block = hopper_load_keys<C>(p, at.keys(f).block()).blocks.begin;
-         block < hopper_load_keys<C>(p, at.keys(f).block()).blocks.end; ++block) {
-      hopper_drop_step<C>(p, ring, at.keys(f).block(), at.head(f), block, opaque(thread));
+    for (int block = hopper_load_keys<C>(p, first.block()).blocks.begin;; ++block) {
+      const int i = opaque(walk), n = C::ORDERED ? i / f.heads_per_kv : 0;
+      const hopper_key_blocks<C> at = {n};
+      if (block >= hopper_load_keys<C>(p, at.block()).blocks.end) break;
+      hopper_drop_step<C>(p, ring, at.block(), (static_cast<int>(blockIdx.y) - n) * f.heads_per_kv + i, block,
+                          opaque(thread));
       ring.next();
     }
   }
