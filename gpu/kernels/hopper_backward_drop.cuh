@@ -28,17 +28,19 @@ FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
   return ((limits & ~x) | (~(x ^ limits) & low)) & top;
 }
 
-/* Of 32 keys and 64 rows, which bits are for each of the two warps q that hold them: bit 16 r' + 4 i + 2 e' +
- * r of 16 rows i. key32, row16: their numbers, and that of the first rows, in the entry. AT_ONCE: counters
- * whose rounds run side by side; the rounds are a loop if not UNROLLED. */
-template <int AT_ONCE, bool UNROLLED>
+/* Of 32 keys and 64 rows, which bits are for each of the two warps q that hold them: bit
+ * 16 r' + 4 i + 2 e' + r of 16 rows i. key32, row16: their numbers, and that of the first rows, in the entry.
+ * AT_ONCE: counters whose rounds run side by side; ROUNDS, TURNS: how many rounds, and how many turns of
+ * AT_ONCE counters, are written out, each of which takes registers. */
+template <int AT_ONCE, int ROUNDS, int TURNS>
 FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_flash_params &f, dropout_head head, int row16,
                                 int key32) {
   const uint32_t limits = (f.dropout_limit & 0xff) * 0x01010101u;
   bits[0] = bits[1] = 0;
-  FA_UNROLL_BY(UNROLLED ? 4 / AT_ONCE : 1)
+  FA_UNROLL_BY(TURNS)
   for (int first = 0; first < 4; first += AT_ONCE) {
-    uint32_t words[AT_ONCE][4];
+    uint32_t words[AT_ONCE][4], k0 = static_cast<uint32_t>(f.dropout_seed),
+                                k1 = static_cast<uint32_t>(f.dropout_seed >> 32);
     FA_UNROLL
     for (int i = 0; i < AT_ONCE; ++i) {
       words[i][0] = head.lo;
@@ -46,14 +48,13 @@ FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_flash_params &f, d
       words[i][2] = static_cast<uint32_t>(row16 + first + i);
       words[i][3] = static_cast<uint32_t>(key32);
     }
-    FA_UNROLL_BY(UNROLLED ? 7 : 1)
+    FA_UNROLL_BY(ROUNDS)
     for (int round = 0; round < 7; ++round) {
-      const uint32_t n = static_cast<uint32_t>(UNROLLED ? round : opaque(round)),
-                     k0 = static_cast<uint32_t>(f.dropout_seed) + n * PHILOX_STEP_0,
-                     k1 = static_cast<uint32_t>(f.dropout_seed >> 32) + n * PHILOX_STEP_1;
       FA_UNROLL
       for (int i = 0; i < AT_ONCE; ++i)
         philox_round(words[i][0], words[i][1], words[i][2], words[i][3], k0, k1);
+      k0 += PHILOX_STEP_0;
+      k1 += PHILOX_STEP_1;
     }
     FA_UNROLL
     for (int i = 0; i < AT_ONCE; ++i) {
@@ -83,7 +84,7 @@ template <class C>
 FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_flash_params &f, dropout_head head, int row16,
                                 int key32, int lane) {
   uint32_t bits[2];
-  hopper_drop_bits<2, C::DROP_UNROLLED>(bits, f, head, row16, key32);
+  hopper_drop_bits<2, C::DROP_UNROLLED ? 7 : 1, C::DROP_UNROLLED ? 2 : 1>(bits, f, head, row16, key32);
   hopper_drop_leave(to, bits, lane);
 }
 

@@ -168,7 +168,7 @@ FA_DEVICE void hopper_wide_drop_step(const fa_flash_backward_params &p, hopper_w
   typedef hopper_wide_barriers<C> bar;
   static_assert(C::BN / 32 == HOPPER_DROP_WARPS, "each has 32 keys");
   uint32_t bits[2];
-  hopper_drop_bits<1, false>(
+  hopper_drop_bits<1, 1, 1>(
       bits, p.forward,
       dropout_of(p.forward, static_cast<int>(blockIdx.z), at.head(p.forward), opaque(thread) % 32),
       opaque(block) * (C::BM / 16), at.keys(p.forward).block() * HOPPER_DROP_WARPS + opaque(thread) / 32 % 2);
