@@ -27,7 +27,8 @@ FAMILIES = {
     "flash": [("host", FLASH_FILES, FLASH, [1]), ("host", MORE_FILES, None, [1]),
               ("host:processors=132", ["cases/crossattn.json"], "^two_blocks_d64$", [1])],
     "hopper": [("host:hopper", ["cases/hopper.json"],
-                "^(bf16_64_(rings|no_keys|dropout|varlen)|bf16_256_(window|varlen|wide))$", [1]),
+                "^(bf16_64_(rings|no_keys|dropout|varlen)|bf16_256_(window|varlen|wide)|"
+                "f16_192_wide_(varlen|ordered)|f16_256_wide_dropout)$", [1]),
                ("host:hopper", ["cases/flex.json"], "^(dense|mod_alibi_bf16)$", [1]),
                ("host:hopper=pairs", ["cases/hopper.json"], "^bf16_(64|128)_rings$", [1]),
                ("host:hopper,processors=1", ["cases/hopper.json"],
