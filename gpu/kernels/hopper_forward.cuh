@@ -88,10 +88,9 @@ template <class C> FA_DEVICE void hopper_pass(hopper_consumer<C> &c) {
 /* Of a pair that has an odd row block: nothing but what the other one waits for. */
 template <class C> FA_DEVICE void hopper_pass_task(hopper_consumer<C> &c, const hopper_task &task) {
   hopper_wait_for_q<C>(c);
-  sync_warp();
-  hopper_release(hopper_barriers<C>::q_empty(c.group), c.thread);
   FA_NO_UNROLL
-  for (int i = task.blocks.begin; i < task.blocks.end; ++i) hopper_pass<C>(c);
+  for (int i = task.blocks.begin; i < task.blocks.end; ++i) hopper_pass<C>(c); /* at least one */
+  hopper_release(hopper_barriers<C>::q_empty(c.group), c.thread);
 }
 
 /* The i-th key block of the task, whose K has come. */
@@ -368,10 +367,8 @@ template <class C> FA_DEVICE void hopper_forward(const fa_hopper_params &p) {
     registers_up<C::CONSUMER_REGISTERS>();
     hopper_consume<C>(p, group - 1, thread % 128);
   }
-  if constexpr (C::RANKS > 1) {
-    sync_warp();
+  if constexpr (C::RANKS > 1)
     cluster_sync(); /* the other block may still load into this one, or tell it something */
-  }
 }
 
 } // namespace fa
