@@ -1,5 +1,6 @@
 /* The producers of hopper_backward_wide.cuh, which have few registers: a warp that brings keys, rows and what
- * belongs to them, and of kernels with dropout two that work out which pairs are kept. */
+ * belongs to them, in all but the plain kernel another one for dO, and of kernels with dropout two that work
+ * out which pairs are kept. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_WIDE_LOAD_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_WIDE_LOAD_CUH
 
