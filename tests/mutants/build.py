@@ -106,6 +106,12 @@ def reduce_list(line, wanted):
     return re.sub(r"\bFA_(?!ENTRY)\w+\((\w+)\)", lambda m: m.group(0) if m.group(1) in types else "", line)
 
 
+def is_asked_for(line):
+    """For patches of portable kernels: a kernel for sm_90a in its plainest form, so that tables of them are not
+    empty. They take most of the time otherwise."""
+    return not re.match(r"FA_(KIND|ENTRY\w*)\(", line) or re.match(r"FA_KIND\((|\d+), ", line)
+
+
 def copy_sources(root, tiles):
     """gpu/ without what no mutant changes; the lists of specialisations only with the wanted ones. Which header
     is found must not depend on where the others lie, so all of them are copied."""
@@ -119,6 +125,8 @@ def copy_sources(root, tiles):
                 lines = f.readlines()
             if name.endswith("_list.h"):
                 lines = [reduce_list(line, wanted) for line in lines]
+                if name.startswith("hopper_") and tiles != HOPPER_TILES:
+                    lines = [line for line in lines if is_asked_for(line)]
             with open(os.path.join(root, folder, name), "w") as f:
                 f.writelines(lines)
 
