@@ -57,6 +57,13 @@ static void skip_if_vacuous(fa_result *r) {
   r->state = FA_SKIP;
 }
 
+/* Waiting counts as the case's time, and must not make a hang of it: a worker that hangs in its turn is
+ * killed when its own time is over, which may be when the waiting ones' is. */
+static double preparing_patience(const fa_session *s) {
+  const double half = s->cli->timeout_s / 2;
+  return half > 0 && half < 30 ? half : 30;
+}
+
 static void run_item(void *ctx, int64_t number, fa_result *out) {
   fa_session *s = ctx;
   fa_item item = fa_session_item(s, number);
@@ -69,7 +76,8 @@ static void run_item(void *ctx, int64_t number, fa_result *out) {
     if (!s->opened[item.backend]) {
       if (choice->backend->open(choice->arg, &s->self[item.backend], &err) == FA_OK) {
         s->opened[item.backend] = true;
-        fa_preparing_begin(&s->preparing[item.backend], choice->backend, s->self[item.backend]);
+        fa_preparing_begin(&s->preparing[item.backend], choice->backend, s->self[item.backend],
+                           &s->preparing_turns, preparing_patience(s));
       }
     }
     if (s->opened[item.backend]) {
@@ -216,6 +224,7 @@ int fa_session_run(fa_session *s) {
   if (code >= 0) return code;
   s->progress.spent = s->resume.spent;
   s->progress.n_resumed = s->resume.n;
+  if (!s->cli->no_isolate) s->preparing_turns = fa_turns_make(FA_PREPARING_AT_ONCE);
   fa_pool_config pool = {.n_workers = (int)jobs,
                          .timeout_s = s->cli->timeout_s,
                          .in_process = s->cli->no_isolate,

@@ -285,6 +285,7 @@ fa_status fa_pool_drain(fa_pool *p, int *interrupted, fa_error *err) {
 
 void fa_pool_close(fa_pool *p) {
   if (!p) return;
+  for (int i = 0; i < p->c->n_workers; ++i) fa_worker_dismiss(&p->w[i]);
   for (int i = 0; i < p->c->n_workers; ++i) fa_worker_stop(&p->w[i], p->w[i].slot >= 0);
   for (int i = 0; i < MAX_PENDING; ++i) free(p->queue[i].bytes);
   sigaction(SIGINT, &p->old_int, NULL);

@@ -107,10 +107,16 @@ fa_status fa_worker_start(const fa_pool_config *c, fa_worker *all, fa_worker *w,
   return FA_OK;
 }
 
+void fa_worker_dismiss(fa_worker *w) {
+  if (w->pid == 0 || w->to < 0) return;
+  close(w->to);
+  w->to = -1;
+}
+
 int fa_worker_stop(fa_worker *w, bool kill_it) {
   int wait_status = 0;
   if (w->pid == 0) return 0;
-  close(w->to);
+  fa_worker_dismiss(w);
   if (kill_it) kill(w->pid, SIGKILL);
   while (waitpid(w->pid, &wait_status, 0) < 0 && errno == EINTR) {}
   close(w->from);

@@ -7,8 +7,10 @@
 #include "tests/fake_flex.h"
 #include "tests/fake_nvrtc.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
@@ -19,8 +21,24 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   return status;
 }
 
+/* In the file named by FAKE_CUDA_OPENINGS, if any: a line of one letter. */
+static void log_opening(const char *line) {
+  const char *path = getenv("FAKE_CUDA_OPENINGS");
+  const int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND, 0666) : -1;
+  if (fd < 0) return;
+  if (write(fd, line, 2) != 2) _exit(3);
+  close(fd);
+}
+
 static void open_slowly(void) {
-  usleep(300 * 1000);
+  log_opening("(\n");
+  usleep(100 * 1000);
+  log_opening(")\n");
+}
+
+/* The second process to come, after the one that asks what there is, never ends opening. */
+static void open_or_hang(void) {
+  if (mkdir("first_came", 0777) != 0 && mkdir("second_came", 0777) == 0) pause();
 }
 
 int main(int argc, char **argv) {
@@ -37,6 +55,7 @@ int main(int argc, char **argv) {
   if (how && strcmp(how, "lost") == 0) fake.kernel_fault = CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (how && strcmp(how, "none") == 0) fake.n_devices = 0;
   if (how && strcmp(how, "slow") == 0) fake.opening = open_slowly;
+  if (how && strcmp(how, "stuck") == 0) fake.opening = open_or_hang;
   fa_cuda_driver_replace(fake_cuda_driver());
   fa_cuda_kernels_replace(fake_cubins, 2);
   setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* what that compiler makes is for nobody else */

@@ -43,6 +43,15 @@ expect lines '^HANG .*not done after 1 s: killed' 3
 run env FAKE_CUDA=slow "$fake" --cases two.json --jobs 2
 expect exits 0
 expect lines '^PASS .* cuda  fwd\+bwd' 3
+# Workers open their contexts by turns, and one that never comes back costs its own case.
+run env FAKE_CUDA=slow FAKE_CUDA_OPENINGS=openings "$fake" random --count 8 --jobs 8 --profile rate-host --backend cuda
+expect exits 0
+most_open() { awk '/[(]/ { if (++open > most) most = open } /[)]/ { --open; ++n } END { print n, most }' openings; }
+expect [ "$(most_open)" = "9 2" ] # with the one that asks what there is
+run env FAKE_CUDA=stuck "$fake" random --count 8 --jobs 8 --profile rate-host --backend cuda --timeout 5
+expect exits 1
+expect lines '^HANG' 1
+expect lines '^PASS' 7
 run env FAKE_CUDA=slow "$fake" --cases two.json --no-isolate --backend cuda --backend host
 expect exits 0
 expect lines '^PASS' 6

@@ -47,7 +47,7 @@ static void run_json(const fa_backend *backend, const char *json, bool prepared,
   fa_tensors_free(&t);
   fa_result_init(r);
   REQUIRE(backend->open(NULL, &self, &err) == FA_OK);
-  if (prepared) fa_preparing_begin(&preparing, backend, self);
+  if (prepared) fa_preparing_begin(&preparing, backend, self, NULL, 0);
   CHECK(preparing.running == prepared);
   const fa_run_config config = {
       .backend = backend, .backend_self = self, .preparing = &preparing, .n_threads = 1};
@@ -110,12 +110,12 @@ static void test_unused(void) {
   fa_preparing preparing = {0};
   fake_cuda_start();
   REQUIRE(fa_backend_cuda.open(NULL, &self, NULL) == FA_OK);
-  fa_preparing_begin(&preparing, &fa_backend_cuda, self);
+  fa_preparing_begin(&preparing, &fa_backend_cuda, self, NULL, 0);
   fa_preparing_wait(&preparing);
   CHECK(fake.n_contexts == 1);
   fa_backend_cuda.close(self);
   CHECK(fake.n_contexts == 0);
-  fa_preparing_begin(&preparing, &fa_backend_ref_f32, NULL);
+  fa_preparing_begin(&preparing, &fa_backend_ref_f32, NULL, NULL, 0);
   CHECK(!preparing.running);
 }
 
