@@ -9,46 +9,74 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static fa_status write_all(int fd, const char *bytes, size_t n) {
-  while (n > 0) {
-    ssize_t done = write(fd, bytes, n);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return FA_ERR_IO;
-    bytes += done;
-    n -= (size_t)done;
-  }
-  return FA_OK;
+/* What stands at path already: nothing, or a file that may be replaced. NULL, or why it may not. */
+static const char *obstacle(const char *path) {
+  struct stat s;
+  if (stat(path, &s) != 0 || S_ISREG(s.st_mode)) return NULL;
+  return S_ISDIR(s.st_mode) ? "is a directory; a file name is needed"
+                            : "is a device or a pipe; a file name is needed";
 }
 
-fa_status fa_file_write_atomic(const char *path, const char *bytes, size_t n_bytes, fa_error *err) {
-  size_t length = strlen(path) + 40;
-  char *temp = malloc(length);
-  if (!temp) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
-  snprintf(temp, length, "%s.%ld.tmp", path, (long)getpid());
-  fa_status status = FA_ERR_IO;
-  int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
-    free(temp);
-    return FA_ERR_IO;
+/* Of a link that leads nowhere, the link. */
+static char *behind_links(const char *path) {
+  char *target = realpath(path, NULL);
+  return target || errno == ENOMEM ? target : strdup(path);
+}
+
+/* O_EXCL and a plain mode, not mkstemp: the result shall have the permissions that the user's umask asks for.
+ */
+static FILE *open_beside(const char *target, char *temporary, size_t size) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    snprintf(temporary, size, "%s.%ld.%d.tmp", target, (long)getpid(), attempt);
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) return fdopen(fd, "wb");
+    if (errno != EEXIST) return NULL;
   }
-  if (write_all(fd, bytes, n_bytes) != FA_OK || fsync(fd) != 0) {
-    fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
-    close(fd);
-  } else if (close(fd) != 0 || rename(temp, path) != 0) {
-    fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
-  } else {
-    status = FA_OK;
-  }
-  if (status != FA_OK) unlink(temp);
-  free(temp);
+  return NULL;
+}
+
+fa_status fa_new_file_open(fa_new_file *f, const char *path, fa_error *err) {
+  const char *why = obstacle(path);
+  *f = (fa_new_file){.path = path};
+  if (why) return fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, why);
+  f->target = behind_links(path);
+  const size_t size = f->target ? strlen(f->target) + 64 : 0;
+  f->temporary = f->target ? malloc(size) : NULL;
+  if (f->temporary) f->file = open_beside(f->target, f->temporary, size);
+  if (f->file) errno = 0;
+  if (f->file) return FA_OK;
+  const fa_status status = f->temporary
+                               ? fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, strerror(errno))
+                               : fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
+  free(f->temporary);
+  free(f->target);
   return status;
 }
 
+fa_status fa_new_file_close(fa_new_file *f, fa_status status, fa_error *err) {
+  bool ok = status == FA_OK && fflush(f->file) == 0 && !ferror(f->file) && fsync(fileno(f->file)) == 0;
+  int why = errno ? errno : EIO; /* of a write before, most likely, where ferror alone remembers it */
+  if (fclose(f->file) != 0 && ok) ok = false, why = errno;
+  if (ok && rename(f->temporary, f->target) != 0) ok = false, why = errno;
+  if (!ok) unlink(f->temporary);
+  if (!ok && status == FA_OK)
+    status = fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", f->path, strerror(why));
+  free(f->temporary);
+  free(f->target);
+  return status;
+}
+
+fa_status fa_file_write_atomic(const char *path, const char *bytes, size_t n_bytes, fa_error *err) {
+  fa_new_file f;
+  fa_status status = fa_new_file_open(&f, path, err);
+  if (status != FA_OK) return status;
+  fwrite(bytes, 1, n_bytes, f.file); /* if it fails, closing tells */
+  return fa_new_file_close(&f, FA_OK, err);
+}
+
 fa_status fa_file_check_writable(const char *path, fa_error *err) {
-  struct stat s;
-  if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
-    return fa_fail(err, FA_ERR_INPUT, "%s: is a directory; a file name is needed", path);
+  const char *why = obstacle(path);
+  if (why) return fa_fail(err, FA_ERR_INPUT, "%s: %s", path, why);
   const char *slash = strrchr(path, '/');
   size_t n = slash ? (size_t)(slash - path) : 0;
   char *folder = slash && n ? strndup(path, n) : strdup(slash ? "/" : ".");

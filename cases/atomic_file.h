@@ -4,10 +4,23 @@
 
 #include "cases/status.h"
 
-#include <stddef.h>
+#include <stdio.h>
 
-/* Writes to a temporary file in the same folder, syncs it, renames it over path. Nothing is left behind on
- * failure, and an old file at path stays as it was. */
+/* A file that is being written, beside the place where it is to appear. */
+typedef struct fa_new_file {
+  FILE *file; /* to write to */
+  const char *path;
+  char *target, *temporary;
+} fa_new_file;
+
+/* path outlives it. If a link stands there, the file it leads to will be replaced, not the link. FA_ERR_IO
+ * also for a device or a pipe, which a file would take the place of. */
+fa_status fa_new_file_open(fa_new_file *f, const char *path, fa_error *err);
+/* status is that of writing: FA_OK and the file is synced and renamed over what was there; otherwise, and if
+ * that fails, nothing is left behind and an old file stays as it was. Returns status, or why that failed. */
+fa_status fa_new_file_close(fa_new_file *f, fa_status status, fa_error *err);
+
+/* All that in one. */
 fa_status fa_file_write_atomic(const char *path, const char *bytes, size_t n_bytes, fa_error *err);
 
 /* FA_ERR_INPUT when a file could not be created at path, so that this is known before hours of work. */

@@ -1,12 +1,11 @@
 /* Case files on disk. */
+#include "cases/atomic_file.h"
 #include "cases/case.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define MAX_FILE_BYTES ((size_t)256 << 20)
 
@@ -62,44 +61,14 @@ static fa_status write_cases(FILE *out, const fa_case *cases, int64_t n) {
     free(line);
   }
   fprintf(out, "%s] }\n", n ? "\n  " : "");
-  return fflush(out) == 0 && !ferror(out) ? FA_OK : FA_ERR_IO;
-}
-
-/* mkstemp makes the file private; a case file gets the permissions that any new file would. */
-static void set_default_mode(int fd) {
-  mode_t mask = umask(0);
-  umask(mask);
-  (void)!fchmod(fd, 0666 & ~mask);
+  return FA_OK;
 }
 
 fa_status fa_case_file_save(const char *path, const fa_case *cases, int64_t n, fa_error *err) {
-  FILE *out = NULL;
-  fa_status status = FA_OK;
-  int fd = -1;
-  char *temp = malloc(strlen(path) + 8);
-  if (!temp) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
-  sprintf(temp, "%s.XXXXXX", path); /* the same folder, so that rename cannot cross file systems */
-  fd = mkstemp(temp);
-  if (fd < 0) {
-    status = fa_fail(err, FA_ERR_IO, "%s: %s", path, strerror(errno));
-    goto out;
-  }
-  set_default_mode(fd);
-  out = fdopen(fd, "wb");
-  errno = 0;
-  status = out ? write_cases(out, cases, n) : FA_ERR_IO;
-  if (status == FA_OK && fsync(fd) != 0) status = FA_ERR_IO;
-  if (status == FA_OK && rename(temp, path) != 0) status = FA_ERR_IO;
-  if (status == FA_ERR_MEMORY)
-    fa_fail(err, status, "%s: out of memory", path);
-  else if (status != FA_OK)
-    fa_fail(err, status, "%s: %s", path, strerror(errno));
-  if (status != FA_OK) unlink(temp);
-  if (out)
-    fclose(out);
-  else
-    close(fd);
-out:
-  free(temp);
-  return status;
+  fa_new_file f;
+  fa_status status = fa_new_file_open(&f, path, err);
+  if (status != FA_OK) return status;
+  status = write_cases(f.file, cases, n);
+  if (status != FA_OK) fa_fail(err, status, "%s: out of memory", path);
+  return fa_new_file_close(&f, status, err);
 }

@@ -1,17 +1,16 @@
 /* Writer of safetensors files. */
 #include "cases/safetensors.h"
 
+#include "cases/atomic_file.h"
 #include "cases/safetensors_name.h"
 #include "cases/utf8.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *const dtype_name[FA_N_DTYPES] = {[FA_F16] = "F16", [FA_BF16] = "BF16", [FA_F32] = "F32",
                                                     [FA_I32] = "I32", [FA_U8] = "U8",     [FA_F64] = "F64"};
@@ -98,18 +97,6 @@ static void place(const fa_tensor *const *tensors, int64_t n, int64_t *out, int6
     }
 }
 
-/* Opens a new file beside path; temporary is its name. O_EXCL and a plain mode, not mkstemp: the result shall
- * have the permissions that the user's umask asks for. */
-static FILE *open_temporary(const char *path, char *temporary, size_t size) {
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    snprintf(temporary, size, "%s.tmp.%ld.%d", path, (long)getpid(), attempt);
-    const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) return fdopen(fd, "wb");
-    if (errno != EEXIST) return NULL;
-  }
-  return NULL;
-}
-
 static bool write_all(FILE *file, const char *header, const fa_tensor *const *tensors, const int64_t *order,
                       int64_t n) {
   const uint64_t length = strlen(header);
@@ -185,23 +172,10 @@ fa_status fa_safetensors_print(FILE *file, const char *path, const char *const *
 fa_status fa_safetensors_write(const char *path, const char *const *names, const fa_tensor *const *tensors,
                                int64_t n_tensors, const char *const *meta_keys,
                                const char *const *meta_values, int64_t n_meta, fa_error *err) {
-  const size_t name_size = strlen(path) + 64;
-  char *temporary = calloc(name_size, 1);
-  if (!temporary) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
-  FILE *file = open_temporary(path, temporary, name_size);
-  if (!file) {
-    const int why = errno;
-    free(temporary);
-    return fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, strerror(why));
-  }
-  fa_status status =
-      fa_safetensors_print(file, path, names, tensors, n_tensors, meta_keys, meta_values, n_meta, err);
-  bool ok = status == FA_OK && fsync(fileno(file)) == 0;
-  int why = errno;
-  if (fclose(file) != 0 && ok) ok = false, why = errno;
-  if (ok && rename(temporary, path) != 0) ok = false, why = errno;
-  if (!ok) unlink(temporary);
-  if (!ok && status == FA_OK) status = fa_fail(err, FA_ERR_IO, "%s: cannot write: %s", path, strerror(why));
-  free(temporary);
-  return status;
+  fa_new_file f;
+  const fa_status status = fa_new_file_open(&f, path, err);
+  if (status != FA_OK) return status;
+  return fa_new_file_close(
+      &f, fa_safetensors_print(f.file, path, names, tensors, n_tensors, meta_keys, meta_values, n_meta, err),
+      err);
 }
