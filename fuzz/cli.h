@@ -34,8 +34,9 @@ typedef struct fa_cli {
   double timeout_s, seconds;
   uint64_t seed, schedule_seed;
   bool shrink, shrunk; /* after a run: shrink its failures; repro: what they were shrunk to */
-  bool seed_given, fail_fast, resume, no_times, laws, coverage, cold, no_isolate, no_progress, end_to_end,
-      verbose, quiet, help, version;
+  uint64_t given;      /* bit i: option i of the table */
+  bool fail_fast, resume, no_times, laws, coverage, cold, no_isolate, no_progress, end_to_end, verbose, quiet,
+      help, version;
 } fa_cli;
 
 /* Reads argv into *cli; a message on stderr and FA_EXIT_USAGE when it makes no sense. */

@@ -53,7 +53,7 @@ static void list_mutants(void) {
     const char *name = strsep(&rest, "\t"), *class = strsep(&rest, "\t"), *stands_for = strsep(&rest, "\t");
     if (!rest) continue; /* not one of ours */
     snprintf(path, sizeof path, "%s/%s.so", folder, name);
-    printf("%-26s %-14s %-26s %s%s\n", name, class, stands_for, rest,
+    printf("%-39s %-11s %-26s %s%s\n", name, class, stands_for, rest,
            access(path, R_OK) == 0 ? "" : " (not built)");
   }
   free(line);

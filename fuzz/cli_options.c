@@ -102,6 +102,7 @@ static const struct option {
 #undef FIELD
 };
 enum { N_OPTIONS = sizeof options / sizeof *options };
+_Static_assert(N_OPTIONS <= 64, "fa_cli.given has a bit for each");
 
 void fa_cli_print_help(FILE *out) {
   fputs("fa-verify: judges attention kernels against a float64 reference, element by element.\n\n"
@@ -217,6 +218,7 @@ static int parse_option(fa_cli *cli, int *at) {
     if (!is_long && options[i].letter == given[1] && (given[2] == 0 || options[i].argument)) o = &options[i];
   }
   if (!o) return unknown_option(given);
+  cli->given |= (uint64_t)1 << (o - options);
   if (is_long && given[2 + n] == '=') value = given + 3 + n;
   if (!is_long && given[2]) value = given + 2;
   if (o->kind == FLAG) {
@@ -230,7 +232,6 @@ static int parse_option(fa_cli *cli, int *at) {
     if (looks_like_option(value) && o->kind != WORD)
       return fa_cli_usage_error("--%s needs a value: %s; %s is an option", o->name, o->argument, value);
   }
-  if (o->offset == offsetof(fa_cli, seed)) cli->seed_given = true;
   int code = set_value(cli, o, value);
   while (code == 0 && o->kind == WORDS && *at + 1 < cli->argc && !looks_like_option(cli->argv[*at + 1]))
     code = set_value(cli, o, cli->argv[++*at]);
@@ -239,16 +240,9 @@ static int parse_option(fa_cli *cli, int *at) {
 
 /* Every option that was given must mean something to the command. */
 static int check_options_fit(const fa_cli *cli, unsigned bit) {
-  for (int i = 1; i < cli->argc; ++i) {
-    const char *given = cli->argv[i];
-    if (given[0] != '-' || given[1] != '-') continue;
-    size_t n = strcspn(given + 2, "=");
-    for (int k = 0; k < N_OPTIONS; ++k) {
-      if (strlen(options[k].name) != n || strncmp(given + 2, options[k].name, n) != 0) continue;
-      if (!(options[k].commands & bit))
-        return fa_cli_usage_error("--%s means nothing to the command %s", options[k].name, cli->command);
-    }
-  }
+  for (int i = 0; i < N_OPTIONS; ++i)
+    if (cli->given >> i & 1 && !(options[i].commands & bit))
+      return fa_cli_usage_error("--%s means nothing to the command %s", options[i].name, cli->command);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "fuzz/dump.h"
 
+#include "cases/atomic_file.h"
 #include "cases/safetensors.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void fa_file_name_from(const char *name, char *out, size_t size) {
   size_t n = 0;
@@ -38,6 +40,15 @@ static void add(group *g, const char *prefix, const char *name, const char *suff
   snprintf(g->name[g->n], sizeof g->name[0], "%s/%s%s", prefix, name, suffix);
   g->names[g->n] = g->name[g->n];
   g->tensors[g->n++] = t;
+}
+
+fa_status fa_dump_check_folder(const char *folder, fa_error *err) {
+  struct stat s;
+  if (stat(folder, &s) != 0) return fa_file_check_writable(folder, err); /* made beside what is there */
+  if (!S_ISDIR(s.st_mode)) return fa_fail(err, FA_ERR_INPUT, "%s: is no folder", folder);
+  if (access(folder, W_OK | X_OK) != 0)
+    return fa_fail(err, FA_ERR_INPUT, "%s: cannot write there: %s", folder, strerror(errno));
+  return FA_OK;
 }
 
 fa_status fa_dump_write(const char *folder, const fa_case *c, const fa_tensors *pristine,

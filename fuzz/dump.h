@@ -10,6 +10,9 @@
 fa_status fa_dump_write(const char *folder, const fa_case *c, const fa_tensors *pristine,
                         const fa_tensors *after, char *path, size_t path_size, fa_error *err);
 
+/* FA_ERR_INPUT when folder could not be made, or nothing written there: known before hours of work. */
+fa_status fa_dump_check_folder(const char *folder, fa_error *err);
+
 /* A case's name as a file name: other characters than letters, digits, '.', '-' and '_' become '_'. */
 void fa_file_name_from(const char *name, char *out, size_t size);
 

@@ -1,6 +1,7 @@
 #include "fuzz/session.h"
 
 #include "cases/atomic_file.h"
+#include "fuzz/dump.h"
 #include "fuzz/generate.h"
 
 #include <cjson/cJSON.h>
@@ -48,6 +49,8 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
     return fa_cli_fail(FA_ERR_INPUT, &err);
   }
   if (cli->report) status = fa_file_check_writable(cli->report, &err);
+  if (status == FA_OK && cli->emit) status = fa_file_check_writable(cli->emit, &err);
+  if (status == FA_OK && cli->keep) status = fa_dump_check_folder(cli->keep, &err);
   if (status == FA_OK) status = load_waivers(s, &err);
   if (status == FA_OK) status = fa_shard_read(cli->shard, &s->shard, &err);
   if (status == FA_OK && cli->backend.n > FA_MAX_BACKENDS)

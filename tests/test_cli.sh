@@ -73,12 +73,19 @@ bad_usage "--timeout x: a number" --cases good.json --timeout x
 bad_usage "--cases needs a value" run --cases
 bad_usage "needs a value" run --report --cases good.json
 bad_usage "means nothing to the command list" list backends --jobs 2
+bad_usage "jobs means nothing to the command list" list backends -j 2
+bad_usage "jobs means nothing to the command list" list backends -j2
 bad_usage "--filter (: no POSIX" --cases good.json --backend ref-f32 --filter '('
 bad_usage "one of --count N and --seconds T" random
 bad_usage "no-such-profile" random --count 1 --profile no-such-profile --backend ref-f32
 bad_usage "one of backends" list
 bad_usage "--color x" --cases good.json --color x
 bad_usage "/nowhere" --cases good.json --backend ref-f32 --report /nowhere/report.json
+bad_usage "/nowhere" --cases good.json --backend ref-f32 --keep /nowhere/dumps
+bad_usage "/nowhere" random --seconds 9 --backend ref-f32 --emit /nowhere/cases.json
+bad_usage "good.json: is no folder" --cases good.json --backend ref-f32 --keep good.json
+ln -s /dev/null nothing # never /dev/null itself, which a faulty program would replace
+bad_usage "nothing: is a device or a pipe" --cases good.json --backend ref-f32 --report nothing
 for shard in 2/2 x 1 -1/2 1/0 1/2/3; do bad_usage "shard" --cases good.json --backend ref-f32 --shard "$shard"; done
 run "$verify"
 expect exits 2
