@@ -38,9 +38,15 @@ struct fa_pool {
 };
 
 static volatile sig_atomic_t interrupt_signal;
+static double interrupted_at; /* the handler's own */
+
+/* timeout and batch systems send one request twice, to the process and to its group. */
+#define SAME_REQUEST_S 0.1
 
 static void on_interrupt(int sig) {
-  if (interrupt_signal) _exit(128 + sig); /* workers die with us */
+  const double now = fa_seconds_now();
+  if (interrupt_signal && now - interrupted_at > SAME_REQUEST_S) _exit(128 + sig); /* workers die with us */
+  if (!interrupt_signal) interrupted_at = now;
   interrupt_signal = sig;
 }
 

@@ -48,8 +48,8 @@ static void offer_to_oom_killer(void) {
 }
 
 static void worker_main(const fa_pool_config *c, int in, int out, pid_t parent) {
-  signal(SIGINT, SIG_IGN); /* a terminal's ^C reaches the whole group; the parent decides */
-  signal(SIGTERM, SIG_DFL);
+  signal(SIGINT, SIG_IGN); /* a terminal's ^C, a batch system's SIGTERM reach all; the parent decides */
+  signal(SIGTERM, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);
   offer_to_oom_killer();

@@ -345,6 +345,18 @@ kill -INT $pid
 wait $pid
 rc=$? what="two interrupts"
 expect exits 130
+: >out # the same request twice, to the program and to all of its group: no worker crashes of it
+setsid "$faulty" --cases five.json --backend faulty:hang --timeout 3 --jobs 1 >out 2>err &
+pid=$!
+wait_for 'PASS two' out && sleep 0.3
+kill -TERM $pid
+kill -TERM -- -$pid
+wait $pid
+rc=$? what="SIGTERM for all"
+expect exits 143
+expect lines '^HANG thirteen' 1
+expect lines '^CRASH' 0
+expect complains "interrupted after 3 cases"
 # A killed run leaves its journal: one JSON object per case that was done.
 "$faulty" --cases five.json --backend faulty:hang --jobs 1 --report killed.json >out 2>err &
 pid=$!
