@@ -1,14 +1,18 @@
-/* cases/kernels.json, for sm_90a cases/hopper.json and for a cache cases/kvcache.json reach every kernel that
- * is compiled ahead of time, on a device of the large and on one of the small shared memory; what they
- * compute is judged elsewhere. fa_simt_run is wrapped (CMakeLists.txt) to see what is launched. */
+/* cases/kernels.json, for sm_90a cases/hopper.json, for a cache cases/kvcache.json, for the memory-efficient
+ * family cases/memeff.json and for expressions cases/flex.json reach every kernel, on a device of the large and
+ * and on one of the small shared memory; what they compute is judged elsewhere. fa_simt_run is wrapped
+ * (CMakeLists.txt) to see what is launched. */
 #include "cases/build.h"
 #include "cases/case.h"
 #include "gpu/backend.h"
 #include "gpu/kernels/flash_backward_host.h"
+#include "gpu/kernels/flex_host.h"
+#include "gpu/kernels/flex_lists_host.h"
 #include "gpu/kernels/hopper_backward_host.h"
 #include "gpu/kernels/hopper_forward_host.h"
 #include "gpu/kernels/kv_append_host.h"
 #include "gpu/kernels/kv_host.h"
+#include "gpu/kernels/wide_host.h"
 #include "gpu/simt/simt.h"
 #include "tests/check.h"
 
@@ -92,6 +96,30 @@ static void check_arguments(void) {
   }
 }
 
+/* Those of the other families; what expressions ask for is compiled for a call, but listed all the same. */
+static void test_families(void) {
+  static name_of *const wide[] = {fa_wide_name};
+  static name_of *const flex[] = {fa_flex_forward_name, fa_flex_backward_name};
+  static name_of *const of_sm90[] = {fa_hopper_flex_backward_name};
+  static name_of *const lists[] = {fa_flex_lists_name};
+  fa_case_list memeff = {0}, mods = {0};
+  load("cases/memeff.json", &memeff);
+  CHECK(missing(wide, 1, false) > 0);
+  run_all(&memeff, NULL, true);
+  CHECK(missing(wide, 1, true) == 0);
+  load("cases/flex.json", &mods);
+  CHECK(missing(flex, 2, false) > 0);
+  run_all(&mods, NULL, true);
+  CHECK(missing(flex, 2, true) == 0);
+  CHECK(missing(of_sm90, 1, false) > 0);
+  run_all(&mods, "hopper", true);
+  CHECK(missing(of_sm90, 1, true) == 0);
+  /* flex_lists_blocks: only fa_flex_blocks launches it, which no case calls (test_flex_lists.c) */
+  CHECK(missing(lists, 1, false) == 1 && !was_launched("flex_lists_blocks"));
+  fa_case_list_free(&memeff);
+  fa_case_list_free(&mods);
+}
+
 int main(void) {
   static name_of *const flash[] = {fa_flash_forward_name, fa_flash_backward_name};
   static name_of *const hopper[] = {fa_hopper_forward_name, fa_hopper_flex_forward_name,
@@ -123,6 +151,7 @@ int main(void) {
   fa_case_list_free(&list);
   fa_case_list_free(&of_hopper);
   fa_case_list_free(&over_cache);
+  test_families();
   check_arguments();
   return check_done();
 }
