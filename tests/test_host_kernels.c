@@ -1,5 +1,5 @@
 /* cases/kernels.json, for sm_90a cases/hopper.json, for a cache cases/kvcache.json, for the memory-efficient
- * family cases/memeff.json and for expressions cases/flex.json reach every kernel, on a device of the large and
+ * family cases/memeff.json and for expressions cases/flex.json reach every kernel, on a device of the large
  * and on one of the small shared memory; what they compute is judged elsewhere. fa_simt_run is wrapped
  * (CMakeLists.txt) to see what is launched. */
 #include "cases/build.h"
