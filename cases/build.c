@@ -118,7 +118,8 @@ static fa_status build_lse(const fa_case *c, fa_tensors *set, fa_tensor_id id, f
                                recipe->tail, err);
 }
 
-fa_status fa_build_main(const fa_case *c, fa_tensors *set, fa_error *err) {
+/* q k v (packed or not), o do dq dk dv, lse dlse, bias dbias, p_debug. */
+static fa_status build_main(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_problem *p = &c->problem;
   TRY(build_qkv(c, set, err));
   TRY(add_tensor(c, set, FA_T_O, 0, err));
@@ -147,7 +148,8 @@ fa_status fa_build_int32(fa_tensors *set, fa_tensor_id id, int rank, const int64
   return FA_OK;
 }
 
-fa_status fa_build_lengths(const fa_case *c, fa_tensors *set, fa_error *err) {
+/* The small tensors: lengths, slopes. */
+static fa_status build_lengths(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_problem *p = &c->problem;
   const struct {
     fa_tensor_id id;
@@ -168,8 +170,8 @@ fa_status fa_build_lengths(const fa_case *c, fa_tensors *set, fa_error *err) {
 fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err) {
   memset(out, 0, sizeof *out);
   fa_status status = fa_case_validate(c, err);
-  if (status == FA_OK) status = fa_build_main(c, out, err);
-  if (status == FA_OK) status = fa_build_lengths(c, out, err);
+  if (status == FA_OK) status = build_main(c, out, err);
+  if (status == FA_OK) status = build_lengths(c, out, err);
   if (status == FA_OK) status = fa_build_cache(c, out, err);
   if (status == FA_OK) status = fa_build_blocks(c, out, err);
   if (status == FA_OK) status = fa_build_buffers(c, out, err);

@@ -10,11 +10,6 @@
 int64_t fa_layout_strides(fa_layout layout, const fa_stride_recipe *recipe, int rank, const int64_t *shape,
                           int64_t n_heads_stored, int64_t *stride);
 
-/* q k v (packed or not), o do dq dk dv, lse dlse, bias dbias, p_debug: everything that is not one of the
- * next two. */
-fa_status fa_build_main(const fa_case *c, fa_tensors *set, fa_error *err);
-/* The small tensors: lengths, slopes. */
-fa_status fa_build_lengths(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Shape of a cache as it is made: rows or pages with the spare ones. d: its head dim. */
 void fa_build_cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]);
 /* Caches, new keys, page table, rotary tables. */

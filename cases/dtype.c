@@ -92,19 +92,6 @@ float fa_f64_to_f32(double x) {
   return (float)x;
 }
 
-float fa_f32_to_tf32(float x) {
-  const uint32_t u = fa_f32_bits(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return fa_f32_from_bits((u | 0x400000u) & ~0x1fffu);
-  return fa_f32_from_bits((u + 0xfffu + (u >> 13 & 1u)) & ~0x1fffu);
-}
-
-float fa_f32_truncate_tf32(float x) {
-  uint32_t u = fa_f32_bits(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u)
-    u |= 0x400000u; /* a payload in the cut bits must not become infinity */
-  return fa_f32_from_bits(u & ~0x1fffu);
-}
-
 /* ---- properties of the formats ---- */
 
 /* 2^e for -1074 <= e <= 1023, without libm. */

@@ -28,9 +28,7 @@ uint16_t fa_f32_to_f16(float x); /* rounds */
 uint16_t fa_f32_to_bf16(float x);
 uint16_t fa_f64_to_f16(double x); /* one rounding, not two */
 uint16_t fa_f64_to_bf16(double x);
-float fa_f64_to_f32(double x);       /* one rounding, by the hardware's own conversion */
-float fa_f32_to_tf32(float x);       /* nearest, ties to even: 10 fraction bits */
-float fa_f32_truncate_tf32(float x); /* what a tensor core does with f32 bits it is handed; NaN stays NaN */
+float fa_f64_to_f32(double x); /* one rounding, by the hardware's own conversion */
 
 /* Element at p as double (exact for every type), and back (rounding to t; integers truncate, saturating,
  * NaN becomes 0). */

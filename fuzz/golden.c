@@ -20,7 +20,8 @@ typedef struct fresh {
   bool has_backward;
 } fresh;
 
-void fa_golden_path(const char *folder, const char *name, bool backward, char *path, size_t size) {
+/* The file that holds the case's forward (or backward) golden. */
+static void golden_path(const char *folder, const char *name, bool backward, char *path, size_t size) {
   snprintf(path, size, "%s/%s.%s.safetensors", folder, name, backward ? "backward" : "forward");
 }
 
@@ -112,8 +113,8 @@ static fa_status write_pass(const char *folder, const char *name, const fa_case 
   }
   if (status == FA_OK) {
     char path[4096], forward_path[4096], generator[200];
-    fa_golden_path(folder, name, pass, path, sizeof path);
-    fa_golden_path(folder, name, false, forward_path, sizeof forward_path);
+    golden_path(folder, name, pass, path, sizeof path);
+    golden_path(folder, name, false, forward_path, sizeof forward_path);
     snprintf(generator, sizeof generator, "fa-verify %s", fa_version());
     const char *slash = strrchr(forward_path, '/');
     const char *keys[] = {name,      "generator",     "inputs_sha256", "reference_sha256",
@@ -221,7 +222,7 @@ static fa_status check_pass(const char *folder, const char *name, const fresh *x
                             char forward_hash[65], check *k, fa_error *err) {
   char path[4096], full[256], hash[65];
   fa_safetensors f;
-  fa_golden_path(folder, name, pass, path, sizeof path);
+  golden_path(folder, name, pass, path, sizeof path);
   fa_status status = fa_safetensors_open(path, &f, err);
   if (status != FA_OK) return status == FA_ERR_IO ? FA_ERR_INPUT : status;
   k->path = path;

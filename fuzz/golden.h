@@ -14,9 +14,6 @@
 /* How far a recomputed value may be from the stored one, relative to max(1, |stored|). */
 #define FA_GOLDEN_TOLERANCE 1e-12
 
-/* The file that holds the case's forward (or backward) golden. */
-void fa_golden_path(const char *folder, const char *name, bool backward, char *path, size_t size);
-
 /* Computes and writes. FA_ERR_UNSUPPORTED: the reference cannot do this case. */
 fa_status fa_golden_write(const char *folder, const char *name, const fa_case *c, int n_threads,
                           fa_error *err);

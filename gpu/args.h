@@ -28,15 +28,14 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
                                   fa_inference *kv);
 
 /* The flex family, whose expressions are parsed first, once for a run: what an attention's flex then points
- * to. The second and the third are fa_args_problem and fa_args_tensors for this family; x must stay where it
- * is as long as the attention is used. */
+ * to. The third is fa_args_tensors for this family; x must stay where it is as long as the attention is used.
+ */
 typedef struct fa_args_flex {
   fa_flex flex;
   fa_flex_program *program; /* NULL: there are no expressions */
 } fa_args_flex;
 fa_status fa_args_flex_make(const fa_problem *p, fa_args_flex *x, fa_error *err);
 void fa_args_flex_free(fa_args_flex *x);
-const char *fa_args_flex_problem(const fa_problem *p, fa_args_flex *x, fa_attention *a);
 const char *fa_args_flex_tensors(const fa_problem *p, const fa_tensors *t, fa_args_flex *x, fa_attention *a);
 /* dbuffer; part of fa_args_gradients. */
 const char *fa_args_flex_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g);

@@ -25,7 +25,7 @@ void fa_args_flex_free(fa_args_flex *x) {
   x->program = NULL;
 }
 
-const char *fa_args_flex_problem(const fa_problem *p, fa_args_flex *x, fa_attention *a) {
+static const char *flex_problem(const fa_problem *p, fa_args_flex *x, fa_attention *a) {
   const fa_block_sparse *s = &p->block_sparse;
   fa_args_attention(p, a);
   fa_flex_init(&x->flex);
@@ -87,7 +87,7 @@ static const char *check_buffer(const fa_capture *c, const fa_tensor *x) {
 }
 
 const char *fa_args_flex_tensors(const fa_problem *p, const fa_tensors *t, fa_args_flex *x, fa_attention *a) {
-  const char *why = fa_args_flex_problem(p, x, a);
+  const char *why = flex_problem(p, x, a);
   if (!why) why = fa_args_attention_tensors(p, t, a);
   for (int k = 0; !why && x->program && k < p->n_captures; ++k) {
     why = check_buffer(&p->captures[k], &t->t[FA_T_BUFFER_0 + k]);
@@ -115,7 +115,7 @@ bool fa_args_flex_supported(const fa_problem *p, bool backward, const fa_flash_d
   fa_args_flex x;
   fa_error err = {""};
   fa_status status = fa_args_flex_make(p, &x, &err);
-  const char *clause = status == FA_OK ? fa_args_flex_problem(p, &x, &a) : NULL;
+  const char *clause = status == FA_OK ? flex_problem(p, &x, &a) : NULL;
   if (status == FA_OK && !clause) status = fa_attention_check_problem(&a, &err);
   if (status == FA_OK && !clause)
     status =

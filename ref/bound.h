@@ -86,8 +86,6 @@ bool fa_bound_is_alike(const fa_bound_spread *s, double least);
 
 /* ---- bound_operands.c ---- */
 
-/* Largest magnitudes of q, dO, dLSE over the call, as units. */
-void fa_bound_units(fa_bound_scratch *b, const fa_ref_call *c, bool backward);
 /* Makes k .. v2 hold the head that w holds. */
 void fa_bound_head(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_scratch *w, bool backward);
 /* to = |from| / unit, to2 = its square (NULL: not wanted). */

@@ -68,24 +68,6 @@ static size_t lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, 
   return to.used;
 }
 
-fa_status fa_bound_scratch_init(fa_bound_scratch *b, const fa_ref_call *c, bool backward, fa_error *err) {
-  *b = (fa_bound_scratch){0};
-  fa_bound_scratch measure = {0};
-  size_t bytes = lay_out(&measure, c, backward, NULL);
-  void *arena = NULL;
-  if (posix_memalign(&arena, 64, bytes + 64) != 0)
-    return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory: %zu bytes for bounds", bytes);
-  lay_out(b, c, backward, arena);
-  b->arena = arena;
-  fa_bound_units(b, c, backward);
-  return FA_OK;
-}
-
-void fa_bound_scratch_free(fa_bound_scratch *b) {
-  free(b->arena);
-  *b = (fa_bound_scratch){0};
-}
-
 /* The power of two at or above x; 1 for zero and for nonsense. */
 static double unit_of(double x) {
   int e;
@@ -116,12 +98,31 @@ static double tensor_greatest(const fa_tensor *t) {
   return most;
 }
 
-void fa_bound_units(fa_bound_scratch *b, const fa_ref_call *c, bool backward) {
+/* Largest magnitudes of q, dO, dLSE over the call, as units. */
+static void measure_units(fa_bound_scratch *b, const fa_ref_call *c, bool backward) {
   double q = tensor_greatest(&c->in->t[FA_T_Q]);
   b->unit_q = unit_of(c->rotated.q ? 2 * q : q);
   if (!backward) return;
   b->unit_do = unit_of(tensor_greatest(&c->in->t[FA_T_DO]));
   b->unit_dlse = c->in->t[FA_T_DLSE].data ? unit_of(tensor_greatest(&c->in->t[FA_T_DLSE])) : 0;
+}
+
+fa_status fa_bound_scratch_init(fa_bound_scratch *b, const fa_ref_call *c, bool backward, fa_error *err) {
+  *b = (fa_bound_scratch){0};
+  fa_bound_scratch measure = {0};
+  size_t bytes = lay_out(&measure, c, backward, NULL);
+  void *arena = NULL;
+  if (posix_memalign(&arena, 64, bytes + 64) != 0)
+    return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory: %zu bytes for bounds", bytes);
+  lay_out(b, c, backward, arena);
+  b->arena = arena;
+  measure_units(b, c, backward);
+  return FA_OK;
+}
+
+void fa_bound_scratch_free(fa_bound_scratch *b) {
+  free(b->arena);
+  *b = (fa_bound_scratch){0};
 }
 
 void fa_bound_scale(const double *from, int64_t n, double unit, float *restrict to, float *restrict to2) {

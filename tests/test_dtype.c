@@ -66,17 +66,12 @@ static uint32_t slow_round(const model *m, double x) {
   return sign | (below < above || (below == above && lo % 2 == 0) ? lo : hi);
 }
 
-static model f16, bf16, tf32;
+static model f16, bf16;
 
 static void check_f64(double x) {
   const uint16_t h = fa_f64_to_f16(x), b = fa_f64_to_bf16(x);
   CHECK_MSG(h == slow_round(&f16, x), "f64 %a -> f16 %04x", x, h);
   CHECK_MSG(b == slow_round(&bf16, x), "f64 %a -> bf16 %04x", x, b);
-}
-
-static void check_tf32(float x) {
-  const uint32_t t = fa_f32_bits(fa_f32_to_tf32(x));
-  CHECK_MSG(t == slow_round(&tf32, x) << 13, "f32 %a -> tf32 %08x", (double)x, t);
 }
 
 static void check_f32(float x) {
@@ -128,7 +123,6 @@ static void check_midpoints(const half_type *t) {
       check_f64(near[i]);
       check_f64(-near[i]);
       check_f32((float)near[i]);
-      check_tf32((float)near[i]);
       check_f32(nextafterf((float)near[i], 0));
       check_f32(-nextafterf((float)near[i], INFINITY));
       twice_differs += t->from_f32((float)near[i]) != t->from_f64(near[i]);
@@ -162,7 +156,6 @@ static void test_edges(void) {
     for (int sign = -1; sign <= 1; sign += 2) {
       check_f64(sign * edges[i]);
       check_f32((float)(sign * edges[i]));
-      check_tf32((float)(sign * edges[i]));
     }
   CHECK(fa_f32_to_f16(65519.996f) == 0x7bff && fa_f32_to_f16(65520) == 0x7c00);
   CHECK(fa_f64_to_f16(65519.99999999) == 0x7bff && fa_f64_to_f16(-65520) == 0xfc00);
@@ -181,7 +174,6 @@ static void test_random(void) {
     const float x = fa_f32_from_bits(bits);
     if (x != x) continue;
     check_f32(x);
-    if (i % 4 == 0) check_tf32(x);
     if (i % 8 == 0) check_f64((double)x * (1 + (double)(int)(u >> 40 & 3) * 0x1p-50));
   }
 }
@@ -193,20 +185,11 @@ static void test_nan(void) {
     const uint16_t sign = (uint16_t)(payloads[i] >> 16 & 0x8000);
     CHECK(fa_f32_to_f16(x) == (sign | 0x7e00 | (payloads[i] >> 13 & 0x3ff)));
     CHECK(fa_f32_to_bf16(x) == (uint16_t)(payloads[i] >> 16 | 0x40));
-    CHECK(isnan(fa_f32_to_tf32(x)) && isnan(fa_f32_truncate_tf32(x)));
-    CHECK((fa_f32_bits(fa_f32_to_tf32(x)) & 0x1fff) == 0);
   }
   const double d =
       fa_f64_from_bits(0xfff4000000000001u); /* signalling: bits beyond f32 alone make it a NaN */
   CHECK(fa_f64_to_f16(d) == 0xff00 && fa_f64_to_bf16(d) == 0xffe0);
   CHECK(fa_f64_to_f16(fa_f64_from_bits(0x7ff0000000000001u)) == 0x7e00);
-}
-
-static void test_tf32_truncation(void) {
-  CHECK(fa_f32_truncate_tf32(0x1.003ffep0f) == 1.0f && fa_f32_to_tf32(0x1.002p0f) == 1.0f);
-  CHECK(fa_f32_to_tf32(0x1.002002p0f) == 0x1.004p0f);
-  CHECK(fa_f32_truncate_tf32(-0x1.fffffep0f) == -0x1.ffcp0f);
-  CHECK(isinf(fa_f32_truncate_tf32(INFINITY)) && isinf(fa_f32_to_tf32(0x1.fffffep127f)));
 }
 
 /* ---- elements and constants ---- */
@@ -310,17 +293,14 @@ static void test_conditional_mask(void) {
 int main(void) {
   f16 = make_model(5, 10);
   bf16 = make_model(8, 7);
-  tf32 = make_model(8, 10);
   test_exhaustive();
   test_edges();
   test_random();
   test_nan();
-  test_tf32_truncation();
   test_elements();
   test_constants();
   test_conditional_mask();
   free(f16.value);
   free(bf16.value);
-  free(tf32.value);
   return check_done();
 }
