@@ -38,8 +38,7 @@ static bool fill_boxes(const fa_attention *a, fa_hopper_plan *p) {
   const bool varlen = fa_attention_is_varlen(a);
   const int64_t head_dim_v = fa_attention_head_dim_v(a), rows = varlen ? a->total_q : a->seqlen_q,
                 all_keys = varlen ? a->total_k : a->seqlen_k;
-  const uint32_t keys =
-      (uint32_t)p->kernel->block_n / p->cluster; /* each block of a cluster brings its share */
+  const uint32_t keys = (uint32_t)p->kernel->block_n;
   return fill_box(&p->box[0], a, a->q, a->q_stride, rows, a->heads_q, a->head_dim, 64) &&
          fill_box(&p->box[1], a, a->k, a->k_stride, all_keys, a->heads_kv, a->head_dim, keys) &&
          fill_box(&p->box[2], a, a->v, a->v_stride, all_keys, a->heads_kv, head_dim_v, keys) &&
@@ -59,12 +58,9 @@ static int section_of(const fa_attention *a, bool uneven) {
 /* Of out->kernel, whose row blocks differ in how many keys they see if uneven. */
 static bool plan_launch(const fa_attention *a, const fa_flash_device *device, bool uneven,
                         fa_hopper_plan *out) {
-  if (!out->kernel) return false;
-  out->cluster = (unsigned)fa_hopper_forward_cluster(out->kernel);
-  if (!fill_boxes(a, out)) return false;
+  if (!out->kernel || !fill_boxes(a, out)) return false;
   fa_flash_params_fill(a, &out->params.f);
-  const int64_t rows = (int64_t)out->kernel->block_m * out->cluster; /* of a tile */
-  const int64_t row_blocks = (a->seqlen_q + rows - 1) / rows;
+  const int64_t row_blocks = (a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m;
   const int64_t heads = a->batch * a->heads_q, n = row_blocks * heads;
   if (n > 1 << 30) return false;
   uneven |= out->params.f.window_right >= 0;
@@ -74,8 +70,7 @@ static bool plan_launch(const fa_attention *a, const fa_flash_device *device, bo
                                         .section = section_of(a, uneven),
                                         .last_first = uneven,
                                         .counter = -1};
-  const int64_t at_once = device->hopper / out->cluster;
-  out->n_blocks = (unsigned)(n < at_once ? n : at_once) * out->cluster;
+  out->n_blocks = (unsigned)(n < device->hopper ? n : device->hopper);
   return true;
 }
 
@@ -83,8 +78,7 @@ bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, f
   memset(out, 0, sizeof *out);
   if (a->flex || a->scale <= 0 || (a->alibi_slopes && a->mask_top_left) || !is_possible(a, device))
     return false;
-  const bool masked = a->window_left >= 0 || a->window_right >= 0;
-  out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), a->seqlen_k, has_lengths(a), masked, device);
+  out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), a->seqlen_k, has_lengths(a), device);
   return plan_launch(a, device, false, out);
 }
 

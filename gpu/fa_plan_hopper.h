@@ -13,7 +13,6 @@ typedef struct fa_hopper_plan {
   fa_tensor_box box[4];    /* of q, k, v, o: what params' maps are to be made from */
   fa_hopper_params params; /* but for the maps; no counter */
   unsigned n_blocks;
-  unsigned cluster; /* so many of them run together */
 } fa_hopper_plan;
 
 /* For arguments that passed fa_forward_check and are not empty. False: no such kernel can do it; an

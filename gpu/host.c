@@ -81,8 +81,7 @@ static fa_status run_hopper(fa_hopper_plan *plan, const fa_tensors *t, const fa_
                                  .name = plan->kernel->name,
                                  .grid = {plan->n_blocks, 1, 1},
                                  .block = {(unsigned)plan->kernel->n_threads, 1, 1},
-                                 .shared_bytes = plan->kernel->shared_bytes,
-                                 .cluster = plan->cluster};
+                                 .shared_bytes = plan->kernel->shared_bytes};
   const uint64_t outputs = FA_HOST_MAY_WRITE(FA_T_O) | FA_HOST_MAY_WRITE(FA_T_LSE);
   const fa_status status = fa_host_launch(&launch, t, outputs, NULL, opt, out, err);
   fa_host_check_counter(plan->params.tiles.counter, launch.name, out);
@@ -123,7 +122,7 @@ const fa_backend fa_backend_host = {
     .what = "the CUDA kernels, run thread by thread on the CPU with checks for races, deadlocks and bounds; "
             "host:shared=99 has "
             "that much shared memory, host:processors=132 as many to fill, "
-            "host:hopper the kernels for sm_90a, host:hopper=VARIANT other forms of some",
+            "host:hopper the kernels for sm_90a",
     .open = host_open,
     .close = host_close,
     .describe = host_describe,

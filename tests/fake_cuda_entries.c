@@ -67,14 +67,9 @@ fa_simt_kernel fake_entry(const char *name) {
                                      .linear_dropout = i >> 9 & 1};
     const fa_flash_device any = {
         .max_shared_bytes = i >> 7 & 1 ? 99 * 1024 : SIZE_MAX, .compiles = i >> 6 & 1, .hopper = 1};
-    fa_flash_device pairs = any, pairs_3 = any;
-    pairs.hopper = pairs_3.hopper = 2;
-    pairs.variant = FA_HOPPER_PAIRS, pairs_3.variant = FA_HOPPER_PAIRS_3;
-    const fa_flash_kernel *const hopper[] = {fa_hopper_forward_find(wanted, 1, 0, 0, &pairs),
-                                             fa_hopper_forward_find(wanted, 1, 0, 0, &pairs_3),
-                                             fa_hopper_forward_find(wanted, 1, 0, 1, &any),
-                                             fa_hopper_forward_find(wanted, 1, 1, 1, &any),
-                                             fa_hopper_forward_find(wanted, FA_HOPPER_LONG, 0, 1, &any),
+    const fa_flash_kernel *const hopper[] = {fa_hopper_forward_find(wanted, 1, 0, &any),
+                                             fa_hopper_forward_find(wanted, 1, 1, &any),
+                                             fa_hopper_forward_find(wanted, FA_HOPPER_LONG, 0, &any),
                                              fa_hopper_backward_find(wanted, 0, 0, &any),
                                              fa_hopper_backward_find(wanted, 0, 1, &any),
                                              fa_hopper_backward_find(wanted, 1, 0, &any)};

@@ -30,7 +30,6 @@ FAMILIES = {
                 "^(bf16_64_(rings|no_keys|dropout|varlen)|bf16_256_(window|varlen|wide)|"
                 "f16_192_wide_(varlen|ordered)|f16_256_wide_dropout)$", [1]),
                ("host:hopper", ["cases/flex.json"], "^(dense|mod_alibi_bf16)$", [1]),
-               ("host:hopper=pairs", ["cases/hopper.json"], "^bf16_(64|128)_rings$", [1]),
                ("host:hopper,processors=1", ["cases/hopper.json"],
                 "^(bf16_64_window|bf16_256_dropout)$", range(1, 9))],
     "flex": [("host", ["cases/flex.json"], "^(dense|density_30|k_ne_v|mod_columns)$", [1])],

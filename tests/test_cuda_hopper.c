@@ -67,10 +67,7 @@ static void test_choice(void) {
   expect_kernel(plain, 0, NULL, "hopper_forward_bf16_64");
   expect_kernel(plain, 0, "auto", "hopper_forward_bf16_64");
   expect_kernel(plain, 0, "off", "flash_forward_bf16_64");
-  expect_kernel(plain, 0, "pairs", "hopper_forward_bf16_64"); /* there are masks */
-  expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 96}", 0, "pairs", "hopper_forward_f16_96");
-  expect_kernel("{\"seqlen_q\": 300, \"head_dim\": 128}", 0, "pairs", "hopper_forward_f16_128_pairs");
-  expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 128}", 0, "pairs_3", "hopper_forward_f16_128_pairs_3");
+  expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 128}", 0, NULL, "hopper_forward_f16_128");
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 96}", 0, NULL, "hopper_forward_f16_96");
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 200}", 0, NULL, "hopper_forward_f16_256");
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"softcap\": 3}", 0, NULL,

@@ -12,11 +12,9 @@ fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_flash_device *o
   const char *text = getenv("FA_HOPPER");
   const fa_status status = fa_cuda_flash_device(device, out, err);
   if (status != FA_OK) return status;
-  const bool off = text && strcmp(text, "off") == 0, usual = !text || !*text || strcmp(text, "auto") == 0;
-  out->variant = off || usual ? FA_HOPPER_USUAL : fa_hopper_variant_of(text);
-  if (out->variant < 0)
-    return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off or auto, or a variant: %s", text,
-                   fa_hopper_variants());
+  const bool off = text && strcmp(text, "off") == 0;
+  if (!off && text && *text && strcmp(text, "auto") != 0)
+    return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off or auto", text);
   out->hopper = !off && device->major == 9 && device->minor == 0 ? device->n_processors : 0;
   return FA_OK;
 }

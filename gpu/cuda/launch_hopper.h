@@ -1,8 +1,7 @@
 /* The kernels for sm_90a on the GPU.
  *
  * FA_HOPPER=auto, the default: what they can do, they do, on a device of compute capability 9.0. off: the
- * kernels for every device do everything. The name of an fa_hopper_variant: as auto, in that form where a
- * forward call has it. */
+ * kernels for every device do everything. */
 #ifndef FA_GPU_CUDA_LAUNCH_HOPPER_H
 #define FA_GPU_CUDA_LAUNCH_HOPPER_H
 

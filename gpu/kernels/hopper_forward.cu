@@ -6,12 +6,6 @@
       name(const __grid_constant__ fa_hopper_params p) {                                                     \
     fa::hopper_forward<fa::hopper_forward_config<__VA_ARGS__>>(p);                                           \
   }
-#define FA_ENTRY_PAIRS(variant, name, ...)                                                                   \
-  extern "C" __global__ void __cluster_dims__(fa::hopper_forward_config<__VA_ARGS__>::RANKS, 1, 1)            \
-      __launch_bounds__(fa::hopper_forward_config<__VA_ARGS__>::THREADS, 1)                                  \
-          name(const __grid_constant__ fa_hopper_params p) {                                                 \
-    fa::hopper_forward<fa::hopper_forward_config<__VA_ARGS__>>(p);                                           \
-  }
 #ifdef FA_ONLY
 FA_ONLY
 #else

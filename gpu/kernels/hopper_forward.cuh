@@ -14,10 +14,6 @@
  * rounding, of which only that of the maximum's multiple grows, by 8 2^-24: the bounds of LSE have room for
  * that many times over.
  *
- * RANKS 2: two blocks of neighbouring rows are a cluster and walk over the same key blocks, of which each
- * brings half to both: K and V leave the L2 cache once for 2 BM rows. A place is empty when the consumers of
- * both blocks say so. The first block's producer takes the tiles' numbers, and tells the other block.
- *
  * Shared memory, tiles in panels of 64 columns (128 bytes, 128-byte swizzle): Q of each group, STAGES tiles
  * of K, STAGES of V, if APART O of each group, barriers. Else O leaves from registers, or by Q's place where
  * those are needed for something else. */
@@ -36,8 +32,6 @@ template <class C> struct hopper_consumer {
   int group, thread;
   hopper_ring<1> q;
   hopper_ring<C::STAGES> k; /* and, between tiles, of V */
-  /* What is worked out of it: again, rather than kept, where registers are short. */
-  FA_DEVICE int group_again() const { return C::RANKS > 1 ? opaque(group) : group; }
 };
 
 /* Turns: a group waits for its own, and gives the next group the turn. Group 0 has the first. */
@@ -51,14 +45,6 @@ template <class C> FA_DEVICE void hopper_give_turn(int group) {
 template <class C> FA_DEVICE void hopper_wait_for_q(hopper_consumer<C> &c) {
   mbarrier_wait(hopper_barriers<C>::q_full(c.group), c.q.parity());
   c.q.next();
-}
-
-/* Of a place for K or V: to all producers that write there. */
-template <class C> FA_DEVICE void hopper_release_keys(uint32_t bar, int thread) {
-  if constexpr (C::RANKS == 1)
-    hopper_release(bar, thread);
-  else
-    hopper_release_both(bar, thread);
 }
 
 /* s = Q K^T and o += P V, issued. */
@@ -78,19 +64,11 @@ template <class C> FA_DEVICE void hopper_pass(hopper_consumer<C> &c) {
   hopper_give_turn<C>(c.group);
   mbarrier_wait(bar::k_full(c.k.stage()), c.k.parity());
   sync_warp(); /* before all lanes have seen the phase, it must not give way to the next */
-  hopper_release_keys<C>(bar::k_empty(c.k.stage()), c.thread);
+  hopper_release(bar::k_empty(c.k.stage()), c.thread);
   mbarrier_wait(bar::v_full(c.k.stage()), c.k.parity());
   sync_warp();
-  hopper_release_keys<C>(bar::v_empty(c.k.stage()), c.thread);
+  hopper_release(bar::v_empty(c.k.stage()), c.thread);
   c.k.next();
-}
-
-/* Of a pair that has an odd row block: nothing but what the other one waits for. */
-template <class C> FA_DEVICE void hopper_pass_task(hopper_consumer<C> &c, const hopper_task &task) {
-  hopper_wait_for_q<C>(c);
-  FA_NO_UNROLL
-  for (int i = task.blocks.begin; i < task.blocks.end; ++i) hopper_pass<C>(c); /* at least one */
-  hopper_release(hopper_barriers<C>::q_empty(c.group), c.thread);
 }
 
 /* The i-th key block of the task, whose K has come. */
@@ -136,7 +114,7 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
                              const fa_hopper_params &p, const hopper_task &task) {
   typedef hopper_barriers<C> bar;
   const uint32_t q_tile = shared_base() + c.group * C::Q_BYTES;
-  const int row0 = task.row0 + 64 * c.group_again();
+  const int row0 = task.row0 + 64 * c.group;
   const float slope = C::ALIBI ? alibi_slope(p.f, task.batch, task.head) : 0.0f;
   float s[1][C::BN / 8][4], shrink[2];
   uint32_t weights[C::BN / 16][4];
@@ -153,7 +131,7 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   hopper_scores<C>(s[0], q_tile, c.k.stage());
   if (ragged) hopper_clear_values<C>(task, c.k, c.group, c.thread);
   wgmma_wait<0>(s[0]);
-  hopper_release_keys<C>(bar::k_empty(c.k.stage()), c.thread);
+  hopper_release(bar::k_empty(c.k.stage()), c.thread);
   c.k.next();
   hopper_softmax<C>(s, rows, shrink, p.f, task, slope, row0, block, c.thread);
   hopper_weights<C>(weights, s[0], p.f, task, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
@@ -171,21 +149,21 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
     hopper_values<C>(o, weights, v.stage());
     hopper_give_turn<C>(c.group);
     wgmma_wait<1>(s[0]);
-    hopper_release_keys<C>(bar::k_empty(c.k.stage()), c.thread);
+    hopper_release(bar::k_empty(c.k.stage()), c.thread);
     hopper_softmax<C>(s, rows, shrink, p.f, task, slope, row0, block, c.thread);
     wgmma_wait<0>(o);
-    hopper_release_keys<C>(bar::v_empty(v.stage()), c.thread);
+    hopper_release(bar::v_empty(v.stage()), c.thread);
     c.k.next();
     hopper_shrink<C>(o, shrink);
     hopper_weights<C>(weights, s[0], p.f, task, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
   }
-  if (!C::IN_Q) hopper_release(bar::q_empty(c.group_again()), c.thread);
+  if (!C::IN_Q) hopper_release(bar::q_empty(c.group), c.thread);
   const hopper_ring<C::STAGES> v = c.k.before();
   mbarrier_wait(bar::v_full(v.stage()), v.parity());
   wgmma_fence();
   hopper_values<C>(o, weights, v.stage());
   wgmma_wait<0>(o);
-  hopper_release_keys<C>(bar::v_empty(v.stage()), c.thread);
+  hopper_release(bar::v_empty(v.stage()), c.thread);
   FA_NO_UNROLL
   for (; C::PASSES && i >= limits_of_row(p.f, task.seq, opaque(row0) - 64 * c.group).lo / C::BN; --i)
     hopper_pass<C>(c); /* to task.blocks.begin, worked out again */
@@ -293,40 +271,25 @@ FA_DEVICE void hopper_write(const fa_hopper_params &p, const float (&o)[C::D / 8
   }
 }
 
-/* The number of a tile has been read; in a cluster the first block's producer wrote it. */
-template <class C> FA_DEVICE void hopper_release_tile(int stage, int thread) {
-  const uint32_t bar = hopper_barriers<C>::tile_empty(stage);
-  if constexpr (C::RANKS == 1) {
-    hopper_release(bar, thread);
-  } else if (thread % 32 == 0) {
-    mbarrier_arrive_at(cluster_address(bar, 0));
-  }
-}
-
 template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int group, int thread) {
   hopper_consumer<C> c = {group, thread, {}, {}};
   if (C::TURNS && group == C::GROUPS - 1) named_arrive<256>(1); /* the first turn */
   hopper_ring<2> told;
   FA_NO_UNROLL
   for (;;) {
-    if (C::RANKS > 1) told.n = c.q.n; /* every tile has keys */
     mbarrier_wait(hopper_barriers<C>::tile_full(told.stage()), told.parity());
     const uint32_t at = shared_base() + C::TILES_AT + 16 * told.stage();
     const int tile = uniform(static_cast<int>(load_shared4(at))),
               n_blocks = C::FLEX ? uniform(static_cast<int>(load_shared4(at + 4))) : 0;
     sync_warp();
-    hopper_release_tile<C>(told.stage(), c.thread);
+    hopper_release(hopper_barriers<C>::tile_empty(told.stage()), c.thread);
     told.next();
     if (tile < 0) break;
     hopper_task task = hopper_load_task<C>(p, tile);
     if (C::FLEX) task.blocks = {0, n_blocks};
-    if (C::RANKS > 1 && task.row0 >= task.seq.len_q) {
-      hopper_pass_task<C>(c, task);
-      continue;
-    }
     float o[C::D / 8][4] = {};
     row_state rows[2];
-    if (C::RANKS > 1 || task.blocks.begin < task.blocks.end)
+    if (task.blocks.begin < task.blocks.end)
       hopper_attend<C>(c, o, rows, p, task);
     else if (C::IN_Q) /* O is about to take that place */
       hopper_wait_for_q<C>(c);
@@ -336,7 +299,7 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
     else if (C::D > 128)
       hopper_write<C>(p, o, rows, task, c.group, c.thread);
     else
-      hopper_write<C>(p, o, rows, hopper_load_task<C>(p, opaque(tile)), c.group_again(), opaque(c.thread));
+      hopper_write<C>(p, o, rows, hopper_load_task<C>(p, opaque(tile)), c.group, opaque(c.thread));
     if (C::IN_Q) {
       if (c.thread % 32 == 0) tma_store_wait_read<0>();
       sync_warp();
@@ -346,29 +309,18 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
   if (!C::DIRECT && c.thread % 32 == 0) tma_store_wait_read<0>(); /* shared memory ends with the block */
 }
 
-/* Grid: x over as many blocks as there are multiprocessors, or tiles if those are fewer; of pairs clusters.
- */
+/* Grid: x over as many blocks as there are multiprocessors, or tiles if those are fewer. */
 template <class C> FA_DEVICE void hopper_forward(const fa_hopper_params &p) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128;
   if (thread == 0) hopper_init_barriers<C>();
-  if constexpr (C::RANKS == 1)
-    sync_block();
-  else
-    cluster_sync();
+  sync_block();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
-    if (thread == 0) {
-      if constexpr (C::RANKS == 1)
-        hopper_produce<C>(p);
-      else
-        hopper_produce_pair<C>(p);
-    }
+    if (thread == 0) hopper_produce<C>(p);
   } else {
     registers_up<C::CONSUMER_REGISTERS>();
     hopper_consume<C>(p, group - 1, thread % 128);
   }
-  if constexpr (C::RANKS > 1)
-    cluster_sync(); /* the other block may still load into this one, or tell it something */
 }
 
 } // namespace fa

@@ -16,21 +16,18 @@ template <> struct hopper_mods_of<flex> { typedef flex_mods type; };
 #endif
 
 template <class T_, int D_, flash_kind KIND_, int GROUPS_, int BN_, bool TURNS_, bool APART_, int LAZY_ = 0,
-          bool VARLEN_ = true, int STAGES_ = 2, int RANKS_ = 1, int BY_FMA_ = 0, bool HINTS_ = false>
+          bool VARLEN_ = true, int STAGES_ = 2>
 struct hopper_forward_config : flash_kind_traits<KIND_> {
   typedef T_ T;
   typedef typename hopper_mods_of<KIND_>::type MODS;
   static constexpr flash_kind KIND = KIND_;
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
-  static constexpr int BY_FMA = BY_FMA_; /* every so many exponentials one by a polynomial; 0: none */
-  static constexpr bool HINTS = HINTS_;  /* the L2 cache is asked to keep K and V rather than Q */
-  static constexpr int RANKS = RANKS_;   /* blocks of a cluster, which share K and V; of neighbouring rows */
   static constexpr bool TURNS = TURNS_, APART = APART_, VARLEN = VARLEN_;
   static constexpr bool DIRECT = !APART && KIND == plain, IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
   /* groups may have no use for a whole key block, and there are registers to see to it */
-  static constexpr bool PASSES = KIND == plain && GROUPS == 3 && BM - 64 >= BN && RANKS == 1;
+  static constexpr bool PASSES = KIND == plain && GROUPS == 3 && BM - 64 >= BN;
   static constexpr int PANELS = (D + 63) / 64;
   static constexpr int Q_PANEL = 64 * 128, KV_PANEL = BN * 128; /* bytes */
   static constexpr int Q_BYTES = PANELS * Q_PANEL, KV_BYTES = PANELS * KV_PANEL;
@@ -46,8 +43,6 @@ struct hopper_forward_config : flash_kind_traits<KIND_> {
   /* 64 K registers, in the shares of the launch bounds moved to where they are needed */
   static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 192 || BN > 160 ? 24 : 40;
   static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : D > 192 || BN > 160 ? 240 : 232;
-  static_assert(RANKS == 1 || (RANKS == 2 && !VARLEN && !IN_Q && !MODS::ANY && BN % 16 == 0),
-                "halves of whole swizzle atoms, and what the blocks of a pair tell each other");
   static_assert(GROUPS == 2 || GROUPS == 3, "register shares are given for these");
   static_assert(BN % 32 == 0 || KIND_ != dropout, "dropout decides on 32 keys at once");
   static_assert(D % 16 == 0 && BN % 16 == 0 && KV_PANEL % 1024 == 0, "whole panels, whole swizzle atoms");
@@ -77,14 +72,14 @@ template <class C> FA_DEVICE void hopper_init_barriers() {
   FA_NO_UNROLL
   for (int s = 0; s < C::STAGES; ++s) {
     mbarrier_init(bar::k_full(s), 1);
-    mbarrier_init(bar::k_empty(s), 4 * C::GROUPS * C::RANKS);
+    mbarrier_init(bar::k_empty(s), 4 * C::GROUPS);
     mbarrier_init(bar::v_full(s), 1);
-    mbarrier_init(bar::v_empty(s), 4 * C::GROUPS * C::RANKS);
+    mbarrier_init(bar::v_empty(s), 4 * C::GROUPS);
   }
   FA_NO_UNROLL
   for (int s = 0; s < 2; ++s) {
     mbarrier_init(bar::tile_full(s), 1);
-    mbarrier_init(bar::tile_empty(s), 4 * C::GROUPS * C::RANKS + C::RANKS - 1); /* the other producer, too */
+    mbarrier_init(bar::tile_empty(s), 4 * C::GROUPS);
   }
   mbarrier_init_fence();
 }

@@ -3,8 +3,6 @@
 #include "gpu/kernels/hopper_describe.cuh"
 #include "gpu/kernels/hopper_forward.cuh"
 
-#include <string.h>
-
 /* As in flash_forward_host.cpp. */
 #ifdef FA_TABLES_ONLY
 #define FA_ON_HOST(name) nullptr
@@ -32,19 +30,14 @@ static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const 
 #define FA_DESCRIBE(name, ...)                                                                               \
   describe<fa::hopper_forward_config<__VA_ARGS__>>(#name, FA_ON_HOST(name),                                  \
                                                    "FA_ENTRY(" #name "," #__VA_ARGS__ ")")
-#define FA_ENTRY_VARIANT(variant, least, name, ...)                                                          \
-  {FA_DESCRIBE(name, __VA_ARGS__), least, fa::hopper_forward_config<__VA_ARGS__>::VARLEN, variant, 1},
-#define FA_ENTRY(...) FA_ENTRY_VARIANT(FA_HOPPER_USUAL, 0, __VA_ARGS__)
-#define FA_ENTRY_LONG(...) FA_ENTRY_VARIANT(FA_HOPPER_USUAL, FA_HOPPER_LONG, __VA_ARGS__)
-#define FA_ENTRY_PAIRS(variant, name, ...)                                                                   \
-  {describe<fa::hopper_forward_config<__VA_ARGS__>>(#name, FA_ON_HOST(name),                                 \
-                                                    "FA_ENTRY_PAIRS(0," #name "," #__VA_ARGS__ ")"),         \
-   0, false, variant, 2},
+#define FA_ENTRY_AND_LONGER(least, name, ...)                                                                \
+  {FA_DESCRIBE(name, __VA_ARGS__), least, fa::hopper_forward_config<__VA_ARGS__>::VARLEN},
+#define FA_ENTRY(...) FA_ENTRY_AND_LONGER(0, __VA_ARGS__)
+#define FA_ENTRY_LONG(...) FA_ENTRY_AND_LONGER(FA_HOPPER_LONG, __VA_ARGS__)
 static const struct forward_row {
   fa_flash_kernel kernel;
   int64_t least_keys;
   bool varlen;
-  int variant, cluster;
 } kernels[] = {
 #include "gpu/kernels/hopper_forward_list.h"
 };
@@ -56,40 +49,13 @@ static const fa_flash_kernel flex_kernels[] = {
 };
 static const int n_flex_kernels = sizeof flex_kernels / sizeof *flex_kernels;
 
-static const char *const variants[] = {"usual", "pairs", "pairs_3", "fma", "hints"};
-
-int fa_hopper_variant_of(const char *text) {
-  const size_t n = strcspn(text, ",");
-  for (int i = 0; i < static_cast<int>(sizeof variants / sizeof *variants); ++i)
-    if (strlen(variants[i]) == n && strncmp(variants[i], text, n) == 0) return i;
-  return -1;
-}
-
-const char *fa_hopper_variants(void) {
-  return "usual, pairs, pairs_3, fma, hints";
-}
-
 const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k, int varlen,
-                                              int masked, const fa_flash_device *device) {
+                                              const fa_flash_device *device) {
   if (!device || !device->hopper) return nullptr;
-  const fa_flash_kernel *usual = nullptr;
-  for (const forward_row &k : kernels) {
-    if (!fa::hopper_fits(k.kernel, wanted, device) || k.least_keys > seqlen_k || k.varlen < varlen) continue;
-    if (k.variant == FA_HOPPER_USUAL) {
-      if (!usual) usual = &k.kernel;
-    } else if (k.variant == device->variant && usual &&
-               k.kernel.ability.head_dim == usual->ability.head_dim &&
-               !(k.cluster > 1 && (masked || device->hopper < k.cluster))) {
-      return &k.kernel;
-    }
-  }
-  return usual;
-}
-
-int fa_hopper_forward_cluster(const fa_flash_kernel *kernel) {
   for (const forward_row &k : kernels)
-    if (kernel == &k.kernel) return k.cluster;
-  return 1;
+    if (fa::hopper_fits(k.kernel, wanted, device) && k.least_keys <= seqlen_k && k.varlen >= varlen)
+      return &k.kernel;
+  return nullptr;
 }
 
 const fa_flash_kernel *fa_hopper_flex_forward_find(fa_flash_ability wanted, const fa_flash_device *device) {

@@ -12,28 +12,12 @@ extern "C" {
 /* Keys of a call for which larger key blocks pay. */
 #define FA_HOPPER_LONG 4096
 
-/* Other forms of some kernels, to be measured beside the usual ones: fa_flash_device.variant. Calls that the
- * variant has no kernel for are done as usual. */
-enum fa_hopper_variant {
-  FA_HOPPER_USUAL,
-  FA_HOPPER_PAIRS,   /* "pairs": two blocks share K and V, if there are no masks */
-  FA_HOPPER_PAIRS_3, /* "pairs_3": with three places for each, and smaller key blocks if need be */
-  FA_HOPPER_FMA,     /* "fma": an eighth of the exponentials without the unit for them, at head dims to 64 */
-  FA_HOPPER_HINTS    /* "hints": the L2 cache is asked to keep K and V rather than Q */
-};
-/* The number of the variant that text names up to its end or a comma; -1: there is none. */
-int fa_hopper_variant_of(const char *text);
-/* The names of all, with commas between. */
-const char *fa_hopper_variants(void);
-
 /* The first kernel that can do this for so many keys; its entry takes fa_hopper_params. NULL: there is none
  * for this device, or for this call. They take any two head dims up to their own, aligned rows, masks, and
  * one of ALiBi, softcap and tiled dropout; nothing else. varlen: entries' keys or rows number less than the
- * tensors have. masked: some row does not see all keys. */
+ * tensors have. */
 const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k, int varlen,
-                                              int masked, const fa_flash_device *device);
-/* How many of its blocks are a cluster, side by side in x; 1: it has none. */
-int fa_hopper_forward_cluster(const fa_flash_kernel *kernel);
+                                              const fa_flash_device *device);
 
 /* The same for a call with score_mod, mask_mod or block lists, of which wanted says nothing: for the executor
  * with fa_flex_args.functions; for a device compiled with the expressions of the call. Lists

@@ -1,16 +1,8 @@
-/* The forward kernels for sm_90a: FA_ENTRY(name, T, D, KIND, GROUPS, BN, TURNS, APART, LAZY[, VARLEN[, STAGES[,
- * RANKS[, BY_FMA[, HINTS]]]]]), as hopper_forward_config has them. For what a call wants, the first that can do it is taken.
- * FA_ENTRY_LONG, same arguments: only for FA_HOPPER_LONG keys and more. FA_ENTRY_VARIANT(VARIANT, LEAST, ...): where
- * that variant is asked for, for LEAST keys and more. FA_ENTRY_PAIRS(VARIANT, ...), of RANKS 2: the same, for
- * calls without masks alone. */
+/* The forward kernels for sm_90a: FA_ENTRY(name, T, D, KIND, GROUPS, BN, TURNS, APART, LAZY[, VARLEN[,
+ * STAGES]]), as hopper_forward_config has them. For what a call wants, the first that can do it is taken.
+ * FA_ENTRY_LONG, same arguments: only for FA_HOPPER_LONG keys and more. */
 #ifndef FA_ENTRY_LONG
 #define FA_ENTRY_LONG FA_ENTRY
-#endif
-#ifndef FA_ENTRY_VARIANT
-#define FA_ENTRY_VARIANT(variant, least, ...) FA_ENTRY(__VA_ARGS__)
-#endif
-#ifndef FA_ENTRY_PAIRS
-#define FA_ENTRY_PAIRS(variant, ...) FA_ENTRY(__VA_ARGS__)
 #endif
 #define FA_KIND(suffix, D, ...)                                                                              \
   FA_ENTRY(hopper_forward_f16_##D##suffix, fa::f16, D, __VA_ARGS__)                                          \
@@ -44,23 +36,5 @@ FA_KIND(_alibi, 256, fa::alibi, 2, 64, false, false, 0)
 FA_KIND(_softcap, 256, fa::softcap, 2, 64, false, false, 0)
 FA_KIND(_dropout, 256, fa::dropout, 2, 64, false, false, 0)
 #undef FA_KIND
-#define FA_KIND(suffix, D, variant, ...)                                                                     \
-  FA_ENTRY_PAIRS(variant, hopper_forward_f16_##D##_##suffix, fa::f16, D, fa::plain, __VA_ARGS__)             \
-  FA_ENTRY_PAIRS(variant, hopper_forward_bf16_##D##_##suffix, fa::bf16, D, fa::plain, __VA_ARGS__)
-FA_KIND(pairs, 64, FA_HOPPER_PAIRS, 3, 128, false, true, 0, false, 2, 2)
-FA_KIND(pairs, 128, FA_HOPPER_PAIRS, 2, 176, false, false, 0, false, 2, 2)
-FA_KIND(pairs, 256, FA_HOPPER_PAIRS, 2, 64, false, false, 2, false, 2, 2)
-FA_KIND(pairs_3, 64, FA_HOPPER_PAIRS_3, 3, 128, false, false, 0, false, 3, 2)
-FA_KIND(pairs_3, 128, FA_HOPPER_PAIRS_3, 2, 128, false, false, 0, false, 3, 2)
-#undef FA_KIND
-#define FA_KIND(suffix, D, variant, least, ...)                                                              \
-  FA_ENTRY_VARIANT(variant, least, hopper_forward_f16_##D##_##suffix, fa::f16, D, fa::plain, __VA_ARGS__)    \
-  FA_ENTRY_VARIANT(variant, least, hopper_forward_bf16_##D##_##suffix, fa::bf16, D, fa::plain, __VA_ARGS__)
-FA_KIND(fma, 64, FA_HOPPER_FMA, 0, 3, 128, true, true, 0, false, 2, 1, 8)
-FA_KIND(hints, 64, FA_HOPPER_HINTS, 0, 3, 128, true, true, 0, false, 2, 1, 0, true)
-FA_KIND(hints, 128, FA_HOPPER_HINTS, FA_HOPPER_LONG, 2, 176, false, false, 0, false, 2, 1, 0, true)
-#undef FA_KIND
 #undef FA_ENTRY
 #undef FA_ENTRY_LONG
-#undef FA_ENTRY_PAIRS
-#undef FA_ENTRY_VARIANT

@@ -14,16 +14,11 @@ template <class C> struct hopper_producer {
   hopper_ring<1> q;
   ring kv; /* of the block whose V comes next */
 
-  /* A key block of K or V; of a pair each block brings half of the rows to both. */
+  /* A key block of K or V. */
   FA_DEVICE static void load_keys(uint32_t shared, const fa_tensor_map *map, uint32_t full,
                                   const fa_hopper_params &p, const hopper_task &task, flex_tile block) {
-    const int row = task.seq.k_row + block.tile * C::BN, head = task.head / p.f.heads_per_kv,
-              plane = hopper_plane(p.f, task);
-    if constexpr (C::RANKS == 1)
-      hopper_load<C::PANELS, C::KV_PANEL, C::HINTS ? HOPPER_KEEP : HOPPER_NO_HINT>(shared, map, full, row,
-                                                                                   head, plane);
-    else
-      hopper_load_half<C::PANELS, C::KV_PANEL>(shared, map, full, row, C::BN / 2, head, plane);
+    hopper_load<C::PANELS, C::KV_PANEL>(shared, map, full, task.seq.k_row + block.tile * C::BN,
+                                        task.head / p.f.heads_per_kv, hopper_plane(p.f, task));
   }
   FA_DEVICE static void load_k(const fa_hopper_params &p, const hopper_task &task, ring k, flex_tile block) {
     mbarrier_wait(bar::k_empty(k.stage()), k.parity() ^ 1);
@@ -42,9 +37,9 @@ template <class C> struct hopper_producer {
     FA_NO_UNROLL
     for (int g = 0; g < C::GROUPS; ++g) {
       mbarrier_wait(bar::q_empty(g), q.parity() ^ 1);
-      hopper_load<C::PANELS, C::Q_PANEL, C::HINTS ? HOPPER_DO_NOT_KEEP : HOPPER_NO_HINT>(
-          shared_base() + g * C::Q_BYTES, &p.q, bar::q_full(g), task.seq.q_row + task.row0 + 64 * g,
-          task.head, hopper_plane(p.f, task));
+      hopper_load<C::PANELS, C::Q_PANEL>(shared_base() + g * C::Q_BYTES, &p.q, bar::q_full(g),
+                                         task.seq.q_row + task.row0 + 64 * g, task.head,
+                                         hopper_plane(p.f, task));
     }
     q.next();
   }
@@ -78,15 +73,8 @@ template <class C> struct hopper_producer {
 template <class C> FA_DEVICE void hopper_tell(int stage, int tile, int n_blocks) {
   typedef hopper_barriers<C> bar;
   const uint32_t at = shared_base() + C::TILES_AT + 16 * stage;
-  if constexpr (C::RANKS > 1) {
-    const uint32_t number = static_cast<uint32_t>(tile); /* for consumers, and for the other producer */
-    store_shared16(at, vec4{number, number, 0, 0});
-    fence_async();
-    send_shared(cluster_address(at, 1), at, 16, cluster_address(bar::tile_full(stage), 1));
-  } else {
-    store_shared4(at, static_cast<uint32_t>(tile));
-    if (C::FLEX) store_shared4(at + 4, static_cast<uint32_t>(n_blocks));
-  }
+  store_shared4(at, static_cast<uint32_t>(tile));
+  if (C::FLEX) store_shared4(at + 4, static_cast<uint32_t>(n_blocks));
   mbarrier_arrive(bar::tile_full(stage));
 }
 
@@ -103,7 +91,7 @@ template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
   typedef hopper_barriers<C> bar;
   hopper_producer<C> producer;
   hopper_ring<2> told;
-  hopper_queue<1> queue;
+  hopper_queue queue;
   FA_NO_UNROLL
   for (int tile = queue.first(); tile < p.tiles.n;) {
     const int next = queue.next(p.tiles);
@@ -120,39 +108,6 @@ template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
   }
   mbarrier_wait(bar::tile_empty(told.stage()), told.parity() ^ 1);
   hopper_tell<C>(told.stage(), -1, 0);
-}
-
-/* In a pair the first block's producer takes the numbers, after the first, which is the pair's own, ... */
-template <class C> FA_DEVICE int hopper_take_tile(const fa_hopper_tiles &t, hopper_ring<2> told) {
-  hopper_queue<C::RANKS> queue = {static_cast<int>(told.n) - 1};
-  int tile = told.n == 0 ? queue.first() : queue.next(t);
-  if (tile >= t.n) tile = -1;
-  mbarrier_wait(hopper_barriers<C>::tile_empty(told.stage()), told.parity() ^ 1);
-  hopper_tell<C>(told.stage(), tile, 0);
-  return tile;
-}
-
-/* ... and the second one's hears of them: they come into its own shared memory. */
-template <class C> FA_DEVICE int hopper_hear_tile(hopper_ring<2> told) {
-  typedef hopper_barriers<C> bar;
-  mbarrier_arrive_expect(bar::tile_full(told.stage()), 16);
-  mbarrier_wait(bar::tile_full(told.stage()), told.parity());
-  const int tile = static_cast<int>(load_shared4(shared_base() + C::TILES_AT + 16 * told.stage() + 4));
-  mbarrier_arrive_at(cluster_address(bar::tile_empty(told.stage()), 0));
-  return tile;
-}
-
-/* hopper_produce, of a pair. Without masks every tile has keys, and so as many came before as Qs. */
-template <class C> FA_DEVICE void hopper_produce_pair(const fa_hopper_params &p) {
-  hopper_producer<C> producer;
-  FA_NO_UNROLL
-  for (;;) {
-    const hopper_ring<2> told = {producer.q.n};
-    const int tile = cluster_rank() == 0 ? hopper_take_tile<C>(p.tiles, told) : hopper_hear_tile<C>(told);
-    if (tile < 0) return;
-    const hopper_task task = hopper_load_task<C>(p, opaque(tile));
-    producer.load(p, task, hopper_walk<C>(p, task));
-  }
 }
 
 } // namespace fa

@@ -7,26 +7,9 @@
 
 namespace fa {
 
-/* exp2_approx of x <= 0 or a bit more by multiplications and additions, of which there are 128 a clock
- * instead of 16: x = n + f, |f| <= 1/2, a polynomial of f with a relative error of 2^-23.3 (2^-22.5 with its
- * roundings; exactly 1 at 0), n added to the exponent. From -127 down it is 0, as the other's is from -126
- * down. */
-FA_DEVICE float hopper_exp2(float x) {
-  const float big = 12582912.0f; /* 1.5 2^23: what is added to it is rounded to an integer */
-  x = greater(x, -127.0f);
-  const float shifted = x + big, f = x - (shifted - big);
-  float y = 0x1.5bba16p-10f;
-  y = fmaf(y, f, 0x1.3cea8ap-7f);
-  y = fmaf(y, f, 0x1.c6b752p-5f);
-  y = fmaf(y, f, 0x1.ebf9bcp-3f);
-  y = fmaf(y, f, 0x1.62e42ap-1f);
-  y = fmaf(y, f, 1.0f);
-  return as_float(float_bits(y) + (float_bits(shifted) << 23));
-}
-
 /* As softmax_row (softmax.cuh), value for value. FAR: logits may be as low as floats go, and then have no
  * finite value in units of log2: where a warp has such a maximum, it is subtracted before. */
-template <int TILES, int LAZY, bool FAR, int BY_FMA = 0>
+template <int TILES, int LAZY, bool FAR>
 FA_DEVICE float hopper_softmax_row(float (&s)[TILES][4], int r, float scale_log2, row_state &row) {
   float m = row.max;
   FA_UNROLL
@@ -51,8 +34,7 @@ FA_DEVICE float hopper_softmax_row(float (&s)[TILES][4], int r, float scale_log2
   for (int n = 0; n < TILES; ++n) {
     FA_UNROLL
     for (int e = 2 * r; e < 2 * r + 2; ++e) {
-      const float x = fmaf(s[n][e], scale_log2, -shift);
-      s[n][e] = BY_FMA && n % (BY_FMA + !BY_FMA) == 0 ? hopper_exp2(x) : exp2_approx(x);
+      s[n][e] = exp2_approx(fmaf(s[n][e], scale_log2, -shift));
       sum += s[n][e];
     }
   }
@@ -136,7 +118,7 @@ FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2],
   const float scale_log2 = hopper_has_logits<C>(p) ? LOG2E : p.scale_log2;
   FA_UNROLL
   for (int r = 0; r < 2; ++r)
-    shrink[r] = hopper_softmax_row<C::BN / 8, C::LAZY, C::FLEX, C::BY_FMA>(s[0], r, scale_log2, rows[r]);
+    shrink[r] = hopper_softmax_row<C::BN / 8, C::LAZY, C::FLEX>(s[0], r, scale_log2, rows[r]);
 }
 
 template <class C> FA_DEVICE void hopper_shrink(float (&o)[C::D / 8][4], const float (&shrink)[2]) {

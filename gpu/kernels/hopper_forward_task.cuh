@@ -24,15 +24,14 @@ template <class C> FA_DEVICE hopper_task hopper_load_task(const fa_hopper_params
   hopper_task task;
   task.batch = head / p.f.heads_q;
   task.head = head - task.batch * p.f.heads_q;
-  const int row0 = row_block * (C::RANKS * C::BM); /* of the cluster */
-  task.row0 = row0 + (C::RANKS > 1 ? cluster_rank() * C::BM : 0);
+  task.row0 = row_block * C::BM;
   if (C::VARLEN)
     task.seq = load_sequence(p.f, task.batch);
   else
     task.seq = {0, 0, p.f.seqlen_q, p.f.seqlen_k, p.f.top_left ? 0 : p.f.seqlen_k - p.f.seqlen_q};
-  const int row1 = min_int(row0 + C::RANKS * C::BM, task.seq.len_q);
+  const int row1 = min_int(task.row0 + C::BM, task.seq.len_q);
   task.blocks = {0, 0};
-  if (row0 < row1) task.blocks = visible_blocks<C::BN>(p.f, task.seq, row0, row1);
+  if (task.row0 < row1) task.blocks = visible_blocks<C::BN>(p.f, task.seq, task.row0, row1);
   return task;
 }
 
@@ -43,15 +42,15 @@ FA_DEVICE int hopper_plane(const fa_flash_params &p, const hopper_task &task) {
 
 FA_COUNTERS(hopper_counters, FA_HOPPER_COUNTERS)
 
-/* The tiles of a block, or of RANKS as a cluster, one after the other; p.tiles.n or more: there is none any
+/* The tiles of a block, one after the other; p.tiles.n or more: there is none any
  * more. The first is the block's own number. Then, if there is a counter, what comes next of all; who takes
  * the last number of the launch, which no tile has, sets it back. Else rounds alternate in direction, so that
  * who had more to do in one has less in the next. */
-template <int RANKS> struct hopper_queue {
+struct hopper_queue {
   int round = 0;
-  FA_DEVICE int first() const { return static_cast<int>(blockIdx.x) / RANKS; }
+  FA_DEVICE int first() const { return static_cast<int>(blockIdx.x); }
   FA_DEVICE int next(const fa_hopper_tiles &t) {
-    const int n_blocks = static_cast<int>(gridDim.x) / RANKS, i = first();
+    const int n_blocks = static_cast<int>(gridDim.x), i = first();
     if (t.counter < 0) {
       ++round;
       return round * n_blocks + (round % 2 ? n_blocks - 1 - i : i);
