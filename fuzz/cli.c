@@ -3,6 +3,7 @@
 
 #include "fuzz/version.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -36,8 +37,18 @@ static int dispatch(const fa_cli *cli) {
   return fa_cli_usage_error("unknown command %s", cli->command);
 }
 
+/* A standard stream that is closed would be the next file to be opened, the journal say, and what is printed
+ * would go there. In its place stands what fails: for stderr, of which nobody could be told, what takes all.
+ */
+static void occupy_standard_streams(void) {
+  static const int mode[] = {O_WRONLY, O_RDONLY, O_RDWR};
+  for (int fd = 0; fd < 3; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode[fd]) < 0) return;
+}
+
 int fa_cli_main(int argc, char **argv, const fa_backend *const *backends) {
   fa_cli cli = {.backends = backends};
+  occupy_standard_streams();
   signal(SIGXFSZ, SIG_IGN); /* a file size limit is then a failed write, which has a message */
   int code = fa_cli_parse(&cli, argc, argv);
   if (code == 0) {

@@ -186,6 +186,12 @@ expect says_line '^FAIL thirteen .*no dump: '
 expect lines '^PASS' 4
 expect complains "--keep: not every dump could be written"
 expect [ -z "$(ls dumps)" ]
+run bash -c '"$1" --cases five.json --backend ref-f32 --report closed.json >&-' sh "$verify" # which would be the journal's number
+expect exits 3
+expect complains "cannot write the results to stdout"
+expect [ -s closed.json ]
+run bash -c '"$1" --cases - --backend ref-f32 <&- 2>&-' sh "$verify"
+expect exits 2
 run bash -c '"$1" --cases five.json --backend ref-f32 >/dev/full' sh "$verify"
 expect exits 3
 expect complains "cannot write the results to stdout"
