@@ -12,9 +12,8 @@
 
 #include <pthread.h>
 
-/* So many at a time: one leaves the driver idle while it loads its library; from two on a context takes as
- * long as it takes the driver. */
-#define FA_PREPARING_AT_ONCE 2
+/* So many at a time: fewer leave the driver idle while a process does what needs no turn in it. */
+#define FA_PREPARING_AT_ONCE 4
 
 /* Zeroed: nothing is under way. It does not survive a fork, so only for a process that makes no workers
  * after. */

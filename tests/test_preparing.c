@@ -72,6 +72,28 @@ static void test_beside(void) {
   fa_result_free(&r);
 }
 
+static char queues[8];
+
+static void look_at_queues(void) {
+  const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  snprintf(queues, sizeof queues, "%s", text ? text : "none");
+}
+
+/* A context with few hardware queues opens sooner, if the user did not ask for others. */
+static void test_queues(void) {
+  static const char *const asked[] = {NULL, "8"};
+  for (int i = 0; i < 2; ++i) {
+    fa_result r;
+    unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (asked[i]) setenv("CUDA_DEVICE_MAX_CONNECTIONS", asked[i], 1);
+    fake_cuda_start();
+    fake.opening = look_at_queues;
+    run_json(&fa_backend_cuda, small, true, &r);
+    CHECK_MSG(strcmp(queues, asked[i] ? asked[i] : "1") == 0, "%s", queues);
+    fa_result_free(&r);
+  }
+}
+
 /* The context is current where it is used, and goes when the backend does. */
 static void test_use(void) {
   fa_result r;
@@ -124,6 +146,7 @@ int main(void) {
   REQUIRE(pthread_getcpuclockid(pthread_self(), &main_clock) == 0);
   test_beside();
   test_use();
+  test_queues();
   test_failures();
   test_unused();
   fake_cuda_reset();
