@@ -140,7 +140,7 @@ int fa_bench_reference(FILE *out, int n_threads) {
   fa_error err = {""};
   double memory_values = peak_memory_mib(false), memory_bounds = peak_memory_mib(true);
   if (measure(n_threads, dgemm, values, bounds, causal, &err) != FA_OK) {
-    fprintf(stderr, "%s\n", err.text);
+    fprintf(stderr, "fa-verify: %s\n", err.text);
     return 3;
   }
   double n = DGEMM_N, rate_dgemm = 2e-9 * n * n * n * n_threads / median(dgemm);

@@ -115,7 +115,7 @@ int fa_bench_rate(FILE *out, const char *spec, int n_processes) {
   if (status == FA_OK)
     print_table(out, all, n_processes, n_each);
   else
-    fprintf(stderr, "%s\n", err.text);
+    fprintf(stderr, "fa-verify: %s\n", err.text);
   if (all != MAP_FAILED) munmap(all, bytes);
   return status == FA_OK ? 0 : status == FA_ERR_INPUT ? 2 : 3;
 }

@@ -206,6 +206,26 @@ static bool looks_like_option(const char *text) {
   return text[0] == '-' && text[1] != 0;
 }
 
+static void set_flag(fa_cli *cli, const struct option *o) {
+  *(bool *)((char *)cli + o->offset) = true;
+  cli->given |= (uint64_t)1 << (o - options);
+}
+
+/* -qv: letters of options without a value. False: not all are. */
+static bool set_flags(fa_cli *cli, const char *letters) {
+  const struct option *found[8];
+  int n = 0;
+  for (; letters[n] && n < 8; ++n) {
+    found[n] = NULL;
+    for (int i = 0; i < N_OPTIONS; ++i)
+      if (options[i].letter == letters[n] && options[i].kind == FLAG) found[n] = &options[i];
+    if (!found[n]) return false;
+  }
+  if (letters[n]) return false;
+  for (int i = 0; i < n; ++i) set_flag(cli, found[i]);
+  return true;
+}
+
 /* The option at argv[*at], with its value; *at ends on the last argument used. */
 static int parse_option(fa_cli *cli, int *at) {
   const char *given = cli->argv[*at], *value = NULL;
@@ -217,15 +237,16 @@ static int parse_option(fa_cli *cli, int *at) {
       o = &options[i];
     if (!is_long && options[i].letter == given[1] && (given[2] == 0 || options[i].argument)) o = &options[i];
   }
+  if (!o && !is_long && set_flags(cli, given + 1)) return 0;
   if (!o) return unknown_option(given);
-  cli->given |= (uint64_t)1 << (o - options);
   if (is_long && given[2 + n] == '=') value = given + 3 + n;
   if (!is_long && given[2]) value = given + 2;
   if (o->kind == FLAG) {
     if (value) return fa_cli_usage_error("--%s takes no value", o->name);
-    *(bool *)((char *)cli + o->offset) = true;
+    set_flag(cli, o);
     return 0;
   }
+  cli->given |= (uint64_t)1 << (o - options);
   if (!value) {
     if (*at + 1 >= cli->argc) return fa_cli_usage_error("--%s needs a value: %s", o->name, o->argument);
     value = cli->argv[++*at];

@@ -29,6 +29,9 @@ expect exits 0
 run "$verify" --cases good.json --backend ref-f32 -q
 expect exits 0
 expect lines . 1
+run "$verify" --cases good.json --backend ref-f32 -qx
+expect exits 0
+expect lines . 1
 run bash -c "'$verify' --cases - --backend ref-f32 <good.json"
 expect exits 0
 expect last_line "tests:2 passed:2 failed:0 skipped:0 error:0"
@@ -75,6 +78,8 @@ bad_usage "needs a value" run --report --cases good.json
 bad_usage "means nothing to the command list" list backends --jobs 2
 bad_usage "jobs means nothing to the command list" list backends -j 2
 bad_usage "jobs means nothing to the command list" list backends -j2
+bad_usage "unknown option -qz" --cases good.json -qz
+bad_usage "fail-fast means nothing to the command list" list backends -qx
 bad_usage "--filter (: no POSIX" --cases good.json --backend ref-f32 --filter '('
 bad_usage "one of --count N and --seconds T" random
 bad_usage "no-such-profile" random --count 1 --profile no-such-profile --backend ref-f32

@@ -43,6 +43,12 @@ expect lines '^HANG .*not done after 1 s: killed' 3
 run env FAKE_CUDA=slow "$fake" --cases two.json --jobs 2
 expect exits 0
 expect lines '^PASS .* cuda  fwd\+bwd' 3
+run env FA_HOPPER=on "$fake" --cases two.json --backend cuda # the user's mistake, no kernel's
+expect exits 2
+expect complains "FA_HOPPER=on: off or auto"
+run env FA_NVRTC=on "$fake" --cases two.json --backend cuda
+expect exits 2
+expect complains "FA_NVRTC=on: off, auto or always"
 # Workers open their contexts by turns, and one that never comes back costs its own case.
 run env FAKE_CUDA=slow FAKE_CUDA_OPENINGS=openings "$fake" random --count 8 --jobs 8 --profile rate-host --backend cuda
 expect exits 0

@@ -1,6 +1,7 @@
 /* The kernels for sm_90a chosen by gpu/fa.h, on a driver made of host memory: what they can do, they do, with
  * the bits of the host backend's (host:hopper); what they cannot, and everything with FA_HOPPER=off or on
  * another device, is left to the others. */
+#include "gpu/cuda/launch_hopper.h"
 #include "tests/check.h"
 #include "tests/cuda_fixture.h"
 
@@ -119,17 +120,20 @@ static void test_others_ran(void) {
 }
 
 static void test_policy(void) {
-  fa_case c;
-  fa_tensors t;
-  cuda_load(plain, &c, &t);
+  void *self = NULL;
+  fa_error err = {""};
+  fa_flash_device target;
+  const fa_cuda_device device = {.major = 9, .n_processors = 132};
   fake_cuda_start();
   setenv("FA_HOPPER", "on", 1);
-  const cuda_ran r = cuda_run_alone(&fa_backend_cuda, &c.problem, &t, FA_PASS_FORWARD);
-  CHECK_MSG(strstr(r.err.text, "FA_HOPPER=on: off or auto") ||
-                strstr(r.out.text, "FA_HOPPER=on: off or auto"),
-            "\"%s%s\"", r.err.text, r.out.text);
-  fa_tensors_free(&t);
-  fa_case_free(&c);
+  CHECK_MSG(fa_backend_cuda.open(NULL, &self, &err) == FA_ERR_INPUT &&
+                strstr(err.text, "FA_HOPPER=on: off or auto"),
+            "%s", err.text);
+  CHECK(fa_cuda_hopper_target(&device, &target, &err) == FA_ERR_INPUT);
+  setenv("FA_HOPPER", "off", 1);
+  CHECK(fa_cuda_hopper_target(&device, &target, &err) == FA_OK && target.hopper == 0);
+  setenv("FA_HOPPER", "", 1); /* as if it were not there */
+  CHECK(fa_cuda_hopper_target(&device, &target, &err) == FA_OK && target.hopper == 132);
 }
 
 int main(void) {

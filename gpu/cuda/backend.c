@@ -7,6 +7,7 @@
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/module.h"
 #include "gpu/cuda/nvrtc.h"
+#include "gpu/cuda/rtc.h"
 #include "gpu/fa_check.h"
 #include "gpu/fa_kv_plan.h"
 #include "gpu/fa_plan.h"
@@ -30,11 +31,21 @@ typedef struct cuda_backend {
   bool lost; /* a kernel took the context with it: this process can use the device no more */
 } cuda_backend;
 
+/* A mistake there is the user's, and no kernel refuses a case because of it. */
+static fa_status check_environment(fa_error *err) {
+  fa_rtc_policy policy;
+  bool off;
+  const fa_status status = fa_rtc_policy_get(&policy, err);
+  return status == FA_OK ? fa_cuda_hopper_policy(&off, err) : status;
+}
+
 static fa_status cuda_open(const char *arg, void **self, fa_error *err) {
   char *end = NULL;
   const long index = arg && *arg ? strtol(arg, &end, 10) : 0;
   if ((end && *end) || index < 0 || index > 1023)
     return fa_fail(err, FA_ERR_INPUT, "backend cuda:N takes the number of a device, got \"%s\"", arg);
+  const fa_status status = check_environment(err);
+  if (status != FA_OK) return status;
   cuda_backend *c = calloc(1, sizeof *c);
   if (!c) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   c->index = (int)index;
