@@ -1,5 +1,6 @@
 /* Data and memory: fills, layouts, strides. Drawn from streams of their own, independent of the shapes; only
  * what would be ill-posed is taken out, for the reasons given at each rule. */
+#include "fuzz/generate.h"
 #include "fuzz/generate_parts.h"
 
 #define COUNT(a) ((int64_t)(sizeof(a) / sizeof *(a)))

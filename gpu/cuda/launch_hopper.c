@@ -16,7 +16,7 @@ fa_status fa_cuda_hopper_policy(bool *off, fa_error *err) {
 }
 
 fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_flash_device *out, fa_error *err) {
-  bool off;
+  bool off = false;
   fa_status status = fa_cuda_flash_device(device, out, err);
   if (status == FA_OK) status = fa_cuda_hopper_policy(&off, err);
   if (status != FA_OK) return status;
