@@ -18,7 +18,7 @@ void fa_turns_free(fa_turns *t) {
   t->fd = -1;
 }
 
-/* Turn number i is the file's byte i. False: another process has it. */
+/* Turn number i is the file's byte i. False: errno says why not; EAGAIN or EACCES: another process has it. */
 static bool set_lock(const fa_turns *t, int i, short type) {
   struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = i, .l_len = 1};
   int code;
@@ -32,8 +32,10 @@ int fa_turns_begin(const fa_turns *t, double patience_s) {
   const double end = fa_seconds_now() + patience_s;
   if (t->fd < 0) return -1;
   for (;;) {
-    for (int i = 0; i < t->n; ++i)
+    for (int i = 0; i < t->n; ++i) {
       if (set_lock(t, i, F_WRLCK)) return i;
+      if (errno != EAGAIN && errno != EACCES) return -1; /* no locks here: no turns */
+    }
     if (fa_seconds_now() >= end) return -1;
     nanosleep(&pause, NULL); /* F_SETLKW knows no end of patience */
   }

@@ -100,6 +100,11 @@ static void test_none(void) {
   CHECK(turns.fd < 0 && fa_turns_begin(&turns, 60) < 0);
   fa_turns_end(&turns, -1);
   fa_turns_free(&turns);
+  turns =
+      (fa_turns){.fd = STDIN_FILENO, .n = 1}; /* whatever it is, not to be written to, so not to be locked */
+  const double start = fa_seconds_now();
+  REQUIRE(freopen("/dev/null", "r", stdin) != NULL);
+  CHECK(fa_turns_begin(&turns, 60) < 0 && fa_seconds_now() - start < 30);
 }
 
 int main(void) {
