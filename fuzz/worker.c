@@ -25,14 +25,17 @@ typedef struct pending {
  * an item is begun again, up to this often. */
 #define MAX_KILLS 3
 
-/* Results wait for their turn; this bounds how far the fast workers may run ahead of a slow case. */
-#define MAX_PENDING 1024
+/* Results wait for their turn; this bounds how far the fast workers may run ahead of a slow case: some
+ * minutes on a GPU, so that a case that hangs costs no other worker's time. */
+#define MAX_PENDING 65536
+#define MAX_WAITING_BYTES ((size_t)512 << 20)
 
 struct fa_pool {
   const fa_pool_config *c;
   fa_worker *w;
   pending queue[MAX_PENDING]; /* ring: slot s at s % MAX_PENDING */
   int64_t n_given, n_passed_on;
+  size_t waiting_bytes; /* of the results in the queue */
   bool no_more;
   struct sigaction old_int, old_term, old_pipe;
 };
@@ -58,6 +61,7 @@ static fa_status finish_slot(fa_pool *p, int64_t slot, const fa_result *r, fa_er
   pending *q = slot_at(p, slot);
   if (p->c->arrived) p->c->arrived(p->c->ctx, q->item, r);
   q->bytes = fa_wire_pack(r, &q->n_bytes);
+  if (q->bytes) p->waiting_bytes += q->n_bytes;
   return q->bytes ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
 }
 
@@ -172,10 +176,14 @@ static fa_status receive(fa_pool *p, fa_worker *w, fa_error *err) {
   }
 }
 
+static bool may_run_ahead(const fa_pool *p) {
+  return p->n_given - p->n_passed_on < MAX_PENDING && p->waiting_bytes < MAX_WAITING_BYTES;
+}
+
 static fa_status give_work(fa_pool *p, fa_error *err) {
   for (int i = 0; i < p->c->n_workers; ++i) {
     fa_worker *w = &p->w[i];
-    if (w->slot >= 0 || p->no_more || p->n_given - p->n_passed_on >= MAX_PENDING) continue;
+    if (w->slot >= 0 || p->no_more || !may_run_ahead(p)) continue;
     int64_t item = 0;
     if (interrupt_signal || !p->c->next(p->c->ctx, &item)) {
       p->no_more = true;
@@ -202,6 +210,7 @@ static fa_status pass_on(fa_pool *p, fa_error *err) {
     status = fa_wire_unpack(q->bytes, q->n_bytes, r, err);
     free(q->bytes);
     q->bytes = NULL;
+    p->waiting_bytes -= q->n_bytes;
     p->n_passed_on++;
     if (status == FA_OK && !p->c->done(p->c->ctx, q->item, r)) p->no_more = true;
     fa_result_free(r);
