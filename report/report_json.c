@@ -187,11 +187,24 @@ fa_status fa_report_init(fa_report *r, const fa_report_head *head, fa_error *err
   return FA_OK;
 }
 
+fa_status fa_report_add_case(fa_report *r, const cJSON *entry, fa_error *err) {
+  char *text = cJSON_PrintUnformatted(entry), *line = NULL;
+  if (text && asprintf(&line, "\n\t\t%s", text) < 0) line = NULL;
+  cJSON *raw = line ? cJSON_CreateRaw(line) : NULL;
+  cJSON_free(text);
+  free(line);
+  if (raw && cJSON_AddItemToArray(r->cases, raw)) return FA_OK;
+  cJSON_Delete(raw);
+  return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
+}
+
 fa_status fa_report_add(fa_report *r, const fa_result *result, fa_error *err) {
   fa_summary_add(&r->summary, result);
-  cJSON *line = case_to_json(result);
-  if (!line || !cJSON_AddItemToArray(r->cases, line))
-    return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
+  cJSON *entry = case_to_json(result);
+  const fa_status status =
+      entry ? fa_report_add_case(r, entry, err) : fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
+  cJSON_Delete(entry);
+  if (status != FA_OK) return status;
   if (result->state == FA_PASS || result->state == FA_SKIP) return FA_OK;
   cJSON *failure = failure_to_json(result);
   if (!failure || !cJSON_AddItemToArray(r->failures, failure))

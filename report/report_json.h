@@ -26,6 +26,9 @@ typedef struct fa_report {
 fa_status fa_report_init(fa_report *r, const fa_report_head *head, fa_error *err);
 /* Keeps what the report needs of the result: everything of a failure or error, one line of a pass. */
 fa_status fa_report_add(fa_report *r, const fa_result *result, fa_error *err);
+/* Only what a pass has: a line of "cases". It is kept as text: as trees the millions of cases of a long
+ * campaign take ten times the memory. */
+fa_status fa_report_add_case(fa_report *r, const struct cJSON *entry, fa_error *err);
 /* One result as a line of the journal, without its end, malloc'd; NULL when out of memory. All that a report
  * needs of it: report_line.h reads it back. item: its place in the run; elapsed: seconds since the run
  * began. */

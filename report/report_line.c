@@ -116,14 +116,13 @@ fa_status fa_report_line_parse(const char *text, fa_report_line *out, fa_error *
 fa_status fa_report_add_line(fa_report *r, fa_report_line *line, fa_error *err) {
   fa_summary_add(&r->summary, line->brief);
   fa_report_add_waiver(line->entry, line->brief);
-  bool good = cJSON_AddItemToArray(r->cases, line->entry);
-  if (good) line->entry = NULL;
-  if (good && line->failure) {
-    fa_report_add_waiver(line->failure, line->brief);
-    good = cJSON_AddItemToArray(r->failures, line->failure);
-    if (good) line->failure = NULL;
-  }
-  return good ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
+  const fa_status status = fa_report_add_case(r, line->entry, err);
+  if (status != FA_OK || !line->failure) return status;
+  fa_report_add_waiver(line->failure, line->brief);
+  if (!cJSON_AddItemToArray(r->failures, line->failure))
+    return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
+  line->failure = NULL;
+  return FA_OK;
 }
 
 void fa_report_line_free(fa_report_line *line) {
