@@ -64,10 +64,12 @@ static bool plan_launch(const fa_attention *a, const fa_flash_device *device, bo
   const int64_t heads = a->batch * a->heads_q, n = row_blocks * heads;
   if (n > 1 << 30) return false;
   uneven |= out->params.f.window_right >= 0;
+  const int64_t rest = a->seqlen_q % out->kernel->block_m;
+  const bool short_last = rest > 0 && rest <= out->kernel->block_m - 64;
   out->params.tiles = (fa_hopper_tiles){.n = (int)n,
                                         .row_blocks = (int)row_blocks,
                                         .heads = (int)heads,
-                                        .section = section_of(a, uneven),
+                                        .section = section_of(a, uneven || short_last),
                                         .last_first = uneven,
                                         .counter = -1};
   out->n_blocks = (unsigned)(n < device->hopper ? n : device->hopper);

@@ -36,9 +36,9 @@ struct hopper_forward_config : flash_kind_traits<KIND_> {
   static constexpr int BARRIERS_AT = V_AT + STAGES * KV_BYTES + (APART ? GROUPS * Q_BYTES : 0);
   static constexpr int N_BARRIERS = 2 * GROUPS + 4 * STAGES + 4;
   static constexpr int BIAS_AT = 0; /* there is none */
-  /* what the producer tells the consumers: two numbers of tiles, and of flex kernels how many key blocks
-   * those have, 16 bytes apart; and what stands in each place for K */
-  static constexpr int TILES_AT = BARRIERS_AT + 8 * N_BARRIERS, ENTRIES_AT = TILES_AT + 32;
+  /* what the producer tells the consumers: two tasks, and what stands in each place for K */
+  static constexpr int TASK_BYTES = 32, TASKS_AT = (BARRIERS_AT + 8 * N_BARRIERS + 15) / 16 * 16,
+                       ENTRIES_AT = TASKS_AT + 2 * TASK_BYTES;
   static constexpr int SHARED_BYTES = ENTRIES_AT + (MODS::ANY ? 4 * STAGES : 0);
   /* 64 K registers, in the shares of the launch bounds moved to where they are needed */
   static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 192 || BN > 160 ? 24 : 40;
@@ -58,8 +58,8 @@ template <class C> struct hopper_barriers {
   FA_DEVICE static uint32_t k_empty(int stage) { return at(2 * C::GROUPS + C::STAGES + stage); }
   FA_DEVICE static uint32_t v_full(int stage) { return at(2 * C::GROUPS + 2 * C::STAGES + stage); }
   FA_DEVICE static uint32_t v_empty(int stage) { return at(2 * C::GROUPS + 3 * C::STAGES + stage); }
-  FA_DEVICE static uint32_t tile_full(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + stage); }
-  FA_DEVICE static uint32_t tile_empty(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + 2 + stage); }
+  FA_DEVICE static uint32_t task_full(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + stage); }
+  FA_DEVICE static uint32_t task_empty(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + 2 + stage); }
 };
 
 template <class C> FA_DEVICE void hopper_init_barriers() {
@@ -78,8 +78,8 @@ template <class C> FA_DEVICE void hopper_init_barriers() {
   }
   FA_NO_UNROLL
   for (int s = 0; s < 2; ++s) {
-    mbarrier_init(bar::tile_full(s), 1);
-    mbarrier_init(bar::tile_empty(s), 4 * C::GROUPS);
+    mbarrier_init(bar::task_full(s), 1);
+    mbarrier_init(bar::task_empty(s), 4 * C::GROUPS);
   }
   mbarrier_init_fence();
 }

@@ -43,15 +43,6 @@ template <class C> struct hopper_producer {
     }
     q.next();
   }
-  /* A task without keys has no use for Q, but O for its place. */
-  FA_DEVICE void skip_q() {
-    FA_NO_UNROLL
-    for (int g = 0; g < C::GROUPS; ++g) {
-      mbarrier_wait(bar::q_empty(g), q.parity() ^ 1);
-      mbarrier_arrive(bar::q_full(g));
-    }
-    q.next();
-  }
   FA_DEVICE void load(const fa_hopper_params &p, const hopper_task &task,
                       const tile_walk<typename C::MODS> &walk) {
     flex_tile ahead = walk.at(walk.end() - 1);
@@ -70,14 +61,6 @@ template <class C> struct hopper_producer {
   }
 };
 
-template <class C> FA_DEVICE void hopper_tell(int stage, int tile, int n_blocks) {
-  typedef hopper_barriers<C> bar;
-  const uint32_t at = shared_base() + C::TILES_AT + 16 * stage;
-  store_shared4(at, static_cast<uint32_t>(tile));
-  if (C::FLEX) store_shared4(at + 4, static_cast<uint32_t>(n_blocks));
-  mbarrier_arrive(bar::tile_full(stage));
-}
-
 /* The key blocks of a task. */
 template <class C>
 FA_DEVICE tile_walk<typename C::MODS> hopper_walk(const fa_hopper_params &p, const hopper_task &task) {
@@ -85,8 +68,8 @@ FA_DEVICE tile_walk<typename C::MODS> hopper_walk(const fa_hopper_params &p, con
                                      task.blocks);
 }
 
-/* One thread. It tells the consumers each tile's number, and -1 in the end; the next number is on its way
- * while a tile is loaded. */
+/* One thread. It tells the consumers each task, and that there are no more; the next tile's number is on its
+ * way while a task is loaded. */
 template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
   typedef hopper_barriers<C> bar;
   hopper_producer<C> producer;
@@ -95,19 +78,17 @@ template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
   FA_NO_UNROLL
   for (int tile = queue.first(); tile < p.tiles.n;) {
     const int next = queue.next(p.tiles);
-    mbarrier_wait(bar::tile_empty(told.stage()), told.parity() ^ 1);
-    hopper_tell<C>(told.stage(), tile, C::FLEX ? hopper_walk<C>(p, hopper_load_task<C>(p, tile)).end() : 0);
-    told.next();
-    const hopper_task task = hopper_load_task<C>(p, opaque(tile)); /* again, rather than kept */
+    hopper_task task = hopper_load_task<C>(p, tile);
     const tile_walk<typename C::MODS> walk = hopper_walk<C>(p, task);
-    if (walk.begin() < walk.end())
-      producer.load(p, task, walk);
-    else if (C::IN_Q)
-      producer.skip_q();
+    task.blocks = {walk.begin(), walk.end()};
+    mbarrier_wait(bar::task_empty(told.stage()), told.parity() ^ 1);
+    hopper_tell<C>(told, task);
+    told.next();
+    if (walk.begin() < walk.end()) producer.load(p, task, walk);
     tile = next;
   }
-  mbarrier_wait(bar::tile_empty(told.stage()), told.parity() ^ 1);
-  hopper_tell<C>(told.stage(), -1, 0);
+  mbarrier_wait(bar::task_empty(told.stage()), told.parity() ^ 1);
+  hopper_tell<C>(told, hopper_task{{}, 0, 0, -1, {0, 0}});
 }
 
 } // namespace fa

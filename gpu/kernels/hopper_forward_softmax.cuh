@@ -7,16 +7,21 @@
 
 namespace fa {
 
-/* As softmax_row (softmax.cuh), value for value. FAR: logits may be as low as floats go, and then have no
- * finite value in units of log2: where a warp has such a maximum, it is subtracted before. */
-template <int TILES, int LAZY, bool FAR>
-FA_DEVICE float hopper_softmax_row(float (&s)[TILES][4], int r, float scale_log2, row_state &row) {
+/* A row's new maximum, the first half of softmax_row (softmax.cuh), value for value, ... */
+template <int TILES, int LAZY>
+FA_DEVICE float hopper_row_max(const float (&s)[TILES][4], int r, float scale_log2, const row_state &row) {
   float m = row.max;
   FA_UNROLL
   for (int n = 0; n < TILES; ++n) m = greater(m, greater(s[n][2 * r], s[n][2 * r + 1]));
   m = greater(m, shfl_xor(m, 1));
   m = greater(m, shfl_xor(m, 2));
-  if (LAZY == 2 && multiply(m - row.max, scale_log2) <= 8.0f) m = row.max;
+  return LAZY == 2 && multiply(m - row.max, scale_log2) <= 8.0f ? row.max : m;
+}
+
+/* ... and its exponentials. FAR: logits may be as low as floats go, and then have no finite value in units of
+ * log2: where a warp has such a maximum, it is subtracted before. */
+template <int TILES, bool FAR>
+FA_DEVICE float hopper_row_exp(float (&s)[TILES][4], int r, float scale_log2, float m, row_state &row) {
   float shift = m == -infinity() ? 0.0f : multiply(m, scale_log2), before = row.max;
   if (FAR && any_lane(fabsf(shift) == infinity())) {
     const float base = m == -infinity() ? 0.0f : m;
@@ -95,6 +100,30 @@ FA_DEVICE void hopper_hide(float (&s)[C::BN / 8][4], const fa_flash_params &p, c
   }
 }
 
+/* Of a thread's columns 8 n + e, e = 0 and 1, n < 16, those below limit: bits 2 n + e. */
+FA_DEVICE uint32_t hopper_columns(int limit) {
+  const int n = min_int(max_int((limit >> 3) * 2 + min_int(limit & 7, 2), 0), 32);
+  return n == 0 ? 0 : 0xffffffffu >> (32 - n);
+}
+
+/* As mask_scores: a bit for each pair is less work than two comparisons. */
+template <class C>
+FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_flash_params &p, const sequence &seq, int row,
+                           int col) {
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const row_limits limits = limits_of_row(p, seq, row + 8 * r);
+    FA_UNROLL
+    for (int n0 = 0; n0 < C::BN / 8; n0 += 16) {
+      const uint32_t shown =
+          hopper_columns(limits.hi - col - 8 * n0) & ~hopper_columns(limits.lo - col - 8 * n0);
+      FA_UNROLL
+      for (int i = 0; i < 32 && n0 + i / 2 < C::BN / 8; ++i)
+        if (!(shown & 1u << i)) s[n0 + i / 2][2 * r + i % 2] = -infinity();
+    }
+  }
+}
+
 /* Scores become exponentials; shrink: by how much what was accumulated so far shrinks. */
 template <class C>
 FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2], float (&shrink)[2],
@@ -114,11 +143,15 @@ FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2],
     add_alibi<C>(s, p.scale, slope, static_cast<float>(distance));
   }
   if (keys_need_mask(p, task.seq, first, first + 64, key0, key0 + C::BN))
-    mask_scores<C>(s, p, task.seq, first, key0, opaque(thread));
+    hopper_mask<C>(s[0], p, task.seq, first + score_row<C>(opaque(thread), 0),
+                   key0 + score_col(opaque(thread)));
   const float scale_log2 = hopper_has_logits<C>(p) ? LOG2E : p.scale_log2;
+  float m[2]; /* both first: neither waits for the other's shuffles */
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) m[r] = hopper_row_max<C::BN / 8, C::LAZY>(s[0], r, scale_log2, rows[r]);
   FA_UNROLL
   for (int r = 0; r < 2; ++r)
-    shrink[r] = hopper_softmax_row<C::BN / 8, C::LAZY, C::FLEX>(s[0], r, scale_log2, rows[r]);
+    shrink[r] = hopper_row_exp<C::BN / 8, C::FLEX>(s[0], r, scale_log2, m[r], rows[r]);
 }
 
 template <class C> FA_DEVICE void hopper_shrink(float (&o)[C::D / 8][4], const float (&shrink)[2]) {

@@ -35,6 +35,24 @@ template <class C> FA_DEVICE hopper_task hopper_load_task(const fa_hopper_params
   return task;
 }
 
+/* The producer works tasks out, and tells the consumers; row0 -1: there are no more. */
+template <class C> FA_DEVICE void hopper_tell(hopper_ring<2> told, const hopper_task &task) {
+  const uint32_t at = shared_base() + C::TASKS_AT + C::TASK_BYTES * told.stage();
+  const int words[8] = {task.row0,  task.blocks.begin, task.blocks.end, task.head,
+                        task.batch, task.seq.q_row,    task.seq.len_q,  task.seq.len_k};
+  FA_UNROLL
+  for (int i = 0; i < (C::VARLEN ? 8 : 5); ++i) store_shared4(at + 4 * i, static_cast<uint32_t>(words[i]));
+  mbarrier_arrive(hopper_barriers<C>::task_full(told.stage()));
+}
+/* All of it but where the keys begin in their tensor. */
+template <class C> FA_DEVICE hopper_task hopper_told(const fa_flash_params &p, hopper_ring<2> told) {
+  const uint32_t at = shared_base() + C::TASKS_AT + C::TASK_BYTES * told.stage();
+  int w[8] = {0, 0, 0, 0, 0, 0, p.seqlen_q, p.seqlen_k};
+  FA_UNROLL
+  for (int i = 0; i < (C::VARLEN ? 8 : 5); ++i) w[i] = uniform(static_cast<int>(load_shared4(at + 4 * i)));
+  return {{w[5], 0, w[6], w[7], p.top_left ? 0 : w[7] - w[6]}, w[4], w[3], w[0], {w[1], w[2]}};
+}
+
 /* Where a tensor's map has the entry: tokens of all lie side by side where lengths vary. */
 FA_DEVICE int hopper_plane(const fa_flash_params &p, const hopper_task &task) {
   return p.cu_seqlens_q ? 0 : task.batch;
