@@ -112,7 +112,7 @@ static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa
   const bool varlen = fa_attention_is_varlen(a);
   const int64_t head_dim_v = fa_attention_head_dim_v(a), all_rows = varlen ? a->total_q : a->seqlen_q,
                 all_keys = varlen ? a->total_k : a->seqlen_k;
-  const uint32_t rows = (uint32_t)k->block_m, keys = (uint32_t)k->block_n;
+  const uint32_t rows = (uint32_t)(k->block_m / fa_hopper_backward_cluster(k)), keys = (uint32_t)k->block_n;
   if (!fill_box(&out->box[0], a, a->q, a->q_stride, all_rows, a->heads_q, a->head_dim, rows) ||
       !fill_box(&out->box[1], a, a->k, a->k_stride, all_keys, a->heads_kv, a->head_dim, keys) ||
       !fill_box(&out->box[2], a, a->v, a->v_stride, all_keys, a->heads_kv, head_dim_v, keys) ||

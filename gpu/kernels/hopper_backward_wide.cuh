@@ -10,19 +10,20 @@
  *   both:       their columns of dQ = dS K; its sums leave by atomic additions.
  *
  * What one waits for, the products of the other fill: dP of a block while values makes P of it, dV while dS
- * is made, the next S while dK is added.
+ * is made, the next S while dK is added. P of the next rows comes before dQ of these, and dQ leaves beside dV
+ * and dK: nobody waits for the other block's dS while it is on its way.
  *
- * Two blocks, of neighbouring keys, are a cluster and walk the same rows: they send each other dS, and each
- * adds half of dQ's columns over the keys of both. That halves the additions in memory, which else would be
- * the limit: 64 KiB of them for 10.5 MFLOP.
+ * Two blocks, of neighbouring keys, are a cluster and walk the same rows: each brings half of Q and dO to
+ * both, they send each other dS, and each adds half of dQ's columns over the keys of both. That halves what
+ * is read, and the additions in memory, which else would be the limit: 64 KiB of them for 10.5 MFLOP.
  *
  * Of a deterministic call a cluster has an accumulator of dQ: whichever of its four warpgroups has some
  * columns adds to them alone, pair of key blocks after pair.
  *
  * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, of the other block's K the two
- * panels with this one's columns of dQ, two of Q, one of dO, two each of dS (rows are keys) and of the other
- * block's, P as the threads hold it, LSE and delta, and of kernels with dropout its bits. dK and dV leave by
- * K's and V's places.
+ * panels with this one's columns of dQ, two of Q, one or two of dO, two each of dS (rows are keys) and of the
+ * other block's, P as the threads hold it, LSE and delta, and of kernels with dropout its bits. dK and dV
+ * leave by K's and V's places.
  *
  * Registers are what there is least of. Addresses and descriptors are worked out in every step from one
  * opaque number each, since else they are kept over it, and so is how far the rows go. */
@@ -34,13 +35,6 @@
 #include "gpu/kernels/hopper_backward_wide_scores.cuh"
 
 namespace fa {
-
-/* A warp's release of dS to both blocks. */
-FA_DEVICE void hopper_wide_release(uint32_t bar, int rank, int thread) {
-  if (thread % 32 != 0) return;
-  mbarrier_arrive(bar);
-  mbarrier_arrive_at(cluster_address(bar, rank ^ 1));
-}
 
 /* The group's columns of dQ = dS K over the keys of both blocks, issued. */
 template <class C, bool VALUES, int TILES>
@@ -97,7 +91,7 @@ template <class C, bool VALUES, int TILES>
 FA_DEVICE void hopper_wide_finish_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4],
                                      hopper_ring<C::STAGES> ring, int head, int block, int thread) {
   const int rank = cluster_rank();
-  hopper_wide_release(hopper_wide_barriers<C>::ds_empty(ring.stage()), rank, thread);
+  hopper_release_both(hopper_wide_barriers<C>::ds_empty(ring.stage()), thread);
   hopper_wide_add_dq<C, VALUES>(p, dq, static_cast<int>(blockIdx.z), head, block * C::BM, rank, thread);
 }
 
@@ -124,66 +118,78 @@ template <class C> FA_DEVICE void hopper_wide_release_keys(int thread) {
   }
 }
 
-/* The warpgroup of dV, with one key block. The next S is on its way before dQ is, and its P handed over
- * before dQ leaves. */
+/* dV += P^T dO, issued. */
+template <class C>
+FA_DEVICE void hopper_wide_issue_dv(float (&dv)[C::D / 8][4], const uint32_t (&weights)[C::BM / 16][4],
+                                    uint32_t base, hopper_ring<C::DO_STAGES> ring) {
+  mbarrier_wait(hopper_wide_barriers<C>::do_full(ring), ring.parity());
+  wgmma_fence();
+  hopper_backward_add<C>(dv, weights, base + C::DO_AT + ring.stage() * C::Q_BYTES);
+}
+
+/* dP^T = V dO^T, issued. */
+template <class C>
+FA_DEVICE void hopper_wide_issue_dp(float (&dp)[C::BM / 8][4], uint32_t base,
+                                    hopper_ring<C::DO_STAGES> ring) {
+  mbarrier_wait(hopper_wide_barriers<C>::do_full(ring), ring.parity());
+  wgmma_fence();
+  hopper_backward_scores<C>(dp, base + C::V_AT, base + C::DO_AT + ring.stage() * C::Q_BYTES);
+}
+
+/* The warpgroup of dV, with one key block. P has one place, which is free again when dS is made. */
 template <class C>
 FA_DEVICE void hopper_wide_values(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
-                                  int both) {
+                                  hopper_wide_keys<C> keys) {
   typedef hopper_wide_barriers<C> bar;
-  const hopper_wide_place<C> first(both);
   const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
-  const hopper_keys t = hopper_wide_load_keys<C>(p.b, first.keys);
+  const hopper_keys t = hopper_wide_load_keys<C>(p.b, keys);
   float dv[C::D / 8][4] = {}, dq[hopper_wide_columns<C, true>::N / 8][4], s[C::BM / 8][4];
   uint32_t weights[C::BM / 16][4];
   hopper_wide_walk at(p.b.forward, t);
-  mbarrier_wait(bar::keys(), first.keys.n % 2);
+  mbarrier_wait(bar::keys(), keys.n % 2);
   if (at.is_there(t)) {
     mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
     wgmma_fence();
     hopper_backward_scores<C>(s, base + C::K_AT, base + C::Q_AT + ring.stage() * C::Q_BYTES);
     mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
     wgmma_wait<0>(s);
-    hopper_release(bar::q_empty(ring.stage()), first.thread);
-    hopper_wide_weigh<C>(p.b, weights, s, ring, first.keys, at.head, at.block * C::BM, first.thread);
+    hopper_release_both(bar::q_empty(ring.stage()), hopper_wide_thread());
+    hopper_wide_weigh<C>(p.b, weights, s, ring, keys, at.head, at.block * C::BM, hopper_wide_thread());
+    hopper_wide_issue_dv<C>(dv, weights, base, hopper_wide_do<C>(ring));
     FA_NO_UNROLL
-    while (at.has_next(hopper_wide_load_keys<C>(p.b, hopper_wide_place<C>(both).keys))) {
-      const hopper_wide_place<C> now(both);
-      const int me = now.thread;
+    while (at.has_next(p.b, keys)) {
+      const int me = hopper_wide_thread();
       const uint32_t here = static_cast<uint32_t>(opaque(static_cast<int>(base)));
-      mbarrier_wait(bar::do_full(), static_cast<int>(ring.n % 2));
-      wgmma_fence();
-      hopper_backward_add<C>(dv, weights, here + C::DO_AT);
+      const hopper_wide_walk next = at.after(hopper_wide_load_keys<C>(p.b, keys));
       ring.next();
       mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
       wgmma_fence();
       hopper_backward_scores<C>(s, here + C::K_AT, here + C::Q_AT + ring.stage() * C::Q_BYTES);
       wgmma_wait<1>(dv);
-      hopper_release(bar::do_empty(), me);
-      hopper_wide_issue_dq<C, true>(dq, ring.before());
-      wgmma_wait<1>(s);
-      hopper_release(bar::q_empty(ring.stage()), me);
-      wgmma_wait<0>(dq);
-      hopper_wide_finish_dq<C, true>(p, dq, ring.before(), at.head, at.block, me);
-      at.next(hopper_wide_load_keys<C>(p.b, now.keys));
+      hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring.before())), me);
       mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
-      hopper_wide_weigh<C>(p.b, weights, s, ring, now.keys, at.head, at.block * C::BM, me);
+      mbarrier_wait(bar::ds_full(ring.before().stage()), ring.before().parity()); /* P has been read */
+      wgmma_wait<0>(s);
+      hopper_release_both(bar::q_empty(ring.stage()), me);
+      hopper_wide_weigh<C>(p.b, weights, s, ring, keys, next.head, next.block * C::BM, me);
+      hopper_wide_issue_dq<C, true>(dq, ring.before());
+      hopper_wide_issue_dv<C>(dv, weights, here, hopper_wide_do<C>(ring));
+      wgmma_wait<1>(dq);
+      hopper_wide_finish_dq<C, true>(p, dq, ring.before(), at.head, at.block, me);
+      at = at.after(hopper_wide_load_keys<C>(p.b, keys));
     }
-    mbarrier_wait(bar::do_full(), static_cast<int>(ring.n % 2));
-    wgmma_fence();
-    hopper_backward_add<C>(dv, weights, base + C::DO_AT);
     hopper_wide_issue_dq<C, true>(dq, ring);
     wgmma_wait<1>(dv);
-    if (C::ORDERED) hopper_release(bar::do_empty(), hopper_wide_place<C>(both).thread);
+    if (C::ORDERED) hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring)), hopper_wide_thread());
     wgmma_wait<0>(dq);
-    hopper_wide_finish_dq<C, true>(p, dq, ring, at.head, at.block, hopper_wide_place<C>(both).thread);
+    hopper_wide_finish_dq<C, true>(p, dq, ring, at.head, at.block, hopper_wide_thread());
     ring.next();
   }
-  named_sync<256>(HOPPER_WIDE_ALL);      /* nobody reads K and V any more */
-  const hopper_wide_place<C> last(both); /* addresses are worked out here */
+  named_sync<256>(HOPPER_WIDE_ALL); /* nobody reads K and V any more */
   const hopper_gradient to = {&p.dv, p.b.dv, &p.b.dv_stride, p.b.forward.head_dim_v};
   hopper_wide_store<C>(p.b.forward, to, dv, C::DROPOUT ? p.b.forward.dropout_scale : 1.0f, base + C::V_AT,
-                       hopper_wide_load_keys<C>(p.b, last.keys), last.thread);
-  hopper_wide_release_keys<C>(last.thread);
+                       hopper_wide_load_keys<C>(p.b, keys), hopper_wide_thread());
+  hopper_wide_release_keys<C>(hopper_wide_thread());
 }
 
 /* dp -> dS, to both blocks, and in ds. */
@@ -192,16 +198,17 @@ FA_DEVICE void hopper_wide_send_ds(const fa_flash_backward_params &p, uint32_t (
                                    float (&dp)[C::BM / 8][4], hopper_ring<C::STAGES> ring, int thread) {
   typedef hopper_wide_barriers<C> bar;
   const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
-  const int stage = ring.stage(), lane = thread % 32;
+  const int stage = ring.stage();
   mbarrier_wait(bar::rows_full(stage), ring.parity());
   named_sync<64>(HOPPER_WIDE_P_FULL + thread / 32);
-  hopper_wide_score_gradients<C>(dp, p.forward.dropout_scale,
-                                 base + C::ROWS_AT + stage * (2 * C::ROW_BYTES) + C::ROW_BYTES + lane % 4 * 8,
-                                 thread);
+  hopper_wide_score_gradients<C>(
+      dp, p.forward.dropout_scale,
+      base + C::ROWS_AT + stage * (2 * C::ROW_BYTES) + C::ROW_BYTES + thread % 4 * 8, thread);
   sync_warp();
   hopper_release(bar::rows_empty(stage), thread);
   hopper_pack<C>(ds, dp);
   mbarrier_wait(bar::ds_empty(stage), ring.parity() ^ 1);
+  const int lane = thread % 32;
   hopper_store_ds<C>(base + C::DS_AT + stage * C::DS_BYTES, ds, thread / 32 * 16 + lane / 4, lane);
   fence_async();
   sync_warp();
@@ -214,64 +221,58 @@ FA_DEVICE void hopper_wide_send_ds(const fa_flash_backward_params &p, uint32_t (
   }
 }
 
-/* The warpgroup of dK, with one key block. dQ of a step waits for the other block's dS behind dK, and leaves
- * after the next dS. */
+/* The warpgroup of dK, with one key block. Where dO has one place, the next one is still on its way when dK
+ * is added, and Q is released first. */
 template <class C>
 FA_DEVICE void hopper_wide_gradients(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
-                                     int both) {
+                                     hopper_wide_keys<C> keys) {
   typedef hopper_wide_barriers<C> bar;
-  const hopper_wide_place<C> first(both);
   const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
-  const hopper_keys t = hopper_wide_load_keys<C>(p.b, first.keys);
+  const hopper_keys t = hopper_wide_load_keys<C>(p.b, keys);
   float dk[C::D / 8][4] = {}, dq[hopper_wide_columns<C, false>::N / 8][4], dp[C::BM / 8][4];
   uint32_t ds[C::BM / 16][4];
   hopper_wide_walk at(p.b.forward, t);
-  mbarrier_wait(bar::keys(), first.keys.n % 2);
+  mbarrier_wait(bar::keys(), keys.n % 2);
   if (at.is_there(t)) {
-    mbarrier_wait(bar::do_full(), static_cast<int>(ring.n % 2));
-    wgmma_fence();
-    hopper_backward_scores<C>(dp, base + C::V_AT, base + C::DO_AT);
+    hopper_wide_issue_dp<C>(dp, base, hopper_wide_do<C>(ring));
     wgmma_wait<0>(dp);
-    hopper_release(bar::do_empty(), first.thread);
-    hopper_wide_send_ds<C>(p.b, ds, dp, ring, first.thread);
-    FA_NO_UNROLL
-    while (at.has_next(hopper_wide_load_keys<C>(p.b, hopper_wide_place<C>(both).keys))) {
-      const hopper_wide_place<C> now(both);
-      const int me = now.thread;
-      const uint32_t here = static_cast<uint32_t>(opaque(static_cast<int>(base)));
-      mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
-      wgmma_fence();
-      hopper_backward_add<C>(dk, ds, here + C::Q_AT + ring.stage() * C::Q_BYTES);
-      hopper_wide_issue_dq<C, false>(dq, ring);
-      ring.next();
-      wgmma_wait<1>(dk);
-      hopper_release(bar::q_empty(ring.before().stage()), me);
-      mbarrier_wait(bar::do_full(), static_cast<int>(ring.n % 2));
-      wgmma_fence();
-      hopper_backward_scores<C>(dp, here + C::V_AT, here + C::DO_AT);
-      wgmma_wait<1>(dq);
-      hopper_wide_finish_dq<C, false>(p, dq, ring.before(), at.head, at.block, opaque(me));
-      at.next(hopper_wide_load_keys<C>(p.b, now.keys));
-      wgmma_wait<0>(dp);
-      hopper_release(bar::do_empty(), me);
-      hopper_wide_send_ds<C>(p.b, ds, dp, ring, hopper_wide_place<C>(both).thread);
-    }
+    hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring)), hopper_wide_thread());
+    hopper_wide_send_ds<C>(p.b, ds, dp, ring, hopper_wide_thread());
     mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
     wgmma_fence();
     hopper_backward_add<C>(dk, ds, base + C::Q_AT + ring.stage() * C::Q_BYTES);
+    FA_NO_UNROLL
+    while (at.has_next(p.b, keys)) {
+      const int me = hopper_wide_thread();
+      const uint32_t here = static_cast<uint32_t>(opaque(static_cast<int>(base)));
+      ring.next();
+      if (C::DO_STAGES == 2) hopper_wide_issue_dp<C>(dp, here, hopper_wide_do<C>(ring));
+      wgmma_wait<C::DO_STAGES - 1>(dk);
+      hopper_release_both(bar::q_empty(ring.before().stage()), me);
+      if (C::DO_STAGES == 1) hopper_wide_issue_dp<C>(dp, here, hopper_wide_do<C>(ring));
+      wgmma_wait<0>(dp);
+      hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring)), me);
+      hopper_wide_send_ds<C>(p.b, ds, dp, ring, hopper_wide_thread());
+      hopper_wide_issue_dq<C, false>(dq, ring.before());
+      mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+      wgmma_fence();
+      hopper_backward_add<C>(dk, ds, here + C::Q_AT + ring.stage() * C::Q_BYTES);
+      wgmma_wait<1>(dq);
+      hopper_wide_finish_dq<C, false>(p, dq, ring.before(), at.head, at.block, opaque(me));
+      at = at.after(hopper_wide_load_keys<C>(p.b, keys));
+    }
     hopper_wide_issue_dq<C, false>(dq, ring);
     wgmma_wait<1>(dk);
-    if (C::ORDERED) hopper_release(bar::q_empty(ring.stage()), hopper_wide_place<C>(both).thread);
+    if (C::ORDERED) hopper_release_both(bar::q_empty(ring.stage()), hopper_wide_thread());
     wgmma_wait<0>(dq);
-    hopper_wide_finish_dq<C, false>(p, dq, ring, at.head, at.block, hopper_wide_place<C>(both).thread);
+    hopper_wide_finish_dq<C, false>(p, dq, ring, at.head, at.block, hopper_wide_thread());
     ring.next();
   }
   named_sync<256>(HOPPER_WIDE_ALL);
-  const hopper_wide_place<C> last(both);
   const hopper_gradient to = {&p.dk, p.b.dk, &p.b.dk_stride, p.b.forward.head_dim};
-  hopper_wide_store<C>(p.b.forward, to, dk, p.b.scale, base + C::K_AT,
-                       hopper_wide_load_keys<C>(p.b, last.keys), last.thread);
-  hopper_wide_release_keys<C>(last.thread);
+  hopper_wide_store<C>(p.b.forward, to, dk, p.b.scale, base + C::K_AT, hopper_wide_load_keys<C>(p.b, keys),
+                       hopper_wide_thread());
+  hopper_wide_release_keys<C>(hopper_wide_thread());
 }
 
 /* Grid: x over key blocks of the longest entry in clusters of two or, deterministic, in clusters over dQ
@@ -296,13 +297,12 @@ template <class C> FA_DEVICE void hopper_backward_wide(const fa_hopper_backward_
   } else {
     registers_up<C::CONSUMER_REGISTERS>();
     hopper_ring<C::STAGES> ring;
-    int both = thread % 128;
     FA_NO_UNROLL
-    for (; hopper_wide_place<C>(both).keys.is_there(p.b.forward); both += 128) {
+    for (hopper_wide_keys<C> keys; keys.is_there(p.b.forward); ++keys.n) {
       if (group == 1)
-        hopper_wide_values<C>(p, ring, both);
+        hopper_wide_values<C>(p, ring, keys);
       else
-        hopper_wide_gradients<C>(p, ring, both);
+        hopper_wide_gradients<C>(p, ring, keys);
       if (!C::ORDERED) break;
     }
   }

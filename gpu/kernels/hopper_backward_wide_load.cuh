@@ -47,7 +47,8 @@ FA_DEVICE void hopper_wide_copy_keys(const fa_hopper_backward_params &p, const h
   }
 }
 
-/* The keys of a block; landed: the parity of that barrier's phase, which is used up. */
+/* The keys of a block. landed: parities of the phases that the warp is to wait for, of its tiles' barriers by
+ * stage (bits 0 and 1) and of the keys' (bit 2). */
 template <class C>
 FA_DEVICE void hopper_wide_bring_keys(const fa_hopper_backward_params &p, hopper_wide_keys<C> keys,
                                       int &landed, int lane) {
@@ -57,9 +58,9 @@ FA_DEVICE void hopper_wide_bring_keys(const fa_hopper_backward_params &p, hopper
   if constexpr (C::VARLEN) {
     if (max_int(t.key0, other_key) + C::BN > t.seq.len_k) {
       const uint32_t base = shared_base();
-      if (lane == 0) hopper_wide_copy_keys<C>(p, t, other_key, bar::landed(0));
-      mbarrier_wait(bar::landed(0), landed);
-      landed ^= 1;
+      if (lane == 0) hopper_wide_copy_keys<C>(p, t, other_key, bar::keys_landed());
+      mbarrier_wait(bar::keys_landed(), landed >> 2 & 1);
+      landed ^= 4;
       hopper_wide_clear<C::PANELS>(base + C::K_AT, t.seq.len_k - t.key0, lane);
       hopper_wide_clear<C::PANELS>(base + C::V_AT, t.seq.len_k - t.key0, lane);
       hopper_wide_clear<C::OTHER_PANELS>(base + C::OTHER_K_AT, t.seq.len_k - other_key, lane);
@@ -70,15 +71,16 @@ FA_DEVICE void hopper_wide_bring_keys(const fa_hopper_backward_params &p, hopper
   if (lane == 0) hopper_wide_copy_keys<C>(p, t, other_key, bar::keys());
 }
 
-/* A tile of rows, when its place is free. n_rows: of the entry, from this one on; landed: the warp's. */
+/* A tile of rows, when its place is free in both blocks: half of it to both, of which the other one brings
+ * the other half. n_rows: of the entry, from this one on; parity: of `landed`. */
 template <class C>
 FA_DEVICE void hopper_wide_bring_rows(const fa_tensor_map *map, uint32_t to, uint32_t full, uint32_t landed,
-                                      int &parity, int row, int head, int batch, int n_rows, int lane) {
+                                      int parity, int row, int head, int batch, int n_rows, int lane) {
   const bool whole = !C::VARLEN || n_rows >= C::BM;
-  if (lane == 0) hopper_load<C::PANELS, C::Q_PANEL>(to, map, whole ? full : landed, row, head, batch);
+  if (lane == 0)
+    hopper_load_half<C::PANELS, C::Q_PANEL>(to, map, whole ? full : landed, row, C::BM / 2, head, batch);
   if (whole) return;
   mbarrier_wait(landed, parity);
-  parity ^= 1;
   hopper_wide_clear<C::PANELS>(to, n_rows, lane);
   hopper_wide_cleared(full, lane);
 }
@@ -105,18 +107,26 @@ FA_DEVICE void hopper_wide_bring_tile(const fa_hopper_backward_params &p, hopper
   typedef hopper_wide_barriers<C> bar;
   const fa_flash_params &f = p.b.forward;
   const sequence seq = hopper_load_sequence<C>(f);
-  const int row = at.block * C::BM, n_rows = seq.len_q - row, stage = ring.stage(),
+  const int row = at.block * C::BM, n_rows = seq.len_q - row,
             batch = hopper_map_batch<C>(f, static_cast<int>(blockIdx.z));
+  const bool ends = C::VARLEN && n_rows < C::BM;
   if (WITH_Q) {
+    const int stage = ring.stage();
     if (lane == 0) mbarrier_wait(bar::q_empty(stage), ring.parity() ^ 1);
     hopper_wide_bring_rows<C>(&p.q, shared_base() + C::Q_AT + stage * C::Q_BYTES, bar::q_full(stage),
-                              bar::landed(0), landed, seq.q_row + row, at.head, batch, n_rows, lane);
+                              bar::q_landed(stage), landed >> stage & 1, seq.q_row + row, at.head, batch,
+                              n_rows, lane);
+    if (ends) landed ^= 1 << stage;
     hopper_wide_bring_values<C>(p.b, ring, at, lane);
   }
   if (WITH_DO) {
-    if (lane == 0) mbarrier_wait(bar::do_empty(), static_cast<int>(ring.n % 2) ^ 1);
-    hopper_wide_bring_rows<C>(&p.d_o, shared_base() + C::DO_AT, bar::do_full(), bar::landed(!WITH_Q), landed,
-                              seq.q_row + row, at.head, batch, n_rows, lane);
+    const hopper_ring<C::DO_STAGES> place = hopper_wide_do<C>(ring);
+    const int stage = place.stage();
+    if (lane == 0) mbarrier_wait(bar::do_empty(place), place.parity() ^ 1);
+    hopper_wide_bring_rows<C>(&p.d_o, shared_base() + C::DO_AT + stage * C::Q_BYTES, bar::do_full(place),
+                              bar::do_landed(stage), landed >> stage & 1, seq.q_row + row, at.head, batch,
+                              n_rows, lane);
+    if (ends) landed ^= 1 << stage;
   }
 }
 
@@ -140,7 +150,7 @@ FA_DEVICE void hopper_wide_load(const fa_hopper_backward_params &p, int lane) {
     while (at.is_there(hopper_wide_load_keys<C>(p.b, keys))) {
       hopper_wide_bring_tile<C, WITH_Q, WITH_DO>(p, ring, at, landed, opaque(lane));
       ring.next();
-      at.next(hopper_wide_load_keys<C>(p.b, keys));
+      at = at.after(hopper_wide_load_keys<C>(p.b, keys));
     }
   }
 }

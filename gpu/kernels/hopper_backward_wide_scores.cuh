@@ -38,8 +38,7 @@ FA_DEVICE void hopper_wide_score_gradients(float (&dp)[C::BM / 8][4], float drop
         const uint32_t word = words[2 * r + e];
         float &x = dp[n][2 * r + e];
         if (C::DROPOUT)
-          x = fabsf(as_float(word)) *
-              (static_cast<int32_t>(word) < 0 ? -delta : fmaf(x, dropout_scale, -delta));
+          x = fabsf(as_float(word)) * fmaf(static_cast<int32_t>(word) < 0 ? 0.0f : x, dropout_scale, -delta);
         else
           x = as_float(word) * (x - delta);
       }
