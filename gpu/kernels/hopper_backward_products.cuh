@@ -48,14 +48,13 @@ FA_DEVICE void hopper_backward_add_dq(const fa_flash_backward_params &p, const f
 /* dS^T of the group's keys, rows being keys. */
 template <class C>
 FA_DEVICE void hopper_store_ds(uint32_t tile, const uint32_t (&ds)[C::BM / 16][4], int key, int lane) {
-  /* tiles begin on 1024 bytes, so the swizzle is an exclusive or of addresses: few registers */
-  const uint32_t first = (tile + key * 128 + lane % 4 * 4) ^ key % 8 << 4;
   FA_UNROLL
   for (int i = 0; i < C::BM / 16; ++i) {
     FA_UNROLL
     for (int j = 0; j < 4; ++j) { /* registers 0, 1: keys l/4, l/4 + 8 of rows 0..7; 2, 3: of rows 8..15 */
-      const int chunk = 2 * i + j / 2;
-      store_shared4((first ^ chunk % 8 << 4) + chunk / 8 * C::DS_PANEL + j % 2 * 8 * 128, ds[i][j]);
+      const int row = key + j % 2 * 8, chunk = 2 * i + j / 2;
+      store_shared4(tile + chunk / 8 * C::DS_PANEL + row * 128 + ((chunk % 8 ^ row % 8) << 4) + lane % 4 * 4,
+                    ds[i][j]);
     }
   }
 }
