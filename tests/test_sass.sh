@@ -12,10 +12,15 @@ check() {
       if (name == "") return
       for (i in wanted) if (!seen[wanted[i]]) print name ": no " wanted[i]
       if (seen["LDL"] || seen["STL"]) print name ": local memory"
+      if (early) print name ": waits for O before the softmax"
       kernels++
     }
     BEGIN { split("HGMMA UTMALDG UTMASTG USETMAXREG SYNCS", wanted) }
-    /Function :/ { finish(); name = $NF; delete seen }
+    /Function :/ { finish(); name = $NF; delete seen; early = waits = 0 }
+    # the forward: exponentials between the wait for scores and the one for O, whose product is to run beside them
+    /DEPBAR.LE gsb0, 0x1/ { waits = 1; exponentials = 0 }
+    /MUFU.EX2/ { exponentials++ }
+    /DEPBAR.LE gsb0, 0x0/ { if (waits && name ~ /hopper_forward/ && exponentials < 16) early = 1; waits = 0 }
     # some write their results from registers, 16 bytes at a time
     { for (i = 1; i <= NF; ++i) { word = $i; if (word ~ /^STG\.E\.128/) word = "UTMASTG"; sub(/[.;].*/, "", word); seen[word] = 1 } }
     END { finish(); if (!kernels) print "no kernel" }' "$1"
@@ -36,6 +41,15 @@ for word in HGMMA UTMALDG UTMASTG USETMAXREG SYNCS; do
 done
 { made_up UTMASTG ""; echo "        /*0010*/                   STG.E.128 desc[UR8][R24.64], R24 ;"; } >"$dir/right"
 [ -z "$(check "$dir/right")" ] || { echo "code that stores 16 bytes: $(check "$dir/right")"; failed=1; }
+in_order() { # in_order INSTRUCTION...: a forward kernel with these behind what it has to have
+  made_up none "" | sed 's/made_up/forward/'
+  for word in "$@"; do echo "        /*0010*/                   $word ;"; done
+}
+exponentials=$(for _ in $(seq 16); do echo MUFU.EX2; done)
+in_order "WARPGROUP.DEPBAR.LE gsb0, 0x1" $exponentials "WARPGROUP.DEPBAR.LE gsb0, 0x0" >"$dir/right"
+[ -z "$(check "$dir/right")" ] || { echo "a wait behind the softmax: $(check "$dir/right")"; failed=1; }
+in_order "WARPGROUP.DEPBAR.LE gsb0, 0x1" "WARPGROUP.DEPBAR.LE gsb0, 0x0" $exponentials >"$dir/wrong"
+check "$dir/wrong" | grep -q "before the softmax" || { echo "a wait before the softmax passes"; failed=1; }
 made_up none STL >"$dir/wrong"
 check "$dir/wrong" | grep -q "local memory" || { echo "code with STL passes"; failed=1; }
 : >"$dir/wrong"

@@ -3,7 +3,7 @@
 #define FA_KIND(D, ...)                                                                                      \
   FA_ENTRY(hopper_flex_f16_##D, fa::f16, D, fa::flex, __VA_ARGS__)                                           \
   FA_ENTRY(hopper_flex_bf16_##D, fa::bf16, D, fa::flex, __VA_ARGS__)
-FA_KIND(64, 2, 128, true, true, 0, false)
-FA_KIND(128, 2, 128, false, true, 0, false)
+FA_KIND(64, 2, 128, true, 0, false)
+FA_KIND(128, 2, 128, true, 0, false)
 #undef FA_KIND
 #undef FA_ENTRY

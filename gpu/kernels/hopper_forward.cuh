@@ -6,9 +6,6 @@
  *     wait for S'; release K_j; softmax of S', while the other product and other warpgroups' go on
  *     wait for O; release V_(j+1); shrink O; P = S' in 16 bits
  *
- * TURNS: the warpgroups issue their products in turns, so that the softmax of one falls into the products of
- * another.
- *
  * LAZY: 1: O is multiplied only where a row of the warp has a new maximum. 2: besides, the old maximum stays
  * while the new one is at most 2^8 above, so that weights are as large as 2^8; O and LSE are the same but for
  * rounding, of which only that of the maximum's multiple grows, by 8 2^-24: the bounds of LSE have room for
@@ -35,14 +32,6 @@ template <class C> struct hopper_consumer {
   hopper_ring<2> told;
 };
 
-/* Turns: a group waits for its own, and gives the next group the turn. Group 0 has the first. */
-template <class C> FA_DEVICE void hopper_take_turn(int group) {
-  if (C::TURNS) named_sync<256>(1 + group);
-}
-template <class C> FA_DEVICE void hopper_give_turn(int group) {
-  if (C::TURNS) named_arrive<256>(1 + (group + 1 == C::GROUPS ? 0 : group + 1));
-}
-
 /* s = Q K^T and o += P V, issued. */
 template <class C> FA_DEVICE void hopper_scores(float (&s)[C::BN / 8][4], uint32_t q_tile, int stage) {
   hopper_multiply<C::D, C::Q_PANEL, C::KV_PANEL>(s, q_tile, shared_base() + C::K_AT + stage * C::KV_BYTES,
@@ -53,13 +42,9 @@ FA_DEVICE void hopper_values(float (&o)[C::D / 8][4], const uint32_t (&weights)[
   hopper_add<C::KV_PANEL>(o, weights, shared_base() + C::V_AT + stage * C::KV_BYTES, typename C::T());
 }
 
-/* A key block that other groups of the row block see, and this one does not. turn: they take one for it. */
-template <class C> FA_DEVICE void hopper_pass(hopper_consumer<C> &c, bool turn) {
+/* A key block that other groups of the row block see, and this one does not. */
+template <class C> FA_DEVICE void hopper_pass(hopper_consumer<C> &c) {
   typedef hopper_barriers<C> bar;
-  if (turn) {
-    hopper_take_turn<C>(c.group);
-    hopper_give_turn<C>(c.group);
-  }
   mbarrier_wait(bar::k_full(c.k.stage()), c.k.parity());
   sync_warp(); /* before all lanes have seen the phase, it must not give way to the next */
   hopper_release(bar::k_empty(c.k.stage()), c.thread);
@@ -111,7 +96,12 @@ FA_DEVICE void hopper_clear_values(const hopper_task &task, hopper_ring<C::STAGE
   named_sync<128 * C::GROUPS>(1 + C::GROUPS);
 }
 
-/* Everything of a task that the group has key blocks of.
+template <class C> FA_DEVICE hopper_task hopper_hear(const fa_flash_params &p, hopper_ring<2> told) {
+  mbarrier_wait(hopper_barriers<C>::task_full(told.stage()), told.parity());
+  return hopper_told<C>(p, told);
+}
+
+/* Everything of a task that the group has key blocks of, and what comes next.
  *
  * wgmma_wait<0> of O is to come behind the softmax, which would not run beside the products otherwise. ptxas
  * moves it up as far as it may, and that is to a branch: hence the wait for V, of the next product, between.
@@ -119,7 +109,8 @@ FA_DEVICE void hopper_clear_values(const hopper_task &task, hopper_ring<C::STAGE
  * between the products. */
 template <class C>
 FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row_state (&rows)[2],
-                             const fa_flash_params &p, const hopper_task &task, block_range own) {
+                             const fa_flash_params &p, const hopper_task &task, block_range own,
+                             hopper_task &next) {
   typedef hopper_barriers<C> bar;
   const uint32_t q_tile = shared_base() + c.group * C::Q_BYTES;
   const int row0 = task.row0 + 64 * c.group, begin = uniform(own.begin);
@@ -128,7 +119,7 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
   uint32_t weights[C::BN / 16][4];
 
   FA_NO_UNROLL
-  for (int i = task.blocks.end; C::PASSES && i > own.end; --i) hopper_pass<C>(c, true);
+  for (int i = task.blocks.end; C::PASSES && i > own.end; --i) hopper_pass<C>(c);
   hopper_ring<C::STAGES> k = {static_cast<unsigned>(uniform(static_cast<int>(c.k.n)))};
   int i = uniform(own.end) - 1;
   mbarrier_wait(bar::q_full(c.group), c.q.parity());
@@ -150,11 +141,9 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
     const hopper_ring<C::STAGES> v = k.before();
     mbarrier_wait(bar::k_full(k.stage()), k.parity());
     block = hopper_block<C>(k.stage(), i);
-    hopper_take_turn<C>(c.group);
     wgmma_fence();
     hopper_scores<C>(s[0], q_tile, k.stage());
     hopper_values<C>(o, weights, v.stage());
-    hopper_give_turn<C>(c.group);
     wgmma_wait<1>(s[0]);
     hopper_release(bar::k_empty(k.stage()), c.thread);
     if (!C::IN_Q && i == begin) hopper_release(bar::q_empty(c.group), c.thread);
@@ -166,6 +155,7 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
     hopper_shrink<C>(o, shrink);
     hopper_weights<C>(weights, s[0], p, task, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
   }
+  next = hopper_hear<C>(p, c.told.after());
   wgmma_fence();
   hopper_values<C>(o, weights, k.before().stage());
   wgmma_wait<0>(o);
@@ -183,7 +173,7 @@ FA_DEVICE void hopper_idle(hopper_consumer<C> &c, const fa_flash_params &p, cons
     return;
   }
   FA_NO_UNROLL
-  for (int i = task.blocks.begin; i < task.blocks.end; ++i) hopper_pass<C>(c, i > task.blocks.begin);
+  for (int i = task.blocks.begin; i < task.blocks.end; ++i) hopper_pass<C>(c);
   mbarrier_wait(bar::q_full(c.group), c.q.parity());
   sync_warp();
   hopper_release(bar::q_empty(c.group), c.thread);
@@ -192,19 +182,16 @@ FA_DEVICE void hopper_idle(hopper_consumer<C> &c, const fa_flash_params &p, cons
 
 template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int group, int thread) {
   hopper_consumer<C> c = {group, thread, {}, {}, {}};
-  if (C::TURNS && group == C::GROUPS - 1) named_arrive<256>(1); /* the first turn */
+  hopper_task task = hopper_hear<C>(p.f, c.told), next;
   FA_NO_UNROLL
-  for (;; c.told.next()) {
-    mbarrier_wait(hopper_barriers<C>::task_full(c.told.stage()), c.told.parity());
-    const hopper_task task = hopper_told<C>(p.f, c.told);
-    if (task.row0 < 0) break;
+  for (; task.row0 >= 0; task = next) {
     const block_range own = hopper_own_blocks<C>(p.f, task, group);
     if (own.begin < own.end) {
       float o[C::D / 8][4] = {};
       row_state rows[2];
-      hopper_attend<C>(c, o, rows, p.f, task, own);
+      hopper_attend<C>(c, o, rows, p.f, task, own, next);
       FA_NO_UNROLL
-      for (int i = own.begin; C::PASSES && i > task.blocks.begin; --i) hopper_pass<C>(c, true);
+      for (int i = own.begin; C::PASSES && i > task.blocks.begin; --i) hopper_pass<C>(c);
       /* told again, rather than kept */
       hopper_write<C>(p, o, rows, hopper_told<C>(p.f, c.told), group, opaque(thread));
       if (C::IN_Q) {
@@ -214,9 +201,11 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
       }
     } else {
       hopper_idle<C>(c, p.f, task);
+      next = hopper_hear<C>(p.f, c.told.after());
     }
     sync_warp();
     hopper_release(hopper_barriers<C>::task_empty(c.told.stage()), thread);
+    c.told.next();
   }
   if (!C::DIRECT && thread % 32 == 0) tma_store_wait_read<0>(); /* shared memory ends with the block */
 }

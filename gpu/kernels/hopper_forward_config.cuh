@@ -15,14 +15,14 @@ template <flash_kind KIND> struct hopper_mods_of { typedef no_mods type; };
 template <> struct hopper_mods_of<flex> { typedef flex_mods type; };
 #endif
 
-template <class T_, int D_, flash_kind KIND_, int GROUPS_, int BN_, bool TURNS_, bool APART_, int LAZY_ = 0,
+template <class T_, int D_, flash_kind KIND_, int GROUPS_, int BN_, bool APART_, int LAZY_ = 0,
           bool VARLEN_ = true, int STAGES_ = 2>
 struct hopper_forward_config : flash_kind_traits<KIND_> {
   typedef T_ T;
   typedef typename hopper_mods_of<KIND_>::type MODS;
   static constexpr flash_kind KIND = KIND_;
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
-  static constexpr bool TURNS = TURNS_, APART = APART_, VARLEN = VARLEN_;
+  static constexpr bool APART = APART_, VARLEN = VARLEN_;
   static constexpr bool DIRECT = !APART && KIND == plain, IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);

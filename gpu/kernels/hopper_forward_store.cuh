@@ -91,31 +91,27 @@ FA_DEVICE void hopper_write_tile(const fa_hopper_params &p, const float (&o)[C::
   }
 }
 
-/* Normalises, and stores the warp's 16 rows of O and LSE, which comes last: the fence for O would wait for
- * it. */
+/* Normalises, and stores the warp's 16 rows of O and LSE. */
 template <class C>
 FA_DEVICE void hopper_write(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
                             const row_state (&rows)[2], const hopper_task &task, int group, int thread) {
   const int warp = thread / 32, lane = thread % 32, row0 = task.row0 + 64 * group + 16 * warp;
-  float sum[2], factor[2];
+  float factor[2];
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    sum[r] = quad_sum(rows[r].sum);
-    factor[r] = sum[r] == 0.0f ? 0.0f : (C::DROPOUT ? p.f.dropout_scale : 1.0f) / sum[r];
+    const int row = row0 + lane / 4 + 8 * r;
+    const float sum = quad_sum(rows[r].sum);
+    factor[r] = sum == 0.0f ? 0.0f : (C::DROPOUT ? p.f.dropout_scale : 1.0f) / sum;
+    if (lane % 4 == 0 && row < task.seq.len_q)
+      store_global(hopper_lse(p.f, task, row),
+                   sum == 0.0f
+                       ? p.f.empty_lse
+                       : rows[r].max * (hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale) + natural_log(sum));
   }
   if constexpr (C::DIRECT)
     hopper_write_rows<C>(p.f, o, factor, task, row0 + lane / 4, lane);
   else
     hopper_write_tile<C>(p, o, factor, task, group, warp, row0, lane);
-  FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const int row = row0 + lane / 4 + 8 * r;
-    if (lane % 4 == 0 && row < task.seq.len_q)
-      store_global(hopper_lse(p.f, task, row),
-                   sum[r] == 0.0f
-                       ? p.f.empty_lse
-                       : rows[r].max * (hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale) + natural_log(sum[r]));
-  }
 }
 
 /* Rows that see no key. */
