@@ -32,7 +32,6 @@ typedef struct fa_flash_device {
   size_t max_shared_bytes; /* that a block may ask for */
   int compiles;            /* kernels that were not compiled ahead of time may be chosen too */
   int hopper;              /* multiprocessors for kernels for sm_90a to fill; 0: no such kernels */
-  int variant;             /* of those: fa_hopper_variant */
 } fa_flash_device;
 
 /* What a compiler needs to make a kernel: the file, and the line of its list that it is to see alone. */

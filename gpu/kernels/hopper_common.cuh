@@ -22,20 +22,13 @@ FA_DEVICE void hopper_release(uint32_t bar, int thread) {
   if (thread % 32 == 0) mbarrier_arrive(bar);
 }
 
-enum { HOPPER_NO_HINT, HOPPER_KEEP, HOPPER_DO_NOT_KEEP }; /* to the L2 cache */
-
 /* A box of a map to shared memory, panel by panel. */
-template <int PANELS, int PANEL_BYTES, int HINT = HOPPER_NO_HINT>
+template <int PANELS, int PANEL_BYTES>
 FA_DEVICE void hopper_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int row, int head,
                            int batch) {
   mbarrier_arrive_expect(bar, PANELS * PANEL_BYTES);
   FA_UNROLL
-  for (int i = 0; i < PANELS; ++i) {
-    if constexpr (HINT == HOPPER_NO_HINT)
-      tma_load(shared + i * PANEL_BYTES, map, bar, 64 * i, row, head, batch);
-    else
-      tma_load_hint<HINT == HOPPER_KEEP>(shared + i * PANEL_BYTES, map, bar, 64 * i, row, head, batch);
-  }
+  for (int i = 0; i < PANELS; ++i) tma_load(shared + i * PANEL_BYTES, map, bar, 64 * i, row, head, batch);
 }
 
 /* To both blocks of a cluster of two, a lane each: after what all lanes have waited for. */

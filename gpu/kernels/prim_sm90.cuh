@@ -19,7 +19,6 @@
  * says; what lies outside the tensor comes as zeros, counts as bytes all the same, and is not stored. One
  * thread calls:
  *   tma_load(shared, map, bar, c0, c1, c2, c3)  coordinates of the first element; completes on bar
- *   tma_load_hint<KEEP>(...)              the same; the L2 cache is asked to keep what it reads, or not to
  *   tma_store(map, shared, c0, c1, c2, c3), tma_store_commit()
  *   tma_store_wait_read<N>()              all but the last N groups of the thread have read shared memory
  *   fence_async()                         the thread's own ordinary accesses to shared memory come before

@@ -72,11 +72,6 @@ FA_DEVICE void tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar,
   const int c[4] = {c0, c1, c2, c3};
   fa_simt_tma_load(shared, map, bar, c, FA_AT);
 }
-template <bool KEEP>
-FA_DEVICE void tma_load_hint(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int c0, int c1, int c2,
-                             int c3, FA_FROM) {
-  tma_load(shared, map, bar, c0, c1, c2, c3, file, line);
-}
 FA_DEVICE void tma_load_both(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int c0, int c1, int c2,
                              int c3, FA_FROM) {
   for (int rank = 0; rank < 2; ++rank)

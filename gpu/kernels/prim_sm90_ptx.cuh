@@ -102,19 +102,6 @@ FA_DEVICE void tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar,
                "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
 }
-template <bool KEEP>
-FA_DEVICE void tma_load_hint(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int c0, int c1, int c2,
-                             int c3) {
-  uint64_t policy;
-  if (KEEP)
-    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-  else
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
-               "[%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(shared),
-               "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "l"(policy)
-               : "memory");
-}
 FA_DEVICE void tma_load_both(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int c0, int c1, int c2,
                              int c3) {
   const uint16_t ranks = 3; /* a bit for each */
