@@ -166,8 +166,9 @@ typedef struct fa_gradients {
   float *dbuffer[FA_FLEX_MAX_BUFFERS]; /* of flex: gradients of f32 buffers, like them; every element is
                                           written, 0 where score_mod reads nothing [NULL: not wanted] */
   int64_t num_splits_key; /* deterministic calls of the fast kernels: how many parts of the keys work at a
-                             time, at most 1024, each adding into a workspace of its own; 0: chosen. Elsewhere
-                             it changes neither the bits nor the workspace [0] */
+                             time, at most 1024, each adding into a workspace of its own; 0: chosen. Kernels
+                             that add in turns need no more than one, and their bits do not depend on it;
+                             elsewhere it changes neither the bits nor the workspace [0] */
 } fa_gradients;
 
 /* Keys and values in a cache: what fa_forward_kvcache takes beside the forward problem. Entry b has

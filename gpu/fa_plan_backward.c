@@ -163,6 +163,7 @@ static void plan_fast(const fa_attention *a, const fa_gradients *g, const fa_fla
   }
   out->workspace_bytes = out->n_launches ? (size_t)n_floats * sizeof(float) : 0;
   out->delta_at = plan.delta_at;
+  out->turns_at = plan.turns_at;
   memcpy(out->accum_at, plan.accum_at, sizeof out->accum_at);
 }
 

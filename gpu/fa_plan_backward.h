@@ -32,8 +32,9 @@ typedef struct fa_backward_plan {
   fa_flash_backward_params params;                 /* of a launch, */
   fa_wide_backward_params wide;                    /* or these, if it is_wide */
   size_t workspace_bytes;
-  int64_t delta_at, accum_at[2], dbias_at; /* floats from its beginning; log2(e) * LSE stands there */
-  bool by_queries;                         /* dK and dV are accumulated in memory, and not dQ */
+  int64_t delta_at, accum_at[2], dbias_at,
+      turns_at;    /* floats from its beginning; log2(e) * LSE stands there */
+  bool by_queries; /* dK and dV are accumulated in memory, and not dQ */
   int n_splits;
   int head_dim; /* of the tiles, and so of the workspace's rows */
   bool aligned;

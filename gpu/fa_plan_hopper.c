@@ -124,8 +124,14 @@ static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa
   out->params.row_dim = plan->head_dim;
   out->cluster = (unsigned)fa_hopper_backward_cluster(k);
   const int64_t together = out->cluster, of_cluster = together * k->block_n;
-  out->grid[0] = p->deterministic ? (unsigned)p->n_splits * out->cluster
-                                  : (unsigned)((a->seqlen_k + of_cluster - 1) / of_cluster * together);
+  const bool takes_turns = p->deterministic && out->cluster == 1 && !a->flex;
+  if (takes_turns) {
+    out->params.b.turns = (unsigned *)p->lse_log2 + plan->turns_at; /* lse_log2: where the workspace begins */
+    out->params.b.n_splits = 1;
+  }
+  out->grid[0] = p->deterministic && !takes_turns
+                     ? (unsigned)p->n_splits * out->cluster
+                     : (unsigned)((a->seqlen_k + of_cluster - 1) / of_cluster * together);
   out->grid[1] = (unsigned)a->heads_kv;
   out->grid[2] = (unsigned)a->batch;
   return true;

@@ -37,9 +37,10 @@ typedef struct fa_hopper_backward_plan {
   unsigned grid[3];
 } fa_hopper_backward_plan;
 
-/* plan: of the same arguments, with its place in the workspace. False: no such kernel can do it; beside what
- * the forward kernels cannot, head dims up to 32 and calls by queries are beyond them; and from 129 on
- * dropout with cu_seqlens, seqused_k or leftpad_k. Any scale will do. */
+/* plan: of the same arguments, with its place in the workspace; the launches before and after the main one
+ * take out->params.b then instead of the plan's. False: no such kernel can do it; beside what the forward
+ * kernels cannot, head dims up to 32 and calls by queries are beyond them; and from 129 on dropout with
+ * cu_seqlens, seqused_k or leftpad_k. Any scale will do. */
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                              const fa_flash_device *device, fa_hopper_backward_plan *out);
 fa_tensor_map *fa_hopper_backward_map(fa_hopper_backward_plan *plan, int i);

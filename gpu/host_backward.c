@@ -106,6 +106,7 @@ fa_status fa_host_backward_run(const fa_problem *p, const fa_host_device *d, fa_
   fa_backward_plan_place(&plan, fa_buffer_payload(&scratch.buffer));
   fa_hopper_backward_plan hopper;
   const bool is_hopper = fa_hopper_backward_make(&a, &g, &plan, &d->limits, &hopper);
+  if (is_hopper) plan.params = hopper.params.b;
   snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s", fa_args_backward_name(&a, &g, is_hopper));
   status = launch_all(&plan, is_hopper ? &hopper : NULL, t, &scratch, opt, out, err);
   fa_host_scratch_free(&scratch);

@@ -52,6 +52,9 @@ HARMLESS = {
     "if (C::APART && lane == 0) tma_store_wait_read<0>(); sync_warp();":
         "the shuffles of quad_sum come between the first lane's wait and any lane's store; the barrier stays because a "
         "shuffle orders no memory",
+    "if (!C::TURNS || !p.turns) return; sync_warp(); /* all lanes have added */":
+        "whoever arrives, additions to memory are made by then on the executor; the barrier stays because the arrival "
+        "after it says so of all lanes",
     "sync_warp(); /* no lane still is with this key block */":
         "the lane that arrives also waits for the bulk stores, before which a barrier of its own has all lanes' writes; "
         "the barrier stays because only it says that of lanes that have nothing to store",

@@ -157,6 +157,26 @@ static fa_status plan_backward(const fa_cuda_driver *d, const fa_cuda_device *de
   return status;
 }
 
+/* All launches of a plan that has its place. The main one may be another kernel's; what follows that waits
+ * for it itself. */
+static fa_status launch_backward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
+                                 const fa_gradients *g, fa_backward_plan *plan,
+                                 CUkernel kernel[FA_BACKWARD_LAUNCHES], CUstream stream, fa_error *err) {
+  fa_hopper_backward_plan hopper;
+  CUkernel main = NULL;
+  fa_status status = fa_cuda_hopper_backward_find(d, device, a, g, plan, &hopper, &main, err);
+  if (main) plan->params = hopper.params.b;
+  for (int i = 0; status == FA_OK && i < plan->n_launches; ++i) {
+    const fa_backward_launch *l = &plan->launch[i];
+    if (main && i == FA_HOPPER_BACKWARD_LAUNCH)
+      status = fa_cuda_hopper_backward(d, &hopper, main, stream, err);
+    else
+      status = fa_cuda_launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
+                              fa_backward_plan_params(plan, i), stream, err);
+  }
+  return status;
+}
+
 fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *workspace, size_t workspace_bytes,
                       void *stream, fa_error *err) {
   fa_backward_plan plan;
@@ -178,14 +198,5 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
     status = fa_fail(err, FA_ERR_UNSUPPORTED, "%s needs a larger workspace than was foreseen", device.name);
   if (status != FA_OK) return status;
   fa_backward_plan_place(&plan, workspace);
-  for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
-    const fa_backward_launch *l = &plan.launch[i];
-    bool done = false;
-    if (i == FA_HOPPER_BACKWARD_LAUNCH)
-      status = fa_cuda_hopper_backward(d, &device, a, g, &plan, (CUstream)stream, &done, err);
-    if (status != FA_OK || done) continue;
-    status = fa_cuda_launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
-                            fa_backward_plan_params(&plan, i), (CUstream)stream, err);
-  }
-  return status;
+  return launch_backward(d, &device, a, g, &plan, kernel, (CUstream)stream, err);
 }

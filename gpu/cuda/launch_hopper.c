@@ -97,23 +97,27 @@ fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *
                         stream, err);
 }
 
-fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_cuda_device *device,
-                                  const fa_attention *a, const fa_gradients *g, const fa_backward_plan *whole,
-                                  CUstream stream, bool *launched, fa_error *err) {
+fa_status fa_cuda_hopper_backward_find(const fa_cuda_driver *d, const fa_cuda_device *device,
+                                       const fa_attention *a, const fa_gradients *g,
+                                       const fa_backward_plan *whole, fa_hopper_backward_plan *out,
+                                       CUkernel *kernel, fa_error *err) {
   fa_flash_device target;
-  fa_hopper_backward_plan plan;
-  CUkernel kernel = NULL;
-  *launched = false;
+  CUkernel found = NULL;
+  *kernel = NULL;
   fa_status status = fa_cuda_hopper_target(device, &target, err);
-  if (status != FA_OK || !fa_hopper_backward_make(a, g, whole, &target, &plan)) return status;
-  const fa_flash_kernel *k = plan.kernel;
-  status = find_kernel(d, device, k, &kernel, err);
-  if (status != FA_OK || !kernel) return status;
+  if (status != FA_OK || !fa_hopper_backward_make(a, g, whole, &target, out)) return status;
+  status = find_kernel(d, device, out->kernel, &found, err);
+  if (status != FA_OK || !found) return status;
   for (int i = 0; i < FA_HOPPER_BACKWARD_MAPS; ++i)
-    if (fa_cuda_hopper_encode(d, &plan.box[i], fa_hopper_backward_map(&plan, i)) != CUDA_SUCCESS)
-      return FA_OK;
-  *launched = true;
+    if (fa_cuda_hopper_encode(d, &out->box[i], fa_hopper_backward_map(out, i)) != CUDA_SUCCESS) return FA_OK;
+  *kernel = found;
+  return FA_OK;
+}
+
+fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_hopper_backward_plan *plan,
+                                  CUkernel kernel, CUstream stream, fa_error *err) {
+  const fa_flash_kernel *k = plan->kernel;
   fa_cuda_hopper_note();
-  return fa_cuda_launch(d, kernel, k->name, k->shared_bytes, plan.grid, (unsigned)k->n_threads, &plan.params,
-                        stream, err);
+  return fa_cuda_launch(d, kernel, k->name, k->shared_bytes, plan->grid, (unsigned)k->n_threads,
+                        &plan->params, stream, err);
 }

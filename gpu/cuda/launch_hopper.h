@@ -6,7 +6,7 @@
 #define FA_GPU_CUDA_LAUNCH_HOPPER_H
 
 #include "gpu/cuda/driver.h"
-#include "gpu/fa_plan_backward.h"
+#include "gpu/fa_plan_hopper.h"
 #include "gpu/kernels/tensor_map.h"
 
 /* True if such a kernel does this call's work, as far as is known before it is loaded. a has passed
@@ -19,11 +19,14 @@ bool fa_cuda_hopper_is_chosen(const fa_cuda_device *device, const fa_attention *
 fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
                                  CUstream stream, bool *launched, fa_error *err);
 
-/* The same for the main kernel of a backward call, in the place of plan's launch FA_HOPPER_BACKWARD_LAUNCH,
- * which is the next to be launched. */
-fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_cuda_device *device,
-                                  const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
-                                  CUstream stream, bool *launched, fa_error *err);
+/* The same for the main kernel of a backward call, in the place of the plan's launch
+ * FA_HOPPER_BACKWARD_LAUNCH (fa_hopper_backward_make): *kernel is NULL if there is none. */
+fa_status fa_cuda_hopper_backward_find(const fa_cuda_driver *d, const fa_cuda_device *device,
+                                       const fa_attention *a, const fa_gradients *g,
+                                       const fa_backward_plan *plan, fa_hopper_backward_plan *out,
+                                       CUkernel *kernel, fa_error *err);
+fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_hopper_backward_plan *plan,
+                                  CUkernel kernel, CUstream stream, fa_error *err);
 
 /* Whether such a kernel was launched by this thread since it asked last. */
 bool fa_cuda_hopper_ran(void);

@@ -36,7 +36,8 @@ typedef struct fa_flash_backward_params {
   int64_t rows, keys;         /* of a head in the workspace, padding included */
   int64_t split_stride;       /* floats from one accumulator of a gradient to the next */
   int n_splits;               /* number of accumulators of each; 1 unless deterministic */
-  int deterministic; /* block x of the main kernel adds into accumulator x, else all into the first */
+  int deterministic; /* block x of the main kernel adds into accumulator x, else all into the first; */
+  unsigned *turns;   /* or, unless NULL, all into the first in turns: see flash_backward_plan.h */
 } fa_flash_backward_params;
 
 #endif

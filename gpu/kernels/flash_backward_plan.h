@@ -33,6 +33,10 @@
  * so that adding is contiguous over a warp: tile (r, c) of a head begins at (r * D/8 + c) * 128, a lane's
  * four floats 4 * lane further. Nothing needs to be initialised by the caller.
  *
+ * Other main kernels may take turns instead: then there is one accumulator, and turns[heads_q][rows / 64]
+ * last in the workspace, cleared by prepare, says of each tile of 64 rows which key block added to it last,
+ * plus one. All add from the last key block down.
+ *
  * A gradient of the bias that is summed along the batch or the heads has two more launches, unless it is to
  * be deterministic (or summed along the rows too: then it is the wide kernel's work): dbias_clear before
  * main, which then adds dS to accumulators, and dbias_convert after it. The workspace has them last:
@@ -47,6 +51,7 @@
 
 #define FA_FLASH_BACKWARD_THREADS 256 /* of every kernel but some main ones */
 #define FA_FLASH_DBIAS_CLEARED 16384  /* floats to a block of dbias_clear */
+#define FA_FLASH_TURN_ROWS 64         /* rows that a number of turns stands for */
 #define FA_FLASH_DBIAS_PADDED 128     /* whole tiles of every main kernel */
 
 #if defined(__CUDACC__)
@@ -77,6 +82,7 @@ typedef struct fa_flash_backward_plan {
   int64_t rows, keys, split_stride;
   int64_t lse_log2_at, delta_at, accum_at[2]; /* floats from the workspace's beginning, each 256-byte aligned:
                                                  dQ's, or dK's and dV's */
+  int64_t turns_at;                           /* -1: there are none */
   int64_t n_floats;                           /* of the whole workspace */
   unsigned rows_grid[3]; /* prepare, prepare_only, convert; extents of 0: nothing to launch */
   unsigned main_grid[3], clear_grid[3], convert_keys_grid[3];
@@ -106,8 +112,8 @@ static inline int fa_flash_backward_by_queries(const fa_flash_backward_sizes *s)
 }
 
 /* Private accumulators, no more than there are blocks to share them: so many that the processors are busy to
- * the end. n of them make pairs * n blocks of the main kernel, each with 1/n of the work, in rounds of as many
- * as there are processors; the least n of which the rounds take about as little time as of any. */
+ * the end. n of them make pairs * n blocks of the main kernel, each with 1/n of the work, in rounds of as
+ * many as there are processors; the least n of which the rounds take about as little time as of any. */
 static inline int fa_flash_backward_splits(const fa_flash_backward_sizes *s, int64_t heads, int64_t blocks) {
   if (!s->deterministic) return 1;
   const int64_t pairs = s->batch * heads;
@@ -155,6 +161,8 @@ static inline fa_flash_backward_plan fa_flash_backward_plan_make(const fa_flash_
   p.accum_at[0] = 2 * p.delta_at;
   p.accum_at[1] = p.accum_at[0] + p.n_splits * p.split_stride;
   p.n_floats = p.accum_at[p.by_queries] + p.n_splits * p.split_stride;
+  p.turns_at = s->deterministic && !p.by_queries ? p.n_floats : -1;
+  if (p.turns_at >= 0) p.n_floats += s->heads_q * p.rows / FA_FLASH_TURN_ROWS;
   fa_flash_backward_grid(s, fa_flash_backward_blocks(s->seqlen_q, row_block), s->heads_q, p.rows_grid);
   fa_flash_backward_grid(s, s->deterministic && blocks > 0 ? p.n_splits : blocks, heads, p.main_grid);
   fa_flash_backward_grid(s, fa_flash_backward_blocks(s->seqlen_k, row_block), s->heads_q, p.clear_grid);

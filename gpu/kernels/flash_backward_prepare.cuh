@@ -74,6 +74,8 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_flash_backward
     store_global(p.delta + in_workspace + i, sum);
   }
   if (C::CLEAR) clear_accumulators<C>(p, p.dq_accum, in_workspace, thread);
+  if (C::CLEAR && p.turns && thread < C::BLOCK / FA_FLASH_TURN_ROWS)
+    store_global(p.turns + in_workspace / FA_FLASH_TURN_ROWS + thread, 0u);
 }
 
 /* One block per BLOCK keys of one query head. */

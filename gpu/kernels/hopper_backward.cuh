@@ -9,7 +9,8 @@
  *   dV += P^T dO, dK += dS^T Q from registers
  *   dQ = dS K needs dS of both warpgroups: through shared memory; its sums leave by atomic additions.
  *
- * Of the producer warpgroup one thread issues bulk copies, and one warp brings LSE and delta.
+ * Of the producer warpgroup one thread issues bulk copies, and one warp brings LSE and delta, and sees to the
+ * order in which blocks add to dQ, if there is to be one.
  *
  * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, two each of Q, dO and dS (rows
  * are keys), LSE and delta. dK and dV leave by K's and V's places. */
@@ -28,6 +29,8 @@ FA_DEVICE void hopper_backward_keys(const fa_hopper_backward_params &p, hopper_r
                                     int key_block, int group, int thread) {
   const fa_flash_params &f = p.b.forward;
   float dk[C::D / 8][4] = {}, dv[C::D / 8][4] = {};
+  hopper_held<C> held; /* but for HELD, nothing */
+  if constexpr (C::HELD) hopper_hold<C>(held, group, thread);
   FA_NO_UNROLL
   for (int n = 0; n < f.heads_per_kv; ++n) {
     const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
@@ -36,11 +39,18 @@ FA_DEVICE void hopper_backward_keys(const fa_hopper_backward_params &p, hopper_r
     for (int i = tiles.begin(); i < tiles.end(); ++i) {
       const hopper_step at = {head, C::FLEX ? 0 : i * C::BM, 0}; /* flex: the tile comes with its rows */
       if (C::DQ_FIRST == C::DQ_SECOND || group == 0)
-        hopper_backward_step<C, C::DQ_FIRST>(p.b, dk, dv, ring, opaque(key_block), at, group, opaque(thread));
+        hopper_backward_step<C, C::DQ_FIRST>(p.b, dk, dv, ring, opaque(key_block), at, held, group,
+                                             opaque(thread));
       else
-        hopper_backward_step<C, C::DQ_SECOND>(p.b, dk, dv, ring, opaque(key_block), at, group,
+        hopper_backward_step<C, C::DQ_SECOND>(p.b, dk, dv, ring, opaque(key_block), at, held, group,
                                               opaque(thread));
       ring.next();
+    }
+    if constexpr (C::LAG) {
+      if (C::DQ_FIRST == C::DQ_SECOND || group == 0)
+        hopper_last_dq<C, C::DQ_FIRST>(p.b, ring, opaque(key_block), head, group, opaque(thread));
+      else
+        hopper_last_dq<C, C::DQ_SECOND>(p.b, ring, opaque(key_block), head, group, opaque(thread));
     }
   }
   named_sync<256>(1);                                                     /* nobody reads K any more */
@@ -81,8 +91,8 @@ template <class C> FA_DEVICE void hopper_clear_hidden(const fa_flash_backward_pa
     clear_hidden_keys<C>(p, seq, batch, kv_head, block, thread);
 }
 
-/* Grid: x over key blocks of the longest entry or, deterministic, over dQ accumulators; y over KV heads, z
- * over batch entries. */
+/* Grid: x over key blocks of the longest entry or, of deterministic flex calls, over dQ accumulators; y over
+ * KV heads, z over batch entries. */
 template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128, warp = thread / 32;
   if (thread == 0) {
@@ -97,7 +107,12 @@ template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_param
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
     if (thread == 0) hopper_backward_load<C>(p);
-    if (warp == 1) hopper_backward_load_rows<C>(p.b, thread % 32);
+    if (warp == 1) {
+      if (C::TURNS && p.b.turns)
+        hopper_backward_take_turns<C>(p.b, thread % 32);
+      else
+        hopper_backward_load_rows<C>(p.b, thread % 32);
+    }
     if constexpr (C::DROPOUT) {
       if (warp >= 4 - HOPPER_DROP_WARPS) hopper_backward_drop<C>(p.b, thread);
     }

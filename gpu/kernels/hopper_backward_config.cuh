@@ -11,12 +11,15 @@
 namespace fa {
 
 /* VARLEN: entries have lengths of their own: side by side (cu_seqlens), or with hidden keys before and after
- * those that count. ORDERED: a block may have several key blocks, as deterministic calls want it. */
+ * those that count. ORDERED: for deterministic calls too. Then blocks take turns to add to dQ; those of flex
+ * kernels, of which nobody knows which row tiles another one visits, have several key blocks each and add to
+ * accumulators of their own. */
 template <flash_kind KIND_, bool VARLEN_ = false, bool ORDERED_ = false>
 struct hopper_backward_kind : flash_kind_traits<KIND_> {
   typedef typename hopper_mods_of<KIND_>::type MODS;
   static constexpr flash_kind KIND = KIND_;
   static constexpr bool VARLEN = VARLEN_, ORDERED = ORDERED_;
+  static constexpr bool TURNS = ORDERED_ && KIND_ != flex, SPLITS = ORDERED_ && KIND_ == flex;
 };
 
 template <class T_, int D_, int BM_, flash_kind KIND_ = plain, bool VARLEN_ = false, bool ORDERED_ = false>
@@ -34,7 +37,7 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int DROP_AT = ENTRIES_AT + (KIND_ == flex ? 4 * STAGES : 0);
   static constexpr int DROP_BYTES = KIND_ == dropout ? BM / 64 * 1024 : 0; /* a bit to each pair */
   static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the entry's, where lengths differ */
-  static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 2 + 8 * STAGES;
+  static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 4 + 10 * STAGES;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   /* dQ of a step: with 64 rows the groups share the columns, whole panels if there are several; with 128 each
    * has half of the rows */
@@ -44,6 +47,13 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr bool DROP_UNROLLED = KIND_ == dropout && D <= 96;
   static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : 40,
                        CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : 232;
+  /* K and V in registers: products with both operands in shared memory take all of what it can bring */
+  static constexpr bool HELD = D == 64 && KIND_ != flex;
+  /* dQ of a tile is made a step later, so that neither group waits at every step for the other's dS, and
+   * products of one run beside exponentials of the other. Not where blocks take turns, who would wait longer
+   * for each other, nor for want of registers, nor where it is no faster (dropout, D = 128). */
+  static constexpr bool LAG = KIND_ != flex && (VARLEN_ || !ORDERED_) &&
+                              (D < 128 || (KIND_ != dropout && (KIND_ != softcap || VARLEN_)));
   static_assert(BM == 64 || BM == 128, "how dQ is shared out");
   static_assert(BM == 64 || (KIND_ != dropout && KIND_ != flex),
                 "a thread has a word with a bit to each pair");
@@ -85,10 +95,19 @@ template <class C> struct hopper_backward_more : hopper_backward_barriers<C> {
   FA_DEVICE static uint32_t keys_empty() { return base::at(1 + 6 * C::STAGES); }
   FA_DEVICE static uint32_t drop_full(int s) { return base::at(2 + 6 * C::STAGES + s); }
   FA_DEVICE static uint32_t drop_empty(int s) { return base::at(2 + 7 * C::STAGES + s); }
+  FA_DEVICE static uint32_t ds_full(int s) { return base::at(2 + 8 * C::STAGES + s); } /* both groups' */
+  FA_DEVICE static uint32_t ds_empty(int s) { return base::at(2 + 9 * C::STAGES + s); }
+  FA_DEVICE static uint32_t turn() { return base::at(2 + 10 * C::STAGES); } /* to add to dQ */
+  FA_DEVICE static uint32_t added() { return base::at(3 + 10 * C::STAGES); }
   FA_DEVICE static void init() {
     mbarrier_init(keys_empty(), 8);
+    mbarrier_init(turn(), 1);
+    mbarrier_init(added(), 8);
     FA_NO_UNROLL
-    for (int s = 0; C::DROPOUT && s < C::STAGES; ++s) {
+    for (int s = 0; s < C::STAGES; ++s) {
+      mbarrier_init(ds_full(s), 8);
+      mbarrier_init(ds_empty(s), 8);
+      if (!C::DROPOUT) continue;
       mbarrier_init(drop_full(s), 32 * HOPPER_DROP_WARPS);
       mbarrier_init(drop_empty(s), 8);
     }
@@ -135,14 +154,15 @@ template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backwar
   return hopper_load_keys<C>(p, static_cast<int>(blockIdx.x));
 }
 
-/* A block's key blocks, one after the other: one alone, or ORDERED as many as the grid leaves it. */
+/* A block's key blocks, one after the other: one alone, or SPLITS as many as the grid leaves it. */
 template <class C> struct hopper_key_blocks {
   int n = 0; /* so many before this one */
   FA_DEVICE int block() const {
-    return static_cast<int>(blockIdx.x) + (C::ORDERED ? n * static_cast<int>(gridDim.x) : 0);
+    const int x = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+    return C::SPLITS ? x + n * blocks : C::TURNS ? blocks - 1 - x : x;
   }
   FA_DEVICE bool is_there(const fa_flash_params &f) const {
-    if (!C::ORDERED && n > 0) return false;
+    if (!C::SPLITS && n > 0) return false;
     if (!C::ORDERED && !C::VARLEN) return true;
     return block() * C::BN < hopper_load_sequence<C>(f).len_k;
   }

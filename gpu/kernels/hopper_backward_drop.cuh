@@ -103,22 +103,19 @@ FA_DEVICE void hopper_drop_step(const fa_flash_backward_params &p, hopper_ring<C
   mbarrier_arrive(bar::drop_full(ring.stage()));
 }
 
-/* HOPPER_DROP_WARPS warps. ORDERED: a block's key blocks, each with all heads of the group, are counted in
- * one number: there are few registers. */
+/* HOPPER_DROP_WARPS warps. */
 template <class C> FA_DEVICE void hopper_backward_drop(const fa_flash_backward_params &p, int thread) {
   const fa_flash_params &f = p.forward;
+  const hopper_key_blocks<C> keys;
   hopper_ring<C::STAGES> ring;
+  if (!keys.is_there(f)) return;
   FA_NO_UNROLL
-  for (int walk = 0;; ++walk) {
-    const hopper_key_blocks<C> first = {C::ORDERED ? walk / f.heads_per_kv : walk >= f.heads_per_kv};
-    if (!first.is_there(f)) break;
+  for (int n = 0; n < f.heads_per_kv; ++n) {
     FA_NO_UNROLL
-    for (int block = hopper_load_keys<C>(p, first.block()).blocks.begin;; ++block) {
-      const int i = opaque(walk), n = C::ORDERED ? i / f.heads_per_kv : 0;
-      const hopper_key_blocks<C> at = {n};
-      if (block >= hopper_load_keys<C>(p, at.block()).blocks.end) break;
-      hopper_drop_step<C>(p, ring, at.block(), (static_cast<int>(blockIdx.y) - n) * f.heads_per_kv + i, block,
-                          opaque(thread));
+    for (int block = hopper_load_keys<C>(p, keys.block()).blocks.begin;
+         block < hopper_load_keys<C>(p, opaque(keys.block())).blocks.end; ++block) {
+      hopper_drop_step<C>(p, ring, keys.block(), static_cast<int>(blockIdx.y) * f.heads_per_kv + opaque(n),
+                          block, opaque(thread));
       ring.next();
     }
   }

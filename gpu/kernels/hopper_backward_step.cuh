@@ -24,13 +24,24 @@ FA_DEVICE void hopper_clear_rows(uint32_t tile, uint32_t other, int first, int t
   named_sync<256>(2);
 }
 
+/* The group's scores of its keys against the rows of a tile, issued: S^T or dP^T. */
+template <class C>
+FA_DEVICE void hopper_issue_scores(float (&x)[C::BM / 8][4], const typename hopper_held<C>::tile &held,
+                                   int keys_at, uint32_t rows_tile, int group) {
+  wgmma_fence();
+  if constexpr (C::HELD)
+    hopper_held_scores<C>(x, held, rows_tile);
+  else
+    hopper_backward_scores<C>(x, shared_base() + keys_at + group * 64 * 128, rows_tile);
+}
+
 /* P^T, dS^T in 16 bits, of the plain kernel and those with something that costs time for every pair. dV's
  * product is issued, beside which dS is worked out. */
 template <class C>
 FA_DEVICE void hopper_step_scores(const fa_flash_backward_params &p, uint32_t (&weights)[C::BM / 16][4],
                                   uint32_t (&ds)[C::BM / 16][4], float (&dv)[C::D / 8][4],
                                   hopper_ring<C::STAGES> ring, const hopper_keys &t, const hopper_step &at,
-                                  int group, int thread) {
+                                  const hopper_held<C> &held, int group, int thread) {
   typedef hopper_backward_barriers<C> bar;
   const uint32_t base = shared_base(), q_tile = base + C::Q_AT + ring.stage() * C::Q_BYTES,
                  do_tile = base + C::DO_AT + ring.stage() * C::Q_BYTES;
@@ -46,11 +57,9 @@ FA_DEVICE void hopper_step_scores(const fa_flash_backward_params &p, uint32_t (&
       hopper_clear_rows<C, C::Q_PANEL>(q_tile, do_tile, t.seq.len_q - at.row0, 128 * group + thread);
     }
   }
-  wgmma_fence();
-  hopper_backward_scores<C>(s, base + C::K_AT + group * 64 * 128, q_tile);
+  hopper_issue_scores<C>(s, held.k, C::K_AT, q_tile, group);
   mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
-  wgmma_fence();
-  hopper_backward_scores<C>(dp, base + C::V_AT + group * 64 * 128, do_tile);
+  hopper_issue_scores<C>(dp, held.v, C::V_AT, do_tile, group);
   mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
   if constexpr (C::DROPOUT) kept = hopper_take_drop<C>(ring, 128 * group + thread);
   const uint32_t rows = base + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
@@ -74,35 +83,98 @@ FA_DEVICE void hopper_step_scores(const fa_flash_backward_params &p, uint32_t (&
   hopper_pack<C>(ds, dp);
 }
 
+/* dS of the group to where both groups' dQ reads it. */
+template <class C>
+FA_DEVICE void hopper_leave_ds(const uint32_t (&ds)[C::BM / 16][4], hopper_ring<C::STAGES> ring, int group,
+                               int thread) {
+  typedef hopper_backward_more<C> bar;
+  if constexpr (C::LAG) mbarrier_wait(bar::ds_empty(ring.stage()), ring.parity() ^ 1);
+  hopper_store_ds<C>(shared_base() + C::DS_AT + ring.stage() * C::DS_BYTES, ds,
+                     64 * group + thread / 32 * 16 + thread % 32 / 4, thread % 32);
+  fence_async();
+  if constexpr (C::LAG) {
+    sync_warp();
+    hopper_release(bar::ds_full(ring.stage()), thread);
+  } else {
+    named_sync<256>(1); /* dS of both stands; the other buffer of dS is read by nobody any more */
+  }
+}
+
+/* TILES columns, from `first` of the group's on, of a step's dQ, issued. LAG: !is_there, there was no such
+ * step; the product is one of something else then, which nobody looks at, since products must not be issued
+ * in branches. */
+template <class C, int TILES>
+FA_DEVICE void hopper_issue_dq(float (&dq)[TILES][4], hopper_ring<C::STAGES> ring, bool is_there, int group,
+                               int first) {
+  const uint32_t base = shared_base(), ds_tile = base + C::DS_AT + ring.stage() * C::DS_BYTES;
+  if (C::LAG && is_there) mbarrier_wait(hopper_backward_more<C>::ds_full(ring.stage()), ring.parity());
+  wgmma_fence();
+  hopper_backward_dq<C>(dq, is_there ? ds_tile : base + C::V_AT, base + C::K_AT + 2 * first, group);
+}
+
+/* Before and after a step's dQ is added to memory: when it is the block's turn. */
+template <class C>
+FA_DEVICE void hopper_await_turn(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring) {
+  if (C::TURNS && p.turns) mbarrier_wait(hopper_backward_more<C>::turn(), static_cast<int>(ring.n % 2));
+}
+template <class C> FA_DEVICE void hopper_pass_turn(const fa_flash_backward_params &p, int thread) {
+  if (!C::TURNS || !p.turns) return;
+  sync_warp(); /* all lanes have added */
+  hopper_release(hopper_backward_more<C>::added(), thread);
+}
+
 /* One row tile: of the block's key block, which is worked out again because that is cheaper than kept.
- * DQ_COLS: the group's columns of dQ. */
+ * DQ_COLS: the group's columns of dQ, which with LAG is that of the tile before, if the head's walk has one.
+ */
 template <class C, int DQ_COLS>
 FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&dk)[C::D / 8][4],
                                     float (&dv)[C::D / 8][4], hopper_ring<C::STAGES> ring, int key_block,
-                                    hopper_step at, int group, int thread) {
+                                    hopper_step at, const hopper_held<C> &held, int group, int thread) {
   typedef hopper_backward_barriers<C> bar;
   const hopper_keys t = hopper_load_keys<C>(p, key_block);
-  const uint32_t base = shared_base(), q_tile = base + C::Q_AT + ring.stage() * C::Q_BYTES,
-                 ds_tile = base + C::DS_AT + ring.stage() * C::DS_BYTES;
-  const int lane = thread % 32, key = 64 * group + thread / 32 * 16 + lane / 4;
+  const uint32_t q_tile = shared_base() + C::Q_AT + ring.stage() * C::Q_BYTES;
   uint32_t weights[C::BM / 16][4], ds[C::BM / 16][4];
   if constexpr (C::FLEX)
     HOPPER_STEP_FLEX(p, weights, ds, dv, ring, t, at, group, thread);
   else
-    hopper_step_scores<C>(p, weights, ds, dv, ring, t, at, group, thread);
-  hopper_store_ds<C>(ds_tile, ds, key, lane);
-  fence_async();
-  named_sync<256>(1); /* dS of both stands; the other buffer of dS is read by nobody any more */
+    hopper_step_scores<C>(p, weights, ds, dv, ring, t, at, held, group, thread);
+  hopper_leave_ds<C>(ds, ring, group, thread);
+  const bool is_there = !C::LAG || at.row0 / C::BM > hopper_load_keys<C>(p, opaque(key_block)).blocks.begin;
+  const auto made = C::LAG ? ring.before() : ring;
   float dq[DQ_COLS / 8][4];
-  wgmma_fence();
-  hopper_backward_dq<C>(dq, ds_tile, base + C::K_AT, group);
+  hopper_issue_dq<C>(dq, made, is_there, group, 0);
   hopper_backward_add<C>(dk, ds, q_tile);
   wgmma_wait<2>(dv);
   hopper_release(bar::do_empty(ring.stage()), thread);
   wgmma_wait<1>(dq);
-  hopper_backward_add_dq<C>(p, dq, t.batch, at.head, at.row0, group, thread);
+  if (is_there) {
+    if constexpr (C::LAG) hopper_release(hopper_backward_more<C>::ds_empty(made.stage()), thread);
+    hopper_await_turn<C>(p, made);
+    hopper_backward_add_dq<C>(p, dq, at.head, at.row0 - (C::LAG ? C::BM : 0), group, opaque(thread), 0);
+    hopper_pass_turn<C>(p, thread);
+  }
   wgmma_wait<0>(dk);
   hopper_release(bar::q_empty(ring.stage()), thread);
+}
+
+/* LAG: dQ of a head's last tile, 32 columns at a time: with 64, the accumulators of the steps would be moved
+ * about. */
+template <class C, int DQ_COLS>
+FA_DEVICE void hopper_last_dq(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring, int key_block,
+                              int head, int group, int thread) {
+  const auto made = ring.before();
+  const block_range tiles = hopper_load_keys<C>(p, key_block).blocks;
+  if (tiles.begin >= tiles.end) return;
+  hopper_await_turn<C>(p, made);
+  FA_NO_UNROLL
+  for (int first = 0; first < DQ_COLS; first += 32) {
+    float dq[4][4];
+    hopper_issue_dq<C>(dq, made, true, group, first);
+    wgmma_wait<0>(dq);
+    hopper_backward_add_dq<C>(p, dq, head, (tiles.end - 1) * C::BM, group, thread, first);
+  }
+  hopper_release(hopper_backward_more<C>::ds_empty(made.stage()), thread);
+  hopper_pass_turn<C>(p, thread);
 }
 
 } // namespace fa

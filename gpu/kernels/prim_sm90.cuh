@@ -49,6 +49,9 @@
  *   FA_COUNTERS(name, n)                        n numbers in device memory, 0 in the beginning, for
  *   take_number(p)                              what *p is, which then is one more; atomic
  *   set_number(p, x)
+ *   leave_number(p, x), wait_for_number(p, x)    *p = x, and until it is: what the one thread did and has
+ *                                               waited for comes before what the other does next. Of a block
+ *                                               with lower indices, z first, as those begin in this order
  *   uniform(x)                                  x, the same in all lanes, which the compiler is told
  *   any_lane(x)                                 of the warp
  *   greater(a, b)                               the larger; of a number and NaN the number */

@@ -18,6 +18,12 @@ FA_DEVICE int take_number(unsigned *p) {
 FA_DEVICE void set_number(unsigned *p, unsigned x) {
   __atomic_store_n(p, x, __ATOMIC_RELAXED);
 }
+FA_DEVICE void leave_number(unsigned *p, unsigned x, FA_FROM) {
+  __atomic_store_n(static_cast<unsigned *>(fa_simt_global(p, 4, true, FA_AT)), x, __ATOMIC_RELEASE);
+}
+FA_DEVICE void wait_for_number(const unsigned *p, unsigned x, FA_FROM) {
+  fa_simt_wait_global(static_cast<const unsigned *>(fa_simt_global(p, 4, false, FA_AT)), x, FA_AT);
+}
 FA_DEVICE int uniform(int x) {
   return x;
 }

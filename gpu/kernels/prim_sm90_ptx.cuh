@@ -14,6 +14,18 @@ FA_DEVICE int take_number(unsigned *p) {
 FA_DEVICE void set_number(unsigned *p, unsigned x) {
   atomicExch(p, x);
 }
+FA_DEVICE void leave_number(unsigned *p, unsigned x) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "r"(x) : "memory");
+}
+FA_DEVICE void wait_for_number(const unsigned *p, unsigned x) {
+  unsigned is;
+  do
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                 : "=r"(is)
+                 : "l"(__cvta_generic_to_global(p))
+                 : "memory");
+  while (is != x);
+}
 FA_DEVICE int uniform(int x) {
   return __shfl_sync(0xffffffffu, x, 0);
 }

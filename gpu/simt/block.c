@@ -234,6 +234,7 @@ static uint64_t block_seed(uint64_t seed, int64_t index) {
 
 void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   const uint64_t seed = b->launch->schedule_seed;
+  b->index = index;
   b->rng = seed ? block_seed(seed, index) : b->launch->tape_bytes > 0;
   b->stay = b->launch->tape_bytes ? 7 : 63; /* another warp's stacks are in the L2 cache at best */
   b->tape_at = b->launch->tape_bytes ? (size_t)index % b->launch->tape_bytes : 0;

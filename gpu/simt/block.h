@@ -96,9 +96,12 @@ typedef struct fa_unwritten {
 } fa_unwritten;
 
 struct fa_simt_async; /* async.h */
+struct fa_simt_grid;  /* run.c */
 
 typedef struct fa_simt_block {
   const fa_simt_launch *launch;
+  struct fa_simt_grid *grid; /* of which it runs block number index */
+  int64_t index;
   fa_fiber_stacks stacks;
   fa_fiber main;
   fa_simt_thread *threads;

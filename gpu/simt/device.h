@@ -57,6 +57,9 @@ void fa_simt_cp_async_wait(int n_pending_groups); /* cp.async.wait_group n */
 void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at);
 void *fa_simt_shared(uint32_t offset, size_t bytes, bool write, fa_simt_place at);
 
+/* Until *p, which the caller has had checked, is value. Only blocks before this one may be waited for. */
+void fa_simt_wait_global(const unsigned *p, unsigned value, fa_simt_place at);
+
 /* ex2.approx.ftz.f32 within its documented error: correctly rounded to about 1 ulp, subnormals flushed. */
 float fa_simt_exp2(float x);
 

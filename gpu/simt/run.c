@@ -2,21 +2,26 @@
 #include "gpu/simt/block.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
-typedef struct grid_run {
+enum { MAX_THREADS = 256 };
+
+typedef struct fa_simt_grid {
   const fa_simt_launch *launch;
   int64_t n_blocks;
   _Atomic int64_t next;
-  _Atomic int64_t stop; /* blocks from here on need not run: an earlier one broke the rules */
+  _Atomic int n_working;
+  _Atomic int64_t at[MAX_THREADS + 1]; /* each thread's block, or one before it */
+  _Atomic int64_t stop;                /* blocks from here on need not run: an earlier one broke the rules */
   pthread_mutex_t lock;
   fa_simt_report report; /* of block `stop` */
   fa_status status;
   fa_error error;
-} grid_run;
+} fa_simt_grid;
 
-static void keep(grid_run *g, int64_t index, const fa_simt_report *r) {
+static void keep(fa_simt_grid *g, int64_t index, const fa_simt_report *r) {
   pthread_mutex_lock(&g->lock);
   if (index < atomic_load(&g->stop)) {
     atomic_store(&g->stop, index);
@@ -26,7 +31,7 @@ static void keep(grid_run *g, int64_t index, const fa_simt_report *r) {
 }
 
 static void *work(void *arg) {
-  grid_run *g = arg;
+  fa_simt_grid *g = arg;
   fa_simt_block b;
   fa_error err;
   const fa_status status = fa_simt_block_init(&b, g->launch, &err);
@@ -37,14 +42,39 @@ static void *work(void *arg) {
     pthread_mutex_unlock(&g->lock);
     return NULL;
   }
+  b.grid = g;
+  _Atomic int64_t *at = &g->at[atomic_fetch_add(&g->n_working, 1)];
   for (;;) {
+    atomic_store(at, atomic_load(&g->next));
     const int64_t i = atomic_fetch_add(&g->next, 1);
+    atomic_store(at, i);
     if (i >= atomic_load(&g->stop)) break;
     fa_simt_block_run(&b, i);
     if (b.report.state != FA_SUBJECT_OK) keep(g, i, &b.report);
   }
+  atomic_store(at, INT64_MAX);
   fa_simt_block_free(&b);
   return NULL;
+}
+
+static bool all_before_ended(fa_simt_grid *g, int64_t index) {
+  for (int i = 0; i <= MAX_THREADS; ++i)
+    if (atomic_load(&g->at[i]) < index) return false;
+  return true;
+}
+
+void fa_simt_wait_global(const unsigned *p, unsigned value, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  for (;;) {
+    const bool last_look = all_before_ended(b->grid, b->index);
+    const unsigned is = __atomic_load_n(p, __ATOMIC_ACQUIRE);
+    if (is == value) return;
+    if (last_look)
+      fa_simt_violation(FA_SUBJECT_DEADLOCK, at,
+                        "waits until %u stands where %u does, and every block before this one has ended",
+                        value, is);
+    sched_yield();
+  }
 }
 
 static fa_status check_launch(const fa_simt_launch *l, fa_error *err) {
@@ -71,11 +101,11 @@ fa_status fa_simt_run(const fa_simt_launch *l, fa_simt_report *out, fa_error *er
   memset(out, 0, sizeof *out);
   fa_status status = check_launch(l, err);
   if (status != FA_OK) return status;
-  grid_run g = {.launch = l,
-                .n_blocks = (int64_t)l->grid.x / (l->cluster ? l->cluster : 1) * l->grid.y * l->grid.z,
-                .lock = PTHREAD_MUTEX_INITIALIZER};
+  fa_simt_grid g = {.launch = l,
+                    .n_blocks = (int64_t)l->grid.x / (l->cluster ? l->cluster : 1) * l->grid.y * l->grid.z,
+                    .lock = PTHREAD_MUTEX_INITIALIZER};
   g.stop = g.n_blocks;
-  enum { MAX_THREADS = 256 };
+  for (int i = 0; i <= MAX_THREADS; ++i) g.at[i] = INT64_MAX;
   pthread_t helper[MAX_THREADS];
   int n_helpers = 0;
   while (n_helpers + 1 < l->n_threads && n_helpers + 1 < g.n_blocks && n_helpers < MAX_THREADS)
