@@ -109,8 +109,7 @@ template <class C> FA_DEVICE hopper_task hopper_hear(const fa_flash_params &p, h
  * between the products. */
 template <class C>
 FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row_state (&rows)[2],
-                             const fa_flash_params &p, const hopper_task &task, block_range own,
-                             hopper_task &next) {
+                             const fa_flash_params &p, const hopper_task &task, block_range own) {
   typedef hopper_barriers<C> bar;
   const uint32_t q_tile = shared_base() + c.group * C::Q_BYTES;
   const int row0 = task.row0 + 64 * c.group, begin = uniform(own.begin);
@@ -155,7 +154,6 @@ FA_DEVICE void hopper_attend(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row
     hopper_shrink<C>(o, shrink);
     hopper_weights<C>(weights, s[0], p, task, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
   }
-  next = hopper_hear<C>(p, c.told.after());
   wgmma_fence();
   hopper_values<C>(o, weights, k.before().stage());
   wgmma_wait<0>(o);
@@ -182,14 +180,15 @@ FA_DEVICE void hopper_idle(hopper_consumer<C> &c, const fa_flash_params &p, cons
 
 template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int group, int thread) {
   hopper_consumer<C> c = {group, thread, {}, {}, {}};
-  hopper_task task = hopper_hear<C>(p.f, c.told), next;
   FA_NO_UNROLL
-  for (; task.row0 >= 0; task = next) {
+  for (;; c.told.next()) {
+    const hopper_task task = hopper_hear<C>(p.f, c.told);
+    if (task.row0 < 0) break;
     const block_range own = hopper_own_blocks<C>(p.f, task, group);
     if (own.begin < own.end) {
       float o[C::D / 8][4] = {};
       row_state rows[2];
-      hopper_attend<C>(c, o, rows, p.f, task, own, next);
+      hopper_attend<C>(c, o, rows, p.f, task, own);
       FA_NO_UNROLL
       for (int i = own.begin; C::PASSES && i > task.blocks.begin; --i) hopper_pass<C>(c);
       /* told again, rather than kept */
@@ -201,11 +200,9 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
       }
     } else {
       hopper_idle<C>(c, p.f, task);
-      next = hopper_hear<C>(p.f, c.told.after());
     }
     sync_warp();
     hopper_release(hopper_barriers<C>::task_empty(c.told.stage()), thread);
-    c.told.next();
   }
   if (!C::DIRECT && thread % 32 == 0) tma_store_wait_read<0>(); /* shared memory ends with the block */
 }
