@@ -31,7 +31,7 @@ FAMILIES = {
                 "f16_192_wide_(varlen|ordered)|f16_256_wide_dropout)$", [1]),
                ("host:hopper", ["cases/flex.json"], "^(dense|mod_alibi_bf16)$", [1]),
                ("host:hopper,processors=1", ["cases/hopper.json"],
-                "^(bf16_64_window|bf16_256_dropout)$", range(1, 9))],
+                "^(bf16_64_(window|window_short|idle)|bf16_256_dropout)$", range(1, 9))],
     "flex": [("host", ["cases/flex.json"], "^(dense|density_30|k_ne_v|mod_columns)$", [1])],
     "kv": [("host", ["cases/kvcache.json"], "^(splits_2|tall_unmasked|splits_causal_tall|page_gqa_splits)$", [1])],
     "wide": [("host", ["cases/memeff.json"],
