@@ -72,7 +72,8 @@ FA_DEVICE void hopper_backward_add_dq(const fa_flash_backward_params &p, const f
   for (int n = 0; n < TILES; ++n) atomic_add4(to + n * 128, dq[n]);
 }
 
-/* dS^T of the group's keys, rows being keys. */
+/* dS^T of the group's keys, rows being keys. Tiles begin on 1024 bytes, so that the swizzle is an exclusive
+ * or of addresses. */
 template <class C>
 FA_DEVICE void hopper_store_ds(uint32_t tile, const uint32_t (&ds)[C::BM / 16][4], int key, int lane) {
   const uint32_t first = (tile + key * 128 + lane % 4 * 4) ^ key % 8 << 4;

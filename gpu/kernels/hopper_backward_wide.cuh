@@ -192,19 +192,6 @@ FA_DEVICE void hopper_wide_values(const fa_hopper_backward_params &p, hopper_rin
   hopper_wide_release_keys<C>(hopper_wide_thread());
 }
 
-/* hopper_store_ds in fewer registers: a tile of one panel begins on 1024 bytes, so that its swizzle is an
- * exclusive or of addresses. */
-template <class C>
-FA_DEVICE void hopper_wide_store_ds(uint32_t tile, const uint32_t (&ds)[C::BM / 16][4], int key, int lane) {
-  static_assert(C::BM == 64, "one panel");
-  const uint32_t first = (tile + key * 128 + lane % 4 * 4) ^ key % 8 << 4;
-  FA_UNROLL
-  for (int i = 0; i < C::BM / 16; ++i) {
-    FA_UNROLL
-    for (int j = 0; j < 4; ++j) store_shared4((first ^ (2 * i + j / 2) << 4) + j % 2 * 8 * 128, ds[i][j]);
-  }
-}
-
 /* dp -> dS, to both blocks, and in ds. */
 template <class C>
 FA_DEVICE void hopper_wide_send_ds(const fa_flash_backward_params &p, uint32_t (&ds)[C::BM / 16][4],
@@ -222,7 +209,7 @@ FA_DEVICE void hopper_wide_send_ds(const fa_flash_backward_params &p, uint32_t (
   hopper_pack<C>(ds, dp);
   mbarrier_wait(bar::ds_empty(stage), ring.parity() ^ 1);
   const int lane = thread % 32;
-  hopper_wide_store_ds<C>(base + C::DS_AT + stage * C::DS_BYTES, ds, thread / 32 * 16 + lane / 4, lane);
+  hopper_store_ds<C>(base + C::DS_AT + stage * C::DS_BYTES, ds, thread / 32 * 16 + lane / 4, lane);
   fence_async();
   sync_warp();
   if (lane == 0) {

@@ -101,7 +101,7 @@ template <class C> FA_DEVICE hopper_task hopper_hear(const fa_flash_params &p, h
   return hopper_told<C>(p, told);
 }
 
-/* Everything of a task that the group has key blocks of, and what comes next.
+/* Everything of a task that the group has key blocks of.
  *
  * wgmma_wait<0> of O is to come behind the softmax, which would not run beside the products otherwise. ptxas
  * moves it up as far as it may, and that is to a branch: hence the wait for V, of the next product, between.
