@@ -4,6 +4,7 @@
 #   DIR      from build.sh, or wherever <name>_fuzzer, <name>_fuzzer.dict and corpus/<name>/ (or fuzz/corpus/<name>/ beside this script) are;
 #            DIR/artifacts receives what was found, DIR/logs what was said, DIR/grown the corpora afterwards
 #   JOBS     processes of each target, default 1; they share what they find
+#   SEED     in the environment: libFuzzer's for each target's first process, default 1000; the next has one more
 # Libraries in DIR/lib are found before the system's. Exit 1 when anything was found, 2 when a target is missing.
 set -euo pipefail
 unset CDPATH
@@ -44,7 +45,7 @@ start() { # NAME JOB
     if [ -n "$option" ]; then more+=("$option"); fi
   fi
   FA_ARTIFACT_DIR=$artifacts "$dir/${name}_fuzzer" -max_total_time="$seconds" -rss_limit_mb=4096 -timeout=120 -error_exitcode=1 \
-    -timeout_exitcode=1 -print_final_stats=1 -reload=10 -seed=$((1000 + $2)) -artifact_prefix="$artifacts/" ${more[@]+"${more[@]}"} \
+    -timeout_exitcode=1 -print_final_stats=1 -reload=10 -seed=$((${SEED:-1000} + $2)) -artifact_prefix="$artifacts/" ${more[@]+"${more[@]}"} \
     "$dir/grown/$name" "$(corpus_of "$name")" >"$log" 2>&1 || true
 }
 
