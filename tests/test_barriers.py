@@ -38,7 +38,8 @@ FAMILIES = {
               "^(bias_b.*|d_72_f32|f32_gqa|d_300|k_ne_v_wide_values|f32_two_passes)$", [1]),
              ("host", FLASH_FILES[:-1], None, [1])],
 }
-CAUGHT = re.compile(r"(FAIL|RACE|OOB|DEADLOCK|CRASH|HANG|ERROR|REJECTED) (\S+)  \S+  \S+  [\d.]+ m?s  (.*?)(?: \[.*)?$")
+CAUGHT = re.compile(r"(FAIL|RACE|OOB|DEADLOCK|CRASH|HANG|ERROR|REJECTED) (\S+)  \S+  \S+  (?:r=\S+  )?[\d.]+ m?s  "
+                    r"(.*?)(?: \[.*)?$")
 SITE = re.compile(r"\b(sync_block|sync_warp|sync_team<C>|named_sync<\d+>|cp_async_commit|cp_async_wait<[^<>;]+>|"
                   r"fence_async|tma_store_commit|tma_store_wait_read<\d+>)\(\d*\);")
 # How the line ends, after the one before it -> why nothing can be seen of its removal.
