@@ -5,7 +5,8 @@
 #            DIR/artifacts receives what was found, DIR/logs what was said, DIR/grown the corpora afterwards
 #   JOBS     processes of each target, default 1; they share what they find
 #   SEED     in the environment: libFuzzer's for each target's first process, default 1000; the next has one more
-# Libraries in DIR/lib are found before the system's. Exit 1 when anything was found, 2 when a target is missing.
+# Libraries in DIR/lib are found before the system's. Exit 1 when anything was found, or a target did not run to its end (the table
+# says how it ended: one that cannot be loaded, or that executed nothing, has shown nothing), 2 when a target is missing.
 set -euo pipefail
 unset CDPATH
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -46,12 +47,13 @@ start() { # NAME JOB
   fi
   FA_ARTIFACT_DIR=$artifacts "$dir/${name}_fuzzer" -max_total_time="$seconds" -rss_limit_mb=4096 -timeout=120 -error_exitcode=1 \
     -timeout_exitcode=1 -print_final_stats=1 -reload=10 -seed=$((${SEED:-1000} + $2)) -artifact_prefix="$artifacts/" ${more[@]+"${more[@]}"} \
-    "$dir/grown/$name" "$(corpus_of "$name")" >"$log" 2>&1 || true
+    "$dir/grown/$name" "$(corpus_of "$name")" >"$log" 2>&1 && echo 0 >"${log%.log}.status" || echo $? >"${log%.log}.status"
 }
 
 for name in "${targets[@]}"; do
   corpus_of "$name" >/dev/null
   mkdir -p -- "$dir/artifacts/$name" "$dir/logs" "$dir/grown/$name"
+  rm -f -- "$dir/logs/$name".*.status
   for ((job = 0; job < jobs; ++job)); do start "$name" "$job" & done
 done
 wait
@@ -59,20 +61,26 @@ wait
 stat() { sed -nE "s/^stat::$2: *//p" "$1" | tail -1; }
 last() { grep -oE "$2: [0-9]+" "$1" | tail -1 | tr -dc 0-9; }
 found=0
-printf '%-14s %12s %9s %7s %8s %8s %8s\n' target executions exec/s edges features corpus findings
+printf '%-14s %12s %9s %7s %8s %8s %8s  %s\n' target executions exec/s edges features corpus findings ended
 for name in "${targets[@]}"; do
-  executions=0 edges=0 features=0
+  executions=0 edges=0 features=0 ended=well
   for ((job = 0; job < jobs; ++job)); do
     log=$dir/logs/$name.$job.log
     n=$(stat "$log" number_of_executed_units)
     executions=$((executions + ${n:-0}))
+    status=$(cat -- "$dir/logs/$name.$job.status" 2>/dev/null || echo unknown)
+    if [ "$status" != 0 ]; then ended="status $status"; elif [ "${n:-0}" -eq 0 ]; then ended="executed nothing"; fi
     n=$(last "$log" cov) && [ "${n:-0}" -le "$edges" ] || edges=${n:-0}
     n=$(last "$log" ft) && [ "${n:-0}" -le "$features" ] || features=${n:-0}
   done
   artifacts=$(find "$dir/artifacts/$name" -type f ! -name 'slow-unit-*' | wc -l)
   found=$((found + artifacts))
-  printf '%-14s %12d %9d %7d %8d %8d %8d\n' "$name" "$executions" $((executions / seconds)) "$edges" "$features" \
-    "$(find "$dir/grown/$name" -type f | wc -l)" "$artifacts"
+  if [ "$ended" != well ]; then found=$((found + 1)); fi
+  printf '%-14s %12d %9d %7d %8d %8d %8d  %s\n' "$name" "$executions" $((executions / seconds)) "$edges" "$features" \
+    "$(find "$dir/grown/$name" -type f | wc -l)" "$artifacts" "$ended"
+  if [ "$ended" != well ]; then
+    for ((job = 0; job < jobs; ++job)); do tail -n 1 -- "$dir/logs/$name.$job.log" | sed "s/^/  $name.$job.log: /"; done
+  fi
 done
 if [ "$found" -gt 0 ]; then
   find "$dir/artifacts" -type f ! -name 'slow-unit-*'
