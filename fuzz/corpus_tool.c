@@ -1,8 +1,10 @@
-/* Between case files and the corpora of the attention and schedule targets.
+/* Between case files and the corpora of the targets that read case records.
  *   corpus_tool seeds DIR               one input for each pair of tile class and mask class
  *   corpus_tool from-cases DIR FILE...  one input for each case of the files that fits into a record
- *   corpus_tool to-cases INPUT...       each input's case, a JSON line */
+ *   corpus_tool to-cases [--target NAME] INPUT...   each input's case, a JSON line; of target attention by
+ * default */
 #include "fuzz/generate.h"
+#include "fuzz/input.h"
 #include "fuzz/mutate.h"
 
 #include <stdio.h>
@@ -88,7 +90,7 @@ static int from_cases(const char *folder, int n_files, char **files) {
   return code;
 }
 
-static int to_case(const char *path) {
+static int to_case(const fa_input_target *target, const char *path) {
   static uint8_t bytes[1 << 20];
   FILE *file = fopen(path, "rb");
   if (!file) {
@@ -97,14 +99,16 @@ static int to_case(const char *path) {
   }
   const size_t n = fread(bytes, 1, sizeof bytes, file);
   fclose(file);
-  fa_record r;
   fa_case c;
   fa_error err = {""};
-  fa_record_read(bytes, n, &r);
-  if (fa_record_to_case(&r, FA_RECORD_WORK, &c, &err) != FA_OK) {
-    fprintf(stderr, "corpus_tool: %s\n", err.text);
-    return 3;
+  const fa_status status = target->to_case(bytes, n, &c, &err);
+  if (status != FA_OK) {
+    fprintf(stderr, "corpus_tool: %s: %s\n", path, err.text);
+    return status == FA_ERR_INPUT ? 2 : 3;
   }
+  if (target->case_lacks_tape && fa_input_tape_bytes(n) > 0)
+    fprintf(stderr, "corpus_tool: %s: the case runs in the plain order; replay_%s runs it in the input's\n",
+            path, target->name);
   char *line = fa_case_to_line(&c);
   if (line) printf("%s\n", line);
   free(line);
@@ -112,14 +116,28 @@ static int to_case(const char *path) {
   return line ? 0 : 3;
 }
 
+static int to_cases(int n, char **args) {
+  const fa_input_target *target = &fa_input_attention;
+  int code = 0;
+  if (n >= 2 && strcmp(args[0], "--target") == 0) {
+    target = fa_input_find(args[1]);
+    if (!target) {
+      fprintf(stderr, "corpus_tool: no target %s reads case records; those are: %s\n", args[1],
+              FA_INPUT_NAMES);
+      return 2;
+    }
+    n -= 2, args += 2;
+  }
+  for (int i = 0; i < n && code == 0; ++i) code = to_case(target, args[i]);
+  return code;
+}
+
 int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "seeds") == 0) return seeds(argv[2]);
   if (argc >= 4 && strcmp(argv[1], "from-cases") == 0) return from_cases(argv[2], argc - 3, argv + 3);
-  if (argc >= 3 && strcmp(argv[1], "to-cases") == 0) {
-    int code = 0;
-    for (int i = 2; i < argc && code == 0; ++i) code = to_case(argv[i]);
-    return code;
-  }
-  fprintf(stderr, "usage: corpus_tool seeds DIR | from-cases DIR FILE... | to-cases INPUT...\n");
+  const int inputs = argc > 2 && strcmp(argv[2], "--target") == 0 ? 4 : 2; /* where they begin */
+  if (argc > inputs && strcmp(argv[1], "to-cases") == 0) return to_cases(argc - 2, argv + 2);
+  fprintf(stderr,
+          "usage: corpus_tool seeds DIR | from-cases DIR FILE... | to-cases [--target NAME] INPUT...\n");
   return 2;
 }

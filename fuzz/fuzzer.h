@@ -24,10 +24,18 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 void fa_fuzzer_fail(const char *expression, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
 
-/* A case that neither passed nor was skipped: prints it as the command line would, with the command that
- * repeats it, writes its JSON to $FA_ARTIFACT_DIR (or here) as finding-<hash>.json, and aborts, so that
- * libFuzzer keeps the input too. */
+/* Whether what fa_run_case left, and returned, is a fault of what was run. */
+bool fa_fuzzer_is_finding(const fa_result *r, fa_status status);
+
+/* Such a case: prints it as the command line would, with the command that repeats it, writes its JSON to
+ * $FA_ARTIFACT_DIR (or here) as finding-<hash>.json, and aborts, so that libFuzzer keeps the input too.
+ * r->backend: as on the command line; "" means host. */
 void fa_fuzzer_finding(const fa_case *c, fa_result *r) __attribute__((noreturn));
+
+/* The same where the case alone does not repeat it: the input is written too, as finding-<hash>.input, and
+ * the command printed is the target's replay of that file. */
+void fa_fuzzer_finding_of_input(const fa_case *c, fa_result *r, const char *target, const uint8_t *data,
+                                size_t size) __attribute__((noreturn));
 
 /* A malloc'd copy that a sanitizer sees the end of. n bytes, then a NUL. */
 char *fa_fuzzer_text(const uint8_t *data, size_t n);

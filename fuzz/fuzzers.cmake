@@ -5,7 +5,7 @@ set(record_targets attention families schedule) # their inputs are case records,
 set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 
 # What the targets share, apart from fa-verify.
-add_library(fa_fuzzer_parts STATIC fuzzer.c mutate_case.c mutate_record.c)
+add_library(fa_fuzzer_parts STATIC fuzzer.c input.c mutate_case.c mutate_record.c)
 target_link_libraries(fa_fuzzer_parts PUBLIC fa_fuzz)
 
 add_executable(corpus_tool corpus_tool.c)

@@ -73,7 +73,8 @@ for name in "${targets[@]}"; do
     n=$(last "$log" cov) && [ "${n:-0}" -le "$edges" ] || edges=${n:-0}
     n=$(last "$log" ft) && [ "${n:-0}" -le "$features" ] || features=${n:-0}
   done
-  artifacts=$(find "$dir/artifacts/$name" -type f ! -name 'slow-unit-*' | wc -l)
+  # libFuzzer's own artifact stands for what the target itself wrote about the same finding.
+  artifacts=$(find "$dir/artifacts/$name" -type f ! -name 'slow-unit-*' ! -name 'finding-*' | wc -l)
   found=$((found + artifacts))
   if [ "$ended" != well ]; then found=$((found + 1)); fi
   printf '%-14s %12d %9d %7d %8d %8d %8d  %s\n' "$name" "$executions" $((executions / seconds)) "$edges" "$features" \

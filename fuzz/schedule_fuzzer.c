@@ -3,15 +3,13 @@
  * order. */
 #include "fuzz/fuzzer.h"
 
+#include "fuzz/input.h"
 #include "fuzz/judge.h"
 #include "fuzz/run_checks.h"
 #include "gpu/backend.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* Small: what an order can spoil, it spoils in one tile or between two. */
-#define WORK (FA_RECORD_WORK / 4)
 
 typedef struct run {
   const fa_case *c;
@@ -62,20 +60,16 @@ const bool fa_fuzzer_has_tape = true;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static fa_result r; /* large */
-  const size_t n = fa_record_bytes();
-  fa_record record;
   fa_case c;
   fa_error err = {""};
   char why[256];
-  fa_record_read(data, size, &record);
-  record.v[FA_F_RETURN_SOFTMAX] = 0; /* one kernel whose debug matrix costs more than everything else */
-  if (fa_record_to_case(&record, WORK, &c, &err) != FA_OK) return 0;
+  if (fa_input_schedule.to_case(data, size, &c, &err) != FA_OK) return 0;
   fa_result_init(&r);
   run x = {.c = &c, .r = &r};
   x.passes = fa_backend_host.supports(NULL, &c.problem, why, sizeof why);
   if (!c.problem.backward) x.passes &= FA_PASS_FORWARD;
-  if (x.passes) compare_schedules(&x, data, size > n ? size - n : 0, &err);
-  if (r.state != FA_UNTESTED) fa_fuzzer_finding(&c, &r);
+  if (x.passes) compare_schedules(&x, data, fa_input_tape_bytes(size), &err);
+  if (r.state != FA_UNTESTED) fa_fuzzer_finding_of_input(&c, &r, fa_input_schedule.name, data, size);
   fa_tensors_free(&x.pristine);
   fa_tensors_free(&x.plain);
   fa_tensors_free(&x.shuffled);

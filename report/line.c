@@ -187,7 +187,7 @@ void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style) {
     fputs("  note: ", out);
     print_clean(out, r->notes);
   }
-  if (!good) print_repro(out, r, style);
+  if (!good && style->program) print_repro(out, r, style);
   fputc('\n', out);
   if (!good) print_details(out, r);
   if (style->verbosity > 0) print_statistics(out, r);

@@ -9,7 +9,7 @@
 typedef struct fa_line_style {
   bool color;
   int verbosity;       /* -1 only failures, 0 one line per case, 1 also statistics and notes */
-  const char *program; /* how this program was called, for the repro command */
+  const char *program; /* how this program was called, for the repro command; NULL: no such command */
 } fa_line_style;
 
 /* One line: state, name, backend, passes, worst ratio, time. A failure's line goes on with what is wrong and

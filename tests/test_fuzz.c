@@ -2,6 +2,7 @@
  * finding. */
 #include "fuzz/fuzzer.h"
 #include "fuzz/generate.h"
+#include "fuzz/input.h"
 #include "gpu/simt/simt.h"
 #include "tests/check.h"
 
@@ -185,41 +186,123 @@ static void test_tape(void) {
 
 /* ---- findings ---- */
 
-/* In a child: it ends by abort. */
-static void test_finding(void) {
-  char folder[] = "/tmp/test_fuzz_XXXXXX", line[8192] = "", path[4200] = "";
-  REQUIRE(mkdtemp(folder));
+/* What of a result is a finding, and that errors of the world are none. */
+static void test_what_is_a_finding(void) {
+  static fa_result r;
+  for (int state = 0; state < FA_N_STATES; ++state) {
+    fa_result_init(&r);
+    r.state = (fa_state)state;
+    const bool good = state == FA_PASS || state == FA_SKIP || state == FA_VACUOUS;
+    CHECK_MSG(fa_fuzzer_is_finding(&r, FA_OK) == !good, "%s", fa_state_name((fa_state)state));
+  }
+  r.state = FA_ERROR;
+  CHECK(!fa_fuzzer_is_finding(&r, FA_ERR_MEMORY));
+  CHECK(fa_fuzzer_is_finding(&r, FA_ERR_INPUT)); /* as of a launch that no device would take */
+  r.malformed = true;
+  CHECK(!fa_fuzzer_is_finding(&r, FA_ERR_INPUT));
+}
+
+/* The text of a file in the folder whose name ends like this, and the file removed; "": there is none. */
+static void take_file(const char *folder, const char *end, char *text, size_t size) {
+  DIR *dir = opendir(folder);
+  REQUIRE(dir);
+  text[0] = 0;
+  for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+    char path[4200];
+    const size_t n = strlen(e->d_name), m = strlen(end);
+    if (n < m || strcmp(e->d_name + n - m, end) != 0) continue;
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    FILE *file = fopen(path, "rb");
+    REQUIRE(file);
+    text[fread(text, 1, size - 1, file)] = 0;
+    fclose(file);
+    unlink(path);
+  }
+  closedir(dir);
+}
+
+/* In a child: it ends by abort. What it said is stderr.txt in the folder. target: NULL, or whose input. */
+static void find_one(const char *folder, const char *target, const char *input) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
     static fa_result r;
     const fa_record x = {{0}};
+    char said[4200];
     fa_case c;
-    if (!freopen("/dev/null", "w", stderr) || fa_record_to_case(&x, FA_RECORD_WORK, &c, NULL) != FA_OK)
-      _exit(1);
+    snprintf(said, sizeof said, "%s/stderr.txt", folder);
+    if (!freopen(said, "w", stderr) || fa_record_to_case(&x, FA_RECORD_WORK, &c, NULL) != FA_OK) _exit(1);
+    setvbuf(stderr, NULL, _IONBF, 0); /* abort does not flush */
     fa_result_init(&r);
     r.state = FA_RACE;
     setenv("FA_ARTIFACT_DIR", folder, 1);
-    fa_fuzzer_finding(&c, &r);
+    if (!target) fa_fuzzer_finding(&c, &r);
+    fa_fuzzer_finding_of_input(&c, &r, target, (const uint8_t *)input, strlen(input));
   }
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-  DIR *dir = opendir(folder);
-  REQUIRE(dir);
-  for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
-    if (strncmp(e->d_name, "finding-", 8) == 0) snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-  closedir(dir);
-  FILE *file = fopen(path, "r");
-  CHECK(file && fgets(line, sizeof line, file));
-  if (file) fclose(file);
+}
+
+static void expect_case(const char *line) {
   fa_case c;
   fa_error err = {""};
   const fa_status read = fa_case_from_text(line, &c, &err);
   CHECK_MSG(read == FA_OK, "%s", err.text);
   if (read == FA_OK) fa_case_free(&c);
-  unlink(path);
-  rmdir(folder);
+}
+
+static void test_finding(void) {
+  static char text[1 << 16];
+  char folder[] = "/tmp/test_fuzz_XXXXXX";
+  REQUIRE(mkdtemp(folder));
+  find_one(folder, NULL, NULL);
+  take_file(folder, "stderr.txt", text, sizeof text);
+  CHECK_MSG(strstr(text, "repro: fa-verify run --backend host --case '"), "%s", text);
+  take_file(folder, ".json", text, sizeof text);
+  expect_case(text);
+  take_file(folder, ".input", text, sizeof text);
+  CHECK(!text[0]);
+  /* A case that is not all of it must not be offered as the way to repeat it. */
+  find_one(folder, "schedule", "a tape");
+  take_file(folder, "stderr.txt", text, sizeof text);
+  CHECK_MSG(strstr(text, "repro: replay_schedule /tmp/test_fuzz_") && strstr(text, ".input\n"), "%s", text);
+  CHECK_MSG(!strstr(text, "fa-verify run"), "%s", text);
+  take_file(folder, ".input", text, sizeof text);
+  CHECK_MSG(strcmp(text, "a tape") == 0, "%s", text);
+  take_file(folder, ".json", text, sizeof text);
+  expect_case(text);
+  CHECK(rmdir(folder) == 0); /* nothing else was left there */
+}
+
+/* What the targets run for an input, which corpus_tool prints. */
+static void test_inputs(void) {
+  uint8_t bytes[600];
+  const size_t n = fa_record_bytes(), tape = 8;
+  fa_record x = {{0}};
+  fa_case c, d;
+  REQUIRE(n + tape <= sizeof bytes);
+  x.v[FA_F_LENGTH_Q] = x.v[FA_F_LENGTH_K] = 130;
+  x.v[FA_F_HEADS_KV] = 2, x.v[FA_F_GROUP] = 3, x.v[FA_F_DROPOUT] = 3, x.v[FA_F_RETURN_SOFTMAX] = 1;
+  fa_record_write(&x, bytes + tape);
+  CHECK(fa_input_tape_bytes(n + tape) == tape && fa_input_tape_bytes(n) == 0 && fa_input_tape_bytes(3) == 0);
+  memset(bytes, 7, tape);
+  REQUIRE(fa_record_to_case(&x, FA_RECORD_WORK, &d, NULL) == FA_OK);
+  REQUIRE(fa_input_attention.to_case(bytes, n + tape, &c, NULL) == FA_OK);
+  CHECK(fa_case_equal(&c, &d) && c.problem.return_softmax);
+  fa_case_free(&c);
+  REQUIRE(fa_input_schedule.to_case(bytes, n + tape, &c, NULL) == FA_OK);
+  CHECK(c.problem.heads_q < d.problem.heads_q && !c.problem.return_softmax);
+  fa_case_free(&c);
+  REQUIRE(fa_input_families.to_case(bytes, n + tape, &c, NULL) == FA_OK);
+  CHECK(c.problem.family == FA_FLEX);
+  fa_case_free(&c);
+  memset(bytes, 0, tape);
+  REQUIRE(fa_input_families.to_case(bytes, n + tape, &c, NULL) == FA_OK);
+  CHECK(c.problem.family == FA_KVCACHE);
+  fa_case_free(&c);
+  fa_case_free(&d);
+  CHECK(fa_input_find("families") == &fa_input_families && !fa_input_find("famil"));
 }
 
 int main(void) {
@@ -229,6 +312,8 @@ int main(void) {
   test_truncation();
   test_mutations();
   test_tape();
+  test_what_is_a_finding();
   test_finding();
+  test_inputs();
   return check_done();
 }

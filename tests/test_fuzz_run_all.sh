@@ -40,8 +40,8 @@ expect idle 1 '^lazy +0 .* executed nothing$'
 target half lame 'case "$*" in *-seed=1001*) exit 3 ;; esac; '"$works"
 expect half 1 '^lame +21 .* status 3$'
 
-target finding lucky "$works"'; for a in "$@"; do case $a in -artifact_prefix=*) : >"${a#*=}crash-1" ;; esac; done; exit 1'
-expect finding 1 '^lucky +42 .* 1  status 1$' 'artifacts/lucky/crash-1$'
+target finding lucky "$works"'; for a in "$@"; do case $a in -artifact_prefix=*) : >"${a#*=}crash-1"; : >"${a#*=}finding-1.json" ;; esac; done; exit 1'
+expect finding 1 '^lucky +42 .* 1  status 1$' 'artifacts/lucky/crash-1$' 'artifacts/lucky/finding-1.json$'
 
 # A slow input is none; what an earlier run left is not taken for this one's end.
 target slow unhurried "$works"'; for a in "$@"; do case $a in -artifact_prefix=*) : >"${a#*=}slow-unit-1" ;; esac; done'
