@@ -17,18 +17,28 @@ char *fa_resume_header(const cJSON *run, const char *command, const char *starte
   return text;
 }
 
+/* theirs or mine is NULL where one of the runs does not say. */
+static fa_status differs(const char *key, const cJSON *theirs, const cJSON *mine, const char *path,
+                         fa_error *err) {
+  char *a = theirs ? cJSON_PrintUnformatted(theirs) : NULL, *b = mine ? cJSON_PrintUnformatted(mine) : NULL;
+  fa_fail(err, FA_ERR_INPUT, "%s: of another run: its %s is %s, now %s; --resume needs the same arguments",
+          path, key, a ? a : "missing", b ? b : "missing");
+  cJSON_free(a);
+  cJSON_free(b);
+  return FA_ERR_INPUT;
+}
+
 fa_status fa_resume_compare(const cJSON *before, const cJSON *now, const char *path, fa_error *err) {
-  const cJSON *mine;
+  const cJSON *mine, *theirs;
   if (!cJSON_IsObject(before)) return fa_fail(err, FA_ERR_INPUT, "%s: does not say of which run it is", path);
   cJSON_ArrayForEach(mine, now) {
-    const cJSON *theirs = cJSON_GetObjectItemCaseSensitive(before, mine->string);
-    if (theirs && cJSON_Compare(mine, theirs, 1)) continue;
-    char *a = theirs ? cJSON_PrintUnformatted(theirs) : NULL, *b = cJSON_PrintUnformatted(mine);
-    fa_fail(err, FA_ERR_INPUT, "%s: of another run: its %s is %s, now %s; --resume needs the same arguments",
-            path, mine->string, a ? a : "missing", b ? b : "?");
-    cJSON_free(a);
-    cJSON_free(b);
-    return FA_ERR_INPUT;
+    theirs = cJSON_GetObjectItemCaseSensitive(before, mine->string);
+    if (!theirs || !cJSON_Compare(mine, theirs, 1)) return differs(mine->string, theirs, mine, path, err);
+  }
+  /* What a run has only sometimes, such as its laws, stands there or not. */
+  cJSON_ArrayForEach(theirs, before) {
+    if (!cJSON_GetObjectItemCaseSensitive(now, theirs->string))
+      return differs(theirs->string, theirs, NULL, path, err);
   }
   return FA_OK;
 }

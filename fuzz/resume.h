@@ -35,7 +35,8 @@ void fa_resume_free(fa_resume *r);
 /* The first line of a new journal, malloc'd; NULL when out of memory. */
 char *fa_resume_header(const struct cJSON *run, const char *command, const char *started);
 
-/* FA_ERR_INPUT when the two say different things about a run; the message names the first. */
+/* FA_ERR_INPUT when the two say different things about a run, or one says what the other does not; the
+ * message names the first. */
 fa_status fa_resume_compare(const struct cJSON *before, const struct cJSON *now, const char *path,
                             fa_error *err);
 

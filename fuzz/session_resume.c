@@ -36,6 +36,18 @@ static void add_u64(cJSON *o, const char *key, uint64_t n) {
   cJSON_AddStringToObject(o, key, text);
 }
 
+/* What is set of the variables that choose a GPU's kernels. Nothing is added when none is. */
+static void add_environment(cJSON *o) {
+  static const char *const names[] = {"FA_HOPPER", "FA_NVRTC", "FA_FLEX_COMPILE"};
+  cJSON *set = NULL;
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    const char *value = getenv(names[i]);
+    if (!value || !*value) continue;
+    if (!set) set = cJSON_AddObjectToObject(o, "environment");
+    cJSON_AddStringToObject(set, names[i], value);
+  }
+}
+
 /* Everything that decides about the results, as an object: equal for the runs that may resume each other.
  * NULL when out of memory. */
 static cJSON *identity_of(const fa_session *s) {
@@ -67,6 +79,7 @@ static cJSON *identity_of(const fa_session *s) {
   }
   add_u64(o, "schedule_seed", s->cli->schedule_seed);
   cJSON_AddBoolToObject(o, "end_to_end", s->cli->end_to_end);
+  add_environment(o);
   cJSON_AddStringToObject(o, "cases_sha256", hash);
   return o;
 }

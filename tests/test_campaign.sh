@@ -122,6 +122,30 @@ expect [ "$(wc -l <a)" -gt $((2 * made)) ]
 expect same a b
 cd ..
 
+# What only the first process had decides too: with --seconds no list of items would tell the two runs apart.
+mkdir laws && cd laws
+laws=("$verify" random --seconds 20 --seed 4 --profile edge --backend ref-f32 --report out.json -q --jobs 2)
+"${laws[@]}" --law repeat >out 2>err &
+pid=$!
+wait_for '"item"' out.json.journal
+{ kill -KILL $pid && wait $pid; } 2>/dev/null
+cp out.json.journal before
+run "${laws[@]}" --resume
+expect exits 2
+expect complains 'its laws is ["repeat"], now missing'
+expect same before out.json.journal
+run env FA_HOPPER=off "${laws[@]}" --law repeat --resume
+expect exits 2
+expect complains 'its environment is missing, now {"FA_HOPPER":"off"}'
+expect same before out.json.journal
+sed -i '1s/"cases_sha256"/"environment":{"FA_NVRTC":"off"},&/; $s/"elapsed":[0-9.e+-]*/"elapsed":1000/' out.json.journal
+run "${laws[@]}" --law repeat --resume
+expect exits 2
+expect complains 'its environment is {"FA_NVRTC":"off"}, now missing'
+run env FA_NVRTC=off FA_HOPPER= "${laws[@]}" --law repeat --resume
+expect exits 0
+cd ..
+
 # ---- the report cannot be written: the journal stays, and a resume only writes the report ----
 small='"dtype": "f16", "head_dim": 16, "seqlen_q": 8'
 cat >five.json <<EOF
