@@ -81,6 +81,10 @@ fa_status fa_session_cover(fa_session *s, fa_error *err);
  * the results that are in the journal are not made again. */
 int fa_session_run(fa_session *s);
 
+/* The exit code of a run with these counts: waivers that it no longer needs are named on stderr, and fail it.
+ * over: every item ran. */
+int fa_session_exit_code(const fa_session *s, const fa_summary *sum, bool over);
+
 /* Opens OUT.json.journal and reads it. *code >= 0: the run was over already, and this is its exit code. */
 fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err);
 /* Adds the journal's results of items below `item` to the report, in order. */

@@ -185,27 +185,53 @@ static void say_interrupted(const fa_session *s) {
           s->journal.path ? s->journal.path : "", s->journal.path ? ")" : "");
 }
 
+/* --fail-fast ended it before its last item. */
+static bool has_given_up(const fa_session *s) {
+  int64_t i = s->next_item;
+  if (!s->give_up) return false;
+  if (!s->item && s->deadline != 0) return fa_seconds_now() < s->deadline;
+  while (i < s->n_items && fa_resume_has(&s->resume, i)) ++i;
+  return i < s->n_items;
+}
+
+static void say_given_up(const fa_session *s) {
+  if (!s->journal.path) return;
+  fprintf(stderr,
+          "fa-verify: ended by --fail-fast; the same command without it and with --resume goes on (%s)\n",
+          s->journal.path);
+}
+
+int fa_session_exit_code(const fa_session *s, const fa_summary *sum, bool over) {
+  const bool whole = over && s->shard.total == 1 && !s->cli->filter;
+  const bool unneeded = s->waivers && fa_waivers_conclude(s->waivers, whole, stderr);
+  const int code = fa_summary_exit_code(sum);
+  return unneeded && (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED) ? FA_EXIT_MISMATCH : code;
+}
+
 /* After the last item: the last line, the report; the exit code. */
 static int conclude(fa_session *s, fa_status status, fa_error *err, int interrupted) {
-  bool whole = status == FA_OK && !interrupted && !s->give_up && s->shard.total == 1 && !s->cli->filter;
   if (status == FA_OK) status = fa_session_add_resumed(s, INT64_MAX, err);
   if (status != FA_OK) fa_cli_fail(status, err);
+  const bool given_up = status == FA_OK && !interrupted && has_given_up(s);
+  bool over = status == FA_OK && !interrupted && !given_up;
   if (interrupted) say_interrupted(s);
-  bool unneeded = s->waivers && fa_waivers_conclude(s->waivers, whole, stderr);
+  if (given_up) say_given_up(s);
+  const int verdict = fa_session_exit_code(s, &s->report.summary, over);
   if (s->run) {
     cJSON_AddItemToObject(s->report.root, "run", cJSON_Duplicate(s->run, 1));
-    cJSON_AddBoolToObject(s->report.root, "finished", status == FA_OK && !interrupted);
+    cJSON_AddBoolToObject(s->report.root, "finished", over);
   }
   if (s->cli->shrink && status == FA_OK && !interrupted)
     status = fa_shrink_failures(s->cli, s->choice, s->n_choices, &s->report, &interrupted, err);
   if (status == FA_OK) status = fa_session_cover(s, err);
   int code = fa_report_finish(&s->report, s->cli, &s->style, fa_seconds_now() - s->started, interrupted);
-  if (unneeded && (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED)) code = FA_EXIT_MISMATCH;
+  if (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED) code = verdict;
   if (s->dump_failed) {
     fputs("fa-verify: --keep: not every dump could be written; the notes say why\n", stderr);
     code = FA_EXIT_INFRASTRUCTURE;
   }
-  bool over = status == FA_OK && !interrupted && code != FA_EXIT_INFRASTRUCTURE;
+  over = over && status == FA_OK && !interrupted &&
+         code != FA_EXIT_INFRASTRUCTURE; /* shrinking may have been cut */
   fa_status journal_status = fa_journal_close(&s->journal, over, err);
   if (journal_status != FA_OK) code = fa_cli_fail(journal_status, err);
   return status != FA_OK ? FA_EXIT_INFRASTRUCTURE : code;

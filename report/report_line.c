@@ -1,6 +1,7 @@
 #include "report/report_line.h"
 
 #include "report/kernels.h"
+#include "report/report_printed.h"
 
 #include <cjson/cJSON.h>
 
@@ -92,11 +93,14 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   return brief->name ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
 }
 
-fa_status fa_report_line_parse(const char *text, fa_report_line *out, fa_error *err) {
-  *out = (fa_report_line){.brief = malloc(sizeof *out->brief)};
-  if (!out->brief) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+/* Takes the object over. */
+static fa_status parse(cJSON *o, fa_report_line *out, fa_error *err) {
+  *out = (fa_report_line){.brief = malloc(sizeof *out->brief), .entry = o};
+  if (!out->brief) {
+    cJSON_Delete(o);
+    return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  }
   fa_result_init(out->brief);
-  cJSON *o = out->entry = cJSON_ParseWithOpts(text, NULL, 1);
   fa_status status =
       cJSON_IsObject(o) ? read_line(o, out, err) : fa_fail(err, FA_ERR_INPUT, "no JSON object");
   if (status != FA_OK) {
@@ -111,6 +115,21 @@ fa_status fa_report_line_parse(const char *text, fa_report_line *out, fa_error *
     if (recipe) cJSON_ReplaceItemInObjectCaseSensitive(out->failure, "case", fa_report_exact_case(recipe));
   }
   return FA_OK;
+}
+
+fa_status fa_report_line_parse(const char *text, fa_report_line *out, fa_error *err) {
+  return parse(cJSON_ParseWithOpts(text, NULL, 1), out, err);
+}
+
+fa_status fa_report_line_from_report(const cJSON *entry, const cJSON *failure, int64_t item,
+                                     fa_report_line *out, fa_error *err) {
+  const char *state = fa_report_string(entry, "state");
+  const bool good = strcmp(state, fa_state_name(FA_PASS)) == 0 || strcmp(state, fa_state_name(FA_SKIP)) == 0;
+  cJSON *o = cJSON_Duplicate(entry, 1);
+  cJSON_AddNumberToObject(o, "item", (double)item);
+  cJSON_AddNumberToObject(o, "elapsed", 0);
+  if (!good && failure) cJSON_AddItemToObject(o, "failure", cJSON_Duplicate(failure, 1));
+  return parse(o, out, err);
 }
 
 fa_status fa_report_add_line(fa_report *r, fa_report_line *line, fa_error *err) {

@@ -14,6 +14,10 @@ typedef struct fa_report_line {
 
 /* FA_ERR_INPUT: the text is no such line; the message says what is missing. */
 fa_status fa_report_line_parse(const char *text, fa_report_line *out, fa_error *err);
+/* The line that an entry of a report's "cases" came from. failure: the next of its "failures", which is used
+ * (out->failure is not NULL) unless the case passed or was skipped; NULL = there is none left. */
+fa_status fa_report_line_from_report(const struct cJSON *entry, const struct cJSON *failure, int64_t item,
+                                     fa_report_line *out, fa_error *err);
 /* As fa_report_add for the result that the line was written from. brief's waiver counts, not the line's. */
 fa_status fa_report_add_line(fa_report *r, fa_report_line *line, fa_error *err);
 void fa_report_line_free(fa_report_line *line);

@@ -286,11 +286,60 @@ run "$faulty" --cases five.json --backend faulty:hang --timeout 1 --report busy.
 expect exits 1
 expect last_line "tests:5 passed:4 failed:1 skipped:0 error:0"
 
+# ---- a run that is over: its exit code, by the waivers of today ----
+over=("$faulty" --cases five.json --backend faulty:wrong_o --report over.json)
+waive() { # NAME
+  printf '{ "fa_waivers": 1, "waivers": [ { "match": { "name": "%s" }, "states": ["FAIL"], "reason": "known", "expires": "9999-12-31" } ] }' "$1"
+}
+waive '^thirteen$' >thirteen.json
+waive '^four$' >four.json
+over_is() { # CODE WAIVED ARGUMENTS...
+  local code=$1 waived=$2
+  shift 2
+  run "${over[@]}" "$@"
+  expect exits "$code"
+  expect last_line "tests:5 passed:4 failed:$((1 - waived)) skipped:0 error:0$([ "$waived" = 0 ] || echo " waived:$waived")"
+}
+over_is 0 1 --waivers thirteen.json
+cp over.json before
+for again in 1 2; do
+  over_is 0 1 --waivers thirteen.json --resume
+  expect complains "the run is over"
+  over_is 1 0 --resume
+  over_is 1 0 --waivers four.json --resume
+  expect complains "all 1 cases that it matches passed; remove it"
+done
+expect same before over.json
+over_is 1 0
+over_is 0 1 --waivers thirteen.json --resume
+run "$faulty" --cases five.json --backend ref-f32 --report unneeded.json --waivers four.json
+expect exits 1
+run "$faulty" --cases five.json --backend ref-f32 --report unneeded.json --waivers four.json --resume
+expect exits 1
+expect complains "the run is over"
+expect last_line "tests:5 passed:5 failed:0 skipped:0 error:0"
+tr '\n' ' ' <over.json | sed 's/"failures":.*"cases"/"failures": [],\n"cases"/' >cut.json && mv cut.json over.json
+run "${over[@]}" --resume
+expect exits 2
+expect complains 'over.json: $.cases[2]: $.failure: an object is needed'
+
 # ---- with --fail-fast: what was enough is enough ----
 "$faulty" --cases five.json --backend faulty:wrong_o --report ff.json --fail-fast --jobs 1 -q >out 2>err
 run "$faulty" --cases five.json --backend faulty:wrong_o --report ff.json --fail-fast --jobs 1 --resume
 expect exits 1
 expect last_line "tests:3 passed:2 failed:1 skipped:0 error:0"
+expect complains "ended by --fail-fast; the same command without it and with --resume goes on (ff.json.journal)"
+expect grep -q '"finished":	false' ff.json
+run "$faulty" --cases five.json --backend faulty:wrong_o --report ff.json --jobs 1 --resume # and now the others
+expect exits 1
+expect lines . 3
+expect last_line "tests:5 passed:4 failed:1 skipped:0 error:0"
+expect missing ff.json.journal
+expect grep -q '"finished":	true' ff.json
+run "$faulty" --cases five.json --filter '^(one|two|thirteen)$' --backend faulty:wrong_o --report ff.json --fail-fast --jobs 1
+expect exits 1
+expect missing ff.json.journal # it was the last one
+expect grep -q '"finished":	true' ff.json
 "$faulty" --cases five.json --backend faulty:wrong_o --backend faulty:hang --report ff.json --jobs 1 >out 2>err &
 pid=$!
 wait_for '"backend":"faulty:hang"' ff.json.journal # one..five and one, two on the other backend
