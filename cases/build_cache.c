@@ -48,7 +48,8 @@ static fa_status add_new(const fa_case *c, fa_tensors *set, fa_tensor_id id, int
 }
 
 /* Entry b's page m is page perm[b * max_pages + m]: a shuffle, so that an identity table is not assumed.
- * Table entries past the pages in use hold garbage. */
+ * Table entries past the pages in use hold garbage. Shared pages are their first entry's; those that the
+ * others would have had belong to nobody. */
 static fa_status build_block_table(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_problem *p = &c->problem;
   const int64_t page = p->kvcache.page_size, max_pages = p->seqlen_k / page;
@@ -61,6 +62,9 @@ static fa_status build_block_table(const fa_case *c, fa_tensors *set, fa_error *
     if (j != i) perm[i] = perm[j];
     perm[j] = (int32_t)i;
   }
+  for (int64_t b = 0; b < p->batch; ++b)
+    for (int64_t m = 0; m < p->kvcache.shared_pages; ++m)
+      perm[b * max_pages + m] = perm[fa_problem_page_owner(p, b, m) * max_pages + m];
   for (int64_t b = 0; b < p->batch; ++b)
     for (int64_t m = (p->kvcache.len.v[b] + p->kvcache.n_new + page - 1) / page; m < max_pages; ++m)
       perm[b * max_pages + m] = garbage(m);

@@ -211,6 +211,9 @@ READER(read_cache_new) {
 READER(read_cache_page) {
   return fa_read_int(r, v, 0, FA_MAX_LENGTH, &P.kvcache.page_size);
 }
+READER(read_cache_shared) {
+  return fa_read_int(r, v, 0, FA_MAX_LENGTH, &P.kvcache.shared_pages);
+}
 READER(read_cache_idx) {
   return fa_read_ints(r, v, 0, FA_MAX_BATCH - 1, 1, &P.kvcache.batch_idx);
 }
@@ -229,13 +232,11 @@ static const fa_case_key rotary_keys[] = {
 READER(read_rotary) {
   return fa_read_object(r, v, rotary_keys);
 }
-static const fa_case_key kvcache_keys[] = {{"len", read_cache_len},
-                                           {"new", read_cache_new},
-                                           {"page_size", read_cache_page},
-                                           {"batch_idx", read_cache_idx},
-                                           {"leftpad", read_cache_leftpad},
-                                           {"rotary", read_rotary},
-                                           {0}};
+static const fa_case_key kvcache_keys[] = {
+    {"len", read_cache_len},        {"new", read_cache_new},
+    {"page_size", read_cache_page}, {"shared_pages", read_cache_shared},
+    {"batch_idx", read_cache_idx},  {"leftpad", read_cache_leftpad},
+    {"rotary", read_rotary},        {0}};
 fa_status fa_read_kvcache(fa_case_reader *r, const cJSON *v) {
   P.kvcache.present = true;
   return fa_read_object(r, v, kvcache_keys);

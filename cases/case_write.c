@@ -208,6 +208,7 @@ static void put_kvcache(writer *w, const fa_problem *p) {
   put_ints(w, "len", &c->len);
   put_int(w, "new", c->n_new, 0);
   put_int(w, "page_size", c->page_size, 0);
+  put_int(w, "shared_pages", c->shared_pages, 0);
   put_ints(w, "batch_idx", &c->batch_idx);
   put_ints(w, "leftpad", &p->leftpad_k);
   if (c->rotary_dim || c->rotary_interleaved) {

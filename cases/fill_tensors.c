@@ -72,19 +72,22 @@ static void fill_tokens(fa_fill_row row, const fa_tensor *t, double *value) {
 }
 
 /* The caches: slots in use, before the call, and not hidden by leftpad. Values go by (entry, slot), wherever
- * the entry's row or pages are. Entries that share a row hold the first one's values. */
+ * the entry's row or pages are. Entries that share a row or a page hold the first one's values, in all slots
+ * that any of them sees. */
 static void fill_cache(fa_fill_row row, const fa_tensor *t, double *value) {
   const fa_problem *p = &row.c->problem;
   const fa_kvcache *k = &p->kvcache;
   for (int64_t b = 0; b < p->batch; ++b) {
-    row.b = b;
+    int64_t first = b;
     for (int64_t other = b - 1; other >= 0 && k->batch_idx.n > 0; --other)
-      if (k->batch_idx.v[other] == k->batch_idx.v[b]) row.b = other;
+      if (k->batch_idx.v[other] == k->batch_idx.v[b]) first = other;
     for (row.s = fa_case_entry(p, b).leftpad; row.s < k->len.v[b]; ++row.s) {
       int64_t at = k->batch_idx.n > 0 ? k->batch_idx.v[b] : b, slot = row.s;
+      row.b = first;
       if (k->page_size > 0) {
         const int64_t entry[2] = {b, slot / k->page_size};
         at = (int64_t)fa_tensor_get(&row.set->t[FA_T_BLOCK_TABLE], entry);
+        row.b = fa_problem_page_owner(p, b, entry[1]);
         slot %= k->page_size;
       }
       for (row.h = 0; row.h < distinct(t, 2); ++row.h) {

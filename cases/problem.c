@@ -137,7 +137,8 @@ static bool same_bias(const fa_bias *a, const fa_bias *b) {
 
 static bool same_kvcache(const fa_kvcache *a, const fa_kvcache *b) {
   return a->present == b->present && a->n_new == b->n_new && a->page_size == b->page_size &&
-         a->rotary_dim == b->rotary_dim && a->rotary_interleaved == b->rotary_interleaved;
+         a->shared_pages == b->shared_pages && a->rotary_dim == b->rotary_dim &&
+         a->rotary_interleaved == b->rotary_interleaved;
 }
 
 static bool same_blocks(const fa_block_sparse *a, const fa_block_sparse *b) {
@@ -207,6 +208,15 @@ int64_t fa_problem_cache_rows(const fa_problem *p) {
   for (int64_t b = 0; b < idx->n; ++b)
     if (idx->v[b] >= rows) rows = (int64_t)idx->v[b] + 1;
   return rows;
+}
+
+int64_t fa_problem_page_owner(const fa_problem *p, int64_t b, int64_t m) {
+  const fa_kvcache *k = &p->kvcache;
+  const int64_t end = (m + 1) * k->page_size;
+  if (m >= k->shared_pages || k->len.v[b] < end) return b;
+  int64_t first = 0;
+  while (k->len.v[first] < end) ++first;
+  return first;
 }
 
 void fa_alibi_standard(int64_t n_heads, float *slopes) {

@@ -58,6 +58,7 @@ typedef struct fa_kvcache {
   fa_int32_array batch_idx; /* [batch] cache row of each entry; absent = identity */
   int64_t rotary_dim;       /* 0 = no rotary embedding; even, <= head_dim */
   bool rotary_interleaved;
+  int64_t shared_pages; /* of the first so many pages, entries that fill one before the call have the same */
 } fa_kvcache;
 
 typedef enum fa_block_source { FA_BLOCKS_LISTS, FA_BLOCKS_MASK_MOD, FA_BLOCKS_DENSITY } fa_block_source;
@@ -133,6 +134,9 @@ int64_t fa_problem_total_k(const fa_problem *p);
 
 /* Rows of a contiguous cache: the largest batch_idx + 1, or batch. */
 int64_t fa_problem_cache_rows(const fa_problem *p);
+
+/* The entry whose page number m entry b uses: b itself, or under shared_pages the first one that fills it. */
+int64_t fa_problem_page_owner(const fa_problem *p, int64_t b, int64_t m);
 
 const char *fa_family_name(fa_family f);               /* as in the case JSON; "?" out of range */
 bool fa_family_default_backward(fa_family f);          /* false for kvcache */

@@ -200,7 +200,8 @@ static fa_status check_cache_rows(const fa_problem *p, fa_error *err) {
 static fa_status check_kvcache(const fa_problem *p, fa_error *err) {
   const fa_kvcache *c = &p->kvcache;
   if (p->family != FA_KVCACHE) {
-    if (c->present || c->len.n || c->batch_idx.n || c->n_new || c->page_size || c->rotary_dim)
+    if (c->present || c->len.n || c->batch_idx.n || c->n_new || c->page_size || c->rotary_dim ||
+        c->shared_pages)
       BAD("$.kvcache: only family \"kvcache\" has one, not \"%s\"", fa_family_name(p->family));
     return FA_OK;
   }
@@ -212,6 +213,10 @@ static fa_status check_kvcache(const fa_problem *p, fa_error *err) {
   if (c->page_size && p->seqlen_k % c->page_size)
     BAD("$.kvcache.page_size: seqlen_k %lld, the capacity of an entry, is not a multiple of %lld",
         (long long)p->seqlen_k, (long long)c->page_size);
+  if (c->shared_pages && !c->page_size)
+    BAD("$.kvcache.shared_pages: %lld, but there are no pages (page_size is 0)", (long long)c->shared_pages);
+  TRY(fa_check_range("kvcache.shared_pages", c->shared_pages, 0,
+                     c->page_size ? p->seqlen_k / c->page_size : 0, err));
   TRY(check_cache_rows(p, err));
   for (int64_t b = 0; b < p->batch; ++b) {
     if (c->len.v[b] + c->n_new > p->seqlen_k)

@@ -34,6 +34,36 @@ static bool shares_rows(const fa_int32_array *idx) {
   return false;
 }
 
+/* How entries share pages: plainly, with new keys behind them, and where padding hides the first keys of one
+ * page from one entry alone. */
+typedef struct sharing {
+  bool any, new_keys, padded;
+} sharing;
+
+static sharing sharing_of(const fa_problem *p) {
+  const fa_kvcache *c = &p->kvcache;
+  sharing s = {false};
+  for (int64_t b = 0; b < c->len.n; ++b)
+    for (int64_t m = 0; m < c->shared_pages; ++m) {
+      const int64_t owner = fa_problem_page_owner(p, b, m), first = m * c->page_size;
+      if (owner == b) continue;
+      s.any = true;
+      if (!p->leftpad_k.n) continue;
+      const int64_t mine = p->leftpad_k.v[b] - first, theirs = p->leftpad_k.v[owner] - first;
+      s.padded |= (mine > 0 && mine > theirs) || (theirs > 0 && theirs > mine);
+    }
+  s.new_keys = s.any && c->n_new > 0;
+  return s;
+}
+
+static void cover_sharing(fa_coverage *v, const fa_problem *p) {
+  const sharing s = sharing_of(p);
+  fa_coverage_see(v, FA_COVER_CACHE, 60, "cache: entries share pages", s.any);
+  fa_coverage_see(v, FA_COVER_CACHE, 20, "cache: entries share pages, no new keys", s.any && !s.new_keys);
+  fa_coverage_see(v, FA_COVER_CACHE, 30, "cache: new keys behind shared pages", s.new_keys);
+  fa_coverage_see(v, FA_COVER_CACHE, 4, "cache: padding hides part of a shared page", s.padded);
+}
+
 static void cover_entries(fa_coverage *v, const fa_problem *p) {
   const fa_kvcache *c = &p->kvcache;
   const entries e = entries_of(p);
@@ -61,6 +91,7 @@ void fa_coverage_cache(fa_coverage *v, const fa_problem *p) {
   const fa_kvcache *c = &p->kvcache;
   const bool moves = c->rotary_dim > 0 && p->mask.type != FA_MASK_NONE;
   cover_entries(v, p);
+  cover_sharing(v, p);
   for (size_t k = 0; k < sizeof pages / sizeof *pages; ++k)
     fa_coverage_see_number(v, FA_COVER_CACHE, 20, "cache: slots of a page ", pages[k],
                            c->page_size == pages[k]);

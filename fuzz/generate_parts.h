@@ -42,7 +42,8 @@ typedef enum fa_gen_stream {
   FA_GEN_FILLS,
   FA_GEN_LAYOUT,
   FA_GEN_MEMORY,
-  FA_GEN_EXPRESSIONS
+  FA_GEN_EXPRESSIONS,
+  FA_GEN_PAGES
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {

@@ -35,6 +35,16 @@ static fa_status draw_cache_rows(fa_gen *g, fa_rng *r) {
   return status;
 }
 
+/* How many pages entries share as far as their keys fill them: some of a common prefix, or all of it. From a
+ * stream of its own: whatever else a case has does not depend on it. */
+static void draw_shared_pages(fa_gen *g) {
+  fa_rng r = fa_gen_rng(g, FA_GEN_PAGES);
+  fa_problem *p = &g->c->problem;
+  if (p->batch < 2 || p->kvcache.page_size == 0 || !fa_rng_chance(&r, 0.8)) return;
+  const int64_t n = p->seqlen_k / p->kvcache.page_size;
+  p->kvcache.shared_pages = fa_rng_chance(&r, 0.5) ? n : fa_rng_range(&r, 1, n);
+}
+
 static void draw_rotary(fa_gen *g, fa_rng *r) {
   fa_problem *p = &g->c->problem;
   const int64_t whole = p->head_dim / 2 * 2, choice[] = {whole, whole, whole / 4 * 2, 2, 16, 32};
@@ -86,6 +96,7 @@ fa_status fa_gen_cache(fa_gen *g) {
   /* The original interface rotates only together with new keys; queries alone are still well defined. */
   if (fa_rng_chance(&r, c->n_new > 0 ? 0.5 : 0.1)) draw_rotary(g, &r);
   fa_status status = draw_cache_lengths(g, &r);
+  draw_shared_pages(g);
   if (status == FA_OK && c->page_size == 0 && fa_rng_chance(&r, 0.35)) status = draw_cache_rows(g, &r);
   return status;
 }

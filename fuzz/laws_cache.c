@@ -76,7 +76,7 @@ fa_status fa_law_cache_contiguous(fa_law_work *w, fa_error *err) {
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   fa_problem q;
   if (fa_problem_copy(&q, p) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  q.kvcache.page_size = 0;
+  q.kvcache.page_size = q.kvcache.shared_pages = 0;
   const fa_status status = make_other(w, &q, err);
   fa_problem_free(&q);
   FA_LAW_TRY(status);

@@ -30,6 +30,8 @@ static void fit_lengths(fa_problem *p) {
   fit_array(&kv->len, p->batch);
   fit_array(&kv->batch_idx, p->batch);
   if (kv->page_size > 0) p->seqlen_k = (p->seqlen_k + kv->page_size - 1) / kv->page_size * kv->page_size;
+  if (kv->page_size > 0 && kv->shared_pages > p->seqlen_k / kv->page_size)
+    kv->shared_pages = p->seqlen_k / kv->page_size;
   for (int64_t b = 0; b < p->batch; ++b) {
     int64_t n = p->cu_seqlens_k.n ? p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b] : p->seqlen_k;
     if (kv->len.n == p->batch) {

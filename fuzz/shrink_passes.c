@@ -98,7 +98,8 @@ FEATURE(drop_varlen, p->cu_seqlens_q.n, drop_array(&p->cu_seqlens_q); drop_array
 FEATURE(drop_seqused, p->seqused_k.n, drop_array(&p->seqused_k))
 FEATURE(drop_leftpad, p->leftpad_k.n, drop_array(&p->leftpad_k))
 FEATURE(drop_batch_idx, p->kvcache.batch_idx.n, drop_array(&p->kvcache.batch_idx))
-FEATURE(drop_pages, p->kvcache.page_size, p->kvcache.page_size = 0)
+FEATURE(drop_shared_pages, p->kvcache.shared_pages, p->kvcache.shared_pages = 0)
+FEATURE(drop_pages, p->kvcache.page_size, p->kvcache.page_size = p->kvcache.shared_pages = 0)
 FEATURE(drop_rotary, p->kvcache.rotary_dim, p->kvcache.rotary_dim = 0)
 FEATURE(drop_interleaved, p->kvcache.rotary_interleaved, p->kvcache.rotary_interleaved = false)
 FEATURE(drop_new_keys, p->kvcache.n_new, p->kvcache.n_new = 0)
@@ -137,14 +138,15 @@ FEATURE(drop_strides, true, for (int id = 0; id < FA_T_COUNT; ++id) c->strides[i
 FEATURE(drop_scale, p->scale != fa_default_scale(p->head_dim), p->scale = fa_default_scale(p->head_dim))
 
 static feature_edit *const features[] = {
-    drop_backward,   drop_varlen_alone,   drop_varlen,        drop_seqused,     drop_leftpad,
-    drop_batch_idx,  drop_pages,          drop_rotary,        drop_interleaved, drop_new_keys,
-    drop_mask,       make_causal,         drop_left,          drop_right,       drop_align,
-    drop_dropout,    drop_dropout_offset, drop_dropout_seed,  drop_softcap,     drop_alibi,
-    standard_alibi,  drop_bias,           drop_bias_grad,     drop_bias_batch,  drop_bias_head,
-    drop_bias_query, drop_blocks,         drop_score_mod,     drop_mask_mod,    drop_captures,
-    drop_group,      drop_splits,         drop_deterministic, drop_softmax,     drop_grad_lse,
-    drop_empty_lse,  drop_layout,         drop_packing,       drop_strides,     drop_scale};
+    drop_backward,    drop_varlen_alone,   drop_varlen,        drop_seqused,     drop_leftpad,
+    drop_batch_idx,   drop_pages,          drop_rotary,        drop_interleaved, drop_new_keys,
+    drop_mask,        make_causal,         drop_left,          drop_right,       drop_align,
+    drop_dropout,     drop_dropout_offset, drop_dropout_seed,  drop_softcap,     drop_alibi,
+    standard_alibi,   drop_bias,           drop_bias_grad,     drop_bias_batch,  drop_bias_head,
+    drop_bias_query,  drop_blocks,         drop_score_mod,     drop_mask_mod,    drop_captures,
+    drop_group,       drop_splits,         drop_deterministic, drop_softmax,     drop_grad_lse,
+    drop_empty_lse,   drop_layout,         drop_packing,       drop_strides,     drop_scale,
+    drop_shared_pages};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each. */

@@ -66,6 +66,7 @@ static void random_kvcache(fa_rng *r, fa_problem *p) {
   c->present = true;
   p->seqlen_k = 4 * fa_rng_range(r, 1, 8);
   if (chance(r, 0.5)) c->page_size = (int64_t)1 << below(r, 3);
+  if (c->page_size && chance(r, 0.5)) c->shared_pages = below(r, p->seqlen_k / c->page_size + 1);
   if (chance(r, 0.5)) c->n_new = below(r, 4);
   random_ints(r, &c->len, p->batch, 0, p->seqlen_k - c->n_new);
   if (chance(r, 0.4)) {

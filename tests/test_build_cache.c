@@ -113,6 +113,40 @@ static void test_paged(void) {
   fa_case_free(&c);
 }
 
+/* Entries that fill a page have the first one's of them; values are there wherever one of them looks. */
+static void test_shared_pages(void) {
+  fa_case c = cache_case();
+  c.problem.kvcache.n_new = 0, c.problem.kvcache.page_size = 4, c.problem.kvcache.shared_pages = 2;
+  set_array(&c.problem.kvcache.len, (int32_t[]){7, 12, 8}, 3);
+  set_array(&c.problem.leftpad_k, (int32_t[]){2, 0, 5}, 3);
+  fa_case alone = c; /* owns nothing */
+  alone.problem.kvcache.shared_pages = 0;
+  fa_tensors s = build(&c), p = build(&alone);
+  static const int owner[3][3] = {{0, 0, -1}, {0, 1, 1}, {0, 1, -1}};
+  int32_t page[3][3];
+  for (int64_t b = 0; b < 3; ++b)
+    for (int64_t m = 0; m < 3; ++m)
+      page[b][m] = (int32_t)fa_tensor_get(&s.t[FA_T_BLOCK_TABLE], (int64_t[]){b, m});
+  for (int64_t b = 0; b < 3; ++b)
+    for (int64_t m = 0; m < 3; ++m) {
+      for (int64_t e = 0; e < 9; ++e)
+        if (owner[b][m] >= 0 && owner[e / 3][e % 3] >= 0)
+          CHECK((page[b][m] == page[e / 3][e % 3]) == (e % 3 == m && owner[b][m] == owner[e / 3][m]));
+      for (int64_t j = 4 * m; j < 4 * m + 4 && owner[b][m] >= 0; ++j) {
+        /* seen by nobody: keys past the length of entry 0's own page, nothing else */
+        const bool live = !(m == 1 && b == 0) || j < 7;
+        const int64_t i[4] = {page[b][m], j % 4, 1, 3};
+        CHECK(fa_tensor_has_pattern(&s.t[FA_T_K], i, FA_PATTERN_INPUT_GAP) == !live);
+        const int32_t own = (int32_t)fa_tensor_get(&p.t[FA_T_BLOCK_TABLE], (int64_t[]){owner[b][m], m});
+        const bool theirs = j >= c.problem.leftpad_k.v[owner[b][m]];
+        if (live && theirs) CHECK(bits_equal(&s.t[FA_T_K], i, &p.t[FA_T_K], (int64_t[]){own, j % 4, 1, 3}));
+      }
+    }
+  fa_tensors_free(&s);
+  fa_tensors_free(&p);
+  fa_case_free(&c);
+}
+
 /* ---- block lists ---- */
 
 static void test_density(void) {
@@ -163,6 +197,7 @@ int main(void) {
   test_append();
   test_batch_idx();
   test_paged();
+  test_shared_pages();
   test_density();
   test_lists();
   return check_done();

@@ -279,6 +279,10 @@ static void test_kvcache(void) {
               ".kvcache.leftpad: leftpad_k is given too; they mean the same");
   expect_case(KV "\"kvcache\": {\"len\": [1], \"page_size\": 5}",
               ".kvcache.page_size: seqlen_k 16, the capacity of an entry, is not a multiple of 5");
+  expect_case(KV "\"kvcache\": {\"len\": [1], \"page_size\": 4, \"shared_pages\": 5}",
+              ".kvcache.shared_pages: 5 is not in 0 .. 4");
+  expect_case(KV "\"kvcache\": {\"len\": [1], \"shared_pages\": 1}",
+              ".kvcache.shared_pages: 1, but there are no pages (page_size is 0)");
   expect_case(KV "\"kvcache\": {\"len\": [1], \"page_size\": 4, \"batch_idx\": [0]}",
               ".kvcache.batch_idx: not together with page_size (the block table maps entries)");
   expect_case(KV "\"batch\": 2, \"kvcache\": {\"len\": [1, 1], \"new\": 1, \"batch_idx\": [3, 3]}",

@@ -95,6 +95,7 @@ static void break_problem(fa_rng *r, fa_problem *p) {
                      &p->mask.right,
                      &p->kvcache.n_new,
                      &p->kvcache.page_size,
+                     &p->kvcache.shared_pages,
                      &p->kvcache.rotary_dim,
                      &p->block_sparse.q_block,
                      &p->block_sparse.kv_block,
