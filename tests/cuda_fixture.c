@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+const char *cuda_argument;
+
 void fake_cuda_start(void) {
   fake_cuda_reset();
   fa_cuda_driver_replace(fake_cuda_driver());
@@ -25,7 +27,7 @@ cuda_ran cuda_run_alone(const fa_backend *backend, const fa_problem *p, fa_tenso
   cuda_ran r = {.err = {""}};
   void *self = NULL;
   const fa_run_options opt = {.passes = passes, .n_threads = 1};
-  CHECK(backend->open(NULL, &self, &r.err) == FA_OK);
+  CHECK(backend->open(backend == &fa_backend_cuda ? cuda_argument : NULL, &self, &r.err) == FA_OK);
   r.status = backend->run(self, p, t, &opt, &r.out, &r.err);
   r.spent = backend->spent && backend->spent(self);
   backend->close(self);
@@ -78,8 +80,9 @@ void cuda_check_same_as_host(const char *json) {
     CHECK_MSG(same_bytes(&want, &got, (fa_tensor_id)id), "%s: %s", json, fa_tensor_id_name((fa_tensor_id)id));
   }
   CHECK_MSG(fake.misuse[0] == 0, "%s: %s", json, fake.misuse);
-  CHECK_MSG(fake.n_allocations == 0 && fake.n_contexts == 0, "%s: %d allocations, %d contexts are left", json,
-            fake.n_allocations, fake.n_contexts);
+  CHECK_MSG(fake.n_allocations == 0 && fake.n_contexts == 0 && fake.n_streams == 0 && fake.n_graphs == 0,
+            "%s: %d allocations, %d contexts, %d streams, %d graphs are left", json, fake.n_allocations,
+            fake.n_contexts, fake.n_streams, fake.n_graphs);
   fa_tensors_free(&want);
   fa_tensors_free(&got);
   fa_case_free(&c);

@@ -17,6 +17,7 @@ typedef struct cuda_ran {
   fa_error err;
   bool spent;
 } cuda_ran;
+extern const char *cuda_argument; /* what stands behind "cuda:" in the runs to come; NULL at first */
 /* With a backend of its own, as every worker has. */
 cuda_ran cuda_run_alone(const fa_backend *backend, const fa_problem *p, fa_tensors *t, unsigned passes);
 /* What the host kernels can do of what the problem wants. */

@@ -35,6 +35,7 @@ const fa_cubin fake_cubins[2] = {{"all", "80", code, code + sizeof code},
 void fake_cuda_reset(void) {
   fake_virtual_reset();
   fake_memory_reset();
+  fake_graph_reset();
   fake = (fake_cuda){
       .n_devices = 1, .major = 9, .max_shared_bytes = 227 * 1024, .memory_bytes = (size_t)1 << 30};
   setenv("FA_HOPPER", "off", 1); /* tests that want them say so */
@@ -154,6 +155,7 @@ static CUresult context_device(CUdevice *d) {
 static CUresult stream_synchronize(CUstream stream) {
   (void)stream;
   FAKE_ENTER(true, true);
+  fake_graph_no_wait("cuStreamSynchronize");
   ++fake.n_waits;
   fake_memory_flush();
   for (; fake.kernel_hangs && fake.n_launches > 0; sleep(1)) {}
@@ -270,9 +272,10 @@ static CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint3
 
 static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                               unsigned bz, unsigned shared, CUstream stream, void **arguments, void **extra) {
-  (void)stream, (void)extra;
+  (void)extra;
   FAKE_ENTER(true, true);
   const fake_kernel *k = (const fake_kernel *)f;
+  fake_graph_note(k->name, stream);
   if (gx == 0 || gy == 0 || gz == 0 || gy > 65535 || gz > 65535 || (int)shared > k->allowed_shared) {
     fake_misused("launch of %s: grid %u x %u x %u, %u bytes of shared memory, %d allowed", k->name, gx, gy,
                  gz, shared, k->allowed_shared);
@@ -358,6 +361,14 @@ const fa_cuda_driver *fake_cuda_driver(void) {
                                            .cuMemMap = fake_map,
                                            .cuMemUnmap = fake_unmap,
                                            .cuMemSetAccess = fake_set_access,
+                                           .cuStreamCreate = fake_stream_create,
+                                           .cuStreamDestroy = fake_stream_destroy,
+                                           .cuStreamBeginCapture = fake_capture_begin,
+                                           .cuStreamEndCapture = fake_capture_end,
+                                           .cuGraphInstantiateWithFlags = fake_graph_instantiate,
+                                           .cuGraphLaunch = fake_graph_launch,
+                                           .cuGraphExecDestroy = fake_graph_exec_destroy,
+                                           .cuGraphDestroy = fake_graph_destroy,
                                            .cuStreamIsCapturing = is_capturing,
                                            .cuStreamSynchronize = stream_synchronize,
                                            .cuEventCreate = event_create,

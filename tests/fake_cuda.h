@@ -22,7 +22,11 @@ typedef struct fake_cuda {
   void (*opening)(void); /* what creating a context takes long for; NULL: nothing */
   /* to be looked at */
   int n_calls, n_launches, n_maps, n_allocations, n_contexts, n_libraries;
-  int n_waits; /* calls that wait for the device: allocations, copies that are not asynchronous, ... */
+  int n_waits;   /* calls that wait for the device: allocations, copies that are not asynchronous, ... */
+  int n_streams; /* created and not destroyed */
+  int n_graphs;  /* executable ones, not destroyed */
+  int n_graph_launches; /* of graphs that hold a kernel */
+  int n_company;        /* writes in streams other than the NULL stream, outside of a capture */
   char last_kernel[96]; /* launched */
   size_t bytes_in_use;
   char misuse[200]; /* the first rule that was broken; "" = none */

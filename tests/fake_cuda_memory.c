@@ -64,6 +64,7 @@ int fake_allocation_unused(void) {
 
 /* The real allocations do too, now and then. */
 static void wait_for_device(void) {
+  fake_graph_no_wait("a copy that waits");
   ++fake.n_waits;
   fake_memory_flush();
 }
@@ -197,8 +198,8 @@ CUresult fake_copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream
 }
 
 CUresult fake_memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream) {
-  (void)stream;
   FAKE_ENTER(true, true);
+  fake_graph_note("cuMemsetD8Async", stream);
   return enqueue((void *)p, NULL, value, p, bytes);
 }
 

@@ -38,6 +38,22 @@ CUresult fake_copy_up_async(CUdeviceptr to, const void *from, size_t bytes, CUst
 CUresult fake_copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult fake_memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream);
 
+/* Streams and graphs (fake_cuda_graph.c). A captured kernel runs when it is captured, for its parameters'
+ * size is not known here; a graph only knows how many it has. */
+CUresult fake_stream_create(CUstream *stream, unsigned flags);
+CUresult fake_stream_destroy(CUstream stream);
+CUresult fake_capture_begin(CUstream stream, CUstreamCaptureMode mode);
+CUresult fake_capture_end(CUstream stream, CUgraph *graph);
+CUresult fake_graph_instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
+CUresult fake_graph_launch(CUgraphExec exec, CUstream stream);
+CUresult fake_graph_exec_destroy(CUgraphExec exec);
+CUresult fake_graph_destroy(CUgraph graph);
+/* Of a kernel or a write: notes it, and whether the stream may have it. */
+void fake_graph_note(const char *what, CUstream stream);
+/* Of whoever waits for the device: nobody may during a capture. */
+void fake_graph_no_wait(const char *what);
+void fake_graph_reset(void);
+
 /* The host's version of a device entry point; NULL: there is none. */
 fa_simt_kernel fake_entry(const char *name);
 

@@ -59,6 +59,36 @@ static void test_same_over_cache(void) {
       "\"strides\": {\"k\": {\"offset\": 1}, \"v_new\": {\"gap\": [0, 3, 0]}}}");
 }
 
+/* As graphs, and beside another stream: rehearsed, captured, launched once, and nothing is left behind. */
+static void test_issued(void) {
+  static const char *const cases[] = {
+      small,
+      "{\"cu_seqlens_q\": [0, 5, 5, 40], \"cu_seqlens_k\": [0, 0, 30, 90], \"seqused_k\": [0, 20, 60], "
+      "\"heads_q\": 2, \"head_dim\": 64, \"deterministic\": true}",
+      "{\"family\": \"kvcache\", \"batch\": 2, \"heads_q\": 4, \"heads_kv\": 2, \"seqlen_q\": 3, "
+      "\"seqlen_k\": 96, \"splits\": 3, \"kvcache\": {\"len\": [80, 15], \"new\": 3, \"page_size\": 16}}",
+      "{\"family\": \"memeff\", \"dtype\": \"f32\", \"seqlen_q\": 20, \"seqlen_k\": 70, \"head_dim\": 24, "
+      "\"bias\": {\"shape\": [1, 1, 1, \"k\"], \"grad\": true}}"};
+  static const char *const arguments[] = {"0", "graph", "company,0", "0,graph,company"};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+    for (int how = 0; how < 4; ++how) {
+      cuda_argument = arguments[how];
+      cuda_check_same_as_host(cases[i]);
+      CHECK_MSG(fake.n_graph_launches == (how & 1) && (fake.n_company > 0) == (how >= 2),
+                "%s: %d graphs, %d writes", cases[i], fake.n_graph_launches, fake.n_company);
+    }
+  cuda_argument = "graph"; /* and nothing to launch */
+  cuda_check_same_as_host("{\"seqlen_q\": 0, \"seqlen_k\": 8, \"head_dim\": 64}");
+  cuda_argument = NULL;
+  static const char *const wrong[] = {"x", ",", "graph,", "1,,2", "-1", "1024", "graphs", "company graph"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    void *self = NULL;
+    fa_error err = {""};
+    CHECK_MSG(cuda->open(wrong[i], &self, &err) == FA_ERR_INPUT && strstr(err.text, wrong[i]), "%s: %s",
+              wrong[i], err.text);
+  }
+}
+
 /* What check_device_data reads back from a cache's integers; `at` of tensor id becomes x. */
 static void expect_refused(const char *json, fa_tensor_id id, int64_t at, int32_t x, const char *text) {
   fa_case c;
@@ -371,11 +401,16 @@ int main(void) {
   test_no_driver();
   test_same_results();
   test_same_over_cache();
+  test_issued();
   test_cache_data();
   test_guards();
   test_failures(CUDA_ERROR_OUT_OF_MEMORY, FA_ERR_MEMORY, FA_SUBJECT_OK);
   test_failures(CUDA_ERROR_DEVICE_UNAVAILABLE, FA_ERR_DEVICE, FA_SUBJECT_OK);
   test_failures(CUDA_ERROR_ILLEGAL_ADDRESS, FA_ERR_DEVICE, FA_SUBJECT_CRASH);
+  cuda_argument = "graph,company";
+  test_failures(CUDA_ERROR_OUT_OF_MEMORY, FA_ERR_MEMORY, FA_SUBJECT_OK);
+  test_failures(CUDA_ERROR_ILLEGAL_ADDRESS, FA_ERR_DEVICE, FA_SUBJECT_CRASH);
+  cuda_argument = NULL;
   test_kernel_faults();
   test_describe();
   test_devices();

@@ -3,6 +3,7 @@
 #include "gpu/args.h"
 #include "gpu/cuda/backend_flex.h"
 #include "gpu/cuda/context.h"
+#include "gpu/cuda/issue.h"
 #include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda/memory.h"
 #include "gpu/cuda/module.h"
@@ -22,12 +23,15 @@
  */
 typedef struct cuda_backend {
   int index;     /* of the device: cuda:1 */
+  bool graph;    /* kernels are captured into a graph, which is launched then */
+  bool company;  /* while they run another stream writes to memory of its own */
   bool prepared; /* the context was opened, or could not be, in a thread that has ended */
   bool tried;
   fa_status status; /* of trying */
   fa_error why_not;
   fa_cuda_context context;
   fa_cuda_arena arena;
+  fa_cuda_issue issue;
   bool lost; /* a kernel took the context with it: this process can use the device no more */
 } cuda_backend;
 
@@ -39,16 +43,41 @@ static fa_status check_environment(fa_error *err) {
   return status == FA_OK ? fa_cuda_hopper_policy(&off, err) : status;
 }
 
+/* "1", "graph", "0,graph,company": what the kernels run on, and how they are issued. */
+static bool read_argument(const char *arg, cuda_backend *c) {
+  if (!arg || !*arg) return true;
+  while (*arg) {
+    const size_t n = strcspn(arg, ",");
+    char word[16], *end = word;
+    snprintf(word, sizeof word, "%.*s", (int)n, arg);
+    const long index = strtol(word, &end, 10);
+    const bool number = n > 0 && n < 5 && *end == 0 && index >= 0 && index <= 1023;
+    if (number)
+      c->index = (int)index;
+    else if (strcmp(word, "graph") == 0)
+      c->graph = true;
+    else if (strcmp(word, "company") == 0)
+      c->company = true;
+    else
+      return false;
+    arg += n;
+    if (*arg == ',' && !*++arg) return false;
+  }
+  return true;
+}
+
 static fa_status cuda_open(const char *arg, void **self, fa_error *err) {
-  char *end = NULL;
-  const long index = arg && *arg ? strtol(arg, &end, 10) : 0;
-  if ((end && *end) || index < 0 || index > 1023)
-    return fa_fail(err, FA_ERR_INPUT, "backend cuda:N takes the number of a device, got \"%s\"", arg);
+  cuda_backend wanted = {0};
+  if (!read_argument(arg, &wanted))
+    return fa_fail(err, FA_ERR_INPUT,
+                   "backend cuda:N takes the number of a device, \"graph\" and \"company\", with commas "
+                   "between, got \"%s\"",
+                   arg);
   const fa_status status = check_environment(err);
   if (status != FA_OK) return status;
-  cuda_backend *c = calloc(1, sizeof *c);
+  cuda_backend *c = malloc(sizeof *c);
   if (!c) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  c->index = (int)index;
+  *c = wanted;
   *self = c;
   /* All work is in one stream. A context with one hardware queue, not the usual eight, takes a third of the
    * time to open. Here, while there are no threads that look at the environment. */
@@ -59,7 +88,10 @@ static fa_status cuda_open(const char *arg, void **self, fa_error *err) {
 static void cuda_close(void *self) {
   cuda_backend *c = self;
   if (!c->lost) {
-    if (c->tried && c->status == FA_OK) fa_cuda_arena_free(c->context.driver, &c->arena);
+    if (c->tried && c->status == FA_OK) {
+      fa_cuda_issue_free(c->context.driver, &c->issue);
+      fa_cuda_arena_free(c->context.driver, &c->arena);
+    }
     fa_cuda_context_close(&c->context);
   }
   free(c);
@@ -178,14 +210,14 @@ static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsign
 }
 
 static fa_status launch_backward(const fa_attention *a, const fa_gradients *g, const fa_cuda_tensors *t,
-                                 fa_outcome *out, fa_error *err) {
+                                 CUstream stream, fa_outcome *out, fa_error *err) {
   size_t bytes = 0;
   fa_error refused = {""};
   if (fa_backward_workspace(a, g, &bytes, &refused) != FA_OK) return refuse(out, refused.text);
   if (bytes > t->scratch_bytes)
     return fa_fail(err, FA_ERR_DEVICE, "backward asks for %zu bytes of workspace, not for %zu as before",
                    bytes, t->scratch_bytes);
-  const fa_status status = fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
+  const fa_status status = fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
   snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s",
            fa_args_backward_name(a, g, fa_cuda_hopper_ran()));
   return status;
@@ -196,7 +228,8 @@ static void name_forward(const fa_problem *p, bool aligned, bool hopper, fa_outc
   if (hopper) fa_hopper_rename(out->kernel, sizeof out->kernel);
 }
 
-static fa_status launch_cache(const fa_problem *p, const fa_cuda_tensors *t, fa_outcome *out, fa_error *err) {
+static fa_status launch_cache(const fa_problem *p, const fa_cuda_tensors *t, CUstream stream, fa_outcome *out,
+                              fa_error *err) {
   fa_attention a;
   fa_inference kv;
   fa_kv_plan plan;
@@ -206,55 +239,113 @@ static fa_status launch_cache(const fa_problem *p, const fa_cuda_tensors *t, fa_
   if (fa_kv_plan_make(&a, &kv, NULL, FA_KV_PROCESSORS, &plan, &refused) != FA_OK)
     return refuse(out, refused.text);
   fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
-  a.check_device_data = true;
+  a.check_device_data = !stream;
   const fa_status status =
-      fa_forward_kvcache(&a, &kv, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
+      fa_forward_kvcache(&a, &kv, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
   return status == FA_ERR_INPUT ? refuse(out, err->text) : status;
 }
 
-/* Launches the kernels between tensors that are on the device already, or on their way. */
+/* Launches the kernels between tensors that are on the device already, or on their way. stream not NULL: they
+ * are captured, and nothing may wait for them. */
 static fa_status launch_kernels(const cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t,
-                                unsigned passes, fa_outcome *out, fa_error *err) {
+                                unsigned passes, CUstream stream, fa_outcome *out, fa_error *err) {
   fa_attention a;
   fa_gradients g;
   fa_forward_plan plan;
   fa_error refused = {""};
-  if (p->family == FA_KVCACHE) return launch_cache(p, t, out, err);
-  if (p->family == FA_FLEX) return fa_cuda_flex_launch(&c->context.device, p, t, passes, out, err);
+  if (p->family == FA_KVCACHE) return launch_cache(p, t, stream, out, err);
+  if (p->family == FA_FLEX) return fa_cuda_flex_launch(&c->context.device, p, t, passes, stream, out, err);
   const char *why = fa_args_tensors(p, &t->set, &a);
   if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, &t->set, &g);
   if (why) return refuse(out, why);
   if (fa_forward_plan_make(&a, NULL, &plan, &refused) != FA_OK) return refuse(out, refused.text);
   name_forward(p, plan.aligned, fa_cuda_hopper_is_chosen(&c->context.device, &a), out);
-  a.check_device_data = true;
+  a.check_device_data = !stream;
   fa_cuda_hopper_ran(); /* of others' calls */
   if (passes & FA_PASS_FORWARD) {
-    const fa_status status = fa_forward(&a, NULL, 0, NULL, err);
+    const fa_status status = fa_forward(&a, NULL, 0, stream, err);
     if (status == FA_ERR_INPUT) return refuse(out, err->text);
     if (status != FA_OK) return status;
     name_forward(p, plan.aligned, fa_cuda_hopper_ran(), out); /* the chosen one may not have loaded */
   }
-  return passes & FA_PASS_BACKWARD ? launch_backward(&a, &g, t, out, err) : FA_OK;
+  return passes & FA_PASS_BACKWARD ? launch_backward(&a, &g, t, stream, out, err) : FA_OK;
+}
+
+/* Waits for what was launched before a launch failed or was refused: it may have failed too, and then it is
+ * that. */
+static fa_status wait_behind(const fa_cuda_driver *d, const fa_cuda_tensors *t, const char *what,
+                             fa_status status, CUresult *code, fa_error *err) {
+  *code = fa_cuda_tensors_wait(d, t);
+  const bool theirs = is_kernels_fault(*code) || (*code != CUDA_SUCCESS && status == FA_OK);
+  return theirs ? fa_cuda_fail(d, *code, what, err) : status;
+}
+
+static const char *name_of_run(const fa_outcome *out, unsigned passes, char *what, size_t size) {
+  snprintf(what, size, "%s%s", out->kernel, passes & FA_PASS_BACKWARD ? " or its backward" : "");
+  return what;
+}
+
+/* As every user of graphs does, the call is made once before it is captured: kernels are loaded then. Its
+ * outputs are forgotten. */
+static fa_status rehearse(cuda_backend *c, const fa_problem *p, const fa_tensors *t, unsigned passes,
+                          fa_outcome *out, CUresult *code, fa_error *err) {
+  const fa_cuda_driver *d = c->context.driver;
+  fa_cuda_tensors on_device;
+  char what[sizeof out->kernel + 32];
+  fa_status status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
+  if (status != FA_OK) return status;
+  status = launch_kernels(c, p, &on_device, passes, NULL, out, err);
+  status = wait_behind(d, &on_device, name_of_run(out, passes, what, sizeof what), status, code, err);
+  fa_cuda_tensors_free(d, &on_device);
+  return status;
+}
+
+/* The kernels, captured and then launched, in the NULL stream behind the tensors' way up. */
+static fa_status launch_graph(cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
+                              fa_outcome *out, CUresult *code, fa_error *err) {
+  const fa_cuda_driver *d = c->context.driver;
+  CUstream stream;
+  *code = fa_cuda_graph_begin(d, &c->issue, &stream);
+  if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "beginning a graph", err);
+  const fa_status status = launch_kernels(c, p, t, passes, stream, out, err);
+  *code = fa_cuda_graph_end(d, &c->issue, status == FA_OK && out->state == FA_SUBJECT_OK);
+  return status == FA_OK && *code != CUDA_SUCCESS ? fa_cuda_fail(d, *code, "launching a graph", err) : status;
+}
+
+static fa_status issue(cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t, bool graph,
+                       unsigned passes, fa_outcome *out, CUresult *code, fa_error *err) {
+  const fa_cuda_driver *d = c->context.driver;
+  if (c->company) *code = fa_cuda_company(d, &c->issue);
+  if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "work in another stream", err);
+  if (graph) return launch_graph(c, p, t, passes, out, code, err);
+  return launch_kernels(c, p, t, passes, NULL, out, err);
+}
+
+/* Reserved address space is mapped for one call: no second one for a rehearsal. */
+static bool wants_graph(const cuda_backend *c, const fa_tensors *t) {
+  bool small = true;
+  for (int i = 0; i < FA_T_COUNT; ++i) small = small && !fa_buffer_is_virtual(&t->buffer[i]);
+  return small && c->graph;
 }
 
 /* Up, kernels, down, with one wait for the device at the end. */
 static fa_status run_on_device(cuda_backend *c, const fa_problem *p, fa_tensors *t, unsigned passes,
                                fa_outcome *out, CUresult *code, fa_error *err) {
   const fa_cuda_driver *d = c->context.driver;
+  const bool graph = wants_graph(c, t);
   fa_cuda_tensors on_device;
   bool intact = true;
   char what[sizeof out->kernel + 32];
-  fa_status status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
+  fa_status status = graph ? rehearse(c, p, t, passes, out, code, err) : FA_OK;
+  if (status != FA_OK || out->state != FA_SUBJECT_OK) return status;
+  status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
   if (status != FA_OK) return status;
-  status = launch_kernels(c, p, &on_device, passes, out, err);
-  snprintf(what, sizeof what, "%s%s", out->kernel, passes & FA_PASS_BACKWARD ? " or its backward" : "");
-  if (status == FA_OK && out->state == FA_SUBJECT_OK) {
+  status = issue(c, p, &on_device, graph, passes, out, code, err);
+  name_of_run(out, passes, what, sizeof what);
+  if (status == FA_OK && out->state == FA_SUBJECT_OK)
     status = fa_cuda_tensors_down(d, &on_device, what, t, &intact, out->text, sizeof out->text, code, err);
-  } else { /* a kernel launched before may have failed, and then it is that */
-    *code = fa_cuda_tensors_wait(d, &on_device);
-    if (is_kernels_fault(*code) || (*code != CUDA_SUCCESS && status == FA_OK))
-      status = fa_cuda_fail(d, *code, what, err);
-  }
+  else
+    status = wait_behind(d, &on_device, what, status, code, err);
   if (!intact) out->state = FA_SUBJECT_OOB;
   fa_cuda_tensors_free(d, &on_device);
   return status;
@@ -286,13 +377,15 @@ static bool cuda_spent(void *self) {
   return ((cuda_backend *)self)->lost;
 }
 
-const fa_backend fa_backend_cuda = {.name = "cuda",
-                                    .what = "the CUDA kernels on the GPU; cuda:N is device N",
-                                    .open = cuda_open,
-                                    .close = cuda_close,
-                                    .describe = cuda_describe,
-                                    .supports = cuda_supports,
-                                    .profile = cuda_profile,
-                                    .run = cuda_run,
-                                    .prepare = cuda_prepare,
-                                    .spent = cuda_spent};
+const fa_backend fa_backend_cuda = {
+    .name = "cuda",
+    .what = "the CUDA kernels on the GPU; cuda:N is device N; cuda:graph: as a graph; cuda:company: "
+            "while another stream works",
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = cuda_describe,
+    .supports = cuda_supports,
+    .profile = cuda_profile,
+    .run = cuda_run,
+    .prepare = cuda_prepare,
+    .spent = cuda_spent};

@@ -42,15 +42,16 @@ static fa_status name_forward(const fa_problem *p, const fa_attention *a, bool h
 }
 
 static fa_status launch(const fa_problem *p, const fa_attention *a, const fa_gradients *g,
-                        const fa_cuda_tensors *t, unsigned passes, fa_outcome *out, fa_error *err) {
+                        const fa_cuda_tensors *t, unsigned passes, CUstream stream, fa_outcome *out,
+                        fa_error *err) {
   fa_status status = FA_OK;
   fa_cuda_hopper_ran(); /* of others' calls */
   if (passes & FA_PASS_FORWARD) {
-    status = fa_forward(a, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
+    status = fa_forward(a, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
     if (status == FA_OK) name_forward(p, a, fa_cuda_hopper_ran(), out);
   }
   if (status == FA_OK && (passes & FA_PASS_BACKWARD)) {
-    status = fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, NULL, err);
+    status = fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
     snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s",
              fa_args_backward_name(a, g, fa_cuda_hopper_ran()));
   }
@@ -62,7 +63,7 @@ static fa_status launch(const fa_problem *p, const fa_attention *a, const fa_gra
 }
 
 fa_status fa_cuda_flex_launch(const fa_cuda_device *device, const fa_problem *p, const fa_cuda_tensors *t,
-                              unsigned passes, fa_outcome *out, fa_error *err) {
+                              unsigned passes, CUstream stream, fa_outcome *out, fa_error *err) {
   fa_args_flex x;
   fa_attention a;
   fa_gradients g;
@@ -71,8 +72,8 @@ fa_status fa_cuda_flex_launch(const fa_cuda_device *device, const fa_problem *p,
   const char *why = fa_args_flex_tensors(p, &t->set, &x, &a);
   if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, &t->set, &g);
   status = why ? refuse(out, why) : name_forward(p, &a, fa_cuda_flex_is_hopper(device, &a, NULL), out);
-  a.check_device_data = true;
-  if (status == FA_OK && out->state == FA_SUBJECT_OK) status = launch(p, &a, &g, t, passes, out, err);
+  a.check_device_data = !stream;
+  if (status == FA_OK && out->state == FA_SUBJECT_OK) status = launch(p, &a, &g, t, passes, stream, out, err);
   fa_args_flex_free(&x);
   return status;
 }

@@ -10,8 +10,8 @@
 size_t fa_cuda_flex_scratch(const fa_problem *p, const fa_tensors *host, unsigned passes);
 
 /* The launches, between tensors that are on the device or on their way. FA_ERR_UNSUPPORTED: there is no
- * NVRTC. A kernel that NVRTC does not compile is an error of the harness, FA_ERR_DEVICE. */
+ * NVRTC. stream not NULL: they are captured, and nothing may wait for them. A kernel that NVRTC does not compile is an error of the harness, FA_ERR_DEVICE. */
 fa_status fa_cuda_flex_launch(const fa_cuda_device *device, const fa_problem *p, const fa_cuda_tensors *t,
-                              unsigned passes, fa_outcome *out, fa_error *err);
+                              unsigned passes, CUstream stream, fa_outcome *out, fa_error *err);
 
 #endif

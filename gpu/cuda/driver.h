@@ -45,6 +45,14 @@
   F(cuMemMap)                                                                                                \
   F(cuMemUnmap)                                                                                              \
   F(cuMemSetAccess)                                                                                          \
+  F(cuStreamCreate)                                                                                          \
+  F(cuStreamDestroy)                                                                                         \
+  F(cuStreamBeginCapture)                                                                                    \
+  F(cuStreamEndCapture)                                                                                      \
+  F(cuGraphInstantiateWithFlags)                                                                             \
+  F(cuGraphLaunch)                                                                                           \
+  F(cuGraphExecDestroy)                                                                                      \
+  F(cuGraphDestroy)                                                                                          \
   F(cuStreamIsCapturing)                                                                                     \
   F(cuStreamSynchronize)                                                                                     \
   F(cuEventCreate)                                                                                           \

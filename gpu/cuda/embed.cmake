@@ -54,7 +54,7 @@ set_source_files_properties(${CMAKE_BINARY_DIR}/gpu/cubins.c PROPERTIES OBJECT_D
 # What gpu/fa.h needs of it, and what only the harness does.
 set(FA_CUDA_SOURCES cuda/cache.c cuda/driver.c cuda/launch.c cuda/launch_flex.c cuda/launch_hopper.c cuda/launch_kv.c cuda/module.c cuda/module_flex.c cuda/nvrtc.c cuda/rtc.c
     ${CMAKE_BINARY_DIR}/gpu/cubins.c ${CMAKE_BINARY_DIR}/gpu/sources.c)
-target_sources(fa_gpu PRIVATE ${FA_CUDA_SOURCES} cuda/backend.c cuda/backend_flex.c cuda/bench.c cuda/context.c cuda/memory.c cuda/virtual.c)
+target_sources(fa_gpu PRIVATE ${FA_CUDA_SOURCES} cuda/backend.c cuda/backend_flex.c cuda/bench.c cuda/context.c cuda/issue.c cuda/memory.c cuda/virtual.c)
 target_include_directories(fa_gpu SYSTEM PUBLIC ${FA_CUDA_INCLUDE})
 target_link_libraries(fa_gpu PUBLIC ${CMAKE_DL_LIBS})
 set(FA_CUDA_BACKEND ON PARENT_SCOPE)
