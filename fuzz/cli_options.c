@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
   RUN = 1,
@@ -259,12 +260,51 @@ static int parse_option(fa_cli *cli, int *at) {
   return code;
 }
 
+static bool is_one_inode(const struct stat *x, const struct stat *y) {
+  return x->st_ino == y->st_ino && x->st_dev == y->st_dev;
+}
+
+/* Where the name begins; folder: all before it, as a folder of its own. */
+static const char *split_path(const char *path, char *folder, size_t size) {
+  const char *slash = strrchr(path, '/');
+  snprintf(folder, size, "%.*s/.", slash ? (int)(slash - path) : 1, slash ? path : ".");
+  return slash ? slash + 1 : path;
+}
+
+/* Also by two names. What is no ordinary file, /dev/null say, takes any number of outputs. */
+static bool is_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  char folder[2][4096];
+  const bool there = stat(a, &x) == 0;
+  if (there && !S_ISREG(x.st_mode)) return false;
+  if (strcmp(a, b) == 0) return true;
+  if (there) return stat(b, &y) == 0 && is_one_inode(&x, &y);
+  const char *name_a = split_path(a, folder[0], sizeof folder[0]);
+  const char *name_b = split_path(b, folder[1], sizeof folder[1]);
+  return strcmp(name_a, name_b) == 0 && stat(folder[0], &x) == 0 && stat(folder[1], &y) == 0 &&
+         is_one_inode(&x, &y);
+}
+
+/* The file that was written last would be all that is left of two. */
+static int check_outputs_differ(const fa_cli *cli) {
+  const struct {
+    const char *name, *path;
+  } out[] = {{"emit", cli->emit}, {"report", cli->report}, {"out", cli->out},
+             {"html", cli->html}, {"junit", cli->junit},   {"merge", cli->merge}};
+  enum { N = sizeof out / sizeof *out };
+  for (int i = 0; i < N; ++i)
+    for (int j = i + 1; j < N; ++j)
+      if (out[i].path && out[j].path && is_same_file(out[i].path, out[j].path))
+        return fa_cli_usage_error("--%s and --%s name one file: %s", out[i].name, out[j].name, out[j].path);
+  return 0;
+}
+
 /* Every option that was given must mean something to the command. */
 static int check_options_fit(const fa_cli *cli, unsigned bit) {
   for (int i = 0; i < N_OPTIONS; ++i)
     if (cli->given >> i & 1 && !(options[i].commands & bit))
       return fa_cli_usage_error("--%s means nothing to the command %s", options[i].name, cli->command);
-  return 0;
+  return check_outputs_differ(cli);
 }
 
 int fa_cli_parse(fa_cli *cli, int argc, char **argv) {
