@@ -140,7 +140,7 @@ static bool item_done(void *ctx, int64_t number, fa_result *r) {
   fa_line_print(stdout, r, &s->style);
   fflush(stdout);
   fa_status status = fa_session_add_resumed(s, number, &err);
-  if (s->cli->report) {
+  if (s->cli->report || (s->cli->shrink && fa_state_is_failure(r->state))) {
     if (status == FA_OK) status = fa_report_add(&s->report, r, &err);
   } else {
     fa_summary_add(&s->report.summary, r); /* a long campaign without a report needs no memory */
