@@ -149,6 +149,15 @@ static fa_status shrink_target(command *x, const target *t, fa_error *err) {
   return status;
 }
 
+/* n_left: how many were not begun. */
+static void say_interrupted(const command *x, int64_t n_left) {
+  const bool saved = x->cli->out && x->done.n > 0;
+  fprintf(stderr, "fa-verify: interrupted; the smallest case so far is %s%s: shrink goes on from it",
+          saved ? "in " : "printed", saved ? x->cli->out : "");
+  if (n_left > 0) fprintf(stderr, "; %lld more were not begun", (long long)n_left);
+  fputc('\n', stderr);
+}
+
 int fa_command_shrink(const fa_cli *cli) {
   fa_error err = {""};
   command x = {.cli = cli};
@@ -158,13 +167,15 @@ int fa_command_shrink(const fa_cli *cli) {
   fa_line_style_from_cli(&x.style, cli);
   fa_status status = cli->out ? fa_file_check_writable(cli->out, &err) : FA_OK;
   if (status == FA_OK) status = find_targets(&x, &err);
-  for (int64_t i = 0; status == FA_OK && i < x.n && !x.interrupted; ++i) {
+  int64_t i = 0;
+  for (; status == FA_OK && i < x.n && !x.interrupted; ++i) {
     status = choose(&x, &x.v[i], &err);
     if (status == FA_OK) status = shrink_target(&x, &x.v[i], &err);
   }
   if (status == FA_OK && cli->out && x.done.n > 0)
     status = fa_case_file_save(cli->out, x.done.v, x.done.n, &err);
-  for (int64_t i = 0; i < x.n; ++i) fa_case_free(&x.v[i].c);
+  if (status == FA_OK && x.interrupted) say_interrupted(&x, x.n - i);
+  for (i = 0; i < x.n; ++i) fa_case_free(&x.v[i].c);
   free(x.v);
   fa_case_list_free(&x.done);
   if (status != FA_OK) return fa_cli_fail(status, &err);

@@ -25,6 +25,7 @@ fa_shrink_config fa_shrink_config_from_cli(const fa_cli *cli, const fa_choice *c
   return config;
 }
 
+/* Nothing when there was no time for it. */
 static void print_reliability(FILE *out, const fa_shrink_result *r) {
   if (r->n_runs) fprintf(out, "%d of %d runs", r->n_failed, r->n_runs);
 }
@@ -89,6 +90,7 @@ static void say(const cJSON *failure, int64_t k, const fa_shrink_result *r) {
     return;
   }
   char *line = fa_case_to_line(&r->c);
+  if (r->interrupted) fputs("interrupted, the smallest so far", stdout);
   print_reliability(stdout, r);
   printf(", %lld runs, %.1f s: --backend %s ", (long long)r->total_runs, r->seconds,
          fa_failure_backend(failure));
@@ -125,10 +127,19 @@ static fa_status shrink_one(const fa_cli *cli, const fa_choice *choice, cJSON *f
     if (!cJSON_AddItemToObject(failure, "shrunk", shrunk_to_json(&r)))
       status = fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
   }
-  if (!cli->quiet) say(failure, k, &r);
+  if (!cli->quiet || !cli->report) say(failure, k, &r); /* else it would be nowhere */
   *interrupted = r.interrupted;
   fa_shrink_result_free(&r);
   return status;
+}
+
+static void say_interrupted(const fa_cli *cli) {
+  fputs("fa-verify: interrupted while shrinking; ", stderr);
+  if (cli->report)
+    fprintf(stderr, "%s has all results and what was shrunk; fa-verify shrink %s shrinks its failures\n",
+            cli->report, cli->report);
+  else
+    fputs("fa-verify shrink --case JSON goes on from a printed case\n", stderr);
 }
 
 fa_status fa_shrink_failures(const fa_cli *cli, const fa_choice *choice, int n_choices, fa_report *report,
@@ -152,6 +163,7 @@ fa_status fa_shrink_failures(const fa_cli *cli, const fa_choice *choice, int n_c
     if (status == FA_ERR_MEMORY) return status;
     if (status != FA_OK) fprintf(stderr, "fa-verify: failure %lld not shrunk: %s\n", (long long)k, err->text);
   }
+  if (*interrupted) say_interrupted(cli);
   if (n_left)
     fprintf(stderr, "fa-verify: %lld failures not shrunk: %d of their class were\n", (long long)n_left,
             MAX_OF_A_CLASS);
