@@ -213,6 +213,7 @@ static fa_status begin(course *x, fa_shrink_result *out, fa_error *err) {
   out->outcome = FA_SHRINK_DONE;
   if (status == FA_OK && !found) status = establish(x, out, err);
   x->goal.failure = x->run.failure;
+  x->goal.keep_schedule = x->run.rule == FA_TRIAL_ANY;
   return status;
 }
 

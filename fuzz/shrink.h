@@ -1,9 +1,9 @@
 /* From a failing case to a minimal one that fails in the same way.
  *
- * Passes (shrink_passes.c, shrink_numbers.c, shrink_expr.c, shrink_data.c) propose simpler cases, the boldest first; the
- * first one that still fails in the same class (failure_class.h) becomes the case that the next proposals
- * start from, until none helps. Which of several processes answers first decides nothing: the same failing
- * case gives the same minimal one, with any --jobs, as long as the subject itself repeats. */
+ * Passes (shrink_passes.c, shrink_numbers.c, shrink_expr.c, shrink_data.c) propose simpler cases, the boldest
+ * first; the first one that still fails in the same class (failure_class.h) becomes the case that the next
+ * proposals start from, until none helps. Which of several processes answers first decides nothing: the same
+ * failing case gives the same minimal one, with any --jobs, as long as the subject itself repeats. */
 #ifndef FA_FUZZ_SHRINK_H
 #define FA_FUZZ_SHRINK_H
 
@@ -59,6 +59,7 @@ void fa_shrink_result_free(fa_shrink_result *r);
 typedef struct fa_shrink_goal {
   fa_failure_class failure;
   bool default_scale; /* the scale follows head_dim */
+  bool keep_schedule; /* it fails rarely, but always with a schedule that is known */
 } fa_shrink_goal;
 
 /* Numbers of a case that a pass tries smaller values for, e.g. the length of each entry. */

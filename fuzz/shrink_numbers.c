@@ -190,6 +190,15 @@ static void set_new_keys(fa_case *c, int64_t which, int64_t x) {
   c->problem.kvcache.n_new = x;
 }
 
+static int64_t get_repeat(const fa_case *c, int64_t which) {
+  (void)which;
+  return c->repeat;
+}
+static void set_repeat(fa_case *c, int64_t which, int64_t x) {
+  (void)which;
+  c->repeat = x;
+}
+
 /* Arrays with a number for each entry. */
 static fa_int32_array *each_array(const fa_case *c, int64_t which) {
   const fa_problem *p = &c->problem;
@@ -229,4 +238,5 @@ const fa_shrink_pass fa_shrink_numbers[] = {
     KNOB("keys of an entry", 0, count_each, get_each, set_each),
     KNOB("new keys", 0, NULL, get_new_keys, set_new_keys),
     KNOB("splits", 1, NULL, get_splits, set_splits),
+    KNOB("repeat", 2, NULL, get_repeat, set_repeat),
     {0}};

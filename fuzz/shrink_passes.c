@@ -41,6 +41,9 @@ static void make_bare(fa_case *c, const fa_shrink_goal *goal) {
   for (int id = 0; id < FA_T_COUNT; ++id) c->strides[id] = (fa_stride_recipe){0};
   const fa_tensor_id t = goal->failure.tensor;
   if (t == FA_T_O || t == FA_T_LSE) p->backward = false;
+  c->poison = FA_POISON_B;
+  c->repeat = 2;
+  if (!goal->keep_schedule) c->schedule_seed = 0;
 }
 
 static void shorten(fa_case *c, int64_t length) {
@@ -135,29 +138,38 @@ FEATURE(drop_empty_lse, p->empty_lse != fa_family_default_empty_lse(p->family),
 FEATURE(drop_layout, c->layout, c->layout = FA_LAYOUT_BSHD)
 FEATURE(drop_packing, c->packing, c->packing = FA_PACK_NONE)
 FEATURE(drop_strides, true, for (int id = 0; id < FA_T_COUNT; ++id) c->strides[id] = (fa_stride_recipe){0})
+FEATURE(drop_poison, c->poison != FA_POISON_B, c->poison = FA_POISON_B)
+FEATURE(drop_repeat, c->repeat != 2, c->repeat = 2)
 FEATURE(drop_scale, p->scale != fa_default_scale(p->head_dim), p->scale = fa_default_scale(p->head_dim))
 
 static feature_edit *const features[] = {
-    drop_backward,    drop_varlen_alone,   drop_varlen,        drop_seqused,     drop_leftpad,
-    drop_batch_idx,   drop_pages,          drop_rotary,        drop_interleaved, drop_new_keys,
-    drop_mask,        make_causal,         drop_left,          drop_right,       drop_align,
-    drop_dropout,     drop_dropout_offset, drop_dropout_seed,  drop_softcap,     drop_alibi,
-    standard_alibi,   drop_bias,           drop_bias_grad,     drop_bias_batch,  drop_bias_head,
-    drop_bias_query,  drop_blocks,         drop_score_mod,     drop_mask_mod,    drop_captures,
-    drop_group,       drop_splits,         drop_deterministic, drop_softmax,     drop_grad_lse,
-    drop_empty_lse,   drop_layout,         drop_packing,       drop_strides,     drop_scale,
-    drop_shared_pages};
+    drop_backward,   drop_varlen_alone,   drop_varlen,        drop_seqused,     drop_leftpad,
+    drop_batch_idx,  drop_pages,          drop_rotary,        drop_interleaved, drop_new_keys,
+    drop_mask,       make_causal,         drop_left,          drop_right,       drop_align,
+    drop_dropout,    drop_dropout_offset, drop_dropout_seed,  drop_softcap,     drop_alibi,
+    standard_alibi,  drop_bias,           drop_bias_grad,     drop_bias_batch,  drop_bias_head,
+    drop_bias_query, drop_blocks,         drop_score_mod,     drop_mask_mod,    drop_captures,
+    drop_group,      drop_splits,         drop_deterministic, drop_softmax,     drop_grad_lse,
+    drop_empty_lse,  drop_layout,         drop_packing,       drop_strides,     drop_poison,
+    drop_repeat,     drop_scale,          drop_shared_pages};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
-/* After the features: the strides of one tensor each. */
+/* After the features: the strides of one tensor each, last the schedule. */
 static int64_t count_features(const fa_case *c) {
   (void)c;
-  return N_FEATURES + FA_T_COUNT;
+  return N_FEATURES + FA_T_COUNT + 1;
+}
+
+/* What fails only with schedules that were found is tried with no others. */
+static bool drop_schedule(fa_case *c, const fa_shrink_goal *goal) {
+  if (goal->keep_schedule || c->schedule_seed == 0) return false;
+  c->schedule_seed = 0;
+  return true;
 }
 
 static bool edit_feature(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
-  (void)goal;
   if (i < N_FEATURES) return features[i](&c->problem, c);
+  if (i == N_FEATURES + FA_T_COUNT) return drop_schedule(c, goal);
   fa_stride_recipe *r = &c->strides[i - N_FEATURES];
   if (fa_stride_recipe_is_plain(r)) return false;
   *r = (fa_stride_recipe){0};

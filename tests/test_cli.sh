@@ -71,6 +71,11 @@ bad_usage "the nearest is --filter" --cases good.json --fliter x
 bad_usage "the nearest is random" randon --count 1
 bad_usage "x.json: No such file" shrink x.json
 bad_usage "--resume needs the --report" --cases good.json --backend ref-f32 --resume
+bad_usage "--emit and --report name one file: ./one.json" random --count 1 --emit one.json --report ./one.json
+bad_usage "--html and --junit name one file: page" report one.json --html page --junit page
+ln -s good.json also.json
+bad_usage "--emit and --report name one file: also.json" random --count 1 --emit good.json --report also.json
+rm also.json
 bad_usage "--jobs 0: a whole number" --cases good.json --jobs 0
 bad_usage "--timeout x: a number" --cases good.json --timeout x
 bad_usage "--cases needs a value" run --cases
@@ -400,6 +405,36 @@ run "$faulty" --cases small.json --backend faulty:wrong_o
 expect exits 1
 run "$faulty" shrink --case '{"seqlen_q":12}' --backend faulty:wrong_o
 expect exits 0
+odd='{"name":"t","head_dim":16,"seqlen_q":13,"memory":{"poison":"finite"},"repeat":5,"schedule_seed":"77"}'
+run "$faulty" run --case "$odd" --backend faulty:wrong_o --shrink -q # no report: it is printed, however quiet
+expect exits 1
+expect lines "^shrunk failure 0, t: 5 of 5 runs, .* --case '\{\"name\":\"t\"" 1
+expect lines '^shrunk.*(memory|repeat|schedule)' 0
+# ^C while shrinking: what is kept is said.
+: >out
+"$faulty" --cases five.json --backend faulty:hang --timeout 1 --jobs 2 --report cut.json --shrink >out 2>err &
+pid=$!
+wait_for 'PASS five' out && sleep 1
+kill -INT $pid
+wait $pid
+rc=$? what="an interrupt while shrinking"
+expect exits 130
+expect complains "interrupted while shrinking; cut.json has all results and what was shrunk; fa-verify shrink cut.json shrinks"
+expect last_line "tests:5 passed:4 failed:1 skipped:0 error:0"
+expect grep -q '"HANG"' cut.json
+"$faulty" shrink cut.json --timeout 1 --jobs 2 --out cut_small.json >out 2>err &
+pid=$!
+for _ in $(seq 300); do
+  [ -n "$(cat "/proc/$pid/task/$pid/children")" ] && break
+  sleep 0.1
+done
+kill -INT $pid
+wait $pid
+rc=$? what="an interrupt of shrink"
+expect exits 130
+expect complains "interrupted; the smallest case so far is in cut_small.json: shrink goes on from it"
+expect grep -q '"seqlen_q"' cut_small.json
+rm cut.json*
 run "$faulty" report shrunk.json --html page.html
 expect exits 0
 # The printed command works when it is pasted, from sh.

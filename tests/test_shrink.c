@@ -75,7 +75,8 @@ static void expect(const char *text, predicate *when, const char *want) {
   "\"name\":\"n\",\"note\":\"m\",\"batch\":3,\"heads_q\":6,\"heads_kv\":3,\"seqlen_q\":70,\"seqlen_k\":150," \
   "\"softcap\":20,\"dropout\":{\"p\":0.1,\"seed\":\"7\"},\"alibi\":{},\"layout\":\"bhsd\",\"data_seed\":"    \
   "\"9\","                                                                                                   \
-  "\"strides\":{\"q\":{\"gap\":[0,3,5]}}"
+  "\"strides\":{\"q\":{\"gap\":[0,3,5]}},\"memory\":{\"poison\":\"finite\"},\"repeat\":5,\"schedule_seed\":" \
+  "\"77\""
 #define SMALL(rest) "{\"name\":\"n\",\"family\":\"flash\",\"dtype\":\"f16\"" rest ",\"fill\":\"zero\"}"
 
 static bool when_causal_and_long(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
@@ -150,6 +151,40 @@ static bool never(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
 static bool always(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
   (void)p, (void)t, (void)seed;
   return true;
+}
+
+/* As with_one_schedule, and another one always. */
+static bool with_another_too(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
+  return with_one_schedule(p, t, seed) || seed == 4;
+}
+static bool with_late_schedules(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
+  (void)p, (void)t;
+  return seed >= 76;
+}
+static bool with_every_fourth(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
+  (void)p, (void)t;
+  return seed % 8 == 4;
+}
+
+/* The case's own schedule and its number of runs stay where they are needed. */
+static void test_schedule_of_the_case(void) {
+  fa_shrink_result r =
+      shrink("{\"seqlen_q\":9,\"seqlen_k\":90,\"schedule_seed\":\"10\"}", with_another_too, 2, 0);
+  CHECK_MSG(r.outcome == FA_SHRINK_DONE && r.c.schedule_seed == 10 && r.schedule_seed == 4 &&
+                r.c.problem.seqlen_k == 21 && r.n_failed == 5,
+            "outcome %d, %lld keys, schedules %llu and %llu", r.outcome, (long long)r.c.problem.seqlen_k,
+            (unsigned long long)r.c.schedule_seed, (unsigned long long)r.schedule_seed);
+  fa_shrink_result_free(&r);
+
+  r = shrink("{\"seqlen_q\":9,\"schedule_seed\":\"76\"}", with_late_schedules, 2, 0);
+  CHECK(r.outcome == FA_SHRINK_DONE && r.c.schedule_seed == 76 && r.c.problem.seqlen_q == 1);
+  fa_shrink_result_free(&r);
+
+  /* Runs 0 .. 3 agree. */
+  r = shrink("{\"seqlen_q\":9,\"repeat\":8}", with_every_fourth, 2, 0);
+  CHECK_MSG(r.outcome == FA_SHRINK_DONE && r.failure.state == FA_NONDETERMINISTIC && r.c.repeat == 5,
+            "outcome %d, %lld runs", r.outcome, (long long)r.c.repeat);
+  fa_shrink_result_free(&r);
 }
 
 static void test_flaky(void) {
@@ -292,6 +327,7 @@ int main(int argc, char **argv) {
   test_minimal();
   test_rows();
   test_flaky();
+  test_schedule_of_the_case();
   test_crash();
   test_expressions();
   test_budget();
