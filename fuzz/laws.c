@@ -48,6 +48,7 @@ fa_status fa_run_law(const fa_case *c, const fa_run_config *config, fa_result *o
   w.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD;
   FA_ASSERT(c->law > FA_LAW_NONE && c->law < FA_N_LAWS && laws[c->law]);
   fa_status status = FA_OK;
+  out->law = c->law;
   if (c->expect == FA_EXPECT_REJECT)
     fa_law_skip(&w, "it must be refused");
   else if ((c->problem.score_mod || c->problem.mask_mod) && !is_blind_to_positions(c->law))
@@ -60,6 +61,7 @@ fa_status fa_run_law(const fa_case *c, const fa_run_config *config, fa_result *o
   }
   if (status != FA_OK) {
     out->state = FA_ERROR;
+    out->malformed = status == FA_ERR_INPUT; /* an expression has no value */
     snprintf(out->reason, sizeof out->reason, "%s", err->text);
   }
   conclude(&w);

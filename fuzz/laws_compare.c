@@ -5,17 +5,29 @@
 #include "report/line.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+void fa_law_break(fa_law_work *w, fa_tensor_id id, bool nan, const char *format, ...) {
+  char text[sizeof w->r->reason];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  w->r->law_broken |= UINT64_C(1) << id;
+  if (nan) w->r->law_nan |= UINT64_C(1) << id;
+  fa_result_raise(w->r, FA_FAIL, "%s: %s: %s", fa_law_describe(w->c->law)->name, fa_tensor_id_name(id), text);
+}
 
 void fa_law_mismatch(fa_law_work *w, fa_tensor_id id, int64_t n_bad, int64_t n, const fa_tensor *t,
                      const int64_t *index, double got, double want, double bound) {
   char at[128], allowed[64] = "the same bits";
   fa_index_text(index, t->rank, at, sizeof at);
   if (bound >= 0) snprintf(allowed, sizeof allowed, "within %.3g", bound);
-  fa_result_raise(w->r, FA_FAIL,
-                  "%s: %s: %lld of %lld elements break it, the first %s: got %.9g, by the law %.9g, %s",
-                  fa_law_describe(w->c->law)->name, fa_tensor_id_name(id), (long long)n_bad, (long long)n, at,
-                  got, want, allowed);
+  fa_law_break(w, id, isnan(got),
+               "%lld of %lld elements break it, the first %s: got %.9g, by the law %.9g, %s",
+               (long long)n_bad, (long long)n, at, got, want, allowed);
 }
 
 typedef struct pair {
@@ -64,11 +76,14 @@ static pair compare_bound(const fa_law_work *w, const fa_law_side *other, fa_ten
   const double bound_b = fa_law_bound_at(other, id, index, position, &has_b);
   pair p = {.got = fa_tensor_get(b, index), .want = fa_tensor_get(a, link->at)};
   p.want = p.want * link->factor + link->shift;
+  /* A NaN that is still here is one that fa_law_check_nan lets be: nothing is known of that element. */
+  p.compared = isfinite(bound_a) && isfinite(bound_b) && !isnan(p.got) && !isnan(p.want);
   p.bound = bound_a * link->factor + bound_b + fa_half_ulp(a->dtype, p.want) * 0x1p-6;
   if (link->shift != 0) p.bound += 2 * fa_half_ulp(a->dtype, fabs(p.want) + fabs(link->shift));
-  p.compared = isfinite(p.bound);
-  const bool overflow = fabs(p.want) + p.bound > fa_dtype_max(a->dtype); /* infinite by right, perhaps */
-  p.good = p.got == p.want || fabs(p.got - p.want) <= p.bound || (overflow && !isnan(p.got));
+  /* What is infinite may have been little more than the largest number. */
+  const double most = fa_dtype_max(a->dtype), got = fmax(-most, fmin(most, p.got)),
+               want = fmax(-most, fmin(most, p.want));
+  p.good = p.got == p.want || fabs(got - want) <= p.bound;
   return p;
 }
 

@@ -46,9 +46,16 @@ fa_status fa_law_make_base(fa_law_work *w, fa_error *err);
 fa_status fa_law_make_like(fa_law_work *w, fa_law_side *to, const fa_law_side *from, fa_error *err);
 /* Tensors for another problem, plain strides in the case's layout, the case's data. */
 fa_status fa_law_make_for(fa_law_work *w, fa_law_side *to, const fa_problem *p, fa_error *err);
-/* Settles the result if the subject cannot do it or does not come to its end. */
+/* Settles the result if the subject cannot do it, does not come to its end, or puts a NaN where none may be.
+ */
 fa_status fa_law_run(fa_law_work *w, fa_law_side *s, fa_error *err);
 void fa_law_side_free(fa_law_side *s);
+
+/* ---- laws_nan.c ---- */
+
+/* Raises FAIL, and settles the result, for a NaN in O, LSE, or a gradient: none is ever right, but in a
+ * gradient behind a dS that may be too large for its type. FA_ERR_INPUT: an expression has no value there. */
+fa_status fa_law_check_nan(fa_law_work *w, fa_law_side *s, fa_error *err);
 
 /* ---- laws_compare.c ---- */
 
@@ -74,6 +81,9 @@ typedef struct fa_law_modes {
 } fa_law_modes;
 fa_status fa_law_compare_all(fa_law_work *w, fa_law_side *other, fa_law_modes modes, fa_law_map *map,
                              const void *ctx, fa_error *err);
+/* Raises FAIL: "LAW: TENSOR: what". */
+void fa_law_break(fa_law_work *w, fa_tensor_id id, bool nan, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 void fa_law_mismatch(fa_law_work *w, fa_tensor_id id, int64_t n_bad, int64_t n, const fa_tensor *t,
                      const int64_t *index, double got, double want, double bound);
 

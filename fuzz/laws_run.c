@@ -117,5 +117,5 @@ fa_status fa_law_run(fa_law_work *w, fa_law_side *s, fa_error *err) {
   note_outcome(w, &outcome);
   fa_check_memory(&s->p, &s->in, &s->out, FA_POISON_A, w->r);
   w->r->passes = w->passes;
-  return FA_OK;
+  return w->over ? FA_OK : fa_law_check_nan(w, s, err);
 }

@@ -1,6 +1,7 @@
 /* Laws about parts: what a call computes does not depend on what else is in it. */
 #include "cases/rng.h"
 #include "fuzz/laws_parts.h"
+#include "report/line.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -186,7 +187,9 @@ fa_status fa_law_causal_prefix(fa_law_work *w, fa_error *err) {
 
 /* One range's weight in the whole, and its value. */
 typedef struct share {
-  double weight, o, bound;
+  double weight, o;
+  double slack, bound; /* of the weight, and of weight times o; infinite: unknown */
+  bool empty;          /* no key of this range is visible */
 } share;
 
 static share share_of(const fa_law_side *s, const int64_t *index, int64_t position, double whole,
@@ -195,42 +198,62 @@ static share share_of(const fa_law_side *s, const int64_t *index, int64_t positi
   const int64_t row = (at[0] * s->p.heads_q + at[1]) * s->p.seqlen_q + at[2];
   const double lse = fa_tensor_get(&s->out.t[FA_T_LSE], at);
   bool has;
-  share x = {0};
-  if (isinf(lse)) return x; /* no key of this range is visible */
+  share x = {.empty = isinf(lse)};
+  if (x.empty) return x;
+  const double relative = expm1(fa_law_bound_at(s, FA_T_LSE, at, row, &has) + bound_whole);
+  const double bound_o = fa_law_bound_at(s, FA_T_O, index, position, &has);
   x.weight = exp(lse - whole);
   x.o = fa_tensor_get(&s->out.t[FA_T_O], index);
-  const double relative = expm1(fa_law_bound_at(s, FA_T_LSE, at, row, &has) + bound_whole);
-  x.bound = x.weight * (fa_law_bound_at(s, FA_T_O, index, position, &has) + relative * fabs(x.o));
+  x.slack = isinf(relative) ? INFINITY : x.weight * relative;
+  x.bound = isinf(relative) || isinf(bound_o) ? INFINITY : x.weight * (bound_o + relative * fabs(x.o));
   return x;
 }
 
+typedef struct merged {
+  int64_t n, bad, first[FA_MAX_RANK];
+  double got, want, bound;
+} merged;
+
+static void count(merged *m, const int64_t *index, double got, double want, double bound) {
+  ++m->n;
+  if (fabs(got - want) <= bound) return;
+  if (m->bad++) return;
+  memcpy(m->first, index, sizeof m->first);
+  m->got = got, m->want = want, m->bound = bound;
+}
+
+/* Where the weights do not add up to 1 an LSE is wrong; O is looked at where they do. */
 static void merge(fa_law_work *w, const fa_law_side *ranges) {
   const fa_tensor *o = &w->base.out.t[FA_T_O], *l = &w->base.out.t[FA_T_LSE];
-  int64_t bad = 0, n = fa_tensor_count(o), index[FA_MAX_RANK], first[FA_MAX_RANK] = {0};
-  double shown[3] = {0, 0, 0};
+  int64_t n = fa_tensor_count(o), index[FA_MAX_RANK];
+  merged sums = {0}, values = {0};
   for (int64_t e = 0; e < n; ++e) {
     fa_tensor_unravel(o, e, index);
-    const int64_t at[3] = {index[0], index[2], index[1]};
+    const int64_t at[FA_MAX_RANK] = {index[0], index[2], index[1]};
     const int64_t row = (at[0] * w->base.p.heads_q + at[1]) * w->base.p.seqlen_q + at[2];
-    const double whole = fa_tensor_get(l, at), got = fa_tensor_get(o, index);
+    const double whole = fa_tensor_get(l, at);
     bool has;
     const double bound_lse = fa_law_bound_at(&w->base, FA_T_LSE, at, row, &has);
     const double bound_o = fa_law_bound_at(&w->base, FA_T_O, index, e, &has);
     const share a = share_of(&ranges[0], index, e, whole, bound_lse),
                 b = share_of(&ranges[1], index, e, whole, bound_lse);
-    const double want = a.weight * a.o + b.weight * b.o, bound = bound_o + a.bound + b.bound;
-    const double slack = expm1(3 * bound_lse) + 1e-6; /* the weights must add up to 1 */
-    const bool sums =
-        a.weight + b.weight == 0 ? isinf(whole) : fabs(a.weight + b.weight - 1) <= slack + a.bound + b.bound;
-    if (!isfinite(bound) || !isfinite(bound_lse)) continue;
-    ++w->n_compared;
-    if (fabs(got - want) <= bound && sums) continue;
-    if (bad++ == 0) {
-      memcpy(first, index, sizeof first);
-      shown[0] = got, shown[1] = want, shown[2] = bound;
-    }
+    const bool empty = a.empty && b.empty;
+    const double sum = !empty ? a.weight + b.weight : isinf(whole) ? 1 : 0;
+    const double slack = a.slack + b.slack + 1e-6, bound = bound_o + a.bound + b.bound;
+    if (isinf(slack) || isinf(bound)) continue;
+    const double want = a.weight * a.o + b.weight * b.o;
+    if (index[3] == 0) count(&sums, at, sum, 1, slack);
+    if (fabs(sum - 1) <= slack) count(&values, index, fa_tensor_get(o, index), want, bound);
   }
-  if (bad) fa_law_mismatch(w, FA_T_O, bad, n, o, first, shown[0], shown[1], shown[2]);
+  w->n_compared += sums.n + values.n;
+  if (values.bad)
+    fa_law_mismatch(w, FA_T_O, values.bad, n, o, values.first, values.got, values.want, values.bound);
+  if (!sums.bad) return;
+  char text[128];
+  fa_index_text(sums.first, l->rank, text, sizeof text);
+  fa_law_break(w, FA_T_LSE, false,
+               "in %lld of %lld rows the ranges' weights do not add up to 1, the first %s: %.9g, within %.3g",
+               (long long)sums.bad, (long long)sums.n, text, sums.got, sums.bound);
 }
 
 /* Keys [0, cut) and [cut, Sk). Under a causal mask row i still sees up to key i + Sk - Sq of the whole: for
@@ -261,6 +284,8 @@ fa_status fa_law_merge_ranges(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(p->seqused_k.n || p->leftpad_k.n || p->alibi.present, "keys are told apart by their position");
   FA_SKIP_IF(p->dropout.p > 0, "dropout goes by position");
   FA_SKIP_IF(p->seqlen_k < 2, "there is one key");
+  FA_SKIP_IF(p->empty_lse == FA_EMPTY_ZERO && (causal || p->bias.present),
+             "an LSE of 0 may be that of no key");
   FA_LAW_TRY(fa_law_make_base(w, err));
   w->base.p.backward = w->base.p.grad_lse = false;
   w->base.p.bias.grad = false;

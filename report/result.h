@@ -40,9 +40,12 @@ typedef struct fa_result {
   bool backward_left_out;                /* the case has a backward, but the backend has none for it */
   char notes[512];                       /* e.g. "backward not judged: host has no flash backward yet" */
   bool waived;                           /* a waiver expects this failure: reported, not counted as one */
-  char waiver[512]; /* what the waiver that looks at this case says; "" = there is none */
-  bool malformed;   /* ERROR: the case itself is wrong, as an expression without a value makes it */
-  bool dump_failed; /* --keep was asked for, and the notes say why there is no dump */
+  char waiver[512];    /* what the waiver that looks at this case says; "" = there is none */
+  bool malformed;      /* ERROR: the case itself is wrong, as an expression without a value makes it */
+  bool dump_failed;    /* --keep was asked for, and the notes say why there is no dump */
+  fa_law law;          /* that judged the case */
+  uint64_t law_broken; /* bit 1 << fa_tensor_id: this tensor breaks it */
+  uint64_t law_nan;    /* of these: by a NaN */
   double seconds, seconds_subject, seconds_reference;
   double worst_ratio;
   uint64_t schedule_seed;

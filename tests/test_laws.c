@@ -11,12 +11,25 @@
 static fa_law spoilt_for;
 static int n_runs;
 
+/* A value that one element of one tensor gets, whatever the law: in all runs, or in the first alone. */
+static struct {
+  fa_tensor_id id; /* 0: none */
+  double value;
+  bool first_only;
+} planted;
+
 static void spoil_element(const fa_tensor *t, int64_t position, double by) {
   int64_t index[FA_MAX_RANK];
   if (fa_tensor_count(t) <= position) return;
   fa_tensor_unravel(t, position, index);
   const double x = fa_tensor_get(t, index);
   fa_tensor_set(t, index, isfinite(x) ? x + by : 0);
+}
+
+static void plant(const fa_tensors *t) {
+  const int64_t first[FA_MAX_RANK] = {0};
+  const fa_tensor *x = &t->t[planted.id];
+  if (x->data && fa_tensor_count(x) > 0) fa_tensor_set(x, first, planted.value);
 }
 
 /* Whether this run is one that the fault shows in. */
@@ -55,6 +68,7 @@ static fa_status spoilt_run(void *self, const fa_problem *p, fa_tensors *t, cons
                             fa_outcome *out, fa_error *err) {
   fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
   ++n_runs;
+  if (status == FA_OK && planted.id && (n_runs == 1 || !planted.first_only)) plant(t);
   if (status != FA_OK || spoilt_for == FA_LAW_NONE || !has_fault(p, t)) return status;
   if (spoilt_for == FA_LAW_GRAD_POWER)
     spoil_element(&t->t[FA_T_DV], 5, 0.25);
@@ -144,6 +158,56 @@ static void test_breakable(void) {
   CHECK(sizeof breakable / sizeof *breakable == FA_N_LAWS - 1);
 }
 
+static void expect_planted(int which, fa_tensor_id id, double value, bool first_only) {
+  static fa_result r;
+  planted.id = id, planted.value = value, planted.first_only = first_only;
+  fa_result_init(&r);
+  judge(breakable[which].json, breakable[which].law, FA_LAW_NONE, &r);
+  const uint64_t bit = UINT64_C(1) << id;
+  CHECK_MSG(r.state == FA_FAIL && (r.law_broken & bit) && !(r.law_nan & bit) == !isnan(value),
+            "%s, %s %g%s: %s: %s", fa_law_describe(breakable[which].law)->name, fa_tensor_id_name(id), value,
+            first_only ? " once" : "", fa_state_name(r.state), r.reason);
+  fa_result_free(&r);
+  planted.id = 0;
+}
+
+/* NaN never passes: in all runs alike, or in the first alone, where bounds made from it are NaN too. */
+static void test_nan(void) {
+  for (int i = 0; i < (int)(sizeof breakable / sizeof *breakable); ++i) {
+    const bool cache = strstr(breakable[i].json, "kvcache") != NULL;
+    for (int once = 0; once < 2; ++once) {
+      expect_planted(i, FA_T_O, NAN, once);
+      expect_planted(i, FA_T_LSE, NAN, once);
+      if (!cache && breakable[i].law != FA_LAW_MERGE_RANGES) { /* no backward */
+        expect_planted(i, FA_T_DQ, NAN, once);
+        expect_planted(i, FA_T_DV, NAN, once);
+      }
+    }
+  }
+}
+
+/* A row that only the first run calls empty: its infinite LSE is within no bound. */
+static void test_infinite(void) {
+  for (int i = 0; i < (int)(sizeof breakable / sizeof *breakable); ++i)
+    if (breakable[i].law != FA_LAW_VARLEN_SEPARATE && breakable[i].law != FA_LAW_BATCH_ALONE)
+      expect_planted(i, FA_T_LSE, INFINITY, true);
+}
+
+/* A dS that is too large for its type makes NaN by right: of dQ, dK and dBias, and of nothing else. */
+static void test_overflow(void) {
+  static const char json[] = "{\"seqlen_q\":40,\"dtype\":\"f16\",\"head_dim\":256,\"fill\":{\"v\":\"near_"
+                             "max\",\"do\":\"heavy_tail\"}}";
+  static fa_result r;
+  for (int which = 0; which < 2; ++which) {
+    fa_result_init(&r);
+    planted.id = which ? FA_T_DV : FA_T_DQ, planted.value = NAN, planted.first_only = false;
+    judge(json, FA_LAW_REPEAT, FA_LAW_NONE, &r);
+    CHECK_MSG(r.state == (which ? FA_FAIL : FA_PASS), "%s: %s", fa_state_name(r.state), r.reason);
+    fa_result_free(&r);
+    planted.id = 0;
+  }
+}
+
 /* What a law says nothing about is a skip with a reason. */
 static void test_skips(void) {
   expect("{\"seqlen_q\":4,\"mask\":{\"type\":\"causal\"}}", FA_LAW_KEY_PERMUTATION, FA_LAW_NONE, FA_SKIP);
@@ -151,6 +215,8 @@ static void test_skips(void) {
   expect("{\"seqlen_q\":4}", FA_LAW_PAGE_PERMUTATION, FA_LAW_NONE, FA_SKIP);
   expect("{\"seqlen_q\":4}", FA_LAW_CACHE_CONTIGUOUS, FA_LAW_NONE, FA_SKIP);
   expect("{\"seqlen_q\":4}", FA_LAW_CACHE_APPENDED, FA_LAW_NONE, FA_SKIP);
+  expect("{\"seqlen_q\":8,\"seqlen_k\":5,\"mask\":{\"type\":\"causal\"},\"empty_lse\":\"0\"}",
+         FA_LAW_MERGE_RANGES, FA_LAW_NONE, FA_SKIP);
   expect("{\"seqlen_q\":4,\"expect\":\"reject\"}", FA_LAW_REPEAT, FA_LAW_NONE, FA_SKIP);
 }
 
@@ -170,6 +236,14 @@ static void test_underflow(void) {
       "\"data_seed\":\"13610167984196412173\"}";
   expect(tiny, FA_LAW_SCALE_POWER, FA_LAW_NONE, FA_PASS);
   expect(tiny, FA_LAW_SCALE_POWER, FA_LAW_SCALE_POWER, FA_FAIL);
+}
+
+/* Rows that see no key, and say so by -inf: neither range has a weight to add up. */
+static void test_empty_rows(void) {
+  expect("{\"family\":\"flex\",\"seqlen_q\":6,\"mask\":{\"type\":\"causal\"},\"bias\":{\"shape\":[1,1,\"q\","
+         "\"k\"]},"
+         "\"fill\":{\"bias\":\"neg_inf_rows\"}}",
+         FA_LAW_MERGE_RANGES, FA_LAW_NONE, FA_PASS);
 }
 
 /* No law alarms on a right subject. */
@@ -199,9 +273,13 @@ int main(int argc, char **argv) {
   (void)argc;
   fa_blas_startup(argv);
   test_breakable();
+  test_nan();
+  test_infinite();
+  test_overflow();
   test_skips();
   test_long();
   test_underflow();
+  test_empty_rows();
   test_silent();
   return check_done();
 }
