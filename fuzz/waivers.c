@@ -1,6 +1,7 @@
 #include "fuzz/waivers.h"
 
 #include "cases/atomic_file.h"
+#include "fuzz/failure_class.h"
 
 #include <cjson/cJSON.h>
 
@@ -232,11 +233,11 @@ static bool matches(const waiver *w, const fa_problem *p, const char *device, co
 /* The case failed in the way that the waiver speaks of, and in no other. */
 static bool expects(const waiver *w, const fa_result *r) {
   if (!w->state[r->state]) return false;
-  for (int i = 0; w->has_tensors && i < r->n_verdicts; ++i) {
-    const fa_verdict *v = &r->verdict[i];
-    if ((v->fail || v->vacuous[0]) && !w->tensor[v->id]) return false;
-  }
-  return true;
+  if (!w->has_tensors) return true;
+  const uint64_t wrong = fa_failure_tensors(r);
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if ((wrong >> id & 1) && !w->tensor[id]) return false;
+  return wrong != 0; /* a refusal, say, is about no tensor */
 }
 
 void fa_waivers_apply(fa_waivers *w, const fa_problem *p, const char *device, fa_result *r) {

@@ -135,6 +135,13 @@ static cJSON *case_to_json(const fa_result *r) {
   return o;
 }
 
+/* ["o","lse"] */
+static void add_tensors(cJSON *o, const char *key, uint64_t which) {
+  cJSON *names = which ? cJSON_AddArrayToObject(o, key) : NULL;
+  for (int id = 0; names && id < FA_T_COUNT; ++id)
+    if (which >> id & 1) cJSON_AddItemToArray(names, cJSON_CreateString(fa_tensor_id_name((fa_tensor_id)id)));
+}
+
 static cJSON *failure_to_json(const fa_result *r) {
   cJSON *o = cJSON_CreateObject();
   cJSON *recipe = r->case_line ? cJSON_Parse(r->case_line) : NULL;
@@ -153,6 +160,8 @@ static cJSON *failure_to_json(const fa_result *r) {
   cJSON *tensors = cJSON_AddArrayToObject(o, "tensors");
   for (int i = 0; i < r->n_verdicts; ++i)
     cJSON_AddItemToArray(tensors, verdict_to_json(&r->verdict[i], r->end_to_end[i]));
+  add_tensors(o, "law_broken", r->law_broken);
+  add_tensors(o, "law_nan", r->law_nan);
   cJSON_AddStringToObject(o, "dump", r->dump);
   fa_report_add_waiver(o, r);
   return o;

@@ -66,6 +66,16 @@ static void read_failed_tensors(const cJSON *failure, fa_result *brief) {
   }
 }
 
+uint64_t fa_report_tensors_at(const cJSON *failure, const char *key) {
+  uint64_t which = 0;
+  const cJSON *name;
+  cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(failure, key)) {
+    for (int id = 0; cJSON_IsString(name) && id < FA_T_COUNT; ++id)
+      if (strcmp(fa_tensor_id_name((fa_tensor_id)id), name->valuestring) == 0) which |= UINT64_C(1) << id;
+  }
+  return which;
+}
+
 /* Splits the object into what belongs to the line and what belongs into the report. */
 static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   fa_result *brief = out->brief;
@@ -86,6 +96,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   const cJSON *ratio = cJSON_GetObjectItemCaseSensitive(o, "worst_ratio");
   if (cJSON_IsNumber(ratio)) brief->worst_ratio = ratio->valuedouble;
   copy_string(o, "reason", brief->reason, sizeof brief->reason);
+  copy_string(o, "notes", brief->notes, sizeof brief->notes);
   copy_string(o, "backend", brief->backend, sizeof brief->backend);
   fa_kernels_read_names(o, brief);
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(o, "name");
@@ -110,6 +121,7 @@ static fa_status parse(cJSON *o, fa_report_line *out, fa_error *err) {
   fa_report_keep_digits(out->entry);
   if (out->failure) {
     read_failed_tensors(out->failure, out->brief);
+    out->brief->law_broken = fa_report_tensors_at(out->failure, "law_broken");
     fa_report_keep_digits(out->failure);
     cJSON *recipe = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(out->failure, "case"), 1);
     if (recipe) cJSON_ReplaceItemInObjectCaseSensitive(out->failure, "case", fa_report_exact_case(recipe));

@@ -8,7 +8,7 @@
 typedef struct fa_report_line {
   int64_t item;     /* place in the run */
   double elapsed;   /* seconds since the run began */
-  fa_result *brief; /* owned: state, reason, name, backend, and of failures which tensors failed, not how */
+  fa_result *brief; /* owned: state, reason, notes, name, backend; of failures which tensors failed */
   struct cJSON *entry, *failure; /* owned; failure is NULL after a pass or a skip */
 } fa_report_line;
 
@@ -21,6 +21,8 @@ fa_status fa_report_line_from_report(const struct cJSON *entry, const struct cJS
 /* As fa_report_add for the result that the line was written from. brief's waiver counts, not the line's. */
 fa_status fa_report_add_line(fa_report *r, fa_report_line *line, fa_error *err);
 void fa_report_line_free(fa_report_line *line);
+/* The tensors that an array of a failure names, as bits 1 << fa_tensor_id: "law_broken", "law_nan". */
+uint64_t fa_report_tensors_at(const struct cJSON *failure, const char *key);
 
 /* ---- for report_json.c ---- */
 

@@ -69,6 +69,28 @@ refused_by '"name": "thirteen", "family": "flex"' '"states": ["FAIL"]'
 refused_by '"name": "thirteen", "backend": "^cuda"' '"states": ["FAIL"]'
 refused_by '"name": "thirteen", "device": "H100"' '"states": ["FAIL"]'
 
+# ---- tensors alone: failures that name no tensor, or another one ----
+judged_by() { # HOW STATE MATCH TENSORS OPTION...
+  waive "$(entry "$3" "\"tensors\": $4")"
+  judged "$1" "${@:5}"
+  if [ "$2" = WAIVED ]; then expect exits 0; else expect exits 1; fi
+  expect says_line "^$2 thirteen"
+}
+judged_by reject FAIL '"name": "thirteen"' '["o", "lse", "dq", "dk", "dv"]' # refused: about no tensor
+judged_by wrong_o FAIL '"name": "thirteen"' '["dv"]' --law merge-ranges
+judged_by wrong_o FAIL '"name": "thirteen"' '["lse"]' --law merge-ranges
+judged_by wrong_o WAIVED '"name": "thirteen"' '["o", "dq"]' --law merge-ranges
+expect says_line '^WAIVED thirteen .* merge-ranges: o: 1 of 208 elements break it'
+expect grep -q '"law_broken":' out.json
+judged_by nan_o FAIL '"name": "thirteen"' '["dv"]' --law repeat
+judged_by nan_o WAIVED '"name": "thirteen"' '["o"]' --law repeat
+waive "$(entry '"name": "thirteen"' '"states": ["NONDETERMINISTIC"], "tensors": ["dq"]')"
+judged nondeterministic
+expect exits 1 # it is o that differs
+waive "$(entry '"name": "thirteen"' '"states": ["NONDETERMINISTIC"], "tensors": ["o"]')"
+judged nondeterministic
+expect exits 0
+
 # ---- expired ----
 waive "$(entry '"name": "thirteen"' '"states": ["FAIL"]' 2026-01-01)"
 judged wrong_o
@@ -111,6 +133,25 @@ run "${two[@]}" --timeout 1 --resume
 expect exits 1 # the hang
 expect last_line "tests:10 passed:8 failed:1 skipped:0 error:0 waived:1"
 expect [ "$(grep -cE '"waived":\s*true' on.json)" = 2 ] # the case and its failure
+
+# ---- so does what breaks a law ----
+waive "$(entry '"name": "thirteen"' '"tensors": ["dv"]')"
+two=("$faulty" --cases five.json --law merge-ranges --backend faulty:wrong_o --backend faulty:hang --report on.json --waivers w.json)
+"${two[@]}" --jobs 1 >out 2>err &
+pid=$!
+wait_for '"backend":"faulty:hang"' on.json.journal
+{ kill -KILL $pid && wait $pid; } 2>/dev/null
+run "${two[@]}" --timeout 1 --resume
+expect exits 1
+expect last_line "tests:10 passed:8 failed:2 skipped:0 error:0" # o is not dv
+waive "$(entry '"name": "thirteen"' '"tensors": ["o"]')"
+rm -f on.json*
+"${two[@]}" --jobs 1 >out 2>err &
+pid=$!
+wait_for '"backend":"faulty:hang"' on.json.journal
+{ kill -KILL $pid && wait $pid; } 2>/dev/null
+run "${two[@]}" --timeout 1 --resume
+expect last_line "tests:10 passed:8 failed:1 skipped:0 error:0 waived:1"
 
 # ---- malformed: exit 2, the place is named ----
 bad() { # MESSAGE JSON
