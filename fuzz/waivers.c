@@ -1,6 +1,7 @@
 #include "fuzz/waivers.h"
 
 #include "cases/atomic_file.h"
+#include "cases/json.h"
 #include "fuzz/failure_class.h"
 
 #include <cjson/cJSON.h>
@@ -52,13 +53,16 @@ static fa_status check_keys(const cJSON *o, const char *const *allowed, const ch
   return FA_OK;
 }
 
-/* A month's length does not matter here: what is no day compares like one. */
+/* YYYY-MM-DD, of the Gregorian calendar. */
 static bool is_date(const char *s) {
+  static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
   if (!s || strlen(s) != 10 || s[4] != '-' || s[7] != '-') return false;
   for (int i = 0; i < 10; ++i)
     if (i != 4 && i != 7 && (s[i] < '0' || s[i] > '9')) return false;
-  int month = atoi(s + 5), day = atoi(s + 8);
-  return month >= 1 && month <= 12 && day >= 1 && day <= 31;
+  const int year = atoi(s), month = atoi(s + 5), day = atoi(s + 8);
+  if (month < 1 || month > 12) return false;
+  const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  return day >= 1 && day <= days[month - 1] + (month == 2 && leap);
 }
 
 static fa_status read_regex(waiver *w, int which, const cJSON *value, const char *at, fa_error *err) {
@@ -181,14 +185,15 @@ static fa_status read_file(fa_waivers *w, const cJSON *root, const char *today, 
 fa_status fa_waivers_parse(const char *text, size_t n_bytes, const char *path, const char *today,
                            fa_waivers **out, fa_error *err) {
   *out = NULL;
-  fa_status status;
+  cJSON *root = NULL;
+  fa_status status = fa_json_parse(text, n_bytes, path, &root, err);
+  if (status != FA_OK) return status; /* the message has the file and the place in it */
   fa_waivers *w = calloc(1, sizeof *w);
   if (w) w->path = strdup(path);
-  cJSON *root = cJSON_ParseWithLengthOpts(text, n_bytes + 1, NULL, 1);
   if (!w || !w->path)
     status = fa_fail(err, FA_ERR_MEMORY, "out of memory");
   else
-    status = root ? read_file(w, root, today, err) : fa_fail(err, FA_ERR_INPUT, "no valid JSON");
+    status = read_file(w, root, today, err);
   if (status != FA_OK) {
     fa_error_prefix(err, "%s", path);
     fa_waivers_free(w);

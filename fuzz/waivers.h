@@ -11,9 +11,9 @@
 typedef struct fa_waivers fa_waivers;
 
 /* today: "2026-11-21"; a waiver holds up to and including the day on which it expires. FA_ERR_INPUT names the
- * file and the JSON path. */
+ * file and the JSON path, or of what is no JSON the line and column. */
 fa_status fa_waivers_load(const char *path, const char *today, fa_waivers **out, fa_error *err);
-/* The same on text, which has a NUL at text[n_bytes]; path stands for it in messages. */
+/* The same on text; path stands for it in messages. */
 fa_status fa_waivers_parse(const char *text, size_t n_bytes, const char *path, const char *today,
                            fa_waivers **out, fa_error *err);
 void fa_waivers_free(fa_waivers *w); /* NULL is all right */

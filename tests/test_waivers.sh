@@ -161,7 +161,17 @@ bad() { # MESSAGE JSON
   expect complains "w.json: $1"
   expect silent
 }
-bad 'no valid JSON' '{'
+bad_text() { # PLACE AND MESSAGE, JSON
+  printf "$2" >w.json
+  judged wrong_o
+  expect exits 2
+  expect complains "w.json$1"
+  expect silent
+}
+bad_text ':1:2: $' '{'
+bad_text ':3:3: $: a key in double quotes expected' '{ "fa_waivers": 1,\n  "waivers": [],\n  }'
+bad_text ':2:1: $: text after the end' '{ "fa_waivers": 1, "waivers": [] }\n}'
+bad_text ': $.waivers: this key is given twice' '{ "fa_waivers": 1, "waivers": [], "waivers": [] }'
 bad '$.fa_waivers: missing' '{ "waivers": [] }'
 bad '$.waiver: unknown; allowed: fa_waivers, note, waivers' '{ "fa_waivers": 1, "waiver": [] }'
 bad '$.waivers: an array' '{ "fa_waivers": 1, "waivers": {} }'
@@ -174,6 +184,14 @@ bad_entry '.until: unknown; allowed: match, states, tensors, reason, expires, li
 bad_entry '.reason: missing' '{ "match": { "name": "x" }, "states": ["FAIL"], "reason": " ", "expires": "2027-01-31" }'
 bad_entry '.expires: missing or no date' '{ "match": { "name": "x" }, "states": ["FAIL"], "reason": "r" }'
 bad_entry '.expires: missing or no date' '{ "match": { "name": "x" }, "states": ["FAIL"], "reason": "r", "expires": "2027-13-01" }'
+for day in 2027-02-29 2027-02-31 2100-02-29 2027-04-31 2027-01-00 2027-1-31; do
+  bad_entry '.expires: missing or no date' "{ \"match\": { \"name\": \"x\" }, \"states\": [\"FAIL\"], \"reason\": \"r\", \"expires\": \"$day\" }"
+done
+bad_entry '.reason: this key is given twice' "{ \"match\": { \"name\": \"x\" }, \"states\": [\"FAIL\"], $rest, \"reason\": \"s\" }"
+bad_entry '.match.name: this key is given twice' "{ \"match\": { \"name\": \"x\", \"name\": \"y\" }, \"states\": [\"FAIL\"], $rest }"
+waive "$(entry '"name": "thirteen"' '"states": ["FAIL"]' 2096-02-29)" # a leap day
+judged wrong_o
+expect exits 0
 bad_entry ': states or tensors is needed' "{ \"match\": { \"name\": \"x\" }, $rest }"
 bad_entry '.match: an object' "{ \"states\": [\"FAIL\"], $rest }"
 bad_entry '.match: empty' "{ \"match\": {}, \"states\": [\"FAIL\"], $rest }"
