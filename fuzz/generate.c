@@ -78,7 +78,7 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .empty = .04, .layout = .3, .fills = .3, .pairs_dim = 8 * M, .longest = 520},
   [P_FLEX] = {.family = {0, 0, 100, 0}, .varlen = .08, .causal = .3, .window = .1, .bias = .1,
     .blocks = .85, .expressions = .75, .seqused = .05, .leftpad = .05, .alibi = .15, .softcap = .2, .scale = .1, .group = .4, .odd_dim = .4, .empty = .02,
-    .layout = .25, .fills = .3, .pairs_dim = 8 * M, .longest = 520},
+    .layout = .25, .huge = .08, .fills = .3, .pairs_dim = 8 * M, .longest = 520},
   [P_KVCACHE] = {.family = {0, 0, 0, 100}, .causal = .5, .window = .2, .alibi = .15, .softcap = .1,
     .scale = .1, .leftpad = .25, .splits = .5, .group = .6, .odd_dim = .25, .empty = .03, .layout = .2,
     .fills = .3, .pairs_dim = 12 * M, .longest = 1100},

@@ -65,7 +65,8 @@ static int64_t reach_of(const fa_case *c, fa_tensor_id id) {
 }
 
 static void cover_offsets(fa_coverage *v, const fa_case *c) {
-  bool bytes31 = false, elements31 = false, elements32 = false, axis[3] = {false}, tail = false;
+  bool bytes31 = false, elements31 = false, gradients31 = false, elements32 = false, axis[3] = {false},
+       tail = false;
   for (int id = 0; id < FA_T_COUNT; ++id) {
     const bool used = fa_case_has_strides((fa_tensor_id)id) && fa_case_uses(c, (fa_tensor_id)id);
     bool huge = false;
@@ -73,6 +74,7 @@ static void cover_offsets(fa_coverage *v, const fa_case *c) {
       const int64_t reach = reach_of(c, (fa_tensor_id)id);
       bytes31 |= reach * (int64_t)fa_dtype_size(c->problem.dtype) > (int64_t)1 << 31;
       elements31 |= huge = reach > (int64_t)1 << 31;
+      gradients31 |= huge && (id == FA_T_DQ || id == FA_T_DK || id == FA_T_DV);
       elements32 |= reach > (int64_t)1 << 32;
       for (int a = 0; a < 3; ++a) axis[a] |= c->strides[id].gap[a] > 1 << 24;
       tail |= c->strides[id].tail > 0;
@@ -86,6 +88,10 @@ static void cover_offsets(fa_coverage *v, const fa_case *c) {
   fa_coverage_see(v, FA_COVER_OFFSETS, 40, "offsets beyond 2^31 bytes", bytes31);
   fa_coverage_see(v, FA_COVER_OFFSETS, 30, "offsets beyond 2^31 elements", elements31);
   fa_coverage_see(v, FA_COVER_OFFSETS, 8, "offsets beyond 2^32 elements", elements32);
+  fa_coverage_see(v, FA_COVER_OFFSETS, 8, "flex: offsets beyond 2^31 elements",
+                  elements31 && c->problem.family == FA_FLEX);
+  fa_coverage_see(v, FA_COVER_OFFSETS, 3, "flex: gradients beyond 2^31 elements",
+                  gradients31 && c->problem.family == FA_FLEX);
   fa_coverage_see(v, FA_COVER_OFFSETS, 10, "huge stride of entries", axis[0]);
   fa_coverage_see(v, FA_COVER_OFFSETS, 10, "huge stride of rows", axis[1]);
   fa_coverage_see(v, FA_COVER_OFFSETS, 10, "huge stride of heads", axis[2]);
