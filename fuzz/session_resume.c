@@ -86,6 +86,13 @@ static cJSON *identity_of(const fa_session *s) {
 
 /* ---- opening ---- */
 
+static fa_status check_number(const fa_session *s, int64_t number, const char *path, fa_error *err) {
+  const bool endless = !s->item && s->deadline != 0;
+  if (endless || number < s->n_items) return FA_OK;
+  return fa_fail(err, FA_ERR_INPUT, "%s: has item %lld of a run of %lld", path, (long long)number,
+                 (long long)s->n_items);
+}
+
 /* What a finished report says, under the waivers of today: they are no part of what the run is. The report
  * has the items in order, and everything about those that are no pass. */
 static fa_status judge_finished(fa_session *s, const cJSON *root, fa_summary *sum, fa_error *err) {
@@ -96,8 +103,8 @@ static fa_status judge_finished(fa_session *s, const cJSON *root, fa_summary *su
   memset(sum, 0, sizeof *sum);
   cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(root, "cases")) {
     fa_report_line line;
-    if (s->item && number == s->n_items)
-      return fa_fail(err, FA_ERR_INPUT, "%s: more cases than the run has", s->cli->report);
+    status = check_number(s, number, s->cli->report, err);
+    if (status != FA_OK) return status;
     status = fa_report_line_from_report(entry, failure, number, &line, err);
     if (status != FA_OK) {
       fa_error_prefix(err, "%s: $.cases[%lld]", s->cli->report, (long long)number);
@@ -165,6 +172,7 @@ fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err) {
   }
   fa_status status = fa_journal_open(&s->journal, path, s->cli->resume, &text, err);
   if (status == FA_OK) status = fa_resume_read(&s->resume, text, path, s->run, err);
+  if (status == FA_OK && s->resume.n) status = check_number(s, s->resume.end - 1, path, err);
   if (status == FA_OK) {
     if (s->resume.command)
       take_over_head(s);

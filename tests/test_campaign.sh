@@ -301,6 +301,7 @@ damaged 'out.json.journal:3: no JSON object' '3s/.*/{"name": nonsense/'
 damaged 'out.json.journal:4: $.state' '4s/"state":"[A-Z]*"/"state":"FINE"/'
 damaged 'out.json.journal:4: $.item' '4s/"item":/"iten":/'
 damaged 'stands there twice' '4{p}'
+damaged 'out.json.journal: has item 4000 of a run of 40' '4s/"item":[0-9]*/"item":4000/'
 damaged 'out.json.journal:1: no journal' '1s/fa_journal/something/'
 cp kept full && cp full out.json.journal
 run "${part[@]}" --resume # the whole one is as good as ever
