@@ -124,3 +124,72 @@ fa_status fa_law_cache_appended(fa_law_work *w, fa_error *err) {
   put_new(w);
   return compare_caches(w, NULL, err);
 }
+
+/* ---- one entry by itself ---- */
+
+static bool map_entry(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
+                      fa_law_link *link) {
+  const int64_t *b = ctx;
+  (void)w, (void)id;
+  link->at[0] = *b + index[0];
+  return true;
+}
+
+/* The entry's rows of what goes by entry, and its part of the caches, wherever that lies. */
+static void copy_entry(fa_law_work *w, int64_t b) {
+  static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K_NEW, FA_T_V_NEW};
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i) {
+    const fa_tensor *from = &w->base.in.t[ids[i]], *to = &w->other.in.t[ids[i]];
+    for (int64_t n = 0; to->data && n < to->shape[1]; ++n) {
+      int64_t at[FA_MAX_RANK] = {b, n}, put[FA_MAX_RANK] = {0, n};
+      copy_slot(from, at, to, put);
+    }
+  }
+  for (int id = FA_T_K; id <= FA_T_V; ++id)
+    for (int64_t slot = 0; slot < w->base.p.kvcache.len.v[b]; ++slot) {
+      int64_t at[FA_MAX_RANK], put[FA_MAX_RANK];
+      slot_at(&w->base, b, slot, at);
+      slot_at(&w->other, 0, slot, put);
+      copy_slot(&w->base.in.t[id], at, &w->other.in.t[id], put);
+    }
+}
+
+/* What both runs put behind the entry's keys. */
+static void compare_appended(fa_law_work *w, int64_t b, fa_tensor_id id) {
+  const fa_tensor *want = &w->base.out.t[id], *got = &w->other.out.t[id];
+  const int64_t n = w->base.p.kvcache.n_new * got->shape[2] * got->shape[3];
+  int64_t bad = 0, at[FA_MAX_RANK], put[FA_MAX_RANK], first[FA_MAX_RANK] = {0};
+  double shown[2] = {0, 0};
+  for (int64_t e = 0; e < n; ++e) {
+    const int64_t slot = w->base.p.kvcache.len.v[b] + e / (got->shape[2] * got->shape[3]);
+    slot_at(&w->base, b, slot, at);
+    slot_at(&w->other, 0, slot, put);
+    at[2] = put[2] = e / got->shape[3] % got->shape[2];
+    at[3] = put[3] = e % got->shape[3];
+    if (memcmp(got->data + fa_tensor_offset(got, put), want->data + fa_tensor_offset(want, at),
+               fa_dtype_size(got->dtype)) == 0)
+      continue;
+    if (bad++) continue;
+    memcpy(first, put, sizeof first);
+    shown[0] = fa_tensor_get(got, put), shown[1] = fa_tensor_get(want, at);
+  }
+  w->n_compared += n;
+  if (bad) fa_law_mismatch(w, id, bad, n, got, first, shown[0], shown[1], -1);
+}
+
+fa_status fa_law_compare_cached_entry(fa_law_work *w, int64_t b, fa_error *err) {
+  fa_problem p;
+  fa_status status = fa_law_entry_problem(&w->base.p, b, &p, err);
+  if (status != FA_OK) return status;
+  status = fa_law_make_for(w, &w->other, &p, err);
+  fa_problem_free(&p);
+  FA_LAW_TRY(status);
+  copy_entry(w, b);
+  FA_LAW_TRY(fa_law_run(w, &w->other, err));
+  const fa_law_mode mode = fa_law_chooses_splits(w) ? FA_LAW_BOUND : mode_of(w);
+  const fa_law_modes modes = {.o = mode, .lse = mode};
+  FA_LAW_TRY(fa_law_compare_all(w, &w->other, modes, map_entry, &b, err));
+  compare_appended(w, b, FA_T_K);
+  compare_appended(w, b, FA_T_V);
+  return FA_OK;
+}

@@ -95,6 +95,15 @@ fa_status fa_law_bounds(fa_law_work *w, fa_law_side *s, fa_error *err);
 double fa_law_bound_at(const fa_law_side *s, fa_tensor_id id, const int64_t *index, int64_t position,
                        bool *has);
 
+/* ---- laws_split.c, laws_cache.c ---- */
+
+/* Entry b of p as a dense problem of its own. */
+fa_status fa_law_entry_problem(const fa_problem *p, int64_t b, fa_problem *out, fa_error *err);
+/* Keys are cut into parts, in numbers that the backend chooses, perhaps by the batch. After both runs. */
+bool fa_law_chooses_splits(const fa_law_work *w);
+/* Entry b of the base, which has run, and its cache: as a batch of one. */
+fa_status fa_law_compare_cached_entry(fa_law_work *w, int64_t b, fa_error *err);
+
 /* ---- laws_order.c, laws_split.c, laws_scale.c, laws_mask.c, laws_cache.c: the laws ---- */
 
 typedef fa_status fa_law_fn(fa_law_work *w, fa_error *err);

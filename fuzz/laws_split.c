@@ -72,8 +72,7 @@ static fa_status keep_one(fa_int32_array *a, int64_t b) {
   return fa_int32_array_set(a, &x, 1);
 }
 
-/* Entry b of p as a dense problem of its own. */
-static fa_status entry_problem(const fa_problem *p, int64_t b, fa_problem *out, fa_error *err) {
+fa_status fa_law_entry_problem(const fa_problem *p, int64_t b, fa_problem *out, fa_error *err) {
   fa_status status = fa_problem_copy(out, p);
   if (status != FA_OK) return fa_fail(err, status, "out of memory");
   if (fa_problem_is_varlen(p)) {
@@ -84,7 +83,9 @@ static fa_status entry_problem(const fa_problem *p, int64_t b, fa_problem *out, 
   }
   out->batch = 1;
   if (out->block_sparse.present) out->block_sparse.list_batch = 1;
-  if (keep_one(&out->seqused_k, b) != FA_OK || keep_one(&out->leftpad_k, b) != FA_OK) {
+  out->kvcache.shared_pages = 0; /* with nobody */
+  if (keep_one(&out->seqused_k, b) != FA_OK || keep_one(&out->leftpad_k, b) != FA_OK ||
+      keep_one(&out->kvcache.len, b) != FA_OK || keep_one(&out->kvcache.batch_idx, b) != FA_OK) {
     fa_problem_free(out);
     return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   }
@@ -101,18 +102,21 @@ static void move_dropout(fa_problem *p, int64_t b) {
   if (p->dropout.p > 0) p->dropout.offset += (uint64_t)(b * p->heads_q * 32);
 }
 
+bool fa_law_chooses_splits(const fa_law_work *w) {
+  return w->base.p.splits == 0 && (w->base.profile.max_splits > 1 || w->other.profile.max_splits > 1);
+}
+
 static fa_status compare_entry(fa_law_work *w, int64_t b, fa_error *err) {
   fa_problem p;
   const part x = {.b = b};
-  fa_status status = entry_problem(&w->base.p, b, &p, err);
+  fa_status status = fa_law_entry_problem(&w->base.p, b, &p, err);
   if (status != FA_OK) return status;
   move_dropout(&p, b);
   status = make_part(w, &w->other, &p, &x, err);
   fa_problem_free(&p);
   FA_LAW_TRY(status);
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  const bool splits =
-      w->base.p.splits == 0 && w->base.profile.max_splits > 1; /* chosen by the batch, perhaps */
+  const bool splits = fa_law_chooses_splits(w);
   const fa_law_mode forward = splits ? FA_LAW_BOUND : FA_LAW_BITS;
   /* The sum that makes dQ goes over parts whose number may follow from the grid; dBias sums over entries. */
   const fa_law_modes modes = {.o = forward,
@@ -128,13 +132,14 @@ fa_status fa_law_batch_alone(fa_law_work *w, fa_error *err) {
   const fa_problem *p = &w->c->problem;
   FA_SKIP_IF(p->batch == 1, "there is one entry");
   FA_SKIP_IF(fa_problem_is_varlen(p), "see varlen-separate");
-  FA_SKIP_IF(p->family == FA_KVCACHE, "a cache is shared");
   FA_SKIP_IF(p->block_sparse.present && p->block_sparse.list_batch > 1, "block lists go by entry");
   FA_SKIP_IF(p->dropout.p > 0 && p->family != FA_FLASH, "dropout goes by entry");
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
-  FA_LAW_TRY(compare_entry(w, p->batch - 1, err));
-  return p->batch > 2 ? compare_entry(w, p->batch / 2, err) : FA_OK;
+  fa_status (*const compare)(fa_law_work *, int64_t, fa_error *) =
+      p->family == FA_KVCACHE ? fa_law_compare_cached_entry : compare_entry;
+  FA_LAW_TRY(compare(w, p->batch - 1, err));
+  return p->batch > 2 ? compare(w, p->batch / 2, err) : FA_OK;
 }
 
 fa_status fa_law_varlen_separate(fa_law_work *w, fa_error *err) {

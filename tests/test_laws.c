@@ -1,12 +1,8 @@
 /* The laws: silent on a right subject, and each seen to fail on one that breaks it and little else. */
 #include "fuzz/generate.h"
 #include "fuzz/laws.h"
-#include "fuzz/shrink.h"
 #include "ref/blas.h"
-#include "report/report_json.h"
 #include "tests/check.h"
-
-#include <cjson/cJSON.h>
 
 #include <math.h>
 #include <string.h>
@@ -20,6 +16,7 @@ static struct {
   fa_tensor_id id; /* 0: none */
   double value;
   bool first_only;
+  int64_t slot; /* of a cache's first row */
 } planted;
 
 static void spoil_element(const fa_tensor *t, int64_t position, double by) {
@@ -31,7 +28,7 @@ static void spoil_element(const fa_tensor *t, int64_t position, double by) {
 }
 
 static void plant(const fa_tensors *t) {
-  const int64_t first[FA_MAX_RANK] = {0};
+  const int64_t first[FA_MAX_RANK] = {0, planted.slot};
   const fa_tensor *x = &t->t[planted.id];
   if (x->data && fa_tensor_count(x) > 0) fa_tensor_set(x, first, planted.value);
 }
@@ -242,83 +239,74 @@ static void test_underflow(void) {
   expect(tiny, FA_LAW_SCALE_POWER, FA_LAW_SCALE_POWER, FA_FAIL);
 }
 
+/* One entry of a decoding call, whose part of the cache lies elsewhere when it is alone. */
+static void test_cached_entry(void) {
+  static const char *const json[] = {
+      "{\"family\":\"kvcache\",\"batch\":3,\"seqlen_q\":2,\"seqlen_k\":64,\"kvcache\":{\"len\":[40,7,61],"
+      "\"new\":3,"
+      "\"batch_idx\":[2,0,4],\"leftpad\":[0,5,9]}}",
+      "{\"family\":\"kvcache\",\"batch\":3,\"seqlen_q\":1,\"seqlen_k\":64,\"heads_q\":4,\"heads_kv\":2,"
+      "\"kvcache\":{\"len\":"
+      "[64,64,50],\"page_size\":16,\"shared_pages\":2,\"rotary\":{\"dim\":16}}}"};
+  for (int i = 0; i < 2; ++i) {
+    expect(json[i], FA_LAW_BATCH_ALONE, FA_LAW_NONE, FA_PASS);
+    expect(json[i], FA_LAW_BATCH_ALONE, FA_LAW_BATCH_ALONE, FA_FAIL);
+  }
+  /* A new key that only one of both runs puts behind the others. */
+  static fa_result r;
+  planted.id = FA_T_K, planted.value = 77, planted.first_only = true, planted.slot = 61;
+  fa_result_init(&r);
+  judge("{\"family\":\"kvcache\",\"batch\":2,\"seqlen_k\":64,\"kvcache\":{\"len\":[61,61],\"new\":3,\"batch_"
+        "idx\":[1,0]}}",
+        FA_LAW_BATCH_ALONE, FA_LAW_NONE, &r);
+  CHECK_MSG(r.state == FA_FAIL && (r.law_broken & UINT64_C(1) << FA_T_K), "%s: %s", fa_state_name(r.state),
+            r.reason);
+  fa_result_free(&r);
+  planted.id = 0, planted.slot = 0;
+}
+
+/* A backend that cuts the keys of a small batch into more parts: another order of summation. */
+static void parts_profile(void *self, const fa_problem *p, fa_profile *out) {
+  fa_backend_ref_f32.profile(self, p, out);
+  if (p->splits == 0) out->max_splits = p->batch == 1 ? 3 : 1;
+}
+
+static fa_status parts_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                           fa_outcome *out, fa_error *err) {
+  const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
+  if (status == FA_OK && p->batch == 1) t->t[FA_T_O].data[0] ^= 1;
+  return status;
+}
+
+static void test_parts(void) {
+  static const char *const json[] = {
+      "{\"law\":\"batch-alone\",\"seqlen_q\":40,\"batch\":2,\"backward\":false,\"splits\":%d}",
+      "{\"law\":\"batch-alone\",\"family\":\"kvcache\",\"batch\":2,\"seqlen_k\":64,\"kvcache\":{\"len\":[61,"
+      "64]},\"splits\":%d}"};
+  static fa_result r;
+  fa_backend b = fa_backend_ref_f32;
+  b.profile = parts_profile;
+  b.run = parts_run;
+  const fa_run_config config = {.backend = &b, .n_threads = 1};
+  for (int i = 0; i < 4; ++i) {
+    char text[200];
+    fa_error err = {""};
+    fa_case c;
+    snprintf(text, sizeof text, json[i / 2], i % 2);
+    fa_result_init(&r);
+    REQUIRE(fa_case_from_text(text, &c, &err) == FA_OK && fa_run_case(&c, &config, &r, &err) == FA_OK);
+    CHECK_MSG(r.state == (i % 2 ? FA_FAIL : FA_PASS), "%s: %s: %s", text, fa_state_name(r.state), r.reason);
+    fa_result_free(&r);
+    fa_case_free(&c);
+  }
+}
+
 /* Rows that see no key, and say so by -inf: neither range has a weight to add up. */
 static void test_empty_rows(void) {
   expect("{\"family\":\"flex\",\"seqlen_q\":6,\"mask\":{\"type\":\"causal\"},\"bias\":{\"shape\":[1,1,\"q\","
          "\"k\"]},"
          "\"fill\":{\"bias\":\"neg_inf_rows\"}}",
          FA_LAW_MERGE_RANGES, FA_LAW_NONE, FA_PASS);
-}
-
-/* ---- the class of a failure ---- */
-
-static bool is_class(const fa_failure_class *c, fa_law law, fa_tensor_id id, fa_failure_kind kind) {
-  return c->state == FA_FAIL && c->law == law && c->tensor == id && c->kind == kind;
-}
-
-/* From the result and from the report that it goes into. */
-static void expect_class(const fa_result *r, fa_law law, fa_tensor_id id, fa_failure_kind kind) {
-  const fa_failure_class class = fa_failure_class_of(r);
-  char text[128];
-  fa_failure_class_text(&class, text, sizeof text);
-  CHECK_MSG(is_class(&class, law, id, kind), "%s", text);
-  CHECK_MSG(strstr(text, fa_law_describe(law)->name) && strstr(text, fa_tensor_id_name(id)), "%s", text);
-  const fa_report_head head = {.version = "", .git = "", .command = ""};
-  fa_report report;
-  fa_failure_class read = {.state = FA_PASS};
-  REQUIRE(fa_report_init(&report, &head, NULL) == FA_OK && fa_report_add(&report, r, NULL) == FA_OK);
-  CHECK(fa_failure_class_from_json(report.failures->child, &read) && fa_failure_class_equal(&read, &class));
-  cJSON_DeleteItemFromObjectCaseSensitive(report.failures->child,
-                                          "law_broken"); /* as older versions wrote it */
-  CHECK(!fa_failure_class_from_json(report.failures->child, &read));
-  fa_report_free(&report);
-}
-
-static void test_class(void) {
-  static fa_result r;
-  for (int nan = 0; nan < 2; ++nan)
-    for (int id = FA_T_DQ; id <= FA_T_DV; ++id) {
-      planted.id = (fa_tensor_id)id, planted.value = nan ? NAN : 1000, planted.first_only = true;
-      fa_result_init(&r);
-      judge("{\"seqlen_q\":40,\"law\":\"repeat\"}", FA_LAW_REPEAT, FA_LAW_NONE, &r);
-      r.case_line = strdup("{\"seqlen_q\":40,\"law\":\"repeat\"}");
-      expect_class(&r, FA_LAW_REPEAT, (fa_tensor_id)id, nan ? FA_KIND_CLASS : FA_KIND_LAW);
-      fa_result_free(&r);
-    }
-  planted.id = 0;
-}
-
-/* dK differs from run to run; O too, where there are few rows; and one row is refused. */
-static fa_status wavering_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
-                              fa_outcome *out, fa_error *err) {
-  const int64_t first[FA_MAX_RANK] = {0};
-  if (p->seqlen_q == 1) out->state = FA_SUBJECT_REJECTED;
-  if (p->seqlen_q == 1) return FA_OK;
-  const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
-  if (status != FA_OK || opt->schedule_seed % 3 == 0) return status;
-  if (t->t[FA_T_DK].data) fa_tensor_set(&t->t[FA_T_DK], first, 1000);
-  if (p->seqlen_q < 5) fa_tensor_set(&t->t[FA_T_O], first, 1000);
-  return status;
-}
-
-/* A failure of dK shrinks to one of dK. */
-static void test_shrink(void) {
-  fa_backend b = fa_backend_ref_f32;
-  b.run = wavering_run;
-  const fa_choice choice = {.backend = &b, .spec = "wavering"};
-  const fa_shrink_config config = {.choice = &choice, .jobs = 1, .timeout_s = 60};
-  fa_shrink_result r;
-  fa_error err = {""};
-  fa_case c;
-  REQUIRE(fa_case_from_text("{\"seqlen_q\":16,\"seqlen_k\":16,\"law\":\"repeat\"}", &c, &err) == FA_OK);
-  const fa_status status = fa_shrink(&c, &config, &r, &err);
-  CHECK_MSG(status == FA_OK, "%s", err.text);
-  REQUIRE(status == FA_OK);
-  CHECK(is_class(&r.failure, FA_LAW_REPEAT, FA_T_DK, FA_KIND_LAW));
-  CHECK_MSG(r.c.problem.seqlen_q == 5 && r.c.problem.seqlen_k == 1 && r.c.law == FA_LAW_REPEAT, "%d x %d",
-            (int)r.c.problem.seqlen_q, (int)r.c.problem.seqlen_k);
-  fa_shrink_result_free(&r);
-  fa_case_free(&c);
 }
 
 /* No law alarms on a right subject. */
@@ -354,9 +342,9 @@ int main(int argc, char **argv) {
   test_skips();
   test_long();
   test_underflow();
+  test_cached_entry();
+  test_parts();
   test_empty_rows();
-  test_class();
-  test_shrink();
   test_silent();
   return check_done();
 }
