@@ -14,6 +14,7 @@ static double pairs_of(const fa_problem *p) {
     double q = (double)p->seqlen_q, k = (double)p->seqlen_k;
     if (p->cu_seqlens_q.n) q = p->cu_seqlens_q.v[b + 1] - p->cu_seqlens_q.v[b];
     if (p->cu_seqlens_k.n) k = p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b];
+    if (p->family == FA_KVCACHE) k = (double)(p->kvcache.len.v[b] + p->kvcache.n_new);
     pairs += q * k;
   }
   return pairs * (double)p->heads_q * (double)(p->head_dim + p->head_dim_v) * (p->backward ? 3 : 1);
@@ -38,23 +39,43 @@ static fa_status from_reference(fa_law_work *w, fa_law_side *s, fa_error *err) {
 
 /* ---- a priori ---- */
 
-/* Rows of one head of one entry: the largest 2-norm of a row, and the largest magnitude. */
-static void magnitudes(const fa_tensor *t, int64_t b, int64_t first, int64_t n, int64_t h, double *norm,
-                       double *most) {
-  *norm = *most = 0;
-  const int64_t d = t->shape[t->rank - 1];
+/* The largest 2-norm of rows, and the largest magnitude in them. */
+typedef struct sizes {
+  double norm, most;
+} sizes;
+
+static void add_row(sizes *x, const fa_tensor *t, int64_t *index) {
+  double sum = 0;
+  for (int64_t c = 0; c < t->shape[t->rank - 1]; ++c) {
+    index[t->rank - 1] = c;
+    const double value = fabs(fa_tensor_get(t, index));
+    sum += value * value;
+    x->most = fmax(x->most, value);
+  }
+  x->norm = fmax(x->norm, sqrt(sum));
+}
+
+/* Of one head of one entry. */
+static sizes magnitudes(const fa_tensor *t, int64_t b, int64_t first, int64_t n, int64_t h) {
+  sizes x = {0};
   for (int64_t i = first; i < first + n; ++i) {
     int64_t index[FA_MAX_RANK] = {b, i, h, 0};
     if (t->rank == 3) index[0] = i, index[1] = h;
-    double sum = 0;
-    for (int64_t c = 0; c < d; ++c) {
-      index[t->rank - 1] = c;
-      const double x = fabs(fa_tensor_get(t, index));
-      sum += x * x;
-      *most = fmax(*most, x);
-    }
-    *norm = fmax(*norm, sqrt(sum));
+    add_row(&x, t, index);
   }
+  return x;
+}
+
+/* The same of the keys or values in a cache, and of those that are put behind them. */
+static sizes cached(const fa_law_side *s, fa_tensor_id id, fa_tensor_id new_id, int64_t b, int64_t h) {
+  sizes x = magnitudes(&s->in.t[new_id], b, 0, s->p.kvcache.n_new, h);
+  for (int64_t slot = 0; slot < s->p.kvcache.len.v[b]; ++slot) {
+    int64_t index[FA_MAX_RANK];
+    fa_law_slot_at(s, b, slot, index);
+    index[2] = h;
+    add_row(&x, &s->in.t[id], index);
+  }
+  return x;
 }
 
 static double largest_bias(const fa_tensor *t) {
@@ -108,25 +129,30 @@ static fa_status a_priori(fa_law_work *w, fa_law_side *s, fa_error *err) {
   s->bound_lse = calloc(n + 1, sizeof *s->bound_lse);
   if (!s->bound_o || !s->bound_lse) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   s->bounded = 2;
+  const bool cache = p->family == FA_KVCACHE;
   const double bias = p->bias.present ? largest_bias(&s->in.t[FA_T_BIAS]) : 0;
   for (int64_t b = 0; b < p->batch; ++b) {
     int64_t q0 = 0, k0 = 0, nq = p->seqlen_q, nk = p->seqlen_k;
     if (p->cu_seqlens_q.n) q0 = p->cu_seqlens_q.v[b], nq = p->cu_seqlens_q.v[b + 1] - q0;
     if (p->cu_seqlens_k.n) k0 = p->cu_seqlens_k.v[b], nk = p->cu_seqlens_k.v[b + 1] - k0;
     if (p->seqused_k.n) nk = p->seqused_k.v[b];
+    sizes k = {0}, v = {0};
+    if (cache) nk = p->kvcache.len.v[b] + p->kvcache.n_new;
     for (int64_t h = 0; h < p->heads_q; ++h) {
       const int64_t hk = h / (p->heads_q / p->heads_kv), at = b * p->heads_q + h;
-      double q_norm, k_norm, v_norm, v, ignored, slope = 0;
-      if (p->family == FA_KVCACHE) { /* pages, rotation, appended keys: not worth the trouble */
+      if (cache && p->kvcache.rotary_dim > 0) { /* rounded once more on the way */
         s->bound_o[at] = s->bound_lse[at] = INFINITY;
         continue;
       }
-      magnitudes(&s->in.t[FA_T_Q], b, q0, nq, h, &q_norm, &ignored);
-      magnitudes(&s->in.t[FA_T_K], b, k0, nk, hk, &k_norm, &ignored);
-      magnitudes(&s->in.t[FA_T_V], b, k0, nk, hk, &v_norm, &v);
+      const sizes q = magnitudes(&s->in.t[FA_T_Q], b, q0, nq, h);
+      if (h % (p->heads_q / p->heads_kv) == 0) { /* the group's first */
+        k = cache ? cached(s, FA_T_K, FA_T_K_NEW, b, hk) : magnitudes(&s->in.t[FA_T_K], b, k0, nk, hk);
+        v = cache ? cached(s, FA_T_V, FA_T_V_NEW, b, hk) : magnitudes(&s->in.t[FA_T_V], b, k0, nk, hk);
+      }
+      double slope = 0;
       if (p->alibi.present)
         slope = fabs(p->alibi.slopes[p->alibi.n == p->heads_q ? h : at]) * (double)(nq + nk);
-      bound_of_head(w, s, nk, q_norm, k_norm, v, bias + slope, &s->bound_o[at], &s->bound_lse[at]);
+      bound_of_head(w, s, nk, q.norm, k.norm, v.most, bias + slope, &s->bound_o[at], &s->bound_lse[at]);
     }
   }
   return FA_OK;

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-/* Where slot `slot` of entry b lies in the caches of a side: the index of its first element. */
-static void slot_at(const fa_law_side *s, int64_t b, int64_t slot, int64_t *index) {
+void fa_law_slot_at(const fa_law_side *s, int64_t b, int64_t slot, int64_t *index) {
   const fa_kvcache *c = &s->p.kvcache;
   index[0] = c->batch_idx.n ? c->batch_idx.v[b] : b;
   index[1] = slot;
@@ -56,7 +55,7 @@ static bool map_slots(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
   if (id != FA_T_K && id != FA_T_V) return true;
   const fa_kvcache *c = &w->base.p.kvcache;
   if (index[1] >= c->len.v[index[0]] + c->n_new) return false;
-  slot_at(&w->base, index[0], index[1], link->at);
+  fa_law_slot_at(&w->base, index[0], index[1], link->at);
   return true;
 }
 
@@ -84,8 +83,8 @@ fa_status fa_law_cache_contiguous(fa_law_work *w, fa_error *err) {
     for (int64_t b = 0; b < p->batch; ++b)
       for (int64_t slot = 0; slot < p->kvcache.len.v[b]; ++slot) {
         int64_t at[FA_MAX_RANK], put[FA_MAX_RANK];
-        slot_at(&w->base, b, slot, at);
-        slot_at(&w->other, b, slot, put);
+        fa_law_slot_at(&w->base, b, slot, at);
+        fa_law_slot_at(&w->other, b, slot, put);
         copy_slot(&w->base.in.t[id], at, &w->other.in.t[id], put);
       }
   return compare_caches(w, map_slots, err);
@@ -102,7 +101,7 @@ static void put_new(fa_law_work *w) {
     for (int64_t b = 0; b < w->base.p.batch; ++b)
       for (int64_t n = 0; n < c->n_new; ++n) {
         int64_t at[FA_MAX_RANK] = {b, n}, put[FA_MAX_RANK];
-        slot_at(&w->other, b, c->len.v[b] + n, put);
+        fa_law_slot_at(&w->other, b, c->len.v[b] + n, put);
         copy_slot(fresh, at, cache, put);
       }
   }
@@ -148,8 +147,8 @@ static void copy_entry(fa_law_work *w, int64_t b) {
   for (int id = FA_T_K; id <= FA_T_V; ++id)
     for (int64_t slot = 0; slot < w->base.p.kvcache.len.v[b]; ++slot) {
       int64_t at[FA_MAX_RANK], put[FA_MAX_RANK];
-      slot_at(&w->base, b, slot, at);
-      slot_at(&w->other, 0, slot, put);
+      fa_law_slot_at(&w->base, b, slot, at);
+      fa_law_slot_at(&w->other, 0, slot, put);
       copy_slot(&w->base.in.t[id], at, &w->other.in.t[id], put);
     }
 }
@@ -162,8 +161,8 @@ static void compare_appended(fa_law_work *w, int64_t b, fa_tensor_id id) {
   double shown[2] = {0, 0};
   for (int64_t e = 0; e < n; ++e) {
     const int64_t slot = w->base.p.kvcache.len.v[b] + e / (got->shape[2] * got->shape[3]);
-    slot_at(&w->base, b, slot, at);
-    slot_at(&w->other, 0, slot, put);
+    fa_law_slot_at(&w->base, b, slot, at);
+    fa_law_slot_at(&w->other, 0, slot, put);
     at[2] = put[2] = e / got->shape[3] % got->shape[2];
     at[3] = put[3] = e % got->shape[3];
     if (memcmp(got->data + fa_tensor_offset(got, put), want->data + fa_tensor_offset(want, at),

@@ -125,9 +125,9 @@ fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa
   const fa_tensor *a = &w->base.out.t[id], *b = &other->out.t[id];
   if (mode == FA_LAW_NOT || !a->data || !b->data) return FA_OK;
   const bool any_order = fa_any_order(&other->p, &other->profile, id);
-  const bool other_tiles = w->base.profile.block_n != other->profile.block_n ||     /* another kernel: */
-                           w->base.profile.dkv_atomic != other->profile.dkv_atomic; /* another order */
-  if (any_order || other_tiles) mode = FA_LAW_BOUND;
+  const bool other_tiles = w->base.profile.block_n != other->profile.block_n ||      /* another kernel: */
+                           w->base.profile.dkv_atomic != other->profile.dkv_atomic;  /* another order */
+  if ((any_order || other_tiles) && fa_tensor_id_is_output(id)) mode = FA_LAW_BOUND; /* caches hold no sums */
   if (mode == FA_LAW_BOUND) {
     bool has;
     fa_status status = fa_law_bounds(w, &w->base, err);

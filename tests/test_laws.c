@@ -227,6 +227,11 @@ static void test_long(void) {
   expect(json, FA_LAW_KEY_PERMUTATION, FA_LAW_NONE, FA_PASS);
   expect(json, FA_LAW_KEY_PERMUTATION, FA_LAW_KEY_PERMUTATION, FA_FAIL);
   expect("{\"seqlen_q\":64,\"seqlen_k\":12000,\"head_dim\":128}", FA_LAW_MERGE_RANGES, FA_LAW_NONE, FA_PASS);
+  static const char decode[] = "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_q\":4,\"seqlen_k\":26000,"
+                               "\"heads_q\":16,\"heads_kv\":2,\"kvcache\":{"
+                               "\"len\":[25990,600],\"new\":3,\"page_size\":16}}";
+  expect(decode, FA_LAW_SPLIT_COUNT, FA_LAW_NONE, FA_PASS);
+  expect(decode, FA_LAW_SPLIT_COUNT, FA_LAW_SPLIT_COUNT, FA_FAIL);
 }
 
 /* Gradients so small that products on the way to them underflow: doubling and halving is a rounding there. */
