@@ -21,11 +21,17 @@ python3 tests/mutants.py "$verify" --only "^($(echo $few | tr ' ' '|'))$" --file
 one_case() { # NAME FILE CASE
   "$verify" run --backend "mutant:$1" --jobs 1 --no-progress -q --cases "cases/$2.json" --filter "^$3\$"
 }
+is_killed() { # NAME FILE CASE: by a mismatch; one that does not run at all fails too, with another code
+  local status=0
+  one_case "$@" >"$FA_MUTANT_DIR/out" 2>&1 || status=$?
+  [ $status = 1 ]
+}
 while read -r name file case; do
   build "tests/mutants/$name.patch" "$name"
   one_case unchanged "$file" "$case"
-  if one_case "$name" "$file" "$case" >"$FA_MUTANT_DIR/out"; then
-    echo "$name survives"
+  if ! is_killed "$name" "$file" "$case"; then
+    echo "$name is not killed:"
+    cat "$FA_MUTANT_DIR/out"
     exit 1
   fi
 done <<'END'
@@ -33,6 +39,12 @@ kv_empty_split_nan kvcache leftpad_all_splits
 kv_append_over_page_border kvcache page_append_crosses
 flex_hidden_by_addition flex mod_hidden_nan
 END
+
+if is_killed no_such_mutant kvcache page_append_crosses || is_killed unchanged kvcache page_append_crosses ||
+  is_killed unchanged kvcache no_such_case; then
+  echo 'a mutant that does not run, or is none, counts as killed'
+  exit 1
+fi
 
 # What follows a comma is the host backend's.
 one_case unchanged,shared=99 flex mod_noop
