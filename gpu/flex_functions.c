@@ -5,6 +5,7 @@
 
 #include "gpu/expr_diff.h"
 #include "gpu/expr_scalar.h"
+#include "gpu/simt/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,10 @@ static fa_f32_word load(const fa_flex_interpreter *x, const step *s, const fa_f3
   *element = 0;
   for (int k = 0; k < s->n_args; ++k)
     *element = *element * c->shape[k] + fa_scalar_index(slot[s->arg[k]].i, c->shape[k]);
-  memcpy(&value, (const char *)x->data[s->buffer] + *element * 4, sizeof value); /* f32 or i32 */
+  const char *at = (const char *)x->data[s->buffer] + *element * 4; /* f32 or i32 */
+  /* In a kernel it is the kernel's own read: the executor sees one that leaves the buffer. */
+  if (fa_simt_self) fa_simt_global(at, sizeof value, false, (fa_simt_place){__FILE__, __LINE__});
+  memcpy(&value, at, sizeof value);
   return value;
 }
 

@@ -38,6 +38,7 @@ done <<'END'
 kv_empty_split_nan kvcache leftpad_all_splits
 kv_append_over_page_border kvcache page_append_crosses
 flex_hidden_by_addition flex mod_hidden_nan
+flex_index_not_clamped flex blocks_and_mod
 END
 
 if is_killed no_such_mutant kvcache page_append_crosses || is_killed unchanged kvcache page_append_crosses ||

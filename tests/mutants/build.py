@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 FOLDER = "tests/mutants"
-PLAIN_C = re.compile(r"(args\w*|fa_\w+|host\w*|mutant_library)\.c$") # in gpu/: what calls the kernels, or asks which there are
+PLAIN_C = re.compile(r"(args\w*|fa_\w+|flex_functions|host\w*|mutant_library)\.c$") # in gpu/: what calls the kernels, or asks which there are
 TILES = "f16 64"
 HOPPER_TILES = ", ".join(f"{t} {d}" for t in ("f16", "bf16") for d in (32, 64, 96, 128, 160, 192, 224, 256))
 UNCHANGED = {"-": f"{TILES}, f16 32", "-hopper": HOPPER_TILES}
