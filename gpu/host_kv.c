@@ -17,7 +17,8 @@ static fa_status launch_all(const fa_kv_plan *plan, const fa_tensors *t, const f
                                    .name = l->kernel.name,
                                    .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                    .block = {l->n_threads, 1, 1},
-                                   .shared_bytes = l->shared_bytes};
+                                   .shared_bytes = l->shared_bytes,
+                                   .overlaps = l->overlaps};
     const fa_status status =
         fa_host_launch(&launch, t, l->appends ? caches : outputs, scratch, opt, out, err);
     if (status != FA_OK) return status;

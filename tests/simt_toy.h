@@ -26,7 +26,8 @@ static int fault_line;
 #define FAULT fault_file = __FILE__, fault_line = __LINE__
 
 static inline fa_simt_report launch(fa_simt_kernel kernel, uint64_t seed = 0, unsigned threads = N,
-                                    size_t shared = 4096, fa_simt_dim grid = {1, 1, 1}, int n_threads = 1) {
+                                    size_t shared = 4096, fa_simt_dim grid = {1, 1, 1}, int n_threads = 1,
+                                    bool overlaps = false) {
   const fa_simt_range ranges[] = {
       {"in", (const char *)global_in, sizeof memory.in, false, nullptr},
       {"out", (const char *)global_out, sizeof memory.out, true, nullptr},
@@ -41,6 +42,7 @@ static inline fa_simt_report launch(fa_simt_kernel kernel, uint64_t seed = 0, un
   l.n_ranges = 3;
   l.schedule_seed = seed;
   l.n_threads = n_threads;
+  l.overlaps = overlaps;
   fa_simt_report r;
   fa_error err;
   const fa_status status = fa_simt_run(&l, &r, &err);

@@ -37,6 +37,7 @@ while read -r name file case; do
 done <<'END'
 kv_empty_split_nan kvcache leftpad_all_splits
 kv_append_over_page_border kvcache page_append_crosses
+kv_combine_not_waited_for kvcache splits_2
 flex_hidden_by_addition flex mod_hidden_nan
 flex_index_not_clamped flex blocks_and_mod
 END

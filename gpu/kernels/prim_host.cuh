@@ -76,9 +76,13 @@ template <class T> FA_DEVICE void store_global(T *p, T v, FA_FROM) {
   __builtin_memcpy(fa_simt_global(p, sizeof v, true, FA_AT), &v, sizeof v);
 }
 
-/* Here every kernel runs alone. */
-FA_DEVICE void next_kernel_may_start() {}
-FA_DEVICE void wait_for_kernels_before() {}
+/* Here every kernel runs alone, and what it would have to wait for is known. */
+FA_DEVICE void next_kernel_may_start() {
+  fa_simt_next_kernel_may_start();
+}
+FA_DEVICE void wait_for_kernels_before() {
+  fa_simt_wait_for_kernels_before();
+}
 template <class T> FA_DEVICE T load_written(const T *p, FA_FROM) {
   return load_global(p, file, line);
 }

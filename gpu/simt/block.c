@@ -163,6 +163,7 @@ static void release_barrier(fa_simt_block *b) {
   if (report_unwritten(b)) stop(b, from);
   b->n_at_barrier = 0;
   b->barrier_tick = ++b->tick;
+  if (b->any_waited) fa_simt_share_wait(b);
   for (int w = 0; w < b->n_warps; ++w) {
     b->warps[w].ready |= b->warps[w].at_barrier;
     b->warps[w].at_barrier = 0;
@@ -241,6 +242,7 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   b->n_live = b->n_threads;
   for (int r = 0; r < b->n_ranks; ++r) b->n_live_of[r] = b->n_threads / b->n_ranks;
   b->n_at_barrier = 0;
+  b->any_waited = false;
   b->current_warp = 0;
   b->report = (fa_simt_report){.state = FA_SUBJECT_OK};
   b->first_tick = b->barrier_tick = ++b->tick;
@@ -254,6 +256,7 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   for (int i = 0; i < b->n_threads; ++i) {
     fa_simt_thread *t = &b->threads[i];
     set_ids(b, t, index);
+    t->waited = false;
     t->copies.n = t->copies.n_grouped = t->copies.n_groups = 0;
     fa_fiber_prepare(&t->fiber, &b->stacks, i, thread_main);
   }

@@ -50,6 +50,7 @@ typedef struct fa_copy_queue {
 typedef struct fa_simt_thread {
   fa_fiber fiber;
   int index, warp, lane;
+  bool waited; /* for the kernels before this one */
   fa_simt_ids ids;
   fa_copy_queue copies;
 } fa_simt_thread;
@@ -110,6 +111,7 @@ typedef struct fa_simt_block {
   size_t memory_bytes;   /* of shared memory, a block's own from FA_RANK_BYTES times its rank on */
   uint32_t address_mask; /* for the part of an address that is within a block's own */
   int n_threads, n_warps, n_live, n_at_barrier;
+  bool any_waited;             /* a thread has waited for the kernels before */
   int n_live_of[FA_MAX_RANKS]; /* of each block that runs together */
   fa_simt_place barrier_at;
   int current_warp;
@@ -128,6 +130,9 @@ typedef struct fa_simt_block {
   int last_range;              /* the range the previous global access fell into */
   fa_simt_report report;
 } fa_simt_block;
+
+/* The barrier that all threads have reached: who waited for the kernels before, waited for all. */
+void fa_simt_share_wait(fa_simt_block *b);
 
 /* The block whose fibers this host thread is running. */
 extern __thread fa_simt_block *fa_simt_current;

@@ -55,6 +55,10 @@ void fa_simt_cp_async_wait(int n_pending_groups); /* cp.async.wait_group n */
 
 /* Checks an access of the given size (aligned to it) and returns where the bytes are. */
 void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at);
+/* Programmatic dependent launch (fa_simt_launch.overlaps). The wait holds for the thread, and for those that
+ * meet it at a __syncthreads later. */
+void fa_simt_next_kernel_may_start(void);
+void fa_simt_wait_for_kernels_before(void);
 void *fa_simt_shared(uint32_t offset, size_t bytes, bool write, fa_simt_place at);
 
 /* Until *p, which the caller has had checked, is value. Only blocks before this one may be waited for. */

@@ -37,12 +37,19 @@ static void outside(fa_simt_block *b, const char *p, size_t bytes, bool write, f
 }
 
 /* Blocks on several threads share a range: what they set here never goes back, so relaxed accesses do. */
-static void track(const fa_simt_range *r, const char *p, size_t bytes, bool write, fa_simt_place at) {
+static void track(const fa_simt_block *b, const fa_simt_range *r, const char *p, size_t bytes, bool write,
+                  fa_simt_place at) {
   const size_t begin = (size_t)(p - r->begin);
   for (size_t w = begin / 4; w <= (begin + bytes - 1) / 4; ++w) {
+    const uint8_t is = __atomic_load_n(&r->written[w], __ATOMIC_RELAXED);
+    if (is == FA_WRITTEN_BEFORE && b->launch->overlaps && !b->running->waited)
+      fa_simt_violation(FA_SUBJECT_RACE, at,
+                        "%s of byte %zu of buffer %s, which a kernel that may still be running wrote: nobody "
+                        "has waited for it",
+                        write ? "write" : "read", w * 4, r->name);
     if (write)
-      __atomic_store_n(&r->written[w], 1, __ATOMIC_RELAXED);
-    else if (!__atomic_load_n(&r->written[w], __ATOMIC_RELAXED))
+      __atomic_store_n(&r->written[w], FA_WRITTEN_NOW, __ATOMIC_RELAXED);
+    else if (is == FA_UNWRITTEN)
       fa_simt_violation(FA_SUBJECT_RACE, at, "read of byte %zu of buffer %s that nobody has written", w * 4,
                         r->name);
   }
@@ -58,6 +65,6 @@ void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) 
   if (write && !r->writable)
     fa_simt_violation(FA_SUBJECT_OOB, at, "global write of %zu bytes to the read-only buffer %s", bytes,
                       r->name);
-  if (r->written) track(r, p, bytes, write, at);
+  if (r->written) track(b, r, p, bytes, write, at);
   return (void *)(uintptr_t)p;
 }

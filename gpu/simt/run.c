@@ -1,5 +1,5 @@
 /* A launch: blocks handed out to host threads in order, the first violation by block number kept. */
-#include "gpu/simt/block.h"
+#include "gpu/simt/overlap.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -13,6 +13,7 @@ typedef struct fa_simt_grid {
   int64_t n_blocks;
   _Atomic int64_t next;
   _Atomic int n_working;
+  _Atomic bool lets_next_start;
   _Atomic int64_t at[MAX_THREADS + 1]; /* each thread's block, or one before it */
   _Atomic int64_t stop;                /* blocks from here on need not run: an earlier one broke the rules */
   pthread_mutex_t lock;
@@ -77,6 +78,10 @@ void fa_simt_wait_global(const unsigned *p, unsigned value, fa_simt_place at) {
   }
 }
 
+void fa_simt_next_kernel_may_start(void) {
+  fa_simt_current->grid->lets_next_start = true;
+}
+
 static fa_status check_launch(const fa_simt_launch *l, fa_error *err) {
   const uint64_t ranks = l->cluster ? l->cluster : 1;
   const uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z * ranks;
@@ -118,6 +123,7 @@ fa_status fa_simt_run(const fa_simt_launch *l, fa_simt_report *out, fa_error *er
   pthread_mutex_destroy(&g.lock);
   if (g.status != FA_OK && atomic_load(&g.next) < atomic_load(&g.stop))
     return fa_fail(err, g.status, "%s", g.error.text);
+  fa_simt_end_launch(l, g.lets_next_start);
   *out = g.report;
   return FA_OK;
 }

@@ -9,6 +9,7 @@
  *   - a cp.async destination is NaN until the copy's own wait, and its source is read then;
  *   - two threads that touch the same shared word, one of them writing, with no barrier between: a race,
  *     whatever order they happened to run in;
+ *   - what a kernel leaves in scratch memory, touched by one that may overlap it and has not waited for it;
  *   - a warp collective or barrier that threads reach differently, or not at all: divergence or deadlock.
  * The first violation of the lowest block ends the launch and names the source line. */
 #ifndef FA_GPU_SIMT_SIMT_H
@@ -21,14 +22,21 @@
 extern "C" {
 #endif
 
+typedef enum fa_simt_written {
+  FA_UNWRITTEN,     /* the caller's zeros */
+  FA_WRITTEN,       /* by a launch that has ended */
+  FA_WRITTEN_NOW,   /* by the launch that runs */
+  FA_WRITTEN_BEFORE /* by a launch that lets those after it begin before it has ended */
+} fa_simt_written;
+
 /* Global memory that the kernel may touch: [begin, begin + bytes). */
 typedef struct fa_simt_range {
   const char *name;
   const char *begin;
   size_t bytes;
   bool writable;
-  /* NULL, or one byte for each 4 bytes of the range (rounded up), 0 until somebody has written there: scratch
-   * memory, of which a read comes after a write. Kept by the caller from launch to launch. */
+  /* NULL, or one byte for each 4 bytes of the range (rounded up): scratch memory, of which a read comes after
+   * a write. Kept by the caller from launch to launch, fa_simt_written. */
   uint8_t *written;
 } fa_simt_range;
 
@@ -49,6 +57,9 @@ typedef struct fa_simt_launch {
   const uint8_t *tape; /* instead of a seed, bytes that decide the same; read round and round by each block */
   size_t tape_bytes;   /* 0 = none */
   int n_threads;       /* host threads that share the blocks, >= 1; the result does not depend on it */
+  /* It may begin before the launch before it has ended (programmatic dependent launch), so that a thread
+   * which touches what that one wrote has waited for it. Here it does begin behind it. */
+  bool overlaps;
 } fa_simt_launch;
 
 typedef struct fa_simt_report {
