@@ -1,6 +1,7 @@
 /* Between case files and the corpora of the targets that read case records.
  *   corpus_tool seeds DIR               one input for each pair of tile class and mask class
- *   corpus_tool from-cases DIR FILE...  one input for each case of the files that fits into a record
+ *   corpus_tool from-cases [--target NAME] DIR FILE...
+ *                                       one input for each case of the files that the target can make of one
  *   corpus_tool to-cases [--target NAME] INPUT...   each input's case, a JSON line; of target attention by
  * default */
 #include "fuzz/generate.h"
@@ -66,7 +67,7 @@ static void file_name(const char *name, char *out, size_t size) {
   out[n] = 0;
 }
 
-static int from_cases(const char *folder, int n_files, char **files) {
+static int from_cases(const fa_input_target *target, const char *folder, int n_files, char **files) {
   fa_case_list list = {0};
   fa_error err = {""};
   int n = 0, code = 0;
@@ -78,7 +79,7 @@ static int from_cases(const char *folder, int n_files, char **files) {
   for (int64_t i = 0; i < list.n && code == 0; ++i) {
     fa_record r;
     char name[120], path[140];
-    if (!fa_record_from_case(&list.v[i], &r)) continue;
+    if (!target->from_case(&list.v[i], &r)) continue;
     r.v[FA_F_REPEAT] = 0; /* where the file itself is a test, it runs twice */
     file_name(list.v[i].name, name, sizeof name);
     snprintf(path, sizeof path, "case-%s", name);
@@ -116,28 +117,33 @@ static int to_case(const fa_input_target *target, const char *path) {
   return line ? 0 : 3;
 }
 
-static int to_cases(int n, char **args) {
-  const fa_input_target *target = &fa_input_attention;
-  int code = 0;
-  if (n >= 2 && strcmp(args[0], "--target") == 0) {
-    target = fa_input_find(args[1]);
-    if (!target) {
-      fprintf(stderr, "corpus_tool: no target %s reads case records; those are: %s\n", args[1],
-              FA_INPUT_NAMES);
-      return 2;
-    }
-    n -= 2, args += 2;
-  }
-  for (int i = 0; i < n && code == 0; ++i) code = to_case(target, args[i]);
-  return code;
+/* Takes --target NAME off the arguments; NULL: there is no such target, and it says so. */
+static const fa_input_target *take_target(int *n, char ***args) {
+  if (*n < 2 || strcmp((*args)[0], "--target") != 0) return &fa_input_attention;
+  const fa_input_target *target = fa_input_find((*args)[1]);
+  if (!target)
+    fprintf(stderr, "corpus_tool: no target %s reads case records; those are: %s\n", (*args)[1],
+            FA_INPUT_NAMES);
+  *n -= 2, *args += 2;
+  return target;
 }
 
 int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "seeds") == 0) return seeds(argv[2]);
-  if (argc >= 4 && strcmp(argv[1], "from-cases") == 0) return from_cases(argv[2], argc - 3, argv + 3);
-  const int inputs = argc > 2 && strcmp(argv[2], "--target") == 0 ? 4 : 2; /* where they begin */
-  if (argc > inputs && strcmp(argv[1], "to-cases") == 0) return to_cases(argc - 2, argv + 2);
-  fprintf(stderr,
-          "usage: corpus_tool seeds DIR | from-cases DIR FILE... | to-cases [--target NAME] INPUT...\n");
+  if (argc >= 3 && (strcmp(argv[1], "from-cases") == 0 || strcmp(argv[1], "to-cases") == 0)) {
+    int n = argc - 2, code = 0;
+    char **args = argv + 2;
+    const fa_input_target *target = take_target(&n, &args);
+    if (!target) return 2;
+    if (argv[1][0] == 't' && n >= 1) {
+      for (int i = 0; i < n && code == 0; ++i) code = to_case(target, args[i]);
+      return code;
+    }
+    if (argv[1][0] == 'f' && n >= 2 && target->from_case) return from_cases(target, args[0], n - 1, args + 1);
+    if (!target->from_case)
+      fprintf(stderr, "corpus_tool: %s makes its cases of more than a record\n", target->name);
+  }
+  fprintf(stderr, "usage: corpus_tool seeds DIR | from-cases [--target NAME] DIR FILE... | "
+                  "to-cases [--target NAME] INPUT...\n");
   return 2;
 }

@@ -1,11 +1,11 @@
 # The libFuzzer targets. With FA_FUZZ (clang): <name>_fuzzer, all of them by `cmake --build DIR --target fuzzers`. Always: replay_<name>, which
 # runs a corpus without libFuzzer.
-set(FA_FUZZERS case_json expr safetensors report journal waivers attention families schedule)
-set(record_targets attention families schedule) # their inputs are case records, mutated as such
+set(FA_FUZZERS case_json expr safetensors report journal waivers attention families schedule hopper)
+set(record_targets attention families schedule hopper) # their inputs are case records, mutated as such
 set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 
 # What the targets share, apart from fa-verify.
-add_library(fa_fuzzer_parts STATIC fuzzer.c input.c mutate_case.c mutate_record.c)
+add_library(fa_fuzzer_parts STATIC fuzzer.c input.c judged_input.c mutate_case.c mutate_record.c)
 target_link_libraries(fa_fuzzer_parts PUBLIC fa_fuzz)
 
 add_executable(corpus_tool corpus_tool.c)
@@ -49,11 +49,12 @@ if(FA_FUZZ)
   # What is trusted here runs at full speed: the reference; and the executor, which checks every access of the kernels itself.
   get_target_property(reference fa_ref SOURCES)
   fa_fuzz_flags(fa_ref FLAGS -fno-sanitize=all SOURCES ${reference})
-  fa_fuzz_flags(fa_gpu FLAGS -fno-sanitize=all SOURCES simt/async.c simt/block.c simt/bulk.c simt/fiber.c simt/global.c simt/memory.c simt/mma.c simt/run.c simt/warp.c simt/wgmma.c)
+  fa_fuzz_flags(fa_gpu FLAGS -fno-sanitize=all SOURCES simt/async.c simt/block.c simt/bulk.c simt/fiber.c simt/global.c simt/memory.c simt/mma.c simt/overlap.c simt/registers.c simt/run.c simt/warp.c simt/wgmma.c)
   # The kernels: edges alone. Comparisons are of tile indices by the million, and sanitizers look where the corpus is replayed: their
   # checks would be edges that nobody can reach.
   fa_fuzz_flags(fa_gpu FLAGS -O2 -fno-sanitize=all -fsanitize-coverage=inline-8bit-counters,pc-table
                 SOURCES kernels/flash_forward_host.cpp kernels/flash_backward_host.cpp kernels/wide_host.cpp kernels/kv_host.cpp
-                kernels/kv_append_host.cpp kernels/flex_forward_host.cpp kernels/flex_backward_host.cpp kernels/flex_lists_host.cpp)
-  fa_fuzz_flags(fa_gpu FLAGS ${coverage} SOURCES fa_check.c fa_check_tensors.c fa_choose.c fa_plan.c fa_plan_backward.c fa_plan_wide.c)
+                kernels/kv_append_host.cpp kernels/flex_forward_host.cpp kernels/flex_backward_host.cpp kernels/flex_lists_host.cpp
+                kernels/hopper_forward_host.cpp kernels/hopper_backward_host.cpp kernels/hopper_backward_wide_host.cpp)
+  fa_fuzz_flags(fa_gpu FLAGS ${coverage} SOURCES fa_check.c fa_check_tensors.c fa_choose.c fa_plan.c fa_plan_backward.c fa_plan_hopper.c fa_plan_wide.c)
 endif()

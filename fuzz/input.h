@@ -3,7 +3,7 @@
 #ifndef FA_FUZZ_INPUT_H
 #define FA_FUZZ_INPUT_H
 
-#include "cases/case.h"
+#include "fuzz/mutate.h"
 
 #include <stddef.h>
 
@@ -17,12 +17,15 @@ typedef struct fa_input_target {
   /* The bytes before the record decide how the case runs and are not in the case: only the target itself, or
    * replay_<name>, can repeat what the input showed. */
   bool case_lacks_tape;
+  /* The record whose bytes alone give this case, apart from name and note; false: there is none. NULL: the
+   * target makes a case of more than the record. */
+  bool (*from_case)(const fa_case *c, fa_record *out);
 } fa_input_target;
 
-extern const fa_input_target fa_input_attention, fa_input_families, fa_input_schedule;
+extern const fa_input_target fa_input_attention, fa_input_families, fa_input_schedule, fa_input_hopper;
 /* By name; NULL: there is none. Names: all of them, for messages. */
 const fa_input_target *fa_input_find(const char *name);
-#define FA_INPUT_NAMES "attention, families, schedule"
+#define FA_INPUT_NAMES "attention, families, schedule, hopper"
 
 /* How many bytes stand before the record. */
 size_t fa_input_tape_bytes(size_t size);

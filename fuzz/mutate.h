@@ -79,6 +79,12 @@ void fa_record_write(const fa_record *r, uint8_t *bytes);
 fa_status fa_record_to_case(const fa_record *r, int64_t work, fa_case *out, fa_error *err);
 /* The record that gives this case, apart from name and note; false: there is none. */
 bool fa_record_from_case(const fa_case *c, fa_record *out);
+/* Its parts, for targets to which a record means more. The case's fields, which may be out of range; false:
+ * it has no such fields. */
+bool fa_record_find(const fa_case *c, fa_record *out);
+bool fa_record_is_in_range(const fa_record *r);
+/* Apart from names, and from fills that the case does not use; got is made to agree in these. */
+bool fa_record_same_case(const fa_case *want, fa_case *got);
 
 /* ---- for LLVMFuzzerCustomMutator and LLVMFuzzerCustomCrossOver ---- */
 

@@ -253,8 +253,7 @@ static void find_data(const fa_case *c, fa_record *r) {
   }
 }
 
-/* Names do not count, nor do fills that the case does not use. */
-static bool same_case(const fa_case *want, fa_case *got) {
+bool fa_record_same_case(const fa_case *want, fa_case *got) {
   fa_status status = fa_case_set_name(got, want->name);
   free(got->note);
   got->note = strdup(want->note);
@@ -263,7 +262,7 @@ static bool same_case(const fa_case *want, fa_case *got) {
   return status == FA_OK && got->note && fa_case_equal(want, got);
 }
 
-bool fa_record_from_case(const fa_case *c, fa_record *out) {
+bool fa_record_find(const fa_case *c, fa_record *out) {
   const fa_problem *p = &c->problem;
   if (p->batch > FA_RECORD_ENTRIES || p->head_dim % 8 || p->heads_kv < 1) return false;
   memset(out, 0, sizeof *out);
@@ -289,11 +288,20 @@ bool fa_record_from_case(const fa_case *c, fa_record *out) {
   out->v[FA_F_GRAD_LSE] = p->grad_lse;
   out->v[FA_F_EMPTY_LSE] = p->empty_lse;
   find_data(c, out);
+  return true;
+}
+
+bool fa_record_is_in_range(const fa_record *r) {
   for (int f = 0; f < FA_N_FIELDS; ++f)
-    if (fa_record_field_count((fa_field)f) && out->v[f] >= fa_record_field_count((fa_field)f)) return false;
+    if (fa_record_field_count((fa_field)f) && r->v[f] >= fa_record_field_count((fa_field)f)) return false;
+  return true;
+}
+
+bool fa_record_from_case(const fa_case *c, fa_record *out) {
   fa_case again;
+  if (!fa_record_find(c, out) || !fa_record_is_in_range(out)) return false;
   if (fa_record_to_case(out, FA_RECORD_WORK, &again, NULL) != FA_OK) return false;
-  const bool same = same_case(c, &again);
+  const bool same = fa_record_same_case(c, &again);
   fa_case_free(&again);
   return same;
 }

@@ -305,6 +305,35 @@ static void test_inputs(void) {
   CHECK(fa_input_find("families") == &fa_input_families && !fa_input_find("famil"));
 }
 
+/* To hopper a record says more: any bytes are a valid case of aligned tensors, most cases lead back to a
+ * record, and long rows and wide heads are among them. */
+static void test_hopper_inputs(void) {
+  fa_rng r = fa_rng_make(10, 1);
+  int n_back = 0, n_long = 0, n_wide = 0;
+  for (int i = 0; i < 2000; ++i) {
+    uint8_t bytes[300];
+    const size_t n = (size_t)fa_rng_below(&r, sizeof bytes);
+    fa_record x;
+    fa_case c, d;
+    for (size_t k = 0; k < n; ++k) bytes[k] = (uint8_t)(fa_rng_chance(&r, 0.5) ? 0 : fa_rng_next(&r));
+    REQUIRE(fa_input_hopper.to_case(bytes, n, &c, NULL) == FA_OK);
+    for (int id = 0; id < FA_T_COUNT; ++id) CHECK(c.strides[id].offset % 8 == 0);
+    n_long += c.problem.seqlen_k > FA_RECORD_LENGTH;
+    n_wide += c.problem.head_dim > 128;
+    if (fa_input_hopper.from_case(&c, &x)) {
+      uint8_t again[512];
+      fa_record_write(&x, again);
+      REQUIRE(fa_input_hopper.to_case(again, fa_record_bytes(), &d, NULL) == FA_OK);
+      CHECK(fa_record_same_case(&c, &d));
+      fa_case_free(&d);
+      ++n_back;
+    }
+    fa_case_free(&c);
+  }
+  CHECK_MSG(n_back > 1500 && n_long > 50 && n_wide > 200, "%d back, %d long, %d wide of 2000", n_back, n_long,
+            n_wide);
+}
+
 int main(void) {
   test_any_bytes();
   test_families();
@@ -315,5 +344,6 @@ int main(void) {
   test_what_is_a_finding();
   test_finding();
   test_inputs();
+  test_hopper_inputs();
   return check_done();
 }

@@ -25,7 +25,7 @@ if ! grep -q 'replay_schedule runs it' "$work/err"; then fail "schedule: nothing
 
 code=0
 "$tool" to-cases --target case_json "$corpus/case_json"/* >"$work/out" 2>&1 || code=$?
-if [ $code != 2 ] || ! grep -q 'those are: attention, families, schedule' "$work/out"; then fail "case_json: exit $code: $(cat "$work/out")"; fi
+if [ $code != 2 ] || ! grep -q 'those are: attention, families, schedule, hopper' "$work/out"; then fail "case_json: exit $code: $(cat "$work/out")"; fi
 code=0
 "$tool" to-cases --target schedule >"$work/out" 2>&1 || code=$?
 if [ $code != 2 ]; then fail "without an input: exit $code"; fi
