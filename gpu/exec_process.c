@@ -143,10 +143,10 @@ fa_status fa_exec_start(fa_exec_process *x, const char *command, fa_error *err) 
   errno = 0;
   fa_status status = make_folder(x, err);
   if (status != FA_OK) return status;
-  /* A socket, because a write to a pipe that nobody reads raises SIGPIPE. */
+  /* Sockets, because a write to a pipe that nobody reads raises SIGPIPE. */
   pid_t pid = -1;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, down) == 0 && pipe2(up, O_CLOEXEC) == 0 &&
-      pipe2(life, O_CLOEXEC) == 0)
+      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, life) == 0)
     pid = fork();
   if (pid == 0) {
     close(down[0]), close(up[0]), close(life[1]);
@@ -226,7 +226,7 @@ void fa_exec_stop(fa_exec_process *x, bool at_once, char *how, size_t how_size) 
   int status = 0;
   if (x->keeper == 0) return;
   close(x->to);
-  if (at_once && write(x->lifeline, "x", 1) < 0) {} /* then it has ended already */
+  if (at_once && send(x->lifeline, "x", 1, MSG_NOSIGNAL) < 0) {} /* then it has ended already */
   close(x->lifeline);
   while (waitpid(x->keeper, &status, 0) < 0 && errno == EINTR) {}
   close(x->from);
