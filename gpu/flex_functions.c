@@ -49,8 +49,10 @@ static fa_f32_word load(const fa_flex_interpreter *x, const step *s, const fa_f3
   for (int k = 0; k < s->n_args; ++k)
     *element = *element * c->shape[k] + fa_scalar_index(slot[s->arg[k]].i, c->shape[k]);
   const char *at = (const char *)x->data[s->buffer] + *element * 4; /* f32 or i32 */
+#ifndef FA_TABLES_ONLY                                              /* a library without an executor */
   /* In a kernel it is the kernel's own read: the executor sees one that leaves the buffer. */
   if (fa_simt_self) fa_simt_global(at, sizeof value, false, (fa_simt_place){__FILE__, __LINE__});
+#endif
   memcpy(&value, at, sizeof value);
   return value;
 }

@@ -289,8 +289,8 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
     sticky = fake.kernel_fault; /* shows at the next call */
     return CUDA_SUCCESS;
   }
-  fa_simt_range ranges[FAKE_MAX_ALLOCATIONS];
-  int n = 0;
+  fa_simt_range ranges[FAKE_MAX_ALLOCATIONS + FA_MAX_CAPTURES];
+  int n = fake_flex_ranges(ranges);
   for (int i = 0; i < FAKE_MAX_ALLOCATIONS; ++i)
     if (fake_allocations[i].data && !fake_allocations[i].closed)
       ranges[n++] =

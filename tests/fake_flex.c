@@ -1,5 +1,6 @@
 #include "tests/fake_flex.h"
 
+#include "cases/tensor_guard.h"
 #include "gpu/args.h"
 #include "gpu/fa_plan_flex.h"
 #include "gpu/kernels/flex_host.h"
@@ -10,6 +11,8 @@
 #include <string.h>
 
 static fa_flex_interpreter *interpreter;
+static fa_simt_range lent[FA_MAX_CAPTURES];
+static int n_lent;
 
 fa_status fake_flex_begin(const fa_problem *p, const fa_tensors *t, fa_error *err) {
   fa_args_flex x;
@@ -22,6 +25,9 @@ fa_status fake_flex_begin(const fa_problem *p, const fa_tensors *t, fa_error *er
   for (int k = 0; k < FA_MAX_CAPTURES; ++k) {
     buffer[k] = t->t[FA_T_BUFFER_0 + k].data;
     wanted[k] = t->t[FA_T_DBUFFER_0 + k].data != NULL;
+    const fa_buffer *b = &t->buffer[FA_T_BUFFER_0 + k];
+    if (b->base)
+      lent[n_lent++] = (fa_simt_range){"captured buffer", fa_buffer_payload(b), b->bytes, false, NULL};
   }
   const fa_flex_program *e = x.program;
   status = fa_flex_interpreter_make(e ? &e->score : NULL, e ? &e->mask : NULL, e ? e->buffer : NULL,
@@ -33,6 +39,12 @@ fa_status fake_flex_begin(const fa_problem *p, const fa_tensors *t, fa_error *er
 void fake_flex_end(void) {
   fa_flex_interpreter_free(interpreter);
   interpreter = NULL;
+  n_lent = 0;
+}
+
+int fake_flex_ranges(fa_simt_range *out) {
+  memcpy(out, lent, sizeof *out * (size_t)n_lent);
+  return n_lent;
 }
 
 /* ---- kernels ---- */

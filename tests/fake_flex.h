@@ -17,6 +17,10 @@ void fake_flex_end(void);
 /* The host's version of a flex kernel, or NULL. */
 fa_simt_kernel fake_flex_entry(const char *name);
 
+/* Where the lent functions read, which is not on the device: at most FA_MAX_CAPTURES ranges. Returns how
+ * many. */
+int fake_flex_ranges(fa_simt_range *out);
+
 /* What a kernel of that name is to be launched with: params, or a copy with the functions in it (none, where
  * nobody has lent any), which stays until the next call. */
 const void *fake_flex_params(const char *name, const void *params);
