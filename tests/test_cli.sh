@@ -428,6 +428,7 @@ for _ in $(seq 300); do
   [ -n "$(cat "/proc/$pid/task/$pid/children")" ] && break
   sleep 0.1
 done
+sleep 2 # the first child may be the one that asks whether the backend is there, before interrupts are listened to
 kill -INT $pid
 wait $pid
 rc=$? what="an interrupt of shrink"
