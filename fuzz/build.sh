@@ -23,7 +23,7 @@ cmake -S "$root" -B "$WORK/build" ${generator[@]+"${generator[@]}"} -DCMAKE_BUIL
   -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" -DFA_FUZZ_ENGINE="${LIB_FUZZING_ENGINE:--fsanitize=fuzzer}" \
   -DCMAKE_BUILD_RPATH='$ORIGIN/lib' ${cjson[@]+"${cjson[@]}"}
 cmake --build "$WORK/build" --target fuzzers --parallel "$(nproc)"
-for target in "$root"/fuzz/*_fuzzer.c; do
+for target in "$root"/fuzz/targets/*_fuzzer.c; do
   name=$(basename -- "$target" .c)
   cp -- "$WORK/build/$name" "$OUT/"
   strip --strip-debug -- "$OUT/$name" # five times as large otherwise; symbols stay, for stack traces
@@ -34,7 +34,7 @@ for target in "$root"/fuzz/*_fuzzer.c; do
       case $library in "$OUT/lib/"*) ;; *) cp -L -- "$library" "$OUT/lib/" ;; esac
     done
   for extra in options dict; do
-    if [ -e "$root/fuzz/$name.$extra" ]; then cp -- "$root/fuzz/$name.$extra" "$OUT/"; fi
+    if [ -e "$root/fuzz/targets/$name.$extra" ]; then cp -- "$root/fuzz/targets/$name.$extra" "$OUT/"; fi
   done
   corpus=$root/fuzz/corpus/${name%_fuzzer}
   rm -f -- "$OUT/${name}_seed_corpus.zip"

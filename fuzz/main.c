@@ -1,6 +1,6 @@
-#include "fuzz/cli.h"
-#include "fuzz/memory.h"
-#include "ref/blas.h"
+#include "fuzz/options/command.h"
+#include "fuzz/options/memory.h"
+#include "ref/math/blas.h"
 
 int main(int argc, char **argv) {
   fa_memory_startup();

@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-#include "cases/problem.h"
-#include "cases/profile.h"
-#include "cases/tensor.h"
+#include "cases/vocabulary/problem.h"
+#include "cases/vocabulary/profile.h"
+#include "cases/tensors/tensor.h"
 
 typedef enum fa_pass { FA_PASS_NONE = 0, FA_PASS_FORWARD = 1, FA_PASS_BACKWARD = 2 } fa_pass;
 
@@ -44,7 +44,7 @@ typedef struct fa_backend_info {
 typedef struct fa_run_options {
   unsigned passes;        /* fa_pass bits; backward follows forward in the same call and uses its O and LSE */
   uint64_t schedule_seed; /* host: fiber order and completion times; 0 = the plain order */
-  const uint8_t *tape;    /* host: bytes that decide what schedule_seed would (gpu/simt/simt.h) */
+  const uint8_t *tape;    /* host: bytes that decide what schedule_seed would (gpu/simt/launch.h) */
   size_t tape_bytes;      /* 0 = none */
   int n_threads;          /* host-side threads the backend may use, >= 1 */
 } fa_run_options;

@@ -45,8 +45,8 @@
 #ifndef FA_GPU_FA_H
 #define FA_GPU_FA_H
 
-#include "cases/dtype.h"
-#include "cases/status.h"
+#include "cases/base/dtype.h"
+#include "cases/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,16 +1,12 @@
 # gpu/fa.h for C programs: libfa_attention, static and shared, with what the interface needs and nothing else: no BLAS, no JSON, no
 # C++ library, no host executor, and the CUDA driver and NVRTC only where they are found at run time.
+fa_sources_of(library_sources gpu/call gpu/plan gpu/expr gpu/kernels/registry cases/expr)
 add_library(fa_attention_objects OBJECT
-  ${FA_CALL_SOURCES}
-  ${FA_KERNEL_SOURCES}
-  ${CMAKE_SOURCE_DIR}/cases/atomic_file.c
-  ${CMAKE_SOURCE_DIR}/cases/dtype.c
-  ${CMAKE_SOURCE_DIR}/cases/expr.c
-  ${CMAKE_SOURCE_DIR}/cases/expr_lex.c
-  ${CMAKE_SOURCE_DIR}/cases/expr_parse.c
-  ${CMAKE_SOURCE_DIR}/cases/expr_type.c
-  ${CMAKE_SOURCE_DIR}/cases/sha256.c
-  ${CMAKE_SOURCE_DIR}/cases/status.c
+  ${library_sources}
+  ${CMAKE_SOURCE_DIR}/cases/base/atomic_file.c
+  ${CMAKE_SOURCE_DIR}/cases/base/dtype.c
+  ${CMAKE_SOURCE_DIR}/cases/base/sha256.c
+  ${CMAKE_SOURCE_DIR}/cases/base/status.c
   ${FA_CUDA_SOURCES})
 target_compile_definitions(fa_attention_objects PRIVATE FA_TABLES_ONLY)
 target_compile_options(fa_attention_objects PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti>)

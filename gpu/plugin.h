@@ -3,7 +3,7 @@
  *   fa-verify run --backend plugin:./mine.so --cases cases/causal.json
  *
  * A plugin is a shared library that exports one object, `const fa_plugin fa_plugin_table`. This header needs
- * nothing else of the project; tests/example_plugin.c is a whole plugin. What is to be computed:
+ * nothing else of the project; tests/exec/example_plugin.c is a whole plugin. What is to be computed:
  * docs/semantics.md. FA_PLUGIN_VERSION changes whenever anything here does, and a library of another version
  * is refused.
  *

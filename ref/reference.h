@@ -6,9 +6,9 @@
 #ifndef FA_REF_REFERENCE_H
 #define FA_REF_REFERENCE_H
 
-#include "cases/problem.h"
-#include "cases/profile.h"
-#include "cases/tensor.h"
+#include "cases/vocabulary/problem.h"
+#include "cases/vocabulary/profile.h"
+#include "cases/tensors/tensor.h"
 
 /* What an output should be, and how far a correct kernel may be from it. Arrays are row-major over the
  * tensor's own shape. An element's bound is quant + accum + h(|value| + quant + accum), h = half an ulp of
@@ -46,7 +46,7 @@ typedef struct fa_ref_options {
 
 /* O, LSE, and P_DEBUG's / DROPOUT_KEEP's keep mask where the set holds those tensors (value 1 kept, 0
  * dropped, NaN not compared); the caches after an append. in: pristine inputs. FA_ERR_INPUT: score_mod or
- * mask_mod has no value at a pair where it counts (ref/mods.h). */
+ * mask_mod has no value at a pair where it counts (ref/mods/tile.h). */
 fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref_options *opt, fa_wants *out,
                          fa_error *err);
 

@@ -1,6 +1,6 @@
 #include "report/kernels.h"
 
-#include "report/report_printed.h"
+#include "report/printed.h"
 
 #include <cjson/cJSON.h>
 

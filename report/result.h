@@ -2,8 +2,8 @@
 #ifndef FA_REPORT_RESULT_H
 #define FA_REPORT_RESULT_H
 
-#include "cases/case.h"
-#include "ref/compare.h"
+#include "cases/recipe/case.h"
+#include "ref/compare/verdict.h"
 
 /* UNTESTED is the zero value: a result that nobody set counts as a failure. */
 typedef enum fa_state {

@@ -3,11 +3,11 @@
 
 #include "gpu/cuda/launch_flex.h"
 #include "gpu/cuda/launch_hopper.h"
-#include "gpu/cuda/module.h"
-#include "gpu/fa_check.h"
-#include "gpu/fa_plan.h"
-#include "gpu/fa_plan_backward.h"
-#include "gpu/fa_plan_hopper.h"
+#include "gpu/modules/kernel.h"
+#include "gpu/call/check.h"
+#include "gpu/plan/forward.h"
+#include "gpu/plan/backward.h"
+#include "gpu/plan/hopper.h"
 
 #include <stdio.h>
 #include <stdlib.h>

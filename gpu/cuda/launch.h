@@ -2,7 +2,7 @@
 #ifndef FA_GPU_CUDA_LAUNCH_H
 #define FA_GPU_CUDA_LAUNCH_H
 
-#include "gpu/cuda/driver.h"
+#include "gpu/driver/libcuda.h"
 #include "gpu/fa.h"
 
 /* A copy in host memory of n numbers on the device, once the stream has come to its end, malloc'd: the

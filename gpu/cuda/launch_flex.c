@@ -2,8 +2,8 @@
 
 #include "gpu/cuda/launch.h"
 #include "gpu/cuda/launch_hopper.h"
-#include "gpu/cuda/module.h"
-#include "gpu/cuda/module_flex.h"
+#include "gpu/modules/kernel.h"
+#include "gpu/modules/flex.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef FA_GPU_CUDA_LAUNCH_FLEX_H
 #define FA_GPU_CUDA_LAUNCH_FLEX_H
 
-#include "gpu/cuda/driver.h"
-#include "gpu/fa_plan_flex.h"
+#include "gpu/driver/libcuda.h"
+#include "gpu/plan/flex.h"
 
 /* a->flex is not NULL, and a has passed fa_forward_check; g, too, its check. FA_HOPPER as in launch_hopper.h.
  */

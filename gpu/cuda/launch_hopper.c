@@ -1,8 +1,8 @@
 #include "gpu/cuda/launch_hopper.h"
 
 #include "gpu/cuda/launch.h"
-#include "gpu/cuda/module.h"
-#include "gpu/fa_plan_hopper.h"
+#include "gpu/modules/kernel.h"
+#include "gpu/plan/hopper.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

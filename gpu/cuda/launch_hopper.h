@@ -5,9 +5,9 @@
 #ifndef FA_GPU_CUDA_LAUNCH_HOPPER_H
 #define FA_GPU_CUDA_LAUNCH_HOPPER_H
 
-#include "gpu/cuda/driver.h"
-#include "gpu/fa_plan_hopper.h"
-#include "gpu/kernels/tensor_map.h"
+#include "gpu/driver/libcuda.h"
+#include "gpu/plan/hopper.h"
+#include "gpu/kernels/params/tensor_map.h"
 
 /* True if such a kernel does this call's work, as far as is known before it is loaded. a has passed
  * fa_forward_check. */

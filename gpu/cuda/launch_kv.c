@@ -1,8 +1,8 @@
 /* fa_forward_kvcache of gpu/fa.h on the GPU. */
 #include "gpu/cuda/launch.h"
-#include "gpu/cuda/module.h"
-#include "gpu/fa_kv_check.h"
-#include "gpu/fa_kv_plan.h"
+#include "gpu/modules/kernel.h"
+#include "gpu/call/check_cache.h"
+#include "gpu/plan/cache.h"
 
 #include <stdlib.h>
 

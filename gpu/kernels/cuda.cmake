@@ -35,12 +35,13 @@ set(FA_CUBIN_DIR ${CMAKE_BINARY_DIR}/gpu/cubin)
 file(MAKE_DIRECTORY ${FA_CUBIN_DIR})
 set(FA_PTXAS_LOGS)
 set(FA_CUBINS) # "source|arch|file" of each, for whoever puts them into the library
-foreach(kernel flash_forward hopper_forward hopper_backward hopper_backward_wide flash_backward_f16 flash_backward_bf16 flex_exact flex_lists kv_append kv_forward wide_forward wide_backward)
+foreach(kernel flash/forward hopper/forward hopper_backward/main hopper_backward/pair flash/backward_f16 flash/backward_bf16 flex/exact flex/lists cache/append cache/forward memeff/forward memeff/backward)
+  string(REPLACE / _ name ${kernel})
   foreach(arch ${FA_CUDA_ARCHITECTURES})
     if(kernel MATCHES "^hopper" AND NOT arch STREQUAL "90a")
       continue()
     endif()
-    set(cubin ${FA_CUBIN_DIR}/${kernel}.sm_${arch}.cubin)
+    set(cubin ${FA_CUBIN_DIR}/${name}.sm_${arch}.cubin)
     set(log ${cubin}.log)
     add_custom_command(
       OUTPUT ${cubin} ${log}

@@ -4,7 +4,7 @@
 
 #include "gpu/simt/fiber.h"
 #include "gpu/simt/mma.h"
-#include "gpu/simt/simt.h"
+#include "gpu/simt/launch.h"
 
 #include <string.h>
 

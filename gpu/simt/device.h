@@ -1,4 +1,4 @@
-/* What a kernel calls when it runs on the host: the C side of gpu/kernels/prim.cuh's host body.
+/* What a kernel calls when it runs on the host: the C side of gpu/kernels/machine/prim.cuh's host body.
  *
  * Shared memory is addressed as on the device by a 32-bit number, here the byte offset into the block's
  * dynamic shared memory. Every call that can go wrong takes the source line it was made from. All of these

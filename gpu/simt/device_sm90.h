@@ -1,4 +1,4 @@
-/* The C side of gpu/kernels/prim_sm90.cuh's host body; names and rules are there. As in device.h, all of
+/* The C side of gpu/kernels/machine/prim_sm90.cuh's host body; names and rules are there. As in device.h, all of
  * these act for the CUDA thread whose fiber is running.
  *
  * What the executor adds: a bulk copy lands at an arbitrary moment before its barrier's phase completes, and
@@ -10,7 +10,7 @@
 #ifndef FA_GPU_SIMT_DEVICE_SM90_H
 #define FA_GPU_SIMT_DEVICE_SM90_H
 
-#include "gpu/kernels/tensor_map.h"
+#include "gpu/kernels/params/tensor_map.h"
 #include "gpu/simt/device.h"
 
 #ifdef __cplusplus

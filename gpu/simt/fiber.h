@@ -3,7 +3,7 @@
 #ifndef FA_GPU_SIMT_FIBER_H
 #define FA_GPU_SIMT_FIBER_H
 
-#include "cases/status.h"
+#include "cases/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

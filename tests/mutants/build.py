@@ -17,7 +17,9 @@ import sys
 import tempfile
 
 FOLDER = "tests/mutants"
-PLAIN_C = re.compile(r"(args\w*|fa_\w+|flex_functions|host\w*|mutant_library)\.c$") # in gpu/: what calls the kernels, or asks which there are
+# What calls the kernels, or asks which there are.
+PLAIN_C = re.compile(r"gpu/(args|call|plan|host)/\w+\.c$|gpu/expr/(functions|program)\.c$|gpu/backends/mutant_library\.c$")
+HOPPER_LIST = re.compile(r"gpu/kernels/hopper\w*/")
 TILES = "f16 64"
 HOPPER_TILES = ", ".join(f"{t} {d}" for t in ("f16", "bf16") for d in (32, 64, 96, 128, 160, 192, 224, 256))
 UNCHANGED = {"-": f"{TILES}, f16 32", "-hopper": HOPPER_TILES}
@@ -116,19 +118,21 @@ def copy_sources(root, tiles):
     """gpu/ without what no mutant changes; the lists of specialisations only with the wanted ones. Which header
     is found must not depend on where the others lie, so all of them are copied."""
     wanted = {tuple(t.split()) for t in tiles.split(",")}
-    for folder in ("gpu", "gpu/kernels"):
-        os.makedirs(os.path.join(root, folder))
-        for name in sorted(os.listdir(folder)):
-            if not name.endswith((".c", ".h", ".cuh", ".cpp")):
-                continue
-            with open(os.path.join(folder, name)) as f:
-                lines = f.readlines()
-            if name.endswith("_list.h"):
-                lines = [reduce_list(line, wanted) for line in lines]
-                if name.startswith("hopper_") and tiles != HOPPER_TILES:
-                    lines = [line for line in lines if is_asked_for(line)]
-            with open(os.path.join(root, folder, name), "w") as f:
-                f.writelines(lines)
+    for name in sources():
+        with open(name) as f:
+            lines = f.readlines()
+        if name.endswith("_list.h"):
+            lines = [reduce_list(line, wanted) for line in lines]
+            if HOPPER_LIST.match(name) and tiles != HOPPER_TILES:
+                lines = [line for line in lines if is_asked_for(line)]
+        os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+        with open(os.path.join(root, name), "w") as f:
+            f.writelines(lines)
+
+
+def sources():
+    return sorted(os.path.join(folder, name) for folder, _, names in os.walk("gpu") for name in names
+                  if name.endswith((".c", ".h", ".cuh", ".cpp")))
 
 
 def compile_unit(compiler, root, unit, objects):
@@ -158,8 +162,7 @@ def build(patch, out, cxx, cc):
         copy_sources(root, UNCHANGED.get(patch) or header(patch)["Tiles"])
         if patch not in UNCHANGED:
             apply(patch, root)
-        kernels = sorted(u for u in os.listdir("gpu/kernels") if u.endswith("_host.cpp"))
-        units = [f"gpu/{u}" for u in sorted(os.listdir("gpu")) if PLAIN_C.match(u)] + [f"gpu/kernels/{u}" for u in kernels]
+        units = [u for u in sources() if PLAIN_C.match(u)] + [u for u in sources() if u.endswith(".cpp")]
         made = [compile_unit(cxx if u.endswith(".cpp") else cc, root, u, objects) for u in units]
         done = subprocess.run([cxx, "-shared", "-Wl,-Bsymbolic", "-o", out + ".new", *made], capture_output=True,
                               text=True, check=False)

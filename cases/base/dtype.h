@@ -1,0 +1,53 @@
+/* Element types and their conversions.
+ *
+ * Everything is done with integers on the bit patterns, so that the result does not depend on the
+ * compiler's _Float16 support, on fast-math flags, or on the host's conversion instructions.
+ * Round to nearest, ties to even, subnormals kept, overflow to infinity; NaN stays NaN: narrowing makes it
+ * quiet and keeps the sign and the payload's top bits, widening f16/bf16 to f32 keeps every bit. */
+#ifndef FA_CASES_BASE_DTYPE_H
+#define FA_CASES_BASE_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum fa_dtype { FA_F16, FA_BF16, FA_F32, FA_I32, FA_U8, FA_F64, FA_N_DTYPES } fa_dtype;
+
+size_t fa_dtype_size(fa_dtype t);      /* bytes of one element */
+const char *fa_dtype_name(fa_dtype t); /* "f16", "bf16", "f32", "i32", "u8", "f64" */
+bool fa_dtype_from_name(const char *name, fa_dtype *out);
+bool fa_dtype_is_float(fa_dtype t);
+
+float fa_f16_to_f32(uint16_t bits); /* exact */
+float fa_bf16_to_f32(uint16_t bits);
+uint16_t fa_f32_to_f16(float x); /* rounds */
+uint16_t fa_f32_to_bf16(float x);
+uint16_t fa_f64_to_f16(double x); /* one rounding, not two */
+uint16_t fa_f64_to_bf16(double x);
+float fa_f64_to_f32(double x); /* one rounding, by the hardware's own conversion */
+
+/* Element at p as double (exact for every type), and back (rounding to t; integers truncate, saturating,
+ * NaN becomes 0). */
+double fa_load(fa_dtype t, const void *p);
+void fa_store(fa_dtype t, void *p, double x);
+/* n elements, stride elements apart (may be 0 for loads). p need not be aligned. */
+void fa_load_row(fa_dtype t, const void *p, int64_t stride, int64_t n, double *out);
+void fa_store_row(fa_dtype t, void *p, int64_t stride, int64_t n, const double *in);
+
+/* Half the spacing of t's numbers at |x|: the largest error of rounding x to t. For f16/bf16/f32;
+ * 0 for f64 and integers. At |x| = 0 and among the subnormals: half the smallest subnormal. Beyond the
+ * largest finite value: as in its binade. NaN for NaN. */
+double fa_half_ulp(fa_dtype t, double x);
+double fa_dtype_max(fa_dtype t);           /* largest finite value */
+double fa_dtype_min_subnormal(fa_dtype t); /* smallest positive value */
+double fa_dtype_unit_roundoff(fa_dtype t); /* 2^-11, 2^-8, 2^-24, 2^-53; integers 0 */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

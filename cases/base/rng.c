@@ -1,0 +1,67 @@
+#include "cases/base/rng.h"
+
+#include "cases/base/rng_normal.h"
+#include "cases/base/row_loops.h"
+#include "cases/base/status.h"
+
+/* For one (seed, stream) a bijection of the index: no value comes twice in 2^64 draws. */
+uint64_t fa_rng_u64(uint64_t seed, uint64_t stream, uint64_t index) {
+  return fa_rng_key_u64(fa_rng_key(seed, stream), index);
+}
+
+uint64_t fa_rng_key(uint64_t seed, uint64_t stream) {
+  return fa_rng_mix((fa_rng_mix(seed + FA_RNG_GOLDEN) ^ stream) + FA_RNG_GOLDEN);
+}
+
+uint64_t fa_rng_key_u64(uint64_t key, uint64_t index) {
+  return fa_rng_mix((key ^ index) + FA_RNG_GOLDEN);
+}
+
+double fa_rng_uniform(uint64_t seed, uint64_t stream, uint64_t index) {
+  return fa_rng_to_uniform(fa_rng_u64(seed, stream, index));
+}
+
+double fa_rng_key_normal(uint64_t key, uint64_t index) {
+  return fa_rng_draw_normal(key, index);
+}
+
+void fa_rng_key_normals(uint64_t key, uint64_t first, uint64_t step, int64_t n, double *out) {
+  fa_row_loops_best()->normals(key, first, step, n, out);
+}
+
+double fa_rng_normal(uint64_t seed, uint64_t stream, uint64_t index) {
+  return fa_rng_key_normal(fa_rng_key(seed, stream), index);
+}
+
+fa_rng fa_rng_make(uint64_t seed, uint64_t stream) {
+  return (fa_rng){seed, stream, 0};
+}
+
+uint64_t fa_rng_next(fa_rng *r) {
+  return fa_rng_u64(r->seed, r->stream, r->next++);
+}
+
+int64_t fa_rng_below(fa_rng *r, int64_t n) {
+  FA_ASSERT(n >= 1);
+  /* Draws past the largest multiple of n are thrown away: they would favour small results. */
+  const uint64_t range = (uint64_t)n, excess = (UINT64_MAX % range + 1) % range;
+  uint64_t u;
+  do u = fa_rng_next(r);
+  while (u > UINT64_MAX - excess);
+  return (int64_t)(u % range);
+}
+
+int64_t fa_rng_range(fa_rng *r, int64_t lo, int64_t hi) {
+  FA_ASSERT(lo <= hi);
+  const uint64_t span = (uint64_t)hi - (uint64_t)lo;
+  FA_ASSERT(span < INT64_MAX);
+  return lo + fa_rng_below(r, (int64_t)span + 1);
+}
+
+double fa_rng_next_uniform(fa_rng *r) {
+  return fa_rng_to_uniform(fa_rng_next(r));
+}
+
+int fa_rng_chance(fa_rng *r, double p) {
+  return fa_rng_next_uniform(r) < p;
+}

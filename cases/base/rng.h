@@ -1,0 +1,33 @@
+/* Counter-based random numbers: a pure function of (seed, stream, index), so that the values do not depend on
+ * the number of threads, the order of evaluation, or on which other elements exist.
+ * The mixing is splitmix64's finaliser (Steele, Lea & Flood 2014) over the three words. Only correctly
+ * rounded operations are used, no libm, so that every machine draws the same bits. */
+#ifndef FA_CASES_BASE_RNG_H
+#define FA_CASES_BASE_RNG_H
+
+#include <stdint.h>
+
+uint64_t fa_rng_u64(uint64_t seed, uint64_t stream, uint64_t index);
+double fa_rng_uniform(uint64_t seed, uint64_t stream, uint64_t index); /* in (0, 1): odd multiples of 2^-53 */
+double fa_rng_normal(uint64_t seed, uint64_t stream, uint64_t index);  /* N(0,1), Box-Muller */
+
+/* The same for many indices of one (seed, stream): fa_rng_key_u64(fa_rng_key(s, t), i) == fa_rng_u64(s, t,
+ * i). */
+uint64_t fa_rng_key(uint64_t seed, uint64_t stream);
+uint64_t fa_rng_key_u64(uint64_t key, uint64_t index);
+double fa_rng_key_normal(uint64_t key, uint64_t index);
+/* out[i] = fa_rng_key_normal(key, first + i step), bit for bit, many times as fast. */
+void fa_rng_key_normals(uint64_t key, uint64_t first, uint64_t step, int64_t n, double *out);
+
+/* A sequence drawn from one stream, for generators. */
+typedef struct fa_rng {
+  uint64_t seed, stream, next;
+} fa_rng;
+fa_rng fa_rng_make(uint64_t seed, uint64_t stream);
+uint64_t fa_rng_next(fa_rng *r);
+int64_t fa_rng_below(fa_rng *r, int64_t n);              /* uniform in [0, n); n >= 1; no modulo bias */
+int64_t fa_rng_range(fa_rng *r, int64_t lo, int64_t hi); /* uniform in [lo, hi], both inclusive */
+double fa_rng_next_uniform(fa_rng *r);                   /* (0, 1) */
+int fa_rng_chance(fa_rng *r, double p);                  /* 1 with probability p */
+
+#endif

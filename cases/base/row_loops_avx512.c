@@ -1,0 +1,2 @@
+#define FA_ROW_LOOPS_NAME fa_row_loops_avx512
+#include "cases/base/row_loops_body.h"

@@ -1,0 +1,37 @@
+/* Macros of the key readers (cases/codec/json.c, cases/codec/keys.c, cases/codec/keys_flex.c). */
+#ifndef FA_CASES_CODEC_KEYS_H
+#define FA_CASES_CODEC_KEYS_H
+
+#include "cases/codec/read.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRY(e)                                                                                               \
+  do {                                                                                                       \
+    fa_status try_status = (e);                                                                              \
+    if (try_status != FA_OK) return try_status;                                                              \
+  } while (0)
+
+/* One key's reader; P is the problem it reads into. */
+#define READER(name) static fa_status name(fa_case_reader *r, const cJSON *v)
+#define P (r->c.problem)
+
+/* Reads a word into an enum, whose values are the words' positions. */
+#define READ_WORD(field, ...)                                                                                \
+  do {                                                                                                       \
+    static const char *const words[] = {__VA_ARGS__};                                                        \
+    int word = 0;                                                                                            \
+    TRY(fa_read_word(r, v, words, (int)(sizeof words / sizeof *words), &word));                              \
+    field = word;                                                                                            \
+    return FA_OK;                                                                                            \
+  } while (0)
+
+/* Keys whose value is an object. */
+fa_case_read_fn fa_read_mask, fa_read_dropout, fa_read_alibi, fa_read_fill, fa_read_bias, fa_read_kvcache,
+    fa_read_strides, fa_read_block_sparse, fa_read_buffers, fa_read_zero;
+/* A fill that may go into this tensor; FA_T_COUNT: into every one. */
+fa_status fa_read_fill_name(fa_case_reader *r, const cJSON *v, fa_tensor_id id, fa_fill *out);
+
+#endif

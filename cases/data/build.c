@@ -1,0 +1,181 @@
+#include "cases/data/build.h"
+
+#include "cases/tensors/guard.h"
+
+#include <string.h>
+
+#define TRY(e)                                                                                               \
+  do {                                                                                                       \
+    fa_status try_status = (e);                                                                              \
+    if (try_status != FA_OK) return try_status;                                                              \
+  } while (0)
+
+fa_entry fa_case_entry(const fa_problem *p, int64_t b) {
+  const fa_int32_array *cu_q = &p->cu_seqlens_q, *cu_k = &p->cu_seqlens_k;
+  fa_entry e = {.sq = p->seqlen_q, .sk = p->seqlen_k};
+  if (cu_q->n > 0) e.q_start = cu_q->v[b], e.sq = cu_q->v[b + 1] - cu_q->v[b];
+  if (cu_k->n > 0) e.k_start = cu_k->v[b], e.sk = cu_k->v[b + 1] - cu_k->v[b];
+  if (p->family == FA_KVCACHE) e.sk = p->kvcache.len.v[b] + p->kvcache.n_new;
+  if (p->seqused_k.n > 0) e.sk = p->seqused_k.v[b];
+  if (p->leftpad_k.n > 0) e.leftpad = p->leftpad_k.v[b];
+  e.sk -= e.leftpad;
+  return e;
+}
+
+/* ---- layout ---- */
+
+int64_t fa_layout_strides(fa_layout layout, const fa_stride_recipe *recipe, int rank, const int64_t *shape,
+                          int64_t n_heads_stored, int64_t *stride) {
+  static const int inner_to_outer[3][3] = {
+      [FA_LAYOUT_BSHD] = {2, 1, 0}, [FA_LAYOUT_BHSD] = {1, 2, 0}, [FA_LAYOUT_SBHD] = {2, 0, 1}};
+  const int skip = 4 - rank; /* rank 3: no batch axis */
+  int64_t step = shape[rank - 1], span = step;
+  stride[rank - 1] = 1;
+  for (int i = 0; i < 3; ++i) {
+    const int axis = inner_to_outer[layout][i], at = axis - skip;
+    if (at < 0) continue;
+    int64_t n = axis == 2 ? n_heads_stored : shape[at];
+    step += recipe->gap[axis];
+    stride[at] = recipe->expand[axis] ? 0 : step;
+    if (recipe->expand[axis]) n = n > 0;
+    if (n > 0) span += (n - 1) * step;
+    step *= n > 0 ? n : 1; /* an empty axis must not turn the outer strides into 0 */
+  }
+  return span;
+}
+
+/* The logical shape without the batch axis where the case is variable-length; returns the rank. */
+static int tensor_shape(const fa_case *c, fa_tensor_id id, int64_t *shape) {
+  int64_t full[4];
+  fa_case_tensor_shape(c, id, full);
+  const int skip = fa_problem_is_varlen(&c->problem) ? 1 : 0;
+  memcpy(shape, full + skip, (size_t)(4 - skip) * sizeof *shape);
+  return 4 - skip;
+}
+
+/* One tensor [B, S, H, D] with its recipe; n_sharing further tensors of n_shared_heads heads in all will live
+ * behind its heads in the same buffer. */
+static fa_status add_tensor(const fa_case *c, fa_tensors *set, fa_tensor_id id, int64_t n_shared_heads,
+                            fa_error *err) {
+  int64_t shape[4], stride[4];
+  const int rank = tensor_shape(c, id, shape), heads = rank - 2;
+  const fa_stride_recipe *recipe = &c->strides[id];
+  const int64_t span =
+      fa_layout_strides(c->layout, recipe, rank, shape, shape[heads] + n_shared_heads, stride);
+  int64_t own = 1;
+  for (int a = 0; a < rank; ++a) own = shape[a] == 0 ? 0 : own ? own + (shape[a] - 1) * stride[a] : 0;
+  const int64_t tail = (n_shared_heads > 0 && own > 0 ? span - own : 0) + recipe->tail;
+  return fa_tensors_add_padded(set, id, c->problem.dtype, rank, shape, stride, recipe->offset, tail, err);
+}
+
+/* A tensor whose heads stand first_head heads behind the owner's first. */
+static fa_status add_packed(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_tensor_id owner,
+                            int64_t first_head, fa_error *err) {
+  int64_t shape[4];
+  const int rank = tensor_shape(c, id, shape);
+  const int64_t *stride = set->t[owner].stride;
+  /* An empty owner has no room behind it; its views are empty too (same lengths). */
+  const int64_t offset = fa_tensor_count(&set->t[owner]) > 0 ? first_head * stride[rank - 2] : 0;
+  return fa_tensors_add_view(set, id, owner, rank, shape, stride, offset, err);
+}
+
+static fa_status build_qkv(const fa_case *c, fa_tensors *set, fa_error *err) {
+  const int64_t hq = c->problem.heads_q, hk = c->problem.heads_kv;
+  const bool qkv = c->packing == FA_PACK_QKV, kv = c->packing == FA_PACK_KV;
+  TRY(add_tensor(c, set, FA_T_Q, qkv ? 2 * hk : 0, err));
+  if (c->problem.family == FA_KVCACHE) return FA_OK; /* fa_build_cache makes the rest */
+  if (qkv) {
+    TRY(add_packed(c, set, FA_T_K, FA_T_Q, hq, err));
+    return add_packed(c, set, FA_T_V, FA_T_Q, hq + hk, err);
+  }
+  TRY(add_tensor(c, set, FA_T_K, kv ? hk : 0, err));
+  return kv ? add_packed(c, set, FA_T_V, FA_T_K, hk, err) : add_tensor(c, set, FA_T_V, 0, err);
+}
+
+/* [b|1, h|1, q|1, Sk], always in this order, with the recipe's gaps after each batch entry, query row, head.
+ */
+static fa_status build_bias(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
+  const fa_problem *p = &c->problem;
+  const fa_bias *b = &p->bias;
+  const int64_t bshd[4] = {b->per_batch ? p->batch : 1, b->per_query ? p->seqlen_q : 1,
+                           b->per_head ? p->heads_q : 1, p->seqlen_k};
+  int64_t s[4];
+  fa_layout_strides(FA_LAYOUT_BHSD, &c->strides[id], 4, bshd, bshd[2], s);
+  const int64_t shape[4] = {bshd[0], bshd[2], bshd[1], bshd[3]}, stride[4] = {s[0], s[2], s[1], s[3]};
+  return fa_tensors_add_padded(set, id, p->dtype, 4, shape, stride, c->strides[id].offset,
+                               c->strides[id].tail, err);
+}
+
+/* [B, H, S], variable length [H, total]: f32, always in this order, with the recipe's gaps. */
+static fa_status build_lse(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
+  const fa_stride_recipe *recipe = &c->strides[id];
+  const int skip = fa_problem_is_varlen(&c->problem) ? 1 : 0;
+  int64_t bshd[4], s[4];
+  fa_case_tensor_shape(c, id, bshd);
+  fa_layout_strides(FA_LAYOUT_BHSD, recipe, 4, bshd, bshd[2], s);
+  const int64_t shape[3] = {bshd[0], bshd[2], bshd[1]}, stride[3] = {s[0], s[2], s[1]};
+  return fa_tensors_add_padded(set, id, FA_F32, 3 - skip, shape + skip, stride + skip, recipe->offset,
+                               recipe->tail, err);
+}
+
+/* q k v (packed or not), o do dq dk dv, lse dlse, bias dbias, p_debug. */
+static fa_status build_main(const fa_case *c, fa_tensors *set, fa_error *err) {
+  const fa_problem *p = &c->problem;
+  TRY(build_qkv(c, set, err));
+  TRY(add_tensor(c, set, FA_T_O, 0, err));
+  TRY(build_lse(c, set, FA_T_LSE, err));
+  if (p->bias.present) TRY(build_bias(c, set, FA_T_BIAS, err));
+  if (p->return_softmax) {
+    const int64_t shape[4] = {p->batch, p->heads_q, (p->seqlen_q + 127) / 128 * 128,
+                              (p->seqlen_k + 127) / 128 * 128};
+    TRY(fa_tensors_add(set, FA_T_P_DEBUG, p->dtype, 4, shape, NULL, 0, err));
+  }
+  if (!p->backward) return FA_OK;
+  static const fa_tensor_id gradients[] = {FA_T_DO, FA_T_DQ, FA_T_DK, FA_T_DV};
+  for (int i = 0; i < 4; ++i) TRY(add_tensor(c, set, gradients[i], 0, err));
+  if (p->grad_lse) TRY(build_lse(c, set, FA_T_DLSE, err));
+  if (p->bias.present && p->bias.grad) TRY(build_bias(c, set, FA_T_DBIAS, err));
+  return FA_OK;
+}
+
+/* ---- small tensors ---- */
+
+fa_status fa_build_int32(fa_tensors *set, fa_tensor_id id, int rank, const int64_t *shape, const int32_t *v,
+                         fa_error *err) {
+  TRY(fa_tensors_add(set, id, FA_I32, rank, shape, NULL, 0, err));
+  const int64_t n = fa_tensor_count(&set->t[id]);
+  if (v && n > 0) memcpy(set->t[id].data, v, (size_t)n * sizeof *v);
+  return FA_OK;
+}
+
+/* The small tensors: lengths, slopes. */
+static fa_status build_lengths(const fa_case *c, fa_tensors *set, fa_error *err) {
+  const fa_problem *p = &c->problem;
+  const struct {
+    fa_tensor_id id;
+    const fa_int32_array *a;
+  } arrays[] = {{FA_T_CU_SEQLENS_Q, &p->cu_seqlens_q}, {FA_T_CU_SEQLENS_K, &p->cu_seqlens_k},
+                {FA_T_SEQUSED_K, &p->seqused_k},       {FA_T_LEFTPAD_K, &p->leftpad_k},
+                {FA_T_CACHE_SEQLENS, &p->kvcache.len}, {FA_T_CACHE_BATCH_IDX, &p->kvcache.batch_idx}};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; ++i)
+    if (arrays[i].a->n > 0) TRY(fa_build_int32(set, arrays[i].id, 1, &arrays[i].a->n, arrays[i].a->v, err));
+  if (!p->alibi.present) return FA_OK;
+  const int64_t shape[2] = {p->batch, p->heads_q};
+  const int skip = p->alibi.n == p->heads_q ? 1 : 0; /* [Hq], or one set of slopes per entry */
+  TRY(fa_tensors_add(set, FA_T_ALIBI_SLOPES, FA_F32, 2 - skip, shape + skip, NULL, 0, err));
+  memcpy(set->t[FA_T_ALIBI_SLOPES].data, p->alibi.slopes, (size_t)p->alibi.n * sizeof(float));
+  return FA_OK;
+}
+
+fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err) {
+  memset(out, 0, sizeof *out);
+  fa_status status = fa_case_validate(c, err);
+  if (status == FA_OK) status = build_main(c, out, err);
+  if (status == FA_OK) status = build_lengths(c, out, err);
+  if (status == FA_OK) status = fa_build_cache(c, out, err);
+  if (status == FA_OK) status = fa_build_blocks(c, out, err);
+  if (status == FA_OK) status = fa_build_buffers(c, out, err);
+  if (status == FA_OK) status = fa_build_fills(c, out, err);
+  if (status != FA_OK) fa_tensors_free(out);
+  return status;
+}

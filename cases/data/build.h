@@ -1,0 +1,60 @@
+/* Inside cases/ only: the steps of fa_case_build, and what one row of a filled tensor holds. */
+#ifndef FA_CASES_DATA_BUILD_H
+#define FA_CASES_DATA_BUILD_H
+
+#include "cases/recipe/case.h"
+
+/* Shape (rank 4, or 3 without the batch axis) and strides of a tensor [B, S, H, D] under the case's layout
+ * and this tensor's recipe. n_heads_stored >= shape's heads: packed tensors share one heads axis. Returns the
+ * elements from the first to one past the last of all stored heads. */
+int64_t fa_layout_strides(fa_layout layout, const fa_stride_recipe *recipe, int rank, const int64_t *shape,
+                          int64_t n_heads_stored, int64_t *stride);
+
+/* Shape of a cache as it is made: rows or pages with the spare ones. d: its head dim. */
+void fa_build_cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]);
+/* Caches, new keys, page table, rotary tables. */
+fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err);
+/* Block-sparse lists. */
+fa_status fa_build_blocks(const fa_case *c, fa_tensors *set, fa_error *err);
+/* What expressions read, filled, and the places of its gradients. */
+fa_status fa_build_buffers(const fa_case *c, fa_tensors *set, fa_error *err);
+/* Values of every float input. v before do: do_aligned reads it. */
+fa_status fa_build_fills(const fa_case *c, fa_tensors *set, fa_error *err);
+
+/* An i32 tensor [n...] with these values (NULL: left filled with the input gap pattern). */
+fa_status fa_build_int32(fa_tensors *set, fa_tensor_id id, int rank, const int64_t *shape, const int32_t *v,
+                         fa_error *err);
+
+/* ---- one row ---- */
+
+/* Where a row stands: entry b, row s local to the entry (keys: slot in the entry, new keys: the slot they
+ * will get), head h (bias: query head, s the query row). */
+typedef struct fa_fill_row {
+  const fa_case *c;
+  const fa_tensors *set; /* block lists, for one_hot */
+  const double *v_mean;  /* [B, Hk, Dv], for do_aligned; else NULL */
+  fa_tensor_id id;
+  fa_fill fill;
+  uint64_t seed;       /* fa_fill_seed */
+  uint64_t key;        /* of (seed, b, h): set by fa_fill_row_values */
+  const double *drawn; /* fa_fill_normal(row, d, 0) of this very row for every d, drawn at once; or NULL */
+  int64_t b, s, h;
+} fa_fill_row;
+
+/* The data seed and the tensor's name, mixed. */
+uint64_t fa_fill_seed(uint64_t data_seed, fa_tensor_id id);
+/* Independent draws for element d of the row; lane 0..3 gives different ones. */
+uint64_t fa_fill_u64(const fa_fill_row *r, int64_t d, int lane);
+double fa_fill_normal(const fa_fill_row *r, int64_t d, int lane);
+/* value[n]: the row before rounding to the tensor's dtype. */
+void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n);
+/* The part of it for q, k and k_new under a fill that shapes logits; false if this fill does not. */
+bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n);
+
+/* Lengths of one batch entry: query rows, keys (hidden ones left out), hidden keys before them. */
+typedef struct fa_entry {
+  int64_t sq, sk, leftpad, q_start, k_start; /* starts: token offset under variable length, else 0 */
+} fa_entry;
+fa_entry fa_case_entry(const fa_problem *p, int64_t b);
+
+#endif

@@ -1,0 +1,148 @@
+/* Fills under which q and k belong together: the logit of a pair is the point, not the elements.
+ *
+ * They use the last dimensions of the head: a rotary embedding turns the first ones (and, where it covers the
+ * whole head, turns the last ones least). Under a rotary embedding of the dimensions used, and for scale 0,
+ * the claims do not hold. */
+#include "cases/data/build.h"
+
+#include <math.h>
+
+#define MAX_CODE_BITS 20 /* keys 0 .. 2^20 - 1 are told apart */
+
+/* The largest power of two whose distance to x is a factor sqrt 2 at most: x itself if it is one. */
+static double nearest_power_of_two(double x) {
+  int exponent;
+  const double m = frexp(x, &exponent); /* x = m 2^e, 1/2 <= m < 1 */
+  return ldexp(1, m > 0.70710678118654752 ? exponent : exponent - 1);
+}
+
+static double sign_of(double x) {
+  return x < 0 ? -1 : 1;
+}
+
+/* ---- negative_logits, sentinel: scale q.k = -target, give or take a few ---- */
+
+/* The last dimension carries q0 k0 = -target / scale with |q0| = |k0|. The others are N(0, a^2) with a such
+ * that the logits scatter by 1 at most, so 6 sigma stay far from the target's neighbourhood of interest. */
+static void constant_logit_row(const fa_fill_row *r, double target, double *value, int64_t n) {
+  const double scale = r->c->problem.scale, steep = fabs(scale) > 0 ? fabs(scale) : 1;
+  const double spread = sqrt(1 / (steep * sqrt((double)n)));
+  const double limit = 0.9 * fa_dtype_max(r->c->problem.dtype), m = sqrt(target / steep);
+  for (int64_t d = 0; d < n - 1; ++d) value[d] = (spread < 1 ? spread : 1) * fa_fill_normal(r, d, 0);
+  value[n - 1] = m < limit ? m : limit;
+  if (r->id != FA_T_Q) value[n - 1] *= -sign_of(scale);
+}
+
+/* ---- staircase: scale q.k = step * j ---- */
+
+/* j's base-256 digits stand in the last dimensions of k, each times its weight: exact in bf16. The weights
+ * are not in q, because dK sums q over the rows and would leave f16's range; only the third digit (j >=
+ * 65536) needs q's help. The step is |scale| times a power of two, so it is 0.5 exactly where the scale is a
+ * power of two, else within a factor sqrt 2 of it. With one dimension k holds j itself (exact to 256 in bf16,
+ * 2048 in f16), with two the second holds all of j / 256. */
+static void staircase_row(const fa_fill_row *r, double direction, double *value, int64_t n) {
+  const double scale = r->c->problem.scale;
+  double step = fabs(scale) > 0 ? nearest_power_of_two(0.5 / fabs(scale)) : 1;
+  step = fmin(fmax(step, 0x1p-14), 0x1p15); /* in f16's range: right for |scale| from 2^-16 on */
+  const bool third = n >= 3 && r->c->problem.seqlen_k > 65536;
+  for (int64_t d = 0; d < n; ++d) value[d] = 0;
+  if (r->id == FA_T_Q) {
+    value[n - 1] = direction * sign_of(scale) * step;
+    if (n >= 2) value[n - 2] = value[n - 1];
+    if (third) value[n - 3] = 256 * value[n - 1];
+    return;
+  }
+  value[n - 1] = n >= 2 ? (double)(r->s & 255) : (double)r->s;
+  if (n >= 2) value[n - 2] = 256 * (double)(third ? r->s >> 8 & 255 : r->s >> 8);
+  if (third) value[n - 3] = 256 * (double)(r->s >> 16 & 255);
+}
+
+/* ---- one_hot: scale q.k = 0 for one visible key, <= -128 for every other ---- */
+
+static bool tile_listed(const fa_fill_row *r, fa_tensor_id counts, fa_tensor_id indices, int64_t tile) {
+  const fa_tensor *n = &r->set->t[counts], *index = &r->set->t[indices];
+  const int64_t at[4] = {n->shape[0] == 1 ? 0 : r->b, n->shape[1] == 1 ? 0 : r->h,
+                         r->s / r->c->problem.block_sparse.q_block, 0};
+  if (n->data == NULL) return false;
+  const int64_t used = (int64_t)fa_tensor_get(n, at);
+  for (int64_t i = 0; i < used; ++i) {
+    const int64_t entry[4] = {at[0], at[1], at[2], i};
+    if ((int64_t)fa_tensor_get(index, entry) == tile) return true;
+  }
+  return false;
+}
+
+static bool key_visited(const fa_fill_row *r, int64_t j) {
+  const fa_block_sparse *s = &r->c->problem.block_sparse;
+  if (!s->present || r->set->t[FA_T_KV_NUM_BLOCKS].data == NULL) return true;
+  return tile_listed(r, FA_T_KV_NUM_BLOCKS, FA_T_KV_INDICES, j / s->kv_block) ||
+         tile_listed(r, FA_T_FULL_KV_NUM_BLOCKS, FA_T_FULL_KV_INDICES, j / s->kv_block);
+}
+
+/* The key that query row r attends to: a hash picks among those that the mask shows it; -1 if none is. */
+static int64_t chosen_key(const fa_fill_row *r) {
+  const fa_problem *p = &r->c->problem;
+  const fa_entry e = fa_case_entry(p, r->b);
+  const int64_t diagonal = r->s + (p->mask.align == FA_ALIGN_TOP_LEFT ? 0 : e.sk - e.sq);
+  int64_t lo = 0, hi = e.sk - 1, left = -1, right = -1;
+  if (p->mask.type == FA_MASK_CAUSAL) right = 0;
+  if (p->mask.type == FA_MASK_WINDOW) left = p->mask.left, right = p->mask.right;
+  if (left >= 0 && diagonal - left > lo) lo = diagonal - left;
+  if (right >= 0 && diagonal + right < hi) hi = diagonal + right;
+  if (lo > hi) return -1;
+  const int64_t start = (int64_t)(fa_fill_u64(r, 0, 1) % (uint64_t)(hi - lo + 1));
+  for (int64_t k = 0; k <= hi - lo; ++k) {
+    const int64_t j = lo + (start + k) % (hi - lo + 1);
+    if (key_visited(r, j)) return e.leftpad + j;
+  }
+  return -1;
+}
+
+/* Bits that tell n_keys keys apart, as far as there are dimensions for them. */
+static int64_t code_bits(int64_t n_keys, int64_t n_dims) {
+  int64_t bits = 1;
+  while (bits < MAX_CODE_BITS && (int64_t)1 << bits < n_keys) ++bits;
+  return bits < n_dims ? bits : n_dims;
+}
+
+/* Key j carries its bits as +-1 in `bits` dimensions and -1 in one more; the query carries the bits of the
+ * key that it wants, and `bits`. So q.k = -2 A (number of differing bits), A = A_q A_k a power of two with
+ * |scale| 2 A >= 128: exp of that is 0 in f32, and in f64 far below the last bit of a sum with 1. Not more
+ * than needed: |Q||K| grows with A, and with it what f32 sums may lose by right. The wanted logit is 0 and
+ * not some large number, because kernels compute exp2(x c - max c) with a fused multiply-add, which is
+ * exactly 1 only if x is 0 (or the product exact). Bit for bit this needs 2^(D-1) >= number of keys. */
+static void one_hot_row(const fa_fill_row *r, double *value, int64_t n) {
+  const double scale = r->c->problem.scale, steep = fabs(scale) > 0 ? fabs(scale) : 1;
+  const int64_t bits = code_bits(r->c->problem.seqlen_k, n - 1);
+  int exponent;
+  const double m = frexp(64 / steep, &exponent); /* A = 2^exponent >= 64 / steep */
+  if (m == 0.5) --exponent;
+  /* In f16's range, 20 * 2^11 included: right for |scale| from 2^-20 on. */
+  int exponent_q = exponent / 2 < 11 ? exponent / 2 : 11, exponent_k = exponent - exponent_q;
+  exponent_q = exponent_q > -14 ? exponent_q : -14;
+  exponent_k = exponent_k > 15 ? 15 : exponent_k < -14 ? -14 : exponent_k;
+  const bool query = r->id == FA_T_Q;
+  const int64_t key = query ? chosen_key(r) : r->s;
+  const double unit = query ? ldexp(sign_of(scale), exponent_q) : ldexp(1, exponent_k);
+  for (int64_t d = 0; d < n; ++d) value[d] = 0;
+  for (int64_t i = 0; i < bits && key >= 0; ++i) value[n - 2 - i] = key >> i & 1 ? unit : -unit;
+  value[n - 1] = key < 0 ? 0 : query ? (double)bits * unit : -unit;
+}
+
+bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n) {
+  if (r->id != FA_T_Q && r->id != FA_T_K && r->id != FA_T_K_NEW) return false;
+  switch (r->fill) {
+  case FA_FILL_NEGATIVE_LOGITS:
+    return constant_logit_row(r, 200, value, n), true;
+  case FA_FILL_SENTINEL:
+    return constant_logit_row(r, 6e4, value, n), true;
+  case FA_FILL_STAIRCASE_UP:
+    return staircase_row(r, 1, value, n), true;
+  case FA_FILL_STAIRCASE_DOWN:
+    return staircase_row(r, -1, value, n), true;
+  case FA_FILL_ONE_HOT:
+    return one_hot_row(r, value, n), true;
+  default:
+    return false;
+  }
+}

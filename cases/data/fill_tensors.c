@@ -1,0 +1,213 @@
+/* Walks the input tensors of a case and fills their rows. Rows that the contract says nobody reads keep the
+ * NaN pattern that inputs start with. */
+#include "cases/data/build.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Rounds the row into t's elements index[0..rank-2], 0..n-1. */
+static void store_row(const fa_tensor *t, const int64_t *index, const double *value) {
+  int64_t first[FA_MAX_RANK] = {0};
+  for (int a = 0; a < t->rank - 1; ++a) first[a] = index[a];
+  fa_store_row(t->dtype, t->data + fa_tensor_offset(t, first), t->stride[t->rank - 1], t->shape[t->rank - 1],
+               value);
+}
+
+/* Element [b, s, h] of a tensor whose batch axis is missing under variable length. */
+static void store_token(const fa_tensor *t, int64_t b, int64_t s, int64_t h, const double *value) {
+  const int64_t index[3] = {b, s, h};
+  store_row(t, t->rank == 4 ? index : index + 1, value);
+}
+
+/* Entries along an expanded axis are one row in memory; the first one's value is in it. */
+static int64_t distinct(const fa_tensor *t, int axis) {
+  const int64_t n = t->shape[axis];
+  return t->stride[axis] == 0 && n > 1 ? 1 : n;
+}
+
+static bool slot_visible(const fa_entry *e, int64_t s) {
+  return s >= e->leftpad && s < e->leftpad + e->sk;
+}
+
+/* Whether any entry that reads this memory sees slot s: entry b itself, all under an expanded batch axis, and
+ * any slot under an expanded row axis. */
+static bool slot_read(const fa_problem *p, const fa_tensor *t, int64_t b, int64_t s) {
+  const bool all_entries = t->rank == 4 && distinct(t, 0) < t->shape[0];
+  const bool all_slots = distinct(t, t->rank - 3) < t->shape[t->rank - 3];
+  const bool others = all_entries || (all_slots && t->rank == 3);
+  for (int64_t e = others ? 0 : b; e < (others ? p->batch : b + 1); ++e) {
+    const fa_entry entry = fa_case_entry(p, e);
+    if (all_slots ? entry.sk > 0 : slot_visible(&entry, s)) return true;
+  }
+  return false;
+}
+
+/* The row as the case wants it: filled, or 0. */
+static void row_values(const fa_fill_row *row, double *value, int64_t n) {
+  if (!fa_case_row_is_zero(row->c, row->id, row->s))
+    fa_fill_row_values(row, value, n);
+  else
+    for (int64_t d = 0; d < n; ++d) value[d] = 0;
+}
+
+/* q, k, v, do: [B, S, H, D] or [total, H, D]. */
+static void fill_tokens(fa_fill_row row, const fa_tensor *t, double *value) {
+  const fa_problem *p = &row.c->problem;
+  const bool keys = row.id == FA_T_K || row.id == FA_T_V, varlen = t->rank == 3;
+  const int64_t n_entries = varlen ? p->batch : distinct(t, 0), n = t->shape[t->rank - 1];
+  const bool one_row = distinct(t, t->rank - 3) < t->shape[t->rank - 3];
+  for (row.b = 0; row.b < n_entries; ++row.b) {
+    const fa_entry e = fa_case_entry(p, row.b);
+    const int64_t start = !varlen ? 0 : keys ? e.k_start : e.q_start;
+    const int64_t length = !varlen ? t->shape[1] : keys ? p->cu_seqlens_k.v[row.b + 1] - e.k_start : e.sq;
+    for (row.s = 0; row.s < (one_row && length > 1 ? 1 : length); ++row.s) {
+      if (keys && !slot_read(p, t, row.b, row.s)) continue;
+      for (row.h = 0; row.h < distinct(t, t->rank - 2); ++row.h) {
+        row_values(&row, value, n);
+        store_token(t, row.b, start + row.s, row.h, value);
+      }
+    }
+    if (varlen && one_row && length > 0) break; /* every token of every entry is this one */
+  }
+}
+
+/* The caches: slots in use, before the call, and not hidden by leftpad. Values go by (entry, slot), wherever
+ * the entry's row or pages are. Entries that share a row or a page hold the first one's values, in all slots
+ * that any of them sees. */
+static void fill_cache(fa_fill_row row, const fa_tensor *t, double *value) {
+  const fa_problem *p = &row.c->problem;
+  const fa_kvcache *k = &p->kvcache;
+  for (int64_t b = 0; b < p->batch; ++b) {
+    int64_t first = b;
+    for (int64_t other = b - 1; other >= 0 && k->batch_idx.n > 0; --other)
+      if (k->batch_idx.v[other] == k->batch_idx.v[b]) first = other;
+    for (row.s = fa_case_entry(p, b).leftpad; row.s < k->len.v[b]; ++row.s) {
+      int64_t at = k->batch_idx.n > 0 ? k->batch_idx.v[b] : b, slot = row.s;
+      row.b = first;
+      if (k->page_size > 0) {
+        const int64_t entry[2] = {b, slot / k->page_size};
+        at = (int64_t)fa_tensor_get(&row.set->t[FA_T_BLOCK_TABLE], entry);
+        row.b = fa_problem_page_owner(p, b, entry[1]);
+        slot %= k->page_size;
+      }
+      for (row.h = 0; row.h < distinct(t, 2); ++row.h) {
+        row_values(&row, value, t->shape[3]);
+        store_token(t, at, slot, row.h, value);
+      }
+    }
+  }
+}
+
+static void fill_new(fa_fill_row row, const fa_tensor *t, double *value) {
+  for (row.b = 0; row.b < distinct(t, 0); ++row.b)
+    for (int64_t i = 0; i < distinct(t, 1); ++i)
+      for (row.h = 0; row.h < distinct(t, 2); ++row.h) {
+        row.s = row.c->problem.kvcache.len.v[row.b] + i;
+        fa_fill_row_values(&row, value, t->shape[3]);
+        store_token(t, row.b, i, row.h, value);
+      }
+}
+
+/* [b, h, q, k] */
+static void fill_bias(fa_fill_row row, const fa_tensor *t, double *value) {
+  for (row.b = 0; row.b < distinct(t, 0); ++row.b)
+    for (row.h = 0; row.h < distinct(t, 1); ++row.h)
+      for (row.s = 0; row.s < distinct(t, 2); ++row.s) {
+        const int64_t index[3] = {row.b, row.h, row.s};
+        fa_fill_row_values(&row, value, t->shape[3]);
+        store_row(t, index, value);
+      }
+}
+
+/* [B, H, S] or [H, total]: one value per query row. */
+static void fill_dlse(fa_fill_row row, const fa_tensor *t, double *value) {
+  const fa_problem *p = &row.c->problem;
+  for (row.b = 0; row.b < p->batch; ++row.b) {
+    const fa_entry e = fa_case_entry(p, row.b);
+    for (row.h = 0; row.h < p->heads_q; ++row.h)
+      for (row.s = 0; row.s < e.sq; ++row.s) {
+        const int64_t index[3] = {row.b, row.h, row.s}, token[2] = {row.h, e.q_start + row.s};
+        fa_fill_row_values(&row, value, 1);
+        fa_tensor_set(t, t->rank == 3 ? index : token, value[0]);
+      }
+  }
+}
+
+/* The direction of v's mean over the keys of an entry, per (b, kv head): root mean square 1, or 0 without
+ * keys. *out is malloc'd [B, Hk, Dv]. */
+static fa_status mean_values(const fa_case *c, const fa_tensor *v, double **out, fa_error *err) {
+  const fa_problem *p = &c->problem;
+  const int64_t n = p->head_dim_v, heads = p->heads_kv;
+  double *mean = calloc((size_t)(p->batch * heads * n) + 1, sizeof *mean);
+  double *row = malloc((size_t)n * sizeof *row);
+  *out = mean;
+  if (!mean || !row) {
+    free(row);
+    return fa_fail(err, FA_ERR_MEMORY, "do: out of memory");
+  }
+  for (int64_t b = 0; b < p->batch; ++b)
+    for (int64_t h = 0; h < heads; ++h) {
+      const fa_entry e = fa_case_entry(p, b);
+      double *m = mean + (b * heads + h) * n, sum = 0;
+      for (int64_t s = e.leftpad; s < e.leftpad + e.sk; ++s) {
+        const int64_t index[4] = {b, e.k_start + s, h, 0}, *at = index + (v->rank == 4 ? 0 : 1);
+        fa_load_row(v->dtype, v->data + fa_tensor_offset(v, at), v->stride[v->rank - 1], n, row);
+        for (int64_t d = 0; d < n; ++d) m[d] += row[d];
+      }
+      for (int64_t d = 0; d < n; ++d) sum += m[d] * m[d];
+      for (int64_t d = 0; d < n && sum > 0; ++d) m[d] /= sqrt(sum / (double)n);
+    }
+  free(row);
+  return FA_OK;
+}
+
+static void fill_tensor(fa_fill_row row, const fa_tensor *t, double *value) {
+  const bool cache = row.c->problem.family == FA_KVCACHE;
+  switch (row.id) {
+  case FA_T_K_NEW:
+  case FA_T_V_NEW:
+    fill_new(row, t, value);
+    break;
+  case FA_T_BIAS:
+    fill_bias(row, t, value);
+    break;
+  case FA_T_DLSE:
+    fill_dlse(row, t, value);
+    break;
+  default:
+    if (cache && (row.id == FA_T_K || row.id == FA_T_V))
+      fill_cache(row, t, value);
+    else
+      fill_tokens(row, t, value);
+  }
+}
+
+fa_status fa_build_fills(const fa_case *c, fa_tensors *set, fa_error *err) {
+  static const fa_tensor_id order[] = {FA_T_Q,     FA_T_K,    FA_T_V,  FA_T_K_NEW,
+                                       FA_T_V_NEW, FA_T_BIAS, FA_T_DO, FA_T_DLSE};
+  fa_status status = FA_OK;
+  int64_t longest = 1;
+  double *v_mean = NULL, *value = NULL;
+  for (size_t i = 0; i < sizeof order / sizeof *order; ++i) {
+    const fa_tensor *t = &set->t[order[i]];
+    if (t->data && t->shape[t->rank - 1] > longest) longest = t->shape[t->rank - 1];
+  }
+  value = malloc((size_t)longest * sizeof *value);
+  if (!value) status = fa_fail(err, FA_ERR_MEMORY, "fill: out of memory");
+  for (size_t i = 0; i < sizeof order / sizeof *order && status == FA_OK; ++i) {
+    const fa_tensor_id id = order[i];
+    if (fa_tensor_count(&set->t[id]) == 0) continue;
+    if (id == FA_T_DO && c->fill[id] == FA_FILL_DO_ALIGNED)
+      status = mean_values(c, &set->t[FA_T_V], &v_mean, err);
+    const fa_fill_row row = {.c = c,
+                             .set = set,
+                             .v_mean = v_mean,
+                             .id = id,
+                             .fill = c->fill[id],
+                             .seed = fa_fill_seed(c->data_seed, id)};
+    if (status == FA_OK) fill_tensor(row, &set->t[id], value);
+  }
+  free(v_mean);
+  free(value);
+  return status;
+}

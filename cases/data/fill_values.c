@@ -1,0 +1,228 @@
+/* The values of one row of a filled tensor. */
+#include "cases/data/build.h"
+#include "cases/base/rng.h"
+
+#include <math.h>
+
+/* By name (FNV-1a), not by number: adding a tensor must not change the data of the others. New keys are drawn
+ * as the cache's own at the slots they will get, so that appending them or finding them there is the same. */
+uint64_t fa_fill_seed(uint64_t data_seed, fa_tensor_id id) {
+  uint64_t h = 0xcbf29ce484222325u;
+  id = id == FA_T_K_NEW ? FA_T_K : id == FA_T_V_NEW ? FA_T_V : id;
+  for (const char *s = fa_tensor_id_name(id); *s; ++s) h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+  return fa_rng_u64(data_seed, h, 0);
+}
+
+static uint64_t index_of(const fa_fill_row *r, int64_t d, int lane) {
+  return (uint64_t)r->s << 34 | (uint64_t)d << 2 | (uint64_t)lane;
+}
+
+uint64_t fa_fill_u64(const fa_fill_row *r, int64_t d, int lane) {
+  return fa_rng_key_u64(r->key, index_of(r, d, lane));
+}
+
+double fa_fill_normal(const fa_fill_row *r, int64_t d, int lane) {
+  if (lane == 0 && r->drawn) return r->drawn[d];
+  return fa_rng_key_normal(r->key, index_of(r, d, lane));
+}
+
+/* The same row at another slot, whose numbers it is to have. */
+static fa_fill_row at_slot(const fa_fill_row *r, int64_t s) {
+  fa_fill_row other = *r;
+  other.s = s;
+  other.drawn = NULL;
+  return other;
+}
+
+/* Integer in [-limit, limit]. */
+static double small_integer(const fa_fill_row *r, int64_t d, int64_t limit) {
+  return (double)(int64_t)(fa_fill_u64(r, d, 0) >> 32) * (double)(2 * limit + 1) * 0x1p-32 - (double)limit;
+}
+
+static double student_t3(const fa_fill_row *r, int64_t d) {
+  double sum = 0;
+  for (int lane = 1; lane <= 3; ++lane) {
+    const double x = fa_fill_normal(r, d, lane);
+    sum += x * x;
+  }
+  const double t = fa_fill_normal(r, d, 0) / sqrt(sum / 3);
+  const double max = fa_dtype_max(r->c->problem.dtype);
+  return t > max ? max : t < -max ? -max : t;
+}
+
+/* Any subnormal of the dtype but 0, either sign. */
+static double subnormal(const fa_fill_row *r, int64_t d) {
+  const fa_dtype t = r->c->problem.dtype;
+  const uint64_t u = fa_fill_u64(r, d, 0);
+  const int64_t n = (int64_t)(0.5 / fa_dtype_unit_roundoff(t)); /* 2^fraction bits: the smallest normal */
+  const double magnitude = (double)(1 + (int64_t)((u >> 32) % (uint64_t)(n - 1))) * fa_dtype_min_subnormal(t);
+  return u & 1 ? -magnitude : magnitude;
+}
+
+/* The classes of tensors that fills treat differently. */
+static bool is_query(fa_tensor_id id) {
+  return id == FA_T_Q;
+}
+static bool is_key(fa_tensor_id id) {
+  return id == FA_T_K || id == FA_T_K_NEW;
+}
+static bool is_value(fa_tensor_id id) {
+  return id == FA_T_V || id == FA_T_V_NEW;
+}
+
+/* The same for every tensor of q's size: fills that do not look at the tensor's part in the computation. */
+static double plain_value(const fa_fill_row *r, int64_t d) {
+  switch (r->fill) {
+  case FA_FILL_SMALL:
+    return 0.1 * fa_fill_normal(r, d, 0);
+  case FA_FILL_HEAVY_TAIL:
+    return student_t3(r, d);
+  case FA_FILL_UNIFORM:
+    return 2 * (((double)(fa_fill_u64(r, d, 0) >> 12) + 0.5) * 0x1p-52) - 1;
+  case FA_FILL_ZERO:
+    return 0;
+  case FA_FILL_INTEGER:
+    return floor(small_integer(r, d, is_query(r->id) || is_key(r->id) ? 2 : 4));
+  default:
+    return fa_fill_normal(r, d, 0);
+  }
+}
+
+static double query_value(const fa_fill_row *r, int64_t d, int64_t outlier) {
+  switch (r->fill) {
+  case FA_FILL_LOGITS_4X:
+    return 4 * fa_fill_normal(r, d, 0);
+  case FA_FILL_LOGITS_64X:
+    return 64 * fa_fill_normal(r, d, 0);
+  case FA_FILL_OUTLIER:
+    return (d == outlier ? 20 : 1) * fa_fill_normal(r, d, 0);
+  case FA_FILL_UNIFORM_EXACT:
+    return 0;
+  default:
+    return plain_value(r, d);
+  }
+}
+
+static double key_value(const fa_fill_row *r, int64_t d, int64_t outlier) {
+  fa_fill_row same;
+  switch (r->fill) {
+  case FA_FILL_OUTLIER:
+    return (d == outlier ? 20 : 1) * fa_fill_normal(r, d, 0);
+  case FA_FILL_DUPLICATE_KEYS:
+    same = at_slot(r, r->s & 3);
+    return fa_fill_normal(&same, d, 0);
+  case FA_FILL_TIES:
+    same = at_slot(r, 0);
+    return fa_fill_normal(&same, d, 0);
+  default:
+    return plain_value(r, d);
+  }
+}
+
+static double value_value(const fa_fill_row *r, int64_t d) {
+  fa_fill_row same;
+  switch (r->fill) {
+  case FA_FILL_V_OFFSET:
+    return 8 + fa_fill_normal(r, d, 0);
+  case FA_FILL_POSITIONAL_V:
+  case FA_FILL_UNIFORM_EXACT:
+    return (double)(int64_t)(fa_fill_u64(r, d, 0) >> 56) - 128; /* exact in bf16 */
+  case FA_FILL_DUPLICATE_KEYS:
+    same = at_slot(r, r->s & 3);
+    return fa_fill_normal(&same, d, 0);
+  case FA_FILL_DENORMAL:
+    return subnormal(r, d);
+  case FA_FILL_NEAR_MAX: /* 57344 .. 63232 in steps that bf16 has; 3 % of room for roundings of the mean */
+    same = at_slot(r, 0);
+    return (fa_fill_u64(&same, 0, 1) & 1 ? -1.0 : 1.0) *
+           (57344 + 256 * (double)((fa_fill_u64(r, d, 0) >> 32) % 24));
+  case FA_FILL_CANCELLATION:
+    same = at_slot(r, 0);
+    return (r->s & 1 ? -1 : 1) * fa_fill_normal(&same, d, 0);
+  default:
+    return plain_value(r, d);
+  }
+}
+
+/* The row of do that is not 0 under do_one_hot: one of the last 8, because under causal masks the last rows
+ * see keys if any row does. The heads of a group take different columns, so that dV does not mix them. */
+static double one_hot_gradient(const fa_fill_row *r, int64_t d, int64_t n) {
+  const int64_t sq = fa_case_entry(&r->c->problem, r->b).sq;
+  const fa_fill_row head = at_slot(r, 0);
+  const int64_t row = sq - 1 - (int64_t)(fa_fill_u64(&head, 0, 0) % (uint64_t)(sq < 8 ? sq : 8));
+  return r->s == row && d == r->h % n ? 1 : 0;
+}
+
+static double gradient_value(const fa_fill_row *r, int64_t d, int64_t n) {
+  const fa_problem *p = &r->c->problem;
+  const int64_t kv_head = r->h / (p->heads_q / p->heads_kv);
+  switch (r->fill) {
+  case FA_FILL_DENORMAL:
+    return subnormal(r, d);
+  case FA_FILL_NEAR_MAX:
+    return 0x1p-6 * fa_fill_normal(r, d, 0); /* keeps dV and dK in f16's range */
+  case FA_FILL_DO_ALIGNED:
+    return r->v_mean[(r->b * p->heads_kv + kv_head) * n + d] + 0.125 * fa_fill_normal(r, d, 0);
+  case FA_FILL_DO_ONE_HOT:
+    return one_hot_gradient(r, d, n);
+  default:
+    return plain_value(r, d);
+  }
+}
+
+/* Lengths that cross a tile boundary where there are keys enough: a first tile of 64 or 128 keys wholly
+ * masked, and then some. */
+static int64_t neg_inf_prefix(int64_t n_keys) {
+  return n_keys > 130 ? 130 : n_keys > 66 ? 66 : n_keys / 2;
+}
+
+static bool finfo_min_masks(const fa_fill_row *r, int64_t j, int64_t n_keys) {
+  const fa_problem *p = &r->c->problem;
+  if (!p->bias.per_query) return 4 * j >= 3 * n_keys; /* key padding at the end */
+  if (j > r->s + n_keys - p->seqlen_q) return true;   /* causal */
+  return r->h % 2 == 1 && j < neg_inf_prefix(n_keys); /* odd heads: a masked prefix too */
+}
+
+static double bias_value(const fa_fill_row *r, int64_t j, int64_t n_keys) {
+  switch (r->fill) {
+  case FA_FILL_NEG_INF_PREFIX:
+    if (j < neg_inf_prefix(n_keys)) return -INFINITY;
+    break;
+  case FA_FILL_NEG_INF_ROWS:
+    if ((r->b + r->h + r->s) % 4 == 1) return -INFINITY;
+    break;
+  case FA_FILL_FINFO_MIN:
+    if (finfo_min_masks(r, j, n_keys)) return -fa_dtype_max(r->c->problem.dtype);
+    break;
+  default:
+    return plain_value(r, j);
+  }
+  return fa_fill_normal(r, j, 0);
+}
+
+void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n) {
+  fa_fill_row keyed = *row;
+  const fa_fill_row *r = &keyed;
+  keyed.key = fa_rng_key(row->seed, (uint64_t)row->b << 32 | (uint64_t)row->h);
+  if (fa_fill_logits_row(r, value, n)) return;
+  fa_rng_key_normals(r->key, index_of(r, 0, 0), index_of(r, 1, 0) - index_of(r, 0, 0), n, value);
+  if (r->fill == FA_FILL_NORMAL) return;
+  keyed.drawn = value; /* each is looked at before its value takes its place */
+  /* One channel for every head and row, and the same for q and k: it does not move when D shrinks to 8. */
+  const int64_t channel = (int64_t)(fa_rng_u64(r->c->data_seed, 0x0471e6, 0) % 8),
+                outlier = channel < n ? channel : 0;
+  for (int64_t d = 0; d < n; ++d) {
+    if (is_query(r->id))
+      value[d] = query_value(r, d, outlier);
+    else if (is_key(r->id))
+      value[d] = key_value(r, d, outlier);
+    else if (is_value(r->id))
+      value[d] = value_value(r, d);
+    else if (r->id == FA_T_DO)
+      value[d] = gradient_value(r, d, n);
+    else if (r->id == FA_T_BIAS)
+      value[d] = bias_value(r, d, n);
+    else
+      value[d] = plain_value(r, d);
+  }
+}

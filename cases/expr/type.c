@@ -1,0 +1,132 @@
+/* Nodes as the text asks for them: types checked, arguments converted. bool becomes int, int becomes float
+ * where the other side asks for it, as in C; a float never becomes anything else by itself. */
+#include "cases/expr/parts.h"
+
+#include <stdio.h>
+
+static const char *type_name(fa_expr_type t) {
+  static const char *const names[] = {"a condition", "an int", "a float"};
+  return names[t];
+}
+
+static fa_expr_type type_of(const fa_expr_parser *p, int x) {
+  return p->e.node[x].type;
+}
+
+static int add(fa_expr_parser *p, fa_expr_node node) {
+  if (p->status != FA_OK) return -1;
+  if (p->e.n >= FA_EXPR_MAX_NODES)
+    return fa_expr_fail(p, (size_t)node.at, "more than %d operations, names and numbers", FA_EXPR_MAX_NODES);
+  const int x = fa_expr_add(&p->e, node);
+  if (x < 0) {
+    p->status = fa_fail(p->err, FA_ERR_MEMORY, "out of memory");
+    return -1;
+  }
+  if (p->e.node[x].height > FA_EXPR_MAX_HEIGHT)
+    return fa_expr_fail(p, (size_t)node.at, "more than %d operations on top of each other",
+                        FA_EXPR_MAX_HEIGHT);
+  return x;
+}
+
+int fa_expr_leaf(fa_expr_parser *p, size_t at, fa_expr_op op, fa_expr_type type, double value) {
+  return add(p, (fa_expr_node){.op = op, .type = type, .at = (int)at, .value = value});
+}
+
+static int convert(fa_expr_parser *p, int x, fa_expr_op op, fa_expr_type to) {
+  return add(p, (fa_expr_node){.op = op, .type = to, .at = p->e.node[x].at, .n_args = 1, .arg = {x}});
+}
+
+static int to_int(fa_expr_parser *p, int x) {
+  return type_of(p, x) == FA_EXPR_BOOL ? convert(p, x, FA_EXPR_TO_INT, FA_EXPR_INT) : x;
+}
+
+static int to_float(fa_expr_parser *p, int x) {
+  x = to_int(p, x);
+  return x >= 0 && type_of(p, x) == FA_EXPR_INT ? convert(p, x, FA_EXPR_TO_FLOAT, FA_EXPR_FLOAT) : x;
+}
+
+/* A condition; what names who asks for it. */
+static int to_bool(fa_expr_parser *p, int x, const char *what) {
+  if (type_of(p, x) == FA_EXPR_FLOAT)
+    return fa_expr_fail(p, (size_t)p->e.node[x].at, "%s is a float; a comparison makes it a condition", what);
+  return type_of(p, x) == FA_EXPR_INT ? convert(p, x, FA_EXPR_TO_BOOL, FA_EXPR_BOOL) : x;
+}
+
+static int to_type(fa_expr_parser *p, int x, fa_expr_type type) {
+  if (type == FA_EXPR_FLOAT) return to_float(p, x);
+  return type == FA_EXPR_INT ? to_int(p, x) : x;
+}
+
+int fa_expr_unary(fa_expr_parser *p, size_t at, fa_expr_op op, int x) {
+  if (x < 0) return -1;
+  if (op == FA_EXPR_NOT)
+    x = to_bool(p, x, "the operand of !");
+  else if (op == FA_EXPR_NEG || op == FA_EXPR_ABS)
+    x = to_int(p, x);
+  else
+    x = to_float(p, x);
+  if (x < 0) return -1;
+  return add(p, (fa_expr_node){.op = op, .type = type_of(p, x), .at = (int)at, .n_args = 1, .arg = {x}});
+}
+
+static bool is_comparison(fa_expr_op op) {
+  return op >= FA_EXPR_LT && op <= FA_EXPR_NE;
+}
+
+int fa_expr_binary(fa_expr_parser *p, size_t at, fa_expr_op op, int x, int y) {
+  if (x < 0 || y < 0) return -1;
+  fa_expr_type type = type_of(p, x) > type_of(p, y) ? type_of(p, x) : type_of(p, y);
+  if (op == FA_EXPR_AND || op == FA_EXPR_OR) {
+    char what[32];
+    snprintf(what, sizeof what, "an operand of %s", fa_expr_op_text(op));
+    x = to_bool(p, x, what);
+    y = x < 0 ? -1 : to_bool(p, y, what);
+    type = FA_EXPR_BOOL;
+  } else {
+    if (type == FA_EXPR_BOOL) type = FA_EXPR_INT;
+    if (op == FA_EXPR_REM && type == FA_EXPR_FLOAT)
+      return fa_expr_fail(p, at, "%% takes ints; of floats, x - y * floor(x / y)");
+    x = to_type(p, x, type);
+    y = x < 0 ? -1 : to_type(p, y, type);
+    if (is_comparison(op)) type = FA_EXPR_BOOL;
+  }
+  if (x < 0 || y < 0) return -1;
+  return add(p, (fa_expr_node){.op = op, .type = type, .at = (int)at, .n_args = 2, .arg = {x, y}});
+}
+
+int fa_expr_select(fa_expr_parser *p, size_t at, int condition, int x, int y) {
+  if (condition < 0 || x < 0 || y < 0) return -1;
+  const fa_expr_type type = type_of(p, x) > type_of(p, y) ? type_of(p, x) : type_of(p, y);
+  condition = to_bool(p, condition, "what stands before ?");
+  x = condition < 0 ? -1 : to_type(p, x, type);
+  y = x < 0 ? -1 : to_type(p, y, type);
+  if (y < 0) return -1;
+  return add(p,
+             (fa_expr_node){
+                 .op = FA_EXPR_SELECT, .type = type, .at = (int)at, .n_args = 3, .arg = {condition, x, y}});
+}
+
+int fa_expr_load(fa_expr_parser *p, size_t at, int buffer, const int *index, const size_t *index_at, int n) {
+  const fa_capture *c = &p->captures[buffer];
+  if (n != c->rank)
+    return fa_expr_fail(p, at, "buffer \"%s\" has %d axes, and %d indices here", c->name, c->rank, n);
+  fa_expr_node node = {.op = FA_EXPR_LOAD,
+                       .type = c->is_int ? FA_EXPR_INT : FA_EXPR_FLOAT,
+                       .at = (int)at,
+                       .n_args = n,
+                       .buffer = buffer};
+  for (int k = 0; k < n; ++k) {
+    if (type_of(p, index[k]) == FA_EXPR_FLOAT)
+      return fa_expr_fail(p, index_at[k], "index %d of \"%s\" is a float; indices are ints", k, c->name);
+    if ((node.arg[k] = to_int(p, index[k])) < 0) return -1;
+  }
+  return add(p, node);
+}
+
+int fa_expr_result(fa_expr_parser *p, int x) {
+  if (x < 0) return -1;
+  if (p->kind == FA_EXPR_SCORE_MOD) return to_float(p, x);
+  if (type_of(p, x) != FA_EXPR_FLOAT) return to_bool(p, x, "mask_mod");
+  return fa_expr_fail(p, (size_t)p->e.node[x].at, "mask_mod gives %s; it must give a condition",
+                      type_name(FA_EXPR_FLOAT));
+}

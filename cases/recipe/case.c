@@ -1,0 +1,215 @@
+#include "cases/recipe/case.h"
+#include "cases/expr/ast.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+fa_status fa_case_init(fa_case *c) {
+  *c = (fa_case){.name = strdup(""), .note = strdup(""), .data_seed = 1, .poison = FA_POISON_B, .repeat = 2};
+  fa_problem_init(&c->problem);
+  if (c->name && c->note) return FA_OK;
+  fa_case_free(c);
+  return FA_ERR_MEMORY;
+}
+
+void fa_case_free(fa_case *c) {
+  free(c->name);
+  free(c->note);
+  fa_problem_free(&c->problem);
+  for (int id = 0; id < FA_T_COUNT; ++id) free(c->zero[id].v);
+  *c = (fa_case){0};
+}
+
+fa_status fa_case_copy(fa_case *dst, const fa_case *src) {
+  *dst = *src;
+  dst->name = strdup(src->name ? src->name : "");
+  dst->note = strdup(src->note ? src->note : "");
+  fa_status status = fa_problem_copy(&dst->problem, &src->problem);
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    dst->zero[id] = (fa_int32_array){0};
+    if (fa_int32_array_set(&dst->zero[id], src->zero[id].v, src->zero[id].n) != FA_OK) status = FA_ERR_MEMORY;
+  }
+  if (dst->name && dst->note && status == FA_OK) return FA_OK;
+  fa_case_free(dst);
+  return FA_ERR_MEMORY;
+}
+
+fa_status fa_case_set_name(fa_case *c, const char *name) {
+  char *copy = strdup(name);
+  if (!copy) return FA_ERR_MEMORY;
+  free(c->name);
+  c->name = copy;
+  return FA_OK;
+}
+
+bool fa_stride_recipe_is_plain(const fa_stride_recipe *r) {
+  return !r->gap[0] && !r->gap[1] && !r->gap[2] && !r->expand[0] && !r->expand[1] && !r->expand[2] &&
+         !r->offset && !r->tail;
+}
+
+static bool same_recipe(const fa_stride_recipe *a, const fa_stride_recipe *b) {
+  for (int i = 0; i < 3; ++i)
+    if (a->gap[i] != b->gap[i] || a->expand[i] != b->expand[i]) return false;
+  return a->offset == b->offset && a->tail == b->tail;
+}
+
+bool fa_case_equal(const fa_case *a, const fa_case *b) {
+  if (strcmp(a->name, b->name) != 0 || strcmp(a->note, b->note) != 0) return false;
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    if (fa_case_has_strides(id) && !same_recipe(&a->strides[id], &b->strides[id])) return false;
+    if (fa_case_has_fill(id) && a->fill[id] != b->fill[id]) return false;
+    const fa_int32_array *x = &a->zero[id], *y = &b->zero[id];
+    if (x->n != y->n || (x->n > 0 && memcmp(x->v, y->v, (size_t)x->n * sizeof *x->v) != 0)) return false;
+  }
+  return a->layout == b->layout && a->packing == b->packing && a->data_seed == b->data_seed &&
+         a->poison == b->poison && a->repeat == b->repeat && a->schedule_seed == b->schedule_seed &&
+         a->law == b->law && a->expect == b->expect && fa_problem_equal(&a->problem, &b->problem);
+}
+
+bool fa_case_has_fill(fa_tensor_id id) {
+  return id == FA_T_Q || id == FA_T_K || id == FA_T_V || id == FA_T_BIAS || id == FA_T_DO ||
+         id == FA_T_DLSE || id == FA_T_K_NEW || id == FA_T_V_NEW;
+}
+
+bool fa_case_has_strides(fa_tensor_id id) {
+  return fa_case_has_fill(id) || id == FA_T_O || id == FA_T_LSE || id == FA_T_DQ || id == FA_T_DK ||
+         id == FA_T_DV || id == FA_T_DBIAS;
+}
+
+bool fa_case_uses(const fa_case *c, fa_tensor_id id) {
+  const fa_problem *p = &c->problem;
+  switch (id) {
+  case FA_T_Q:
+  case FA_T_K:
+  case FA_T_V:
+  case FA_T_O:
+  case FA_T_LSE:
+    return true;
+  case FA_T_BIAS:
+    return p->bias.present;
+  case FA_T_DBIAS:
+    return p->bias.present && p->bias.grad && p->backward;
+  case FA_T_K_NEW:
+  case FA_T_V_NEW:
+    return p->kvcache.n_new > 0;
+  case FA_T_DO:
+  case FA_T_DQ:
+  case FA_T_DK:
+  case FA_T_DV:
+    return p->backward;
+  case FA_T_DLSE:
+    return p->backward && p->grad_lse;
+  default:
+    return false;
+  }
+}
+
+void fa_case_set_fill(fa_case *c, fa_fill fill) {
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (fa_case_has_fill(id)) c->fill[id] = fill;
+}
+
+/* About the standard deviation of what a fill puts in q or k. */
+static double fill_size(fa_fill f) {
+  return f == FA_FILL_SMALL ? 0.1 : f == FA_FILL_UNIFORM ? 0.5 : 1;
+}
+
+/* *cap: of a softcap in score_mod, 0 without. */
+static bool keeps_logits_apart(const fa_problem *p, double *cap) {
+  fa_expr e;
+  const bool apart = fa_expr_of(p, FA_EXPR_SCORE_MOD, &e, NULL) == FA_OK && fa_expr_like_score(&e, cap);
+  fa_expr_free(&e);
+  return apart;
+}
+
+/* Logits that are all alike, or saturated at the cap, give equal probabilities: their roundings repeat. Alike
+ * are those that differ by less than a rounding: half a cell of the type, in which exp(x) has a relative
+ * width of 2u. With few dimensions there are always rows with a q so short that theirs do, and in these the
+ * error of P or dS is a function of k, with which dQ multiplies it: hence the room. */
+static bool repeats_logits(const fa_case *c) {
+  const fa_problem *p = &c->problem;
+  const fa_fill q = c->fill[FA_T_Q];
+  const double spread =
+      fabs(p->scale) * sqrt((double)p->head_dim) * fill_size(q) * fill_size(c->fill[FA_T_K]);
+  bool large =
+      q == FA_FILL_LOGITS_4X || q == FA_FILL_LOGITS_64X || q == FA_FILL_OUTLIER || q == FA_FILL_HEAVY_TAIL;
+  double cap = 0;
+  /* A bias tells keys apart, and rows if it has any. */
+  const bool told = p->bias.present && p->bias.per_query;
+  const double least = (p->head_dim <= 4 ? 64 : 1) * fa_dtype_unit_roundoff(p->dtype);
+  if (p->scale == 0 || (spread < least && !told)) return true;
+  if (p->score_mod && !keeps_logits_apart(p, &cap)) return true;
+  return (p->softcap > 0 && (p->softcap < 4 || large)) || (cap > 0 && (cap < 4 || large));
+}
+
+/* Every row sees at most one key: P is 1 everywhere, and the rows of a key round alike. */
+static bool sees_one_key(const fa_problem *p) {
+  return p->seqlen_k <= 1 || (p->mask.type == FA_MASK_WINDOW && p->mask.left == 0 && p->mask.right == 0);
+}
+
+/* Rows of nearly uniform weights: what dropout drops has dS = -P delta, nearly the same number for hundreds
+ * of keys, and in f16 those are subnormals, of which few can be told apart. */
+static bool repeats_dropped(const fa_case *c) {
+  const bool uniform = c->fill[FA_T_Q] == FA_FILL_SMALL || c->fill[FA_T_K] == FA_FILL_SMALL;
+  return c->problem.dropout.p > 0 && uniform && c->problem.dtype == FA_F16;
+}
+
+bool fa_case_is_generic(const fa_case *c) {
+  if (repeats_logits(c) || repeats_dropped(c) || sees_one_key(&c->problem)) return false;
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    if (!fa_case_has_fill(id) || !fa_case_uses(c, id)) continue;
+    const bool *expand = c->strides[id].expand;
+    if (expand[0] || expand[1] || expand[2] || !fa_fill_describe(c->fill[id])->generic) return false;
+    if (c->zero[id].n > 0) return false; /* equal rows round alike */
+  }
+  return true;
+}
+
+static void set_shape(int64_t shape[4], int64_t b, int64_t s, int64_t h, int64_t d) {
+  shape[0] = b, shape[1] = s, shape[2] = h, shape[3] = d;
+}
+
+void fa_case_tensor_shape(const fa_case *c, fa_tensor_id id, int64_t shape[4]) {
+  const fa_problem *p = &c->problem;
+  bool varlen = fa_problem_is_varlen(p), cache = p->family == FA_KVCACHE;
+  int64_t batch = varlen ? 1 : p->batch;
+  int64_t rows_q = varlen ? fa_problem_total_q(p) : p->seqlen_q;
+  int64_t rows_k = varlen ? fa_problem_total_k(p) : p->seqlen_k;
+  bool value = id == FA_T_V || id == FA_T_DV || id == FA_T_V_NEW || id == FA_T_O || id == FA_T_DO;
+  int64_t d = value ? p->head_dim_v : p->head_dim;
+  if (id == FA_T_BIAS || id == FA_T_DBIAS)
+    set_shape(shape, p->bias.per_batch ? p->batch : 1, p->bias.per_query ? p->seqlen_q : 1,
+              p->bias.per_head ? p->heads_q : 1, p->seqlen_k);
+  else if (id == FA_T_LSE || id == FA_T_DLSE)
+    set_shape(shape, batch, rows_q, p->heads_q, 1);
+  else if (id == FA_T_K_NEW || id == FA_T_V_NEW)
+    set_shape(shape, p->batch, p->kvcache.n_new, p->heads_kv, d);
+  else if (id == FA_T_Q || id == FA_T_O || id == FA_T_DO || id == FA_T_DQ)
+    set_shape(shape, batch, rows_q, p->heads_q, d);
+  else if (cache && p->kvcache.page_size)
+    set_shape(shape, batch * (p->seqlen_k / p->kvcache.page_size), p->kvcache.page_size, p->heads_kv, d);
+  else
+    set_shape(shape, cache ? fa_problem_cache_rows(p) : batch, rows_k, p->heads_kv, d);
+}
+
+/* ---- lists ---- */
+
+void fa_case_list_free(fa_case_list *l) {
+  for (int64_t i = 0; i < l->n; ++i) fa_case_free(&l->v[i]);
+  free(l->v);
+  *l = (fa_case_list){0};
+}
+
+fa_status fa_case_list_push(fa_case_list *l, fa_case *c) {
+  if (l->n == l->capacity) {
+    int64_t capacity = l->capacity ? 2 * l->capacity : 16;
+    fa_case *v = realloc(l->v, (size_t)capacity * sizeof *v);
+    if (!v) return FA_ERR_MEMORY;
+    l->v = v;
+    l->capacity = capacity;
+  }
+  l->v[l->n++] = *c;
+  *c = (fa_case){0};
+  return FA_OK;
+}

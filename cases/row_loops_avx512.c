@@ -1,2 +1,0 @@
-#define FA_ROW_LOOPS_NAME fa_row_loops_avx512
-#include "cases/row_loops_body.h"

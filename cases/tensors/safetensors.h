@@ -1,0 +1,56 @@
+/* safetensors files: an 8-byte little-endian header length, a JSON header, raw little-endian data.
+ *
+ * The reader maps the file and trusts nothing: the header length, every offset, shape product and overlap is
+ * checked against the file's real size before anything is allocated, so a hostile length costs nothing.
+ * Accepted: dtypes F16 BF16 F32 F64 I32 U8 and BOOL (as u8), at most FA_MAX_RANK axes, data covered without
+ * overlap or holes; names and metadata keys of cases/tensors/safetensors_name.h. Errors name the file and the tensor:
+ * FA_ERR_IO if it cannot be read (or is no regular file), FA_ERR_INPUT if it is malformed. A file that is cut
+ * short while it is open takes the process down (SIGBUS). */
+#ifndef FA_CASES_TENSORS_SAFETENSORS_H
+#define FA_CASES_TENSORS_SAFETENSORS_H
+
+#include "cases/base/status.h"
+#include "cases/tensors/tensor.h"
+
+#include <stdio.h>
+
+typedef struct fa_st_entry {
+  char *name;       /* owned by the file */
+  fa_tensor tensor; /* row-major view into the mapping; read only; data may be unaligned for its type */
+} fa_st_entry;
+
+typedef struct fa_st_meta {
+  char *key, *value; /* owned by the file */
+} fa_st_meta;
+
+typedef struct fa_safetensors {
+  fa_st_entry *entry; /* in file order of the header */
+  int64_t n_entries;
+  fa_st_meta *meta; /* __metadata__ */
+  int64_t n_meta;
+  void *map; /* internal */
+  size_t map_bytes;
+} fa_safetensors;
+
+fa_status fa_safetensors_open(const char *path, fa_safetensors *out, fa_error *err);
+/* The same on memory that the caller keeps alive and unchanged (fuzzing). */
+fa_status fa_safetensors_parse(const void *bytes, size_t n_bytes, const char *name, fa_safetensors *out,
+                               fa_error *err);
+void fa_safetensors_close(fa_safetensors *f);
+const fa_tensor *fa_safetensors_find(const fa_safetensors *f, const char *name); /* NULL = absent */
+const char *fa_safetensors_meta(const fa_safetensors *f, const char *key);       /* NULL = absent */
+
+/* Writes atomically (temp file in the same folder, fsync, rename). Tensors of any strides are stored
+ * row-major, wide types first, so that each stands aligned for its type. Names and metadata keys are of
+ * cases/tensors/safetensors_name.h, each once. The file at path is left alone unless everything was written. */
+fa_status fa_safetensors_write(const char *path, const char *const *names, const fa_tensor *const *tensors,
+                               int64_t n_tensors, const char *const *meta_keys,
+                               const char *const *meta_values, int64_t n_meta, fa_error *err);
+
+/* The same into an open stream, flushed; path stands for it in messages. */
+fa_status fa_safetensors_print(FILE *file, const char *path, const char *const *names,
+                               const fa_tensor *const *tensors, int64_t n_tensors,
+                               const char *const *meta_keys, const char *const *meta_values, int64_t n_meta,
+                               fa_error *err);
+
+#endif

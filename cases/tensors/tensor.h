@@ -1,0 +1,148 @@
+/* Strided tensors in guarded buffers, and the set of all tensors of one call.
+ *
+ * Logical axes are fixed: q, k, v, o and their gradients [B, S, H, D] (variable length: [total, H, D]),
+ * LSE [B, H, S] (variable length: [H, total]), bias [b|1, h|1, q|1, Sk]. The layout ("bhsd", gaps, packed
+ * qkv, expanded axes) is only in the strides, which count elements. Where rank is 3 the batch axis is
+ * missing. */
+#ifndef FA_CASES_TENSORS_TENSOR_H
+#define FA_CASES_TENSORS_TENSOR_H
+
+#include "cases/base/dtype.h"
+#include "cases/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FA_MAX_RANK 5
+
+typedef struct fa_tensor {
+  fa_dtype dtype;
+  int rank;
+  int64_t shape[FA_MAX_RANK];
+  int64_t stride[FA_MAX_RANK]; /* in elements; 0 = expanded axis */
+  char *data;                  /* element [0,...,0]; NULL = tensor absent */
+} fa_tensor;
+
+int64_t fa_tensor_count(const fa_tensor *t); /* product of the shape; 0 for an absent tensor */
+/* Byte offset from data of element index[0..rank-1]. */
+int64_t fa_tensor_offset(const fa_tensor *t, const int64_t *index);
+/* Splits a row-major position 0..count-1 into an index. */
+void fa_tensor_unravel(const fa_tensor *t, int64_t position, int64_t *index);
+double fa_tensor_get(const fa_tensor *t, const int64_t *index);
+void fa_tensor_set(const fa_tensor *t, const int64_t *index, double value);
+/* The elements of one onto the other of the same shape and type. Any strides; data need not be aligned. */
+void fa_tensor_copy(const fa_tensor *to, const fa_tensor *from);
+/* "f16 [2,64,4,64]", for messages. */
+void fa_tensor_shape_text(const fa_tensor *t, char *text, size_t size);
+
+/* Everything that goes into or comes out of one call. An absent tensor has data == NULL. */
+typedef enum fa_tensor_id {
+  /* inputs */
+  FA_T_Q,
+  FA_T_K,
+  FA_T_V, /* kvcache: K and V are the caches, [rows, Sc, Hk, D] or [pages, page_size, Hk, D] */
+  FA_T_BIAS,
+  FA_T_ALIBI_SLOPES, /* f32 [Hq] or [B, Hq] */
+  FA_T_DO,
+  FA_T_DLSE, /* dO like o; dLSE f32 like lse */
+  FA_T_CU_SEQLENS_Q,
+  FA_T_CU_SEQLENS_K,
+  FA_T_SEQUSED_K,
+  FA_T_LEFTPAD_K, /* i32 */
+  FA_T_K_NEW,
+  FA_T_V_NEW, /* [B, n_new, Hk, D] */
+  FA_T_CACHE_SEQLENS,
+  FA_T_CACHE_BATCH_IDX,
+  FA_T_BLOCK_TABLE, /* i32 [B], [B], [B, max_pages] */
+  FA_T_ROTARY_COS,
+  FA_T_ROTARY_SIN, /* problem dtype, [Sro, rotary_dim / 2] */
+  FA_T_KV_NUM_BLOCKS,
+  FA_T_KV_INDICES,
+  FA_T_FULL_KV_NUM_BLOCKS,
+  FA_T_FULL_KV_INDICES, /* i32, rank 3 and 4 */
+  FA_T_BUFFER_0,        /* what expressions read, one per capture: f32 or i32, its shape ([1] where it has none) */
+  FA_T_BUFFER_7 = FA_T_BUFFER_0 + 7,
+  /* outputs */
+  FA_T_O,
+  FA_T_LSE,
+  FA_T_P_DEBUG,      /* return_softmax: [B, Hq, Sq up to 128, Sk up to 128], problem dtype */
+  FA_T_DROPOUT_KEEP, /* u8 [B, Hq, Sq, Sk], 1 = kept: recorded runs only */
+  FA_T_DQ,
+  FA_T_DK,
+  FA_T_DV,
+  FA_T_DBIAS,
+  FA_T_DBUFFER_0, /* f32 like buffer: where backward is asked for, the capture has "grad" and score_mod reads it */
+  FA_T_DBUFFER_7 = FA_T_DBUFFER_0 + 7,
+  FA_T_COUNT
+} fa_tensor_id;
+
+const char *fa_tensor_id_name(fa_tensor_id id); /* "q", "cu_seqlens_k", ... as in recorded runs */
+bool fa_tensor_id_is_output(fa_tensor_id id);
+
+/* One allocation: guard | payload | guard. Guards are FA_GUARD_BYTES of a fixed pattern that reads as NaN in
+ * every float type. The payload of an output starts life poisoned (A), that of an input filled with a NaN of
+ * its own (cases/tensors/guard.h). */
+#define FA_GUARD_BYTES 65536
+typedef struct fa_buffer {
+  char *base;                 /* of the front guard; NULL = unused */
+  size_t bytes;               /* payload bytes */
+  struct fa_islands *islands; /* NULL, or which parts of the payload are memory (cases/tensors/guard.h) */
+} fa_buffer;
+
+typedef struct fa_tensors {
+  fa_tensor t[FA_T_COUNT];
+  fa_buffer
+      buffer[FA_T_COUNT]; /* buffer[i] belongs to tensor i unless it is a view into another's (packed qkv) */
+  int owner[FA_T_COUNT];  /* index of the buffer tensor i lives in */
+} fa_tensors;
+
+/* What outputs hold before a run; runs over different ones must give the same outputs. A and B are NaNs that
+ * no arithmetic makes, so that an element nobody wrote shows; the others are what a kernel that looks at its
+ * outputs might mistake for a value: a max passes over a NaN, but not over infinity. */
+typedef enum fa_poison {
+  FA_POISON_A,
+  FA_POISON_B,
+  FA_POISON_INF,
+  FA_POISON_ZERO,
+  FA_POISON_FINITE
+} fa_poison;
+
+/* Strides that leave most of a large buffer unused get virtual memory: only what the tensors touch, and a
+ * page around it, exists. FA_ERR_UNSUPPORTED: their elements lie in too many places for that. */
+#define FA_MAX_ISLANDS 4096
+/* Allocates a zeroed set's tensor id: shape and strides in elements (strides NULL = row-major contiguous).
+ * Element 0 stands offset_elements after a 256-byte aligned address. */
+fa_status fa_tensors_add(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank, const int64_t *shape,
+                         const int64_t *stride, int64_t offset_elements, fa_error *err);
+/* The same with tail_elements more at the end of the buffer: room for views (packed qkv). */
+fa_status fa_tensors_add_padded(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank,
+                                const int64_t *shape, const int64_t *stride, int64_t offset_elements,
+                                int64_t tail_elements, fa_error *err);
+/* A tensor inside the buffer of another one (packed qkv): first element offset_elements after owner's element
+ * 0. */
+fa_status fa_tensors_add_view(fa_tensors *set, fa_tensor_id id, fa_tensor_id owner, int rank,
+                              const int64_t *shape, const int64_t *stride, int64_t offset_elements,
+                              fa_error *err);
+void fa_tensors_free(fa_tensors *set);
+/* Deep copy: same strides, own buffers. */
+fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err);
+
+/* Fills the whole payload of an output's buffer, gaps included, with a NaN payload. */
+void fa_tensors_poison(fa_tensors *set, fa_tensor_id id, fa_poison poison);
+/* A deep copy with every output so filled: what a subject is handed. */
+fa_status fa_tensors_clone_poisoned(fa_tensors *dst, const fa_tensors *src, fa_poison poison, fa_error *err);
+/* True if all guards are untouched; else *where says of which tensor, front or back, how many bytes and how
+ * far out. */
+bool fa_tensors_guards_intact(const fa_tensors *set, char *where, size_t where_size);
+/* True if no element of the output's payload outside the tensor's own (and its views') differs from the
+ * poison; else *where says how many and where the first stands. */
+bool fa_tensors_gaps_intact(const fa_tensors *set, fa_tensor_id id, fa_poison poison, char *where,
+                            size_t where_size);
+/* True if element bits still are the poison pattern (an element nobody wrote). */
+bool fa_tensor_is_poison(const fa_tensor *t, const int64_t *index, fa_poison poison);
+/* True if the inputs of both sets are bit-equal, gaps included; else *where names the tensor and the element.
+ * The caches of a call that appends (k_new present) are left out: they are outputs there. */
+bool fa_tensors_inputs_equal(const fa_tensors *a, const fa_tensors *b, char *where, size_t where_size);
+
+#endif

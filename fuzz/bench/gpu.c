@@ -1,0 +1,151 @@
+#include "fuzz/bench/gpu.h"
+
+#include "cases/base/atomic_file.h"
+#include "cases/recipe/case.h"
+#include "fuzz/bench/pairs.h"
+#include "fuzz/campaign/session.h"
+#include "fuzz/options/version.h"
+#include "gpu/cuda_backend/bench.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARM_RUNS = 10, TIMED_RUNS = 50 };
+
+/* ---- work ---- */
+
+static double bytes_in(const fa_tensor *x) {
+  return x->data ? (double)fa_tensor_count(x) * (double)fa_dtype_size(x->dtype) : 0;
+}
+
+/* Of a cache only the keys that entries have; new ones are read from their own tensors too, and put there. */
+static double bytes_of_cache(const fa_problem *p, const fa_tensors *t) {
+  static const fa_tensor_id ids[] = {FA_T_Q,     FA_T_O,     FA_T_LSE,  FA_T_K_NEW,
+                                     FA_T_V_NEW, FA_T_K_NEW, FA_T_V_NEW};
+  double bytes = 0, keys = 0;
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i) bytes += bytes_in(&t->t[ids[i]]);
+  for (int64_t b = 0; b < p->batch; ++b)
+    keys += (double)(p->kvcache.len.v[b] + p->kvcache.n_new - (p->leftpad_k.n ? p->leftpad_k.v[b] : 0));
+  return bytes +
+         keys * (double)(p->heads_kv * (p->head_dim + p->head_dim_v)) * (double)fa_dtype_size(p->dtype);
+}
+
+static double bytes_of(const fa_problem *p, const fa_tensors *t, bool backward) {
+  static const fa_tensor_id forward_ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_O, FA_T_LSE, FA_T_BIAS};
+  static const fa_tensor_id backward_ids[] = {FA_T_DO, FA_T_DLSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
+  double bytes = 0;
+  if (p->family == FA_KVCACHE) return bytes_of_cache(p, t);
+  for (int i = 0; i < 6; ++i)
+    bytes += bytes_in(&t->t[forward_ids[i]]) + (backward ? bytes_in(&t->t[backward_ids[i]]) : 0);
+  return bytes;
+}
+
+/* ---- one case ---- */
+
+static void print_row(const char *name, bool backward, const fa_bench_result *r, double tflops, double gbs) {
+  printf("%-40s %s %10.1f us  (%.1f .. %.1f of %d)  %7.1f TFLOP/s  %7.0f GB/s\n", name,
+         backward ? "bwd" : "fwd", r->median_us, r->min_us, r->max_us, r->n_runs, tflops, gbs);
+  fflush(stdout);
+}
+
+static void add_row(cJSON *rows, const fa_case *c, bool backward, const fa_bench_options *opt,
+                    const fa_bench_result *r, double tflops, double gbs) {
+  cJSON *o = cJSON_CreateObject();
+  char *line = fa_case_to_line(c);
+  cJSON_AddStringToObject(o, "name", c->name);
+  if (line) cJSON_AddItemToObject(o, "case", cJSON_Parse(line));
+  free(line);
+  cJSON_AddStringToObject(o, "pass", backward ? "backward" : "forward");
+  cJSON_AddStringToObject(o, "kernel", r->kernel);
+  cJSON_AddBoolToObject(o, "cold", opt->cold);
+  cJSON_AddNumberToObject(o, "runs", r->n_runs);
+  cJSON_AddNumberToObject(o, "median_us", r->median_us);
+  cJSON_AddNumberToObject(o, "min_us", r->min_us);
+  cJSON_AddNumberToObject(o, "max_us", r->max_us);
+  cJSON_AddNumberToObject(o, "tflops", tflops);
+  cJSON_AddNumberToObject(o, "gb_per_s", gbs);
+  cJSON_AddItemToArray(rows, o);
+}
+
+/* FA_ERR_UNSUPPORTED: left out, with a line that says why. */
+static fa_status bench_case(const fa_case *c, const fa_bench_options *base, cJSON *rows,
+                            fa_bench_result *last, int *n_timed, fa_error *err) {
+  fa_tensors t;
+  fa_status status = fa_case_build(c, &t, err);
+  for (int backward = 0; status == FA_OK && backward <= c->problem.backward; ++backward) {
+    fa_bench_options opt = *base;
+    fa_bench_result r;
+    opt.backward = backward;
+    status = fa_cuda_bench(&c->problem, &t, &opt, &r, err);
+    if (status == FA_ERR_UNSUPPORTED) {
+      printf("%-40s %s left out: %s\n", c->name, backward ? "bwd" : "fwd", err->text);
+      status = FA_OK;
+      continue;
+    }
+    if (status != FA_OK) break;
+    const fa_problem *p = &c->problem;
+    /* two for every pair and column of each product: S, O; S, dP, dV, dK, dQ */
+    const int64_t columns = backward ? 3 * p->head_dim + 2 * p->head_dim_v : p->head_dim + p->head_dim_v;
+    const double flops = 2.0 * fa_bench_pairs(p, &t) * (double)columns;
+    const double tflops = flops / r.median_us * 1e-6, gbs = bytes_of(p, &t, backward) / r.median_us * 1e-3;
+    print_row(c->name, backward, &r, tflops, gbs);
+    add_row(rows, c, backward, &opt, &r, tflops, gbs);
+    *last = r;
+    ++*n_timed;
+  }
+  fa_tensors_free(&t);
+  return status;
+}
+
+/* ---- all of them ---- */
+
+static fa_status write_report(const char *path, const cJSON *rows, const fa_bench_result *last,
+                              fa_error *err) {
+  cJSON *o = cJSON_CreateObject();
+  cJSON_AddNumberToObject(o, "fa_bench", 1);
+  cJSON *tool = cJSON_AddObjectToObject(o, "tool");
+  cJSON_AddStringToObject(tool, "version", fa_version());
+  cJSON_AddStringToObject(tool, "git", fa_git_revision());
+  cJSON *backend = cJSON_AddObjectToObject(o, "backend");
+  cJSON_AddStringToObject(backend, "name", "cuda");
+  cJSON_AddStringToObject(backend, "device", last->device);
+  cJSON_AddStringToObject(backend, "driver", last->driver);
+  cJSON_AddItemToObject(o, "rows", cJSON_Duplicate(rows, true));
+  char *text = cJSON_Print(o);
+  cJSON_Delete(o);
+  const fa_status status = text ? fa_file_write_atomic(path, text, strlen(text), err)
+                                : fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  free(text);
+  return status;
+}
+
+int fa_bench_gpu(const fa_cli *cli, const char *backend) {
+  fa_error err = {""};
+  fa_case_list list = {0};
+  fa_choice choice;
+  fa_bench_result last = {.device = ""};
+  int n_timed = 0;
+  regex_t filter;
+  bool has_filter = false;
+  cJSON *rows = cJSON_CreateArray();
+  fa_status status = fa_cli_load_cases(cli, &list, &err);
+  if (status == FA_OK) status = fa_filter_compile(cli, &filter, &has_filter, &err);
+  if (status == FA_OK && cli->report) status = fa_file_check_writable(cli->report, &err);
+  if (status == FA_OK) status = fa_choose_backend(cli->backends, backend, &choice, &err);
+  if (status == FA_OK)
+    printf("%s, driver %s%s\n", choice.info.device, choice.info.driver, cli->cold ? ", cold" : "");
+  const char *number = strchr(backend, ':');
+  const fa_bench_options opt = {
+      .device = number ? atoi(number + 1) : 0, .n_warm = WARM_RUNS, .n_runs = TIMED_RUNS, .cold = cli->cold};
+  for (int64_t i = 0; status == FA_OK && i < list.n; ++i)
+    if (!has_filter || regexec(&filter, list.v[i].name, 0, NULL, 0) == 0)
+      status = bench_case(&list.v[i], &opt, rows, &last, &n_timed, &err);
+  if (status == FA_OK && cli->report) status = write_report(cli->report, rows, &last, &err);
+  cJSON_Delete(rows);
+  fa_case_list_free(&list);
+  if (has_filter) regfree(&filter);
+  if (status != FA_OK) return fa_cli_fail(status, &err);
+  return n_timed ? FA_EXIT_PASSED : FA_EXIT_NOTHING_JUDGED;
+}

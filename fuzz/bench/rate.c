@@ -1,0 +1,121 @@
+/* What a case costs a processor, step by step: whoever judges has to keep up with a GPU. */
+#include "fuzz/bench/reference.h"
+
+#include "fuzz/options/choose_backend.h"
+#include "fuzz/generate/draw.h"
+#include "fuzz/one/run_case.h"
+#include "fuzz/one/stage.h"
+#include "ref/math/blas.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CASES_ALONE = 120, CASES_EACH = 40, FIRST = 1000000 /* other cases than those one runs by hand */ };
+
+/* One process's. */
+typedef struct rate {
+  fa_stage_clock clock;
+  double pairs; /* batch * heads * Sq * Sk */
+  int n_passed;
+  fa_status status;
+  fa_error err;
+} rate;
+
+static fa_status run_one(const fa_choice *subject, void *self, int64_t index, rate *to) {
+  fa_case c;
+  fa_result *r = malloc(sizeof *r);
+  if (!r) return fa_fail(&to->err, FA_ERR_MEMORY, "bench: out of memory");
+  fa_result_init(r);
+  fa_status status = fa_generate("rate-gpu", 1, FIRST + index, &c, &to->err);
+  if (status == FA_OK) {
+    const fa_problem *p = &c.problem;
+    const fa_run_config config = {.backend = subject->backend, .backend_self = self, .n_threads = 1};
+    status = fa_run_case(&c, &config, r, &to->err);
+    to->pairs += (double)(p->batch * p->heads_q) * (double)p->seqlen_q * (double)p->seqlen_k;
+    to->n_passed += r->state == FA_PASS;
+    fa_case_free(&c);
+  }
+  fa_result_free(r);
+  free(r);
+  return status;
+}
+
+/* Cases first .. first + n - 1, one more before the clock starts. */
+static void run_some(const fa_choice *subject, int64_t first, int64_t n, rate *to) {
+  void *self = NULL;
+  to->status = subject->backend->open(subject->arg, &self, &to->err);
+  if (to->status != FA_OK) return;
+  to->status = run_one(subject, self, -1, to);
+  to->pairs = to->n_passed = 0;
+  fa_stage_clock_start(&to->clock);
+  for (int64_t i = 0; i < n && to->status == FA_OK; ++i) to->status = run_one(subject, self, first + i, to);
+  fa_stage_clock_start(NULL);
+  subject->backend->close(self);
+}
+
+/* Every process its own cases, all at once; *all[] is shared with them. */
+static fa_status run_processes(const fa_choice *subject, int n_processes, int64_t n_each, rate *all) {
+  int n_started = 0, bad = 0;
+  fflush(NULL);
+  for (int i = 0; i < n_processes; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      run_some(subject, i * n_each, n_each, &all[i]);
+      _exit(0);
+    }
+    n_started += pid > 0;
+  }
+  for (int i = 0, how = 0; i < n_started; ++i)
+    if (wait(&how) < 0 || how != 0) ++bad;
+  return n_started < n_processes || bad ? FA_ERR_MEMORY : FA_OK;
+}
+
+static void print_table(FILE *out, const rate *all, int n_processes, int64_t n_each) {
+  const double per_case = 1e3 / ((double)n_processes * (double)n_each);
+  rate sum = {0};
+  double cpu = 0, wall = 0;
+  for (int i = 0; i < n_processes; ++i) {
+    sum.pairs += all[i].pairs;
+    sum.n_passed += all[i].n_passed;
+    for (int s = 0; s < FA_N_STAGES; ++s) {
+      sum.clock.cpu[s] += all[i].clock.cpu[s] * per_case;
+      sum.clock.wall[s] += all[i].clock.wall[s] * per_case;
+    }
+  }
+  fprintf(out, "%d at a time, OpenBLAS core %s, %lld cases of rate-gpu, %.2f million pairs each, %d passed\n",
+          n_processes, fa_blas_core(), (long long)(n_processes * n_each), 1e-9 * sum.pairs * per_case,
+          sum.n_passed);
+  fprintf(out, "%-40s %12s %12s\n", "milliseconds a case", "processor", "elapsed");
+  for (int s = 0; s < FA_N_STAGES; ++s) {
+    fprintf(out, "%-40s %12.2f %12.2f\n", fa_stage_name((fa_stage)s), sum.clock.cpu[s], sum.clock.wall[s]);
+    cpu += sum.clock.cpu[s];
+    wall += sum.clock.wall[s];
+  }
+  const double subject = sum.clock.cpu[FA_STAGE_SUBJECT];
+  fprintf(out, "%-40s %12.2f %12.2f\n", "all", cpu, wall);
+  fprintf(out, "%-40s %12.2f\n", "all but the subject", cpu - subject);
+  fprintf(out, "%-40s %12.1f\n", "cases a second", 1e3 * n_processes / wall);
+}
+
+int fa_bench_rate(FILE *out, const char *spec, int n_processes) {
+  fa_error err = {""};
+  fa_choice subject;
+  if (n_processes == 0) n_processes = 1;
+  const int64_t n_each = n_processes == 1 ? CASES_ALONE : CASES_EACH;
+  fa_status status = fa_choose_backend(fa_backends, spec, &subject, &err);
+  const size_t bytes = (size_t)n_processes * sizeof(rate);
+  rate *all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (status == FA_OK && all == MAP_FAILED) status = fa_fail(&err, FA_ERR_MEMORY, "bench: out of memory");
+  if (status == FA_OK && run_processes(&subject, n_processes, n_each, all) != FA_OK)
+    status = fa_fail(&err, FA_ERR_MEMORY, "bench: a process ended early");
+  for (int i = 0; i < n_processes && status == FA_OK; ++i)
+    if ((status = all[i].status) != FA_OK) err = all[i].err;
+  if (status == FA_OK)
+    print_table(out, all, n_processes, n_each);
+  else
+    fprintf(stderr, "fa-verify: %s\n", err.text);
+  if (all != MAP_FAILED) munmap(all, bytes);
+  return status == FA_OK ? 0 : status == FA_ERR_INPUT ? 2 : 3;
+}

@@ -1,0 +1,17 @@
+/* How fast the reference is, beside a plain DGEMM of the same threads in the same run. */
+#ifndef FA_FUZZ_BENCH_REFERENCE_H
+#define FA_FUZZ_BENCH_REFERENCE_H
+
+#include <stdio.h>
+
+/* Prints a table: DGEMM 2048^3 (one single-threaded GEMM per thread), forward + backward of one head per
+ * thread at S = 2048, D = 128 (values; values with bounds; causal), and the peak memory of one head at
+ * S = 32768, D = 64. n_threads 0 = all processors. Takes about a minute. Returns a process exit code. */
+int fa_bench_reference(FILE *out, int n_threads);
+
+/* What one case of profile rate-gpu costs, by step (fuzz/one/stage.h), on average: processor and elapsed time.
+ * spec: the backend that is judged. n_processes run at once, each with cases of its own, as workers do; 0 is
+ * one. Takes about half a minute. */
+int fa_bench_rate(FILE *out, const char *spec, int n_processes);
+
+#endif

@@ -1,0 +1,112 @@
+#include "fuzz/campaign/session.h"
+
+#include "cases/base/atomic_file.h"
+#include "fuzz/one/dump.h"
+#include "fuzz/generate/draw.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+fa_status fa_source_get(const fa_source *s, int64_t index, fa_case *out, fa_error *err) {
+  const int n_laws = s->laws.n;
+  const int64_t at = n_laws ? index / n_laws : index;
+  fa_status status;
+  if (!s->list)
+    status = fa_generate(s->profile, s->seed, at, out, err);
+  else if ((status = fa_case_copy(out, &s->list->v[at])) != FA_OK)
+    fa_fail(err, status, "out of memory");
+  if (status != FA_OK || n_laws == 0) return status;
+  status = fa_law_apply(out, s->laws.v[index % n_laws]);
+  return status == FA_OK ? FA_OK : fa_fail(err, status, "out of memory");
+}
+
+int64_t fa_source_count(const fa_source *s, int64_t n_cases) {
+  return s->laws.n ? n_cases * s->laws.n : n_cases;
+}
+
+static fa_status load_waivers(fa_session *s, fa_error *err) {
+  char today[16] = "";
+  time_t now = time(NULL);
+  struct tm utc;
+  if (!s->cli->waivers) return FA_OK;
+  if (gmtime_r(&now, &utc)) strftime(today, sizeof today, "%Y-%m-%d", &utc);
+  return fa_waivers_load(s->cli->waivers, today, &s->waivers, err);
+}
+
+int fa_session_open(fa_session *s, const fa_cli *cli) {
+  fa_error err = {""};
+  fa_status status = FA_OK;
+  memset(s, 0, sizeof *s);
+  s->cli = cli;
+  s->journal.fd = -1;
+  s->preparing_turns.fd = -1;
+  fa_line_style_from_cli(&s->style, cli);
+  if (cli->resume && !cli->report) {
+    fa_fail(&err, FA_ERR_INPUT, "--resume needs the --report OUT.json of the run that it goes on with");
+    return fa_cli_fail(FA_ERR_INPUT, &err);
+  }
+  if (cli->report) status = fa_file_check_writable(cli->report, &err);
+  if (status == FA_OK && cli->emit) status = fa_file_check_writable(cli->emit, &err);
+  if (status == FA_OK && cli->keep) status = fa_dump_check_folder(cli->keep, &err);
+  if (status == FA_OK) status = load_waivers(s, &err);
+  if (status == FA_OK) status = fa_shard_read(cli->shard, &s->shard, &err);
+  if (status == FA_OK && cli->backend.n > FA_MAX_BACKENDS)
+    status = fa_fail(&err, FA_ERR_INPUT, "--backend: at most %d", FA_MAX_BACKENDS);
+  for (int i = 0; status == FA_OK && i < cli->backend.n; ++i)
+    status = fa_choose_backend(cli->backends, cli->backend.v[i], &s->choice[s->n_choices++], &err);
+  if (status == FA_OK && cli->backend.n == 0 && strcmp(cli->command, "repro") != 0)
+    status = fa_choose_default(cli->backends, cli->quiet, &s->choice[s->n_choices++], &err);
+  if (status != FA_OK) return fa_cli_fail(status, &err);
+  if (s->shard.source && strcmp(s->shard.source, "--shard") != 0 && !cli->quiet)
+    fprintf(stderr, "shard: %lld of %lld (%s)\n", (long long)s->shard.index, (long long)s->shard.total,
+            s->shard.source);
+  return 0;
+}
+
+void fa_session_free(fa_session *s) {
+  for (int b = 0; b < s->n_choices; ++b) { /* --no-isolate; workers just end */
+    fa_preparing_wait(&s->preparing[b]);
+    if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
+  }
+  fa_turns_free(&s->preparing_turns);
+  free(s->item);
+  cJSON_Delete(s->run);
+  fa_resume_free(&s->resume);
+  fa_waivers_free(s->waivers);
+  fa_report_free(&s->report);
+}
+
+fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, uint64_t schedule_seed) {
+  if ((s->n_items & (s->n_items + 1)) == 0) { /* full at 1, 3, 7, ...: room for twice as many */
+    fa_item *bigger = realloc(s->item, (size_t)(2 * s->n_items + 1) * sizeof *bigger);
+    if (!bigger) return FA_ERR_MEMORY;
+    s->item = bigger;
+  }
+  s->item[s->n_items++] = (fa_item){case_index, backend, schedule_seed};
+  return FA_OK;
+}
+
+fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err) {
+  regex_t filter;
+  bool has_filter;
+  fa_status status = fa_filter_compile(s->cli, &filter, &has_filter, err);
+  for (int b = 0; status == FA_OK && b < s->n_choices; ++b) {
+    for (int64_t i = s->shard.index; status == FA_OK && i < n; i += s->shard.total) {
+      bool wanted = true;
+      if (has_filter) {
+        fa_case c;
+        status = fa_source_get(&s->source, i, &c, err);
+        if (status != FA_OK) break;
+        wanted = regexec(&filter, c.name, 0, NULL, 0) == 0;
+        fa_case_free(&c);
+      }
+      if (wanted) status = fa_session_add_item(s, i, b, s->cli->schedule_seed);
+      if (status == FA_ERR_MEMORY) fa_fail(err, status, "out of memory");
+    }
+  }
+  if (has_filter) regfree(&filter);
+  return status;
+}

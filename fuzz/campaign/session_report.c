@@ -1,0 +1,110 @@
+/* What every judging command does around its cases: head of the report, style of the lines, last line. */
+#include "fuzz/campaign/session.h"
+
+#include "fuzz/options/version.h"
+#include "ref/math/blas.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+static void read_cpu_model(char *text, size_t size) {
+  char line[512];
+  snprintf(text, size, "unknown");
+  FILE *f = fopen("/proc/cpuinfo", "r");
+  while (f && fgets(line, sizeof line, f)) {
+    if (strncmp(line, "model name", 10) != 0) continue;
+    const char *colon = strchr(line, ':');
+    if (!colon) continue;
+    snprintf(text, size, "%s", colon + 1 + strspn(colon + 1, " \t"));
+    text[strcspn(text, "\n")] = 0;
+    break;
+  }
+  if (f) fclose(f);
+}
+
+static char *command_line(const fa_cli *cli) {
+  char *text = NULL;
+  size_t n = 0;
+  FILE *out = open_memstream(&text, &n);
+  if (!out) return NULL;
+  for (int i = 0; i < cli->argc; ++i) {
+    if (i) fputc(' ', out);
+    fa_print_shell_word(out, cli->argv[i]);
+  }
+  fclose(out);
+  return text;
+}
+
+fa_status fa_report_start(fa_report *r, const fa_cli *cli, const fa_choice *choice, fa_error *err) {
+  char cpu[256], cores[32], system[512] = "", fills[2048] = "";
+  struct utsname u;
+  read_cpu_model(cpu, sizeof cpu);
+  snprintf(cores, sizeof cores, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+  if (uname(&u) == 0) snprintf(system, sizeof system, "%s %s %s", u.sysname, u.release, u.machine);
+  for (int f = 0; f < FA_N_FILLS; ++f) {
+    size_t n = strlen(fills);
+    snprintf(fills + n, sizeof fills - n, "%s%s", f ? " " : "", fa_fill_describe((fa_fill)f)->name);
+  }
+  const fa_report_pair host[] = {{"cpu", cpu},
+                                 {"processors", cores},
+                                 {"system", system},
+                                 {"compiler", COMPILER},
+                                 {"blas_core", fa_blas_core()},
+                                 {"fills", fills},
+                                 {NULL, NULL}};
+  char *command = command_line(cli);
+  fa_report_head head = {.version = fa_version(),
+                         .git = fa_git_revision(),
+                         .command = command ? command : "",
+                         .backend_name = choice ? choice->spec : "recorded",
+                         .backend_device = choice ? choice->info.device : "",
+                         .backend_driver = choice ? choice->info.driver : "",
+                         .host = host};
+  fa_status status = fa_report_init(r, &head, err);
+  free(command);
+  return status;
+}
+
+void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli) {
+  const char *color = cli->color ? cli->color : "auto";
+  *style = (fa_line_style){.program = cli->program, .verbosity = cli->quiet ? -1 : cli->verbose ? 1 : 0};
+  style->color = strcmp(color, "always") == 0 ||
+                 (strcmp(color, "auto") == 0 && isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
+}
+
+fa_status fa_filter_compile(const fa_cli *cli, regex_t *filter, bool *has, fa_error *err) {
+  *has = cli->filter != NULL;
+  if (!*has) return FA_OK;
+  int code = regcomp(filter, cli->filter, REG_EXTENDED | REG_NOSUB);
+  if (code == 0) return FA_OK;
+  char why[200];
+  regerror(code, filter, why, sizeof why);
+  *has = false;
+  return fa_fail(err, FA_ERR_INPUT, "--filter %s: no POSIX extended regular expression: %s", cli->filter,
+                 why);
+}
+
+int fa_report_finish(fa_report *r, const fa_cli *cli, const fa_line_style *style, double seconds,
+                     int interrupted) {
+  fa_error err;
+  int code = fa_summary_exit_code(&r->summary);
+  fa_line_summary(stdout, &r->summary, style);
+  fflush(stdout);
+  if (code == FA_EXIT_NOTHING_JUDGED) fputs("fa-verify: nothing was judged\n", stderr);
+  if (cli->report) {
+    fa_status status = fa_report_write(r, cli->report, seconds, &err);
+    if (status != FA_OK) {
+      fa_cli_fail(status, &err);
+      return FA_EXIT_INFRASTRUCTURE;
+    }
+  }
+  return interrupted ? 128 + interrupted : code;
+}

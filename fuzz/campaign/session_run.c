@@ -1,0 +1,272 @@
+/* The run itself: hands items to the pool, takes results back. */
+#include "fuzz/campaign/session.h"
+
+#include "fuzz/one/run_case.h"
+#include "fuzz/shrink/report.h"
+#include "fuzz/workers/pool.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+fa_item fa_session_item(const fa_session *s, int64_t i) {
+  if (s->item) return s->item[i];
+  return (fa_item){s->shard.index + i / s->n_choices * s->shard.total, (int)(i % s->n_choices),
+                   s->cli->schedule_seed};
+}
+
+/* ---- called by the pool ---- */
+
+/* What an earlier process had begun is ended, whatever the deadline and --fail-fast say: only so does the
+ * report come out as if nobody had stopped it. */
+static bool next_item(void *ctx, int64_t *item) {
+  fa_session *s = ctx;
+  const bool endless = !s->item && s->deadline != 0;
+  for (;; ++s->next_item) {
+    if (s->status != FA_OK || (!endless && s->next_item >= s->n_items)) return false;
+    if (fa_resume_has(&s->resume, s->next_item)) continue;
+    if (s->next_item < s->resume.end) break;
+    if (s->give_up || (endless && fa_seconds_now() >= s->deadline)) return false;
+    break;
+  }
+  *item = s->next_item++;
+  return true;
+}
+
+static void set_case(fa_result *r, const fa_case *c, int64_t index) {
+  char number[40];
+  snprintf(number, sizeof number, "#%lld", (long long)index);
+  free(r->name);
+  r->name = strdup(c->name[0] ? c->name : number);
+  if (!r->case_line) r->case_line = fa_case_to_line(c);
+}
+
+static void set_error(fa_result *r, const fa_error *err) {
+  r->state = FA_ERROR;
+  snprintf(r->reason, sizeof r->reason, "%s", err->text);
+}
+
+/* A case that somebody wrote and that judges nothing is the author's mistake; the generator draws some of
+ * those, which are no failure of the subject and count as not judged. */
+static void skip_if_vacuous(fa_result *r) {
+  if (r->state != FA_VACUOUS) return;
+  snprintf(r->reason, sizeof r->reason,
+           "drawn at random, and its bounds would let a trivially wrong answer pass");
+  r->state = FA_SKIP;
+}
+
+/* Waiting counts as the case's time, and must not make a hang of it: a worker that hangs in its turn is
+ * killed when its own time is over, which may be when the waiting ones' is. */
+static double preparing_patience(const fa_session *s) {
+  const double half = s->cli->timeout_s / 2;
+  return half > 0 && half < 30 ? half : 30;
+}
+
+static void run_item(void *ctx, int64_t number, fa_result *out) {
+  fa_session *s = ctx;
+  fa_item item = fa_session_item(s, number);
+  const fa_choice *choice = &s->choice[item.backend];
+  fa_error err = {""};
+  fa_case c;
+  if (fa_source_get(&s->source, item.case_index, &c, &err) != FA_OK) {
+    set_error(out, &err);
+  } else {
+    if (!s->opened[item.backend]) {
+      if (choice->backend->open(choice->arg, &s->self[item.backend], &err) == FA_OK) {
+        s->opened[item.backend] = true;
+        fa_preparing_begin(&s->preparing[item.backend], choice->backend, s->self[item.backend],
+                           &s->preparing_turns, preparing_patience(s));
+      }
+    }
+    if (s->opened[item.backend]) {
+      fa_run_config config = {.backend = choice->backend,
+                              .backend_self = s->self[item.backend],
+                              .preparing = &s->preparing[item.backend],
+                              .n_threads = s->n_threads,
+                              .schedule_seed = item.schedule_seed,
+                              .end_to_end = s->cli->end_to_end,
+                              .keep_dir = s->cli->keep};
+      if (fa_run_case(&c, &config, out, &err) != FA_OK) set_error(out, &err);
+      if (!s->source.list) skip_if_vacuous(out);
+    } else {
+      set_error(out, &err);
+    }
+    set_case(out, &c, item.case_index);
+    fa_case_free(&c);
+  }
+  out->schedule_seed = item.schedule_seed;
+  snprintf(out->backend, sizeof out->backend, "%s", choice->spec);
+}
+
+static bool backends_are_spent(void *ctx) {
+  fa_session *s = ctx;
+  for (int b = 0; b < s->n_choices; ++b) {
+    const fa_backend *backend = s->choice[b].backend;
+    if (s->opened[b] && backend->spent && backend->spent(s->self[b])) return true;
+  }
+  return false;
+}
+
+static void identify_item(void *ctx, int64_t number, fa_result *out) {
+  fa_session *s = ctx;
+  fa_item item = fa_session_item(s, number);
+  fa_error err = {""};
+  fa_case c;
+  out->schedule_seed = item.schedule_seed;
+  snprintf(out->backend, sizeof out->backend, "%s", s->choice[item.backend].spec);
+  if (fa_source_get(&s->source, item.case_index, &c, &err) != FA_OK) return;
+  set_case(out, &c, item.case_index);
+  fa_case_free(&c);
+}
+
+static void item_arrived(void *ctx, int64_t number, const fa_result *r) {
+  fa_session *s = ctx;
+  if (!s->journal.path) return;
+  char *line = fa_report_journal_line(r, number, fa_seconds_now() - s->started);
+  if (line)
+    fa_journal_append(&s->journal, line);
+  else
+    s->journal.lost = true;
+  free(line);
+}
+
+static bool item_done(void *ctx, int64_t number, fa_result *r) {
+  fa_session *s = ctx;
+  fa_error err = {""};
+  fa_progress_clear(&s->progress);
+  fa_session_judge_waivers(s, number, r);
+  fa_line_print(stdout, r, &s->style);
+  fflush(stdout);
+  fa_status status = fa_session_add_resumed(s, number, &err);
+  if (s->cli->report || (s->cli->shrink && fa_state_is_failure(r->state))) {
+    if (status == FA_OK) status = fa_report_add(&s->report, r, &err);
+  } else {
+    fa_summary_add(&s->report.summary, r); /* a long campaign without a report needs no memory */
+  }
+  if (status != FA_OK) {
+    s->status = status;
+    s->error = err;
+  }
+  fa_progress_note(&s->progress, r);
+  s->dump_failed |= r->dump_failed;
+  if (s->cli->fail_fast && fa_state_is_failure(r->state) && !r->waived) s->give_up = true;
+  return s->status == FA_OK; /* next_item knows the rest */
+}
+
+static void tick(void *ctx) {
+  fa_session *s = ctx;
+  fa_progress_show(&s->progress, &s->report.summary);
+}
+
+static int64_t n_processors(void) {
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n > 0 ? n : 1;
+}
+
+static int64_t choose_jobs(const fa_session *s) {
+  int64_t jobs = s->cli->jobs ? s->cli->jobs : n_processors();
+  if (jobs > 256) jobs = 256;
+  if (s->item && jobs > s->n_items) jobs = s->n_items > 0 ? s->n_items : 1;
+  return s->cli->no_isolate ? 1 : jobs;
+}
+
+static void start_progress(fa_session *s) { /* before results of earlier processes are added */
+  fa_progress_init(&s->progress, !s->cli->no_progress, s->cli->verbose);
+  s->progress.total = s->item ? s->n_items : -1;
+  s->progress.limit = s->cli->seconds;
+  s->progress.profile = s->source.profile;
+}
+
+static void say_interrupted(const fa_session *s) {
+  fprintf(stderr, "fa-verify: interrupted after %lld cases%s%s%s\n", (long long)s->report.summary.total,
+          s->journal.path ? "; the same command with --resume goes on (" : "",
+          s->journal.path ? s->journal.path : "", s->journal.path ? ")" : "");
+}
+
+/* --fail-fast ended it before its last item. */
+static bool has_given_up(const fa_session *s) {
+  int64_t i = s->next_item;
+  if (!s->give_up) return false;
+  if (!s->item && s->deadline != 0) return fa_seconds_now() < s->deadline;
+  while (i < s->n_items && fa_resume_has(&s->resume, i)) ++i;
+  return i < s->n_items;
+}
+
+static void say_given_up(const fa_session *s) {
+  if (!s->journal.path) return;
+  fprintf(stderr,
+          "fa-verify: ended by --fail-fast; the same command without it and with --resume goes on (%s)\n",
+          s->journal.path);
+}
+
+int fa_session_exit_code(const fa_session *s, const fa_summary *sum, bool over) {
+  const bool whole = over && s->shard.total == 1 && !s->cli->filter;
+  const bool unneeded = s->waivers && fa_waivers_conclude(s->waivers, whole, stderr);
+  const int code = fa_summary_exit_code(sum);
+  return unneeded && (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED) ? FA_EXIT_MISMATCH : code;
+}
+
+/* After the last item: the last line, the report; the exit code. */
+static int conclude(fa_session *s, fa_status status, fa_error *err, int interrupted) {
+  if (status == FA_OK) status = fa_session_add_resumed(s, INT64_MAX, err);
+  if (status != FA_OK) fa_cli_fail(status, err);
+  const bool given_up = status == FA_OK && !interrupted && has_given_up(s);
+  bool over = status == FA_OK && !interrupted && !given_up;
+  if (interrupted) say_interrupted(s);
+  if (given_up) say_given_up(s);
+  const int verdict = fa_session_exit_code(s, &s->report.summary, over);
+  if (s->run) {
+    cJSON_AddItemToObject(s->report.root, "run", cJSON_Duplicate(s->run, 1));
+    cJSON_AddBoolToObject(s->report.root, "finished", over);
+  }
+  if (s->cli->shrink && status == FA_OK && !interrupted)
+    status = fa_shrink_failures(s->cli, s->choice, s->n_choices, &s->report, &interrupted, err);
+  if (status == FA_OK) status = fa_session_cover(s, err);
+  int code = fa_report_finish(&s->report, s->cli, &s->style, fa_seconds_now() - s->started, interrupted);
+  if (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED) code = verdict;
+  if (s->dump_failed) {
+    fputs("fa-verify: --keep: not every dump could be written; the notes say why\n", stderr);
+    code = FA_EXIT_INFRASTRUCTURE;
+  }
+  over = over && status == FA_OK && !interrupted &&
+         code != FA_EXIT_INFRASTRUCTURE; /* shrinking may have been cut */
+  fa_status journal_status = fa_journal_close(&s->journal, over, err);
+  if (journal_status != FA_OK) code = fa_cli_fail(journal_status, err);
+  return status != FA_OK ? FA_EXIT_INFRASTRUCTURE : code;
+}
+
+int fa_session_run(fa_session *s) {
+  fa_error err = {""};
+  int64_t jobs = choose_jobs(s);
+  int code = -1, interrupted = 0;
+  s->n_threads = (int)(n_processors() > jobs ? n_processors() / jobs : 1);
+  s->started = fa_seconds_now();
+  fa_status status = fa_report_start(&s->report, s->cli, s->n_choices ? &s->choice[0] : NULL, &err);
+  start_progress(s);
+  if (status == FA_OK && s->cli->report) status = fa_session_open_journal(s, &code, &err);
+  if (status != FA_OK) return fa_cli_fail(status, &err);
+  if (code >= 0) return code;
+  s->progress.spent = s->resume.spent;
+  s->progress.n_resumed = s->resume.n;
+  if (!s->cli->no_isolate) s->preparing_turns = fa_turns_make(FA_PREPARING_AT_ONCE);
+  fa_pool_config pool = {.n_workers = (int)jobs,
+                         .timeout_s = s->cli->timeout_s,
+                         .in_process = s->cli->no_isolate,
+                         .ctx = s,
+                         .next = next_item,
+                         .run = run_item,
+                         .spent = backends_are_spent,
+                         .identify = identify_item,
+                         .arrived = item_arrived,
+                         .done = item_done,
+                         .tick = tick};
+  status = fa_pool_run(&pool, &interrupted, &err);
+  fa_progress_clear(&s->progress);
+  if (status == FA_OK && s->status != FA_OK) {
+    status = s->status;
+    err = s->error;
+  }
+  return conclude(s, status, &err, interrupted);
+}

@@ -1,0 +1,33 @@
+/* bench: how fast the reference is, or the kernels on a GPU. */
+#include "fuzz/options/command.h"
+
+#include "fuzz/bench/reference.h"
+#include "fuzz/bench/gpu.h"
+
+#include <string.h>
+
+int fa_command_bench(const fa_cli *cli) {
+  const char *backend = cli->backend.n ? cli->backend.v[0] : "cuda";
+  if (cli->backend.n > 1) return fa_cli_usage_error("bench: one --backend at a time");
+  if (cli->words.n)
+    return fa_cli_usage_error("bench: what is %s? cases are named with --cases", cli->words.v[0]);
+  if (strcmp(backend, "ref") == 0) {
+    if (cli->cases.n || cli->case_text.n || cli->cold || cli->report)
+      return fa_cli_usage_error("bench --backend ref: takes no cases and nothing but --jobs");
+    return fa_bench_reference(stdout, (int)cli->jobs);
+  }
+  if (strncmp(backend, "judge", 5) == 0 && (!backend[5] || backend[5] == ':')) {
+    if (cli->cases.n || cli->case_text.n || cli->cold || cli->report)
+      return fa_cli_usage_error("bench --backend judge: takes no cases and nothing but --jobs");
+    return fa_bench_rate(stdout, backend[5] ? backend + 6 : "ref-f32", (int)cli->jobs);
+  }
+  if (strncmp(backend, "cuda", 4) != 0 || (backend[4] && backend[4] != ':'))
+    return fa_cli_usage_error("bench --backend %s: this build times cuda, ref (the reference), judge (all "
+                              "but the kernel; judge:cuda with it)",
+                              backend);
+  if (cli->jobs)
+    return fa_cli_usage_error("bench --backend cuda: takes no --jobs, the GPU runs one case at a time");
+  if (cli->cases.n == 0 && cli->case_text.n == 0)
+    return fa_cli_usage_error("bench: --cases FILE... or --case JSON is needed");
+  return fa_bench_gpu(cli, backend);
+}

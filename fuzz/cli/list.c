@@ -1,0 +1,76 @@
+/* list: what this build and machine have. */
+#include "cases/vocabulary/fill.h"
+#include "fuzz/options/choose_backend.h"
+#include "fuzz/options/command.h"
+#include "fuzz/generate/draw.h"
+#include "gpu/backends/mutant.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void list_backends(const fa_cli *cli) {
+  for (int i = 0; cli->backends[i]; ++i) {
+    fa_backend_info info;
+    fa_backend_probe(cli->backends[i], NULL, &info);
+    printf("%-10s %s\n", cli->backends[i]->name, cli->backends[i]->what);
+    if (info.usable)
+      printf("%-10s usable: %s%s%s\n", "", info.device, info.driver[0] ? ", driver " : "", info.driver);
+    else
+      printf("%-10s not usable: %s\n", "", info.why_not);
+  }
+}
+
+static void list_profiles(void) {
+  for (const fa_generate_profile *p = fa_generate_profiles; p->name; ++p)
+    printf("%-16s %s\n", p->name, p->what);
+}
+
+static void list_fills(void) {
+  for (int f = 0; f < FA_N_FILLS; ++f) {
+    const fa_fill_info *info = fa_fill_describe((fa_fill)f);
+    printf("%-16s %-11s %s%s\n", info->name, info->generic ? "generic" : "not generic", info->what,
+           info->bias_only ? " (bias only)"
+           : info->do_only ? " (do only)"
+                           : "");
+  }
+}
+
+/* A line per mutant, as the build wrote them (tests/mutants/CMakeLists.txt). */
+static void list_mutants(void) {
+  char folder[4096], path[4096 + 100], *line = NULL;
+  size_t size = 0;
+  fa_mutant_folder(folder, sizeof folder);
+  snprintf(path, sizeof path, "%s/list.tsv", folder);
+  FILE *list = fopen(path, "re");
+  if (!list) {
+    printf("this build has no mutants: there is no %s\n", path);
+    return;
+  }
+  while (getline(&line, &size, list) > 0) {
+    char *rest = line;
+    line[strcspn(line, "\n")] = 0;
+    const char *name = strsep(&rest, "\t"), *class = strsep(&rest, "\t"), *stands_for = strsep(&rest, "\t");
+    if (!rest) continue; /* not one of ours */
+    snprintf(path, sizeof path, "%s/%s.so", folder, name);
+    printf("%-39s %-11s %-26s %s%s\n", name, class, stands_for, rest,
+           access(path, R_OK) == 0 ? "" : " (not built)");
+  }
+  free(line);
+  fclose(list);
+}
+
+int fa_command_list(const fa_cli *cli) {
+  const char *what = cli->words.n == 1 ? cli->words.v[0] : "";
+  if (strcmp(what, "backends") == 0)
+    list_backends(cli);
+  else if (strcmp(what, "profiles") == 0)
+    list_profiles();
+  else if (strcmp(what, "fills") == 0)
+    list_fills();
+  else if (strcmp(what, "mutants") == 0)
+    list_mutants();
+  else
+    return fa_cli_usage_error("list: one of backends, profiles, fills, mutants is needed");
+  return 0;
+}

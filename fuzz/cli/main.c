@@ -1,0 +1,69 @@
+/* From argv to a command's exit code. */
+#include "fuzz/options/command.h"
+
+#include "fuzz/options/version.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+
+int fa_cli_usage_error(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  fputs("fa-verify: ", stderr);
+  vfprintf(stderr, format, args);
+  fputc('\n', stderr);
+  va_end(args);
+  return FA_EXIT_USAGE;
+}
+
+int fa_cli_fail(fa_status status, const fa_error *err) {
+  fprintf(stderr, "fa-verify: %s\n", err->text);
+  return status == FA_ERR_INPUT || status == FA_ERR_UNSUPPORTED ? FA_EXIT_USAGE : FA_EXIT_INFRASTRUCTURE;
+}
+
+static int dispatch(const fa_cli *cli) {
+  static const struct {
+    const char *name;
+    int (*run)(const fa_cli *cli);
+  } commands[] = {
+      {"run", fa_command_run},     {"random", fa_command_random}, {"repro", fa_command_repro},
+      {"check", fa_command_check}, {"golden", fa_command_golden}, {"bench", fa_command_bench},
+      {"list", fa_command_list},   {"report", fa_command_report}, {"shrink", fa_command_shrink},
+  };
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; ++i)
+    if (strcmp(commands[i].name, cli->command) == 0) return commands[i].run(cli);
+  return fa_cli_usage_error("unknown command %s", cli->command);
+}
+
+/* A standard stream that is closed would be the next file to be opened, the journal say, and what is printed
+ * would go there. In its place stands what fails: for stderr, of which nobody could be told, what takes all.
+ */
+static void occupy_standard_streams(void) {
+  static const int mode[] = {O_WRONLY, O_RDONLY, O_RDWR};
+  for (int fd = 0; fd < 3; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode[fd]) < 0) return;
+}
+
+int fa_cli_main(int argc, char **argv, const fa_backend *const *backends) {
+  fa_cli cli = {.backends = backends};
+  occupy_standard_streams();
+  signal(SIGXFSZ, SIG_IGN); /* a file size limit is then a failed write, which has a message */
+  int code = fa_cli_parse(&cli, argc, argv);
+  if (code == 0) {
+    if (cli.help)
+      fa_cli_print_help(stdout);
+    else if (cli.version)
+      printf("fa-verify %s (%s)\n", fa_version(), fa_git_revision());
+    else
+      code = dispatch(&cli);
+  }
+  fa_cli_free(&cli);
+  /* A full disk must not look like success. */
+  if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
+    fputs("fa-verify: cannot write the results to stdout\n", stderr);
+    code = FA_EXIT_INFRASTRUCTURE;
+  }
+  return code;
+}

@@ -1,0 +1,59 @@
+/* report: what reports say, as one: counts, JUnit XML, a page, a merged report. */
+#include "fuzz/options/command.h"
+#include "report/line.h"
+#include "report/journal_line.h"
+#include "report/printed.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+
+/* Results that differ between the reports: a run that does not repeat itself, or another build. */
+static void say_contradictions(const cJSON *merged) {
+  enum { AT_MOST = 20 };
+  const cJSON *list = cJSON_GetObjectItemCaseSensitive(merged, "contradictions"), *c, *r;
+  int n = 0;
+  cJSON_ArrayForEach(c, list) {
+    if (n++ == AT_MOST) break;
+    fprintf(stderr, "fa-verify: %s (%s): both results stay:", fa_report_string(c, "name"),
+            fa_report_string(c, "backend"));
+    cJSON_ArrayForEach(r, cJSON_GetObjectItemCaseSensitive(c, "results"))
+        fprintf(stderr, " %s r=%.3g in %s;", fa_report_string(r, "state"), fa_report_number(r, "worst_ratio"),
+                fa_report_string(r, "report"));
+    fputc('\n', stderr);
+  }
+  if (n > AT_MOST)
+    fprintf(stderr, "fa-verify: %d contradictions in all: \"contradictions\" of the merged report\n",
+            cJSON_GetArraySize(list));
+}
+
+/* All there is to count, on stdout. */
+static void print_counts(const cJSON *merged) {
+  const fa_line_style style = {.verbosity = 1};
+  fa_summary sum;
+  fa_report_read_summary(merged, &sum);
+  fa_line_summary(stdout, &sum, &style);
+}
+
+int fa_command_report(const fa_cli *cli) {
+  fa_error err = {""};
+  if (cli->words.n == 0) return fa_cli_usage_error("report: FILE.json... is needed");
+  int n = cli->words.n;
+  cJSON **reports = calloc((size_t)n, sizeof(cJSON *)), *merged = NULL;
+  fa_status status = reports ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
+  for (int i = 0; status == FA_OK && i < n; ++i) status = fa_report_load(cli->words.v[i], &reports[i], &err);
+  if (status == FA_OK) status = fa_report_merge(reports, (const char *const *)cli->words.v, n, &merged, &err);
+  if (status == FA_OK) say_contradictions(merged);
+  if (status == FA_OK && !cli->junit && !cli->merge && !cli->html) print_counts(merged);
+  if (status == FA_OK && cli->no_times) fa_report_zero_times(merged);
+  if (status == FA_OK && cli->html) status = fa_report_write_html(merged, cli->html, &err);
+  if (status == FA_OK && cli->junit) status = fa_report_write_junit(merged, cli->junit, &err);
+  if (status == FA_OK && cli->merge) {
+    fa_report_keep_digits(merged); /* last: what reads numbers finds text from now on */
+    status = fa_report_save(merged, cli->merge, &err);
+  }
+  for (int i = 0; reports && i < n; ++i) cJSON_Delete(reports[i]);
+  free(reports);
+  cJSON_Delete(merged);
+  return status == FA_OK ? FA_EXIT_PASSED : fa_cli_fail(status, &err);
+}

@@ -1,0 +1,65 @@
+/* repro: failures of a report again, on the backend and with the schedule that they were reported with. */
+#include "fuzz/one/failure_word.h"
+#include "fuzz/campaign/session.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static fa_status find_choice(fa_session *s, const cJSON *failure, int *choice, fa_error *err) {
+  const char *spec = fa_failure_backend(failure);
+  for (int i = 0; i < s->n_choices; ++i) {
+    *choice = i;
+    if (strcmp(s->choice[i].spec, spec) == 0) return FA_OK;
+  }
+  if (s->n_choices == FA_MAX_BACKENDS) return fa_fail(err, FA_ERR_INPUT, "too many different backends");
+  *choice = s->n_choices++;
+  return fa_choose_backend(s->cli->backends, spec, &s->choice[*choice], err);
+}
+
+typedef struct repro {
+  fa_session *s;
+  fa_case_list list;
+} repro;
+
+/* --backend and --schedule-seed, when given, replace the reported ones. --shrunk: the small case, where there
+ * is one. */
+static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_error *err) {
+  repro *x = ctx;
+  fa_session *s = x->s;
+  uint64_t schedule_seed = 0;
+  int first = 0, last = s->cli->backend.n - 1;
+  fa_case c;
+  fa_status status = FA_OK;
+  if (s->cli->shrunk && cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(failure, "shrunk"))) shrunk = true;
+  if (s->cli->backend.n == 0) {
+    status = find_choice(s, failure, &first, err);
+    last = first;
+  }
+  if (status == FA_OK) status = fa_failure_read(failure, shrunk, &c, &schedule_seed, err);
+  if (status == FA_OK) status = fa_case_list_push(&x->list, &c);
+  if (s->cli->schedule_seed) schedule_seed = s->cli->schedule_seed;
+  for (int b = first; status == FA_OK && b <= last; ++b)
+    status = fa_session_add_item(s, x->list.n - 1, b, schedule_seed);
+  return status;
+}
+
+int fa_command_repro(const fa_cli *cli) {
+  if (cli->words.n == 0) return fa_cli_usage_error("repro: REPORT.json or REPORT.json:K is needed");
+  fa_error err = {""};
+  repro x = {.s = malloc(sizeof *x.s)};
+  if (!x.s) return fa_cli_fail(FA_ERR_MEMORY, &(fa_error){"out of memory"});
+  int code = fa_session_open(x.s, cli);
+  if (code == 0) {
+    fa_status status = FA_OK;
+    for (int i = 0; status == FA_OK && i < cli->words.n; ++i)
+      status = fa_failures_visit(cli->words.v[i], add_failure, &x, &err);
+    x.s->source = (fa_source){.list = &x.list};
+    code = status == FA_OK ? fa_session_run(x.s) : fa_cli_fail(status, &err);
+  }
+  fa_session_free(x.s);
+  free(x.s);
+  fa_case_list_free(&x.list);
+  return code;
+}

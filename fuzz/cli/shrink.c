@@ -1,0 +1,184 @@
+/* shrink: failing cases to minimal ones that fail in the same way. */
+#include "cases/base/atomic_file.h"
+#include "fuzz/one/failure_word.h"
+#include "fuzz/generate/draw.h"
+#include "fuzz/campaign/session.h"
+#include "fuzz/shrink/report.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct target {
+  fa_case c;
+  uint64_t schedule_seed;
+  fa_failure_class known;
+  bool has_known;
+  char backend[64]; /* "": the default */
+} target;
+
+typedef struct command {
+  const fa_cli *cli;
+  target *v;
+  int64_t n;
+  fa_choice choice;
+  fa_case_list done; /* for --out */
+  fa_line_style style;
+  int64_t n_failing, n_passing;
+  int interrupted;
+} command;
+
+/* Takes the case over. */
+static fa_status push_target(command *x, const target *t, fa_error *err) {
+  target *bigger = realloc(x->v, (size_t)(x->n + 1) * sizeof *bigger);
+  if (!bigger) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  x->v = bigger;
+  x->v[x->n++] = *t;
+  return FA_OK;
+}
+
+static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_error *err) {
+  command *x = ctx;
+  target t = {.schedule_seed = 0};
+  fa_status status = fa_failure_read(failure, shrunk, &t.c, &t.schedule_seed, err);
+  if (status != FA_OK) return status;
+  /* What another backend does wrong is not known from this one. */
+  t.has_known = x->cli->backend.n == 0 && fa_failure_class_from_json(failure, &t.known);
+  snprintf(t.backend, sizeof t.backend, "%s", fa_failure_backend(failure));
+  status = push_target(x, &t, err);
+  if (status != FA_OK) fa_case_free(&t.c);
+  return status;
+}
+
+static bool is_report(const char *path) {
+  char *text = NULL;
+  size_t n = 0;
+  fa_error ignored;
+  if (strcmp(path, "-") == 0 || fa_file_read(path, &text, &n, &ignored) != FA_OK) return false;
+  cJSON *root = cJSON_ParseWithLength(text, n);
+  const bool found = cJSON_GetObjectItemCaseSensitive(root, "fa_report") != NULL;
+  cJSON_Delete(root);
+  free(text);
+  return found;
+}
+
+/* The cases of a list, or number k of them. */
+static fa_status add_cases(command *x, fa_case_list *list, const char *word, int64_t k, fa_error *err) {
+  fa_status status = FA_OK;
+  if (k >= list->n)
+    return fa_fail(err, FA_ERR_INPUT, "%s: there are %lld cases, counted from 0", word, (long long)list->n);
+  for (int64_t i = 0; status == FA_OK && i < list->n; ++i) {
+    if (k >= 0 && i != k) continue;
+    target t = {.c = list->v[i]};
+    status = push_target(x, &t, err);
+    if (status == FA_OK) list->v[i] = (fa_case){0};
+  }
+  return status;
+}
+
+static fa_status add_word(command *x, const char *word, fa_error *err) {
+  fa_failure_word w;
+  fa_status status = fa_failure_word_read(word, &w, err);
+  if (status != FA_OK) return status;
+  if (w.shrunk || is_report(w.path)) return fa_failures_visit(word, add_failure, x, err);
+  fa_case_list list = {0};
+  status = fa_case_file_load(w.path, fa_generate, &list, err);
+  if (status == FA_ERR_IO) status = FA_ERR_INPUT; /* the user named it */
+  if (status == FA_OK) status = add_cases(x, &list, word, w.k, err);
+  fa_case_list_free(&list);
+  return status;
+}
+
+static fa_status find_targets(command *x, fa_error *err) {
+  const fa_cli *cli = x->cli;
+  fa_case_list list = {0};
+  fa_status status = FA_OK;
+  for (int i = 0; status == FA_OK && i < cli->words.n; ++i) status = add_word(x, cli->words.v[i], err);
+  if (status == FA_OK) status = fa_cli_load_cases(cli, &list, err);
+  if (status == FA_OK) status = add_cases(x, &list, "--case", -1, err);
+  fa_case_list_free(&list);
+  for (int64_t i = 0; i < x->n; ++i)
+    if (cli->schedule_seed) x->v[i].schedule_seed = cli->schedule_seed;
+  return status;
+}
+
+/* --backend, else the one that the failure was seen on, else the default. */
+static fa_status choose(command *x, const target *t, fa_error *err) {
+  const fa_cli *cli = x->cli;
+  const char *spec = cli->backend.n ? cli->backend.v[0] : t->backend;
+  if (x->choice.backend && (strcmp(x->choice.spec, spec) == 0 || !spec[0])) return FA_OK;
+  if (spec[0]) return fa_choose_backend(cli->backends, spec, &x->choice, err);
+  return fa_choose_default(cli->backends, cli->quiet, &x->choice, err);
+}
+
+static fa_status keep_for_file(command *x, const fa_shrink_result *r, fa_error *err) {
+  char text[128], note[256];
+  fa_case c;
+  fa_failure_class_text(&r->failure, text, sizeof text);
+  snprintf(note, sizeof note, "shrunk; %s in %d of %d runs on %s", text, r->n_failed, r->n_runs,
+           x->choice.spec);
+  size_t n = strlen(note);
+  if (r->schedule_seed)
+    snprintf(note + n, sizeof note - n, ", --schedule-seed %llu", (unsigned long long)r->schedule_seed);
+  fa_status status = fa_case_copy(&c, &r->c);
+  if (status == FA_OK) {
+    free(c.note);
+    c.note = strdup(note);
+    status = c.note ? fa_case_list_push(&x->done, &c) : FA_ERR_MEMORY;
+    if (status != FA_OK) fa_case_free(&c);
+  }
+  return status == FA_OK ? FA_OK : fa_fail(err, status, "out of memory");
+}
+
+static fa_status shrink_target(command *x, const target *t, fa_error *err) {
+  fa_shrink_config config = fa_shrink_config_from_cli(x->cli, &x->choice);
+  config.schedule_seed = t->schedule_seed;
+  config.known = t->has_known ? &t->known : NULL;
+  fa_shrink_result r;
+  fa_status status = fa_shrink(&t->c, &config, &r, err);
+  if (status != FA_OK) return status;
+  fa_shrink_print(stdout, t->c.name, x->choice.spec, &r, &x->style);
+  fflush(stdout);
+  x->n_failing += r.outcome == FA_SHRINK_DONE || r.outcome == FA_SHRINK_FLAKY;
+  x->n_passing += r.outcome == FA_SHRINK_PASSES;
+  x->interrupted = r.interrupted;
+  if (r.outcome == FA_SHRINK_DONE) status = keep_for_file(x, &r, err);
+  fa_shrink_result_free(&r);
+  return status;
+}
+
+/* n_left: how many were not begun. */
+static void say_interrupted(const command *x, int64_t n_left) {
+  const bool saved = x->cli->out && x->done.n > 0;
+  fprintf(stderr, "fa-verify: interrupted; the smallest case so far is %s%s: shrink goes on from it",
+          saved ? "in " : "printed", saved ? x->cli->out : "");
+  if (n_left > 0) fprintf(stderr, "; %lld more were not begun", (long long)n_left);
+  fputc('\n', stderr);
+}
+
+int fa_command_shrink(const fa_cli *cli) {
+  fa_error err = {""};
+  command x = {.cli = cli};
+  if (cli->words.n == 0 && cli->case_text.n == 0)
+    return fa_cli_usage_error("shrink: REPORT.json[:K], CASE.json or --case JSON is needed");
+  if (cli->backend.n > 1) return fa_cli_usage_error("shrink: one --backend at a time");
+  fa_line_style_from_cli(&x.style, cli);
+  fa_status status = cli->out ? fa_file_check_writable(cli->out, &err) : FA_OK;
+  if (status == FA_OK) status = find_targets(&x, &err);
+  int64_t i = 0;
+  for (; status == FA_OK && i < x.n && !x.interrupted; ++i) {
+    status = choose(&x, &x.v[i], &err);
+    if (status == FA_OK) status = shrink_target(&x, &x.v[i], &err);
+  }
+  if (status == FA_OK && cli->out && x.done.n > 0)
+    status = fa_case_file_save(cli->out, x.done.v, x.done.n, &err);
+  if (status == FA_OK && x.interrupted) say_interrupted(&x, x.n - i);
+  for (i = 0; i < x.n; ++i) fa_case_free(&x.v[i].c);
+  free(x.v);
+  fa_case_list_free(&x.done);
+  if (status != FA_OK) return fa_cli_fail(status, &err);
+  if (x.interrupted) return 128 + x.interrupted;
+  return x.n_failing ? FA_EXIT_MISMATCH : x.n_passing ? FA_EXIT_PASSED : FA_EXIT_NOTHING_JUDGED;
+}

@@ -1,0 +1,106 @@
+#include "fuzz/inputs/input.h"
+
+#include "fuzz/generate/draw.h"
+
+#include <string.h>
+
+size_t fa_input_tape_bytes(size_t size) {
+  const size_t n = fa_record_bytes();
+  return size > n ? size - n : 0;
+}
+
+static fa_status attention_case(const uint8_t *data, size_t size, fa_case *out, fa_error *err) {
+  fa_record record;
+  fa_record_read(data, size, &record);
+  return fa_record_to_case(&record, FA_RECORD_WORK, out, err);
+}
+
+/* A quarter of the work: expressions are interpreted. The last eight bytes before the record are the seed. */
+static fa_status families_case(const uint8_t *data, size_t size, fa_case *out, fa_error *err) {
+  const size_t n = fa_input_tape_bytes(size);
+  uint64_t seed = 0;
+  fa_record record;
+  memcpy(&seed, data + (n > 8 ? n - 8 : 0), n > 8 ? 8 : n);
+  fa_record_read(data, size, &record);
+  fa_status status = fa_record_to_case(&record, FA_RECORD_WORK / 4, out, err);
+  if (status != FA_OK) return status;
+  status = fa_generate_family(out, seed & 3 ? FA_FLEX : FA_KVCACHE, seed, err);
+  if (status != FA_OK) fa_case_free(out);
+  return status;
+}
+
+/* A quarter of the work: what an order can spoil, it spoils in one tile or between two. */
+static fa_status schedule_case(const uint8_t *data, size_t size, fa_case *out, fa_error *err) {
+  fa_record record;
+  fa_record_read(data, size, &record);
+  record.v[FA_F_RETURN_SOFTMAX] = 0; /* one kernel whose debug matrix costs more than everything else */
+  return fa_record_to_case(&record, FA_RECORD_WORK / 4, out, err);
+}
+
+/* ---- hopper ----
+ *
+ * The kernels for sm_90a take tiles of 64 to 176 rows of aligned tensors, so a record means more here: what
+ * its offsets lack to multiples of eight elements, which would only lead to the portable kernels, says by how
+ * many times 64 rows the longer lengths are longer, so that rings turn; and the debug matrix of dropout,
+ * which they never write, stands for head dims above 128. */
+enum { LONG = FA_RECORD_LENGTH - 64, MAX_MORE_KEYS = 7, MAX_MORE_QUERIES = 3, WIDE_DIMS = 16 };
+#define HOPPER_WORK (FA_RECORD_WORK * 3)
+
+static void lengthen(uint64_t *length, uint64_t more) {
+  for (int b = 0; b < FA_RECORD_ENTRIES; ++b)
+    if (length[b] > LONG) length[b] += 64 * more;
+}
+
+static fa_status hopper_case(const uint8_t *data, size_t size, fa_case *out, fa_error *err) {
+  fa_record r;
+  fa_record_read(data, size, &r);
+  lengthen(&r.v[FA_F_LENGTH_K], r.v[FA_F_OFFSET] % (MAX_MORE_KEYS + 1));
+  lengthen(&r.v[FA_F_LENGTH_Q], r.v[FA_F_OFFSET + 1] % (MAX_MORE_QUERIES + 1));
+  for (int f = FA_F_GAP; f < FA_F_EXPAND; ++f) r.v[f] -= r.v[f] % 8;
+  for (int f = FA_F_OFFSET; f < FA_N_FIELDS; ++f) r.v[f] -= r.v[f] % 8;
+  if (r.v[FA_F_RETURN_SOFTMAX]) r.v[FA_F_HEAD_DIM] += WIDE_DIMS;
+  r.v[FA_F_RETURN_SOFTMAX] = 0;
+  return fa_record_to_case(&r, HOPPER_WORK, out, err);
+}
+
+/* By how much lengthen() made the longest of these; they are what it was given then. */
+static uint64_t shorten(uint64_t *length) {
+  uint64_t longest = 0;
+  for (int b = 0; b < FA_RECORD_ENTRIES; ++b)
+    if (length[b] > longest) longest = length[b];
+  const uint64_t more = longest > FA_RECORD_LENGTH ? (longest - FA_RECORD_LENGTH + 63) / 64 : 0;
+  for (int b = 0; b < FA_RECORD_ENTRIES; ++b)
+    if (length[b] > LONG + 64 * more) length[b] -= 64 * more;
+  return more;
+}
+
+static bool record_of_hopper(const fa_case *c, fa_record *out) {
+  uint8_t bytes[512];
+  fa_case again;
+  if (!fa_record_find(c, out)) return false;
+  out->v[FA_F_OFFSET] += shorten(&out->v[FA_F_LENGTH_K]);
+  out->v[FA_F_OFFSET + 1] += shorten(&out->v[FA_F_LENGTH_Q]);
+  if (out->v[FA_F_RETURN_SOFTMAX]) return false;
+  out->v[FA_F_RETURN_SOFTMAX] = out->v[FA_F_HEAD_DIM] >= WIDE_DIMS;
+  out->v[FA_F_HEAD_DIM] %= WIDE_DIMS;
+  if (!fa_record_is_in_range(out)) return false;
+  FA_ASSERT(fa_record_bytes() <= sizeof bytes);
+  fa_record_write(out, bytes);
+  if (hopper_case(bytes, fa_record_bytes(), &again, NULL) != FA_OK) return false;
+  const bool same = fa_record_same_case(c, &again);
+  fa_case_free(&again);
+  return same;
+}
+
+const fa_input_target fa_input_attention = {"attention", attention_case, false, fa_record_from_case};
+const fa_input_target fa_input_families = {"families", families_case, false, NULL};
+const fa_input_target fa_input_schedule = {"schedule", schedule_case, true, fa_record_from_case};
+const fa_input_target fa_input_hopper = {"hopper", hopper_case, false, record_of_hopper};
+
+const fa_input_target *fa_input_find(const char *name) {
+  static const fa_input_target *const all[] = {&fa_input_attention, &fa_input_families, &fa_input_schedule,
+                                               &fa_input_hopper};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+    if (strcmp(all[i]->name, name) == 0) return all[i];
+  return NULL;
+}

@@ -1,0 +1,178 @@
+/* Outputs of two runs, element by element. */
+#include "fuzz/one/judge.h"
+#include "fuzz/laws/parts.h"
+#include "fuzz/one/run_checks.h"
+#include "report/line.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void fa_law_break(fa_law_work *w, fa_tensor_id id, bool nan, const char *format, ...) {
+  char text[sizeof w->r->reason];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  w->r->law_broken |= UINT64_C(1) << id;
+  if (nan) w->r->law_nan |= UINT64_C(1) << id;
+  fa_result_raise(w->r, FA_FAIL, "%s: %s: %s", fa_law_describe(w->c->law)->name, fa_tensor_id_name(id), text);
+}
+
+void fa_law_mismatch(fa_law_work *w, fa_tensor_id id, int64_t n_bad, int64_t n, const fa_tensor *t,
+                     const int64_t *index, double got, double want, double bound) {
+  char at[128], allowed[64] = "the same bits";
+  fa_index_text(index, t->rank, at, sizeof at);
+  if (bound >= 0) snprintf(allowed, sizeof allowed, "within %.3g", bound);
+  fa_law_break(w, id, isnan(got),
+               "%lld of %lld elements break it, the first %s: got %.9g, by the law %.9g, %s",
+               (long long)n_bad, (long long)n, at, got, want, allowed);
+}
+
+typedef struct pair {
+  double got, want, bound; /* bound < 0: bits */
+  bool good, compared;
+} pair;
+
+/* Below f16's normal range doubling costs a rounding. */
+static double underflow_slack(fa_dtype t, double smaller, double factor) {
+  return t == FA_F16 && smaller < 0x1p-13 ? 2 * fa_dtype_min_subnormal(t) * fmax(1, factor) : 0;
+}
+
+/* Products of numbers that small underflow in f32 on the way, and a dS in bf16: no digit of theirs is sure.
+ */
+static bool too_small(fa_dtype t, double smaller) {
+  return t != FA_F16 && smaller < 0x1p-80;
+}
+
+static pair compare_bits(const fa_tensor *a, const fa_tensor *b, const int64_t *index,
+                         const fa_law_link *link) {
+  pair p = {
+      .got = fa_tensor_get(b, index), .want = fa_tensor_get(a, link->at), .bound = -1, .compared = true};
+  if (link->factor == 1 && link->shift == 0) {
+    p.good = memcmp(a->data + fa_tensor_offset(a, link->at), b->data + fa_tensor_offset(b, index),
+                    fa_dtype_size(a->dtype)) == 0;
+    if (!p.good && link->powers && too_small(a->dtype, fabs(p.want)) && fabs(p.got) < 0x1p-70)
+      p.compared = isnan(p.got);
+    return p;
+  }
+  const double smaller = fabs(p.want) * fmin(1, link->factor);
+  const double slack = underflow_slack(a->dtype, smaller, link->factor);
+  p.want = p.want * link->factor + link->shift;
+  const bool overflows = fabs(p.want) > fa_dtype_max(a->dtype); /* by right */
+  if (overflows || (too_small(a->dtype, smaller) && fabs(p.got) < 0x1p-70)) p.compared = isnan(p.got);
+  p.good = p.got == p.want || fabs(p.got - p.want) <= slack;
+  return p;
+}
+
+static pair compare_bound(const fa_law_work *w, const fa_law_side *other, fa_tensor_id id,
+                          const int64_t *index, int64_t position, const fa_law_link *link) {
+  const fa_tensor *a = &w->base.out.t[id], *b = &other->out.t[id];
+  bool has_a, has_b;
+  int64_t at = 0;
+  for (int k = 0; k < a->rank; ++k) at = at * a->shape[k] + link->at[k];
+  const double bound_a = fa_law_bound_at(&w->base, id, link->at, at, &has_a);
+  const double bound_b = fa_law_bound_at(other, id, index, position, &has_b);
+  pair p = {.got = fa_tensor_get(b, index), .want = fa_tensor_get(a, link->at)};
+  p.want = p.want * link->factor + link->shift;
+  /* A NaN that is still here is one that fa_law_check_nan lets be: nothing is known of that element. */
+  p.compared = isfinite(bound_a) && isfinite(bound_b) && !isnan(p.got) && !isnan(p.want);
+  p.bound = bound_a * link->factor + bound_b + fa_half_ulp(a->dtype, p.want) * 0x1p-6;
+  if (link->shift != 0) p.bound += 2 * fa_half_ulp(a->dtype, fabs(p.want) + fabs(link->shift));
+  /* What is infinite may have been little more than the largest number. */
+  const double most = fa_dtype_max(a->dtype), got = fmax(-most, fmin(most, p.got)),
+               want = fmax(-most, fmin(most, p.want));
+  p.good = p.got == p.want || fabs(got - want) <= p.bound;
+  return p;
+}
+
+/* Long gradients have no bounds of their own: their errors as a whole, against their size as a whole
+ * (docs/laws.md). */
+static void compare_norms(fa_law_work *w, const fa_law_side *other, fa_tensor_id id, fa_law_map *map,
+                          const void *ctx) {
+  const fa_tensor *a = &w->base.out.t[id], *b = &other->out.t[id];
+  const fa_profile *f = &other->profile;
+  const double u = fmax(fmax(f->u_p, f->u_ds), fmax(fa_dtype_unit_roundoff(a->dtype), 0x1p-16));
+  double errors = 0, size = 0, worst = 0, largest = 0, at_worst[2] = {0, 0};
+  int64_t n = fa_tensor_count(b), index[FA_MAX_RANK], worst_index[FA_MAX_RANK] = {0}, compared = 0;
+  if (!w->generic) return;
+  for (int64_t e = 0; e < n; ++e) {
+    fa_tensor_unravel(b, e, index);
+    fa_law_link link = {.factor = 1};
+    memcpy(link.at, index, sizeof index);
+    if (map && !map(w, ctx, id, index, &link)) continue;
+    const double got = fa_tensor_get(b, index), want = fa_tensor_get(a, link.at) * link.factor + link.shift;
+    const double error = fabs(got - want);
+    ++compared;
+    errors += error * error;
+    size += want * want;
+    largest = fmax(largest, fabs(want));
+    if (!(error <= worst)) { /* NaN counts as the worst */
+      worst = error;
+      memcpy(worst_index, index, sizeof index);
+      at_worst[0] = got, at_worst[1] = want;
+    }
+  }
+  w->n_compared += compared;
+  const double limit = 32 * u;
+  if (errors <= limit * limit * size && worst <= limit * largest) return;
+  fa_law_mismatch(w, id, compared, compared, b, worst_index, at_worst[0], at_worst[1], limit * largest);
+}
+
+fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa_law_mode mode,
+                         fa_law_map *map, const void *ctx, fa_error *err) {
+  const fa_tensor *a = &w->base.out.t[id], *b = &other->out.t[id];
+  if (mode == FA_LAW_NOT || !a->data || !b->data) return FA_OK;
+  const bool any_order = fa_any_order(&other->p, &other->profile, id);
+  const bool other_tiles = w->base.profile.block_n != other->profile.block_n ||      /* another kernel: */
+                           w->base.profile.dkv_atomic != other->profile.dkv_atomic;  /* another order */
+  if ((any_order || other_tiles) && fa_tensor_id_is_output(id)) mode = FA_LAW_BOUND; /* caches hold no sums */
+  if (mode == FA_LAW_BOUND) {
+    bool has;
+    fa_status status = fa_law_bounds(w, &w->base, err);
+    if (status == FA_OK) status = fa_law_bounds(w, other, err);
+    if (status != FA_OK) return status;
+    fa_law_bound_at(other, id, NULL, -1, &has);
+    if (!has) {
+      compare_norms(w, other, id, map, ctx);
+      return FA_OK;
+    }
+  }
+  int64_t n = fa_tensor_count(b), bad = 0, compared = 0, index[FA_MAX_RANK], first[FA_MAX_RANK] = {0};
+  pair shown = {0};
+  for (int64_t e = 0; e < n; ++e) {
+    fa_tensor_unravel(b, e, index);
+    fa_law_link link = {.factor = 1};
+    memcpy(link.at, index, sizeof index);
+    if (map && !map(w, ctx, id, index, &link)) continue;
+    const pair p =
+        mode == FA_LAW_BITS ? compare_bits(a, b, index, &link) : compare_bound(w, other, id, index, e, &link);
+    const bool unwritten = fa_tensor_id_is_output(id) && fa_tensor_is_poison(b, index, FA_POISON_A);
+    if (!p.compared && !unwritten) continue;
+    ++compared;
+    if (p.good && !unwritten) continue;
+    if (bad++ == 0) {
+      shown = p;
+      memcpy(first, index, sizeof first);
+    }
+  }
+  w->n_compared += compared;
+  if (bad) fa_law_mismatch(w, id, bad, compared, b, first, shown.got, shown.want, shown.bound);
+  return FA_OK;
+}
+
+fa_status fa_law_compare_all(fa_law_work *w, fa_law_side *other, fa_law_modes modes, fa_law_map *map,
+                             const void *ctx, fa_error *err) {
+  const bool backward = w->passes & FA_PASS_BACKWARD;
+  const struct {
+    fa_tensor_id id;
+    fa_law_mode mode;
+  } all[] = {{FA_T_O, modes.o},   {FA_T_LSE, modes.lse}, {FA_T_DQ, modes.dq},
+             {FA_T_DK, modes.dk}, {FA_T_DV, modes.dv},   {FA_T_DBIAS, modes.dbias}};
+  for (size_t i = 0; i < sizeof all / sizeof *all && (i < 2 || backward); ++i) {
+    fa_status status = fa_law_compare(w, other, all[i].id, all[i].mode, map, ctx, err);
+    if (status != FA_OK) return status;
+  }
+  return FA_OK;
+}

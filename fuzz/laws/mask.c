@@ -1,0 +1,92 @@
+/* Laws about masks: two ways to hide the same pairs, or none. */
+#include "fuzz/laws/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static const fa_law_modes all_bits = {FA_LAW_BITS, FA_LAW_BITS, FA_LAW_BITS,
+                                      FA_LAW_BITS, FA_LAW_BITS, FA_LAW_BITS};
+
+fa_status fa_law_window_open(fa_law_work *w, fa_error *err) {
+  const fa_problem *p = &w->c->problem;
+  const int64_t far = (p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k) + 7;
+  FA_SKIP_IF(p->mask.type == FA_MASK_WINDOW, "it has a window");
+  FA_SKIP_IF(p->family == FA_MEMEFF && p->mask.type == FA_MASK_NONE,
+             "this family has windows under a causal mask only");
+  FA_LAW_TRY(fa_law_make_base(w, err));
+  FA_LAW_TRY(fa_law_run(w, &w->base, err));
+  FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
+  fa_mask *m = &w->other.p.mask;
+  m->left = far;
+  m->right = m->type == FA_MASK_CAUSAL ? 0 : far;
+  FA_SKIP_IF(p->kvcache.rotary_dim > 0 && m->type == FA_MASK_NONE, "a window moves the rotation");
+  m->type = FA_MASK_WINDOW;
+  FA_LAW_TRY(fa_law_run(w, &w->other, err));
+  return fa_law_compare_all(w, &w->other, all_bits, NULL, NULL, err);
+}
+
+/* Dropout that is on, but keeps every pair at factor 1: 1 - p is 1 in f32, and every byte or word passes. */
+fa_status fa_law_dropout_none(fa_law_work *w, fa_error *err) {
+  const fa_problem *p = &w->c->problem;
+  FA_SKIP_IF(p->family != FA_FLASH && p->family != FA_MEMEFF, "this family has no dropout");
+  FA_LAW_TRY(fa_law_make_base(w, err));
+  w->base.p.dropout.p = 0;
+  FA_LAW_TRY(fa_law_run(w, &w->base, err));
+  FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
+  w->other.p.dropout.p = 0x1p-40;
+  FA_LAW_TRY(fa_law_run(w, &w->other, err));
+  /* Kernels with dropout may have other tiles than those without. */
+  const fa_law_modes modes = {FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND,
+                              FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND};
+  return fa_law_compare_all(w, &w->other, modes, NULL, NULL, err);
+}
+
+/* ---- the mask in the bias ---- */
+
+static bool is_visible(const fa_problem *p, int64_t i, int64_t j) {
+  const fa_mask *m = &p->mask;
+  const int64_t row = i + (m->align == FA_ALIGN_TOP_LEFT ? 0 : p->seqlen_k - p->seqlen_q);
+  if (m->type == FA_MASK_NONE) return true;
+  if (m->type == FA_MASK_CAUSAL) return j <= row;
+  return (m->left < 0 || j >= row - m->left) && (m->right < 0 || j <= row + m->right);
+}
+
+/* Inputs but the bias as they are; the bias for every row, -inf where the mask hides. */
+static void copy_with_mask(fa_law_work *w) {
+  static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_BIAS, FA_T_DO, FA_T_DLSE};
+  const fa_problem *p = &w->base.p;
+  for (size_t k = 0; k < sizeof ids / sizeof *ids; ++k) {
+    const fa_tensor *from = &w->base.in.t[ids[k]], *to = &w->other.in.t[ids[k]];
+    int64_t index[FA_MAX_RANK], n = fa_tensor_count(to);
+    for (int64_t e = 0; e < n; ++e) {
+      fa_tensor_unravel(to, e, index);
+      int64_t at[FA_MAX_RANK];
+      memcpy(at, index, sizeof at);
+      const bool bias = ids[k] == FA_T_BIAS;
+      if (bias && !p->bias.per_query) at[2] = 0;
+      const bool hide = bias && !is_visible(p, index[2], index[3]);
+      fa_tensor_set(to, index, hide ? -INFINITY : fa_tensor_get(from, at));
+    }
+  }
+}
+
+fa_status fa_law_bias_mask(fa_law_work *w, fa_error *err) {
+  const fa_problem *p = &w->c->problem;
+  FA_SKIP_IF(!p->bias.present, "no bias");
+  FA_SKIP_IF(p->mask.type == FA_MASK_NONE, "no mask");
+  FA_SKIP_IF(p->block_sparse.present || p->seqused_k.n, "hidden in other ways too");
+  FA_LAW_TRY(fa_law_make_base(w, err));
+  FA_LAW_TRY(fa_law_run(w, &w->base, err));
+  fa_problem q;
+  if (fa_problem_copy(&q, &w->base.p) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  q.mask = (fa_mask){.type = FA_MASK_NONE, .left = -1, .right = -1};
+  q.bias.per_query = true;
+  fa_status status = fa_law_make_for(w, &w->other, &q, err);
+  fa_problem_free(&q);
+  FA_LAW_TRY(status);
+  copy_with_mask(w);
+  FA_LAW_TRY(fa_law_run(w, &w->other, err));
+  const fa_law_modes modes = {FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND,
+                              FA_LAW_BOUND, FA_LAW_BOUND, p->bias.per_query ? FA_LAW_BOUND : FA_LAW_NOT};
+  return fa_law_compare_all(w, &w->other, modes, NULL, NULL, err);
+}

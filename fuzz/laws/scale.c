@@ -1,0 +1,154 @@
+/* Laws about numbers: powers of two pass through every rounding, and a constant in a row's scores through the
+ * softmax. */
+#include "fuzz/laws/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static const fa_law_modes all_bits = {FA_LAW_BITS, FA_LAW_BITS, FA_LAW_BITS,
+                                      FA_LAW_BITS, FA_LAW_BITS, FA_LAW_BITS};
+
+/* Doubles a tensor; false if that would overflow. */
+static bool twice(const fa_tensor *t) {
+  int64_t index[FA_MAX_RANK], n = fa_tensor_count(t);
+  const double most = fa_dtype_max(t->dtype) / 2;
+  bool fits = true;
+  for (int pass = 0; pass < 2 && fits; ++pass)
+    for (int64_t e = 0; e < n; ++e) {
+      fa_tensor_unravel(t, e, index);
+      const double x = fa_tensor_get(t, index);
+      if (pass == 0)
+        fits &= !(fabs(x) > most);
+      else if (!isnan(x)) /* dead slots keep their pattern */
+        fa_tensor_set(t, index, 2 * x);
+    }
+  return fits;
+}
+
+static bool shares_memory(const fa_law_work *w, fa_tensor_id id) {
+  const bool *e = w->c->strides[id].expand;
+  return e[0] || e[1] || e[2];
+}
+
+static bool map_scale(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
+                      fa_law_link *link) {
+  (void)w, (void)ctx, (void)index;
+  link->powers = true;
+  if (id == FA_T_DQ) link->factor = 0.5; /* dS does not change, the scale in dQ = scale dS K halves */
+  return true;
+}
+
+fa_status fa_law_scale_power(fa_law_work *w, fa_error *err) {
+  const fa_problem *p = &w->c->problem;
+  FA_SKIP_IF(p->kvcache.rotary_dim > 0, "rotated queries are rounded again");
+  FA_SKIP_IF(shares_memory(w, FA_T_Q), "queries share memory");
+  FA_SKIP_IF(p->scale != 0 && fabs(p->scale) < 0x1p-60, "the scale is as small as it may be");
+  FA_LAW_TRY(fa_law_make_base(w, err));
+  FA_LAW_TRY(fa_law_run(w, &w->base, err));
+  FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
+  FA_SKIP_IF(!twice(&w->other.in.t[FA_T_Q]), "2 q overflows");
+  w->other.p.scale /= 2;
+  FA_LAW_TRY(fa_law_run(w, &w->other, err));
+  return fa_law_compare_all(w, &w->other, all_bits, map_scale, NULL, err);
+}
+
+static bool map_value(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
+                      fa_law_link *link) {
+  (void)w, (void)ctx, (void)index;
+  if (id == FA_T_O || id == FA_T_DQ || id == FA_T_DK || id == FA_T_DBIAS) link->factor = 2;
+  return true;
+}
+
+/* dS in f16 is often subnormal, where doubling is a rounding: then bounds. */
+static fa_law_mode through_ds(const fa_law_work *w) {
+  return w->base.p.dtype == FA_F16 ? FA_LAW_BOUND : FA_LAW_BITS;
+}
+
+fa_status fa_law_value_power(fa_law_work *w, fa_error *err) {
+  const fa_problem *p = &w->c->problem;
+  FA_SKIP_IF(shares_memory(w, FA_T_V), "values share memory");
+  FA_SKIP_IF(p->grad_lse, "dLSE would have to double too");
+  FA_LAW_TRY(fa_law_make_base(w, err));
+  FA_SKIP_IF(p->kvcache.n_new > 0, "new values are in a tensor of their own");
+  FA_LAW_TRY(fa_law_run(w, &w->base, err));
+  FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
+  FA_SKIP_IF(!twice(&w->other.in.t[FA_T_V]), "2 v overflows");
+  FA_LAW_TRY(fa_law_run(w, &w->other, err));
+  fa_law_modes modes = all_bits;
+  modes.dq = modes.dk = modes.dbias = through_ds(w);
+  return fa_law_compare_all(w, &w->other, modes, map_value, NULL, err);
+}
+
+static bool map_grad(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
+                     fa_law_link *link) {
+  (void)w, (void)ctx, (void)index;
+  if (id >= FA_T_DQ && id <= FA_T_DBIAS) link->factor = 2;
+  return true;
+}
+
+fa_status fa_law_grad_power(fa_law_work *w, fa_error *err) {
+  const fa_problem *p = &w->c->problem;
+  FA_SKIP_IF(!p->backward, "no backward pass");
+  FA_SKIP_IF(shares_memory(w, FA_T_DO), "rows of dO share memory");
+  FA_LAW_TRY(fa_law_make_base(w, err));
+  FA_LAW_TRY(fa_law_run(w, &w->base, err));
+  FA_SKIP_IF(!(w->passes & FA_PASS_BACKWARD), "the backend has no backward pass for it");
+  FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
+  FA_SKIP_IF(!twice(&w->other.in.t[FA_T_DO]), "2 dO overflows");
+  if (p->grad_lse) twice(&w->other.in.t[FA_T_DLSE]);
+  FA_LAW_TRY(fa_law_run(w, &w->other, err));
+  fa_law_modes modes = all_bits;
+  modes.dq = modes.dk = modes.dbias = through_ds(w);
+  return fa_law_compare_all(w, &w->other, modes, map_grad, NULL, err);
+}
+
+/* ---- a constant for each row of the bias ---- */
+
+/* -4 .. 4, another one in most rows. */
+static double row_shift(const fa_problem *p, int64_t b, int64_t h, int64_t i) {
+  const uint64_t x = (uint64_t)(p->bias.per_batch ? b : 0) * 7 + (uint64_t)(p->bias.per_head ? h : 0) * 5 +
+                     (uint64_t)(p->bias.per_query ? i : 0) * 3;
+  return (double)(x % 9) - 4;
+}
+
+/* Eighths in [-8, 8]: sums with a shift are exact in every type. -inf stays. */
+static void make_coarse(const fa_tensor *t) {
+  int64_t index[FA_MAX_RANK], n = fa_tensor_count(t);
+  for (int64_t e = 0; e < n; ++e) {
+    fa_tensor_unravel(t, e, index);
+    const double x = fa_tensor_get(t, index);
+    if (isfinite(x)) fa_tensor_set(t, index, fmax(-8, fmin(8, rint(x * 8) / 8)));
+  }
+}
+
+static bool map_shift(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
+                      fa_law_link *link) {
+  (void)ctx;
+  if (id == FA_T_LSE) link->shift = row_shift(&w->base.p, index[0], index[1], index[2]);
+  if (id == FA_T_LSE && isinf(fa_tensor_get(&w->base.out.t[id], index))) link->shift = 0;
+  /* No key, or a sum of exactly 1? Nobody can tell. */
+  if (id == FA_T_LSE && w->base.p.empty_lse == FA_EMPTY_ZERO && fa_tensor_get(&w->base.out.t[id], index) == 0)
+    return false;
+  return true;
+}
+
+fa_status fa_law_bias_shift(fa_law_work *w, fa_error *err) {
+  static const fa_law_modes bound = {FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND,
+                                     FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND};
+  const fa_problem *p = &w->c->problem;
+  FA_SKIP_IF(!p->bias.present, "no bias");
+  FA_SKIP_IF(shares_memory(w, FA_T_BIAS), "elements of the bias share memory");
+  w->generic = false;
+  FA_LAW_TRY(fa_law_make_base(w, err));
+  make_coarse(&w->base.in.t[FA_T_BIAS]);
+  FA_LAW_TRY(fa_law_run(w, &w->base, err));
+  FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
+  const fa_tensor *t = &w->other.in.t[FA_T_BIAS];
+  int64_t index[FA_MAX_RANK], n = fa_tensor_count(t);
+  for (int64_t e = 0; e < n; ++e) {
+    fa_tensor_unravel(t, e, index);
+    fa_tensor_set(t, index, fa_tensor_get(t, index) + row_shift(p, index[0], index[1], index[2]));
+  }
+  FA_LAW_TRY(fa_law_run(w, &w->other, err));
+  return fa_law_compare_all(w, &w->other, bound, map_shift, NULL, err);
+}

@@ -1,0 +1,150 @@
+#include "fuzz/one/judge.h"
+
+#include "fuzz/one/stage.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void fa_result_note(fa_result *r, const char *format, ...) {
+  char text[sizeof r->notes];
+  size_t used = strlen(r->notes);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  snprintf(r->notes + used, sizeof r->notes - used, "%s%s", used ? "; " : "", text);
+}
+
+static int rank_of(fa_state s) {
+  static const fa_state order[] = {FA_UNTESTED, FA_PASS,           FA_VACUOUS, FA_NONDETERMINISTIC,
+                                   FA_FAIL,     FA_INPUT_MODIFIED, FA_OOB};
+  for (int i = 0; i < (int)(sizeof order / sizeof *order); ++i)
+    if (order[i] == s) return i;
+  return 100; /* crashes and the like: nothing outranks them */
+}
+
+void fa_result_raise(fa_result *r, fa_state state, const char *format, ...) {
+  char text[sizeof r->reason];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  if (rank_of(state) > rank_of(r->state)) {
+    if (r->reason[0]) fa_result_note(r, "%s: %s", fa_state_name(r->state), r->reason);
+    r->state = state;
+    snprintf(r->reason, sizeof r->reason, "%s", text);
+  } else if (text[0]) {
+    fa_result_note(r, "%s: %s", fa_state_name(state), text);
+  }
+}
+
+/* Signs of zeros mean nothing in a recorded debug matrix: an underflowed probability has lost its sign. */
+static void ignore_zeros(const fa_tensor *got, fa_want *want) {
+  int64_t index[FA_MAX_RANK];
+  for (int64_t e = 0; e < want->n; ++e) {
+    fa_tensor_unravel(got, e, index);
+    if (fa_tensor_get(got, index) == 0) want->value[e] = NAN;
+  }
+}
+
+typedef struct judge {
+  const fa_problem *p;
+  const fa_tensors *in, *got;
+  const fa_judge_config *config;
+  fa_result *r;
+} judge;
+
+static bool same_shape(const fa_want *want, const fa_tensor *got) {
+  if (want->rank != got->rank) return false;
+  for (int a = 0; a < want->rank; ++a)
+    if (want->shape[a] != got->shape[a]) return false;
+  return true;
+}
+
+static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, bool end_to_end, fa_error *err) {
+  const fa_tensor *got = &j->got->t[id];
+  if (want->n == 0 || (j->config->recorded && !got->data)) return FA_OK;
+  FA_ASSERT(j->r->n_verdicts < FA_T_COUNT);
+  fa_verdict *v = &j->r->verdict[j->r->n_verdicts];
+  if (id == FA_T_P_DEBUG && j->config->recorded && same_shape(want, got)) ignore_zeros(got, want);
+  /* End to end the bound carries the forward's error, which is one error for a whole row, not noise. */
+  fa_compare_options options = {.poison = j->config->poison,
+                                .generic = j->config->generic,
+                                .judge_stats = j->config->generic && !j->config->recorded && !end_to_end,
+                                .profile = j->config->profile};
+  const fa_stage outer = fa_stage_enter(FA_STAGE_COMPARE);
+  fa_status status = fa_compare_tensor(id, j->p, j->in, want, got, &options, v, err);
+  fa_stage_enter(outer);
+  if (status != FA_OK || !v->judged) return status;
+  v->rank = got->rank;
+  v->dtype = got->dtype;
+  j->r->end_to_end[j->r->n_verdicts++] = end_to_end;
+  if (v->worst_ratio > j->r->worst_ratio) j->r->worst_ratio = v->worst_ratio;
+  if (v->fail)
+    fa_result_raise(j->r, FA_FAIL, "%s", "");
+  else if (v->vacuous[0])
+    fa_result_raise(j->r, FA_VACUOUS, "%s", "");
+  return FA_OK;
+}
+
+static const fa_verdict *verdict_of(const fa_result *r, fa_tensor_id id) {
+  for (int i = 0; i < r->n_verdicts; ++i)
+    if (r->verdict[i].id == id) return &r->verdict[i];
+  return NULL;
+}
+
+/* Why the subject's own forward cannot be the backward's ground; NULL = it can. */
+static const char *unusable_forward(const judge *j) {
+  const fa_verdict *o = verdict_of(j->r, FA_T_O), *lse = verdict_of(j->r, FA_T_LSE);
+  if (!j->got->t[FA_T_O].data || !j->got->t[FA_T_LSE].data) return "there is no recorded o and lse";
+  if ((o && o->class_bad) || (lse && lse->class_bad))
+    return "o or lse has NaN or infinity in the wrong place";
+  return NULL;
+}
+
+static fa_status judge_gradients(judge *j, const fa_wants *forward, bool conditional, fa_error *err) {
+  static const fa_tensor_id ids[] = {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
+  fa_wants wants = {0};
+  fa_ref_options options = {
+      .n_threads = j->config->n_threads, .profile = j->config->profile, .generic = j->config->generic};
+  const fa_stage outer = fa_stage_enter(FA_STAGE_BACKWARD);
+  fa_status status =
+      fa_ref_backward(j->p, j->in, conditional ? &j->got->t[FA_T_O] : NULL,
+                      conditional ? &j->got->t[FA_T_LSE] : NULL, forward, &options, &wants, err);
+  fa_stage_enter(outer);
+  for (size_t i = 0; status == FA_OK && i < sizeof ids / sizeof *ids; ++i)
+    status = judge_tensor(j, ids[i], &wants.t[ids[i]], !conditional, err);
+  for (int id = FA_T_DBUFFER_0; status == FA_OK && id <= FA_T_DBUFFER_7; ++id)
+    status = judge_tensor(j, (fa_tensor_id)id, &wants.t[id], !conditional, err);
+  fa_wants_free(&wants);
+  return status;
+}
+
+fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                   const fa_judge_config *config, fa_result *r, fa_error *err) {
+  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_P_DEBUG, FA_T_DROPOUT_KEEP};
+  judge j = {p, in, got, config, r};
+  fa_wants forward = {0};
+  fa_ref_options options = {
+      .n_threads = config->n_threads, .profile = config->profile, .generic = config->generic};
+  const fa_stage outer = fa_stage_enter(FA_STAGE_FORWARD);
+  fa_status status = fa_ref_forward(p, in, &options, &forward, err);
+  fa_stage_enter(outer);
+  if (status != FA_OK) return status;
+  for (size_t i = 0; status == FA_OK && i < sizeof ids / sizeof *ids; ++i)
+    status = judge_tensor(&j, ids[i], &forward.t[ids[i]], false, err);
+  if (p->kvcache.present) {
+    if (status == FA_OK) status = judge_tensor(&j, FA_T_K, &forward.t[FA_T_K], false, err);
+    if (status == FA_OK) status = judge_tensor(&j, FA_T_V, &forward.t[FA_T_V], false, err);
+  }
+  if (status == FA_OK && config->backward) {
+    const char *why_not = unusable_forward(&j);
+    if (why_not) fa_result_note(r, "gradients judged end to end: %s", why_not);
+    status = judge_gradients(&j, &forward, why_not == NULL, err);
+    if (status == FA_OK && config->end_to_end && !why_not) status = judge_gradients(&j, &forward, false, err);
+  }
+  fa_wants_free(&forward);
+  return status;
+}

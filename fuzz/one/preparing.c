@@ -1,0 +1,22 @@
+#include "fuzz/one/preparing.h"
+
+static void *prepare(void *arg) {
+  const fa_preparing *p = arg;
+  const int turn = p->turns ? fa_turns_begin(p->turns, p->patience_s) : -1;
+  p->backend->prepare(p->self);
+  if (p->turns) fa_turns_end(p->turns, turn);
+  return NULL;
+}
+
+void fa_preparing_begin(fa_preparing *p, const fa_backend *backend, void *self, const fa_turns *turns,
+                        double patience_s) {
+  if (p->running || !backend->prepare) return;
+  *p = (fa_preparing){.backend = backend, .self = self, .turns = turns, .patience_s = patience_s};
+  p->running = pthread_create(&p->thread, NULL, prepare, p) == 0;
+}
+
+void fa_preparing_wait(fa_preparing *p) {
+  if (!p || !p->running) return;
+  pthread_join(p->thread, NULL);
+  p->running = false;
+}

@@ -1,0 +1,27 @@
+/* Recorded runs: one group of a safetensors file as a case, its inputs and its outputs. */
+#ifndef FA_FUZZ_ONE_RECORDED_H
+#define FA_FUZZ_ONE_RECORDED_H
+
+#include "cases/recipe/case.h"
+#include "cases/tensors/safetensors.h"
+
+typedef struct fa_recorded {
+  fa_case c;      /* as recorded, but with plain strides: files are row-major */
+  fa_tensors in;  /* inputs from the file, integer ones from the case; outputs' shapes */
+  fa_tensors got; /* the outputs that the file has; a call that appends: k and v afterwards */
+  bool backward;  /* at least one gradient is there */
+} fa_recorded;
+
+/* The group names of a file, in the order of their first tensor; *names is the caller's (free each and all).
+ * FA_ERR_INPUT: there is none, a tensor stands outside a group, or a group has no case. */
+fa_status fa_recorded_groups(const fa_safetensors *f, const char *path, char ***names, int64_t *n,
+                             fa_error *err);
+
+/* Reads and checks one group. Required: q, k, v, every other float input that the case has, and one output.
+ * LSE may have a padded last axis. Messages name file, group and tensor. FA_ERR_UNSUPPORTED: well formed, but
+ * this build cannot judge it. On failure *out owns nothing. */
+fa_status fa_recorded_load(const fa_safetensors *f, const char *path, const char *group, fa_recorded *out,
+                           fa_error *err);
+void fa_recorded_free(fa_recorded *r);
+
+#endif

@@ -1,0 +1,46 @@
+#include "fuzz/one/turns.h"
+
+#include "report/progress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+fa_turns fa_turns_make(int n) {
+  return (fa_turns){.fd = memfd_create("fa-verify-turns", MFD_CLOEXEC), .n = n};
+}
+
+void fa_turns_free(fa_turns *t) {
+  if (t->fd >= 0) close(t->fd);
+  t->fd = -1;
+}
+
+/* Turn number i is the file's byte i. False: errno says why not; EAGAIN or EACCES: another process has it. */
+static bool set_lock(const fa_turns *t, int i, short type) {
+  struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = i, .l_len = 1};
+  int code;
+  do code = fcntl(t->fd, F_SETLK, &lock);
+  while (code != 0 && errno == EINTR);
+  return code == 0;
+}
+
+int fa_turns_begin(const fa_turns *t, double patience_s) {
+  const struct timespec pause = {.tv_nsec = 2000000};
+  const double end = fa_seconds_now() + patience_s;
+  if (t->fd < 0) return -1;
+  for (;;) {
+    for (int i = 0; i < t->n; ++i) {
+      if (set_lock(t, i, F_WRLCK)) return i;
+      if (errno != EAGAIN && errno != EACCES) return -1; /* no locks here: no turns */
+    }
+    if (fa_seconds_now() >= end) return -1;
+    nanosleep(&pause, NULL); /* F_SETLKW knows no end of patience */
+  }
+}
+
+void fa_turns_end(const fa_turns *t, int turn) {
+  if (turn >= 0) set_lock(t, turn, F_UNLCK);
+}

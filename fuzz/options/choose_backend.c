@@ -1,0 +1,109 @@
+#include "fuzz/options/choose_backend.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct probed {
+  fa_backend_info info;
+  fa_status status;
+} probed;
+
+static void open_and_describe(const fa_backend *backend, const char *arg, probed *out) {
+  void *self = NULL;
+  fa_error err = {""};
+  memset(out, 0, sizeof *out);
+  out->status = backend->open(arg, &self, &err);
+  if (out->status != FA_OK) {
+    snprintf(out->info.why_not, sizeof out->info.why_not, "%s", err.text);
+    return;
+  }
+  backend->describe(self, &out->info);
+  backend->close(self);
+}
+
+fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out) {
+  int ends[2] = {-1, -1};
+  probed answer;
+  fflush(NULL);
+  pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+  if (pid == 0) {
+    open_and_describe(backend, arg, &answer);
+    _exit(write(ends[1], &answer, sizeof answer) == (ssize_t)sizeof answer ? 0 : 3);
+  }
+  size_t got = 0;
+  int wait_status = 0;
+  if (ends[1] >= 0) close(ends[1]);
+  while (pid > 0 && got < sizeof answer) {
+    ssize_t n = read(ends[0], (char *)&answer + got, sizeof answer - got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    got += (size_t)n;
+  }
+  if (ends[0] >= 0) close(ends[0]);
+  while (pid > 0 && waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {}
+  if (got < sizeof answer) {
+    memset(&answer, 0, sizeof answer);
+    answer.status = FA_ERR_DEVICE;
+    snprintf(answer.info.why_not, sizeof answer.info.why_not,
+             pid > 0 ? "it crashed when opened" : "no process could be made for it");
+  }
+  *out = answer.info;
+  out->name = backend->name; /* the child's pointer is the same program's, but trust ours */
+  return answer.status;
+}
+
+static void list_names(const fa_backend *const *table, char *text, size_t size) {
+  size_t used = 0;
+  text[0] = 0;
+  for (int i = 0; table[i] && used < size; ++i)
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", table[i]->name);
+}
+
+fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa_choice *out, fa_error *err) {
+  memset(out, 0, sizeof *out);
+  size_t n = strcspn(spec, ":");
+  for (int i = 0; table[i]; ++i)
+    if (strlen(table[i]->name) == n && strncmp(table[i]->name, spec, n) == 0) out->backend = table[i];
+  if (out->backend && strlen(spec) >= sizeof out->spec)
+    return fa_fail(err, FA_ERR_INPUT, "--backend %s: longer than %zu characters", spec, sizeof out->spec - 1);
+  if (!out->backend) {
+    char names[512];
+    list_names(table, names, sizeof names);
+    return fa_fail(err, FA_ERR_INPUT, "--backend %s: unknown; this build has: %s", spec, names);
+  }
+  snprintf(out->spec, sizeof out->spec, "%s", spec);
+  out->arg = out->spec[n] == ':' ? out->spec + n + 1 : NULL;
+  const fa_status status = fa_backend_probe(out->backend, out->arg, &out->info);
+  if (status == FA_ERR_INPUT) return fa_fail(err, status, "--backend %s: %s", spec, out->info.why_not);
+  if (!out->info.usable)
+    return fa_fail(err, FA_ERR_DEVICE, "--backend %s: not usable here: %s", spec, out->info.why_not);
+  return FA_OK;
+}
+
+fa_status fa_choose_default(const fa_backend *const *table, bool quiet, fa_choice *out, fa_error *err) {
+  static const char *const preferred[] = {"cuda", "host"};
+  char why[400] = "no cuda in this build";
+  fa_error ignored;
+  for (int i = 0; i < 2; ++i) {
+    bool exists = false;
+    for (int k = 0; table[k]; ++k) exists |= strcmp(table[k]->name, preferred[i]) == 0;
+    if (!exists) continue;
+    if (fa_choose_backend(table, preferred[i], out, &ignored) == FA_OK) {
+      if (!quiet && i == 0) fprintf(stderr, "backend: cuda (%s)\n", out->info.device);
+      if (!quiet && i == 1) fprintf(stderr, "backend: host (%s)\n", why);
+      return FA_OK;
+    }
+    snprintf(why, sizeof why, "%s: %s", preferred[i], out->info.why_not);
+  }
+  for (int k = 0; table[k]; ++k) {
+    if (fa_choose_backend(table, table[k]->name, out, &ignored) != FA_OK) continue;
+    if (!quiet) fprintf(stderr, "backend: %s (%s)\n", out->spec, why);
+    return FA_OK;
+  }
+  return fa_fail(err, FA_ERR_DEVICE, "no usable backend: %s", why);
+}

@@ -1,0 +1,65 @@
+/* The command line: what the user asked for, and the commands that do it. Grammar and exit codes: the help
+ * text in fuzz/options/command.c, and README. */
+#ifndef FA_FUZZ_OPTIONS_COMMAND_H
+#define FA_FUZZ_OPTIONS_COMMAND_H
+
+#include "gpu/backend.h"
+
+#include <stdio.h>
+
+enum {
+  FA_EXIT_PASSED = 0,
+  FA_EXIT_MISMATCH = 1,
+  FA_EXIT_USAGE = 2,          /* usage or malformed input */
+  FA_EXIT_INFRASTRUCTURE = 3, /* device lost, out of memory, I/O */
+  FA_EXIT_NOTHING_JUDGED = 4
+};
+
+/* Strings of argv in an array that is ours. */
+typedef struct fa_words {
+  const char **v;
+  int n;
+} fa_words;
+
+typedef struct fa_cli {
+  const char *program; /* argv[0] */
+  int argc;
+  char **argv;
+  const fa_backend *const *backends; /* NULL-terminated */
+  const char *command;
+  fa_words words; /* what stands after the command and belongs to no option */
+  fa_words cases, case_text, backend, law;
+  const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *junit, *merge, *html, *out, *color;
+  int64_t jobs, count; /* 0 = not given */
+  double timeout_s, seconds;
+  uint64_t seed, schedule_seed;
+  bool shrink, shrunk; /* after a run: shrink its failures; repro: what they were shrunk to */
+  uint64_t given;      /* bit i: option i of the table */
+  bool fail_fast, resume, no_times, laws, coverage, cold, no_isolate, no_progress, end_to_end, verbose, quiet,
+      help, version;
+} fa_cli;
+
+/* Reads argv into *cli; a message on stderr and FA_EXIT_USAGE when it makes no sense. */
+int fa_cli_parse(fa_cli *cli, int argc, char **argv);
+void fa_cli_free(fa_cli *cli);
+void fa_cli_print_help(FILE *out);
+
+/* "fa-verify: message" on stderr; returns FA_EXIT_USAGE. */
+int fa_cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same with an error of the world; returns the exit code that belongs to it. */
+int fa_cli_fail(fa_status status, const fa_error *err);
+
+int fa_command_run(const fa_cli *cli);
+int fa_command_random(const fa_cli *cli);
+int fa_command_repro(const fa_cli *cli);
+int fa_command_check(const fa_cli *cli);
+int fa_command_golden(const fa_cli *cli);
+int fa_command_bench(const fa_cli *cli);
+int fa_command_list(const fa_cli *cli);
+int fa_command_report(const fa_cli *cli);
+int fa_command_shrink(const fa_cli *cli);
+
+/* The whole program. backends: what can be chosen with --backend, NULL-terminated. */
+int fa_cli_main(int argc, char **argv, const fa_backend *const *backends);
+
+#endif

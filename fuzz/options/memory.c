@@ -1,0 +1,14 @@
+#include "fuzz/options/memory.h"
+
+#include <stdlib.h> /* any header of the library says whether it is glibc */
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+void fa_memory_startup(void) {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 512 << 20);
+#endif
+}

@@ -1,0 +1,23 @@
+/* What the shrinker found, for people and for reports; shrinking the failures of a run. */
+#ifndef FA_FUZZ_SHRINK_REPORT_H
+#define FA_FUZZ_SHRINK_REPORT_H
+
+#include "fuzz/options/command.h"
+#include "fuzz/shrink/reduce.h"
+#include "report/line.h"
+#include "report/json.h"
+
+/* Jobs, limits, isolation and progress as the command line says; schedule and class are the caller's. */
+fa_shrink_config fa_shrink_config_from_cli(const fa_cli *cli, const fa_choice *choice);
+
+/* A line saying what came out, the failing run's own lines, and last the case alone on a line. */
+void fa_shrink_print(FILE *out, const char *name, const char *backend, const fa_shrink_result *r,
+                     const fa_line_style *style);
+
+/* After a run with --shrink: gives the report's failures a "shrunk", at most a few of each class, each within
+ * a minute. FA_ERR_* only for lack of memory; what cannot be shrunk is told on stderr. *interrupted: the
+ * signal, or 0. */
+fa_status fa_shrink_failures(const fa_cli *cli, const fa_choice *choice, int n_choices, fa_report *report,
+                             int *interrupted, fa_error *err);
+
+#endif

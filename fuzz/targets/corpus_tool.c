@@ -1,0 +1,149 @@
+/* Between case files and the corpora of the targets that read case records.
+ *   corpus_tool seeds DIR               one input for each pair of tile class and mask class
+ *   corpus_tool from-cases [--target NAME] DIR FILE...
+ *                                       one input for each case of the files that the target can make of one
+ *   corpus_tool to-cases [--target NAME] INPUT...   each input's case, a JSON line; of target attention by
+ * default */
+#include "fuzz/generate/draw.h"
+#include "fuzz/inputs/input.h"
+#include "fuzz/inputs/mutate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int write_input(const char *folder, const char *name, const fa_record *r) {
+  uint8_t bytes[512];
+  char path[4096];
+  const size_t n = fa_record_bytes();
+  FA_ASSERT(n <= sizeof bytes);
+  fa_record_write(r, bytes);
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, "wb");
+  bool ok = file && fwrite(bytes, 1, n, file) == n;
+  if (file && fclose(file) != 0) ok = false;
+  if (!ok) fprintf(stderr, "corpus_tool: cannot write %s\n", path);
+  return ok ? 0 : 1;
+}
+
+/* Lengths around tile edges under every mask; dims, types and features turn with the count. */
+static int seeds(const char *folder) {
+  static const uint8_t lengths[] = {1, 16, 63, 64, 65, 127, 128, 129};
+  static const uint8_t masks[][3] = {{0, 0, 0}, {1, 0, 0}, {2, 17, 1}, {2, 0, 9}, {2, 65, 33}, {2, 1, 1}};
+  enum { N_LENGTHS = sizeof lengths, N_MASKS = sizeof masks / sizeof *masks };
+  int n = 0, code = 0;
+  for (int m = 0; m < N_MASKS; ++m)
+    for (int q = 0; q < N_LENGTHS; ++q)
+      for (int k = q % 2; k < N_LENGTHS; k += 2, ++n) {
+        char name[64];
+        fa_record r = {{0}};
+        r.v[FA_F_DTYPE] = (uint64_t)n % 2;
+        r.v[FA_F_BACKWARD] = n % 3 != 0;
+        r.v[FA_F_HEAD_DIM] = (uint64_t)(n * 7 + m) % 16;
+        r.v[FA_F_LENGTH_Q] = lengths[q];
+        r.v[FA_F_LENGTH_K] = lengths[k];
+        r.v[FA_F_MASK] = masks[m][0];
+        r.v[FA_F_LEFT] = masks[m][1];
+        r.v[FA_F_RIGHT] = masks[m][2];
+        r.v[FA_F_DROPOUT] = n % 5 == 1 ? 1 + (uint64_t)n % 9 : 0;
+        r.v[FA_F_SOFTCAP] = n % 7 == 2 ? 9 : 0;
+        r.v[FA_F_ALIBI] = n % 7 == 3;
+        r.v[FA_F_DATA_SEED] = (uint64_t)n;
+        r.v[FA_F_OFFSET] = n % 11 == 4;
+        r.v[FA_F_REPEAT] = n % 4 == 0;
+        snprintf(name, sizeof name, "tile-q%d-k%d-mask%d", lengths[q], lengths[k], m);
+        code |= write_input(folder, name, &r);
+      }
+  printf("%d seeds\n", n);
+  return code;
+}
+
+/* Letters and digits stay. */
+static void file_name(const char *name, char *out, size_t size) {
+  size_t n = 0;
+  for (; *name && n + 1 < size; ++name)
+    out[n++] =
+        strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", *name) ? *name : '_';
+  out[n] = 0;
+}
+
+static int from_cases(const fa_input_target *target, const char *folder, int n_files, char **files) {
+  fa_case_list list = {0};
+  fa_error err = {""};
+  int n = 0, code = 0;
+  for (int i = 0; i < n_files && code == 0; ++i)
+    if (fa_case_file_load(files[i], fa_generate, &list, &err) != FA_OK) {
+      fprintf(stderr, "corpus_tool: %s\n", err.text);
+      code = 2;
+    }
+  for (int64_t i = 0; i < list.n && code == 0; ++i) {
+    fa_record r;
+    char name[120], path[140];
+    if (!target->from_case(&list.v[i], &r)) continue;
+    r.v[FA_F_REPEAT] = 0; /* where the file itself is a test, it runs twice */
+    file_name(list.v[i].name, name, sizeof name);
+    snprintf(path, sizeof path, "case-%s", name);
+    code = write_input(folder, path, &r);
+    ++n;
+  }
+  printf("%d of %lld cases fit\n", n, (long long)list.n);
+  fa_case_list_free(&list);
+  return code;
+}
+
+static int to_case(const fa_input_target *target, const char *path) {
+  static uint8_t bytes[1 << 20];
+  FILE *file = fopen(path, "rb");
+  if (!file) {
+    fprintf(stderr, "corpus_tool: cannot read %s\n", path);
+    return 2;
+  }
+  const size_t n = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  fa_case c;
+  fa_error err = {""};
+  const fa_status status = target->to_case(bytes, n, &c, &err);
+  if (status != FA_OK) {
+    fprintf(stderr, "corpus_tool: %s: %s\n", path, err.text);
+    return status == FA_ERR_INPUT ? 2 : 3;
+  }
+  if (target->case_lacks_tape && fa_input_tape_bytes(n) > 0)
+    fprintf(stderr, "corpus_tool: %s: the case runs in the plain order; replay_%s runs it in the input's\n",
+            path, target->name);
+  char *line = fa_case_to_line(&c);
+  if (line) printf("%s\n", line);
+  free(line);
+  fa_case_free(&c);
+  return line ? 0 : 3;
+}
+
+/* Takes --target NAME off the arguments; NULL: there is no such target, and it says so. */
+static const fa_input_target *take_target(int *n, char ***args) {
+  if (*n < 2 || strcmp((*args)[0], "--target") != 0) return &fa_input_attention;
+  const fa_input_target *target = fa_input_find((*args)[1]);
+  if (!target)
+    fprintf(stderr, "corpus_tool: no target %s reads case records; those are: %s\n", (*args)[1],
+            FA_INPUT_NAMES);
+  *n -= 2, *args += 2;
+  return target;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 3 && strcmp(argv[1], "seeds") == 0) return seeds(argv[2]);
+  if (argc >= 3 && (strcmp(argv[1], "from-cases") == 0 || strcmp(argv[1], "to-cases") == 0)) {
+    int n = argc - 2, code = 0;
+    char **args = argv + 2;
+    const fa_input_target *target = take_target(&n, &args);
+    if (!target) return 2;
+    if (argv[1][0] == 't' && n >= 1) {
+      for (int i = 0; i < n && code == 0; ++i) code = to_case(target, args[i]);
+      return code;
+    }
+    if (argv[1][0] == 'f' && n >= 2 && target->from_case) return from_cases(target, args[0], n - 1, args + 1);
+    if (!target->from_case)
+      fprintf(stderr, "corpus_tool: %s makes its cases of more than a record\n", target->name);
+  }
+  fprintf(stderr, "usage: corpus_tool seeds DIR | from-cases [--target NAME] DIR FILE... | "
+                  "to-cases [--target NAME] INPUT...\n");
+  return 2;
+}

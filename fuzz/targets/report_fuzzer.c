@@ -1,0 +1,49 @@
+/* Reports of any bytes: what is accepted can be merged, printed and read again, and counts add up. */
+#include "fuzz/inputs/fuzzer.h"
+
+#include "report/json.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static int size_of(const cJSON *root, const char *key) {
+  return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(root, key));
+}
+
+/* Printing and reading again changes no structure; and a merged report is a report. */
+static void check_again(const cJSON *root, int times) {
+  fa_error err = {""};
+  cJSON *again = NULL;
+  char *text = cJSON_PrintUnformatted(root);
+  if (!text) return; /* out of memory */
+  FA_FUZZ_CHECK(fa_report_parse(text, strlen(text), "again", &again, &err) == FA_OK, "%s\n%s", err.text,
+                text);
+  FA_FUZZ_CHECK(size_of(again, "failures") == size_of(root, "failures"), "%d times %s", times, text);
+  FA_FUZZ_CHECK(size_of(again, "cases") == size_of(root, "cases"), "%d times %s", times, text);
+  cJSON_Delete(again);
+  cJSON_free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  fa_error err = {""};
+  cJSON *root = NULL, *merged = NULL;
+  char *text = fa_fuzzer_text(data, size);
+  const fa_status status = fa_report_parse(text, size, "fuzz.json", &root, &err);
+  if (status == FA_OK) {
+    cJSON *both[2] = {root, root};
+    check_again(root, 1);
+    if (fa_report_merge(both, (const char *const[]){"one", "two"}, 2, &merged, &err) == FA_OK) {
+      FA_FUZZ_CHECK(size_of(merged, "cases") >= size_of(root, "cases"), "%s", text);
+      FA_FUZZ_CHECK(size_of(merged, "cases") <= 2 * size_of(root, "cases"), "%s", text);
+      check_again(merged, 2);
+    }
+    cJSON_Delete(merged);
+    cJSON_Delete(root);
+  } else {
+    FA_FUZZ_CHECK(strncmp(err.text, "fuzz.json", 9) == 0, "no file in \"%s\"", err.text);
+  }
+  free(text);
+  return 0;
+}

@@ -1,9 +1,0 @@
-#include "fuzz/version.h"
-
-const char *fa_version(void) {
-  return FA_VERSION;
-}
-
-const char *fa_git_revision(void) {
-  return FA_GIT_REVISION;
-}

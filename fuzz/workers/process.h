@@ -1,0 +1,31 @@
+/* Inside fuzz/worker*.c: one process of a pool. */
+#ifndef FA_FUZZ_WORKERS_PROCESS_H
+#define FA_FUZZ_WORKERS_PROCESS_H
+
+#include "fuzz/workers/pool.h"
+
+#include <sys/types.h>
+
+typedef struct fa_worker {
+  pid_t pid;    /* 0 = not running */
+  int to, from; /* pipe ends on this side; to: -1 once it is dismissed */
+  int64_t slot; /* what it works on: position in the order of next(), -1 = idle */
+  double started;
+  char *bytes; /* the answer so far: 8 bytes of length (and FA_WORKER_SPENT), then the packed result */
+  size_t n_bytes, capacity;
+} fa_worker;
+
+/* Bit of an answer's length: the worker ends after it. */
+#define FA_WORKER_SPENT ((uint64_t)1 << 63)
+
+/* Starts w, which is one of all the pool's c->n_workers. */
+fa_status fa_worker_start(const fa_pool_config *c, fa_worker *all, fa_worker *w, fa_error *err);
+/* Nothing more is to come: it ends by itself, and fa_worker_stop waits for that. Ending takes as long as
+ * giving back memory and a device's context, so whoever stops several dismisses all first. */
+void fa_worker_dismiss(fa_worker *w);
+/* Waits for its end; kill_it: without mercy. Returns the wait status; 0 if it was not running. */
+int fa_worker_stop(fa_worker *w, bool kill_it);
+/* False: it reads no more, and the end of its answers will tell why. */
+bool fa_worker_give(fa_worker *w, int64_t item);
+
+#endif

@@ -1,0 +1,102 @@
+/* The kvcache family's problem and tensors to the arguments of fa_forward_kvcache. */
+#include "gpu/args/problem.h"
+
+void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
+  static const int32_t present[1];
+  static const uint16_t table[1];
+  const fa_kvcache *c = &p->kvcache;
+  fa_args_common(p, a);
+  fa_inference_init(kv);
+  /* A window is one even where it hides nothing: queries move with it. */
+  if (p->mask.type == FA_MASK_WINDOW && p->mask.left < 0 && p->mask.right < 0) a->window_left = p->seqlen_k;
+  kv->cache_rows = fa_problem_cache_rows(p);
+  kv->cache_seqlens = present;
+  if (c->batch_idx.n) kv->cache_batch_idx = present;
+  if (c->page_size > 0) {
+    kv->block_table = present;
+    kv->page_size = c->page_size;
+    kv->max_pages = kv->block_table_stride = p->seqlen_k / c->page_size;
+  }
+  kv->n_new = c->n_new;
+  kv->rotary_dim = c->rotary_dim;
+  kv->rotary_interleaved = c->rotary_interleaved;
+  if (c->rotary_dim > 0) kv->rotary_cos = kv->rotary_sin = table;
+  kv->splits = p->splits;
+}
+
+/* ---- tensors ---- */
+
+static fa_strides strides_of(const fa_tensor *t) {
+  return (fa_strides){t->stride[0], t->stride[1], t->stride[2]};
+}
+
+/* [any, slots, heads_kv, head_dim] of the problem's type. */
+static const char *check_keys(const fa_problem *p, const fa_tensor *x, int64_t slots) {
+  if (!x->data) return "a cache, new k or new v is missing";
+  if (x->dtype != p->dtype || x->rank != 4)
+    return "a cache, new k or new v has another dtype or rank than the problem says";
+  if (x->shape[1] != slots || x->shape[2] != p->heads_kv || x->shape[3] != p->head_dim)
+    return "a cache, new k or new v has another shape than the problem says";
+  return x->stride[3] != 1 ? "head_dim is not contiguous in a cache, new k or new v" : NULL;
+}
+
+static const char *check_ints(const fa_tensor *x, int rank) {
+  if (x->data && x->dtype == FA_I32 && x->rank == rank && x->stride[rank - 1] == 1) return NULL;
+  return "cache_seqlens, cache_batch_idx or block_table is missing, not int32, or of another rank";
+}
+
+static const char *take_new(const fa_problem *p, const fa_tensor *x, fa_inference *kv) {
+  const char *why = check_keys(p, &x[FA_T_K_NEW], kv->n_new);
+  if (!why) why = check_keys(p, &x[FA_T_V_NEW], kv->n_new);
+  if (why) return why;
+  kv->k_new = x[FA_T_K_NEW].data;
+  kv->v_new = x[FA_T_V_NEW].data;
+  kv->k_new_stride = strides_of(&x[FA_T_K_NEW]);
+  kv->v_new_stride = strides_of(&x[FA_T_V_NEW]);
+  return NULL;
+}
+
+static const char *take_rotary(const fa_problem *p, const fa_tensor *x, fa_inference *kv) {
+  for (int i = FA_T_ROTARY_COS; i <= FA_T_ROTARY_SIN; ++i)
+    if (!x[i].data || x[i].dtype != p->dtype || x[i].rank != 2 || x[i].shape[1] != kv->rotary_dim / 2 ||
+        x[i].stride[0] != x[i].shape[1] || x[i].shape[0] != x[FA_T_ROTARY_COS].shape[0])
+      return "a rotary table is missing, or has another dtype or shape than the problem says";
+  kv->rotary_cos = x[FA_T_ROTARY_COS].data;
+  kv->rotary_sin = x[FA_T_ROTARY_SIN].data;
+  kv->rotary_rows = x[FA_T_ROTARY_COS].shape[0];
+  return NULL;
+}
+
+/* Where an entry's keys are. */
+static const char *take_places(const fa_tensor *x, fa_inference *kv) {
+  const char *why = check_ints(&x[FA_T_CACHE_SEQLENS], 1);
+  if (!why && kv->cache_batch_idx) why = check_ints(&x[FA_T_CACHE_BATCH_IDX], 1);
+  if (!why && kv->block_table) why = check_ints(&x[FA_T_BLOCK_TABLE], 2);
+  if (why) return why;
+  kv->cache_seqlens = (const int32_t *)(const void *)x[FA_T_CACHE_SEQLENS].data;
+  kv->cache_batch_idx = (const int32_t *)(const void *)x[FA_T_CACHE_BATCH_IDX].data;
+  kv->block_table = (const int32_t *)(const void *)x[FA_T_BLOCK_TABLE].data;
+  if (kv->block_table) kv->block_table_stride = x[FA_T_BLOCK_TABLE].stride[0];
+  return NULL;
+}
+
+const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a,
+                                  fa_inference *kv) {
+  const fa_tensor *x = t->t;
+  fa_args_cache(p, a, kv);
+  const int64_t slots = kv->block_table ? kv->page_size : p->seqlen_k;
+  const char *why = fa_args_outer_tensors(p, t, a);
+  if (!why) why = check_keys(p, &x[FA_T_K], slots);
+  if (!why) why = check_keys(p, &x[FA_T_V], slots);
+  if (!why && x[FA_T_K].shape[0] != x[FA_T_V].shape[0]) why = "the caches of k and v differ in rows or pages";
+  if (!why) why = take_places(x, kv);
+  if (!why && kv->n_new > 0) why = take_new(p, x, kv);
+  if (!why && kv->rotary_dim > 0) why = take_rotary(p, x, kv);
+  if (why) return why;
+  kv->k_cache = x[FA_T_K].data;
+  kv->v_cache = x[FA_T_V].data;
+  kv->k_cache_stride = strides_of(&x[FA_T_K]);
+  kv->v_cache_stride = strides_of(&x[FA_T_V]);
+  kv->cache_rows = x[FA_T_K].shape[0];
+  return NULL;
+}

@@ -1,0 +1,59 @@
+/* What reports call a kernel. */
+#include "gpu/args/problem.h"
+#include "gpu/call/choose.h"
+
+#include <stdio.h>
+
+static bool is_wide(const fa_problem *p) {
+  fa_attention a;
+  return !fa_args_problem(p, &a) && fa_choose_forward(&a) == FA_KERNELS_WIDE;
+}
+
+/* ",paged(16),append(1),rotary(64),splits(7)" */
+static void name_cache(const fa_problem *p, char *out, size_t size) {
+  const fa_kvcache *c = &p->kvcache;
+  const struct {
+    const char *name;
+    int64_t n;
+  } parts[] = {
+      {"paged", c->page_size}, {"append", c->n_new}, {"rotary", c->rotary_dim}, {"splits", p->splits}};
+  size_t used = 0;
+  out[0] = 0;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts && used < size; ++i)
+    if (parts[i].n > 0)
+      used += (size_t)snprintf(out + used, size - used, ",%s(%lld)", parts[i].name, (long long)parts[i].n);
+}
+
+/* ",score_mod,mask_mod,blocks(64x64)" */
+static void name_flex(const fa_problem *p, char *out, size_t size) {
+  const fa_block_sparse *s = &p->block_sparse;
+  char blocks[64] = "";
+  if (s->present)
+    snprintf(blocks, sizeof blocks, ",blocks(%lldx%lld)", (long long)s->q_block, (long long)s->kv_block);
+  snprintf(out, size, "%s%s%s", p->score_mod ? ",score_mod" : "", p->mask_mod ? ",mask_mod" : "", blocks);
+}
+
+void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size) {
+  static const char *const mask[] = {"none", "causal", "window"};
+  char head_dim_v[32] = "", more[96] = "";
+  if (p->head_dim_v != p->head_dim)
+    snprintf(head_dim_v, sizeof head_dim_v, "/%lld", (long long)p->head_dim_v);
+  if (p->family == FA_KVCACHE) name_cache(p, more, sizeof more);
+  if (p->family == FA_FLEX) name_flex(p, more, sizeof more);
+  const bool top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
+  snprintf(out, size, "%s_forward<%s,%lld%s,%s%s%s%s%s%s%s%s>",
+           p->family == FA_KVCACHE ? "kv"
+           : p->family == FA_FLEX  ? "flex"
+           : is_wide(p)            ? "wide"
+                                   : "flash",
+           fa_dtype_name(p->dtype), (long long)p->head_dim, head_dim_v, mask[p->mask.type],
+           top_left ? ",top-left" : "", p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
+           p->bias.present ? ",bias" : "", p->dropout.p > 0 ? ",dropout" : "", more,
+           aligned ? "" : ",unaligned");
+}
+
+const char *fa_args_backward_name(const fa_attention *a, const fa_gradients *g, bool hopper) {
+  if (a->flex) return hopper ? "hopper_flex_backward" : "flex_backward";
+  if (hopper) return "hopper_backward";
+  return fa_choose_backward(a, g) == FA_KERNELS_WIDE ? "wide_backward" : "flash_backward";
+}

@@ -1,0 +1,195 @@
+/* The arguments of a call over a cache. */
+#include "gpu/call/check_cache.h"
+
+#include "gpu/call/check.h"
+
+#include <stdlib.h>
+
+/* As in gpu/call/check.c: slots of an entry, and their sums, are ints in the kernels. */
+#define MAX_LENGTH (((int64_t)1 << 29) - 1)
+#define MAX_ROWS (((int64_t)1 << 31) - 1)
+#define MAX_HEAD_DIM 256
+
+/* ---- the problem ---- */
+
+/* What the kernels do not do, though other kernels may. */
+static fa_status check_features(const fa_attention *a, fa_error *err) {
+  const struct {
+    bool wanted;
+    const char *what;
+  } all[] = {{fa_attention_is_varlen(a), "cu_seqlens_q and cu_seqlens_k"},
+             {a->bias != NULL, "a bias"},
+             {a->dropout_p > 0, "dropout"},
+             {a->p_debug != NULL, "p_debug"},
+             {a->flex != NULL, "flex"},
+             {a->mask_top_left, "mask_top_left"},
+             {a->dtype == FA_F32, "dtype f32"},
+             {a->head_dim_v && a->head_dim_v != a->head_dim, "a head_dim_v that is not head_dim"},
+             {a->head_dim > MAX_HEAD_DIM, "a head_dim above 256"},
+             {a->head_dim % 8 != 0, "a head_dim that is no multiple of 8"}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+    if (all[i].wanted) return fa_fail(err, FA_ERR_UNSUPPORTED, "%s: not together with a cache", all[i].what);
+  if (a->seqused_k)
+    return fa_fail(err, FA_ERR_INPUT, "seqused_k: of a cache, cache_seqlens says how many keys there are");
+  return FA_OK;
+}
+
+static fa_status check_sizes(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  const struct {
+    const char *name;
+    int64_t x, lo, hi;
+  } sizes[] = {{"cache_rows", kv->cache_rows, 0, MAX_ROWS},
+               {"n_new", kv->n_new, 0, MAX_LENGTH},
+               {"page_size", kv->page_size, kv->block_table ? 1 : 0, MAX_LENGTH},
+               {"max_pages", kv->max_pages, 0, MAX_LENGTH},
+               {"rotary_rows", kv->rotary_rows, 0, MAX_LENGTH},
+               {"splits", kv->splits, 0, FA_KV_MAX_SPLITS}};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    const fa_status status = fa_range_check(sizes[i].name, sizes[i].x, sizes[i].lo, sizes[i].hi, err);
+    if (status != FA_OK) return status;
+  }
+  if (kv->n_new > a->seqlen_k)
+    return fa_fail(err, FA_ERR_INPUT, "n_new = %lld keys are more than an entry may have, seqlen_k = %lld",
+                   (long long)kv->n_new, (long long)a->seqlen_k);
+  return FA_OK;
+}
+
+static fa_status check_pages(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  if (!kv->block_table) {
+    if (kv->page_size)
+      return fa_fail(err, FA_ERR_INPUT, "page_size = %lld, but block_table is NULL",
+                     (long long)kv->page_size);
+    if (!kv->cache_batch_idx && kv->cache_rows < a->batch)
+      return fa_fail(err, FA_ERR_INPUT,
+                     "cache_rows = %lld: without cache_batch_idx every entry, of %lld, has its own",
+                     (long long)kv->cache_rows, (long long)a->batch);
+    return FA_OK;
+  }
+  if (kv->cache_batch_idx)
+    return fa_fail(err, FA_ERR_INPUT, "cache_batch_idx: not together with block_table, which says the same");
+  if (kv->max_pages * kv->page_size < a->seqlen_k)
+    return fa_fail(err, FA_ERR_INPUT, "seqlen_k = %lld: max_pages = %lld of page_size = %lld hold fewer",
+                   (long long)a->seqlen_k, (long long)kv->max_pages, (long long)kv->page_size);
+  if (kv->block_table_stride < 0)
+    return fa_fail(err, FA_ERR_INPUT, "block_table_stride = %lld: negative strides are not supported",
+                   (long long)kv->block_table_stride);
+  return FA_OK;
+}
+
+static fa_status check_rotary(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  if (kv->rotary_dim < 0 || kv->rotary_dim > a->head_dim || kv->rotary_dim % 2 != 0)
+    return fa_fail(err, FA_ERR_INPUT, "rotary_dim = %lld: an even number, 0 (none) .. head_dim = %lld",
+                   (long long)kv->rotary_dim, (long long)a->head_dim);
+  if (kv->rotary_dim == 0) return FA_OK;
+  if (!kv->rotary_cos || !kv->rotary_sin)
+    return fa_fail(err, FA_ERR_INPUT, "%s is NULL, but rotary_dim = %lld",
+                   kv->rotary_cos ? "rotary_sin" : "rotary_cos", (long long)kv->rotary_dim);
+  return FA_OK;
+}
+
+fa_status fa_inference_check_problem(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  if (!a) return fa_fail(err, FA_ERR_INPUT, "the fa_attention is NULL");
+  if (!kv) return fa_fail(err, FA_ERR_INPUT, "the fa_inference is NULL");
+  fa_status status = check_features(a, err);
+  if (status == FA_OK) status = fa_attention_check_problem(a, err);
+  if (status == FA_OK) status = check_sizes(a, kv, err);
+  if (status == FA_OK && !kv->cache_seqlens && a->batch > 0)
+    status = fa_fail(err, FA_ERR_INPUT, "cache_seqlens is NULL");
+  if (status == FA_OK) status = check_pages(a, kv, err);
+  return status == FA_OK ? check_rotary(a, kv, err) : status;
+}
+
+/* ---- tensors ---- */
+
+static fa_status check_arrays(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  const struct {
+    const char *name;
+    const void *p;
+    int bytes;
+  } all[] = {{"cache_seqlens", kv->cache_seqlens, 4},
+             {"cache_batch_idx", kv->cache_batch_idx, 4},
+             {"block_table", kv->block_table, 4},
+             {"rotary_cos", kv->rotary_cos, 2},
+             {"rotary_sin", kv->rotary_sin, 2}};
+  fa_status status = fa_attention_check_arrays(a, err);
+  for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)
+    status = fa_alignment_check(all[i].name, all[i].p, all[i].bytes, err);
+  return status;
+}
+
+fa_status fa_inference_check_tensors(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  fa_status status = check_arrays(a, kv, err);
+  const int bytes = fa_attention_element_bytes(a);
+  const int64_t slots = kv->block_table ? kv->page_size : a->seqlen_k, dim = a->head_dim;
+  const bool put = kv->n_new > 0;
+  if (status != FA_OK || a->batch == 0) return status;
+  const fa_extent all[] = {
+      {"k_cache", kv->k_cache, kv->k_cache_stride, kv->cache_rows, slots, a->heads_kv, dim, bytes, put},
+      {"v_cache", kv->v_cache, kv->v_cache_stride, kv->cache_rows, slots, a->heads_kv, dim, bytes, put},
+      {"k_new", kv->k_new, kv->k_new_stride, a->batch, kv->n_new, a->heads_kv, dim, bytes, false},
+      {"v_new", kv->v_new, kv->v_new_stride, a->batch, kv->n_new, a->heads_kv, dim, bytes, false},
+      {"q", a->q, a->q_stride, a->batch, a->seqlen_q, a->heads_q, dim, bytes, false},
+      {"o", a->o, a->o_stride, a->batch, a->seqlen_q, a->heads_q, dim, bytes, true},
+      {"lse", a->lse, a->lse_stride, a->batch, a->seqlen_q, a->heads_q, 1, 4, true},
+  };
+  for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)
+    if (i > 1 || kv->cache_rows > 0) /* of an extent, no batch would mean no batch axis */
+      status = fa_extent_check(&all[i], err);
+  return status;
+}
+
+/* ---- contents ---- */
+
+static fa_status check_entry(const fa_attention *a, const fa_inference *kv, const fa_inference_contents *c,
+                             int64_t b, fa_error *err) {
+  const int64_t most = a->seqlen_k - kv->n_new, len = c->cache_seqlens[b], n = len + kv->n_new;
+  const int64_t moving = kv->n_new > a->seqlen_q ? kv->n_new : a->seqlen_q;
+  if (len < 0 || len > most)
+    return fa_fail(err, FA_ERR_INPUT, "cache_seqlens[%lld] = %lld: 0 .. %lld, seqlen_k less the new keys",
+                   (long long)b, (long long)len, (long long)most);
+  if (c->leftpad_k && (c->leftpad_k[b] < 0 || c->leftpad_k[b] > n))
+    return fa_fail(err, FA_ERR_INPUT, "leftpad_k[%lld] = %d: 0 .. %lld, the keys of the entry", (long long)b,
+                   c->leftpad_k[b], (long long)n);
+  if (kv->rotary_dim > 0 && moving > 0 && len + moving > kv->rotary_rows)
+    return fa_fail(err, FA_ERR_INPUT, "rotary_rows = %lld: entry %lld has positions up to %lld",
+                   (long long)kv->rotary_rows, (long long)b, (long long)(len + moving - 1));
+  if (c->cache_batch_idx && (c->cache_batch_idx[b] < 0 || c->cache_batch_idx[b] >= kv->cache_rows))
+    return fa_fail(err, FA_ERR_INPUT, "cache_batch_idx[%lld] = %d: 0 .. %lld, the rows of the cache",
+                   (long long)b, c->cache_batch_idx[b], (long long)kv->cache_rows - 1);
+  for (int64_t n_page = 0; c->block_table && n_page * kv->page_size < n; ++n_page) {
+    const int32_t page = c->block_table[b * kv->max_pages + n_page];
+    if (page < 0 || page >= kv->cache_rows)
+      return fa_fail(err, FA_ERR_INPUT, "block_table[%lld][%lld] = %d: 0 .. %lld, the pages of the cache",
+                     (long long)b, (long long)n_page, page, (long long)kv->cache_rows - 1);
+  }
+  return FA_OK;
+}
+
+/* Rows or pages that new keys go to: two entries that write to one would race. */
+static fa_status check_owners(const fa_attention *a, const fa_inference *kv, const fa_inference_contents *c,
+                              int32_t *owner, fa_error *err) {
+  const int64_t size = c->block_table ? kv->page_size : a->seqlen_k;
+  for (int64_t b = 0; b < a->batch; ++b) {
+    const int64_t len = c->cache_seqlens[b];
+    for (int64_t n = len / size; n * size < len + kv->n_new; ++n) {
+      const int32_t at = c->block_table ? c->block_table[b * kv->max_pages + n] : c->cache_batch_idx[b];
+      if (owner[at])
+        return fa_fail(err, FA_ERR_INPUT, "%s %d gets new keys of entries %d and %lld",
+                       c->block_table ? "page" : "cache row", at, owner[at] - 1, (long long)b);
+      owner[at] = (int32_t)b + 1;
+    }
+  }
+  return FA_OK;
+}
+
+fa_status fa_inference_check_contents(const fa_attention *a, const fa_inference *kv,
+                                      const fa_inference_contents *c, fa_error *err) {
+  fa_status status = FA_OK;
+  for (int64_t b = 0; status == FA_OK && b < a->batch; ++b) status = check_entry(a, kv, c, b, err);
+  if (status != FA_OK || kv->n_new == 0 || (!c->block_table && !c->cache_batch_idx)) return status;
+  int32_t *owner = calloc((size_t)kv->cache_rows + 1, sizeof *owner); /* of each row or page: entry + 1 */
+  if (!owner) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  status = check_owners(a, kv, c, owner, err);
+  free(owner);
+  return status;
+}

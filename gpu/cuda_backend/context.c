@@ -1,0 +1,52 @@
+#include "gpu/cuda_backend/context.h"
+
+#include "gpu/modules/kernel.h"
+
+#include <string.h>
+
+static CUresult try_memory(const fa_cuda_driver *d) {
+  CUdeviceptr p = 0;
+  const CUresult code = d->cuMemAlloc(&p, 1);
+  return code == CUDA_SUCCESS ? d->cuMemFree(p) : code;
+}
+
+fa_status fa_cuda_context_open(int index, fa_cuda_context *out, fa_error *err) {
+  CUdevice device = 0;
+  CUcontext context = NULL;
+  int n = 0;
+  memset(out, 0, sizeof *out);
+  const fa_cuda_driver *d = fa_cuda_driver_get(err);
+  if (!d) return FA_ERR_DEVICE;
+  CUresult code = d->cuDeviceGetCount(&n);
+  if (code != CUDA_SUCCESS) return fa_cuda_fail(d, code, "cuDeviceGetCount", err);
+  if (index >= n) return fa_fail(err, FA_ERR_DEVICE, "there is no device %d: the driver finds %d", index, n);
+  code = d->cuDeviceGet(&device, index);
+  if (code != CUDA_SUCCESS) return fa_cuda_fail(d, code, "cuDeviceGet", err);
+  fa_status status = fa_cuda_device_get(d, device, &out->device, err);
+  if (status == FA_OK) status = fa_cuda_kernels_exist(&out->device, err);
+  if (status != FA_OK) return status;
+  /* Whoever waits for the device leaves the processor to another worker; if it cannot be had, no harm. */
+  d->cuDevicePrimaryCtxSetFlags(device, CU_CTX_SCHED_BLOCKING_SYNC);
+  code = d->cuDevicePrimaryCtxRetain(&context, device);
+  if (code != CUDA_SUCCESS) return fa_cuda_fail(d, code, "cuDevicePrimaryCtxRetain", err);
+  out->driver = d;
+  out->context = context;
+  code = d->cuCtxSetCurrent(context);
+  if (code == CUDA_SUCCESS) code = try_memory(d);
+  if (code == CUDA_SUCCESS) return FA_OK;
+  status = fa_cuda_fail(d, code, "a first allocation", err);
+  fa_cuda_context_close(out);
+  return status;
+}
+
+fa_status fa_cuda_context_use(const fa_cuda_context *c, fa_error *err) {
+  const CUresult code = c->driver->cuCtxSetCurrent(c->context);
+  return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(c->driver, code, "cuCtxSetCurrent", err);
+}
+
+void fa_cuda_context_close(fa_cuda_context *c) {
+  if (!c->driver) return;
+  c->driver->cuCtxSetCurrent(NULL);
+  c->driver->cuDevicePrimaryCtxRelease(c->device.device);
+  memset(c, 0, sizeof *c);
+}

@@ -1,0 +1,49 @@
+#include "gpu/cuda_backend/issue.h"
+
+#include <string.h>
+
+/* More than half of an H100's L2 cache, so that a call's data do not stay there. */
+enum { WORK_BYTES = 32 << 20, WORK_TIMES = 8 };
+
+static CUresult ensure_stream(const fa_cuda_driver *d, CUstream *stream) {
+  return *stream ? CUDA_SUCCESS : d->cuStreamCreate(stream, CU_STREAM_NON_BLOCKING);
+}
+
+CUresult fa_cuda_graph_begin(const fa_cuda_driver *d, fa_cuda_issue *x, CUstream *stream) {
+  CUresult code = ensure_stream(d, &x->captured);
+  *stream = x->captured;
+  /* Relaxed: a call may load a kernel, which other modes refuse. */
+  return code == CUDA_SUCCESS ? d->cuStreamBeginCapture(x->captured, CU_STREAM_CAPTURE_MODE_RELAXED) : code;
+}
+
+static void drop_graph(const fa_cuda_driver *d, fa_cuda_issue *x) {
+  if (x->graph) d->cuGraphExecDestroy(x->graph);
+  x->graph = NULL;
+}
+
+CUresult fa_cuda_graph_end(const fa_cuda_driver *d, fa_cuda_issue *x, bool launch) {
+  CUgraph noted = NULL;
+  CUresult code = d->cuStreamEndCapture(x->captured, &noted);
+  drop_graph(d, x);
+  if (code == CUDA_SUCCESS && launch) code = d->cuGraphInstantiateWithFlags(&x->graph, noted, 0);
+  if (code == CUDA_SUCCESS && launch) code = d->cuGraphLaunch(x->graph, NULL);
+  if (noted) d->cuGraphDestroy(noted);
+  return code;
+}
+
+CUresult fa_cuda_company(const fa_cuda_driver *d, fa_cuda_issue *x) {
+  CUresult code = ensure_stream(d, &x->beside);
+  if (code == CUDA_SUCCESS && !x->work) code = d->cuMemAlloc(&x->work, WORK_BYTES);
+  for (int i = 0; i < WORK_TIMES && code == CUDA_SUCCESS; ++i)
+    code = d->cuMemsetD8Async(x->work, (unsigned char)i, WORK_BYTES, x->beside);
+  return code;
+}
+
+void fa_cuda_issue_free(const fa_cuda_driver *d, fa_cuda_issue *x) {
+  if (x->beside) d->cuStreamSynchronize(x->beside);
+  drop_graph(d, x);
+  if (x->beside) d->cuStreamDestroy(x->beside);
+  if (x->captured) d->cuStreamDestroy(x->captured);
+  if (x->work) d->cuMemFree(x->work);
+  memset(x, 0, sizeof *x);
+}

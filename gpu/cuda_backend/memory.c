@@ -1,0 +1,263 @@
+#include "gpu/cuda_backend/memory.h"
+
+#include "cases/tensors/guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* GROWTH: most cases fit at once, so that a worker allocates once; pinning memory stops all others for long.
+ */
+enum { NAN_BYTE = 0xff, ALIGNMENT = 512, GROWTH = 32 << 20 };
+
+static size_t round_up(size_t x, size_t multiple) {
+  return (x + multiple - 1) / multiple * multiple;
+}
+
+static size_t whole_bytes(const fa_buffer *b) {
+  return b->bytes + 2 * FA_GUARD_BYTES;
+}
+
+/* ---- the arena ---- */
+
+/* Busy until a wait succeeds: memory under a copy must not be given back. */
+static CUresult wait_for(const fa_cuda_driver *d, fa_cuda_arena *arena) {
+  const CUresult code = d->cuStreamSynchronize(NULL);
+  arena->busy = code != CUDA_SUCCESS;
+  return code;
+}
+
+static CUresult settle(const fa_cuda_driver *d, fa_cuda_arena *arena) {
+  return arena->busy ? wait_for(d, arena) : CUDA_SUCCESS;
+}
+
+static void drop_stage(const fa_cuda_driver *d, fa_cuda_arena *arena) {
+  if (arena->stage) d->cuMemFreeHost(arena->stage);
+  arena->stage = NULL;
+  arena->stage_bytes = 0;
+}
+
+static void drop_memory(const fa_cuda_driver *d, fa_cuda_arena *arena) {
+  if (arena->base) d->cuMemFree(arena->base);
+  arena->base = 0;
+  arena->bytes = 0;
+}
+
+void fa_cuda_arena_free(const fa_cuda_driver *d, fa_cuda_arena *arena) {
+  settle(d, arena);
+  drop_stage(d, arena);
+  drop_memory(d, arena);
+}
+
+/* The old memory goes first: a set may need nearly all that the device has. */
+static CUresult reserve(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t bytes) {
+  if (bytes <= arena->bytes) return CUDA_SUCCESS;
+  drop_memory(d, arena);
+  bytes = round_up(bytes, GROWTH);
+  const CUresult code = d->cuMemAlloc(&arena->base, bytes);
+  if (code == CUDA_SUCCESS)
+    arena->bytes = bytes;
+  else
+    arena->base = 0;
+  return code;
+}
+
+/* Room for a copy of so many bytes, or NULL: then copies go without. Not having it is no error. */
+static char *stage_for(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t bytes) {
+  if (bytes > FA_CUDA_STAGE_KEPT) return NULL;
+  if (bytes <= arena->stage_bytes) return arena->stage;
+  void *memory = NULL;
+  drop_stage(d, arena);
+  bytes = round_up(bytes, GROWTH);
+  if (d->cuMemAllocHost(&memory, bytes) != CUDA_SUCCESS) return NULL;
+  arena->stage = memory;
+  arena->stage_bytes = bytes;
+  return arena->stage;
+}
+
+/* ---- up ---- */
+
+static bool is_in_arena(const fa_buffer *b) {
+  return b->base && !fa_buffer_is_virtual(b);
+}
+
+/* Where each buffer stands in the arena, as an offset in base[]; returns the arena's bytes. */
+static size_t lay_out(const fa_tensors *host, size_t scratch_bytes, fa_cuda_tensors *out) {
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    if (!is_in_arena(&host->buffer[i])) continue;
+    out->base[i] = round_up(out->bytes, ALIGNMENT);
+    out->bytes = out->base[i] + whole_bytes(&host->buffer[i]);
+  }
+  out->scratch = round_up(out->bytes, ALIGNMENT);
+  out->scratch_bytes = scratch_bytes;
+  return scratch_bytes ? out->scratch + scratch_bytes + 2 * FA_GUARD_BYTES : out->bytes;
+}
+
+/* What the stage must hold: the buffers, and both guards of scratch memory without what they guard. */
+static size_t copied_down(const fa_cuda_tensors *t) {
+  return t->scratch_bytes ? t->scratch + 2 * FA_GUARD_BYTES : t->bytes;
+}
+
+/* All buffers by one copy. What lies between them is overwritten too. */
+static CUresult copy_staged(const fa_cuda_driver *d, const fa_tensors *host, const fa_cuda_tensors *t) {
+  size_t end = 0;
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    if (!is_in_arena(&host->buffer[i])) continue;
+    const size_t begin = t->base[i] - t->arena->base, bytes = whole_bytes(&host->buffer[i]);
+    memset(t->stage + end, NAN_BYTE, begin - end);
+    memcpy(t->stage + begin, host->buffer[i].base, bytes);
+    end = begin + bytes;
+  }
+  return d->cuMemcpyHtoDAsync(t->arena->base, t->stage, t->bytes, NULL);
+}
+
+static CUresult copy_each(const fa_cuda_driver *d, const fa_tensors *host, const fa_cuda_tensors *t) {
+  CUresult code = CUDA_SUCCESS;
+  for (int i = 0; i < FA_T_COUNT && code == CUDA_SUCCESS; ++i)
+    if (is_in_arena(&host->buffer[i]))
+      code = d->cuMemcpyHtoD(t->base[i], host->buffer[i].base, whole_bytes(&host->buffer[i]));
+  return code;
+}
+
+/* The whole arena becomes NaN first, that is scratch memory, gaps, and what an earlier call left beyond. */
+static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t scratch_bytes,
+                         fa_cuda_tensors *out) {
+  fa_cuda_arena *arena = out->arena;
+  const size_t needed = lay_out(host, scratch_bytes, out);
+  if (needed == 0) return CUDA_SUCCESS;
+  CUresult code = settle(d, arena); /* nobody may still read what is overwritten now */
+  if (code == CUDA_SUCCESS) code = reserve(d, arena, needed);
+  if (code != CUDA_SUCCESS) {
+    memset(out->base, 0, sizeof out->base);
+    return code;
+  }
+  for (int i = 0; i < FA_T_COUNT; ++i)
+    if (is_in_arena(&host->buffer[i])) out->base[i] += arena->base;
+  out->stage = stage_for(d, arena, copied_down(out));
+  arena->busy = true;
+  code = d->cuMemsetD8Async(arena->base, NAN_BYTE, arena->bytes, NULL);
+  if (code != CUDA_SUCCESS || out->bytes == 0) return code; /* all are virtual */
+  return out->stage ? copy_staged(d, host, out) : copy_each(d, host, out);
+}
+
+fa_status fa_cuda_tensors_up(const fa_cuda_driver *d, fa_cuda_arena *arena, const fa_tensors *host,
+                             size_t scratch_bytes, fa_cuda_tensors *out, CUresult *code, fa_error *err) {
+  memset(out, 0, sizeof *out);
+  memcpy(out->set.t, host->t, sizeof host->t);
+  memcpy(out->set.owner, host->owner, sizeof host->owner);
+  out->arena = arena;
+  *code = arena_up(d, host, scratch_bytes, out);
+  fa_status status =
+      *code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, *code, "copying tensors to the device", err);
+  for (int i = 0; status == FA_OK && i < FA_T_COUNT; ++i) {
+    if (!host->buffer[i].base || is_in_arena(&host->buffer[i])) continue;
+    status = fa_cuda_virtual_up(d, &host->buffer[i], &out->sparse[i], code, err);
+    out->base[i] = out->sparse[i].base;
+  }
+  if (status != FA_OK) {
+    fa_cuda_tensors_free(d, out);
+    return status;
+  }
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    const fa_tensor *t = &host->t[i];
+    const int owner = host->owner[i];
+    if (t->data) out->set.t[i].data = (char *)out->base[owner] + (t->data - host->buffer[owner].base);
+  }
+  return FA_OK;
+}
+
+void *fa_cuda_tensors_scratch(const fa_cuda_tensors *t) {
+  return t->scratch_bytes ? (void *)(t->arena->base + t->scratch + FA_GUARD_BYTES) : NULL;
+}
+
+/* ---- down ---- */
+
+/* The front guard of scratch memory follows the buffers. */
+static CUresult begin_down(const fa_cuda_driver *d, const fa_cuda_tensors *t, char *guards) {
+  const CUdeviceptr base = t->arena->base, front = base + t->scratch;
+  const bool scratch = t->scratch_bytes > 0;
+  CUresult code = CUDA_SUCCESS;
+  if (t->stage)
+    code = d->cuMemcpyDtoHAsync(t->stage, base, scratch ? t->scratch + FA_GUARD_BYTES : t->bytes, NULL);
+  else if (scratch)
+    code = d->cuMemcpyDtoHAsync(guards, front, FA_GUARD_BYTES, NULL);
+  if (code == CUDA_SUCCESS && scratch)
+    code = d->cuMemcpyDtoHAsync(guards + FA_GUARD_BYTES, front + FA_GUARD_BYTES + t->scratch_bytes,
+                                FA_GUARD_BYTES, NULL);
+  return code;
+}
+
+static bool guards_intact(const char *guards, char *where, size_t where_size) {
+  for (int back = 0; back < 2; ++back) {
+    size_t changed = 0;
+    for (size_t i = 0; i < FA_GUARD_BYTES; ++i)
+      changed += (unsigned char)guards[back * FA_GUARD_BYTES + i] != NAN_BYTE;
+    if (changed == 0) continue;
+    snprintf(where, where_size, "%s guard of the workspace: %zu bytes changed", back ? "back" : "front",
+             changed);
+    return false;
+  }
+  return true;
+}
+
+static CUresult buffers_down(const fa_cuda_driver *d, const fa_cuda_tensors *t, fa_tensors *host) {
+  CUresult code = CUDA_SUCCESS;
+  for (int i = 0; code == CUDA_SUCCESS && i < FA_T_COUNT; ++i) {
+    const fa_buffer *b = &host->buffer[i];
+    if (!is_in_arena(b)) continue;
+    if (t->stage)
+      memcpy(b->base, t->stage + (t->base[i] - t->arena->base), whole_bytes(b));
+    else
+      code = d->cuMemcpyDtoH(b->base, t->base[i], whole_bytes(b));
+  }
+  return code;
+}
+
+/* Waits for kernels and copies; the buffers in the arena are the host's afterwards, unless the scratch
+ * memory's guards are not what they were. */
+static fa_status arena_down(const fa_cuda_driver *d, const fa_cuda_tensors *t, const char *what,
+                            fa_tensors *host, bool *intact, char *where, size_t where_size, CUresult *code,
+                            fa_error *err) {
+  const bool scratch = t->scratch_bytes > 0;
+  char *own = scratch && !t->stage ? malloc(2 * FA_GUARD_BYTES) : NULL;
+  char *guards = own || !t->stage ? own : t->stage + t->scratch;
+  if (scratch && !guards) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  *code = begin_down(d, t, guards);
+  const CUresult ended = fa_cuda_tensors_wait(d, t);
+  if (*code == CUDA_SUCCESS) *code = ended;
+  if (*code == CUDA_SUCCESS && scratch) *intact = guards_intact(guards, where, where_size);
+  free(own);
+  if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, what, err);
+  if (*intact) *code = buffers_down(d, t, host);
+  return *code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, *code, "copying tensors back", err);
+}
+
+fa_status fa_cuda_tensors_down(const fa_cuda_driver *d, const fa_cuda_tensors *from, const char *what,
+                               fa_tensors *host, bool *intact, char *where, size_t where_size, CUresult *code,
+                               fa_error *err) {
+  *intact = true;
+  fa_status status = arena_down(d, from, what, host, intact, where, where_size, code, err);
+  if (status != FA_OK || !*intact) return status;
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    bool kept = true;
+    char beyond[128];
+    if (!from->sparse[i].base) continue;
+    status =
+        fa_cuda_virtual_down(d, &from->sparse[i], &host->buffer[i], &kept, beyond, sizeof beyond, code, err);
+    if (status != FA_OK) return status;
+    if (!kept && *intact) snprintf(where, where_size, "%s: %s", fa_tensor_id_name((fa_tensor_id)i), beyond);
+    *intact = *intact && kept;
+  }
+  return FA_OK;
+}
+
+CUresult fa_cuda_tensors_wait(const fa_cuda_driver *d, const fa_cuda_tensors *t) {
+  return wait_for(d, t->arena);
+}
+
+void fa_cuda_tensors_free(const fa_cuda_driver *d, fa_cuda_tensors *t) {
+  if (t->arena) settle(d, t->arena);
+  for (int i = 0; i < FA_T_COUNT; ++i) fa_cuda_virtual_free(d, &t->sparse[i]);
+  if (t->arena && t->arena->bytes > FA_CUDA_ARENA_KEPT) drop_memory(d, t->arena);
+  memset(t->base, 0, sizeof t->base);
+}

@@ -1,0 +1,391 @@
+/* The cuda backend: the kernels on a GPU, through gpu/fa.h. */
+#include "gpu/backend.h"
+#include "gpu/args/problem.h"
+#include "gpu/cuda_backend/flex.h"
+#include "gpu/cuda_backend/context.h"
+#include "gpu/cuda_backend/issue.h"
+#include "gpu/cuda/launch_hopper.h"
+#include "gpu/cuda_backend/memory.h"
+#include "gpu/modules/kernel.h"
+#include "gpu/driver/nvrtc.h"
+#include "gpu/modules/rtc.h"
+#include "gpu/call/check.h"
+#include "gpu/plan/cache.h"
+#include "gpu/plan/forward.h"
+#include "gpu/plan/backward.h"
+#include "gpu/plan/hopper.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Opening touches no driver, so that this process may still fork; the first call that needs the device does.
+ */
+typedef struct cuda_backend {
+  int index;     /* of the device: cuda:1 */
+  bool graph;    /* kernels are captured into a graph, which is launched then */
+  bool company;  /* while they run another stream writes to memory of its own */
+  bool prepared; /* the context was opened, or could not be, in a thread that has ended */
+  bool tried;
+  fa_status status; /* of trying */
+  fa_error why_not;
+  fa_cuda_context context;
+  fa_cuda_arena arena;
+  fa_cuda_issue issue;
+  bool lost; /* a kernel took the context with it: this process can use the device no more */
+} cuda_backend;
+
+/* A mistake there is the user's, and no kernel refuses a case because of it. */
+static fa_status check_environment(fa_error *err) {
+  fa_rtc_policy policy;
+  bool off;
+  const fa_status status = fa_rtc_policy_get(&policy, err);
+  return status == FA_OK ? fa_cuda_hopper_policy(&off, err) : status;
+}
+
+/* "1", "graph", "0,graph,company": what the kernels run on, and how they are issued. */
+static bool read_argument(const char *arg, cuda_backend *c) {
+  if (!arg || !*arg) return true;
+  while (*arg) {
+    const size_t n = strcspn(arg, ",");
+    char word[16], *end = word;
+    snprintf(word, sizeof word, "%.*s", (int)n, arg);
+    const long index = strtol(word, &end, 10);
+    const bool number = n > 0 && n < 5 && *end == 0 && index >= 0 && index <= 1023;
+    if (number)
+      c->index = (int)index;
+    else if (strcmp(word, "graph") == 0)
+      c->graph = true;
+    else if (strcmp(word, "company") == 0)
+      c->company = true;
+    else
+      return false;
+    arg += n;
+    if (*arg == ',' && !*++arg) return false;
+  }
+  return true;
+}
+
+static fa_status cuda_open(const char *arg, void **self, fa_error *err) {
+  cuda_backend wanted = {0};
+  if (!read_argument(arg, &wanted))
+    return fa_fail(err, FA_ERR_INPUT,
+                   "backend cuda:N takes the number of a device, \"graph\" and \"company\", with commas "
+                   "between, got \"%s\"",
+                   arg);
+  const fa_status status = check_environment(err);
+  if (status != FA_OK) return status;
+  cuda_backend *c = malloc(sizeof *c);
+  if (!c) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  *c = wanted;
+  *self = c;
+  /* All work is in one stream. A context with one hardware queue, not the usual eight, takes a third of the
+   * time to open. Here, while there are no threads that look at the environment. */
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 0);
+  return FA_OK;
+}
+
+static void cuda_close(void *self) {
+  cuda_backend *c = self;
+  if (!c->lost) {
+    if (c->tried && c->status == FA_OK) {
+      fa_cuda_issue_free(c->context.driver, &c->issue);
+      fa_cuda_arena_free(c->context.driver, &c->arena);
+    }
+    fa_cuda_context_close(&c->context);
+  }
+  free(c);
+}
+
+/* Leaves tried alone, which others look at meanwhile. */
+static void cuda_prepare(void *self) {
+  cuda_backend *c = self;
+  c->status = fa_cuda_context_open(c->index, &c->context, &c->why_not);
+  c->prepared = true;
+}
+
+static fa_status ensure_ready(cuda_backend *c, fa_error *err) {
+  if (!c->tried && !c->prepared) c->status = fa_cuda_context_open(c->index, &c->context, &c->why_not);
+  if (!c->tried && c->prepared && c->status == FA_OK)
+    c->status = fa_cuda_context_use(&c->context, &c->why_not);
+  c->tried = true;
+  if (c->status != FA_OK && err) *err = c->why_not;
+  return c->status;
+}
+
+static void cuda_describe(void *self, fa_backend_info *out) {
+  cuda_backend *c = self;
+  memset(out, 0, sizeof *out);
+  out->name = fa_backend_cuda.name;
+  out->usable = ensure_ready(c, NULL) == FA_OK;
+  if (!out->usable) {
+    snprintf(out->why_not, sizeof out->why_not, "%s", c->why_not.text);
+    return;
+  }
+  const fa_cuda_device *d = &c->context.device;
+  snprintf(out->device, sizeof out->device, "%.90s, sm_%d%d, %d SMs", d->name, d->major, d->minor,
+           d->n_processors);
+  char compiler[300];
+  fa_nvrtc_describe(compiler, sizeof compiler);
+  snprintf(out->driver, sizeof out->driver, "CUDA %s; %s", d->driver, compiler);
+}
+
+/* What kernels are chosen for: the device, as far as it was asked for already, else NULL for any. */
+static const fa_flash_device *target_of(const cuda_backend *c, fa_flash_device *target) {
+  if (!c->tried || c->status != FA_OK) return NULL;
+  return fa_cuda_hopper_target(&c->context.device, target, NULL) == FA_OK ? target : NULL;
+}
+
+/* A clause saying why there is no backward for a problem that has a forward, or "". */
+static void why_no_backward(const cuda_backend *c, const fa_problem *p, char *why, size_t why_size) {
+  fa_attention a;
+  fa_flash_device target;
+  fa_error err = {""};
+  if (p->family == FA_FLEX) {
+    if (fa_args_flex_supported(p, true, target_of(c, &target), why, why_size)) why[0] = 0;
+    return;
+  }
+  const char *clause = fa_args_problem(p, &a);
+  if (!clause) fa_backward_supported(&a, target_of(c, &target), &err);
+  snprintf(why, why_size, "%s", clause ? clause : err.text);
+}
+
+static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
+  const cuda_backend *c = self;
+  fa_flash_device target;
+  if (!fa_args_forward_supported(p, target_of(c, &target), reason, reason_size)) return FA_PASS_NONE;
+  why_no_backward(c, p, reason, reason_size);
+  return reason[0] ? FA_PASS_FORWARD : FA_PASS_FORWARD | FA_PASS_BACKWARD;
+}
+
+static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
+  cuda_backend *c = self;
+  fa_flash_device target;
+  const bool hopper = ensure_ready(c, NULL) != FA_OK || c->context.device.major >= 9;
+  fa_args_profile(p, hopper, target_of(c, &target), FA_DETERMINISTIC_PROCESSORS, out);
+}
+
+/* ---- a run ---- */
+
+/* Did a kernel do this to itself, or is the device gone? What a kernel does ends its context for good. */
+static bool is_kernels_fault(CUresult code) {
+  switch ((int)code) {
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+  case CUDA_ERROR_LAUNCH_TIMEOUT:
+  case CUDA_ERROR_ASSERT:
+  case CUDA_ERROR_HARDWARE_STACK_ERROR:
+  case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+  case CUDA_ERROR_MISALIGNED_ADDRESS:
+  case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+  case CUDA_ERROR_INVALID_PC:
+  case CUDA_ERROR_LAUNCH_FAILED:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static fa_status refuse(fa_outcome *out, const char *why) {
+  out->state = FA_SUBJECT_REJECTED;
+  snprintf(out->text, sizeof out->text, "%s", why);
+  return FA_OK;
+}
+
+/* What a backward call, one over a cache or with expressions will ask for; 0 if neither is to come. Only
+ * whether pointers are there and how they are aligned matters, which is alike on both sides. */
+static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsigned passes) {
+  fa_attention a;
+  fa_gradients g;
+  fa_inference kv;
+  size_t bytes = 0;
+  fa_error ignored;
+  if (p->family == FA_FLEX) return fa_cuda_flex_scratch(p, host, passes);
+  if (p->family == FA_KVCACHE) {
+    if (fa_args_cache_tensors(p, host, &a, &kv)) return 0;
+    return fa_forward_kvcache_workspace(&a, &kv, &bytes, &ignored) == FA_OK ? bytes : 0;
+  }
+  if (!(passes & FA_PASS_BACKWARD) || fa_args_tensors(p, host, &a) || fa_args_gradients(p, host, &g))
+    return 0;
+  return fa_backward_workspace(&a, &g, &bytes, &ignored) == FA_OK ? bytes : 0;
+}
+
+static fa_status launch_backward(const fa_attention *a, const fa_gradients *g, const fa_cuda_tensors *t,
+                                 CUstream stream, fa_outcome *out, fa_error *err) {
+  size_t bytes = 0;
+  fa_error refused = {""};
+  if (fa_backward_workspace(a, g, &bytes, &refused) != FA_OK) return refuse(out, refused.text);
+  if (bytes > t->scratch_bytes)
+    return fa_fail(err, FA_ERR_DEVICE, "backward asks for %zu bytes of workspace, not for %zu as before",
+                   bytes, t->scratch_bytes);
+  const fa_status status = fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
+  snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s",
+           fa_args_backward_name(a, g, fa_cuda_hopper_ran()));
+  return status;
+}
+
+static void name_forward(const fa_problem *p, bool aligned, bool hopper, fa_outcome *out) {
+  fa_args_name_kernel(p, aligned, out->kernel, sizeof out->kernel);
+  if (hopper) fa_hopper_rename(out->kernel, sizeof out->kernel);
+}
+
+static fa_status launch_cache(const fa_problem *p, const fa_cuda_tensors *t, CUstream stream, fa_outcome *out,
+                              fa_error *err) {
+  fa_attention a;
+  fa_inference kv;
+  fa_kv_plan plan;
+  fa_error refused = {""};
+  const char *why = fa_args_cache_tensors(p, &t->set, &a, &kv);
+  if (why) return refuse(out, why);
+  if (fa_kv_plan_make(&a, &kv, NULL, FA_KV_PROCESSORS, &plan, &refused) != FA_OK)
+    return refuse(out, refused.text);
+  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
+  a.check_device_data = !stream;
+  const fa_status status =
+      fa_forward_kvcache(&a, &kv, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
+  return status == FA_ERR_INPUT ? refuse(out, err->text) : status;
+}
+
+/* Launches the kernels between tensors that are on the device already, or on their way. stream not NULL: they
+ * are captured, and nothing may wait for them. */
+static fa_status launch_kernels(const cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t,
+                                unsigned passes, CUstream stream, fa_outcome *out, fa_error *err) {
+  fa_attention a;
+  fa_gradients g;
+  fa_forward_plan plan;
+  fa_error refused = {""};
+  if (p->family == FA_KVCACHE) return launch_cache(p, t, stream, out, err);
+  if (p->family == FA_FLEX) return fa_cuda_flex_launch(&c->context.device, p, t, passes, stream, out, err);
+  const char *why = fa_args_tensors(p, &t->set, &a);
+  if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, &t->set, &g);
+  if (why) return refuse(out, why);
+  if (fa_forward_plan_make(&a, NULL, &plan, &refused) != FA_OK) return refuse(out, refused.text);
+  name_forward(p, plan.aligned, fa_cuda_hopper_is_chosen(&c->context.device, &a), out);
+  a.check_device_data = !stream;
+  fa_cuda_hopper_ran(); /* of others' calls */
+  if (passes & FA_PASS_FORWARD) {
+    const fa_status status = fa_forward(&a, NULL, 0, stream, err);
+    if (status == FA_ERR_INPUT) return refuse(out, err->text);
+    if (status != FA_OK) return status;
+    name_forward(p, plan.aligned, fa_cuda_hopper_ran(), out); /* the chosen one may not have loaded */
+  }
+  return passes & FA_PASS_BACKWARD ? launch_backward(&a, &g, t, stream, out, err) : FA_OK;
+}
+
+/* Waits for what was launched before a launch failed or was refused: it may have failed too, and then it is
+ * that. */
+static fa_status wait_behind(const fa_cuda_driver *d, const fa_cuda_tensors *t, const char *what,
+                             fa_status status, CUresult *code, fa_error *err) {
+  *code = fa_cuda_tensors_wait(d, t);
+  const bool theirs = is_kernels_fault(*code) || (*code != CUDA_SUCCESS && status == FA_OK);
+  return theirs ? fa_cuda_fail(d, *code, what, err) : status;
+}
+
+static const char *name_of_run(const fa_outcome *out, unsigned passes, char *what, size_t size) {
+  snprintf(what, size, "%s%s", out->kernel, passes & FA_PASS_BACKWARD ? " or its backward" : "");
+  return what;
+}
+
+/* As every user of graphs does, the call is made once before it is captured: kernels are loaded then. Its
+ * outputs are forgotten. */
+static fa_status rehearse(cuda_backend *c, const fa_problem *p, const fa_tensors *t, unsigned passes,
+                          fa_outcome *out, CUresult *code, fa_error *err) {
+  const fa_cuda_driver *d = c->context.driver;
+  fa_cuda_tensors on_device;
+  char what[sizeof out->kernel + 32];
+  fa_status status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
+  if (status != FA_OK) return status;
+  status = launch_kernels(c, p, &on_device, passes, NULL, out, err);
+  status = wait_behind(d, &on_device, name_of_run(out, passes, what, sizeof what), status, code, err);
+  fa_cuda_tensors_free(d, &on_device);
+  return status;
+}
+
+/* The kernels, captured and then launched, in the NULL stream behind the tensors' way up. */
+static fa_status launch_graph(cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
+                              fa_outcome *out, CUresult *code, fa_error *err) {
+  const fa_cuda_driver *d = c->context.driver;
+  CUstream stream;
+  *code = fa_cuda_graph_begin(d, &c->issue, &stream);
+  if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "beginning a graph", err);
+  const fa_status status = launch_kernels(c, p, t, passes, stream, out, err);
+  *code = fa_cuda_graph_end(d, &c->issue, status == FA_OK && out->state == FA_SUBJECT_OK);
+  return status == FA_OK && *code != CUDA_SUCCESS ? fa_cuda_fail(d, *code, "launching a graph", err) : status;
+}
+
+static fa_status issue(cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t, bool graph,
+                       unsigned passes, fa_outcome *out, CUresult *code, fa_error *err) {
+  const fa_cuda_driver *d = c->context.driver;
+  if (c->company) *code = fa_cuda_company(d, &c->issue);
+  if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "work in another stream", err);
+  if (graph) return launch_graph(c, p, t, passes, out, code, err);
+  return launch_kernels(c, p, t, passes, NULL, out, err);
+}
+
+/* Reserved address space is mapped for one call: no second one for a rehearsal. */
+static bool wants_graph(const cuda_backend *c, const fa_tensors *t) {
+  bool small = true;
+  for (int i = 0; i < FA_T_COUNT; ++i) small = small && !fa_buffer_is_virtual(&t->buffer[i]);
+  return small && c->graph;
+}
+
+/* Up, kernels, down, with one wait for the device at the end. */
+static fa_status run_on_device(cuda_backend *c, const fa_problem *p, fa_tensors *t, unsigned passes,
+                               fa_outcome *out, CUresult *code, fa_error *err) {
+  const fa_cuda_driver *d = c->context.driver;
+  const bool graph = wants_graph(c, t);
+  fa_cuda_tensors on_device;
+  bool intact = true;
+  char what[sizeof out->kernel + 32];
+  fa_status status = graph ? rehearse(c, p, t, passes, out, code, err) : FA_OK;
+  if (status != FA_OK || out->state != FA_SUBJECT_OK) return status;
+  status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
+  if (status != FA_OK) return status;
+  status = issue(c, p, &on_device, graph, passes, out, code, err);
+  name_of_run(out, passes, what, sizeof what);
+  if (status == FA_OK && out->state == FA_SUBJECT_OK)
+    status = fa_cuda_tensors_down(d, &on_device, what, t, &intact, out->text, sizeof out->text, code, err);
+  else
+    status = wait_behind(d, &on_device, what, status, code, err);
+  if (!intact) out->state = FA_SUBJECT_OOB;
+  fa_cuda_tensors_free(d, &on_device);
+  return status;
+}
+
+static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                          fa_outcome *out, fa_error *err) {
+  cuda_backend *c = self;
+  CUresult code = CUDA_SUCCESS;
+  fa_error own;
+  if (!err) err = &own;
+  memset(out, 0, sizeof *out);
+  fa_flash_device target;
+  fa_status status = ensure_ready(c, err);
+  if (!fa_args_forward_supported(p, target_of(c, &target), out->text, sizeof out->text))
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "backend cuda: %s", out->text);
+  if (status != FA_OK) return status == FA_ERR_UNSUPPORTED ? FA_ERR_DEVICE : status;
+  if (c->lost)
+    return fa_fail(err, FA_ERR_DEVICE, "a kernel of an earlier case took the device's context with it");
+  status = run_on_device(c, p, t, opt->passes, out, &code, err);
+  if (!is_kernels_fault(code)) return status;
+  c->lost = true;
+  out->state = FA_SUBJECT_CRASH;
+  snprintf(out->text, sizeof out->text, "%s", err->text);
+  return FA_OK;
+}
+
+static bool cuda_spent(void *self) {
+  return ((cuda_backend *)self)->lost;
+}
+
+const fa_backend fa_backend_cuda = {
+    .name = "cuda",
+    .what = "the CUDA kernels on the GPU; cuda:N is device N; cuda:graph: as a graph; cuda:company: "
+            "while another stream works",
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = cuda_describe,
+    .supports = cuda_supports,
+    .profile = cuda_profile,
+    .run = cuda_run,
+    .prepare = cuda_prepare,
+    .spent = cuda_spent};

@@ -1,0 +1,102 @@
+/* The CUDA driver API, found at run time: the program also starts where there is no driver.
+ *
+ * Nothing here may be called before a fork whose child uses CUDA too: a driver's state does not survive it.
+ */
+#ifndef FA_GPU_DRIVER_LIBCUDA_H
+#define FA_GPU_DRIVER_LIBCUDA_H
+
+#include "cases/base/status.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* cuda.h's macros choose the version of each function (cuMemAlloc is cuMemAlloc_v2), here as in the library.
+ */
+#define FA_CUDA_FUNCTIONS(F)                                                                                 \
+  F(cuInit)                                                                                                  \
+  F(cuDriverGetVersion)                                                                                      \
+  F(cuGetErrorName)                                                                                          \
+  F(cuGetErrorString)                                                                                        \
+  F(cuDeviceGetCount)                                                                                        \
+  F(cuDeviceGet)                                                                                             \
+  F(cuDeviceGetName)                                                                                         \
+  F(cuDeviceGetAttribute)                                                                                    \
+  F(cuDevicePrimaryCtxRetain)                                                                                \
+  F(cuDevicePrimaryCtxRelease)                                                                               \
+  F(cuDevicePrimaryCtxSetFlags)                                                                              \
+  F(cuCtxSetCurrent)                                                                                         \
+  F(cuCtxGetCurrent)                                                                                         \
+  F(cuCtxGetDevice)                                                                                          \
+  F(cuMemAlloc)                                                                                              \
+  F(cuMemFree)                                                                                               \
+  F(cuMemcpyHtoD)                                                                                            \
+  F(cuMemcpyDtoH)                                                                                            \
+  F(cuMemcpyDtoHAsync)                                                                                       \
+  F(cuMemcpyHtoDAsync)                                                                                       \
+  F(cuMemAllocHost)                                                                                          \
+  F(cuMemFreeHost)                                                                                           \
+  F(cuMemsetD8Async)                                                                                         \
+  F(cuMemGetAllocationGranularity)                                                                           \
+  F(cuMemAddressReserve)                                                                                     \
+  F(cuMemAddressFree)                                                                                        \
+  F(cuMemCreate)                                                                                             \
+  F(cuMemRelease)                                                                                            \
+  F(cuMemMap)                                                                                                \
+  F(cuMemUnmap)                                                                                              \
+  F(cuMemSetAccess)                                                                                          \
+  F(cuStreamCreate)                                                                                          \
+  F(cuStreamDestroy)                                                                                         \
+  F(cuStreamBeginCapture)                                                                                    \
+  F(cuStreamEndCapture)                                                                                      \
+  F(cuGraphInstantiateWithFlags)                                                                             \
+  F(cuGraphLaunch)                                                                                           \
+  F(cuGraphExecDestroy)                                                                                      \
+  F(cuGraphDestroy)                                                                                          \
+  F(cuStreamIsCapturing)                                                                                     \
+  F(cuStreamSynchronize)                                                                                     \
+  F(cuEventCreate)                                                                                           \
+  F(cuEventRecord)                                                                                           \
+  F(cuEventSynchronize)                                                                                      \
+  F(cuEventElapsedTime)                                                                                      \
+  F(cuEventDestroy)                                                                                          \
+  F(cuLibraryLoadData)                                                                                       \
+  F(cuLibraryUnload)                                                                                         \
+  F(cuLibraryGetKernel)                                                                                      \
+  F(cuKernelSetAttribute)                                                                                    \
+  F(cuTensorMapEncodeTiled)                                                                                  \
+  F(cuLaunchKernelEx)                                                                                        \
+  F(cuLaunchKernel)
+
+typedef struct fa_cuda_driver {
+#define FA_CUDA_FIELD(name) __typeof__(name) *name;
+  FA_CUDA_FUNCTIONS(FA_CUDA_FIELD)
+#undef FA_CUDA_FIELD
+} fa_cuda_driver;
+
+/* Loads libcuda.so.1 (or what the environment's FA_LIBCUDA names) and initialises it, once; every later call
+ * gives the same answer. NULL: there is none, it is too old, or it finds no device; the message says which.
+ */
+const fa_cuda_driver *fa_cuda_driver_get(fa_error *err);
+
+/* For tests: from the next fa_cuda_driver_get on fake is the driver. NULL: load it again. */
+void fa_cuda_driver_replace(const fa_cuda_driver *fake);
+
+/* FA_ERR_MEMORY for out of memory, else FA_ERR_DEVICE, with "what: CUDA_ERROR_NAME (text)". */
+fa_status fa_cuda_fail(const fa_cuda_driver *d, CUresult code, const char *what, fa_error *err);
+
+typedef struct fa_cuda_device {
+  CUdevice device;
+  char name[128], driver[32]; /* "NVIDIA H100 80GB HBM3", "13.0" */
+  int major, minor;           /* compute capability */
+  int n_processors;           /* multiprocessors */
+  int max_shared_bytes;       /* of a block, when it asks for it */
+  int l2_bytes;
+} fa_cuda_device;
+
+/* What the driver says of a device. */
+fa_status fa_cuda_device_get(const fa_cuda_driver *d, CUdevice device, fa_cuda_device *out, fa_error *err);
+/* The device of the calling thread's current context. FA_ERR_INPUT: no context is current. */
+fa_status fa_cuda_device_current(const fa_cuda_driver *d, fa_cuda_device *out, fa_error *err);
+
+#endif

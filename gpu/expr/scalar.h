@@ -1,0 +1,156 @@
+/* One operation of an expression on single numbers in f32 and int32: what everybody who evaluates expressions
+ * as kernels do computes. Integers wrap, x / 0 and x % 0 of integers are 0 (docs/expressions.md, "Kernels").
+ */
+#ifndef FA_GPU_EXPR_SCALAR_H
+#define FA_GPU_EXPR_SCALAR_H
+
+#include "cases/expr/ast.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One element: f by float nodes, i by int and bool ones. */
+typedef union fa_f32_word {
+  float f;
+  int32_t i;
+} fa_f32_word;
+
+/* ---- comparisons, of both types ---- */
+
+/* NaN is neither less nor equal nor greater, and so only unequal. */
+static inline bool fa_scalar_compare(fa_expr_op op, bool less, bool equal, bool greater) {
+  switch (op) {
+  case FA_EXPR_LT:
+    return less;
+  case FA_EXPR_LE:
+    return less || equal;
+  case FA_EXPR_GT:
+    return greater;
+  case FA_EXPR_GE:
+    return greater || equal;
+  case FA_EXPR_EQ:
+    return equal;
+  default:
+    return !equal;
+  }
+}
+
+/* ---- integers: wrapping ---- */
+
+static inline int32_t fa_scalar_wrap(uint32_t x) {
+  int32_t y;
+  memcpy(&y, &x, sizeof y);
+  return y;
+}
+
+static inline int32_t fa_scalar_divide(int32_t a, int32_t b) {
+  if (b == 0) return 0;
+  return b == -1 ? fa_scalar_wrap(0u - (uint32_t)a) : a / b;
+}
+
+static inline int32_t fa_scalar_remainder(int32_t a, int32_t b) {
+  return b == 0 || b == -1 ? 0 : a % b;
+}
+
+static inline int32_t fa_scalar_int_binary(fa_expr_op op, int32_t a, int32_t b) {
+  switch (op) {
+  case FA_EXPR_ADD:
+    return fa_scalar_wrap((uint32_t)a + (uint32_t)b);
+  case FA_EXPR_SUB:
+    return fa_scalar_wrap((uint32_t)a - (uint32_t)b);
+  case FA_EXPR_MUL:
+    return fa_scalar_wrap((uint32_t)a * (uint32_t)b);
+  case FA_EXPR_DIV:
+    return fa_scalar_divide(a, b);
+  case FA_EXPR_REM:
+    return fa_scalar_remainder(a, b);
+  case FA_EXPR_MIN:
+    return a < b ? a : b;
+  case FA_EXPR_MAX:
+    return a > b ? a : b;
+  case FA_EXPR_AND:
+    return a && b;
+  case FA_EXPR_OR:
+    return a || b;
+  default:
+    return fa_scalar_compare(op, (a < b), (a == b), (a > b));
+  }
+}
+
+/* ---- floats ---- */
+
+static inline float fa_scalar_float_binary(fa_expr_op op, float a, float b) {
+  switch (op) {
+  case FA_EXPR_ADD:
+    return a + b;
+  case FA_EXPR_SUB:
+    return a - b;
+  case FA_EXPR_MUL:
+    return a * b;
+  case FA_EXPR_DIV:
+    return a / b;
+  case FA_EXPR_MIN:
+    return fminf(a, b);
+  default:
+    return fmaxf(a, b);
+  }
+}
+
+static inline float fa_scalar_float_unary(fa_expr_op op, float a) {
+  switch (op) {
+  case FA_EXPR_NEG:
+    return -a;
+  case FA_EXPR_ABS:
+    return fabsf(a);
+  case FA_EXPR_EXP:
+    return expf(a);
+  case FA_EXPR_LOG:
+    return logf(a);
+  case FA_EXPR_SQRT:
+    return sqrtf(a);
+  case FA_EXPR_TANH:
+    return tanhf(a);
+  case FA_EXPR_SIN:
+    return sinf(a);
+  case FA_EXPR_COS:
+    return cosf(a);
+  default:
+    return floorf(a);
+  }
+}
+
+/* ---- nodes ---- */
+
+/* The index that is read: within 0 .. n - 1. */
+static inline int32_t fa_scalar_index(int32_t x, int64_t n) {
+  return x < 0 ? 0 : x >= n ? (int32_t)(n - 1) : x;
+}
+
+/* An operation of one argument with a result of this type. */
+static inline fa_f32_word fa_scalar_unary(fa_expr_op op, fa_expr_type type, fa_f32_word a) {
+  switch (op) {
+  case FA_EXPR_TO_BOOL:
+    return (fa_f32_word){.i = a.i != 0};
+  case FA_EXPR_TO_INT:
+    return a;
+  case FA_EXPR_TO_FLOAT:
+    return (fa_f32_word){.f = (float)a.i};
+  case FA_EXPR_NOT:
+    return (fa_f32_word){.i = !a.i};
+  default:
+    break;
+  }
+  if (type == FA_EXPR_FLOAT) return (fa_f32_word){.f = fa_scalar_float_unary(op, a.f)};
+  return (fa_f32_word){.i = op == FA_EXPR_ABS && a.i >= 0 ? a.i : fa_scalar_wrap(0u - (uint32_t)a.i)};
+}
+
+/* Of two; floats: the arguments are. */
+static inline fa_f32_word fa_scalar_binary(fa_expr_op op, fa_expr_type type, bool floats, fa_f32_word a,
+                                           fa_f32_word b) {
+  if (!floats) return (fa_f32_word){.i = fa_scalar_int_binary(op, a.i, b.i)};
+  if (type == FA_EXPR_BOOL)
+    return (fa_f32_word){.i = fa_scalar_compare(op, (a.f < b.f), (a.f == b.f), (a.f > b.f))};
+  return (fa_f32_word){.f = fa_scalar_float_binary(op, a.f, b.f)};
+}
+
+#endif

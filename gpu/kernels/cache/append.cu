@@ -1,0 +1,13 @@
+/* The device entry points that append to a cache: both, or the one that FA_ONLY says. */
+#include "gpu/kernels/cache/append.cuh"
+
+#define FA_ENTRY(name, T)                                                                                    \
+  extern "C" __global__ void __launch_bounds__(FA_KV_APPEND_THREADS)                                         \
+      name(const __grid_constant__ fa_kv_append_params p) {                                                  \
+    fa::kv_append<fa::T>(p);                                                                                 \
+  }
+#ifdef FA_ONLY
+FA_ONLY
+#else
+#include "gpu/kernels/cache/append_list.h"
+#endif

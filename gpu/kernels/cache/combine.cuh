@@ -1,0 +1,105 @@
+/* The last step of attention whose keys were split: O = sum over splits of exp(LSE_s - LSE) O_s, with
+ * LSE = log sum exp(LSE_s). One block to a row.
+ *
+ * Its blocks may be there before the splits are done, and wait for them.
+ *
+ * A split that weighs nothing is not read: what saw no key has not written its part. */
+#ifndef FA_GPU_KERNELS_CACHE_COMBINE_CUH
+#define FA_GPU_KERNELS_CACHE_COMBINE_CUH
+
+#include "gpu/kernels/parts/kind.cuh"
+#include "gpu/kernels/params/cache.h"
+#include "gpu/kernels/machine/prim.cuh"
+#include "gpu/kernels/parts/softmax.cuh"
+#include "gpu/kernels/parts/tile.cuh"
+
+namespace fa {
+
+/* Threads in groups of head_dim / 4, each thread four columns; every group takes every n-th split. */
+template <class T_> struct kv_combine_config {
+  typedef T_ T;
+  static constexpr int THREADS = 128, SHARED_BYTES = THREADS * 16;
+};
+
+FA_DEVICE float warp_max(float x) {
+  FA_UNROLL
+  for (int i = 16; i > 0; i /= 2) x = max_float(x, shfl_xor(x, i));
+  return x;
+}
+FA_DEVICE float warp_sum(float x) {
+  FA_UNROLL
+  for (int i = 16; i > 0; i /= 2) x += shfl_xor(x, i);
+  return x;
+}
+
+/* LSE of all splits; -inf if none saw a key. Every warp works it out for itself. */
+FA_DEVICE float combined_lse(const float *lse, int n_splits, int lane) {
+  float max = -infinity(), sum = 0.0f;
+  for (int s = lane; s < n_splits; s += 32) max = max_float(max, load_written(lse + s));
+  max = warp_max(max);
+  if (max == -infinity()) return max;
+  for (int s = lane; s < n_splits; s += 32) sum += exp2_approx(multiply(load_written(lse + s) - max, LOG2E));
+  return max + natural_log(warp_sum(sum));
+}
+
+/* to += what splits first, first + step ... say of a thread's four columns. */
+FA_DEVICE void add_splits(float (&to)[4], const float *o, const float *lse, float total, int first, int step,
+                          int n_splits, int head_dim) {
+  FA_UNROLL_BY(4)
+  for (int s = first; s < n_splits; s += step) {
+    const float weight = exp2_approx(multiply(load_written(lse + s) - total, LOG2E));
+    if (!(weight > 0.0f)) continue; /* NaN: no split saw a key */
+    const vec4 x = load_written(reinterpret_cast<const vec4 *>(o + static_cast<int64_t>(s) * head_dim));
+    to[0] = fmaf(weight, as_float(x.x), to[0]);
+    to[1] = fmaf(weight, as_float(x.y), to[1]);
+    to[2] = fmaf(weight, as_float(x.z), to[2]);
+    to[3] = fmaf(weight, as_float(x.w), to[3]);
+  }
+}
+
+/* Grid: x over rows, as in the partial results. */
+template <class C> FA_DEVICE void kv_combine(const fa_kv_params &p) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int per_group = p.head_dim / 4, n_groups = C::THREADS / per_group;
+  const int group = thread / per_group, column = thread % per_group * 4;
+  const int64_t at = blockIdx.x, head_at = at / p.seqlen_q;
+  const float *lse = p.partial_lse + at * p.n_splits;
+  wait_for_kernels_before();
+  const float total = combined_lse(lse, p.n_splits, thread % 32);
+
+  float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  if (group < n_groups)
+    add_splits(x, p.partial_o + at * p.n_splits * p.head_dim + column, lse, total, group, n_groups,
+               p.n_splits, p.head_dim);
+  store_shared16(shared_base() + thread * 16,
+                 vec4{float_bits(x[0]), float_bits(x[1]), float_bits(x[2]), float_bits(x[3])});
+  sync_block();
+  if (group > 0) return;
+  for (int g = 1; g < n_groups; ++g) {
+    const vec4 y = load_shared16(shared_base() + (g * per_group + thread) * 16);
+    x[0] += as_float(y.x);
+    x[1] += as_float(y.y);
+    x[2] += as_float(y.z);
+    x[3] += as_float(y.w);
+  }
+  const int64_t row = at - head_at * p.seqlen_q, batch = head_at / p.heads_q,
+                head = head_at - batch * p.heads_q;
+  uint16_t *to = p.o + batch * p.o_stride.batch + head * p.o_stride.head + row * p.o_stride.row + column;
+  const uint32_t pairs[2] = {pack2(x[0], x[1], typename C::T()), pack2(x[2], x[3], typename C::T())};
+  FA_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    if (p.aligned) {
+      store_global(reinterpret_cast<uint32_t *>(to) + i, pairs[i]);
+    } else {
+      store_global(to + 2 * i, static_cast<uint16_t>(pairs[i]));
+      store_global(to + 2 * i + 1, static_cast<uint16_t>(pairs[i] >> 16));
+    }
+  }
+  if (thread == 0)
+    store_global(p.lse + batch * p.lse_stride.batch + head * p.lse_stride.head + row * p.lse_stride.row,
+                 total == -infinity() ? p.empty_lse : total);
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,252 @@
+/* Attention over a KV cache, its keys cut into splits. Keys and values pass through a ring of stages in
+ * shared memory, whose copies are always under way but for the stage that is being worked on.
+ *
+ * Few packed rows (decoding): all there is to do is to read the cache. Every warp has the same 16 rows and a
+ * ring of its own, and takes every C::TEAMS-th tile of C::KEYS keys: no warp waits for another before the
+ * end, where they put their parts together. More rows: every warp has 16 rows of its own, and all share the
+ * ring.
+ *
+ * Columns from head_dim to D are zeros in shared memory and nowhere else. */
+#ifndef FA_GPU_KERNELS_CACHE_FORWARD_CUH
+#define FA_GPU_KERNELS_CACHE_FORWARD_CUH
+
+#include "gpu/kernels/cache/forward_store.cuh"
+
+namespace fa {
+
+/* What a thread knows of its two rows, l/4 and l/4 + 8 of its warp's. */
+struct kv_row {
+  int diagonal; /* the key that it is level with */
+  kv_limits limits;
+  float slope;
+};
+
+template <class C>
+FA_DEVICE void load_rows(kv_row (&rows)[2], const fa_kv_params &p, const kv_task &task, int first, int lane) {
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const int last = task.row0 + task.n_rows - 1; /* rows past it do as it does, and are not written */
+    const packed_row at = unpack_row(p, task.kv_head, kv_min(task.row0 + first + lane / 4 + 8 * r, last));
+    rows[r].diagonal = at.row + task.entry.len - p.seqlen_q;
+    rows[r].limits = limits_of_kv_row(p, task.entry, at.row);
+    rows[r].slope = C::GENERAL && p.alibi_slopes
+                        ? load_global(p.alibi_slopes + task.batch * p.alibi_batch_stride + at.head)
+                        : 0.0f;
+  }
+}
+
+/* ---- Q ---- */
+
+template <class C> FA_DEVICE uint32_t load_pair(const fa_kv_params &p, const uint16_t *from) {
+  if (!C::GENERAL || p.aligned) return load_global(reinterpret_cast<const uint32_t *>(from));
+  return load_global(from) | static_cast<uint32_t>(load_global(from + 1)) << 16;
+}
+
+/* The A fragments of a warp's 16 rows, in registers or in shared memory, where each lane finds what it wrote.
+ */
+template <class C, bool SHARED = C::Q_IN_SHARED> struct q_fragments {
+  uint32_t a[C::D / 16][4];
+  FA_DEVICE q_fragments(int, int) {}
+  FA_DEVICE void set(int kk, const uint32_t (&from)[4]) {
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) a[kk][i] = from[i];
+  }
+  FA_DEVICE void get(uint32_t (&to)[4], int kk) const {
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) to[i] = a[kk][i];
+  }
+};
+template <class C> struct q_fragments<C, true> {
+  uint32_t at;
+  FA_DEVICE q_fragments(int warp, int lane)
+      : at(shared_base() + C::Q_AT + warp * C::Q_WARP_BYTES + lane * 16) {}
+  FA_DEVICE void set(int kk, const uint32_t (&from)[4]) {
+    store_shared16(at + kk * 512, vec4{from[0], from[1], from[2], from[3]});
+  }
+  FA_DEVICE void get(uint32_t (&to)[4], int kk) const {
+    const vec4 v = load_shared16(at + kk * 512);
+    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+  }
+};
+
+/* Q times the sign of the scale. Registers 0, 1 of a fragment are columns 0..7 of rows l/4 and l/4 + 8,
+ * registers 2, 3 columns 8..15. */
+template <class C>
+FA_DEVICE void load_q(q_fragments<C> &q, const fa_kv_params &p, const kv_task &task, int first, int lane) {
+  const uint32_t keep = p.score_sign == 0.0f ? 0 : 0xffffffffu, flip = p.score_sign < 0.0f ? 0x80008000u : 0;
+  const uint16_t *from[2];
+  int n_columns[2];
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const int row = first + lane / 4 + 8 * r;
+    const packed_row at = unpack_row(p, task.kv_head, task.row0 + row);
+    from[r] = p.q + task.batch * p.q_stride.batch + at.head * p.q_stride.head + at.row * p.q_stride.row +
+              lane % 4 * 2;
+    n_columns[r] = row < task.n_rows ? p.head_dim : 0;
+  }
+  FA_UNROLL
+  for (int kk = 0; kk < C::D / 16; ++kk) {
+    uint32_t a[4];
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int column = 16 * kk + i / 2 * 8;
+      a[i] = column < n_columns[i % 2] ? load_pair<C>(p, from[i % 2] + column) : 0;
+      a[i] = (a[i] & keep) ^ flip;
+    }
+    q.set(kk, a);
+  }
+}
+
+/* ---- the main loop ---- */
+
+/* s = Q K^T for this warp's rows and all keys of the tile. */
+template <class C>
+FA_DEVICE void kv_scores(float (&s)[C::KEYS / 8][4], const q_fragments<C> &q, uint32_t k_first) {
+  FA_UNROLL
+  for (int kk = 0; kk < C::D / 16; ++kk) {
+    uint32_t a[4];
+    q.get(a, kk);
+    FA_UNROLL
+    for (int n = 0; n < C::KEYS / 16; ++n) {
+      uint32_t b[4];
+      load_b<C::D>(b, k_first, n, kk);
+      mma(s[2 * n], a, b, typename C::T());
+      mma(s[2 * n + 1], a, b + 2, typename C::T());
+    }
+  }
+}
+
+/* o += P V, P rounded to T. */
+template <class C>
+FA_DEVICE void kv_values(float (&o)[C::D / 8][4], const float (&s)[C::KEYS / 8][4], uint32_t v_first) {
+  FA_UNROLL
+  for (int kk = 0; kk < C::KEYS / 16; ++kk) {
+    uint32_t a[4];
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const float(&x)[4] = s[2 * kk + i / 2];
+      a[i] = pack2(x[i % 2 * 2], x[i % 2 * 2 + 1], typename C::T());
+    }
+    FA_UNROLL
+    for (int c = 0; c < C::D / 16; ++c) {
+      uint32_t b[4];
+      load_b_trans<C::D>(b, v_first, kk, c);
+      mma(o[2 * c], a, b, typename C::T());
+      mma(o[2 * c + 1], a, b + 2, typename C::T());
+    }
+  }
+}
+
+/* Raw scores to logits: scale, softcap, ALiBi. col: the thread's first key. */
+template <class C>
+FA_DEVICE void modify_kv_scores(float (&s)[C::KEYS / 8][4], const fa_kv_params &p, const kv_row (&rows)[2],
+                                int col) {
+  const float cap = p.softcap, inverse_cap = cap > 0.0f ? 1.0f / cap : 0.0f;
+  FA_UNROLL
+  for (int n = 0; n < C::KEYS / 8; ++n) {
+    FA_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      float t = multiply(s[n][e], p.scale);
+      if (cap > 0.0f) t = cap * tanh_approx(t * inverse_cap);
+      const float distance = static_cast<float>(rows[e / 2].diagonal - col - 8 * n - e % 2);
+      s[n][e] = fmaf(-rows[e / 2].slope, fabsf(distance), t);
+    }
+  }
+}
+
+template <class C>
+FA_DEVICE void mask_kv_scores(float (&s)[C::KEYS / 8][4], const kv_row (&rows)[2], int col) {
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const int lo = rows[r].limits.lo - col, hi = rows[r].limits.hi - col; /* to compare with constants */
+    FA_UNROLL
+    for (int n = 0; n < C::KEYS / 8; ++n) {
+      FA_UNROLL
+      for (int e = 0; e < 2; ++e)
+        if (8 * n + e < lo || 8 * n + e >= hi) s[n][2 * r + e] = -infinity();
+    }
+  }
+}
+
+/* One tile of keys for a warp: stage is the tile's, key0 its first key. all: keys that every row sees. */
+template <class C>
+FA_DEVICE void work_on_tile(float (&o)[C::D / 8][4], row_state (&state)[2], const q_fragments<C> &q,
+                            const fa_kv_params &p, const kv_row (&rows)[2], kv_limits all, uint32_t stage,
+                            int key0, int lane) {
+  const int col = key0 + lane % 4 * 2;
+  const bool modified = kv_scores_are_modified<C>(p);
+  float s[C::KEYS / 8][4] = {};
+  kv_scores<C>(s, q, first_b<C::D>(stage, lane));
+  if (modified) modify_kv_scores<C>(s, p, rows, col);
+  if (key0 < all.lo || key0 + C::KEYS > all.hi) mask_kv_scores<C>(s, rows, col);
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const float shrink = softmax_row(s, r, modified ? LOG2E : p.scale_log2, state[r]);
+    FA_UNROLL
+    for (int n = 0; n < C::D / 8; ++n) {
+      o[n][2 * r] *= shrink;
+      o[n][2 * r + 1] *= shrink;
+    }
+  }
+  kv_values<C>(o, s, first_b_trans<C::D>(stage + C::TILE_BYTES, lane));
+}
+
+/* Grid: x over blocks of C::BM packed rows, times the splits, which run fastest; y over KV heads, z over
+ * entries. */
+template <class C> FA_DEVICE void kv_forward(const fa_kv_params &p) {
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  next_kernel_may_start(); /* the combine: its blocks find room beside these */
+  const kv_task task = load_kv_task<C>(p);
+  if (task.hi <= task.lo && p.n_splits > 1) {
+    for (int row = thread; row < task.n_rows; row += C::THREADS)
+      store_lse(p, task, unpack_row(p, task.kv_head, task.row0 + row), -infinity());
+    return;
+  }
+
+  const uint32_t ring = shared_base() + thread / C::TEAM * C::RING_BYTES;
+  const kv_source from = find_kv_source<C>(p, task.batch, task.kv_head, kv_copy<C>::chunk(thread));
+  const int first_key = task.first_block * C::BN + thread / C::TEAM * C::KEYS;
+  kv_pages<C> pages = no_pages<C>(from);
+  start_ring<C>(ring, p, from, pages, first_key, task.lo, task.hi, thread);
+
+  const int first = C::FEW ? 0 : 16 * warp; /* of this warp's rows, in the block's */
+  const int last = kv_min(first + 16, task.n_rows) - 1;
+  kv_limits any = {0, 0}, all = {0, 0}; /* keys that some row of the warp sees, and that all see */
+  if (last >= first) {
+    const kv_limits top = limits_of_kv_row(p, task.entry, (task.row0 + first) / p.heads_per_kv);
+    const kv_limits bottom = limits_of_kv_row(p, task.entry, (task.row0 + last) / p.heads_per_kv);
+    any = kv_limits{top.lo, bottom.hi};
+    all = kv_limits{bottom.lo, top.hi};
+  }
+  kv_row rows[2];
+  q_fragments<C> q(warp, lane);
+  float o[C::D / 8][4] = {};
+  row_state state[2];
+  load_rows<C>(rows, p, task, first, lane);
+  load_q<C>(q, p, task, first, lane);
+
+  uint32_t stage = ring;
+  FA_NO_UNROLL
+  for (int key0 = first_key; key0 < task.hi; key0 += C::BN) {
+    cp_async_wait<C::STAGES - 1>();
+    sync_team<C>(); /* the stage is there for all of the team */
+    if (key0 < any.hi && key0 + C::KEYS > any.lo)
+      work_on_tile<C>(o, state, q, p, rows, all, stage, key0, lane);
+    sync_team<C>(); /* and all are done with it */
+    const int next = key0 + C::STAGES * C::BN;
+    load_stage<C>(stage, p, from, pages, next, task.lo, task.hi, thread);
+    cp_async_commit();
+    find_pages<C>(pages, p, from, next + C::BN, task.lo, task.hi, thread);
+    stage = stage == ring + (C::STAGES - 1) * C::STAGE_BYTES ? ring : stage + C::STAGE_BYTES;
+  }
+
+  cp_async_wait<0>();
+  sync_team<C>();
+  store_part<C>(shared_base() + warp * C::PART_STEP, o, state, lane);
+  sync_block();
+  write_kv_output<C>(p, task, thread);
+}
+
+} // namespace fa
+
+#endif

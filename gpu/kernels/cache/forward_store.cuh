@@ -1,0 +1,125 @@
+/* The end of attention over a KV cache: the warps put their parts together in shared memory, and write O and
+ * LSE or, where keys are split, partial ones. */
+#ifndef FA_GPU_KERNELS_CACHE_FORWARD_STORE_CUH
+#define FA_GPU_KERNELS_CACHE_FORWARD_STORE_CUH
+
+#include "gpu/kernels/cache/forward_config.cuh"
+#include "gpu/kernels/cache/pipeline.cuh"
+#include "gpu/kernels/parts/softmax.cuh"
+
+namespace fa {
+
+template <class C>
+FA_DEVICE void store_part(uint32_t part, const float (&o)[C::D / 8][4], const row_state (&state)[2],
+                          int lane) {
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const uint32_t row = part + (lane / 4 + 8 * r) * C::PART_ROW;
+    FA_UNROLL
+    for (int n = 0; n < C::D / 8; ++n) {
+      store_shared4(row + (n * 8 + lane % 4 * 2) * 4, float_bits(o[n][2 * r]));
+      store_shared4(row + (n * 8 + lane % 4 * 2) * 4 + 4, float_bits(o[n][2 * r + 1]));
+    }
+    const float sum = quad_sum(state[r].sum);
+    if (lane % 4 == 0) store_shared4(row + C::D * 4, float_bits(state[r].max));
+    if (lane % 4 == 1) store_shared4(row + C::D * 4 + 4, float_bits(sum));
+  }
+}
+
+/* The parts of one row: from each, O times weight[.] are to be added up. */
+template <class C> struct kv_whole {
+  static constexpr int PARTS = C::FEW ? C::WARPS : 1;
+  uint32_t first; /* its row in the first part */
+  float weight[PARTS], max, sum;
+};
+
+template <class C> FA_DEVICE void join_parts(kv_whole<C> &w, int row, float scale_log2) {
+  constexpr int PARTS = kv_whole<C>::PARTS;
+  w.first = shared_base() + (C::FEW ? 0 : row / 16 * C::PART_STEP) + row % 16 * C::PART_ROW;
+  w.max = -infinity();
+  w.sum = 0.0f;
+  FA_UNROLL
+  for (int i = 0; i < PARTS; ++i) {
+    w.weight[i] = as_float(load_shared4(w.first + i * C::PART_STEP + C::D * 4));
+    w.max = max_float(w.max, w.weight[i]);
+  }
+  const float shift = w.max == -infinity() ? 0.0f : multiply(w.max, scale_log2);
+  FA_UNROLL
+  for (int i = 0; i < PARTS; ++i) {
+    w.weight[i] = exp2_approx(multiply(w.weight[i], scale_log2) - shift);
+    w.sum += w.weight[i] * as_float(load_shared4(w.first + i * C::PART_STEP + C::D * 4 + 4));
+  }
+}
+
+/* Four columns of a row, normalised. */
+template <class C> FA_DEVICE vec4 joined_columns(const kv_whole<C> &w, int column, float inverse) {
+  float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  FA_UNROLL
+  for (int i = 0; i < kv_whole<C>::PARTS; ++i) {
+    const vec4 part = load_shared16(w.first + i * C::PART_STEP + column * 4);
+    x[0] = fmaf(w.weight[i], as_float(part.x), x[0]);
+    x[1] = fmaf(w.weight[i], as_float(part.y), x[1]);
+    x[2] = fmaf(w.weight[i], as_float(part.z), x[2]);
+    x[3] = fmaf(w.weight[i], as_float(part.w), x[3]);
+  }
+  return vec4{float_bits(x[0] * inverse), float_bits(x[1] * inverse), float_bits(x[2] * inverse),
+              float_bits(x[3] * inverse)};
+}
+
+/* Of a row in the partial results, without the split. */
+FA_DEVICE int64_t partial_row(const fa_kv_params &p, int batch, packed_row at) {
+  return (static_cast<int64_t>(batch) * p.heads_q + at.head) * p.seqlen_q + at.row;
+}
+
+/* Eight columns of a row's O, as partial results or for good. */
+template <class C>
+FA_DEVICE void store_columns(const fa_kv_params &p, const kv_task &task, packed_row at, int column, vec4 x,
+                             vec4 y) {
+  if (p.n_splits > 1) {
+    vec4 *to = reinterpret_cast<vec4 *>(
+        p.partial_o + (partial_row(p, task.batch, at) * p.n_splits + task.split) * p.head_dim + column);
+    store_global(to, x);
+    store_global(to + 1, y);
+    return;
+  }
+  uint16_t *to = p.o + task.batch * p.o_stride.batch + at.head * p.o_stride.head + at.row * p.o_stride.row;
+  typename C::T t;
+  const vec4 v = {pack2(as_float(x.x), as_float(x.y), t), pack2(as_float(x.z), as_float(x.w), t),
+                  pack2(as_float(y.x), as_float(y.y), t), pack2(as_float(y.z), as_float(y.w), t)};
+  if (!C::GENERAL || p.aligned)
+    store_chunk<true>(to + column, v);
+  else
+    store_chunk<false>(to + column, v);
+}
+
+FA_DEVICE void store_lse(const fa_kv_params &p, const kv_task &task, packed_row at, float lse) {
+  if (p.n_splits > 1)
+    store_global(p.partial_lse + partial_row(p, task.batch, at) * p.n_splits + task.split, lse);
+  else
+    store_global(p.lse + task.batch * p.lse_stride.batch + at.head * p.lse_stride.head +
+                     at.row * p.lse_stride.row,
+                 lse == -infinity() ? p.empty_lse : lse);
+}
+
+/* From the parts in shared memory to O and LSE, by all threads. */
+template <class C> FA_DEVICE void write_kv_output(const fa_kv_params &p, const kv_task &task, int thread) {
+  const bool modified = kv_scores_are_modified<C>(p);
+  const float scale_log2 = modified ? LOG2E : p.scale_log2, scale = modified ? 1.0f : p.scale;
+  const int n_chunks = p.head_dim / 8;
+  FA_NO_UNROLL
+  for (int i = thread; i < task.n_rows * (C::D / 8); i += C::THREADS) {
+    const int row = i / (C::D / 8), chunk = i % (C::D / 8);
+    if (chunk >= n_chunks) continue;
+    const packed_row at = unpack_row(p, task.kv_head, task.row0 + row);
+    kv_whole<C> w;
+    join_parts<C>(w, row, scale_log2);
+    const float inverse = w.sum == 0.0f ? 0.0f : 1.0f / w.sum;
+    store_columns<C>(p, task, at, chunk * 8, joined_columns<C>(w, chunk * 8, inverse),
+                     joined_columns<C>(w, chunk * 8 + 4, inverse));
+    if (chunk == 0) store_lse(p, task, at, w.sum == 0.0f ? -infinity() : w.max * scale + natural_log(w.sum));
+  }
+}
+
+} // namespace fa
+
+#endif

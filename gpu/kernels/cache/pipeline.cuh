@@ -1,0 +1,139 @@
+/* Keys and values of a cache on their way through shared memory: a ring of stages, each of C::KEYS keys and
+ * their values as two tiles (tile.cuh), filled by a team of C::TEAM threads.
+ *
+ * Eight threads copy 128 bytes of a row. Every row has its own address, found through the block table or not,
+ * so that pages may have any size. */
+#ifndef FA_GPU_KERNELS_CACHE_PIPELINE_CUH
+#define FA_GPU_KERNELS_CACHE_PIPELINE_CUH
+
+#include "gpu/kernels/cache/range.cuh"
+#include "gpu/kernels/parts/tile.cuh"
+
+namespace fa {
+
+/* A thread's share of a tile: rows first_row(), and every ROWS_AT_ONCE-th from there; of each the chunk
+ * chunk() of every 128 bytes. */
+template <class C> struct kv_copy {
+  static constexpr int ROWS_AT_ONCE = C::TEAM / 8, ROWS = C::KEYS / ROWS_AT_ONCE, PARTS = C::D / 64;
+  static_assert(C::KEYS % ROWS_AT_ONCE == 0 && ROWS_AT_ONCE % 4 == 0, "whole rows, two swizzles at most");
+  FA_DEVICE static int first_row(int thread) { return thread % C::TEAM / 8; }
+  FA_DEVICE static int chunk(int thread) { return thread % 8; }
+  /* Where row i's chunk goes, from that of row 0. Four rows on, the swizzle differs in one bit. */
+  FA_DEVICE static uint32_t in_tile(uint32_t row0, int i) {
+    return (row0 ^ (ROWS_AT_ONCE % 8 != 0 && i % 2 != 0 ? 64u : 0u)) +
+           static_cast<uint32_t>(i * ROWS_AT_ONCE * C::D * 2);
+  }
+};
+
+/* Where one KV head's keys are, as a thread of a team sees them. */
+struct kv_source {
+  const uint16_t *k, *v; /* page 0, slot 0, the thread's chunk */
+  const int32_t *table;  /* of the entry, or NULL */
+  int page;              /* of all keys, where there is no table: the row of the cache */
+  bool whole;            /* no tile of a stage has keys of two pages */
+};
+
+template <class C>
+FA_DEVICE kv_source find_kv_source(const fa_kv_params &p, int batch, int kv_head, int chunk) {
+  kv_source s;
+  s.k = p.k + kv_head * p.k_stride.head + chunk * 8;
+  s.v = p.v + kv_head * p.v_stride.head + chunk * 8;
+  s.table = p.block_table ? p.block_table + batch * p.table_stride : nullptr;
+  s.page = !p.block_table && p.cache_batch_idx ? load_global(p.cache_batch_idx + batch) : batch;
+  s.whole = !p.block_table || p.page_size % C::KEYS == 0;
+  return s;
+}
+
+FA_DEVICE int page_of_key(const fa_kv_params &p, int key) {
+  return static_cast<int>(static_cast<uint64_t>(key) * p.page.multiplier >> p.page.shift);
+}
+
+/* The pages of the rows that a thread will copy of the tile at key0; of its first row alone, where that does
+ * for all. Apart from the copies, because the table is read long before its entries are needed. Nothing is
+ * read for keys outside of [lo, hi). */
+template <class C> struct kv_pages { int page[kv_copy<C>::ROWS]; };
+
+template <class C> FA_DEVICE kv_pages<C> no_pages(const kv_source &from) {
+  kv_pages<C> r;
+  FA_UNROLL
+  for (int i = 0; i < kv_copy<C>::ROWS; ++i) r.page[i] = from.page;
+  return r;
+}
+
+template <class C>
+FA_DEVICE void find_pages(kv_pages<C> &to, const fa_kv_params &p, const kv_source &from, int key0, int lo,
+                          int hi, int thread) {
+  typedef kv_copy<C> copy;
+  if (!from.table) return;
+  if (from.whole) {
+    if (key0 < hi) to.page[0] = load_global(from.table + page_of_key(p, key0));
+    return;
+  }
+  FA_UNROLL
+  for (int i = 0; i < copy::ROWS; ++i) {
+    const int key = key0 + copy::first_row(thread) + i * copy::ROWS_AT_ONCE;
+    if (key >= lo && key < hi) to.page[i] = load_global(from.table + page_of_key(p, key));
+  }
+}
+
+/* The tiles of keys key0.. and of their values, stage and stage + C::TILE_BYTES. What lies outside of
+ * [lo, hi) becomes zeros and is not read: no NaN left there may reach O, whatever its weight. */
+template <class C>
+FA_DEVICE void load_stage(uint32_t stage, const fa_kv_params &p, const kv_source &from,
+                          const kv_pages<C> &pages, int key0, int lo, int hi, int thread) {
+  typedef kv_copy<C> copy;
+  const int n_chunks = p.head_dim / 8 - copy::chunk(thread);
+  const uint32_t row0 = stage + tile_offset<C::D>(copy::first_row(thread), copy::chunk(thread));
+  const int first = key0 + copy::first_row(thread);
+  const uint16_t *k = nullptr, *v = nullptr;
+  FA_UNROLL
+  for (int i = 0; i < copy::ROWS; ++i) {
+    const int key = first + i * copy::ROWS_AT_ONCE;
+    const bool is_key = key >= lo && key < hi;
+    if (i == 0 || !from.whole) {
+      const int64_t page = pages.page[i];
+      const int slot = key - page_of_key(p, key) * p.page_size;
+      k = from.k + page * p.k_stride.batch + slot * p.k_stride.row;
+      v = from.v + page * p.v_stride.batch + slot * p.v_stride.row;
+    } else {
+      k += copy::ROWS_AT_ONCE * p.k_stride.row;
+      v += copy::ROWS_AT_ONCE * p.v_stride.row;
+    }
+    const uint32_t to = copy::in_tile(row0, i);
+    FA_UNROLL
+    for (int part = 0; part < copy::PARTS; ++part) {
+      const bool read = is_key && part * 8 < n_chunks;
+      if (!C::GENERAL || p.aligned) {
+        cp_async16(to + part * 128, k + part * 64, read);
+        cp_async16(to + C::TILE_BYTES + part * 128, v + part * 64, read);
+      } else {
+        const vec4 zeros = {0, 0, 0, 0};
+        store_shared16(to + part * 128, read ? load_global_8x2(k + part * 64) : zeros);
+        store_shared16(to + C::TILE_BYTES + part * 128, read ? load_global_8x2(v + part * 64) : zeros);
+      }
+    }
+  }
+}
+
+/* Fills all stages, each a group of copies, from the tiles first_key, first_key + C::BN ...; pages are then
+ * those of the tile after them. */
+template <class C>
+FA_DEVICE void start_ring(uint32_t ring, const fa_kv_params &p, const kv_source &from, kv_pages<C> &pages,
+                          int first_key, int lo, int hi, int thread) {
+  kv_pages<C> ahead[C::STAGES];
+  FA_UNROLL
+  for (int i = 0; i < C::STAGES; ++i) {
+    ahead[i] = pages;
+    find_pages<C>(ahead[i], p, from, first_key + i * C::BN, lo, hi, thread);
+  }
+  find_pages<C>(pages, p, from, first_key + C::STAGES * C::BN, lo, hi, thread);
+  FA_UNROLL
+  for (int i = 0; i < C::STAGES; ++i) {
+    load_stage<C>(ring + i * C::STAGE_BYTES, p, from, ahead[i], first_key + i * C::BN, lo, hi, thread);
+    cp_async_commit();
+  }
+}
+
+} // namespace fa
+
+#endif

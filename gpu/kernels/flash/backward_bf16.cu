@@ -1,0 +1,3 @@
+/* Half of gpu/kernels/flash/backward.cu, so that two can be compiled at once. */
+#define FA_ONLY_BF16
+#include "gpu/kernels/flash/backward.cu"

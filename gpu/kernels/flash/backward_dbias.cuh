@@ -1,0 +1,52 @@
+/* The gradient of a bias that repeats along the batch or the heads: clears what the main kernels by keys add
+ * dS to, and rounds the sums. A sum [batch or 1][heads or 1] has 16 x 8 tiles in the order of mma's
+ * accumulator registers (as gpu/kernels/params/flash_backward_grids.h says of dQ), which adding to it is contiguous over a warp
+ * for. */
+#ifndef FA_GPU_KERNELS_FLASH_BACKWARD_DBIAS_CUH
+#define FA_GPU_KERNELS_FLASH_BACKWARD_DBIAS_CUH
+
+#include "gpu/kernels/flash/backward_bias.cuh"
+#include "gpu/kernels/flash/backward_convert.cuh"
+
+namespace fa {
+
+/* Grid: x over FA_FLASH_DBIAS_CLEARED floats. */
+FA_DEVICE void flash_backward_dbias_clear(const fa_flash_backward_params &p) {
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * FA_FLASH_DBIAS_CLEARED;
+  FA_NO_UNROLL
+  for (int i = static_cast<int>(threadIdx.x) * 4; i < FA_FLASH_DBIAS_CLEARED;
+       i += FA_FLASH_BACKWARD_THREADS * 4)
+    if (first + i < p.dbias_floats)
+      store_global(reinterpret_cast<vec4 *>(p.dbias_accum + first + i), vec4{0, 0, 0, 0});
+}
+
+/* Grid: x over tiles of 16 rows, y over heads, z over entries of the sum. A thread makes 8 keys of two rows.
+ */
+template <class T> FA_DEVICE void flash_backward_dbias_convert(const fa_flash_backward_params &p) {
+  const int n_keys = p.forward.seqlen_k, n_rows = p.forward.seqlen_q,
+            row0 = static_cast<int>(blockIdx.x) * 16;
+  const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
+  const float *from = p.dbias_accum + batch * p.dbias_accum_stride.batch + head * p.dbias_accum_stride.head +
+                      blockIdx.x * p.dbias_accum_stride.row;
+  const int n_chunks = (n_keys + 7) / 8;
+  FA_NO_UNROLL
+  for (int64_t i = threadIdx.x; i < static_cast<int64_t>(n_chunks) * 8; i += FA_FLASH_BACKWARD_THREADS) {
+    const int chunk = static_cast<int>(i % n_chunks), r = static_cast<int>(i / n_chunks);
+    uint32_t row[2][4];
+    FA_UNROLL
+    for (int q = 0; q < 4; ++q) {
+      const vec4 v = load_global(reinterpret_cast<const vec4 *>(from + chunk * 128ll + (4 * r + q) * 4));
+      row[0][q] = pack2(as_float(v.x), as_float(v.y), T());
+      row[1][q] = pack2(as_float(v.z), as_float(v.w), T());
+    }
+    FA_UNROLL
+    for (int h = 0; h < 2; ++h)
+      if (row0 + r + 8 * h < n_rows)
+        store_dbias(p, p.dbias_sums, batch, head, row0 + r + 8 * h, 8 * chunk, n_keys - 8 * chunk,
+                    vec4{row[h][0], row[h][1], row[h][2], row[h][3]});
+  }
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,96 @@
+/* What the flash forward kernel writes: O and LSE, of rows that see nothing too, and the debug copy of P. */
+#ifndef FA_GPU_KERNELS_FLASH_FORWARD_STORE_CUH
+#define FA_GPU_KERNELS_FLASH_FORWARD_STORE_CUH
+
+#include "gpu/kernels/flash/forward_config.cuh"
+#include "gpu/kernels/parts/softmax.cuh"
+
+namespace fa {
+
+/* Where the first row of this block goes. */
+FA_DEVICE uint16_t *first_o_row(const fa_flash_params &p, int row) {
+  return p.o + blockIdx.z * p.o_stride.batch + blockIdx.y * p.o_stride.head + row * p.o_stride.row;
+}
+FA_DEVICE float *first_lse(const fa_flash_params &p, int row) {
+  return p.lse + blockIdx.z * p.lse_stride.batch + blockIdx.y * p.lse_stride.head + row * p.lse_stride.row;
+}
+
+/* Rows of this block that see no key at all: O = 0, and LSE by convention. */
+template <class C>
+FA_DEVICE void write_empty(const fa_flash_params &p, int first_row, int n_rows, int thread) {
+  constexpr int CHUNKS = C::D / 8;
+  uint16_t *o = first_o_row(p, first_row);
+  float *lse = first_lse(p, first_row);
+  for (int i = thread; i < n_rows * CHUNKS; i += C::THREADS)
+    if (i % CHUNKS < p.head_dim_v / 8)
+      store_chunk<C>(p, o + i / CHUNKS * p.o_stride.row + i % CHUNKS * 8, vec4{0, 0, 0, 0});
+  for (int row = thread; row < n_rows; row += C::THREADS)
+    store_global(lse + row * p.lse_stride.row, p.empty_lse);
+}
+
+/* Normalises, and writes this warp's rows of O and LSE. */
+template <class C>
+FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::D / 8][4],
+                            const row_state (&rows)[C::M_TILES][2], const block_task &task, int warp,
+                            int lane) {
+  constexpr int CHUNKS = C::D / 8, WARP_ROWS = 16 * C::M_TILES;
+  const float score_scale = scores_are_modified<C>(p) ? 1.0f : p.scale;
+  const uint32_t o_tile = shared_base(); /* Q's */
+  uint16_t *o_global = first_o_row(p, task.seq.q_row + task.row0);
+  float *lse_global = first_lse(p, task.seq.q_row + task.row0);
+  FA_UNROLL
+  for (int m = 0; m < C::M_TILES; ++m) {
+    FA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const int row = WARP_ROWS * warp + 16 * m + 8 * r + lane / 4;
+      const float sum = quad_sum(rows[m][r].sum);
+      const float inverse = sum == 0.0f ? 0.0f : (C::DROPOUT || C::LINEAR ? p.dropout_scale : 1.0f) / sum;
+      FA_UNROLL
+      for (int n = 0; n < CHUNKS; ++n)
+        store_shared4(o_tile + tile_offset<C::D>(row, n) + lane % 4 * 4,
+                      pack2(o[m][n][2 * r] * inverse, o[m][n][2 * r + 1] * inverse, typename C::T()));
+      if (lane % 4 == 0 && row < task.n_rows)
+        store_global(lse_global + row * p.lse_stride.row,
+                     sum == 0.0f ? p.empty_lse : rows[m][r].max * score_scale + natural_log(sum));
+    }
+  }
+  sync_warp(); /* the rows are the warp's own */
+  FA_NO_UNROLL
+  for (int i = lane; i < WARP_ROWS * CHUNKS; i += 32) {
+    const int row = WARP_ROWS * warp + i / CHUNKS, chunk = i % CHUNKS;
+    const vec4 v = load_shared16(o_tile + tile_offset<C::D>(row, chunk));
+    if (row < task.n_rows && chunk < p.head_dim_v / 8)
+      store_chunk<C>(p, o_global + row * p.o_stride.row + chunk * 8, v);
+  }
+}
+
+/* ---- the debug copy of P ---- */
+
+FA_DEVICE uint16_t *p_debug_row(const fa_flash_params &p, int row) {
+  const int64_t head = static_cast<int64_t>(blockIdx.z) * p.heads_q + blockIdx.y;
+  return p.p_debug + (head * p.p_rows + row) * p.p_keys;
+}
+
+/* Two neighbouring weights; a set sign says dropped. What is hidden stays as clear_p_debug left it. */
+FA_DEVICE void store_p_debug(const fa_flash_params &p, const sequence &seq, int row, int key, uint32_t pair,
+                             uint32_t kept) {
+  if (row >= seq.len_q) return;
+  const row_limits limits = limits_of_row(p, seq, row);
+  const uint32_t signs = pair | (~kept & 0x80008000u);
+  uint16_t *to = p_debug_row(p, row) + key;
+  if (key >= limits.lo && key < limits.hi) store_global(to, static_cast<uint16_t>(signs));
+  if (key + 1 >= limits.lo && key + 1 < limits.hi) store_global(to + 1, static_cast<uint16_t>(signs >> 16));
+}
+
+/* Zeros for the rows of this block, and for those past the last block. */
+template <class C> FA_DEVICE void clear_p_debug(const fa_flash_params &p, int thread) {
+  const int row0 = static_cast<int>(blockIdx.x) * C::BM;
+  const int row1 = blockIdx.x + 1 == gridDim.x ? p.p_rows : row0 + C::BM;
+  const int64_t n = static_cast<int64_t>(row1 - row0) * p.p_keys / 8;
+  vec4 *to = reinterpret_cast<vec4 *>(p_debug_row(p, row0));
+  for (int64_t i = thread; i < n; i += C::THREADS) store_global(to + i, vec4{0, 0, 0, 0});
+}
+
+} // namespace fa
+
+#endif

@@ -1,3 +1,0 @@
-/* Half of flash_backward.cu, so that two can be compiled at once. */
-#define FA_ONLY_F16
-#include "gpu/kernels/flash_backward.cu"

@@ -1,0 +1,16 @@
+/* The device entry points of the portable flex backward kernels. They are compiled for the expressions of a
+ * call, which stand before this (gpu/kernels/mods/call.cuh): all, or the one that FA_ONLY says. */
+#include "gpu/kernels/memeff/dbias.cuh"
+
+#include "gpu/kernels/memeff/backward_keys.cuh"
+
+#define FA_ENTRY(name, T, kernel, BN, VC)                                                                    \
+  extern "C" __global__ void __launch_bounds__(FA_WIDE_BACKWARD_THREADS, 1)                                  \
+      name(const __grid_constant__ fa_wide_backward_params p) {                                              \
+    fa::kernel<fa::wide_backward_config<fa::T, fa::flex_mods, BN, VC>>(p);                                   \
+  }
+#ifdef FA_ONLY
+FA_ONLY
+#else
+#include "gpu/kernels/flex/backward_list.h"
+#endif

@@ -1,0 +1,142 @@
+/* The portable flex forward. Of float32 elements it is gpu/kernels/memeff/forward.cuh; of 16-bit ones it does the same with
+ * products of such elements, weights rounded to them, as in the flash family. A chunk is CHUNK columns of Q
+ * and K then, and where head_dim is no more, Q stays. */
+#ifndef FA_GPU_KERNELS_FLEX_FORWARD_CUH
+#define FA_GPU_KERNELS_FLEX_FORWARD_CUH
+
+#include "gpu/kernels/memeff/half_tile.cuh"
+#include "gpu/kernels/memeff/forward.cuh"
+
+namespace fa {
+
+/* T: f16 or bf16. VC: columns of V and O of a block, 64 or 128. Small blocks, so that a processor has several
+ * that do not wait for each other. */
+template <class T_, int VC_> struct half_forward_config {
+  typedef T_ T;
+  typedef flex_mods MODS;
+  static constexpr int VC = VC_, BM = 64, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS, CHUNK = 64;
+  static constexpr int BLOCKS = VC == 64 ? 3 : 2; /* to a processor: 168 or 255 registers */
+  static constexpr int Q_BYTES = BM * half_row<CHUNK>::BYTES, K_BYTES = BN * half_row<CHUNK>::BYTES;
+  static constexpr int V_BYTES = BN * half_row<VC>::BYTES;
+  static constexpr int Q_AT = 0, K_AT = 2 * Q_BYTES, V_AT = K_AT + 2 * K_BYTES;
+  static constexpr int SHARED_BYTES = V_AT + 2 * V_BYTES;
+  static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
+  typedef float score_tile[BN / 8][4];
+  typedef float output_tile[VC / 8][4];
+};
+
+/* What a block reads of. */
+struct half_operands {
+  wide_rows q, k, v;
+  int row0, col0, n_chunks;
+  bool aligned;
+};
+
+template <class C>
+FA_DEVICE void fetch_half(const half_operands &x, int key0, int chunk, int buffer, bool with_q, int thread) {
+  if (with_q)
+    load_half<C::BM, C::CHUNK, C::THREADS>(shared_base() + C::Q_AT + buffer * C::Q_BYTES, x.q, x.row0,
+                                           chunk * C::CHUNK, x.aligned, thread);
+  load_half<C::BN, C::CHUNK, C::THREADS>(shared_base() + C::K_AT + buffer * C::K_BYTES, x.k, key0,
+                                         chunk * C::CHUNK, x.aligned, thread);
+}
+
+/* The first chunk of a key block, and V. */
+template <class C>
+FA_DEVICE void fetch_first_half(const half_operands &x, int key0, int buffer, int v_buffer, bool with_q,
+                                int thread) {
+  fetch_half<C>(x, key0, 0, buffer, with_q, thread);
+  load_half<C::BN, C::VC, C::THREADS>(shared_base() + C::V_AT + v_buffer * C::V_BYTES, x.v, key0, x.col0,
+                                      x.aligned, thread);
+}
+
+/* S of this warp's rows and one key block, of which V and the first chunk are on their way when this begins;
+ * begins to fetch those of the next, if there is one (next_key0 >= 0). Leaves buffer at the next one's. */
+template <class C>
+FA_DEVICE void half_scores(typename C::score_tile &s, const half_operands &x, int key0, int next_key0,
+                           int &buffer, int v_buffer, bool works, int thread) {
+  FA_NO_UNROLL
+  for (int c = 0; c < x.n_chunks; ++c) {
+    cp_async_wait<0>();
+    sync_block(); /* the chunk is there for all, V with the first; all are done with the other buffers */
+    if (c + 1 < x.n_chunks)
+      fetch_half<C>(x, key0, c + 1, buffer ^ 1, true, thread);
+    else if (next_key0 >= 0)
+      fetch_first_half<C>(x, next_key0, buffer ^ 1, v_buffer ^ 1, x.n_chunks > 1, thread);
+    cp_async_commit();
+    const int q_buffer = x.n_chunks == 1 ? 0 : buffer;
+    if (works)
+      multiply_half<C::CHUNK>(
+          s,
+          first_half_a<C::CHUNK>(shared_base() + C::Q_AT + q_buffer * C::Q_BYTES, thread / 32 * 16,
+                                 thread % 32),
+          first_half_b<C::CHUNK>(shared_base() + C::K_AT + buffer * C::K_BYTES, thread % 32),
+          typename C::T());
+    buffer ^= 1;
+  }
+}
+
+/* Grid: as wide_forward. */
+template <class C> FA_DEVICE void half_forward(const fa_flash_params &p) {
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const int n_cols = (p.head_dim_v + C::VC - 1) / C::VC;
+  const wide_task t = load_wide_task(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
+  const half_operands x = {q_rows(p, t),
+                           k_rows(p, t),
+                           v_rows(p, t),
+                           static_cast<int>(blockIdx.x) / n_cols * C::BM,
+                           static_cast<int>(blockIdx.x) % n_cols * C::VC,
+                           (p.head_dim + C::CHUNK - 1) / C::CHUNK,
+                           p.aligned != 0};
+  if (x.row0 >= t.seq.len_q) return;
+  const tile_walk<typename C::MODS> tiles(
+      p.flex, p.flex.keys, t.batch, t.head, x.row0 / C::BM,
+      visible_blocks<C::BN>(p, t.seq, x.row0, min_int(x.row0 + C::BM, t.seq.len_q)));
+  const int row = x.row0 + thread / 32 * 16 + lane / 4;
+
+  const bool works = warp_has_rows(x.row0, t.seq.len_q, thread);
+  typename C::output_tile o = {};
+  row_state rows[2];
+  int buffer = 0, v_buffer = 0;
+  flex_tile next = {0, FA_FLEX_FULL};
+  if (tiles.begin() < tiles.end()) {
+    next = tiles.at(tiles.begin());
+    fetch_first_half<C>(x, next.tile * C::BN, 0, 0, true, thread);
+    cp_async_commit();
+  }
+  FA_NO_UNROLL
+  for (int i = tiles.begin(); i < tiles.end(); ++i) {
+    const flex_tile at = next;
+    const int key0 = at.tile * C::BN;
+    typename C::score_tile s = {};
+    if (i + 1 < tiles.end()) next = tiles.at(i + 1);
+    half_scores<C>(s, x, key0, i + 1 < tiles.end() ? next.tile * C::BN : -1, buffer, v_buffer, works, thread);
+    if (works) {
+      wide_weights<C>(s, o, rows, p, t, row, key0 + lane % 4 * 2, at.kind, lane);
+      multiply_half_rows<C::VC>(o, s,
+                                first_half_rows<C::VC>(shared_base() + C::V_AT + v_buffer * C::V_BYTES, lane),
+                                typename C::T());
+    }
+    v_buffer ^= 1;
+  }
+  write_rows<C>(p, t, o, rows, row, x.col0, lane);
+}
+
+/* T: f32, f16 or bf16. */
+template <class T, int VC> struct flex_forward_config_of { typedef half_forward_config<T, VC> type; };
+template <int VC> struct flex_forward_config_of<f32, VC> {
+  struct type : wide_forward_config<f32, VC, flex_mods> {
+    static constexpr int BLOCKS = 1;
+  };
+};
+
+template <class C> FA_DEVICE void flex_forward(const fa_flash_params &p) {
+  if constexpr (is_f32<typename C::T>::value)
+    wide_forward<C>(p);
+  else
+    half_forward<C>(p);
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,90 @@
+/* What the kernels for sm_90a share: rings of buffers, tiles that come and go in panels of 64 columns (128
+ * bytes a row, 128-byte swizzle), and the two forms of their products. */
+#ifndef FA_GPU_KERNELS_HOPPER_COMMON_CUH
+#define FA_GPU_KERNELS_HOPPER_COMMON_CUH
+
+#include "gpu/kernels/machine/prim_sm90.cuh"
+
+namespace fa {
+
+/* How often a ring of buffers was used: which comes next, and the parity of the phase that fills it. */
+template <int STAGES> struct hopper_ring {
+  unsigned n = 0;
+  FA_DEVICE int stage() const { return static_cast<int>(n % STAGES); }
+  FA_DEVICE int parity() const { return static_cast<int>(n / STAGES % 2); }
+  FA_DEVICE void next() { ++n; }
+  FA_DEVICE hopper_ring before() const { return hopper_ring{n - 1}; }
+  FA_DEVICE hopper_ring after() const { return hopper_ring{n + 1}; }
+};
+
+/* The warps' own release of what the warpgroup has read. */
+FA_DEVICE void hopper_release(uint32_t bar, int thread) {
+  if (thread % 32 == 0) mbarrier_arrive(bar);
+}
+
+/* A box of a map to shared memory, panel by panel. */
+template <int PANELS, int PANEL_BYTES>
+FA_DEVICE void hopper_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int row, int head,
+                           int batch) {
+  mbarrier_arrive_expect(bar, PANELS * PANEL_BYTES);
+  FA_UNROLL
+  for (int i = 0; i < PANELS; ++i) tma_load(shared + i * PANEL_BYTES, map, bar, 64 * i, row, head, batch);
+}
+
+/* To both blocks of a cluster of two, a lane each: after what all lanes have waited for. */
+FA_DEVICE void hopper_release_both(uint32_t bar, int thread) {
+  if (thread % 32 < 2) mbarrier_arrive_at(cluster_address(bar, opaque(thread) % 32)); /* not kept */
+}
+
+/* hopper_load for both blocks of a cluster of two, of which each calls it: boxes have rows / 2 of the tile's,
+ * the first block brings the first half. */
+template <int PANELS, int PANEL_BYTES>
+FA_DEVICE void hopper_load_half(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int row, int half,
+                                int head, int batch) {
+  const int rank = cluster_rank();
+  mbarrier_arrive_expect(bar, PANELS * PANEL_BYTES); /* both halves */
+  FA_UNROLL
+  for (int i = 0; i < PANELS; ++i)
+    tma_load_both(shared + i * PANEL_BYTES + rank * (PANEL_BYTES / 2), map, bar, 64 * i, row + rank * half,
+                  head, batch);
+}
+
+/* x = A B^T over D columns, issued: rows of two tiles. */
+template <int D, int A_PANEL, int B_PANEL, int TILES, class T>
+FA_DEVICE void hopper_multiply(float (&x)[TILES][4], uint32_t a_tile, uint32_t b_tile, T t) {
+  const uint64_t a = matrix_descriptor(a_tile, 16, 1024, FA_SWIZZLE_128),
+                 b = matrix_descriptor(b_tile, 16, 1024, FA_SWIZZLE_128);
+  FA_UNROLL
+  for (int i = 0; i < D / 16; ++i)
+    wgmma_ss<0, 0>(x, descriptor_at(a, i / 4 * A_PANEL + i % 4 * 32),
+                   descriptor_at(b, i / 4 * B_PANEL + i % 4 * 32), i > 0, t);
+  wgmma_commit();
+}
+
+/* x += A B, issued: A from registers, B the rows of a tile. */
+template <int B_PANEL, int TILES, int STEPS, class T>
+FA_DEVICE void hopper_add(float (&x)[TILES][4], const uint32_t (&a)[STEPS][4], uint32_t b_tile, T t) {
+  const uint64_t b = matrix_descriptor(b_tile, B_PANEL, 1024, FA_SWIZZLE_128);
+  FA_UNROLL
+  for (int i = 0; i < STEPS; ++i) wgmma_rs<1>(x, a[i], descriptor_at(b, i * 16 * 128), 1, t);
+  wgmma_commit();
+}
+
+/* A row of a quad's accumulator into a tile: elements 2r, 2r + 1 of each, times factor; zeros in what is left
+ * of the last panel. */
+template <int PANEL, int TILES, class T>
+FA_DEVICE void hopper_store_row(uint32_t tile, const float (&x)[TILES][4], float factor, int r, int lane,
+                                T t) {
+  const int row = lane / 4 + 8 * r;
+  FA_UNROLL
+  for (int n = 0; n < TILES; ++n)
+    store_shared4(tile + n / 8 * PANEL + row * 128 + ((n % 8 ^ row % 8) << 4) + lane % 4 * 4,
+                  pack2(x[n][2 * r] * factor, x[n][2 * r + 1] * factor, t));
+  FA_UNROLL
+  for (int n = TILES; n % 8 != 0; ++n)
+    store_shared4(tile + n / 8 * PANEL + row * 128 + ((n % 8 ^ row % 8) << 4) + lane % 4 * 4, 0);
+}
+
+} // namespace fa
+
+#endif

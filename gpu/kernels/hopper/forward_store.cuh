@@ -1,0 +1,135 @@
+/* What a consumer of the forward kernels for sm_90a leaves in memory: O and LSE. */
+#ifndef FA_GPU_KERNELS_HOPPER_FORWARD_STORE_CUH
+#define FA_GPU_KERNELS_HOPPER_FORWARD_STORE_CUH
+
+#include "gpu/kernels/hopper/forward_softmax.cuh"
+
+namespace fa {
+
+FA_DEVICE float *hopper_lse(const fa_flash_params &p, const hopper_task &task, int row) {
+  return p.lse + task.batch * p.lse_stride.batch + task.head * p.lse_stride.head +
+         (task.seq.q_row + row) * p.lse_stride.row;
+}
+
+/* Those of a warp's 16 rows that exist, where another entry's follow. */
+template <class C>
+FA_DEVICE void hopper_copy_rows(const fa_flash_params &p, uint32_t tile, const hopper_task &task, int row0,
+                                int lane) {
+  uint16_t *const to = p.o + (task.seq.q_row + row0) * p.o_stride.row + task.head * p.o_stride.head;
+  FA_NO_UNROLL
+  for (int i = lane; i < 16 * (C::D / 8); i += 32) {
+    const int row = i / (C::D / 8), chunk = i % (C::D / 8);
+    if (row0 + row >= task.seq.len_q || chunk >= p.head_dim_v / 8) continue;
+    const uint32_t from = tile + chunk / 8 * C::Q_PANEL + row * 128 + ((chunk % 8 ^ row % 8) << 4);
+    store_global(reinterpret_cast<vec4 *>(to + row * p.o_stride.row + chunk * 8), load_shared16(from));
+  }
+}
+
+/* Lane l of a quad has words 2l, 2l + 1 of four chunks of 16 bytes, a register each; then it has chunk l. */
+FA_DEVICE void hopper_transpose(uint32_t (&w)[4], int lane) {
+  FA_UNROLL
+  for (int bit = 0; bit < 2; ++bit) {
+    const bool high = lane >> bit & 1;
+    FA_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const int low_at = bit == 0 ? 2 * i : i, high_at = low_at + 1 + bit;
+      const uint32_t other = float_bits(shfl_xor(as_float(high ? w[low_at] : w[high_at]), 1 + bit));
+      if (high)
+        w[low_at] = other;
+      else
+        w[high_at] = other;
+    }
+  }
+}
+
+/* The warp's rows of O from registers, times the factors of a thread's two. */
+template <class C>
+FA_DEVICE void hopper_write_rows(const fa_flash_params &p, const float (&o)[C::D / 8][4],
+                                 const float (&factor)[2], const hopper_task &task, int row, int lane) {
+  const int64_t first = task.batch * p.o_stride.batch + (task.seq.q_row + row) * p.o_stride.row +
+                        task.head * p.o_stride.head + lane % 4 * 8;
+  FA_UNROLL
+  for (int i = 0; i < C::D / 32; ++i) {
+    const bool in_head = 4 * i + lane % 4 < p.head_dim_v / 8;
+    FA_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      uint32_t w[4];
+      FA_UNROLL
+      for (int n = 0; n < 4; ++n)
+        w[n] = pack2(o[4 * i + n][2 * r] * factor[r], o[4 * i + n][2 * r + 1] * factor[r], typename C::T());
+      hopper_transpose(w, lane);
+      if (in_head && row + 8 * r < task.seq.len_q)
+        store_global(reinterpret_cast<vec4 *>(p.o + first + 8 * r * p.o_stride.row + 32 * i),
+                     vec4{w[0], w[1], w[2], w[3]});
+    }
+  }
+}
+
+/* The warp's 16 rows of O by shared memory. What a store still reads of that is waited for before it is
+ * written again. */
+template <class C>
+FA_DEVICE void hopper_write_tile(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
+                                 const float (&factor)[2], const hopper_task &task, int group, int warp,
+                                 int row0, int lane) {
+  const uint32_t tile = shared_base() + C::O_AT + group * C::Q_BYTES + warp * (16 * 128);
+  if (C::APART && lane == 0) tma_store_wait_read<0>();
+  sync_warp();
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) hopper_store_row<C::Q_PANEL>(tile, o, factor[r], r, lane, typename C::T());
+  fence_async();
+  sync_warp();
+  if (C::VARLEN && p.f.cu_seqlens_q && row0 + 16 > task.seq.len_q) {
+    hopper_copy_rows<C>(p.f, tile, task, row0, lane);
+  } else if (lane == 0) {
+    if (row0 < task.seq.len_q) {
+      FA_UNROLL
+      for (int i = 0; i < C::PANELS; ++i)
+        tma_store(&p.o, tile + i * C::Q_PANEL, 64 * i, task.seq.q_row + row0, task.head,
+                  hopper_plane(p.f, task));
+    }
+    tma_store_commit();
+  }
+}
+
+/* Normalises, and stores the warp's 16 rows of O and LSE. */
+template <class C>
+FA_DEVICE void hopper_write(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
+                            const row_state (&rows)[2], const hopper_task &task, int group, int thread) {
+  const int warp = thread / 32, lane = thread % 32, row0 = task.row0 + 64 * group + 16 * warp;
+  float factor[2];
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const int row = row0 + lane / 4 + 8 * r;
+    const float sum = quad_sum(rows[r].sum);
+    factor[r] = sum == 0.0f ? 0.0f : (C::DROPOUT ? p.f.dropout_scale : 1.0f) / sum;
+    if (lane % 4 == 0 && row < task.seq.len_q)
+      store_global(hopper_lse(p.f, task, row),
+                   sum == 0.0f
+                       ? p.f.empty_lse
+                       : rows[r].max * (hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale) + natural_log(sum));
+  }
+  if constexpr (C::DIRECT)
+    hopper_write_rows<C>(p.f, o, factor, task, row0 + lane / 4, lane);
+  else
+    hopper_write_tile<C>(p, o, factor, task, group, warp, row0, lane);
+}
+
+/* Rows that see no key. */
+template <class C>
+FA_DEVICE void hopper_write_empty(const fa_flash_params &p, const hopper_task &task, int group, int thread) {
+  const int row0 = task.row0 + 64 * group, chunks = p.head_dim_v / 8;
+  FA_NO_UNROLL
+  for (int i = thread; i < 64 * chunks; i += 128) {
+    const int row = row0 + i / chunks;
+    if (row >= task.seq.len_q) break;
+    uint16_t *const to = p.o + task.batch * p.o_stride.batch + (task.seq.q_row + row) * p.o_stride.row +
+                         task.head * p.o_stride.head + i % chunks * 8;
+    store_global(reinterpret_cast<vec4 *>(to), vec4{0, 0, 0, 0});
+  }
+  if (thread < 64 && row0 + thread < task.seq.len_q)
+    store_global(hopper_lse(p, task, row0 + thread), p.empty_lse);
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,190 @@
+/* What a main backward kernel for sm_90a is compiled for, where its parts lie in shared memory, and what a
+ * block works on. */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_CONFIG_CUH
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_CONFIG_CUH
+
+#include "gpu/kernels/flash/backward.cuh"
+#include "gpu/kernels/mods/blocks.cuh"
+#include "gpu/kernels/params/hopper_backward.h"
+#include "gpu/kernels/hopper/forward_config.cuh"
+
+namespace fa {
+
+/* VARLEN: entries have lengths of their own: side by side (cu_seqlens), or with hidden keys before and after
+ * those that count. ORDERED: for deterministic calls too. Then blocks take turns to add to dQ; those of flex
+ * kernels, of which nobody knows which row tiles another one visits, have several key blocks each and add to
+ * accumulators of their own. */
+template <flash_kind KIND_, bool VARLEN_ = false, bool ORDERED_ = false>
+struct hopper_backward_kind : flash_kind_traits<KIND_> {
+  typedef typename hopper_mods_of<KIND_>::type MODS;
+  static constexpr flash_kind KIND = KIND_;
+  static constexpr bool VARLEN = VARLEN_, ORDERED = ORDERED_;
+  static constexpr bool TURNS = ORDERED_ && KIND_ != flex, SPLITS = ORDERED_ && KIND_ == flex;
+};
+
+template <class T_, int D_, int BM_, flash_kind KIND_ = plain, bool VARLEN_ = false, bool ORDERED_ = false>
+struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
+  typedef T_ T;
+  static constexpr int D = D_, BM = BM_, BN = 128, GROUPS = 2, THREADS = 384;
+  static constexpr int PANELS = (D + 63) / 64, STAGES = 2;      /* what is too wide of them is zeros */
+  static constexpr int KV_PANEL = BN * 128, Q_PANEL = BM * 128; /* bytes */
+  static constexpr int KV_BYTES = PANELS * KV_PANEL, Q_BYTES = PANELS * Q_PANEL;
+  static constexpr int DS_PANEL = BN * 128, DS_BYTES = BM / 64 * DS_PANEL;
+  static constexpr int K_AT = 0, V_AT = KV_BYTES, Q_AT = 2 * KV_BYTES, DO_AT = Q_AT + STAGES * Q_BYTES,
+                       DS_AT = DO_AT + STAGES * Q_BYTES, ROWS_AT = DS_AT + STAGES * DS_BYTES;
+  static constexpr int ROW_BYTES = BM * 4;                            /* of LSE, and of delta */
+  static constexpr int ENTRIES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile, and its kind */
+  static constexpr int DROP_AT = ENTRIES_AT + (KIND_ == flex ? 4 * STAGES : 0);
+  static constexpr int DROP_BYTES = KIND_ == dropout ? BM / 64 * 1024 : 0; /* a bit to each pair */
+  static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the entry's, where lengths differ */
+  static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 4 + 10 * STAGES;
+  static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
+  /* dQ of a step: with 64 rows the groups share the columns, whole panels if there are several; with 128 each
+   * has half of the rows */
+  static constexpr int DQ_FIRST = BM == 128 ? D : D == 64 ? 32 : 64; /* columns of the first group, */
+  static constexpr int DQ_SECOND = BM == 128 ? D : D - DQ_FIRST;     /* and of the second */
+  /* who works out dropout wants registers too, where consumers can spare them */
+  static constexpr bool DROP_UNROLLED = KIND_ == dropout && D <= 96;
+  static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : 40,
+                       CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : 232;
+  /* K and V in registers: products with both operands in shared memory take all of what it can bring */
+  static constexpr bool HELD = D == 64 && KIND_ != flex;
+  /* dQ of a tile is made a step later, so that neither group waits at every step for the other's dS, and
+   * products of one run beside exponentials of the other. Not where blocks take turns, who would wait longer
+   * for each other, nor for want of registers, nor where it is no faster (dropout, D = 128). */
+  static constexpr bool LAG = KIND_ != flex && (VARLEN_ || !ORDERED_) &&
+                              (D < 128 || (KIND_ != dropout && (KIND_ != softcap || VARLEN_)));
+  static_assert(BM == 64 || BM == 128, "how dQ is shared out");
+  static_assert(BM == 64 || (KIND_ != dropout && KIND_ != flex),
+                "a thread has a word with a bit to each pair");
+  static_assert(SHARED_BYTES <= 232448, "what a block may have");
+};
+
+/* full: the data are there; empty: nobody needs the old ones any more. */
+template <class C> struct hopper_backward_barriers {
+  FA_DEVICE static uint32_t at(int i) { return shared_base() + C::BARRIERS_AT + 8 * i; }
+  FA_DEVICE static uint32_t keys() { return at(0); }
+  FA_DEVICE static uint32_t q_full(int s) { return at(1 + s); }
+  FA_DEVICE static uint32_t q_empty(int s) { return at(1 + C::STAGES + s); }
+  FA_DEVICE static uint32_t do_full(int s) { return at(1 + 2 * C::STAGES + s); }
+  FA_DEVICE static uint32_t do_empty(int s) { return at(1 + 3 * C::STAGES + s); }
+  FA_DEVICE static uint32_t rows_full(int s) { return at(1 + 4 * C::STAGES + s); }
+  FA_DEVICE static uint32_t rows_empty(int s) { return at(1 + 5 * C::STAGES + s); }
+};
+
+/* Those that every kernel of these has. */
+template <class C> FA_DEVICE void hopper_backward_init() {
+  typedef hopper_backward_barriers<C> bar;
+  mbarrier_init(bar::keys(), 1);
+  FA_NO_UNROLL
+  for (int s = 0; s < C::STAGES; ++s) {
+    mbarrier_init(bar::q_full(s), 1);
+    mbarrier_init(bar::q_empty(s), 8); /* a lane of each warp */
+    mbarrier_init(bar::do_full(s), 1);
+    mbarrier_init(bar::do_empty(s), 8);
+    mbarrier_init(bar::rows_full(s), 32);
+    mbarrier_init(bar::rows_empty(s), 8);
+  }
+  mbarrier_init_fence();
+}
+
+/* And those of hopper_backward alone. */
+enum { HOPPER_DROP_WARPS = 2 };
+template <class C> struct hopper_backward_more : hopper_backward_barriers<C> {
+  typedef hopper_backward_barriers<C> base;
+  FA_DEVICE static uint32_t keys_empty() { return base::at(1 + 6 * C::STAGES); }
+  FA_DEVICE static uint32_t drop_full(int s) { return base::at(2 + 6 * C::STAGES + s); }
+  FA_DEVICE static uint32_t drop_empty(int s) { return base::at(2 + 7 * C::STAGES + s); }
+  FA_DEVICE static uint32_t ds_full(int s) { return base::at(2 + 8 * C::STAGES + s); } /* both groups' */
+  FA_DEVICE static uint32_t ds_empty(int s) { return base::at(2 + 9 * C::STAGES + s); }
+  FA_DEVICE static uint32_t turn() { return base::at(2 + 10 * C::STAGES); } /* to add to dQ */
+  FA_DEVICE static uint32_t added() { return base::at(3 + 10 * C::STAGES); }
+  FA_DEVICE static void init() {
+    mbarrier_init(keys_empty(), 8);
+    mbarrier_init(turn(), 1);
+    mbarrier_init(added(), 8);
+    FA_NO_UNROLL
+    for (int s = 0; s < C::STAGES; ++s) {
+      mbarrier_init(ds_full(s), 8);
+      mbarrier_init(ds_empty(s), 8);
+      if (!C::DROPOUT) continue;
+      mbarrier_init(drop_full(s), 32 * HOPPER_DROP_WARPS);
+      mbarrier_init(drop_empty(s), 8);
+    }
+  }
+};
+
+/* The block's entry: read from memory once, since all ask for it again and again. */
+template <class C> FA_DEVICE void hopper_store_sequence(const fa_flash_params &f) {
+  const sequence seq = load_sequence(f, static_cast<int>(blockIdx.z));
+  store_shared16(shared_base() + C::SEQUENCE_AT,
+                 vec4{static_cast<uint32_t>(seq.q_row), static_cast<uint32_t>(seq.k_row),
+                      static_cast<uint32_t>(seq.len_q), static_cast<uint32_t>(seq.len_k)});
+}
+template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_flash_params &f) {
+  sequence seq = {0, 0, f.seqlen_q, f.seqlen_k, 0};
+  if constexpr (C::VARLEN) {
+    const vec4 x = load_shared16(shared_base() + C::SEQUENCE_AT);
+    seq = {static_cast<int>(x.x), static_cast<int>(x.y), static_cast<int>(x.z), static_cast<int>(x.w), 0};
+  }
+  seq.shift = f.top_left ? 0 : seq.len_k - seq.len_q;
+  return seq;
+}
+
+/* What a block works on. */
+struct hopper_keys {
+  sequence seq;
+  int batch, kv_head, key0;
+  block_range blocks; /* of rows, as the masks by position have it */
+  int end;            /* of the group's heads */
+};
+
+template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backward_params &p, int block) {
+  const fa_flash_params &f = p.forward;
+  hopper_keys t;
+  t.batch = static_cast<int>(blockIdx.z);
+  t.kv_head = static_cast<int>(blockIdx.y);
+  t.key0 = block * C::BN;
+  t.seq = hopper_load_sequence<C>(f);
+  t.blocks = query_blocks<C>(f, t.seq, t.key0, min_int(t.key0 + C::BN, t.seq.len_k));
+  t.end = (t.kv_head + 1) * f.heads_per_kv;
+  return t;
+}
+template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backward_params &p) {
+  return hopper_load_keys<C>(p, static_cast<int>(blockIdx.x));
+}
+
+/* A block's key blocks, one after the other: one alone, or SPLITS as many as the grid leaves it. */
+template <class C> struct hopper_key_blocks {
+  int n = 0; /* so many before this one */
+  FA_DEVICE int block() const {
+    const int x = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+    return C::SPLITS ? x + n * blocks : C::TURNS ? blocks - 1 - x : x;
+  }
+  FA_DEVICE bool is_there(const fa_flash_params &f) const {
+    if (!C::SPLITS && n > 0) return false;
+    if (!C::ORDERED && !C::VARLEN) return true;
+    return block() * C::BN < hopper_load_sequence<C>(f).len_k;
+  }
+};
+
+/* What a step is about. */
+struct hopper_step {
+  int head, row0, kind; /* kind: of the tile, of flex kernels */
+};
+
+/* The row tiles that a head's walk visits. */
+template <class C>
+FA_DEVICE tile_walk<typename C::MODS> hopper_row_tiles(const fa_flash_params &f, const hopper_keys &t,
+                                                       int head) {
+  return tile_walk<typename C::MODS>(f.flex, f.flex.rows, t.batch, head, t.key0 / C::BN, t.blocks);
+}
+
+/* The entry in the maps, which have those of cu_seqlens side by side. */
+template <class C> FA_DEVICE int hopper_map_batch(const fa_flash_params &f, int batch) {
+  return C::VARLEN && f.cu_seqlens_q ? 0 : batch;
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,156 @@
+/* Tiled dropout of transposed scores. Warps that have nothing else to do work out which pairs of a step are
+ * kept, and leave to each thread of the consumers one word with a bit for each of its 32 pairs.
+ *
+ * The random bytes of 16 rows x 32 keys belong to the lanes of a warp as they would hold the scores of these
+ * (dropout.cuh): byte 2r' + e' of lane l's word n' is row l/4 + 8r', key 8n' + l%4*2 + e'. Transposed, keys
+ * go over the lanes and rows over the registers: lane L of the warp that holds keys 16q.. of the 32 has key
+ * 16q + 8r + L/4 and row 8n + L%4*2 + e of the step's. So lane l's bytes are for lanes
+ * L = (l%4*2 + e') * 4 + l/8 of the two warps q = n'/2, with e = l/4%2, r = n'%2, r' = n%2: half of the bits
+ * of a word, of which lane l ^ 4 has the other half.
+ *
+ * Bit 16 (n%2) + 4 (n/2) + 2e + r of a thread's word: is the pair kept that its accumulators have in
+ * [n][2r + e]? */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_DROPOUT_CUH
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_DROPOUT_CUH
+
+#include "gpu/kernels/parts/dropout.cuh"
+#include "gpu/kernels/hopper_backward/scores.cuh"
+
+namespace fa {
+
+FA_DEVICE constexpr int hopper_drop_bit(int n, int r, int e) {
+  return 16 * (n % 2) + 4 * (n / 2) + 2 * e + r;
+}
+
+/* The upper bit of each byte of x that is at most the byte of limits; limits: the same byte four times. */
+FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
+  const uint32_t top = 0x80808080u, low = (limits | top) - (x & ~top); /* of the lower seven bits */
+  return ((limits & ~x) | (~(x ^ limits) & low)) & top;
+}
+
+/* Of 32 keys and 64 rows, which bits are for each of the two warps q that hold them: bit
+ * 16 r' + 4 i + 2 e' + r of 16 rows i. key32, row16: their numbers, and that of the first rows, in the entry.
+ * AT_ONCE: counters whose rounds run side by side; ROUNDS, TURNS: how many rounds, and how many turns of
+ * AT_ONCE counters, are written out, each of which takes registers. */
+template <int AT_ONCE, int ROUNDS, int TURNS>
+FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_flash_params &f, dropout_head head, int row16,
+                                int key32) {
+  const uint32_t limits = (f.dropout_limit & 0xff) * 0x01010101u;
+  bits[0] = bits[1] = 0;
+  FA_UNROLL_BY(TURNS)
+  for (int first = 0; first < 4; first += AT_ONCE) {
+    uint32_t words[AT_ONCE][4], k0 = static_cast<uint32_t>(f.dropout_seed),
+                                k1 = static_cast<uint32_t>(f.dropout_seed >> 32);
+    FA_UNROLL
+    for (int i = 0; i < AT_ONCE; ++i) {
+      words[i][0] = head.lo;
+      words[i][1] = head.hi;
+      words[i][2] = static_cast<uint32_t>(row16 + first + i);
+      words[i][3] = static_cast<uint32_t>(key32);
+    }
+    FA_UNROLL_BY(ROUNDS)
+    for (int round = 0; round < 7; ++round) {
+      FA_UNROLL
+      for (int i = 0; i < AT_ONCE; ++i)
+        philox_round(words[i][0], words[i][1], words[i][2], words[i][3], k0, k1);
+      k0 += PHILOX_STEP_0;
+      k1 += PHILOX_STEP_1;
+    }
+    FA_UNROLL
+    for (int i = 0; i < AT_ONCE; ++i) {
+      FA_UNROLL
+      for (int q = 0; q < 2; ++q) {
+        const uint32_t kept =
+            bytes_within(words[i][2 * q], limits) >> 7 | bytes_within(words[i][2 * q + 1], limits) >> 6;
+        bits[q] |= ((kept & 0x00030003u) | (kept >> 6 & 0x000c000cu)) << 4 * (first + i);
+      }
+    }
+  }
+}
+
+/* To the words of the two warps. to: of the first of them. */
+FA_DEVICE void hopper_drop_leave(uint32_t to, const uint32_t (&bits)[2], int lane) {
+  const int odd = lane / 4 % 2;
+  const uint32_t mine = odd ? bits[1] : bits[0]; /* and for the other lane, its own */
+  const uint32_t from = float_bits(shfl_xor(as_float(odd ? bits[0] : bits[1]), 4));
+  FA_UNROLL
+  for (int e = 0; e < 2; ++e)
+    store_shared4(to + (32 * odd + (lane % 4 * 2 + e) * 4 + lane / 8) * 4,
+                  (mine >> 2 * e & 0x33333333u) << 2 * odd | (from >> 2 * e & 0x33333333u) << (2 - 2 * odd));
+}
+
+/* Both. */
+template <class C>
+FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_flash_params &f, dropout_head head, int row16,
+                                int key32, int lane) {
+  uint32_t bits[2];
+  hopper_drop_bits<2, C::DROP_UNROLLED ? 7 : 1, C::DROP_UNROLLED ? 2 : 1>(bits, f, head, row16, key32);
+  hopper_drop_leave(to, bits, lane);
+}
+
+/* A warp's share of a step. Everything is worked out here, with the few registers that a producer has. */
+template <class C>
+FA_DEVICE void hopper_drop_step(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring, int key_block,
+                                int head, int block, int thread) {
+  typedef hopper_backward_more<C> bar;
+  mbarrier_wait(bar::drop_empty(ring.stage()), ring.parity() ^ 1);
+  FA_NO_UNROLL
+  for (int i = thread / 32 % HOPPER_DROP_WARPS; i < C::BN / 32; i += HOPPER_DROP_WARPS)
+    hopper_drop_keys<C>(
+        shared_base() + C::DROP_AT + ring.stage() * C::DROP_BYTES + i * 256, p.forward,
+        dropout_of(p.forward, static_cast<int>(blockIdx.z), opaque(head), opaque(thread) % 32),
+        opaque(block) * (C::BM / 16), key_block * (C::BN / 32) + i, opaque(thread) % 32);
+  mbarrier_arrive(bar::drop_full(ring.stage()));
+}
+
+/* HOPPER_DROP_WARPS warps. */
+template <class C> FA_DEVICE void hopper_backward_drop(const fa_flash_backward_params &p, int thread) {
+  const fa_flash_params &f = p.forward;
+  const hopper_key_blocks<C> keys;
+  hopper_ring<C::STAGES> ring;
+  if (!keys.is_there(f)) return;
+  FA_NO_UNROLL
+  for (int n = 0; n < f.heads_per_kv; ++n) {
+    FA_NO_UNROLL
+    for (int block = hopper_load_keys<C>(p, keys.block()).blocks.begin;
+         block < hopper_load_keys<C>(p, opaque(keys.block())).blocks.end; ++block) {
+      hopper_drop_step<C>(p, ring, keys.block(), static_cast<int>(blockIdx.y) * f.heads_per_kv + opaque(n),
+                          block, opaque(thread));
+      ring.next();
+    }
+  }
+}
+
+/* A consumer's word. thread: of the 256. */
+template <class C> FA_DEVICE uint32_t hopper_take_drop(hopper_ring<C::STAGES> ring, int thread) {
+  typedef hopper_backward_more<C> bar;
+  mbarrier_wait(bar::drop_full(ring.stage()), ring.parity());
+  const uint32_t kept = load_shared4(shared_base() + C::DROP_AT + ring.stage() * C::DROP_BYTES + thread * 4);
+  sync_warp();
+  hopper_release(bar::drop_empty(ring.stage()), thread);
+  return kept;
+}
+
+template <class C> FA_DEVICE void hopper_drop_weights(uint32_t (&weights)[C::BM / 16][4], uint32_t kept) {
+  FA_UNROLL
+  for (int n = 0; n < C::BM / 8; ++n) {
+    FA_UNROLL
+    for (int r = 0; r < 2; ++r)
+      weights[n / 2][n % 2 * 2 + r] &= (kept >> hopper_drop_bit(n, r, 0) & 1 ? 0x0000ffffu : 0) |
+                                       (kept >> hopper_drop_bit(n, r, 1) & 1 ? 0xffff0000u : 0);
+  }
+}
+
+/* dp -> dS, as hopper_score_gradients. */
+template <class C>
+FA_DEVICE void hopper_drop_gradients(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4], uint32_t rows,
+                                     float dropout_scale, uint32_t kept) {
+  hopper_change_pairs<C>(dp, rows, [&](float &x, float delta, int n, int r, int e) {
+    const float g = fmaf(x, dropout_scale, -delta);
+    x = p[n][2 * r + e] * (kept >> hopper_drop_bit(n, r, e) & 1 ? g : -delta);
+  });
+}
+
+} // namespace fa
+
+#endif

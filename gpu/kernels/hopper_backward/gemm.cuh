@@ -1,0 +1,92 @@
+/* The products of a step, and where dS and dQ go. */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_GEMM_CUH
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_GEMM_CUH
+
+#include "gpu/kernels/hopper_backward/config.cuh"
+
+namespace fa {
+
+/* x[64 x BM] = A B^T over D: rows of the group's 64 keys, B the rows of a query block. */
+template <class C>
+FA_DEVICE void hopper_backward_scores(float (&x)[C::BM / 8][4], uint32_t keys_tile, uint32_t rows_tile) {
+  hopper_multiply<C::D, C::KV_PANEL, C::Q_PANEL>(x, keys_tile, rows_tile, typename C::T());
+}
+
+/* HELD: the group's rows of K and V, as operands from registers. */
+template <class C> struct hopper_held {
+  typedef uint32_t tile[C::HELD ? C::D / 16 : 1][4];
+  tile k, v;
+};
+template <class C> FA_DEVICE void hopper_hold(hopper_held<C> &x, int group, int thread) {
+  const int row = 64 * group + thread / 32 * 16 + thread % 16, half = thread % 32 / 16;
+  FA_UNROLL
+  for (int i = 0; i < C::D / 16; ++i) {
+    const uint32_t at = i / 4 * C::KV_PANEL + row * 128 + (((2 * i % 8 + half) ^ (row % 8)) << 4);
+    ldmatrix_x4(x.k[i], shared_base() + C::K_AT + at);
+    ldmatrix_x4(x.v[i], shared_base() + C::V_AT + at);
+  }
+}
+
+/* hopper_backward_scores with these. */
+template <class C>
+FA_DEVICE void hopper_held_scores(float (&x)[C::BM / 8][4], const uint32_t (&a)[C::D / 16][4],
+                                  uint32_t rows_tile) {
+  const uint64_t b = matrix_descriptor(rows_tile, 16, 1024, FA_SWIZZLE_128);
+  FA_UNROLL
+  for (int i = 0; i < C::D / 16; ++i)
+    wgmma_rs<0>(x, a[i], descriptor_at(b, i / 4 * C::Q_PANEL + i % 4 * 32), i > 0, typename C::T());
+  wgmma_commit();
+}
+
+/* x[64 x D] += A B, A from registers, B the rows of a query block. */
+template <class C>
+FA_DEVICE void hopper_backward_add(float (&x)[C::D / 8][4], const uint32_t (&a)[C::BM / 16][4],
+                                   uint32_t rows_tile) {
+  hopper_add<C::Q_PANEL>(x, a, rows_tile, typename C::T());
+}
+
+/* The group's part of dQ = dS K. */
+template <class C, int TILES>
+FA_DEVICE void hopper_backward_dq(float (&dq)[TILES][4], uint32_t ds_tile, uint32_t k_tile, int group) {
+  const uint32_t a_at = C::BM == 64 ? 0 : group * C::DS_PANEL,
+                 b_at = C::BM == 64 ? (C::D == 64 ? group * 64 : group * C::KV_PANEL) : 0;
+  const uint64_t a = matrix_descriptor(ds_tile + a_at, C::DS_PANEL, 1024, FA_SWIZZLE_128),
+                 b = matrix_descriptor(k_tile + b_at, C::KV_PANEL, 1024, FA_SWIZZLE_128);
+  FA_UNROLL
+  for (int i = 0; i < C::BN / 16; ++i)
+    wgmma_ss<1, 1>(dq, descriptor_at(a, i * 16 * 128), descriptor_at(b, i * 16 * 128), i > 0,
+                   typename C::T());
+  wgmma_commit();
+}
+
+/* Adds it, or its columns from `first` on, to the accumulator, whose tiles lie as registers do. */
+template <class C, int TILES>
+FA_DEVICE void hopper_backward_add_dq(const fa_flash_backward_params &p, const float (&dq)[TILES][4],
+                                      int head, int row0, int group, int thread, int first) {
+  const int row = row0 + (C::BM == 64 ? 0 : 64 * group) + thread / 32 * 16;
+  const int chunk = (C::BM == 64 ? group * (C::DQ_FIRST / 8) : 0) + first / 8;
+  float *to = p.dq_accum + (C::SPLITS ? own_accumulator(p) : 0) +
+              workspace_row<C::D>(p, static_cast<int>(blockIdx.z), head, row) * C::D + chunk * 128 +
+              thread % 32 * 4;
+  FA_UNROLL
+  for (int n = 0; n < TILES; ++n) atomic_add4(to + n * 128, dq[n]);
+}
+
+/* dS^T of the group's keys, rows being keys. Tiles begin on 1024 bytes, so that the swizzle is an exclusive
+ * or of addresses. */
+template <class C>
+FA_DEVICE void hopper_store_ds(uint32_t tile, const uint32_t (&ds)[C::BM / 16][4], int key, int lane) {
+  const uint32_t first = (tile + key * 128 + lane % 4 * 4) ^ key % 8 << 4;
+  FA_UNROLL
+  for (int i = 0; i < C::BM / 16; ++i) {
+    FA_UNROLL
+    for (int j = 0; j < 4; ++j) { /* registers 0, 1: keys l/4, l/4 + 8 of rows 0..7; 2, 3: of rows 8..15 */
+      const int chunk = 2 * i + j / 2;
+      store_shared4((first ^ chunk % 8 << 4) + chunk / 8 * C::DS_PANEL + j % 2 * 1024, ds[i][j]);
+    }
+  }
+}
+
+} // namespace fa
+
+#endif

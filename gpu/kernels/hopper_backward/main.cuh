@@ -1,0 +1,127 @@
+/* The main backward kernel for sm_90a, parallel over key blocks: what the one by keys of gpu/kernels/flash/backward.cuh
+ * does, between the same kernels before and after it.
+ *
+ * A block owns 128 keys of one KV head, 64 for each of two consumer warpgroups, and walks the query blocks
+ * that see them, of all query heads of the group. Scores are computed transposed, so that P^T and dS^T become
+ * operands of dV and dK without leaving the registers:
+ *
+ *   S^T = K Q^T, dP^T = V dO^T, P = exp2(S scale_log2 - LSE_log2), dS = P (dP - delta)
+ *   dV += P^T dO, dK += dS^T Q from registers
+ *   dQ = dS K needs dS of both warpgroups: through shared memory; its sums leave by atomic additions.
+ *
+ * Of the producer warpgroup one thread issues bulk copies, and one warp brings LSE and delta, and sees to the
+ * order in which blocks add to dQ, if there is to be one.
+ *
+ * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, two each of Q, dO and dS (rows
+ * are keys), LSE and delta. dK and dV leave by K's and V's places. */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_MAIN_CUH
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_MAIN_CUH
+
+#include "gpu/kernels/hopper_backward/produce.cuh"
+#include "gpu/kernels/hopper_backward/step.cuh"
+#include "gpu/kernels/hopper_backward/store.cuh"
+
+namespace fa {
+
+/* All of one key block. */
+template <class C>
+FA_DEVICE void hopper_backward_keys(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
+                                    int key_block, int group, int thread) {
+  const fa_flash_params &f = p.b.forward;
+  float dk[C::D / 8][4] = {}, dv[C::D / 8][4] = {};
+  hopper_held<C> held; /* but for HELD, nothing */
+  if constexpr (C::HELD) hopper_hold<C>(held, group, thread);
+  FA_NO_UNROLL
+  for (int n = 0; n < f.heads_per_kv; ++n) {
+    const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
+    const auto tiles = hopper_row_tiles<C>(f, hopper_load_keys<C>(p.b, opaque(key_block)), head);
+    FA_NO_UNROLL
+    for (int i = tiles.begin(); i < tiles.end(); ++i) {
+      const hopper_step at = {head, C::FLEX ? 0 : i * C::BM, 0}; /* flex: the tile comes with its rows */
+      if (C::DQ_FIRST == C::DQ_SECOND || group == 0)
+        hopper_backward_step<C, C::DQ_FIRST>(p.b, dk, dv, ring, opaque(key_block), at, held, group,
+                                             opaque(thread));
+      else
+        hopper_backward_step<C, C::DQ_SECOND>(p.b, dk, dv, ring, opaque(key_block), at, held, group,
+                                              opaque(thread));
+      ring.next();
+    }
+    if constexpr (C::LAG) {
+      if (C::DQ_FIRST == C::DQ_SECOND || group == 0)
+        hopper_last_dq<C, C::DQ_FIRST>(p.b, ring, opaque(key_block), head, group, opaque(thread));
+      else
+        hopper_last_dq<C, C::DQ_SECOND>(p.b, ring, opaque(key_block), head, group, opaque(thread));
+    }
+  }
+  named_sync<256>(1);                                                     /* nobody reads K any more */
+  hopper_store_gradients<C>(p, dk, dv, key_block, group, opaque(thread)); /* addresses are worked out there */
+}
+
+template <class C>
+FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int group, int thread) {
+  typedef hopper_backward_more<C> bar;
+  hopper_ring<C::STAGES> ring;
+  FA_NO_UNROLL
+  for (hopper_key_blocks<C> keys; keys.is_there(p.b.forward); ++keys.n) {
+    mbarrier_wait(bar::keys(), keys.n % 2);
+    if constexpr (C::VARLEN) {
+      const hopper_keys t = hopper_load_keys<C>(p.b, keys.block());
+      const int left = t.seq.len_k - t.key0;
+      if (left < C::BN)
+        hopper_clear_rows<C, C::KV_PANEL>(shared_base() + C::K_AT, shared_base() + C::V_AT, left,
+                                          128 * group + thread);
+    }
+    hopper_backward_keys<C>(p, ring, keys.block(), group, thread);
+    if (thread % 32 == 0) {
+      tma_store_commit();
+      tma_store_wait_read<0>();
+    }
+    sync_warp(); /* no lane still is with this key block */
+    hopper_release(bar::keys_empty(), thread);
+  }
+}
+
+/* Zeros for dK and dV of the entry's keys that do not count, by all threads. */
+template <class C> FA_DEVICE void hopper_clear_hidden(const fa_flash_backward_params &p, int thread) {
+  const int batch = static_cast<int>(blockIdx.z), kv_head = static_cast<int>(blockIdx.y);
+  const sequence seq = load_sequence(p.forward, batch);
+  FA_NO_UNROLL
+  for (int block = static_cast<int>(blockIdx.x); block * C::BN < p.forward.seqlen_k;
+       block += static_cast<int>(gridDim.x))
+    clear_hidden_keys<C>(p, seq, batch, kv_head, block, thread);
+}
+
+/* Grid: x over key blocks of the longest entry or, of deterministic flex calls, over dQ accumulators; y over
+ * KV heads, z over batch entries. */
+template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_params &p) {
+  const int thread = static_cast<int>(threadIdx.x), group = thread / 128, warp = thread / 32;
+  if (thread == 0) {
+    hopper_backward_more<C>::init();
+    hopper_backward_init<C>();
+    if constexpr (C::VARLEN) hopper_store_sequence<C>(p.b.forward);
+  }
+  if constexpr (C::VARLEN) {
+    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_hidden<C>(p.b, thread);
+  }
+  sync_block();
+  if (group == 0) {
+    registers_down<C::PRODUCER_REGISTERS>();
+    if (thread == 0) hopper_backward_load<C>(p);
+    if (warp == 1) {
+      if (C::TURNS && p.b.turns)
+        hopper_backward_take_turns<C>(p.b, thread % 32);
+      else
+        hopper_backward_load_rows<C>(p.b, thread % 32);
+    }
+    if constexpr (C::DROPOUT) {
+      if (warp >= 4 - HOPPER_DROP_WARPS) hopper_backward_drop<C>(p.b, thread);
+    }
+  } else {
+    registers_up<C::CONSUMER_REGISTERS>();
+    hopper_backward_consume<C>(p, group - 1, thread % 128);
+  }
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,314 @@
+/* The main backward kernel for sm_90a of head dims whose gradients of 64 keys fill the registers, parallel
+ * over key blocks as gpu/kernels/hopper_backward/main.cuh's, from which it differs in who does what. A block owns 64 keys. Of
+ * two consumer warpgroups one keeps dV, the other dK, each of all the columns, so that P^T and dS^T are
+ * operands of them from registers, 64 rows by all the columns at once:
+ *
+ *   values:     S^T = K Q^T, P = exp2(S scale_log2 - LSE_log2)   -> P in f32 by shared memory
+ *               dV += P^T dO
+ *   gradients:  dP^T = V dO^T, dS = P (dP - delta)               -> dS in 16 bits by shared memory
+ *               dK += dS^T Q
+ *   both:       their columns of dQ = dS K; its sums leave by atomic additions.
+ *
+ * What one waits for, the products of the other fill: dP of a block while values makes P of it, dV while dS
+ * is made, the next S while dK is added. P of the next rows comes before dQ of these, and dQ leaves beside dV
+ * and dK: nobody waits for the other block's dS while it is on its way.
+ *
+ * Two blocks, of neighbouring keys, are a cluster and walk the same rows: each brings half of Q and dO to
+ * both, they send each other dS, and each adds half of dQ's columns over the keys of both. That halves what
+ * is read, and the additions in memory, which else would be the limit: 64 KiB of them for 10.5 MFLOP.
+ *
+ * Of a deterministic call a cluster has an accumulator of dQ: whichever of its four warpgroups has some
+ * columns adds to them alone, pair of key blocks after pair.
+ *
+ * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, of the other block's K the two
+ * panels with this one's columns of dQ, two of Q, one or two of dO, two each of dS (rows are keys) and of the
+ * other block's, P as the threads hold it, LSE and delta, and of kernels with dropout its bits. dK and dV
+ * leave by K's and V's places.
+ *
+ * Registers are what there is least of. Addresses and descriptors are worked out in every step from one
+ * opaque number each, since else they are kept over it, and so is how far the rows go. */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_CUH
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_CUH
+
+#include "gpu/kernels/hopper_backward/main.cuh"
+#include "gpu/kernels/hopper_backward/pair_load.cuh"
+#include "gpu/kernels/hopper_backward/pair_scores.cuh"
+
+namespace fa {
+
+/* The group's columns of dQ = dS K over the keys of both blocks, issued. */
+template <class C, bool VALUES, int TILES>
+FA_DEVICE void hopper_wide_dq(float (&dq)[TILES][4], int stage, int rank) {
+  const uint32_t base = shared_base();
+  const int first = hopper_wide_columns<C, VALUES>::first(rank), panel = first / 64;
+  FA_UNROLL
+  for (int other = 0; other < 2; ++other) {
+    const uint32_t ds = base + (other ? C::OTHER_DS_AT : C::DS_AT) + stage * C::DS_BYTES,
+                   k = base +
+                       (other ? C::OTHER_K_AT + (panel - hopper_wide_panel<C>(rank)) * C::KV_PANEL
+                              : C::K_AT + panel * C::KV_PANEL) +
+                       first % 64 * 2;
+    const uint64_t a = matrix_descriptor(ds, C::DS_PANEL, 1024, FA_SWIZZLE_128),
+                   b = matrix_descriptor(k, C::KV_PANEL, 1024, FA_SWIZZLE_128);
+    FA_UNROLL
+    for (int i = 0; i < C::BN / 16; ++i)
+      wgmma_ss<1, 1>(dq, descriptor_at(a, i * 16 * 128), descriptor_at(b, i * 16 * 128), other + i > 0,
+                     typename C::T());
+  }
+  wgmma_commit();
+}
+
+/* Adds them to the accumulator, whose tiles lie as registers do. Half of the last panel may not be there. */
+template <class C, bool VALUES, int TILES>
+FA_DEVICE void hopper_wide_add_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4], int batch,
+                                  int head, int row0, int rank, int thread) {
+  constexpr bool HAS_LAST = VALUES == (C::D == 256); /* in rank 1 */
+  const int first = hopper_wide_columns<C, VALUES>::first(rank) / 8;
+  const bool whole = rank == 0 || p.row_dim >= C::D;
+  const int own = C::ORDERED && p.b.deterministic ? static_cast<int>(blockIdx.x) / C::RANKS : 0;
+  float *to = p.b.dq_accum + own * p.b.split_stride +
+              workspace_row<C::D>(p.b, opaque(batch), head, row0 + thread / 32 * 16) * p.row_dim +
+              first * 128 + thread % 32 * 4;
+  FA_UNROLL
+  for (int n = 0; n < TILES; ++n)
+    if (!HAS_LAST || n < 4 || whole) atomic_add4(to + n * 128, dq[n]);
+}
+
+/* The group's columns of dQ, when dS of both blocks stands, issued. */
+template <class C, bool VALUES, int TILES>
+FA_DEVICE void hopper_wide_issue_dq(float (&dq)[TILES][4], hopper_ring<C::STAGES> ring) {
+  typedef hopper_wide_barriers<C> bar;
+  mbarrier_wait(bar::ds_full(ring.stage()), ring.parity());
+  mbarrier_wait(bar::other_full(ring.stage()), ring.parity());
+  if (!VALUES && threadIdx.x == C::THREADS - 1) /* for the next use, as this one's phase is over */
+    mbarrier_arrive_expect(bar::other_full(ring.stage()), C::DS_BYTES);
+  wgmma_fence();
+  hopper_wide_dq<C, VALUES>(dq, ring.stage(), cluster_rank());
+}
+
+/* Once it is there: both dS of its stage are released, and it leaves. */
+template <class C, bool VALUES, int TILES>
+FA_DEVICE void hopper_wide_finish_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4],
+                                     hopper_ring<C::STAGES> ring, int head, int block, int thread) {
+  const int rank = cluster_rank();
+  hopper_release_both(hopper_wide_barriers<C>::ds_empty(ring.stage()), thread);
+  hopper_wide_add_dq<C, VALUES>(p, dq, static_cast<int>(blockIdx.z), head, block * C::BM, rank, thread);
+}
+
+/* A warp's 16 keys of a gradient out by shared memory. */
+template <class C>
+FA_DEVICE void hopper_wide_store(const fa_flash_params &f, const hopper_gradient &to,
+                                 const float (&x)[C::D / 8][4], float factor, uint32_t tile,
+                                 const hopper_keys &t, int thread) {
+  if constexpr (C::VARLEN)
+    hopper_store_own_gradient<C>(f, to, x, factor, tile, t, thread / 32 * 16, thread % 32);
+  else
+    hopper_store_gradient<C>(to.map, x, factor, tile, t, thread / 32 * 16, thread % 32);
+}
+
+/* The keys' places are free again when both groups' gradients have left them. */
+template <class C> FA_DEVICE void hopper_wide_release_keys(int thread) {
+  if (thread % 32 == 0) {
+    tma_store_commit();
+    tma_store_wait_read<0>();
+  }
+  if constexpr (C::ORDERED) {
+    sync_warp(); /* no lane still is with this key block */
+    hopper_release(hopper_wide_barriers<C>::keys_empty(), thread);
+  }
+}
+
+/* dV += P^T dO, issued. */
+template <class C>
+FA_DEVICE void hopper_wide_issue_dv(float (&dv)[C::D / 8][4], const uint32_t (&weights)[C::BM / 16][4],
+                                    uint32_t base, hopper_ring<C::DO_STAGES> ring) {
+  mbarrier_wait(hopper_wide_barriers<C>::do_full(ring), ring.parity());
+  wgmma_fence();
+  hopper_backward_add<C>(dv, weights, base + C::DO_AT + ring.stage() * C::Q_BYTES);
+}
+
+/* dP^T = V dO^T, issued. */
+template <class C>
+FA_DEVICE void hopper_wide_issue_dp(float (&dp)[C::BM / 8][4], uint32_t base,
+                                    hopper_ring<C::DO_STAGES> ring) {
+  mbarrier_wait(hopper_wide_barriers<C>::do_full(ring), ring.parity());
+  wgmma_fence();
+  hopper_backward_scores<C>(dp, base + C::V_AT, base + C::DO_AT + ring.stage() * C::Q_BYTES);
+}
+
+/* The warpgroup of dV, with one key block. P has one place, which is free again when dS is made. */
+template <class C>
+FA_DEVICE void hopper_wide_values(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
+                                  hopper_wide_keys<C> keys) {
+  typedef hopper_wide_barriers<C> bar;
+  const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
+  const hopper_keys t = hopper_wide_load_keys<C>(p.b, keys);
+  float dv[C::D / 8][4] = {}, dq[hopper_wide_columns<C, true>::N / 8][4], s[C::BM / 8][4];
+  uint32_t weights[C::BM / 16][4];
+  hopper_wide_walk at(p.b.forward, t);
+  mbarrier_wait(bar::keys(), keys.n % 2);
+  if (at.is_there(t)) {
+    mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+    wgmma_fence();
+    hopper_backward_scores<C>(s, base + C::K_AT, base + C::Q_AT + ring.stage() * C::Q_BYTES);
+    mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
+    wgmma_wait<0>(s);
+    hopper_release_both(bar::q_empty(ring.stage()), hopper_wide_thread());
+    hopper_wide_weigh<C>(p.b, weights, s, ring, keys, at.head, at.block * C::BM, hopper_wide_thread());
+    hopper_wide_issue_dv<C>(dv, weights, base, hopper_wide_do<C>(ring));
+    FA_NO_UNROLL
+    while (at.has_next(p.b, keys)) {
+      const int me = hopper_wide_thread();
+      const uint32_t here = static_cast<uint32_t>(opaque(static_cast<int>(base)));
+      const hopper_wide_walk next = at.after(hopper_wide_load_keys<C>(p.b, keys));
+      ring.next();
+      mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+      wgmma_fence();
+      hopper_backward_scores<C>(s, here + C::K_AT, here + C::Q_AT + ring.stage() * C::Q_BYTES);
+      wgmma_wait<1>(dv);
+      hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring.before())), me);
+      mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
+      mbarrier_wait(bar::ds_full(ring.before().stage()), ring.before().parity()); /* P has been read */
+      wgmma_wait<0>(s);
+      hopper_release_both(bar::q_empty(ring.stage()), me);
+      hopper_wide_weigh<C>(p.b, weights, s, ring, keys, next.head, next.block * C::BM, me);
+      hopper_wide_issue_dq<C, true>(dq, ring.before());
+      hopper_wide_issue_dv<C>(dv, weights, here, hopper_wide_do<C>(ring));
+      wgmma_wait<1>(dq);
+      hopper_wide_finish_dq<C, true>(p, dq, ring.before(), at.head, at.block, me);
+      at = at.after(hopper_wide_load_keys<C>(p.b, keys));
+    }
+    hopper_wide_issue_dq<C, true>(dq, ring);
+    wgmma_wait<1>(dv);
+    if (C::ORDERED) hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring)), hopper_wide_thread());
+    wgmma_wait<0>(dq);
+    hopper_wide_finish_dq<C, true>(p, dq, ring, at.head, at.block, hopper_wide_thread());
+    ring.next();
+  }
+  named_sync<256>(HOPPER_WIDE_ALL); /* nobody reads K and V any more */
+  const hopper_gradient to = {&p.dv, p.b.dv, &p.b.dv_stride, p.b.forward.head_dim_v};
+  hopper_wide_store<C>(p.b.forward, to, dv, C::DROPOUT ? p.b.forward.dropout_scale : 1.0f, base + C::V_AT,
+                       hopper_wide_load_keys<C>(p.b, keys), hopper_wide_thread());
+  hopper_wide_release_keys<C>(hopper_wide_thread());
+}
+
+/* dp -> dS, to both blocks, and in ds. */
+template <class C>
+FA_DEVICE void hopper_wide_send_ds(const fa_flash_backward_params &p, uint32_t (&ds)[C::BM / 16][4],
+                                   float (&dp)[C::BM / 8][4], hopper_ring<C::STAGES> ring, int thread) {
+  typedef hopper_wide_barriers<C> bar;
+  const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
+  const int stage = ring.stage();
+  mbarrier_wait(bar::rows_full(stage), ring.parity());
+  named_sync<64>(HOPPER_WIDE_P_FULL + thread / 32);
+  hopper_wide_score_gradients<C>(
+      dp, p.forward.dropout_scale,
+      base + C::ROWS_AT + stage * (2 * C::ROW_BYTES) + C::ROW_BYTES + thread % 4 * 8, thread);
+  sync_warp();
+  hopper_release(bar::rows_empty(stage), thread);
+  hopper_pack<C>(ds, dp);
+  mbarrier_wait(bar::ds_empty(stage), ring.parity() ^ 1);
+  const int lane = thread % 32;
+  hopper_store_ds<C>(base + C::DS_AT + stage * C::DS_BYTES, ds, thread / 32 * 16 + lane / 4, lane);
+  fence_async();
+  sync_warp();
+  if (lane == 0) {
+    const uint32_t rows = stage * C::DS_BYTES + thread / 32 * 16 * 128; /* the warp's keys */
+    const int other = cluster_rank() ^ 1;
+    send_shared(cluster_address(base + C::OTHER_DS_AT + rows, other), base + C::DS_AT + rows, 16 * 128,
+                cluster_address(bar::other_full(stage), other));
+    mbarrier_arrive(bar::ds_full(stage));
+  }
+}
+
+/* The warpgroup of dK, with one key block. Where dO has one place, the next one is still on its way when dK
+ * is added, and Q is released first. */
+template <class C>
+FA_DEVICE void hopper_wide_gradients(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
+                                     hopper_wide_keys<C> keys) {
+  typedef hopper_wide_barriers<C> bar;
+  const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
+  const hopper_keys t = hopper_wide_load_keys<C>(p.b, keys);
+  float dk[C::D / 8][4] = {}, dq[hopper_wide_columns<C, false>::N / 8][4], dp[C::BM / 8][4];
+  uint32_t ds[C::BM / 16][4];
+  hopper_wide_walk at(p.b.forward, t);
+  mbarrier_wait(bar::keys(), keys.n % 2);
+  if (at.is_there(t)) {
+    hopper_wide_issue_dp<C>(dp, base, hopper_wide_do<C>(ring));
+    wgmma_wait<0>(dp);
+    hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring)), hopper_wide_thread());
+    hopper_wide_send_ds<C>(p.b, ds, dp, ring, hopper_wide_thread());
+    mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+    wgmma_fence();
+    hopper_backward_add<C>(dk, ds, base + C::Q_AT + ring.stage() * C::Q_BYTES);
+    FA_NO_UNROLL
+    while (at.has_next(p.b, keys)) {
+      const int me = hopper_wide_thread();
+      const uint32_t here = static_cast<uint32_t>(opaque(static_cast<int>(base)));
+      ring.next();
+      if (C::DO_STAGES == 2) hopper_wide_issue_dp<C>(dp, here, hopper_wide_do<C>(ring));
+      wgmma_wait<C::DO_STAGES - 1>(dk);
+      hopper_release_both(bar::q_empty(ring.before().stage()), me);
+      if (C::DO_STAGES == 1) hopper_wide_issue_dp<C>(dp, here, hopper_wide_do<C>(ring));
+      wgmma_wait<0>(dp);
+      hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring)), me);
+      hopper_wide_send_ds<C>(p.b, ds, dp, ring, hopper_wide_thread());
+      hopper_wide_issue_dq<C, false>(dq, ring.before());
+      mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+      wgmma_fence();
+      hopper_backward_add<C>(dk, ds, here + C::Q_AT + ring.stage() * C::Q_BYTES);
+      wgmma_wait<1>(dq);
+      hopper_wide_finish_dq<C, false>(p, dq, ring.before(), at.head, at.block, opaque(me));
+      at = at.after(hopper_wide_load_keys<C>(p.b, keys));
+    }
+    hopper_wide_issue_dq<C, false>(dq, ring);
+    wgmma_wait<1>(dk);
+    if (C::ORDERED) hopper_release_both(bar::q_empty(ring.stage()), hopper_wide_thread());
+    wgmma_wait<0>(dq);
+    hopper_wide_finish_dq<C, false>(p, dq, ring, at.head, at.block, hopper_wide_thread());
+    ring.next();
+  }
+  named_sync<256>(HOPPER_WIDE_ALL);
+  const hopper_gradient to = {&p.dk, p.b.dk, &p.b.dk_stride, p.b.forward.head_dim};
+  hopper_wide_store<C>(p.b.forward, to, dk, p.b.scale, base + C::K_AT, hopper_wide_load_keys<C>(p.b, keys),
+                       hopper_wide_thread());
+  hopper_wide_release_keys<C>(hopper_wide_thread());
+}
+
+/* Grid: x over key blocks of the longest entry in clusters of two or, deterministic, in clusters over dQ
+ * accumulators; y over KV heads, z over batch entries. */
+template <class C> FA_DEVICE void hopper_backward_wide(const fa_hopper_backward_params &p) {
+  const int thread = static_cast<int>(threadIdx.x), group = thread / 128;
+  if (thread == 0) hopper_wide_barriers<C>::init();
+  if constexpr (C::VARLEN) {
+    if (thread == 0) hopper_store_sequence<C>(p.b.forward);
+    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_hidden<C>(p.b, thread);
+  }
+  cluster_sync();
+  if (group == 0) {
+    registers_down<C::PRODUCER_REGISTERS>();
+    if (thread < 32) hopper_wide_load<C, true, !C::APART>(p, thread);
+    if constexpr (C::APART) {
+      if (thread / 32 == 1) hopper_wide_load<C, false, true>(p, thread % 32);
+    }
+    if constexpr (C::DROPOUT) {
+      if (thread >= 128 - 32 * HOPPER_DROP_WARPS) hopper_wide_drop<C>(p.b, thread);
+    }
+  } else {
+    registers_up<C::CONSUMER_REGISTERS>();
+    hopper_ring<C::STAGES> ring;
+    FA_NO_UNROLL
+    for (hopper_wide_keys<C> keys; keys.is_there(p.b.forward); ++keys.n) {
+      if (group == 1)
+        hopper_wide_values<C>(p, ring, keys);
+      else
+        hopper_wide_gradients<C>(p, ring, keys);
+      if (!C::ORDERED) break;
+    }
+  }
+  cluster_sync(); /* the other block may still send, or tell that it has read */
+}
+
+} // namespace fa
+
+#endif

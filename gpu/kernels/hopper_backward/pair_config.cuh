@@ -1,0 +1,166 @@
+/* What a main backward kernel for sm_90a of wide heads is compiled for, where its parts lie in shared memory,
+ * and what a block of it works on. */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_CONFIG_CUH
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_CONFIG_CUH
+
+#include "gpu/kernels/hopper_backward/config.cuh"
+
+namespace fa {
+
+/* D: of the tiles, whole panels; the workspace's rows may be 32 columns shorter. */
+template <class T_, int D_, flash_kind KIND_ = plain, bool VARLEN_ = false, bool ORDERED_ = false>
+struct hopper_backward_wide_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
+  typedef T_ T;
+  static constexpr int D = D_, BM = 64, BN = 64, RANKS = 2, THREADS = 384;
+  static constexpr int PANELS = D / 64, OTHER_PANELS = 2, STAGES = 2;
+  static constexpr int DO_STAGES = D == 256 ? 1 : 2;                                 /* as there is space */
+  static constexpr int KV_PANEL = BN * 128, Q_PANEL = BM * 128, DS_PANEL = BN * 128; /* bytes */
+  static constexpr int KV_BYTES = PANELS * KV_PANEL, Q_BYTES = PANELS * Q_PANEL, DS_BYTES = DS_PANEL;
+  static constexpr int K_AT = 0, V_AT = KV_BYTES, OTHER_K_AT = 2 * KV_BYTES,
+                       Q_AT = OTHER_K_AT + OTHER_PANELS * KV_PANEL, DO_AT = Q_AT + STAGES * Q_BYTES,
+                       DS_AT = DO_AT + DO_STAGES * Q_BYTES, OTHER_DS_AT = DS_AT + STAGES * DS_BYTES,
+                       P_AT = OTHER_DS_AT + STAGES * DS_BYTES, ROWS_AT = P_AT + BM * BN * 4;
+  static constexpr int ROW_BYTES = BM * 4; /* of LSE, and of delta */
+  static constexpr int DROP_AT = ROWS_AT + STAGES * 2 * ROW_BYTES;
+  static constexpr int DROP_BYTES = KIND_ == dropout ? BM * BN / 8 : 0; /* a bit to each pair */
+  static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* of the entry, where lengths differ */
+  static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 13 * STAGES + 3;
+  static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
+  static constexpr bool APART =
+      KIND_ != plain || VARLEN_ || ORDERED_; /* a warp for dO alone, with its registers */
+  static constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
+  static_assert(D == 192 || D == 256, "how dQ is shared out");
+  static_assert(SHARED_BYTES <= 232448, "what a block may have");
+};
+
+/* Columns of dQ of a warpgroup: first of 256 in pieces of 64, of 192 in 64, 64 and 64 for the two blocks'
+ * gradients and halves of the panel between for their values. */
+template <class C, bool VALUES> struct hopper_wide_columns {
+  static constexpr int N = VALUES && C::D == 192 ? 32 : 64;
+  FA_DEVICE static int first(int rank) {
+    return 128 * rank + (VALUES ? C::D == 192 ? 64 - 96 * rank : 64 : 0);
+  }
+};
+
+/* The first panel of the other block's K that is wanted. */
+template <class C> FA_DEVICE int hopper_wide_panel(int rank) {
+  return rank * (C::PANELS - C::OTHER_PANELS);
+}
+
+/* full: the data are there; empty: nobody needs the old ones any more. */
+template <class C> struct hopper_wide_barriers {
+  FA_DEVICE static uint32_t at(int of, int s) {
+    return shared_base() + C::BARRIERS_AT + 8 * (C::STAGES * of + s);
+  }
+  FA_DEVICE static uint32_t q_full(int s) { return at(0, s); }
+  FA_DEVICE static uint32_t q_empty(int s) { return at(1, s); }
+  FA_DEVICE static uint32_t rows_full(int s) { return at(2, s); }
+  FA_DEVICE static uint32_t rows_empty(int s) { return at(3, s); }
+  FA_DEVICE static uint32_t ds_full(int s) { return at(4, s); }
+  FA_DEVICE static uint32_t ds_empty(int s) { return at(5, s); } /* and the other block's copy of it */
+  FA_DEVICE static uint32_t other_full(int s) { return at(6, s); }
+  FA_DEVICE static uint32_t drop_full(int s) { return at(7, s); }
+  FA_DEVICE static uint32_t drop_empty(int s) { return at(8, s); }
+  FA_DEVICE static uint32_t do_full(hopper_ring<C::DO_STAGES> ring) { return at(9, ring.stage()); }
+  FA_DEVICE static uint32_t do_empty(hopper_ring<C::DO_STAGES> ring) { return at(10, ring.stage()); }
+  /* of VARLEN: what is not full yet, as it has to be cleared beyond the entry's end */
+  FA_DEVICE static uint32_t q_landed(int s) { return at(11, s); }
+  FA_DEVICE static uint32_t do_landed(int s) { return at(12, s); }
+  FA_DEVICE static uint32_t keys_landed() { return at(13, 0); }
+  FA_DEVICE static uint32_t keys() { return at(13, 1); }
+  FA_DEVICE static uint32_t keys_empty() { return at(13, 2); } /* of ORDERED */
+  FA_DEVICE static void init() {
+    FA_NO_UNROLL
+    for (int s = 0; s < C::STAGES; ++s) {
+      mbarrier_init(q_full(s), 1);
+      mbarrier_init(q_empty(s), 8 * C::RANKS); /* of each warp of both blocks */
+      mbarrier_init(rows_full(s), 1);
+      mbarrier_init(rows_empty(s), 8);
+      mbarrier_init(ds_full(s), 4);
+      mbarrier_init(ds_empty(s), 8 * C::RANKS);
+      mbarrier_init(other_full(s), 1);
+      mbarrier_init(drop_full(s), HOPPER_DROP_WARPS);
+      mbarrier_init(drop_empty(s), 4);
+      mbarrier_init(at(9, s), 1);
+      mbarrier_init(at(10, s), 8 * C::RANKS);
+      mbarrier_init(q_landed(s), 1);
+      mbarrier_init(do_landed(s), 1);
+    }
+    mbarrier_init(keys_landed(), 1);
+    mbarrier_init(keys(), 1);
+    mbarrier_init(keys_empty(), 8);
+    mbarrier_init_fence();
+  }
+};
+
+/* How often dO's places were used. */
+template <class C> FA_DEVICE hopper_ring<C::DO_STAGES> hopper_wide_do(hopper_ring<C::STAGES> ring) {
+  return hopper_ring<C::DO_STAGES>{ring.n};
+}
+
+/* Named barriers of a warp of each group, to hand over P, and of both groups. That a P was read is known from
+ * its dS. */
+enum { HOPPER_WIDE_P_FULL = 1, HOPPER_WIDE_ALL = 5 };
+
+/* What all lanes of a warp know. Where it comes from shared memory, the compiler is told so: what is counted
+ * then needs no registers of each lane. */
+template <class C> FA_DEVICE bool hopper_wide_vote(bool x) {
+  return C::VARLEN ? any_lane(x) : x;
+}
+
+/* A cluster's pairs of key blocks, one after the other: one alone, or ORDERED those of its accumulator. */
+template <class C> struct hopper_wide_keys {
+  int n = 0; /* so many before this one */
+  FA_DEVICE int block() const {
+    return opaque(static_cast<int>(blockIdx.x)) + (C::ORDERED ? opaque(n) * static_cast<int>(gridDim.x) : 0);
+  }
+  FA_DEVICE bool is_there(const fa_flash_params &f) const {
+    if (!C::ORDERED && n > 0) return false;
+    if (!C::ORDERED && !C::VARLEN) return true;
+    return hopper_wide_vote<C>(block() / C::RANKS * (C::RANKS * C::BN) < hopper_load_sequence<C>(f).len_k);
+  }
+};
+
+/* A thread's number in its group, worked out again. */
+FA_DEVICE int hopper_wide_thread() {
+  return opaque(static_cast<int>(threadIdx.x)) & 127;
+}
+
+/* What a block works on: the rows are those that see keys of the cluster. */
+template <class C>
+FA_DEVICE hopper_keys hopper_wide_load_keys(const fa_flash_backward_params &p, hopper_wide_keys<C> at) {
+  const fa_flash_params &f = p.forward;
+  const int block = at.block(), first = block / C::RANKS * (C::RANKS * C::BN);
+  hopper_keys t;
+  t.batch = opaque(static_cast<int>(blockIdx.z));
+  t.kv_head = opaque(static_cast<int>(blockIdx.y));
+  t.key0 = block * C::BN;
+  t.seq = hopper_load_sequence<C>(f);
+  t.blocks = query_blocks<C>(f, t.seq, first, min_int(first + C::RANKS * C::BN, t.seq.len_k));
+  t.end = (t.kv_head + 1) * f.heads_per_kv;
+  return t;
+}
+
+/* The blocks of rows that a block walks, of all heads of the group. How far it goes is asked for again and
+ * again, as that is cheaper than kept. */
+struct hopper_wide_walk {
+  int head, block;
+  FA_DEVICE hopper_wide_walk(int head_, int block_) : head(head_), block(block_) {}
+  FA_DEVICE hopper_wide_walk(const fa_flash_params &f, const hopper_keys &t)
+      : head(t.blocks.begin < t.blocks.end ? t.kv_head * f.heads_per_kv : t.end), block(t.blocks.begin) {}
+  FA_DEVICE bool is_there(const hopper_keys &t) const { return head < t.end; }
+  template <class C>
+  FA_DEVICE bool has_next(const fa_flash_backward_params &p, hopper_wide_keys<C> keys) const {
+    const hopper_keys t = hopper_wide_load_keys<C>(p, keys);
+    return hopper_wide_vote<C>(head + 1 < t.end || block + 1 < t.blocks.end);
+  }
+  FA_DEVICE hopper_wide_walk after(const hopper_keys &t) const {
+    hopper_wide_walk x = {opaque(head), opaque(block) + 1};
+    if (x.block < t.blocks.end) return x;
+    return {x.head + 1, t.blocks.begin};
+  }
+};
+
+} // namespace fa
+
+#endif

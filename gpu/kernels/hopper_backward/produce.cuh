@@ -1,0 +1,170 @@
+/* What the producers of a main backward kernel for sm_90a do: one thread issues bulk copies of K, V, Q and
+ * dO, one warp brings LSE and delta. */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
+
+#include "gpu/kernels/hopper_backward/config.cuh"
+
+namespace fa {
+
+/* The keys of a key block. */
+template <class C>
+FA_DEVICE void hopper_backward_load_keys(const fa_hopper_backward_params &p, const hopper_keys &t) {
+  typedef hopper_backward_barriers<C> bar;
+  const int batch = hopper_map_batch<C>(p.b.forward, t.batch), key = t.seq.k_row + t.key0;
+  const uint32_t base = shared_base();
+  mbarrier_arrive_expect(bar::keys(), 2 * C::KV_BYTES);
+  FA_UNROLL
+  for (int i = 0; i < C::PANELS; ++i) {
+    tma_load(base + C::K_AT + i * C::KV_PANEL, &p.k, bar::keys(), 64 * i, key, t.kv_head, batch);
+    tma_load(base + C::V_AT + i * C::KV_PANEL, &p.v, bar::keys(), 64 * i, key, t.kv_head, batch);
+  }
+}
+
+/* The same of a row tile. */
+template <class C>
+FA_DEVICE void hopper_backward_load_tile(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> ring,
+                                         const hopper_keys &t, int head, int tile) {
+  typedef hopper_backward_barriers<C> bar;
+  const int row = t.seq.q_row + tile * C::BM, batch = hopper_map_batch<C>(p.b.forward, t.batch);
+  const uint32_t at = shared_base() + ring.stage() * C::Q_BYTES;
+  mbarrier_wait(bar::q_empty(ring.stage()), ring.parity() ^ 1);
+  hopper_load<C::PANELS, C::Q_PANEL>(at + C::Q_AT, &p.q, bar::q_full(ring.stage()), row, head, batch);
+  mbarrier_wait(bar::do_empty(ring.stage()), ring.parity() ^ 1);
+  hopper_load<C::PANELS, C::Q_PANEL>(at + C::DO_AT, &p.d_o, bar::do_full(ring.stage()), row, head, batch);
+}
+
+/* And of its LSE and delta, by a warp; for flex kernels, which tile it is. */
+template <class C>
+FA_DEVICE void hopper_backward_load_values(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring,
+                                           int batch, int head, const flex_tile &tile, int lane) {
+  typedef hopper_backward_barriers<C> bar;
+  const int64_t row = workspace_row<C::D>(p, batch, head, tile.tile * C::BM);
+  const uint32_t to = shared_base() + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES);
+  mbarrier_wait(bar::rows_empty(ring.stage()), ring.parity() ^ 1);
+  if (lane % 16 < C::BM / 4) /* half of the lanes each */
+    store_shared16(
+        to + lane / 16 * C::ROW_BYTES + lane % 16 * 16,
+        load_global(reinterpret_cast<const vec4 *>((lane < 16 ? p.lse_log2 : p.delta) + row) + lane % 16));
+  if constexpr (C::FLEX) {
+    if (lane == 0)
+      store_shared4(shared_base() + C::ENTRIES_AT + 4 * ring.stage(),
+                    static_cast<uint32_t>(tile.tile * 4 + tile.kind));
+  }
+  mbarrier_arrive(bar::rows_full(ring.stage())); /* every lane, for what it wrote */
+}
+
+/* One thread. */
+template <class C> FA_DEVICE void hopper_backward_load(const fa_hopper_backward_params &p) {
+  typedef hopper_backward_more<C> bar;
+  const fa_flash_params &f = p.b.forward;
+  hopper_ring<C::STAGES> ring;
+  FA_NO_UNROLL
+  for (hopper_key_blocks<C> keys; keys.is_there(f); ++keys.n) {
+    if (keys.n > 0) mbarrier_wait(bar::keys_empty(), (keys.n - 1) % 2);
+    hopper_backward_load_keys<C>(p, hopper_load_keys<C>(p.b, keys.block()));
+    FA_NO_UNROLL
+    for (int n = 0; n < f.heads_per_kv; ++n) {
+      const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
+      const auto tiles = hopper_row_tiles<C>(f, hopper_load_keys<C>(p.b, keys.block()), head);
+      FA_NO_UNROLL
+      for (int i = tiles.begin(); i < tiles.end(); ++i) { /* keys worked out again: there are few registers */
+        hopper_backward_load_tile<C>(p, ring, hopper_load_keys<C>(p.b, keys.block()), head, tiles.at(i).tile);
+        ring.next();
+      }
+    }
+  }
+}
+
+/* One warp. */
+template <class C> FA_DEVICE void hopper_backward_load_rows(const fa_flash_backward_params &p, int lane) {
+  const fa_flash_params &f = p.forward;
+  hopper_ring<C::STAGES> ring;
+  FA_NO_UNROLL
+  for (hopper_key_blocks<C> keys; keys.is_there(f); ++keys.n) {
+    FA_NO_UNROLL
+    for (int n = 0; n < f.heads_per_kv; ++n) {
+      const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
+      const auto tiles = hopper_row_tiles<C>(f, hopper_load_keys<C>(p, keys.block()), head);
+      FA_NO_UNROLL
+      for (int i = tiles.begin(); i < tiles.end(); ++i) {
+        hopper_backward_load_values<C>(p, ring, static_cast<int>(blockIdx.z), head, tiles.at(i), lane);
+        ring.next();
+      }
+    }
+  }
+}
+
+/* The number of a row tile's turns. */
+template <class C>
+FA_DEVICE unsigned *hopper_turn_of(const fa_flash_backward_params &p, int batch, int head, int tile) {
+  return p.turns + workspace_row<C::D>(p, batch, head, tile * C::BM) / FA_FLASH_TURN_ROWS;
+}
+
+/* Whether key block + 1, which adds before this one, visits a row tile too. The masks by position show a row
+ * tile to key blocks that follow one another, if to any. */
+template <class C> FA_DEVICE bool hopper_follows(const fa_flash_backward_params &p, int block, int tile) {
+  const hopper_keys next = hopper_load_keys<C>(p, block + 1);
+  return next.key0 < next.seq.len_k && next.blocks.begin <= tile && tile < next.blocks.end;
+}
+
+/* Of two steps, one before the other, or none of the first: passes the first one's turn on when the consumers
+ * have added, and waits in their place for the second one's.
+ *
+ * Nobody waits for ever: who is waited for has blockIdx.x less by one, began earlier, and walks the same row
+ * tiles in the same order; so of all blocks that have begun and not ended the first in the order of (z, y, x)
+ * waits for none, and ends. */
+template <class C> struct hopper_turns {
+  unsigned *first = nullptr, *second = nullptr; /* numbers of their row tiles */
+  bool follows = false;                         /* the second */
+  unsigned n = 0;                               /* of the second; in the ring */
+  FA_DEVICE void pass(unsigned mine) const {
+    typedef hopper_backward_more<C> bar;
+    if (first) {
+      mbarrier_wait(bar::added(), static_cast<int>((n - 1) % 2));
+      leave_number(first, mine);
+    }
+    if (!second) return;
+    if (follows) wait_for_number(second, mine + 1);
+    mbarrier_arrive(bar::turn());
+  }
+  FA_DEVICE void next(unsigned *number, bool it_follows, unsigned its_n) {
+    first = second;
+    second = number;
+    follows = it_follows;
+    n = its_n;
+  }
+};
+
+/* hopper_backward_load_rows of deterministic calls, which also leads the consumers' additions to dQ: by a
+ * step later, so that LSE and delta are there in time. */
+template <class C> FA_DEVICE void hopper_backward_take_turns(const fa_flash_backward_params &p, int lane) {
+  const fa_flash_params &f = p.forward;
+  const int block = hopper_key_blocks<C>().block(), batch = static_cast<int>(blockIdx.z);
+  const unsigned mine = static_cast<unsigned>(block) + 1;
+  hopper_ring<C::STAGES> ring;
+  hopper_turns<C> turns;
+  if (!hopper_key_blocks<C>().is_there(f)) return;
+  FA_NO_UNROLL
+  for (int n = 0; n < f.heads_per_kv; ++n) {
+    const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
+    const block_range tiles = hopper_load_keys<C>(p, opaque(block)).blocks;
+    FA_NO_UNROLL
+    for (int i = tiles.begin; i < tiles.end; ++i) {
+      hopper_backward_load_values<C>(p, ring, batch, head, flex_tile{i, 0}, lane);
+      if (lane == 0) {
+        turns.pass(mine);
+        turns.next(hopper_turn_of<C>(p, batch, head, i), hopper_follows<C>(p, opaque(block), i), ring.n);
+      }
+      ring.next();
+    }
+  }
+  for (int i = 0; lane == 0 && i < 2; ++i) {
+    turns.pass(mine);
+    turns.next(nullptr, false, turns.n + 1);
+  }
+}
+
+} // namespace fa
+
+#endif

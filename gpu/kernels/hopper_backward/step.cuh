@@ -1,0 +1,182 @@
+/* What consumers do with a row tile. */
+#ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_STEP_CUH
+#define FA_GPU_KERNELS_HOPPER_BACKWARD_STEP_CUH
+
+#include "gpu/kernels/hopper_backward/dropout.cuh"
+#include "gpu/kernels/hopper_backward/flex_step.cuh"
+#include "gpu/kernels/hopper_backward/gemm.cuh"
+#include "gpu/kernels/hopper_backward/scores.cuh"
+
+namespace fa {
+
+/* Zeros for the rows of two tiles from `first` on, which another entry's have come to: of numbers that nobody
+ * looks at, 0 times NaN would reach sums. By all consumers, who may read the tiles then. */
+template <class C, int PANEL>
+FA_DEVICE void hopper_clear_rows(uint32_t tile, uint32_t other, int first, int thread) {
+  constexpr int ROWS = PANEL / 128;
+  FA_NO_UNROLL
+  for (int i = thread; i < C::PANELS * (ROWS - first) * 8; i += 256) {
+    const int panel = i / ((ROWS - first) * 8), chunk = i % ((ROWS - first) * 8);
+    store_shared16(tile + panel * PANEL + first * 128 + chunk * 16, vec4{0, 0, 0, 0});
+    store_shared16(other + panel * PANEL + first * 128 + chunk * 16, vec4{0, 0, 0, 0});
+  }
+  fence_async();
+  named_sync<256>(2);
+}
+
+/* The group's scores of its keys against the rows of a tile, issued: S^T or dP^T. */
+template <class C>
+FA_DEVICE void hopper_issue_scores(float (&x)[C::BM / 8][4], const typename hopper_held<C>::tile &held,
+                                   int keys_at, uint32_t rows_tile, int group) {
+  wgmma_fence();
+  if constexpr (C::HELD)
+    hopper_held_scores<C>(x, held, rows_tile);
+  else
+    hopper_backward_scores<C>(x, shared_base() + keys_at + group * 64 * 128, rows_tile);
+}
+
+/* P^T, dS^T in 16 bits, of the plain kernel and those with something that costs time for every pair. dV's
+ * product is issued, beside which dS is worked out. */
+template <class C>
+FA_DEVICE void hopper_step_scores(const fa_flash_backward_params &p, uint32_t (&weights)[C::BM / 16][4],
+                                  uint32_t (&ds)[C::BM / 16][4], float (&dv)[C::D / 8][4],
+                                  hopper_ring<C::STAGES> ring, const hopper_keys &t, const hopper_step &at,
+                                  const hopper_held<C> &held, int group, int thread) {
+  typedef hopper_backward_barriers<C> bar;
+  const uint32_t base = shared_base(), q_tile = base + C::Q_AT + ring.stage() * C::Q_BYTES,
+                 do_tile = base + C::DO_AT + ring.stage() * C::Q_BYTES;
+  const int lane = thread % 32, key = 64 * group + thread / 32 * 16 + lane / 4;
+  float s[C::BM / 8][4], dp[C::BM / 8][4];
+  uint32_t kept = 0;
+  const hopper_alibi alibi =
+      hopper_load_alibi<C>(p.forward, t.seq, t.batch, at.head, t.key0 + key, at.row0 + lane % 4 * 2);
+  mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+  if constexpr (C::VARLEN) {
+    if (t.seq.len_q - at.row0 < C::BM) {
+      mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
+      hopper_clear_rows<C, C::Q_PANEL>(q_tile, do_tile, t.seq.len_q - at.row0, 128 * group + thread);
+    }
+  }
+  hopper_issue_scores<C>(s, held.k, C::K_AT, q_tile, group);
+  mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
+  hopper_issue_scores<C>(dp, held.v, C::V_AT, do_tile, group);
+  mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
+  if constexpr (C::DROPOUT) kept = hopper_take_drop<C>(ring, 128 * group + thread);
+  const uint32_t rows = base + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
+  const int first = t.key0 + 64 * group;
+  wgmma_wait<1>(s);
+  if (keys_need_mask(p.forward, t.seq, at.row0, min_int(at.row0 + C::BM, t.seq.len_q), first, first + 64))
+    hopper_weigh<C, true>(weights, s, p, alibi, rows,
+                          rows_of_keys<C>(p.forward, t.seq, t.key0 + key, at.row0 + lane % 4 * 2));
+  else
+    hopper_weigh<C, false>(weights, s, p, alibi, rows, hopper_rows());
+  if constexpr (C::DROPOUT) hopper_drop_weights<C>(weights, kept);
+  wgmma_fence();
+  hopper_backward_add<C>(dv, weights, do_tile);
+  wgmma_wait<1>(dp);
+  if constexpr (C::DROPOUT)
+    hopper_drop_gradients<C>(dp, s, rows + C::ROW_BYTES, p.forward.dropout_scale, kept);
+  else
+    hopper_score_gradients<C>(dp, s, rows + C::ROW_BYTES);
+  sync_warp();
+  hopper_release(bar::rows_empty(ring.stage()), thread);
+  hopper_pack<C>(ds, dp);
+}
+
+/* dS of the group to where both groups' dQ reads it. */
+template <class C>
+FA_DEVICE void hopper_leave_ds(const uint32_t (&ds)[C::BM / 16][4], hopper_ring<C::STAGES> ring, int group,
+                               int thread) {
+  typedef hopper_backward_more<C> bar;
+  if constexpr (C::LAG) mbarrier_wait(bar::ds_empty(ring.stage()), ring.parity() ^ 1);
+  hopper_store_ds<C>(shared_base() + C::DS_AT + ring.stage() * C::DS_BYTES, ds,
+                     64 * group + thread / 32 * 16 + thread % 32 / 4, thread % 32);
+  fence_async();
+  if constexpr (C::LAG) {
+    sync_warp();
+    hopper_release(bar::ds_full(ring.stage()), thread);
+  } else {
+    named_sync<256>(1); /* dS of both stands; the other buffer of dS is read by nobody any more */
+  }
+}
+
+/* TILES columns, from `first` of the group's on, of a step's dQ, issued. LAG: !is_there, there was no such
+ * step; the product is one of something else then, which nobody looks at, since products must not be issued
+ * in branches. */
+template <class C, int TILES>
+FA_DEVICE void hopper_issue_dq(float (&dq)[TILES][4], hopper_ring<C::STAGES> ring, bool is_there, int group,
+                               int first) {
+  const uint32_t base = shared_base(), ds_tile = base + C::DS_AT + ring.stage() * C::DS_BYTES;
+  if (C::LAG && is_there) mbarrier_wait(hopper_backward_more<C>::ds_full(ring.stage()), ring.parity());
+  wgmma_fence();
+  hopper_backward_dq<C>(dq, is_there ? ds_tile : base + C::V_AT, base + C::K_AT + 2 * first, group);
+}
+
+/* Before and after a step's dQ is added to memory: when it is the block's turn. */
+template <class C>
+FA_DEVICE void hopper_await_turn(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring) {
+  if (C::TURNS && p.turns) mbarrier_wait(hopper_backward_more<C>::turn(), static_cast<int>(ring.n % 2));
+}
+template <class C> FA_DEVICE void hopper_pass_turn(const fa_flash_backward_params &p, int thread) {
+  if (!C::TURNS || !p.turns) return;
+  sync_warp(); /* all lanes have added */
+  hopper_release(hopper_backward_more<C>::added(), thread);
+}
+
+/* One row tile: of the block's key block, which is worked out again because that is cheaper than kept.
+ * DQ_COLS: the group's columns of dQ, which with LAG is that of the tile before, if the head's walk has one.
+ */
+template <class C, int DQ_COLS>
+FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&dk)[C::D / 8][4],
+                                    float (&dv)[C::D / 8][4], hopper_ring<C::STAGES> ring, int key_block,
+                                    hopper_step at, const hopper_held<C> &held, int group, int thread) {
+  typedef hopper_backward_barriers<C> bar;
+  const hopper_keys t = hopper_load_keys<C>(p, key_block);
+  const uint32_t q_tile = shared_base() + C::Q_AT + ring.stage() * C::Q_BYTES;
+  uint32_t weights[C::BM / 16][4], ds[C::BM / 16][4];
+  if constexpr (C::FLEX)
+    HOPPER_STEP_FLEX(p, weights, ds, dv, ring, t, at, group, thread);
+  else
+    hopper_step_scores<C>(p, weights, ds, dv, ring, t, at, held, group, thread);
+  hopper_leave_ds<C>(ds, ring, group, thread);
+  const bool is_there = !C::LAG || at.row0 / C::BM > hopper_load_keys<C>(p, opaque(key_block)).blocks.begin;
+  const auto made = C::LAG ? ring.before() : ring;
+  float dq[DQ_COLS / 8][4];
+  hopper_issue_dq<C>(dq, made, is_there, group, 0);
+  hopper_backward_add<C>(dk, ds, q_tile);
+  wgmma_wait<2>(dv);
+  hopper_release(bar::do_empty(ring.stage()), thread);
+  wgmma_wait<1>(dq);
+  if (is_there) {
+    if constexpr (C::LAG) hopper_release(hopper_backward_more<C>::ds_empty(made.stage()), thread);
+    hopper_await_turn<C>(p, made);
+    hopper_backward_add_dq<C>(p, dq, at.head, at.row0 - (C::LAG ? C::BM : 0), group, opaque(thread), 0);
+    hopper_pass_turn<C>(p, thread);
+  }
+  wgmma_wait<0>(dk);
+  hopper_release(bar::q_empty(ring.stage()), thread);
+}
+
+/* LAG: dQ of a head's last tile, 32 columns at a time: with 64, the accumulators of the steps would be moved
+ * about. */
+template <class C, int DQ_COLS>
+FA_DEVICE void hopper_last_dq(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring, int key_block,
+                              int head, int group, int thread) {
+  const auto made = ring.before();
+  const block_range tiles = hopper_load_keys<C>(p, key_block).blocks;
+  if (tiles.begin >= tiles.end) return;
+  hopper_await_turn<C>(p, made);
+  FA_NO_UNROLL
+  for (int first = 0; first < DQ_COLS; first += 32) {
+    float dq[4][4];
+    hopper_issue_dq<C>(dq, made, true, group, first);
+    wgmma_wait<0>(dq);
+    hopper_backward_add_dq<C>(p, dq, head, (tiles.end - 1) * C::BM, group, thread, first);
+  }
+  hopper_release(hopper_backward_more<C>::ds_empty(made.stage()), thread);
+  hopper_pass_turn<C>(p, thread);
+}
+
+} // namespace fa
+
+#endif

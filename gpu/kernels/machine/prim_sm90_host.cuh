@@ -1,0 +1,124 @@
+/* The host body of prim_sm90.cuh. */
+#ifndef FA_GPU_KERNELS_MACHINE_PRIM_SM90_HOST_CUH
+#define FA_GPU_KERNELS_MACHINE_PRIM_SM90_HOST_CUH
+
+#include "gpu/simt/device_sm90.h"
+
+#include <type_traits>
+
+namespace fa {
+
+FA_DEVICE float greater(float a, float b) {
+  return fmaxf(a, b);
+}
+#define FA_COUNTERS(name, n) static unsigned name[n];
+FA_DEVICE int take_number(unsigned *p) {
+  return static_cast<int>(__atomic_fetch_add(p, 1u, __ATOMIC_RELAXED));
+}
+FA_DEVICE void set_number(unsigned *p, unsigned x) {
+  __atomic_store_n(p, x, __ATOMIC_RELAXED);
+}
+FA_DEVICE void leave_number(unsigned *p, unsigned x, FA_FROM) {
+  __atomic_store_n(static_cast<unsigned *>(fa_simt_global(p, 4, true, FA_AT)), x, __ATOMIC_RELEASE);
+}
+FA_DEVICE void wait_for_number(const unsigned *p, unsigned x, FA_FROM) {
+  fa_simt_wait_global(static_cast<const unsigned *>(fa_simt_global(p, 4, false, FA_AT)), x, FA_AT);
+}
+FA_DEVICE int uniform(int x) {
+  return x;
+}
+FA_DEVICE bool any_lane(bool x, FA_FROM) {
+  return fa_simt_any(x, FA_AT);
+}
+template <int N> FA_DEVICE void registers_up() {}
+template <int N> FA_DEVICE void registers_down() {}
+
+FA_DEVICE void mbarrier_init(uint32_t bar, uint32_t count, FA_FROM) {
+  fa_simt_mbarrier_init(bar, count, FA_AT);
+}
+FA_DEVICE void mbarrier_init_fence() {}
+FA_DEVICE void mbarrier_arrive(uint32_t bar, FA_FROM) {
+  fa_simt_mbarrier_arrive(bar, 0, FA_AT);
+}
+FA_DEVICE void mbarrier_arrive_expect(uint32_t bar, uint32_t bytes, FA_FROM) {
+  fa_simt_mbarrier_arrive(bar, bytes, FA_AT);
+}
+FA_DEVICE void mbarrier_wait(uint32_t bar, int parity, FA_FROM) {
+  fa_simt_mbarrier_wait(bar, parity, FA_AT);
+}
+template <int THREADS> FA_DEVICE void named_sync(int id, FA_FROM) {
+  fa_simt_named_barrier(id, THREADS, true, FA_AT);
+}
+template <int THREADS> FA_DEVICE void named_arrive(int id, FA_FROM) {
+  fa_simt_named_barrier(id, THREADS, false, FA_AT);
+}
+
+FA_DEVICE int cluster_rank() {
+  return static_cast<int>(fa_simt_self->rank);
+}
+FA_DEVICE void cluster_sync(FA_FROM) {
+  fa_simt_sync_cluster(FA_AT);
+}
+FA_DEVICE uint32_t cluster_address(uint32_t shared, int rank) {
+  return shared - fa_simt_self->shared_base + (static_cast<uint32_t>(rank) << 18);
+}
+FA_DEVICE void mbarrier_arrive_at(uint32_t bar, FA_FROM) {
+  fa_simt_mbarrier_arrive(bar, 0, FA_AT);
+}
+FA_DEVICE void send_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, FA_FROM) {
+  fa_simt_bulk_send(to, from, bytes, bar, FA_AT);
+}
+
+FA_DEVICE void fence_async() {
+  fa_simt_fence_async();
+}
+FA_DEVICE void tma_prefetch_map(const fa_tensor_map *) {}
+FA_DEVICE void tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int c0, int c1, int c2,
+                        int c3, FA_FROM) {
+  const int c[4] = {c0, c1, c2, c3};
+  fa_simt_tma_load(shared, map, bar, c, FA_AT);
+}
+FA_DEVICE void tma_load_both(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int c0, int c1, int c2,
+                             int c3, FA_FROM) {
+  for (int rank = 0; rank < 2; ++rank)
+    tma_load(cluster_address(shared, rank), map, cluster_address(bar, rank), c0, c1, c2, c3, file, line);
+}
+FA_DEVICE void tma_store(const fa_tensor_map *map, uint32_t shared, int c0, int c1, int c2, int c3, FA_FROM) {
+  const int c[4] = {c0, c1, c2, c3};
+  fa_simt_tma_store(map, shared, c, FA_AT);
+}
+FA_DEVICE void tma_store_commit() {
+  fa_simt_tma_store_commit();
+}
+template <int N> FA_DEVICE void tma_store_wait_read() {
+  fa_simt_tma_store_wait_read(N);
+}
+
+FA_DEVICE void wgmma_fence(FA_FROM) {
+  fa_simt_wgmma_fence(FA_AT);
+}
+FA_DEVICE void wgmma_commit(FA_FROM) {
+  fa_simt_wgmma_commit(FA_AT);
+}
+template <int TILES> FA_DEVICE void pin(float (&)[TILES][4]) {}
+template <int N, int TILES> FA_DEVICE void wgmma_wait(float (&)[TILES][4], FA_FROM) {
+  fa_simt_wgmma_wait(N, FA_AT);
+}
+
+template <int TRANS_A, int TRANS_B, int TILES, class T>
+FA_DEVICE void wgmma_ss(float (&d)[TILES][4], uint64_t a, uint64_t b, int accumulate, T, FA_FROM) {
+  const fa_simt_product p = {
+      d[0], TILES, nullptr, a, b, TRANS_A != 0, TRANS_B != 0, accumulate != 0, std::is_same<T, bf16>::value};
+  fa_simt_wgmma(&p, FA_AT);
+}
+template <int TRANS_B, int TILES, class T>
+FA_DEVICE void wgmma_rs(float (&d)[TILES][4], const uint32_t (&a)[4], uint64_t b, int accumulate, T,
+                        FA_FROM) {
+  const fa_simt_product p = {
+      d[0], TILES, a, 0, b, false, TRANS_B != 0, accumulate != 0, std::is_same<T, bf16>::value};
+  fa_simt_wgmma(&p, FA_AT);
+}
+
+} // namespace fa
+
+#endif

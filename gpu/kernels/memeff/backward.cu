@@ -1,0 +1,17 @@
+/* The device entry points of the wide backward kernels: all, or those that FA_ONLY says. */
+#include "gpu/kernels/memeff/kernels.cuh"
+
+#define FA_KERNEL(name, ...)                                                                                 \
+  extern "C" __global__ void __launch_bounds__(FA_WIDE_BACKWARD_THREADS)                                     \
+      name(const __grid_constant__ fa_wide_backward_params p) {                                              \
+    __VA_ARGS__(p);                                                                                          \
+  }
+#define FA_ENTRY_BACKWARD(T) FA_WIDE_BACKWARD_KERNELS(FA_KERNEL, T)
+#define FA_ENTRY_SINGLE(name, T, D) FA_KERNEL(name, fa::wide_backward_single<fa::wide_single_config<D>>)
+#ifdef FA_ONLY
+FA_ONLY
+#else
+#define FA_ENTRY(name, T, VC)
+#define FA_ENTRY_WHOLE(name, T, D)
+#include "gpu/kernels/memeff/kernel_list.h"
+#endif

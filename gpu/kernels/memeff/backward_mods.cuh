@@ -1,0 +1,109 @@
+/* What flows back through one pair under score_mod and mask_mod, for the backward kernels.
+ *
+ *   p = exp(logit - LSE), g = p (dP - delta): the bias' gradient
+ *   dS = g * d score_mod / d score * d softcap / d score: that of scale * product
+ *   share of a captured element: g * d score_mod / d element
+ *
+ * A pair that is hidden, or whose weight is 0, has p = g = dS = 0 and no shares: chosen, for its expression
+ * and derivatives may be NaN or infinite. */
+#ifndef FA_GPU_KERNELS_MEMEFF_BACKWARD_MODS_CUH
+#define FA_GPU_KERNELS_MEMEFF_BACKWARD_MODS_CUH
+
+#include "gpu/kernels/mods/gradient.cuh"
+#include "gpu/kernels/memeff/score_mods.cuh"
+#include "gpu/kernels/params/memeff_backward.h"
+
+namespace fa {
+
+/* Where a row's LSE, delta and the like stand. */
+FA_DEVICE int64_t row_at(const fa_flash_strides &s, const wide_task &t, int row) {
+  return t.batch * s.batch + t.head * s.head + (t.seq.q_row + static_cast<int64_t>(row)) * s.row;
+}
+
+/* What belongs to a query, for its pairs; it may lie past the last row, and has no key then. */
+struct flex_query {
+  flex_row row;
+  float lse, delta;
+};
+
+FA_DEVICE flex_query load_flex_query(const fa_wide_backward_params &p, const wide_task &t, int row) {
+  const fa_flash_params &f = p.forward;
+  flex_query q = {load_flex_row(f, t, row), 0.0f, 0.0f};
+  if (row >= t.seq.len_q) return q;
+  q.lse = load_global(f.lse + row_at(f.lse_stride, t, row));
+  q.delta = load_global(p.delta + row_at(p.delta_stride, t, row));
+  return q;
+}
+
+struct flex_flow {
+  float p, g;
+};
+
+/* Which pairs of a warp's tile are hidden: bit 4 n + i is that of element [n][i]. The tile has 16 keys by 8
+ * N8 rows, or 16 rows by 8 N8 keys; row, key: of the lane's element 0. Expressions may be long, so there is
+ * code for a lane's four pairs of one n alone. */
+template <class MODS, int N8, bool BY_KEYS>
+FA_DEVICE uint32_t flex_hidden(const fa_flash_params &f, const wide_task &t, int row, int key, int kind,
+                               int lane) {
+  static_assert(4 * N8 <= 32, "a bit for each pair");
+  const int row0 = row - (BY_KEYS ? lane % 4 * 2 : lane / 4), row1 = row0 + (BY_KEYS ? 8 * N8 : 16);
+  const int key0 = key - (BY_KEYS ? lane / 4 : lane % 4 * 2), key1 = key0 + (BY_KEYS ? 16 : 8 * N8);
+  if (kind == FA_FLEX_FULL && row1 <= t.seq.len_q && !keys_need_mask(f, t.seq, row0, row1, key0, key1))
+    return 0;
+  uint32_t hidden = 0;
+  FA_NO_UNROLL
+  for (int n = 0; n < N8; ++n) {
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int across = i / 2 * 8, along = 8 * n + i % 2;
+      const flex_pair at =
+          flex_pair_of(t, row + (BY_KEYS ? along : across), key + (BY_KEYS ? across : along));
+      const row_limits limits = at.i < at.len_q ? limits_of_row(f, t.seq, at.i) : row_limits{0, 0};
+      if (at.j < limits.lo || at.j >= limits.hi || !flex_shows<MODS>(f.flex, kind, at))
+        hidden |= 1u << (4 * n + i);
+    }
+  }
+  return hidden;
+}
+
+/* scaled: the pair's score. */
+template <class MODS, class T>
+FA_DEVICE flex_flow flex_flow_of(const fa_flash_params &f, const flex_query &q, const flex_pair &at,
+                                 bool hidden, float scaled, float dp) {
+  const float logit = flex_modified<MODS, T>(f, q.row, at, scaled);
+  if (hidden || logit == -infinity() || q.lse == -infinity()) return flex_flow{0.0f, 0.0f};
+  const float weight = exp2_approx(multiply(logit - q.lse, 1.44269504088896340736f));
+  return flex_flow{weight, weight == 0.0f ? 0.0f : weight * (dp - q.delta)};
+}
+
+/* dS; add: as for MODS::slope. */
+template <class MODS, class F>
+FA_DEVICE float flex_score_gradient(const fa_flash_params &f, const flex_pair &at, float scaled, float g,
+                                    const F &add) {
+  if (g == 0.0f) return 0.0f;
+  return g * MODS::slope(f.flex, scaled, at, add) * softcap_slope(f, scaled);
+}
+
+/* For kernels that leave the shares of captured elements to others. */
+struct no_shares {
+  FA_DEVICE void operator()(int, int64_t, float) const {}
+};
+
+/* How a walk's tile is listed; FA_FLEX_UNLISTED where it is not visited. */
+template <class MODS> FA_DEVICE int kind_of_tile(const tile_walk<MODS> &tiles, int tile) {
+  int low = tiles.begin(), high = tiles.end();
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (tiles.at(middle).tile < tile)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low >= tiles.end()) return FA_FLEX_UNLISTED;
+  const flex_tile found = tiles.at(low);
+  return found.tile == tile ? found.kind : FA_FLEX_UNLISTED;
+}
+
+} // namespace fa
+
+#endif

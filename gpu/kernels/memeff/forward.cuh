@@ -1,0 +1,187 @@
+/* Forward of the wide family: float32 elements on tensor cores, and head dims of any size. One block takes BM
+ * query rows of one head and VC columns of V.
+ *
+ * Head dims of any size fit since S = Q K^T is summed over chunks of 32 columns that pass through shared
+ * memory, and since blocks share the columns of O among them (each works S out again). Per key block: the
+ * chunks of Q and K, double-buffered; then V's columns, fetched meanwhile. P stays f32, in registers.
+ *
+ * Logits are subtracted from the maximum before they are scaled to base 2, for a bias may be as low as
+ * floats go. */
+#ifndef FA_GPU_KERNELS_MEMEFF_FORWARD_CUH
+#define FA_GPU_KERNELS_MEMEFF_FORWARD_CUH
+
+#include "gpu/kernels/memeff/score_mods.cuh"
+#include "gpu/kernels/parts/softmax.cuh"
+
+namespace fa {
+
+/* T: f32, f16 or bf16. VC: columns of V and O of a block, 64 or 128. MODS: no_mods, or flex_mods for calls of
+ * family flex. */
+template <class T_, int VC_, class MODS_ = no_mods> struct wide_forward_config {
+  typedef T_ T;
+  typedef MODS_ MODS;
+  static constexpr int VC = VC_, BM = 128, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS;
+  static constexpr int Q_BYTES = BM * wide_row<WIDE_CHUNK>::BYTES, K_BYTES = BN * wide_row<WIDE_CHUNK>::BYTES;
+  static constexpr int V_BYTES = BN * wide_row<VC>::BYTES;
+  static constexpr int Q_AT = 0, K_AT = 2 * Q_BYTES, V_AT = K_AT + 2 * K_BYTES;
+  static constexpr int SHARED_BYTES = V_AT + V_BYTES;
+  static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
+  typedef float score_tile[BN / 8][4];
+  typedef float output_tile[VC / 8][4];
+};
+
+template <class C>
+FA_DEVICE void fetch_chunk(const fa_flash_params &p, const wide_rows &q, const wide_rows &k, int row0,
+                           int key0, int chunk, int buffer, int thread) {
+  load_wide<typename C::T, C::BM, WIDE_CHUNK, C::THREADS>(shared_base() + C::Q_AT + buffer * C::Q_BYTES, q,
+                                                          row0, chunk * WIDE_CHUNK, p.aligned, thread);
+  load_wide<typename C::T, C::BN, WIDE_CHUNK, C::THREADS>(shared_base() + C::K_AT + buffer * C::K_BYTES, k,
+                                                          key0, chunk * WIDE_CHUNK, p.aligned, thread);
+}
+
+template <class C>
+FA_DEVICE void wide_softmax(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2]) {
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const float shrink = softmax_row_of_logits(s, r, rows[r]);
+    FA_UNROLL
+    for (int n = 0; n < C::VC / 8; ++n) {
+      o[n][2 * r] *= shrink;
+      o[n][2 * r + 1] *= shrink;
+    }
+  }
+}
+
+/* Strikes out what dropout drops, after the sums were taken. */
+template <int N8>
+FA_DEVICE void drop_linear(float (&s)[N8][4], const fa_flash_params &p, const wide_task &t, int row,
+                           int key) {
+  const uint64_t head = linear_head(p, t.batch, t.head);
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const uint64_t at = linear_row(head, t.seq, row + 8 * r) + static_cast<uint64_t>(key);
+    FA_UNROLL
+    for (int n = 0; n < N8; ++n) {
+      const kept_pair kept = linear_kept_pair(p, at + 8 * n);
+      if (!kept.first) s[n][2 * r] = 0.0f;
+      if (!kept.second) s[n][2 * r + 1] = 0.0f;
+    }
+  }
+}
+
+/* One row's LSE; sum: over all lanes that have a part of it. */
+FA_DEVICE void store_lse(const fa_flash_params &p, const wide_task &t, int row, float max, float sum) {
+  store_global(p.lse + t.batch * p.lse_stride.batch + t.head * p.lse_stride.head +
+                   (t.seq.q_row + static_cast<int64_t>(row)) * p.lse_stride.row,
+               sum == 0.0f ? p.empty_lse : max + natural_log(sum));
+}
+
+/* Normalises, and writes this warp's rows of O; of LSE too in the block that has the first columns. */
+template <class C>
+FA_DEVICE void write_rows(const fa_flash_params &p, const wide_task &t, const typename C::output_tile &o,
+                          const row_state (&rows)[2], int row, int col0, int lane) {
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    const float sum = quad_sum(rows[r].sum);
+    const int i = row + 8 * r;
+    if (i >= t.seq.len_q) continue;
+    const float inverse = sum == 0.0f ? 0.0f : p.dropout_scale / sum;
+    const int64_t at = t.batch * p.o_stride.batch + t.head * p.o_stride.head +
+                       (t.seq.q_row + static_cast<int64_t>(i)) * p.o_stride.row;
+    FA_UNROLL
+    for (int n = 0; n < C::VC / 8; ++n) {
+      FA_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        const int col = col0 + 8 * n + lane % 4 * 2 + e;
+        if (col < p.head_dim_v) store_element(p.o, at + col, o[n][2 * r + e] * inverse, typename C::T());
+      }
+    }
+    if (col0 == 0 && lane % 4 == 0) store_lse(p, t, i, rows[r].max, sum);
+  }
+}
+
+/* S to the weights that multiply V; what was summed up so far shrinks. */
+template <class C>
+FA_DEVICE void wide_weights(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2],
+                            const fa_flash_params &p, const wide_task &t, int row, int key, int kind,
+                            int lane) {
+  if constexpr (C::MODS::ANY)
+    make_flex_logits<typename C::MODS, typename C::T>(s, p, t, row, key, kind, lane);
+  else
+    make_logits<typename C::T>(s, p, t, row, key);
+  wide_softmax<C>(s, o, rows);
+  if (!C::MODS::ANY && p.dropout_linear) drop_linear(s, p, t, row, key);
+}
+
+/* S of this warp's rows and one key block: the first chunk is on its way when this begins, and V (if the next
+ * barrier finds it unused) and the other chunks are fetched here. Leaves buffer at the one that is free. */
+template <class C>
+FA_DEVICE void wide_scores(typename C::score_tile &s, const fa_flash_params &p, const wide_rows &q,
+                           const wide_rows &k, const wide_rows &v, int row0, int key0, int col0, int &buffer,
+                           bool works, int thread) {
+  const int n_chunks = (p.head_dim + WIDE_CHUNK - 1) / WIDE_CHUNK;
+  FA_NO_UNROLL
+  for (int c = 0; c < n_chunks; ++c) {
+    cp_async_wait<0>();
+    sync_block(); /* the chunk is there for all; all are done with the other buffer and the previous V */
+    if (c == 0)
+      load_wide<typename C::T, C::BN, C::VC, C::THREADS>(shared_base() + C::V_AT, v, key0, col0, p.aligned,
+                                                         thread);
+    if (c + 1 < n_chunks) fetch_chunk<C>(p, q, k, row0, key0, c + 1, buffer ^ 1, thread);
+    cp_async_commit();
+    if (works)
+      multiply_chunk<WIDE_CHUNK>(
+          s,
+          first_wide<WIDE_CHUNK>(shared_base() + C::Q_AT + buffer * C::Q_BYTES, thread / 32 * 16,
+                                 thread % 32),
+          first_wide<WIDE_CHUNK>(shared_base() + C::K_AT + buffer * C::K_BYTES, 0, thread % 32));
+    buffer ^= 1;
+  }
+}
+
+/* Grid: x over row blocks, and within each over the column blocks of O; y over query heads, z over entries.
+ */
+template <class C> FA_DEVICE void wide_forward(const fa_flash_params &p) {
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const int n_cols = (p.head_dim_v + C::VC - 1) / C::VC, col0 = static_cast<int>(blockIdx.x) % n_cols * C::VC;
+  const wide_task t = load_wide_task(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
+  const int row0 = static_cast<int>(blockIdx.x) / n_cols * C::BM;
+  if (row0 >= t.seq.len_q) return;
+  const tile_walk<typename C::MODS> tiles(
+      p.flex, p.flex.keys, t.batch, t.head, row0 / C::BM,
+      visible_blocks<C::BN>(p, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q)));
+  const wide_rows q = q_rows(p, t), k = k_rows(p, t), v = v_rows(p, t);
+  const int row = row0 + thread / 32 * 16 + lane / 4;
+
+  const bool works = warp_has_rows(row0, t.seq.len_q, thread);
+  typename C::output_tile o = {};
+  row_state rows[2];
+  int buffer = 0;
+  if (tiles.begin() < tiles.end()) {
+    fetch_chunk<C>(p, q, k, row0, tiles.at(tiles.begin()).tile * C::BN, 0, 0, thread);
+    cp_async_commit();
+  }
+  FA_NO_UNROLL
+  for (int i = tiles.begin(); i < tiles.end(); ++i) {
+    const flex_tile at = tiles.at(i);
+    const int key0 = at.tile * C::BN, key = key0 + lane % 4 * 2;
+    typename C::score_tile s = {};
+    wide_scores<C>(s, p, q, k, v, row0, key0, col0, buffer, works, thread);
+    cp_async_wait<0>();
+    sync_block(); /* V is there for all */
+    if (i + 1 < tiles.end()) {
+      /* without lists from what is in a register already */
+      const int next_key0 = C::MODS::ANY ? tiles.at(i + 1).tile * C::BN : key0 + C::BN;
+      fetch_chunk<C>(p, q, k, row0, next_key0, 0, buffer, thread);
+    }
+    cp_async_commit();
+    if (!works) continue;
+    wide_weights<C>(s, o, rows, p, t, row, key, at.kind, lane);
+    multiply_rows<C::VC>(o, s, first_wide_rows<C::VC>(shared_base() + C::V_AT, lane));
+  }
+  write_rows<C>(p, t, o, rows, row, col0, lane);
+}
+
+} // namespace fa
+
+#endif

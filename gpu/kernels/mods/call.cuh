@@ -1,0 +1,98 @@
+/* score_mod and mask_mod as kernels see them: one type with the same members on both sides.
+ *
+ *   has_score(x), has_mask(x)    is there such an expression? a constant on a device
+ *   score(x, s, at)              score_mod of s, which is after scale and softcap
+ *   mask(x, at)                  does mask_mod show the pair?
+ *   slope(x, s, at, add)         d score_mod / d score; add(buffer, element, slope) for every read of a
+ * buffer whose gradient is wanted, in an order that is always the same READS                        some read
+ * may be reported: gradients of buffers are wanted
+ *
+ * x: the call's fa_flex_args. On a device the functions are compiled for the call: the translation unit
+ * defines, before it includes this,
+ *
+ *   FA_FLEX_SCORE, FA_FLEX_MASK     1 where there is one: then fa_flex_score, fa_flex_mask are defined, as
+ *                                   gpu/expr/emit.h declares them
+ *   FA_FLEX_SLOPE                   1 where fa_flex_slope is: in backward units with a score_mod
+ *   FA_FLEX_READS                   its number of reads
+ *   FA_FLEX_READ_BUFFERS            the buffers that they read: 0, 0, 2 */
+#ifndef FA_GPU_KERNELS_MODS_CALL_CUH
+#define FA_GPU_KERNELS_MODS_CALL_CUH
+
+#include "gpu/kernels/params/flex_functions.h"
+#include "gpu/kernels/machine/prim.cuh"
+
+namespace fa {
+
+typedef fa_flex_pair flex_pair;
+
+/* Kernels of other families. */
+struct no_mods {
+  static constexpr bool ANY = false, READS = false;
+};
+
+#ifdef __CUDACC__
+#ifdef FA_FLEX_SCORE
+struct flex_mods {
+  static constexpr bool ANY = true, READS = FA_FLEX_READS > 0;
+  FA_DEVICE static constexpr bool has_score(const fa_flex_args &) { return FA_FLEX_SCORE; }
+  FA_DEVICE static constexpr bool has_mask(const fa_flex_args &) { return FA_FLEX_MASK; }
+  FA_DEVICE static float score(const fa_flex_args &x, float s, const flex_pair &at) {
+#if FA_FLEX_SCORE
+    return fa_flex_score(s, at.b, at.h, at.i, at.j, at.len_q, at.len_k, x.buffer);
+#else
+    return s;
+#endif
+  }
+  FA_DEVICE static bool mask(const fa_flex_args &x, const flex_pair &at) {
+#if FA_FLEX_MASK
+    return fa_flex_mask(at.b, at.h, at.i, at.j, at.len_q, at.len_k, x.buffer);
+#else
+    return true;
+#endif
+  }
+#if FA_FLEX_SLOPE
+  template <class F>
+  FA_DEVICE static float slope(const fa_flex_args &x, float s, const flex_pair &at, const F &add) {
+    constexpr int N = FA_FLEX_READS > 0 ? FA_FLEX_READS : 1;
+    float by_read[N];
+    long long element[N];
+    const float by_score =
+        fa_flex_slope(s, at.b, at.h, at.i, at.j, at.len_q, at.len_k, x.buffer, by_read, element);
+#if FA_FLEX_READS > 0
+    constexpr int buffers[N] = {FA_FLEX_READ_BUFFERS};
+    FA_UNROLL
+    for (int k = 0; k < N; ++k) add(buffers[k], element[k], by_read[k]);
+#endif
+    return by_score;
+  }
+#else
+  template <class F> FA_DEVICE static float slope(const fa_flex_args &, float, const flex_pair &, const F &) {
+    return 1.0f;
+  }
+#endif
+};
+#endif
+#else
+struct flex_mods {
+  static constexpr bool ANY = true, READS = true;
+  static bool has_score(const fa_flex_args &x) { return x.functions->score; }
+  static bool has_mask(const fa_flex_args &x) { return x.functions->mask; }
+  static float score(const fa_flex_args &x, float s, const flex_pair &at) {
+    return x.functions->score ? x.functions->score(x.functions->self, s, &at) : s;
+  }
+  static bool mask(const fa_flex_args &x, const flex_pair &at) {
+    return !x.functions->mask || x.functions->mask(x.functions->self, &at);
+  }
+  template <class F> static float slope(const fa_flex_args &x, float s, const flex_pair &at, const F &add) {
+    if (!x.functions->slope) return 1.0f;
+    fa_flex_read read[FA_FLEX_MAX_READS];
+    const float by_score = x.functions->slope(x.functions->self, s, &at, read);
+    for (int k = 0; k < x.functions->n_reads; ++k) add(read[k].buffer, read[k].element, read[k].slope);
+    return by_score;
+  }
+};
+#endif
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,136 @@
+/* Gradients of captured buffers: a thread's shares of elements, on their way to memory.
+ *
+ * In an expression like slopes[h] every pair of a tile adds to one element, in table[q_idx - kv_idx] nearly
+ * every pair to another. So a thread keeps, for each read of the expression, one element and its sum in
+ * registers, for as long as the element stays the same; and at the end a warp adds up what its lanes hold of
+ * the same element.
+ *
+ *   flex_gradients<MODS> gradients;                       // of a thread, in registers
+ *   for (pairs)
+ *     slope = MODS::slope(x, score, at, gradients.adder(x, g));     // lanes may part here
+ *   gradients.flush(x, lane);                             // all lanes of the warp together
+ *
+ * A share that is 0 touches nothing, and where g is 0, slope must not be asked: a slope that has no value may
+ * stand there. Sums of one thread, and of a warp, are in the order of its work. The additions of several
+ * threads come in any order: into floats (fa_flex_args.dbuffer), or where args.exact is, into exact sums, and
+ * then the results are the same in every run, if each thread's work between construction and flush is. */
+#ifndef FA_GPU_KERNELS_MODS_GRADIENT_CUH
+#define FA_GPU_KERNELS_MODS_GRADIENT_CUH
+
+#include "gpu/kernels/mods/exact.cuh"
+#include "gpu/kernels/mods/call.cuh"
+
+namespace fa {
+
+/* Reads whose sums are kept in registers; those of further ones go to memory one by one. */
+#ifdef FA_FLEX_READS
+static constexpr int FLEX_SLOTS = FA_FLEX_READS < 1 ? 1 : FA_FLEX_READS < 8 ? FA_FLEX_READS : 8;
+#else
+static constexpr int FLEX_SLOTS = 8;
+#endif
+
+/* How many of them this call has: the same for all threads. */
+FA_DEVICE int flex_slots(const fa_flex_args &x) {
+#ifdef FA_FLEX_READS
+  return FLEX_SLOTS;
+#else
+  if (!x.functions->slope) return 0;
+  return x.functions->n_reads < FLEX_SLOTS ? x.functions->n_reads : FLEX_SLOTS;
+#endif
+}
+
+FA_DEVICE void add_to_buffer(const fa_flex_args &x, int buffer, int64_t element, float share) {
+  if (x.exact[buffer])
+    exact_add(x.exact[buffer] + element * FA_FLEX_EXACT_WORDS, share);
+  else
+    atomic_add(x.dbuffer[buffer] + element, share);
+}
+template <bool CALLED>
+FA_CALLED void call_add_to_buffer(const fa_flex_args &x, int buffer, int64_t element, float share) {
+  add_to_buffer(x, buffer, element, share);
+}
+
+/* CALLED: what goes to memory goes there by a call, which halves the time that kernels with many pairs to a
+ * thread take to compile; kernels of wgmma must not have calls. */
+template <class MODS, bool CALLED = false> struct flex_gradients {
+  int64_t element[FLEX_SLOTS]; /* -1: none */
+  float sum[FLEX_SLOTS];
+  int buffer[FLEX_SLOTS];
+
+  FA_DEVICE flex_gradients() {
+    FA_UNROLL
+    for (int k = 0; k < FLEX_SLOTS; ++k) {
+      element[k] = -1;
+      sum[k] = 0.0f;
+      buffer[k] = 0;
+    }
+  }
+
+  /* What MODS::slope is to call at a pair: it counts the reads, whose order is always the same. */
+  struct pair_adder {
+    const fa_flex_args &x;
+    flex_gradients &to;
+    float g;
+    mutable int read;
+    FA_DEVICE void operator()(int of, int64_t at, float slope) const { to.add(x, read++, of, at, g * slope); }
+  };
+  FA_DEVICE pair_adder adder(const fa_flex_args &x, float g) { return pair_adder{x, *this, g, 0}; }
+
+  FA_DEVICE static void put(const fa_flex_args &x, int of, int64_t at, float share) {
+    if constexpr (CALLED)
+      call_add_to_buffer<CALLED>(x, of, at, share);
+    else
+      add_to_buffer(x, of, at, share);
+  }
+
+  FA_DEVICE void add(const fa_flex_args &x, int read, int of, int64_t at, float share) {
+    if (!MODS::READS || share == 0.0f) return;
+    if (read >= FLEX_SLOTS) {
+      put(x, of, at, share);
+      return;
+    }
+    FA_UNROLL
+    for (int k = 0; k < FLEX_SLOTS; ++k) { /* read is known to the compiler, k too */
+      if (k != read) continue;
+      if (element[k] == at) {
+        sum[k] += share;
+      } else {
+        if (element[k] >= 0) put(x, buffer[k], element[k], sum[k]);
+        element[k] = at;
+        sum[k] = share;
+        buffer[k] = of;
+      }
+    }
+  }
+
+  /* Afterwards nothing is held. */
+  FA_DEVICE void flush(const fa_flex_args &x, int lane) {
+    if (!MODS::READS) return;
+    FA_UNROLL
+    for (int k = 0; k < flex_slots(x); ++k) {
+      FA_UNROLL
+      for (int m = 16; m > 0; m /= 2) { /* the lower lane of two takes both sums */
+        const uint32_t low = float_bits(shfl_xor(as_float(static_cast<uint32_t>(element[k])), m));
+        const uint32_t high = float_bits(shfl_xor(as_float(static_cast<uint32_t>(element[k] >> 32)), m));
+        const float other = shfl_xor(sum[k], m);
+        if (element[k] < 0 || element[k] != static_cast<int64_t>(static_cast<uint64_t>(high) << 32 | low))
+          continue;
+        if (lane & m)
+          element[k] = -1;
+        else
+          sum[k] += other;
+      }
+      if (element[k] >= 0) put(x, buffer[k], element[k], sum[k]);
+      element[k] = -1;
+    }
+  }
+};
+
+/* Kernels of other families hold nothing. */
+template <bool CALLED> struct flex_gradients<no_mods, CALLED> {
+  FA_DEVICE void flush(const fa_flex_args &, int) {}
+};
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,88 @@
+/* Which keys a row sees, and which key blocks a row block has to visit.
+ *
+ * Row i of len_q sees keys lo(i) <= j < hi(i); it is level with key i + shift, shift = len_k - len_q
+ * (bottom-right alignment) or 0 (top-left). */
+#ifndef FA_GPU_KERNELS_PARTS_MASK_CUH
+#define FA_GPU_KERNELS_PARTS_MASK_CUH
+
+#include "gpu/kernels/params/attention.h"
+#include "gpu/kernels/machine/prim.cuh"
+
+namespace fa {
+
+/* One batch entry: where its rows and keys begin, and how many there are. */
+struct sequence {
+  int q_row, k_row; /* first row in the packed tensors (0 for fixed length), hidden left keys skipped */
+  int len_q, len_k;
+  int shift;
+};
+
+FA_DEVICE sequence load_sequence(const fa_flash_params &p, int batch) {
+  sequence s = {0, 0, p.seqlen_q, p.seqlen_k, 0};
+  if (p.cu_seqlens_q) {
+    const int q0 = load_global(p.cu_seqlens_q + batch), k0 = load_global(p.cu_seqlens_k + batch);
+    s.q_row = q0;
+    s.k_row = k0;
+    s.len_q = load_global(p.cu_seqlens_q + batch + 1) - q0;
+    s.len_k = load_global(p.cu_seqlens_k + batch + 1) - k0;
+  }
+  if (p.seqused_k) s.len_k = load_global(p.seqused_k + batch);
+  if (p.leftpad_k) {
+    const int pad = load_global(p.leftpad_k + batch);
+    s.k_row += pad;
+    s.len_k -= pad;
+  }
+  s.shift = p.top_left ? 0 : s.len_k - s.len_q;
+  return s;
+}
+
+struct row_limits {
+  int lo, hi;
+};
+
+FA_DEVICE int min_int(int a, int b) {
+  return a < b ? a : b;
+}
+FA_DEVICE int max_int(int a, int b) {
+  return a > b ? a : b;
+}
+
+FA_DEVICE row_limits limits_of_row(const fa_flash_params &p, const sequence &s, int row) {
+  const int diagonal = row + s.shift;
+  row_limits r = {0, s.len_k};
+  if (p.window_left >= 0) r.lo = max_int(0, diagonal - p.window_left);
+  if (p.window_right >= 0) r.hi = min_int(s.len_k, diagonal + p.window_right + 1);
+  return r;
+}
+
+/* Key blocks [begin, end) that some row of [row0, row1) sees; limits grow with the row. */
+struct block_range {
+  int begin, end;
+};
+
+template <int BN>
+FA_DEVICE block_range visible_blocks(const fa_flash_params &p, const sequence &s, int row0, int row1) {
+  const int lo = limits_of_row(p, s, row0).lo, hi = limits_of_row(p, s, row1 - 1).hi;
+  block_range r = {lo / BN, hi > 0 ? (hi + BN - 1) / BN : 0};
+  return r;
+}
+
+/* What a key block walks over: a query block of one head, then the next, then those of the group's next head.
+ */
+struct walk {
+  int head, m;
+};
+FA_DEVICE walk next_of(walk at, block_range blocks) {
+  if (at.m + 1 < blocks.end) return walk{at.head, at.m + 1};
+  return walk{at.head + 1, blocks.begin};
+}
+
+/* True if some row of [row0, row1) does not see all of keys [key0, key1). */
+FA_DEVICE bool keys_need_mask(const fa_flash_params &p, const sequence &s, int row0, int row1, int key0,
+                              int key1) {
+  return limits_of_row(p, s, row1 - 1).lo > key0 || limits_of_row(p, s, row0).hi < key1;
+}
+
+} // namespace fa
+
+#endif

@@ -1,0 +1,36 @@
+/* Philox-4x32 (Salmon et al. 2011). */
+#ifndef FA_GPU_KERNELS_PARTS_PHILOX_CUH
+#define FA_GPU_KERNELS_PARTS_PHILOX_CUH
+
+#include "gpu/kernels/machine/prim.cuh"
+
+namespace fa {
+
+FA_DEVICE void philox_round(uint32_t &x, uint32_t &y, uint32_t &z, uint32_t &w, uint32_t k0, uint32_t k1) {
+  const uint64_t a = static_cast<uint64_t>(0xD2511F53u) * x, b = static_cast<uint64_t>(0xCD9E8D57u) * z;
+  x = static_cast<uint32_t>(b >> 32) ^ y ^ k0;
+  z = static_cast<uint32_t>(a >> 32) ^ w ^ k1;
+  y = static_cast<uint32_t>(b);
+  w = static_cast<uint32_t>(a);
+}
+/* Of the key, from one round to the next. */
+static constexpr uint32_t PHILOX_STEP_0 = 0x9E3779B9u, PHILOX_STEP_1 = 0xBB67AE85u;
+
+template <int ROUNDS>
+FA_DEVICE void philox(uint32_t (&words)[4], uint64_t seed, uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
+  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+  FA_UNROLL
+  for (int round = 0; round < ROUNDS; ++round) {
+    philox_round(x, y, z, w, k0, k1);
+    k0 += PHILOX_STEP_0;
+    k1 += PHILOX_STEP_1;
+  }
+  words[0] = x;
+  words[1] = y;
+  words[2] = z;
+  words[3] = w;
+}
+
+} // namespace fa
+
+#endif

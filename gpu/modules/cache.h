@@ -1,0 +1,38 @@
+/* Compiled kernels on disk, kept from one process to the next.
+ *
+ * One file per kernel, <key>.cubin, in $FA_CACHE_DIR, else $XDG_CACHE_HOME/fa-verify, else
+ * ~/.cache/fa-verify. Nothing here is ever an error: what cannot be read, is cut short, damaged, of another
+ * format, or belongs to somebody else than this user or root, is not there; what cannot be written is not
+ * kept. Files appear whole or not at all, so any number of processes may read and write at once. Past
+ * FA_CACHE_MEGABYTES (256) the files that were not used for longest go.
+ *
+ * A file begins with fa_cache_header, in the byte order of the machine; the code follows. */
+#ifndef FA_GPU_MODULES_CACHE_H
+#define FA_GPU_MODULES_CACHE_H
+
+#include "gpu/driver/nvrtc.h"
+
+#include <stdint.h>
+
+#define FA_CACHE_FORMAT 1
+#define FA_CACHE_KEY_SIZE 65 /* SHA-256 in hex, and a NUL */
+
+typedef struct fa_cache_header {
+  char magic[8]; /* "FACUBIN" */
+  uint32_t format, header_bytes;
+  char key[FA_CACHE_KEY_SIZE];
+  char sha256[FA_CACHE_KEY_SIZE]; /* of the header with zeros here, and of the code */
+  fa_nvrtc_identity made_by;
+  uint64_t code_bytes;
+} fa_cache_header;
+
+/* "" where there is no place for it. */
+void fa_cache_folder(char *path, size_t size);
+
+/* The code that was kept under this key, malloc'd, and who made it; NULL: none. */
+void *fa_cache_read(const char *key, fa_nvrtc_identity *made_by, size_t *code_bytes);
+
+/* false: it could not be kept. */
+bool fa_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code, size_t code_bytes);
+
+#endif

@@ -1,0 +1,207 @@
+#include "gpu/modules/rtc.h"
+
+#include "cases/base/sha256.h"
+#include "gpu/modules/cache.h"
+#include "gpu/driver/nvrtc.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_OPTIONS = 16, MAX_ARCHS = 128, MAX_HEADERS = 160 };
+
+fa_status fa_rtc_policy_get(fa_rtc_policy *out, fa_error *err) {
+  static const char *const names[] = {"off", "auto", "always"};
+  const char *text = getenv("FA_NVRTC");
+  *out = FA_RTC_AUTO;
+  if (!text || !*text) return FA_OK;
+  for (int i = 0; i < 3; ++i) {
+    if (strcmp(text, names[i]) != 0) continue;
+    *out = (fa_rtc_policy)i;
+    return FA_OK;
+  }
+  return fa_fail(err, FA_ERR_INPUT, "FA_NVRTC=%s: off, auto or always", text);
+}
+
+/* ---- sources ---- */
+
+const char *fa_kernel_source_find(const char *name) {
+  char path[128];
+  snprintf(path, sizeof path, "gpu/kernels/%s.cu", name);
+  for (const fa_kernel_source *s = fa_kernel_sources; s->name; ++s)
+    if (strcmp(s->name, path) == 0) return s->text;
+  return NULL;
+}
+
+/* What NVRTC lacks: it has no system headers of its own. */
+static const fa_kernel_source system_headers[] = {
+    {"stdint.h", "#pragma once\n"
+                 "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\n"
+                 "typedef short int16_t;\ntypedef unsigned short uint16_t;\n"
+                 "typedef int int32_t;\ntypedef unsigned int uint32_t;\n"
+                 "typedef long int64_t;\ntypedef unsigned long uint64_t;\n"
+                 "typedef unsigned long uintptr_t;\n"},
+    {"stddef.h", "#pragma once\ntypedef unsigned long size_t;\ntypedef long ptrdiff_t;\n"}};
+
+static int list_headers(const char *names[MAX_HEADERS], const char *texts[MAX_HEADERS]) {
+  int n = 0;
+  for (size_t i = 0; i < sizeof system_headers / sizeof *system_headers; ++i) {
+    names[n] = system_headers[i].name;
+    texts[n++] = system_headers[i].text;
+  }
+  for (const fa_kernel_source *s = fa_kernel_sources; s->name; ++s) {
+    if (strcmp(s->name + strlen(s->name) - 3, ".cu") == 0) continue;
+    FA_ASSERT(n < MAX_HEADERS); /* a build that has more is to be noticed */
+    names[n] = s->name;
+    texts[n++] = s->text;
+  }
+  return n;
+}
+
+/* ---- the key ---- */
+
+static void add_text(fa_sha256 *s, const char *text) {
+  fa_sha256_add(s, text ? text : "", text ? strlen(text) + 1 : 1); /* the NUL keeps neighbours apart */
+}
+
+/* Of half a megabyte of headers SHA-256 would be most of the time that a kernel from disk takes. Nobody
+ * forges them: they are this program's own, and only to be told from another version's. */
+static uint64_t hash_text(uint64_t hash, const char *text) {
+  const size_t n = strlen(text) + 1;
+  for (size_t i = 0; i < n; i += 8) {
+    uint64_t word = 0;
+    memcpy(&word, text + i, n - i < 8 ? n - i : 8);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+static char headers_key[FA_CACHE_KEY_SIZE];
+static void hash_headers(void) {
+  const char *names[MAX_HEADERS], *texts[MAX_HEADERS];
+  uint64_t hash[2] = {14695981039346656037u, 1099511628211u};
+  const int n = list_headers(names, texts);
+  for (int i = 0; i < n; ++i)
+    for (int k = 0; k < 2; ++k) hash[k] = hash_text(hash_text(hash[k], names[i]), texts[i]);
+  snprintf(headers_key, sizeof headers_key, "%016llx%016llx", (unsigned long long)hash[0],
+           (unsigned long long)hash[1]);
+}
+
+static void make_key(const fa_rtc_unit *unit, int major, int minor, char key[FA_CACHE_KEY_SIZE]) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static const char *const where[] = {"FA_LIBNVRTC", "LD_LIBRARY_PATH", "CUDA_PATH", "CUDA_HOME"};
+  char device[64];
+  fa_sha256 s;
+  pthread_once(&once, hash_headers);
+  fa_sha256_init(&s);
+  snprintf(device, sizeof device, "format %d, %d.%d", FA_CACHE_FORMAT, major, minor);
+  add_text(&s, device);
+  add_text(&s, headers_key);
+  add_text(&s, unit->text);
+  for (int i = 0; i < unit->n_options; ++i) add_text(&s, unit->options[i]);
+  for (size_t i = 0; i < sizeof where / sizeof *where; ++i) add_text(&s, getenv(where[i]));
+  fa_sha256_hex(&s, key);
+}
+
+/* ---- compiling ---- */
+
+/* "sm_90a" for 9.0; else the newest that NVRTC knows of the same major number, which runs on the device. */
+static fa_status choose_arch(const fa_nvrtc *nvrtc, int major, int minor, char *out, size_t size,
+                             fa_error *err) {
+  int archs[MAX_ARCHS], n = 0, best = -1;
+  if (nvrtc->nvrtcGetNumSupportedArchs(&n) != FA_NVRTC_SUCCESS || n > MAX_ARCHS ||
+      nvrtc->nvrtcGetSupportedArchs(archs) != FA_NVRTC_SUCCESS)
+    n = 0;
+  for (int i = 0; i < n; ++i)
+    if (archs[i] / 10 == major && archs[i] % 10 <= minor && archs[i] > best) best = archs[i];
+  if (major < 8 || best < 0)
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "NVRTC cannot compile these kernels for compute capability %d.%d",
+                   major, minor);
+  snprintf(out, size, "--gpu-architecture=sm_%d%s", best, best == 90 ? "a" : "");
+  return FA_OK;
+}
+
+static char *read_log(const fa_nvrtc *nvrtc, fa_nvrtc_program program) {
+  size_t bytes = 0;
+  if (nvrtc->nvrtcGetProgramLogSize(program, &bytes) != FA_NVRTC_SUCCESS) return NULL;
+  char *log = calloc(1, bytes + 1);
+  if (log && bytes) nvrtc->nvrtcGetProgramLog(program, log);
+  return log;
+}
+
+static fa_status fail_compiling(const fa_nvrtc *nvrtc, const char *name, int code, const char *log,
+                                fa_error *err) {
+  return fa_fail(err, FA_ERR_UNSUPPORTED, "compiling %s: %s%s%.700s", name, nvrtc->nvrtcGetErrorString(code),
+                 log && *log ? ": " : "", log ? log : "");
+}
+
+static fa_status take_code(const fa_nvrtc *nvrtc, fa_nvrtc_program program, const char *name,
+                           fa_rtc_code *out, fa_error *err) {
+  int code = nvrtc->nvrtcGetCUBINSize(program, &out->cubin_bytes);
+  if (code != FA_NVRTC_SUCCESS || out->cubin_bytes == 0)
+    return fail_compiling(nvrtc, name, code, "no code", err);
+  out->cubin = malloc(out->cubin_bytes);
+  if (!out->cubin) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  code = nvrtc->nvrtcGetCUBIN(program, out->cubin);
+  return code == FA_NVRTC_SUCCESS ? FA_OK : fail_compiling(nvrtc, name, code, NULL, err);
+}
+
+static fa_status compile(const fa_nvrtc *nvrtc, const fa_rtc_unit *unit, int major, int minor,
+                         fa_rtc_code *out, fa_error *err) {
+  const char *names[MAX_HEADERS], *texts[MAX_HEADERS], *options[MAX_OPTIONS + 3];
+  char arch[64];
+  fa_nvrtc_program program = NULL;
+  int n = 0;
+  fa_status status = choose_arch(nvrtc, major, minor, arch, sizeof arch, err);
+  if (status != FA_OK) return status;
+  options[n++] = arch;
+  options[n++] = "-std=c++17";
+  options[n++] = "-default-device"; /* what a header has for host code is harmless there */
+  for (int i = 0; i < unit->n_options && i < MAX_OPTIONS; ++i) options[n++] = unit->options[i];
+  const int n_headers = list_headers(names, texts);
+  int code = nvrtc->nvrtcCreateProgram(&program, unit->text, unit->name, n_headers, texts, names);
+  if (code != FA_NVRTC_SUCCESS) return fail_compiling(nvrtc, unit->name, code, NULL, err);
+  code = nvrtc->nvrtcCompileProgram(program, n, options);
+  out->log = read_log(nvrtc, program);
+  status = code == FA_NVRTC_SUCCESS ? take_code(nvrtc, program, unit->name, out, err)
+                                    : fail_compiling(nvrtc, unit->name, code, out->log, err);
+  nvrtc->nvrtcDestroyProgram(&program);
+  return status;
+}
+
+/* Is code made by that compiler what this one would make? Asked without loading it as long as its file is
+ * the one that made the code. */
+static bool is_up_to_date(const fa_nvrtc_identity *made_by) {
+  fa_nvrtc_identity now;
+  if (fa_nvrtc_file_is(made_by)) return true;
+  return fa_nvrtc_get(&now, NULL) && now.major == made_by->major && now.minor == made_by->minor;
+}
+
+fa_status fa_rtc_build(const fa_rtc_unit *unit, int major, int minor, fa_rtc_code *out, fa_error *err) {
+  char key[FA_CACHE_KEY_SIZE];
+  fa_nvrtc_identity id;
+  fa_error own;
+  if (!err) err = &own;
+  memset(out, 0, sizeof *out);
+  make_key(unit, major, minor, key);
+  out->cubin = fa_cache_read(key, &id, &out->cubin_bytes);
+  out->from_disk = out->cubin && is_up_to_date(&id);
+  if (out->from_disk) return FA_OK;
+  fa_rtc_code_free(out);
+  const fa_nvrtc *nvrtc = fa_nvrtc_get(&id, err);
+  if (!nvrtc) return FA_ERR_UNSUPPORTED;
+  const fa_status status = compile(nvrtc, unit, major, minor, out, err);
+  if (status != FA_OK)
+    fa_rtc_code_free(out);
+  else
+    fa_cache_write(key, &id, out->cubin, out->cubin_bytes);
+  return status;
+}
+
+void fa_rtc_code_free(fa_rtc_code *code) {
+  free(code->cubin);
+  free(code->log);
+  memset(code, 0, sizeof *code);
+}

@@ -1,0 +1,37 @@
+/* What the plans of flex calls have in common: gpu/fa_plan_flex*.c only. */
+#ifndef FA_GPU_PLAN_FLEX_PARTS_H
+#define FA_GPU_PLAN_FLEX_PARTS_H
+
+#include "gpu/plan/flex.h"
+
+typedef struct fa_flex_builder {
+  const fa_attention *a;
+  fa_flex_plan *out;
+  char *workspace;
+  uint8_t *map;
+  int64_t map_batch, map_heads; /* entries and heads that have a map of their own */
+  fa_flash_params call;         /* of the attention, with its flex but for the tile lists */
+} fa_flex_builder;
+
+/* Clears *out. functions: as for the plans. */
+fa_flex_builder fa_flex_builder_make(const fa_attention *a, const fa_flex_functions *functions,
+                                     void *workspace, fa_flex_plan *out);
+
+/* Bytes of the workspace, aligned to 256. */
+void *fa_flex_take(fa_flex_builder *b, int64_t bytes);
+
+/* The next launch, whose parameters the caller fills; where the grid is empty, one that is not made. */
+fa_flex_launch *fa_flex_add(fa_flex_builder *b, const fa_flash_entry *kernel, int64_t x, int64_t y, int64_t z,
+                            int n_threads, size_t shared_bytes);
+
+/* The launch that makes the map of blocks, from lists or mask_mod, and its place in the call; nothing where
+ * there are no blocks. */
+void fa_flex_add_map(fa_flex_builder *b, bool from_mask_mod, int64_t map_batch, int64_t map_heads);
+
+/* The launch that makes lists of tiles of tile_m rows and tile_n keys; all zero where there are no blocks. */
+fa_flex_lists fa_flex_add_tiles(fa_flex_builder *b, bool by_rows, int tile_m, int tile_n);
+
+/* FA_ERR_UNSUPPORTED: tile lists of a size that no device has. */
+fa_status fa_flex_check_tiles(const fa_attention *a, int tile_m, int tile_n, fa_error *err);
+
+#endif

@@ -1,0 +1,37 @@
+#include "gpu/plan/splits.h"
+
+/* A model of the time that a number of splits takes, in ns. The keys come as fast as memory gives them, or as
+ * the processor with the most blocks takes them. Every round of blocks begins with latencies that nothing
+ * hides (lengths, table, first keys), and ends with the blocks' parts being put together; splits want a
+ * combine, which costs a launch. */
+static const double BYTES_PER_NS = 23.0;      /* of memory, for each of all processors */
+static const double MOST_BYTES_PER_NS = 25.0; /* that one processor takes */
+static const double ROUND_NS = 1500.0, COMBINE_NS = 3000.0, SPLIT_NS = 15.0;
+
+static int64_t quotient_up(int64_t n, int64_t d) {
+  return (n + d - 1) / d;
+}
+
+static double time_of(const fa_kv_load *load, int64_t splits) {
+  const int64_t blocks = load->tiles * splits, processors = load->n_processors;
+  const int64_t key_blocks = quotient_up(load->key_blocks, splits), busiest = quotient_up(blocks, processors);
+  const double memory =
+      (double)(load->tiles * load->key_blocks * load->block_bytes) / (BYTES_PER_NS * (double)processors);
+  const double processor = (double)(busiest * key_blocks * load->block_bytes) / MOST_BYTES_PER_NS;
+  const double fetching = memory > processor ? memory : processor;
+  const double rounds = (double)quotient_up(blocks, processors * load->blocks_per_processor);
+  return fetching + rounds * ROUND_NS + (splits > 1 ? COMBINE_NS + (double)splits * SPLIT_NS : 0.0);
+}
+
+int fa_kv_splits_choose(const fa_kv_load *load) {
+  int best = 1;
+  double best_time = time_of(load, 1);
+  for (int n = 2; n <= FA_KV_MOST_SPLITS && n <= load->key_blocks; ++n) {
+    const double time = time_of(load, n);
+    if (time < best_time) {
+      best_time = time;
+      best = n;
+    }
+  }
+  return best;
+}

@@ -1,0 +1,27 @@
+/* How many splits of its keys a call over a KV cache is given, where the caller does not say. */
+#ifndef FA_GPU_PLAN_SPLITS_H
+#define FA_GPU_PLAN_SPLITS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { FA_KV_MOST_SPLITS = 128 }; /* that are ever chosen; callers may ask for more */
+
+typedef struct fa_kv_load {
+  int64_t tiles;       /* (blocks of packed rows) * KV heads * entries: blocks of the grid with one split */
+  int64_t key_blocks;  /* of the longest entry, as far as the host knows */
+  int64_t block_bytes; /* of the keys and values of one key block */
+  int n_processors, blocks_per_processor;
+} fa_kv_load;
+
+/* From 1 to FA_KV_MOST_SPLITS, and no more than key_blocks (1 where there are none). */
+int fa_kv_splits_choose(const fa_kv_load *load);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

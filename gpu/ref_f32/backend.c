@@ -1,0 +1,65 @@
+/* The `ref-f32` backend: a sanity subject. It computes what docs/semantics.md says in plain float32 loops, so
+ * a case that it fails is a fault of the judge or of this file, never of a clever kernel. */
+#include "gpu/backend.h"
+#include "gpu/ref_f32/parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static fa_status open_(const char *arg, void **self, fa_error *err) {
+  *self = NULL;
+  return arg && *arg ? fa_fail(err, FA_ERR_INPUT, "ref-f32:%s: this backend takes no argument", arg) : FA_OK;
+}
+
+static void close_(void *self) {
+  (void)self;
+}
+
+static void describe(void *self, fa_backend_info *out) {
+  (void)self;
+  *out = (fa_backend_info){.name = fa_backend_ref_f32.name, .usable = true};
+  snprintf(out->device, sizeof out->device, "CPU, one thread");
+}
+
+static unsigned supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
+  (void)self;
+  if (p->kvcache.present) {
+    snprintf(reason, reason_size, "the KV cache has no backward pass");
+    return FA_PASS_FORWARD;
+  }
+  return FA_PASS_FORWARD | FA_PASS_BACKWARD;
+}
+
+static void profile(void *self, const fa_problem *p, fa_profile *out) {
+  (void)self;
+  *out = fa_profile_get("simt-f32", p->dtype);
+  out->block_n = FA_F32_TILE_N;
+  out->max_splits = p->splits > 1 ? (int)p->splits : 1;
+}
+
+static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                     fa_outcome *out, fa_error *err) {
+  char reason[256];
+  *out = (fa_outcome){.state = FA_SUBJECT_OK};
+  snprintf(out->kernel, sizeof out->kernel, "ref_f32");
+  if (opt->passes & ~supports(self, p, reason, sizeof reason)) {
+    out->state = FA_SUBJECT_REJECTED;
+    snprintf(out->text, sizeof out->text, "%s", reason);
+    return FA_OK;
+  }
+  fa_status status = FA_OK;
+  if (opt->passes & FA_PASS_FORWARD) status = fa_f32_forward(p, t, err);
+  if (status == FA_OK && (opt->passes & FA_PASS_BACKWARD)) status = fa_f32_backward(p, t, err);
+  return status;
+}
+
+const fa_backend fa_backend_ref_f32 = {
+    .name = "ref-f32",
+    .what = "plain float32 loops on the CPU: a sanity subject for the harness itself",
+    .open = open_,
+    .close = close_,
+    .describe = describe,
+    .supports = supports,
+    .profile = profile,
+    .run = run,
+};

@@ -1,0 +1,275 @@
+/* Backward values: dQ, dK, dV in double, five GEMMs a tile.
+ *
+ * An item is a run of query blocks of one key/value head's group. It sums dK and dV privately; the sums enter
+ * the outputs in item order, and how the work is cut depends on the problem alone, so the result does not
+ * depend on the number of threads. */
+#include "ref/bounds/backward.h"
+
+#include "ref/math/blas.h"
+#include "ref/mods/tile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An item's private sums cost a pass over the head's keys: worth it from a thousand rows on. */
+enum { ITEMS_WANTED = 128, BLOCKS_PER_ITEM = 4 };
+
+static int64_t n_blocks(int64_t n) {
+  return (n + FA_BLOCK_M - 1) / FA_BLOCK_M;
+}
+
+/* Query blocks of an entry's group, and how many items they make. */
+static int64_t group_blocks(const fa_ref_call *c, const fa_ref_entry *e) {
+  return c->group * n_blocks(e->sq);
+}
+
+/* Kernels may round each head's part of a group's sum: the bounds then need the parts, so an item is a head.
+ */
+static bool heads_apart(const fa_ref_call *c) {
+  return c->profile && c->profile->gqa_partials_in_io && c->group > 1;
+}
+
+static int64_t items_per_group(const fa_ref_call *c, const fa_ref_entry *e) {
+  if (heads_apart(c)) return e->sq > 0 ? c->group : 0;
+  int64_t groups = c->p->batch * c->heads_kv, blocks = group_blocks(c, e);
+  int64_t wanted = (ITEMS_WANTED + groups - 1) / groups;
+  int64_t most = (blocks + BLOCKS_PER_ITEM - 1) / BLOCKS_PER_ITEM;
+  return most < wanted ? most : wanted;
+}
+
+void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w) {
+  const fa_ref_entry *e = r->e;
+  fa_ref_load_q(c, FA_T_Q, e, r->h, r->i0, r->n, w->q);
+  fa_ref_load_q(c, FA_T_DO, e, r->h, r->i0, r->n, w->d_o);
+  for (int64_t k = 0; k < r->n; ++k) {
+    int64_t i = r->i0 + k;
+    double *o = w->o + k * c->dv;
+    if (c->given_o) {
+      const fa_tensor *t = c->given_o;
+      fa_ref_load_row(t, fa_ref_q_row(c, t, e, r->h, i), t->stride[t->rank - 1], c->dv, o);
+    } else {
+      memcpy(o, c->forward->t[FA_T_O].value + fa_ref_q_index(c, e, r->h, i, c->dv),
+             (size_t)c->dv * sizeof *o);
+    }
+    w->l[k] = c->given_lse ? fa_ref_lse_get(c, c->given_lse, e, r->h, i)
+                           : c->forward->t[FA_T_LSE].value[fa_ref_lse_index(c, e, r->h, i)];
+    double delta = 0;
+    for (int64_t x = 0; x < c->dv; ++x) delta += w->d_o[k * c->dv + x] * o[x];
+    if (c->in->t[FA_T_DLSE].data) delta -= fa_ref_lse_get(c, &c->in->t[FA_T_DLSE], e, r->h, i);
+    w->delta[k] = delta;
+  }
+}
+
+void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
+                          int64_t j0, int64_t n, fa_bound_scratch *b) {
+  int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
+  fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, w->s,
+                (int)n);
+  if (b) fa_bound_logits_begin(b, c, r, j0, n, w->s);
+  fa_ref_score_tile(c, r, j0, n, w->s, n, c->p->softcap > 0 ? w->th : NULL, w->mod);
+  if (b) fa_bound_logits_end(b, c, r, j0, n, w->s, w->th, w->mod);
+  fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, dv, 1, w->d_o, dv, w->v + j0 * c->dv, dv, 0, w->dp, (int)n);
+  if (b) fa_bound_backward_tile_begin(c, r, j0, n, b);
+  for (int64_t k = 0; k < r->n; ++k) {
+    int64_t begin, end, len;
+    double *p = w->s + k * n, *dp = w->dp + k * n;
+    fa_ref_row_span(r, k, j0, n, &begin, &end);
+    len = end - begin;
+    memset(p, 0, (size_t)begin * sizeof *p);
+    memset(dp, 0, (size_t)begin * sizeof *dp);
+    memset(p + end, 0, (size_t)(n - end) * sizeof *p);
+    memset(dp + end, 0, (size_t)(n - end) * sizeof *dp);
+    if (b && len > 0) fa_bound_backward_row_exponent(c, rows, w, b, k, n, begin, end);
+    rows->exp(p + begin, len, w->l[k]);
+    if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, len, w->z);
+    if (b) fa_bound_backward_row(c, rows, w, b, k, n, begin, end);
+    rows->dscore(p + begin, dp + begin, c->p->dropout.p > 0 ? w->z : NULL, w->delta[k], len);
+  }
+}
+
+/* g becomes dS: back through score_mod and softcap. */
+static void through_chain(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
+                          int64_t j0, int64_t n) {
+  if (c->p->softcap <= 0 && !c->p->score_mod) return;
+  for (int64_t k = 0; k < r->n; ++k) {
+    int64_t begin, end;
+    fa_ref_row_span(r, k, j0, n, &begin, &end);
+    const fa_ref_mod_row row = {c, w->mod, r->e, r->h, r->i0 + k, j0 + begin, end - begin};
+    if (c->p->score_mod) fa_ref_mods_slope(&row, w->mod->before + k * n + begin, w->dp + k * n + begin);
+    if (c->p->softcap <= 0) continue;
+    rows->dsoftcap(w->dp + k * n + begin, w->th + k * n + begin, end - begin);
+  }
+}
+
+/* Range of keys that an item touched so far: what must be merged. */
+typedef struct fa_touched {
+  int64_t begin, end;
+} fa_touched;
+
+/* Grows the touched range, zeroing what comes in new. */
+static void touch(const fa_ref_call *c, fa_ref_scratch *w, fa_bound_scratch *b, fa_touched *t, int64_t begin,
+                  int64_t end) {
+  if (t->begin == t->end) t->begin = t->end = begin;
+  if (b && begin < t->begin) fa_bound_backward_touch(c, b, begin, t->begin);
+  if (b && end > t->end) fa_bound_backward_touch(c, b, t->end, end);
+  if (begin < t->begin) {
+    memset(w->dk + begin * c->d, 0, (size_t)((t->begin - begin) * c->d) * sizeof *w->dk);
+    memset(w->dv + begin * c->dv, 0, (size_t)((t->begin - begin) * c->dv) * sizeof *w->dv);
+    t->begin = begin;
+  }
+  if (end > t->end) {
+    memset(w->dk + t->end * c->d, 0, (size_t)((end - t->end) * c->d) * sizeof *w->dk);
+    memset(w->dv + t->end * c->dv, 0, (size_t)((end - t->end) * c->dv) * sizeof *w->dv);
+    t->end = end;
+  }
+}
+
+static void backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
+                           fa_bound_scratch *b, fa_touched *t) {
+  fa_ref_call *c = f->c;
+  int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
+  bool first = true;
+  fa_ref_tile_spans spans;
+  fa_ref_backward_rows_load(c, r, w);
+  touch(c, w, b, t, r->j_begin, r->j_end);
+  if (b) fa_bound_backward_begin(c, r, w, b);
+  memset(w->acc, 0, (size_t)(r->n * c->d) * sizeof *w->acc);
+  for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
+    int n = (int)(r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N);
+    if (!fa_ref_tile_visited(c, r, j0, n)) continue;
+    fa_ref_backward_tile(c, f->rows, r, w, j0, n, b);
+    through_chain(c, f->rows, r, w, j0, n);
+    fa_ref_tile_spans_init(r, j0, n, &spans);
+    fa_blas_dgemm_part(FA_BLAS_T, n, dv, m, 1, w->s, n, w->d_o, dv, 1, w->dv + j0 * c->dv, dv, &spans.keys);
+    fa_blas_dgemm_part(FA_BLAS_T, n, d, m, c->p->scale, w->dp, n, w->q, d, 1, w->dk + j0 * c->d, d,
+                       &spans.keys);
+    fa_blas_dgemm_part(FA_BLAS_N, m, d, n, c->p->scale, w->dp, n, w->k + j0 * c->d, d, 1, w->acc, d,
+                       &spans.rows);
+    if (b) fa_bound_backward_tile_end(c, r, j0, n, b, &spans, first);
+    first = false;
+  }
+  for (int64_t k = 0; k < r->n; ++k)
+    memcpy(c->out->t[FA_T_DQ].value + fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d), w->acc + k * c->d,
+           (size_t)c->d * sizeof *w->acc);
+  if (b && !first) fa_bound_backward_end(c, r, b);
+}
+
+static void add_rows(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, const fa_touched *t,
+                     const double *from, int64_t width, fa_want *to, float *parts) {
+  for (int64_t j = t->begin; j < t->end; ++j) {
+    int64_t at = fa_ref_k_index(c, e, hk, j, width);
+    fa_rows_best()->add(to->value + at, from + j * width, width);
+    for (int64_t x = 0; parts && x < width; ++x) parts[at + x] += (float)fabs(from[j * width + x]);
+  }
+}
+
+/* All items of the head are in. This thread may never have held the head (its items saw no key). */
+static void finish_head(const fa_backward_job *f, fa_ref_scratch *w, const fa_ref_entry *e, int64_t hk,
+                        fa_bound_scratch *b) {
+  fa_ref_scratch_head(w, f->c, e, hk);
+  fa_bound_head(b, f->c, w, true);
+  fa_bound_backward_finish(f, e, hk, b);
+}
+
+static void backward_item(void *context, int thread, int64_t item) {
+  const fa_backward_job *f = context;
+  fa_ref_call *c = f->c;
+  fa_ref_scratch *w = &f->scratch[thread];
+  int64_t b = 0;
+  while (f->first_item[b + 1] <= item) ++b;
+  const fa_ref_entry *e = &c->entry[b];
+  /* Heads take turns, so that nobody waits for the part before his own. */
+  int64_t local = item - f->first_item[b], per_group = items_per_group(c, e), hk = local % c->heads_kv;
+  int64_t part = local / c->heads_kv, blocks = group_blocks(c, e), per_head = n_blocks(e->sq);
+  fa_touched t = {0, 0};
+  for (int64_t n = part * blocks / per_group; n < (part + 1) * blocks / per_group; ++n) {
+    fa_ref_rows r;
+    fa_ref_rows_init(c, e, hk * c->group + n / per_head, n % per_head * FA_BLOCK_M, &r);
+    if (r.j_begin == r.j_end) continue; /* nobody is seen: all zero */
+    fa_ref_scratch_head(w, c, e, hk);
+    backward_block(f, &r, w, f->bound ? &f->bound[thread] : NULL, &t);
+  }
+  fa_ref_turns_wait(f->turns, b * c->heads_kv + hk, part);
+  add_rows(c, e, hk, &t, w->dk, c->d, &c->out->t[FA_T_DK], f->parts_dk);
+  add_rows(c, e, hk, &t, w->dv, c->dv, &c->out->t[FA_T_DV], f->parts_dv);
+  if (f->bound) fa_bound_backward_merge(f, e, hk, t.begin, t.end, &f->bound[thread]);
+  if (f->bound && part == per_group - 1) finish_head(f, w, e, hk, &f->bound[thread]);
+  fa_ref_turns_done(f->turns, b * c->heads_kv + hk);
+}
+
+static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
+  const fa_problem *p = c->p;
+  bool varlen = p->cu_seqlens_q.n > 0, bounds = c->profile != NULL;
+  int64_t q[4] = {p->batch, p->seqlen_q, p->heads_q, p->head_dim};
+  int64_t k[4] = {p->batch, p->seqlen_k, p->heads_kv, p->head_dim};
+  int64_t q3[3] = {fa_problem_total_q(p), p->heads_q, p->head_dim};
+  int64_t k3[3] = {fa_problem_total_k(p), p->heads_kv, p->head_dim};
+  int64_t v[4] = {k[0], k[1], k[2], p->head_dim_v}, v3[3] = {k3[0], k3[1], p->head_dim_v};
+  int rank = varlen ? 3 : 4;
+  fa_status status = fa_want_init(&c->out->t[FA_T_DQ], p->dtype, rank, varlen ? q3 : q, bounds, err);
+  if (!status) status = fa_want_init(&c->out->t[FA_T_DK], p->dtype, rank, varlen ? k3 : k, bounds, err);
+  if (!status) status = fa_want_init(&c->out->t[FA_T_DV], p->dtype, rank, varlen ? v3 : v, bounds, err);
+  return status;
+}
+
+static fa_status backward_run(fa_ref_call *c, fa_error *err) {
+  fa_backward_job f = {.c = c, .rows = fa_rows_best()};
+  fa_status status = FA_OK;
+  int n_ready = 0, n_ready_bound = 0, n_threads = 1;
+  f.first_item = calloc((size_t)c->p->batch + 1, sizeof *f.first_item);
+  f.turns = fa_ref_turns_new(c->p->batch * c->heads_kv);
+  if (!f.first_item || !f.turns) goto out_of_memory;
+  for (int64_t b = 0; b < c->p->batch; ++b)
+    f.first_item[b + 1] = f.first_item[b] + c->heads_kv * items_per_group(c, &c->entry[b]);
+  int64_t n_items = f.first_item[c->p->batch];
+  if (n_items > 0) n_threads = n_items < c->n_threads ? (int)n_items : c->n_threads;
+  f.scratch = calloc((size_t)n_threads, sizeof *f.scratch);
+  f.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.bound) : NULL;
+  if (!f.scratch || (c->profile && !f.bound)) goto out_of_memory;
+  if (heads_apart(c)) {
+    f.parts_dk = calloc((size_t)c->out->t[FA_T_DK].n + 1, sizeof *f.parts_dk);
+    f.parts_dv = calloc((size_t)c->out->t[FA_T_DV].n + 1, sizeof *f.parts_dv);
+    if (!f.parts_dk || !f.parts_dv) goto out_of_memory;
+  }
+  for (; n_ready < n_threads; ++n_ready)
+    if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, true, err))) goto out;
+  for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
+    if ((status = fa_bound_scratch_init(&f.bound[n_ready_bound], c, true, err))) goto out;
+  fa_ref_parallel(n_threads, n_items, backward_item, &f);
+  if (c->profile) fa_bound_backward_steep(c, f.bound, n_threads);
+  goto out;
+out_of_memory:
+  status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+out:
+  for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.scratch[t]);
+  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.bound[t]);
+  free(f.scratch);
+  free(f.bound);
+  free(f.parts_dk);
+  free(f.parts_dv);
+  free(f.first_item);
+  fa_ref_turns_free(f.turns);
+  return status;
+}
+
+fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,
+                          const fa_tensor *given_lse, const fa_wants *forward, const fa_ref_options *opt,
+                          fa_wants *out, fa_error *err) {
+  fa_ref_call c;
+  fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
+  if (status) goto out;
+  FA_ASSERT((given_o && given_lse) || forward);
+  c.given_o = given_o;
+  c.given_lse = given_lse;
+  c.forward = forward;
+  if ((status = outputs_init(&c, err))) goto out;
+  if ((status = backward_run(&c, err))) goto out;
+  if (p->bias.present && p->bias.grad) status = fa_ref_dbias(&c, err);
+  if (status == FA_OK) status = fa_ref_dbuffers(&c, err);
+  if (status == FA_OK) status = fa_ref_mods_status(&c, err);
+out:
+  fa_ref_call_free(&c);
+  if (status) fa_wants_free(out);
+  return status;
+}

@@ -1,0 +1,117 @@
+/* dBias: its own pass, so that sums over broadcast axes have a fixed order on any number of threads.
+ *
+ * An item is one query block of one (batch, head) of dBias; it walks every (entry, head, row) that shares the
+ * bias element. Costs two more GEMMs a tile, in calls that have a bias gradient only. */
+#include "ref/bounds/backward.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct fa_dbias_job {
+  fa_backward_job base;
+  int64_t shape[4]; /* of dBias */
+  int64_t blocks;   /* query blocks of one (batch, head) of dBias: 1 when the query axis is broadcast */
+} fa_dbias_job;
+
+/* While summing: accum the errors, quant the magnitudes. */
+static void add_bound_row(const fa_ref_call *c, const fa_bound_scratch *b, int64_t k, int64_t n, fa_want *out,
+                          int64_t at) {
+  double u_p = c->profile->u_p_in_ds;
+  for (int64_t j = 0; j < n; ++j) {
+    out->accum[at + j] += (float)((b->ge[k * n + j] + u_p * b->g[k * n + j]) * b->unit_ds * 1.0001);
+    out->quant[at + j] += (float)(b->g[k * n + j] * b->unit_ds * 1.0001);
+  }
+}
+
+static void add_block(const fa_dbias_job *f, int thread, int64_t entry, int64_t h, int64_t i0) {
+  fa_ref_call *c = f->base.c;
+  fa_ref_scratch *w = &f->base.scratch[thread];
+  fa_bound_scratch *b = f->base.bound ? &f->base.bound[thread] : NULL;
+  fa_want *out = &c->out->t[FA_T_DBIAS];
+  const fa_ref_entry *e = &c->entry[entry];
+  fa_ref_rows r;
+  fa_ref_rows_init(c, e, h, i0, &r);
+  if (r.j_begin == r.j_end) return;
+  fa_ref_scratch_head(w, c, e, h / c->group);
+  fa_ref_backward_rows_load(c, &r, w);
+  if (b) fa_bound_backward_begin(c, &r, w, b);
+  int64_t ob = f->shape[0] == 1 ? 0 : entry, oh = f->shape[1] == 1 ? 0 : h;
+  for (int64_t j0 = r.j_begin; j0 < r.j_end; j0 += FA_BLOCK_N) {
+    int64_t n = r.j_end - j0 < FA_BLOCK_N ? r.j_end - j0 : FA_BLOCK_N;
+    if (!fa_ref_tile_visited(c, &r, j0, n)) continue;
+    fa_ref_backward_tile(c, f->base.rows, &r, w, j0, n, b);
+    for (int64_t k = 0; k < r.n; ++k) {
+      int64_t oi = f->shape[2] == 1 ? 0 : r.i0 + k;
+      int64_t at = ((ob * f->shape[1] + oh) * f->shape[2] + oi) * f->shape[3] + j0;
+      for (int64_t j = 0; j < n; ++j) out->value[at + j] += w->dp[k * n + j];
+      if (b) add_bound_row(c, b, k, n, out, at);
+    }
+  }
+  for (int64_t k = 0; b && k < r.n; ++k) /* before P (Z dP - delta) may cancel */
+    out->scale[(ob * f->shape[1] + oh) * f->shape[2] + (f->shape[2] == 1 ? 0 : r.i0 + k)] +=
+        (float)(b->row_terms[k] * b->unit_ds);
+}
+
+static void dbias_item(void *context, int thread, int64_t item) {
+  const fa_dbias_job *f = context;
+  const fa_ref_call *c = f->base.c;
+  int64_t block = item % f->blocks, oh = item / f->blocks % f->shape[1], ob = item / f->blocks / f->shape[1];
+  int64_t b_end = f->shape[0] == 1 ? c->p->batch : ob + 1, h_end = f->shape[1] == 1 ? c->heads_q : oh + 1;
+  for (int64_t b = ob; b < b_end; ++b)
+    for (int64_t h = oh; h < h_end; ++h) {
+      if (f->shape[2] > 1) {
+        if (block * FA_BLOCK_M < c->entry[b].sq) add_block(f, thread, b, h, block * FA_BLOCK_M);
+      } else {
+        for (int64_t i0 = 0; i0 < c->entry[b].sq; i0 += FA_BLOCK_M) add_block(f, thread, b, h, i0);
+      }
+    }
+}
+
+/* Summed over n elements, in f32. */
+static void finish(const fa_ref_call *c, fa_want *out, const int64_t *shape) {
+  int64_t n = (shape[0] == 1 ? c->p->batch : 1) * (shape[1] == 1 ? c->heads_q : 1) *
+              (shape[2] == 1 ? c->p->seqlen_q : 1);
+  double growth = n > 1 ? (double)n * 0x1p-24 : 0, slack = 1.0001 + growth;
+  for (int64_t x = 0; x < out->n; ++x) {
+    if (out->accum[x] == 0 && out->quant[x] == 0 && out->value[x] == 0)
+      continue; /* no visible pair: must be exactly 0 */
+    out->accum[x] = (float)(slack * (out->accum[x] + growth * out->quant[x]) +
+                            (double)n * (FA_F32_TINY + c->profile->floor_dbias));
+    out->quant[x] = 0;
+  }
+}
+
+fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err) {
+  const fa_problem *p = c->p;
+  fa_dbias_job f = {.base = {.c = c, .rows = fa_rows_best()}};
+  f.shape[0] = p->bias.per_batch ? p->batch : 1;
+  f.shape[1] = p->bias.per_head ? p->heads_q : 1;
+  f.shape[2] = p->bias.per_query ? p->seqlen_q : 1;
+  f.shape[3] = p->seqlen_k;
+  f.blocks = f.shape[2] > 1 ? (f.shape[2] + FA_BLOCK_M - 1) / FA_BLOCK_M : 1;
+  int n_ready = 0, n_ready_bound = 0, n_threads = c->n_threads;
+  fa_status status = fa_want_init(&c->out->t[FA_T_DBIAS], p->dtype, 4, f.shape, c->profile != NULL, err);
+  int64_t n_items = f.shape[0] * f.shape[1] * f.blocks;
+  if (status || c->out->t[FA_T_DBIAS].n == 0) return status;
+  if (n_items < n_threads) n_threads = (int)n_items;
+  f.base.scratch = calloc((size_t)n_threads, sizeof *f.base.scratch);
+  if (!f.base.scratch) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+  f.base.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.base.bound) : NULL;
+  if (c->profile && !f.base.bound) {
+    status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+    goto out;
+  }
+  for (; n_ready < n_threads; ++n_ready)
+    if ((status = fa_ref_scratch_init(&f.base.scratch[n_ready], c, true, err))) goto out;
+  for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
+    if ((status = fa_bound_scratch_init(&f.base.bound[n_ready_bound], c, true, err))) goto out;
+  for (int t = 0; t < n_ready_bound; ++t) f.base.bound[t].plain = true;
+  fa_ref_parallel(n_threads, n_items, dbias_item, &f);
+  if (c->profile) finish(c, &c->out->t[FA_T_DBIAS], f.shape);
+out:
+  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.base.bound[t]);
+  free(f.base.bound);
+  for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.base.scratch[t]);
+  free(f.base.scratch);
+  return status;
+}

@@ -1,0 +1,186 @@
+/* Gradients of the buffers that score_mod reads: for each element, the sum of P (dP - delta) times the
+ * derivative of score_mod to it, over all pairs that read it.
+ *
+ * A pass of its own, as dBias has: an item is one head of one entry, with sums of its own, which are added in
+ * the order of items, so that the result does not depend on the number of threads. */
+#include "ref/bounds/backward.h"
+#include "ref/mods/tile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One element's sums. */
+typedef struct fa_element {
+  double value, error, size, squares,
+      before; /* size: of magnitudes; before: of them before P (dP - delta) cancels */
+  int64_t n;
+} fa_element;
+
+typedef struct fa_dbuffer_job {
+  fa_backward_job base;
+  bool wanted[FA_MAX_CAPTURES];
+  int64_t first[FA_MAX_CAPTURES + 1]; /* of each buffer's elements among all */
+  fa_element *sums, *own;             /* [first[last]], [n_threads][first[last]] */
+} fa_dbuffer_job;
+
+/* The row of pairs whose shares are being added. */
+typedef struct fa_dbuffer_row {
+  const fa_dbuffer_job *f;
+  fa_element *own;
+  const double *g, *p; /* P (Z dP - delta), P Z */
+  const float *g_error;
+  double delta, unit; /* unit: of g_error */
+} fa_dbuffer_row;
+
+static double times(double a, double b) {
+  return isinf(a) || isinf(b) ? INFINITY : a * b;
+}
+
+static void add_share(void *context, int64_t lane, int buffer, int64_t element, double value, double error) {
+  const fa_dbuffer_row *r = context;
+  fa_element *to = &r->own[r->f->first[buffer] + element];
+  const double g = r->g[lane], term = g * value;
+  to->value += term;
+  to->n += 1;
+  if (!r->g_error) return;
+  const double g_error = (double)r->g_error[lane] * r->unit + r->f->base.c->profile->u_p_in_ds * fabs(g);
+  to->error += times(g_error, fabs(value) + error) + times(fabs(g), error);
+  to->size += fabs(term);
+  to->squares += term * term;
+  to->before += (fabs(g) + 2 * r->p[lane] * fabs(r->delta)) * fabs(value);
+}
+
+static void add_block(const fa_dbuffer_job *f, int thread, const fa_ref_entry *e, int64_t h, int64_t i0) {
+  const fa_ref_call *c = f->base.c;
+  fa_ref_scratch *w = &f->base.scratch[thread];
+  fa_bound_scratch *b = f->base.bound ? &f->base.bound[thread] : NULL;
+  const int64_t n_elements = f->first[FA_MAX_CAPTURES];
+  fa_ref_rows r;
+  fa_ref_rows_init(c, e, h, i0, &r);
+  if (r.j_begin == r.j_end) return;
+  fa_ref_scratch_head(w, c, e, h / c->group);
+  fa_ref_backward_rows_load(c, &r, w);
+  if (b) fa_bound_backward_begin(c, &r, w, b);
+  for (int64_t j0 = r.j_begin; j0 < r.j_end; j0 += FA_BLOCK_N) {
+    const int64_t n = r.j_end - j0 < FA_BLOCK_N ? r.j_end - j0 : FA_BLOCK_N;
+    if (!fa_ref_tile_visited(c, &r, j0, n)) continue;
+    fa_ref_backward_tile(c, f->base.rows, &r, w, j0, n, b);
+    for (int64_t k = 0; k < r.n; ++k) {
+      int64_t begin, end;
+      fa_ref_row_span(&r, k, j0, n, &begin, &end);
+      const int64_t at = k * n + begin;
+      const fa_ref_mod_row row = {c, w->mod, e, h, i0 + k, j0 + begin, end - begin};
+      fa_dbuffer_row to = {.f = f,
+                           .own = f->own + thread * n_elements,
+                           .g = w->dp + at,
+                           .p = w->s + at,
+                           .g_error = b ? b->ge + at : NULL,
+                           .delta = w->delta[k],
+                           .unit = b ? b->unit_ds * 1.0001 : 0};
+      fa_ref_mods_gradient(&row, w->mod->before + at, to.p, b ? w->mod->before_error + at : NULL, f->wanted,
+                           add_share, &to);
+    }
+  }
+}
+
+static void dbuffer_item(void *context, int thread, int64_t item) {
+  const fa_dbuffer_job *f = context;
+  const fa_ref_call *c = f->base.c;
+  const fa_ref_entry *e = &c->entry[item / c->heads_q];
+  const int64_t n = f->first[FA_MAX_CAPTURES];
+  fa_element *own = f->own + thread * n;
+  memset(own, 0, (size_t)n * sizeof *own);
+  for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) add_block(f, thread, e, item % c->heads_q, i0);
+  fa_ref_turns_wait(f->base.turns, 0, item);
+  for (int64_t x = 0; x < n; ++x) {
+    if (own[x].n == 0) continue;
+    fa_element *to = &f->sums[x];
+    to->value += own[x].value;
+    to->error += own[x].error;
+    to->size += own[x].size;
+    to->squares += own[x].squares;
+    to->before += own[x].before;
+    to->n += own[x].n;
+  }
+  fa_ref_turns_done(f->base.turns, 0);
+}
+
+static float clamped(double x) {
+  return x < FA_GREATEST_WEIGHT ? (float)x : FA_GREATEST_WEIGHT;
+}
+
+/* n terms summed in f32, in any order. */
+static void write_buffer(const fa_ref_call *c, const fa_element *sum, fa_want *out) {
+  const int64_t width = out->shape[out->rank - 1];
+  for (int64_t x = 0; x < out->n; ++x) {
+    const fa_element *s = &sum[x];
+    out->value[x] = s->value;
+    if (!c->profile || s->n == 0) continue; /* nobody reads it: exactly 0 */
+    double size = s->size;
+    if (c->generic) size = fmin(size, fabs(s->value) + 4 * sqrt(s->squares));
+    out->accum[x] =
+        clamped(1.0001 * (s->error + (fa_bound_sum(c, s->n) + 0x1p-23) * size) + (double)s->n * 0x1p-126);
+    if (s->before > out->scale[x / width]) out->scale[x / width] = clamped(s->before);
+  }
+  free(out->noise); /* no statistics: the errors of one element's terms are not independent */
+  out->noise = NULL;
+}
+
+/* The outputs, and how many elements they have; 0: no gradient is wanted. */
+static fa_status outputs_init(fa_dbuffer_job *f, fa_error *err) {
+  fa_ref_call *c = f->base.c;
+  const fa_problem *p = c->p;
+  fa_status status = FA_OK;
+  for (int k = 0; k < FA_MAX_CAPTURES; ++k) {
+    f->first[k + 1] = f->first[k];
+    if (k >= p->n_captures || !p->captures[k].grad || !fa_expr_reads(&c->mods->score, k)) continue;
+    const fa_tensor *t = &c->in->t[FA_T_BUFFER_0 + k];
+    fa_want *out = &c->out->t[FA_T_DBUFFER_0 + k];
+    status = fa_want_init(out, FA_F32, t->rank, t->shape, c->profile != NULL, err);
+    if (status != FA_OK) return status;
+    f->wanted[k] = true;
+    f->first[k + 1] += out->n;
+  }
+  return FA_OK;
+}
+
+static fa_status run(fa_dbuffer_job *f, fa_error *err) {
+  fa_ref_call *c = f->base.c;
+  fa_status status = FA_OK;
+  int n_ready = 0, n_ready_bound = 0;
+  const int64_t n_items = c->p->batch * c->heads_q, n_elements = f->first[FA_MAX_CAPTURES];
+  const int n_threads = n_items < c->n_threads ? (n_items > 0 ? (int)n_items : 1) : c->n_threads;
+  f->base.scratch = calloc((size_t)n_threads, sizeof *f->base.scratch);
+  f->base.bound = c->profile ? calloc((size_t)n_threads, sizeof *f->base.bound) : NULL;
+  f->base.turns = fa_ref_turns_new(1);
+  f->sums = calloc((size_t)n_elements, sizeof *f->sums);
+  f->own = calloc((size_t)(n_elements * n_threads), sizeof *f->own);
+  if (!f->base.scratch || (c->profile && !f->base.bound) || !f->base.turns || !f->sums || !f->own)
+    status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory for gradients of buffers");
+  for (; status == FA_OK && n_ready < n_threads; n_ready += status == FA_OK)
+    status = fa_ref_scratch_init(&f->base.scratch[n_ready], c, true, err);
+  for (; status == FA_OK && c->profile && n_ready_bound < n_threads; n_ready_bound += status == FA_OK) {
+    status = fa_bound_scratch_init(&f->base.bound[n_ready_bound], c, true, err);
+    f->base.bound[n_ready_bound].plain = true;
+  }
+  if (status == FA_OK) fa_ref_parallel(n_threads, n_items, dbuffer_item, f);
+  for (int k = 0; status == FA_OK && k < FA_MAX_CAPTURES; ++k)
+    if (f->wanted[k]) write_buffer(c, f->sums + f->first[k], &c->out->t[FA_T_DBUFFER_0 + k]);
+  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f->base.bound[t]);
+  for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f->base.scratch[t]);
+  free(f->base.bound);
+  free(f->base.scratch);
+  free(f->sums);
+  free(f->own);
+  fa_ref_turns_free(f->base.turns);
+  return status;
+}
+
+fa_status fa_ref_dbuffers(fa_ref_call *c, fa_error *err) {
+  fa_dbuffer_job f = {.base = {.c = c, .rows = fa_rows_best()}};
+  if (!c->mods || c->mods->score.n == 0) return FA_OK;
+  fa_status status = outputs_init(&f, err);
+  if (status != FA_OK || f.first[FA_MAX_CAPTURES] == 0) return status;
+  return run(&f, err);
+}

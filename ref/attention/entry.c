@@ -1,0 +1,67 @@
+/* Geometry of every batch entry, and the life of a call. */
+#include "ref/mods/tile.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static void entry_init(const fa_ref_call *c, int64_t b, fa_ref_entry *e) {
+  const fa_problem *p = c->p;
+  bool varlen = p->cu_seqlens_q.n > 0;
+  int64_t leftpad = p->leftpad_k.n > 0 ? p->leftpad_k.v[b] : 0;
+  *e = (fa_ref_entry){.b = b, .sq = p->seqlen_q, .sk = p->seqlen_k, .row = b};
+  if (varlen) {
+    e->q_first = p->cu_seqlens_q.v[b];
+    e->sq = p->cu_seqlens_q.v[b + 1] - e->q_first;
+    e->k_first = p->cu_seqlens_k.v[b];
+    e->sk = p->cu_seqlens_k.v[b + 1] - e->k_first;
+    e->row = -1;
+  }
+  if (p->kvcache.present) {
+    e->sk = p->kvcache.len.v[b] + p->kvcache.n_new;
+    e->row = p->kvcache.batch_idx.n > 0 ? p->kvcache.batch_idx.v[b] : b;
+    if (p->kvcache.page_size > 0) e->row = -1;
+  } else if (p->seqused_k.n > 0) {
+    e->sk = p->seqused_k.v[b];
+  }
+  e->k_first += leftpad;
+  e->sk = e->sk > leftpad ? e->sk - leftpad : 0;
+  e->shift = p->mask.align == FA_ALIGN_TOP_LEFT ? 0 : e->sk - e->sq;
+}
+
+fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors *in,
+                           const fa_ref_options *opt, fa_wants *out, fa_error *err) {
+  *c = (fa_ref_call){.p = p, .in = in, .out = out};
+  *out = (fa_wants){0};
+  c->profile = opt->profile;
+  c->generic = opt->generic;
+  c->lambda = opt->lambda > 0 ? opt->lambda : 4;
+  c->n_threads = opt->n_threads > 0 ? opt->n_threads : (int)sysconf(_SC_NPROCESSORS_ONLN);
+  c->heads_q = p->heads_q;
+  c->heads_kv = p->heads_kv;
+  c->group = p->heads_q / p->heads_kv;
+  c->d = p->head_dim;
+  c->dv = p->head_dim_v;
+  c->entry = calloc((size_t)p->batch + 1, sizeof *c->entry);
+  if (!c->entry) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+  double work = 0;
+  for (int64_t b = 0; b < p->batch; ++b) {
+    entry_init(c, b, &c->entry[b]);
+    if (c->entry[b].sq > c->max_sq) c->max_sq = c->entry[b].sq;
+    if (c->entry[b].sk > c->max_sk) c->max_sk = c->entry[b].sk;
+    work += (double)c->entry[b].sq * (double)c->entry[b].sk * (double)(c->heads_q * (c->d + c->dv));
+  }
+  if (work < 4e6) c->n_threads = 1; /* starting a thread would cost more than it brings */
+  return fa_ref_mods_init(c, err);
+}
+
+void fa_ref_call_free(fa_ref_call *c) {
+  fa_ref_mods_free(c);
+  free(c->entry);
+  free(c->rotated.q);
+  free(c->rotated.k);
+  free(c->rotated.dq);
+  free(c->rotated.dk);
+  free(c->rotated.exact_k);
+  free(c->rotated.exact_k_err);
+  *c = (fa_ref_call){0};
+}

@@ -1,0 +1,201 @@
+/* Forward values: running softmax over key blocks, two GEMMs a tile, in double. */
+#include "ref/math/blas.h"
+#include "ref/bounds/terms.h"
+#include "ref/mods/tile.h"
+#include "ref/math/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An item is one query block of one head; items of a key/value head follow each other, so that a thread
+ * converts its keys once. */
+typedef struct fa_forward_job {
+  fa_ref_call *c;
+  fa_ref_scratch *scratch; /* [n_threads] */
+  fa_bound_scratch *bound; /* [n_threads]; NULL: values only */
+  const fa_rows *rows;
+  int64_t *first_item; /* [batch + 1] */
+} fa_forward_job;
+
+static int64_t n_blocks(int64_t n) {
+  return (n + FA_BLOCK_M - 1) / FA_BLOCK_M;
+}
+
+static double empty_lse(const fa_problem *p) {
+  return p->empty_lse == FA_EMPTY_POS_INF ? INFINITY : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY : 0;
+}
+
+/* A tile's scores to weights in w->s, relative to the running maximum; rescales what is accumulated so far.
+ */
+static void softmax_tile(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
+                         const double *scores, int64_t j0, int64_t n) {
+  const fa_ref_call *c = f->c;
+  for (int64_t k = 0; k < r->n; ++k) {
+    double *x = w->s + k * n;
+    int64_t begin, end;
+    fa_ref_row_span(r, k, j0, n, &begin, &end);
+    if (scores != w->s) memcpy(x + begin, scores + k * n + begin, (size_t)(end - begin) * sizeof *x);
+    double top = f->rows->max(x + begin, end - begin);
+    if (top > w->m[k]) {
+      double by = exp(w->m[k] - top);
+      w->m[k] = top;
+      w->l[k] *= by;
+      f->rows->scale(w->acc + k * c->dv, c->dv, by);
+    }
+    memset(x, 0, (size_t)begin * sizeof *x);
+    memset(x + end, 0, (size_t)(n - end) * sizeof *x);
+    w->l[k] += f->rows->exp(x + begin, end - begin, w->m[k]);
+    if (c->p->dropout.p > 0) {
+      fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
+      f->rows->multiply(x + begin, w->z, end - begin);
+    }
+  }
+}
+
+static void write_rows(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w) {
+  for (int64_t k = 0; k < r->n; ++k) {
+    double *o = c->out->t[FA_T_O].value + fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
+    double *lse = c->out->t[FA_T_LSE].value + fa_ref_lse_index(c, r->e, r->h, r->i0 + k);
+    bool empty = w->l[k] == 0;
+    *lse = empty ? empty_lse(c->p) : w->m[k] + log(w->l[k]);
+    for (int64_t x = 0; x < c->dv; ++x) o[x] = empty ? 0 : w->acc[k * c->dv + x] / w->l[k];
+  }
+}
+
+static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_scratch *w) {
+  fa_ref_call *c = f->c;
+  int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
+  fa_ref_tile_spans spans;
+  for (int64_t k = 0; k < r->n; ++k) {
+    w->m[k] = -INFINITY;
+    w->l[k] = 0;
+  }
+  memset(w->acc, 0, (size_t)(r->n * c->dv) * sizeof *w->acc);
+  for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
+    int64_t n = r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N;
+    if (!fa_ref_tile_visited(c, r, j0, n)) continue;
+    double *x = w->scores ? w->scores + r->n * (j0 - r->j_begin) : w->s;
+    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, x,
+                  (int)n);
+    fa_ref_score_tile(c, r, j0, n, x, n, NULL, w->mod);
+    softmax_tile(f, r, w, x, j0, n);
+    fa_ref_tile_spans_init(r, j0, n, &spans);
+    fa_blas_dgemm_part(FA_BLAS_N, m, dv, (int)n, 1, w->s, (int)n, w->v + j0 * c->dv, dv, 1, w->acc, dv,
+                       &spans.rows);
+  }
+  write_rows(c, r, w);
+}
+
+static void forward_item(void *context, int thread, int64_t item) {
+  const fa_forward_job *f = context;
+  fa_ref_call *c = f->c;
+  fa_ref_scratch *w = &f->scratch[thread];
+  int64_t b = 0;
+  while (f->first_item[b + 1] <= item) ++b;
+  const fa_ref_entry *e = &c->entry[b];
+  int64_t local = item - f->first_item[b], blocks = n_blocks(e->sq), h = local / blocks;
+  fa_ref_rows r;
+  fa_ref_rows_init(c, e, h, (blocks - 1 - local % blocks) * FA_BLOCK_M, &r); /* causal: longest first */
+  if (r.j_end > r.j_begin) {
+    fa_ref_scratch_head(w, c, e, h / c->group);
+    fa_ref_load_q(c, FA_T_Q, e, h, r.i0, r.n, w->q);
+  }
+  forward_block(f, &r, w);
+  if (f->bound && r.j_end > r.j_begin) fa_bound_forward_block(c, &r, w, &f->bound[thread]);
+}
+
+/* Keep masks are recorded as 1 / 0 where the pair is visible, NaN elsewhere. */
+static void keep_mask(const fa_ref_call *c, const fa_tensor *t, fa_want *w) {
+  for (int64_t n = 0; n < w->n; ++n) w->value[n] = NAN;
+  for (int64_t b = 0; b < c->p->batch && b < t->shape[0]; ++b)
+    for (int64_t h = 0; h < c->heads_q; ++h)
+      for (int64_t i = 0; i < c->entry[b].sq && i < t->shape[2]; ++i) {
+        int64_t lo, hi;
+        fa_ref_visible_range(c, &c->entry[b], i, &lo, &hi);
+        for (int64_t j = lo; j < hi && j < t->shape[3]; ++j)
+          w->value[((b * t->shape[1] + h) * t->shape[2] + i) * t->shape[3] + j] =
+              fa_ref_dropout_keep(c->p, b, h, i, j);
+      }
+}
+
+static fa_status keep_masks(fa_ref_call *c, fa_error *err) {
+  static const fa_tensor_id ids[] = {FA_T_P_DEBUG, FA_T_DROPOUT_KEEP};
+  for (int n = 0; n < 2; ++n) {
+    const fa_tensor *t = &c->in->t[ids[n]];
+    if (!t->data) continue;
+    fa_status status = fa_want_init(&c->out->t[ids[n]], t->dtype, t->rank, t->shape, false, err);
+    if (status) return status;
+    if (c->out->t[ids[n]].n > 0) keep_mask(c, t, &c->out->t[ids[n]]);
+  }
+  return FA_OK;
+}
+
+static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
+  const fa_problem *p = c->p;
+  bool varlen = p->cu_seqlens_q.n > 0, bounds = c->profile != NULL;
+  int64_t total = fa_problem_total_q(p);
+  int64_t o[4] = {p->batch, p->seqlen_q, p->heads_q, p->head_dim_v},
+          o3[3] = {total, p->heads_q, p->head_dim_v};
+  int64_t lse[3] = {p->batch, p->heads_q, p->seqlen_q}, lse2[2] = {p->heads_q, total};
+  fa_status status = fa_want_init(&c->out->t[FA_T_O], p->dtype, varlen ? 3 : 4, varlen ? o3 : o, bounds, err);
+  if (status) return status;
+  return fa_want_init(&c->out->t[FA_T_LSE], FA_F32, varlen ? 2 : 3, varlen ? lse2 : lse, bounds, err);
+}
+
+static fa_status forward_run(fa_ref_call *c, fa_error *err) {
+  fa_forward_job f = {.c = c, .rows = fa_rows_best()};
+  fa_status status = FA_OK;
+  int n_ready = 0, n_ready_bound = 0;
+  f.first_item = calloc((size_t)c->p->batch + 1, sizeof *f.first_item);
+  if (!f.first_item) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+  for (int64_t b = 0; b < c->p->batch; ++b)
+    f.first_item[b + 1] = f.first_item[b] + c->heads_q * n_blocks(c->entry[b].sq);
+  int64_t n_items = f.first_item[c->p->batch];
+  int n_threads = n_items < c->n_threads ? (int)(n_items ? n_items : 1) : c->n_threads;
+  f.scratch = calloc((size_t)n_threads, sizeof *f.scratch);
+  f.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.bound) : NULL;
+  if (!f.scratch || (c->profile && !f.bound)) {
+    status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+    goto out;
+  }
+  for (; n_ready < n_threads; ++n_ready)
+    if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, false, err))) goto out;
+  for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
+    if ((status = fa_bound_scratch_init(&f.bound[n_ready_bound], c, false, err))) goto out;
+  fa_ref_parallel(n_threads, n_items, forward_item, &f);
+out:
+  for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.scratch[t]);
+  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.bound[t]);
+  free(f.scratch);
+  free(f.bound);
+  free(f.first_item);
+  return status;
+}
+
+/* One size for a head's whole row of LSEs. */
+static void lse_scale(fa_want *w) {
+  int64_t width = w->n > 0 ? w->shape[w->rank - 1] : 1;
+  for (int64_t n = 0; n < w->n; ++n) {
+    float size = isfinite(w->value[n]) ? (float)(1 + fabs(w->value[n])) : 1;
+    if (size > w->scale[n / width]) w->scale[n / width] = size;
+  }
+}
+
+fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref_options *opt, fa_wants *out,
+                         fa_error *err) {
+  fa_ref_call c;
+  fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
+  if (status) goto out;
+  if ((status = outputs_init(&c, err))) goto out;
+  if ((status = fa_ref_rotate_all(&c, err))) goto out;
+  if ((status = forward_run(&c, err))) goto out;
+  if ((status = fa_ref_mods_status(&c, err))) goto out;
+  if (c.profile) lse_scale(&c.out->t[FA_T_LSE]);
+  if (p->kvcache.present && (status = fa_ref_cache_after(&c, err))) goto out;
+  status = keep_masks(&c, err);
+out:
+  fa_ref_call_free(&c);
+  if (status) fa_wants_free(out);
+  return status;
+}

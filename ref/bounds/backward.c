@@ -1,0 +1,344 @@
+/* Bounds of dQ, dK, dV: terms of a tile while its values are made, GEMMs of them, and the final sums. */
+#include "ref/bounds/backward.h"
+#include "ref/math/blas.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double u = 0x1p-24;
+
+/* End to end the kernel's own O and LSE are not known: what the forward's bounds allow them to be off. */
+static double lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
+  if (c->given_lse) return 0;
+  return fa_want_bound(&c->forward->t[FA_T_LSE], fa_ref_lse_index(c, r->e, r->h, r->i0 + k));
+}
+
+static double delta_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
+  if (c->given_o) return 0;
+  const fa_want *o = &c->forward->t[FA_T_O];
+  int64_t at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
+  double worst = 0, sure = 0, square = 0;
+  for (int64_t x = 0; x < c->dv; ++x) {
+    double g = fabs(w->d_o[k * c->dv + x]), noise = o->noise[at + x];
+    double half = fa_half_ulp(o->dtype, fabs(o->value[at + x]) + o->quant[at + x] + o->accum[at + x]);
+    worst += g * (o->quant[at + x] + o->accum[at + x] + half);
+    sure += g * o->accum[at + x];
+    square += g * g * (noise * noise + half * half);
+  }
+  return c->generic ? fmin(worst, sure + 1.5 * c->lambda * sqrt(square)) : worst;
+}
+
+/* The kernel's own sum dO.O - dLSE, in f32. */
+static double delta_rounding(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
+  double size = 0, dlse = 0;
+  for (int64_t x = 0; x < c->dv; ++x) size += fabs(w->d_o[k * c->dv + x] * w->o[k * c->dv + x]);
+  if (c->in->t[FA_T_DLSE].data) dlse = fabs(fa_ref_lse_get(c, &c->in->t[FA_T_DLSE], r->e, r->h, r->i0 + k));
+  return (double)c->dv * (u * size + 2 * FA_F32_TINY) + u * (fabs(w->delta[k]) + dlse);
+}
+
+/* Dropped pairs have dS = -P delta: where the row's P are nearly the same number, so are these, and round
+ * alike. Below the normal range numbers are the coarser. */
+static double least_spread(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
+  const fa_profile *p = c->profile;
+  const double n = (double)(r->hi[k] - r->lo[k]), size = fabs(w->delta[k]) / n;
+  if (!c->generic || !(c->p->dropout.p > 0) || p->u_ds == 0 || !(size > 0)) return 0;
+  return fa_bound_least_spread(c, fmax(p->u_ds, p->floor_p / size), r->hi[k] - r->lo[k], true);
+}
+
+void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
+                             fa_bound_scratch *b) {
+  fa_bound_head(b, c, w, true);
+  fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, c->generic ? b->q2 : NULL);
+  fa_bound_scale(w->d_o, r->n * c->dv, b->unit_do, b->d_o, c->generic ? b->d_o2 : NULL);
+  /* What dP loses to operands near 0 and to subnormal sums counts here: both are in every dS. */
+  const double lost = (double)c->dv / (1 - c->p->dropout.p) *
+                      ((b->unit_do + b->unit_v) * c->profile->floor_operand + FA_F32_TINY);
+  for (int64_t k = 0; k < r->n; ++k) {
+    b->row_e_delta[k] =
+        (float)((delta_rounding(c, r, k, w) + delta_slack(c, r, k, w) + lost) / b->unit_ds * 1.0001);
+    b->row_extra[k] = c->profile->eps_exp + lse_slack(c, r, k);
+    b->row_terms[k] = 0;
+    b->row_least[k] = least_spread(c, r, k, w);
+    fa_bound_spread_begin(&b->row_spread[k], 4 * b->row_least[k]);
+  }
+}
+
+void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
+                                  fa_bound_scratch *b) {
+  int m = (int)r->n, dv = (int)c->dv, nn = (int)n;
+  fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, dv, 1, b->d_o, dv, b->v + j0 * c->dv, dv, 0, b->d, nn);
+  memset(b->terms, 0, (size_t)n * sizeof *b->terms);
+  memset(b->exact, 0, (size_t)n * sizeof *b->exact);
+}
+
+void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
+                                    fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
+  float *e = b->e_logit + k * n + begin, most;
+  if (b->row_least[k] > 0) fa_bound_spread_add(&b->row_spread[k], w->s + k * n + begin, end - begin);
+  if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], true, b->row_extra[k],
+                         &most))
+    for (int64_t j = 0; j < end - begin; ++j) e[j] = FA_GREATEST_WEIGHT; /* nothing is known of this row */
+}
+
+static void clear(float *x, int64_t begin, int64_t end) {
+  if (end > begin) memset(x + begin, 0, (size_t)(end - begin) * sizeof *x);
+}
+
+/* A P that is narrow already when dS = P (Z dP - delta) is formed loses up to floor below its normal range.
+ */
+static void add_lost_weights(const fa_row_gradient *row, double floor, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    double by = (row->z ? row->z[j] : 1) * row->dp[j] - row->delta;
+    row->ge[j] += (float)(floor * fabs(by) * 1.0001);
+  }
+}
+
+void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
+                           fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
+  const fa_profile *p = c->profile;
+  float *tiles[6] = {b->w, b->w2, b->we, b->g, b->g2, b->ge};
+  for (int x = 0; x < 6; ++x) {
+    clear(tiles[x] + k * n, 0, begin);
+    clear(tiles[x] + k * n, end, n);
+  }
+  if (begin == end) return;
+  int64_t at = k * n + begin;
+  bool dropout = c->p->dropout.p > 0, cap = (c->p->softcap > 0 || c->p->score_mod) && !b->plain;
+  double per_unit = 1 / b->unit_ds;
+  fa_row_gradient row = {.p = w->s + at,
+                         .dp = w->dp + at,
+                         .z = dropout ? w->z : NULL,
+                         .e = b->e_logit + at,
+                         .d = b->d + at,
+                         .cap = cap ? b->cap + at : NULL,
+                         .cap_err = cap ? b->cap_err + at : NULL,
+                         .delta = w->delta[k],
+                         .per_unit = per_unit,
+                         .e_delta = b->row_e_delta[k],
+                         .u_dp = (float)((dropout ? 5 : 2) * u + (dropout ? p->u_dropout : 0)),
+                         /* and what the products lose that are worked out here, in these units */
+                         .tiny = (float)(FA_F32_TINY * (per_unit + 8)),
+                         .squares = c->generic && !b->plain,
+                         .one_is_exact = !dropout, /* some kernels scale before they round */
+                         .w = b->w + at,
+                         .w2 = b->w2 + at,
+                         .we = b->we + at,
+                         .g = b->g + at,
+                         .g2 = b->g2 + at,
+                         .ge = b->ge + at,
+                         .terms = b->terms + begin,
+                         .exact = b->exact + begin};
+  row.k_d = (float)((fa_bound_gamma(c, c->dv) + p->u_operand) * b->unit_do * b->unit_v * per_unit * 1.0001);
+  if (p->u_p > 0) {
+    row.per_u_p = (float)(1 / p->u_p);
+    row.floor_p = (float)(p->floor_p / p->u_p / (1 - c->p->dropout.p));
+  }
+  if (p->u_ds > 0 && !b->plain) {
+    row.per_u_ds = (float)(1 / p->u_ds);
+    row.floor_ds = (float)(p->floor_p / p->u_ds * per_unit);
+  }
+  rows->gradient(&row, end - begin);
+  for (int64_t j = 0; cap && j < end - begin; ++j)
+    b->steepest = fmax(b->steepest, row.p[j] > 0 ? (double)row.cap[j] + row.cap_err[j] : 0);
+  if (p->u_p_in_ds > 0) add_lost_weights(&row, p->floor_p * per_unit, end - begin);
+  b->row_terms[k] += row.sum_terms;
+  if (p->u_ds == 0 || b->plain) return;
+  float most = (float)(p->max_p * per_unit);
+  for (int64_t j = begin; j < end; ++j) /* dS overflows its narrow type: no bound */
+    if (!(b->g[k * n + j] + b->ge[k * n + j] <= most)) b->ge[k * n + j] = FA_GREATEST_WEIGHT;
+}
+
+void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
+                                fa_bound_scratch *b, const fa_ref_tile_spans *spans, bool first) {
+  int m = (int)r->n, nn = (int)n, d = (int)c->d, dv = (int)c->dv;
+  float beta = first ? 0 : 1;
+  const float *left[3] = {b->w, b->we, b->w2}, *ds[3] = {b->g, b->ge, b->g2};
+  const float *d_o[3] = {b->d_o, b->d_o, b->d_o2}, *q[3] = {b->q, b->q, b->q2}, *key[3] = {b->k, b->k, b->k2};
+  float *dv_sum[3] = {b->dv1, b->dve, b->dv2}, *dk_sum[3] = {b->dk1, b->dke, b->dk2};
+  float *dq_sum[3] = {b->dq1, b->dqe, b->dq2}, most_q = 0;
+  for (int x = 0; x < (c->generic ? 3 : 2); ++x) {
+    fa_blas_sgemm_part(FA_BLAS_T, nn, dv, m, 1, left[x], nn, d_o[x], dv, 1, dv_sum[x] + j0 * c->dv, dv,
+                       &spans->keys);
+    fa_blas_sgemm_part(FA_BLAS_T, nn, d, m, 1, ds[x], nn, q[x], d, 1, dk_sum[x] + j0 * c->d, d, &spans->keys);
+    fa_blas_sgemm_part(FA_BLAS_N, m, d, nn, 1, ds[x], nn, key[x] + j0 * c->d, d, beta, dq_sum[x], d,
+                       &spans->rows);
+  }
+  for (int64_t x = 0; x < r->n * c->d; ++x) most_q = b->q[x] > most_q ? b->q[x] : most_q;
+  for (int64_t j = 0; j < n; ++j) {
+    b->dk_terms[j0 + j] += b->terms[j] * most_q;
+    b->dv_exact[j0 + j] += b->exact[j];
+  }
+}
+
+/* One element: its scaled sums to quant, accum, noise. n terms were summed. */
+typedef struct fa_sum_terms {
+  double unit, gamma, tiny;
+  double u_narrow, u_noise; /* of the narrow roundings: their sum, and their root-sum-square */
+  double slack;             /* of the float32 sums that the bound is made of */
+  double exact; /* scaled squares of terms that are rounded without error: missing in those given */
+} fa_sum_terms;
+
+/* Elements at .. at + n - 1 of w. The sums may stand where the bounds go. squares: NULL where only the worst
+ * case holds. */
+static void settle(const fa_ref_call *c, const fa_sum_terms *t, const float *worst, const float *squares,
+                   const float *errors, fa_want *w, int64_t at, int64_t n) {
+  const double unit = t->unit * t->slack;
+  const fa_row_settle row = {.value = w->value + at,
+                             .worst = worst,
+                             .squares = squares,
+                             .errors = errors,
+                             .unit = unit,
+                             .lambda = c->lambda,
+                             .exact = t->exact,
+                             .u_narrow = t->u_narrow,
+                             .u_noise = t->u_noise,
+                             .by_errors = unit,
+                             .gamma = t->gamma,
+                             .by_value = 2 * u,
+                             .add = t->tiny,
+                             .zero_is_exact = true, /* no visible pair */
+                             .quant = w->quant + at,
+                             .noise = w->noise + at,
+                             .accum = w->accum + at};
+  fa_rows_best()->settle(&row, n);
+}
+
+/* No |dS| is larger: P |Z dP - delta|. */
+static double greatest_ds(const fa_ref_call *c, const fa_bound_scratch *b) {
+  return (1 + 2 * (double)c->dv / (1 - c->p->dropout.p)) * b->unit_ds;
+}
+
+/* u_first, u_second: two independent roundings of each term. most: what an operand of the product is
+ * multiplied by. */
+static fa_sum_terms sum_terms(const fa_ref_call *c, int64_t n, double unit, double u_first, double u_second,
+                              double most) {
+  double blocks = fa_bound_changes(c, n);
+  return (fa_sum_terms){
+      .unit = unit,
+      .gamma = fa_bound_gamma(c, n) + (blocks + (c->p->dropout.p > 0 ? 5 : 2)) * u + c->profile->u_operand,
+      .u_narrow = u_first + u_second,
+      .u_noise = hypot(u_first, u_second),
+      .tiny = (double)(n + 2) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p) * FA_F32_TINY +
+              (double)n * most * c->profile->floor_operand + fa_bound_lost(n, unit),
+      .slack = 1.0001 + 0x1p-24 * (double)n};
+}
+
+void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b) {
+  fa_want *dq = &c->out->t[FA_T_DQ];
+  double unit = fabs(c->p->scale) * b->unit_ds * b->unit_k, most_k = 0;
+  for (int64_t j = r->j_begin; j < r->j_end; ++j) most_k = b->max_k[j] > most_k ? b->max_k[j] : most_k;
+  for (int64_t k = 0; k < r->n; ++k) {
+    int64_t n = r->hi[k] - r->lo[k], at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d);
+    if (n == 0) continue;
+    fa_sum_terms t =
+        sum_terms(c, n, unit, c->profile->u_ds, c->profile->u_p_in_ds, fabs(c->p->scale) * greatest_ds(c, b));
+    const int64_t tile = c->profile->block_n > 0 ? c->profile->block_n : 1;
+    t.tiny += (double)(n / tile + 3) * fabs(c->p->scale) * c->profile->floor_dq;
+    const bool alike = b->row_least[k] > 0 && fa_bound_is_alike(&b->row_spread[k], b->row_least[k]);
+    settle(c, &t, b->dq1 + k * c->d, c->generic && !alike ? b->dq2 + k * c->d : NULL, b->dqe + k * c->d, dq,
+           at, c->d);
+    dq->scale[at / c->d] = (float)(b->row_terms[k] * b->unit_ds * most_k * fabs(c->p->scale));
+  }
+}
+
+void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t begin, int64_t end) {
+  clear(b->dk1, begin * c->d, end * c->d);
+  clear(b->dke, begin * c->d, end * c->d);
+  clear(b->dk2, begin * c->d, end * c->d);
+  clear(b->dv1, begin * c->dv, end * c->dv);
+  clear(b->dve, begin * c->dv, end * c->dv);
+  clear(b->dv2, begin * c->dv, end * c->dv);
+  clear(b->dk_terms, begin, end);
+  clear(b->dv_exact, begin, end);
+}
+
+/* Until the last item of the head, the outputs hold the raw sums: quant the worst case, noise the squares,
+ * scale the keys' own. */
+static void add_raw(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, int64_t j, int64_t width,
+                    const float *l1, const float *l2, const float *errors, fa_want *w) {
+  int64_t to = fa_ref_k_index(c, e, hk, j, width), from = j * width;
+  const fa_rows *rows = fa_rows_best();
+  rows->add_bounds(w->quant + to, l1 + from, width);
+  rows->add_bounds(w->noise + to, l2 + from, width);
+  rows->add_bounds(w->accum + to, errors + from, width);
+}
+
+void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk, int64_t begin,
+                             int64_t end, const fa_bound_scratch *b) {
+  const fa_ref_call *c = f->c;
+  fa_want *dk = &c->out->t[FA_T_DK], *dv = &c->out->t[FA_T_DV];
+  for (int64_t j = begin; j < end; ++j) {
+    add_raw(c, e, hk, j, c->d, b->dk1, b->dk2, b->dke, dk);
+    add_raw(c, e, hk, j, c->dv, b->dv1, b->dv2, b->dve, dv);
+    dk->scale[fa_ref_k_index(c, e, hk, j, 1)] += b->dk_terms[j];
+    dv->scale[fa_ref_k_index(c, e, hk, j, 1)] += b->dv_exact[j];
+  }
+}
+
+/* Sums of a group's heads that the kernel keeps in the I/O type: each part is rounded once. */
+static void add_partial_roundings(const fa_backward_job *f, const float *parts, fa_want *w, int64_t at,
+                                  int64_t n) {
+  const double u_io = fa_dtype_unit_roundoff(f->c->p->dtype);
+  for (int64_t x = at; parts && x < at + n; ++x) w->accum[x] += (float)(parts[x] * u_io);
+}
+
+/* A kernel that adds the rows' tiles in memory: one f32 rounding and one flushed subnormal more for each, of
+ * which a head begins one more where its rows do not begin with a tile, and convert sums the heads. after:
+ * what the sum is multiplied by. */
+static void add_in_memory(const fa_ref_call *c, int64_t rows, double after, fa_sum_terms *t) {
+  const fa_profile *p = c->profile;
+  if (!p->dkv_atomic) return;
+  const double n = (double)c->group * ((double)rows / p->block_m + 3);
+  t->gamma += n * u;
+  t->tiny += n * fabs(after) * p->floor_dkv;
+}
+
+void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk,
+                              const fa_bound_scratch *b) {
+  const fa_ref_call *c = f->c;
+  fa_want *dk = &c->out->t[FA_T_DK], *dv = &c->out->t[FA_T_DV];
+  int64_t n = e->sq * c->group;
+  double unit_dk = fabs(c->p->scale) * b->unit_ds * b->unit_q;
+  bool dropout = c->p->dropout.p > 0;
+  fa_sum_terms tk = sum_terms(c, n, unit_dk, c->profile->u_ds, c->profile->u_p_in_ds,
+                              fabs(c->p->scale) * greatest_ds(c, b));
+  fa_sum_terms tv = sum_terms(c, n, b->unit_do, c->profile->u_p, dropout ? c->profile->u_dropout : 0,
+                              1 / (1 - c->p->dropout.p));
+  if (dropout) tv.gamma += c->profile->u_dropout;
+  add_in_memory(c, e->sq, c->p->scale, &tk);
+  add_in_memory(c, e->sq, 1 / (1 - c->p->dropout.p), &tv);
+  for (int64_t j = 0; j < e->sk; ++j) {
+    int64_t at_k = fa_ref_k_index(c, e, hk, j, c->d), at_v = fa_ref_k_index(c, e, hk, j, c->dv);
+    float most = 0;
+    for (int64_t x = 0; x < c->dv; ++x) most = dv->quant[at_v + x] > most ? dv->quant[at_v + x] : most;
+    tv.exact = dv->scale[at_v / c->dv]; /* times squares of dO / unit, at most 1 */
+    dv->scale[at_v / c->dv] = (float)(most * b->unit_do);
+    dk->scale[at_k / c->d] = (float)(dk->scale[at_k / c->d] * unit_dk);
+    settle(c, &tk, dk->quant + at_k, c->generic ? dk->noise + at_k : NULL, dk->accum + at_k, dk, at_k, c->d);
+    settle(c, &tv, dv->quant + at_v, c->generic ? dv->noise + at_v : NULL, dv->accum + at_v, dv, at_v, c->dv);
+    add_partial_roundings(f, f->parts_dk, dk, at_k, c->d);
+    add_partial_roundings(f, f->parts_dv, dv, at_v, c->dv);
+  }
+}
+
+/* An operand's absolute error is multiplied by dS, which is steeper than greatest_ds knows. */
+static void add_steep(fa_want *w, double extra) {
+  for (int64_t x = 0; x < w->n; ++x)
+    if (w->value[x] != 0 || w->accum[x] != 0) w->accum[x] += (float)extra;
+}
+
+void fa_bound_backward_steep(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads) {
+  fa_want *dq = &c->out->t[FA_T_DQ], *dk = &c->out->t[FA_T_DK];
+  const bool chain = c->p->softcap > 0 || c->p->score_mod;
+  double steepest = chain ? 0 : 1, most = 0;
+  for (int t = 0; t < n_threads; ++t) {
+    steepest = fmax(steepest, b[t].steepest);
+    most = fmax(most, greatest_ds(c, &b[t]));
+  }
+  dq->steepest = dk->steepest = steepest;
+  const double extra = 1.0001 * fabs(c->p->scale) * most * (steepest - 1) * c->profile->floor_operand;
+  if (!(extra > 0)) return;
+  add_steep(dq, (double)c->max_sk * extra);
+  add_steep(dk, (double)(c->max_sq * c->group) * extra);
+}

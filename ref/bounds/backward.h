@@ -1,0 +1,56 @@
+/* What the gradient sources share. */
+#ifndef FA_REF_BOUNDS_BACKWARD_H
+#define FA_REF_BOUNDS_BACKWARD_H
+
+#include "ref/bounds/terms.h"
+#include "ref/engine/call.h"
+#include "ref/math/rows.h"
+
+typedef struct fa_backward_job {
+  fa_ref_call *c;
+  fa_ref_scratch *scratch; /* [n_threads] */
+  fa_bound_scratch *bound; /* [n_threads]; NULL: values only */
+  const fa_rows *rows;
+  int64_t *first_item;        /* [batch + 1] */
+  fa_ref_turns *turns;        /* a queue per key/value head of an entry */
+  float *parts_dk, *parts_dv; /* sums over a group's heads of |dK|, |dV|; NULL unless the bounds need them */
+} fa_backward_job;
+
+/* q, d_o, o, l (the LSE that P is made from) and delta of a query block. */
+void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w);
+/* w->s = P Z and w->dp = P (Z dP - delta), zero where invisible, for keys j0 .. j0 + n - 1; w->th = tanh.
+ * b: makes the bounds' terms of the tile too; NULL: values only. */
+void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
+                          int64_t j0, int64_t n, fa_bound_scratch *b);
+/* Gradients of the buffers that score_mod reads (dbuffer.c). */
+fa_status fa_ref_dbuffers(fa_ref_call *c, fa_error *err);
+/* dBias, summed over the axes that the bias is broadcast along (dbias.c). */
+fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err);
+
+/* ---- ref/bounds/backward.c ---- */
+
+/* Once per query block, after fa_ref_backward_rows_load. */
+void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
+                             fa_bound_scratch *b);
+/* Once per tile: |dO| |V|^T. */
+void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
+                                  fa_bound_scratch *b);
+/* Row k of the tile, keys begin .. end: while w->s holds scores; while it holds P and w->dp holds dP. */
+void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
+                                    fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end);
+void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
+                           fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end);
+/* The tile's part of every sum. first: of its query block. */
+void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
+                                fa_bound_scratch *b, const fa_ref_tile_spans *spans, bool first);
+/* dQ's bounds of a query block. */
+void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b);
+/* Zeroes the private sums of keys begin .. end - 1. */
+void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t begin, int64_t end);
+/* Adds an item's sums to the outputs'; after the last item of a head, turns them into bounds. */
+void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk, int64_t begin,
+                             int64_t end, const fa_bound_scratch *b);
+void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk,
+                              const fa_bound_scratch *b);
+
+#endif

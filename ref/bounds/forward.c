@@ -1,0 +1,183 @@
+/* Bounds of O and LSE: a second walk over a query block's tiles, now that its LSE is known. */
+#include "ref/math/blas.h"
+#include "ref/bounds/terms.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double u = 0x1p-24;
+
+/* What holds for a whole row. */
+typedef struct fa_row_terms {
+  int64_t n;        /* visible keys, by range */
+  double changes;   /* of the running max */
+  double rounds;    /* of combining splits */
+  double log_l;     /* log of the row sum, relative to the row max */
+  double extra;     /* in every exponent */
+  double error_sum; /* sum_j p_j e_j */
+  double widest;    /* largest e_j of the row: its LSE cannot be off by more */
+  bool kept;        /* false: the size of some exponential is lost */
+  double least;     /* fa_bound_least_spread; 0: roundings do not repeat */
+  fa_bound_spread spread;
+  float max_v;
+} fa_row_terms;
+
+static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
+                           fa_row_terms *t) {
+  const fa_profile *p = c->profile;
+  *t = (fa_row_terms){.n = r->hi[k] - r->lo[k], .kept = true};
+  t->log_l = w->l[k] > 0 ? fabs(log(w->l[k])) : 0;
+  t->changes = fa_bound_changes(c, t->n);
+  /* The largest P is 1 and those beside it lie where numbers are dense; times 1 / (1 - p) they are anywhere.
+   */
+  if (c->generic && c->p->dropout.p > 0 && p->u_p > 0)
+    t->least = fa_bound_least_spread(c, p->u_p, t->n, false);
+  fa_bound_spread_begin(&t->spread, 4 * t->least);
+  if (p->max_splits > 1) t->rounds = p->exp_scaled ? 2 : fmin(p->max_splits, (double)t->n);
+  t->extra = (1 + t->changes) * p->eps_exp +
+             t->rounds * (2 * p->eps_exp + p->eps_log + 4 * u * (fabs(w->m[k]) + t->log_l));
+}
+
+/* Row k of a tile's final scores, which become weights. */
+static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w, double *x,
+                      fa_bound_scratch *b, int64_t k, int64_t j0, int64_t n, fa_row_terms *t) {
+  int64_t begin, end, at;
+  fa_ref_row_span(r, k, j0, n, &begin, &end);
+  size_t head = (size_t)begin * sizeof(float), tail = (size_t)(n - end) * sizeof(float);
+  float *tiles[3] = {b->w + k * n, b->w2 + k * n, b->we + k * n};
+  for (int i = 0; i < 3; ++i) {
+    memset(tiles[i], 0, head);
+    memset(tiles[i] + end, 0, tail);
+  }
+  if (begin == end || w->l[k] == 0) {
+    for (int i = 0; i < 3; ++i) memset(tiles[i] + begin, 0, (size_t)(end - begin) * sizeof(float));
+    return;
+  }
+  at = k * n + begin;
+  double lse = w->m[k] + log(w->l[k]);
+  float widest = 0, max_v = rows->greatest(b->max_v + j0 + begin, end - begin);
+  if (!fa_bound_exponent(c, rows, b->e_logit + at, x + at, end - begin, w->m[k], false, t->extra, &widest))
+    t->kept = false;
+  if (widest > t->widest) t->widest = widest;
+  if (max_v > t->max_v) t->max_v = max_v;
+  if (t->least > 0) fa_bound_spread_add(&t->spread, x + at, end - begin);
+  rows->exp(x + at, end - begin, lse);
+  if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
+  fa_row_weights row = {.p = x + at,
+                        .z = c->p->dropout.p > 0 ? w->z : NULL,
+                        .e = b->e_logit + at,
+                        .w = b->w + at,
+                        .w2 = b->w2 + at,
+                        .we = b->we + at};
+  row.top = INFINITY;
+  if (c->profile->u_p > 0) {
+    row.per_u = (float)(1 / c->profile->u_p);
+    row.floor = (float)(c->profile->floor_p / c->profile->u_p / w->l[k] / (1 - c->p->dropout.p));
+    row.top = (float)((1 - 0x1p-20) / w->l[k]);
+    row.at_top = c->p->dropout.p > 0 || c->profile->max_rounded
+                     ? 1
+                     : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 but for one rounding of m s */
+  }
+  t->error_sum += rows->weights(&row, end - begin, c->generic);
+}
+
+static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
+                      const fa_row_terms *t, double sum_error) {
+  const fa_profile *p = c->profile;
+  fa_want *lse = &c->out->t[FA_T_LSE];
+  int64_t at = fa_ref_lse_index(c, r->e, r->h, r->i0 + k);
+  double y = t->error_sum, size = fabs(lse->value[at]);
+  double scores = t->kept && y <= 0.25 ? y * (1 + y) : t->widest;
+  lse->accum[at] = (float)(scores + sum_error + (1 + t->rounds) * (p->eps_log + 2 * u * size) +
+                           t->rounds * p->eps_exp + 3 * u * t->log_l + u * fabs(w->m[k]));
+}
+
+static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bound_scratch *b,
+                    const fa_row_terms *t, double sum_error) {
+  const fa_profile *p = c->profile;
+  fa_want *o = &c->out->t[FA_T_O];
+  int64_t at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
+  double shift = t->error_sum + sum_error, grow = 1 / (1 - shift);
+  double gamma = fa_bound_gamma(c, t->n) +
+                 (2 * t->changes + 2 * t->rounds + (c->p->dropout.p > 0 ? 3 : 0)) * u + p->u_operand;
+  bool twice = c->p->dropout.p > 0 && p->u_dropout > 0; /* P is rounded, and P / (1 - p) again */
+  double u_p = twice ? 2 * p->u_p : p->u_p, noise = twice ? sqrt(2) * p->u_p : p->u_p;
+  if (twice) gamma += p->u_dropout;
+  /* The sum, its rescalings, the quotient and the weights of splits may be subnormal; dropout scales last. */
+  double steps = (double)t->n + t->changes + 2 * t->rounds + 2;
+  double tiny =
+      (steps * FA_F32_TINY + p->floor_operand) / (1 - c->p->dropout.p) + fa_bound_lost(t->n, b->unit_v);
+  const bool alike = t->least > 0 && fa_bound_is_alike(&t->spread, t->least);
+  const bool lost = !t->kept || shift > 0.25; /* a mean of V, at least */
+  const fa_row_settle row = {.value = o->value + at,
+                             .worst = b->o1 + k * c->dv,
+                             .squares = c->generic && !alike ? b->o2 + k * c->dv : NULL,
+                             .errors = b->oe + k * c->dv,
+                             .unit = b->unit_v,
+                             .lambda = c->lambda,
+                             .u_narrow = 1.0001 * u_p,
+                             .u_noise = noise,
+                             .by_errors = lost ? 0 : 1.0001 * grow * b->unit_v,
+                             .gamma = lost ? 0 : 1.0001 * gamma,
+                             .by_value = 1.0001 * (lost ? 1 : grow * shift + 4 * u),
+                             .add = 1.0001 * (lost ? 2 * t->max_v / (1 - c->p->dropout.p) : tiny),
+                             .quant = o->quant + at,
+                             .noise = o->noise + at,
+                             .accum = o->accum + at};
+  fa_rows_best()->settle(&row, c->dv);
+  o->scale[at / c->dv] = t->max_v;
+}
+
+/* Rotated queries: what f32 may round the other way, in units of q. */
+static void uncertain_queries(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r) {
+  for (int64_t k = 0; k < r->n; ++k)
+    for (int64_t x = 0; x < c->d; ++x)
+      b->row_q[k * c->d + x] =
+          (float)(c->rotated.dq[fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d) + x] / b->unit_q);
+}
+
+/* A tile's final scores, with their errors in b->e_logit. Those that were kept are just q.k where a pair is
+ * visible. */
+static double *scores_again(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w,
+                            fa_bound_scratch *b, int64_t j0, int n) {
+  const int m = (int)r->n, d = (int)c->d;
+  double *x = w->scores ? w->scores + r->n * (j0 - r->j_begin) : w->s;
+  if (!w->scores)
+    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, x, n);
+  fa_bound_logits_begin(b, c, r, j0, n, x);
+  if (!w->scores) fa_ref_score_tile(c, r, j0, n, x, n, w->th, w->mod);
+  fa_bound_logits_end(b, c, r, j0, n, x, w->th, w->mod);
+  return x;
+}
+
+void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, fa_bound_scratch *b) {
+  const fa_rows *rows = fa_rows_best();
+  int m = (int)r->n, dv = (int)c->dv;
+  float beta = 0;
+  fa_row_terms t[FA_BLOCK_M];
+  fa_ref_tile_spans spans;
+  fa_bound_head(b, c, w, false);
+  fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, NULL);
+  if (b->row_q) uncertain_queries(b, c, r);
+  for (int64_t k = 0; k < r->n; ++k) row_terms_init(c, r, k, w, &t[k]);
+  for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
+    int n = (int)(r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N);
+    if (!fa_ref_tile_visited(c, r, j0, n)) continue;
+    double *x = scores_again(c, r, w, b, j0, n);
+    for (int64_t k = 0; k < r->n; ++k) weigh_row(c, rows, r, w, x, b, k, j0, n, &t[k]);
+    const float *v = b->v + j0 * c->dv;
+    fa_ref_tile_spans_init(r, j0, n, &spans);
+    fa_blas_sgemm_part(FA_BLAS_N, m, dv, n, 1, b->w, n, v, dv, beta, b->o1, dv, &spans.rows);
+    fa_blas_sgemm_part(FA_BLAS_N, m, dv, n, 1, b->we, n, v, dv, beta, b->oe, dv, &spans.rows);
+    if (c->generic)
+      fa_blas_sgemm_part(FA_BLAS_N, m, dv, n, 1, b->w2, n, b->v2 + j0 * c->dv, dv, beta, b->o2, dv,
+                         &spans.rows);
+    beta = 1;
+  }
+  for (int64_t k = 0; k < r->n && beta == 1; ++k) {
+    if (w->l[k] == 0) continue; /* empty: exactly 0 */
+    double sum_error = fa_bound_sum(c, c->profile->mma_block ? t[k].n / 4 + (int64_t)t[k].changes : t[k].n);
+    write_lse(c, r, k, w, &t[k], sum_error);
+    write_o(c, r, k, b, &t[k], sum_error);
+  }
+}

@@ -1,0 +1,110 @@
+/* How far a kernel's logits may be from the exact ones, and what that does to their exponentials. */
+#include "ref/bounds/terms.h"
+
+#include "ref/math/blas.h"
+#include "ref/mods/tile.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double u = 0x1p-24;
+
+void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
+                           int64_t n, const double *s) {
+  int m = (int)r->n, d = (int)c->d, nn = (int)n;
+  double unit = fabs(c->p->scale) * b->unit_q * b->unit_k;
+  double k = unit * (fa_bound_gamma(c, c->d) + c->profile->u_operand) * 1.0001;
+  /* A subnormal q.k: seen only behind a scale near the largest float. */
+  double lost = fabs(c->p->scale) * (double)(c->d + 1) * FA_F32_TINY, tiny = lost > 0x1p-60 ? lost : 0;
+  fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, 1, b->q, d, b->k + j0 * c->d, d, 0, b->e_logit, nn);
+  fa_rows_best()->product_error(b->e_logit, s, r->n * n, k, 3 * u, tiny);
+  if (!b->row_k) return;
+  /* A rotated element that f32 may round the other way: (|q| + dq) dk + dq |k|. */
+  float f = (float)(unit * 1.0001);
+  for (int64_t x = 0; x < r->n * c->d; ++x) b->q[x] += b->row_q[x];
+  fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, f, b->q, d, b->row_k + j0 * c->d, d, 1, b->e_logit, nn);
+  for (int64_t x = 0; x < r->n * c->d; ++x) b->q[x] -= b->row_q[x];
+  fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, f, b->row_q, d, b->k + j0 * c->d, d, 1, b->e_logit, nn);
+}
+
+static void softcap_errors(const fa_ref_call *c, int64_t n, const double *th, float *e, float *cap,
+                           float *cap_err) {
+  double limit = c->p->softcap, eps = c->profile->eps_tanh;
+  for (int64_t j = 0; j < n; ++j) {
+    double t = fabs(th[j]), before = e[j] / limit, slope = (1 - t) * (1 + t);
+    double through = fmin(1, slope + 2 * before), e_tanh = (eps + 2 * u) * t + through * before;
+    e[j] = (float)(limit * e_tanh * (1 + 4 * u));
+    if (!cap) continue;
+    cap[j] = (float)slope;
+    cap_err[j] = (float)(2 * t * e_tanh + e_tanh * e_tanh + 4 * u);
+  }
+}
+
+static void alibi_errors(double slope, int64_t distance0, int64_t n, const double *x, float *e) {
+  for (int64_t j = 0; j < n; ++j)
+    e[j] += (float)(u * (4 * fabs(slope * (double)(distance0 - j)) + 2 * fabs(x[j])));
+}
+
+static void bias_errors(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, int64_t j0, int64_t n,
+                        const double *x, float *e) {
+  const fa_tensor *t = &c->in->t[FA_T_BIAS];
+  double row[FA_BLOCK_N];
+  fa_ref_load_row(t, fa_ref_bias_row(c, r->e, r->h, i) + j0 * t->stride[3] * (int64_t)fa_dtype_size(t->dtype),
+                  t->stride[3], n, row);
+  for (int64_t j = 0; j < n; ++j) {
+    /* So large that the sum is the bias itself, in f32 as in double: exact. */
+    bool swallows = fabs(row[j]) >= 0x1p80 && x[j] == row[j];
+    e[j] = swallows ? 0 : e[j] + (float)(u * (2 * fabs(row[j]) + 2 * fabs(x[j])));
+  }
+}
+
+void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
+                         int64_t n, const double *x, const double *th, struct fa_ref_mod_scratch *mod) {
+  const fa_problem *p = c->p;
+  if (p->softcap <= 0 && !p->score_mod && !p->alibi.present && !p->bias.present) return;
+  double slope = fa_ref_slope(c, r->e->b, r->h);
+  for (int64_t k = 0; k < r->n; ++k) {
+    int64_t begin, end, i = r->i0 + k, at;
+    fa_ref_row_span(r, k, j0, n, &begin, &end);
+    if (begin == end) continue;
+    at = k * n + begin;
+    if (p->softcap > 0)
+      softcap_errors(c, end - begin, th + at, b->e_logit + at, b->cap ? b->cap + at : NULL,
+                     b->cap ? b->cap_err + at : NULL);
+    if (p->score_mod) {
+      const fa_ref_mod_row row = {c, mod, r->e, r->h, i, j0 + begin, end - begin};
+      for (int64_t j = at; b->cap && p->softcap <= 0 && j < at + end - begin; ++j)
+        b->cap[j] = 1, b->cap_err[j] = 0;
+      fa_ref_mods_errors(&row, mod->before + at, mod->hidden + at, b->e_logit + at, mod->before_error + at,
+                         b->cap ? b->cap + at : NULL, b->cap ? b->cap_err + at : NULL);
+    }
+    if (p->alibi.present)
+      alibi_errors(slope, i + r->e->sk - r->e->sq - j0 - begin, end - begin, x + at, b->e_logit + at);
+    if (p->bias.present) bias_errors(c, r, i, j0 + begin, end - begin, x + at, b->e_logit + at);
+  }
+}
+
+bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, const double *x, int64_t n,
+                       double shift, bool from_lse, double extra, float *most) {
+  double a = 2.25, s = 0, k = 0; /* (x - m) log2(e): two roundings and the constant's own */
+  if (c->profile->exp_scaled) {
+    a = from_lse ? 2 : 4;
+    s = from_lse ? 1 : 2;
+    k = from_lse ? 3 : 4;
+  }
+  if (!from_lse && c->profile->max_splits > 1) a += 4;
+  *most = rows->logit_error(e, x, n, shift, a * u, s * u, k * u * fabs(shift) + extra);
+  if (*most <= 0.5f) {
+    *most = rows->grow(e, n);
+    return true;
+  }
+  bool kept = true;
+  for (int64_t j = 0; j < n; ++j) {
+    if (x[j] == -INFINITY) continue;
+    bool negligible = x[j] - shift + e[j] < -104; /* below every float: 0, or flushed to 0 */
+    if (!negligible && !(e[j] <= 1)) kept = false;
+    e[j] = negligible ? 1 : expm1f(e[j] < 30 ? e[j] : 30);
+  }
+  *most = rows->greatest(e, n);
+  return kept;
+}

@@ -1,0 +1,329 @@
+/* Could the check have failed at all? Trivially wrong answers are put through the same bounds: one that
+ * passes everywhere, although it is not in fact the right answer, shows that the case tests nothing. */
+#include "ref/compare/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct trial {
+  const fa_problem *p;
+  const fa_tensors *in;
+  const fa_want *want;
+  const fa_profile *profile;
+  fa_tensor_id id;
+  double accept, relative; /* relative: what the formats cannot resolve, times the row's scale */
+  double logits, floor; /* more of it: in the logits, and below the normal ranges; < 0 = not computed yet */
+  bool differs;         /* the candidate is not the right answer */
+} trial;
+
+/* ---- what counts as a different answer ---- */
+
+/* Largest and root mean square size of an input's elements; poison, where nothing is read, left out. */
+typedef struct sizes {
+  double max, rms;
+} sizes;
+
+static sizes sizes_of(const fa_tensor *t) {
+  const int64_t n = fa_tensor_count(t), width = n > 0 ? t->shape[t->rank - 1] : 1;
+  uint64_t *bits = malloc((size_t)width * sizeof *bits);
+  double *x = malloc((size_t)width * sizeof *x), sum = 0, used = 0;
+  sizes s = {0, 0};
+  for (int64_t e = 0; bits != NULL && x != NULL && e < n; e += width) {
+    int64_t index[FA_MAX_RANK];
+    fa_tensor_unravel(t, e, index);
+    fa_compare_load_row(FA_T_Q, t, t->data + fa_tensor_offset(t, index), width, bits, x);
+    for (int64_t c = 0; c < width; ++c) {
+      if (!(fabs(x[c]) <= 0x1p127)) continue;
+      s.max = fmax(s.max, fabs(x[c]));
+      sum += x[c] * x[c];
+      ++used;
+    }
+  }
+  if (used > 0) s.rms = sqrt(sum / used);
+  free(bits);
+  free(x);
+  return s;
+}
+
+/* The most that P (dP - delta) is multiplied by on its way to this output. */
+static double steepest(const trial *t) {
+  return t->id == FA_T_DQ || t->id == FA_T_DK ? t->want->steepest : 1;
+}
+
+/* What f32 leaves of dP - delta where the two cancel (one visible key: exactly): sums of Dv products each. */
+static double cancelled(const trial *t) {
+  const fa_tensor *in = t->in->t;
+  const double dv = (double)t->p->head_dim_v, rounds = fmin(dv, 4 * sqrt(dv));
+  return 0x1p-24 * steepest(t) *
+         (rounds * dv * sizes_of(&in[FA_T_DO]).rms * sizes_of(&in[FA_T_V]).rms +
+          4 * sizes_of(&in[FA_T_DLSE]).rms);
+}
+
+/* The size of the logits, roughly: f32 rounds them to 2^-24 of it, which is a relative error of every P. */
+static double logit_size(const trial *t) {
+  const sizes q = sizes_of(&t->in->t[FA_T_Q]), k = sizes_of(&t->in->t[FA_T_K]);
+  const double size = fabs(t->p->scale) * (q.max * k.max + 4 * sqrt((double)t->p->head_dim) * q.rms * k.rms);
+  return t->p->softcap > 0 ? fmin(size, t->p->softcap) : size;
+}
+
+/* The operands of products have an absolute error too in some kernels; dP hands it on, times P, to dS. */
+static double operand_floor(const trial *t, double keys, double rows) {
+  const fa_problem *p = t->p;
+  const fa_tensor *in = t->in->t;
+  const double each = t->profile != NULL ? t->profile->floor_operand / (1 - p->dropout.p) : 0;
+  if (t->id == FA_T_O) return each;
+  if (t->id == FA_T_DV) return rows * each;
+  if (each == 0 || t->id < FA_T_DQ) return 0;
+  const double d_o = sizes_of(&in[FA_T_DO]).max, v = sizes_of(&in[FA_T_V]).max;
+  const double dv = (double)p->head_dim_v, by = steepest(t);
+  const double lost = by * each * dv * (d_o + v), ds = by * 3 * each * dv * d_o * v;
+  if (t->id == FA_T_DQ) return fabs(p->scale) * (lost * sizes_of(&in[FA_T_K]).max + keys * ds);
+  if (t->id == FA_T_DK) return fabs(p->scale) * rows * (lost * sizes_of(&in[FA_T_Q]).max + ds);
+  return lost * rows * (double)p->batch;
+}
+
+/* P and dS below the normal range of their type keep an absolute error each; so does the result in its own.
+ */
+static double underflow_floor(const trial *t) {
+  const fa_problem *p = t->p;
+  const fa_tensor *in = t->in->t;
+  const double keys = (double)p->seqlen_k, rows = (double)(p->seqlen_q * (p->heads_q / p->heads_kv));
+  const double each = t->profile != NULL         ? t->profile->floor_p
+                      : t->want->dtype == FA_F16 ? 0x1p-25
+                                                 : 0x1p-125;
+  double sum = each;
+  if (t->id == FA_T_O) sum = keys * each * sizes_of(&in[FA_T_V]).max / (1 - p->dropout.p);
+  if (t->id == FA_T_DV) sum = rows * each * sizes_of(&in[FA_T_DO]).max / (1 - p->dropout.p);
+  /* P sums to 1 over keys, to about rows / keys over rows. */
+  if (t->id == FA_T_DQ) {
+    sum = (keys * each + cancelled(t)) * sizes_of(&in[FA_T_K]).max * fabs(p->scale);
+    if (t->profile != NULL)
+      sum += (keys / t->profile->block_n + 2) * fabs(p->scale) * t->profile->floor_dq; /* added in memory */
+  }
+  if (t->id == FA_T_DK)
+    sum = (rows * each + (1 + rows / keys) * cancelled(t)) * sizes_of(&in[FA_T_Q]).max * fabs(p->scale);
+  if (t->profile != NULL && t->profile->dkv_atomic && (t->id == FA_T_DK || t->id == FA_T_DV))
+    sum += (double)(p->heads_q / p->heads_kv) * (rows / t->profile->block_m + 3) * t->profile->floor_dkv *
+           (t->id == FA_T_DK ? fabs(p->scale) : 1 / (1 - p->dropout.p));
+  sum += operand_floor(t, keys, rows);
+  if (t->id == FA_T_DBIAS) {
+    const double elements = (double)(t->want->shape[0] * t->want->shape[1] * t->want->shape[2]);
+    sum = (double)(p->batch * p->heads_q * p->seqlen_q) / elements * (each + cancelled(t));
+  }
+  return 4 * (sum + fa_dtype_min_subnormal(t->want->dtype));
+}
+
+static double relative_resolution(const fa_want *want, const fa_profile *profile) {
+  double u = fmax(fa_dtype_unit_roundoff(want->dtype), 0x1p-12);
+  if (profile != NULL) u = fmax(u, fmax(profile->u_operand, fmax(profile->u_p, profile->u_ds)));
+  return 4 * u;
+}
+
+/* One row of a candidate. False: the check would have caught it. */
+static bool row_passes(trial *t, int64_t row, const double *candidate) {
+  const int64_t width = t->want->shape[t->want->rank - 1];
+  for (int64_t c = 0; c < width; ++c) {
+    const int64_t e = row * width + c;
+    const double want = t->want->value[e];
+    const fa_class want_class = fa_class_of_f64(want), class = fa_class_of_f64(candidate[c]);
+    if (want_class == FA_CLASS_NAN) continue;
+    if (want_class != class) return false;
+    if (class != FA_CLASS_FINITE) continue;
+    const double err = fabs(candidate[c] - want);
+    const bool inside = err <= fa_want_bound(t->want, e) * t->accept;
+    if (!inside) return false;
+    if (t->differs || err <= t->relative * t->want->scale[row]) continue;
+    if (t->floor < 0) {
+      t->floor = underflow_floor(t);
+      t->logits = 0x1p-22 * logit_size(t);
+    }
+    t->differs = err > (t->relative + t->logits) * t->want->scale[row] + t->floor;
+  }
+  return true;
+}
+
+/* ---- all zeros; the rows of a neighbour on some axis ---- */
+
+static bool zeros_pass(trial *t) {
+  const int64_t width = t->want->shape[t->want->rank - 1], rows = t->want->n / width;
+  double *zeros = calloc((size_t)width, sizeof *zeros);
+  t->differs = false;
+  bool passes = zeros != NULL;
+  for (int64_t row = 0; passes && row < rows; ++row) passes = row_passes(t, row, zeros);
+  free(zeros);
+  return passes && t->differs;
+}
+
+static bool neighbour_passes(trial *t, int axis) {
+  const fa_want *w = t->want;
+  const int64_t width = w->shape[w->rank - 1], n = w->shape[axis];
+  int64_t stride = 1; /* in rows */
+  for (int a = w->rank - 2; a > axis; --a) stride *= w->shape[a];
+  bool passes = n > 1;
+  t->differs = false;
+  for (int64_t row = 0; passes && row < w->n / width; ++row) {
+    const bool is_last = row / stride % n == n - 1;
+    passes = row_passes(t, row, w->value + (is_last ? row - (n - 1) * stride : row + stride) * width);
+  }
+  return passes && t->differs;
+}
+
+static int head_axis(fa_tensor_id id, const fa_want *w) {
+  if (id == FA_T_LSE) return w->rank - 2;
+  return id == FA_T_DBIAS ? 1 : w->rank - 2;
+}
+
+static bool has_batch_axis(fa_tensor_id id, const fa_want *w) {
+  return w->rank == (id == FA_T_LSE ? 3 : 4);
+}
+
+/* ---- mean of the visible V (dropout and block lists ignored) ---- */
+
+typedef struct keys {
+  int64_t first, n; /* slot or token of key 0 of the entry; its keys */
+  int64_t n_cached; /* slots at and past this one come from v_new */
+} keys;
+
+static keys keys_of(const fa_problem *p, int64_t b) {
+  keys k = {.first = p->leftpad_k.n ? p->leftpad_k.v[b] : 0, .n_cached = INT64_MAX};
+  int64_t length = p->cu_seqlens_k.n ? p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b] : p->seqlen_k;
+  if (p->seqused_k.n && p->seqused_k.v[b] < length) length = p->seqused_k.v[b];
+  if (p->family == FA_KVCACHE) {
+    k.n_cached = p->kvcache.len.n ? p->kvcache.len.v[b] : p->seqlen_k - p->kvcache.n_new;
+    length = k.n_cached + p->kvcache.n_new;
+  }
+  k.n = length > k.first ? length - k.first : 0;
+  return k;
+}
+
+static double value_at(const trial *t, const keys *k, int64_t b, int64_t h, int64_t j, int64_t c) {
+  const fa_problem *p = t->p;
+  const fa_tensor *v = &t->in->t[FA_T_V];
+  int64_t s = k->first + j, page = p->kvcache.page_size;
+  if (p->cu_seqlens_k.n) return fa_tensor_get(v, (int64_t[FA_MAX_RANK]){p->cu_seqlens_k.v[b] + s, h, c});
+  if (p->family != FA_KVCACHE) return fa_tensor_get(v, (int64_t[FA_MAX_RANK]){b, s, h, c});
+  if (s >= k->n_cached)
+    return fa_tensor_get(&t->in->t[FA_T_V_NEW], (int64_t[FA_MAX_RANK]){b, s - k->n_cached, h, c});
+  if (page > 0) {
+    const double at = fa_tensor_get(&t->in->t[FA_T_BLOCK_TABLE], (int64_t[FA_MAX_RANK]){b, s / page});
+    return fa_tensor_get(v, (int64_t[FA_MAX_RANK]){(int64_t)at, s % page, h, c});
+  }
+  const int64_t row = p->kvcache.batch_idx.n ? p->kvcache.batch_idx.v[b] : b;
+  return fa_tensor_get(v, (int64_t[FA_MAX_RANK]){row, s, h, c});
+}
+
+/* [n + 1][Dv]: sums over the keys before each. NULL: out of memory. */
+static double *prefix_sums(const trial *t, const keys *k, int64_t b, int64_t h) {
+  const int64_t dv = t->p->head_dim_v;
+  double *sum = calloc((size_t)((k->n + 1) * dv), sizeof *sum);
+  for (int64_t j = 0; sum != NULL && j < k->n; ++j)
+    for (int64_t c = 0; c < dv; ++c) sum[(j + 1) * dv + c] = sum[j * dv + c] + value_at(t, k, b, h, j, c);
+  return sum;
+}
+
+static void visible_range(const fa_problem *p, int64_t i, int64_t sq, int64_t sk, int64_t *low,
+                          int64_t *high) {
+  const int64_t at = i + (p->mask.align == FA_ALIGN_TOP_LEFT ? 0 : sk - sq);
+  *low = 0;
+  *high = sk;
+  if (p->mask.type == FA_MASK_CAUSAL && at + 1 < *high) *high = at + 1;
+  if (p->mask.type == FA_MASK_WINDOW) {
+    if (p->mask.left >= 0 && at - p->mask.left > *low) *low = at - p->mask.left;
+    if (p->mask.right >= 0 && at + p->mask.right + 1 < *high) *high = at + p->mask.right + 1;
+  }
+}
+
+/* A row that must be exactly 0 has nothing to say about means. */
+static bool is_exact_zero(const fa_want *w, int64_t row) {
+  const int64_t width = w->shape[w->rank - 1];
+  for (int64_t e = row * width; e < (row + 1) * width; ++e)
+    if (w->value[e] != 0 || fa_want_bound(w, e) != 0) return false;
+  return true;
+}
+
+static bool mean_passes_head(trial *t, int64_t b, int64_t h, const keys *k, const double *sum) {
+  const fa_problem *p = t->p;
+  const bool packed = p->cu_seqlens_q.n > 0;
+  const int64_t first = packed ? p->cu_seqlens_q.v[b] : b * p->seqlen_q, dv = p->head_dim_v;
+  const int64_t sq = packed ? p->cu_seqlens_q.v[b + 1] - first : p->seqlen_q;
+  double *mean = malloc((size_t)dv * sizeof *mean);
+  bool passes = mean != NULL;
+  for (int64_t i = 0; passes && i < sq; ++i) {
+    const int64_t row = (first + i) * p->heads_q + h;
+    int64_t low, high;
+    if (is_exact_zero(t->want, row)) continue;
+    visible_range(p, i, sq, k->n, &low, &high);
+    for (int64_t c = 0; c < dv; ++c)
+      mean[c] = high > low ? (sum[high * dv + c] - sum[low * dv + c]) / (double)(high - low) : 0;
+    passes = row_passes(t, row, mean);
+  }
+  free(mean);
+  return passes;
+}
+
+static bool mean_passes(trial *t) {
+  const fa_problem *p = t->p;
+  const int64_t group = p->heads_q / p->heads_kv;
+  bool passes = true;
+  t->differs = false;
+  for (int64_t b = 0; passes && b < p->batch; ++b) {
+    const keys k = keys_of(p, b);
+    for (int64_t hk = 0; passes && hk < p->heads_kv; ++hk) {
+      double *sum = prefix_sums(t, &k, b, hk);
+      passes = sum != NULL;
+      for (int64_t h = hk * group; passes && h < (hk + 1) * group; ++h)
+        passes = mean_passes_head(t, b, h, &k, sum);
+      free(sum);
+    }
+  }
+  return passes && t->differs;
+}
+
+/* ---- the verdict ---- */
+
+void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
+                      const fa_compare_options *opt, fa_verdict *v) {
+  if (v->id == FA_T_K || v->id == FA_T_V) return; /* copies of the input: their bound is half an ulp */
+  trial t = {.p = p,
+             .in = in,
+             .want = want,
+             .profile = opt->profile,
+             .id = v->id,
+             .accept = 1 + (opt->slack > 0 ? opt->slack : FA_DEFAULT_SLACK),
+             .relative = relative_resolution(want, opt->profile),
+             .floor = -1};
+  const char *name = "";
+  if (v->id != FA_T_LSE && zeros_pass(&t))
+    name = "all zeros";
+  else if (v->id == FA_T_O && mean_passes(&t))
+    name = "the mean of the visible V";
+  else if (v->id >= FA_T_DBUFFER_0) /* its axes mean what the expression makes of them */
+    return;
+  else if (neighbour_passes(&t, head_axis(v->id, want)))
+    name = "another head's rows";
+  else if (has_batch_axis(v->id, want) && neighbour_passes(&t, 0))
+    name = "another batch entry's rows";
+  snprintf(v->vacuous, sizeof v->vacuous, "%s", name);
+}
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+double fa_tightness(const fa_want *w) {
+  enum { SAMPLE = 1024 }; /* rows; a median needs no more */
+  double ratio[SAMPLE];
+  const int64_t width = w->shape[w->rank - 1], rows = w->n / width, n = rows < SAMPLE ? rows : SAMPLE;
+  int64_t used = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t row = k * rows / n;
+    fa_row_check r;
+    if (!(w->scale[row] > 0) || !fa_compare_row(w, row * width, &r)) continue;
+    ratio[used++] = fa_rows_best()->widest_bound(&r, width) / w->scale[row];
+  }
+  if (used == 0) return 0;
+  qsort(ratio, (size_t)used, sizeof *ratio, ascending);
+  return ratio[used / 2];
+}

@@ -1,0 +1,66 @@
+/* The verdict on one output tensor: every element against its bound, statistics over all of them, where the
+ * bad ones are, and whether the check could have failed at all. */
+#ifndef FA_REF_COMPARE_VERDICT_H
+#define FA_REF_COMPARE_VERDICT_H
+
+#include "ref/reference.h"
+
+#define FA_WORST_POINTS 10
+#define FA_WHERE_TEXT 256
+
+/* One element. err and bound are in the tensor's own unit; ratio = err / bound (inf when bound is 0 and err
+ * is not). */
+typedef struct fa_point {
+  int64_t index[FA_MAX_RANK];
+  uint64_t got_bits,
+      poison; /* raw element bits; poison: 1 if they still are the poison pattern (nobody wrote it) */
+  double got, want, err, bound, ratio;
+  double quant, accum, half_ulp; /* the bound's parts */
+  bool class_bad;                /* NaN/Inf class differs */
+} fa_point;
+
+typedef struct fa_axis_note { /* what the bad elements have in common along one axis */
+  char axis[16];              /* "b", "q", "k", "h", "d" */
+  char text[96];              /* "q % 64 == 63", "h == 1", "k >= 128", ... ; "" = nothing in common */
+} fa_axis_note;
+
+typedef struct fa_verdict {
+  fa_tensor_id id;
+  int rank;       /* of the tensor: how many of a point's index[] mean something */
+  fa_dtype dtype; /* of the subject's tensor */
+  bool judged;
+  int64_t count, bad, class_bad, unwritten;
+  double worst_ratio; /* over all finite pairs; inf if class_bad */
+  int n_worst;
+  fa_point worst[FA_WORST_POINTS]; /* worst first */
+  char where[FA_WHERE_TEXT];       /* "every bad row has q % 64 == 63 in head 1"; "" when nothing is bad */
+  fa_axis_note by_axis[FA_MAX_RANK];
+  /* second tier: err / sigma, sigma^2 = ulp^2/12 + 0.18 noise^2 + (accum/3)^2, over elements with sigma > 0
+   */
+  int64_t n_stat;
+  double rms, bias;  /* root mean square and mean of err / sigma (signed) */
+  bool stat_bad;     /* rms or bias left its band (only judged for generic fills and n_stat >= 4096) */
+  char stat_why[96]; /* which edge; "" unless stat_bad */
+  double tightness;  /* median over rows of max bound in the row / scale of the row: how blind the check is */
+  char vacuous[96];  /* "" or the trivially wrong answer that the bound would let pass: "all zeros", "mean of
+                        V", ... */
+  bool fail;         /* bad, class_bad, or stat_bad */
+} fa_verdict;
+
+typedef struct fa_compare_options {
+  fa_poison poison; /* which poison the output held before the run */
+  bool generic;
+  bool judge_stats;          /* tier 2 counts toward fail */
+  const fa_profile *profile; /* the kernel's arithmetic: chooses the statistics' bands and the vacuity check's
+                                floor; NULL = the widest */
+  double slack;              /* bound is multiplied by 1 + slack; 0 = the default, 2^-6 */
+} fa_compare_options;
+
+/* got has want's shape (else FA_ERR_INPUT), any strides. in: pristine inputs, for the trivially wrong answers
+ * that are made from V. A want with n == 0 is not judged. NaN in want: that element is not compared. Wants
+ * without bounds are judged exactly, and only for P_DEBUG (by sign bit) and DROPOUT_KEEP. */
+fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tensors *in, const fa_want *want,
+                            const fa_tensor *got, const fa_compare_options *opt, fa_verdict *out,
+                            fa_error *err);
+
+#endif

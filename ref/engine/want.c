@@ -1,0 +1,43 @@
+/* Storage of what the reference expects, and the bound of one element. */
+#include "ref/engine/call.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+double fa_want_bound(const fa_want *w, int64_t element) {
+  double value = fabs(w->value[element]);
+  double quant = w->quant ? w->quant[element] : 0, accum = w->accum ? w->accum[element] : 0;
+  if (value == 0 && quant == 0 && accum == 0) return 0;
+  double reach = value + quant + accum;
+  return quant + accum + fa_half_ulp(w->dtype, reach);
+}
+
+fa_status fa_want_init(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
+                       fa_error *err) {
+  *w = (fa_want){.dtype = dtype, .rank = rank, .n = 1};
+  for (int a = 0; a < rank; ++a) w->n *= w->shape[a] = shape[a];
+  if (w->n == 0) return FA_OK;
+  size_t n = (size_t)w->n, rows = n / (size_t)shape[rank - 1];
+  w->value = calloc(n, sizeof *w->value);
+  if (!w->value) goto out_of_memory;
+  if (!bounds) return FA_OK;
+  w->quant = calloc(n, sizeof *w->quant);
+  w->accum = calloc(n, sizeof *w->accum);
+  w->noise = calloc(n, sizeof *w->noise);
+  w->scale = calloc(rows, sizeof *w->scale);
+  if (w->quant && w->accum && w->noise && w->scale) return FA_OK;
+out_of_memory:
+  return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory for an output of %lld elements",
+                 (long long)w->n);
+}
+
+void fa_wants_free(fa_wants *w) {
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    free(w->t[id].value);
+    free(w->t[id].quant);
+    free(w->t[id].accum);
+    free(w->t[id].noise);
+    free(w->t[id].scale);
+    w->t[id] = (fa_want){0};
+  }
+}

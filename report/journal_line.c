@@ -1,0 +1,175 @@
+#include "report/journal_line.h"
+
+#include "report/kernels.h"
+#include "report/printed.h"
+
+#include <cjson/cJSON.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* cJSON prints numbers with digits that are nearly right; raw text is printed as it stands. */
+void fa_report_keep_digits(cJSON *v) {
+  for (cJSON *child = v->child; child; child = child->next) fa_report_keep_digits(child);
+  if (!cJSON_IsNumber(v) || (v->valuedouble == floor(v->valuedouble) && fabs(v->valuedouble) < 1e15)) return;
+  char text[40];
+  snprintf(text, sizeof text, "%.17g", v->valuedouble);
+  char *copy = strdup(text);
+  if (!copy) return;
+  v->valuestring = copy;
+  /* 1e999, say: as what has no digits is written in every report. */
+  v->type = (v->type & cJSON_StringIsConst) | (isfinite(v->valuedouble) ? cJSON_Raw : cJSON_String);
+}
+
+cJSON *fa_report_exact_case(cJSON *recipe) {
+  fa_case c;
+  cJSON *exact = NULL;
+  if (fa_case_from_json(recipe, "$", &c, NULL) != FA_OK) return recipe; /* only for showing */
+  if (fa_case_to_json(&c, &exact) != FA_OK) exact = NULL;
+  fa_case_free(&c);
+  if (!exact) return recipe;
+  cJSON_Delete(recipe);
+  return exact;
+}
+
+void fa_report_add_waiver(cJSON *object, const fa_result *r) {
+  if (!r->waiver[0]) return;
+  cJSON_AddStringToObject(object, "waiver", r->waiver);
+  cJSON_AddBoolToObject(object, "waived", r->waived);
+}
+
+static void copy_string(const cJSON *object, const char *key, char *to, size_t size) {
+  const cJSON *s = cJSON_GetObjectItemCaseSensitive(object, key);
+  snprintf(to, size, "%s", cJSON_IsString(s) ? s->valuestring : "");
+}
+
+static double take_number(cJSON *object, const char *key, double missing) {
+  cJSON *n = cJSON_DetachItemFromObjectCaseSensitive(object, key);
+  double x = cJSON_IsNumber(n) ? n->valuedouble : missing;
+  cJSON_Delete(n);
+  return x;
+}
+
+static void read_failed_tensors(const cJSON *failure, fa_result *brief) {
+  const cJSON *t;
+  cJSON_ArrayForEach(t, cJSON_GetObjectItemCaseSensitive(failure, "tensors")) {
+    char name[64];
+    copy_string(t, "name", name, sizeof name);
+    if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(t, "failed"))) continue;
+    for (int id = 0; id < FA_T_COUNT && brief->n_verdicts < FA_T_COUNT; ++id) {
+      if (strcmp(fa_tensor_id_name((fa_tensor_id)id), name) != 0) continue;
+      brief->verdict[brief->n_verdicts].id = (fa_tensor_id)id;
+      brief->verdict[brief->n_verdicts++].fail = true;
+    }
+  }
+}
+
+uint64_t fa_report_tensors_at(const cJSON *failure, const char *key) {
+  uint64_t which = 0;
+  const cJSON *name;
+  cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(failure, key)) {
+    for (int id = 0; cJSON_IsString(name) && id < FA_T_COUNT; ++id)
+      if (strcmp(fa_tensor_id_name((fa_tensor_id)id), name->valuestring) == 0) which |= UINT64_C(1) << id;
+  }
+  return which;
+}
+
+/* Splits the object into what belongs to the line and what belongs into the report. */
+static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
+  fa_result *brief = out->brief;
+  const cJSON *state = cJSON_GetObjectItemCaseSensitive(o, "state");
+  if (!cJSON_IsString(state) || !fa_state_from_name(state->valuestring, &brief->state))
+    return fa_fail(err, FA_ERR_INPUT, "$.state: missing or unknown");
+  double item = take_number(o, "item", -1);
+  out->elapsed = take_number(o, "elapsed", -1);
+  if (!(item >= 0 && item < 9e15)) return fa_fail(err, FA_ERR_INPUT, "$.item: a number >= 0 is needed");
+  if (!(out->elapsed >= 0)) return fa_fail(err, FA_ERR_INPUT, "$.elapsed: a number >= 0 is needed");
+  out->item = (int64_t)item;
+  brief->malformed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "malformed"));
+  brief->backward_left_out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "backward_left_out"));
+  out->failure = cJSON_DetachItemFromObjectCaseSensitive(o, "failure");
+  bool good = brief->state == FA_PASS || brief->state == FA_SKIP;
+  if (!good && !cJSON_IsObject(out->failure))
+    return fa_fail(err, FA_ERR_INPUT, "$.failure: an object is needed");
+  const cJSON *ratio = cJSON_GetObjectItemCaseSensitive(o, "worst_ratio");
+  if (cJSON_IsNumber(ratio)) brief->worst_ratio = ratio->valuedouble;
+  copy_string(o, "reason", brief->reason, sizeof brief->reason);
+  copy_string(o, "notes", brief->notes, sizeof brief->notes);
+  copy_string(o, "backend", brief->backend, sizeof brief->backend);
+  fa_kernels_read_names(o, brief);
+  const cJSON *name = cJSON_GetObjectItemCaseSensitive(o, "name");
+  brief->name = strdup(cJSON_IsString(name) ? name->valuestring : "");
+  return brief->name ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
+}
+
+/* Takes the object over. */
+static fa_status parse(cJSON *o, fa_report_line *out, fa_error *err) {
+  *out = (fa_report_line){.brief = malloc(sizeof *out->brief), .entry = o};
+  if (!out->brief) {
+    cJSON_Delete(o);
+    return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  }
+  fa_result_init(out->brief);
+  fa_status status =
+      cJSON_IsObject(o) ? read_line(o, out, err) : fa_fail(err, FA_ERR_INPUT, "no JSON object");
+  if (status != FA_OK) {
+    fa_report_line_free(out);
+    return status;
+  }
+  fa_report_keep_digits(out->entry);
+  if (out->failure) {
+    read_failed_tensors(out->failure, out->brief);
+    out->brief->law_broken = fa_report_tensors_at(out->failure, "law_broken");
+    fa_report_keep_digits(out->failure);
+    cJSON *recipe = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(out->failure, "case"), 1);
+    if (recipe) cJSON_ReplaceItemInObjectCaseSensitive(out->failure, "case", fa_report_exact_case(recipe));
+  }
+  return FA_OK;
+}
+
+fa_status fa_report_line_parse(const char *text, fa_report_line *out, fa_error *err) {
+  return parse(cJSON_ParseWithOpts(text, NULL, 1), out, err);
+}
+
+fa_status fa_report_line_from_report(const cJSON *entry, const cJSON *failure, int64_t item,
+                                     fa_report_line *out, fa_error *err) {
+  const char *state = fa_report_string(entry, "state");
+  const bool good = strcmp(state, fa_state_name(FA_PASS)) == 0 || strcmp(state, fa_state_name(FA_SKIP)) == 0;
+  cJSON *o = cJSON_Duplicate(entry, 1);
+  cJSON_AddNumberToObject(o, "item", (double)item);
+  cJSON_AddNumberToObject(o, "elapsed", 0);
+  if (!good && failure) cJSON_AddItemToObject(o, "failure", cJSON_Duplicate(failure, 1));
+  return parse(o, out, err);
+}
+
+fa_status fa_report_add_line(fa_report *r, fa_report_line *line, fa_error *err) {
+  fa_summary_add(&r->summary, line->brief);
+  fa_report_add_waiver(line->entry, line->brief);
+  const fa_status status = fa_report_add_case(r, line->entry, err);
+  if (status != FA_OK || !line->failure) return status;
+  fa_report_add_waiver(line->failure, line->brief);
+  if (!cJSON_AddItemToArray(r->failures, line->failure))
+    return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
+  line->failure = NULL;
+  return FA_OK;
+}
+
+void fa_report_line_free(fa_report_line *line) {
+  cJSON_Delete(line->entry);
+  cJSON_Delete(line->failure);
+  if (line->brief) fa_result_free(line->brief);
+  free(line->brief);
+  *line = (fa_report_line){0};
+}
+
+void fa_report_zero_times(cJSON *v) {
+  for (cJSON *child = v->child; child; child = child->next) {
+    if (child->string && strcmp(child->string, "seconds") == 0 && cJSON_IsNumber(child))
+      cJSON_SetNumberValue(child, 0);
+    if (child->string && strcmp(child->string, "started") == 0 && cJSON_IsString(child))
+      cJSON_SetValuestring(child, "");
+    fa_report_zero_times(child);
+  }
+}

@@ -1,0 +1,84 @@
+/* JUnit XML: what continuous-integration servers read. */
+#include "report/json.h"
+#include "report/printed.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* The message of a failure: its reason and what each bad tensor says. */
+static void put_failure_text(FILE *out, const cJSON *failure) {
+  fa_report_put_markup(out, fa_report_string(failure, "reason"));
+  const cJSON *t;
+  cJSON_ArrayForEach(t, cJSON_GetObjectItemCaseSensitive(failure, "tensors")) {
+    if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(t, "failed"))) continue;
+    fa_report_put_markup(out, " ");
+    fa_report_put_markup(out, fa_report_string(t, "name"));
+    fprintf(out, ": %.0f of %.0f bad. ", fa_report_number(t, "bad"), fa_report_number(t, "count"));
+    fa_report_put_markup(out, fa_report_string(cJSON_GetObjectItemCaseSensitive(t, "where"), "text"));
+    fa_report_put_markup(out, fa_report_string(t, "vacuous"));
+  }
+}
+
+/* failures stand in the order of their cases, so that one walk over both pairs them. */
+static void put_case(FILE *out, const cJSON *c, const cJSON *failure) {
+  const char *state = fa_report_string(c, "state");
+  fputs("    <testcase classname=\"", out);
+  fa_report_put_markup(out, fa_report_string(c, "backend"));
+  fputs("\" name=\"", out);
+  fa_report_put_markup(out, fa_report_string(c, "name"));
+  fprintf(out, "\" time=\"%.3f\">", fa_report_number(c, "seconds"));
+  if (strcmp(state, "SKIP") == 0) {
+    fputs("<skipped message=\"", out);
+    fa_report_put_markup(out, fa_report_string(c, "reason"));
+    fputs("\"/>", out);
+  } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(c, "waived"))) {
+    fputs("<skipped message=\"", out);
+    fa_report_put_markup(out, fa_report_string(c, "waiver"));
+    fputs("\"/>", out);
+  } else if (strcmp(state, "PASS") != 0) {
+    const char *tag = strcmp(state, "ERROR") == 0 ? "error" : "failure";
+    fprintf(out, "<%s type=\"", tag);
+    fa_report_put_markup(out, state);
+    fputs("\" message=\"", out);
+    put_failure_text(out, failure);
+    fputs("\">", out);
+    fa_report_put_markup(out, fa_report_string(failure, "repro"));
+    fprintf(out, "</%s>", tag);
+  }
+  fputs("</testcase>\n", out);
+}
+
+static void put_document(FILE *out, const cJSON *root) {
+  const cJSON *summary = cJSON_GetObjectItemCaseSensitive(root, "summary");
+  const cJSON *backend = cJSON_GetObjectItemCaseSensitive(root, "backend");
+  fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"fa-verify ", out);
+  fa_report_put_markup(out, fa_report_string(backend, "name"));
+  fprintf(out,
+          "\" tests=\"%.0f\" failures=\"%.0f\" errors=\"%.0f\" skipped=\"%.0f\" time=\"%.3f\" timestamp=\"",
+          fa_report_number(summary, "total"), fa_report_number(summary, "failed"),
+          fa_report_number(summary, "error"),
+          fa_report_number(summary, "skipped") + fa_report_number(summary, "waived"),
+          fa_report_number(root, "seconds"));
+  char started[64];
+  snprintf(started, sizeof started, "%s", fa_report_string(root, "started"));
+  size_t n = strlen(started);
+  if (n && started[n - 1] == 'Z') started[n - 1] = 0; /* JUnit's timestamps have no zone */
+  fa_report_put_markup(out, started);
+  fputs("\">\n", out);
+  const cJSON *failure = NULL, *c;
+  const cJSON *failures = cJSON_GetObjectItemCaseSensitive(root, "failures");
+  if (failures) failure = failures->child;
+  cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(root, "cases")) {
+    const char *state = fa_report_string(c, "state");
+    bool good = strcmp(state, "PASS") == 0 || strcmp(state, "SKIP") == 0;
+    put_case(out, c, good ? NULL : failure);
+    if (!good && failure) failure = failure->next;
+  }
+  fputs("  </testsuite>\n</testsuites>\n", out);
+}
+
+fa_status fa_report_write_junit(const cJSON *root, const char *path, fa_error *err) {
+  return fa_report_write_printed(root, path, put_document, err);
+}

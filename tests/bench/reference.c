@@ -1,0 +1,12 @@
+/* The reference's benchmark on its own (built, not run by ctest): bench_ref [threads] */
+#include "fuzz/bench/reference.h"
+#include "fuzz/options/memory.h"
+#include "ref/math/blas.h"
+
+#include <stdlib.h>
+
+int main(int argc, char **argv) {
+  fa_blas_startup(argv);
+  fa_memory_startup();
+  return fa_bench_reference(stdout, argc > 1 ? atoi(argv[1]) : 0);
+}

@@ -1,0 +1,84 @@
+/* What the fake driver's parts share: tests/fake_cuda/device.c has the device, tests/fake_cuda/memory.c allocations
+ * and copies, tests/fake_cuda/virtual.c virtual memory, tests/fake_cuda/entries.c the kernels. */
+#ifndef FA_TESTS_FAKE_CUDA_PARTS_H
+#define FA_TESTS_FAKE_CUDA_PARTS_H
+
+#include "gpu/simt/launch.h"
+#include "tests/fake_cuda/fake.h"
+
+enum { FAKE_MAX_ALLOCATIONS = 256 };
+
+/* What kernels and copies may touch. */
+typedef struct fake_allocation {
+  char *data; /* NULL: unused */
+  size_t bytes;
+  CUmemGenericAllocationHandle mapped; /* 0: from cuMemAlloc */
+  bool closed;                         /* mapped, but nobody may access it yet */
+} fake_allocation;
+extern fake_allocation fake_allocations[FAKE_MAX_ALLOCATIONS];
+
+/* The one that all those bytes are in, or -1. */
+int fake_allocation_of(CUdeviceptr p, size_t bytes);
+int fake_allocation_unused(void); /* -1: all are used */
+
+/* Copies that were asked for come to pass; kernels and whoever waits call this. */
+void fake_memory_flush(void);
+/* A kernel's write, as fake.scribble says. */
+void fake_memory_scribble(void);
+/* Gives everything back. */
+void fake_memory_reset(void);
+/* cuMemAlloc and so on. */
+CUresult fake_mem_alloc(CUdeviceptr *p, size_t bytes);
+CUresult fake_mem_free(CUdeviceptr p);
+CUresult fake_host_alloc(void **p, size_t bytes);
+CUresult fake_host_free(void *p);
+CUresult fake_copy_up(CUdeviceptr to, const void *from, size_t bytes);
+CUresult fake_copy_down(void *to, CUdeviceptr from, size_t bytes);
+CUresult fake_copy_up_async(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
+CUresult fake_copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult fake_memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream);
+
+/* Streams and graphs (tests/fake_cuda/graph.c). A captured kernel runs when it is captured, for its parameters'
+ * size is not known here; a graph only knows how many it has. */
+CUresult fake_stream_create(CUstream *stream, unsigned flags);
+CUresult fake_stream_destroy(CUstream stream);
+CUresult fake_capture_begin(CUstream stream, CUstreamCaptureMode mode);
+CUresult fake_capture_end(CUstream stream, CUgraph *graph);
+CUresult fake_graph_instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
+CUresult fake_graph_launch(CUgraphExec exec, CUstream stream);
+CUresult fake_graph_exec_destroy(CUgraphExec exec);
+CUresult fake_graph_destroy(CUgraph graph);
+/* Of a kernel or a write: notes it, and whether the stream may have it. */
+void fake_graph_note(const char *what, CUstream stream);
+/* Of whoever waits for the device: nobody may during a capture. */
+void fake_graph_no_wait(const char *what);
+void fake_graph_reset(void);
+
+/* The host's version of a device entry point; NULL: there is none. */
+fa_simt_kernel fake_entry(const char *name);
+
+void __attribute__((format(printf, 1, 2))) fake_misused(const char *format, ...);
+/* Every call begins here. */
+CUresult fake_enter(const char *name, bool needs_init, bool needs_context);
+#define FAKE_ENTER(needs_init, needs_context)                                                                \
+  do {                                                                                                       \
+    const CUresult entered = fake_enter(__func__, needs_init, needs_context);                                \
+    if (entered != CUDA_SUCCESS) return entered;                                                             \
+  } while (0)
+
+CUresult fake_granularity(size_t *granule, const CUmemAllocationProp *prop,
+                          CUmemAllocationGranularity_flags option);
+CUresult fake_address_reserve(CUdeviceptr *p, size_t bytes, size_t alignment, CUdeviceptr wish,
+                              unsigned long long flags);
+CUresult fake_address_free(CUdeviceptr p, size_t bytes);
+CUresult fake_create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+                     unsigned long long flags);
+CUresult fake_release(CUmemGenericAllocationHandle handle);
+CUresult fake_map(CUdeviceptr p, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags);
+CUresult fake_unmap(CUdeviceptr p, size_t bytes);
+CUresult fake_set_access(CUdeviceptr p, size_t bytes, const CUmemAccessDesc *access, size_t n);
+/* Gives everything back. */
+void fake_virtual_reset(void);
+
+#endif

@@ -1,0 +1,39 @@
+/* The work that bench divides by: pairs by position, by mask_mod and by block lists. */
+#include "cases/data/build.h"
+#include "fuzz/bench/pairs.h"
+#include "tests/support/check.h"
+
+#include <math.h>
+
+static void expect(const char *json, double want, double tolerance) {
+  fa_case c;
+  fa_tensors t;
+  fa_error err = {""};
+  const bool built = fa_case_from_text(json, &c, &err) == FA_OK && fa_case_build(&c, &t, &err) == FA_OK;
+  CHECK_MSG(built, "%s: %s", json, err.text);
+  if (!built) return;
+  const double got = fa_bench_pairs(&c.problem, &t);
+  CHECK_MSG(fabs(got - want) <= tolerance * want, "%s: %.1f, not %.1f", json, got, want);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
+int main(void) {
+  expect("{\"seqlen_q\": 10, \"seqlen_k\": 20, \"heads_q\": 3, \"batch\": 2}", 1200, 0);
+  expect("{\"seqlen_q\": 10, \"heads_q\": 2, \"mask\": {\"type\": \"causal\"}}", 110, 0);
+  expect("{\"family\": \"flex\", \"seqlen_q\": 10, \"heads_q\": 2, \"score_mod\": \"-score\"}", 200, 0);
+  expect(
+      "{\"family\": \"flex\", \"seqlen_q\": 10, \"heads_q\": 2, \"mask_mod\": \"q_idx >= kv_idx || h == 1\"}",
+      155, 0);
+  expect("{\"family\": \"flex\", \"seqlen_q\": 128, \"seqlen_k\": 192, \"heads_q\": 2, \"mask_mod\": "
+         "\"kv_idx % 2 == 0\", "
+         "\"block_sparse\": {\"q_block\": 64, \"kv_block\": 64, \"kv_num_blocks\": [[[1, 0]]], "
+         "\"kv_indices\": [[[[2, 9, 9], [9, 9, 9]]]], \"full_kv_num_blocks\": [[[0, 2]]], "
+         "\"full_kv_indices\": [[[[9, 9, 9], [0, 1, 9]]]]}}",
+         2 * (64 * 32 + 64 * 128), 0);
+  /* more pairs than are looked at */
+  expect("{\"family\": \"flex\", \"seqlen_q\": 3000, \"heads_q\": 2, \"head_dim\": 8, \"mask_mod\": \"q_idx "
+         ">= kv_idx\"}",
+         3000.0 * 3001, 1e-3);
+  return check_done();
+}

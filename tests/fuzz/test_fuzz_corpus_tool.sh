@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# usage: test_fuzz_corpus_tool.sh CORPUS_TOOL REPLAY_SCHEDULE: what corpus_tool says an input is.
+set -euo pipefail
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
+tool=$1 replay=$2 corpus=$root/fuzz/corpus
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+failed=0
+fail() { echo "failed: $*" >&2; failed=1; }
+
+# A case line for each input, of the families that the target runs.
+families() { # TARGET [OPTION...]
+  local target=$1
+  shift
+  "$tool" to-cases "$@" "$corpus/$target"/* 2>"$work/err" | grep -oE '"family":"[a-z]+"' | cut -d'"' -f4 | sort | uniq -c | awk '{printf "%s:%s ", $2, $1}'
+}
+count() { find "$corpus/$1" -type f | wc -l; }
+got=$(families attention)
+if [ "$got" != "flash:$(count attention) " ]; then fail "attention: $got"; fi
+got=$(families families --target families)
+if [[ ! $got =~ ^flex:([0-9]+)\ kvcache:([0-9]+)\ $ ]] || ((BASH_REMATCH[1] + BASH_REMATCH[2] != $(count families))); then fail "families: $got"; fi
+got=$(families schedule --target schedule)
+if [ "$got" != "flash:$(count schedule) " ]; then fail "schedule: $got"; fi
+if ! grep -q 'replay_schedule runs it' "$work/err"; then fail "schedule: nothing says that the tape is missing"; fi
+
+code=0
+"$tool" to-cases --target case_json "$corpus/case_json"/* >"$work/out" 2>&1 || code=$?
+if [ $code != 2 ] || ! grep -q 'those are: attention, families, schedule, hopper' "$work/out"; then fail "case_json: exit $code: $(cat "$work/out")"; fi
+code=0
+"$tool" to-cases --target schedule >"$work/out" 2>&1 || code=$?
+if [ $code != 2 ]; then fail "without an input: exit $code"; fi
+
+# The way to repeat a schedule's finding takes one file.
+input=$(find "$corpus/schedule" -type f | sort | head -1)
+if ! "$replay" "$input" | grep -q '^1 inputs'; then fail "replay_schedule does not take one input"; fi
+exit $failed

@@ -1,0 +1,154 @@
+/* A device that takes long to open is opened while the first case's data are made; what goes wrong there is
+ * said where it was said before. */
+#include "fuzz/one/run_case.h"
+#include "tests/support/check.h"
+#include "tests/fake_cuda/fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static clockid_t main_clock;
+static bool was_beside;
+
+static double main_seconds(void) {
+  struct timespec t;
+  clock_gettime(main_clock, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The context is there only once the main thread has worked. Where that one waits, nothing comes of it. */
+static void open_beside_work(void) {
+  const double start = main_seconds();
+  was_beside = false;
+  for (int n = 0; n < 1000 && !was_beside; ++n) {
+    usleep(5000);
+    was_beside = main_seconds() > start + 0.02;
+  }
+}
+
+static fa_status look_and_refuse(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *o,
+                                 fa_outcome *out, fa_error *err) {
+  fa_backend_info info;
+  (void)p, (void)t, (void)o, (void)out;
+  fa_backend_cuda.describe(self, &info);
+  return fa_fail(err, info.usable ? FA_ERR_UNSUPPORTED : FA_ERR_DEVICE, "%s",
+                 info.usable ? "usable" : info.why_not);
+}
+
+static void run_json(const fa_backend *backend, const char *json, bool prepared, fa_result *r) {
+  fa_case c;
+  fa_tensors t;
+  void *self = NULL;
+  fa_error err = {""};
+  fa_preparing preparing = {0};
+  cuda_load(json, &c, &t);
+  fa_tensors_free(&t);
+  fa_result_init(r);
+  REQUIRE(backend->open(NULL, &self, &err) == FA_OK);
+  if (prepared) fa_preparing_begin(&preparing, backend, self, NULL, 0);
+  CHECK(preparing.running == prepared);
+  const fa_run_config config = {
+      .backend = backend, .backend_self = self, .preparing = &preparing, .n_threads = 1};
+  fa_run_case(&c, &config, r, &err);
+  CHECK(!preparing.running);
+  backend->close(self);
+  fa_case_free(&c);
+}
+
+static const char large[] = "{\"heads_q\": 8, \"seqlen_q\": 2000, \"head_dim\": 128, \"backward\": false}";
+static const char small[] = "{\"seqlen_q\": 20, \"head_dim\": 64}";
+
+static void test_beside(void) {
+  fa_result r;
+  fa_backend looker = fa_backend_cuda;
+  looker.run = look_and_refuse;
+  fake_cuda_start();
+  fake.opening = open_beside_work;
+  run_json(&looker, large, true, &r);
+  CHECK(was_beside && r.state == FA_SKIP && strcmp(r.reason, "usable") == 0);
+  CHECK(fake.n_contexts == 0 && fake.misuse[0] == 0);
+  fa_result_free(&r);
+}
+
+static char queues[8];
+
+static void look_at_queues(void) {
+  const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  snprintf(queues, sizeof queues, "%s", text ? text : "none");
+}
+
+/* A context with few hardware queues opens sooner, if the user did not ask for others. */
+static void test_queues(void) {
+  static const char *const asked[] = {NULL, "8"};
+  for (int i = 0; i < 2; ++i) {
+    fa_result r;
+    unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (asked[i]) setenv("CUDA_DEVICE_MAX_CONNECTIONS", asked[i], 1);
+    fake_cuda_start();
+    fake.opening = look_at_queues;
+    run_json(&fa_backend_cuda, small, true, &r);
+    CHECK_MSG(strcmp(queues, asked[i] ? asked[i] : "1") == 0, "%s", queues);
+    fa_result_free(&r);
+  }
+}
+
+/* The context is current where it is used, and goes when the backend does. */
+static void test_use(void) {
+  fa_result r;
+  fake_cuda_start();
+  run_json(&fa_backend_cuda, small, true, &r);
+  CHECK_MSG(r.state == FA_PASS && fake.misuse[0] == 0, "%s; %s", r.reason, fake.misuse);
+  CHECK(fake.n_contexts == 0 && fake.n_launches > 0 && fake.bytes_in_use == 0);
+  fa_result_free(&r);
+}
+
+/* Whichever call of opening fails. */
+static void test_failures(void) {
+  for (int at = 0; at < 14; ++at) {
+    fa_result *r[2];
+    for (int prepared = 0; prepared < 2; ++prepared) {
+      REQUIRE((r[prepared] = malloc(sizeof *r[0])) != NULL);
+      fake_cuda_start();
+      fake.n_devices = at == 0 ? 0 : 1;
+      fake.fail_at = at;
+      fake.fail_with = CUDA_ERROR_DEVICE_UNAVAILABLE;
+      run_json(&fa_backend_cuda, small, prepared, r[prepared]);
+    }
+    CHECK_MSG(r[0]->state == r[1]->state && strcmp(r[0]->reason, r[1]->reason) == 0, "call %d: %s; %s", at,
+              r[0]->reason, r[1]->reason);
+    if (at == 0) CHECK(r[1]->state == FA_ERROR && strstr(r[1]->reason, "finds no device"));
+    for (int n = 0; n < 2; ++n) {
+      fa_result_free(r[n]);
+      free(r[n]);
+    }
+  }
+}
+
+/* A backend that is closed before anybody asked it for anything; one that has nothing to prepare. */
+static void test_unused(void) {
+  void *self = NULL;
+  fa_preparing preparing = {0};
+  fake_cuda_start();
+  REQUIRE(fa_backend_cuda.open(NULL, &self, NULL) == FA_OK);
+  fa_preparing_begin(&preparing, &fa_backend_cuda, self, NULL, 0);
+  fa_preparing_wait(&preparing);
+  CHECK(fake.n_contexts == 1);
+  fa_backend_cuda.close(self);
+  CHECK(fake.n_contexts == 0);
+  fa_preparing_begin(&preparing, &fa_backend_ref_f32, NULL, NULL, 0);
+  CHECK(!preparing.running);
+}
+
+int main(void) {
+  setenv("FA_NVRTC", "off", 1);
+  REQUIRE(pthread_getcpuclockid(pthread_self(), &main_clock) == 0);
+  test_beside();
+  test_use();
+  test_queues();
+  test_failures();
+  test_unused();
+  fake_cuda_reset();
+  return check_done();
+}

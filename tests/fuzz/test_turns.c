@@ -1,0 +1,118 @@
+/* Turns among processes: never more than so many at once, nobody keeps one by dying, and a hanging holder
+ * stops nobody for good. */
+#include "fuzz/one/turns.h"
+#include "report/progress.h"
+#include "tests/support/check.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct shared {
+  atomic_int n_inside, most_inside, n_through;
+} shared;
+static shared *seen;
+
+static void go_inside(int milliseconds) {
+  const int n = atomic_fetch_add(&seen->n_inside, 1) + 1;
+  int most = atomic_load(&seen->most_inside);
+  while (n > most && !atomic_compare_exchange_weak(&seen->most_inside, &most, n)) {}
+  usleep(1000u * (unsigned)milliseconds);
+  atomic_fetch_sub(&seen->n_inside, 1);
+  atomic_fetch_add(&seen->n_through, 1);
+}
+
+static void clear(void) {
+  atomic_store(&seen->n_inside, 0);
+  atomic_store(&seen->most_inside, 0);
+  atomic_store(&seen->n_through, 0);
+}
+
+static pid_t start_one(const fa_turns *turns) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const int turn = fa_turns_begin(turns, 60);
+    go_inside(10);
+    fa_turns_end(turns, turn);
+    fa_turns_end(turns, -1); /* who had none has nothing to end */
+    _exit(turn >= 0 ? 0 : 1);
+  }
+  return pid;
+}
+
+static int n_failed(int n) {
+  int bad = 0;
+  for (int i = 0, how = 0; i < n; ++i) bad += wait(&how) < 0 || how != 0;
+  return bad;
+}
+
+static void test_at_most(int n_turns) {
+  fa_turns turns = fa_turns_make(n_turns);
+  REQUIRE(turns.fd >= 0);
+  clear();
+  for (int i = 0; i < 10; ++i) REQUIRE(start_one(&turns) > 0);
+  CHECK(n_failed(10) == 0);
+  CHECK(atomic_load(&seen->n_through) == 10);
+  const int most = atomic_load(&seen->most_inside);
+  CHECK_MSG(most == n_turns, "%d at once of %d", most, n_turns);
+  fa_turns_free(&turns);
+}
+
+/* Holds a turn until it is killed. */
+static pid_t start_holder(const fa_turns *turns) {
+  int ends[2];
+  char byte = 0;
+  REQUIRE(pipe(ends) == 0);
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    if (fa_turns_begin(turns, 0) < 0 || write(ends[1], &byte, 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  REQUIRE(read(ends[0], &byte, 1) == 1);
+  close(ends[0]), close(ends[1]);
+  return pid;
+}
+
+static void test_patience(void) {
+  fa_turns turns = fa_turns_make(1);
+  const pid_t holder = start_holder(&turns);
+  const double start = fa_seconds_now();
+  CHECK(fa_turns_begin(&turns, 0) < 0);
+  CHECK(fa_turns_begin(&turns, 0.05) < 0);
+  CHECK(fa_seconds_now() - start >= 0.05);
+  clear();
+  REQUIRE(start_one(&turns) > 0);
+  usleep(50000);
+  CHECK(atomic_load(&seen->n_through) == 0); /* it waits */
+  kill(holder, SIGKILL);
+  REQUIRE(waitpid(holder, NULL, 0) == holder);
+  CHECK(n_failed(1) == 0); /* and has the dead one's turn */
+  CHECK(atomic_load(&seen->n_through) == 1);
+  fa_turns_free(&turns);
+}
+
+static void test_none(void) {
+  fa_turns turns = fa_turns_make(1);
+  fa_turns_free(&turns);
+  CHECK(turns.fd < 0 && fa_turns_begin(&turns, 60) < 0);
+  fa_turns_end(&turns, -1);
+  fa_turns_free(&turns);
+  turns =
+      (fa_turns){.fd = STDIN_FILENO, .n = 1}; /* whatever it is, not to be written to, so not to be locked */
+  const double start = fa_seconds_now();
+  REQUIRE(freopen("/dev/null", "r", stdin) != NULL);
+  CHECK(fa_turns_begin(&turns, 60) < 0 && fa_seconds_now() - start < 30);
+}
+
+int main(void) {
+  seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(seen != MAP_FAILED);
+  test_at_most(1);
+  test_at_most(3);
+  test_patience();
+  test_none();
+  return check_done();
+}

@@ -1,0 +1,28 @@
+/* What tests/gpu/test_exec.sh cannot time: a child that has ended when it is told to. */
+#include "gpu/backends/exec_process.h"
+#include "tests/support/check.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Telling the keeper of a child that is gone must not raise SIGPIPE in whoever asked it. */
+static void test_stop_behind_the_end(bool at_once) {
+  fa_exec_process x;
+  fa_error err = {""};
+  char how[200] = "";
+  REQUIRE(fa_exec_start(&x, "exit 3", &err) == FA_OK);
+  siginfo_t ended;
+  CHECK(waitid(P_PID, (id_t)x.keeper, &ended, WEXITED | WNOWAIT) == 0);
+  CHECK(!fa_exec_send(&x, "hello"));
+  fa_exec_stop(&x, at_once, how, sizeof how);
+  CHECK_MSG(strcmp(how, "ended with status 3") == 0, "%s", how);
+  CHECK(x.keeper == 0);
+}
+
+int main(void) {
+  signal(SIGPIPE, SIG_DFL);
+  test_stop_behind_the_end(false);
+  test_stop_behind_the_end(true);
+  return check_done();
+}

@@ -1,0 +1,36 @@
+/* How many splits are chosen: never more than there is work for, none where the grid is full without, and
+ * never much slower, by the same model of time, than the best number. */
+#include "gpu/plan/splits.h"
+#include "tests/support/check.h"
+
+static int choose(int64_t tiles, int64_t keys, int64_t block, int64_t head_dim) {
+  const fa_kv_load load = {.tiles = tiles,
+                           .key_blocks = (keys + block - 1) / block,
+                           .block_bytes = block * head_dim * 4,
+                           .n_processors = 132,
+                           .blocks_per_processor = 2};
+  return fa_kv_splits_choose(&load);
+}
+
+int main(void) {
+  /* little to read: a combine takes longer than it saves */
+  CHECK(choose(8, 0, 64, 128) == 1);
+  CHECK(choose(1, 1, 64, 128) == 1);
+  CHECK(choose(8, 64, 64, 128) == 1);
+  CHECK(choose(1, 128, 64, 64) == 1);
+  /* the grid is full without */
+  CHECK(choose(132, 8192, 64, 128) == 1);
+  CHECK(choose(1024, 8192, 64, 128) == 1);
+  CHECK(choose(128, 131072, 64, 128) <= 2);
+  /* few heads and many keys: every processor has something to do, and none twice as much as another */
+  for (int tiles = 1; tiles <= 64; ++tiles) {
+    const int n = choose(tiles, 131072, 64, 128), blocks = n * tiles, most = (blocks + 131) / 132;
+    CHECK_MSG(blocks >= 0.8 * 132 * most, "%d tiles: %d splits", tiles, n);
+  }
+  CHECK(choose(8, 8192, 64, 128) >= 13);
+  CHECK(choose(32, 8192, 64, 64) >= 4);
+  /* no more than blocks, and than are ever chosen */
+  for (int keys = 1; keys < 3000; keys += 61) CHECK(choose(1, keys, 64, 256) <= (keys + 63) / 64);
+  CHECK(choose(1, (int64_t)1 << 29, 64, 128) <= FA_KV_MOST_SPLITS);
+  return check_done();
+}

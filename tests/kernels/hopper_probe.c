@@ -1,0 +1,145 @@
+/* Runs hopper_probe.cu on a GPU: every product of the kernels for sm_90a, and boxes in and out of shared
+ * memory. usage: hopper_probe [CUBIN]; without one it only says whether there is a GPU for it. Exit: 77 there
+ * is none. */
+#include "gpu/cuda_backend/context.h"
+#include "gpu/cuda/launch.h"
+#include "gpu/kernels/params/tensor_map.h"
+#include "tests/support/check.h"
+#include "tests/kernels/descriptor_forms_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct descriptor_params {
+  int one_in_a, high, shift;
+  CUdeviceptr wrong;
+} descriptor_params;
+
+typedef struct probe_params {
+  fa_tensor_map map;
+  CUdeviceptr words;
+  int n_words, at[4];
+} probe_params;
+
+static fa_cuda_context context;
+static CUlibrary library;
+static CUdeviceptr memory; /* 1 MiB */
+
+static void launch(const char *name, size_t shared, const void *params) {
+  const fa_cuda_driver *d = context.driver;
+  const unsigned grid[3] = {1, 1, 1};
+  CUkernel kernel = NULL;
+  fa_error err = {""};
+  CHECK_MSG(d->cuLibraryGetKernel(&kernel, library, name) == CUDA_SUCCESS, "no kernel %s", name);
+  CHECK(d->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared, kernel,
+                                context.device.device) == CUDA_SUCCESS);
+  CHECK_MSG(fa_cuda_launch(d, kernel, name, shared, grid, 128, params, NULL, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(d->cuStreamSynchronize(NULL) == CUDA_SUCCESS, "%s", name);
+}
+
+static void check_form(const char *name) {
+  float wrong = 0;
+  context.driver->cuMemcpyHtoD(memory, &wrong, sizeof wrong);
+  for (int i = 0; i < 16; ++i) {
+    const descriptor_params p = {i & 1, i >> 1 & 1, (i >> 2) * 320, memory};
+    launch(name, 229376, &p);
+  }
+  context.driver->cuMemcpyDtoH(&wrong, memory, sizeof wrong);
+  CHECK_MSG(wrong == 0, "%s: %g threads have something else", name, wrong);
+}
+
+/* A tensor of 136 x 77 x 3 x 2 at 512 KiB, of numbers by position. */
+enum { D = 136, S = 77, H = 3, B = 2, WORDS_AT = 0, TENSOR_AT = 512 << 10 };
+static uint16_t tensor[B][S][H][D];
+
+static void encode(fa_tensor_map *map, int width, int rows) {
+  const cuuint64_t size[4] = {D, S, H, B}, bytes[3] = {H * D * 2, D * 2, S * H * D * 2};
+  const cuuint32_t box[4] = {(cuuint32_t)(width ? width : 128) / 2, (cuuint32_t)rows, 1, 1},
+                   steps[4] = {1, 1, 1, 1};
+  const CUtensorMapSwizzle swizzle = width == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                                     : width == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                     : width == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
+                                                   : CU_TENSOR_MAP_SWIZZLE_NONE;
+  CUtensorMap m;
+  CHECK(context.driver->cuTensorMapEncodeTiled(
+            &m, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, (void *)(uintptr_t)(memory + TENSOR_AT), size, bytes,
+            box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);
+  memcpy(map, &m, sizeof m);
+}
+
+/* Which element of shared memory holds column c of row r. */
+static int element_at(int width, int r, int c) {
+  const int bytes = (width ? width : 128) * r + 2 * c, mask = width == 128  ? 7
+                                                              : width == 64 ? 3
+                                                              : width == 32 ? 1
+                                                                            : 0;
+  return (bytes ^ (bytes >> 7 & mask) << 4) / 2;
+}
+
+static void check_box(int width, int rows, const int at[4], bool store) {
+  static uint16_t words[256 * 64], want[B][S][H][D];
+  const int cols = (width ? width : 128) / 2, n = cols * rows;
+  probe_params p = {.words = memory + WORDS_AT, .n_words = n / 2, .at = {at[0], at[1], at[2], at[3]}};
+  encode(&p.map, width, rows);
+  for (int i = 0; i < n; ++i) words[i] = (uint16_t)(7 * i + 1);
+  context.driver->cuMemcpyHtoD(memory + WORDS_AT, words, (size_t)n * 2);
+  context.driver->cuMemcpyHtoD(memory + TENSOR_AT, tensor, sizeof tensor);
+  launch(store ? "probe_store" : "probe_load", 65536 + 64, &p);
+  memcpy(want, tensor, sizeof want);
+  int wrong = 0;
+  if (!store) context.driver->cuMemcpyDtoH(words, memory + WORDS_AT, (size_t)n * 2);
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < cols; ++c) {
+      const int d = at[0] + c, s = at[1] + r;
+      const bool exists = d >= 0 && d < D && s >= 0 && s < S;
+      const uint16_t word = words[element_at(width, r, c)];
+      if (store && exists) want[at[3]][s][at[2]][d] = word;
+      if (!store) wrong += word != (exists ? tensor[at[3]][s][at[2]][d] : 0);
+    }
+  static uint16_t got[B][S][H][D];
+  context.driver->cuMemcpyDtoH(got, memory + TENSOR_AT, sizeof got);
+  wrong += memcmp(got, want, sizeof got) != 0;
+  CHECK_MSG(wrong == 0, "box of %d rows of %d bytes at (%d, %d, %d, %d), %s: %d wrong", rows, width, at[0],
+            at[1], at[2], at[3], store ? "stored" : "loaded", wrong);
+}
+
+static void check_boxes(void) {
+  const int widths[] = {128, 64, 32, 0},
+            places[][4] = {{0, 0, 0, 0}, {64, 3, 1, 1}, {128, 60, 2, 0}, {0, -5, 1, 0}};
+  for (int i = 0; i < B * S * H * D; ++i) (&tensor[0][0][0][0])[i] = (uint16_t)(i % 29989 + 1);
+  for (int w = 0; w < 4; ++w)
+    for (int rows = 16; rows <= 256; rows *= 4)
+      for (int i = 0; i < 4; ++i)
+        for (int store = 0; store < 2; ++store) check_box(widths[w], rows, places[i], store);
+}
+
+static char *read_file(const char *path) {
+  FILE *f = fopen(path, "rb");
+  char *data = calloc(1, 16 << 20);
+  if (!f || !data || fread(data, 1, 16 << 20, f) == 0) exit(2);
+  fclose(f);
+  return data;
+}
+
+int main(int argc, char **argv) {
+  fa_error err;
+  if (fa_cuda_context_open(0, &context, &err) != FA_OK || context.device.major != 9) {
+    printf("skipped: %s\n", context.driver ? "no device of compute capability 9.0" : err.text);
+    return 77;
+  }
+  if (argc < 2) return 0;
+  char *cubin = read_file(argv[1]);
+  CHECK(context.driver->cuLibraryLoadData(&library, cubin, NULL, NULL, 0, NULL, NULL, 0) == CUDA_SUCCESS);
+  CHECK(context.driver->cuMemAlloc(&memory, 1 << 20) == CUDA_SUCCESS);
+#define FA_FORM(name, ...) check_form("form_" #name);
+  FA_ALL_FORMS
+#undef FA_FORM
+  check_boxes();
+  context.driver->cuMemFree(memory);
+  context.driver->cuLibraryUnload(library);
+  fa_cuda_context_close(&context);
+  free(cubin);
+  return check_done();
+}

@@ -1,0 +1,50 @@
+/* Problems for the inference kernels: their memory, what they are launched with on the host executor, and a
+ * float64 loop to judge them by. Slots that are no keys hold NaN, table entries past the used ones garbage,
+ * and what is scratch must be written before it is read. */
+#ifndef FA_TESTS_KERNELS_KV_PROBLEM_H
+#define FA_TESTS_KERNELS_KV_PROBLEM_H
+
+#include "gpu/kernels/registry/cache.h"
+
+#include <stdbool.h>
+
+enum { KV_MAX_BATCH = 4 };
+
+typedef struct kv_setting {
+  int bf16, head_dim, batch, heads_kv, group, rows, keys[KV_MAX_BATCH], splits;
+  int page_size;                             /* 0: not paged */
+  int n_new, pad[KV_MAX_BATCH], left, right; /* left, right: of the window, plus 1; 0: none */
+  double scale;                              /* 0: 1 / sqrt(head_dim); NaN: 0 */
+  double softcap;
+  int alibi, unaligned, moved; /* moved: entries have other rows of the cache than their own */
+  int far;                     /* rows of the cache, or pages, lie 2^30 elements apart */
+} kv_setting;
+
+typedef struct kv_problem {
+  kv_setting s;
+  fa_kv_params p;
+  uint16_t *q, *k, *v, *o;
+  float *lse, *slopes, *partial_o, *partial_lse;
+  uint8_t *o_written, *lse_written;
+  int32_t *seqlens, *rows, *pads, *table;
+  int64_t n_q, n_cache, n_partial, n_rows, pages, table_stride;
+  double scale;
+  int capacity, wrong;
+} kv_problem;
+
+/* From words: f16 or bf16, d= heads= group= rows= keys=A,B.. splits= page= new= pad=A,B.. left= right= scale=
+ * cap=, alibi, unaligned, moved, far. Ends the program where one is none of these. */
+kv_setting kv_setting_parse(const char *words);
+
+void kv_problem_make(const kv_setting *s, kv_problem *x);
+void kv_problem_free(kv_problem *x);
+
+/* What the executor said in text. The whole call, and one kernel of it. */
+bool kv_problem_run(kv_problem *x, uint64_t seed, char text[512]);
+bool kv_problem_launch(kv_problem *x, const fa_kv_kernel *k, int64_t grid_x, int grid_y, int grid_z,
+                       uint64_t seed, char text[512]);
+
+/* Counts, in x->wrong, the elements of o and lse beyond the errors that roundings of P and O can make. */
+void kv_problem_judge(kv_problem *x);
+
+#endif

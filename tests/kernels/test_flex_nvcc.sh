@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# test_flex_nvcc.sh NVCC: the flex kernels, which no build compiles for a device, compile with expressions that are written down here,
+# without warnings, local memory or spills. First the check itself is seen to fail.
+set -u
+nvcc=$1
+dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT
+failed=0
+
+cat >"$dir/none.h" <<'END'
+#define FA_FLEX_SCORE 0
+#define FA_FLEX_MASK 0
+#define FA_FLEX_SLOPE 0
+#define FA_FLEX_READS 0
+END
+cat >"$dir/alibi_causal.h" <<'END'
+#define FA_FLEX_SCORE 1
+#define FA_FLEX_MASK 1
+#define FA_FLEX_SLOPE 1
+#define FA_FLEX_READS 1
+#define FA_FLEX_READ_BUFFERS 0
+__device__ __forceinline__ int fa_flex_at(int i) { return i < 0 ? 0 : i > 15 ? 15 : i; }
+__device__ __forceinline__ float fa_flex_score(float score, int, int h, int i, int j, int, int, const void *const *buffer) {
+  return score + static_cast<const float *>(buffer[0])[fa_flex_at(h)] * static_cast<float>(j - i);
+}
+__device__ __forceinline__ int fa_flex_mask(int, int, int i, int j, int, int, const void *const *) { return i >= j; }
+__device__ __forceinline__ float fa_flex_slope(float, int, int h, int i, int j, int, int, const void *const *, float *slope,
+                                               long long *element) {
+  slope[0] = static_cast<float>(j - i);
+  element[0] = fa_flex_at(h);
+  return 1.0f;
+}
+END
+# for kernels that have fewer registers than that to spare
+cat >"$dir/far_too_much.h" <<'END'
+#define FA_FLEX_SCORE 1
+#define FA_FLEX_MASK 0
+#define FA_FLEX_SLOPE 0
+#define FA_FLEX_READS 0
+__device__ float fa_flex_score(float score, int, int, int i, int j, int, int, const void *const *) {
+  volatile float x[64];
+  for (int k = 0; k < 64; ++k) x[k] = score;
+  return x[(i + j) & 63];
+}
+END
+
+# compile EXPRESSIONS SOURCE ARCH ENTRY
+compile() {
+  printf '#include "%s"\n#define FA_ONLY %s\n#include "gpu/kernels/%s.cu"\n' "$dir/$1.h" "$4" "$2" >"$dir/unit.cu"
+  "$nvcc" -std=c++17 -I. -cubin -arch="sm_$3" -Xptxas -v --Werror all-warnings "$dir/unit.cu" -o "$dir/unit.cubin" \
+    >"$dir/log" 2>&1 || { cat "$dir/log"; return 1; }
+  grep -q "Used .* registers" "$dir/log" && ! grep "stack frame" "$dir/log" | grep -v " 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"
+}
+
+[ "$(compile far_too_much flex/forward 80 "FA_ENTRY(flex_forward_f32_64,f32,64)" | grep -c "bytes stack frame")" = 1 ] ||
+  { echo "local memory is not noticed"; failed=1; }
+while read -r expressions source arch entry; do
+  compile "$expressions" "$source" "$arch" "$entry" || { echo "$source $entry for sm_$arch with $expressions"; failed=1; }
+done <<'END'
+alibi_causal flex/forward 80 FA_ENTRY(flex_forward_f32_128,f32,128)
+alibi_causal flex/forward 90a FA_ENTRY(flex_forward_bf16_128,bf16,128)
+none flex/forward 90a FA_ENTRY(flex_forward_f16_64,f16,64)
+alibi_causal flex/backward 90a FA_ENTRY(flex_backward_bf16_keys,bf16,wide_backward_keys,64,64)
+alibi_causal flex/backward 80 FA_ENTRY(flex_backward_f32_queries,f32,wide_backward_queries,64,64)
+alibi_causal flex/backward 90a FA_ENTRY(flex_backward_f16_short_keys,f16,wide_backward_keys,16,32)
+END
+exit $failed

@@ -1,0 +1,141 @@
+/* cases/kernels.json, for sm_90a cases/hopper.json, for a cache cases/kvcache.json, for the memory-efficient
+ * family cases/memeff.json and for expressions cases/flex.json reach every kernel, on a device of the large
+ * and on one of the small shared memory; what they compute is judged elsewhere. fa_simt_run is wrapped
+ * (CMakeLists.txt) to see what is launched. */
+#include "cases/data/build.h"
+#include "cases/recipe/case.h"
+#include "gpu/backend.h"
+#include "gpu/kernels/registry/flash_backward.h"
+#include "gpu/kernels/registry/flex.h"
+#include "gpu/kernels/registry/flex_lists.h"
+#include "gpu/kernels/registry/hopper_backward.h"
+#include "gpu/kernels/registry/hopper_forward.h"
+#include "gpu/kernels/registry/cache_append.h"
+#include "gpu/kernels/registry/cache.h"
+#include "gpu/kernels/registry/memeff.h"
+#include "gpu/simt/launch.h"
+#include "tests/support/check.h"
+
+#include <string.h>
+
+static char launched[512][96];
+static int n_launched;
+
+static bool was_launched(const char *name) {
+  for (int i = 0; i < n_launched; ++i)
+    if (strcmp(launched[i], name) == 0) return true;
+  return false;
+}
+
+fa_status __real_fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, fa_error *err);
+fa_status __wrap_fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, fa_error *err);
+fa_status __wrap_fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, fa_error *err) {
+  if (!was_launched(launch->name) && n_launched < 512)
+    snprintf(launched[n_launched++], sizeof *launched, "%s", launch->name);
+  return __real_fa_simt_run(launch, out, err);
+}
+
+static void run_all(const fa_case_list *list, const char *device, bool backward) {
+  void *self = NULL;
+  fa_error err = {""};
+  CHECK(fa_backend_host.open(device, &self, &err) == FA_OK);
+  for (int64_t i = 0; i < list->n; ++i) {
+    const fa_case *c = &list->v[i];
+    const fa_run_options opt = {
+        .passes = FA_PASS_FORWARD | (backward && c->problem.backward ? FA_PASS_BACKWARD : 0), .n_threads = 2};
+    fa_tensors t;
+    fa_outcome out = {.state = FA_SUBJECT_OK};
+    fa_status status = fa_case_build(c, &t, &err);
+    CHECK(status == FA_OK);
+    if (status != FA_OK) continue;
+    status = fa_backend_host.run(self, &c->problem, &t, &opt, &out, &err);
+    CHECK_MSG(status == FA_OK && out.state == FA_SUBJECT_OK, "%s: %s", c->name,
+              status == FA_OK ? out.text : err.text);
+    fa_tensors_free(&t);
+  }
+  fa_backend_host.close(self);
+}
+
+typedef const char *name_of(int i);
+
+/* Kernels of these lists that were never launched. */
+static int missing(name_of *const *lists, int n_lists, bool say) {
+  int n = 0;
+  for (int l = 0; l < n_lists; ++l) {
+    const char *name;
+    for (int i = 0; (name = lists[l](i)) != NULL; ++i) {
+      if (was_launched(name)) continue;
+      ++n;
+      if (say) fprintf(stderr, "never launched: %s\n", name);
+    }
+  }
+  return n;
+}
+
+static void load(const char *path, fa_case_list *list) {
+  fa_error err = {""};
+  const fa_status status = fa_case_file_load(path, NULL, list, &err);
+  CHECK_MSG(status == FA_OK, "%s", err.text);
+}
+
+static void check_arguments(void) {
+  static const char *const wrong[] = {
+      "shared", "shared=0", "shared=228", "processors=-1", "x=3", "hopper=", "hopper=x", "shared=99;", "3"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    void *self = NULL;
+    fa_error err = {""};
+    CHECK_MSG(fa_backend_host.open(wrong[i], &self, &err) == FA_ERR_INPUT && strstr(err.text, "shared=KIB"),
+              "%s", wrong[i]);
+  }
+}
+
+/* Those of the other families; what expressions ask for is compiled for a call, but listed all the same. */
+static void test_families(void) {
+  static name_of *const wide[] = {fa_wide_name};
+  static name_of *const flex[] = {fa_flex_forward_name, fa_flex_backward_name};
+  static name_of *const of_sm90[] = {fa_hopper_flex_backward_name};
+  static name_of *const lists[] = {fa_flex_lists_name};
+  fa_case_list memeff = {0}, mods = {0};
+  load("cases/memeff.json", &memeff);
+  CHECK(missing(wide, 1, false) > 0);
+  run_all(&memeff, NULL, true);
+  CHECK(missing(wide, 1, true) == 0);
+  load("cases/flex.json", &mods);
+  CHECK(missing(flex, 2, false) > 0);
+  run_all(&mods, NULL, true);
+  CHECK(missing(flex, 2, true) == 0);
+  CHECK(missing(of_sm90, 1, false) > 0);
+  run_all(&mods, "hopper", true);
+  CHECK(missing(of_sm90, 1, true) == 0);
+  /* flex_lists_blocks: only fa_flex_blocks launches it, which no case calls (test_flex_lists.c) */
+  CHECK(missing(lists, 1, false) == 1 && !was_launched("flex_lists_blocks"));
+  fa_case_list_free(&memeff);
+  fa_case_list_free(&mods);
+}
+
+int main(void) {
+  static name_of *const flash[] = {fa_flash_forward_name, fa_flash_backward_name};
+  static name_of *const hopper[] = {fa_hopper_forward_name, fa_hopper_flex_forward_name,
+                                    fa_hopper_backward_name};
+  static name_of *const cache[] = {fa_kv_name, fa_kv_append_name};
+  fa_case_list list = {0}, of_hopper = {0}, over_cache = {0};
+  load("cases/kernels.json", &list);
+  run_all(&list, NULL, true);
+  CHECK(missing(flash, 2, false) > 0); /* those for small devices: the check can fail */
+  run_all(&list, "shared=99", true);
+  CHECK(missing(flash, 2, true) == 0);
+  CHECK(missing(hopper, 3, false) > 0);
+  load("cases/hopper.json", &of_hopper);
+  run_all(&of_hopper, "hopper", true);
+  CHECK(missing(hopper, 3, true) == 0);
+  load("cases/kvcache.json", &over_cache);
+  CHECK(missing(cache, 2, false) > 0);
+  run_all(&over_cache, NULL, true);
+  CHECK(missing(cache, 2, true) == 0);
+  fa_case_list_free(&list);
+  fa_case_list_free(&of_hopper);
+  fa_case_list_free(&over_cache);
+  test_families();
+  check_arguments();
+  return check_done();
+}

@@ -1,0 +1,314 @@
+/* What other projects' acceptance rules make of the mutants: the kernels run on the same cases, and every
+ * rule is asked whether it would notice.
+ *
+ *   rival_rules [--zeroed] [--device hopper] [--names FILE] FILE.json... -- NAME...
+ *
+ * Runs every case on mutant:unchanged and on each mutant:NAME. A line per mutant and rule:
+ *   name <tab> rule <tab> first case that the rule rejects, or - <tab> runs compared <tab> runs stopped
+ * and per rule one for `unchanged` that counts instead of naming: cases where a rule rejects kernels without
+ * a bug. Such cases say nothing about mutants and are left out for that rule. --zeroed:
+ * outputs hold zeros before the run, as fresh memory mostly does, instead of NaN. --device: mutants that want
+ * host:hopper, and instead of `unchanged` unchanged_hopper, whose lines are named `unchanged` too.
+ *
+ * The rules compare with attention in float64, gradients end to end:
+ *   fa2x       max|got - exact| <= 2 max|rounded - exact|, rounded: standard attention in the element type;
+ *              gradients 3 times with groups of heads or variable length, 8 times with ALiBi; no LSE, no f32.
+ * Over a cache 3 times, 5 with ALiBi, and 1e-5; keys appended to 1e-3, values and all else bit for bit
+ *   allclose   |got - exact| <= 1e-2 + 1e-2 |exact|, LSE too
+ *   xformers   fixed tolerances: forward f16 4e-3 + 4e-4 |exact|, bf16 2e-2 + 5e-3 |exact|, f32 3e-4 +
+ *              2e-5 |exact|, LSE 2e-4; gradients f16 9e-2 + 2e-2 |exact|, bf16 0.7 + 0.1 |exact|, f32 5e-4 +
+ *              1e-4 |exact|
+ *   xformers2  the same after gradients were loosened to f16 0.2, bf16 0.9
+ */
+#include "fuzz/generate/draw.h"
+#include "gpu/backend.h"
+#include "tests/support/standard_attention.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FA2X, ALLCLOSE, XFORMERS, XFORMERS2, N_RULES, MAX_SUBJECTS = 256 };
+static const char *const rule_name[] = {"fa2x", "allclose", "xformers", "xformers2"};
+
+static const fa_backend *mutant;
+static uint64_t
+    schedule_seed; /* of the executor; an odd one lets kernels for sm_90a take tiles as they come */
+
+typedef struct subject {
+  const char *name;
+  void *self;
+  char killer[N_RULES][256]; /* "" = none yet */
+  int64_t n_rejected[N_RULES], n_compared, n_stopped;
+} subject;
+
+/* ---- one tensor ---- */
+
+typedef struct limits {
+  double times, slack; /* fa2x; times 0 = the rule does not look */
+  bool compares_cache; /* fa2x: by tolerances instead, and what nobody wrote must still be there */
+  double atol[N_RULES], rtol[N_RULES];
+} limits;
+
+static limits limits_of(const fa_problem *p, fa_tensor_id id) {
+  static const struct {
+    double atol, rtol, gradient_atol, loosened_atol, gradient_rtol;
+  } xformers[] = {[FA_F16] = {4e-3, 4e-4, 9e-2, 0.2, 2e-2},
+                  [FA_BF16] = {2e-2, 5e-3, 0.7, 0.9, 0.1},
+                  [FA_F32] = {3e-4, 2e-5, 5e-4, 5e-4, 1e-4}};
+  const bool cache = id == FA_T_K || id == FA_T_V;
+  limits l = {.times = p->dtype == FA_F32 ? 0 : 2}; /* FlashAttention has no f32 */
+  l.atol[ALLCLOSE] = l.rtol[ALLCLOSE] = 1e-2;
+  l.atol[XFORMERS] = xformers[p->dtype].atol;
+  l.rtol[XFORMERS] = xformers[p->dtype].rtol;
+  if (id == FA_T_LSE) {
+    l.times = 0;
+    l.atol[XFORMERS] = 2e-4;
+    l.rtol[XFORMERS] = 0;
+  }
+  if (p->kvcache
+          .present) { /* FlashAttention's own test of its cache: 3, 5, and fixed tolerances for the cache */
+    l.times = l.times == 0 || cache ? 0 : p->alibi.present ? 5 : 3;
+    l.slack = 1e-5;
+    l.compares_cache = cache;
+    l.atol[FA2X] = l.rtol[FA2X] = id == FA_T_K ? 1e-3 : 0;
+  }
+  l.atol[XFORMERS2] = l.atol[XFORMERS];
+  l.rtol[XFORMERS2] = l.rtol[XFORMERS];
+  if (id == FA_T_O || id == FA_T_LSE || cache) return l;
+  if (l.times > 0 && (p->heads_q != p->heads_kv || fa_problem_is_varlen(p))) l.times = 3;
+  if (l.times > 0 && p->alibi.present) l.times = 8;
+  l.atol[XFORMERS] = xformers[p->dtype].gradient_atol;
+  l.atol[XFORMERS2] = xformers[p->dtype].loosened_atol;
+  l.rtol[XFORMERS] = l.rtol[XFORMERS2] = xformers[p->dtype].gradient_rtol;
+  return l;
+}
+
+static bool is_near(double got, double exact, double atol, double rtol) {
+  return got == exact || (isnan(exact) && isnan(got)) || fabs(got - exact) <= atol + rtol * fabs(exact);
+}
+
+/* rejects[rule] |= the rule rejects this tensor. ignore: elements that say nothing; may be NULL. */
+static void judge_tensor(const fa_problem *p, fa_tensor_id id, const fa_tensor *got, const double *exact,
+                         const double *rounded, const bool *ignore, bool *rejects) {
+  const limits l = limits_of(p, id);
+  const int64_t n = fa_tensor_count(got);
+  double worst_got = 0, worst_rounded = 0;
+  for (int64_t e = 0; e < n; ++e) {
+    if (ignore && ignore[e]) continue;
+    int64_t index[FA_MAX_RANK];
+    fa_tensor_unravel(got, e, index);
+    const double x = fa_tensor_get(got, index);
+    for (int rule = l.compares_cache ? FA2X : ALLCLOSE; rule < N_RULES; ++rule)
+      rejects[rule] |= !is_near(x, exact[e], l.atol[rule], l.rtol[rule]);
+    if (l.times == 0) continue;
+    const double err = fabs(x - exact[e]);
+    worst_got = err <= worst_got ? worst_got : err; /* NaN stays */
+    worst_rounded = fmax(worst_rounded, fabs(rounded[e] - exact[e]));
+  }
+  if (l.times > 0) rejects[FA2X] |= !(worst_got <= l.times * worst_rounded + l.slack);
+}
+
+/* ---- one case ---- */
+
+typedef struct trial {
+  const fa_case *c;
+  fa_tensors pristine;
+  standard_outputs exact, rounded;
+  bool *ignore[FA_T_COUNT]; /* elements that the unchanged kernels leave unwritten */
+  bool useless[N_RULES];    /* the rule rejects the unchanged kernels */
+  bool zeroed;
+} trial;
+
+/* K and V: the caches of a call that appends. */
+static const fa_tensor_id outputs[] = {FA_T_O,
+                                       FA_T_LSE,
+                                       FA_T_DQ,
+                                       FA_T_DK,
+                                       FA_T_DV,
+                                       FA_T_DBIAS,
+                                       FA_T_K,
+                                       FA_T_V,
+                                       FA_T_DBUFFER_0,
+                                       FA_T_DBUFFER_0 + 1,
+                                       FA_T_DBUFFER_0 + 2,
+                                       FA_T_DBUFFER_0 + 3,
+                                       FA_T_DBUFFER_0 + 4,
+                                       FA_T_DBUFFER_0 + 5,
+                                       FA_T_DBUFFER_0 + 6,
+                                       FA_T_DBUFFER_7};
+enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
+
+static const double *array_of(const standard_outputs *s, fa_tensor_id id) {
+  const double *const all[N_OUTPUTS] = {s->o, s->lse, s->dq, s->dk, s->dv, s->dbias, s->k, s->v};
+  if (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_7) return s->dbuffer[id - FA_T_DBUFFER_0];
+  for (int i = 0; i < N_OUTPUTS; ++i)
+    if (outputs[i] == id) return all[i];
+  return NULL;
+}
+
+static void clear_outputs(const trial *t, fa_tensors *set) {
+  for (int i = 0; t->zeroed && i < N_OUTPUTS; ++i) {
+    const fa_tensor *x = &set->t[outputs[i]];
+    if (!fa_tensor_id_is_output(outputs[i])) continue;
+    int64_t index[FA_MAX_RANK];
+    for (int64_t e = 0; e < fa_tensor_count(x); ++e) {
+      fa_tensor_unravel(x, e, index);
+      fa_tensor_set(x, index, 0);
+    }
+  }
+}
+
+/* Runs the case. False: the executor stopped it. */
+static bool run(const trial *t, subject *s, fa_tensors *out) {
+  const fa_run_options options = {.passes = FA_PASS_FORWARD | (t->c->problem.backward ? FA_PASS_BACKWARD : 0),
+                                  .n_threads = 1,
+                                  .schedule_seed = schedule_seed};
+  fa_outcome outcome = {0};
+  fa_error err;
+  FA_ASSERT(fa_tensors_clone(out, &t->pristine, &err) == FA_OK);
+  clear_outputs(t, out);
+  const fa_status status = mutant->run(s->self, &t->c->problem, out, &options, &outcome, &err);
+  return status == FA_OK && outcome.state == FA_SUBJECT_OK;
+}
+
+static void find_unwritten(trial *t, const fa_tensors *got) {
+  for (int i = 0; i < N_OUTPUTS; ++i) {
+    const fa_tensor *x = &got->t[outputs[i]];
+    const int64_t n = fa_tensor_count(x);
+    int64_t index[FA_MAX_RANK];
+    if (!fa_tensor_id_is_output(outputs[i])) continue; /* a cache */
+    t->ignore[outputs[i]] = calloc((size_t)n + 1, 1);
+    FA_ASSERT(t->ignore[outputs[i]]);
+    for (int64_t e = 0; e < n; ++e) {
+      fa_tensor_unravel(x, e, index);
+      t->ignore[outputs[i]][e] = fa_tensor_is_poison(x, index, FA_POISON_A);
+    }
+  }
+}
+
+static void judge(const trial *t, const fa_tensors *got, bool *rejects) {
+  for (int i = 0; i < N_OUTPUTS; ++i) {
+    const fa_tensor_id id = outputs[i];
+    if (!got->t[id].data || !array_of(&t->exact, id)) continue;
+    judge_tensor(&t->c->problem, id, &got->t[id], array_of(&t->exact, id), array_of(&t->rounded, id),
+                 t->ignore[id], rejects);
+  }
+}
+
+static void try_subject(trial *t, subject *s, bool is_control) {
+  fa_tensors got = {0};
+  bool rejects[N_RULES] = {false}, wanted = is_control;
+  for (int rule = 0; rule < N_RULES; ++rule) wanted |= !s->killer[rule][0] && !t->useless[rule];
+  if (!wanted) return;
+  if (!run(t, s, &got)) {
+    s->n_stopped++;
+  } else {
+    s->n_compared++;
+    if (is_control) find_unwritten(t, &got);
+    judge(t, &got, rejects);
+    for (int rule = 0; rule < N_RULES; ++rule) {
+      if (!rejects[rule] || t->useless[rule]) continue;
+      if (is_control) t->useless[rule] = true;
+      if (s->n_rejected[rule]++ == 0) snprintf(s->killer[rule], sizeof s->killer[rule], "%s", t->c->name);
+    }
+  }
+  fa_tensors_free(&got);
+}
+
+/* subjects[0]: the control. */
+static void try_case(const fa_case *c, bool zeroed, subject *subjects, int n_subjects) {
+  trial t = {.c = c, .zeroed = zeroed};
+  fa_error err;
+  char reason[256];
+  const unsigned passes = mutant->supports(subjects[0].self, &c->problem, reason, sizeof reason);
+  const unsigned wanted = FA_PASS_FORWARD | (c->problem.backward ? FA_PASS_BACKWARD : 0);
+  if ((passes & wanted) != wanted || c->expect == FA_EXPECT_REJECT) return;
+  FA_ASSERT(fa_case_build(c, &t.pristine, &err) == FA_OK);
+  standard_attention(&c->problem, &t.pristine, false, &t.exact);
+  standard_attention(&c->problem, &t.pristine, true, &t.rounded);
+  for (int i = 0; i < n_subjects; ++i) try_subject(&t, &subjects[i], i == 0);
+  standard_outputs_free(&t.exact);
+  standard_outputs_free(&t.rounded);
+  fa_tensors_free(&t.pristine);
+  for (int i = 0; i < FA_T_COUNT; ++i) free(t.ignore[i]);
+}
+
+static void print(const subject *subjects, int n) {
+  for (int i = 0; i < n; ++i)
+    for (int rule = 0; rule < N_RULES; ++rule) {
+      const subject *s = &subjects[i];
+      char count[32];
+      snprintf(count, sizeof count, "%lld", (long long)s->n_rejected[rule]);
+      printf("%s\t%s\t%s\t%lld\t%lld\n", s->name, rule_name[rule],
+             i == 0               ? count
+             : s->killer[rule][0] ? s->killer[rule]
+                                  : "-",
+             (long long)s->n_compared, (long long)s->n_stopped);
+    }
+}
+
+/* Through the table of backends: what mutants call, the host executor, is part of the program then. */
+static void find_backend(void) {
+  for (int i = 0; fa_backends[i]; ++i)
+    if (strcmp(fa_backends[i]->name, "mutant") == 0) mutant = fa_backends[i];
+  FA_ASSERT(mutant);
+}
+
+/* Whether the case's name is a line of the file. Every one is without a file. */
+static bool is_named(const char *path, const char *name) {
+  char line[1200];
+  bool found = !path;
+  FILE *f = path ? fopen(path, "re") : NULL;
+  FA_ASSERT(f || !path);
+  while (f && !found && fgets(line, sizeof line, f)) {
+    line[strcspn(line, "\n")] = 0;
+    found = strcmp(line, name) == 0;
+  }
+  if (f) fclose(f);
+  return found;
+}
+
+static fa_status open_subject(subject *s, const char *device, fa_error *err) {
+  char name[128];
+  const bool control = strcmp(s->name, "unchanged") == 0;
+  /* without a bug the variants of a device's kernels are in one library */
+  snprintf(name, sizeof name, "%s%s%.*s%s%s", s->name, device && control ? "_" : "",
+           device && control ? (int)strcspn(device, "=") : 0, device ? device : "", device ? "," : "",
+           device ? device : "");
+  return mutant->open(name, &s->self, err);
+}
+
+int main(int argc, char **argv) {
+  static subject subjects[MAX_SUBJECTS];
+  fa_case_list cases = {0};
+  fa_error err = {""};
+  const char *names = NULL, *device = NULL;
+  bool zeroed = false;
+  int n = 0, i = 1;
+  find_backend();
+  for (; i < argc && strcmp(argv[i], "--") != 0; ++i) {
+    if (strcmp(argv[i], "--zeroed") == 0)
+      zeroed = true;
+    else if (strcmp(argv[i], "--names") == 0 && i + 1 < argc)
+      names = argv[++i];
+    else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
+      device = argv[++i], schedule_seed = 1;
+    else if (fa_case_file_load(argv[i], fa_generate, &cases, &err) != FA_OK)
+      goto failed;
+  }
+  subjects[n++].name = "unchanged";
+  for (++i; i < argc && n < MAX_SUBJECTS; ++i) subjects[n++].name = argv[i];
+  for (int k = 0; k < n; ++k)
+    if (open_subject(&subjects[k], device, &err) != FA_OK) goto failed;
+  for (int64_t k = 0; k < cases.n; ++k)
+    if (is_named(names, cases.v[k].name)) try_case(&cases.v[k], zeroed, subjects, n);
+  print(subjects, n);
+  for (int k = 0; k < n; ++k) mutant->close(subjects[k].self);
+  fa_case_list_free(&cases);
+  return 0;
+failed:
+  fprintf(stderr, "rival_rules: %s\n", err.text);
+  return 2;
+}

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Takes each barrier, wait and commit out of the kernels, one at a time, and expects the host backend to notice.
+
+usage: test_barriers.py BARRIER_VERIFY CXX [--all] [--write docs/detection.md] [--only TEXT]
+
+BARRIER_VERIFY is fa-verify with the kernels in a shared library, so that a changed copy can be put in their place.
+Without --all only the cases that the filters of FAMILIES name are run. Exit: 0 every removal was caught or is in
+HARMLESS, 1 not so."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+WORKERS = 2  # at a time: compilers, and removals
+
+FLASH = "^(square_(17|65)|gqa_5.*|d200|scale_negative.*|deterministic_.*|splits_(bf16|mixed)|bias_b.*)$"
+FLASH_FILES = ["cases/causal.json", "cases/headdim.json", "cases/edge.json", "cases/gqa.json", "cases/memeff.json"]
+MORE_FILES = ["cases/varlen.json", "cases/window.json", "cases/dropout.json", "cases/alibi.json", "cases/softcap.json"]
+# Family -> (backend, case files, filter of the quick run, schedule seeds), in the order they
+# are run. Filter None: not in the quick run.
+# More processors than the host has by default reach the backward that is parallel over query blocks with several key
+# blocks to a head. One processor gives a block of the kernels for sm_90a a tile to load while lanes still wait for
+# the one before; that they are overtaken takes luck, hence several seeds.
+FAMILIES = {
+    "flash": [("host", FLASH_FILES, FLASH, [1]), ("host", MORE_FILES, None, [1]),
+              ("host:processors=132", ["cases/crossattn.json"], "^two_blocks_d64$", [1])],
+    "hopper": [("host:hopper", ["cases/hopper.json"],
+                "^(bf16_64_(rings|no_keys|dropout|varlen)|bf16_256_(window|varlen|wide)|"
+                "f16_192_wide_(varlen|ordered)|f16_256_wide_dropout)$", [1]),
+               ("host:hopper", ["cases/flex.json"], "^(dense|mod_alibi_bf16)$", [1]),
+               ("host:hopper,processors=1", ["cases/hopper.json"],
+                "^(bf16_64_(window|window_short|idle)|bf16_256_dropout)$", range(1, 9))],
+    "flex": [("host", ["cases/flex.json"], "^(dense|density_30|k_ne_v|mod_columns)$", [1])],
+    "cache": [("host", ["cases/kvcache.json"], "^(splits_2|tall_unmasked|splits_causal_tall|page_gqa_splits)$", [1])],
+    "memeff": [("host", ["cases/memeff.json"],
+              "^(bias_b.*|d_72_f32|f32_gqa|d_300|k_ne_v_wide_values|f32_two_passes)$", [1]),
+             ("host", FLASH_FILES[:-1], None, [1])],
+}
+CAUGHT = re.compile(r"(FAIL|RACE|OOB|DEADLOCK|CRASH|HANG|ERROR|REJECTED) (\S+)  \S+  \S+  (?:r=\S+  )?[\d.]+ m?s  "
+                    r"(.*?)(?: \[.*)?$")
+SITE = re.compile(r"\b(sync_block|sync_warp|sync_team<C>|named_sync<\d+>|cp_async_commit|cp_async_wait<[^<>;]+>|"
+                  r"fence_async|tma_store_commit|tma_store_wait_read<\d+>)\(\d*\);")
+# How the line ends, after the one before it -> why nothing can be seen of its removal.
+HARMLESS = {
+    "sync_block(); /* the tiles are read before the next block's copies come */":
+        "each thread copies into the chunks that it alone read before; the barrier stays because only it orders an "
+        "asynchronous copy after reads",
+    "named_arrive<64>(HOPPER_WIDE_P_FULL + thread / 32); sync_warp();":
+        "the producer also waits for the other group, which gets P when all lanes have read LSE; the barrier stays "
+        "because the arrival after it says that they have",
+    "if (C::APART && lane == 0) tma_store_wait_read<0>(); sync_warp();":
+        "the shuffles of quad_sum come between the first lane's wait and any lane's store; the barrier stays because a "
+        "shuffle orders no memory",
+    "if (!C::TURNS || !p.turns) return; sync_warp(); /* all lanes have added */":
+        "whoever arrives, additions to memory are made by then on the executor; the barrier stays because the arrival "
+        "after it says so of all lanes",
+    "sync_warp(); /* no lane still is with this key block */":
+        "the lane that arrives also waits for the bulk stores, before which a barrier of its own has all lanes' writes; "
+        "the barrier stays because only it says that of lanes that have nothing to store",
+}
+
+
+# A folder of kernels -> the family whose cases run them; what is in none of these is flash's too.
+FOLDERS = {"hopper": "hopper", "hopper_backward": "hopper", "flex": "flex", "mods": "flex", "cache": "cache", "memeff": "memeff"}
+
+
+def kernel_files(endings):
+    """Paths below gpu/kernels of all files with these endings."""
+    return sorted(os.path.join(folder, name) for folder, _, names in os.walk("gpu/kernels") for name in names
+                  if name.endswith(endings))
+
+
+def sources():
+    return [path for path in kernel_files(".cuh") if not path.startswith("gpu/kernels/machine/")]
+
+
+def family_of(path):
+    return FOLDERS.get(os.path.basename(os.path.dirname(path)), "flash")
+
+
+def sites():
+    """(file, line number, column span, what) of every removable call."""
+    for path in sources():
+        with open(path) as f:
+            for number, line in enumerate(f, 1):
+                for m in SITE.finditer(line):
+                    yield path, number, m.span(), m.group(1)
+
+
+# What copies of the kernels begin with: the number of the call to leave out, 0 for none.
+SWITCH = """
+#include <stdlib.h>
+static const int fa_test_removed = getenv("FA_TEST_REMOVED") ? atoi(getenv("FA_TEST_REMOVED")) : 0;
+#line 1
+"""
+
+
+def copy_kernels(folder, every_site):
+    """The kernels with each call that can be removed behind a switch: compiled once for all removals. No line moves."""
+    for name in kernel_files((".cuh", ".h", ".cpp")):
+        with open(name) as f:
+            lines = f.readlines()
+        for i, (path, number, (begin, end), _) in reversed(list(enumerate(every_site, 1))):
+            if name == path:
+                line = lines[number - 1]
+                lines[number - 1] = f"{line[:begin]}fa_test_removed == {i} ? (void)0 : {line[begin:]}"
+        os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+        with open(os.path.join(folder, name), "w") as f:
+            f.writelines(([SWITCH] if name.endswith(".cpp") else []) + lines)
+
+
+def build(cxx, folder):
+    """The kernels of folder as a shared library. Which header is found must not depend on where the others lie: the
+    whole folder has been copied."""
+    flags = ["-std=gnu++17", "-O1", "-fPIC", f"-fmacro-prefix-map={folder}/=", f"-I{folder}", "-I."]
+    units = sorted(os.path.basename(u) for u in kernel_files(".cpp"))
+    units.sort(key=lambda u: not u.startswith("flash"))  # what takes long to compile comes first
+
+    def compile_one(unit):
+        return command([cxx, *flags, "-c", os.path.join(folder, "gpu/kernels/registry", unit), "-o", f"{folder}/{unit}.o"])
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for done in pool.map(compile_one, units):
+            if done.returncode != 0:
+                sys.exit(f"does not compile:\n{done.stderr[:2000]}")
+    library = os.path.join(folder, "kernels.so")
+    done = command([cxx, "-shared", *[f"{folder}/{u}.o" for u in units], "-o", library])
+    if done.returncode != 0:
+        sys.exit(f"does not link:\n{done.stderr[:2000]}")
+    return library
+
+
+def command(words, **environment):
+    return subprocess.run(words, env=dict(os.environ, **environment), capture_output=True, text=True)
+
+
+def judge(verify, library, family, removed, everything):
+    """None, or the first case that failed and what it says."""
+    for backend, files, quick, seeds in FAMILIES[family]:
+        if not quick and not everything:
+            continue
+        words = [verify, "run", "--backend", backend, "--jobs", "1", "--fail-fast", "--timeout", "60", "--color", "never",
+                 "--no-progress", "--cases", *files, *([] if everything else ["--filter", quick])]
+        for seed in seeds:
+            done = command([*words, "--schedule-seed", str(seed)], LD_PRELOAD=library, FA_TEST_REMOVED=str(removed))
+            if done.returncode != 0:
+                return first_failure(done)
+    return None
+
+
+def why_harmless(path, number):
+    with open(path) as f:
+        two = " ".join(line.strip() for line in f.readlines()[max(number - 2, 0):number])
+    return next((why for code, why in HARMLESS.items() if two.endswith(code)), None)
+
+
+def first_failure(done):
+    if done.returncode != 1:
+        sys.exit(f"exit status {done.returncode}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
+    for line in done.stdout.splitlines():
+        m = CAUGHT.match(line.split("  repro:")[0])
+        if m:
+            return m.groups()
+    return "FAIL", "?", done.stdout[-300:]
+
+
+def write_table(path, rows):
+    """Replaces the rows of the table between the two marks."""
+    with open(path) as f:
+        before, _, rest = f.read().partition("<!-- barriers -->\n")
+        _, _, after = rest.partition("<!-- end of barriers -->\n")
+    table = "| Removed | Outcome | First case | What it said |\n|---|---|---|---|\n"
+    for where, number, text, said, harmless in rows:
+        outcome, case, detail = said or ("not caught", "", harmless or "")
+        call = text.split(";")[0]
+        table += f"| {where.removeprefix('gpu/kernels/')}:{number} `{call}` | {outcome} | {case} | {detail} |\n"
+    with open(path, "w") as f:
+        f.write(f"{before}<!-- barriers -->\n{table}<!-- end of barriers -->\n{after}")
+
+
+def main(arguments):
+    everything, only, write = "--all" in arguments, None, None
+    if "--only" in arguments:
+        only = arguments[arguments.index("--only") + 1]
+    if "--write" in arguments:
+        write = arguments[arguments.index("--write") + 1]
+    verify, cxx = os.path.abspath(arguments[0]), arguments[1]
+    every_site = list(sites())
+    chosen = [(i, s) for i, s in enumerate(every_site, 1) if not only or only in f"{s[0]}:{s[1]}"]
+    if not chosen:
+        sys.exit("no barrier found in any kernel")
+    missed, rows = 0, []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
+        copy_kernels(folder, every_site)
+        library = build(cxx, folder)
+        families = sorted({family_of(s[0]) for _, s in chosen})
+        for family, said in zip(families, pool.map(lambda f: judge(verify, library, f, 0, False), families)):
+            if said:
+                sys.exit(f"the unchanged {family} kernels fail: {said}")
+        verdicts = pool.map(lambda x: judge(verify, library, family_of(x[1][0]), x[0], everything), chosen)
+        for (_, (path, number, _, what)), said in zip(chosen, verdicts):
+            text = open(path).readlines()[number - 1].strip()
+            harmless = None if said else why_harmless(path, number)
+            print(f"{path}:{number}: {what}: {' | '.join(said) if said else harmless or 'NOT CAUGHT'}", flush=True)
+            missed += not said and not harmless
+            rows.append((path, number, text, said, harmless))
+    print(f"{len(rows)} removals, {missed} not caught")
+    if write:
+        write_table(write, rows)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Every patch of tests/mutants/ fits the kernels as they are; some mutants, built here, are killed; and a mutant that
+# is none is reported as surviving.
+# usage: test_mutants.sh FA-VERIFY CXX CC   (from the top of the source tree)
+set -euo pipefail
+command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+verify=$(realpath "$1") cxx=$2 cc=$3
+FA_MUTANT_DIR=$(mktemp -d)
+export FA_MUTANT_DIR
+trap 'rm -rf "$FA_MUTANT_DIR"' EXIT
+few='max_of_half_quad delta_missing softcap_derivative_missing dropout_heads_share_backward lse_without_max barrier_missing_ds
+     dq_tile_lost alibi_slope_of_kv_head'
+
+python3 tests/mutants/build.py --check
+build() { python3 tests/mutants/build.py "$1" "$FA_MUTANT_DIR/$2.so" --cxx "$cxx" --cc "$cc"; }
+build - unchanged
+for name in $few; do build "tests/mutants/$name.patch" "$name"; done
+python3 tests/mutants/kill.py "$verify" --only "^($(echo $few | tr ' ' '|'))$" --files '^(softcap|alibi|dropout)$'
+
+# Those of the kernels over a cache and with expressions, each on one case.
+one_case() { # NAME FILE CASE
+  "$verify" run --backend "mutant:$1" --jobs 1 --no-progress -q --cases "cases/$2.json" --filter "^$3\$"
+}
+is_killed() { # NAME FILE CASE: by a mismatch; one that does not run at all fails too, with another code
+  local status=0
+  one_case "$@" >"$FA_MUTANT_DIR/out" 2>&1 || status=$?
+  [ $status = 1 ]
+}
+while read -r name file case; do
+  build "tests/mutants/$name.patch" "$name"
+  one_case unchanged "$file" "$case"
+  if ! is_killed "$name" "$file" "$case"; then
+    echo "$name is not killed:"
+    cat "$FA_MUTANT_DIR/out"
+    exit 1
+  fi
+done <<'END'
+kv_empty_split_nan kvcache leftpad_all_splits
+kv_append_over_page_border kvcache page_append_crosses
+kv_combine_not_waited_for kvcache splits_2
+flex_hidden_by_addition flex mod_hidden_nan
+flex_index_not_clamped flex blocks_and_mod
+END
+
+if is_killed no_such_mutant kvcache page_append_crosses || is_killed unchanged kvcache page_append_crosses ||
+  is_killed unchanged kvcache no_such_case; then
+  echo 'a mutant that does not run, or is none, counts as killed'
+  exit 1
+fi
+
+# What follows a comma is the host backend's.
+one_case unchanged,shared=99 flex mod_noop
+status=0
+one_case unchanged,nonsense flex mod_noop 2>"$FA_MUTANT_DIR/err" || status=$?
+[ $status = 2 ] && grep -q 'shared=KIB' "$FA_MUTANT_DIR/err"
+
+cp "$FA_MUTANT_DIR/unchanged.so" "$FA_MUTANT_DIR/delta_missing.so"
+if python3 tests/mutants/kill.py "$verify" --only '^delta_missing$' --files '^softcap$' >"$FA_MUTANT_DIR/out"; then
+  echo 'a mutant that is none does not survive:'
+  cat "$FA_MUTANT_DIR/out"
+  exit 1
+fi
+grep -q 'delta_missing: SURVIVES' "$FA_MUTANT_DIR/out"
+
+# A patch that does not fit is named.
+sed 's/^-  .*/-  no such line/' tests/mutants/delta_missing.patch >"$FA_MUTANT_DIR/misfit.patch"
+if build "$FA_MUTANT_DIR/misfit.patch" misfit 2>"$FA_MUTANT_DIR/err"; then
+  echo 'a patch that does not fit was applied'
+  exit 1
+fi
+grep -q 'these lines are not there' "$FA_MUTANT_DIR/err"

@@ -1,0 +1,54 @@
+/* OpenBLAS starts with kernels that fit the processor: a bad choice is replaced by one restart, never more.
+ */
+#include "ref/math/blas.h"
+#include "tests/support/check.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Runs this program again with a core type forced on it; exit code: bit 0 generic at the end, bit 1
+ * restarted. */
+static int child(const char *program, const char *core, const char *keep) {
+  pid_t pid = fork();
+  if (pid == 0) {
+    if (core) setenv("OPENBLAS_CORETYPE", core, 1);
+    if (!core) unsetenv("OPENBLAS_CORETYPE");
+    if (keep) setenv("FA_VERIFY_BLAS_CORE", keep, 1);
+    execl(program, program, "child", "two words", (char *)NULL);
+    _exit(99);
+  }
+  int status = 0;
+  REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid);
+  REQUIRE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+static void multiply(void) {
+  const double a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 0, 0, 1, 1, 1};
+  double c[4] = {10, 20, 30, 40};
+  fa_blas_dgemm(FA_BLAS_N, FA_BLAS_N, 2, 2, 3, 2, a, 3, b, 2, 1, c, 2);
+  CHECK(c[0] == 10 + 2 * 4 && c[1] == 20 + 2 * 5 && c[2] == 30 + 2 * 10 && c[3] == 40 + 2 * 11);
+  const float x[2] = {3, 4}, y[2] = {5, 6};
+  float z[4];
+  fa_blas_sgemm(FA_BLAS_T, FA_BLAS_N, 2, 2, 1, 1, x, 2, y, 2, 0, z, 2);
+  CHECK(z[0] == 15 && z[1] == 18 && z[2] == 20 && z[3] == 24);
+}
+
+int main(int argc, char **argv) {
+  bool is_child = argc == 3 && strcmp(argv[1], "child") == 0;
+  fa_blas_startup(argv);
+  if (is_child) return (fa_blas_core_is_generic() ? 1 : 0) | (strcmp(argv[2], "two words") == 0 ? 0 : 8);
+  printf("OpenBLAS core: %s\n", fa_blas_core());
+  multiply();
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2")) return check_done();
+  CHECK(!fa_blas_core_is_generic());
+  CHECK(child(argv[0], NULL, NULL) == 0);
+  /* What the library chooses on a processor that it does not know, kept when the user says so. */
+  int forced = child(argv[0], "PRESCOTT", NULL);
+  CHECK(forced == 1); /* a core type in the environment is somebody's choice: it stands, and nothing loops */
+#endif
+  return check_done();
+}

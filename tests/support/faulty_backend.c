@@ -1,0 +1,172 @@
+/* A subject that misbehaves on purpose, behind the ordinary command line: --backend faulty:HOW. What it does
+ * right it takes from ref-f32. Cases with seqlen_q == 13 get the fault, all others a correct answer, so that
+ * a test can see that the cases after a fault still run. */
+#include "fuzz/options/command.h"
+#include "ref/math/blas.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct faulty {
+  const char *how;
+  void *inner;
+  int n_runs; /* on faulty cases */
+  bool spent; /* the process can run no more cases */
+} faulty;
+
+static fa_status faulty_open(const char *arg, void **self, fa_error *err) {
+  if (!arg) return fa_fail(err, FA_ERR_INPUT, "faulty:HOW is needed");
+  if (strcmp(arg, "crash_at_open") == 0) raise(SIGSEGV);
+  if (strcmp(arg, "no_device") == 0) return fa_fail(err, FA_ERR_DEVICE, "there is no such device");
+  faulty *f = calloc(1, sizeof *f);
+  if (!f) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  f->how = arg;
+  *self = f;
+  return fa_backend_ref_f32.open(NULL, &f->inner, err);
+}
+
+static void faulty_close(void *self) {
+  faulty *f = self;
+  fa_backend_ref_f32.close(f->inner);
+  free(f);
+}
+
+static void faulty_describe(void *self, fa_backend_info *out) {
+  fa_backend_ref_f32.describe(((faulty *)self)->inner, out);
+}
+
+static unsigned faulty_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
+  faulty *f = self;
+  if (strcmp(f->how, "unsupported") == 0 && p->seqlen_q == 13) {
+    snprintf(reason, reason_size, "thirteen is unlucky");
+    return 0;
+  }
+  unsigned passes = fa_backend_ref_f32.supports(f->inner, p, reason, reason_size);
+  if (strcmp(f->how, "forward_only") != 0) return passes;
+  snprintf(reason, reason_size, "it has no backward");
+  return passes & FA_PASS_FORWARD;
+}
+
+static void faulty_profile(void *self, const fa_problem *p, fa_profile *out) {
+  fa_backend_ref_f32.profile(((faulty *)self)->inner, p, out);
+}
+
+static void zero(const fa_tensor *t) {
+  int64_t n = fa_tensor_count(t), index[FA_MAX_RANK];
+  for (int64_t e = 0; e < n; ++e) {
+    fa_tensor_unravel(t, e, index);
+    fa_tensor_set(t, index, 0);
+  }
+}
+
+/* Deeper than any stack; the result depends on every frame, so that no compiler makes a loop of it. */
+static int fill_stack(volatile const int *above, int64_t depth) {
+  volatile int here[1024];
+  here[0] = above ? above[0] + 1 : 0;
+  return depth > 0 ? fill_stack(here, depth - 1) + here[0] : here[0];
+}
+
+/* Dies by SIGKILL, as a process does when the kernel is out of memory; with a file name only while there is
+ * no such file, which it leaves behind. */
+static void be_killed(const char *marker) {
+  int fd = marker ? open(marker, O_CREAT | O_EXCL | O_WRONLY, 0666) : -1;
+  if (!marker || fd >= 0) raise(SIGKILL);
+}
+
+/* Before the run. True: the run is over with *out. */
+static bool fault_before(faulty *f, fa_outcome *out) {
+  const char *how = f->how;
+  if (strcmp(how, "crash") == 0) raise(SIGSEGV);
+  if (strcmp(how, "abort") == 0) abort();
+  if (strcmp(how, "exit") == 0) _exit(7);
+  if (strcmp(how, "stack") == 0) _exit(fill_stack(NULL, INT32_MAX));
+  if (strcmp(how, "killed") == 0) be_killed(NULL);
+  if (strncmp(how, "killed_once=", 12) == 0) be_killed(how + 12);
+  for (; strcmp(how, "hang") == 0; sleep(1)) {}
+  static const struct {
+    const char *how;
+    fa_subject_state state;
+    const char *text;
+  } states[] = {{"reject", FA_SUBJECT_REJECTED, "thirteen rows are not allowed"},
+                {"reject_silently", FA_SUBJECT_REJECTED, ""},
+                {"race", FA_SUBJECT_RACE, "two writers at shared[12]"},
+                {"deadlock", FA_SUBJECT_DEADLOCK, "half a warp waits"},
+                {"executor_oob", FA_SUBJECT_OOB, "read past the end of q"}};
+  for (size_t i = 0; i < sizeof states / sizeof *states; ++i) {
+    if (strcmp(how, states[i].how) != 0) continue;
+    out->state = states[i].state;
+    snprintf(out->text, sizeof out->text, "%s", states[i].text);
+    return true;
+  }
+  return false;
+}
+
+static void fault_after(faulty *f, fa_tensors *t, uint64_t bits_before) {
+  const char *how = f->how;
+  const fa_tensor *o = &t->t[FA_T_O];
+  const int64_t first[FA_MAX_RANK] = {0}, last_row[FA_MAX_RANK] = {0, 12, 0, 0};
+  char *payload_end = t->buffer[FA_T_O].base + FA_GUARD_BYTES + t->buffer[FA_T_O].bytes;
+  if (strcmp(how, "oob") == 0) payload_end[3] = 0;
+  if (strcmp(how, "oob_before") == 0) t->buffer[FA_T_O].base[FA_GUARD_BYTES - 1] = 0;
+  if (strcmp(how, "gap") == 0) /* o has one head of D elements, then a gap */
+    memset(o->data + (int64_t)fa_dtype_size(o->dtype) * o->shape[3], 0, 2);
+  if (strcmp(how, "cache") == 0) fa_tensor_set(&t->t[FA_T_K], first, 9); /* slot 0 is nobody's to write */
+  if (strcmp(how, "input") == 0) fa_tensor_set(&t->t[FA_T_Q], last_row, 5);
+  if (strcmp(how, "unwritten") == 0) memcpy(o->data, &bits_before, fa_dtype_size(o->dtype));
+  if (strcmp(how, "nondeterministic") == 0 && f->n_runs % 2) o->data[fa_tensor_offset(o, last_row)] ^= 1;
+  if (strcmp(how, "wrong_o") == 0) fa_tensor_set(o, last_row, 4 * fa_tensor_get(o, last_row));
+  if (strcmp(how, "nan_o") == 0) fa_tensor_set(o, first, 0.0 / (double)(f->n_runs < 0));
+  if (strcmp(how, "zero_o") == 0) zero(o);
+  if (strcmp(how, "zero_gradients") == 0 && t->t[FA_T_DQ].data) {
+    zero(&t->t[FA_T_DQ]);
+    zero(&t->t[FA_T_DK]);
+    zero(&t->t[FA_T_DV]);
+  }
+}
+
+static fa_status faulty_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                            fa_outcome *out, fa_error *err) {
+  faulty *f = self;
+  bool now = p->seqlen_q == 13;
+  uint64_t bits_before = 0;
+  if (f->spent) return fa_fail(err, FA_ERR_DEVICE, "this process can run nothing more");
+  if (now && strcmp(f->how, "spent") == 0) {
+    f->spent = true;
+    out->state = FA_SUBJECT_CRASH;
+    snprintf(out->text, sizeof out->text, "the kernel took the context with it");
+    return FA_OK;
+  }
+  if (now && strcmp(f->how, "memory") == 0) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  if (now && strcmp(f->how, "device_lost") == 0) return fa_fail(err, FA_ERR_DEVICE, "the device is gone");
+  if (now && fault_before(f, out)) return FA_OK;
+  memcpy(&bits_before, t->t[FA_T_O].data, fa_dtype_size(p->dtype));
+  fa_status status = fa_backend_ref_f32.run(f->inner, p, t, opt, out, err);
+  if (status == FA_OK && now) {
+    fault_after(f, t, bits_before);
+    f->n_runs++;
+  }
+  return status;
+}
+
+static bool faulty_spent(void *self) {
+  return ((faulty *)self)->spent;
+}
+
+static const fa_backend backend_faulty = {.name = "faulty",
+                                          .what = "a subject that misbehaves on purpose",
+                                          .open = faulty_open,
+                                          .close = faulty_close,
+                                          .describe = faulty_describe,
+                                          .supports = faulty_supports,
+                                          .profile = faulty_profile,
+                                          .run = faulty_run,
+                                          .spent = faulty_spent};
+
+int main(int argc, char **argv) {
+  static const fa_backend *const backends[] = {&backend_faulty, &fa_backend_ref_f32, NULL};
+  fa_blas_startup(argv);
+  return fa_cli_main(argc, argv, backends);
+}

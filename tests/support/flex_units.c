@@ -1,0 +1,73 @@
+#include "tests/support/flex_units.h"
+
+#include <string.h>
+
+/* Addresses that nobody follows. */
+static char memory[1 << 17] __attribute__((aligned(256)));
+
+static void fill_call(const flex_units_call *call, const fa_flex *flex, fa_attention *a, fa_gradients *g) {
+  fa_attention_init(a);
+  fa_gradients_init(g);
+  a->dtype = call->dtype;
+  a->heads_q = a->heads_kv = 4;
+  a->seqlen_q = a->seqlen_k = 256;
+  a->head_dim = call->head_dim;
+  a->scale = 0.1;
+  a->flex = flex;
+  a->q = a->k = a->v = a->o = memory;
+  a->lse = (float *)memory;
+  a->q_stride = a->k_stride = a->v_stride = a->o_stride = fa_strides_dense(256, 4, call->head_dim);
+  a->lse_stride = (fa_strides){1024, 1, 256};
+  g->d_o = g->dq = g->dk = g->dv = memory;
+  g->do_stride = g->dq_stride = g->dk_stride = g->dv_stride = a->q_stride;
+}
+
+static void collect(const flex_units_call *call, flex_units *u) {
+  for (int i = 0; i < u->plan.n_launches; ++i) {
+    const fa_flex_launch *l = &u->plan.launch[i];
+    if (!l->has_mods) continue;
+    fa_cuda_flex_wanted *w = &u->unit[u->n++];
+    *w = (fa_cuda_flex_wanted){.name = l->kernel.name,
+                               .recipe = &l->kernel.recipe,
+                               .shared_bytes = l->shared_bytes,
+                               .unit = {.source = l->kernel.recipe.source,
+                                        .program = u->program,
+                                        .has_score = l->takes != FA_FLEX_TAKES_LISTS,
+                                        .has_slope = l->has_slope,
+                                        .speed = call->dtype == FA_F32 ? FA_EXPR_ACCURATE : FA_EXPR_FAST}};
+    memcpy(w->unit.wanted, u->plan.wanted, sizeof w->unit.wanted);
+  }
+}
+
+bool flex_units_of(const flex_units_call *call, flex_units *u, fa_error *err) {
+  static const fa_flex_buffer buffers[3] = {
+      {"slopes", FA_F32, 1, {4}}, {"table", FA_F32, 2, {4, 9}}, {"doc", FA_I32, 1, {256}}};
+  const fa_flash_device device = {
+      .max_shared_bytes = 227 << 10, .compiles = 1, .hopper = call->hopper ? 132 : 0};
+  fa_attention a;
+  fa_gradients g;
+  fa_flex flex;
+  memset(u, 0, sizeof *u);
+  if (fa_flex_prepare(call->score, call->mask, buffers, 3, &u->program, err) != FA_OK) return false;
+  fa_flex_init(&flex);
+  flex.program = u->program;
+  for (int k = 0; k < 3; ++k) flex.buffer[k] = memory;
+  if (call->mask) {
+    flex.q_block = flex.kv_block = 128;
+    flex.blocks_from_mask_mod = true;
+  }
+  fill_call(call, &flex, &a, &g);
+  for (int k = 0; call->backward && call->score && k < 2; ++k)
+    if (fa_expr_reads(&u->program->score, k)) g.dbuffer[k] = (float *)memory;
+  const fa_status status = call->backward
+                               ? fa_flex_backward_plan_make(&a, &g, &device, NULL, memory, &u->plan, err)
+                               : fa_flex_forward_plan_make(&a, &device, NULL, memory, &u->plan, err);
+  if (status == FA_OK) collect(call, u);
+  if (status != FA_OK) flex_units_free(u);
+  return status == FA_OK;
+}
+
+void flex_units_free(flex_units *u) {
+  fa_flex_free(u->program);
+  memset(u, 0, sizeof *u);
+}

@@ -1,0 +1,77 @@
+#include "tests/support/kernel_units.h"
+
+#include "gpu/plan/cache.h"
+#include "gpu/plan/forward.h"
+#include "gpu/plan/backward.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const fa_flash_device device = {.max_shared_bytes = 227 << 10, .compiles = 1};
+
+/* Addresses that nobody follows. */
+static char memory[1 << 17] __attribute__((aligned(256)));
+
+static void fill_call(fa_attention *a, fa_gradients *g, fa_dtype dtype, int head_dim, unit_feature feature) {
+  fa_attention_init(a);
+  fa_gradients_init(g);
+  a->dtype = dtype;
+  a->seqlen_q = a->seqlen_k = 16;
+  a->head_dim = head_dim;
+  a->scale = 0.1;
+  a->q = memory + (feature == UNIT_UNALIGNED ? 2 : 0);
+  a->k = a->v = a->o = memory;
+  a->lse = (float *)memory;
+  a->q_stride = a->k_stride = a->v_stride = a->o_stride = fa_strides_dense(16, 1, head_dim);
+  a->lse_stride = (fa_strides){16, 1, 16};
+  if (feature == UNIT_SOFTCAP) a->softcap = 30;
+  if (feature == UNIT_DROPOUT) a->dropout_p = 0.1;
+  g->d_o = g->dq = g->dk = g->dv = memory;
+  g->do_stride = g->dq_stride = g->dk_stride = g->dv_stride = a->q_stride;
+}
+
+static void put(kernel_unit *out, const char *name, const fa_flash_recipe *recipe, size_t shared_bytes) {
+  snprintf(out->name, sizeof out->name, "%s", name);
+  out->recipe = *recipe;
+  out->shared_bytes = shared_bytes;
+}
+
+int kernel_units_of(fa_dtype dtype, int head_dim, unit_feature feature, bool backward, kernel_unit *out,
+                    int max) {
+  fa_attention a;
+  fa_gradients g;
+  int n = 0;
+  fill_call(&a, &g, dtype, head_dim, feature);
+  if (backward) {
+    fa_backward_plan plan;
+    if (fa_backward_plan_make(&a, &g, &device, 132, &plan, NULL) != FA_OK) return 0;
+    for (int i = 0; i < plan.n_launches && n < max; ++i)
+      put(&out[n++], plan.launch[i].kernel.name, &plan.launch[i].kernel.recipe, plan.launch[i].shared_bytes);
+  } else {
+    fa_forward_plan plan;
+    if (max < 1 || fa_forward_plan_make(&a, &device, &plan, NULL) != FA_OK) return 0;
+    put(&out[n++], plan.kernel->name, &plan.kernel->recipe, plan.kernel->shared_bytes);
+  }
+  return n;
+}
+
+int kernel_units_over_cache(fa_dtype dtype, int head_dim, unit_feature feature, kernel_unit *out, int max) {
+  static const int32_t ints[1];
+  fa_attention a;
+  fa_gradients ignored;
+  fa_inference kv;
+  fa_kv_plan plan;
+  int n = 0;
+  fill_call(&a, &ignored, dtype, head_dim, feature);
+  fa_inference_init(&kv);
+  kv.k_cache = kv.v_cache = memory;
+  kv.k_new = kv.v_new = memory;
+  kv.k_cache_stride = kv.v_cache_stride = kv.k_new_stride = kv.v_new_stride = a.q_stride;
+  kv.cache_rows = kv.n_new = 1;
+  kv.cache_seqlens = ints;
+  kv.splits = 2;
+  if (fa_kv_plan_make(&a, &kv, &device, FA_KV_PROCESSORS, &plan, NULL) != FA_OK) return 0;
+  for (int i = 0; i < plan.n_launches && n < max; ++i)
+    put(&out[n++], plan.launch[i].kernel.name, &plan.launch[i].kernel.recipe, plan.launch[i].shared_bytes);
+  return n;
+}

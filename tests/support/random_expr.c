@@ -1,0 +1,175 @@
+#include "tests/support/random_expr.h"
+
+#include "tests/support/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const fa_capture random_expr_captures[RANDOM_EXPR_BUFFERS] = {
+    {.name = "slopes", .rank = 1, .shape = {RANDOM_EXPR_HEADS}, .grad = true},
+    {.name = "table", .rank = 2, .shape = {RANDOM_EXPR_HEADS, 9}, .grad = true},
+    {.name = "one", .rank = 0, .grad = true},
+    {.name = "doc", .rank = 1, .shape = {256}, .is_int = true, .below = 3},
+};
+
+typedef struct writer {
+  fa_rng *r;
+  bool mild, score;
+  char *text;
+  size_t n, size;
+} writer;
+
+static void put(writer *w, const char *part) {
+  const size_t more = strlen(part);
+  FA_ASSERT(w->n + more + 1 < w->size);
+  memcpy(w->text + w->n, part, more + 1);
+  w->n += more;
+}
+
+static int below(writer *w, int n) {
+  return (int)fa_rng_below(w->r, n);
+}
+
+static void put_int(writer *w, int depth);
+static void put_float(writer *w, int depth);
+static void put_bool(writer *w, int depth);
+
+static void put_pair(writer *w, const char *before, void (*x)(writer *, int), const char *between,
+                     void (*y)(writer *, int), const char *after, int depth) {
+  put(w, before);
+  x(w, depth - 1);
+  put(w, between);
+  y(w, depth - 1);
+  put(w, after);
+}
+
+static void put_number(writer *w) {
+  char text[32];
+  snprintf(text, sizeof text, "%.3f", 0.05 + 2 * (double)below(w, 1000) / 1000);
+  put(w, text);
+}
+
+static void put_int(writer *w, int depth) {
+  static const char *const leaves[] = {"b", "h", "q_idx", "kv_idx",      "seqlen_q",   "seqlen_k",        "1",
+                                       "2", "7", "37",    "doc[kv_idx]", "doc[q_idx]", "(q_idx - kv_idx)"};
+  static const char *const operators[] = {" + ", " - ", " * ", " / ", " % "};
+  if (depth <= 0 || below(w, 3) == 0) {
+    put(w, leaves[below(w, sizeof leaves / sizeof *leaves)]);
+    return;
+  }
+  switch (below(w, 5)) {
+  case 0:
+    put_pair(w, "min(", put_int, ", ", put_int, ")", depth);
+    return;
+  case 1:
+    put_pair(w, "(", put_bool, " ? 3 : ", put_int, ")", depth);
+    return;
+  case 2:
+    put(w, "abs(");
+    put_int(w, depth - 1);
+    put(w, ")");
+    return;
+  default:
+    put_pair(w, "(", put_int, operators[below(w, w->mild ? 2 : 5)], put_int, ")", depth);
+  }
+}
+
+static void put_bool(writer *w, int depth) {
+  static const char *const compare[] = {" < ", " <= ", " > ", " >= ", " == ", " != "};
+  const int kind = below(w, 5);
+  if (depth > 1 && kind < 2) {
+    put_pair(w, "(", put_bool, kind ? " || " : " && ", put_bool, ")", depth);
+  } else if (depth > 1 && kind == 2) {
+    put(w, "!");
+    put_bool(w, depth - 1);
+  } else if (kind == 3 && w->score) {
+    put_pair(w, "(", put_float, compare[below(w, 4)], put_float, ")", depth);
+  } else {
+    put_pair(w, "(", put_int, compare[below(w, 6)], put_int, ")", depth);
+  }
+}
+
+static void put_load(writer *w) {
+  static const char *const loads[] = {"slopes[h]",
+                                      "table[h, abs(q_idx - kv_idx) % 9]",
+                                      "table[h][kv_idx % 9]",
+                                      "one",
+                                      "slopes[(h + 1) % 4]",
+                                      "slopes[kv_idx]"};
+  put(w, loads[below(w, w->mild ? 5 : 6)]);
+}
+
+/* Arguments that keep exp small and logarithms and roots away from 0, where mild. */
+static void put_function(writer *w, int depth) {
+  static const char *const open[] = {"tanh(", "sin(", "cos(", "abs(", "floor(", "exp(", "log(", "sqrt("};
+  static const char *const mild[] = {"tanh(", "sin(",      "cos(",           "abs(",
+                                     "tanh(", "exp(tanh(", "log(2.5 + sin(", "sqrt(1.5 + cos("};
+  const int k = below(w, 8);
+  put(w, w->mild ? mild[k] : open[k]);
+  put_float(w, depth - 1);
+  put(w, w->mild && k >= 5 ? "))" : ")");
+}
+
+static void put_float(writer *w, int depth) {
+  static const char *const operators[] = {" + ", " + ", " - ", " * "};
+  if (depth <= 0 || below(w, 5) == 0) {
+    const int leaf = below(w, 5);
+    if (leaf == 0) put_number(w);
+    if (leaf == 1) put_load(w);
+    if (leaf > 1) put(w, "score");
+    return;
+  }
+  const int kind = below(w, 9);
+  switch (kind) {
+  case 0:
+  case 1:
+  case 2:
+  case 3:
+    put_pair(w, "(", put_float, operators[kind], put_float, ")", depth);
+    return;
+  case 4:
+    put_pair(w, "(", put_float, w->mild ? " / (2.0 + abs(" : " / ", put_float, w->mild ? ")))" : ")", depth);
+    return;
+  case 5:
+    put_pair(w, below(w, 2) ? "min(" : "max(", put_float, ", ", put_float, ")", depth);
+    return;
+  case 6:
+    put(w, "(");
+    put_bool(w, depth - 1);
+    put_pair(w, " ? ", put_float, " : ", put_float, ")", depth);
+    return;
+  case 7:
+    put_pair(w, "(", put_float, " + 0.01 * ", put_int, ")", depth);
+    return;
+  default:
+    put_function(w, depth);
+  }
+}
+
+void random_expr_score(fa_rng *r, int depth, bool mild, char *text, size_t size) {
+  writer w = {.r = r, .mild = mild, .score = true, .text = text, .size = size};
+  put_float(&w, depth);
+}
+
+void random_expr_mask(fa_rng *r, int depth, char *text, size_t size) {
+  writer w = {.r = r, .mild = true, .text = text, .size = size};
+  put_bool(&w, depth);
+}
+
+void random_expr_tensors(fa_rng *r, fa_tensors *set) {
+  memset(set, 0, sizeof *set);
+  for (int k = 0; k < RANDOM_EXPR_BUFFERS; ++k) {
+    const fa_capture *c = &random_expr_captures[k];
+    const fa_tensor_id id = (fa_tensor_id)(FA_T_BUFFER_0 + k);
+    const int64_t one = 1;
+    REQUIRE(fa_tensors_add(set, id, c->is_int ? FA_I32 : FA_F32, c->rank ? c->rank : 1,
+                           c->rank ? c->shape : &one, NULL, 0, NULL) == FA_OK);
+    for (int64_t e = 0; e < fa_tensor_count(&set->t[id]); ++e) {
+      int64_t index[FA_MAX_RANK];
+      fa_tensor_unravel(&set->t[id], e, index);
+      fa_tensor_set(&set->t[id], index,
+                    c->is_int ? (double)fa_rng_below(r, c->below)
+                              : (double)(float)fa_rng_range(r, -2000, 2000) / 1024);
+    }
+  }
+}

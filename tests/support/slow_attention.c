@@ -1,0 +1,444 @@
+#include "tests/support/slow_attention.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef long double real;
+
+static void *slow_alloc(int64_t n, size_t size) {
+  void *p = calloc((size_t)(n > 0 ? n : 1), size);
+  FA_ASSERT(p != NULL);
+  return p;
+}
+
+static void array_make(slow_array *a, int64_t n) {
+  free(a->value);
+  free(a->mag);
+  a->n = n;
+  a->value = slow_alloc(n, sizeof(real));
+  a->mag = slow_alloc(n, sizeof(real));
+}
+
+static void array_add(slow_array *a, int64_t at, real value, real mag) {
+  FA_ASSERT(at >= 0 && at < a->n);
+  a->value[at] += value;
+  a->mag[at] += mag;
+}
+
+void slow_outputs_free(slow_outputs *out) {
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    free(out->t[id].value);
+    free(out->t[id].mag);
+  }
+  memset(out, 0, sizeof *out);
+}
+
+/* ---- one batch entry ---- */
+
+typedef struct entry {
+  const fa_problem *p;
+  const fa_tensors *in;
+  int64_t b, sq, sk;
+  int64_t q0, k0;    /* token of row 0 / of key 0, counted over the whole tensor */
+  int64_t pad;       /* hidden keys before key 0 (k0 includes them except in a cache) */
+  int64_t cache_len; /* keys in the cache before the call */
+} entry;
+
+static int64_t cache_len_of(const fa_problem *p, int64_t b) {
+  return p->kvcache.len.n ? p->kvcache.len.v[b] : p->seqlen_k - p->kvcache.n_new;
+}
+
+static entry entry_of(const fa_problem *p, const fa_tensors *in, int64_t b) {
+  entry e = {.p = p, .in = in, .b = b};
+  int64_t end;
+  e.q0 = p->cu_seqlens_q.n ? p->cu_seqlens_q.v[b] : b * p->seqlen_q;
+  e.sq = p->cu_seqlens_q.n ? p->cu_seqlens_q.v[b + 1] - e.q0 : p->seqlen_q;
+  e.k0 = p->cu_seqlens_k.n ? p->cu_seqlens_k.v[b] : b * p->seqlen_k;
+  end = p->cu_seqlens_k.n ? p->cu_seqlens_k.v[b + 1] - e.k0 : p->seqlen_k;
+  if (p->seqused_k.n && p->seqused_k.v[b] < end) end = p->seqused_k.v[b];
+  if (p->family == FA_KVCACHE) {
+    e.cache_len = cache_len_of(p, b);
+    end = e.cache_len + p->kvcache.n_new;
+  }
+  e.pad = p->leftpad_k.n ? p->leftpad_k.v[b] : 0;
+  e.sk = end > e.pad ? end - e.pad : 0;
+  e.k0 += e.pad;
+  return e;
+}
+
+static real at4(const fa_tensor *t, int64_t a, int64_t b, int64_t c, int64_t d) {
+  return fa_tensor_get(t, (int64_t[FA_MAX_RANK]){a, b, c, d, 0});
+}
+
+/* Token-major tensors: [B, S, H, D] or [total, H, D]; token counts over the whole tensor. */
+static real at_token(const fa_tensor *t, int64_t token, int64_t h, int64_t d) {
+  if (t->rank == 3) return at4(t, token, h, d, 0);
+  return at4(t, token / t->shape[1], token % t->shape[1], h, d);
+}
+
+/* Where slot s of entry b lives in a cache: row-major token number over [rows, Sc] or [pages, page_size]. */
+static int64_t cache_token(const entry *e, int64_t s) {
+  const fa_kvcache *c = &e->p->kvcache;
+  if (c->page_size > 0) {
+    int64_t page = (int64_t)at4(&e->in->t[FA_T_BLOCK_TABLE], e->b, s / c->page_size, 0, 0);
+    return page * c->page_size + s % c->page_size;
+  }
+  return (c->batch_idx.n ? c->batch_idx.v[e->b] : e->b) * e->p->seqlen_k + s;
+}
+
+/* Component d of the vector x (read by `get`) rotated for a position. */
+typedef real (*get_fn)(const entry *e, int64_t h, int64_t s, int64_t d);
+static real rotated(const entry *e, get_fn get, int64_t h, int64_t s, int64_t d, int64_t position) {
+  const fa_kvcache *c = &e->p->kvcache;
+  int64_t half = c->rotary_dim / 2;
+  if (d >= c->rotary_dim) return get(e, h, s, d);
+  int64_t k = c->rotary_interleaved ? d / 2 : d % half;
+  bool second = c->rotary_interleaved ? d % 2 == 1 : d >= half;
+  real first_x = get(e, h, s, c->rotary_interleaved ? 2 * k : k);
+  real second_x = get(e, h, s, c->rotary_interleaved ? 2 * k + 1 : k + half);
+  real cosine = at4(&e->in->t[FA_T_ROTARY_COS], position, k, 0, 0);
+  real sine = at4(&e->in->t[FA_T_ROTARY_SIN], position, k, 0, 0);
+  return second ? first_x * sine + second_x * cosine : first_x * cosine - second_x * sine;
+}
+
+static real plain_q(const entry *e, int64_t h, int64_t i, int64_t d) {
+  return at_token(&e->in->t[FA_T_Q], e->q0 + i, h, d);
+}
+static real plain_k_new(const entry *e, int64_t h, int64_t t, int64_t d) {
+  return at4(&e->in->t[FA_T_K_NEW], e->b, t, h, d);
+}
+
+/* x as it comes back from a register or cache slot of the problem's type. */
+static real stored(const entry *e, real x) {
+  char slot[8];
+  fa_store(e->p->dtype, slot, (double)x);
+  return fa_load(e->p->dtype, slot);
+}
+
+static real get_q(const entry *e, int64_t h, int64_t i, int64_t d) {
+  if (e->p->family != FA_KVCACHE || e->p->kvcache.rotary_dim == 0) return plain_q(e, h, i, d);
+  bool moves = e->p->mask.type != FA_MASK_NONE;
+  return stored(e, rotated(e, plain_q, h, i, d, e->cache_len + (moves ? i : 0)));
+}
+static real get_k_new(const entry *e, int64_t h, int64_t t, int64_t d) {
+  if (e->p->kvcache.rotary_dim == 0) return plain_k_new(e, h, t, d);
+  return rotated(e, plain_k_new, h, t, d, e->cache_len + t);
+}
+static real get_k(const entry *e, int64_t h, int64_t j, int64_t d) {
+  if (e->p->family != FA_KVCACHE) return at_token(&e->in->t[FA_T_K], e->k0 + j, h, d);
+  int64_t s = e->pad + j;
+  if (s >= e->cache_len) return stored(e, get_k_new(e, h, s - e->cache_len, d));
+  return at_token(&e->in->t[FA_T_K], cache_token(e, s), h, d);
+}
+static real get_v(const entry *e, int64_t h, int64_t j, int64_t d) {
+  if (e->p->family != FA_KVCACHE) return at_token(&e->in->t[FA_T_V], e->k0 + j, h, d);
+  int64_t s = e->pad + j;
+  if (s >= e->cache_len) return at4(&e->in->t[FA_T_V_NEW], e->b, s - e->cache_len, h, d);
+  return at_token(&e->in->t[FA_T_V], cache_token(e, s), h, d);
+}
+
+int64_t slow_rows(const fa_problem *p, const fa_tensors *in, int64_t b, int64_t h, double *q, double *k,
+                  double *v) {
+  const entry e = entry_of(p, in, b);
+  const int64_t hk = h / (p->heads_q / p->heads_kv);
+  for (int64_t i = 0; q && i < e.sq; ++i)
+    for (int64_t d = 0; d < p->head_dim; ++d) q[i * p->head_dim + d] = (double)get_q(&e, h, i, d);
+  for (int64_t j = 0; k && j < e.sk; ++j)
+    for (int64_t d = 0; d < p->head_dim; ++d) k[j * p->head_dim + d] = (double)get_k(&e, hk, j, d);
+  for (int64_t j = 0; v && j < e.sk; ++j)
+    for (int64_t d = 0; d < p->head_dim_v; ++d) v[j * p->head_dim_v + d] = (double)get_v(&e, hk, j, d);
+  return e.sk;
+}
+
+static int64_t lse_at(const entry *e, int64_t h, int64_t i) {
+  if (e->p->cu_seqlens_q.n) return h * e->p->cu_seqlens_q.v[e->p->batch] + e->q0 + i;
+  return (e->b * e->p->heads_q + h) * e->p->seqlen_q + i;
+}
+/* lse-shaped tensor */
+static real get_lse(const entry *e, const fa_tensor *t, int64_t h, int64_t i) {
+  if (e->p->cu_seqlens_q.n) return at4(t, h, e->q0 + i, 0, 0);
+  return at4(t, e->b, h, i, 0);
+}
+static int64_t bias_at(const entry *e, int64_t h, int64_t i, int64_t j) {
+  const fa_bias *n = &e->p->bias;
+  int64_t heads = n->per_head ? e->p->heads_q : 1, rows = n->per_query ? e->p->seqlen_q : 1;
+  int64_t b = n->per_batch ? e->b : 0;
+  h = n->per_head ? h : 0;
+  i = n->per_query ? i : 0;
+  return ((b * heads + h) * rows + i) * e->p->seqlen_k + j;
+}
+static real get_bias(const entry *e, int64_t h, int64_t i, int64_t j) {
+  const fa_bias *n = &e->p->bias;
+  return at4(&e->in->t[FA_T_BIAS], n->per_batch ? e->b : 0, n->per_head ? h : 0, n->per_query ? i : 0, j);
+}
+
+/* ---- visibility ---- */
+
+static bool listed(const entry *e, const fa_tensor *count, const fa_tensor *index, int64_t h, int64_t i,
+                   int64_t j) {
+  const fa_block_sparse *s = &e->p->block_sparse;
+  if (count->data == NULL) return false;
+  int64_t b = count->shape[0] > 1 ? e->b : 0, head = count->shape[1] > 1 ? h : 0, row = i / s->q_block;
+  int64_t n = (int64_t)at4(count, b, head, row, 0);
+  for (int64_t k = 0; k < n; ++k)
+    if ((int64_t)at4(index, b, head, row, k) == j / s->kv_block) return true;
+  return false;
+}
+
+static bool visible(const entry *e, int64_t h, int64_t i, int64_t j) {
+  const fa_mask *m = &e->p->mask;
+  int64_t shift = m->align == FA_ALIGN_TOP_LEFT ? 0 : e->sk - e->sq;
+  if (m->type == FA_MASK_CAUSAL && j > i + shift) return false;
+  if (m->type == FA_MASK_WINDOW && m->left >= 0 && j < i + shift - m->left) return false;
+  if (m->type == FA_MASK_WINDOW && m->right >= 0 && j > i + shift + m->right) return false;
+  if (!e->p->block_sparse.present) return true;
+  const fa_tensor *t = e->in->t;
+  return listed(e, &t[FA_T_KV_NUM_BLOCKS], &t[FA_T_KV_INDICES], h, i, j) ||
+         listed(e, &t[FA_T_FULL_KV_NUM_BLOCKS], &t[FA_T_FULL_KV_INDICES], h, i, j);
+}
+
+/* ---- one head: everything that the backward needs, as whole matrices [Sq][Sk] ---- */
+
+typedef struct head {
+  real *q, *k, *v;  /* [Sq][D], [Sk][D], [Sk][Dv] */
+  real *t;          /* final logits; -inf = invisible */
+  real *weight;     /* 1 + size of the terms of the logit */
+  real *chain;      /* d t / d (scale * q.k) */
+  real *chain_mag;  /* error of chain in roundoffs */
+  real *lse, *mean; /* [Sq]; mean: sum_j p_j weight_j; lse -inf = empty */
+} head;
+
+static void head_free(head *m) {
+  real *all[] = {m->q, m->k, m->v, m->t, m->weight, m->chain, m->chain_mag, m->lse, m->mean};
+  for (size_t k = 0; k < sizeof all / sizeof *all; ++k) free(all[k]);
+}
+
+static void score(const entry *e, const head *m, int64_t h, int64_t i, int64_t j, real *t, real *weight,
+                  real *chain, real *chain_mag) {
+  const fa_problem *p = e->p;
+  real dot = 0, size = 0;
+  for (int64_t d = 0; d < p->head_dim; ++d) {
+    real term = (real)p->scale * m->q[i * p->head_dim + d] * m->k[j * p->head_dim + d];
+    dot += term;
+    size += fabsl(term);
+  }
+  *chain = 1;
+  *chain_mag = 0;
+  if (p->softcap > 0) {
+    real c = p->softcap, th = tanhl(dot / c);
+    dot = c * th;
+    *chain = 1 - th * th;
+    *chain_mag = 1 + 2 * *chain * size / c; /* 1 - th^2 cancels: its error is absolute */
+  }
+  if (p->alibi.present) {
+    int64_t distance = i + e->sk - e->sq - j;
+    real slope = p->alibi.slopes[p->alibi.n > p->heads_q ? e->b * p->heads_q + h : h];
+    dot -= slope * (real)(distance < 0 ? -distance : distance);
+    size += fabsl(slope * (real)distance);
+  }
+  if (p->bias.present) {
+    real bias = get_bias(e, h, i, j);
+    dot += bias;
+    size += isinf((double)bias) ? 0 : fabsl(bias);
+  }
+  *t = visible(e, h, i, j) ? dot : -(real)INFINITY;
+  *weight = 1 + size;
+}
+
+/* Log of the row's sum of exponentials, and the mean weight; -inf for an empty row. */
+static void row_sum(const real *t, const real *weight, int64_t n, real *lse, real *mean) {
+  real max = -(real)INFINITY, sum = 0, weighted = 0;
+  for (int64_t j = 0; j < n; ++j)
+    if (t[j] > max) max = t[j];
+  *lse = max;
+  *mean = 0;
+  if (max == -(real)INFINITY) return;
+  for (int64_t j = 0; j < n; ++j) {
+    sum += expl(t[j] - max);
+    weighted += expl(t[j] - max) * weight[j];
+  }
+  *lse = max + logl(sum);
+  *mean = weighted / sum;
+}
+
+static head head_of(const entry *e, int64_t h) {
+  const fa_problem *p = e->p;
+  int64_t hk = h / (p->heads_q / p->heads_kv), d = p->head_dim, dv = p->head_dim_v, n = e->sq * e->sk;
+  head m = {.q = slow_alloc(e->sq * d, sizeof(real)),
+            .k = slow_alloc(e->sk * d, sizeof(real)),
+            .v = slow_alloc(e->sk * dv, sizeof(real)),
+            .t = slow_alloc(n, sizeof(real)),
+            .weight = slow_alloc(n, sizeof(real)),
+            .chain = slow_alloc(n, sizeof(real)),
+            .chain_mag = slow_alloc(n, sizeof(real)),
+            .lse = slow_alloc(e->sq, sizeof(real)),
+            .mean = slow_alloc(e->sq, sizeof(real))};
+  for (int64_t x = 0; x < e->sq * d; ++x) m.q[x] = get_q(e, h, x / d, x % d);
+  for (int64_t x = 0; x < e->sk * d; ++x) m.k[x] = get_k(e, hk, x / d, x % d);
+  for (int64_t x = 0; x < e->sk * dv; ++x) m.v[x] = get_v(e, hk, x / dv, x % dv);
+  for (int64_t i = 0; i < e->sq; ++i) {
+    for (int64_t j = 0; j < e->sk; ++j) {
+      int64_t x = i * e->sk + j;
+      score(e, &m, h, i, j, &m.t[x], &m.weight[x], &m.chain[x], &m.chain_mag[x]);
+    }
+    row_sum(m.t + i * e->sk, m.weight + i * e->sk, e->sk, &m.lse[i], &m.mean[i]);
+  }
+  return m;
+}
+
+/* 0 or 1 / (1 - p) */
+static real drop(const entry *e, int64_t h, int64_t i, int64_t j) {
+  if (e->p->dropout.p == 0) return 1;
+  return slow_keep(e->p, e->b, h, i, j, e->sk) ? 1 / (1 - (real)e->p->dropout.p) : 0;
+}
+
+/* O of one element, and how far off it can be. */
+static void output(const entry *e, const head *m, int64_t h, int64_t i, int64_t d, real *o, real *mag) {
+  *o = 0;
+  *mag = 0;
+  if (m->lse[i] == -(real)INFINITY) return;
+  for (int64_t j = 0; j < e->sk; ++j) {
+    int64_t x = i * e->sk + j;
+    if (m->t[x] == -(real)INFINITY) continue;
+    real term = expl(m->t[x] - m->lse[i]) * drop(e, h, i, j) * m->v[j * e->p->head_dim_v + d];
+    *o += term;
+    *mag += fabsl(term) * (m->weight[x] + m->mean[i]);
+  }
+}
+
+static void forward_head(const entry *e, int64_t h, slow_outputs *out) {
+  static const real empty[] = {
+      [FA_EMPTY_POS_INF] = INFINITY, [FA_EMPTY_NEG_INF] = -INFINITY, [FA_EMPTY_ZERO] = 0};
+  const fa_problem *p = e->p;
+  head m = head_of(e, h);
+  for (int64_t i = 0; i < e->sq; ++i) {
+    bool none = m.lse[i] == -(real)INFINITY;
+    array_add(&out->t[FA_T_LSE], lse_at(e, h, i), none ? empty[p->empty_lse] : m.lse[i],
+              none ? 0 : fabsl(m.lse[i]) + m.mean[i]);
+    for (int64_t d = 0; d < p->head_dim_v; ++d) {
+      real o, mag;
+      output(e, &m, h, i, d, &o, &mag);
+      array_add(&out->t[FA_T_O], ((e->q0 + i) * p->heads_q + h) * p->head_dim_v + d, o, mag);
+    }
+  }
+  head_free(&m);
+}
+
+void slow_caches_after(const fa_problem *p, const fa_tensors *in, slow_outputs *out) {
+  for (int side = 0; side < 2; ++side) {
+    fa_tensor_id id = side == 0 ? FA_T_K : FA_T_V;
+    const fa_tensor *t = &in->t[id];
+    int64_t heads = t->shape[2], dim = t->shape[3], n = fa_tensor_count(t);
+    array_make(&out->t[id], n);
+    for (int64_t x = 0; x < n; ++x)
+      out->t[id].value[x] = at_token(t, x / (heads * dim), x / dim % heads, x % dim);
+    for (int64_t b = 0; b < p->batch; ++b) {
+      entry e = entry_of(p, in, b);
+      for (int64_t s = 0; s < p->kvcache.n_new; ++s)
+        for (int64_t y = 0; y < heads * dim; ++y) {
+          int64_t x = cache_token(&e, e.cache_len + s) * heads * dim + y;
+          out->t[id].value[x] = side == 0 ? get_k_new(&e, y / dim, s, y % dim)
+                                          : at4(&in->t[FA_T_V_NEW], b, s, y / dim, y % dim);
+          out->t[id].mag[x] = 2 * fabsl(out->t[id].value[x]) + 8;
+        }
+    }
+  }
+}
+
+void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out) {
+  int64_t rows = p->cu_seqlens_q.n ? p->cu_seqlens_q.v[p->batch] : p->batch * p->seqlen_q;
+  array_make(&out->t[FA_T_O], rows * p->heads_q * p->head_dim_v);
+  array_make(&out->t[FA_T_LSE], rows * p->heads_q);
+  for (int64_t b = 0; b < p->batch; ++b) {
+    entry e = entry_of(p, in, b);
+    for (int64_t h = 0; h < p->heads_q; ++h) forward_head(&e, h, out);
+  }
+  if (p->family == FA_KVCACHE) slow_caches_after(p, in, out);
+}
+
+/* ---- backward ---- */
+
+typedef struct given {
+  const fa_tensor *o, *lse;
+} given;
+
+/* delta of a row with its size; lse: the value that P is made from. */
+static void row_delta(const entry *e, const head *m, given g, int64_t h, int64_t i, real *delta, real *mag) {
+  const fa_tensor *d_out = &e->in->t[FA_T_DO];
+  *delta = 0;
+  *mag = 0;
+  for (int64_t d = 0; d < e->p->head_dim_v; ++d) {
+    real o, o_mag, x = at_token(d_out, e->q0 + i, h, d);
+    if (g.o != NULL) {
+      o = at_token(g.o, e->q0 + i, h, d);
+      o_mag = fabsl(o);
+    } else {
+      output(e, m, h, i, d, &o, &o_mag);
+    }
+    *delta += x * o;
+    *mag += fabsl(x) * (fabsl(o) + o_mag);
+  }
+  if (e->in->t[FA_T_DLSE].data != NULL && e->p->grad_lse) {
+    real x = get_lse(e, &e->in->t[FA_T_DLSE], h, i);
+    *delta -= x;
+    *mag += fabsl(x);
+  }
+}
+
+/* What one visible pair (i, j) adds to every gradient. */
+static void backward_pair(const entry *e, const head *m, int64_t h, int64_t i, int64_t j, real lse,
+                          real lse_mag, real delta, real delta_mag, slow_outputs *out) {
+  const fa_problem *p = e->p;
+  int64_t x = i * e->sk + j, group = p->heads_q / p->heads_kv, hk = h / group;
+  int64_t row = (e->q0 + i) * p->heads_q + h, key = (e->k0 + j) * p->heads_kv + hk;
+  real prob = expl(m->t[x] - lse), z = drop(e, h, i, j), weight = m->weight[x] + lse_mag;
+  real dp = 0, dp_size = 0;
+  for (int64_t d = 0; d < p->head_dim_v; ++d) {
+    real d_out = at_token(&e->in->t[FA_T_DO], e->q0 + i, h, d), term = d_out * m->v[j * p->head_dim_v + d];
+    dp += term;
+    dp_size += fabsl(term);
+    array_add(&out->t[FA_T_DV], key * p->head_dim_v + d, prob * z * d_out, fabsl(prob * z * d_out) * weight);
+  }
+  real g = prob * (z * dp - delta);
+  real g_mag = prob * (weight * (fabsl(z * dp) + fabsl(delta)) + z * dp_size + delta_mag);
+  if (p->bias.present && p->bias.grad) array_add(&out->t[FA_T_DBIAS], bias_at(e, h, i, j), g, g_mag);
+  real ds = (real)p->scale * g * m->chain[x];
+  real ds_mag = fabsl((real)p->scale) * (g_mag * m->chain[x] + fabsl(g) * m->chain_mag[x]);
+  for (int64_t d = 0; d < p->head_dim; ++d) {
+    real q = m->q[i * p->head_dim + d], k = m->k[j * p->head_dim + d];
+    array_add(&out->t[FA_T_DQ], row * p->head_dim + d, ds * k, ds_mag * fabsl(k));
+    array_add(&out->t[FA_T_DK], key * p->head_dim + d, ds * q, ds_mag * fabsl(q));
+  }
+}
+
+static void backward_head(const entry *e, int64_t h, given g, slow_outputs *out) {
+  head m = head_of(e, h);
+  for (int64_t i = 0; i < e->sq; ++i) {
+    if (m.lse[i] == -(real)INFINITY) continue;
+    real delta, delta_mag, lse = g.lse != NULL ? get_lse(e, g.lse, h, i) : m.lse[i];
+    row_delta(e, &m, g, h, i, &delta, &delta_mag);
+    for (int64_t j = 0; j < e->sk; ++j)
+      if (m.t[i * e->sk + j] != -(real)INFINITY)
+        backward_pair(e, &m, h, i, j, lse, fabsl(lse) + m.mean[i], delta, delta_mag, out);
+  }
+  head_free(&m);
+}
+
+void slow_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,
+                   const fa_tensor *given_lse, slow_outputs *out) {
+  bool varlen = p->cu_seqlens_q.n > 0;
+  int64_t rows = varlen ? p->cu_seqlens_q.v[p->batch] : p->batch * p->seqlen_q;
+  int64_t keys = varlen ? p->cu_seqlens_k.v[p->batch] : p->batch * p->seqlen_k;
+  FA_ASSERT((given_o == NULL) == (given_lse == NULL));
+  array_make(&out->t[FA_T_DQ], rows * p->heads_q * p->head_dim);
+  array_make(&out->t[FA_T_DK], keys * p->heads_kv * p->head_dim);
+  array_make(&out->t[FA_T_DV], keys * p->heads_kv * p->head_dim_v);
+  if (p->bias.present && p->bias.grad)
+    array_make(&out->t[FA_T_DBIAS], (p->bias.per_batch ? p->batch : 1) * (p->bias.per_head ? p->heads_q : 1) *
+                                        (p->bias.per_query ? p->seqlen_q : 1) * p->seqlen_k);
+  for (int64_t b = 0; b < p->batch; ++b) {
+    entry e = entry_of(p, in, b);
+    for (int64_t h = 0; h < p->heads_q; ++h) backward_head(&e, h, (given){given_o, given_lse}, out);
+  }
+}

@@ -1,0 +1,24 @@
+/* Expressions and block lists for standard attention, a pair at a time. score_mod and its derivatives are
+ * those of the host's interpreter, in float32: far more exact than the rules that are asked
+ * (tests/mutants/rival_rules.c). */
+#ifndef FA_TESTS_SUPPORT_STANDARD_FLEX_H
+#define FA_TESTS_SUPPORT_STANDARD_FLEX_H
+
+#include "cases/vocabulary/problem.h"
+#include "cases/tensors/tensor.h"
+#include "gpu/kernels/params/flex_functions.h"
+
+typedef struct standard_flex standard_flex;
+
+/* NULL: the problem has none of it. Aborts when out of memory. */
+standard_flex *standard_flex_make(const fa_problem *p, const fa_tensors *in);
+void standard_flex_free(standard_flex *x); /* NULL is fine; of the functions below, too */
+
+/* at: of a pair that exists. */
+bool standard_flex_hides(const standard_flex *x, const fa_flex_pair *at);
+double standard_flex_score(const standard_flex *x, double score, const fa_flex_pair *at);
+/* d score_mod / d score; and adds g times the derivative by each element that is read to dbuffer[buffer]. */
+double standard_flex_slope(const standard_flex *x, double score, const fa_flex_pair *at, double g,
+                           double *const *dbuffer);
+
+#endif
