@@ -1,12 +1,16 @@
 # gpu/fa.h for C programs: libfa_attention, static and shared, with what the interface needs and nothing else: no BLAS, no JSON, no
 # C++ library, no host executor, and the CUDA driver and NVRTC only where they are found at run time.
-fa_sources_of(library_sources gpu/call gpu/plan gpu/expr gpu/kernels/registry cases/expr)
+fa_sources_of(library_sources gpu/call gpu/plan gpu/expr gpu/kernels/registry)
 add_library(fa_attention_objects OBJECT
   ${library_sources}
   ${CMAKE_SOURCE_DIR}/cases/base/atomic_file.c
   ${CMAKE_SOURCE_DIR}/cases/base/dtype.c
   ${CMAKE_SOURCE_DIR}/cases/base/sha256.c
   ${CMAKE_SOURCE_DIR}/cases/base/status.c
+  ${CMAKE_SOURCE_DIR}/cases/expr/ast.c
+  ${CMAKE_SOURCE_DIR}/cases/expr/lex.c
+  ${CMAKE_SOURCE_DIR}/cases/expr/parse.c
+  ${CMAKE_SOURCE_DIR}/cases/expr/type.c
   ${FA_CUDA_SOURCES})
 target_compile_definitions(fa_attention_objects PRIVATE FA_TABLES_ONLY)
 target_compile_options(fa_attention_objects PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti>)
@@ -33,6 +37,11 @@ configure_file(fa_attention.pc.in ${CMAKE_BINARY_DIR}/gpu/fa_attention.pc @ONLY)
 install(TARGETS fa_attention fa_attention_shared COMPONENT library
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES fa.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fa-verify/gpu COMPONENT library)
-install(FILES ${CMAKE_SOURCE_DIR}/cases/dtype.h ${CMAKE_SOURCE_DIR}/cases/status.h
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fa-verify/cases COMPONENT library)
+install(FILES ${CMAKE_SOURCE_DIR}/cases/base/dtype.h ${CMAKE_SOURCE_DIR}/cases/base/status.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fa-verify/cases/base COMPONENT library)
+# Where they stood before there was cases/base: programs that include them by that path go on compiling.
+foreach(header dtype status)
+  file(WRITE ${CMAKE_BINARY_DIR}/gpu/moved/${header}.h "#include \"cases/base/${header}.h\"\n")
+  install(FILES ${CMAKE_BINARY_DIR}/gpu/moved/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fa-verify/cases COMPONENT library)
+endforeach()
 install(FILES ${CMAKE_BINARY_DIR}/gpu/fa_attention.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)

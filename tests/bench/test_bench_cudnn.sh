@@ -25,17 +25,17 @@ python3 - "$call" "$library" <<'PY' || failed=1
 import ctypes
 import sys
 
-sys.path.insert(0, "tests")
-import bench_cudnn
+sys.path.insert(0, "tests/bench")
+import cudnn
 
-libraries = bench_cudnn.Libraries(sys.argv[1], {"ours": sys.argv[2]})
-pointers = {n: 1 << 20 for n, kind in bench_cudnn.Call._fields_ if kind is ctypes.c_void_p and n != "stream"}
+libraries = cudnn.Libraries(sys.argv[1], {"ours": sys.argv[2]})
+pointers = {n: 1 << 20 for n, kind in cudnn.Call._fields_ if kind is ctypes.c_void_p and n != "stream"}
 wrong = 0
 for field, value, message in (("batch", -1, "batch"), ("seqlen", -1, "seqlen_q"), ("heads", -1, "heads_q"), ("head_dim", 0, "head_dim"),
                               ("dropout_p", 2.0, "dropout_p"), ("q", None, "q is"), ("k", None, "k is"), ("v", None, "v is"),
                               ("o", None, "o is"), ("lse", None, "lse is"), ("d_o", None, "d_o is"), ("dq", None, "dq is"),
                               ("dk", None, "dk is"), ("dv", None, "dv is"), ("workspace", None, "workspace")):
-    call = bench_cudnn.Call(batch=1, seqlen=128, heads=2, head_dim=64, **pointers)
+    call = cudnn.Call(batch=1, seqlen=128, heads=2, head_dim=64, **pointers)
     setattr(call, field, value)
     run = libraries.calls.bench_backward
     said = (run(libraries.opened["ours"], ctypes.byref(call)) or b"nothing").decode()

@@ -303,7 +303,7 @@ static void test_compile_error(void) {
   CHECK(fake_compiler.n_compiled == 1 && fake_compiler.n_programs == 0); /* not tried again */
   CHECK_MSG(strcmp(fake.last_kernel, general_kernel) == 0, "%s", fake.last_kernel);
   describe(text, sizeof text);
-  CHECK_MSG(strstr(text, "general kernels instead: compiling flash_forward: NVRTC_ERROR_COMPILATION: line 7: "
+  CHECK_MSG(strstr(text, "general kernels instead: compiling flash/forward: NVRTC_ERROR_COMPILATION: line 7: "
                          "this fake does not like it"),
             "%s", text);
   setenv("FA_NVRTC", "always", 1);

@@ -8,8 +8,8 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 failed=0 n=0
 
-build() { # NAME FLAGS...: example_plugin.c as NAME.so
-  "$cc" -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC "-I$root" "${@:2}" -o "$1.so" "$root/tests/example_plugin.c" -lm ||
+build() { # NAME FLAGS...: tests/exec/example_plugin.c as NAME.so
+  "$cc" -std=gnu11 -O1 -Wall -Wextra -Werror -shared -fPIC "-I$root" "${@:2}" -o "$1.so" "$root/tests/exec/example_plugin.c" -lm ||
     { echo "$1 does not compile"; exit 1; }
 }
 expect() { # EXIT-CODE TEXT ARGUMENTS...

@@ -22,7 +22,7 @@ static const fa_flash_entry kernels[] = {
 #include "gpu/kernels/flex/lists_list.h"
 };
 static const fa_flash_entry mask = {
-    "flex_mask_map", FA_ON_HOST(flex_mask_map), {"flex_mask", "FA_ENTRY(flex_mask_map)", 0}};
+    "flex_mask_map", FA_ON_HOST(flex_mask_map), {"flex/mask", "FA_ENTRY(flex_mask_map)", 0}};
 
 const fa_flash_entry *fa_flex_lists_find(fa_flex_lists_kernel which) {
   return which == FA_FLEX_LISTS_MASK ? &mask : &kernels[which];
