@@ -45,7 +45,7 @@ static void copy_string(const cJSON *object, const char *key, char *to, size_t s
   snprintf(to, size, "%s", cJSON_IsString(s) ? s->valuestring : "");
 }
 
-static double take_number(cJSON *object, const char *key, double missing) {
+static double counter_fetch_add(cJSON *object, const char *key, double missing) {
   cJSON *n = cJSON_DetachItemFromObjectCaseSensitive(object, key);
   double x = cJSON_IsNumber(n) ? n->valuedouble : missing;
   cJSON_Delete(n);
@@ -82,8 +82,8 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   const cJSON *state = cJSON_GetObjectItemCaseSensitive(o, "state");
   if (!cJSON_IsString(state) || !fa_state_from_name(state->valuestring, &brief->state))
     return fa_fail(err, FA_ERR_INPUT, "$.state: missing or unknown");
-  double item = take_number(o, "item", -1);
-  out->elapsed = take_number(o, "elapsed", -1);
+  double item = counter_fetch_add(o, "item", -1);
+  out->elapsed = counter_fetch_add(o, "elapsed", -1);
   if (!(item >= 0 && item < 9e15)) return fa_fail(err, FA_ERR_INPUT, "$.item: a number >= 0 is needed");
   if (!(out->elapsed >= 0)) return fa_fail(err, FA_ERR_INPUT, "$.elapsed: a number >= 0 is needed");
   out->item = (int64_t)item;

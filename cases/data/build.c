@@ -10,9 +10,9 @@
     if (try_status != FA_OK) return try_status;                                                              \
   } while (0)
 
-fa_entry fa_case_entry(const fa_problem *p, int64_t b) {
+fa_sequence fa_case_sequence(const fa_problem *p, int64_t b) {
   const fa_int32_array *cu_q = &p->cu_seqlens_q, *cu_k = &p->cu_seqlens_k;
-  fa_entry e = {.sq = p->seqlen_q, .sk = p->seqlen_k};
+  fa_sequence e = {.sq = p->seqlen_q, .sk = p->seqlen_k};
   if (cu_q->n > 0) e.q_start = cu_q->v[b], e.sq = cu_q->v[b + 1] - cu_q->v[b];
   if (cu_k->n > 0) e.k_start = cu_k->v[b], e.sk = cu_k->v[b + 1] - cu_k->v[b];
   if (p->family == FA_KVCACHE) e.sk = p->kvcache.len.v[b] + p->kvcache.n_new;

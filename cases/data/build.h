@@ -52,9 +52,9 @@ void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n);
 bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n);
 
 /* Lengths of one batch entry: query rows, keys (hidden ones left out), hidden keys before them. */
-typedef struct fa_entry {
+typedef struct fa_sequence {
   int64_t sq, sk, leftpad, q_start, k_start; /* starts: token offset under variable length, else 0 */
-} fa_entry;
-fa_entry fa_case_entry(const fa_problem *p, int64_t b);
+} fa_sequence;
+fa_sequence fa_case_sequence(const fa_problem *p, int64_t b);
 
 #endif

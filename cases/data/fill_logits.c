@@ -82,7 +82,7 @@ static bool key_visited(const fa_fill_row *r, int64_t j) {
 /* The key that query row r attends to: a hash picks among those that the mask shows it; -1 if none is. */
 static int64_t chosen_key(const fa_fill_row *r) {
   const fa_problem *p = &r->c->problem;
-  const fa_entry e = fa_case_entry(p, r->b);
+  const fa_sequence e = fa_case_sequence(p, r->b);
   const int64_t diagonal = r->s + (p->mask.align == FA_ALIGN_TOP_LEFT ? 0 : e.sk - e.sq);
   int64_t lo = 0, hi = e.sk - 1, left = -1, right = -1;
   if (p->mask.type == FA_MASK_CAUSAL) right = 0;

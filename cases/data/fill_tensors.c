@@ -25,18 +25,18 @@ static int64_t distinct(const fa_tensor *t, int axis) {
   return t->stride[axis] == 0 && n > 1 ? 1 : n;
 }
 
-static bool slot_visible(const fa_entry *e, int64_t s) {
+static bool slot_visible(const fa_sequence *e, int64_t s) {
   return s >= e->leftpad && s < e->leftpad + e->sk;
 }
 
 /* Whether any entry that reads this memory sees slot s: entry b itself, all under an expanded batch axis, and
  * any slot under an expanded row axis. */
 static bool slot_read(const fa_problem *p, const fa_tensor *t, int64_t b, int64_t s) {
-  const bool all_entries = t->rank == 4 && distinct(t, 0) < t->shape[0];
+  const bool all_sequences = t->rank == 4 && distinct(t, 0) < t->shape[0];
   const bool all_slots = distinct(t, t->rank - 3) < t->shape[t->rank - 3];
-  const bool others = all_entries || (all_slots && t->rank == 3);
+  const bool others = all_sequences || (all_slots && t->rank == 3);
   for (int64_t e = others ? 0 : b; e < (others ? p->batch : b + 1); ++e) {
-    const fa_entry entry = fa_case_entry(p, e);
+    const fa_sequence entry = fa_case_sequence(p, e);
     if (all_slots ? entry.sk > 0 : slot_visible(&entry, s)) return true;
   }
   return false;
@@ -57,7 +57,7 @@ static void fill_tokens(fa_fill_row row, const fa_tensor *t, double *value) {
   const int64_t n_entries = varlen ? p->batch : distinct(t, 0), n = t->shape[t->rank - 1];
   const bool one_row = distinct(t, t->rank - 3) < t->shape[t->rank - 3];
   for (row.b = 0; row.b < n_entries; ++row.b) {
-    const fa_entry e = fa_case_entry(p, row.b);
+    const fa_sequence e = fa_case_sequence(p, row.b);
     const int64_t start = !varlen ? 0 : keys ? e.k_start : e.q_start;
     const int64_t length = !varlen ? t->shape[1] : keys ? p->cu_seqlens_k.v[row.b + 1] - e.k_start : e.sq;
     for (row.s = 0; row.s < (one_row && length > 1 ? 1 : length); ++row.s) {
@@ -81,7 +81,7 @@ static void fill_cache(fa_fill_row row, const fa_tensor *t, double *value) {
     int64_t first = b;
     for (int64_t other = b - 1; other >= 0 && k->batch_idx.n > 0; --other)
       if (k->batch_idx.v[other] == k->batch_idx.v[b]) first = other;
-    for (row.s = fa_case_entry(p, b).leftpad; row.s < k->len.v[b]; ++row.s) {
+    for (row.s = fa_case_sequence(p, b).leftpad; row.s < k->len.v[b]; ++row.s) {
       int64_t at = k->batch_idx.n > 0 ? k->batch_idx.v[b] : b, slot = row.s;
       row.b = first;
       if (k->page_size > 0) {
@@ -123,7 +123,7 @@ static void fill_bias(fa_fill_row row, const fa_tensor *t, double *value) {
 static void fill_dlse(fa_fill_row row, const fa_tensor *t, double *value) {
   const fa_problem *p = &row.c->problem;
   for (row.b = 0; row.b < p->batch; ++row.b) {
-    const fa_entry e = fa_case_entry(p, row.b);
+    const fa_sequence e = fa_case_sequence(p, row.b);
     for (row.h = 0; row.h < p->heads_q; ++row.h)
       for (row.s = 0; row.s < e.sq; ++row.s) {
         const int64_t index[3] = {row.b, row.h, row.s}, token[2] = {row.h, e.q_start + row.s};
@@ -147,7 +147,7 @@ static fa_status mean_values(const fa_case *c, const fa_tensor *v, double **out,
   }
   for (int64_t b = 0; b < p->batch; ++b)
     for (int64_t h = 0; h < heads; ++h) {
-      const fa_entry e = fa_case_entry(p, b);
+      const fa_sequence e = fa_case_sequence(p, b);
       double *m = mean + (b * heads + h) * n, sum = 0;
       for (int64_t s = e.leftpad; s < e.leftpad + e.sk; ++s) {
         const int64_t index[4] = {b, e.k_start + s, h, 0}, *at = index + (v->rank == 4 ? 0 : 1);

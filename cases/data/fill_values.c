@@ -147,7 +147,7 @@ static double value_value(const fa_fill_row *r, int64_t d) {
 /* The row of do that is not 0 under do_one_hot: one of the last 8, because under causal masks the last rows
  * see keys if any row does. The heads of a group take different columns, so that dV does not mix them. */
 static double one_hot_gradient(const fa_fill_row *r, int64_t d, int64_t n) {
-  const int64_t sq = fa_case_entry(&r->c->problem, r->b).sq;
+  const int64_t sq = fa_case_sequence(&r->c->problem, r->b).sq;
   const fa_fill_row head = at_slot(r, 0);
   const int64_t row = sq - 1 - (int64_t)(fa_fill_u64(&head, 0, 0) % (uint64_t)(sq < 8 ? sq : 8));
   return r->s == row && d == r->h % n ? 1 : 0;

@@ -230,7 +230,7 @@ void fa_alibi_standard(int64_t n_heads, float *slopes) {
   }
 }
 
-static int64_t longest_entry(const fa_int32_array *cu) {
+static int64_t longest_sequence(const fa_int32_array *cu) {
   int64_t longest = 0;
   for (int64_t b = 0; b + 1 < cu->n; ++b) {
     int64_t length = (int64_t)cu->v[b + 1] - cu->v[b];
@@ -242,9 +242,9 @@ static int64_t longest_entry(const fa_int32_array *cu) {
 fa_status fa_problem_complete(fa_problem *p) {
   if (p->cu_seqlens_q.n > 0) {
     p->batch = p->cu_seqlens_q.n - 1;
-    p->seqlen_q = longest_entry(&p->cu_seqlens_q);
+    p->seqlen_q = longest_sequence(&p->cu_seqlens_q);
   }
-  if (p->cu_seqlens_k.n > 0) p->seqlen_k = longest_entry(&p->cu_seqlens_k);
+  if (p->cu_seqlens_k.n > 0) p->seqlen_k = longest_sequence(&p->cu_seqlens_k);
   if (p->block_sparse.present && p->block_sparse.source != FA_BLOCKS_LISTS) {
     p->block_sparse.list_batch = p->batch;
     p->block_sparse.list_heads = p->heads_q;

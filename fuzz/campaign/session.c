@@ -42,7 +42,7 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
   memset(s, 0, sizeof *s);
   s->cli = cli;
   s->journal.fd = -1;
-  s->preparing_turns.fd = -1;
+  s->preparing_slots.fd = -1;
   fa_line_style_from_cli(&s->style, cli);
   if (cli->resume && !cli->report) {
     fa_fail(&err, FA_ERR_INPUT, "--resume needs the --report OUT.json of the run that it goes on with");
@@ -71,7 +71,7 @@ void fa_session_free(fa_session *s) {
     fa_preparing_wait(&s->preparing[b]);
     if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
   }
-  fa_turns_free(&s->preparing_turns);
+  fa_process_slots_free(&s->preparing_slots);
   free(s->item);
   cJSON_Delete(s->run);
   fa_resume_free(&s->resume);

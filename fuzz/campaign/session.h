@@ -48,7 +48,7 @@ typedef struct fa_session {
   void *self[FA_MAX_BACKENDS]; /* in a worker: the opened backends */
   bool opened[FA_MAX_BACKENDS];
   fa_preparing preparing[FA_MAX_BACKENDS]; /* the first time they are */
-  fa_turns preparing_turns;                /* of the workers */
+  fa_process_slots preparing_slots;                /* of the workers */
   fa_report report;
   struct cJSON *run;  /* owned: which run this is, with --report */
   fa_journal journal; /* --report: OUT.json.journal, for the event that this program is killed */

@@ -77,7 +77,7 @@ static void run_item(void *ctx, int64_t number, fa_result *out) {
       if (choice->backend->open(choice->arg, &s->self[item.backend], &err) == FA_OK) {
         s->opened[item.backend] = true;
         fa_preparing_begin(&s->preparing[item.backend], choice->backend, s->self[item.backend],
-                           &s->preparing_turns, preparing_patience(s));
+                           &s->preparing_slots, preparing_patience(s));
       }
     }
     if (s->opened[item.backend]) {
@@ -250,7 +250,7 @@ int fa_session_run(fa_session *s) {
   if (code >= 0) return code;
   s->progress.spent = s->resume.spent;
   s->progress.n_resumed = s->resume.n;
-  if (!s->cli->no_isolate) s->preparing_turns = fa_turns_make(FA_PREPARING_AT_ONCE);
+  if (!s->cli->no_isolate) s->preparing_slots = fa_process_slots_make(FA_PREPARING_AT_ONCE);
   fa_pool_config pool = {.n_workers = (int)jobs,
                          .timeout_s = s->cli->timeout_s,
                          .in_process = s->cli->no_isolate,

@@ -6,7 +6,7 @@ typedef struct entries {
   bool empty, full, from_empty, fills, crosses, several, hidden, hides_new, hides_pages, page_edge;
 } entries;
 
-static entries entries_of(const fa_problem *p) {
+static entries sequences_of(const fa_problem *p) {
   const fa_kvcache *c = &p->kvcache;
   entries e = {false};
   for (int64_t b = 0; b < c->len.n; ++b) {
@@ -64,9 +64,9 @@ static void cover_sharing(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_CACHE, 4, "cache: padding hides part of a shared page", s.padded);
 }
 
-static void cover_entries(fa_coverage *v, const fa_problem *p) {
+static void cover_sequences(fa_coverage *v, const fa_problem *p) {
   const fa_kvcache *c = &p->kvcache;
-  const entries e = entries_of(p);
+  const entries e = sequences_of(p);
   fa_coverage_see(v, FA_COVER_CACHE, 100, "cache: an entry without keys", e.empty);
   fa_coverage_see(v, FA_COVER_CACHE, 300, "cache: an entry that is full", e.full);
   fa_coverage_see(v, FA_COVER_CACHE, 150, "cache: append to an empty entry", e.from_empty);
@@ -90,7 +90,7 @@ void fa_coverage_cache(fa_coverage *v, const fa_problem *p) {
   static const int64_t pages[] = {1, 2, 3, 7, 16, 64, 128, 256};
   const fa_kvcache *c = &p->kvcache;
   const bool moves = c->rotary_dim > 0 && p->mask.type != FA_MASK_NONE;
-  cover_entries(v, p);
+  cover_sequences(v, p);
   cover_sharing(v, p);
   for (size_t k = 0; k < sizeof pages / sizeof *pages; ++k)
     fa_coverage_see_number(v, FA_COVER_CACHE, 20, "cache: slots of a page ", pages[k],

@@ -44,7 +44,7 @@ static void cover_heads(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_HEADS, 1500, "f32", p->dtype == FA_F32);
 }
 
-static bool empty_entry(const fa_int32_array *cu, int64_t b) {
+static bool empty_sequence(const fa_int32_array *cu, int64_t b) {
   return cu->v[b + 1] == cu->v[b];
 }
 
@@ -52,7 +52,7 @@ static void cover_varlen(fa_coverage *v, const fa_problem *p) {
   bool varlen = fa_problem_is_varlen(p), first = false, last = false, middle = false, q_only = false,
        k_only = false, both = false;
   for (int64_t b = 0; varlen && b < p->batch; ++b) {
-    bool q = empty_entry(&p->cu_seqlens_q, b), k = empty_entry(&p->cu_seqlens_k, b);
+    bool q = empty_sequence(&p->cu_seqlens_q, b), k = empty_sequence(&p->cu_seqlens_k, b);
     first |= b == 0 && p->batch > 1 && (q || k);
     last |= b == p->batch - 1 && b > 0 && (q || k);
     middle |= b > 0 && b < p->batch - 1 && (q || k);

@@ -105,7 +105,7 @@ static void draw_dims(fa_gen *g) {
 
 /* What is left for the pairs of one head of one entry; heads and entries go before that is less than enough
  * for lengths worth having. */
-static int64_t entry_pairs(fa_gen *g, fa_rng *r, int64_t enough) {
+static int64_t sequence_pairs(fa_gen *g, fa_rng *r, int64_t enough) {
   fa_problem *p = &g->c->problem;
   int64_t size = fa_rng_below(r, 100), limit = g->rules->pairs_dim;
   limit = size < 45 ? limit / 4 : size < 97 ? limit : limit * 3;
@@ -158,7 +158,7 @@ static fa_status draw_varlen(fa_gen *g) {
   bool many = fa_rng_chance(&r, 0.12); /* short sequences: offsets add up, most tiles are partial */
   int64_t longest = many ? 24 : g->rules->longest;
   p->batch = many ? fa_rng_range(&r, 8, 40) : fa_rng_range(&r, 1, 7);
-  int64_t pairs = entry_pairs(g, &lengths, many ? 300 : ENOUGH_PAIRS);
+  int64_t pairs = sequence_pairs(g, &lengths, many ? 300 : ENOUGH_PAIRS);
   fa_status status;
   if ((status = fa_int32_array_set(&p->cu_seqlens_q, NULL, p->batch + 1)) != FA_OK) return status;
   if ((status = fa_int32_array_set(&p->cu_seqlens_k, NULL, p->batch + 1)) != FA_OK) return status;
@@ -236,7 +236,7 @@ fa_status fa_gen_shape(fa_gen *g) {
   p->scale = fa_default_scale(p->head_dim);
   fa_rng r = fa_gen_rng(g, FA_GEN_LENGTHS);
   if (p->family == FA_KVCACHE) {
-    g->budget = entry_pairs(g, &r, ENOUGH_PAIRS);
+    g->budget = sequence_pairs(g, &r, ENOUGH_PAIRS);
     return fa_gen_cache(g);
   }
   if (fa_rng_chance(&r, g->rules->varlen)) {
@@ -247,7 +247,7 @@ fa_status fa_gen_shape(fa_gen *g) {
     draw_crowd(g, &r);
     return FA_OK;
   }
-  draw_lengths(g, &r, g->rules->longest, entry_pairs(g, &r, ENOUGH_PAIRS), &p->seqlen_q, &p->seqlen_k);
+  draw_lengths(g, &r, g->rules->longest, sequence_pairs(g, &r, ENOUGH_PAIRS), &p->seqlen_q, &p->seqlen_k);
   /* Neither rows nor keys: no output to judge. Worth a call now and then. */
   if (p->seqlen_q == 0 && p->seqlen_k == 0 && fa_rng_chance(&r, 0.9)) p->seqlen_k = fa_rng_range(&r, 1, 9);
   return draw_used_keys(g);

@@ -43,7 +43,7 @@ static fa_status schedule_case(const uint8_t *data, size_t size, fa_case *out, f
  * its offsets lack to multiples of eight elements, which would only lead to the portable kernels, says by how
  * many times 64 rows the longer lengths are longer, so that rings turn; and the debug matrix of dropout,
  * which they never write, stands for head dims above 128. */
-enum { LONG = FA_RECORD_LENGTH - 64, MAX_MORE_KEYS = 7, MAX_MORE_QUERIES = 3, WIDE_DIMS = 16 };
+enum { LONG = FA_RECORD_LENGTH - 64, MAX_MORE_KEYS = 7, MAX_MORE_QUERIES = 3, MEMEFF_DIMS = 16 };
 #define HOPPER_WORK (FA_RECORD_WORK * 3)
 
 static void lengthen(uint64_t *length, uint64_t more) {
@@ -58,7 +58,7 @@ static fa_status hopper_case(const uint8_t *data, size_t size, fa_case *out, fa_
   lengthen(&r.v[FA_F_LENGTH_Q], r.v[FA_F_OFFSET + 1] % (MAX_MORE_QUERIES + 1));
   for (int f = FA_F_GAP; f < FA_F_EXPAND; ++f) r.v[f] -= r.v[f] % 8;
   for (int f = FA_F_OFFSET; f < FA_N_FIELDS; ++f) r.v[f] -= r.v[f] % 8;
-  if (r.v[FA_F_RETURN_SOFTMAX]) r.v[FA_F_HEAD_DIM] += WIDE_DIMS;
+  if (r.v[FA_F_RETURN_SOFTMAX]) r.v[FA_F_HEAD_DIM] += MEMEFF_DIMS;
   r.v[FA_F_RETURN_SOFTMAX] = 0;
   return fa_record_to_case(&r, HOPPER_WORK, out, err);
 }
@@ -81,8 +81,8 @@ static bool record_of_hopper(const fa_case *c, fa_record *out) {
   out->v[FA_F_OFFSET] += shorten(&out->v[FA_F_LENGTH_K]);
   out->v[FA_F_OFFSET + 1] += shorten(&out->v[FA_F_LENGTH_Q]);
   if (out->v[FA_F_RETURN_SOFTMAX]) return false;
-  out->v[FA_F_RETURN_SOFTMAX] = out->v[FA_F_HEAD_DIM] >= WIDE_DIMS;
-  out->v[FA_F_HEAD_DIM] %= WIDE_DIMS;
+  out->v[FA_F_RETURN_SOFTMAX] = out->v[FA_F_HEAD_DIM] >= MEMEFF_DIMS;
+  out->v[FA_F_HEAD_DIM] %= MEMEFF_DIMS;
   if (!fa_record_is_in_range(out)) return false;
   FA_ASSERT(fa_record_bytes() <= sizeof bytes);
   fa_record_write(out, bytes);

@@ -164,7 +164,7 @@ fa_status fa_law_bounds(fa_law_work *w, fa_law_side *s, fa_error *err) {
 }
 
 /* Entry of a token of a variable-length call. */
-static int64_t entry_of(const fa_problem *p, int64_t token) {
+static int64_t sequence_of(const fa_problem *p, int64_t token) {
   int64_t b = 0;
   while (b + 1 < p->batch && p->cu_seqlens_q.v[b + 1] <= token) ++b;
   return b;
@@ -178,6 +178,6 @@ double fa_law_bound_at(const fa_law_side *s, fa_tensor_id id, const int64_t *ind
   if (s->bounded == 1) return fa_want_bound(&s->want.t[id], position);
   const bool varlen = fa_problem_is_varlen(&s->p);
   int64_t b = index[0], h = lse ? index[1] : index[2];
-  if (varlen) b = entry_of(&s->p, lse ? index[1] : index[0]), h = lse ? index[0] : index[1];
+  if (varlen) b = sequence_of(&s->p, lse ? index[1] : index[0]), h = lse ? index[0] : index[1];
   return (lse ? s->bound_lse : s->bound_o)[b * s->p.heads_q + h];
 }

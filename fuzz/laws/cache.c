@@ -126,7 +126,7 @@ fa_status fa_law_cache_appended(fa_law_work *w, fa_error *err) {
 
 /* ---- one entry by itself ---- */
 
-static bool map_entry(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
+static bool map_sequence(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
                       fa_law_link *link) {
   const int64_t *b = ctx;
   (void)w, (void)id;
@@ -135,7 +135,7 @@ static bool map_entry(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
 }
 
 /* The entry's rows of what goes by entry, and its part of the caches, wherever that lies. */
-static void copy_entry(fa_law_work *w, int64_t b) {
+static void copy_sequence(fa_law_work *w, int64_t b) {
   static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K_NEW, FA_T_V_NEW};
   for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i) {
     const fa_tensor *from = &w->base.in.t[ids[i]], *to = &w->other.in.t[ids[i]];
@@ -176,18 +176,18 @@ static void compare_appended(fa_law_work *w, int64_t b, fa_tensor_id id) {
   if (bad) fa_law_mismatch(w, id, bad, n, got, first, shown[0], shown[1], -1);
 }
 
-fa_status fa_law_compare_cached_entry(fa_law_work *w, int64_t b, fa_error *err) {
+fa_status fa_law_compare_cached_sequence(fa_law_work *w, int64_t b, fa_error *err) {
   fa_problem p;
-  fa_status status = fa_law_entry_problem(&w->base.p, b, &p, err);
+  fa_status status = fa_law_sequence_problem(&w->base.p, b, &p, err);
   if (status != FA_OK) return status;
   status = fa_law_make_for(w, &w->other, &p, err);
   fa_problem_free(&p);
   FA_LAW_TRY(status);
-  copy_entry(w, b);
+  copy_sequence(w, b);
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
   const fa_law_mode mode = fa_law_chooses_splits(w) ? FA_LAW_BOUND : mode_of(w);
   const fa_law_modes modes = {.o = mode, .lse = mode};
-  FA_LAW_TRY(fa_law_compare_all(w, &w->other, modes, map_entry, &b, err));
+  FA_LAW_TRY(fa_law_compare_all(w, &w->other, modes, map_sequence, &b, err));
   compare_appended(w, b, FA_T_K);
   compare_appended(w, b, FA_T_V);
   return FA_OK;

@@ -98,13 +98,13 @@ double fa_law_bound_at(const fa_law_side *s, fa_tensor_id id, const int64_t *ind
 /* ---- fuzz/laws/split.c, fuzz/laws/cache.c ---- */
 
 /* Entry b of p as a dense problem of its own. */
-fa_status fa_law_entry_problem(const fa_problem *p, int64_t b, fa_problem *out, fa_error *err);
+fa_status fa_law_sequence_problem(const fa_problem *p, int64_t b, fa_problem *out, fa_error *err);
 /* Keys are cut into parts, in numbers that the backend chooses, perhaps by the batch. After both runs. */
 bool fa_law_chooses_splits(const fa_law_work *w);
 /* Where slot `slot` of entry b lies in the caches of a side: the first two indices. */
 void fa_law_slot_at(const fa_law_side *s, int64_t b, int64_t slot, int64_t *index);
 /* Entry b of the base, which has run, and its cache: as a batch of one. */
-fa_status fa_law_compare_cached_entry(fa_law_work *w, int64_t b, fa_error *err);
+fa_status fa_law_compare_cached_sequence(fa_law_work *w, int64_t b, fa_error *err);
 
 /* ---- fuzz/laws/order.c, fuzz/laws/split.c, fuzz/laws/scale.c, fuzz/laws/mask.c, fuzz/laws/cache.c: the laws ---- */
 

@@ -72,7 +72,7 @@ static fa_status keep_one(fa_int32_array *a, int64_t b) {
   return fa_int32_array_set(a, &x, 1);
 }
 
-fa_status fa_law_entry_problem(const fa_problem *p, int64_t b, fa_problem *out, fa_error *err) {
+fa_status fa_law_sequence_problem(const fa_problem *p, int64_t b, fa_problem *out, fa_error *err) {
   fa_status status = fa_problem_copy(out, p);
   if (status != FA_OK) return fa_fail(err, status, "out of memory");
   if (fa_problem_is_varlen(p)) {
@@ -106,10 +106,10 @@ bool fa_law_chooses_splits(const fa_law_work *w) {
   return w->base.p.splits == 0 && (w->base.profile.max_splits > 1 || w->other.profile.max_splits > 1);
 }
 
-static fa_status compare_entry(fa_law_work *w, int64_t b, fa_error *err) {
+static fa_status compare_sequence(fa_law_work *w, int64_t b, fa_error *err) {
   fa_problem p;
   const part x = {.b = b};
-  fa_status status = fa_law_entry_problem(&w->base.p, b, &p, err);
+  fa_status status = fa_law_sequence_problem(&w->base.p, b, &p, err);
   if (status != FA_OK) return status;
   move_dropout(&p, b);
   status = make_part(w, &w->other, &p, &x, err);
@@ -137,7 +137,7 @@ fa_status fa_law_batch_alone(fa_law_work *w, fa_error *err) {
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   fa_status (*const compare)(fa_law_work *, int64_t, fa_error *) =
-      p->family == FA_KVCACHE ? fa_law_compare_cached_entry : compare_entry;
+      p->family == FA_KVCACHE ? fa_law_compare_cached_sequence : compare_sequence;
   FA_LAW_TRY(compare(w, p->batch - 1, err));
   return p->batch > 2 ? compare(w, p->batch / 2, err) : FA_OK;
 }
@@ -149,7 +149,7 @@ fa_status fa_law_varlen_separate(fa_law_work *w, fa_error *err) {
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   const int64_t step = p->batch > 8 ? p->batch / 8 : 1; /* some of many */
-  for (int64_t b = 0; b < p->batch; b += step) FA_LAW_TRY(compare_entry(w, b, err));
+  for (int64_t b = 0; b < p->batch; b += step) FA_LAW_TRY(compare_sequence(w, b, err));
   return FA_OK;
 }
 

@@ -2,13 +2,13 @@
 
 static void *prepare(void *arg) {
   const fa_preparing *p = arg;
-  const int turn = p->turns ? fa_turns_begin(p->turns, p->patience_s) : -1;
+  const int turn = p->turns ? fa_process_slots_acquire(p->turns, p->patience_s) : -1;
   p->backend->prepare(p->self);
-  if (p->turns) fa_turns_end(p->turns, turn);
+  if (p->turns) fa_process_slots_release(p->turns, turn);
   return NULL;
 }
 
-void fa_preparing_begin(fa_preparing *p, const fa_backend *backend, void *self, const fa_turns *turns,
+void fa_preparing_begin(fa_preparing *p, const fa_backend *backend, void *self, const fa_process_slots *turns,
                         double patience_s) {
   if (p->running || !backend->prepare) return;
   *p = (fa_preparing){.backend = backend, .self = self, .turns = turns, .patience_s = patience_s};

@@ -20,7 +20,7 @@
 typedef struct fa_preparing {
   const fa_backend *backend;
   void *self;
-  const fa_turns *turns;
+  const fa_process_slots *turns;
   double patience_s;
   pthread_t thread;
   bool running;
@@ -28,7 +28,7 @@ typedef struct fa_preparing {
 
 /* Returns at once. Where there is nothing to prepare, or no thread to be had, the backend does it when
  * needed. turns, which outlive the preparing: NULL, or waited for up to patience_s. */
-void fa_preparing_begin(fa_preparing *p, const fa_backend *backend, void *self, const fa_turns *turns,
+void fa_preparing_begin(fa_preparing *p, const fa_backend *backend, void *self, const fa_process_slots *turns,
                         double patience_s);
 /* Until it is done. NULL, or nothing begun: returns at once. */
 void fa_preparing_wait(fa_preparing *p);

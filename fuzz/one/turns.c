@@ -9,17 +9,17 @@
 #include <time.h>
 #include <unistd.h>
 
-fa_turns fa_turns_make(int n) {
-  return (fa_turns){.fd = memfd_create("fa-verify-turns", MFD_CLOEXEC), .n = n};
+fa_process_slots fa_process_slots_make(int n) {
+  return (fa_process_slots){.fd = memfd_create("fa-verify-turns", MFD_CLOEXEC), .n = n};
 }
 
-void fa_turns_free(fa_turns *t) {
+void fa_process_slots_free(fa_process_slots *t) {
   if (t->fd >= 0) close(t->fd);
   t->fd = -1;
 }
 
 /* Turn number i is the file's byte i. False: errno says why not; EAGAIN or EACCES: another process has it. */
-static bool set_lock(const fa_turns *t, int i, short type) {
+static bool set_lock(const fa_process_slots *t, int i, short type) {
   struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = i, .l_len = 1};
   int code;
   do code = fcntl(t->fd, F_SETLK, &lock);
@@ -27,7 +27,7 @@ static bool set_lock(const fa_turns *t, int i, short type) {
   return code == 0;
 }
 
-int fa_turns_begin(const fa_turns *t, double patience_s) {
+int fa_process_slots_acquire(const fa_process_slots *t, double patience_s) {
   const struct timespec pause = {.tv_nsec = 2000000};
   const double end = fa_seconds_now() + patience_s;
   if (t->fd < 0) return -1;
@@ -41,6 +41,6 @@ int fa_turns_begin(const fa_turns *t, double patience_s) {
   }
 }
 
-void fa_turns_end(const fa_turns *t, int turn) {
+void fa_process_slots_release(const fa_process_slots *t, int turn) {
   if (turn >= 0) set_lock(t, turn, F_UNLCK);
 }

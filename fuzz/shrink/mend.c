@@ -114,7 +114,7 @@ static void delete_lengths(fa_int32_array *cu, int64_t from, int64_t n) {
   for (int64_t i = from + 1; i < cu->n; ++i) cu->v[i] -= gone;
 }
 
-void fa_shrink_delete_entries(fa_case *c, int64_t from, int64_t n) {
+void fa_shrink_delete_sequences(fa_case *c, int64_t from, int64_t n) {
   fa_problem *p = &c->problem;
   fa_int32_array *each[] = {&p->seqused_k, &p->leftpad_k, &p->kvcache.len, &p->kvcache.batch_idx};
   for (int i = 0; i < 4; ++i)
@@ -127,7 +127,7 @@ void fa_shrink_delete_entries(fa_case *c, int64_t from, int64_t n) {
   p->batch -= n;
 }
 
-void fa_shrink_set_entry_length(fa_case *c, int side, int64_t entry, int64_t length) {
+void fa_shrink_set_sequence_length(fa_case *c, int side, int64_t entry, int64_t length) {
   fa_int32_array *cu = side ? &c->problem.cu_seqlens_k : &c->problem.cu_seqlens_q;
   const int64_t change = length - (cu->v[entry + 1] - cu->v[entry]);
   for (int64_t i = entry + 1; i < cu->n; ++i) cu->v[i] += (int32_t)change;

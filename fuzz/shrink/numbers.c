@@ -43,15 +43,15 @@ bool fa_shrink_pass_edit(const fa_shrink_pass *pass, fa_case *c, int64_t i, cons
 
 #define MAX_ENTRIES 4096
 
-static int64_t count_entries(const fa_case *c) {
+static int64_t count_sequences(const fa_case *c) {
   return c->problem.batch > MAX_ENTRIES ? 0 : 3 * c->problem.batch;
 }
 
-static bool edit_entries(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
+static bool edit_sequences(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
   (void)goal;
   int64_t from, n;
   if (!fa_shrink_chunk(c->problem.batch, i, &from, &n) || n == c->problem.batch) return false;
-  fa_shrink_delete_entries(c, from, n);
+  fa_shrink_delete_sequences(c, from, n);
   return true;
 }
 
@@ -67,7 +67,7 @@ static int64_t get_batch(const fa_case *c, int64_t which) {
 }
 static void set_batch(fa_case *c, int64_t which, int64_t x) {
   (void)which;
-  fa_shrink_delete_entries(c, x, c->problem.batch - x);
+  fa_shrink_delete_sequences(c, x, c->problem.batch - x);
 }
 
 static int64_t get_heads(const fa_case *c, int64_t which) {
@@ -129,16 +129,16 @@ static int64_t count_two(const fa_case *c) {
   return 2;
 }
 
-static int64_t count_entry_lengths(const fa_case *c) {
+static int64_t count_sequence_lengths(const fa_case *c) {
   const int64_t n = is_varlen(c) ? 2 * c->problem.batch : 0;
   return n > 256 ? 256 : n;
 }
-static int64_t get_entry_length(const fa_case *c, int64_t which) {
+static int64_t get_sequence_length(const fa_case *c, int64_t which) {
   const fa_int32_array *cu = which % 2 ? &c->problem.cu_seqlens_k : &c->problem.cu_seqlens_q;
   return cu->v[which / 2 + 1] - cu->v[which / 2];
 }
-static void set_entry_length(fa_case *c, int64_t which, int64_t x) {
-  fa_shrink_set_entry_length(c, (int)(which % 2), which / 2, x);
+static void set_sequence_length(fa_case *c, int64_t which, int64_t x) {
+  fa_shrink_set_sequence_length(c, (int)(which % 2), which / 2, x);
 }
 
 /* The kernels take multiples of 8, the others any. */
@@ -225,14 +225,14 @@ static void set_each(fa_case *c, int64_t which, int64_t x) {
   }
 
 const fa_shrink_pass fa_shrink_numbers[] = {
-    {"entries", count_entries, edit_entries, NULL},
+    {"entries", count_sequences, edit_sequences, NULL},
     KNOB("batch", 1, NULL, get_batch, set_batch),
     KNOB("heads", 1, NULL, get_heads, set_heads),
     KNOB("group", 1, NULL, get_group, set_group),
     KNOB("lengths, at most", 1, NULL, get_cap, set_cap),
     KNOB("lengths, both less", 1, NULL, get_both, set_both),
     KNOB("length", 1, count_two, get_length, set_length),
-    KNOB("length of an entry", 0, count_entry_lengths, get_entry_length, set_entry_length),
+    KNOB("length of an entry", 0, count_sequence_lengths, get_sequence_length, set_sequence_length),
     {"head_dim", count_head_dims, edit_head_dim, NULL},
     KNOB("window", 0, count_two, get_window, set_window),
     KNOB("keys of an entry", 0, count_each, get_each, set_each),

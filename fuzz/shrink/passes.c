@@ -51,7 +51,7 @@ static void shorten(fa_case *c, int64_t length) {
   for (int side = 0; side < 2 && p->cu_seqlens_q.n > 0; ++side)
     for (int64_t b = 0; b < p->batch; ++b) {
       const fa_int32_array *cu = side ? &p->cu_seqlens_k : &p->cu_seqlens_q;
-      if (cu->v[b + 1] - cu->v[b] > length) fa_shrink_set_entry_length(c, side, b, length);
+      if (cu->v[b + 1] - cu->v[b] > length) fa_shrink_set_sequence_length(c, side, b, length);
     }
   cap(&p->seqlen_q, length);
   cap(&p->seqlen_k, length);
@@ -70,7 +70,7 @@ static bool edit_bold(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
   fa_problem *p = &c->problem;
   const int64_t kind = i % N_BOLD_KINDS, group = p->heads_q / p->heads_kv, batch = kind == 4 ? 2 : 1;
   const double before = work(p);
-  if (p->batch > batch) fa_shrink_delete_entries(c, batch, p->batch - batch);
+  if (p->batch > batch) fa_shrink_delete_sequences(c, batch, p->batch - batch);
   cap(&p->heads_kv, kind >= 3 ? 2 : 1);
   p->heads_q = p->heads_kv * (kind >= 3 ? group : 1);
   shorten(c, bold_length[i / N_BOLD_KINDS]);

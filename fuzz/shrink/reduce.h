@@ -94,9 +94,9 @@ extern const fa_shrink_pass fa_shrink_data[]; /* which rows of q, k, v and do ar
 /* Chunk i of n things, the largest first: one of n, two of n/2, ... n of 1. False behind the last. */
 bool fa_shrink_chunk(int64_t n, int64_t i, int64_t *from, int64_t *length);
 /* Takes entries [from, from + n) of the batch out. */
-void fa_shrink_delete_entries(fa_case *c, int64_t from, int64_t n);
+void fa_shrink_delete_sequences(fa_case *c, int64_t from, int64_t n);
 /* Lengths of a variable-length case: 0 for q, 1 for k. */
-void fa_shrink_set_entry_length(fa_case *c, int side, int64_t entry, int64_t length);
+void fa_shrink_set_sequence_length(fa_case *c, int side, int64_t entry, int64_t length);
 
 /* Brings what follows from other fields into line after an edit: arrays for each entry, ranges of rows, the
  * default scale, strides of tensors that are gone. */

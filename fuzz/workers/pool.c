@@ -85,7 +85,7 @@ static bool give_item(fa_pool *p, fa_worker *w, int64_t slot) {
   int64_t item = slot_at(p, slot)->item;
   w->slot = slot;
   w->started = fa_seconds_now();
-  return fa_worker_give(w, item);
+  return fa_worker_assign(w, item);
 }
 
 /* True: the worker was killed from outside, and its item is worth another try. */

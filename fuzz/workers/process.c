@@ -125,6 +125,6 @@ int fa_worker_stop(fa_worker *w, bool kill_it) {
   return wait_status;
 }
 
-bool fa_worker_give(fa_worker *w, int64_t item) {
+bool fa_worker_assign(fa_worker *w, int64_t item) {
   return write_all(w->to, &item, sizeof item); /* a dead reader shows as the end of its other pipe */
 }

@@ -26,6 +26,6 @@ void fa_worker_dismiss(fa_worker *w);
 /* Waits for its end; kill_it: without mercy. Returns the wait status; 0 if it was not running. */
 int fa_worker_stop(fa_worker *w, bool kill_it);
 /* False: it reads no more, and the end of its answers will tell why. */
-bool fa_worker_give(fa_worker *w, int64_t item);
+bool fa_worker_assign(fa_worker *w, int64_t item);
 
 #endif

@@ -81,7 +81,7 @@ static const char *take_lists(const fa_tensor *x, fa_flex *f, fa_attention *a) {
 static const char *check_buffer(const fa_capture *c, const fa_tensor *x) {
   if (!x->data || x->dtype != (c->is_int ? FA_I32 : FA_F32) || !is_dense(x))
     return "a buffer or its gradient is missing, has another dtype than the problem says or is not dense";
-  if (fa_tensor_count(x) != fa_flex_buffer_count(c))
+  if (fa_tensor_count(x) != fa_flex_captured_count(c))
     return "a buffer or its gradient has another size than the problem says";
   return NULL;
 }
@@ -109,7 +109,7 @@ const char *fa_args_flex_gradients(const fa_problem *p, const fa_tensors *t, fa_
 
 /* ---- kernels ---- */
 
-bool fa_args_flex_supported(const fa_problem *p, bool backward, const fa_flash_device *device, char *why,
+bool fa_args_flex_supported(const fa_problem *p, bool backward, const fa_kernel_device *device, char *why,
                             size_t why_size) {
   fa_attention a;
   fa_args_flex x;

@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-static bool is_wide(const fa_problem *p) {
+static bool is_memeff(const fa_problem *p) {
   fa_attention a;
-  return !fa_args_problem(p, &a) && fa_choose_forward(&a) == FA_KERNELS_WIDE;
+  return !fa_args_problem(p, &a) && fa_choose_forward(&a) == FA_KERNELS_MEMEFF;
 }
 
 /* ",paged(16),append(1),rotary(64),splits(7)" */
@@ -42,9 +42,9 @@ void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t si
   if (p->family == FA_FLEX) name_flex(p, more, sizeof more);
   const bool top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
   snprintf(out, size, "%s_forward<%s,%lld%s,%s%s%s%s%s%s%s%s>",
-           p->family == FA_KVCACHE ? "kv"
+           p->family == FA_KVCACHE ? "cache"
            : p->family == FA_FLEX  ? "flex"
-           : is_wide(p)            ? "wide"
+           : is_memeff(p)            ? "memeff"
                                    : "flash",
            fa_dtype_name(p->dtype), (long long)p->head_dim, head_dim_v, mask[p->mask.type],
            top_left ? ",top-left" : "", p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
@@ -55,5 +55,5 @@ void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t si
 const char *fa_args_backward_name(const fa_attention *a, const fa_gradients *g, bool hopper) {
   if (a->flex) return hopper ? "hopper_flex_backward" : "flex_backward";
   if (hopper) return "hopper_backward";
-  return fa_choose_backward(a, g) == FA_KERNELS_WIDE ? "wide_backward" : "flash_backward";
+  return fa_choose_backward(a, g) == FA_KERNELS_MEMEFF ? "memeff_backward" : "flash_backward";
 }

@@ -201,18 +201,18 @@ const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradi
   return fa_args_flex_gradients(p, t, g);
 }
 
-static bool cache_supported(const fa_problem *p, const fa_flash_device *device, char *why, size_t why_size) {
+static bool cache_supported(const fa_problem *p, const fa_kernel_device *device, char *why, size_t why_size) {
   fa_attention a;
   fa_inference kv;
   fa_error err = {""};
   fa_args_cache(p, &a, &kv);
   const bool can =
-      fa_inference_check_problem(&a, &kv, &err) == FA_OK && fa_kv_kernel_for(&a, true, device, &err);
+      fa_cache_check_problem(&a, &kv, &err) == FA_OK && fa_cache_kernel_for(&a, true, device, &err);
   snprintf(why, why_size, "%s", err.text);
   return can;
 }
 
-bool fa_args_forward_supported(const fa_problem *p, const fa_flash_device *device, char *why,
+bool fa_args_forward_supported(const fa_problem *p, const fa_kernel_device *device, char *why,
                                size_t why_size) {
   fa_attention a;
   fa_error err = {""};
@@ -225,9 +225,9 @@ bool fa_args_forward_supported(const fa_problem *p, const fa_flash_device *devic
   return can;
 }
 
-/* The wide kernels keep P and dS in float and multiply by three tf32 products whatever the elements are, and
+/* The memeff kernels keep P and dS in float and multiply by three tf32 products whatever the elements are, and
  * subtract the maximum before they scale to base 2. */
-static void wide_profile(const fa_attention *a, bool hopper, const fa_flash_device *device, fa_profile *out) {
+static void memeff_profile(const fa_attention *a, bool hopper, const fa_kernel_device *device, fa_profile *out) {
   *out = fa_profile_get("3xtf32", FA_F32);
   out->exp_scaled = false;
   out->dq_atomic = fa_backward_adds_rows(a, device);
@@ -237,7 +237,7 @@ static void wide_profile(const fa_attention *a, bool hopper, const fa_flash_devi
   if (!hopper) out->mma_block = 2; /* three tf32 products of two blocks of four to every eight columns */
 }
 
-/* A gradient of the bias that is summed is added up in memory, or comes from a wide kernel, whatever kernels
+/* A gradient of the bias that is summed is added up in memory, or comes from a memeff kernel, whatever kernels
  * the others come from. */
 static void add_dbias(const fa_problem *p, const fa_attention *a, bool hopper, fa_profile *out) {
   const fa_bias *b = &p->bias;
@@ -247,13 +247,13 @@ static void add_dbias(const fa_problem *p, const fa_attention *a, bool hopper, f
     fa_profile_add_bias_in_memory(out);
     return;
   }
-  const fa_profile wide = fa_profile_get("3xtf32", FA_F32);
-  out->mma_block = hopper ? wide.mma_block : 2; /* as wide_profile */
-  out->mma_extra_bits = wide.mma_extra_bits;
+  const fa_profile memeff = fa_profile_get("3xtf32", FA_F32);
+  out->mma_block = hopper ? memeff.mma_block : 2; /* as memeff_profile */
+  out->mma_extra_bits = memeff.mma_extra_bits;
 }
 
 /* Whether a call is one for the sm_90a kernels, if its rows are aligned. */
-static bool may_be_hopper_flex(const fa_problem *p, const fa_flash_device *device, int *block_n) {
+static bool may_be_hopper_flex(const fa_problem *p, const fa_kernel_device *device, int *block_n) {
   static max_align_t memory[16];
   fa_attention a;
   fa_flex flex;
@@ -274,44 +274,44 @@ static bool may_be_hopper_flex(const fa_problem *p, const fa_flash_device *devic
 /* The portable kernels of f32 are wide ones; those of 16-bit elements round P and dS to them. They add
  * nothing up in memory but the gradients of buffers. Where those for sm_90a may do the work, they may too.
  * Expressions of 16-bit calls go through the device's approximations whatever the kernels. */
-static void flex_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, fa_profile *out) {
-  const fa_flash_kernel *k = fa_flex_forward_find(p->dtype, p->head_dim, p->head_dim_v, device);
-  const fa_profile wide = fa_profile_get("3xtf32", FA_F32);
+static void flex_profile(const fa_problem *p, bool hopper, const fa_kernel_device *device, fa_profile *out) {
+  const fa_kernel *k = fa_flex_forward_find(p->dtype, p->head_dim, p->head_dim_v, device);
+  const fa_profile memeff = fa_profile_get("3xtf32", FA_F32);
   int block_n = k ? k->block_n : out->block_n;
   const bool is_fast = may_be_hopper_flex(p, device, &block_n);
   if (p->dtype == FA_F32 && !is_fast)
-    *out = wide;
+    *out = memeff;
   else
     out->name = "flex-hopper"; /* errors may be smaller than its own: no lower edge of their statistics */
   if (!is_fast) {
     out->exp_scaled = out->dq_atomic = false;
     out->floor_dq = 0;
   }
-  out->mma_block = hopper ? wide.mma_block : 2; /* as wide_profile */
-  out->mma_extra_bits = wide.mma_extra_bits;
+  out->mma_block = hopper ? memeff.mma_block : 2; /* as memeff_profile */
+  out->mma_extra_bits = memeff.mma_extra_bits;
   out->fast_functions = p->dtype != FA_F32;
   out->dbuffer_atomic = true;
   out->block_n = block_n;
 }
 
 /* Splits are combined where there are several. */
-static void cache_profile(const fa_problem *p, const fa_flash_device *device, int n_processors,
+static void cache_profile(const fa_problem *p, const fa_kernel_device *device, int n_processors,
                           fa_profile *out) {
   fa_attention a;
   fa_inference kv;
   fa_args_cache(p, &a, &kv);
   int splits = 1;
   for (int aligned = 0; aligned < 2; ++aligned) {
-    const fa_kv_kernel *k = fa_kv_kernel_for(&a, aligned, device, NULL);
+    const fa_cache_kernel *k = fa_cache_kernel_for(&a, aligned, device, NULL);
     if (!k) continue;
-    const int n = fa_kv_splits(&a, &kv, k, n_processors);
+    const int n = fa_cache_splits(&a, &kv, k, n_processors);
     if (n > splits) splits = n;
     if (aligned == 0 || k->block_n < out->block_n) out->block_n = k->block_n;
   }
   out->max_splits = splits;
 }
 
-void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, int n_processors,
+void fa_args_profile(const fa_problem *p, bool hopper, const fa_kernel_device *device, int n_processors,
                      fa_profile *out) {
   fa_attention a;
   *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
@@ -319,8 +319,8 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *de
   if (p->family == FA_KVCACHE) cache_profile(p, device, n_processors, out);
   if (p->family == FA_FLEX) flex_profile(p, hopper, device, out);
   if (fa_args_problem(p, &a)) return;
-  if (fa_choose_forward(&a) == FA_KERNELS_WIDE) {
-    wide_profile(&a, hopper, device, out);
+  if (fa_choose_forward(&a) == FA_KERNELS_MEMEFF) {
+    memeff_profile(&a, hopper, device, out);
     return;
   }
   const bool linear = a.dropout_p > 0 && a.dropout_scheme == FA_DROPOUT_LINEAR;

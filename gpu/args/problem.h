@@ -40,7 +40,7 @@ const char *fa_args_flex_tensors(const fa_problem *p, const fa_tensors *t, fa_ar
 /* dbuffer; part of fa_args_gradients. */
 const char *fa_args_flex_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g);
 /* Are there kernels for this problem, forward or backward? As fa_args_forward_supported. */
-bool fa_args_flex_supported(const fa_problem *p, bool backward, const fa_flash_device *device, char *why,
+bool fa_args_flex_supported(const fa_problem *p, bool backward, const fa_kernel_device *device, char *why,
                             size_t why_size);
 
 /* Parts of these: all but the flex family's own; what all families have in common, and q, o, lse, leftpad_k,
@@ -55,17 +55,17 @@ const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradi
 
 /* Is there a forward kernel for this problem, if its rows are aligned? false: a clause says why not. device:
  * as in gpu/plan/forward.h. */
-bool fa_args_forward_supported(const fa_problem *p, const fa_flash_device *device, char *why,
+bool fa_args_forward_supported(const fa_problem *p, const fa_kernel_device *device, char *why,
                                size_t why_size);
 
 /* The arithmetic of the kernels for this problem; n_processors as in gpu/plan/backward.h. hopper: that of
  * the tensor cores, or else Ampere's. */
-void fa_args_profile(const fa_problem *p, bool hopper, const fa_flash_device *device, int n_processors,
+void fa_args_profile(const fa_problem *p, bool hopper, const fa_kernel_device *device, int n_processors,
                      fa_profile *out);
 
 /* For reports: the kernel and the properties that a problem has. aligned: its rows begin on 16 bytes. */
 void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size);
-/* The main kernel of a backward call: "flash_backward", "wide_backward", "flex_backward", and with hopper
+/* The main kernel of a backward call: "flash_backward", "memeff_backward", "flex_backward", and with hopper
  * "hopper_backward", "hopper_flex_backward". */
 const char *fa_args_backward_name(const fa_attention *a, const fa_gradients *g, bool hopper);
 

@@ -193,7 +193,7 @@ static void ask_support(exec *x, const fa_problem *p) {
   fa_error err = {""};
   unsigned passes;
   fa_plugin_arithmetic arithmetic;
-  if (!line || (x->child.keeper == 0 && start(x, &err) != FA_OK)) {
+  if (!line || (x->child.supervisor == 0 && start(x, &err) != FA_OK)) {
     snprintf(x->fault, sizeof x->fault, "%.500s", line ? err.text : "out of memory");
     return;
   }
@@ -305,7 +305,7 @@ static fa_status exec_run(void *self, const fa_problem *p, fa_tensors *t, const 
     x->asked = NULL, x->fault[0] = 0;
     goto out;
   }
-  if (status == FA_OK && x->child.keeper == 0) status = start(x, err);
+  if (status == FA_OK && x->child.supervisor == 0) status = start(x, err);
   if (status != FA_OK) goto out;
   snprintf(inputs, sizeof inputs, "%s/inputs.safetensors", x->child.folder);
   snprintf(outputs, sizeof outputs, "%s/outputs.safetensors", x->child.folder);

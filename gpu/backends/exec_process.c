@@ -95,7 +95,7 @@ static void end_like(int status) {
   _exit(128 + WTERMSIG(status));
 }
 
-static void keeper_main(const char *command, const char *folder, int in, int out, int lifeline) {
+static void supervisor_main(const char *command, const char *folder, int in, int out, int lifeline) {
   static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
   struct sigaction action = {.sa_handler = on_child};
   sigset_t block;
@@ -150,7 +150,7 @@ fa_status fa_exec_start(fa_exec_process *x, const char *command, fa_error *err) 
     pid = fork();
   if (pid == 0) {
     close(down[0]), close(up[0]), close(life[1]);
-    keeper_main(command, x->folder, down[1], up[1], life[0]);
+    supervisor_main(command, x->folder, down[1], up[1], life[0]);
   }
   if (pid < 0) {
     status = fa_fail(err, FA_ERR_IO, "no process can be made: %s", strerror(errno));
@@ -159,7 +159,7 @@ fa_status fa_exec_start(fa_exec_process *x, const char *command, fa_error *err) 
     return status;
   }
   close(down[1]), close(up[1]), close(life[0]);
-  x->keeper = pid, x->to = down[0], x->from = up[0], x->lifeline = life[1];
+  x->supervisor = pid, x->to = down[0], x->from = up[0], x->lifeline = life[1];
   return FA_OK;
 }
 
@@ -224,11 +224,11 @@ fa_exec_answer fa_exec_receive(fa_exec_process *x, double seconds, char **line) 
 
 void fa_exec_stop(fa_exec_process *x, bool at_once, char *how, size_t how_size) {
   int status = 0;
-  if (x->keeper == 0) return;
+  if (x->supervisor == 0) return;
   close(x->to);
   if (at_once && send(x->lifeline, "x", 1, MSG_NOSIGNAL) < 0) {} /* then it has ended already */
   close(x->lifeline);
-  while (waitpid(x->keeper, &status, 0) < 0 && errno == EINTR) {}
+  while (waitpid(x->supervisor, &status, 0) < 0 && errno == EINTR) {}
   close(x->from);
   free(x->bytes);
   memset(x, 0, sizeof *x);

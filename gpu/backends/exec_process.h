@@ -18,7 +18,7 @@ extern "C" {
 
 /* A zeroed one is at rest. */
 typedef struct fa_exec_process {
-  pid_t keeper;           /* 0 = at rest */
+  pid_t supervisor;           /* 0 = at rest */
   int to, from, lifeline; /* the child's stdin and stdout; what tells the keeper that we live */
   char folder[512];       /* absolute, mode 0700 */
   char *bytes;            /* what it said and nobody has read */

@@ -11,7 +11,7 @@
 #define MAX_LENGTH (((int64_t)1 << 29) - 1)
 #define MAX_TOTAL ((int64_t)1 << 31)
 #define MAX_HEAD_DIM 65536
-/* The wide kernels' blocks are numbered over rows and columns along one axis, by 128 and 64. */
+/* The memeff kernels' blocks are numbered over rows and columns along one axis, by 128 and 64. */
 #define MAX_BLOCKS (((int64_t)1 << 31) - 1)
 
 bool fa_attention_is_varlen(const fa_attention *a) {

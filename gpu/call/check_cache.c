@@ -43,7 +43,7 @@ static fa_status check_sizes(const fa_attention *a, const fa_inference *kv, fa_e
                {"page_size", kv->page_size, kv->block_table ? 1 : 0, MAX_LENGTH},
                {"max_pages", kv->max_pages, 0, MAX_LENGTH},
                {"rotary_rows", kv->rotary_rows, 0, MAX_LENGTH},
-               {"splits", kv->splits, 0, FA_KV_MAX_SPLITS}};
+               {"splits", kv->splits, 0, FA_CACHE_MAX_SPLITS}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     const fa_status status = fa_range_check(sizes[i].name, sizes[i].x, sizes[i].lo, sizes[i].hi, err);
     if (status != FA_OK) return status;
@@ -87,7 +87,7 @@ static fa_status check_rotary(const fa_attention *a, const fa_inference *kv, fa_
   return FA_OK;
 }
 
-fa_status fa_inference_check_problem(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, fa_error *err) {
   if (!a) return fa_fail(err, FA_ERR_INPUT, "the fa_attention is NULL");
   if (!kv) return fa_fail(err, FA_ERR_INPUT, "the fa_inference is NULL");
   fa_status status = check_features(a, err);
@@ -117,7 +117,7 @@ static fa_status check_arrays(const fa_attention *a, const fa_inference *kv, fa_
   return status;
 }
 
-fa_status fa_inference_check_tensors(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, fa_error *err) {
   fa_status status = check_arrays(a, kv, err);
   const int bytes = fa_attention_element_bytes(a);
   const int64_t slots = kv->block_table ? kv->page_size : a->seqlen_k, dim = a->head_dim;
@@ -140,7 +140,7 @@ fa_status fa_inference_check_tensors(const fa_attention *a, const fa_inference *
 
 /* ---- contents ---- */
 
-static fa_status check_entry(const fa_attention *a, const fa_inference *kv, const fa_inference_contents *c,
+static fa_status check_sequence(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
                              int64_t b, fa_error *err) {
   const int64_t most = a->seqlen_k - kv->n_new, len = c->cache_seqlens[b], n = len + kv->n_new;
   const int64_t moving = kv->n_new > a->seqlen_q ? kv->n_new : a->seqlen_q;
@@ -166,7 +166,7 @@ static fa_status check_entry(const fa_attention *a, const fa_inference *kv, cons
 }
 
 /* Rows or pages that new keys go to: two entries that write to one would race. */
-static fa_status check_owners(const fa_attention *a, const fa_inference *kv, const fa_inference_contents *c,
+static fa_status check_owners(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
                               int32_t *owner, fa_error *err) {
   const int64_t size = c->block_table ? kv->page_size : a->seqlen_k;
   for (int64_t b = 0; b < a->batch; ++b) {
@@ -182,10 +182,10 @@ static fa_status check_owners(const fa_attention *a, const fa_inference *kv, con
   return FA_OK;
 }
 
-fa_status fa_inference_check_contents(const fa_attention *a, const fa_inference *kv,
-                                      const fa_inference_contents *c, fa_error *err) {
+fa_status fa_cache_check_contents(const fa_attention *a, const fa_inference *kv,
+                                      const fa_cache_contents *c, fa_error *err) {
   fa_status status = FA_OK;
-  for (int64_t b = 0; status == FA_OK && b < a->batch; ++b) status = check_entry(a, kv, c, b, err);
+  for (int64_t b = 0; status == FA_OK && b < a->batch; ++b) status = check_sequence(a, kv, c, b, err);
   if (status != FA_OK || kv->n_new == 0 || (!c->block_table && !c->cache_batch_idx)) return status;
   int32_t *owner = calloc((size_t)kv->cache_rows + 1, sizeof *owner); /* of each row or page: entry + 1 */
   if (!owner) return fa_fail(err, FA_ERR_MEMORY, "out of memory");

@@ -2,7 +2,7 @@
 
 #include "gpu/call/check.h"
 
-/* What of a call only the wide kernels can do, in words; NULL: nothing. */
+/* What of a call only the memeff kernels can do, in words; NULL: nothing. */
 static const char *beyond_flash(const fa_attention *a, const fa_gradients *g) {
   const int64_t head_dim_v = fa_attention_head_dim_v(a);
   if (a->dtype == FA_F32) return "dtype f32";
@@ -34,7 +34,7 @@ fa_kernels fa_choose_forward(const fa_attention *a) {
 }
 
 fa_kernels fa_choose_backward(const fa_attention *a, const fa_gradients *g) {
-  return beyond_flash(a, g) ? FA_KERNELS_WIDE : FA_KERNELS_FLASH;
+  return beyond_flash(a, g) ? FA_KERNELS_MEMEFF : FA_KERNELS_FLASH;
 }
 
 fa_status fa_choose_check(const fa_attention *a, const fa_gradients *g, fa_error *err) {

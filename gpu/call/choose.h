@@ -6,7 +6,7 @@
 
 /* FLASH: 16-bit elements, head dims up to 256 (gpu/kernels/flash_*). WIDE: every element type and head dim of
  * the memory-efficient family (gpu/kernels/wide_*). */
-typedef enum fa_kernels { FA_KERNELS_FLASH, FA_KERNELS_WIDE } fa_kernels;
+typedef enum fa_kernels { FA_KERNELS_FLASH, FA_KERNELS_MEMEFF } fa_kernels;
 
 /* For sizes that are in range. The backward pass may take others than the forward pass; g may be NULL: then
  * it asks for nothing of its own. */

@@ -93,12 +93,12 @@ fa_status fa_cuda_launch_overlapping(const fa_cuda_driver *d, CUkernel kernel, c
  * here gives way to a more general one. */
 static fa_status plan_forward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
                               fa_forward_plan *plan, CUkernel *kernel, fa_error *err) {
-  fa_flash_device target;
-  fa_status status = fa_cuda_flash_device(device, &target, err);
+  fa_kernel_device target;
+  fa_status status = fa_cuda_kernel_device(device, &target, err);
   for (bool settled = false; status == FA_OK && !settled; target.compiles = 0) {
     status = fa_forward_plan_make(a, &target, plan, err);
     if (status != FA_OK || plan->empty) return status;
-    const fa_flash_kernel *k = plan->kernel;
+    const fa_kernel *k = plan->kernel;
     status = fa_cuda_kernel(d, device, k->name, &k->recipe, k->shared_bytes, kernel, err);
     settled = status != FA_ERR_UNSUPPORTED || k->recipe.is_ahead_of_time;
     if (!settled) status = FA_OK;
@@ -142,8 +142,8 @@ fa_status fa_cuda_workspace_check(size_t needed, const char *who, const void *wo
 static fa_status plan_backward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
                                const fa_gradients *g, fa_backward_plan *plan,
                                CUkernel kernel[FA_BACKWARD_LAUNCHES], fa_error *err) {
-  fa_flash_device target;
-  fa_status status = fa_cuda_flash_device(device, &target, err);
+  fa_kernel_device target;
+  fa_status status = fa_cuda_kernel_device(device, &target, err);
   for (bool settled = false; status == FA_OK && !settled; target.compiles = 0) {
     status = fa_backward_plan_make(a, g, &target, FA_DETERMINISTIC_PROCESSORS, plan, err);
     settled = true;

@@ -20,7 +20,7 @@ typedef struct flex_call {
   size_t workspace_bytes;
 } flex_call;
 
-static fa_status make_plan(const flex_call *c, const fa_flash_device *target, fa_flex_plan *plan,
+static fa_status make_plan(const flex_call *c, const fa_kernel_device *target, fa_flex_plan *plan,
                            fa_error *err) {
   fa_status status;
   if (c->lists)
@@ -63,7 +63,7 @@ static fa_cuda_flex_wanted wanted_of(const flex_call *c, const fa_flex_plan *pla
                            .shared_bytes = l->shared_bytes,
                            .unit = {.source = l->kernel.recipe.source,
                                     .program = c->a->flex->program,
-                                    .has_score = l->takes != FA_FLEX_TAKES_LISTS,
+                                    .has_score = l->params_kind != FA_FLEX_PARAMS_LISTS,
                                     .has_slope = l->has_slope,
                                     .speed = c->a->dtype == FA_F32 ? FA_EXPR_ACCURATE : FA_EXPR_FAST}};
   memcpy(w.unit.wanted, plan->wanted, sizeof w.unit.wanted);
@@ -107,7 +107,7 @@ static fa_status make_maps(const fa_cuda_driver *d, fa_flex_plan *plan, fa_error
 static fa_status prepare(const fa_cuda_driver *d, const fa_cuda_device *device, const flex_call *c,
                          fa_flex_plan *plan, CUkernel kernel[FA_FLEX_LAUNCHES], CUstream stream,
                          fa_error *err) {
-  fa_flash_device target;
+  fa_kernel_device target;
   fa_status status = fa_cuda_hopper_target(device, &target, err);
   for (bool settled = false; status == FA_OK && !settled; target.hopper = 0) {
     status = make_plan(c, &target, plan, err);
@@ -129,7 +129,7 @@ static fa_status run(const fa_cuda_driver *d, const fa_cuda_device *device, cons
   if (status == FA_OK) status = prepare(d, device, c, &plan, kernel, stream, err);
   for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
     fa_flex_launch *l = &plan.launch[i];
-    if (l->takes == FA_FLEX_TAKES_HOPPER) l->params.hopper.tiles.counter = fa_cuda_hopper_counter(d, stream);
+    if (l->params_kind == FA_FLEX_PARAMS_HOPPER) l->params.hopper.tiles.counter = fa_cuda_hopper_counter(d, stream);
     status = fa_cuda_launch(d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads, &l->params,
                             stream, err);
   }
@@ -176,7 +176,7 @@ fa_status fa_flex_blocks(const fa_attention *a, const fa_flex_block_lists *out, 
 }
 
 bool fa_cuda_flex_is_hopper(const fa_cuda_device *device, const fa_attention *a, const fa_gradients *g) {
-  fa_flash_device target;
+  fa_kernel_device target;
   fa_flex_plan plan;
   if (fa_cuda_hopper_target(device, &target, NULL) != FA_OK) return false;
   const fa_status status = g ? fa_flex_backward_plan_make(a, g, &target, NULL, NULL, &plan, NULL)

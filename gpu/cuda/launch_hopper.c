@@ -15,9 +15,9 @@ fa_status fa_cuda_hopper_policy(bool *off, fa_error *err) {
   return fa_fail(err, FA_ERR_INPUT, "FA_HOPPER=%s: off or auto", text);
 }
 
-fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_flash_device *out, fa_error *err) {
+fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_kernel_device *out, fa_error *err) {
   bool off = false;
-  fa_status status = fa_cuda_flash_device(device, out, err);
+  fa_status status = fa_cuda_kernel_device(device, out, err);
   if (status == FA_OK) status = fa_cuda_hopper_policy(&off, err);
   if (status != FA_OK) return status;
   out->hopper = !off && device->major == 9 && device->minor == 0 ? device->n_processors : 0;
@@ -25,7 +25,7 @@ fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_flash_device *o
 }
 
 bool fa_cuda_hopper_is_chosen(const fa_cuda_device *device, const fa_attention *a) {
-  fa_flash_device target;
+  fa_kernel_device target;
   fa_hopper_plan plan;
   return fa_cuda_hopper_target(device, &target, NULL) == FA_OK && fa_hopper_plan_make(a, &target, &plan);
 }
@@ -57,7 +57,7 @@ CUresult fa_cuda_hopper_encode(const fa_cuda_driver *d, const fa_tensor_box *x, 
 }
 
 /* NULL and FA_OK: it could not be compiled. */
-static fa_status find_kernel(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_flash_kernel *k,
+static fa_status find_kernel(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_kernel *k,
                              CUkernel *out, fa_error *err) {
   fa_error own = {""};
   const fa_status status = fa_cuda_kernel(d, device, k->name, &k->recipe, k->shared_bytes, out, &own);
@@ -78,13 +78,13 @@ int fa_cuda_hopper_counter(const fa_cuda_driver *d, CUstream stream) {
 
 fa_status fa_cuda_hopper_forward(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
                                  CUstream stream, bool *launched, fa_error *err) {
-  fa_flash_device target;
+  fa_kernel_device target;
   fa_hopper_plan plan;
   CUkernel kernel = NULL;
   *launched = false;
   fa_status status = fa_cuda_hopper_target(device, &target, err);
   if (status != FA_OK || !fa_hopper_plan_make(a, &target, &plan)) return status;
-  const fa_flash_kernel *k = plan.kernel;
+  const fa_kernel *k = plan.kernel;
   status = find_kernel(d, device, k, &kernel, err);
   if (status != FA_OK || !kernel) return status;
   for (int i = 0; i < 4; ++i)
@@ -101,7 +101,7 @@ fa_status fa_cuda_hopper_backward_find(const fa_cuda_driver *d, const fa_cuda_de
                                        const fa_attention *a, const fa_gradients *g,
                                        const fa_backward_plan *whole, fa_hopper_backward_plan *out,
                                        CUkernel *kernel, fa_error *err) {
-  fa_flash_device target;
+  fa_kernel_device target;
   CUkernel found = NULL;
   *kernel = NULL;
   fa_status status = fa_cuda_hopper_target(device, &target, err);
@@ -116,7 +116,7 @@ fa_status fa_cuda_hopper_backward_find(const fa_cuda_driver *d, const fa_cuda_de
 
 fa_status fa_cuda_hopper_backward(const fa_cuda_driver *d, const fa_hopper_backward_plan *plan,
                                   CUkernel kernel, CUstream stream, fa_error *err) {
-  const fa_flash_kernel *k = plan->kernel;
+  const fa_kernel *k = plan->kernel;
   fa_cuda_hopper_note();
   return fa_cuda_launch(d, kernel, k->name, k->shared_bytes, plan->grid, (unsigned)k->n_threads,
                         &plan->params, stream, err);

@@ -38,7 +38,7 @@ void fa_cuda_hopper_note(void); /* that one was launched */
 /* *off: they do nothing. FA_ERR_INPUT as above. */
 fa_status fa_cuda_hopper_policy(bool *off, fa_error *err);
 /* What they are chosen for; hopper = 0: none are. FA_ERR_INPUT as above. */
-fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_flash_device *out, fa_error *err);
+fa_status fa_cuda_hopper_target(const fa_cuda_device *device, fa_kernel_device *out, fa_error *err);
 CUresult fa_cuda_hopper_encode(const fa_cuda_driver *d, const fa_tensor_box *x, fa_tensor_map *to);
 /* The next of FA_HOPPER_COUNTERS counters, round and round: as many launches are never under way at once. A
  * graph may be replayed at any time, so what is captured gets none, -1. */

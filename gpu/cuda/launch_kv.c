@@ -38,9 +38,9 @@ static fa_status check_cache_data(const fa_cuda_driver *d, const fa_attention *a
   if (status == FA_OK)
     status = fa_cuda_read_back(d, "reading leftpad_k", a->leftpad_k, a->batch, stream, &leftpad, err);
   if (status == FA_OK) status = read_table(d, a, kv, seqlens, stream, &table, err);
-  const fa_inference_contents contents = {
+  const fa_cache_contents contents = {
       .cache_seqlens = seqlens, .cache_batch_idx = idx, .leftpad_k = leftpad, .block_table = table};
-  if (status == FA_OK) status = fa_inference_check_contents(a, kv, &contents, err);
+  if (status == FA_OK) status = fa_cache_check_contents(a, kv, &contents, err);
   free(seqlens);
   free(idx);
   free(leftpad);
@@ -50,15 +50,15 @@ static fa_status check_cache_data(const fa_cuda_driver *d, const fa_attention *a
 
 /* As plan_forward in launch.c. All kernels are looked for before the first is launched. */
 static fa_status plan_cache(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_attention *a,
-                            const fa_inference *kv, fa_kv_plan *plan, CUkernel kernel[FA_KV_LAUNCHES],
+                            const fa_inference *kv, fa_cache_plan *plan, CUkernel kernel[FA_CACHE_LAUNCHES],
                             fa_error *err) {
-  fa_flash_device target;
-  fa_status status = fa_cuda_flash_device(device, &target, err);
+  fa_kernel_device target;
+  fa_status status = fa_cuda_kernel_device(device, &target, err);
   for (bool settled = false; status == FA_OK && !settled; target.compiles = 0) {
-    status = fa_kv_plan_make(a, kv, &target, FA_KV_PROCESSORS, plan, err);
+    status = fa_cache_plan_make(a, kv, &target, FA_CACHE_PROCESSORS, plan, err);
     settled = true;
     for (int i = 0; status == FA_OK && settled && i < plan->n_launches; ++i) {
-      const fa_kv_launch *l = &plan->launch[i];
+      const fa_cache_launch *l = &plan->launch[i];
       status = fa_cuda_kernel(d, device, l->kernel.name, &l->kernel.recipe, l->shared_bytes, &kernel[i], err);
       settled = status != FA_ERR_UNSUPPORTED || l->kernel.recipe.is_ahead_of_time;
       if (!settled) status = FA_OK;
@@ -67,18 +67,18 @@ static fa_status plan_cache(const fa_cuda_driver *d, const fa_cuda_device *devic
   return status;
 }
 
-static fa_status check_workspace(const fa_kv_plan *plan, const void *workspace, size_t bytes, fa_error *err) {
+static fa_status check_workspace(const fa_cache_plan *plan, const void *workspace, size_t bytes, fa_error *err) {
   return fa_cuda_workspace_check(plan->workspace_bytes, "fa_forward_kvcache_workspace", workspace, bytes,
                                  err);
 }
 
 fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void *workspace,
                              size_t workspace_bytes, void *stream, fa_error *err) {
-  fa_kv_plan plan;
+  fa_cache_plan plan;
   fa_cuda_device device;
-  CUkernel kernel[FA_KV_LAUNCHES] = {NULL};
+  CUkernel kernel[FA_CACHE_LAUNCHES] = {NULL};
   /* What is wrong is said where there is no device too. */
-  fa_status status = fa_kv_plan_make(a, kv, NULL, FA_KV_PROCESSORS, &plan, err);
+  fa_status status = fa_cache_plan_make(a, kv, NULL, FA_CACHE_PROCESSORS, &plan, err);
   if (status == FA_OK) status = check_workspace(&plan, workspace, workspace_bytes, err);
   if (status != FA_OK) return status;
   const fa_cuda_driver *d = fa_cuda_driver_get(err);
@@ -88,11 +88,11 @@ fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void
   if (status == FA_OK) status = plan_cache(d, &device, a, kv, &plan, kernel, err);
   if (status == FA_OK) status = check_workspace(&plan, workspace, workspace_bytes, err);
   if (status != FA_OK) return status;
-  fa_kv_plan_place(&plan, workspace);
+  fa_cache_plan_place(&plan, workspace);
   for (int i = 0; status == FA_OK && i < plan.n_launches; ++i) {
-    const fa_kv_launch *l = &plan.launch[i];
+    const fa_cache_launch *l = &plan.launch[i];
     status = (l->overlaps && device.major >= 9 ? fa_cuda_launch_overlapping : fa_cuda_launch)(
-        d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads, fa_kv_plan_params(&plan, i),
+        d, kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads, fa_cache_plan_params(&plan, i),
         (CUstream)stream, err);
   }
   return status;

@@ -134,12 +134,12 @@ static fa_status take_arguments(bench *b, const fa_problem *p, const fa_tensors 
 static fa_status name_kernel(const bench *b, const fa_problem *p, const fa_cuda_device *device, char *name,
                              size_t size, fa_error *err) {
   fa_forward_plan plan;
-  fa_kv_plan over_cache;
+  fa_cache_plan over_cache;
   fa_flex_plan flex;
   bool hopper = false, aligned = false;
   fa_status status;
   if (b->over_cache) {
-    status = fa_kv_plan_make(&b->a, &b->kv, NULL, FA_KV_PROCESSORS, &over_cache, err);
+    status = fa_cache_plan_make(&b->a, &b->kv, NULL, FA_CACHE_PROCESSORS, &over_cache, err);
     if (status == FA_OK) aligned = over_cache.aligned;
   } else if (b->a.flex) {
     status = fa_flex_forward_plan_make(&b->a, NULL, NULL, NULL, &flex, err);

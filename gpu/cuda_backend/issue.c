@@ -31,7 +31,7 @@ CUresult fa_cuda_graph_end(const fa_cuda_driver *d, fa_cuda_issue *x, bool launc
   return code;
 }
 
-CUresult fa_cuda_company(const fa_cuda_driver *d, fa_cuda_issue *x) {
+CUresult fa_cuda_concurrent_writer(const fa_cuda_driver *d, fa_cuda_issue *x) {
   CUresult code = ensure_stream(d, &x->beside);
   if (code == CUDA_SUCCESS && !x->work) code = d->cuMemAlloc(&x->work, WORK_BYTES);
   for (int i = 0; i < WORK_TIMES && code == CUDA_SUCCESS; ++i)

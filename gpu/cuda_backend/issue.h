@@ -19,7 +19,7 @@ CUresult fa_cuda_graph_begin(const fa_cuda_driver *d, fa_cuda_issue *x, CUstream
 CUresult fa_cuda_graph_end(const fa_cuda_driver *d, fa_cuda_issue *x, bool launch);
 
 /* Some 100 us of writes to memory of its own, in a stream that waits for no other. */
-CUresult fa_cuda_company(const fa_cuda_driver *d, fa_cuda_issue *x);
+CUresult fa_cuda_concurrent_writer(const fa_cuda_driver *d, fa_cuda_issue *x);
 
 /* Waits for the other stream. */
 void fa_cuda_issue_free(const fa_cuda_driver *d, fa_cuda_issue *x);

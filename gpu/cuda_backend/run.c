@@ -24,7 +24,7 @@
 typedef struct cuda_backend {
   int index;     /* of the device: cuda:1 */
   bool graph;    /* kernels are captured into a graph, which is launched then */
-  bool company;  /* while they run another stream writes to memory of its own */
+  bool concurrent_writer;  /* while they run another stream writes to memory of its own */
   bool prepared; /* the context was opened, or could not be, in a thread that has ended */
   bool tried;
   fa_status status; /* of trying */
@@ -57,7 +57,7 @@ static bool read_argument(const char *arg, cuda_backend *c) {
     else if (strcmp(word, "graph") == 0)
       c->graph = true;
     else if (strcmp(word, "company") == 0)
-      c->company = true;
+      c->concurrent_writer = true;
     else
       return false;
     arg += n;
@@ -131,7 +131,7 @@ static void cuda_describe(void *self, fa_backend_info *out) {
 }
 
 /* What kernels are chosen for: the device, as far as it was asked for already, else NULL for any. */
-static const fa_flash_device *target_of(const cuda_backend *c, fa_flash_device *target) {
+static const fa_kernel_device *target_of(const cuda_backend *c, fa_kernel_device *target) {
   if (!c->tried || c->status != FA_OK) return NULL;
   return fa_cuda_hopper_target(&c->context.device, target, NULL) == FA_OK ? target : NULL;
 }
@@ -139,7 +139,7 @@ static const fa_flash_device *target_of(const cuda_backend *c, fa_flash_device *
 /* A clause saying why there is no backward for a problem that has a forward, or "". */
 static void why_no_backward(const cuda_backend *c, const fa_problem *p, char *why, size_t why_size) {
   fa_attention a;
-  fa_flash_device target;
+  fa_kernel_device target;
   fa_error err = {""};
   if (p->family == FA_FLEX) {
     if (fa_args_flex_supported(p, true, target_of(c, &target), why, why_size)) why[0] = 0;
@@ -152,7 +152,7 @@ static void why_no_backward(const cuda_backend *c, const fa_problem *p, char *wh
 
 static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
   const cuda_backend *c = self;
-  fa_flash_device target;
+  fa_kernel_device target;
   if (!fa_args_forward_supported(p, target_of(c, &target), reason, reason_size)) return FA_PASS_NONE;
   why_no_backward(c, p, reason, reason_size);
   return reason[0] ? FA_PASS_FORWARD : FA_PASS_FORWARD | FA_PASS_BACKWARD;
@@ -160,7 +160,7 @@ static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, siz
 
 static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
   cuda_backend *c = self;
-  fa_flash_device target;
+  fa_kernel_device target;
   const bool hopper = ensure_ready(c, NULL) != FA_OK || c->context.device.major >= 9;
   fa_args_profile(p, hopper, target_of(c, &target), FA_DETERMINISTIC_PROCESSORS, out);
 }
@@ -232,11 +232,11 @@ static fa_status launch_cache(const fa_problem *p, const fa_cuda_tensors *t, CUs
                               fa_error *err) {
   fa_attention a;
   fa_inference kv;
-  fa_kv_plan plan;
+  fa_cache_plan plan;
   fa_error refused = {""};
   const char *why = fa_args_cache_tensors(p, &t->set, &a, &kv);
   if (why) return refuse(out, why);
-  if (fa_kv_plan_make(&a, &kv, NULL, FA_KV_PROCESSORS, &plan, &refused) != FA_OK)
+  if (fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &refused) != FA_OK)
     return refuse(out, refused.text);
   fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
   a.check_device_data = !stream;
@@ -315,7 +315,7 @@ static fa_status launch_graph(cuda_backend *c, const fa_problem *p, const fa_cud
 static fa_status issue(cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t, bool graph,
                        unsigned passes, fa_outcome *out, CUresult *code, fa_error *err) {
   const fa_cuda_driver *d = c->context.driver;
-  if (c->company) *code = fa_cuda_company(d, &c->issue);
+  if (c->concurrent_writer) *code = fa_cuda_concurrent_writer(d, &c->issue);
   if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "work in another stream", err);
   if (graph) return launch_graph(c, p, t, passes, out, code, err);
   return launch_kernels(c, p, t, passes, NULL, out, err);
@@ -358,7 +358,7 @@ static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const 
   fa_error own;
   if (!err) err = &own;
   memset(out, 0, sizeof *out);
-  fa_flash_device target;
+  fa_kernel_device target;
   fa_status status = ensure_ready(c, err);
   if (!fa_args_forward_supported(p, target_of(c, &target), out->text, sizeof out->text))
     return fa_fail(err, FA_ERR_UNSUPPORTED, "backend cuda: %s", out->text);

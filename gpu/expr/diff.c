@@ -75,38 +75,38 @@ static int both(fa_expr *e, int guard, int condition) {
 
 typedef struct fa_walk {
   fa_expr *e;
-  int *slope, *guard; /* per node of the tree; slope NONE: not reached */
+  int *derivative, *guard; /* per node of the tree; slope NONE: not reached */
 } fa_walk;
 
-static void reach(fa_walk *w, int child, int slope, int guard) {
+static void reach(fa_walk *w, int child, int derivative, int guard) {
   const fa_expr_node *n = &w->e->node[child];
   if (n->type != FA_EXPR_FLOAT || n->op == FA_EXPR_TO_FLOAT || n->op == FA_EXPR_CONST) return;
-  w->slope[child] = slope;
+  w->derivative[child] = derivative;
   w->guard[child] = guard;
 }
 
 /* min and max: all to the one that is taken, half to each at a tie. */
-static void step_choice(fa_walk *w, const fa_expr_node *n, int slope, int guard) {
+static void step_choice(fa_walk *w, const fa_expr_node *n, int derivative, int guard) {
   fa_expr *e = w->e;
   const int a = n->arg[0], b = n->arg[1];
   const fa_expr_op op = n->op == FA_EXPR_MIN ? FA_EXPR_LE : FA_EXPR_GE;
-  const int half = product(e, slope, constant(e, 0.5, FA_EXPR_FLOAT));
-  const int share = choose(e, compare(e, FA_EXPR_EQ, a, b), half, slope);
+  const int half = product(e, derivative, constant(e, 0.5, FA_EXPR_FLOAT));
+  const int share = choose(e, compare(e, FA_EXPR_EQ, a, b), half, derivative);
   reach(w, a, share, both(e, guard, compare(e, op, a, b)));
   reach(w, b, share, both(e, guard, compare(e, op, b, a)));
 }
 
-static void step_quotient(fa_walk *w, const fa_expr_node *n, int node, int slope, int guard) {
+static void step_quotient(fa_walk *w, const fa_expr_node *n, int node, int derivative, int guard) {
   fa_expr *e = w->e;
   const int a = n->arg[0], b = n->arg[1];
-  reach(w, a, quotient(e, slope, b), guard);
-  reach(w, b, negative(e, product(e, slope, quotient(e, node, b))), guard);
+  reach(w, a, quotient(e, derivative, b), guard);
+  reach(w, b, negative(e, product(e, derivative, quotient(e, node, b))), guard);
 }
 
-static int sign_times(fa_expr *e, int x, int slope) {
+static int sign_times(fa_expr *e, int x, int derivative) {
   const int zero = constant(e, 0, FA_EXPR_FLOAT);
-  const int below = choose(e, compare(e, FA_EXPR_LT, x, zero), negative(e, slope), zero);
-  return choose(e, compare(e, FA_EXPR_GT, x, zero), slope, below);
+  const int below = choose(e, compare(e, FA_EXPR_LT, x, zero), negative(e, derivative), zero);
+  return choose(e, compare(e, FA_EXPR_GT, x, zero), derivative, below);
 }
 
 static int function(fa_expr *e, fa_expr_op op, int x) {
@@ -114,33 +114,33 @@ static int function(fa_expr *e, fa_expr_op op, int x) {
 }
 
 /* The slope of the argument of a function of one. */
-static int through(fa_expr *e, fa_expr_op op, int node, int x, int slope) {
+static int through(fa_expr *e, fa_expr_op op, int node, int x, int derivative) {
   switch (op) {
   case FA_EXPR_NEG:
-    return negative(e, slope);
+    return negative(e, derivative);
   case FA_EXPR_ABS:
-    return sign_times(e, x, slope);
+    return sign_times(e, x, derivative);
   case FA_EXPR_EXP:
-    return product(e, slope, node);
+    return product(e, derivative, node);
   case FA_EXPR_LOG:
-    return quotient(e, slope, x);
+    return quotient(e, derivative, x);
   case FA_EXPR_SQRT:
-    return quotient(e, product(e, slope, constant(e, 0.5, FA_EXPR_FLOAT)), node);
+    return quotient(e, product(e, derivative, constant(e, 0.5, FA_EXPR_FLOAT)), node);
   case FA_EXPR_TANH: {
     const int square = product(e, node, node), one = constant(e, 1, FA_EXPR_FLOAT);
-    return product(e, slope, add_node(e, FA_EXPR_SUB, FA_EXPR_FLOAT, 2, one, square, 0));
+    return product(e, derivative, add_node(e, FA_EXPR_SUB, FA_EXPR_FLOAT, 2, one, square, 0));
   }
   case FA_EXPR_SIN:
-    return product(e, slope, function(e, FA_EXPR_COS, x));
+    return product(e, derivative, function(e, FA_EXPR_COS, x));
   default: /* cos */
-    return negative(e, product(e, slope, function(e, FA_EXPR_SIN, x)));
+    return negative(e, product(e, derivative, function(e, FA_EXPR_SIN, x)));
   }
 }
 
 static void step(fa_walk *w, int node) {
   fa_expr *e = w->e;
   const fa_expr_node n = e->node[node]; /* a copy: adding nodes moves them */
-  const int slope = w->slope[node], guard = w->guard[node], x = n.arg[0], y = n.arg[1];
+  const int derivative = w->derivative[node], guard = w->guard[node], x = n.arg[0], y = n.arg[1];
   switch (n.op) {
   case FA_EXPR_SCORE:
   case FA_EXPR_LOAD:
@@ -148,26 +148,26 @@ static void step(fa_walk *w, int node) {
     return;
   case FA_EXPR_ADD:
   case FA_EXPR_SUB:
-    reach(w, x, slope, guard);
-    reach(w, y, n.op == FA_EXPR_ADD ? slope : negative(e, slope), guard);
+    reach(w, x, derivative, guard);
+    reach(w, y, n.op == FA_EXPR_ADD ? derivative : negative(e, derivative), guard);
     return;
   case FA_EXPR_MUL:
-    reach(w, x, product(e, slope, y), guard);
-    reach(w, y, product(e, slope, x), guard);
+    reach(w, x, product(e, derivative, y), guard);
+    reach(w, y, product(e, derivative, x), guard);
     return;
   case FA_EXPR_DIV:
-    step_quotient(w, &n, node, slope, guard);
+    step_quotient(w, &n, node, derivative, guard);
     return;
   case FA_EXPR_MIN:
   case FA_EXPR_MAX:
-    step_choice(w, &n, slope, guard);
+    step_choice(w, &n, derivative, guard);
     return;
   case FA_EXPR_SELECT:
-    reach(w, y, slope, both(e, guard, x));
-    reach(w, n.arg[2], slope, both(e, guard, add_node(e, FA_EXPR_NOT, FA_EXPR_BOOL, 1, x, 0, 0)));
+    reach(w, y, derivative, both(e, guard, x));
+    reach(w, n.arg[2], derivative, both(e, guard, add_node(e, FA_EXPR_NOT, FA_EXPR_BOOL, 1, x, 0, 0)));
     return;
   default:
-    reach(w, x, through(e, n.op, node, x, slope), guard);
+    reach(w, x, through(e, n.op, node, x, derivative), guard);
   }
 }
 
@@ -175,20 +175,20 @@ static void step(fa_walk *w, int node) {
 
 /* What a leaf adds. */
 static int share_of(fa_walk *w, int leaf) {
-  if (w->guard[leaf] == NONE) return w->slope[leaf];
-  return choose(w->e, w->guard[leaf], w->slope[leaf], constant(w->e, 0, FA_EXPR_FLOAT));
+  if (w->guard[leaf] == NONE) return w->derivative[leaf];
+  return choose(w->e, w->guard[leaf], w->derivative[leaf], constant(w->e, 0, FA_EXPR_FLOAT));
 }
 
 static bool collect(fa_walk *w, int n_tree, fa_expr_gradient *out) {
   out->score = constant(w->e, 0, FA_EXPR_FLOAT);
   for (int node = 0; node < n_tree && out->score >= 0; ++node) {
     const fa_expr_op op = w->e->node[node].op;
-    if (w->slope[node] == NONE) continue;
+    if (w->derivative[node] == NONE) continue;
     if (op == FA_EXPR_SCORE) out->score = sum(w->e, out->score, share_of(w, node));
     if (op != FA_EXPR_LOAD) continue;
-    const int slope = share_of(w, node);
-    if (slope < 0) return false;
-    out->read[out->n_reads++] = (fa_expr_read){node, slope};
+    const int derivative = share_of(w, node);
+    if (derivative < 0) return false;
+    out->read[out->n_reads++] = (fa_expr_read){node, derivative};
   }
   return out->score >= 0;
 }
@@ -198,24 +198,24 @@ fa_status fa_expr_differentiate(const fa_expr *e, fa_expr_gradient *out, fa_erro
   fa_walk w = {.e = &out->e};
   bool good = false;
   *out = (fa_expr_gradient){0};
-  w.slope = malloc((size_t)n * sizeof *w.slope);
+  w.derivative = malloc((size_t)n * sizeof *w.derivative);
   w.guard = malloc((size_t)n * sizeof *w.guard);
   out->read = malloc((size_t)n * sizeof *out->read);
-  if (!w.slope || !w.guard || !out->read || fa_expr_copy(&out->e, e) != FA_OK) goto out;
-  for (int node = 0; node < n; ++node) w.slope[node] = w.guard[node] = NONE;
+  if (!w.derivative || !w.guard || !out->read || fa_expr_copy(&out->e, e) != FA_OK) goto out;
+  for (int node = 0; node < n; ++node) w.derivative[node] = w.guard[node] = NONE;
   const int one = constant(&out->e, 1, FA_EXPR_FLOAT);
   reach(&w, e->root, one, NONE);
   good = one >= 0;
   for (int node = e->root; node >= 0 && good; --node) {
-    if (w.slope[node] == NONE) continue;
-    if (w.slope[node] == -1 || w.guard[node] == -1)
+    if (w.derivative[node] == NONE) continue;
+    if (w.derivative[node] == -1 || w.guard[node] == -1)
       good = false;
     else
       step(&w, node);
   }
   good = good && collect(&w, n, out);
 out:
-  free(w.slope);
+  free(w.derivative);
   free(w.guard);
   if (good) return FA_OK;
   fa_expr_gradient_free(out);

@@ -7,7 +7,7 @@
 
 /* A read of an f32 buffer, and the node that is the value's derivative to what is read. */
 typedef struct fa_expr_read {
-  int load, slope;
+  int load, derivative;
 } fa_expr_read;
 
 typedef struct fa_expr_gradient {

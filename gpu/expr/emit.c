@@ -277,14 +277,14 @@ char *fa_expr_emit_gradient(const fa_expr_gradient *g, const fa_capture *capture
   w.needed[g->score] = true;
   for (int k = 0; k < g->n_reads; ++k)
     if (wanted[g->e.node[g->read[k].load].buffer])
-      w.needed[g->read[k].load] = w.needed[g->read[k].slope] = true;
+      w.needed[g->read[k].load] = w.needed[g->read[k].derivative] = true;
   put_head(&w, "float", name, true, ", float *slope, long long *element");
   put(&w, "  (void)slope, (void)element;\n");
   put_nodes(&w);
   for (int k = 0, at = 0; k < g->n_reads; ++k) {
     const int load = g->read[k].load;
     if (!wanted[g->e.node[load].buffer]) continue;
-    put(&w, "  slope[%d] = x%d, element[%d] = i%d, (void)x%d;\n", at, g->read[k].slope, at, load, load);
+    put(&w, "  slope[%d] = x%d, element[%d] = i%d, (void)x%d;\n", at, g->read[k].derivative, at, load, load);
     ++at;
   }
   put(&w, "  return x%d;\n}\n", g->score);

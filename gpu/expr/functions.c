@@ -27,7 +27,7 @@ typedef struct program {
   fa_f32_word *first; /* what slots hold at the beginning: parameters, which are to be set, then constants */
   int n_first, n_slots;
   int result;  /* slots */
-  int *slope;  /* [n_reads] of every read whose gradient is wanted: the derivative, */
+  int *derivative;  /* [n_reads] of every read whose gradient is wanted: the derivative, */
   int *buffer; /* and what is read */
   int n_reads;
 } program;
@@ -36,7 +36,7 @@ struct fa_flex_interpreter {
   fa_flex_functions functions;
   fa_capture captures[FA_MAX_CAPTURES];
   const void *data[FA_MAX_CAPTURES];
-  program score, mask, slope;
+  program score, mask, derivative;
 };
 
 /* ---- running ---- */
@@ -76,7 +76,7 @@ static void run(const fa_flex_interpreter *x, const program *p, fa_f32_word *slo
   }
   for (int k = 0; k < p->n_reads; ++k) {
     read[k].buffer = p->buffer[k];
-    read[k].slope = slot[p->slope[k]].f;
+    read[k].derivative = slot[p->derivative[k]].f;
   }
 }
 
@@ -123,7 +123,7 @@ static int mask_at(void *self, const fa_flex_pair *at) {
 
 static float slope_at(void *self, float score, const fa_flex_pair *at, fa_flex_read *read) {
   const fa_flex_interpreter *x = self;
-  return run_at(x, &x->slope, score, at, read).f;
+  return run_at(x, &x->derivative, score, at, read).f;
 }
 
 /* ---- making a program ---- */
@@ -208,7 +208,7 @@ static fa_status program_fill(maker *m, int root, const fa_expr_gradient *g, con
     if (!wanted[buffer]) continue;
     m->read[g->read[r].load] = p->n_reads;
     ++m->users[g->read[r].load];
-    ++m->users[g->read[r].slope];
+    ++m->users[g->read[r].derivative];
     p->buffer[p->n_reads++] = buffer;
   }
   mark(m);
@@ -220,14 +220,14 @@ static fa_status program_fill(maker *m, int root, const fa_expr_gradient *g, con
     if (is_computed(m, node)) compute(m, node);
   p->result = m->slot[root];
   for (int r = 0; g && r < g->n_reads; ++r)
-    if (m->read[g->read[r].load] >= 0) p->slope[m->read[g->read[r].load]] = m->slot[g->read[r].slope];
+    if (m->read[g->read[r].load] >= 0) p->derivative[m->read[g->read[r].load]] = m->slot[g->read[r].derivative];
   return FA_OK;
 }
 
 static void program_free(program *p) {
   free(p->step);
   free(p->first);
-  free(p->slope);
+  free(p->derivative);
   free(p->buffer);
   memset(p, 0, sizeof *p);
 }
@@ -241,9 +241,9 @@ static fa_status program_make(const fa_expr *e, int root, const fa_expr_gradient
   int *numbers = calloc(4 * n, sizeof *numbers);
   *out = (program){.step = calloc(n, sizeof(step)),
                    .first = calloc(N_PARAMETERS + n, sizeof(fa_f32_word)),
-                   .slope = calloc(n_reads, sizeof(int)),
+                   .derivative = calloc(n_reads, sizeof(int)),
                    .buffer = calloc(n_reads, sizeof(int))};
-  if (m.needed && numbers && out->step && out->first && out->slope && out->buffer) {
+  if (m.needed && numbers && out->step && out->first && out->derivative && out->buffer) {
     m.slot = numbers;
     m.users = numbers + n;
     m.read = numbers + 2 * n;
@@ -261,15 +261,15 @@ static fa_status make_slope(fa_flex_interpreter *x, const fa_expr *score, const 
   fa_expr_gradient g;
   fa_status status = fa_expr_differentiate(score, &g, err);
   if (status != FA_OK) return status;
-  status = program_make(&g.e, g.score, &g, wanted, &x->slope, err);
+  status = program_make(&g.e, g.score, &g, wanted, &x->derivative, err);
   fa_expr_gradient_free(&g);
   if (status != FA_OK) return status;
-  x->functions.slope = slope_at;
-  x->functions.n_reads = x->slope.n_reads;
-  if (x->slope.n_reads <= FA_FLEX_MAX_READS) return FA_OK;
+  x->functions.derivative = slope_at;
+  x->functions.n_reads = x->derivative.n_reads;
+  if (x->derivative.n_reads <= FA_FLEX_MAX_READS) return FA_OK;
   return fa_fail(err, FA_ERR_UNSUPPORTED,
                  "score_mod reads buffers whose gradients are wanted at %d places; kernels know %d",
-                 x->slope.n_reads, FA_FLEX_MAX_READS);
+                 x->derivative.n_reads, FA_FLEX_MAX_READS);
 }
 
 fa_status fa_flex_interpreter_make(const fa_expr *score, const fa_expr *mask, const fa_capture *captures,
@@ -309,6 +309,6 @@ void fa_flex_interpreter_free(fa_flex_interpreter *x) {
   if (!x) return;
   program_free(&x->score);
   program_free(&x->mask);
-  program_free(&x->slope);
+  program_free(&x->derivative);
   free(x);
 }

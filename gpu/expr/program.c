@@ -92,7 +92,7 @@ void fa_flex_free(fa_flex_program *p) {
   free(p);
 }
 
-int64_t fa_flex_buffer_count(const fa_capture *c) {
+int64_t fa_flex_captured_count(const fa_capture *c) {
   int64_t n = 1;
   for (int i = 0; i < c->rank; ++i) n *= c->shape[i];
   return n;

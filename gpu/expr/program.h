@@ -33,7 +33,7 @@ bool fa_flex_has_blocks(const fa_attention *a);
 int64_t fa_flex_map_batch(const fa_attention *a);
 int64_t fa_flex_map_heads(const fa_attention *a);
 /* Elements of a buffer. */
-int64_t fa_flex_buffer_count(const fa_capture *c);
+int64_t fa_flex_captured_count(const fa_capture *c);
 
 /* ---- checks; of attentions whose flex is not NULL ---- */
 

@@ -60,7 +60,7 @@ static bool put_function(FILE *f, char *text) {
 
 static bool put_slope(FILE *f, const fa_flex_unit *u) {
   const fa_flex_program *p = u->program;
-  bool wanted[FA_FLEX_BUFFERS] = {false};
+  bool wanted[FA_FLEX_CAPTURED] = {false};
   int n = 0;
   for (int k = 0; k < p->n_buffers; ++k) wanted[k] = is_wanted(u, k);
   fputs("#define FA_FLEX_READ_BUFFERS", f);
@@ -69,14 +69,14 @@ static bool put_slope(FILE *f, const fa_flex_unit *u) {
     if (wanted[buffer]) fprintf(f, "%s %d", n++ ? "," : "", buffer);
   }
   fprintf(f, "\n#define FA_FLEX_READS %d\n", n);
-  return put_function(f, fa_expr_emit_gradient(&p->gradient, p->buffer, wanted, u->speed, "fa_flex_slope"));
+  return put_function(f, fa_expr_emit_gradient(&p->gradient, p->buffer, wanted, u->speed, "fa_flex_derivative"));
 }
 
 static bool put_text(FILE *f, const fa_flex_unit *u, const char *kernel) {
   const fa_flex_program *p = u->program;
   const bool score = has_score(u), mask = fa_flex_has_mask(p);
   bool good = true;
-  fprintf(f, "#define FA_FLEX_SCORE %d\n#define FA_FLEX_MASK %d\n#define FA_FLEX_SLOPE %d\n", score, mask,
+  fprintf(f, "#define FA_FLEX_SCORE %d\n#define FA_FLEX_MASK %d\n#define FA_FLEX_DERIVATIVE %d\n", score, mask,
           score && u->has_slope);
   fputs(fa_expr_prelude, f);
   if (score) good = put_function(f, fa_expr_emit_score(&p->score, p->buffer, u->speed, "fa_flex_score"));

@@ -13,7 +13,7 @@ typedef struct fa_flex_unit {
   const fa_flex_program *program; /* NULL: no expressions, as when a call has but block lists */
   bool has_score;                 /* score_mod is asked, if there is one */
   bool has_slope;                 /* and its derivatives; gradients of those f32 buffers are wanted: */
-  bool wanted[FA_FLEX_BUFFERS];
+  bool wanted[FA_FLEX_CAPTURED];
   fa_expr_speed speed; /* of score_mod */
 } fa_flex_unit;
 

@@ -94,7 +94,7 @@ static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const 
   memset(out, 0, sizeof *out);
   if (!fa_args_forward_supported(p, &d.limits, out->text, sizeof out->text))
     return fa_fail(err, FA_ERR_UNSUPPORTED, "backend host: %s", out->text);
-  if (p->family == FA_KVCACHE) return fa_host_kv_run(p, &d, t, opt, out, err);
+  if (p->family == FA_KVCACHE) return fa_host_cache_run(p, &d, t, opt, out, err);
   if (p->family == FA_FLEX) return fa_host_flex_run(p, &d, t, opt, out, err);
   fa_attention a;
   fa_forward_plan plan;

@@ -7,7 +7,7 @@
 
 /* The device that the host backend plays. */
 typedef struct fa_host_device {
-  fa_flash_device limits;
+  fa_kernel_device limits;
   int n_processors;
 } fa_host_device;
 

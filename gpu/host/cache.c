@@ -6,14 +6,14 @@
 
 #include <stdio.h>
 
-static fa_status launch_all(const fa_kv_plan *plan, const fa_tensors *t, const fa_host_scratch *scratch,
+static fa_status launch_all(const fa_cache_plan *plan, const fa_tensors *t, const fa_host_scratch *scratch,
                             const fa_run_options *opt, fa_outcome *out, fa_error *err) {
   const uint64_t caches = FA_HOST_MAY_WRITE(FA_T_K) | FA_HOST_MAY_WRITE(FA_T_V),
                  outputs = FA_HOST_MAY_WRITE(FA_T_O) | FA_HOST_MAY_WRITE(FA_T_LSE);
   for (int i = 0; i < plan->n_launches && out->state == FA_SUBJECT_OK; ++i) {
-    const fa_kv_launch *l = &plan->launch[i];
+    const fa_cache_launch *l = &plan->launch[i];
     const fa_simt_launch launch = {.kernel = l->kernel.entry,
-                                   .params = fa_kv_plan_params(plan, i),
+                                   .params = fa_cache_plan_params(plan, i),
                                    .name = l->kernel.name,
                                    .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                    .block = {l->n_threads, 1, 1},
@@ -26,15 +26,15 @@ static fa_status launch_all(const fa_kv_plan *plan, const fa_tensors *t, const f
   return FA_OK;
 }
 
-fa_status fa_host_kv_run(const fa_problem *p, const fa_host_device *d, fa_tensors *t,
+fa_status fa_host_cache_run(const fa_problem *p, const fa_host_device *d, fa_tensors *t,
                          const fa_run_options *opt, fa_outcome *out, fa_error *err) {
   fa_attention a;
   fa_inference kv;
-  fa_kv_plan plan;
+  fa_cache_plan plan;
   fa_host_scratch scratch;
   fa_error refused = {""};
   const char *why = fa_args_cache_tensors(p, t, &a, &kv);
-  if (!why && fa_kv_plan_make(&a, &kv, &d->limits, d->n_processors, &plan, &refused) != FA_OK)
+  if (!why && fa_cache_plan_make(&a, &kv, &d->limits, d->n_processors, &plan, &refused) != FA_OK)
     why = refused.text;
   if (why) {
     out->state = FA_SUBJECT_REJECTED;
@@ -44,7 +44,7 @@ fa_status fa_host_kv_run(const fa_problem *p, const fa_host_device *d, fa_tensor
   fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
   fa_status status = fa_host_scratch_alloc(plan.workspace_bytes, opt, &scratch, err);
   if (status != FA_OK) return status;
-  fa_kv_plan_place(&plan, fa_buffer_payload(&scratch.buffer));
+  fa_cache_plan_place(&plan, fa_buffer_payload(&scratch.buffer));
   status = launch_all(&plan, t, &scratch, opt, out, err);
   fa_host_scratch_free(&scratch);
   return status;

@@ -4,7 +4,7 @@
 
 #include "gpu/host/backward.h"
 
-fa_status fa_host_kv_run(const fa_problem *p, const fa_host_device *d, fa_tensors *t,
+fa_status fa_host_cache_run(const fa_problem *p, const fa_host_device *d, fa_tensors *t,
                          const fa_run_options *opt, fa_outcome *out, fa_error *err);
 
 #endif

@@ -25,13 +25,13 @@ typedef struct flex_run {
 static uint64_t writable(const fa_flex_launch *l) {
   uint64_t buffers = 0;
   for (int k = 0; k < FA_MAX_CAPTURES; ++k) buffers |= FA_HOST_MAY_WRITE(FA_T_DBUFFER_0 + k);
-  switch (l->takes) {
-  case FA_FLEX_TAKES_LISTS:
+  switch (l->params_kind) {
+  case FA_FLEX_PARAMS_LISTS:
     return 0;
-  case FA_FLEX_TAKES_EXACT:
+  case FA_FLEX_PARAMS_EXACT:
     return buffers;
-  case FA_FLEX_TAKES_FORWARD:
-  case FA_FLEX_TAKES_HOPPER:
+  case FA_FLEX_PARAMS_FORWARD:
+  case FA_FLEX_PARAMS_HOPPER:
     return FA_HOST_MAY_WRITE(FA_T_O) | FA_HOST_MAY_WRITE(FA_T_LSE);
   default:
     return buffers | FA_HOST_MAY_WRITE(FA_T_DQ) | FA_HOST_MAY_WRITE(FA_T_DK) | FA_HOST_MAY_WRITE(FA_T_DV) |
@@ -44,7 +44,7 @@ static fa_status launch_all(flex_run *r, const fa_host_scratch *scratch, fa_erro
     fa_flex_launch *l = &r->plan.launch[i];
     /* The executor reads the boxes where a device has their maps. */
     for (int m = 0; m < l->n_maps; ++m) memcpy(&l->params.maps[m], &l->box[m], sizeof l->box[m]);
-    const bool counts = l->takes == FA_FLEX_TAKES_HOPPER && r->opt->schedule_seed % 2;
+    const bool counts = l->params_kind == FA_FLEX_PARAMS_HOPPER && r->opt->schedule_seed % 2;
     if (counts) l->params.hopper.tiles.counter = fa_hopper_host_counter();
     const fa_simt_launch launch = {.kernel = l->kernel.entry,
                                    .params = &l->params,

@@ -17,7 +17,7 @@ enum { DEFAULT_MEGABYTES = 256, MAX_FILES = 16384, PATH_SIZE = 1024 };
 static const int64_t STALE_SECONDS = 3600; /* of a temporary file: whoever wrote it is gone */
 static const char magic[8] = "FACUBIN";
 
-void fa_cache_folder(char *path, size_t size) {
+void fa_cubin_cache_folder(char *path, size_t size) {
   const char *dir = getenv("FA_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   int n = 0;
   if (dir && *dir)
@@ -45,13 +45,13 @@ static bool make_folder(const char *path) {
 
 static bool path_of(const char *key, char *path, size_t size) {
   char folder[PATH_SIZE];
-  fa_cache_folder(folder, sizeof folder);
+  fa_cubin_cache_folder(folder, sizeof folder);
   const int n = snprintf(path, size, "%s/%s.cubin", folder, key);
   return folder[0] && n > 0 && (size_t)n < size;
 }
 
-static void checksum(const fa_cache_header *h, const void *code, char hex[65]) {
-  fa_cache_header blank = *h;
+static void checksum(const fa_cubin_cache_header *h, const void *code, char hex[65]) {
+  fa_cubin_cache_header blank = *h;
   fa_sha256 s;
   memset(blank.sha256, 0, sizeof blank.sha256);
   fa_sha256_init(&s);
@@ -73,7 +73,7 @@ static bool read_all(int fd, void *to, size_t n) {
   return true;
 }
 
-static bool is_header(const fa_cache_header *h, const char *key, int64_t file_bytes) {
+static bool is_header(const fa_cubin_cache_header *h, const char *key, int64_t file_bytes) {
   return memcmp(h->magic, magic, sizeof magic) == 0 && h->format == FA_CACHE_FORMAT &&
          h->header_bytes == sizeof *h && memcmp(h->key, key, sizeof h->key) == 0 && h->code_bytes > 0 &&
          h->code_bytes == (uint64_t)file_bytes - sizeof *h;
@@ -81,7 +81,7 @@ static bool is_header(const fa_cache_header *h, const char *key, int64_t file_by
 
 static void *read_file(int fd, const char *key, fa_nvrtc_identity *made_by, size_t *code_bytes) {
   struct stat s;
-  fa_cache_header h;
+  fa_cubin_cache_header h;
   char hex[FA_CACHE_KEY_SIZE];
   if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode) || (s.st_uid != geteuid() && s.st_uid != 0)) return NULL;
   if (s.st_size <= (int64_t)sizeof h || !read_all(fd, &h, sizeof h) || !is_header(&h, key, s.st_size))
@@ -102,7 +102,7 @@ static void *read_file(int fd, const char *key, fa_nvrtc_identity *made_by, size
   return code;
 }
 
-void *fa_cache_read(const char *key, fa_nvrtc_identity *made_by, size_t *code_bytes) {
+void *fa_cubin_cache_read(const char *key, fa_nvrtc_identity *made_by, size_t *code_bytes) {
   char path[PATH_SIZE];
   if (!path_of(key, path, sizeof path)) return NULL;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -180,10 +180,10 @@ static void evict(const char *folder) {
 
 /* ---- writing ---- */
 
-bool fa_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code, size_t code_bytes) {
+bool fa_cubin_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code, size_t code_bytes) {
   char folder[PATH_SIZE], path[PATH_SIZE];
-  fa_cache_header h;
-  fa_cache_folder(folder, sizeof folder);
+  fa_cubin_cache_header h;
+  fa_cubin_cache_folder(folder, sizeof folder);
   if (!path_of(key, path, sizeof path) || !make_folder(folder)) return false;
   memset(&h, 0, sizeof h); /* gaps between members are part of the file */
   memcpy(h.magic, magic, sizeof magic);

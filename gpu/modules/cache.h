@@ -6,7 +6,7 @@
  * kept. Files appear whole or not at all, so any number of processes may read and write at once. Past
  * FA_CACHE_MEGABYTES (256) the files that were not used for longest go.
  *
- * A file begins with fa_cache_header, in the byte order of the machine; the code follows. */
+ * A file begins with fa_cubin_cache_header, in the byte order of the machine; the code follows. */
 #ifndef FA_GPU_MODULES_CACHE_H
 #define FA_GPU_MODULES_CACHE_H
 
@@ -17,22 +17,22 @@
 #define FA_CACHE_FORMAT 1
 #define FA_CACHE_KEY_SIZE 65 /* SHA-256 in hex, and a NUL */
 
-typedef struct fa_cache_header {
+typedef struct fa_cubin_cache_header {
   char magic[8]; /* "FACUBIN" */
   uint32_t format, header_bytes;
   char key[FA_CACHE_KEY_SIZE];
   char sha256[FA_CACHE_KEY_SIZE]; /* of the header with zeros here, and of the code */
   fa_nvrtc_identity made_by;
   uint64_t code_bytes;
-} fa_cache_header;
+} fa_cubin_cache_header;
 
 /* "" where there is no place for it. */
-void fa_cache_folder(char *path, size_t size);
+void fa_cubin_cache_folder(char *path, size_t size);
 
 /* The code that was kept under this key, malloc'd, and who made it; NULL: none. */
-void *fa_cache_read(const char *key, fa_nvrtc_identity *made_by, size_t *code_bytes);
+void *fa_cubin_cache_read(const char *key, fa_nvrtc_identity *made_by, size_t *code_bytes);
 
 /* false: it could not be kept. */
-bool fa_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code, size_t code_bytes);
+bool fa_cubin_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code, size_t code_bytes);
 
 #endif

@@ -83,10 +83,10 @@ fa_status fa_cuda_kernels_exist(const fa_cuda_device *device, fa_error *err) {
                  device->name, device->major, device->minor, have, no_compiler.text);
 }
 
-fa_status fa_cuda_flash_device(const fa_cuda_device *device, fa_flash_device *out, fa_error *err) {
+fa_status fa_cuda_kernel_device(const fa_cuda_device *device, fa_kernel_device *out, fa_error *err) {
   fa_rtc_policy policy;
   const fa_status status = fa_rtc_policy_get(&policy, err);
-  *out = (fa_flash_device){.max_shared_bytes = (size_t)device->max_shared_bytes,
+  *out = (fa_kernel_device){.max_shared_bytes = (size_t)device->max_shared_bytes,
                            .compiles = policy != FA_RTC_OFF && device->major >= 8 && fa_nvrtc_is_possible()};
   return status;
 }
@@ -144,7 +144,7 @@ static fa_status find(const fa_cuda_driver *d, const fa_cuda_device *device, con
 /* ---- compiled at run time ---- */
 
 /* Compiles, or takes from disk, and loads. */
-static fa_status build(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_flash_recipe *recipe,
+static fa_status build(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_kernel_recipe *recipe,
                        CUlibrary *out, fa_error *err) {
   char only[256];
   const char *const options[] = {only};
@@ -178,7 +178,7 @@ static fa_status remember(const fa_cuda_device *device, const char *unit, CUlibr
 
 /* A unit that does not compile is not tried again; what the driver says may be different the next time. */
 static fa_status get_library(const fa_cuda_driver *d, const fa_cuda_device *device,
-                             const fa_flash_recipe *recipe, CUlibrary *out, fa_error *err) {
+                             const fa_kernel_recipe *recipe, CUlibrary *out, fa_error *err) {
   char unit[300];
   fa_error own = {""};
   snprintf(unit, sizeof unit, "%s: %s", recipe->source, recipe->only);
@@ -201,7 +201,7 @@ static fa_status get_library(const fa_cuda_driver *d, const fa_cuda_device *devi
 }
 
 static fa_status compile(const fa_cuda_driver *d, const fa_cuda_device *device, const char *name,
-                         const fa_flash_recipe *recipe, CUkernel *out, fa_error *err) {
+                         const fa_kernel_recipe *recipe, CUkernel *out, fa_error *err) {
   CUlibrary l = NULL;
   const fa_status status = get_library(d, device, recipe, &l, err);
   if (status != FA_OK) return status;
@@ -212,7 +212,7 @@ static fa_status compile(const fa_cuda_driver *d, const fa_cuda_device *device, 
 /* ---- either ---- */
 
 static fa_status find_or_compile(const fa_cuda_driver *d, const fa_cuda_device *device, const char *name,
-                                 const fa_flash_recipe *recipe, fa_rtc_policy policy, CUkernel *out,
+                                 const fa_kernel_recipe *recipe, fa_rtc_policy policy, CUkernel *out,
                                  fa_error *err) {
   char have[200];
   const bool fits = list_archs(device, have, sizeof have);
@@ -229,7 +229,7 @@ static fa_status find_or_compile(const fa_cuda_driver *d, const fa_cuda_device *
 }
 
 static fa_status make_ready(const fa_cuda_driver *d, const fa_cuda_device *device, const char *name,
-                            const fa_flash_recipe *recipe, fa_rtc_policy policy, size_t shared_bytes,
+                            const fa_kernel_recipe *recipe, fa_rtc_policy policy, size_t shared_bytes,
                             CUkernel *out, fa_error *err) {
   if (shared_bytes > (size_t)device->max_shared_bytes)
     return fa_fail(err, FA_ERR_UNSUPPORTED,
@@ -254,7 +254,7 @@ static ready_kernel *find_ready(const char *name, CUdevice device, fa_rtc_policy
 }
 
 fa_status fa_cuda_kernel(const fa_cuda_driver *d, const fa_cuda_device *device, const char *name,
-                         const fa_flash_recipe *recipe, size_t shared_bytes, CUkernel *out, fa_error *err) {
+                         const fa_kernel_recipe *recipe, size_t shared_bytes, CUkernel *out, fa_error *err) {
   fa_rtc_policy policy;
   fa_status status = fa_rtc_policy_get(&policy, err);
   if (status != FA_OK) return status;

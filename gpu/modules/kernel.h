@@ -23,14 +23,14 @@ bool fa_cubin_fits(const char *arch, int major, int minor);
 
 /* What kernels are to be chosen for: the device's shared memory, and whether others than those of the list
  * may be tried. FA_ERR_INPUT: FA_NVRTC is not understood. */
-fa_status fa_cuda_flash_device(const fa_cuda_device *device, fa_flash_device *out, fa_error *err);
+fa_status fa_cuda_kernel_device(const fa_cuda_device *device, fa_kernel_device *out, fa_error *err);
 
 /* The kernel's function for device, with room for shared_bytes of dynamic shared memory; loaded or compiled
  * at the first call (rtc.h says when which) and kept. It can be passed to cuLaunchKernel as a CUfunction in
  * any context of the device. FA_ERR_UNSUPPORTED: not in this build and not to be compiled either, or too much
  * shared memory for the device; the answer stays the same. */
 fa_status fa_cuda_kernel(const fa_cuda_driver *d, const fa_cuda_device *device, const char *name,
-                         const fa_flash_recipe *recipe, size_t shared_bytes, CUkernel *out, fa_error *err);
+                         const fa_kernel_recipe *recipe, size_t shared_bytes, CUkernel *out, fa_error *err);
 
 /* Any kernels at all for this device? FA_ERR_UNSUPPORTED says what there is. */
 fa_status fa_cuda_kernels_exist(const fa_cuda_device *device, fa_error *err);

@@ -186,7 +186,7 @@ fa_status fa_rtc_build(const fa_rtc_unit *unit, int major, int minor, fa_rtc_cod
   if (!err) err = &own;
   memset(out, 0, sizeof *out);
   make_key(unit, major, minor, key);
-  out->cubin = fa_cache_read(key, &id, &out->cubin_bytes);
+  out->cubin = fa_cubin_cache_read(key, &id, &out->cubin_bytes);
   out->from_disk = out->cubin && is_up_to_date(&id);
   if (out->from_disk) return FA_OK;
   fa_rtc_code_free(out);
@@ -196,7 +196,7 @@ fa_status fa_rtc_build(const fa_rtc_unit *unit, int major, int minor, fa_rtc_cod
   if (status != FA_OK)
     fa_rtc_code_free(out);
   else
-    fa_cache_write(key, &id, out->cubin, out->cubin_bytes);
+    fa_cubin_cache_write(key, &id, out->cubin, out->cubin_bytes);
   return status;
 }
 

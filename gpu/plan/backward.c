@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-static fa_status find_kernels(const fa_attention *a, bool aligned, const fa_flash_device *device,
+static fa_status find_kernels(const fa_attention *a, bool aligned, const fa_kernel_device *device,
                               fa_flash_backward_kernels *out, fa_error *err) {
-  const fa_flash_ability wanted = fa_flash_wanted(a, aligned);
+  const fa_kernel_ability wanted = fa_kernel_wanted(a, aligned);
   if (fa_flash_backward_find(wanted, device, out)) return FA_OK;
   if (device && fa_flash_backward_find(wanted, NULL, out))
     return fa_fail(err, FA_ERR_UNSUPPORTED,
@@ -21,8 +21,8 @@ static fa_status find_kernels(const fa_attention *a, bool aligned, const fa_flas
                  (long long)a->head_dim);
 }
 
-fa_status fa_backward_supported(const fa_attention *a, const fa_flash_device *device, fa_error *err) {
-  if (fa_choose_backward(a, NULL) == FA_KERNELS_WIDE) return FA_OK;
+fa_status fa_backward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
+  if (fa_choose_backward(a, NULL) == FA_KERNELS_MEMEFF) return FA_OK;
   fa_flash_backward_kernels kernels;
   return find_kernels(a, true, device, &kernels, err);
 }
@@ -33,14 +33,14 @@ static bool all_aligned(const fa_attention *a, const fa_gradients *g) {
          fa_rows_are_aligned(a, g->dv, g->dv_stride);
 }
 
-static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_flash_backward_plan *sizes,
-                        bool subtracts_first, fa_flash_backward_params *p) {
+static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_backward_grids *sizes,
+                        bool subtracts_first, fa_backward_params *p) {
   FA_FILL_GRADIENTS(p, a, g);
   p->scale_log2 = (float)(a->scale * 1.4426950408889634);
   p->inverse_softcap = a->softcap > 0 ? (float)(1.0 / a->softcap) : 0.0f;
   p->softcap_log2 = (float)(a->softcap * 1.4426950408889634);
   p->lse_factor = subtracts_first ? 1.0f : 1.44269504f;
-  if (g->dbias && !fa_wide_dbias_sums(a, g)) {
+  if (g->dbias && !fa_memeff_dbias_sums(a, g)) {
     p->dbias = (uint16_t *)g->dbias;
     p->dbias_aligned = fa_bias_is_aligned(a, g->dbias, g->dbias_stride);
   }
@@ -51,31 +51,31 @@ static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_f
   p->deterministic = a->deterministic;
 }
 
-static void add_launch(fa_backward_plan *p, fa_flash_entry kernel, const unsigned grid[3], int n_threads,
+static void add_launch(fa_backward_plan *p, fa_kernel_entry kernel, const unsigned grid[3], int n_threads,
                        size_t shared_bytes) {
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return;
   p->launch[p->n_launches++] =
       (fa_backward_launch){kernel, {grid[0], grid[1], grid[2]}, (unsigned)n_threads, shared_bytes, false};
 }
-static void add_row_launch(fa_backward_plan *p, fa_flash_entry kernel, const unsigned grid[3]) {
-  add_launch(p, kernel, grid, FA_FLASH_BACKWARD_THREADS, 0);
+static void add_row_launch(fa_backward_plan *p, fa_kernel_entry kernel, const unsigned grid[3]) {
+  add_launch(p, kernel, grid, FA_BACKWARD_THREADS, 0);
 }
 
 /* Sums of dbias whose parts are added in memory: the parameters, and the floats that they take in the
  * workspace from `at` on. */
 static int64_t fill_dbias_sums(const fa_attention *a, const fa_gradients *g, int64_t at,
                                fa_backward_plan *out) {
-  const int sums = fa_wide_dbias_sums(a, g);
-  fa_flash_backward_params *p = &out->params;
+  const int sums = fa_memeff_dbias_sums(a, g);
+  fa_backward_params *p = &out->params;
   if (!g->dbias || a->batch == 0 || !fa_backward_adds_dbias(a, g)) return 0;
-  const int64_t tile = FA_FLASH_DBIAS_PADDED, keys = fa_flash_backward_round_up(a->seqlen_k, tile);
-  const int64_t floats = fa_flash_backward_round_up(a->seqlen_q, tile) * keys; /* of a head */
-  const int64_t heads = sums & FA_WIDE_SUM_HEADS ? 1 : a->heads_q;
-  const int64_t batch = sums & FA_WIDE_SUM_BATCH ? 1 : a->batch;
+  const int64_t tile = FA_DBIAS_PADDED, keys = fa_backward_round_up(a->seqlen_k, tile);
+  const int64_t floats = fa_backward_round_up(a->seqlen_q, tile) * keys; /* of a head */
+  const int64_t heads = sums & FA_MEMEFF_SUM_HEADS ? 1 : a->heads_q;
+  const int64_t batch = sums & FA_MEMEFF_SUM_BATCH ? 1 : a->batch;
   p->dbias_sums = (uint16_t *)g->dbias;
   p->dbias_aligned = fa_bias_is_aligned(a, g->dbias, g->dbias_stride);
   p->dbias_accum_stride =
-      (fa_flash_strides){batch > 1 ? heads * floats : 0, 16 * keys, heads > 1 ? floats : 0};
+      (fa_kernel_strides){batch > 1 ? heads * floats : 0, 16 * keys, heads > 1 ? floats : 0};
   p->dbias_floats = batch * heads * floats;
   out->dbias_at = at;
   return p->dbias_floats;
@@ -83,15 +83,15 @@ static int64_t fill_dbias_sums(const fa_attention *a, const fa_gradients *g, int
 
 /* In the order of gpu/kernels/params/flash_backward_grids.h. */
 static void add_launches(fa_backward_plan *p, const fa_flash_backward_kernels *k,
-                         const fa_flash_backward_plan *sizes, const unsigned dbias_grid[3]) {
-  const fa_flash_backward_params *x = &p->params;
-  const fa_flash_main *main = sizes->by_queries ? &k->by_queries : &k->by_keys;
+                         const fa_backward_grids *sizes, const unsigned dbias_grid[3]) {
+  const fa_backward_params *x = &p->params;
+  const fa_kernel_main *main = sizes->by_queries ? &k->by_queries : &k->by_keys;
   add_row_launch(p, sizes->by_queries ? k->prepare_only : k->prepare, sizes->rows_grid);
   if (sizes->by_queries) add_row_launch(p, k->clear, sizes->clear_grid);
   if (x->dbias_sums)
     add_row_launch(
         p, k->dbias_clear,
-        (unsigned[]){(unsigned)fa_flash_backward_blocks(x->dbias_floats, FA_FLASH_DBIAS_CLEARED), 1, 1});
+        (unsigned[]){(unsigned)fa_backward_blocks(x->dbias_floats, FA_DBIAS_CLEARED), 1, 1});
   add_launch(p, main->kernel, sizes->main_grid, main->n_threads, main->shared_bytes);
   if (sizes->by_queries)
     add_row_launch(p, k->convert_keys, sizes->convert_keys_grid);
@@ -101,10 +101,10 @@ static void add_launches(fa_backward_plan *p, const fa_flash_backward_kernels *k
 }
 
 /* g: NULL, or it may say how many accumulators there are. */
-static fa_flash_backward_plan plan_sizes(const fa_attention *a, const fa_gradients *g,
+static fa_backward_grids plan_sizes(const fa_attention *a, const fa_gradients *g,
                                          const fa_flash_backward_kernels *kernels, int n_processors) {
   const bool varlen = fa_attention_is_varlen(a);
-  const fa_flash_backward_sizes sizes = {.batch = a->batch,
+  const fa_backward_sizes sizes = {.batch = a->batch,
                                          .heads_q = a->heads_q,
                                          .heads_kv = a->heads_kv,
                                          .seqlen_q = a->seqlen_q,
@@ -117,12 +117,12 @@ static fa_flash_backward_plan plan_sizes(const fa_attention *a, const fa_gradien
                                          .n_processors = n_processors,
                                          .deterministic = a->deterministic,
                                          .n_splits = g ? (int)g->num_splits_key : 0};
-  return fa_flash_backward_plan_make(&sizes);
+  return fa_backward_grids_make(&sizes);
 }
 
-int fa_backward_adds_keys(const fa_attention *a, const fa_flash_device *device, int n_processors) {
+int fa_backward_adds_keys(const fa_attention *a, const fa_kernel_device *device, int n_processors) {
   int least = 0;
-  if (fa_choose_backward(a, NULL) == FA_KERNELS_WIDE) return 0; /* nobody adds to what another block writes */
+  if (fa_choose_backward(a, NULL) == FA_KERNELS_MEMEFF) return 0; /* nobody adds to what another block writes */
   for (int aligned = 0; aligned < 2; ++aligned) {
     fa_flash_backward_kernels kernels;
     if (find_kernels(a, aligned, device, &kernels, NULL) != FA_OK) continue;
@@ -133,41 +133,41 @@ int fa_backward_adds_keys(const fa_attention *a, const fa_flash_device *device, 
 }
 
 bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g) {
-  const int sums = fa_wide_dbias_sums(a, g);
-  return !a->deterministic && sums != 0 && (sums & FA_WIDE_SUM_ROWS) == 0;
+  const int sums = fa_memeff_dbias_sums(a, g);
+  return !a->deterministic && sums != 0 && (sums & FA_MEMEFF_SUM_ROWS) == 0;
 }
 
-bool fa_backward_adds_rows(const fa_attention *a, const fa_flash_device *device) {
-  return fa_choose_backward(a, NULL) == FA_KERNELS_WIDE && fa_wide_single_pass(a, device) != NULL;
+bool fa_backward_adds_rows(const fa_attention *a, const fa_kernel_device *device) {
+  return fa_choose_backward(a, NULL) == FA_KERNELS_MEMEFF && fa_memeff_single_pass(a, device) != NULL;
 }
 
 /* The launches and the workspace of a call by the fast kernels. */
 static void plan_fast(const fa_attention *a, const fa_gradients *g, const fa_flash_backward_kernels *kernels,
                       int n_processors, fa_backward_plan *out) {
-  const fa_flash_backward_plan plan = plan_sizes(a, g, kernels, n_processors);
+  const fa_backward_grids plan = plan_sizes(a, g, kernels, n_processors);
   fill_params(a, g, &plan, kernels->by_keys.subtracts_first, &out->params);
   out->params.forward.aligned = out->aligned;
   out->by_queries = plan.by_queries;
   out->head_dim = kernels->head_dim;
   out->n_splits = plan.n_splits;
-  const int64_t sums_at = fa_flash_backward_round_up(plan.n_floats, 64);
+  const int64_t sums_at = fa_backward_round_up(plan.n_floats, 64);
   const int64_t sums = fill_dbias_sums(a, g, sums_at, out), n_floats = sums ? sums_at + sums : plan.n_floats;
-  const unsigned dbias_grid[] = {(unsigned)fa_flash_backward_blocks(a->seqlen_q, 16),
+  const unsigned dbias_grid[] = {(unsigned)fa_backward_blocks(a->seqlen_q, 16),
                                  out->params.dbias_accum_stride.head ? (unsigned)a->heads_q : 1,
                                  out->params.dbias_accum_stride.batch ? (unsigned)a->batch : 1};
   add_launches(out, kernels, &plan, dbias_grid);
   if (g->dbias && !out->params.dbias && !out->params.dbias_sums) {
     const int64_t padded =
-        fa_flash_backward_round_up(a->seqlen_q, fa_flash_backward_row_block(kernels->head_dim));
-    fa_wide_dbias_plan(a, g, (fa_flash_strides){padded, 1, plan.rows}, out);
+        fa_backward_round_up(a->seqlen_q, fa_backward_row_block(kernels->head_dim));
+    fa_memeff_dbias_plan(a, g, (fa_kernel_strides){padded, 1, plan.rows}, out);
   }
   out->workspace_bytes = out->n_launches ? (size_t)n_floats * sizeof(float) : 0;
   out->delta_at = plan.delta_at;
-  out->turns_at = plan.turns_at;
+  out->dq_semaphore_at = plan.dq_semaphore_at;
   memcpy(out->accum_at, plan.accum_at, sizeof out->accum_at);
 }
 
-fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
                                 int n_processors, fa_backward_plan *out, fa_error *err) {
   memset(out, 0, sizeof *out);
   fa_status status = fa_attention_check_problem(a, err);
@@ -175,8 +175,8 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
   if (status == FA_OK) status = fa_gradients_check(a, g, err);
   if (status != FA_OK) return status;
   out->aligned = all_aligned(a, g);
-  if (fa_choose_backward(a, g) == FA_KERNELS_WIDE) {
-    fa_wide_backward_plan_make(a, g, device, out);
+  if (fa_choose_backward(a, g) == FA_KERNELS_MEMEFF) {
+    fa_memeff_backward_plan_make(a, g, device, out);
     return FA_OK;
   }
   fa_flash_backward_kernels kernels;
@@ -186,8 +186,8 @@ fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, co
   return FA_OK;
 }
 
-bool fa_backward_plan_around(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
-                             const fa_flash_main *main, int n_processors, fa_backward_plan *out) {
+bool fa_backward_plan_around(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
+                             const fa_kernel_main *main, int n_processors, fa_backward_plan *out) {
   fa_flash_backward_kernels kernels;
   memset(out, 0, sizeof *out);
   out->aligned = all_aligned(a, g);
@@ -200,11 +200,11 @@ bool fa_backward_plan_around(const fa_attention *a, const fa_gradients *g, const
 
 void fa_backward_plan_place(fa_backward_plan *plan, void *workspace) {
   float *at = (float *)workspace;
-  if (plan->is_wide) {
-    if (!plan->wide.delta) plan->wide.delta = at;
+  if (plan->is_memeff) {
+    if (!plan->memeff.delta) plan->memeff.delta = at;
     return;
   }
-  plan->wide.delta = at + plan->delta_at;
+  plan->memeff.delta = at + plan->delta_at;
   plan->params.lse_log2 = at;
   plan->params.delta = at + plan->delta_at;
   if (plan->params.dbias_sums) plan->params.dbias_accum = at + plan->dbias_at;
@@ -217,5 +217,5 @@ void fa_backward_plan_place(fa_backward_plan *plan, void *workspace) {
 }
 
 const void *fa_backward_plan_params(const fa_backward_plan *plan, int launch) {
-  return plan->launch[launch].is_wide ? (const void *)&plan->wide : &plan->params;
+  return plan->launch[launch].is_memeff ? (const void *)&plan->memeff : &plan->params;
 }

@@ -23,20 +23,20 @@ fa_flex_builder fa_flex_builder_make(const fa_attention *a, const fa_flex_functi
                                      void *workspace, fa_flex_plan *out) {
   fa_flex_builder b = {.a = a, .out = out, .workspace = workspace};
   memset(out, 0, sizeof *out);
-  fa_flash_params_fill(a, &b.call);
+  fa_attention_params_fill(a, &b.call);
   b.call.flex.functions = functions;
   for (int k = 0; a->flex->program && k < a->flex->program->n_buffers; ++k)
     b.call.flex.buffer[k] = a->flex->buffer[k];
   return b;
 }
 
-void *fa_flex_take(fa_flex_builder *b, int64_t bytes) {
+void *fa_flex_reserve(fa_flex_builder *b, int64_t bytes) {
   const size_t at = b->out->workspace_bytes;
   b->out->workspace_bytes += ((size_t)bytes + 255) / 256 * 256;
   return b->workspace ? b->workspace + at : NULL;
 }
 
-fa_flex_launch *fa_flex_add(fa_flex_builder *b, const fa_flash_entry *kernel, int64_t x, int64_t y, int64_t z,
+fa_flex_launch *fa_flex_add(fa_flex_builder *b, const fa_kernel_entry *kernel, int64_t x, int64_t y, int64_t z,
                             int n_threads, size_t shared_bytes) {
   fa_flex_launch *l = &b->out->launch[b->out->n_launches];
   l->kernel = *kernel;
@@ -53,7 +53,7 @@ fa_flex_launch *fa_flex_add(fa_flex_builder *b, const fa_flash_entry *kernel, in
 static fa_flex_lists_params *add_lists(fa_flex_builder *b, fa_flex_lists_kernel which, int64_t n) {
   fa_flex_launch *l = fa_flex_add(b, fa_flex_lists_find(which), blocks_of(n, FA_FLEX_LISTS_WARPS),
                                   b->map_heads, b->map_batch, FA_FLEX_LISTS_THREADS, 0);
-  l->takes = FA_FLEX_TAKES_LISTS;
+  l->params_kind = FA_FLEX_PARAMS_LISTS;
   l->params.lists = (fa_flex_lists_params){.call = b->call, .map = b->map};
   return &l->params.lists;
 }
@@ -71,7 +71,7 @@ void fa_flex_add_map(fa_flex_builder *b, bool from_mask_mod, int64_t map_batch, 
   x->map_head_stride = map_heads > 1 ? blocks : 0;
   x->map_batch_stride = map_batch > 1 ? blocks * map_heads : 0;
   if (blocks == 0) return;
-  x->map = b->map = fa_flex_take(b, blocks * map_heads * map_batch);
+  x->map = b->map = fa_flex_reserve(b, blocks * map_heads * map_batch);
   if (from_mask_mod) {
     add_lists(b, FA_FLEX_LISTS_MASK, blocks);
     return;
@@ -90,8 +90,8 @@ fa_flex_lists fa_flex_add_tiles(fa_flex_builder *b, bool by_rows, int tile_m, in
   lists.capacity = (int)(by_rows ? rows : keys);
   lists.head_stride = b->map_heads > 1 ? lists.n : 0;
   lists.batch_stride = b->map_batch > 1 ? lists.n * b->map_heads : 0;
-  int32_t *count = fa_flex_take(b, maps * lists.n * 4);
-  int32_t *entry = fa_flex_take(b, maps * lists.n * lists.capacity * 4);
+  int32_t *count = fa_flex_reserve(b, maps * lists.n * 4);
+  int32_t *entry = fa_flex_reserve(b, maps * lists.n * lists.capacity * 4);
   fa_flex_lists_params *p = add_lists(b, FA_FLEX_LISTS_TILES, lists.n);
   p->by_rows = by_rows;
   p->tile_m = tile_m;
@@ -116,22 +116,22 @@ fa_status fa_flex_check_tiles(const fa_attention *a, int tile_m, int tile_n, fa_
 
 /* ---- forward ---- */
 
-static void add_portable_forward(fa_flex_builder *b, const fa_flash_kernel *k) {
-  const fa_flash_entry entry = {k->name, k->entry, k->recipe};
+static void add_portable_forward(fa_flex_builder *b, const fa_kernel *k) {
+  const fa_kernel_entry entry = {k->name, k->entry, k->recipe};
   b->call.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
   unsigned grid[3];
-  fa_wide_forward_grid(b->a, k, grid);
+  fa_memeff_forward_grid(b->a, k, grid);
   fa_flex_launch *l = fa_flex_add(b, &entry, grid[0], grid[1], grid[2], k->n_threads, k->shared_bytes);
-  l->takes = FA_FLEX_TAKES_FORWARD;
+  l->params_kind = FA_FLEX_PARAMS_FORWARD;
   l->params.forward = b->call;
 }
 
 static void add_hopper_forward(fa_flex_builder *b, const fa_hopper_plan *h) {
-  const fa_flash_kernel *k = h->kernel;
-  const fa_flash_entry entry = {k->name, k->entry, k->recipe};
+  const fa_kernel *k = h->kernel;
+  const fa_kernel_entry entry = {k->name, k->entry, k->recipe};
   b->call.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
   fa_flex_launch *l = fa_flex_add(b, &entry, h->n_blocks, 1, 1, k->n_threads, k->shared_bytes);
-  l->takes = FA_FLEX_TAKES_HOPPER;
+  l->params_kind = FA_FLEX_PARAMS_HOPPER;
   l->n_maps = sizeof h->box / sizeof *h->box;
   memcpy(l->box, h->box, sizeof h->box);
   l->params.hopper = h->params;
@@ -139,18 +139,18 @@ static void add_hopper_forward(fa_flex_builder *b, const fa_hopper_plan *h) {
   b->out->is_hopper = true;
 }
 
-static const fa_flash_kernel *portable_kernel(const fa_attention *a, const fa_flash_device *device) {
+static const fa_kernel *portable_kernel(const fa_attention *a, const fa_kernel_device *device) {
   return fa_flex_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
 }
 
-fa_status fa_flex_forward_supported(const fa_attention *a, const fa_flash_device *device, fa_error *err) {
+fa_status fa_flex_forward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
   if (portable_kernel(a, device)) return FA_OK;
   return fa_fail(err, FA_ERR_UNSUPPORTED,
                  "flex: every forward kernel needs more than the device's %zu bytes of shared memory",
                  device ? device->max_shared_bytes : 0);
 }
 
-fa_status fa_flex_forward_plan_make(const fa_attention *a, const fa_flash_device *device,
+fa_status fa_flex_forward_plan_make(const fa_attention *a, const fa_kernel_device *device,
                                     const fa_flex_functions *functions, void *workspace, fa_flex_plan *out,
                                     fa_error *err) {
   out->n_launches = 0;
@@ -160,7 +160,7 @@ fa_status fa_flex_forward_plan_make(const fa_attention *a, const fa_flash_device
   if (status != FA_OK) return status;
   fa_hopper_plan hopper;
   const bool is_hopper = fa_hopper_flex_make(a, device, &hopper);
-  const fa_flash_kernel *k = is_hopper ? hopper.kernel : portable_kernel(a, device);
+  const fa_kernel *k = is_hopper ? hopper.kernel : portable_kernel(a, device);
   status = fa_flex_check_tiles(a, k->block_m, k->block_n, err);
   if (status != FA_OK) return status;
   fa_flex_builder b = fa_flex_builder_make(a, functions, workspace, out);

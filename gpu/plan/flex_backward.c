@@ -13,7 +13,7 @@ static int64_t blocks_of(int64_t n, int64_t size) {
   return (n + size - 1) / size;
 }
 
-fa_status fa_flex_backward_supported(const fa_attention *a, const fa_flash_device *device, fa_error *err) {
+fa_status fa_flex_backward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
   (void)device;
   if (fa_flex_backward_find(a->dtype)) return FA_OK;
   return fa_fail(err, FA_ERR_UNSUPPORTED, "flex: there are no backward kernels for %s",
@@ -42,8 +42,8 @@ static int64_t place_buffers(fa_flex_builder *b, const fa_gradients *g, fa_flex_
     if (!g->dbuffer[k]) continue;
     b->out->wanted[k] = true;
     x->dbuffer[k] = g->dbuffer[k];
-    x->n[k] = fa_flex_buffer_count(&b->a->flex->program->buffer[k]);
-    if (b->a->deterministic) x->exact[k] = fa_flex_take(b, x->n[k] * FA_FLEX_EXACT_WORDS * 8);
+    x->n[k] = fa_flex_captured_count(&b->a->flex->program->buffer[k]);
+    if (b->a->deterministic) x->exact[k] = fa_flex_reserve(b, x->n[k] * FA_FLEX_EXACT_WORDS * 8);
     if (x->n[k] > longest) longest = x->n[k];
   }
   memcpy(b->call.flex.dbuffer, x->dbuffer, sizeof x->dbuffer);
@@ -51,52 +51,52 @@ static int64_t place_buffers(fa_flex_builder *b, const fa_gradients *g, fa_flex_
   return longest;
 }
 
-static void add_exact(fa_flex_builder *b, const fa_wide_kernel *k, int64_t longest,
+static void add_exact(fa_flex_builder *b, const fa_memeff_kernel *k, int64_t longest,
                       const fa_flex_exact_params *x) {
-  fa_flex_launch *l = fa_flex_add(b, &k->entry, blocks_of(longest, FA_FLEX_EXACT_ELEMENTS), FA_FLEX_BUFFERS,
+  fa_flex_launch *l = fa_flex_add(b, &k->entry, blocks_of(longest, FA_FLEX_EXACT_ELEMENTS), FA_FLEX_CAPTURED,
                                   1, k->n_threads, k->shared_bytes);
-  l->takes = FA_FLEX_TAKES_EXACT;
+  l->params_kind = FA_FLEX_PARAMS_EXACT;
   l->params.exact = *x;
 }
 
 /* ---- the portable kernels ---- */
 
-static void add_wide(fa_flex_builder *b, const fa_wide_kernel *k, const fa_wide_backward_params *p, int64_t x,
+static void add_memeff(fa_flex_builder *b, const fa_memeff_kernel *k, const fa_memeff_backward_params *p, int64_t x,
                      int64_t y, int64_t z) {
   fa_flex_launch *l = fa_flex_add(b, &k->entry, x, y, z, k->n_threads, k->shared_bytes);
-  l->takes = FA_FLEX_TAKES_BACKWARD;
+  l->params_kind = FA_FLEX_PARAMS_BACKWARD;
   l->has_slope = l->has_mods;
   l->params.backward = *p;
 }
 
 /* In the order of gpu/kernels/params/memeff_backward.h. */
 static void add_portable(fa_flex_builder *b, const fa_gradients *g, const fa_flex_backward_kernels *k,
-                         fa_wide_backward_params *p) {
+                         fa_memeff_backward_params *p) {
   const fa_attention *a = b->a;
-  const fa_wide_kernel *keys = &k->keys, *queries = &k->queries, *dbias = &k->dbias;
+  const fa_memeff_kernel *keys = &k->keys, *queries = &k->queries, *dbias = &k->dbias;
   if (p->makes_delta)
-    add_wide(b, &k->prepare, p, blocks_of(a->seqlen_q, k->prepare.block_m), a->heads_q, a->batch);
-  add_wide(b, keys, p, blocks_of(a->seqlen_k, keys->block_m) * blocks_of(widest_of(a), keys->block_cols),
+    add_memeff(b, &k->prepare, p, blocks_of(a->seqlen_q, k->prepare.block_m), a->heads_q, a->batch);
+  add_memeff(b, keys, p, blocks_of(a->seqlen_k, keys->block_m) * blocks_of(widest_of(a), keys->block_cols),
            a->heads_kv, a->batch);
-  add_wide(b, queries, p,
+  add_memeff(b, queries, p,
            blocks_of(a->seqlen_q, queries->block_m) * blocks_of(a->head_dim, queries->block_cols), a->heads_q,
            a->batch);
   const int sums = p->dbias_sums;
   if (!g->dbias || !sums || a->batch == 0) return;
-  add_wide(b, dbias, p,
-           (sums & FA_WIDE_SUM_ROWS ? 1 : blocks_of(a->seqlen_q, dbias->block_m)) *
+  add_memeff(b, dbias, p,
+           (sums & FA_MEMEFF_SUM_ROWS ? 1 : blocks_of(a->seqlen_q, dbias->block_m)) *
                blocks_of(a->seqlen_k, dbias->block_cols),
-           sums & FA_WIDE_SUM_HEADS ? 1 : a->heads_q, sums & FA_WIDE_SUM_BATCH ? 1 : a->batch);
+           sums & FA_MEMEFF_SUM_HEADS ? 1 : a->heads_q, sums & FA_MEMEFF_SUM_BATCH ? 1 : a->batch);
 }
 
 static void plan_portable(fa_flex_builder *b, const fa_gradients *g, const fa_flex_backward_kernels *k) {
   b->call.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
   b->call.flex.rows = fa_flex_add_tiles(b, true, k->block_n, k->block_m); /* transposed: of block_m keys */
-  fa_wide_backward_params p = {0};
-  fa_wide_params_fill(b->a, g, &p);
+  fa_memeff_backward_params p = {0};
+  fa_memeff_params_fill(b->a, g, &p);
   p.forward = b->call;
-  const int64_t delta = fa_wide_delta_fill(b->a, g, &p);
-  if (delta) p.delta = fa_flex_take(b, delta);
+  const int64_t delta = fa_memeff_delta_fill(b->a, g, &p);
+  if (delta) p.delta = fa_flex_reserve(b, delta);
   add_portable(b, g, k, &p);
 }
 
@@ -104,9 +104,9 @@ static void plan_portable(fa_flex_builder *b, const fa_gradients *g, const fa_fl
 
 /* Between the fast kernels' around it. */
 static void add_hopper(fa_flex_builder *b, fa_backward_plan *around, const fa_hopper_backward_plan *h) {
-  const fa_flash_kernel *k = h->kernel;
+  const fa_kernel *k = h->kernel;
   b->call.flex.rows = fa_flex_add_tiles(b, true, k->block_m, k->block_n);
-  void *const workspace = fa_flex_take(b, (int64_t)around->workspace_bytes);
+  void *const workspace = fa_flex_reserve(b, (int64_t)around->workspace_bytes);
   if (workspace) fa_backward_plan_place(around, workspace);
   around->params.forward.flex = b->call.flex;
   for (int i = 0; i < around->n_launches; ++i) {
@@ -116,11 +116,11 @@ static void add_hopper(fa_flex_builder *b, fa_backward_plan *around, const fa_ho
     fa_flex_launch *l =
         fa_flex_add(b, &of->kernel, grid[0], grid[1], grid[2], (int)of->n_threads, of->shared_bytes);
     if (!is_main) {
-      l->takes = FA_FLEX_TAKES_FLASH_BACKWARD;
+      l->params_kind = FA_FLEX_PARAMS_FLASH_BACKWARD;
       l->params.flash_backward = around->params;
       continue;
     }
-    l->takes = FA_FLEX_TAKES_HOPPER_BACKWARD;
+    l->params_kind = FA_FLEX_PARAMS_HOPPER_BACKWARD;
     l->has_slope = l->has_mods;
     l->n_maps = FA_HOPPER_BACKWARD_MAPS;
     memcpy(l->box, h->box, sizeof h->box);
@@ -143,7 +143,7 @@ static const fa_flex_backward_kernels *find_portable(const fa_attention *a) {
 }
 
 fa_status fa_flex_backward_plan_make(const fa_attention *a, const fa_gradients *g,
-                                     const fa_flash_device *device, const fa_flex_functions *functions,
+                                     const fa_kernel_device *device, const fa_flex_functions *functions,
                                      void *workspace, fa_flex_plan *out, fa_error *err) {
   out->n_launches = 0;
   fa_status status = check(a, g, err);

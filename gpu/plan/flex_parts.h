@@ -10,7 +10,7 @@ typedef struct fa_flex_builder {
   char *workspace;
   uint8_t *map;
   int64_t map_batch, map_heads; /* entries and heads that have a map of their own */
-  fa_flash_params call;         /* of the attention, with its flex but for the tile lists */
+  fa_attention_params call;         /* of the attention, with its flex but for the tile lists */
 } fa_flex_builder;
 
 /* Clears *out. functions: as for the plans. */
@@ -18,10 +18,10 @@ fa_flex_builder fa_flex_builder_make(const fa_attention *a, const fa_flex_functi
                                      void *workspace, fa_flex_plan *out);
 
 /* Bytes of the workspace, aligned to 256. */
-void *fa_flex_take(fa_flex_builder *b, int64_t bytes);
+void *fa_flex_reserve(fa_flex_builder *b, int64_t bytes);
 
 /* The next launch, whose parameters the caller fills; where the grid is empty, one that is not made. */
-fa_flex_launch *fa_flex_add(fa_flex_builder *b, const fa_flash_entry *kernel, int64_t x, int64_t y, int64_t z,
+fa_flex_launch *fa_flex_add(fa_flex_builder *b, const fa_kernel_entry *kernel, int64_t x, int64_t y, int64_t z,
                             int n_threads, size_t shared_bytes);
 
 /* The launch that makes the map of blocks, from lists or mask_mod, and its place in the call; nothing where

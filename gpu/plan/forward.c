@@ -12,10 +12,10 @@ static bool has_linear_dropout(const fa_attention *a) {
   return a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_LINEAR;
 }
 
-fa_flash_ability fa_flash_wanted(const fa_attention *a, bool aligned) {
+fa_kernel_ability fa_kernel_wanted(const fa_attention *a, bool aligned) {
   const int head_dim = (int)a->head_dim, head_dim_v = (int)fa_attention_head_dim_v(a);
   const bool linear = has_linear_dropout(a);
-  return (fa_flash_ability){.bf16 = a->dtype == FA_BF16,
+  return (fa_kernel_ability){.bf16 = a->dtype == FA_BF16,
                             .head_dim = head_dim > head_dim_v ? head_dim : head_dim_v,
                             .narrow = head_dim < head_dim_v ? head_dim : head_dim_v,
                             .unaligned = !aligned,
@@ -27,12 +27,12 @@ fa_flash_ability fa_flash_wanted(const fa_attention *a, bool aligned) {
                             .linear_dropout = linear};
 }
 
-const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa_flash_device *device,
+const fa_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa_kernel_device *device,
                                          fa_error *err) {
-  if (fa_choose_forward(a) == FA_KERNELS_WIDE)
-    return fa_wide_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
-  const fa_flash_ability wanted = fa_flash_wanted(a, aligned);
-  const fa_flash_kernel *k = fa_flash_forward_find(wanted, device);
+  if (fa_choose_forward(a) == FA_KERNELS_MEMEFF)
+    return fa_memeff_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
+  const fa_kernel_ability wanted = fa_kernel_wanted(a, aligned);
+  const fa_kernel *k = fa_flash_forward_find(wanted, device);
   if (!k && device && fa_flash_forward_find(wanted, NULL))
     fa_fail(err, FA_ERR_UNSUPPORTED,
             "head_dim = %lld: every forward kernel for it needs more than the device's %zu bytes of shared "
@@ -44,9 +44,9 @@ const fa_flash_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, co
   return k;
 }
 
-int fa_forward_block_n(const fa_attention *a, const fa_flash_device *device) {
-  const fa_flash_kernel *fast = fa_forward_kernel(a, true, device, NULL);
-  const fa_flash_kernel *slow = fa_forward_kernel(a, false, device, NULL);
+int fa_forward_block_n(const fa_attention *a, const fa_kernel_device *device) {
+  const fa_kernel *fast = fa_forward_kernel(a, true, device, NULL);
+  const fa_kernel *slow = fa_forward_kernel(a, false, device, NULL);
   if (!fast || !slow) return 0;
   return fast->block_n < slow->block_n ? fast->block_n : slow->block_n;
 }
@@ -73,38 +73,38 @@ static int window_bound(int64_t bound, int64_t length) {
 }
 
 /* The last row is level with the last key (bottom-right) or the first with the first (top-left). */
-static void fill_mask(const fa_attention *a, fa_flash_params *p) {
+static void fill_mask(const fa_attention *a, fa_attention_params *p) {
   p->top_left = a->mask_top_left;
   p->window_left = window_bound(a->window_left, a->mask_top_left ? a->seqlen_q : a->seqlen_k);
   p->window_right = window_bound(a->window_right, a->mask_top_left ? a->seqlen_k : a->seqlen_q);
 }
 
-fa_flash_strides fa_flash_strides_of(fa_strides s, bool has_batch) {
-  return (fa_flash_strides){has_batch ? s.batch : 0, s.row, s.head};
+fa_kernel_strides fa_kernel_strides_of(fa_strides s, bool has_batch) {
+  return (fa_kernel_strides){has_batch ? s.batch : 0, s.row, s.head};
 }
 
-static void fill_tensors(const fa_attention *a, bool has_batch, fa_flash_params *p) {
+static void fill_tensors(const fa_attention *a, bool has_batch, fa_attention_params *p) {
   p->q = (const uint16_t *)a->q;
   p->k = (const uint16_t *)a->k;
   p->v = (const uint16_t *)a->v;
   p->o = (uint16_t *)a->o;
   p->lse = a->lse;
-  p->q_stride = fa_flash_strides_of(a->q_stride, has_batch);
-  p->k_stride = fa_flash_strides_of(a->k_stride, has_batch);
-  p->v_stride = fa_flash_strides_of(a->v_stride, has_batch);
-  p->o_stride = fa_flash_strides_of(a->o_stride, has_batch);
-  p->lse_stride = fa_flash_strides_of(a->lse_stride, has_batch);
+  p->q_stride = fa_kernel_strides_of(a->q_stride, has_batch);
+  p->k_stride = fa_kernel_strides_of(a->k_stride, has_batch);
+  p->v_stride = fa_kernel_strides_of(a->v_stride, has_batch);
+  p->o_stride = fa_kernel_strides_of(a->o_stride, has_batch);
+  p->lse_stride = fa_kernel_strides_of(a->lse_stride, has_batch);
   p->cu_seqlens_q = a->cu_seqlens_q;
   p->cu_seqlens_k = a->cu_seqlens_k;
   p->bias = a->bias;
-  p->bias_stride = fa_flash_strides_of(a->bias_stride, has_batch);
+  p->bias_stride = fa_kernel_strides_of(a->bias_stride, has_batch);
   p->bias_aligned = fa_bias_is_aligned(a, a->bias, a->bias_stride);
   p->seqused_k = a->seqused_k;
   p->leftpad_k = a->leftpad_k;
 }
 
 /* docs/semantics.md, "Dropout". */
-static void fill_dropout(const fa_attention *a, fa_flash_params *p) {
+static void fill_dropout(const fa_attention *a, fa_attention_params *p) {
   const uint32_t limit = (uint8_t)floor((double)(1.0f - (float)a->dropout_p) * 255.0);
   p->dropout_limit = limit | limit << 16;
   p->dropout_scale = (float)(1.0 / (1.0 - a->dropout_p));
@@ -117,7 +117,7 @@ static void fill_dropout(const fa_attention *a, fa_flash_params *p) {
   p->p_keys = (int)((a->seqlen_k + 127) / 128 * 128);
 }
 
-void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p) {
+void fa_attention_params_fill(const fa_attention *a, fa_attention_params *p) {
   memset(p, 0, sizeof *p);
   fill_tensors(a, !fa_attention_is_varlen(a), p);
   p->seqlen_q = (int)a->seqlen_q;
@@ -138,20 +138,20 @@ void fa_flash_params_fill(const fa_attention *a, fa_flash_params *p) {
   fill_dropout(a, p);
 }
 
-fa_status fa_forward_plan_make(const fa_attention *a, const fa_flash_device *device, fa_forward_plan *out,
+fa_status fa_forward_plan_make(const fa_attention *a, const fa_kernel_device *device, fa_forward_plan *out,
                                fa_error *err) {
   memset(out, 0, sizeof *out);
   fa_status status = fa_attention_check_problem(a, err);
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
   if (status != FA_OK) return status;
   out->aligned = fa_attention_is_aligned(a);
-  fa_flash_params_fill(a, &out->params);
+  fa_attention_params_fill(a, &out->params);
   out->kernel = fa_forward_kernel(a, out->aligned && (!a->bias || out->params.bias_aligned), device, err);
   if (!out->kernel) return FA_ERR_UNSUPPORTED;
   out->empty = fa_attention_is_empty(a);
   out->params.aligned = out->aligned;
   if (out->kernel->block_cols) {
-    fa_wide_forward_grid(a, out->kernel, out->grid);
+    fa_memeff_forward_grid(a, out->kernel, out->grid);
     return FA_OK;
   }
   out->grid[0] = (unsigned)((a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What the maps and the kernels' own restrictions allow, beside their abilities. */
-static bool is_possible(const fa_attention *a, const fa_flash_device *device) {
+static bool is_possible(const fa_attention *a, const fa_kernel_device *device) {
   return device && device->hopper && !fa_attention_is_empty(a) && fa_choose_forward(a) == FA_KERNELS_FLASH &&
          a->seqlen_q > 0 && a->seqlen_k > 0 && fa_attention_is_aligned(a);
 }
@@ -56,17 +56,17 @@ static int section_of(const fa_attention *a, bool uneven) {
 }
 
 /* Of out->kernel, whose row blocks differ in how many keys they see if uneven. */
-static bool plan_launch(const fa_attention *a, const fa_flash_device *device, bool uneven,
+static bool plan_launch(const fa_attention *a, const fa_kernel_device *device, bool uneven,
                         fa_hopper_plan *out) {
   if (!out->kernel || !fill_boxes(a, out)) return false;
-  fa_flash_params_fill(a, &out->params.f);
+  fa_attention_params_fill(a, &out->params.f);
   const int64_t row_blocks = (a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m;
   const int64_t heads = a->batch * a->heads_q, n = row_blocks * heads;
   if (n > 1 << 30) return false;
   uneven |= out->params.f.window_right >= 0;
   const int64_t rest = a->seqlen_q % out->kernel->block_m;
   const bool short_last = rest > 0 && rest <= out->kernel->block_m - 64;
-  out->params.tiles = (fa_hopper_tiles){.n = (int)n,
+  out->params.tiles = (fa_tile_scheduler_params){.n = (int)n,
                                         .row_blocks = (int)row_blocks,
                                         .heads = (int)heads,
                                         .section = section_of(a, uneven || short_last),
@@ -76,18 +76,18 @@ static bool plan_launch(const fa_attention *a, const fa_flash_device *device, bo
   return true;
 }
 
-bool fa_hopper_plan_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out) {
+bool fa_hopper_plan_make(const fa_attention *a, const fa_kernel_device *device, fa_hopper_plan *out) {
   memset(out, 0, sizeof *out);
   if (a->flex || a->scale <= 0 || (a->alibi_slopes && a->mask_top_left) || !is_possible(a, device))
     return false;
-  out->kernel = fa_hopper_forward_find(fa_flash_wanted(a, true), a->seqlen_k, has_lengths(a), device);
+  out->kernel = fa_hopper_forward_find(fa_kernel_wanted(a, true), a->seqlen_k, has_lengths(a), device);
   return plan_launch(a, device, false, out);
 }
 
-bool fa_hopper_flex_make(const fa_attention *a, const fa_flash_device *device, fa_hopper_plan *out) {
+bool fa_hopper_flex_make(const fa_attention *a, const fa_kernel_device *device, fa_hopper_plan *out) {
   memset(out, 0, sizeof *out);
   if (a->scale <= 0 || has_lengths(a) || !is_possible(a, device)) return false;
-  out->kernel = fa_hopper_flex_forward_find(fa_flash_wanted(a, true), device);
+  out->kernel = fa_hopper_flex_forward_find(fa_kernel_wanted(a, true), device);
   return plan_launch(a, device, fa_flex_has_blocks(a), out);
 }
 
@@ -99,16 +99,16 @@ fa_tensor_map *fa_hopper_map(fa_hopper_plan *plan, int i) {
 
 /* By keys, and nothing else than dQ, dK and dV. */
 static bool is_plain(const fa_backward_plan *plan) {
-  const fa_flash_backward_params *p = &plan->params;
-  return plan->n_launches == 3 && !plan->is_wide && !plan->by_queries && plan->aligned && !p->dbias &&
+  const fa_backward_params *p = &plan->params;
+  return plan->n_launches == 3 && !plan->is_memeff && !plan->by_queries && plan->aligned && !p->dbias &&
          !p->dbias_sums;
 }
 
 /* All of *out but the kernel, which is there. False: no map has such strides. */
 static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
                           fa_hopper_backward_plan *out) {
-  const fa_flash_kernel *k = out->kernel;
-  const fa_flash_backward_params *p = &plan->params;
+  const fa_kernel *k = out->kernel;
+  const fa_backward_params *p = &plan->params;
   const bool varlen = fa_attention_is_varlen(a);
   const int64_t head_dim_v = fa_attention_head_dim_v(a), all_rows = varlen ? a->total_q : a->seqlen_q,
                 all_keys = varlen ? a->total_k : a->seqlen_k;
@@ -124,12 +124,12 @@ static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa
   out->params.row_dim = plan->head_dim;
   out->cluster = (unsigned)fa_hopper_backward_cluster(k);
   const int64_t together = out->cluster, of_cluster = together * k->block_n;
-  const bool takes_turns = p->deterministic && out->cluster == 1 && !a->flex;
-  if (takes_turns) {
-    out->params.b.turns = (unsigned *)p->lse_log2 + plan->turns_at; /* lse_log2: where the workspace begins */
+  const bool is_ordered = p->deterministic && out->cluster == 1 && !a->flex;
+  if (is_ordered) {
+    out->params.b.dq_semaphore = (unsigned *)p->lse_log2 + plan->dq_semaphore_at; /* lse_log2: where the workspace begins */
     out->params.b.n_splits = 1;
   }
-  out->grid[0] = p->deterministic && !takes_turns
+  out->grid[0] = p->deterministic && !is_ordered
                      ? (unsigned)p->n_splits * out->cluster
                      : (unsigned)((a->seqlen_k + of_cluster - 1) / of_cluster * together);
   out->grid[1] = (unsigned)a->heads_kv;
@@ -139,7 +139,7 @@ static bool plan_backward(const fa_attention *a, const fa_gradients *g, const fa
 
 /* The other kernels of the call read the same workspace; where two head dims differ, their tiles may be wider
  * than this one's. Those in clusters ask how wide it is, and can leave half a panel out. */
-static bool shares_workspace(const fa_flash_kernel *k, const fa_backward_plan *plan) {
+static bool shares_workspace(const fa_kernel *k, const fa_backward_plan *plan) {
   if (fa_hopper_backward_cluster(k) > 1) return plan->head_dim >= k->ability.head_dim - 32;
   return k->ability.head_dim == plan->head_dim;
 }
@@ -150,24 +150,24 @@ static bool has_lse_log2(const fa_backward_plan *plan) {
 }
 
 bool fa_hopper_backward_make(const fa_attention *a, const fa_gradients *g, const fa_backward_plan *plan,
-                             const fa_flash_device *device, fa_hopper_backward_plan *out) {
+                             const fa_kernel_device *device, fa_hopper_backward_plan *out) {
   memset(out, 0, sizeof *out);
   if (a->flex || !is_plain(plan) || !is_possible(a, device)) return false;
   out->kernel =
-      fa_hopper_backward_find(fa_flash_wanted(a, true), has_lengths(a), plan->params.deterministic, device);
+      fa_hopper_backward_find(fa_kernel_wanted(a, true), has_lengths(a), plan->params.deterministic, device);
   return out->kernel && shares_workspace(out->kernel, plan) && has_lse_log2(plan) &&
          plan_backward(a, g, plan, out);
 }
 
-bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+bool fa_hopper_flex_backward_make(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
                                   fa_backward_plan *around, fa_hopper_backward_plan *out) {
   memset(out, 0, sizeof *out);
   if (has_lengths(a) || !is_possible(a, device) || a->bias || a->softcap > 0 || a->alibi_slopes || g->delta)
     return false;
-  out->kernel = fa_hopper_flex_backward_find(fa_flash_wanted(a, true), a->deterministic, device);
+  out->kernel = fa_hopper_flex_backward_find(fa_kernel_wanted(a, true), a->deterministic, device);
   if (!out->kernel) return false;
-  const fa_flash_kernel *k = out->kernel;
-  const fa_flash_main main = {.kernel = {k->name, k->entry, k->recipe},
+  const fa_kernel *k = out->kernel;
+  const fa_kernel_main main = {.kernel = {k->name, k->entry, k->recipe},
                               .block_m = k->block_m,
                               .block_n = k->block_n,
                               .n_threads = k->n_threads,

@@ -27,7 +27,7 @@ fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim) {
 /* ---- what a device is asked for: bytes of workspace ---- */
 
 /* Without flex all of it happens in registers and shared memory. */
-static fa_status plan_forward(const fa_attention *a, const fa_flash_device *device, size_t *bytes,
+static fa_status plan_forward(const fa_attention *a, const fa_kernel_device *device, size_t *bytes,
                               fa_error *err) {
   fa_forward_plan plan;
   fa_flex_plan flex;
@@ -38,7 +38,7 @@ static fa_status plan_forward(const fa_attention *a, const fa_flash_device *devi
   return status;
 }
 
-static fa_status plan_backward(const fa_attention *a, const fa_gradients *g, const fa_flash_device *device,
+static fa_status plan_backward(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
                                size_t *bytes, fa_error *err) {
   fa_backward_plan plan;
   fa_flex_plan flex;
@@ -63,10 +63,10 @@ fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_err
   return plan_backward(a, g, NULL, &bytes, err);
 }
 
-fa_flash_device fa_device_like(int i) {
+fa_kernel_device fa_device_like(int i) {
   static const size_t shared_bytes[] = {SIZE_MAX, SIZE_MAX, 163 << 10, 99 << 10};
   static const int hopper[] = {FA_DETERMINISTIC_PROCESSORS, 0, 0, 0}; /* sm_90a, sm_90, sm_80, sm_86 */
-  return (fa_flash_device){
+  return (fa_kernel_device){
       .max_shared_bytes = shared_bytes[i / 2], .compiles = i % 2, .hopper = hopper[i / 2]};
 }
 
@@ -74,7 +74,7 @@ fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *e
   *bytes = 0;
   const fa_status status = fa_forward_check(a, err);
   for (int i = 0; status == FA_OK && i < FA_N_DEVICES_LIKE; ++i) {
-    const fa_flash_device device = fa_device_like(i);
+    const fa_kernel_device device = fa_device_like(i);
     size_t needed;
     if (plan_forward(a, &device, &needed, NULL) == FA_OK && needed > *bytes) *bytes = needed;
   }
@@ -85,7 +85,7 @@ fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, si
   *bytes = 0;
   const fa_status status = fa_backward_check(a, g, err);
   for (int i = 0; status == FA_OK && i < FA_N_DEVICES_LIKE; ++i) {
-    const fa_flash_device device = fa_device_like(i);
+    const fa_kernel_device device = fa_device_like(i);
     size_t needed;
     if (plan_backward(a, g, &device, &needed, NULL) == FA_OK && needed > *bytes) *bytes = needed;
   }

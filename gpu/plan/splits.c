@@ -12,7 +12,7 @@ static int64_t quotient_up(int64_t n, int64_t d) {
   return (n + d - 1) / d;
 }
 
-static double time_of(const fa_kv_load *load, int64_t splits) {
+static double time_of(const fa_cache_work *load, int64_t splits) {
   const int64_t blocks = load->tiles * splits, processors = load->n_processors;
   const int64_t key_blocks = quotient_up(load->key_blocks, splits), busiest = quotient_up(blocks, processors);
   const double memory =
@@ -23,10 +23,10 @@ static double time_of(const fa_kv_load *load, int64_t splits) {
   return fetching + rounds * ROUND_NS + (splits > 1 ? COMBINE_NS + (double)splits * SPLIT_NS : 0.0);
 }
 
-int fa_kv_splits_choose(const fa_kv_load *load) {
+int fa_cache_splits_choose(const fa_cache_work *load) {
   int best = 1;
   double best_time = time_of(load, 1);
-  for (int n = 2; n <= FA_KV_MOST_SPLITS && n <= load->key_blocks; ++n) {
+  for (int n = 2; n <= FA_CACHE_MOST_SPLITS && n <= load->key_blocks; ++n) {
     const double time = time_of(load, n);
     if (time < best_time) {
       best_time = time;

@@ -8,17 +8,17 @@
 extern "C" {
 #endif
 
-enum { FA_KV_MOST_SPLITS = 128 }; /* that are ever chosen; callers may ask for more */
+enum { FA_CACHE_MOST_SPLITS = 128 }; /* that are ever chosen; callers may ask for more */
 
-typedef struct fa_kv_load {
+typedef struct fa_cache_work {
   int64_t tiles;       /* (blocks of packed rows) * KV heads * entries: blocks of the grid with one split */
   int64_t key_blocks;  /* of the longest entry, as far as the host knows */
   int64_t block_bytes; /* of the keys and values of one key block */
   int n_processors, blocks_per_processor;
-} fa_kv_load;
+} fa_cache_work;
 
-/* From 1 to FA_KV_MOST_SPLITS, and no more than key_blocks (1 where there are none). */
-int fa_kv_splits_choose(const fa_kv_load *load);
+/* From 1 to FA_CACHE_MOST_SPLITS, and no more than key_blocks (1 where there are none). */
+int fa_cache_splits_choose(const fa_cache_work *load);
 
 #ifdef __cplusplus
 }

@@ -23,13 +23,13 @@ typedef struct work {
 static int64_t longest_extent(const fa_problem *p, const fa_tensors *t) {
   int64_t n = 1;
   for (int64_t b = 0; b < p->batch; ++b) {
-    fa_f32_entry e = fa_f32_entry_make(p, t, b);
+    fa_f32_sequence e = fa_f32_sequence_make(p, t, b);
     n = e.k_extent > n ? e.k_extent : n;
   }
   return (n + FA_F32_TILE_N - 1) / FA_F32_TILE_N * FA_F32_TILE_N;
 }
 
-static float *take(float **at, int64_t n) {
+static float *reserve(float **at, int64_t n) {
   float *mine = *at;
   *at += n;
   return mine;
@@ -49,20 +49,20 @@ static bool work_alloc(work *w, const fa_problem *p, const fa_tensors *t) {
   memset(w->keep, 1, sizeof w->keep);
   if (!w->memory || (n_tiles && !w->tiles) || (has_dbias && !w->dbias)) return false;
   float *at = w->memory;
-  w->q = take(&at, m * w->ld);
-  w->dq = take(&at, m * w->ld);
-  w->dout = take(&at, m * w->ldv);
-  w->k = take(&at, n * w->ld);
-  w->kt = take(&at, n * w->ld);
-  w->v = take(&at, n * w->ldv);
-  w->vt = take(&at, n * w->ldv);
-  w->s = take(&at, m * n);
-  w->dp = take(&at, m * n);
-  w->chain = take(&at, m * n);
-  w->dk = take(&at, w->key_rows * w->ld);
-  w->dk_head = take(&at, w->key_rows * w->ld);
-  w->dv = take(&at, w->key_rows * w->ldv);
-  w->dv_head = take(&at, w->key_rows * w->ldv);
+  w->q = reserve(&at, m * w->ld);
+  w->dq = reserve(&at, m * w->ld);
+  w->dout = reserve(&at, m * w->ldv);
+  w->k = reserve(&at, n * w->ld);
+  w->kt = reserve(&at, n * w->ld);
+  w->v = reserve(&at, n * w->ldv);
+  w->vt = reserve(&at, n * w->ldv);
+  w->s = reserve(&at, m * n);
+  w->dp = reserve(&at, m * n);
+  w->chain = reserve(&at, m * n);
+  w->dk = reserve(&at, w->key_rows * w->ld);
+  w->dk_head = reserve(&at, w->key_rows * w->ld);
+  w->dv = reserve(&at, w->key_rows * w->ldv);
+  w->dv_head = reserve(&at, w->key_rows * w->ldv);
   return true;
 }
 
@@ -165,7 +165,7 @@ static void backward_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_
 
 /* Every row of the extent, existing or not: what nobody saw is 0 and must be written. */
 static void write_key_rows(const fa_problem *p, const fa_tensors *t, const fa_tensor *out,
-                           const fa_f32_entry *e, int64_t hk, float *sum, int64_t ld, float factor) {
+                           const fa_f32_sequence *e, int64_t hk, float *sum, int64_t ld, float factor) {
   if (!out->data) return;
   const int64_t width = out->shape[out->rank - 1];
   float *zero = sum + e->n_k * ld; /* rows past the existing keys were never added to */
@@ -182,7 +182,7 @@ static void add_head(float *sum, float *head, int64_t n) {
   memset(head, 0, (size_t)n * sizeof *head);
 }
 
-static void backward_kv_head(const fa_problem *p, fa_tensors *t, const fa_f32_entry *e, int64_t hk, work *w) {
+static void backward_kv_head(const fa_problem *p, fa_tensors *t, const fa_f32_sequence *e, int64_t hk, work *w) {
   const int64_t group = p->heads_q / p->heads_kv;
   const float kept = (float)(1.0 / (1.0 - p->dropout.p));
   memset(w->dk, 0, (size_t)(w->key_rows * w->ld) * sizeof *w->dk);
@@ -216,7 +216,7 @@ fa_status fa_f32_backward(const fa_problem *p, fa_tensors *t, fa_error *err) {
   }
   if ((status = fa_f32_mods_make(p, t, true, &w->mods, err))) goto out;
   for (int64_t b = 0; b < p->batch; ++b) {
-    fa_f32_entry e = fa_f32_entry_make(p, t, b);
+    fa_f32_sequence e = fa_f32_sequence_make(p, t, b);
     for (int64_t hk = 0; hk < p->heads_kv; ++hk) backward_kv_head(p, t, &e, hk, w);
   }
   if (w->dbias) write_dbias(&t->t[FA_T_DBIAS], w->dbias);

@@ -32,7 +32,7 @@ void fa_f32_rotate(const fa_problem *p, const fa_tensors *t, int64_t position, f
   fa_f32_round(p->dtype, 2 * half, x);
 }
 
-int64_t fa_f32_query_position(const fa_problem *p, const fa_tensors *t, const fa_f32_entry *e, int64_t i) {
+int64_t fa_f32_query_position(const fa_problem *p, const fa_tensors *t, const fa_f32_sequence *e, int64_t i) {
   /* Without a causal or window mask every row counts as the same position: that is the original interface. */
   return valid_keys(t, e->b) + (p->mask.type == FA_MASK_NONE ? 0 : i);
 }
@@ -42,7 +42,7 @@ void fa_f32_append(const fa_problem *p, fa_tensors *t, float *row) {
   const fa_tensor *k = &t->t[FA_T_K], *v = &t->t[FA_T_V];
   if (p->kvcache.n_new == 0 || !k_new->data) return;
   for (int64_t b = 0; b < p->batch; ++b) {
-    fa_f32_entry e = fa_f32_entry_make(p, t, b);
+    fa_f32_sequence e = fa_f32_sequence_make(p, t, b);
     for (int64_t n = 0; n < p->kvcache.n_new; ++n)
       for (int64_t h = 0; h < p->heads_kv; ++h) {
         int64_t at = valid_keys(t, b) + n;

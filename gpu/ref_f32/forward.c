@@ -196,7 +196,7 @@ fa_status fa_f32_forward(const fa_problem *p, fa_tensors *t, fa_error *err) {
   if (p->kvcache.present) fa_f32_append(p, t, w->q);
   if (t->t[FA_T_P_DEBUG].data) clear_p_debug(&t->t[FA_T_P_DEBUG]);
   for (int64_t b = 0; b < p->batch; ++b) {
-    fa_f32_entry e = fa_f32_entry_make(p, t, b);
+    fa_f32_sequence e = fa_f32_sequence_make(p, t, b);
     for (int64_t h = 0; h < p->heads_q; ++h) {
       fa_f32_score c = fa_f32_score_make(p, t, &e, h, w->tiles);
       c.mods = w->mods;

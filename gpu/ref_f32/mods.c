@@ -14,7 +14,7 @@ struct fa_f32_mods {
   fa_expr_gradient gradient;
   fa_f32_expr mask_row, score_row; /* score_row evaluates the gradient's nodes too, in the backward pass */
   /* backward: per read of a buffer whose gradient is wanted, over the tile */
-  float *slope;     /* [n_reads][FA_F32_TILE_M][FA_F32_TILE_N] */
+  float *derivative;     /* [n_reads][FA_F32_TILE_M][FA_F32_TILE_N] */
   int64_t *element; /* the same */
   float *sum[FA_MAX_CAPTURES];
 };
@@ -24,9 +24,9 @@ static fa_status make_backward(fa_f32_mods *m, const fa_tensors *t, fa_error *er
   if (status == FA_OK) status = fa_f32_expr_init(&m->score_row, &m->gradient.e, t, err);
   if (status != FA_OK) return status;
   const size_t n = (size_t)m->gradient.n_reads * FA_F32_TILE_M * FA_F32_TILE_N + 1;
-  m->slope = malloc(n * sizeof *m->slope);
+  m->derivative = malloc(n * sizeof *m->derivative);
   m->element = malloc(n * sizeof *m->element);
-  bool good = m->slope && m->element;
+  bool good = m->derivative && m->element;
   for (int k = 0; k < FA_MAX_CAPTURES && good; ++k) {
     const fa_tensor *out = &t->t[FA_T_DBUFFER_0 + k];
     if (!out->data) continue;
@@ -61,7 +61,7 @@ void fa_f32_mods_free(fa_f32_mods *m) {
   fa_expr_gradient_free(&m->gradient);
   fa_expr_free(&m->mask);
   fa_expr_free(&m->score);
-  free(m->slope);
+  free(m->derivative);
   free(m->element);
   for (int k = 0; k < FA_MAX_CAPTURES; ++k) free(m->sum[k]);
   free(m);
@@ -94,8 +94,8 @@ static void keep_reads(fa_f32_mods *m, int64_t r, int64_t n) {
     const fa_expr_read *read = &m->gradient.read[k];
     if (!m->sum[m->gradient.e.node[read->load].buffer]) continue;
     const int64_t to = (k * FA_F32_TILE_M + r) * FA_F32_TILE_N;
-    const fa_f32_word *slope = fa_f32_expr_row(&m->score_row, read->slope);
-    for (int64_t l = 0; l < n; ++l) m->slope[to + l] = slope[l].f;
+    const fa_f32_word *derivative = fa_f32_expr_row(&m->score_row, read->derivative);
+    for (int64_t l = 0; l < n; ++l) m->derivative[to + l] = derivative[l].f;
     memcpy(m->element + to, m->score_row.element + (int64_t)read->load * FA_F32_PAIRS,
            (size_t)n * sizeof *m->element);
   }
@@ -109,8 +109,8 @@ void fa_f32_mods_score(const fa_f32_score *c, int64_t r, int64_t i, int64_t j0, 
   fa_f32_expr_eval(&m->score_row, &p);
   const fa_f32_word *value = fa_f32_expr_row(&m->score_row, m->score.root);
   if (chain) {
-    const fa_f32_word *slope = fa_f32_expr_row(&m->score_row, m->gradient.score);
-    for (int64_t l = 0; l < n; ++l) chain[l] *= slope[l].f;
+    const fa_f32_word *derivative = fa_f32_expr_row(&m->score_row, m->gradient.score);
+    for (int64_t l = 0; l < n; ++l) chain[l] *= derivative[l].f;
     keep_reads(m, r, n);
   }
   for (int64_t l = 0; l < n; ++l) t[l] = value[l].f;
@@ -127,7 +127,7 @@ void fa_f32_mods_add_gradients(const fa_f32_score *c, int64_t n_i, int64_t n_j, 
       for (int64_t l = 0; l < n_j; ++l) {
         const int64_t at = (k * FA_F32_TILE_M + r) * FA_F32_TILE_N + l;
         if (logits[r * ld + l] == -INFINITY) continue; /* hidden: its slope may be anything */
-        sum[m->element[at]] = fmaf(g[r * ld + l], m->slope[at], sum[m->element[at]]);
+        sum[m->element[at]] = fmaf(g[r * ld + l], m->derivative[at], sum[m->element[at]]);
       }
   }
 }

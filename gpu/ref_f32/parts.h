@@ -35,28 +35,28 @@ void fa_f32_round(fa_dtype t, int64_t n, float *x);
 /* ---- where rows live (gpu/ref_f32/rows.c) ---- */
 
 /* One batch entry: its lengths, and where its rows start in packed tensors. */
-typedef struct fa_f32_entry {
+typedef struct fa_f32_sequence {
   int64_t b;
   int64_t q_first, k_first; /* first token in a packed (variable-length) tensor; 0 otherwise */
   int64_t n_q, n_k;         /* Sq, and Sk = the keys that exist: effective key j counts from leftpad */
   int64_t leftpad;
   int64_t k_extent; /* key rows that the entry owns in memory, existing or not */
-} fa_f32_entry;
+} fa_f32_sequence;
 
-fa_f32_entry fa_f32_entry_make(const fa_problem *p, const fa_tensors *t, int64_t b);
+fa_f32_sequence fa_f32_sequence_make(const fa_problem *p, const fa_tensors *t, int64_t b);
 /* Row i of head h of a tensor shaped like q (q, o, do, dq). */
-char *fa_f32_q_row(const fa_problem *p, const fa_tensor *t, const fa_f32_entry *e, int64_t h, int64_t i);
+char *fa_f32_q_row(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t i);
 /* Row s (counted from the start of the entry's extent, leftpad included) of KV head hk, through the cache row
  * or the page table where there is one. */
-char *fa_f32_k_row(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_entry *e,
+char *fa_f32_k_row(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
                    int64_t hk, int64_t s);
 /* Element (h, i) of a tensor shaped like lse. */
-float *fa_f32_lse_at(const fa_problem *p, const fa_tensor *t, const fa_f32_entry *e, int64_t h, int64_t i);
+float *fa_f32_lse_at(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t i);
 /* Rows [first, first + n) into a float tile with leading dimension ld; the rest of the tile's rows up to
  * n_padded become zero. */
-void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_entry *e, int64_t h, int64_t first,
+void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t first,
                    int64_t n, int64_t n_padded, float *dst, int64_t ld);
-void fa_f32_load_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_entry *e,
+void fa_f32_load_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
                    int64_t hk, int64_t first_key, int64_t n, int64_t n_padded, float *dst, int64_t ld);
 
 /* ---- scores, masks (gpu/ref_f32/score.c) ---- */
@@ -66,7 +66,7 @@ typedef struct fa_f32_mods fa_f32_mods; /* score_mod and mask_mod (gpu/ref_f32/m
 typedef struct fa_f32_score {
   const fa_problem *p;
   const fa_tensors *t;
-  const fa_f32_entry *e;
+  const fa_f32_sequence *e;
   int64_t h;
   float scale, softcap, slope;
   int64_t shift;
@@ -80,7 +80,7 @@ typedef struct fa_f32_score {
 
 /* tiles: room for the tile map of one head (fa_f32_tiles_size bytes); NULL when that is 0. */
 size_t fa_f32_tiles_size(const fa_problem *p, const fa_tensors *t);
-fa_f32_score fa_f32_score_make(const fa_problem *p, const fa_tensors *t, const fa_f32_entry *e, int64_t h,
+fa_f32_score fa_f32_score_make(const fa_problem *p, const fa_tensors *t, const fa_f32_sequence *e, int64_t h,
                                uint8_t *tiles);
 /* False only if no pair of the tile is visible. */
 bool fa_f32_tile_visible(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t j0, int64_t n_j);
@@ -118,7 +118,7 @@ void fa_f32_keep_tile(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t j0
 /* Rotates one row x[d] in place by the table row `position`, then rounds it to the problem's type. */
 void fa_f32_rotate(const fa_problem *p, const fa_tensors *t, int64_t position, float *x);
 /* Position by which query row i of the entry is rotated. */
-int64_t fa_f32_query_position(const fa_problem *p, const fa_tensors *t, const fa_f32_entry *e, int64_t i);
+int64_t fa_f32_query_position(const fa_problem *p, const fa_tensors *t, const fa_f32_sequence *e, int64_t i);
 /* Writes the new keys and values into the caches. row: room for one row of floats. */
 void fa_f32_append(const fa_problem *p, fa_tensors *t, float *row);
 

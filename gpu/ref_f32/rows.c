@@ -13,8 +13,8 @@ static int64_t min64(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-fa_f32_entry fa_f32_entry_make(const fa_problem *p, const fa_tensors *t, int64_t b) {
-  fa_f32_entry e = {.b = b, .n_q = p->seqlen_q, .k_extent = p->seqlen_k};
+fa_f32_sequence fa_f32_sequence_make(const fa_problem *p, const fa_tensors *t, int64_t b) {
+  fa_f32_sequence e = {.b = b, .n_q = p->seqlen_q, .k_extent = p->seqlen_k};
   if (fa_problem_is_varlen(p)) {
     e.q_first = int_at(&t->t[FA_T_CU_SEQLENS_Q], b);
     e.k_first = int_at(&t->t[FA_T_CU_SEQLENS_K], b);
@@ -36,12 +36,12 @@ static char *row_at(const fa_tensor *t, int64_t b, int64_t s, int64_t h) {
   return t->data + at * (int64_t)fa_dtype_size(t->dtype);
 }
 
-char *fa_f32_q_row(const fa_problem *p, const fa_tensor *t, const fa_f32_entry *e, int64_t h, int64_t i) {
+char *fa_f32_q_row(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t i) {
   (void)p;
   return row_at(t, e->b, e->q_first + i, h);
 }
 
-char *fa_f32_k_row(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_entry *e,
+char *fa_f32_k_row(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
                    int64_t hk, int64_t s) {
   const fa_kvcache *c = &p->kvcache;
   if (!c->present) return row_at(t, e->b, e->k_first + s, hk);
@@ -55,7 +55,7 @@ char *fa_f32_k_row(const fa_problem *p, const fa_tensors *set, const fa_tensor *
   return row_at(t, index->data ? int_at(index, e->b) : e->b, s, hk);
 }
 
-float *fa_f32_lse_at(const fa_problem *p, const fa_tensor *t, const fa_f32_entry *e, int64_t h, int64_t i) {
+float *fa_f32_lse_at(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t i) {
   int64_t at = fa_problem_is_varlen(p) ? h * t->stride[0] + (e->q_first + i) * t->stride[1]
                                        : e->b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
   return (float *)(void *)(t->data + at * 4);
@@ -65,7 +65,7 @@ static void zero_rows(float *dst, int64_t ld, int64_t from, int64_t to) {
   if (to > from) memset(dst + from * ld, 0, (size_t)((to - from) * ld) * sizeof *dst);
 }
 
-void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_entry *e, int64_t h, int64_t first,
+void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t first,
                    int64_t n, int64_t n_padded, float *dst, int64_t ld) {
   int64_t width = t->shape[t->rank - 1], stride = t->stride[t->rank - 1];
   zero_rows(dst, ld, 0, n_padded);
@@ -73,7 +73,7 @@ void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_entry *
     fa_f32_load(t->dtype, fa_f32_q_row(p, t, e, h, first + r), stride, width, dst + r * ld);
 }
 
-void fa_f32_load_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_entry *e,
+void fa_f32_load_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
                    int64_t hk, int64_t first_key, int64_t n, int64_t n_padded, float *dst, int64_t ld) {
   int64_t width = t->shape[t->rank - 1], stride = t->stride[t->rank - 1];
   zero_rows(dst, ld, 0, n_padded);

@@ -42,7 +42,7 @@ static float slope_of(const fa_tensors *t, int64_t b, int64_t h) {
   return x;
 }
 
-fa_f32_score fa_f32_score_make(const fa_problem *p, const fa_tensors *t, const fa_f32_entry *e, int64_t h,
+fa_f32_score fa_f32_score_make(const fa_problem *p, const fa_tensors *t, const fa_f32_sequence *e, int64_t h,
                                uint8_t *tiles) {
   const fa_mask *m = &p->mask;
   fa_f32_score c = {.p = p, .t = t, .e = e, .h = h, .tiles = tiles};

@@ -72,7 +72,7 @@ static void block_in(fa_simt_block *b, uint32_t *waiting, const char *what, fa_s
   fa_thread_wait *w = &b->async->wait[t->index];
   waiting[t->warp] |= 1u << t->lane;
   *w = (fa_thread_wait){what, at};
-  fa_simt_give_way(b);
+  fa_simt_yield(b);
   w->what = NULL;
 }
 
@@ -195,11 +195,11 @@ bool fa_simt_async_progress(fa_simt_block *b, bool must) {
   fa_simt_async *a = b->async;
   if (!a || a->n_loads == 0) return false;
   if (must) {
-    fa_simt_bulk_land(b, b->rng ? (int)(fa_simt_random(b) >> 33) % a->n_loads : 0);
+    fa_simt_bulk_arrive(b, b->rng ? (int)(fa_simt_random(b) >> 33) % a->n_loads : 0);
     return true;
   }
   if (!b->rng || (fa_simt_random(b) >> 40 & 15) != 0) return false;
-  fa_simt_bulk_land(b, (int)(fa_simt_random(b) >> 33) % a->n_loads);
+  fa_simt_bulk_arrive(b, (int)(fa_simt_random(b) >> 33) % a->n_loads);
   return true;
 }
 

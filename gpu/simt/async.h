@@ -70,7 +70,7 @@ typedef struct fa_sum {
 } fa_sum;
 
 typedef struct fa_product {
-  fa_simt_product p;
+  fa_simt_mma p;
   const uint32_t *a[FA_WARP];
   uint32_t a_value[FA_WARP][4];
   int sum;
@@ -87,15 +87,15 @@ typedef struct fa_registers {
   uint32_t out; /* the number of the wait that they came out at as accumulators; 0: none */
 } fa_registers;
 
-typedef struct fa_warp_products {
-  fa_simt_product laid_down[FA_WARP];
+typedef struct fa_warp_mmas {
+  fa_simt_mma laid_down[FA_WARP];
   fa_product v[FA_MAX_PRODUCTS]; /* in issue order */
   int n;
   fa_sum sum[FA_MAX_SUMS];
   fa_registers known[FA_MAX_REGISTERS]; /* the first n_known and, when all are, round and round */
   int n_known, n_seen;
   uint32_t n_waits, n_fenced; /* waits so far; n_waits + 1 at the last fence, 0: there was none */
-} fa_warp_products;
+} fa_warp_mmas;
 
 typedef struct fa_thread_wait {
   const char *what; /* NULL: none */
@@ -118,7 +118,7 @@ typedef struct fa_simt_async {
   uint8_t *read_lane;  /* [warp][granule]: who waited for it; FA_WARP: all lanes */
   uint32_t *word_tick; /* [warp][word]: of the last ordinary one */
   size_t n_granules;
-  fa_warp_products *products; /* [n_warps] */
+  fa_warp_mmas *products; /* [n_warps] */
 } fa_simt_async;
 
 /* The running block's; made at the first call. */
@@ -137,16 +137,16 @@ void fa_simt_async_thread_end(fa_simt_block *b, bool last);
 
 /* registers.c: a fence; registers of n_words that a product is about to read, write or both; accumulators
  * that have come out at a wait. */
-void fa_simt_registers_fence(fa_warp_products *w);
-void fa_simt_registers_in(fa_warp_products *w, const uint32_t *const lane[FA_WARP], int n_words, bool is_read,
+void fa_simt_registers_fence(fa_warp_mmas *w);
+void fa_simt_registers_in(fa_warp_mmas *w, const uint32_t *const lane[FA_WARP], int n_words, bool is_read,
                           bool is_written, fa_simt_place at);
-void fa_simt_registers_out(fa_warp_products *w, const uint32_t *const lane[FA_WARP], int n_words);
+void fa_simt_registers_out(fa_warp_mmas *w, const uint32_t *const lane[FA_WARP], int n_words);
 
 /* Shared memory ends with its block: of a cluster, others must not touch it any more. */
 void fa_simt_check_alive(const fa_simt_block *b, uint32_t offset, const char *what, fa_simt_place at);
 
 /* bulk.c */
-void fa_simt_bulk_land(fa_simt_block *b, int i);
+void fa_simt_bulk_arrive(fa_simt_block *b, int i);
 
 /* async.c: bytes have come, for bulk.c. */
 void fa_simt_mbarrier_bytes(fa_simt_block *b, int bar, int64_t bytes);
@@ -163,6 +163,6 @@ void fa_simt_shared_drop_read(fa_simt_block *b, uint32_t offset, uint32_t bytes)
 void fa_simt_shared_begin_write(fa_simt_block *b, uint32_t offset, uint32_t bytes, fa_simt_place at);
 /* Reports a write of this word that does not come before what the running thread does now. */
 void fa_simt_shared_check_written(fa_simt_block *b, uint32_t offset, fa_simt_place at);
-void fa_simt_shared_landed(fa_simt_block *b, uint32_t offset, uint32_t bytes, int bar, uint32_t tick);
+void fa_simt_shared_arrived(fa_simt_block *b, uint32_t offset, uint32_t bytes, int bar, uint32_t tick);
 
 #endif

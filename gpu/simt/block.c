@@ -132,7 +132,7 @@ static _Noreturn void deadlock(fa_simt_block *b, fa_simt_thread *me) {
   stop(b, &me->fiber);
 }
 
-void fa_simt_give_way(fa_simt_block *b) {
+void fa_simt_yield(fa_simt_block *b) {
   fa_simt_thread *me = b->running;
   if (b->async) fa_simt_async_progress(b, false);
   fa_simt_thread *next = pick(b);
@@ -187,7 +187,7 @@ void fa_simt_sync_cluster(fa_simt_place at) {
                       b->barrier_at.file, b->barrier_at.line);
   b->warps[me->warp].at_barrier |= 1u << me->lane;
   if (++b->n_at_barrier == b->n_live) release_barrier(b);
-  fa_simt_give_way(b);
+  fa_simt_yield(b);
 }
 
 /* A fiber's whole life. */
@@ -204,7 +204,7 @@ static void thread_main(void) {
     report_unwritten(b);
     stop(b, &me->fiber);
   }
-  fa_simt_give_way(b);
+  fa_simt_yield(b);
   __builtin_unreachable();
 }
 

@@ -146,7 +146,7 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index);
 void fa_simt_violation(fa_subject_state state, fa_simt_place at, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 /* The running thread cannot go on: the next ready one does, or nobody can. */
-void fa_simt_give_way(fa_simt_block *b);
+void fa_simt_yield(fa_simt_block *b);
 const char *fa_simt_collective_name(fa_collective kind);
 /* warp.c: the running lane has come to the warp's pending collective; true: as the last one, and it has to
  * carry it out, or else it must give way. */

@@ -95,7 +95,7 @@ void fa_simt_tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, c
   memcpy(l->c, c, sizeof l->c);
 }
 
-void fa_simt_bulk_send(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, fa_simt_place at) {
+void fa_simt_bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_simt_async *a = fa_simt_async_get(b);
   if (to % 16 != 0 || from % 16 != 0 || bytes % 16 != 0)
@@ -118,7 +118,7 @@ static void fill_box(fa_simt_block *b, const fa_bulk_load *l) {
   }
 }
 
-void fa_simt_bulk_land(fa_simt_block *b, int i) {
+void fa_simt_bulk_arrive(fa_simt_block *b, int i) {
   fa_simt_async *a = b->async;
   const fa_bulk_load l = a->load[i];
   memmove(&a->load[i], &a->load[i + 1], (size_t)(a->n_loads - i - 1) * sizeof l);
@@ -131,7 +131,7 @@ void fa_simt_bulk_land(fa_simt_block *b, int i) {
     fa_simt_shared_drop_read(b, l.from, l.bytes);
   }
   a->bar[l.bar].unseen = l.at;
-  fa_simt_shared_landed(b, l.shared, l.bytes, l.bar, ++b->tick);
+  fa_simt_shared_arrived(b, l.shared, l.bytes, l.bar, ++b->tick);
   fa_simt_mbarrier_bytes(b, l.bar, l.bytes);
 }
 

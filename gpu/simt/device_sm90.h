@@ -28,21 +28,21 @@ void fa_simt_fence_async(void);
 void fa_simt_tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, const int c[4],
                       fa_simt_place at);
 /* From the block's shared memory to that of another of its cluster, as bar's. */
-void fa_simt_bulk_send(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, fa_simt_place at);
+void fa_simt_bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, fa_simt_place at);
 void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4], fa_simt_place at);
 void fa_simt_tma_store_commit(void);
 void fa_simt_tma_store_wait_read(int n_pending_groups);
 
 /* Collectives of the warp, each its share of the warpgroup's. d: [n_tiles][4]. a: NULL for one in shared
  * memory, else 4 registers, not to change before the wait. */
-typedef struct fa_simt_product {
+typedef struct fa_simt_mma {
   float *d;
   int n_tiles; /* columns / 8 */
   const uint32_t *a;
   uint64_t a_descriptor, b_descriptor;
   bool trans_a, trans_b, accumulate, bf16;
-} fa_simt_product;
-void fa_simt_wgmma(const fa_simt_product *p, fa_simt_place at);
+} fa_simt_mma;
+void fa_simt_wgmma(const fa_simt_mma *p, fa_simt_place at);
 void fa_simt_wgmma_fence(fa_simt_place at);
 void fa_simt_wgmma_commit(fa_simt_place at);
 void fa_simt_wgmma_wait(int n_pending_groups, fa_simt_place at);

@@ -309,7 +309,7 @@ void fa_simt_shared_check_written(fa_simt_block *b, uint32_t offset, fa_simt_pla
   if (!ordered(b, s->writer, s->write_tick, b->running)) race("use", "write", s->write_place, offset, at);
 }
 
-void fa_simt_shared_landed(fa_simt_block *b, uint32_t offset, uint32_t bytes, int bar, uint32_t tick) {
+void fa_simt_shared_arrived(fa_simt_block *b, uint32_t offset, uint32_t bytes, int bar, uint32_t tick) {
   for (uint32_t w = offset / 4; w < (offset + bytes) / 4; ++w) {
     fa_shadow *s = &b->shadow[w];
     s->in_flight = false;

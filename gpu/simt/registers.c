@@ -17,7 +17,7 @@ static uint64_t sum_of(const uint32_t *p, int n_words) {
 }
 
 /* Registers are known by where the lanes have them. A new one takes the place of the oldest. */
-static fa_registers *find(fa_warp_products *w, const uint32_t *const lane[FA_WARP], int n_words) {
+static fa_registers *find(fa_warp_mmas *w, const uint32_t *const lane[FA_WARP], int n_words) {
   for (int i = 0; i < w->n_known; ++i)
     if (w->known[i].lane[0] == lane[0] && w->known[i].n_words == n_words &&
         memcmp(w->known[i].lane, lane, sizeof w->known[i].lane) == 0)
@@ -35,7 +35,7 @@ static bool is_as_fenced(const fa_registers *r) {
   return true;
 }
 
-void fa_simt_registers_fence(fa_warp_products *w) {
+void fa_simt_registers_fence(fa_warp_mmas *w) {
   w->n_fenced = w->n_waits + 1;
   for (int i = 0; i < w->n_known; ++i) {
     fa_registers *r = &w->known[i];
@@ -44,7 +44,7 @@ void fa_simt_registers_fence(fa_warp_products *w) {
   }
 }
 
-void fa_simt_registers_in(fa_warp_products *w, const uint32_t *const lane[FA_WARP], int n_words, bool is_read,
+void fa_simt_registers_in(fa_warp_mmas *w, const uint32_t *const lane[FA_WARP], int n_words, bool is_read,
                           bool is_written, fa_simt_place at) {
   if (!w->n_fenced) fa_simt_violation(FA_SUBJECT_RACE, at, "no wgmma_fence before the warp's first product");
   const fa_registers *r = find(w, lane, n_words);
@@ -59,6 +59,6 @@ void fa_simt_registers_in(fa_warp_products *w, const uint32_t *const lane[FA_WAR
                       is_written ? "accumulator" : "A");
 }
 
-void fa_simt_registers_out(fa_warp_products *w, const uint32_t *const lane[FA_WARP], int n_words) {
+void fa_simt_registers_out(fa_warp_mmas *w, const uint32_t *const lane[FA_WARP], int n_words) {
   find(w, lane, n_words)->out = w->n_waits;
 }

@@ -50,7 +50,7 @@ __attribute__((always_inline)) static inline void join(fa_collective kind, void 
   if (fa_simt_collective_arrive(kind, at))
     execute(warp_of(fa_simt_current));
   else
-    fa_simt_give_way(fa_simt_current);
+    fa_simt_yield(fa_simt_current);
 }
 
 static void sync_warp_execute(fa_simt_warp *w) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static fa_warp_products *products_of(fa_simt_block *b) {
+static fa_warp_mmas *products_of(fa_simt_block *b) {
   return &fa_simt_async_get(b)->products[b->running->warp];
 }
 
@@ -109,7 +109,7 @@ static const uint32_t *const *words_of(const fa_sum *s) {
 }
 
 /* The sum that goes to these registers: one in flight, or a new one. */
-static int find_sum(fa_warp_products *w, fa_simt_place at) {
+static int find_sum(fa_warp_mmas *w, fa_simt_place at) {
   int place = -1;
   for (int i = 0; i < FA_MAX_SUMS; ++i) {
     fa_sum *s = &w->sum[i];
@@ -170,7 +170,7 @@ static void fill_b(const fa_simt_block *b, const fa_product *x, int tile, fa_mma
     }
 }
 
-static void carry_out(fa_simt_block *b, fa_warp_products *w, const fa_product *x) {
+static void carry_out(fa_simt_block *b, fa_warp_mmas *w, const fa_product *x) {
   fa_mma_tile *t = &b->warps[b->running->warp].tile;
   fa_sum *s = &w->sum[x->sum];
   fill_a(b, x, t);
@@ -193,14 +193,14 @@ static void carry_out(fa_simt_block *b, fa_warp_products *w, const fa_product *x
   fa_simt_registers_out(w, words_of(s), 4 * s->n_tiles);
 }
 
-static bool agree(const fa_simt_product *x, const fa_simt_product *y) {
+static bool agree(const fa_simt_mma *x, const fa_simt_mma *y) {
   return x->n_tiles == y->n_tiles && !x->a == !y->a && x->a_descriptor == y->a_descriptor &&
          x->b_descriptor == y->b_descriptor && x->trans_a == y->trans_a && x->trans_b == y->trans_b &&
          x->accumulate == y->accumulate && x->bf16 == y->bf16;
 }
 
 static void issue(fa_simt_block *b, fa_simt_place at) {
-  fa_warp_products *w = products_of(b);
+  fa_warp_mmas *w = products_of(b);
   for (int l = 1; l < FA_WARP; ++l)
     if (!agree(&w->laid_down[l], &w->laid_down[0]))
       fa_simt_violation(FA_SUBJECT_DEADLOCK, at, "lanes 0 and %d give wgmma different operands", l);
@@ -220,18 +220,18 @@ static void issue(fa_simt_block *b, fa_simt_place at) {
   for_operands(b, x, begin_read);
 }
 
-void fa_simt_wgmma(const fa_simt_product *p, fa_simt_place at) {
+void fa_simt_wgmma(const fa_simt_mma *p, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   products_of(b)->laid_down[b->running->lane] = *p;
   if (fa_simt_collective_arrive(FA_COLLECTIVE_WGMMA, at))
     issue(fa_simt_current, at);
   else
-    fa_simt_give_way(fa_simt_current);
+    fa_simt_yield(fa_simt_current);
 }
 
 void fa_simt_wgmma_fence(fa_simt_place at) {
   if (!fa_simt_collective_arrive(FA_COLLECTIVE_WGMMA_FENCE, at)) {
-    fa_simt_give_way(fa_simt_current);
+    fa_simt_yield(fa_simt_current);
     return;
   }
   fa_simt_registers_fence(products_of(fa_simt_current));
@@ -239,20 +239,20 @@ void fa_simt_wgmma_fence(fa_simt_place at) {
 
 void fa_simt_wgmma_commit(fa_simt_place at) {
   if (!fa_simt_collective_arrive(FA_COLLECTIVE_WGMMA_COMMIT, at)) {
-    fa_simt_give_way(fa_simt_current);
+    fa_simt_yield(fa_simt_current);
     return;
   }
-  fa_warp_products *w = products_of(fa_simt_current);
+  fa_warp_mmas *w = products_of(fa_simt_current);
   if (w->n) w->v[w->n - 1].committed = true;
 }
 
 void fa_simt_wgmma_wait(int n_pending_groups, fa_simt_place at) {
   if (!fa_simt_collective_arrive(FA_COLLECTIVE_WGMMA_WAIT, at)) {
-    fa_simt_give_way(fa_simt_current);
+    fa_simt_yield(fa_simt_current);
     return;
   }
   fa_simt_block *b = fa_simt_current;
-  fa_warp_products *w = products_of(b);
+  fa_warp_mmas *w = products_of(b);
   int n_groups = 0, n = 0;
   ++w->n_waits;
   for (int i = 0; i < w->n; ++i) n_groups += w->v[i].committed;

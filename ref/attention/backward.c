@@ -20,7 +20,7 @@ static int64_t n_blocks(int64_t n) {
 }
 
 /* Query blocks of an entry's group, and how many items they make. */
-static int64_t group_blocks(const fa_ref_call *c, const fa_ref_entry *e) {
+static int64_t group_blocks(const fa_ref_call *c, const fa_ref_sequence *e) {
   return c->group * n_blocks(e->sq);
 }
 
@@ -30,7 +30,7 @@ static bool heads_apart(const fa_ref_call *c) {
   return c->profile && c->profile->gqa_partials_in_io && c->group > 1;
 }
 
-static int64_t items_per_group(const fa_ref_call *c, const fa_ref_entry *e) {
+static int64_t items_per_group(const fa_ref_call *c, const fa_ref_sequence *e) {
   if (heads_apart(c)) return e->sq > 0 ? c->group : 0;
   int64_t groups = c->p->batch * c->heads_kv, blocks = group_blocks(c, e);
   int64_t wanted = (ITEMS_WANTED + groups - 1) / groups;
@@ -39,7 +39,7 @@ static int64_t items_per_group(const fa_ref_call *c, const fa_ref_entry *e) {
 }
 
 void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w) {
-  const fa_ref_entry *e = r->e;
+  const fa_ref_sequence *e = r->e;
   fa_ref_load_q(c, FA_T_Q, e, r->h, r->i0, r->n, w->q);
   fa_ref_load_q(c, FA_T_DO, e, r->h, r->i0, r->n, w->d_o);
   for (int64_t k = 0; k < r->n; ++k) {
@@ -96,7 +96,7 @@ static void through_chain(const fa_ref_call *c, const fa_rows *rows, const fa_re
     int64_t begin, end;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
     const fa_ref_mod_row row = {c, w->mod, r->e, r->h, r->i0 + k, j0 + begin, end - begin};
-    if (c->p->score_mod) fa_ref_mods_slope(&row, w->mod->before + k * n + begin, w->dp + k * n + begin);
+    if (c->p->score_mod) fa_ref_mods_derivative(&row, w->mod->before + k * n + begin, w->dp + k * n + begin);
     if (c->p->softcap <= 0) continue;
     rows->dsoftcap(w->dp + k * n + begin, w->th + k * n + begin, end - begin);
   }
@@ -155,7 +155,7 @@ static void backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_re
   if (b && !first) fa_bound_backward_end(c, r, b);
 }
 
-static void add_rows(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, const fa_touched *t,
+static void add_rows(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, const fa_touched *t,
                      const double *from, int64_t width, fa_want *to, float *parts) {
   for (int64_t j = t->begin; j < t->end; ++j) {
     int64_t at = fa_ref_k_index(c, e, hk, j, width);
@@ -165,7 +165,7 @@ static void add_rows(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, co
 }
 
 /* All items of the head are in. This thread may never have held the head (its items saw no key). */
-static void finish_head(const fa_backward_job *f, fa_ref_scratch *w, const fa_ref_entry *e, int64_t hk,
+static void finish_head(const fa_backward_job *f, fa_ref_scratch *w, const fa_ref_sequence *e, int64_t hk,
                         fa_bound_scratch *b) {
   fa_ref_scratch_head(w, f->c, e, hk);
   fa_bound_head(b, f->c, w, true);
@@ -178,7 +178,7 @@ static void backward_item(void *context, int thread, int64_t item) {
   fa_ref_scratch *w = &f->scratch[thread];
   int64_t b = 0;
   while (f->first_item[b + 1] <= item) ++b;
-  const fa_ref_entry *e = &c->entry[b];
+  const fa_ref_sequence *e = &c->entry[b];
   /* Heads take turns, so that nobody waits for the part before his own. */
   int64_t local = item - f->first_item[b], per_group = items_per_group(c, e), hk = local % c->heads_kv;
   int64_t part = local / c->heads_kv, blocks = group_blocks(c, e), per_head = n_blocks(e->sq);
@@ -190,12 +190,12 @@ static void backward_item(void *context, int thread, int64_t item) {
     fa_ref_scratch_head(w, c, e, hk);
     backward_block(f, &r, w, f->bound ? &f->bound[thread] : NULL, &t);
   }
-  fa_ref_turns_wait(f->turns, b * c->heads_kv + hk, part);
+  fa_ref_order_wait(f->order, b * c->heads_kv + hk, part);
   add_rows(c, e, hk, &t, w->dk, c->d, &c->out->t[FA_T_DK], f->parts_dk);
   add_rows(c, e, hk, &t, w->dv, c->dv, &c->out->t[FA_T_DV], f->parts_dv);
   if (f->bound) fa_bound_backward_merge(f, e, hk, t.begin, t.end, &f->bound[thread]);
   if (f->bound && part == per_group - 1) finish_head(f, w, e, hk, &f->bound[thread]);
-  fa_ref_turns_done(f->turns, b * c->heads_kv + hk);
+  fa_ref_order_done(f->order, b * c->heads_kv + hk);
 }
 
 static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
@@ -218,8 +218,8 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
   fa_status status = FA_OK;
   int n_ready = 0, n_ready_bound = 0, n_threads = 1;
   f.first_item = calloc((size_t)c->p->batch + 1, sizeof *f.first_item);
-  f.turns = fa_ref_turns_new(c->p->batch * c->heads_kv);
-  if (!f.first_item || !f.turns) goto out_of_memory;
+  f.order = fa_ref_order_new(c->p->batch * c->heads_kv);
+  if (!f.first_item || !f.order) goto out_of_memory;
   for (int64_t b = 0; b < c->p->batch; ++b)
     f.first_item[b + 1] = f.first_item[b] + c->heads_kv * items_per_group(c, &c->entry[b]);
   int64_t n_items = f.first_item[c->p->batch];
@@ -237,7 +237,7 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
     if ((status = fa_bound_scratch_init(&f.bound[n_ready_bound], c, true, err))) goto out;
   fa_ref_parallel(n_threads, n_items, backward_item, &f);
-  if (c->profile) fa_bound_backward_steep(c, f.bound, n_threads);
+  if (c->profile) fa_bound_backward_derivative(c, f.bound, n_threads);
   goto out;
 out_of_memory:
   status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
@@ -249,7 +249,7 @@ out:
   free(f.parts_dk);
   free(f.parts_dv);
   free(f.first_item);
-  fa_ref_turns_free(f.turns);
+  fa_ref_order_free(f.order);
   return status;
 }
 

@@ -28,7 +28,7 @@ static void add_block(const fa_dbias_job *f, int thread, int64_t entry, int64_t 
   fa_ref_scratch *w = &f->base.scratch[thread];
   fa_bound_scratch *b = f->base.bound ? &f->base.bound[thread] : NULL;
   fa_want *out = &c->out->t[FA_T_DBIAS];
-  const fa_ref_entry *e = &c->entry[entry];
+  const fa_ref_sequence *e = &c->entry[entry];
   fa_ref_rows r;
   fa_ref_rows_init(c, e, h, i0, &r);
   if (r.j_begin == r.j_end) return;

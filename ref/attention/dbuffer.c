@@ -51,7 +51,7 @@ static void add_share(void *context, int64_t lane, int buffer, int64_t element, 
   to->before += (fabs(g) + 2 * r->p[lane] * fabs(r->delta)) * fabs(value);
 }
 
-static void add_block(const fa_dbuffer_job *f, int thread, const fa_ref_entry *e, int64_t h, int64_t i0) {
+static void add_block(const fa_dbuffer_job *f, int thread, const fa_ref_sequence *e, int64_t h, int64_t i0) {
   const fa_ref_call *c = f->base.c;
   fa_ref_scratch *w = &f->base.scratch[thread];
   fa_bound_scratch *b = f->base.bound ? &f->base.bound[thread] : NULL;
@@ -87,12 +87,12 @@ static void add_block(const fa_dbuffer_job *f, int thread, const fa_ref_entry *e
 static void dbuffer_item(void *context, int thread, int64_t item) {
   const fa_dbuffer_job *f = context;
   const fa_ref_call *c = f->base.c;
-  const fa_ref_entry *e = &c->entry[item / c->heads_q];
+  const fa_ref_sequence *e = &c->entry[item / c->heads_q];
   const int64_t n = f->first[FA_MAX_CAPTURES];
   fa_element *own = f->own + thread * n;
   memset(own, 0, (size_t)n * sizeof *own);
   for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) add_block(f, thread, e, item % c->heads_q, i0);
-  fa_ref_turns_wait(f->base.turns, 0, item);
+  fa_ref_order_wait(f->base.order, 0, item);
   for (int64_t x = 0; x < n; ++x) {
     if (own[x].n == 0) continue;
     fa_element *to = &f->sums[x];
@@ -103,7 +103,7 @@ static void dbuffer_item(void *context, int thread, int64_t item) {
     to->before += own[x].before;
     to->n += own[x].n;
   }
-  fa_ref_turns_done(f->base.turns, 0);
+  fa_ref_order_done(f->base.order, 0);
 }
 
 static float clamped(double x) {
@@ -153,10 +153,10 @@ static fa_status run(fa_dbuffer_job *f, fa_error *err) {
   const int n_threads = n_items < c->n_threads ? (n_items > 0 ? (int)n_items : 1) : c->n_threads;
   f->base.scratch = calloc((size_t)n_threads, sizeof *f->base.scratch);
   f->base.bound = c->profile ? calloc((size_t)n_threads, sizeof *f->base.bound) : NULL;
-  f->base.turns = fa_ref_turns_new(1);
+  f->base.order = fa_ref_order_new(1);
   f->sums = calloc((size_t)n_elements, sizeof *f->sums);
   f->own = calloc((size_t)(n_elements * n_threads), sizeof *f->own);
-  if (!f->base.scratch || (c->profile && !f->base.bound) || !f->base.turns || !f->sums || !f->own)
+  if (!f->base.scratch || (c->profile && !f->base.bound) || !f->base.order || !f->sums || !f->own)
     status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory for gradients of buffers");
   for (; status == FA_OK && n_ready < n_threads; n_ready += status == FA_OK)
     status = fa_ref_scratch_init(&f->base.scratch[n_ready], c, true, err);
@@ -173,7 +173,7 @@ static fa_status run(fa_dbuffer_job *f, fa_error *err) {
   free(f->base.scratch);
   free(f->sums);
   free(f->own);
-  fa_ref_turns_free(f->base.turns);
+  fa_ref_order_free(f->base.order);
   return status;
 }
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void entry_init(const fa_ref_call *c, int64_t b, fa_ref_entry *e) {
+static void sequence_init(const fa_ref_call *c, int64_t b, fa_ref_sequence *e) {
   const fa_problem *p = c->p;
   bool varlen = p->cu_seqlens_q.n > 0;
   int64_t leftpad = p->leftpad_k.n > 0 ? p->leftpad_k.v[b] : 0;
-  *e = (fa_ref_entry){.b = b, .sq = p->seqlen_q, .sk = p->seqlen_k, .row = b};
+  *e = (fa_ref_sequence){.b = b, .sq = p->seqlen_q, .sk = p->seqlen_k, .row = b};
   if (varlen) {
     e->q_first = p->cu_seqlens_q.v[b];
     e->sq = p->cu_seqlens_q.v[b + 1] - e->q_first;
@@ -45,7 +45,7 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
   if (!c->entry) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
   double work = 0;
   for (int64_t b = 0; b < p->batch; ++b) {
-    entry_init(c, b, &c->entry[b]);
+    sequence_init(c, b, &c->entry[b]);
     if (c->entry[b].sq > c->max_sq) c->max_sq = c->entry[b].sq;
     if (c->entry[b].sk > c->max_sk) c->max_sk = c->entry[b].sk;
     work += (double)c->entry[b].sq * (double)c->entry[b].sk * (double)(c->heads_q * (c->d + c->dv));

@@ -93,7 +93,7 @@ static void forward_item(void *context, int thread, int64_t item) {
   fa_ref_scratch *w = &f->scratch[thread];
   int64_t b = 0;
   while (f->first_item[b + 1] <= item) ++b;
-  const fa_ref_entry *e = &c->entry[b];
+  const fa_ref_sequence *e = &c->entry[b];
   int64_t local = item - f->first_item[b], blocks = n_blocks(e->sq), h = local / blocks;
   fa_ref_rows r;
   fa_ref_rows_init(c, e, h, (blocks - 1 - local % blocks) * FA_BLOCK_M, &r); /* causal: longest first */

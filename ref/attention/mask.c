@@ -1,7 +1,7 @@
 /* Which keys a row sees. */
 #include "ref/mods/tile.h"
 
-void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_entry *e, int64_t i, int64_t *lo, int64_t *hi) {
+void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_sequence *e, int64_t i, int64_t *lo, int64_t *hi) {
   const fa_mask *m = &c->p->mask;
   int64_t first = 0, end = e->sk, diagonal = i + e->shift;
   if (m->type == FA_MASK_CAUSAL && end > diagonal + 1) end = diagonal + 1;
@@ -49,7 +49,7 @@ static int mapped_kind(const fa_ref_mods *m, int64_t b, int64_t h, int64_t qb, i
   return m->map[(head * m->n_q + qb) * m->n_kv + kb];
 }
 
-int fa_ref_block_kind(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j) {
+int fa_ref_block_kind(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j) {
   const fa_block_sparse *s = &c->p->block_sparse;
   int64_t qb = i / s->q_block, kb = j / s->kv_block;
   if (s->source == FA_BLOCKS_MASK_MOD) return mapped_kind(c->mods, e->b, h, qb, kb);
@@ -60,11 +60,11 @@ int fa_ref_block_kind(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, in
   return full ? FA_TILE_FULL : FA_TILE_UNLISTED;
 }
 
-bool fa_ref_block_listed(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j) {
+bool fa_ref_block_listed(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j) {
   return !c->p->block_sparse.present || fa_ref_block_kind(c, e, h, i, j) != FA_TILE_UNLISTED;
 }
 
-void fa_ref_rows_init(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i0, fa_ref_rows *r) {
+void fa_ref_rows_init(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i0, fa_ref_rows *r) {
   r->e = e;
   r->h = h;
   r->i0 = i0;

@@ -4,18 +4,18 @@
 #include <math.h>
 #include <string.h>
 
-double fa_ref_slope(const fa_ref_call *c, int64_t b, int64_t h) {
+double fa_ref_alibi_slope(const fa_ref_call *c, int64_t b, int64_t h) {
   const fa_alibi *a = &c->p->alibi;
   if (!a->present) return 0;
   const fa_tensor *t = &c->in->t[FA_T_ALIBI_SLOPES];
   if (t->data) {
-    int64_t per_head[FA_MAX_RANK] = {h}, per_entry[FA_MAX_RANK] = {b, h};
-    return fa_tensor_get(t, t->rank == 1 ? per_head : per_entry);
+    int64_t per_head[FA_MAX_RANK] = {h}, per_sequence[FA_MAX_RANK] = {b, h};
+    return fa_tensor_get(t, t->rank == 1 ? per_head : per_sequence);
   }
   return a->slopes[a->n > c->heads_q ? b * c->heads_q + h : h];
 }
 
-const char *fa_ref_bias_row(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i) {
+const char *fa_ref_bias_row(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i) {
   const fa_tensor *t = &c->in->t[FA_T_BIAS];
   int64_t index[FA_MAX_RANK] = {t->shape[0] == 1 ? 0 : e->b, t->shape[1] == 1 ? 0 : h,
                                 t->shape[2] == 1 ? 0 : i, 0};
@@ -73,7 +73,7 @@ static void score_row(const fa_ref_mod_row *at, const fa_ref_rows *r, double slo
 
 void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n, double *s,
                        int64_t ld, double *tanh_out, struct fa_ref_mod_scratch *mod) {
-  double slope = fa_ref_slope(c, r->e->b, r->h);
+  double slope = fa_ref_alibi_slope(c, r->e->b, r->h);
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t begin, end, i = r->i0 + k;
     double *row = s + k * ld;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 static double *take(fa_ref_arena *a, int64_t n) {
-  return fa_ref_arena_take(a, n, sizeof(double));
+  return fa_ref_arena_alloc(a, n, sizeof(double));
 }
 
 /* Forward bounds want the scores again. Up to here they stay in the cache, and making them anew costs more;
@@ -68,7 +68,7 @@ void fa_ref_scratch_free(fa_ref_scratch *s) {
   *s = (fa_ref_scratch){0};
 }
 
-void fa_ref_scratch_head(fa_ref_scratch *s, const fa_ref_call *c, const fa_ref_entry *e, int64_t hk) {
+void fa_ref_scratch_head(fa_ref_scratch *s, const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk) {
   if (s->e == e && s->hk == hk) return;
   fa_ref_load_k(c, FA_T_K, e, hk, 0, e->sk, s->k);
   fa_ref_load_k(c, FA_T_V, e, hk, 0, e->sk, s->v);

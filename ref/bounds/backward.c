@@ -255,7 +255,7 @@ void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t 
 
 /* Until the last item of the head, the outputs hold the raw sums: quant the worst case, noise the squares,
  * scale the keys' own. */
-static void add_raw(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, int64_t j, int64_t width,
+static void add_raw(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, int64_t j, int64_t width,
                     const float *l1, const float *l2, const float *errors, fa_want *w) {
   int64_t to = fa_ref_k_index(c, e, hk, j, width), from = j * width;
   const fa_rows *rows = fa_rows_best();
@@ -264,7 +264,7 @@ static void add_raw(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, int
   rows->add_bounds(w->accum + to, errors + from, width);
 }
 
-void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk, int64_t begin,
+void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk, int64_t begin,
                              int64_t end, const fa_bound_scratch *b) {
   const fa_ref_call *c = f->c;
   fa_want *dk = &c->out->t[FA_T_DK], *dv = &c->out->t[FA_T_DV];
@@ -294,7 +294,7 @@ static void add_in_memory(const fa_ref_call *c, int64_t rows, double after, fa_s
   t->tiny += n * fabs(after) * p->floor_dkv;
 }
 
-void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk,
+void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk,
                               const fa_bound_scratch *b) {
   const fa_ref_call *c = f->c;
   fa_want *dk = &c->out->t[FA_T_DK], *dv = &c->out->t[FA_T_DV];
@@ -328,7 +328,7 @@ static void add_steep(fa_want *w, double extra) {
     if (w->value[x] != 0 || w->accum[x] != 0) w->accum[x] += (float)extra;
 }
 
-void fa_bound_backward_steep(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads) {
+void fa_bound_backward_derivative(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads) {
   fa_want *dq = &c->out->t[FA_T_DQ], *dk = &c->out->t[FA_T_DK];
   const bool chain = c->p->softcap > 0 || c->p->score_mod;
   double steepest = chain ? 0 : 1, most = 0;

@@ -12,7 +12,7 @@ typedef struct fa_backward_job {
   fa_bound_scratch *bound; /* [n_threads]; NULL: values only */
   const fa_rows *rows;
   int64_t *first_item;        /* [batch + 1] */
-  fa_ref_turns *turns;        /* a queue per key/value head of an entry */
+  fa_ref_order *order;        /* a queue per key/value head of an entry */
   float *parts_dk, *parts_dv; /* sums over a group's heads of |dK|, |dV|; NULL unless the bounds need them */
 } fa_backward_job;
 
@@ -48,9 +48,9 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
 /* Zeroes the private sums of keys begin .. end - 1. */
 void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t begin, int64_t end);
 /* Adds an item's sums to the outputs'; after the last item of a head, turns them into bounds. */
-void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk, int64_t begin,
+void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk, int64_t begin,
                              int64_t end, const fa_bound_scratch *b);
-void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_entry *e, int64_t hk,
+void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk,
                               const fa_bound_scratch *b);
 
 #endif

@@ -63,7 +63,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
   if (t->least > 0) fa_bound_spread_add(&t->spread, x + at, end - begin);
   rows->exp(x + at, end - begin, lse);
   if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
-  fa_row_weights row = {.p = x + at,
+  fa_row_probabilities row = {.p = x + at,
                         .z = c->p->dropout.p > 0 ? w->z : NULL,
                         .e = b->e_logit + at,
                         .w = b->w + at,

@@ -62,7 +62,7 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
                          int64_t n, const double *x, const double *th, struct fa_ref_mod_scratch *mod) {
   const fa_problem *p = c->p;
   if (p->softcap <= 0 && !p->score_mod && !p->alibi.present && !p->bias.present) return;
-  double slope = fa_ref_slope(c, r->e->b, r->h);
+  double slope = fa_ref_alibi_slope(c, r->e->b, r->h);
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t begin, end, i = r->i0 + k, at;
     fa_ref_row_span(r, k, j0, n, &begin, &end);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static float *take(fa_ref_arena *a, int64_t n) {
-  return fa_ref_arena_take(a, n, sizeof(float));
+  return fa_ref_arena_alloc(a, n, sizeof(float));
 }
 
 static void lay_out_gradients(fa_bound_scratch *b, const fa_ref_call *c, int64_t m, int64_t tile,
@@ -52,7 +52,7 @@ static size_t lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, 
   b->we = take(&to, m * n);
   b->max_k = take(&to, sk);
   b->max_v = take(&to, sk);
-  b->x = fa_ref_arena_take(&to, n, sizeof(double));
+  b->x = fa_ref_arena_alloc(&to, n, sizeof(double));
   if (c->rotated.q) {
     b->row_k = take(&to, sk * c->d);
     b->row_q = take(&to, m * c->d);

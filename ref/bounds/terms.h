@@ -29,7 +29,7 @@ typedef struct fa_bound_spread {
 /* One thread's memory for bounds. Arrays named after a matrix hold its absolute values in units of its scale;
  * with a 2, their squares. */
 typedef struct fa_bound_scratch {
-  const fa_ref_entry *e; /* whose head k .. v2 hold; NULL: nobody's */
+  const fa_ref_sequence *e; /* whose head k .. v2 hold; NULL: nobody's */
   int64_t hk;
   double unit_q, unit_do, unit_dlse; /* of the call: powers of two >= the largest magnitude */
   double unit_k, unit_v;             /* of the head */
@@ -71,7 +71,7 @@ double fa_bound_changes(const fa_ref_call *c, int64_t n);
 /* ---- ref/bounds/backward.c ---- */
 
 /* After the last head: what only the whole call's steepest slope can say. */
-void fa_bound_backward_steep(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads);
+void fa_bound_backward_derivative(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads);
 
 /* ---- ref/bounds/alike.c ---- */
 

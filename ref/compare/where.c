@@ -117,10 +117,10 @@ typedef struct axis_view {
   int64_t distinct;          /* coordinates with a bad element */
 } axis_view;
 
-static bool entry_counts(const axis_view *v, int64_t b) {
+static bool sequence_counts(const axis_view *v, int64_t b) {
   return v->axis != v->w->axes.seq || v->w->axes.cu == NULL ? b == 0 : v->w->hits[0][b] > 0;
 }
-static int64_t entry_length(const axis_view *v, int64_t b) {
+static int64_t sequence_length(const axis_view *v, int64_t b) {
   return v->axis != v->w->axes.seq ? v->extent : fa_axes_length(&v->w->axes, b);
 }
 static int64_t n_entries(const axis_view *v) {
@@ -130,8 +130,8 @@ static int64_t n_entries(const axis_view *v) {
 static int64_t count_admitted(const axis_view *v, const predicate *p) {
   int64_t n = 0;
   for (int64_t b = 0; b < n_entries(v); ++b) {
-    if (!entry_counts(v, b)) continue;
-    const int64_t length = entry_length(v, b);
+    if (!sequence_counts(v, b)) continue;
+    const int64_t length = sequence_length(v, b);
     for (int64_t x = 0; x < length; ++x) n += holds(p, x, length);
   }
   return n;

@@ -12,7 +12,7 @@
 enum { FA_BLOCK_M = 256, FA_BLOCK_N = 256 };
 
 /* One batch entry. */
-typedef struct fa_ref_entry {
+typedef struct fa_ref_sequence {
   int64_t b;
   int64_t sq, sk;  /* its query rows; its effective keys: used ones minus leftpad */
   int64_t shift;   /* of the mask: 0 or sk - sq */
@@ -20,7 +20,7 @@ typedef struct fa_ref_entry {
   int64_t k_first; /* the same for keys, leftpad included; kvcache: leftpad */
   int64_t row;     /* index on the batch axis of K and V (the cache row), -1: variable length or paged */
   int64_t n_old;   /* kvcache: effective keys below this one come from the cache, the rest from k_new */
-} fa_ref_entry;
+} fa_ref_sequence;
 
 /* Rotated rows (kvcache with rotary): rounded to the I/O type as the kernel stores them. */
 typedef struct fa_ref_rotated {
@@ -40,7 +40,7 @@ typedef struct fa_ref_call {
   bool generic;
   double lambda;
   int n_threads;
-  fa_ref_entry *entry; /* [p->batch] */
+  fa_ref_sequence *entry; /* [p->batch] */
   int64_t max_sq, max_sk;
   int64_t heads_q, heads_kv, group; /* group = heads_q / heads_kv */
   int64_t d, dv;
@@ -60,20 +60,20 @@ void fa_ref_call_free(fa_ref_call *c);
 
 /* Keys [*lo, *hi) that row i may see by length, causality and window (block lists come on top). Empty: 0, 0.
  */
-void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_entry *e, int64_t i, int64_t *lo, int64_t *hi);
+void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_sequence *e, int64_t i, int64_t *lo, int64_t *hi);
 /* Block-sparse: does the list hold tile (i / q_block, j / kv_block)? Always true without lists. */
-bool fa_ref_block_listed(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j);
+bool fa_ref_block_listed(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j);
 /* The same as a fa_ref_tile (ref/mods/tile.h). Asks for lists. */
-int fa_ref_block_kind(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j);
+int fa_ref_block_kind(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j);
 
 /* One query block of one head. */
 typedef struct fa_ref_rows {
-  const fa_ref_entry *e;
+  const fa_ref_sequence *e;
   int64_t h, i0, n;                       /* rows i0 .. i0 + n - 1 */
   int64_t lo[FA_BLOCK_M], hi[FA_BLOCK_M]; /* per row: visible keys by range */
   int64_t j_begin, j_end;                 /* union over the rows; empty: equal */
 } fa_ref_rows;
-void fa_ref_rows_init(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i0, fa_ref_rows *r);
+void fa_ref_rows_init(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i0, fa_ref_rows *r);
 /* False if block lists hide the whole tile. */
 bool fa_ref_tile_visited(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n);
 /* Which pairs of a tile may be visible: of each row from the tile's key first to end - 1, of each key
@@ -89,7 +89,7 @@ void fa_ref_row_span(const fa_ref_rows *r, int64_t k, int64_t j0, int64_t n, int
 /* ---- dropout.c ---- */
 
 /* z[j] = 1/(1-p) or 0 for keys j0 .. j0 + n - 1 of row i. */
-void fa_ref_dropout_row(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j0,
+void fa_ref_dropout_row(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j0,
                         int64_t n, double *z);
 void fa_ref_philox(uint64_t seed, int n_rounds, const uint32_t counter[4], uint32_t out[4]);
 /* memeff's linear index of element (i, j), given the launch maxima and the entry's own keys. */
@@ -98,24 +98,24 @@ void fa_ref_philox(uint64_t seed, int n_rounds, const uint32_t counter[4], uint3
 
 void fa_ref_load_row(const fa_tensor *t, const char *at, int64_t stride, int64_t n, double *out);
 /* Row i of a [B,S,H,D] or [total,H,D] tensor on the query side. */
-const char *fa_ref_q_row(const fa_ref_call *c, const fa_tensor *t, const fa_ref_entry *e, int64_t h,
+const char *fa_ref_q_row(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t h,
                          int64_t i);
-void fa_ref_load_q(const fa_ref_call *c, fa_tensor_id id, const fa_ref_entry *e, int64_t h, int64_t i0,
+void fa_ref_load_q(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t h, int64_t i0,
                    int64_t n, double *out);
 /* Keys or values (id FA_T_K / FA_T_V) j0 .. j0 + n - 1 of a key/value head. */
-void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_entry *e, int64_t hk, int64_t j0,
+void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t hk, int64_t j0,
                    int64_t n, double *out);
-double fa_ref_lse_get(const fa_ref_call *c, const fa_tensor *t, const fa_ref_entry *e, int64_t h, int64_t i);
-int64_t fa_ref_lse_index(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i);
+double fa_ref_lse_get(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t h, int64_t i);
+int64_t fa_ref_lse_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i);
 /* Element offset of row (e, h, i) in a row-major [B,S,H,width] or [total,H,width] array. */
-int64_t fa_ref_q_index(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t width);
-int64_t fa_ref_k_index(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, int64_t j, int64_t width);
+int64_t fa_ref_q_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t width);
+int64_t fa_ref_k_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, int64_t j, int64_t width);
 
 /* ---- kvcache.c ---- */
 
 fa_status fa_ref_rotate_all(fa_ref_call *c, fa_error *err);
 /* Offset in elements of key jj (leftpad included) of a contiguous or paged cache. */
-int64_t fa_ref_cache_offset(const fa_ref_call *c, const fa_tensor *t, const fa_ref_entry *e, int64_t hk,
+int64_t fa_ref_cache_offset(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t hk,
                             int64_t jj);
 /* The caches after the call, into out->t[FA_T_K], [FA_T_V]. */
 fa_status fa_ref_cache_after(fa_ref_call *c, fa_error *err);
@@ -128,9 +128,9 @@ fa_status fa_ref_cache_after(fa_ref_call *c, fa_error *err);
  * there. */
 void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n, double *s,
                        int64_t ld, double *tanh_out, struct fa_ref_mod_scratch *mod);
-double fa_ref_slope(const fa_ref_call *c, int64_t b, int64_t h);
+double fa_ref_alibi_slope(const fa_ref_call *c, int64_t b, int64_t h);
 /* The bias row (e, h, i) as pointer and element stride along k. */
-const char *fa_ref_bias_row(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i);
+const char *fa_ref_bias_row(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i);
 
 /* ---- scratch: one thread's memory ---- */
 
@@ -141,7 +141,7 @@ typedef struct fa_ref_arena {
   size_t used;
 } fa_ref_arena;
 
-static inline void *fa_ref_arena_take(fa_ref_arena *a, int64_t n, size_t size) {
+static inline void *fa_ref_arena_alloc(fa_ref_arena *a, int64_t n, size_t size) {
   void *p = a->base ? a->base + a->used : NULL;
   a->used += (((size_t)n * size + 63) / 64) * 64;
   return p;
@@ -149,7 +149,7 @@ static inline void *fa_ref_arena_take(fa_ref_arena *a, int64_t n, size_t size) {
 
 typedef struct fa_ref_scratch {
   double *k, *v; /* one key/value head as doubles: [sk, D], [sk, Dv] */
-  const fa_ref_entry *e;
+  const fa_ref_sequence *e;
   int64_t hk;               /* whose head k and v hold; e == NULL: nobody's */
   double *q, *d_o, *o;      /* [FA_BLOCK_M, D | Dv] */
   double *s, *dp, *ds, *th; /* tiles [FA_BLOCK_M, FA_BLOCK_N] */
@@ -164,7 +164,7 @@ typedef struct fa_ref_scratch {
 fa_status fa_ref_scratch_init(fa_ref_scratch *s, const fa_ref_call *c, bool backward, fa_error *err);
 void fa_ref_scratch_free(fa_ref_scratch *s);
 /* Makes k and v hold this head. */
-void fa_ref_scratch_head(fa_ref_scratch *s, const fa_ref_call *c, const fa_ref_entry *e, int64_t hk);
+void fa_ref_scratch_head(fa_ref_scratch *s, const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk);
 
 /* ---- threads.c ---- */
 
@@ -173,11 +173,11 @@ void fa_ref_scratch_head(fa_ref_scratch *s, const fa_ref_call *c, const fa_ref_e
 void fa_ref_parallel(int n_threads, int64_t n_items, void (*work)(void *context, int thread, int64_t item),
                      void *context);
 /* Lets threads do something in item order: wait(t, k) returns once done(t) was called k times. */
-typedef struct fa_ref_turns fa_ref_turns;
-fa_ref_turns *fa_ref_turns_new(int64_t n_queues);
-void fa_ref_turns_free(fa_ref_turns *t);
-void fa_ref_turns_wait(fa_ref_turns *t, int64_t queue, int64_t turn);
-void fa_ref_turns_done(fa_ref_turns *t, int64_t queue);
+typedef struct fa_ref_order fa_ref_order;
+fa_ref_order *fa_ref_order_new(int64_t n_queues);
+void fa_ref_order_free(fa_ref_order *t);
+void fa_ref_order_wait(fa_ref_order *t, int64_t queue, int64_t turn);
+void fa_ref_order_done(fa_ref_order *t, int64_t queue);
 
 /* ---- want.c ---- */
 

@@ -68,7 +68,7 @@ static bool keep_memeff(const fa_problem *p, uint64_t n) {
 }
 
 /* Keys that the scheme's row term counts. */
-static int64_t entry_keys(const fa_problem *p, int64_t b) {
+static int64_t sequence_keys(const fa_problem *p, int64_t b) {
   int64_t n = p->seqlen_k;
   if (p->cu_seqlens_k.n > 0) n = (int64_t)p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b];
   if (p->seqused_k.n > 0) n = p->seqused_k.v[b];
@@ -80,10 +80,10 @@ bool fa_ref_dropout_keep(const fa_problem *p, int64_t b, int64_t h, int64_t i, i
   if (p->dropout.p == 0) return true;
   if (p->family != FA_MEMEFF) return keep_flash(p, b, h, i, j);
   uint64_t head = (uint64_t)(b * p->heads_q + h) * (uint64_t)p->seqlen_q * (uint64_t)p->seqlen_k;
-  return keep_memeff(p, p->dropout.offset + head + (uint64_t)i * (uint64_t)entry_keys(p, b) + (uint64_t)j);
+  return keep_memeff(p, p->dropout.offset + head + (uint64_t)i * (uint64_t)sequence_keys(p, b) + (uint64_t)j);
 }
 
-void fa_ref_dropout_row(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t j0,
+void fa_ref_dropout_row(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j0,
                         int64_t n, double *z) {
   double scale = 1 / (1 - c->p->dropout.p);
   if (c->p->family != FA_MEMEFF) {

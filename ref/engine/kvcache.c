@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* In elements, not bytes. */
-int64_t fa_ref_cache_offset(const fa_ref_call *c, const fa_tensor *t, const fa_ref_entry *e, int64_t hk,
+int64_t fa_ref_cache_offset(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t hk,
                             int64_t jj) {
   int64_t page_size = c->p->kvcache.page_size, row = e->row, slot = jj;
   if (page_size > 0) {
@@ -122,7 +122,7 @@ static void cache_copy(const fa_tensor *t, fa_want *w) {
 }
 
 /* Position of slot jj of an entry in the row-major want of the cache. */
-static int64_t want_slot(const fa_ref_call *c, const fa_want *w, const fa_ref_entry *e, int64_t hk,
+static int64_t want_slot(const fa_ref_call *c, const fa_want *w, const fa_ref_sequence *e, int64_t hk,
                          int64_t jj) {
   fa_tensor dense = {
       .stride = {w->shape[1] * w->shape[2] * w->shape[3], w->shape[2] * w->shape[3], w->shape[3], 1}};

@@ -32,14 +32,14 @@ static const char *at_offset(const fa_tensor *t, int64_t elements) {
   return t->data + elements * (int64_t)fa_dtype_size(t->dtype);
 }
 
-const char *fa_ref_q_row(const fa_ref_call *c, const fa_tensor *t, const fa_ref_entry *e, int64_t h,
+const char *fa_ref_q_row(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t h,
                          int64_t i) {
   (void)c;
   if (t->rank == 3) return at_offset(t, (e->q_first + i) * t->stride[0] + h * t->stride[1]);
   return at_offset(t, e->b * t->stride[0] + i * t->stride[1] + h * t->stride[2]);
 }
 
-void fa_ref_load_q(const fa_ref_call *c, fa_tensor_id id, const fa_ref_entry *e, int64_t h, int64_t i0,
+void fa_ref_load_q(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t h, int64_t i0,
                    int64_t n, double *out) {
   int64_t width = id == FA_T_Q ? c->d : c->dv;
   if (id == FA_T_Q && c->rotated.q) {
@@ -53,7 +53,7 @@ void fa_ref_load_q(const fa_ref_call *c, fa_tensor_id id, const fa_ref_entry *e,
     fa_ref_load_row(t, fa_ref_q_row(c, t, e, h, i0 + k), t->stride[t->rank - 1], width, out + k * width);
 }
 
-void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_entry *e, int64_t hk, int64_t j0,
+void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t hk, int64_t j0,
                    int64_t n, double *out) {
   const fa_problem *p = c->p;
   const fa_tensor *t = &c->in->t[id];
@@ -82,24 +82,24 @@ void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_entry *e,
   }
 }
 
-int64_t fa_ref_lse_index(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i) {
+int64_t fa_ref_lse_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i) {
   if (c->p->cu_seqlens_q.n > 0) return h * fa_problem_total_q(c->p) + e->q_first + i;
   return (e->b * c->heads_q + h) * c->p->seqlen_q + i;
 }
 
-double fa_ref_lse_get(const fa_ref_call *c, const fa_tensor *t, const fa_ref_entry *e, int64_t h, int64_t i) {
+double fa_ref_lse_get(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t h, int64_t i) {
   (void)c;
   int64_t at = t->rank == 2 ? h * t->stride[0] + (e->q_first + i) * t->stride[1]
                             : e->b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
   return fa_load(t->dtype, at_offset(t, at));
 }
 
-int64_t fa_ref_q_index(const fa_ref_call *c, const fa_ref_entry *e, int64_t h, int64_t i, int64_t width) {
+int64_t fa_ref_q_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t width) {
   int64_t row = c->p->cu_seqlens_q.n > 0 ? e->q_first + i : e->b * c->p->seqlen_q + i;
   return (row * c->heads_q + h) * width;
 }
 
-int64_t fa_ref_k_index(const fa_ref_call *c, const fa_ref_entry *e, int64_t hk, int64_t j, int64_t width) {
+int64_t fa_ref_k_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, int64_t j, int64_t width) {
   int64_t row = e->k_first + j + (c->p->cu_seqlens_k.n > 0 ? 0 : e->b * c->p->seqlen_k);
   return (row * c->heads_kv + hk) * width;
 }

@@ -46,14 +46,14 @@ void fa_ref_parallel(int n_threads, int64_t n_items, void (*work)(void *context,
   for (int t = 0; t < n_started; ++t) pthread_join(id[t], NULL);
 }
 
-struct fa_ref_turns {
+struct fa_ref_order {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
   int64_t *n_done;
 };
 
-fa_ref_turns *fa_ref_turns_new(int64_t n_queues) {
-  fa_ref_turns *t = calloc(1, sizeof *t);
+fa_ref_order *fa_ref_order_new(int64_t n_queues) {
+  fa_ref_order *t = calloc(1, sizeof *t);
   if (!t) return NULL;
   t->n_done = calloc((size_t)n_queues + 1, sizeof *t->n_done);
   if (!t->n_done) {
@@ -65,7 +65,7 @@ fa_ref_turns *fa_ref_turns_new(int64_t n_queues) {
   return t;
 }
 
-void fa_ref_turns_free(fa_ref_turns *t) {
+void fa_ref_order_free(fa_ref_order *t) {
   if (!t) return;
   pthread_mutex_destroy(&t->mutex);
   pthread_cond_destroy(&t->changed);
@@ -73,13 +73,13 @@ void fa_ref_turns_free(fa_ref_turns *t) {
   free(t);
 }
 
-void fa_ref_turns_wait(fa_ref_turns *t, int64_t queue, int64_t turn) {
+void fa_ref_order_wait(fa_ref_order *t, int64_t queue, int64_t turn) {
   pthread_mutex_lock(&t->mutex);
   while (t->n_done[queue] < turn) pthread_cond_wait(&t->changed, &t->mutex);
   pthread_mutex_unlock(&t->mutex);
 }
 
-void fa_ref_turns_done(fa_ref_turns *t, int64_t queue) {
+void fa_ref_order_done(fa_ref_order *t, int64_t queue) {
   pthread_mutex_lock(&t->mutex);
   ++t->n_done[queue];
   pthread_cond_broadcast(&t->changed);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* One row of a tile in the bounds of O (docs/bounds.md): inputs, then outputs, n of each. */
-typedef struct fa_row_weights {
+typedef struct fa_row_probabilities {
   const double *p;    /* exp(x - L) */
   const double *z;    /* dropout factors; NULL: all 1 */
   const float *e;     /* relative error of p */
@@ -17,7 +17,7 @@ typedef struct fa_row_weights {
   float top;          /* p from here up is the row's largest: 1 in the kernel, rounded without error, */
   float at_top;       /* so its square counts only with this factor squared */
   float *w, *w2, *we; /* p z (at least floor), its square (never underflowing), p z e */
-} fa_row_weights;
+} fa_row_probabilities;
 
 /* One row of a tile in the bounds of the gradients; y = (z dP - delta) / unit. */
 typedef struct fa_row_gradient {
@@ -26,7 +26,7 @@ typedef struct fa_row_gradient {
   const float *cap, *cap_err; /* softcap's derivative and its absolute error; NULL: 1 and 0 */
   double delta, per_unit;     /* per_unit = 1 / unit */
   float k_d, e_delta, u_dp;   /* error of dP per d; of delta / unit; relative rounding of z dP and delta */
-  float floor_p, floor_ds, per_u_p, per_u_ds; /* as in fa_row_weights; 0: not rounded */
+  float floor_p, floor_ds, per_u_p, per_u_ds; /* as in fa_row_probabilities; 0: not rounded */
   float tiny;                                 /* what underflow may cost a dS / unit */
   bool squares;
   bool one_is_exact;                /* P is rounded as it is: near 1 that costs less than elsewhere */
@@ -96,7 +96,7 @@ typedef struct fa_rows {
    * FA_LEAST_OPERAND. */
   void (*magnitudes)(const double *from, int64_t n, double by, float *to, float *to2);
   /* Returns the sum of p e. */
-  double (*weights)(const fa_row_weights *r, int64_t n, bool squares);
+  double (*weights)(const fa_row_probabilities *r, int64_t n, bool squares);
   void (*gradient)(fa_row_gradient *r, int64_t n);
   void (*settle)(const fa_row_settle *r, int64_t n);
   void (*check)(fa_row_check *r, int64_t n);

@@ -158,7 +158,7 @@ static inline float rounded_like(float x, float at_most, float floor, float per_
   return x > raised ? x : raised;
 }
 
-static double rows_weights(const fa_row_weights *r, int64_t n, bool squares) {
+static double rows_weights(const fa_row_probabilities *r, int64_t n, bool squares) {
   const double *restrict p = r->p, *restrict z = r->z;
   const float *restrict e = r->e;
   float *restrict w = r->w, *restrict w2 = r->w2, *restrict we = r->we;
@@ -207,11 +207,11 @@ gradient_row(const fa_row_gradient *r, int64_t n, const double *restrict z, cons
     float size = zj * (float)fabs(dp[j] * per_unit) + size_delta;
     float ey = zj * k_d * d[j] + e_delta + u_dp * size;
     float pz = pj * zj, ds = pj * y, eds = pe * y + pj * y * 0x1p-22f + (pj + pe) * ey;
-    float slope = cap ? cap[j] : 1.0f, slope_err = cap ? cap_err[j] : 0.0f;
-    float lost = cap ? tiny * (1.0f + slope) : tiny, part = pj * size;
-    eds = eds * slope + (ds + eds) * slope_err + (pj > 0.0f ? lost : 0.0f);
-    ds = ds * slope;
-    part = cap ? part * (slope + FA_UNSURE_SLOPE * slope_err) : part;
+    float derivative = cap ? cap[j] : 1.0f, derivative_err = cap ? cap_err[j] : 0.0f;
+    float lost = cap ? tiny * (1.0f + derivative) : tiny, part = pj * size;
+    eds = eds * derivative + (ds + eds) * derivative_err + (pj > 0.0f ? lost : 0.0f);
+    ds = ds * derivative;
+    part = cap ? part * (derivative + FA_UNSURE_SLOPE * derivative_err) : part;
     terms[j] += part;
     w2[j] = part; /* summed below */
     we[j] = pe * zj;

@@ -38,7 +38,7 @@ void fa_ref_mod_scratch_free(fa_ref_mod_scratch *m) {
 /* ---- tiles from mask_mod ---- */
 
 /* Counts, per tile of row i, the pairs that exist and those that mask_mod lets through. */
-static void count_row(const fa_ref_call *c, fa_ref_mod_scratch *m, const fa_ref_entry *e, int64_t h,
+static void count_row(const fa_ref_call *c, fa_ref_mod_scratch *m, const fa_ref_sequence *e, int64_t h,
                       int64_t i, int64_t *visible, int64_t *exist) {
   const int64_t width = c->p->block_sparse.kv_block;
   uint8_t hidden[FA_BLOCK_N];
@@ -52,7 +52,7 @@ static void count_row(const fa_ref_call *c, fa_ref_mod_scratch *m, const fa_ref_
   }
 }
 
-static void map_head(const fa_ref_call *c, fa_ref_mod_scratch *m, const fa_ref_entry *e, int64_t h,
+static void map_head(const fa_ref_call *c, fa_ref_mod_scratch *m, const fa_ref_sequence *e, int64_t h,
                      uint8_t *map, int64_t *counts) {
   const fa_ref_mods *mods = c->mods;
   int64_t *visible = counts, *exist = counts + mods->n_kv;
@@ -72,10 +72,10 @@ static void map_sizes(const fa_ref_call *c, fa_ref_mods *m) {
   const fa_block_sparse *s = &c->p->block_sparse;
   m->n_q = (c->p->seqlen_q + s->q_block - 1) / s->q_block;
   m->n_kv = (c->p->seqlen_k + s->kv_block - 1) / s->kv_block;
-  bool entries_differ = fa_expr_uses(&m->mask, FA_EXPR_B);
+  bool sequences_differ = fa_expr_uses(&m->mask, FA_EXPR_B);
   for (int64_t b = 1; b < c->p->batch; ++b)
-    entries_differ |= c->entry[b].sq != c->entry[0].sq || c->entry[b].sk != c->entry[0].sk;
-  m->map_batch = entries_differ ? c->p->batch : 1;
+    sequences_differ |= c->entry[b].sq != c->entry[0].sq || c->entry[b].sk != c->entry[0].sk;
+  m->map_batch = sequences_differ ? c->p->batch : 1;
   m->map_heads = fa_expr_uses(&m->mask, FA_EXPR_H) ? c->heads_q : 1;
 }
 

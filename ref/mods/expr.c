@@ -29,9 +29,9 @@ fa_status fa_ref_expr_init(fa_ref_expr *x, const fa_expr *e, const fa_tensors *i
   if (!x->memory) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory for an expression");
   x->value = x->memory;
   x->error = x->value + rows;
-  x->slope = x->error + rows;
-  x->slope_e = x->slope + rows;
-  x->fault = (int *)(void *)(x->slope_e + rows);
+  x->derivative = x->error + rows;
+  x->derivative_e = x->derivative + rows;
+  x->fault = (int *)(void *)(x->derivative_e + rows);
   x->reached = (uint8_t *)(x->fault + rows);
   x->uniform = x->reached + rows;
   x->clean = x->uniform + e->n;

@@ -27,7 +27,7 @@ typedef struct fa_ref_expr {
   const fa_tensors *in; /* FA_T_BUFFER_0 .. */
   double *value, *error;
   int *fault;              /* 0, or 1 + the node whose operation has no value there */
-  double *slope, *slope_e; /* derivative of the root to this node where it is reached, and its error */
+  double *derivative, *derivative_e; /* derivative of the root to this node where it is reached, and its error */
   uint8_t *reached;        /* FA_REACHED_* */
   uint8_t *uniform;        /* per node: the same in every lane */
   uint8_t *clean; /* per node, of the last evaluation: no lane has a fault, no int or condition is unsure */

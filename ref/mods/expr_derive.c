@@ -112,13 +112,13 @@ static void step(fa_ref_expr *x, int node, int k, int n) {
       continue;
     }
     const fa_local f = local_of(x, node, k, lane);
-    const double s = x->slope[from], v = s * weight * f.v;
-    const double s_e = times(x->slope_e[from], weight + spread) + times(fabs(s), spread);
+    const double s = x->derivative[from], v = s * weight * f.v;
+    const double s_e = times(x->derivative_e[from], weight + spread) + times(fabs(s), spread);
     double e = times((weight + spread) * fabs(s), f.e) + times(s_e, fabs(f.v) + f.e);
     if (v != 0 || e > 0) e += 2 * u * (fabs(v) + e) + tiny;
     if (x->fault[from] || isnan(e) || fabs(v) > FLT_MAX) e = INFINITY;
-    x->slope[to] = v;
-    x->slope_e[to] = e;
+    x->derivative[to] = v;
+    x->derivative_e[to] = e;
   }
 }
 
@@ -127,8 +127,8 @@ void fa_ref_expr_derive(fa_ref_expr *x, int n) {
   memset(x->reached, FA_REACHED_NOT, (size_t)e->n * L);
   for (int lane = 0; lane < n; ++lane) {
     const int64_t at = (int64_t)e->root * L + lane;
-    x->slope[at] = 1;
-    x->slope_e[at] = 0;
+    x->derivative[at] = 1;
+    x->derivative_e[at] = 0;
     x->reached[at] = x->fault[at] || !has_slope(e, e->root) ? FA_REACHED_NOT : FA_REACHED_BY_VALUE;
   }
   for (int node = e->root; node >= 0; --node) {
@@ -142,7 +142,7 @@ void fa_ref_expr_derive(fa_ref_expr *x, int n) {
 void fa_ref_expr_share(const fa_ref_expr *x, int node, int lane, double *value, double *error) {
   const int64_t at = (int64_t)node * L + lane;
   const uint8_t how = x->reached[at];
-  const double v = x->slope[at], e = x->slope_e[at];
+  const double v = x->derivative[at], e = x->derivative_e[at];
   *value = *error = 0;
   if (how == FA_REACHED_NOT) return;
   if (!isfinite(v)) { /* fatal only where it is reached */

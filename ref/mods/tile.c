@@ -123,7 +123,7 @@ static void score_slope(const fa_ref_expr *x, int lane, double *value, double *e
   }
 }
 
-void fa_ref_mods_slope(const fa_ref_mod_row *r, const double *before, double *ds) {
+void fa_ref_mods_derivative(const fa_ref_mod_row *r, const double *before, double *ds) {
   fa_ref_expr *x = &r->m->score;
   if (x->e->n == 0) return;
   for (int64_t at = 0; at < r->n; at += FA_EXPR_LANES) {

@@ -50,7 +50,7 @@ void fa_ref_mod_scratch_free(fa_ref_mod_scratch *m);
 typedef struct fa_ref_mod_row {
   const fa_ref_call *c;
   fa_ref_mod_scratch *m;
-  const fa_ref_entry *e;
+  const fa_ref_sequence *e;
   int64_t h, i, j0, n;
 } fa_ref_mod_row;
 
@@ -61,7 +61,7 @@ void fa_ref_mods_mask(const fa_ref_mod_row *r, uint8_t *hidden);
 /* s[j] becomes score_mod(s[j]); before (may be NULL) receives what it was. */
 void fa_ref_mods_score(const fa_ref_mod_row *r, const uint8_t *hidden, double *s, double *before);
 /* ds[j] *= d score_mod / d score at before[j], where ds[j] is not 0. */
-void fa_ref_mods_slope(const fa_ref_mod_row *r, const double *before, double *ds);
+void fa_ref_mods_derivative(const fa_ref_mod_row *r, const double *before, double *ds);
 /* e (absolute error of before; kept in e_before) becomes that of score_mod's result. cap, cap_err (NULL: not
  * wanted) hold the derivative of what comes before score_mod, its magnitude and absolute error, and become
  * the whole chain's. A visible pair fails where rounding decides whether there is a value, a pair or a

@@ -178,9 +178,9 @@ static void bench(const row *r, CUevent events[2]) {
   if (r->layout) c.kv.k_cache_stride = (fa_strides){slots * r->hk * r->d, r->d, slots * r->d};
   c.kv.v_cache_stride = c.kv.k_cache_stride;
 
-  fa_kv_plan plan;
+  fa_cache_plan plan;
   if (fa_forward_kvcache_workspace(&c.a, &c.kv, &c.workspace_bytes, &err) != FA_OK ||
-      fa_kv_plan_make(&c.a, &c.kv, NULL, FA_KV_PROCESSORS, &plan, &err) != FA_OK) {
+      fa_cache_plan_make(&c.a, &c.kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) != FA_OK) {
     fprintf(stderr, "%s\n", err.text);
     exit(1);
   }

@@ -137,7 +137,7 @@ static void test_long_stairs(void) {
 /* visible: by the letter of the contract, pair by pair. */
 static bool visible(const fa_case *c, const fa_tensors *set, int64_t b, int64_t h, int64_t i, int64_t slot) {
   const fa_problem *p = &c->problem;
-  const fa_entry e = fa_case_entry(p, b);
+  const fa_sequence e = fa_case_sequence(p, b);
   const int64_t j = slot - e.leftpad, at = i + (p->mask.align == FA_ALIGN_TOP_LEFT ? 0 : e.sk - e.sq);
   if (j < 0 || j >= e.sk) return false;
   if (p->mask.type == FA_MASK_CAUSAL && j > at) return false;
@@ -162,7 +162,7 @@ static void check_one_hot(const fa_case *c) {
   int64_t rows = 0;
   for (int64_t b = 0; b < p->batch; ++b)
     for (int64_t h = 0; h < p->heads_q; ++h) {
-      const fa_entry e = fa_case_entry(p, b);
+      const fa_sequence e = fa_case_sequence(p, b);
       for (int64_t i = 0; i < e.sq; ++i) {
         int64_t seen = 0, chosen = 0;
         for (int64_t j = e.leftpad; j < e.leftpad + e.sk; ++j) {

@@ -302,7 +302,7 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
       .grid = {gx, gy, gz},
       .block = {bx, by, bz},
       .shared_bytes = shared,
-      .cluster = strncmp(k->name, "hopper_backward_wide", 20) == 0 || strstr(k->name, "_pairs") ? 2 : 0,
+      .cluster = strncmp(k->name, "hopper_backward_pair", 20) == 0 || strstr(k->name, "_pairs") ? 2 : 0,
       .ranges = ranges,
       .n_ranges = n,
       .n_threads = 1};

@@ -26,7 +26,7 @@ typedef struct fake_cuda {
   int n_streams; /* created and not destroyed */
   int n_graphs;  /* executable ones, not destroyed */
   int n_graph_launches; /* of graphs that hold a kernel */
-  int n_company;        /* writes in streams other than the NULL stream, outside of a capture */
+  int n_concurrent_writes;        /* writes in streams other than the NULL stream, outside of a capture */
   char last_kernel[96]; /* launched */
   size_t bytes_in_use;
   char misuse[200]; /* the first rule that was broken; "" = none */

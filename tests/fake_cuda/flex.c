@@ -51,10 +51,10 @@ int fake_flex_ranges(fa_simt_range *out) {
 
 static fa_simt_kernel find_forward(const char *name) {
   static const fa_dtype dtypes[] = {FA_F32, FA_F16, FA_BF16};
-  static const fa_flash_device small = {.max_shared_bytes = 99 << 10};
+  static const fa_kernel_device small = {.max_shared_bytes = 99 << 10};
   for (int i = 0; i < 3 * 40 * 2; ++i) {
     const int dim = 8 * (i / 6 + 1);
-    const fa_flash_kernel *k = fa_flex_forward_find(dtypes[i % 3], dim, dim, i / 3 % 2 ? &small : NULL);
+    const fa_kernel *k = fa_flex_forward_find(dtypes[i % 3], dim, dim, i / 3 % 2 ? &small : NULL);
     if (k && strcmp(k->name, name) == 0) return k->entry;
   }
   return NULL;
@@ -65,7 +65,7 @@ static fa_simt_kernel find_backward(const char *name) {
   for (int i = 0; i < 6; ++i) {
     const fa_flex_backward_kernels *b =
         i < 3 ? fa_flex_backward_find(dtypes[i]) : fa_flex_backward_find_short(dtypes[i - 3]);
-    const fa_flash_entry all[] = {b->clear.entry,   b->prepare.entry, b->keys.entry,
+    const fa_kernel_entry all[] = {b->clear.entry,   b->prepare.entry, b->keys.entry,
                                   b->queries.entry, b->dbias.entry,   b->round.entry};
     for (int n = 0; n < 6; ++n)
       if (all[n].name && strcmp(all[n].name, name) == 0) return all[n].entry;
@@ -74,11 +74,11 @@ static fa_simt_kernel find_backward(const char *name) {
 }
 
 static fa_simt_kernel find_hopper(const char *name) {
-  static const fa_flash_device any = {.max_shared_bytes = SIZE_MAX, .hopper = 132};
+  static const fa_kernel_device any = {.max_shared_bytes = SIZE_MAX, .hopper = 132};
   for (int i = 0; i < 64; ++i) {
     const int dim = 8 * (i / 2 + 1);
-    const fa_flash_ability wanted = {.bf16 = i % 2, .head_dim = dim, .narrow = dim};
-    const fa_flash_kernel *const found[] = {fa_hopper_flex_forward_find(wanted, &any),
+    const fa_kernel_ability wanted = {.bf16 = i % 2, .head_dim = dim, .narrow = dim};
+    const fa_kernel *const found[] = {fa_hopper_flex_forward_find(wanted, &any),
                                             fa_hopper_flex_backward_find(wanted, 0, &any),
                                             fa_hopper_flex_backward_find(wanted, 1, &any)};
     for (int n = 0; n < 3; ++n)
@@ -89,7 +89,7 @@ static fa_simt_kernel find_hopper(const char *name) {
 
 fa_simt_kernel fake_flex_entry(const char *name) {
   for (int i = 0; i < 4; ++i) {
-    const fa_flash_entry *lists = fa_flex_lists_find((fa_flex_lists_kernel)i);
+    const fa_kernel_entry *lists = fa_flex_lists_find((fa_flex_lists_kernel)i);
     if (strcmp(lists->name, name) == 0) return lists->entry;
   }
   fa_simt_kernel entry = find_forward(name);
@@ -117,8 +117,8 @@ static const void *with_functions(const void *params, size_t size, size_t functi
 
 const void *fake_flex_params(const char *name, const void *params) {
   if (strcmp(name, "flex_mask_map") == 0) return WITH_FUNCTIONS(fa_flex_lists_params, call.flex);
-  if (strncmp(name, "flex_forward", 12) == 0) return WITH_FUNCTIONS(fa_flash_params, flex);
-  if (strncmp(name, "flex_backward", 13) == 0) return WITH_FUNCTIONS(fa_wide_backward_params, forward.flex);
+  if (strncmp(name, "flex_forward", 12) == 0) return WITH_FUNCTIONS(fa_attention_params, flex);
+  if (strncmp(name, "flex_backward", 13) == 0) return WITH_FUNCTIONS(fa_memeff_backward_params, forward.flex);
   if (strncmp(name, "hopper_flex_backward", 20) == 0)
     return WITH_FUNCTIONS(fa_hopper_backward_params, b.forward.flex);
   if (strncmp(name, "hopper_flex", 11) == 0) return WITH_FUNCTIONS(fa_hopper_params, f.flex);

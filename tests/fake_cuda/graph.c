@@ -77,7 +77,7 @@ void fake_graph_note(const char *what, CUstream stream) {
   if (capturing && stream != capturing)
     fake_misused("%s in another stream than the one that is captured", what);
   n_noted += capturing != NULL;
-  fake.n_company += stream && !capturing;
+  fake.n_concurrent_writes += stream && !capturing;
 }
 
 void fake_graph_no_wait(const char *what) {

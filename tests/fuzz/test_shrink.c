@@ -91,7 +91,7 @@ static bool when_windowed(const fa_problem *p, const fa_tensors *t, uint64_t see
   (void)t, (void)seed;
   return p->mask.type == FA_MASK_WINDOW && p->mask.left >= 4 && p->dropout.p > 0 && p->backward;
 }
-static bool when_an_entry_is_empty(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
+static bool when_a_sequence_is_empty(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
   (void)t, (void)seed;
   for (int64_t b = 0; b + 1 < p->cu_seqlens_k.n; ++b)
     if (p->cu_seqlens_k.v[b] == p->cu_seqlens_k.v[b + 1] && p->cu_seqlens_q.v[p->cu_seqlens_q.n - 1] > 4)
@@ -116,7 +116,7 @@ static void test_minimal(void) {
          SMALL(",\"head_dim\":1,\"mask\":{\"type\":\"window\",\"left\":4},\"dropout\":{\"p\":0.1}"));
   expect("{\"name\":\"n\",\"heads_q\":2,\"cu_seqlens_q\":[0,7,20,30,31],\"cu_seqlens_k\":[0,9,9,40,50],"
          "\"seqused_k\":[4,0,30,1]}",
-         when_an_entry_is_empty,
+         when_a_sequence_is_empty,
          SMALL(",\"head_dim\":1,\"cu_seqlens_q\":[0,5],\"cu_seqlens_k\":[0,0],\"backward\":false"));
 }
 

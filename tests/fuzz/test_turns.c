@@ -30,13 +30,13 @@ static void clear(void) {
   atomic_store(&seen->n_through, 0);
 }
 
-static pid_t start_one(const fa_turns *turns) {
+static pid_t start_one(const fa_process_slots *turns) {
   const pid_t pid = fork();
   if (pid == 0) {
-    const int turn = fa_turns_begin(turns, 60);
+    const int turn = fa_process_slots_acquire(turns, 60);
     go_inside(10);
-    fa_turns_end(turns, turn);
-    fa_turns_end(turns, -1); /* who had none has nothing to end */
+    fa_process_slots_release(turns, turn);
+    fa_process_slots_release(turns, -1); /* who had none has nothing to end */
     _exit(turn >= 0 ? 0 : 1);
   }
   return pid;
@@ -49,7 +49,7 @@ static int n_failed(int n) {
 }
 
 static void test_at_most(int n_turns) {
-  fa_turns turns = fa_turns_make(n_turns);
+  fa_process_slots turns = fa_process_slots_make(n_turns);
   REQUIRE(turns.fd >= 0);
   clear();
   for (int i = 0; i < 10; ++i) REQUIRE(start_one(&turns) > 0);
@@ -57,18 +57,18 @@ static void test_at_most(int n_turns) {
   CHECK(atomic_load(&seen->n_through) == 10);
   const int most = atomic_load(&seen->most_inside);
   CHECK_MSG(most == n_turns, "%d at once of %d", most, n_turns);
-  fa_turns_free(&turns);
+  fa_process_slots_free(&turns);
 }
 
 /* Holds a turn until it is killed. */
-static pid_t start_holder(const fa_turns *turns) {
+static pid_t start_slot_holder(const fa_process_slots *turns) {
   int ends[2];
   char byte = 0;
   REQUIRE(pipe(ends) == 0);
   const pid_t pid = fork();
   REQUIRE(pid >= 0);
   if (pid == 0) {
-    if (fa_turns_begin(turns, 0) < 0 || write(ends[1], &byte, 1) != 1) _exit(1);
+    if (fa_process_slots_acquire(turns, 0) < 0 || write(ends[1], &byte, 1) != 1) _exit(1);
     for (;;) pause();
   }
   REQUIRE(read(ends[0], &byte, 1) == 1);
@@ -77,11 +77,11 @@ static pid_t start_holder(const fa_turns *turns) {
 }
 
 static void test_patience(void) {
-  fa_turns turns = fa_turns_make(1);
-  const pid_t holder = start_holder(&turns);
+  fa_process_slots turns = fa_process_slots_make(1);
+  const pid_t holder = start_slot_holder(&turns);
   const double start = fa_seconds_now();
-  CHECK(fa_turns_begin(&turns, 0) < 0);
-  CHECK(fa_turns_begin(&turns, 0.05) < 0);
+  CHECK(fa_process_slots_acquire(&turns, 0) < 0);
+  CHECK(fa_process_slots_acquire(&turns, 0.05) < 0);
   CHECK(fa_seconds_now() - start >= 0.05);
   clear();
   REQUIRE(start_one(&turns) > 0);
@@ -91,20 +91,20 @@ static void test_patience(void) {
   REQUIRE(waitpid(holder, NULL, 0) == holder);
   CHECK(n_failed(1) == 0); /* and has the dead one's turn */
   CHECK(atomic_load(&seen->n_through) == 1);
-  fa_turns_free(&turns);
+  fa_process_slots_free(&turns);
 }
 
 static void test_none(void) {
-  fa_turns turns = fa_turns_make(1);
-  fa_turns_free(&turns);
-  CHECK(turns.fd < 0 && fa_turns_begin(&turns, 60) < 0);
-  fa_turns_end(&turns, -1);
-  fa_turns_free(&turns);
+  fa_process_slots turns = fa_process_slots_make(1);
+  fa_process_slots_free(&turns);
+  CHECK(turns.fd < 0 && fa_process_slots_acquire(&turns, 60) < 0);
+  fa_process_slots_release(&turns, -1);
+  fa_process_slots_free(&turns);
   turns =
-      (fa_turns){.fd = STDIN_FILENO, .n = 1}; /* whatever it is, not to be written to, so not to be locked */
+      (fa_process_slots){.fd = STDIN_FILENO, .n = 1}; /* whatever it is, not to be written to, so not to be locked */
   const double start = fa_seconds_now();
   REQUIRE(freopen("/dev/null", "r", stdin) != NULL);
-  CHECK(fa_turns_begin(&turns, 60) < 0 && fa_seconds_now() - start < 30);
+  CHECK(fa_process_slots_acquire(&turns, 60) < 0 && fa_seconds_now() - start < 30);
 }
 
 int main(void) {

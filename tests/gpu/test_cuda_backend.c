@@ -31,7 +31,7 @@ static void test_same_results(void) {
   cuda_check_same_as_host(
       "{\"seqlen_q\": 30, \"head_dim\": 64, \"softcap\": 3, \"alibi\": {\"slopes\": [0.5]}}");
   cuda_check_same_as_host("{\"seqlen_q\": 0, \"seqlen_k\": 8, \"head_dim\": 64}");
-  /* the wide kernels: forward, prepare, keys, queries, and the sums of dbias */
+  /* the memeff kernels: forward, prepare, keys, queries, and the sums of dbias */
   cuda_check_same_as_host(
       "{\"family\": \"memeff\", \"dtype\": \"f32\", \"batch\": 2, \"heads_q\": 2, \"heads_kv\": 1, "
       "\"seqlen_q\": 20, \"seqlen_k\": 70, \"head_dim\": 24, \"head_dim_v\": 56, \"mask\": {\"type\": "
@@ -74,8 +74,8 @@ static void test_issued(void) {
     for (int how = 0; how < 4; ++how) {
       cuda_argument = arguments[how];
       cuda_check_same_as_host(cases[i]);
-      CHECK_MSG(fake.n_graph_launches == (how & 1) && (fake.n_company > 0) == (how >= 2),
-                "%s: %d graphs, %d writes", cases[i], fake.n_graph_launches, fake.n_company);
+      CHECK_MSG(fake.n_graph_launches == (how & 1) && (fake.n_concurrent_writes > 0) == (how >= 2),
+                "%s: %d graphs, %d writes", cases[i], fake.n_graph_launches, fake.n_concurrent_writes);
     }
   cuda_argument = "graph"; /* and nothing to launch */
   cuda_check_same_as_host("{\"seqlen_q\": 0, \"seqlen_k\": 8, \"head_dim\": 64}");
@@ -381,17 +381,17 @@ static void test_bench(void) {
 /* A kernel that is not called after its source is looked for in that source's code first: asking elsewhere in
  * vain would be an error in the eyes of memory checkers. */
 static void test_where_kernels_are(void) {
-  static const char flash[] = "\177ELF (flash_forward,", kv[] = "\177ELF (kv_,";
+  static const char flash[] = "\177ELF (flash_forward,", kv[] = "\177ELF (cache_,";
   static const fa_cubin two[] = {{"flash/forward", "90a", flash, flash + sizeof flash},
                                  {"cache/forward", "90a", kv, kv + sizeof kv}};
-  const fa_flash_recipe recipe = {"cache/forward", "", 1};
+  const fa_kernel_recipe recipe = {"cache/forward", "", 1};
   fa_cuda_context c;
   CUkernel kernel = NULL;
   fa_error err = {""};
   fake_cuda_start();
   fa_cuda_kernels_replace(two, 2);
   REQUIRE(fa_cuda_context_open(0, &c, &err) == FA_OK);
-  CHECK(fa_cuda_kernel(c.driver, &c.device, "kv_combine_f16", &recipe, 0, &kernel, &err) == FA_OK && kernel);
+  CHECK(fa_cuda_kernel(c.driver, &c.device, "cache_combine_f16", &recipe, 0, &kernel, &err) == FA_OK && kernel);
   CHECK_MSG(fake.n_libraries == 1, "%d", fake.n_libraries);
   fa_cuda_context_close(&c);
 }

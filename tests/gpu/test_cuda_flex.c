@@ -206,7 +206,7 @@ static void test_without_compiler(void) {
 static void test_many(void) {
   fa_cuda_device device = {.major = 9, .max_shared_bytes = 227 * 1024};
   const fa_cuda_driver *d = fake_cuda_driver();
-  const fa_flash_recipe recipe = {"flex/forward", "FA_ENTRY(flex_forward_f16_64,f16,64)", 0};
+  const fa_kernel_recipe recipe = {"flex/forward", "FA_ENTRY(flex_forward_f16_64,f16,64)", 0};
   fa_error err = {""};
   fake_cuda_start();
   start();

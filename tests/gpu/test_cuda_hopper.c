@@ -122,7 +122,7 @@ static void test_others_ran(void) {
 static void test_policy(void) {
   void *self = NULL;
   fa_error err = {""};
-  fa_flash_device target;
+  fa_kernel_device target;
   const fa_cuda_device device = {.major = 9, .n_processors = 132};
   fake_cuda_start();
   setenv("FA_HOPPER", "on", 1);

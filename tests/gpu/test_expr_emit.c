@@ -82,7 +82,7 @@ static void test_simple(void) {
   if (!parse("score * 1 + slopes[h] * (kv_idx - q_idx) - 0.5", FA_EXPR_SCORE_MOD, &e)) return;
   REQUIRE(fa_expr_differentiate(&e, &g, NULL) == FA_OK);
   CHECK(g.n_reads == 1 && g.e.node[g.score].op == FA_EXPR_TO_FLOAT); /* the 1 that score is multiplied by */
-  CHECK(g.e.node[g.read[0].slope].op == FA_EXPR_TO_FLOAT);           /* kv_idx - q_idx */
+  CHECK(g.e.node[g.read[0].derivative].op == FA_EXPR_TO_FLOAT);           /* kv_idx - q_idx */
   fa_expr_gradient_free(&g);
   fa_expr_free(&e);
   if (!parse("floor(score) + 2.0 * 3.0", FA_EXPR_SCORE_MOD, &e)) return;
@@ -143,7 +143,7 @@ static void compare_interpreter(const subject *s, const fa_flex_functions *f, co
   const float got = f->score(f->self, score, at), want = fa_f32_expr_row(x, s->score.root)[lane].f;
   CHECK_MSG(same(got, want), "%s: interpreted %.9g, not %.9g", s->text, got, want);
   CHECK(f->mask(f->self, at) == (fa_f32_expr_row(m, s->mask.root)[lane].i != 0));
-  const float d = f->slope(f->self, score, at, read);
+  const float d = f->derivative(f->self, score, at, read);
   CHECK_MSG(same(d, fa_f32_expr_row(x, s->gradient.score)[lane].f), "%s: slope %.9g", s->text, d);
   int n = 0;
   for (int r = 0; r < s->gradient.n_reads; ++r) {
@@ -151,7 +151,7 @@ static void compare_interpreter(const subject *s, const fa_flex_functions *f, co
     const int buffer = s->gradient.e.node[want_read->load].buffer;
     if (!wanted[buffer]) continue;
     CHECK(n < f->n_reads && read[n].buffer == buffer);
-    CHECK_MSG(same(read[n].slope, fa_f32_expr_row(x, want_read->slope)[lane].f), "%s: read %d", s->text, r);
+    CHECK_MSG(same(read[n].derivative, fa_f32_expr_row(x, want_read->derivative)[lane].f), "%s: read %d", s->text, r);
     CHECK(read[n].element == x->element[(int64_t)want_read->load * FA_F32_PAIRS + lane]);
     ++n;
   }
@@ -178,7 +178,7 @@ static void compare(const subject *s, void *library, int k, const fa_tensors *se
   REQUIRE(fa_flex_interpreter_make(&s->score, &s->mask, random_expr_captures, RANDOM_EXPR_BUFFERS, buffer,
                                    wanted, &interpreter, NULL) == FA_OK);
   for (int lane = 0; lane < p->n; ++lane) {
-    float slope[MOST_READS];
+    float derivative[MOST_READS];
     long long element[MOST_READS];
     const int b = (int)p->b, h = (int)p->h, i = (int)p->i, j = (int)p->j0 + lane, sq = (int)p->seqlen_q,
               sk = (int)p->seqlen_k, root = s->score.root;
@@ -186,12 +186,12 @@ static void compare(const subject *s, void *library, int k, const fa_tensors *se
                 want = fa_f32_expr_row(&x, root)[lane].f;
     CHECK_MSG(same(got, want), "%s: %.9g, not %.9g", s->text, got, want);
     CHECK(mask(b, h, i, j, sq, sk, buffer) == fa_f32_expr_row(&m, s->mask.root)[lane].i);
-    const float d = gradient(p->score[lane], b, h, i, j, sq, sk, buffer, slope, element);
+    const float d = gradient(p->score[lane], b, h, i, j, sq, sk, buffer, derivative, element);
     CHECK_MSG(same(d, fa_f32_expr_row(&x, s->gradient.score)[lane].f), "%s: slope %.9g", s->text, d);
     for (int r = 0, at = 0; r < s->gradient.n_reads; ++r) {
       const fa_expr_read *read = &s->gradient.read[r];
       if (!wanted[s->gradient.e.node[read->load].buffer]) continue;
-      CHECK_MSG(same(slope[at], fa_f32_expr_row(&x, read->slope)[lane].f), "%s: read %d", s->text, r);
+      CHECK_MSG(same(derivative[at], fa_f32_expr_row(&x, read->derivative)[lane].f), "%s: read %d", s->text, r);
       CHECK(element[at] == x.element[(int64_t)read->load * FA_F32_PAIRS + lane]);
       ++at;
     }

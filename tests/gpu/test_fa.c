@@ -244,7 +244,7 @@ static void test_backward(void) {
 }
 
 /* A gradient of the bias needs no memory of its own, wherever it is summed; a given delta none at all. */
-static void test_wide_workspace(void) {
+static void test_memeff_workspace(void) {
   fa_attention a;
   fa_gradients g;
   fa_error err = {""};
@@ -291,7 +291,7 @@ int main(void) {
   test_tensors();
   test_combinations();
   test_good();
-  test_wide_workspace();
+  test_memeff_workspace();
   test_backward();
   test_lengths();
   return check_done();

@@ -43,20 +43,20 @@ static void test_few(void) {
   const fa_flex_functions *f = fa_flex_interpreter_functions(x);
   CHECK(f->score(f->self, 3, &at) == 3 * -1.0f + -1.0f); /* n[1, 1] - 3 is 2; 7 is clamped to 2 */
   CHECK(f->mask(f->self, &at) == 1 && f->n_reads == 2);
-  CHECK(f->slope(f->self, 3, &at, read) == -1);
-  CHECK(read[0].buffer == 0 && read[0].element == 2 && read[0].slope == 3);
-  CHECK(read[1].buffer == 0 && read[1].element == 2 && read[1].slope == 1);
+  CHECK(f->derivative(f->self, 3, &at, read) == -1);
+  CHECK(read[0].buffer == 0 && read[0].element == 2 && read[0].derivative == 3);
+  CHECK(read[1].buffer == 0 && read[1].element == 2 && read[1].derivative == 1);
   fa_flex_interpreter_free(x);
   REQUIRE(make("2.0 * 3.0 - 7.0", NULL, wanted, &x, NULL) == FA_OK);
   f = fa_flex_interpreter_functions(x);
-  CHECK(f->score(f->self, NAN, &at) == -1 && !f->mask && f->slope(f->self, 1, &at, NULL) == 0);
+  CHECK(f->score(f->self, NAN, &at) == -1 && !f->mask && f->derivative(f->self, 1, &at, NULL) == 0);
   fa_flex_interpreter_free(x);
   REQUIRE(make(NULL, "false", NULL, &x, NULL) == FA_OK);
   f = fa_flex_interpreter_functions(x);
-  CHECK(!f->score && !f->slope && f->mask(f->self, &at) == 0);
+  CHECK(!f->score && !f->derivative && f->mask(f->self, &at) == 0);
   fa_flex_interpreter_free(x);
   REQUIRE(make("score", NULL, NULL, &x, NULL) == FA_OK);
-  CHECK(!fa_flex_interpreter_functions(x)->slope); /* nobody wants it */
+  CHECK(!fa_flex_interpreter_functions(x)->derivative); /* nobody wants it */
   fa_flex_interpreter_free(x);
 }
 
@@ -74,7 +74,7 @@ static void test_many_values(void) {
   const double s = 0.01;
   want = -N * pow(cos((float)s), N - 1) * sin((float)s);
   CHECK(fabs(f->score(f->self, (float)s, &at) - pow(cos((float)s), N)) < 1e-3);
-  CHECK(fabs(f->slope(f->self, (float)s, &at, NULL) - want) < 1e-3 * fabs(want));
+  CHECK(fabs(f->derivative(f->self, (float)s, &at, NULL) - want) < 1e-3 * fabs(want));
   fa_flex_interpreter_free(x);
 }
 
@@ -104,7 +104,7 @@ static void *use(void *argument) {
     fa_flex_read read[1];
     const float score = (float)(i % 7), factor = x_data[n_data[at.b * 3 + at.i] % 3];
     n_wrong += !(f->score(f->self, score, &at) == score * factor + score);
-    n_wrong += !(f->slope(f->self, score, &at, read) == factor + 1 && read->slope == score);
+    n_wrong += !(f->derivative(f->self, score, &at, read) == factor + 1 && read->derivative == score);
     n_wrong += !(f->mask(f->self, &at) == (at.j - at.i > 1));
   }
   return (void *)n_wrong;

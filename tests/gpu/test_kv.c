@@ -152,13 +152,13 @@ static void test_plans(void) {
   do {                                                                                                       \
     fa_attention a;                                                                                          \
     fa_inference kv;                                                                                         \
-    fa_kv_plan plan;                                                                                         \
+    fa_cache_plan plan;                                                                                         \
     fa_error err = {""};                                                                                     \
-    char got[FA_KV_LAUNCHES + 1] = "";                                                                       \
+    char got[FA_CACHE_LAUNCHES + 1] = "";                                                                       \
     valid(&a, &kv);                                                                                          \
     kv.splits = 1;                                                                                           \
     change;                                                                                                  \
-    CHECK_MSG(fa_kv_plan_make(&a, &kv, NULL, FA_KV_PROCESSORS, &plan, &err) == FA_OK, "%s: %s", #change,     \
+    CHECK_MSG(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK, "%s: %s", #change,     \
               err.text);                                                                                     \
     for (int i = 0; i < plan.n_launches; ++i) got[i] = strchr(plan.launch[i].kernel.name, '_')[1];           \
     CHECK_MSG(strcmp(got, launches) == 0, "%s: %s is not %s", #change, got, launches);                       \
@@ -187,7 +187,7 @@ static void test_plans(void) {
 static void test_workspace(void) {
   fa_attention a;
   fa_inference kv;
-  fa_kv_plan plan;
+  fa_cache_plan plan;
   fa_error err = {""};
   size_t bytes = 1;
   const size_t rows = 2 * 3 * 4, splits = 7;
@@ -200,20 +200,20 @@ static void test_workspace(void) {
   CHECK(fa_forward_kvcache_workspace(&a, &kv, &bytes, &err) == FA_OK &&
         bytes == rows * 64 * 2 + rows * splits * 64 * 4 + 768);
   a.q = memory + 2; /* the copy is aligned whatever q is */
-  CHECK(fa_kv_plan_make(&a, &kv, NULL, FA_KV_PROCESSORS, &plan, &err) == FA_OK && plan.aligned);
-  fa_kv_plan_place(&plan, memory);
+  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK && plan.aligned);
+  fa_cache_plan_place(&plan, memory);
   CHECK((const char *)plan.attention.q == memory && (char *)plan.attention.partial_o == memory + rows * 128 &&
         (char *)plan.attention.partial_lse == (char *)plan.attention.partial_o + rows * splits * 256);
   kv.rotary_dim = 0;
-  CHECK(fa_kv_plan_make(&a, &kv, NULL, FA_KV_PROCESSORS, &plan, &err) == FA_OK && !plan.aligned);
-  fa_kv_plan_place(&plan, memory);
+  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK && !plan.aligned);
+  fa_cache_plan_place(&plan, memory);
   CHECK((const char *)plan.attention.q == memory + 2 && (char *)plan.attention.partial_o == memory);
   /* Chosen by the sizes alone: no more than key blocks, several where there is little else to do. */
   kv.splits = 0, a.q = memory;
-  CHECK(fa_kv_plan_make(&a, &kv, NULL, FA_KV_PROCESSORS, &plan, &err) == FA_OK &&
+  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK &&
         plan.attention.n_splits == 1);
   a.seqlen_k = 20000, kv.k_cache_stride = kv.v_cache_stride = fa_strides_dense(20000, 2, 64);
-  CHECK(fa_kv_plan_make(&a, &kv, NULL, FA_KV_PROCESSORS, &plan, &err) == FA_OK &&
+  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK &&
         plan.attention.n_splits > 8);
   CHECK(fa_forward_kvcache_workspace(&a, &kv, &bytes, &err) == FA_OK && bytes >= plan.workspace_bytes);
 }
@@ -227,7 +227,7 @@ static void test_contents(void) {
   rotary(&kv);
   kv.rotary_rows = 20;
   const int32_t len[2] = {0, 17}, idx[2] = {1, 0}, pad[2] = {2, 0};
-#define CONTENTS(...) fa_inference_check_contents(&a, &kv, &(fa_inference_contents){__VA_ARGS__}, &err)
+#define CONTENTS(...) fa_cache_check_contents(&a, &kv, &(fa_cache_contents){__VA_ARGS__}, &err)
 #define BAD_CONTENTS(message, ...)                                                                           \
   CHECK_MSG(CONTENTS(__VA_ARGS__) == INPUT && strstr(err.text, message), "%s", err.text)
   CHECK_MSG(CONTENTS(len, idx, pad, NULL) == FA_OK, "%s", err.text);

@@ -4,12 +4,12 @@
 #include "tests/support/check.h"
 
 static int choose(int64_t tiles, int64_t keys, int64_t block, int64_t head_dim) {
-  const fa_kv_load load = {.tiles = tiles,
+  const fa_cache_work load = {.tiles = tiles,
                            .key_blocks = (keys + block - 1) / block,
                            .block_bytes = block * head_dim * 4,
                            .n_processors = 132,
                            .blocks_per_processor = 2};
-  return fa_kv_splits_choose(&load);
+  return fa_cache_splits_choose(&load);
 }
 
 int main(void) {
@@ -31,6 +31,6 @@ int main(void) {
   CHECK(choose(32, 8192, 64, 64) >= 4);
   /* no more than blocks, and than are ever chosen */
   for (int keys = 1; keys < 3000; keys += 61) CHECK(choose(1, keys, 64, 256) <= (keys + 63) / 64);
-  CHECK(choose(1, (int64_t)1 << 29, 64, 128) <= FA_KV_MOST_SPLITS);
+  CHECK(choose(1, (int64_t)1 << 29, 64, 128) <= FA_CACHE_MOST_SPLITS);
   return check_done();
 }

@@ -215,15 +215,15 @@ static void test_older_format(void) {
   fa_nvrtc_identity from;
   size_t n = 0;
   empty_folder();
-  CHECK(fa_cache_write(key, &id, "code", 5));
-  void *code = fa_cache_read(key, &from, &n);
+  CHECK(fa_cubin_cache_write(key, &id, "code", 5));
+  void *code = fa_cubin_cache_read(key, &from, &n);
   CHECK(code && n == 5 && strcmp(code, "code") == 0 && from.major == 13);
   free(code);
   only_file(path, sizeof path);
   FILE *f = fopen(path, "r+b");
   REQUIRE(f);
   n = fread(all, 1, sizeof all, f);
-  fa_cache_header *h = (fa_cache_header *)(void *)all;
+  fa_cubin_cache_header *h = (fa_cubin_cache_header *)(void *)all;
   h->format -= 1;
   memset(h->sha256, 0, sizeof h->sha256);
   fa_sha256 s;
@@ -234,9 +234,9 @@ static void test_older_format(void) {
   rewind(f);
   CHECK(fwrite(all, 1, n, f) == n);
   fclose(f);
-  CHECK(!fa_cache_read(key, &from, &n));
-  CHECK(fa_cache_write(key, &id, "code", 5));
-  CHECK(!fa_cache_read("another key", &from, &n));
+  CHECK(!fa_cubin_cache_read(key, &from, &n));
+  CHECK(fa_cubin_cache_write(key, &id, "code", 5));
+  CHECK(!fa_cubin_cache_read("another key", &from, &n));
 }
 
 static void test_no_folder(void) {
@@ -253,16 +253,16 @@ static void test_no_folder(void) {
     CHECK_MSG(fake_compiler.n_compiled == i + 1 && strcmp(fake.last_kernel, dropout_kernel) == 0,
               "place %d: compiled %d times", i, fake_compiler.n_compiled);
   }
-  fa_cache_folder(path, sizeof path);
+  fa_cubin_cache_folder(path, sizeof path);
   CHECK(!path[0]);
   setenv("HOME", "/home/x", 1);
-  fa_cache_folder(path, sizeof path);
+  fa_cubin_cache_folder(path, sizeof path);
   CHECK_MSG(strcmp(path, "/home/x/.cache/fa-verify") == 0, "%s", path);
   setenv("XDG_CACHE_HOME", "/cache", 1);
-  fa_cache_folder(path, sizeof path);
+  fa_cubin_cache_folder(path, sizeof path);
   CHECK_MSG(strcmp(path, "/cache/fa-verify") == 0, "%s", path);
   setenv("XDG_CACHE_HOME", "relative", 1);
-  fa_cache_folder(path, sizeof path);
+  fa_cubin_cache_folder(path, sizeof path);
   CHECK_MSG(strcmp(path, "/home/x/.cache/fa-verify") == 0, "%s", path);
   setenv("FA_CACHE_DIR", folder, 1);
 }
@@ -364,10 +364,10 @@ static void test_concurrent(void) {
       size_t n = 0;
       snprintf(key, sizeof key, "%064x", which + 1);
       memset(code, which, bytes);
-      char *got = fa_cache_read(key, &from, &n);
+      char *got = fa_cubin_cache_read(key, &from, &n);
       if (got && (n != bytes || memcmp(got, code, bytes) != 0 || from.major != which)) ++n_wrong;
       free(got);
-      fa_cache_write(key, &id, code, bytes);
+      fa_cubin_cache_write(key, &id, code, bytes);
       sched_yield();
     }
     free(code);
@@ -392,7 +392,7 @@ static void test_eviction(void) {
   const struct timespec ages[3][2] = {{{1000, 0}, {1000, 0}}, {{2000, 0}, {2000, 0}}, {{3000, 0}, {3000, 0}}};
   for (int i = 0; i < 2; ++i) {
     snprintf(key, sizeof key, "%064x", i);
-    CHECK(fa_cache_write(key, &id, code, sizeof code));
+    CHECK(fa_cubin_cache_write(key, &id, code, sizeof code));
     snprintf(path, sizeof path, "%s/%s.cubin", folder, key);
     REQUIRE(utimensat(AT_FDCWD, path, ages[i], 0) == 0);
   }
@@ -403,18 +403,18 @@ static void test_eviction(void) {
   f = fopen(path, "w");
   REQUIRE(f && fclose(f) == 0);
   snprintf(key, sizeof key, "%064x", 0);
-  free(fa_cache_read(key, &from, &n)); /* used: now the other one is the oldest */
+  free(fa_cubin_cache_read(key, &from, &n)); /* used: now the other one is the oldest */
   snprintf(key, sizeof key, "%064x", 2);
-  CHECK(fa_cache_write(key, &id, code, sizeof code));
+  CHECK(fa_cubin_cache_write(key, &id, code, sizeof code));
   for (int i = 0; i < 3; ++i) {
     snprintf(key, sizeof key, "%064x", i);
-    void *got = fa_cache_read(key, &from, &n);
+    void *got = fa_cubin_cache_read(key, &from, &n);
     CHECK_MSG(!got == (i == 1), "file %d", i);
     free(got);
   }
   CHECK(count_files(".tmp") == 0 && count_files("notes") == 1);
   setenv("FA_CACHE_MEGABYTES", "0", 1);
-  CHECK(fa_cache_write(key, &id, code, sizeof code) && count_files(".cubin") == 2); /* the newest stays */
+  CHECK(fa_cubin_cache_write(key, &id, code, sizeof code) && count_files(".cubin") == 2); /* the newest stays */
   unsetenv("FA_CACHE_MEGABYTES");
 }
 

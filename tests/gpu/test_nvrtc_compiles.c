@@ -27,7 +27,7 @@ static bool log_is_clean(const char *log) {
   return n >= 2;
 }
 
-static void test_text(const char *name, const fa_flash_recipe *recipe, const char *text, int major) {
+static void test_text(const char *name, const fa_kernel_recipe *recipe, const char *text, int major) {
   char only[300];
   const char *const options[] = {only, "--ptxas-options=-v"};
   const fa_rtc_unit unit = {.name = recipe->source, .text = text, .options = options, .n_options = 2};

@@ -50,7 +50,7 @@ static void check_gemm(void) {
 static int64_t keep_mismatches(const fa_problem *p, int64_t b, int64_t h, int64_t n_q, int64_t n_k,
                                const fa_problem *other) {
   static uint8_t keep[FA_F32_TILE_M * FA_F32_TILE_N];
-  fa_f32_entry e = {.b = b, .n_q = n_q, .n_k = n_k, .k_extent = n_k};
+  fa_f32_sequence e = {.b = b, .n_q = n_q, .n_k = n_k, .k_extent = n_k};
   fa_f32_score c = {.p = p, .e = &e, .h = h};
   int64_t n_bad = 0;
   for (int64_t i0 = 0; i0 < n_q; i0 += FA_F32_TILE_M)

@@ -36,7 +36,7 @@ template <class C> struct form_forward_scores : form_sizes {
   FA_DEVICE static uint32_t a(int i, int k) { return element_of_tile(Q, C::Q_PANEL, i, k); }
   FA_DEVICE static uint32_t b(int k, int j) { return element_of_tile(K, C::KV_PANEL, j, k); }
   template <class A> FA_DEVICE static void multiply(float (&d)[N / 8][4], const A &) {
-    hopper_multiply<C::D, C::Q_PANEL, C::KV_PANEL>(d, shared_base() + Q, shared_base() + K, typename C::T());
+    hopper_gemm_ss<C::D, C::Q_PANEL, C::KV_PANEL>(d, shared_base() + Q, shared_base() + K, typename C::T());
   }
 };
 /* O += P V */
@@ -46,41 +46,41 @@ template <class C> struct form_forward_values : form_sizes {
   FA_DEVICE static uint32_t a(int, int) { return 0; }
   FA_DEVICE static uint32_t b(int k, int j) { return element_of_tile(0, C::KV_PANEL, k, j); }
   template <class A> FA_DEVICE static void multiply(float (&d)[N / 8][4], const A &weights) {
-    hopper_add<C::KV_PANEL>(d, weights, shared_base(), typename C::T());
+    hopper_gemm_rs<C::KV_PANEL>(d, weights, shared_base(), typename C::T());
   }
 };
 /* S^T = K Q^T, dP^T = V dO^T of a group of the key tile */
-template <class C, int GROUP_> struct form_backward_scores : form_sizes {
+template <class C, int GROUP_> struct form_backward_gemm_s_dp : form_sizes {
   static constexpr int N = C::BM, DEPTH = C::D, K = 0, Q = C::KV_BYTES;
   FA_DEVICE static uint32_t a(int i, int k) { return element_of_tile(K, C::KV_PANEL, 64 * GROUP_ + i, k); }
   FA_DEVICE static uint32_t b(int k, int j) { return element_of_tile(Q, C::Q_PANEL, j, k); }
   template <class A> FA_DEVICE static void multiply(float (&d)[N / 8][4], const A &) {
-    hopper_backward_scores<C>(d, shared_base() + K + GROUP_ * 64 * 128, shared_base() + Q);
+    hopper_gemm_s_dp<C>(d, shared_base() + K + GROUP_ * 64 * 128, shared_base() + Q);
   }
 };
 /* dV += P^T dO, dK += dS^T Q */
-template <class C> struct form_backward_add : form_sizes {
+template <class C> struct form_backward_gemm_dkv : form_sizes {
   static constexpr bool FROM_REGISTERS = true, TRANS_B = true;
   static constexpr int N = C::D, DEPTH = C::BM;
   FA_DEVICE static uint32_t a(int, int) { return 0; }
   FA_DEVICE static uint32_t b(int k, int j) { return element_of_tile(0, C::Q_PANEL, k, j); }
   template <class A> FA_DEVICE static void multiply(float (&d)[N / 8][4], const A &weights) {
-    hopper_backward_add<C>(d, weights, shared_base());
+    hopper_gemm_dkv<C>(d, weights, shared_base());
   }
 };
 /* dQ = dS K, a group's columns */
-template <class C, int GROUP_, int FIRST, int N_> struct form_backward_dq : form_sizes {
+template <class C, int GROUP_, int FIRST, int N_> struct form_backward_gemm_ds_k : form_sizes {
   static constexpr bool TRANS_A = true, TRANS_B = true;
   static constexpr int N = N_, DEPTH = C::BN, DS = 0, K = C::DS_BYTES;
   FA_DEVICE static uint32_t a(int i, int k) { return element_of_tile(DS, C::DS_PANEL, k, i); }
   FA_DEVICE static uint32_t b(int k, int j) { return element_of_tile(K, C::KV_PANEL, k, FIRST + j); }
   template <class A> FA_DEVICE static void multiply(float (&d)[N / 8][4], const A &) {
-    hopper_backward_dq<C>(d, shared_base() + DS, shared_base() + K, GROUP_);
+    hopper_gemm_ds_k<C>(d, shared_base() + DS, shared_base() + K, GROUP_);
   }
 };
 /* The same of wide heads, over the keys of both blocks. */
-template <class C, bool VALUES, int RANK, int STAGE> struct form_wide_dq : form_sizes {
-  typedef hopper_wide_columns<C, VALUES> columns;
+template <class C, bool VALUES, int RANK, int STAGE> struct form_pair_dq : form_sizes {
+  typedef hopper_pair_columns<C, VALUES> columns;
   static constexpr bool TRANS_A = true, TRANS_B = true;
   static constexpr int N = columns::N, DEPTH = 2 * C::BN;
   FA_DEVICE static uint32_t a(int i, int k) {
@@ -88,12 +88,12 @@ template <class C, bool VALUES, int RANK, int STAGE> struct form_wide_dq : form_
                            k % C::BN, i);
   }
   FA_DEVICE static uint32_t b(int k, int j) {
-    const int col = columns::first(RANK) + j, of_other = 64 * hopper_wide_panel<C>(RANK);
+    const int col = columns::first(RANK) + j, of_other = 64 * hopper_pair_panel<C>(RANK);
     return k < C::BN ? element_of_tile(C::K_AT, C::KV_PANEL, k, col)
                      : element_of_tile(C::OTHER_K_AT, C::KV_PANEL, k - C::BN, col - of_other);
   }
   template <class A> FA_DEVICE static void multiply(float (&d)[N / 8][4], const A &) {
-    hopper_wide_dq<C, VALUES>(d, STAGE, RANK);
+    hopper_pair_gemm_ds_k<C, VALUES>(d, STAGE, RANK);
   }
 };
 

@@ -9,22 +9,22 @@
   FA_FORM(forward_values_##D##_##BN,                                                                         \
           fa::form_forward_values<fa::hopper_forward_config<fa::bf16, D, fa::plain, 2, BN, false, false>>)
 #define FA_BACKWARD_FORMS(D, FIRST, REST)                                                                    \
-  FA_FORM(backward_scores_##D##_0, fa::form_backward_scores<fa::hopper_backward_config<fa::bf16, D, 64>, 0>) \
-  FA_FORM(backward_scores_##D##_1, fa::form_backward_scores<fa::hopper_backward_config<fa::bf16, D, 64>, 1>) \
-  FA_FORM(backward_add_##D, fa::form_backward_add<fa::hopper_backward_config<fa::bf16, D, 64>>)              \
+  FA_FORM(backward_scores_##D##_0, fa::form_backward_gemm_s_dp<fa::hopper_backward_config<fa::bf16, D, 64>, 0>) \
+  FA_FORM(backward_scores_##D##_1, fa::form_backward_gemm_s_dp<fa::hopper_backward_config<fa::bf16, D, 64>, 1>) \
+  FA_FORM(backward_add_##D, fa::form_backward_gemm_dkv<fa::hopper_backward_config<fa::bf16, D, 64>>)              \
   FA_FORM(backward_dq_##D##_0,                                                                               \
-          fa::form_backward_dq<fa::hopper_backward_config<fa::bf16, D, 64>, 0, 0, FIRST>)                    \
+          fa::form_backward_gemm_ds_k<fa::hopper_backward_config<fa::bf16, D, 64>, 0, 0, FIRST>)                    \
   FA_FORM(backward_dq_##D##_1,                                                                               \
-          fa::form_backward_dq<fa::hopper_backward_config<fa::bf16, D, 64>, 1, FIRST, REST>)
-#define FA_WIDE_FORMS(D)                                                                                     \
-  FA_FORM(wide_scores_##D, fa::form_backward_scores<fa::hopper_backward_wide_config<fa::bf16, D>, 0>)        \
-  FA_FORM(wide_add_##D, fa::form_backward_add<fa::hopper_backward_wide_config<fa::bf16, D>>)                 \
-  FA_FORM(wide_dq_values_##D##_0,                                                                            \
-          fa::form_wide_dq<fa::hopper_backward_wide_config<fa::bf16, D>, true, 0, 0>)                        \
-  FA_FORM(wide_dq_values_##D##_1,                                                                            \
-          fa::form_wide_dq<fa::hopper_backward_wide_config<fa::bf16, D>, true, 1, 1>)                        \
-  FA_FORM(wide_dq_rest_##D##_0, fa::form_wide_dq<fa::hopper_backward_wide_config<fa::bf16, D>, false, 0, 1>) \
-  FA_FORM(wide_dq_rest_##D##_1, fa::form_wide_dq<fa::hopper_backward_wide_config<fa::bf16, D>, false, 1, 0>)
+          fa::form_backward_gemm_ds_k<fa::hopper_backward_config<fa::bf16, D, 64>, 1, FIRST, REST>)
+#define FA_PAIR_FORMS(D)                                                                                     \
+  FA_FORM(pair_scores_##D, fa::form_backward_gemm_s_dp<fa::hopper_backward_pair_config<fa::bf16, D>, 0>)        \
+  FA_FORM(pair_add_##D, fa::form_backward_gemm_dkv<fa::hopper_backward_pair_config<fa::bf16, D>>)                 \
+  FA_FORM(pair_dq_values_##D##_0,                                                                            \
+          fa::form_pair_dq<fa::hopper_backward_pair_config<fa::bf16, D>, true, 0, 0>)                        \
+  FA_FORM(pair_dq_values_##D##_1,                                                                            \
+          fa::form_pair_dq<fa::hopper_backward_pair_config<fa::bf16, D>, true, 1, 1>)                        \
+  FA_FORM(pair_dq_rest_##D##_0, fa::form_pair_dq<fa::hopper_backward_pair_config<fa::bf16, D>, false, 0, 1>) \
+  FA_FORM(pair_dq_rest_##D##_1, fa::form_pair_dq<fa::hopper_backward_pair_config<fa::bf16, D>, false, 1, 0>)
 #define FA_ALL_FORMS                                                                                         \
   FA_FORWARD_FORMS(64, 128)                                                                                  \
   FA_FORWARD_FORMS(96, 128)                                                                                  \
@@ -37,7 +37,7 @@
   FA_BACKWARD_FORMS(64, 32, 32)                                                                              \
   FA_BACKWARD_FORMS(96, 64, 32)                                                                              \
   FA_BACKWARD_FORMS(128, 64, 64)                                                                             \
-  FA_WIDE_FORMS(192)                                                                                         \
-  FA_WIDE_FORMS(256)
+  FA_PAIR_FORMS(192)                                                                                         \
+  FA_PAIR_FORMS(256)
 
 #endif

@@ -32,7 +32,7 @@ static bool is_visible(const problem *x, const fa_flex_pair *at) {
   if (at->i >= SQ || at->j >= SK) return false;
   if (x->causal && at->j > at->i + SK - SQ) return false;
   const int kind = x->lists ? flex_kind_of(at->b, at->h, at->i, at->j) : FA_FLEX_PARTIAL;
-  if (kind == FA_FLEX_UNLISTED) return false;
+  if (kind == FA_FLEX_FULLY_MASKED) return false;
   return kind == FA_FLEX_FULL || !x->mask || mask_of(at);
 }
 
@@ -42,7 +42,7 @@ float flex_score_of(void *self, float s, const fa_flex_pair *at) {
   if (is_steep(x, at)) return s - 500;
   return s * (1 + 0.25f * memory.scales[at->h]) + 0.5f * memory.table[table_at(at)] + tanhf(s);
 }
-float flex_slope_of(void *self, float s, const fa_flex_pair *at, fa_flex_read *read) {
+float flex_derivative_of(void *self, float s, const fa_flex_pair *at, fa_flex_read *read) {
   const problem *x = self;
   const bool bad = !is_visible(x, at) || is_steep(x, at);
   read[0] = (fa_flex_read){0, at->h, bad ? NAN : 0.25f * s};
@@ -57,20 +57,20 @@ int flex_mask_function(void *self, const fa_flex_pair *at) {
 /* ---- what is expected ---- */
 
 typedef struct pair_values {
-  double logit, slope, scaled; /* slope: of the logit to the scaled product */
+  double logit, derivative, scaled; /* derivative: of the logit to the scaled product */
 } pair_values;
 
 /* score_mod as the functions above have it, where it has a value. */
 static pair_values pair_of(const problem *x, const fa_flex_pair *at) {
   const int hk = at->h / (HQ / HK);
-  double s = 0, slope = 1;
+  double s = 0, derivative = 1;
   for (int d = 0; d < D; ++d)
     s += load(x, memory.q, q_at(at->b, at->i, at->h) + d) * load(x, memory.k, k_at(at->b, at->j, hk) + d);
   s *= scale;
   if (x->softcap > 0) {
     const double th = tanh(s / x->softcap);
     s = x->softcap * th;
-    slope = 1 - th * th;
+    derivative = 1 - th * th;
   }
   double t = s;
   if (x->score && is_steep(x, at)) {
@@ -78,11 +78,11 @@ static pair_values pair_of(const problem *x, const fa_flex_pair *at) {
   } else if (x->score) {
     const double factor = 1 + 0.25 * memory.scales[at->h];
     t = s * factor + 0.5 * memory.table[table_at(at)] + tanh(s);
-    slope *= factor + 1 - tanh(s) * tanh(s);
+    derivative *= factor + 1 - tanh(s) * tanh(s);
   }
   if (x->alibi) t -= memory.alibi[at->b * HQ + at->h] * fabs((double)at->i + SK - SQ - at->j);
   if (x->bias) t += load(x, memory.bias, ((int64_t)(at->b * HQ + at->h) * SQ + at->i) * SK + at->j);
-  return (pair_values){t, slope, s};
+  return (pair_values){t, derivative, s};
 }
 
 static void add_pair(const problem *x, const fa_flex_pair *at, pair_values v, double delta) {
@@ -93,8 +93,8 @@ static void add_pair(const problem *x, const fa_flex_pair *at, pair_values v, do
     dp += load(x, memory.d_o, o_at(b, i, h) + d) * load(x, memory.v, v_at(b, j, hk) + d);
     wanted.dv[v_at(b, j, hk) + d] += p * load(x, memory.d_o, o_at(b, i, h) + d);
   }
-  const double g = p * (dp - delta), ds = scale * g * v.slope;
-  wanted.dbias[((x->dbias_sums & FA_WIDE_SUM_BATCH ? 0 : b) * (int64_t)HQ + h) * SQ * SK + (int64_t)i * SK +
+  const double g = p * (dp - delta), ds = scale * g * v.derivative;
+  wanted.dbias[((x->dbias_sums & FA_MEMEFF_SUM_BATCH ? 0 : b) * (int64_t)HQ + h) * SQ * SK + (int64_t)i * SK +
                j] += g;
   if (x->score) {
     wanted.scales[h] += g * 0.25 * v.scaled;

@@ -95,7 +95,7 @@ int flex_kind_of(int b, int h, int i, int j);
 
 /* score_mod, its slopes and mask_mod; self: the problem. A hidden pair's score and slopes may be anything. */
 float flex_score_of(void *self, float s, const fa_flex_pair *at);
-float flex_slope_of(void *self, float s, const fa_flex_pair *at, fa_flex_read *read);
+float flex_derivative_of(void *self, float s, const fa_flex_pair *at, fa_flex_read *read);
 int flex_mask_function(void *self, const fa_flex_pair *at);
 
 /* O and LSE to memory, the gradients to wanted. */

@@ -11,7 +11,7 @@ atomic_int full_asked;
 int flex_block_kind(int b, int h, int i, int j) {
   if (!now->q_block) return FA_FLEX_PARTIAL;
   const int n_q = n_blocks(now->rows, now->q_block), n_kv = n_blocks(now->keys, now->kv_block);
-  if (i >= n_q * now->q_block || j >= n_kv * now->kv_block) return FA_FLEX_UNLISTED;
+  if (i >= n_q * now->q_block || j >= n_kv * now->kv_block) return FA_FLEX_FULLY_MASKED;
   const int list = now->shared_lists ? 0 : b * now->heads + h;
   return memory.map[(list * n_q + i / now->q_block) * n_kv + j / now->kv_block];
 }
@@ -31,7 +31,7 @@ static bool in_window(const fa_flex_pair *at) {
 static bool pair_is_visible(const fa_flex_pair *at) {
   if (at->i >= at->len_q || at->j >= at->len_k || !in_window(at)) return false;
   const int kind = flex_block_kind(at->b, at->h, at->i, at->j);
-  if (kind == FA_FLEX_UNLISTED) return false;
+  if (kind == FA_FLEX_FULLY_MASKED) return false;
   return kind == FA_FLEX_FULL || !(now->mode & (M_MASK | M_NOBODY)) || mask_holds(at);
 }
 

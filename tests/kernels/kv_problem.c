@@ -27,7 +27,7 @@ static int parse_list(const char *from, int *to) {
   return n;
 }
 
-static void parse_word(const char *word, kv_setting *s) {
+static void parse_word(const char *word, cache_setting *s) {
   const struct {
     const char *name;
     int *to;
@@ -60,8 +60,8 @@ static void parse_word(const char *word, kv_setting *s) {
     bad_word(word);
 }
 
-kv_setting kv_setting_parse(const char *words) {
-  kv_setting s = {0};
+cache_setting cache_setting_parse(const char *words) {
+  cache_setting s = {0};
   char copy[256], *rest = NULL;
   snprintf(copy, sizeof copy, "%s", words);
   for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) parse_word(word, &s);
@@ -76,10 +76,10 @@ static double uniform(void) {
   return (double)(state >> 11) * 0x1p-52 - 1.0;
 }
 
-static uint16_t rounded(const kv_setting *s, double x) {
+static uint16_t rounded(const cache_setting *s, double x) {
   return s->bf16 ? fa_f32_to_bf16((float)x) : fa_f32_to_f16((float)x);
 }
-static double value(const kv_setting *s, uint16_t x) {
+static double value(const cache_setting *s, uint16_t x) {
   return s->bf16 ? (double)fa_bf16_to_f32(x) : (double)fa_f16_to_f32(x);
 }
 
@@ -89,14 +89,14 @@ static void *zeros(int64_t n, size_t size) {
   return p;
 }
 
-static int64_t slot(const kv_problem *x, int batch, int key) {
-  const kv_setting *s = &x->s;
+static int64_t slot(const cache_problem *x, int batch, int key) {
+  const cache_setting *s = &x->s;
   const int64_t page = s->page_size ? x->table[batch * x->table_stride + key / s->page_size] : x->rows[batch];
   return page * x->p.k_stride.batch + (s->page_size ? key % s->page_size : key) * x->p.k_stride.row;
 }
 
-static void fill_cache(kv_problem *x) {
-  const kv_setting *s = &x->s;
+static void fill_cache(cache_problem *x) {
+  const cache_setting *s = &x->s;
   const int64_t apart = x->p.k_stride.batch,
                 n = (s->page_size ? s->page_size : x->capacity) * x->p.k_stride.row;
   for (int64_t at = 0; at < x->n_cache; at += apart)
@@ -110,8 +110,8 @@ static void fill_cache(kv_problem *x) {
 }
 
 /* Where each entry's keys are: rows of the cache in reverse, or pages in an order of their own. */
-static void place_keys(kv_problem *x) {
-  const kv_setting *s = &x->s;
+static void place_keys(cache_problem *x) {
+  const cache_setting *s = &x->s;
   int next = 0;
   for (int b = 0; b < s->batch; ++b) {
     x->seqlens[b] = s->keys[b] - s->n_new;
@@ -132,17 +132,17 @@ static void *sparse(int64_t bytes) {
   return p;
 }
 
-static int64_t cache_row(const kv_setting *s) {
+static int64_t cache_row(const cache_setting *s) {
   return s->heads_kv * s->head_dim + (s->unaligned ? 3 : 0);
 }
 
 /* From one row of the cache, or page, to the next. */
-static int64_t cache_batch(const kv_problem *x) {
+static int64_t cache_batch(const cache_problem *x) {
   return (x->s.page_size ? x->s.page_size : x->capacity) * cache_row(&x->s) + ((int64_t)x->s.far << 30);
 }
 
-static void allocate(kv_problem *x) {
-  const kv_setting *s = &x->s;
+static void allocate(cache_problem *x) {
+  const cache_setting *s = &x->s;
   const int heads = s->heads_kv * s->group;
   for (int b = 0; b < s->batch; ++b)
     if (s->keys[b] > x->capacity) x->capacity = s->keys[b];
@@ -170,15 +170,15 @@ static void allocate(kv_problem *x) {
   x->table = zeros(s->batch * x->table_stride, 4);
 }
 
-static void fill_params(kv_problem *x) {
-  const kv_setting *s = &x->s;
+static void fill_params(cache_problem *x) {
+  const cache_setting *s = &x->s;
   const int heads = s->heads_kv * s->group;
   const int64_t width = s->head_dim + (s->unaligned ? 1 : 0);
-  const fa_flash_strides q = {s->rows * heads * width, heads * width, width};
-  const fa_flash_strides k = {cache_batch(x), cache_row(s), s->head_dim};
+  const fa_kernel_strides q = {s->rows * heads * width, heads * width, width};
+  const fa_kernel_strides k = {cache_batch(x), cache_row(s), s->head_dim};
   x->scale = isnan(s->scale) ? 0.0 : s->scale != 0.0 ? s->scale : 1.0 / sqrt(s->head_dim);
   const double positive = x->scale == 0.0 ? 1.0 : fabs(x->scale);
-  x->p = (fa_kv_params){.q = x->q,
+  x->p = (fa_cache_params){.q = x->q,
                         .k = x->k,
                         .v = x->v,
                         .o = x->o,
@@ -201,7 +201,7 @@ static void fill_params(kv_problem *x) {
                         .block_table = s->page_size ? x->table : NULL,
                         .table_stride = x->table_stride,
                         .page_size = s->page_size,
-                        .page = s->page_size ? fa_kv_divisor_of(s->page_size) : (fa_kv_divisor){0, 0},
+                        .page = s->page_size ? fa_cache_divisor_of(s->page_size) : (fa_cache_divisor){0, 0},
                         .window_left = s->left - 1,
                         .window_right = s->right - 1,
                         .scale = (float)positive,
@@ -219,7 +219,7 @@ static void fill_params(kv_problem *x) {
                         .partial_lse = x->partial_lse};
 }
 
-void kv_problem_make(const kv_setting *s, kv_problem *x) {
+void cache_problem_make(const cache_setting *s, cache_problem *x) {
   memset(x, 0, sizeof *x);
   x->s = *s;
   state = 12345;
@@ -234,7 +234,7 @@ void kv_problem_make(const kv_setting *s, kv_problem *x) {
   memset(x->partial_o, 0xff, (size_t)(x->n_partial * s->head_dim) * 4);
 }
 
-void kv_problem_free(kv_problem *x) {
+void cache_problem_free(cache_problem *x) {
   void *const all[] = {x->q,         x->o,           x->lse,     x->slopes, x->partial_o, x->partial_lse,
                        x->o_written, x->lse_written, x->seqlens, x->rows,   x->pads,      x->table};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
@@ -244,9 +244,9 @@ void kv_problem_free(kv_problem *x) {
 
 /* ---- launches ---- */
 
-bool kv_problem_launch(kv_problem *x, const fa_kv_kernel *k, int64_t grid_x, int grid_y, int grid_z,
+bool cache_problem_launch(cache_problem *x, const fa_cache_kernel *k, int64_t grid_x, int grid_y, int grid_z,
                        uint64_t seed, char text[512]) {
-  const kv_setting *s = &x->s;
+  const cache_setting *s = &x->s;
   const struct {
     const char *name;
     const void *begin;
@@ -291,24 +291,24 @@ bool kv_problem_launch(kv_problem *x, const fa_kv_kernel *k, int64_t grid_x, int
   return status == FA_OK && report.state == FA_SUBJECT_OK;
 }
 
-static const fa_kv_kernel *kernel_of(const kv_setting *s) {
-  const fa_kv_ability wanted = {s->bf16,      s->head_dim, s->rows * s->group,
+static const fa_cache_kernel *kernel_of(const cache_setting *s) {
+  const fa_cache_ability wanted = {s->bf16,      s->head_dim, s->rows * s->group,
                                 s->unaligned, s->alibi,    s->softcap > 0};
-  return fa_kv_forward_find(wanted, NULL);
+  return fa_cache_forward_find(wanted, NULL);
 }
 
-bool kv_problem_run(kv_problem *x, uint64_t seed, char text[512]) {
-  const kv_setting *s = &x->s;
-  const fa_kv_kernel *k = kernel_of(s);
+bool cache_problem_run(cache_problem *x, uint64_t seed, char text[512]) {
+  const cache_setting *s = &x->s;
+  const fa_cache_kernel *k = kernel_of(s);
   const int tiles = (s->rows * s->group + k->block_m - 1) / k->block_m;
-  return kv_problem_launch(x, k, (int64_t)tiles * s->splits, s->heads_kv, s->batch, seed, text) &&
-         (s->splits == 1 || kv_problem_launch(x, fa_kv_combine_find(s->bf16), x->n_rows, 1, 1, seed, text));
+  return cache_problem_launch(x, k, (int64_t)tiles * s->splits, s->heads_kv, s->batch, seed, text) &&
+         (s->splits == 1 || cache_problem_launch(x, fa_cache_combine_find(s->bf16), x->n_rows, 1, 1, seed, text));
 }
 
 /* ---- what should come of it ---- */
 
-static double logit(const kv_problem *x, int b, int i, int h, int j) {
-  const kv_setting *s = &x->s;
+static double logit(const cache_problem *x, int b, int i, int h, int j) {
+  const cache_setting *s = &x->s;
   const uint16_t *q = x->q + b * x->p.q_stride.batch + i * x->p.q_stride.row + h * x->p.q_stride.head;
   const uint16_t *k = x->k + slot(x, b, j) + h / s->group * s->head_dim;
   double t = 0;
@@ -319,15 +319,15 @@ static double logit(const kv_problem *x, int b, int i, int h, int j) {
   return t;
 }
 
-static bool sees(const kv_setting *s, int b, int i, int j) {
+static bool sees(const cache_setting *s, int b, int i, int j) {
   const int diagonal = i + s->keys[b] - s->rows;
   return j >= s->pad[b] && j < s->keys[b] && (!s->left || j >= diagonal - (s->left - 1)) &&
          (!s->right || j <= diagonal + s->right - 1);
 }
 
 /* Counts what lies outside of the error that roundings of P and O can make, in x->wrong. */
-static void check_row(kv_problem *x, int b, int i, int h) {
-  const kv_setting *s = &x->s;
+static void check_row(cache_problem *x, int b, int i, int h) {
+  const cache_setting *s = &x->s;
   const double unit = s->bf16 ? 0x1p-9 : 0x1p-12;
   double *t = zeros(s->keys[b], sizeof *t), max = -INFINITY, sum = 0;
   for (int j = 0; j < s->keys[b]; ++j) {
@@ -357,8 +357,8 @@ static void check_row(kv_problem *x, int b, int i, int h) {
   free(t);
 }
 
-void kv_problem_judge(kv_problem *x) {
-  const kv_setting *s = &x->s;
+void cache_problem_judge(cache_problem *x) {
+  const cache_setting *s = &x->s;
   x->wrong = 0;
   for (int b = 0; b < s->batch; ++b)
     for (int i = 0; i < s->rows; ++i)

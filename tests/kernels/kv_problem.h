@@ -10,7 +10,7 @@
 
 enum { KV_MAX_BATCH = 4 };
 
-typedef struct kv_setting {
+typedef struct cache_setting {
   int bf16, head_dim, batch, heads_kv, group, rows, keys[KV_MAX_BATCH], splits;
   int page_size;                             /* 0: not paged */
   int n_new, pad[KV_MAX_BATCH], left, right; /* left, right: of the window, plus 1; 0: none */
@@ -18,11 +18,11 @@ typedef struct kv_setting {
   double softcap;
   int alibi, unaligned, moved; /* moved: entries have other rows of the cache than their own */
   int far;                     /* rows of the cache, or pages, lie 2^30 elements apart */
-} kv_setting;
+} cache_setting;
 
-typedef struct kv_problem {
-  kv_setting s;
-  fa_kv_params p;
+typedef struct cache_problem {
+  cache_setting s;
+  fa_cache_params p;
   uint16_t *q, *k, *v, *o;
   float *lse, *slopes, *partial_o, *partial_lse;
   uint8_t *o_written, *lse_written;
@@ -30,21 +30,21 @@ typedef struct kv_problem {
   int64_t n_q, n_cache, n_partial, n_rows, pages, table_stride;
   double scale;
   int capacity, wrong;
-} kv_problem;
+} cache_problem;
 
 /* From words: f16 or bf16, d= heads= group= rows= keys=A,B.. splits= page= new= pad=A,B.. left= right= scale=
  * cap=, alibi, unaligned, moved, far. Ends the program where one is none of these. */
-kv_setting kv_setting_parse(const char *words);
+cache_setting cache_setting_parse(const char *words);
 
-void kv_problem_make(const kv_setting *s, kv_problem *x);
-void kv_problem_free(kv_problem *x);
+void cache_problem_make(const cache_setting *s, cache_problem *x);
+void cache_problem_free(cache_problem *x);
 
 /* What the executor said in text. The whole call, and one kernel of it. */
-bool kv_problem_run(kv_problem *x, uint64_t seed, char text[512]);
-bool kv_problem_launch(kv_problem *x, const fa_kv_kernel *k, int64_t grid_x, int grid_y, int grid_z,
+bool cache_problem_run(cache_problem *x, uint64_t seed, char text[512]);
+bool cache_problem_launch(cache_problem *x, const fa_cache_kernel *k, int64_t grid_x, int grid_y, int grid_z,
                        uint64_t seed, char text[512]);
 
 /* Counts, in x->wrong, the elements of o and lse beyond the errors that roundings of P and O can make. */
-void kv_problem_judge(kv_problem *x);
+void cache_problem_judge(cache_problem *x);
 
 #endif

@@ -46,7 +46,7 @@ template <class F> static void check(const char *name) {
 }
 
 /* A form whose second panel is taken from elsewhere: the test can fail. */
-struct moved : fa::form_backward_add<fa::hopper_backward_config<fa::bf16, 128, 64>> {
+struct moved : fa::form_backward_gemm_dkv<fa::hopper_backward_config<fa::bf16, 128, 64>> {
   static uint32_t b(int k, int j) { return fa::element_of_tile(0, 8192 + 1024, k, j); }
 };
 

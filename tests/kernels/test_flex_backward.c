@@ -26,8 +26,8 @@ static int tile_kind(int b, int h, int row0, int rows, int key0, int keys) {
   int n[4] = {0};
   for (int i = row0; i < row0 + rows && i < SQ; ++i)
     for (int j = key0; j < key0 + keys && j < SK; ++j) ++n[flex_kind_of(b, h, i, j)];
-  if (!n[FA_FLEX_PARTIAL] && !n[FA_FLEX_FULL]) return FA_FLEX_UNLISTED;
-  if (n[FA_FLEX_UNLISTED]) return FA_FLEX_MIXED;
+  if (!n[FA_FLEX_PARTIAL] && !n[FA_FLEX_FULL]) return FA_FLEX_FULLY_MASKED;
+  if (n[FA_FLEX_FULLY_MASKED]) return FA_FLEX_MIXED;
   return !n[FA_FLEX_FULL] ? FA_FLEX_PARTIAL : n[FA_FLEX_PARTIAL] ? FA_FLEX_MIXED : FA_FLEX_FULL;
 }
 
@@ -45,17 +45,17 @@ static fa_flex_lists make_lists(int32_t *count, int32_t *entry, bool along_rows,
   return (fa_flex_lists){count, entry, TILES_M, TILES_N, HQ * TILES_M, TILES_M};
 }
 
-static void fill_forward(const problem *x, const fa_flex_functions *functions, fa_flash_params *f) {
+static void fill_forward(const problem *x, const fa_flex_functions *functions, fa_attention_params *f) {
   f->q = (const uint16_t *)memory.q;
   f->k = (const uint16_t *)memory.k;
   f->v = (const uint16_t *)memory.v;
   f->o = (uint16_t *)memory.o;
   f->lse = memory.lse;
-  f->q_stride = (fa_flash_strides){SQ * HQ * D, HQ * D, D};
-  f->k_stride = (fa_flash_strides){SK * HK * D, HK * D, D};
-  f->v_stride = (fa_flash_strides){SK * HK * DV, HK * DV, DV};
-  f->o_stride = (fa_flash_strides){SQ * HQ * DV, HQ * DV, DV};
-  f->lse_stride = (fa_flash_strides){HQ * SQ, 1, SQ};
+  f->q_stride = (fa_kernel_strides){SQ * HQ * D, HQ * D, D};
+  f->k_stride = (fa_kernel_strides){SK * HK * D, HK * D, D};
+  f->v_stride = (fa_kernel_strides){SK * HK * DV, HK * DV, DV};
+  f->o_stride = (fa_kernel_strides){SQ * HQ * DV, HQ * DV, DV};
+  f->lse_stride = (fa_kernel_strides){HQ * SQ, 1, SQ};
   f->seqlen_q = SQ;
   f->seqlen_k = SK;
   f->heads_per_kv = HQ / HK;
@@ -73,7 +73,7 @@ static void fill_forward(const problem *x, const fa_flex_functions *functions, f
   f->aligned = x->dtype == FA_F32;
   f->dropout_scale = 1;
   f->bias = x->bias ? memory.bias : NULL;
-  f->bias_stride = (fa_flash_strides){HQ * SQ * SK, SK, SQ * SK};
+  f->bias_stride = (fa_kernel_strides){HQ * SQ * SK, SK, SQ * SK};
   f->flex.functions = functions;
   f->flex.buffer[0] = memory.scales;
   f->flex.buffer[2] = memory.table;
@@ -96,7 +96,7 @@ static void fill_forward(const problem *x, const fa_flex_functions *functions, f
   f->flex.rows = make_lists(memory.rows_count, memory.rows_entry, false, n);
 }
 
-static void launch(const fa_wide_kernel *k, const void *params, unsigned gx, unsigned gy, unsigned gz,
+static void launch(const fa_memeff_kernel *k, const void *params, unsigned gx, unsigned gy, unsigned gz,
                    uint64_t seed) {
   const fa_simt_range range = {"memory", (const char *)&memory, sizeof memory, true, NULL};
   const fa_simt_launch l = {.kernel = k->entry.entry,
@@ -121,11 +121,11 @@ static unsigned blocks(int n, int of) {
 
 static void run(const problem *x, uint64_t seed) {
   const fa_flex_functions functions = {(void *)x, x->score ? flex_score_of : NULL,
-                                       x->mask ? flex_mask_function : NULL, x->score ? flex_slope_of : NULL,
+                                       x->mask ? flex_mask_function : NULL, x->score ? flex_derivative_of : NULL,
                                        x->score ? 2 : 0};
   const fa_flex_backward_kernels *k =
       x->is_short ? fa_flex_backward_find_short(x->dtype) : fa_flex_backward_find(x->dtype);
-  fa_wide_backward_params p = {
+  fa_memeff_backward_params p = {
       .d_o = memory.d_o,
       .d_lse = x->dlse ? memory.dlse : NULL,
       .delta = memory.delta,
@@ -137,7 +137,7 @@ static void run(const problem *x, uint64_t seed) {
       .dbias = x->bias ? memory.dbias : NULL,
       .batch = B,
       .dbias_sums = x->dbias_sums,
-      .dbias_stride = {x->dbias_sums & FA_WIDE_SUM_BATCH ? 0 : HQ * SQ * SK, SK, SQ * SK}};
+      .dbias_stride = {x->dbias_sums & FA_MEMEFF_SUM_BATCH ? 0 : HQ * SQ * SK, SK, SQ * SK}};
   fill_forward(x, &functions, &p.forward);
   p.dq_stride = p.forward.q_stride;
   p.dk_stride = p.forward.k_stride;
@@ -149,14 +149,14 @@ static void run(const problem *x, uint64_t seed) {
       .exact = {x->exact ? memory.e_scales : NULL, NULL, x->exact ? memory.e_table : NULL},
       .n = {HQ, 0, TABLE}};
   REQUIRE(k && k->block_m == BLOCK_M && k->block_n == (x->is_short ? SHORT_BLOCK_N : BLOCK_N));
-  launch(&k->clear, &e, 1, FA_FLEX_BUFFERS, 1, seed);
+  launch(&k->clear, &e, 1, FA_FLEX_CAPTURED, 1, seed);
   launch(&k->prepare, &p, blocks(SQ, k->prepare.block_m), HQ, B, seed);
   launch(&k->keys, &p, blocks(SK, k->keys.block_m) * blocks(D > DV ? D : DV, k->keys.block_cols), HK, B,
          seed);
   launch(&k->queries, &p, blocks(SQ, k->queries.block_m) * blocks(D, k->queries.block_cols), HQ, B, seed);
   if (p.dbias && p.dbias_sums)
     launch(&k->dbias, &p, blocks(SQ, k->dbias.block_m) * blocks(SK, k->dbias.block_cols), HQ, 1, seed);
-  if (x->exact) launch(&k->round, &e, 1, FA_FLEX_BUFFERS, 1, seed);
+  if (x->exact) launch(&k->round, &e, 1, FA_FLEX_CAPTURED, 1, seed);
 }
 
 static void compare(const problem *x, const char *what, const float *got, const double *want, int64_t n,
@@ -229,7 +229,7 @@ int main(void) {
       {.name = "sums",
        .is_short = true,
        .bias = true,
-       .dbias_sums = FA_WIDE_SUM_BATCH,
+       .dbias_sums = FA_MEMEFF_SUM_BATCH,
        .lists = true,
        .mask = true,
        .score = true,

@@ -73,9 +73,9 @@ static void sum_up(int64_t n, int64_t n_elements, uint64_t seed) {
   memset(m.out, 0xff, sizeof m.out);
   const unsigned blocks =
       static_cast<unsigned>((n_elements + FA_FLEX_EXACT_ELEMENTS - 1) / FA_FLEX_EXACT_ELEMENTS);
-  launch(clear_kernel, &p, blocks, FA_FLEX_BUFFERS, seed);
+  launch(clear_kernel, &p, blocks, FA_FLEX_CAPTURED, seed);
   launch(add_kernel, &a, static_cast<unsigned>((n + THREADS - 1) / THREADS), 1, seed);
-  launch(round_kernel, &p, blocks, FA_FLEX_BUFFERS, seed);
+  launch(round_kernel, &p, blocks, FA_FLEX_CAPTURED, seed);
   if (n_elements < N)
     CHECK(float_bits(m.out[n_elements]) == 0xffffffffu && m.exact[n_elements * WORDS] == ~0ull);
 }
@@ -253,7 +253,7 @@ static void test_full() {
       m.exact[e * WORDS + k] = static_cast<uint64_t>(limb);
       want[e].bit[FLEX_LIMB_BITS * k] = limb;
     }
-  launch(round_kernel, &p, N / FA_FLEX_EXACT_ELEMENTS, FA_FLEX_BUFFERS, 0);
+  launch(round_kernel, &p, N / FA_FLEX_EXACT_ELEMENTS, FA_FLEX_CAPTURED, 0);
   int bad = 0, infinite = 0;
   for (int e = 0; e < N; ++e) {
     bad += !same(m.out[e], slow_round(&want[e]));
@@ -333,9 +333,9 @@ static void test_registers() {
       p.n[k] = BUFFER;
     }
     const add_params a = {0, &x};
-    launch(clear_kernel, &p, 2, FA_FLEX_BUFFERS, 0);
+    launch(clear_kernel, &p, 2, FA_FLEX_CAPTURED, 0);
     launch(register_kernel, &a, 1, 1, 5);
-    launch(round_kernel, &p, 2, FA_FLEX_BUFFERS, 0);
+    launch(round_kernel, &p, 2, FA_FLEX_CAPTURED, 0);
     int bad = 0;
     for (int k = 0; k < 2; ++k)
       for (int e = 0; e < BUFFER; ++e) bad += m.out[k * BUFFER + e] != want[k][e];

@@ -56,7 +56,7 @@ static int tile_kind(int b, int h, int row0, int rows, int key0, int keys) {
   return kind;
 }
 
-static void make_lists(const call *c, const fa_flash_kernel *kernel, fa_flex_args *x) {
+static void make_lists(const call *c, const fa_kernel *kernel, fa_flex_args *x) {
   const int n_q = n_blocks(c->rows, c->q_block), n_kv = n_blocks(c->keys, c->kv_block);
   const int n = n_blocks(c->rows, kernel->block_m), capacity = n_blocks(c->keys, kernel->block_n);
   const int heads = c->shared_lists ? 1 : BATCH * c->heads;
@@ -70,7 +70,7 @@ static void make_lists(const call *c, const fa_flash_kernel *kernel, fa_flex_arg
     for (int tile = 0; tile < capacity; ++tile) {
       const int kind = tile_kind(list / c->heads, list % c->heads, at % n * kernel->block_m, kernel->block_m,
                                  tile * kernel->block_n, kernel->block_n);
-      if (kind != FA_FLEX_UNLISTED) memory.entries[at * capacity + memory.counts[at]++] = tile * 4 + kind;
+      if (kind != FA_FLEX_FULLY_MASKED) memory.entries[at * capacity + memory.counts[at]++] = tile * 4 + kind;
     }
   }
   const int64_t per_head = c->shared_lists ? 0 : 1;
@@ -91,14 +91,14 @@ static void make_lists(const call *c, const fa_flash_kernel *kernel, fa_flex_arg
 
 /* ---- the kernel ---- */
 
-static fa_flash_strides strides(int rows, int heads, int d) {
-  return (fa_flash_strides){(int64_t)rows * heads * d, (int64_t)heads * d, d};
+static fa_kernel_strides strides(int rows, int heads, int d) {
+  return (fa_kernel_strides){(int64_t)rows * heads * d, (int64_t)heads * d, d};
 }
 
-static fa_flash_params params_of(const call *c, const fa_flash_kernel *kernel,
+static fa_attention_params params_of(const call *c, const fa_kernel *kernel,
                                  const fa_flex_functions *functions) {
   const bool narrow = c->dtype != FA_F32;
-  fa_flash_params p = {.lse = memory.lse, .score_sign = 1.0f, .dropout_scale = 1.0f, .empty_lse = -INFINITY};
+  fa_attention_params p = {.lse = memory.lse, .score_sign = 1.0f, .dropout_scale = 1.0f, .empty_lse = -INFINITY};
   p.q = narrow ? memory.q16 : (const uint16_t *)memory.q;
   p.k = narrow ? memory.k16 : (const uint16_t *)memory.k;
   p.v = narrow ? memory.v16 : (const uint16_t *)memory.v;
@@ -107,7 +107,7 @@ static fa_flash_params params_of(const call *c, const fa_flash_kernel *kernel,
   p.k_stride = strides(c->keys, c->heads_kv, c->d);
   p.v_stride = strides(c->keys, c->heads_kv, c->dv);
   p.o_stride = strides(c->rows, c->heads, c->dv);
-  p.lse_stride = (fa_flash_strides){(int64_t)c->heads * c->rows, 1, c->rows};
+  p.lse_stride = (fa_kernel_strides){(int64_t)c->heads * c->rows, 1, c->rows};
   p.seqlen_q = c->rows;
   p.seqlen_k = c->keys;
   p.seqused_k = c->lengths ? used : NULL;
@@ -125,7 +125,7 @@ static fa_flash_params params_of(const call *c, const fa_flash_kernel *kernel,
   p.aligned = !narrow && c->d % 4 == 0 && c->dv % 4 == 0;
   p.bias = c->bias ? memory.bias : NULL;
   p.bias_stride =
-      (fa_flash_strides){(int64_t)c->heads * c->rows * c->keys, c->keys, (int64_t)c->rows * c->keys};
+      (fa_kernel_strides){(int64_t)c->heads * c->rows * c->keys, c->keys, (int64_t)c->rows * c->keys};
   p.flex.functions = functions;
   if (c->q_block) make_lists(c, kernel, &p.flex);
   return p;
@@ -133,7 +133,7 @@ static fa_flash_params params_of(const call *c, const fa_flash_kernel *kernel,
 
 #define RANGE(x, w)                                                                                          \
   { .name = #x, .begin = (const char *)(x), .bytes = sizeof(x), .writable = (w) }
-static void launch_all(const fa_flash_params *p, const fa_flash_kernel *kernel, const call *c,
+static void launch_all(const fa_attention_params *p, const fa_kernel *kernel, const call *c,
                        uint64_t seed) {
   const fa_simt_range ranges[] = {
       RANGE(memory.q, false),      RANGE(memory.k, false),       RANGE(memory.v, false),
@@ -161,10 +161,10 @@ static void launch_all(const fa_flash_params *p, const fa_flash_kernel *kernel, 
 }
 
 static int run(const call *c, const fa_flex_functions *functions, uint64_t seed) {
-  const fa_flash_kernel *kernel = fa_flex_forward_find(c->dtype, c->d, c->dv, NULL);
+  const fa_kernel *kernel = fa_flex_forward_find(c->dtype, c->d, c->dv, NULL);
   int empty;
   REQUIRE(kernel && kernel->entry);
-  const fa_flash_params p = params_of(c, kernel, functions);
+  const fa_attention_params p = params_of(c, kernel, functions);
   memset(memory.o, 0xff, sizeof memory.o);
   memset(memory.o16, 0xff, sizeof memory.o16);
   memset(memory.lse, 0xff, sizeof memory.lse);
@@ -258,7 +258,7 @@ static void test_lists(void) {
   c.kinds = 1 << FA_FLEX_FULL, c.window_right = -1, c.lengths = true;
   CHECK(test(&c, 5) == 0);
   c.name = "no block is listed";
-  c.kinds = 1 << FA_FLEX_UNLISTED;
+  c.kinds = 1 << FA_FLEX_FULLY_MASKED;
   CHECK(test(&c, 6) == BATCH * c.heads * c.rows);
 }
 
@@ -284,7 +284,7 @@ static void test_comparison(void) {
 }
 
 static void test_table(void) {
-  const fa_flash_device small = {.max_shared_bytes = 99 * 1024}, tiny = {.max_shared_bytes = 1024};
+  const fa_kernel_device small = {.max_shared_bytes = 99 * 1024}, tiny = {.max_shared_bytes = 1024};
   int n = 0;
   for (const char *name; (name = fa_flex_forward_name(n)) != NULL; ++n)
     CHECK(strncmp(name, "flex_forward_", 13) == 0);

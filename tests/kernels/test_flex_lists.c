@@ -229,7 +229,7 @@ static drawn draw(fa_rng *r, const fa_attention *a, int64_t batch, int64_t heads
       const bool again = k > 0 && fa_rng_below(r, 4) != 0, above = row % d.n_q > 0 && fa_rng_below(r, 4) != 0;
       uint8_t *kind = &d.kind[row * d.n_kv + k];
       *kind = (uint8_t)(above ? kind[-d.n_kv] : again ? kind[-1] : fa_rng_below(r, 3));
-      if (*kind == FA_FLEX_UNLISTED) continue;
+      if (*kind == FA_FLEX_FULLY_MASKED) continue;
       const int list = *kind == FA_FLEX_FULL ? 2 : 0;
       d.x.v[list + 1][row * d.n_kv + d.x.v[list][row]++] = (int32_t)k;
     }
@@ -270,7 +270,7 @@ static void check_tiles(const drawn *d, const fa_attention *a, const fa_flex_lis
         for (int64_t u = 0; u < l->capacity; ++u) {
           const int64_t row = p->by_rows ? u : t, key = p->by_rows ? t : u;
           const int want = kind_by_pairs(d, a, map, row * p->tile_m, p->tile_m, key * p->tile_n, p->tile_n);
-          if (want == FA_FLEX_UNLISTED) continue;
+          if (want == FA_FLEX_FULLY_MASKED) continue;
           good &= n < l->count[at] && l->entry[at * l->capacity + n] == (int32_t)(u * 4 + want);
           ++n;
         }
@@ -287,7 +287,7 @@ static int check_plan(const fa_flex_plan *plan, const drawn *d, const fa_attenti
     ranges[i] = (fa_simt_range){"list", (char *)d->x.v[i], (size_t)d->x.n[i] * 4, false, NULL};
   for (int i = 0; i < plan->n_launches; ++i) {
     const fa_flex_launch *l = &plan->launch[i];
-    if (l->takes != FA_FLEX_TAKES_LISTS) continue;
+    if (l->params_kind != FA_FLEX_PARAMS_LISTS) continue;
     if (!launch(plan, i, m, ranges, 4)) return 0;
     const fa_flex_lists_params *p = &l->params.lists;
     if (!p->tile_count) continue;

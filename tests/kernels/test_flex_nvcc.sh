@@ -9,13 +9,13 @@ failed=0
 cat >"$dir/none.h" <<'END'
 #define FA_FLEX_SCORE 0
 #define FA_FLEX_MASK 0
-#define FA_FLEX_SLOPE 0
+#define FA_FLEX_DERIVATIVE 0
 #define FA_FLEX_READS 0
 END
 cat >"$dir/alibi_causal.h" <<'END'
 #define FA_FLEX_SCORE 1
 #define FA_FLEX_MASK 1
-#define FA_FLEX_SLOPE 1
+#define FA_FLEX_DERIVATIVE 1
 #define FA_FLEX_READS 1
 #define FA_FLEX_READ_BUFFERS 0
 __device__ __forceinline__ int fa_flex_at(int i) { return i < 0 ? 0 : i > 15 ? 15 : i; }
@@ -23,7 +23,7 @@ __device__ __forceinline__ float fa_flex_score(float score, int, int h, int i, i
   return score + static_cast<const float *>(buffer[0])[fa_flex_at(h)] * static_cast<float>(j - i);
 }
 __device__ __forceinline__ int fa_flex_mask(int, int, int i, int j, int, int, const void *const *) { return i >= j; }
-__device__ __forceinline__ float fa_flex_slope(float, int, int h, int i, int j, int, int, const void *const *, float *slope,
+__device__ __forceinline__ float fa_flex_derivative(float, int, int h, int i, int j, int, int, const void *const *, float *slope,
                                                long long *element) {
   slope[0] = static_cast<float>(j - i);
   element[0] = fa_flex_at(h);
@@ -34,7 +34,7 @@ END
 cat >"$dir/far_too_much.h" <<'END'
 #define FA_FLEX_SCORE 1
 #define FA_FLEX_MASK 0
-#define FA_FLEX_SLOPE 0
+#define FA_FLEX_DERIVATIVE 0
 #define FA_FLEX_READS 0
 __device__ float fa_flex_score(float score, int, int, int i, int j, int, int, const void *const *) {
   volatile float x[64];
@@ -59,8 +59,8 @@ done <<'END'
 alibi_causal flex/forward 80 FA_ENTRY(flex_forward_f32_128,f32,128)
 alibi_causal flex/forward 90a FA_ENTRY(flex_forward_bf16_128,bf16,128)
 none flex/forward 90a FA_ENTRY(flex_forward_f16_64,f16,64)
-alibi_causal flex/backward 90a FA_ENTRY(flex_backward_bf16_keys,bf16,wide_backward_keys,64,64)
-alibi_causal flex/backward 80 FA_ENTRY(flex_backward_f32_queries,f32,wide_backward_queries,64,64)
-alibi_causal flex/backward 90a FA_ENTRY(flex_backward_f16_short_keys,f16,wide_backward_keys,16,32)
+alibi_causal flex/backward 90a FA_ENTRY(flex_backward_bf16_keys,bf16,memeff_backward_keys,64,64)
+alibi_causal flex/backward 80 FA_ENTRY(flex_backward_f32_queries,f32,memeff_backward_queries,64,64)
+alibi_causal flex/backward 90a FA_ENTRY(flex_backward_f16_short_keys,f16,memeff_backward_keys,16,32)
 END
 exit $failed

@@ -134,10 +134,10 @@ static void check_all_neighbours(void) {
   check_neighbours("{" HIDDEN ", \"head_dim\": 96, \"softcap\": 3, \"deterministic\": true}",
                    "hopper_backward_f16_96_varlen_softcap");
   check_neighbours("{" SIDE_BY_SIDE ", \"head_dim\": 256, \"dtype\": \"bf16\"}",
-                   "hopper_backward_wide_bf16_256_varlen");
+                   "hopper_backward_pair_bf16_256_varlen");
   check_neighbours("{" HIDDEN ", \"head_dim\": 192, \"alibi\": {\"slopes\": \"standard\"}, \"mask\": "
                    "{\"type\": \"causal\"}}",
-                   "hopper_backward_wide_f16_192_varlen_alibi");
+                   "hopper_backward_pair_f16_192_varlen_alibi");
 }
 
 /* ---- the same bits under every schedule ---- */
@@ -177,13 +177,13 @@ static void check_all_repeats(void) {
                 "\"deterministic\": true}",
                 "hopper_backward_f16_96_varlen_softcap");
   check_repeats("{\"seqlen_q\": 20, \"seqlen_k\": 520, \"head_dim\": 192, \"deterministic\": true}",
-                "hopper_backward_wide_f16_192_ordered");
+                "hopper_backward_pair_f16_192_ordered");
   check_repeats("{\"seqlen_q\": 20, \"seqlen_k\": 520, \"head_dim\": 160, \"dropout\": {\"p\": 0.3}, "
                 "\"dtype\": \"bf16\", \"deterministic\": true}",
-                "hopper_backward_wide_bf16_192_dropout");
+                "hopper_backward_pair_bf16_192_dropout");
   check_repeats("{\"cu_seqlens_q\": [0, 20, 30], \"cu_seqlens_k\": [0, 400, 410], \"head_dim\": 256, "
                 "\"deterministic\": true}",
-                "hopper_backward_wide_f16_256_varlen");
+                "hopper_backward_pair_f16_256_varlen");
 }
 
 /* ---- which kernel ---- */
@@ -209,13 +209,13 @@ static void check_kernels(void) {
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"softcap\": 3, \"alibi\": {\"slopes\": \"standard\"}}",
                "");
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 24}", "");
-  check_kernel("{\"seqlen_q\": 20, \"head_dim\": 136}", "hopper_backward_wide_f16_192");
+  check_kernel("{\"seqlen_q\": 20, \"head_dim\": 136}", "hopper_backward_pair_f16_192");
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 200, \"softcap\": 3}",
-               "hopper_backward_wide_f16_256_softcap");
+               "hopper_backward_pair_f16_256_softcap");
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 200, \"dropout\": {\"p\": 0.3}}",
-               "hopper_backward_wide_f16_256_dropout");
+               "hopper_backward_pair_f16_256_dropout");
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 192, \"softcap\": 3, \"deterministic\": true}",
-               "hopper_backward_wide_f16_192_varlen_softcap");
+               "hopper_backward_pair_f16_192_varlen_softcap");
   check_kernel(
       "{\"cu_seqlens_q\": [0, 20], \"cu_seqlens_k\": [0, 20], \"head_dim\": 192, \"dropout\": {\"p\": "
       "0.3}}",

@@ -91,7 +91,7 @@ static void check_arguments(void) {
 
 /* Those of the other families; what expressions ask for is compiled for a call, but listed all the same. */
 static void test_families(void) {
-  static name_of *const wide[] = {fa_wide_name};
+  static name_of *const wide[] = {fa_memeff_name};
   static name_of *const flex[] = {fa_flex_forward_name, fa_flex_backward_name};
   static name_of *const of_sm90[] = {fa_hopper_flex_backward_name};
   static name_of *const lists[] = {fa_flex_lists_name};
@@ -117,7 +117,7 @@ int main(void) {
   static name_of *const flash[] = {fa_flash_forward_name, fa_flash_backward_name};
   static name_of *const hopper[] = {fa_hopper_forward_name, fa_hopper_flex_forward_name,
                                     fa_hopper_backward_name};
-  static name_of *const cache[] = {fa_kv_name, fa_kv_append_name};
+  static name_of *const cache[] = {fa_cache_name, fa_cache_append_name};
   fa_case_list list = {0}, of_hopper = {0}, over_cache = {0};
   load("cases/kernels.json", &list);
   run_all(&list, NULL, true);

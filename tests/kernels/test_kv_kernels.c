@@ -51,103 +51,103 @@ static const struct {
 static void test_settings(void) {
   for (size_t i = 0; i < sizeof settings / sizeof *settings; ++i)
     for (uint64_t seed = 0; seed < 2; ++seed) {
-      kv_problem x;
+      cache_problem x;
       char text[512];
-      const kv_setting s = kv_setting_parse(settings[i].words);
-      kv_problem_make(&s, &x);
-      const bool ran = kv_problem_run(&x, seed * 99, text);
+      const cache_setting s = cache_setting_parse(settings[i].words);
+      cache_problem_make(&s, &x);
+      const bool ran = cache_problem_run(&x, seed * 99, text);
       CHECK_MSG(ran, "%s: %s", settings[i].what, text);
-      if (ran) kv_problem_judge(&x);
+      if (ran) cache_problem_judge(&x);
       CHECK_MSG(x.wrong == 0, "%s, schedule %d: %d wrong", settings[i].what, (int)seed, x.wrong);
-      kv_problem_free(&x);
+      cache_problem_free(&x);
     }
 }
 
 /* ---- the checks can fail ---- */
 
-static void forget_new(fa_kv_params *p) {
+static void forget_new(fa_cache_params *p) {
   p->n_new = 0;
 }
-static void widen_right(fa_kv_params *p) {
+static void widen_right(fa_cache_params *p) {
   ++p->window_right;
 }
-static void widen_left(fa_kv_params *p) {
+static void widen_left(fa_cache_params *p) {
   ++p->window_left;
 }
-static void forget_pad(fa_kv_params *p) {
+static void forget_pad(fa_cache_params *p) {
   p->leftpad_k = NULL;
 }
-static void forget_rows(fa_kv_params *p) {
+static void forget_rows(fa_cache_params *p) {
   p->cache_batch_idx = NULL;
 }
-static void next_entry_pages(fa_kv_params *p) {
+static void next_sequence_pages(fa_cache_params *p) {
   p->block_table += 1;
 }
-static void longer_pages(fa_kv_params *p) {
-  p->page = fa_kv_divisor_of(p->page_size + 1);
+static void longer_pages(fa_cache_params *p) {
+  p->page = fa_cache_divisor_of(p->page_size + 1);
 }
-static void forget_cap(fa_kv_params *p) {
+static void forget_cap(fa_cache_params *p) {
   p->softcap = 0.0f;
 }
-static void share_slopes(fa_kv_params *p) {
+static void share_slopes(fa_cache_params *p) {
   p->alibi_batch_stride = 0;
 }
-static void forget_sign(fa_kv_params *p) {
+static void forget_sign(fa_cache_params *p) {
   p->score_sign = 1.0f;
 }
-static void swap_heads(fa_kv_params *p) {
+static void swap_heads(fa_cache_params *p) {
   p->k_stride.head = 0;
 }
-static void forget_empty(fa_kv_params *p) {
+static void forget_empty(fa_cache_params *p) {
   p->empty_lse = -INFINITY;
 }
 
 static void test_faults(void) {
   static const struct {
     const char *setting;
-    void (*plant)(fa_kv_params *);
+    void (*plant)(fa_cache_params *);
   } faults[] = {{"appended", forget_new},        {"rows", widen_right},   {"window of rows", widen_left},
-                {"leftpad", forget_pad},         {"moved", forget_rows},  {"pages of 7", next_entry_pages},
+                {"leftpad", forget_pad},         {"moved", forget_rows},  {"pages of 7", next_sequence_pages},
                 {"pages of 16", longer_pages},   {"softcap", forget_cap}, {"alibi", share_slopes},
                 {"negative scale", forget_sign}, {"one row", swap_heads}, {"one key, no key", forget_empty}};
   for (size_t i = 0; i < sizeof faults / sizeof *faults; ++i)
     for (size_t j = 0; j < sizeof settings / sizeof *settings; ++j) {
       if (strcmp(settings[j].what, faults[i].setting) != 0) continue;
-      kv_problem x;
+      cache_problem x;
       char text[512];
-      const kv_setting s = kv_setting_parse(settings[j].words);
-      kv_problem_make(&s, &x);
+      const cache_setting s = cache_setting_parse(settings[j].words);
+      cache_problem_make(&s, &x);
       faults[i].plant(&x.p);
-      const bool ran = kv_problem_run(&x, 0, text);
-      if (ran) kv_problem_judge(&x);
+      const bool ran = cache_problem_run(&x, 0, text);
+      if (ran) cache_problem_judge(&x);
       CHECK_MSG(!ran || x.wrong > 0, "fault %d passes unseen", (int)i);
-      kv_problem_free(&x);
+      cache_problem_free(&x);
     }
 }
 
 /* The last split left out of the combine, and partial results that nobody wrote. */
 static void test_combine_faults(void) {
-  kv_problem x;
+  cache_problem x;
   char text[512];
-  const kv_setting s = kv_setting_parse(settings[1].words);
-  kv_problem_make(&s, &x);
-  REQUIRE(kv_problem_run(&x, 0, text));
+  const cache_setting s = cache_setting_parse(settings[1].words);
+  cache_problem_make(&s, &x);
+  REQUIRE(cache_problem_run(&x, 0, text));
   x.p.partial_lse[0] = -INFINITY;
-  REQUIRE(kv_problem_launch(&x, fa_kv_combine_find(0), x.n_rows, 1, 1, 0, text));
-  kv_problem_judge(&x);
+  REQUIRE(cache_problem_launch(&x, fa_cache_combine_find(0), x.n_rows, 1, 1, 0, text));
+  cache_problem_judge(&x);
   CHECK(x.wrong > 0);
   memset(x.lse_written, 0, (size_t)x.n_partial);
-  CHECK(!kv_problem_launch(&x, fa_kv_combine_find(0), x.n_rows, 1, 1, 0, text));
-  kv_problem_free(&x);
+  CHECK(!cache_problem_launch(&x, fa_cache_combine_find(0), x.n_rows, 1, 1, 0, text));
+  cache_problem_free(&x);
 }
 
 /* What a split that saw no key left behind is not looked at: NaN, and as if never written. */
 static void test_empty_split(void) {
-  kv_problem x;
+  cache_problem x;
   char text[512];
-  const kv_setting s = kv_setting_parse(settings[2].words);
-  kv_problem_make(&s, &x); /* more splits than blocks */
-  REQUIRE(kv_problem_run(&x, 0, text));
+  const cache_setting s = cache_setting_parse(settings[2].words);
+  cache_problem_make(&s, &x); /* more splits than blocks */
+  REQUIRE(cache_problem_run(&x, 0, text));
   int empty = 0, written = 0;
   for (int64_t i = 0; i < x.n_partial; ++i) {
     if (x.p.partial_lse[i] != -INFINITY) continue;
@@ -157,14 +157,14 @@ static void test_empty_split(void) {
   /* one row of the last entry, which has a key, sees none: zeros then */
   CHECK(written <= s.head_dim * s.group);
   CHECK(empty > x.n_partial / 2);
-  kv_problem_free(&x);
+  cache_problem_free(&x);
 }
 
 /* Exact where it may be asked to divide: at multiples and next to them. */
 static void test_divisor(void) {
   static const int sizes[] = {1, 2, 3, 7, 16, 100, 255, 256, 257, 65537, (1 << 29) - 1, 1 << 30, 2147483647};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
-    const fa_kv_divisor v = fa_kv_divisor_of(sizes[i]);
+    const fa_cache_divisor v = fa_cache_divisor_of(sizes[i]);
     int64_t wrong = 0;
     for (int64_t k = 0; k < 100000; ++k) {
       const int64_t multiple = k * ((2147483647 / sizes[i]) / 99999 + 1) * sizes[i];

@@ -1,4 +1,4 @@
-/* What the C API asks of the wide kernels and no case file does: sums of dbias against a dense one, a delta
+/* What the C API asks of the memeff kernels and no case file does: sums of dbias against a dense one, a delta
  * from elsewhere, a number of key splits, and the same bits whatever the order of work. On the host executor.
  */
 #include "cases/recipe/case.h"
@@ -176,7 +176,7 @@ static void test_passes(void) {
   call x;
   call_make(&x);
   for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i) {
-    const fa_flash_device device = {.max_shared_bytes = calls[i].shared_kib << 10};
+    const fa_kernel_device device = {.max_shared_bytes = calls[i].shared_kib << 10};
     fa_backward_plan plan;
     fa_error err = {""};
     x.a.deterministic = calls[i].deterministic;

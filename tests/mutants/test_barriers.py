@@ -47,13 +47,13 @@ HARMLESS = {
     "sync_block(); /* the tiles are read before the next block's copies come */":
         "each thread copies into the chunks that it alone read before; the barrier stays because only it orders an "
         "asynchronous copy after reads",
-    "named_arrive<64>(HOPPER_WIDE_P_FULL + thread / 32); sync_warp();":
+    "named_arrive<64>(HOPPER_PAIR_P_FULL + thread / 32); sync_warp();":
         "the producer also waits for the other group, which gets P when all lanes have read LSE; the barrier stays "
         "because the arrival after it says that they have",
     "if (C::APART && lane == 0) tma_store_wait_read<0>(); sync_warp();":
         "the shuffles of quad_sum come between the first lane's wait and any lane's store; the barrier stays because a "
         "shuffle orders no memory",
-    "if (!C::TURNS || !p.turns) return; sync_warp(); /* all lanes have added */":
+    "if (!C::DQ_SEMAPHORE || !p.dq_semaphore) return; sync_warp(); /* all lanes have added */":
         "whoever arrives, additions to memory are made by then on the executor; the barrier stays because the arrival "
         "after it says so of all lanes",
     "sync_warp(); /* no lane still is with this key block */":

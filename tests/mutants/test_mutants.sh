@@ -35,9 +35,9 @@ while read -r name file case; do
     exit 1
   fi
 done <<'END'
-kv_empty_split_nan kvcache leftpad_all_splits
-kv_append_over_page_border kvcache page_append_crosses
-kv_combine_not_waited_for kvcache splits_2
+cache_fully_masked_split_nan kvcache leftpad_all_splits
+cache_append_over_page_border kvcache page_append_crosses
+cache_combine_not_waited_for kvcache splits_2
 flex_hidden_by_addition flex mod_hidden_nan
 flex_index_not_clamped flex blocks_and_mod
 END

@@ -224,7 +224,7 @@ static void k_of_other_head(fa_problem *p, fa_tensors *in) {
 static void v_of_other_head(fa_problem *p, fa_tensors *in) {
   UNUSED(p), reverse_heads(&in->t[FA_T_V]);
 }
-static void v_of_entry_0(fa_problem *p, fa_tensors *in) {
+static void v_of_sequence_0(fa_problem *p, fa_tensors *in) {
   UNUSED(p), in->t[FA_T_V].stride[0] = 0;
 }
 static void last_key_twice(fa_problem *p, fa_tensors *in) { /* an index clamped one early */
@@ -293,7 +293,7 @@ static const struct {
     {"no alibi", scene_alibi, no_alibi, BOTH},
     {"K of another head", scene_plain, k_of_other_head, BOTH},
     {"V of another head", scene_plain, v_of_other_head, BOTH},
-    {"V of entry 0", scene_plain, v_of_entry_0, BOTH},
+    {"V of entry 0", scene_plain, v_of_sequence_0, BOTH},
     {"delta missing", scene_plain, zero_o, BACKWARD},
     {"delta of another head", scene_plain, o_of_other_head, BACKWARD},
     {"lse of head 0", scene_plain, lse_of_head_0, BACKWARD},

@@ -76,7 +76,7 @@ static int row_differs(fa_family family, int64_t i, int64_t j0, int64_t n, int64
   p.seqlen_q = p.seqlen_k = 400;
   p.dropout = (fa_dropout){0.3, 5, 9};
   const fa_ref_call c = {.p = &p};
-  const fa_ref_entry e = {.b = 1};
+  const fa_ref_sequence e = {.b = 1};
   fa_ref_dropout_row(&c, &e, 1, i, j0, n, z);
   for (int64_t j = 0; j < n; ++j)
     differing += z[j] != (fa_ref_dropout_keep(&p, 1, 1, i + di, j0 + j) ? 1 / (1 - p.dropout.p) : 0);

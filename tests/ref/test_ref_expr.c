@@ -30,7 +30,7 @@ static void set_buffer(int k, int64_t element, double value) {
 /* ---- known values ---- */
 
 typedef struct known {
-  double v, e, slope, slope_e;
+  double v, e, derivative, derivative_e;
   int fault;
   char why[256];
 } known;
@@ -61,11 +61,11 @@ static known at(const char *text, fa_expr_kind kind, double score, float error) 
   if (k.fault || k.e > 0) fa_ref_expr_explain(&x, 0, k.why, sizeof k.why);
   fa_ref_expr_derive(&x, 1);
   for (int node = 0; node < e.n; ++node) {
-    double v, slope_e;
+    double v, derivative_e;
     if (e.node[node].op != FA_EXPR_SCORE) continue;
-    fa_ref_expr_share(&x, node, 0, &v, &slope_e);
-    k.slope += v;
-    k.slope_e += slope_e;
+    fa_ref_expr_share(&x, node, 0, &v, &derivative_e);
+    k.derivative += v;
+    k.derivative_e += derivative_e;
   }
   fa_ref_expr_free(&x);
   fa_expr_free(&e);
@@ -130,39 +130,39 @@ static void test_faults(void) {
   refused("sin(slopes[h]) < sin(slopes[2])", FA_EXPR_MASK_MOD, "column 16: rounding decides it");
 }
 
-static void slope(const char *text, double score, double want) {
+static void derivative(const char *text, double score, double want) {
   const known k = at(text, FA_EXPR_SCORE_MOD, score, 0);
-  CHECK_MSG(isnan(want) ? isnan(k.slope) : fabs(k.slope - want) <= 1e-12 * (1 + fabs(want)),
-            "%s at %g: %.17g, not %g", text, score, k.slope, want);
+  CHECK_MSG(isnan(want) ? isnan(k.derivative) : fabs(k.derivative - want) <= 1e-12 * (1 + fabs(want)),
+            "%s at %g: %.17g, not %g", text, score, k.derivative, want);
 }
 
 /* The conventions at kinks. */
 static void test_kinks(void) {
-  slope("abs(score)", 0, 0);
-  slope("abs(score)", -2, -1);
-  slope("min(score, 0.0)", 0, 0.5);
-  slope("max(score, 3.0 * score)", 0, 2);
-  slope("max(score, 0.0)", 1, 1);
-  slope("floor(score)", 2, 0);
-  slope("floor(score) * score", 2.5, 2);
-  slope("score > 0.0 ? score : 0.1 * score", 0, (double)0.1f);
-  slope("score > 0.0 ? sqrt(score) : 0.0", 0, 0); /* the other branch's infinity is not seen */
-  slope("sqrt(score)", 0, NAN);
-  slope("abs(sqrt(score))", 0, NAN); /* 0 times infinity */
-  slope("q_idx >= kv_idx ? score : -inf", 1, 1);
-  slope("min(score, -inf)", 1, 0);
+  derivative("abs(score)", 0, 0);
+  derivative("abs(score)", -2, -1);
+  derivative("min(score, 0.0)", 0, 0.5);
+  derivative("max(score, 3.0 * score)", 0, 2);
+  derivative("max(score, 0.0)", 1, 1);
+  derivative("floor(score)", 2, 0);
+  derivative("floor(score) * score", 2.5, 2);
+  derivative("score > 0.0 ? score : 0.1 * score", 0, (double)0.1f);
+  derivative("score > 0.0 ? sqrt(score) : 0.0", 0, 0); /* the other branch's infinity is not seen */
+  derivative("sqrt(score)", 0, NAN);
+  derivative("abs(sqrt(score))", 0, NAN); /* 0 times infinity */
+  derivative("q_idx >= kv_idx ? score : -inf", 1, 1);
+  derivative("min(score, -inf)", 1, 0);
 }
 
 /* Near a branch the error covers the other side. */
 static void test_unsure(void) {
   known k = at("score > 0.5 ? score + 1 : score", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
-  CHECK(k.v == 0.5 && k.e >= 1 && k.e < 1.001 && k.slope == 1 && k.slope_e >= 0);
+  CHECK(k.v == 0.5 && k.e >= 1 && k.e < 1.001 && k.derivative == 1 && k.derivative_e >= 0);
   k = at("score > 0.25 ? score + 1 : score", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
   CHECK(k.v == 1.5 && k.e < 1e-5);
   k = at("max(score, 0.5)", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
-  CHECK(k.e < 2e-6 && k.slope_e >= 0.5);
+  CHECK(k.e < 2e-6 && k.derivative_e >= 0.5);
   k = at("abs(score - 0.5)", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
-  CHECK(k.e < 2e-6 && k.slope_e >= 1);
+  CHECK(k.e < 2e-6 && k.derivative_e >= 1);
   k = at("floor(score * 2)", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
   CHECK(k.v == 1 && k.e == 1);
   k = at("log(score - 0.5)", FA_EXPR_SCORE_MOD, 0.5000001, 1e-6f);
@@ -222,7 +222,7 @@ static void compare_row(const char *text, const fa_ref_expr *x, const fa_f32_exp
   const int root = x->e->root;
   for (int lane = 0; lane < N; ++lane) {
     const int64_t at = (int64_t)root * FA_EXPR_LANES + lane;
-    double slope = 0, slope_e = 0, v, e;
+    double derivative = 0, derivative_e = 0, v, e;
     if (x->fault[at]) {
       ++t->faults;
       continue;
@@ -239,18 +239,18 @@ static void compare_row(const char *text, const fa_ref_expr *x, const fa_f32_exp
     for (int node = 0; node < x->e->n; ++node) {
       if (x->e->node[node].op != FA_EXPR_SCORE) continue;
       fa_ref_expr_share(x, node, lane, &v, &e);
-      slope += v;
-      slope_e += e;
+      derivative += v;
+      derivative_e += e;
     }
-    if (!isnan(slope) && slope_e < INFINITY) {
+    if (!isnan(derivative) && derivative_e < INFINITY) {
       ++t->slopes;
-      check_close(text, fa_f32_expr_row(y, g->score)[lane].f, slope, slope_e, &t->worst_slope, "the slope");
+      check_close(text, fa_f32_expr_row(y, g->score)[lane].f, derivative, derivative_e, &t->worst_slope, "the slope");
     }
     for (int k = 0; k < g->n_reads; ++k) {
       fa_ref_expr_share(x, g->read[k].load, lane, &v, &e);
       if (isnan(v) || e == INFINITY) continue;
       ++t->reads;
-      check_close(text, fa_f32_expr_row(y, g->read[k].slope)[lane].f, v, e, &t->worst_slope,
+      check_close(text, fa_f32_expr_row(y, g->read[k].derivative)[lane].f, v, e, &t->worst_slope,
                   "the slope of a read");
       if (v != 0 && !x->fault[(int64_t)g->read[k].load * FA_EXPR_LANES + lane])
         CHECK(y->element[(int64_t)g->read[k].load * FA_F32_PAIRS + lane] ==
@@ -335,7 +335,7 @@ static void test_rows(void) {
 static void test_fast_functions(void) {
   static const struct {
     const char *text;
-    double by, by_value, slope;
+    double by, by_value, derivative;
   } off[] = {{"tanh(score)", 0, 0x1p-11, 0x1p-11},
              {"log(score)", 0x1p-22, 0x1p-22, 0},
              {"sin(score)", 0x1p-20 / M_SQRT2, 0, 0x1p-20 / M_SQRT2},
@@ -354,8 +354,8 @@ static void test_fast_functions(void) {
       CHECK_MSG(n > 3 || fabs(k.v) > 0.2 || accurate.e < need / 2, "%s at %g: %g", off[n].text, x,
                 accurate.e);
       /* tanh: 1 - y y, of y's own error; sin, cos: the other one's */
-      const double by = off[n].slope * (n == 0 ? 2 * k.v * k.v : 1);
-      CHECK_MSG(k.slope_e >= by, "%s at %g: derivative %g, %g needed", off[n].text, x, k.slope_e, by);
+      const double by = off[n].derivative * (n == 0 ? 2 * k.v * k.v : 1);
+      CHECK_MSG(k.derivative_e >= by, "%s at %g: derivative %g, %g needed", off[n].text, x, k.derivative_e, by);
     }
   fast = false;
 }
@@ -370,7 +370,7 @@ static void test_differences(void) {
     fa_expr e;
     fa_ref_expr x;
     random_row row;
-    double low[N], high[N], slope[N] = {0}, slope_e[N] = {0};
+    double low[N], high[N], derivative[N] = {0}, derivative_e[N] = {0};
     random_expr_score(&r, 1 + round % 4, true, text, sizeof text);
     if (!parse(text, FA_EXPR_SCORE_MOD, &e)) return;
     REQUIRE(fa_ref_expr_init(&x, &e, &buffers, NULL) == FA_OK);
@@ -382,8 +382,8 @@ static void test_differences(void) {
       for (int lane = 0; lane < N && e.node[node].op == FA_EXPR_SCORE; ++lane) {
         double v, s;
         fa_ref_expr_share(&x, node, lane, &v, &s);
-        slope[lane] += v;
-        slope_e[lane] += s;
+        derivative[lane] += v;
+        derivative_e[lane] += s;
       }
     for (int side = -1; side <= 1; side += 2) {
       for (int lane = 0; lane < N; ++lane) row.score[lane] += side < 0 ? -h : 2 * h;
@@ -391,15 +391,15 @@ static void test_differences(void) {
       memcpy(side < 0 ? low : high, fa_ref_expr_row(x.value, e.root), sizeof low);
     }
     for (int lane = 0; lane < N; ++lane) {
-      const double size = 1 + fabs(slope[lane]) + fabs(high[lane]);
-      if (slope_e[lane] > 1e-3 * size) {
+      const double size = 1 + fabs(derivative[lane]) + fabs(high[lane]);
+      if (derivative_e[lane] > 1e-3 * size) {
         ++t.skipped;
         continue;
       }
       ++t.differences;
       const double got = (high[lane] - low[lane]) / (2 * h);
-      CHECK_MSG(fabs(got - slope[lane]) <= 1e-5 * size, "%s: %.9g by differences, %.9g", text, got,
-                slope[lane]);
+      CHECK_MSG(fabs(got - derivative[lane]) <= 1e-5 * size, "%s: %.9g by differences, %.9g", text, got,
+                derivative[lane]);
     }
     fa_ref_expr_free(&x);
     fa_expr_free(&e);

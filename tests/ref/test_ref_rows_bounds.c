@@ -133,7 +133,7 @@ static void check_weights(const fa_rows *const *rows, int n_rows, const data *t,
   double first_sum = 0;
   for (int k = 0; k < n_rows; ++k) {
     memset(out, 0, sizeof out);
-    const fa_row_weights r = {.p = t->p,
+    const fa_row_probabilities r = {.p = t->p,
                               .z = dropout ? t->z : NULL,
                               .e = t->e,
                               .floor = 0x1p-14f,

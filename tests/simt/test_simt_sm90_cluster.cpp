@@ -32,7 +32,7 @@ template <int PART> static void exchange(const void *) {
       store_shared4(own(HERE + 4 * t), static_cast<uint32_t>(1000 * i + 100 * rank + t));
       if (PART != NO_FENCE) fence_async();
       sync_warp();
-      if (t == 0) FAULT, send_shared(others(THERE), own(HERE), 128, others(FULL));
+      if (t == 0) FAULT, copy_shared_to_cluster(others(THERE), own(HERE), 128, others(FULL));
     }
     if (warp == 1) {
       if (PART != NO_EXPECT && t == 32) mbarrier_arrive_expect(own(FULL), 128);
@@ -149,7 +149,7 @@ static void beyond_own(const void *) {
 }
 static void odd_bytes(const void *) {
   set_up();
-  if (thread_id() == 0) FAULT, send_shared(others(THERE), own(HERE), 120, others(FULL));
+  if (thread_id() == 0) FAULT, copy_shared_to_cluster(others(THERE), own(HERE), 120, others(FULL));
   cluster_sync();
 }
 

@@ -32,7 +32,7 @@ static inline double get4(const fa_tensor *t, int64_t b, int64_t s, int64_t h, i
 /* Logical element (b, s, h, d) of a dense or variable-length q, k, v or do. */
 static inline double element(const fa_case *c, const fa_tensors *set, fa_tensor_id id, int64_t b, int64_t s,
                              int64_t h, int64_t d) {
-  const fa_entry e = fa_case_entry(&c->problem, b);
+  const fa_sequence e = fa_case_sequence(&c->problem, b);
   return get4(&set->t[id], b, s + (id == FA_T_K || id == FA_T_V ? e.k_start : e.q_start), h, d);
 }
 

@@ -32,7 +32,7 @@ static void collect(const flex_units_call *call, flex_units *u) {
                                .shared_bytes = l->shared_bytes,
                                .unit = {.source = l->kernel.recipe.source,
                                         .program = u->program,
-                                        .has_score = l->takes != FA_FLEX_TAKES_LISTS,
+                                        .has_score = l->params_kind != FA_FLEX_PARAMS_LISTS,
                                         .has_slope = l->has_slope,
                                         .speed = call->dtype == FA_F32 ? FA_EXPR_ACCURATE : FA_EXPR_FAST}};
     memcpy(w->unit.wanted, u->plan.wanted, sizeof w->unit.wanted);
@@ -42,7 +42,7 @@ static void collect(const flex_units_call *call, flex_units *u) {
 bool flex_units_of(const flex_units_call *call, flex_units *u, fa_error *err) {
   static const fa_flex_buffer buffers[3] = {
       {"slopes", FA_F32, 1, {4}}, {"table", FA_F32, 2, {4, 9}}, {"doc", FA_I32, 1, {256}}};
-  const fa_flash_device device = {
+  const fa_kernel_device device = {
       .max_shared_bytes = 227 << 10, .compiles = 1, .hopper = call->hopper ? 132 : 0};
   fa_attention a;
   fa_gradients g;

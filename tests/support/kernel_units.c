@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const fa_flash_device device = {.max_shared_bytes = 227 << 10, .compiles = 1};
+static const fa_kernel_device device = {.max_shared_bytes = 227 << 10, .compiles = 1};
 
 /* Addresses that nobody follows. */
 static char memory[1 << 17] __attribute__((aligned(256)));
@@ -30,7 +30,7 @@ static void fill_call(fa_attention *a, fa_gradients *g, fa_dtype dtype, int head
   g->do_stride = g->dq_stride = g->dk_stride = g->dv_stride = a->q_stride;
 }
 
-static void put(kernel_unit *out, const char *name, const fa_flash_recipe *recipe, size_t shared_bytes) {
+static void put(kernel_unit *out, const char *name, const fa_kernel_recipe *recipe, size_t shared_bytes) {
   snprintf(out->name, sizeof out->name, "%s", name);
   out->recipe = *recipe;
   out->shared_bytes = shared_bytes;
@@ -60,7 +60,7 @@ int kernel_units_over_cache(fa_dtype dtype, int head_dim, unit_feature feature, 
   fa_attention a;
   fa_gradients ignored;
   fa_inference kv;
-  fa_kv_plan plan;
+  fa_cache_plan plan;
   int n = 0;
   fill_call(&a, &ignored, dtype, head_dim, feature);
   fa_inference_init(&kv);
@@ -70,7 +70,7 @@ int kernel_units_over_cache(fa_dtype dtype, int head_dim, unit_feature feature, 
   kv.cache_rows = kv.n_new = 1;
   kv.cache_seqlens = ints;
   kv.splits = 2;
-  if (fa_kv_plan_make(&a, &kv, &device, FA_KV_PROCESSORS, &plan, NULL) != FA_OK) return 0;
+  if (fa_cache_plan_make(&a, &kv, &device, FA_CACHE_PROCESSORS, &plan, NULL) != FA_OK) return 0;
   for (int i = 0; i < plan.n_launches && n < max; ++i)
     put(&out[n++], plan.launch[i].kernel.name, &plan.launch[i].kernel.recipe, plan.launch[i].shared_bytes);
   return n;

@@ -7,7 +7,7 @@
 
 typedef struct kernel_unit {
   char name[96]; /* of the device entry point */
-  fa_flash_recipe recipe;
+  fa_kernel_recipe recipe;
   size_t shared_bytes;
 } kernel_unit;
 

@@ -160,11 +160,11 @@ static void strike(const work *w, double *x) {
 /* Adds a head's rows to a gradient, which heads may share. */
 static void scatter(const work *w, const fa_tensor *t, int64_t token0, int64_t rows, int64_t head,
                     double factor, const double *from, double *to) {
-  const int64_t n_heads = t->shape[t->rank - 2], per_entry = t->rank == 4 ? t->shape[1] : 0;
+  const int64_t n_heads = t->shape[t->rank - 2], per_sequence = t->rank == 4 ? t->shape[1] : 0;
   const int64_t d = t->shape[t->rank - 1];
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t c = 0; c < d; ++c)
-      to[((w->b * per_entry + token0 + i) * n_heads + head) * d + c] += r(w, from[i * d + c] * factor);
+      to[((w->b * per_sequence + token0 + i) * n_heads + head) * d + c] += r(w, from[i * d + c] * factor);
 }
 
 static double d_lse_of(const work *w, int64_t i) {
@@ -194,7 +194,7 @@ static void backward_head(work *w, const double *kept, const double *scaled_k, c
       if (out->dbias && weight[j] != 0) out->dbias[bias_at(w, i, j)] += ds;
       const fa_flex_pair at = pair_of(w, i, j);
       const double slope =
-          weight[j] == 0 ? 0 : standard_flex_slope(w->flex, w->before[i * w->sk + j], &at, ds, out->dbuffer);
+          weight[j] == 0 ? 0 : standard_flex_derivative(w->flex, w->before[i * w->sk + j], &at, ds, out->dbuffer);
       dp[j] = weight[j] == 0 ? 0 : r(w, ds * slope * w->chain[i * w->sk + j]);
     }
   }

@@ -68,12 +68,12 @@ double standard_flex_score(const standard_flex *x, double score, const fa_flex_p
   return x && x->f->score ? (double)x->f->score(x->f->self, (float)score, at) : score;
 }
 
-double standard_flex_slope(const standard_flex *x, double score, const fa_flex_pair *at, double g,
+double standard_flex_derivative(const standard_flex *x, double score, const fa_flex_pair *at, double g,
                            double *const *dbuffer) {
   fa_flex_read read[FA_FLEX_MAX_READS];
-  if (!x || !x->f->slope) return 1;
-  const double slope = (double)x->f->slope(x->f->self, (float)score, at, read);
+  if (!x || !x->f->derivative) return 1;
+  const double derivative = (double)x->f->derivative(x->f->self, (float)score, at, read);
   for (int k = 0; k < x->f->n_reads; ++k)
-    dbuffer[read[k].buffer][read[k].element] += g * (double)read[k].slope;
-  return slope;
+    dbuffer[read[k].buffer][read[k].element] += g * (double)read[k].derivative;
+  return derivative;
 }

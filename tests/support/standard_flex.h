@@ -18,7 +18,7 @@ void standard_flex_free(standard_flex *x); /* NULL is fine; of the functions bel
 bool standard_flex_hides(const standard_flex *x, const fa_flex_pair *at);
 double standard_flex_score(const standard_flex *x, double score, const fa_flex_pair *at);
 /* d score_mod / d score; and adds g times the derivative by each element that is read to dbuffer[buffer]. */
-double standard_flex_slope(const standard_flex *x, double score, const fa_flex_pair *at, double g,
+double standard_flex_derivative(const standard_flex *x, double score, const fa_flex_pair *at, double g,
                            double *const *dbuffer);
 
 #endif

@@ -2,9 +2,9 @@
 #include "gpu/kernels/cache/append.cuh"
 
 #define FA_ENTRY(name, T)                                                                                    \
-  extern "C" __global__ void __launch_bounds__(FA_KV_APPEND_THREADS)                                         \
-      name(const __grid_constant__ fa_kv_append_params p) {                                                  \
-    fa::kv_append<fa::T>(p);                                                                                 \
+  extern "C" __global__ void __launch_bounds__(FA_CACHE_APPEND_THREADS)                                         \
+      name(const __grid_constant__ fa_cache_append_params p) {                                                  \
+    fa::cache_append<fa::T>(p);                                                                                 \
   }
 #ifdef FA_ONLY
 FA_ONLY

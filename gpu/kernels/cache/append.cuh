@@ -18,7 +18,7 @@ template <class T> FA_DEVICE float load_element(const uint16_t *p) {
 
 /* The rotated element d of a row; cosines, sines: of the row's position. */
 template <class T>
-FA_DEVICE float rotated(const fa_kv_append_params &p, const uint16_t *row, const uint16_t *cosines,
+FA_DEVICE float rotated(const fa_cache_append_params &p, const uint16_t *row, const uint16_t *cosines,
                         const uint16_t *sines, int d) {
   const int half = p.rotary_dim / 2;
   const bool second = p.rotary_interleaved ? d % 2 : d >= half;
@@ -31,7 +31,7 @@ FA_DEVICE float rotated(const fa_kv_append_params &p, const uint16_t *row, const
 
 /* The chunk of 8 elements from d0 on. */
 template <class T>
-FA_DEVICE vec4 rotated_chunk(const fa_kv_append_params &p, const uint16_t *row, int position, int d0,
+FA_DEVICE vec4 rotated_chunk(const fa_cache_append_params &p, const uint16_t *row, int position, int d0,
                              vec4 v) {
   const uint16_t *cosines = p.cosines + position * p.cos_stride, *sines = p.sines + position * p.sin_stride;
   uint32_t w[4] = {v.x, v.y, v.z, v.w};
@@ -45,7 +45,7 @@ FA_DEVICE vec4 rotated_chunk(const fa_kv_append_params &p, const uint16_t *row, 
 }
 
 /* Where slot `slot` of an entry begins in a cache, head 0. */
-FA_DEVICE int64_t slot_offset(const fa_kv_append_params &p, const fa_flash_strides &stride, int batch,
+FA_DEVICE int64_t slot_offset(const fa_cache_append_params &p, const fa_kernel_strides &stride, int batch,
                               int slot) {
   if (p.block_table) {
     const int page = load_global(p.block_table + batch * p.block_table_stride + slot / p.page_size);
@@ -55,22 +55,22 @@ FA_DEVICE int64_t slot_offset(const fa_kv_append_params &p, const fa_flash_strid
   return row * stride.batch + slot * stride.row;
 }
 
-template <class T> FA_DEVICE void kv_append(const fa_kv_append_params &p) {
+template <class T> FA_DEVICE void cache_append(const fa_cache_append_params &p) {
   const int part = p.first_part + static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const int chunks = p.head_dim / 8, heads = p.heads[part];
   const int first = load_global(p.cache_seqlens + batch);
-  const fa_flash_strides &from = p.from_stride[part], &to = p.to_stride[part];
+  const fa_kernel_strides &from = p.from_stride[part], &to = p.to_stride[part];
   const int64_t n = static_cast<int64_t>(p.rows[part]) * heads * chunks;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * FA_KV_APPEND_THREADS;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * FA_KV_APPEND_THREADS + threadIdx.x; i < n; i += step) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * FA_CACHE_APPEND_THREADS;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * FA_CACHE_APPEND_THREADS + threadIdx.x; i < n; i += step) {
     const int d0 = static_cast<int>(i % chunks) * 8, head = static_cast<int>(i / chunks % heads);
     const int row = static_cast<int>(i / chunks / heads);
     const uint16_t *source = p.from[part] + batch * from.batch + row * from.row + head * from.head;
     vec4 v = p.aligned[part] ? load_chunk<true>(source + d0) : load_chunk<false>(source + d0);
-    if (part != FA_KV_VALUES && d0 < p.rotary_dim)
-      v = rotated_chunk<T>(p, source, first + (part == FA_KV_QUERIES && !p.queries_move ? 0 : row), d0, v);
+    if (part != FA_CACHE_V && d0 < p.rotary_dim)
+      v = rotated_chunk<T>(p, source, first + (part == FA_CACHE_Q && !p.queries_move ? 0 : row), d0, v);
     const int64_t place =
-        part == FA_KV_QUERIES ? batch * to.batch + row * to.row : slot_offset(p, to, batch, first + row);
+        part == FA_CACHE_Q ? batch * to.batch + row * to.row : slot_offset(p, to, batch, first + row);
     uint16_t *target = p.to[part] + place + head * to.head + d0;
     if (p.aligned[part])
       store_chunk<true>(target, v);

@@ -16,7 +16,7 @@
 namespace fa {
 
 /* Threads in groups of head_dim / 4, each thread four columns; every group takes every n-th split. */
-template <class T_> struct kv_combine_config {
+template <class T_> struct cache_combine_config {
   typedef T_ T;
   static constexpr int THREADS = 128, SHARED_BYTES = THREADS * 16;
 };
@@ -58,7 +58,7 @@ FA_DEVICE void add_splits(float (&to)[4], const float *o, const float *lse, floa
 }
 
 /* Grid: x over rows, as in the partial results. */
-template <class C> FA_DEVICE void kv_combine(const fa_kv_params &p) {
+template <class C> FA_DEVICE void cache_combine(const fa_cache_params &p) {
   const int thread = static_cast<int>(threadIdx.x);
   const int per_group = p.head_dim / 4, n_groups = C::THREADS / per_group;
   const int group = thread / per_group, column = thread % per_group * 4;

@@ -3,14 +3,14 @@
 #include "gpu/kernels/cache/forward.cuh"
 
 #define FA_ENTRY(name, T, D, shape, general)                                                                 \
-  extern "C" __global__ void __launch_bounds__(fa::kv_config<fa::T, D, fa::shape, general>::THREADS, 2)      \
-      name(const __grid_constant__ fa_kv_params p) {                                                         \
-    fa::kv_forward<fa::kv_config<fa::T, D, fa::shape, general>>(p);                                          \
+  extern "C" __global__ void __launch_bounds__(fa::cache_config<fa::T, D, fa::shape, general>::THREADS, 2)      \
+      name(const __grid_constant__ fa_cache_params p) {                                                         \
+    fa::cache_forward<fa::cache_config<fa::T, D, fa::shape, general>>(p);                                          \
   }
 #define FA_ENTRY_COMBINE(name, T)                                                                            \
-  extern "C" __global__ void __launch_bounds__(fa::kv_combine_config<fa::T>::THREADS)                        \
-      name(const __grid_constant__ fa_kv_params p) {                                                         \
-    fa::kv_combine<fa::kv_combine_config<fa::T>>(p);                                                         \
+  extern "C" __global__ void __launch_bounds__(fa::cache_combine_config<fa::T>::THREADS)                        \
+      name(const __grid_constant__ fa_cache_params p) {                                                         \
+    fa::cache_combine<fa::cache_combine_config<fa::T>>(p);                                                         \
   }
 #ifdef FA_ONLY
 FA_ONLY

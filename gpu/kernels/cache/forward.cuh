@@ -15,29 +15,29 @@
 namespace fa {
 
 /* What a thread knows of its two rows, l/4 and l/4 + 8 of its warp's. */
-struct kv_row {
+struct cache_row_info {
   int diagonal; /* the key that it is level with */
-  kv_limits limits;
+  cache_limits limits;
   float slope;
 };
 
 template <class C>
-FA_DEVICE void load_rows(kv_row (&rows)[2], const fa_kv_params &p, const kv_task &task, int first, int lane) {
+FA_DEVICE void load_rows(cache_row_info (&rows)[2], const fa_cache_params &p, const cache_work_tile &work, int first, int lane) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const int last = task.row0 + task.n_rows - 1; /* rows past it do as it does, and are not written */
-    const packed_row at = unpack_row(p, task.kv_head, kv_min(task.row0 + first + lane / 4 + 8 * r, last));
-    rows[r].diagonal = at.row + task.entry.len - p.seqlen_q;
-    rows[r].limits = limits_of_kv_row(p, task.entry, at.row);
+    const int last = work.row0 + work.n_rows - 1; /* rows past it do as it does, and are not written */
+    const packed_row at = unpack_row(p, work.kv_head, cache_min(work.row0 + first + lane / 4 + 8 * r, last));
+    rows[r].diagonal = at.row + work.seq.len - p.seqlen_q;
+    rows[r].limits = limits_of_cache_row(p, work.seq, at.row);
     rows[r].slope = C::GENERAL && p.alibi_slopes
-                        ? load_global(p.alibi_slopes + task.batch * p.alibi_batch_stride + at.head)
+                        ? load_global(p.alibi_slopes + work.batch * p.alibi_batch_stride + at.head)
                         : 0.0f;
   }
 }
 
 /* ---- Q ---- */
 
-template <class C> FA_DEVICE uint32_t load_pair(const fa_kv_params &p, const uint16_t *from) {
+template <class C> FA_DEVICE uint32_t load_pair(const fa_cache_params &p, const uint16_t *from) {
   if (!C::GENERAL || p.aligned) return load_global(reinterpret_cast<const uint32_t *>(from));
   return load_global(from) | static_cast<uint32_t>(load_global(from + 1)) << 16;
 }
@@ -72,17 +72,17 @@ template <class C> struct q_fragments<C, true> {
 /* Q times the sign of the scale. Registers 0, 1 of a fragment are columns 0..7 of rows l/4 and l/4 + 8,
  * registers 2, 3 columns 8..15. */
 template <class C>
-FA_DEVICE void load_q(q_fragments<C> &q, const fa_kv_params &p, const kv_task &task, int first, int lane) {
+FA_DEVICE void load_q(q_fragments<C> &q, const fa_cache_params &p, const cache_work_tile &work, int first, int lane) {
   const uint32_t keep = p.score_sign == 0.0f ? 0 : 0xffffffffu, flip = p.score_sign < 0.0f ? 0x80008000u : 0;
   const uint16_t *from[2];
   int n_columns[2];
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int row = first + lane / 4 + 8 * r;
-    const packed_row at = unpack_row(p, task.kv_head, task.row0 + row);
-    from[r] = p.q + task.batch * p.q_stride.batch + at.head * p.q_stride.head + at.row * p.q_stride.row +
+    const packed_row at = unpack_row(p, work.kv_head, work.row0 + row);
+    from[r] = p.q + work.batch * p.q_stride.batch + at.head * p.q_stride.head + at.row * p.q_stride.row +
               lane % 4 * 2;
-    n_columns[r] = row < task.n_rows ? p.head_dim : 0;
+    n_columns[r] = row < work.n_rows ? p.head_dim : 0;
   }
   FA_UNROLL
   for (int kk = 0; kk < C::D / 16; ++kk) {
@@ -101,7 +101,7 @@ FA_DEVICE void load_q(q_fragments<C> &q, const fa_kv_params &p, const kv_task &t
 
 /* s = Q K^T for this warp's rows and all keys of the tile. */
 template <class C>
-FA_DEVICE void kv_scores(float (&s)[C::KEYS / 8][4], const q_fragments<C> &q, uint32_t k_first) {
+FA_DEVICE void cache_gemm_qk(float (&s)[C::KEYS / 8][4], const q_fragments<C> &q, uint32_t k_first) {
   FA_UNROLL
   for (int kk = 0; kk < C::D / 16; ++kk) {
     uint32_t a[4];
@@ -118,7 +118,7 @@ FA_DEVICE void kv_scores(float (&s)[C::KEYS / 8][4], const q_fragments<C> &q, ui
 
 /* o += P V, P rounded to T. */
 template <class C>
-FA_DEVICE void kv_values(float (&o)[C::D / 8][4], const float (&s)[C::KEYS / 8][4], uint32_t v_first) {
+FA_DEVICE void cache_gemm_pv(float (&o)[C::D / 8][4], const float (&s)[C::KEYS / 8][4], uint32_t v_first) {
   FA_UNROLL
   for (int kk = 0; kk < C::KEYS / 16; ++kk) {
     uint32_t a[4];
@@ -139,7 +139,7 @@ FA_DEVICE void kv_values(float (&o)[C::D / 8][4], const float (&s)[C::KEYS / 8][
 
 /* Raw scores to logits: scale, softcap, ALiBi. col: the thread's first key. */
 template <class C>
-FA_DEVICE void modify_kv_scores(float (&s)[C::KEYS / 8][4], const fa_kv_params &p, const kv_row (&rows)[2],
+FA_DEVICE void modify_cache_scores(float (&s)[C::KEYS / 8][4], const fa_cache_params &p, const cache_row_info (&rows)[2],
                                 int col) {
   const float cap = p.softcap, inverse_cap = cap > 0.0f ? 1.0f / cap : 0.0f;
   FA_UNROLL
@@ -155,7 +155,7 @@ FA_DEVICE void modify_kv_scores(float (&s)[C::KEYS / 8][4], const fa_kv_params &
 }
 
 template <class C>
-FA_DEVICE void mask_kv_scores(float (&s)[C::KEYS / 8][4], const kv_row (&rows)[2], int col) {
+FA_DEVICE void mask_cache_scores(float (&s)[C::KEYS / 8][4], const cache_row_info (&rows)[2], int col) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int lo = rows[r].limits.lo - col, hi = rows[r].limits.hi - col; /* to compare with constants */
@@ -170,81 +170,81 @@ FA_DEVICE void mask_kv_scores(float (&s)[C::KEYS / 8][4], const kv_row (&rows)[2
 
 /* One tile of keys for a warp: stage is the tile's, key0 its first key. all: keys that every row sees. */
 template <class C>
-FA_DEVICE void work_on_tile(float (&o)[C::D / 8][4], row_state (&state)[2], const q_fragments<C> &q,
-                            const fa_kv_params &p, const kv_row (&rows)[2], kv_limits all, uint32_t stage,
+FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2], const q_fragments<C> &q,
+                            const fa_cache_params &p, const cache_row_info (&rows)[2], cache_limits all, uint32_t stage,
                             int key0, int lane) {
   const int col = key0 + lane % 4 * 2;
-  const bool modified = kv_scores_are_modified<C>(p);
+  const bool modified = cache_scores_are_modified<C>(p);
   float s[C::KEYS / 8][4] = {};
-  kv_scores<C>(s, q, first_b<C::D>(stage, lane));
-  if (modified) modify_kv_scores<C>(s, p, rows, col);
-  if (key0 < all.lo || key0 + C::KEYS > all.hi) mask_kv_scores<C>(s, rows, col);
+  cache_gemm_qk<C>(s, q, first_b<C::D>(stage, lane));
+  if (modified) modify_cache_scores<C>(s, p, rows, col);
+  if (key0 < all.lo || key0 + C::KEYS > all.hi) mask_cache_scores<C>(s, rows, col);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const float shrink = softmax_row(s, r, modified ? LOG2E : p.scale_log2, state[r]);
+    const float rescale = softmax_row(s, r, modified ? LOG2E : p.scale_log2, state[r]);
     FA_UNROLL
     for (int n = 0; n < C::D / 8; ++n) {
-      o[n][2 * r] *= shrink;
-      o[n][2 * r + 1] *= shrink;
+      o[n][2 * r] *= rescale;
+      o[n][2 * r + 1] *= rescale;
     }
   }
-  kv_values<C>(o, s, first_b_trans<C::D>(stage + C::TILE_BYTES, lane));
+  cache_gemm_pv<C>(o, s, first_b_trans<C::D>(stage + C::TILE_BYTES, lane));
 }
 
 /* Grid: x over blocks of C::BM packed rows, times the splits, which run fastest; y over KV heads, z over
  * entries. */
-template <class C> FA_DEVICE void kv_forward(const fa_kv_params &p) {
+template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   next_kernel_may_start(); /* the combine: its blocks find room beside these */
-  const kv_task task = load_kv_task<C>(p);
-  if (task.hi <= task.lo && p.n_splits > 1) {
-    for (int row = thread; row < task.n_rows; row += C::THREADS)
-      store_lse(p, task, unpack_row(p, task.kv_head, task.row0 + row), -infinity());
+  const cache_work_tile work = load_cache_work_tile<C>(p);
+  if (work.hi <= work.lo && p.n_splits > 1) {
+    for (int row = thread; row < work.n_rows; row += C::THREADS)
+      store_lse(p, work, unpack_row(p, work.kv_head, work.row0 + row), -infinity());
     return;
   }
 
-  const uint32_t ring = shared_base() + thread / C::TEAM * C::RING_BYTES;
-  const kv_source from = find_kv_source<C>(p, task.batch, task.kv_head, kv_copy<C>::chunk(thread));
-  const int first_key = task.first_block * C::BN + thread / C::TEAM * C::KEYS;
-  kv_pages<C> pages = no_pages<C>(from);
-  start_ring<C>(ring, p, from, pages, first_key, task.lo, task.hi, thread);
+  const uint32_t stages = shared_base() + thread / C::TEAM * C::PIPELINE_BYTES;
+  const cache_source from = find_cache_source<C>(p, work.batch, work.kv_head, cache_tile_copy<C>::chunk(thread));
+  const int first_key = work.first_block * C::BN + thread / C::TEAM * C::KEYS;
+  cache_pages<C> pages = no_pages<C>(from);
+  cache_prologue<C>(stages, p, from, pages, first_key, work.lo, work.hi, thread);
 
   const int first = C::FEW ? 0 : 16 * warp; /* of this warp's rows, in the block's */
-  const int last = kv_min(first + 16, task.n_rows) - 1;
-  kv_limits any = {0, 0}, all = {0, 0}; /* keys that some row of the warp sees, and that all see */
+  const int last = cache_min(first + 16, work.n_rows) - 1;
+  cache_limits any = {0, 0}, all = {0, 0}; /* keys that some row of the warp sees, and that all see */
   if (last >= first) {
-    const kv_limits top = limits_of_kv_row(p, task.entry, (task.row0 + first) / p.heads_per_kv);
-    const kv_limits bottom = limits_of_kv_row(p, task.entry, (task.row0 + last) / p.heads_per_kv);
-    any = kv_limits{top.lo, bottom.hi};
-    all = kv_limits{bottom.lo, top.hi};
+    const cache_limits top = limits_of_cache_row(p, work.seq, (work.row0 + first) / p.heads_per_kv);
+    const cache_limits bottom = limits_of_cache_row(p, work.seq, (work.row0 + last) / p.heads_per_kv);
+    any = cache_limits{top.lo, bottom.hi};
+    all = cache_limits{bottom.lo, top.hi};
   }
-  kv_row rows[2];
+  cache_row_info rows[2];
   q_fragments<C> q(warp, lane);
   float o[C::D / 8][4] = {};
   row_state state[2];
-  load_rows<C>(rows, p, task, first, lane);
-  load_q<C>(q, p, task, first, lane);
+  load_rows<C>(rows, p, work, first, lane);
+  load_q<C>(q, p, work, first, lane);
 
-  uint32_t stage = ring;
+  uint32_t stage = stages;
   FA_NO_UNROLL
-  for (int key0 = first_key; key0 < task.hi; key0 += C::BN) {
+  for (int key0 = first_key; key0 < work.hi; key0 += C::BN) {
     cp_async_wait<C::STAGES - 1>();
     sync_team<C>(); /* the stage is there for all of the team */
     if (key0 < any.hi && key0 + C::KEYS > any.lo)
-      work_on_tile<C>(o, state, q, p, rows, all, stage, key0, lane);
+      cache_mainloop_step<C>(o, state, q, p, rows, all, stage, key0, lane);
     sync_team<C>(); /* and all are done with it */
     const int next = key0 + C::STAGES * C::BN;
-    load_stage<C>(stage, p, from, pages, next, task.lo, task.hi, thread);
+    load_stage<C>(stage, p, from, pages, next, work.lo, work.hi, thread);
     cp_async_commit();
-    find_pages<C>(pages, p, from, next + C::BN, task.lo, task.hi, thread);
-    stage = stage == ring + (C::STAGES - 1) * C::STAGE_BYTES ? ring : stage + C::STAGE_BYTES;
+    find_pages<C>(pages, p, from, next + C::BN, work.lo, work.hi, thread);
+    stage = stage == stages + (C::STAGES - 1) * C::STAGE_BYTES ? stages : stage + C::STAGE_BYTES;
   }
 
   cp_async_wait<0>();
   sync_team<C>();
   store_part<C>(shared_base() + warp * C::PART_STEP, o, state, lane);
   sync_block();
-  write_kv_output<C>(p, task, thread);
+  cache_epilogue<C>(p, work, thread);
 }
 
 } // namespace fa

@@ -7,11 +7,11 @@
 
 namespace fa {
 
-enum kv_shape { few_rows, many_rows };
+enum cache_shape { few_rows, many_rows };
 
 /* T: f16 or bf16. D: of the tiles, head_dim up to a power of 2. GENERAL: as the parameters say, rows that
  * begin anywhere, softcap and ALiBi. */
-template <class T_, int D_, kv_shape SHAPE, bool GENERAL_> struct kv_config {
+template <class T_, int D_, cache_shape SHAPE, bool GENERAL_> struct cache_config {
   typedef T_ T;
   static constexpr int D = D_;
   static constexpr bool GENERAL = GENERAL_, FEW = SHAPE == few_rows;
@@ -24,14 +24,14 @@ template <class T_, int D_, kv_shape SHAPE, bool GENERAL_> struct kv_config {
   static constexpr bool Q_IN_SHARED = D > 128 && (GENERAL || !FEW);
   static constexpr int Q_WARP_BYTES = Q_IN_SHARED ? 16 * D * 2 : 0;
   static constexpr int STAGES = Q_IN_SHARED ? 2 : FEW ? 96 * 1024 / (TEAMS * STAGE_BYTES) : 3;
-  static constexpr int RING_BYTES = STAGES * STAGE_BYTES, Q_AT = TEAMS * RING_BYTES,
+  static constexpr int PIPELINE_BYTES = STAGES * STAGE_BYTES, Q_AT = TEAMS * PIPELINE_BYTES,
                        SHARED_BYTES = Q_AT + WARPS * Q_WARP_BYTES;
   static_assert(D % 64 == 0 && (D & (D - 1)) == 0, "rows are copied by 128 bytes");
   static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
   /* In the end: a warp's 16 rows of O, unnormalised, each followed by its maximum and its sum. Eight floats
    * more than a row has, so that the rows of a fragment begin in different banks. */
   static constexpr int PART_ROW = (D + 8) * 4, PART_BYTES = 16 * PART_ROW;
-  static constexpr int PART_STEP = FEW ? RING_BYTES : PART_BYTES;
+  static constexpr int PART_STEP = FEW ? PIPELINE_BYTES : PART_BYTES;
   static_assert(PART_BYTES <= PART_STEP && PART_STEP * WARPS <= SHARED_BYTES, "parts take the rings' place");
 };
 
@@ -42,7 +42,7 @@ template <class C> FA_DEVICE void sync_team() {
     sync_block();
 }
 
-template <class C> FA_DEVICE bool kv_scores_are_modified(const fa_kv_params &p) {
+template <class C> FA_DEVICE bool cache_scores_are_modified(const fa_cache_params &p) {
   return C::GENERAL && (p.softcap > 0.0f || p.alibi_slopes);
 }
 

@@ -27,14 +27,14 @@ FA_DEVICE void store_part(uint32_t part, const float (&o)[C::D / 8][4], const ro
 }
 
 /* The parts of one row: from each, O times weight[.] are to be added up. */
-template <class C> struct kv_whole {
+template <class C> struct cache_joined_row {
   static constexpr int PARTS = C::FEW ? C::WARPS : 1;
   uint32_t first; /* its row in the first part */
   float weight[PARTS], max, sum;
 };
 
-template <class C> FA_DEVICE void join_parts(kv_whole<C> &w, int row, float scale_log2) {
-  constexpr int PARTS = kv_whole<C>::PARTS;
+template <class C> FA_DEVICE void join_parts(cache_joined_row<C> &w, int row, float scale_log2) {
+  constexpr int PARTS = cache_joined_row<C>::PARTS;
   w.first = shared_base() + (C::FEW ? 0 : row / 16 * C::PART_STEP) + row % 16 * C::PART_ROW;
   w.max = -infinity();
   w.sum = 0.0f;
@@ -52,10 +52,10 @@ template <class C> FA_DEVICE void join_parts(kv_whole<C> &w, int row, float scal
 }
 
 /* Four columns of a row, normalised. */
-template <class C> FA_DEVICE vec4 joined_columns(const kv_whole<C> &w, int column, float inverse) {
+template <class C> FA_DEVICE vec4 joined_columns(const cache_joined_row<C> &w, int column, float inverse) {
   float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
   FA_UNROLL
-  for (int i = 0; i < kv_whole<C>::PARTS; ++i) {
+  for (int i = 0; i < cache_joined_row<C>::PARTS; ++i) {
     const vec4 part = load_shared16(w.first + i * C::PART_STEP + column * 4);
     x[0] = fmaf(w.weight[i], as_float(part.x), x[0]);
     x[1] = fmaf(w.weight[i], as_float(part.y), x[1]);
@@ -67,22 +67,22 @@ template <class C> FA_DEVICE vec4 joined_columns(const kv_whole<C> &w, int colum
 }
 
 /* Of a row in the partial results, without the split. */
-FA_DEVICE int64_t partial_row(const fa_kv_params &p, int batch, packed_row at) {
+FA_DEVICE int64_t partial_row(const fa_cache_params &p, int batch, packed_row at) {
   return (static_cast<int64_t>(batch) * p.heads_q + at.head) * p.seqlen_q + at.row;
 }
 
 /* Eight columns of a row's O, as partial results or for good. */
 template <class C>
-FA_DEVICE void store_columns(const fa_kv_params &p, const kv_task &task, packed_row at, int column, vec4 x,
+FA_DEVICE void store_columns(const fa_cache_params &p, const cache_work_tile &work, packed_row at, int column, vec4 x,
                              vec4 y) {
   if (p.n_splits > 1) {
     vec4 *to = reinterpret_cast<vec4 *>(
-        p.partial_o + (partial_row(p, task.batch, at) * p.n_splits + task.split) * p.head_dim + column);
+        p.partial_o + (partial_row(p, work.batch, at) * p.n_splits + work.split) * p.head_dim + column);
     store_global(to, x);
     store_global(to + 1, y);
     return;
   }
-  uint16_t *to = p.o + task.batch * p.o_stride.batch + at.head * p.o_stride.head + at.row * p.o_stride.row;
+  uint16_t *to = p.o + work.batch * p.o_stride.batch + at.head * p.o_stride.head + at.row * p.o_stride.row;
   typename C::T t;
   const vec4 v = {pack2(as_float(x.x), as_float(x.y), t), pack2(as_float(x.z), as_float(x.w), t),
                   pack2(as_float(y.x), as_float(y.y), t), pack2(as_float(y.z), as_float(y.w), t)};
@@ -92,31 +92,31 @@ FA_DEVICE void store_columns(const fa_kv_params &p, const kv_task &task, packed_
     store_chunk<false>(to + column, v);
 }
 
-FA_DEVICE void store_lse(const fa_kv_params &p, const kv_task &task, packed_row at, float lse) {
+FA_DEVICE void store_lse(const fa_cache_params &p, const cache_work_tile &work, packed_row at, float lse) {
   if (p.n_splits > 1)
-    store_global(p.partial_lse + partial_row(p, task.batch, at) * p.n_splits + task.split, lse);
+    store_global(p.partial_lse + partial_row(p, work.batch, at) * p.n_splits + work.split, lse);
   else
-    store_global(p.lse + task.batch * p.lse_stride.batch + at.head * p.lse_stride.head +
+    store_global(p.lse + work.batch * p.lse_stride.batch + at.head * p.lse_stride.head +
                      at.row * p.lse_stride.row,
                  lse == -infinity() ? p.empty_lse : lse);
 }
 
 /* From the parts in shared memory to O and LSE, by all threads. */
-template <class C> FA_DEVICE void write_kv_output(const fa_kv_params &p, const kv_task &task, int thread) {
-  const bool modified = kv_scores_are_modified<C>(p);
+template <class C> FA_DEVICE void cache_epilogue(const fa_cache_params &p, const cache_work_tile &work, int thread) {
+  const bool modified = cache_scores_are_modified<C>(p);
   const float scale_log2 = modified ? LOG2E : p.scale_log2, scale = modified ? 1.0f : p.scale;
   const int n_chunks = p.head_dim / 8;
   FA_NO_UNROLL
-  for (int i = thread; i < task.n_rows * (C::D / 8); i += C::THREADS) {
+  for (int i = thread; i < work.n_rows * (C::D / 8); i += C::THREADS) {
     const int row = i / (C::D / 8), chunk = i % (C::D / 8);
     if (chunk >= n_chunks) continue;
-    const packed_row at = unpack_row(p, task.kv_head, task.row0 + row);
-    kv_whole<C> w;
+    const packed_row at = unpack_row(p, work.kv_head, work.row0 + row);
+    cache_joined_row<C> w;
     join_parts<C>(w, row, scale_log2);
     const float inverse = w.sum == 0.0f ? 0.0f : 1.0f / w.sum;
-    store_columns<C>(p, task, at, chunk * 8, joined_columns<C>(w, chunk * 8, inverse),
+    store_columns<C>(p, work, at, chunk * 8, joined_columns<C>(w, chunk * 8, inverse),
                      joined_columns<C>(w, chunk * 8 + 4, inverse));
-    if (chunk == 0) store_lse(p, task, at, w.sum == 0.0f ? -infinity() : w.max * scale + natural_log(w.sum));
+    if (chunk == 0) store_lse(p, work, at, w.sum == 0.0f ? -infinity() : w.max * scale + natural_log(w.sum));
   }
 }
 

@@ -13,7 +13,7 @@ namespace fa {
 
 /* A thread's share of a tile: rows first_row(), and every ROWS_AT_ONCE-th from there; of each the chunk
  * chunk() of every 128 bytes. */
-template <class C> struct kv_copy {
+template <class C> struct cache_tile_copy {
   static constexpr int ROWS_AT_ONCE = C::TEAM / 8, ROWS = C::KEYS / ROWS_AT_ONCE, PARTS = C::D / 64;
   static_assert(C::KEYS % ROWS_AT_ONCE == 0 && ROWS_AT_ONCE % 4 == 0, "whole rows, two swizzles at most");
   FA_DEVICE static int first_row(int thread) { return thread % C::TEAM / 8; }
@@ -26,7 +26,7 @@ template <class C> struct kv_copy {
 };
 
 /* Where one KV head's keys are, as a thread of a team sees them. */
-struct kv_source {
+struct cache_source {
   const uint16_t *k, *v; /* page 0, slot 0, the thread's chunk */
   const int32_t *table;  /* of the entry, or NULL */
   int page;              /* of all keys, where there is no table: the row of the cache */
@@ -34,8 +34,8 @@ struct kv_source {
 };
 
 template <class C>
-FA_DEVICE kv_source find_kv_source(const fa_kv_params &p, int batch, int kv_head, int chunk) {
-  kv_source s;
+FA_DEVICE cache_source find_cache_source(const fa_cache_params &p, int batch, int kv_head, int chunk) {
+  cache_source s;
   s.k = p.k + kv_head * p.k_stride.head + chunk * 8;
   s.v = p.v + kv_head * p.v_stride.head + chunk * 8;
   s.table = p.block_table ? p.block_table + batch * p.table_stride : nullptr;
@@ -44,26 +44,26 @@ FA_DEVICE kv_source find_kv_source(const fa_kv_params &p, int batch, int kv_head
   return s;
 }
 
-FA_DEVICE int page_of_key(const fa_kv_params &p, int key) {
+FA_DEVICE int page_of_key(const fa_cache_params &p, int key) {
   return static_cast<int>(static_cast<uint64_t>(key) * p.page.multiplier >> p.page.shift);
 }
 
 /* The pages of the rows that a thread will copy of the tile at key0; of its first row alone, where that does
  * for all. Apart from the copies, because the table is read long before its entries are needed. Nothing is
  * read for keys outside of [lo, hi). */
-template <class C> struct kv_pages { int page[kv_copy<C>::ROWS]; };
+template <class C> struct cache_pages { int page[cache_tile_copy<C>::ROWS]; };
 
-template <class C> FA_DEVICE kv_pages<C> no_pages(const kv_source &from) {
-  kv_pages<C> r;
+template <class C> FA_DEVICE cache_pages<C> no_pages(const cache_source &from) {
+  cache_pages<C> r;
   FA_UNROLL
-  for (int i = 0; i < kv_copy<C>::ROWS; ++i) r.page[i] = from.page;
+  for (int i = 0; i < cache_tile_copy<C>::ROWS; ++i) r.page[i] = from.page;
   return r;
 }
 
 template <class C>
-FA_DEVICE void find_pages(kv_pages<C> &to, const fa_kv_params &p, const kv_source &from, int key0, int lo,
+FA_DEVICE void find_pages(cache_pages<C> &to, const fa_cache_params &p, const cache_source &from, int key0, int lo,
                           int hi, int thread) {
-  typedef kv_copy<C> copy;
+  typedef cache_tile_copy<C> copy;
   if (!from.table) return;
   if (from.whole) {
     if (key0 < hi) to.page[0] = load_global(from.table + page_of_key(p, key0));
@@ -79,9 +79,9 @@ FA_DEVICE void find_pages(kv_pages<C> &to, const fa_kv_params &p, const kv_sourc
 /* The tiles of keys key0.. and of their values, stage and stage + C::TILE_BYTES. What lies outside of
  * [lo, hi) becomes zeros and is not read: no NaN left there may reach O, whatever its weight. */
 template <class C>
-FA_DEVICE void load_stage(uint32_t stage, const fa_kv_params &p, const kv_source &from,
-                          const kv_pages<C> &pages, int key0, int lo, int hi, int thread) {
-  typedef kv_copy<C> copy;
+FA_DEVICE void load_stage(uint32_t stage, const fa_cache_params &p, const cache_source &from,
+                          const cache_pages<C> &pages, int key0, int lo, int hi, int thread) {
+  typedef cache_tile_copy<C> copy;
   const int n_chunks = p.head_dim / 8 - copy::chunk(thread);
   const uint32_t row0 = stage + tile_offset<C::D>(copy::first_row(thread), copy::chunk(thread));
   const int first = key0 + copy::first_row(thread);
@@ -118,9 +118,9 @@ FA_DEVICE void load_stage(uint32_t stage, const fa_kv_params &p, const kv_source
 /* Fills all stages, each a group of copies, from the tiles first_key, first_key + C::BN ...; pages are then
  * those of the tile after them. */
 template <class C>
-FA_DEVICE void start_ring(uint32_t ring, const fa_kv_params &p, const kv_source &from, kv_pages<C> &pages,
+FA_DEVICE void cache_prologue(uint32_t stages, const fa_cache_params &p, const cache_source &from, cache_pages<C> &pages,
                           int first_key, int lo, int hi, int thread) {
-  kv_pages<C> ahead[C::STAGES];
+  cache_pages<C> ahead[C::STAGES];
   FA_UNROLL
   for (int i = 0; i < C::STAGES; ++i) {
     ahead[i] = pages;
@@ -129,7 +129,7 @@ FA_DEVICE void start_ring(uint32_t ring, const fa_kv_params &p, const kv_source 
   find_pages<C>(pages, p, from, first_key + C::STAGES * C::BN, lo, hi, thread);
   FA_UNROLL
   for (int i = 0; i < C::STAGES; ++i) {
-    load_stage<C>(ring + i * C::STAGE_BYTES, p, from, ahead[i], first_key + i * C::BN, lo, hi, thread);
+    load_stage<C>(stages + i * C::STAGE_BYTES, p, from, ahead[i], first_key + i * C::BN, lo, hi, thread);
     cp_async_commit();
   }
 }

@@ -7,35 +7,35 @@
 
 namespace fa {
 
-FA_DEVICE int kv_min(int a, int b) {
+FA_DEVICE int cache_min(int a, int b) {
   return a < b ? a : b;
 }
-FA_DEVICE int kv_max(int a, int b) {
+FA_DEVICE int cache_max(int a, int b) {
   return a > b ? a : b;
 }
 
 /* Slots [pad, len) of an entry's row of the cache, or of its pages, are keys. */
-struct kv_entry {
+struct cache_sequence {
   int pad, len;
 };
 
-FA_DEVICE kv_entry load_kv_entry(const fa_kv_params &p, int batch) {
-  kv_entry e;
+FA_DEVICE cache_sequence load_cache_sequence(const fa_cache_params &p, int batch) {
+  cache_sequence e;
   e.len = (p.cache_seqlens ? load_global(p.cache_seqlens + batch) : p.seqlen_k) + p.n_new;
   e.pad = p.leftpad_k ? load_global(p.leftpad_k + batch) : 0;
   return e;
 }
 
 /* The keys [lo, hi) that a row sees; none if hi <= lo. Neither falls as the row grows. */
-struct kv_limits {
+struct cache_limits {
   int lo, hi;
 };
 
-FA_DEVICE kv_limits limits_of_kv_row(const fa_kv_params &p, const kv_entry &e, int row) {
+FA_DEVICE cache_limits limits_of_cache_row(const fa_cache_params &p, const cache_sequence &e, int row) {
   const int diagonal = row + e.len - p.seqlen_q;
-  kv_limits r = {e.pad, e.len};
-  if (p.window_left >= 0) r.lo = kv_max(r.lo, diagonal - p.window_left);
-  if (p.window_right >= 0) r.hi = kv_min(r.hi, diagonal + p.window_right + 1);
+  cache_limits r = {e.pad, e.len};
+  if (p.window_left >= 0) r.lo = cache_max(r.lo, diagonal - p.window_left);
+  if (p.window_right >= 0) r.hi = cache_min(r.hi, diagonal + p.window_right + 1);
   return r;
 }
 
@@ -44,7 +44,7 @@ struct packed_row {
   int row, head;
 };
 
-FA_DEVICE packed_row unpack_row(const fa_kv_params &p, int kv_head, int packed) {
+FA_DEVICE packed_row unpack_row(const fa_cache_params &p, int kv_head, int packed) {
   const int row = packed / p.heads_per_kv;
   const packed_row r = {row, kv_head * p.heads_per_kv + packed - row * p.heads_per_kv};
   return r;
@@ -52,31 +52,31 @@ FA_DEVICE packed_row unpack_row(const fa_kv_params &p, int kv_head, int packed) 
 
 /* What a block works on: packed rows row0.. of a KV head, and keys [lo, hi), of which lo is where the split's
  * first key block begins or, past that, the first key that a row sees. */
-struct kv_task {
-  kv_entry entry;
+struct cache_work_tile {
+  cache_sequence seq;
   int batch, kv_head, split;
   int row0, n_rows;
   int first_block, lo, hi; /* no keys: hi <= lo */
 };
 
-template <class C> FA_DEVICE kv_task load_kv_task(const fa_kv_params &p) {
-  kv_task t;
+template <class C> FA_DEVICE cache_work_tile load_cache_work_tile(const fa_cache_params &p) {
+  cache_work_tile t;
   const int tile = static_cast<int>(blockIdx.x / static_cast<unsigned>(p.n_splits));
   t.split = static_cast<int>(blockIdx.x) - tile * p.n_splits;
   t.batch = static_cast<int>(blockIdx.z);
   t.kv_head = static_cast<int>(blockIdx.y);
-  t.entry = load_kv_entry(p, t.batch);
+  t.seq = load_cache_sequence(p, t.batch);
   t.row0 = tile * C::BM;
-  t.n_rows = kv_min(C::BM, p.seqlen_q * p.heads_per_kv - t.row0);
-  const int lo = limits_of_kv_row(p, t.entry, t.row0 / p.heads_per_kv).lo;
-  const int hi = limits_of_kv_row(p, t.entry, (t.row0 + t.n_rows - 1) / p.heads_per_kv).hi;
+  t.n_rows = cache_min(C::BM, p.seqlen_q * p.heads_per_kv - t.row0);
+  const int lo = limits_of_cache_row(p, t.seq, t.row0 / p.heads_per_kv).lo;
+  const int hi = limits_of_cache_row(p, t.seq, (t.row0 + t.n_rows - 1) / p.heads_per_kv).hi;
   /* The key blocks that some row sees, dealt out evenly: the first splits have one more. */
   const int begin = lo / C::BN, n_blocks = hi > lo ? (hi + C::BN - 1) / C::BN - begin : 0;
   const int share = n_blocks / p.n_splits, rest = n_blocks % p.n_splits;
-  t.first_block = begin + t.split * share + kv_min(t.split, rest);
+  t.first_block = begin + t.split * share + cache_min(t.split, rest);
   const int end = t.first_block + share + (t.split < rest ? 1 : 0);
-  t.lo = kv_max(lo, t.first_block * C::BN);
-  t.hi = kv_min(hi, end * C::BN);
+  t.lo = cache_max(lo, t.first_block * C::BN);
+  t.hi = cache_min(hi, end * C::BN);
   return t;
 }
 

@@ -3,13 +3,13 @@
 #include "gpu/kernels/flash/backward_kernels.cuh"
 
 #define FA_KERNEL(name, ...)                                                                                 \
-  extern "C" __global__ void __launch_bounds__(FA_FLASH_BACKWARD_THREADS)                                    \
-      name(const __grid_constant__ fa_flash_backward_params p) {                                             \
+  extern "C" __global__ void __launch_bounds__(FA_BACKWARD_THREADS)                                    \
+      name(const __grid_constant__ fa_backward_params p) {                                             \
     __VA_ARGS__(p);                                                                                          \
   }
 #define FA_MAIN(name, ...)                                                                                   \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__::THREADS, __VA_ARGS__::MIN_BLOCKS)                \
-      name(const __grid_constant__ fa_flash_backward_params p) {                                             \
+      name(const __grid_constant__ fa_backward_params p) {                                             \
     fa::flash_backward_main<__VA_ARGS__>(p);                                                                 \
   }
 #define FA_ENTRY_ROWS(name, T, D) FA_ROW_KERNELS(FA_KERNEL, name, T, D)

@@ -26,7 +26,7 @@ namespace fa {
 
 /* Query blocks [begin, end) of which some row sees a key of [key0, key1). */
 template <class C>
-FA_DEVICE block_range query_blocks(const fa_flash_params &f, const sequence &seq, int key0, int key1) {
+FA_DEVICE block_range query_blocks(const fa_attention_params &f, const sequence &seq, int key0, int key1) {
   const int shift = seq.shift;
   int lo = 0, hi = seq.len_q;
   if (f.window_right >= 0) lo = max_int(0, key0 - shift - f.window_right);
@@ -37,22 +37,22 @@ FA_DEVICE block_range query_blocks(const fa_flash_params &f, const sequence &seq
 
 /* dV += P^T dO, dQ += dS K, dK += dS^T Q. */
 template <class C>
-FA_DEVICE void gradient_step(const fa_flash_backward_params &p, typename C::dkv_tile &dk,
+FA_DEVICE void gradient_step(const fa_backward_params &p, typename C::dkv_tile &dk,
                              typename C::dkv_tile &dv, int batch, int head, int row0, int buffer,
                              int thread) {
   const int warp = thread / 32, lane = thread % 32;
-  add_p_do<C>(dv, buffer, warp, lane);
+  gemm_p_do<C>(dv, buffer, warp, lane);
   {
     typename C::dq_tile dq = {};
-    add_ds_k<C>(dq, buffer, warp, lane);
+    gemm_ds_k<C>(dq, buffer, warp, lane);
     add_dq<C>(p, dq, batch, head, row0, warp, lane);
   }
-  add_ds_q<C>(dk, buffer, warp, lane);
+  gemm_ds_q<C>(dk, buffer, warp, lane);
 }
 
 /* All of one key block. */
 template <class C>
-FA_DEVICE void key_block(const fa_flash_backward_params &p, const sequence &seq, int batch, int kv_head,
+FA_DEVICE void key_block(const fa_backward_params &p, const sequence &seq, int batch, int kv_head,
                          int key0, block_range blocks, int thread) {
   const int end = (kv_head + 1) * p.forward.heads_per_kv;
   walk at = {kv_head * p.forward.heads_per_kv, blocks.begin};
@@ -102,7 +102,7 @@ FA_DEVICE void key_block(const fa_flash_backward_params &p, const sequence &seq,
 
 /* Grid: x over key blocks of the longest entry or, deterministic, over dQ accumulators; y over KV heads, z
  * over batch entries. */
-template <class C> FA_DEVICE void flash_backward(const fa_flash_backward_params &p) {
+template <class C> FA_DEVICE void flash_backward(const fa_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x);
   const int kv_head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const sequence seq = load_sequence(p.forward, batch);

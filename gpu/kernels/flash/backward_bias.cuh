@@ -11,7 +11,7 @@ namespace fa {
 /* Starts the copy of a pair of tiles' bias to where P will stand; a group of its own, empty without a bias.
  */
 template <class C>
-FA_DEVICE void fetch_bias(const fa_flash_params &f, const sequence &seq, int batch, int head, int row0,
+FA_DEVICE void fetch_bias(const fa_attention_params &f, const sequence &seq, int batch, int head, int row0,
                           int key0, int thread) {
   if (!C::MIXED || f.bias)
     load_bias<C, C::BM, C::BN>(f, shared_base() + C::P_AT, batch, head, row0, seq.len_q - row0, key0, thread);
@@ -19,7 +19,7 @@ FA_DEVICE void fetch_bias(const fa_flash_params &f, const sequence &seq, int bat
 }
 
 /* The first n of 8 neighbouring pairs' gradients, or of sums of them. */
-FA_DEVICE void store_dbias(const fa_flash_backward_params &p, uint16_t *to, int batch, int head, int row,
+FA_DEVICE void store_dbias(const fa_backward_params &p, uint16_t *to, int batch, int head, int row,
                            int key, int n, vec4 v) {
   to += batch * p.dbias_stride.batch + head * p.dbias_stride.head + row * p.dbias_stride.row + key;
   if (p.dbias_aligned)
@@ -30,7 +30,7 @@ FA_DEVICE void store_dbias(const fa_flash_backward_params &p, uint16_t *to, int 
 
 /* dS of a pair of tiles, out of shared memory. */
 template <class C>
-FA_DEVICE void write_dbias(const fa_flash_backward_params &p, const sequence &seq, int batch, int head,
+FA_DEVICE void write_dbias(const fa_backward_params &p, const sequence &seq, int batch, int head,
                            int row0, int key0, int thread) {
   constexpr int CHUNKS = C::BN / 8;
   FA_NO_UNROLL
@@ -44,7 +44,7 @@ FA_DEVICE void write_dbias(const fa_flash_backward_params &p, const sequence &se
 
 /* Zeros for the rows [begin, end) of a key block. */
 template <class C>
-FA_DEVICE void clear_dbias_rows(const fa_flash_backward_params &p, int batch, int head, int key0, int begin,
+FA_DEVICE void clear_dbias_rows(const fa_backward_params &p, int batch, int head, int key0, int begin,
                                 int end, int thread) {
   constexpr int CHUNKS = C::BN / 8;
   const int n_keys = p.forward.seqlen_k - key0;
@@ -59,7 +59,7 @@ FA_DEVICE void clear_dbias_rows(const fa_flash_backward_params &p, int batch, in
 /* Zeros for what no row of the group's heads sees of a key block; seen: the query blocks that are worked on,
  * if the block has keys that count. */
 template <class C>
-FA_DEVICE void clear_dbias(const fa_flash_backward_params &p, const sequence &seq, int batch, int kv_head,
+FA_DEVICE void clear_dbias(const fa_backward_params &p, const sequence &seq, int batch, int kv_head,
                            int key0, block_range seen, int thread) {
   const bool none = key0 >= seq.len_k || seen.begin >= seen.end;
   const int begin = none ? seq.len_q : seen.begin * C::BM, end = none ? seq.len_q : seen.end * C::BM;

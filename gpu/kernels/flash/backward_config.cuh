@@ -21,16 +21,16 @@ enum flash_backward_shape {
 };
 
 /* Tiles that 255 registers and the shared memory hold; what costs registers takes smaller ones. */
-template <int D, flash_kind KIND, flash_backward_shape SHAPE> struct flash_backward_tiles {
+template <int D, kernel_kind KIND, flash_backward_shape SHAPE> struct flash_backward_tiles {
   static constexpr bool HUGE = D >= 192; /* rows of which 64 + 64 do not fit twice into 99 KiB */
-  static constexpr int THREADS = HUGE ? 128 : FA_FLASH_BACKWARD_THREADS;
+  static constexpr int THREADS = HUGE ? 128 : FA_BACKWARD_THREADS;
   static constexpr int BM = HUGE ? 32 : 64, BN = HUGE ? 32 : 64;
   static constexpr int S_TILES = 1, KV_TILES = !HUGE && D % 64 == 0 ? 2 : 1;
   static constexpr int STAGES = D <= 96 || D == 192 || D == 224 ? 2 : 1;
   static constexpr int MOST_BYTES = 99 * 1024;
 };
-template <int D, flash_kind KIND> struct flash_backward_tiles<D, KIND, by_keys> {
-  static constexpr int THREADS = FA_FLASH_BACKWARD_THREADS;
+template <int D, kernel_kind KIND> struct flash_backward_tiles<D, KIND, by_keys> {
+  static constexpr int THREADS = FA_BACKWARD_THREADS;
   static constexpr bool SMALL = KIND == general || KIND == mixed || (KIND == biased && D <= 64) || D >= 160 ||
                                 (KIND == dropout && D <= 64);
   static constexpr int BM = SMALL || D >= 96 ? 64 : 128, BN = SMALL && D > 64 ? 64 : 128;
@@ -46,11 +46,11 @@ struct flash_backward_tiles<D, mixed, by_keys>
 
 /* T: f16 or bf16. D: of the tiles, head_dim up to a multiple of 32. STAGES: buffers of what a block walks
  * over, Q and dO or K and V. */
-template <class T_, int D_, flash_kind KIND_, flash_backward_shape SHAPE>
-struct flash_backward_config : flash_kind_traits<KIND_>, flash_backward_tiles<D_, KIND_, SHAPE> {
+template <class T_, int D_, kernel_kind KIND_, flash_backward_shape SHAPE>
+struct flash_backward_config : kernel_kind_traits<KIND_>, flash_backward_tiles<D_, KIND_, SHAPE> {
   typedef flash_backward_tiles<D_, KIND_, SHAPE> tiles;
   typedef T_ T;
-  static constexpr flash_kind KIND = KIND_;
+  static constexpr kernel_kind KIND = KIND_;
   static constexpr bool BY_QUERIES = SHAPE == by_queries;
   static constexpr int D = D_, WARPS = tiles::THREADS / 32;
   static constexpr int UNROLL = D <= 128 ? 2 : 1; /* no further: ptxas would fetch ahead until it spills */
@@ -74,11 +74,11 @@ struct flash_backward_config : flash_kind_traits<KIND_>, flash_backward_tiles<D_
   static_assert(S_WARPS * S_COL_WARPS == WARPS && KV_WARPS * KV_COL_WARPS == WARPS, "all warps work");
   static_assert(DQ_GROUPS * S_COL_WARPS * 16 == D && DKV_GROUPS * KV_COL_WARPS * 16 == D, "on all columns");
   static_assert(S_COLS % 32 == 0 || S_COLS == 16, "dropout decides on 32 keys at once");
-  static_assert(!flash_kind_traits<KIND_>::BIAS || !BY_QUERIES, "who reads a bias has its tile to himself");
-  static_assert(FA_FLASH_DBIAS_PADDED % BM == 0 && FA_FLASH_DBIAS_PADDED % BN == 0,
+  static_assert(!kernel_kind_traits<KIND_>::BIAS || !BY_QUERIES, "who reads a bias has its tile to himself");
+  static_assert(FA_DBIAS_PADDED % BM == 0 && FA_DBIAS_PADDED % BN == 0,
                 "sums of dbias have whole tiles");
-  static_assert(fa_flash_backward_row_block(D) % BM == 0, "tiles do not straddle entries");
-  static_assert(fa_flash_backward_row_block(D) % BN == 0 || !BY_QUERIES, "nor do those of dK and dV");
+  static_assert(fa_backward_row_block(D) % BM == 0, "tiles do not straddle entries");
+  static_assert(fa_backward_row_block(D) % BN == 0 || !BY_QUERIES, "nor do those of dK and dV");
   typedef float score_tile[tiles::S_TILES][S_COLS / 8][4];
   typedef float dq_tile[tiles::S_TILES][DQ_GROUPS * 2][4];
   typedef float dkv_tile[tiles::KV_TILES][DKV_GROUPS * 2][4];
@@ -89,7 +89,7 @@ struct flash_backward_config : flash_kind_traits<KIND_>, flash_backward_tiles<D_
 };
 
 /* Aligned rows, or so they are this time. */
-template <class C> FA_DEVICE bool rows_are_aligned_too(const fa_flash_backward_params &p) {
+template <class C> FA_DEVICE bool rows_are_aligned_too(const fa_backward_params &p) {
   return C::ALIGNED || p.forward.aligned;
 }
 

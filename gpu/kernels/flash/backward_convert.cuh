@@ -18,7 +18,7 @@ struct accumulators {
 };
 
 /* Two halves of a row of 8 for the rows r and r + 8 of a tile. */
-FA_DEVICE void sum_accumulators(const fa_flash_backward_params &p, const accumulators &from, int64_t at,
+FA_DEVICE void sum_accumulators(const fa_backward_params &p, const accumulators &from, int64_t at,
                                 float (&upper)[8], float (&lower)[8]) {
   for (int i = 0; i < 8; ++i) upper[i] = lower[i] = 0.0f;
   for (int head = 0; head < from.n_heads; ++head)
@@ -36,7 +36,7 @@ FA_DEVICE void sum_accumulators(const fa_flash_backward_params &p, const accumul
 }
 
 template <class C>
-FA_DEVICE void store_scaled(const fa_flash_backward_params &p, uint16_t *to, float factor,
+FA_DEVICE void store_scaled(const fa_backward_params &p, uint16_t *to, float factor,
                             const float (&x)[8]) {
   typename C::T t;
   const vec4 v = {pack2(x[0] * factor, x[1] * factor, t), pack2(x[2] * factor, x[3] * factor, t),
@@ -49,7 +49,7 @@ FA_DEVICE void store_scaled(const fa_flash_backward_params &p, uint16_t *to, flo
 
 /* n_rows rows, at most BLOCK. to: the first of them. */
 template <class C>
-FA_DEVICE void convert_rows(const fa_flash_backward_params &p, const accumulators &from, uint16_t *to,
+FA_DEVICE void convert_rows(const fa_backward_params &p, const accumulators &from, uint16_t *to,
                             int64_t row_stride, int n_rows, int head_dim, float factor, int thread) {
   constexpr int CHUNKS = C::D / 8, UNITS = C::BLOCK / 16 * 8 * CHUNKS; /* unit: rows r, r + 8 of a tile */
   for (int unit = thread; unit < UNITS; unit += C::THREADS) {
@@ -64,7 +64,7 @@ FA_DEVICE void convert_rows(const fa_flash_backward_params &p, const accumulator
 }
 
 /* dQ. */
-template <class C> FA_DEVICE void flash_backward_convert(const fa_flash_backward_params &p) {
+template <class C> FA_DEVICE void flash_backward_convert(const fa_backward_params &p) {
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const int row0 = static_cast<int>(blockIdx.x) * C::BLOCK;
   const sequence seq = load_sequence(p.forward, batch);
@@ -78,7 +78,7 @@ template <class C> FA_DEVICE void flash_backward_convert(const fa_flash_backward
 }
 
 /* dK and dV, of a KV head: from those of all query heads of its group. */
-template <class C> FA_DEVICE void flash_backward_convert_keys(const fa_flash_backward_params &p) {
+template <class C> FA_DEVICE void flash_backward_convert_keys(const fa_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x);
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const int block = static_cast<int>(blockIdx.x), key0 = block * C::BLOCK;

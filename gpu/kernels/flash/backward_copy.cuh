@@ -9,8 +9,8 @@ namespace fa {
 
 /* ROWS rows of one head from `row` on, to the tile at `at` in shared memory. */
 template <class C, int ROWS>
-FA_DEVICE void fetch_tile(const fa_flash_backward_params &p, const uint16_t *from,
-                          const fa_flash_strides &stride, int head_dim, int batch, int head, int64_t row,
+FA_DEVICE void fetch_tile(const fa_backward_params &p, const uint16_t *from,
+                          const fa_kernel_strides &stride, int head_dim, int batch, int head, int64_t row,
                           int n_rows, int at, int thread) {
   typedef tile_copy<C::D, C::THREADS> copy;
   from += batch * stride.batch + head * stride.head + row * stride.row + copy::in_global(thread, stride.row);
@@ -20,7 +20,7 @@ FA_DEVICE void fetch_tile(const fa_flash_backward_params &p, const uint16_t *fro
 
 /* Starts the copies of Q, dO, LSE and delta of a query block into their buffer. */
 template <class C>
-FA_DEVICE void fetch_rows(const fa_flash_backward_params &p, const sequence &seq, int batch, int head, int m,
+FA_DEVICE void fetch_rows(const fa_backward_params &p, const sequence &seq, int batch, int head, int m,
                           int buffer, int thread) {
   const int row0 = m * C::BM, n_rows = seq.len_q - row0;
   const int64_t row = static_cast<int64_t>(seq.q_row) + row0;
@@ -39,7 +39,7 @@ FA_DEVICE void fetch_rows(const fa_flash_backward_params &p, const sequence &seq
 
 /* The same of K and V; the caller commits. */
 template <class C>
-FA_DEVICE void fetch_keys(const fa_flash_backward_params &p, const sequence &seq, int batch, int head,
+FA_DEVICE void fetch_keys(const fa_backward_params &p, const sequence &seq, int batch, int head,
                           int key0, int buffer, int thread) {
   const int n_rows = seq.len_k - key0;
   const int64_t row = static_cast<int64_t>(seq.k_row) + key0;
@@ -67,12 +67,12 @@ FA_DEVICE void add_gradient(float *accum, const float (&x)[TILES][N8][4], int wa
 }
 
 /* Where this block adds: the first accumulator or, deterministic, its own. */
-FA_DEVICE int64_t own_accumulator(const fa_flash_backward_params &p) {
+FA_DEVICE int64_t own_accumulator(const fa_backward_params &p) {
   return p.deterministic ? blockIdx.x * p.split_stride : 0;
 }
 
 template <class C>
-FA_DEVICE void add_dq(const fa_flash_backward_params &p, const typename C::dq_tile &dq, int batch, int head,
+FA_DEVICE void add_dq(const fa_backward_params &p, const typename C::dq_tile &dq, int batch, int head,
                       int row0, int warp, int lane) {
   const int row = row0 + 16 * C::S_TILES * (warp % C::S_WARPS);
   add_gradient<C::D, C::S_WARPS, C::S_COL_WARPS>(
@@ -81,7 +81,7 @@ FA_DEVICE void add_dq(const fa_flash_backward_params &p, const typename C::dq_ti
 
 /* dK or dV. */
 template <class C>
-FA_DEVICE void add_dkv(const fa_flash_backward_params &p, float *accum, const typename C::dkv_tile &x,
+FA_DEVICE void add_dkv(const fa_backward_params &p, float *accum, const typename C::dkv_tile &x,
                        int batch, int head, int key0, int warp, int lane) {
   const int key = key0 + 16 * C::KV_TILES * (warp % C::KV_WARPS);
   add_gradient<C::D, C::KV_WARPS, C::KV_COL_WARPS>(
@@ -107,8 +107,8 @@ FA_DEVICE void stage_gradient(const float (&x)[TILES][N8][4], float factor, uint
 }
 
 template <class C>
-FA_DEVICE void store_gradient_chunk(const fa_flash_backward_params &p, uint16_t *to,
-                                    const fa_flash_strides &stride, int batch, int head, int64_t row,
+FA_DEVICE void store_gradient_chunk(const fa_backward_params &p, uint16_t *to,
+                                    const fa_kernel_strides &stride, int batch, int head, int64_t row,
                                     int chunk, vec4 v) {
   to += batch * stride.batch + head * stride.head + row * stride.row + chunk * 8;
   if (rows_are_aligned_too<C>(p))
@@ -119,7 +119,7 @@ FA_DEVICE void store_gradient_chunk(const fa_flash_backward_params &p, uint16_t 
 
 /* Rows [row0, row0 + n_rows), up to a whole tile of ROWS, of a gradient from a tile in shared memory. */
 template <class C, int ROWS>
-FA_DEVICE void write_gradient(const fa_flash_backward_params &p, uint16_t *to, const fa_flash_strides &stride,
+FA_DEVICE void write_gradient(const fa_backward_params &p, uint16_t *to, const fa_kernel_strides &stride,
                               int head_dim, uint32_t tile, int batch, int head, int64_t row0, int n_rows,
                               int thread) {
   constexpr int CHUNKS = C::D / 8;
@@ -134,7 +134,7 @@ FA_DEVICE void write_gradient(const fa_flash_backward_params &p, uint16_t *to, c
 
 /* Zeros for n_rows rows of a gradient; none if that is negative. */
 template <class C>
-FA_DEVICE void clear_gradient(const fa_flash_backward_params &p, uint16_t *to, const fa_flash_strides &stride,
+FA_DEVICE void clear_gradient(const fa_backward_params &p, uint16_t *to, const fa_kernel_strides &stride,
                               int head_dim, int batch, int head, int64_t begin, int n_rows, int thread) {
   constexpr int CHUNKS = C::D / 8;
   FA_NO_UNROLL
@@ -143,7 +143,7 @@ FA_DEVICE void clear_gradient(const fa_flash_backward_params &p, uint16_t *to, c
       store_gradient_chunk<C>(p, to, stride, batch, head, begin + i / CHUNKS, i % CHUNKS, vec4{0, 0, 0, 0});
 }
 template <class C>
-FA_DEVICE void clear_keys(const fa_flash_backward_params &p, int batch, int head, int64_t begin, int n_rows,
+FA_DEVICE void clear_keys(const fa_backward_params &p, int batch, int head, int64_t begin, int n_rows,
                           int thread) {
   clear_gradient<C>(p, p.dk, p.dk_stride, p.forward.head_dim, batch, head, begin, n_rows, thread);
   clear_gradient<C>(p, p.dv, p.dv_stride, p.forward.head_dim_v, batch, head, begin, n_rows, thread);
@@ -152,9 +152,9 @@ FA_DEVICE void clear_keys(const fa_flash_backward_params &p, int batch, int head
 /* Rows of dK and dV that the entry owns, but whose keys are hidden before or after those that count: blocks
  * share them in the same pieces as the others. */
 template <class C>
-FA_DEVICE void clear_hidden_keys(const fa_flash_backward_params &p, const sequence &seq, int batch, int head,
+FA_DEVICE void clear_hidden_keys(const fa_backward_params &p, const sequence &seq, int batch, int head,
                                  int block, int thread) {
-  const fa_flash_params &f = p.forward;
+  const fa_attention_params &f = p.forward;
   int first = 0, extent = f.seqlen_k;
   if (f.cu_seqlens_k) {
     first = load_global(f.cu_seqlens_k + batch);

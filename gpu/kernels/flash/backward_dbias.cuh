@@ -10,19 +10,19 @@
 
 namespace fa {
 
-/* Grid: x over FA_FLASH_DBIAS_CLEARED floats. */
-FA_DEVICE void flash_backward_dbias_clear(const fa_flash_backward_params &p) {
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * FA_FLASH_DBIAS_CLEARED;
+/* Grid: x over FA_DBIAS_CLEARED floats. */
+FA_DEVICE void flash_backward_dbias_clear(const fa_backward_params &p) {
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * FA_DBIAS_CLEARED;
   FA_NO_UNROLL
-  for (int i = static_cast<int>(threadIdx.x) * 4; i < FA_FLASH_DBIAS_CLEARED;
-       i += FA_FLASH_BACKWARD_THREADS * 4)
+  for (int i = static_cast<int>(threadIdx.x) * 4; i < FA_DBIAS_CLEARED;
+       i += FA_BACKWARD_THREADS * 4)
     if (first + i < p.dbias_floats)
       store_global(reinterpret_cast<vec4 *>(p.dbias_accum + first + i), vec4{0, 0, 0, 0});
 }
 
 /* Grid: x over tiles of 16 rows, y over heads, z over entries of the sum. A thread makes 8 keys of two rows.
  */
-template <class T> FA_DEVICE void flash_backward_dbias_convert(const fa_flash_backward_params &p) {
+template <class T> FA_DEVICE void flash_backward_dbias_convert(const fa_backward_params &p) {
   const int n_keys = p.forward.seqlen_k, n_rows = p.forward.seqlen_q,
             row0 = static_cast<int>(blockIdx.x) * 16;
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
@@ -30,7 +30,7 @@ template <class T> FA_DEVICE void flash_backward_dbias_convert(const fa_flash_ba
                       blockIdx.x * p.dbias_accum_stride.row;
   const int n_chunks = (n_keys + 7) / 8;
   FA_NO_UNROLL
-  for (int64_t i = threadIdx.x; i < static_cast<int64_t>(n_chunks) * 8; i += FA_FLASH_BACKWARD_THREADS) {
+  for (int64_t i = threadIdx.x; i < static_cast<int64_t>(n_chunks) * 8; i += FA_BACKWARD_THREADS) {
     const int chunk = static_cast<int>(i % n_chunks), r = static_cast<int>(i / n_chunks);
     uint32_t row[2][4];
     FA_UNROLL

@@ -10,7 +10,7 @@
 
 namespace fa {
 
-template <class C> FA_DEVICE void flash_backward_main(const fa_flash_backward_params &p) {
+template <class C> FA_DEVICE void flash_backward_main(const fa_backward_params &p) {
   if constexpr (C::BY_QUERIES)
     flash_backward_queries<C>(p);
   else

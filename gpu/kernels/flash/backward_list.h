@@ -1,7 +1,7 @@
 /* Every specialisation of the backward kernels. Included wherever something is to be made of each.
  *
  *   FA_ENTRY(name, T, D, kind, shape)
- *     a main kernel, kind as in flash_kind, shape as in flash_backward_shape; for what a call wants, the
+ *     a main kernel, kind as in kernel_kind, shape as in flash_backward_shape; for what a call wants, the
  * first that can do it is taken FA_ENTRY_AT_RUN_TIME, same arguments compiled only where it is wanted, and
  * only on the device FA_ENTRY_ROWS(name, T, D) the kernels around it: gpu/kernels/flash/backward_kernels.cuh
  *   FA_ENTRY_DBIAS(name, T)

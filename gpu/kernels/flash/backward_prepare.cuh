@@ -19,7 +19,7 @@ struct flash_backward_prepare_config : flash_backward_row_config<T_, D_> {
                                : D <= 64  ? 8
                                : D <= 128 ? 16
                                           : 32; /* share a row, 8 columns each */
-  static constexpr int ROWS_AT_ONCE = FA_FLASH_BACKWARD_THREADS / LANES;
+  static constexpr int ROWS_AT_ONCE = FA_BACKWARD_THREADS / LANES;
   static constexpr bool CLEAR = CLEAR_;
 };
 
@@ -38,8 +38,8 @@ FA_DEVICE vec4 load_row_chunk(const uint16_t *p, int aligned) {
   return aligned ? load_chunk<true>(p) : load_chunk<false>(p);
 }
 
-template <class C> FA_DEVICE void flash_backward_prepare(const fa_flash_backward_params &p) {
-  const fa_flash_params &f = p.forward;
+template <class C> FA_DEVICE void flash_backward_prepare(const fa_backward_params &p) {
+  const fa_attention_params &f = p.forward;
   const int thread = static_cast<int>(threadIdx.x);
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const int row0 = static_cast<int>(blockIdx.x) * C::BLOCK;
@@ -74,12 +74,12 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_flash_backward
     store_global(p.delta + in_workspace + i, sum);
   }
   if (C::CLEAR) clear_accumulators<C>(p, p.dq_accum, in_workspace, thread);
-  if (C::CLEAR && p.turns && thread < C::BLOCK / FA_FLASH_TURN_ROWS)
-    store_global(p.turns + in_workspace / FA_FLASH_TURN_ROWS + thread, 0u);
+  if (C::CLEAR && p.dq_semaphore && thread < C::BLOCK / FA_DQ_SEMAPHORE_ROWS)
+    store_global(p.dq_semaphore + in_workspace / FA_DQ_SEMAPHORE_ROWS + thread, 0u);
 }
 
 /* One block per BLOCK keys of one query head. */
-template <class C> FA_DEVICE void flash_backward_clear(const fa_flash_backward_params &p) {
+template <class C> FA_DEVICE void flash_backward_clear(const fa_backward_params &p) {
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const int key0 = static_cast<int>(blockIdx.x) * C::BLOCK, thread = static_cast<int>(threadIdx.x);
   if (key0 >= load_sequence(p.forward, batch).len_k) return;

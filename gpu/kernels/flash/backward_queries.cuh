@@ -15,25 +15,25 @@ namespace fa {
 
 /* dV += P^T dO, dK += dS^T Q, dQ += dS K. */
 template <class C>
-FA_DEVICE void row_gradient_step(const fa_flash_backward_params &p, typename C::dq_tile &dq, int batch,
+FA_DEVICE void row_gradient_step(const fa_backward_params &p, typename C::dq_tile &dq, int batch,
                                  int head, int key0, int buffer, int thread) {
   const int warp = thread / 32, lane = thread % 32;
   {
     typename C::dkv_tile dv = {};
-    add_p_do<C>(dv, buffer, warp, lane);
+    gemm_p_do<C>(dv, buffer, warp, lane);
     add_dkv<C>(p, p.dv_accum, dv, batch, head, key0, warp, lane);
   }
   {
     typename C::dkv_tile dk = {};
-    add_ds_q<C>(dk, buffer, warp, lane);
+    gemm_ds_q<C>(dk, buffer, warp, lane);
     add_dkv<C>(p, p.dk_accum, dk, batch, head, key0, warp, lane);
   }
-  add_ds_k<C>(dq, buffer, warp, lane);
+  gemm_ds_k<C>(dq, buffer, warp, lane);
 }
 
 /* All of one row block; blocks is not empty. */
 template <class C>
-FA_DEVICE void row_block(const fa_flash_backward_params &p, const sequence &seq, int batch, int head,
+FA_DEVICE void row_block(const fa_backward_params &p, const sequence &seq, int batch, int head,
                          int row0, block_range blocks, int thread) {
   const int kv_head = head / p.forward.heads_per_kv;
   fetch_keys<C>(p, seq, batch, kv_head, blocks.begin * C::BN, 0, thread);
@@ -73,7 +73,7 @@ FA_DEVICE void row_block(const fa_flash_backward_params &p, const sequence &seq,
 
 /* Grid: x over row blocks of the longest entry or, deterministic, over accumulators; y over query heads, z
  * over batch entries. */
-template <class C> FA_DEVICE void flash_backward_queries(const fa_flash_backward_params &p) {
+template <class C> FA_DEVICE void flash_backward_queries(const fa_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x);
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const sequence seq = load_sequence(p.forward, batch);

@@ -13,7 +13,7 @@ namespace fa {
  * in which hidden keys are shared (clear_hidden_keys). */
 template <class T_, int D_> struct flash_backward_row_config {
   typedef T_ T;
-  static constexpr int D = D_, BLOCK = fa_flash_backward_row_block(D), THREADS = FA_FLASH_BACKWARD_THREADS;
+  static constexpr int D = D_, BLOCK = fa_backward_row_block(D), THREADS = FA_BACKWARD_THREADS;
   static constexpr int BN = BLOCK;
   static constexpr bool ALIGNED = false;
 };
@@ -21,7 +21,7 @@ template <class T_, int D_> struct flash_backward_row_config {
 /* The workspace row of an entry's first row: a multiple of the row block, so that no tile straddles entries.
  */
 template <int D> FA_DEVICE int64_t first_workspace_row(const int32_t *cu_seqlens, int seqlen, int batch) {
-  constexpr int BLOCK = fa_flash_backward_row_block(D);
+  constexpr int BLOCK = fa_backward_row_block(D);
   if (cu_seqlens)
     return (load_global(cu_seqlens + batch) + static_cast<int64_t>(batch) * BLOCK) / BLOCK * BLOCK;
   return static_cast<int64_t>(batch) * ((seqlen + BLOCK - 1) / BLOCK * BLOCK);
@@ -30,18 +30,18 @@ template <int D> FA_DEVICE int64_t first_workspace_row(const int32_t *cu_seqlens
 /* The same of any query row, counted over all heads: index into lse_log2 and delta, and in units of D into
  * dq_accum. */
 template <int D>
-FA_DEVICE int64_t workspace_row(const fa_flash_backward_params &p, int batch, int head, int row) {
+FA_DEVICE int64_t workspace_row(const fa_backward_params &p, int batch, int head, int row) {
   return head * p.rows + first_workspace_row<D>(p.forward.cu_seqlens_q, p.forward.seqlen_q, batch) + row;
 }
 /* And of a key that counts (not one of the hidden first), in units of D into dk_accum and dv_accum. */
 template <int D>
-FA_DEVICE int64_t workspace_key(const fa_flash_backward_params &p, int batch, int head, int key) {
+FA_DEVICE int64_t workspace_key(const fa_backward_params &p, int batch, int head, int key) {
   return head * p.keys + first_workspace_row<D>(p.forward.cu_seqlens_k, p.forward.seqlen_k, batch) + key;
 }
 
 /* Zeros for a block of rows of all accumulators of a gradient, from this row of the first. */
 template <class C>
-FA_DEVICE void clear_accumulators(const fa_flash_backward_params &p, float *first, int64_t row, int thread) {
+FA_DEVICE void clear_accumulators(const fa_backward_params &p, float *first, int64_t row, int thread) {
   for (int split = 0; split < p.n_splits; ++split) {
     float *to = first + split * p.split_stride + row * C::D;
     for (int i = thread; i < C::BLOCK * C::D / 4; i += C::THREADS)

@@ -23,7 +23,7 @@ struct score_place {
 };
 
 /* In units of log2. */
-FA_DEVICE float minus_slope(const fa_flash_params &f, int batch, int head) {
+FA_DEVICE float minus_slope(const fa_attention_params &f, int batch, int head) {
   if (!f.alibi_slopes) return 0.0f;
   return load_global(f.alibi_slopes + batch * f.alibi_batch_stride + head) * -1.44269504088896340736f;
 }
@@ -37,7 +37,7 @@ FA_DEVICE float first_distance(const sequence &seq, const score_place &at) {
 /* Raw scores to logits with ALiBi, in units of log2. Done before there is dP, which takes as many registers.
  */
 template <class C>
-FA_DEVICE void add_alibi(typename C::score_tile &s, const fa_flash_backward_params &p, float minus_slope,
+FA_DEVICE void add_alibi(typename C::score_tile &s, const fa_backward_params &p, float minus_slope,
                          float distance) {
   FA_UNROLL
   for (int m = 0; m < C::S_TILES; ++m) {
@@ -53,7 +53,7 @@ FA_DEVICE void add_alibi(typename C::score_tile &s, const fa_flash_backward_para
 }
 
 /* Raw scores to the tanh of softcap, which the derivative wants too. */
-template <class C> FA_DEVICE void cap_scores(typename C::score_tile &s, const fa_flash_backward_params &p) {
+template <class C> FA_DEVICE void cap_scores(typename C::score_tile &s, const fa_backward_params &p) {
   FA_UNROLL
   for (int m = 0; m < C::S_TILES; ++m) {
     FA_UNROLL
@@ -67,7 +67,7 @@ template <class C> FA_DEVICE void cap_scores(typename C::score_tile &s, const fa
 /* Exponent of P in units of log2, from what these left of the score. The general kernels, whose tiles leave
  * room for it, add ALiBi here: after either. */
 template <class C>
-FA_DEVICE float score_exponent(const fa_flash_backward_params &p, float s, float lse_log2, float minus_slope,
+FA_DEVICE float score_exponent(const fa_backward_params &p, float s, float lse_log2, float minus_slope,
                                float distance) {
   if (C::GENERAL)
     return fmaf(minus_slope, fabsf(distance),
@@ -77,7 +77,7 @@ FA_DEVICE float score_exponent(const fa_flash_backward_params &p, float s, float
 
 /* The random bytes for 16 rows and 32 keys; none drops where there is no dropout. */
 template <class C>
-FA_DEVICE void backward_drop_words(uint32_t (&words)[4], const fa_flash_params &f, const score_place &at,
+FA_DEVICE void backward_drop_words(uint32_t (&words)[4], const fa_attention_params &f, const score_place &at,
                                    int m, int n, int lane) {
   if (!C::GENERAL || f.dropout_limit != 0x00ff00ffu)
     dropout_words(words, f, dropout_of(f, at.batch, at.head, lane), (at.row + 16 * m) / 16,
@@ -92,12 +92,12 @@ FA_DEVICE void backward_drop_words(uint32_t (&words)[4], const fa_flash_params &
 }
 
 /* P of a raw score, for kinds with a bias; lse as it is. */
-FA_DEVICE float biased_weight(const fa_flash_backward_params &p, float s, float bias, float lse) {
+FA_DEVICE float biased_p(const fa_backward_params &p, float s, float bias, float lse) {
   return exp2_approx(multiply(fmaf(s, p.scale, bias) - lse, LOG2E));
 }
 
 /* Adds a thread's dS of one 16 x 8 tile to the sum of dbias. */
-FA_DEVICE void add_dbias(const fa_flash_backward_params &p, const score_place &at, int m, int n,
+FA_DEVICE void add_dbias(const fa_backward_params &p, const score_place &at, int m, int n,
                          const float (&ds)[4], int lane) {
   atomic_add4(p.dbias_accum + at.batch * p.dbias_accum_stride.batch + at.head * p.dbias_accum_stride.head +
                   (at.row / 16 + m) * p.dbias_accum_stride.row + (at.warp_key / 8 + n) * 128ll + lane * 4,
@@ -109,10 +109,10 @@ FA_DEVICE void add_dbias(const fa_flash_backward_params &p, const score_place &a
  * hidden; its P is 0 by definition and not by arithmetic, since the exponential of a hidden score may well
  * overflow. */
 template <class C, bool MASK>
-FA_DEVICE void score_gradients(const typename C::score_tile &s, const typename C::score_tile &dp,
-                               const fa_flash_backward_params &p, const sequence &seq, const score_place &at,
+FA_DEVICE void compute_p_ds(const typename C::score_tile &s, const typename C::score_tile &dp,
+                               const fa_backward_params &p, const sequence &seq, const score_place &at,
                                uint32_t values, uint32_t p_first, int lane) {
-  const fa_flash_params &f = p.forward;
+  const fa_attention_params &f = p.forward;
   typename C::T t;
   const float diagonal = C::GENERAL ? first_distance(seq, at) : 0.0f;
   const bool cap = C::SOFTCAP && (!C::GENERAL || f.softcap > 0.0f);
@@ -146,22 +146,22 @@ FA_DEVICE void score_gradients(const typename C::score_tile &s, const typename C
         uint32_t kept = C::DROPOUT ? dropout_kept(f, words[n % 4], r) : 0xffffffffu;
         if (C::LINEAR && f.dropout_linear)
           kept = linear_kept_bits(f, number[r] + static_cast<uint64_t>(8 * n));
-        float weight[2], gradient[2];
+        float prob[2], gradient[2];
         FA_UNROLL
         for (int e = 0; e < 2; ++e) {
           const float x = s[m][n][2 * r + e];
           float g = dp[m][n][2 * r + e];
-          weight[e] =
+          prob[e] =
               C::BIAS
-                  ? biased_weight(p, x, e ? high_half(bias, t) : low_half(bias, t), lse[r])
+                  ? biased_p(p, x, e ? high_half(bias, t) : low_half(bias, t), lse[r])
                   : exp2_approx(score_exponent<C>(p, x, lse[r], at.minus_slope,
                                                   diagonal + static_cast<float>(16 * m + 8 * r - 8 * n - e)));
-          if (MASK && (8 * n + e < lo[r] || 8 * n + e >= hi[r])) weight[e] = 0.0f;
+          if (MASK && (8 * n + e < lo[r] || 8 * n + e >= hi[r])) prob[e] = 0.0f;
           if (C::DROPOUT || C::LINEAR) g = (kept >> 16 * e & 1) ? g * f.dropout_scale : 0.0f;
-          gradient[e] = weight[e] * (g - delta[r]);
+          gradient[e] = prob[e] * (g - delta[r]);
           if (cap) gradient[e] *= fmaf(-x, x, 1.0f); /* the derivative of tanh */
         }
-        store_shared4(to, pack2(weight[0], weight[1], t) & kept);
+        store_shared4(to, pack2(prob[0], prob[1], t) & kept);
         store_shared4(to + C::P_BYTES, pack2(gradient[0], gradient[1], t));
         ds[2 * r] = gradient[0];
         ds[2 * r + 1] = gradient[1];

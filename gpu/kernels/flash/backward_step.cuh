@@ -10,7 +10,7 @@
 namespace fa {
 
 /* s += A B^T over D columns: rows of A and of B are rows of tiles [x D]. */
-template <class C> FA_DEVICE void scores(typename C::score_tile &s, uint32_t a_first, uint32_t b_first) {
+template <class C> FA_DEVICE void gemm_qk(typename C::score_tile &s, uint32_t a_first, uint32_t b_first) {
   FA_UNROLL_BY(C::UNROLL)
   for (int kk = 0; kk < C::D / 16; ++kk) {
     uint32_t a[C::S_TILES][4];
@@ -58,7 +58,7 @@ FA_DEVICE void accumulate(float (&x)[TILES][N8][4], uint32_t a_first, uint32_t b
 
 /* S and dP of this warp's rows and keys, then P and dS into shared memory. */
 template <class C>
-FA_DEVICE score_place place_of_scores(const fa_flash_params &f, int batch, int head, int row0, int key0,
+FA_DEVICE score_place place_of_scores(const fa_attention_params &f, int batch, int head, int row0, int key0,
                                       int thread) {
   const int warp = thread / 32, lane = thread % 32, warp_key = key0 + score_col<C>(warp);
   return score_place{batch,
@@ -71,24 +71,24 @@ FA_DEVICE score_place place_of_scores(const fa_flash_params &f, int batch, int h
 
 /* The warp's part of a product over D of a tile of rows and one of keys. */
 template <class C>
-FA_DEVICE void score_product(typename C::score_tile &s, int rows_at, int keys_at, int thread) {
+FA_DEVICE void gemm_s_dp_tile(typename C::score_tile &s, int rows_at, int keys_at, int thread) {
   const int warp = thread / 32, lane = thread % 32;
-  scores<C>(s, first_a<C::D>(shared_base() + rows_at, score_row<C>(warp), lane),
+  gemm_qk<C>(s, first_a<C::D>(shared_base() + rows_at, score_row<C>(warp), lane),
             first_b<C::D>(shared_base() + keys_at + score_col<C>(warp) * (C::D * 2), lane));
 }
 
 template <class C>
-FA_DEVICE void score_step(const fa_flash_backward_params &p, const sequence &seq, int batch, int head,
+FA_DEVICE void score_step(const fa_backward_params &p, const sequence &seq, int batch, int head,
                           int row0, int key0, int buffer, int thread) {
-  const fa_flash_params &f = p.forward;
+  const fa_attention_params &f = p.forward;
   typename C::score_tile s = {}, dp = {};
-  score_product<C>(s, C::q_at(buffer), C::k_at(buffer), thread);
+  gemm_s_dp_tile<C>(s, C::q_at(buffer), C::k_at(buffer), thread);
   if (C::ALIBI && !C::GENERAL)
     add_alibi<C>(s, p, minus_slope(f, batch, opaque(head)),
                  first_distance(seq, place_of_scores<C>(f, batch, head, row0, key0, opaque(thread))));
   if (C::SOFTCAP && (!C::GENERAL || f.softcap > 0.0f)) cap_scores<C>(s, p);
   if (C::ALIBI || C::SOFTCAP) thread = opaque(thread);
-  score_product<C>(dp, C::q_at(buffer) + (C::DO_AT - C::Q_AT), C::k_at(buffer) + (C::V_AT - C::K_AT), thread);
+  gemm_s_dp_tile<C>(dp, C::q_at(buffer) + (C::DO_AT - C::Q_AT), C::k_at(buffer) + (C::V_AT - C::K_AT), thread);
   if (C::BIAS) { /* which has come for all then; the next rows may still be on their way */
     if (C::STAGES == 2)
       cp_async_wait<1>();
@@ -103,26 +103,26 @@ FA_DEVICE void score_step(const fa_flash_backward_params &p, const sequence &seq
   const uint32_t p_first =
       shared_base() + C::P_AT + tile_offset<C::BN>(row, score_col<C>(thread / 32) / 8) + lane % 4 * 4;
   if (keys_need_mask(f, seq, row0, min_int(row0 + C::BM, seq.len_q), key0, key0 + C::BN))
-    score_gradients<C, true>(s, dp, p, seq, at, values, p_first, lane);
+    compute_p_ds<C, true>(s, dp, p, seq, at, values, p_first, lane);
   else
-    score_gradients<C, false>(s, dp, p, seq, at, values, p_first, lane);
+    compute_p_ds<C, false>(s, dp, p, seq, at, values, p_first, lane);
 }
 
 /* dv += P^T dO, dk += dS^T Q, dq += dS K, of this warp. */
-template <class C> FA_DEVICE void add_p_do(typename C::dkv_tile &dv, int buffer, int warp, int lane) {
+template <class C> FA_DEVICE void gemm_p_do(typename C::dkv_tile &dv, int buffer, int warp, int lane) {
   const int chunk = 2 * C::KV_TILES * (warp % C::KV_WARPS);
   accumulate<C, C::BM, true, C::KV_COL_WARPS>(
       dv, first_a_trans<C::BN>(shared_base() + C::P_AT, chunk, lane),
       first_b_trans<C::D>(shared_base() + C::q_at(buffer) + (C::DO_AT - C::Q_AT), lane,
                           2 * (warp / C::KV_WARPS)));
 }
-template <class C> FA_DEVICE void add_ds_q(typename C::dkv_tile &dk, int buffer, int warp, int lane) {
+template <class C> FA_DEVICE void gemm_ds_q(typename C::dkv_tile &dk, int buffer, int warp, int lane) {
   const int chunk = 2 * C::KV_TILES * (warp % C::KV_WARPS);
   accumulate<C, C::BM, true, C::KV_COL_WARPS>(
       dk, first_a_trans<C::BN>(shared_base() + C::DS_AT, chunk, lane),
       first_b_trans<C::D>(shared_base() + C::q_at(buffer), lane, 2 * (warp / C::KV_WARPS)));
 }
-template <class C> FA_DEVICE void add_ds_k(typename C::dq_tile &dq, int buffer, int warp, int lane) {
+template <class C> FA_DEVICE void gemm_ds_k(typename C::dq_tile &dq, int buffer, int warp, int lane) {
   accumulate<C, C::BN, false, C::S_COL_WARPS>(
       dq, first_a<C::BN>(shared_base() + C::DS_AT, score_row<C>(warp), lane),
       first_b_trans<C::D>(shared_base() + C::k_at(buffer), lane, 2 * (warp / C::S_WARPS)));

@@ -4,7 +4,7 @@
 
 #define FA_ENTRY(name, T, D, kind)                                                                           \
   extern "C" __global__ void __launch_bounds__(fa::flash_forward_config<fa::T, D, fa::kind>::THREADS)        \
-      name(const __grid_constant__ fa_flash_params p) {                                                      \
+      name(const __grid_constant__ fa_attention_params p) {                                                      \
     fa::flash_forward<fa::flash_forward_config<fa::T, D, fa::kind>>(p);                                      \
   }
 #ifdef FA_ONLY

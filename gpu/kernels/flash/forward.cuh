@@ -24,7 +24,7 @@ namespace fa {
 
 /* Q becomes sign * Q, sign -1 or 0: a negative scale turns the order of the scores round, and the running
  * maximum wants it positive. Each thread changes the chunks that it copied itself. */
-template <class C> FA_DEVICE void multiply_q(uint32_t q_tile, float sign) {
+template <class C> FA_DEVICE void scale_q(uint32_t q_tile, float sign) {
   typedef tile_copy<C::D, C::THREADS> copy;
   const uint32_t keep = sign == 0.0f ? 0 : 0xffffffffu, flip = sign == 0.0f ? 0 : 0x80008000u;
   const uint32_t first = q_tile + copy::in_tile(static_cast<int>(threadIdx.x));
@@ -41,7 +41,7 @@ template <class C> FA_DEVICE void multiply_q(uint32_t q_tile, float sign) {
 
 /* The random bytes for 16 rows and 32 keys; none drops where there is no dropout. */
 template <class C>
-FA_DEVICE void drop_words(uint32_t (&words)[4], const fa_flash_params &p, dropout_head head, int row,
+FA_DEVICE void drop_words(uint32_t (&words)[4], const fa_attention_params &p, dropout_head head, int row,
                           int key) {
   if (!C::GENERAL || p.dropout_limit != 0x00ff00ffu)
     dropout_words(words, p, head, row / 16, key / 32);
@@ -52,7 +52,7 @@ FA_DEVICE void drop_words(uint32_t (&words)[4], const fa_flash_params &p, dropou
 
 /* The number of a thread's first key of one of its rows, for linear dropout. */
 template <class C>
-FA_DEVICE uint64_t linear_place(const fa_flash_params &p, const sequence &seq, int row0, int key0, int m,
+FA_DEVICE uint64_t linear_place(const fa_attention_params &p, const sequence &seq, int row0, int key0, int m,
                                 int r, int thread) {
   const uint64_t head = linear_head(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
   return linear_row(head, seq, row0 + score_row<C>(thread, m) + 8 * r) +
@@ -61,9 +61,9 @@ FA_DEVICE uint64_t linear_place(const fa_flash_params &p, const sequence &seq, i
 
 /* o += P V, P rounded to T. row0, key0: of the tile, in the entry. */
 template <class C>
-FA_DEVICE void weighted_values(float (&o)[C::M_TILES][C::D / 8][4],
+FA_DEVICE void gemm_pv(float (&o)[C::M_TILES][C::D / 8][4],
                                const float (&s)[C::M_TILES][C::BN / 8][4], uint32_t v_first,
-                               const fa_flash_params &p, const sequence &seq, int row0, int key0,
+                               const fa_attention_params &p, const sequence &seq, int row0, int key0,
                                int thread) {
   uint32_t words[C::M_TILES][4];
   FA_UNROLL
@@ -109,11 +109,11 @@ struct chunk_sources {
 };
 
 template <class C>
-FA_DEVICE chunk_sources first_chunks(const fa_flash_params &p, const block_task &task, int key0, int thread) {
+FA_DEVICE chunk_sources first_chunks(const fa_attention_params &p, const flash_work_tile &work, int key0, int thread) {
   typedef tile_copy<C::D, C::THREADS> copy;
   const int64_t batch = blockIdx.z, head = blockIdx.y,
                 kv_head = blockIdx.y / static_cast<unsigned>(p.heads_per_kv);
-  const int64_t row = task.seq.q_row + task.row0, key = task.seq.k_row + key0;
+  const int64_t row = work.seq.q_row + work.row0, key = work.seq.k_row + key0;
   chunk_sources c;
   c.q = p.q + batch * p.q_stride.batch + head * p.q_stride.head + row * p.q_stride.row +
         copy::in_global(thread, p.q_stride.row);
@@ -125,7 +125,7 @@ FA_DEVICE chunk_sources first_chunks(const fa_flash_params &p, const block_task 
 }
 
 template <class C, int ROWS>
-FA_DEVICE void load(const fa_flash_params &p, uint32_t tile, const uint16_t *from, int64_t row_stride,
+FA_DEVICE void load(const fa_attention_params &p, uint32_t tile, const uint16_t *from, int64_t row_stride,
                     int n_rows, int head_dim, int thread) {
   load_tile<ROWS, C>(tile, from, row_stride, n_rows, thread, head_dim, rows_are_aligned<C>(p));
 }
@@ -138,29 +138,29 @@ FA_DEVICE void softmax(float (&s)[C::M_TILES][C::BN / 8][4], float (&o)[C::M_TIL
   for (int m = 0; m < C::M_TILES; ++m) {
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const float shrink =
+      const float rescale =
           C::BIAS ? softmax_row_of_logits(s[m], r, rows[m][r]) : softmax_row(s[m], r, scale_log2, rows[m][r]);
       FA_UNROLL
       for (int n = 0; n < C::D / 8; ++n) {
-        o[m][n][2 * r] *= shrink;
-        o[m][n][2 * r + 1] *= shrink;
+        o[m][n][2 * r] *= rescale;
+        o[m][n][2 * r + 1] *= rescale;
       }
     }
   }
 }
 
 /* Grid: x over blocks of BM rows of the longest entry, y over query heads, z over batch entries. */
-template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
+template <class C> FA_DEVICE void flash_forward(const fa_attention_params &p) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int batch = static_cast<int>(blockIdx.z);
-  const block_task task = load_task<C>(p, batch);
-  const sequence &seq = task.seq;
-  const int row0 = task.row0, row1 = task.row0 + task.n_rows;
+  const flash_work_tile work = load_flash_work_tile<C>(p, batch);
+  const sequence &seq = work.seq;
+  const int row0 = work.row0, row1 = work.row0 + work.n_rows;
   if (C::GENERAL && p.p_debug) clear_p_debug<C>(p, thread); /* ordered by the main loop's first barrier */
-  if (task.n_rows <= 0) return;
+  if (work.n_rows <= 0) return;
   const block_range blocks = visible_blocks<C::BN>(p, seq, row0, row1);
   if (blocks.begin >= blocks.end) {
-    write_empty<C>(p, seq.q_row + row0, task.n_rows, thread);
+    store_fully_masked<C>(p, seq.q_row + row0, work.n_rows, thread);
     return;
   }
 
@@ -175,11 +175,11 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
   float o[C::M_TILES][C::D / 8][4] = {};
   row_state rows[C::M_TILES][2];
 
-  chunk_sources from = first_chunks<C>(p, task, last_key0, thread);
-  load<C, C::BM>(p, q_tile + in_tile, from.q, p.q_stride.row, task.n_rows, p.head_dim, thread);
+  chunk_sources from = first_chunks<C>(p, work, last_key0, thread);
+  load<C, C::BM>(p, q_tile + in_tile, from.q, p.q_stride.row, work.n_rows, p.head_dim, thread);
   load<C, C::BN>(p, k_tile + in_tile, from.k, p.k_stride.row, seq.len_k - last_key0, p.head_dim, thread);
   cp_async_commit();
-  if (p.score_sign != 1.0f) multiply_q<C>(q_tile, p.score_sign);
+  if (p.score_sign != 1.0f) scale_q<C>(q_tile, p.score_sign);
 
   FA_NO_UNROLL
   for (int key0 = last_key0; key0 >= first_key0; key0 -= C::BN) {
@@ -188,11 +188,11 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
     load<C, C::BN>(p, v_tile + in_tile, from.v, p.v_stride.row, seq.len_k - key0, p.head_dim_v, thread);
     if (C::BIAS && (!C::MIXED || p.bias))
       load_bias<C, C::BM, C::BN>(p, q_tile + C::BIAS_AT, batch, static_cast<int>(blockIdx.y), row0,
-                                 task.n_rows, key0, opaque(thread));
+                                 work.n_rows, key0, opaque(thread));
     cp_async_commit();
 
     float s[C::M_TILES][C::BN / 8][4] = {};
-    scores<C>(s, q_first, k_first);
+    gemm_qk<C>(s, q_first, k_first);
 
     cp_async_wait<0>();
     sync_block(); /* V and the bias are there for all; all are done with this K */
@@ -208,11 +208,11 @@ template <class C> FA_DEVICE void flash_forward(const fa_flash_params &p) {
     if (keys_need_mask(p, seq, opaque(row0), opaque(row1), key0, key0 + C::BN))
       mask_scores<C>(s, p, seq, row0, key0, opaque(thread));
     softmax<C>(s, o, rows, scale_log2);
-    weighted_values<C>(o, s, v_first, p, seq, row0, key0, C::DROPOUT || C::LINEAR ? opaque(thread) : 0);
+    gemm_pv<C>(o, s, v_first, p, seq, row0, key0, C::DROPOUT || C::LINEAR ? opaque(thread) : 0);
   }
 
   const int again = opaque(thread);
-  write_output<C>(p, o, rows, load_task<C>(p, opaque(batch)), again / 32, again % 32);
+  flash_epilogue<C>(p, o, rows, load_flash_work_tile<C>(p, opaque(batch)), again / 32, again % 32);
 }
 
 } // namespace fa

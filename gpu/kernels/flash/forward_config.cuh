@@ -11,9 +11,9 @@ namespace fa {
 /* T: f16 or bf16. D: of the tiles, head_dim up to a multiple of 32. The tiles fit into 99 KiB, the registers
  * into 255: where a warp's 32 rows would need more, it has 16, and what costs registers takes fewer keys at a
  * time. */
-template <class T_, int D_, flash_kind KIND_> struct flash_forward_config : flash_kind_traits<KIND_> {
+template <class T_, int D_, kernel_kind KIND_> struct flash_forward_config : kernel_kind_traits<KIND_> {
   typedef T_ T;
-  static constexpr flash_kind KIND = KIND_;
+  static constexpr kernel_kind KIND = KIND_;
   static constexpr int D = D_;
   /* 16-row tiles of a warp */
   static constexpr int M_TILES = D < (KIND == general || KIND == mixed ? 96 : 160) && KIND != alibi ? 2 : 1;
@@ -30,13 +30,13 @@ template <class T_, int D_, flash_kind KIND_> struct flash_forward_config : flas
 };
 
 /* What a block works on. Cheap to read again, so that it need not sit in registers through the main loop. */
-struct block_task {
+struct flash_work_tile {
   sequence seq;
   int row0, n_rows; /* of the entry; n_rows <= 0: nothing to do */
 };
 
-template <class C> FA_DEVICE block_task load_task(const fa_flash_params &p, int batch) {
-  block_task t;
+template <class C> FA_DEVICE flash_work_tile load_flash_work_tile(const fa_attention_params &p, int batch) {
+  flash_work_tile t;
   t.seq = load_sequence(p, batch);
   t.row0 = static_cast<int>(blockIdx.x) * C::BM;
   t.n_rows = min_int(C::BM, t.seq.len_q - t.row0);
@@ -44,16 +44,16 @@ template <class C> FA_DEVICE block_task load_task(const fa_flash_params &p, int 
 }
 
 /* Aligned rows, or so they are this time. */
-template <class C> FA_DEVICE bool rows_are_aligned(const fa_flash_params &p) {
+template <class C> FA_DEVICE bool rows_are_aligned(const fa_attention_params &p) {
   return C::ALIGNED || p.aligned;
 }
-template <class C> FA_DEVICE void store_chunk(const fa_flash_params &p, uint16_t *to, vec4 v) {
+template <class C> FA_DEVICE void store_chunk(const fa_attention_params &p, uint16_t *to, vec4 v) {
   if (rows_are_aligned<C>(p))
     store_chunk<true>(to, v);
   else
     store_chunk<false>(to, v);
 }
-template <class C> FA_DEVICE bool scores_are_modified(const fa_flash_params &p) {
+template <class C> FA_DEVICE bool scores_are_modified(const fa_attention_params &p) {
   return C::GENERAL ? p.softcap > 0.0f || p.alibi_slopes : C::ALIBI || C::SOFTCAP || C::BIAS;
 }
 

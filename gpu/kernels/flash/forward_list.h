@@ -1,4 +1,4 @@
-/* Every specialisation of the forward kernel: FA_ENTRY(name, T, D, kind), kind as in flash_kind. Included
+/* Every specialisation of the forward kernel: FA_ENTRY(name, T, D, kind), kind as in kernel_kind. Included
  * wherever something is to be made of each. For what a call wants, the first that can do it is taken.
  * FA_ENTRY_AT_RUN_TIME, same arguments: compiled only where it is wanted, and only on the device. */
 #ifndef FA_ENTRY_AT_RUN_TIME

@@ -10,7 +10,7 @@ namespace fa {
 
 /* s = Q K^T for this warp's rows and all keys of the tile. */
 template <class C>
-FA_DEVICE void scores(float (&s)[C::M_TILES][C::BN / 8][4], uint32_t q_first, uint32_t k_first) {
+FA_DEVICE void gemm_qk(float (&s)[C::M_TILES][C::BN / 8][4], uint32_t q_first, uint32_t k_first) {
   FA_UNROLL_2 /* no further: ptxas would fetch ahead until it spills */
   for (int kk = 0; kk < C::D / 16; ++kk) {
     uint32_t a[C::M_TILES][4];
@@ -31,7 +31,7 @@ FA_DEVICE void scores(float (&s)[C::M_TILES][C::BN / 8][4], uint32_t q_first, ui
 
 /* Hides what each row does not see. */
 template <class C>
-FA_DEVICE void mask_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flash_params &p,
+FA_DEVICE void mask_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attention_params &p,
                            const sequence &seq, int row0, int key0, int thread) {
   const int col = key0 + score_col(thread);
   FA_UNROLL
@@ -81,7 +81,7 @@ template <class C> FA_DEVICE void cap_scores(float (&s)[C::M_TILES][C::BN / 8][4
 
 /* s -> scale * s + bias, the bias out of shared memory. */
 template <class C>
-FA_DEVICE void add_bias(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flash_params &p, int thread) {
+FA_DEVICE void add_bias(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attention_params &p, int thread) {
   typename C::T t;
   const uint32_t first =
       first_a<C::BN>(shared_base() + C::BIAS_AT, 16 * C::M_TILES * (thread / 32), thread % 32);
@@ -105,7 +105,7 @@ FA_DEVICE void add_bias(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flash_par
 /* Raw scores to logits: scale, softcap, ALiBi, bias. What a kind never has is left out at compile time, and
  * what general kernels may have is asked once, not for every pair. */
 template <class C>
-FA_DEVICE void modify_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flash_params &p,
+FA_DEVICE void modify_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attention_params &p,
                              const sequence &seq, float slope, int row0, int key0, int thread) {
   if (C::BIAS) add_bias<C>(s, p, thread);
   const bool cap = C::SOFTCAP && (!C::GENERAL || p.softcap > 0.0f);
@@ -115,7 +115,7 @@ FA_DEVICE void modify_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_flas
   add_alibi<C>(s, cap ? 1.0f : p.scale, slope, static_cast<float>(first));
 }
 
-FA_DEVICE float alibi_slope(const fa_flash_params &p, int batch, int head) {
+FA_DEVICE float alibi_slope(const fa_attention_params &p, int batch, int head) {
   return p.alibi_slopes ? load_global(p.alibi_slopes + batch * p.alibi_batch_stride + head) : 0.0f;
 }
 

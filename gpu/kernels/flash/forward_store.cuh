@@ -8,16 +8,16 @@
 namespace fa {
 
 /* Where the first row of this block goes. */
-FA_DEVICE uint16_t *first_o_row(const fa_flash_params &p, int row) {
+FA_DEVICE uint16_t *first_o_row(const fa_attention_params &p, int row) {
   return p.o + blockIdx.z * p.o_stride.batch + blockIdx.y * p.o_stride.head + row * p.o_stride.row;
 }
-FA_DEVICE float *first_lse(const fa_flash_params &p, int row) {
+FA_DEVICE float *first_lse(const fa_attention_params &p, int row) {
   return p.lse + blockIdx.z * p.lse_stride.batch + blockIdx.y * p.lse_stride.head + row * p.lse_stride.row;
 }
 
 /* Rows of this block that see no key at all: O = 0, and LSE by convention. */
 template <class C>
-FA_DEVICE void write_empty(const fa_flash_params &p, int first_row, int n_rows, int thread) {
+FA_DEVICE void store_fully_masked(const fa_attention_params &p, int first_row, int n_rows, int thread) {
   constexpr int CHUNKS = C::D / 8;
   uint16_t *o = first_o_row(p, first_row);
   float *lse = first_lse(p, first_row);
@@ -30,14 +30,14 @@ FA_DEVICE void write_empty(const fa_flash_params &p, int first_row, int n_rows, 
 
 /* Normalises, and writes this warp's rows of O and LSE. */
 template <class C>
-FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::D / 8][4],
-                            const row_state (&rows)[C::M_TILES][2], const block_task &task, int warp,
+FA_DEVICE void flash_epilogue(const fa_attention_params &p, float (&o)[C::M_TILES][C::D / 8][4],
+                            const row_state (&rows)[C::M_TILES][2], const flash_work_tile &work, int warp,
                             int lane) {
   constexpr int CHUNKS = C::D / 8, WARP_ROWS = 16 * C::M_TILES;
   const float score_scale = scores_are_modified<C>(p) ? 1.0f : p.scale;
   const uint32_t o_tile = shared_base(); /* Q's */
-  uint16_t *o_global = first_o_row(p, task.seq.q_row + task.row0);
-  float *lse_global = first_lse(p, task.seq.q_row + task.row0);
+  uint16_t *o_global = first_o_row(p, work.seq.q_row + work.row0);
+  float *lse_global = first_lse(p, work.seq.q_row + work.row0);
   FA_UNROLL
   for (int m = 0; m < C::M_TILES; ++m) {
     FA_UNROLL
@@ -49,7 +49,7 @@ FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::
       for (int n = 0; n < CHUNKS; ++n)
         store_shared4(o_tile + tile_offset<C::D>(row, n) + lane % 4 * 4,
                       pack2(o[m][n][2 * r] * inverse, o[m][n][2 * r + 1] * inverse, typename C::T()));
-      if (lane % 4 == 0 && row < task.n_rows)
+      if (lane % 4 == 0 && row < work.n_rows)
         store_global(lse_global + row * p.lse_stride.row,
                      sum == 0.0f ? p.empty_lse : rows[m][r].max * score_scale + natural_log(sum));
     }
@@ -59,20 +59,20 @@ FA_DEVICE void write_output(const fa_flash_params &p, float (&o)[C::M_TILES][C::
   for (int i = lane; i < WARP_ROWS * CHUNKS; i += 32) {
     const int row = WARP_ROWS * warp + i / CHUNKS, chunk = i % CHUNKS;
     const vec4 v = load_shared16(o_tile + tile_offset<C::D>(row, chunk));
-    if (row < task.n_rows && chunk < p.head_dim_v / 8)
+    if (row < work.n_rows && chunk < p.head_dim_v / 8)
       store_chunk<C>(p, o_global + row * p.o_stride.row + chunk * 8, v);
   }
 }
 
 /* ---- the debug copy of P ---- */
 
-FA_DEVICE uint16_t *p_debug_row(const fa_flash_params &p, int row) {
+FA_DEVICE uint16_t *p_debug_row(const fa_attention_params &p, int row) {
   const int64_t head = static_cast<int64_t>(blockIdx.z) * p.heads_q + blockIdx.y;
   return p.p_debug + (head * p.p_rows + row) * p.p_keys;
 }
 
 /* Two neighbouring weights; a set sign says dropped. What is hidden stays as clear_p_debug left it. */
-FA_DEVICE void store_p_debug(const fa_flash_params &p, const sequence &seq, int row, int key, uint32_t pair,
+FA_DEVICE void store_p_debug(const fa_attention_params &p, const sequence &seq, int row, int key, uint32_t pair,
                              uint32_t kept) {
   if (row >= seq.len_q) return;
   const row_limits limits = limits_of_row(p, seq, row);
@@ -83,7 +83,7 @@ FA_DEVICE void store_p_debug(const fa_flash_params &p, const sequence &seq, int 
 }
 
 /* Zeros for the rows of this block, and for those past the last block. */
-template <class C> FA_DEVICE void clear_p_debug(const fa_flash_params &p, int thread) {
+template <class C> FA_DEVICE void clear_p_debug(const fa_attention_params &p, int thread) {
   const int row0 = static_cast<int>(blockIdx.x) * C::BM;
   const int row1 = blockIdx.x + 1 == gridDim.x ? p.p_rows : row0 + C::BM;
   const int64_t n = static_cast<int64_t>(row1 - row0) * p.p_keys / 8;

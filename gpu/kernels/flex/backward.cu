@@ -5,9 +5,9 @@
 #include "gpu/kernels/memeff/backward_keys.cuh"
 
 #define FA_ENTRY(name, T, kernel, BN, VC)                                                                    \
-  extern "C" __global__ void __launch_bounds__(FA_WIDE_BACKWARD_THREADS, 1)                                  \
-      name(const __grid_constant__ fa_wide_backward_params p) {                                              \
-    fa::kernel<fa::wide_backward_config<fa::T, fa::flex_mods, BN, VC>>(p);                                   \
+  extern "C" __global__ void __launch_bounds__(FA_MEMEFF_BACKWARD_THREADS, 1)                                  \
+      name(const __grid_constant__ fa_memeff_backward_params p) {                                              \
+    fa::kernel<fa::memeff_backward_config<fa::T, fa::flex_mods, BN, VC>>(p);                                   \
   }
 #ifdef FA_ONLY
 FA_ONLY

@@ -5,7 +5,7 @@
 #define FA_ENTRY(name, T, VC)                                                                                \
   typedef fa::flex_forward_config_of<fa::T, VC>::type name##_config;                                         \
   extern "C" __global__ void __launch_bounds__(name##_config::THREADS, name##_config::BLOCKS)                \
-      name(const __grid_constant__ fa_flash_params p) {                                                      \
+      name(const __grid_constant__ fa_attention_params p) {                                                      \
     fa::flex_forward<name##_config>(p);                                                                      \
   }
 #ifdef FA_ONLY

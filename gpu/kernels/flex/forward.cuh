@@ -27,7 +27,7 @@ template <class T_, int VC_> struct half_forward_config {
 
 /* What a block reads of. */
 struct half_operands {
-  wide_rows q, k, v;
+  memeff_rows q, k, v;
   int row0, col0, n_chunks;
   bool aligned;
 };
@@ -66,7 +66,7 @@ FA_DEVICE void half_scores(typename C::score_tile &s, const half_operands &x, in
     cp_async_commit();
     const int q_buffer = x.n_chunks == 1 ? 0 : buffer;
     if (works)
-      multiply_half<C::CHUNK>(
+      gemm_half<C::CHUNK>(
           s,
           first_half_a<C::CHUNK>(shared_base() + C::Q_AT + q_buffer * C::Q_BYTES, thread / 32 * 16,
                                  thread % 32),
@@ -76,11 +76,11 @@ FA_DEVICE void half_scores(typename C::score_tile &s, const half_operands &x, in
   }
 }
 
-/* Grid: as wide_forward. */
-template <class C> FA_DEVICE void half_forward(const fa_flash_params &p) {
+/* Grid: as memeff_forward. */
+template <class C> FA_DEVICE void half_forward(const fa_attention_params &p) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int n_cols = (p.head_dim_v + C::VC - 1) / C::VC;
-  const wide_task t = load_wide_task(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
+  const memeff_coord t = load_memeff_coord(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
   const half_operands x = {q_rows(p, t),
                            k_rows(p, t),
                            v_rows(p, t),
@@ -112,8 +112,8 @@ template <class C> FA_DEVICE void half_forward(const fa_flash_params &p) {
     if (i + 1 < tiles.end()) next = tiles.at(i + 1);
     half_scores<C>(s, x, key0, i + 1 < tiles.end() ? next.tile * C::BN : -1, buffer, v_buffer, works, thread);
     if (works) {
-      wide_weights<C>(s, o, rows, p, t, row, key0 + lane % 4 * 2, at.kind, lane);
-      multiply_half_rows<C::VC>(o, s,
+      memeff_compute_p<C>(s, o, rows, p, t, row, key0 + lane % 4 * 2, at.kind, lane);
+      gemm_half_rows<C::VC>(o, s,
                                 first_half_rows<C::VC>(shared_base() + C::V_AT + v_buffer * C::V_BYTES, lane),
                                 typename C::T());
     }
@@ -125,14 +125,14 @@ template <class C> FA_DEVICE void half_forward(const fa_flash_params &p) {
 /* T: f32, f16 or bf16. */
 template <class T, int VC> struct flex_forward_config_of { typedef half_forward_config<T, VC> type; };
 template <int VC> struct flex_forward_config_of<f32, VC> {
-  struct type : wide_forward_config<f32, VC, flex_mods> {
+  struct type : memeff_forward_config<f32, VC, flex_mods> {
     static constexpr int BLOCKS = 1;
   };
 };
 
-template <class C> FA_DEVICE void flex_forward(const fa_flash_params &p) {
+template <class C> FA_DEVICE void flex_forward(const fa_attention_params &p) {
   if constexpr (is_f32<typename C::T>::value)
-    wide_forward<C>(p);
+    memeff_forward<C>(p);
   else
     half_forward<C>(p);
 }

@@ -37,26 +37,26 @@ FA_DEVICE warp_place place_in_warp(bool listed, int lane) {
 }
 
 /* What a warp does: the number of its row or block, and whose. */
-struct lists_task {
+struct lists_coord {
   int at, head, batch, lane;
 };
-FA_DEVICE lists_task load_lists_task() {
+FA_DEVICE lists_coord load_lists_coord() {
   const int thread = static_cast<int>(threadIdx.x);
-  return lists_task{static_cast<int>(blockIdx.x) * FA_FLEX_LISTS_WARPS + thread / 32,
+  return lists_coord{static_cast<int>(blockIdx.x) * FA_FLEX_LISTS_WARPS + thread / 32,
                     static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z), thread % 32};
 }
 
-FA_DEVICE int64_t map_at(const fa_flex_args &x, const lists_task &t) {
+FA_DEVICE int64_t map_at(const fa_flex_args &x, const lists_coord &t) {
   return t.batch * x.map_batch_stride + t.head * x.map_head_stride;
 }
 /* Row of n, of this task's head, among those of all heads. */
-FA_DEVICE int64_t dense_row(const lists_task &t, int n) {
+FA_DEVICE int64_t dense_row(const lists_coord &t, int n) {
   return (t.batch * static_cast<int64_t>(gridDim.y) + t.head) * n + t.at;
 }
 
 /* Whatever the lists hold, nothing is written outside of the row. */
 FA_DEVICE void map_list(const fa_flex_args &x, const fa_flex_block_list &list, uint8_t kind,
-                        const lists_task &t, uint8_t *row) {
+                        const lists_coord &t, uint8_t *row) {
   if (!list.count) return;
   const int64_t at = dense_row(t, x.n_q_blocks);
   const int n = min_int(load_global(list.count + at), x.n_kv_blocks);
@@ -68,11 +68,11 @@ FA_DEVICE void map_list(const fa_flex_args &x, const fa_flex_block_list &list, u
 
 FA_DEVICE void flex_lists_map(const fa_flex_lists_params &p) {
   const fa_flex_args &x = p.call.flex;
-  const lists_task t = load_lists_task();
+  const lists_coord t = load_lists_coord();
   if (t.at >= x.n_q_blocks) return;
   uint8_t *row = p.map + map_at(x, t) + static_cast<int64_t>(t.at) * x.n_kv_blocks;
   for (int k = t.lane; k < x.n_kv_blocks; k += 32)
-    store_global(row + k, static_cast<uint8_t>(FA_FLEX_UNLISTED));
+    store_global(row + k, static_cast<uint8_t>(FA_FLEX_FULLY_MASKED));
   sync_warp(); /* what a list names comes after */
   map_list(x, p.partial, FA_FLEX_PARTIAL, t, row);
   map_list(x, p.full, FA_FLEX_FULL, t, row);
@@ -93,7 +93,7 @@ FA_DEVICE int kind_of_tile(const fa_flex_lists_params &p, const uint8_t *map, in
 }
 
 FA_DEVICE void flex_lists_tiles(const fa_flex_lists_params &p) {
-  const lists_task t = load_lists_task();
+  const lists_coord t = load_lists_coord();
   if (t.at >= p.n_tiles) return;
   const uint8_t *map = p.map + map_at(p.call.flex, t);
   const int64_t at = dense_row(t, p.n_tiles);
@@ -101,19 +101,19 @@ FA_DEVICE void flex_lists_tiles(const fa_flex_lists_params &p) {
   int n = 0;
   for (int tile0 = 0; tile0 < p.capacity; tile0 += 32) {
     const int tile = tile0 + t.lane;
-    int kind = FA_FLEX_UNLISTED;
+    int kind = FA_FLEX_FULLY_MASKED;
     if (tile < p.capacity)
       kind = p.by_rows ? kind_of_tile(p, map, tile * p.tile_m, t.at * p.tile_n)
                        : kind_of_tile(p, map, t.at * p.tile_m, tile * p.tile_n);
-    const warp_place place = place_in_warp(kind != FA_FLEX_UNLISTED, t.lane);
-    if (kind != FA_FLEX_UNLISTED) store_global(entry + n + place.before, tile << 2 | kind);
+    const warp_place place = place_in_warp(kind != FA_FLEX_FULLY_MASKED, t.lane);
+    if (kind != FA_FLEX_FULLY_MASKED) store_global(entry + n + place.before, tile << 2 | kind);
     n += place.all;
   }
   if (t.lane == 0) store_global(p.tile_count + at, n);
 }
 
 FA_DEVICE void list_blocks(const fa_flex_args &x, const uint8_t *row, int kind,
-                           const fa_flex_block_list &list, const lists_task &t) {
+                           const fa_flex_block_list &list, const lists_coord &t) {
   const int64_t at = dense_row(t, x.n_q_blocks);
   int32_t *index = list.index + at * x.n_kv_blocks;
   int n = 0;
@@ -130,7 +130,7 @@ FA_DEVICE void list_blocks(const fa_flex_args &x, const uint8_t *row, int kind,
 
 FA_DEVICE void flex_lists_blocks(const fa_flex_lists_params &p) {
   const fa_flex_args &x = p.call.flex;
-  const lists_task t = load_lists_task();
+  const lists_coord t = load_lists_coord();
   if (t.at >= x.n_q_blocks) return;
   const uint8_t *row = p.map + map_at(x, t) + static_cast<int64_t>(t.at) * x.n_kv_blocks;
   list_blocks(x, row, FA_FLEX_PARTIAL, p.partial, t);
@@ -156,13 +156,13 @@ FA_DEVICE uint32_t look_at_block(const fa_flex_args &x, flex_pair at, int row0, 
 
 template <class MODS> FA_DEVICE void flex_mask_map(const fa_flex_lists_params &p) {
   const fa_flex_args &x = p.call.flex;
-  const lists_task t = load_lists_task();
+  const lists_coord t = load_lists_coord();
   if (t.at >= x.n_q_blocks * static_cast<int64_t>(x.n_kv_blocks)) return;
   const sequence s = load_sequence(p.call, t.batch);
   const int q = t.at / x.n_kv_blocks, k = t.at % x.n_kv_blocks;
   const flex_pair at = {t.batch, t.head, 0, 0, s.len_q, s.len_k};
   const uint32_t seen = look_at_block<MODS>(x, at, q * x.q_block, k * x.kv_block, t.lane);
-  const int kind = seen == 1 ? FA_FLEX_FULL : seen == 3 ? FA_FLEX_PARTIAL : FA_FLEX_UNLISTED;
+  const int kind = seen == 1 ? FA_FLEX_FULL : seen == 3 ? FA_FLEX_PARTIAL : FA_FLEX_FULLY_MASKED;
   if (t.lane == 0) store_global(p.map + map_at(x, t) + t.at, static_cast<uint8_t>(kind));
 }
 

@@ -8,13 +8,13 @@
 namespace fa {
 
 /* How often a ring of buffers was used: which comes next, and the parity of the phase that fills it. */
-template <int STAGES> struct hopper_ring {
+template <int STAGES> struct pipeline_state {
   unsigned n = 0;
   FA_DEVICE int stage() const { return static_cast<int>(n % STAGES); }
-  FA_DEVICE int parity() const { return static_cast<int>(n / STAGES % 2); }
+  FA_DEVICE int phase() const { return static_cast<int>(n / STAGES % 2); }
   FA_DEVICE void next() { ++n; }
-  FA_DEVICE hopper_ring before() const { return hopper_ring{n - 1}; }
-  FA_DEVICE hopper_ring after() const { return hopper_ring{n + 1}; }
+  FA_DEVICE pipeline_state before() const { return pipeline_state{n - 1}; }
+  FA_DEVICE pipeline_state after() const { return pipeline_state{n + 1}; }
 };
 
 /* The warps' own release of what the warpgroup has read. */
@@ -39,7 +39,7 @@ FA_DEVICE void hopper_release_both(uint32_t bar, int thread) {
 /* hopper_load for both blocks of a cluster of two, of which each calls it: boxes have rows / 2 of the tile's,
  * the first block brings the first half. */
 template <int PANELS, int PANEL_BYTES>
-FA_DEVICE void hopper_load_half(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int row, int half,
+FA_DEVICE void hopper_load_multicast(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int row, int half,
                                 int head, int batch) {
   const int rank = cluster_rank();
   mbarrier_arrive_expect(bar, PANELS * PANEL_BYTES); /* both halves */
@@ -51,7 +51,7 @@ FA_DEVICE void hopper_load_half(uint32_t shared, const fa_tensor_map *map, uint3
 
 /* x = A B^T over D columns, issued: rows of two tiles. */
 template <int D, int A_PANEL, int B_PANEL, int TILES, class T>
-FA_DEVICE void hopper_multiply(float (&x)[TILES][4], uint32_t a_tile, uint32_t b_tile, T t) {
+FA_DEVICE void hopper_gemm_ss(float (&x)[TILES][4], uint32_t a_tile, uint32_t b_tile, T t) {
   const uint64_t a = matrix_descriptor(a_tile, 16, 1024, FA_SWIZZLE_128),
                  b = matrix_descriptor(b_tile, 16, 1024, FA_SWIZZLE_128);
   FA_UNROLL
@@ -63,7 +63,7 @@ FA_DEVICE void hopper_multiply(float (&x)[TILES][4], uint32_t a_tile, uint32_t b
 
 /* x += A B, issued: A from registers, B the rows of a tile. */
 template <int B_PANEL, int TILES, int STEPS, class T>
-FA_DEVICE void hopper_add(float (&x)[TILES][4], const uint32_t (&a)[STEPS][4], uint32_t b_tile, T t) {
+FA_DEVICE void hopper_gemm_rs(float (&x)[TILES][4], const uint32_t (&a)[STEPS][4], uint32_t b_tile, T t) {
   const uint64_t b = matrix_descriptor(b_tile, B_PANEL, 1024, FA_SWIZZLE_128);
   FA_UNROLL
   for (int i = 0; i < STEPS; ++i) wgmma_rs<1>(x, a[i], descriptor_at(b, i * 16 * 128), 1, t);

@@ -10,24 +10,24 @@
 namespace fa {
 
 /* On a device there are flex kernels only where the expressions of a call are. */
-template <flash_kind KIND> struct hopper_mods_of { typedef no_mods type; };
+template <kernel_kind KIND> struct hopper_mods_of { typedef no_mods type; };
 #if defined(FA_FLEX_SCORE) || !defined(__CUDACC__)
 template <> struct hopper_mods_of<flex> { typedef flex_mods type; };
 #endif
 
-template <class T_, int D_, flash_kind KIND_, int GROUPS_, int BN_, bool APART_, int LAZY_ = 0,
+template <class T_, int D_, kernel_kind KIND_, int GROUPS_, int BN_, bool APART_, int LAZY_ = 0,
           bool VARLEN_ = true, int STAGES_ = 2>
-struct hopper_forward_config : flash_kind_traits<KIND_> {
+struct hopper_forward_config : kernel_kind_traits<KIND_> {
   typedef T_ T;
   typedef typename hopper_mods_of<KIND_>::type MODS;
-  static constexpr flash_kind KIND = KIND_;
+  static constexpr kernel_kind KIND = KIND_;
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
   static constexpr bool APART = APART_, VARLEN = VARLEN_;
   static constexpr bool DIRECT = !APART && KIND == plain, IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
   /* groups may have no use for a whole key block, and there are registers to see to it */
-  static constexpr bool PASSES = KIND == plain && GROUPS == 3 && BM - 64 >= BN;
+  static constexpr bool SKIPS = KIND == plain && GROUPS == 3 && BM - 64 >= BN;
   static constexpr int PANELS = (D + 63) / 64;
   static constexpr int Q_PANEL = 64 * 128, KV_PANEL = BN * 128; /* bytes */
   static constexpr int Q_BYTES = PANELS * Q_PANEL, KV_BYTES = PANELS * KV_PANEL;
@@ -37,8 +37,8 @@ struct hopper_forward_config : flash_kind_traits<KIND_> {
   static constexpr int N_BARRIERS = 2 * GROUPS + 4 * STAGES + 4;
   static constexpr int BIAS_AT = 0; /* there is none */
   /* what the producer tells the consumers: two tasks, and what stands in each place for K */
-  static constexpr int TASK_BYTES = 32, TASKS_AT = (BARRIERS_AT + 8 * N_BARRIERS + 15) / 16 * 16,
-                       ENTRIES_AT = TASKS_AT + 2 * TASK_BYTES;
+  static constexpr int WORK_TILE_BYTES = 32, WORK_TILES_AT = (BARRIERS_AT + 8 * N_BARRIERS + 15) / 16 * 16,
+                       ENTRIES_AT = WORK_TILES_AT + 2 * WORK_TILE_BYTES;
   static constexpr int SHARED_BYTES = ENTRIES_AT + (MODS::ANY ? 4 * STAGES : 0);
   /* 64 K registers, in the shares of the launch bounds moved to where they are needed */
   static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 192 || BN > 160 ? 24 : 40;
@@ -58,8 +58,8 @@ template <class C> struct hopper_barriers {
   FA_DEVICE static uint32_t k_empty(int stage) { return at(2 * C::GROUPS + C::STAGES + stage); }
   FA_DEVICE static uint32_t v_full(int stage) { return at(2 * C::GROUPS + 2 * C::STAGES + stage); }
   FA_DEVICE static uint32_t v_empty(int stage) { return at(2 * C::GROUPS + 3 * C::STAGES + stage); }
-  FA_DEVICE static uint32_t task_full(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + stage); }
-  FA_DEVICE static uint32_t task_empty(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + 2 + stage); }
+  FA_DEVICE static uint32_t tile_full(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + stage); }
+  FA_DEVICE static uint32_t tile_empty(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + 2 + stage); }
 };
 
 template <class C> FA_DEVICE void hopper_init_barriers() {
@@ -78,8 +78,8 @@ template <class C> FA_DEVICE void hopper_init_barriers() {
   }
   FA_NO_UNROLL
   for (int s = 0; s < 2; ++s) {
-    mbarrier_init(bar::task_full(s), 1);
-    mbarrier_init(bar::task_empty(s), 4 * C::GROUPS);
+    mbarrier_init(bar::tile_full(s), 1);
+    mbarrier_init(bar::tile_empty(s), 4 * C::GROUPS);
   }
   mbarrier_init_fence();
 }

@@ -33,7 +33,7 @@ FA_DEVICE float hopper_row_exp(float (&s)[TILES][4], int r, float scale_log2, fl
     before -= base;
     shift = 0.0f;
   }
-  const float shrink = exp2_approx(multiply(before, scale_log2) - shift); /* exactly 1 while m stays */
+  const float rescale = exp2_approx(multiply(before, scale_log2) - shift); /* exactly 1 while m stays */
   float sum = 0.0f;
   FA_UNROLL
   for (int n = 0; n < TILES; ++n) {
@@ -43,25 +43,25 @@ FA_DEVICE float hopper_row_exp(float (&s)[TILES][4], int r, float scale_log2, fl
       sum += s[n][e];
     }
   }
-  row.sum = row.sum * shrink + sum;
+  row.sum = row.sum * rescale + sum;
   row.max = m;
-  return shrink;
+  return rescale;
 }
 
 /* What the softmax is over: raw scores, to be multiplied by the scale, or logits. */
-template <class C> FA_DEVICE bool hopper_has_logits(const fa_flash_params &p) {
+template <class C> FA_DEVICE bool hopper_has_logits(const fa_attention_params &p) {
   if constexpr (C::FLEX) return C::MODS::has_score(p.flex);
   return C::ALIBI || C::SOFTCAP;
 }
 
-FA_DEVICE flex_pair hopper_pair(const hopper_task &task, int row, int key) {
-  return flex_pair{task.batch, task.head, row, key, task.seq.len_q, task.seq.len_k};
+FA_DEVICE flex_pair hopper_pair(const work_tile &work, int row, int key) {
+  return flex_pair{work.batch, work.head, row, key, work.seq.len_q, work.seq.len_k};
 }
 
 /* score_mod. row, key: of the thread's first pair. Rows are innermost: what depends on the key alone is
  * worked out for both. */
 template <class C>
-FA_DEVICE void hopper_modify(float (&s)[C::BN / 8][4], const fa_flash_params &p, const hopper_task &task,
+FA_DEVICE void hopper_apply_score_mod(float (&s)[C::BN / 8][4], const fa_attention_params &p, const work_tile &work,
                              int row, int key) {
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
@@ -69,7 +69,7 @@ FA_DEVICE void hopper_modify(float (&s)[C::BN / 8][4], const fa_flash_params &p,
     for (int i = 0; i < 4; ++i) {
       const int e = i / 2 + i % 2 * 2;
       s[n][e] = C::MODS::score(p.flex, multiply(s[n][e], p.scale),
-                               hopper_pair(task, row + e / 2 * 8, key + 8 * n + e % 2));
+                               hopper_pair(work, row + e / 2 * 8, key + 8 * n + e % 2));
     }
   }
 }
@@ -78,10 +78,10 @@ FA_DEVICE void hopper_modify(float (&s)[C::BN / 8][4], const fa_flash_params &p,
  * for four pairs alone, which leaves a bit for each. Of pairs that do not exist a neighbour is asked about:
  * the map has nothing there. */
 template <class C>
-FA_DEVICE void hopper_hide(float (&s)[C::BN / 8][4], const fa_flash_params &p, const hopper_task &task,
+FA_DEVICE void hopper_apply_mask_mod(float (&s)[C::BN / 8][4], const fa_attention_params &p, const work_tile &work,
                            int kind, int row, int key) {
   constexpr int HALF = C::BN / 16;
-  const int last_row = task.seq.len_q - 1, last_key = task.seq.len_k - 1;
+  const int last_row = work.seq.len_q - 1, last_key = work.seq.len_k - 1;
   FA_UNROLL
   for (int half = 0; half < 2; ++half) {
     uint32_t hidden = 0;
@@ -89,7 +89,7 @@ FA_DEVICE void hopper_hide(float (&s)[C::BN / 8][4], const fa_flash_params &p, c
     for (int n = 0; n < HALF; ++n) {
       FA_UNROLL
       for (int e = 0; e < 4; ++e) {
-        const flex_pair at = hopper_pair(task, min_int(row + e / 2 * 8, last_row),
+        const flex_pair at = hopper_pair(work, min_int(row + e / 2 * 8, last_row),
                                          min_int(key + 8 * (half * HALF + n) + e % 2, last_key));
         if (!flex_shows<typename C::MODS>(p.flex, kind, at)) hidden |= 1u << (4 * n + e);
       }
@@ -108,7 +108,7 @@ FA_DEVICE uint32_t hopper_columns(int limit) {
 
 /* As mask_scores: a bit for each pair is less work than two comparisons. */
 template <class C>
-FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_flash_params &p, const sequence &seq, int row,
+FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_attention_params &p, const sequence &seq, int row,
                            int col) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -124,26 +124,26 @@ FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_flash_params &p, c
   }
 }
 
-/* Scores become exponentials; shrink: by how much what was accumulated so far shrinks. */
+/* Scores become exponentials; rescale: by how much what was accumulated so far shrinks. */
 template <class C>
-FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2], float (&shrink)[2],
-                              const fa_flash_params &p, const hopper_task &task, float slope, int row0,
+FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2], float (&rescale)[2],
+                              const fa_attention_params &p, const work_tile &work, float slope, int row0,
                               flex_tile block, int thread) {
   /* opaque: what the rare branch needs is worked out in it, not kept from before the loop */
   const int first = opaque(row0), key0 = block.tile * C::BN;
   if constexpr (C::FLEX) {
     const int row = first + score_row<C>(opaque(thread), 0), key = key0 + score_col(opaque(thread));
-    if (C::MODS::has_score(p.flex)) hopper_modify<C>(s[0], p, task, row, key);
-    if (block.kind != FA_FLEX_FULL) hopper_hide<C>(s[0], p, task, block.kind, row, key);
+    if (C::MODS::has_score(p.flex)) hopper_apply_score_mod<C>(s[0], p, work, row, key);
+    if (block.kind != FA_FLEX_FULL) hopper_apply_mask_mod<C>(s[0], p, work, block.kind, row, key);
   } else if constexpr (C::SOFTCAP) {
     cap_scores<C>(s, p.scale, p.softcap);
   } else if constexpr (C::ALIBI) { /* masks are bottom-right: len_q is a register more */
     const int distance =
-        first + score_row<C>(opaque(thread), 0) + task.seq.shift - key0 - score_col(opaque(thread));
+        first + score_row<C>(opaque(thread), 0) + work.seq.shift - key0 - score_col(opaque(thread));
     add_alibi<C>(s, p.scale, slope, static_cast<float>(distance));
   }
-  if (keys_need_mask(p, task.seq, first, first + 64, key0, key0 + C::BN))
-    hopper_mask<C>(s[0], p, task.seq, first + score_row<C>(opaque(thread), 0),
+  if (keys_need_mask(p, work.seq, first, first + 64, key0, key0 + C::BN))
+    hopper_mask<C>(s[0], p, work.seq, first + score_row<C>(opaque(thread), 0),
                    key0 + score_col(opaque(thread)));
   const float scale_log2 = hopper_has_logits<C>(p) ? LOG2E : p.scale_log2;
   float m[2]; /* both first: neither waits for the other's shuffles */
@@ -151,33 +151,33 @@ FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2],
   for (int r = 0; r < 2; ++r) m[r] = hopper_row_max<C::BN / 8, C::LAZY>(s[0], r, scale_log2, rows[r]);
   FA_UNROLL
   for (int r = 0; r < 2; ++r)
-    shrink[r] = hopper_row_exp<C::BN / 8, C::FLEX>(s[0], r, scale_log2, m[r], rows[r]);
+    rescale[r] = hopper_row_exp<C::BN / 8, C::FLEX>(s[0], r, scale_log2, m[r], rows[r]);
 }
 
-template <class C> FA_DEVICE void hopper_shrink(float (&o)[C::D / 8][4], const float (&shrink)[2]) {
-  if (C::LAZY && !any_lane(shrink[0] != 1.0f || shrink[1] != 1.0f)) return;
+template <class C> FA_DEVICE void hopper_rescale(float (&o)[C::D / 8][4], const float (&rescale)[2]) {
+  if (C::LAZY && !any_lane(rescale[0] != 1.0f || rescale[1] != 1.0f)) return;
   FA_UNROLL
   for (int n = 0; n < C::D / 8; ++n) {
     FA_UNROLL
-    for (int e = 0; e < 4; ++e) o[n][e] *= shrink[e / 2];
+    for (int e = 0; e < 4; ++e) o[n][e] *= rescale[e / 2];
   }
 }
 
 /* An accumulator becomes A's fragments in place. row0: of the group's rows. */
 template <class C>
-FA_DEVICE void hopper_weights(uint32_t (&weights)[C::BN / 16][4], const float (&s)[C::BN / 8][4],
-                              const fa_flash_params &p, const hopper_task &task, int row0, int key0,
+FA_DEVICE void hopper_convert_p(uint32_t (&p_frag)[C::BN / 16][4], const float (&s)[C::BN / 8][4],
+                              const fa_attention_params &p, const work_tile &work, int row0, int key0,
                               int thread) {
   uint32_t words[4];
   FA_UNROLL
   for (int i = 0; i < C::BN / 16; ++i) {
     if (C::DROPOUT && i % 2 == 0)
-      drop_words<C>(words, p, dropout_of(p, task.batch, task.head, thread % 32),
+      drop_words<C>(words, p, dropout_of(p, work.batch, work.head, thread % 32),
                     row0 + score_row<C>(thread, 0), key0 + 16 * i);
     FA_UNROLL
     for (int j = 0; j < 4; ++j) {
-      weights[i][j] = pack2(s[2 * i + j / 2][j % 2 * 2], s[2 * i + j / 2][j % 2 * 2 + 1], typename C::T());
-      if (C::DROPOUT) weights[i][j] &= dropout_kept(p, words[i % 2 * 2 + j / 2], j % 2);
+      p_frag[i][j] = pack2(s[2 * i + j / 2][j % 2 * 2], s[2 * i + j / 2][j % 2 * 2 + 1], typename C::T());
+      if (C::DROPOUT) p_frag[i][j] &= dropout_kept(p, words[i % 2 * 2 + j / 2], j % 2);
     }
   }
 }

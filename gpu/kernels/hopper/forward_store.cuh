@@ -6,20 +6,20 @@
 
 namespace fa {
 
-FA_DEVICE float *hopper_lse(const fa_flash_params &p, const hopper_task &task, int row) {
-  return p.lse + task.batch * p.lse_stride.batch + task.head * p.lse_stride.head +
-         (task.seq.q_row + row) * p.lse_stride.row;
+FA_DEVICE float *hopper_lse(const fa_attention_params &p, const work_tile &work, int row) {
+  return p.lse + work.batch * p.lse_stride.batch + work.head * p.lse_stride.head +
+         (work.seq.q_row + row) * p.lse_stride.row;
 }
 
 /* Those of a warp's 16 rows that exist, where another entry's follow. */
 template <class C>
-FA_DEVICE void hopper_copy_rows(const fa_flash_params &p, uint32_t tile, const hopper_task &task, int row0,
+FA_DEVICE void hopper_store_ragged_rows(const fa_attention_params &p, uint32_t tile, const work_tile &work, int row0,
                                 int lane) {
-  uint16_t *const to = p.o + (task.seq.q_row + row0) * p.o_stride.row + task.head * p.o_stride.head;
+  uint16_t *const to = p.o + (work.seq.q_row + row0) * p.o_stride.row + work.head * p.o_stride.head;
   FA_NO_UNROLL
   for (int i = lane; i < 16 * (C::D / 8); i += 32) {
     const int row = i / (C::D / 8), chunk = i % (C::D / 8);
-    if (row0 + row >= task.seq.len_q || chunk >= p.head_dim_v / 8) continue;
+    if (row0 + row >= work.seq.len_q || chunk >= p.head_dim_v / 8) continue;
     const uint32_t from = tile + chunk / 8 * C::Q_PANEL + row * 128 + ((chunk % 8 ^ row % 8) << 4);
     store_global(reinterpret_cast<vec4 *>(to + row * p.o_stride.row + chunk * 8), load_shared16(from));
   }
@@ -44,10 +44,10 @@ FA_DEVICE void hopper_transpose(uint32_t (&w)[4], int lane) {
 
 /* The warp's rows of O from registers, times the factors of a thread's two. */
 template <class C>
-FA_DEVICE void hopper_write_rows(const fa_flash_params &p, const float (&o)[C::D / 8][4],
-                                 const float (&factor)[2], const hopper_task &task, int row, int lane) {
-  const int64_t first = task.batch * p.o_stride.batch + (task.seq.q_row + row) * p.o_stride.row +
-                        task.head * p.o_stride.head + lane % 4 * 8;
+FA_DEVICE void hopper_store_o_rows(const fa_attention_params &p, const float (&o)[C::D / 8][4],
+                                 const float (&factor)[2], const work_tile &work, int row, int lane) {
+  const int64_t first = work.batch * p.o_stride.batch + (work.seq.q_row + row) * p.o_stride.row +
+                        work.head * p.o_stride.head + lane % 4 * 8;
   FA_UNROLL
   for (int i = 0; i < C::D / 32; ++i) {
     const bool in_head = 4 * i + lane % 4 < p.head_dim_v / 8;
@@ -58,7 +58,7 @@ FA_DEVICE void hopper_write_rows(const fa_flash_params &p, const float (&o)[C::D
       for (int n = 0; n < 4; ++n)
         w[n] = pack2(o[4 * i + n][2 * r] * factor[r], o[4 * i + n][2 * r + 1] * factor[r], typename C::T());
       hopper_transpose(w, lane);
-      if (in_head && row + 8 * r < task.seq.len_q)
+      if (in_head && row + 8 * r < work.seq.len_q)
         store_global(reinterpret_cast<vec4 *>(p.o + first + 8 * r * p.o_stride.row + 32 * i),
                      vec4{w[0], w[1], w[2], w[3]});
     }
@@ -68,8 +68,8 @@ FA_DEVICE void hopper_write_rows(const fa_flash_params &p, const float (&o)[C::D
 /* The warp's 16 rows of O by shared memory. What a store still reads of that is waited for before it is
  * written again. */
 template <class C>
-FA_DEVICE void hopper_write_tile(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
-                                 const float (&factor)[2], const hopper_task &task, int group, int warp,
+FA_DEVICE void hopper_store_o_tile(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
+                                 const float (&factor)[2], const work_tile &work, int group, int warp,
                                  int row0, int lane) {
   const uint32_t tile = shared_base() + C::O_AT + group * C::Q_BYTES + warp * (16 * 128);
   if (C::APART && lane == 0) tma_store_wait_read<0>();
@@ -78,14 +78,14 @@ FA_DEVICE void hopper_write_tile(const fa_hopper_params &p, const float (&o)[C::
   for (int r = 0; r < 2; ++r) hopper_store_row<C::Q_PANEL>(tile, o, factor[r], r, lane, typename C::T());
   fence_async();
   sync_warp();
-  if (C::VARLEN && p.f.cu_seqlens_q && row0 + 16 > task.seq.len_q) {
-    hopper_copy_rows<C>(p.f, tile, task, row0, lane);
+  if (C::VARLEN && p.f.cu_seqlens_q && row0 + 16 > work.seq.len_q) {
+    hopper_store_ragged_rows<C>(p.f, tile, work, row0, lane);
   } else if (lane == 0) {
-    if (row0 < task.seq.len_q) {
+    if (row0 < work.seq.len_q) {
       FA_UNROLL
       for (int i = 0; i < C::PANELS; ++i)
-        tma_store(&p.o, tile + i * C::Q_PANEL, 64 * i, task.seq.q_row + row0, task.head,
-                  hopper_plane(p.f, task));
+        tma_store(&p.o, tile + i * C::Q_PANEL, 64 * i, work.seq.q_row + row0, work.head,
+                  work_tile_map_batch(p.f, work));
     }
     tma_store_commit();
   }
@@ -93,41 +93,41 @@ FA_DEVICE void hopper_write_tile(const fa_hopper_params &p, const float (&o)[C::
 
 /* Normalises, and stores the warp's 16 rows of O and LSE. */
 template <class C>
-FA_DEVICE void hopper_write(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
-                            const row_state (&rows)[2], const hopper_task &task, int group, int thread) {
-  const int warp = thread / 32, lane = thread % 32, row0 = task.row0 + 64 * group + 16 * warp;
+FA_DEVICE void hopper_epilogue(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
+                            const row_state (&rows)[2], const work_tile &work, int group, int thread) {
+  const int warp = thread / 32, lane = thread % 32, row0 = work.row0 + 64 * group + 16 * warp;
   float factor[2];
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int row = row0 + lane / 4 + 8 * r;
     const float sum = quad_sum(rows[r].sum);
     factor[r] = sum == 0.0f ? 0.0f : (C::DROPOUT ? p.f.dropout_scale : 1.0f) / sum;
-    if (lane % 4 == 0 && row < task.seq.len_q)
-      store_global(hopper_lse(p.f, task, row),
+    if (lane % 4 == 0 && row < work.seq.len_q)
+      store_global(hopper_lse(p.f, work, row),
                    sum == 0.0f
                        ? p.f.empty_lse
                        : rows[r].max * (hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale) + natural_log(sum));
   }
   if constexpr (C::DIRECT)
-    hopper_write_rows<C>(p.f, o, factor, task, row0 + lane / 4, lane);
+    hopper_store_o_rows<C>(p.f, o, factor, work, row0 + lane / 4, lane);
   else
-    hopper_write_tile<C>(p, o, factor, task, group, warp, row0, lane);
+    hopper_store_o_tile<C>(p, o, factor, work, group, warp, row0, lane);
 }
 
 /* Rows that see no key. */
 template <class C>
-FA_DEVICE void hopper_write_empty(const fa_flash_params &p, const hopper_task &task, int group, int thread) {
-  const int row0 = task.row0 + 64 * group, chunks = p.head_dim_v / 8;
+FA_DEVICE void hopper_store_fully_masked(const fa_attention_params &p, const work_tile &work, int group, int thread) {
+  const int row0 = work.row0 + 64 * group, chunks = p.head_dim_v / 8;
   FA_NO_UNROLL
   for (int i = thread; i < 64 * chunks; i += 128) {
     const int row = row0 + i / chunks;
-    if (row >= task.seq.len_q) break;
-    uint16_t *const to = p.o + task.batch * p.o_stride.batch + (task.seq.q_row + row) * p.o_stride.row +
-                         task.head * p.o_stride.head + i % chunks * 8;
+    if (row >= work.seq.len_q) break;
+    uint16_t *const to = p.o + work.batch * p.o_stride.batch + (work.seq.q_row + row) * p.o_stride.row +
+                         work.head * p.o_stride.head + i % chunks * 8;
     store_global(reinterpret_cast<vec4 *>(to), vec4{0, 0, 0, 0});
   }
-  if (thread < 64 && row0 + thread < task.seq.len_q)
-    store_global(hopper_lse(p, task, row0 + thread), p.empty_lse);
+  if (thread < 64 && row0 + thread < work.seq.len_q)
+    store_global(hopper_lse(p, work, row0 + thread), p.empty_lse);
 }
 
 } // namespace fa

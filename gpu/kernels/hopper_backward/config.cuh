@@ -14,15 +14,15 @@ namespace fa {
  * those that count. ORDERED: for deterministic calls too. Then blocks take turns to add to dQ; those of flex
  * kernels, of which nobody knows which row tiles another one visits, have several key blocks each and add to
  * accumulators of their own. */
-template <flash_kind KIND_, bool VARLEN_ = false, bool ORDERED_ = false>
-struct hopper_backward_kind : flash_kind_traits<KIND_> {
+template <kernel_kind KIND_, bool VARLEN_ = false, bool ORDERED_ = false>
+struct hopper_backward_kind : kernel_kind_traits<KIND_> {
   typedef typename hopper_mods_of<KIND_>::type MODS;
-  static constexpr flash_kind KIND = KIND_;
+  static constexpr kernel_kind KIND = KIND_;
   static constexpr bool VARLEN = VARLEN_, ORDERED = ORDERED_;
-  static constexpr bool TURNS = ORDERED_ && KIND_ != flex, SPLITS = ORDERED_ && KIND_ == flex;
+  static constexpr bool DQ_SEMAPHORE = ORDERED_ && KIND_ != flex, SPLITS = ORDERED_ && KIND_ == flex;
 };
 
-template <class T_, int D_, int BM_, flash_kind KIND_ = plain, bool VARLEN_ = false, bool ORDERED_ = false>
+template <class T_, int D_, int BM_, kernel_kind KIND_ = plain, bool VARLEN_ = false, bool ORDERED_ = false>
 struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   typedef T_ T;
   static constexpr int D = D_, BM = BM_, BN = 128, GROUPS = 2, THREADS = 384;
@@ -48,7 +48,7 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : 40,
                        CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : 232;
   /* K and V in registers: products with both operands in shared memory take all of what it can bring */
-  static constexpr bool HELD = D == 64 && KIND_ != flex;
+  static constexpr bool KV_IN_REGISTERS = D == 64 && KIND_ != flex;
   /* dQ of a tile is made a step later, so that neither group waits at every step for the other's dS, and
    * products of one run beside exponentials of the other. Not where blocks take turns, who would wait longer
    * for each other, nor for want of registers, nor where it is no faster (dropout, D = 128). */
@@ -73,7 +73,7 @@ template <class C> struct hopper_backward_barriers {
 };
 
 /* Those that every kernel of these has. */
-template <class C> FA_DEVICE void hopper_backward_init() {
+template <class C> FA_DEVICE void hopper_backward_init_barriers() {
   typedef hopper_backward_barriers<C> bar;
   mbarrier_init(bar::keys(), 1);
   FA_NO_UNROLL
@@ -90,19 +90,19 @@ template <class C> FA_DEVICE void hopper_backward_init() {
 
 /* And those of hopper_backward alone. */
 enum { HOPPER_DROP_WARPS = 2 };
-template <class C> struct hopper_backward_more : hopper_backward_barriers<C> {
+template <class C> struct hopper_backward_all_barriers : hopper_backward_barriers<C> {
   typedef hopper_backward_barriers<C> base;
   FA_DEVICE static uint32_t keys_empty() { return base::at(1 + 6 * C::STAGES); }
   FA_DEVICE static uint32_t drop_full(int s) { return base::at(2 + 6 * C::STAGES + s); }
   FA_DEVICE static uint32_t drop_empty(int s) { return base::at(2 + 7 * C::STAGES + s); }
   FA_DEVICE static uint32_t ds_full(int s) { return base::at(2 + 8 * C::STAGES + s); } /* both groups' */
   FA_DEVICE static uint32_t ds_empty(int s) { return base::at(2 + 9 * C::STAGES + s); }
-  FA_DEVICE static uint32_t turn() { return base::at(2 + 10 * C::STAGES); } /* to add to dQ */
-  FA_DEVICE static uint32_t added() { return base::at(3 + 10 * C::STAGES); }
+  FA_DEVICE static uint32_t dq_ready() { return base::at(2 + 10 * C::STAGES); } /* to add to dQ */
+  FA_DEVICE static uint32_t dq_added() { return base::at(3 + 10 * C::STAGES); }
   FA_DEVICE static void init() {
     mbarrier_init(keys_empty(), 8);
-    mbarrier_init(turn(), 1);
-    mbarrier_init(added(), 8);
+    mbarrier_init(dq_ready(), 1);
+    mbarrier_init(dq_added(), 8);
     FA_NO_UNROLL
     for (int s = 0; s < C::STAGES; ++s) {
       mbarrier_init(ds_full(s), 8);
@@ -115,13 +115,13 @@ template <class C> struct hopper_backward_more : hopper_backward_barriers<C> {
 };
 
 /* The block's entry: read from memory once, since all ask for it again and again. */
-template <class C> FA_DEVICE void hopper_store_sequence(const fa_flash_params &f) {
+template <class C> FA_DEVICE void hopper_store_sequence(const fa_attention_params &f) {
   const sequence seq = load_sequence(f, static_cast<int>(blockIdx.z));
   store_shared16(shared_base() + C::SEQUENCE_AT,
                  vec4{static_cast<uint32_t>(seq.q_row), static_cast<uint32_t>(seq.k_row),
                       static_cast<uint32_t>(seq.len_q), static_cast<uint32_t>(seq.len_k)});
 }
-template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_flash_params &f) {
+template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_attention_params &f) {
   sequence seq = {0, 0, f.seqlen_q, f.seqlen_k, 0};
   if constexpr (C::VARLEN) {
     const vec4 x = load_shared16(shared_base() + C::SEQUENCE_AT);
@@ -132,16 +132,16 @@ template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_flash_params
 }
 
 /* What a block works on. */
-struct hopper_keys {
+struct hopper_key_tile {
   sequence seq;
   int batch, kv_head, key0;
   block_range blocks; /* of rows, as the masks by position have it */
   int end;            /* of the group's heads */
 };
 
-template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backward_params &p, int block) {
-  const fa_flash_params &f = p.forward;
-  hopper_keys t;
+template <class C> FA_DEVICE hopper_key_tile hopper_load_key_tile(const fa_backward_params &p, int block) {
+  const fa_attention_params &f = p.forward;
+  hopper_key_tile t;
   t.batch = static_cast<int>(blockIdx.z);
   t.kv_head = static_cast<int>(blockIdx.y);
   t.key0 = block * C::BN;
@@ -150,8 +150,8 @@ template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backwar
   t.end = (t.kv_head + 1) * f.heads_per_kv;
   return t;
 }
-template <class C> FA_DEVICE hopper_keys hopper_load_keys(const fa_flash_backward_params &p) {
-  return hopper_load_keys<C>(p, static_cast<int>(blockIdx.x));
+template <class C> FA_DEVICE hopper_key_tile hopper_load_key_tile(const fa_backward_params &p) {
+  return hopper_load_key_tile<C>(p, static_cast<int>(blockIdx.x));
 }
 
 /* A block's key blocks, one after the other: one alone, or SPLITS as many as the grid leaves it. */
@@ -159,9 +159,9 @@ template <class C> struct hopper_key_blocks {
   int n = 0; /* so many before this one */
   FA_DEVICE int block() const {
     const int x = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
-    return C::SPLITS ? x + n * blocks : C::TURNS ? blocks - 1 - x : x;
+    return C::SPLITS ? x + n * blocks : C::DQ_SEMAPHORE ? blocks - 1 - x : x;
   }
-  FA_DEVICE bool is_there(const fa_flash_params &f) const {
+  FA_DEVICE bool is_there(const fa_attention_params &f) const {
     if (!C::SPLITS && n > 0) return false;
     if (!C::ORDERED && !C::VARLEN) return true;
     return block() * C::BN < hopper_load_sequence<C>(f).len_k;
@@ -169,19 +169,19 @@ template <class C> struct hopper_key_blocks {
 };
 
 /* What a step is about. */
-struct hopper_step {
+struct hopper_row_tile {
   int head, row0, kind; /* kind: of the tile, of flex kernels */
 };
 
 /* The row tiles that a head's walk visits. */
 template <class C>
-FA_DEVICE tile_walk<typename C::MODS> hopper_row_tiles(const fa_flash_params &f, const hopper_keys &t,
+FA_DEVICE tile_walk<typename C::MODS> hopper_row_tiles(const fa_attention_params &f, const hopper_key_tile &t,
                                                        int head) {
   return tile_walk<typename C::MODS>(f.flex, f.flex.rows, t.batch, head, t.key0 / C::BN, t.blocks);
 }
 
 /* The entry in the maps, which have those of cu_seqlens side by side. */
-template <class C> FA_DEVICE int hopper_map_batch(const fa_flash_params &f, int batch) {
+template <class C> FA_DEVICE int hopper_map_batch(const fa_attention_params &f, int batch) {
   return C::VARLEN && f.cu_seqlens_q ? 0 : batch;
 }
 

@@ -30,14 +30,14 @@ FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
 
 /* Of 32 keys and 64 rows, which bits are for each of the two warps q that hold them: bit
  * 16 r' + 4 i + 2 e' + r of 16 rows i. key32, row16: their numbers, and that of the first rows, in the entry.
- * AT_ONCE: counters whose rounds run side by side; ROUNDS, TURNS: how many rounds, and how many turns of
+ * AT_ONCE: counters whose rounds run side by side; ROUNDS, UNROLLED: how many rounds, and how many turns of
  * AT_ONCE counters, are written out, each of which takes registers. */
-template <int AT_ONCE, int ROUNDS, int TURNS>
-FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_flash_params &f, dropout_head head, int row16,
+template <int AT_ONCE, int ROUNDS, int UNROLLED>
+FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_attention_params &f, dropout_head head, int row16,
                                 int key32) {
   const uint32_t limits = (f.dropout_limit & 0xff) * 0x01010101u;
   bits[0] = bits[1] = 0;
-  FA_UNROLL_BY(TURNS)
+  FA_UNROLL_BY(UNROLLED)
   for (int first = 0; first < 4; first += AT_ONCE) {
     uint32_t words[AT_ONCE][4], k0 = static_cast<uint32_t>(f.dropout_seed),
                                 k1 = static_cast<uint32_t>(f.dropout_seed >> 32);
@@ -69,7 +69,7 @@ FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_flash_params &f, d
 }
 
 /* To the words of the two warps. to: of the first of them. */
-FA_DEVICE void hopper_drop_leave(uint32_t to, const uint32_t (&bits)[2], int lane) {
+FA_DEVICE void hopper_drop_store(uint32_t to, const uint32_t (&bits)[2], int lane) {
   const int odd = lane / 4 % 2;
   const uint32_t mine = odd ? bits[1] : bits[0]; /* and for the other lane, its own */
   const uint32_t from = float_bits(shfl_xor(as_float(odd ? bits[0] : bits[1]), 4));
@@ -81,71 +81,71 @@ FA_DEVICE void hopper_drop_leave(uint32_t to, const uint32_t (&bits)[2], int lan
 
 /* Both. */
 template <class C>
-FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_flash_params &f, dropout_head head, int row16,
+FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropout_head head, int row16,
                                 int key32, int lane) {
   uint32_t bits[2];
   hopper_drop_bits<2, C::DROP_UNROLLED ? 7 : 1, C::DROP_UNROLLED ? 2 : 1>(bits, f, head, row16, key32);
-  hopper_drop_leave(to, bits, lane);
+  hopper_drop_store(to, bits, lane);
 }
 
 /* A warp's share of a step. Everything is worked out here, with the few registers that a producer has. */
 template <class C>
-FA_DEVICE void hopper_drop_step(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring, int key_block,
+FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::STAGES> pipe, int key_block,
                                 int head, int block, int thread) {
-  typedef hopper_backward_more<C> bar;
-  mbarrier_wait(bar::drop_empty(ring.stage()), ring.parity() ^ 1);
+  typedef hopper_backward_all_barriers<C> bar;
+  mbarrier_wait(bar::drop_empty(pipe.stage()), pipe.phase() ^ 1);
   FA_NO_UNROLL
   for (int i = thread / 32 % HOPPER_DROP_WARPS; i < C::BN / 32; i += HOPPER_DROP_WARPS)
     hopper_drop_keys<C>(
-        shared_base() + C::DROP_AT + ring.stage() * C::DROP_BYTES + i * 256, p.forward,
+        shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + i * 256, p.forward,
         dropout_of(p.forward, static_cast<int>(blockIdx.z), opaque(head), opaque(thread) % 32),
         opaque(block) * (C::BM / 16), key_block * (C::BN / 32) + i, opaque(thread) % 32);
-  mbarrier_arrive(bar::drop_full(ring.stage()));
+  mbarrier_arrive(bar::drop_full(pipe.stage()));
 }
 
 /* HOPPER_DROP_WARPS warps. */
-template <class C> FA_DEVICE void hopper_backward_drop(const fa_flash_backward_params &p, int thread) {
-  const fa_flash_params &f = p.forward;
+template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params &p, int thread) {
+  const fa_attention_params &f = p.forward;
   const hopper_key_blocks<C> keys;
-  hopper_ring<C::STAGES> ring;
+  pipeline_state<C::STAGES> pipe;
   if (!keys.is_there(f)) return;
   FA_NO_UNROLL
   for (int n = 0; n < f.heads_per_kv; ++n) {
     FA_NO_UNROLL
-    for (int block = hopper_load_keys<C>(p, keys.block()).blocks.begin;
-         block < hopper_load_keys<C>(p, opaque(keys.block())).blocks.end; ++block) {
-      hopper_drop_step<C>(p, ring, keys.block(), static_cast<int>(blockIdx.y) * f.heads_per_kv + opaque(n),
+    for (int block = hopper_load_key_tile<C>(p, keys.block()).blocks.begin;
+         block < hopper_load_key_tile<C>(p, opaque(keys.block())).blocks.end; ++block) {
+      hopper_drop_step<C>(p, pipe, keys.block(), static_cast<int>(blockIdx.y) * f.heads_per_kv + opaque(n),
                           block, opaque(thread));
-      ring.next();
+      pipe.next();
     }
   }
 }
 
 /* A consumer's word. thread: of the 256. */
-template <class C> FA_DEVICE uint32_t hopper_take_drop(hopper_ring<C::STAGES> ring, int thread) {
-  typedef hopper_backward_more<C> bar;
-  mbarrier_wait(bar::drop_full(ring.stage()), ring.parity());
-  const uint32_t kept = load_shared4(shared_base() + C::DROP_AT + ring.stage() * C::DROP_BYTES + thread * 4);
+template <class C> FA_DEVICE uint32_t hopper_load_drop_bits(pipeline_state<C::STAGES> pipe, int thread) {
+  typedef hopper_backward_all_barriers<C> bar;
+  mbarrier_wait(bar::drop_full(pipe.stage()), pipe.phase());
+  const uint32_t kept = load_shared4(shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + thread * 4);
   sync_warp();
-  hopper_release(bar::drop_empty(ring.stage()), thread);
+  hopper_release(bar::drop_empty(pipe.stage()), thread);
   return kept;
 }
 
-template <class C> FA_DEVICE void hopper_drop_weights(uint32_t (&weights)[C::BM / 16][4], uint32_t kept) {
+template <class C> FA_DEVICE void hopper_drop_p(uint32_t (&p_frag)[C::BM / 16][4], uint32_t kept) {
   FA_UNROLL
   for (int n = 0; n < C::BM / 8; ++n) {
     FA_UNROLL
     for (int r = 0; r < 2; ++r)
-      weights[n / 2][n % 2 * 2 + r] &= (kept >> hopper_drop_bit(n, r, 0) & 1 ? 0x0000ffffu : 0) |
+      p_frag[n / 2][n % 2 * 2 + r] &= (kept >> hopper_drop_bit(n, r, 0) & 1 ? 0x0000ffffu : 0) |
                                        (kept >> hopper_drop_bit(n, r, 1) & 1 ? 0xffff0000u : 0);
   }
 }
 
-/* dp -> dS, as hopper_score_gradients. */
+/* dp -> dS, as hopper_compute_ds. */
 template <class C>
-FA_DEVICE void hopper_drop_gradients(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4], uint32_t rows,
+FA_DEVICE void hopper_drop_ds(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4], uint32_t rows,
                                      float dropout_scale, uint32_t kept) {
-  hopper_change_pairs<C>(dp, rows, [&](float &x, float delta, int n, int r, int e) {
+  hopper_update_pairs<C>(dp, rows, [&](float &x, float delta, int n, int r, int e) {
     const float g = fmaf(x, dropout_scale, -delta);
     x = p[n][2 * r + e] * (kept >> hopper_drop_bit(n, r, e) & 1 ? g : -delta);
   });

@@ -1,4 +1,4 @@
-/* score_mod and mask_mod on transposed scores. As hopper_weigh and hopper_score_gradients have it for other
+/* score_mod and mask_mod on transposed scores. As hopper_compute_p and hopper_compute_ds have it for other
  * kinds, LSE being natural here; what an expression gives at a hidden pair reaches nothing: P and dS of it
  * are chosen. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_FLEX_CUH
@@ -12,7 +12,7 @@ namespace fa {
 #ifndef __CUDACC__
 /* Gradients of buffers are wanted. */
 inline bool hopper_has_reads(const fa_flex_args &x) {
-  return x.functions->slope && x.functions->n_reads > 0;
+  return x.functions->derivative && x.functions->n_reads > 0;
 }
 #endif
 
@@ -31,7 +31,7 @@ FA_DEVICE flex_pair hopper_pair(const flex_pair &first, int n, int r, int e) {
 /* Bit 4n + 2r + e: is the pair visible? seen: by position, if !all. kind: of the tile. */
 template <class C>
 FA_DEVICE uint32_t hopper_flex_shown(const fa_flex_args &x, int kind, const flex_pair &first, bool all,
-                                     const hopper_rows &seen) {
+                                     const hopper_row_limits &seen) {
   typedef typename C::MODS mods;
   uint32_t hidden = 0;
   if (kind == FA_FLEX_PARTIAL) {
@@ -57,40 +57,40 @@ FA_DEVICE uint32_t hopper_flex_shown(const fa_flex_args &x, int kind, const flex
 
 /* P of a raw score; changed: before score_mod. */
 template <class C>
-FA_DEVICE float hopper_flex_weight(const fa_flash_backward_params &p, float s, float lse, const flex_pair &at,
+FA_DEVICE float hopper_flex_p(const fa_backward_params &p, float s, float lse, const flex_pair &at,
                                    bool shown) {
   typedef typename C::MODS mods;
   const fa_flex_args &x = p.forward.flex;
-  float weight;
+  float prob;
   if (mods::has_score(x))
-    weight = exp2_approx(multiply(mods::score(x, multiply(s, p.scale), at) - lse, LOG2E));
+    prob = exp2_approx(multiply(mods::score(x, multiply(s, p.scale), at) - lse, LOG2E));
   else
-    weight = exp2_approx(fmaf(s, p.scale_log2, -multiply(lse, LOG2E)));
-  return shown ? weight : 0.0f;
+    prob = exp2_approx(fmaf(s, p.scale_log2, -multiply(lse, LOG2E)));
+  return shown ? prob : 0.0f;
 }
 
-/* s -> P times the slope of score_mod; weights: P in 16 bits. rows: shared address of the block's LSE. */
+/* s -> P times the slope of score_mod; p_frag: P in 16 bits. rows: shared address of the block's LSE. */
 template <class C>
-FA_DEVICE void hopper_flex_weigh(uint32_t (&weights)[C::BM / 16][4], float (&s)[C::BM / 8][4],
-                                 const fa_flash_backward_params &p, const flex_pair &first, uint32_t shown,
+FA_DEVICE void hopper_flex_compute_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4],
+                                 const fa_backward_params &p, const flex_pair &first, uint32_t shown,
                                  uint32_t rows) {
   typedef typename C::MODS mods;
   const fa_flex_args &x = p.forward.flex;
-  hopper_weigh_pairs<C>(weights, s, rows, [&](float &score, float lse, int n, int r, int e) {
+  hopper_compute_p_pairs<C>(p_frag, s, rows, [&](float &score, float lse, int n, int r, int e) {
     const flex_pair at = hopper_pair(first, n, r, e);
-    const float weight = hopper_flex_weight<C>(p, score, lse, at, shown >> (4 * n + 2 * r + e) & 1);
-    const float slope =
-        mods::has_score(x) ? mods::slope(x, multiply(score, p.scale), at, hopper_no_reads()) : 1.0f;
-    score = weight != 0.0f ? weight * slope : 0.0f;
-    return weight;
+    const float prob = hopper_flex_p<C>(p, score, lse, at, shown >> (4 * n + 2 * r + e) & 1);
+    const float derivative =
+        mods::has_score(x) ? mods::derivative(x, multiply(score, p.scale), at, hopper_no_reads()) : 1.0f;
+    score = prob != 0.0f ? prob * derivative : 0.0f;
+    return prob;
   });
 }
 
 /* The same and dS in one, in 16 bits, and the gradients of buffers. delta follows LSE in shared memory. */
 template <class C>
-FA_DEVICE void hopper_flex_reads(uint32_t (&weights)[C::BM / 16][4], uint32_t (&ds)[C::BM / 16][4],
+FA_DEVICE void hopper_flex_compute_p_ds(uint32_t (&p_frag)[C::BM / 16][4], uint32_t (&ds)[C::BM / 16][4],
                                  const float (&s)[C::BM / 8][4], const float (&dp)[C::BM / 8][4],
-                                 const fa_flash_backward_params &p, const flex_pair &first, uint32_t shown,
+                                 const fa_backward_params &p, const flex_pair &first, uint32_t shown,
                                  uint32_t rows, int lane) {
   typedef typename C::MODS mods;
   const fa_flex_args &x = p.forward.flex;
@@ -105,17 +105,17 @@ FA_DEVICE void hopper_flex_reads(uint32_t (&weights)[C::BM / 16][4], uint32_t (&
     }
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      float weight[2], gradient[2];
+      float prob[2], gradient[2];
       FA_UNROLL
       for (int e = 0; e < 2; ++e) {
         const float score = s[n][2 * r + e];
         const flex_pair at = hopper_pair(first, n, r, e);
-        weight[e] = hopper_flex_weight<C>(p, score, lse[e], at, shown >> (4 * n + 2 * r + e) & 1);
-        gradient[e] = weight[e] != 0.0f ? weight[e] * (dp[n][2 * r + e] - delta[e]) : 0.0f;
+        prob[e] = hopper_flex_p<C>(p, score, lse[e], at, shown >> (4 * n + 2 * r + e) & 1);
+        gradient[e] = prob[e] != 0.0f ? prob[e] * (dp[n][2 * r + e] - delta[e]) : 0.0f;
         if (gradient[e] != 0.0f)
-          gradient[e] *= mods::slope(x, multiply(score, p.scale), at, gradients.adder(x, gradient[e]));
+          gradient[e] *= mods::derivative(x, multiply(score, p.scale), at, gradients.adder(x, gradient[e]));
       }
-      weights[n / 2][n % 2 * 2 + r] = pack2(weight[0], weight[1], typename C::T());
+      p_frag[n / 2][n % 2 * 2 + r] = pack2(prob[0], prob[1], typename C::T());
       ds[n / 2][n % 2 * 2 + r] = pack2(gradient[0], gradient[1], typename C::T());
     }
   }

@@ -11,70 +11,70 @@ namespace fa {
  * warpgroup's products fill the time. READS: gradients of buffers are wanted, which takes S and dP at once.
  */
 template <class C, bool READS>
-FA_DEVICE void hopper_step_flex(const fa_flash_backward_params &p, uint32_t (&weights)[C::BM / 16][4],
+FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[C::BM / 16][4],
                                 uint32_t (&ds)[C::BM / 16][4], float (&dv)[C::D / 8][4],
-                                hopper_ring<C::STAGES> ring, const hopper_keys &t, hopper_step &at, int group,
+                                pipeline_state<C::STAGES> pipe, const hopper_key_tile &t, hopper_row_tile &at, int group,
                                 int thread) {
   typedef hopper_backward_barriers<C> bar;
   constexpr bool LATE_DP = C::D > 64 && !READS;
-  const uint32_t base = shared_base(), q_tile = base + C::Q_AT + ring.stage() * C::Q_BYTES,
-                 do_tile = base + C::DO_AT + ring.stage() * C::Q_BYTES,
+  const uint32_t base = shared_base(), q_tile = base + C::Q_AT + pipe.stage() * C::Q_BYTES,
+                 do_tile = base + C::DO_AT + pipe.stage() * C::Q_BYTES,
                  v_tile = base + C::V_AT + group * 64 * 128;
   const int lane = thread % 32, key = t.key0 + 64 * group + thread / 32 * 16 + lane / 4;
   const fa_flex_args &x = p.forward.flex;
   float s[C::BM / 8][4], dp[C::BM / 8][4];
-  mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+  mbarrier_wait(bar::q_full(pipe.stage()), pipe.phase());
   wgmma_fence();
-  hopper_backward_scores<C>(s, base + C::K_AT + group * 64 * 128, q_tile);
-  mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
+  hopper_gemm_s_dp<C>(s, base + C::K_AT + group * 64 * 128, q_tile);
+  mbarrier_wait(bar::do_full(pipe.stage()), pipe.phase());
   if (!LATE_DP) {
     wgmma_fence();
-    hopper_backward_scores<C>(dp, v_tile, do_tile);
+    hopper_gemm_s_dp<C>(dp, v_tile, do_tile);
   }
-  mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
-  const int entry = uniform(static_cast<int>(load_shared4(base + C::ENTRIES_AT + 4 * ring.stage())));
+  mbarrier_wait(bar::rows_full(pipe.stage()), pipe.phase());
+  const int entry = uniform(static_cast<int>(load_shared4(base + C::ENTRIES_AT + 4 * pipe.stage())));
   at.row0 = (entry >> 2) * C::BM;
   at.kind = entry & 3;
   const int row = at.row0 + lane % 4 * 2, end = min_int(at.row0 + C::BM, t.seq.len_q),
             first_key = t.key0 + 64 * group;
   const bool all =
       end == at.row0 + C::BM && !keys_need_mask(p.forward, t.seq, at.row0, end, first_key, first_key + 64);
-  hopper_rows seen = rows_of_keys<C>(p.forward, t.seq, key, row);
+  hopper_row_limits seen = rows_of_keys<C>(p.forward, t.seq, key, row);
   seen.hi[0] = min_int(seen.hi[0], t.seq.len_q - row);
   seen.hi[1] = min_int(seen.hi[1], t.seq.len_q - row);
   const flex_pair first = {t.batch, at.head, row, key, t.seq.len_q, t.seq.len_k};
   const uint32_t shown = hopper_flex_shown<C>(x, at.kind, first, all, seen);
-  const uint32_t rows = base + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
+  const uint32_t rows = base + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
   if constexpr (READS) {
     wgmma_wait<0>(s);
     wgmma_wait<0>(dp);
-    hopper_flex_reads<C>(weights, ds, s, dp, p, first, shown, rows, lane);
+    hopper_flex_compute_p_ds<C>(p_frag, ds, s, dp, p, first, shown, rows, lane);
     wgmma_fence();
-    hopper_backward_add<C>(dv, weights, do_tile);
+    hopper_gemm_dkv<C>(dv, p_frag, do_tile);
   } else {
     if (LATE_DP)
       wgmma_wait<0>(s);
     else
       wgmma_wait<1>(s);
-    hopper_flex_weigh<C>(weights, s, p, first, shown, rows);
+    hopper_flex_compute_p<C>(p_frag, s, p, first, shown, rows);
     wgmma_fence();
-    if (LATE_DP) hopper_backward_scores<C>(dp, v_tile, do_tile);
-    hopper_backward_add<C>(dv, weights, do_tile);
+    if (LATE_DP) hopper_gemm_s_dp<C>(dp, v_tile, do_tile);
+    hopper_gemm_dkv<C>(dv, p_frag, do_tile);
     wgmma_wait<1>(dp);
-    hopper_score_gradients<C>(dp, s, rows + C::ROW_BYTES);
+    hopper_compute_ds<C>(dp, s, rows + C::ROW_BYTES);
     hopper_pack<C>(ds, dp);
   }
   sync_warp();
-  hopper_release(bar::rows_empty(ring.stage()), thread);
+  hopper_release(bar::rows_empty(pipe.stage()), thread);
 }
 
 /* On a device it is known when the expressions are compiled whether there are READS. */
 #ifdef __CUDACC__
-#define HOPPER_STEP_FLEX(p, ...) hopper_step_flex<C, C::MODS::READS>(p, __VA_ARGS__)
+#define HOPPER_FLEX_P_DS(p, ...) hopper_flex_p_ds<C, C::MODS::READS>(p, __VA_ARGS__)
 #else
-#define HOPPER_STEP_FLEX(p, ...)                                                                             \
-  hopper_has_reads(p.forward.flex) ? hopper_step_flex<C, true>(p, __VA_ARGS__)                               \
-                                   : hopper_step_flex<C, false>(p, __VA_ARGS__)
+#define HOPPER_FLEX_P_DS(p, ...)                                                                             \
+  hopper_has_reads(p.forward.flex) ? hopper_flex_p_ds<C, true>(p, __VA_ARGS__)                               \
+                                   : hopper_flex_p_ds<C, false>(p, __VA_ARGS__)
 #endif
 
 } // namespace fa

@@ -8,16 +8,16 @@ namespace fa {
 
 /* x[64 x BM] = A B^T over D: rows of the group's 64 keys, B the rows of a query block. */
 template <class C>
-FA_DEVICE void hopper_backward_scores(float (&x)[C::BM / 8][4], uint32_t keys_tile, uint32_t rows_tile) {
-  hopper_multiply<C::D, C::KV_PANEL, C::Q_PANEL>(x, keys_tile, rows_tile, typename C::T());
+FA_DEVICE void hopper_gemm_s_dp(float (&x)[C::BM / 8][4], uint32_t keys_tile, uint32_t rows_tile) {
+  hopper_gemm_ss<C::D, C::KV_PANEL, C::Q_PANEL>(x, keys_tile, rows_tile, typename C::T());
 }
 
-/* HELD: the group's rows of K and V, as operands from registers. */
-template <class C> struct hopper_held {
-  typedef uint32_t tile[C::HELD ? C::D / 16 : 1][4];
+/* KV_IN_REGISTERS: the group's rows of K and V, as operands from registers. */
+template <class C> struct hopper_kv_fragments {
+  typedef uint32_t tile[C::KV_IN_REGISTERS ? C::D / 16 : 1][4];
   tile k, v;
 };
-template <class C> FA_DEVICE void hopper_hold(hopper_held<C> &x, int group, int thread) {
+template <class C> FA_DEVICE void hopper_load_kv_fragments(hopper_kv_fragments<C> &x, int group, int thread) {
   const int row = 64 * group + thread / 32 * 16 + thread % 16, half = thread % 32 / 16;
   FA_UNROLL
   for (int i = 0; i < C::D / 16; ++i) {
@@ -27,9 +27,9 @@ template <class C> FA_DEVICE void hopper_hold(hopper_held<C> &x, int group, int 
   }
 }
 
-/* hopper_backward_scores with these. */
+/* hopper_gemm_s_dp with these. */
 template <class C>
-FA_DEVICE void hopper_held_scores(float (&x)[C::BM / 8][4], const uint32_t (&a)[C::D / 16][4],
+FA_DEVICE void hopper_gemm_s_dp_rs(float (&x)[C::BM / 8][4], const uint32_t (&a)[C::D / 16][4],
                                   uint32_t rows_tile) {
   const uint64_t b = matrix_descriptor(rows_tile, 16, 1024, FA_SWIZZLE_128);
   FA_UNROLL
@@ -40,14 +40,14 @@ FA_DEVICE void hopper_held_scores(float (&x)[C::BM / 8][4], const uint32_t (&a)[
 
 /* x[64 x D] += A B, A from registers, B the rows of a query block. */
 template <class C>
-FA_DEVICE void hopper_backward_add(float (&x)[C::D / 8][4], const uint32_t (&a)[C::BM / 16][4],
+FA_DEVICE void hopper_gemm_dkv(float (&x)[C::D / 8][4], const uint32_t (&a)[C::BM / 16][4],
                                    uint32_t rows_tile) {
-  hopper_add<C::Q_PANEL>(x, a, rows_tile, typename C::T());
+  hopper_gemm_rs<C::Q_PANEL>(x, a, rows_tile, typename C::T());
 }
 
 /* The group's part of dQ = dS K. */
 template <class C, int TILES>
-FA_DEVICE void hopper_backward_dq(float (&dq)[TILES][4], uint32_t ds_tile, uint32_t k_tile, int group) {
+FA_DEVICE void hopper_gemm_ds_k(float (&dq)[TILES][4], uint32_t ds_tile, uint32_t k_tile, int group) {
   const uint32_t a_at = C::BM == 64 ? 0 : group * C::DS_PANEL,
                  b_at = C::BM == 64 ? (C::D == 64 ? group * 64 : group * C::KV_PANEL) : 0;
   const uint64_t a = matrix_descriptor(ds_tile + a_at, C::DS_PANEL, 1024, FA_SWIZZLE_128),
@@ -61,7 +61,7 @@ FA_DEVICE void hopper_backward_dq(float (&dq)[TILES][4], uint32_t ds_tile, uint3
 
 /* Adds it, or its columns from `first` on, to the accumulator, whose tiles lie as registers do. */
 template <class C, int TILES>
-FA_DEVICE void hopper_backward_add_dq(const fa_flash_backward_params &p, const float (&dq)[TILES][4],
+FA_DEVICE void hopper_atomic_add_dq(const fa_backward_params &p, const float (&dq)[TILES][4],
                                       int head, int row0, int group, int thread, int first) {
   const int row = row0 + (C::BM == 64 ? 0 : 64 * group) + thread / 32 * 16;
   const int chunk = (C::BM == 64 ? group * (C::DQ_FIRST / 8) : 0) + first / 8;

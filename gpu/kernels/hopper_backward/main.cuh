@@ -25,32 +25,32 @@ namespace fa {
 
 /* All of one key block. */
 template <class C>
-FA_DEVICE void hopper_backward_keys(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
+FA_DEVICE void hopper_backward_mainloop(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> &pipe,
                                     int key_block, int group, int thread) {
-  const fa_flash_params &f = p.b.forward;
+  const fa_attention_params &f = p.b.forward;
   float dk[C::D / 8][4] = {}, dv[C::D / 8][4] = {};
-  hopper_held<C> held; /* but for HELD, nothing */
-  if constexpr (C::HELD) hopper_hold<C>(held, group, thread);
+  hopper_kv_fragments<C> kv_frag; /* but for KV_IN_REGISTERS, nothing */
+  if constexpr (C::KV_IN_REGISTERS) hopper_load_kv_fragments<C>(kv_frag, group, thread);
   FA_NO_UNROLL
   for (int n = 0; n < f.heads_per_kv; ++n) {
     const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
-    const auto tiles = hopper_row_tiles<C>(f, hopper_load_keys<C>(p.b, opaque(key_block)), head);
+    const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p.b, opaque(key_block)), head);
     FA_NO_UNROLL
     for (int i = tiles.begin(); i < tiles.end(); ++i) {
-      const hopper_step at = {head, C::FLEX ? 0 : i * C::BM, 0}; /* flex: the tile comes with its rows */
+      const hopper_row_tile at = {head, C::FLEX ? 0 : i * C::BM, 0}; /* flex: the tile comes with its rows */
       if (C::DQ_FIRST == C::DQ_SECOND || group == 0)
-        hopper_backward_step<C, C::DQ_FIRST>(p.b, dk, dv, ring, opaque(key_block), at, held, group,
+        hopper_backward_step<C, C::DQ_FIRST>(p.b, dk, dv, pipe, opaque(key_block), at, kv_frag, group,
                                              opaque(thread));
       else
-        hopper_backward_step<C, C::DQ_SECOND>(p.b, dk, dv, ring, opaque(key_block), at, held, group,
+        hopper_backward_step<C, C::DQ_SECOND>(p.b, dk, dv, pipe, opaque(key_block), at, kv_frag, group,
                                               opaque(thread));
-      ring.next();
+      pipe.next();
     }
     if constexpr (C::LAG) {
       if (C::DQ_FIRST == C::DQ_SECOND || group == 0)
-        hopper_last_dq<C, C::DQ_FIRST>(p.b, ring, opaque(key_block), head, group, opaque(thread));
+        hopper_last_dq<C, C::DQ_FIRST>(p.b, pipe, opaque(key_block), head, group, opaque(thread));
       else
-        hopper_last_dq<C, C::DQ_SECOND>(p.b, ring, opaque(key_block), head, group, opaque(thread));
+        hopper_last_dq<C, C::DQ_SECOND>(p.b, pipe, opaque(key_block), head, group, opaque(thread));
     }
   }
   named_sync<256>(1);                                                     /* nobody reads K any more */
@@ -59,19 +59,19 @@ FA_DEVICE void hopper_backward_keys(const fa_hopper_backward_params &p, hopper_r
 
 template <class C>
 FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int group, int thread) {
-  typedef hopper_backward_more<C> bar;
-  hopper_ring<C::STAGES> ring;
+  typedef hopper_backward_all_barriers<C> bar;
+  pipeline_state<C::STAGES> pipe;
   FA_NO_UNROLL
   for (hopper_key_blocks<C> keys; keys.is_there(p.b.forward); ++keys.n) {
     mbarrier_wait(bar::keys(), keys.n % 2);
     if constexpr (C::VARLEN) {
-      const hopper_keys t = hopper_load_keys<C>(p.b, keys.block());
+      const hopper_key_tile t = hopper_load_key_tile<C>(p.b, keys.block());
       const int left = t.seq.len_k - t.key0;
       if (left < C::BN)
-        hopper_clear_rows<C, C::KV_PANEL>(shared_base() + C::K_AT, shared_base() + C::V_AT, left,
+        hopper_clear_ragged_rows<C, C::KV_PANEL>(shared_base() + C::K_AT, shared_base() + C::V_AT, left,
                                           128 * group + thread);
     }
-    hopper_backward_keys<C>(p, ring, keys.block(), group, thread);
+    hopper_backward_mainloop<C>(p, pipe, keys.block(), group, thread);
     if (thread % 32 == 0) {
       tma_store_commit();
       tma_store_wait_read<0>();
@@ -82,7 +82,7 @@ FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int g
 }
 
 /* Zeros for dK and dV of the entry's keys that do not count, by all threads. */
-template <class C> FA_DEVICE void hopper_clear_hidden(const fa_flash_backward_params &p, int thread) {
+template <class C> FA_DEVICE void hopper_clear_hidden(const fa_backward_params &p, int thread) {
   const int batch = static_cast<int>(blockIdx.z), kv_head = static_cast<int>(blockIdx.y);
   const sequence seq = load_sequence(p.forward, batch);
   FA_NO_UNROLL
@@ -96,8 +96,8 @@ template <class C> FA_DEVICE void hopper_clear_hidden(const fa_flash_backward_pa
 template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128, warp = thread / 32;
   if (thread == 0) {
-    hopper_backward_more<C>::init();
-    hopper_backward_init<C>();
+    hopper_backward_all_barriers<C>::init();
+    hopper_backward_init_barriers<C>();
     if constexpr (C::VARLEN) hopper_store_sequence<C>(p.b.forward);
   }
   if constexpr (C::VARLEN) {
@@ -106,12 +106,12 @@ template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_param
   sync_block();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
-    if (thread == 0) hopper_backward_load<C>(p);
+    if (thread == 0) hopper_backward_produce_tiles<C>(p);
     if (warp == 1) {
-      if (C::TURNS && p.b.turns)
-        hopper_backward_take_turns<C>(p.b, thread % 32);
+      if (C::DQ_SEMAPHORE && p.b.dq_semaphore)
+        hopper_backward_produce_ordered<C>(p.b, thread % 32);
       else
-        hopper_backward_load_rows<C>(p.b, thread % 32);
+        hopper_backward_produce_lse_delta<C>(p.b, thread % 32);
     }
     if constexpr (C::DROPOUT) {
       if (warp >= 4 - HOPPER_DROP_WARPS) hopper_backward_drop<C>(p.b, thread);

@@ -38,14 +38,14 @@ namespace fa {
 
 /* The group's columns of dQ = dS K over the keys of both blocks, issued. */
 template <class C, bool VALUES, int TILES>
-FA_DEVICE void hopper_wide_dq(float (&dq)[TILES][4], int stage, int rank) {
+FA_DEVICE void hopper_pair_gemm_ds_k(float (&dq)[TILES][4], int stage, int rank) {
   const uint32_t base = shared_base();
-  const int first = hopper_wide_columns<C, VALUES>::first(rank), panel = first / 64;
+  const int first = hopper_pair_columns<C, VALUES>::first(rank), panel = first / 64;
   FA_UNROLL
   for (int other = 0; other < 2; ++other) {
     const uint32_t ds = base + (other ? C::OTHER_DS_AT : C::DS_AT) + stage * C::DS_BYTES,
                    k = base +
-                       (other ? C::OTHER_K_AT + (panel - hopper_wide_panel<C>(rank)) * C::KV_PANEL
+                       (other ? C::OTHER_K_AT + (panel - hopper_pair_panel<C>(rank)) * C::KV_PANEL
                               : C::K_AT + panel * C::KV_PANEL) +
                        first % 64 * 2;
     const uint64_t a = matrix_descriptor(ds, C::DS_PANEL, 1024, FA_SWIZZLE_128),
@@ -60,10 +60,10 @@ FA_DEVICE void hopper_wide_dq(float (&dq)[TILES][4], int stage, int rank) {
 
 /* Adds them to the accumulator, whose tiles lie as registers do. Half of the last panel may not be there. */
 template <class C, bool VALUES, int TILES>
-FA_DEVICE void hopper_wide_add_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4], int batch,
+FA_DEVICE void hopper_pair_atomic_add_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4], int batch,
                                   int head, int row0, int rank, int thread) {
   constexpr bool HAS_LAST = VALUES == (C::D == 256); /* in rank 1 */
-  const int first = hopper_wide_columns<C, VALUES>::first(rank) / 8;
+  const int first = hopper_pair_columns<C, VALUES>::first(rank) / 8;
   const bool whole = rank == 0 || p.row_dim >= C::D;
   const int own = C::ORDERED && p.b.deterministic ? static_cast<int>(blockIdx.x) / C::RANKS : 0;
   float *to = p.b.dq_accum + own * p.b.split_stride +
@@ -76,138 +76,138 @@ FA_DEVICE void hopper_wide_add_dq(const fa_hopper_backward_params &p, const floa
 
 /* The group's columns of dQ, when dS of both blocks stands, issued. */
 template <class C, bool VALUES, int TILES>
-FA_DEVICE void hopper_wide_issue_dq(float (&dq)[TILES][4], hopper_ring<C::STAGES> ring) {
-  typedef hopper_wide_barriers<C> bar;
-  mbarrier_wait(bar::ds_full(ring.stage()), ring.parity());
-  mbarrier_wait(bar::other_full(ring.stage()), ring.parity());
+FA_DEVICE void hopper_pair_issue_dq(float (&dq)[TILES][4], pipeline_state<C::STAGES> pipe) {
+  typedef hopper_pair_barriers<C> bar;
+  mbarrier_wait(bar::ds_full(pipe.stage()), pipe.phase());
+  mbarrier_wait(bar::other_full(pipe.stage()), pipe.phase());
   if (!VALUES && threadIdx.x == C::THREADS - 1) /* for the next use, as this one's phase is over */
-    mbarrier_arrive_expect(bar::other_full(ring.stage()), C::DS_BYTES);
+    mbarrier_arrive_expect(bar::other_full(pipe.stage()), C::DS_BYTES);
   wgmma_fence();
-  hopper_wide_dq<C, VALUES>(dq, ring.stage(), cluster_rank());
+  hopper_pair_gemm_ds_k<C, VALUES>(dq, pipe.stage(), cluster_rank());
 }
 
 /* Once it is there: both dS of its stage are released, and it leaves. */
 template <class C, bool VALUES, int TILES>
-FA_DEVICE void hopper_wide_finish_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4],
-                                     hopper_ring<C::STAGES> ring, int head, int block, int thread) {
+FA_DEVICE void hopper_pair_finish_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4],
+                                     pipeline_state<C::STAGES> pipe, int head, int block, int thread) {
   const int rank = cluster_rank();
-  hopper_release_both(hopper_wide_barriers<C>::ds_empty(ring.stage()), thread);
-  hopper_wide_add_dq<C, VALUES>(p, dq, static_cast<int>(blockIdx.z), head, block * C::BM, rank, thread);
+  hopper_release_both(hopper_pair_barriers<C>::ds_empty(pipe.stage()), thread);
+  hopper_pair_atomic_add_dq<C, VALUES>(p, dq, static_cast<int>(blockIdx.z), head, block * C::BM, rank, thread);
 }
 
 /* A warp's 16 keys of a gradient out by shared memory. */
 template <class C>
-FA_DEVICE void hopper_wide_store(const fa_flash_params &f, const hopper_gradient &to,
+FA_DEVICE void hopper_pair_store(const fa_attention_params &f, const hopper_gradient &to,
                                  const float (&x)[C::D / 8][4], float factor, uint32_t tile,
-                                 const hopper_keys &t, int thread) {
+                                 const hopper_key_tile &t, int thread) {
   if constexpr (C::VARLEN)
-    hopper_store_own_gradient<C>(f, to, x, factor, tile, t, thread / 32 * 16, thread % 32);
+    hopper_store_ragged_gradient<C>(f, to, x, factor, tile, t, thread / 32 * 16, thread % 32);
   else
     hopper_store_gradient<C>(to.map, x, factor, tile, t, thread / 32 * 16, thread % 32);
 }
 
 /* The keys' places are free again when both groups' gradients have left them. */
-template <class C> FA_DEVICE void hopper_wide_release_keys(int thread) {
+template <class C> FA_DEVICE void hopper_pair_release_keys(int thread) {
   if (thread % 32 == 0) {
     tma_store_commit();
     tma_store_wait_read<0>();
   }
   if constexpr (C::ORDERED) {
     sync_warp(); /* no lane still is with this key block */
-    hopper_release(hopper_wide_barriers<C>::keys_empty(), thread);
+    hopper_release(hopper_pair_barriers<C>::keys_empty(), thread);
   }
 }
 
 /* dV += P^T dO, issued. */
 template <class C>
-FA_DEVICE void hopper_wide_issue_dv(float (&dv)[C::D / 8][4], const uint32_t (&weights)[C::BM / 16][4],
-                                    uint32_t base, hopper_ring<C::DO_STAGES> ring) {
-  mbarrier_wait(hopper_wide_barriers<C>::do_full(ring), ring.parity());
+FA_DEVICE void hopper_pair_issue_dv(float (&dv)[C::D / 8][4], const uint32_t (&p_frag)[C::BM / 16][4],
+                                    uint32_t base, pipeline_state<C::DO_STAGES> pipe) {
+  mbarrier_wait(hopper_pair_barriers<C>::do_full(pipe), pipe.phase());
   wgmma_fence();
-  hopper_backward_add<C>(dv, weights, base + C::DO_AT + ring.stage() * C::Q_BYTES);
+  hopper_gemm_dkv<C>(dv, p_frag, base + C::DO_AT + pipe.stage() * C::Q_BYTES);
 }
 
 /* dP^T = V dO^T, issued. */
 template <class C>
-FA_DEVICE void hopper_wide_issue_dp(float (&dp)[C::BM / 8][4], uint32_t base,
-                                    hopper_ring<C::DO_STAGES> ring) {
-  mbarrier_wait(hopper_wide_barriers<C>::do_full(ring), ring.parity());
+FA_DEVICE void hopper_pair_issue_dp(float (&dp)[C::BM / 8][4], uint32_t base,
+                                    pipeline_state<C::DO_STAGES> pipe) {
+  mbarrier_wait(hopper_pair_barriers<C>::do_full(pipe), pipe.phase());
   wgmma_fence();
-  hopper_backward_scores<C>(dp, base + C::V_AT, base + C::DO_AT + ring.stage() * C::Q_BYTES);
+  hopper_gemm_s_dp<C>(dp, base + C::V_AT, base + C::DO_AT + pipe.stage() * C::Q_BYTES);
 }
 
 /* The warpgroup of dV, with one key block. P has one place, which is free again when dS is made. */
 template <class C>
-FA_DEVICE void hopper_wide_values(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
-                                  hopper_wide_keys<C> keys) {
-  typedef hopper_wide_barriers<C> bar;
+FA_DEVICE void hopper_pair_dv_mainloop(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> &pipe,
+                                  hopper_pair_key_tiles<C> keys) {
+  typedef hopper_pair_barriers<C> bar;
   const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
-  const hopper_keys t = hopper_wide_load_keys<C>(p.b, keys);
-  float dv[C::D / 8][4] = {}, dq[hopper_wide_columns<C, true>::N / 8][4], s[C::BM / 8][4];
-  uint32_t weights[C::BM / 16][4];
-  hopper_wide_walk at(p.b.forward, t);
+  const hopper_key_tile t = hopper_pair_load_key_tile<C>(p.b, keys);
+  float dv[C::D / 8][4] = {}, dq[hopper_pair_columns<C, true>::N / 8][4], s[C::BM / 8][4];
+  uint32_t p_frag[C::BM / 16][4];
+  hopper_pair_walk at(p.b.forward, t);
   mbarrier_wait(bar::keys(), keys.n % 2);
   if (at.is_there(t)) {
-    mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+    mbarrier_wait(bar::q_full(pipe.stage()), pipe.phase());
     wgmma_fence();
-    hopper_backward_scores<C>(s, base + C::K_AT, base + C::Q_AT + ring.stage() * C::Q_BYTES);
-    mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
+    hopper_gemm_s_dp<C>(s, base + C::K_AT, base + C::Q_AT + pipe.stage() * C::Q_BYTES);
+    mbarrier_wait(bar::rows_full(pipe.stage()), pipe.phase());
     wgmma_wait<0>(s);
-    hopper_release_both(bar::q_empty(ring.stage()), hopper_wide_thread());
-    hopper_wide_weigh<C>(p.b, weights, s, ring, keys, at.head, at.block * C::BM, hopper_wide_thread());
-    hopper_wide_issue_dv<C>(dv, weights, base, hopper_wide_do<C>(ring));
+    hopper_release_both(bar::q_empty(pipe.stage()), hopper_pair_thread());
+    hopper_pair_compute_p<C>(p.b, p_frag, s, pipe, keys, at.head, at.block * C::BM, hopper_pair_thread());
+    hopper_pair_issue_dv<C>(dv, p_frag, base, hopper_pair_do_pipeline<C>(pipe));
     FA_NO_UNROLL
     while (at.has_next(p.b, keys)) {
-      const int me = hopper_wide_thread();
+      const int me = hopper_pair_thread();
       const uint32_t here = static_cast<uint32_t>(opaque(static_cast<int>(base)));
-      const hopper_wide_walk next = at.after(hopper_wide_load_keys<C>(p.b, keys));
-      ring.next();
-      mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+      const hopper_pair_walk next = at.after(hopper_pair_load_key_tile<C>(p.b, keys));
+      pipe.next();
+      mbarrier_wait(bar::q_full(pipe.stage()), pipe.phase());
       wgmma_fence();
-      hopper_backward_scores<C>(s, here + C::K_AT, here + C::Q_AT + ring.stage() * C::Q_BYTES);
+      hopper_gemm_s_dp<C>(s, here + C::K_AT, here + C::Q_AT + pipe.stage() * C::Q_BYTES);
       wgmma_wait<1>(dv);
-      hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring.before())), me);
-      mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
-      mbarrier_wait(bar::ds_full(ring.before().stage()), ring.before().parity()); /* P has been read */
+      hopper_release_both(bar::do_empty(hopper_pair_do_pipeline<C>(pipe.before())), me);
+      mbarrier_wait(bar::rows_full(pipe.stage()), pipe.phase());
+      mbarrier_wait(bar::ds_full(pipe.before().stage()), pipe.before().phase()); /* P has been read */
       wgmma_wait<0>(s);
-      hopper_release_both(bar::q_empty(ring.stage()), me);
-      hopper_wide_weigh<C>(p.b, weights, s, ring, keys, next.head, next.block * C::BM, me);
-      hopper_wide_issue_dq<C, true>(dq, ring.before());
-      hopper_wide_issue_dv<C>(dv, weights, here, hopper_wide_do<C>(ring));
+      hopper_release_both(bar::q_empty(pipe.stage()), me);
+      hopper_pair_compute_p<C>(p.b, p_frag, s, pipe, keys, next.head, next.block * C::BM, me);
+      hopper_pair_issue_dq<C, true>(dq, pipe.before());
+      hopper_pair_issue_dv<C>(dv, p_frag, here, hopper_pair_do_pipeline<C>(pipe));
       wgmma_wait<1>(dq);
-      hopper_wide_finish_dq<C, true>(p, dq, ring.before(), at.head, at.block, me);
-      at = at.after(hopper_wide_load_keys<C>(p.b, keys));
+      hopper_pair_finish_dq<C, true>(p, dq, pipe.before(), at.head, at.block, me);
+      at = at.after(hopper_pair_load_key_tile<C>(p.b, keys));
     }
-    hopper_wide_issue_dq<C, true>(dq, ring);
+    hopper_pair_issue_dq<C, true>(dq, pipe);
     wgmma_wait<1>(dv);
-    if (C::ORDERED) hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring)), hopper_wide_thread());
+    if (C::ORDERED) hopper_release_both(bar::do_empty(hopper_pair_do_pipeline<C>(pipe)), hopper_pair_thread());
     wgmma_wait<0>(dq);
-    hopper_wide_finish_dq<C, true>(p, dq, ring, at.head, at.block, hopper_wide_thread());
-    ring.next();
+    hopper_pair_finish_dq<C, true>(p, dq, pipe, at.head, at.block, hopper_pair_thread());
+    pipe.next();
   }
-  named_sync<256>(HOPPER_WIDE_ALL); /* nobody reads K and V any more */
+  named_sync<256>(HOPPER_PAIR_ALL); /* nobody reads K and V any more */
   const hopper_gradient to = {&p.dv, p.b.dv, &p.b.dv_stride, p.b.forward.head_dim_v};
-  hopper_wide_store<C>(p.b.forward, to, dv, C::DROPOUT ? p.b.forward.dropout_scale : 1.0f, base + C::V_AT,
-                       hopper_wide_load_keys<C>(p.b, keys), hopper_wide_thread());
-  hopper_wide_release_keys<C>(hopper_wide_thread());
+  hopper_pair_store<C>(p.b.forward, to, dv, C::DROPOUT ? p.b.forward.dropout_scale : 1.0f, base + C::V_AT,
+                       hopper_pair_load_key_tile<C>(p.b, keys), hopper_pair_thread());
+  hopper_pair_release_keys<C>(hopper_pair_thread());
 }
 
 /* dp -> dS, to both blocks, and in ds. */
 template <class C>
-FA_DEVICE void hopper_wide_send_ds(const fa_flash_backward_params &p, uint32_t (&ds)[C::BM / 16][4],
-                                   float (&dp)[C::BM / 8][4], hopper_ring<C::STAGES> ring, int thread) {
-  typedef hopper_wide_barriers<C> bar;
+FA_DEVICE void hopper_pair_commit_ds(const fa_backward_params &p, uint32_t (&ds)[C::BM / 16][4],
+                                   float (&dp)[C::BM / 8][4], pipeline_state<C::STAGES> pipe, int thread) {
+  typedef hopper_pair_barriers<C> bar;
   const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
-  const int stage = ring.stage();
-  mbarrier_wait(bar::rows_full(stage), ring.parity());
-  named_sync<64>(HOPPER_WIDE_P_FULL + thread / 32);
-  hopper_wide_score_gradients<C>(
+  const int stage = pipe.stage();
+  mbarrier_wait(bar::rows_full(stage), pipe.phase());
+  named_sync<64>(HOPPER_PAIR_P_FULL + thread / 32);
+  hopper_pair_compute_ds<C>(
       dp, p.forward.dropout_scale,
       base + C::ROWS_AT + stage * (2 * C::ROW_BYTES) + C::ROW_BYTES + thread % 4 * 8, thread);
   sync_warp();
   hopper_release(bar::rows_empty(stage), thread);
   hopper_pack<C>(ds, dp);
-  mbarrier_wait(bar::ds_empty(stage), ring.parity() ^ 1);
+  mbarrier_wait(bar::ds_empty(stage), pipe.phase() ^ 1);
   const int lane = thread % 32;
   hopper_store_ds<C>(base + C::DS_AT + stage * C::DS_BYTES, ds, thread / 32 * 16 + lane / 4, lane);
   fence_async();
@@ -215,7 +215,7 @@ FA_DEVICE void hopper_wide_send_ds(const fa_flash_backward_params &p, uint32_t (
   if (lane == 0) {
     const uint32_t rows = stage * C::DS_BYTES + thread / 32 * 16 * 128; /* the warp's keys */
     const int other = cluster_rank() ^ 1;
-    send_shared(cluster_address(base + C::OTHER_DS_AT + rows, other), base + C::DS_AT + rows, 16 * 128,
+    copy_shared_to_cluster(cluster_address(base + C::OTHER_DS_AT + rows, other), base + C::DS_AT + rows, 16 * 128,
                 cluster_address(bar::other_full(stage), other));
     mbarrier_arrive(bar::ds_full(stage));
   }
@@ -224,62 +224,62 @@ FA_DEVICE void hopper_wide_send_ds(const fa_flash_backward_params &p, uint32_t (
 /* The warpgroup of dK, with one key block. Where dO has one place, the next one is still on its way when dK
  * is added, and Q is released first. */
 template <class C>
-FA_DEVICE void hopper_wide_gradients(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> &ring,
-                                     hopper_wide_keys<C> keys) {
-  typedef hopper_wide_barriers<C> bar;
+FA_DEVICE void hopper_pair_dk_mainloop(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> &pipe,
+                                     hopper_pair_key_tiles<C> keys) {
+  typedef hopper_pair_barriers<C> bar;
   const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
-  const hopper_keys t = hopper_wide_load_keys<C>(p.b, keys);
-  float dk[C::D / 8][4] = {}, dq[hopper_wide_columns<C, false>::N / 8][4], dp[C::BM / 8][4];
+  const hopper_key_tile t = hopper_pair_load_key_tile<C>(p.b, keys);
+  float dk[C::D / 8][4] = {}, dq[hopper_pair_columns<C, false>::N / 8][4], dp[C::BM / 8][4];
   uint32_t ds[C::BM / 16][4];
-  hopper_wide_walk at(p.b.forward, t);
+  hopper_pair_walk at(p.b.forward, t);
   mbarrier_wait(bar::keys(), keys.n % 2);
   if (at.is_there(t)) {
-    hopper_wide_issue_dp<C>(dp, base, hopper_wide_do<C>(ring));
+    hopper_pair_issue_dp<C>(dp, base, hopper_pair_do_pipeline<C>(pipe));
     wgmma_wait<0>(dp);
-    hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring)), hopper_wide_thread());
-    hopper_wide_send_ds<C>(p.b, ds, dp, ring, hopper_wide_thread());
-    mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+    hopper_release_both(bar::do_empty(hopper_pair_do_pipeline<C>(pipe)), hopper_pair_thread());
+    hopper_pair_commit_ds<C>(p.b, ds, dp, pipe, hopper_pair_thread());
+    mbarrier_wait(bar::q_full(pipe.stage()), pipe.phase());
     wgmma_fence();
-    hopper_backward_add<C>(dk, ds, base + C::Q_AT + ring.stage() * C::Q_BYTES);
+    hopper_gemm_dkv<C>(dk, ds, base + C::Q_AT + pipe.stage() * C::Q_BYTES);
     FA_NO_UNROLL
     while (at.has_next(p.b, keys)) {
-      const int me = hopper_wide_thread();
+      const int me = hopper_pair_thread();
       const uint32_t here = static_cast<uint32_t>(opaque(static_cast<int>(base)));
-      ring.next();
-      if (C::DO_STAGES == 2) hopper_wide_issue_dp<C>(dp, here, hopper_wide_do<C>(ring));
+      pipe.next();
+      if (C::DO_STAGES == 2) hopper_pair_issue_dp<C>(dp, here, hopper_pair_do_pipeline<C>(pipe));
       wgmma_wait<C::DO_STAGES - 1>(dk);
-      hopper_release_both(bar::q_empty(ring.before().stage()), me);
-      if (C::DO_STAGES == 1) hopper_wide_issue_dp<C>(dp, here, hopper_wide_do<C>(ring));
+      hopper_release_both(bar::q_empty(pipe.before().stage()), me);
+      if (C::DO_STAGES == 1) hopper_pair_issue_dp<C>(dp, here, hopper_pair_do_pipeline<C>(pipe));
       wgmma_wait<0>(dp);
-      hopper_release_both(bar::do_empty(hopper_wide_do<C>(ring)), me);
-      hopper_wide_send_ds<C>(p.b, ds, dp, ring, hopper_wide_thread());
-      hopper_wide_issue_dq<C, false>(dq, ring.before());
-      mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+      hopper_release_both(bar::do_empty(hopper_pair_do_pipeline<C>(pipe)), me);
+      hopper_pair_commit_ds<C>(p.b, ds, dp, pipe, hopper_pair_thread());
+      hopper_pair_issue_dq<C, false>(dq, pipe.before());
+      mbarrier_wait(bar::q_full(pipe.stage()), pipe.phase());
       wgmma_fence();
-      hopper_backward_add<C>(dk, ds, here + C::Q_AT + ring.stage() * C::Q_BYTES);
+      hopper_gemm_dkv<C>(dk, ds, here + C::Q_AT + pipe.stage() * C::Q_BYTES);
       wgmma_wait<1>(dq);
-      hopper_wide_finish_dq<C, false>(p, dq, ring.before(), at.head, at.block, opaque(me));
-      at = at.after(hopper_wide_load_keys<C>(p.b, keys));
+      hopper_pair_finish_dq<C, false>(p, dq, pipe.before(), at.head, at.block, opaque(me));
+      at = at.after(hopper_pair_load_key_tile<C>(p.b, keys));
     }
-    hopper_wide_issue_dq<C, false>(dq, ring);
+    hopper_pair_issue_dq<C, false>(dq, pipe);
     wgmma_wait<1>(dk);
-    if (C::ORDERED) hopper_release_both(bar::q_empty(ring.stage()), hopper_wide_thread());
+    if (C::ORDERED) hopper_release_both(bar::q_empty(pipe.stage()), hopper_pair_thread());
     wgmma_wait<0>(dq);
-    hopper_wide_finish_dq<C, false>(p, dq, ring, at.head, at.block, hopper_wide_thread());
-    ring.next();
+    hopper_pair_finish_dq<C, false>(p, dq, pipe, at.head, at.block, hopper_pair_thread());
+    pipe.next();
   }
-  named_sync<256>(HOPPER_WIDE_ALL);
+  named_sync<256>(HOPPER_PAIR_ALL);
   const hopper_gradient to = {&p.dk, p.b.dk, &p.b.dk_stride, p.b.forward.head_dim};
-  hopper_wide_store<C>(p.b.forward, to, dk, p.b.scale, base + C::K_AT, hopper_wide_load_keys<C>(p.b, keys),
-                       hopper_wide_thread());
-  hopper_wide_release_keys<C>(hopper_wide_thread());
+  hopper_pair_store<C>(p.b.forward, to, dk, p.b.scale, base + C::K_AT, hopper_pair_load_key_tile<C>(p.b, keys),
+                       hopper_pair_thread());
+  hopper_pair_release_keys<C>(hopper_pair_thread());
 }
 
 /* Grid: x over key blocks of the longest entry in clusters of two or, deterministic, in clusters over dQ
  * accumulators; y over KV heads, z over batch entries. */
-template <class C> FA_DEVICE void hopper_backward_wide(const fa_hopper_backward_params &p) {
+template <class C> FA_DEVICE void hopper_backward_pair(const fa_hopper_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128;
-  if (thread == 0) hopper_wide_barriers<C>::init();
+  if (thread == 0) hopper_pair_barriers<C>::init();
   if constexpr (C::VARLEN) {
     if (thread == 0) hopper_store_sequence<C>(p.b.forward);
     if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_hidden<C>(p.b, thread);
@@ -287,22 +287,22 @@ template <class C> FA_DEVICE void hopper_backward_wide(const fa_hopper_backward_
   cluster_sync();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
-    if (thread < 32) hopper_wide_load<C, true, !C::APART>(p, thread);
+    if (thread < 32) hopper_pair_produce<C, true, !C::APART>(p, thread);
     if constexpr (C::APART) {
-      if (thread / 32 == 1) hopper_wide_load<C, false, true>(p, thread % 32);
+      if (thread / 32 == 1) hopper_pair_produce<C, false, true>(p, thread % 32);
     }
     if constexpr (C::DROPOUT) {
-      if (thread >= 128 - 32 * HOPPER_DROP_WARPS) hopper_wide_drop<C>(p.b, thread);
+      if (thread >= 128 - 32 * HOPPER_DROP_WARPS) hopper_pair_drop<C>(p.b, thread);
     }
   } else {
     registers_up<C::CONSUMER_REGISTERS>();
-    hopper_ring<C::STAGES> ring;
+    pipeline_state<C::STAGES> pipe;
     FA_NO_UNROLL
-    for (hopper_wide_keys<C> keys; keys.is_there(p.b.forward); ++keys.n) {
+    for (hopper_pair_key_tiles<C> keys; keys.is_there(p.b.forward); ++keys.n) {
       if (group == 1)
-        hopper_wide_values<C>(p, ring, keys);
+        hopper_pair_dv_mainloop<C>(p, pipe, keys);
       else
-        hopper_wide_gradients<C>(p, ring, keys);
+        hopper_pair_dk_mainloop<C>(p, pipe, keys);
       if (!C::ORDERED) break;
     }
   }

@@ -8,8 +8,8 @@
 namespace fa {
 
 /* D: of the tiles, whole panels; the workspace's rows may be 32 columns shorter. */
-template <class T_, int D_, flash_kind KIND_ = plain, bool VARLEN_ = false, bool ORDERED_ = false>
-struct hopper_backward_wide_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
+template <class T_, int D_, kernel_kind KIND_ = plain, bool VARLEN_ = false, bool ORDERED_ = false>
+struct hopper_backward_pair_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   typedef T_ T;
   static constexpr int D = D_, BM = 64, BN = 64, RANKS = 2, THREADS = 384;
   static constexpr int PANELS = D / 64, OTHER_PANELS = 2, STAGES = 2;
@@ -35,7 +35,7 @@ struct hopper_backward_wide_config : hopper_backward_kind<KIND_, VARLEN_, ORDERE
 
 /* Columns of dQ of a warpgroup: first of 256 in pieces of 64, of 192 in 64, 64 and 64 for the two blocks'
  * gradients and halves of the panel between for their values. */
-template <class C, bool VALUES> struct hopper_wide_columns {
+template <class C, bool VALUES> struct hopper_pair_columns {
   static constexpr int N = VALUES && C::D == 192 ? 32 : 64;
   FA_DEVICE static int first(int rank) {
     return 128 * rank + (VALUES ? C::D == 192 ? 64 - 96 * rank : 64 : 0);
@@ -43,12 +43,12 @@ template <class C, bool VALUES> struct hopper_wide_columns {
 };
 
 /* The first panel of the other block's K that is wanted. */
-template <class C> FA_DEVICE int hopper_wide_panel(int rank) {
+template <class C> FA_DEVICE int hopper_pair_panel(int rank) {
   return rank * (C::PANELS - C::OTHER_PANELS);
 }
 
 /* full: the data are there; empty: nobody needs the old ones any more. */
-template <class C> struct hopper_wide_barriers {
+template <class C> struct hopper_pair_barriers {
   FA_DEVICE static uint32_t at(int of, int s) {
     return shared_base() + C::BARRIERS_AT + 8 * (C::STAGES * of + s);
   }
@@ -61,12 +61,12 @@ template <class C> struct hopper_wide_barriers {
   FA_DEVICE static uint32_t other_full(int s) { return at(6, s); }
   FA_DEVICE static uint32_t drop_full(int s) { return at(7, s); }
   FA_DEVICE static uint32_t drop_empty(int s) { return at(8, s); }
-  FA_DEVICE static uint32_t do_full(hopper_ring<C::DO_STAGES> ring) { return at(9, ring.stage()); }
-  FA_DEVICE static uint32_t do_empty(hopper_ring<C::DO_STAGES> ring) { return at(10, ring.stage()); }
+  FA_DEVICE static uint32_t do_full(pipeline_state<C::DO_STAGES> pipe) { return at(9, pipe.stage()); }
+  FA_DEVICE static uint32_t do_empty(pipeline_state<C::DO_STAGES> pipe) { return at(10, pipe.stage()); }
   /* of VARLEN: what is not full yet, as it has to be cleared beyond the entry's end */
-  FA_DEVICE static uint32_t q_landed(int s) { return at(11, s); }
-  FA_DEVICE static uint32_t do_landed(int s) { return at(12, s); }
-  FA_DEVICE static uint32_t keys_landed() { return at(13, 0); }
+  FA_DEVICE static uint32_t q_arrived(int s) { return at(11, s); }
+  FA_DEVICE static uint32_t do_arrived(int s) { return at(12, s); }
+  FA_DEVICE static uint32_t keys_arrived() { return at(13, 0); }
   FA_DEVICE static uint32_t keys() { return at(13, 1); }
   FA_DEVICE static uint32_t keys_empty() { return at(13, 2); } /* of ORDERED */
   FA_DEVICE static void init() {
@@ -83,10 +83,10 @@ template <class C> struct hopper_wide_barriers {
       mbarrier_init(drop_empty(s), 4);
       mbarrier_init(at(9, s), 1);
       mbarrier_init(at(10, s), 8 * C::RANKS);
-      mbarrier_init(q_landed(s), 1);
-      mbarrier_init(do_landed(s), 1);
+      mbarrier_init(q_arrived(s), 1);
+      mbarrier_init(do_arrived(s), 1);
     }
-    mbarrier_init(keys_landed(), 1);
+    mbarrier_init(keys_arrived(), 1);
     mbarrier_init(keys(), 1);
     mbarrier_init(keys_empty(), 8);
     mbarrier_init_fence();
@@ -94,44 +94,44 @@ template <class C> struct hopper_wide_barriers {
 };
 
 /* How often dO's places were used. */
-template <class C> FA_DEVICE hopper_ring<C::DO_STAGES> hopper_wide_do(hopper_ring<C::STAGES> ring) {
-  return hopper_ring<C::DO_STAGES>{ring.n};
+template <class C> FA_DEVICE pipeline_state<C::DO_STAGES> hopper_pair_do_pipeline(pipeline_state<C::STAGES> pipe) {
+  return pipeline_state<C::DO_STAGES>{pipe.n};
 }
 
 /* Named barriers of a warp of each group, to hand over P, and of both groups. That a P was read is known from
  * its dS. */
-enum { HOPPER_WIDE_P_FULL = 1, HOPPER_WIDE_ALL = 5 };
+enum { HOPPER_PAIR_P_FULL = 1, HOPPER_PAIR_ALL = 5 };
 
 /* What all lanes of a warp know. Where it comes from shared memory, the compiler is told so: what is counted
  * then needs no registers of each lane. */
-template <class C> FA_DEVICE bool hopper_wide_vote(bool x) {
+template <class C> FA_DEVICE bool hopper_pair_vote(bool x) {
   return C::VARLEN ? any_lane(x) : x;
 }
 
 /* A cluster's pairs of key blocks, one after the other: one alone, or ORDERED those of its accumulator. */
-template <class C> struct hopper_wide_keys {
+template <class C> struct hopper_pair_key_tiles {
   int n = 0; /* so many before this one */
   FA_DEVICE int block() const {
     return opaque(static_cast<int>(blockIdx.x)) + (C::ORDERED ? opaque(n) * static_cast<int>(gridDim.x) : 0);
   }
-  FA_DEVICE bool is_there(const fa_flash_params &f) const {
+  FA_DEVICE bool is_there(const fa_attention_params &f) const {
     if (!C::ORDERED && n > 0) return false;
     if (!C::ORDERED && !C::VARLEN) return true;
-    return hopper_wide_vote<C>(block() / C::RANKS * (C::RANKS * C::BN) < hopper_load_sequence<C>(f).len_k);
+    return hopper_pair_vote<C>(block() / C::RANKS * (C::RANKS * C::BN) < hopper_load_sequence<C>(f).len_k);
   }
 };
 
 /* A thread's number in its group, worked out again. */
-FA_DEVICE int hopper_wide_thread() {
+FA_DEVICE int hopper_pair_thread() {
   return opaque(static_cast<int>(threadIdx.x)) & 127;
 }
 
 /* What a block works on: the rows are those that see keys of the cluster. */
 template <class C>
-FA_DEVICE hopper_keys hopper_wide_load_keys(const fa_flash_backward_params &p, hopper_wide_keys<C> at) {
-  const fa_flash_params &f = p.forward;
+FA_DEVICE hopper_key_tile hopper_pair_load_key_tile(const fa_backward_params &p, hopper_pair_key_tiles<C> at) {
+  const fa_attention_params &f = p.forward;
   const int block = at.block(), first = block / C::RANKS * (C::RANKS * C::BN);
-  hopper_keys t;
+  hopper_key_tile t;
   t.batch = opaque(static_cast<int>(blockIdx.z));
   t.kv_head = opaque(static_cast<int>(blockIdx.y));
   t.key0 = block * C::BN;
@@ -143,19 +143,19 @@ FA_DEVICE hopper_keys hopper_wide_load_keys(const fa_flash_backward_params &p, h
 
 /* The blocks of rows that a block walks, of all heads of the group. How far it goes is asked for again and
  * again, as that is cheaper than kept. */
-struct hopper_wide_walk {
+struct hopper_pair_walk {
   int head, block;
-  FA_DEVICE hopper_wide_walk(int head_, int block_) : head(head_), block(block_) {}
-  FA_DEVICE hopper_wide_walk(const fa_flash_params &f, const hopper_keys &t)
+  FA_DEVICE hopper_pair_walk(int head_, int block_) : head(head_), block(block_) {}
+  FA_DEVICE hopper_pair_walk(const fa_attention_params &f, const hopper_key_tile &t)
       : head(t.blocks.begin < t.blocks.end ? t.kv_head * f.heads_per_kv : t.end), block(t.blocks.begin) {}
-  FA_DEVICE bool is_there(const hopper_keys &t) const { return head < t.end; }
+  FA_DEVICE bool is_there(const hopper_key_tile &t) const { return head < t.end; }
   template <class C>
-  FA_DEVICE bool has_next(const fa_flash_backward_params &p, hopper_wide_keys<C> keys) const {
-    const hopper_keys t = hopper_wide_load_keys<C>(p, keys);
-    return hopper_wide_vote<C>(head + 1 < t.end || block + 1 < t.blocks.end);
+  FA_DEVICE bool has_next(const fa_backward_params &p, hopper_pair_key_tiles<C> keys) const {
+    const hopper_key_tile t = hopper_pair_load_key_tile<C>(p, keys);
+    return hopper_pair_vote<C>(head + 1 < t.end || block + 1 < t.blocks.end);
   }
-  FA_DEVICE hopper_wide_walk after(const hopper_keys &t) const {
-    hopper_wide_walk x = {opaque(head), opaque(block) + 1};
+  FA_DEVICE hopper_pair_walk after(const hopper_key_tile &t) const {
+    hopper_pair_walk x = {opaque(head), opaque(block) + 1};
     if (x.block < t.blocks.end) return x;
     return {x.head + 1, t.blocks.begin};
   }

@@ -1,9 +1,9 @@
 /* The main backward kernels for sm_90a of wide heads: FA_ENTRY(name, T, D, KIND, VARLEN, ORDERED), as
- * hopper_backward_wide_config has them. For what a call wants, the first that can do it is taken. There is no
+ * hopper_backward_pair_config has them. For what a call wants, the first that can do it is taken. There is no
  * dropout with lengths of the entries' own: its producers have no register for where an entry lies. */
 #define FA_KIND(suffix, D, ...)                                                                              \
-  FA_ENTRY(hopper_backward_wide_f16_##D##suffix, fa::f16, D, __VA_ARGS__)                                    \
-  FA_ENTRY(hopper_backward_wide_bf16_##D##suffix, fa::bf16, D, __VA_ARGS__)
+  FA_ENTRY(hopper_backward_pair_f16_##D##suffix, fa::f16, D, __VA_ARGS__)                                    \
+  FA_ENTRY(hopper_backward_pair_bf16_##D##suffix, fa::bf16, D, __VA_ARGS__)
 FA_KIND(, 192, fa::plain, false, false)
 FA_KIND(_alibi, 192, fa::alibi, false, false)
 FA_KIND(_softcap, 192, fa::softcap, false, false)

@@ -11,7 +11,7 @@ namespace fa {
 
 /* Zeros, by a warp, for the rows of a tile of 64 from `first` on, which another entry's have come to: of
  * numbers that nobody looks at, 0 times NaN would reach sums. */
-template <int PANELS> FA_DEVICE void hopper_wide_clear(uint32_t tile, int first, int lane) {
+template <int PANELS> FA_DEVICE void hopper_pair_clear_ragged_tail(uint32_t tile, int first, int lane) {
   const int from = max_int(first, 0) * 8 + lane; /* in sixteens of bytes */
   FA_NO_UNROLL
   for (int panel = 0; panel < PANELS; ++panel) {
@@ -22,7 +22,7 @@ template <int PANELS> FA_DEVICE void hopper_wide_clear(uint32_t tile, int first,
 }
 
 /* What has landed is cleared and full then. */
-FA_DEVICE void hopper_wide_cleared(uint32_t full, int lane) {
+FA_DEVICE void hopper_pair_arrive_cleared(uint32_t full, int lane) {
   fence_async();
   sync_warp();
   if (lane == 0) mbarrier_arrive(full);
@@ -30,10 +30,10 @@ FA_DEVICE void hopper_wide_cleared(uint32_t full, int lane) {
 
 /* K, V and what is wanted of the other block's K. bar: on which they arrive. One thread. */
 template <class C>
-FA_DEVICE void hopper_wide_copy_keys(const fa_hopper_backward_params &p, const hopper_keys &t, int other_key,
+FA_DEVICE void hopper_pair_issue_kv(const fa_hopper_backward_params &p, const hopper_key_tile &t, int other_key,
                                      uint32_t bar) {
   const uint32_t base = shared_base();
-  const int first = hopper_wide_panel<C>(cluster_rank()), batch = hopper_map_batch<C>(p.b.forward, t.batch),
+  const int first = hopper_pair_panel<C>(cluster_rank()), batch = hopper_map_batch<C>(p.b.forward, t.batch),
             key = t.seq.k_row + t.key0;
   mbarrier_arrive_expect(bar, 2 * C::KV_BYTES + C::OTHER_PANELS * C::KV_PANEL);
   FA_UNROLL
@@ -47,125 +47,125 @@ FA_DEVICE void hopper_wide_copy_keys(const fa_hopper_backward_params &p, const h
   }
 }
 
-/* The keys of a block. landed: parities of the phases that the warp is to wait for, of its tiles' barriers by
+/* The keys of a block. arrived: parities of the phases that the warp is to wait for, of its tiles' barriers by
  * stage (bits 0 and 1) and of the keys' (bit 2). */
 template <class C>
-FA_DEVICE void hopper_wide_bring_keys(const fa_hopper_backward_params &p, hopper_wide_keys<C> keys,
-                                      int &landed, int lane) {
-  typedef hopper_wide_barriers<C> bar;
-  const hopper_keys t = hopper_wide_load_keys<C>(p.b, keys);
+FA_DEVICE void hopper_pair_load_kv(const fa_hopper_backward_params &p, hopper_pair_key_tiles<C> keys,
+                                      int &arrived, int lane) {
+  typedef hopper_pair_barriers<C> bar;
+  const hopper_key_tile t = hopper_pair_load_key_tile<C>(p.b, keys);
   const int other_key = t.key0 + (cluster_rank() ? -C::BN : C::BN);
   if constexpr (C::VARLEN) {
     if (max_int(t.key0, other_key) + C::BN > t.seq.len_k) {
       const uint32_t base = shared_base();
-      if (lane == 0) hopper_wide_copy_keys<C>(p, t, other_key, bar::keys_landed());
-      mbarrier_wait(bar::keys_landed(), landed >> 2 & 1);
-      landed ^= 4;
-      hopper_wide_clear<C::PANELS>(base + C::K_AT, t.seq.len_k - t.key0, lane);
-      hopper_wide_clear<C::PANELS>(base + C::V_AT, t.seq.len_k - t.key0, lane);
-      hopper_wide_clear<C::OTHER_PANELS>(base + C::OTHER_K_AT, t.seq.len_k - other_key, lane);
-      hopper_wide_cleared(bar::keys(), lane);
+      if (lane == 0) hopper_pair_issue_kv<C>(p, t, other_key, bar::keys_arrived());
+      mbarrier_wait(bar::keys_arrived(), arrived >> 2 & 1);
+      arrived ^= 4;
+      hopper_pair_clear_ragged_tail<C::PANELS>(base + C::K_AT, t.seq.len_k - t.key0, lane);
+      hopper_pair_clear_ragged_tail<C::PANELS>(base + C::V_AT, t.seq.len_k - t.key0, lane);
+      hopper_pair_clear_ragged_tail<C::OTHER_PANELS>(base + C::OTHER_K_AT, t.seq.len_k - other_key, lane);
+      hopper_pair_arrive_cleared(bar::keys(), lane);
       return;
     }
   }
-  if (lane == 0) hopper_wide_copy_keys<C>(p, t, other_key, bar::keys());
+  if (lane == 0) hopper_pair_issue_kv<C>(p, t, other_key, bar::keys());
 }
 
 /* A tile of rows, when its place is free in both blocks: half of it to both, of which the other one brings
- * the other half. n_rows: of the entry, from this one on; parity: of `landed`. */
+ * the other half. n_rows: of the entry, from this one on; phase: of `landed`. */
 template <class C>
-FA_DEVICE void hopper_wide_bring_rows(const fa_tensor_map *map, uint32_t to, uint32_t full, uint32_t landed,
-                                      int parity, int row, int head, int batch, int n_rows, int lane) {
+FA_DEVICE void hopper_pair_load_half_tile(const fa_tensor_map *map, uint32_t to, uint32_t full, uint32_t arrived,
+                                      int phase, int row, int head, int batch, int n_rows, int lane) {
   const bool whole = !C::VARLEN || n_rows >= C::BM;
   if (lane == 0)
-    hopper_load_half<C::PANELS, C::Q_PANEL>(to, map, whole ? full : landed, row, C::BM / 2, head, batch);
+    hopper_load_multicast<C::PANELS, C::Q_PANEL>(to, map, whole ? full : arrived, row, C::BM / 2, head, batch);
   if (whole) return;
-  mbarrier_wait(landed, parity);
-  hopper_wide_clear<C::PANELS>(to, n_rows, lane);
-  hopper_wide_cleared(full, lane);
+  mbarrier_wait(arrived, phase);
+  hopper_pair_clear_ragged_tail<C::PANELS>(to, n_rows, lane);
+  hopper_pair_arrive_cleared(full, lane);
 }
 
 /* LSE and delta of a tile. */
 template <class C>
-FA_DEVICE void hopper_wide_bring_values(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring,
-                                        const hopper_wide_walk &at, int lane) {
-  typedef hopper_wide_barriers<C> bar;
-  mbarrier_wait(bar::rows_empty(ring.stage()), ring.parity() ^ 1);
+FA_DEVICE void hopper_pair_load_lse_delta(const fa_backward_params &p, pipeline_state<C::STAGES> pipe,
+                                        const hopper_pair_walk &at, int lane) {
+  typedef hopper_pair_barriers<C> bar;
+  mbarrier_wait(bar::rows_empty(pipe.stage()), pipe.phase() ^ 1);
   const float *from = (lane < 16 ? p.lse_log2 : p.delta) +
                       workspace_row<C::D>(p, static_cast<int>(blockIdx.z), at.head, at.block * C::BM) +
                       lane % 16 * 4;
-  store_shared16(shared_base() + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES) + 16 * lane,
+  store_shared16(shared_base() + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + 16 * lane,
                  load_global(reinterpret_cast<const vec4 *>(from)));
   sync_warp();
-  if (lane == 0) mbarrier_arrive(bar::rows_full(ring.stage()));
+  if (lane == 0) mbarrier_arrive(bar::rows_full(pipe.stage()));
 }
 
 /* Q of a tile, with LSE and delta, and dO. */
 template <class C, bool WITH_Q, bool WITH_DO>
-FA_DEVICE void hopper_wide_bring_tile(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> ring,
-                                      const hopper_wide_walk &at, int &landed, int lane) {
-  typedef hopper_wide_barriers<C> bar;
-  const fa_flash_params &f = p.b.forward;
+FA_DEVICE void hopper_pair_load_q_do(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> pipe,
+                                      const hopper_pair_walk &at, int &arrived, int lane) {
+  typedef hopper_pair_barriers<C> bar;
+  const fa_attention_params &f = p.b.forward;
   const sequence seq = hopper_load_sequence<C>(f);
   const int row = at.block * C::BM, n_rows = seq.len_q - row,
             batch = hopper_map_batch<C>(f, static_cast<int>(blockIdx.z));
   const bool ends = C::VARLEN && n_rows < C::BM;
   if (WITH_Q) {
-    const int stage = ring.stage();
-    if (lane == 0) mbarrier_wait(bar::q_empty(stage), ring.parity() ^ 1);
-    hopper_wide_bring_rows<C>(&p.q, shared_base() + C::Q_AT + stage * C::Q_BYTES, bar::q_full(stage),
-                              bar::q_landed(stage), landed >> stage & 1, seq.q_row + row, at.head, batch,
+    const int stage = pipe.stage();
+    if (lane == 0) mbarrier_wait(bar::q_empty(stage), pipe.phase() ^ 1);
+    hopper_pair_load_half_tile<C>(&p.q, shared_base() + C::Q_AT + stage * C::Q_BYTES, bar::q_full(stage),
+                              bar::q_arrived(stage), arrived >> stage & 1, seq.q_row + row, at.head, batch,
                               n_rows, lane);
-    if (ends) landed ^= 1 << stage;
-    hopper_wide_bring_values<C>(p.b, ring, at, lane);
+    if (ends) arrived ^= 1 << stage;
+    hopper_pair_load_lse_delta<C>(p.b, pipe, at, lane);
   }
   if (WITH_DO) {
-    const hopper_ring<C::DO_STAGES> place = hopper_wide_do<C>(ring);
+    const pipeline_state<C::DO_STAGES> place = hopper_pair_do_pipeline<C>(pipe);
     const int stage = place.stage();
-    if (lane == 0) mbarrier_wait(bar::do_empty(place), place.parity() ^ 1);
-    hopper_wide_bring_rows<C>(&p.d_o, shared_base() + C::DO_AT + stage * C::Q_BYTES, bar::do_full(place),
-                              bar::do_landed(stage), landed >> stage & 1, seq.q_row + row, at.head, batch,
+    if (lane == 0) mbarrier_wait(bar::do_empty(place), place.phase() ^ 1);
+    hopper_pair_load_half_tile<C>(&p.d_o, shared_base() + C::DO_AT + stage * C::Q_BYTES, bar::do_full(place),
+                              bar::do_arrived(stage), arrived >> stage & 1, seq.q_row + row, at.head, batch,
                               n_rows, lane);
-    if (ends) landed ^= 1 << stage;
+    if (ends) arrived ^= 1 << stage;
   }
 }
 
 /* One warp: its first lane starts the bulk copies, all bring LSE and delta. */
 template <class C, bool WITH_Q, bool WITH_DO>
-FA_DEVICE void hopper_wide_load(const fa_hopper_backward_params &p, int lane) {
-  typedef hopper_wide_barriers<C> bar;
-  const fa_flash_params &f = p.b.forward;
-  int landed = 0;
+FA_DEVICE void hopper_pair_produce(const fa_hopper_backward_params &p, int lane) {
+  typedef hopper_pair_barriers<C> bar;
+  const fa_attention_params &f = p.b.forward;
+  int arrived = 0;
   if (WITH_Q && lane == 0)
     for (int i = 0; i < C::STAGES; ++i) mbarrier_arrive_expect(bar::other_full(i), C::DS_BYTES);
-  hopper_ring<C::STAGES> ring;
+  pipeline_state<C::STAGES> pipe;
   FA_NO_UNROLL
-  for (hopper_wide_keys<C> keys; keys.is_there(f); ++keys.n) {
+  for (hopper_pair_key_tiles<C> keys; keys.is_there(f); ++keys.n) {
     if (WITH_Q) {
       if (keys.n > 0) mbarrier_wait(bar::keys_empty(), (keys.n - 1) % 2);
-      hopper_wide_bring_keys<C>(p, keys, landed, opaque(lane));
+      hopper_pair_load_kv<C>(p, keys, arrived, opaque(lane));
     }
-    hopper_wide_walk at(f, hopper_wide_load_keys<C>(p.b, keys));
+    hopper_pair_walk at(f, hopper_pair_load_key_tile<C>(p.b, keys));
     FA_NO_UNROLL
-    while (at.is_there(hopper_wide_load_keys<C>(p.b, keys))) {
-      hopper_wide_bring_tile<C, WITH_Q, WITH_DO>(p, ring, at, landed, opaque(lane));
-      ring.next();
-      at = at.after(hopper_wide_load_keys<C>(p.b, keys));
+    while (at.is_there(hopper_pair_load_key_tile<C>(p.b, keys))) {
+      hopper_pair_load_q_do<C, WITH_Q, WITH_DO>(p, pipe, at, arrived, opaque(lane));
+      pipe.next();
+      at = at.after(hopper_pair_load_key_tile<C>(p.b, keys));
     }
   }
 }
 
 /* Where one of HOPPER_DROP_WARPS warps is, in one number: there are few registers. */
-template <class C> struct hopper_wide_drop_walk {
+template <class C> struct hopper_pair_drop_walk {
   int x =
       0; /* the ring's, modulo its periods; then the heads of a key block, one key block after the other */
-  FA_DEVICE hopper_ring<C::STAGES> ring() const {
-    return hopper_ring<C::STAGES>{static_cast<unsigned>(opaque(x)) % (2 * C::STAGES)};
+  FA_DEVICE pipeline_state<C::STAGES> pipe() const {
+    return pipeline_state<C::STAGES>{static_cast<unsigned>(opaque(x)) % (2 * C::STAGES)};
   }
-  FA_DEVICE hopper_wide_keys<C> keys(const fa_flash_params &f) const {
-    return hopper_wide_keys<C>{opaque(x) / (2 * C::STAGES) / f.heads_per_kv};
+  FA_DEVICE hopper_pair_key_tiles<C> keys(const fa_attention_params &f) const {
+    return hopper_pair_key_tiles<C>{opaque(x) / (2 * C::STAGES) / f.heads_per_kv};
   }
-  FA_DEVICE int head(const fa_flash_params &f) const {
+  FA_DEVICE int head(const fa_attention_params &f) const {
     return static_cast<int>(blockIdx.y) * f.heads_per_kv + opaque(x) / (2 * C::STAGES) % f.heads_per_kv;
   }
   FA_DEVICE void next() { x = x / (2 * C::STAGES) * (2 * C::STAGES) + (x + 1) % (2 * C::STAGES); }
@@ -174,9 +174,9 @@ template <class C> struct hopper_wide_drop_walk {
 
 /* A warp's 32 keys of a step. One counter at a time: there are no registers for more, and steps are long. */
 template <class C>
-FA_DEVICE void hopper_wide_drop_step(const fa_flash_backward_params &p, hopper_wide_drop_walk<C> at,
+FA_DEVICE void hopper_pair_drop_step(const fa_backward_params &p, hopper_pair_drop_walk<C> at,
                                      int block, int thread) {
-  typedef hopper_wide_barriers<C> bar;
+  typedef hopper_pair_barriers<C> bar;
   static_assert(C::BN / 32 == HOPPER_DROP_WARPS, "each has 32 keys");
   uint32_t bits[2];
   hopper_drop_bits<1, 1, 1>(
@@ -184,23 +184,23 @@ FA_DEVICE void hopper_wide_drop_step(const fa_flash_backward_params &p, hopper_w
       dropout_of(p.forward, static_cast<int>(blockIdx.z), at.head(p.forward), opaque(thread) % 32),
       opaque(block) * (C::BM / 16), at.keys(p.forward).block() * HOPPER_DROP_WARPS + opaque(thread) / 32 % 2);
   const int me = opaque(thread), lane = me % 32, warp = me / 32 % 2;
-  const hopper_ring<C::STAGES> ring = at.ring();
-  mbarrier_wait(bar::drop_empty(ring.stage()), ring.parity() ^ 1);
-  hopper_drop_leave(shared_base() + C::DROP_AT + ring.stage() * C::DROP_BYTES + warp * 256, bits, lane);
+  const pipeline_state<C::STAGES> pipe = at.pipe();
+  mbarrier_wait(bar::drop_empty(pipe.stage()), pipe.phase() ^ 1);
+  hopper_drop_store(shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + warp * 256, bits, lane);
   sync_warp();
-  if (lane == 0) mbarrier_arrive(bar::drop_full(ring.stage()));
+  if (lane == 0) mbarrier_arrive(bar::drop_full(pipe.stage()));
 }
 
 /* HOPPER_DROP_WARPS warps: a word for each thread of the values' group, whose bits are of its pairs
  * (gpu/kernels/hopper_backward/dropout.cuh). */
-template <class C> FA_DEVICE void hopper_wide_drop(const fa_flash_backward_params &p, int thread) {
-  const fa_flash_params &f = p.forward;
+template <class C> FA_DEVICE void hopper_pair_drop(const fa_backward_params &p, int thread) {
+  const fa_attention_params &f = p.forward;
   FA_NO_UNROLL
-  for (hopper_wide_drop_walk<C> at; at.keys(f).is_there(f); at.next_head()) {
+  for (hopper_pair_drop_walk<C> at; at.keys(f).is_there(f); at.next_head()) {
     FA_NO_UNROLL
-    for (int block = hopper_wide_load_keys<C>(p, at.keys(f)).blocks.begin;
-         block < hopper_wide_load_keys<C>(p, at.keys(f)).blocks.end; ++block) {
-      hopper_wide_drop_step<C>(p, at, block, opaque(thread));
+    for (int block = hopper_pair_load_key_tile<C>(p, at.keys(f)).blocks.begin;
+         block < hopper_pair_load_key_tile<C>(p, at.keys(f)).blocks.end; ++block) {
+      hopper_pair_drop_step<C>(p, at, block, opaque(thread));
       at.next();
     }
   }

@@ -11,24 +11,24 @@
 namespace fa {
 
 /* Where a thread leaves P of its tile n, 16 bytes. */
-template <class C> FA_DEVICE uint32_t hopper_wide_p(int n, int thread) {
+template <class C> FA_DEVICE uint32_t hopper_pair_p_address(int n, int thread) {
   return shared_base() + C::P_AT + (128 * n + thread) * 16;
 }
 
-template <class C> FA_DEVICE void hopper_wide_store_p(const float (&p)[C::BM / 8][4], int thread) {
+template <class C> FA_DEVICE void hopper_pair_store_p(const float (&p)[C::BM / 8][4], int thread) {
   FA_UNROLL
   for (int n = 0; n < C::BM / 8; ++n)
-    store_shared16(hopper_wide_p<C>(n, thread),
+    store_shared16(hopper_pair_p_address<C>(n, thread),
                    vec4{float_bits(p[n][0]), float_bits(p[n][1]), float_bits(p[n][2]), float_bits(p[n][3])});
 }
 
 /* dp -> dS. rows: shared address of the block's delta. */
 template <class C>
-FA_DEVICE void hopper_wide_score_gradients(float (&dp)[C::BM / 8][4], float dropout_scale, uint32_t rows,
+FA_DEVICE void hopper_pair_compute_ds(float (&dp)[C::BM / 8][4], float dropout_scale, uint32_t rows,
                                            int thread) {
   FA_UNROLL
   for (int n = 0; n < C::BM / 8; ++n) {
-    const vec4 p = load_shared16(hopper_wide_p<C>(n, thread));
+    const vec4 p = load_shared16(hopper_pair_p_address<C>(n, thread));
     const uint32_t words[4] = {p.x, p.y, p.z, p.w};
     FA_UNROLL
     for (int e = 0; e < 2; ++e) {
@@ -46,21 +46,21 @@ FA_DEVICE void hopper_wide_score_gradients(float (&dp)[C::BM / 8][4], float drop
   }
 }
 
-/* The thread's word of hopper_wide_drop. */
-template <class C> FA_DEVICE uint32_t hopper_wide_take_drop(hopper_ring<C::STAGES> ring, int thread) {
-  typedef hopper_wide_barriers<C> bar;
-  mbarrier_wait(bar::drop_full(ring.stage()), ring.parity());
-  const uint32_t kept = load_shared4(shared_base() + C::DROP_AT + ring.stage() * C::DROP_BYTES + thread * 4);
+/* The thread's word of hopper_pair_drop. */
+template <class C> FA_DEVICE uint32_t hopper_pair_load_drop_bits(pipeline_state<C::STAGES> pipe, int thread) {
+  typedef hopper_pair_barriers<C> bar;
+  mbarrier_wait(bar::drop_full(pipe.stage()), pipe.phase());
+  const uint32_t kept = load_shared4(shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + thread * 4);
   sync_warp();
-  hopper_release(bar::drop_empty(ring.stage()), thread);
+  hopper_release(bar::drop_empty(pipe.stage()), thread);
   return kept;
 }
 
 /* P, >= 0, and its 16 bits. */
 template <class C>
-FA_DEVICE void hopper_wide_drop_weights(float (&p)[C::BM / 8][4], uint32_t (&weights)[C::BM / 16][4],
+FA_DEVICE void hopper_pair_drop_p(float (&p)[C::BM / 8][4], uint32_t (&p_frag)[C::BM / 16][4],
                                         uint32_t kept) {
-  hopper_drop_weights<C>(weights, kept);
+  hopper_drop_p<C>(p_frag, kept);
   FA_UNROLL
   for (int n = 0; n < C::BM / 8; ++n) {
     FA_UNROLL
@@ -72,32 +72,32 @@ FA_DEVICE void hopper_wide_drop_weights(float (&p)[C::BM / 8][4], uint32_t (&wei
 
 /* s -> P, handed over, and in 16 bits. */
 template <class C>
-FA_DEVICE void hopper_wide_weigh(const fa_flash_backward_params &p, uint32_t (&weights)[C::BM / 16][4],
-                                 float (&s)[C::BM / 8][4], hopper_ring<C::STAGES> ring,
-                                 hopper_wide_keys<C> keys, int head, int row0, int thread) {
-  typedef hopper_wide_barriers<C> bar;
+FA_DEVICE void hopper_pair_compute_p(const fa_backward_params &p, uint32_t (&p_frag)[C::BM / 16][4],
+                                 float (&s)[C::BM / 8][4], pipeline_state<C::STAGES> pipe,
+                                 hopper_pair_key_tiles<C> keys, int head, int row0, int thread) {
+  typedef hopper_pair_barriers<C> bar;
   constexpr bool CHANGED =
       C::ALIBI || C::SOFTCAP || C::DROPOUT;                /* the weights are not P, or are made first */
-  const hopper_keys t = hopper_wide_load_keys<C>(p, keys); /* cheaper than kept */
+  const hopper_key_tile t = hopper_pair_load_key_tile<C>(p, keys); /* cheaper than kept */
   const int lane = thread % 32, key = t.key0 + thread / 32 * 16 + lane / 4, row = row0 + lane % 4 * 2;
-  const uint32_t rows = shared_base() + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
+  const uint32_t rows = shared_base() + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
   const hopper_alibi alibi = hopper_load_alibi<C>(p.forward, t.seq, t.batch, head, key, row);
   const bool mask =
       keys_need_mask(p.forward, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q), t.key0, t.key0 + C::BN);
   if (CHANGED && mask)
-    hopper_weigh<C, true>(weights, s, p, alibi, rows, rows_of_keys<C>(p.forward, t.seq, key, row));
+    hopper_compute_p<C, true>(p_frag, s, p, alibi, rows, rows_of_keys<C>(p.forward, t.seq, key, row));
   else if (CHANGED)
-    hopper_weigh<C, false>(weights, s, p, alibi, rows, hopper_rows());
+    hopper_compute_p<C, false>(p_frag, s, p, alibi, rows, hopper_row_limits());
   else if (mask)
-    hopper_probabilities<C, true>(s, p.scale_log2, rows, rows_of_keys<C>(p.forward, t.seq, key, row));
+    hopper_exponentiate<C, true>(s, p.scale_log2, rows, rows_of_keys<C>(p.forward, t.seq, key, row));
   else
-    hopper_probabilities<C, false>(s, p.scale_log2, rows, hopper_rows());
-  if constexpr (C::DROPOUT) hopper_wide_drop_weights<C>(s, weights, hopper_wide_take_drop<C>(ring, thread));
-  hopper_wide_store_p<C>(s, thread);
-  named_arrive<64>(HOPPER_WIDE_P_FULL + thread / 32);
+    hopper_exponentiate<C, false>(s, p.scale_log2, rows, hopper_row_limits());
+  if constexpr (C::DROPOUT) hopper_pair_drop_p<C>(s, p_frag, hopper_pair_load_drop_bits<C>(pipe, thread));
+  hopper_pair_store_p<C>(s, thread);
+  named_arrive<64>(HOPPER_PAIR_P_FULL + thread / 32);
   sync_warp();
-  hopper_release(bar::rows_empty(ring.stage()), thread);
-  if (!CHANGED) hopper_pack<C>(weights, s);
+  hopper_release(bar::rows_empty(pipe.stage()), thread);
+  if (!CHANGED) hopper_pack<C>(p_frag, s);
 }
 
 } // namespace fa

@@ -9,7 +9,7 @@ namespace fa {
 
 /* The keys of a key block. */
 template <class C>
-FA_DEVICE void hopper_backward_load_keys(const fa_hopper_backward_params &p, const hopper_keys &t) {
+FA_DEVICE void hopper_backward_load_kv(const fa_hopper_backward_params &p, const hopper_key_tile &t) {
   typedef hopper_backward_barriers<C> bar;
   const int batch = hopper_map_batch<C>(p.b.forward, t.batch), key = t.seq.k_row + t.key0;
   const uint32_t base = shared_base();
@@ -23,73 +23,73 @@ FA_DEVICE void hopper_backward_load_keys(const fa_hopper_backward_params &p, con
 
 /* The same of a row tile. */
 template <class C>
-FA_DEVICE void hopper_backward_load_tile(const fa_hopper_backward_params &p, hopper_ring<C::STAGES> ring,
-                                         const hopper_keys &t, int head, int tile) {
+FA_DEVICE void hopper_backward_load_q_do(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> pipe,
+                                         const hopper_key_tile &t, int head, int tile) {
   typedef hopper_backward_barriers<C> bar;
   const int row = t.seq.q_row + tile * C::BM, batch = hopper_map_batch<C>(p.b.forward, t.batch);
-  const uint32_t at = shared_base() + ring.stage() * C::Q_BYTES;
-  mbarrier_wait(bar::q_empty(ring.stage()), ring.parity() ^ 1);
-  hopper_load<C::PANELS, C::Q_PANEL>(at + C::Q_AT, &p.q, bar::q_full(ring.stage()), row, head, batch);
-  mbarrier_wait(bar::do_empty(ring.stage()), ring.parity() ^ 1);
-  hopper_load<C::PANELS, C::Q_PANEL>(at + C::DO_AT, &p.d_o, bar::do_full(ring.stage()), row, head, batch);
+  const uint32_t at = shared_base() + pipe.stage() * C::Q_BYTES;
+  mbarrier_wait(bar::q_empty(pipe.stage()), pipe.phase() ^ 1);
+  hopper_load<C::PANELS, C::Q_PANEL>(at + C::Q_AT, &p.q, bar::q_full(pipe.stage()), row, head, batch);
+  mbarrier_wait(bar::do_empty(pipe.stage()), pipe.phase() ^ 1);
+  hopper_load<C::PANELS, C::Q_PANEL>(at + C::DO_AT, &p.d_o, bar::do_full(pipe.stage()), row, head, batch);
 }
 
 /* And of its LSE and delta, by a warp; for flex kernels, which tile it is. */
 template <class C>
-FA_DEVICE void hopper_backward_load_values(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring,
+FA_DEVICE void hopper_backward_load_lse_delta(const fa_backward_params &p, pipeline_state<C::STAGES> pipe,
                                            int batch, int head, const flex_tile &tile, int lane) {
   typedef hopper_backward_barriers<C> bar;
   const int64_t row = workspace_row<C::D>(p, batch, head, tile.tile * C::BM);
-  const uint32_t to = shared_base() + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES);
-  mbarrier_wait(bar::rows_empty(ring.stage()), ring.parity() ^ 1);
+  const uint32_t to = shared_base() + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES);
+  mbarrier_wait(bar::rows_empty(pipe.stage()), pipe.phase() ^ 1);
   if (lane % 16 < C::BM / 4) /* half of the lanes each */
     store_shared16(
         to + lane / 16 * C::ROW_BYTES + lane % 16 * 16,
         load_global(reinterpret_cast<const vec4 *>((lane < 16 ? p.lse_log2 : p.delta) + row) + lane % 16));
   if constexpr (C::FLEX) {
     if (lane == 0)
-      store_shared4(shared_base() + C::ENTRIES_AT + 4 * ring.stage(),
+      store_shared4(shared_base() + C::ENTRIES_AT + 4 * pipe.stage(),
                     static_cast<uint32_t>(tile.tile * 4 + tile.kind));
   }
-  mbarrier_arrive(bar::rows_full(ring.stage())); /* every lane, for what it wrote */
+  mbarrier_arrive(bar::rows_full(pipe.stage())); /* every lane, for what it wrote */
 }
 
 /* One thread. */
-template <class C> FA_DEVICE void hopper_backward_load(const fa_hopper_backward_params &p) {
-  typedef hopper_backward_more<C> bar;
-  const fa_flash_params &f = p.b.forward;
-  hopper_ring<C::STAGES> ring;
+template <class C> FA_DEVICE void hopper_backward_produce_tiles(const fa_hopper_backward_params &p) {
+  typedef hopper_backward_all_barriers<C> bar;
+  const fa_attention_params &f = p.b.forward;
+  pipeline_state<C::STAGES> pipe;
   FA_NO_UNROLL
   for (hopper_key_blocks<C> keys; keys.is_there(f); ++keys.n) {
     if (keys.n > 0) mbarrier_wait(bar::keys_empty(), (keys.n - 1) % 2);
-    hopper_backward_load_keys<C>(p, hopper_load_keys<C>(p.b, keys.block()));
+    hopper_backward_load_kv<C>(p, hopper_load_key_tile<C>(p.b, keys.block()));
     FA_NO_UNROLL
     for (int n = 0; n < f.heads_per_kv; ++n) {
       const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
-      const auto tiles = hopper_row_tiles<C>(f, hopper_load_keys<C>(p.b, keys.block()), head);
+      const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p.b, keys.block()), head);
       FA_NO_UNROLL
       for (int i = tiles.begin(); i < tiles.end(); ++i) { /* keys worked out again: there are few registers */
-        hopper_backward_load_tile<C>(p, ring, hopper_load_keys<C>(p.b, keys.block()), head, tiles.at(i).tile);
-        ring.next();
+        hopper_backward_load_q_do<C>(p, pipe, hopper_load_key_tile<C>(p.b, keys.block()), head, tiles.at(i).tile);
+        pipe.next();
       }
     }
   }
 }
 
 /* One warp. */
-template <class C> FA_DEVICE void hopper_backward_load_rows(const fa_flash_backward_params &p, int lane) {
-  const fa_flash_params &f = p.forward;
-  hopper_ring<C::STAGES> ring;
+template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_backward_params &p, int lane) {
+  const fa_attention_params &f = p.forward;
+  pipeline_state<C::STAGES> pipe;
   FA_NO_UNROLL
   for (hopper_key_blocks<C> keys; keys.is_there(f); ++keys.n) {
     FA_NO_UNROLL
     for (int n = 0; n < f.heads_per_kv; ++n) {
       const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
-      const auto tiles = hopper_row_tiles<C>(f, hopper_load_keys<C>(p, keys.block()), head);
+      const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p, keys.block()), head);
       FA_NO_UNROLL
       for (int i = tiles.begin(); i < tiles.end(); ++i) {
-        hopper_backward_load_values<C>(p, ring, static_cast<int>(blockIdx.z), head, tiles.at(i), lane);
-        ring.next();
+        hopper_backward_load_lse_delta<C>(p, pipe, static_cast<int>(blockIdx.z), head, tiles.at(i), lane);
+        pipe.next();
       }
     }
   }
@@ -97,14 +97,14 @@ template <class C> FA_DEVICE void hopper_backward_load_rows(const fa_flash_backw
 
 /* The number of a row tile's turns. */
 template <class C>
-FA_DEVICE unsigned *hopper_turn_of(const fa_flash_backward_params &p, int batch, int head, int tile) {
-  return p.turns + workspace_row<C::D>(p, batch, head, tile * C::BM) / FA_FLASH_TURN_ROWS;
+FA_DEVICE unsigned *hopper_dq_semaphore_of(const fa_backward_params &p, int batch, int head, int tile) {
+  return p.dq_semaphore + workspace_row<C::D>(p, batch, head, tile * C::BM) / FA_DQ_SEMAPHORE_ROWS;
 }
 
 /* Whether key block + 1, which adds before this one, visits a row tile too. The masks by position show a row
  * tile to key blocks that follow one another, if to any. */
-template <class C> FA_DEVICE bool hopper_follows(const fa_flash_backward_params &p, int block, int tile) {
-  const hopper_keys next = hopper_load_keys<C>(p, block + 1);
+template <class C> FA_DEVICE bool hopper_has_predecessor(const fa_backward_params &p, int block, int tile) {
+  const hopper_key_tile next = hopper_load_key_tile<C>(p, block + 1);
   return next.key0 < next.seq.len_k && next.blocks.begin <= tile && tile < next.blocks.end;
 }
 
@@ -114,54 +114,54 @@ template <class C> FA_DEVICE bool hopper_follows(const fa_flash_backward_params 
  * Nobody waits for ever: who is waited for has blockIdx.x less by one, began earlier, and walks the same row
  * tiles in the same order; so of all blocks that have begun and not ended the first in the order of (z, y, x)
  * waits for none, and ends. */
-template <class C> struct hopper_turns {
+template <class C> struct hopper_dq_order {
   unsigned *first = nullptr, *second = nullptr; /* numbers of their row tiles */
-  bool follows = false;                         /* the second */
+  bool predecessor = false;                         /* the second */
   unsigned n = 0;                               /* of the second; in the ring */
-  FA_DEVICE void pass(unsigned mine) const {
-    typedef hopper_backward_more<C> bar;
+  FA_DEVICE void pass(unsigned own_number) const {
+    typedef hopper_backward_all_barriers<C> bar;
     if (first) {
-      mbarrier_wait(bar::added(), static_cast<int>((n - 1) % 2));
-      leave_number(first, mine);
+      mbarrier_wait(bar::dq_added(), static_cast<int>((n - 1) % 2));
+      semaphore_release(first, own_number);
     }
     if (!second) return;
-    if (follows) wait_for_number(second, mine + 1);
-    mbarrier_arrive(bar::turn());
+    if (predecessor) semaphore_wait(second, own_number + 1);
+    mbarrier_arrive(bar::dq_ready());
   }
-  FA_DEVICE void next(unsigned *number, bool it_follows, unsigned its_n) {
+  FA_DEVICE void next(unsigned *number, bool has_predecessor, unsigned its_n) {
     first = second;
     second = number;
-    follows = it_follows;
+    predecessor = has_predecessor;
     n = its_n;
   }
 };
 
-/* hopper_backward_load_rows of deterministic calls, which also leads the consumers' additions to dQ: by a
+/* hopper_backward_produce_lse_delta of deterministic calls, which also leads the consumers' additions to dQ: by a
  * step later, so that LSE and delta are there in time. */
-template <class C> FA_DEVICE void hopper_backward_take_turns(const fa_flash_backward_params &p, int lane) {
-  const fa_flash_params &f = p.forward;
+template <class C> FA_DEVICE void hopper_backward_produce_ordered(const fa_backward_params &p, int lane) {
+  const fa_attention_params &f = p.forward;
   const int block = hopper_key_blocks<C>().block(), batch = static_cast<int>(blockIdx.z);
-  const unsigned mine = static_cast<unsigned>(block) + 1;
-  hopper_ring<C::STAGES> ring;
-  hopper_turns<C> turns;
+  const unsigned own_number = static_cast<unsigned>(block) + 1;
+  pipeline_state<C::STAGES> pipe;
+  hopper_dq_order<C> order;
   if (!hopper_key_blocks<C>().is_there(f)) return;
   FA_NO_UNROLL
   for (int n = 0; n < f.heads_per_kv; ++n) {
     const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
-    const block_range tiles = hopper_load_keys<C>(p, opaque(block)).blocks;
+    const block_range tiles = hopper_load_key_tile<C>(p, opaque(block)).blocks;
     FA_NO_UNROLL
     for (int i = tiles.begin; i < tiles.end; ++i) {
-      hopper_backward_load_values<C>(p, ring, batch, head, flex_tile{i, 0}, lane);
+      hopper_backward_load_lse_delta<C>(p, pipe, batch, head, flex_tile{i, 0}, lane);
       if (lane == 0) {
-        turns.pass(mine);
-        turns.next(hopper_turn_of<C>(p, batch, head, i), hopper_follows<C>(p, opaque(block), i), ring.n);
+        order.pass(own_number);
+        order.next(hopper_dq_semaphore_of<C>(p, batch, head, i), hopper_has_predecessor<C>(p, opaque(block), i), pipe.n);
       }
-      ring.next();
+      pipe.next();
     }
   }
   for (int i = 0; lane == 0 && i < 2; ++i) {
-    turns.pass(mine);
-    turns.next(nullptr, false, turns.n + 1);
+    order.pass(own_number);
+    order.next(nullptr, false, order.n + 1);
   }
 }
 

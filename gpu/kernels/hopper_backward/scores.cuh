@@ -7,12 +7,12 @@
 namespace fa {
 
 /* Which rows see each of a thread's two keys: lo <= row < hi; further, from row0 and the thread's column. */
-struct hopper_rows {
+struct hopper_row_limits {
   int lo[2], hi[2];
 };
 template <class C>
-FA_DEVICE hopper_rows rows_of_keys(const fa_flash_params &f, const sequence &seq, int key, int row0) {
-  hopper_rows r;
+FA_DEVICE hopper_row_limits rows_of_keys(const fa_attention_params &f, const sequence &seq, int key, int row0) {
+  hopper_row_limits r;
   FA_UNROLL
   for (int i = 0; i < 2; ++i) {
     const int level = key + 8 * i - seq.shift;
@@ -35,40 +35,40 @@ template <class C> FA_DEVICE void hopper_pack(uint32_t (&to)[C::BM / 16][4], con
 /* change(x[n][2r + e], the row's value, n, r, e) for all pairs of a thread. rows: shared address of the
  * values: the block's LSE, or its delta. */
 template <class C, class F>
-FA_DEVICE void hopper_change_pairs(float (&x)[C::BM / 8][4], uint32_t rows, const F &change) {
+FA_DEVICE void hopper_update_pairs(float (&x)[C::BM / 8][4], uint32_t rows, const F &update) {
   FA_UNROLL
   for (int n = 0; n < C::BM / 8; ++n) {
     FA_UNROLL
     for (int e = 0; e < 2; ++e) {
       const float value = as_float(load_shared4(rows + 32 * n + 4 * e));
       FA_UNROLL
-      for (int r = 0; r < 2; ++r) change(x[n][2 * r + e], value, n, r, e);
+      for (int r = 0; r < 2; ++r) update(x[n][2 * r + e], value, n, r, e);
     }
   }
 }
 
-/* weights: P in 16 bits, which weigh(s[n][2r + e], the row's LSE, n, r, e) gives. */
+/* p_frag: P in 16 bits, which weigh(s[n][2r + e], the row's LSE, n, r, e) gives. */
 template <class C, class F>
-FA_DEVICE void hopper_weigh_pairs(uint32_t (&weights)[C::BM / 16][4], float (&s)[C::BM / 8][4], uint32_t rows,
-                                  const F &weigh) {
+FA_DEVICE void hopper_compute_p_pairs(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4], uint32_t rows,
+                                  const F &compute) {
   FA_UNROLL
   for (int n = 0; n < C::BM / 8; ++n) {
     const float lse[2] = {as_float(load_shared4(rows + 32 * n)), as_float(load_shared4(rows + 32 * n + 4))};
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      float weight[2];
+      float prob[2];
       FA_UNROLL
-      for (int e = 0; e < 2; ++e) weight[e] = weigh(s[n][2 * r + e], lse[e], n, r, e);
-      weights[n / 2][n % 2 * 2 + r] = pack2(weight[0], weight[1], typename C::T());
+      for (int e = 0; e < 2; ++e) prob[e] = compute(s[n][2 * r + e], lse[e], n, r, e);
+      p_frag[n / 2][n % 2 * 2 + r] = pack2(prob[0], prob[1], typename C::T());
     }
   }
 }
 
 /* s -> P. Rows that see nothing and those past the end have LSE = inf. */
 template <class C, bool MASK>
-FA_DEVICE void hopper_probabilities(float (&s)[C::BM / 8][4], float scale_log2, uint32_t rows,
-                                    const hopper_rows &seen) {
-  hopper_change_pairs<C>(s, rows, [&](float &x, float lse, int n, int r, int e) {
+FA_DEVICE void hopper_exponentiate(float (&s)[C::BM / 8][4], float scale_log2, uint32_t rows,
+                                    const hopper_row_limits &seen) {
+  hopper_update_pairs<C>(s, rows, [&](float &x, float lse, int n, int r, int e) {
     x = exp2_approx(fmaf(x, scale_log2, -lse));
     if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) x = 0.0f;
   });
@@ -80,48 +80,48 @@ struct hopper_alibi {
   float minus_slope, distance;
 };
 template <class C>
-FA_DEVICE hopper_alibi hopper_load_alibi(const fa_flash_params &f, const sequence &seq, int batch, int head,
+FA_DEVICE hopper_alibi hopper_load_alibi(const fa_attention_params &f, const sequence &seq, int batch, int head,
                                          int key, int row) {
   if (!C::ALIBI) return hopper_alibi{0.0f, 0.0f};
   return hopper_alibi{minus_slope(f, batch, head), static_cast<float>(row + seq.len_k - seq.len_q - key)};
 }
 
-/* hopper_weigh with ALiBi or softcap. The exponential of a hidden score may overflow, so its P is chosen. */
+/* hopper_compute_p with ALiBi or softcap. The exponential of a hidden score may overflow, so its P is chosen. */
 template <class C, bool MASK>
-FA_DEVICE void hopper_weigh_changed(uint32_t (&weights)[C::BM / 16][4], float (&s)[C::BM / 8][4],
-                                    const fa_flash_backward_params &p, const hopper_alibi &alibi,
-                                    uint32_t rows, const hopper_rows &seen) {
-  hopper_weigh_pairs<C>(weights, s, rows, [&](float &x, float lse, int n, int r, int e) {
+FA_DEVICE void hopper_compute_modified_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4],
+                                    const fa_backward_params &p, const hopper_alibi &alibi,
+                                    uint32_t rows, const hopper_row_limits &seen) {
+  hopper_compute_p_pairs<C>(p_frag, s, rows, [&](float &x, float lse, int n, int r, int e) {
     if (C::SOFTCAP) x = tanh_approx(multiply(x, p.scale) * p.inverse_softcap);
     float exponent = fmaf(x, C::SOFTCAP ? p.softcap_log2 : p.scale_log2, -lse);
     if (C::ALIBI)
       exponent =
           fmaf(alibi.minus_slope, fabsf(alibi.distance + static_cast<float>(8 * n + e - 8 * r)), exponent);
-    float weight = exp2_approx(exponent);
-    if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) weight = 0.0f;
-    x = C::SOFTCAP ? weight * fmaf(-x, x, 1.0f) : weight;
-    return weight;
+    float prob = exp2_approx(exponent);
+    if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) prob = 0.0f;
+    x = C::SOFTCAP ? prob * fmaf(-x, x, 1.0f) : prob;
+    return prob;
   });
 }
 
-/* s -> P, or of softcap P times the derivative of tanh; weights: P in 16 bits. */
+/* s -> P, or of softcap P times the derivative of tanh; p_frag: P in 16 bits. */
 template <class C, bool MASK>
-FA_DEVICE void hopper_weigh(uint32_t (&weights)[C::BM / 16][4], float (&s)[C::BM / 8][4],
-                            const fa_flash_backward_params &p, const hopper_alibi &alibi, uint32_t rows,
-                            const hopper_rows &seen) {
+FA_DEVICE void hopper_compute_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4],
+                            const fa_backward_params &p, const hopper_alibi &alibi, uint32_t rows,
+                            const hopper_row_limits &seen) {
   if constexpr (C::ALIBI || C::SOFTCAP) {
-    hopper_weigh_changed<C, MASK>(weights, s, p, alibi, rows, seen);
+    hopper_compute_modified_p<C, MASK>(p_frag, s, p, alibi, rows, seen);
   } else {
-    hopper_probabilities<C, MASK>(s, p.scale_log2, rows, seen);
-    hopper_pack<C>(weights, s);
+    hopper_exponentiate<C, MASK>(s, p.scale_log2, rows, seen);
+    hopper_pack<C>(p_frag, s);
   }
 }
 
 /* dp -> dS. rows: shared address of the block's delta. */
 template <class C>
-FA_DEVICE void hopper_score_gradients(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4],
+FA_DEVICE void hopper_compute_ds(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4],
                                       uint32_t rows) {
-  hopper_change_pairs<C>(
+  hopper_update_pairs<C>(
       dp, rows, [&](float &x, float delta, int n, int r, int e) { x = p[n][2 * r + e] * (x - delta); });
 }
 

@@ -12,7 +12,7 @@ namespace fa {
 /* Zeros for the rows of two tiles from `first` on, which another entry's have come to: of numbers that nobody
  * looks at, 0 times NaN would reach sums. By all consumers, who may read the tiles then. */
 template <class C, int PANEL>
-FA_DEVICE void hopper_clear_rows(uint32_t tile, uint32_t other, int first, int thread) {
+FA_DEVICE void hopper_clear_ragged_rows(uint32_t tile, uint32_t other, int first, int thread) {
   constexpr int ROWS = PANEL / 128;
   FA_NO_UNROLL
   for (int i = thread; i < C::PANELS * (ROWS - first) * 8; i += 256) {
@@ -26,75 +26,75 @@ FA_DEVICE void hopper_clear_rows(uint32_t tile, uint32_t other, int first, int t
 
 /* The group's scores of its keys against the rows of a tile, issued: S^T or dP^T. */
 template <class C>
-FA_DEVICE void hopper_issue_scores(float (&x)[C::BM / 8][4], const typename hopper_held<C>::tile &held,
+FA_DEVICE void hopper_issue_s_dp(float (&x)[C::BM / 8][4], const typename hopper_kv_fragments<C>::tile &kv_frag,
                                    int keys_at, uint32_t rows_tile, int group) {
   wgmma_fence();
-  if constexpr (C::HELD)
-    hopper_held_scores<C>(x, held, rows_tile);
+  if constexpr (C::KV_IN_REGISTERS)
+    hopper_gemm_s_dp_rs<C>(x, kv_frag, rows_tile);
   else
-    hopper_backward_scores<C>(x, shared_base() + keys_at + group * 64 * 128, rows_tile);
+    hopper_gemm_s_dp<C>(x, shared_base() + keys_at + group * 64 * 128, rows_tile);
 }
 
 /* P^T, dS^T in 16 bits, of the plain kernel and those with something that costs time for every pair. dV's
  * product is issued, beside which dS is worked out. */
 template <class C>
-FA_DEVICE void hopper_step_scores(const fa_flash_backward_params &p, uint32_t (&weights)[C::BM / 16][4],
+FA_DEVICE void hopper_compute_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[C::BM / 16][4],
                                   uint32_t (&ds)[C::BM / 16][4], float (&dv)[C::D / 8][4],
-                                  hopper_ring<C::STAGES> ring, const hopper_keys &t, const hopper_step &at,
-                                  const hopper_held<C> &held, int group, int thread) {
+                                  pipeline_state<C::STAGES> pipe, const hopper_key_tile &t, const hopper_row_tile &at,
+                                  const hopper_kv_fragments<C> &kv_frag, int group, int thread) {
   typedef hopper_backward_barriers<C> bar;
-  const uint32_t base = shared_base(), q_tile = base + C::Q_AT + ring.stage() * C::Q_BYTES,
-                 do_tile = base + C::DO_AT + ring.stage() * C::Q_BYTES;
+  const uint32_t base = shared_base(), q_tile = base + C::Q_AT + pipe.stage() * C::Q_BYTES,
+                 do_tile = base + C::DO_AT + pipe.stage() * C::Q_BYTES;
   const int lane = thread % 32, key = 64 * group + thread / 32 * 16 + lane / 4;
   float s[C::BM / 8][4], dp[C::BM / 8][4];
   uint32_t kept = 0;
   const hopper_alibi alibi =
       hopper_load_alibi<C>(p.forward, t.seq, t.batch, at.head, t.key0 + key, at.row0 + lane % 4 * 2);
-  mbarrier_wait(bar::q_full(ring.stage()), ring.parity());
+  mbarrier_wait(bar::q_full(pipe.stage()), pipe.phase());
   if constexpr (C::VARLEN) {
     if (t.seq.len_q - at.row0 < C::BM) {
-      mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
-      hopper_clear_rows<C, C::Q_PANEL>(q_tile, do_tile, t.seq.len_q - at.row0, 128 * group + thread);
+      mbarrier_wait(bar::do_full(pipe.stage()), pipe.phase());
+      hopper_clear_ragged_rows<C, C::Q_PANEL>(q_tile, do_tile, t.seq.len_q - at.row0, 128 * group + thread);
     }
   }
-  hopper_issue_scores<C>(s, held.k, C::K_AT, q_tile, group);
-  mbarrier_wait(bar::do_full(ring.stage()), ring.parity());
-  hopper_issue_scores<C>(dp, held.v, C::V_AT, do_tile, group);
-  mbarrier_wait(bar::rows_full(ring.stage()), ring.parity());
-  if constexpr (C::DROPOUT) kept = hopper_take_drop<C>(ring, 128 * group + thread);
-  const uint32_t rows = base + C::ROWS_AT + ring.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
+  hopper_issue_s_dp<C>(s, kv_frag.k, C::K_AT, q_tile, group);
+  mbarrier_wait(bar::do_full(pipe.stage()), pipe.phase());
+  hopper_issue_s_dp<C>(dp, kv_frag.v, C::V_AT, do_tile, group);
+  mbarrier_wait(bar::rows_full(pipe.stage()), pipe.phase());
+  if constexpr (C::DROPOUT) kept = hopper_load_drop_bits<C>(pipe, 128 * group + thread);
+  const uint32_t rows = base + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
   const int first = t.key0 + 64 * group;
   wgmma_wait<1>(s);
   if (keys_need_mask(p.forward, t.seq, at.row0, min_int(at.row0 + C::BM, t.seq.len_q), first, first + 64))
-    hopper_weigh<C, true>(weights, s, p, alibi, rows,
+    hopper_compute_p<C, true>(p_frag, s, p, alibi, rows,
                           rows_of_keys<C>(p.forward, t.seq, t.key0 + key, at.row0 + lane % 4 * 2));
   else
-    hopper_weigh<C, false>(weights, s, p, alibi, rows, hopper_rows());
-  if constexpr (C::DROPOUT) hopper_drop_weights<C>(weights, kept);
+    hopper_compute_p<C, false>(p_frag, s, p, alibi, rows, hopper_row_limits());
+  if constexpr (C::DROPOUT) hopper_drop_p<C>(p_frag, kept);
   wgmma_fence();
-  hopper_backward_add<C>(dv, weights, do_tile);
+  hopper_gemm_dkv<C>(dv, p_frag, do_tile);
   wgmma_wait<1>(dp);
   if constexpr (C::DROPOUT)
-    hopper_drop_gradients<C>(dp, s, rows + C::ROW_BYTES, p.forward.dropout_scale, kept);
+    hopper_drop_ds<C>(dp, s, rows + C::ROW_BYTES, p.forward.dropout_scale, kept);
   else
-    hopper_score_gradients<C>(dp, s, rows + C::ROW_BYTES);
+    hopper_compute_ds<C>(dp, s, rows + C::ROW_BYTES);
   sync_warp();
-  hopper_release(bar::rows_empty(ring.stage()), thread);
+  hopper_release(bar::rows_empty(pipe.stage()), thread);
   hopper_pack<C>(ds, dp);
 }
 
 /* dS of the group to where both groups' dQ reads it. */
 template <class C>
-FA_DEVICE void hopper_leave_ds(const uint32_t (&ds)[C::BM / 16][4], hopper_ring<C::STAGES> ring, int group,
+FA_DEVICE void hopper_commit_ds(const uint32_t (&ds)[C::BM / 16][4], pipeline_state<C::STAGES> pipe, int group,
                                int thread) {
-  typedef hopper_backward_more<C> bar;
-  if constexpr (C::LAG) mbarrier_wait(bar::ds_empty(ring.stage()), ring.parity() ^ 1);
-  hopper_store_ds<C>(shared_base() + C::DS_AT + ring.stage() * C::DS_BYTES, ds,
+  typedef hopper_backward_all_barriers<C> bar;
+  if constexpr (C::LAG) mbarrier_wait(bar::ds_empty(pipe.stage()), pipe.phase() ^ 1);
+  hopper_store_ds<C>(shared_base() + C::DS_AT + pipe.stage() * C::DS_BYTES, ds,
                      64 * group + thread / 32 * 16 + thread % 32 / 4, thread % 32);
   fence_async();
   if constexpr (C::LAG) {
     sync_warp();
-    hopper_release(bar::ds_full(ring.stage()), thread);
+    hopper_release(bar::ds_full(pipe.stage()), thread);
   } else {
     named_sync<256>(1); /* dS of both stands; the other buffer of dS is read by nobody any more */
   }
@@ -104,77 +104,77 @@ FA_DEVICE void hopper_leave_ds(const uint32_t (&ds)[C::BM / 16][4], hopper_ring<
  * step; the product is one of something else then, which nobody looks at, since products must not be issued
  * in branches. */
 template <class C, int TILES>
-FA_DEVICE void hopper_issue_dq(float (&dq)[TILES][4], hopper_ring<C::STAGES> ring, bool is_there, int group,
+FA_DEVICE void hopper_issue_dq(float (&dq)[TILES][4], pipeline_state<C::STAGES> pipe, bool is_there, int group,
                                int first) {
-  const uint32_t base = shared_base(), ds_tile = base + C::DS_AT + ring.stage() * C::DS_BYTES;
-  if (C::LAG && is_there) mbarrier_wait(hopper_backward_more<C>::ds_full(ring.stage()), ring.parity());
+  const uint32_t base = shared_base(), ds_tile = base + C::DS_AT + pipe.stage() * C::DS_BYTES;
+  if (C::LAG && is_there) mbarrier_wait(hopper_backward_all_barriers<C>::ds_full(pipe.stage()), pipe.phase());
   wgmma_fence();
-  hopper_backward_dq<C>(dq, is_there ? ds_tile : base + C::V_AT, base + C::K_AT + 2 * first, group);
+  hopper_gemm_ds_k<C>(dq, is_there ? ds_tile : base + C::V_AT, base + C::K_AT + 2 * first, group);
 }
 
 /* Before and after a step's dQ is added to memory: when it is the block's turn. */
 template <class C>
-FA_DEVICE void hopper_await_turn(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring) {
-  if (C::TURNS && p.turns) mbarrier_wait(hopper_backward_more<C>::turn(), static_cast<int>(ring.n % 2));
+FA_DEVICE void hopper_dq_wait(const fa_backward_params &p, pipeline_state<C::STAGES> pipe) {
+  if (C::DQ_SEMAPHORE && p.dq_semaphore) mbarrier_wait(hopper_backward_all_barriers<C>::dq_ready(), static_cast<int>(pipe.n % 2));
 }
-template <class C> FA_DEVICE void hopper_pass_turn(const fa_flash_backward_params &p, int thread) {
-  if (!C::TURNS || !p.turns) return;
+template <class C> FA_DEVICE void hopper_dq_arrive(const fa_backward_params &p, int thread) {
+  if (!C::DQ_SEMAPHORE || !p.dq_semaphore) return;
   sync_warp(); /* all lanes have added */
-  hopper_release(hopper_backward_more<C>::added(), thread);
+  hopper_release(hopper_backward_all_barriers<C>::dq_added(), thread);
 }
 
 /* One row tile: of the block's key block, which is worked out again because that is cheaper than kept.
  * DQ_COLS: the group's columns of dQ, which with LAG is that of the tile before, if the head's walk has one.
  */
 template <class C, int DQ_COLS>
-FA_DEVICE void hopper_backward_step(const fa_flash_backward_params &p, float (&dk)[C::D / 8][4],
-                                    float (&dv)[C::D / 8][4], hopper_ring<C::STAGES> ring, int key_block,
-                                    hopper_step at, const hopper_held<C> &held, int group, int thread) {
+FA_DEVICE void hopper_backward_step(const fa_backward_params &p, float (&dk)[C::D / 8][4],
+                                    float (&dv)[C::D / 8][4], pipeline_state<C::STAGES> pipe, int key_block,
+                                    hopper_row_tile at, const hopper_kv_fragments<C> &kv_frag, int group, int thread) {
   typedef hopper_backward_barriers<C> bar;
-  const hopper_keys t = hopper_load_keys<C>(p, key_block);
-  const uint32_t q_tile = shared_base() + C::Q_AT + ring.stage() * C::Q_BYTES;
-  uint32_t weights[C::BM / 16][4], ds[C::BM / 16][4];
+  const hopper_key_tile t = hopper_load_key_tile<C>(p, key_block);
+  const uint32_t q_tile = shared_base() + C::Q_AT + pipe.stage() * C::Q_BYTES;
+  uint32_t p_frag[C::BM / 16][4], ds[C::BM / 16][4];
   if constexpr (C::FLEX)
-    HOPPER_STEP_FLEX(p, weights, ds, dv, ring, t, at, group, thread);
+    HOPPER_FLEX_P_DS(p, p_frag, ds, dv, pipe, t, at, group, thread);
   else
-    hopper_step_scores<C>(p, weights, ds, dv, ring, t, at, held, group, thread);
-  hopper_leave_ds<C>(ds, ring, group, thread);
-  const bool is_there = !C::LAG || at.row0 / C::BM > hopper_load_keys<C>(p, opaque(key_block)).blocks.begin;
-  const auto made = C::LAG ? ring.before() : ring;
+    hopper_compute_p_ds<C>(p, p_frag, ds, dv, pipe, t, at, kv_frag, group, thread);
+  hopper_commit_ds<C>(ds, pipe, group, thread);
+  const bool is_there = !C::LAG || at.row0 / C::BM > hopper_load_key_tile<C>(p, opaque(key_block)).blocks.begin;
+  const auto made = C::LAG ? pipe.before() : pipe;
   float dq[DQ_COLS / 8][4];
   hopper_issue_dq<C>(dq, made, is_there, group, 0);
-  hopper_backward_add<C>(dk, ds, q_tile);
+  hopper_gemm_dkv<C>(dk, ds, q_tile);
   wgmma_wait<2>(dv);
-  hopper_release(bar::do_empty(ring.stage()), thread);
+  hopper_release(bar::do_empty(pipe.stage()), thread);
   wgmma_wait<1>(dq);
   if (is_there) {
-    if constexpr (C::LAG) hopper_release(hopper_backward_more<C>::ds_empty(made.stage()), thread);
-    hopper_await_turn<C>(p, made);
-    hopper_backward_add_dq<C>(p, dq, at.head, at.row0 - (C::LAG ? C::BM : 0), group, opaque(thread), 0);
-    hopper_pass_turn<C>(p, thread);
+    if constexpr (C::LAG) hopper_release(hopper_backward_all_barriers<C>::ds_empty(made.stage()), thread);
+    hopper_dq_wait<C>(p, made);
+    hopper_atomic_add_dq<C>(p, dq, at.head, at.row0 - (C::LAG ? C::BM : 0), group, opaque(thread), 0);
+    hopper_dq_arrive<C>(p, thread);
   }
   wgmma_wait<0>(dk);
-  hopper_release(bar::q_empty(ring.stage()), thread);
+  hopper_release(bar::q_empty(pipe.stage()), thread);
 }
 
 /* LAG: dQ of a head's last tile, 32 columns at a time: with 64, the accumulators of the steps would be moved
  * about. */
 template <class C, int DQ_COLS>
-FA_DEVICE void hopper_last_dq(const fa_flash_backward_params &p, hopper_ring<C::STAGES> ring, int key_block,
+FA_DEVICE void hopper_last_dq(const fa_backward_params &p, pipeline_state<C::STAGES> pipe, int key_block,
                               int head, int group, int thread) {
-  const auto made = ring.before();
-  const block_range tiles = hopper_load_keys<C>(p, key_block).blocks;
+  const auto made = pipe.before();
+  const block_range tiles = hopper_load_key_tile<C>(p, key_block).blocks;
   if (tiles.begin >= tiles.end) return;
-  hopper_await_turn<C>(p, made);
+  hopper_dq_wait<C>(p, made);
   FA_NO_UNROLL
   for (int first = 0; first < DQ_COLS; first += 32) {
     float dq[4][4];
     hopper_issue_dq<C>(dq, made, true, group, first);
     wgmma_wait<0>(dq);
-    hopper_backward_add_dq<C>(p, dq, head, (tiles.end - 1) * C::BM, group, thread, first);
+    hopper_atomic_add_dq<C>(p, dq, head, (tiles.end - 1) * C::BM, group, thread, first);
   }
-  hopper_release(hopper_backward_more<C>::ds_empty(made.stage()), thread);
-  hopper_pass_turn<C>(p, thread);
+  hopper_release(hopper_backward_all_barriers<C>::ds_empty(made.stage()), thread);
+  hopper_dq_arrive<C>(p, thread);
 }
 
 } // namespace fa

@@ -10,13 +10,13 @@ namespace fa {
 struct hopper_gradient {
   const fa_tensor_map *map;
   uint16_t *to;
-  const fa_flash_strides *stride;
+  const fa_kernel_strides *stride;
   int head_dim;
 };
 
 /* n_rows rows of a warp from a tile in shared memory. */
 template <class C>
-FA_DEVICE void hopper_store_rows(const hopper_gradient &g, uint32_t tile, const hopper_keys &t, int first,
+FA_DEVICE void hopper_store_rows(const hopper_gradient &g, uint32_t tile, const hopper_key_tile &t, int first,
                                  int n_rows, int lane) {
   uint16_t *to = g.to + t.batch * g.stride->batch + t.kv_head * g.stride->head +
                  (static_cast<int64_t>(t.seq.k_row) + t.key0 + first) * g.stride->row;
@@ -40,7 +40,7 @@ FA_DEVICE void hopper_stage_gradient(const float (&x)[C::D / 8][4], float factor
 
 /* From there. batch: of the map. */
 template <class C>
-FA_DEVICE void hopper_send_gradient(const fa_tensor_map *map, uint32_t tile, const hopper_keys &t, int first,
+FA_DEVICE void hopper_issue_gradient(const fa_tensor_map *map, uint32_t tile, const hopper_key_tile &t, int first,
                                     int batch) {
   FA_UNROLL
   for (int i = 0; i < C::PANELS; ++i)
@@ -50,40 +50,40 @@ FA_DEVICE void hopper_send_gradient(const fa_tensor_map *map, uint32_t tile, con
 /* Both, where keys past the last are past the map's end too. */
 template <class C>
 FA_DEVICE void hopper_store_gradient(const fa_tensor_map *map, const float (&x)[C::D / 8][4], float factor,
-                                     uint32_t tile, const hopper_keys &t, int first, int lane) {
+                                     uint32_t tile, const hopper_key_tile &t, int first, int lane) {
   tile += first * 128;
   hopper_stage_gradient<C>(x, factor, tile, lane);
-  if (lane == 0 && t.key0 + first < t.seq.len_k) hopper_send_gradient<C>(map, tile, t, first, t.batch);
+  if (lane == 0 && t.key0 + first < t.seq.len_k) hopper_issue_gradient<C>(map, tile, t, first, t.batch);
 }
 
 /* Both, where others' rows may follow. */
 template <class C>
-FA_DEVICE void hopper_store_own_gradient(const fa_flash_params &f, const hopper_gradient &g,
+FA_DEVICE void hopper_store_ragged_gradient(const fa_attention_params &f, const hopper_gradient &g,
                                          const float (&x)[C::D / 8][4], float factor, uint32_t tile,
-                                         const hopper_keys &t, int first, int lane) {
+                                         const hopper_key_tile &t, int first, int lane) {
   const int n_rows = t.seq.len_k - t.key0 - first;
   tile += first * 128;
   hopper_stage_gradient<C>(x, factor, tile, lane);
   if (n_rows < 16)
     hopper_store_rows<C>(g, tile, t, first, n_rows, lane);
   else if (lane == 0)
-    hopper_send_gradient<C>(g.map, tile, t, first, hopper_map_batch<C>(f, t.batch));
+    hopper_issue_gradient<C>(g.map, tile, t, first, hopper_map_batch<C>(f, t.batch));
 }
 
 /* dK and dV of a warp's keys. */
 template <class C>
 FA_DEVICE void hopper_store_gradients(const fa_hopper_backward_params &p, const float (&dk)[C::D / 8][4],
                                       const float (&dv)[C::D / 8][4], int key_block, int group, int thread) {
-  const fa_flash_params &f = p.b.forward;
-  const hopper_keys t = hopper_load_keys<C>(p.b, key_block);
+  const fa_attention_params &f = p.b.forward;
+  const hopper_key_tile t = hopper_load_key_tile<C>(p.b, key_block);
   const int first = 64 * group + thread / 32 * 16, lane = thread % 32;
   const uint32_t k_tile = shared_base() + C::K_AT, v_tile = shared_base() + C::V_AT;
   const float factor = C::DROPOUT ? f.dropout_scale : 1.0f;
   if constexpr (C::VARLEN) {
     const hopper_gradient to_dk = {&p.dk, p.b.dk, &p.b.dk_stride, f.head_dim},
                           to_dv = {&p.dv, p.b.dv, &p.b.dv_stride, f.head_dim_v};
-    hopper_store_own_gradient<C>(f, to_dk, dk, p.b.scale, k_tile, t, first, lane);
-    hopper_store_own_gradient<C>(f, to_dv, dv, factor, v_tile, t, first, lane);
+    hopper_store_ragged_gradient<C>(f, to_dk, dk, p.b.scale, k_tile, t, first, lane);
+    hopper_store_ragged_gradient<C>(f, to_dv, dv, factor, v_tile, t, first, lane);
   } else {
     hopper_store_gradient<C>(&p.dk, dk, p.b.scale, k_tile, t, first, lane);
     hopper_store_gradient<C>(&p.dv, dv, factor, v_tile, t, first, lane);

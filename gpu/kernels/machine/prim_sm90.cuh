@@ -40,16 +40,16 @@
  *   cluster_sync()                              all threads of all blocks of the cluster
  *   cluster_address(shared, rank)               of the same place in another block's shared memory, for:
  *   mbarrier_arrive_at(bar)
- *   send_shared(to, from, bytes, bar)           one thread; a bulk copy out of the own shared memory, in
+ *   copy_shared_to_cluster(to, from, bytes, bar)           one thread; a bulk copy out of the own shared memory, in
  *                                               sixteens, that completes on bar; `to` and bar: same block
  *   tma_load_both(...)                          as tma_load, but into both blocks of a cluster of two: at the
  *                                               same place of each, completing on each one's barrier at bar
  *
  *   registers_up<N>(), registers_down<N>()      of the warpgroup: to N registers a thread
  *   FA_COUNTERS(name, n)                        n numbers in device memory, 0 in the beginning, for
- *   take_number(p)                              what *p is, which then is one more; atomic
- *   set_number(p, x)
- *   leave_number(p, x), wait_for_number(p, x)    *p = x, and until it is: what the one thread did and has
+ *   counter_fetch_add(p)                              what *p is, which then is one more; atomic
+ *   counter_store(p, x)
+ *   semaphore_release(p, x), semaphore_wait(p, x)    *p = x, and until it is: what the one thread did and has
  *                                               waited for comes before what the other does next. Of a block
  *                                               with lower indices, z first, as those begin in this order
  *   uniform(x)                                  x, the same in all lanes, which the compiler is told

@@ -12,16 +12,16 @@ FA_DEVICE float greater(float a, float b) {
   return fmaxf(a, b);
 }
 #define FA_COUNTERS(name, n) static unsigned name[n];
-FA_DEVICE int take_number(unsigned *p) {
+FA_DEVICE int counter_fetch_add(unsigned *p) {
   return static_cast<int>(__atomic_fetch_add(p, 1u, __ATOMIC_RELAXED));
 }
-FA_DEVICE void set_number(unsigned *p, unsigned x) {
+FA_DEVICE void counter_store(unsigned *p, unsigned x) {
   __atomic_store_n(p, x, __ATOMIC_RELAXED);
 }
-FA_DEVICE void leave_number(unsigned *p, unsigned x, FA_FROM) {
+FA_DEVICE void semaphore_release(unsigned *p, unsigned x, FA_FROM) {
   __atomic_store_n(static_cast<unsigned *>(fa_simt_global(p, 4, true, FA_AT)), x, __ATOMIC_RELEASE);
 }
-FA_DEVICE void wait_for_number(const unsigned *p, unsigned x, FA_FROM) {
+FA_DEVICE void semaphore_wait(const unsigned *p, unsigned x, FA_FROM) {
   fa_simt_wait_global(static_cast<const unsigned *>(fa_simt_global(p, 4, false, FA_AT)), x, FA_AT);
 }
 FA_DEVICE int uniform(int x) {
@@ -65,8 +65,8 @@ FA_DEVICE uint32_t cluster_address(uint32_t shared, int rank) {
 FA_DEVICE void mbarrier_arrive_at(uint32_t bar, FA_FROM) {
   fa_simt_mbarrier_arrive(bar, 0, FA_AT);
 }
-FA_DEVICE void send_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, FA_FROM) {
-  fa_simt_bulk_send(to, from, bytes, bar, FA_AT);
+FA_DEVICE void copy_shared_to_cluster(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, FA_FROM) {
+  fa_simt_bulk_copy(to, from, bytes, bar, FA_AT);
 }
 
 FA_DEVICE void fence_async() {
@@ -107,14 +107,14 @@ template <int N, int TILES> FA_DEVICE void wgmma_wait(float (&)[TILES][4], FA_FR
 
 template <int TRANS_A, int TRANS_B, int TILES, class T>
 FA_DEVICE void wgmma_ss(float (&d)[TILES][4], uint64_t a, uint64_t b, int accumulate, T, FA_FROM) {
-  const fa_simt_product p = {
+  const fa_simt_mma p = {
       d[0], TILES, nullptr, a, b, TRANS_A != 0, TRANS_B != 0, accumulate != 0, std::is_same<T, bf16>::value};
   fa_simt_wgmma(&p, FA_AT);
 }
 template <int TRANS_B, int TILES, class T>
 FA_DEVICE void wgmma_rs(float (&d)[TILES][4], const uint32_t (&a)[4], uint64_t b, int accumulate, T,
                         FA_FROM) {
-  const fa_simt_product p = {
+  const fa_simt_mma p = {
       d[0], TILES, a, 0, b, false, TRANS_B != 0, accumulate != 0, std::is_same<T, bf16>::value};
   fa_simt_wgmma(&p, FA_AT);
 }

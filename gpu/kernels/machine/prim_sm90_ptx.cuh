@@ -8,16 +8,16 @@ FA_DEVICE float greater(float a, float b) {
   return fmaxf(a, b);
 }
 #define FA_COUNTERS(name, n) __device__ unsigned name[n];
-FA_DEVICE int take_number(unsigned *p) {
+FA_DEVICE int counter_fetch_add(unsigned *p) {
   return static_cast<int>(atomicAdd(p, 1u));
 }
-FA_DEVICE void set_number(unsigned *p, unsigned x) {
+FA_DEVICE void counter_store(unsigned *p, unsigned x) {
   atomicExch(p, x);
 }
-FA_DEVICE void leave_number(unsigned *p, unsigned x) {
+FA_DEVICE void semaphore_release(unsigned *p, unsigned x) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "r"(x) : "memory");
 }
-FA_DEVICE void wait_for_number(const unsigned *p, unsigned x) {
+FA_DEVICE void semaphore_wait(const unsigned *p, unsigned x) {
   unsigned is;
   do
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
@@ -91,7 +91,7 @@ FA_DEVICE uint32_t cluster_address(uint32_t shared, int rank) {
 FA_DEVICE void mbarrier_arrive_at(uint32_t bar) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-FA_DEVICE void send_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar) {
+FA_DEVICE void copy_shared_to_cluster(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar) {
   asm volatile(
       "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
           to),

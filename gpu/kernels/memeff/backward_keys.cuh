@@ -1,4 +1,4 @@
-/* dK and dV of the wide family: a block has BM keys of one KV head in its rows, and VC columns of each, and
+/* dK and dV of the memeff family: a block has BM keys of one KV head in its rows, and VC columns of each, and
  * walks over the query blocks that see them, of all query heads of the group. */
 #ifndef FA_GPU_KERNELS_MEMEFF_BACKWARD_KEYS_CUH
 #define FA_GPU_KERNELS_MEMEFF_BACKWARD_KEYS_CUH
@@ -9,7 +9,7 @@ namespace fa {
 
 /* Query blocks [begin, end) of which some row sees a key of [key0, key1). */
 template <int BN>
-FA_DEVICE block_range seeing_blocks(const fa_flash_params &f, const sequence &seq, int key0, int key1) {
+FA_DEVICE block_range seeing_blocks(const fa_attention_params &f, const sequence &seq, int key0, int key1) {
   int lo = 0, hi = seq.len_q;
   if (f.window_right >= 0) lo = max_int(0, key0 - seq.shift - f.window_right);
   if (f.window_left >= 0) hi = min_int(hi, key1 - seq.shift + f.window_left);
@@ -20,9 +20,9 @@ FA_DEVICE block_range seeing_blocks(const fa_flash_params &f, const sequence &se
 /* Zeros for the keys of an entry that no row may see at all: hidden on the left, or past those in use. Each
  * block does BM of them, counted from the entry's first. */
 template <class C>
-FA_DEVICE void clear_hidden(const fa_wide_backward_params &p, const wide_task &t, void *to,
-                            fa_flash_strides s, int n_cols, int first, int col0, int thread) {
-  const fa_flash_params &f = p.forward;
+FA_DEVICE void clear_hidden(const fa_memeff_backward_params &p, const memeff_coord &t, void *to,
+                            fa_kernel_strides s, int n_cols, int first, int col0, int thread) {
+  const fa_attention_params &f = p.forward;
   const int begin = f.cu_seqlens_k ? load_global(f.cu_seqlens_k + t.batch) : 0;
   const int end = f.cu_seqlens_k ? load_global(f.cu_seqlens_k + t.batch + 1) : f.seqlen_k;
   FA_NO_UNROLL
@@ -37,12 +37,12 @@ FA_DEVICE void clear_hidden(const fa_wide_backward_params &p, const wide_task &t
 /* P and dS of this warp's 16 keys by BN queries. key, row: of the lane's element 0. */
 template <class C>
 FA_DEVICE void key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
-                             const fa_wide_backward_params &p, const wide_task &t, int key, int row) {
+                             const fa_memeff_backward_params &p, const memeff_coord &t, int key, int row) {
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
     FA_UNROLL
     for (int e = 0; e < 2; ++e) {
-      const wide_query q = load_query(p, t, row + 8 * n + e);
+      const memeff_query q = load_query(p, t, row + 8 * n + e);
       pair_gradient<typename C::T>(s[n][e], dp[n][e], p, q, key);
       pair_gradient<typename C::T>(s[n][2 + e], dp[n][2 + e], p, q, key + 8);
     }
@@ -52,10 +52,10 @@ FA_DEVICE void key_gradients(typename C::score_tile &s, typename C::score_tile &
 /* The same under score_mod and mask_mod. kind: of the tile. */
 template <class C>
 FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
-                                  const fa_wide_backward_params &p, const wide_task &t, int key, int row,
+                                  const fa_memeff_backward_params &p, const memeff_coord &t, int key, int row,
                                   int kind, int lane) {
   typedef typename C::MODS M;
-  const fa_flash_params &f = p.forward;
+  const fa_attention_params &f = p.forward;
   const uint32_t hidden = flex_hidden<M, C::BN / 8, true>(f, t, row, key, kind, lane);
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
@@ -78,9 +78,9 @@ FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_t
 }
 
 template <class C>
-FA_DEVICE wide_operands key_operands(const fa_wide_backward_params &p, const wide_task &t) {
-  const fa_flash_params &f = p.forward;
-  return wide_operands{k_rows(f, t),
+FA_DEVICE memeff_operands key_operands(const fa_memeff_backward_params &p, const memeff_coord &t) {
+  const fa_attention_params &f = p.forward;
+  return memeff_operands{k_rows(f, t),
                        q_rows(f, t),
                        v_rows(f, t),
                        do_rows(p, t),
@@ -88,13 +88,13 @@ FA_DEVICE wide_operands key_operands(const fa_wide_backward_params &p, const wid
                        chunks_of<C>(f.head_dim_v)};
 }
 
-template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_params &p) {
-  const fa_flash_params &f = p.forward;
+template <class C> FA_DEVICE void memeff_backward_keys(const fa_memeff_backward_params &p) {
+  const fa_attention_params &f = p.forward;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int n_cols = (max_int(f.head_dim, f.head_dim_v) + C::VC - 1) / C::VC;
   const int col0 = static_cast<int>(blockIdx.x) % n_cols * C::VC;
   const int key0 = static_cast<int>(blockIdx.x) / n_cols * C::BM, kv_head = static_cast<int>(blockIdx.y);
-  wide_task t = load_wide_task(f, static_cast<int>(blockIdx.z), kv_head * f.heads_per_kv);
+  memeff_coord t = load_memeff_coord(f, static_cast<int>(blockIdx.z), kv_head * f.heads_per_kv);
   clear_hidden<C>(p, t, p.dk, p.dk_stride, f.head_dim, key0, col0, thread);
   clear_hidden<C>(p, t, p.dv, p.dv_stride, f.head_dim_v, key0, col0, thread);
   if (key0 >= t.seq.len_k) return;
@@ -107,7 +107,7 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
   FA_NO_UNROLL
   for (int head = t.head; head < (kv_head + 1) * f.heads_per_kv; ++head) {
     t.head = head;
-    const wide_operands x = key_operands<C>(p, t);
+    const memeff_operands x = key_operands<C>(p, t);
     const tile_walk<typename C::MODS> tiles(f.flex, f.flex.rows, t.batch, head, key0 / C::BM, blocks);
     FA_NO_UNROLL
     for (int i = tiles.begin(); i < tiles.end(); ++i) {
@@ -119,22 +119,22 @@ template <class C> FA_DEVICE void wide_backward_keys(const fa_wide_backward_para
       fetch_tile<C>(0, x.dp_b, row0, col0, f.aligned, thread);
       fetch_tile<C>(1, x.s_b, row0, col0, f.aligned, thread);
       cp_async_commit();
-      multiply_operands<C>(s, dp, x, key0, row0, buffer, f.aligned, works, thread);
+      gemm_s_dp<C>(s, dp, x, key0, row0, buffer, f.aligned, works, thread);
       if (!works) continue;
       if constexpr (C::MODS::ANY)
         flex_key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2, tile.kind, lane);
       else
         key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2);
-      multiply_tile<C>(dv, s, 0, lane);
-      multiply_tile<C>(dk, dp, 1, lane);
+      gemm_tile<C>(dv, s, 0, lane);
+      gemm_tile<C>(dk, dp, 1, lane);
     }
   }
   const int64_t first_k =
       t.batch * p.dk_stride.batch + kv_head * p.dk_stride.head + t.seq.k_row * p.dk_stride.row;
   const int64_t first_v =
       t.batch * p.dv_stride.batch + kv_head * p.dv_stride.head + t.seq.k_row * p.dv_stride.row;
-  write_wide<C>(p.dk, first_k, p.dk_stride.row, dk, p.scale, key, t.seq.len_k, col0, f.head_dim, lane);
-  write_wide<C>(p.dv, first_v, p.dv_stride.row, dv, f.dropout_scale, key, t.seq.len_k, col0, f.head_dim_v,
+  store_memeff_tile<C>(p.dk, first_k, p.dk_stride.row, dk, p.scale, key, t.seq.len_k, col0, f.head_dim, lane);
+  store_memeff_tile<C>(p.dv, first_v, p.dv_stride.row, dv, f.dropout_scale, key, t.seq.len_k, col0, f.head_dim_v,
                 lane);
 }
 

@@ -16,7 +16,7 @@
 namespace fa {
 
 /* Where a row's LSE, delta and the like stand. */
-FA_DEVICE int64_t row_at(const fa_flash_strides &s, const wide_task &t, int row) {
+FA_DEVICE int64_t row_at(const fa_kernel_strides &s, const memeff_coord &t, int row) {
   return t.batch * s.batch + t.head * s.head + (t.seq.q_row + static_cast<int64_t>(row)) * s.row;
 }
 
@@ -26,8 +26,8 @@ struct flex_query {
   float lse, delta;
 };
 
-FA_DEVICE flex_query load_flex_query(const fa_wide_backward_params &p, const wide_task &t, int row) {
-  const fa_flash_params &f = p.forward;
+FA_DEVICE flex_query load_flex_query(const fa_memeff_backward_params &p, const memeff_coord &t, int row) {
+  const fa_attention_params &f = p.forward;
   flex_query q = {load_flex_row(f, t, row), 0.0f, 0.0f};
   if (row >= t.seq.len_q) return q;
   q.lse = load_global(f.lse + row_at(f.lse_stride, t, row));
@@ -43,7 +43,7 @@ struct flex_flow {
  * N8 rows, or 16 rows by 8 N8 keys; row, key: of the lane's element 0. Expressions may be long, so there is
  * code for a lane's four pairs of one n alone. */
 template <class MODS, int N8, bool BY_KEYS>
-FA_DEVICE uint32_t flex_hidden(const fa_flash_params &f, const wide_task &t, int row, int key, int kind,
+FA_DEVICE uint32_t flex_hidden(const fa_attention_params &f, const memeff_coord &t, int row, int key, int kind,
                                int lane) {
   static_assert(4 * N8 <= 32, "a bit for each pair");
   const int row0 = row - (BY_KEYS ? lane % 4 * 2 : lane / 4), row1 = row0 + (BY_KEYS ? 8 * N8 : 16);
@@ -68,7 +68,7 @@ FA_DEVICE uint32_t flex_hidden(const fa_flash_params &f, const wide_task &t, int
 
 /* scaled: the pair's score. */
 template <class MODS, class T>
-FA_DEVICE flex_flow flex_flow_of(const fa_flash_params &f, const flex_query &q, const flex_pair &at,
+FA_DEVICE flex_flow flex_flow_of(const fa_attention_params &f, const flex_query &q, const flex_pair &at,
                                  bool hidden, float scaled, float dp) {
   const float logit = flex_modified<MODS, T>(f, q.row, at, scaled);
   if (hidden || logit == -infinity() || q.lse == -infinity()) return flex_flow{0.0f, 0.0f};
@@ -76,12 +76,12 @@ FA_DEVICE flex_flow flex_flow_of(const fa_flash_params &f, const flex_query &q, 
   return flex_flow{weight, weight == 0.0f ? 0.0f : weight * (dp - q.delta)};
 }
 
-/* dS; add: as for MODS::slope. */
+/* dS; add: as for MODS::derivative. */
 template <class MODS, class F>
-FA_DEVICE float flex_score_gradient(const fa_flash_params &f, const flex_pair &at, float scaled, float g,
+FA_DEVICE float flex_score_gradient(const fa_attention_params &f, const flex_pair &at, float scaled, float g,
                                     const F &add) {
   if (g == 0.0f) return 0.0f;
-  return g * MODS::slope(f.flex, scaled, at, add) * softcap_slope(f, scaled);
+  return g * MODS::derivative(f.flex, scaled, at, add) * softcap_derivative(f, scaled);
 }
 
 /* For kernels that leave the shares of captured elements to others. */
@@ -89,7 +89,7 @@ struct no_shares {
   FA_DEVICE void operator()(int, int64_t, float) const {}
 };
 
-/* How a walk's tile is listed; FA_FLEX_UNLISTED where it is not visited. */
+/* How a walk's tile is listed; FA_FLEX_FULLY_MASKED where it is not visited. */
 template <class MODS> FA_DEVICE int kind_of_tile(const tile_walk<MODS> &tiles, int tile) {
   int low = tiles.begin(), high = tiles.end();
   while (low < high) {
@@ -99,9 +99,9 @@ template <class MODS> FA_DEVICE int kind_of_tile(const tile_walk<MODS> &tiles, i
     else
       high = middle;
   }
-  if (low >= tiles.end()) return FA_FLEX_UNLISTED;
+  if (low >= tiles.end()) return FA_FLEX_FULLY_MASKED;
   const flex_tile found = tiles.at(low);
-  return found.tile == tile ? found.kind : FA_FLEX_UNLISTED;
+  return found.tile == tile ? found.kind : FA_FLEX_FULLY_MASKED;
 }
 
 } // namespace fa

@@ -1,4 +1,4 @@
-/* dQ and, unless it is summed, the gradient of the bias in the wide family, and the rows' delta: a block has
+/* dQ and, unless it is summed, the gradient of the bias in the memeff family, and the rows' delta: a block has
  * BM query rows of one head in its rows, and VC columns of dQ, and walks over the key blocks that they see.
  */
 #ifndef FA_GPU_KERNELS_MEMEFF_BACKWARD_QUERIES_CUH
@@ -9,11 +9,11 @@
 namespace fa {
 
 /* delta = rowsum(dO * O) - dLSE, and zeros in dQ, as wanted: a warp to a row. */
-template <class T> FA_DEVICE void wide_backward_prepare(const fa_wide_backward_params &p) {
-  const fa_flash_params &f = p.forward;
+template <class T> FA_DEVICE void memeff_backward_prepare(const fa_memeff_backward_params &p) {
+  const fa_attention_params &f = p.forward;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const wide_task t = load_wide_task(f, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
-  const int row = static_cast<int>(blockIdx.x) * FA_WIDE_PREPARE_ROWS + warp;
+  const memeff_coord t = load_memeff_coord(f, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
+  const int row = static_cast<int>(blockIdx.x) * FA_MEMEFF_PREPARE_ROWS + warp;
   if (row >= t.seq.len_q) return;
   if (p.clears_dq)
     for (int c = lane; c < f.head_dim; c += 32)
@@ -32,7 +32,7 @@ template <class T> FA_DEVICE void wide_backward_prepare(const fa_wide_backward_p
 
 /* Of this warp's 16 rows by BN keys. row, key: of the lane's element 0. */
 template <class C>
-FA_DEVICE void write_dbias(const fa_wide_backward_params &p, const wide_task &t,
+FA_DEVICE void write_dbias(const fa_memeff_backward_params &p, const memeff_coord &t,
                            const typename C::score_tile &ds, int row, int key) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -51,7 +51,7 @@ FA_DEVICE void write_dbias(const fa_wide_backward_params &p, const wide_task &t,
 
 /* Zeros for the key blocks that this block does not visit. */
 template <class C>
-FA_DEVICE void clear_dbias(const fa_wide_backward_params &p, const wide_task &t,
+FA_DEVICE void clear_dbias(const fa_memeff_backward_params &p, const memeff_coord &t,
                            const tile_walk<typename C::MODS> &tiles, int row, int key) {
   const typename C::score_tile zeros = {};
   const int n_blocks = (p.forward.seqlen_k + C::BN - 1) / C::BN;
@@ -68,10 +68,10 @@ FA_DEVICE void clear_dbias(const fa_wide_backward_params &p, const wide_task &t,
 /* P and dS of this warp's 16 rows by BN keys. */
 template <class C>
 FA_DEVICE void query_gradients(typename C::score_tile &s, typename C::score_tile &dp,
-                               const fa_wide_backward_params &p, const wide_task &t, int row, int key) {
+                               const fa_memeff_backward_params &p, const memeff_coord &t, int row, int key) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const wide_query q = load_query(p, t, row + 8 * r);
+    const memeff_query q = load_query(p, t, row + 8 * r);
     FA_UNROLL
     for (int n = 0; n < C::BN / 8; ++n) {
       FA_UNROLL
@@ -84,10 +84,10 @@ FA_DEVICE void query_gradients(typename C::score_tile &s, typename C::score_tile
 /* Under score_mod and mask_mod dP becomes then(pair, scaled score, P (dP - delta)). kind: of the tile. */
 template <class C, class F>
 FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score_tile &dp,
-                                    const fa_wide_backward_params &p, const wide_task &t, int row, int key,
+                                    const fa_memeff_backward_params &p, const memeff_coord &t, int row, int key,
                                     int kind, int lane, const F &then) {
   typedef typename C::MODS M;
-  const fa_flash_params &f = p.forward;
+  const fa_attention_params &f = p.forward;
   const uint32_t hidden = flex_hidden<M, C::BN / 8, false>(f, t, row, key, kind, lane);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -109,7 +109,7 @@ FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score
 
 /* One element of write_dbias. */
 template <class T>
-FA_DEVICE void write_pair_dbias(const fa_wide_backward_params &p, const flex_pair &at, float g) {
+FA_DEVICE void write_pair_dbias(const fa_memeff_backward_params &p, const flex_pair &at, float g) {
   if (at.i < at.len_q && at.j < p.forward.seqlen_k)
     store_element(p.dbias,
                   at.b * p.dbias_stride.batch + at.h * p.dbias_stride.head + at.i * p.dbias_stride.row + at.j,
@@ -120,8 +120,8 @@ FA_DEVICE void write_pair_dbias(const fa_wide_backward_params &p, const flex_pai
  * captured buffers in the blocks that have the first columns. */
 template <class C>
 FA_DEVICE void query_tile(typename C::score_tile &s, typename C::score_tile &dp,
-                          flex_gradients<typename C::MODS, true> &gradients, const fa_wide_backward_params &p,
-                          const wide_task &t, int row, int key, int kind, bool dbias, bool adds, int lane) {
+                          flex_gradients<typename C::MODS, true> &gradients, const fa_memeff_backward_params &p,
+                          const memeff_coord &t, int row, int key, int kind, bool dbias, bool adds, int lane) {
   if constexpr (C::MODS::ANY) {
     const fa_flex_args &x = p.forward.flex;
     flex_query_gradients<C>(s, dp, p, t, row, key, kind, lane,
@@ -140,9 +140,9 @@ FA_DEVICE void query_tile(typename C::score_tile &s, typename C::score_tile &dp,
 }
 
 template <class C>
-FA_DEVICE wide_operands query_operands(const fa_wide_backward_params &p, const wide_task &t) {
-  const fa_flash_params &f = p.forward;
-  return wide_operands{q_rows(f, t),
+FA_DEVICE memeff_operands query_operands(const fa_memeff_backward_params &p, const memeff_coord &t) {
+  const fa_attention_params &f = p.forward;
+  return memeff_operands{q_rows(f, t),
                        k_rows(f, t),
                        do_rows(p, t),
                        v_rows(f, t),
@@ -150,18 +150,18 @@ FA_DEVICE wide_operands query_operands(const fa_wide_backward_params &p, const w
                        chunks_of<C>(f.head_dim_v)};
 }
 
-template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_params &p) {
-  const fa_flash_params &f = p.forward;
+template <class C> FA_DEVICE void memeff_backward_queries(const fa_memeff_backward_params &p) {
+  const fa_attention_params &f = p.forward;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int n_cols = (f.head_dim + C::VC - 1) / C::VC;
   const int col0 = static_cast<int>(blockIdx.x) % n_cols * C::VC,
             row0 = static_cast<int>(blockIdx.x) / n_cols * C::BM;
-  const wide_task t = load_wide_task(f, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
+  const memeff_coord t = load_memeff_coord(f, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
   if (row0 >= t.seq.len_q) return;
   const tile_walk<typename C::MODS> tiles(
       f.flex, f.flex.keys, t.batch, t.head, row0 / C::BM,
       visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q)));
-  const wide_operands x = query_operands<C>(p, t);
+  const memeff_operands x = query_operands<C>(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);
   const bool dbias = p.dbias && !p.dbias_sums && col0 == 0;
@@ -179,15 +179,15 @@ template <class C> FA_DEVICE void wide_backward_queries(const fa_wide_backward_p
     fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
     fetch_tile<C>(0, x.s_b, key0, col0, f.aligned, thread);
     cp_async_commit();
-    multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
+    gemm_s_dp<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
     if (!works) continue;
     query_tile<C>(s, dp, gradients, p, t, row, key, tile.kind, dbias, col0 == 0, lane);
-    multiply_tile<C>(dq, dp, 0, lane);
+    gemm_tile<C>(dq, dp, 0, lane);
   }
   gradients.flush(f.flex, lane);
   const int64_t first =
       t.batch * p.dq_stride.batch + t.head * p.dq_stride.head + t.seq.q_row * p.dq_stride.row;
-  write_wide<C>(p.dq, first, p.dq_stride.row, dq, p.scale, row, t.seq.len_q, col0, f.head_dim, lane);
+  store_memeff_tile<C>(p.dq, first, p.dq_stride.row, dq, p.scale, row, t.seq.len_q, col0, f.head_dim, lane);
 }
 
 } // namespace fa

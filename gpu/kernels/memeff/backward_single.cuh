@@ -6,7 +6,7 @@
  *   dV += P^T dO, dK += dS^T Q stay in registers; dQ += dS K leaves by atomic additions, into dQ itself,
  * which prepare has cleared.
  *
- * Five products instead of the seven of wide_backward_keys and wide_backward_queries, whose results for that
+ * Five products instead of the seven of memeff_backward_keys and memeff_backward_queries, whose results for that
  * are the same in every run. K and V stay in shared memory; Q, dO, LSE and delta have two buffers. A warp has
  * 16 keys: P and dS go into the products of dV and dK from its registers. dS passes through shared memory for
  * that of dQ, where a warp has 16 rows and 32 columns, and for the bias' gradient. Two barriers per query
@@ -19,38 +19,38 @@
 
 namespace fa {
 
-template <int D_> struct wide_single_config {
+template <int D_> struct memeff_single_config {
   typedef f32 T;
-  static constexpr int D = D_, THREADS = FA_WIDE_BACKWARD_THREADS, WARPS = THREADS / 32;
+  static constexpr int D = D_, THREADS = FA_MEMEFF_BACKWARD_THREADS, WARPS = THREADS / 32;
   static constexpr int BM = 16 * WARPS, BN = D <= 64 ? 64 : 32, VC = D; /* keys, query rows, columns */
-  static constexpr int KEY_BYTES = BM * wide_row<D>::BYTES, ROW_BYTES = BN * wide_row<D>::BYTES;
+  static constexpr int KEY_BYTES = BM * memeff_row<D>::BYTES, ROW_BYTES = BN * memeff_row<D>::BYTES;
   static constexpr int VALUE_BYTES = 2 * BN * 4, STAGE_BYTES = 2 * ROW_BYTES + VALUE_BYTES;
   static constexpr int K_AT = 0, V_AT = KEY_BYTES, STAGE_AT = 2 * KEY_BYTES;
   static constexpr int DO_IN_STAGE = ROW_BYTES, VALUES_IN_STAGE = 2 * ROW_BYTES;
   static constexpr int DS_AT = STAGE_AT + 2 * STAGE_BYTES; /* [BN][BM], keys in_depth_order */
-  static constexpr int SHARED_BYTES = DS_AT + BN * wide_row<BM>::BYTES;
+  static constexpr int SHARED_BYTES = DS_AT + BN * memeff_row<BM>::BYTES;
   static_assert(SHARED_BYTES <= 227 * 1024, "devices of compute capability 9.0 have no more");
   static_assert(BN / 16 * (D / 32) == WARPS, "a warp has 16 rows and 32 columns of dQ");
   static_assert(2 * BN <= THREADS, "a thread fetches one LSE or delta");
   typedef float score_tile[BN / 8][4];
-  typedef float key_tile[D / 8][4]; /* columns as multiply_tile_rows has them */
+  typedef float key_tile[D / 8][4]; /* columns as gemm_tile_rows has them */
   FA_DEVICE static uint32_t stage(int buffer) { return shared_base() + STAGE_AT + buffer * STAGE_BYTES; }
 };
 
 /* Starts the copies of a query block's rows. */
 template <class C>
-FA_DEVICE void fetch_stage(const fa_wide_backward_params &p, const wide_task &t, int row0, int buffer,
+FA_DEVICE void fetch_stage(const fa_memeff_backward_params &p, const memeff_coord &t, int row0, int buffer,
                            int thread) {
-  const fa_flash_params &f = p.forward;
-  load_wide<f32, C::BN, C::D, C::THREADS>(C::stage(buffer), q_rows(f, t), row0, 0, f.aligned, thread);
-  load_wide<f32, C::BN, C::D, C::THREADS>(C::stage(buffer) + C::DO_IN_STAGE, do_rows(p, t), row0, 0,
+  const fa_attention_params &f = p.forward;
+  load_memeff_tile<f32, C::BN, C::D, C::THREADS>(C::stage(buffer), q_rows(f, t), row0, 0, f.aligned, thread);
+  load_memeff_tile<f32, C::BN, C::D, C::THREADS>(C::stage(buffer) + C::DO_IN_STAGE, do_rows(p, t), row0, 0,
                                           f.aligned, thread);
   cp_async_commit();
 }
 
 /* The thread's LSE or delta of a query block. A row that does not exist has no weights. */
 template <class C>
-FA_DEVICE float load_row_value(const fa_wide_backward_params &p, const wide_task &t, int row0, int thread) {
+FA_DEVICE float load_row_value(const fa_memeff_backward_params &p, const memeff_coord &t, int row0, int thread) {
   const int row = row0 + thread % C::BN;
   if (thread >= 2 * C::BN || row >= t.seq.len_q) return thread < C::BN ? infinity() : 0.0f;
   return thread < C::BN ? load_global(p.forward.lse + row_at(p.forward.lse_stride, t, row))
@@ -63,7 +63,7 @@ template <class C> FA_DEVICE void store_row_value(float x, int buffer, int threa
 /* P and dS of this warp's 16 keys by BN rows, where no pair has a bias or can be dropped. */
 template <class C, bool MASK>
 FA_DEVICE void plain_gradients(typename C::score_tile &s, typename C::score_tile &dp,
-                               const fa_wide_backward_params &p, const wide_task &t, int key, int row,
+                               const fa_memeff_backward_params &p, const memeff_coord &t, int key, int row,
                                uint32_t values) {
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
@@ -85,24 +85,24 @@ FA_DEVICE void plain_gradients(typename C::score_tile &s, typename C::score_tile
 
 template <class C> FA_DEVICE void store_ds(const typename C::score_tile &ds, int thread) {
   const int lane = thread % 32;
-  const uint32_t first = shared_base() + C::DS_AT + lane % 4 * 2 * wide_row<C::BM>::BYTES +
+  const uint32_t first = shared_base() + C::DS_AT + lane % 4 * 2 * memeff_row<C::BM>::BYTES +
                          (thread / 32 * 16 + in_depth_order(lane / 4)) * 4;
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
     FA_UNROLL
     for (int i = 0; i < 4; ++i)
-      store_shared4(first + (8 * n + i % 2) * wide_row<C::BM>::BYTES + i / 2 * 32, float_bits(ds[n][i]));
+      store_shared4(first + (8 * n + i % 2) * memeff_row<C::BM>::BYTES + i / 2 * 32, float_bits(ds[n][i]));
   }
 }
 
 /* Adds a warp's 16 rows and 32 columns of dQ of a query block. keys: [begin, end) of the block that some row
  * sees. */
 template <class C>
-FA_DEVICE void add_dq(const fa_wide_backward_params &p, const wide_task &t, int row0, block_range keys,
+FA_DEVICE void add_dq(const fa_memeff_backward_params &p, const memeff_coord &t, int row0, block_range keys,
                       int thread) {
   const int lane = thread % 32, tile = thread / 32 % (C::BN / 16), col0 = thread / 32 / (C::BN / 16) * 32;
   float dq[4][4] = {};
-  multiply_ordered<C::BM, C::D>(dq, first_tile_a<C::BM>(shared_base() + C::DS_AT, 16 * tile, lane),
+  gemm_ordered<C::BM, C::D>(dq, first_tile_a<C::BM>(shared_base() + C::DS_AT, 16 * tile, lane),
                                 first_tile_rows<C::D>(shared_base() + C::K_AT, col0, lane), keys.begin / 8,
                                 (keys.end + 7) / 8);
   const int col = col0 + lane % 4 * 8;
@@ -129,14 +129,14 @@ FA_DEVICE void add_dq(const fa_wide_backward_params &p, const wide_task &t, int 
 
 /* dS of a query block. */
 template <class C>
-FA_DEVICE void write_ds(const fa_wide_backward_params &p, const wide_task &t, int row0, int key0,
+FA_DEVICE void write_ds(const fa_memeff_backward_params &p, const memeff_coord &t, int row0, int key0,
                         int thread) {
   constexpr int CHUNKS = C::BM / 8;
   FA_NO_UNROLL
   for (int i = thread; i < C::BN * CHUNKS; i += C::THREADS) {
     const int row = i / CHUNKS, key = key0 + i % CHUNKS * 8;
     if (row0 + row >= t.seq.len_q) return;
-    const uint32_t from = shared_base() + C::DS_AT + row * wide_row<C::BM>::BYTES + i % CHUNKS * 32;
+    const uint32_t from = shared_base() + C::DS_AT + row * memeff_row<C::BM>::BYTES + i % CHUNKS * 32;
     const vec4 even = load_shared16(from), odd = load_shared16(from + 16);
     const uint32_t x[8] = {even.x, odd.x, even.y, odd.y, even.z, odd.z, even.w, odd.w};
     float *to = static_cast<float *>(p.dbias) + t.batch * p.dbias_stride.batch +
@@ -149,7 +149,7 @@ FA_DEVICE void write_ds(const fa_wide_backward_params &p, const wide_task &t, in
 
 /* Zeros for the gradient of the bias of the block's keys and rows [begin, end), in the group's heads. */
 template <class C>
-FA_DEVICE void clear_bias_rows(const fa_wide_backward_params &p, wide_task t, int key0, int begin, int end,
+FA_DEVICE void clear_bias_rows(const fa_memeff_backward_params &p, memeff_coord t, int key0, int begin, int end,
                                int thread) {
   const int n_keys = min_int(C::BM, p.forward.seqlen_k - key0);
   for (int head = 0; head < p.forward.heads_per_kv; ++head, ++t.head) {
@@ -163,7 +163,7 @@ FA_DEVICE void clear_bias_rows(const fa_wide_backward_params &p, wide_task t, in
 
 /* Keys [begin, end) of the block, counted from its first, that some row of a query block sees. */
 template <class C>
-FA_DEVICE block_range seen_keys(const fa_flash_params &f, const sequence &seq, int row0, int key0) {
+FA_DEVICE block_range seen_keys(const fa_attention_params &f, const sequence &seq, int row0, int key0) {
   const int lo = limits_of_row(f, seq, row0).lo;
   const int hi = limits_of_row(f, seq, min_int(row0 + C::BN, seq.len_q) - 1).hi;
   return block_range{max_int(lo - key0, 0), min_int(hi - key0, C::BM)};
@@ -171,9 +171,9 @@ FA_DEVICE block_range seen_keys(const fa_flash_params &f, const sequence &seq, i
 
 /* dK and dV of a warp's 16 keys. key: the lane's first. */
 template <class C>
-FA_DEVICE void write_keys(const fa_wide_backward_params &p, const wide_task &t,
+FA_DEVICE void write_keys(const fa_memeff_backward_params &p, const memeff_coord &t,
                           const typename C::key_tile &dk, const typename C::key_tile &dv, int key, int lane) {
-  const fa_flash_params &f = p.forward;
+  const fa_attention_params &f = p.forward;
   const float factor_k[2] = {p.scale, p.scale}, factor_v[2] = {f.dropout_scale, f.dropout_scale};
   write_tile(static_cast<float *>(p.dk) + t.batch * p.dk_stride.batch + t.kv_head * p.dk_stride.head +
                  t.seq.k_row * p.dk_stride.row,
@@ -186,16 +186,16 @@ FA_DEVICE void write_keys(const fa_wide_backward_params &p, const wide_task &t,
 /* P and dS of a query block, and what they add to dV. */
 template <class C>
 FA_DEVICE void single_scores(typename C::score_tile &ds, typename C::key_tile &dv,
-                             const fa_wide_backward_params &p, const wide_task &t, int key0, int row0,
+                             const fa_memeff_backward_params &p, const memeff_coord &t, int key0, int row0,
                              int buffer, int thread) {
-  const fa_flash_params &f = p.forward;
+  const fa_attention_params &f = p.forward;
   const int lane = thread % 32, warp_key = key0 + thread / 32 * 16;
   const int key = warp_key + lane / 4, row = row0 + lane % 4 * 2;
   const uint32_t stage = C::stage(buffer);
   typename C::score_tile s = {};
-  multiply_tiles<C::D>(s, first_tile_a<C::D>(shared_base() + C::K_AT, thread / 32 * 16, lane),
+  gemm_tiles<C::D>(s, first_tile_a<C::D>(shared_base() + C::K_AT, thread / 32 * 16, lane),
                        first_tile_b<C::D>(stage, lane));
-  multiply_tiles<C::D>(ds, first_tile_a<C::D>(shared_base() + C::V_AT, thread / 32 * 16, lane),
+  gemm_tiles<C::D>(ds, first_tile_a<C::D>(shared_base() + C::V_AT, thread / 32 * 16, lane),
                        first_tile_b<C::D>(stage + C::DO_IN_STAGE, lane));
   const uint32_t values = stage + C::VALUES_IN_STAGE + lane % 4 * 8;
   if (f.bias || f.dropout_linear)
@@ -204,15 +204,15 @@ FA_DEVICE void single_scores(typename C::score_tile &ds, typename C::key_tile &d
     plain_gradients<C, true>(s, ds, p, t, key, row, values);
   else
     plain_gradients<C, false>(s, ds, p, t, key, row, values);
-  multiply_tile_rows<C::D>(dv, s, first_tile_rows<C::D>(stage + C::DO_IN_STAGE, 0, lane));
+  gemm_tile_rows<C::D>(dv, s, first_tile_rows<C::D>(stage + C::DO_IN_STAGE, 0, lane));
 }
 
-template <class C> FA_DEVICE void wide_backward_single(const fa_wide_backward_params &p) {
-  const fa_flash_params &f = p.forward;
+template <class C> FA_DEVICE void memeff_backward_single(const fa_memeff_backward_params &p) {
+  const fa_attention_params &f = p.forward;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-  const grid_place place = longest_first(f);
+  const grid_place place = longest_first_coord(f);
   const int key0 = place.block * C::BM; /* under a causal mask the first keys are seen by most rows */
-  wide_task t = load_wide_task(f, place.batch, place.head * f.heads_per_kv);
+  memeff_coord t = load_memeff_coord(f, place.batch, place.head * f.heads_per_kv);
   clear_hidden<C>(p, t, p.dk, p.dk_stride, f.head_dim, key0, 0, thread);
   clear_hidden<C>(p, t, p.dv, p.dv_stride, f.head_dim_v, key0, 0, thread);
   const bool dbias = p.dbias && !p.dbias_sums, exists = key0 < t.seq.len_k;
@@ -230,9 +230,9 @@ template <class C> FA_DEVICE void wide_backward_single(const fa_wide_backward_pa
   const int end = blocks.begin < blocks.end ? t.head + f.heads_per_kv : t.head;
   int buffer = 0;
   if (at.head < end) {
-    load_wide<f32, C::BM, C::D, C::THREADS>(shared_base() + C::K_AT, k_rows(f, t), key0, 0, f.aligned,
+    load_memeff_tile<f32, C::BM, C::D, C::THREADS>(shared_base() + C::K_AT, k_rows(f, t), key0, 0, f.aligned,
                                             thread);
-    load_wide<f32, C::BM, C::D, C::THREADS>(shared_base() + C::V_AT, v_rows(f, t), key0, 0, f.aligned,
+    load_memeff_tile<f32, C::BM, C::D, C::THREADS>(shared_base() + C::V_AT, v_rows(f, t), key0, 0, f.aligned,
                                             thread);
     fetch_stage<C>(p, t, at.m * C::BN, 0, thread);
     store_row_value<C>(load_row_value<C>(p, t, at.m * C::BN, thread), 0, thread);
@@ -257,7 +257,7 @@ template <class C> FA_DEVICE void wide_backward_single(const fa_wide_backward_pa
     if (works || dbias) store_ds<C>(ds, thread);
     store_row_value<C>(value, buffer ^ 1, thread);
     sync_block(); /* dS stands */
-    if (works) multiply_tile_rows<C::D>(dk, ds, first_tile_rows<C::D>(C::stage(buffer), 0, lane));
+    if (works) gemm_tile_rows<C::D>(dk, ds, first_tile_rows<C::D>(C::stage(buffer), 0, lane));
     add_dq<C>(p, t, row0, keys, thread);
     if (dbias) write_ds<C>(p, t, row0, key0, thread);
     at = next;

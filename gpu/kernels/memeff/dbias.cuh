@@ -10,34 +10,34 @@
 
 namespace fa {
 
-/* How a tile is visited, FA_FLEX_UNLISTED where it is not. */
+/* How a tile is visited, FA_FLEX_FULLY_MASKED where it is not. */
 template <class C>
-FA_DEVICE int dbias_tile(const fa_flash_params &f, const wide_task &t, int row0, int key0) {
+FA_DEVICE int dbias_tile(const fa_attention_params &f, const memeff_coord &t, int row0, int key0) {
   const block_range seen = visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
   if constexpr (C::MODS::ANY) {
     const tile_walk<typename C::MODS> tiles(f.flex, f.flex.keys, t.batch, t.head, row0 / C::BM, seen);
     return kind_of_tile(tiles, key0 / C::BN);
   } else {
-    return key0 / C::BN >= seen.begin && key0 / C::BN < seen.end ? FA_FLEX_FULL : FA_FLEX_UNLISTED;
+    return key0 / C::BN >= seen.begin && key0 / C::BN < seen.end ? FA_FLEX_FULL : FA_FLEX_FULLY_MASKED;
   }
 }
 
 /* sum += dS, before score_mod takes its part, of one head's BM rows by BN keys. */
 template <class C>
-FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_wide_backward_params &p, const wide_task &t,
+FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_memeff_backward_params &p, const memeff_coord &t,
                          int row0, int key0, int &buffer, int thread) {
-  const fa_flash_params &f = p.forward;
+  const fa_attention_params &f = p.forward;
   const int kind = dbias_tile<C>(f, t, row0, key0);
-  if (kind == FA_FLEX_UNLISTED) return;
+  if (kind == FA_FLEX_FULLY_MASKED) return;
   const int lane = thread % 32, row = row0 + thread / 32 * 16 + lane / 4;
-  const wide_operands x = query_operands<C>(p, t);
+  const memeff_operands x = query_operands<C>(p, t);
   typename C::score_tile s = {}, dp = {};
   /* some may still read the other buffer, nobody this one: there are two chunks at least, and a barrier each
    */
   fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
   cp_async_commit();
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);
-  multiply_operands<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
+  gemm_s_dp<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
   if (!works) return;
   if constexpr (C::MODS::ANY)
     flex_query_gradients<C>(s, dp, p, t, row, key0 + lane % 4 * 2, kind, lane,
@@ -54,7 +54,7 @@ FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_wide_backward_par
 /* The sums of the block's BM rows, of one key each: over the warp's 16 rows in registers, then over the warps
  * in shared memory. */
 template <class C>
-FA_DEVICE void write_column_sums(const fa_wide_backward_params &p, const wide_task &t,
+FA_DEVICE void write_column_sums(const fa_memeff_backward_params &p, const memeff_coord &t,
                                  const typename C::score_tile &sum, int key0, int thread) {
   const int lane = thread % 32;
   sync_block(); /* all are done with the buffers */
@@ -82,17 +82,17 @@ FA_DEVICE void write_column_sums(const fa_wide_backward_params &p, const wide_ta
 struct dbias_part {
   int batch0, batch1, head0, head1, row0, row1;
 };
-template <int BM> FA_DEVICE dbias_part dbias_part_of(const fa_wide_backward_params &p, int row_block) {
+template <int BM> FA_DEVICE dbias_part dbias_part_of(const fa_memeff_backward_params &p, int row_block) {
   const int batch = static_cast<int>(blockIdx.z), head = static_cast<int>(blockIdx.y);
   dbias_part d = {batch, batch + 1, head, head + 1, row_block * BM, row_block * BM + 1};
-  if (p.dbias_sums & FA_WIDE_SUM_BATCH) d.batch1 = p.batch;
-  if (p.dbias_sums & FA_WIDE_SUM_HEADS) d.head1 = p.forward.heads_q;
-  if (p.dbias_sums & FA_WIDE_SUM_ROWS) d.row1 = p.forward.seqlen_q;
+  if (p.dbias_sums & FA_MEMEFF_SUM_BATCH) d.batch1 = p.batch;
+  if (p.dbias_sums & FA_MEMEFF_SUM_HEADS) d.head1 = p.forward.heads_q;
+  if (p.dbias_sums & FA_MEMEFF_SUM_ROWS) d.row1 = p.forward.seqlen_q;
   return d;
 }
 
-template <class C> FA_DEVICE void wide_backward_dbias(const fa_wide_backward_params &p) {
-  const fa_flash_params &f = p.forward;
+template <class C> FA_DEVICE void memeff_backward_dbias(const fa_memeff_backward_params &p) {
+  const fa_attention_params &f = p.forward;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int n_key_blocks = (f.seqlen_k + C::BN - 1) / C::BN;
   const int key0 = static_cast<int>(blockIdx.x) % n_key_blocks * C::BN;
@@ -103,14 +103,14 @@ template <class C> FA_DEVICE void wide_backward_dbias(const fa_wide_backward_par
   for (int batch = d.batch0; batch < d.batch1; ++batch) {
     FA_NO_UNROLL
     for (int head = d.head0; head < d.head1; ++head) {
-      const wide_task t = load_wide_task(f, batch, head);
+      const memeff_coord t = load_memeff_coord(f, batch, head);
       FA_NO_UNROLL
       for (int row0 = d.row0; row0 < d.row1; row0 += C::BM)
         add_dbias<C>(sum, p, t, row0, key0, buffer, thread);
     }
   }
-  const wide_task first = load_wide_task(f, d.batch0, d.head0);
-  if (p.dbias_sums & FA_WIDE_SUM_ROWS)
+  const memeff_coord first = load_memeff_coord(f, d.batch0, d.head0);
+  if (p.dbias_sums & FA_MEMEFF_SUM_ROWS)
     write_column_sums<C>(p, first, sum, key0, thread);
   else
     write_dbias<C>(p, first, sum, d.row0 + thread / 32 * 16 + lane / 4, key0 + lane % 4 * 2);

@@ -1,4 +1,4 @@
-/* Forward of the wide family: float32 elements on tensor cores, and head dims of any size. One block takes BM
+/* Forward of the memeff family: float32 elements on tensor cores, and head dims of any size. One block takes BM
  * query rows of one head and VC columns of V.
  *
  * Head dims of any size fit since S = Q K^T is summed over chunks of 32 columns that pass through shared
@@ -17,12 +17,12 @@ namespace fa {
 
 /* T: f32, f16 or bf16. VC: columns of V and O of a block, 64 or 128. MODS: no_mods, or flex_mods for calls of
  * family flex. */
-template <class T_, int VC_, class MODS_ = no_mods> struct wide_forward_config {
+template <class T_, int VC_, class MODS_ = no_mods> struct memeff_forward_config {
   typedef T_ T;
   typedef MODS_ MODS;
   static constexpr int VC = VC_, BM = 128, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS;
-  static constexpr int Q_BYTES = BM * wide_row<WIDE_CHUNK>::BYTES, K_BYTES = BN * wide_row<WIDE_CHUNK>::BYTES;
-  static constexpr int V_BYTES = BN * wide_row<VC>::BYTES;
+  static constexpr int Q_BYTES = BM * memeff_row<MEMEFF_CHUNK>::BYTES, K_BYTES = BN * memeff_row<MEMEFF_CHUNK>::BYTES;
+  static constexpr int V_BYTES = BN * memeff_row<VC>::BYTES;
   static constexpr int Q_AT = 0, K_AT = 2 * Q_BYTES, V_AT = K_AT + 2 * K_BYTES;
   static constexpr int SHARED_BYTES = V_AT + V_BYTES;
   static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
@@ -31,30 +31,30 @@ template <class T_, int VC_, class MODS_ = no_mods> struct wide_forward_config {
 };
 
 template <class C>
-FA_DEVICE void fetch_chunk(const fa_flash_params &p, const wide_rows &q, const wide_rows &k, int row0,
+FA_DEVICE void fetch_chunk(const fa_attention_params &p, const memeff_rows &q, const memeff_rows &k, int row0,
                            int key0, int chunk, int buffer, int thread) {
-  load_wide<typename C::T, C::BM, WIDE_CHUNK, C::THREADS>(shared_base() + C::Q_AT + buffer * C::Q_BYTES, q,
-                                                          row0, chunk * WIDE_CHUNK, p.aligned, thread);
-  load_wide<typename C::T, C::BN, WIDE_CHUNK, C::THREADS>(shared_base() + C::K_AT + buffer * C::K_BYTES, k,
-                                                          key0, chunk * WIDE_CHUNK, p.aligned, thread);
+  load_memeff_tile<typename C::T, C::BM, MEMEFF_CHUNK, C::THREADS>(shared_base() + C::Q_AT + buffer * C::Q_BYTES, q,
+                                                          row0, chunk * MEMEFF_CHUNK, p.aligned, thread);
+  load_memeff_tile<typename C::T, C::BN, MEMEFF_CHUNK, C::THREADS>(shared_base() + C::K_AT + buffer * C::K_BYTES, k,
+                                                          key0, chunk * MEMEFF_CHUNK, p.aligned, thread);
 }
 
 template <class C>
-FA_DEVICE void wide_softmax(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2]) {
+FA_DEVICE void memeff_softmax(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2]) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const float shrink = softmax_row_of_logits(s, r, rows[r]);
+    const float rescale = softmax_row_of_logits(s, r, rows[r]);
     FA_UNROLL
     for (int n = 0; n < C::VC / 8; ++n) {
-      o[n][2 * r] *= shrink;
-      o[n][2 * r + 1] *= shrink;
+      o[n][2 * r] *= rescale;
+      o[n][2 * r + 1] *= rescale;
     }
   }
 }
 
 /* Strikes out what dropout drops, after the sums were taken. */
 template <int N8>
-FA_DEVICE void drop_linear(float (&s)[N8][4], const fa_flash_params &p, const wide_task &t, int row,
+FA_DEVICE void drop_linear(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row,
                            int key) {
   const uint64_t head = linear_head(p, t.batch, t.head);
   FA_UNROLL
@@ -70,7 +70,7 @@ FA_DEVICE void drop_linear(float (&s)[N8][4], const fa_flash_params &p, const wi
 }
 
 /* One row's LSE; sum: over all lanes that have a part of it. */
-FA_DEVICE void store_lse(const fa_flash_params &p, const wide_task &t, int row, float max, float sum) {
+FA_DEVICE void store_lse(const fa_attention_params &p, const memeff_coord &t, int row, float max, float sum) {
   store_global(p.lse + t.batch * p.lse_stride.batch + t.head * p.lse_stride.head +
                    (t.seq.q_row + static_cast<int64_t>(row)) * p.lse_stride.row,
                sum == 0.0f ? p.empty_lse : max + natural_log(sum));
@@ -78,7 +78,7 @@ FA_DEVICE void store_lse(const fa_flash_params &p, const wide_task &t, int row, 
 
 /* Normalises, and writes this warp's rows of O; of LSE too in the block that has the first columns. */
 template <class C>
-FA_DEVICE void write_rows(const fa_flash_params &p, const wide_task &t, const typename C::output_tile &o,
+FA_DEVICE void write_rows(const fa_attention_params &p, const memeff_coord &t, const typename C::output_tile &o,
                           const row_state (&rows)[2], int row, int col0, int lane) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -102,55 +102,55 @@ FA_DEVICE void write_rows(const fa_flash_params &p, const wide_task &t, const ty
 
 /* S to the weights that multiply V; what was summed up so far shrinks. */
 template <class C>
-FA_DEVICE void wide_weights(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2],
-                            const fa_flash_params &p, const wide_task &t, int row, int key, int kind,
+FA_DEVICE void memeff_compute_p(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2],
+                            const fa_attention_params &p, const memeff_coord &t, int row, int key, int kind,
                             int lane) {
   if constexpr (C::MODS::ANY)
     make_flex_logits<typename C::MODS, typename C::T>(s, p, t, row, key, kind, lane);
   else
     make_logits<typename C::T>(s, p, t, row, key);
-  wide_softmax<C>(s, o, rows);
+  memeff_softmax<C>(s, o, rows);
   if (!C::MODS::ANY && p.dropout_linear) drop_linear(s, p, t, row, key);
 }
 
 /* S of this warp's rows and one key block: the first chunk is on its way when this begins, and V (if the next
  * barrier finds it unused) and the other chunks are fetched here. Leaves buffer at the one that is free. */
 template <class C>
-FA_DEVICE void wide_scores(typename C::score_tile &s, const fa_flash_params &p, const wide_rows &q,
-                           const wide_rows &k, const wide_rows &v, int row0, int key0, int col0, int &buffer,
+FA_DEVICE void memeff_gemm_qk(typename C::score_tile &s, const fa_attention_params &p, const memeff_rows &q,
+                           const memeff_rows &k, const memeff_rows &v, int row0, int key0, int col0, int &buffer,
                            bool works, int thread) {
-  const int n_chunks = (p.head_dim + WIDE_CHUNK - 1) / WIDE_CHUNK;
+  const int n_chunks = (p.head_dim + MEMEFF_CHUNK - 1) / MEMEFF_CHUNK;
   FA_NO_UNROLL
   for (int c = 0; c < n_chunks; ++c) {
     cp_async_wait<0>();
     sync_block(); /* the chunk is there for all; all are done with the other buffer and the previous V */
     if (c == 0)
-      load_wide<typename C::T, C::BN, C::VC, C::THREADS>(shared_base() + C::V_AT, v, key0, col0, p.aligned,
+      load_memeff_tile<typename C::T, C::BN, C::VC, C::THREADS>(shared_base() + C::V_AT, v, key0, col0, p.aligned,
                                                          thread);
     if (c + 1 < n_chunks) fetch_chunk<C>(p, q, k, row0, key0, c + 1, buffer ^ 1, thread);
     cp_async_commit();
     if (works)
-      multiply_chunk<WIDE_CHUNK>(
+      gemm_chunk<MEMEFF_CHUNK>(
           s,
-          first_wide<WIDE_CHUNK>(shared_base() + C::Q_AT + buffer * C::Q_BYTES, thread / 32 * 16,
+          memeff_fragment_rows<MEMEFF_CHUNK>(shared_base() + C::Q_AT + buffer * C::Q_BYTES, thread / 32 * 16,
                                  thread % 32),
-          first_wide<WIDE_CHUNK>(shared_base() + C::K_AT + buffer * C::K_BYTES, 0, thread % 32));
+          memeff_fragment_rows<MEMEFF_CHUNK>(shared_base() + C::K_AT + buffer * C::K_BYTES, 0, thread % 32));
     buffer ^= 1;
   }
 }
 
 /* Grid: x over row blocks, and within each over the column blocks of O; y over query heads, z over entries.
  */
-template <class C> FA_DEVICE void wide_forward(const fa_flash_params &p) {
+template <class C> FA_DEVICE void memeff_forward(const fa_attention_params &p) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int n_cols = (p.head_dim_v + C::VC - 1) / C::VC, col0 = static_cast<int>(blockIdx.x) % n_cols * C::VC;
-  const wide_task t = load_wide_task(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
+  const memeff_coord t = load_memeff_coord(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
   const int row0 = static_cast<int>(blockIdx.x) / n_cols * C::BM;
   if (row0 >= t.seq.len_q) return;
   const tile_walk<typename C::MODS> tiles(
       p.flex, p.flex.keys, t.batch, t.head, row0 / C::BM,
       visible_blocks<C::BN>(p, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q)));
-  const wide_rows q = q_rows(p, t), k = k_rows(p, t), v = v_rows(p, t);
+  const memeff_rows q = q_rows(p, t), k = k_rows(p, t), v = v_rows(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
 
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);
@@ -166,7 +166,7 @@ template <class C> FA_DEVICE void wide_forward(const fa_flash_params &p) {
     const flex_tile at = tiles.at(i);
     const int key0 = at.tile * C::BN, key = key0 + lane % 4 * 2;
     typename C::score_tile s = {};
-    wide_scores<C>(s, p, q, k, v, row0, key0, col0, buffer, works, thread);
+    memeff_gemm_qk<C>(s, p, q, k, v, row0, key0, col0, buffer, works, thread);
     cp_async_wait<0>();
     sync_block(); /* V is there for all */
     if (i + 1 < tiles.end()) {
@@ -176,8 +176,8 @@ template <class C> FA_DEVICE void wide_forward(const fa_flash_params &p) {
     }
     cp_async_commit();
     if (!works) continue;
-    wide_weights<C>(s, o, rows, p, t, row, key, at.kind, lane);
-    multiply_rows<C::VC>(o, s, first_wide_rows<C::VC>(shared_base() + C::V_AT, lane));
+    memeff_compute_p<C>(s, o, rows, p, t, row, key, at.kind, lane);
+    gemm_rows<C::VC>(o, s, memeff_fragment_depth_rows<C::VC>(shared_base() + C::V_AT, lane));
   }
   write_rows<C>(p, t, o, rows, row, col0, lane);
 }

@@ -8,34 +8,34 @@
 
 namespace fa {
 
-template <int D_> struct wide_whole_config {
+template <int D_> struct memeff_whole_config {
   typedef f32 T;
   static constexpr int D = D_, VC = D, BM = 128, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS;
-  static constexpr int Q_BYTES = BM * wide_row<D>::BYTES, KEY_BYTES = BN * wide_row<D>::BYTES;
+  static constexpr int Q_BYTES = BM * memeff_row<D>::BYTES, KEY_BYTES = BN * memeff_row<D>::BYTES;
   static constexpr int Q_AT = 0, STAGE_AT = Q_BYTES, V_IN_STAGE = KEY_BYTES, STAGE_BYTES = 2 * KEY_BYTES;
   static constexpr int SHARED_BYTES = STAGE_AT + 2 * STAGE_BYTES;
   static_assert(SHARED_BYTES <= 227 * 1024, "devices of compute capability 9.0 have no more");
   typedef float score_tile[BN / 8][4];
-  typedef float output_tile[VC / 8][4]; /* columns as multiply_tile_rows has them */
+  typedef float output_tile[VC / 8][4]; /* columns as gemm_tile_rows has them */
   FA_DEVICE static uint32_t stage(int buffer) { return shared_base() + STAGE_AT + buffer * STAGE_BYTES; }
 };
 
 /* Starts the copies of a key block. */
 template <class C>
-FA_DEVICE void fetch_keys(const fa_flash_params &p, const wide_task &t, int key0, int buffer, int thread) {
-  load_wide<f32, C::BN, C::D, C::THREADS>(C::stage(buffer), k_rows(p, t), key0, 0, p.aligned, thread);
-  load_wide<f32, C::BN, C::D, C::THREADS>(C::stage(buffer) + C::V_IN_STAGE, v_rows(p, t), key0, 0, p.aligned,
+FA_DEVICE void fetch_keys(const fa_attention_params &p, const memeff_coord &t, int key0, int buffer, int thread) {
+  load_memeff_tile<f32, C::BN, C::D, C::THREADS>(C::stage(buffer), k_rows(p, t), key0, 0, p.aligned, thread);
+  load_memeff_tile<f32, C::BN, C::D, C::THREADS>(C::stage(buffer) + C::V_IN_STAGE, v_rows(p, t), key0, 0, p.aligned,
                                           thread);
   cp_async_commit();
 }
 
 /* One key block for a warp, of which some row (first_row is its first) sees some key. */
 template <class C>
-FA_DEVICE void whole_step(typename C::output_tile &o, row_state (&rows)[2], const fa_flash_params &p,
-                          const wide_task &t, int first_row, int key0, int buffer, int thread) {
+FA_DEVICE void whole_step(typename C::output_tile &o, row_state (&rows)[2], const fa_attention_params &p,
+                          const memeff_coord &t, int first_row, int key0, int buffer, int thread) {
   const int lane = thread % 32, row = first_row + lane / 4, key = key0 + lane % 4 * 2;
   typename C::score_tile s = {};
-  multiply_tiles<C::D>(s, first_tile_a<C::D>(shared_base() + C::Q_AT, thread / 32 * 16, lane),
+  gemm_tiles<C::D>(s, first_tile_a<C::D>(shared_base() + C::Q_AT, thread / 32 * 16, lane),
                        first_tile_b<C::D>(C::stage(buffer), lane));
   if (p.bias ||
       keys_need_mask(p, t.seq, first_row, min_int(first_row + 16, t.seq.len_q), key0, key0 + C::BN)) {
@@ -48,16 +48,16 @@ FA_DEVICE void whole_step(typename C::output_tile &o, row_state (&rows)[2], cons
       for (int e = 0; e < 4; ++e) s[n][e] *= scale;
     }
   }
-  wide_softmax<C>(s, o, rows);
+  memeff_softmax<C>(s, o, rows);
   if (p.dropout_linear) drop_linear(s, p, t, row, key);
-  multiply_tile_rows<C::D>(o, s, first_tile_rows<C::D>(C::stage(buffer) + C::V_IN_STAGE, 0, lane));
+  gemm_tile_rows<C::D>(o, s, first_tile_rows<C::D>(C::stage(buffer) + C::V_IN_STAGE, 0, lane));
 }
 
 /* Grid: x over row blocks, y over query heads, z over entries. */
-template <class C> FA_DEVICE void wide_forward_whole(const fa_flash_params &p) {
+template <class C> FA_DEVICE void memeff_forward_whole(const fa_attention_params &p) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-  const grid_place place = longest_first(p);
-  const wide_task t = load_wide_task(p, place.batch, place.head);
+  const grid_place place = longest_first_coord(p);
+  const memeff_coord t = load_memeff_coord(p, place.batch, place.head);
   /* under a causal mask the last rows see most keys */
   const int row0 = (static_cast<int>(gridDim.x) - 1 - place.block) * C::BM,
             first_row = row0 + thread / 32 * 16;
@@ -71,7 +71,7 @@ template <class C> FA_DEVICE void wide_forward_whole(const fa_flash_params &p) {
   row_state rows[2];
   int buffer = 0;
   if (blocks.begin < blocks.end) {
-    load_wide<f32, C::BM, C::D, C::THREADS>(shared_base() + C::Q_AT, q_rows(p, t), row0, 0, p.aligned,
+    load_memeff_tile<f32, C::BM, C::D, C::THREADS>(shared_base() + C::Q_AT, q_rows(p, t), row0, 0, p.aligned,
                                             thread);
     fetch_keys<C>(p, t, blocks.begin * C::BN, 0, thread);
   }

@@ -6,7 +6,7 @@
  *   - The three tf32 products of such a group are taken in turns, so that a product need not wait for the one
  *     before it, into the same accumulators.
  *
- * Products over rows of B (multiply_tile_rows) take 32 columns at a time: tile j of the four has columns 4 n
+ * Products over rows of B (gemm_tile_rows) take 32 columns at a time: tile j of the four has columns 4 n
  * + j. A lane's accumulators of the four tiles are then four neighbours, in two places of two rows. */
 #ifndef FA_GPU_KERNELS_MEMEFF_GEMM_CUH
 #define FA_GPU_KERNELS_MEMEFF_GEMM_CUH
@@ -17,7 +17,7 @@ namespace fa {
 
 /* Into four tiles, x[n] the first. */
 template <int N8>
-FA_DEVICE void multiply_group(float (&x)[N8][4], int n, const tf32_a &a, const tf32_b (&b)[4]) {
+FA_DEVICE void mma_group(float (&x)[N8][4], int n, const tf32_a &a, const tf32_b (&b)[4]) {
   FA_UNROLL
   for (int j = 0; j < 4; ++j) mma_tf32(x[n + j], a.small, b[j].k0.big, b[j].k4.big);
   FA_UNROLL
@@ -28,7 +28,7 @@ FA_DEVICE void multiply_group(float (&x)[N8][4], int n, const tf32_a &a, const t
 
 /* The lane's address for A of 16 rows from row0 on, and the products' depth along the columns. */
 template <int COLS> FA_DEVICE uint32_t first_tile_a(uint32_t tile, int row0, int lane) {
-  return tile + (row0 + lane % 16) * wide_row<COLS>::BYTES + lane / 16 * 16;
+  return tile + (row0 + lane % 16) * memeff_row<COLS>::BYTES + lane / 16 * 16;
 }
 /* Depth 8, from the address on. */
 FA_DEVICE void load_tile_a(tf32_a &a, uint32_t at) {
@@ -40,7 +40,7 @@ FA_DEVICE void load_tile_a(tf32_a &a, uint32_t at) {
 
 /* The same for B whose columns are 8 rows of a tile; depth 16. */
 template <int COLS> FA_DEVICE uint32_t first_tile_b(uint32_t tile, int lane) {
-  return tile + lane % 8 * wide_row<COLS>::BYTES + lane / 8 * 16;
+  return tile + lane % 8 * memeff_row<COLS>::BYTES + lane / 8 * 16;
 }
 FA_DEVICE void load_tile_b(tf32_b &upper, tf32_b &lower, uint32_t at) {
   uint32_t x[4];
@@ -51,7 +51,7 @@ FA_DEVICE void load_tile_b(tf32_b &upper, tf32_b &lower, uint32_t at) {
 
 /* x += A B^T over the COLS columns of two tiles: A the warp's 16 rows, B 8 N8 rows. */
 template <int COLS, int N8>
-FA_DEVICE void multiply_tiles(float (&x)[N8][4], uint32_t a_first, uint32_t b_first) {
+FA_DEVICE void gemm_tiles(float (&x)[N8][4], uint32_t a_first, uint32_t b_first) {
   FA_UNROLL_2
   for (int k = 0; k < COLS / 16; ++k) {
     tf32_a upper, lower;
@@ -62,9 +62,9 @@ FA_DEVICE void multiply_tiles(float (&x)[N8][4], uint32_t a_first, uint32_t b_fi
       tf32_b b[2][4];
       FA_UNROLL
       for (int j = 0; j < 4; ++j)
-        load_tile_b(b[0][j], b[1][j], b_first + (n + j) * 8 * wide_row<COLS>::BYTES + k * 64);
-      multiply_group(x, n, upper, b[0]);
-      multiply_group(x, n, lower, b[1]);
+        load_tile_b(b[0][j], b[1][j], b_first + (n + j) * 8 * memeff_row<COLS>::BYTES + k * 64);
+      mma_group(x, n, upper, b[0]);
+      mma_group(x, n, lower, b[1]);
     }
   }
 }
@@ -72,10 +72,10 @@ FA_DEVICE void multiply_tiles(float (&x)[N8][4], uint32_t a_first, uint32_t b_fi
 /* The lane's address for B of 32 columns from col0 on, and the depth along the rows: of every eight rows,
  * depth l % 4 is row l % 4 * 2, and depth l % 4 + 4 the next. */
 template <int COLS> FA_DEVICE uint32_t first_tile_rows(uint32_t tile, int col0, int lane) {
-  return tile + lane % 4 * 2 * wide_row<COLS>::BYTES + (col0 + lane / 4 * 4) * 4;
+  return tile + lane % 4 * 2 * memeff_row<COLS>::BYTES + (col0 + lane / 4 * 4) * 4;
 }
 template <int COLS> FA_DEVICE void load_tile_rows(tf32_b (&b)[4], uint32_t at) {
-  const vec4 even = load_shared16(at), odd = load_shared16(at + wide_row<COLS>::BYTES);
+  const vec4 even = load_shared16(at), odd = load_shared16(at + memeff_row<COLS>::BYTES);
   const uint32_t k0[4] = {even.x, even.y, even.z, even.w}, k4[4] = {odd.x, odd.y, odd.z, odd.w};
   FA_UNROLL
   for (int j = 0; j < 4; ++j) b[j] = tf32_b{split(as_float(k0[j])), split(as_float(k4[j]))};
@@ -83,7 +83,7 @@ template <int COLS> FA_DEVICE void load_tile_rows(tf32_b (&b)[4], uint32_t at) {
 
 /* x += W B: W the warp's accumulators of 8 K8 columns, B as many rows of a tile and all of its columns. */
 template <int COLS, int K8>
-FA_DEVICE void multiply_tile_rows(float (&x)[COLS / 8][4], const float (&w)[K8][4], uint32_t b_first) {
+FA_DEVICE void gemm_tile_rows(float (&x)[COLS / 8][4], const float (&w)[K8][4], uint32_t b_first) {
   FA_UNROLL
   for (int k = 0; k < K8; ++k) {
     tf32_a a;
@@ -91,8 +91,8 @@ FA_DEVICE void multiply_tile_rows(float (&x)[COLS / 8][4], const float (&w)[K8][
     FA_UNROLL
     for (int n = 0; n < COLS / 8; n += 4) {
       tf32_b b[4];
-      load_tile_rows<COLS>(b, b_first + k * 8 * wide_row<COLS>::BYTES + n * 32);
-      multiply_group(x, n, a, b);
+      load_tile_rows<COLS>(b, b_first + k * 8 * memeff_row<COLS>::BYTES + n * 32);
+      mma_group(x, n, a, b);
     }
   }
 }
@@ -100,14 +100,14 @@ FA_DEVICE void multiply_tile_rows(float (&x)[COLS / 8][4], const float (&w)[K8][
 /* x += A B, for 32 columns of B: A 16 rows of a tile whose columns lie in the order of first_tile_rows,
  * [begin, end) in eights of them; a_first and b_first as for the tiles' beginnings. */
 template <int A_COLS, int B_COLS>
-FA_DEVICE void multiply_ordered(float (&x)[4][4], uint32_t a_first, uint32_t b_first, int begin, int end) {
+FA_DEVICE void gemm_ordered(float (&x)[4][4], uint32_t a_first, uint32_t b_first, int begin, int end) {
   FA_UNROLL_2
   for (int k = begin; k < end; ++k) {
     tf32_a a;
     tf32_b b[4];
     load_tile_a(a, a_first + k * 32);
-    load_tile_rows<B_COLS>(b, b_first + k * 8 * wide_row<B_COLS>::BYTES);
-    multiply_group(x, 0, a, b);
+    load_tile_rows<B_COLS>(b, b_first + k * 8 * memeff_row<B_COLS>::BYTES);
+    mma_group(x, 0, a, b);
   }
 }
 /* Where column c of eight lies in that order. */
@@ -115,7 +115,7 @@ FA_DEVICE int in_depth_order(int c) {
   return c / 2 + c % 2 * 4;
 }
 
-/* Writes the 16 rows of a warp of what multiply_tile_rows made, each of the lane's two rows times its factor,
+/* Writes the 16 rows of a warp of what gemm_tile_rows made, each of the lane's two rows times its factor,
  * to rows of n_cols columns at `to`, that of row 0. row: the lane's first. */
 template <int N8>
 FA_DEVICE void write_tile(float *to, int64_t stride, const float (&x)[N8][4], const float (&factor)[2],

@@ -17,7 +17,7 @@ template <int COLS> struct half_row {
 /* ROWS x COLS of a head from row row0, column col0 on; zeros where there is nothing. aligned: rows begin on
  * 16 bytes and n_cols is a multiple of 8; the copies are asynchronous then, to be committed by the caller. */
 template <int ROWS, int COLS, int THREADS>
-FA_DEVICE void load_half(uint32_t tile, const wide_rows &from, int row0, int col0, bool aligned, int thread) {
+FA_DEVICE void load_half(uint32_t tile, const memeff_rows &from, int row0, int col0, bool aligned, int thread) {
   constexpr int CHUNKS = COLS / 8;
   FA_NO_UNROLL
   for (int i = thread; i < ROWS * CHUNKS; i += THREADS) {
@@ -53,7 +53,7 @@ template <int COLS> FA_DEVICE uint32_t first_half_rows(uint32_t tile, int lane) 
 
 /* x += A B^T over COLS columns: A the warp's 16 rows, B 8 N8 rows. */
 template <int COLS, int N8, class T>
-FA_DEVICE void multiply_half(float (&x)[N8][4], uint32_t a_first, uint32_t b_first, T t) {
+FA_DEVICE void gemm_half(float (&x)[N8][4], uint32_t a_first, uint32_t b_first, T t) {
   static_assert(N8 % 2 == 0, "two tiles of 8 columns at once");
   FA_UNROLL
   for (int k = 0; k < COLS / 16; ++k) {
@@ -72,7 +72,7 @@ FA_DEVICE void multiply_half(float (&x)[N8][4], uint32_t a_first, uint32_t b_fir
 /* x += W B: W the warp's accumulators over 8 K8 columns, rounded to elements, B as many rows of a tile, 8 N8
  * of its columns. */
 template <int COLS, int K8, int N8, class T>
-FA_DEVICE void multiply_half_rows(float (&x)[N8][4], const float (&w)[K8][4], uint32_t b_first, T t) {
+FA_DEVICE void gemm_half_rows(float (&x)[N8][4], const float (&w)[K8][4], uint32_t b_first, T t) {
   static_assert(K8 % 2 == 0 && N8 % 2 == 0, "16 rows and 16 columns at once");
   FA_UNROLL
   for (int k = 0; k < K8; k += 2) {

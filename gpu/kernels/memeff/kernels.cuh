@@ -1,4 +1,4 @@
-/* The wide backward kernels of one element type, for whoever gives them entry points. */
+/* The memeff backward kernels of one element type, for whoever gives them entry points. */
 #ifndef FA_GPU_KERNELS_MEMEFF_KERNELS_CUH
 #define FA_GPU_KERNELS_MEMEFF_KERNELS_CUH
 
@@ -8,10 +8,10 @@
 #include "gpu/kernels/memeff/dbias.cuh"
 
 /* X(name, function) of each. */
-#define FA_WIDE_BACKWARD_KERNELS(X, T)                                                                       \
-  X(wide_backward_##T##_prepare, fa::wide_backward_prepare<fa::T>)                                           \
-  X(wide_backward_##T##_keys, fa::wide_backward_keys<fa::wide_backward_config<fa::T>>)                       \
-  X(wide_backward_##T##_queries, fa::wide_backward_queries<fa::wide_backward_config<fa::T>>)                 \
-  X(wide_backward_##T##_dbias, fa::wide_backward_dbias<fa::wide_backward_config<fa::T>>)
+#define FA_MEMEFF_BACKWARD_KERNELS(X, T)                                                                       \
+  X(memeff_backward_##T##_prepare, fa::memeff_backward_prepare<fa::T>)                                           \
+  X(memeff_backward_##T##_keys, fa::memeff_backward_keys<fa::memeff_backward_config<fa::T>>)                       \
+  X(memeff_backward_##T##_queries, fa::memeff_backward_queries<fa::memeff_backward_config<fa::T>>)                 \
+  X(memeff_backward_##T##_dbias, fa::memeff_backward_dbias<fa::memeff_backward_config<fa::T>>)
 
 #endif

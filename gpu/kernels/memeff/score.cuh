@@ -1,4 +1,4 @@
-/* Scores of the wide kernels: 16 rows x 64 keys to a warp, in accumulators of m16n8 tiles; from raw products
+/* Scores of the memeff kernels: 16 rows x 64 keys to a warp, in accumulators of m16n8 tiles; from raw products
  * to logits. */
 #ifndef FA_GPU_KERNELS_MEMEFF_SCORE_CUH
 #define FA_GPU_KERNELS_MEMEFF_SCORE_CUH
@@ -8,16 +8,16 @@
 
 namespace fa {
 
-static constexpr int WIDE_CHUNK = 32; /* columns of Q and K, or of V and dO, that are in shared memory */
+static constexpr int MEMEFF_CHUNK = 32; /* columns of Q and K, or of V and dO, that are in shared memory */
 
 /* What a block works on. */
-struct wide_task {
+struct memeff_coord {
   sequence seq;
   int batch, head, kv_head;
 };
 
-FA_DEVICE wide_task load_wide_task(const fa_flash_params &p, int batch, int head) {
-  return wide_task{load_sequence(p, batch), batch, head, head / p.heads_per_kv};
+FA_DEVICE memeff_coord load_memeff_coord(const fa_attention_params &p, int batch, int head) {
+  return memeff_coord{load_sequence(p, batch), batch, head, head / p.heads_per_kv};
 }
 
 /* Which block of which head of which entry a block of the grid takes. */
@@ -25,34 +25,34 @@ struct grid_place {
   int block, head, batch;
 };
 
-/* Where masks make some blocks of a head longer than others, eight heads take turns: block 0 of each, then
+/* Where masks make some blocks of a head longer than others, eight heads take interleaved: block 0 of each, then
  * block 1, so that if those come in descending order no long one is left for the end. Eight, so that what
  * they read stays in the L2 cache. */
-FA_DEVICE grid_place longest_first(const fa_flash_params &p) {
+FA_DEVICE grid_place longest_first_coord(const fa_attention_params &p) {
   if (p.window_left < 0 && p.window_right < 0)
     return grid_place{static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
                       static_cast<int>(blockIdx.z)};
   const int64_t n_blocks = gridDim.x, heads = gridDim.y, all_heads = heads * gridDim.z;
   const int64_t at = blockIdx.x + n_blocks * (blockIdx.y + heads * blockIdx.z),
                 first = at / (8 * n_blocks) * 8;
-  const int64_t turns = all_heads - first < 8 ? all_heads - first : 8, i = at - first * n_blocks;
-  const int64_t head = first + i % turns;
-  return grid_place{static_cast<int>(i / turns), static_cast<int>(head % heads),
+  const int64_t interleaved = all_heads - first < 8 ? all_heads - first : 8, i = at - first * n_blocks;
+  const int64_t head = first + i % interleaved;
+  return grid_place{static_cast<int>(i / interleaved), static_cast<int>(head % heads),
                     static_cast<int>(head / heads)};
 }
 
 /* The rows of one head of a tensor, for one entry; n_cols of them count. */
-FA_DEVICE wide_rows rows_of(const void *base, const fa_flash_strides &s, int batch, int head, int row0,
+FA_DEVICE memeff_rows rows_of(const void *base, const fa_kernel_strides &s, int batch, int head, int row0,
                             int n_rows, int n_cols) {
-  return wide_rows{base, batch * s.batch + head * s.head + row0 * s.row, s.row, n_rows, n_cols};
+  return memeff_rows{base, batch * s.batch + head * s.head + row0 * s.row, s.row, n_rows, n_cols};
 }
-FA_DEVICE wide_rows q_rows(const fa_flash_params &p, const wide_task &t) {
+FA_DEVICE memeff_rows q_rows(const fa_attention_params &p, const memeff_coord &t) {
   return rows_of(p.q, p.q_stride, t.batch, t.head, t.seq.q_row, t.seq.len_q, p.head_dim);
 }
-FA_DEVICE wide_rows k_rows(const fa_flash_params &p, const wide_task &t) {
+FA_DEVICE memeff_rows k_rows(const fa_attention_params &p, const memeff_coord &t) {
   return rows_of(p.k, p.k_stride, t.batch, t.kv_head, t.seq.k_row, t.seq.len_k, p.head_dim);
 }
-FA_DEVICE wide_rows v_rows(const fa_flash_params &p, const wide_task &t) {
+FA_DEVICE memeff_rows v_rows(const fa_attention_params &p, const memeff_coord &t) {
   return rows_of(p.v, p.v_stride, t.batch, t.kv_head, t.seq.k_row, t.seq.len_k, p.head_dim_v);
 }
 
@@ -61,14 +61,14 @@ FA_DEVICE bool warp_has_rows(int row0, int n_rows, int thread) {
   return row0 + thread / 32 * 16 < n_rows;
 }
 
-FA_DEVICE int64_t bias_row(const fa_flash_params &p, const wide_task &t, int row) {
+FA_DEVICE int64_t bias_row(const fa_attention_params &p, const memeff_coord &t, int row) {
   return t.batch * p.bias_stride.batch + t.head * p.bias_stride.head + row * p.bias_stride.row;
 }
 
 /* Logits: scaled, biased, and -inf for what a row does not see. row, key: of the lane's element 0, in the
  * entry. */
 template <class T, int N8>
-FA_DEVICE void make_logits(float (&s)[N8][4], const fa_flash_params &p, const wide_task &t, int row,
+FA_DEVICE void make_logits(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row,
                            int key) {
   const float scale = p.scale * p.score_sign;
   FA_UNROLL

@@ -11,12 +11,12 @@
 namespace fa {
 
 /* What score_mod takes. */
-FA_DEVICE float scaled_score(const fa_flash_params &p, float product) {
+FA_DEVICE float scaled_score(const fa_attention_params &p, float product) {
   const float t = multiply(product, p.scale * p.score_sign);
   return p.softcap > 0.0f ? multiply(p.softcap, tanh_approx(t / p.softcap)) : t;
 }
 /* The derivative of softcap, from what it gave. */
-FA_DEVICE float softcap_slope(const fa_flash_params &p, float scaled) {
+FA_DEVICE float softcap_derivative(const fa_attention_params &p, float scaled) {
   if (!(p.softcap > 0.0f)) return 1.0f;
   const float th = scaled / p.softcap;
   return fmaf(-th, th, 1.0f);
@@ -26,17 +26,17 @@ FA_DEVICE float softcap_slope(const fa_flash_params &p, float scaled) {
 struct flex_row {
   row_limits limits;
   int64_t bias_at;
-  float slope; /* of ALiBi */
+  float derivative; /* of ALiBi */
 };
 
-FA_DEVICE flex_row load_flex_row(const fa_flash_params &p, const wide_task &t, int row) {
+FA_DEVICE flex_row load_flex_row(const fa_attention_params &p, const memeff_coord &t, int row) {
   flex_row x = {{0, 0}, 0, 0.0f};
   if (row < t.seq.len_q) x = flex_row{limits_of_row(p, t.seq, row), bias_row(p, t, row), 0.0f};
-  if (p.alibi_slopes) x.slope = load_global(p.alibi_slopes + t.batch * p.alibi_batch_stride + t.head);
+  if (p.alibi_slopes) x.derivative = load_global(p.alibi_slopes + t.batch * p.alibi_batch_stride + t.head);
   return x;
 }
 
-FA_DEVICE flex_pair flex_pair_of(const wide_task &t, int row, int key) {
+FA_DEVICE flex_pair flex_pair_of(const memeff_coord &t, int row, int key) {
   return flex_pair{t.batch, t.head, row, key, t.seq.len_q, t.seq.len_k};
 }
 
@@ -46,12 +46,12 @@ FA_DEVICE bool is_in_limits(const flex_row &x, const flex_pair &at) {
 
 /* What becomes of a score, hidden or not: score_mod, ALiBi, bias. */
 template <class MODS, class T>
-FA_DEVICE float flex_modified(const fa_flash_params &p, const flex_row &x, const flex_pair &at,
+FA_DEVICE float flex_modified(const fa_attention_params &p, const flex_row &x, const flex_pair &at,
                               float scaled) {
   float logit = MODS::score(p.flex, scaled, at);
   if (p.alibi_slopes) {
     const int distance = at.i + at.len_k - at.len_q - at.j;
-    logit -= x.slope * static_cast<float>(distance < 0 ? -distance : distance);
+    logit -= x.derivative * static_cast<float>(distance < 0 ? -distance : distance);
   }
   if (p.bias && is_in_limits(x, at)) logit += load_element(p.bias, x.bias_at + at.j, T());
   return logit;
@@ -60,7 +60,7 @@ FA_DEVICE float flex_modified(const fa_flash_params &p, const flex_row &x, const
 /* -inf for what a warp's tile does not show. Expressions may be long, so there is code for one column of
  * pairs alone, which leaves a bit for each. */
 template <class MODS, int N8>
-FA_DEVICE void hide_pairs(float (&s)[N8][4], const fa_flash_params &p, const wide_task &t, int row, int key,
+FA_DEVICE void hide_pairs(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row, int key,
                           int kind) {
   static_assert(4 * N8 <= 32, "a bit for each pair");
   const flex_row x[2] = {load_flex_row(p, t, row), load_flex_row(p, t, row + 8)};
@@ -80,7 +80,7 @@ FA_DEVICE void hide_pairs(float (&s)[N8][4], const fa_flash_params &p, const wid
 
 /* Logits of a warp's tile of 16 rows. row, key: of the lane's element 0, in the entry. */
 template <class MODS, class T, int N8>
-FA_DEVICE void make_flex_logits(float (&s)[N8][4], const fa_flash_params &p, const wide_task &t, int row,
+FA_DEVICE void make_flex_logits(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row,
                                 int key, int kind, int lane) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {

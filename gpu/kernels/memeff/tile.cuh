@@ -1,4 +1,4 @@
-/* Tiles of f32 in shared memory, and what the kernels of the `wide` family do with them: those for float32
+/* Tiles of f32 in shared memory, and what the kernels of the memeff family do with them: those for float32
  * elements, and for head dims that no 16-bit kernel holds. Whatever the elements' type is, they become f32 on
  * the way in.
  *
@@ -15,7 +15,7 @@
 
 namespace fa {
 
-template <int COLS> struct wide_row {
+template <int COLS> struct memeff_row {
   static_assert(COLS % 32 == 0, "so that rows begin four banks apart");
   static constexpr int BYTES = (COLS + 4) * 4;
 };
@@ -41,7 +41,7 @@ template <> struct is_f32<f32> { static constexpr bool value = true; };
 /* ---- from global memory ---- */
 
 /* Rows of a tensor's head: the first one's first element, and the elements from one row to the next. */
-struct wide_rows {
+struct memeff_rows {
   const void *base;
   int64_t first, stride;
   int n_rows, n_cols; /* beyond them: zeros, and nothing is read */
@@ -50,12 +50,12 @@ struct wide_rows {
 /* ROWS x COLS of them from row row0, column col0 on. aligned (f32): rows begin on 16 bytes and n_cols is a
  * multiple of 4; the copies are asynchronous then, to be committed by the caller. */
 template <class T, int ROWS, int COLS, int THREADS>
-FA_DEVICE void load_wide(uint32_t tile, const wide_rows &from, int row0, int col0, bool aligned, int thread) {
+FA_DEVICE void load_memeff_tile(uint32_t tile, const memeff_rows &from, int row0, int col0, bool aligned, int thread) {
   constexpr int QUADS = COLS / 4;
   FA_NO_UNROLL
   for (int i = thread; i < ROWS * QUADS; i += THREADS) {
     const int r = i / QUADS, row = row0 + r, col = col0 + i % QUADS * 4;
-    const uint32_t to = tile + r * wide_row<COLS>::BYTES + i % QUADS * 16;
+    const uint32_t to = tile + r * memeff_row<COLS>::BYTES + i % QUADS * 16;
     const bool in_range = row < from.n_rows && col < from.n_cols;
     const int64_t at = from.first + (in_range ? row * from.stride + col : 0);
     if (is_f32<T>::value && aligned) {
@@ -104,17 +104,17 @@ FA_DEVICE void set_a(tf32_a &a, int i, float x) {
 }
 
 /* A of 16 rows of a tile, depth 8 columns. first: the lane's address, row l / 4 and column l % 4 of them. */
-template <int COLS> FA_DEVICE void load_wide_a(tf32_a &a, uint32_t first) {
+template <int COLS> FA_DEVICE void load_memeff_a(tf32_a &a, uint32_t first) {
   FA_UNROLL
   for (int i = 0; i < 4; ++i)
-    set_a(a, i, as_float(load_shared4(first + i % 2 * 8 * wide_row<COLS>::BYTES + i / 2 * 16)));
+    set_a(a, i, as_float(load_shared4(first + i % 2 * 8 * memeff_row<COLS>::BYTES + i / 2 * 16)));
 }
 /* B whose columns are 8 rows of a tile, depth 8 columns; first as for A. */
-FA_DEVICE tf32_b load_wide_b(uint32_t first) {
+FA_DEVICE tf32_b load_memeff_b(uint32_t first) {
   return tf32_b{split(as_float(load_shared4(first))), split(as_float(load_shared4(first + 16)))};
 }
-template <int COLS> FA_DEVICE uint32_t first_wide(uint32_t tile, int row0, int lane) {
-  return tile + (row0 + lane / 4) * wide_row<COLS>::BYTES + lane % 4 * 4;
+template <int COLS> FA_DEVICE uint32_t memeff_fragment_rows(uint32_t tile, int row0, int lane) {
+  return tile + (row0 + lane / 4) * memeff_row<COLS>::BYTES + lane % 4 * 4;
 }
 
 /* A product over the columns of an accumulator tile: A is the accumulators of 8 columns as they lie in the
@@ -127,38 +127,38 @@ FA_DEVICE void accumulators_as_a(tf32_a &a, const float (&x)[4]) {
   set_a(a, 3, x[3]);
 }
 /* B of 8 columns of a tile, depth 8 rows in that order. first: row l % 4 * 2, column l / 4 of them. */
-template <int COLS> FA_DEVICE tf32_b load_wide_b_rows(uint32_t first) {
+template <int COLS> FA_DEVICE tf32_b load_memeff_b_rows(uint32_t first) {
   return tf32_b{split(as_float(load_shared4(first))),
-                split(as_float(load_shared4(first + wide_row<COLS>::BYTES)))};
+                split(as_float(load_shared4(first + memeff_row<COLS>::BYTES)))};
 }
-template <int COLS> FA_DEVICE uint32_t first_wide_rows(uint32_t tile, int lane) {
-  return tile + lane % 4 * 2 * wide_row<COLS>::BYTES + lane / 4 * 4;
+template <int COLS> FA_DEVICE uint32_t memeff_fragment_depth_rows(uint32_t tile, int lane) {
+  return tile + lane % 4 * 2 * memeff_row<COLS>::BYTES + lane / 4 * 4;
 }
 
 /* x += A B^T over one chunk of COLS columns: A the warp's 16 rows, B N8 * 8 rows. */
 template <int COLS, int N8>
-FA_DEVICE void multiply_chunk(float (&x)[N8][4], uint32_t a_first, uint32_t b_first) {
+FA_DEVICE void gemm_chunk(float (&x)[N8][4], uint32_t a_first, uint32_t b_first) {
   FA_UNROLL_2
   for (int k = 0; k < COLS / 8; ++k) {
     tf32_a a;
-    load_wide_a<COLS>(a, a_first + k * 32);
+    load_memeff_a<COLS>(a, a_first + k * 32);
     FA_UNROLL
     for (int n = 0; n < N8; ++n)
-      mma_3xtf32(x[n], a, load_wide_b(b_first + n * 8 * wide_row<COLS>::BYTES + k * 32));
+      mma_3xtf32(x[n], a, load_memeff_b(b_first + n * 8 * memeff_row<COLS>::BYTES + k * 32));
   }
 }
 
 /* x += W B: W the warp's accumulators over K8 * 8 columns, B as many rows of a tile, N8 * 8 of its columns.
  */
 template <int COLS, int K8, int N8>
-FA_DEVICE void multiply_rows(float (&x)[N8][4], const float (&w)[K8][4], uint32_t b_first) {
+FA_DEVICE void gemm_rows(float (&x)[N8][4], const float (&w)[K8][4], uint32_t b_first) {
   FA_UNROLL
   for (int k = 0; k < K8; ++k) {
     tf32_a a;
     accumulators_as_a(a, w[k]);
     FA_UNROLL
     for (int n = 0; n < N8; ++n)
-      mma_3xtf32(x[n], a, load_wide_b_rows<COLS>(b_first + k * 8 * wide_row<COLS>::BYTES + n * 32));
+      mma_3xtf32(x[n], a, load_memeff_b_rows<COLS>(b_first + k * 8 * memeff_row<COLS>::BYTES + n * 32));
   }
 }
 

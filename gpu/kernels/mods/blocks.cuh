@@ -60,7 +60,7 @@ template <class MODS> FA_DEVICE bool flex_shows(const fa_flex_args &x, int kind,
     const int64_t block = at.b * x.map_batch_stride + at.h * x.map_head_stride +
                           static_cast<int64_t>(at.i / x.q_block) * x.n_kv_blocks + at.j / x.kv_block;
     kind = load_global(x.map + block);
-    if (kind == FA_FLEX_UNLISTED) return false;
+    if (kind == FA_FLEX_FULLY_MASKED) return false;
   }
   return kind == FA_FLEX_FULL || MODS::mask(x, at);
 }

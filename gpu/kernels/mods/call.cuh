@@ -12,7 +12,7 @@
  *
  *   FA_FLEX_SCORE, FA_FLEX_MASK     1 where there is one: then fa_flex_score, fa_flex_mask are defined, as
  *                                   gpu/expr/emit.h declares them
- *   FA_FLEX_SLOPE                   1 where fa_flex_slope is: in backward units with a score_mod
+ *   FA_FLEX_DERIVATIVE                   1 where fa_flex_derivative is: in backward units with a score_mod
  *   FA_FLEX_READS                   its number of reads
  *   FA_FLEX_READ_BUFFERS            the buffers that they read: 0, 0, 2 */
 #ifndef FA_GPU_KERNELS_MODS_CALL_CUH
@@ -50,14 +50,14 @@ struct flex_mods {
     return true;
 #endif
   }
-#if FA_FLEX_SLOPE
+#if FA_FLEX_DERIVATIVE
   template <class F>
-  FA_DEVICE static float slope(const fa_flex_args &x, float s, const flex_pair &at, const F &add) {
+  FA_DEVICE static float derivative(const fa_flex_args &x, float s, const flex_pair &at, const F &add) {
     constexpr int N = FA_FLEX_READS > 0 ? FA_FLEX_READS : 1;
     float by_read[N];
     long long element[N];
     const float by_score =
-        fa_flex_slope(s, at.b, at.h, at.i, at.j, at.len_q, at.len_k, x.buffer, by_read, element);
+        fa_flex_derivative(s, at.b, at.h, at.i, at.j, at.len_q, at.len_k, x.buffer, by_read, element);
 #if FA_FLEX_READS > 0
     constexpr int buffers[N] = {FA_FLEX_READ_BUFFERS};
     FA_UNROLL
@@ -66,7 +66,7 @@ struct flex_mods {
     return by_score;
   }
 #else
-  template <class F> FA_DEVICE static float slope(const fa_flex_args &, float, const flex_pair &, const F &) {
+  template <class F> FA_DEVICE static float derivative(const fa_flex_args &, float, const flex_pair &, const F &) {
     return 1.0f;
   }
 #endif
@@ -83,11 +83,11 @@ struct flex_mods {
   static bool mask(const fa_flex_args &x, const flex_pair &at) {
     return !x.functions->mask || x.functions->mask(x.functions->self, &at);
   }
-  template <class F> static float slope(const fa_flex_args &x, float s, const flex_pair &at, const F &add) {
-    if (!x.functions->slope) return 1.0f;
+  template <class F> static float derivative(const fa_flex_args &x, float s, const flex_pair &at, const F &add) {
+    if (!x.functions->derivative) return 1.0f;
     fa_flex_read read[FA_FLEX_MAX_READS];
-    const float by_score = x.functions->slope(x.functions->self, s, &at, read);
-    for (int k = 0; k < x.functions->n_reads; ++k) add(read[k].buffer, read[k].element, read[k].slope);
+    const float by_score = x.functions->derivative(x.functions->self, s, &at, read);
+    for (int k = 0; k < x.functions->n_reads; ++k) add(read[k].buffer, read[k].element, read[k].derivative);
     return by_score;
   }
 };

@@ -7,7 +7,7 @@
  *
  *   flex_gradients<MODS> gradients;                       // of a thread, in registers
  *   for (pairs)
- *     slope = MODS::slope(x, score, at, gradients.adder(x, g));     // lanes may part here
+ *     slope = MODS::derivative(x, score, at, gradients.adder(x, g));     // lanes may part here
  *   gradients.flush(x, lane);                             // all lanes of the warp together
  *
  * A share that is 0 touches nothing, and where g is 0, slope must not be asked: a slope that has no value may
@@ -34,20 +34,20 @@ FA_DEVICE int flex_slots(const fa_flex_args &x) {
 #ifdef FA_FLEX_READS
   return FLEX_SLOTS;
 #else
-  if (!x.functions->slope) return 0;
+  if (!x.functions->derivative) return 0;
   return x.functions->n_reads < FLEX_SLOTS ? x.functions->n_reads : FLEX_SLOTS;
 #endif
 }
 
-FA_DEVICE void add_to_buffer(const fa_flex_args &x, int buffer, int64_t element, float share) {
+FA_DEVICE void add_to_captured(const fa_flex_args &x, int buffer, int64_t element, float share) {
   if (x.exact[buffer])
     exact_add(x.exact[buffer] + element * FA_FLEX_EXACT_WORDS, share);
   else
     atomic_add(x.dbuffer[buffer] + element, share);
 }
 template <bool CALLED>
-FA_CALLED void call_add_to_buffer(const fa_flex_args &x, int buffer, int64_t element, float share) {
-  add_to_buffer(x, buffer, element, share);
+FA_CALLED void call_add_to_captured(const fa_flex_args &x, int buffer, int64_t element, float share) {
+  add_to_captured(x, buffer, element, share);
 }
 
 /* CALLED: what goes to memory goes there by a call, which halves the time that kernels with many pairs to a
@@ -66,27 +66,27 @@ template <class MODS, bool CALLED = false> struct flex_gradients {
     }
   }
 
-  /* What MODS::slope is to call at a pair: it counts the reads, whose order is always the same. */
+  /* What MODS::derivative is to call at a pair: it counts the reads, whose order is always the same. */
   struct pair_adder {
     const fa_flex_args &x;
     flex_gradients &to;
     float g;
     mutable int read;
-    FA_DEVICE void operator()(int of, int64_t at, float slope) const { to.add(x, read++, of, at, g * slope); }
+    FA_DEVICE void operator()(int of, int64_t at, float derivative) const { to.add(x, read++, of, at, g * derivative); }
   };
   FA_DEVICE pair_adder adder(const fa_flex_args &x, float g) { return pair_adder{x, *this, g, 0}; }
 
-  FA_DEVICE static void put(const fa_flex_args &x, int of, int64_t at, float share) {
+  FA_DEVICE static void add_to_memory(const fa_flex_args &x, int of, int64_t at, float share) {
     if constexpr (CALLED)
-      call_add_to_buffer<CALLED>(x, of, at, share);
+      call_add_to_captured<CALLED>(x, of, at, share);
     else
-      add_to_buffer(x, of, at, share);
+      add_to_captured(x, of, at, share);
   }
 
   FA_DEVICE void add(const fa_flex_args &x, int read, int of, int64_t at, float share) {
     if (!MODS::READS || share == 0.0f) return;
     if (read >= FLEX_SLOTS) {
-      put(x, of, at, share);
+      add_to_memory(x, of, at, share);
       return;
     }
     FA_UNROLL
@@ -95,7 +95,7 @@ template <class MODS, bool CALLED = false> struct flex_gradients {
       if (element[k] == at) {
         sum[k] += share;
       } else {
-        if (element[k] >= 0) put(x, buffer[k], element[k], sum[k]);
+        if (element[k] >= 0) add_to_memory(x, buffer[k], element[k], sum[k]);
         element[k] = at;
         sum[k] = share;
         buffer[k] = of;
@@ -120,7 +120,7 @@ template <class MODS, bool CALLED = false> struct flex_gradients {
         else
           sum[k] += other;
       }
-      if (element[k] >= 0) put(x, buffer[k], element[k], sum[k]);
+      if (element[k] >= 0) add_to_memory(x, buffer[k], element[k], sum[k]);
       element[k] = -1;
     }
   }

@@ -7,17 +7,17 @@
 #include <stdint.h>
 
 /* Strides in elements; the last axis (head_dim) is contiguous. batch is 0 for variable length. */
-typedef struct fa_flash_strides {
+typedef struct fa_kernel_strides {
   int64_t batch, row, head;
-} fa_flash_strides;
+} fa_kernel_strides;
 
 /* Rows and keys of an entry number less than 2^30 (checked by the host), so that int holds them and their
  * sums; offsets into tensors are 64-bit. */
-typedef struct fa_flash_params {
+typedef struct fa_attention_params {
   const uint16_t *q, *k, *v; /* f16 or bf16 patterns */
   uint16_t *o;
   float *lse; /* natural logarithm */
-  fa_flash_strides q_stride, k_stride, v_stride, o_stride, lse_stride;
+  fa_kernel_strides q_stride, k_stride, v_stride, o_stride, lse_stride;
   const int32_t *cu_seqlens_q, *cu_seqlens_k; /* both NULL: fixed length */
   const int32_t *seqused_k, *leftpad_k;       /* NULL: all keys */
   int seqlen_q, seqlen_k;                     /* fixed length; variable: the longest */
@@ -43,10 +43,10 @@ typedef struct fa_flash_params {
   int top_left;                 /* masks begin in the top-left corner: row i is level with key i */
   const void *bias;             /* NULL, or added to the scaled scores; of the elements' type */
   int bias_aligned;             /* its rows begin on 16 bytes, and keys come in eights */
-  fa_flash_strides bias_stride; /* 0: the same for all of that axis; keys are contiguous */
+  fa_kernel_strides bias_stride; /* 0: the same for all of that axis; keys are contiguous */
   float dropout_p;              /* the linear scheme keeps where the uniform number is above it */
   int dropout_linear;           /* numbers belong to linear indices and come from ten rounds */
   fa_flex_args flex;            /* only the flex kernels look */
-} fa_flash_params;
+} fa_attention_params;
 
 #endif

@@ -19,19 +19,19 @@
 #include "gpu/kernels/params/attention.h"
 
 /* n / d for 0 <= n < 2^31 is n * multiplier >> shift, in 64 bits. */
-typedef struct fa_kv_divisor {
+typedef struct fa_cache_divisor {
   uint32_t multiplier;
   int shift;
-} fa_kv_divisor;
+} fa_cache_divisor;
 
 /* Rows and keys of an entry number less than 2^30 (checked by the host); offsets are 64-bit. */
-typedef struct fa_kv_params {
+typedef struct fa_cache_params {
   const uint16_t *q, *k, *v; /* f16 or bf16 patterns */
   uint16_t *o;
   float *lse; /* natural logarithm */
   /* batch: of k and v between rows of the cache, or pages; row: of k and v between slots. lse: no head_dim.
    */
-  fa_flash_strides q_stride, k_stride, v_stride, o_stride, lse_stride;
+  fa_kernel_strides q_stride, k_stride, v_stride, o_stride, lse_stride;
   int batch, seqlen_q, heads_q, heads_kv, heads_per_kv;
   int head_dim;                 /* of all four: a multiple of 8, up to the kernel's */
   int seqlen_k;                 /* keys before the append, where cache_seqlens is NULL */
@@ -41,7 +41,7 @@ typedef struct fa_kv_params {
   const int32_t *block_table;                 /* NULL: not paged */
   int64_t table_stride;                       /* elements from one entry's pages to the next one's */
   int page_size;                              /* >= 1; not looked at where nothing is paged */
-  fa_kv_divisor page;                         /* fa_kv_divisor_of(page_size); not paged: {0, 0} */
+  fa_cache_divisor page;                         /* fa_cache_divisor_of(page_size); not paged: {0, 0} */
   int window_left, window_right;              /* bottom-right; -1 = unbounded; causal: -1, 0 */
   float scale;                                /* of the scores; >= 0 here */
   float scale_log2;                           /* scale * log2(e) */
@@ -53,12 +53,12 @@ typedef struct fa_kv_params {
   int aligned;  /* all rows of q, k, v, o begin on 16 bytes; only the general kernels look */
   int n_splits; /* >= 1 */
   float *partial_o, *partial_lse; /* on 32 bytes; NULL with one split */
-} fa_kv_params;
+} fa_cache_params;
 
 /* 1 <= d < 2^31. The quotient is exact: with s = ceil(log2 d), the multiplier exceeds 2^(31+s) / d by less
  * than 1, so n * multiplier exceeds n / d * 2^(31+s) by less than 2^31 <= 2^(31+s) / d. */
-static inline fa_kv_divisor fa_kv_divisor_of(int d) {
-  fa_kv_divisor r = {0, 31};
+static inline fa_cache_divisor fa_cache_divisor_of(int d) {
+  fa_cache_divisor r = {0, 31};
   while (r.shift < 62 && ((int64_t)1 << (r.shift - 31)) < d) ++r.shift;
   r.multiplier = (uint32_t)((((uint64_t)1 << r.shift) + (uint64_t)d - 1) / (uint64_t)d);
   return r;

@@ -5,14 +5,14 @@
 #include "gpu/kernels/params/attention.h"
 
 /* One struct for all kernels of a call (gpu/kernels/params/flash_backward_grids.h). */
-typedef struct fa_flash_backward_params {
+typedef struct fa_backward_params {
   /* As in the forward call, which wrote o and lse; here they are read. The scales come below, with their
    * sign: score_sign, scale, scale_log2 and empty_lse are not looked at. */
-  fa_flash_params forward;
+  fa_attention_params forward;
   const uint16_t *d_o;
   const float *d_lse; /* NULL: none */
   uint16_t *dq, *dk, *dv;
-  fa_flash_strides do_stride, dlse_stride, dq_stride, dk_stride, dv_stride;
+  fa_kernel_strides do_stride, dlse_stride, dq_stride, dk_stride, dv_stride;
   float scale, scale_log2;             /* scale and scale * log2(e), any sign */
   float inverse_softcap, softcap_log2; /* 1 / softcap, softcap * log2(e); 0: no softcap */
   float
@@ -20,13 +20,13 @@ typedef struct fa_flash_backward_params {
 
   /* dS of every pair, zeros for those that nobody sees. */
   uint16_t *dbias; /* NULL: not wanted here */
-  fa_flash_strides dbias_stride;
+  fa_kernel_strides dbias_stride;
   int dbias_aligned; /* as bias_aligned */
 
   /* Sums of dS along the batch or the heads; with dbias_stride, as dbias is NULL then. */
   uint16_t *dbias_sums;                /* NULL: not wanted here */
   float *dbias_accum;                  /* in the workspace (gpu/kernels/params/flash_backward_grids.h); NULL without dbias_sums */
-  fa_flash_strides dbias_accum_stride; /* in floats; row: of tiles of 16 rows */
+  fa_kernel_strides dbias_accum_stride; /* in floats; row: of tiles of 16 rows */
   int64_t dbias_floats;                /* of all of it */
 
   /* Workspace: see gpu/kernels/params/flash_backward_grids.h. */
@@ -37,7 +37,7 @@ typedef struct fa_flash_backward_params {
   int64_t split_stride;       /* floats from one accumulator of a gradient to the next */
   int n_splits;               /* number of accumulators of each; 1 unless deterministic */
   int deterministic; /* block x of the main kernel adds into accumulator x, else all into the first; */
-  unsigned *turns;   /* or, unless NULL, all into the first in turns: see gpu/kernels/params/flash_backward_grids.h */
-} fa_flash_backward_params;
+  unsigned *dq_semaphore;   /* or, unless NULL, all into the first in dq_semaphore: see gpu/kernels/params/flash_backward_grids.h */
+} fa_backward_params;
 
 #endif

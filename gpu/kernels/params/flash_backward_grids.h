@@ -1,4 +1,4 @@
-/* How the backward pass is launched: kernels in stream order, all with fa_flash_backward_params. In one of
+/* How the backward pass is launched: kernels in stream order, all with fa_backward_params. In one of
  * two ways, which differ in what a block of the main kernel keeps, and so in what many blocks add to.
  *
  * By keys:
@@ -18,7 +18,7 @@
  *                  grid (key row blocks of the longest entry, KV heads, batch)
  *
  * By keys is the rule: half as much is added in memory. By queries pays where there are few keys and many
- * rows, so that key blocks would leave most of the device idle: fa_flash_backward_by_queries.
+ * rows, so that key blocks would leave most of the device idle: fa_backward_by_queries.
  *
  * Deterministic: block x of the main kernel takes blocks x, x + n_splits, ... in this order and has
  * accumulator x to itself, and convert sums accumulators in order. Otherwise there is one accumulator, and
@@ -38,10 +38,10 @@
  * plus one. All add from the last key block down.
  *
  * A gradient of the bias that is summed along the batch or the heads has two more launches, unless it is to
- * be deterministic (or summed along the rows too: then it is the wide kernel's work): dbias_clear before
+ * be deterministic (or summed along the rows too: then it is the memeff kernel's work): dbias_clear before
  * main, which then adds dS to accumulators, and dbias_convert after it. The workspace has them last:
  * dbias_accum[batch or 1][heads_q or 1], in 16 x 8 tiles as above, rows and keys padded to
- * FA_FLASH_DBIAS_PADDED.
+ * FA_DBIAS_PADDED.
  */
 #ifndef FA_GPU_KERNELS_PARAMS_FLASH_BACKWARD_GRIDS_H
 #define FA_GPU_KERNELS_PARAMS_FLASH_BACKWARD_GRIDS_H
@@ -49,10 +49,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FA_FLASH_BACKWARD_THREADS 256 /* of every kernel but some main ones */
-#define FA_FLASH_DBIAS_CLEARED 16384  /* floats to a block of dbias_clear */
-#define FA_FLASH_TURN_ROWS 64         /* rows that a number of turns stands for */
-#define FA_FLASH_DBIAS_PADDED 128     /* whole tiles of every main kernel */
+#define FA_BACKWARD_THREADS 256 /* of every kernel but some main ones */
+#define FA_DBIAS_CLEARED 16384  /* floats to a block of dbias_clear */
+#define FA_DQ_SEMAPHORE_ROWS 64         /* rows that a number of turns stands for */
+#define FA_DBIAS_PADDED 128     /* whole tiles of every main kernel */
 
 #if defined(__CUDACC__)
 #define FA_PLAN_FUNCTION __host__ __device__ constexpr
@@ -64,7 +64,7 @@
 
 /* Rows of a block of the kernels around main, of queries or of keys; whole tiles of the main kernels that add
  * there. */
-FA_PLAN_FUNCTION int fa_flash_backward_row_block(int head_dim) {
+FA_PLAN_FUNCTION int fa_backward_row_block(int head_dim) {
   return head_dim <= 64 ? 128 : 64;
 }
 
@@ -72,56 +72,56 @@ FA_PLAN_FUNCTION int fa_flash_backward_row_block(int head_dim) {
  * for fixed length. block_n: keys of a tile of the main kernel by keys; block_m: rows of one by queries, 0 if
  * there is none. n_processors: of the device that calls are planned for; what deterministic ones give depends
  * on it, unless n_splits says how many accumulators there are (0: it does not). */
-typedef struct fa_flash_backward_sizes {
+typedef struct fa_backward_sizes {
   int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k, total_q, total_k;
   int head_dim, block_n, block_m, n_processors, deterministic, n_splits;
-} fa_flash_backward_sizes;
+} fa_backward_sizes;
 
-typedef struct fa_flash_backward_plan {
+typedef struct fa_backward_grids {
   int by_queries, n_splits;
   int64_t rows, keys, split_stride;
   int64_t lse_log2_at, delta_at, accum_at[2]; /* floats from the workspace's beginning, each 256-byte aligned:
                                                  dQ's, or dK's and dV's */
-  int64_t turns_at;                           /* -1: there are none */
+  int64_t dq_semaphore_at;                           /* -1: there are none */
   int64_t n_floats;                           /* of the whole workspace */
   unsigned rows_grid[3]; /* prepare, prepare_only, convert; extents of 0: nothing to launch */
   unsigned main_grid[3], clear_grid[3], convert_keys_grid[3];
-} fa_flash_backward_plan;
+} fa_backward_grids;
 
-static inline int64_t fa_flash_backward_blocks(int64_t n, int64_t of) {
+static inline int64_t fa_backward_blocks(int64_t n, int64_t of) {
   return (n + of - 1) / of;
 }
-static inline int64_t fa_flash_backward_round_up(int64_t n, int64_t to) {
-  return fa_flash_backward_blocks(n, to) * to;
+static inline int64_t fa_backward_round_up(int64_t n, int64_t to) {
+  return fa_backward_blocks(n, to) * to;
 }
 
 /* Blocks of the main kernel that have something of their own to keep. */
-static inline int64_t fa_flash_backward_key_blocks(const fa_flash_backward_sizes *s) {
-  return s->batch * s->heads_kv * fa_flash_backward_blocks(s->seqlen_k, s->block_n);
+static inline int64_t fa_backward_key_blocks(const fa_backward_sizes *s) {
+  return s->batch * s->heads_kv * fa_backward_blocks(s->seqlen_k, s->block_n);
 }
-static inline int64_t fa_flash_backward_query_blocks(const fa_flash_backward_sizes *s) {
-  return s->batch * s->heads_q * fa_flash_backward_blocks(s->seqlen_q, s->block_m);
+static inline int64_t fa_backward_query_blocks(const fa_backward_sizes *s) {
+  return s->batch * s->heads_q * fa_backward_blocks(s->seqlen_q, s->block_m);
 }
 
 /* Key blocks would keep no more than half of the processors busy, and there are at least twice as many row
  * blocks: that makes good for adding two gradients in memory instead of one. */
-static inline int fa_flash_backward_by_queries(const fa_flash_backward_sizes *s) {
+static inline int fa_backward_by_queries(const fa_backward_sizes *s) {
   if (s->block_m == 0 || s->seqlen_k == 0) return 0;
-  const int64_t by_keys = fa_flash_backward_key_blocks(s), by_queries = fa_flash_backward_query_blocks(s);
+  const int64_t by_keys = fa_backward_key_blocks(s), by_queries = fa_backward_query_blocks(s);
   return 2 * by_keys <= s->n_processors && by_queries >= 2 * by_keys;
 }
 
 /* Private accumulators, no more than there are blocks to share them: so many that the processors are busy to
  * the end. n of them make pairs * n blocks of the main kernel, each with 1/n of the work, in rounds of as
  * many as there are processors; the least n of which the rounds take about as little time as of any. */
-static inline int fa_flash_backward_splits(const fa_flash_backward_sizes *s, int64_t heads, int64_t blocks) {
+static inline int fa_backward_splits(const fa_backward_sizes *s, int64_t heads, int64_t blocks) {
   if (!s->deterministic) return 1;
   const int64_t pairs = s->batch * heads;
-  int64_t most = pairs > 0 ? 2 * fa_flash_backward_blocks(s->n_processors, pairs) : 1, n = 1;
+  int64_t most = pairs > 0 ? 2 * fa_backward_blocks(s->n_processors, pairs) : 1, n = 1;
   if (most > blocks) most = blocks;
   for (int64_t i = 2; i <= most; ++i) {
-    const int64_t rounds = fa_flash_backward_blocks(pairs * i, s->n_processors),
-                  so_far = fa_flash_backward_blocks(pairs * n, s->n_processors);
+    const int64_t rounds = fa_backward_blocks(pairs * i, s->n_processors),
+                  so_far = fa_backward_blocks(pairs * n, s->n_processors);
     if (10 * rounds * n < 9 * so_far * i) n = i;
   }
   if (s->n_splits > 0) n = s->n_splits;
@@ -130,43 +130,43 @@ static inline int fa_flash_backward_splits(const fa_flash_backward_sizes *s, int
 }
 
 /* Rows of a head in the workspace. total: -1 for fixed length. */
-static inline int64_t fa_flash_backward_padded(const fa_flash_backward_sizes *s, int64_t seqlen,
+static inline int64_t fa_backward_padded(const fa_backward_sizes *s, int64_t seqlen,
                                                int64_t total) {
-  const int64_t block = fa_flash_backward_row_block(s->head_dim);
-  return total < 0 ? s->batch * fa_flash_backward_round_up(seqlen, block)
+  const int64_t block = fa_backward_row_block(s->head_dim);
+  return total < 0 ? s->batch * fa_backward_round_up(seqlen, block)
                    : (total + s->batch * block) / block * block;
 }
 
-static inline void fa_flash_backward_grid(const fa_flash_backward_sizes *s, int64_t blocks, int64_t heads,
+static inline void fa_backward_grid(const fa_backward_sizes *s, int64_t blocks, int64_t heads,
                                           unsigned grid[3]) {
   grid[0] = (unsigned)blocks;
   grid[1] = (unsigned)heads;
   grid[2] = (unsigned)s->batch;
 }
 
-static inline fa_flash_backward_plan fa_flash_backward_plan_make(const fa_flash_backward_sizes *s) {
-  fa_flash_backward_plan p;
-  const int64_t row_block = fa_flash_backward_row_block(s->head_dim);
-  p.by_queries = fa_flash_backward_by_queries(s);
+static inline fa_backward_grids fa_backward_grids_make(const fa_backward_sizes *s) {
+  fa_backward_grids p;
+  const int64_t row_block = fa_backward_row_block(s->head_dim);
+  p.by_queries = fa_backward_by_queries(s);
   const int64_t heads = p.by_queries ? s->heads_q : s->heads_kv;
-  const int64_t blocks = p.by_queries ? fa_flash_backward_blocks(s->seqlen_q, s->block_m)
-                                      : fa_flash_backward_blocks(s->seqlen_k, s->block_n);
-  p.n_splits = fa_flash_backward_splits(s, heads, blocks);
-  p.rows = fa_flash_backward_padded(s, s->seqlen_q, s->total_q);
-  p.keys = fa_flash_backward_padded(s, s->seqlen_k, s->total_k);
+  const int64_t blocks = p.by_queries ? fa_backward_blocks(s->seqlen_q, s->block_m)
+                                      : fa_backward_blocks(s->seqlen_k, s->block_n);
+  p.n_splits = fa_backward_splits(s, heads, blocks);
+  p.rows = fa_backward_padded(s, s->seqlen_q, s->total_q);
+  p.keys = fa_backward_padded(s, s->seqlen_k, s->total_k);
   p.split_stride =
-      s->heads_q * (p.by_queries ? p.keys : p.rows) * fa_flash_backward_round_up(s->head_dim, 32);
+      s->heads_q * (p.by_queries ? p.keys : p.rows) * fa_backward_round_up(s->head_dim, 32);
   p.lse_log2_at = 0;
-  p.delta_at = fa_flash_backward_round_up(s->heads_q * p.rows, 64);
+  p.delta_at = fa_backward_round_up(s->heads_q * p.rows, 64);
   p.accum_at[0] = 2 * p.delta_at;
   p.accum_at[1] = p.accum_at[0] + p.n_splits * p.split_stride;
   p.n_floats = p.accum_at[p.by_queries] + p.n_splits * p.split_stride;
-  p.turns_at = s->deterministic && !p.by_queries ? p.n_floats : -1;
-  if (p.turns_at >= 0) p.n_floats += s->heads_q * p.rows / FA_FLASH_TURN_ROWS;
-  fa_flash_backward_grid(s, fa_flash_backward_blocks(s->seqlen_q, row_block), s->heads_q, p.rows_grid);
-  fa_flash_backward_grid(s, s->deterministic && blocks > 0 ? p.n_splits : blocks, heads, p.main_grid);
-  fa_flash_backward_grid(s, fa_flash_backward_blocks(s->seqlen_k, row_block), s->heads_q, p.clear_grid);
-  fa_flash_backward_grid(s, fa_flash_backward_blocks(s->seqlen_k, row_block), s->heads_kv,
+  p.dq_semaphore_at = s->deterministic && !p.by_queries ? p.n_floats : -1;
+  if (p.dq_semaphore_at >= 0) p.n_floats += s->heads_q * p.rows / FA_DQ_SEMAPHORE_ROWS;
+  fa_backward_grid(s, fa_backward_blocks(s->seqlen_q, row_block), s->heads_q, p.rows_grid);
+  fa_backward_grid(s, s->deterministic && blocks > 0 ? p.n_splits : blocks, heads, p.main_grid);
+  fa_backward_grid(s, fa_backward_blocks(s->seqlen_k, row_block), s->heads_q, p.clear_grid);
+  fa_backward_grid(s, fa_backward_blocks(s->seqlen_k, row_block), s->heads_kv,
                          p.convert_keys_grid);
   return p;
 }

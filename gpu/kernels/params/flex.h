@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-enum { FA_FLEX_BUFFERS = 8 }; /* FA_MAX_CAPTURES */
+enum { FA_FLEX_CAPTURED = 8 }; /* FA_MAX_CAPTURES */
 
 /* What the block lists say of a block, and of a tile that lies in one block or in several of a kind. */
 enum fa_flex_kind {
-  FA_FLEX_UNLISTED, /* of blocks alone: nobody sees anything */
+  FA_FLEX_FULLY_MASKED, /* of blocks alone: nobody sees anything */
   FA_FLEX_PARTIAL,  /* mask_mod is asked */
   FA_FLEX_FULL,     /* it is not */
   FA_FLEX_MIXED     /* of tiles alone: the map says of every pair */
@@ -29,7 +29,7 @@ typedef struct fa_flex_lists {
 typedef struct fa_flex_functions fa_flex_functions;
 
 typedef struct fa_flex_args {
-  const void *buffer[FA_FLEX_BUFFERS]; /* captured, f32 or i32, contiguous, in the problem's order */
+  const void *buffer[FA_FLEX_CAPTURED]; /* captured, f32 or i32, contiguous, in the problem's order */
   /* fa_flex_kind of each block, [batch|1][heads|1][n_q_blocks][n_kv_blocks], NULL: there are no lists */
   const uint8_t *map;
   int q_block, kv_block, n_q_blocks, n_kv_blocks;
@@ -38,8 +38,8 @@ typedef struct fa_flex_args {
   fa_flex_lists rows; /* backward, of each key tile: the row tiles that see it; by query head */
   /* Gradients of buffers, NULL where not wanted: cleared before, added to. exact: instead of it, the
    * accumulators of sums that do not depend on their order (gpu/kernels/mods/exact.cuh). */
-  float *dbuffer[FA_FLEX_BUFFERS];
-  uint64_t *exact[FA_FLEX_BUFFERS];
+  float *dbuffer[FA_FLEX_CAPTURED];
+  uint64_t *exact[FA_FLEX_CAPTURED];
   const fa_flex_functions *functions; /* NULL on a device */
 } fa_flex_args;
 

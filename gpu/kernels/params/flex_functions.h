@@ -18,7 +18,7 @@ typedef struct fa_flex_pair {
 typedef struct fa_flex_read {
   int buffer;
   int64_t element; /* row-major */
-  float slope;
+  float derivative;
 } fa_flex_read;
 
 struct fa_flex_functions {
@@ -27,7 +27,7 @@ struct fa_flex_functions {
   float (*score)(void *self, float score, const fa_flex_pair *at);
   int (*mask)(void *self, const fa_flex_pair *at);
   /* Returns d score_mod / d score, and fills read[n_reads]. NULL: there is no score_mod. */
-  float (*slope)(void *self, float score, const fa_flex_pair *at, fa_flex_read *read);
+  float (*derivative)(void *self, float score, const fa_flex_pair *at, fa_flex_read *read);
   int n_reads; /* of wanted buffers; at most FA_FLEX_MAX_READS */
 };
 

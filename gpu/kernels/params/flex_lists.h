@@ -17,7 +17,7 @@ typedef struct fa_flex_block_list {
  * map of their own. */
 typedef struct fa_flex_lists_params {
   /* The call: lengths, and of flex the buffers, the functions and how the map is laid out. */
-  fa_flash_params call;
+  fa_attention_params call;
   uint8_t *map;                     /* written from lists or mask_mod, read by the others */
   fa_flex_block_list partial, full; /* to the map, or from it */
   int by_rows;                      /* tiles: of fa_flex_args.rows, else of its keys */

@@ -8,7 +8,7 @@
 /* Maps have axes head_dim, row, head, batch. */
 typedef struct fa_hopper_backward_params {
   fa_tensor_map q, k, v, d_o, dk, dv;
-  fa_flash_backward_params b;
+  fa_backward_params b;
   int row_dim; /* columns of the workspace's rows, of which tiles of whole panels may have more */
 } fa_hopper_backward_params;
 

@@ -1,7 +1,7 @@
-/* Arguments of the wide backward kernels, as the host fills them and the device reads them. In stream order:
+/* Arguments of the memeff backward kernels, as the host fills them and the device reads them. In stream order:
  *
  *   prepare   delta = rowsum(dO * O) - dLSE, unless the caller has it; clears dQ where it is added to.
- *             grid (rows of the longest entry / FA_WIDE_PREPARE_ROWS, query heads, batch)
+ *             grid (rows of the longest entry / FA_MEMEFF_PREPARE_ROWS, query heads, batch)
  *   single    all of what the next two do, for float32 and head dims up to 128, unless it is to be
  *             deterministic: of 128 keys; adds dQ in memory. grid (key blocks of the longest entry, KV heads,
  *             batch)
@@ -18,27 +18,27 @@
 
 #include "gpu/kernels/params/attention.h"
 
-#define FA_WIDE_PREPARE_ROWS 8
-#define FA_WIDE_SUM_BATCH 1
-#define FA_WIDE_SUM_HEADS 2
-#define FA_WIDE_SUM_ROWS 4
-#define FA_WIDE_BACKWARD_THREADS 256
+#define FA_MEMEFF_PREPARE_ROWS 8
+#define FA_MEMEFF_SUM_BATCH 1
+#define FA_MEMEFF_SUM_HEADS 2
+#define FA_MEMEFF_SUM_ROWS 4
+#define FA_MEMEFF_BACKWARD_THREADS 256
 
-typedef struct fa_wide_backward_params {
-  fa_flash_params forward; /* o and lse are read; aligned holds for d_o too */
+typedef struct fa_memeff_backward_params {
+  fa_attention_params forward; /* o and lse are read; aligned holds for d_o too */
   const void *d_o;
   const float *d_lse; /* NULL: zero */
   float *delta;       /* f32 */
   int makes_delta;    /* by prepare; else it is the caller's */
   int clears_dq;      /* prepare, for the single kernel */
   void *dq, *dk, *dv;
-  fa_flash_strides do_stride, dlse_stride, delta_stride, dq_stride, dk_stride, dv_stride;
+  fa_kernel_strides do_stride, dlse_stride, delta_stride, dq_stride, dk_stride, dv_stride;
   float scale; /* of the scores, with its sign */
   /* dS of every pair, zeros for those that nobody sees, of the elements' type; or sums of it. */
   void *dbias;                   /* NULL: not wanted */
   int batch;                     /* entries */
-  int dbias_sums;                /* along which axes: FA_WIDE_SUM_... */
-  fa_flash_strides dbias_stride; /* keys are contiguous */
-} fa_wide_backward_params;
+  int dbias_sums;                /* along which axes: FA_MEMEFF_SUM_... */
+  fa_kernel_strides dbias_stride; /* keys are contiguous */
+} fa_memeff_backward_params;
 
 #endif

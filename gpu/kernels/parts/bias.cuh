@@ -27,7 +27,7 @@ FA_DEVICE void store_some(uint16_t *to, vec4 v, int n) {
 /* ROWS x KEYS of a head's bias from (row0, key0) on to a tile; n_rows: that exist from row0 on. What does not
  * exist becomes zeros. Asynchronous where p.bias_aligned: to be committed by the caller. */
 template <class C, int ROWS, int KEYS>
-FA_DEVICE void load_bias(const fa_flash_params &p, uint32_t tile, int batch, int head, int row0, int n_rows,
+FA_DEVICE void load_bias(const fa_attention_params &p, uint32_t tile, int batch, int head, int row0, int n_rows,
                          int key0, int thread) {
   typedef tile_copy<KEYS, C::THREADS> copy;
   static_assert(copy::PARTS == 1 && ROWS % copy::ROWS_AT_ONCE == 0, "all threads copy whole columns");

@@ -28,19 +28,19 @@ struct dropout_head {
   uint32_t lo, hi;
 };
 
-FA_DEVICE dropout_head dropout_of(const fa_flash_params &p, int batch, int head, int lane) {
+FA_DEVICE dropout_head dropout_of(const fa_attention_params &p, int batch, int head, int lane) {
   const uint64_t at = p.dropout_offset + (static_cast<uint64_t>(batch) * p.heads_q + head) * 32 + lane;
   return dropout_head{static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32)};
 }
 
-FA_DEVICE void dropout_words(uint32_t (&words)[4], const fa_flash_params &p, dropout_head head, int row16,
+FA_DEVICE void dropout_words(uint32_t (&words)[4], const fa_attention_params &p, dropout_head head, int row16,
                              int key32) {
   philox<7>(words, p.dropout_seed, head.lo, head.hi, static_cast<uint32_t>(row16),
             static_cast<uint32_t>(key32));
 }
 
 /* All bits of each kept half. */
-FA_DEVICE uint32_t dropout_kept(const fa_flash_params &p, uint32_t word, int r) {
+FA_DEVICE uint32_t dropout_kept(const fa_attention_params &p, uint32_t word, int r) {
   return bytes_at_most(word, r, p.dropout_limit);
 }
 

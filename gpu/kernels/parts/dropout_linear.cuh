@@ -9,7 +9,7 @@
 namespace fa {
 
 /* Of key 0 of row 0 of a head: the launch's longest lengths count, an entry's rows have its own keys. */
-FA_DEVICE uint64_t linear_head(const fa_flash_params &p, int batch, int head) {
+FA_DEVICE uint64_t linear_head(const fa_attention_params &p, int batch, int head) {
   return p.dropout_offset + (static_cast<uint64_t>(batch) * p.heads_q + head) *
                                 static_cast<uint64_t>(p.seqlen_q) * static_cast<uint64_t>(p.seqlen_k);
 }
@@ -18,13 +18,13 @@ FA_DEVICE uint64_t linear_row(uint64_t head, const sequence &seq, int row) {
 }
 
 /* Half a unit is added: a number is never 0, and may be 1. */
-FA_DEVICE bool linear_kept(const fa_flash_params &p, const uint32_t (&words)[4], uint32_t component) {
+FA_DEVICE bool linear_kept(const fa_attention_params &p, const uint32_t (&words)[4], uint32_t component) {
   const uint32_t word =
       component < 2 ? (component == 0 ? words[0] : words[1]) : (component == 2 ? words[2] : words[3]);
   return fmaf(static_cast<float>(word), 0x1p-32f, 0x1p-33f) > p.dropout_p;
 }
 
-FA_DEVICE void linear_words(uint32_t (&words)[4], const fa_flash_params &p, uint64_t index) {
+FA_DEVICE void linear_words(uint32_t (&words)[4], const fa_attention_params &p, uint64_t index) {
   const uint64_t block = index >> 2;
   philox<10>(words, p.dropout_seed, static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0);
 }
@@ -33,7 +33,7 @@ FA_DEVICE void linear_words(uint32_t (&words)[4], const fa_flash_params &p, uint
 struct kept_pair {
   bool first, second;
 };
-FA_DEVICE kept_pair linear_kept_pair(const fa_flash_params &p, uint64_t index) {
+FA_DEVICE kept_pair linear_kept_pair(const fa_attention_params &p, uint64_t index) {
   uint32_t words[4];
   linear_words(words, p, index);
   const uint32_t component = static_cast<uint32_t>(index) & 3;
@@ -45,7 +45,7 @@ FA_DEVICE kept_pair linear_kept_pair(const fa_flash_params &p, uint64_t index) {
 }
 
 /* The same as all bits of each kept half. */
-FA_DEVICE uint32_t linear_kept_bits(const fa_flash_params &p, uint64_t index) {
+FA_DEVICE uint32_t linear_kept_bits(const fa_attention_params &p, uint64_t index) {
   const kept_pair kept = linear_kept_pair(p, index);
   return (kept.first ? 0xffffu : 0) | (kept.second ? 0xffff0000u : 0);
 }

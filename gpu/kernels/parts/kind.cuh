@@ -6,7 +6,7 @@ namespace fa {
 
 /* All but `general` and `mixed` want rows that begin on 16 bytes; `biased` wants that of the bias too, and
  * whole chunks of keys. */
-enum flash_kind {
+enum kernel_kind {
   plain,
   alibi,
   softcap,
@@ -18,7 +18,7 @@ enum flash_kind {
 };
 
 /* What that means at compile time. */
-template <flash_kind KIND> struct flash_kind_traits {
+template <kernel_kind KIND> struct kernel_kind_traits {
   static constexpr bool GENERAL = KIND == general, MIXED = KIND == mixed, ALIGNED = !GENERAL && !MIXED;
   static constexpr bool ALIBI = KIND == alibi || GENERAL;
   static constexpr bool SOFTCAP = KIND == softcap || GENERAL;

@@ -17,7 +17,7 @@ struct sequence {
   int shift;
 };
 
-FA_DEVICE sequence load_sequence(const fa_flash_params &p, int batch) {
+FA_DEVICE sequence load_sequence(const fa_attention_params &p, int batch) {
   sequence s = {0, 0, p.seqlen_q, p.seqlen_k, 0};
   if (p.cu_seqlens_q) {
     const int q0 = load_global(p.cu_seqlens_q + batch), k0 = load_global(p.cu_seqlens_k + batch);
@@ -47,7 +47,7 @@ FA_DEVICE int max_int(int a, int b) {
   return a > b ? a : b;
 }
 
-FA_DEVICE row_limits limits_of_row(const fa_flash_params &p, const sequence &s, int row) {
+FA_DEVICE row_limits limits_of_row(const fa_attention_params &p, const sequence &s, int row) {
   const int diagonal = row + s.shift;
   row_limits r = {0, s.len_k};
   if (p.window_left >= 0) r.lo = max_int(0, diagonal - p.window_left);
@@ -61,7 +61,7 @@ struct block_range {
 };
 
 template <int BN>
-FA_DEVICE block_range visible_blocks(const fa_flash_params &p, const sequence &s, int row0, int row1) {
+FA_DEVICE block_range visible_blocks(const fa_attention_params &p, const sequence &s, int row0, int row1) {
   const int lo = limits_of_row(p, s, row0).lo, hi = limits_of_row(p, s, row1 - 1).hi;
   block_range r = {lo / BN, hi > 0 ? (hi + BN - 1) / BN : 0};
   return r;
@@ -78,7 +78,7 @@ FA_DEVICE walk next_of(walk at, block_range blocks) {
 }
 
 /* True if some row of [row0, row1) does not see all of keys [key0, key1). */
-FA_DEVICE bool keys_need_mask(const fa_flash_params &p, const sequence &s, int row0, int row1, int key0,
+FA_DEVICE bool keys_need_mask(const fa_attention_params &p, const sequence &s, int row0, int row1, int key0,
                               int key1) {
   return limits_of_row(p, s, row1 - 1).lo > key0 || limits_of_row(p, s, row0).hi < key1;
 }

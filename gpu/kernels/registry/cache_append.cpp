@@ -9,20 +9,20 @@
 #define FA_ON_HOST(name) name
 #define FA_ENTRY(name, T)                                                                                    \
   static void name(const void *params) {                                                                     \
-    fa::kv_append<fa::T>(*static_cast<const fa_kv_append_params *>(params));                                 \
+    fa::cache_append<fa::T>(*static_cast<const fa_cache_append_params *>(params));                                 \
   }
 #include "gpu/kernels/cache/append_list.h"
 #endif
 
 #define FA_ENTRY(name, T) {#name, FA_ON_HOST(name), {"cache/append", "FA_ENTRY(" #name "," #T ")", 1}},
-static const fa_flash_entry kernels[] = {
+static const fa_kernel_entry kernels[] = {
 #include "gpu/kernels/cache/append_list.h"
 };
 
-const fa_flash_entry *fa_kv_append_find(int bf16) {
+const fa_kernel_entry *fa_cache_append_find(int bf16) {
   return &kernels[bf16 ? 1 : 0];
 }
 
-const char *fa_kv_append_name(int i) {
+const char *fa_cache_append_name(int i) {
   return i < static_cast<int>(sizeof kernels / sizeof *kernels) ? kernels[i].name : nullptr;
 }

@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-/* For f16 or, if bf16 is not 0, bf16; params are fa_kv_append_params, blocks have FA_KV_APPEND_THREADS and no
+/* For f16 or, if bf16 is not 0, bf16; params are fa_cache_append_params, blocks have FA_CACHE_APPEND_THREADS and no
  * shared memory. */
-const fa_flash_entry *fa_kv_append_find(int bf16);
+const fa_kernel_entry *fa_cache_append_find(int bf16);
 
 /* Names of both; NULL past the last. */
-const char *fa_kv_append_name(int i);
+const char *fa_cache_append_name(int i);
 
 #ifdef __cplusplus
 }

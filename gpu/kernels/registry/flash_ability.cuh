@@ -10,7 +10,7 @@
 namespace fa {
 
 /* Padding lies within the last 32 columns; of either head dim alone anywhere where load_tile allows it. */
-template <class C> static constexpr fa_flash_ability flash_ability_of(bool p_debug) {
+template <class C> static constexpr fa_kernel_ability flash_ability_of(bool p_debug) {
   constexpr bool anywhere = C::MIXED || tile_copy<C::D, C::THREADS>::PARTS == 1;
   return {std::is_same<typename C::T, bf16>::value,
           C::D,

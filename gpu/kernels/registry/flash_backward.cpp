@@ -10,7 +10,7 @@
 #define FA_ON_HOST(name) name
 #define FA_KERNEL(name, ...)                                                                                 \
   static void name(const void *params) {                                                                     \
-    __VA_ARGS__(*static_cast<const fa_flash_backward_params *>(params));                                     \
+    __VA_ARGS__(*static_cast<const fa_backward_params *>(params));                                     \
   }
 #define FA_ENTRY(name, T, D, kind, shape)                                                                    \
   FA_KERNEL(name, fa::flash_backward_main<fa::flash_backward_config<fa::T, D, fa::kind, fa::shape>>)
@@ -24,11 +24,11 @@ template <class C> static constexpr bool is_bf16() {
 }
 
 struct main_kernel {
-  fa_flash_main main;
-  fa_flash_ability ability;
+  fa_kernel_main main;
+  fa_kernel_ability ability;
   bool by_queries;
 };
-template <class C> static constexpr main_kernel describe_main(fa_flash_entry entry) {
+template <class C> static constexpr main_kernel describe_main(fa_kernel_entry entry) {
   return {{entry, C::BM, C::BN, C::THREADS, static_cast<size_t>(C::SHARED_BYTES), C::BIAS},
           fa::flash_ability_of<C>(false),
           C::BY_QUERIES};
@@ -49,7 +49,7 @@ static const main_kernel main_kernels[] = {
 /* Of one type and head dim, in the order of FA_ROW_KERNELS. */
 #define N_ROW_KERNELS 5
 struct row_kernels {
-  fa_flash_entry entry[N_ROW_KERNELS];
+  fa_kernel_entry entry[N_ROW_KERNELS];
   const char *only;
   int bf16, head_dim;
 };
@@ -66,7 +66,7 @@ static const row_kernels rows_kernels[] = {
 };
 
 struct dbias_kernels {
-  fa_flash_entry clear, convert;
+  fa_kernel_entry clear, convert;
   int bf16;
 };
 #define FA_ENTRY(name, T, D, kind, shape)
@@ -76,47 +76,47 @@ static const dbias_kernels dbias_table[] = {
 #include "gpu/kernels/flash/backward_list.h"
 };
 
-static bool can_be_had(const fa_flash_main &k, const fa_flash_device *device) {
+static bool can_be_had(const fa_kernel_main &k, const fa_kernel_device *device) {
   return device ? k.shared_bytes <= device->max_shared_bytes &&
                       (k.kernel.recipe.is_ahead_of_time || device->compiles)
                 : k.kernel.recipe.is_ahead_of_time;
 }
 
-static const main_kernel *find_main(const fa_flash_ability &wanted, const fa_flash_device *device,
+static const main_kernel *find_main(const fa_kernel_ability &wanted, const fa_kernel_device *device,
                                     bool by_queries) {
   for (const main_kernel &k : main_kernels)
-    if (k.by_queries == by_queries && fa_flash_is_able(&k.ability, &wanted) && can_be_had(k.main, device))
+    if (k.by_queries == by_queries && fa_kernel_is_able(&k.ability, &wanted) && can_be_had(k.main, device))
       return &k;
   return nullptr;
 }
 
 /* One by queries goes with it if it has the same workspace and reads the same from there. */
-static fa_flash_main find_by_queries(const fa_flash_ability &wanted, const fa_flash_device *device,
+static fa_kernel_main find_by_queries(const fa_kernel_ability &wanted, const fa_kernel_device *device,
                                      const main_kernel &by_keys) {
   const main_kernel *k = find_main(wanted, device, true);
   return k && k->ability.head_dim == by_keys.ability.head_dim &&
                  k->main.subtracts_first == by_keys.main.subtracts_first
              ? k->main
-             : fa_flash_main{};
+             : fa_kernel_main{};
 }
 
-static fa_flash_entry row_kernel(const row_kernels &rows, int i) {
-  fa_flash_entry entry = rows.entry[i];
+static fa_kernel_entry row_kernel(const row_kernels &rows, int i) {
+  fa_kernel_entry entry = rows.entry[i];
   entry.recipe.only = rows.only;
   return entry;
 }
 
-static fa_flash_entry dbias_kernel(int bf16, fa_flash_entry dbias_kernels::*which) {
+static fa_kernel_entry dbias_kernel(int bf16, fa_kernel_entry dbias_kernels::*which) {
   for (const dbias_kernels &k : dbias_table) {
-    fa_flash_entry entry = k.*which;
+    fa_kernel_entry entry = k.*which;
     entry.recipe.only =
         bf16 ? "FA_ENTRY_DBIAS(flash_backward_bf16,bf16)" : "FA_ENTRY_DBIAS(flash_backward_f16,f16)";
     if (k.bf16 == bf16) return entry;
   }
-  return fa_flash_entry{};
+  return fa_kernel_entry{};
 }
 
-int fa_flash_backward_find(fa_flash_ability wanted, const fa_flash_device *device,
+int fa_flash_backward_find(fa_kernel_ability wanted, const fa_kernel_device *device,
                            fa_flash_backward_kernels *out) {
   wanted.p_debug = 0;
   const main_kernel *by_keys = find_main(wanted, device, false);
@@ -141,7 +141,7 @@ const char *fa_flash_backward_name(int i) {
   for (const main_kernel &k : main_kernels)
     if (k.main.kernel.recipe.is_ahead_of_time && i-- == 0) return k.main.kernel.name;
   for (const row_kernels &rows : rows_kernels)
-    for (const fa_flash_entry &entry : rows.entry)
+    for (const fa_kernel_entry &entry : rows.entry)
       if (i-- == 0) return entry.name;
   for (const dbias_kernels &k : dbias_table) {
     if (i-- == 0) return k.clear.name;

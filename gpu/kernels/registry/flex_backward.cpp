@@ -9,8 +9,8 @@
 #define FA_ON_HOST(name) name
 #define FA_ENTRY(name, T, kernel, BN, VC)                                                                    \
   static void name(const void *params) {                                                                     \
-    fa::kernel<fa::wide_backward_config<fa::T, fa::flex_mods, BN, VC>>(                                      \
-        *static_cast<const fa_wide_backward_params *>(params));                                              \
+    fa::kernel<fa::memeff_backward_config<fa::T, fa::flex_mods, BN, VC>>(                                      \
+        *static_cast<const fa_memeff_backward_params *>(params));                                              \
   }
 #include "gpu/kernels/flex/backward_list.h"
 static void flex_exact_clear(const void *params) {
@@ -21,7 +21,7 @@ static void flex_exact_round(const void *params) {
 }
 #endif
 
-static const fa_flash_entry entries[] = {
+static const fa_kernel_entry entries[] = {
 #define FA_ENTRY(name, T, kernel, BN, VC)                                                                    \
   {#name, FA_ON_HOST(name), {"flex/backward", "FA_ENTRY(" #name "," #T "," #kernel "," #BN "," #VC ")", 0}},
 #include "gpu/kernels/flex/backward_list.h"
@@ -33,9 +33,9 @@ static_assert(sizeof entries / sizeof *entries == ROUND + 1, "three types in the
 
 /* first: of the type's entries in the list. */
 template <class T, int BN, int VC> static fa_flex_backward_kernels backward(fa_dtype dtype, int first) {
-  typedef fa::wide_backward_config<T, fa::flex_mods, BN, VC> C;
+  typedef fa::memeff_backward_config<T, fa::flex_mods, BN, VC> C;
   return {{entries[CLEAR], FA_FLEX_EXACT_ELEMENTS, 0, FA_FLEX_EXACT_THREADS, 0},
-          fa_wide_backward_find(dtype)->prepare,
+          fa_memeff_backward_find(dtype)->prepare,
           {entries[first + KEYS], C::BM, C::VC, C::THREADS, C::KEYS_SHARED_BYTES},
           {entries[first + QUERIES], C::BM, C::VC, C::THREADS, C::QUERIES_SHARED_BYTES},
           {entries[first + DBIAS], C::BM, C::BN, C::THREADS, C::DBIAS_SHARED_BYTES},

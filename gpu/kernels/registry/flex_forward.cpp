@@ -10,7 +10,7 @@
 #define FA_ENTRY(name, T, VC)                                                                                \
   static void name(const void *params) {                                                                     \
     fa::flex_forward<fa::flex_forward_config_of<fa::T, VC>::type>(                                           \
-        *static_cast<const fa_flash_params *>(params));                                                      \
+        *static_cast<const fa_attention_params *>(params));                                                      \
   }
 #include "gpu/kernels/flex/forward_list.h"
 #endif
@@ -22,8 +22,8 @@ static const forward_row forwards[] = {
 #include "gpu/kernels/flex/forward_list.h"
 };
 
-const fa_flash_kernel *fa_flex_forward_find(fa_dtype dtype, int64_t, int64_t head_dim_v,
-                                            const fa_flash_device *device) {
+const fa_kernel *fa_flex_forward_find(fa_dtype dtype, int64_t, int64_t head_dim_v,
+                                            const fa_kernel_device *device) {
   return find_forward_row(forwards, dtype, head_dim_v, device);
 }
 

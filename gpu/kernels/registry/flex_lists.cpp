@@ -18,13 +18,13 @@ static void flex_mask_map(const void *params) {
 #endif
 
 #define FA_ENTRY(name) {#name, FA_ON_HOST(name), {"flex/lists", "FA_ENTRY(" #name ")", 1}},
-static const fa_flash_entry kernels[] = {
+static const fa_kernel_entry kernels[] = {
 #include "gpu/kernels/flex/lists_list.h"
 };
-static const fa_flash_entry mask = {
+static const fa_kernel_entry mask = {
     "flex_mask_map", FA_ON_HOST(flex_mask_map), {"flex/mask", "FA_ENTRY(flex_mask_map)", 0}};
 
-const fa_flash_entry *fa_flex_lists_find(fa_flex_lists_kernel which) {
+const fa_kernel_entry *fa_flex_lists_find(fa_flex_lists_kernel which) {
   return which == FA_FLEX_LISTS_MASK ? &mask : &kernels[which];
 }
 

@@ -17,7 +17,7 @@ typedef enum fa_flex_lists_kernel {
 } fa_flex_lists_kernel;
 
 /* params are fa_flex_lists_params; blocks have FA_FLEX_LISTS_THREADS and no shared memory. */
-const fa_flash_entry *fa_flex_lists_find(fa_flex_lists_kernel which);
+const fa_kernel_entry *fa_flex_lists_find(fa_flex_lists_kernel which);
 
 /* Names of those that are compiled ahead of time; NULL past the last. */
 const char *fa_flex_lists_name(int i);

@@ -24,7 +24,7 @@
 
 /* The workspace has rows of the head dim up to a multiple of 32, and they must be the tiles'. */
 template <class C>
-static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const void *), const char *only) {
+static constexpr fa_kernel describe(const char *name, void (*entry)(const void *), const char *only) {
   return fa::hopper_describe<C>("hopper_backward/main", name, entry, only, C::D, C::D - 31);
 }
 
@@ -35,7 +35,7 @@ static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const 
   {FA_DESCRIBE(name, __VA_ARGS__), fa::hopper_backward_config<__VA_ARGS__>::VARLEN,                          \
    fa::hopper_backward_config<__VA_ARGS__>::ORDERED},
 struct row {
-  fa_flash_kernel kernel;
+  fa_kernel kernel;
   bool varlen, ordered;
 };
 #define FA_ENTRY(name, ...) FA_ROW(name, __VA_ARGS__)
@@ -50,17 +50,17 @@ static const row flex_kernels[] = {
 };
 static const int n_flex_kernels = sizeof flex_kernels / sizeof *flex_kernels;
 
-const fa_flash_kernel *fa_hopper_backward_find(fa_flash_ability wanted, int varlen, int ordered,
-                                               const fa_flash_device *device) {
+const fa_kernel *fa_hopper_backward_find(fa_kernel_ability wanted, int varlen, int ordered,
+                                               const fa_kernel_device *device) {
   if (!device || !device->hopper) return nullptr;
   for (const auto &k : kernels)
     if (fa::hopper_fits(k.kernel, wanted, device) && k.varlen >= varlen && k.ordered >= ordered)
       return &k.kernel;
-  return fa_hopper_backward_wide_find(wanted, varlen, ordered, device);
+  return fa_hopper_backward_pair_find(wanted, varlen, ordered, device);
 }
 
-const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, int ordered,
-                                                    const fa_flash_device *device) {
+const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int ordered,
+                                                    const fa_kernel_device *device) {
   if (!device || !device->hopper) return nullptr;
   for (const auto &k : flex_kernels)
     if (fa::hopper_fits(k.kernel, wanted, device) && k.ordered >= ordered) return &k.kernel;
@@ -68,7 +68,7 @@ const fa_flash_kernel *fa_hopper_flex_backward_find(fa_flash_ability wanted, int
 }
 
 const char *fa_hopper_backward_name(int i) {
-  return i < n_kernels ? kernels[i].kernel.name : fa_hopper_backward_wide_name(i - n_kernels);
+  return i < n_kernels ? kernels[i].kernel.name : fa_hopper_backward_pair_name(i - n_kernels);
 }
 
 const char *fa_hopper_flex_backward_name(int i) {

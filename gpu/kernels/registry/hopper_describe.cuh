@@ -11,7 +11,7 @@ namespace fa {
 
 /* head_dim, least: the largest and the least of a call's larger head dim; the smaller one may be any. */
 template <class C>
-constexpr fa_flash_kernel hopper_describe(const char *source, const char *name, void (*entry)(const void *),
+constexpr fa_kernel hopper_describe(const char *source, const char *name, void (*entry)(const void *),
                                           const char *only, int head_dim, int least) {
   return {name,
           entry,
@@ -25,9 +25,9 @@ constexpr fa_flash_kernel hopper_describe(const char *source, const char *name, 
           C::SHARED_BYTES};
 }
 
-inline bool hopper_fits(const fa_flash_kernel &k, const fa_flash_ability &wanted,
-                        const fa_flash_device *device) {
-  return fa_flash_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes;
+inline bool hopper_fits(const fa_kernel &k, const fa_kernel_ability &wanted,
+                        const fa_kernel_device *device) {
+  return fa_kernel_is_able(&k.ability, &wanted) && k.shared_bytes <= device->max_shared_bytes;
 }
 
 } // namespace fa

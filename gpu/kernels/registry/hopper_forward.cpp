@@ -23,7 +23,7 @@
 #endif
 
 template <class C>
-static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const void *), const char *only) {
+static constexpr fa_kernel describe(const char *name, void (*entry)(const void *), const char *only) {
   return fa::hopper_describe<C>("hopper/forward", name, entry, only, C::D, 1);
 }
 
@@ -35,7 +35,7 @@ static constexpr fa_flash_kernel describe(const char *name, void (*entry)(const 
 #define FA_ENTRY(...) FA_ENTRY_AND_LONGER(0, __VA_ARGS__)
 #define FA_ENTRY_LONG(...) FA_ENTRY_AND_LONGER(FA_HOPPER_LONG, __VA_ARGS__)
 static const struct forward_row {
-  fa_flash_kernel kernel;
+  fa_kernel kernel;
   int64_t least_keys;
   bool varlen;
 } kernels[] = {
@@ -44,13 +44,13 @@ static const struct forward_row {
 static const int n_kernels = sizeof kernels / sizeof *kernels;
 
 #define FA_ENTRY(name, ...) FA_DESCRIBE(name, __VA_ARGS__),
-static const fa_flash_kernel flex_kernels[] = {
+static const fa_kernel flex_kernels[] = {
 #include "gpu/kernels/hopper/forward_flex_list.h"
 };
 static const int n_flex_kernels = sizeof flex_kernels / sizeof *flex_kernels;
 
-const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k, int varlen,
-                                              const fa_flash_device *device) {
+const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seqlen_k, int varlen,
+                                              const fa_kernel_device *device) {
   if (!device || !device->hopper) return nullptr;
   for (const forward_row &k : kernels)
     if (fa::hopper_fits(k.kernel, wanted, device) && k.least_keys <= seqlen_k && k.varlen >= varlen)
@@ -58,9 +58,9 @@ const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t s
   return nullptr;
 }
 
-const fa_flash_kernel *fa_hopper_flex_forward_find(fa_flash_ability wanted, const fa_flash_device *device) {
+const fa_kernel *fa_hopper_flex_forward_find(fa_kernel_ability wanted, const fa_kernel_device *device) {
   if (!device || !device->hopper) return nullptr;
-  for (const fa_flash_kernel &k : flex_kernels)
+  for (const fa_kernel &k : flex_kernels)
     if (fa::hopper_fits(k, wanted, device)) return &k;
   return nullptr;
 }

@@ -16,13 +16,13 @@ extern "C" {
  * for this device, or for this call. They take any two head dims up to their own, aligned rows, masks, and
  * one of ALiBi, softcap and tiled dropout; nothing else. varlen: entries' keys or rows number less than the
  * tensors have. */
-const fa_flash_kernel *fa_hopper_forward_find(fa_flash_ability wanted, int64_t seqlen_k, int varlen,
-                                              const fa_flash_device *device);
+const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seqlen_k, int varlen,
+                                              const fa_kernel_device *device);
 
 /* The same for a call with score_mod, mask_mod or block lists, of which wanted says nothing: for the executor
  * with fa_flex_args.functions; for a device compiled with the expressions of the call. Lists
  * (fa_flex_args.keys) are for tiles of block_m rows and block_n keys. */
-const fa_flash_kernel *fa_hopper_flex_forward_find(fa_flash_ability wanted, const fa_flash_device *device);
+const fa_kernel *fa_hopper_flex_forward_find(fa_kernel_ability wanted, const fa_kernel_device *device);
 
 /* A counter of the host's for one launch on the executor. As on a device all are 0 in the beginning, and
  * nobody but the launches sets them back. */

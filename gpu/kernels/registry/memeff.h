@@ -1,4 +1,4 @@
-/* The wide kernels compiled for the host executor: what they are launched with, there and on the device. */
+/* The memeff kernels compiled for the host executor: what they are launched with, there and on the device. */
 #ifndef FA_GPU_KERNELS_REGISTRY_MEMEFF_H
 #define FA_GPU_KERNELS_REGISTRY_MEMEFF_H
 
@@ -11,29 +11,29 @@ extern "C" {
 #endif
 
 /* One block takes block_m rows and block_cols columns of each result. */
-typedef struct fa_wide_kernel {
-  fa_flash_entry entry; /* params are fa_wide_backward_params */
+typedef struct fa_memeff_kernel {
+  fa_kernel_entry entry; /* params are fa_memeff_backward_params */
   int block_m, block_cols, n_threads;
   size_t shared_bytes;
-} fa_wide_kernel;
+} fa_memeff_kernel;
 
 /* dbias: block_m rows and block_cols keys. */
-typedef struct fa_wide_backward_kernels {
-  fa_wide_kernel prepare, keys, queries, dbias;
-} fa_wide_backward_kernels;
+typedef struct fa_memeff_backward_kernels {
+  fa_memeff_kernel prepare, keys, queries, dbias;
+} fa_memeff_backward_kernels;
 
 /* The one that keeps whole rows, if head dims and device allow that (NULL: any device); else that with the
- * narrowest blocks that hold head_dim_v columns, or the widest. params are fa_flash_params. Its ability says
+ * narrowest blocks that hold head_dim_v columns, or the widest. params are fa_attention_params. Its ability says
  * nothing: the type and the head dims apart, all can do the same. */
-const fa_flash_kernel *fa_wide_forward_find(fa_dtype dtype, int64_t head_dim, int64_t head_dim_v,
-                                            const fa_flash_device *device);
-const fa_wide_backward_kernels *fa_wide_backward_find(fa_dtype dtype);
+const fa_kernel *fa_memeff_forward_find(fa_dtype dtype, int64_t head_dim, int64_t head_dim_v,
+                                            const fa_kernel_device *device);
+const fa_memeff_backward_kernels *fa_memeff_backward_find(fa_dtype dtype);
 /* The one that does the work of `keys` and `queries` in one pass, and adds to dQ in any order; block_m keys,
  * and the head dims up to block_cols. widest: the larger head dim. NULL: there is none. */
-const fa_wide_kernel *fa_wide_single_find(fa_dtype dtype, int64_t widest);
+const fa_memeff_kernel *fa_memeff_single_find(fa_dtype dtype, int64_t widest);
 
 /* Names of all kernels, in no particular order; NULL past the last. */
-const char *fa_wide_name(int i);
+const char *fa_memeff_name(int i);
 
 #ifdef __cplusplus
 }
