@@ -36,13 +36,5 @@ for target in "$root"/fuzz/targets/*_fuzzer.c; do
   for extra in options dict; do
     if [ -e "$root/fuzz/targets/$name.$extra" ]; then cp -- "$root/fuzz/targets/$name.$extra" "$OUT/"; fi
   done
-  corpus=$root/fuzz/corpus/${name%_fuzzer}
-  rm -f -- "$OUT/${name}_seed_corpus.zip"
-  if command -v zip >/dev/null; then
-    (cd -- "$corpus" && zip -q -r "$OUT/${name}_seed_corpus.zip" .)
-  else
-    python3 -c 'import os, sys, zipfile
-with zipfile.ZipFile(sys.argv[2], "w", zipfile.ZIP_DEFLATED) as z:
-    for name in sorted(os.listdir(sys.argv[1])): z.write(os.path.join(sys.argv[1], name), name)' "$corpus" "$OUT/${name}_seed_corpus.zip"
-  fi
+  cp -- "$root/fuzz/corpus/${name%_fuzzer}.zip" "$OUT/${name}_seed_corpus.zip"
 done

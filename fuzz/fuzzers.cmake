@@ -8,6 +8,21 @@ set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 add_library(fa_fuzzer_parts STATIC inputs/fuzzer.c inputs/input.c inputs/judged_input.c inputs/mutate_case.c inputs/mutate_record.c)
 target_link_libraries(fa_fuzzer_parts PUBLIC fa_fuzz)
 
+# Each corpus is one archive. Its inputs become files here: what reads them, libFuzzer too, takes folders.
+set(FA_CORPORA ${CMAKE_BINARY_DIR}/fuzz/corpus)
+set(FA_CORPORA ${FA_CORPORA} PARENT_SCOPE) # for tests/
+foreach(name ${FA_FUZZERS})
+  set(archive ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name}.zip)
+  # From an empty folder on, as an input that was taken out would stay. The stamp is last, so that what broke off is done again.
+  add_custom_command(OUTPUT ${FA_CORPORA}/${name}.stamp DEPENDS ${archive} VERBATIM COMMENT "Unpacking fuzz/corpus/${name}.zip"
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${FA_CORPORA}/${name}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${FA_CORPORA}/${name}
+    COMMAND ${CMAKE_COMMAND} -E chdir ${FA_CORPORA}/${name} ${CMAKE_COMMAND} -E tar xf ${archive}
+    COMMAND ${CMAKE_COMMAND} -E touch ${FA_CORPORA}/${name}.stamp)
+  list(APPEND corpora ${FA_CORPORA}/${name}.stamp)
+endforeach()
+add_custom_target(corpora ALL DEPENDS ${corpora})
+
 add_executable(corpus_tool targets/corpus_tool.c)
 target_link_libraries(corpus_tool PRIVATE fa_fuzzer_parts)
 
@@ -18,6 +33,7 @@ foreach(name ${FA_FUZZERS})
   add_executable(replay_${name} targets/replay.c targets/${name}_fuzzer.c ${hooks_${name}})
   target_link_libraries(replay_${name} PRIVATE fa_fuzzer_parts)
   target_include_directories(replay_${name} PRIVATE ${CJSON_INCLUDE})
+  add_dependencies(replay_${name} corpora)
 endforeach()
 
 if(FA_FUZZ)

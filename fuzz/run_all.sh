@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs every fuzz target beside the others for a time and prints a table.
 # usage: run_all.sh DIR SECONDS [JOBS]
-#   DIR      from build.sh, or wherever <name>_fuzzer, <name>_fuzzer.dict and corpus/<name>/ (or fuzz/corpus/<name>/ beside this script) are;
+#   DIR      from build.sh, or wherever <name>_fuzzer and <name>_fuzzer.dict are; DIR/corpus/<name>/ where there is one, else it is
+#            unpacked from corpus/<name>.zip beside this script (with cmake, unzip or python3), and again when that has changed;
 #            DIR/artifacts receives what was found, DIR/logs what was said, DIR/grown the corpora afterwards
 #   JOBS     processes of each target, default 1; they share what they find
 #   SEED     in the environment: libFuzzer's for each target's first process, default 1000; the next has one more
@@ -28,13 +29,33 @@ if [ ${#targets[@]} -eq 0 ]; then
   exit 2
 fi
 
-corpus_of() { # NAME
-  local place
-  for place in "$dir/corpus/$1" "$here/corpus/$1"; do
-    if [ -d "$place" ]; then echo "$place" && return; fi
-  done
-  echo "no corpus for $1" >&2
-  return 1
+unpack() { # ARCHIVE EMPTY_FOLDER
+  if command -v cmake >/dev/null; then
+    (cd -- "$2" && cmake -E tar xf "$1")
+  elif command -v unzip >/dev/null; then
+    unzip -q "$1" -d "$2"
+  elif command -v python3 >/dev/null; then
+    python3 -m zipfile -e "$1" "$2"
+  else
+    echo "$1 is to be unpacked: that takes cmake, unzip or python3" >&2
+    return 1
+  fi
+}
+
+# The copy of the archive beside the folder says what was unpacked. A folder without one is the caller's own.
+prepare_corpus() { # NAME
+  local archive=$here/corpus/$1.zip folder=$dir/corpus/$1
+  if [ -d "$folder" ]; then
+    if [ ! -e "$folder.zip" ] || [ ! -e "$archive" ] || cmp -s -- "$archive" "$folder.zip"; then return; fi
+  elif [ ! -e "$archive" ]; then
+    echo "no corpus for $1" >&2
+    return 1
+  fi
+  rm -rf -- "$folder" "$folder.new"
+  mkdir -p -- "$folder.new"
+  unpack "$archive" "$folder.new"
+  cp -- "$archive" "$folder.zip"
+  mv -- "$folder.new" "$folder" # last: a folder that is there is whole
 }
 
 start() { # NAME JOB
@@ -47,11 +68,11 @@ start() { # NAME JOB
   fi
   FA_ARTIFACT_DIR=$artifacts "$dir/${name}_fuzzer" -max_total_time="$seconds" -rss_limit_mb=4096 -timeout=120 -error_exitcode=1 \
     -timeout_exitcode=1 -print_final_stats=1 -reload=10 -seed=$((${SEED:-1000} + $2)) -artifact_prefix="$artifacts/" ${more[@]+"${more[@]}"} \
-    "$dir/grown/$name" "$(corpus_of "$name")" >"$log" 2>&1 && echo 0 >"${log%.log}.status" || echo $? >"${log%.log}.status"
+    "$dir/grown/$name" "$dir/corpus/$name" >"$log" 2>&1 && echo 0 >"${log%.log}.status" || echo $? >"${log%.log}.status"
 }
 
+for name in "${targets[@]}"; do prepare_corpus "$name"; done
 for name in "${targets[@]}"; do
-  corpus_of "$name" >/dev/null
   mkdir -p -- "$dir/artifacts/$name" "$dir/logs" "$dir/grown/$name"
   rm -f -- "$dir/logs/$name".*.status
   for ((job = 0; job < jobs; ++job)); do start "$name" "$job" & done

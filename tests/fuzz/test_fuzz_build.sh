@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # fuzz/build.sh where the compiler, cmake and ldd are stubs: what it asks for, and what it leaves in $OUT.
 set -euo pipefail
-command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
@@ -36,9 +35,7 @@ build() { # SCENE
     for file in "$name" "$name.options" "${name}_seed_corpus.zip"; do
       if [ ! -e "$work/here/out/$file" ]; then fail "$1: no out/$file"; fi
     done
-    n=$(find "$root/fuzz/corpus/${name%_fuzzer}" -type f | wc -l)
-    if [ "$(python3 -c 'import sys, zipfile; print(len([x for x in zipfile.ZipFile(sys.argv[1]).namelist() if x[-1] != "/"]))' \
-      "$work/here/out/${name}_seed_corpus.zip")" != "$n" ]; then fail "$1: ${name}_seed_corpus.zip has not all $n inputs"; fi
+    if ! cmp -- "$root/fuzz/corpus/${name%_fuzzer}.zip" "$work/here/out/${name}_seed_corpus.zip"; then fail "$1: ${name}_seed_corpus.zip is not the corpus"; fi
   done
 }
 

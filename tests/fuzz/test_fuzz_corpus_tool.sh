@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# usage: test_fuzz_corpus_tool.sh CORPUS_TOOL REPLAY_SCHEDULE: what corpus_tool says an input is.
+# usage: test_fuzz_corpus_tool.sh CORPUS_TOOL REPLAY_SCHEDULE CORPORA: what corpus_tool says an input is.
 set -euo pipefail
-root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
-tool=$1 replay=$2 corpus=$root/fuzz/corpus
+tool=$1 replay=$2 corpus=$3
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 failed=0

@@ -48,6 +48,73 @@ target slow unhurried "$works"'; for a in "$@"; do case $a in -artifact_prefix=*
 mkdir -p "$work/slow/logs" && echo 127 >"$work/slow/logs/unhurried.0.status"
 expect slow 0 '^unhurried .* 0  well$'
 
+# Without a corpus in its folder a target gets the archive beside the script.
+mkdir -p "$work/script/corpus"
+cp -- "$root/fuzz/run_all.sh" "$work/script/"
+archive() { # NAME INPUT...: each holds its own name
+  local name=$1 input
+  shift
+  rm -rf "$work/inputs" "$work/script/corpus/$name.zip"
+  mkdir "$work/inputs"
+  for input in "$@"; do echo "$input" >"$work/inputs/$input"; done
+  (cd -- "$work/inputs" && cmake -E tar cf "$work/script/corpus/$name.zip" --format=zip -- "$@")
+}
+# shellcheck disable=SC2016 # for the target to expand
+shows='for last; do :; done; cd "$last" && for i in *; do echo "input $i $(cat "$i")"; done; '
+# unpacked DIR NAME INPUT...: runs the script over DIR; these must be the inputs that the target sees
+unpacked() {
+  local dir=$1 name=$2 want got
+  shift 2
+  want=$(for input in "$@"; do echo "input $input $input"; done)
+  "$work/script/run_all.sh" "$work/$dir" 1 >"$work/$dir.out" 2>&1 || fail "$dir: exit $?: $(cat "$work/$dir.out")"
+  got=$(grep '^input' "$work/$dir/logs/$name.0.log" || true)
+  if [ "$got" != "$want" ]; then fail "$dir: $name saw '$got', not '$want'"; fi
+}
+archive packed a b
+target packed packed "$shows$works"
+rmdir "$work/packed/corpus/packed"
+unpacked packed packed a b
+echo c >"$work/packed/corpus/packed/c" # the archive has not changed: the folder stays
+unpacked packed packed a b c
+archive packed b d
+unpacked packed packed b d
+rm "$work/script/corpus/packed.zip" # what was unpacked once is enough
+unpacked packed packed b d
+
+archive own a
+target own own "$shows$works"
+echo mine >"$work/own/corpus/own/mine"
+unpacked own own mine
+
+target bare bare "$works"
+rmdir "$work/bare/corpus/bare"
+expect bare 1 '^no corpus for bare$'
+
+archive torn a b
+head -c 100 "$work/script/corpus/torn.zip" >"$work/torn.zip"
+mv "$work/torn.zip" "$work/script/corpus/torn.zip"
+target torn torn "$works"
+rmdir "$work/torn/corpus/torn"
+if "$work/script/run_all.sh" "$work/torn" 1 >"$work/torn.out" 2>&1; then fail "a torn archive is a corpus: $(cat "$work/torn.out")"; fi
+if [ -e "$work/torn/corpus/torn" ]; then fail "a torn archive leaves a folder that the next run would take"; fi
+
+# Each of the programs that can unpack, where the others are not.
+mkdir "$work/tools"
+for tool in bash sh env basename dirname mkdir rm mv cp cmp cat sed grep tail tr find wc sleep; do ln -s "$(command -v $tool)" "$work/tools/"; done
+archive packed x y z
+for tool in cmake unzip python3 none; do
+  rm -rf "$work/packed/corpus" "$work/only"
+  mkdir "$work/only"
+  if [ $tool != none ]; then
+    real=$(command -v $tool) || continue
+    printf '#!/bin/bash\nPATH=%q exec %q "$@"\n' "$PATH" "$real" >"$work/only/$tool"
+    chmod +x "$work/only/$tool"
+    PATH=$work/only:$work/tools unpacked packed packed x y z
+  elif PATH=$work/tools "$work/script/run_all.sh" "$work/packed" 1 >"$work/out" 2>&1 || ! grep -q 'takes cmake, unzip or python3' "$work/out"; then
+    fail "without a program that unpacks: $(cat "$work/out")"
+  fi
+done
+
 mkdir "$work/empty"
 expect empty 2 'holds no target'
 exit $failed
