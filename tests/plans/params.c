@@ -1,0 +1,146 @@
+#include "tests/plans/params.h"
+
+#include "gpu/kernels/params/attention.h"
+#include "gpu/kernels/params/cache.h"
+#include "gpu/kernels/params/cache_append.h"
+#include "gpu/kernels/params/flash_backward.h"
+#include "gpu/kernels/params/flex_exact.h"
+#include "gpu/kernels/params/flex_lists.h"
+#include "gpu/kernels/params/hopper_backward.h"
+#include "gpu/kernels/params/hopper_forward.h"
+#include "gpu/kernels/params/memeff_backward.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef union any_params {
+  uint64_t words[256];
+  fa_tensor_map maps[6];
+  fa_attention_params forward;
+  fa_backward_params backward;
+  fa_memeff_backward_params memeff_backward;
+  fa_hopper_params hopper;
+  fa_hopper_backward_params hopper_backward;
+  fa_flex_lists_params lists;
+  fa_flex_exact_params exact;
+  fa_cache_params cache;
+  fa_cache_append_params append;
+} any_params;
+
+/* ---- what stands in a struct and means nothing ---- */
+
+#ifdef __has_builtin
+#if __has_builtin(__builtin_clear_padding)
+#define CLEAR_PADDING(p) __builtin_clear_padding(p)
+#endif
+#endif
+#ifndef CLEAR_PADDING
+#define CLEAR_PADDING(p) ((void)(p)) /* it shows, should the planner leave it as it was in memory */
+#endif
+
+static void clear_forward(any_params *p) {
+  CLEAR_PADDING(&p->forward);
+}
+static void clear_backward(any_params *p) {
+  CLEAR_PADDING(&p->backward);
+}
+static void clear_memeff_backward(any_params *p) {
+  CLEAR_PADDING(&p->memeff_backward);
+}
+/* Counters are dealt out in turn; whether there is one is the plan's. */
+static void clear_hopper(any_params *p) {
+  CLEAR_PADDING(&p->hopper);
+  if (p->hopper.tiles.counter > 0) p->hopper.tiles.counter = 0;
+}
+static void clear_hopper_backward(any_params *p) {
+  CLEAR_PADDING(&p->hopper_backward);
+}
+static void clear_lists(any_params *p) {
+  CLEAR_PADDING(&p->lists);
+}
+static void clear_exact(any_params *p) {
+  CLEAR_PADDING(&p->exact);
+}
+static void clear_cache(any_params *p) {
+  CLEAR_PADDING(&p->cache);
+}
+static void clear_append(any_params *p) {
+  CLEAR_PADDING(&p->append);
+}
+
+/* ---- which kernel takes what ---- */
+
+typedef struct taken {
+  const char *kernel; /* the beginning of its name */
+  size_t bytes;
+  void (*clear)(any_params *p);
+  int n_maps; /* in front */
+} taken;
+
+/* The first that fits counts. */
+static const taken *find(const char *kernel) {
+  static const taken all[] = {
+      {"flash_forward_", sizeof(fa_attention_params), clear_forward, 0},
+      {"memeff_forward_", sizeof(fa_attention_params), clear_forward, 0},
+      {"flex_forward_", sizeof(fa_attention_params), clear_forward, 0},
+      {"flash_backward_", sizeof(fa_backward_params), clear_backward, 0},
+      {"memeff_backward_", sizeof(fa_memeff_backward_params), clear_memeff_backward, 0},
+      {"flex_backward_", sizeof(fa_memeff_backward_params), clear_memeff_backward, 0},
+      {"hopper_forward_", sizeof(fa_hopper_params), clear_hopper, 4},
+      {"hopper_backward_", sizeof(fa_hopper_backward_params), clear_hopper_backward, 6},
+      {"hopper_flex_backward_", sizeof(fa_hopper_backward_params), clear_hopper_backward, 6},
+      {"hopper_flex_", sizeof(fa_hopper_params), clear_hopper, 4},
+      {"flex_lists_", sizeof(fa_flex_lists_params), clear_lists, 0},
+      {"flex_mask_map", sizeof(fa_flex_lists_params), clear_lists, 0},
+      {"flex_exact_", sizeof(fa_flex_exact_params), clear_exact, 0},
+      {"cache_append_", sizeof(fa_cache_append_params), clear_append, 0},
+      {"cache_", sizeof(fa_cache_params), clear_cache, 0}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+    if (strncmp(kernel, all[i].kernel, strlen(all[i].kernel)) == 0) return &all[i];
+  return NULL;
+}
+
+size_t plan_params_bytes(const char *kernel) {
+  const taken *t = find(kernel);
+  return t ? t->bytes : 0;
+}
+
+/* ---- words ---- */
+
+/* Pointers lie in the memory itself or, where a tensor is empty or begins before it, in its guards. */
+static const plan_place *place_of(const char *p, const plan_places *places) {
+  for (int i = 0; i < places->n; ++i) {
+    const plan_place *x = &places->v[i];
+    if (p >= x->begin - FA_GUARD_BYTES && p < x->begin + x->bytes + FA_GUARD_BYTES) return x;
+  }
+  return NULL;
+}
+
+/* Numbers of a few bits are no addresses, and neither are two of them side by side but by a rare chance. */
+static bool is_memory(uint64_t word) {
+  const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+  if (word >> 32 == 0 || word >> 47 != 0) return false;
+  return msync((void *)(word / page * page), page, MS_ASYNC) == 0; /* fails where nothing is mapped */
+}
+
+static void print_word(FILE *out, int at, uint64_t word, const plan_places *places) {
+  const plan_place *place = place_of((const char *)word, places);
+  if (place)
+    fprintf(out, "%5d %s%+lld\n", at, place->name, (long long)((const char *)word - place->begin));
+  else if (is_memory(word))
+    fprintf(out, "%5d ptr\n", at);
+  else
+    fprintf(out, "%5d %llx\n", at, (unsigned long long)word);
+}
+
+void plan_params_print(FILE *out, const char *kernel, const void *params, const plan_places *places) {
+  static any_params copy;
+  const taken *t = find(kernel);
+  FA_ASSERT(t && t->bytes <= sizeof copy && t->bytes % 8 == 0);
+  memcpy(&copy, params, t->bytes);
+  t->clear(&copy);
+  for (int i = 0; i < t->n_maps; ++i)
+    memset(copy.maps[i].bytes + sizeof(fa_tensor_box), 0, sizeof(fa_tensor_map) - sizeof(fa_tensor_box));
+  for (size_t i = 0; i < t->bytes / 8; ++i) print_word(out, (int)i * 8, copy.words[i], places);
+}
