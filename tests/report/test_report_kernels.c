@@ -1,9 +1,9 @@
 /* Results counted by the kernel that computed them: as they come, in the report, read back from its file or
  * from the journal, and over several reports. */
+#include "report/journal_line.h"
+#include "report/json.h"
 #include "report/kernels.h"
 #include "report/line.h"
-#include "report/json.h"
-#include "report/journal_line.h"
 #include "tests/support/check.h"
 
 #include "cases/base/atomic_file.h"
@@ -179,6 +179,19 @@ static void test_merge(void) {
   cJSON_Delete(all);
 }
 
+/* A report of version 0.1 counts with one of today under today's names. */
+static void test_old_names(void) {
+  cJSON *all =
+      merged(by_hand(CASE("one", "PASS", ",\"kernel\":\"kv_forward<f16,64,none,splits(2)>\"") "," CASE(
+                         "two", "PASS",
+                         ",\"kernel\":\"wide_forward<f32,72,none>\",\"backward_kernel\":\"wide_backward\""),
+                     2),
+             by_hand(CASE("three", "PASS", ",\"kernel\":\"cache_forward<f16,64,none>\""), 1));
+  CHECK(number(all, "cache_forward", "passed") == 2 && number(all, "kv_forward", "passed") == -1);
+  CHECK(number(all, "memeff_forward", "passed") == 1 && number(all, "memeff_backward", "passed") == 1);
+  cJSON_Delete(all);
+}
+
 /* A program behind exec: may say anything. */
 static void test_hostile_names(void) {
   fa_kernel_counts c = {0};
@@ -210,6 +223,7 @@ int main(void) {
   snprintf(path, sizeof path, "test_report_kernels.%d.json", (int)getpid());
   test_report();
   test_merge();
+  test_old_names();
   test_hostile_names();
   remove(path);
   return check_done();
