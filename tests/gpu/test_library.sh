@@ -22,6 +22,9 @@ include=$work/at/include/fa-verify lib=$work/at/$libdir
 check "the header alone, as C" "$cc" -std=c11 -pedantic "${flags[@]}" -fsyntax-only -x c -I"$include" - <<<'#include "gpu/fa.h"'
 check "the header alone, as C++" "$cxx" -std=c++17 -pedantic "${flags[@]}" -fsyntax-only -x c++ -I"$include" - <<<'#include "gpu/fa.h"'
 
+check "headers by the paths of version 0.1" "$cc" -std=c11 -pedantic "${flags[@]}" -fsyntax-only -x c -I"$include" - <<<'#include "cases/dtype.h"
+#include "cases/status.h"
+fa_dtype dtype; fa_status status;'
 # what the header declares is what the library exports
 grep -ohE '\bfa_[a-z_]+\(' "$include/gpu/fa.h" | tr -d '(' | sort -u >"$work/declared"
 nm -D --defined-only "$lib/libfa_attention.so" | awk '$2 ~ /[TDBR]/ { print $3 }' | grep -v '^_\|^__asan\|^__ubsan' | sort -u >"$work/exported"
