@@ -1,88 +1,118 @@
 #!/usr/bin/env python3
-"""plan_diff.py [--renames FILE] [--ignore FIELD,...] [--show N] OLD NEW
+"""Compares what two builds would launch: dumps of plan_dump.
 
-Compares two dumps (files), or the plans-*.txt of two folders, case by case. --renames: lines "old_entry
-new_entry", kernels' names. --ignore: fields of the lines that may differ: writes, unit, workspace, text, ...
-Exit code 1 where cases differ."""
-import argparse, collections, os, re, sys
+usage: compare.py [--renames FILE] [--ignore FIELD,...] [--show N] OLD NEW
 
-FIELD = re.compile(r' (able|passes|state|launches|profile|kernel|backward|why|text|grid|block|cluster|shared|overlaps|workspace|writes|unit|params)=')
+OLD and NEW: two dumps, or two folders of dumps named alike. --renames: lines "old new", names of kernels. --ignore: fields of
+the lines that may differ (writes, unit, workspace, text, ...). --show: cases to print for each kind of difference (2). Exit: 0
+equal, 1 cases differ, 2 there is nothing to compare."""
+import argparse
+import os
+import re
+import sys
 
-def fields(line):
+FIELDS = ("able passes state launches profile kernel backward why text grid block cluster shared overlaps workspace writes unit "
+          "params").split()
+FIELD = re.compile(rf" ({'|'.join(FIELDS)})=")
+
+
+def parse_line(line):
+    """{field: value} of a line; what stands in front of the first field is its "name"."""
     head, *rest = FIELD.split(line)
-    return dict([('', head.strip())] + list(zip(rest[::2], rest[1::2])))
+    return {"name": head.strip(), **dict(zip(rest[::2], rest[1::2]))}
+
 
 def read(path, renames, ignored):
-    cases = collections.OrderedDict()
-    for line in open(path, errors='replace'):
-        line = line.rstrip('\n')
-        if line.startswith('case '):
-            x = fields(line)
-            current = cases.setdefault(x.pop(''), [])
-        elif re.match(r' +\d+ ', line):
-            current[-1].setdefault('words', []).append(line.strip())
-            continue
-        elif line.startswith('  '):
-            x = fields(line)
-            x['name'] = renames.get(x.pop(''), None) or fields(line)['']
-            if 'unit' in x:
-                x['unit'] = re.sub(r'\w+', lambda m: renames.get(m[0], m[0]), x['unit'])
-        else: # a message of several lines
-            continue
-        for f in ignored: x.pop(f, None)
-        current.append(x)
+    """{case: [its line's fields, each launch's fields, ...]}"""
+    def renamed(text):
+        return re.sub(r"\w+", lambda m: renames.get(m[0], m[0]), text)
+
+    cases, current = {}, None
+    with open(path, errors="replace") as f:
+        for line in f.read().splitlines():
+            if line.startswith("case "):
+                entry = parse_line(line)
+                current = cases.setdefault(entry.pop("name"), [])
+            elif re.match(r" +\d+ ", line):  # a word of the parameters, with --full
+                current[-1].setdefault("words", []).append(line.strip())
+                continue
+            elif line.startswith("  "):
+                entry = parse_line(line)
+                entry.update({k: renamed(entry[k]) for k in ("name", "unit") if k in entry})
+            else:
+                continue  # the rest of a message of several lines
+            current.append({k: v for k, v in entry.items() if k not in ignored})
     return cases
 
-def compare(old, new):
-    """What differs, as a tuple of words."""
-    what = set()
-    if len(old) != len(new): return ('number of launches',)
-    for i, (a, b) in enumerate(zip(old, new)):
-        for k in sorted(set(a) | set(b)):
-            if a.get(k) != b.get(k): what.add(('case ' if i == 0 else 'launch ') + k)
-    return tuple(sorted(what))
 
-def one(old_path, new_path, renames, args):
-    old = read(old_path, renames, args.ignore.split(','))
-    new = read(new_path, {}, args.ignore.split(','))
-    kinds, same, launches = collections.OrderedDict(), 0, 0
-    for name in old:
-        if name not in new: what = ('missing',)
-        else: what = compare(old[name], new[name])
-        launches += len(old[name]) - 1
-        if what: kinds.setdefault(what, []).append(name)
-        else: same += 1
-    added = [n for n in new if n not in old]
-    if added: kinds[('added',)] = added
-    print(f'{os.path.basename(old_path)}: {len(old)} cases, {launches} launches: {same} cases same, {len(old) - same} differ')
-    for what, names in sorted(kinds.items(), key=lambda x: -len(x[1])):
-        print(f'  {len(names):6d}  {", ".join(what)}')
-        for n in names[:args.show]:
-            print(f'          {n}')
-            if n in old and n in new:
-                for i in range(max(len(old[n]), len(new[n]))):
-                    a, b = (x[n][i] if i < len(x[n]) else {} for x in (old, new))
-                    d = [k for k in list(a) + [k for k in b if k not in a] if a.get(k) != b.get(k)]
-                    for k in d:
-                        x, y = a.get(k), b.get(k)
-                        if k == 'words':
-                            z = [f'{p} -> {q}' for p, q in zip(x or [], y or []) if p != q]
-                            print(f'            {a.get("name")}: ' + '; '.join(z[:12]))
-                        else: print(f'            {i}: {a.get("name", "")} {k}: {x} -> {y}')
-    return bool(kinds)
+def kind_of_difference(old, new):
+    """What differs between two plans of a case, in words; "" nothing."""
+    if len(old) != len(new):
+        return "number of launches"
+    kinds = {("launch " if i else "case ") + key
+             for i, (a, b) in enumerate(zip(old, new)) for key in {**a, **b} if a.get(key) != b.get(key)}
+    return ", ".join(sorted(kinds))
 
-p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-p.add_argument('--renames'); p.add_argument('--ignore', default=''); p.add_argument('--show', type=int, default=2)
-p.add_argument('old'); p.add_argument('new')
-args = p.parse_args()
-renames = dict(l.split()[:2] for l in open(args.renames) if len(l.split()) >= 2) if args.renames else {}
-if os.path.isdir(args.old):
-    names = sorted(n for n in os.listdir(args.old) if n.startswith('plans-') and n.endswith('.txt'))
-    pairs = [(os.path.join(args.old, n), os.path.join(args.new, n)) for n in names]
-else: pairs = [(args.old, args.new)]
-if not pairs: sys.exit('no dumps')
-bad = False
-for a, b in pairs:
-    if not os.path.exists(b): print(f'{os.path.basename(a)}: no {b}'); bad = True
-    else: bad |= one(a, b, renames, args)
-sys.exit(bad)
+
+def print_difference(old, new):
+    for i in range(max(len(old), len(new))):
+        a, b = (plan[i] if i < len(plan) else {} for plan in (old, new))
+        for key in {**a, **b}:
+            if a.get(key) == b.get(key):
+                continue
+            if key == "words":
+                pairs = zip(a.get(key, []), b.get(key, []))
+                print(f"      {i}: {a.get('name', '')}: " + "; ".join(f"{x} -> {y}" for x, y in pairs if x != y))
+            else:
+                print(f"      {i}: {a.get('name', '')} {key}: {a.get(key)} -> {b.get(key)}")
+
+
+def compare(old_path, new_path, renames, ignored, show):
+    """Prints a summary; True if all cases are equal."""
+    old, new = read(old_path, renames, ignored), read(new_path, {}, ignored)
+    kinds = {}
+    for name in [*old, *(n for n in new if n not in old)]:
+        missing = "missing" if name not in new else "added" if name not in old else ""
+        kind = missing or kind_of_difference(old[name], new[name])
+        if kind:
+            kinds.setdefault(kind, []).append(name)
+    n_launches = sum(len(plan) - 1 for plan in old.values())
+    n_different = sum(len(names) for names in kinds.values())
+    print(f"{os.path.basename(old_path)}: {len(old)} cases, {n_launches} launches: {n_different} differ")
+    for kind, names in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        print(f"  {len(names):6d}  {kind}")
+        for name in names[:show]:
+            print(f"    {name}")
+            print_difference(old.get(name, []), new.get(name, []))
+    return not kinds
+
+
+def pairs_of(old, new):
+    if not os.path.isdir(old):
+        return [(old, new)]
+    return [(os.path.join(old, n), os.path.join(new, n)) for n in sorted(os.listdir(old)) if n.endswith(".txt")]
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--renames")
+    parser.add_argument("--ignore", default="")
+    parser.add_argument("--show", type=int, default=2)
+    parser.add_argument("old")
+    parser.add_argument("new")
+    args = parser.parse_args()
+    pairs = pairs_of(args.old, args.new)
+    missing = [path for pair in pairs for path in pair if not os.path.exists(path)]
+    if missing or not pairs:
+        print(f"compare.py: no dumps: {', '.join(missing) or args.old}", file=sys.stderr)
+        return 2
+    renames = {}
+    if args.renames:
+        with open(args.renames) as f:
+            renames = dict(line.split()[:2] for line in f if len(line.split()) >= 2)
+    equal = [compare(*pair, renames, args.ignore.split(","), args.show) for pair in pairs]
+    return 0 if all(equal) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
