@@ -14,7 +14,7 @@ extern "C" {
 
 #include "cases/vocabulary/problem.h"
 #include "cases/vocabulary/profile.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 typedef enum fa_pass { FA_PASS_NONE = 0, FA_PASS_FORWARD = 1, FA_PASS_BACKWARD = 2 } fa_pass;
 

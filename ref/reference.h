@@ -8,7 +8,7 @@
 
 #include "cases/vocabulary/problem.h"
 #include "cases/vocabulary/profile.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 /* What an output should be, and how far a correct kernel may be from it. Arrays are row-major over the
  * tensor's own shape. An element's bound is quant + accum + h(|value| + quant + accum), h = half an ulp of

@@ -1,4 +1,5 @@
 #include "report/journal_line.h"
+#include "cases/codec/json.h"
 
 #include "report/kernels.h"
 #include "report/printed.h"

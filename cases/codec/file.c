@@ -2,6 +2,7 @@
  * lines of bare case objects. */
 #include "cases/codec/read.h"
 #include "cases/base/json.h"
+#include "cases/codec/file.h"
 
 #include <stdarg.h>
 #include <stdio.h>

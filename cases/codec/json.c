@@ -3,6 +3,7 @@
  * in schema.json, a rule in problem_check.c if it can contradict another key. */
 #include "cases/codec/keys.h"
 #include "cases/base/json.h"
+#include "cases/codec/json.h"
 
 #include <stdio.h>
 

@@ -8,6 +8,7 @@
 #define FA_CASES_CODEC_READ_H
 
 #include "cases/recipe/case.h"
+#include "cases/codec/file.h"
 
 #include <cjson/cJSON.h>
 

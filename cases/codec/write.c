@@ -2,6 +2,7 @@
  * left out, every double with as few digits as read back to the same bits. */
 #include "cases/recipe/case.h"
 #include "cases/base/json.h"
+#include "cases/codec/json.h"
 
 #include <cjson/cJSON.h>
 

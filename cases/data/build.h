@@ -1,8 +1,15 @@
-/* Inside cases/ only: the steps of fa_case_build, and what one row of a filled tensor holds. */
+/* From a case to its tensors; for cases/ itself the steps of it, and what one row of a filled tensor holds. */
 #ifndef FA_CASES_DATA_BUILD_H
 #define FA_CASES_DATA_BUILD_H
 
 #include "cases/recipe/case.h"
+
+/* Allocates every tensor of the case (inputs and the outputs that its problem asks for) with the case's
+ * layout, strides and guards; fills the inputs; poisons the outputs (FA_POISON_A), the gaps of inputs, unused
+ * cache slots and pages, and table entries that the contract says are never read. */
+fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err);
+
+/* ---- the steps ---- */
 
 /* Shape (rank 4, or 3 without the batch axis) and strides of a tensor [B, S, H, D] under the case's layout
  * and this tensor's recipe. n_heads_stored >= shape's heads: packed tensors share one heads axis. Returns the
@@ -10,8 +17,6 @@
 int64_t fa_layout_strides(fa_layout layout, const fa_stride_recipe *recipe, int rank, const int64_t *shape,
                           int64_t n_heads_stored, int64_t *stride);
 
-/* Shape of a cache as it is made: rows or pages with the spare ones. d: its head dim. */
-void fa_build_cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]);
 /* Caches, new keys, page table, rotary tables. */
 fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Block-sparse lists. */

@@ -2,6 +2,7 @@
 #include "cases/data/build.h"
 #include "cases/expr/ast.h"
 #include "cases/base/rng.h"
+#include "cases/vocabulary/problem_expr.h"
 
 #include <stdlib.h>
 #include <string.h>

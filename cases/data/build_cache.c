@@ -18,21 +18,10 @@ static int32_t garbage(int64_t i) {
 
 /* ---- caches ---- */
 
-#define SPARE_PAGES 3 /* pages that no entry owns: stay NaN */
-
-void fa_build_cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]) {
-  const fa_kvcache *k = &p->kvcache;
-  const bool paged = k->page_size > 0, spare = k->batch_idx.n > 0; /* a row that no entry maps to */
-  shape[0] = paged ? p->batch * (p->seqlen_k / k->page_size) + SPARE_PAGES : fa_problem_cache_rows(p) + spare;
-  shape[1] = paged ? k->page_size : p->seqlen_k;
-  shape[2] = p->heads_kv;
-  shape[3] = d;
-}
-
 static fa_status add_cache(const fa_case *c, fa_tensors *set, fa_tensor_id id, int64_t d, fa_error *err) {
   const fa_problem *p = &c->problem;
   int64_t shape[4], stride[4];
-  fa_build_cache_shape(p, d, shape);
+  fa_case_cache_shape(p, d, shape);
   fa_layout_strides(c->layout, &c->strides[id], 4, shape, shape[2], stride);
   return fa_tensors_add_padded(set, id, p->dtype, 4, shape, stride, c->strides[id].offset,
                                c->strides[id].tail, err);
@@ -53,7 +42,7 @@ static fa_status add_new(const fa_case *c, fa_tensors *set, fa_tensor_id id, int
 static fa_status build_block_table(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_problem *p = &c->problem;
   const int64_t page = p->kvcache.page_size, max_pages = p->seqlen_k / page;
-  const int64_t shape[2] = {p->batch, max_pages}, n = p->batch * max_pages + SPARE_PAGES;
+  const int64_t shape[2] = {p->batch, max_pages}, n = p->batch * max_pages + FA_SPARE_PAGES;
   int32_t *perm = malloc((size_t)n * sizeof *perm);
   if (!perm) return fa_fail(err, FA_ERR_MEMORY, "block_table: out of memory");
   fa_rng rng = fa_rng_make(fa_fill_seed(c->data_seed, FA_T_BLOCK_TABLE), 0);

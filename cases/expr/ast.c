@@ -116,12 +116,3 @@ bool fa_expr_reads(const fa_expr *e, int buffer) {
     if (e->node[i].op == FA_EXPR_LOAD && e->node[i].buffer == buffer) return true;
   return false;
 }
-
-fa_status fa_expr_of(const fa_problem *p, fa_expr_kind kind, fa_expr *out, fa_error *err) {
-  const char *text = kind == FA_EXPR_SCORE_MOD ? p->score_mod : p->mask_mod;
-  *out = (fa_expr){0};
-  if (!text) return FA_OK;
-  fa_status status = fa_expr_parse(text, strlen(text), kind, p->captures, p->n_captures, out, err);
-  if (status != FA_OK) fa_error_prefix(err, kind == FA_EXPR_SCORE_MOD ? "$.score_mod" : "$.mask_mod");
-  return status;
-}

@@ -7,8 +7,8 @@
 #ifndef FA_CASES_EXPR_AST_H
 #define FA_CASES_EXPR_AST_H
 
-#include "cases/vocabulary/problem.h"
 #include "cases/base/status.h"
+#include "cases/expr/capture.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -95,8 +95,6 @@ typedef enum fa_expr_kind { FA_EXPR_SCORE_MOD, FA_EXPR_MASK_MOD } fa_expr_kind;
  * caller's (fa_expr_free), set on FA_OK only. */
 fa_status fa_expr_parse(const char *text, size_t n_bytes, fa_expr_kind kind, const fa_capture *captures,
                         int n_captures, fa_expr *out, fa_error *err);
-/* score_mod or mask_mod of a problem, messages with "$.score_mod: " before them. Absent: *out has n == 0. */
-fa_status fa_expr_of(const fa_problem *p, fa_expr_kind kind, fa_expr *out, fa_error *err);
 void fa_expr_free(fa_expr *e);                            /* leaves it empty */
 fa_status fa_expr_copy(fa_expr *dst, const fa_expr *src); /* dst is overwritten, not freed */
 

@@ -6,7 +6,7 @@
 #include "cases/vocabulary/fill.h"
 #include "cases/vocabulary/law.h"
 #include "cases/vocabulary/problem.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 typedef enum fa_layout { FA_LAYOUT_BSHD, FA_LAYOUT_BHSD, FA_LAYOUT_SBHD } fa_layout;
 typedef enum fa_packing {
@@ -65,6 +65,9 @@ bool fa_stride_recipe_is_plain(const fa_stride_recipe *r);
 /* The logical shape of one of those tensors, its axes in the order b, s, h, d whatever the layout; b is 1
  * where the tensor has no batch axis (variable length), bias: b, q, h, k; lse: b, s, h, 1. Needs a valid problem. */
 void fa_case_tensor_shape(const fa_case *c, fa_tensor_id id, int64_t shape[4]);
+#define FA_SPARE_PAGES 3 /* pages of a cache that no entry owns: they stay NaN */
+/* Shape of a cache as it is made: rows or pages with the spare ones. d: its head dim. */
+void fa_case_cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]);
 /* Problem, strides, packing and fills together; message as fa_problem_validate's. Packed tensors: the recipe
  * of the owner (q for qkv, k for kv) describes the shared buffer, the others have none. */
 fa_status fa_case_validate(const fa_case *c, fa_error *err);
@@ -74,27 +77,6 @@ void fa_case_set_fill(fa_case *c, fa_fill fill);
  * equal: sqrt(n) bounds apply. */
 bool fa_case_is_generic(const fa_case *c);
 
-/* ---- JSON (cases/codec/json.c, cases/codec/file.c) ---- */
-
-struct cJSON;
-/* One case object. path: where it stands, for messages ("$.cases[3]", "$"). The case is valid. *out is set
- * only on FA_OK, then owned by the caller. "name" may be missing: then it is "". */
-fa_status fa_case_from_json(const struct cJSON *object, const char *path, fa_case *out, fa_error *err);
-fa_status fa_case_from_text(const char *json, fa_case *out, fa_error *err);
-/* Canonical object: fixed key order; defaults and what follows from other keys left out, family and dtype
- * always there. Doubles have as few digits as read back to the same bits. *out is the caller's
- * (cJSON_Delete); numbers that cJSON would round when printing are raw items, which fa_case_from_json reads
- * too. The case must be valid; of any other the result is only good for showing. */
-fa_status fa_case_to_json(const fa_case *c, struct cJSON **out);
-/* Canonical one-line text, malloc'd; NULL when out of memory. parse(print(c)) == c, print(parse(print(c))) ==
- * print(c). */
-char *fa_case_to_line(const fa_case *c);
-
-/* Makes case number `index` of a random profile. The generator lives above this folder, so files take it as a
- * hook. */
-typedef fa_status (*fa_generate_fn)(const char *profile, uint64_t seed, int64_t index, fa_case *out,
-                                    fa_error *err);
-
 typedef struct fa_case_list {
   fa_case *v; /* owned */
   int64_t n, capacity;
@@ -102,29 +84,5 @@ typedef struct fa_case_list {
 void fa_case_list_free(fa_case_list *l);
 /* Takes the case over (the caller's copy becomes empty). */
 fa_status fa_case_list_push(fa_case_list *l, fa_case *c);
-
-/* Appends every case of a file to the list; path "-" is stdin. Errors name the file and the JSON path;
- * nothing is appended then. generate may be NULL: a "random" section is then an error. A file is one of
- *   {"fa_cases": 1, "note", "defaults": {case keys}, "cases": [case ...], "sweeps": [...], "random": [...]},
- * where defaults  hold for every case and sweep. A case's key replaces the defaults' key whole, objects too:
- * a case with a "mask" of its own inherits nothing of the defaults' mask. sweeps    {"base": {case keys},
- * "over": {key: [value ...] ...}}: the product of the values, the last key turning fastest, over base over
- * defaults. A dotted key ("mask.type") changes one key inside the object that base or defaults give. Names:
- * "base name/seqlen_q=64,head_dim=64". random    {"count", "seed" ("1"), "profile"}: cases made by generate;
- * the defaults do not hold for them. cases and sweeps without a name are called after the file: "causal/3",
- * "causal/sweeps[0]/seqlen_q=64"; a case object by itself; or several, one after the other (JSON lines). */
-fa_status fa_case_file_load(const char *path, fa_generate_fn generate, fa_case_list *out, fa_error *err);
-/* The same on text; name stands for the file in messages. */
-fa_status fa_case_file_parse(const char *text, size_t n_bytes, const char *name, fa_generate_fn generate,
-                             fa_case_list *out, fa_error *err);
-/* A case file holding these cases, written atomically. */
-fa_status fa_case_file_save(const char *path, const fa_case *cases, int64_t n, fa_error *err);
-
-/* ---- data (cases/data/build.c) ---- */
-
-/* Allocates every tensor of the case (inputs and the outputs that its problem asks for) with the case's
- * layout, strides and guards; fills the inputs; poisons the outputs (FA_POISON_A), the gaps of inputs, unused
- * cache slots and pages, and table entries that the contract says are never read. */
-fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err);
 
 #endif

@@ -1,5 +1,4 @@
 /* The rules between the fields of a case that are not the problem's: strides, packing, fills, names. */
-#include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "cases/base/utf8.h"
 
@@ -42,7 +41,7 @@ static bool span_fits(const fa_case *c, fa_tensor_id id, int64_t *span) {
   int64_t shape[4];
   fa_case_tensor_shape(c, id, shape);
   if (c->problem.family == FA_KVCACHE && (id == FA_T_K || id == FA_T_V))
-    fa_build_cache_shape(&c->problem, shape[3], shape);
+    fa_case_cache_shape(&c->problem, shape[3], shape);
   *span = shape[3];
   for (int i = 0; i < 3; ++i) {
     int axis = order[fixed ? FA_LAYOUT_BHSD : c->layout][i];

@@ -7,7 +7,7 @@
 #ifndef FA_CASES_TENSORS_GUARD_H
 #define FA_CASES_TENSORS_GUARD_H
 
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 #define FA_PATTERN_GUARD 0xfff5
 #define FA_PATTERN_INPUT_GAP 0x7ff3 /* gaps and dead slots of inputs */

@@ -10,7 +10,7 @@
 #define FA_CASES_TENSORS_SAFETENSORS_H
 
 #include "cases/base/status.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 #include <stdio.h>
 

@@ -7,6 +7,7 @@
 
 #include "cases/base/dtype.h"
 #include "cases/base/status.h"
+#include "cases/expr/capture.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,18 +76,6 @@ typedef struct fa_block_sparse {
   double density;
   uint64_t seed;
 } fa_block_sparse;
-
-/* A buffer captured by score_mod or mask_mod: f32, or i32 with values 0 .. below - 1. */
-typedef struct fa_capture {
-  char name[64];
-  int rank;
-  int64_t shape[4];
-  bool grad;     /* f32: its gradient is wanted (it has one where score_mod reads it) */
-  char fill[32]; /* f32 */
-  bool is_int;
-  bool sorted; /* i32: ascending along the last axis, as document numbers are; else independent draws */
-  int64_t below;
-} fa_capture;
 
 typedef struct fa_problem {
   fa_family family;
@@ -161,8 +150,6 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err);
 #define FA_MAX_HEAD_DIM ((int64_t)1 << 16)
 #define FA_MAX_SPLITS ((int64_t)1024)
 #define FA_MAX_BLOCK ((int64_t)1 << 20) /* rows or keys of one block-sparse tile */
-#define FA_MAX_CAPTURES 8
-#define FA_MAX_CAPTURE_RANK 4
 #define FA_MAX_SORTED_BELOW 65536 /* drawing a sorted row costs that many steps */
 
 #endif

@@ -1,4 +1,6 @@
 #include "fuzz/bench/gpu.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 
 #include "cases/base/atomic_file.h"
 #include "cases/recipe/case.h"

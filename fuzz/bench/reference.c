@@ -1,6 +1,7 @@
 /* The reference's speed and memory. FLOPs are counted as 14 S^2 D a head: two GEMMs forward, five backward.
  */
 #include "fuzz/bench/reference.h"
+#include "cases/data/build.h"
 
 #include "cases/recipe/case.h"
 #include "ref/math/blas.h"

@@ -1,5 +1,6 @@
 /* The session's side of the journal: which run it is of, and its results on their way into the report. */
 #include "fuzz/campaign/session.h"
+#include "cases/codec/json.h"
 
 #include "cases/base/sha256.h"
 #include "fuzz/options/version.h"

@@ -1,5 +1,6 @@
 /* The run itself: hands items to the pool, takes results back. */
 #include "fuzz/campaign/session.h"
+#include "cases/codec/json.h"
 
 #include "fuzz/one/run_case.h"
 #include "fuzz/shrink/report.h"

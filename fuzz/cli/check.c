@@ -3,6 +3,7 @@
 #include "fuzz/one/judge.h"
 #include "fuzz/one/recorded.h"
 #include "fuzz/campaign/session.h"
+#include "cases/codec/json.h"
 
 #include <stdlib.h>
 #include <string.h>

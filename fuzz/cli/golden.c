@@ -4,6 +4,8 @@
 #include "fuzz/generate/draw.h"
 #include "fuzz/one/golden.h"
 #include "fuzz/campaign/session.h"
+#include "cases/codec/json.h"
+#include "cases/codec/file.h"
 
 #include <dirent.h>
 #include <errno.h>

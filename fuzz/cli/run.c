@@ -1,6 +1,8 @@
 /* run and random: many cases through one session. */
 #include "fuzz/generate/draw.h"
 #include "fuzz/campaign/session.h"
+#include "cases/codec/json.h"
+#include "cases/codec/file.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "fuzz/generate/draw.h"
 #include "fuzz/campaign/session.h"
 #include "fuzz/shrink/report.h"
+#include "cases/codec/file.h"
 
 #include <cjson/cJSON.h>
 

@@ -1,4 +1,5 @@
 #include "fuzz/inputs/fuzzer.h"
+#include "cases/codec/json.h"
 
 #include "fuzz/one/dump.h"
 #include "report/line.h"

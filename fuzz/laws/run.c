@@ -3,6 +3,7 @@
 #include "fuzz/laws/parts.h"
 #include "fuzz/one/run_checks.h"
 #include "report/progress.h"
+#include "cases/data/build.h"
 
 #include <stdarg.h>
 #include <stdio.h>

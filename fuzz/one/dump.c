@@ -1,4 +1,5 @@
 #include "fuzz/one/dump.h"
+#include "cases/codec/json.h"
 
 #include "cases/base/atomic_file.h"
 #include "cases/tensors/safetensors.h"

@@ -1,4 +1,5 @@
 #include "fuzz/one/failure_word.h"
+#include "cases/codec/json.h"
 
 #include "report/json.h"
 

@@ -1,4 +1,6 @@
 #include "fuzz/one/golden.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 
 #include "cases/tensors/safetensors.h"
 #include "cases/base/sha256.h"

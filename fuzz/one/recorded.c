@@ -1,4 +1,6 @@
 #include "fuzz/one/recorded.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 #include "fuzz/one/run_case.h"
+#include "cases/data/build.h"
 
 #include "fuzz/one/dump.h"
 #include "fuzz/one/judge.h"

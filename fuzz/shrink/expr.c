@@ -2,6 +2,7 @@
  * buffers that nobody reads. */
 #include "cases/expr/ast.h"
 #include "fuzz/shrink/reduce.h"
+#include "cases/vocabulary/problem_expr.h"
 
 #include <stdlib.h>
 #include <string.h>

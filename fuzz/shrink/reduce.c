@@ -1,6 +1,7 @@
 /* The shrinker's course: how reliably does the case fail, then passes until none helps, then how reliably
  * does what is left fail. */
 #include "fuzz/shrink/reduce.h"
+#include "cases/codec/json.h"
 
 #include "fuzz/shrink/run.h"
 #include "report/progress.h"

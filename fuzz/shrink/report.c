@@ -1,4 +1,5 @@
 #include "fuzz/shrink/report.h"
+#include "cases/codec/json.h"
 
 #include "fuzz/one/failure_word.h"
 

@@ -1,4 +1,5 @@
 #include "fuzz/shrink/run.h"
+#include "cases/codec/json.h"
 
 #include "fuzz/one/run_case.h"
 #include "report/progress.h"

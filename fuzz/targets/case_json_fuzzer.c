@@ -1,6 +1,8 @@
 /* Case files of any bytes: what is read is valid and survives being written and read again; what is not is
  * refused with a message. */
 #include "fuzz/inputs/fuzzer.h"
+#include "cases/codec/json.h"
+#include "cases/codec/file.h"
 
 #include "fuzz/generate/draw.h"
 

@@ -7,6 +7,8 @@
 #include "fuzz/generate/draw.h"
 #include "fuzz/inputs/input.h"
 #include "fuzz/inputs/mutate.h"
+#include "cases/codec/json.h"
+#include "cases/codec/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

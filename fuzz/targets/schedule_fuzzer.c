@@ -2,6 +2,7 @@
  * order may be reported as a race, a deadlock or an access out of bounds, and all give the bits of the plain
  * order. */
 #include "fuzz/inputs/fuzzer.h"
+#include "cases/data/build.h"
 
 #include "fuzz/inputs/input.h"
 #include "fuzz/one/judge.h"

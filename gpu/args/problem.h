@@ -5,7 +5,7 @@
 
 #include "cases/vocabulary/problem.h"
 #include "cases/vocabulary/profile.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 #include "gpu/fa.h"
 #include "gpu/expr/program.h"
 #include "gpu/kernels/registry/flash_forward.h"

@@ -7,6 +7,7 @@
 #include "gpu/backends/exec_tensors.h"
 #include "gpu/plugin.h"
 #include "gpu/backends/plugin_backend.h"
+#include "cases/codec/json.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

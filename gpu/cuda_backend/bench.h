@@ -3,7 +3,7 @@
 #define FA_GPU_CUDA_BACKEND_BENCH_H
 
 #include "cases/vocabulary/problem.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 typedef struct fa_bench_options {
   int device;

@@ -2,7 +2,7 @@
 #ifndef FA_GPU_CUDA_BACKEND_MEMORY_H
 #define FA_GPU_CUDA_BACKEND_MEMORY_H
 
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 #include "gpu/driver/libcuda.h"
 #include "gpu/cuda_backend/virtual.h"
 

@@ -4,7 +4,7 @@
 #ifndef FA_GPU_REF_F32_EXPR_H
 #define FA_GPU_REF_F32_EXPR_H
 
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 #include "gpu/expr/scalar.h"
 
 enum { FA_F32_PAIRS = 64 };

@@ -2,6 +2,7 @@
 #include "gpu/expr/diff.h"
 #include "gpu/ref_f32/expr.h"
 #include "gpu/ref_f32/parts.h"
+#include "cases/vocabulary/problem_expr.h"
 
 #include <math.h>
 #include <stdlib.h>

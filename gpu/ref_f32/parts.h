@@ -7,7 +7,7 @@
 #define FA_GPU_REF_F32_PARTS_H
 
 #include "cases/vocabulary/problem.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 #define FA_F32_TILE_M 64 /* query rows of a tile */
 #define FA_F32_TILE_N 64 /* keys of a tile */

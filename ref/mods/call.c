@@ -1,5 +1,6 @@
 /* The expressions of a call: their lives, and the tiles that mask_mod makes. */
 #include "ref/mods/tile.h"
+#include "cases/vocabulary/problem_expr.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #define FA_REF_MODS_EXPR_H
 
 #include "cases/expr/ast.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 enum { FA_EXPR_LANES = 64 }; /* pairs at a time */
 

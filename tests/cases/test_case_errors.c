@@ -1,6 +1,8 @@
 /* What a user reads when a case file is wrong: the whole message, for every kind of mistake. */
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
+#include "cases/codec/file.h"
 
 #include <string.h>
 

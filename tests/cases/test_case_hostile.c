@@ -3,6 +3,7 @@
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
 #include "tests/support/random_case.h"
+#include "cases/codec/json.h"
 
 #include <math.h>
 #include <stdlib.h>

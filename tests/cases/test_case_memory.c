@@ -2,6 +2,8 @@
  * (which the sanitizer build sees). The linker puts the wrappers below in place of malloc and its kin. */
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
+#include "cases/codec/file.h"
 
 #include <cjson/cJSON.h>
 

@@ -2,6 +2,7 @@
  * what other programs have written must stay readable. */
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
 
 #include <string.h>
 

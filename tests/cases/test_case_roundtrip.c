@@ -4,6 +4,8 @@
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
 #include "tests/support/random_case.h"
+#include "cases/codec/json.h"
+#include "cases/codec/file.h"
 
 #include <cjson/cJSON.h>
 

@@ -3,6 +3,7 @@
 #include "cases/recipe/case.h"
 #include "cases/tensors/safetensors.h"
 #include "tests/support/check.h"
+#include "cases/data/build.h"
 
 #include <stdlib.h>
 #include <string.h>

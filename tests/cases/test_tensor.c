@@ -1,5 +1,5 @@
 /* Guarded tensors: every way in which a subject can touch what is not its own must be seen and named. */
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 #include "cases/tensors/guard.h"
 #include "tests/support/check.h"
 

@@ -1,6 +1,6 @@
 #include "tests/fake_cuda/parts.h"
 
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 #include "gpu/kernels/params/tensor_map.h"
 #include "gpu/simt/launch.h"
 #include "tests/fake_cuda/flex.h"

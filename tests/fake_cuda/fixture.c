@@ -1,4 +1,5 @@
 #include "tests/fake_cuda/fixture.h"
+#include "cases/codec/json.h"
 
 #include "cases/data/build.h"
 #include "cases/tensors/guard.h"

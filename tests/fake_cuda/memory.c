@@ -3,7 +3,7 @@
  * found out. */
 #include "tests/fake_cuda/parts.h"
 
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 #include <stdlib.h>
 #include <string.h>

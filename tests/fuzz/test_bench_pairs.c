@@ -2,6 +2,7 @@
 #include "cases/data/build.h"
 #include "fuzz/bench/pairs.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
 
 #include <math.h>
 

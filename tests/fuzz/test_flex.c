@@ -5,6 +5,8 @@
 #include "gpu/backend.h"
 #include "ref/mods/tile.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "tests/support/check.h"
 #include "tests/support/judged_case.h"
 #include "tests/support/random_expr.h"
+#include "cases/codec/json.h"
 
 #include <string.h>
 

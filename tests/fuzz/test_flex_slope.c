@@ -5,6 +5,8 @@
 #include "ref/reference.h"
 #include "tests/support/check.h"
 #include "tests/support/judged_case.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 

@@ -5,6 +5,7 @@
 #include "fuzz/inputs/input.h"
 #include "gpu/simt/launch.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
 
 #include "cases/base/rng.h"
 

@@ -4,6 +4,7 @@
 #include "fuzz/generate/draw.h"
 #include "fuzz/coverage/table.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "fuzz/laws/check.h"
 #include "ref/math/blas.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "ref/math/blas.h"
 #include "report/json.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
 
 #include <cjson/cJSON.h>
 

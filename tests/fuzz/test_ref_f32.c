@@ -7,6 +7,8 @@
 #include "ref/math/blas.h"
 #include "ref/compare/verdict.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

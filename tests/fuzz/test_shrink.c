@@ -1,5 +1,7 @@
 /* The shrinker on subjects whose fault is known exactly: what must be left is known exactly too. */
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 
 #include "fuzz/shrink/reduce.h"
 #include "ref/math/blas.h"

@@ -4,6 +4,7 @@
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
 
 #include <stdbool.h>
 #include <string.h>

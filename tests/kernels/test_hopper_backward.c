@@ -8,6 +8,7 @@
 #include "gpu/simt/launch.h"
 #include "tests/support/check.h"
 #include "tests/support/flash_entry.h"
+#include "cases/codec/json.h"
 
 #include <math.h>
 #include <string.h>

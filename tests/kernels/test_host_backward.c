@@ -5,6 +5,7 @@
 #include "gpu/backend.h"
 #include "tests/support/check.h"
 #include "tests/support/flash_entry.h"
+#include "cases/codec/json.h"
 
 #include <math.h>
 #include <string.h>

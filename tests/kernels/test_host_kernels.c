@@ -15,6 +15,7 @@
 #include "gpu/kernels/registry/memeff.h"
 #include "gpu/simt/launch.h"
 #include "tests/support/check.h"
+#include "cases/codec/file.h"
 
 #include <string.h>
 

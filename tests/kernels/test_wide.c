@@ -8,6 +8,8 @@
 #include "gpu/plan/backward.h"
 #include "gpu/simt/launch.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 #include <stdlib.h>

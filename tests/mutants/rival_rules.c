@@ -23,6 +23,8 @@
 #include "fuzz/generate/draw.h"
 #include "gpu/backend.h"
 #include "tests/support/standard_attention.h"
+#include "cases/codec/file.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 #include <stdio.h>

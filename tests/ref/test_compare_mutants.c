@@ -3,6 +3,7 @@
 #include "cases/recipe/case.h"
 #include "ref/compare/verdict.h"
 #include "tests/support/check.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

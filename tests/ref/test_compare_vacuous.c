@@ -5,6 +5,7 @@
 #include "ref/compare/verdict.h"
 #include "tests/support/check.h"
 #include "tests/support/slow_attention.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,8 @@
 #include "gpu/backend.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,8 @@
 #include "cases/recipe/case.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 #include "tests/support/random_attention.h"
 #include "tests/support/slow_attention.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "tests/support/judged_case.h"
+#include "cases/data/build.h"
 
 #include "fuzz/one/judge.h"
 #include "gpu/backend.h"

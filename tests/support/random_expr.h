@@ -4,7 +4,7 @@
 
 #include "cases/vocabulary/problem.h"
 #include "cases/base/rng.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 enum { RANDOM_EXPR_BUFFERS = 4, RANDOM_EXPR_HEADS = 4 };
 extern const fa_capture random_expr_captures[RANDOM_EXPR_BUFFERS];

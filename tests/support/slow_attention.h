@@ -12,7 +12,7 @@
 #define FA_TESTS_SUPPORT_SLOW_ATTENTION_H
 
 #include "cases/vocabulary/problem.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 /* mag: how far a backward-stable computation of the element can be off, in units of its roundoff. It is the
  * sum of the absolute values of all terms that were added up, each weighted with 1 + the absolute size of the

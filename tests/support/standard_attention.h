@@ -5,7 +5,7 @@
 #define FA_TESTS_SUPPORT_STANDARD_ATTENTION_H
 
 #include "cases/vocabulary/problem.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 /* Row-major over the tensors' logical shapes. NULL: not computed. k, v: the caches after a call that appends,
  * whole. */

@@ -5,7 +5,7 @@
 #define FA_TESTS_SUPPORT_STANDARD_FLEX_H
 
 #include "cases/vocabulary/problem.h"
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 #include "gpu/kernels/params/flex_functions.h"
 
 typedef struct standard_flex standard_flex;

@@ -1,6 +1,6 @@
 /* Inside fa_problem_validate: what its parts share. Messages start with the field as in the case JSON. */
-#ifndef FA_CASES_RECIPE_PROBLEM_CHECK_H
-#define FA_CASES_RECIPE_PROBLEM_CHECK_H
+#ifndef FA_CASES_VOCABULARY_PROBLEM_CHECK_H
+#define FA_CASES_VOCABULARY_PROBLEM_CHECK_H
 
 #include "cases/vocabulary/problem.h"
 

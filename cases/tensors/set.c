@@ -1,4 +1,4 @@
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 #include "cases/vocabulary/problem.h"
 #include "cases/tensors/guard.h"

@@ -1,6 +1,6 @@
 /* The rules between the fields of a problem. It must survive a struct of random bytes as long as its pointers
  * are valid: every number is checked before it is used to index or to multiply. */
-#include "cases/recipe/problem_check.h"
+#include "cases/vocabulary/problem_check.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,7 +1,8 @@
 /* The rules of family flex: block lists, expressions and the buffers that they read. */
 #include "cases/expr/ast.h"
 #include "cases/vocabulary/fill.h"
-#include "cases/recipe/problem_check.h"
+#include "cases/vocabulary/problem_check.h"
+#include "cases/vocabulary/problem_expr.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * LSE [B, H, S] (variable length: [H, total]), bias [b|1, h|1, q|1, Sk]. The layout ("bhsd", gaps, packed
  * qkv, expanded axes) is only in the strides, which count elements. Where rank is 3 the batch axis is
  * missing. */
-#ifndef FA_CASES_TENSORS_TENSOR_H
-#define FA_CASES_TENSORS_TENSOR_H
+#ifndef FA_CASES_TENSORS_SET_H
+#define FA_CASES_TENSORS_SET_H
 
 #include "cases/base/dtype.h"
 #include "cases/base/status.h"
