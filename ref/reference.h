@@ -7,42 +7,8 @@
 #define FA_REF_REFERENCE_H
 
 #include "cases/vocabulary/problem.h"
-#include "cases/vocabulary/profile.h"
-#include "cases/tensors/set.h"
-
-/* What an output should be, and how far a correct kernel may be from it. Arrays are row-major over the
- * tensor's own shape. An element's bound is quant + accum + h(|value| + quant + accum), h = half an ulp of
- * the output's type, and exactly 0 where value, quant and accum are all 0 (fa_want_bound). Untouched: see
- * `owned`. */
-typedef struct fa_want {
-  fa_dtype dtype; /* of the subject's tensor */
-  int rank;
-  int64_t shape[FA_MAX_RANK];
-  int64_t n; /* elements; 0 = this output is not judged */
-  double *value;
-  float *quant; /* rounding of P / dS to a narrow type: min(worst case, lambda * root mean square) */
-  float *accum; /* everything computed in f32: GEMM sums, logits, exponentials, delta */
-  float *noise; /* root-sum-square of the quant roundings (statistics tier); NULL when bounds were not asked
-                   for */
-  double steepest; /* dQ, dK: the most that P (dP - delta) is multiplied by, back through the score chain */
-  float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
-                      check */
-} fa_want;
-
-double fa_want_bound(const fa_want *w, int64_t element);
-
-typedef struct fa_wants {
-  fa_want t[FA_T_COUNT]; /* only outputs are filled; kvcache: also FA_T_K and FA_T_V (whole cache after the
-                            call) */
-} fa_wants;
-void fa_wants_free(fa_wants *w);
-
-typedef struct fa_ref_options {
-  int n_threads;             /* >= 1; 0 = all processors */
-  const fa_profile *profile; /* NULL: values only, quant/accum/noise/scale stay NULL */
-  bool generic;              /* false: worst-case (L1) bounds only */
-  double lambda;             /* 0 = the default, 4 */
-} fa_ref_options;
+#include "ref/engine/options.h"
+#include "ref/engine/want.h"
 
 /* O, LSE, and P_DEBUG's / DROPOUT_KEEP's keep mask where the set holds those tensors (value 1 kept, 0
  * dropped, NaN not compared); the caches after an append. in: pristine inputs. FA_ERR_INPUT: score_mod or
@@ -57,10 +23,5 @@ fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref
 fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,
                           const fa_tensor *given_lse, const fa_wants *forward, const fa_ref_options *opt,
                           fa_wants *out, fa_error *err);
-
-/* The keep mask's own rule, for one element: true = kept. i, j local to the sequence, b the batch entry, h
- * the query head; seqlens as the scheme counts them (memeff: launch maxima in the head term, this entry's
- * keys in the row term). */
-bool fa_ref_dropout_keep(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j);
 
 #endif

@@ -3,7 +3,10 @@
  * An item is a run of query blocks of one key/value head's group. It sums dK and dV privately; the sums enter
  * the outputs in item order, and how the work is cut depends on the problem alone, so the result does not
  * depend on the number of threads. */
-#include "ref/bounds/backward.h"
+#include "ref/attention/backward.h"
+#include "ref/engine/dropout.h"
+#include "ref/reference.h"
+#include "ref/tiles/score.h"
 
 #include "ref/math/blas.h"
 #include "ref/mods/tile.h"
@@ -258,7 +261,7 @@ fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_te
                           fa_wants *out, fa_error *err) {
   fa_ref_call c;
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
-  if (status) goto out;
+  if (status || (status = fa_ref_mods_init(&c, err))) goto out;
   FA_ASSERT((given_o && given_lse) || forward);
   c.given_o = given_o;
   c.given_lse = given_lse;
@@ -269,6 +272,7 @@ fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_te
   if (status == FA_OK) status = fa_ref_dbuffers(&c, err);
   if (status == FA_OK) status = fa_ref_mods_status(&c, err);
 out:
+  fa_ref_mods_free(&c);
   fa_ref_call_free(&c);
   if (status) fa_wants_free(out);
   return status;

@@ -2,7 +2,7 @@
  *
  * An item is one query block of one (batch, head) of dBias; it walks every (entry, head, row) that shares the
  * bias element. Costs two more GEMMs a tile, in calls that have a bias gradient only. */
-#include "ref/bounds/backward.h"
+#include "ref/attention/backward.h"
 
 #include <stdlib.h>
 #include <string.h>

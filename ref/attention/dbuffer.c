@@ -3,7 +3,7 @@
  *
  * A pass of its own, as dBias has: an item is one head of one entry, with sums of its own, which are added in
  * the order of items, so that the result does not depend on the number of threads. */
-#include "ref/bounds/backward.h"
+#include "ref/attention/backward.h"
 #include "ref/mods/tile.h"
 
 #include <math.h>

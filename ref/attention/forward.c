@@ -1,8 +1,12 @@
 /* Forward values: running softmax over key blocks, two GEMMs a tile, in double. */
-#include "ref/math/blas.h"
 #include "ref/bounds/terms.h"
-#include "ref/mods/tile.h"
+#include "ref/engine/dropout.h"
+#include "ref/math/blas.h"
 #include "ref/math/rows.h"
+#include "ref/math/threads.h"
+#include "ref/mods/tile.h"
+#include "ref/reference.h"
+#include "ref/tiles/score.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -186,7 +190,7 @@ fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref
                          fa_error *err) {
   fa_ref_call c;
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
-  if (status) goto out;
+  if (status || (status = fa_ref_mods_init(&c, err))) goto out;
   if ((status = outputs_init(&c, err))) goto out;
   if ((status = fa_ref_rotate_all(&c, err))) goto out;
   if ((status = forward_run(&c, err))) goto out;
@@ -195,6 +199,7 @@ fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref
   if (p->kvcache.present && (status = fa_ref_cache_after(&c, err))) goto out;
   status = keep_masks(&c, err);
 out:
+  fa_ref_mods_free(&c);
   fa_ref_call_free(&c);
   if (status) fa_wants_free(out);
   return status;

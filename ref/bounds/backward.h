@@ -1,10 +1,10 @@
-/* What the gradient sources share. */
+/* The bounds of the gradients: one job, walked as its values are. */
 #ifndef FA_REF_BOUNDS_BACKWARD_H
 #define FA_REF_BOUNDS_BACKWARD_H
 
 #include "ref/bounds/terms.h"
-#include "ref/engine/call.h"
 #include "ref/math/rows.h"
+#include "ref/math/threads.h"
 
 typedef struct fa_backward_job {
   fa_ref_call *c;
@@ -15,19 +15,6 @@ typedef struct fa_backward_job {
   fa_ref_order *order;        /* a queue per key/value head of an entry */
   float *parts_dk, *parts_dv; /* sums over a group's heads of |dK|, |dV|; NULL unless the bounds need them */
 } fa_backward_job;
-
-/* q, d_o, o, l (the LSE that P is made from) and delta of a query block. */
-void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w);
-/* w->s = P Z and w->dp = P (Z dP - delta), zero where invisible, for keys j0 .. j0 + n - 1; w->th = tanh.
- * b: makes the bounds' terms of the tile too; NULL: values only. */
-void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
-                          int64_t j0, int64_t n, fa_bound_scratch *b);
-/* Gradients of the buffers that score_mod reads (dbuffer.c). */
-fa_status fa_ref_dbuffers(fa_ref_call *c, fa_error *err);
-/* dBias, summed over the axes that the bias is broadcast along (dbias.c). */
-fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err);
-
-/* ---- ref/bounds/backward.c ---- */
 
 /* Once per query block, after fa_ref_backward_rows_load. */
 void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,

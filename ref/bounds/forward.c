@@ -1,6 +1,8 @@
 /* Bounds of O and LSE: a second walk over a query block's tiles, now that its LSE is known. */
-#include "ref/math/blas.h"
 #include "ref/bounds/terms.h"
+#include "ref/engine/dropout.h"
+#include "ref/math/blas.h"
+#include "ref/tiles/score.h"
 
 #include <math.h>
 #include <string.h>
@@ -64,11 +66,11 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
   rows->exp(x + at, end - begin, lse);
   if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
   fa_row_probabilities row = {.p = x + at,
-                        .z = c->p->dropout.p > 0 ? w->z : NULL,
-                        .e = b->e_logit + at,
-                        .w = b->w + at,
-                        .w2 = b->w2 + at,
-                        .we = b->we + at};
+                              .z = c->p->dropout.p > 0 ? w->z : NULL,
+                              .e = b->e_logit + at,
+                              .w = b->w + at,
+                              .w2 = b->w2 + at,
+                              .we = b->we + at};
   row.top = INFINITY;
   if (c->profile->u_p > 0) {
     row.per_u = (float)(1 / c->profile->u_p);

@@ -1,5 +1,6 @@
 /* How far a kernel's logits may be from the exact ones, and what that does to their exponentials. */
 #include "ref/bounds/terms.h"
+#include "ref/tiles/score.h"
 
 #include "ref/math/blas.h"
 #include "ref/mods/tile.h"
@@ -59,7 +60,7 @@ static void bias_errors(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
 }
 
 void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
-                         int64_t n, const double *x, const double *th, struct fa_ref_mod_scratch *mod) {
+                         int64_t n, const double *x, const double *th, fa_ref_mod_scratch *mod) {
   const fa_problem *p = c->p;
   if (p->softcap <= 0 && !p->score_mod && !p->alibi.present && !p->bias.present) return;
   double slope = fa_ref_alibi_slope(c, r->e->b, r->h);

@@ -6,8 +6,9 @@
 #ifndef FA_REF_BOUNDS_TERMS_H
 #define FA_REF_BOUNDS_TERMS_H
 
-#include "ref/engine/call.h"
 #include "ref/math/rows.h"
+#include "ref/tiles/mask.h"
+#include "ref/tiles/scratch.h"
 
 /* Smallest f32: what underflow can cost one operation. Units far above it, so that it stays representable. */
 #define FA_F32_TINY 0x1p-149
@@ -98,7 +99,7 @@ void fa_bound_scale(const double *from, int64_t n, double unit, float *to, float
 void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
                            int64_t n, const double *s);
 void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
-                         int64_t n, const double *x, const double *th, struct fa_ref_mod_scratch *mod);
+                         int64_t n, const double *x, const double *th, fa_ref_mod_scratch *mod);
 /* One row: e (absolute error of x) becomes the relative error of exp(x - c), c being m or L. extra: what else
  * is in the exponent. *most: the largest. Returns false if the exponential's size is lost (an error of order
  * 1). */

@@ -3,7 +3,9 @@
 #ifndef FA_REF_COMPARE_VERDICT_H
 #define FA_REF_COMPARE_VERDICT_H
 
-#include "ref/reference.h"
+#include "cases/vocabulary/problem.h"
+#include "cases/vocabulary/profile.h"
+#include "ref/engine/want.h"
 
 #define FA_WORST_POINTS 10
 #define FA_WHERE_TEXT 256

@@ -1,5 +1,5 @@
 /* The two dropout generators, bit for bit (docs/semantics.md, "Dropout"). */
-#include "ref/engine/call.h"
+#include "ref/engine/dropout.h"
 #include "ref/math/rows.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Storage of what the reference expects, and the bound of one element. */
-#include "ref/engine/call.h"
+#include "ref/engine/want.h"
 
 #include <math.h>
 #include <stdlib.h>

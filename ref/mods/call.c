@@ -1,6 +1,6 @@
 /* The expressions of a call: their lives, and the tiles that mask_mod makes. */
-#include "ref/mods/tile.h"
 #include "cases/vocabulary/problem_expr.h"
+#include "ref/mods/tile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -153,8 +153,10 @@ fa_status fa_ref_block_lists(const fa_problem *p, const fa_tensors *in, fa_int32
   FA_ASSERT(p->block_sparse.present && p->block_sparse.source == FA_BLOCKS_MASK_MOD);
   memset(out, 0, 4 * sizeof *out);
   fa_status status = fa_ref_call_init(&c, p, in, &options, &none, err);
+  if (status == FA_OK) status = fa_ref_mods_init(&c, err);
   if (status == FA_OK) status = fa_ref_mods_status(&c, err);
   if (status == FA_OK) status = lists_of(&c, out, err);
+  fa_ref_mods_free(&c);
   fa_ref_call_free(&c);
   for (int list = 0; list < 4 && status != FA_OK; ++list) {
     free(out[list].v);

@@ -77,6 +77,15 @@ typedef void fa_ref_mods_add(void *context, int64_t lane, int buffer, int64_t el
 void fa_ref_mods_gradient(const fa_ref_mod_row *r, const double *before, const double *p, const float *e,
                           const bool *wanted, fa_ref_mods_add *add, void *context);
 
+/* ---- blocks.c ---- */
+
+/* Block-sparse: does the list hold tile (i / q_block, j / kv_block)? Always true without lists. */
+bool fa_ref_block_listed(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j);
+/* The same as a fa_ref_tile. Asks for lists. */
+int fa_ref_block_kind(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j);
+
+/* ---- call.c ---- */
+
 /* The lists that block_sparse {"from": "mask_mod"} stands for, as [batch][heads_q][...]: kv_num_blocks,
  * kv_indices, full_kv_num_blocks, full_kv_indices, in ascending order, entries past the counts 0. A tile is
  * full if mask_mod holds for every pair of it that exists. *out's arrays are the caller's to free. */

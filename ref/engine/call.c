@@ -1,5 +1,5 @@
 /* Geometry of every batch entry, and the life of a call. */
-#include "ref/mods/tile.h"
+#include "ref/engine/call.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -51,11 +51,10 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
     work += (double)c->entry[b].sq * (double)c->entry[b].sk * (double)(c->heads_q * (c->d + c->dv));
   }
   if (work < 4e6) c->n_threads = 1; /* starting a thread would cost more than it brings */
-  return fa_ref_mods_init(c, err);
+  return FA_OK;
 }
 
 void fa_ref_call_free(fa_ref_call *c) {
-  fa_ref_mods_free(c);
   free(c->entry);
   free(c->rotated.q);
   free(c->rotated.k);

@@ -1,5 +1,5 @@
 /* From q.k to the final score: softcap, score_mod, ALiBi, bias, mask. */
-#include "ref/mods/tile.h"
+#include "ref/tiles/score.h"
 
 #include <math.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static void score_row(const fa_ref_mod_row *at, const fa_ref_rows *r, double slo
 }
 
 void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n, double *s,
-                       int64_t ld, double *tanh_out, struct fa_ref_mod_scratch *mod) {
+                       int64_t ld, double *tanh_out, fa_ref_mod_scratch *mod) {
   double slope = fa_ref_alibi_slope(c, r->e->b, r->h);
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t begin, end, i = r->i0 + k;

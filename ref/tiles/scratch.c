@@ -1,5 +1,5 @@
 /* One thread's memory: a single block, sized for the largest entry. */
-#include "ref/mods/tile.h"
+#include "ref/tiles/scratch.h"
 
 #include <stdlib.h>
 

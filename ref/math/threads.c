@@ -1,5 +1,5 @@
 /* A queue of items for a few threads. Threads live for one call: small calls never start any. */
-#include "ref/engine/call.h"
+#include "ref/math/threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,0 +1,14 @@
+/* How the reference is asked. */
+#ifndef FA_REF_ENGINE_OPTIONS_H
+#define FA_REF_ENGINE_OPTIONS_H
+
+#include "cases/vocabulary/profile.h"
+
+typedef struct fa_ref_options {
+  int n_threads;             /* >= 1; 0 = all processors */
+  const fa_profile *profile; /* NULL: values only, quant/accum/noise/scale stay NULL */
+  bool generic;              /* false: worst-case (L1) bounds only */
+  double lambda;             /* 0 = the default, 4 */
+} fa_ref_options;
+
+#endif

@@ -1,0 +1,38 @@
+/* What the reference expects of every output, and the bound of each element. */
+#ifndef FA_REF_ENGINE_WANT_H
+#define FA_REF_ENGINE_WANT_H
+
+#include "cases/tensors/set.h"
+
+/* What an output should be, and how far a correct kernel may be from it. Arrays are row-major over the
+ * tensor's own shape. An element's bound is quant + accum + h(|value| + quant + accum), h = half an ulp of
+ * the output's type, and exactly 0 where value, quant and accum are all 0 (fa_want_bound). Untouched: see
+ * `owned`. */
+typedef struct fa_want {
+  fa_dtype dtype; /* of the subject's tensor */
+  int rank;
+  int64_t shape[FA_MAX_RANK];
+  int64_t n; /* elements; 0 = this output is not judged */
+  double *value;
+  float *quant; /* rounding of P / dS to a narrow type: min(worst case, lambda * root mean square) */
+  float *accum; /* everything computed in f32: GEMM sums, logits, exponentials, delta */
+  float *noise; /* root-sum-square of the quant roundings (statistics tier); NULL when bounds were not asked
+                   for */
+  double steepest; /* dQ, dK: the most that P (dP - delta) is multiplied by, back through the score chain */
+  float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
+                      check */
+} fa_want;
+
+double fa_want_bound(const fa_want *w, int64_t element);
+
+typedef struct fa_wants {
+  fa_want t[FA_T_COUNT]; /* only outputs are filled; kvcache: also FA_T_K and FA_T_V (whole cache after the
+                            call) */
+} fa_wants;
+void fa_wants_free(fa_wants *w);
+
+/* Allocates value (zeroed) and, with bounds, quant, accum, noise, scale. */
+fa_status fa_want_init(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
+                       fa_error *err);
+
+#endif

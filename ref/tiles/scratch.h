@@ -1,0 +1,39 @@
+/* One thread's memory. */
+#ifndef FA_REF_TILES_SCRATCH_H
+#define FA_REF_TILES_SCRATCH_H
+
+#include "ref/mods/tile.h"
+
+/* Arrays of one block, one behind the other. Without a base, takes only count: nothing may be added to NULL.
+ */
+typedef struct fa_ref_arena {
+  char *base;
+  size_t used;
+} fa_ref_arena;
+
+static inline void *fa_ref_arena_alloc(fa_ref_arena *a, int64_t n, size_t size) {
+  void *p = a->base ? a->base + a->used : NULL;
+  a->used += (((size_t)n * size + 63) / 64) * 64;
+  return p;
+}
+
+typedef struct fa_ref_scratch {
+  double *k, *v; /* one key/value head as doubles: [sk, D], [sk, Dv] */
+  const fa_ref_sequence *e;
+  int64_t hk;               /* whose head k and v hold; e == NULL: nobody's */
+  double *q, *d_o, *o;      /* [FA_BLOCK_M, D | Dv] */
+  double *s, *dp, *ds, *th; /* tiles [FA_BLOCK_M, FA_BLOCK_N] */
+  double *scores;           /* [FA_BLOCK_M, sk] of a query block, tile after tile, for its bounds; or NULL */
+  double *z;                /* [FA_BLOCK_N] */
+  double *acc;              /* [FA_BLOCK_M, max(D, Dv)] */
+  double *dk, *dv;          /* [sk, D], [sk, Dv] */
+  double *m, *l, *delta;    /* [FA_BLOCK_M] */
+  fa_ref_mod_scratch *mod;  /* NULL: no expressions */
+  char *arena;
+} fa_ref_scratch;
+fa_status fa_ref_scratch_init(fa_ref_scratch *s, const fa_ref_call *c, bool backward, fa_error *err);
+void fa_ref_scratch_free(fa_ref_scratch *s);
+/* Makes k and v hold this head. */
+void fa_ref_scratch_head(fa_ref_scratch *s, const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk);
+
+#endif
