@@ -5,7 +5,7 @@ set(record_targets attention families schedule hopper) # their inputs are case r
 set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 
 # What the targets share, apart from fa-verify.
-add_library(fa_fuzzer_parts STATIC inputs/fuzzer.c inputs/input.c inputs/judged_input.c inputs/mutate_case.c inputs/mutate_record.c)
+add_library(fa_fuzzer_parts STATIC inputs/fuzzer.c inputs/to_case.c inputs/judged_input.c inputs/mutate_case.c inputs/mutate_record.c)
 target_link_libraries(fa_fuzzer_parts PUBLIC fa_fuzz)
 
 # Each corpus is one archive. Its inputs become files here: what reads them, libFuzzer too, takes folders.
@@ -63,7 +63,7 @@ if(FA_FUZZ)
   set(campaign ${CMAKE_CURRENT_SOURCE_DIR}/campaign)
   fa_fuzz_flags(fa_fuzz "${coverage}" ${campaign}/journal.c ${campaign}/resume.c ${campaign}/waivers.c)
   # What is trusted here runs at full speed: the reference; and the executor, which checks every access of the kernels itself.
-  fa_sources_of(reference ref/math ref/engine ref/mods ref/bounds ref/attention ref/compare)
+  fa_sources_of(reference ref/math ref/engine ref/mods ref/tiles ref/bounds ref/attention ref/compare)
   fa_fuzz_flags(fa_ref -fno-sanitize=all ${reference})
   fa_sources_of(executor gpu/simt)
   fa_fuzz_flags(fa_gpu -fno-sanitize=all ${executor})

@@ -1,4 +1,4 @@
-#include "fuzz/options/command.h"
+#include "fuzz/cli/commands.h"
 #include "fuzz/options/memory.h"
 #include "ref/math/blas.h"
 

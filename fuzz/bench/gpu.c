@@ -5,7 +5,8 @@
 #include "cases/base/atomic_file.h"
 #include "cases/recipe/case.h"
 #include "fuzz/bench/pairs.h"
-#include "fuzz/campaign/session.h"
+#include "fuzz/options/cases_select.h"
+#include "fuzz/options/choose_backend.h"
 #include "fuzz/options/version.h"
 #include "gpu/cuda_backend/bench.h"
 

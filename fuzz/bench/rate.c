@@ -1,10 +1,10 @@
 /* What a case costs a processor, step by step: whoever judges has to keep up with a GPU. */
 #include "fuzz/bench/reference.h"
 
-#include "fuzz/options/choose_backend.h"
 #include "fuzz/generate/draw.h"
+#include "fuzz/judging/stage.h"
 #include "fuzz/one/run_case.h"
-#include "fuzz/one/stage.h"
+#include "fuzz/options/choose_backend.h"
 #include "ref/math/blas.h"
 
 #include <stdlib.h>

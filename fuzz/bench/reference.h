@@ -9,7 +9,7 @@
  * S = 32768, D = 64. n_threads 0 = all processors. Takes about a minute. Returns a process exit code. */
 int fa_bench_reference(FILE *out, int n_threads);
 
-/* What one case of profile rate-gpu costs, by step (fuzz/one/stage.h), on average: processor and elapsed time.
+/* What one case of profile rate-gpu costs, by step (fuzz/judging/stage.h), on average: processor and elapsed time.
  * spec: the backend that is judged. n_processes run at once, each with cases of its own, as workers do; 0 is
  * one. Takes about half a minute. */
 int fa_bench_rate(FILE *out, const char *spec, int n_processes);

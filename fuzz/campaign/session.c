@@ -1,8 +1,9 @@
 #include "fuzz/campaign/session.h"
+#include "fuzz/options/cases_select.h"
 
 #include "cases/base/atomic_file.h"
-#include "fuzz/one/dump.h"
 #include "fuzz/generate/draw.h"
+#include "fuzz/one/dump.h"
 
 #include <cjson/cJSON.h>
 

@@ -2,19 +2,17 @@
 #ifndef FA_FUZZ_CAMPAIGN_SESSION_H
 #define FA_FUZZ_CAMPAIGN_SESSION_H
 
+#include "fuzz/campaign/journal.h"
+#include "fuzz/campaign/resume.h"
+#include "fuzz/campaign/waivers.h"
+#include "fuzz/one/preparing.h"
 #include "fuzz/options/choose_backend.h"
 #include "fuzz/options/command.h"
-#include "fuzz/campaign/journal.h"
 #include "fuzz/options/laws_select.h"
-#include "fuzz/one/preparing.h"
-#include "fuzz/campaign/resume.h"
 #include "fuzz/options/shard.h"
-#include "fuzz/campaign/waivers.h"
+#include "report/json.h"
 #include "report/line.h"
 #include "report/progress.h"
-#include "report/json.h"
-
-#include <regex.h>
 
 /* Where cases come from: a list, or the generator, which makes case i when it is asked for. */
 typedef struct fa_source {
@@ -48,7 +46,7 @@ typedef struct fa_session {
   void *self[FA_MAX_BACKENDS]; /* in a worker: the opened backends */
   bool opened[FA_MAX_BACKENDS];
   fa_preparing preparing[FA_MAX_BACKENDS]; /* the first time they are */
-  fa_process_slots preparing_slots;                /* of the workers */
+  fa_process_slots preparing_slots;        /* of the workers */
   fa_report report;
   struct cJSON *run;  /* owned: which run this is, with --report */
   fa_journal journal; /* --report: OUT.json.journal, for the event that this program is killed */
@@ -62,9 +60,6 @@ typedef struct fa_session {
   fa_status status;
   fa_error error;
 } fa_session;
-
-/* The cases of --cases and --case. All are read and checked before anything runs. */
-fa_status fa_cli_load_cases(const fa_cli *cli, fa_case_list *list, fa_error *err);
 
 /* Chooses the backends. On failure prints a message and returns an exit code; 0 = go on. */
 int fa_session_open(fa_session *s, const fa_cli *cli);
@@ -98,8 +93,6 @@ void fa_session_judge_waivers(fa_session *s, int64_t number, fa_result *r);
 
 fa_status fa_report_start(fa_report *r, const fa_cli *cli, const fa_choice *choice, fa_error *err);
 void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli);
-/* Compiles --filter; *has is false without one. FA_ERR_INPUT: no regular expression. */
-fa_status fa_filter_compile(const fa_cli *cli, regex_t *filter, bool *has, fa_error *err);
 /* Summary line, report file; the exit code. */
 int fa_report_finish(fa_report *r, const fa_cli *cli, const fa_line_style *style, double seconds,
                      int interrupted);

@@ -80,18 +80,6 @@ void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli) {
                  (strcmp(color, "auto") == 0 && isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
 }
 
-fa_status fa_filter_compile(const fa_cli *cli, regex_t *filter, bool *has, fa_error *err) {
-  *has = cli->filter != NULL;
-  if (!*has) return FA_OK;
-  int code = regcomp(filter, cli->filter, REG_EXTENDED | REG_NOSUB);
-  if (code == 0) return FA_OK;
-  char why[200];
-  regerror(code, filter, why, sizeof why);
-  *has = false;
-  return fa_fail(err, FA_ERR_INPUT, "--filter %s: no POSIX extended regular expression: %s", cli->filter,
-                 why);
-}
-
 int fa_report_finish(fa_report *r, const fa_cli *cli, const fa_line_style *style, double seconds,
                      int interrupted) {
   fa_error err;

@@ -1,8 +1,8 @@
 /* bench: how fast the reference is, or the kernels on a GPU. */
-#include "fuzz/options/command.h"
+#include "fuzz/cli/commands.h"
 
-#include "fuzz/bench/reference.h"
 #include "fuzz/bench/gpu.h"
+#include "fuzz/bench/reference.h"
 
 #include <string.h>
 

@@ -1,9 +1,11 @@
 /* check: recorded runs, outputs and gradients made elsewhere, judged by the reference. */
 #include "cases/base/atomic_file.h"
-#include "fuzz/one/judge.h"
-#include "fuzz/one/recorded.h"
-#include "fuzz/campaign/session.h"
 #include "cases/codec/json.h"
+#include "fuzz/campaign/session.h"
+#include "fuzz/cli/commands.h"
+#include "fuzz/judging/judge.h"
+#include "fuzz/one/recorded.h"
+#include "fuzz/options/cases_select.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,13 @@
 /* golden write|check DIR: the reference's outputs, stored and verified. */
-#include "cases/tensors/safetensors.h"
-#include "fuzz/one/dump.h"
-#include "fuzz/generate/draw.h"
 #include "fuzz/one/golden.h"
-#include "fuzz/campaign/session.h"
-#include "cases/codec/json.h"
 #include "cases/codec/file.h"
+#include "cases/codec/json.h"
+#include "cases/tensors/safetensors.h"
+#include "fuzz/campaign/session.h"
+#include "fuzz/cli/commands.h"
+#include "fuzz/generate/draw.h"
+#include "fuzz/one/dump.h"
+#include "fuzz/options/cases_select.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* list: what this build and machine have. */
 #include "cases/vocabulary/fill.h"
-#include "fuzz/options/choose_backend.h"
-#include "fuzz/options/command.h"
+#include "fuzz/cli/commands.h"
 #include "fuzz/generate/draw.h"
+#include "fuzz/options/choose_backend.h"
 #include "gpu/backends/mutant.h"
 
 #include <stdlib.h>

@@ -1,27 +1,11 @@
 /* From argv to a command's exit code. */
-#include "fuzz/options/command.h"
+#include "fuzz/cli/commands.h"
 
 #include "fuzz/options/version.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
-
-int fa_cli_usage_error(const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  fputs("fa-verify: ", stderr);
-  vfprintf(stderr, format, args);
-  fputc('\n', stderr);
-  va_end(args);
-  return FA_EXIT_USAGE;
-}
-
-int fa_cli_fail(fa_status status, const fa_error *err) {
-  fprintf(stderr, "fa-verify: %s\n", err->text);
-  return status == FA_ERR_INPUT || status == FA_ERR_UNSUPPORTED ? FA_EXIT_USAGE : FA_EXIT_INFRASTRUCTURE;
-}
 
 static int dispatch(const fa_cli *cli) {
   static const struct {

@@ -1,7 +1,7 @@
 /* report: what reports say, as one: counts, JUnit XML, a page, a merged report. */
-#include "fuzz/options/command.h"
-#include "report/line.h"
+#include "fuzz/cli/commands.h"
 #include "report/journal_line.h"
+#include "report/line.h"
 #include "report/printed.h"
 
 #include <cjson/cJSON.h>

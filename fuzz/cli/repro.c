@@ -1,6 +1,7 @@
 /* repro: failures of a report again, on the backend and with the schedule that they were reported with. */
-#include "fuzz/one/failure_word.h"
 #include "fuzz/campaign/session.h"
+#include "fuzz/cli/commands.h"
+#include "fuzz/one/failure_word.h"
 
 #include <cjson/cJSON.h>
 

@@ -1,10 +1,12 @@
 /* shrink: failing cases to minimal ones that fail in the same way. */
 #include "cases/base/atomic_file.h"
-#include "fuzz/one/failure_word.h"
-#include "fuzz/generate/draw.h"
-#include "fuzz/campaign/session.h"
-#include "fuzz/shrink/report.h"
 #include "cases/codec/file.h"
+#include "fuzz/campaign/session.h"
+#include "fuzz/cli/commands.h"
+#include "fuzz/generate/draw.h"
+#include "fuzz/one/failure_word.h"
+#include "fuzz/options/cases_select.h"
+#include "fuzz/shrink/report.h"
 
 #include <cjson/cJSON.h>
 

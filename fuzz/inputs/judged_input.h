@@ -7,7 +7,7 @@
 #ifndef FA_FUZZ_INPUTS_JUDGED_INPUT_H
 #define FA_FUZZ_INPUTS_JUDGED_INPUT_H
 
-#include "fuzz/inputs/input.h"
+#include "fuzz/inputs/to_case.h"
 #include "report/result.h"
 
 enum { FA_INPUT_KINDS = 5 };

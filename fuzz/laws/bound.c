@@ -1,6 +1,7 @@
 /* How far two right runs may be apart: the reference's own end-to-end bounds where it is quick enough, else
  * bounds a priori, from magnitudes alone (docs/laws.md). */
 #include "fuzz/laws/parts.h"
+#include "ref/reference.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "fuzz/laws/check.h"
 
-#include "fuzz/one/judge.h"
+#include "fuzz/judging/judge.h"
 #include "fuzz/laws/parts.h"
 #include "report/progress.h"
 

@@ -4,7 +4,9 @@
 #ifndef FA_FUZZ_LAWS_CHECK_H
 #define FA_FUZZ_LAWS_CHECK_H
 
-#include "fuzz/one/run_case.h"
+#include "cases/recipe/case.h"
+#include "fuzz/judging/run_config.h"
+#include "report/result.h"
 
 /* Judges c by c->law. SKIP with a reason where the law says nothing about the case. The same contract as
  * fa_run_case otherwise, which calls it. */

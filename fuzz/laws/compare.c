@@ -1,7 +1,7 @@
 /* Outputs of two runs, element by element. */
-#include "fuzz/one/judge.h"
+#include "fuzz/judging/judge.h"
+#include "fuzz/judging/run_checks.h"
 #include "fuzz/laws/parts.h"
-#include "fuzz/one/run_checks.h"
 #include "report/line.h"
 
 #include <math.h>

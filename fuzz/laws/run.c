@@ -1,9 +1,9 @@
 /* One run of the subject for a law. */
-#include "fuzz/one/judge.h"
-#include "fuzz/laws/parts.h"
-#include "fuzz/one/run_checks.h"
-#include "report/progress.h"
 #include "cases/data/build.h"
+#include "fuzz/judging/judge.h"
+#include "fuzz/judging/run_checks.h"
+#include "fuzz/laws/parts.h"
+#include "report/progress.h"
 
 #include <stdarg.h>
 #include <stdio.h>

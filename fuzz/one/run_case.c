@@ -1,11 +1,11 @@
 #include "fuzz/one/run_case.h"
 #include "cases/data/build.h"
 
-#include "fuzz/one/dump.h"
-#include "fuzz/one/judge.h"
+#include "fuzz/judging/judge.h"
+#include "fuzz/judging/run_checks.h"
+#include "fuzz/judging/stage.h"
 #include "fuzz/laws/check.h"
-#include "fuzz/one/run_checks.h"
-#include "fuzz/one/stage.h"
+#include "fuzz/one/dump.h"
 #include "report/progress.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The command line: what the user asked for, and the commands that do it. Grammar and exit codes: the help
+/* The command line: what the user asked for. Grammar and exit codes: the help
  * text in fuzz/options/command.c, and README. */
 #ifndef FA_FUZZ_OPTIONS_COMMAND_H
 #define FA_FUZZ_OPTIONS_COMMAND_H
@@ -48,18 +48,5 @@ void fa_cli_print_help(FILE *out);
 int fa_cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same with an error of the world; returns the exit code that belongs to it. */
 int fa_cli_fail(fa_status status, const fa_error *err);
-
-int fa_command_run(const fa_cli *cli);
-int fa_command_random(const fa_cli *cli);
-int fa_command_repro(const fa_cli *cli);
-int fa_command_check(const fa_cli *cli);
-int fa_command_golden(const fa_cli *cli);
-int fa_command_bench(const fa_cli *cli);
-int fa_command_list(const fa_cli *cli);
-int fa_command_report(const fa_cli *cli);
-int fa_command_shrink(const fa_cli *cli);
-
-/* The whole program. backends: what can be chosen with --backend, NULL-terminated. */
-int fa_cli_main(int argc, char **argv, const fa_backend *const *backends);
 
 #endif

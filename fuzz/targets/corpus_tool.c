@@ -4,11 +4,11 @@
  *                                       one input for each case of the files that the target can make of one
  *   corpus_tool to-cases [--target NAME] INPUT...   each input's case, a JSON line; of target attention by
  * default */
-#include "fuzz/generate/draw.h"
-#include "fuzz/inputs/input.h"
-#include "fuzz/inputs/mutate.h"
-#include "cases/codec/json.h"
 #include "cases/codec/file.h"
+#include "cases/codec/json.h"
+#include "fuzz/generate/draw.h"
+#include "fuzz/inputs/mutate.h"
+#include "fuzz/inputs/to_case.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * rotation. */
 #include "fuzz/inputs/fuzzer.h"
 
-#include "fuzz/inputs/input.h"
+#include "fuzz/inputs/to_case.h"
 #include "fuzz/one/run_case.h"
 
 const bool fa_fuzzer_has_tape = true;

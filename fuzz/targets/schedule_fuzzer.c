@@ -1,12 +1,12 @@
 /* The bytes before the case record decide in which order the fibers run and when asynchronous copies land. No
  * order may be reported as a race, a deadlock or an access out of bounds, and all give the bits of the plain
  * order. */
-#include "fuzz/inputs/fuzzer.h"
 #include "cases/data/build.h"
+#include "fuzz/inputs/fuzzer.h"
 
-#include "fuzz/inputs/input.h"
-#include "fuzz/one/judge.h"
-#include "fuzz/one/run_checks.h"
+#include "fuzz/inputs/to_case.h"
+#include "fuzz/judging/judge.h"
+#include "fuzz/judging/run_checks.h"
 #include "gpu/backend.h"
 
 #include <stdio.h>

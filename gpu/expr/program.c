@@ -1,5 +1,6 @@
 /* Expressions of gpu/fa.h, prepared; and what follows from the sizes of blocks. */
 #include "gpu/expr/program.h"
+#include "cases/vocabulary/problem.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The ordinary program on a GPU that is not there (tests/fake_cuda/fake.h), for tests of the command line. FAKE_CUDA
  * says how its kernels misbehave. Where kernels are compiled for a call, a compiler that is not there either
  * does it. */
-#include "fuzz/options/command.h"
+#include "fuzz/cli/commands.h"
 #include "ref/math/blas.h"
 #include "tests/fake_cuda/fake.h"
 #include "tests/fake_cuda/flex.h"

@@ -1,12 +1,13 @@
 /* Flex cases around the judge: buffers, the lists that mask_mod makes, what happens where an expression has
  * no value, recorded runs. */
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "fuzz/one/recorded.h"
 #include "gpu/backend.h"
 #include "ref/mods/tile.h"
+#include "ref/reference.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
-#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* The parts of the fuzz targets: records, their mutations, the tape of the executor, what happens at a
  * finding. */
-#include "fuzz/inputs/fuzzer.h"
+#include "cases/codec/json.h"
 #include "fuzz/generate/draw.h"
-#include "fuzz/inputs/input.h"
+#include "fuzz/inputs/fuzzer.h"
+#include "fuzz/inputs/to_case.h"
 #include "gpu/simt/launch.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
 
 #include "cases/base/rng.h"
 

@@ -1,14 +1,15 @@
 /* The sanity subject under the judge, without the driver between them: random cases of every profile through
  * build, run, reference and comparison. By hand: test_ref_f32 PROFILE SEED FIRST COUNT runs more, -v prints
  * one line per case. */
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "fuzz/generate/draw.h"
 #include "gpu/backend.h"
-#include "ref/math/blas.h"
 #include "ref/compare/verdict.h"
+#include "ref/math/blas.h"
+#include "ref/reference.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
-#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,10 @@
 /* The judge with the reference's real bounds: a perfect kernel passes, and a perfect kernel for a slightly
  * different problem does not. "Perfect" means exact values rounded once to the output's type. */
+#include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "ref/compare/verdict.h"
+#include "ref/reference.h"
 #include "tests/support/check.h"
-#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

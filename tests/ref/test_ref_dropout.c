@@ -1,6 +1,7 @@
 /* The keep masks against published generator words (docs/semantics.md, "Dropout"), and their rules. */
 #include "cases/vocabulary/problem.h"
 #include "ref/engine/call.h"
+#include "ref/engine/dropout.h"
 #include "tests/support/check.h"
 
 typedef struct words {

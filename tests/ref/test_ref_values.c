@@ -1,10 +1,11 @@
 /* The reference against the slow one: values, over random cases with every feature. */
 #include "cases/base/rng.h"
+#include "cases/data/build.h"
+#include "ref/engine/dropout.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
 #include "tests/support/random_attention.h"
 #include "tests/support/slow_attention.h"
-#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "tests/support/judged_case.h"
 #include "cases/data/build.h"
 
-#include "fuzz/one/judge.h"
+#include "fuzz/judging/judge.h"
 #include "gpu/backend.h"
 #include "tests/support/check.h"
 

@@ -1,6 +1,6 @@
 /* What is checked about a run besides its numbers: where it wrote, what it left alone, whether it repeats. */
-#ifndef FA_FUZZ_ONE_RUN_CHECKS_H
-#define FA_FUZZ_ONE_RUN_CHECKS_H
+#ifndef FA_FUZZ_JUDGING_RUN_CHECKS_H
+#define FA_FUZZ_JUDGING_RUN_CHECKS_H
 
 #include "report/result.h"
 

@@ -1,4 +1,4 @@
-#include "fuzz/inputs/input.h"
+#include "fuzz/inputs/to_case.h"
 
 #include "fuzz/generate/draw.h"
 

@@ -1,6 +1,6 @@
 /* Outputs against the reference: the part that live runs and recorded runs share. */
-#ifndef FA_FUZZ_ONE_JUDGE_H
-#define FA_FUZZ_ONE_JUDGE_H
+#ifndef FA_FUZZ_JUDGING_JUDGE_H
+#define FA_FUZZ_JUDGING_JUDGE_H
 
 #include "report/result.h"
 

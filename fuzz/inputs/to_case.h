@@ -1,7 +1,7 @@
 /* From an input of a target that reads case records to its case: the one way, for the target itself and for
  * corpus_tool, so that both mean the same case by the same bytes. */
-#ifndef FA_FUZZ_INPUTS_INPUT_H
-#define FA_FUZZ_INPUTS_INPUT_H
+#ifndef FA_FUZZ_INPUTS_TO_CASE_H
+#define FA_FUZZ_INPUTS_TO_CASE_H
 
 #include "fuzz/inputs/mutate.h"
 

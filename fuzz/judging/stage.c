@@ -1,4 +1,4 @@
-#include "fuzz/one/stage.h"
+#include "fuzz/judging/stage.h"
 
 #include <stddef.h>
 #include <time.h>

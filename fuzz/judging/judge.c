@@ -1,6 +1,7 @@
-#include "fuzz/one/judge.h"
+#include "fuzz/judging/judge.h"
+#include "ref/reference.h"
 
-#include "fuzz/one/stage.h"
+#include "fuzz/judging/stage.h"
 
 #include <math.h>
 #include <stdarg.h>

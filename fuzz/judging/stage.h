@@ -1,7 +1,7 @@
 /* Where a case's time goes: the steps of running one announce themselves here, and a clock that somebody
  * started adds up processor and elapsed time of each. Without a clock, announcing costs nothing. */
-#ifndef FA_FUZZ_ONE_STAGE_H
-#define FA_FUZZ_ONE_STAGE_H
+#ifndef FA_FUZZ_JUDGING_STAGE_H
+#define FA_FUZZ_JUDGING_STAGE_H
 
 typedef enum fa_stage {
   FA_STAGE_OTHER,    /* generating the case, freeing memory */

@@ -1,6 +1,6 @@
-#include "fuzz/one/run_checks.h"
+#include "fuzz/judging/run_checks.h"
 
-#include "fuzz/one/judge.h"
+#include "fuzz/judging/judge.h"
 #include "report/line.h"
 
 #include <stdio.h>

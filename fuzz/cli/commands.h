@@ -1,0 +1,21 @@
+/* The commands, and the whole program. */
+#ifndef FA_FUZZ_CLI_COMMANDS_H
+#define FA_FUZZ_CLI_COMMANDS_H
+
+#include "fuzz/options/command.h"
+
+/* Each returns the exit code. */
+int fa_command_run(const fa_cli *cli);
+int fa_command_random(const fa_cli *cli);
+int fa_command_repro(const fa_cli *cli);
+int fa_command_check(const fa_cli *cli);
+int fa_command_golden(const fa_cli *cli);
+int fa_command_bench(const fa_cli *cli);
+int fa_command_list(const fa_cli *cli);
+int fa_command_report(const fa_cli *cli);
+int fa_command_shrink(const fa_cli *cli);
+
+/* The whole program. backends: what can be chosen with --backend, NULL-terminated. */
+int fa_cli_main(int argc, char **argv, const fa_backend *const *backends);
+
+#endif
