@@ -4,6 +4,7 @@
 #include "ref/math/blas.h"
 #include "tests/support/check.h"
 #include "cases/codec/json.h"
+#include "fuzz/one/run_case.h"
 
 #include <math.h>
 #include <string.h>

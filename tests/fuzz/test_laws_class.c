@@ -5,6 +5,7 @@
 #include "report/json.h"
 #include "tests/support/check.h"
 #include "cases/codec/json.h"
+#include "fuzz/one/run_case.h"
 
 #include <cjson/cJSON.h>
 

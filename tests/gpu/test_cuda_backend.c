@@ -1,6 +1,6 @@
 /* The cuda backend on a driver made of host memory (tests/fake_cuda/fake.h): the same bits as the host backend, device
  * memory around the tensors checked, and every call's failure handled. What only a real GPU can show is left
- * to test_gpu.sh. */
+ * to test_real_device.sh. */
 #include "gpu/args/problem.h"
 #include "gpu/cuda_backend/bench.h"
 #include "gpu/cuda_backend/context.h"

@@ -1,89 +1,166 @@
 #!/usr/bin/env bash
-# The folders only look downwards: the oracle (ref/) and the subjects (gpu/) never see each other, nobody sees a
-# folder above. Reads every include of every source; then plants each kind of violation in a copy and
-# expects to see it reported.
+# The folders only look downwards (layers.txt has a row for each), and are of a size to be read: at most 30 sources, none
+# of which repeats its folder's name. Reads every include of every source; then plants each kind of violation in a
+# tree of its own and expects to see it reported.
 # usage: test_layering.sh [ROOT]
 set -euo pipefail
-root=${1:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)}
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+root=${1:-$here/../..}
+layers=$here/layers.txt
+most_sources=30
 
-# Folder -> what its includes may begin with (extended regular expression).
-declare -A may=(
-  [cases]='cases/'
-  [ref]='(cases|ref)/'
-  [gpu]='(cases|gpu)/'
-  [report]='(cases/|report/|ref/compare/verdict\.h$)'
-  [fuzz]='(cases|ref|gpu|report|fuzz)/'
-  [tests]='(cases|ref|gpu|report|fuzz|tests)/'
-)
-# The same rule for the linker.
+# What a folder's library may link: the first layers' rule for the linker.
 declare -A may_link=([cases]='' [ref]='fa_cases' [gpu]='fa_cases' [report]='fa_cases fa_ref')
 
-# Prints "file: include" for every violation under $1.
-violations() {
-  local tree=$1 folder file name library
-  for folder in "${!may[@]}"; do
-    [ -d "$tree/$folder" ] || continue
-    while IFS=: read -r file name; do
-      [[ $name =~ ^${may[$folder]} ]] || printf '%s: %s\n' "$file" "$name"
-    done < <(includes "$tree" "$folder")
-  done
+# Sources below TREE, one a line; the suffixes are those that count.
+sources() { # TREE [MORE SUFFIXES...]
+  local tree=$1 suffix
+  local -a names=(-name '*.c')
+  for suffix in h cpp cu cuh def "${@:2}"; do names+=(-o -name "*.$suffix"); done
+  (cd -- "$tree" && find cases ref gpu report fuzz tests -type f \( "${names[@]}" \) 2>/dev/null || true)
+}
+
+# "file:included" for quoted includes, and for angled ones that name a folder of ours; "file:" for every source.
+includes() { # TREE
+  sources "$1" inc | sed 's/$/:/'
+  (cd -- "$1" && sources . inc | tr '\n' '\0' | xargs -0 -r grep -HE '^[[:space:]]*#[[:space:]]*include' || true) |
+    sed -nE -e 's/^([^:]*):[^"<]*"([^"]*)".*/\1:\2/p' \
+      -e 's/^([^:]*):[^"<]*<((cases|ref|gpu|report|fuzz|tests)\/[^>]*)>.*/\1:\2/p'
+}
+
+linked() { # TREE
+  local folder library
   for folder in "${!may_link[@]}"; do
-    [ -e "$tree/$folder/CMakeLists.txt" ] || continue
+    [ -e "$1/$folder/CMakeLists.txt" ] || continue
     while read -r library; do
       case " ${may_link[$folder]} fa_flags fa_$folder " in
       *" $library "*) ;;
       *) printf '%s/CMakeLists.txt: %s\n' "$folder" "$library" ;;
       esac
-    done < <(grep -v 'add_library\|add_executable' "$tree/$folder/CMakeLists.txt" | grep -oE '\bfa_(cases|ref|gpu|report|fuzz)\b' || true)
+    done < <(grep -v 'add_library\|add_executable' "$1/$folder/CMakeLists.txt" | grep -oE '\bfa_(cases|ref|gpu|report|fuzz)\b' || true)
   done
 }
 
-# Prints "file:included" for quoted includes, and for angled ones that name a folder of ours.
-# shellcheck disable=SC2015 # grep finding nothing is no error
-includes() { # TREE FOLDER
-  (cd -- "$1" && grep -rnE '^[[:space:]]*#[[:space:]]*include' --include='*.c' --include='*.h' --include='*.cu' \
-    --include='*.cuh' --include='*.cpp' --include='*.inc' -- "$2" || true) |
-    sed -nE -e 's/^([^:]*):[0-9]+:[^"<]*"([^"]*)".*/\1:\2/p' \
-      -e 's/^([^:]*):[0-9]+:[^"<]*<((cases|ref|gpu|report|fuzz|tests)\/[^>]*)>.*/\1:\2/p'
+crowded() { # TREE
+  sources "$1" | sed 's,/[^/]*$,,' | sort | uniq -c |
+    awk -v most=$most_sources '$1 > most { print $2 ": " $1 " sources, more than " most }'
+}
+
+# Equal to the folder's name or beginning with it, also with the s of a plural taken off; of a test, what comes after test_.
+repeating() { # TREE
+  sources "$1" inc py sh | awk -F/ '{
+    folder = $(NF - 1); single = folder; name = $NF
+    sub(/s$/, "", single); sub(/\.[^.]*$/, "", name)
+    if ($1 == "tests") sub(/^test_/, "", name)
+    if (name == folder || name == single || index(name, folder "_") == 1 || index(name, single "_") == 1)
+      print $0 ": repeats the name of its folder"
+  }'
+}
+
+violations() { # TREE [LAYERS]
+  includes "$1" | awk -f "$here/layers.awk" "${2:-$layers}" -
+  linked "$1"
+  crowded "$1"
+  repeating "$1"
 }
 
 failed=0
-n_includes=0
-for folder in "${!may[@]}"; do n_includes=$((n_includes + $(includes "$root" "$folder" | wc -l))); done
-if [ "$n_includes" -lt 20 ]; then
+n_includes=$(includes "$root" | grep -vc ':$')
+if [ "$n_includes" -lt 1000 ]; then
   echo "only $n_includes includes found under $root: this test looks at nothing"
   failed=1
 fi
 found=$(violations "$root")
 if [ -n "$found" ]; then
-  printf 'forbidden includes:\n%s\n' "$found"
+  printf 'forbidden:\n%s\n' "$found"
   failed=1
 fi
 
-plant() { # FILE CONTENT: must be reported
-  local tree
-  tree=$(mktemp -d)
-  mkdir -p "$tree/$(dirname "$1")"
-  printf '%s\n' "$2" >"$tree/$1"
-  if [ -z "$(violations "$tree")" ]; then
-    printf 'not reported: %s in %s\n' "$2" "$1"
+# ---- does it see them? ----
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+n_planted=0
+
+write() { # FILE CONTENT, in the tree to be looked at
+  mkdir -p "$work/tree/$(dirname "$1")"
+  printf '%s\n' "$2" >"$work/tree/$1"
+}
+look() { # WHETHER WHAT: reported or allowed, then the tree is cleared
+  local said
+  said=$(violations "$work/tree" "${3:-$layers}" 2>/dev/null)
+  if [ "$1" = reported ] && [ -z "$said" ] || { [ "$1" = allowed ] && [ -n "$said" ]; }; then
+    printf 'not %s: %s\n%s' "$1" "$2" "${said:+$said
+}"
     failed=1
   fi
-  rm -rf "$tree"
+  n_planted=$((n_planted + 1))
+  rm -rf "$work/tree"
 }
-plant ref/a.c '#include "gpu/backend.h"'
-plant gpu/a.c '#include "ref/reference.h"'
-plant gpu/kernels/a.cu '#  include <ref/compare/verdict.h>'
-plant gpu/simt/a.cpp '	#include "fuzz/one/run_case.h"'
-plant cases/a.h '#include "ref/compare/verdict.h"'
-plant report/a.c '#include "gpu/backend.h"'
-plant report/a.c '#include "ref/reference.h"'
-plant report/a.c '#include "ref/compare/verdict.h.h"'
-plant fuzz/a.c '#include "tests/support/check.h"'
-plant cases/a.c '#include "case.h"'
-plant gpu/kernels/a.h '#include "../../ref/compare.h"'
+plant() { # FILE CONTENT: must be reported
+  write "$1" "$2"
+  look reported "$2 in $1"
+}
+
+# Every row: what it names is allowed, every row from its own neighbour upwards is not.
+mapfile -t rows < <(awk -v print_rows=1 -f "$here/layers.awk" "$layers" /dev/null 2>/dev/null)
+folders=("${rows[@]%% *}")
+if [ "${#folders[@]}" -lt 50 ]; then
+  echo "only ${#folders[@]} rows in $layers"
+  failed=1
+fi
+for i in "${!folders[@]}"; do
+  read -ra row <<<"${rows[i]}"
+  write "${row[0]}/x.c" "$(for item in "${row[@]:1}"; do
+    case $item in *.h) printf '#include "%s"\n' "$item" ;; *) printf '#include "%s/x.h"\n' "$item" ;; esac
+  done)"
+  look allowed "what the row of ${row[0]} names"
+  plant "${row[0]}/x.c" "#include \"${folders[i + 1]:-tests/nowhere}/x.h\""
+done
+
+plant ref/math/x.c '#include "gpu/backend.h"'
+plant gpu/plan/x.c '#include "ref/reference.h"'
+plant gpu/kernels/flash/x.cu '#  include <ref/compare/verdict.h>'
+plant gpu/simt/x.cpp '	#include "fuzz/one/run_case.h"'
+plant report/x.c '#include "ref/reference.h"'
+plant report/x.c '#include "ref/compare/verdict.h.h"'
+plant gpu/host/x.c '#include "gpu/plugin.h"'
+plant cases/codec/x.c '#include "json.h"'
+plant gpu/kernels/params/x.h '#include "../../../ref/compare/verdict.h"'
+plant gpu/kernels/registry/x.def '#include "gpu/plan/x.h"'
+plant tests/gpu/x.c '#include "tests/cases/x.h"'
+plant gpu/attic/x.c '#include "gpu/fa.h"'
+plant gpu/attic/x.c ''
+
+# A circle of two folders has an arrow up, whichever row comes first; a row that closes one is no row.
+write fuzz/laws/x.c '#include "fuzz/one/x.h"'
+write fuzz/one/x.c '#include "fuzz/laws/x.h"'
+look reported 'fuzz/laws and fuzz/one in a circle'
+for row in 'cases/base: cases/data' 'ref/bounds: ref/attention' 'gpu/call: {nothing}' 'fuzz/laws: fuzz/laws'; do
+  sed "s,^${row%%:*}:.*,$row," "$layers" >"$work/layers"
+  write "${row%%:*}/x.c" ''
+  look reported "the row '$row'" "$work/layers"
+done
+
 plant gpu/CMakeLists.txt 'target_link_libraries(fa_gpu PUBLIC fa_cases fa_ref)'
 plant ref/CMakeLists.txt 'target_link_libraries(fa_ref PUBLIC fa_gpu)'
+plant report/CMakeLists.txt 'target_link_libraries(fa_report PUBLIC fa_gpu)'
 
-[ $failed = 0 ] && echo "$n_includes includes, all downwards"
+# Crowded folders, of every suffix, and names that repeat.
+for suffix in c h cpp cu cuh def; do
+  for ((i = 0; i < most_sources; ++i)); do write "gpu/plan/x$i.c" ''; done
+  [ $suffix = c ] && look allowed "$most_sources sources" && for ((i = 0; i < most_sources; ++i)); do write "gpu/plan/x$i.c" ''; done
+  write "gpu/plan/x.$suffix" ''
+  look reported "$((most_sources + 1)) sources, one .$suffix"
+done
+for name in gpu/plan/plan.c gpu/plan/plan_make.h fuzz/laws/law.c fuzz/laws/laws_all.c gpu/kernels/mods/mod_a.cuh \
+  gpu/kernels/registry/registry.def tests/cases/test_case_file.c tests/simt/test_simt.cpp tests/gpu/test_gpu.sh tests/plans/plan.py; do
+  plant "$name" ''
+done
+for name in gpu/plan/planner.c fuzz/laws/lawful.c tests/fuzz/test_laws.c gpu/call/check_call.c; do
+  write "$name" ''
+  look allowed "$name"
+done
+
+[ $failed = 0 ] && echo "$n_includes includes and ${#folders[@]} rows, all downwards; $n_planted plants"
 exit $failed

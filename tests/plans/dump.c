@@ -10,6 +10,7 @@
  * text is the same in every run. Nothing is computed, and float inputs are left unfilled: no plan depends on
  * their values. */
 #include "tests/plans/dump.h"
+#include "cases/codec/file.h"
 
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"

@@ -2,7 +2,7 @@
 #ifndef FA_TESTS_PLANS_PARAMS_H
 #define FA_TESTS_PLANS_PARAMS_H
 
-#include "cases/tensors/tensor.h"
+#include "cases/tensors/set.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every patch of tests/mutants/ fits the kernels as they are; some mutants, built here, are killed; and a mutant that
 # is none is reported as surviving.
-# usage: test_mutants.sh FA-VERIFY CXX CC   (from the top of the source tree)
+# usage: test_kills.sh FA-VERIFY CXX CC   (from the top of the source tree)
 set -euo pipefail
 command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
 verify=$(realpath "$1") cxx=$2 cc=$3

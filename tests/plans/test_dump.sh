@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The dump of what would be launched (plan_dump), by which two builds are compared: it is the same each time, and compare.py
 # says so, notices one launch that differs, and a case that is missing.
-# usage: test_plans.sh PLAN_DUMP   (from the top of the source tree)
+# usage: test_dump.sh PLAN_DUMP   (from the top of the source tree)
 set -euo pipefail
 command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
 work=$(mktemp -d)

@@ -166,7 +166,7 @@ int main() {
     for (int t = 0; t < 64; ++t) CHECK(global_out[t] == 0.0f && global_out[64 + t] == 16.0f);
   }
   expect_fault("no fence", exchange<NO_FENCE>, FA_SUBJECT_RACE, "no fence_async since", 64, 2);
-  fault_file = "tests/simt/test_simt_sm90_cluster.cpp", fault_line = 0;
+  fault_file = "tests/simt/test_sm90_cluster.cpp", fault_line = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) { /* whatever comes first of what is wrong then */
     CHECK(run(exchange<NO_EMPTY>, seed, 64, 65536, 2).state == FA_SUBJECT_RACE);
     CHECK(run(exchange<NO_EXPECT>, seed, 64, 65536, 2).state != FA_SUBJECT_OK);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: test_fuzz_dictionaries.sh CORPORA (the folder where the archives are unpacked)
+# usage: test_dictionaries.sh CORPORA (the folder where the archives are unpacked)
 # Every key that a reader knows stands in its dictionary; the corpora stay small; every target has what OSS-Fuzz wants of it.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)

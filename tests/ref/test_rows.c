@@ -121,7 +121,7 @@ static void check_one(const fa_rows *const *rows, int n_rows, uint64_t seed, fa_
   }
 }
 
-/* Every build draws what the first does; test_ref_dropout.c compares one with single elements. */
+/* Every build draws what the first does; test_dropout.c compares one with single elements. */
 static void check_dropout(const fa_rows *const *rows, int n_rows, uint64_t seed) {
   const fa_row_dropout r = {.seed = seed * 0x9e3779b97f4a7c15u,
                             .lane = UINT64_MAX - 3 * seed, /* its counter wraps */

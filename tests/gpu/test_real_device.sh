@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The cuda backend on a real GPU: the case files of the families it has and random cases. Skipped where there is none.
-# usage: test_gpu.sh FA-VERIFY [SECONDS of random cases of each profile]
+# usage: test_real_device.sh FA-VERIFY [SECONDS of random cases of each profile]
 set -uo pipefail
 verify=$1 seconds=${2:-10}
 work=$(mktemp -d)
