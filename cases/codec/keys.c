@@ -4,7 +4,12 @@
 /* ---- mask, dropout ---- */
 
 READER(read_mask_type) {
-  READ_WORD(P.mask.type, "none", "causal", "window");
+  const char *words[FA_N_MASKS];
+  int word = 0;
+  for (int type = 0; type < FA_N_MASKS; ++type) words[type] = fa_mask_describe((fa_mask_type)type)->name;
+  TRY(fa_read_word(r, v, words, FA_N_MASKS, &word));
+  P.mask.type = (fa_mask_type)word;
+  return FA_OK;
 }
 READER(read_mask_align) {
   READ_WORD(P.mask.align, "bottom_right", "top_left");

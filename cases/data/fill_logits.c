@@ -84,11 +84,10 @@ static int64_t chosen_key(const fa_fill_row *r) {
   const fa_problem *p = &r->c->problem;
   const fa_sequence e = fa_case_sequence(p, r->b);
   const int64_t diagonal = r->s + (p->mask.align == FA_ALIGN_TOP_LEFT ? 0 : e.sk - e.sq);
-  int64_t lo = 0, hi = e.sk - 1, left = -1, right = -1;
-  if (p->mask.type == FA_MASK_CAUSAL) right = 0;
-  if (p->mask.type == FA_MASK_WINDOW) left = p->mask.left, right = p->mask.right;
-  if (left >= 0 && diagonal - left > lo) lo = diagonal - left;
-  if (right >= 0 && diagonal + right < hi) hi = diagonal + right;
+  const fa_window window = fa_mask_window(&p->mask);
+  int64_t lo = 0, hi = e.sk - 1;
+  if (window.left >= 0 && diagonal - window.left > lo) lo = diagonal - window.left;
+  if (window.right >= 0 && diagonal + window.right < hi) hi = diagonal + window.right;
   if (lo > hi) return -1;
   const int64_t start = (int64_t)(fa_fill_u64(r, 0, 1) % (uint64_t)(hi - lo + 1));
   for (int64_t k = 0; k <= hi - lo; ++k) {

@@ -145,7 +145,8 @@ static bool repeats_logits(const fa_case *c) {
 
 /* Every row sees at most one key: P is 1 everywhere, and the rows of a key round alike. */
 static bool sees_one_key(const fa_problem *p) {
-  return p->seqlen_k <= 1 || (p->mask.type == FA_MASK_WINDOW && p->mask.left == 0 && p->mask.right == 0);
+  const fa_window window = fa_mask_window(&p->mask);
+  return p->seqlen_k <= 1 || (window.left == 0 && window.right == 0);
 }
 
 /* Rows of nearly uniform weights: what dropout drops has dS = -P delta, nearly the same number for hundreds

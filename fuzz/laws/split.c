@@ -269,11 +269,7 @@ static fa_status make_range(fa_law_work *w, fa_law_side *to, bool second, int64_
   const part x = {.k0 = second ? cut : 0};
   if (fa_problem_copy(&p, &w->base.p) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   p.seqlen_k = second ? p.seqlen_k - cut : cut;
-  if (!second && p.mask.type == FA_MASK_CAUSAL) {
-    p.mask.type = FA_MASK_WINDOW;
-    p.mask.left = -1;
-    p.mask.right = w->base.p.seqlen_k - cut;
-  }
+  if (!second && p.mask.type == FA_MASK_CAUSAL) fa_mask_set_window(&p.mask, -1, w->base.p.seqlen_k - cut);
   fa_status status = make_part(w, to, &p, &x, err);
   fa_problem_free(&p);
   return status;

@@ -225,13 +225,11 @@ static double *prefix_sums(const trial *t, const keys *k, int64_t b, int64_t h) 
 static void visible_range(const fa_problem *p, int64_t i, int64_t sq, int64_t sk, int64_t *low,
                           int64_t *high) {
   const int64_t at = i + (p->mask.align == FA_ALIGN_TOP_LEFT ? 0 : sk - sq);
+  const fa_window window = fa_mask_window(&p->mask);
   *low = 0;
   *high = sk;
-  if (p->mask.type == FA_MASK_CAUSAL && at + 1 < *high) *high = at + 1;
-  if (p->mask.type == FA_MASK_WINDOW) {
-    if (p->mask.left >= 0 && at - p->mask.left > *low) *low = at - p->mask.left;
-    if (p->mask.right >= 0 && at + p->mask.right + 1 < *high) *high = at + p->mask.right + 1;
-  }
+  if (window.left >= 0 && at - window.left > *low) *low = at - window.left;
+  if (window.right >= 0 && at + window.right + 1 < *high) *high = at + window.right + 1;
 }
 
 /* A row that must be exactly 0 has nothing to say about means. */
