@@ -197,7 +197,7 @@ fa_status fa_build_fills(const fa_case *c, fa_tensors *set, fa_error *err) {
   for (size_t i = 0; i < sizeof order / sizeof *order && status == FA_OK; ++i) {
     const fa_tensor_id id = order[i];
     if (fa_tensor_count(&set->t[id]) == 0) continue;
-    if (id == FA_T_DO && c->fill[id] == FA_FILL_DO_ALIGNED)
+    if (id == FA_T_DO && fa_fill_describe(c->fill[id])->reads_v)
       status = mean_values(c, &set->t[FA_T_V], &v_mean, err);
     const fa_fill_row row = {.c = c,
                              .set = set,

@@ -112,7 +112,8 @@ void fa_case_set_fill(fa_case *c, fa_fill fill) {
 
 /* About the standard deviation of what a fill puts in q or k. */
 static double fill_size(fa_fill f) {
-  return f == FA_FILL_SMALL ? 0.1 : f == FA_FILL_UNIFORM ? 0.5 : 1;
+  const double size = fa_fill_describe(f)->size;
+  return size > 0 ? size : 1;
 }
 
 /* *cap: of a softcap in score_mod, 0 without. */
@@ -132,8 +133,7 @@ static bool repeats_logits(const fa_case *c) {
   const fa_fill q = c->fill[FA_T_Q];
   const double spread =
       fabs(p->scale) * sqrt((double)p->head_dim) * fill_size(q) * fill_size(c->fill[FA_T_K]);
-  bool large =
-      q == FA_FILL_LOGITS_4X || q == FA_FILL_LOGITS_64X || q == FA_FILL_OUTLIER || q == FA_FILL_HEAVY_TAIL;
+  const bool large = fa_fill_describe(q)->large_logits;
   double cap = 0;
   /* A bias tells keys apart, and rows if it has any. */
   const bool told = p->bias.present && p->bias.per_query;
@@ -152,8 +152,8 @@ static bool sees_one_key(const fa_problem *p) {
 /* Rows of nearly uniform weights: what dropout drops has dS = -P delta, nearly the same number for hundreds
  * of keys, and in f16 those are subnormals, of which few can be told apart. */
 static bool repeats_dropped(const fa_case *c) {
-  const bool uniform = c->fill[FA_T_Q] == FA_FILL_SMALL || c->fill[FA_T_K] == FA_FILL_SMALL;
-  return c->problem.dropout.p > 0 && uniform && c->problem.dtype == FA_F16;
+  const bool flat = fa_fill_describe(c->fill[FA_T_Q])->flat || fa_fill_describe(c->fill[FA_T_K])->flat;
+  return c->problem.dropout.p > 0 && flat && c->problem.dtype == FA_F16;
 }
 
 bool fa_case_is_generic(const fa_case *c) {
