@@ -1,5 +1,6 @@
 /* Keys of a case whose value is an object, each with the table of its own keys. */
 #include "cases/codec/keys.h"
+#include "cases/tensors/table.h"
 
 /* ---- mask, dropout ---- */
 
@@ -120,7 +121,8 @@ fa_status fa_read_fill_name(fa_case_reader *r, const cJSON *v, fa_tensor_id id, 
   int n = 0, word = 0;
   for (int f = 0; f < FA_N_FILLS; ++f) {
     const fa_fill_info *info = fa_fill_describe(f);
-    if ((info->bias_only && id != FA_T_BIAS) || (info->do_only && id != FA_T_DO)) continue;
+    const fa_tensor_data data = id < FA_T_COUNT ? fa_tensor_describe(id)->data : FA_DATA_NONE;
+    if ((info->bias_only && data != FA_DATA_BIAS) || (info->do_only && data != FA_DATA_GRADIENT)) continue;
     fills[n] = f;
     words[n++] = info->name;
   }

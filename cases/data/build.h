@@ -3,6 +3,7 @@
 #define FA_CASES_DATA_BUILD_H
 
 #include "cases/recipe/case.h"
+#include "cases/tensors/table.h"
 
 /* Shape (rank 4, or 3 without the batch axis) and strides of a tensor [B, S, H, D] under the case's layout
  * and this tensor's recipe. n_heads_stored >= shape's heads: packed tensors share one heads axis. Returns the
@@ -34,6 +35,7 @@ typedef struct fa_fill_row {
   const fa_tensors *set; /* block lists, for one_hot */
   const double *v_mean;  /* [B, Hk, Dv], for do_aligned; else NULL */
   fa_tensor_id id;
+  fa_tensor_data data; /* of that tensor: set by fa_fill_row_values */
   fa_fill fill;
   uint64_t seed;       /* fa_fill_seed */
   uint64_t key;        /* of (seed, b, h): set by fa_fill_row_values */

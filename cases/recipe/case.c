@@ -1,5 +1,6 @@
 #include "cases/recipe/case.h"
 #include "cases/expr/ast.h"
+#include "cases/tensors/table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,41 +69,16 @@ bool fa_case_equal(const fa_case *a, const fa_case *b) {
 }
 
 bool fa_case_has_fill(fa_tensor_id id) {
-  return id == FA_T_Q || id == FA_T_K || id == FA_T_V || id == FA_T_BIAS || id == FA_T_DO ||
-         id == FA_T_DLSE || id == FA_T_K_NEW || id == FA_T_V_NEW;
+  return fa_tensor_is_filled(id);
 }
 
 bool fa_case_has_strides(fa_tensor_id id) {
-  return fa_case_has_fill(id) || id == FA_T_O || id == FA_T_LSE || id == FA_T_DQ || id == FA_T_DK ||
-         id == FA_T_DV || id == FA_T_DBIAS;
+  const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
+  return axes != FA_AXES_OWN && axes != FA_AXES_SCORES;
 }
 
 bool fa_case_uses(const fa_case *c, fa_tensor_id id) {
-  const fa_problem *p = &c->problem;
-  switch (id) {
-  case FA_T_Q:
-  case FA_T_K:
-  case FA_T_V:
-  case FA_T_O:
-  case FA_T_LSE:
-    return true;
-  case FA_T_BIAS:
-    return p->bias.present;
-  case FA_T_DBIAS:
-    return p->bias.present && p->bias.grad && p->backward;
-  case FA_T_K_NEW:
-  case FA_T_V_NEW:
-    return p->kvcache.n_new > 0;
-  case FA_T_DO:
-  case FA_T_DQ:
-  case FA_T_DK:
-  case FA_T_DV:
-    return p->backward;
-  case FA_T_DLSE:
-    return p->backward && p->grad_lse;
-  default:
-    return false;
-  }
+  return fa_case_has_strides(id) && fa_tensor_is_asked_for(&c->problem, id);
 }
 
 void fa_case_set_fill(fa_case *c, fa_fill fill) {
@@ -167,31 +143,8 @@ bool fa_case_is_generic(const fa_case *c) {
   return true;
 }
 
-static void set_shape(int64_t shape[4], int64_t b, int64_t s, int64_t h, int64_t d) {
-  shape[0] = b, shape[1] = s, shape[2] = h, shape[3] = d;
-}
-
 void fa_case_tensor_shape(const fa_case *c, fa_tensor_id id, int64_t shape[4]) {
-  const fa_problem *p = &c->problem;
-  bool varlen = fa_problem_is_varlen(p), cache = p->family == FA_KVCACHE;
-  int64_t batch = varlen ? 1 : p->batch;
-  int64_t rows_q = varlen ? fa_problem_total_q(p) : p->seqlen_q;
-  int64_t rows_k = varlen ? fa_problem_total_k(p) : p->seqlen_k;
-  bool value = id == FA_T_V || id == FA_T_DV || id == FA_T_V_NEW || id == FA_T_O || id == FA_T_DO;
-  int64_t d = value ? p->head_dim_v : p->head_dim;
-  if (id == FA_T_BIAS || id == FA_T_DBIAS)
-    set_shape(shape, p->bias.per_batch ? p->batch : 1, p->bias.per_query ? p->seqlen_q : 1,
-              p->bias.per_head ? p->heads_q : 1, p->seqlen_k);
-  else if (id == FA_T_LSE || id == FA_T_DLSE)
-    set_shape(shape, batch, rows_q, p->heads_q, 1);
-  else if (id == FA_T_K_NEW || id == FA_T_V_NEW)
-    set_shape(shape, p->batch, p->kvcache.n_new, p->heads_kv, d);
-  else if (id == FA_T_Q || id == FA_T_O || id == FA_T_DO || id == FA_T_DQ)
-    set_shape(shape, batch, rows_q, p->heads_q, d);
-  else if (cache && p->kvcache.page_size)
-    set_shape(shape, batch * (p->seqlen_k / p->kvcache.page_size), p->kvcache.page_size, p->heads_kv, d);
-  else
-    set_shape(shape, cache ? fa_problem_cache_rows(p) : batch, rows_k, p->heads_kv, d);
+  fa_tensor_shape(&c->problem, id, shape);
 }
 
 /* ---- lists ---- */

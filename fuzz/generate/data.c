@@ -1,5 +1,6 @@
 /* Data and memory: fills, layouts, strides. Drawn from streams of their own, independent of the shapes; only
  * what would be ill-posed is taken out, for the reasons given at each rule. */
+#include "cases/tensors/table.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/generate/parts.h"
 
@@ -101,10 +102,10 @@ void fa_gen_layout(fa_gen *g) {
   c->layout = (fa_layout)fa_rng_below(&r, 3);
   c->packing = draw_packing(c, &r);
   for (int id = 0; id < FA_T_COUNT; ++id) {
-    if (id == FA_T_LSE || id == FA_T_DLSE) continue;
+    if (fa_tensor_describe((fa_tensor_id)id)->axes == FA_AXES_ROWS) continue; /* drawn last */
     bool owner = c->packing == FA_PACK_QKV ? id == FA_T_Q : id == FA_T_K;
     bool packed = c->packing != FA_PACK_NONE && (id == FA_T_K || id == FA_T_V || (id == FA_T_Q && owner));
-    bool written = (id == FA_T_K || id == FA_T_V) && c->problem.kvcache.n_new > 0;
+    bool written = fa_tensor_is_updated(&c->problem, (fa_tensor_id)id);
     if (!fa_case_has_strides(id) || !fa_case_uses(c, id)) continue;
     if (!fa_rng_chance(&r, 0.35) || (packed && !owner)) continue;
     draw_recipe(g, &r, id, !fa_tensor_id_is_output(id) && !packed && !written);
@@ -133,7 +134,8 @@ static void draw_tails(fa_case *c, fa_rng *r) {
 /* Tensors that few cases have get their share. */
 static fa_tensor_id huge_candidate(const fa_case *c, fa_rng *r) {
   const bool second = fa_rng_chance(r, 0.5);
-  if (c->problem.bias.present && fa_rng_chance(r, 0.5)) return second ? FA_T_BIAS : FA_T_DBIAS;
+  if (c->problem.bias.present && fa_rng_chance(r, 0.5))
+    return second ? FA_T_BIAS : fa_tensor_gradient_of(FA_T_BIAS);
   if (c->problem.kvcache.n_new > 0 && fa_rng_chance(r, 0.5)) return second ? FA_T_K_NEW : FA_T_V_NEW;
   return (fa_tensor_id)fa_rng_below(r, FA_T_COUNT);
 }
