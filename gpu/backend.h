@@ -12,11 +12,10 @@
 extern "C" {
 #endif
 
+#include "cases/tensors/table.h"
 #include "cases/vocabulary/problem.h"
 #include "cases/vocabulary/profile.h"
 #include "cases/tensors/set.h"
-
-typedef enum fa_pass { FA_PASS_NONE = 0, FA_PASS_FORWARD = 1, FA_PASS_BACKWARD = 2 } fa_pass;
 
 typedef enum fa_subject_state {
   FA_SUBJECT_OK,

@@ -1,10 +1,16 @@
 /* Keys of a case whose value is an object, each with the table of its own keys. */
 #include "cases/codec/keys.h"
+#include "cases/tensors/table.h"
 
 /* ---- mask, dropout ---- */
 
 READER(read_mask_type) {
-  READ_WORD(P.mask.type, "none", "causal", "window");
+  const char *words[FA_N_MASKS];
+  int word = 0;
+  for (int type = 0; type < FA_N_MASKS; ++type) words[type] = fa_mask_describe((fa_mask_type)type)->name;
+  TRY(fa_read_word(r, v, words, FA_N_MASKS, &word));
+  P.mask.type = (fa_mask_type)word;
+  return FA_OK;
 }
 READER(read_mask_align) {
   READ_WORD(P.mask.align, "bottom_right", "top_left");
@@ -115,7 +121,8 @@ fa_status fa_read_fill_name(fa_case_reader *r, const cJSON *v, fa_tensor_id id, 
   int n = 0, word = 0;
   for (int f = 0; f < FA_N_FILLS; ++f) {
     const fa_fill_info *info = fa_fill_describe(f);
-    if ((info->bias_only && id != FA_T_BIAS) || (info->do_only && id != FA_T_DO)) continue;
+    const fa_tensor_data data = id < FA_T_COUNT ? fa_tensor_describe(id)->data : FA_DATA_NONE;
+    if ((info->bias_only && data != FA_DATA_BIAS) || (info->do_only && data != FA_DATA_GRADIENT)) continue;
     fills[n] = f;
     words[n++] = info->name;
   }

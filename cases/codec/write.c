@@ -1,6 +1,5 @@
 /* The canonical form of a case: keys in the order of the table in cases/codec/json.c, defaults and derived values
  * left out, every double with as few digits as read back to the same bits. */
-#include "cases/recipe/case.h"
 #include "cases/base/json.h"
 #include "cases/codec/json.h"
 
@@ -96,7 +95,7 @@ static void end_object(writer *w, cJSON *parent) {
 static void put_mask(writer *w, const fa_mask *m) {
   if (!m->type && !m->align && m->left == -1 && m->right == -1) return;
   cJSON *parent = begin_object(w, "mask");
-  put_word(w, "type", WORDS("none", "causal", "window"), m->type, FA_MASK_NONE);
+  if (m->type) put_text(w, "type", (unsigned)m->type < FA_N_MASKS ? fa_mask_describe(m->type)->name : "?");
   put_word(w, "align", WORDS("bottom_right", "top_left"), m->align, FA_ALIGN_BOTTOM_RIGHT);
   put_int(w, "left", m->left, -1);
   put_int(w, "right", m->right, -1);

@@ -1,6 +1,7 @@
 #include "cases/data/build.h"
 
 #include "cases/tensors/guard.h"
+#include "cases/tensors/table.h"
 
 #include <string.h>
 
@@ -92,49 +93,42 @@ static fa_status build_qkv(const fa_case *c, fa_tensors *set, fa_error *err) {
   return kv ? add_packed(c, set, FA_T_V, FA_T_K, hk, err) : add_tensor(c, set, FA_T_V, 0, err);
 }
 
-/* [b|1, h|1, q|1, Sk], always in this order, with the recipe's gaps after each batch entry, query row, head.
- */
-static fa_status build_bias(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
-  const fa_problem *p = &c->problem;
-  const fa_bias *b = &p->bias;
-  const int64_t bshd[4] = {b->per_batch ? p->batch : 1, b->per_query ? p->seqlen_q : 1,
-                           b->per_head ? p->heads_q : 1, p->seqlen_k};
-  int64_t s[4];
-  fa_layout_strides(FA_LAYOUT_BHSD, &c->strides[id], 4, bshd, bshd[2], s);
-  const int64_t shape[4] = {bshd[0], bshd[2], bshd[1], bshd[3]}, stride[4] = {s[0], s[2], s[1], s[3]};
-  return fa_tensors_add_padded(set, id, p->dtype, 4, shape, stride, c->strides[id].offset,
-                               c->strides[id].tail, err);
-}
-
-/* [B, H, S], variable length [H, total]: f32, always in this order, with the recipe's gaps. */
-static fa_status build_lse(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
+/* [b, h, q] and more, always in this order whatever the layout, with the recipe's gaps after each batch entry,
+ * query row, head. The bias: [b|1, h|1, q|1, Sk]; the LSE: [B, H, S], variable length [H, total]. */
+static fa_status add_head_major(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
   const fa_stride_recipe *recipe = &c->strides[id];
-  const int skip = fa_problem_is_varlen(&c->problem) ? 1 : 0;
+  const fa_tensor_info *info = fa_tensor_describe(id);
+  const bool rows = info->axes == FA_AXES_ROWS;
+  const int skip = rows && fa_problem_is_varlen(&c->problem) ? 1 : 0, rank = rows ? 3 : 4;
   int64_t bshd[4], s[4];
   fa_case_tensor_shape(c, id, bshd);
   fa_layout_strides(FA_LAYOUT_BHSD, recipe, 4, bshd, bshd[2], s);
-  const int64_t shape[3] = {bshd[0], bshd[2], bshd[1]}, stride[3] = {s[0], s[2], s[1]};
-  return fa_tensors_add_padded(set, id, FA_F32, 3 - skip, shape + skip, stride + skip, recipe->offset,
-                               recipe->tail, err);
+  const int64_t shape[4] = {bshd[0], bshd[2], bshd[1], bshd[3]}, stride[4] = {s[0], s[2], s[1], s[3]};
+  return fa_tensors_add_padded(set, id, info->f32 ? FA_F32 : c->problem.dtype, rank - skip, shape + skip,
+                               stride + skip, recipe->offset, recipe->tail, err);
 }
 
-/* q k v (packed or not), o do dq dk dv, lse dlse, bias dbias, p_debug. */
-static fa_status build_main(const fa_case *c, fa_tensors *set, fa_error *err) {
+/* Whole tiles of every head: the debug matrix. */
+static fa_status add_scores(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
   const fa_problem *p = &c->problem;
-  TRY(build_qkv(c, set, err));
-  TRY(add_tensor(c, set, FA_T_O, 0, err));
-  TRY(build_lse(c, set, FA_T_LSE, err));
-  if (p->bias.present) TRY(build_bias(c, set, FA_T_BIAS, err));
-  if (p->return_softmax) {
-    const int64_t shape[4] = {p->batch, p->heads_q, (p->seqlen_q + 127) / 128 * 128,
-                              (p->seqlen_k + 127) / 128 * 128};
-    TRY(fa_tensors_add(set, FA_T_P_DEBUG, p->dtype, 4, shape, NULL, 0, err));
+  const int64_t shape[4] = {p->batch, p->heads_q, (p->seqlen_q + 127) / 128 * 128,
+                            (p->seqlen_k + 127) / 128 * 128};
+  return fa_tensors_add(set, id, p->dtype, 4, shape, NULL, 0, err);
+}
+
+/* What build_qkv and fa_build_cache do not make. */
+static fa_status build_rest(const fa_case *c, fa_tensors *set, fa_error *err) {
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    const fa_tensor_info *info = fa_tensor_describe((fa_tensor_id)id);
+    const bool qkv = info->data == FA_DATA_QUERY || info->data == FA_DATA_KEY || info->data == FA_DATA_VALUE;
+    if (qkv || !fa_tensor_is_asked_for(&c->problem, (fa_tensor_id)id)) continue;
+    if (info->axes == FA_AXES_TOKENS)
+      TRY(add_tensor(c, set, (fa_tensor_id)id, 0, err));
+    else if (info->axes == FA_AXES_SCORES)
+      TRY(add_scores(c, set, (fa_tensor_id)id, err));
+    else
+      TRY(add_head_major(c, set, (fa_tensor_id)id, err));
   }
-  if (!p->backward) return FA_OK;
-  static const fa_tensor_id gradients[] = {FA_T_DO, FA_T_DQ, FA_T_DK, FA_T_DV};
-  for (int i = 0; i < 4; ++i) TRY(add_tensor(c, set, gradients[i], 0, err));
-  if (p->grad_lse) TRY(build_lse(c, set, FA_T_DLSE, err));
-  if (p->bias.present && p->bias.grad) TRY(build_bias(c, set, FA_T_DBIAS, err));
   return FA_OK;
 }
 
@@ -170,7 +164,8 @@ static fa_status build_lengths(const fa_case *c, fa_tensors *set, fa_error *err)
 fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err) {
   memset(out, 0, sizeof *out);
   fa_status status = fa_case_validate(c, err);
-  if (status == FA_OK) status = build_main(c, out, err);
+  if (status == FA_OK) status = build_qkv(c, out, err);
+  if (status == FA_OK) status = build_rest(c, out, err);
   if (status == FA_OK) status = build_lengths(c, out, err);
   if (status == FA_OK) status = fa_build_cache(c, out, err);
   if (status == FA_OK) status = fa_build_blocks(c, out, err);

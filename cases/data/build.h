@@ -3,6 +3,7 @@
 #define FA_CASES_DATA_BUILD_H
 
 #include "cases/recipe/case.h"
+#include "cases/tensors/table.h"
 
 /* Allocates every tensor of the case (inputs and the outputs that its problem asks for) with the case's
  * layout, strides and guards; fills the inputs; poisons the outputs (FA_POISON_A), the gaps of inputs, unused
@@ -39,6 +40,7 @@ typedef struct fa_fill_row {
   const fa_tensors *set; /* block lists, for one_hot */
   const double *v_mean;  /* [B, Hk, Dv], for do_aligned; else NULL */
   fa_tensor_id id;
+  fa_tensor_data data; /* of that tensor: set by fa_fill_row_values */
   fa_fill fill;
   uint64_t seed;       /* fa_fill_seed */
   uint64_t key;        /* of (seed, b, h): set by fa_fill_row_values */

@@ -30,7 +30,7 @@ static void constant_logit_row(const fa_fill_row *r, double target, double *valu
   const double limit = 0.9 * fa_dtype_max(r->c->problem.dtype), m = sqrt(target / steep);
   for (int64_t d = 0; d < n - 1; ++d) value[d] = (spread < 1 ? spread : 1) * fa_fill_normal(r, d, 0);
   value[n - 1] = m < limit ? m : limit;
-  if (r->id != FA_T_Q) value[n - 1] *= -sign_of(scale);
+  if (r->data != FA_DATA_QUERY) value[n - 1] *= -sign_of(scale);
 }
 
 /* ---- staircase: scale q.k = step * j ---- */
@@ -46,7 +46,7 @@ static void staircase_row(const fa_fill_row *r, double direction, double *value,
   step = fmin(fmax(step, 0x1p-14), 0x1p15); /* in f16's range: right for |scale| from 2^-16 on */
   const bool third = n >= 3 && r->c->problem.seqlen_k > 65536;
   for (int64_t d = 0; d < n; ++d) value[d] = 0;
-  if (r->id == FA_T_Q) {
+  if (r->data == FA_DATA_QUERY) {
     value[n - 1] = direction * sign_of(scale) * step;
     if (n >= 2) value[n - 2] = value[n - 1];
     if (third) value[n - 3] = 256 * value[n - 1];
@@ -84,11 +84,10 @@ static int64_t chosen_key(const fa_fill_row *r) {
   const fa_problem *p = &r->c->problem;
   const fa_sequence e = fa_case_sequence(p, r->b);
   const int64_t diagonal = r->s + (p->mask.align == FA_ALIGN_TOP_LEFT ? 0 : e.sk - e.sq);
-  int64_t lo = 0, hi = e.sk - 1, left = -1, right = -1;
-  if (p->mask.type == FA_MASK_CAUSAL) right = 0;
-  if (p->mask.type == FA_MASK_WINDOW) left = p->mask.left, right = p->mask.right;
-  if (left >= 0 && diagonal - left > lo) lo = diagonal - left;
-  if (right >= 0 && diagonal + right < hi) hi = diagonal + right;
+  const fa_window window = fa_mask_window(&p->mask);
+  int64_t lo = 0, hi = e.sk - 1;
+  if (window.left >= 0 && diagonal - window.left > lo) lo = diagonal - window.left;
+  if (window.right >= 0 && diagonal + window.right < hi) hi = diagonal + window.right;
   if (lo > hi) return -1;
   const int64_t start = (int64_t)(fa_fill_u64(r, 0, 1) % (uint64_t)(hi - lo + 1));
   for (int64_t k = 0; k <= hi - lo; ++k) {
@@ -121,7 +120,7 @@ static void one_hot_row(const fa_fill_row *r, double *value, int64_t n) {
   int exponent_q = exponent / 2 < 11 ? exponent / 2 : 11, exponent_k = exponent - exponent_q;
   exponent_q = exponent_q > -14 ? exponent_q : -14;
   exponent_k = exponent_k > 15 ? 15 : exponent_k < -14 ? -14 : exponent_k;
-  const bool query = r->id == FA_T_Q;
+  const bool query = r->data == FA_DATA_QUERY;
   const int64_t key = query ? chosen_key(r) : r->s;
   const double unit = query ? ldexp(sign_of(scale), exponent_q) : ldexp(1, exponent_k);
   for (int64_t d = 0; d < n; ++d) value[d] = 0;
@@ -130,7 +129,7 @@ static void one_hot_row(const fa_fill_row *r, double *value, int64_t n) {
 }
 
 bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n) {
-  if (r->id != FA_T_Q && r->id != FA_T_K && r->id != FA_T_K_NEW) return false;
+  if (r->data != FA_DATA_QUERY && r->data != FA_DATA_KEY) return false;
   switch (r->fill) {
   case FA_FILL_NEGATIVE_LOGITS:
     return constant_logit_row(r, 200, value, n), true;

@@ -53,7 +53,7 @@ static void row_values(const fa_fill_row *row, double *value, int64_t n) {
 /* q, k, v, do: [B, S, H, D] or [total, H, D]. */
 static void fill_tokens(fa_fill_row row, const fa_tensor *t, double *value) {
   const fa_problem *p = &row.c->problem;
-  const bool keys = row.id == FA_T_K || row.id == FA_T_V, varlen = t->rank == 3;
+  const bool keys = fa_tensor_describe(row.id)->on_keys, varlen = t->rank == 3;
   const int64_t n_entries = varlen ? p->batch : distinct(t, 0), n = t->shape[t->rank - 1];
   const bool one_row = distinct(t, t->rank - 3) < t->shape[t->rank - 3];
   for (row.b = 0; row.b < n_entries; ++row.b) {
@@ -120,7 +120,7 @@ static void fill_bias(fa_fill_row row, const fa_tensor *t, double *value) {
 }
 
 /* [B, H, S] or [H, total]: one value per query row. */
-static void fill_dlse(fa_fill_row row, const fa_tensor *t, double *value) {
+static void fill_rows(fa_fill_row row, const fa_tensor *t, double *value) {
   const fa_problem *p = &row.c->problem;
   for (row.b = 0; row.b < p->batch; ++row.b) {
     const fa_sequence e = fa_case_sequence(p, row.b);
@@ -162,20 +162,19 @@ static fa_status mean_values(const fa_case *c, const fa_tensor *v, double **out,
 }
 
 static void fill_tensor(fa_fill_row row, const fa_tensor *t, double *value) {
-  const bool cache = row.c->problem.family == FA_KVCACHE;
-  switch (row.id) {
-  case FA_T_K_NEW:
-  case FA_T_V_NEW:
+  const fa_tensor_info *info = fa_tensor_describe(row.id);
+  switch (info->axes) {
+  case FA_AXES_NEW:
     fill_new(row, t, value);
     break;
-  case FA_T_BIAS:
+  case FA_AXES_BIAS:
     fill_bias(row, t, value);
     break;
-  case FA_T_DLSE:
-    fill_dlse(row, t, value);
+  case FA_AXES_ROWS:
+    fill_rows(row, t, value);
     break;
   default:
-    if (cache && (row.id == FA_T_K || row.id == FA_T_V))
+    if (row.c->problem.family == FA_KVCACHE && info->direction == FA_TENSOR_UPDATED)
       fill_cache(row, t, value);
     else
       fill_tokens(row, t, value);
@@ -183,21 +182,20 @@ static void fill_tensor(fa_fill_row row, const fa_tensor *t, double *value) {
 }
 
 fa_status fa_build_fills(const fa_case *c, fa_tensors *set, fa_error *err) {
-  static const fa_tensor_id order[] = {FA_T_Q,     FA_T_K,    FA_T_V,  FA_T_K_NEW,
-                                       FA_T_V_NEW, FA_T_BIAS, FA_T_DO, FA_T_DLSE};
   fa_status status = FA_OK;
   int64_t longest = 1;
   double *v_mean = NULL, *value = NULL;
-  for (size_t i = 0; i < sizeof order / sizeof *order; ++i) {
-    const fa_tensor *t = &set->t[order[i]];
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    const fa_tensor *t = &set->t[id];
+    if (!fa_tensor_is_filled((fa_tensor_id)id)) continue;
     if (t->data && t->shape[t->rank - 1] > longest) longest = t->shape[t->rank - 1];
   }
   value = malloc((size_t)longest * sizeof *value);
   if (!value) status = fa_fail(err, FA_ERR_MEMORY, "fill: out of memory");
-  for (size_t i = 0; i < sizeof order / sizeof *order && status == FA_OK; ++i) {
-    const fa_tensor_id id = order[i];
-    if (fa_tensor_count(&set->t[id]) == 0) continue;
-    if (id == FA_T_DO && c->fill[id] == FA_FILL_DO_ALIGNED)
+  for (int i = 0; i < FA_T_COUNT && status == FA_OK; ++i) {
+    const fa_tensor_id id = (fa_tensor_id)i;
+    if (!fa_tensor_is_filled(id) || fa_tensor_count(&set->t[id]) == 0) continue;
+    if (fa_tensor_describe(id)->data == FA_DATA_GRADIENT && fa_fill_describe(c->fill[id])->reads_v)
       status = mean_values(c, &set->t[FA_T_V], &v_mean, err);
     const fa_fill_row row = {.c = c,
                              .set = set,

@@ -1,6 +1,6 @@
 /* The values of one row of a filled tensor. */
-#include "cases/data/build.h"
 #include "cases/base/rng.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 
@@ -8,7 +8,7 @@
  * as the cache's own at the slots they will get, so that appending them or finding them there is the same. */
 uint64_t fa_fill_seed(uint64_t data_seed, fa_tensor_id id) {
   uint64_t h = 0xcbf29ce484222325u;
-  id = id == FA_T_K_NEW ? FA_T_K : id == FA_T_V_NEW ? FA_T_V : id;
+  if (fa_tensor_describe(id)->axes == FA_AXES_NEW) id = fa_tensor_describe(id)->of;
   for (const char *s = fa_tensor_id_name(id); *s; ++s) h = (h ^ (unsigned char)*s) * 0x100000001b3u;
   return fa_rng_u64(data_seed, h, 0);
 }
@@ -59,17 +59,6 @@ static double subnormal(const fa_fill_row *r, int64_t d) {
   return u & 1 ? -magnitude : magnitude;
 }
 
-/* The classes of tensors that fills treat differently. */
-static bool is_query(fa_tensor_id id) {
-  return id == FA_T_Q;
-}
-static bool is_key(fa_tensor_id id) {
-  return id == FA_T_K || id == FA_T_K_NEW;
-}
-static bool is_value(fa_tensor_id id) {
-  return id == FA_T_V || id == FA_T_V_NEW;
-}
-
 /* The same for every tensor of q's size: fills that do not look at the tensor's part in the computation. */
 static double plain_value(const fa_fill_row *r, int64_t d) {
   switch (r->fill) {
@@ -82,7 +71,7 @@ static double plain_value(const fa_fill_row *r, int64_t d) {
   case FA_FILL_ZERO:
     return 0;
   case FA_FILL_INTEGER:
-    return floor(small_integer(r, d, is_query(r->id) || is_key(r->id) ? 2 : 4));
+    return floor(small_integer(r, d, r->data == FA_DATA_QUERY || r->data == FA_DATA_KEY ? 2 : 4));
   default:
     return fa_fill_normal(r, d, 0);
   }
@@ -200,8 +189,27 @@ static double bias_value(const fa_fill_row *r, int64_t j, int64_t n_keys) {
   return fa_fill_normal(r, j, 0);
 }
 
+/* By the tensor's part in the computation. */
+static double value_of(const fa_fill_row *r, int64_t d, int64_t n, int64_t outlier) {
+  switch (r->data) {
+  case FA_DATA_QUERY:
+    return query_value(r, d, outlier);
+  case FA_DATA_KEY:
+    return key_value(r, d, outlier);
+  case FA_DATA_VALUE:
+    return value_value(r, d);
+  case FA_DATA_GRADIENT:
+    return gradient_value(r, d, n);
+  case FA_DATA_BIAS:
+    return bias_value(r, d, n);
+  default:
+    return plain_value(r, d);
+  }
+}
+
 void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n) {
   fa_fill_row keyed = *row;
+  keyed.data = fa_tensor_describe(row->id)->data;
   const fa_fill_row *r = &keyed;
   keyed.key = fa_rng_key(row->seed, (uint64_t)row->b << 32 | (uint64_t)row->h);
   if (fa_fill_logits_row(r, value, n)) return;
@@ -211,18 +219,5 @@ void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n) {
   /* One channel for every head and row, and the same for q and k: it does not move when D shrinks to 8. */
   const int64_t channel = (int64_t)(fa_rng_u64(r->c->data_seed, 0x0471e6, 0) % 8),
                 outlier = channel < n ? channel : 0;
-  for (int64_t d = 0; d < n; ++d) {
-    if (is_query(r->id))
-      value[d] = query_value(r, d, outlier);
-    else if (is_key(r->id))
-      value[d] = key_value(r, d, outlier);
-    else if (is_value(r->id))
-      value[d] = value_value(r, d);
-    else if (r->id == FA_T_DO)
-      value[d] = gradient_value(r, d, n);
-    else if (r->id == FA_T_BIAS)
-      value[d] = bias_value(r, d, n);
-    else
-      value[d] = plain_value(r, d);
-  }
+  for (int64_t d = 0; d < n; ++d) value[d] = value_of(r, d, n, outlier);
 }

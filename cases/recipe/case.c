@@ -1,6 +1,7 @@
 #include "cases/recipe/case.h"
 #include "cases/expr/ast.h"
 #include "cases/vocabulary/problem_expr.h"
+#include "cases/tensors/table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -69,41 +70,16 @@ bool fa_case_equal(const fa_case *a, const fa_case *b) {
 }
 
 bool fa_case_has_fill(fa_tensor_id id) {
-  return id == FA_T_Q || id == FA_T_K || id == FA_T_V || id == FA_T_BIAS || id == FA_T_DO ||
-         id == FA_T_DLSE || id == FA_T_K_NEW || id == FA_T_V_NEW;
+  return fa_tensor_is_filled(id);
 }
 
 bool fa_case_has_strides(fa_tensor_id id) {
-  return fa_case_has_fill(id) || id == FA_T_O || id == FA_T_LSE || id == FA_T_DQ || id == FA_T_DK ||
-         id == FA_T_DV || id == FA_T_DBIAS;
+  const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
+  return axes != FA_AXES_OWN && axes != FA_AXES_SCORES;
 }
 
 bool fa_case_uses(const fa_case *c, fa_tensor_id id) {
-  const fa_problem *p = &c->problem;
-  switch (id) {
-  case FA_T_Q:
-  case FA_T_K:
-  case FA_T_V:
-  case FA_T_O:
-  case FA_T_LSE:
-    return true;
-  case FA_T_BIAS:
-    return p->bias.present;
-  case FA_T_DBIAS:
-    return p->bias.present && p->bias.grad && p->backward;
-  case FA_T_K_NEW:
-  case FA_T_V_NEW:
-    return p->kvcache.n_new > 0;
-  case FA_T_DO:
-  case FA_T_DQ:
-  case FA_T_DK:
-  case FA_T_DV:
-    return p->backward;
-  case FA_T_DLSE:
-    return p->backward && p->grad_lse;
-  default:
-    return false;
-  }
+  return fa_case_has_strides(id) && fa_tensor_is_asked_for(&c->problem, id);
 }
 
 void fa_case_set_fill(fa_case *c, fa_fill fill) {
@@ -113,7 +89,8 @@ void fa_case_set_fill(fa_case *c, fa_fill fill) {
 
 /* About the standard deviation of what a fill puts in q or k. */
 static double fill_size(fa_fill f) {
-  return f == FA_FILL_SMALL ? 0.1 : f == FA_FILL_UNIFORM ? 0.5 : 1;
+  const double size = fa_fill_describe(f)->size;
+  return size > 0 ? size : 1;
 }
 
 /* *cap: of a softcap in score_mod, 0 without. */
@@ -133,8 +110,7 @@ static bool repeats_logits(const fa_case *c) {
   const fa_fill q = c->fill[FA_T_Q];
   const double spread =
       fabs(p->scale) * sqrt((double)p->head_dim) * fill_size(q) * fill_size(c->fill[FA_T_K]);
-  bool large =
-      q == FA_FILL_LOGITS_4X || q == FA_FILL_LOGITS_64X || q == FA_FILL_OUTLIER || q == FA_FILL_HEAVY_TAIL;
+  const bool large = fa_fill_describe(q)->large_logits;
   double cap = 0;
   /* A bias tells keys apart, and rows if it has any. */
   const bool told = p->bias.present && p->bias.per_query;
@@ -146,14 +122,15 @@ static bool repeats_logits(const fa_case *c) {
 
 /* Every row sees at most one key: P is 1 everywhere, and the rows of a key round alike. */
 static bool sees_one_key(const fa_problem *p) {
-  return p->seqlen_k <= 1 || (p->mask.type == FA_MASK_WINDOW && p->mask.left == 0 && p->mask.right == 0);
+  const fa_window window = fa_mask_window(&p->mask);
+  return p->seqlen_k <= 1 || (window.left == 0 && window.right == 0);
 }
 
 /* Rows of nearly uniform weights: what dropout drops has dS = -P delta, nearly the same number for hundreds
  * of keys, and in f16 those are subnormals, of which few can be told apart. */
 static bool repeats_dropped(const fa_case *c) {
-  const bool uniform = c->fill[FA_T_Q] == FA_FILL_SMALL || c->fill[FA_T_K] == FA_FILL_SMALL;
-  return c->problem.dropout.p > 0 && uniform && c->problem.dtype == FA_F16;
+  const bool flat = fa_fill_describe(c->fill[FA_T_Q])->flat || fa_fill_describe(c->fill[FA_T_K])->flat;
+  return c->problem.dropout.p > 0 && flat && c->problem.dtype == FA_F16;
 }
 
 bool fa_case_is_generic(const fa_case *c) {

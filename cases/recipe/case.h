@@ -33,11 +33,11 @@ typedef struct fa_case {
   fa_problem problem;
   fa_layout layout;
   fa_packing packing;
-  fa_stride_recipe strides[FA_T_COUNT]; /* used for q k v o do dq dk dv bias dbias k_new v_new */
-  fa_fill fill[FA_T_COUNT];             /* used for q k v bias do dlse k_new v_new */
+  fa_stride_recipe strides[FA_T_COUNT]; /* used where fa_case_has_strides */
+  fa_fill fill[FA_T_COUNT];             /* used where fa_case_has_fill */
   /* Rows set to 0 after the fill, as pairs from, to (one past the last): ascending, apart, within the longest
    * entry. A row is counted within its entry, as the fills count it, and is 0 in every entry and head. Used
-   * for q k v do. A shrunk case says with it which rows its failure needs. */
+   * where fa_case_has_zero. A shrunk case says with it which rows its failure needs. */
   fa_int32_array zero[FA_T_COUNT]; /* owned */
   uint64_t data_seed;
   fa_poison poison;       /* of the outputs before the second and later runs; the first finds FA_POISON_A */
@@ -52,18 +52,17 @@ void fa_case_free(fa_case *c);
 fa_status fa_case_copy(fa_case *dst, const fa_case *src); /* dst is overwritten, not freed */
 fa_status fa_case_set_name(fa_case *c, const char *name);
 bool fa_case_equal(const fa_case *a, const fa_case *b); /* every field, unused fills and strides too */
-bool fa_case_has_fill(fa_tensor_id id);                 /* q k v bias do dlse k_new v_new */
-bool fa_case_has_strides(fa_tensor_id id);              /* q k v o lse do dlse dq dk dv bias dbias k_new v_new */
-bool fa_case_uses(const fa_case *c, fa_tensor_id id);   /* of those: the call has this tensor */
-bool fa_case_has_zero(fa_tensor_id id);                 /* q k v do */
+bool fa_case_has_fill(fa_tensor_id id);                 /* fa_tensor_is_filled */
+bool fa_case_has_strides(fa_tensor_id id);            /* every tensor whose axes are named, but the scores */
+bool fa_case_uses(const fa_case *c, fa_tensor_id id); /* of those: the call has this tensor */
+bool fa_case_has_zero(fa_tensor_id id);               /* filled tensors of tokens: q k v do */
 bool fa_case_row_is_zero(const fa_case *c, fa_tensor_id id, int64_t row);
 /* The longest entry's rows of such a tensor: what "zero" may name. */
 int64_t fa_case_zero_rows(const fa_case *c, fa_tensor_id id);
 /* The part of fa_case_validate about them. */
 fa_status fa_case_check_zero(const fa_case *c, fa_error *err);
 bool fa_stride_recipe_is_plain(const fa_stride_recipe *r);
-/* The logical shape of one of those tensors, its axes in the order b, s, h, d whatever the layout; b is 1
- * where the tensor has no batch axis (variable length), bias: b, q, h, k; lse: b, s, h, 1. Needs a valid problem. */
+/* fa_tensor_shape of one of those tensors. */
 void fa_case_tensor_shape(const fa_case *c, fa_tensor_id id, int64_t shape[4]);
 #define FA_SPARE_PAGES 3 /* pages of a cache that no entry owns: they stay NaN */
 /* Shape of a cache as it is made: rows or pages with the spare ones. d: its head dim. */

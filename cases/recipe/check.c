@@ -1,6 +1,7 @@
 /* The rules between the fields of a case that are not the problem's: strides, packing, fills, names. */
-#include "cases/recipe/case.h"
 #include "cases/base/utf8.h"
+#include "cases/recipe/case.h"
+#include "cases/tensors/table.h"
 
 #include <string.h>
 
@@ -25,8 +26,9 @@ static fa_status check_fills(const fa_case *c, fa_error *err) {
     const char *tensor = fa_tensor_id_name(id);
     if ((unsigned)c->fill[id] >= FA_N_FILLS) BAD("$.fill.%s: unknown fill number %d", tensor, c->fill[id]);
     const fa_fill_info *f = fa_fill_describe(c->fill[id]);
-    if (f->bias_only && id != FA_T_BIAS) BAD("$.fill.%s: \"%s\" is for bias only", tensor, f->name);
-    if (f->do_only && id != FA_T_DO) BAD("$.fill.%s: \"%s\" is for do only", tensor, f->name);
+    const fa_tensor_data data = fa_tensor_describe(id)->data;
+    if (f->bias_only && data != FA_DATA_BIAS) BAD("$.fill.%s: \"%s\" is for bias only", tensor, f->name);
+    if (f->do_only && data != FA_DATA_GRADIENT) BAD("$.fill.%s: \"%s\" is for do only", tensor, f->name);
   }
   return FA_OK;
 }
@@ -36,11 +38,11 @@ static fa_status check_fills(const fa_case *c, fa_error *err) {
 static bool span_fits(const fa_case *c, fa_tensor_id id, int64_t *span) {
   static const int order[3][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 1}}; /* innermost first: bshd, bhsd, sbhd */
   const fa_stride_recipe *r = &c->strides[id];
-  const bool fixed =
-      id == FA_T_BIAS || id == FA_T_DBIAS || id == FA_T_LSE || id == FA_T_DLSE; /* [b, h, q, ...] */
+  const fa_tensor_info *info = fa_tensor_describe(id);
+  const bool fixed = info->axes == FA_AXES_BIAS || info->axes == FA_AXES_ROWS; /* [b, h, q, ...] */
   int64_t shape[4];
   fa_case_tensor_shape(c, id, shape);
-  if (c->problem.family == FA_KVCACHE && (id == FA_T_K || id == FA_T_V))
+  if (c->problem.family == FA_KVCACHE && info->direction == FA_TENSOR_UPDATED)
     fa_case_cache_shape(&c->problem, shape[3], shape);
   *span = shape[3];
   for (int i = 0; i < 3; ++i) {
@@ -68,7 +70,7 @@ static fa_status check_recipe(const fa_case *c, fa_tensor_id id, fa_error *err) 
     if (!r->expand[i]) continue;
     if (fa_tensor_id_is_output(id))
       BAD("$.strides.%s.expand: \"%s\": an output cannot share memory between its elements", tensor, axis[i]);
-    if ((id == FA_T_K || id == FA_T_V) && c->problem.kvcache.n_new > 0)
+    if (fa_tensor_is_updated(&c->problem, id))
       BAD("$.strides.%s.expand: \"%s\": the cache is written to (kvcache.new)", tensor, axis[i]);
   }
   if (r->offset < 0 || r->offset > FA_MAX_LENGTH)

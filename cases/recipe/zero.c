@@ -1,8 +1,9 @@
 /* Rows of the inputs that are 0 whatever the fill says. */
 #include "cases/recipe/case.h"
+#include "cases/tensors/table.h"
 
 bool fa_case_has_zero(fa_tensor_id id) {
-  return id == FA_T_Q || id == FA_T_K || id == FA_T_V || id == FA_T_DO;
+  return fa_tensor_describe(id)->axes == FA_AXES_TOKENS && fa_tensor_is_filled(id);
 }
 
 bool fa_case_row_is_zero(const fa_case *c, fa_tensor_id id, int64_t row) {
@@ -13,7 +14,7 @@ bool fa_case_row_is_zero(const fa_case *c, fa_tensor_id id, int64_t row) {
 }
 
 int64_t fa_case_zero_rows(const fa_case *c, fa_tensor_id id) {
-  return id == FA_T_Q || id == FA_T_DO ? c->problem.seqlen_q : c->problem.seqlen_k;
+  return fa_tensor_describe(id)->on_keys ? c->problem.seqlen_k : c->problem.seqlen_q;
 }
 
 fa_status fa_case_check_zero(const fa_case *c, fa_error *err) {

@@ -1,70 +1,12 @@
 #include "cases/tensors/set.h"
 
-#include "cases/vocabulary/problem.h"
 #include "cases/tensors/guard.h"
+#include "cases/vocabulary/problem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const char *const names[FA_T_COUNT] = {
-    [FA_T_Q] = "q",
-    [FA_T_K] = "k",
-    [FA_T_V] = "v",
-    [FA_T_BIAS] = "bias",
-    [FA_T_ALIBI_SLOPES] = "alibi_slopes",
-    [FA_T_DO] = "do",
-    [FA_T_DLSE] = "dlse",
-    [FA_T_CU_SEQLENS_Q] = "cu_seqlens_q",
-    [FA_T_CU_SEQLENS_K] = "cu_seqlens_k",
-    [FA_T_SEQUSED_K] = "seqused_k",
-    [FA_T_LEFTPAD_K] = "leftpad_k",
-    [FA_T_K_NEW] = "k_new",
-    [FA_T_V_NEW] = "v_new",
-    [FA_T_CACHE_SEQLENS] = "cache_seqlens",
-    [FA_T_CACHE_BATCH_IDX] = "cache_batch_idx",
-    [FA_T_BLOCK_TABLE] = "block_table",
-    [FA_T_ROTARY_COS] = "rotary_cos",
-    [FA_T_ROTARY_SIN] = "rotary_sin",
-    [FA_T_KV_NUM_BLOCKS] = "kv_num_blocks",
-    [FA_T_KV_INDICES] = "kv_indices",
-    [FA_T_FULL_KV_NUM_BLOCKS] = "full_kv_num_blocks",
-    [FA_T_FULL_KV_INDICES] = "full_kv_indices",
-    [FA_T_BUFFER_0] = "buffer_0",
-    [FA_T_BUFFER_0 + 1] = "buffer_1",
-    [FA_T_BUFFER_0 + 2] = "buffer_2",
-    [FA_T_BUFFER_0 + 3] = "buffer_3",
-    [FA_T_BUFFER_0 + 4] = "buffer_4",
-    [FA_T_BUFFER_0 + 5] = "buffer_5",
-    [FA_T_BUFFER_0 + 6] = "buffer_6",
-    [FA_T_BUFFER_7] = "buffer_7",
-    [FA_T_O] = "o",
-    [FA_T_LSE] = "lse",
-    [FA_T_P_DEBUG] = "p_debug",
-    [FA_T_DROPOUT_KEEP] = "dropout_keep",
-    [FA_T_DQ] = "dq",
-    [FA_T_DK] = "dk",
-    [FA_T_DV] = "dv",
-    [FA_T_DBIAS] = "dbias",
-    [FA_T_DBUFFER_0] = "dbuffer_0",
-    [FA_T_DBUFFER_0 + 1] = "dbuffer_1",
-    [FA_T_DBUFFER_0 + 2] = "dbuffer_2",
-    [FA_T_DBUFFER_0 + 3] = "dbuffer_3",
-    [FA_T_DBUFFER_0 + 4] = "dbuffer_4",
-    [FA_T_DBUFFER_0 + 5] = "dbuffer_5",
-    [FA_T_DBUFFER_0 + 6] = "dbuffer_6",
-    [FA_T_DBUFFER_7] = "dbuffer_7",
-};
-
-const char *fa_tensor_id_name(fa_tensor_id id) {
-  FA_ASSERT((unsigned)id < FA_T_COUNT);
-  return names[id];
-}
-
-bool fa_tensor_id_is_output(fa_tensor_id id) {
-  return id >= FA_T_O;
-}
 
 /* ---- elements ---- */
 

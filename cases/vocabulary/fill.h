@@ -46,14 +46,39 @@ typedef enum fa_fill {
   FA_N_FILLS
 } fa_fill;
 
+/* What a fill needs of the problem: elsewhere it does not mean what it says, or right answers overflow. */
+typedef enum fa_fill_needs {
+  /* It gives scale * q.k a certain size or order: the default scale, and no other step in the score chain. */
+  FA_FILL_NEEDS_PLAIN_SCORES = 1,
+  /* Logits of 6e4 are only as good as f32 adds them up: over many dimensions, no bound worth having. */
+  FA_FILL_NEEDS_16_DIMENSIONS = 2,
+  /* A larger scale on top of 64-fold logits leaves nothing but one-hot rows. */
+  FA_FILL_NEEDS_NO_LARGER_SCALE = 4,
+  /* No f16 gradients: queries of 2^10 and more make such a dK, and dO.v near 65504 such a dS, that they are
+   * beyond its largest number, by right. */
+  FA_FILL_NEEDS_WIDE_GRADIENTS = 8,
+  /* 1/(1-p) would make an O that f16 cannot hold. */
+  FA_FILL_NEEDS_NO_DROPOUT = 16
+} fa_fill_needs;
+
 typedef struct fa_fill_info {
   const char *name; /* as in the case JSON: "normal", "logits_4x", ... */
+  const char *what; /* one line for `list fills` */
   bool generic;     /* roundings behave like independent noise: the sqrt(n) bound may be used */
   bool bias_only, do_only;
-  const char *what; /* one line for `list fills` */
+  bool reads_v;      /* what it puts into do follows the values of v */
+  bool large_logits; /* a softcap saturates them: what it returns is the cap */
+  bool flat;         /* logits so small that the weights of a row are nearly equal */
+  bool large_v;      /* v of several units and more */
+  bool zero_q, zero; /* puts nothing but zeros into q; into every tensor */
+  double size;       /* about the standard deviation of q and k; 0 = 1 */
+  int simplicity;    /* shrinking tries it in place of what is less simple: 1 is the simplest, 0 = never */
+  unsigned needs;    /* fa_fill_needs */
 } fa_fill_info;
 
 const fa_fill_info *fa_fill_describe(fa_fill fill); /* asserts fill < FA_N_FILLS */
 bool fa_fill_from_name(const char *name, fa_fill *out);
+#define FA_N_SIMPLE_FILLS 6
+fa_fill fa_fill_of_simplicity(int simplicity); /* 1 .. FA_N_SIMPLE_FILLS */
 
 #endif

@@ -8,13 +8,12 @@
 #include "cases/base/dtype.h"
 #include "cases/base/status.h"
 #include "cases/expr/capture.h"
+#include "cases/vocabulary/mask.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef enum fa_family { FA_FLASH, FA_MEMEFF, FA_FLEX, FA_KVCACHE, FA_N_FAMILIES } fa_family;
-typedef enum fa_mask_type { FA_MASK_NONE, FA_MASK_CAUSAL, FA_MASK_WINDOW } fa_mask_type;
-typedef enum fa_mask_align { FA_ALIGN_BOTTOM_RIGHT, FA_ALIGN_TOP_LEFT } fa_mask_align;
 typedef enum fa_empty_lse { FA_EMPTY_POS_INF, FA_EMPTY_NEG_INF, FA_EMPTY_ZERO } fa_empty_lse;
 
 /* Owned. Absent: n == 0 and v == NULL. */
@@ -22,13 +21,6 @@ typedef struct fa_int32_array {
   int64_t n;
   int32_t *v;
 } fa_int32_array;
-
-/* left/right: keys i+shift-left <= j <= i+shift+right, -1 = unbounded; used by FA_MASK_WINDOW only. */
-typedef struct fa_mask {
-  fa_mask_type type;
-  fa_mask_align align;
-  int64_t left, right;
-} fa_mask;
 
 /* Slopes are f32, [heads_q] or [batch][heads_q]; n = their number. standard: made from the head count
  * (Press et al. 2022: 2^(-8 (h+1) / H), with the published interleaving when H is no power of two). */

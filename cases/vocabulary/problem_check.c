@@ -30,7 +30,7 @@ static fa_status check_enums(const fa_problem *p, fa_error *err) {
   if ((unsigned)p->family >= FA_N_FAMILIES) BAD("$.family: unknown family number %d", (int)p->family);
   if (p->dtype != FA_F16 && p->dtype != FA_BF16 && p->dtype != FA_F32)
     BAD("$.dtype: must be f16, bf16 or f32");
-  if ((unsigned)p->mask.type > FA_MASK_WINDOW) BAD("$.mask.type: unknown type number %d", (int)p->mask.type);
+  if ((unsigned)p->mask.type >= FA_N_MASKS) BAD("$.mask.type: unknown type number %d", (int)p->mask.type);
   if ((unsigned)p->mask.align > FA_ALIGN_TOP_LEFT)
     BAD("$.mask.align: unknown alignment number %d", (int)p->mask.align);
   if ((unsigned)p->empty_lse > FA_EMPTY_ZERO) BAD("$.empty_lse: unknown number %d", (int)p->empty_lse);
@@ -73,9 +73,9 @@ static fa_status check_mask(const fa_problem *p, fa_error *err) {
   const fa_mask *m = &p->mask;
   TRY(fa_check_range("mask.left", m->left, -1, INT32_MAX, err));
   TRY(fa_check_range("mask.right", m->right, -1, INT32_MAX, err));
-  if (m->type != FA_MASK_WINDOW && m->left != -1)
+  if (!fa_mask_has_edges(m) && m->left != -1)
     BAD("$.mask.left: %lld, but only mask type \"window\" has a left edge", (long long)m->left);
-  if (m->type != FA_MASK_WINDOW && m->right != -1)
+  if (!fa_mask_has_edges(m) && m->right != -1)
     BAD("$.mask.right: %lld, but only mask type \"window\" has a right edge", (long long)m->right);
   if (m->align == FA_ALIGN_TOP_LEFT && (p->family == FA_FLASH || p->family == FA_KVCACHE))
     BAD("$.mask.align: family \"%s\" masks are bottom_right only (memeff and flex have top_left)",

@@ -4,6 +4,7 @@
 
 #include "cases/base/atomic_file.h"
 #include "cases/recipe/case.h"
+#include "cases/tensors/table.h"
 #include "fuzz/bench/pairs.h"
 #include "fuzz/options/cases_select.h"
 #include "fuzz/options/choose_backend.h"
@@ -36,12 +37,12 @@ static double bytes_of_cache(const fa_problem *p, const fa_tensors *t) {
 }
 
 static double bytes_of(const fa_problem *p, const fa_tensors *t, bool backward) {
-  static const fa_tensor_id forward_ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_O, FA_T_LSE, FA_T_BIAS};
-  static const fa_tensor_id backward_ids[] = {FA_T_DO, FA_T_DLSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
   double bytes = 0;
   if (p->family == FA_KVCACHE) return bytes_of_cache(p, t);
-  for (int i = 0; i < 6; ++i)
-    bytes += bytes_in(&t->t[forward_ids[i]]) + (backward ? bytes_in(&t->t[backward_ids[i]]) : 0);
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (fa_case_has_strides((fa_tensor_id)id) &&
+        (backward || fa_tensor_describe((fa_tensor_id)id)->pass == FA_PASS_FORWARD))
+      bytes += bytes_in(&t->t[id]);
   return bytes;
 }
 

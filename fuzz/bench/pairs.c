@@ -11,11 +11,9 @@ static const int64_t most_looks = 1 << 22; /* at mask_mod, give or take a row of
 /* Keys that row i of an entry sees by position: first .. end - 1. */
 static int64_t keys_of(const fa_problem *p, int64_t i, int64_t sq, int64_t sk, int64_t *first) {
   const int64_t at = i + (p->mask.align == FA_ALIGN_BOTTOM_RIGHT ? sk - sq : 0);
-  int64_t end = sk;
-  *first = 0;
-  if (p->mask.type == FA_MASK_CAUSAL) end = at + 1;
-  if (p->mask.type == FA_MASK_WINDOW && p->mask.left >= 0) *first = at - p->mask.left;
-  if (p->mask.type == FA_MASK_WINDOW && p->mask.right >= 0) end = at + p->mask.right + 1;
+  const fa_window window = fa_mask_window(&p->mask);
+  int64_t end = window.right >= 0 ? at + window.right + 1 : sk;
+  *first = window.left >= 0 ? at - window.left : 0;
   if (*first < 0) *first = 0;
   if (end > sk) end = sk;
   return end > *first ? end : *first;

@@ -104,7 +104,7 @@ void fa_coverage_cache(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_CACHE, 100, "cache: rotary and pages", c->rotary_dim > 0 && c->page_size > 0);
   fa_coverage_see(v, FA_COVER_CACHE, 50, "cache: ALiBi", c->present && p->alibi.present);
   fa_coverage_see(v, FA_COVER_CACHE, 40, "cache: softcap", c->present && p->softcap > 0);
-  fa_coverage_see(v, FA_COVER_CACHE, 100, "cache: window", c->present && p->mask.type == FA_MASK_WINDOW);
+  fa_coverage_see(v, FA_COVER_CACHE, 100, "cache: window", c->present && fa_mask_has_edges(&p->mask));
   fa_coverage_see(v, FA_COVER_CACHE, 8, "cache: 16 heads to a KV head",
                   c->present && p->heads_q == 16 * p->heads_kv);
   fa_coverage_see(v, FA_COVER_SPLITS, 15, "cache: 128 splits", c->present && p->splits == 128);

@@ -1,4 +1,5 @@
 /* Which features a case's memory, data and runs have: what its problem says nothing about. */
+#include "cases/tensors/table.h"
 #include "fuzz/coverage/table.h"
 
 #include <stdio.h>
@@ -50,7 +51,7 @@ static void cover_fills(fa_coverage *v, const fa_case *c) {
 static int64_t reach_of(const fa_case *c, fa_tensor_id id) {
   static const int inner_to_outer[3][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 1}}; /* bshd, bhsd, sbhd */
   const fa_stride_recipe *r = &c->strides[id];
-  const bool bias = id == FA_T_BIAS || id == FA_T_DBIAS;
+  const bool bias = fa_tensor_describe(id)->axes == FA_AXES_BIAS;
   int64_t shape[4], reach;
   fa_case_tensor_shape(c, id, shape);
   int64_t step = shape[3];
@@ -74,7 +75,8 @@ static void cover_offsets(fa_coverage *v, const fa_case *c) {
       const int64_t reach = reach_of(c, (fa_tensor_id)id);
       bytes31 |= reach * (int64_t)fa_dtype_size(c->problem.dtype) > (int64_t)1 << 31;
       elements31 |= huge = reach > (int64_t)1 << 31;
-      gradients31 |= huge && (id == FA_T_DQ || id == FA_T_DK || id == FA_T_DV);
+      const fa_tensor_info *info = fa_tensor_describe((fa_tensor_id)id);
+      gradients31 |= huge && info->gradient && info->axes == FA_AXES_TOKENS;
       elements32 |= reach > (int64_t)1 << 32;
       for (int a = 0; a < 3; ++a) axis[a] |= c->strides[id].gap[a] > 1 << 24;
       tail |= c->strides[id].tail > 0;

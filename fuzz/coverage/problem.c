@@ -78,7 +78,7 @@ static void cover_varlen(fa_coverage *v, const fa_problem *p) {
 
 static void cover_masks(fa_coverage *v, const fa_problem *p) {
   const fa_mask *m = &p->mask;
-  bool window = m->type == FA_MASK_WINDOW;
+  bool window = fa_mask_has_edges(m);
   fa_coverage_see(v, FA_COVER_MASKS, 3000, "no mask", m->type == FA_MASK_NONE);
   fa_coverage_see(v, FA_COVER_MASKS, 4000, "causal", m->type == FA_MASK_CAUSAL);
   fa_coverage_see(v, FA_COVER_MASKS, 500, "causal, top left",
@@ -211,7 +211,7 @@ static void cover_splits(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_SPLITS, 100, "more splits than blocks of keys",
                   p->splits > 1 && p->splits > blocks);
   fa_coverage_see(v, FA_COVER_SPLITS, 60, "splits that a window or padding hides whole",
-                  p->splits > 1 && blocks > 1 && (p->mask.type == FA_MASK_WINDOW || p->leftpad_k.n > 0));
+                  p->splits > 1 && blocks > 1 && (fa_mask_has_edges(&p->mask) || p->leftpad_k.n > 0));
 }
 
 static void cover_crowds(fa_coverage *v, const fa_problem *p) {

@@ -1,5 +1,6 @@
 /* Data and memory: fills, layouts, strides. Drawn from streams of their own, independent of the shapes; only
  * what would be ill-posed is taken out, for the reasons given at each rule. */
+#include "cases/tensors/table.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/generate/parts.h"
 
@@ -25,35 +26,24 @@ static const fa_fill biases[] = {FA_FILL_NEG_INF_PREFIX, FA_FILL_NEG_INF_PREFIX,
 static const fa_fill mild[] = {FA_FILL_NORMAL, FA_FILL_NORMAL, FA_FILL_NORMAL, FA_FILL_UNIFORM,
                                FA_FILL_SMALL};
 
-/* These make q and k so that scale * q.k has a certain size or order: they mean what they say only with the
- * default scale and no other step in the score chain. */
-static bool shapes_logits(fa_fill f) {
-  return f == FA_FILL_NEGATIVE_LOGITS || f == FA_FILL_STAIRCASE_UP || f == FA_FILL_STAIRCASE_DOWN ||
-         f == FA_FILL_ONE_HOT || f == FA_FILL_SENTINEL;
-}
-
+/* Why each is asked for: fa_fill_needs. */
 static bool is_well_posed(const fa_problem *p, fa_fill f) {
   const double plain = fa_default_scale(p->head_dim);
-  if (shapes_logits(f) && (p->scale != plain || p->softcap != 0 || p->alibi.present)) return false;
-  /* Logits of 6e4 are only as good as f32 adds them up: over many dimensions, no bound worth having. */
-  if (f == FA_FILL_SENTINEL && p->head_dim > 16) return false;
-  /* A larger scale on top of 64-fold logits leaves nothing but one-hot rows. */
-  if (f == FA_FILL_LOGITS_64X) return p->scale <= plain && p->scale >= -plain;
-  /* Queries there are 2^10 and more, and so is dK: in f16 beyond the largest number, by right. */
-  if (f == FA_FILL_STAIRCASE_UP || f == FA_FILL_STAIRCASE_DOWN)
-    if (p->dtype == FA_F16 && p->backward) return false;
-  /* dO.v near 65504 makes a dS that f16 cannot hold, and 1/(1-p) an O that it cannot: infinities by right. */
-  if (f == FA_FILL_NEAR_MAX) return p->dropout.p == 0 && !(p->dtype == FA_F16 && p->backward);
-  return true;
+  const unsigned needs = fa_fill_describe(f)->needs;
+  unsigned has = 0;
+  if (p->scale == plain && p->softcap == 0 && !p->alibi.present) has |= FA_FILL_NEEDS_PLAIN_SCORES;
+  if (p->head_dim <= 16) has |= FA_FILL_NEEDS_16_DIMENSIONS;
+  if (p->scale <= plain && p->scale >= -plain) has |= FA_FILL_NEEDS_NO_LARGER_SCALE;
+  if (p->dtype != FA_F16 || !p->backward) has |= FA_FILL_NEEDS_WIDE_GRADIENTS;
+  if (p->dropout.p == 0) has |= FA_FILL_NEEDS_NO_DROPOUT;
+  return (needs & ~has) == 0;
 }
 
 /* dO.v / (1-p) of large values is a dS that f16 cannot hold: infinities by right. */
 static void keep_ds_in_f16(fa_case *c) {
   const fa_problem *p = &c->problem;
   if (p->dtype != FA_F16 || !p->backward || p->dropout.p <= 0.9) return;
-  const fa_fill v = c->fill[FA_T_V];
-  if (v == FA_FILL_POSITIONAL_V || v == FA_FILL_V_OFFSET || v == FA_FILL_INTEGER || v == FA_FILL_HEAVY_TAIL)
-    c->fill[FA_T_V] = FA_FILL_NORMAL;
+  if (fa_fill_describe(c->fill[FA_T_V])->large_v) c->fill[FA_T_V] = FA_FILL_NORMAL;
   if (c->fill[FA_T_DO] == FA_FILL_V_OFFSET) c->fill[FA_T_DO] = FA_FILL_NORMAL;
 }
 
@@ -112,10 +102,10 @@ void fa_gen_layout(fa_gen *g) {
   c->layout = (fa_layout)fa_rng_below(&r, 3);
   c->packing = draw_packing(c, &r);
   for (int id = 0; id < FA_T_COUNT; ++id) {
-    if (id == FA_T_LSE || id == FA_T_DLSE) continue;
+    if (fa_tensor_describe((fa_tensor_id)id)->axes == FA_AXES_ROWS) continue; /* drawn last */
     bool owner = c->packing == FA_PACK_QKV ? id == FA_T_Q : id == FA_T_K;
     bool packed = c->packing != FA_PACK_NONE && (id == FA_T_K || id == FA_T_V || (id == FA_T_Q && owner));
-    bool written = (id == FA_T_K || id == FA_T_V) && c->problem.kvcache.n_new > 0;
+    bool written = fa_tensor_is_updated(&c->problem, (fa_tensor_id)id);
     if (!fa_case_has_strides(id) || !fa_case_uses(c, id)) continue;
     if (!fa_rng_chance(&r, 0.35) || (packed && !owner)) continue;
     draw_recipe(g, &r, id, !fa_tensor_id_is_output(id) && !packed && !written);
@@ -144,7 +134,8 @@ static void draw_tails(fa_case *c, fa_rng *r) {
 /* Tensors that few cases have get their share. */
 static fa_tensor_id huge_candidate(const fa_case *c, fa_rng *r) {
   const bool second = fa_rng_chance(r, 0.5);
-  if (c->problem.bias.present && fa_rng_chance(r, 0.5)) return second ? FA_T_BIAS : FA_T_DBIAS;
+  if (c->problem.bias.present && fa_rng_chance(r, 0.5))
+    return second ? FA_T_BIAS : fa_tensor_gradient_of(FA_T_BIAS);
   if (c->problem.kvcache.n_new > 0 && fa_rng_chance(r, 0.5)) return second ? FA_T_K_NEW : FA_T_V_NEW;
   return (fa_tensor_id)fa_rng_below(r, FA_T_COUNT);
 }

@@ -35,11 +35,10 @@ static void draw_mask(fa_gen *g) {
   if (fa_rng_chance(&r, g->rules->causal)) {
     p->mask.type = FA_MASK_CAUSAL;
   } else if (fa_rng_chance(&r, g->rules->window)) {
-    p->mask.type = FA_MASK_WINDOW;
-    p->mask.left = draw_reach(&r, p->seqlen_k);
-    p->mask.right = fa_rng_chance(&r, 0.4) ? 0 : draw_reach(&r, p->seqlen_q);
+    const int64_t left = draw_reach(&r, p->seqlen_k),
+                  right = fa_rng_chance(&r, 0.4) ? 0 : draw_reach(&r, p->seqlen_q);
     /* The memory-efficient kernels have a window only under a causal mask. */
-    if (p->family == FA_MEMEFF) p->mask.right = 0;
+    fa_mask_set_window(&p->mask, left, p->family == FA_MEMEFF ? 0 : right);
   } else {
     p->mask.align = FA_ALIGN_BOTTOM_RIGHT; /* without a mask the alignment says nothing */
   }

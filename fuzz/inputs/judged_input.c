@@ -17,7 +17,7 @@ typedef struct counters {
 __attribute__((section("__libfuzzer_extra_counters"))) static counters seen;
 
 static int mask_of(const fa_mask *m) {
-  if (m->type != FA_MASK_WINDOW) return m->type;
+  if (!fa_mask_has_edges(m)) return m->type;
   return 2 + (m->left >= 0) + 2 * (m->right >= 0);
 }
 

@@ -1,4 +1,5 @@
 /* Records <-> cases. */
+#include "cases/tensors/table.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/inputs/mutate.h"
 
@@ -109,7 +110,7 @@ static void set_numbers(const fa_record *r, fa_problem *p) {
                                     : scales[scale - COUNT(factors)];
   p->softcap = softcaps[r->v[FA_F_SOFTCAP] % (uint64_t)COUNT(softcaps)];
   p->mask.type = (fa_mask_type)r->v[FA_F_MASK];
-  if (p->mask.type == FA_MASK_WINDOW) {
+  if (fa_mask_has_edges(&p->mask)) {
     p->mask.left = (int64_t)r->v[FA_F_LEFT] - 1;
     p->mask.right = (int64_t)r->v[FA_F_RIGHT] - 1;
   }
@@ -127,7 +128,8 @@ static void set_numbers(const fa_record *r, fa_problem *p) {
 
 static fa_fill fill_for(uint64_t number, fa_tensor_id id) {
   const fa_fill_info *f = fa_fill_describe((fa_fill)number);
-  return f->bias_only || (f->do_only && id != FA_T_DO) ? FA_FILL_NORMAL : (fa_fill)number;
+  const bool gradient = fa_tensor_describe(id)->data == FA_DATA_GRADIENT;
+  return f->bias_only || (f->do_only && !gradient) ? FA_FILL_NORMAL : (fa_fill)number;
 }
 
 static void set_fills(const fa_record *r, fa_case *c) {
@@ -274,7 +276,7 @@ bool fa_record_find(const fa_case *c, fa_record *out) {
   out->v[FA_F_HEAD_DIM] = (uint64_t)p->head_dim / 8 - 1;
   find_lengths(p, out);
   out->v[FA_F_MASK] = p->mask.type;
-  if (p->mask.type == FA_MASK_WINDOW) {
+  if (fa_mask_has_edges(&p->mask)) {
     out->v[FA_F_LEFT] = (uint64_t)(p->mask.left + 1);
     out->v[FA_F_RIGHT] = (uint64_t)(p->mask.right + 1);
   }

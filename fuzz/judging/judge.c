@@ -1,6 +1,7 @@
 #include "fuzz/judging/judge.h"
 #include "ref/reference.h"
 
+#include "cases/tensors/table.h"
 #include "fuzz/judging/stage.h"
 
 #include <math.h>
@@ -105,8 +106,23 @@ static const char *unusable_forward(const judge *j) {
   return NULL;
 }
 
+/* set: a bit for each tensor, 1 << id; those that the reference did not want are passed over. */
+static fa_status judge_set(judge *j, uint64_t set, fa_wants *wants, bool end_to_end, fa_error *err) {
+  fa_status status = FA_OK;
+  for (int id = 0; status == FA_OK && id < FA_T_COUNT; ++id)
+    if (set >> id & 1) status = judge_tensor(j, (fa_tensor_id)id, &wants->t[id], end_to_end, err);
+  return status;
+}
+
+/* The caches, which a call may write to. */
+static uint64_t caches_of(const fa_problem *p) {
+  uint64_t set = 0;
+  for (int id = 0; id < FA_T_COUNT && p->kvcache.present; ++id)
+    if (fa_tensor_describe((fa_tensor_id)id)->direction == FA_TENSOR_UPDATED) set |= (uint64_t)1 << id;
+  return set;
+}
+
 static fa_status judge_gradients(judge *j, const fa_wants *forward, bool conditional, fa_error *err) {
-  static const fa_tensor_id ids[] = {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
   fa_wants wants = {0};
   fa_ref_options options = {
       .n_threads = j->config->n_threads, .profile = j->config->profile, .generic = j->config->generic};
@@ -115,17 +131,14 @@ static fa_status judge_gradients(judge *j, const fa_wants *forward, bool conditi
       fa_ref_backward(j->p, j->in, conditional ? &j->got->t[FA_T_O] : NULL,
                       conditional ? &j->got->t[FA_T_LSE] : NULL, forward, &options, &wants, err);
   fa_stage_enter(outer);
-  for (size_t i = 0; status == FA_OK && i < sizeof ids / sizeof *ids; ++i)
-    status = judge_tensor(j, ids[i], &wants.t[ids[i]], !conditional, err);
-  for (int id = FA_T_DBUFFER_0; status == FA_OK && id <= FA_T_DBUFFER_7; ++id)
-    status = judge_tensor(j, (fa_tensor_id)id, &wants.t[id], !conditional, err);
+  if (status == FA_OK)
+    status = judge_set(j, fa_tensors_written_by(FA_PASS_BACKWARD), &wants, !conditional, err);
   fa_wants_free(&wants);
   return status;
 }
 
 fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                    const fa_judge_config *config, fa_result *r, fa_error *err) {
-  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_P_DEBUG, FA_T_DROPOUT_KEEP};
   judge j = {p, in, got, config, r};
   fa_wants forward = {0};
   fa_ref_options options = {
@@ -134,12 +147,8 @@ fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *
   fa_status status = fa_ref_forward(p, in, &options, &forward, err);
   fa_stage_enter(outer);
   if (status != FA_OK) return status;
-  for (size_t i = 0; status == FA_OK && i < sizeof ids / sizeof *ids; ++i)
-    status = judge_tensor(&j, ids[i], &forward.t[ids[i]], false, err);
-  if (p->kvcache.present) {
-    if (status == FA_OK) status = judge_tensor(&j, FA_T_K, &forward.t[FA_T_K], false, err);
-    if (status == FA_OK) status = judge_tensor(&j, FA_T_V, &forward.t[FA_T_V], false, err);
-  }
+  status = judge_set(&j, fa_tensors_written_by(FA_PASS_FORWARD), &forward, false, err);
+  if (status == FA_OK) status = judge_set(&j, caches_of(p), &forward, false, err);
   if (status == FA_OK && config->backward) {
     const char *why_not = unusable_forward(&j);
     if (why_not) fa_result_note(r, "gradients judged end to end: %s", why_not);

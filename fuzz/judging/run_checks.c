@@ -1,5 +1,6 @@
 #include "fuzz/judging/run_checks.h"
 
+#include "cases/tensors/table.h"
 #include "fuzz/judging/judge.h"
 #include "report/line.h"
 
@@ -54,10 +55,8 @@ void fa_check_memory(const fa_problem *p, const fa_tensors *pristine, const fa_t
   }
   if (!fa_tensors_inputs_equal(pristine, after, where, sizeof where))
     fa_result_raise(r, FA_INPUT_MODIFIED, "%s", where);
-  if (p->kvcache.present && p->kvcache.n_new > 0) {
-    check_cache(p, pristine, after, FA_T_K, r);
-    check_cache(p, pristine, after, FA_T_V, r);
-  }
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (fa_tensor_is_updated(p, (fa_tensor_id)id)) check_cache(p, pristine, after, (fa_tensor_id)id, r);
 }
 
 /* The row of elements from index on. Usually they follow each other, and are the same: one look. */
@@ -96,10 +95,7 @@ static bool check_tensor_repeats(const fa_tensors *first, const fa_tensors *seco
 }
 
 bool fa_any_order(const fa_problem *p, const fa_profile *profile, fa_tensor_id id) {
-  if (p->deterministic) return false;
-  return (id == FA_T_DQ && profile->dq_atomic) || ((id == FA_T_DK || id == FA_T_DV) && profile->dkv_atomic) ||
-         (id == FA_T_DBIAS && profile->dbias_atomic) ||
-         (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_7 && profile->dbuffer_atomic);
+  return !p->deterministic && fa_tensor_sums_in_any_order(profile, id);
 }
 
 bool fa_check_repeats(const fa_problem *p, const fa_profile *profile, const fa_tensors *first,
@@ -107,8 +103,7 @@ bool fa_check_repeats(const fa_problem *p, const fa_profile *profile, const fa_t
   bool differ = false;
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!first->t[id].data) continue;
-    bool cache = (id == FA_T_K || id == FA_T_V) && p->kvcache.present && p->kvcache.n_new > 0;
-    if (!fa_tensor_id_is_output((fa_tensor_id)id) && !cache) continue;
+    if (!fa_tensor_id_is_output((fa_tensor_id)id) && !fa_tensor_is_updated(p, (fa_tensor_id)id)) continue;
     if (fa_any_order(p, profile, (fa_tensor_id)id)) continue;
     differ |= check_tensor_repeats(first, second, (fa_tensor_id)id, second_poison, r);
   }

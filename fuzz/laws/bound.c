@@ -28,7 +28,7 @@ static fa_status from_reference(fa_law_work *w, fa_law_side *s, fa_error *err) {
   fa_status status = fa_ref_forward(&s->p, &s->in, &options, &s->want, err);
   if (status == FA_OK && (w->passes & FA_PASS_BACKWARD))
     status = fa_ref_backward(&s->p, &s->in, NULL, NULL, &s->want, &options, &gradients, err);
-  for (int id = FA_T_DQ; id <= FA_T_DBIAS; ++id)
+  for (int id = 0; id < FA_T_COUNT; ++id)
     if (gradients.t[id].n) {
       s->want.t[id] = gradients.t[id];
       gradients.t[id] = (fa_want){0};

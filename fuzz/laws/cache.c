@@ -52,7 +52,7 @@ static fa_law_mode mode_of(const fa_law_work *w) {
 static bool map_slots(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
                       fa_law_link *link) {
   (void)ctx;
-  if (id != FA_T_K && id != FA_T_V) return true;
+  if (fa_tensor_describe(id)->direction != FA_TENSOR_UPDATED) return true;
   const fa_kvcache *c = &w->base.p.kvcache;
   if (index[1] >= c->len.v[index[0]] + c->n_new) return false;
   fa_law_slot_at(&w->base, index[0], index[1], link->at);
@@ -61,7 +61,7 @@ static bool map_slots(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
 
 static fa_status compare_caches(fa_law_work *w, fa_law_map *map, fa_error *err) {
   const fa_law_mode mode = mode_of(w);
-  const fa_law_modes modes = {.o = mode, .lse = mode};
+  const fa_law_modes modes = {.of = {[FA_T_O] = mode, [FA_T_LSE] = mode}};
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
   FA_LAW_TRY(fa_law_compare_all(w, &w->other, modes, map, NULL, err));
   FA_LAW_TRY(fa_law_compare(w, &w->other, FA_T_K, FA_LAW_BITS, map, NULL, err));
@@ -127,7 +127,7 @@ fa_status fa_law_cache_appended(fa_law_work *w, fa_error *err) {
 /* ---- one entry by itself ---- */
 
 static bool map_sequence(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
-                      fa_law_link *link) {
+                         fa_law_link *link) {
   const int64_t *b = ctx;
   (void)w, (void)id;
   link->at[0] = *b + index[0];
@@ -186,7 +186,7 @@ fa_status fa_law_compare_cached_sequence(fa_law_work *w, int64_t b, fa_error *er
   copy_sequence(w, b);
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
   const fa_law_mode mode = fa_law_chooses_splits(w) ? FA_LAW_BOUND : mode_of(w);
-  const fa_law_modes modes = {.o = mode, .lse = mode};
+  const fa_law_modes modes = {.of = {[FA_T_O] = mode, [FA_T_LSE] = mode}};
   FA_LAW_TRY(fa_law_compare_all(w, &w->other, modes, map_sequence, &b, err));
   compare_appended(w, b, FA_T_K);
   compare_appended(w, b, FA_T_V);

@@ -162,16 +162,24 @@ fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa
   return FA_OK;
 }
 
+fa_law_modes fa_law_modes_all(fa_law_mode mode) {
+  fa_law_modes modes = {{0}};
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (fa_tensor_id_is_output((fa_tensor_id)id) && fa_case_has_strides((fa_tensor_id)id))
+      modes.of[id] = mode;
+  return modes;
+}
+
+void fa_law_modes_dbias(fa_law_modes *modes, fa_law_mode mode) {
+  modes->of[fa_tensor_gradient_of(FA_T_BIAS)] = mode;
+}
+
 fa_status fa_law_compare_all(fa_law_work *w, fa_law_side *other, fa_law_modes modes, fa_law_map *map,
                              const void *ctx, fa_error *err) {
-  const bool backward = w->passes & FA_PASS_BACKWARD;
-  const struct {
-    fa_tensor_id id;
-    fa_law_mode mode;
-  } all[] = {{FA_T_O, modes.o},   {FA_T_LSE, modes.lse}, {FA_T_DQ, modes.dq},
-             {FA_T_DK, modes.dk}, {FA_T_DV, modes.dv},   {FA_T_DBIAS, modes.dbias}};
-  for (size_t i = 0; i < sizeof all / sizeof *all && (i < 2 || backward); ++i) {
-    fa_status status = fa_law_compare(w, other, all[i].id, all[i].mode, map, ctx, err);
+  const uint64_t written = fa_tensors_written_by(FA_PASS_FORWARD | w->passes);
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    if (!(written >> id & 1)) continue;
+    fa_status status = fa_law_compare(w, other, (fa_tensor_id)id, modes.of[id], map, ctx, err);
     if (status != FA_OK) return status;
   }
   return FA_OK;

@@ -4,25 +4,20 @@
 #include <math.h>
 #include <string.h>
 
-static const fa_law_modes all_bits = {FA_LAW_BITS, FA_LAW_BITS, FA_LAW_BITS,
-                                      FA_LAW_BITS, FA_LAW_BITS, FA_LAW_BITS};
-
 fa_status fa_law_window_open(fa_law_work *w, fa_error *err) {
   const fa_problem *p = &w->c->problem;
   const int64_t far = (p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k) + 7;
-  FA_SKIP_IF(p->mask.type == FA_MASK_WINDOW, "it has a window");
+  FA_SKIP_IF(fa_mask_has_edges(&p->mask), "it has a window");
   FA_SKIP_IF(p->family == FA_MEMEFF && p->mask.type == FA_MASK_NONE,
              "this family has windows under a causal mask only");
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
-  fa_mask *m = &w->other.p.mask;
-  m->left = far;
-  m->right = m->type == FA_MASK_CAUSAL ? 0 : far;
-  FA_SKIP_IF(p->kvcache.rotary_dim > 0 && m->type == FA_MASK_NONE, "a window moves the rotation");
-  m->type = FA_MASK_WINDOW;
+  const fa_window window = fa_mask_window(&p->mask);
+  FA_SKIP_IF(p->kvcache.rotary_dim > 0 && p->mask.type == FA_MASK_NONE, "a window moves the rotation");
+  fa_mask_set_window(&w->other.p.mask, far, window.right >= 0 ? window.right : far);
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  return fa_law_compare_all(w, &w->other, all_bits, NULL, NULL, err);
+  return fa_law_compare_all(w, &w->other, fa_law_modes_all(FA_LAW_BITS), NULL, NULL, err);
 }
 
 /* Dropout that is on, but keeps every pair at factor 1: 1 - p is 1 in f32, and every byte or word passes. */
@@ -36,8 +31,7 @@ fa_status fa_law_dropout_none(fa_law_work *w, fa_error *err) {
   w->other.p.dropout.p = 0x1p-40;
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
   /* Kernels with dropout may have other tiles than those without. */
-  const fa_law_modes modes = {FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND,
-                              FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND};
+  const fa_law_modes modes = fa_law_modes_all(FA_LAW_BOUND);
   return fa_law_compare_all(w, &w->other, modes, NULL, NULL, err);
 }
 
@@ -46,9 +40,8 @@ fa_status fa_law_dropout_none(fa_law_work *w, fa_error *err) {
 static bool is_visible(const fa_problem *p, int64_t i, int64_t j) {
   const fa_mask *m = &p->mask;
   const int64_t row = i + (m->align == FA_ALIGN_TOP_LEFT ? 0 : p->seqlen_k - p->seqlen_q);
-  if (m->type == FA_MASK_NONE) return true;
-  if (m->type == FA_MASK_CAUSAL) return j <= row;
-  return (m->left < 0 || j >= row - m->left) && (m->right < 0 || j <= row + m->right);
+  const fa_window window = fa_mask_window(m);
+  return (window.left < 0 || j >= row - window.left) && (window.right < 0 || j <= row + window.right);
 }
 
 /* Inputs but the bias as they are; the bias for every row, -inf where the mask hides. */
@@ -86,7 +79,7 @@ fa_status fa_law_bias_mask(fa_law_work *w, fa_error *err) {
   FA_LAW_TRY(status);
   copy_with_mask(w);
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  const fa_law_modes modes = {FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND,
-                              FA_LAW_BOUND, FA_LAW_BOUND, p->bias.per_query ? FA_LAW_BOUND : FA_LAW_NOT};
+  fa_law_modes modes = fa_law_modes_all(FA_LAW_BOUND);
+  if (!p->bias.per_query) fa_law_modes_dbias(&modes, FA_LAW_NOT);
   return fa_law_compare_all(w, &w->other, modes, NULL, NULL, err);
 }

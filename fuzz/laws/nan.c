@@ -67,11 +67,11 @@ static bool has_nan(const fa_tensor *t) {
 }
 
 fa_status fa_law_check_nan(fa_law_work *w, fa_law_side *s, fa_error *err) {
-  for (int id = FA_T_O; id < FA_T_COUNT; ++id) {
-    const bool forward = id == FA_T_O || id == FA_T_LSE, gradient = id >= FA_T_DQ;
-    if (!forward && !(gradient && (w->passes & FA_PASS_BACKWARD))) continue;
+  const uint64_t written = fa_tensors_written_by(FA_PASS_FORWARD | w->passes);
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    if (!(written >> id & 1) || fa_tensor_describe((fa_tensor_id)id)->axes == FA_AXES_SCORES) continue;
     if (!has_nan(&s->out.t[id])) continue;
-    if (gradient && id != FA_T_DV && ds_may_overflow(s)) continue;
+    if (fa_tensor_is_through_ds((fa_tensor_id)id) && ds_may_overflow(s)) continue;
     const fa_status status = ask_expressions(w, s, err);
     if (status != FA_OK) return status;
     mismatch(w, s, (fa_tensor_id)id);

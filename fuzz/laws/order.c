@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const fa_law_modes all_bits = {FA_LAW_BITS, FA_LAW_BITS, FA_LAW_BITS,
-                                      FA_LAW_BITS, FA_LAW_BITS, FA_LAW_BITS};
-
 fa_status fa_law_repeat(fa_law_work *w, fa_error *err) {
   const int64_t n = w->c->repeat > 3 ? w->c->repeat : 3;
   FA_LAW_TRY(fa_law_make_base(w, err));
@@ -15,7 +12,7 @@ fa_status fa_law_repeat(fa_law_work *w, fa_error *err) {
   for (int64_t i = 1; i < n; ++i) {
     FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
     FA_LAW_TRY(fa_law_run(w, &w->other, err));
-    FA_LAW_TRY(fa_law_compare_all(w, &w->other, all_bits, NULL, NULL, err));
+    FA_LAW_TRY(fa_law_compare_all(w, &w->other, fa_law_modes_all(FA_LAW_BITS), NULL, NULL, err));
   }
   return FA_OK;
 }
@@ -55,17 +52,17 @@ static bool map_keys(const fa_law_work *w, const void *ctx, fa_tensor_id id, con
                      fa_law_link *link) {
   const int64_t *from = ctx;
   const int rank = w->base.in.t[id].rank;
-  if (id == FA_T_K || id == FA_T_V || id == FA_T_DK || id == FA_T_DV)
+  const fa_tensor_info *info = fa_tensor_describe(id);
+  if (info->on_keys)
     link->at[rank - 3] = from[index[rank - 3]];
-  else if (id == FA_T_BIAS || id == FA_T_DBIAS)
+  else if (info->axes == FA_AXES_BIAS)
     link->at[3] = from[index[3]];
   return true;
 }
 
 fa_status fa_law_key_permutation(fa_law_work *w, fa_error *err) {
   static const fa_tensor_id ids[] = {FA_T_K, FA_T_V, FA_T_BIAS};
-  static const fa_law_modes bound = {FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND,
-                                     FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND};
+  const fa_law_modes bound = fa_law_modes_all(FA_LAW_BOUND);
   const fa_problem *p = &w->c->problem;
   const bool *ek = w->c->strides[FA_T_K].expand, *ev = w->c->strides[FA_T_V].expand;
   FA_SKIP_IF(p->mask.type != FA_MASK_NONE || p->alibi.present || p->block_sparse.present,
@@ -106,15 +103,13 @@ static bool map_heads(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
                       fa_law_link *link) {
   const fa_problem *p = &w->base.p;
   const int rank = w->base.in.t[id].rank;
+  const fa_tensor_info *info = fa_tensor_describe(id);
   int axis = rank - 2;
-  bool query = true;
   (void)ctx;
-  if (id == FA_T_LSE || id == FA_T_DLSE) axis = rank == 3 ? 1 : 0;
-  if (id == FA_T_BIAS || id == FA_T_DBIAS) axis = p->bias.per_head ? 1 : -1;
+  if (info->axes == FA_AXES_ROWS) axis = rank == 3 ? 1 : 0;
+  if (info->axes == FA_AXES_BIAS) axis = p->bias.per_head ? 1 : -1;
   if (id == FA_T_ALIBI_SLOPES) axis = rank - 1;
-  if (id == FA_T_K || id == FA_T_V || id == FA_T_DK || id == FA_T_DV || id == FA_T_K_NEW || id == FA_T_V_NEW)
-    query = false;
-  if (axis >= 0) link->at[axis] = other_head(p, index[axis], query);
+  if (axis >= 0) link->at[axis] = other_head(p, index[axis], !info->on_keys);
   return true;
 }
 
@@ -134,8 +129,9 @@ fa_status fa_law_head_permutation(fa_law_work *w, fa_error *err) {
   for (int64_t i = 0; i < a->n; ++i)
     a->slopes[i] = p->alibi.slopes[i / p->heads_q * p->heads_q + other_head(p, i % p->heads_q, true)];
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  fa_law_modes modes = all_bits;
-  if (!p->bias.per_head) modes.dbias = FA_LAW_BOUND; /* a sum over heads, now in another order */
+  fa_law_modes modes = fa_law_modes_all(FA_LAW_BITS);
+  if (!p->bias.per_head)
+    fa_law_modes_dbias(&modes, FA_LAW_BOUND); /* a sum over heads, now in another order */
   return fa_law_compare_all(w, &w->other, modes, map_heads, NULL, err);
 }
 
@@ -145,7 +141,7 @@ static bool map_pages(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
                       fa_law_link *link) {
   const int64_t *from = ctx;
   (void)w;
-  if (id == FA_T_K || id == FA_T_V) link->at[0] = from[index[0]];
+  if (fa_tensor_describe(id)->direction == FA_TENSOR_UPDATED) link->at[0] = from[index[0]];
   return true;
 }
 
@@ -169,7 +165,8 @@ fa_status fa_law_page_permutation(fa_law_work *w, fa_error *err) {
   for (int64_t i = 0; i < fa_tensor_count(&w->other.in.t[FA_T_BLOCK_TABLE]); ++i)
     if (table[i] >= 0 && table[i] < n) table[i] = (int32_t)to[table[i]];
   fa_status status = fa_law_run(w, &w->other, err);
-  if (status == FA_OK && !w->over) status = fa_law_compare_all(w, &w->other, all_bits, map_pages, from, err);
+  if (status == FA_OK && !w->over)
+    status = fa_law_compare_all(w, &w->other, fa_law_modes_all(FA_LAW_BITS), map_pages, from, err);
   for (int i = 0; i < 2 && status == FA_OK && !w->over; ++i)
     status = fa_law_compare(w, &w->other, ids[i], FA_LAW_BITS, map_pages, from, err);
   free(from);

@@ -2,6 +2,7 @@
 #ifndef FA_FUZZ_LAWS_PARTS_H
 #define FA_FUZZ_LAWS_PARTS_H
 
+#include "cases/tensors/table.h"
 #include "fuzz/laws/check.h"
 
 /* One call of the subject. */
@@ -75,10 +76,13 @@ typedef bool fa_law_map(const fa_law_work *w, const void *ctx, fa_tensor_id id, 
  * kernels of different key tiles. BOUND: within the bounds of both runs. Raises FAIL. */
 fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa_law_mode mode,
                          fa_law_map *map, const void *ctx, fa_error *err);
-/* O, LSE, and, where gradients were run, dQ, dK, dV, dBias. */
+/* How each output is compared; gradients only where they were run. */
 typedef struct fa_law_modes {
-  fa_law_mode o, lse, dq, dk, dv, dbias;
+  fa_law_mode of[FA_T_COUNT];
 } fa_law_modes;
+/* All outputs in one way, those of buffers left out. */
+fa_law_modes fa_law_modes_all(fa_law_mode mode);
+void fa_law_modes_dbias(fa_law_modes *modes, fa_law_mode mode);
 fa_status fa_law_compare_all(fa_law_work *w, fa_law_side *other, fa_law_modes modes, fa_law_map *map,
                              const void *ctx, fa_error *err);
 /* Raises FAIL: "LAW: TENSOR: what". */

@@ -5,9 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static const fa_law_modes all_bits = {FA_LAW_BITS, FA_LAW_BITS, FA_LAW_BITS,
-                                      FA_LAW_BITS, FA_LAW_BITS, FA_LAW_BITS};
-
 /* Doubles a tensor; false if that would overflow. */
 static bool twice(const fa_tensor *t) {
   int64_t index[FA_MAX_RANK], n = fa_tensor_count(t);
@@ -49,19 +46,22 @@ fa_status fa_law_scale_power(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(!twice(&w->other.in.t[FA_T_Q]), "2 q overflows");
   w->other.p.scale /= 2;
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  return fa_law_compare_all(w, &w->other, all_bits, map_scale, NULL, err);
+  return fa_law_compare_all(w, &w->other, fa_law_modes_all(FA_LAW_BITS), map_scale, NULL, err);
 }
 
 static bool map_value(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
                       fa_law_link *link) {
   (void)w, (void)ctx, (void)index;
-  if (id == FA_T_O || id == FA_T_DQ || id == FA_T_DK || id == FA_T_DBIAS) link->factor = 2;
+  if (id == FA_T_O || fa_tensor_is_through_ds(id)) link->factor = 2;
   return true;
 }
 
 /* dS in f16 is often subnormal, where doubling is a rounding: then bounds. */
-static fa_law_mode through_ds(const fa_law_work *w) {
-  return w->base.p.dtype == FA_F16 ? FA_LAW_BOUND : FA_LAW_BITS;
+static fa_law_modes modes_through_ds(const fa_law_work *w) {
+  fa_law_modes modes = fa_law_modes_all(FA_LAW_BITS);
+  for (int id = 0; id < FA_T_COUNT && w->base.p.dtype == FA_F16; ++id)
+    if (modes.of[id] == FA_LAW_BITS && fa_tensor_is_through_ds((fa_tensor_id)id)) modes.of[id] = FA_LAW_BOUND;
+  return modes;
 }
 
 fa_status fa_law_value_power(fa_law_work *w, fa_error *err) {
@@ -74,15 +74,14 @@ fa_status fa_law_value_power(fa_law_work *w, fa_error *err) {
   FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
   FA_SKIP_IF(!twice(&w->other.in.t[FA_T_V]), "2 v overflows");
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  fa_law_modes modes = all_bits;
-  modes.dq = modes.dk = modes.dbias = through_ds(w);
+  const fa_law_modes modes = modes_through_ds(w);
   return fa_law_compare_all(w, &w->other, modes, map_value, NULL, err);
 }
 
 static bool map_grad(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
                      fa_law_link *link) {
   (void)w, (void)ctx, (void)index;
-  if (id >= FA_T_DQ && id <= FA_T_DBIAS) link->factor = 2;
+  if (fa_tensor_describe(id)->gradient) link->factor = 2;
   return true;
 }
 
@@ -97,8 +96,7 @@ fa_status fa_law_grad_power(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(!twice(&w->other.in.t[FA_T_DO]), "2 dO overflows");
   if (p->grad_lse) twice(&w->other.in.t[FA_T_DLSE]);
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  fa_law_modes modes = all_bits;
-  modes.dq = modes.dk = modes.dbias = through_ds(w);
+  const fa_law_modes modes = modes_through_ds(w);
   return fa_law_compare_all(w, &w->other, modes, map_grad, NULL, err);
 }
 
@@ -133,8 +131,7 @@ static bool map_shift(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
 }
 
 fa_status fa_law_bias_shift(fa_law_work *w, fa_error *err) {
-  static const fa_law_modes bound = {FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND,
-                                     FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND};
+  const fa_law_modes bound = fa_law_modes_all(FA_LAW_BOUND);
   const fa_problem *p = &w->c->problem;
   FA_SKIP_IF(!p->bias.present, "no bias");
   FA_SKIP_IF(shares_memory(w, FA_T_BIAS), "elements of the bias share memory");

@@ -18,14 +18,15 @@ static bool map_part(const fa_law_work *w, const void *ctx, fa_tensor_id id, con
   const part *x = ctx;
   const fa_problem *p = &w->base.p;
   const bool varlen = fa_problem_is_varlen(p);
-  const bool keys = id == FA_T_K || id == FA_T_V || id == FA_T_DK || id == FA_T_DV;
+  const fa_tensor_info *info = fa_tensor_describe(id);
+  const bool keys = info->on_keys;
   const fa_int32_array *cu = keys ? &p->cu_seqlens_k : &p->cu_seqlens_q;
   const int64_t first = keys ? x->k0 : x->q0;
-  if (id == FA_T_BIAS || id == FA_T_DBIAS) {
+  if (info->axes == FA_AXES_BIAS) {
     link->at[0] = p->bias.per_batch ? x->b + index[0] : 0;
     link->at[2] = p->bias.per_query ? x->q0 + index[2] : 0;
     link->at[3] = x->k0 + index[3];
-  } else if (id == FA_T_LSE || id == FA_T_DLSE) {
+  } else if (info->axes == FA_AXES_ROWS) {
     const int64_t row = first + index[2];
     if (varlen)
       link->at[0] = index[1], link->at[1] = cu->v[x->b] + row;
@@ -119,12 +120,9 @@ static fa_status compare_sequence(fa_law_work *w, int64_t b, fa_error *err) {
   const bool splits = fa_law_chooses_splits(w);
   const fa_law_mode forward = splits ? FA_LAW_BOUND : FA_LAW_BITS;
   /* The sum that makes dQ goes over parts whose number may follow from the grid; dBias sums over entries. */
-  const fa_law_modes modes = {.o = forward,
-                              .lse = forward,
-                              .dq = FA_LAW_BOUND,
-                              .dk = splits ? FA_LAW_BOUND : FA_LAW_BITS,
-                              .dv = splits ? FA_LAW_BOUND : FA_LAW_BITS,
-                              .dbias = w->base.p.bias.per_batch ? forward : FA_LAW_NOT};
+  fa_law_modes modes = fa_law_modes_all(forward);
+  modes.of[FA_T_DQ] = FA_LAW_BOUND;
+  if (!w->base.p.bias.per_batch) fa_law_modes_dbias(&modes, FA_LAW_NOT);
   return fa_law_compare_all(w, &w->other, modes, map_part, &x, err);
 }
 
@@ -184,7 +182,7 @@ fa_status fa_law_causal_prefix(fa_law_work *w, fa_error *err) {
   FA_LAW_TRY(status);
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
   const fa_law_mode forward = whole && w->base.p.splits <= 1 ? FA_LAW_BITS : FA_LAW_BOUND;
-  const fa_law_modes modes = {.o = forward, .lse = forward, .dq = FA_LAW_BOUND};
+  const fa_law_modes modes = {.of = {[FA_T_O] = forward, [FA_T_LSE] = forward, [FA_T_DQ] = FA_LAW_BOUND}};
   return fa_law_compare_all(w, &w->other, modes, map_part, &x, err);
 }
 
@@ -269,11 +267,7 @@ static fa_status make_range(fa_law_work *w, fa_law_side *to, bool second, int64_
   const part x = {.k0 = second ? cut : 0};
   if (fa_problem_copy(&p, &w->base.p) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   p.seqlen_k = second ? p.seqlen_k - cut : cut;
-  if (!second && p.mask.type == FA_MASK_CAUSAL) {
-    p.mask.type = FA_MASK_WINDOW;
-    p.mask.left = -1;
-    p.mask.right = w->base.p.seqlen_k - cut;
-  }
+  if (!second && p.mask.type == FA_MASK_CAUSAL) fa_mask_set_window(&p.mask, -1, w->base.p.seqlen_k - cut);
   fa_status status = make_part(w, to, &p, &x, err);
   fa_problem_free(&p);
   return status;
@@ -310,8 +304,7 @@ fa_status fa_law_merge_ranges(fa_law_work *w, fa_error *err) {
 }
 
 fa_status fa_law_split_count(fa_law_work *w, fa_error *err) {
-  static const fa_law_modes bound = {FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND,
-                                     FA_LAW_BOUND, FA_LAW_BOUND, FA_LAW_BOUND};
+  const fa_law_modes bound = fa_law_modes_all(FA_LAW_BOUND);
   static const int64_t counts[] = {2, 3, 7};
   FA_SKIP_IF(w->c->problem.dropout.p > 0, "splits have no dropout");
   FA_LAW_TRY(fa_law_make_base(w, err));

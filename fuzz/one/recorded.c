@@ -2,6 +2,8 @@
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
 
+#include "cases/tensors/table.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +52,8 @@ static fa_status check_fit(const fa_tensor *expected, const fa_tensor *stored, f
                            fa_error *err) {
   bool fits = expected->rank == stored->rank;
   for (int a = 0; fits && a < expected->rank; ++a) {
-    bool padded = id == FA_T_LSE && a == expected->rank - 1 && stored->shape[a] > expected->shape[a];
+    bool padded = output && fa_tensor_describe(id)->axes == FA_AXES_ROWS && a == expected->rank - 1 &&
+                  stored->shape[a] > expected->shape[a];
     fits = expected->shape[a] == stored->shape[a] || padded;
   }
   bool wide = output && stored->dtype == FA_F64 && fa_dtype_is_float(expected->dtype);
@@ -61,9 +64,9 @@ static fa_status check_fit(const fa_tensor *expected, const fa_tensor *stored, f
   return fa_fail(err, FA_ERR_INPUT, "%s: is %s, the case needs %s", fa_tensor_id_name(id), got, want);
 }
 
-static bool is_length(fa_tensor_id id) {
-  return id == FA_T_CU_SEQLENS_Q || id == FA_T_CU_SEQLENS_K || id == FA_T_SEQUSED_K || id == FA_T_LEFTPAD_K ||
-         id == FA_T_CACHE_SEQLENS || id == FA_T_CACHE_BATCH_IDX || id == FA_T_ALIBI_SLOPES;
+/* Lengths, slopes: the case holds them itself. */
+static bool is_in_case(fa_tensor_id id) {
+  return fa_tensor_describe(id)->data == FA_DATA_PROBLEM;
 }
 
 static fa_status check_same(const fa_tensor *a, const fa_tensor *b, fa_tensor_id id, fa_error *err) {
@@ -83,7 +86,7 @@ static fa_status load_input(fa_recorded *r, fa_tensor_id id, const fa_tensor *st
   if (!t->data) return fa_fail(err, FA_ERR_INPUT, "%s: the case has no such tensor", fa_tensor_id_name(id));
   fa_status status = check_fit(t, stored, id, false, err);
   if (status != FA_OK) return status;
-  if (is_length(id)) return check_same(t, stored, id, err);
+  if (is_in_case(id)) return check_same(t, stored, id, err);
   fa_tensor_copy(t, stored);
   return FA_OK;
 }
@@ -99,7 +102,14 @@ static fa_status load_output(fa_recorded *r, fa_tensor_id id, const fa_tensor *e
   return status;
 }
 
-static const fa_tensor_id gradients[] = {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
+/* Gradients of the call's own tensors; those of buffers go by the buffers' names. */
+static bool has_gradient(const fa_safetensors *f, const char *group) {
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (fa_tensor_describe((fa_tensor_id)id)->gradient && fa_case_has_strides((fa_tensor_id)id) &&
+        find(f, group, fa_tensor_id_name((fa_tensor_id)id)))
+      return true;
+  return false;
+}
 
 /* The case as it stands in the file, made to fit what the group holds. */
 static fa_status read_case(const fa_safetensors *f, const char *group, fa_recorded *r, fa_error *err) {
@@ -109,8 +119,7 @@ static fa_status read_case(const fa_safetensors *f, const char *group, fa_record
   r->c.layout = FA_LAYOUT_BSHD;
   r->c.packing = FA_PACK_NONE;
   memset(r->c.strides, 0, sizeof r->c.strides);
-  for (size_t i = 0; i < sizeof gradients / sizeof *gradients; ++i)
-    r->backward |= find(f, group, fa_tensor_id_name(gradients[i])) != NULL;
+  r->backward = has_gradient(f, group);
   if (!p->kvcache.present) p->backward = r->backward || find(f, group, "do") != NULL;
   p->return_softmax = find(f, group, "p_debug") != NULL;
   p->grad_lse = find(f, group, "dlse") != NULL;
@@ -139,7 +148,7 @@ static fa_tensor_id buffer_id(const fa_problem *p, const char *name) {
 }
 
 static bool is_buffer(fa_tensor_id id) {
-  return id >= FA_T_BUFFER_0 && id <= FA_T_BUFFER_7;
+  return fa_tensor_describe(id)->data == FA_DATA_BUFFER;
 }
 
 /* An input, under its own name or its buffer's. */
@@ -153,8 +162,9 @@ static bool has_input(const fa_recorded *r, const fa_safetensors *f, const char 
 
 static fa_status load_entry(fa_recorded *r, const char *name, const fa_tensor *stored, fa_error *err) {
   const fa_tensor_id buffer = buffer_id(&r->c.problem, name);
-  if (buffer < FA_T_O) return load_input(r, buffer, stored, err);
-  if (buffer < FA_T_COUNT) return load_output(r, buffer, &r->in.t[buffer], stored, err);
+  if (buffer < FA_T_COUNT)
+    return is_buffer(buffer) ? load_input(r, buffer, stored, err)
+                             : load_output(r, buffer, &r->in.t[buffer], stored, err);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (strcmp(name, fa_tensor_id_name((fa_tensor_id)id)) != 0) continue;
     if (!fa_tensor_id_is_output((fa_tensor_id)id)) return load_input(r, (fa_tensor_id)id, stored, err);
@@ -189,7 +199,7 @@ static fa_status check_complete(const fa_recorded *r, const fa_safetensors *f, c
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (fa_tensor_id_is_output((fa_tensor_id)id)) {
       any_output |= r->got.t[id].data != NULL;
-    } else if (r->in.t[id].data && !is_length((fa_tensor_id)id) &&
+    } else if (r->in.t[id].data && !is_in_case((fa_tensor_id)id) &&
                (fa_dtype_is_float(r->in.t[id].dtype) || is_buffer((fa_tensor_id)id)) &&
                !has_input(r, f, group, (fa_tensor_id)id)) {
       return fa_fail(err, FA_ERR_INPUT, "%s: missing; it is needed", fa_tensor_id_name((fa_tensor_id)id));

@@ -53,8 +53,9 @@ static bool edit_rows(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
   const fa_tensor_id id = row_tensors[i / (2 * MAX_CHUNKS)];
   int64_t from, n;
   i %= 2 * MAX_CHUNKS;
-  if (!fa_case_uses(c, id) || c->fill[id] == FA_FILL_ZERO) return false;
-  if (id == FA_T_Q && c->fill[id] == FA_FILL_UNIFORM_EXACT) return false; /* 0 already */
+  if (!fa_case_uses(c, id)) return false;
+  const fa_fill_info *fill = fa_fill_describe(c->fill[id]);
+  if (fill->zero || (id == FA_T_Q && fill->zero_q)) return false; /* 0 already */
   const int64_t rows = fa_case_zero_rows(c, id);
   if (!fa_shrink_chunk(rows, i, &from, &n)) return false;
   if (n == rows) return false; /* that is the fill "zero" */

@@ -107,7 +107,7 @@ FEATURE(drop_rotary, p->kvcache.rotary_dim, p->kvcache.rotary_dim = 0)
 FEATURE(drop_interleaved, p->kvcache.rotary_interleaved, p->kvcache.rotary_interleaved = false)
 FEATURE(drop_new_keys, p->kvcache.n_new, p->kvcache.n_new = 0)
 FEATURE(drop_mask, p->mask.type, p->mask.type = FA_MASK_NONE; p->mask.align = FA_ALIGN_BOTTOM_RIGHT)
-FEATURE(make_causal, p->mask.type == FA_MASK_WINDOW, p->mask.type = FA_MASK_CAUSAL)
+FEATURE(make_causal, fa_mask_has_edges(&p->mask), p->mask.type = FA_MASK_CAUSAL)
 FEATURE(drop_left, p->mask.left >= 0, p->mask.left = -1)
 FEATURE(drop_right, p->mask.right >= 0, p->mask.right = -1)
 FEATURE(drop_align, p->mask.align, p->mask.align = FA_ALIGN_BOTTOM_RIGHT)
@@ -182,14 +182,15 @@ const fa_shrink_pass fa_shrink_features[] = {{"features", count_features, edit_f
 
 /* From nothing to the ordinary one, those whose results a person can tell by looking between; all others come
  * after. */
-static const fa_fill simple[] = {FA_FILL_ZERO,    FA_FILL_UNIFORM_EXACT, FA_FILL_ONE_HOT,
-                                 FA_FILL_INTEGER, FA_FILL_UNIFORM,       FA_FILL_NORMAL};
-enum { N_SIMPLE = sizeof simple / sizeof *simple };
+enum { N_SIMPLE = FA_N_SIMPLE_FILLS };
 
 static int rank_of(fa_fill fill) {
-  int rank = 0;
-  while (rank < N_SIMPLE && simple[rank] != fill) ++rank;
-  return rank;
+  const int simplicity = fa_fill_describe(fill)->simplicity;
+  return simplicity > 0 ? simplicity - 1 : N_SIMPLE;
+}
+
+static fa_fill fill_of_rank(int64_t rank) {
+  return fa_fill_of_simplicity((int)rank + 1);
 }
 
 static int64_t count_fills(const fa_case *c) {
@@ -204,14 +205,14 @@ static bool edit_fill(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
     bool simpler = false;
     for (int id = 0; id < FA_T_COUNT; ++id)
       if (fa_case_has_fill((fa_tensor_id)id)) simpler |= rank_of(c->fill[id]) > i;
-    fa_case_set_fill(c, simple[i]);
+    fa_case_set_fill(c, fill_of_rank(i));
     return simpler;
   }
   i -= N_SIMPLE;
   const fa_tensor_id id = (fa_tensor_id)(i / N_SIMPLE);
   if (id < FA_T_COUNT) {
     if (!fa_case_has_fill(id) || !fa_case_uses(c, id) || rank_of(c->fill[id]) <= i % N_SIMPLE) return false;
-    c->fill[id] = simple[i % N_SIMPLE];
+    c->fill[id] = fill_of_rank(i % N_SIMPLE);
     return true;
   }
   if (c->data_seed == 1) return false;

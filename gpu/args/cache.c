@@ -8,7 +8,7 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
   fa_args_common(p, a);
   fa_inference_init(kv);
   /* A window is one even where it hides nothing: queries move with it. */
-  if (p->mask.type == FA_MASK_WINDOW && p->mask.left < 0 && p->mask.right < 0) a->window_left = p->seqlen_k;
+  if (fa_mask_has_edges(&p->mask) && p->mask.left < 0 && p->mask.right < 0) a->window_left = p->seqlen_k;
   kv->cache_rows = fa_problem_cache_rows(p);
   kv->cache_seqlens = present;
   if (c->batch_idx.n) kv->cache_batch_idx = present;

@@ -34,7 +34,6 @@ static void name_flex(const fa_problem *p, char *out, size_t size) {
 }
 
 void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size) {
-  static const char *const mask[] = {"none", "causal", "window"};
   char head_dim_v[32] = "", more[96] = "";
   if (p->head_dim_v != p->head_dim)
     snprintf(head_dim_v, sizeof head_dim_v, "/%lld", (long long)p->head_dim_v);
@@ -46,7 +45,7 @@ void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t si
            : p->family == FA_FLEX  ? "flex"
            : is_memeff(p)            ? "memeff"
                                    : "flash",
-           fa_dtype_name(p->dtype), (long long)p->head_dim, head_dim_v, mask[p->mask.type],
+           fa_dtype_name(p->dtype), (long long)p->head_dim, head_dim_v, fa_mask_describe(p->mask.type)->name,
            top_left ? ",top-left" : "", p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
            p->bias.present ? ",bias" : "", p->dropout.p > 0 ? ",dropout" : "", more,
            aligned ? "" : ",unaligned");

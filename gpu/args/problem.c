@@ -28,11 +28,9 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
   a->scale = p->scale;
   a->softcap = p->softcap;
   a->mask_top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
-  if (p->mask.type == FA_MASK_CAUSAL) a->window_right = 0;
-  if (p->mask.type == FA_MASK_WINDOW) {
-    a->window_left = p->mask.left;
-    a->window_right = p->mask.right;
-  }
+  const fa_window window = fa_mask_window(&p->mask);
+  a->window_left = window.left;
+  a->window_right = window.right;
   a->empty_lse = p->empty_lse == FA_EMPTY_POS_INF   ? INFINITY
                  : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY
                                                     : 0.0f;

@@ -18,15 +18,11 @@ static void add(list *l, const char *name, const fa_tensor *t) {
   l->tensor[l->n++] = t;
 }
 
-static bool is_gradient(fa_tensor_id id) {
-  return id >= FA_T_DQ;
-}
-
 static list outputs_of(const fa_problem *p, const fa_tensors *t, unsigned passes) {
   list l = {.n = 0};
-  for (int id = FA_T_O; id < FA_T_COUNT; ++id)
-    if (passes & (is_gradient((fa_tensor_id)id) ? FA_PASS_BACKWARD : FA_PASS_FORWARD))
-      add(&l, fa_tensor_id_name((fa_tensor_id)id), &t->t[id]);
+  const uint64_t written = fa_tensors_written_by(passes);
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (written >> id & 1) add(&l, fa_tensor_id_name((fa_tensor_id)id), &t->t[id]);
   if (p->kvcache.present && p->kvcache.n_new > 0) {
     add(&l, "k_after", &t->t[FA_T_K]);
     add(&l, "v_after", &t->t[FA_T_V]);

@@ -85,6 +85,7 @@ static int plain_dtype(fa_dtype d) {
 }
 
 static fa_plugin_problem plain_problem(const fa_problem *p) {
+  const fa_window window = fa_mask_window(&p->mask);
   fa_plugin_problem x = {.family = fa_family_name(p->family),
                          .dtype = plain_dtype(p->dtype),
                          .variable_length = fa_problem_is_varlen(p),
@@ -97,8 +98,8 @@ static fa_plugin_problem plain_problem(const fa_problem *p) {
                          .head_dim_v = p->head_dim_v,
                          .scale = p->scale,
                          .softcap = p->softcap,
-                         .window_left = -1,
-                         .window_right = p->mask.type == FA_MASK_CAUSAL ? 0 : -1,
+                         .window_left = window.left,
+                         .window_right = window.right,
                          .align_top_left = p->mask.align == FA_ALIGN_TOP_LEFT,
                          .dropout_p = p->dropout.p,
                          .dropout_seed = p->dropout.seed,
@@ -115,10 +116,6 @@ static fa_plugin_problem plain_problem(const fa_problem *p) {
                          .page_size = p->kvcache.page_size,
                          .rotary_dim = p->kvcache.rotary_dim,
                          .rotary_interleaved = p->kvcache.rotary_interleaved};
-  if (p->mask.type == FA_MASK_WINDOW) {
-    x.window_left = p->mask.left;
-    x.window_right = p->mask.right;
-  }
   if (p->block_sparse.present) {
     x.q_block = p->block_sparse.q_block;
     x.kv_block = p->block_sparse.kv_block;

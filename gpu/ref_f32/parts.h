@@ -54,8 +54,8 @@ char *fa_f32_k_row(const fa_problem *p, const fa_tensors *set, const fa_tensor *
 float *fa_f32_lse_at(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t i);
 /* Rows [first, first + n) into a float tile with leading dimension ld; the rest of the tile's rows up to
  * n_padded become zero. */
-void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t first,
-                   int64_t n, int64_t n_padded, float *dst, int64_t ld);
+void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h,
+                   int64_t first, int64_t n, int64_t n_padded, float *dst, int64_t ld);
 void fa_f32_load_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
                    int64_t hk, int64_t first_key, int64_t n, int64_t n_padded, float *dst, int64_t ld);
 
@@ -70,8 +70,7 @@ typedef struct fa_f32_score {
   int64_t h;
   float scale, softcap, slope;
   int64_t shift;
-  bool causal, bounded_left, bounded_right;
-  int64_t left, right; /* j - i - shift in [-left, right] where bounded */
+  fa_window window; /* j - i - shift in [-left, right] where bounded */
   const uint8_t
       *tiles; /* block-sparse: [n_q_blocks][n_kv_blocks] 1 = partial, 2 = full; NULL = all partial */
   int64_t n_kv_blocks;

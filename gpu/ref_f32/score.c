@@ -50,10 +50,7 @@ fa_f32_score fa_f32_score_make(const fa_problem *p, const fa_tensors *t, const f
   c.softcap = (float)p->softcap;
   c.slope = slope_of(t, e->b, h);
   c.shift = m->align == FA_ALIGN_TOP_LEFT ? 0 : e->n_k - e->n_q;
-  c.bounded_left = m->type == FA_MASK_WINDOW && m->left >= 0;
-  c.bounded_right = m->type == FA_MASK_CAUSAL || (m->type == FA_MASK_WINDOW && m->right >= 0);
-  c.left = m->left;
-  c.right = m->type == FA_MASK_CAUSAL ? 0 : m->right;
+  c.window = fa_mask_window(m);
   if (tiles) {
     const fa_tensor *x = &t->t[FA_T_KV_INDICES];
     c.n_kv_blocks = x->shape[3];
@@ -69,8 +66,8 @@ static void band(const fa_f32_score *c, int64_t i, int64_t *first, int64_t *end)
   *first = 0;
   *end = c->e->n_k;
   int64_t center = i + c->shift;
-  if (c->bounded_left && center - c->left > *first) *first = center - c->left;
-  if (c->bounded_right && center + c->right + 1 < *end) *end = center + c->right + 1;
+  if (c->window.left >= 0 && center - c->window.left > *first) *first = center - c->window.left;
+  if (c->window.right >= 0 && center + c->window.right + 1 < *end) *end = center + c->window.right + 1;
 }
 
 bool fa_f32_tile_visible(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t j0, int64_t n_j) {

@@ -39,8 +39,12 @@ fa_axes fa_axes_of(fa_tensor_id id, const fa_problem *p, const fa_want *w) {
                            *const pages[] = {"page", "slot", "h", "d"},
                            *const any[] = {"axis0", "axis1", "axis2", "axis3", "axis4"};
   fa_axes a = {.seq = -1, .token_axis = -1, .row_noun = "element"};
-  const bool on_keys = id == FA_T_DK || id == FA_T_DV;
-  if (id == FA_T_O || id == FA_T_DQ || on_keys) {
+  const fa_tensor_info *info = fa_tensor_describe(id);
+  const bool on_keys = info->on_keys;
+  if (info->direction == FA_TENSOR_UPDATED) {
+    a.row_noun = "slot";
+    set_axes(&a, w, p->kvcache.page_size > 0 ? pages : cache);
+  } else if (info->axes == FA_AXES_TOKENS) {
     a.row_noun = on_keys ? "key" : "row";
     if (w->rank == 3) {
       set_axes(&a, w, packed);
@@ -49,16 +53,13 @@ fa_axes fa_axes_of(fa_tensor_id id, const fa_problem *p, const fa_want *w) {
       set_axes(&a, w, on_keys ? keys : rows);
       a.seq = 1;
     }
-  } else if (id == FA_T_LSE) {
+  } else if (info->axes == FA_AXES_ROWS) {
     a.row_noun = "row";
     set_axes(&a, w, w->rank == 2 ? packed_lse : lse);
     a.seq = 2;
     if (w->rank == 2) split_tokens(&a, w, 1, &p->cu_seqlens_q, "q");
-  } else if (id == FA_T_DBIAS || id == FA_T_P_DEBUG || id == FA_T_DROPOUT_KEEP) {
+  } else if (info->axes == FA_AXES_BIAS || info->axes == FA_AXES_SCORES) {
     set_axes(&a, w, scores);
-  } else if (id == FA_T_K || id == FA_T_V) {
-    a.row_noun = "slot";
-    set_axes(&a, w, p->kvcache.page_size > 0 ? pages : cache);
   } else {
     set_axes(&a, w, any);
   }

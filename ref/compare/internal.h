@@ -6,6 +6,7 @@
 #include "ref/math/rows.h"
 
 #include "cases/base/bits.h"
+#include "cases/tensors/table.h"
 
 #include <math.h>
 

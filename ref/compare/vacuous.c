@@ -74,7 +74,7 @@ static double operand_floor(const trial *t, double keys, double rows) {
   const double each = t->profile != NULL ? t->profile->floor_operand / (1 - p->dropout.p) : 0;
   if (t->id == FA_T_O) return each;
   if (t->id == FA_T_DV) return rows * each;
-  if (each == 0 || t->id < FA_T_DQ) return 0;
+  if (each == 0 || !fa_tensor_describe(t->id)->gradient) return 0;
   const double d_o = sizes_of(&in[FA_T_DO]).max, v = sizes_of(&in[FA_T_V]).max;
   const double dv = (double)p->head_dim_v, by = steepest(t);
   const double lost = by * each * dv * (d_o + v), ds = by * 3 * each * dv * d_o * v;
@@ -107,7 +107,7 @@ static double underflow_floor(const trial *t) {
     sum += (double)(p->heads_q / p->heads_kv) * (rows / t->profile->block_m + 3) * t->profile->floor_dkv *
            (t->id == FA_T_DK ? fabs(p->scale) : 1 / (1 - p->dropout.p));
   sum += operand_floor(t, keys, rows);
-  if (t->id == FA_T_DBIAS) {
+  if (fa_tensor_describe(t->id)->axes == FA_AXES_BIAS) {
     const double elements = (double)(t->want->shape[0] * t->want->shape[1] * t->want->shape[2]);
     sum = (double)(p->batch * p->heads_q * p->seqlen_q) / elements * (each + cancelled(t));
   }
@@ -170,12 +170,11 @@ static bool neighbour_passes(trial *t, int axis) {
 }
 
 static int head_axis(fa_tensor_id id, const fa_want *w) {
-  if (id == FA_T_LSE) return w->rank - 2;
-  return id == FA_T_DBIAS ? 1 : w->rank - 2;
+  return fa_tensor_describe(id)->axes == FA_AXES_BIAS ? 1 : w->rank - 2;
 }
 
 static bool has_batch_axis(fa_tensor_id id, const fa_want *w) {
-  return w->rank == (id == FA_T_LSE ? 3 : 4);
+  return w->rank == (fa_tensor_describe(id)->axes == FA_AXES_ROWS ? 3 : 4);
 }
 
 /* ---- mean of the visible V (dropout and block lists ignored) ---- */
@@ -225,13 +224,11 @@ static double *prefix_sums(const trial *t, const keys *k, int64_t b, int64_t h) 
 static void visible_range(const fa_problem *p, int64_t i, int64_t sq, int64_t sk, int64_t *low,
                           int64_t *high) {
   const int64_t at = i + (p->mask.align == FA_ALIGN_TOP_LEFT ? 0 : sk - sq);
+  const fa_window window = fa_mask_window(&p->mask);
   *low = 0;
   *high = sk;
-  if (p->mask.type == FA_MASK_CAUSAL && at + 1 < *high) *high = at + 1;
-  if (p->mask.type == FA_MASK_WINDOW) {
-    if (p->mask.left >= 0 && at - p->mask.left > *low) *low = at - p->mask.left;
-    if (p->mask.right >= 0 && at + p->mask.right + 1 < *high) *high = at + p->mask.right + 1;
-  }
+  if (window.left >= 0 && at - window.left > *low) *low = at - window.left;
+  if (window.right >= 0 && at + window.right + 1 < *high) *high = at + window.right + 1;
 }
 
 /* A row that must be exactly 0 has nothing to say about means. */
@@ -284,7 +281,8 @@ static bool mean_passes(trial *t) {
 
 void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
                       const fa_compare_options *opt, fa_verdict *v) {
-  if (v->id == FA_T_K || v->id == FA_T_V) return; /* copies of the input: their bound is half an ulp */
+  if (fa_tensor_describe(v->id)->direction == FA_TENSOR_UPDATED)
+    return; /* copies of the input: their bound is half an ulp */
   trial t = {.p = p,
              .in = in,
              .want = want,
@@ -294,11 +292,12 @@ void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *
              .relative = relative_resolution(want, opt->profile),
              .floor = -1};
   const char *name = "";
-  if (v->id != FA_T_LSE && zeros_pass(&t))
+  if (fa_tensor_describe(v->id)->axes != FA_AXES_ROWS && zeros_pass(&t))
     name = "all zeros";
   else if (v->id == FA_T_O && mean_passes(&t))
     name = "the mean of the visible V";
-  else if (v->id >= FA_T_DBUFFER_0) /* its axes mean what the expression makes of them */
+  else if (fa_tensor_describe(v->id)->axes ==
+           FA_AXES_OWN) /* its axes mean what the expression makes of them */
     return;
   else if (neighbour_passes(&t, head_axis(v->id, want)))
     name = "another head's rows";

@@ -152,7 +152,8 @@ static bool scan_row(scan *s, int64_t e, int64_t n, const uint64_t *bits, const 
 /* False: out of memory. */
 static bool scan_rows(scan *s) {
   const fa_want *w = s->want;
-  const int64_t width = w->shape[w->rank - 1], piece = s->id == FA_T_LSE ? LSE_PIECE : width;
+  const int64_t width = w->shape[w->rank - 1],
+                piece = fa_tensor_describe(s->id)->axes == FA_AXES_ROWS ? LSE_PIECE : width;
   uint64_t *bits = malloc((size_t)width * sizeof *bits);
   double *value = malloc((size_t)width * sizeof *value);
   bool ok = bits != NULL && value != NULL;
@@ -215,7 +216,7 @@ fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tenso
             .poison = opt->poison,
             .accept = 1 + (opt->slack > 0 ? opt->slack : FA_DEFAULT_SLACK),
             .overflow = fa_dtype_is_float(got->dtype) ? fa_overflow_threshold(got->dtype) : INFINITY,
-            .statistics = want->noise != NULL && id != FA_T_K && id != FA_T_V, /* caches: copies */
+            .statistics = want->noise != NULL && fa_tensor_id_is_output(id), /* caches: copies */
             .out = out};
   if (!scan_rows(&s)) {
     status = fa_fail(err, FA_ERR_MEMORY, "%s: out of memory while comparing", fa_tensor_id_name(id));

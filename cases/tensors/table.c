@@ -1,0 +1,165 @@
+#include "cases/tensors/table.h"
+
+_Static_assert(FA_T_COUNT <= 64, "a bit for every tensor");
+
+#define IN FA_TENSOR_INPUT
+#define OUT FA_TENSOR_OUTPUT
+#define FORWARD FA_PASS_FORWARD
+#define BACKWARD FA_PASS_BACKWARD
+#define SUMS(flag) .sums = offsetof(fa_profile, flag)
+#define GRADIENT(input) .gradient = true, .of = (input)
+
+/* clang-format off */
+/* A buffer that an expression reads, and its gradient. */
+#define BUFFER(k)                                                                                            \
+  [FA_T_BUFFER_0 + (k)] = {"buffer_" #k, IN, FORWARD, FA_AXES_OWN, FA_DATA_BUFFER},                          \
+  [FA_T_DBUFFER_0 + (k)] = {"dbuffer_" #k, OUT, BACKWARD, FA_AXES_OWN, FA_DATA_NONE,                         \
+                            GRADIENT(FA_T_BUFFER_0 + (k)), SUMS(dbuffer_atomic)}
+
+/* name, direction, pass, axes, data, when */
+static const fa_tensor_info table[FA_T_COUNT] = {
+    [FA_T_Q] = {"q", IN, FORWARD, FA_AXES_TOKENS, FA_DATA_QUERY},
+    [FA_T_K] = {"k", FA_TENSOR_UPDATED, FORWARD, FA_AXES_TOKENS, FA_DATA_KEY, .on_keys = true},
+    [FA_T_V] = {"v", FA_TENSOR_UPDATED, FORWARD, FA_AXES_TOKENS, FA_DATA_VALUE, .on_keys = true,
+                .on_values = true},
+    [FA_T_BIAS] = {"bias", IN, FORWARD, FA_AXES_BIAS, FA_DATA_BIAS, FA_WHEN_BIAS},
+    [FA_T_ALIBI_SLOPES] = {"alibi_slopes", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
+    [FA_T_DO] = {"do", IN, BACKWARD, FA_AXES_TOKENS, FA_DATA_GRADIENT, FA_WHEN_BACKWARD, .on_values = true},
+    [FA_T_DLSE] = {"dlse", IN, BACKWARD, FA_AXES_ROWS, FA_DATA_PLAIN, FA_WHEN_BACKWARD | FA_WHEN_GRAD_LSE,
+                   .f32 = true},
+    [FA_T_CU_SEQLENS_Q] = {"cu_seqlens_q", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
+    [FA_T_CU_SEQLENS_K] = {"cu_seqlens_k", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
+    [FA_T_SEQUSED_K] = {"seqused_k", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
+    [FA_T_LEFTPAD_K] = {"leftpad_k", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
+    [FA_T_K_NEW] = {"k_new", IN, FORWARD, FA_AXES_NEW, FA_DATA_KEY, FA_WHEN_NEW_KEYS, .on_keys = true,
+                    .of = FA_T_K},
+    [FA_T_V_NEW] = {"v_new", IN, FORWARD, FA_AXES_NEW, FA_DATA_VALUE, FA_WHEN_NEW_KEYS, .on_keys = true,
+                    .on_values = true, .of = FA_T_V},
+    [FA_T_CACHE_SEQLENS] = {"cache_seqlens", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
+    [FA_T_CACHE_BATCH_IDX] = {"cache_batch_idx", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
+    [FA_T_BLOCK_TABLE] = {"block_table", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
+    [FA_T_ROTARY_COS] = {"rotary_cos", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
+    [FA_T_ROTARY_SIN] = {"rotary_sin", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
+    [FA_T_KV_NUM_BLOCKS] = {"kv_num_blocks", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
+    [FA_T_KV_INDICES] = {"kv_indices", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
+    [FA_T_FULL_KV_NUM_BLOCKS] = {"full_kv_num_blocks", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
+    [FA_T_FULL_KV_INDICES] = {"full_kv_indices", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
+    [FA_T_O] = {"o", OUT, FORWARD, FA_AXES_TOKENS, .on_values = true},
+    [FA_T_LSE] = {"lse", OUT, FORWARD, FA_AXES_ROWS, .f32 = true},
+    [FA_T_P_DEBUG] = {"p_debug", OUT, FORWARD, FA_AXES_SCORES, .when = FA_WHEN_RETURN_SOFTMAX},
+    [FA_T_DROPOUT_KEEP] = {"dropout_keep", OUT, FORWARD, FA_AXES_SCORES, .when = FA_WHEN_RECORDED},
+    [FA_T_DQ] = {"dq", OUT, BACKWARD, FA_AXES_TOKENS, .when = FA_WHEN_BACKWARD, GRADIENT(FA_T_Q),
+                 SUMS(dq_atomic)},
+    [FA_T_DK] = {"dk", OUT, BACKWARD, FA_AXES_TOKENS, .when = FA_WHEN_BACKWARD, .on_keys = true,
+                 GRADIENT(FA_T_K), SUMS(dkv_atomic)},
+    [FA_T_DV] = {"dv", OUT, BACKWARD, FA_AXES_TOKENS, .when = FA_WHEN_BACKWARD, .on_keys = true,
+                 .on_values = true, GRADIENT(FA_T_V), SUMS(dkv_atomic)},
+    [FA_T_DBIAS] = {"dbias", OUT, BACKWARD, FA_AXES_BIAS,
+                    .when = FA_WHEN_BIAS | FA_WHEN_BIAS_GRAD | FA_WHEN_BACKWARD, GRADIENT(FA_T_BIAS),
+                    SUMS(dbias_atomic)},
+    BUFFER(0), BUFFER(1), BUFFER(2), BUFFER(3), BUFFER(4), BUFFER(5), BUFFER(6), BUFFER(7),
+};
+/* clang-format on */
+
+const fa_tensor_info *fa_tensor_describe(fa_tensor_id id) {
+  FA_ASSERT((unsigned)id < FA_T_COUNT);
+  return &table[id];
+}
+
+const char *fa_tensor_id_name(fa_tensor_id id) {
+  return fa_tensor_describe(id)->name;
+}
+
+bool fa_tensor_id_is_output(fa_tensor_id id) {
+  return fa_tensor_describe(id)->direction == FA_TENSOR_OUTPUT;
+}
+
+bool fa_tensor_is_filled(fa_tensor_id id) {
+  return fa_tensor_describe(id)->data >= FA_DATA_QUERY;
+}
+
+fa_tensor_id fa_tensor_gradient_of(fa_tensor_id id) {
+  int g = 0;
+  while (g < FA_T_COUNT && !(table[g].gradient && table[g].of == id)) ++g;
+  return (fa_tensor_id)g;
+}
+
+bool fa_tensor_is_through_ds(fa_tensor_id id) {
+  const fa_tensor_info *info = fa_tensor_describe(id);
+  return info->gradient && table[info->of].data != FA_DATA_VALUE;
+}
+
+bool fa_tensor_sums_in_any_order(const fa_profile *profile, fa_tensor_id id) {
+  const size_t at = fa_tensor_describe(id)->sums;
+  return at > 0 && *(const bool *)((const char *)profile + at);
+}
+
+uint64_t fa_tensors_written_by(unsigned passes) {
+  uint64_t set = 0;
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (table[id].direction == FA_TENSOR_OUTPUT && (table[id].pass & passes)) set |= (uint64_t)1 << id;
+  return set;
+}
+
+/* ---- of a problem ---- */
+
+bool fa_tensor_is_updated(const fa_problem *p, fa_tensor_id id) {
+  return fa_tensor_describe(id)->direction == FA_TENSOR_UPDATED && p->kvcache.present && p->kvcache.n_new > 0;
+}
+
+bool fa_tensor_is_asked_for(const fa_problem *p, fa_tensor_id id) {
+  const fa_tensor_info *info = fa_tensor_describe(id);
+  unsigned has = 0;
+  if (p->bias.present) has |= FA_WHEN_BIAS;
+  if (p->bias.grad) has |= FA_WHEN_BIAS_GRAD;
+  if (p->backward) has |= FA_WHEN_BACKWARD;
+  if (p->grad_lse) has |= FA_WHEN_GRAD_LSE;
+  if (p->kvcache.n_new > 0) has |= FA_WHEN_NEW_KEYS;
+  if (p->return_softmax) has |= FA_WHEN_RETURN_SOFTMAX;
+  return info->axes != FA_AXES_OWN && (info->when & ~has) == 0;
+}
+
+static void set_shape(int64_t shape[4], int64_t b, int64_t s, int64_t h, int64_t d) {
+  shape[0] = b, shape[1] = s, shape[2] = h, shape[3] = d;
+}
+
+/* Rows and heads of queries, or of keys where they are no cache. */
+static void token_shape(const fa_problem *p, bool on_keys, int64_t d, int64_t shape[4]) {
+  const bool varlen = fa_problem_is_varlen(p);
+  const int64_t total = on_keys ? fa_problem_total_k(p) : fa_problem_total_q(p);
+  const int64_t length = on_keys ? p->seqlen_k : p->seqlen_q;
+  set_shape(shape, varlen ? 1 : p->batch, varlen ? total : length, on_keys ? p->heads_kv : p->heads_q, d);
+}
+
+static void cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]) {
+  const int64_t page = p->kvcache.page_size;
+  if (page)
+    set_shape(shape, p->batch * (p->seqlen_k / page), page, p->heads_kv, d);
+  else
+    set_shape(shape, fa_problem_cache_rows(p), p->seqlen_k, p->heads_kv, d);
+}
+
+void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]) {
+  const fa_tensor_info *info = fa_tensor_describe(id);
+  const int64_t d = info->on_values ? p->head_dim_v : p->head_dim;
+  switch (info->axes) {
+  case FA_AXES_TOKENS:
+    if (p->family == FA_KVCACHE && info->on_keys)
+      cache_shape(p, d, shape);
+    else
+      token_shape(p, info->on_keys, d, shape);
+    break;
+  case FA_AXES_NEW:
+    set_shape(shape, p->batch, p->kvcache.n_new, p->heads_kv, d);
+    break;
+  case FA_AXES_ROWS:
+    token_shape(p, false, 1, shape);
+    break;
+  case FA_AXES_BIAS:
+    set_shape(shape, p->bias.per_batch ? p->batch : 1, p->bias.per_query ? p->seqlen_q : 1,
+              p->bias.per_head ? p->heads_q : 1, p->seqlen_k);
+    break;
+  default:
+    FA_ASSERT(!"a tensor whose axes the table knows");
+  }
+}
