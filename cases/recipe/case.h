@@ -1,30 +1,27 @@
-/* A case: a problem, and the recipe for its data. A case stores no tensors; everything is remade from it.
- * The JSON text, the one-line form, the repro line and the fuzzer's output are all this object. */
+/* A case: a problem, and the recipe for its data. A case stores no tensors; everything is rebuilt from the
+ * recipe. The JSON text, the one-line form, the repro line and the fuzzer's output are all this object. */
 #ifndef FA_CASES_RECIPE_CASE_H
 #define FA_CASES_RECIPE_CASE_H
 
+#include "cases/tensors/tensor.h"
 #include "cases/vocabulary/fill.h"
 #include "cases/vocabulary/law.h"
 #include "cases/vocabulary/problem.h"
-#include "cases/tensors/tensor.h"
 
 typedef enum fa_layout { FA_LAYOUT_BSHD, FA_LAYOUT_BHSD, FA_LAYOUT_SBHD } fa_layout;
-typedef enum fa_packing {
-  FA_PACK_NONE,
-  FA_PACK_KV,
-  FA_PACK_QKV
-} fa_packing; /* q/k/v interleaved in one buffer */
+/* KV, QKV: the tensors are interleaved in one buffer. */
+typedef enum fa_packing { FA_PACK_NONE, FA_PACK_KV, FA_PACK_QKV } fa_packing;
 typedef enum fa_expect { FA_EXPECT_PASS, FA_EXPECT_REJECT } fa_expect;
 
 #define FA_MAX_NAME_CHARACTERS 1000 /* UTF-8 characters, no control characters */
 #define FA_MAX_NOTE_CHARACTERS 10000
 #define FA_MAX_REPEAT 10000
 
-/* Deviations of one tensor from the plain strides of its layout; axes 0 b, 1 s, 2 h. */
+/* How one tensor differs from the plain strides of its layout; axes 0 b, 1 s, 2 h. */
 typedef struct fa_stride_recipe {
-  int64_t gap[3]; /* unused elements after each batch entry, row, head; >= 0 */
-  bool expand[3]; /* stride 0 along that axis (inputs only): all entries read the same memory */
-  int64_t offset; /* elements between the aligned start of the buffer and the first element: odd bases */
+  int64_t gap[3]; /* unused elements after each batch index, row, head; >= 0 */
+  bool expand[3]; /* stride 0 along that axis (inputs only): all its indices read the same memory */
+  int64_t offset; /* elements from the aligned start of the buffer to the first element: unaligned bases */
   int64_t tail;   /* elements after the last one that belong to the buffer: tokens past cu_seqlens[B] */
 } fa_stride_recipe;
 
@@ -35,14 +32,14 @@ typedef struct fa_case {
   fa_packing packing;
   fa_stride_recipe strides[FA_T_COUNT]; /* used for q k v o do dq dk dv bias dbias k_new v_new */
   fa_fill fill[FA_T_COUNT];             /* used for q k v bias do dlse k_new v_new */
-  /* Rows set to 0 after the fill, as pairs from, to (one past the last): ascending, apart, within the longest
-   * entry. A row is counted within its entry, as the fills count it, and is 0 in every entry and head. Used
-   * for q k v do. A shrunk case says with it which rows its failure needs. */
+  /* Rows set to 0 after the fill: ascending, disjoint pairs from, to (one past the last), within the longest
+   * sequence. Rows are counted within a sequence, as the fills count them, and are 0 in every sequence and
+   * head. Used for q k v do. A shrunk case uses it to show which rows its failure needs. */
   fa_int32_array zero[FA_T_COUNT]; /* owned */
   uint64_t data_seed;
-  fa_poison poison;       /* of the outputs before the second and later runs; the first finds FA_POISON_A */
-  int64_t repeat;         /* subject runs compared bit for bit, >= 1 */
-  uint64_t schedule_seed; /* host: added to the run's own, order of fibers and completions */
+  fa_poison poison;       /* of the outputs before the second and later runs; the first gets FA_POISON_A */
+  int64_t repeat;         /* runs of the subject compared bit for bit, >= 1 */
+  uint64_t schedule_seed; /* host: added to the run's own seed for the order of fibers and completions */
   fa_law law;             /* what judges: FA_LAW_NONE = the reference */
   fa_expect expect;
 } fa_case;
@@ -51,47 +48,48 @@ fa_status fa_case_init(fa_case *c);
 void fa_case_free(fa_case *c);
 fa_status fa_case_copy(fa_case *dst, const fa_case *src); /* dst is overwritten, not freed */
 fa_status fa_case_set_name(fa_case *c, const char *name);
-bool fa_case_equal(const fa_case *a, const fa_case *b); /* every field, unused fills and strides too */
+bool fa_case_equal(const fa_case *a, const fa_case *b); /* every field, also unused fills and strides */
 bool fa_case_has_fill(fa_tensor_id id);                 /* q k v bias do dlse k_new v_new */
-bool fa_case_has_strides(fa_tensor_id id);              /* q k v o lse do dlse dq dk dv bias dbias k_new v_new */
-bool fa_case_uses(const fa_case *c, fa_tensor_id id);   /* of those: the call has this tensor */
-bool fa_case_has_zero(fa_tensor_id id);                 /* q k v do */
+bool fa_case_has_strides(fa_tensor_id id); /* q k v o lse do dlse dq dk dv bias dbias k_new v_new */
+bool fa_case_uses(const fa_case *c, fa_tensor_id id); /* the call has this tensor, which is one of those */
+bool fa_case_has_zero(fa_tensor_id id);               /* q k v do */
 bool fa_case_row_is_zero(const fa_case *c, fa_tensor_id id, int64_t row);
-/* The longest entry's rows of such a tensor: what "zero" may name. */
+/* Number of rows that "zero" may name: those of the longest sequence. */
 int64_t fa_case_zero_rows(const fa_case *c, fa_tensor_id id);
-/* The part of fa_case_validate about them. */
+/* The part of fa_case_validate about "zero". */
 fa_status fa_case_check_zero(const fa_case *c, fa_error *err);
 bool fa_stride_recipe_is_plain(const fa_stride_recipe *r);
-/* The logical shape of one of those tensors, its axes in the order b, s, h, d whatever the layout; b is 1
- * where the tensor has no batch axis (variable length), bias: b, q, h, k; lse: b, s, h, 1. Needs a valid problem. */
+/* The logical shape of one of those tensors, with the axes in the order b, s, h, d whatever the layout. b is
+ * 1 if the tensor has no batch axis (variable length). bias: b, q, h, k; lse: b, s, h, 1. Needs a valid
+ * problem. */
 void fa_case_tensor_shape(const fa_case *c, fa_tensor_id id, int64_t shape[4]);
-/* Problem, strides, packing and fills together; message as fa_problem_validate's. Packed tensors: the recipe
- * of the owner (q for qkv, k for kv) describes the shared buffer, the others have none. */
+/* Validates problem, strides, packing and fills together; messages as in fa_problem_validate. For packed
+ * tensors the recipe of the owner (q for qkv, k for kv) describes the shared buffer, and the others have
+ * none. */
 fa_status fa_case_validate(const fa_case *c, fa_error *err);
 /* Sets every float input's fill. */
 void fa_case_set_fill(fa_case *c, fa_fill fill);
-/* True if every fill in use is generic, no input axis is expanded, and the score chain does not make logits
- * equal: sqrt(n) bounds apply. */
+/* True if every fill in use is generic, no input axis is expanded, and scale, softcap and score_mod do not
+ * make logits equal. Then the sqrt(n) bounds apply. */
 bool fa_case_is_generic(const fa_case *c);
 
 /* ---- JSON (cases/codec/json.c, cases/codec/file.c) ---- */
 
 struct cJSON;
-/* One case object. path: where it stands, for messages ("$.cases[3]", "$"). The case is valid. *out is set
- * only on FA_OK, then owned by the caller. "name" may be missing: then it is "". */
+/* Reads one case object. path: its place for messages ("$.cases[3]", "$"). The result is valid. *out is set
+ * only on FA_OK, then owned by the caller. "name" may be missing: it is then "". */
 fa_status fa_case_from_json(const struct cJSON *object, const char *path, fa_case *out, fa_error *err);
 fa_status fa_case_from_text(const char *json, fa_case *out, fa_error *err);
-/* Canonical object: fixed key order; defaults and what follows from other keys left out, family and dtype
- * always there. Doubles have as few digits as read back to the same bits. *out is the caller's
- * (cJSON_Delete); numbers that cJSON would round when printing are raw items, which fa_case_from_json reads
- * too. The case must be valid; of any other the result is only good for showing. */
+/* Canonical object: fixed key order; defaults and derived values left out; family and dtype always present.
+ * Doubles have the fewest digits that read back to the same bits. *out is owned by the caller (cJSON_Delete).
+ * Numbers that cJSON would round when printing are raw items, which fa_case_from_json also reads. The case
+ * should be valid; for any other, the result is only good for display. */
 fa_status fa_case_to_json(const fa_case *c, struct cJSON **out);
-/* Canonical one-line text, malloc'd; NULL when out of memory. parse(print(c)) == c, print(parse(print(c))) ==
- * print(c). */
+/* Canonical one-line text, malloc'd; NULL when out of memory.
+ * parse(print(c)) == c and print(parse(print(c))) == print(c). */
 char *fa_case_to_line(const fa_case *c);
 
-/* Makes case number `index` of a random profile. The generator lives above this folder, so files take it as a
- * hook. */
+/* Makes case number `index` of a random profile. It is a hook, because the generator is in a folder above. */
 typedef fa_status (*fa_generate_fn)(const char *profile, uint64_t seed, int64_t index, fa_case *out,
                                     fa_error *err);
 
@@ -100,31 +98,38 @@ typedef struct fa_case_list {
   int64_t n, capacity;
 } fa_case_list;
 void fa_case_list_free(fa_case_list *l);
-/* Takes the case over (the caller's copy becomes empty). */
+/* Moves the case to the list; *c becomes empty. */
 fa_status fa_case_list_push(fa_case_list *l, fa_case *c);
 
-/* Appends every case of a file to the list; path "-" is stdin. Errors name the file and the JSON path;
- * nothing is appended then. generate may be NULL: a "random" section is then an error. A file is one of
- *   {"fa_cases": 1, "note", "defaults": {case keys}, "cases": [case ...], "sweeps": [...], "random": [...]},
- * where defaults  hold for every case and sweep. A case's key replaces the defaults' key whole, objects too:
- * a case with a "mask" of its own inherits nothing of the defaults' mask. sweeps    {"base": {case keys},
- * "over": {key: [value ...] ...}}: the product of the values, the last key turning fastest, over base over
- * defaults. A dotted key ("mask.type") changes one key inside the object that base or defaults give. Names:
- * "base name/seqlen_q=64,head_dim=64". random    {"count", "seed" ("1"), "profile"}: cases made by generate;
- * the defaults do not hold for them. cases and sweeps without a name are called after the file: "causal/3",
- * "causal/sweeps[0]/seqlen_q=64"; a case object by itself; or several, one after the other (JSON lines). */
+/* Appends every case of a file to the list; path "-" is stdin. Errors name the file and the JSON path, and
+ * then nothing is appended. If generate is NULL, a "random" section is an error.
+ *
+ * A file is one of
+ *   - an object {"fa_cases": 1, "note", "defaults": {case keys}, "cases": [case ...], "sweeps": [...],
+ *     "random": [...]};
+ *   - a bare case object;
+ *   - several case objects, one after another (JSON lines).
+ *
+ *   defaults  Keys for every case and sweep. A case's key replaces the defaults' key whole, objects too: a
+ *             case with its own "mask" inherits nothing of the defaults' mask.
+ *   sweeps    {"base": {case keys}, "over": {key: [value ...] ...}}: the product of the values, the last key
+ *             varying fastest, over base over defaults. A dotted key ("mask.type") changes one key inside the
+ *             object that base or defaults give. Names: "base name/seqlen_q=64,head_dim=64".
+ *   random    {"count", "seed" ("1"), "profile"}: cases made by generate; the defaults do not apply to them.
+ *
+ * Cases and sweeps without a name are named after the file: "causal/3", "causal/sweeps[0]/seqlen_q=64". */
 fa_status fa_case_file_load(const char *path, fa_generate_fn generate, fa_case_list *out, fa_error *err);
-/* The same on text; name stands for the file in messages. */
+/* The same for text; name is the file's name in messages. */
 fa_status fa_case_file_parse(const char *text, size_t n_bytes, const char *name, fa_generate_fn generate,
                              fa_case_list *out, fa_error *err);
-/* A case file holding these cases, written atomically. */
+/* Writes a case file with these cases, atomically. */
 fa_status fa_case_file_save(const char *path, const fa_case *cases, int64_t n, fa_error *err);
 
 /* ---- data (cases/data/build.c) ---- */
 
-/* Allocates every tensor of the case (inputs and the outputs that its problem asks for) with the case's
- * layout, strides and guards; fills the inputs; poisons the outputs (FA_POISON_A), the gaps of inputs, unused
- * cache slots and pages, and table entries that the contract says are never read. */
+/* Allocates every tensor of the case (the inputs, and the outputs that its problem asks for) with the case's
+ * layout, strides and guards, and fills the inputs. Poisons the outputs (FA_POISON_A), the gaps of inputs,
+ * unused cache slots and pages, and table entries that by contract are never read. */
 fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The key "zero": rows of the inputs that are 0 whatever the fill says. */
+/* The key "zero": rows of the inputs that are 0 regardless of the fill. */
 #include "cases/codec/keys.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ fa_status fa_case_check_zero(const fa_case *c, fa_error *err) {
 
 /* ---- the reader ---- */
 
-/* [[from, to] ...] into pairs. */
+/* Reads [[from, to] ...] into pairs. */
 static fa_status read_pairs(fa_case_reader *r, const cJSON *v, int32_t *pairs) {
   char buffer[80];
   int64_t index = 0, n = 0;
