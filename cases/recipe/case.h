@@ -3,10 +3,10 @@
 #ifndef FA_CASES_RECIPE_CASE_H
 #define FA_CASES_RECIPE_CASE_H
 
-#include "cases/tensors/tensor.h"
 #include "cases/vocabulary/fill.h"
 #include "cases/vocabulary/law.h"
 #include "cases/vocabulary/problem.h"
+#include "cases/tensors/tensor.h"
 
 typedef enum fa_layout { FA_LAYOUT_BSHD, FA_LAYOUT_BHSD, FA_LAYOUT_SBHD } fa_layout;
 /* KV, QKV: the tensors are interleaved in one buffer. */
