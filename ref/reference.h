@@ -1,7 +1,7 @@
 /* The judge's own attention: float64 values and per-element error bounds, by blocked GEMMs on OpenBLAS.
  *
  * Formulas: docs/semantics.md (values), docs/bounds.md (bounds). Memory is O(S * d): scores exist one tile at
- * a time, tiles that no visible pair touches are skipped. Work is split over (batch entry, head, block) on
+ * a time, and tiles without a visible pair are skipped. Work is split by (sequence, head, block) over
  * n_threads threads, with OpenBLAS single-threaded inside; the result does not depend on n_threads. */
 #ifndef FA_REF_REFERENCE_H
 #define FA_REF_REFERENCE_H
@@ -11,9 +11,8 @@
 #include "cases/tensors/tensor.h"
 
 /* What an output should be, and how far a correct kernel may be from it. Arrays are row-major over the
- * tensor's own shape. An element's bound is quant + accum + h(|value| + quant + accum), h = half an ulp of
- * the output's type, and exactly 0 where value, quant and accum are all 0 (fa_want_bound). Untouched: see
- * `owned`. */
+ * tensor's own shape. An element's bound is quant + accum + h(|value| + quant + accum), where h is half an
+ * ulp of the output's type, and exactly 0 where value, quant and accum are all 0 (fa_want_bound). */
 typedef struct fa_want {
   fa_dtype dtype; /* of the subject's tensor */
   int rank;
@@ -24,7 +23,7 @@ typedef struct fa_want {
   float *accum; /* everything computed in f32: GEMM sums, logits, exponentials, delta */
   float *noise; /* root-sum-square of the quant roundings (statistics tier); NULL when bounds were not asked
                    for */
-  double steepest; /* dQ, dK: the most that P (dP - delta) is multiplied by, back through the score chain */
+  double steepest; /* dQ, dK: the largest factor of P (dP - delta) from the score chain */
   float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
                       check */
 } fa_want;
@@ -44,23 +43,23 @@ typedef struct fa_ref_options {
   double lambda;             /* 0 = the default, 4 */
 } fa_ref_options;
 
-/* O, LSE, and P_DEBUG's / DROPOUT_KEEP's keep mask where the set holds those tensors (value 1 kept, 0
- * dropped, NaN not compared); the caches after an append. in: pristine inputs. FA_ERR_INPUT: score_mod or
- * mask_mod has no value at a pair where it counts (ref/mods/tile.h). */
+/* Computes O, LSE, the keep mask of P_DEBUG and DROPOUT_KEEP if the set holds those tensors (value 1 kept, 0
+ * dropped, NaN not compared), and the caches after an append. in: pristine inputs. FA_ERR_INPUT: score_mod or
+ * mask_mod has no value at a pair that counts (ref/mods/tile.h). */
 fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref_options *opt, fa_wants *out,
                          fa_error *err);
 
-/* dQ, dK, dV (and dBias, gradients of buffers). given_o / given_lse: the subject's own outputs, with which
- * its backward worked: the conditional form, delta and P are built from them. Both NULL: end to end, from the
- * reference's own forward in `forward`, with the forward's error (its bounds) carried into the gradients'
- * bounds. */
+/* Computes dQ, dK, dV (and dBias and the gradients of captured buffers). given_o / given_lse: the subject's
+ * own outputs, which its backward used: delta and P are computed from them (the conditional form). Both NULL:
+ * end to end, from the reference's own forward in `forward`; the forward's error (its bounds) is then
+ * propagated into the gradients' bounds. */
 fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,
                           const fa_tensor *given_lse, const fa_wants *forward, const fa_ref_options *opt,
                           fa_wants *out, fa_error *err);
 
-/* The keep mask's own rule, for one element: true = kept. i, j local to the sequence, b the batch entry, h
- * the query head; seqlens as the scheme counts them (memeff: launch maxima in the head term, this entry's
- * keys in the row term). */
+/* The rule of the keep mask for one element: true = kept. i, j local to the sequence, b the sequence, h the
+ * query head; lengths as the scheme counts them (memeff: launch maxima in the head term, this sequence's keys
+ * in the row term). */
 bool fa_ref_dropout_keep(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which keys a row sees. */
+/* Which keys are visible to a row. */
 #include "ref/mods/tile.h"
 
 void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_sequence *e, int64_t i, int64_t *lo, int64_t *hi) {
@@ -14,7 +14,7 @@ void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_sequence *e, int64_
   *hi = end;
 }
 
-/* Lists come as tensors (built or recorded); a problem that brings them itself is read directly. */
+/* The lists usually are tensors (built or recorded); lists in the problem itself are read directly. */
 static int64_t list_at(const fa_ref_call *c, fa_tensor_id id, const fa_int32_array *own, int64_t b, int64_t h,
                        int64_t qb, int64_t k, int64_t n_qb, int64_t width) {
   const fa_block_sparse *s = &c->p->block_sparse;
@@ -43,7 +43,7 @@ static bool in_list(const fa_ref_call *c, fa_tensor_id counts, fa_tensor_id indi
   return false;
 }
 
-/* Of lists made from mask_mod. */
+/* Kind of a tile in the map made from mask_mod. */
 static int mapped_kind(const fa_ref_mods *m, int64_t b, int64_t h, int64_t qb, int64_t kb) {
   const int64_t head = (m->map_batch > 1 ? b : 0) * m->map_heads + (m->map_heads > 1 ? h : 0);
   return m->map[(head * m->n_q + qb) * m->n_kv + kb];
@@ -98,8 +98,8 @@ void fa_ref_row_span(const fa_ref_rows *r, int64_t k, int64_t j0, int64_t n, int
   *end = hi;
 }
 
-/* Of a key: all rows from the first that ends behind it to the last that begins before it. Those of them that
- * do not see it hold zeros. */
+/* For each key: the rows from the first whose range ends after it to the last whose range begins before it.
+ * Rows in between that do not see the key hold zeros. */
 void fa_ref_tile_spans_init(const fa_ref_rows *r, int64_t j0, int64_t n, fa_ref_tile_spans *out) {
   out->rows = (fa_gemm_spans){out->row_first, out->row_end};
   out->keys = (fa_gemm_spans){out->key_first, out->key_end};

@@ -1,4 +1,4 @@
-/* What the gradient sources share. */
+/* Declarations shared by the sources for gradients. */
 #ifndef FA_REF_BOUNDS_BACKWARD_H
 #define FA_REF_BOUNDS_BACKWARD_H
 
@@ -12,17 +12,17 @@ typedef struct fa_backward_job {
   fa_bound_scratch *bound; /* [n_threads]; NULL: values only */
   const fa_rows *rows;
   int64_t *first_item;        /* [batch + 1] */
-  fa_ref_order *order;        /* a queue per key/value head of an entry */
+  fa_ref_order *order;        /* a queue per key/value head of a sequence */
   float *parts_dk, *parts_dv; /* sums over a group's heads of |dK|, |dV|; NULL unless the bounds need them */
 } fa_backward_job;
 
-/* q, d_o, o, l (the LSE that P is made from) and delta of a query block. */
+/* Loads q, d_o, o, l (the LSE that P is computed from) and delta of a query block. */
 void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w);
-/* w->s = P Z and w->dp = P (Z dP - delta), zero where invisible, for keys j0 .. j0 + n - 1; w->th = tanh.
- * b: makes the bounds' terms of the tile too; NULL: values only. */
+/* Computes w->s = P Z and w->dp = P (Z dP - delta), zero where masked, for keys j0 .. j0 + n - 1; w->th =
+ * tanh. With b it also computes the tile's terms of the bounds; NULL: values only. */
 void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
                           int64_t j0, int64_t n, fa_bound_scratch *b);
-/* Gradients of the buffers that score_mod reads (dbuffer.c). */
+/* Gradients of captured buffers (dbuffer.c). */
 fa_status fa_ref_dbuffers(fa_ref_call *c, fa_error *err);
 /* dBias, summed over the axes that the bias is broadcast along (dbias.c). */
 fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err);
@@ -35,15 +35,16 @@ void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const f
 /* Once per tile: |dO| |V|^T. */
 void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
                                   fa_bound_scratch *b);
-/* Row k of the tile, keys begin .. end: while w->s holds scores; while it holds P and w->dp holds dP. */
+/* Row k of the tile, keys begin .. end: the first while w->s holds scores, the second while it holds P and
+ * w->dp holds dP. */
 void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                                     fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end);
 void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                            fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end);
-/* The tile's part of every sum. first: of its query block. */
+/* Adds the tile's part to every sum. first: whether it is the first tile of the query block. */
 void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
                                 fa_bound_scratch *b, const fa_ref_tile_spans *spans, bool first);
-/* dQ's bounds of a query block. */
+/* Computes dQ's bounds for a query block. */
 void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b);
 /* Zeroes the private sums of keys begin .. end - 1. */
 void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t begin, int64_t end);

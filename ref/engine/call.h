@@ -1,8 +1,7 @@
-/* Inside of the reference: one call's geometry, the scores of one tile, and the scratch of one thread.
+/* Private to the reference: the geometry of a call, the scores of one tile, and the scratch of one thread.
  *
- * A call is cut into query blocks of FA_BLOCK_M rows of one head; each walks the key blocks of FA_BLOCK_N
- * keys that hold a visible pair. Key indices j are the entry's effective ones (they count from its leftpad).
- */
+ * A call is divided into query blocks of FA_BLOCK_M rows of one head; each walks the key blocks of FA_BLOCK_N
+ * keys that hold a visible pair. Key indices j are effective ones: they count from the sequence's leftpad. */
 #ifndef FA_REF_ENGINE_CALL_H
 #define FA_REF_ENGINE_CALL_H
 
@@ -11,21 +10,21 @@
 
 enum { FA_BLOCK_M = 256, FA_BLOCK_N = 256 };
 
-/* One batch entry. */
+/* One sequence of the batch. */
 typedef struct fa_ref_sequence {
   int64_t b;
   int64_t sq, sk;  /* its query rows; its effective keys: used ones minus leftpad */
   int64_t shift;   /* of the mask: 0 or sk - sq */
-  int64_t q_first; /* row of the token axis where it begins (0 unless variable length) */
+  int64_t q_first; /* its first row on the token axis (0 unless variable length) */
   int64_t k_first; /* the same for keys, leftpad included; kvcache: leftpad */
   int64_t row;     /* index on the batch axis of K and V (the cache row), -1: variable length or paged */
-  int64_t n_old;   /* kvcache: effective keys below this one come from the cache, the rest from k_new */
+  int64_t n_old;   /* kvcache: effective keys below this come from the cache, the others from k_new */
 } fa_ref_sequence;
 
 /* Rotated rows (kvcache with rotary): rounded to the I/O type as the kernel stores them. */
 typedef struct fa_ref_rotated {
   double *q, *k;   /* [B, Sq, Hq, D], [B, n_new, Hk, D] */
-  float *dq, *dk;  /* by how much f32 arithmetic may end at another rounding */
+  float *dq, *dk;  /* how far the value moves if f32 arithmetic rounds it differently */
   double *exact_k; /* k before the rounding */
   float *exact_k_err;
 } fa_ref_rotated;
@@ -58,12 +57,11 @@ void fa_ref_call_free(fa_ref_call *c);
 
 /* ---- mask.c ---- */
 
-/* Keys [*lo, *hi) that row i may see by length, causality and window (block lists come on top). Empty: 0, 0.
- */
+/* Keys [*lo, *hi) visible to row i by length, causality and window (block lists are separate). None: 0, 0. */
 void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_sequence *e, int64_t i, int64_t *lo, int64_t *hi);
-/* Block-sparse: does the list hold tile (i / q_block, j / kv_block)? Always true without lists. */
+/* Block-sparse: is tile (i / q_block, j / kv_block) listed? Always true without lists. */
 bool fa_ref_block_listed(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j);
-/* The same as a fa_ref_tile (ref/mods/tile.h). Asks for lists. */
+/* The same as a fa_ref_tile (ref/mods/tile.h). Needs lists. */
 int fa_ref_block_kind(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j);
 
 /* One query block of one head. */
@@ -71,19 +69,19 @@ typedef struct fa_ref_rows {
   const fa_ref_sequence *e;
   int64_t h, i0, n;                       /* rows i0 .. i0 + n - 1 */
   int64_t lo[FA_BLOCK_M], hi[FA_BLOCK_M]; /* per row: visible keys by range */
-  int64_t j_begin, j_end;                 /* union over the rows; empty: equal */
+  int64_t j_begin, j_end;                 /* union over the rows; none: equal */
 } fa_ref_rows;
 void fa_ref_rows_init(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i0, fa_ref_rows *r);
 /* False if block lists hide the whole tile. */
 bool fa_ref_tile_visited(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n);
-/* Which pairs of a tile may be visible: of each row from the tile's key first to end - 1, of each key
- * likewise from row to row. */
+/* The pairs of a tile that may be visible: for each row, from the tile's key first to end - 1; for each key
+ * likewise the rows. */
 typedef struct fa_ref_tile_spans {
   int64_t row_first[FA_BLOCK_M], row_end[FA_BLOCK_M], key_first[FA_BLOCK_N], key_end[FA_BLOCK_N];
   fa_gemm_spans rows, keys; /* all of the above */
 } fa_ref_tile_spans;
 void fa_ref_tile_spans_init(const fa_ref_rows *r, int64_t j0, int64_t n, fa_ref_tile_spans *out);
-/* Part of [j0, j0 + n) that row r->i0 + k sees by range, as offsets from j0; empty: *begin == *end. */
+/* Part of [j0, j0 + n) visible to row r->i0 + k by range, as offsets from j0; none: *begin == *end. */
 void fa_ref_row_span(const fa_ref_rows *r, int64_t k, int64_t j0, int64_t n, int64_t *begin, int64_t *end);
 
 /* ---- dropout.c ---- */
@@ -92,7 +90,7 @@ void fa_ref_row_span(const fa_ref_rows *r, int64_t k, int64_t j0, int64_t n, int
 void fa_ref_dropout_row(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j0,
                         int64_t n, double *z);
 void fa_ref_philox(uint64_t seed, int n_rounds, const uint32_t counter[4], uint32_t out[4]);
-/* memeff's linear index of element (i, j), given the launch maxima and the entry's own keys. */
+/* memeff's linear index of element (i, j), from the launch maxima and the sequence's own number of keys. */
 
 /* ---- load.c: strided tensors to contiguous double ---- */
 
@@ -117,15 +115,15 @@ fa_status fa_ref_rotate_all(fa_ref_call *c, fa_error *err);
 /* Offset in elements of key jj (leftpad included) of a contiguous or paged cache. */
 int64_t fa_ref_cache_offset(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t hk,
                             int64_t jj);
-/* The caches after the call, into out->t[FA_T_K], [FA_T_V]. */
+/* Writes the caches after the call to out->t[FA_T_K], [FA_T_V]. */
 fa_status fa_ref_cache_after(fa_ref_call *c, fa_error *err);
 
 /* ---- score.c ---- */
 
-/* The score chain for one tile, in place: s[k*ld + j], row r->i0 + k, key j0 + j, holds scale * q.k and
- * becomes the final score, -inf where invisible. tanh_out (same layout) receives tanh(t/c) when softcap is
- * on; may be NULL. mod: the thread's expressions; what score_mod gets is kept in mod->before, if that is
- * there. */
+/* Applies the score chain to one tile in place: s[k*ld + j], for row r->i0 + k and key j0 + j, holds scale *
+ * q.k and becomes the final score, -inf where masked. tanh_out (same layout) receives tanh(t/c) if there is a
+ * softcap; may be NULL. mod: the thread's expressions; mod->before, if present, keeps the inputs of
+ * score_mod. */
 void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n, double *s,
                        int64_t ld, double *tanh_out, struct fa_ref_mod_scratch *mod);
 double fa_ref_alibi_slope(const fa_ref_call *c, int64_t b, int64_t h);
@@ -134,8 +132,8 @@ const char *fa_ref_bias_row(const fa_ref_call *c, const fa_ref_sequence *e, int6
 
 /* ---- scratch: one thread's memory ---- */
 
-/* Arrays of one block, one behind the other. Without a base, takes only count: nothing may be added to NULL.
- */
+/* Allocates the arrays of one block consecutively. Without a base, it only counts: adding to NULL is
+ * undefined. */
 typedef struct fa_ref_arena {
   char *base;
   size_t used;
@@ -150,7 +148,7 @@ static inline void *fa_ref_arena_alloc(fa_ref_arena *a, int64_t n, size_t size) 
 typedef struct fa_ref_scratch {
   double *k, *v; /* one key/value head as doubles: [sk, D], [sk, Dv] */
   const fa_ref_sequence *e;
-  int64_t hk;               /* whose head k and v hold; e == NULL: nobody's */
+  int64_t hk;               /* the head in k and v; e == NULL: none */
   double *q, *d_o, *o;      /* [FA_BLOCK_M, D | Dv] */
   double *s, *dp, *ds, *th; /* tiles [FA_BLOCK_M, FA_BLOCK_N] */
   double *scores;           /* [FA_BLOCK_M, sk] of a query block, tile after tile, for its bounds; or NULL */
@@ -163,16 +161,16 @@ typedef struct fa_ref_scratch {
 } fa_ref_scratch;
 fa_status fa_ref_scratch_init(fa_ref_scratch *s, const fa_ref_call *c, bool backward, fa_error *err);
 void fa_ref_scratch_free(fa_ref_scratch *s);
-/* Makes k and v hold this head. */
+/* Loads this head into k and v. */
 void fa_ref_scratch_head(fa_ref_scratch *s, const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk);
 
 /* ---- threads.c ---- */
 
-/* Calls work(context, thread, item) for item = 0 .. n_items - 1, items taken in order by up to n_threads
- * threads (the caller's own included). Thread numbers are below n_threads. */
+/* Calls work(context, thread, item) for item = 0 .. n_items - 1; up to n_threads threads (the caller
+ * included) take items in order. Thread numbers are below n_threads. */
 void fa_ref_parallel(int n_threads, int64_t n_items, void (*work)(void *context, int thread, int64_t item),
                      void *context);
-/* Lets threads do something in item order: wait(t, k) returns once done(t) was called k times. */
+/* Lets threads act in item order: wait(t, k) returns once done(t) was called k times. */
 typedef struct fa_ref_order fa_ref_order;
 fa_ref_order *fa_ref_order_new(int64_t n_queues);
 void fa_ref_order_free(fa_ref_order *t);
