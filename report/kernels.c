@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "flash_forward" of "flash_forward<f16,64,causal>": with what stands in brackets there would be hundreds. */
+/* "flash_forward" of "flash_forward<f16,64,causal>": with the arguments there would be hundreds of names. */
 static void stem_of(const char *kernel, char *out, size_t size) {
   snprintf(out, size, "%.*s", (int)strcspn(kernel, "<"), kernel);
 }
 
-/* The row of this name, where it belongs among the others. Names may be anything that a program behind exec:
- * says: the last row takes all that have none. */
+/* The row of this name, inserted in order. A program behind exec: may use any names: the last row collects
+ * those that do not fit. */
 static fa_kernel_row *row_of(fa_kernel_counts *c, const char *name) {
   int at = 0;
   while (at < c->n && strcmp(c->row[at].name, name) < 0) ++at;

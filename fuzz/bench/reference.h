@@ -1,4 +1,4 @@
-/* How fast the reference is, beside a plain DGEMM of the same threads in the same run. */
+/* Speed of the reference, compared with a plain DGEMM on the same threads in the same run. */
 #ifndef FA_FUZZ_BENCH_REFERENCE_H
 #define FA_FUZZ_BENCH_REFERENCE_H
 
@@ -9,9 +9,9 @@
  * S = 32768, D = 64. n_threads 0 = all processors. Takes about a minute. Returns a process exit code. */
 int fa_bench_reference(FILE *out, int n_threads);
 
-/* What one case of profile rate-gpu costs, by step (fuzz/one/stage.h), on average: processor and elapsed time.
- * spec: the backend that is judged. n_processes run at once, each with cases of its own, as workers do; 0 is
- * one. Takes about half a minute. */
+/* Average cost of one case of profile rate-gpu by step (fuzz/one/stage.h): processor and elapsed time. spec:
+ * the backend that is judged. n_processes run at once, each on its own cases, like workers; 0 means one.
+ * Takes about half a minute. */
 int fa_bench_rate(FILE *out, const char *spec, int n_processes);
 
 #endif

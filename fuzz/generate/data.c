@@ -1,5 +1,5 @@
-/* Data and memory: fills, layouts, strides. Drawn from streams of their own, independent of the shapes; only
- * what would be ill-posed is taken out, for the reasons given at each rule. */
+/* Data and memory: fills, layouts, strides. They use random streams of their own, independent of the shapes.
+ * Only ill-posed combinations are removed, for the reasons given at each rule. */
 #include "fuzz/generate/draw.h"
 #include "fuzz/generate/parts.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- fills ---- */
 
-/* Whole-case fills: q, k and v belong together. */
+/* Fills of a whole case: q, k and v belong together. */
 static const fa_fill whole[] = {
     FA_FILL_LOGITS_4X,     FA_FILL_LOGITS_64X,     FA_FILL_SMALL,          FA_FILL_HEAVY_TAIL,
     FA_FILL_V_OFFSET,      FA_FILL_OUTLIER,        FA_FILL_UNIFORM,        FA_FILL_NEGATIVE_LOGITS,
@@ -25,8 +25,8 @@ static const fa_fill biases[] = {FA_FILL_NEG_INF_PREFIX, FA_FILL_NEG_INF_PREFIX,
 static const fa_fill mild[] = {FA_FILL_NORMAL, FA_FILL_NORMAL, FA_FILL_NORMAL, FA_FILL_UNIFORM,
                                FA_FILL_SMALL};
 
-/* These make q and k so that scale * q.k has a certain size or order: they mean what they say only with the
- * default scale and no other step in the score chain. */
+/* These shape q and k so that scale * q.k has a certain size or order. They work only with the default scale
+ * and no other step in the score chain. */
 static bool shapes_logits(fa_fill f) {
   return f == FA_FILL_NEGATIVE_LOGITS || f == FA_FILL_STAIRCASE_UP || f == FA_FILL_STAIRCASE_DOWN ||
          f == FA_FILL_ONE_HOT || f == FA_FILL_SENTINEL;
@@ -35,19 +35,19 @@ static bool shapes_logits(fa_fill f) {
 static bool is_well_posed(const fa_problem *p, fa_fill f) {
   const double plain = fa_default_scale(p->head_dim);
   if (shapes_logits(f) && (p->scale != plain || p->softcap != 0 || p->alibi.present)) return false;
-  /* Logits of 6e4 are only as good as f32 adds them up: over many dimensions, no bound worth having. */
+  /* Logits of 6e4 are only as accurate as f32 sums: over many dimensions they have no useful bound. */
   if (f == FA_FILL_SENTINEL && p->head_dim > 16) return false;
-  /* A larger scale on top of 64-fold logits leaves nothing but one-hot rows. */
+  /* A larger scale on top of 64-fold logits leaves only one-hot rows. */
   if (f == FA_FILL_LOGITS_64X) return p->scale <= plain && p->scale >= -plain;
-  /* Queries there are 2^10 and more, and so is dK: in f16 beyond the largest number, by right. */
+  /* Queries are 2^10 and larger here, and so is dK: in f16 it rightly overflows. */
   if (f == FA_FILL_STAIRCASE_UP || f == FA_FILL_STAIRCASE_DOWN)
     if (p->dtype == FA_F16 && p->backward) return false;
-  /* dO.v near 65504 makes a dS that f16 cannot hold, and 1/(1-p) an O that it cannot: infinities by right. */
+  /* dO.v near 65504 makes a dS, and 1/(1-p) an O, that f16 cannot hold: rightly infinite. */
   if (f == FA_FILL_NEAR_MAX) return p->dropout.p == 0 && !(p->dtype == FA_F16 && p->backward);
   return true;
 }
 
-/* dO.v / (1-p) of large values is a dS that f16 cannot hold: infinities by right. */
+/* dO.v / (1-p) of large values makes a dS that f16 cannot hold: rightly infinite. */
 static void keep_ds_in_f16(fa_case *c) {
   const fa_problem *p = &c->problem;
   if (p->dtype != FA_F16 || !p->backward || p->dropout.p <= 0.9) return;
@@ -61,7 +61,7 @@ void fa_generate_settle_fills(fa_case *c) {
   static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_DO};
   for (int i = 0; i < COUNT(ids); ++i)
     if (!is_well_posed(&c->problem, c->fill[ids[i]])) c->fill[ids[i]] = FA_FILL_NORMAL;
-  /* Logits of 6e4 leave P a tenth uncertain: of an offset of 8, that is more than the values differ. */
+  /* Logits of 6e4 make P uncertain by a tenth: with an offset of 8, that is more than the values differ. */
   if (c->fill[FA_T_Q] == FA_FILL_SENTINEL && c->fill[FA_T_V] == FA_FILL_V_OFFSET)
     c->fill[FA_T_V] = FA_FILL_NORMAL;
   keep_ds_in_f16(c);
@@ -92,11 +92,11 @@ static void draw_recipe(fa_gen *g, fa_rng *r, fa_tensor_id id, bool may_expand) 
   for (int axis = 0; axis < 3; ++axis)
     if (fa_rng_chance(r, 0.3)) s->gap[axis] = PICK(r, gaps);
   if (fa_rng_chance(r, 0.3)) s->offset = PICK(r, offsets);
-  /* Two tensors expanded along the same axis hide each other's mistakes: one axis, and seldom. */
+  /* Two tensors expanded along the same axis hide each other's mistakes: expand one axis, and rarely. */
   if (may_expand && fa_rng_chance(r, 0.25)) s->expand[fa_rng_below(r, 3)] = true;
 }
 
-/* Several tensors in one buffer: what the problem's lengths and head dims allow. */
+/* Several tensors in one buffer, as far as the problem's lengths and head dims allow. */
 static fa_packing draw_packing(const fa_case *c, fa_rng *r) {
   const fa_problem *p = &c->problem;
   if (p->family == FA_KVCACHE || p->head_dim != p->head_dim_v || !fa_rng_chance(r, 0.4)) return FA_PACK_NONE;
@@ -127,21 +127,21 @@ void fa_gen_layout(fa_gen *g) {
 
 /* ---- memory, repetition, schedule ---- */
 
-/* Tensors that have strides of their own: packed ones follow their owner. */
+/* Tensors with strides of their own; packed ones follow their owner. */
 static bool has_own_strides(const fa_case *c, fa_tensor_id id) {
   const bool packed = (c->packing == FA_PACK_QKV && (id == FA_T_K || id == FA_T_V)) ||
                       (c->packing == FA_PACK_KV && id == FA_T_V);
   return fa_case_has_strides(id) && fa_case_uses(c, id) && !packed;
 }
 
-/* Tokens past the last entry: theirs is memory that nobody may touch. */
+/* Tokens past the last sequence: memory that must not be touched. */
 static void draw_tails(fa_case *c, fa_rng *r) {
   static const int64_t tails[] = {1, 8, 64, 500, 8192};
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (has_own_strides(c, (fa_tensor_id)id)) c->strides[id].tail = PICK(r, tails);
 }
 
-/* Tensors that few cases have get their share. */
+/* Gives tensors that few cases have their share. */
 static fa_tensor_id huge_candidate(const fa_case *c, fa_rng *r) {
   const bool second = fa_rng_chance(r, 0.5);
   if (c->problem.bias.present && fa_rng_chance(r, 0.5)) return second ? FA_T_BIAS : FA_T_DBIAS;
@@ -149,8 +149,8 @@ static fa_tensor_id huge_candidate(const fa_case *c, fa_rng *r) {
   return (fa_tensor_id)fa_rng_below(r, FA_T_COUNT);
 }
 
-/* One axis of one tensor steps so far that its last element lies beyond 2^31 bytes, 2^31 elements, 2^32
- * elements. Few rows: each becomes an island of its own in reserved address space. */
+/* One axis of one tensor gets a stride so large that its last element is beyond 2^31 bytes, 2^31 elements or
+ * 2^32 elements. Few rows, because each becomes an island of its own in reserved address space. */
 static void draw_huge(fa_case *c, fa_rng *r) {
   static const int64_t beyond[] = {(int64_t)1 << 30, (int64_t)1 << 31, (int64_t)1 << 31, (int64_t)1 << 32};
   int64_t shape[4], at_most = 512;
@@ -163,7 +163,7 @@ static void draw_huge(fa_case *c, fa_rng *r) {
     if (shape[0] * shape[1] * shape[2] > at_most || shape[3] < 1) continue;
     const fa_stride_recipe before = c->strides[id];
     int64_t gap = PICK(r, beyond) / (shape[axis] - 1) + fa_rng_below(r, 64);
-    if (fa_rng_chance(r, 0.5)) gap = (gap + 7) / 8 * 8; /* rows as aligned as they were */
+    if (fa_rng_chance(r, 0.5)) gap = (gap + 7) / 8 * 8; /* rows keep their alignment */
     c->strides[id].gap[axis] = gap;
     if (fa_case_validate(c, NULL) == FA_OK) return;
     c->strides[id] = before;
