@@ -47,7 +47,7 @@ class Call(ctypes.Structure):
 
 
 class Libraries:
-    """What BENCH_CALL opens, by name."""
+    """The functions of BENCH_CALL, by name."""
 
     def __init__(self, path, named):
         try:
@@ -79,7 +79,7 @@ class Libraries:
 
 
 class Row:
-    """One row: the tensors, and a function for each who takes part."""
+    """One row: the tensors, and a function for each participant."""
 
     def __init__(self, torch, libraries, name):
         which, head_dim, seqlen, mask, *more = name.split(":")
@@ -92,7 +92,7 @@ class Row:
         self.q, self.k, self.v, self.d_o = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(4))
         self.outputs = {n: [torch.full_like(self.q, float("nan")) for _ in range(3 if self.backward else 1)]
                         for n in libraries.opened}
-        self.keep = []  # what calls point at
+        self.keep = []  # keeps alive what calls point to
         self.subjects = {n: self.ours(n) for n in libraries.opened}
         if not (self.backward and self.deterministic):
             self.subjects["cuDNN"] = self.cudnn()
@@ -166,7 +166,7 @@ class Row:
 
 
 def matrix_product(torch):
-    """TFLOP/s of a product of 8192^3: what this chip has to give today."""
+    """TFLOP/s of a product of 8192^3: what this chip can do at the moment."""
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     for rep in range(12):
@@ -194,7 +194,7 @@ def parse(arguments):
 
 
 def named(text):
-    """NAME=LIBRARY, or a library of ours."""
+    """NAME=LIBRARY, or a path alone."""
     name, _, path = text.rpartition("=")
     return name or "ours", path
 

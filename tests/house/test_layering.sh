@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The folders only look downwards: the oracle (ref/) and the subjects (gpu/) never see each other, nobody sees a
-# folder above. Reads every include of every source; then plants each kind of violation in a copy and
-# expects to see it reported.
+# The folders only include downwards: the oracle (ref/) and the subjects (gpu/) never include each other, and
+# nothing includes a folder above. Reads every include of every source; then plants each kind of violation in a
+# copy and expects it to be reported.
 # usage: test_layering.sh [ROOT]
 set -euo pipefail
 root=${1:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)}
 
-# Folder -> what its includes may begin with (extended regular expression).
+# Folder -> allowed beginnings of its includes (extended regular expression).
 declare -A may=(
   [cases]='cases/'
   [ref]='(cases|ref)/'
