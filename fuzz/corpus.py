@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """The fuzz targets' corpora: one archive each, corpus/TARGET.zip beside this file.
 
-usage: corpus.py list TARGET              the inputs' names, one a line
+usage: corpus.py list TARGET              prints the inputs' names, one per line
        corpus.py add TARGET FILE...       adds the files under their names
-       corpus.py remove TARGET NAME...    takes inputs out
+       corpus.py remove TARGET NAME...    removes inputs
        corpus.py extract TARGET DIR       writes every input into a new or empty folder
-       corpus.py merge TARGET DIR         adds what is new in a folder of grown inputs, under its SHA-1 as libFuzzer
-                                          names it; names that begin with a dot are left alone
+       corpus.py merge TARGET DIR         adds the new inputs in a folder of grown ones, named by their SHA-1 as in
+                                          libFuzzer; ignores names that begin with a dot
 
-An archive takes all that a command names, or stays as it is. The same inputs make the same bytes, in whatever order
-they came (with the same zlib), so that a change of an archive is a change of its inputs. Exit 2 when something is
-refused.
+A command changes an archive completely or not at all. The same inputs make the same bytes, in whatever order they
+were added (with the same zlib), so that an archive changes only if its inputs do. Exit 2 if something is rejected.
 """
 import hashlib
 import os
@@ -25,9 +24,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_BYTES = 1 << 20  # corpus_tool reads no more of an input
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 NAME_RULE = "1 to 200 letters, digits and _ . - of which the first is a letter, a digit or _"
-TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format can say
+TIME = (1980, 1, 1, 0, 0, 0)  # the earliest time that the format can store
 
-# What zipfile raises for bytes that are no archive, in one version of Python or another.
+# What zipfile raises for bytes that are not an archive, depending on the version of Python.
 UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError)
 
 
@@ -36,7 +35,7 @@ class Refused(Exception):
 
 
 def targets():
-    """Wherever below this folder their sources are."""
+    """In any folder below this one."""
     found = (f[:-len("_fuzzer.c")] for _, _, files in os.walk(HERE) for f in files if f.endswith("_fuzzer.c"))
     return sorted(found)
 
@@ -58,14 +57,14 @@ def check_size(where, size):
 
 
 def read_entries(path, archive):
-    """Name -> bytes. Sizes and names are looked at before anything is unpacked."""
+    """Name -> bytes. Checks sizes and names before unpacking anything."""
     inputs = {}
     for info in archive.infolist():
         check_name(path, info.filename)
         check_size(f"{path}: {info.filename}", info.file_size)
         if info.filename in inputs:
             raise Refused(f"{path}: {info.filename} is in it twice; every name stands once")
-        inputs[info.filename] = archive.read(info)  # and compares the checksum
+        inputs[info.filename] = archive.read(info)  # also verifies the checksum
     return inputs
 
 
@@ -91,13 +90,13 @@ def write_entries(file, inputs):
     with zipfile.ZipFile(file, "w") as archive:
         for name in sorted(inputs):
             info = zipfile.ZipInfo(name, TIME)
-            info.create_system = 3  # else it would say on which system it was made
+            info.create_system = 3  # otherwise it depends on the operating system
             info.external_attr = 0o100644 << 16
             archive.writestr(info, inputs[name], zipfile.ZIP_DEFLATED, 9)
 
 
 def write_archive(path, inputs):
-    """Whoever reads meanwhile sees the old archive or the new one."""
+    """A concurrent reader sees the old archive or the new one."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
     try:
@@ -187,7 +186,7 @@ def merge(target, folder):
     store(target, inputs, f"{len(inputs) - before} added")
 
 
-# What each takes behind TARGET: at least, at most.
+# Arguments that each takes after TARGET: minimum, maximum.
 COMMANDS = {"list": (list_names, 0, 0), "add": (add, 1, None), "remove": (remove, 1, None), "extract": (extract, 1, 1),
             "merge": (merge, 1, 1)}
 

@@ -1,19 +1,21 @@
 # The libFuzzer targets. With FA_FUZZ (clang): <name>_fuzzer, all of them by `cmake --build DIR --target fuzzers`. Always: replay_<name>, which
 # runs a corpus without libFuzzer.
 set(FA_FUZZERS case_json expr safetensors report journal waivers attention families schedule hopper)
-set(record_targets attention families schedule hopper) # their inputs are case records, mutated as such
+set(record_targets attention families schedule hopper) # their inputs are case records, and the record mutator changes them
 set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 
-# What the targets share, apart from fa-verify.
+# What the targets share, in addition to fa-verify.
 add_library(fa_fuzzer_parts STATIC inputs/fuzzer.c inputs/to_case.c inputs/judged_input.c inputs/mutate_case.c inputs/mutate_record.c)
 target_link_libraries(fa_fuzzer_parts PUBLIC fa_fuzz)
 
-# Each corpus is one archive. Its inputs become files here: what reads them, libFuzzer too, takes folders.
+# Each corpus is one archive. Its inputs are unpacked here, because their readers, libFuzzer too, need
+# folders.
 set(FA_CORPORA ${CMAKE_BINARY_DIR}/fuzz/corpus)
 set(FA_CORPORA ${FA_CORPORA} PARENT_SCOPE) # for tests/
 foreach(name ${FA_FUZZERS})
   set(archive ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name}.zip)
-  # From an empty folder on, as an input that was taken out would stay. The stamp is last, so that what broke off is done again.
+  # Starts with an empty folder, because a removed input would stay. The stamp comes last, so that an interrupted
+  # unpacking is repeated.
   add_custom_command(OUTPUT ${FA_CORPORA}/${name}.stamp DEPENDS ${archive} VERBATIM COMMENT "Unpacking fuzz/corpus/${name}.zip"
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${FA_CORPORA}/${name}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${FA_CORPORA}/${name}
@@ -37,7 +39,7 @@ foreach(name ${FA_FUZZERS})
 endforeach()
 
 if(FA_FUZZ)
-  # "-fsanitize=fuzzer", or what OSS-Fuzz names in $LIB_FUZZING_ENGINE.
+  # "-fsanitize=fuzzer", or the contents of $LIB_FUZZING_ENGINE under OSS-Fuzz.
   set(FA_FUZZ_ENGINE "-fsanitize=fuzzer" CACHE STRING "linker flags of the fuzzing engine")
   separate_arguments(engine NATIVE_COMMAND "${FA_FUZZ_ENGINE}")
   add_custom_target(fuzzers)
@@ -49,11 +51,12 @@ if(FA_FUZZ)
     add_dependencies(fuzzers ${name}_fuzzer)
   endforeach()
 
-  # fa_fuzz_flags(LIBRARY "FLAG;..." source...): flags behind all others.
+  # fa_fuzz_flags(LIBRARY "FLAG;..." source...): appends flags to all others.
   function(fa_fuzz_flags library flags)
     set_property(SOURCE ${ARGN} TARGET_DIRECTORY ${library} APPEND PROPERTY COMPILE_OPTIONS ${flags})
   endfunction()
-  # What the parsers are: cases/ makes tensors too, which the attention targets do all the time without interest in how.
+  # Coverage of the parsers only: cases/ also makes tensors, which the attention targets do all the time and which
+  # guides nothing.
   set(coverage -fsanitize=fuzzer-no-link)
   fa_sources_of(parsers cases/expr cases/recipe cases/codec)
   fa_fuzz_flags(fa_cases "${coverage}" ${parsers} ${CMAKE_SOURCE_DIR}/cases/base/json.c ${CMAKE_SOURCE_DIR}/cases/tensors/safetensors.c
@@ -62,13 +65,13 @@ if(FA_FUZZ)
   fa_fuzz_flags(fa_report "${coverage}" ${report}/journal_line.c ${report}/merge.c ${report}/read.c)
   set(campaign ${CMAKE_CURRENT_SOURCE_DIR}/campaign)
   fa_fuzz_flags(fa_fuzz "${coverage}" ${campaign}/journal.c ${campaign}/resume.c ${campaign}/waivers.c)
-  # What is trusted here runs at full speed: the reference; and the executor, which checks every access of the kernels itself.
+  # Trusted code runs at full speed: the reference, and the executor, which checks every access of the kernels itself.
   fa_sources_of(reference ref/math ref/engine ref/mods ref/tiles ref/bounds ref/attention ref/compare)
   fa_fuzz_flags(fa_ref -fno-sanitize=all ${reference})
   fa_sources_of(executor gpu/simt)
   fa_fuzz_flags(fa_gpu -fno-sanitize=all ${executor})
-  # The kernels: edges alone. Comparisons are of tile indices by the million, and sanitizers look where the corpus is replayed: their
-  # checks would be edges that nobody can reach.
+  # Coverage of edges only in the kernels. Comparisons are of tile indices, by the million. Sanitizers run when the
+  # corpus is replayed; here, their checks would be unreachable edges.
   fa_sources_of(kernels gpu/kernels/registry)
   fa_fuzz_flags(fa_host_kernels "-O2;-fno-sanitize=all;-fsanitize-coverage=inline-8bit-counters,pc-table" ${kernels})
   fa_sources_of(planner gpu/call gpu/plan)

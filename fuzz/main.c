@@ -4,6 +4,6 @@
 
 int main(int argc, char **argv) {
   fa_memory_startup();
-  fa_blas_startup(argv); /* may execute this program again, with the BLAS kernels that fit the processor */
+  fa_blas_startup(argv); /* may execute this program again, with the BLAS kernels for this processor */
   return fa_cli_main(argc, argv, fa_backends);
 }

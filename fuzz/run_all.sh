@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs every fuzz target beside the others for a time and prints a table.
+# Runs all fuzz targets in parallel for some time and prints a table.
 # usage: run_all.sh DIR SECONDS [JOBS]
-#   DIR      from build.sh, or wherever <name>_fuzzer and <name>_fuzzer.dict are; DIR/corpus/<name>/ where there is one, else it is
-#            unpacked from corpus/<name>.zip beside this script (with cmake, unzip or python3), and again when that has changed;
-#            DIR/artifacts receives what was found, DIR/logs what was said, DIR/grown the corpora afterwards
-#   JOBS     processes of each target, default 1; they share what they find
-#   SEED     in the environment: libFuzzer's for each target's first process, default 1000; the next has one more
-# Libraries in DIR/lib are found before the system's. Exit 1 when anything was found, or a target did not run to its end (the table
-# says how it ended: one that cannot be loaded, or that executed nothing, has shown nothing), 2 when a target is missing.
+#   DIR      made by build.sh, or any folder with <name>_fuzzer and <name>_fuzzer.dict. The corpus is DIR/corpus/<name>/; if there is
+#            none, it is unpacked from corpus/<name>.zip beside this script (with cmake, unzip or python3), and again when that has
+#            changed. DIR/artifacts receives the findings, DIR/logs the output, DIR/grown the corpora afterwards.
+#   JOBS     processes per target, default 1; they share new inputs
+#   SEED     in the environment: libFuzzer's seed for each target's first process, default 1000; one more for each further process
+# Libraries in DIR/lib are found before the system's. Exit 1 if anything was found, or a target did not run to its end (the table says
+# how it ended: a target that cannot be loaded, or that executed nothing, has shown nothing), 2 if a target is missing.
 set -euo pipefail
 unset CDPATH
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -42,7 +42,8 @@ unpack() { # ARCHIVE EMPTY_FOLDER
   fi
 }
 
-# The copy of the archive beside the folder says what was unpacked. A folder without one is the caller's own.
+# The copy of the archive beside the folder records what was unpacked. A folder without one belongs to the
+# caller.
 prepare_corpus() { # NAME
   local archive=$here/corpus/$1.zip folder=$dir/corpus/$1
   if [ -d "$folder" ]; then
@@ -55,7 +56,7 @@ prepare_corpus() { # NAME
   mkdir -p -- "$folder.new"
   unpack "$archive" "$folder.new"
   cp -- "$archive" "$folder.zip"
-  mv -- "$folder.new" "$folder" # last: a folder that is there is whole
+  mv -- "$folder.new" "$folder" # last: an existing folder is complete
 }
 
 start() { # NAME JOB
@@ -94,7 +95,7 @@ for name in "${targets[@]}"; do
     n=$(last "$log" cov) && [ "${n:-0}" -le "$edges" ] || edges=${n:-0}
     n=$(last "$log" ft) && [ "${n:-0}" -le "$features" ] || features=${n:-0}
   done
-  # libFuzzer's own artifact stands for what the target itself wrote about the same finding.
+  # libFuzzer's own artifact duplicates what the target itself wrote about the same finding.
   artifacts=$(find "$dir/artifacts/$name" -type f ! -name 'slow-unit-*' ! -name 'finding-*' | wc -l)
   found=$((found + artifacts))
   if [ "$ended" != well ]; then found=$((found + 1)); fi

@@ -1,47 +1,52 @@
-/* The attention kernels for C programs: O = softmax(scale * Q K^T, masked) V on an NVIDIA GPU, the gradients,
- * and the same over keys in a cache. Formulas: docs/semantics.md (families flash, memeff, flex and kvcache).
+/* The attention kernels for C programs: O = softmax(scale * Q K^T, masked) V on an NVIDIA GPU, its gradients,
+ * and the same over a KV cache. Formulas: docs/semantics.md (families flash, memeff, flex and kvcache).
  *
  *   fa_attention a;
  *   fa_attention_init(&a);                     // then sizes, pointers, strides, mask ...
  *   fa_error err;
  *   if (fa_forward(&a, NULL, 0, stream, &err) != FA_OK) puts(err.text);
  *
- * Shapes. With fixed lengths q is [batch, seqlen_q, heads_q, head_dim], k [batch, seqlen_k, heads_kv,
- * head_dim], v and o the same with head_dim_v, lse [batch, heads_q, seqlen_q]. With variable lengths
- * (cu_seqlens_q and cu_seqlens_k) the tokens of all entries are packed: q [total_q, heads_q, head_dim],
- * k [total_k, heads_kv, head_dim], v and o with head_dim_v, lse [heads_q, total_q].
+ * Shapes. With fixed lengths:
+ *   q         [batch, seqlen_q, heads_q, head_dim]
+ *   k, v      [batch, seqlen_k, heads_kv, head_dim], v with head_dim_v
+ *   o         [batch, seqlen_q, heads_q, head_dim_v]
+ *   lse       [batch, heads_q, seqlen_q]
+ * With variable lengths (cu_seqlens_q and cu_seqlens_k) the tokens of all sequences are packed:
+ *   q         [total_q, heads_q, head_dim]
+ *   k, v      [total_k, heads_kv, head_dim], v with head_dim_v
+ *   o         [total_q, heads_q, head_dim_v]
+ *   lse       [heads_q, total_q]
  *
- * Kernels. 16-bit elements with head dims that are multiples of 8 up to 256 have fast ones; with a bias,
- * linear dropout or a head_dim_v of its own those know neither softcap nor ALiBi, p_debug or tiled dropout.
- * float32, larger or odd head dims and a given delta are the work of others, which compute in full float32
- * accuracy whatever the elements are, and do not know these four either. They also sum dbias along the rows,
- * and along any axis in deterministic calls; the fast ones add it up along batch and heads, with 4 bytes of
- * workspace for each element of the sum.
- * Keys in a cache (fa_forward_kvcache): 16-bit elements, head_dim a multiple of 8 up to 256 and that of v and
- * o too, with softcap, ALiBi and bottom-right masks; not with variable lengths, bias, dropout or p_debug.
+ * Kernels. The fast kernels take 16-bit elements and head dims that are multiples of 8 up to 256. With a
+ * bias, linear dropout or a head_dim_v different from head_dim they do not support softcap, ALiBi, p_debug or
+ * tiled dropout. Other kernels take float32, larger or odd head dims, and a given delta; they compute in full
+ * float32 accuracy whatever the elements are, and do not support these four either. They also sum dbias along
+ * rows, and in deterministic calls along any axis. The fast kernels sum it along batch and heads, with 4
+ * bytes of workspace for each element of the sum.
+ * KV cache (fa_forward_kvcache): 16-bit elements; head_dim, also that of v and o, a multiple of 8 up to 256;
+ * softcap, ALiBi and bottom-right masks; no variable lengths, bias, dropout or p_debug.
+ * Expressions and block lists (fa_attention.flex): every element type and head dim, with everything in
+ * fa_attention except dropout and p_debug. These kernels are compiled at run time, for the expressions of the
+ * call, which needs NVRTC.
  *
- * Expressions and block lists (fa_attention.flex): every element type and head dim, with all that an
- * fa_attention has but dropout and p_debug. Kernels are compiled at run time, for the expressions of the
- * call: NVRTC must be there.
+ * Layout. Only the strides say how a tensor lies in memory. They count elements, and any strides that reach
+ * the right elements are allowed: [B,H,S,D], a slice of packed QKV, 0 for an axis that an input repeats.
+ * head_dim is always contiguous. Rows aligned to 16 bytes (pointer and strides in bytes are multiples of 16)
+ * use the fast kernels.
  *
- * Layout. Nothing but the strides says how a tensor lies in memory; they count elements, and any that
- * reach the right elements are allowed: [B,H,S,D], a slice of packed QKV, 0 for an axis that an input
- * repeats. head_dim is always contiguous. Rows that begin on 16 bytes (pointer and strides in bytes are
- * multiples of 16) take the fast kernels.
+ * Ownership. Every pointer except those to the structs is device memory owned by the caller, on the device of
+ * the calling thread's current context; it must live until the work in the stream is done. The library
+ * allocates nothing on the device except the kernels' code, at their first use, which may take a second. The
+ * structs themselves are read before the call returns.
  *
- * Ownership. Every pointer but the structs' own is device memory of the caller's, on the device of the
- * context that is current in the calling thread; it must live until the work in the stream is done. Nothing
- * is allocated on the device but the kernels' code, at their first use, which may take a second. The structs
- * themselves are read before the call returns.
+ * Streams. stream is a CUstream (or cudaStream_t); NULL is the default stream. Calls are asynchronous: they
+ * return before the work is done, an error of the kernel itself appears at the next synchronisation, and they
+ * may be captured into a graph unless check_device_data is set. Calls from several threads are safe.
  *
- * Streams. stream is a CUstream (or cudaStream_t), NULL the default one. Calls only put work into it: they
- * return before it is done, an error of the kernel itself shows at the next synchronisation, and they may be
- * captured into a graph unless check_device_data is set. Calls from several threads are fine.
- *
- * Errors. Everything that the host can see is checked before anything is launched: a call that returns other
- * than FA_OK has launched nothing. FA_ERR_INPUT: wrong whatever the machine; FA_ERR_UNSUPPORTED: well formed,
- * but no kernel for it is in this build or fits this device; FA_ERR_DEVICE: the driver said no. The message
- * names the field. */
+ * Errors. Everything that the host can see is checked before anything is launched: a call that does not
+ * return FA_OK has launched nothing. FA_ERR_INPUT: wrong on any machine; FA_ERR_UNSUPPORTED: well formed, but
+ * this build has no kernel for it, or none that fits this device; FA_ERR_DEVICE: an error of the driver. The
+ * message names the field. */
 #ifndef FA_GPU_FA_H
 #define FA_GPU_FA_H
 
@@ -55,153 +60,152 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* What the shared library exports; of cases/ it gives the types alone. */
+/* What the shared library exports; of cases/ only the types. */
 #pragma GCC visibility push(default)
 
-/* Elements from one index to the next. batch is not looked at with variable lengths. */
+/* Elements from one index to the next. batch is ignored with variable lengths. */
 typedef struct fa_strides {
   int64_t batch, row, head;
 } fa_strides;
 
-/* Where dropout's random numbers come from (docs/semantics.md, "Dropout"). TILED: a byte to every pair, from
- * Philox of seven rounds by 16 x 32 tiles. LINEAR: 32 bits to every pair, from ten rounds by linear index. */
+/* Where dropout's random numbers come from (docs/semantics.md, "Dropout"). TILED: a byte per pair, from
+ * Philox with seven rounds, by 16 x 32 tiles. LINEAR: 32 bits per pair, from ten rounds, by linear index. */
 typedef enum fa_dropout_scheme { FA_DROPOUT_TILED, FA_DROPOUT_LINEAR } fa_dropout_scheme;
 
 /* ---- expressions and block lists ---- */
 
 enum { FA_FLEX_MAX_BUFFERS = 8, FA_FLEX_MAX_RANK = 4 };
 
-/* A buffer that expressions read by name: row-major, without gaps. */
+/* A captured buffer that expressions read by name: row-major, without gaps. */
 typedef struct fa_flex_buffer {
-  const char *name; /* letters, digits and _, no digit first; at most 63; nothing that means something */
+  const char *name; /* letters, digits and _, no digit first; at most 63; not a reserved name */
   fa_dtype dtype;   /* FA_F32 or FA_I32 */
-  int rank;         /* axes: 0 .. FA_FLEX_MAX_RANK; none: one element, read by the bare name */
-  int64_t shape[FA_FLEX_MAX_RANK]; /* from 1 up */
+  int rank;         /* axes: 0 .. FA_FLEX_MAX_RANK; 0: one element, read by the bare name */
+  int64_t shape[FA_FLEX_MAX_RANK]; /* each >= 1 */
 } fa_flex_buffer;
 
-/* score_mod and mask_mod, in the language of docs/expressions.md: read and checked once, so that calls only
- * look at it. Any number of calls may share one, from several threads and with other buffers each. */
+/* score_mod and mask_mod, in the language of docs/expressions.md: parsed and checked once and not again per
+ * call. Any number of calls may share one, from several threads and with different buffers. */
 typedef struct fa_flex_program fa_flex_program;
 
-/* score_mod, mask_mod: NULL: none. buffers: n_buffers of them, at most FA_FLEX_MAX_BUFFERS; nothing of the
- * arguments is kept. *out is the caller's (fa_flex_free), set on FA_OK only. FA_ERR_INPUT: the message shows
+/* score_mod, mask_mod: NULL: none. buffers: n_buffers of them, at most FA_FLEX_MAX_BUFFERS; the arguments are
+ * copied. *out is owned by the caller (fa_flex_free) and set on FA_OK only. FA_ERR_INPUT: the message shows
  * the place in the text, and what is allowed there. */
 fa_status fa_flex_prepare(const char *score_mod, const char *mask_mod, const fa_flex_buffer *buffers,
                           int n_buffers, fa_flex_program **out, fa_error *err);
-void fa_flex_free(fa_flex_program *program); /* not before its last call returned; NULL is fine */
+void fa_flex_free(fa_flex_program *program); /* only after the last call with it returned; NULL is allowed */
 
-/* What fa_attention.flex points to. fa_flex_init gives the defaults in brackets.
+/* What fa_attention.flex points to. fa_flex_init sets the defaults in brackets.
  *
- * Blocks are q_block rows by kv_block keys of an entry, the last ones cut off; they number n_q = seqlen_q /
- * q_block and n_kv = seqlen_k / kv_block, both rounded up. Of a full block all pairs are visible, of a
- * partial one those that mask_mod shows (all without one), of a block in neither list none; all other masks
- * hold as well. Lists are dense: counts [list_batch][list_heads][n_q], and of each row of blocks its key
- * blocks, in any order, [list_batch][list_heads][n_q][n_kv]; what stands past a count is not looked at. No
- * block is listed twice, none is outside of 0 .. n_kv - 1. */
+ * A block is q_block rows by kv_block keys of a sequence; the last ones are cut off. There are n_q = seqlen_q
+ * / q_block and n_kv = seqlen_k / kv_block blocks, both rounded up. In a full block all pairs are visible, in
+ * a partial one those that mask_mod lets through (all without mask_mod), in a block that is in neither list
+ * none; all other masks apply too. Lists are dense: counts [list_batch][list_heads][n_q], and key blocks of
+ * each row of blocks, in any order, [list_batch][list_heads][n_q][n_kv]; indices past the count are ignored.
+ * No block may be listed twice, and all must be in 0 .. n_kv - 1. */
 typedef struct fa_flex {
   const fa_flex_program *program;          /* [NULL: no expressions, only blocks] */
   const void *buffer[FA_FLEX_MAX_BUFFERS]; /* the program's, in its order [NULL] */
   int64_t q_block, kv_block;               /* 1 .. 2^20; 0: there are no blocks [0, 0] */
-  bool blocks_from_mask_mod; /* blocks are what mask_mod makes of them, worked out in every call: full where
-                                it shows every pair that exists, else partial or nothing; no lists [false] */
+  bool blocks_from_mask_mod; /* every call computes the blocks from mask_mod: full if it holds for all pairs
+                                that exist, unlisted if for none, else partial; no lists [false] */
   int64_t list_batch, list_heads;                      /* 1 or batch, 1 or heads_q [1, 1] */
   const int32_t *kv_num_blocks, *kv_indices;           /* the partial blocks [NULL: none] */
-  const int32_t *full_kv_num_blocks, *full_kv_indices; /* the full ones [NULL: none] */
+  const int32_t *full_kv_num_blocks, *full_kv_indices; /* the full blocks [NULL: none] */
 } fa_flex;
 
-/* One forward problem. fa_attention_init gives the defaults in brackets. */
+/* One forward problem. fa_attention_init sets the defaults in brackets. */
 typedef struct fa_attention {
-  fa_dtype dtype;             /* of q, k, v, o, bias, their gradients: FA_F16, FA_BF16, FA_F32 [FA_F16] */
-  int64_t batch;              /* entries [1] */
+  fa_dtype dtype;             /* of q, k, v, o, bias and gradients: FA_F16, FA_BF16, FA_F32 [FA_F16] */
+  int64_t batch;              /* sequences [1] */
   int64_t heads_q, heads_kv;  /* heads_q is a multiple: query head h reads heads_kv * h / heads_q [1] */
-  int64_t seqlen_q, seqlen_k; /* rows and keys of an entry; variable lengths: of the longest one [0] */
+  int64_t seqlen_q, seqlen_k; /* rows and keys of a sequence; variable lengths: the longest [0] */
   int64_t total_q, total_k;   /* variable lengths: all tokens, the last of cu_seqlens; else unused [0] */
   int64_t head_dim;           /* of q and k: up to 65,536 [0] */
   int64_t head_dim_v;         /* of v and o; 0: head_dim [0] */
   const void *q, *k, *v;      /* inputs */
-  void *o;                    /* output, every element is written */
+  void *o;                    /* output; every element is written */
   float *lse;                 /* output: natural log of the sum of exponentials of each row's scores */
   fa_strides q_stride, k_stride, v_stride, o_stride, lse_stride;
-  const int32_t *cu_seqlens_q, *cu_seqlens_k; /* [batch + 1] from 0, ascending: entry b is tokens
-                                                 cu[b] .. cu[b+1]-1; both or neither [NULL] */
-  const int32_t *seqused_k;                   /* [batch]: only that many keys of an entry exist [NULL: all] */
-  const int32_t *leftpad_k; /* [batch]: that many first keys are hidden, others move up [NULL: none] */
+  const int32_t *cu_seqlens_q, *cu_seqlens_k; /* [batch + 1], ascending from 0: sequence b is tokens cu[b] ..
+                                                 cu[b+1]-1; both or neither [NULL] */
+  const int32_t *seqused_k;                   /* [batch]: only so many keys of a sequence exist [NULL: all] */
+  const int32_t *leftpad_k; /* [batch]: so many first keys are hidden, the others move up [NULL: none] */
   double scale;             /* any finite number, usually 1 / sqrt(head_dim); must be set [NaN] */
   double softcap;           /* t -> c tanh(t / c); 0 = off [0] */
   int64_t window_left, window_right; /* row i sees keys i + shift - left .. i + shift + right, shift =
-                                        keys - rows of the entry; -1: no bound; causal: -1, 0 [-1, -1] */
-  bool mask_top_left;                /* shift = 0 instead: row i is level with key i [false] */
+                                        keys - rows of the sequence; -1: no bound; causal: -1, 0 [-1, -1] */
+  bool mask_top_left;                /* shift = 0 instead: row i is aligned with key i [false] */
   const void *bias;                  /* [batch, heads_q, seqlen_q, seqlen_k], added to the scaled scores; not
-                                        with variable lengths; -inf hides a pair [NULL: none] */
-  fa_strides bias_stride;            /* 0: the same for all of that axis; keys are contiguous [0, 0, 0] */
+                                        with variable lengths; -inf masks a pair [NULL: none] */
+  fa_strides bias_stride;            /* 0: broadcast along that axis; keys are contiguous [0, 0, 0] */
   const float *alibi_slopes;        /* f32 [heads_q] or [batch][heads_q]: subtracts slope * distance [NULL] */
-  int64_t alibi_batch_stride;       /* elements; 0: the same slopes for all entries [0] */
+  int64_t alibi_batch_stride;       /* elements; 0: the same slopes for all sequences [0] */
   double dropout_p;                 /* probability of dropping, 0 <= p < 1 [0] */
   fa_dropout_scheme dropout_scheme; /* [FA_DROPOUT_TILED] */
   uint64_t dropout_seed, dropout_offset; /* Philox key and counter start */
-  void *p_debug;                         /* [batch, heads_q, rows to 128, keys to 128], dense: weights
-                                            relative to a running maximum, 0 what no row sees; a set sign
-                                            bit marks what was dropped; slow, for debugging [NULL] */
-  const fa_flex *flex;    /* score_mod, mask_mod and block lists, to go with the masks and the bias; score_mod
-                             comes after softcap and before ALiBi and the bias [NULL: none] */
-  float empty_lse;        /* lse of a row that sees no key; its o is 0. PyTorch's
-                             flex_attention has -inf there [+inf] */
-  bool deterministic;     /* backward: the same bits every time, for more workspace [false] */
-  bool check_device_data; /* also read cu_seqlens, seqused_k, leftpad_k and a cache's integers
-                             back and check them: waits for the stream, so for debugging
-                             [false] */
+  void *p_debug;                         /* [batch, heads_q, rows to 128, keys to 128], dense: P relative to a
+                                            running maximum, 0 where masked; a set sign bit marks dropped
+                                            pairs; slow, for debugging [NULL] */
+  const fa_flex *flex;    /* score_mod, mask_mod and block lists, in addition to masks and bias; score_mod
+                             comes after softcap and before ALiBi and bias [NULL: none] */
+  float empty_lse;        /* lse of a fully masked row; its o is 0. PyTorch's flex_attention has -inf there
+                             [+inf] */
+  bool deterministic;     /* backward: the same bits every time, with more workspace [false] */
+  bool check_device_data; /* also read cu_seqlens, seqused_k, leftpad_k and a cache's integers back and check
+                             them: waits for the stream, so for debugging [false] */
 } fa_attention;
 
-/* What fa_backward takes beside the forward problem, whose o and lse are inputs there. */
+/* What fa_backward needs in addition to the forward problem, whose o and lse are inputs here. */
 typedef struct fa_gradients {
   const void *d_o;    /* like o */
   const float *d_lse; /* like lse; NULL: zero */
-  void *dq, *dk, *dv; /* like q, k, v: outputs, every element is written */
-  fa_strides do_stride, dlse_stride, dq_stride, dk_stride, dv_stride; /* no 0 where an output repeats */
-  void *dbias; /* gradient of the bias, of the elements' type; every element is written [NULL: not wanted] */
-  fa_strides dbias_stride; /* 0: the axis has one element, to which all of it is added */
-  const float *delta;      /* like lse: the rows' sums of d_o times o, less d_lse, from elsewhere; o and d_lse
-                              are not read then [NULL: worked out in the workspace] */
+  void *dq, *dk, *dv; /* like q, k, v: outputs; every element is written */
+  fa_strides do_stride, dlse_stride, dq_stride, dk_stride, dv_stride; /* those of outputs are not 0 */
+  void *dbias; /* gradient of the bias, in its type; every element is written [NULL: not wanted] */
+  fa_strides dbias_stride; /* 0: the axis has one element, which receives the sum */
+  const float *delta;      /* like lse: precomputed row sums of d_o times o, minus d_lse; o and d_lse are then
+                              not read [NULL: computed in the workspace] */
   fa_strides delta_stride;
-  float *dbuffer[FA_FLEX_MAX_BUFFERS]; /* of flex: gradients of f32 buffers, like them; every element is
-                                          written, 0 where score_mod reads nothing [NULL: not wanted] */
+  float *dbuffer[FA_FLEX_MAX_BUFFERS]; /* of flex: gradients of f32 buffers, shaped like them; every element
+                                          is written, 0 where score_mod reads nothing [NULL: not wanted] */
   int64_t num_splits_key; /* deterministic calls of the fast kernels: how many parts of the keys work at a
-                             time, at most 1024, each adding into a workspace of its own; 0: chosen. Kernels
-                             that add in turns need no more than one, and their bits do not depend on it;
-                             elsewhere it changes neither the bits nor the workspace [0] */
+                             time, at most 1024, each adding into its own workspace; 0: chosen. Kernels that
+                             add in a fixed order need only one, and their bits do not depend on it; elsewhere
+                             it changes neither bits nor workspace [0] */
 } fa_gradients;
 
-/* Keys and values in a cache: what fa_forward_kvcache takes beside the forward problem. Entry b has
- * cache_seqlens[b] keys in the cache; with new ones, slots cache_seqlens[b] .. cache_seqlens[b] + n_new - 1
- * are written first, and nothing else is. Attention is over all of them. Of the fa_attention, k, v and their
- * strides are not looked at; seqlen_k is how many keys an entry may have, new ones included; leftpad_k hides
- * as many first keys as it says. Rows of q, new keys and caches that begin on 16 bytes are read fastest, and
- * pages of a multiple of 64 slots. */
+/* KV cache: what fa_forward_kvcache needs in addition to the forward problem. Sequence b has cache_seqlens[b]
+ * keys in the cache. New keys are first written to slots cache_seqlens[b] .. cache_seqlens[b] + n_new - 1,
+ * and nothing else is written; attention is over all of them. Of the fa_attention, k, v and their strides are
+ * ignored; seqlen_k is the most keys that a sequence may have, new ones included; leftpad_k hides that many
+ * first keys. Rows of q, new keys and caches that are aligned to 16 bytes are read fastest, as are pages of a
+ * multiple of 64 slots. */
 typedef struct fa_inference {
-  void *k_cache, *v_cache; /* [cache_rows, seqlen_k, heads_kv, head_dim], or in pages, of any entry and in any
-                              order: [cache_rows, page_size, heads_kv, head_dim] */
-  fa_strides k_cache_stride,
-      v_cache_stride;             /* batch: of cache_rows, row: of slots; no 0 where keys are put */
-  int64_t cache_rows;             /* rows, or pages [0] */
-  const int32_t *cache_seqlens;   /* [batch]: keys in the cache before the call */
-  const int32_t *cache_batch_idx; /* [batch]: row of the entry; no row twice where keys are put; not with
-                                     pages [NULL: entry b is row b] */
-  const int32_t *block_table;     /* [batch][max_pages]: slot s of the entry is slot s % page_size of page
-                                     [s / page_size]; what no key needs may be garbage; keys are put into
-                                     pages of one entry alone [NULL: no pages] */
-  int64_t block_table_stride;     /* elements from one entry to the next [0] */
-  int64_t max_pages, page_size;   /* pages of an entry, and slots of a page, from 1 up [0] */
+  void *k_cache, *v_cache; /* [cache_rows, seqlen_k, heads_kv, head_dim], or in pages, which may belong to any
+                              sequence in any order: [cache_rows, page_size, heads_kv, head_dim] */
+  fa_strides k_cache_stride, v_cache_stride; /* batch: of rows, row: of slots; not 0 if keys are appended */
+  int64_t cache_rows;                        /* rows, or pages [0] */
+  const int32_t *cache_seqlens;              /* [batch]: keys in the cache before the call */
+  const int32_t *cache_batch_idx; /* [batch]: row of each sequence; distinct if keys are appended; not with
+                                     pages [NULL: sequence b is row b] */
+  const int32_t *block_table;     /* [batch][max_pages]: slot s of the sequence is slot s % page_size of page
+                                     [s / page_size]; entries that no key needs may be garbage; a page to
+                                     which keys are appended belongs to one sequence [NULL: no pages] */
+  int64_t block_table_stride;     /* elements from one sequence to the next [0] */
+  int64_t max_pages, page_size;   /* pages per sequence, and slots per page, each >= 1 [0] */
   const void *k_new, *v_new;      /* [batch, n_new, heads_kv, head_dim] */
   fa_strides k_new_stride, v_new_stride;
-  int64_t n_new;                       /* keys to be put into the cache for every entry [0] */
-  const void *rotary_cos, *rotary_sin; /* [rotary_rows, rotary_dim / 2], of the elements' type, dense: new key
-                                          t turns by row cache_seqlens[b] + t, row i of q by cache_seqlens[b]
-                                          + i under a causal mask or window, else by cache_seqlens[b] */
-  int64_t rotary_rows;                 /* positions; none beyond is asked for [0] */
-  int64_t rotary_dim;                  /* the first so many of head_dim turn; even [0: none] */
-  bool rotary_interleaved;             /* pairs are neighbours, else rotary_dim / 2 apart [false] */
-  int64_t splits; /* parts of the keys that are worked on side by side and then combined, at most 1024; 0:
-                     chosen, by the sizes alone [0] */
+  int64_t n_new;                       /* keys appended to the cache for every sequence [0] */
+  const void *rotary_cos, *rotary_sin; /* [rotary_rows, rotary_dim / 2], in the elements' type, dense: new key
+                                          t is rotated by row cache_seqlens[b] + t, row i of q by
+                                          cache_seqlens[b] + i under a causal mask or window, else by
+                                          cache_seqlens[b] */
+  int64_t rotary_rows;                 /* number of positions; none beyond may be needed [0] */
+  int64_t rotary_dim;                  /* so many first elements of head_dim are rotated; even [0: none] */
+  bool rotary_interleaved;             /* pairs are adjacent elements, else rotary_dim / 2 apart [false] */
+  int64_t splits; /* parts of the keys that are processed in parallel and then combined, at most 1024; 0:
+                     chosen from the sizes alone [0] */
 } fa_inference;
 
 void fa_attention_init(fa_attention *a);
@@ -212,24 +216,24 @@ void fa_flex_init(fa_flex *f);
 /* Dense strides of [batch, rows, heads, head_dim]. */
 fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim);
 
-/* Everything that fa_forward checks but the device. */
+/* Everything that fa_forward checks except the device. */
 fa_status fa_forward_check(const fa_attention *a, fa_error *err);
 fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
 fa_status fa_forward_kvcache_check(const fa_attention *a, const fa_inference *kv, fa_error *err);
 
 /* Device bytes that a call needs at workspace (aligned to 256; 0: workspace may be NULL). They are scratch:
- * the call may leave anything in them, and calls that run at the same time need their own. */
+ * the call may leave anything in them, and concurrent calls need separate workspaces. */
 fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *err);
 fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err);
 fa_status fa_forward_kvcache_workspace(const fa_attention *a, const fa_inference *kv, size_t *bytes,
                                        fa_error *err);
 
-/* One line about the device of the context that is current in the calling thread, and about where its kernels
- * come from: compiled ahead of time for it, compiled at run time, and which could not be and why. Errors as
- * for a call: FA_OK says that kernels can run here. Kernels are compiled at run time (NVRTC, at a kernel's
- * first use; kept on disk in FA_CACHE_DIR, else ~/.cache/fa-verify) where the library has none for the
- * device, and for some features at some head dims, which otherwise take a slower kernel. The environment's
- * FA_NVRTC = off, auto, always says whether. */
+/* One line about the device of the calling thread's current context and about the origin of its kernels:
+ * compiled ahead of time for it, compiled at run time, and which could not be compiled and why. Errors as for
+ * a call: FA_OK means that kernels can run here. Kernels are compiled at run time (NVRTC, at a kernel's first
+ * use; kept on disk in FA_CACHE_DIR, else ~/.cache/fa-verify) if the library has none for the device, and for
+ * some features at some head dims, which otherwise use a slower kernel. The environment's FA_NVRTC (off,
+ * auto, always) controls this. */
 fa_status fa_describe(char *text, size_t size, fa_error *err);
 
 fa_status fa_forward(const fa_attention *a, void *workspace, size_t workspace_bytes, void *stream,
@@ -244,14 +248,14 @@ typedef struct fa_flex_block_lists {
   int32_t *kv_num_blocks, *kv_indices, *full_kv_num_blocks, *full_kv_indices;
 } fa_flex_block_lists;
 
-/* The lists that blocks_from_mask_mod stands for, once, so that calls need not work them out each time. Of a,
- * the sizes, the lengths and flex count, and of flex the program, which has a mask_mod, its buffers, q_block,
- * kv_block, list_batch and list_heads: for so many entries and heads they are made, as the first ones have
- * them. Lists ascend and are 0 past their counts. The workspace is as for the other calls. */
+/* The lists that blocks_from_mask_mod stands for, computed once, so that calls need not compute them each
+ * time. Of a, only the sizes, lengths and flex are used; of flex the program, which has a mask_mod, its
+ * buffers, q_block, kv_block, list_batch and list_heads: lists are made for that many first sequences and
+ * heads. Lists are ascending, and 0 past their counts. The workspace is as for the other calls. */
 fa_status fa_flex_blocks_workspace(const fa_attention *a, size_t *bytes, fa_error *err);
 fa_status fa_flex_blocks(const fa_attention *a, const fa_flex_block_lists *out, void *workspace,
                          size_t workspace_bytes, void *stream, fa_error *err);
-/* The same on the CPU, without a device: all memory is the host's. */
+/* The same on the CPU, without a device: all pointers are to host memory. */
 fa_status fa_flex_blocks_on_host(const fa_attention *a, const fa_flex_block_lists *out, fa_error *err);
 
 #pragma GCC visibility pop

@@ -1,5 +1,4 @@
-/* A report as one page for a browser: no other files, no network. Whatever text the report holds is shown as
- * text. */
+/* A report as one HTML page: no other files, no network. All text of the report is escaped. */
 #include "report/kernels.h"
 #include "report/json.h"
 #include "report/printed.h"
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of the table of all cases; failures are all shown. */
+/* Most rows in the table of all cases; failures are all shown. */
 #define MAX_CASE_ROWS 5000
 
 static const char page_head[] =
@@ -43,7 +42,7 @@ static const cJSON *get(const cJSON *o, const char *key) {
   return cJSON_GetObjectItemCaseSensitive(o, key);
 }
 
-/* A number, or the "inf" and "nan" that stand for one. */
+/* A number, or a string "inf" or "nan" in place of one. */
 static void put_value(FILE *out, const cJSON *v) {
   if (cJSON_IsString(v)) fa_report_put_markup(out, v->valuestring);
   if (cJSON_IsNumber(v)) fprintf(out, "%.9g", v->valuedouble);
@@ -131,8 +130,8 @@ static void put_shrunk(FILE *out, const cJSON *shrunk) {
   put_code(out, "run it", fa_report_string(shrunk, "repro"));
 }
 
-/* The expressions, which the recipe's JSON hides among its escapes, and which gradient belongs to which
- * buffer. */
+/* Shows the expressions, which are hard to read escaped in the recipe's JSON, and which gradient belongs to
+ * which buffer. */
 static void put_expressions(FILE *out, const cJSON *recipe) {
   const cJSON *buffer;
   int k = 0;

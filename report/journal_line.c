@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* cJSON prints numbers with digits that are nearly right; raw text is printed as it stands. */
+/* cJSON prints numbers with too few digits; raw text is printed unchanged. */
 void fa_report_keep_digits(cJSON *v) {
   for (cJSON *child = v->child; child; child = child->next) fa_report_keep_digits(child);
   if (!cJSON_IsNumber(v) || (v->valuedouble == floor(v->valuedouble) && fabs(v->valuedouble) < 1e15)) return;
@@ -20,14 +20,14 @@ void fa_report_keep_digits(cJSON *v) {
   char *copy = strdup(text);
   if (!copy) return;
   v->valuestring = copy;
-  /* 1e999, say: as what has no digits is written in every report. */
+  /* 1e999, for example, becomes a string, like every infinite or NaN number in a report. */
   v->type = (v->type & cJSON_StringIsConst) | (isfinite(v->valuedouble) ? cJSON_Raw : cJSON_String);
 }
 
 cJSON *fa_report_exact_case(cJSON *recipe) {
   fa_case c;
   cJSON *exact = NULL;
-  if (fa_case_from_json(recipe, "$", &c, NULL) != FA_OK) return recipe; /* only for showing */
+  if (fa_case_from_json(recipe, "$", &c, NULL) != FA_OK) return recipe; /* only for display */
   if (fa_case_to_json(&c, &exact) != FA_OK) exact = NULL;
   fa_case_free(&c);
   if (!exact) return recipe;
@@ -77,7 +77,7 @@ uint64_t fa_report_tensors_at(const cJSON *failure, const char *key) {
   return which;
 }
 
-/* Splits the object into what belongs to the line and what belongs into the report. */
+/* Splits the object into the fields of the line and those of the report. */
 static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   fa_result *brief = out->brief;
   const cJSON *state = cJSON_GetObjectItemCaseSensitive(o, "state");
@@ -105,7 +105,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   return brief->name ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
 }
 
-/* Takes the object over. */
+/* Consumes the object. */
 static fa_status parse(cJSON *o, fa_report_line *out, fa_error *err) {
   *out = (fa_report_line){.brief = malloc(sizeof *out->brief), .entry = o};
   if (!out->brief) {

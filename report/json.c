@@ -1,5 +1,5 @@
-/* Writes the report. Numbers that a double's text could change are stored with 17 digits and a hexadecimal
- * twin; what may be infinite or NaN is a string then, because JSON has no word for it. */
+/* Writes the report. Numbers whose decimal text could differ from the double are stored with 17 digits and a
+ * hexadecimal twin. Values that may be infinite or NaN are then strings, because JSON has no such numbers. */
 #include "report/json.h"
 
 #include "cases/base/atomic_file.h"
@@ -102,7 +102,7 @@ static void add_ratios(cJSON *o, const fa_result *r) {
   }
 }
 
-/* Names the case by its content: other files may have other cases of this name. */
+/* Identifies the case by its content, because another file may have another case of the same name. */
 static void add_record(cJSON *o, const fa_result *r) {
   if (!r->case_line) return;
   fa_sha256 s;
@@ -115,7 +115,7 @@ static void add_record(cJSON *o, const fa_result *r) {
   cJSON_AddStringToObject(o, "record", hex);
 }
 
-/* What every case gets, judged well or not. */
+/* The fields of every case, failed or not. */
 static cJSON *case_to_json(const fa_result *r) {
   cJSON *o = cJSON_CreateObject();
   cJSON_AddStringToObject(o, "name", r->name ? r->name : "");
@@ -258,7 +258,7 @@ fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_err
   cJSON_ArrayForEach(failure, r->failures) {
     const cJSON *file = cJSON_GetObjectItemCaseSensitive(failure, "file");
     const char *what =
-        cJSON_IsString(file) ? file->valuestring : path; /* recorded runs: judged again by check */
+        cJSON_IsString(file) ? file->valuestring : path; /* recorded runs: check judges them again */
     size_t n = strlen(what) + 64;
     char *command = malloc(n);
     if (!command) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);

@@ -1,4 +1,4 @@
-/* The JSON report: written once at the end of a run, atomically; read back by repro, merge and JUnit. */
+/* The JSON report: written atomically at the end of a run; read by repro, merge and JUnit. */
 #ifndef FA_REPORT_JSON_H
 #define FA_REPORT_JSON_H
 
@@ -10,10 +10,10 @@ typedef struct fa_report_pair {
   const char *key, *value;
 } fa_report_pair;
 
-/* What the report says about where it was made. Strings are copied. */
+/* The report's header: where it was made. Strings are copied. */
 typedef struct fa_report_head {
   const char *version, *git, *command;
-  const char *backend_name, *backend_device, *backend_driver; /* the first one, when several ran */
+  const char *backend_name, *backend_device, *backend_driver; /* the first one, if several ran */
   const fa_report_pair *host;                                 /* ends with a NULL key */
 } fa_report_head;
 
@@ -26,43 +26,46 @@ typedef struct fa_report {
 fa_status fa_report_init(fa_report *r, const fa_report_head *head, fa_error *err);
 /* Keeps what the report needs of the result: everything of a failure or error, one line of a pass. */
 fa_status fa_report_add(fa_report *r, const fa_result *result, fa_error *err);
-/* Only what a pass has: a line of "cases". It is kept as text: as trees the millions of cases of a long
- * campaign take ten times the memory. */
+/* Adds a line of "cases" alone, as for a pass. It is kept as text: as trees, the millions of cases of a long
+ * campaign would take ten times the memory. */
 fa_status fa_report_add_case(fa_report *r, const struct cJSON *entry, fa_error *err);
-/* One result as a line of the journal, without its end, malloc'd; NULL when out of memory. All that a report
- * needs of it: report/journal_line.h reads it back. item: its place in the run; elapsed: seconds since the run
- * began. */
+/* One result as a line of the journal, without the newline, malloc'd; NULL when out of memory. It has
+ * everything that a report needs, and report/journal_line.h reads it back. item: its place in the run;
+ * elapsed: seconds since the run began. */
 char *fa_report_journal_line(const fa_result *result, int64_t item, double elapsed);
-/* path also goes into each failure's "repro". */
+/* path is also part of each failure's "repro". */
 fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_error *err);
 void fa_report_free(fa_report *r);
 
-/* Reads a report and checks its shape: "fa_report": 1, summary, failures, cases. Messages name the file and
- * the JSON path. *root is the caller's. */
+/* Reads a report and checks its structure: "fa_report": 1, summary, failures, cases. Messages name the file
+ * and the JSON path. *root is owned by the caller. */
 fa_status fa_report_load(const char *path, struct cJSON **root, fa_error *err);
-/* The same on text, which has a NUL at text[n_bytes]; path stands for it in messages. */
+/* The same for text with a NUL at text[n_bytes]; path names it in messages. */
 fa_status fa_report_parse(const char *text, size_t n_bytes, const char *path, struct cJSON **root,
                           fa_error *err);
-/* The counts of a report that was read, and its cases by kernel. */
+/* The counts of a loaded report, and its cases by kernel. */
 void fa_report_read_summary(const struct cJSON *root, fa_summary *out);
-/* Its shape alone. */
+/* Checks the structure only. */
 fa_status fa_report_check(const char *path, const struct cJSON *root, fa_error *err);
 
-/* Reports as one: cases and failures one behind the other, counts added; the head is the first one's.
- * A result that several reports have stands there once, and counts once: shards overlapped, or a run was
- * repeated. The same case is the same "record" (the recipe and, of a recorded run, the file) and name on the
- * same backend, device and driver; in a report that has it k times each is held against the others' of the
- * same number. The same result: all but times and where files are. If it differs both stay, and
- * "contradictions" in the merged report names them:
- *   {"name", "backend", "results": [{"report": path, "state", "worst_ratio"}, ...]}.
- * Entries without a record, of older versions, all stay. paths: the reports' names for that. "run" and
- * "finished" go, where n > 1; "coverage" is added up, and goes where a result stood in several. "kernels" is
- * counted again. What two kernels say of a case is no contradiction: both stay. */
+/* Merges reports: concatenates cases and failures and adds up counts; the header is the first one's.
+ *
+ * A result that is in several reports appears once, and counts once: shards overlapped, or a run was
+ * repeated. Two results are of the same case if they have the same "record" (the recipe and, of a recorded
+ * run, the file) and name, and the same backend, device and driver; if a report has the case k times, each is
+ * compared with those of the same number in the others. Two results are the same if everything is equal
+ * except times and paths. If they differ, both stay, and "contradictions" in the merged report lists them:
+ *   {"name", "backend", "results": [{"report": path, "state", "worst_ratio"}, ...]}
+ * Results of two different kernels for one case do not contradict each other: both stay. Entries without a
+ * record, from older versions, all stay.
+ *
+ * paths: the reports' names in contradictions. If n > 1, "run" and "finished" are dropped. "coverage" is
+ * added up, and dropped if a result is in several reports. "kernels" is counted again. */
 fa_status fa_report_merge(struct cJSON *const *reports, const char *const *paths, int n, struct cJSON **out,
                           fa_error *err);
 fa_status fa_report_save(const struct cJSON *root, const char *path, fa_error *err);
 
-/* One HTML page that needs nothing else: summary, failures with their worst elements, cases. */
+/* One self-contained HTML page: summary, failures with their worst elements, cases. */
 fa_status fa_report_write_html(const struct cJSON *root, const char *path, fa_error *err);
 
 /* JUnit XML of one (merged) report: one testsuite, a testcase per case with the backend as its class. */

@@ -1,4 +1,4 @@
-/* JUnit XML: what continuous-integration servers read. */
+/* JUnit XML, which continuous-integration servers read. */
 #include "report/json.h"
 #include "report/printed.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The message of a failure: its reason and what each bad tensor says. */
+/* The message of a failure: its reason, and a line per bad tensor. */
 static void put_failure_text(FILE *out, const cJSON *failure) {
   fa_report_put_markup(out, fa_report_string(failure, "reason"));
   const cJSON *t;
@@ -21,7 +21,7 @@ static void put_failure_text(FILE *out, const cJSON *failure) {
   }
 }
 
-/* failures stand in the order of their cases, so that one walk over both pairs them. */
+/* failures are in the order of their cases, so that one pass over both pairs them. */
 static void put_case(FILE *out, const cJSON *c, const cJSON *failure) {
   const char *state = fa_report_string(c, "state");
   fputs("    <testcase classname=\"", out);
@@ -64,7 +64,7 @@ static void put_document(FILE *out, const cJSON *root) {
   char started[64];
   snprintf(started, sizeof started, "%s", fa_report_string(root, "started"));
   size_t n = strlen(started);
-  if (n && started[n - 1] == 'Z') started[n - 1] = 0; /* JUnit's timestamps have no zone */
+  if (n && started[n - 1] == 'Z') started[n - 1] = 0; /* JUnit's timestamps have no time zone */
   fa_report_put_markup(out, started);
   fputs("\">\n", out);
   const cJSON *failure = NULL, *c;

@@ -12,15 +12,15 @@ static const char *const renamed[][2] = {{"kv_forward", "cache_forward"},
                                          {"wide_forward", "memeff_forward"},
                                          {"wide_backward", "memeff_backward"}};
 
-/* "flash_forward" of "flash_forward<f16,64,causal>": with what stands in brackets there would be hundreds. */
+/* "flash_forward" of "flash_forward<f16,64,causal>": with the arguments there would be hundreds of names. */
 static void stem_of(const char *kernel, char *out, size_t size) {
   snprintf(out, size, "%.*s", (int)strcspn(kernel, "<"), kernel);
   for (size_t i = 0; i < sizeof renamed / sizeof *renamed; ++i)
     if (strcmp(out, renamed[i][0]) == 0) snprintf(out, size, "%s", renamed[i][1]);
 }
 
-/* The row of this name, where it belongs among the others. Names may be anything that a program behind exec:
- * says: the last row takes all that have none. */
+/* The row of this name, inserted in order. A program behind exec: may use any names: the last row collects
+ * those that do not fit. */
 static fa_kernel_row *row_of(fa_kernel_counts *c, const char *name) {
   int at = 0;
   while (at < c->n && strcmp(c->row[at].name, name) < 0) ++at;

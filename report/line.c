@@ -47,7 +47,7 @@ static const char *passes_text(unsigned passes) {
   return text[passes & 3];
 }
 
-/* Case names are the user's: control characters would let one forge lines. */
+/* Case names come from the user: with control characters one could forge lines. */
 static void print_clean(FILE *out, const char *text) {
   for (const unsigned char *c = (const unsigned char *)text; *c; ++c)
     fputc(*c < 0x20 || *c == 0x7f ? '?' : *c, out);
@@ -96,7 +96,7 @@ static void print_headline(FILE *out, const fa_result *r) {
   }
 }
 
-/* The regular expression that matches just this name. */
+/* The regular expression that matches exactly this name. */
 static void regex_for_name(const char *name, char *out, size_t size) {
   size_t n = 0;
   out[n++] = '^';

@@ -1,4 +1,4 @@
-/* Several reports as one: shards of a run, or a run and its repetition. */
+/* Merges reports: shards of a run, or a run and its repetition. */
 #include "report/kernels.h"
 #include "report/json.h"
 #include "report/printed.h"
@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A case's entry that stands in the merged report. */
+/* A case's entry in the merged report. */
 typedef struct kept {
   const cJSON *entry, *failure; /* where it came from; failure: NULL after a pass or a skip */
   int report;
-  int64_t occurrence; /* how many of the same name came before it in its report */
-  int64_t next;       /* another of the same name, -1: none */
+  int64_t occurrence; /* number of entries of the same case before it in its report */
+  int64_t next;       /* another entry of the same group, -1: none */
 } kept;
 
 /* All entries of one case, on one backend and device. */
 typedef struct group {
   int64_t first; /* of kept; -1: free */
-  int report;    /* that was looked at last, and how many of these it had so far */
+  int report;    /* the last one visited, and how many of these it had so far */
   int64_t count;
 } group;
 
@@ -42,7 +42,7 @@ static bool is_good(const cJSON *entry) {
   return strcmp(state, "PASS") == 0 || strcmp(state, "SKIP") == 0;
 }
 
-/* ---- which entries are of the same case ---- */
+/* ---- entries of the same case ---- */
 
 static bool same_text(const cJSON *a, const cJSON *b, const char *key) {
   return strcmp(fa_report_string(a, key), fa_report_string(b, key)) == 0;
@@ -65,11 +65,11 @@ static group *find_group(merge *m, const cJSON *entry, int report) {
   return &m->groups[at];
 }
 
-/* ---- whether they say the same ---- */
+/* ---- equal results ---- */
 
 static const char *const kernel_keys[] = {"kernel", "backward_kernel"};
 
-/* Times and paths differ always; and what a report of an older version lacks is no difference. */
+/* Times and paths always differ, and a field missing from a report of an older version is no difference. */
 static cJSON *comparable(const cJSON *o, const cJSON *other) {
   static const char *const keys[] = {"seconds", "dump", "repro", "shrunk"};
   cJSON *copy = cJSON_Duplicate(o, 1);
@@ -90,7 +90,7 @@ static bool same_result(const cJSON *a, const cJSON *b) {
   return same;
 }
 
-/* Two kernels' results, as with FA_HOPPER=off and without, contradict nobody. */
+/* Results of two kernels, as with and without FA_HOPPER=off, do not contradict each other. */
 static bool of_other_kernels(const cJSON *a, const cJSON *b) {
   for (int k = 0; k < 2; ++k)
     if (*fa_report_string(a, kernel_keys[k]) && *fa_report_string(b, kernel_keys[k]) &&
@@ -123,7 +123,7 @@ static void add_contradiction(merge *m, const kept *a, const cJSON *entry, int r
 static void add_to(cJSON *o, const char *key, double n) {
   cJSON *old = cJSON_GetObjectItemCaseSensitive(o, key);
   if (n == 0) return;
-  if (cJSON_IsNumber(old)) { /* where it stands */
+  if (cJSON_IsNumber(old)) { /* add it in place */
     cJSON_SetNumberValue(old, old->valuedouble + n);
     return;
   }
@@ -156,7 +156,7 @@ static void add_coverage(cJSON *to, const cJSON *from) {
   }
 }
 
-/* A skip's reason as the summary has it: cut, or among the others. */
+/* Merges a skip's reason into the summary's list, whose last item collects other reasons. */
 static void take_reason(cJSON *summary, const char *reason) {
   char text[160];
   cJSON *reasons = cJSON_GetObjectItemCaseSensitive(summary, "skip_reasons");
@@ -167,7 +167,7 @@ static void take_reason(cJSON *summary, const char *reason) {
   if (fa_report_number(reasons, key) <= 0) cJSON_DeleteItemFromObjectCaseSensitive(reasons, key);
 }
 
-/* The entry was counted by its report's summary, and is in the merged report already. */
+/* Subtracts an entry that its report's summary counted, but that is already in the merged report. */
 static void uncount(merge *m, const cJSON *entry) {
   const char *name = fa_report_string(entry, "state");
   fa_state state = FA_ERROR;
@@ -186,7 +186,7 @@ static void uncount(merge *m, const cJSON *entry) {
   ++m->n_dropped;
 }
 
-/* ---- the walk ---- */
+/* ---- merging ---- */
 
 static void append_copy(merge *m, cJSON *to, const cJSON *item) {
   if (item == NULL) return;
@@ -204,7 +204,7 @@ static void keep(merge *m, group *g, const cJSON *entry, const cJSON *failure, i
 }
 
 static void take_entry(merge *m, const cJSON *entry, const cJSON *failure, int report) {
-  /* Which case an entry without a record is of cannot be told: it stays. */
+  /* The case of an entry without a record is unknown: keep the entry. */
   group *g = *fa_report_string(entry, "record") ? find_group(m, entry, report) : NULL;
   if (g == NULL) {
     keep(m, NULL, entry, failure, report, 0);
@@ -226,7 +226,7 @@ static void take_entry(merge *m, const cJSON *entry, const cJSON *failure, int r
   keep(m, g, entry, failure, report, occurrence);
 }
 
-/* Failures stand in the order of their cases. */
+/* Failures are in the order of their cases. */
 static void take_report(merge *m, int report) {
   const cJSON *failures = get(m->reports[report], "failures"), *failure = failures->child, *entry;
   cJSON_ArrayForEach(entry, get(m->reports[report], "cases")) {
@@ -244,7 +244,7 @@ static void count_kernels(const merge *m) {
   cJSON_AddItemToObject(m->root, "kernels", fa_kernel_counts_to_json(&counts));
 }
 
-/* Everything of the first report but what the walk adds. */
+/* Copies everything of the first report except what is merged afterwards. */
 static bool begin(merge *m, int n) {
   int64_t entries = 0;
   for (int i = 0; i < n; ++i) entries += cJSON_GetArraySize(get(m->reports[i], "cases"));
@@ -282,7 +282,7 @@ fa_status fa_report_merge(cJSON *const *reports, const char *const *paths, int n
   if (!m.out_of_memory) count_kernels(&m);
   cJSON *coverage = cJSON_GetObjectItemCaseSensitive(m.root, "coverage");
   for (int i = 1; coverage && i < n && !m.n_dropped; ++i) add_coverage(coverage, get(reports[i], "coverage"));
-  if (m.n_dropped) cJSON_DeleteItemFromObjectCaseSensitive(m.root, "coverage"); /* who was counted twice? */
+  if (m.n_dropped) cJSON_DeleteItemFromObjectCaseSensitive(m.root, "coverage"); /* what was counted twice? */
   free(m.kept);
   free(m.groups);
   fa_status status = m.out_of_memory ? fa_fail(err, FA_ERR_MEMORY, "merge: out of memory")

@@ -1,4 +1,4 @@
-/* Reports that are printed, as text, from the tree of the JSON report. */
+/* Reports printed as text from the tree of the JSON report. */
 #ifndef FA_REPORT_PRINTED_H
 #define FA_REPORT_PRINTED_H
 
@@ -7,15 +7,15 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-/* What put prints, as the file `path`: written whole or not at all. */
+/* Writes what put prints to the file `path`, atomically. */
 fa_status fa_report_write_printed(const cJSON *root, const char *path, void (*put)(FILE *, const cJSON *),
                                   fa_error *err);
 
-/* Text between or in tags, of HTML as of XML: what means something there, and line ends, as references;
- * characters that XML 1.0 cannot hold as '?'. */
+/* Escapes text for content or attributes, in HTML and XML: special characters and line ends become
+ * references, characters that XML 1.0 cannot hold become '?'. */
 void fa_report_put_markup(FILE *out, const char *text);
 
-/* What stands under key: "" or 0 where there is nothing of the kind. */
+/* The value of key; "" or 0 if there is none of that type. */
 const char *fa_report_string(const cJSON *object, const char *key);
 double fa_report_number(const cJSON *object, const char *key);
 

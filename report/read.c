@@ -1,4 +1,4 @@
-/* Reads reports back. One that came from elsewhere is checked before use. */
+/* Reads reports back. They may come from elsewhere, so they are checked before use. */
 #include "report/json.h"
 
 #include "cases/base/atomic_file.h"
@@ -13,7 +13,7 @@
 static const char *const count_keys[] = {"total", "passed", "failed", "skipped", "error"};
 enum { N_COUNTS = sizeof count_keys / sizeof *count_keys };
 
-/* Objects in an array, each with a known "state". */
+/* Checks an array of objects, each with a known "state". */
 static fa_status check_entries(const char *path, const char *key, const cJSON *list, fa_error *err) {
   if (!cJSON_IsArray(list)) return fa_fail(err, FA_ERR_INPUT, "%s: $.%s: missing or no array", path, key);
   int i = 0;
@@ -93,7 +93,7 @@ fa_status fa_report_load(const char *path, cJSON **root, fa_error *err) {
   char *text = NULL;
   size_t n = 0;
   fa_status status = fa_file_read(path, &text, &n, err);
-  if (status == FA_ERR_IO) return FA_ERR_INPUT; /* the user named it */
+  if (status == FA_ERR_IO) return FA_ERR_INPUT; /* the user named the file */
   if (status != FA_OK) return status;
   status = fa_report_parse(text, n, path, root, err);
   free(text);

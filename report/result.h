@@ -1,4 +1,4 @@
-/* What became of one case: the record that every printer and report reads. */
+/* The result of one case: the record that every printer and report reads. */
 #ifndef FA_REPORT_RESULT_H
 #define FA_REPORT_RESULT_H
 
@@ -12,12 +12,12 @@ typedef enum fa_state {
   FA_FAIL, /* numbers out of bounds */
   FA_CRASH,
   FA_HANG,
-  FA_OOB, /* guard band, gap or foreign element written, or the executor saw such an access */
+  FA_OOB, /* wrote outside an output (guard, gap, other element), or the executor detected such an access */
   FA_INPUT_MODIFIED,
-  FA_NONDETERMINISTIC, /* two runs with different poison differ bit for bit where they must not */
+  FA_NONDETERMINISTIC, /* two runs with different poison differ where they must not */
   FA_RACE,
   FA_DEADLOCK,
-  FA_VACUOUS,      /* the bound would let a trivially wrong answer pass: a failure of the case */
+  FA_VACUOUS,      /* the bound would accept a trivially wrong answer: a failure of the case */
   FA_NOT_REJECTED, /* expect: reject, but the backend ran it */
   FA_SKIP,         /* with a reason */
   FA_ERROR,        /* the world failed, not the subject */
@@ -34,16 +34,16 @@ typedef struct fa_result {
   char *name;       /* owned */
   char *case_line;  /* owned: canonical case JSON */
   char backend[320], profile[32];
-  char kernel[128], backward_kernel[32]; /* which ran, "" = none, or not known */
+  char kernel[128], backward_kernel[32]; /* those that ran; "" = none, or unknown */
   char file[512];                        /* recorded runs: the file; "" otherwise */
   unsigned passes;                       /* which fa_pass bits were judged */
-  bool backward_left_out;                /* the case has a backward, but the backend has none for it */
+  bool backward_left_out;                /* the case has a backward, but not on this backend */
   char notes[512];                       /* e.g. "backward not judged: host has no flash backward yet" */
   bool waived;                           /* a waiver expects this failure: reported, not counted as one */
-  char waiver[512];    /* what the waiver that looks at this case says; "" = there is none */
-  bool malformed;      /* ERROR: the case itself is wrong, as an expression without a value makes it */
-  bool dump_failed;    /* --keep was asked for, and the notes say why there is no dump */
-  fa_law law;          /* that judged the case */
+  char waiver[512];    /* text of the waiver that applies to this case; "" = there is none */
+  bool malformed;      /* ERROR: the case itself is wrong, such as an expression without a value */
+  bool dump_failed;    /* --keep was given, but there is no dump; the notes say why */
+  fa_law law;          /* the law that judged the case */
   uint64_t law_broken; /* bit 1 << fa_tensor_id: this tensor breaks it */
   uint64_t law_nan;    /* of these: by a NaN */
   double seconds, seconds_subject, seconds_reference;
@@ -61,17 +61,17 @@ void fa_result_free(fa_result *r);
 
 /* Results by kernel, sorted by name. */
 #define FA_KERNEL_ROWS 32
-#define FA_NO_KERNEL "no kernel named" /* skipped, crashed, refused, of a program that does not say */
+#define FA_NO_KERNEL "no kernel named" /* skipped, crashed, refused, or a program that does not say */
 typedef struct fa_kernel_row {
-  char name[64]; /* the name without what stands in brackets: "hopper_forward" */
+  char name[64]; /* the name without arguments: "hopper_forward" */
   int64_t passed, failed, skipped, error, waived;
 } fa_kernel_row;
 typedef struct fa_kernel_counts {
   int n;
-  fa_kernel_row row[FA_KERNEL_ROWS]; /* "other kernels" when there are more */
+  fa_kernel_row row[FA_KERNEL_ROWS]; /* the last is "other kernels" if there are more */
 } fa_kernel_counts;
 
-/* How many of what, and why the skipped ones were. */
+/* Counts of results, and the reasons of the skipped ones. */
 #define FA_SKIP_REASONS 32
 typedef struct fa_summary {
   int64_t total, passed, failed, skipped, error, waived;
@@ -86,7 +86,7 @@ typedef struct fa_summary {
 } fa_summary;
 
 void fa_summary_add(fa_summary *s, const fa_result *r);
-/* 1 after a failure, 3 after an error of the world, 2 after a malformed case, 4 when nothing was judged, else
+/* 1 after a failure, 3 after an error of the world, 2 after a malformed case, 4 if nothing was judged, else
  * 0. A waived failure was judged. */
 int fa_summary_exit_code(const fa_summary *s);
 

@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What stands at path already: nothing, or a file that may be replaced. NULL, or why it may not. */
+/* Checks what is at path already: nothing, or a file that may be replaced. Returns NULL, or why it may
+ * not. */
 static const char *obstacle(const char *path) {
   struct stat s;
   if (stat(path, &s) != 0 || S_ISREG(s.st_mode)) return NULL;
@@ -17,14 +18,14 @@ static const char *obstacle(const char *path) {
                             : "is a device or a pipe; a file name is needed";
 }
 
-/* Of a link that leads nowhere, the link. */
+/* The target of a symbolic link, also when that target does not exist. */
 static char *behind_links(const char *path) {
   char *target = realpath(path, NULL);
   return target || errno == ENOMEM ? target : strdup(path);
 }
 
-/* O_EXCL and a plain mode, not mkstemp: the result shall have the permissions that the user's umask asks for.
- */
+/* O_EXCL and a plain mode, not mkstemp: the new file must have the permissions that the user's umask asks
+ * for. */
 static FILE *open_beside(const char *target, char *temporary, size_t size) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     snprintf(temporary, size, "%s.%ld.%d.tmp", target, (long)getpid(), attempt);
@@ -55,7 +56,7 @@ fa_status fa_new_file_open(fa_new_file *f, const char *path, fa_error *err) {
 
 fa_status fa_new_file_close(fa_new_file *f, fa_status status, fa_error *err) {
   bool ok = status == FA_OK && fflush(f->file) == 0 && !ferror(f->file) && fsync(fileno(f->file)) == 0;
-  int why = errno ? errno : EIO; /* of a write before, most likely, where ferror alone remembers it */
+  int why = errno ? errno : EIO; /* probably set by an earlier write, which only ferror remembers */
   if (fclose(f->file) != 0 && ok) ok = false, why = errno;
   if (ok && rename(f->temporary, f->target) != 0) ok = false, why = errno;
   if (!ok) unlink(f->temporary);
@@ -70,7 +71,7 @@ fa_status fa_file_write_atomic(const char *path, const char *bytes, size_t n_byt
   fa_new_file f;
   fa_status status = fa_new_file_open(&f, path, err);
   if (status != FA_OK) return status;
-  fwrite(bytes, 1, n_bytes, f.file); /* if it fails, closing tells */
+  fwrite(bytes, 1, n_bytes, f.file); /* closing reports a failure */
   return fa_new_file_close(&f, FA_OK, err);
 }
 

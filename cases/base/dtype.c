@@ -39,7 +39,7 @@ bool fa_dtype_is_float(fa_dtype t) {
   return types[t].f.exponent_bits != 0;
 }
 
-/* ---- widening: exact, NaN payloads moved along unchanged ---- */
+/* ---- widening: exact, NaN payloads kept ---- */
 
 float fa_f16_to_f32(uint16_t h) {
   const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 31u;

@@ -30,17 +30,17 @@ uint16_t fa_f64_to_f16(double x); /* one rounding, not two */
 uint16_t fa_f64_to_bf16(double x);
 float fa_f64_to_f32(double x); /* one rounding, by the hardware's own conversion */
 
-/* Element at p as double (exact for every type), and back (rounding to t; integers truncate, saturating,
- * NaN becomes 0). */
+/* Loads the element at p as a double (exact for every type), and stores one: rounds to t; integers truncate
+ * and saturate, NaN becomes 0. */
 double fa_load(fa_dtype t, const void *p);
 void fa_store(fa_dtype t, void *p, double x);
 /* n elements, stride elements apart (may be 0 for loads). p need not be aligned. */
 void fa_load_row(fa_dtype t, const void *p, int64_t stride, int64_t n, double *out);
 void fa_store_row(fa_dtype t, void *p, int64_t stride, int64_t n, const double *in);
 
-/* Half the spacing of t's numbers at |x|: the largest error of rounding x to t. For f16/bf16/f32;
- * 0 for f64 and integers. At |x| = 0 and among the subnormals: half the smallest subnormal. Beyond the
- * largest finite value: as in its binade. NaN for NaN. */
+/* Half the spacing of t's numbers at |x|: the largest error of rounding x to t. For f16/bf16/f32; 0 for f64
+ * and integers. At 0 and among the subnormals it is half the smallest subnormal; beyond the largest finite
+ * value it is that of x's binade. NaN for NaN. */
 double fa_half_ulp(fa_dtype t, double x);
 double fa_dtype_max(fa_dtype t);           /* largest finite value */
 double fa_dtype_min_subnormal(fa_dtype t); /* smallest positive value */

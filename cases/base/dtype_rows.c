@@ -1,4 +1,4 @@
-/* Elements of any type in memory, one or a row of them, as doubles. */
+/* Elements of any type in memory as doubles, one at a time or a row. */
 #include "cases/base/dtype.h"
 #include "cases/base/row_loops.h"
 #include "cases/base/status.h"
@@ -38,7 +38,7 @@ double fa_load(fa_dtype t, const void *p) {
   uint16_t h;
   float f;
   double value;
-  switch (t) { /* the types that are loaded by the million one at a time */
+  switch (t) { /* types that are loaded by the million, one at a time */
   case FA_F16:
     memcpy(&h, p, sizeof h);
     return (double)fa_f16_to_f32(h);

@@ -53,7 +53,7 @@ typedef struct text_checker {
 
 static fa_status text_fail(text_checker *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The message, for the place t->at. */
+/* Writes the message for the place t->at. */
 static fa_status text_fail(text_checker *t, const char *format, ...) {
   char what[256], path[512] = "$";
   va_list args;
@@ -81,7 +81,7 @@ static void skip_space(text_checker *t) {
   while (t->at < t->end && (*t->at == ' ' || *t->at == '\t' || *t->at == '\n' || *t->at == '\r')) ++t->at;
 }
 
-/* What stands at t->at, for messages. */
+/* Describes the text at t->at, for messages. */
 static const char *found(const text_checker *t, char buffer[32]) {
   if (t->at == t->end) return "the text ends here";
   unsigned char c = (unsigned char)*t->at;
@@ -110,7 +110,7 @@ static int hex_unit(const text_checker *t, const char *s) {
   return unit;
 }
 
-/* t->at stands on the backslash. */
+/* t->at is at the backslash. */
 static fa_status check_escape(text_checker *t) {
   char c = t->end - t->at > 1 ? t->at[1] : 0;
   if (c != 'u') {
@@ -133,7 +133,7 @@ static fa_status check_escape(text_checker *t) {
   return FA_OK;
 }
 
-/* t->at stands on the opening quote; *bytes are those between the quotes. */
+/* t->at is at the opening quote; *bytes counts the bytes between the quotes. */
 static fa_status check_string(text_checker *t, const char **string, size_t *bytes) {
   const char *quote = t->at++;
   while (t->at < t->end && *t->at != '"') {
@@ -199,7 +199,7 @@ static fa_status check_number(text_checker *t) {
 
 static fa_status check_value(text_checker *t);
 
-/* Enters the container at t->at; the step is filled in by the caller as it goes. */
+/* Enters the container at t->at. The caller fills in the step as it reads. */
 static fa_status enter(text_checker *t, step **s) {
   if (t->depth == FA_JSON_MAX_DEPTH) return text_fail(t, "nested deeper than %d", FA_JSON_MAX_DEPTH);
   *s = &t->path[t->depth++];
@@ -209,7 +209,7 @@ static fa_status enter(text_checker *t, step **s) {
   return FA_OK;
 }
 
-/* After an element: goes on behind a comma, or says that the container is closed. */
+/* After an element: skips the comma, or reports that the container is closed. */
 static fa_status next_element(text_checker *t, char close, bool *closed) {
   char buffer[32];
   skip_space(t);
@@ -289,14 +289,14 @@ static fa_status check_value(text_checker *t) {
   return text_fail(t, "a value expected, %s", found(t, buffer));
 }
 
-/* ---- keys given twice ---- */
+/* ---- duplicate keys ---- */
 
 static int compare_keys(const void *a, const void *b) {
   return strcmp((*(cJSON *const *)a)->string, (*(cJSON *const *)b)->string);
 }
 
-/* The second of two equal keys of one object, in *twice (NULL: none). Sorting, since a hostile object may
- * have a million of them. */
+/* Sets *twice to the second of two equal keys of one object, or to NULL. It sorts, because a hostile object
+ * may have a million keys. */
 static fa_status find_twice(const cJSON *object, const cJSON **twice) {
   *twice = NULL;
   size_t n = (size_t)cJSON_GetArraySize(object), i = 0;
@@ -311,7 +311,7 @@ static fa_status find_twice(const cJSON *object, const cJSON **twice) {
   return FA_OK;
 }
 
-/* path has room for the whole depth's names, cut off when too long. */
+/* path has room for the names of every level; names that do not fit are cut. */
 static fa_status check_keys(const cJSON *value, const char *name, char *path, size_t size, fa_error *err) {
   size_t n = strlen(path);
   if (cJSON_IsObject(value)) {

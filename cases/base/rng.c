@@ -4,7 +4,7 @@
 #include "cases/base/row_loops.h"
 #include "cases/base/status.h"
 
-/* For one (seed, stream) a bijection of the index: no value comes twice in 2^64 draws. */
+/* For a fixed (seed, stream) this is a bijection of the index: no value comes twice in 2^64 draws. */
 uint64_t fa_rng_u64(uint64_t seed, uint64_t stream, uint64_t index) {
   return fa_rng_key_u64(fa_rng_key(seed, stream), index);
 }
@@ -43,7 +43,7 @@ uint64_t fa_rng_next(fa_rng *r) {
 
 int64_t fa_rng_below(fa_rng *r, int64_t n) {
   FA_ASSERT(n >= 1);
-  /* Draws past the largest multiple of n are thrown away: they would favour small results. */
+  /* Rejects draws past the largest multiple of n, which would favour small results. */
   const uint64_t range = (uint64_t)n, excess = (UINT64_MAX % range + 1) % range;
   uint64_t u;
   do u = fa_rng_next(r);

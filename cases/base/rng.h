@@ -1,7 +1,7 @@
-/* Counter-based random numbers: a pure function of (seed, stream, index), so that the values do not depend on
- * the number of threads, the order of evaluation, or on which other elements exist.
- * The mixing is splitmix64's finaliser (Steele, Lea & Flood 2014) over the three words. Only correctly
- * rounded operations are used, no libm, so that every machine draws the same bits. */
+/* Counter-based random numbers: a pure function of (seed, stream, index), so that values do not depend on the
+ * number of threads, the order of evaluation, or which other elements exist. The mixing is splitmix64's
+ * finaliser (Steele, Lea & Flood 2014) over the three words. It uses only correctly rounded operations and no
+ * libm, so every machine draws the same bits. */
 #ifndef FA_CASES_BASE_RNG_H
 #define FA_CASES_BASE_RNG_H
 
@@ -16,7 +16,7 @@ double fa_rng_normal(uint64_t seed, uint64_t stream, uint64_t index);  /* N(0,1)
 uint64_t fa_rng_key(uint64_t seed, uint64_t stream);
 uint64_t fa_rng_key_u64(uint64_t key, uint64_t index);
 double fa_rng_key_normal(uint64_t key, uint64_t index);
-/* out[i] = fa_rng_key_normal(key, first + i step), bit for bit, many times as fast. */
+/* out[i] = fa_rng_key_normal(key, first + i step), bit for bit, but many times faster. */
 void fa_rng_key_normals(uint64_t key, uint64_t first, uint64_t step, int64_t n, double *out);
 
 /* A sequence drawn from one stream, for generators. */

@@ -1,4 +1,4 @@
-/* Inside of rng.c and of the loops over rows of normals: one index to one number. */
+/* Private to rng.c and the row loops: one index to one normal number. */
 #ifndef FA_CASES_BASE_RNG_NORMAL_H
 #define FA_CASES_BASE_RNG_NORMAL_H
 
@@ -14,7 +14,7 @@ static inline uint64_t fa_rng_mix(uint64_t z) {
   return z ^ z >> 31;
 }
 
-/* 52 bits and a half: exact in a double, symmetric about 1/2, never 0 or 1. */
+/* 52.5 random bits: exact in a double, symmetric about 1/2, never 0 or 1. */
 static inline double fa_rng_to_uniform(uint64_t u) {
   return ((double)(u >> 12) + 0.5) * 0x1p-52;
 }
@@ -31,9 +31,9 @@ static inline double from_bits(uint64_t u) {
   return x;
 }
 
-/* Two functions to about 2^-50 each, without branches on their argument and without tables: it is random, so
- * every branch would be mispredicted half of the time, and loops over many become vector code. Polynomials
- * in two interleaved Horner chains, for the same reason of speed. */
+/* Two functions accurate to about 2^-50, without tables and without branches on the argument: it is random,
+ * so every branch would be mispredicted half of the time, and without branches the loops vectorise. The
+ * polynomials use two interleaved Horner chains, also for speed. */
 
 /* log x for x in (0, 1). x = m 2^e with m in [1/sqrt 2, sqrt 2): subtracting the bits of 1/sqrt 2 makes the
  * exponent field round the right way. log m = 2 atanh s, s = (m-1)/(m+1). */
@@ -51,14 +51,14 @@ static inline double natural_log(double x) {
   return (double)exponent * 0.69314718055994531 + 2 * s * (even + z * odd);
 }
 
-/* mask all ones: if_set; all zeros: otherwise. */
+/* Bitwise select: if_set where mask is all ones, otherwise where it is all zeros. */
 static inline double choose(uint64_t mask, double if_set, double otherwise) {
   return from_bits((bits_of(if_set) & mask) | (bits_of(otherwise) & ~mask));
 }
 
-/* cos(2 pi x) for x in (0, 1). With the nearest quarter turn k/4 taken off, the rest is at most 1/8 turn: a
- * cosine for even k, a sine for odd k, negative for k = 1 and 2. Taylor: 1 / (2k)!, of the sine 1 / (2k+1)!.
- */
+/* cos(2 pi x) for x in (0, 1). After subtracting the nearest quarter turn k/4, at most 1/8 turn remains: a
+ * cosine for even k, a sine for odd k, negated for k = 1 and 2. Taylor coefficients 1 / (2k)! of the cosine
+ * and 1 / (2k+1)! of the sine. */
 static inline double cos_turns(double x) {
   const int k = (int)(4 * x + 0.5);
   const uint64_t sine = -(uint64_t)(k & 1), negative = (uint64_t)((k + 1) & 2) << 62;

@@ -1,4 +1,4 @@
-/* The loops this processor can run. */
+/* Selects the row loops that this processor can run. */
 #include "cases/base/row_loops.h"
 
 const fa_row_loops *fa_row_loops_best(void) {

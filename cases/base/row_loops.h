@@ -1,6 +1,6 @@
-/* Loops over one row of a tensor's elements: built once per instruction set (row_loops_base.c,
- * row_loops_avx2.c, row_loops_avx512.c), chosen at run time. The same bits from each: nothing is summed, and
- * products and sums are not contracted. */
+/* Loops over one row of a tensor's elements, built once per instruction set (row_loops_base.c,
+ * row_loops_avx2.c, row_loops_avx512.c) and chosen at run time. All give the same bits: nothing is summed,
+ * and multiply-adds are not contracted. */
 #ifndef FA_CASES_BASE_ROW_LOOPS_H
 #define FA_CASES_BASE_ROW_LOOPS_H
 

@@ -9,7 +9,7 @@ static void row_normals(uint64_t key, uint64_t first, uint64_t step, int64_t n, 
 
 enum { AT_ONCE = 64 };
 
-/* By way of aligned arrays: out may stand at any byte, and compilers vectorise loops that keep a width. */
+/* Goes through aligned arrays: out may be at any byte, and compilers vectorise loops of constant width. */
 static void row_narrow(const double *in, int64_t n, bool bf16, void *out) {
   uint64_t wide[AT_ONCE];
   uint16_t bits[AT_ONCE];

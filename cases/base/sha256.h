@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4): names data exactly, so that a file can say what it was made from. */
+/* SHA-256 (FIPS 180-4): identifies data exactly, so that a file can record what it was made from. */
 #ifndef FA_CASES_BASE_SHA256_H
 #define FA_CASES_BASE_SHA256_H
 

@@ -1,8 +1,8 @@
-/* Errors of the world (files, JSON, memory, devices) and always-on assertions.
+/* Errors of the world (files, JSON, memory, devices) and assertions that are always on.
  *
- * A function that can meet such an error returns fa_status and writes a message into the caller's
- * fa_error (which may be NULL). A wrong *subject* is never an fa_status: it is data in a verdict.
- * A bug of the harness itself hits FA_ASSERT. */
+ * A function that can meet such an error returns fa_status and writes a message into the caller's fa_error
+ * (which may be NULL). A wrong *subject* is never an fa_status: it is data in a verdict. A bug of the harness
+ * itself fails an FA_ASSERT. */
 #ifndef FA_CASES_BASE_STATUS_H
 #define FA_CASES_BASE_STATUS_H
 
@@ -23,10 +23,10 @@ typedef struct fa_error {
 fa_status fa_fail(fa_error *err, fa_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts "prefix: " before the message that err already holds. */
+/* Prepends "prefix: " to the message in err. */
 void fa_error_prefix(fa_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints the expression and its place, then aborts. */
+/* Prints the expression and its source line, then aborts. */
 void fa_assert_failed(const char *expression, const char *file, int line) __attribute__((noreturn));
 #define FA_ASSERT(e) ((e) ? (void)0 : fa_assert_failed(#e, __FILE__, __LINE__))
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of the character at s, of which n bytes may be read; 0 if it is malformed or cut off. */
+/* Length in bytes of the character at s, of which n bytes may be read; 0 if it is malformed or truncated. */
 static inline int fa_utf8_length(const char *s, size_t n) {
   const unsigned char *u = (const unsigned char *)s;
   if (n == 0) return 0;
@@ -22,7 +22,8 @@ static inline int fa_utf8_length(const char *s, size_t n) {
   return length;
 }
 
-/* Characters of a one-line text; -1 if it holds a control character or is no UTF-8, at byte *at then. */
+/* Number of characters in a one-line text. -1 if it holds a control character or malformed UTF-8; *at is then
+ * the byte. */
 static inline int64_t fa_utf8_count(const char *text, int64_t *at) {
   int64_t n = 0;
   const char *s = text;

@@ -11,7 +11,7 @@
 
 #define MAX_FILE_BYTES ((size_t)256 << 20)
 
-/* The whole stream, malloc'd; it may be a pipe, so its length is not known before. */
+/* Reads the whole stream into malloc'd memory. It may be a pipe, so its length is unknown. */
 static fa_status read_stream(FILE *in, const char *name, char **text, size_t *n_bytes, fa_error *err) {
   size_t n = 0, capacity = 0;
   char *buffer = NULL;

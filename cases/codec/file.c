@@ -36,7 +36,7 @@ fa_status fa_case_file_plan(fa_case_file *f, const char *base, int64_t n) {
                            FA_MAX_FILE_CASES);
 }
 
-/* Memory that the case owns besides its struct. */
+/* Heap memory that the case owns. */
 static int64_t owned_bytes(const fa_case *c) {
   const fa_problem *p = &c->problem;
   const fa_block_sparse *s = &p->block_sparse;
@@ -96,8 +96,8 @@ fa_status fa_case_file_check_part(fa_case_file *f, const char *base, const cJSON
   return status;
 }
 
-/* A case object standing alone or in "cases". index names it if it has no name; -1: the file's stem will do.
- */
+/* A case object, standing alone or in "cases". index names a case without a name; -1: use the file's stem
+ * alone. */
 static fa_status add_object(fa_case_file *f, const char *base, const cJSON *object, int64_t index) {
   char buffer[80], name[300];
   if (!cJSON_IsObject(object))
@@ -257,7 +257,7 @@ static fa_status read_file_object(fa_case_file *f, const cJSON *root) {
   return random ? read_random(f, random) : FA_OK;
 }
 
-/* Bare case objects, one after the other; the first is read already. */
+/* Bare case objects, one after another; the first has been read. */
 static fa_status read_lines(fa_case_file *f, const char *text, size_t n_bytes, size_t at,
                             const cJSON *first) {
   if (at == n_bytes) return add_object(f, "$", first, -1);
@@ -265,7 +265,7 @@ static fa_status read_lines(fa_case_file *f, const char *text, size_t n_bytes, s
   cJSON *tree = NULL;
   fa_status status = FA_OK;
   size_t start = 0, counted = 0;
-  while (strchr(" \t\r\n", text[start])) ++start; /* the first object is there */
+  while (strchr(" \t\r\n", text[start])) ++start; /* start of the first object */
   long long line = 1;
   for (int64_t index = 0; status == FA_OK; ++index) {
     char base[64];
@@ -292,7 +292,7 @@ static fa_status parse_text(fa_case_file *f, const char *text, size_t n_bytes) {
   bool whole = at == n_bytes, file = cJSON_GetObjectItemCaseSensitive(root, "fa_cases") != NULL;
   fa_status status;
   if (!whole && (file || text[at] != '{')) {
-    cJSON_Delete(root); /* text after the end: let the strict parser say so */
+    cJSON_Delete(root); /* more text follows: the strict parser reports it */
     return fa_json_parse(text, n_bytes, f->name, &root, f->err);
   }
   f->placed = false;
@@ -304,17 +304,17 @@ static fa_status parse_text(fa_case_file *f, const char *text, size_t n_bytes) {
   return status;
 }
 
-/* "causal" of "cases/causal.json". */
+/* The file's stem: "causal" for "cases/causal.json". */
 static void file_stem(const char *path, char *stem, size_t size) {
   const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
   snprintf(stem, size, "%s", strcmp(path, "-") == 0 ? "stdin" : base);
   char *dot = strrchr(stem, '.');
   if (dot && dot != stem) *dot = 0;
-  for (char *c = stem; *c; ++c) /* a file name may be any bytes, a case's name is text */
+  for (char *c = stem; *c; ++c) /* a file name may hold any bytes; a case name must be text */
     if (*c < 0x20 || *c > 0x7e) *c = '_';
 }
 
-/* Moves the cases over; on failure nothing has moved. */
+/* Moves the cases to the other list; on failure nothing is moved. */
 static fa_status append_list(fa_case_list *to, fa_case_list *from) {
   if (to->capacity - to->n < from->n) {
     int64_t capacity = to->n + from->n;

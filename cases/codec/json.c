@@ -1,6 +1,6 @@
-/* The keys of a case: one small reader for each, in tables; then what was not given is filled in.
- * Adding a key: a reader here, a line in the table, its default in finish(), a line in cases/codec/write.c, an entry
- * in schema.json, a rule in problem_check.c if it can contradict another key. */
+/* The keys of a case: tables with one small reader per key; then defaults for the keys that were not given.
+ * To add a key: a reader here, a line in the table, its default in finish(), a line in cases/codec/write.c,
+ * an entry in schema.json, and a rule in problem_check.c if it can contradict another key. */
 #include "cases/codec/keys.h"
 #include "cases/base/json.h"
 #include "cases/codec/json.h"
@@ -96,7 +96,7 @@ READER(read_seqused_k) {
   return fa_read_ints(r, v, 0, FA_MAX_LENGTH, 1, &P.seqused_k);
 }
 
-/* Keys whose default follows from other keys. */
+/* Keys whose default depends on other keys. */
 READER(read_batch) {
   r->has_batch = true;
   return fa_read_int(r, v, 1, FA_MAX_BATCH, &P.batch);
@@ -200,9 +200,9 @@ fa_status fa_case_reader_read(fa_case_reader *r) {
   return FA_OK;
 }
 
-/* ---- second stage: what was not given, and contradictions that only the text can have ---- */
+/* ---- second stage: defaults, and contradictions visible only in the text ---- */
 
-/* A contradiction at a key of the case. */
+/* Reports a contradiction at a key of the case. */
 #define CONTRADICTION(key, ...)                                                                              \
   do {                                                                                                       \
     snprintf(r->path, sizeof r->path, ".%s", key);                                                           \
@@ -265,7 +265,7 @@ fa_status fa_case_reader_finish(fa_case_reader *r, fa_case *out) {
     r->c = (fa_case){0};
     return FA_OK;
   }
-  /* "$.heads_q: ..." is about the case as a whole; say where its key stands in the file. */
+  /* "$.heads_q: ..." is relative to the case: find where in the file its key is. */
   const char *colon = strchr(local.text, ':');
   if (local.text[0] != '$' || !colon) return fa_fail(r->err, status, "%s", local.text);
   snprintf(r->path, sizeof r->path, "%.*s", (int)(colon - local.text - 1), local.text + 1);
@@ -273,7 +273,7 @@ fa_status fa_case_reader_finish(fa_case_reader *r, fa_case *out) {
   return status;
 }
 
-/* ---- one case by itself ---- */
+/* ---- a single case ---- */
 
 void fa_case_fields_add(fa_case_field *field, int64_t *n, const cJSON *object, const char *container) {
   int64_t old = *n;

@@ -51,7 +51,7 @@ fa_status fa_read_dropout(fa_case_reader *r, const cJSON *v) {
 
 /* ---- ALiBi ---- */
 
-/* The shortest text of the largest f32 lies above it, and rounds to it. */
+/* The shortest decimal text of the largest f32 is a double slightly above it that rounds to it. */
 #define MAX_SLOPE 3.4028235e38
 
 static fa_status read_slope_row(fa_case_reader *r, const cJSON *v, int64_t *n, float *slopes) {
@@ -147,7 +147,7 @@ READER(read_fill_bias) {
   return fa_read_fill_name(r, v, FA_T_BIAS, &r->c.fill[FA_T_BIAS]);
 }
 READER(read_fill_default) {
-  fa_fill ignored; /* read_fill has seen to it before the others */
+  fa_fill ignored; /* read_fill has handled this key first */
   return fa_read_fill_name(r, v, FA_T_COUNT, &ignored);
 }
 static const fa_case_key fill_keys[] = {{"default", read_fill_default},

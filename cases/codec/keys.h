@@ -18,7 +18,7 @@
 #define READER(name) static fa_status name(fa_case_reader *r, const cJSON *v)
 #define P (r->c.problem)
 
-/* Reads a word into an enum, whose values are the words' positions. */
+/* Reads a word into an enum whose values are the positions in the list of words. */
 #define READ_WORD(field, ...)                                                                                \
   do {                                                                                                       \
     static const char *const words[] = {__VA_ARGS__};                                                        \
@@ -31,7 +31,7 @@
 /* Keys whose value is an object. */
 fa_case_read_fn fa_read_mask, fa_read_dropout, fa_read_alibi, fa_read_fill, fa_read_bias, fa_read_kvcache,
     fa_read_strides, fa_read_block_sparse, fa_read_buffers, fa_read_zero;
-/* A fill that may go into this tensor; FA_T_COUNT: into every one. */
+/* A fill that tensor id may have; FA_T_COUNT: that every filled tensor may have. */
 fa_status fa_read_fill_name(fa_case_reader *r, const cJSON *v, fa_tensor_id id, fa_fill *out);
 
 #endif

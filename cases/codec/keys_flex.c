@@ -1,4 +1,4 @@
-/* The keys of family flex: block lists and the buffers that score expressions read. */
+/* The keys of family flex: block lists and captured buffers. */
 #include "cases/codec/keys.h"
 
 #include <stdio.h>
@@ -79,7 +79,7 @@ static fa_status read_capture_fill(fa_case_reader *r, const cJSON *v, fa_capture
   return FA_OK;
 }
 
-/* The capture that is being read: readers of its keys have no other way to it. */
+/* The captured buffer being read; the readers of its keys receive only r. */
 static fa_capture *capture_of(fa_case_reader *r) {
   return &P.captures[P.n_captures - 1];
 }

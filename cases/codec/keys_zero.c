@@ -1,7 +1,7 @@
 /* The key "zero". */
 #include "cases/codec/keys.h"
 
-/* [[from, to] ...] into pairs. */
+/* Reads [[from, to] ...] into pairs. */
 static fa_status read_pairs(fa_case_reader *r, const cJSON *v, int32_t *pairs) {
   char buffer[80];
   int64_t index = 0, n = 0;

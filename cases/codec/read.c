@@ -1,5 +1,5 @@
-/* Leaves of the case codec: one JSON value into one C value, or a message that names the place, what was
- * found and what is allowed. */
+/* Leaves of the case codec: convert one JSON value to one C value, or report the place, what was found and
+ * what is allowed. */
 #include "cases/codec/read.h"
 
 #include "cases/base/json.h"
@@ -35,13 +35,14 @@ void fa_read_pop(fa_case_reader *r, size_t mark) {
   r->path[mark] = 0;
 }
 
-/* Does path (".mask.type[0]") lead to or below key ("mask", "mask.type")? */
+/* True if path (".mask.type[0]") is at or below key ("mask", "mask.type"). */
 static bool path_is_below(const char *path, const char *key) {
   size_t n = strlen(key);
   return path[0] == '.' && strncmp(path + 1, key, n) == 0 && (!path[1 + n] || strchr(".[", path[1 + n]));
 }
 
-/* The file's path of a path below the case: a key may stand in the defaults or in a sweep. */
+/* Translates a path inside the case to its path in the file, where the key may come from the defaults or a
+ * sweep. */
 static void locate(const fa_case_reader *r, const char *path, char *buffer, size_t size) {
   const fa_case_field *best = NULL;
   for (int64_t i = 0; i < r->n_fields; ++i) {
@@ -98,7 +99,7 @@ const char *fa_read_describe(const cJSON *value, char buffer[80]) {
 
 /* ---- scalars ---- */
 
-/* A canonical tree stores what cJSON cannot print exactly as raw text. */
+/* A canonical tree stores numbers that cJSON cannot print exactly as raw text. */
 static bool get_number(const cJSON *v, double *out) {
   if (cJSON_IsRaw(v)) {
     char *end;
@@ -193,7 +194,7 @@ fa_status fa_read_word(fa_case_reader *r, const cJSON *v, const char *const *wor
 
 /* ---- arrays ---- */
 
-/* Appends one integer; arrays grow by doubling, *capacity being the allocated count. */
+/* Appends one integer, doubling the array as needed; *capacity is its allocated size. */
 static fa_status append_int(fa_case_reader *r, fa_int32_array *a, int64_t *capacity, int32_t value) {
   if (a->n == *capacity) {
     *capacity = *capacity ? 2 * *capacity : 16;
@@ -214,7 +215,7 @@ static fa_status read_level(fa_case_reader *r, const cJSON *v, int64_t lo, int64
     double x;
     if (get_number(e, &x) && x >= (double)lo && x <= (double)hi && x == floor(x))
       value = (int64_t)x;
-    else { /* places are only made for messages: lists may be long */
+    else { /* only messages need paths, and lists may be long */
       fa_read_push_index(r, index);
       return fa_read_int(r, e, lo, hi, &value);
     }
@@ -270,8 +271,8 @@ fa_status fa_read_nested(fa_case_reader *r, const cJSON *v, int rank, int64_t *s
   for (int i = 0; i < rank; ++i) shape[i] = -1;
   fa_status status = read_nested_level(r, v, rank, shape, &a, &capacity);
   for (int i = 0; i < rank && status == FA_OK; ++i)
-    if (shape[i] < 0) shape[i] = 0;  /* below an empty level */
-  if (status == FA_OK && a.n == 0) { /* absent is {0, NULL} */
+    if (shape[i] < 0) shape[i] = 0;  /* below an empty list */
+  if (status == FA_OK && a.n == 0) { /* an absent array is {0, NULL} */
     free(a.v);
     a.v = NULL;
   }
@@ -284,7 +285,7 @@ fa_status fa_read_nested(fa_case_reader *r, const cJSON *v, int rank, int64_t *s
 
 /* ---- objects ---- */
 
-/* Edits (insert, delete, replace; case ignored) between two keys, capped at the row size. */
+/* Edit distance (insert, delete, replace; case ignored) between two keys, capped at the row size. */
 static int edit_distance(const char *a, const char *b) {
   enum { MAX = 48 };
   int row[MAX + 1];
@@ -311,7 +312,7 @@ const fa_case_key *fa_read_find_key(const fa_case_key *keys, const char *key) {
   return NULL;
 }
 
-/* r->path is that of the object. */
+/* r->path is the path of the object. */
 fa_status fa_read_unknown_key(fa_case_reader *r, const char *key, const fa_case_key *keys) {
   const fa_case_key *nearest = NULL;
   int least = 1000;

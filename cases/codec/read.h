@@ -1,9 +1,9 @@
-/* Inside the case codec: reading one value with its place and its limits, for cases/codec/read.c's users only.
+/* Private to the case codec: reading one value, its path and its limits.
  *
- * A reader carries one case through two stages. First every key is read on its own: types, ranges,
- * enumerations and unknown keys, exactly what schema.json says (`structural` errors). Then
- * fa_case_reader_finish fills in what was not given and asks fa_case_validate about everything that two keys
- * can contradict each other in. */
+ * A reader takes one case through two stages. First every key is read on its own: types, ranges, enumerations
+ * and unknown keys, exactly what schema.json states (`structural` errors). Then fa_case_reader_finish sets
+ * defaults and calls fa_case_validate, which checks everything in which two keys can contradict each
+ * other. */
 #ifndef FA_CASES_CODEC_READ_H
 #define FA_CASES_CODEC_READ_H
 
@@ -12,9 +12,9 @@
 
 #include <cjson/cJSON.h>
 
-/* One top-level key of a case and where it came from: its own object, or the defaults, or a sweep. */
+/* One top-level key of a case and its origin: the case's own object, the defaults, or a sweep. */
 typedef struct fa_case_field {
-  const char *key;       /* top-level, or dotted ("mask.type": then value is NULL, only the place counts) */
+  const char *key;       /* top-level, or dotted ("mask.type": value is then NULL, only the place matters) */
   const cJSON *value;    /* borrowed */
   const char *container; /* path of the object that holds the key: "$.defaults" */
   int64_t index;         /* element of an array under the key, -1 = the value itself */
@@ -25,16 +25,16 @@ typedef struct fa_case_reader {
   const fa_case_field *field;
   int64_t n_fields;
   fa_error *err;
-  bool structural; /* the error is one that the schema states too */
-  char path[256];  /* of the value being read, below the case: "mask.type" */
-  /* the draft */
+  bool structural; /* the schema states this error too */
+  char path[256];  /* of the value being read, relative to the case: "mask.type" */
+  /* the case under construction */
   fa_case c;
   bool has_batch, has_heads_kv, has_seqlen_k, has_head_dim_v, has_scale, has_backward, has_empty_lse;
   bool has_leftpad_k, has_cache_leftpad, has_bias_fill, has_fill_bias, has_lists, has_density, has_from;
   bool has_block_seed;
   fa_fill bias_fill;
   int64_t slopes_shape[2];  /* of nested slopes; 0 x 0 otherwise */
-  int64_t list_shape[4][4]; /* of the four block lists, rank 3 3 4 4 in the order of the struct */
+  int64_t list_shape[4][4]; /* of the four block lists, of rank 3 3 4 4, in the order of the struct */
   bool list_given[4];
 } fa_case_reader;
 
@@ -44,14 +44,14 @@ typedef struct fa_case_key {
   fa_case_read_fn *read;
 } fa_case_key; /* tables end with {NULL, NULL} */
 
-/* ---- leaves (cases/codec/read.c); on errors they say where, what was found and what is allowed ---- */
+/* ---- leaves (cases/codec/read.c); errors name the place, what was found and what is allowed ---- */
 
-/* FA_ERR_INPUT with the place of r->path put before the message. */
+/* FA_ERR_INPUT; prepends the place at r->path to the message. */
 fa_status fa_read_fail(fa_case_reader *r, bool structural, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* "cannot be X" for a value: its text, shortened; `an object`, `an array`. */
+/* The value as text for "cannot be X": shortened JSON, or `an object`, `an array`. */
 const char *fa_read_describe(const cJSON *value, char buffer[80]);
-size_t fa_read_push(fa_case_reader *r, const char *key); /* returns what fa_read_pop wants */
+size_t fa_read_push(fa_case_reader *r, const char *key); /* pass the result to fa_read_pop */
 size_t fa_read_push_index(fa_case_reader *r, int64_t index);
 void fa_read_pop(fa_case_reader *r, size_t mark);
 
@@ -59,12 +59,12 @@ fa_status fa_read_int(fa_case_reader *r, const cJSON *v, int64_t lo, int64_t hi,
 fa_status fa_read_number(fa_case_reader *r, const cJSON *v, double lo, double hi, double *out);
 fa_status fa_read_bool(fa_case_reader *r, const cJSON *v, bool *out);
 fa_status fa_read_text(fa_case_reader *r, const cJSON *v, int64_t min, int64_t max,
-                       char **out); /* replaces */
+                       char **out); /* frees the old *out */
 fa_status fa_read_u64(fa_case_reader *r, const cJSON *v, uint64_t *out);
 fa_status fa_read_word(fa_case_reader *r, const cJSON *v, const char *const *words, int n_words, int *out);
 fa_status fa_read_ints(fa_case_reader *r, const cJSON *v, int64_t lo, int64_t hi, int64_t min_items,
                        fa_int32_array *out);
-/* An array of arrays ... of integers, rank levels deep; the innermost level may be empty. */
+/* Integers nested in rank levels of arrays; the innermost level may be empty. */
 fa_status fa_read_nested(fa_case_reader *r, const cJSON *v, int rank, int64_t *shape, fa_int32_array *out);
 fa_status fa_read_object(fa_case_reader *r, const cJSON *v, const fa_case_key *keys);
 fa_status fa_read_unknown_key(fa_case_reader *r, const char *key, const fa_case_key *keys);
@@ -75,44 +75,44 @@ const fa_case_key *fa_read_find_key(const fa_case_key *keys, const char *key); /
 extern const fa_case_key fa_case_keys[];
 fa_status fa_case_reader_init(fa_case_reader *r, const char *base, fa_error *err);
 void fa_case_reader_free(fa_case_reader *r);
-/* Reads r->field[0..n_fields-1]: the first stage. */
+/* The first stage: reads r->field[0..n_fields-1]. */
 fa_status fa_case_reader_read(fa_case_reader *r);
-/* The second stage; the case is in r->c then, *out takes it over. */
+/* The second stage: moves the finished case from r->c to *out. */
 fa_status fa_case_reader_finish(fa_case_reader *r, fa_case *out);
 
 /* ---- files (cases/codec/file.c, cases/codec/sweep.c) ---- */
 
-#define FA_MAX_FILE_CASES 100000 /* cases in memory at once: about 2 KiB each */
-#define FA_MAX_FILE_BYTES                                                                                    \
-  ((int64_t)1 << 27) /* of all cases' arrays and texts: a sweep repeats its base's                           \
-                      */
+#define FA_MAX_FILE_CASES 100000 /* most cases in memory at once, about 2 KiB each */
+/* Bytes of all cases' arrays and texts; a sweep copies its base's. */
+#define FA_MAX_FILE_BYTES ((int64_t)1 << 27)
 
 typedef struct fa_case_file {
-  const char *name, *stem; /* of the file, for messages and for cases without a name */
+  const char *name, *stem; /* of the file: for messages, and for cases without a name */
   fa_generate_fn generate;
   const cJSON *defaults; /* or NULL */
   fa_case_list list;
   int64_t n_bytes;   /* of the arrays and texts in list */
-  int64_t n_planned; /* cases of the parts read so far and of the one being read */
+  int64_t n_planned; /* cases of the parts read so far and of the current part */
   fa_error *err;
   bool structural;
-  bool placed; /* the message says the file already */
+  bool placed; /* the message names the file already */
 } fa_case_file;
 
 fa_status fa_case_file_fail(fa_case_file *f, bool structural, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Reads one case from fields; name_if_missing may be NULL. Takes the result into f->list. */
+/* Reads one case from fields and moves it to f->list; name_if_missing may be NULL. */
 fa_status fa_case_file_add(fa_case_file *f, const char *base, const fa_case_field *field, int64_t n_fields,
                            const char *name);
-/* Checks an object of case keys that is no case by itself: defaults, the base of a sweep. */
+/* Checks an object of case keys that is not a case by itself: defaults, the base of a sweep. */
 fa_status fa_case_file_check_part(fa_case_file *f, const char *base, const cJSON *object);
-/* Says no when n more cases would be too many. */
+/* Fails if n more cases would be too many. */
 fa_status fa_case_file_plan(fa_case_file *f, const char *base, int64_t n);
-/* Adds the keys of object that field[0..*n) does not have yet. */
+/* Adds those keys of object that are not yet in field[0..*n). */
 void fa_case_fields_add(fa_case_field *field, int64_t *n, const cJSON *object, const char *container);
 fa_status fa_case_file_sweep(fa_case_file *f, const char *base, const cJSON *sweep);
 
-/* fa_case_file_parse that also tells structural errors (stated in schema.json) from contradictions. */
+/* fa_case_file_parse that also distinguishes structural errors (stated in schema.json) from
+ * contradictions. */
 fa_status fa_case_file_classify(const char *text, size_t n_bytes, const char *name, fa_generate_fn generate,
                                 fa_case_list *out, bool *structural, fa_error *err);
 

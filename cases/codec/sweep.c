@@ -1,5 +1,5 @@
-/* "sweeps": the cartesian product of the values under "over", the last key turning fastest, over a base. A
- * key of "over" is a key of a case or, dotted, one inside an object: "mask.type", "kvcache.rotary.dim". */
+/* "sweeps": the Cartesian product of the values under "over", applied to a base; the last key varies fastest.
+ * A key of "over" is a key of a case, or a dotted key inside an object: "mask.type", "kvcache.rotary.dim". */
 #include "cases/codec/read.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ typedef struct sweep {
 /* ---- reading ---- */
 
 static fa_status read_base(fa_case_reader *r, const cJSON *v) {
-  (void)r, (void)v; /* checked as a part */
+  (void)r, (void)v; /* fa_case_file_check_part checks it */
   return FA_OK;
 }
 
@@ -70,7 +70,7 @@ static fa_status count_cases(sweep *s, int64_t *n) {
   return fa_case_file_plan(s->f, s->base, *n);
 }
 
-/* "mask" and "mask.type" in one sweep: which of them comes last would matter. */
+/* Rejects "mask" and "mask.type" in one sweep, because their order would matter. */
 static fa_status check_overlap(sweep *s) {
   for (int64_t i = 0; i < s->n_axes; ++i)
     for (int64_t j = 0; j < s->n_axes; ++j) {
@@ -85,8 +85,8 @@ static fa_status check_overlap(sweep *s) {
 
 /* ---- dotted keys ---- */
 
-/* Sets a dotted key inside object to a copy of value; objects on the way are made. what is missing otherwise
- * is found when the case is read. */
+/* Sets a dotted key inside object to a copy of value, creating objects on the way. Other missing keys are
+ * reported when the case is read. */
 static bool set_inside(cJSON *object, const char *key, const cJSON *value) {
   char step[MAX_KEY + 1];
   const char *dot = strchr(key, '.');
@@ -102,7 +102,7 @@ static bool set_inside(cJSON *object, const char *key, const cJSON *value) {
   return dot ? set_inside(item, dot + 1, value) : true;
 }
 
-/* The first part of a dotted key must be a key whose value is an object: an empty one is tried. */
+/* The first part of a dotted key must be a key whose value is an object: tries an empty object. */
 static fa_status check_top(sweep *s, const char *key, const char *top) {
   cJSON *empty = cJSON_CreateObject();
   fa_case_field field = {top, empty, s->over_path, -1};
@@ -122,7 +122,7 @@ static fa_status check_top(sweep *s, const char *key, const char *top) {
                            key, top);
 }
 
-/* One value under a dotted key, checked by itself as the only content of its object. */
+/* Checks one value under a dotted key as the only content of its object. */
 static fa_status check_dotted(sweep *s, const axis *a, const cJSON *value, int64_t index) {
   char top[64];
   const char *key = a->values->string;
@@ -158,13 +158,13 @@ static fa_status check_all_dotted(sweep *s) {
 
 /* ---- one combination ---- */
 
-/* Appends text to name if it fits whole: names are UTF-8 and have a limit. */
+/* Appends text to name only if it fits whole: names are UTF-8 and have a limit. */
 static void append(char *name, size_t size, const char *text) {
   size_t n = strlen(name), length = strlen(text);
   if (n + length < size) memcpy(name + n, text, length + 1);
 }
 
-/* Appends "key=value"; a value whose text is long becomes its number in the array. */
+/* Appends "key=value"; a value with a long text is named by its index in the array. */
 static fa_status name_value(const axis *a, char *name, size_t size, fa_error *err) {
   char value[64];
   char *text = cJSON_IsString(a->value) ? strdup(a->value->valuestring) : cJSON_PrintUnformatted(a->value);
@@ -184,8 +184,8 @@ static fa_status name_value(const axis *a, char *name, size_t size, fa_error *er
   return FA_OK;
 }
 
-/* The fields of one combination. Dotted keys work on copies of the objects that they are inside of; those
- * hang in *copies. Room: one field for each key of base and defaults and two for each axis. */
+/* The fields of one combination. Dotted keys change copies of the objects that they are in; *copies owns
+ * those. field needs room for one entry per key of base and defaults, and two per axis. */
 static fa_status combine(sweep *s, fa_case_field *field, int64_t *n, cJSON *copies) {
   int64_t n_axes = s->n_axes;
   *n = 0;
@@ -239,7 +239,7 @@ static fa_status add_combination(sweep *s, fa_case_field *field) {
   return status;
 }
 
-/* The next combination; false after the last. */
+/* Goes to the next combination; false after the last. */
 static bool advance(sweep *s) {
   for (int64_t i = s->n_axes - 1; i >= 0; --i) {
     axis *a = &s->axis[i];
@@ -252,7 +252,7 @@ static bool advance(sweep *s) {
   return false;
 }
 
-/* "square", or the file's stem and the sweep's number if neither base nor defaults have a name. */
+/* Sets "square", or the file's stem and the sweep's number if neither base nor defaults give a name. */
 static void set_stem(sweep *s) {
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(s->base_object, "name");
   if (!name) name = cJSON_GetObjectItemCaseSensitive(s->f->defaults, "name");

@@ -1,5 +1,5 @@
-/* The canonical form of a case: keys in the order of the table in cases/codec/json.c, defaults and derived values
- * left out, every double with as few digits as read back to the same bits. */
+/* The canonical form of a case: keys in the order of the table in cases/codec/json.c; defaults and derived
+ * values left out; every double with the fewest digits that read back to the same bits. */
 #include "cases/base/json.h"
 #include "cases/codec/json.h"
 
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tree under construction. cJSON's own functions return NULL when out of memory and accept NULL, so one
+/* A JSON tree under construction. cJSON's functions return NULL when out of memory and accept NULL, so one
  * flag at the end is enough. */
 typedef struct writer {
-  cJSON *object; /* keys go here */
+  cJSON *object; /* keys are added to this */
   bool failed;
 } writer;
 
@@ -29,17 +29,17 @@ static void put_element(writer *w, cJSON *array, cJSON *value) {
   w->failed = true;
 }
 
-/* Fewest digits that give x again; single: that give the f32 x again. cJSON prints a double with 15 digits
- * when that is *nearly* the same, so what needs more goes in as raw text. */
+/* The fewest digits that read back as x, or with single as the f32 x. cJSON prints 15 digits when the result
+ * is *nearly* the same, so numbers that need more go in as raw text. */
 static cJSON *number(double x, bool single) {
   char text[40];
   if (!isfinite(x))
-    return cJSON_CreateString(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf"); /* not a valid case */
+    return cJSON_CreateString(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf"); /* no valid case has it */
   fa_json_number_text(text, sizeof text, x, single);
   return cJSON_CreateRaw(text);
 }
 
-/* Integers of the problem are below 2^53; cJSON prints those exactly. */
+/* Integers of a problem are below 2^53, so cJSON prints them exactly. */
 static void put_int(writer *w, const char *key, int64_t value, int64_t standard) {
   if (value != standard) put(w, key, cJSON_CreateNumber((double)value));
 }
@@ -56,7 +56,7 @@ static void put_bool(writer *w, const char *key, bool value, bool standard) {
   (const char *const[]) {                                                                                    \
     __VA_ARGS__, NULL                                                                                        \
   }
-/* words end with NULL; a value past them is no valid case and written as "?". */
+/* words ends with NULL; an out-of-range value is not a valid case and is written as "?". */
 static void put_word(writer *w, const char *key, const char *const *words, int value, int standard) {
   int n = 0;
   while (words[n]) ++n;
@@ -77,11 +77,11 @@ static void put_ints(writer *w, const char *key, const fa_int32_array *a) {
   if (a->n > 0) put(w, key, cJSON_CreateIntArray(a->v, (int)a->n));
 }
 
-/* Opens a nested object: keys go there until end_object. */
+/* Opens a nested object, to which keys are added until end_object. */
 static cJSON *begin_object(writer *w, const char *key) {
   cJSON *parent = w->object, *object = cJSON_CreateObject();
   put(w, key, object);
-  if (w->failed) return parent; /* object is gone; harmless keys go to the parent, which is thrown away */
+  if (w->failed) return parent; /* object is gone; add keys to the parent, which will be discarded */
   w->object = object;
   return parent;
 }
@@ -163,7 +163,7 @@ static void put_captures(writer *w, const fa_problem *p) {
   end_object(w, parent);
 }
 
-/* Arrays of arrays of the given shape over consecutive values. */
+/* Nested arrays of the given shape from consecutive values. */
 static cJSON *nested(writer *w, int rank, const int64_t *shape, const int32_t **v) {
   cJSON *array = cJSON_CreateArray();
   for (int64_t i = 0; i < shape[0] && array; ++i)
@@ -250,7 +250,7 @@ static const char *fill_name(fa_fill fill) {
   return (unsigned)fill < FA_N_FILLS ? fa_fill_describe(fill)->name : "?";
 }
 
-/* The fill that most tensors have (the first in the list of fills among equals) is the default. */
+/* The fill that most tensors have becomes the default; ties go to the first in the list of fills. */
 static void put_fills(writer *w, const fa_case *c) {
   int count[FA_N_FILLS] = {0}, n = 0, best = FA_FILL_NORMAL;
   for (int id = 0; id < FA_T_COUNT; ++id)
@@ -281,7 +281,7 @@ static void put_zero(writer *w, const fa_case *c) {
   if (parent) end_object(w, parent);
 }
 
-/* How often, over what, in which order it runs, and what judges. */
+/* Repetitions, poison, schedule, and what judges. */
 static void put_runs(writer *w, const fa_case *c) {
   if (c->poison != FA_POISON_B) {
     cJSON *parent = begin_object(w, "memory");
@@ -294,7 +294,7 @@ static void put_runs(writer *w, const fa_case *c) {
     put_text(w, "law", (unsigned)c->law < FA_N_LAWS ? fa_law_describe(c->law)->name : "?");
 }
 
-/* ---- the whole ---- */
+/* ---- the case ---- */
 
 static void put_sizes(writer *w, const fa_problem *p) {
   bool varlen = fa_problem_is_varlen(p);

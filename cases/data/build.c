@@ -45,7 +45,7 @@ int64_t fa_layout_strides(fa_layout layout, const fa_stride_recipe *recipe, int 
   return span;
 }
 
-/* The logical shape without the batch axis where the case is variable-length; returns the rank. */
+/* The logical shape, without the batch axis if the case is variable-length; returns the rank. */
 static int tensor_shape(const fa_case *c, fa_tensor_id id, int64_t *shape) {
   int64_t full[4];
   fa_case_tensor_shape(c, id, full);
@@ -54,8 +54,8 @@ static int tensor_shape(const fa_case *c, fa_tensor_id id, int64_t *shape) {
   return 4 - skip;
 }
 
-/* One tensor [B, S, H, D] with its recipe; n_sharing further tensors of n_shared_heads heads in all will live
- * behind its heads in the same buffer. */
+/* Adds a tensor [B, S, H, D] with its recipe. n_sharing other tensors with n_shared_heads heads in all will
+ * be placed after its heads in the same buffer. */
 static fa_status add_tensor(const fa_case *c, fa_tensors *set, fa_tensor_id id, int64_t n_shared_heads,
                             fa_error *err) {
   int64_t shape[4], stride[4];
@@ -69,13 +69,13 @@ static fa_status add_tensor(const fa_case *c, fa_tensors *set, fa_tensor_id id, 
   return fa_tensors_add_padded(set, id, c->problem.dtype, rank, shape, stride, recipe->offset, tail, err);
 }
 
-/* A tensor whose heads stand first_head heads behind the owner's first. */
+/* Adds a tensor that starts first_head heads after the owner's first. */
 static fa_status add_packed(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_tensor_id owner,
                             int64_t first_head, fa_error *err) {
   int64_t shape[4];
   const int rank = tensor_shape(c, id, shape);
   const int64_t *stride = set->t[owner].stride;
-  /* An empty owner has no room behind it; its views are empty too (same lengths). */
+  /* An empty owner has no room after its heads; its views are empty too (same lengths). */
   const int64_t offset = fa_tensor_count(&set->t[owner]) > 0 ? first_head * stride[rank - 2] : 0;
   return fa_tensors_add_view(set, id, owner, rank, shape, stride, offset, err);
 }
@@ -84,7 +84,7 @@ static fa_status build_qkv(const fa_case *c, fa_tensors *set, fa_error *err) {
   const int64_t hq = c->problem.heads_q, hk = c->problem.heads_kv;
   const bool qkv = c->packing == FA_PACK_QKV, kv = c->packing == FA_PACK_KV;
   TRY(add_tensor(c, set, FA_T_Q, qkv ? 2 * hk : 0, err));
-  if (c->problem.family == FA_KVCACHE) return FA_OK; /* fa_build_cache makes the rest */
+  if (c->problem.family == FA_KVCACHE) return FA_OK; /* fa_build_cache makes the others */
   if (qkv) {
     TRY(add_packed(c, set, FA_T_K, FA_T_Q, hq, err));
     return add_packed(c, set, FA_T_V, FA_T_Q, hq + hk, err);
@@ -142,7 +142,7 @@ fa_status fa_build_int32(fa_tensors *set, fa_tensor_id id, int rank, const int64
   return FA_OK;
 }
 
-/* The small tensors: lengths, slopes. */
+/* The small tensors: lengths and slopes. */
 static fa_status build_lengths(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_problem *p = &c->problem;
   const struct {
@@ -155,7 +155,7 @@ static fa_status build_lengths(const fa_case *c, fa_tensors *set, fa_error *err)
     if (arrays[i].a->n > 0) TRY(fa_build_int32(set, arrays[i].id, 1, &arrays[i].a->n, arrays[i].a->v, err));
   if (!p->alibi.present) return FA_OK;
   const int64_t shape[2] = {p->batch, p->heads_q};
-  const int skip = p->alibi.n == p->heads_q ? 1 : 0; /* [Hq], or one set of slopes per entry */
+  const int skip = p->alibi.n == p->heads_q ? 1 : 0; /* [Hq], or [B, Hq] */
   TRY(fa_tensors_add(set, FA_T_ALIBI_SLOPES, FA_F32, 2 - skip, shape + skip, NULL, 0, err));
   memcpy(set->t[FA_T_ALIBI_SLOPES].data, p->alibi.slopes, (size_t)p->alibi.n * sizeof(float));
   return FA_OK;

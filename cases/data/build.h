@@ -5,16 +5,16 @@
 #include "cases/recipe/case.h"
 #include "cases/tensors/table.h"
 
-/* Allocates every tensor of the case (inputs and the outputs that its problem asks for) with the case's
- * layout, strides and guards; fills the inputs; poisons the outputs (FA_POISON_A), the gaps of inputs, unused
- * cache slots and pages, and table entries that the contract says are never read. */
+/* Allocates every tensor of the case (the inputs, and the outputs that its problem asks for) with the case's
+ * layout, strides and guards, and fills the inputs. Poisons the outputs (FA_POISON_A), the gaps of inputs,
+ * unused cache slots and pages, and table entries that by contract are never read. */
 fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err);
 
 /* ---- the steps ---- */
 
 /* Shape (rank 4, or 3 without the batch axis) and strides of a tensor [B, S, H, D] under the case's layout
  * and this tensor's recipe. n_heads_stored >= shape's heads: packed tensors share one heads axis. Returns the
- * elements from the first to one past the last of all stored heads. */
+ * number of elements from the first to one past the last of all stored heads. */
 int64_t fa_layout_strides(fa_layout layout, const fa_stride_recipe *recipe, int rank, const int64_t *shape,
                           int64_t n_heads_stored, int64_t *stride);
 
@@ -22,19 +22,19 @@ int64_t fa_layout_strides(fa_layout layout, const fa_stride_recipe *recipe, int 
 fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Block-sparse lists. */
 fa_status fa_build_blocks(const fa_case *c, fa_tensors *set, fa_error *err);
-/* What expressions read, filled, and the places of its gradients. */
+/* Captured buffers, filled, and the tensors of their gradients. */
 fa_status fa_build_buffers(const fa_case *c, fa_tensors *set, fa_error *err);
-/* Values of every float input. v before do: do_aligned reads it. */
+/* Fills every float input; v before do, because do_aligned reads v. */
 fa_status fa_build_fills(const fa_case *c, fa_tensors *set, fa_error *err);
 
-/* An i32 tensor [n...] with these values (NULL: left filled with the input gap pattern). */
+/* Adds an i32 tensor [n...] with these values (NULL: keeps the pattern of input gaps). */
 fa_status fa_build_int32(fa_tensors *set, fa_tensor_id id, int rank, const int64_t *shape, const int32_t *v,
                          fa_error *err);
 
 /* ---- one row ---- */
 
-/* Where a row stands: entry b, row s local to the entry (keys: slot in the entry, new keys: the slot they
- * will get), head h (bias: query head, s the query row). */
+/* Which row: batch index b, row s within the sequence (keys: slot in the sequence; new keys: the slot that
+ * they will get), head h (bias: query head, and s is the query row). */
 typedef struct fa_fill_row {
   const fa_case *c;
   const fa_tensors *set; /* block lists, for one_hot */
@@ -44,23 +44,23 @@ typedef struct fa_fill_row {
   fa_fill fill;
   uint64_t seed;       /* fa_fill_seed */
   uint64_t key;        /* of (seed, b, h): set by fa_fill_row_values */
-  const double *drawn; /* fa_fill_normal(row, d, 0) of this very row for every d, drawn at once; or NULL */
+  const double *drawn; /* fa_fill_normal(row, d, 0) for every d, drawn at once for this very row; or NULL */
   int64_t b, s, h;
 } fa_fill_row;
 
-/* The data seed and the tensor's name, mixed. */
+/* Mixes the data seed and the tensor's name. */
 uint64_t fa_fill_seed(uint64_t data_seed, fa_tensor_id id);
-/* Independent draws for element d of the row; lane 0..3 gives different ones. */
+/* Draws for element d of the row; lanes 0..3 are independent. */
 uint64_t fa_fill_u64(const fa_fill_row *r, int64_t d, int lane);
 double fa_fill_normal(const fa_fill_row *r, int64_t d, int lane);
-/* value[n]: the row before rounding to the tensor's dtype. */
+/* value[n]: the row before it is rounded to the tensor's dtype. */
 void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n);
-/* The part of it for q, k and k_new under a fill that shapes logits; false if this fill does not. */
+/* Writes a row of q, k or k_new under a fill that shapes logits; false if the fill does not. */
 bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n);
 
-/* Lengths of one batch entry: query rows, keys (hidden ones left out), hidden keys before them. */
+/* Lengths of one sequence: query rows, keys (hidden ones excluded), and hidden keys before them. */
 typedef struct fa_sequence {
-  int64_t sq, sk, leftpad, q_start, k_start; /* starts: token offset under variable length, else 0 */
+  int64_t sq, sk, leftpad, q_start, k_start; /* starts: token offset if variable-length, else 0 */
 } fa_sequence;
 fa_sequence fa_case_sequence(const fa_problem *p, int64_t b);
 

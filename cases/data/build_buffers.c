@@ -1,4 +1,4 @@
-/* The buffers that expressions read, and the places of their gradients. */
+/* Captured buffers, and the tensors of their gradients. */
 #include "cases/data/build.h"
 #include "cases/expr/ast.h"
 #include "cases/base/rng.h"
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By the buffer's name: adding or dropping another one leaves its values alone. */
+/* Keyed by the buffer's name, so that adding or removing another buffer does not change its values. */
 static uint64_t seed_of(uint64_t data_seed, const fa_capture *c) {
   uint64_t h = 0xcbf29ce484222325u;
   for (const char *s = c->name; *s; ++s) h = (h ^ (unsigned char)*s) * 0x100000001b3u;
   return fa_rng_u64(data_seed, h, 1);
 }
 
-/* value[n]: ascending numbers. below - 1 steps stand anywhere along the row. */
+/* value[n]: ascending numbers, with below - 1 steps at random places along the row. */
 static void sorted_row(uint64_t seed, int64_t row, int64_t below, int64_t n, double *value) {
   for (int64_t d = 0; d < n; ++d) value[d] = 0;
   for (int64_t k = 1; k < below; ++k)

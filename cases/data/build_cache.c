@@ -11,7 +11,7 @@
     if (try_status != FA_OK) return try_status;                                                              \
   } while (0)
 
-/* What stands in integer entries that nobody may use: both signs of far out of range. */
+/* Values of unused integer entries: far out of range, of both signs. */
 static int32_t garbage(int64_t i) {
   return i & 1 ? -1 : INT32_MAX;
 }
@@ -36,9 +36,9 @@ static fa_status add_new(const fa_case *c, fa_tensors *set, fa_tensor_id id, int
                                c->strides[id].tail, err);
 }
 
-/* Entry b's page m is page perm[b * max_pages + m]: a shuffle, so that an identity table is not assumed.
- * Table entries past the pages in use hold garbage. Shared pages are their first entry's; those that the
- * others would have had belong to nobody. */
+/* Page m of sequence b is page perm[b * max_pages + m]: shuffled, so that a kernel cannot assume an identity
+ * table. Entries past the pages in use hold garbage. A shared page is the page of the first sequence that
+ * fills it; the pages that the other sequences would have had are unowned. */
 static fa_status build_block_table(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_problem *p = &c->problem;
   const int64_t page = p->kvcache.page_size, max_pages = p->seqlen_k / page;
@@ -62,7 +62,7 @@ static fa_status build_block_table(const fa_case *c, fa_tensors *set, fa_error *
   return status;
 }
 
-/* Angles pos * 10000^(-2t/r), rows for every position that a query or a new key can have. */
+/* Angles pos * 10000^(-2t/r), with a row for every position that a query or a new key can have. */
 static fa_status build_rotary(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_problem *p = &c->problem;
   int64_t n_positions = 1;
@@ -99,7 +99,7 @@ fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err) {
 
 /* ---- block-sparse lists ---- */
 
-/* Lists as the case gives them, entries past each row's count overwritten with garbage. */
+/* The case's lists; entries past each row's count are overwritten with garbage. */
 static fa_status add_lists(const fa_block_sparse *s, fa_tensors *set, bool full, const fa_int32_array *counts,
                            const fa_int32_array *indices, int64_t n_q, int64_t n_kv, fa_error *err) {
   const int64_t shape[4] = {s->list_batch, s->list_heads, n_q, n_kv};
@@ -112,7 +112,7 @@ static fa_status add_lists(const fa_block_sparse *s, fa_tensors *set, bool full,
   return FA_OK;
 }
 
-/* Each tile is listed with probability `density`, and then is a full or a partial one by a coin. */
+/* Each tile is listed with probability `density`; a coin decides between full and partial. */
 static fa_status draw_lists(const fa_block_sparse *s, fa_tensors *set, int64_t n_q, int64_t n_kv,
                             fa_error *err) {
   const int64_t n_rows = s->list_batch * s->list_heads * n_q;
@@ -125,7 +125,7 @@ static fa_status draw_lists(const fa_block_sparse *s, fa_tensors *set, int64_t n
   if (status != FA_OK) fa_fail(err, status, "block_sparse: out of memory");
   for (int64_t row = 0; row < n_rows && status == FA_OK; ++row)
     for (int64_t tile = 0; tile < n_kv; ++tile) {
-      /* Keyed by position in [b, h, q, kv], so that a shrunk case keeps its remaining tiles. */
+      /* Keyed by the position [b, h, q, kv], so that a shrunk case keeps its remaining tiles. */
       const uint64_t stream =
           (uint64_t)(row / n_q / s->list_heads) << 32 | (uint64_t)(row / n_q % s->list_heads);
       const uint64_t at = (uint64_t)(row % n_q) << 32 | (uint64_t)tile << 1;
@@ -143,7 +143,7 @@ static fa_status draw_lists(const fa_block_sparse *s, fa_tensors *set, int64_t n
 
 fa_status fa_build_blocks(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_block_sparse *s = &c->problem.block_sparse;
-  if (!s->present || s->source == FA_BLOCKS_MASK_MOD) return FA_OK; /* mask_mod: its expression makes them */
+  if (!s->present || s->source == FA_BLOCKS_MASK_MOD) return FA_OK; /* mask_mod makes its own lists */
   const int64_t n_q = (c->problem.seqlen_q + s->q_block - 1) / s->q_block;
   const int64_t n_kv = (c->problem.seqlen_k + s->kv_block - 1) / s->kv_block;
   if (s->source == FA_BLOCKS_DENSITY) return draw_lists(s, set, n_q, n_kv, err);

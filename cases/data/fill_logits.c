@@ -1,15 +1,15 @@
-/* Fills under which q and k belong together: the logit of a pair is the point, not the elements.
+/* Fills in which q and k belong together: they shape the logit of a pair, not the elements.
  *
- * They use the last dimensions of the head: a rotary embedding turns the first ones (and, where it covers the
- * whole head, turns the last ones least). Under a rotary embedding of the dimensions used, and for scale 0,
- * the claims do not hold. */
+ * They use the last dimensions of the head, because a rotary embedding turns the first ones (and, if it
+ * covers the whole head, turns the last ones least). The claims do not hold if a rotary embedding turns the
+ * dimensions used, or if the scale is 0. */
 #include "cases/data/build.h"
 
 #include <math.h>
 
-#define MAX_CODE_BITS 20 /* keys 0 .. 2^20 - 1 are told apart */
+#define MAX_CODE_BITS 20 /* distinguishes keys 0 .. 2^20 - 1 */
 
-/* The largest power of two whose distance to x is a factor sqrt 2 at most: x itself if it is one. */
+/* A power of two within a factor sqrt 2 of x; x itself if it is one. */
 static double nearest_power_of_two(double x) {
   int exponent;
   const double m = frexp(x, &exponent); /* x = m 2^e, 1/2 <= m < 1 */
@@ -20,10 +20,10 @@ static double sign_of(double x) {
   return x < 0 ? -1 : 1;
 }
 
-/* ---- negative_logits, sentinel: scale q.k = -target, give or take a few ---- */
+/* ---- negative_logits, sentinel: scale q.k = -target, within a few units ---- */
 
-/* The last dimension carries q0 k0 = -target / scale with |q0| = |k0|. The others are N(0, a^2) with a such
- * that the logits scatter by 1 at most, so 6 sigma stay far from the target's neighbourhood of interest. */
+/* The last dimension carries q0 k0 = -target / scale with |q0| = |k0|. The others are N(0, a^2), with a
+ * chosen so that the logits scatter by at most 1: 6 sigma stay close to the target. */
 static void constant_logit_row(const fa_fill_row *r, double target, double *value, int64_t n) {
   const double scale = r->c->problem.scale, steep = fabs(scale) > 0 ? fabs(scale) : 1;
   const double spread = sqrt(1 / (steep * sqrt((double)n)));
@@ -35,15 +35,15 @@ static void constant_logit_row(const fa_fill_row *r, double target, double *valu
 
 /* ---- staircase: scale q.k = step * j ---- */
 
-/* j's base-256 digits stand in the last dimensions of k, each times its weight: exact in bf16. The weights
+/* The base-256 digits of j are in the last dimensions of k, each times its weight, exact in bf16. The weights
  * are not in q, because dK sums q over the rows and would leave f16's range; only the third digit (j >=
- * 65536) needs q's help. The step is |scale| times a power of two, so it is 0.5 exactly where the scale is a
- * power of two, else within a factor sqrt 2 of it. With one dimension k holds j itself (exact to 256 in bf16,
- * 2048 in f16), with two the second holds all of j / 256. */
+ * 65536) needs q. The step is |scale| times a power of two: 0.5 exactly if the scale is a power of two,
+ * otherwise within a factor sqrt 2 of it. With one dimension, k holds j itself (exact to 256 in bf16, 2048 in
+ * f16); with two, the second holds all of j / 256. */
 static void staircase_row(const fa_fill_row *r, double direction, double *value, int64_t n) {
   const double scale = r->c->problem.scale;
   double step = fabs(scale) > 0 ? nearest_power_of_two(0.5 / fabs(scale)) : 1;
-  step = fmin(fmax(step, 0x1p-14), 0x1p15); /* in f16's range: right for |scale| from 2^-16 on */
+  step = fmin(fmax(step, 0x1p-14), 0x1p15); /* in f16's range: suffices for |scale| from 2^-16 on */
   const bool third = n >= 3 && r->c->problem.seqlen_k > 65536;
   for (int64_t d = 0; d < n; ++d) value[d] = 0;
   if (r->data == FA_DATA_QUERY) {
@@ -79,7 +79,7 @@ static bool key_visited(const fa_fill_row *r, int64_t j) {
          tile_listed(r, FA_T_FULL_KV_NUM_BLOCKS, FA_T_FULL_KV_INDICES, j / s->kv_block);
 }
 
-/* The key that query row r attends to: a hash picks among those that the mask shows it; -1 if none is. */
+/* The key that query row r attends to: a hash picks one of the keys visible to it; -1 if there is none. */
 static int64_t chosen_key(const fa_fill_row *r) {
   const fa_problem *p = &r->c->problem;
   const fa_sequence e = fa_case_sequence(p, r->b);
@@ -97,26 +97,27 @@ static int64_t chosen_key(const fa_fill_row *r) {
   return -1;
 }
 
-/* Bits that tell n_keys keys apart, as far as there are dimensions for them. */
+/* The number of bits that distinguish n_keys keys, limited by the dimensions available. */
 static int64_t code_bits(int64_t n_keys, int64_t n_dims) {
   int64_t bits = 1;
   while (bits < MAX_CODE_BITS && (int64_t)1 << bits < n_keys) ++bits;
   return bits < n_dims ? bits : n_dims;
 }
 
-/* Key j carries its bits as +-1 in `bits` dimensions and -1 in one more; the query carries the bits of the
- * key that it wants, and `bits`. So q.k = -2 A (number of differing bits), A = A_q A_k a power of two with
- * |scale| 2 A >= 128: exp of that is 0 in f32, and in f64 far below the last bit of a sum with 1. Not more
- * than needed: |Q||K| grows with A, and with it what f32 sums may lose by right. The wanted logit is 0 and
- * not some large number, because kernels compute exp2(x c - max c) with a fused multiply-add, which is
- * exactly 1 only if x is 0 (or the product exact). Bit for bit this needs 2^(D-1) >= number of keys. */
+/* Key j carries its bits as +-1 in `bits` dimensions and -1 in one more; the query carries the bits of its
+ * chosen key, and `bits`. So q.k = -2 A (number of differing bits), where A = A_q A_k is a power of two with
+ * |scale| 2 A >= 128: exp of that is 0 in f32, and in f64 far below the last bit of a sum with 1. A is no
+ * larger than needed, because |Q||K| grows with it, and with that the error that an f32 sum may have. The
+ * chosen logit is 0 rather than some large number, because kernels compute exp2(x c - max c) with a fused
+ * multiply-add, which is exactly 1 only if x is 0 (or the product is exact). Exactness needs 2^(D-1) >=
+ * number of keys. */
 static void one_hot_row(const fa_fill_row *r, double *value, int64_t n) {
   const double scale = r->c->problem.scale, steep = fabs(scale) > 0 ? fabs(scale) : 1;
   const int64_t bits = code_bits(r->c->problem.seqlen_k, n - 1);
   int exponent;
   const double m = frexp(64 / steep, &exponent); /* A = 2^exponent >= 64 / steep */
   if (m == 0.5) --exponent;
-  /* In f16's range, 20 * 2^11 included: right for |scale| from 2^-20 on. */
+  /* In f16's range, 20 * 2^11 included: suffices for |scale| from 2^-20 on. */
   int exponent_q = exponent / 2 < 11 ? exponent / 2 : 11, exponent_k = exponent - exponent_q;
   exponent_q = exponent_q > -14 ? exponent_q : -14;
   exponent_k = exponent_k > 15 ? 15 : exponent_k < -14 ? -14 : exponent_k;

@@ -1,5 +1,5 @@
-/* Walks the input tensors of a case and fills their rows. Rows that the contract says nobody reads keep the
- * NaN pattern that inputs start with. */
+/* Walks the input tensors of a case and fills their rows. Rows that by contract nobody reads keep the NaN
+ * pattern that inputs start with. */
 #include "cases/data/build.h"
 
 #include <math.h>
@@ -13,13 +13,13 @@ static void store_row(const fa_tensor *t, const int64_t *index, const double *va
                value);
 }
 
-/* Element [b, s, h] of a tensor whose batch axis is missing under variable length. */
+/* Stores element [b, s, h] of a tensor that has no batch axis if variable-length. */
 static void store_token(const fa_tensor *t, int64_t b, int64_t s, int64_t h, const double *value) {
   const int64_t index[3] = {b, s, h};
   store_row(t, t->rank == 4 ? index : index + 1, value);
 }
 
-/* Entries along an expanded axis are one row in memory; the first one's value is in it. */
+/* Length of an axis in memory: 1 if it is expanded; the value is then that of index 0. */
 static int64_t distinct(const fa_tensor *t, int axis) {
   const int64_t n = t->shape[axis];
   return t->stride[axis] == 0 && n > 1 ? 1 : n;
@@ -29,8 +29,8 @@ static bool slot_visible(const fa_sequence *e, int64_t s) {
   return s >= e->leftpad && s < e->leftpad + e->sk;
 }
 
-/* Whether any entry that reads this memory sees slot s: entry b itself, all under an expanded batch axis, and
- * any slot under an expanded row axis. */
+/* Whether any sequence that shares this memory sees slot s: sequence b alone; every sequence if the batch
+ * axis is expanded; any slot if the row axis is expanded. */
 static bool slot_read(const fa_problem *p, const fa_tensor *t, int64_t b, int64_t s) {
   const bool all_sequences = t->rank == 4 && distinct(t, 0) < t->shape[0];
   const bool all_slots = distinct(t, t->rank - 3) < t->shape[t->rank - 3];
@@ -42,7 +42,7 @@ static bool slot_read(const fa_problem *p, const fa_tensor *t, int64_t b, int64_
   return false;
 }
 
-/* The row as the case wants it: filled, or 0. */
+/* The values of a row: filled, or 0 if the case zeroes it. */
 static void row_values(const fa_fill_row *row, double *value, int64_t n) {
   if (!fa_case_row_is_zero(row->c, row->id, row->s))
     fa_fill_row_values(row, value, n);
@@ -67,13 +67,13 @@ static void fill_tokens(fa_fill_row row, const fa_tensor *t, double *value) {
         store_token(t, row.b, start + row.s, row.h, value);
       }
     }
-    if (varlen && one_row && length > 0) break; /* every token of every entry is this one */
+    if (varlen && one_row && length > 0) break; /* every token of every sequence is this one */
   }
 }
 
-/* The caches: slots in use, before the call, and not hidden by leftpad. Values go by (entry, slot), wherever
- * the entry's row or pages are. Entries that share a row or a page hold the first one's values, in all slots
- * that any of them sees. */
+/* The caches: slots that are in use before the call and not hidden by leftpad. Values depend on (sequence,
+ * slot), wherever the sequence's row or pages are. Sequences that share a row or a page hold the first one's
+ * values, in every slot that any of them sees. */
 static void fill_cache(fa_fill_row row, const fa_tensor *t, double *value) {
   const fa_problem *p = &row.c->problem;
   const fa_kvcache *k = &p->kvcache;
@@ -133,7 +133,7 @@ static void fill_rows(fa_fill_row row, const fa_tensor *t, double *value) {
   }
 }
 
-/* The direction of v's mean over the keys of an entry, per (b, kv head): root mean square 1, or 0 without
+/* The direction of v's mean over the keys of a sequence, per (b, kv head): root mean square 1, or 0 without
  * keys. *out is malloc'd [B, Hk, Dv]. */
 static fa_status mean_values(const fa_case *c, const fa_tensor *v, double **out, fa_error *err) {
   const fa_problem *p = &c->problem;

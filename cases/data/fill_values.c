@@ -4,8 +4,9 @@
 
 #include <math.h>
 
-/* By name (FNV-1a), not by number: adding a tensor must not change the data of the others. New keys are drawn
- * as the cache's own at the slots they will get, so that appending them or finding them there is the same. */
+/* Keyed by name (FNV-1a), not by number: adding a tensor must not change the data of the others. New keys get
+ * the values that the cache would have in the slots they will occupy, so that appending them equals finding
+ * them there. */
 uint64_t fa_fill_seed(uint64_t data_seed, fa_tensor_id id) {
   uint64_t h = 0xcbf29ce484222325u;
   if (fa_tensor_describe(id)->axes == FA_AXES_NEW) id = fa_tensor_describe(id)->of;
@@ -26,7 +27,7 @@ double fa_fill_normal(const fa_fill_row *r, int64_t d, int lane) {
   return fa_rng_key_normal(r->key, index_of(r, d, lane));
 }
 
-/* The same row at another slot, whose numbers it is to have. */
+/* The same row at slot s, to reuse that slot's random numbers. */
 static fa_fill_row at_slot(const fa_fill_row *r, int64_t s) {
   fa_fill_row other = *r;
   other.s = s;
@@ -54,12 +55,12 @@ static double student_t3(const fa_fill_row *r, int64_t d) {
 static double subnormal(const fa_fill_row *r, int64_t d) {
   const fa_dtype t = r->c->problem.dtype;
   const uint64_t u = fa_fill_u64(r, d, 0);
-  const int64_t n = (int64_t)(0.5 / fa_dtype_unit_roundoff(t)); /* 2^fraction bits: the smallest normal */
+  const int64_t n = (int64_t)(0.5 / fa_dtype_unit_roundoff(t)); /* the smallest normal, in subnormals */
   const double magnitude = (double)(1 + (int64_t)((u >> 32) % (uint64_t)(n - 1))) * fa_dtype_min_subnormal(t);
   return u & 1 ? -magnitude : magnitude;
 }
 
-/* The same for every tensor of q's size: fills that do not look at the tensor's part in the computation. */
+/* Fills that give every tensor the same distribution, whatever its role. */
 static double plain_value(const fa_fill_row *r, int64_t d) {
   switch (r->fill) {
   case FA_FILL_SMALL:
@@ -121,7 +122,7 @@ static double value_value(const fa_fill_row *r, int64_t d) {
     return fa_fill_normal(&same, d, 0);
   case FA_FILL_DENORMAL:
     return subnormal(r, d);
-  case FA_FILL_NEAR_MAX: /* 57344 .. 63232 in steps that bf16 has; 3 % of room for roundings of the mean */
+  case FA_FILL_NEAR_MAX: /* 57344 .. 63232, all exact in bf16; leaves 3 % for roundings of the mean */
     same = at_slot(r, 0);
     return (fa_fill_u64(&same, 0, 1) & 1 ? -1.0 : 1.0) *
            (57344 + 256 * (double)((fa_fill_u64(r, d, 0) >> 32) % 24));
@@ -133,8 +134,8 @@ static double value_value(const fa_fill_row *r, int64_t d) {
   }
 }
 
-/* The row of do that is not 0 under do_one_hot: one of the last 8, because under causal masks the last rows
- * see keys if any row does. The heads of a group take different columns, so that dV does not mix them. */
+/* Under do_one_hot one row of do is nonzero: one of the last 8, because under causal masks the last rows see
+ * keys if any row does. The heads of a group use different columns, so that dV does not mix them. */
 static double one_hot_gradient(const fa_fill_row *r, int64_t d, int64_t n) {
   const int64_t sq = fa_case_sequence(&r->c->problem, r->b).sq;
   const fa_fill_row head = at_slot(r, 0);
@@ -159,8 +160,8 @@ static double gradient_value(const fa_fill_row *r, int64_t d, int64_t n) {
   }
 }
 
-/* Lengths that cross a tile boundary where there are keys enough: a first tile of 64 or 128 keys wholly
- * masked, and then some. */
+/* A prefix length that crosses a tile boundary if there are enough keys: a first tile of 64 or 128 keys fully
+ * masked, and some more. */
 static int64_t neg_inf_prefix(int64_t n_keys) {
   return n_keys > 130 ? 130 : n_keys > 66 ? 66 : n_keys / 2;
 }
@@ -215,8 +216,8 @@ void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n) {
   if (fa_fill_logits_row(r, value, n)) return;
   fa_rng_key_normals(r->key, index_of(r, 0, 0), index_of(r, 1, 0) - index_of(r, 0, 0), n, value);
   if (r->fill == FA_FILL_NORMAL) return;
-  keyed.drawn = value; /* each is looked at before its value takes its place */
-  /* One channel for every head and row, and the same for q and k: it does not move when D shrinks to 8. */
+  keyed.drawn = value; /* each draw is read before its value replaces it */
+  /* One channel for all heads and rows, the same for q and k; it stays the same if D shrinks to 8. */
   const int64_t channel = (int64_t)(fa_rng_u64(r->c->data_seed, 0x0471e6, 0) % 8),
                 outlier = channel < n ? channel : 0;
   for (int64_t d = 0; d < n; ++d) value[d] = value_of(r, d, n, outlier);

@@ -1,4 +1,4 @@
-/* Trees: nodes, comparing, which names mean what. */
+/* Expression trees: nodes, comparison, and the meaning of names. */
 #include "cases/expr/ast.h"
 
 #include <stdlib.h>

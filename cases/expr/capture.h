@@ -13,10 +13,10 @@ typedef struct fa_capture {
   char name[64];
   int rank;
   int64_t shape[4];
-  bool grad;     /* f32: its gradient is wanted (it has one where score_mod reads it) */
+  bool grad;     /* f32: its gradient is wanted (it exists if score_mod reads the buffer) */
   char fill[32]; /* f32 */
   bool is_int;
-  bool sorted; /* i32: ascending along the last axis, as document numbers are; else independent draws */
+  bool sorted; /* i32: ascending along the last axis, like document numbers; otherwise independent draws */
   int64_t below;
 } fa_capture;
 

@@ -1,4 +1,4 @@
-/* Text to tokens, and messages that show where in the text. */
+/* Text to tokens, and error messages that show the place in the text. */
 #include "cases/expr/parts.h"
 
 #include <float.h>
@@ -9,7 +9,7 @@
 
 enum { SHOWN_BEFORE = 48, SHOWN_AFTER = 24, LONGEST_NUMBER = 64 };
 
-/* The text around byte `at`, and under it a caret. Everything before a failure is ASCII, so bytes are
+/* The text around byte `at`, with a caret below. Everything before a failure is ASCII, so bytes are
  * columns. */
 static void show(const fa_expr_parser *p, size_t at, char *buffer, size_t size) {
   size_t from = at > SHOWN_BEFORE ? at - SHOWN_BEFORE : 0;
@@ -55,7 +55,7 @@ static size_t number_end(const fa_expr_parser *p, size_t at, bool *is_float) {
   if (end < p->n_bytes && (p->text[end] == 'e' || p->text[end] == 'E')) {
     size_t digits = end + 1;
     if (digits < p->n_bytes && (p->text[digits] == '+' || p->text[digits] == '-')) ++digits;
-    if (skip_digits(p, digits) == digits) return end; /* the letter is told about as what follows */
+    if (skip_digits(p, digits) == digits) return end; /* the letter is reported as the next token */
     *is_float = true;
     end = skip_digits(p, digits);
   }
@@ -78,10 +78,10 @@ static bool read_number(fa_expr_parser *p, size_t at) {
   t->kind = is_float ? FA_TOKEN_FLOAT : FA_TOKEN_INT;
   if (is_float) {
     const double x = strtod(digits, NULL);
-    if (!(x < 0x1.ffffffp127)) /* halfway to what f32 has no room for */
+    if (!(x < 0x1.ffffffp127)) /* rounds to infinity in f32 */
       return fa_expr_fail(p, at, "larger than the largest f32, 3.4028235e38") >= 0;
     t->value = (double)(float)x;
-    if (x > 0 && t->value < FLT_MIN) /* kernels may take subnormals for 0 */
+    if (x > 0 && t->value < FLT_MIN) /* kernels may flush subnormals to 0 */
       return fa_expr_fail(p, at, "below the normal range of f32, which begins at 1.1754944e-38") >= 0;
     return true;
   }

@@ -1,13 +1,13 @@
-/* Does an expression leave different scores different? */
+/* Decides whether an expression keeps different scores different. */
 #include "cases/expr/ast.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* What is known of one node. */
+/* What is known about one node. */
 typedef struct fa_likeness {
-  bool knows;    /* the score is in it */
-  bool like;     /* as spread as scores are: a shift, a moderate factor, another sign, softcap's form */
+  bool knows;    /* depends on the score */
+  bool like;     /* as spread out as scores: a shift, a moderate factor, negation, softcap's form */
   bool infinite; /* -inf or inf */
 } fa_likeness;
 
@@ -21,7 +21,7 @@ static double const_of(const fa_expr *e, int x) {
   return e->node[x].value;
 }
 
-/* c * tanh(like / c): c, or 0. */
+/* Returns c of the form c * tanh(like / c), or 0. */
 static double softcap_of(const fa_expr *e, const fa_likeness *l, const fa_expr_node *n) {
   const int c = is_const(e, n->arg[0]) ? n->arg[0] : n->arg[1], t = c == n->arg[0] ? n->arg[1] : n->arg[0];
   if (n->op != FA_EXPR_MUL || !is_const(e, c) || e->node[t].op != FA_EXPR_TANH) return 0;

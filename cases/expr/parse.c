@@ -1,4 +1,4 @@
-/* Tokens to a tree: recursive descent, operators by precedence (C's). */
+/* Tokens to a tree: recursive descent with C's operator precedence. */
 #include "cases/expr/parts.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static bool enter(fa_expr_parser *p) {
   return false;
 }
 
-/* What stands here, for messages; a long token is cut. */
+/* Describes the current token for messages; a long token is truncated. */
 static const char *found(const fa_expr_parser *p, char buffer[48]) {
   const fa_token *t = &p->token;
   if (t->kind == FA_TOKEN_END) return "the end";
@@ -135,7 +135,7 @@ static int parse_unary(fa_expr_parser *p) {
   return fa_expr_unary(p, at, minus ? FA_EXPR_NEG : FA_EXPR_NOT, x);
 }
 
-/* Binding strength of a binary operator, 0: none stands here. */
+/* Precedence of the binary operator here; 0 if there is none. */
 static int level_of(const fa_expr_parser *p, fa_expr_op *op) {
   static const struct {
     fa_expr_op op;
@@ -149,7 +149,7 @@ static int level_of(const fa_expr_parser *p, fa_expr_op *op) {
   return 0;
 }
 
-/* Operators that bind at least as strongly as `least`. */
+/* Operators with a precedence of at least `least`. */
 static int parse_binary(fa_expr_parser *p, int least) {
   fa_expr_op op = FA_EXPR_ADD;
   int x = parse_unary(p), level, before = 0;

@@ -47,7 +47,7 @@ static void put_constant(printer *p, const fa_expr_node *x) {
   }
 }
 
-/* How strongly a node's text holds together: ?: least, then the binary operators, prefixes, all else. */
+/* Precedence of a node's text: ?: is lowest, then the binary operators, prefix operators, and all else. */
 enum { TERNARY = 0, UNARY = 7, PRIMARY = 8 };
 
 static int strength_of(fa_expr_op op) {
@@ -103,7 +103,7 @@ static void put_operator(printer *p, const fa_expr_node *x, int own) {
     put(p, fa_expr_op_text(x->op));
     put_node(p, x->arg[0], UNARY);
   } else {
-    const bool chains = own != 3 && own != 4; /* comparisons do not */
+    const bool chains = own != 3 && own != 4; /* comparisons do not chain */
     put_node(p, x->arg[0], chains ? own : own + 1);
     put(p, " ");
     put(p, fa_expr_op_text(x->op));
@@ -112,7 +112,7 @@ static void put_operator(printer *p, const fa_expr_node *x, int own) {
   }
 }
 
-/* Parenthesised if it holds together less than `least`. */
+/* Parenthesised if its precedence is below `least`. */
 static void put_node(printer *p, int index, int least) {
   const fa_expr_node *x = &p->e->node[index];
   while (x->op == FA_EXPR_TO_BOOL || x->op == FA_EXPR_TO_INT || x->op == FA_EXPR_TO_FLOAT)

@@ -1,5 +1,5 @@
-/* Nodes as the text asks for them: types checked, arguments converted. bool becomes int, int becomes float
- * where the other side asks for it, as in C; a float never becomes anything else by itself. */
+/* Builds nodes with checked types and converted arguments. As in C, bool becomes int and int becomes float
+ * where the other operand requires it; a float is never converted implicitly. */
 #include "cases/expr/parts.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static int to_float(fa_expr_parser *p, int x) {
   return x >= 0 && type_of(p, x) == FA_EXPR_INT ? convert(p, x, FA_EXPR_TO_FLOAT, FA_EXPR_FLOAT) : x;
 }
 
-/* A condition; what names who asks for it. */
+/* Converts to a condition; `what` names the operator that needs it, for messages. */
 static int to_bool(fa_expr_parser *p, int x, const char *what) {
   if (type_of(p, x) == FA_EXPR_FLOAT)
     return fa_expr_fail(p, (size_t)p->e.node[x].at, "%s is a float; a comparison makes it a condition", what);

@@ -87,13 +87,13 @@ void fa_case_set_fill(fa_case *c, fa_fill fill) {
     if (fa_case_has_fill(id)) c->fill[id] = fill;
 }
 
-/* About the standard deviation of what a fill puts in q or k. */
+/* Roughly the standard deviation of q or k under a fill. */
 static double fill_size(fa_fill f) {
   const double size = fa_fill_describe(f)->size;
   return size > 0 ? size : 1;
 }
 
-/* *cap: of a softcap in score_mod, 0 without. */
+/* *cap: the cap of a softcap in score_mod, 0 without one. */
 static bool keeps_logits_apart(const fa_problem *p, double *cap) {
   fa_expr e;
   const bool apart = fa_expr_of(p, FA_EXPR_SCORE_MOD, &e, NULL) == FA_OK && fa_expr_like_score(&e, cap);
@@ -101,10 +101,10 @@ static bool keeps_logits_apart(const fa_problem *p, double *cap) {
   return apart;
 }
 
-/* Logits that are all alike, or saturated at the cap, give equal probabilities: their roundings repeat. Alike
- * are those that differ by less than a rounding: half a cell of the type, in which exp(x) has a relative
- * width of 2u. With few dimensions there are always rows with a q so short that theirs do, and in these the
- * error of P or dS is a function of k, with which dQ multiplies it: hence the room. */
+/* Logits that are all equal, or saturated at the cap, give equal probabilities, whose roundings repeat.
+ * Logits count as equal if they differ by less than a rounding: half a cell of the type, in which exp(x) has
+ * a relative width of 2u. With few dimensions some rows always have a q so short that their logits are equal,
+ * and in these rows the error of P or dS is a function of k, by which dQ multiplies it; hence the margin. */
 static bool repeats_logits(const fa_case *c) {
   const fa_problem *p = &c->problem;
   const fa_fill q = c->fill[FA_T_Q];
@@ -112,7 +112,7 @@ static bool repeats_logits(const fa_case *c) {
       fabs(p->scale) * sqrt((double)p->head_dim) * fill_size(q) * fill_size(c->fill[FA_T_K]);
   const bool large = fa_fill_describe(q)->large_logits;
   double cap = 0;
-  /* A bias tells keys apart, and rows if it has any. */
+  /* A bias distinguishes keys, and rows if it has a row axis. */
   const bool told = p->bias.present && p->bias.per_query;
   const double least = (p->head_dim <= 4 ? 64 : 1) * fa_dtype_unit_roundoff(p->dtype);
   if (p->scale == 0 || (spread < least && !told)) return true;
@@ -120,14 +120,14 @@ static bool repeats_logits(const fa_case *c) {
   return (p->softcap > 0 && (p->softcap < 4 || large)) || (cap > 0 && (cap < 4 || large));
 }
 
-/* Every row sees at most one key: P is 1 everywhere, and the rows of a key round alike. */
+/* If every row sees at most one key, P is 1 everywhere, and the rows that see the same key round alike. */
 static bool sees_one_key(const fa_problem *p) {
   const fa_window window = fa_mask_window(&p->mask);
   return p->seqlen_k <= 1 || (window.left == 0 && window.right == 0);
 }
 
-/* Rows of nearly uniform weights: what dropout drops has dS = -P delta, nearly the same number for hundreds
- * of keys, and in f16 those are subnormals, of which few can be told apart. */
+/* Rows of nearly uniform probabilities: a key dropped by dropout has dS = -P delta, nearly the same number
+ * for hundreds of keys, and in f16 it is a subnormal, with few distinct values. */
 static bool repeats_dropped(const fa_case *c) {
   const bool flat = fa_fill_describe(c->fill[FA_T_Q])->flat || fa_fill_describe(c->fill[FA_T_K])->flat;
   return c->problem.dropout.p > 0 && flat && c->problem.dtype == FA_F16;

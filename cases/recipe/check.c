@@ -1,4 +1,4 @@
-/* The rules between the fields of a case that are not the problem's: strides, packing, fills, names. */
+/* Rules between fields of a case that are not the problem's: strides, packing, fills, names. */
 #include "cases/base/utf8.h"
 #include "cases/recipe/case.h"
 #include "cases/tensors/table.h"
@@ -33,8 +33,8 @@ static fa_status check_fills(const fa_case *c, fa_error *err) {
   return FA_OK;
 }
 
-/* Elements from the buffer's aligned start to the end of the last entry's gaps. The three outer axes nest in
- * the layout's order, each with its own gap. */
+/* Elements from the buffer's aligned start to the end of the last gap. The three outer axes nest in the
+ * layout's order, each with its own gap. */
 static bool span_fits(const fa_case *c, fa_tensor_id id, int64_t *span) {
   static const int order[3][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 1}}; /* innermost first: bshd, bhsd, sbhd */
   const fa_stride_recipe *r = &c->strides[id];

@@ -1,6 +1,6 @@
-/* Guarded buffers. One that is large and mostly unused (strides of 2^31 elements) is reserved address space
- * with memory only under the pages that its tensors touch, and one page on either side: what a kernel's
- * overflowing offset hits beyond them is a gap that must not change, or a page that does not exist. */
+/* Guarded buffers. A large, mostly unused one (strides of 2^31 elements) is reserved address space with
+ * memory only under the pages that its tensors touch, and one page on either side: a kernel whose offset
+ * overflows hits either a gap that must not change, or a page that does not exist. */
 #include "cases/tensors/guard.h"
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ _Static_assert(FA_GUARD_BYTES % 65536 == 0, "the payload begins on a page, whate
 struct fa_islands {
   size_t reserved; /* bytes of address space */
   int n;
-  fa_span span[]; /* ascending, apart; of whole pages but at the payload's end */
+  fa_span span[]; /* ascending, disjoint; whole pages except at the payload's end */
 };
 
 static size_t page_size(void) {
@@ -33,7 +33,7 @@ void fa_pattern_fill(char *p, size_t bytes, uint32_t pattern) {
   for (size_t i = 0; i < bytes && i < 4; ++i) p[i] = (char)(pattern >> 8 * i);
   for (size_t done = 4; done < bytes;) {
     size_t step = done < bytes - done ? done : bytes - done;
-    if (step > 65536) step = 65536; /* stay in cache: copy the same block again and again */
+    if (step > 65536) step = 65536; /* larger copies would leave the cache */
     memcpy(p + done, p, step);
     done += step;
   }
@@ -50,8 +50,8 @@ size_t fa_pattern_first_difference(const char *p, size_t bytes, uint32_t pattern
 
 /* ---- plain buffers ---- */
 
-/* Bytes are counted against physical memory because an overcommitting system hands out any size and then
- * kills the process while the buffer is being filled. */
+/* Compares with physical memory, because a system that overcommits grants any size and then kills the process
+ * while the buffer is being filled. */
 static bool fits_memory(size_t bytes) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   return pages <= 0 || page <= 0 || bytes / (size_t)page < (size_t)pages;
@@ -115,7 +115,8 @@ static int compare_spans(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* Whole pages with one more on either side, sorted, those that touch made one; returns how many are left. */
+/* Extends spans to whole pages plus one on either side, sorts them and merges those that touch; returns how
+ * many remain. */
 static int64_t whole_pages(fa_span *s, int64_t n, size_t bytes) {
   const size_t page = page_size();
   for (int64_t i = 0; i < n; ++i) {
@@ -174,7 +175,7 @@ fa_status fa_buffer_reserve(fa_buffer *b, size_t bytes, const fa_span *touched, 
   return FA_OK;
 }
 
-/* Pages of a span that had no memory yet get the pattern; others keep what they hold. */
+/* Fills the pages of a span that had no memory before; others keep their content. */
 static void fill_new(const fa_buffer *b, const struct fa_islands *old, fa_span s, uint32_t pattern) {
   const size_t page = page_size();
   for (size_t at = s.begin; at < s.end; at += page - at % page) {
@@ -202,7 +203,7 @@ fa_status fa_buffer_touch(fa_buffer *b, const fa_span *touched, int64_t n, uint1
   islands->reserved = old->reserved;
   qsort(islands->span, (size_t)(more + old->n), sizeof(fa_span), compare_spans);
   islands->n = 0;
-  for (int64_t i = 0; i < more + old->n; ++i) { /* both parts are whole pages already: only join them */
+  for (int64_t i = 0; i < more + old->n; ++i) { /* both lists are whole pages already: only merge them */
     fa_span *last = islands->n ? &islands->span[islands->n - 1] : NULL;
     const fa_span s = islands->span[i];
     if (last && s.begin <= last->end)
@@ -219,7 +220,7 @@ fa_status fa_buffer_clone(fa_buffer *dst, const fa_buffer *src, fa_error *err) {
   fa_status status;
   if (!src->islands) {
     status = fa_buffer_alloc(dst, src->bytes, err);
-  } else { /* the islands as they are: they have their extra pages */
+  } else { /* these islands include their extra pages */
     struct fa_islands *islands = malloc(sizeof *islands + (size_t)(src->islands->n + 1) * sizeof(fa_span));
     if (!islands) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
     status = fa_buffer_reserve(dst, src->bytes, NULL, 0, err);

@@ -9,7 +9,7 @@
 
 /* ---- patterns in elements ---- */
 
-/* +infinity of a type that has one; of f32 two words, the lower one 0. */
+/* +infinity of a floating-point type; for f32 as two 16-bit words, the lower one 0. */
 static uint32_t infinity_of(fa_dtype dtype) {
   return dtype == FA_F16 ? 0x7c007c00 : dtype == FA_BF16 ? 0x7f807f80 : dtype == FA_F32 ? 0x7f800000 : 0;
 }
@@ -72,7 +72,7 @@ static bool guard_intact(const fa_buffer *b, bool front, const char *name, char 
   const char word[2] = {(char)(FA_PATTERN_GUARD & 0xff), (char)(FA_PATTERN_GUARD >> 8)};
   for (size_t i = first; i < FA_GUARD_BYTES; ++i)
     if (p[i] != word[i & 1]) last = i, ++changed;
-  /* The nearest to the payload is the telling one: how far out of its bounds the subject wrote. */
+  /* The difference nearest to the payload tells most: how far outside its bounds the subject wrote. */
   const size_t nearest = front ? FA_GUARD_BYTES - last : first;
   snprintf(where, where_size, "%s guard of %s: %zu byte%s overwritten, the nearest %zu byte%s %s",
            front ? "front" : "back", name, changed, changed == 1 ? "" : "s", nearest, nearest == 1 ? "" : "s",
@@ -93,7 +93,7 @@ bool fa_tensors_guards_intact(const fa_tensors *set, char *where, size_t where_s
 
 /* ---- gaps ---- */
 
-/* Axes of more than one entry, largest stride first; returns their number. */
+/* Axes longer than 1, largest stride first; returns their number. */
 static int sorted_axes(const fa_tensor *t, int *axis) {
   int n = 0;
   for (int a = 0; a < t->rank; ++a) {
@@ -105,7 +105,7 @@ static int sorted_axes(const fa_tensor *t, int *axis) {
   return n;
 }
 
-/* True if the elements are exactly a run of `count` consecutive ones, each once. */
+/* True if the elements are exactly `count` consecutive ones, each once. */
 static bool is_dense(const fa_tensor *t) {
   int axis[FA_MAX_RANK];
   const int n = sorted_axes(t, axis);
@@ -117,7 +117,7 @@ static bool is_dense(const fa_tensor *t) {
   return true;
 }
 
-/* Sets used[] (one byte per element of the span) where tensor t, which lives in b, has an element. */
+/* Sets used[] (one byte per element of the span) where tensor t, which is in b, has an element. */
 static void mark_used(const fa_tensor *t, const fa_buffer *b, fa_span span, unsigned char *used) {
   const int64_t size = (int64_t)fa_dtype_size(t->dtype), n = fa_tensor_count(t);
   if (n == 0) return;
@@ -134,8 +134,8 @@ static void mark_used(const fa_tensor *t, const fa_buffer *b, fa_span span, unsi
   }
 }
 
-/* How many unused elements of one span changed; *first: the first one's position in the payload, if there was
- * none before. */
+/* Number of unused elements of one span that changed. Sets *first to the position in the payload of the first
+ * one, unless it is set already. */
 static int64_t changed_gaps(const fa_tensors *set, fa_tensor_id id, fa_span span, fa_poison poison,
                             int64_t *first) {
   const fa_tensor *t = &set->t[id];
@@ -178,7 +178,7 @@ bool fa_tensors_gaps_intact(const fa_tensors *set, fa_tensor_id id, fa_poison po
 /* ---- inputs unchanged ---- */
 
 /* Writes "name[1,2,3,4]" for the element of t that covers the byte at `offset` from t's data, or returns
- * false. Axes with larger strides are divided out first, which is right for every layout without overlaps. */
+ * false. It divides out axes with larger strides first, which is right for every layout without overlaps. */
 static bool name_element(const fa_tensor *t, const char *name, int64_t offset, char *out, size_t out_size) {
   int axis[FA_MAX_RANK];
   const int n = sorted_axes(t, axis);

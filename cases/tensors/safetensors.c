@@ -1,6 +1,6 @@
-/* Reader of safetensors files. Order of trust: the file's size, then the header's length against it, then the
- * JSON, then every entry against the data's size, then the entries against each other. Nothing is allocated
- * in proportion to a number that has not passed its check. */
+/* Reader of safetensors files. It checks in this order: the header's length against the file's size, then the
+ * JSON, then every entry against the data's size, then the entries against each other. No allocation is
+ * proportional to a number that has not passed its check. */
 #include "cases/tensors/safetensors.h"
 
 #include "cases/base/json.h"
@@ -18,7 +18,7 @@
 
 #define MAX_HEADER_BYTES 100000000   /* the format's own limit */
 #define MAX_HEADER_VALUES 4000000    /* JSON values: each costs about 100 bytes of tree */
-#define MAX_EXACT 9007199254740992.0 /* 2^53: beyond it a JSON number no longer is one integer */
+#define MAX_EXACT 9007199254740992.0 /* 2^53: above it, a JSON number does not identify one integer */
 
 #define BAD(...) return fa_fail(err, FA_ERR_INPUT, __VA_ARGS__)
 #define TRY(e)                                                                                               \
@@ -27,7 +27,7 @@
     if (try_status != FA_OK) return try_status;                                                              \
   } while (0)
 
-/* Messages are lines of text: what is no name of one line is not repeated in them. */
+/* Messages are single lines, so text that is not one line is not repeated in them. */
 static const char *shown(const char *text) {
   return fa_safetensors_is_name(text) ? text : "(unprintable)";
 }
@@ -66,7 +66,7 @@ static fa_status read_shape(const cJSON *shape, fa_tensor *t, const char *file, 
       BAD("%s: tensor %s: \"shape\" must hold integers from 0 to 2^53", file, name);
     t->shape[t->rank++] = n;
   }
-  /* The product of the axes that are not 0 must fit too: strides are made from it. */
+  /* The product of the nonzero axes must fit too, because strides are computed from it. */
   for (int a = t->rank - 1; a >= 0; --a) {
     t->stride[a] = bytes / (int64_t)fa_dtype_size(t->dtype);
     if (t->shape[a] > 0 && __builtin_mul_overflow(bytes, t->shape[a], &bytes))
@@ -75,7 +75,7 @@ static fa_status read_shape(const cJSON *shape, fa_tensor *t, const char *file, 
   return FA_OK;
 }
 
-/* Fills *t; data points at base + begin. */
+/* Fills *t; data is at base + begin. */
 static fa_status read_entry(const cJSON *item, const char *base, int64_t data_bytes, const char *file,
                             fa_tensor *t, fa_error *err) {
   const char *name = item->string;
@@ -122,7 +122,7 @@ static int by_address(const void *a, const void *b) {
   return (n > 0) - (m > 0); /* empty ones first: they end where they begin */
 }
 
-/* The format wants the data covered without holes or overlaps. */
+/* The format requires that tensors cover the data without holes or overlaps. */
 static fa_status check_cover(const fa_safetensors *f, const char *base, int64_t data_bytes, const char *file,
                              fa_error *err) {
   const fa_st_entry **order = malloc((size_t)f->n_entries * sizeof *order + 1);
@@ -189,7 +189,7 @@ static fa_status read_header(const cJSON *header, const char *base, int64_t data
   return check_cover(f, base, data_bytes, file, err);
 }
 
-/* Upper bound of the JSON values in the text: each stands before one of these characters. */
+/* Upper bound of the number of JSON values: one of these characters precedes each. */
 static int64_t count_values(const char *text, int64_t n) {
   int64_t values = 1;
   for (int64_t i = 0; i < n; ++i) values += text[i] == ',' || text[i] == '{' || text[i] == '[';

@@ -1,5 +1,5 @@
-/* What the name of a tensor and the key of a metadata entry may be. One rule for the reader and the writer: a
- * file that was read can be written again, and the reverse. */
+/* Valid names of tensors and keys of metadata. The reader and the writer share one rule, so that a file that
+ * was read can be written again, and vice versa. */
 #ifndef FA_CASES_TENSORS_SAFETENSORS_NAME_H
 #define FA_CASES_TENSORS_SAFETENSORS_NAME_H
 
@@ -9,7 +9,7 @@
 
 #define FA_SAFETENSORS_NAME_BYTES 500
 
-/* One line of UTF-8 without control characters, since names go into messages and reports. */
+/* One line of UTF-8 without control characters, because names appear in messages and reports. */
 static inline bool fa_safetensors_is_name(const char *text) {
   int64_t at;
   return strnlen(text, FA_SAFETENSORS_NAME_BYTES + 1) <= FA_SAFETENSORS_NAME_BYTES &&

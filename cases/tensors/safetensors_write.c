@@ -84,8 +84,8 @@ static bool write_tensor(FILE *file, const fa_tensor *t) {
   return true;
 }
 
-/* Wide types first, so that every tensor stands aligned for its type. out[k]: the tensor that is k-th in the
- * file; begin[i]: where tensor i starts. */
+/* Wide types first, so that every tensor is aligned for its type. out[k]: the tensor at position k in the
+ * file; begin[i]: the start of tensor i. */
 static void place(const fa_tensor *const *tensors, int64_t n, int64_t *out, int64_t *begin) {
   int64_t at = 0, k = 0;
   for (size_t size = 8; size >= 1; size /= 2)
@@ -112,7 +112,7 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* What a reader would refuse must not be written. */
+/* Do not write what the reader would reject. */
 static fa_status check_texts(const char *path, const char *const *text, int64_t n, const char *what,
                              fa_error *err) {
   const char **sorted = malloc((size_t)n * sizeof *sorted + 1);
@@ -149,7 +149,7 @@ fa_status fa_safetensors_print(FILE *file, const char *path, const char *const *
                                fa_error *err) {
   fa_status status = check_texts(path, names, n_tensors, "tensor", err);
   for (int64_t i = 0; i < n_tensors && status == FA_OK; ++i)
-    if (strcmp(names[i], "__metadata__") == 0) /* reserved here, and only here */
+    if (strcmp(names[i], "__metadata__") == 0) /* only reserved for tensors */
       status = fa_fail(err, FA_ERR_INPUT, "%s: no tensor may be called __metadata__", path);
   if (status == FA_OK) status = check_texts(path, meta_keys, n_meta, "metadata key", err);
   if (status == FA_OK) status = check_values(path, meta_values, n_meta, err);

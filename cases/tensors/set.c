@@ -65,8 +65,8 @@ void fa_tensor_shape_text(const fa_tensor *t, char *text, size_t size) {
 
 /* ---- the set ---- */
 
-/* Number of elements from the first to one past the last: 0 for an empty tensor. False if it, or the count,
- * exceeds what a tensor may have. */
+/* Number of elements from the first to one past the last; 0 for an empty tensor. False if it, or the count,
+ * exceeds the limit of a tensor. */
 static bool span_of(int rank, const int64_t *shape, const int64_t *stride, int64_t *span) {
   int64_t last = 0, count = 1;
   bool empty = false;
@@ -93,7 +93,7 @@ static void row_major(int rank, const int64_t *shape, int64_t *stride) {
   }
 }
 
-/* Describes t; *span as span_of. */
+/* Sets *t; *span as in span_of. */
 static fa_status describe(fa_tensor *t, fa_tensor_id id, fa_dtype dtype, int rank, const int64_t *shape,
                           const int64_t *stride, int64_t *span, fa_error *err) {
   FA_ASSERT((unsigned)id < FA_T_COUNT && rank >= 0 && rank <= FA_MAX_RANK);
@@ -114,7 +114,7 @@ fa_status fa_tensors_add(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int r
   return fa_tensors_add_padded(set, id, dtype, rank, shape, stride, offset_elements, 0, err);
 }
 
-/* ---- where elements lie ---- */
+/* ---- memory that elements cover ---- */
 
 static int by_stride(const fa_tensor *t, int *axis) {
   int n = 0;
@@ -127,9 +127,8 @@ static int by_stride(const fa_tensor *t, int *axis) {
   return n;
 }
 
-/* The bytes that t's elements cover, t->data standing first_byte into the payload; axes whose steps leave
- * only small gaps count as covered. *spans is the caller's to free. FA_ERR_UNSUPPORTED: more than
- * FA_MAX_ISLANDS. */
+/* The bytes that t's elements cover, with t->data first_byte into the payload; axes whose strides leave only
+ * small gaps count as covered. The caller frees *spans. FA_ERR_UNSUPPORTED: more than FA_MAX_ISLANDS. */
 static fa_status spans_of(const fa_tensor *t, size_t first_byte, fa_span **spans, int64_t *n, fa_error *err) {
   const size_t size = fa_dtype_size(t->dtype), near = 65536;
   size_t length = size;
@@ -162,7 +161,7 @@ static fa_status spans_of(const fa_tensor *t, size_t first_byte, fa_span **spans
   return FA_OK;
 }
 
-/* A buffer for a tensor whose first element stands first_byte into it: virtual where that pays. */
+/* A buffer for a tensor whose first element is first_byte into it: virtual if that saves enough. */
 static fa_status make_buffer(fa_buffer *b, const fa_tensor *t, int64_t elements, size_t first_byte,
                              size_t bytes, fa_error *err) {
   fa_span *spans = NULL;
@@ -172,7 +171,7 @@ static fa_status make_buffer(fa_buffer *b, const fa_tensor *t, int64_t elements,
   fa_status status = spans_of(t, first_byte, &spans, &n, &why);
   if (status == FA_OK && fa_spans_are_sparse(spans, n, bytes))
     status = fa_buffer_reserve(b, bytes, spans, n, err);
-  else if (fa_buffer_alloc(b, bytes, err) == FA_OK) /* many places, but there is memory for all of it */
+  else if (fa_buffer_alloc(b, bytes, err) == FA_OK) /* too many places, but it fits in memory */
     status = FA_OK;
   else
     status = status == FA_OK ? FA_ERR_MEMORY : fa_fail(err, status, "%s", why.text);
@@ -256,7 +255,7 @@ fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err
   for (int i = 0; i < FA_T_COUNT; ++i) {
     if (src->t[i].data == NULL) continue;
     const int owner = src->owner[i];
-    FA_ASSERT(src->buffer[owner].base); /* a tensor in memory of somebody else cannot be cloned */
+    FA_ASSERT(src->buffer[owner].base); /* a tensor in memory owned elsewhere cannot be cloned */
     dst->t[i] = src->t[i];
     dst->owner[i] = owner;
     dst->t[i].data =

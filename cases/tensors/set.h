@@ -1,9 +1,11 @@
 /* Strided tensors in guarded buffers, and the set of all tensors of one call.
  *
- * Logical axes are fixed: q, k, v, o and their gradients [B, S, H, D] (variable length: [total, H, D]),
- * LSE [B, H, S] (variable length: [H, total]), bias [b|1, h|1, q|1, Sk]. The layout ("bhsd", gaps, packed
- * qkv, expanded axes) is only in the strides, which count elements. Where rank is 3 the batch axis is
- * missing. */
+ * Logical axes are fixed:
+ *   q, k, v, o and their gradients  [B, S, H, D]; variable length: [total, H, D]
+ *   LSE                             [B, H, S]; variable length: [H, total]
+ *   bias                            [b|1, h|1, q|1, Sk]
+ * The layout ("bhsd", gaps, packed qkv, expanded axes) is only in the strides, which count elements. A tensor
+ * of rank 3 has no batch axis. */
 #ifndef FA_CASES_TENSORS_SET_H
 #define FA_CASES_TENSORS_SET_H
 
@@ -25,18 +27,18 @@ typedef struct fa_tensor {
 } fa_tensor;
 
 int64_t fa_tensor_count(const fa_tensor *t); /* product of the shape; 0 for an absent tensor */
-/* Byte offset from data of element index[0..rank-1]. */
+/* Byte offset of element index[0..rank-1] from data. */
 int64_t fa_tensor_offset(const fa_tensor *t, const int64_t *index);
-/* Splits a row-major position 0..count-1 into an index. */
+/* Converts a row-major position 0..count-1 to an index. */
 void fa_tensor_unravel(const fa_tensor *t, int64_t position, int64_t *index);
 double fa_tensor_get(const fa_tensor *t, const int64_t *index);
 void fa_tensor_set(const fa_tensor *t, const int64_t *index, double value);
-/* The elements of one onto the other of the same shape and type. Any strides; data need not be aligned. */
+/* Copies the elements between tensors of the same shape and type. Any strides; data may be unaligned. */
 void fa_tensor_copy(const fa_tensor *to, const fa_tensor *from);
 /* "f16 [2,64,4,64]", for messages. */
 void fa_tensor_shape_text(const fa_tensor *t, char *text, size_t size);
 
-/* Everything that goes into or comes out of one call. An absent tensor has data == NULL. */
+/* Every input and output of one call. An absent tensor has data == NULL. */
 typedef enum fa_tensor_id {
   /* inputs */
   FA_T_Q,
@@ -45,7 +47,7 @@ typedef enum fa_tensor_id {
   FA_T_BIAS,
   FA_T_ALIBI_SLOPES, /* f32 [Hq] or [B, Hq] */
   FA_T_DO,
-  FA_T_DLSE, /* dO like o; dLSE f32 like lse */
+  FA_T_DLSE, /* dO is like o; dLSE is f32, like lse */
   FA_T_CU_SEQLENS_Q,
   FA_T_CU_SEQLENS_K,
   FA_T_SEQUSED_K,
@@ -61,7 +63,7 @@ typedef enum fa_tensor_id {
   FA_T_KV_INDICES,
   FA_T_FULL_KV_NUM_BLOCKS,
   FA_T_FULL_KV_INDICES, /* i32, rank 3 and 4 */
-  FA_T_BUFFER_0,        /* what expressions read, one per capture: f32 or i32, its shape ([1] where it has none) */
+  FA_T_BUFFER_0,        /* captured buffers, one per capture: f32 or i32, its shape ([1] for a scalar) */
   FA_T_BUFFER_7 = FA_T_BUFFER_0 + 7,
   /* outputs */
   FA_T_O,
@@ -72,7 +74,7 @@ typedef enum fa_tensor_id {
   FA_T_DK,
   FA_T_DV,
   FA_T_DBIAS,
-  FA_T_DBUFFER_0, /* f32 like buffer: where backward is asked for, the capture has "grad" and score_mod reads it */
+  FA_T_DBUFFER_0, /* f32 like buffer, if backward is wanted, the capture has "grad" and score_mod reads it */
   FA_T_DBUFFER_7 = FA_T_DBUFFER_0 + 7,
   FA_T_COUNT
 } fa_tensor_id;
@@ -81,25 +83,24 @@ const char *fa_tensor_id_name(fa_tensor_id id); /* "q", "cu_seqlens_k", ... as i
 bool fa_tensor_id_is_output(fa_tensor_id id);
 
 /* One allocation: guard | payload | guard. Guards are FA_GUARD_BYTES of a fixed pattern that reads as NaN in
- * every float type. The payload of an output starts life poisoned (A), that of an input filled with a NaN of
- * its own (cases/tensors/guard.h). */
+ * every float type. The payload of an output starts with poison A, that of an input with a NaN pattern of its
+ * own (cases/tensors/guard.h). */
 #define FA_GUARD_BYTES 65536
 typedef struct fa_buffer {
-  char *base;                 /* of the front guard; NULL = unused */
+  char *base;                 /* start of the front guard; NULL = unused */
   size_t bytes;               /* payload bytes */
-  struct fa_islands *islands; /* NULL, or which parts of the payload are memory (cases/tensors/guard.h) */
+  struct fa_islands *islands; /* NULL, or the parts of the payload backed by memory (cases/tensors/guard.h) */
 } fa_buffer;
 
 typedef struct fa_tensors {
   fa_tensor t[FA_T_COUNT];
-  fa_buffer
-      buffer[FA_T_COUNT]; /* buffer[i] belongs to tensor i unless it is a view into another's (packed qkv) */
-  int owner[FA_T_COUNT];  /* index of the buffer tensor i lives in */
+  fa_buffer buffer[FA_T_COUNT]; /* tensor i's, unless it is a view into another's (packed qkv) */
+  int owner[FA_T_COUNT];        /* index of the buffer that holds tensor i */
 } fa_tensors;
 
-/* What outputs hold before a run; runs over different ones must give the same outputs. A and B are NaNs that
- * no arithmetic makes, so that an element nobody wrote shows; the others are what a kernel that looks at its
- * outputs might mistake for a value: a max passes over a NaN, but not over infinity. */
+/* What outputs hold before a run; runs with different poisons must give the same outputs. A and B are NaNs
+ * that no arithmetic makes, so they reveal an element that nobody wrote. The others catch a kernel that reads
+ * its outputs and might take them for values: a max ignores a NaN, but not infinity. */
 typedef enum fa_poison {
   FA_POISON_A,
   FA_POISON_B,
@@ -109,18 +110,18 @@ typedef enum fa_poison {
 } fa_poison;
 
 /* Strides that leave most of a large buffer unused get virtual memory: only what the tensors touch, and a
- * page around it, exists. FA_ERR_UNSUPPORTED: their elements lie in too many places for that. */
+ * page around it, exists. FA_ERR_UNSUPPORTED: the elements are in too many places for that. */
 #define FA_MAX_ISLANDS 4096
-/* Allocates a zeroed set's tensor id: shape and strides in elements (strides NULL = row-major contiguous).
- * Element 0 stands offset_elements after a 256-byte aligned address. */
+/* Adds tensor id to a set that was zeroed at first, with shape and strides in elements (strides NULL =
+ * row-major contiguous). Element 0 is offset_elements after a 256-byte aligned address. */
 fa_status fa_tensors_add(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank, const int64_t *shape,
                          const int64_t *stride, int64_t offset_elements, fa_error *err);
 /* The same with tail_elements more at the end of the buffer: room for views (packed qkv). */
 fa_status fa_tensors_add_padded(fa_tensors *set, fa_tensor_id id, fa_dtype dtype, int rank,
                                 const int64_t *shape, const int64_t *stride, int64_t offset_elements,
                                 int64_t tail_elements, fa_error *err);
-/* A tensor inside the buffer of another one (packed qkv): first element offset_elements after owner's element
- * 0. */
+/* Adds a tensor inside another one's buffer (packed qkv): its element 0 is offset_elements after owner's
+ * element 0. */
 fa_status fa_tensors_add_view(fa_tensors *set, fa_tensor_id id, fa_tensor_id owner, int rank,
                               const int64_t *shape, const int64_t *stride, int64_t offset_elements,
                               fa_error *err);
@@ -128,21 +129,21 @@ void fa_tensors_free(fa_tensors *set);
 /* Deep copy: same strides, own buffers. */
 fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err);
 
-/* Fills the whole payload of an output's buffer, gaps included, with a NaN payload. */
+/* Fills the whole payload of an output's buffer, gaps included, with the poison. */
 void fa_tensors_poison(fa_tensors *set, fa_tensor_id id, fa_poison poison);
-/* A deep copy with every output so filled: what a subject is handed. */
+/* A deep copy with every output poisoned: what a subject receives. */
 fa_status fa_tensors_clone_poisoned(fa_tensors *dst, const fa_tensors *src, fa_poison poison, fa_error *err);
-/* True if all guards are untouched; else *where says of which tensor, front or back, how many bytes and how
- * far out. */
+/* True if all guards are intact; otherwise *where says which tensor, front or back, how many bytes and how
+ * far outside. */
 bool fa_tensors_guards_intact(const fa_tensors *set, char *where, size_t where_size);
 /* True if no element of the output's payload outside the tensor's own (and its views') differs from the
- * poison; else *where says how many and where the first stands. */
+ * poison; otherwise *where says how many differ and where the first is. */
 bool fa_tensors_gaps_intact(const fa_tensors *set, fa_tensor_id id, fa_poison poison, char *where,
                             size_t where_size);
-/* True if element bits still are the poison pattern (an element nobody wrote). */
+/* True if the element's bits are still the poison (nobody wrote it). */
 bool fa_tensor_is_poison(const fa_tensor *t, const int64_t *index, fa_poison poison);
-/* True if the inputs of both sets are bit-equal, gaps included; else *where names the tensor and the element.
- * The caches of a call that appends (k_new present) are left out: they are outputs there. */
+/* True if the inputs of both sets are bit-equal, gaps included; otherwise *where names the tensor and the
+ * element. The caches of a call that appends (k_new present) are outputs and not compared. */
 bool fa_tensors_inputs_equal(const fa_tensors *a, const fa_tensors *b, char *where, size_t where_size);
 
 #endif

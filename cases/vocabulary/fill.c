@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Claims about logits are about scale * q.k, before softcap, ALiBi and bias. The values themselves:
- * fill_values.c (independent elements), fill_logits.c (q and k that belong together). */
+/* Claims about logits are about scale * q.k, before softcap, ALiBi and bias. The values are made in
+ * fill_values.c (independent elements) and fill_logits.c (q and k that belong together). */
 static const fa_fill_info table[FA_N_FILLS] = {
     [FA_FILL_NORMAL] = {"normal", "N(0,1) in every tensor", .generic = true, .simplicity = 6},
     [FA_FILL_LOGITS_4X] = {"logits_4x", "q is 4 N(0,1), the rest N(0,1): peaked rows", .generic = true,

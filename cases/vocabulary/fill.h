@@ -1,13 +1,13 @@
-/* Fill modes: the recipes by which input tensors get their data.
+/* Fills: the recipes for the data of input tensors.
  *
- * A value depends on (data_seed, tensor, logical index) only: not on threads, order, strides, or on how large
- * the other dimensions are, so a shrunk case keeps its remaining elements. Values are rounded to the tensor's
- * dtype. What each mode is for: the table in fill.c and `fa-verify list fills`.
+ * A value depends only on (data_seed, tensor, logical index): not on threads, order or strides, nor on the
+ * size of the other dimensions, so that a shrunk case keeps its remaining elements. Values are rounded to the
+ * tensor's dtype. The purpose of each fill is in the table in fill.c and in `fa-verify list fills`.
  *
- * A mode acts on the tensors that it speaks of; the others are N(0,1). Claims about logits are about scale *
- * q.k (before softcap, ALiBi and bias) where q and k both have the mode, the scale is not 0, and no rotary
- * embedding turns the last dimensions. Keys that an expanded axis makes share memory hold the first one's
- * values. */
+ * A fill acts on the tensors that its description names; the others are N(0,1). Claims about logits are about
+ * scale * q.k (before softcap, ALiBi and bias); they hold if q and k both have the fill, the scale is not 0,
+ * and no rotary embedding turns the last dimensions. Keys that share memory along an expanded axis hold the
+ * first one's values. */
 #ifndef FA_CASES_VOCABULARY_FILL_H
 #define FA_CASES_VOCABULARY_FILL_H
 
@@ -24,11 +24,11 @@ typedef enum fa_fill {
   FA_FILL_OUTLIER,    /* one channel of q and k 20 times as large */
   FA_FILL_UNIFORM,    /* U(-1,1) */
   /* not generic: roundings repeat or cancel, so only worst-case bounds hold */
-  FA_FILL_NEGATIVE_LOGITS, /* every logit about -200: a row max started at 0 underflows everything */
+  FA_FILL_NEGATIVE_LOGITS, /* every logit about -200: a row max that starts at 0 makes everything underflow */
   FA_FILL_STAIRCASE_UP,    /* logit 0.5 j, exact in bf16: the last visible key dominates */
   FA_FILL_STAIRCASE_DOWN,  /* the first visible key dominates */
-  FA_FILL_POSITIONAL_V,    /* v = small-integer hash of (b, h, j, c): a wrong index shows which key it read */
-  FA_FILL_ONE_HOT, /* logits 128 and more apart: p is exactly 0 or 1, O must equal one row of V bit for bit */
+  FA_FILL_POSITIONAL_V,    /* v = small-integer hash of (b, h, j, c): a wrong value names the key read */
+  FA_FILL_ONE_HOT, /* logits differ by at least 128: p is exactly 0 or 1, O is one row of V bit for bit */
   FA_FILL_UNIFORM_EXACT,  /* q = 0, integer v: O is a dyadic mean */
   FA_FILL_INTEGER,        /* small integers: every dot product exact in f32 */
   FA_FILL_DUPLICATE_KEYS, /* 4 distinct keys and values, repeated */
@@ -36,12 +36,12 @@ typedef enum fa_fill {
   FA_FILL_NEAR_MAX,       /* v near the largest finite f16 */
   FA_FILL_TIES,           /* equal logits: ties in the row max */
   FA_FILL_CANCELLATION,   /* v alternates in sign with equal magnitude */
-  FA_FILL_SENTINEL,       /* all logits below -5e4: crosses finite stand-ins for -inf */
+  FA_FILL_SENTINEL,       /* all logits below -5e4: below finite stand-ins for -inf */
   FA_FILL_ZERO,
   FA_FILL_NEG_INF_PREFIX, /* bias only: -inf for the first keys (a whole tile and more), N(0,1) after */
   FA_FILL_NEG_INF_ROWS,   /* bias only: some rows wholly -inf */
   FA_FILL_FINFO_MIN,      /* bias only: the dtype's lowest finite value where a mask would be */
-  FA_FILL_DO_ALIGNED,     /* do only: dO = O's direction (v-like means), so that delta is large */
+  FA_FILL_DO_ALIGNED,     /* do only: dO has O's direction (v-like means), so that delta is large */
   FA_FILL_DO_ONE_HOT,     /* do only: one element of a row is 1: the gradient is one row of P */
   FA_N_FILLS
 } fa_fill;
@@ -50,9 +50,9 @@ typedef enum fa_fill {
 typedef enum fa_fill_needs {
   /* It gives scale * q.k a certain size or order: the default scale, and no other step in the score chain. */
   FA_FILL_NEEDS_PLAIN_SCORES = 1,
-  /* Logits of 6e4 are only as good as f32 adds them up: over many dimensions, no bound worth having. */
+  /* Logits of 6e4 are only as accurate as f32 sums: over many dimensions they have no useful bound. */
   FA_FILL_NEEDS_16_DIMENSIONS = 2,
-  /* A larger scale on top of 64-fold logits leaves nothing but one-hot rows. */
+  /* A larger scale on top of 64-fold logits leaves only one-hot rows. */
   FA_FILL_NEEDS_NO_LARGER_SCALE = 4,
   /* No f16 gradients: queries of 2^10 and more make such a dK, and dO.v near 65504 such a dS, that they are
    * beyond its largest number, by right. */
@@ -64,7 +64,7 @@ typedef enum fa_fill_needs {
 typedef struct fa_fill_info {
   const char *name; /* as in the case JSON: "normal", "logits_4x", ... */
   const char *what; /* one line for `list fills` */
-  bool generic;     /* roundings behave like independent noise: the sqrt(n) bound may be used */
+  bool generic;     /* rounding errors are like independent noise: the sqrt(n) bound may be used */
   bool bias_only, do_only;
   bool reads_v;      /* what it puts into do follows the values of v */
   bool large_logits; /* a softcap saturates them: what it returns is the cap */

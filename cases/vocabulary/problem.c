@@ -46,7 +46,7 @@ void fa_problem_set_family(fa_problem *p, fa_family family) {
 
 /* ---- owned memory ---- */
 
-/* Every int32 array of a problem, so that copying and freeing cannot forget one. */
+/* Every int32 array of a problem, so that copying and freeing cannot miss one. */
 #define N_ARRAYS 10
 static void problem_arrays(const fa_problem *p, const fa_int32_array *a[N_ARRAYS]) {
   a[0] = &p->cu_seqlens_q, a[1] = &p->cu_seqlens_k, a[2] = &p->seqused_k, a[3] = &p->leftpad_k;
@@ -66,7 +66,7 @@ void fa_problem_free(fa_problem *p) {
   fa_problem_init(p);
 }
 
-/* malloc'd copy of n elements; *ok turns false when there is no memory for it. */
+/* malloc'd copy of n elements; sets *ok to false when out of memory. */
 static void *copy_elements(const void *from, int64_t n, size_t size, bool *ok) {
   if (n <= 0 || !from) return NULL;
   void *to = malloc((size_t)n * size);
@@ -223,7 +223,7 @@ void fa_alibi_standard(int64_t n_heads, float *slopes) {
   int64_t power = 1; /* the largest power of two <= n_heads */
   while (power <= n_heads / 2) power *= 2;
   for (int64_t h = 0; h < n_heads; ++h) {
-    /* Heads past the power of two take every other slope of the next power's sequence. */
+    /* Heads beyond the power of two take every other slope of the sequence for the next power. */
     double exponent = h < power ? -8.0 * (double)(h + 1) / (double)power
                                 : -8.0 * (double)(2 * (h - power) + 1) / (double)(2 * power);
     slopes[h] = (float)exp2(exponent);

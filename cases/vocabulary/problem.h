@@ -1,7 +1,7 @@
-/* One attention problem: what is to be computed, without any data. Symbols and formulas: docs/semantics.md.
+/* One attention problem: what to compute, without any data. Symbols and formulas: docs/semantics.md.
  *
- * Both sides read this: ref/ to judge, gpu/ to compute. It is plain data; fa_problem_init gives a valid
- * default, fa_problem_free releases what it owns. */
+ * Both sides read it: ref/ to judge, gpu/ to compute. It is plain data; fa_problem_init sets a valid default,
+ * and fa_problem_free frees what it owns. */
 #ifndef FA_CASES_VOCABULARY_PROBLEM_H
 #define FA_CASES_VOCABULARY_PROBLEM_H
 
@@ -22,12 +22,12 @@ typedef struct fa_int32_array {
   int32_t *v;
 } fa_int32_array;
 
-/* Slopes are f32, [heads_q] or [batch][heads_q]; n = their number. standard: made from the head count
- * (Press et al. 2022: 2^(-8 (h+1) / H), with the published interleaving when H is no power of two). */
+/* Slopes are f32, [heads_q] or [batch][heads_q]; n is their number. standard: computed from the head count
+ * (Press et al. 2022: 2^(-8 (h+1) / H), with the published interleaving if H is not a power of two). */
 typedef struct fa_alibi {
   bool present, standard;
   int64_t n;
-  float *slopes; /* owned; filled in also when standard */
+  float *slopes; /* owned; also set if standard */
 } fa_alibi;
 
 /* Additive bias [b|1, h|1, q|1, k] in the problem's dtype. */
@@ -36,7 +36,8 @@ typedef struct fa_bias {
   bool per_batch, per_head, per_query; /* false: that axis is 1 (broadcast) */
 } fa_bias;
 
-/* p == 0: off. Scheme by family: flash 7-round Philox, memeff 10-round (docs/semantics.md). */
+/* p == 0: off. The generator depends on the family: flash 7-round Philox, memeff 10-round
+ * (docs/semantics.md). */
 typedef struct fa_dropout {
   double p;
   uint64_t seed, offset;
@@ -48,17 +49,18 @@ typedef struct fa_kvcache {
   fa_int32_array len;       /* [batch] valid keys before the call */
   int64_t n_new;            /* keys appended by the call, 0 = none */
   int64_t page_size;        /* 0 = contiguous cache [n_cache_rows, seqlen_k, heads_kv, D] */
-  fa_int32_array batch_idx; /* [batch] cache row of each entry; absent = identity */
+  fa_int32_array batch_idx; /* [batch] cache row of each sequence; absent = identity */
   int64_t rotary_dim;       /* 0 = no rotary embedding; even, <= head_dim */
   bool rotary_interleaved;
-  int64_t shared_pages; /* of the first so many pages, entries that fill one before the call have the same */
+  int64_t shared_pages; /* sequences share each of the first so many pages that they fill before the call */
 } fa_kvcache;
 
 typedef enum fa_block_source { FA_BLOCKS_LISTS, FA_BLOCKS_MASK_MOD, FA_BLOCKS_DENSITY } fa_block_source;
 
-/* Block-sparse lists (family flex): which (query block, key block) tiles are visited. "Partial" tiles apply
- * mask_mod, "full" tiles skip it, unlisted tiles are invisible. Lists are [batch|1][heads_q|1][n_q_blocks]
- * (counts) and [...][n_kv_blocks] (indices; entries past the count are ignored and may hold anything). */
+/* Block-sparse lists (family flex): the (query block, key block) tiles that are visited. "Partial" tiles
+ * apply mask_mod, "full" tiles skip it, unlisted tiles are masked. Counts are
+ * [batch|1][heads_q|1][n_q_blocks]; indices have another axis [n_kv_blocks], of which those past the count
+ * are ignored and may be anything. */
 typedef struct fa_block_sparse {
   bool present;
   fa_block_source source;
@@ -73,12 +75,11 @@ typedef struct fa_problem {
   fa_family family;
   fa_dtype dtype;
   int64_t batch, heads_q, heads_kv;
-  int64_t seqlen_q,
-      seqlen_k; /* variable length: the longest entry. kvcache: seqlen_k = capacity of a cache row */
+  int64_t seqlen_q, seqlen_k; /* variable length: the longest; kvcache: seqlen_k = capacity of a cache row */
   int64_t head_dim, head_dim_v;
   fa_int32_array cu_seqlens_q, cu_seqlens_k; /* [batch+1]; both present or both absent */
-  fa_int32_array seqused_k;                  /* [batch]: only the first seqused_k[b] keys of an entry exist */
-  fa_int32_array leftpad_k;                  /* [batch]: the first leftpad_k[b] keys of an entry are hidden */
+  fa_int32_array seqused_k;                  /* [batch]: only the first seqused_k[b] keys exist */
+  fa_int32_array leftpad_k;                  /* [batch]: the first leftpad_k[b] keys are hidden */
   double scale, softcap; /* scale is always set (default 1/sqrt(head_dim)); softcap 0 = off */
   fa_mask mask;
   fa_alibi alibi;
@@ -90,23 +91,22 @@ typedef struct fa_problem {
   int n_captures;
   fa_capture *captures;                                   /* owned */
   int64_t splits;                                         /* 0 = the backend chooses */
-  bool deterministic, backward, return_softmax, grad_lse; /* grad_lse: a dLSE comes in with dO */
+  bool deterministic, backward, return_softmax, grad_lse; /* grad_lse: dLSE is given with dO */
   fa_empty_lse empty_lse;
 } fa_problem;
 
 void fa_problem_init(fa_problem *p); /* flash, f16, 1 x 1 x 1 x 1 x 64 */
-void fa_problem_free(fa_problem *p); /* leaves it as after fa_problem_init, owning nothing */
+void fa_problem_free(fa_problem *p); /* resets to fa_problem_init's state, owning nothing */
 fa_status fa_problem_copy(fa_problem *dst, const fa_problem *src); /* dst is overwritten, not freed */
 bool fa_problem_equal(const fa_problem *a, const fa_problem *b);   /* every field, doubles by their bits */
-fa_status fa_int32_array_set(fa_int32_array *a, const int32_t *v,
-                             int64_t n); /* replaces; v may be NULL: zeros */
+/* Replaces the elements; v NULL: zeros. */
+fa_status fa_int32_array_set(fa_int32_array *a, const int32_t *v, int64_t n);
 
-/* Sets what follows from the other fields, so that whoever builds or changes a problem by hand need not:
- * under cu_seqlens batch and the longest lengths, the standard slopes, list_batch and list_heads of block
- * lists that are made later. Asks for no valid problem, and leaves what does not make sense to
- * fa_problem_validate. */
+/* Sets fields that follow from others, for code that builds or changes a problem: with cu_seqlens, batch and
+ * the longest lengths; the standard slopes; list_batch and list_heads of block lists that are made later. The
+ * problem need not be valid; what makes no sense is left for fa_problem_validate. */
 fa_status fa_problem_complete(fa_problem *p);
-/* Sets the family and with it what defaults by family: backward and empty_lse. */
+/* Sets the family and the fields whose defaults depend on it: backward and empty_lse. */
 void fa_problem_set_family(fa_problem *p, fa_family family);
 
 bool fa_problem_is_varlen(const fa_problem *p);
@@ -116,32 +116,33 @@ int64_t fa_problem_total_k(const fa_problem *p);
 /* Rows of a contiguous cache: the largest batch_idx + 1, or batch. */
 int64_t fa_problem_cache_rows(const fa_problem *p);
 
-/* The entry whose page number m entry b uses: b itself, or under shared_pages the first one that fills it. */
+/* The sequence that owns page m of sequence b: b itself, or with shared_pages the first sequence that fills
+ * that page. */
 int64_t fa_problem_page_owner(const fa_problem *p, int64_t b, int64_t m);
 
 const char *fa_family_name(fa_family f);               /* as in the case JSON; "?" out of range */
 bool fa_family_default_backward(fa_family f);          /* false for kvcache */
 fa_empty_lse fa_family_default_empty_lse(fa_family f); /* flex -inf, others +inf */
 double fa_default_scale(int64_t head_dim);             /* 1 / sqrt(head_dim) */
-/* The published slopes of n_heads heads into slopes[n_heads]. */
+/* Writes the published slopes of n_heads heads to slopes[n_heads]. */
 void fa_alibi_standard(int64_t n_heads, float *slopes);
 
-/* Checks everything that two fields can contradict each other in (head counts, monotone cu_seqlens, p in
- * [0,1), element counts, which family allows what ...). The message names the field as in the case JSON
+/* Checks every way in which fields can contradict each other (head counts, monotone cu_seqlens, p in [0,1),
+ * element counts, what a family allows ...). The message names the field by its path in the case JSON
  * ("$.heads_q"). */
 fa_status fa_problem_validate(const fa_problem *p, fa_error *err);
 
 /* The largest number of elements that one tensor may have. */
 #define FA_MAX_ELEMENTS ((int64_t)1 << 33)
-/* From its first element to its last, gaps counted: beyond every 32-bit offset, signed or not. */
+/* Most elements from a tensor's first to its last, gaps included: enough to overflow any 32-bit offset. */
 #define FA_MAX_SPAN ((int64_t)1 << 35)
-/* Kernels index batch entries, heads and rows with int32, and round lengths up to whole tiles. */
+/* Kernels index sequences, heads and rows with int32, and round lengths up to whole tiles. */
 #define FA_MAX_BATCH ((int64_t)1 << 20)
 #define FA_MAX_HEADS ((int64_t)1 << 16)
 #define FA_MAX_LENGTH ((int64_t)1 << 30)
 #define FA_MAX_HEAD_DIM ((int64_t)1 << 16)
 #define FA_MAX_SPLITS ((int64_t)1024)
 #define FA_MAX_BLOCK ((int64_t)1 << 20) /* rows or keys of one block-sparse tile */
-#define FA_MAX_SORTED_BELOW 65536 /* drawing a sorted row costs that many steps */
+#define FA_MAX_SORTED_BELOW 65536 /* cost of drawing a sorted row, in steps */
 
 #endif

@@ -1,5 +1,5 @@
-/* The rules between the fields of a problem. It must survive a struct of random bytes as long as its pointers
- * are valid: every number is checked before it is used to index or to multiply. */
+/* Rules between fields of a problem. They must survive a struct of random bytes as long as its pointers are
+ * valid: every number is checked before it is used as an index or factor. */
 #include "cases/vocabulary/problem_check.h"
 
 #include <float.h>
@@ -173,7 +173,7 @@ static fa_status check_alibi(const fa_problem *p, fa_error *err) {
   return FA_OK;
 }
 
-/* Two entries that append to one cache row would race. */
+/* Two sequences that append to one cache row would race. */
 static fa_status check_cache_rows(const fa_problem *p, fa_error *err) {
   const fa_kvcache *c = &p->kvcache;
   TRY(fa_check_array("kvcache.batch_idx", &c->batch_idx, p->batch, 0, FA_MAX_BATCH - 1, err));
@@ -181,7 +181,7 @@ static fa_status check_cache_rows(const fa_problem *p, fa_error *err) {
   if (c->page_size) BAD("$.kvcache.batch_idx: not together with page_size (the block table maps entries)");
   if (c->n_new == 0) return FA_OK;
   int64_t rows = fa_problem_cache_rows(p);
-  int32_t *user = calloc((size_t)rows, sizeof *user); /* entry + 1 */
+  int32_t *user = calloc((size_t)rows, sizeof *user); /* batch index + 1 */
   if (!user) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   fa_status status = FA_OK;
   for (int64_t b = 0; b < p->batch && status == FA_OK; ++b) {

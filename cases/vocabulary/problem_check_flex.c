@@ -1,4 +1,4 @@
-/* The rules of family flex: block lists, expressions and the buffers that they read. */
+/* The rules of family flex: block lists, expressions and captured buffers. */
 #include "cases/expr/ast.h"
 #include "cases/vocabulary/fill.h"
 #include "cases/vocabulary/problem_check.h"
@@ -9,7 +9,7 @@
 
 /* ---- block lists ---- */
 
-/* One row of a list: the first n entries are tile numbers; seen[tile] says which list named it. */
+/* Checks one row of a list, whose first n entries are tile numbers; seen[tile] is the list that named it. */
 static fa_status check_list_row(const char *field, int64_t row, const int32_t *index, int64_t n,
                                 int64_t n_tiles, int64_t *seen, fa_error *err) {
   for (int64_t i = 0; i < n; ++i) {

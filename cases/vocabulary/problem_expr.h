@@ -5,7 +5,8 @@
 #include "cases/expr/ast.h"
 #include "cases/vocabulary/problem.h"
 
-/* score_mod or mask_mod of a problem, messages with "$.score_mod: " before them. Absent: *out has n == 0. */
+/* Parses score_mod or mask_mod of a problem; messages begin with "$.score_mod: ". If absent, *out has n ==
+ * 0. */
 fa_status fa_expr_of(const fa_problem *p, fa_expr_kind kind, fa_expr *out, fa_error *err);
 
 #endif

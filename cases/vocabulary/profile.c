@@ -8,17 +8,18 @@
 typedef struct fa_profile_row {
   const char *name;
   int mma_block, mma_extra_bits; /* 0, 0: scalar fma */
-  bool narrow;                   /* P and dS go through the I/O type before the second product */
+  bool narrow;                   /* P and dS are rounded to the I/O type before the second GEMM */
   double u_operand_f32;          /* operand rounding when the I/O type is f32 */
   double eps_exp, eps_log, eps_tanh;
   int block_n, max_splits;
   bool exp_scaled, gqa_partials_in_io, dq_atomic;
-  bool p_only_narrow; /* P, and dropout's factor, exist in the I/O type only */
+  bool p_only_narrow; /* P and dropout's factor exist only in the I/O type */
 } fa_profile_row;
 
-/* Hardware exponential and logarithm: ex2.approx 2^-22.71 and lg2.approx 2^-22.15 swept over all floats on
- * one chip, tanh.approx as documented for all; each taken up to the next power of two, the f32 rounding of
- * the multiplication before or after added. Scalar f32: a C library's expf, logf, tanhf within 2 ulp. */
+/* Hardware exponential and logarithm: the errors of ex2.approx (2^-22.71) and lg2.approx (2^-22.15) were
+ * measured over all floats on one chip, tanh.approx is as documented; each is rounded up to the next power of
+ * two, plus the f32 rounding of the multiplication before or after it. Scalar f32: a C library's expf, logf
+ * and tanhf within 2 ulp. */
 #define EXP_GPU (0x1p-22 + 0x1p-24)
 #define LOG_GPU 0x1p-21
 #define TANH_GPU 0x1p-11
@@ -26,8 +27,8 @@ typedef struct fa_profile_row {
 #define LOG_CPU 0x1p-22
 #define TANH_CPU 0x1p-22
 
-/* 3xtf32: an f32 product as three tf32 products leaves out low x low: 2^-22 relative, and each low part is
- * cut to 11 bits: 2^-22 again. */
+/* 3xtf32: an f32 product as three tf32 products omits low x low, 2^-22 relative, and cuts each low part to 11
+ * bits, 2^-22 again. */
 static const fa_profile_row table[] = {
     {"mma-hopper", 16, 2, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 64, 1, true, true, true, false},
     {"mma-ampere", 8, 1, true, 0x1p-21, EXP_GPU, LOG_GPU, TANH_GPU, 64, 1, true, true, true, false},
@@ -52,7 +53,7 @@ fa_profile fa_profile_get(const char *name, fa_dtype dtype) {
   const fa_profile_row *r = find(name);
   FA_ASSERT(r != NULL);
   bool narrow = r->narrow && (dtype == FA_F16 || dtype == FA_BF16);
-  bool pair = !r->narrow && r->u_operand_f32 > 0; /* P and dS are two tf32 numbers each: not the last bits */
+  bool pair = !r->narrow && r->u_operand_f32 > 0; /* P and dS are pairs of tf32: not all bits of f32 */
   double u = narrow ? fa_dtype_unit_roundoff(dtype) : pair ? 0x1p-22 : 0;
   return (fa_profile){.name = r->name,
                       .u_p = u,

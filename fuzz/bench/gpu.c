@@ -24,7 +24,8 @@ static double bytes_in(const fa_tensor *x) {
   return x->data ? (double)fa_tensor_count(x) * (double)fa_dtype_size(x->dtype) : 0;
 }
 
-/* Of a cache only the keys that entries have; new ones are read from their own tensors too, and put there. */
+/* Of a cache only the keys that the sequences have. New keys are also read from their own tensors and
+ * written. */
 static double bytes_of_cache(const fa_problem *p, const fa_tensors *t) {
   static const fa_tensor_id ids[] = {FA_T_Q,     FA_T_O,     FA_T_LSE,  FA_T_K_NEW,
                                      FA_T_V_NEW, FA_T_K_NEW, FA_T_V_NEW};
@@ -73,7 +74,7 @@ static void add_row(cJSON *rows, const fa_case *c, bool backward, const fa_bench
   cJSON_AddItemToArray(rows, o);
 }
 
-/* FA_ERR_UNSUPPORTED: left out, with a line that says why. */
+/* FA_ERR_UNSUPPORTED: skipped, with a line that says why. */
 static fa_status bench_case(const fa_case *c, const fa_bench_options *base, cJSON *rows,
                             fa_bench_result *last, int *n_timed, fa_error *err) {
   fa_tensors t;
@@ -90,7 +91,7 @@ static fa_status bench_case(const fa_case *c, const fa_bench_options *base, cJSO
     }
     if (status != FA_OK) break;
     const fa_problem *p = &c->problem;
-    /* two for every pair and column of each product: S, O; S, dP, dV, dK, dQ */
+    /* two per pair and column of each product: S, O; S, dP, dV, dK, dQ */
     const int64_t columns = backward ? 3 * p->head_dim + 2 * p->head_dim_v : p->head_dim + p->head_dim_v;
     const double flops = 2.0 * fa_bench_pairs(p, &t) * (double)columns;
     const double tflops = flops / r.median_us * 1e-6, gbs = bytes_of(p, &t, backward) / r.median_us * 1e-3;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t most_looks = 1 << 22; /* at mask_mod, give or take a row of every head */
+static const int64_t most_looks = 1 << 22; /* evaluations of mask_mod, give or take a row of every head */
 
-/* Keys that row i of an entry sees by position: first .. end - 1. */
+/* Keys visible to row i of a sequence by position: first .. end - 1. */
 static int64_t keys_of(const fa_problem *p, int64_t i, int64_t sq, int64_t sk, int64_t *first) {
   const int64_t at = i + (p->mask.align == FA_ALIGN_BOTTOM_RIGHT ? sk - sq : 0);
   const fa_window window = fa_mask_window(&p->mask);
@@ -51,7 +51,7 @@ typedef struct looker {
   const fa_flex *flex;
   const fa_flex_functions *functions;
   int64_t n_q, n_kv;
-  uint8_t *kind; /* of each block of keys, for the row: 0 unlisted, 1 partial, 2 full */
+  uint8_t *kind; /* per block of keys, for the row: 0 unlisted, 1 partial, 2 full */
 } looker;
 
 static void mark(const looker *x, const int32_t *count, const int32_t *index, int64_t row, uint8_t kind) {

@@ -1,4 +1,4 @@
-/* What a case costs a processor, step by step: whoever judges has to keep up with a GPU. */
+/* What a case costs the processor, step by step: the judge has to keep up with a GPU. */
 #include "fuzz/bench/reference.h"
 
 #include "fuzz/generate/draw.h"
@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CASES_ALONE = 120, CASES_EACH = 40, FIRST = 1000000 /* other cases than those one runs by hand */ };
+enum { CASES_ALONE = 120, CASES_EACH = 40, FIRST = 1000000 /* other cases than those usually run by hand */ };
 
-/* One process's. */
+/* Totals of one process. */
 typedef struct rate {
   fa_stage_clock clock;
   double pairs; /* batch * heads * Sq * Sk */
@@ -42,7 +42,7 @@ static fa_status run_one(const fa_choice *subject, void *self, int64_t index, ra
   return status;
 }
 
-/* Cases first .. first + n - 1, one more before the clock starts. */
+/* Runs cases first .. first + n - 1, after one more before the clock starts. */
 static void run_some(const fa_choice *subject, int64_t first, int64_t n, rate *to) {
   void *self = NULL;
   to->status = subject->backend->open(subject->arg, &self, &to->err);
@@ -55,7 +55,7 @@ static void run_some(const fa_choice *subject, int64_t first, int64_t n, rate *t
   subject->backend->close(self);
 }
 
-/* Every process its own cases, all at once; *all[] is shared with them. */
+/* Runs all processes at once, each on its own cases; *all[] is memory shared with them. */
 static fa_status run_processes(const fa_choice *subject, int n_processes, int64_t n_each, rate *all) {
   int n_started = 0, bad = 0;
   fflush(NULL);

@@ -1,5 +1,5 @@
-/* The reference's speed and memory. FLOPs are counted as 14 S^2 D a head: two GEMMs forward, five backward.
- */
+/* The reference's speed and memory. FLOPs are counted as 14 S^2 D per head: two GEMMs forward, five
+ * backward. */
 #include "fuzz/bench/reference.h"
 #include "cases/data/build.h"
 
@@ -29,7 +29,7 @@ static void *dgemm_thread(void *arg) {
   return NULL;
 }
 
-/* Seconds of n_threads independent products, at once; < 0: out of memory. */
+/* Seconds of n_threads concurrent, independent products; < 0: out of memory. */
 static double time_dgemm(int n_threads) {
   pthread_t id[256];
   double *memory[256], seconds = -1;
@@ -98,7 +98,7 @@ static double median(double *x) {
   return x[ROUNDS / 2];
 }
 
-/* Peak memory in MiB of one head's forward and backward, in a child of its own; < 0: it failed. */
+/* Peak memory in MiB of one head's forward and backward, in a separate child process; < 0: it failed. */
 static double peak_memory_mib(bool bounds) {
   fflush(NULL);
   pid_t pid = fork();
@@ -116,7 +116,7 @@ static double peak_memory_mib(bool bounds) {
   return (double)usage.ru_maxrss / 1024;
 }
 
-/* All kinds in turn, so that a slow moment of the machine meets them alike. */
+/* Measures all kinds in turn, so that a slow moment of the machine affects them alike. */
 static fa_status measure(int n_threads, double dgemm[], double values[], double bounds[], double causal[],
                          fa_error *err) {
   bench_case full = {0}, half = {0};

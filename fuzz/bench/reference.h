@@ -1,4 +1,4 @@
-/* How fast the reference is, beside a plain DGEMM of the same threads in the same run. */
+/* Speed of the reference, compared with a plain DGEMM on the same threads in the same run. */
 #ifndef FA_FUZZ_BENCH_REFERENCE_H
 #define FA_FUZZ_BENCH_REFERENCE_H
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A record lock, not flock: a forked worker that outlives a killed parent for a moment must not hold it. */
+/* A record lock, not flock: a forked worker that briefly outlives a killed parent must not hold it. */
 static fa_status lock(int fd, const char *path, fa_error *err) {
   struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   if (fcntl(fd, F_SETLK, &whole) == 0) return FA_OK;
@@ -21,7 +21,7 @@ static fa_status lock(int fd, const char *path, fa_error *err) {
   return fa_fail(err, FA_ERR_INPUT, "%s: %s is writing it", path, who);
 }
 
-/* Reads through the descriptor at hand: closing a second one would give the lock back. */
+/* Reads through the same descriptor, because closing a second one would release the lock. */
 static fa_status read_whole_lines(int fd, const char *path, char **text, fa_error *err) {
   struct stat st;
   if (fstat(fd, &st) != 0) return fa_fail(err, FA_ERR_IO, "%s: %s", path, strerror(errno));
@@ -38,9 +38,9 @@ static fa_status read_whole_lines(int fd, const char *path, char **text, fa_erro
     if (got == 0) break;
     used += (size_t)got;
   }
-  while (used > 0 && bytes[used - 1] != '\n') --used; /* torn: its result is made again */
+  while (used > 0 && bytes[used - 1] != '\n') --used; /* an incomplete line: its case is run again */
   bytes[used] = 0;
-  if (memchr(bytes, 0, used)) { /* a disk's, not ours: what stands behind it must not be lost silently */
+  if (memchr(bytes, 0, used)) { /* from the disk, not from us: do not silently lose what follows */
     free(bytes);
     return fa_fail(err, FA_ERR_INPUT, "%s: damaged: there is a NUL byte in it", path);
   }
@@ -52,7 +52,7 @@ static fa_status read_whole_lines(int fd, const char *path, char **text, fa_erro
   return FA_OK;
 }
 
-/* The file that path names may have been removed or moved between open and lock. */
+/* The file at path may have been removed or renamed between open and lock. */
 static bool is_still_there(int fd, const char *path) {
   struct stat ours, named;
   return fstat(fd, &ours) == 0 && stat(path, &named) == 0 && ours.st_ino == named.st_ino &&
@@ -106,7 +106,7 @@ fa_status fa_journal_open(fa_journal *j, const char *path, bool keep, char **tex
   return status;
 }
 
-/* Goes on where the last write stopped, in the middle of a line if need be. */
+/* Continues where the last write stopped, in the middle of a line if necessary. */
 static bool write_waiting(fa_journal *j) {
   while (j->n_waiting > 0) {
     ssize_t put = write(j->fd, j->waiting, j->n_waiting);
@@ -124,7 +124,7 @@ void fa_journal_append(fa_journal *j, const char *line) {
     size_t capacity = 2 * (j->n_waiting + n + 1);
     char *bigger = realloc(j->waiting, capacity);
     if (!bigger) {
-      j->lost = true; /* this result is made again after a --resume */
+      j->lost = true; /* this result is computed again after --resume */
       return;
     }
     j->waiting = bigger;
@@ -145,7 +145,7 @@ fa_status fa_journal_close(fa_journal *j, bool remove_it, fa_error *err) {
   if (!write_waiting(j) || j->lost)
     status = fa_fail(err, FA_ERR_IO, "%s: cannot write: %s; what it lacks is run again by --resume", j->path,
                      j->lost ? "out of memory" : strerror(errno));
-  if (status == FA_OK && remove_it) unlink(j->path); /* before the lock goes */
+  if (status == FA_OK && remove_it) unlink(j->path); /* before the lock is released */
   close(j->fd);
   free(j->path);
   free(j->waiting);

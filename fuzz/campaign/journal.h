@@ -1,6 +1,5 @@
-/* The journal: a file of JSON lines that is only ever appended to, one line per result, each with one
- * write(), so that a program that is killed at any moment loses no result that it had. What a line says:
- * fuzz/campaign/resume.h. */
+/* The journal: an append-only file of JSON lines, one per result, each written with one write(), so that a
+ * program killed at any moment loses no result. Content of the lines: fuzz/campaign/resume.h. */
 #ifndef FA_FUZZ_CAMPAIGN_JOURNAL_H
 #define FA_FUZZ_CAMPAIGN_JOURNAL_H
 
@@ -14,21 +13,21 @@ typedef struct fa_journal {
   int fd;
   char *waiting; /* owned: bytes that could not be written yet */
   size_t n_waiting, capacity;
-  bool lost; /* a line did not even fit into memory */
-  bool told; /* the user knows that writing fails */
+  bool lost; /* out of memory for a line */
+  bool told; /* the user was told that writing fails */
 } fa_journal;
 
-/* Opens path and locks it for as long as this process lives; children do not hold the lock. *text (the
- * caller's, NUL-terminated) is what stands in it, cut off after its last whole line, in the file too. With
- * keep = false such lines go to path.old first, and *text is "". FA_ERR_INPUT: another process has it. */
+/* Opens path and locks it for the life of this process; children do not hold the lock. *text (owned by the
+ * caller, NUL-terminated) is its content; an incomplete last line is cut off, in the file too. With keep =
+ * false the lines are first moved to path.old, and *text is "". FA_ERR_INPUT: another process has it. */
 fa_status fa_journal_open(fa_journal *j, const char *path, bool keep, char **text, fa_error *err);
 
-/* Writes the line and its end. When the disk is full the bytes wait here for the next call; a message on
+/* Writes the line and a newline. If the disk is full, the bytes wait for the next call, and a message on
  * stderr says so once. */
 void fa_journal_append(fa_journal *j, const char *line);
 
-/* Tries once more to write what waits. FA_ERR_IO: the file lacks lines. It stays a journal all the same:
- * what lacks is run again. The file goes away when remove_it and nothing is missing. */
+/* Tries once more to write what waits. FA_ERR_IO: the file lacks lines; it is still a valid journal, and the
+ * missing cases are run again. Removes the file if remove_it and nothing is missing. */
 fa_status fa_journal_close(fa_journal *j, bool remove_it, fa_error *err);
 
 #endif

@@ -17,7 +17,7 @@ char *fa_resume_header(const cJSON *run, const char *command, const char *starte
   return text;
 }
 
-/* theirs or mine is NULL where one of the runs does not say. */
+/* theirs or mine is NULL if that run does not have the key. */
 static fa_status differs(const char *key, const cJSON *theirs, const cJSON *mine, const char *path,
                          fa_error *err) {
   char *a = theirs ? cJSON_PrintUnformatted(theirs) : NULL, *b = mine ? cJSON_PrintUnformatted(mine) : NULL;
@@ -35,7 +35,7 @@ fa_status fa_resume_compare(const cJSON *before, const cJSON *now, const char *p
     theirs = cJSON_GetObjectItemCaseSensitive(before, mine->string);
     if (!theirs || !cJSON_Compare(mine, theirs, 1)) return differs(mine->string, theirs, mine, path, err);
   }
-  /* What a run has only sometimes, such as its laws, stands there or not. */
+  /* Optional keys, such as laws, may be missing on either side. */
   cJSON_ArrayForEach(theirs, before) {
     if (!cJSON_GetObjectItemCaseSensitive(now, theirs->string))
       return differs(theirs->string, theirs, NULL, path, err);

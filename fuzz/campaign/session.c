@@ -68,7 +68,7 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
 }
 
 void fa_session_free(fa_session *s) {
-  for (int b = 0; b < s->n_choices; ++b) { /* --no-isolate; workers just end */
+  for (int b = 0; b < s->n_choices; ++b) { /* --no-isolate; workers just exit */
     fa_preparing_wait(&s->preparing[b]);
     if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
   }
@@ -81,7 +81,7 @@ void fa_session_free(fa_session *s) {
 }
 
 fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, uint64_t schedule_seed) {
-  if ((s->n_items & (s->n_items + 1)) == 0) { /* full at 1, 3, 7, ...: room for twice as many */
+  if ((s->n_items & (s->n_items + 1)) == 0) { /* full at 1, 3, 7, ...: double the capacity */
     fa_item *bigger = realloc(s->item, (size_t)(2 * s->n_items + 1) * sizeof *bigger);
     if (!bigger) return FA_ERR_MEMORY;
     s->item = bigger;

@@ -1,4 +1,4 @@
-/* One run over many cases: which cases on which backends, in worker processes, printed and reported. */
+/* One run over many cases: which cases on which backends, in worker processes, with output and report. */
 #ifndef FA_FUZZ_CAMPAIGN_SESSION_H
 #define FA_FUZZ_CAMPAIGN_SESSION_H
 
@@ -14,17 +14,17 @@
 #include "report/line.h"
 #include "report/progress.h"
 
-/* Where cases come from: a list, or the generator, which makes case i when it is asked for. */
+/* Where cases come from: a list, or the generator, which makes case i on demand. */
 typedef struct fa_source {
   const fa_case_list *list; /* NULL: generated */
   const char *profile;
   uint64_t seed;
-  fa_law_selection laws; /* not empty: every case once under each, numbered one after the other */
+  fa_law_selection laws; /* not empty: every case once under each law, with consecutive numbers */
 } fa_source;
 
-/* Case number index; the copy is the caller's. */
+/* Gets case number index; the caller owns the copy. */
 fa_status fa_source_get(const fa_source *s, int64_t index, fa_case *out, fa_error *err);
-/* How many numbers that many cases have. */
+/* Number of items for n_cases cases. */
 int64_t fa_source_count(const fa_source *s, int64_t n_cases);
 
 typedef struct fa_item {
@@ -39,61 +39,61 @@ typedef struct fa_session {
   fa_shard shard;
   fa_choice choice[FA_MAX_BACKENDS];
   int n_choices;
-  fa_item *item; /* owned; NULL: endless, item i is made by rule */
+  fa_item *item; /* owned; NULL: endless, item i follows from a rule */
   int64_t n_items, next_item;
-  double deadline;             /* endless: when to stop handing out items */
+  double deadline;             /* endless: when to stop starting items */
   int n_threads;               /* of each worker */
   void *self[FA_MAX_BACKENDS]; /* in a worker: the opened backends */
   bool opened[FA_MAX_BACKENDS];
-  fa_preparing preparing[FA_MAX_BACKENDS]; /* the first time they are */
+  fa_preparing preparing[FA_MAX_BACKENDS]; /* while opened for the first time */
   fa_process_slots preparing_slots;        /* of the workers */
   fa_report report;
-  struct cJSON *run;  /* owned: which run this is, with --report */
-  fa_journal journal; /* --report: OUT.json.journal, for the event that this program is killed */
-  fa_resume resume;   /* what the journal held when it was opened */
+  struct cJSON *run;  /* owned: identity of this run, with --report */
+  fa_journal journal; /* --report: OUT.json.journal, in case this program is killed */
+  fa_resume resume;   /* what the journal held when opened */
   fa_waivers *waivers;
-  double started; /* on the clock of fa_seconds_now; earlier processes' time counted in */
+  double started; /* on the clock of fa_seconds_now, moved back by earlier processes' time */
   bool dump_failed;
   fa_line_style style;
   fa_progress progress;
-  bool give_up; /* --fail-fast found something: nothing new is begun */
+  bool give_up; /* --fail-fast found a failure: start nothing new */
   fa_status status;
   fa_error error;
 } fa_session;
 
-/* Chooses the backends. On failure prints a message and returns an exit code; 0 = go on. */
+/* Chooses the backends. On failure prints a message and returns an exit code; 0 = success. */
 int fa_session_open(fa_session *s, const fa_cli *cli);
 void fa_session_free(fa_session *s);
 
-/* Which of n cases run: those of this shard whose name matches --filter, on every backend. */
+/* Selects among n cases: those of this shard whose name matches --filter, on every backend. */
 fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err);
 fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, uint64_t schedule_seed);
 
 /* --coverage: the table of features of the items, printed and added to the report. */
 fa_status fa_session_cover(fa_session *s, fa_error *err);
 
-/* Runs the items, prints the lines and the last line, writes the report; returns the exit code. With --resume
- * the results that are in the journal are not made again. */
+/* Runs the items, prints the lines and the summary, writes the report; returns the exit code. With --resume,
+ * items whose results are in the journal are not run again. */
 int fa_session_run(fa_session *s);
 
-/* The exit code of a run with these counts: waivers that it no longer needs are named on stderr, and fail it.
- * over: every item ran. */
+/* The exit code of a run with these counts. Waivers that are no longer needed are named on stderr and fail
+ * the run. over: every item ran. */
 int fa_session_exit_code(const fa_session *s, const fa_summary *sum, bool over);
 
-/* Opens OUT.json.journal and reads it. *code >= 0: the run was over already, and this is its exit code. */
+/* Opens and reads OUT.json.journal. *code >= 0: the run was already finished, and this is its exit code. */
 fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err);
 /* Adds the journal's results of items below `item` to the report, in order. */
 fa_status fa_session_add_resumed(fa_session *s, int64_t item, fa_error *err);
-/* Item number i: made by rule when there is no list. */
+/* Item number i; computed from a rule if there is no list. */
 fa_item fa_session_item(const fa_session *s, int64_t i);
-/* Where a result that is complete goes, waiver included, but not into the report. */
+/* Applies the waivers to a finished result; it is not added to the report here. */
 void fa_session_judge_waivers(fa_session *s, int64_t number, fa_result *r);
 
-/* ---- shared with the commands that judge without a backend ---- */
+/* ---- shared with commands that judge without a backend ---- */
 
 fa_status fa_report_start(fa_report *r, const fa_cli *cli, const fa_choice *choice, fa_error *err);
 void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli);
-/* Summary line, report file; the exit code. */
+/* Prints the summary line and writes the report file; returns the exit code. */
 int fa_report_finish(fa_report *r, const fa_cli *cli, const fa_line_style *style, double seconds,
                      int interrupted);
 

@@ -1,4 +1,4 @@
-/* --coverage: how often each feature was among the cases of a run; printed, and kept in the report. */
+/* --coverage: how often each feature occurred in the cases of a run; printed, and stored in the report. */
 #include "fuzz/coverage/table.h"
 #include "fuzz/campaign/session.h"
 

@@ -1,4 +1,4 @@
-/* What every judging command does around its cases: head of the report, style of the lines, last line. */
+/* Common to all judging commands: the report's header, the style of the lines, the summary line. */
 #include "fuzz/campaign/session.h"
 
 #include "fuzz/options/version.h"

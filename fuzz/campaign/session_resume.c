@@ -1,4 +1,4 @@
-/* The session's side of the journal: which run it is of, and its results on their way into the report. */
+/* The session's use of the journal: the identity of the run, and adding its results to the report. */
 #include "fuzz/campaign/session.h"
 #include "cases/codec/json.h"
 
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- which run ---- */
+/* ---- identity of the run ---- */
 
-/* Every case of a list, and every item: which case on which backend, with which schedule. */
+/* Hashes every case of a list and every item: which case on which backend, with which schedule. */
 static bool hash_items(const fa_session *s, char hex[65]) {
   fa_sha256 sha;
   fa_sha256_init(&sha);
@@ -37,7 +37,7 @@ static void add_u64(cJSON *o, const char *key, uint64_t n) {
   cJSON_AddStringToObject(o, key, text);
 }
 
-/* What is set of the variables that choose a GPU's kernels. Nothing is added when none is. */
+/* Environment variables that affect the choice of GPU kernels; nothing is added if none is set. */
 static void add_environment(cJSON *o) {
   static const char *const names[] = {"FA_HOPPER", "FA_NVRTC", "FA_FLEX_COMPILE"};
   cJSON *set = NULL;
@@ -49,8 +49,8 @@ static void add_environment(cJSON *o) {
   }
 }
 
-/* Everything that decides about the results, as an object: equal for the runs that may resume each other.
- * NULL when out of memory. */
+/* Everything that affects the results, as an object: equal for runs that may resume each other. NULL when out
+ * of memory. */
 static cJSON *identity_of(const fa_session *s) {
   char hash[65], shard[64];
   cJSON *o = cJSON_CreateObject();
@@ -94,8 +94,8 @@ static fa_status check_number(const fa_session *s, int64_t number, const char *p
                  (long long)s->n_items);
 }
 
-/* What a finished report says, under the waivers of today: they are no part of what the run is. The report
- * has the items in order, and everything about those that are no pass. */
+/* Judges a finished report by today's waivers, which are not part of the run's identity. The report has the
+ * items in order, and all details of those that did not pass. */
 static fa_status judge_finished(fa_session *s, const cJSON *root, fa_summary *sum, fa_error *err) {
   const cJSON *entry, *failure = cJSON_GetObjectItemCaseSensitive(root, "failures");
   fa_status status = FA_OK;
@@ -119,8 +119,8 @@ static fa_status judge_finished(fa_session *s, const cJSON *root, fa_summary *su
   return FA_OK;
 }
 
-/* Killed after the report was written and the journal removed, or resumed once too often: *code says how the
- * run ended. */
+/* The run was killed after the report was written and the journal removed, or resumed once too often: *code
+ * is the run's exit code. */
 static fa_status find_finished_report(fa_session *s, int *code, fa_error *err) {
   cJSON *root = NULL;
   if (access(s->cli->report, F_OK) != 0) return FA_OK;
@@ -140,7 +140,7 @@ static fa_status find_finished_report(fa_session *s, int *code, fa_error *err) {
   return status;
 }
 
-/* The first process's words for what the report says about the run. */
+/* The report's description of the run comes from the first process. */
 static void take_over_head(fa_session *s) {
   cJSON *root = s->report.root;
   cJSON_ReplaceItemInObjectCaseSensitive(root, "started", cJSON_CreateString(s->resume.started));
@@ -180,7 +180,7 @@ fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err) {
     else
       status = write_header(s, err);
   }
-  /* What stands before the first item that lacks: --fail-fast may have had enough already. */
+  /* Adds the results before the first missing item: --fail-fast may end the run there. */
   int64_t first = 0;
   while (fa_resume_has(&s->resume, first)) ++first;
   if (status == FA_OK) status = fa_session_add_resumed(s, first, err);

@@ -1,4 +1,4 @@
-/* The run itself: hands items to the pool, takes results back. */
+/* Runs a session: gives items to the pool and receives results. */
 #include "fuzz/campaign/session.h"
 #include "cases/codec/json.h"
 
@@ -18,10 +18,10 @@ fa_item fa_session_item(const fa_session *s, int64_t i) {
                    s->cli->schedule_seed};
 }
 
-/* ---- called by the pool ---- */
+/* ---- callbacks of the pool ---- */
 
-/* What an earlier process had begun is ended, whatever the deadline and --fail-fast say: only so does the
- * report come out as if nobody had stopped it. */
+/* Items that an earlier process had started are finished, regardless of deadline and --fail-fast: only then
+ * is the report the same as without the interruption. */
 static bool next_item(void *ctx, int64_t *item) {
   fa_session *s = ctx;
   const bool endless = !s->item && s->deadline != 0;
@@ -49,8 +49,8 @@ static void set_error(fa_result *r, const fa_error *err) {
   snprintf(r->reason, sizeof r->reason, "%s", err->text);
 }
 
-/* A case that somebody wrote and that judges nothing is the author's mistake; the generator draws some of
- * those, which are no failure of the subject and count as not judged. */
+/* A hand-written case that judges nothing is its author's mistake. The generator draws some such cases; they
+ * are no failure of the subject and count as skipped. */
 static void skip_if_vacuous(fa_result *r) {
   if (r->state != FA_VACUOUS) return;
   snprintf(r->reason, sizeof r->reason,
@@ -58,8 +58,8 @@ static void skip_if_vacuous(fa_result *r) {
   r->state = FA_SKIP;
 }
 
-/* Waiting counts as the case's time, and must not make a hang of it: a worker that hangs in its turn is
- * killed when its own time is over, which may be when the waiting ones' is. */
+/* Waiting counts as the case's time, and must not make it look like a hang: a worker that hangs while
+ * preparing is killed at its own time limit, which may be that of the waiting ones too. */
 static double preparing_patience(const fa_session *s) {
   const double half = s->cli->timeout_s / 2;
   return half > 0 && half < 30 ? half : 30;
@@ -153,7 +153,7 @@ static bool item_done(void *ctx, int64_t number, fa_result *r) {
   fa_progress_note(&s->progress, r);
   s->dump_failed |= r->dump_failed;
   if (s->cli->fail_fast && fa_state_is_failure(r->state) && !r->waived) s->give_up = true;
-  return s->status == FA_OK; /* next_item knows the rest */
+  return s->status == FA_OK; /* next_item handles the rest */
 }
 
 static void tick(void *ctx) {
@@ -186,7 +186,7 @@ static void say_interrupted(const fa_session *s) {
           s->journal.path ? s->journal.path : "", s->journal.path ? ")" : "");
 }
 
-/* --fail-fast ended it before its last item. */
+/* True if --fail-fast ended the run before its last item. */
 static bool has_given_up(const fa_session *s) {
   int64_t i = s->next_item;
   if (!s->give_up) return false;
@@ -209,7 +209,7 @@ int fa_session_exit_code(const fa_session *s, const fa_summary *sum, bool over) 
   return unneeded && (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED) ? FA_EXIT_MISMATCH : code;
 }
 
-/* After the last item: the last line, the report; the exit code. */
+/* After the last item: prints the summary and writes the report; returns the exit code. */
 static int conclude(fa_session *s, fa_status status, fa_error *err, int interrupted) {
   if (status == FA_OK) status = fa_session_add_resumed(s, INT64_MAX, err);
   if (status != FA_OK) fa_cli_fail(status, err);
@@ -232,7 +232,7 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
     code = FA_EXIT_INFRASTRUCTURE;
   }
   over = over && status == FA_OK && !interrupted &&
-         code != FA_EXIT_INFRASTRUCTURE; /* shrinking may have been cut */
+         code != FA_EXIT_INFRASTRUCTURE; /* shrinking may have been interrupted */
   fa_status journal_status = fa_journal_close(&s->journal, over, err);
   if (journal_status != FA_OK) code = fa_cli_fail(journal_status, err);
   return status != FA_OK ? FA_EXIT_INFRASTRUCTURE : code;

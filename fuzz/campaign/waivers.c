@@ -53,7 +53,7 @@ static fa_status check_keys(const cJSON *o, const char *const *allowed, const ch
   return FA_OK;
 }
 
-/* YYYY-MM-DD, of the Gregorian calendar. */
+/* YYYY-MM-DD in the Gregorian calendar. */
 static bool is_date(const char *s) {
   static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
   if (!s || strlen(s) != 10 || s[4] != '-' || s[7] != '-') return false;
@@ -157,7 +157,7 @@ static fa_status read_waiver(waiver *w, const cJSON *o, int index, const char *t
   snprintf(w->reason, sizeof w->reason, "%s", reason);
   snprintf(w->expires, sizeof w->expires, "%s", expires);
   w->expired = strcmp(expires, today) < 0;
-  w->state[FA_FAIL] = !states; /* "tensors" alone speaks of wrong numbers */
+  w->state[FA_FAIL] = !states; /* "tensors" alone means wrong numbers */
   status = read_match(w, cJSON_GetObjectItemCaseSensitive(o, "match"), at, err);
   if (status == FA_OK && states) status = read_states(w, states, at, err);
   if (status == FA_OK && tensors) status = read_tensors(w, tensors, at, err);
@@ -209,7 +209,7 @@ fa_status fa_waivers_load(const char *path, const char *today, fa_waivers **out,
   size_t n = 0;
   *out = NULL;
   fa_status status = fa_file_read(path, &text, &n, err);
-  if (status == FA_ERR_IO) return FA_ERR_INPUT; /* the user named it */
+  if (status == FA_ERR_IO) return FA_ERR_INPUT; /* the user named the file */
   if (status != FA_OK) return status;
   status = fa_waivers_parse(text, n, path, today, out, err);
   free(text);
@@ -235,14 +235,14 @@ static bool matches(const waiver *w, const fa_problem *p, const char *device, co
   return (w->family < 0 || w->family == (int)p->family) && (w->dtype < 0 || w->dtype == (int)p->dtype);
 }
 
-/* The case failed in the way that the waiver speaks of, and in no other. */
+/* True if the case failed in the way that the waiver describes, and in no other. */
 static bool expects(const waiver *w, const fa_result *r) {
   if (!w->state[r->state]) return false;
   if (!w->has_tensors) return true;
   const uint64_t wrong = fa_failure_tensors(r);
   for (int id = 0; id < FA_T_COUNT; ++id)
     if ((wrong >> id & 1) && !w->tensor[id]) return false;
-  return wrong != 0; /* a refusal, say, is about no tensor */
+  return wrong != 0; /* a refusal, for example, is about no tensor */
 }
 
 void fa_waivers_apply(fa_waivers *w, const fa_problem *p, const char *device, fa_result *r) {
@@ -259,7 +259,7 @@ void fa_waivers_apply(fa_waivers *w, const fa_problem *p, const char *device, fa
       continue;
     }
     x->n_failed++;
-    if (r->waived) continue; /* the first one that still holds speaks for the case */
+    if (r->waived) continue; /* the first waiver that still applies is the case's */
     r->waived = !x->expired;
     snprintf(r->waiver, sizeof r->waiver,
              x->expired ? "waiver %d expired on %s: %s" : "waiver %d until %s: %s", i, x->expires, x->reason);

@@ -1,6 +1,6 @@
 /* Known failures: a file says which cases may fail, how, why, and until when. A failure that a waiver expects
- * is reported but does not fail the run; a waiver whose cases all pass does, because it has outlived its
- * reason and would hide the next fault. The file: docs/campaigns.md. */
+ * is reported but does not fail the run. A waiver whose cases all pass does fail it: it is obsolete and would
+ * hide the next fault. The file: docs/campaigns.md. */
 #ifndef FA_FUZZ_CAMPAIGN_WAIVERS_H
 #define FA_FUZZ_CAMPAIGN_WAIVERS_H
 
@@ -10,19 +10,20 @@
 
 typedef struct fa_waivers fa_waivers;
 
-/* today: "2026-11-21"; a waiver holds up to and including the day on which it expires. FA_ERR_INPUT names the
- * file and the JSON path, or of what is no JSON the line and column. */
+/* today: "2026-11-21"; a waiver is valid up to and including its expiry date. FA_ERR_INPUT names the file and
+ * the JSON path, or line and column if it is not JSON. */
 fa_status fa_waivers_load(const char *path, const char *today, fa_waivers **out, fa_error *err);
-/* The same on text; path stands for it in messages. */
+/* The same for text; path names it in messages. */
 fa_status fa_waivers_parse(const char *text, size_t n_bytes, const char *path, const char *today,
                            fa_waivers **out, fa_error *err);
-void fa_waivers_free(fa_waivers *w); /* NULL is all right */
+void fa_waivers_free(fa_waivers *w); /* w may be NULL */
 
-/* Sets r->waived and r->waiver, and counts. p: the case's problem; device: what the backend calls its. */
+/* Sets r->waived and r->waiver, and counts. p: the case's problem; device: the backend's name of its
+ * device. */
 void fa_waivers_apply(fa_waivers *w, const fa_problem *p, const char *device, fa_result *r);
 
-/* Says which waivers have expired and which are no longer needed. True: one of the latter fails the run.
- * whole: every case ran, so that a waiver's failing case cannot just have been left out. */
+/* Reports which waivers have expired and which are obsolete. True: an obsolete one fails the run. whole:
+ * every case ran, so that a waiver's failing case cannot have been left out. */
 bool fa_waivers_conclude(const fa_waivers *w, bool whole, FILE *out);
 
 #endif

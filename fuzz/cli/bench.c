@@ -1,4 +1,4 @@
-/* bench: how fast the reference is, or the kernels on a GPU. */
+/* bench: speed of the reference, or of the kernels on a GPU. */
 #include "fuzz/cli/commands.h"
 
 #include "fuzz/bench/gpu.h"

@@ -1,4 +1,4 @@
-/* check: recorded runs, outputs and gradients made elsewhere, judged by the reference. */
+/* check: judges recorded runs (outputs and gradients made elsewhere) by the reference. */
 #include "cases/base/atomic_file.h"
 #include "cases/codec/json.h"
 #include "fuzz/campaign/session.h"
@@ -26,7 +26,7 @@ typedef struct checker {
   bool has_filter;
   fa_line_style style;
   fa_report report;
-  fa_result r; /* of the group at hand */
+  fa_result r; /* of the current group */
 } checker;
 
 static bool is_wanted(const checker *x, const char *group, int64_t number) {
@@ -34,7 +34,7 @@ static bool is_wanted(const checker *x, const char *group, int64_t number) {
   return !x->has_filter || regexec(&x->filter, group, 0, NULL, 0) == 0;
 }
 
-/* Opens every file and reads every group once, so that nothing runs when something is malformed. */
+/* Opens every file and reads every group once, so that nothing runs if something is malformed. */
 static fa_status open_files(checker *x, fa_error *err) {
   fa_status status = FA_OK;
   for (int i = 0; status == FA_OK && i < x->n_files; ++i) {
@@ -49,7 +49,7 @@ static fa_status open_files(checker *x, fa_error *err) {
       if (status == FA_OK)
         fa_recorded_free(&recorded);
       else if (status == FA_ERR_UNSUPPORTED)
-        status = FA_OK; /* a skip, later */
+        status = FA_OK; /* skipped later */
     }
   }
   return status;
@@ -64,7 +64,7 @@ static void close_files(checker *x) {
   free(x->file);
 }
 
-/* The memory-efficient kernels round P before they form dS; the others do not. */
+/* Memory-efficient kernels round P before they form dS; the others do not. */
 static const char *profile_of(const fa_problem *p) {
   return p->family == FA_MEMEFF && fa_profile_exists("recorded-memeff") ? "recorded-memeff" : "recorded";
 }

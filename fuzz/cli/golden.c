@@ -1,4 +1,4 @@
-/* golden write|check DIR: the reference's outputs, stored and verified. */
+/* golden write|check DIR: stores or verifies the reference's outputs. */
 #include "fuzz/one/golden.h"
 #include "cases/codec/file.h"
 #include "cases/codec/json.h"
@@ -17,7 +17,7 @@
 
 #define FORWARD_SUFFIX ".forward.safetensors"
 
-/* Without --cases: every case of which the folder holds a forward golden. */
+/* Without --cases: every case with a forward golden in the folder. */
 static fa_status read_folder(const char *folder, fa_case_list *list, fa_error *err) {
   struct dirent **entry = NULL;
   int n = scandir(folder, &entry, NULL, alphasort);
@@ -73,7 +73,7 @@ static void name_of(const fa_case *c, int64_t index, char *name, size_t size) {
   fa_file_name_from(c->name[0] ? c->name : number, name, size);
 }
 
-/* Two cases in one file would overwrite each other. */
+/* Two cases with one file name would overwrite each other. */
 static fa_status check_names(const fa_case_list *list, fa_error *err) {
   char a[128], b[128];
   for (int64_t i = 0; i < list->n; ++i) {

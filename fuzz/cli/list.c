@@ -1,4 +1,4 @@
-/* list: what this build and machine have. */
+/* list: what this build and this machine offer. */
 #include "cases/vocabulary/fill.h"
 #include "fuzz/cli/commands.h"
 #include "fuzz/generate/draw.h"
@@ -36,7 +36,7 @@ static void list_fills(void) {
   }
 }
 
-/* A line per mutant, as the build wrote them (tests/mutants/CMakeLists.txt). */
+/* A line per mutant, as written by the build (tests/mutants/CMakeLists.txt). */
 static void list_mutants(void) {
   char folder[4096], path[4096 + 100], *line = NULL;
   size_t size = 0;
@@ -51,7 +51,7 @@ static void list_mutants(void) {
     char *rest = line;
     line[strcspn(line, "\n")] = 0;
     const char *name = strsep(&rest, "\t"), *class = strsep(&rest, "\t"), *stands_for = strsep(&rest, "\t");
-    if (!rest) continue; /* not one of ours */
+    if (!rest) continue; /* not in our format */
     snprintf(path, sizeof path, "%s/%s.so", folder, name);
     printf("%-39s %-11s %-26s %s%s\n", name, class, stands_for, rest,
            access(path, R_OK) == 0 ? "" : " (not built)");

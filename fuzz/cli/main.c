@@ -21,9 +21,9 @@ static int dispatch(const fa_cli *cli) {
   return fa_cli_usage_error("unknown command %s", cli->command);
 }
 
-/* A standard stream that is closed would be the next file to be opened, the journal say, and what is printed
- * would go there. In its place stands what fails: for stderr, of which nobody could be told, what takes all.
- */
+/* If a standard stream is closed, the next file to be opened, the journal for example, would take its number
+ * and receive what is printed. A descriptor on which I/O fails takes its place; for stderr, whose errors
+ * could not be reported, one that accepts everything. */
 static void occupy_standard_streams(void) {
   static const int mode[] = {O_WRONLY, O_RDONLY, O_RDWR};
   for (int fd = 0; fd < 3; ++fd)
@@ -33,7 +33,7 @@ static void occupy_standard_streams(void) {
 int fa_cli_main(int argc, char **argv, const fa_backend *const *backends) {
   fa_cli cli = {.backends = backends};
   occupy_standard_streams();
-  signal(SIGXFSZ, SIG_IGN); /* a file size limit is then a failed write, which has a message */
+  signal(SIGXFSZ, SIG_IGN); /* a file size limit then gives a failed write, which has a message */
   int code = fa_cli_parse(&cli, argc, argv);
   if (code == 0) {
     if (cli.help)

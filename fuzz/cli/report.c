@@ -1,4 +1,4 @@
-/* report: what reports say, as one: counts, JUnit XML, a page, a merged report. */
+/* report: merges reports, and writes counts, JUnit XML, an HTML page or a merged report. */
 #include "fuzz/cli/commands.h"
 #include "report/journal_line.h"
 #include "report/line.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Results that differ between the reports: a run that does not repeat itself, or another build. */
+/* Prints results that differ between the reports: the run is not reproducible, or the builds differ. */
 static void say_contradictions(const cJSON *merged) {
   enum { AT_MOST = 20 };
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(merged, "contradictions"), *c, *r;
@@ -27,7 +27,7 @@ static void say_contradictions(const cJSON *merged) {
             cJSON_GetArraySize(list));
 }
 
-/* All there is to count, on stdout. */
+/* Prints all counts on stdout. */
 static void print_counts(const cJSON *merged) {
   const fa_line_style style = {.verbosity = 1};
   fa_summary sum;
@@ -49,7 +49,7 @@ int fa_command_report(const fa_cli *cli) {
   if (status == FA_OK && cli->html) status = fa_report_write_html(merged, cli->html, &err);
   if (status == FA_OK && cli->junit) status = fa_report_write_junit(merged, cli->junit, &err);
   if (status == FA_OK && cli->merge) {
-    fa_report_keep_digits(merged); /* last: what reads numbers finds text from now on */
+    fa_report_keep_digits(merged); /* last: numbers become text here */
     status = fa_report_save(merged, cli->merge, &err);
   }
   for (int i = 0; reports && i < n; ++i) cJSON_Delete(reports[i]);

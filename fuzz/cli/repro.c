@@ -1,4 +1,4 @@
-/* repro: failures of a report again, on the backend and with the schedule that they were reported with. */
+/* repro: repeats failures of a report, on the backend and with the schedule of the report. */
 #include "fuzz/campaign/session.h"
 #include "fuzz/cli/commands.h"
 #include "fuzz/one/failure_word.h"
@@ -24,8 +24,7 @@ typedef struct repro {
   fa_case_list list;
 } repro;
 
-/* --backend and --schedule-seed, when given, replace the reported ones. --shrunk: the small case, where there
- * is one. */
+/* --backend and --schedule-seed override the report's. --shrunk: uses the shrunk case if there is one. */
 static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_error *err) {
   repro *x = ctx;
   fa_session *s = x->s;

@@ -38,7 +38,7 @@ int fa_command_run(const fa_cli *cli) {
   return code;
 }
 
-/* The cases that this process made, as a case file. */
+/* Writes this process's cases as a case file. */
 static fa_status emit_cases(const fa_session *s, const char *path, fa_error *err) {
   fa_case_list list = {0};
   fa_status status = FA_OK;
@@ -87,7 +87,7 @@ int fa_command_random(const fa_cli *cli) {
       status = fa_session_select(s, fa_source_count(&s->source, cli->count), &err);
     else
       s->deadline = fa_seconds_now() + cli->seconds;
-    bool first = cli->count && cli->emit; /* a case that kills the program is then already written */
+    bool first = cli->count && cli->emit; /* then a case that kills the program is already written */
     if (status == FA_OK && first) status = emit_cases(s, cli->emit, &err);
     code = status == FA_OK ? fa_session_run(s) : fa_cli_fail(status, &err);
     if (status == FA_OK && cli->emit && !first && (status = emit_cases(s, cli->emit, &err)) != FA_OK)

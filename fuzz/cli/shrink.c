@@ -1,4 +1,4 @@
-/* shrink: failing cases to minimal ones that fail in the same way. */
+/* shrink: reduces failing cases to minimal ones that fail in the same way. */
 #include "cases/base/atomic_file.h"
 #include "cases/codec/file.h"
 #include "fuzz/campaign/session.h"
@@ -33,7 +33,7 @@ typedef struct command {
   int interrupted;
 } command;
 
-/* Takes the case over. */
+/* Takes ownership of the case. */
 static fa_status push_target(command *x, const target *t, fa_error *err) {
   target *bigger = realloc(x->v, (size_t)(x->n + 1) * sizeof *bigger);
   if (!bigger) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
@@ -47,7 +47,7 @@ static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_er
   target t = {.schedule_seed = 0};
   fa_status status = fa_failure_read(failure, shrunk, &t.c, &t.schedule_seed, err);
   if (status != FA_OK) return status;
-  /* What another backend does wrong is not known from this one. */
+  /* The failure on another backend is unknown. */
   t.has_known = x->cli->backend.n == 0 && fa_failure_class_from_json(failure, &t.known);
   snprintf(t.backend, sizeof t.backend, "%s", fa_failure_backend(failure));
   status = push_target(x, &t, err);
@@ -67,7 +67,7 @@ static bool is_report(const char *path) {
   return found;
 }
 
-/* The cases of a list, or number k of them. */
+/* Adds the cases of a list, or only number k. */
 static fa_status add_cases(command *x, fa_case_list *list, const char *word, int64_t k, fa_error *err) {
   fa_status status = FA_OK;
   if (k >= list->n)
@@ -107,7 +107,7 @@ static fa_status find_targets(command *x, fa_error *err) {
   return status;
 }
 
-/* --backend, else the one that the failure was seen on, else the default. */
+/* --backend, else the failure's backend, else the default. */
 static fa_status choose(command *x, const target *t, fa_error *err) {
   const fa_cli *cli = x->cli;
   const char *spec = cli->backend.n ? cli->backend.v[0] : t->backend;
@@ -152,7 +152,7 @@ static fa_status shrink_target(command *x, const target *t, fa_error *err) {
   return status;
 }
 
-/* n_left: how many were not begun. */
+/* n_left: how many were not started. */
 static void say_interrupted(const command *x, int64_t n_left) {
   const bool saved = x->cli->out && x->done.n > 0;
   fprintf(stderr, "fa-verify: interrupted; the smallest case so far is %s%s: shrink goes on from it",

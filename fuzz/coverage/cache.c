@@ -1,7 +1,7 @@
-/* Coverage of the kvcache family: what stands where in a cache, and how it came there. */
+/* Coverage of the kvcache family: what is where in a cache, and how it got there. */
 #include "fuzz/coverage/table.h"
 
-/* What the entries of one call are like. */
+/* What the sequences of one call have in common. */
 typedef struct entries {
   bool empty, full, from_empty, fills, crosses, several, hidden, hides_new, hides_pages, page_edge;
 } entries;
@@ -34,8 +34,8 @@ static bool shares_rows(const fa_int32_array *idx) {
   return false;
 }
 
-/* How entries share pages: plainly, with new keys behind them, and where padding hides the first keys of one
- * page from one entry alone. */
+/* How sequences share pages: plainly, with new keys after them, and where padding hides the first keys of one
+ * page from only one sequence. */
 typedef struct sharing {
   bool any, new_keys, padded;
 } sharing;

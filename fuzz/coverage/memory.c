@@ -1,4 +1,4 @@
-/* Which features a case's memory, data and runs have: what its problem says nothing about. */
+/* Features of a case's memory, data and runs, which are not part of its problem. */
 #include "cases/tensors/table.h"
 #include "fuzz/coverage/table.h"
 
@@ -47,7 +47,7 @@ static void cover_fills(fa_coverage *v, const fa_case *c) {
                   p->seqused_k.n > 0 || p->leftpad_k.n > 0 || p->kvcache.present);
 }
 
-/* The farthest element from the first, in elements. */
+/* Distance of the farthest element from the first, in elements. */
 static int64_t reach_of(const fa_case *c, fa_tensor_id id) {
   static const int inner_to_outer[3][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 1}}; /* bshd, bhsd, sbhd */
   const fa_stride_recipe *r = &c->strides[id];

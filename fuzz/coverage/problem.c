@@ -1,4 +1,4 @@
-/* Which features a problem has: lengths, heads, masks, scores, dropout, caches, splits. */
+/* Features of a problem: lengths, heads, masks, scores, dropout, caches, splits. */
 #include "cases/expr/ast.h"
 #include "fuzz/coverage/table.h"
 #include "cases/vocabulary/problem_expr.h"
@@ -140,7 +140,7 @@ static void cover_dropout(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_DROPOUT, 300, "return_softmax", p->return_softmax);
 }
 
-/* score_mod reads a buffer of this rank (2: of an element for each pair) and type. */
+/* True if score_mod reads a buffer of this rank (2: an element per pair) and type. */
 static bool reads_like(const fa_problem *p, int rank, bool is_int) {
   fa_expr e;
   bool reads = false;

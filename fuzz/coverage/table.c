@@ -17,7 +17,7 @@ const char *fa_bias_kind_name(fa_bias_kind kind) {
 }
 
 void fa_coverage_see(fa_coverage *v, fa_bias_kind kind, int64_t expected, const char *name, bool has) {
-  /* Every case names all features, in the same order: the row after the last one is nearly always the one. */
+  /* Every case names all features in the same order, so it nearly always is the row after the last one. */
   int k = v->next < v->n_rows && strcmp(v->row[v->next].name, name) == 0 ? v->next : 0;
   while (k < v->n_rows && strcmp(v->row[k].name, name) != 0) ++k;
   if (k == v->n_rows) {

@@ -1,5 +1,5 @@
-/* How often each named feature occurs among cases, random or from files: the answer to "was this ever
- * tried?". The features are those that historic bugs needed, numbered by the kind of bias that draws them. */
+/* How often each named feature occurs in random cases or case files: the answer to "was this ever tried?".
+ * The features are those that historic bugs needed, numbered by the kind of bias that draws them. */
 #ifndef FA_FUZZ_COVERAGE_TABLE_H
 #define FA_FUZZ_COVERAGE_TABLE_H
 
@@ -9,7 +9,7 @@
 
 typedef enum fa_bias_kind {
   FA_COVER_LENGTHS = 1, /* 1: tile edges, Sq and Sk far apart */
-  FA_COVER_VARLEN,      /* 2: empty entries, tokens past the last */
+  FA_COVER_VARLEN,      /* 2: empty sequences, tokens past the last */
   FA_COVER_MASKS,       /* 3: windows, alignments */
   FA_COVER_LAYOUT,      /* 4: layouts, strides, gaps, packing, bases */
   FA_COVER_OFFSETS,     /* 5: offsets beyond 32 bits, large batches */
@@ -28,23 +28,23 @@ typedef struct fa_coverage_row {
   char name[56];
   fa_bias_kind kind;
   int64_t n;        /* cases that have it */
-  int64_t expected; /* at least so many of 20,000 cases spread over all profiles (tests/fuzz/test_generate.c) */
+  int64_t expected; /* minimum in 20,000 cases spread over all profiles (tests/fuzz/test_generate.c) */
 } fa_coverage_row;
 
 #define FA_MAX_FEATURES 400
 typedef struct fa_coverage {
   fa_coverage_row row[FA_MAX_FEATURES];
-  int n_rows, next; /* next: where the next feature is likely to stand */
+  int n_rows, next; /* next: where the next feature probably is */
   int64_t n_cases;
 } fa_coverage;
 
-/* A zeroed table has no rows: the first case makes all of them, whatever it has. */
+/* A zeroed table has no rows: the first case creates all of them, whatever features it has. */
 void fa_coverage_add(fa_coverage *v, const fa_case *c);
-/* Row by row, by kind. */
+/* Prints the rows by kind. */
 void fa_coverage_print(FILE *out, const fa_coverage *v);
 const char *fa_bias_kind_name(fa_bias_kind kind);
 
-/* ---- between the parts ---- */
+/* ---- for the parts ---- */
 
 void fa_coverage_see(fa_coverage *v, fa_bias_kind kind, int64_t expected, const char *name, bool has);
 /* The same with a number at the end of the name. */

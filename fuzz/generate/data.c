@@ -1,5 +1,5 @@
-/* Data and memory: fills, layouts, strides. Drawn from streams of their own, independent of the shapes; only
- * what would be ill-posed is taken out, for the reasons given at each rule. */
+/* Data and memory: fills, layouts, strides. They use random streams of their own, independent of the shapes.
+ * Only ill-posed combinations are removed, for the reasons given at each rule. */
 #include "cases/tensors/table.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/generate/parts.h"
@@ -9,7 +9,7 @@
 
 /* ---- fills ---- */
 
-/* Whole-case fills: q, k and v belong together. */
+/* Fills of a whole case: q, k and v belong together. */
 static const fa_fill whole[] = {
     FA_FILL_LOGITS_4X,     FA_FILL_LOGITS_64X,     FA_FILL_SMALL,          FA_FILL_HEAVY_TAIL,
     FA_FILL_V_OFFSET,      FA_FILL_OUTLIER,        FA_FILL_UNIFORM,        FA_FILL_NEGATIVE_LOGITS,
@@ -39,7 +39,7 @@ static bool is_well_posed(const fa_problem *p, fa_fill f) {
   return (needs & ~has) == 0;
 }
 
-/* dO.v / (1-p) of large values is a dS that f16 cannot hold: infinities by right. */
+/* dO.v / (1-p) of large values makes a dS that f16 cannot hold: rightly infinite. */
 static void keep_ds_in_f16(fa_case *c) {
   const fa_problem *p = &c->problem;
   if (p->dtype != FA_F16 || !p->backward || p->dropout.p <= 0.9) return;
@@ -51,7 +51,7 @@ void fa_generate_settle_fills(fa_case *c) {
   static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_DO};
   for (int i = 0; i < COUNT(ids); ++i)
     if (!is_well_posed(&c->problem, c->fill[ids[i]])) c->fill[ids[i]] = FA_FILL_NORMAL;
-  /* Logits of 6e4 leave P a tenth uncertain: of an offset of 8, that is more than the values differ. */
+  /* Logits of 6e4 make P uncertain by a tenth: with an offset of 8, that is more than the values differ. */
   if (c->fill[FA_T_Q] == FA_FILL_SENTINEL && c->fill[FA_T_V] == FA_FILL_V_OFFSET)
     c->fill[FA_T_V] = FA_FILL_NORMAL;
   keep_ds_in_f16(c);
@@ -82,11 +82,11 @@ static void draw_recipe(fa_gen *g, fa_rng *r, fa_tensor_id id, bool may_expand) 
   for (int axis = 0; axis < 3; ++axis)
     if (fa_rng_chance(r, 0.3)) s->gap[axis] = PICK(r, gaps);
   if (fa_rng_chance(r, 0.3)) s->offset = PICK(r, offsets);
-  /* Two tensors expanded along the same axis hide each other's mistakes: one axis, and seldom. */
+  /* Two tensors expanded along the same axis hide each other's mistakes: expand one axis, and rarely. */
   if (may_expand && fa_rng_chance(r, 0.25)) s->expand[fa_rng_below(r, 3)] = true;
 }
 
-/* Several tensors in one buffer: what the problem's lengths and head dims allow. */
+/* Several tensors in one buffer, as far as the problem's lengths and head dims allow. */
 static fa_packing draw_packing(const fa_case *c, fa_rng *r) {
   const fa_problem *p = &c->problem;
   if (p->family == FA_KVCACHE || p->head_dim != p->head_dim_v || !fa_rng_chance(r, 0.4)) return FA_PACK_NONE;
@@ -117,21 +117,21 @@ void fa_gen_layout(fa_gen *g) {
 
 /* ---- memory, repetition, schedule ---- */
 
-/* Tensors that have strides of their own: packed ones follow their owner. */
+/* Tensors with strides of their own; packed ones follow their owner. */
 static bool has_own_strides(const fa_case *c, fa_tensor_id id) {
   const bool packed = (c->packing == FA_PACK_QKV && (id == FA_T_K || id == FA_T_V)) ||
                       (c->packing == FA_PACK_KV && id == FA_T_V);
   return fa_case_has_strides(id) && fa_case_uses(c, id) && !packed;
 }
 
-/* Tokens past the last entry: theirs is memory that nobody may touch. */
+/* Tokens past the last sequence: memory that must not be touched. */
 static void draw_tails(fa_case *c, fa_rng *r) {
   static const int64_t tails[] = {1, 8, 64, 500, 8192};
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (has_own_strides(c, (fa_tensor_id)id)) c->strides[id].tail = PICK(r, tails);
 }
 
-/* Tensors that few cases have get their share. */
+/* Gives tensors that few cases have their share. */
 static fa_tensor_id huge_candidate(const fa_case *c, fa_rng *r) {
   const bool second = fa_rng_chance(r, 0.5);
   if (c->problem.bias.present && fa_rng_chance(r, 0.5))
@@ -140,8 +140,8 @@ static fa_tensor_id huge_candidate(const fa_case *c, fa_rng *r) {
   return (fa_tensor_id)fa_rng_below(r, FA_T_COUNT);
 }
 
-/* One axis of one tensor steps so far that its last element lies beyond 2^31 bytes, 2^31 elements, 2^32
- * elements. Few rows: each becomes an island of its own in reserved address space. */
+/* One axis of one tensor gets a stride so large that its last element is beyond 2^31 bytes, 2^31 elements or
+ * 2^32 elements. Few rows, because each becomes an island of its own in reserved address space. */
 static void draw_huge(fa_case *c, fa_rng *r) {
   static const int64_t beyond[] = {(int64_t)1 << 30, (int64_t)1 << 31, (int64_t)1 << 31, (int64_t)1 << 32};
   int64_t shape[4], at_most = 512;
@@ -154,7 +154,7 @@ static void draw_huge(fa_case *c, fa_rng *r) {
     if (shape[0] * shape[1] * shape[2] > at_most || shape[3] < 1) continue;
     const fa_stride_recipe before = c->strides[id];
     int64_t gap = PICK(r, beyond) / (shape[axis] - 1) + fa_rng_below(r, 64);
-    if (fa_rng_chance(r, 0.5)) gap = (gap + 7) / 8 * 8; /* rows as aligned as they were */
+    if (fa_rng_chance(r, 0.5)) gap = (gap + 7) / 8 * 8; /* rows keep their alignment */
     c->strides[id].gap[axis] = gap;
     if (fa_case_validate(c, NULL) == FA_OK) return;
     c->strides[id] = before;

@@ -1,4 +1,4 @@
-/* Random cases: the table of profiles, and the order in which a case comes together. */
+/* Random cases: the table of profiles, and the order in which the parts of a case are drawn. */
 #include "fuzz/generate/draw.h"
 #include "fuzz/generate/parts.h"
 
@@ -21,7 +21,7 @@ enum {
   P_FILLS,
   P_LONG,
   P_EVERYTHING,
-  P_ADVERSARIAL, /* from here on: what "everything" takes from the others stays as it was */
+  P_ADVERSARIAL, /* added later: "everything" does not draw from these, so that its cases stay the same */
   P_RATE_GPU,
   P_RATE_HOST,
   N_PROFILES
@@ -110,7 +110,7 @@ static const fa_gen_rules rules[N_PROFILES] = {
 };
 /* clang-format on */
 
-/* FNV-1a of the name: a profile added to the table does not change what the others draw. */
+/* FNV-1a of the name: adding a profile to the table does not change what the others draw. */
 static uint64_t name_key(const char *name) {
   uint64_t h = 0xcbf29ce484222325u;
   for (; *name; ++name) h = (h ^ (unsigned char)*name) * 0x100000001b3u;
@@ -132,8 +132,8 @@ static fa_status unknown_profile(const char *name, fa_error *err) {
   return fa_fail(err, FA_ERR_INPUT, "profile \"%s\": there is none; there are: %s", name, list);
 }
 
-/* "everything" is half the time one of the others, so that their favourite corners stay likely. The long
- * profile is left out: one of its cases costs as much as a hundred of the rest. */
+/* Half of the time "everything" uses the rules of another profile, so that their special cases stay likely.
+ * The long profile is left out: one of its cases costs as much as a hundred others. */
 static const fa_gen_rules *effective_rules(int profile, uint64_t key) {
   fa_rng r = fa_rng_make(key, 0);
   if (profile != P_EVERYTHING || fa_rng_chance(&r, 0.5)) return &rules[profile];
@@ -163,7 +163,7 @@ fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case
   fa_gen_memory(&g);
   out->data_seed = fa_rng_u64(g.key, 0, 1);
   fa_error why;
-  if (fa_case_validate(out, &why) != FA_OK) { /* the generator contradicted the rules: a bug of the harness */
+  if (fa_case_validate(out, &why) != FA_OK) { /* the generator broke the rules: a bug of the harness */
     fprintf(stderr, "%s: %s\n", name, why.text);
     FA_ASSERT(!"the generated case is valid");
   }
@@ -175,7 +175,7 @@ static void drop_array(fa_int32_array *a) {
   *a = (fa_int32_array){0};
 }
 
-/* What flash has and the family has not, or draws itself. */
+/* Removes features of flash that the family lacks or draws itself. */
 static void drop_features(fa_case *c, fa_family family) {
   fa_problem *p = &c->problem;
   const bool backward = p->backward && family == FA_FLEX;

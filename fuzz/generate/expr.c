@@ -1,6 +1,6 @@
-/* Random score and mask expressions that have a value at every pair: indices in range, no logarithm of what
- * may be negative, masks that rounding cannot decide. A score expression is "score" with a few steps around
- * it. */
+/* Random score and mask expressions that have a value at every pair: indices in range, no logarithm of
+ * possibly negative numbers, masks that rounding cannot decide. A score expression is "score" with a few
+ * steps around it. */
 #include "fuzz/generate/parts.h"
 
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static int64_t at_least_one(int64_t n) {
   return n > 0 ? n : 1;
 }
 
-/* A buffer of its own kind; its name into name[16]. False: there are enough. */
+/* Adds a buffer; writes its name to name[16]. False: there are enough. */
 static bool add_buffer(fa_gen_expr *x, const char *stem, int rank, int64_t n0, int64_t n1, char *name) {
   static const char *const fills[] = {"normal", "normal", "small", "uniform"};
   if (x->n_captures == FA_MAX_CAPTURES) return false;
@@ -62,7 +62,7 @@ static void with_buffer(fa_gen_expr *x, const char *s, char *out) {
     if (!add_buffer(x, "one", 0, 0, 0, name)) break;
     snprintf(out, TEXT, "(%s * (1.0 + 0.125 * %s))", s, name);
     return;
-  case 6: /* an index that comes from a buffer */
+  case 6: /* an index read from a buffer */
     if (x->n_captures + 2 > FA_MAX_CAPTURES) break;
     add_ints(x, "bucket", keys, reach, false, name);
     add_buffer(x, "by", 1, reach, 0, other);
@@ -101,7 +101,7 @@ static void with_buffer(fa_gen_expr *x, const char *s, char *out) {
   snprintf(out, TEXT, "%s", s);
 }
 
-/* s with one more step around it. */
+/* Wraps s in one more step. */
 static void score_step(fa_gen_expr *x, const char *s, char *out) {
   static const char *const forms[] = {
       "(%s + 0.25)",
@@ -116,7 +116,7 @@ static void score_step(fa_gen_expr *x, const char *s, char *out) {
       "abs(%s)",
       "cos(%s)",
       "log(1.0 + exp(min(%s, 20.0)))",
-      "0.5 * score + (%s > 0.3 ? 0.5 : 0.0)", /* a jump that rounding may decide: small */
+      "0.5 * score + (%s > 0.3 ? 0.5 : 0.0)", /* a jump that rounding may decide, so a small one */
       "sqrt(101.0 + min(max(%s, -100.0), 100.0) * score / (1.0 + abs(score)))",
       "min(%s, 3.0 * tanh(score))",
       "(%s + (q_idx + kv_idx + b) %% 5 * 0.1)",
@@ -158,7 +158,7 @@ static void mask_part(fa_gen_expr *x, char *out) {
                 side = fa_rng_range(&x->r, 1, 30);
   char name[16];
   switch (fa_rng_below(&x->r, 12)) {
-  case 9: /* rows that see nothing */
+  case 9: /* fully masked rows */
     snprintf(out, TEXT, "q_idx %% %lld != 1", (long long)side + 1);
     return;
   case 10:
@@ -237,7 +237,7 @@ fa_status fa_gen_expressions(fa_gen *g) {
   fa_block_sparse *s = &p->block_sparse;
   const bool replaces = s->present && s->source == FA_BLOCKS_DENSITY && fa_rng_chance(&x.r, 0.6);
   if (mask && (replaces || !s->present) && !fa_problem_is_varlen(p) && fa_rng_chance(&x.r, 0.7)) {
-    *s = (fa_block_sparse){0}; /* a density owns nothing */
+    *s = (fa_block_sparse){0}; /* a density owns no memory */
     s->present = true;
     s->source = FA_BLOCKS_MASK_MOD;
     s->q_block = sizes[fa_rng_below(&x.r, n_sizes)];

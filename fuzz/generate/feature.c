@@ -1,4 +1,4 @@
-/* What is computed: mask, score chain, dropout, bias, block lists, and which outputs are asked for. */
+/* What is computed: mask, score chain, dropout, bias, block lists, and the outputs that are wanted. */
 #include "fuzz/generate/parts.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 /* ---- masks ---- */
 
-/* One side of a window over n positions: open, closed, around the whole length, around a tile, anything. */
+/* One side of a window over n positions: unbounded, 0, near the whole length, near a tile, anything. */
 static int64_t draw_reach(fa_rng *r, int64_t n) {
   static const int64_t near[] = {0, 0, 1, 2, 15, 16, 31, 32, 63, 64, 65, 127, 128};
   switch (fa_rng_below(r, 8)) {
@@ -37,10 +37,10 @@ static void draw_mask(fa_gen *g) {
   } else if (fa_rng_chance(&r, g->rules->window)) {
     const int64_t left = draw_reach(&r, p->seqlen_k),
                   right = fa_rng_chance(&r, 0.4) ? 0 : draw_reach(&r, p->seqlen_q);
-    /* The memory-efficient kernels have a window only under a causal mask. */
+    /* The memory-efficient kernels have a window only with a causal mask. */
     fa_mask_set_window(&p->mask, left, p->family == FA_MEMEFF ? 0 : right);
   } else {
-    p->mask.align = FA_ALIGN_BOTTOM_RIGHT; /* without a mask the alignment says nothing */
+    p->mask.align = FA_ALIGN_BOTTOM_RIGHT; /* the alignment has no effect without a mask */
   }
 }
 
@@ -69,7 +69,7 @@ static fa_status draw_score(fa_gen *g) {
     if (kind < 2)
       p->scale = 0;
     else if (kind < 4)
-      p->scale = 0.125; /* right for D = 64, odd for all others */
+      p->scale = 0.125; /* right for D = 64, unusual for all others */
     else
       p->scale *= PICK(&r, factors);
   }
@@ -111,7 +111,7 @@ static void draw_dropout(fa_gen *g) {
   if ((p->family != FA_FLASH && p->family != FA_MEMEFF) || !fa_rng_chance(&r, g->rules->dropout)) return;
   p->dropout.p = PICK(&r, chances);
   p->dropout.seed = draw_word(&r);
-  /* The 64-bit counter may carry past 2^32, but a launch never wraps the whole of it. */
+  /* The 64-bit counter may carry past 2^32, but a launch never wraps all of it. */
   p->dropout.offset = draw_word(&r) >> 1;
 }
 
@@ -126,12 +126,12 @@ static void draw_outputs(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_OUTPUTS);
   fa_problem *p = &g->c->problem;
   p->deterministic = fa_rng_chance(&r, 0.3);
-  /* The host executor takes minutes for a backward pass of thousands of entries. */
+  /* The host executor takes minutes for a backward pass of thousands of sequences. */
   if (p->backward && fa_rng_chance(&r, p->batch > 4096 ? 0.7 : 0.06)) p->backward = false;
   p->grad_lse = p->backward && fa_rng_chance(&r, 0.15);
   bool dropout = p->dropout.p > 0, wants_p = fa_rng_chance(&r, dropout ? 0.4 : 0.04);
   int64_t n_p = p->batch * p->heads_q * up_to_128(p->seqlen_q) * up_to_128(p->seqlen_k);
-  /* The debug matrix costs more than the attention when there are many heads. */
+  /* With many heads the debug matrix costs more than the attention. */
   p->return_softmax = p->family == FA_FLASH && wants_p && n_p <= 400000;
   /* The original splits keys only in its inference path, which has no dropout. */
   if (!dropout && fa_rng_chance(&r, g->rules->splits)) p->splits = PICK(&r, splits);

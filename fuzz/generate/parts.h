@@ -1,29 +1,29 @@
-/* The parts of the random case generator. Each part draws from streams of its own, so that data, layout and
- * features stay independent of each other: a shape change in one profile does not change the fills of all. */
+/* The parts of the random case generator. Each part uses random streams of its own, so that data, layout and
+ * features stay independent of each other: a change of shapes in one profile does not change all fills. */
 #ifndef FA_FUZZ_GENERATE_PARTS_H
 #define FA_FUZZ_GENERATE_PARTS_H
 
 #include "cases/recipe/case.h"
 #include "cases/base/rng.h"
 
-/* One row of the table in fuzz/generate/draw.c: what a profile favours. Chances are in 0..1. */
+/* One row of the table in fuzz/generate/draw.c: what a profile favours. Probabilities are in 0..1. */
 typedef struct fa_gen_rules {
   int family[FA_N_FAMILIES]; /* weights */
   double varlen, causal, window, dropout, bias, blocks, alibi, softcap, scale;
-  double expressions; /* of a flex case: that it has score_mod, mask_mod or both */
+  double expressions; /* of a flex case: score_mod, mask_mod or both */
   double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, huge, fills;
-  int64_t pairs_dim; /* usual limit of batch * heads_q * Sq * Sk * (D + Dv): what one case may cost */
+  int64_t pairs_dim; /* usual limit of batch * heads_q * Sq * Sk * (D + Dv): the cost of one case */
   int64_t longest;   /* lengths above this are not drawn */
-  int even_heads; /* not 0: every length, batch of 1 or 2 and number of heads up to this is as likely as the
-                     next, elements are 16 bits wide; pairs_dim does not matter */
-  int dims;       /* then head dim is 64, or with 2 also 128 */
+  int even_heads; /* not 0: every length, a batch of 1 or 2 and every number of heads up to this are equally
+                     likely, elements are 16 bits wide; pairs_dim is ignored */
+  int dims;       /* head dim is then 64, or with 2 also 128 */
 } fa_gen_rules;
 
 typedef struct fa_gen {
   const fa_gen_rules *rules;
-  uint64_t key; /* of this case: made from profile, seed and index */
+  uint64_t key; /* of this case: computed from profile, seed and index */
   fa_case *c;
-  int64_t budget; /* pairs (Sq * Sk summed over entries) that one query head may have */
+  int64_t budget; /* pairs (Sq * Sk summed over sequences) that one query head may have */
 } fa_gen;
 
 typedef enum fa_gen_stream {
@@ -52,7 +52,8 @@ static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {
 
 /* ---- fuzz/generate/shape.c: family, heads, head dims, lengths ---- */
 fa_status fa_gen_shape(fa_gen *g);
-/* A length from the edge table or log-uniform, at most longest; 0 with the rules' chance of empty entries. */
+/* A length from the edge table or log-uniform, at most longest; 0 with the rules' probability of empty
+ * sequences. */
 int64_t fa_gen_length(const fa_gen *g, fa_rng *r, int64_t longest);
 
 /* ---- fuzz/generate/feature.c: masks, dropout, score chain, bias, outputs ---- */
@@ -62,13 +63,15 @@ fa_status fa_gen_features(fa_gen *g);
 fa_status fa_gen_cache(fa_gen *g);
 fa_status fa_gen_blocks(fa_gen *g);
 
-/* ---- fuzz/generate/expr.c: score_mod, mask_mod. After fa_problem_complete: they look at the lengths. ---- */
+/* ---- fuzz/generate/expr.c: score_mod, mask_mod. After fa_problem_complete, because they use the lengths.
+ * ---- */
 fa_status fa_gen_expressions(fa_gen *g);
 
-/* ---- fuzz/generate/data.c: fills, strides. After everything else: they look at the problem. ---- */
+/* ---- fuzz/generate/data.c: fills, strides. After everything else, because they depend on the problem.
+ * ---- */
 void fa_gen_fills(fa_gen *g);
 void fa_gen_layout(fa_gen *g);
-/* What outputs hold before, how often it runs and in which order; tokens past the last; huge strides. */
+/* Poison, repetitions and schedule; tokens past the last; huge strides. */
 void fa_gen_memory(fa_gen *g);
 
 #endif

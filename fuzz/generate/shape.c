@@ -1,4 +1,4 @@
-/* Family, element type, heads, head dims and lengths, within what one case may cost. */
+/* Family, element type, heads, head dims and lengths, within the cost of one case. */
 #include "fuzz/generate/parts.h"
 
 #define COUNT(a) ((int64_t)(sizeof(a) / sizeof *(a)))
@@ -6,7 +6,7 @@
 
 #define ENOUGH_PAIRS 6000
 
-/* Lengths around the tiles of every kernel we know of. */
+/* Lengths around the tiles of all known kernels. */
 static const int64_t edge_lengths[] = {1,  2,  7,  8,   15,  16,  17,  31,  32,  33,  63,  64,
                                        65, 80, 96, 127, 128, 129, 191, 192, 193, 255, 256, 257};
 
@@ -14,14 +14,14 @@ static int64_t min64(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* Multiples of a tile plus one, minus one, plus half a tile. */
+/* Multiples of a tile, plus or minus one, or plus half a tile. */
 static int64_t tile_edge(fa_rng *r, int64_t longest) {
   static const int64_t tile[] = {32, 64, 64, 128, 128}, rest[] = {-1, 0, 1, 1, 64};
   int64_t t = PICK(r, tile);
   return t * fa_rng_range(r, 1, longest / t + 1) + PICK(r, rest);
 }
 
-/* Every power of two is as likely as the next one; uniform in between. */
+/* Every power of two is equally likely; uniform in between. */
 static int64_t log_uniform(fa_rng *r, int64_t longest) {
   int bits = 0;
   while ((longest >> bits) > 1) ++bits;
@@ -39,7 +39,7 @@ int64_t fa_gen_length(const fa_gen *g, fa_rng *r, int64_t longest) {
   return longest;
 }
 
-/* One entry's lengths: equal, unrelated, or one far above the other; at most `pairs` pairs. */
+/* Lengths of one sequence: equal, unrelated, or one much larger than the other; at most `pairs` pairs. */
 static void draw_lengths(const fa_gen *g, fa_rng *r, int64_t longest, int64_t pairs, int64_t *n_q,
                          int64_t *n_k) {
   for (int attempt = 0; attempt < 24; ++attempt) {
@@ -53,7 +53,7 @@ static void draw_lengths(const fa_gen *g, fa_rng *r, int64_t longest, int64_t pa
   if (*n_q > 0) *n_k = min64(*n_k < 0 ? 1 : *n_k, pairs / *n_q);
 }
 
-/* Thousands of entries of one or two rows: grids and offsets that grow with the batch. */
+/* Thousands of sequences of one or two rows: grids and offsets that grow with the batch. */
 static void draw_crowd(fa_gen *g, fa_rng *r) {
   static const int64_t batches[] = {257, 1025, 2700, 4097, 10007};
   fa_problem *p = &g->c->problem;
@@ -103,8 +103,8 @@ static void draw_dims(fa_gen *g) {
   if (may_differ && fa_rng_chance(&r, 0.4)) p->head_dim_v = PICK(&r, odd);
 }
 
-/* What is left for the pairs of one head of one entry; heads and entries go before that is less than enough
- * for lengths worth having. */
+/* The budget of pairs for one head of one sequence. Reduces heads and batch before it becomes too small for
+ * useful lengths. */
 static int64_t sequence_pairs(fa_gen *g, fa_rng *r, int64_t enough) {
   fa_problem *p = &g->c->problem;
   int64_t size = fa_rng_below(r, 100), limit = g->rules->pairs_dim;
@@ -155,7 +155,7 @@ static zeros draw_zeros(fa_rng *r) {
 static fa_status draw_varlen(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_VARLEN), lengths = fa_gen_rng(g, FA_GEN_LENGTHS);
   fa_problem *p = &g->c->problem;
-  bool many = fa_rng_chance(&r, 0.12); /* short sequences: offsets add up, most tiles are partial */
+  bool many = fa_rng_chance(&r, 0.12); /* short sequences: offsets accumulate, most tiles are partial */
   int64_t longest = many ? 24 : g->rules->longest;
   p->batch = many ? fa_rng_range(&r, 8, 40) : fa_rng_range(&r, 1, 7);
   int64_t pairs = sequence_pairs(g, &lengths, many ? 300 : ENOUGH_PAIRS);
@@ -163,7 +163,7 @@ static fa_status draw_varlen(fa_gen *g) {
   if ((status = fa_int32_array_set(&p->cu_seqlens_q, NULL, p->batch + 1)) != FA_OK) return status;
   if ((status = fa_int32_array_set(&p->cu_seqlens_k, NULL, p->batch + 1)) != FA_OK) return status;
   zeros zero_q = draw_zeros(&r), zero_k = fa_rng_chance(&r, 0.5) ? zero_q : draw_zeros(&r);
-  bool same = fa_rng_chance(&r, 0.25); /* self-attention: what packed qkv needs */
+  bool same = fa_rng_chance(&r, 0.25); /* self-attention: required by packed qkv */
   for (int64_t b = 0; b < p->batch; ++b) {
     int64_t n_q, n_k;
     draw_lengths(g, &lengths, longest, pairs, &n_q, &n_k);
@@ -176,7 +176,7 @@ static fa_status draw_varlen(fa_gen *g) {
   return fa_problem_complete(p);
 }
 
-/* 0..n, its ends more often. */
+/* 0..n, with its ends more likely. */
 static int64_t draw_part(fa_rng *r, int64_t n) {
   switch (fa_rng_below(r, 8)) {
   case 0:
@@ -194,7 +194,7 @@ static int64_t draw_part(fa_rng *r, int64_t n) {
 
 static fa_status draw_used_keys(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_VARLEN);
-  r.next += 1000; /* past what draw_varlen took from this stream */
+  r.next += 1000; /* skips the draws of draw_varlen in this stream */
   fa_problem *p = &g->c->problem;
   bool used = fa_rng_chance(&r, g->rules->seqused), padded = fa_rng_chance(&r, g->rules->leftpad);
   fa_status status;
@@ -209,7 +209,7 @@ static fa_status draw_used_keys(fa_gen *g) {
   return FA_OK;
 }
 
-/* What rates are measured with: nothing that is skipped, no favourite size. */
+/* Shapes for measuring rates: nothing that is skipped, no preferred size. */
 static void draw_even(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_LENGTHS);
   fa_problem *p = &g->c->problem;
@@ -248,7 +248,7 @@ fa_status fa_gen_shape(fa_gen *g) {
     return FA_OK;
   }
   draw_lengths(g, &r, g->rules->longest, sequence_pairs(g, &r, ENOUGH_PAIRS), &p->seqlen_q, &p->seqlen_k);
-  /* Neither rows nor keys: no output to judge. Worth a call now and then. */
+  /* Neither rows nor keys: no output to judge, but worth a call now and then. */
   if (p->seqlen_q == 0 && p->seqlen_k == 0 && fa_rng_chance(&r, 0.9)) p->seqlen_k = fa_rng_range(&r, 1, 9);
   return draw_used_keys(g);
 }

@@ -6,7 +6,7 @@
 
 /* ---- KV cache ---- */
 
-/* Valid keys before the call, at most n: empty, full, beside a page or tile edge, anything. */
+/* Valid keys before the call, at most n: none, all, near a page or tile edge, anything. */
 static int64_t draw_valid(fa_rng *r, int64_t n, int64_t page) {
   int64_t kind = fa_rng_below(r, 10);
   if (kind == 0) return 0;
@@ -18,7 +18,7 @@ static int64_t draw_valid(fa_rng *r, int64_t n, int64_t page) {
   return fa_rng_range(r, 0, n);
 }
 
-/* Entries share rows only in a cache that nobody writes to. */
+/* Sequences share rows only in a cache that is not appended to. */
 static fa_status draw_cache_rows(fa_gen *g, fa_rng *r) {
   fa_problem *p = &g->c->problem;
   fa_int32_array *row = &p->kvcache.batch_idx;
@@ -35,8 +35,8 @@ static fa_status draw_cache_rows(fa_gen *g, fa_rng *r) {
   return status;
 }
 
-/* How many pages entries share as far as their keys fill them: some of a common prefix, or all of it. From a
- * stream of its own: whatever else a case has does not depend on it. */
+/* How many pages sequences share as far as their keys fill them: part of a common prefix, or all of it. It
+ * uses its own random stream, so that nothing else in a case depends on it. */
 static void draw_shared_pages(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_PAGES);
   fa_problem *p = &g->c->problem;
@@ -53,7 +53,7 @@ static void draw_rotary(fa_gen *g, fa_rng *r) {
   p->kvcache.rotary_interleaved = p->kvcache.rotary_dim > 0 && fa_rng_chance(r, 0.5);
 }
 
-/* All keys, nearly all (new ones among them), or up to half of them. */
+/* All keys, nearly all (including new ones), or up to half. */
 static int64_t draw_padding(fa_rng *r, int64_t keys) {
   const int64_t kind = fa_rng_below(r, 10);
   return kind == 0 ? keys : kind == 1 ? keys - keys / 16 : fa_rng_range(r, 0, keys / 2);
@@ -93,7 +93,7 @@ fa_status fa_gen_cache(fa_gen *g) {
   }
   if (fa_rng_chance(&r, 0.55)) c->n_new = PICK(&r, new_keys);
   if (c->n_new > p->seqlen_k) c->n_new = p->seqlen_k;
-  /* The original interface rotates only together with new keys; queries alone are still well defined. */
+  /* The original interface rotates only with new keys; queries alone are still well defined. */
   if (fa_rng_chance(&r, c->n_new > 0 ? 0.5 : 0.1)) draw_rotary(g, &r);
   fa_status status = draw_cache_lengths(g, &r);
   draw_shared_pages(g);
@@ -103,7 +103,7 @@ fa_status fa_gen_cache(fa_gen *g) {
 
 /* ---- block-sparse lists ---- */
 
-/* One row of lists: every tile is unlisted, partial or full, in a random order; past the counts, garbage. */
+/* One row of lists: every tile is unlisted, partial or full, in random order; garbage past the counts. */
 static void draw_list_row(fa_rng *r, int64_t n_kv, int32_t *n_partial, int32_t *partial, int32_t *n_full,
                           int32_t *full) {
   int64_t dense = fa_rng_range(r, 0, 4); /* of 4: how many tiles are listed */
@@ -116,7 +116,7 @@ static void draw_list_row(fa_rng *r, int64_t n_kv, int32_t *n_partial, int32_t *
     if (fa_rng_below(r, 4) >= dense) continue;
     bool is_full = fa_rng_chance(r, 0.4);
     int32_t *list = is_full ? full : partial, *n = is_full ? n_full : n_partial;
-    int64_t at = fa_rng_range(r, 0, *n); /* insert anywhere: the order is not part of the contract */
+    int64_t at = fa_rng_range(r, 0, *n); /* insert anywhere: the contract leaves the order open */
     list[*n] = list[at];
     list[at] = (int32_t)k;
     ++*n;
@@ -153,7 +153,7 @@ fa_status fa_gen_blocks(fa_gen *g) {
   s->present = true;
   s->q_block = PICK(&r, sizes);
   s->kv_block = PICK(&r, sizes);
-  bool empty = p->seqlen_q == 0 || p->seqlen_k == 0; /* nested lists cannot spell an axis of no tiles */
+  bool empty = p->seqlen_q == 0 || p->seqlen_k == 0; /* nested lists cannot express an axis without tiles */
   bool few = !empty && (p->seqlen_q / s->q_block + 1) * (p->seqlen_k / s->kv_block + 1) <= 64;
   if (few && fa_rng_chance(&r, 0.4)) return draw_lists(g, &r);
   s->source = FA_BLOCKS_DENSITY;

@@ -22,15 +22,15 @@ void fa_fuzzer_fail(const char *expression, const char *file, int line, const ch
 bool fa_fuzzer_is_finding(const fa_result *r, fa_status status) {
   switch (r->state) {
   case FA_PASS:
-  case FA_SKIP: /* the backend said beforehand that it cannot do this */
+  case FA_SKIP: /* the backend said in advance that it cannot do this */
     return false;
-  case FA_VACUOUS: /* data so drawn that nonsense would pass, which `random` does not judge either */
+  case FA_VACUOUS: /* data for which a wrong answer would pass, which `random` does not judge either */
     return false;
   case FA_ERROR:
-    /* An expression without a value, or a full memory, is no kernel's fault. Any other error is: nothing here
-     * comes from a file or a device, so that somebody made a launch or a call that must not be. */
+    /* An expression without a value, or a lack of memory, is no kernel's fault. Any other error is a bug:
+     * nothing here comes from a file or a device, so some launch or call was wrong. */
     return !r->malformed && status != FA_ERR_MEMORY;
-  case FA_UNTESTED: /* nobody said anything: the harness's own fault */
+  case FA_UNTESTED: /* no result was set: a bug of the harness */
   case FA_FAIL:
   case FA_CRASH:
   case FA_HANG:
@@ -62,7 +62,7 @@ static bool keep(uint32_t hash, const char *kind, const void *bytes, size_t n, c
   return ok;
 }
 
-/* The line and the files. target: NULL, or whose input repeats it. */
+/* Prints the line and writes the files. target: NULL, or the target whose input repeats it. */
 static void show(const fa_case *c, fa_result *r, const char *target, const uint8_t *data, size_t size) {
   const fa_line_style style = {.verbosity = 1, .program = target ? NULL : "fa-verify"};
   char path[4096];

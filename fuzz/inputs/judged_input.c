@@ -26,7 +26,7 @@ static int residue_of(int64_t n) {
   return n == 0 ? 0 : r == 0 ? 1 : r == 1 || r == 63 ? 2 : 3;
 }
 
-/* Half octaves below the bound's half; from there on half octaves of what is left. */
+/* Half octaves below half of the bound; above that, half octaves of the rest. */
 static int nearness_of(double ratio) {
   if (!(ratio > 0)) return 0;
   const double x = ratio < 0.5 ? 20 + 2 * log2(ratio * 2)

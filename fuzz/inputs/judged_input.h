@@ -1,9 +1,9 @@
-/* An input's case on the host kernels, judged as `fa-verify run` judges it: what attention_fuzzer and
- * hopper_fuzzer share.
+/* Runs an input's case on the host kernels and judges it as `fa-verify run` does; shared by attention_fuzzer
+ * and hopper_fuzzer.
  *
- * Besides the kernels' edges libFuzzer sees counters of our own: which mask meets which tile residue in which
- * kind of kernel, and how near the worst error of each output came to its bound, so that inputs that come
- * nearer are kept and bred from. */
+ * In addition to the kernels' edges, libFuzzer sees our own counters: which mask meets which tile residue in
+ * which kind of kernel, and how close the worst error of each output came to its bound, so that inputs that
+ * come closer are kept and mutated. */
 #ifndef FA_FUZZ_INPUTS_JUDGED_INPUT_H
 #define FA_FUZZ_INPUTS_JUDGED_INPUT_H
 
@@ -16,10 +16,10 @@ typedef struct fa_judged_target {
   const fa_input_target *input;
   const char *backend;                                  /* as on the command line */
   void *backend_self;                                   /* of the host backend; NULL: its defaults */
-  int (*kind_of)(const fa_case *c, const fa_result *r); /* of what ran, below FA_INPUT_KINDS */
+  int (*kind_of)(const fa_case *c, const fa_result *r); /* kind of kernel that ran, below FA_INPUT_KINDS */
 } fa_judged_target;
 
-/* Ends the process at a finding. */
+/* Ends the process if it finds a bug. */
 void fa_judged_input_run(const uint8_t *data, size_t size, const fa_judged_target *target);
 
 #endif

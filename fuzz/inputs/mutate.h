@@ -1,10 +1,9 @@
-/* Attention cases as fuzz inputs: a record of numbers, each of which has a minimum that is its simplest
- * value.
+/* Attention cases as fuzz inputs: a record of numbers, each with a minimum that is its simplest value.
  *
- * Bytes: version 1, little-endian, fixed width per field, read from the END of the input, so that what stands
- * before the record is left for others (the schedule target's tape) and cutting bytes off the front makes
- * the case simpler. Bytes that are not there read as 0. Any bytes are a record, any record is a valid case:
- * numbers are taken modulo their range, and what contradicts something else falls away. */
+ * Format: version 1, little-endian, fixed width per field, read from the END of the input, so that the bytes
+ * before the record are free for other uses (the schedule target's tape) and removing bytes from the front
+ * makes the case simpler. Missing bytes read as 0. Any bytes are a record, and any record is a valid case:
+ * numbers are taken modulo their range, and contradictory features are dropped. */
 #ifndef FA_FUZZ_INPUTS_MUTATE_H
 #define FA_FUZZ_INPUTS_MUTATE_H
 
@@ -22,7 +21,7 @@ typedef enum fa_field {
   FA_F_HEADS_KV,
   FA_F_GROUP,
   FA_F_HEAD_DIM,
-  FA_F_LENGTH_Q, /* one for each entry; fixed length: the first */
+  FA_F_LENGTH_Q, /* one per sequence; fixed length: the first */
   FA_F_LENGTH_K = FA_F_LENGTH_Q + FA_RECORD_ENTRIES,
   FA_F_VARLEN = FA_F_LENGTH_K + FA_RECORD_ENTRIES,
   FA_F_MASK,
@@ -58,12 +57,12 @@ typedef enum fa_field {
   FA_N_FIELDS = FA_F_OFFSET + FA_RECORD_TENSORS
 } fa_field;
 
-/* Values within their ranges, 0 the simplest. */
+/* Values within their ranges; 0 is the simplest. */
 typedef struct fa_record {
   uint64_t v[FA_N_FIELDS];
 } fa_record;
 
-/* How many values a field has; 0: all that its bytes can say. */
+/* Number of values of a field; 0: all that its bytes can represent. */
 uint64_t fa_record_field_count(fa_field f);
 size_t fa_record_bytes(void);
 
@@ -71,30 +70,31 @@ void fa_record_read(const uint8_t *data, size_t size, fa_record *out);
 /* bytes[fa_record_bytes()] */
 void fa_record_write(const fa_record *r, uint8_t *bytes);
 
-/* What a case may cost: query heads x lengths, rounded up to multiples of 64, x head_dim. */
+/* Limit of a case's work: query heads x lengths, rounded up to multiples of 64, x head_dim. */
 #define FA_RECORD_WORK ((int64_t)192 * 192 * 96)
 
-/* The case of a record, family flash. work: heads, entries and lengths are reduced until it costs no more.
+/* The case of a record, family flash. work: heads, batch and lengths are reduced until it costs no more.
  * FA_ERR_MEMORY is the only error. */
 fa_status fa_record_to_case(const fa_record *r, int64_t work, fa_case *out, fa_error *err);
-/* The record that gives this case, apart from name and note; false: there is none. */
+/* Finds the record that gives this case, apart from name and note; false: there is none. */
 bool fa_record_from_case(const fa_case *c, fa_record *out);
-/* Its parts, for targets to which a record means more. The case's fields, which may be out of range; false:
- * it has no such fields. */
+/* The steps of the above, for targets in which a record means more. Finds the case's fields, which may be out
+ * of range; false: the case has features without a field. */
 bool fa_record_find(const fa_case *c, fa_record *out);
 bool fa_record_is_in_range(const fa_record *r);
-/* Apart from names, and from fills that the case does not use; got is made to agree in these. */
+/* Compares apart from names, and from fills that the case does not use, which it copies to got. */
 bool fa_record_same_case(const fa_case *want, fa_case *got);
 
 /* ---- for LLVMFuzzerCustomMutator and LLVMFuzzerCustomCrossOver ---- */
 
 typedef size_t (*fa_mutate_fn)(uint8_t *data, size_t size, size_t max_size);
 
-/* Changes one or a few fields in place; what stands before the record, or now and then the whole, is given to
- * raw (libFuzzer's own mutator). tape: bytes before the record mean something. Returns the new size. */
+/* The record mutator: changes one or a few fields in place. The bytes before the record, or now and then the
+ * whole input, are passed to raw (libFuzzer's own mutator). tape: bytes before the record have a meaning.
+ * Returns the new size. */
 size_t fa_record_mutate(uint8_t *data, size_t size, size_t max_size, unsigned seed, bool tape,
                         fa_mutate_fn raw);
-/* Each field from one of the two, runs of neighbours together. The tape is one of theirs. */
+/* Takes each field from one of the two records, in runs of neighbours. The tape is one of theirs. */
 size_t fa_record_cross(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size, uint8_t *out,
                        size_t max_size, unsigned seed);
 

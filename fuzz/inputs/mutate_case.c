@@ -1,4 +1,4 @@
-/* Records <-> cases. */
+/* Converts records to cases and back. */
 #include "cases/tensors/table.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/inputs/mutate.h"
@@ -8,11 +8,11 @@
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
-/* New rows go to the end, up to the counts in mutate_record.c: the corpus says rows by number. */
+/* Append new rows, up to the counts in mutate_record.c: the corpus refers to rows by number. */
 static const double dropouts[] = {0,   0.1, 0.17, 0.2,   0.25,  0.3,   0.35, 0.4,
                                   0.5, 0.9, 0.99, 0.996, 0.003, 0.001, 1e-5, 1e-6};
 static const double softcaps[] = {0, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 1000, 0.0625};
-/* Scales: times the default, then as they are. */
+/* Scales: multiples of the default, then absolute ones. */
 static const double factors[] = {1, -1, 0, 0.25, 0.7, 1.7, 2, 4};
 static const double scales[] = {0.125, -0.1, -0.125, -0.25, 0.3};
 static const float slopes[] = {0.5f, 0.25f, 0.125f, 0.0625f, 0.01171875f, 0.00390625f, 0.0f, -0.125f, 1.0f};
@@ -35,7 +35,7 @@ static int64_t work_of(const fa_record *r) {
   int64_t pairs = 0;
   for (int b = 0; b < n; ++b) {
     const int e = r->v[FA_F_VARLEN] ? b : 0;
-    /* a grid has a row of blocks for the longest entry, and every block sets up its tiles */
+    /* a grid has a row of blocks for the longest sequence, and every block sets up its tiles */
     pairs += (up_to_64(r->v[FA_F_LENGTH_Q + e]) + 32) * (up_to_64(r->v[FA_F_LENGTH_K + e]) + 32);
   }
   return pairs * per_pair;
@@ -153,7 +153,7 @@ static bool is_packed(const fa_case *c, fa_tensor_id id) {
 }
 
 static void set_strides(const fa_record *r, fa_case *c) {
-  bool expanded = false; /* two tensors expanded alike hide each other's mistakes */
+  bool expanded = false; /* two tensors expanded along one axis hide each other's mistakes */
   c->layout = (fa_layout)r->v[FA_F_LAYOUT];
   c->packing = (fa_packing)r->v[FA_F_PACKING];
   if (c->packing == FA_PACK_QKV && !same_lengths(&c->problem)) c->packing = FA_PACK_KV;

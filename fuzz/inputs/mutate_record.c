@@ -1,4 +1,4 @@
-/* Bytes <-> records, and how records change. */
+/* Converts bytes to records and back; the record mutator. */
 #include "cases/base/rng.h"
 #include "fuzz/inputs/mutate.h"
 
@@ -114,7 +114,7 @@ static void change_field(fa_record *x, fa_rng *r) {
   uint64_t *v = &x->v[f];
   const uint64_t most = info[f].count ? info[f].count - 1 : ~(uint64_t)0;
   switch (fa_rng_below(r, 4)) {
-  case 0: /* a step, around the ends too */
+  case 0: /* a step, wrapping around at the ends */
     *v = fa_rng_chance(r, 0.5) ? (*v == most ? 0 : *v + 1) : (*v == 0 ? most : *v - 1);
     break;
   case 1:
@@ -126,7 +126,7 @@ static void change_field(fa_record *x, fa_rng *r) {
   *v = in_range(f, *v);
 }
 
-/* Two fields of a kind; a query length and the key length; two entries' lengths. */
+/* Swaps two fields of a kind; a query length and the key length; or two sequences' lengths. */
 static void swap_fields(fa_record *x, fa_rng *r) {
   int f = (int)fa_rng_range(r, FA_F_LENGTH_Q, FA_F_VARLEN - 1), g;
   if (fa_rng_chance(r, 0.5))
@@ -139,7 +139,7 @@ static void swap_fields(fa_record *x, fa_rng *r) {
   x->v[g] = v;
 }
 
-/* The per-entry fields of entry `from`, into entry `to`. */
+/* Copies the per-sequence fields of sequence `from` to sequence `to`. */
 static void copy_entry(fa_record *x, int to, int from) {
   static const int first[] = {FA_F_LENGTH_Q, FA_F_LENGTH_K, FA_F_USED, FA_F_LEFTPAD};
   for (size_t i = 0; i < sizeof first / sizeof *first; ++i) x->v[first[i] + to] = x->v[first[i] + from];
@@ -182,7 +182,7 @@ static void mutate_record(fa_record *x, fa_rng *r) {
     if (fa_rng_chance(r, 0.3))
       equal_lengths(x);
     else
-      x->v[FA_F_DATA_SEED] = fa_rng_next(r); /* other data under the same shape: another worst error */
+      x->v[FA_F_DATA_SEED] = fa_rng_next(r); /* other data with the same shape: another worst error */
     break;
   default:
     change_field(x, r);

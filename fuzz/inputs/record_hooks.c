@@ -1,4 +1,4 @@
-/* libFuzzer's hooks of the targets that read case records: linked into these alone. */
+/* libFuzzer's hooks for the targets that read case records; linked only into these. */
 #include "fuzz/inputs/fuzzer.h"
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {

@@ -15,7 +15,8 @@ static fa_status attention_case(const uint8_t *data, size_t size, fa_case *out, 
   return fa_record_to_case(&record, FA_RECORD_WORK, out, err);
 }
 
-/* A quarter of the work: expressions are interpreted. The last eight bytes before the record are the seed. */
+/* A quarter of the usual work, because expressions are interpreted. The last eight bytes before the record
+ * are the seed. */
 static fa_status families_case(const uint8_t *data, size_t size, fa_case *out, fa_error *err) {
   const size_t n = fa_input_tape_bytes(size);
   uint64_t seed = 0;
@@ -29,20 +30,20 @@ static fa_status families_case(const uint8_t *data, size_t size, fa_case *out, f
   return status;
 }
 
-/* A quarter of the work: what an order can spoil, it spoils in one tile or between two. */
+/* A quarter of the usual work: a bad order shows within one tile or between two. */
 static fa_status schedule_case(const uint8_t *data, size_t size, fa_case *out, fa_error *err) {
   fa_record record;
   fa_record_read(data, size, &record);
-  record.v[FA_F_RETURN_SOFTMAX] = 0; /* one kernel whose debug matrix costs more than everything else */
+  record.v[FA_F_RETURN_SOFTMAX] = 0; /* a kernel whose debug matrix costs more than everything else */
   return fa_record_to_case(&record, FA_RECORD_WORK / 4, out, err);
 }
 
 /* ---- hopper ----
  *
- * The kernels for sm_90a take tiles of 64 to 176 rows of aligned tensors, so a record means more here: what
- * its offsets lack to multiples of eight elements, which would only lead to the portable kernels, says by how
- * many times 64 rows the longer lengths are longer, so that rings turn; and the debug matrix of dropout,
- * which they never write, stands for head dims above 128. */
+ * The kernels for sm_90a take tiles of 64 to 176 rows of aligned tensors, so a record means more here. The
+ * part of an offset below a multiple of eight elements, which would only select the portable kernels, instead
+ * says by how many times 64 rows the longer lengths are lengthened, so that pipelines wrap around. The debug
+ * matrix of dropout, which these kernels never write, instead means head dims above 128. */
 enum { LONG = FA_RECORD_LENGTH - 64, MAX_MORE_KEYS = 7, MAX_MORE_QUERIES = 3, MEMEFF_DIMS = 16 };
 #define HOPPER_WORK (FA_RECORD_WORK * 3)
 
@@ -63,7 +64,7 @@ static fa_status hopper_case(const uint8_t *data, size_t size, fa_case *out, fa_
   return fa_record_to_case(&r, HOPPER_WORK, out, err);
 }
 
-/* By how much lengthen() made the longest of these; they are what it was given then. */
+/* Undoes lengthen(): by how much it made the longest of these longer; the lengths become its inputs again. */
 static uint64_t shorten(uint64_t *length) {
   uint64_t longest = 0;
   for (int b = 0; b < FA_RECORD_ENTRIES; ++b)

@@ -1,5 +1,5 @@
-/* From an input of a target that reads case records to its case: the one way, for the target itself and for
- * corpus_tool, so that both mean the same case by the same bytes. */
+/* Turns an input of a target that reads case records into its case. The targets and corpus_tool share it, so
+ * that both mean the same case by the same bytes. */
 #ifndef FA_FUZZ_INPUTS_TO_CASE_H
 #define FA_FUZZ_INPUTS_TO_CASE_H
 
@@ -7,27 +7,27 @@
 
 #include <stddef.h>
 
-/* *out is set only on FA_OK, then owned by the caller. Else FA_ERR_MEMORY; families: FA_ERR_INPUT too, where
- * what the generator drew contradicts the record. */
+/* *out is set only on FA_OK, then owned by the caller. Otherwise FA_ERR_MEMORY; families also FA_ERR_INPUT,
+ * if what the generator drew contradicts the record. */
 typedef fa_status (*fa_input_fn)(const uint8_t *data, size_t size, fa_case *out, fa_error *err);
 
 typedef struct fa_input_target {
   const char *name; /* of <name>_fuzzer */
   fa_input_fn to_case;
-  /* The bytes before the record decide how the case runs and are not in the case: only the target itself, or
-   * replay_<name>, can repeat what the input showed. */
+  /* The bytes before the record affect how the case runs and are not part of the case: only the target
+   * itself, or replay_<name>, can reproduce the input's behaviour. */
   bool case_lacks_tape;
-  /* The record whose bytes alone give this case, apart from name and note; false: there is none. NULL: the
-   * target makes a case of more than the record. */
+  /* Finds the record that alone gives this case, apart from name and note; false: there is none. NULL: the
+   * target uses more than the record. */
   bool (*from_case)(const fa_case *c, fa_record *out);
 } fa_input_target;
 
 extern const fa_input_target fa_input_attention, fa_input_families, fa_input_schedule, fa_input_hopper;
-/* By name; NULL: there is none. Names: all of them, for messages. */
+/* Finds a target by name; NULL: there is none. Names: all of them, for messages. */
 const fa_input_target *fa_input_find(const char *name);
 #define FA_INPUT_NAMES "attention, families, schedule, hopper"
 
-/* How many bytes stand before the record. */
+/* Number of bytes before the record. */
 size_t fa_input_tape_bytes(size_t size);
 
 #endif

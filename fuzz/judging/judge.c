@@ -24,7 +24,7 @@ static int rank_of(fa_state s) {
                                    FA_FAIL,     FA_INPUT_MODIFIED, FA_OOB};
   for (int i = 0; i < (int)(sizeof order / sizeof *order); ++i)
     if (order[i] == s) return i;
-  return 100; /* crashes and the like: nothing outranks them */
+  return 100; /* crashes and the like: highest priority */
 }
 
 void fa_result_raise(fa_result *r, fa_state state, const char *format, ...) {
@@ -42,7 +42,8 @@ void fa_result_raise(fa_result *r, fa_state state, const char *format, ...) {
   }
 }
 
-/* Signs of zeros mean nothing in a recorded debug matrix: an underflowed probability has lost its sign. */
+/* Signs of zeros mean nothing in a recorded debug matrix: a probability that underflowed has lost its
+ * sign. */
 static void ignore_zeros(const fa_tensor *got, fa_want *want) {
   int64_t index[FA_MAX_RANK];
   for (int64_t e = 0; e < want->n; ++e) {
@@ -71,7 +72,8 @@ static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, bool end
   FA_ASSERT(j->r->n_verdicts < FA_T_COUNT);
   fa_verdict *v = &j->r->verdict[j->r->n_verdicts];
   if (id == FA_T_P_DEBUG && j->config->recorded && same_shape(want, got)) ignore_zeros(got, want);
-  /* End to end the bound carries the forward's error, which is one error for a whole row, not noise. */
+  /* End to end, the bound includes the forward's error, which is a single error for a whole row, not
+   * noise. */
   fa_compare_options options = {.poison = j->config->poison,
                                 .generic = j->config->generic,
                                 .judge_stats = j->config->generic && !j->config->recorded && !end_to_end,
@@ -97,7 +99,7 @@ static const fa_verdict *verdict_of(const fa_result *r, fa_tensor_id id) {
   return NULL;
 }
 
-/* Why the subject's own forward cannot be the backward's ground; NULL = it can. */
+/* Why the backward cannot be judged from the subject's own forward; NULL = it can. */
 static const char *unusable_forward(const judge *j) {
   const fa_verdict *o = verdict_of(j->r, FA_T_O), *lse = verdict_of(j->r, FA_T_LSE);
   if (!j->got->t[FA_T_O].data || !j->got->t[FA_T_LSE].data) return "there is no recorded o and lse";

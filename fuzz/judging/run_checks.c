@@ -12,7 +12,7 @@ static bool same_bits(const fa_tensor *a, const fa_tensor *b, const int64_t *ind
                 fa_dtype_size(a->dtype)) == 0;
 }
 
-/* Slots of an entry's cache row that the call appends to. */
+/* True for slots of a sequence's cache row that the call appends to. */
 static bool is_appended(const fa_problem *p, const fa_tensors *in, const int64_t *index) {
   const fa_kvcache *kv = &p->kvcache;
   for (int64_t b = 0; b < p->batch; ++b) {
@@ -59,7 +59,8 @@ void fa_check_memory(const fa_problem *p, const fa_tensors *pristine, const fa_t
     if (fa_tensor_is_updated(p, (fa_tensor_id)id)) check_cache(p, pristine, after, (fa_tensor_id)id, r);
 }
 
-/* The row of elements from index on. Usually they follow each other, and are the same: one look. */
+/* Compares the row of elements from index on. Usually they are contiguous and equal, which takes one
+ * memcmp. */
 static bool same_row(const fa_tensor *a, const fa_tensor *b, const int64_t *index, int64_t width) {
   const int last = a->rank - 1;
   if (a->stride[last] != 1 || b->stride[last] != 1) return false;

@@ -28,7 +28,7 @@ static double seconds(clockid_t id) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The time since the last call goes to the stage that was on. */
+/* Adds the time since the last call to the current stage. */
 static void add_up(void) {
   const double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
   state.clock->cpu[state.now] += cpu - state.cpu;

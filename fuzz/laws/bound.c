@@ -1,12 +1,12 @@
-/* How far two right runs may be apart: the reference's own end-to-end bounds where it is quick enough, else
- * bounds a priori, from magnitudes alone (docs/laws.md). */
+/* How far two correct runs may differ: the reference's own end-to-end bounds if it is fast enough, otherwise
+ * a-priori bounds from magnitudes alone (docs/laws.md). */
 #include "fuzz/laws/parts.h"
 #include "ref/reference.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define REFERENCE_PAIRS 2e8 /* pairs times head dims that the reference does in about a second */
+#define REFERENCE_PAIRS 2e8 /* pairs times head dims that take the reference about a second */
 #define U 0x1p-24
 
 static double pairs_of(const fa_problem *p) {
@@ -56,7 +56,7 @@ static void add_row(sizes *x, const fa_tensor *t, int64_t *index) {
   x->norm = fmax(x->norm, sqrt(sum));
 }
 
-/* Of one head of one entry. */
+/* Of one head of one sequence. */
 static sizes magnitudes(const fa_tensor *t, int64_t b, int64_t first, int64_t n, int64_t h) {
   sizes x = {0};
   for (int64_t i = first; i < first + n; ++i) {
@@ -67,7 +67,7 @@ static sizes magnitudes(const fa_tensor *t, int64_t b, int64_t first, int64_t n,
   return x;
 }
 
-/* The same of the keys or values in a cache, and of those that are put behind them. */
+/* The same for the keys or values in a cache and those appended to it. */
 static sizes cached(const fa_law_side *s, fa_tensor_id id, fa_tensor_id new_id, int64_t b, int64_t h) {
   sizes x = magnitudes(&s->in.t[new_id], b, 0, s->p.kvcache.n_new, h);
   for (int64_t slot = 0; slot < s->p.kvcache.len.v[b]; ++slot) {
@@ -164,7 +164,7 @@ fa_status fa_law_bounds(fa_law_work *w, fa_law_side *s, fa_error *err) {
   return pairs_of(&s->p) <= REFERENCE_PAIRS ? from_reference(w, s, err) : a_priori(w, s, err);
 }
 
-/* Entry of a token of a variable-length call. */
+/* Sequence of a token in a variable-length call. */
 static int64_t sequence_of(const fa_problem *p, int64_t token) {
   int64_t b = 0;
   while (b + 1 < p->batch && p->cu_seqlens_q.v[b + 1] <= token) ++b;

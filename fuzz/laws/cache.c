@@ -1,4 +1,4 @@
-/* Laws about a KV cache: where keys lie, and when they came, changes nothing. */
+/* Laws about a KV cache: where keys are stored and when they arrived makes no difference. */
 #include "fuzz/laws/parts.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ void fa_law_slot_at(const fa_law_side *s, int64_t b, int64_t slot, int64_t *inde
   }
 }
 
-/* Heads and elements of one slot. */
+/* Copies one slot, all heads and elements. */
 static void copy_slot(const fa_tensor *from, int64_t *at, const fa_tensor *to, int64_t *put) {
   for (at[2] = put[2] = 0; at[2] < from->shape[2]; at[2] = ++put[2])
     for (at[3] = put[3] = 0; at[3] < from->shape[3]; at[3] = ++put[3])
@@ -32,7 +32,7 @@ static void copy_all(const fa_tensor *from, const fa_tensor *to) {
   }
 }
 
-/* The other side, for a problem with other lengths or no pages, and what both have alike. */
+/* Sets up the other side, for a problem with other lengths or without pages, and what both have in common. */
 static fa_status make_other(fa_law_work *w, const fa_problem *p, fa_error *err) {
   static const fa_tensor_id same[] = {FA_T_Q, FA_T_K_NEW, FA_T_V_NEW};
   const fa_status status = fa_law_make_for(w, &w->other, p, err);
@@ -41,7 +41,8 @@ static fa_status make_other(fa_law_work *w, const fa_problem *p, fa_error *err) 
   return status;
 }
 
-/* Tensors of the base whose rows begin elsewhere may have another kernel: the other side's are plain. */
+/* If the base's rows are aligned differently it may use another kernel, because the other side's tensors are
+ * plain. */
 static fa_law_mode mode_of(const fa_law_work *w) {
   static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_O};
   for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i)
@@ -90,7 +91,7 @@ fa_status fa_law_cache_contiguous(fa_law_work *w, fa_error *err) {
   return compare_caches(w, map_slots, err);
 }
 
-/* The base's cache with the new keys and values in it already. */
+/* Writes the new keys and values into a copy of the base's cache. */
 static void put_new(fa_law_work *w) {
   const fa_kvcache *c = &w->base.p.kvcache;
   static const fa_tensor_id ids[][2] = {{FA_T_K, FA_T_K_NEW}, {FA_T_V, FA_T_V_NEW}};
@@ -124,7 +125,7 @@ fa_status fa_law_cache_appended(fa_law_work *w, fa_error *err) {
   return compare_caches(w, NULL, err);
 }
 
-/* ---- one entry by itself ---- */
+/* ---- one sequence by itself ---- */
 
 static bool map_sequence(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
                          fa_law_link *link) {
@@ -134,7 +135,7 @@ static bool map_sequence(const fa_law_work *w, const void *ctx, fa_tensor_id id,
   return true;
 }
 
-/* The entry's rows of what goes by entry, and its part of the caches, wherever that lies. */
+/* Copies the sequence's rows of per-sequence tensors, and its part of the caches, wherever that is. */
 static void copy_sequence(fa_law_work *w, int64_t b) {
   static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K_NEW, FA_T_V_NEW};
   for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i) {
@@ -153,7 +154,7 @@ static void copy_sequence(fa_law_work *w, int64_t b) {
     }
 }
 
-/* What both runs put behind the entry's keys. */
+/* Compares what both runs appended to the sequence's keys. */
 static void compare_appended(fa_law_work *w, int64_t b, fa_tensor_id id) {
   const fa_tensor *want = &w->base.out.t[id], *got = &w->other.out.t[id];
   const int64_t n = w->base.p.kvcache.n_new * got->shape[2] * got->shape[3];

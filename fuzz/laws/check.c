@@ -35,7 +35,7 @@ static void conclude(fa_law_work *w) {
     fa_law_skip(w, "%s", "nothing to compare: no element, or none with a bound");
 }
 
-/* Laws that move no key, head or entry and change no score. */
+/* Laws that permute no keys, heads or sequences and change no scores. */
 static bool is_blind_to_positions(fa_law law) {
   return law == FA_LAW_REPEAT || law == FA_LAW_VALUE_POWER || law == FA_LAW_GRAD_POWER;
 }

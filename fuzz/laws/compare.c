@@ -31,7 +31,7 @@ void fa_law_mismatch(fa_law_work *w, fa_tensor_id id, int64_t n_bad, int64_t n, 
 }
 
 typedef struct pair {
-  double got, want, bound; /* bound < 0: bits */
+  double got, want, bound; /* bound < 0: compare bits */
   bool good, compared;
 } pair;
 
@@ -40,8 +40,8 @@ static double underflow_slack(fa_dtype t, double smaller, double factor) {
   return t == FA_F16 && smaller < 0x1p-13 ? 2 * fa_dtype_min_subnormal(t) * fmax(1, factor) : 0;
 }
 
-/* Products of numbers that small underflow in f32 on the way, and a dS in bf16: no digit of theirs is sure.
- */
+/* Products of such small numbers underflow in f32 on the way, and so does dS in bf16: none of their digits is
+ * certain. */
 static bool too_small(fa_dtype t, double smaller) {
   return t != FA_F16 && smaller < 0x1p-80;
 }
@@ -60,7 +60,7 @@ static pair compare_bits(const fa_tensor *a, const fa_tensor *b, const int64_t *
   const double smaller = fabs(p.want) * fmin(1, link->factor);
   const double slack = underflow_slack(a->dtype, smaller, link->factor);
   p.want = p.want * link->factor + link->shift;
-  const bool overflows = fabs(p.want) > fa_dtype_max(a->dtype); /* by right */
+  const bool overflows = fabs(p.want) > fa_dtype_max(a->dtype); /* rightly */
   if (overflows || (too_small(a->dtype, smaller) && fabs(p.got) < 0x1p-70)) p.compared = isnan(p.got);
   p.good = p.got == p.want || fabs(p.got - p.want) <= slack;
   return p;
@@ -76,18 +76,18 @@ static pair compare_bound(const fa_law_work *w, const fa_law_side *other, fa_ten
   const double bound_b = fa_law_bound_at(other, id, index, position, &has_b);
   pair p = {.got = fa_tensor_get(b, index), .want = fa_tensor_get(a, link->at)};
   p.want = p.want * link->factor + link->shift;
-  /* A NaN that is still here is one that fa_law_check_nan lets be: nothing is known of that element. */
+  /* A NaN that is still here is one that fa_law_check_nan allows: nothing is known about that element. */
   p.compared = isfinite(bound_a) && isfinite(bound_b) && !isnan(p.got) && !isnan(p.want);
   p.bound = bound_a * link->factor + bound_b + fa_half_ulp(a->dtype, p.want) * 0x1p-6;
   if (link->shift != 0) p.bound += 2 * fa_half_ulp(a->dtype, fabs(p.want) + fabs(link->shift));
-  /* What is infinite may have been little more than the largest number. */
+  /* An infinite value may have been barely above the largest number. */
   const double most = fa_dtype_max(a->dtype), got = fmax(-most, fmin(most, p.got)),
                want = fmax(-most, fmin(most, p.want));
   p.good = p.got == p.want || fabs(got - want) <= p.bound;
   return p;
 }
 
-/* Long gradients have no bounds of their own: their errors as a whole, against their size as a whole
+/* Long gradients have no bounds of their own: compares the norm of their errors with their norm
  * (docs/laws.md). */
 static void compare_norms(fa_law_work *w, const fa_law_side *other, fa_tensor_id id, fa_law_map *map,
                           const void *ctx) {

@@ -1,4 +1,4 @@
-/* Laws about masks: two ways to hide the same pairs, or none. */
+/* Laws about masks: two ways to mask the same pairs, or none. */
 #include "fuzz/laws/parts.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ fa_status fa_law_window_open(fa_law_work *w, fa_error *err) {
   return fa_law_compare_all(w, &w->other, fa_law_modes_all(FA_LAW_BITS), NULL, NULL, err);
 }
 
-/* Dropout that is on, but keeps every pair at factor 1: 1 - p is 1 in f32, and every byte or word passes. */
+/* Dropout that is on but keeps every pair with factor 1: 1 - p is 1 in f32, and every byte or word passes. */
 fa_status fa_law_dropout_none(fa_law_work *w, fa_error *err) {
   const fa_problem *p = &w->c->problem;
   FA_SKIP_IF(p->family != FA_FLASH && p->family != FA_MEMEFF, "this family has no dropout");
@@ -30,7 +30,7 @@ fa_status fa_law_dropout_none(fa_law_work *w, fa_error *err) {
   FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
   w->other.p.dropout.p = 0x1p-40;
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  /* Kernels with dropout may have other tiles than those without. */
+  /* Kernels with dropout may use other tiles than those without. */
   const fa_law_modes modes = fa_law_modes_all(FA_LAW_BOUND);
   return fa_law_compare_all(w, &w->other, modes, NULL, NULL, err);
 }
@@ -44,7 +44,7 @@ static bool is_visible(const fa_problem *p, int64_t i, int64_t j) {
   return (window.left < 0 || j >= row - window.left) && (window.right < 0 || j <= row + window.right);
 }
 
-/* Inputs but the bias as they are; the bias for every row, -inf where the mask hides. */
+/* Copies all inputs but the bias; the bias has every row, -inf where the mask hides a pair. */
 static void copy_with_mask(fa_law_work *w) {
   static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_BIAS, FA_T_DO, FA_T_DLSE};
   const fa_problem *p = &w->base.p;

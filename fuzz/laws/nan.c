@@ -1,4 +1,4 @@
-/* NaN is no result: two runs that both have one agree on nothing. */
+/* A NaN is no result: two runs that both have one do not agree. */
 #include "fuzz/laws/parts.h"
 #include "report/line.h"
 
@@ -14,13 +14,14 @@ static double largest_row(const fa_tensor *t) {
     const double x = fa_tensor_get(t, index);
     sum += x * x;
     if (index[t->rank - 1] + 1 < t->shape[t->rank - 1]) continue;
-    most = fmax(most, sqrt(sum)); /* not of rows that nobody uses: those are NaN */
+    most = fmax(most, sqrt(sum)); /* ignores rows that nobody reads, which are NaN */
     sum = 0;
   }
   return most;
 }
 
-/* dS = P (Z dP - delta) may lie beyond its type's largest value: infinite then, and inf - inf behind it. */
+/* dS = P (Z dP - delta) may exceed its type's largest value: it is then infinite, and inf - inf may
+ * follow. */
 static bool ds_may_overflow(const fa_law_side *s) {
   const fa_tensor *dlse = &s->in.t[FA_T_DLSE];
   int64_t index[FA_MAX_RANK], n = dlse->data ? fa_tensor_count(dlse) : 0;
@@ -49,7 +50,7 @@ static void mismatch(fa_law_work *w, const fa_law_side *s, fa_tensor_id id) {
                (long long)n, never, (long long)w->n_runs, at);
 }
 
-/* Expressions may have no value somewhere, and the case no meaning then: the reference knows. */
+/* If an expression has no value somewhere, the case has no meaning; the reference can tell. */
 static fa_status ask_expressions(fa_law_work *w, fa_law_side *s, fa_error *err) {
   if (!s->p.score_mod && !s->p.mask_mod) return FA_OK;
   const fa_status status = fa_law_bounds(w, s, err);

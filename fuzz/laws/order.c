@@ -1,4 +1,4 @@
-/* Laws about order: runs, keys, heads and pages may come in any. */
+/* Laws about order: runs, keys, heads and pages may come in any order. */
 #include "cases/base/rng.h"
 #include "fuzz/laws/parts.h"
 
@@ -17,7 +17,7 @@ fa_status fa_law_repeat(fa_law_work *w, fa_error *err) {
   return FA_OK;
 }
 
-/* from[i]: which of the old ones stands at i. Shuffles v[first .. first + n). */
+/* Shuffles v[first .. first + n); from[i] is the old index of the element now at i. */
 static void shuffle(fa_rng *r, int64_t *from, int64_t first, int64_t n) {
   for (int64_t i = n - 1; i > 0; --i) {
     const int64_t j = fa_rng_below(r, i + 1), x = from[first + i];
@@ -32,7 +32,7 @@ static void copy_element(const fa_tensor *from, const int64_t *at, const fa_tens
          fa_dtype_size(to->dtype));
 }
 
-/* Inputs of the other side, each element from where the map says it stands in the base. */
+/* Fills inputs of the other side, each element from its place in the base according to the map. */
 static void rearrange(fa_law_work *w, const fa_tensor_id *ids, int n_ids, fa_law_map *map, const void *ctx) {
   for (int k = 0; k < n_ids; ++k) {
     const fa_tensor *from = &w->base.in.t[ids[k]], *to = &w->other.in.t[ids[k]];
@@ -93,7 +93,7 @@ fa_status fa_law_key_permutation(fa_law_work *w, fa_error *err) {
 
 /* ---- heads ---- */
 
-/* KV heads in reverse, each with its group as it was. */
+/* Reverses the KV heads; each keeps its group. */
 static int64_t other_head(const fa_problem *p, int64_t h, bool query) {
   const int64_t group = query ? p->heads_q / p->heads_kv : 1;
   return (p->heads_kv - 1 - h / group) * group + h % group;

@@ -67,7 +67,7 @@ fa_status fa_law_make_for(fa_law_work *w, fa_law_side *to, const fa_problem *p, 
   return status;
 }
 
-/* The subject was stopped while it ran. */
+/* Records that the subject was stopped during the run. */
 static void note_outcome(fa_law_work *w, const fa_outcome *o) {
   static const fa_state state[] = {[FA_SUBJECT_REJECTED] = FA_FAIL,
                                    [FA_SUBJECT_OOB] = FA_OOB,
@@ -82,7 +82,8 @@ static void note_outcome(fa_law_work *w, const fa_outcome *o) {
   w->over = true;
 }
 
-/* What all sides can do; settles the result when the forward pass is not among it. */
+/* Restricts the passes to what all sides can do; makes the result final if the forward pass is not
+ * included. */
 static bool narrow_passes(fa_law_work *w, const fa_problem *p) {
   const fa_backend *b = w->config->backend;
   char why[256] = "";

@@ -1,5 +1,5 @@
-/* Laws about numbers: powers of two pass through every rounding, and a constant in a row's scores through the
- * softmax. */
+/* Laws about numbers: powers of two commute with every rounding, and a constant in a row's scores cancels in
+ * the softmax. */
 #include "fuzz/laws/parts.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static bool twice(const fa_tensor *t) {
       const double x = fa_tensor_get(t, index);
       if (pass == 0)
         fits &= !(fabs(x) > most);
-      else if (!isnan(x)) /* dead slots keep their pattern */
+      else if (!isnan(x)) /* unused slots keep their pattern */
         fa_tensor_set(t, index, 2 * x);
     }
   return fits;
@@ -31,7 +31,7 @@ static bool map_scale(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
                       fa_law_link *link) {
   (void)w, (void)ctx, (void)index;
   link->powers = true;
-  if (id == FA_T_DQ) link->factor = 0.5; /* dS does not change, the scale in dQ = scale dS K halves */
+  if (id == FA_T_DQ) link->factor = 0.5; /* dS does not change, and the scale in dQ = scale dS K halves */
   return true;
 }
 
@@ -56,7 +56,7 @@ static bool map_value(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
   return true;
 }
 
-/* dS in f16 is often subnormal, where doubling is a rounding: then bounds. */
+/* dS in f16 is often subnormal, where doubling rounds: use bounds then. */
 static fa_law_modes modes_through_ds(const fa_law_work *w) {
   fa_law_modes modes = fa_law_modes_all(FA_LAW_BITS);
   for (int id = 0; id < FA_T_COUNT && w->base.p.dtype == FA_F16; ++id)
@@ -102,7 +102,7 @@ fa_status fa_law_grad_power(fa_law_work *w, fa_error *err) {
 
 /* ---- a constant for each row of the bias ---- */
 
-/* -4 .. 4, another one in most rows. */
+/* -4 .. 4, different in most rows. */
 static double row_shift(const fa_problem *p, int64_t b, int64_t h, int64_t i) {
   const uint64_t x = (uint64_t)(p->bias.per_batch ? b : 0) * 7 + (uint64_t)(p->bias.per_head ? h : 0) * 5 +
                      (uint64_t)(p->bias.per_query ? i : 0) * 3;
@@ -124,7 +124,7 @@ static bool map_shift(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
   (void)ctx;
   if (id == FA_T_LSE) link->shift = row_shift(&w->base.p, index[0], index[1], index[2]);
   if (id == FA_T_LSE && isinf(fa_tensor_get(&w->base.out.t[id], index))) link->shift = 0;
-  /* No key, or a sum of exactly 1? Nobody can tell. */
+  /* No key, or a sum of exactly 1? They look the same. */
   if (id == FA_T_LSE && w->base.p.empty_lse == FA_EMPTY_ZERO && fa_tensor_get(&w->base.out.t[id], index) == 0)
     return false;
   return true;

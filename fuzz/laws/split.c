@@ -1,4 +1,4 @@
-/* Laws about parts: what a call computes does not depend on what else is in it. */
+/* Laws about parts: the result for one part of a call does not depend on the others. */
 #include "cases/base/rng.h"
 #include "fuzz/laws/parts.h"
 #include "report/line.h"
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which part of the base the other side is, as a dense call: its entry 0 is entry b of the base, its row and
- * key 0 are rows q0 and k0 of that entry. */
+/* The part of the base that the other side is, as a dense call: its sequence 0 is sequence b of the base, and
+ * its row and key 0 are rows q0 and k0 of that sequence. */
 typedef struct part {
   int64_t b, q0, k0;
 } part;
@@ -43,7 +43,7 @@ static bool map_part(const fa_law_work *w, const void *ctx, fa_tensor_id id, con
   return true;
 }
 
-/* The other side's float inputs, from the part of the base that it is. */
+/* Fills the other side's float inputs from that part of the base. */
 static void copy_part(fa_law_work *w, fa_law_side *to, const part *x) {
   static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_BIAS, FA_T_DO, FA_T_DLSE};
   for (size_t k = 0; k < sizeof ids / sizeof *ids; ++k) {
@@ -84,7 +84,7 @@ fa_status fa_law_sequence_problem(const fa_problem *p, int64_t b, fa_problem *ou
   }
   out->batch = 1;
   if (out->block_sparse.present) out->block_sparse.list_batch = 1;
-  out->kvcache.shared_pages = 0; /* with nobody */
+  out->kvcache.shared_pages = 0; /* a single sequence shares nothing */
   if (keep_one(&out->seqused_k, b) != FA_OK || keep_one(&out->leftpad_k, b) != FA_OK ||
       keep_one(&out->kvcache.len, b) != FA_OK || keep_one(&out->kvcache.batch_idx, b) != FA_OK) {
     fa_problem_free(out);
@@ -98,7 +98,7 @@ fa_status fa_law_sequence_problem(const fa_problem *p, int64_t b, fa_problem *ou
   return FA_OK;
 }
 
-/* Flash counts a call's dropout blocks from entry 0 on. */
+/* Flash counts a call's dropout blocks from sequence 0. */
 static void move_dropout(fa_problem *p, int64_t b) {
   if (p->dropout.p > 0) p->dropout.offset += (uint64_t)(b * p->heads_q * 32);
 }
@@ -119,7 +119,7 @@ static fa_status compare_sequence(fa_law_work *w, int64_t b, fa_error *err) {
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
   const bool splits = fa_law_chooses_splits(w);
   const fa_law_mode forward = splits ? FA_LAW_BOUND : FA_LAW_BITS;
-  /* The sum that makes dQ goes over parts whose number may follow from the grid; dBias sums over entries. */
+  /* dQ is a sum over parts whose number may depend on the grid; dBias is a sum over sequences. */
   fa_law_modes modes = fa_law_modes_all(forward);
   modes.of[FA_T_DQ] = FA_LAW_BOUND;
   if (!w->base.p.bias.per_batch) fa_law_modes_dbias(&modes, FA_LAW_NOT);
@@ -146,7 +146,7 @@ fa_status fa_law_varlen_separate(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(p->dropout.p > 0 && p->family != FA_FLASH, "dropout goes by the longest length");
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
-  const int64_t step = p->batch > 8 ? p->batch / 8 : 1; /* some of many */
+  const int64_t step = p->batch > 8 ? p->batch / 8 : 1; /* only some of many */
   for (int64_t b = 0; b < p->batch; b += step) FA_LAW_TRY(compare_sequence(w, b, err));
   return FA_OK;
 }
@@ -165,7 +165,7 @@ fa_status fa_law_causal_prefix(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(p->seqlen_q < 2, "there is one row");
   fa_rng r = fa_rng_make(w->c->data_seed, 0x707265666978);
   int64_t rows = fa_rng_range(&r, 1, p->seqlen_q - 1);
-  const bool whole = p->seqlen_q > 128 && fa_rng_chance(&r, 0.5); /* whole tiles: the same bits, too */
+  const bool whole = p->seqlen_q > 128 && fa_rng_chance(&r, 0.5); /* whole tiles: must give the same bits */
   if (whole) rows = (rows + 127) / 128 * 128 < p->seqlen_q ? (rows + 127) / 128 * 128 : 128;
   const int64_t keys = rows + shift < 0 ? 0 : rows + shift > p->seqlen_k ? p->seqlen_k : rows + shift;
   FA_SKIP_IF(p->mask.align != FA_ALIGN_TOP_LEFT && keys != rows + shift, "the first rows see no key");
@@ -188,10 +188,10 @@ fa_status fa_law_causal_prefix(fa_law_work *w, fa_error *err) {
 
 /* ---- two ranges of keys ---- */
 
-/* One range's weight in the whole, and its value. */
+/* One range's share of the softmax sum, and its value. */
 typedef struct share {
   double weight, o;
-  double slack, bound; /* of the weight, and of weight times o; infinite: unknown */
+  double slack, bound; /* of the share, and of share times o; infinite: unknown */
   bool empty;          /* no key of this range is visible */
 } share;
 
@@ -225,7 +225,7 @@ static void count(merged *m, const int64_t *index, double got, double want, doub
   m->got = got, m->want = want, m->bound = bound;
 }
 
-/* Where the weights do not add up to 1 an LSE is wrong; O is looked at where they do. */
+/* If the shares do not add up to 1, an LSE is wrong; if they do, O is checked. */
 static void merge(fa_law_work *w, const fa_law_side *ranges) {
   const fa_tensor *o = &w->base.out.t[FA_T_O], *l = &w->base.out.t[FA_T_LSE];
   int64_t n = fa_tensor_count(o), index[FA_MAX_RANK];
@@ -259,8 +259,8 @@ static void merge(fa_law_work *w, const fa_law_side *ranges) {
                (long long)sums.bad, (long long)sums.n, text, sums.got, sums.bound);
 }
 
-/* Keys [0, cut) and [cut, Sk). Under a causal mask row i still sees up to key i + Sk - Sq of the whole: for
- * the first range that is a window open on the left that reaches Sk - cut further right than its own
+/* Keys [0, cut) and [cut, Sk). Under a causal mask, row i still sees up to key i + Sk - Sq of the whole. For
+ * the first range that is a window, unbounded on the left, that reaches Sk - cut further right than its own
  * diagonal. */
 static fa_status make_range(fa_law_work *w, fa_law_side *to, bool second, int64_t cut, fa_error *err) {
   fa_problem p;

@@ -22,7 +22,7 @@ void fa_file_name_from(const char *name, char *out, size_t size) {
   out[n] = 0;
 }
 
-/* FNV-1a: two cases of one name must not overwrite each other. */
+/* FNV-1a: two cases with one name must not overwrite each other. */
 static uint32_t hash_text(const char *text) {
   uint32_t h = 2166136261u;
   for (; *text; ++text) h = (h ^ (unsigned char)*text) * 16777619u;
@@ -45,7 +45,7 @@ static void add(group *g, const char *prefix, const char *name, const char *suff
 
 fa_status fa_dump_check_folder(const char *folder, fa_error *err) {
   struct stat s;
-  if (stat(folder, &s) != 0) return fa_file_check_writable(folder, err); /* made beside what is there */
+  if (stat(folder, &s) != 0) return fa_file_check_writable(folder, err); /* created beside existing ones */
   if (!S_ISDIR(s.st_mode)) return fa_fail(err, FA_ERR_INPUT, "%s: is no folder", folder);
   if (access(folder, W_OK | X_OK) != 0)
     return fa_fail(err, FA_ERR_INPUT, "%s: cannot write there: %s", folder, strerror(errno));

@@ -18,7 +18,7 @@ static void find_signal(const char *reason, char *out, size_t size) {
   out[n] = 0;
 }
 
-/* Reasons that are about one tensor start with its name: "dq: 3 elements differ ...". */
+/* Reasons about one tensor start with its name: "dq: 3 elements differ ...". */
 static fa_tensor_id find_tensor(const char *reason) {
   size_t n = strcspn(reason, ":");
   for (int id = 0; id < FA_T_COUNT; ++id) {
@@ -28,13 +28,13 @@ static fa_tensor_id find_tensor(const char *reason) {
   return FA_T_COUNT;
 }
 
-/* What the state alone does not say, when it is not about numbers. */
+/* Sets what the state alone does not say, if it is not about numbers. */
 static void set_reason(fa_failure_class *c, const char *reason) {
   if (c->state == FA_CRASH) find_signal(reason, c->signal, sizeof c->signal);
   if (c->state == FA_NONDETERMINISTIC) c->tensor = find_tensor(reason);
 }
 
-/* The first output; a cache comes after them. */
+/* The first output; caches come after the outputs. */
 static void set_law(fa_failure_class *c, fa_law law, uint64_t broken, uint64_t nan) {
   for (int i = 0; i < FA_T_COUNT && c->tensor == FA_T_COUNT; ++i) {
     const int id = (i + FA_T_O) % FA_T_COUNT;
@@ -80,7 +80,7 @@ static const char *text_at(const cJSON *o, const char *key) {
   return cJSON_IsString(s) ? s->valuestring : "";
 }
 
-/* A vacuous tensor counts as failed in a report, whatever the case's state is. */
+/* A vacuous tensor counts as failed in a report, whatever the case's state. */
 static fa_failure_kind kind_of_entry(const cJSON *tensor, fa_state state) {
   const cJSON *statistics = cJSON_GetObjectItemCaseSensitive(tensor, "statistics");
   if (state == FA_VACUOUS) return text_at(tensor, "vacuous")[0] ? FA_KIND_VACUOUS : FA_KIND_NONE;

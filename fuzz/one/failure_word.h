@@ -1,4 +1,4 @@
-/* Failures of reports by their name on the command line: REPORT.json (all), REPORT.json:K (number K), and
+/* Failures of reports as named on the command line: REPORT.json (all), REPORT.json:K (number K), and
  * REPORT.json:K.shrunk (what number K was shrunk to). */
 #ifndef FA_FUZZ_ONE_FAILURE_WORD_H
 #define FA_FUZZ_ONE_FAILURE_WORD_H
@@ -13,17 +13,17 @@ typedef struct fa_failure_word {
   bool shrunk;
 } fa_failure_word;
 
-/* A path that exists as written is a path. FA_ERR_INPUT: no number behind the colon. */
+/* If a file of this exact name exists, the word is a path. FA_ERR_INPUT: no number after the colon. */
 fa_status fa_failure_word_read(const char *word, fa_failure_word *out, fa_error *err);
 
-/* Case and schedule of an entry of "failures", or of its "shrunk". The case is the caller's. */
+/* Case and schedule of an entry of "failures", or of its "shrunk". The caller owns the case. */
 fa_status fa_failure_read(const struct cJSON *failure, bool shrunk, fa_case *c, uint64_t *schedule_seed,
                           fa_error *err);
-/* The backend that the failure was seen on; "" when the entry does not say. */
+/* The backend on which it failed; "" if the entry does not say. */
 const char *fa_failure_backend(const struct cJSON *failure);
 
-/* Calls visit for the word's failures. FA_ERR_INPUT when there is no failure K; visit's errors end the walk
- * and get the place put before them. */
+/* Calls visit for the word's failures. FA_ERR_INPUT if there is no failure K. An error of visit ends the
+ * iteration, and its message gets the place as a prefix. */
 typedef fa_status fa_failure_visit(void *ctx, const struct cJSON *failure, bool shrunk, fa_error *err);
 fa_status fa_failures_visit(const char *word, fa_failure_visit *visit, void *ctx, fa_error *err);
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A case with everything that its goldens hold, made anew. */
+/* A case with recomputed contents of its goldens. */
 typedef struct fresh {
   fa_tensors in;
   fa_wants forward, backward;
@@ -40,7 +40,7 @@ static fa_tensor view_of(const fa_want *w) {
   return t;
 }
 
-/* Hashes the logical elements, row-major, so that strides and gaps do not matter. */
+/* Hashes the logical elements row-major, so that strides and gaps do not matter. */
 static void hash_tensor(fa_sha256 *s, const fa_tensor *t) {
   int64_t n = fa_tensor_count(t), index[FA_MAX_RANK];
   size_t size = fa_dtype_size(t->dtype);
@@ -71,7 +71,7 @@ static fa_status make_fresh(const fa_case *c, int n_threads, fresh *x, fa_error 
     status = fa_ref_backward(p, &x->in, NULL, NULL, &x->forward, &options, &x->backward, err);
   for (int id = 0; status == FA_OK && id < FA_T_COUNT; ++id) {
     bool keep_mask =
-        id == FA_T_P_DEBUG || id == FA_T_DROPOUT_KEEP; /* follow from the seed; NaN where nobody looks */
+        id == FA_T_P_DEBUG || id == FA_T_DROPOUT_KEEP; /* they follow from the seed; NaN where masked */
     if (!keep_mask) x->out[0][id] = view_of(&x->forward.t[id]);
     x->out[1][id] = view_of(&x->backward.t[id]);
   }
@@ -86,7 +86,7 @@ static void free_fresh(fresh *x) {
   fa_wants_free(&x->backward);
 }
 
-/* The name of an output in a file: caches after the call must not be taken for the ones before it. */
+/* The name of an output in a file: distinguishes the caches after the call from those before it. */
 static void output_name(const char *group, int id, char *text, size_t size) {
   const char *suffix = id == FA_T_K || id == FA_T_V ? "_after" : "";
   snprintf(text, size, "%s/%s%s", group, fa_tensor_id_name((fa_tensor_id)id), suffix);
@@ -206,7 +206,7 @@ static void check_meta(check *k, const char *key, const char *now) {
     differ(k, "%s: stored %s, now %s", key, stored ? stored : "nothing", now);
 }
 
-/* The stored outputs must be the ones that the hash was made of. */
+/* The stored outputs must be those that were hashed. */
 static void check_stored_hash(check *k, const fresh *x, int pass, char hex[65]) {
   fa_tensor stored[FA_T_COUNT] = {0};
   char full[256];

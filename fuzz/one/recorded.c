@@ -47,7 +47,8 @@ fa_status fa_recorded_groups(const fa_safetensors *f, const char *path, char ***
   return status;
 }
 
-/* Same shape; the last axis of an LSE may be longer in the file. Outputs may be stored in f64 (goldens). */
+/* Same shape, except that the last axis of an LSE may be longer in the file. Outputs may be stored in f64
+ * (goldens). */
 static fa_status check_fit(const fa_tensor *expected, const fa_tensor *stored, fa_tensor_id id, bool output,
                            fa_error *err) {
   bool fits = expected->rank == stored->rank;
@@ -111,7 +112,7 @@ static bool has_gradient(const fa_safetensors *f, const char *group) {
   return false;
 }
 
-/* The case as it stands in the file, made to fit what the group holds. */
+/* Reads the case in the file and adapts it to what the group holds. */
 static fa_status read_case(const fa_safetensors *f, const char *group, fa_recorded *r, fa_error *err) {
   fa_status status = fa_case_from_text(fa_safetensors_meta(f, group), &r->c, err);
   if (status != FA_OK) return status;
@@ -132,7 +133,7 @@ static fa_status add_keep_mask(fa_recorded *r, fa_error *err) {
   return fa_tensors_add(&r->in, FA_T_DROPOUT_KEEP, FA_U8, 4, shape, NULL, 0, err);
 }
 
-/* Names that a group may hold besides tensor ids: buffers of score expressions, caches after an append. */
+/* Names other than tensor ids that a group may hold: captured buffers, caches after an append. */
 static bool is_extra(const char *name) {
   return strncmp(name, "buffer_", 7) == 0 || strcmp(name, "k_after") == 0 || strcmp(name, "v_after") == 0;
 }
@@ -151,7 +152,7 @@ static bool is_buffer(fa_tensor_id id) {
   return fa_tensor_describe(id)->data == FA_DATA_BUFFER;
 }
 
-/* An input, under its own name or its buffer's. */
+/* True if the file has an input, under its own name or its buffer's. */
 static bool has_input(const fa_recorded *r, const fa_safetensors *f, const char *group, fa_tensor_id id) {
   char name[80];
   if (find(f, group, fa_tensor_id_name(id))) return true;
@@ -177,7 +178,7 @@ static fa_status load_entry(fa_recorded *r, const char *name, const fa_tensor *s
   return is_extra(name) ? FA_OK : fa_fail(err, FA_ERR_INPUT, "%s: no known tensor name", name);
 }
 
-/* The caches as the call left them; judged only where they were recorded. */
+/* Loads the caches after the call; they are judged only if recorded. */
 static fa_status load_caches_after(fa_recorded *r, const fa_safetensors *f, const char *group,
                                    fa_error *err) {
   static const fa_tensor_id ids[] = {FA_T_K, FA_T_V};
@@ -192,7 +193,8 @@ static fa_status load_caches_after(fa_recorded *r, const fa_safetensors *f, cons
   return status;
 }
 
-/* Float inputs come from the file, or the outputs would be judged against data that we made up. */
+/* Float inputs must come from the file; otherwise the outputs would be judged against data that we made
+ * up. */
 static fa_status check_complete(const fa_recorded *r, const fa_safetensors *f, const char *group,
                                 fa_error *err) {
   bool any_output = false;

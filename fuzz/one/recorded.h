@@ -1,4 +1,4 @@
-/* Recorded runs: one group of a safetensors file as a case, its inputs and its outputs. */
+/* Recorded runs: a group of a safetensors file as a case, its inputs and its outputs. */
 #ifndef FA_FUZZ_ONE_RECORDED_H
 #define FA_FUZZ_ONE_RECORDED_H
 
@@ -6,14 +6,14 @@
 #include "cases/tensors/safetensors.h"
 
 typedef struct fa_recorded {
-  fa_case c;      /* as recorded, but with plain strides: files are row-major */
-  fa_tensors in;  /* inputs from the file, integer ones from the case; outputs' shapes */
-  fa_tensors got; /* the outputs that the file has; a call that appends: k and v afterwards */
-  bool backward;  /* at least one gradient is there */
+  fa_case c;      /* as recorded, but with plain strides, because files are row-major */
+  fa_tensors in;  /* inputs from the file, integer ones from the case; shapes of the outputs */
+  fa_tensors got; /* the outputs in the file; after an append, also k and v */
+  bool backward;  /* there is at least one gradient */
 } fa_recorded;
 
-/* The group names of a file, in the order of their first tensor; *names is the caller's (free each and all).
- * FA_ERR_INPUT: there is none, a tensor stands outside a group, or a group has no case. */
+/* The group names of a file, in the order of their first tensor; the caller frees each name and *names.
+ * FA_ERR_INPUT: there is none, a tensor is outside any group, or a group has no case. */
 fa_status fa_recorded_groups(const fa_safetensors *f, const char *path, char ***names, int64_t *n,
                              fa_error *err);
 

@@ -26,7 +26,8 @@ static void skip(fa_result *r, const char *reason) {
   snprintf(r->reason, sizeof r->reason, "%s", reason);
 }
 
-/* What of the case the backend can do. False: nothing is left to run, and the result says why. */
+/* Sets the passes of the case that the backend can do. False: nothing is left to run, and the result says
+ * why. */
 static bool choose_passes(run *x) {
   const fa_backend *b = x->config->backend;
   const fa_problem *p = &x->c->problem;
@@ -51,7 +52,7 @@ static bool choose_passes(run *x) {
   return true;
 }
 
-/* The subject was stopped while it ran: its outputs mean nothing. True: it came to its end. */
+/* True if the subject finished. Otherwise it was stopped, and its outputs mean nothing. */
 static bool outcome_is_good(run *x, const fa_outcome *o) {
   static const fa_state state[] = {[FA_SUBJECT_OOB] = FA_OOB,
                                    [FA_SUBJECT_RACE] = FA_RACE,
@@ -77,8 +78,7 @@ static bool outcome_is_good(run *x, const fa_outcome *o) {
   return false;
 }
 
-/* One run on a copy of the pristine tensors. *good = false: it did not come to its end, the result says how.
- */
+/* One run on a copy of the pristine tensors. *good = false: it did not finish, and the result says how. */
 static fa_status run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t schedule_seed, bool *good,
                           fa_error *err) {
   const fa_stage outer = fa_stage_enter(FA_STAGE_COPIES);
@@ -136,7 +136,7 @@ static fa_status run_and_judge(run *x, fa_error *err) {
     return FA_OK;
   }
   for (int64_t again = 1; again < x->c->repeat; ++again) {
-    /* Another order of fibers and completions too: a correct kernel's result does not depend on it. */
+    /* The order of fibers and completions changes too: a correct kernel's result does not depend on it. */
     fa_tensors_free(&x->second);
     status = run_once(x, &x->second, x->c->poison, schedule + (uint64_t)again, &good, err);
     if (status != FA_OK || !good) return status;
@@ -149,7 +149,7 @@ static fa_status run_and_judge(run *x, fa_error *err) {
   return judge(x, err);
 }
 
-/* Nothing raised a state, so all that was compared was right. */
+/* Nothing raised a state, so everything compared was right. */
 static void conclude(run *x) {
   if (x->r->state != FA_UNTESTED) return;
   int64_t count = 0;
@@ -158,7 +158,7 @@ static void conclude(run *x) {
   x->r->state = FA_PASS;
 }
 
-/* Everything but the dump and the second opinion. */
+/* Everything except the dump and the second opinion. */
 static fa_status run_through(run *x, fa_error *err) {
   fa_result *r = x->r;
   fa_status status = FA_OK;
@@ -182,7 +182,7 @@ static void free_run(run *x) {
   fa_tensors_free(&x->second);
 }
 
-/* Every element is within its bound, and only the statistics over all of them are odd. */
+/* True if every element is within its bound, and only the statistics over all of them fail. */
 static bool only_statistics_fail(const fa_result *r) {
   bool any = false;
   if (r->state != FA_FAIL || r->reason[0]) return false;
@@ -194,7 +194,7 @@ static bool only_statistics_fail(const fa_result *r) {
   return any;
 }
 
-/* Statistics may be odd by chance once; a fault makes them odd with other data too. */
+/* Statistics may fail once by chance; a real fault makes them fail with other data too. */
 static fa_status confirm_statistics(run *x, fa_error *err) {
   fa_case again;
   if (fa_case_copy(&again, x->c) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");

@@ -1,5 +1,5 @@
-/* One case from recipe to verdict: the one path that run, random, repro, shrink, golden and the fuzz targets
- * share. */
+/* One case from recipe to verdict: the only path, shared by run, random, repro, shrink, golden and the fuzz
+ * targets. */
 #ifndef FA_FUZZ_ONE_RUN_CASE_H
 #define FA_FUZZ_ONE_RUN_CASE_H
 
@@ -8,9 +8,10 @@
 #include "fuzz/one/preparing.h"
 #include "report/result.h"
 
-/* Builds the inputs, runs the subject twice (different poison), checks guards, gaps, inputs, repeatability,
- * then judges every output against the reference. Never fails because the subject is wrong; fa_status is for
- * the world, and is also recorded in *out as FA_ERROR. *out must be fa_result_init'ed. */
+/* Builds the inputs, runs the subject twice (different poison), checks guards, gaps, inputs and
+ * repeatability, then judges every output by the reference. It never fails because the subject is wrong:
+ * fa_status is for the world, and is also recorded in *out as FA_ERROR. *out must have been initialised by
+ * fa_result_init. */
 fa_status fa_run_case(const fa_case *c, const fa_run_config *config, fa_result *out, fa_error *err);
 
 #endif

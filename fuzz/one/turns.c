@@ -18,7 +18,7 @@ void fa_process_slots_free(fa_process_slots *t) {
   t->fd = -1;
 }
 
-/* Turn number i is the file's byte i. False: errno says why not; EAGAIN or EACCES: another process has it. */
+/* Slot i is byte i of the file. False: errno says why; EAGAIN or EACCES: another process has it. */
 static bool set_lock(const fa_process_slots *t, int i, short type) {
   struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = i, .l_len = 1};
   int code;
@@ -34,10 +34,10 @@ int fa_process_slots_acquire(const fa_process_slots *t, double patience_s) {
   for (;;) {
     for (int i = 0; i < t->n; ++i) {
       if (set_lock(t, i, F_WRLCK)) return i;
-      if (errno != EAGAIN && errno != EACCES) return -1; /* no locks here: no turns */
+      if (errno != EAGAIN && errno != EACCES) return -1; /* no locks here, so no waiting */
     }
     if (fa_seconds_now() >= end) return -1;
-    nanosleep(&pause, NULL); /* F_SETLKW knows no end of patience */
+    nanosleep(&pause, NULL); /* F_SETLKW has no time limit */
   }
 }
 

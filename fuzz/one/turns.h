@@ -1,20 +1,20 @@
-/* Turns among processes: what slows down when too many do it at once, only so many do at a time.
+/* Limits how many processes do at once what slows down if too many do it.
  *
- * A turn is a record lock on a file without a name: the kernel takes it from a process that dies. */
+ * A slot is a record lock on a file without a name, which the kernel releases when a process dies. */
 #ifndef FA_FUZZ_ONE_TURNS_H
 #define FA_FUZZ_ONE_TURNS_H
 
 typedef struct fa_process_slots {
   int fd; /* -1: nobody waits */
-  int n;  /* how many have a turn at once */
+  int n;  /* number of slots */
 } fa_process_slots;
 
-/* Before the processes that are to take turns are forked. Where it cannot be had, nobody waits. */
+/* Before forking the processes that share the slots. If it fails, nobody waits. */
 fa_process_slots fa_process_slots_make(int n);
 void fa_process_slots_free(fa_process_slots *t);
 
-/* Waits for a turn, but not longer than patience_s: who holds one may hang. At most one in a process at a
- * time. Returns what fa_process_slots_release takes; -1: none was to be had, go on without. */
+/* Waits for a slot, at most patience_s, because its holder may hang. At most one per process at a time.
+ * Returns the argument of fa_process_slots_release; -1: none was free, continue without. */
 int fa_process_slots_acquire(const fa_process_slots *t, double patience_s);
 void fa_process_slots_release(const fa_process_slots *t, int turn);
 

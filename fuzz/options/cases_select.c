@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The schema lies among the case files, and `--cases cases/` with a wildcard must do what it looks like. */
+/* The schema is in the folder of the case files, and a wildcard over cases/ must work as expected. */
 static bool is_schema(const char *path) {
   const char *slash = strrchr(path, '/');
   if (strcmp(slash ? slash + 1 : path, "schema.json") != 0) return false;

@@ -53,7 +53,7 @@ fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backen
              pid > 0 ? "it crashed when opened" : "no process could be made for it");
   }
   *out = answer.info;
-  out->name = backend->name; /* the child's pointer is the same program's, but trust ours */
+  out->name = backend->name; /* the child is the same program, but trust only our pointer */
   return answer.status;
 }
 

@@ -1,4 +1,4 @@
-/* From --backend to something that can run. */
+/* From --backend to a backend that can run. */
 #ifndef FA_FUZZ_OPTIONS_CHOOSE_BACKEND_H
 #define FA_FUZZ_OPTIONS_CHOOSE_BACKEND_H
 
@@ -11,20 +11,20 @@
 typedef struct fa_choice {
   const fa_backend *backend;
   char spec[320];  /* as on the command line: "host", "mutant:NAME" */
-  const char *arg; /* behind the colon, inside spec; NULL = none */
+  const char *arg; /* after the colon, inside spec; NULL = none */
   fa_backend_info info;
 } fa_choice;
 
-/* What one backend says about itself. It is opened in a child process: a driver's state would not survive
- * the fork of the workers, and a driver that crashes must not take this program along. Not FA_OK: why it
- * could not be opened, with out->why_not; FA_ERR_INPUT when what stands behind the colon is wrong. */
+/* What one backend says about itself. It is opened in a child process, because a driver's state would not
+ * survive the fork of the workers, and a crashing driver must not take this program down. Otherwise the error
+ * why it could not be opened, with out->why_not; FA_ERR_INPUT if the text after the colon is invalid. */
 fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out);
 
-/* Finds "name" or "name:arg" in the table and probes it. FA_ERR_INPUT lists the names there are;
- * FA_ERR_DEVICE: it exists but cannot be used here. */
+/* Finds "name" or "name:arg" in the table and probes it. FA_ERR_INPUT lists the known names; FA_ERR_DEVICE:
+ * it exists but cannot be used here. */
 fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa_choice *out, fa_error *err);
 
-/* Without --backend: cuda when usable, else host, else the first usable one. Says which on stderr. */
+/* Without --backend: cuda if usable, else host, else the first usable one. Names it on stderr. */
 fa_status fa_choose_default(const fa_backend *const *table, bool quiet, fa_choice *out, fa_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* One table says which options exist, for which commands, and what --help prints about them. */
+/* One table defines the options, the commands that take them, and what --help prints about them. */
 #include "fuzz/options/command.h"
 
 #include <errno.h>
@@ -227,7 +227,7 @@ static bool set_flags(fa_cli *cli, const char *letters) {
   return true;
 }
 
-/* The option at argv[*at], with its value; *at ends on the last argument used. */
+/* Parses the option at argv[*at] with its value; *at ends on the last argument used. */
 static int parse_option(fa_cli *cli, int *at) {
   const char *given = cli->argv[*at], *value = NULL;
   const struct option *o = NULL;
@@ -264,14 +264,15 @@ static bool is_one_inode(const struct stat *x, const struct stat *y) {
   return x->st_ino == y->st_ino && x->st_dev == y->st_dev;
 }
 
-/* Where the name begins; folder: all before it, as a folder of its own. */
+/* Returns where the name begins; folder receives the part before it. */
 static const char *split_path(const char *path, char *folder, size_t size) {
   const char *slash = strrchr(path, '/');
   snprintf(folder, size, "%.*s/.", slash ? (int)(slash - path) : 1, slash ? path : ".");
   return slash ? slash + 1 : path;
 }
 
-/* Also by two names. What is no ordinary file, /dev/null say, takes any number of outputs. */
+/* True also for two names of one file. Special files such as /dev/null may be given for any number of
+ * outputs. */
 static bool is_same_file(const char *a, const char *b) {
   struct stat x, y;
   char folder[2][4096];
@@ -285,7 +286,7 @@ static bool is_same_file(const char *a, const char *b) {
          is_one_inode(&x, &y);
 }
 
-/* The file that was written last would be all that is left of two. */
+/* Two outputs to one file would leave only the last. */
 static int check_outputs_differ(const fa_cli *cli) {
   const struct {
     const char *name, *path;
@@ -299,7 +300,7 @@ static int check_outputs_differ(const fa_cli *cli) {
   return 0;
 }
 
-/* Every option that was given must mean something to the command. */
+/* Every option given must apply to the command. */
 static int check_options_fit(const fa_cli *cli, unsigned bit) {
   for (int i = 0; i < N_OPTIONS; ++i)
     if (cli->given >> i & 1 && !(options[i].commands & bit))

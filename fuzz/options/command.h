@@ -15,7 +15,7 @@ enum {
   FA_EXIT_NOTHING_JUDGED = 4
 };
 
-/* Strings of argv in an array that is ours. */
+/* Strings of argv in an array that we own. */
 typedef struct fa_words {
   const char **v;
   int n;
@@ -27,26 +27,26 @@ typedef struct fa_cli {
   char **argv;
   const fa_backend *const *backends; /* NULL-terminated */
   const char *command;
-  fa_words words; /* what stands after the command and belongs to no option */
+  fa_words words; /* arguments after the command that belong to no option */
   fa_words cases, case_text, backend, law;
   const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *junit, *merge, *html, *out, *color;
   int64_t jobs, count; /* 0 = not given */
   double timeout_s, seconds;
   uint64_t seed, schedule_seed;
-  bool shrink, shrunk; /* after a run: shrink its failures; repro: what they were shrunk to */
+  bool shrink, shrunk; /* after a run: shrink its failures; repro: use the shrunk cases */
   uint64_t given;      /* bit i: option i of the table */
   bool fail_fast, resume, no_times, laws, coverage, cold, no_isolate, no_progress, end_to_end, verbose, quiet,
       help, version;
 } fa_cli;
 
-/* Reads argv into *cli; a message on stderr and FA_EXIT_USAGE when it makes no sense. */
+/* Parses argv into *cli; if it is invalid, prints a message on stderr and returns FA_EXIT_USAGE. */
 int fa_cli_parse(fa_cli *cli, int argc, char **argv);
 void fa_cli_free(fa_cli *cli);
 void fa_cli_print_help(FILE *out);
 
 /* "fa-verify: message" on stderr; returns FA_EXIT_USAGE. */
 int fa_cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same with an error of the world; returns the exit code that belongs to it. */
+/* The same for an error of the world; returns its exit code. */
 int fa_cli_fail(fa_status status, const fa_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which laws --laws and --law ask for, and a case under one of them. */
+/* The laws that --laws and --law select, and a case under one of them. */
 #ifndef FA_FUZZ_OPTIONS_LAWS_SELECT_H
 #define FA_FUZZ_OPTIONS_LAWS_SELECT_H
 
@@ -10,9 +10,9 @@ typedef struct fa_law_selection {
   int n; /* 0: cases are judged as they are */
 } fa_law_selection;
 
-/* FA_ERR_INPUT: an unknown name, listing what there is. */
+/* FA_ERR_INPUT: an unknown name; lists the known ones. */
 fa_status fa_law_select(const fa_cli *cli, fa_law_selection *out, fa_error *err);
-/* The case judged by that law, and called "NAME law:key-permutation". */
+/* Makes the law judge the case, and names it "NAME law:key-permutation". */
 fa_status fa_law_apply(fa_case *c, fa_law law);
 
 #endif

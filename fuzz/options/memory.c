@@ -1,6 +1,6 @@
 #include "fuzz/options/memory.h"
 
-#include <stdlib.h> /* any header of the library says whether it is glibc */
+#include <stdlib.h> /* any libc header defines __GLIBC__ if it is glibc */
 
 #if defined(__GLIBC__)
 #include <malloc.h>

@@ -2,8 +2,8 @@
 #ifndef FA_FUZZ_OPTIONS_MEMORY_H
 #define FA_FUZZ_OPTIONS_MEMORY_H
 
-/* Call first thing in main: memory that was freed stays with the process. Every case makes and drops the same
- * few megabytes; returning them to the system each time costs a page fault per 4 KiB. */
+/* Call this first in main. Freed memory then stays with the process: every case allocates and frees the same
+ * few megabytes, and returning them to the system each time costs a page fault per 4 KiB. */
 void fa_memory_startup(void);
 
 #endif

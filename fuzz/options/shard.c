@@ -36,7 +36,7 @@ static fa_status from_pair(const char *index_name, const char *total_name, fa_sh
   return check(s, index_name, err);
 }
 
-/* Bazel wants to see that the test runner knows about shards. */
+/* Bazel requires this as a sign that the test runner supports shards. */
 static void touch_status_file(void) {
   const char *path = getenv("TEST_SHARD_STATUS_FILE");
   if (!path) return;
@@ -44,7 +44,7 @@ static void touch_status_file(void) {
   if (fd >= 0) close(fd);
 }
 
-/* Set, but empty: unset. */
+/* An empty variable counts as unset. */
 static bool is_set(const char *name) {
   const char *value = getenv(name);
   return value && value[0];

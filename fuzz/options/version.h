@@ -1,8 +1,8 @@
-/* What was built, from what. */
+/* What was built, and from which source. */
 #ifndef FA_FUZZ_OPTIONS_VERSION_H
 #define FA_FUZZ_OPTIONS_VERSION_H
 
 const char *fa_version(void);      /* "0.1.0" */
-const char *fa_git_revision(void); /* `git describe` when the build was configured, "" outside a checkout */
+const char *fa_git_revision(void); /* `git describe` at configure time, "" outside a checkout */
 
 #endif

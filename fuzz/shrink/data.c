@@ -1,5 +1,5 @@
-/* Which rows of the inputs a failure needs: all others become 0, found by halving (Zeller & Hildebrandt 2002,
- * with chunks that are taken away, never put back). */
+/* Finds the rows of the inputs that a failure needs, and zeroes all others, by bisection (Zeller &
+ * Hildebrandt 2002, with chunks that are removed and never put back). */
 #include "fuzz/shrink/reduce.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ bool fa_shrink_chunk(int64_t n, int64_t i, int64_t *from, int64_t *length) {
 static const fa_tensor_id row_tensors[] = {FA_T_DO, FA_T_V, FA_T_K, FA_T_Q};
 enum { N_ROW_TENSORS = 4 };
 
-/* Rows beyond are not tried one by one. */
+/* Rows beyond this are not tried one by one. */
 #define MAX_CHUNKS 256
 
 static int64_t count_rows(const fa_case *c) {
@@ -28,7 +28,8 @@ static int64_t count_rows(const fa_case *c) {
   return (int64_t)N_ROW_TENSORS * 2 * MAX_CHUNKS;
 }
 
-/* Sets [from, to) to 0 too; fa_shrink_mend joins the ranges, which must ascend for it. False: they are. */
+/* Also zeroes [from, to). Ranges must stay ascending for fa_shrink_mend to join them. False: it is zero
+ * already. */
 static bool add_range(fa_int32_array *a, int64_t from, int64_t to) {
   int64_t at = 0, covered = 0;
   for (int64_t i = 0; i + 1 < a->n; i += 2) {
@@ -58,7 +59,7 @@ static bool edit_rows(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
   if (fill->zero || (id == FA_T_Q && fill->zero_q)) return false; /* 0 already */
   const int64_t rows = fa_case_zero_rows(c, id);
   if (!fa_shrink_chunk(rows, i, &from, &n)) return false;
-  if (n == rows) return false; /* that is the fill "zero" */
+  if (n == rows) return false; /* that is what the fill "zero" does */
   return add_range(&c->zero[id], from, from + n);
 }
 

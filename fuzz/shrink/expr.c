@@ -1,5 +1,5 @@
-/* Passes that make expressions simpler: a part in place of the whole, an operand in place of its operation;
- * buffers that nobody reads. */
+/* Passes that simplify expressions: replace the whole by a part, an operation by an operand; remove unused
+ * buffers. */
 #include "cases/expr/ast.h"
 #include "fuzz/shrink/reduce.h"
 #include "cases/vocabulary/problem_expr.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each node's own subtree as the whole, then each node's operands in its place: leaves come first. */
+/* First each node's own subtree as the whole, then each node's operands in its place. Leaves come first. */
 enum { PER_NODE = 1 + FA_MAX_CAPTURE_RANK };
 
 static int64_t count_of(const fa_case *c, fa_expr_kind kind) {
@@ -22,7 +22,7 @@ static int64_t count_expressions(const fa_case *c) {
   return count_of(c, FA_EXPR_SCORE_MOD) + count_of(c, FA_EXPR_MASK_MOD);
 }
 
-/* False: there is no such proposal. */
+/* False: there is no proposal i. */
 static bool simplify(fa_expr *e, int64_t i) {
   if (i < e->n) {
     const bool is_root = i == e->root;
@@ -67,7 +67,7 @@ static int64_t count_buffers(const fa_case *c) {
   return c->problem.n_captures;
 }
 
-/* Without one that is read the case is invalid, and no proposal. */
+/* Removing a buffer that is read makes the case invalid, so it is not tried. */
 static bool edit_buffer(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
   (void)goal;
   fa_problem *p = &c->problem;

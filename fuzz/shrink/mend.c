@@ -1,4 +1,4 @@
-/* After an edit: the fields that follow from others. */
+/* Updates fields that follow from others, after an edit. */
 #include "fuzz/shrink/reduce.h"
 
 #include <stdlib.h>
@@ -8,11 +8,11 @@ static int64_t least_of(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* One value for each entry: cut, or the last one repeated. */
+/* One value per sequence: truncates, or repeats the last one. */
 static void fit_array(fa_int32_array *a, int64_t n) {
   if (a->n <= 0 || a->n == n) return;
   int32_t *v = malloc((size_t)n * sizeof *v);
-  if (!v) return; /* then the case is not valid, and not tried */
+  if (!v) return; /* the case is then invalid, and not tried */
   for (int64_t i = 0; i < n; ++i) v[i] = a->v[least_of(i, a->n - 1)];
   free(a->v);
   *a = (fa_int32_array){n, v};
@@ -22,7 +22,7 @@ static void clip(int32_t *x, int64_t limit) {
   if (*x > limit) *x = (int32_t)(limit > 0 ? limit : 0);
 }
 
-/* Every entry's own lengths within the tensors'. */
+/* Limits every sequence's lengths to the tensors'. */
 static void fit_lengths(fa_problem *p) {
   fa_kvcache *kv = &p->kvcache;
   fit_array(&p->seqused_k, p->batch);
@@ -46,7 +46,7 @@ static void fit_lengths(fa_problem *p) {
   }
 }
 
-/* Ranges behind the last row go, or are cut; touching ones become one. */
+/* Removes or truncates ranges past the last row, and merges adjacent ones. */
 static void fit_zero(fa_int32_array *a, int64_t rows) {
   int64_t n = 0;
   for (int64_t i = 0; i + 1 < a->n; i += 2) {
@@ -99,7 +99,7 @@ void fa_shrink_mend(fa_case *c, const fa_shrink_goal *goal) {
   }
 }
 
-/* ---- entries ---- */
+/* ---- sequences ---- */
 
 static void delete_range(void *array, int64_t *n, size_t size, int64_t from, int64_t count) {
   char *v = array;

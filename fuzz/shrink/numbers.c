@@ -1,4 +1,4 @@
-/* Passes that make a number of the case smaller. */
+/* Passes that reduce a number of the case. */
 #include "fuzz/shrink/reduce.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ bool fa_shrink_pass_edit(const fa_shrink_pass *pass, fa_case *c, int64_t i, cons
   return true;
 }
 
-/* ---- entries: halves of the batch, quarters ... single ones ---- */
+/* ---- sequences: halves of the batch, quarters ... single ones ---- */
 
 #define MAX_ENTRIES 4096
 
@@ -94,7 +94,7 @@ static int64_t larger(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-/* Both lengths at most x: what is square stays square. */
+/* Limits both lengths to x, so that square stays square. */
 static int64_t get_cap(const fa_case *c, int64_t which) {
   (void)which;
   return is_varlen(c) ? 0 : larger(c->problem.seqlen_q, c->problem.seqlen_k);
@@ -106,7 +106,7 @@ static void set_cap(fa_case *c, int64_t which, int64_t x) {
   if (p->seqlen_k > x) p->seqlen_k = x;
 }
 
-/* Both lengths less by the same, so that the diagonal stays at the end; x is the shorter one's. */
+/* Reduces both lengths by the same amount, so that the diagonal stays at the end; x is the shorter one. */
 static int64_t get_both(const fa_case *c, int64_t which) {
   const fa_problem *p = &c->problem;
   (void)which;
@@ -141,7 +141,7 @@ static void set_sequence_length(fa_case *c, int64_t which, int64_t x) {
   fa_shrink_set_sequence_length(c, (int)(which % 2), which / 2, x);
 }
 
-/* The kernels take multiples of 8, the others any. */
+/* The kernels take multiples of 8, other subjects any number. */
 static const int64_t head_dims[] = {8, 1, 2, 16, 24, 32, 40, 48, 64, 72, 80, 96, 128, 160, 192, 256};
 enum { N_HEAD_DIMS = sizeof head_dims / sizeof *head_dims };
 static int64_t count_head_dims(const fa_case *c) {
@@ -152,7 +152,7 @@ static bool edit_head_dim(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
   fa_problem *p = &c->problem;
   const int64_t x = head_dims[i % N_HEAD_DIMS];
   (void)goal;
-  if (i >= N_HEAD_DIMS) { /* v's by itself */
+  if (i >= N_HEAD_DIMS) { /* of v alone */
     if (p->head_dim_v <= x) return false;
     p->head_dim_v = x;
     return true;
@@ -199,7 +199,7 @@ static void set_repeat(fa_case *c, int64_t which, int64_t x) {
   c->repeat = x;
 }
 
-/* Arrays with a number for each entry. */
+/* Arrays with a number per sequence. */
 static fa_int32_array *each_array(const fa_case *c, int64_t which) {
   const fa_problem *p = &c->problem;
   const fa_int32_array *a[] = {&p->seqused_k, &p->leftpad_k, &p->kvcache.len};

@@ -1,4 +1,4 @@
-/* Passes that take away: everything at once, one feature after the other, unusual fills. */
+/* Passes that remove things: everything at once, single features, unusual fills. */
 #include "fuzz/shrink/reduce.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void cap(int64_t *x, int64_t limit) {
   if (*x > limit) *x = limit;
 }
 
-/* Nothing optional but the mask and the KV cache. */
+/* Removes every optional feature except the mask and the KV cache. */
 static void make_bare(fa_case *c, const fa_shrink_goal *goal) {
   fa_problem *p = &c->problem;
   drop_array(&p->cu_seqlens_q);
@@ -65,7 +65,7 @@ static int64_t count_bold(const fa_case *c) {
   return N_BOLD_LENGTHS * N_BOLD_KINDS;
 }
 
-/* Of each length, the cheapest and barest first. */
+/* For each length, the cheapest and simplest first. */
 static bool edit_bold(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
   fa_problem *p = &c->problem;
   const int64_t kind = i % N_BOLD_KINDS, group = p->heads_q / p->heads_kv, batch = kind == 4 ? 2 : 1;
@@ -85,7 +85,7 @@ const fa_shrink_pass fa_shrink_bold[] = {{"all at once", count_bold, edit_bold, 
 
 typedef bool feature_edit(fa_problem *p, fa_case *c);
 
-/* True: there was something to take away. */
+/* True: there was something to remove. */
 #define FEATURE(name, present, ...)                                                                          \
   static bool name(fa_problem *p, fa_case *c) {                                                              \
     (void)c, (void)p;                                                                                        \
@@ -154,13 +154,13 @@ static feature_edit *const features[] = {
     drop_repeat,     drop_scale,          drop_shared_pages};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
-/* After the features: the strides of one tensor each, last the schedule. */
+/* After the features: the strides of one tensor each, and finally the schedule. */
 static int64_t count_features(const fa_case *c) {
   (void)c;
   return N_FEATURES + FA_T_COUNT + 1;
 }
 
-/* What fails only with schedules that were found is tried with no others. */
+/* A case that fails only with schedules found by search is not tried with others. */
 static bool drop_schedule(fa_case *c, const fa_shrink_goal *goal) {
   if (goal->keep_schedule || c->schedule_seed == 0) return false;
   c->schedule_seed = 0;
@@ -180,7 +180,7 @@ const fa_shrink_pass fa_shrink_features[] = {{"features", count_features, edit_f
 
 /* ---- fills ---- */
 
-/* From nothing to the ordinary one, those whose results a person can tell by looking between; all others come
+/* From zero to the ordinary fill: those whose results a person can check in between. All others come
  * after. */
 enum { N_SIMPLE = FA_N_SIMPLE_FILLS };
 
@@ -198,7 +198,7 @@ static int64_t count_fills(const fa_case *c) {
   return N_SIMPLE + (int64_t)FA_T_COUNT * N_SIMPLE + 1;
 }
 
-/* All tensors alike, then one tensor by itself, last the seed. */
+/* All tensors alike, then one tensor alone, finally the seed. */
 static bool edit_fill(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
   (void)goal;
   if (i < N_SIMPLE) {

@@ -1,5 +1,5 @@
-/* The shrinker's course: how reliably does the case fail, then passes until none helps, then how reliably
- * does what is left fail. */
+/* The shrinker's course: measures how reliably the case fails, runs passes until none helps, then measures
+ * how reliably the shrunk case fails. */
 #include "fuzz/shrink/reduce.h"
 #include "cases/codec/json.h"
 
@@ -22,7 +22,7 @@ static fa_status no_memory(fa_error *err) {
 
 /* ---- one pass ---- */
 
-/* Copy of best with proposal i made; false: there is none, or it makes no valid case. */
+/* Copies best and applies proposal i; false: there is none, or the case is invalid. */
 static bool propose(const course *x, const fa_shrink_pass *pass, int64_t i, fa_case *out, fa_status *status) {
   *status = fa_case_copy(out, &x->best);
   if (*status != FA_OK) return false;
@@ -44,7 +44,7 @@ static void say_step(const course *x, const char *pass) {
           (long long)p->head_dim);
 }
 
-/* Proposals from number *at on, as many as one round takes; *at moves behind the last. */
+/* Collects proposals from number *at on, as many as fit into one round; *at moves past the last. */
 static fa_status collect(const course *x, const fa_shrink_pass *pass, int64_t *at, fa_case *v,
                          int64_t *number, int *n) {
   const int64_t count = fa_shrink_pass_count(pass, &x->best);
@@ -90,7 +90,7 @@ static fa_status run_passes(course *x, const fa_shrink_pass *passes, bool *chang
   return status;
 }
 
-/* Typed passes to a fixpoint, then rows, then again what the rows have made possible. */
+/* Typed passes to a fixpoint, then rows, then again what the rows made possible. */
 static fa_status run_all(course *x, fa_error *err) {
   fa_status status = FA_OK;
   for (bool rows_too = true, changed = true; status == FA_OK && changed;) {
@@ -111,10 +111,10 @@ static fa_status run_all(course *x, fa_error *err) {
 
 /* ---- how reliably it fails ---- */
 
-/* Large cases are run often only when nothing small fails as they do. */
+/* Large cases are run repeatedly only if no small one fails like them. */
 #define EXPENSIVE_S 1
 
-/* A small case that surely fails like the given one: then the given one need not be run again. *found. */
+/* Looks for a small case that surely fails like the given one, which then need not be run again. *found. */
 static fa_status try_bold(course *x, bool *found, fa_error *err) {
   fa_case given;
   bool changed = false;
@@ -135,12 +135,12 @@ static fa_status try_bold(course *x, bool *found, fa_error *err) {
   return status;
 }
 
-/* Runs the case as it is given, and chooses the rule. */
+/* Runs the given case and chooses the rule. */
 static fa_status establish(course *x, fa_shrink_result *out, fa_error *err) {
   int n_failed = 0, n_same = 0;
   fa_status status = fa_shrinker_count(&x->run, &x->best, false, &n_failed, err);
   if (status == FA_OK && n_failed == 0 && x->run.config->known && fa_state_is_failure(x->run.last_state)) {
-    x->run.has_failure = false; /* it fails, but not as reported: then as it does now */
+    x->run.has_failure = false; /* it fails, but not as reported: use the present failure */
     status = fa_shrinker_count(&x->run, &x->best, false, &n_failed, err);
   }
   out->n_failed = n_failed;
@@ -158,7 +158,7 @@ static fa_status establish(course *x, fa_shrink_result *out, fa_error *err) {
   if (n_failed == FA_SHRINK_TRIES) return FA_OK;
   fa_shrinker_set_rule(&x->run, FA_TRIAL_MAJORITY);
   if (n_failed >= FA_SHRINK_ENOUGH) return FA_OK;
-  /* Rarely, with some schedule: what about the one it was reported with? */
+  /* It rarely fails with other schedules: try the reported one. */
   status = fa_shrinker_count(&x->run, &x->best, true, &n_same, err);
   fa_shrinker_set_rule(&x->run, FA_TRIAL_ANY);
   if (status != FA_OK || n_same == FA_SHRINK_TRIES) return status;
@@ -170,8 +170,8 @@ static fa_status establish(course *x, fa_shrink_result *out, fa_error *err) {
 /* Multiplications of a forward pass that take the host executor a second. */
 #define EXPENSIVE_WORK 2e8
 
-/* The failure class of a case that nobody has run. Where it is large its forward pass comes first: when that
- * fails, it is what the class is about, and the backward, three times the work, is not needed. */
+/* Finds the failure class of a case that has not been run. A large case runs its forward pass first: if that
+ * fails, it determines the class, and the backward, three times the work, is not needed. */
 static fa_status find_class(course *x, fa_error *err) {
   const fa_problem *p = &x->best.problem;
   const double work =
@@ -220,20 +220,20 @@ static fa_status begin(course *x, fa_shrink_result *out, fa_error *err) {
 
 /* ---- the end ---- */
 
-/* A schedule that does not matter is better not named. */
+/* A schedule that does not matter should not be named. */
 static fa_status drop_schedule(course *x, fa_error *err) {
   const uint64_t seed = x->run.seed;
   int n_seen, winner;
   uint64_t found;
   if (seed == 0 || x->run.rule != FA_TRIAL_ONCE || fa_shrinker_time_is_over(&x->run)) return FA_OK;
-  fa_shrinker_set_rule(&x->run, FA_TRIAL_ONCE); /* what is known is known of the other schedule */
+  fa_shrinker_set_rule(&x->run, FA_TRIAL_ONCE); /* known verdicts are about the other schedule */
   x->run.seed = 0;
   fa_status status = fa_shrinker_try(&x->run, &x->best, 1, &n_seen, &winner, &found, err);
   if (winner < 0) x->run.seed = seed;
   return status;
 }
 
-/* Runs what is left FA_SHRINK_TRIES times, for the record; also when the time for shrinking is over. */
+/* Runs the result FA_SHRINK_TRIES times, for the record, even if the time for shrinking is over. */
 static fa_status finish(course *x, const char *name, fa_shrink_result *out, fa_error *err) {
   const bool same_seed = x->run.rule == FA_TRIAL_ANY;
   fa_status status = FA_OK;
@@ -257,7 +257,7 @@ static fa_status finish(course *x, const char *name, fa_shrink_result *out, fa_e
   return out->last->name && out->last->case_line ? FA_OK : no_memory(err);
 }
 
-/* Without name and note, which are no part of what fails. */
+/* Without name and note, which do not affect the failure. */
 static fa_status start_from(course *x, const fa_case *c, fa_error *err) {
   if (fa_case_copy(&x->best, c) != FA_OK) return no_memory(err);
   x->best.name[0] = x->best.note[0] = 0;

@@ -26,7 +26,7 @@ fa_shrink_config fa_shrink_config_from_cli(const fa_cli *cli, const fa_choice *c
   return config;
 }
 
-/* Nothing when there was no time for it. */
+/* Prints nothing if there was no time for it. */
 static void print_reliability(FILE *out, const fa_shrink_result *r) {
   if (r->n_runs) fprintf(out, "%d of %d runs", r->n_failed, r->n_runs);
 }
@@ -102,7 +102,7 @@ static void say(const cJSON *failure, int64_t k, const fa_shrink_result *r) {
   free(line);
 }
 
-/* Whether this class has had its share; counts it in. */
+/* True if enough failures of this class were shrunk; counts this one. */
 static bool had_enough(fa_failure_class *seen, int *n_seen, int capacity, const fa_failure_class *class) {
   int n = 0;
   for (int i = 0; i < *n_seen; ++i) n += fa_failure_class_equal(&seen[i], class);
@@ -128,7 +128,7 @@ static fa_status shrink_one(const fa_cli *cli, const fa_choice *choice, cJSON *f
     if (!cJSON_AddItemToObject(failure, "shrunk", shrunk_to_json(&r)))
       status = fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
   }
-  if (!cli->quiet || !cli->report) say(failure, k, &r); /* else it would be nowhere */
+  if (!cli->quiet || !cli->report) say(failure, k, &r); /* otherwise it would be lost */
   *interrupted = r.interrupted;
   fa_shrink_result_free(&r);
   return status;

@@ -7,15 +7,15 @@
 #include "report/line.h"
 #include "report/json.h"
 
-/* Jobs, limits, isolation and progress as the command line says; schedule and class are the caller's. */
+/* Jobs, limits, isolation and progress from the command line; the caller sets schedule and class. */
 fa_shrink_config fa_shrink_config_from_cli(const fa_cli *cli, const fa_choice *choice);
 
-/* A line saying what came out, the failing run's own lines, and last the case alone on a line. */
+/* A line with the outcome, the failing run's own lines, and finally the case on a line of its own. */
 void fa_shrink_print(FILE *out, const char *name, const char *backend, const fa_shrink_result *r,
                      const fa_line_style *style);
 
-/* After a run with --shrink: gives the report's failures a "shrunk", at most a few of each class, each within
- * a minute. FA_ERR_* only for lack of memory; what cannot be shrunk is told on stderr. *interrupted: the
+/* After a run with --shrink: adds "shrunk" to the report's failures, at most a few per class, each within a
+ * minute. FA_ERR_* only if out of memory; what cannot be shrunk is reported on stderr. *interrupted: the
  * signal, or 0. */
 fa_status fa_shrink_failures(const fa_cli *cli, const fa_choice *choice, int n_choices, fa_report *report,
                              int *interrupted, fa_error *err);

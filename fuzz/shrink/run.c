@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Shared with the workers, which were forked before the proposals were made: an item is the number of a run.
- */
+/* Shared with the workers, which were forked before the proposals were made: an item is the number of a
+ * run. */
 #define TEXT_BYTES ((size_t)64 << 20)
 typedef struct fa_shrink_share {
   struct {
@@ -18,7 +18,7 @@ typedef struct fa_shrink_share {
     uint64_t seed;
     int n_threads;
   } run[FA_SHRINK_ROUND * FA_SHRINK_TRIES];
-  char text[TEXT_BYTES]; /* pages nobody wrote take no memory */
+  char text[TEXT_BYTES]; /* unwritten pages take no memory */
 } fa_shrink_share;
 
 /* ---- known verdicts ---- */
@@ -38,7 +38,7 @@ static struct fa_shrink_known *find_known(const fa_shrinker *s, uint64_t hash) {
   return NULL;
 }
 
-/* What cannot be remembered is only run again. */
+/* If it cannot be remembered, it is only run again. */
 static void remember(fa_shrinker *s, const fa_trial *t) {
   if (find_known(s, t->hash)) return;
   if (s->n_known == s->known_capacity) {
@@ -81,7 +81,7 @@ bool fa_shrinker_time_is_over(const fa_shrinker *s) {
   return s->interrupted || (s->deadline > 0 && fa_seconds_now() >= s->deadline);
 }
 
-/* ---- called by the pool ---- */
+/* ---- callbacks of the pool ---- */
 
 static bool next_run(void *ctx, int64_t *item) {
   fa_shrinker *s = ctx;
@@ -141,7 +141,7 @@ static void identify(void *ctx, int64_t item, fa_result *out) {
   snprintf(out->backend, sizeof out->backend, "%s", s->config->choice->spec);
 }
 
-/* Takes the result over: what it owns is left empty. */
+/* Takes ownership of the result, which is left empty. */
 static void keep_result(fa_shrinker *s, fa_result *r) {
   if (s->last)
     fa_result_free(s->last);
@@ -245,8 +245,8 @@ static fa_status write_texts(fa_shrinker *s, const fa_case *v, int n, int *n_see
   return s->n_trials > 0 ? FA_OK : fa_fail(err, FA_ERR_UNSUPPORTED, "shrink: the case's text is too long");
 }
 
-/* A run that takes ten times as long as the failing ones did is no smaller case of them. Hangs are all late:
- * of theirs a short one must do. */
+/* A run that takes ten times as long as the failing ones is no smaller version of them. A hang is always
+ * late, so a small case of it must hang within a shorter time. */
 static double time_limit(const fa_shrinker *s) {
   const double all = s->config->timeout_s;
   double limit = s->slowest_s > 0 ? 10 * s->slowest_s : 60;

@@ -1,4 +1,4 @@
-/* Inside the shrinker: runs proposals in worker processes and says which is the first one that fails as
+/* Private to the shrinker: runs proposals in worker processes and finds the first one that fails as
  * wanted. */
 #ifndef FA_FUZZ_SHRINK_RUN_H
 #define FA_FUZZ_SHRINK_RUN_H
@@ -8,10 +8,10 @@
 
 /* When a proposal counts as failing. */
 typedef enum fa_trial_rule {
-  FA_TRIAL_ONCE,     /* one run, and it fails: the subject repeats */
-  FA_TRIAL_MAJORITY, /* FA_SHRINK_ENOUGH of FA_SHRINK_TRIES, each with a schedule of its own */
+  FA_TRIAL_ONCE,     /* one run, and it fails: the subject is repeatable */
+  FA_TRIAL_MAJORITY, /* FA_SHRINK_ENOUGH of FA_SHRINK_TRIES, each with a different schedule */
   FA_TRIAL_ANY,      /* the first of FA_SHRINK_TRIES schedules that fails; it becomes the case's */
-  FA_TRIAL_COUNT     /* all tries, each with a schedule of its own; only counted */
+  FA_TRIAL_COUNT     /* all tries, each with a different schedule; only counted */
 } fa_trial_rule;
 
 /* One proposal of a round. */
@@ -30,7 +30,7 @@ typedef struct fa_shrinker {
   const fa_shrink_config *config;
   fa_pool *pool;
   fa_pool_config pool_config;
-  struct fa_shrink_share *share; /* memory that the workers see too */
+  struct fa_shrink_share *share; /* memory shared with the workers */
   void *self;                    /* in a worker: the opened backend */
   bool opened;
   int n_processors;
@@ -54,7 +54,7 @@ typedef struct fa_shrinker {
   int64_t n_known, known_capacity;
   /* seen */
   int64_t total_runs;
-  double slowest_s;    /* run that failed as wanted */
+  double slowest_s;    /* of the runs that failed as wanted */
   fa_result *last;     /* the latest such run; NULL = none */
   fa_state last_state; /* of the latest run of any kind */
   char last_reason[512];
@@ -65,12 +65,12 @@ fa_status fa_shrinker_open(fa_shrinker *s, const fa_shrink_config *config, fa_er
 void fa_shrinker_close(fa_shrinker *s);
 
 /* Runs proposals (at most FA_SHRINK_ROUND; name and note "") by s->rule. *winner: the first one that fails,
- * after which none before it is left undecided; -1: none does, or the time is over. Its schedule: *seed.
- * *n_seen: how many of them fitted into this round. */
+ * such that none before it is undecided; -1: none does, or the time is over. *seed: its schedule. *n_seen:
+ * how many of them fitted into this round. */
 fa_status fa_shrinker_try(fa_shrinker *s, const fa_case *v, int n, int *n_seen, int *winner, uint64_t *seed,
                           fa_error *err);
 
-/* Runs c FA_SHRINK_TRIES times. When no class is known yet, the first failure's becomes it. */
+/* Runs c FA_SHRINK_TRIES times. If no class is known yet, it becomes that of the first failure. */
 fa_status fa_shrinker_count(fa_shrinker *s, const fa_case *c, bool same_seed, int *n_failed, fa_error *err);
 
 /* Forgets the verdicts, for another rule. */

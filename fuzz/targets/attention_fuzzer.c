@@ -3,7 +3,7 @@
 
 #include "fuzz/inputs/judged_input.h"
 
-/* Of the kernel that ran, by what the problem asks for. */
+/* The kind of kernel that ran, by the problem's features. */
 static int kind_of(const fa_case *c, const fa_result *r) {
   const fa_problem *p = &c->problem;
   (void)r;

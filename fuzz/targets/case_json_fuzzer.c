@@ -1,5 +1,5 @@
-/* Case files of any bytes: what is read is valid and survives being written and read again; what is not is
- * refused with a message. */
+/* Arbitrary bytes as case files: what is accepted is valid and survives being written and read again;
+ * everything else is rejected with a message. */
 #include "fuzz/inputs/fuzzer.h"
 #include "cases/codec/json.h"
 #include "cases/codec/file.h"
@@ -12,7 +12,7 @@
 
 /* A file may ask for a million random cases: these are enough of them. */
 #define MAX_RANDOM 8
-/* Cases that are looked at; sweeps multiply. */
+/* Number of cases that are checked, because sweeps multiply. */
 #define MAX_CHECKED 64
 
 static fa_status generate_few(const char *profile, uint64_t seed, int64_t index, fa_case *out,
@@ -37,7 +37,7 @@ static void check_case(const fa_case *c) {
   free(line);
 }
 
-/* The cases as JSON lines are a file of the same cases. */
+/* The cases as JSON lines must give the same cases. */
 static void check_file(const fa_case_list *l) {
   char *text = NULL;
   size_t n = 0;

@@ -1,9 +1,9 @@
-/* Between case files and the corpora of the targets that read case records.
- *   corpus_tool seeds DIR               one input for each pair of tile class and mask class
- *   corpus_tool from-cases [--target NAME] DIR FILE...
- *                                       one input for each case of the files that the target can make of one
- *   corpus_tool to-cases [--target NAME] INPUT...   each input's case, a JSON line; of target attention by
- * default */
+/* Converts case files to corpora of the targets that read case records, and back. The default target is
+ * attention.
+ *
+ *   corpus_tool seeds DIR                               one input per pair of tile class and mask class
+ *   corpus_tool from-cases [--target NAME] DIR FILE...  one input per case that an input of the target can give
+ *   corpus_tool to-cases [--target NAME] INPUT...       each input's case as a JSON line */
 #include "cases/codec/file.h"
 #include "cases/codec/json.h"
 #include "fuzz/generate/draw.h"
@@ -28,7 +28,7 @@ static int write_input(const char *folder, const char *name, const fa_record *r)
   return ok ? 0 : 1;
 }
 
-/* Lengths around tile edges under every mask; dims, types and features turn with the count. */
+/* Lengths around tile edges under every mask; dims, types and features vary with the count. */
 static int seeds(const char *folder) {
   static const uint8_t lengths[] = {1, 16, 63, 64, 65, 127, 128, 129};
   static const uint8_t masks[][3] = {{0, 0, 0}, {1, 0, 0}, {2, 17, 1}, {2, 0, 9}, {2, 65, 33}, {2, 1, 1}};
@@ -60,7 +60,7 @@ static int seeds(const char *folder) {
   return code;
 }
 
-/* Letters and digits stay. */
+/* Keeps letters and digits. */
 static void file_name(const char *name, char *out, size_t size) {
   size_t n = 0;
   for (; *name && n + 1 < size; ++name)
@@ -82,7 +82,7 @@ static int from_cases(const fa_input_target *target, const char *folder, int n_f
     fa_record r;
     char name[120], path[140];
     if (!target->from_case(&list.v[i], &r)) continue;
-    r.v[FA_F_REPEAT] = 0; /* where the file itself is a test, it runs twice */
+    r.v[FA_F_REPEAT] = 0; /* a case file that is a test runs twice */
     file_name(list.v[i].name, name, sizeof name);
     snprintf(path, sizeof path, "case-%s", name);
     code = write_input(folder, path, &r);
@@ -119,7 +119,7 @@ static int to_case(const fa_input_target *target, const char *path) {
   return line ? 0 : 3;
 }
 
-/* Takes --target NAME off the arguments; NULL: there is no such target, and it says so. */
+/* Removes --target NAME from the arguments; NULL: there is no such target, which is reported. */
 static const fa_input_target *take_target(int *n, char ***args) {
   if (*n < 2 || strcmp((*args)[0], "--target") != 0) return &fa_input_attention;
   const fa_input_target *target = fa_input_find((*args)[1]);

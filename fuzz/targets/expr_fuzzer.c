@@ -1,6 +1,6 @@
-/* Expressions of any bytes: what is read is printed and read again to the same tree, evaluates without a
- * crash on both sides, and differentiates; what is not is refused with a column and a caret. The first byte:
- * bit 0 mask_mod, bits 1 and 2 how many of four buffers there are. */
+/* Arbitrary bytes as expressions: what is accepted prints and parses to the same tree, evaluates without a
+ * crash on both sides, and differentiates; everything else is rejected with a column and a caret. The first
+ * byte: bit 0 mask_mod, bits 1 and 2 how many of four buffers there are. */
 #include "fuzz/inputs/fuzzer.h"
 
 #include "cases/expr/ast.h"
@@ -21,7 +21,7 @@ static const fa_capture captures[] = {
 };
 enum { N_CAPTURES = sizeof captures / sizeof *captures, N_PAIRS = 5 };
 
-/* Made once; a fuzz target may keep them. */
+/* Made once; a fuzz target may leak them. */
 static const fa_tensors *buffers(void) {
   static fa_tensors set;
   if (set.t[FA_T_BUFFER_0].data) return &set;
@@ -54,7 +54,7 @@ static void check_printing(const fa_expr *e, fa_expr_kind kind, int n_captures) 
   free(text);
 }
 
-/* Where the judge has a value and a bound, f32 keeps to it. */
+/* If the judge has a value and a bound, f32 must be within it. */
 static void check_values(const fa_expr *e, const fa_expr *graph) {
   const double score[N_PAIRS] = {0, 0.5, -1.25, 3, -40};
   const float score_f32[N_PAIRS] = {0, 0.5f, -1.25f, 3, -40};

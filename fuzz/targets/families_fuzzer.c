@@ -1,6 +1,6 @@
 /* Cases of families flex and kvcache on the host kernels, judged as `fa-verify run` judges them.
  *
- * A case record gives types, heads, lengths, masks and data, as for attention_fuzzer; the bytes before it are
+ * A case record gives types, heads, lengths, masks and data, as in attention_fuzzer. The bytes before it are
  * a seed from which the generator draws the rest: expressions and block lists, or pages, new keys and
  * rotation. */
 #include "fuzz/inputs/fuzzer.h"

@@ -11,7 +11,7 @@ static bool is_hopper(const char *kernel) {
   return strncmp(kernel, "hopper_", 7) == 0;
 }
 
-/* What those kernels cannot do, the portable ones did. */
+/* The portable kernels ran what the sm_90a kernels cannot do. */
 static int kind_of(const fa_case *c, const fa_result *r) {
   const fa_problem *p = &c->problem;
   if (!is_hopper(r->kernel) && !is_hopper(r->backward_kernel)) return 0;

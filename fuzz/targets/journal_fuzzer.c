@@ -1,5 +1,5 @@
-/* Journals of any bytes: what --resume takes from one is a run's results, in order and each once; they make a
- * report, and what is appended afterwards is found behind them. Anything else is refused with a message. */
+/* Arbitrary bytes as journals: what --resume accepts are a run's results, in order and each once; they make a
+ * report, and lines appended afterwards follow them. Everything else is rejected with a message. */
 #include "fuzz/inputs/fuzzer.h"
 
 #include "fuzz/campaign/journal.h"
@@ -49,7 +49,7 @@ static void check_lines(const fa_resume *r) {
   FA_FUZZ_CHECK(cJSON_GetArraySize(report.cases) == r->n && report.summary.total == r->n, "%lld lines",
                 (long long)r->n);
   char *text = cJSON_PrintUnformatted(report.root);
-  if (text) { /* as a file would be read back, apart from the summary, which comes last */
+  if (text) { /* as a file would be read back, except the summary, which comes last */
     cJSON *again = cJSON_Parse(text);
     FA_FUZZ_CHECK(again, "%s", text);
     cJSON_Delete(again);
@@ -58,7 +58,7 @@ static void check_lines(const fa_resume *r) {
   fa_report_free(&report);
 }
 
-/* Opens it, reads it, and closes it again. Returns how many results it has, -1: refused. */
+/* Opens, reads and closes it. Returns the number of results, -1: rejected. */
 static int64_t read_journal(const char *path, const cJSON *run, const char *append) {
   fa_journal journal;
   fa_resume resume;

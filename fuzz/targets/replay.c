@@ -1,7 +1,7 @@
-/* A fuzz target without libFuzzer: runs every file of the folders and files that it is given once, in the
- * order of their names. So the corpus is a plain test, with any compiler. Exit 1 when there was nothing to
- * run, 2 when something cannot be read; a finding ends it.
- * $FA_REPLAY_VERBOSE: says each file's name before it runs. */
+/* A fuzz target without libFuzzer: runs every given file, and every file of the given folders, once, in the
+ * order of their names, so that the corpus is a plain test with any compiler. Exit 1 if there was nothing to
+ * run, 2 if something cannot be read; a finding ends it. $FA_REPLAY_VERBOSE: prints each file's name before
+ * it runs. */
 #include "fuzz/inputs/fuzzer.h"
 
 #include "fuzz/options/memory.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Not called: nothing mutates here. */
+/* Never called: nothing mutates here. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) {
   (void)data;
   (void)max_size;

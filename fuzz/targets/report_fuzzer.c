@@ -1,4 +1,5 @@
-/* Reports of any bytes: what is accepted can be merged, printed and read again, and counts add up. */
+/* Arbitrary bytes as reports: what is accepted can be merged, printed and read again, and its counts add
+ * up. */
 #include "fuzz/inputs/fuzzer.h"
 
 #include "report/json.h"
@@ -12,7 +13,7 @@ static int size_of(const cJSON *root, const char *key) {
   return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(root, key));
 }
 
-/* Printing and reading again changes no structure; and a merged report is a report. */
+/* Printing and reading again must not change the structure, and a merged report is a report. */
 static void check_again(const cJSON *root, int times) {
   fa_error err = {""};
   cJSON *again = NULL;

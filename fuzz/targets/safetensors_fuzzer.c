@@ -1,4 +1,4 @@
-/* Safetensors files of any bytes: what is read lies inside the bytes, and comes back the same after being
+/* Arbitrary bytes as safetensors files: what is accepted lies inside the bytes, and is the same after being
  * written and read again. */
 #include "fuzz/inputs/fuzzer.h"
 
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every byte of every tensor is there: a sanitizer sees if not. */
+/* Every byte of every tensor is readable; otherwise a sanitizer reports it. */
 static void read_all(const fa_safetensors *f) {
-  static volatile unsigned sink; /* or the loop would go */
+  static volatile unsigned sink; /* otherwise the loop would be optimised away */
   unsigned sum = 0;
   for (int64_t i = 0; i < f->n_entries; ++i) {
     const fa_tensor *t = &f->entry[i].tensor;
@@ -75,7 +75,7 @@ static void check_again(const fa_safetensors *f) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fa_safetensors f;
   fa_error err = {""};
-  char *copy = malloc(size ? size : 1); /* no NUL behind it */
+  char *copy = malloc(size ? size : 1); /* without a NUL at the end */
   FA_ASSERT(copy);
   if (size) memcpy(copy, data, size);
   const fa_status status = fa_safetensors_parse(copy, size, "fuzz.safetensors", &f, &err);

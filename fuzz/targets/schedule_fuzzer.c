@@ -1,4 +1,4 @@
-/* The bytes before the case record decide in which order the fibers run and when asynchronous copies land. No
+/* The bytes before the case record decide the order in which fibers run and asynchronous copies complete. No
  * order may be reported as a race, a deadlock or an access out of bounds, and all give the bits of the plain
  * order. */
 #include "cases/data/build.h"

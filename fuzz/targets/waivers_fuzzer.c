@@ -1,5 +1,5 @@
-/* Waiver files of any bytes: what is accepted waives failures alone, of the kind that it names, and until its
- * day; what is not is refused with a message. */
+/* Arbitrary bytes as waiver files: what is accepted waives only failures of the kind that it names, until its
+ * expiry date; everything else is rejected with a message. */
 #include "fuzz/inputs/fuzzer.h"
 
 #include "fuzz/campaign/waivers.h"
@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Regular expressions are the C library's, and some take all memory: "a{255}{255}", "a+++++++++". They are
- * the user's own. */
+/* Regular expressions are compiled by the C library, and some exhaust memory: "a{255}{255}", "a+++++++++".
+ * Only the user can write them, so they are skipped here. */
 static bool may_take_forever(const uint8_t *text, size_t n) {
   int repeats = 0;
   for (size_t i = 0; i < n; ++i) {
     const uint8_t next = i + 1 < n ? text[i + 1] : 0;
     if (text[i] == '{' && next >= '0' && next <= '9') return true;
-    if (text[i] == '\\' && next == 'u') return true; /* any of these in another way */
+    if (text[i] == '\\' && next == 'u') return true; /* any of these, escaped */
     repeats += text[i] == '*' || text[i] == '+' || text[i] == '\\';
   }
   return repeats > 8;

@@ -13,20 +13,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* An item that was handed out and whose result was not yet passed on. */
+/* An item that was handed out and whose result has not been passed on. */
 typedef struct pending {
   int64_t item;
   char *bytes; /* packed result, NULL = still running */
   size_t n_bytes;
-  int n_kills; /* workers that somebody killed while they ran it */
+  int n_kills; /* workers killed from outside while running it */
 } pending;
 
-/* Nothing that a subject does wrong raises SIGKILL: the kernel does when memory is short, or a person. Such
- * an item is begun again, up to this often. */
+/* No misbehaviour of a subject raises SIGKILL: the kernel does when memory is short, or a person. Such an
+ * item is restarted, up to this many times. */
 #define MAX_KILLS 3
 
-/* Results wait for their turn; this bounds how far the fast workers may run ahead of a slow case: some
- * minutes on a GPU, so that a case that hangs costs no other worker's time. */
+/* Results wait for their turn. This limits how far fast workers may run ahead of a slow case: some minutes on
+ * a GPU, so that a hanging case costs no other worker's time. */
 #define MAX_PENDING 65536
 #define MAX_WAITING_BYTES ((size_t)512 << 20)
 
@@ -41,9 +41,9 @@ struct fa_pool {
 };
 
 static volatile sig_atomic_t interrupt_signal;
-static double interrupted_at; /* the handler's own */
+static double interrupted_at; /* the signal handler's own */
 
-/* timeout and batch systems send one request twice, to the process and to its group. */
+/* timeout and batch systems send one request twice: to the process and to its group. */
 #define SAME_REQUEST_S 0.1
 
 static void on_interrupt(int sig) {
@@ -88,13 +88,13 @@ static bool give_item(fa_pool *p, fa_worker *w, int64_t slot) {
   return fa_worker_assign(w, item);
 }
 
-/* True: the worker was killed from outside, and its item is worth another try. */
+/* True: the worker was killed from outside, and its item is retried. */
 static bool was_killed(fa_pool *p, int64_t slot, int wait_status) {
   return WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL &&
          ++slot_at(p, slot)->n_kills < MAX_KILLS;
 }
 
-/* The worker is gone or late, or its answer is nonsense: say so for its case, and replace it. */
+/* The worker died, is late, or sent nonsense: records that for its case, and replaces the worker. */
 static fa_status lose_worker(fa_pool *p, fa_worker *w, bool late, const char *damage, fa_error *err) {
   double seconds = fa_seconds_now() - w->started;
   int64_t slot = w->slot;
@@ -128,7 +128,7 @@ static fa_status lose_worker(fa_pool *p, fa_worker *w, bool late, const char *da
   return status;
 }
 
-/* A whole answer: into the queue, until the items before it are done too. */
+/* A complete answer goes into the queue until the items before it are done. */
 static fa_status take_answer(fa_pool *p, fa_worker *w, const char *bytes, size_t n_bytes, fa_error *err) {
   fa_result *r = malloc(sizeof *r);
   if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
@@ -144,7 +144,7 @@ static fa_status take_answer(fa_pool *p, fa_worker *w, const char *bytes, size_t
   return status;
 }
 
-/* Takes what the worker has sent; FA_OK also when its answer is not complete yet. */
+/* Reads what the worker has sent; FA_OK also if its answer is not complete yet. */
 static fa_status receive(fa_pool *p, fa_worker *w, fa_error *err) {
   for (;;) {
     if (w->capacity - w->n_bytes < 65536) {
@@ -171,7 +171,7 @@ static fa_status receive(fa_pool *p, fa_worker *w, fa_error *err) {
     w->n_bytes = 0;
     w->slot = -1;
     if (spent)
-      fa_worker_stop(w, true); /* what it holds may never let it end by itself; give_work starts another */
+      fa_worker_stop(w, true); /* it might never end by itself; give_work starts another */
     return FA_OK;
   }
 }

@@ -1,4 +1,4 @@
-/* The processes of a pool: what runs in them, and how they begin and end. */
+/* The processes of a pool: what runs in them, and how they start and end. */
 #include "fuzz/workers/process.h"
 
 #include "fuzz/workers/wire.h"
@@ -39,16 +39,16 @@ static bool write_all(int fd, const void *from, size_t n) {
 
 /* ---- in the worker ---- */
 
-/* When memory runs out, the kernel shall take a worker, which costs one case, not the parent. */
+/* If memory runs out, the kernel should kill a worker, which costs one case, rather than the parent. */
 static void offer_to_oom_killer(void) {
   int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
-  if (write(fd, "500", 3) < 0) {} /* then it chooses as it likes */
+  if (write(fd, "500", 3) < 0) {} /* the kernel then chooses freely */
   close(fd);
 }
 
 static void worker_main(const fa_pool_config *c, int in, int out, pid_t parent) {
-  signal(SIGINT, SIG_IGN); /* a terminal's ^C, a batch system's SIGTERM reach all; the parent decides */
+  signal(SIGINT, SIG_IGN); /* a terminal's ^C or a batch system's SIGTERM reaches all; the parent decides */
   signal(SIGTERM, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);
@@ -82,10 +82,10 @@ fa_status fa_worker_start(const fa_pool_config *c, fa_worker *all, fa_worker *w,
     close(down[0]), close(down[1]);
     return fa_fail(err, FA_ERR_IO, "pipe: %s", strerror(errno));
   }
-  fflush(NULL); /* or the child would print our buffered text again */
+  fflush(NULL); /* otherwise the child would print our buffered text again */
   pid_t parent = getpid(), pid = fork();
   if (pid == 0) {
-    /* Other workers' pipe ends must not live on here: a dead worker is noticed by its pipe's end. */
+    /* Closes the other workers' pipe ends, because the end of a pipe is how a dead worker is noticed. */
     for (int i = 0; i < c->n_workers; ++i) {
       if (all[i].pid == 0) continue;
       close(all[i].to);
@@ -126,5 +126,5 @@ int fa_worker_stop(fa_worker *w, bool kill_it) {
 }
 
 bool fa_worker_assign(fa_worker *w, int64_t item) {
-  return write_all(w->to, &item, sizeof item); /* a dead reader shows as the end of its other pipe */
+  return write_all(w->to, &item, sizeof item); /* a dead reader is noticed by the end of its other pipe */
 }

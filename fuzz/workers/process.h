@@ -1,4 +1,4 @@
-/* Inside fuzz/worker*.c: one process of a pool. */
+/* Private to fuzz/workers: one process of a pool. */
 #ifndef FA_FUZZ_WORKERS_PROCESS_H
 #define FA_FUZZ_WORKERS_PROCESS_H
 
@@ -15,17 +15,17 @@ typedef struct fa_worker {
   size_t n_bytes, capacity;
 } fa_worker;
 
-/* Bit of an answer's length: the worker ends after it. */
+/* Bit in an answer's length: the worker exits after it. */
 #define FA_WORKER_SPENT ((uint64_t)1 << 63)
 
-/* Starts w, which is one of all the pool's c->n_workers. */
+/* Starts w, one of the pool's c->n_workers. */
 fa_status fa_worker_start(const fa_pool_config *c, fa_worker *all, fa_worker *w, fa_error *err);
-/* Nothing more is to come: it ends by itself, and fa_worker_stop waits for that. Ending takes as long as
- * giving back memory and a device's context, so whoever stops several dismisses all first. */
+/* Sends no more work: the worker ends by itself, and fa_worker_stop waits for that. Ending takes as long as
+ * freeing memory and a device's context, so to stop several, dismiss all of them first. */
 void fa_worker_dismiss(fa_worker *w);
-/* Waits for its end; kill_it: without mercy. Returns the wait status; 0 if it was not running. */
+/* Waits for its end; kill_it: kills it first. Returns the wait status; 0 if it was not running. */
 int fa_worker_stop(fa_worker *w, bool kill_it);
-/* False: it reads no more, and the end of its answers will tell why. */
+/* False: it no longer reads; the end of its answers will tell why. */
 bool fa_worker_assign(fa_worker *w, int64_t item);
 
 #endif

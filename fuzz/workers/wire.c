@@ -7,13 +7,13 @@
 typedef struct wire_head {
   uint64_t magic;
   uint64_t n_name, n_line; /* with their NUL; 0 = NULL */
-  fa_result fixed;         /* its verdicts follow separately, only those in use */
+  fa_result fixed;         /* only its verdicts in use follow, separately */
 } wire_head;
 
 #define WIRE_MAGIC 0x66612d726573756cull
 #define FIXED_BYTES offsetof(wire_head, fixed.verdict)
 
-/* What stands behind the verdict array in fa_result travels after the used verdicts. */
+/* The fields after the verdict array in fa_result are sent after the used verdicts. */
 typedef struct wire_tail {
   bool end_to_end[FA_T_COUNT];
   char dump[sizeof((fa_result *)0)->dump];
@@ -55,7 +55,7 @@ static bool ends_within(const char *text, size_t size) {
   return memchr(text, 0, size) != NULL;
 }
 
-/* A damaged bool may hold any byte, and even reading such a one is undefined. */
+/* A damaged bool may hold any byte, and even reading it is undefined. */
 static void mend_bool(bool *b) {
   unsigned char byte;
   memcpy(&byte, b, 1);

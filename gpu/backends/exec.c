@@ -1,4 +1,4 @@
-/* The backend exec:CMD: a program of any language that is handed tensors in files and answers in lines of
+/* The backend exec:CMD: a program in any language that receives tensors in files and answers in lines of
  * JSON. docs/exec.md is its contract. */
 #include "cases/recipe/case.h"
 #include "cases/base/json.h"
@@ -14,23 +14,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For what a child does before it says hello: loading a framework and waking a GPU takes its time. Later a
- * case's own time limit holds. */
+/* Time limit until the child says hello: loading a framework and waking a GPU take time. After that a case's
+ * own time limit applies. */
 #define HELLO_SECONDS 120
 
 typedef struct exec {
   char *command;
-  fa_exec_process child; /* at rest: started again when it is needed */
+  fa_exec_process child; /* not running until it is needed */
   cJSON *hello;          /* of the last child */
   int64_t id;            /* of the last request */
   char *asked;           /* the case that answer is about; NULL = none */
   cJSON *answer;         /* to "supports" */
-  char fault[512];       /* how the child failed while it was asked; "" = it did not */
+  char fault[512];       /* how the child failed when asked; "" = it did not */
 } exec;
 
 /* ---- one request, one answer ---- */
 
-/* The start of what a child wrote, fit for a message. */
+/* Quotes the start of what a child wrote, made printable for a message. */
 static void quote(const char *line, char *out, size_t size) {
   size_t n = 0;
   for (; *line && n + 8 < size && n < 160; ++line) {
@@ -40,10 +40,10 @@ static void quote(const char *line, char *out, size_t size) {
   snprintf(out + n, size - n, "%s", *line ? "..." : "");
 }
 
-/* Ends the child, which has misbehaved; text: how. */
+/* Stops the child after misbehaviour; text: which. */
 static void give_up(exec *x, bool at_once, char *text, size_t size, const char *what, const char *line) {
   char how[128], said[200];
-  quote(line, said, sizeof said); /* stopping it frees the line */
+  quote(line, said, sizeof said); /* stopping frees the line */
   fa_exec_stop(&x->child, at_once, how, sizeof how);
   if (at_once)
     snprintf(
@@ -55,8 +55,8 @@ static void give_up(exec *x, bool at_once, char *text, size_t size, const char *
              *line ? said : "", *line ? "\"" : "");
 }
 
-/* The child's next line as an object, which is the caller's; NULL: it has misbehaved, is gone, and text says
- * how. */
+/* The child's next line as a JSON object, owned by the caller. NULL: it misbehaved and is stopped; text says
+ * why. */
 static cJSON *receive(exec *x, double seconds, char *text, size_t size) {
   char *line = NULL;
   cJSON *tree = NULL;
@@ -88,8 +88,8 @@ static cJSON *receive(exec *x, double seconds, char *text, size_t size) {
   return NULL;
 }
 
-/* Sends the request, which it frees. NULL as with receive. seconds 0: whoever runs the case sets its limit.
- */
+/* Sends the request and frees it. Returns NULL like receive. seconds 0: no limit, because the caller of the
+ * case has one. */
 static cJSON *ask(exec *x, cJSON *request, double seconds, char *text, size_t size) {
   cJSON_AddNumberToObject(request, "id", (double)++x->id);
   char *line = cJSON_PrintUnformatted(request);
@@ -98,7 +98,7 @@ static cJSON *ask(exec *x, cJSON *request, double seconds, char *text, size_t si
     snprintf(text, size, "out of memory");
     return NULL;
   }
-  fa_exec_send(&x->child, line); /* that nobody listens shows when the answer is read */
+  fa_exec_send(&x->child, line); /* a child that does not read is noticed when its answer is read */
   free(line);
   return receive(x, seconds, text, size);
 }
@@ -110,7 +110,7 @@ static cJSON *request_of(const char *type) {
   return request;
 }
 
-/* The case as its recipe for data would be without one: what is computed, not on what. malloc'd. */
+/* The case without the recipe for its data: the problem alone. malloc'd. */
 static char *case_line(const fa_problem *p) {
   fa_case c;
   char *line = NULL;
@@ -180,8 +180,8 @@ static void exec_describe(void *self, fa_backend_info *out) {
 
 /* ---- what it can do ---- */
 
-/* Sets answer, for a child that wants to be asked. A child that fails at that has not said no: the case is
- * run, and the failure is its result. */
+/* Sets answer, for a child that wants to be asked. If the child fails at that, it has not said no: the case
+ * is run, and the failure is its result. */
 static void ask_support(exec *x, const fa_problem *p) {
   char *line = case_line(p);
   if (x->asked && line && strcmp(x->asked, line) == 0) {
@@ -267,7 +267,7 @@ static cJSON *run_request(const char *line, const char *inputs, const char *outp
   return request;
 }
 
-/* What the child said of a run: ok, rejected, error. */
+/* The child's result of a run: ok, rejected or error. */
 static fa_status take_answer(exec *x, const cJSON *answer, const char *outputs, const fa_problem *p,
                              fa_tensors *t, unsigned passes, fa_outcome *out, fa_error *err) {
   const char *state = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(answer, "state"));
@@ -302,7 +302,7 @@ static fa_status exec_run(void *self, const fa_problem *p, fa_tensors *t, const 
   if (status == FA_OK && x->fault[0]) {
     out->state = FA_SUBJECT_CRASH;
     snprintf(out->text, sizeof out->text, "asked whether it supports the case: %.450s", x->fault);
-    free(x->asked); /* the next case is asked about again, whatever it is */
+    free(x->asked); /* ask again about the next case, even if it is the same */
     x->asked = NULL, x->fault[0] = 0;
     goto out;
   }

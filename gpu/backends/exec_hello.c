@@ -10,7 +10,7 @@ static const cJSON *item(const cJSON *object, const char *key) {
   return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* ---- what a problem asks for beyond plain attention ---- */
+/* ---- features of a problem beyond plain attention ---- */
 
 static bool is_causal(const fa_problem *p) {
   return p->mask.type == FA_MASK_CAUSAL;
@@ -134,7 +134,7 @@ static const char *pass_name(int i) {
 
 /* ---- the keys ---- */
 
-/* An optional array of words out of those that name(0), name(1) ... are. */
+/* Checks an optional array of words, which must be among name(0), name(1) ... */
 static fa_status check_words(const cJSON *object, const char *key, const char *(*name)(int), fa_error *err) {
   const cJSON *array = item(object, key), *word;
   if (!array) return FA_OK;
@@ -153,7 +153,7 @@ static fa_status check_words(const cJSON *object, const char *key, const char *(
   return FA_OK;
 }
 
-/* Whether an optional array holds the word; true without an array. */
+/* True if an optional array has the word, or is absent. */
 static bool allows(const cJSON *object, const char *key, const char *text) {
   const cJSON *array = item(object, key), *word;
   if (!array) return true;
@@ -184,7 +184,7 @@ fa_status fa_exec_read_arithmetic(const cJSON *answer, fa_plugin_arithmetic *out
   cJSON_ArrayForEach(x, all) {
     const bool count = cJSON_IsNumber(x) && x->valuedouble >= 0 && x->valuedouble <= 1e6;
     if (strcmp(x->string, "name") == 0 && cJSON_IsString(x) && fa_profile_exists(x->valuestring))
-      out->name = fa_profile_get(x->valuestring, FA_F32).name; /* the answer does not live as long */
+      out->name = fa_profile_get(x->valuestring, FA_F32).name; /* outlives the answer */
     else if (strcmp(x->string, "block_n") == 0 && count)
       out->block_n = (int)x->valuedouble;
     else if (strcmp(x->string, "max_splits") == 0 && count)

@@ -21,13 +21,14 @@ static double now_s(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* ---- the keeper ---- */
+/* ---- the supervisor ---- */
 
 static void on_child(int sig) {
   (void)sig; /* it only interrupts ppoll */
 }
 
-/* Other processes' pipes must not live on here: the death of a worker is noticed by its pipe's end. */
+/* Closes inherited descriptors: the death of a worker is noticed by the end of its pipe, so no copy of
+ * another process's pipe may stay open here. */
 static void close_from(int first) {
   if (close_range((unsigned)first, ~0u, 0) == 0) return;
   const long limit = sysconf(_SC_OPEN_MAX);
@@ -57,8 +58,8 @@ static void remove_folder(const char *folder) {
   rmdir(folder);
 }
 
-/* Until the child has ended: a byte through the lifeline wants it dead, the lifeline's end gives it a while.
- */
+/* Waits until the child has ended. A byte on the lifeline kills it; the end of the lifeline gives it a grace
+ * period. */
 static int keep(pid_t child, int lifeline) {
   sigset_t none;
   double deadline = 0;
@@ -79,14 +80,14 @@ static int keep(pid_t child, int lifeline) {
     char byte;
     deadline = now_s() + (read(lifeline, &byte, 1) == 1 ? 0 : FA_EXEC_GRACE_SECONDS);
   }
-  kill(-child, SIGKILL); /* what it started itself */
+  kill(-child, SIGKILL); /* whatever it started */
   return status;
 }
 
-/* Ends as the child did, so that whoever waits for the keeper learns of it. */
+/* Ends in the same way as the child, so that the parent sees its status. */
 static void end_like(int status) {
   if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
-  prctl(PR_SET_DUMPABLE, 0); /* one core is enough */
+  prctl(PR_SET_DUMPABLE, 0); /* one core dump is enough */
   signal(WTERMSIG(status), SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -106,7 +107,7 @@ static void supervisor_main(const char *command, const char *folder, int in, int
   sigprocmask(SIG_SETMASK, &block, NULL);
   const pid_t child = fork();
   if (child == 0) run_command(command, in, out);
-  setpgid(child, child); /* whoever of us comes first */
+  setpgid(child, child); /* in parent and child: whichever comes first */
   lifeline = dup2(lifeline, 0);
   close_from(1);
   const int status = child < 0 ? 126 << 8 : keep(child, lifeline);
@@ -114,7 +115,7 @@ static void supervisor_main(const char *command, const char *folder, int in, int
   end_like(status);
 }
 
-/* ---- our side ---- */
+/* ---- the parent ---- */
 
 static fa_status make_folder(fa_exec_process *x, fa_error *err) {
   static const char *const variable[] = {"FA_EXEC_DIR", "TMPDIR"};
@@ -143,7 +144,7 @@ fa_status fa_exec_start(fa_exec_process *x, const char *command, fa_error *err) 
   errno = 0;
   fa_status status = make_folder(x, err);
   if (status != FA_OK) return status;
-  /* Sockets, because a write to a pipe that nobody reads raises SIGPIPE. */
+  /* Sockets, because writing to a pipe without a reader raises SIGPIPE. */
   pid_t pid = -1;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, down) == 0 && pipe2(up, O_CLOEXEC) == 0 &&
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, life) == 0)
@@ -178,7 +179,7 @@ bool fa_exec_send(fa_exec_process *x, const char *text) {
   return send_all(x->to, text, strlen(text)) && send_all(x->to, "\n", 1);
 }
 
-/* True: more bytes are there. */
+/* True if more bytes arrived. */
 static bool read_more(fa_exec_process *x) {
   if (x->capacity - x->n_bytes < 4097) {
     char *bigger = realloc(x->bytes, x->capacity + 65536);
@@ -214,7 +215,7 @@ fa_exec_answer fa_exec_receive(fa_exec_process *x, double seconds, char **line) 
     struct pollfd fd = {.fd = x->from, .events = POLLIN};
     const double left = deadline - now_s();
     if (seconds > 0 && left <= 0) return FA_EXEC_LATE;
-    if (poll(&fd, 1, seconds > 0 ? (int)(left * 1e3) + 1 : -1) < 0) continue; /* a signal */
+    if (poll(&fd, 1, seconds > 0 ? (int)(left * 1e3) + 1 : -1) < 0) continue; /* interrupted by a signal */
     if (!fd.revents || read_more(x)) continue;
     static char nothing[1];
     *line = seen ? x->bytes : nothing;
@@ -226,7 +227,7 @@ void fa_exec_stop(fa_exec_process *x, bool at_once, char *how, size_t how_size) 
   int status = 0;
   if (x->supervisor == 0) return;
   close(x->to);
-  if (at_once && send(x->lifeline, "x", 1, MSG_NOSIGNAL) < 0) {} /* then it has ended already */
+  if (at_once && send(x->lifeline, "x", 1, MSG_NOSIGNAL) < 0) {} /* fails if it has ended already */
   close(x->lifeline);
   while (waitpid(x->supervisor, &status, 0) < 0 && errno == EINTR) {}
   close(x->from);

@@ -30,7 +30,7 @@ static list outputs_of(const fa_problem *p, const fa_tensors *t, unsigned passes
   return l;
 }
 
-/* Not fa_safetensors_write: nobody needs these files after a power cut, and syncing each takes longer than a
+/* Not fa_safetensors_write: these files need not survive a power cut, and syncing each takes longer than a
  * kernel. */
 static fa_status write_file(const char *path, const list *l, fa_error *err) {
   FILE *file = fopen(path, "wbe");

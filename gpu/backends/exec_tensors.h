@@ -1,5 +1,5 @@
-/* The tensors of a call as safetensors files, for the child behind exec:CMD. Row-major, named as in recorded
- * runs; the caches that a call appends to are inputs k and v, and outputs k_after and v_after. */
+/* The tensors of a call as safetensors files, for the child of exec:CMD. Row-major, named as in recorded
+ * runs. Caches that a call appends to are inputs k and v, and outputs k_after and v_after. */
 #ifndef FA_GPU_BACKENDS_EXEC_TENSORS_H
 #define FA_GPU_BACKENDS_EXEC_TENSORS_H
 
@@ -11,11 +11,11 @@ extern "C" {
 
 /* All inputs of the call. */
 fa_status fa_exec_write_inputs(const char *path, const fa_tensors *t, fa_error *err);
-/* What these passes are to write, as it is in t: poisoned, and the caches as they are. */
+/* The outputs of these passes as they are in t: poisoned, and the caches unchanged. */
 fa_status fa_exec_write_outputs(const char *path, const fa_problem *p, const fa_tensors *t, unsigned passes,
                                 fa_error *err);
-/* Takes the same tensors out of the file into t. FA_ERR_INPUT: one is missing or does not fit, or it is no
- * such file; t may then hold some of them. */
+/* Reads the same tensors from the file into t. FA_ERR_INPUT: one is missing or does not fit, or the file is
+ * malformed; t may then hold some of them. */
 fa_status fa_exec_read_outputs(const char *path, const fa_problem *p, fa_tensors *t, unsigned passes,
                                fa_error *err);
 

@@ -37,7 +37,7 @@ static void mutant_close(void *self) {
   free(m);
 }
 
-/* argument: of the host backend; NULL: none. */
+/* argument: for the host backend; NULL: none. */
 static fa_status load(mutant *m, const char *argument, fa_error *err) {
   char folder[4096], path[4096 + 100];
   void *table = NULL;

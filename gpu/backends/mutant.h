@@ -1,6 +1,6 @@
-/* The backend mutant:NAME: the host backend with kernels that hold one planted bug each (tests/mutants/),
- * built by the target `mutants` into shared libraries. mutant:NAME,ARGUMENT hands the host backend an
- * argument: mutant:NAME,hopper is host:hopper with the bug. */
+/* The backend mutant:NAME: the host backend with a kernel that has one planted bug (tests/mutants/); the
+ * target `mutants` builds it as a shared library. mutant:NAME,ARGUMENT passes an argument to the host
+ * backend: mutant:NAME,hopper is host:hopper with the bug. */
 #ifndef FA_GPU_BACKENDS_MUTANT_H
 #define FA_GPU_BACKENDS_MUTANT_H
 
@@ -10,11 +10,11 @@
 extern "C" {
 #endif
 
-/* Where NAME.so and list.tsv (a line per mutant: name, class, stands for, what; separated by tabs) lie:
+/* The folder of NAME.so and list.tsv (a line per mutant: name, class, stands for, what; separated by tabs):
  * $FA_MUTANT_DIR, or the folder mutants next to this program. */
 void fa_mutant_folder(char *path, size_t size);
 
-/* What NAME.so exports, as fa_mutant_table: its own host backend, and a number that is this program's when
+/* What NAME.so exports as fa_mutant_table: its own host backend, and a number that equals this program's if
  * both agree on the structs that they exchange. */
 typedef struct fa_mutant_library {
   uint64_t layout; /* FA_MUTANT_LAYOUT */

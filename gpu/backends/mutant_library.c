@@ -1,4 +1,4 @@
-/* Part of every NAME.so, and of nothing else: the way in. */
+/* The entry point of every NAME.so, compiled into nothing else. */
 #include "gpu/backends/mutant.h"
 
 extern __attribute__((visibility("default"))) const fa_mutant_library fa_mutant_table;

@@ -50,7 +50,7 @@ static fa_status plugin_open(const char *arg, void **self, fa_error *err) {
   if (status == FA_OK && t->open && t->open(&x->self, message, sizeof message) != 0)
     status = fa_fail(err, FA_ERR_DEVICE, "%s: %s", arg, message[0] ? message : "it could not be opened");
   if (status != FA_OK) {
-    plugin_close(x); /* the table is not set: its close must not follow a failed open */
+    plugin_close(x); /* the table is not set, so that close does not call it after a failed open */
     return status;
   }
   x->table = t;

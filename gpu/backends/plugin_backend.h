@@ -1,4 +1,4 @@
-/* The backends that load what they run: plugin:PATH.so, exec:CMD and mutant:NAME. */
+/* The backends that load the code they run: plugin:PATH.so, exec:CMD and mutant:NAME. */
 #ifndef FA_GPU_BACKENDS_PLUGIN_BACKEND_H
 #define FA_GPU_BACKENDS_PLUGIN_BACKEND_H
 
@@ -12,7 +12,7 @@ extern const fa_backend fa_backend_plugin; /* gpu/plugin.h */
 extern const fa_backend fa_backend_exec;   /* docs/exec.md */
 extern const fa_backend fa_backend_mutant; /* gpu/backends/mutant.h */
 
-/* What a subject says of its arithmetic, as the judge takes it. Unknown names are "recorded". */
+/* Converts what a subject says about its arithmetic for the judge. Unknown names become "recorded". */
 struct fa_plugin_arithmetic;
 fa_profile fa_plugin_profile(const struct fa_plugin_arithmetic *a, fa_dtype dtype);
 

@@ -5,7 +5,7 @@
 
 fa_status fa_shared_library_open(const char *path, const char *symbol, void **handle, void **address,
                                  fa_error *err) {
-  char *real = realpath(path, NULL); /* dlopen would look for a name without a slash elsewhere */
+  char *real = realpath(path, NULL); /* dlopen would search for a name without a slash elsewhere */
   *handle = NULL;
   if (!real) return fa_fail(err, FA_ERR_INPUT, "%s: no such file", path);
   *handle = dlopen(real, RTLD_NOW | RTLD_LOCAL);

@@ -1,4 +1,4 @@
-/* Sizes, numbers and lengths of gpu/fa.h. */
+/* Checks of sizes, numbers and lengths in gpu/fa.h. */
 #include "gpu/call/check.h"
 
 #include "gpu/call/choose.h"
@@ -6,12 +6,13 @@
 
 #include <math.h>
 
-/* Batch and heads are grid axes; rows and keys of an entry, and sums of two, are ints in the kernels. */
+/* Batch and heads are grid axes; the rows and keys of a sequence, and sums of two of them, are ints in the
+ * kernels. */
 #define MAX_GRID 65535
 #define MAX_LENGTH (((int64_t)1 << 29) - 1)
 #define MAX_TOTAL ((int64_t)1 << 31)
 #define MAX_HEAD_DIM 65536
-/* The memeff kernels' blocks are numbered over rows and columns along one axis, by 128 and 64. */
+/* The memeff kernels number their blocks over rows and columns on one axis, in units of 128 and 64. */
 #define MAX_BLOCKS (((int64_t)1 << 31) - 1)
 
 bool fa_attention_is_varlen(const fa_attention *a) {

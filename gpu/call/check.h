@@ -1,26 +1,26 @@
-/* What stands behind the checks of gpu/fa.h. */
+/* The checks of gpu/fa.h. */
 #ifndef FA_GPU_CALL_CHECK_H
 #define FA_GPU_CALL_CHECK_H
 
 #include "gpu/fa.h"
 
-/* Sizes, numbers and features: all that can be said before there are tensors. FA_ERR_INPUT for what is wrong,
+/* Checks sizes, numbers and features: everything that needs no tensors. FA_ERR_INPUT for what is wrong,
  * FA_ERR_UNSUPPORTED for what no kernel does. */
 fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err);
-/* Pointers and strides of q, k, v, o, lse and bias, and of the integer arrays. */
+/* Checks pointers and strides of q, k, v, o, lse and bias, and pointers of the integer arrays. */
 fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err);
-/* All of a backward call, for an attention that passed both. */
+/* Checks all of a backward call whose attention passed both checks. */
 fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
 
-/* The integer arrays and slopes of an attention, without their contents. */
+/* Checks pointers of an attention's integer arrays and slopes, not their contents. */
 fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err);
 
-/* lo <= x <= hi: too little is FA_ERR_INPUT, too much FA_ERR_UNSUPPORTED. */
+/* lo <= x <= hi: smaller is FA_ERR_INPUT, larger FA_ERR_UNSUPPORTED. */
 fa_status fa_range_check(const char *name, int64_t x, int64_t lo, int64_t hi, fa_error *err);
-/* Aligned to its elements of so many bytes; NULL is. */
+/* p must be aligned to element_bytes; NULL is. */
 fa_status fa_alignment_check(const char *name, const void *p, int element_bytes, fa_error *err);
 
-/* A tensor's pointer and strides. rows: over all entries if the lengths are variable. elements: of a row. */
+/* A tensor's pointer and strides. rows: over all sequences if the lengths are variable. elements: per row. */
 typedef struct fa_extent {
   const char *name;
   const void *data;
@@ -31,7 +31,7 @@ typedef struct fa_extent {
 } fa_extent;
 fa_status fa_extent_check(const fa_extent *x, fa_error *err);
 
-/* The arrays' contents, in host memory: what check_device_data looks at. Absent ones are NULL. */
+/* Checks the arrays' contents, copied to host memory (for check_device_data). Absent ones are NULL. */
 fa_status fa_attention_check_lengths(const fa_attention *a, const int32_t *cu_seqlens_q,
                                      const int32_t *cu_seqlens_k, const int32_t *seqused_k,
                                      const int32_t *leftpad_k, fa_error *err);
@@ -39,7 +39,7 @@ fa_status fa_attention_check_lengths(const fa_attention *a, const int32_t *cu_se
 int64_t fa_attention_head_dim_v(const fa_attention *a);
 int fa_attention_element_bytes(const fa_attention *a);
 bool fa_attention_is_varlen(const fa_attention *a);
-/* True when there is no output element at all: nothing to launch. */
+/* True if the outputs have no elements, so that there is nothing to launch. */
 bool fa_attention_is_empty(const fa_attention *a);
 
 #endif

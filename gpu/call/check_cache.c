@@ -5,14 +5,14 @@
 
 #include <stdlib.h>
 
-/* As in gpu/call/check.c: slots of an entry, and their sums, are ints in the kernels. */
+/* As in gpu/call/check.c: the slots of a sequence, and their sums, are ints in the kernels. */
 #define MAX_LENGTH (((int64_t)1 << 29) - 1)
 #define MAX_ROWS (((int64_t)1 << 31) - 1)
 #define MAX_HEAD_DIM 256
 
 /* ---- the problem ---- */
 
-/* What the kernels do not do, though other kernels may. */
+/* What these kernels do not do, though others may. */
 static fa_status check_features(const fa_attention *a, fa_error *err) {
   const struct {
     bool wanted;
@@ -133,7 +133,7 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
       {"lse", a->lse, a->lse_stride, a->batch, a->seqlen_q, a->heads_q, 1, 4, true},
   };
   for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)
-    if (i > 1 || kv->cache_rows > 0) /* of an extent, no batch would mean no batch axis */
+    if (i > 1 || kv->cache_rows > 0) /* batch 0 in an extent would mean no batch axis */
       status = fa_extent_check(&all[i], err);
   return status;
 }
@@ -165,7 +165,7 @@ static fa_status check_sequence(const fa_attention *a, const fa_inference *kv, c
   return FA_OK;
 }
 
-/* Rows or pages that new keys go to: two entries that write to one would race. */
+/* Rows or pages that new keys are written to: two sequences that write to one would race. */
 static fa_status check_owners(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
                               int32_t *owner, fa_error *err) {
   const int64_t size = c->block_table ? kv->page_size : a->seqlen_k;
@@ -187,7 +187,7 @@ fa_status fa_cache_check_contents(const fa_attention *a, const fa_inference *kv,
   fa_status status = FA_OK;
   for (int64_t b = 0; status == FA_OK && b < a->batch; ++b) status = check_sequence(a, kv, c, b, err);
   if (status != FA_OK || kv->n_new == 0 || (!c->block_table && !c->cache_batch_idx)) return status;
-  int32_t *owner = calloc((size_t)kv->cache_rows + 1, sizeof *owner); /* of each row or page: entry + 1 */
+  int32_t *owner = calloc((size_t)kv->cache_rows + 1, sizeof *owner); /* per row or page: batch index + 1 */
   if (!owner) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   status = check_owners(a, kv, c, owner, err);
   free(owner);

@@ -1,20 +1,20 @@
-/* What stands behind fa_forward_kvcache_check. */
+/* The parts of fa_forward_kvcache_check. */
 #ifndef FA_GPU_CALL_CHECK_CACHE_H
 #define FA_GPU_CALL_CHECK_CACHE_H
 
 #include "gpu/fa.h"
 
-/* Partial results that one call may combine. */
+/* Most partial results that one call may combine. */
 #define FA_CACHE_MAX_SPLITS 1024
 
-/* Sizes, numbers and features: all that can be said before there are tensors; pointers only say whether
- * something is there. */
+/* Checks sizes, numbers and features: everything that needs no tensors; of a pointer only whether it is
+ * NULL. */
 fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, fa_error *err);
-/* Pointers and strides, for what passed the first. */
+/* Checks pointers and strides of a call that passed the first check. */
 fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, fa_error *err);
 
-/* Contents, in host memory: what check_device_data looks at. Absent ones are NULL; the table is [batch]
- * [max_pages], dense. */
+/* Contents in host memory (for check_device_data). Absent ones are NULL; the table is [batch][max_pages],
+ * dense. */
 typedef struct fa_cache_contents {
   const int32_t *cache_seqlens, *cache_batch_idx, *leftpad_k, *block_table;
 } fa_cache_contents;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define MAX_BLOCK ((int64_t)1 << 20)
-#define MAX_MAP ((int64_t)1 << 33)         /* bytes, of all entries and heads */
+#define MAX_MAP ((int64_t)1 << 33)         /* bytes, for all sequences and heads */
 #define MAX_MASK (((int64_t)1 << 31) - 64) /* blocks of one head that a kernel numbers */
 
 /* ---- the problem ---- */
@@ -96,7 +96,7 @@ fa_status fa_flex_check_tensors(const fa_attention *a, fa_error *err) {
 
 /* ---- gradients ---- */
 
-/* Sums that do not depend on their order hold so many additions to one element. */
+/* Order-independent sums allow this many additions to one element. */
 static fa_status check_additions(const fa_attention *a, int64_t reads, fa_error *err) {
   const int64_t rows = fa_attention_is_varlen(a) ? a->total_q : a->batch * a->seqlen_q;
   if (!a->deterministic || (__int128)rows * a->seqlen_k * a->heads_q * reads <= FA_FLEX_EXACT_ADDITIONS)
@@ -134,7 +134,7 @@ fa_status fa_flex_check_gradients(const fa_attention *a, const fa_gradients *g, 
 
 /* ---- contents ---- */
 
-/* Notes in seen[block] the row + 1 that last listed it. */
+/* seen[block] is the row + 1 that last listed the block. */
 static fa_status check_row(const char *name, int64_t row, const int32_t *index, int64_t n, int64_t n_kv,
                            int64_t *seen, fa_error *err) {
   if (n < 0 || n > n_kv)

@@ -1,14 +1,14 @@
-/* Pointers and strides of gpu/fa.h. */
+/* Checks of pointers and strides in gpu/fa.h. */
 #include "gpu/call/check.h"
 
 #include "gpu/call/choose.h"
 #include "gpu/expr/program.h"
 
-/* The axes of a tensor must not reach into each other: from the innermost outwards, each stride steps over
- * all that lies below it. Says no to a few interleaved layouts in which no two elements coincide either. */
+/* The axes of a tensor must not overlap: from the innermost outwards, each stride must step over all axes
+ * inside it. This also rejects a few interleaved layouts without overlaps. */
 static bool elements_are_apart(int64_t elements, const int64_t extent[3], const int64_t stride[3]) {
   bool used[3] = {false, false, false};
-  __int128 reach = elements; /* elements from the first to past the last one */
+  __int128 reach = elements; /* elements from the first to one past the last */
   for (int n = 0; n < 3; ++n) {
     int next = -1;
     for (int i = 0; i < 3; ++i)
@@ -102,7 +102,7 @@ fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err) {
 
 /* ---- gradients ---- */
 
-/* An axis along which dbias is summed has one element there. */
+/* An axis along which dbias is summed has one element in dbias. */
 static fa_status check_dbias(const fa_attention *a, const fa_gradients *g, fa_error *err) {
   if (!g->dbias) return FA_OK;
   if (!a->bias) return fa_fail(err, FA_ERR_INPUT, "dbias is wanted, but there is no bias");
@@ -136,7 +136,7 @@ fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_er
       {"dq", g->dq, g->dq_stride, batch, rows, a->heads_q, a->head_dim, bytes, true},
       {"dk", g->dk, g->dk_stride, batch, keys, a->heads_kv, a->head_dim, bytes, true},
       {"dv", g->dv, g->dv_stride, batch, keys, a->heads_kv, head_dim_v, bytes, true},
-      /* and where they are given: */
+      /* and if present: */
       {"d_lse", g->d_lse, g->dlse_stride, batch, rows, a->heads_q, 1, 4, false},
       {"delta", g->delta, g->delta_stride, batch, rows, a->heads_q, 1, 4, false},
   };

@@ -2,7 +2,7 @@
 
 #include "gpu/call/check.h"
 
-/* What of a call only the memeff kernels can do, in words; NULL: nothing. */
+/* The feature of a call that only memeff kernels have, in words; NULL: none. */
 static const char *beyond_flash(const fa_attention *a, const fa_gradients *g) {
   const int64_t head_dim_v = fa_attention_head_dim_v(a);
   if (a->dtype == FA_F32) return "dtype f32";
@@ -12,7 +12,7 @@ static const char *beyond_flash(const fa_attention *a, const fa_gradients *g) {
   return NULL;
 }
 
-/* What of a call takes a biased or mixed flash kernel. */
+/* The feature of a call that needs a biased or mixed flash kernel. */
 static const char *beyond_general(const fa_attention *a) {
   if (fa_attention_head_dim_v(a) != a->head_dim) return "a head_dim_v that is not head_dim";
   if (a->bias) return "a bias";
@@ -20,7 +20,7 @@ static const char *beyond_general(const fa_attention *a) {
   return NULL;
 }
 
-/* What of a call only the other flash kernels can do. */
+/* The feature of a call that only the other flash kernels have. */
 static const char *beyond_mixed(const fa_attention *a) {
   if (a->softcap > 0) return "softcap";
   if (a->alibi_slopes) return "alibi_slopes";

@@ -1,4 +1,4 @@
-/* What stands in for the cuda backend and its benchmark where the build had no CUDA toolkit. */
+/* Replaces the cuda backend and its benchmark in a build without the CUDA toolkit. */
 #include "gpu/backend.h"
 #include "gpu/cuda_backend/bench.h"
 

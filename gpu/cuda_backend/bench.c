@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { MAX_RUNS = 10000, FEW_RUNS = 5 };
-static const double enough_us = 1e6; /* no more runs after that, nor so many to warm up */
+static const double enough_us = 1e6; /* total time after which no more runs are made, nor warm-up runs */
 
 typedef struct bench {
   const fa_bench_options *opt;
@@ -26,7 +26,7 @@ typedef struct bench {
   bool over_cache;
   void *workspace;
   size_t workspace_bytes;
-  CUdeviceptr flush; /* cold: what is written before every run */
+  CUdeviceptr flush; /* cold: written before every run */
   size_t flush_bytes;
   CUevent begin, end;
 } bench;
@@ -81,7 +81,7 @@ static fa_status time_all(bench *b, fa_bench_result *out, fa_error *err) {
   return status;
 }
 
-/* Of a backward call, what the forward before it needs too. */
+/* Also what the forward needs that precedes a backward call. */
 static fa_status workspace_needed(const bench *b, size_t *bytes, fa_error *err) {
   size_t backward = 0;
   if (b->over_cache) return fa_forward_kvcache_workspace(&b->a, &b->kv, bytes, err);
@@ -91,7 +91,7 @@ static fa_status workspace_needed(const bench *b, size_t *bytes, fa_error *err) 
   return status;
 }
 
-/* Scratch memory, events, and the memory that empties the cache. */
+/* Allocates scratch memory, events, and the memory that flushes the cache. */
 static fa_status prepare(bench *b, const fa_cuda_device *device, fa_error *err) {
   fa_status status = workspace_needed(b, &b->workspace_bytes, err);
   if (status != FA_OK) return status;
@@ -117,7 +117,7 @@ static void release(bench *b) {
   if (b->end) b->d->cuEventDestroy(b->end);
 }
 
-/* What to call, from the problem and its tensors on the device, and the kernel's name. */
+/* Sets the call's arguments from the problem and its tensors on the device, and the kernel's name. */
 static fa_status take_arguments(bench *b, const fa_problem *p, const fa_tensors *device, fa_error *err) {
   const char *why;
   b->over_cache = p->family == FA_KVCACHE;
@@ -158,7 +158,7 @@ static fa_status name_kernel(const bench *b, const fa_problem *p, const fa_cuda_
 static fa_status bench_on(const fa_cuda_context *c, const fa_problem *p, const fa_tensors *device,
                           const fa_bench_options *opt, fa_bench_result *out, fa_error *err) {
   bench b = {.opt = opt, .d = c->driver};
-  fa_status status = fa_args_flex_make(p, &b.flex, err); /* of other families: nothing */
+  fa_status status = fa_args_flex_make(p, &b.flex, err); /* no-op for other families */
   if (status == FA_OK) status = take_arguments(&b, p, device, err);
   if (status == FA_OK) status = name_kernel(&b, p, &c->device, out->kernel, sizeof out->kernel, err);
   if (status == FA_OK) status = prepare(&b, &c->device, err);

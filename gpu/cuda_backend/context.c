@@ -25,7 +25,7 @@ fa_status fa_cuda_context_open(int index, fa_cuda_context *out, fa_error *err) {
   fa_status status = fa_cuda_device_get(d, device, &out->device, err);
   if (status == FA_OK) status = fa_cuda_kernels_exist(&out->device, err);
   if (status != FA_OK) return status;
-  /* Whoever waits for the device leaves the processor to another worker; if it cannot be had, no harm. */
+  /* Waiting for the device then leaves the processor to other workers. Failure does not matter. */
   d->cuDevicePrimaryCtxSetFlags(device, CU_CTX_SCHED_BLOCKING_SYNC);
   code = d->cuDevicePrimaryCtxRetain(&context, device);
   if (code != CUDA_SUCCESS) return fa_cuda_fail(d, code, "cuDevicePrimaryCtxRetain", err);

@@ -1,4 +1,4 @@
-/* The device that a backend or a benchmark works on. */
+/* The device that a backend or benchmark uses. */
 #ifndef FA_GPU_CUDA_BACKEND_CONTEXT_H
 #define FA_GPU_CUDA_BACKEND_CONTEXT_H
 
@@ -10,10 +10,10 @@ typedef struct fa_cuda_context {
   fa_cuda_device device;
 } fa_cuda_context;
 
-/* Device number index, its primary context made current in this thread, and one byte allocated to see that it
- * works. FA_ERR_UNSUPPORTED: no kernels for it. */
+/* Opens device number index: makes its primary context current in this thread, and allocates one byte to test
+ * it. FA_ERR_UNSUPPORTED: no kernels for it. */
 fa_status fa_cuda_context_open(int index, fa_cuda_context *out, fa_error *err);
-/* Makes it current in another thread, the one that works on from now on. */
+/* Makes the context current in the calling thread, which uses it from now on. */
 fa_status fa_cuda_context_use(const fa_cuda_context *c, fa_error *err);
 void fa_cuda_context_close(fa_cuda_context *c);
 

@@ -45,7 +45,7 @@ static fa_status launch(const fa_problem *p, const fa_attention *a, const fa_gra
                         const fa_cuda_tensors *t, unsigned passes, CUstream stream, fa_outcome *out,
                         fa_error *err) {
   fa_status status = FA_OK;
-  fa_cuda_hopper_ran(); /* of others' calls */
+  fa_cuda_hopper_ran(); /* discards those of earlier calls */
   if (passes & FA_PASS_FORWARD) {
     status = fa_forward(a, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
     if (status == FA_OK) name_forward(p, a, fa_cuda_hopper_ran(), out);

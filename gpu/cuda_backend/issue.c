@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* More than half of an H100's L2 cache, so that a call's data do not stay there. */
+/* More than half of an H100's L2 cache, so that a call's data do not stay in it. */
 enum { WORK_BYTES = 32 << 20, WORK_TIMES = 8 };
 
 static CUresult ensure_stream(const fa_cuda_driver *d, CUstream *stream) {
@@ -12,7 +12,7 @@ static CUresult ensure_stream(const fa_cuda_driver *d, CUstream *stream) {
 CUresult fa_cuda_graph_begin(const fa_cuda_driver *d, fa_cuda_issue *x, CUstream *stream) {
   CUresult code = ensure_stream(d, &x->captured);
   *stream = x->captured;
-  /* Relaxed: a call may load a kernel, which other modes refuse. */
+  /* Relaxed: a call may load a kernel, which the other modes forbid. */
   return code == CUDA_SUCCESS ? d->cuStreamBeginCapture(x->captured, CU_STREAM_CAPTURE_MODE_RELAXED) : code;
 }
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* GROWTH: most cases fit at once, so that a worker allocates once; pinning memory stops all others for long.
- */
+/* GROWTH: large enough for most cases, so that a worker allocates once; pinning memory blocks all other
+ * processes for long. */
 enum { NAN_BYTE = 0xff, ALIGNMENT = 512, GROWTH = 32 << 20 };
 
 static size_t round_up(size_t x, size_t multiple) {
@@ -20,7 +20,7 @@ static size_t whole_bytes(const fa_buffer *b) {
 
 /* ---- the arena ---- */
 
-/* Busy until a wait succeeds: memory under a copy must not be given back. */
+/* The arena is busy until a wait succeeds: memory that a copy uses must not be freed. */
 static CUresult wait_for(const fa_cuda_driver *d, fa_cuda_arena *arena) {
   const CUresult code = d->cuStreamSynchronize(NULL);
   arena->busy = code != CUDA_SUCCESS;
@@ -49,7 +49,7 @@ void fa_cuda_arena_free(const fa_cuda_driver *d, fa_cuda_arena *arena) {
   drop_memory(d, arena);
 }
 
-/* The old memory goes first: a set may need nearly all that the device has. */
+/* Frees the old memory first: a set may need nearly all of the device's. */
 static CUresult reserve(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t bytes) {
   if (bytes <= arena->bytes) return CUDA_SUCCESS;
   drop_memory(d, arena);
@@ -62,7 +62,7 @@ static CUresult reserve(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t by
   return code;
 }
 
-/* Room for a copy of so many bytes, or NULL: then copies go without. Not having it is no error. */
+/* Staging memory for a copy of `bytes`, or NULL: copies then go without, which is not an error. */
 static char *stage_for(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t bytes) {
   if (bytes > FA_CUDA_STAGE_KEPT) return NULL;
   if (bytes <= arena->stage_bytes) return arena->stage;
@@ -75,13 +75,13 @@ static char *stage_for(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t byt
   return arena->stage;
 }
 
-/* ---- up ---- */
+/* ---- to the device ---- */
 
 static bool is_in_arena(const fa_buffer *b) {
   return b->base && !fa_buffer_is_virtual(b);
 }
 
-/* Where each buffer stands in the arena, as an offset in base[]; returns the arena's bytes. */
+/* Sets the offset of each buffer in the arena in base[]; returns the arena's bytes. */
 static size_t lay_out(const fa_tensors *host, size_t scratch_bytes, fa_cuda_tensors *out) {
   for (int i = 0; i < FA_T_COUNT; ++i) {
     if (!is_in_arena(&host->buffer[i])) continue;
@@ -93,12 +93,12 @@ static size_t lay_out(const fa_tensors *host, size_t scratch_bytes, fa_cuda_tens
   return scratch_bytes ? out->scratch + scratch_bytes + 2 * FA_GUARD_BYTES : out->bytes;
 }
 
-/* What the stage must hold: the buffers, and both guards of scratch memory without what they guard. */
+/* Size of the staging memory: the buffers, and both guards of scratch memory without the scratch between. */
 static size_t copied_down(const fa_cuda_tensors *t) {
   return t->scratch_bytes ? t->scratch + 2 * FA_GUARD_BYTES : t->bytes;
 }
 
-/* All buffers by one copy. What lies between them is overwritten too. */
+/* Copies all buffers at once, and overwrites what is between them. */
 static CUresult copy_staged(const fa_cuda_driver *d, const fa_tensors *host, const fa_cuda_tensors *t) {
   size_t end = 0;
   for (int i = 0; i < FA_T_COUNT; ++i) {
@@ -119,13 +119,13 @@ static CUresult copy_each(const fa_cuda_driver *d, const fa_tensors *host, const
   return code;
 }
 
-/* The whole arena becomes NaN first, that is scratch memory, gaps, and what an earlier call left beyond. */
+/* First fills the whole arena with NaN: scratch memory, gaps, and whatever an earlier call left. */
 static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t scratch_bytes,
                          fa_cuda_tensors *out) {
   fa_cuda_arena *arena = out->arena;
   const size_t needed = lay_out(host, scratch_bytes, out);
   if (needed == 0) return CUDA_SUCCESS;
-  CUresult code = settle(d, arena); /* nobody may still read what is overwritten now */
+  CUresult code = settle(d, arena); /* the device may still be reading what is about to be overwritten */
   if (code == CUDA_SUCCESS) code = reserve(d, arena, needed);
   if (code != CUDA_SUCCESS) {
     memset(out->base, 0, sizeof out->base);
@@ -136,7 +136,7 @@ static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t
   out->stage = stage_for(d, arena, copied_down(out));
   arena->busy = true;
   code = d->cuMemsetD8Async(arena->base, NAN_BYTE, arena->bytes, NULL);
-  if (code != CUDA_SUCCESS || out->bytes == 0) return code; /* all are virtual */
+  if (code != CUDA_SUCCESS || out->bytes == 0) return code; /* all buffers are virtual */
   return out->stage ? copy_staged(d, host, out) : copy_each(d, host, out);
 }
 
@@ -170,7 +170,7 @@ void *fa_cuda_tensors_scratch(const fa_cuda_tensors *t) {
   return t->scratch_bytes ? (void *)(t->arena->base + t->scratch + FA_GUARD_BYTES) : NULL;
 }
 
-/* ---- down ---- */
+/* ---- to the host ---- */
 
 /* The front guard of scratch memory follows the buffers. */
 static CUresult begin_down(const fa_cuda_driver *d, const fa_cuda_tensors *t, char *guards) {
@@ -213,8 +213,8 @@ static CUresult buffers_down(const fa_cuda_driver *d, const fa_cuda_tensors *t, 
   return code;
 }
 
-/* Waits for kernels and copies; the buffers in the arena are the host's afterwards, unless the scratch
- * memory's guards are not what they were. */
+/* Waits for kernels and copies. Afterwards the host has the arena's buffers, unless the scratch memory's
+ * guards have changed. */
 static fa_status arena_down(const fa_cuda_driver *d, const fa_cuda_tensors *t, const char *what,
                             fa_tensors *host, bool *intact, char *where, size_t where_size, CUresult *code,
                             fa_error *err) {

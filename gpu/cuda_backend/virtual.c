@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes from the front guard on that are memory on the host, in order: front guard, islands, back guard. */
+/* Parts of the buffer that are backed by memory on the host, in order: front guard, islands, back guard. */
 static int n_parts(const fa_buffer *b) {
   return fa_buffer_n_spans(b) + 2;
 }
@@ -24,7 +24,7 @@ static CUmemAllocationProp memory_of(CUdevice device) {
                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 }
 
-/* The granules under all parts, those that touch made one. */
+/* The granules under all parts; adjacent ones are merged. */
 static fa_status find_mapped(const fa_buffer *host, fa_cuda_virtual *v, fa_error *err) {
   const int n = n_parts(host);
   v->mapped = malloc((size_t)n * sizeof *v->mapped);
@@ -42,7 +42,7 @@ static fa_status find_mapped(const fa_buffer *host, fa_cuda_virtual *v, fa_error
   return FA_OK;
 }
 
-/* The mapping keeps the memory alive, so its handle need not be kept. */
+/* The mapping keeps the memory alive, so its handle can be released. */
 static CUresult map_one(const fa_cuda_driver *d, CUdevice device, CUdeviceptr at, size_t bytes) {
   const CUmemAllocationProp memory = memory_of(device);
   const CUmemAccessDesc access = {.location = memory.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -65,7 +65,7 @@ static CUresult reserve(const fa_cuda_driver *d, CUdevice device, fa_cuda_virtua
     return code;
   }
   const int n = v->n;
-  for (v->n = 0; v->n < n; ++v->n) { /* counts what is to be given back */
+  for (v->n = 0; v->n < n; ++v->n) { /* v->n counts what must be freed */
     const fa_span s = v->mapped[v->n];
     code = map_one(d, device, v->base + s.begin, s.end - s.begin);
     if (code != CUDA_SUCCESS) return code;
@@ -75,8 +75,8 @@ static CUresult reserve(const fa_cuda_driver *d, CUdevice device, fa_cuda_virtua
 
 /* ---- copies ---- */
 
-/* Copies what the granule that begins at begins has in common with the host's parts, from the host or to it.
- * *first: the first part that may reach into the granule; moves on. */
+/* Copies the intersection of the granule at `begins` with the host's parts, from the host or to it. *first:
+ * the first part that may reach into the granule; it advances. */
 static void exchange(const fa_buffer *host, size_t at, size_t granule, char *stage, bool to_host,
                      int *first) {
   while (*first < n_parts(host) && part(host, *first).end <= at) ++*first;
@@ -129,7 +129,7 @@ fa_status fa_cuda_virtual_down(const fa_cuda_driver *d, const fa_cuda_virtual *f
   return *code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, *code, "copying tensors back", err);
 }
 
-/* ---- all of it ---- */
+/* ---- whole buffers ---- */
 
 fa_status fa_cuda_virtual_up(const fa_cuda_driver *d, const fa_buffer *host, fa_cuda_virtual *out,
                              CUresult *code, fa_error *err) {
@@ -161,7 +161,7 @@ fa_status fa_cuda_virtual_up(const fa_cuda_driver *d, const fa_buffer *host, fa_
 }
 
 void fa_cuda_virtual_free(const fa_cuda_driver *d, fa_cuda_virtual *v) {
-  bool empty = true; /* address space under memory cannot be given back */
+  bool empty = true; /* address space cannot be freed while memory is mapped in it */
   for (int i = 0; v->base && i < v->n; ++i)
     if (d->cuMemUnmap(v->base + v->mapped[i].begin, v->mapped[i].end - v->mapped[i].begin) != CUDA_SUCCESS)
       empty = false;

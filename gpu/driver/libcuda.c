@@ -10,12 +10,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const fa_cuda_driver *the_driver;
 static const fa_cuda_driver *fake_driver;
 static fa_cuda_driver loaded;
-static fa_error why_not; /* "" until it was tried */
+static fa_error why_not; /* "" until the first attempt */
 
 #define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x) /* of what cuda.h's macro makes of it */
+#define TEXT(x) TEXT_OF(x) /* the name that cuda.h's macro expands to */
 
-/* The functions of library by their names; false: one is missing, and *err says which. */
+/* Looks up the functions of library by name; false: one is missing, and *err says which. */
 static bool look_up(void *library, const char *file, fa_cuda_driver *out, fa_error *err) {
   const char *missing = NULL;
 #define LOOK_UP(function)                                                                                    \
@@ -45,7 +45,7 @@ static bool start(const fa_cuda_driver *d, fa_error *err) {
   return n > 0;
 }
 
-/* The library stays loaded for good: a driver does not like to go. */
+/* The library is never unloaded, which drivers do not support well. */
 static const fa_cuda_driver *load(fa_error *err) {
   const char *file = getenv("FA_LIBCUDA");
   if (!file || !*file) file = "libcuda.so.1";

@@ -1,7 +1,6 @@
-/* The CUDA driver API, found at run time: the program also starts where there is no driver.
+/* The CUDA driver API, loaded at run time, so that the program also starts without a driver.
  *
- * Nothing here may be called before a fork whose child uses CUDA too: a driver's state does not survive it.
- */
+ * Call nothing here before a fork if the child uses CUDA too: a driver's state does not survive a fork. */
 #ifndef FA_GPU_DRIVER_LIBCUDA_H
 #define FA_GPU_DRIVER_LIBCUDA_H
 
@@ -11,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* cuda.h's macros choose the version of each function (cuMemAlloc is cuMemAlloc_v2), here as in the library.
- */
+/* cuda.h's macros choose the version of each function (cuMemAlloc is cuMemAlloc_v2), here and in the
+ * library. */
 #define FA_CUDA_FUNCTIONS(F)                                                                                 \
   F(cuInit)                                                                                                  \
   F(cuDriverGetVersion)                                                                                      \
@@ -74,15 +73,14 @@ typedef struct fa_cuda_driver {
 #undef FA_CUDA_FIELD
 } fa_cuda_driver;
 
-/* Loads libcuda.so.1 (or what the environment's FA_LIBCUDA names) and initialises it, once; every later call
- * gives the same answer. NULL: there is none, it is too old, or it finds no device; the message says which.
- */
+/* Loads and initialises libcuda.so.1 (or the file in the environment's FA_LIBCUDA) once; later calls return
+ * the same result. NULL: there is none, it is too old, or it finds no device; the message says which. */
 const fa_cuda_driver *fa_cuda_driver_get(fa_error *err);
 
-/* For tests: from the next fa_cuda_driver_get on fake is the driver. NULL: load it again. */
+/* For tests: makes fake the driver from the next fa_cuda_driver_get on. NULL: load the real one again. */
 void fa_cuda_driver_replace(const fa_cuda_driver *fake);
 
-/* FA_ERR_MEMORY for out of memory, else FA_ERR_DEVICE, with "what: CUDA_ERROR_NAME (text)". */
+/* FA_ERR_MEMORY if out of memory, else FA_ERR_DEVICE, with "what: CUDA_ERROR_NAME (text)". */
 fa_status fa_cuda_fail(const fa_cuda_driver *d, CUresult code, const char *what, fa_error *err);
 
 typedef struct fa_cuda_device {
@@ -90,11 +88,11 @@ typedef struct fa_cuda_device {
   char name[128], driver[32]; /* "NVIDIA H100 80GB HBM3", "13.0" */
   int major, minor;           /* compute capability */
   int n_processors;           /* multiprocessors */
-  int max_shared_bytes;       /* of a block, when it asks for it */
+  int max_shared_bytes;       /* per block, opt-in maximum */
   int l2_bytes;
 } fa_cuda_device;
 
-/* What the driver says of a device. */
+/* Properties of a device, from the driver. */
 fa_status fa_cuda_device_get(const fa_cuda_driver *d, CUdevice device, fa_cuda_device *out, fa_error *err);
 /* The device of the calling thread's current context. FA_ERR_INPUT: no context is current. */
 fa_status fa_cuda_device_current(const fa_cuda_driver *d, fa_cuda_device *out, fa_error *err);

@@ -12,7 +12,7 @@ static const fa_nvrtc *the_compiler;
 static const fa_nvrtc *fake_compiler;
 static fa_nvrtc loaded;
 static fa_nvrtc_identity the_identity;
-static fa_error why_not; /* "" until it was tried */
+static fa_error why_not; /* "" until the first attempt */
 
 static void look_at_file(fa_nvrtc_identity *id) {
   struct stat s;
@@ -28,7 +28,7 @@ bool fa_nvrtc_file_is(const fa_nvrtc_identity *identity) {
          now.file_mtime_ns == identity->file_mtime_ns;
 }
 
-/* The functions of library by their names; false: one is missing, and *err says which. */
+/* Looks up the functions of library by name; false: one is missing, and *err says which. */
 static bool look_up(void *library, const char *file, fa_nvrtc *out, fa_error *err) {
   const char *missing = NULL;
 #define LOOK_UP(function, ...)                                                                               \
@@ -41,7 +41,8 @@ static bool look_up(void *library, const char *file, fa_nvrtc *out, fa_error *er
   return !missing;
 }
 
-/* The first name that opens; the message is the first one's. RTLD_LAZY: it is a large library. */
+/* Opens the first name that works; the message is the first name's. RTLD_LAZY, because the library is
+ * large. */
 static void *open_library(char *file, size_t size, fa_error *err) {
   static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
   const char *const folders[] = {"", getenv("CUDA_PATH"), getenv("CUDA_HOME"), "/usr/local/cuda"};
@@ -64,7 +65,7 @@ static void *open_library(char *file, size_t size, fa_error *err) {
   return NULL;
 }
 
-/* The library stays loaded for good. */
+/* The library is never unloaded. */
 static const fa_nvrtc *load(fa_nvrtc_identity *id, fa_error *err) {
   char file[512];
   Dl_info where;

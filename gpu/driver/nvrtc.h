@@ -1,7 +1,8 @@
-/* NVIDIA's run-time compiler, found at run time: the program also starts where there is none.
+/* NVIDIA's run-time compiler, loaded at run time, so that the program also starts without it.
  *
- * The file is what the environment's FA_LIBNVRTC names, else libnvrtc.so.13, .12 or libnvrtc.so where the
- * loader finds it, else the same in the toolkit (CUDA_PATH, CUDA_HOME, /usr/local/cuda). It needs no GPU. */
+ * The file is the one in the environment's FA_LIBNVRTC, else libnvrtc.so.13, .12 or libnvrtc.so where the
+ * loader finds it, else the same names in the toolkit (CUDA_PATH, CUDA_HOME, /usr/local/cuda). It needs no
+ * GPU. */
 #ifndef FA_GPU_DRIVER_NVRTC_H
 #define FA_GPU_DRIVER_NVRTC_H
 
@@ -10,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As in the toolkit's nvrtc.h, whose ABI does not change; declared here because it is not always installed.
- */
+/* As in the toolkit's nvrtc.h, whose ABI is stable; declared here because the header is not always
+ * installed. */
 typedef struct fa_nvrtc_program_object *fa_nvrtc_program;
 enum { FA_NVRTC_SUCCESS = 0, FA_NVRTC_ERROR_COMPILATION = 6 };
 
@@ -35,26 +36,27 @@ typedef struct fa_nvrtc {
   const char *(*nvrtcGetErrorString)(int result);
 } fa_nvrtc;
 
-/* Which compiler: what code that was kept on disk must have been made by. */
+/* Identifies the compiler: code kept on disk must have been made by the same one. */
 typedef struct fa_nvrtc_identity {
   int major, minor;
-  char file[512]; /* the library, with its whole path; "" where that is not known */
+  char file[512]; /* full path of the library; "" if unknown */
   long long file_bytes, file_mtime_ns;
 } fa_nvrtc_identity;
 
-/* Loads it, once; every later call gives the same answer. NULL: there is none, or it is too old; the message
- * says which. identity may be NULL. */
+/* Loads it once; later calls return the same result. NULL: there is none, or it is too old; the message says
+ * which. identity may be NULL. */
 const fa_nvrtc *fa_nvrtc_get(fa_nvrtc_identity *identity, fa_error *err);
 
-/* Without loading anything: false once it is known that there is none. */
+/* Loads nothing: false once it is known that there is none. */
 bool fa_nvrtc_is_possible(void);
-/* Without loading anything: "NVRTC 13.0", "NVRTC when it is needed", or why there is none. */
+/* Loads nothing: "NVRTC 13.0", "NVRTC when it is needed", or why there is none. */
 void fa_nvrtc_describe(char *text, size_t size);
 
-/* Is the file still the one that identity speaks of? */
+/* True if the file is still the one that identity describes. */
 bool fa_nvrtc_file_is(const fa_nvrtc_identity *identity);
 
-/* For tests: from the next call on, fake is the compiler, of this identity. NULL: load it again. */
+/* For tests: makes fake, with this identity, the compiler from the next call on. NULL: load the real one
+ * again. */
 void fa_nvrtc_replace(const fa_nvrtc *fake, const fa_nvrtc_identity *identity);
 
 #endif

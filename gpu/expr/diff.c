@@ -1,14 +1,15 @@
 /* Derivatives by reverse accumulation over the tree, as new nodes.
  *
- * What a branch adds is chosen at the end (guard ? slope : 0), never multiplied by 0: an infinity in a branch
- * that is not taken must not become NaN. Simplified: constants are folded in f32, x * 1, x + 0 and --x are x,
- * x * 0 is 0 (so an x that is infinite or NaN is not seen any more, and the sign of a zero may be lost). */
+ * A branch's contribution is selected at the end (guard ? derivative : 0) and never multiplied by 0: an
+ * infinity in a branch that is not taken must not become NaN. Simplifications: constants are folded in f32; x
+ * * 1, x + 0 and --x become x; x * 0 becomes 0 (so an infinite or NaN x is lost, and perhaps the sign of a
+ * zero). */
 #include "gpu/expr/diff.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- making nodes; -1 in, -1 out: out of memory ---- */
+/* ---- making nodes; -1 as an argument gives -1: out of memory ---- */
 
 static int add_node(fa_expr *e, fa_expr_op op, fa_expr_type type, int n_args, int x, int y, int z) {
   if (x < 0 || y < 0 || z < 0) return -1;
@@ -64,7 +65,7 @@ static int choose(fa_expr *e, int condition, int x, int y) {
   return add_node(e, FA_EXPR_SELECT, FA_EXPR_FLOAT, 3, condition, x, y);
 }
 
-/* Both conditions; NONE: always true. */
+/* The conjunction of two conditions; NONE: always true. */
 enum { NONE = -2 };
 static int both(fa_expr *e, int guard, int condition) {
   if (guard == NONE) return condition;
@@ -75,7 +76,7 @@ static int both(fa_expr *e, int guard, int condition) {
 
 typedef struct fa_walk {
   fa_expr *e;
-  int *derivative, *guard; /* per node of the tree; slope NONE: not reached */
+  int *derivative, *guard; /* per node of the tree; derivative NONE: not reached */
 } fa_walk;
 
 static void reach(fa_walk *w, int child, int derivative, int guard) {
@@ -85,7 +86,7 @@ static void reach(fa_walk *w, int child, int derivative, int guard) {
   w->guard[child] = guard;
 }
 
-/* min and max: all to the one that is taken, half to each at a tie. */
+/* min and max: all to the selected argument, half to each at a tie. */
 static void step_choice(fa_walk *w, const fa_expr_node *n, int derivative, int guard) {
   fa_expr *e = w->e;
   const int a = n->arg[0], b = n->arg[1];
@@ -113,7 +114,7 @@ static int function(fa_expr *e, fa_expr_op op, int x) {
   return add_node(e, op, FA_EXPR_FLOAT, 1, x, 0, 0);
 }
 
-/* The slope of the argument of a function of one. */
+/* The derivative with respect to the argument of a function of one argument. */
 static int through(fa_expr *e, fa_expr_op op, int node, int x, int derivative) {
   switch (op) {
   case FA_EXPR_NEG:
@@ -139,7 +140,7 @@ static int through(fa_expr *e, fa_expr_op op, int node, int x, int derivative) {
 
 static void step(fa_walk *w, int node) {
   fa_expr *e = w->e;
-  const fa_expr_node n = e->node[node]; /* a copy: adding nodes moves them */
+  const fa_expr_node n = e->node[node]; /* a copy, because adding nodes moves them */
   const int derivative = w->derivative[node], guard = w->guard[node], x = n.arg[0], y = n.arg[1];
   switch (n.op) {
   case FA_EXPR_SCORE:
@@ -171,9 +172,9 @@ static void step(fa_walk *w, int node) {
   }
 }
 
-/* ---- the whole ---- */
+/* ---- the expression ---- */
 
-/* What a leaf adds. */
+/* The contribution of a leaf. */
 static int share_of(fa_walk *w, int leaf) {
   if (w->guard[leaf] == NONE) return w->derivative[leaf];
   return choose(w->e, w->guard[leaf], w->derivative[leaf], constant(w->e, 0, FA_EXPR_FLOAT));

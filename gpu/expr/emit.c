@@ -1,4 +1,4 @@
-/* One function per use of an expression. */
+/* Emits one function per use of an expression. */
 #include "gpu/expr/emit.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ const char fa_expr_prelude[] =
     /* not inlined: what reduces arguments beyond 2^16 would be there for each of 64 pairs */
     "static __device__ __noinline__ __attribute__((unused)) float fa_expr_sin(float x) { return sinf(x); }\n"
     "static __device__ __noinline__ __attribute__((unused)) float fa_expr_cos(float x) { return cosf(x); }\n"
-    "FA_EXPR_FN float fa_fast_turn(float x) {\n" /* less a multiple of 2 pi */
+    "FA_EXPR_FN float fa_fast_turn(float x) {\n" /* minus a multiple of 2 pi */
     "  const float n = rintf(x * 0.159154943f);\n"
     "  return fmaf(n, 1.74845557e-7f, fmaf(n, -6.28318548f, x));\n"
     "}\n"
@@ -123,8 +123,9 @@ static void put_float(emitter *w, double value) {
   put(w, "%s%sf", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
-/* The element's row-major number as i<node>, then the value. A plain load: 64 pairs that read one element (a
- * slope of their head) are left with one, where the compiler takes __ldg for volatile and keeps them all. */
+/* Emits the element's row-major index as i<node>, then the value. It is a plain load: if 64 pairs read one
+ * element (a slope of their head), the compiler keeps one load, whereas it treats __ldg as volatile and keeps
+ * them all. */
 static void put_load(emitter *w, int node, const fa_expr_node *n) {
   const fa_capture *c = &w->captures[n->buffer];
   int64_t count = 1;
@@ -159,7 +160,7 @@ static const char *function_of(fa_expr_op op, bool is_float, fa_expr_speed speed
   return is_float ? floats[op] : ints[op];
 }
 
-/* What a quotient may be multiplied by instead: the divisor is a constant, neither tiny nor huge. */
+/* The factor that may replace a division: the divisor is a constant, neither tiny nor huge. */
 static bool has_reciprocal(const emitter *w, const fa_expr_node *quotient, float *out) {
   if (w->speed != FA_EXPR_FAST || quotient->op != FA_EXPR_DIV || quotient->type != FA_EXPR_FLOAT)
     return false;

@@ -1,6 +1,6 @@
-/* Expressions as lists of steps between numbered slots: parameters and constants are there from the
- * beginning, what depends on constants alone is worked out once, and slots are used again, so that those of a
- * usual expression stay in a cache line or two. */
+/* Expressions as lists of steps on numbered slots. Parameters and constants are stored in advance, constant
+ * subexpressions are computed once, and slots are reused, so that those of a typical expression fit in a
+ * cache line or two. */
 #include "gpu/expr/functions.h"
 
 #include "gpu/expr/diff.h"
@@ -24,11 +24,11 @@ typedef struct step {
 typedef struct program {
   step *step;
   int n_steps;
-  fa_f32_word *first; /* what slots hold at the beginning: parameters, which are to be set, then constants */
+  fa_f32_word *first; /* initial slots: parameters, which are set per call, then constants */
   int n_first, n_slots;
   int result;  /* slots */
-  int *derivative;  /* [n_reads] of every read whose gradient is wanted: the derivative, */
-  int *buffer; /* and what is read */
+  int *derivative;  /* [n_reads] of every read whose gradient is wanted: slot of the derivative, */
+  int *buffer; /* and the buffer read */
   int n_reads;
 } program;
 
@@ -50,7 +50,7 @@ static fa_f32_word load(const fa_flex_interpreter *x, const step *s, const fa_f3
     *element = *element * c->shape[k] + fa_scalar_index(slot[s->arg[k]].i, c->shape[k]);
   const char *at = (const char *)x->data[s->buffer] + *element * 4; /* f32 or i32 */
 #ifndef FA_TABLES_ONLY                                              /* a library without an executor */
-  /* In a kernel it is the kernel's own read: the executor sees one that leaves the buffer. */
+  /* In a kernel this counts as the kernel's own read: the executor detects one outside the buffer. */
   if (fa_simt_self) fa_simt_global(at, sizeof value, false, (fa_simt_place){__FILE__, __LINE__});
 #endif
   memcpy(&value, at, sizeof value);
@@ -80,7 +80,7 @@ static void run(const fa_flex_interpreter *x, const program *p, fa_f32_word *slo
   }
 }
 
-/* Slots on the stack, where they fit; false: there is no memory for so many. */
+/* Puts slots on the stack if they fit; false: out of memory. */
 static bool begin(const program *p, float score, const fa_flex_pair *at, fa_f32_word *stack,
                   fa_f32_word **out) {
   fa_f32_word *slot = p->n_slots <= STACK_SLOTS ? stack : malloc((size_t)p->n_slots * sizeof *slot);
@@ -97,7 +97,7 @@ static bool begin(const program *p, float score, const fa_flex_pair *at, fa_f32_
   return true;
 }
 
-/* Without memory, which is only asked for by expressions of thousands of values: what no check lets pass. */
+/* Out of memory is only possible with thousands of values; the result then is one that no check accepts. */
 static fa_f32_word run_at(const fa_flex_interpreter *x, const program *p, float score, const fa_flex_pair *at,
                           fa_flex_read *read) {
   fa_f32_word stack[STACK_SLOTS], *slot, result = {.f = NAN};
@@ -132,8 +132,8 @@ typedef struct maker {
   const fa_expr *e;
   program *p;
   bool *needed;    /* per node, like the others */
-  int *slot;       /* where its value is */
-  int *users;      /* how many still read it */
+  int *slot;       /* slot of its value */
+  int *users;      /* number of remaining reads */
   int *read;       /* loads: number of the read, or -1 */
   int *free_slots; /* a stack */
   int n_free;
@@ -147,7 +147,7 @@ static bool is_known(const maker *m, int node) {
   return m->slot[node] >= N_PARAMETERS && m->slot[node] < m->p->n_first;
 }
 
-/* The value of a node whose arguments are all known. */
+/* The value of a node whose arguments are all constant. */
 static fa_f32_word constant(const maker *m, const fa_expr_node *t, const step *s) {
   if (t->op != FA_EXPR_CONST) return operate(s, m->p->first);
   if (t->type == FA_EXPR_FLOAT) return (fa_f32_word){.f = (float)t->value};
@@ -162,7 +162,7 @@ static step step_of(const maker *m, int node) {
   return s;
 }
 
-/* First pass: constants, and what is made of them. */
+/* First pass: constants and constant subexpressions. */
 static void know(maker *m, int node) {
   const fa_expr_node *t = &m->e->node[node];
   bool known = t->op == FA_EXPR_CONST || (t->n_args > 0 && t->op != FA_EXPR_LOAD);
@@ -178,7 +178,7 @@ static bool is_computed(const maker *m, int node) {
   return m->needed[node] && !is_parameter(m->e->node[node].op) && !is_known(m, node);
 }
 
-/* Second pass, over what is computed: arguments nobody else reads leave their slots to the result. */
+/* Second pass, over what is computed: the result reuses the slots of arguments that have no other reader. */
 static void compute(maker *m, int node) {
   const fa_expr_node *t = &m->e->node[node];
   step s = step_of(m, node);
@@ -190,7 +190,7 @@ static void compute(maker *m, int node) {
   m->p->step[m->p->n_steps++] = s;
 }
 
-/* What the results need; a result is read once more, at the end. */
+/* Marks what the results need; a result has one more read, at the end. */
 static void mark(maker *m) {
   for (int node = m->e->n - 1; node >= 0; --node) {
     const fa_expr_node *t = &m->e->node[node];
@@ -232,7 +232,7 @@ static void program_free(program *p) {
   memset(p, 0, sizeof *p);
 }
 
-/* g, wanted: NULL for a value alone. */
+/* g, wanted: NULL if only the value is needed. */
 static fa_status program_make(const fa_expr *e, int root, const fa_expr_gradient *g, const bool *wanted,
                               program *out, fa_error *err) {
   const size_t n = (size_t)e->n, n_reads = g ? (size_t)g->n_reads + 1 : 1;
@@ -255,7 +255,7 @@ static fa_status program_make(const fa_expr *e, int root, const fa_expr_gradient
   return status == FA_OK ? FA_OK : fa_fail(err, status, "out of memory for an expression");
 }
 
-/* ---- the whole ---- */
+/* ---- the interpreter ---- */
 
 static fa_status make_slope(fa_flex_interpreter *x, const fa_expr *score, const bool *wanted, fa_error *err) {
   fa_expr_gradient g;

@@ -1,4 +1,4 @@
-/* Expressions of gpu/fa.h, prepared; and what follows from the sizes of blocks. */
+/* Prepares the expressions of gpu/fa.h, and computes numbers of blocks. */
 #include "gpu/expr/program.h"
 #include "cases/vocabulary/problem.h"
 
@@ -44,7 +44,7 @@ static fa_status take_buffer(const fa_flex_buffer *all, int k, fa_capture *out, 
   if (b->rank < 0 || b->rank > FA_FLEX_MAX_RANK)
     return fa_fail(err, FA_ERR_INPUT, "buffers[%d].rank = %d: 0 .. %d", k, b->rank, FA_FLEX_MAX_RANK);
   *out = (fa_capture){.rank = b->rank, .grad = b->dtype == FA_F32, .is_int = b->dtype == FA_I32};
-  strcpy(out->name, b->name); /* it fits: checked */
+  strcpy(out->name, b->name); /* it fits: checked before */
   int64_t n = 1;
   for (int i = 0; i < b->rank; ++i) {
     out->shape[i] = b->shape[i];

@@ -1,4 +1,4 @@
-/* What stands behind the prepared expressions and the block lists of gpu/fa.h. */
+/* Prepared expressions and block lists of gpu/fa.h. */
 #ifndef FA_GPU_EXPR_PROGRAM_H
 #define FA_GPU_EXPR_PROGRAM_H
 
@@ -10,12 +10,12 @@
 extern "C" {
 #endif
 
-/* Nothing in it changes after it was made. */
+/* Immutable once made. */
 struct fa_flex_program {
   fa_expr score, mask;       /* n == 0: there is none */
   fa_expr_gradient gradient; /* of score, where there is one */
   int n_buffers;
-  fa_capture buffer[FA_FLEX_MAX_BUFFERS]; /* those that the expressions were parsed with */
+  fa_capture buffer[FA_FLEX_MAX_BUFFERS]; /* the buffers that the expressions were parsed with */
 };
 
 static inline bool fa_flex_has_score(const fa_flex_program *p) {
@@ -24,36 +24,36 @@ static inline bool fa_flex_has_score(const fa_flex_program *p) {
 static inline bool fa_flex_has_mask(const fa_flex_program *p) {
   return p && p->mask.n > 0;
 }
-/* Of an attention whose flex is not NULL: blocks along both axes, 0 where there are none. */
+/* Number of blocks along each axis of an attention whose flex is not NULL; 0 without blocks. */
 int64_t fa_flex_n_q(const fa_attention *a);
 int64_t fa_flex_n_kv(const fa_attention *a);
 bool fa_flex_has_blocks(const fa_attention *a);
-/* For how many entries and heads the map of blocks is made: lists say it, and mask_mod by what it looks at.
- */
+/* For how many sequences and heads the block map is made: from the lists, or from what mask_mod depends
+ * on. */
 int64_t fa_flex_map_batch(const fa_attention *a);
 int64_t fa_flex_map_heads(const fa_attention *a);
-/* Elements of a buffer. */
+/* Number of elements of a buffer. */
 int64_t fa_flex_captured_count(const fa_capture *c);
 
-/* ---- checks; of attentions whose flex is not NULL ---- */
+/* ---- checks of attentions whose flex is not NULL ---- */
 
-/* Sizes and features, before there are tensors. FA_ERR_INPUT, FA_ERR_UNSUPPORTED. */
+/* Sizes and features, without tensors. FA_ERR_INPUT, FA_ERR_UNSUPPORTED. */
 fa_status fa_flex_check_problem(const fa_attention *a, fa_error *err);
 /* Pointers of buffers and lists. */
 fa_status fa_flex_check_tensors(const fa_attention *a, fa_error *err);
 /* dbuffer of a backward call. */
 fa_status fa_flex_check_gradients(const fa_attention *a, const fa_gradients *g, fa_error *err);
-/* The lists' contents, in host memory: what check_device_data looks at. Absent ones are NULL. */
+/* The lists' contents in host memory (for check_device_data). Absent ones are NULL. */
 fa_status fa_flex_check_lists(const fa_attention *a, const int32_t *kv_num_blocks, const int32_t *kv_indices,
                               const int32_t *full_kv_num_blocks, const int32_t *full_kv_indices,
                               fa_error *err);
 
 /* ---- lists of blocks from mask_mod ---- */
 
-/* Checks what fa_flex_blocks looks at of a, and gives an attention that has nothing else; its flex is *flex,
- * in which blocks_from_mask_mod is set. FA_ERR_INPUT, FA_ERR_UNSUPPORTED. */
+/* Checks the fields of a that fa_flex_blocks reads, and copies only those to *out; out's flex is *flex, with
+ * blocks_from_mask_mod set. FA_ERR_INPUT, FA_ERR_UNSUPPORTED. */
 fa_status fa_flex_blocks_problem(const fa_attention *a, fa_attention *out, fa_flex *flex, fa_error *err);
-/* The outputs, for such an attention. */
+/* Checks the outputs for such an attention. */
 fa_status fa_flex_blocks_check(const fa_attention *a, const fa_flex_block_lists *lists, fa_error *err);
 
 #ifdef __cplusplus

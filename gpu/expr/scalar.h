@@ -1,6 +1,6 @@
-/* One operation of an expression on single numbers in f32 and int32: what everybody who evaluates expressions
- * as kernels do computes. Integers wrap, x / 0 and x % 0 of integers are 0 (docs/expressions.md, "Kernels").
- */
+/* One operation of an expression on single numbers in f32 and int32, shared by everything that evaluates
+ * expressions as kernels do. Integers wrap; integer x / 0 and x % 0 are 0 (docs/expressions.md,
+ * "Kernels"). */
 #ifndef FA_GPU_EXPR_SCALAR_H
 #define FA_GPU_EXPR_SCALAR_H
 
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* One element: f by float nodes, i by int and bool ones. */
+/* One element: f for float nodes, i for int and bool nodes. */
 typedef union fa_f32_word {
   float f;
   int32_t i;
@@ -17,7 +17,7 @@ typedef union fa_f32_word {
 
 /* ---- comparisons, of both types ---- */
 
-/* NaN is neither less nor equal nor greater, and so only unequal. */
+/* NaN is neither less, equal nor greater, hence only unequal. */
 static inline bool fa_scalar_compare(fa_expr_op op, bool less, bool equal, bool greater) {
   switch (op) {
   case FA_EXPR_LT:
@@ -121,12 +121,12 @@ static inline float fa_scalar_float_unary(fa_expr_op op, float a) {
 
 /* ---- nodes ---- */
 
-/* The index that is read: within 0 .. n - 1. */
+/* Clamps an index to 0 .. n - 1. */
 static inline int32_t fa_scalar_index(int32_t x, int64_t n) {
   return x < 0 ? 0 : x >= n ? (int32_t)(n - 1) : x;
 }
 
-/* An operation of one argument with a result of this type. */
+/* An operation of one argument; the result has this type. */
 static inline fa_f32_word fa_scalar_unary(fa_expr_op op, fa_expr_type type, fa_f32_word a) {
   switch (op) {
   case FA_EXPR_TO_BOOL:
@@ -144,7 +144,7 @@ static inline fa_f32_word fa_scalar_unary(fa_expr_op op, fa_expr_type type, fa_f
   return (fa_f32_word){.i = op == FA_EXPR_ABS && a.i >= 0 ? a.i : fa_scalar_wrap(0u - (uint32_t)a.i)};
 }
 
-/* Of two; floats: the arguments are. */
+/* An operation of two arguments; floats: they are floats. */
 static inline fa_f32_word fa_scalar_binary(fa_expr_op op, fa_expr_type type, bool floats, fa_f32_word a,
                                            fa_f32_word b) {
   if (!floats) return (fa_f32_word){.i = fa_scalar_int_binary(op, a.i, b.i)};

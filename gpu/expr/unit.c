@@ -8,7 +8,7 @@ static bool has_score(const fa_flex_unit *u) {
   return u->has_score && fa_flex_has_score(u->program);
 }
 
-/* Only where a read of it depends on what score_mod gives. */
+/* True only if a read of the buffer affects score_mod's value. */
 static bool is_wanted(const fa_flex_unit *u, int buffer) {
   return u->has_slope && u->wanted[buffer] && !u->program->buffer[buffer].is_int;
 }
@@ -89,7 +89,7 @@ static bool put_text(FILE *f, const fa_flex_unit *u, const char *kernel) {
   return good;
 }
 
-/* ---- either, into memory ---- */
+/* ---- both, into memory ---- */
 
 char *fa_flex_unit_key(const fa_flex_unit *u, size_t *n_bytes) {
   char *bytes = NULL;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { DEFAULT_MEGABYTES = 256, MAX_FILES = 16384, PATH_SIZE = 1024 };
-static const int64_t STALE_SECONDS = 3600; /* of a temporary file: whoever wrote it is gone */
+static const int64_t STALE_SECONDS = 3600; /* age of a temporary file whose writer must be dead */
 static const char magic[8] = "FACUBIN";
 
 void fa_cubin_cache_folder(char *path, size_t size) {
@@ -22,14 +22,14 @@ void fa_cubin_cache_folder(char *path, size_t size) {
   int n = 0;
   if (dir && *dir)
     n = snprintf(path, size, "%s", dir);
-  else if (xdg && *xdg == '/') /* relative ones are to be ignored, says its specification */
+  else if (xdg && *xdg == '/') /* the specification says to ignore relative paths */
     n = snprintf(path, size, "%s/fa-verify", xdg);
   else if (home && *home)
     n = snprintf(path, size, "%s/.cache/fa-verify", home);
   if (n <= 0 || (size_t)n >= size) path[0] = 0;
 }
 
-/* The folder and what lies above it; private, as code that will be run should be. */
+/* Creates the folder and its parents; private, because its code will be run. */
 static bool make_folder(const char *path) {
   char part[PATH_SIZE];
   const size_t n = strlen(path);
@@ -96,7 +96,7 @@ static void *read_file(int fd, const char *key, fa_nvrtc_identity *made_by, size
     free(code);
     return NULL;
   }
-  futimens(fd, NULL); /* used now; if that fails, it only goes earlier */
+  futimens(fd, NULL); /* marks it as used; if that fails, it is only evicted earlier */
   *made_by = h.made_by;
   *code_bytes = (size_t)h.code_bytes;
   return code;
@@ -131,7 +131,7 @@ static bool ends_with(const char *name, const char *end) {
   return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* The kernels of the folder; what a dead writer left is removed on the way. Only names as we give them. */
+/* The cached kernels in the folder; removes what a dead writer left. Considers only names of our form. */
 static int list_entries(DIR *dir, entry *out, int max) {
   int n = 0;
   for (struct dirent *d; n < max && (d = readdir(dir));) {
@@ -159,7 +159,7 @@ static int64_t limit_bytes(void) {
   return (int64_t)((good ? megabytes : DEFAULT_MEGABYTES) * 1048576);
 }
 
-/* The newest file stays whatever its size: it was written for somebody. */
+/* The newest file stays whatever its size: somebody needs it. */
 static void evict(const char *folder) {
   DIR *dir = opendir(folder);
   entry *all = dir ? malloc(MAX_FILES * sizeof *all) : NULL;
@@ -185,7 +185,7 @@ bool fa_cubin_cache_write(const char *key, const fa_nvrtc_identity *made_by, con
   fa_cubin_cache_header h;
   fa_cubin_cache_folder(folder, sizeof folder);
   if (!path_of(key, path, sizeof path) || !make_folder(folder)) return false;
-  memset(&h, 0, sizeof h); /* gaps between members are part of the file */
+  memset(&h, 0, sizeof h); /* padding between members is part of the file */
   memcpy(h.magic, magic, sizeof magic);
   h.format = FA_CACHE_FORMAT;
   h.header_bytes = sizeof h;

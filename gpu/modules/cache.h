@@ -1,10 +1,10 @@
 /* Compiled kernels on disk, kept from one process to the next.
  *
  * One file per kernel, <key>.cubin, in $FA_CACHE_DIR, else $XDG_CACHE_HOME/fa-verify, else
- * ~/.cache/fa-verify. Nothing here is ever an error: what cannot be read, is cut short, damaged, of another
- * format, or belongs to somebody else than this user or root, is not there; what cannot be written is not
- * kept. Files appear whole or not at all, so any number of processes may read and write at once. Past
- * FA_CACHE_MEGABYTES (256) the files that were not used for longest go.
+ * ~/.cache/fa-verify. Nothing here is ever an error. A file that cannot be read, is truncated, damaged, of
+ * another format, or owned by anyone but this user or root is ignored; a file that cannot be written is not
+ * kept. Files appear whole or not at all, so any number of processes may read and write at once. Beyond
+ * FA_CACHE_MEGABYTES (256) the least recently used files are removed.
  *
  * A file begins with fa_cubin_cache_header, in the byte order of the machine; the code follows. */
 #ifndef FA_GPU_MODULES_CACHE_H
@@ -21,18 +21,18 @@ typedef struct fa_cubin_cache_header {
   char magic[8]; /* "FACUBIN" */
   uint32_t format, header_bytes;
   char key[FA_CACHE_KEY_SIZE];
-  char sha256[FA_CACHE_KEY_SIZE]; /* of the header with zeros here, and of the code */
+  char sha256[FA_CACHE_KEY_SIZE]; /* of the header with zeros in this field, and of the code */
   fa_nvrtc_identity made_by;
   uint64_t code_bytes;
 } fa_cubin_cache_header;
 
-/* "" where there is no place for it. */
+/* "" if there is no place for it. */
 void fa_cubin_cache_folder(char *path, size_t size);
 
-/* The code that was kept under this key, malloc'd, and who made it; NULL: none. */
+/* The code kept under this key, malloc'd, and the compiler that made it; NULL: none. */
 void *fa_cubin_cache_read(const char *key, fa_nvrtc_identity *made_by, size_t *code_bytes);
 
-/* false: it could not be kept. */
+/* false: it was not kept. */
 bool fa_cubin_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code, size_t code_bytes);
 
 #endif

@@ -1,5 +1,5 @@
-# The part of the library that talks to the CUDA driver, and the compiled kernels (FA_CUBINS, "source|arch|file", from
-# kernels/cuda.cmake) inside it. It needs the toolkit's cuda.h and no library: the driver is found at run time.
+# The part of the library that talks to the CUDA driver, with the compiled kernels (FA_CUBINS, "source|arch|file",
+# from kernels/cuda.cmake) inside it. It needs the toolkit's cuda.h but no library: the driver is loaded at run time.
 set(FA_CUDA_HINTS ENV CUDA_PATH ENV CUDA_HOME)
 if(FA_NVCC)
   get_filename_component(nvcc_real ${FA_NVCC} REALPATH)
@@ -53,7 +53,7 @@ configure_file(modules/sources.c.in ${CMAKE_BINARY_DIR}/gpu/sources.c @ONLY)
 set_source_files_properties(${CMAKE_BINARY_DIR}/gpu/sources.c PROPERTIES OBJECT_DEPENDS "${kernel_files}")
 configure_file(modules/cubins.c.in ${CMAKE_BINARY_DIR}/gpu/cubins.c @ONLY)
 set_source_files_properties(${CMAKE_BINARY_DIR}/gpu/cubins.c PROPERTIES OBJECT_DEPENDS "${cubin_files}")
-# What gpu/fa.h needs of it, and what only the harness does.
+# What gpu/fa.h needs of it, and what only the harness needs.
 foreach(folder driver modules cuda cuda_backend)
   add_subdirectory(${folder})
 endforeach()

@@ -15,7 +15,7 @@ typedef struct kept {
   CUlibrary library; /* NULL: it does not compile */
   CUkernel kernel;
   char *why_not;
-  size_t shared_bytes; /* how far its limit was raised */
+  size_t shared_bytes; /* how far its limit has been raised */
 } kept;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -23,13 +23,13 @@ static kept table[FA_CUDA_FLEX_KEPT];
 static int n_kept; /* places that were ever used */
 static uint64_t clock_now;
 
-/* One kernel on its way. */
+/* One kernel being fetched. */
 typedef struct job {
   const fa_cuda_device *device;
   fa_cuda_flex_wanted *wanted;
   bool quick;
-  kept entry;  /* key, hash and device; then what became of it */
-  kept *place; /* where it is kept already; or else */
+  kept entry;  /* key, hash and device; then the result */
+  kept *place; /* where it is kept already; otherwise */
   fa_rtc_code code;
   fa_status status;
   fa_error err;
@@ -52,7 +52,7 @@ static fa_status get_policies(bool *quick, fa_error *err) {
                  "kernels for expressions are compiled at run time, and FA_NVRTC=off");
 }
 
-/* What the unit depends on, the kernel's line, and how it is compiled. */
+/* Everything the unit depends on, the kernel's recipe, and compiler options. */
 static bool make_key(job *j) {
   size_t n = 0;
   char *unit = fa_flex_unit_key(&j->wanted->unit, &n);
@@ -81,12 +81,12 @@ static kept *find(const kept *x) {
   return NULL;
 }
 
-/* ---- compiling, without the lock and in a thread of its own ---- */
+/* ---- compiling, without the lock and in a separate thread ---- */
 
 static void *compile(void *argument) {
   job *j = argument;
   char only[300];
-  const char *const options[] = {only, "--Ofast-compile=mid"}; /* under which those for sm_90a would spill */
+  const char *const options[] = {only, "--Ofast-compile=mid"}; /* with which those for sm_90a would spill */
   const char *source = fa_kernel_source_find(j->wanted->recipe->source);
   j->status = FA_ERR_UNSUPPORTED;
   if (!source) {
@@ -106,7 +106,7 @@ static void *compile(void *argument) {
   return NULL;
 }
 
-/* The first of those to be compiled in this thread. */
+/* Compiles the first one in this thread. */
 static void compile_all(job *jobs, int n) {
   job *own = NULL;
   for (int i = 0; i < n; ++i) {
@@ -135,7 +135,7 @@ static void empty(const fa_cuda_driver *d, kept *k) {
   memset(k, 0, sizeof *k);
 }
 
-/* A free place; NULL: the one to be had may still be in use. */
+/* A free place; NULL: the only candidate may still be in use. */
 static kept *make_place(const fa_cuda_driver *d, CUstream stream, uint64_t begin) {
   if (n_kept < FA_CUDA_FLEX_KEPT) return &table[n_kept++];
   kept *oldest = &table[0];
@@ -149,7 +149,7 @@ static kept *make_place(const fa_cuda_driver *d, CUstream stream, uint64_t begin
   return oldest;
 }
 
-/* Loads what was compiled; that a unit does not compile is kept too. */
+/* Loads what was compiled; a unit that does not compile is also remembered. */
 static fa_status keep(const fa_cuda_driver *d, job *j, CUstream stream, uint64_t begin, fa_error *err) {
   kept *x = &j->entry;
   fa_status status = j->status;
@@ -199,7 +199,7 @@ static fa_status get_all(const fa_cuda_driver *d, const fa_cuda_device *device, 
   const uint64_t begin = clock_now + 1;
   for (int i = 0; i < n; ++i) {
     jobs[i].place = find(&jobs[i].entry);
-    if (jobs[i].place) jobs[i].place->used = ++clock_now; /* so that it does not go for the others */
+    if (jobs[i].place) jobs[i].place->used = ++clock_now; /* so that the others do not evict it */
   }
   compile_all(jobs, n);
   for (int i = 0; status == FA_OK && i < n; ++i)

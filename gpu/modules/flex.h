@@ -1,16 +1,17 @@
-/* Flex kernels, compiled for a call's expressions at their first use: by NVRTC, or taken from disk (rtc.h),
- * then kept in memory by what they were compiled for.
+/* Flex kernels, compiled for a call's expressions at first use: by NVRTC, or read from disk (rtc.h), then
+ * kept in memory.
  *
- * The environment's FA_FLEX_COMPILE=quick: the portable ones in half the time, and slower; for many
- * expressions that are used once each. best, the default: as fast as can be. */
+ * The environment's FA_FLEX_COMPILE=quick compiles the portable kernels in half the time, but they run
+ * slower: for many expressions that are used once each. best, the default: as fast as possible. */
 #ifndef FA_GPU_MODULES_FLEX_H
 #define FA_GPU_MODULES_FLEX_H
 
 #include "gpu/driver/libcuda.h"
 #include "gpu/expr/unit.h"
 
-/* As many are kept; those used longest ago go first, once the caller's stream has come to its end. A graph
- * that holds a flex kernel is good as long as no more than that many others were used since. */
+/* Number of kernels kept. The least recently used are unloaded first, once the caller's stream has reached
+ * its end. A graph with a flex kernel stays valid as long as at most that many other kernels were used
+ * since. */
 enum { FA_CUDA_FLEX_KEPT = 1024, FA_CUDA_FLEX_WANTED = 16 };
 
 typedef struct fa_cuda_flex_wanted {
@@ -21,13 +22,13 @@ typedef struct fa_cuda_flex_wanted {
   CUkernel kernel; /* out */
 } fa_cuda_flex_wanted;
 
-/* All n <= FA_CUDA_FLEX_WANTED kernels of a call; those that have to be compiled are compiled side by side.
- * FA_ERR_INPUT: FA_NVRTC or FA_FLEX_COMPILE is not understood. FA_ERR_UNSUPPORTED: no NVRTC, FA_NVRTC=off, a
- * unit that does not compile, or too much shared memory; the answer stays the same. */
+/* Gets all n <= FA_CUDA_FLEX_WANTED kernels of a call; those that must be compiled are compiled in parallel.
+ * FA_ERR_INPUT: FA_NVRTC or FA_FLEX_COMPILE is invalid. FA_ERR_UNSUPPORTED: no NVRTC, FA_NVRTC=off, a unit
+ * that does not compile, or too much shared memory; a repeated call gives the same answer. */
 fa_status fa_cuda_flex_kernels(const fa_cuda_driver *d, const fa_cuda_device *device,
                                fa_cuda_flex_wanted *wanted, int n, CUstream stream, fa_error *err);
 
-/* For tests: forgets what was loaded; the libraries are not unloaded. */
+/* For tests: forgets what was loaded, without unloading the libraries. */
 void fa_cuda_flex_forget(void);
 
 #endif

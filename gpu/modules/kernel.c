@@ -12,15 +12,15 @@
 #define MAX_LIBRARIES 512
 #define MAX_KERNELS 1024
 
-/* Code that was compiled at run time, and loaded. */
+/* Code that was compiled at run time and loaded. */
 typedef struct compiled {
   char *unit;        /* the recipe's source and line */
-  int major, minor;  /* for which devices */
-  CUlibrary library; /* NULL: it could not be compiled */
+  int major, minor;  /* the devices it is for */
+  CUlibrary library; /* NULL: it does not compile */
   char *why_not;
 } compiled;
 
-/* A kernel and how far its limit on shared memory was raised on a device; limits only grow. Held in a hash
+/* A kernel, and how far its limit on shared memory has been raised on a device; limits only grow. In a hash
  * table by name, device and policy. */
 typedef struct ready_kernel {
   char name[96]; /* "": free */
@@ -36,8 +36,8 @@ static compiled at_run_time[MAX_LIBRARIES];
 static int n_at_run_time;
 static ready_kernel ready[MAX_KERNELS];
 static const fa_cubin *cubins = fa_cubins;
-static int n_cubins = -1;      /* as many as the build has */
-static fa_error first_failure; /* to compile */
+static int n_cubins = -1;      /* number in the build */
+static fa_error first_failure; /* of compiling */
 
 static int count(void) {
   return n_cubins < 0 ? fa_n_cubins : n_cubins;
@@ -46,7 +46,7 @@ static int count(void) {
 bool fa_cubin_fits(const char *arch, int major, int minor) {
   char *suffix = NULL;
   const long number = strtol(arch, &suffix, 10);
-  if (*suffix == 'a') return number == 10 * major + minor; /* this one and no other */
+  if (*suffix == 'a') return number == 10 * major + minor; /* this architecture only */
   return number / 10 == major && number % 10 <= minor;
 }
 
@@ -107,8 +107,8 @@ void fa_cuda_kernels_describe(const fa_cuda_device *device, char *text, size_t s
 
 /* ---- compiled ahead of time ---- */
 
-/* Is name a kernel of this cubin's? A source compiled in parts has a cubin for each: "flash/backward_f16" holds
- * those of "flash/backward" with "_f16" in their names. */
+/* True if name is probably a kernel of this cubin. A source compiled in parts has a cubin for each:
+ * "flash/backward_f16" holds the kernels of "flash/backward" with "_f16" in their names. */
 static bool is_likely_in(const fa_cubin *cubin, const char *name, const char *source) {
   const size_t n = strlen(source);
   if (strncmp(cubin->source, source, n) != 0) return false;
@@ -123,8 +123,8 @@ static fa_status load(const fa_cuda_driver *d, int i, fa_error *err) {
   return fa_cuda_fail(d, code, "loading the kernels", err);
 }
 
-/* Finds name in the code for this device, loading on the way what was not loaded yet. Looks where the name
- * and the source say first: to ask in vain is an error in the eyes of memory checkers. */
+/* Finds name in the code for this device, loading cubins as needed. It starts with the cubin that name and
+ * source suggest, because memory checkers report a failed lookup as an error. */
 static fa_status find(const fa_cuda_driver *d, const fa_cuda_device *device, const char *name,
                       const char *source, CUkernel *out, fa_error *err) {
   for (int pass = 0; pass < 2; ++pass) {
@@ -143,7 +143,7 @@ static fa_status find(const fa_cuda_driver *d, const fa_cuda_device *device, con
 
 /* ---- compiled at run time ---- */
 
-/* Compiles, or takes from disk, and loads. */
+/* Compiles the unit or reads it from disk, and loads it. */
 static fa_status build(const fa_cuda_driver *d, const fa_cuda_device *device, const fa_kernel_recipe *recipe,
                        CUlibrary *out, fa_error *err) {
   char only[256];
@@ -176,7 +176,7 @@ static fa_status remember(const fa_cuda_device *device, const char *unit, CUlibr
   return FA_OK;
 }
 
-/* A unit that does not compile is not tried again; what the driver says may be different the next time. */
+/* A unit that does not compile is not tried again; an error of the driver may go away. */
 static fa_status get_library(const fa_cuda_driver *d, const fa_cuda_device *device,
                              const fa_kernel_recipe *recipe, CUlibrary *out, fa_error *err) {
   char unit[300];
@@ -242,7 +242,7 @@ static fa_status make_ready(const fa_cuda_driver *d, const fa_cuda_device *devic
   return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, code, "cuKernelSetAttribute", err);
 }
 
-/* Where it is, or where it may go; NULL: the table is full. */
+/* The entry, or where it may go; NULL: the table is full. */
 static ready_kernel *find_ready(const char *name, CUdevice device, fa_rtc_policy policy) {
   uint32_t hash = 2166136261u ^ (uint32_t)(device * 3 + (int)policy);
   for (const char *c = name; *c; ++c) hash = (hash ^ (unsigned char)*c) * 16777619u; /* FNV-1a */

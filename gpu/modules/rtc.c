@@ -34,7 +34,7 @@ const char *fa_kernel_source_find(const char *name) {
   return NULL;
 }
 
-/* What NVRTC lacks: it has no system headers of its own. */
+/* NVRTC has no system headers of its own. */
 static const fa_kernel_source system_headers[] = {
     {"stdint.h", "#pragma once\n"
                  "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\n"
@@ -52,7 +52,7 @@ static int list_headers(const char *names[MAX_HEADERS], const char *texts[MAX_HE
   }
   for (const fa_kernel_source *s = fa_kernel_sources; s->name; ++s) {
     if (strcmp(s->name + strlen(s->name) - 3, ".cu") == 0) continue;
-    FA_ASSERT(n < MAX_HEADERS); /* a build that has more is to be noticed */
+    FA_ASSERT(n < MAX_HEADERS); /* a build with more headers must fail here */
     names[n] = s->name;
     texts[n++] = s->text;
   }
@@ -62,11 +62,12 @@ static int list_headers(const char *names[MAX_HEADERS], const char *texts[MAX_HE
 /* ---- the key ---- */
 
 static void add_text(fa_sha256 *s, const char *text) {
-  fa_sha256_add(s, text ? text : "", text ? strlen(text) + 1 : 1); /* the NUL keeps neighbours apart */
+  fa_sha256_add(s, text ? text : "", text ? strlen(text) + 1 : 1); /* the NUL separates adjacent texts */
 }
 
-/* Of half a megabyte of headers SHA-256 would be most of the time that a kernel from disk takes. Nobody
- * forges them: they are this program's own, and only to be told from another version's. */
+/* SHA-256 over half a megabyte of headers would take most of the time of reading a kernel from disk. Nobody
+ * forges these headers: they are this program's own, and only need to be distinguished from another
+ * version's. */
 static uint64_t hash_text(uint64_t hash, const char *text) {
   const size_t n = strlen(text) + 1;
   for (size_t i = 0; i < n; i += 8) {
@@ -107,7 +108,8 @@ static void make_key(const fa_rtc_unit *unit, int major, int minor, char key[FA_
 
 /* ---- compiling ---- */
 
-/* "sm_90a" for 9.0; else the newest that NVRTC knows of the same major number, which runs on the device. */
+/* "sm_90a" for 9.0; otherwise the newest architecture known to NVRTC with the same major number, which the
+ * device can run. */
 static fa_status choose_arch(const fa_nvrtc *nvrtc, int major, int minor, char *out, size_t size,
                              fa_error *err) {
   int archs[MAX_ARCHS], n = 0, best = -1;
@@ -158,7 +160,7 @@ static fa_status compile(const fa_nvrtc *nvrtc, const fa_rtc_unit *unit, int maj
   if (status != FA_OK) return status;
   options[n++] = arch;
   options[n++] = "-std=c++17";
-  options[n++] = "-default-device"; /* what a header has for host code is harmless there */
+  options[n++] = "-default-device"; /* host code in headers is harmless there */
   for (int i = 0; i < unit->n_options && i < MAX_OPTIONS; ++i) options[n++] = unit->options[i];
   const int n_headers = list_headers(names, texts);
   int code = nvrtc->nvrtcCreateProgram(&program, unit->text, unit->name, n_headers, texts, names);
@@ -171,8 +173,8 @@ static fa_status compile(const fa_nvrtc *nvrtc, const fa_rtc_unit *unit, int maj
   return status;
 }
 
-/* Is code made by that compiler what this one would make? Asked without loading it as long as its file is
- * the one that made the code. */
+/* True if this compiler would make the same code as that one. NVRTC is not loaded if its file is
+ * unchanged. */
 static bool is_up_to_date(const fa_nvrtc_identity *made_by) {
   fa_nvrtc_identity now;
   if (fa_nvrtc_file_is(made_by)) return true;

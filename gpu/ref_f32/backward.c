@@ -1,5 +1,5 @@
-/* Backward: P again from the forward's own LSE, delta from its own O; one pass over the tiles of a KV head
- * gives dQ, dK, dV and dBias, in a fixed order. */
+/* Backward: recomputes P from the forward's own LSE, and delta from its own O. One pass over the tiles of a
+ * KV head gives dQ, dK, dV and dBias, in a fixed order. */
 #include "gpu/ref_f32/parts.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@ typedef struct work {
   float *dq;                          /* [64][ld] */
   float *dk, *dv, *dk_head, *dv_head; /* [key_rows][ld]: sum over the group, and one query head's part */
   float lse[FA_F32_TILE_M], delta[FA_F32_TILE_M];
-  float logits[FA_F32_TILE_M * FA_F32_TILE_N]; /* with expressions: which pairs are hidden */
-  uint8_t keep[FA_F32_TILE_M * FA_F32_TILE_N]; /* 1 where no dropout */
+  float logits[FA_F32_TILE_M * FA_F32_TILE_N]; /* with expressions: shows which pairs are masked */
+  uint8_t keep[FA_F32_TILE_M * FA_F32_TILE_N]; /* 1 without dropout */
   float *memory, *dbias;
   uint8_t *tiles;
   fa_f32_mods *mods;
@@ -114,7 +114,7 @@ static void softmax_gradient(const fa_f32_score *c, work *w, int64_t i0, int64_t
   for (int64_t r = 0; r < n_i; ++r)
     for (int64_t l = 0; l < n; ++l) {
       int64_t at = r * n + l;
-      /* a hidden pair, also in a row whose LSE is infinite by convention */
+      /* a masked pair, also in a row whose LSE is infinite by convention */
       float prob = w->s[at] == -INFINITY ? 0.0f : expf(w->s[at] - w->lse[r]);
       float dp = w->keep[at] ? w->dp[at] : 0.0f;
       if (p->dropout.p > 0.0) dp *= kept;
@@ -163,7 +163,7 @@ static void backward_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_
                  w->dq + r * w->ld);
 }
 
-/* Every row of the extent, existing or not: what nobody saw is 0 and must be written. */
+/* Every row of the extent, existing or not: rows that nobody attends to are 0 and must be written. */
 static void write_key_rows(const fa_problem *p, const fa_tensors *t, const fa_tensor *out,
                            const fa_f32_sequence *e, int64_t hk, float *sum, int64_t ld, float factor) {
   if (!out->data) return;

@@ -33,7 +33,7 @@ void fa_f32_rotate(const fa_problem *p, const fa_tensors *t, int64_t position, f
 }
 
 int64_t fa_f32_query_position(const fa_problem *p, const fa_tensors *t, const fa_f32_sequence *e, int64_t i) {
-  /* Without a causal or window mask every row counts as the same position: that is the original interface. */
+  /* Without a causal or window mask every row has the same position, as in the original interface. */
   return valid_keys(t, e->b) + (p->mask.type == FA_MASK_NONE ? 0 : i);
 }
 
@@ -46,7 +46,7 @@ void fa_f32_append(const fa_problem *p, fa_tensors *t, float *row) {
     for (int64_t n = 0; n < p->kvcache.n_new; ++n)
       for (int64_t h = 0; h < p->heads_kv; ++h) {
         int64_t at = valid_keys(t, b) + n;
-        /* the new rows are indexed by the entry itself, not through the cache: fa_f32_q_row fits */
+        /* the new rows are indexed by the sequence itself, not through the cache: fa_f32_q_row fits */
         fa_f32_load(k_new->dtype, fa_f32_q_row(p, k_new, &e, h, n), k_new->stride[3], p->head_dim, row);
         if (p->kvcache.rotary_dim > 0) fa_f32_rotate(p, t, at, row);
         fa_f32_store(k->dtype, fa_f32_k_row(p, t, k, &e, h, at), k->stride[3], p->head_dim, row);

@@ -1,4 +1,4 @@
-/* Which pairs dropout keeps, bit for bit as the original kernels decide it (docs/semantics.md, "Dropout"). */
+/* Which pairs dropout keeps, bit for bit as in the original kernels (docs/semantics.md, "Dropout"). */
 #include "gpu/ref_f32/parts.h"
 
 typedef struct words {
@@ -17,8 +17,8 @@ static words philox(uint64_t seed, words c, int n_rounds) {
   return c;
 }
 
-/* A block of 16 x 32 pairs shares, lane by lane, one call's 16 bytes: four bits of the row and column pick
- * the byte, the others the lane. One call per pair is wasteful and cannot be wrong about the sharing. */
+/* A block of 16 x 32 pairs shares, lane by lane, one call's 16 bytes: four bits of the row and column select
+ * the byte, the others the lane. One call per pair is wasteful, but cannot get the sharing wrong. */
 static uint8_t keep_flash(const fa_f32_score *c, uint32_t threshold, int64_t i, int64_t j) {
   const fa_problem *p = c->p;
   uint32_t r = (uint32_t)(i % 16), k = (uint32_t)(j % 32);
@@ -29,7 +29,7 @@ static uint8_t keep_flash(const fa_f32_score *c, uint32_t threshold, int64_t i, 
   return ((out.w[byte / 4] >> (8 * (byte % 4))) & 0xff) <= threshold;
 }
 
-/* The head's base counts the launch's longest lengths, the row's base this entry's own keys. */
+/* The head's base counts the launch's maximum lengths, the row's base this sequence's own keys. */
 static uint8_t keep_memeff(const fa_f32_score *c, float drop, int64_t i, int64_t j) {
   const fa_problem *p = c->p;
   uint64_t head = (uint64_t)(c->e->b * p->heads_q + c->h);

@@ -1,4 +1,4 @@
-/* Every node of an expression over a row of pairs. */
+/* Evaluates every node of an expression over a row of pairs. */
 #include "gpu/ref_f32/expr.h"
 
 #include <stdlib.h>

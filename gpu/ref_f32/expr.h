@@ -1,6 +1,6 @@
-/* Expressions in float32 and int32, as a plain kernel computes them: every node over a row of pairs, branches
- * evaluated both and then chosen. What has no value gives a defined one (docs/expressions.md, "Kernels"):
- * integers wrap, division of an integer by 0 gives 0, indices are clamped to their range. */
+/* Expressions in float32 and int32 as a plain kernel computes them: every node over a row of pairs, both
+ * branches evaluated and then selected. Undefined operations give defined results (docs/expressions.md,
+ * "Kernels"): integers wrap, integer division by 0 gives 0, indices are clamped to their range. */
 #ifndef FA_GPU_REF_F32_EXPR_H
 #define FA_GPU_REF_F32_EXPR_H
 
@@ -9,7 +9,7 @@
 
 enum { FA_F32_PAIRS = 64 };
 
-/* Pairs (i, j0 .. j0 + n - 1) of one entry and head, n <= FA_F32_PAIRS. */
+/* Pairs (i, j0 .. j0 + n - 1) of one sequence and head, n <= FA_F32_PAIRS. */
 typedef struct fa_f32_pairs {
   int64_t b, h, i, j0;
   int n;
@@ -21,7 +21,7 @@ typedef struct fa_f32_expr {
   const fa_expr *e;
   const fa_tensors *in;
   fa_f32_word *row; /* [e->n][FA_F32_PAIRS] */
-  int64_t *element; /* the same: which element a FA_EXPR_LOAD read */
+  int64_t *element; /* the same: index of the element that an FA_EXPR_LOAD read */
 } fa_f32_expr;
 
 fa_status fa_f32_expr_init(fa_f32_expr *x, const fa_expr *e, const fa_tensors *in, fa_error *err);

@@ -1,4 +1,4 @@
-/* Forward: online softmax over key tiles, one (entry, head, row block) at a time. */
+/* Forward: online softmax over key tiles, one (sequence, head, row block) at a time. */
 #include "gpu/ref_f32/parts.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ typedef struct work {
   float *q, *k, *kt, *v, *s, *o, *total, *memory;
   float m[FA_F32_TILE_M], l[FA_F32_TILE_M];    /* running max and sum of a split */
   float lse[FA_F32_TILE_M];                    /* log sum of what `total` holds; -inf: nothing yet */
-  uint8_t keep[FA_F32_TILE_M * FA_F32_TILE_N]; /* 1 where no dropout */
+  uint8_t keep[FA_F32_TILE_M * FA_F32_TILE_N]; /* 1 without dropout */
   uint8_t *tiles;
   fa_f32_mods *mods;
 } work;
@@ -40,7 +40,7 @@ static void work_free(work *w) {
   free(w->tiles);
 }
 
-/* A row's sum in four chains, as the four lanes of a quad would keep it. */
+/* A row's sum in four chains, like the four lanes of a quad. */
 static float row_sum(const float *x) {
   float lane[4] = {0, 0, 0, 0};
   for (int l = 0; l < FA_F32_TILE_N; l += 4)
@@ -48,11 +48,11 @@ static float row_sum(const float *x) {
   return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
-/* New running max of one row; rescales what was summed so far; turns the row of logits into P. */
+/* Updates the running max of one row, rescales its sums so far, and turns its logits into P. */
 static void softmax_row(work *w, int64_t r) {
   float *x = w->s + r * FA_F32_TILE_N, m_new = w->m[r];
   for (int l = 0; l < FA_F32_TILE_N; ++l) m_new = x[l] > m_new ? x[l] : m_new;
-  if (m_new == -INFINITY) { /* nothing seen yet: exp(-inf - -inf) would be NaN */
+  if (m_new == -INFINITY) { /* no visible key yet: exp(-inf - -inf) would be NaN */
     memset(x, 0, FA_F32_TILE_N * sizeof *x);
     return;
   }
@@ -66,8 +66,8 @@ static void softmax_row(work *w, int64_t r) {
   w->l[r] += row_sum(x);
 }
 
-/* The debug copy of P: only signs (negative = dropped) and zeros (hidden) mean anything, so a visible entry
- * that underflows keeps the smallest normal magnitude. seen: which pairs of the tile were not hidden. */
+/* The debug copy of P: only signs (negative = dropped) and zeros (masked) have a meaning, so a visible pair
+ * that underflows gets the smallest normal magnitude. seen: the pairs of the tile that are not masked. */
 static void write_p_debug(const fa_f32_score *c, const work *w, const uint8_t *seen, int64_t i0, int64_t n_i,
                           int64_t j0, int64_t n_j) {
   const fa_tensor *t = &c->t->t[FA_T_P_DEBUG];
@@ -80,7 +80,7 @@ static void write_p_debug(const fa_f32_score *c, const work *w, const uint8_t *s
     }
 }
 
-/* Tiles that nobody visits stay as written here. */
+/* Tiles that are not visited keep the values written here. */
 static void clear_p_debug(const fa_tensor *t) {
   int64_t index[FA_MAX_RANK], n = fa_tensor_count(t);
   for (int64_t i = 0; i < n; ++i) {
@@ -160,7 +160,7 @@ static void write_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i) 
   }
 }
 
-/* Keys of one split: whole tiles, as even as they go. */
+/* Number of keys in one split: whole tiles, divided as evenly as possible. */
 static int64_t split_keys(const fa_problem *p, int64_t n_k) {
   int64_t n = p->splits > 1 ? p->splits : 1, tiles = (n_k + FA_F32_TILE_N - 1) / FA_F32_TILE_N;
   int64_t keys = (tiles + n - 1) / n * FA_F32_TILE_N;

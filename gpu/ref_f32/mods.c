@@ -1,4 +1,4 @@
-/* score_mod and mask_mod: evaluated a row of the tile at a time, derivatives from the symbolic ones. */
+/* score_mod and mask_mod, evaluated a row of the tile at a time, with symbolic derivatives. */
 #include "gpu/expr/diff.h"
 #include "gpu/ref_f32/expr.h"
 #include "gpu/ref_f32/parts.h"
@@ -13,7 +13,7 @@ _Static_assert(FA_F32_PAIRS == FA_F32_TILE_N, "a row of a tile is one evaluation
 struct fa_f32_mods {
   fa_expr mask, score; /* n == 0: absent */
   fa_expr_gradient gradient;
-  fa_f32_expr mask_row, score_row; /* score_row evaluates the gradient's nodes too, in the backward pass */
+  fa_f32_expr mask_row, score_row; /* in the backward pass score_row evaluates the gradient's nodes too */
   /* backward: per read of a buffer whose gradient is wanted, over the tile */
   float *derivative;     /* [n_reads][FA_F32_TILE_M][FA_F32_TILE_N] */
   int64_t *element; /* the same */
@@ -89,7 +89,7 @@ void fa_f32_mods_mask(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n, b
   for (int64_t l = 0; l < n; ++l) visible[l] = x[l].i != 0;
 }
 
-/* Keeps, for row r of the tile, what fa_f32_mods_add_gradients needs. */
+/* Keeps what fa_f32_mods_add_gradients needs of row r of the tile. */
 static void keep_reads(fa_f32_mods *m, int64_t r, int64_t n) {
   for (int k = 0; k < m->gradient.n_reads; ++k) {
     const fa_expr_read *read = &m->gradient.read[k];
@@ -127,7 +127,7 @@ void fa_f32_mods_add_gradients(const fa_f32_score *c, int64_t n_i, int64_t n_j, 
     for (int64_t r = 0; r < n_i; ++r)
       for (int64_t l = 0; l < n_j; ++l) {
         const int64_t at = (k * FA_F32_TILE_M + r) * FA_F32_TILE_N + l;
-        if (logits[r * ld + l] == -INFINITY) continue; /* hidden: its slope may be anything */
+        if (logits[r * ld + l] == -INFINITY) continue; /* masked: its derivative may be anything */
         sum[m->element[at]] = fmaf(g[r * ld + l], m->derivative[at], sum[m->element[at]]);
       }
   }

@@ -1,4 +1,4 @@
-/* Where the rows of one batch entry live, from the strides in fa_tensor alone. */
+/* Addresses of the rows of one sequence, from the strides in fa_tensor alone. */
 #include "gpu/ref_f32/parts.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ fa_f32_sequence fa_f32_sequence_make(const fa_problem *p, const fa_tensors *t, i
   return e;
 }
 
-/* Element [b, s, h, 0] of a dense tensor, [token, h, 0] of a packed one. */
+/* Element [b, s, h, 0] of a dense tensor, or [token, h, 0] of a packed one. */
 static char *row_at(const fa_tensor *t, int64_t b, int64_t s, int64_t h) {
   int64_t at = t->rank == 3 ? s * t->stride[0] + h * t->stride[1]
                             : b * t->stride[0] + s * t->stride[1] + h * t->stride[2];

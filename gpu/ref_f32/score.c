@@ -18,7 +18,7 @@ size_t fa_f32_tiles_size(const fa_problem *p, const fa_tensors *t) {
   return (size_t)(x->shape[2] * x->shape[3]) + 1;
 }
 
-/* Marks the tiles that one pair of lists names for head h of entry b. */
+/* Marks the tiles in one pair of lists for head h of sequence b. */
 static void mark_tiles(const fa_tensor *count, const fa_tensor *indices, int64_t b, int64_t h, uint8_t kind,
                        uint8_t *tiles) {
   if (!count->data || !indices->data) return;
@@ -61,7 +61,7 @@ fa_f32_score fa_f32_score_make(const fa_problem *p, const fa_tensors *t, const f
   return c;
 }
 
-/* First and one past the last key that the band of row i lets through. */
+/* First key and one past the last key visible to row i under the window. */
 static void band(const fa_f32_score *c, int64_t i, int64_t *first, int64_t *end) {
   *first = 0;
   *end = c->e->n_k;
@@ -109,7 +109,7 @@ static void score_row(const fa_f32_score *c, int64_t r, int64_t i, int64_t j0, i
   }
 }
 
-/* Block lists, and mask_mod where a tile is not full. */
+/* Applies block lists, and mask_mod in tiles that are not full. */
 static void hide_listed(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n_j, float *t) {
   const fa_block_sparse *sparse = &c->p->block_sparse;
   const uint8_t *row = c->tiles ? c->tiles + i / sparse->q_block * c->n_kv_blocks : NULL;

@@ -1,8 +1,8 @@
-/* Backward values: dQ, dK, dV in double, five GEMMs a tile.
+/* Backward values: dQ, dK, dV in double, five GEMMs per tile.
  *
- * An item is a run of query blocks of one key/value head's group. It sums dK and dV privately; the sums enter
- * the outputs in item order, and how the work is cut depends on the problem alone, so the result does not
- * depend on the number of threads. */
+ * A work item is a run of query blocks of one key/value head's group of query heads. It sums dK and dV
+ * privately, and the sums are added to the outputs in item order. How the work is divided depends on the
+ * problem alone, so the result does not depend on the number of threads. */
 #include "ref/attention/backward.h"
 #include "ref/engine/dropout.h"
 #include "ref/reference.h"
@@ -15,20 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An item's private sums cost a pass over the head's keys: worth it from a thousand rows on. */
+/* Merging an item's private sums costs a pass over the head's keys, which pays off from a thousand rows
+ * on. */
 enum { ITEMS_WANTED = 128, BLOCKS_PER_ITEM = 4 };
 
 static int64_t n_blocks(int64_t n) {
   return (n + FA_BLOCK_M - 1) / FA_BLOCK_M;
 }
 
-/* Query blocks of an entry's group, and how many items they make. */
+/* Number of query blocks of a sequence's group, and of the items that they form. */
 static int64_t group_blocks(const fa_ref_call *c, const fa_ref_sequence *e) {
   return c->group * n_blocks(e->sq);
 }
 
-/* Kernels may round each head's part of a group's sum: the bounds then need the parts, so an item is a head.
- */
+/* Kernels may round each head's part of a group's sum. The bounds then need the parts, so an item is one
+ * head. */
 static bool heads_apart(const fa_ref_call *c) {
   return c->profile && c->profile->gqa_partials_in_io && c->group > 1;
 }
@@ -91,7 +92,7 @@ void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_re
   }
 }
 
-/* g becomes dS: back through score_mod and softcap. */
+/* Turns g into dS: applies the derivatives of score_mod and softcap. */
 static void through_chain(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
                           int64_t j0, int64_t n) {
   if (c->p->softcap <= 0 && !c->p->score_mod) return;
@@ -105,12 +106,12 @@ static void through_chain(const fa_ref_call *c, const fa_rows *rows, const fa_re
   }
 }
 
-/* Range of keys that an item touched so far: what must be merged. */
+/* Range of keys that an item has touched so far and that must be merged. */
 typedef struct fa_touched {
   int64_t begin, end;
 } fa_touched;
 
-/* Grows the touched range, zeroing what comes in new. */
+/* Grows the touched range and zeroes the new part. */
 static void touch(const fa_ref_call *c, fa_ref_scratch *w, fa_bound_scratch *b, fa_touched *t, int64_t begin,
                   int64_t end) {
   if (t->begin == t->end) t->begin = t->end = begin;
@@ -167,7 +168,7 @@ static void add_rows(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk,
   }
 }
 
-/* All items of the head are in. This thread may never have held the head (its items saw no key). */
+/* All items of the head are merged. This thread may never have loaded the head (if its items saw no key). */
 static void finish_head(const fa_backward_job *f, fa_ref_scratch *w, const fa_ref_sequence *e, int64_t hk,
                         fa_bound_scratch *b) {
   fa_ref_scratch_head(w, f->c, e, hk);
@@ -182,14 +183,14 @@ static void backward_item(void *context, int thread, int64_t item) {
   int64_t b = 0;
   while (f->first_item[b + 1] <= item) ++b;
   const fa_ref_sequence *e = &c->entry[b];
-  /* Heads take turns, so that nobody waits for the part before his own. */
+  /* Interleaves the heads, so that no thread waits for the preceding part of its own head. */
   int64_t local = item - f->first_item[b], per_group = items_per_group(c, e), hk = local % c->heads_kv;
   int64_t part = local / c->heads_kv, blocks = group_blocks(c, e), per_head = n_blocks(e->sq);
   fa_touched t = {0, 0};
   for (int64_t n = part * blocks / per_group; n < (part + 1) * blocks / per_group; ++n) {
     fa_ref_rows r;
     fa_ref_rows_init(c, e, hk * c->group + n / per_head, n % per_head * FA_BLOCK_M, &r);
-    if (r.j_begin == r.j_end) continue; /* nobody is seen: all zero */
+    if (r.j_begin == r.j_end) continue; /* no visible key: all zero */
     fa_ref_scratch_head(w, c, e, hk);
     backward_block(f, &r, w, f->bound ? &f->bound[thread] : NULL, &t);
   }

@@ -1,16 +1,16 @@
-/* What the gradient sources share. */
+/* Declarations shared by the sources for gradients. */
 #ifndef FA_REF_ATTENTION_BACKWARD_H
 #define FA_REF_ATTENTION_BACKWARD_H
 
 #include "ref/bounds/backward.h"
 
-/* q, d_o, o, l (the LSE that P is made from) and delta of a query block. */
+/* Loads q, d_o, o, l (the LSE that P is computed from) and delta of a query block. */
 void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w);
-/* w->s = P Z and w->dp = P (Z dP - delta), zero where invisible, for keys j0 .. j0 + n - 1; w->th = tanh.
- * b: makes the bounds' terms of the tile too; NULL: values only. */
+/* Computes w->s = P Z and w->dp = P (Z dP - delta), zero where masked, for keys j0 .. j0 + n - 1; w->th =
+ * tanh. With b it also computes the tile's terms of the bounds; NULL: values only. */
 void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
                           int64_t j0, int64_t n, fa_bound_scratch *b);
-/* Gradients of the buffers that score_mod reads (dbuffer.c). */
+/* Gradients of captured buffers (dbuffer.c). */
 fa_status fa_ref_dbuffers(fa_ref_call *c, fa_error *err);
 /* dBias, summed over the axes that the bias is broadcast along (dbias.c). */
 fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err);

@@ -1,7 +1,7 @@
-/* dBias: its own pass, so that sums over broadcast axes have a fixed order on any number of threads.
+/* dBias has its own pass, so that sums over broadcast axes have a fixed order on any number of threads.
  *
- * An item is one query block of one (batch, head) of dBias; it walks every (entry, head, row) that shares the
- * bias element. Costs two more GEMMs a tile, in calls that have a bias gradient only. */
+ * A work item is one query block of one (batch, head) of dBias; it walks every (sequence, head, row) that
+ * shares the bias element. This costs two more GEMMs per tile, only in calls with a bias gradient. */
 #include "ref/attention/backward.h"
 
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 typedef struct fa_dbias_job {
   fa_backward_job base;
   int64_t shape[4]; /* of dBias */
-  int64_t blocks;   /* query blocks of one (batch, head) of dBias: 1 when the query axis is broadcast */
+  int64_t blocks;   /* query blocks of one (batch, head) of dBias: 1 if the query axis is broadcast */
 } fa_dbias_job;
 
-/* While summing: accum the errors, quant the magnitudes. */
+/* During summation, accum holds the errors and quant the magnitudes. */
 static void add_bound_row(const fa_ref_call *c, const fa_bound_scratch *b, int64_t k, int64_t n, fa_want *out,
                           int64_t at) {
   double u_p = c->profile->u_p_in_ds;
@@ -47,7 +47,7 @@ static void add_block(const fa_dbias_job *f, int thread, int64_t entry, int64_t 
       if (b) add_bound_row(c, b, k, n, out, at);
     }
   }
-  for (int64_t k = 0; b && k < r.n; ++k) /* before P (Z dP - delta) may cancel */
+  for (int64_t k = 0; b && k < r.n; ++k) /* before the cancellation in P (Z dP - delta) */
     out->scale[(ob * f->shape[1] + oh) * f->shape[2] + (f->shape[2] == 1 ? 0 : r.i0 + k)] +=
         (float)(b->row_terms[k] * b->unit_ds);
 }
@@ -67,7 +67,7 @@ static void dbias_item(void *context, int thread, int64_t item) {
     }
 }
 
-/* Summed over n elements, in f32. */
+/* Final bound of a sum of n elements in f32. */
 static void finish(const fa_ref_call *c, fa_want *out, const int64_t *shape) {
   int64_t n = (shape[0] == 1 ? c->p->batch : 1) * (shape[1] == 1 ? c->heads_q : 1) *
               (shape[2] == 1 ? c->p->seqlen_q : 1);

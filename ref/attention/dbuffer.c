@@ -1,8 +1,8 @@
-/* Gradients of the buffers that score_mod reads: for each element, the sum of P (dP - delta) times the
- * derivative of score_mod to it, over all pairs that read it.
+/* Gradients of the buffers that score_mod reads: for each element, the sum over all pairs that read it of P
+ * (dP - delta) times the derivative of score_mod with respect to it.
  *
- * A pass of its own, as dBias has: an item is one head of one entry, with sums of its own, which are added in
- * the order of items, so that the result does not depend on the number of threads. */
+ * A separate pass, like dBias: an item is one head of one sequence and has its own sums, which are added in
+ * item order, so that the result does not depend on the number of threads. */
 #include "ref/attention/backward.h"
 #include "ref/mods/tile.h"
 
@@ -13,18 +13,18 @@
 /* One element's sums. */
 typedef struct fa_element {
   double value, error, size, squares,
-      before; /* size: of magnitudes; before: of them before P (dP - delta) cancels */
+      before; /* size: sum of magnitudes; before: the same before P (dP - delta) cancels */
   int64_t n;
 } fa_element;
 
 typedef struct fa_dbuffer_job {
   fa_backward_job base;
   bool wanted[FA_MAX_CAPTURES];
-  int64_t first[FA_MAX_CAPTURES + 1]; /* of each buffer's elements among all */
+  int64_t first[FA_MAX_CAPTURES + 1]; /* index of each buffer's first element among all */
   fa_element *sums, *own;             /* [first[last]], [n_threads][first[last]] */
 } fa_dbuffer_job;
 
-/* The row of pairs whose shares are being added. */
+/* The row of pairs whose contributions are being added. */
 typedef struct fa_dbuffer_row {
   const fa_dbuffer_job *f;
   fa_element *own;
@@ -116,18 +116,18 @@ static void write_buffer(const fa_ref_call *c, const fa_element *sum, fa_want *o
   for (int64_t x = 0; x < out->n; ++x) {
     const fa_element *s = &sum[x];
     out->value[x] = s->value;
-    if (!c->profile || s->n == 0) continue; /* nobody reads it: exactly 0 */
+    if (!c->profile || s->n == 0) continue; /* never read: exactly 0 */
     double size = s->size;
     if (c->generic) size = fmin(size, fabs(s->value) + 4 * sqrt(s->squares));
     out->accum[x] =
         clamped(1.0001 * (s->error + (fa_bound_sum(c, s->n) + 0x1p-23) * size) + (double)s->n * 0x1p-126);
     if (s->before > out->scale[x / width]) out->scale[x / width] = clamped(s->before);
   }
-  free(out->noise); /* no statistics: the errors of one element's terms are not independent */
+  free(out->noise); /* no statistics: the errors of one element's terms are dependent */
   out->noise = NULL;
 }
 
-/* The outputs, and how many elements they have; 0: no gradient is wanted. */
+/* Initialises the outputs and counts their elements; 0 if no gradient is wanted. */
 static fa_status outputs_init(fa_dbuffer_job *f, fa_error *err) {
   fa_ref_call *c = f->base.c;
   const fa_problem *p = c->p;

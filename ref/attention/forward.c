@@ -1,4 +1,4 @@
-/* Forward values: running softmax over key blocks, two GEMMs a tile, in double. */
+/* Forward values: online softmax over key blocks, two GEMMs per tile, in double. */
 #include "ref/bounds/terms.h"
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An item is one query block of one head; items of a key/value head follow each other, so that a thread
- * converts its keys once. */
+/* An item is one query block of one head. The items of a key/value head are consecutive, so that a thread
+ * converts its keys only once. */
 typedef struct fa_forward_job {
   fa_ref_call *c;
   fa_ref_scratch *scratch; /* [n_threads] */
@@ -30,8 +30,8 @@ static double empty_lse(const fa_problem *p) {
   return p->empty_lse == FA_EMPTY_POS_INF ? INFINITY : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY : 0;
 }
 
-/* A tile's scores to weights in w->s, relative to the running maximum; rescales what is accumulated so far.
- */
+/* Turns a tile's scores into P in w->s, relative to the running maximum, and rescales what is accumulated so
+ * far. */
 static void softmax_tile(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
                          const double *scores, int64_t j0, int64_t n) {
   const fa_ref_call *c = f->c;
@@ -109,7 +109,7 @@ static void forward_item(void *context, int thread, int64_t item) {
   if (f->bound && r.j_end > r.j_begin) fa_bound_forward_block(c, &r, w, &f->bound[thread]);
 }
 
-/* Keep masks are recorded as 1 / 0 where the pair is visible, NaN elsewhere. */
+/* Keep masks are 1 / 0 where the pair is visible, NaN elsewhere. */
 static void keep_mask(const fa_ref_call *c, const fa_tensor *t, fa_want *w) {
   for (int64_t n = 0; n < w->n; ++n) w->value[n] = NAN;
   for (int64_t b = 0; b < c->p->batch && b < t->shape[0]; ++b)
@@ -177,7 +177,7 @@ out:
   return status;
 }
 
-/* One size for a head's whole row of LSEs. */
+/* One scale for all LSEs of a head. */
 static void lse_scale(fa_want *w) {
   int64_t width = w->n > 0 ? w->shape[w->rank - 1] : 1;
   for (int64_t n = 0; n < w->n; ++n) {

@@ -1,4 +1,5 @@
-/* Bounds of dQ, dK, dV: terms of a tile while its values are made, GEMMs of them, and the final sums. */
+/* Bounds of dQ, dK, dV: a tile's terms while its values are computed, GEMMs of the terms, and the final
+ * sums. */
 #include "ref/bounds/backward.h"
 #include "ref/math/blas.h"
 
@@ -8,7 +9,7 @@
 
 static const double u = 0x1p-24;
 
-/* End to end the kernel's own O and LSE are not known: what the forward's bounds allow them to be off. */
+/* End to end, the kernel's own O and LSE are unknown: how far the forward's bounds allow them to be off. */
 static double lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
   if (c->given_lse) return 0;
   return fa_want_bound(&c->forward->t[FA_T_LSE], fa_ref_lse_index(c, r->e, r->h, r->i0 + k));
@@ -29,7 +30,7 @@ static double delta_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k,
   return c->generic ? fmin(worst, sure + 1.5 * c->lambda * sqrt(square)) : worst;
 }
 
-/* The kernel's own sum dO.O - dLSE, in f32. */
+/* Rounding of the kernel's own sum dO.O - dLSE in f32. */
 static double delta_rounding(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
   double size = 0, dlse = 0;
   for (int64_t x = 0; x < c->dv; ++x) size += fabs(w->d_o[k * c->dv + x] * w->o[k * c->dv + x]);
@@ -37,8 +38,8 @@ static double delta_rounding(const fa_ref_call *c, const fa_ref_rows *r, int64_t
   return (double)c->dv * (u * size + 2 * FA_F32_TINY) + u * (fabs(w->delta[k]) + dlse);
 }
 
-/* Dropped pairs have dS = -P delta: where the row's P are nearly the same number, so are these, and round
- * alike. Below the normal range numbers are the coarser. */
+/* Dropped pairs have dS = -P delta. Where the P of a row are nearly equal, so are these dS, and they round
+ * alike. Below the normal range the spacing of numbers is coarser. */
 static double least_spread(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
   const fa_profile *p = c->profile;
   const double n = (double)(r->hi[k] - r->lo[k]), size = fabs(w->delta[k]) / n;
@@ -51,7 +52,7 @@ void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const f
   fa_bound_head(b, c, w, true);
   fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, c->generic ? b->q2 : NULL);
   fa_bound_scale(w->d_o, r->n * c->dv, b->unit_do, b->d_o, c->generic ? b->d_o2 : NULL);
-  /* What dP loses to operands near 0 and to subnormal sums counts here: both are in every dS. */
+  /* Includes what dP loses to operands near 0 and to subnormal sums, because both enter every dS. */
   const double lost = (double)c->dv / (1 - c->p->dropout.p) *
                       ((b->unit_do + b->unit_v) * c->profile->floor_operand + FA_F32_TINY);
   for (int64_t k = 0; k < r->n; ++k) {
@@ -78,15 +79,15 @@ void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, c
   if (b->row_least[k] > 0) fa_bound_spread_add(&b->row_spread[k], w->s + k * n + begin, end - begin);
   if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], true, b->row_extra[k],
                          &most))
-    for (int64_t j = 0; j < end - begin; ++j) e[j] = FA_GREATEST_WEIGHT; /* nothing is known of this row */
+    for (int64_t j = 0; j < end - begin; ++j) e[j] = FA_GREATEST_WEIGHT; /* nothing is known about this row */
 }
 
 static void clear(float *x, int64_t begin, int64_t end) {
   if (end > begin) memset(x + begin, 0, (size_t)(end - begin) * sizeof *x);
 }
 
-/* A P that is narrow already when dS = P (Z dP - delta) is formed loses up to floor below its normal range.
- */
+/* A P that is already narrow when dS = P (Z dP - delta) is formed loses up to floor below its normal
+ * range. */
 static void add_lost_weights(const fa_row_gradient *row, double floor, int64_t n) {
   for (int64_t j = 0; j < n; ++j) {
     double by = (row->z ? row->z[j] : 1) * row->dp[j] - row->delta;
@@ -117,7 +118,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          .per_unit = per_unit,
                          .e_delta = b->row_e_delta[k],
                          .u_dp = (float)((dropout ? 5 : 2) * u + (dropout ? p->u_dropout : 0)),
-                         /* and what the products lose that are worked out here, in these units */
+                         /* plus what the products computed here lose, in these units */
                          .tiny = (float)(FA_F32_TINY * (per_unit + 8)),
                          .squares = c->generic && !b->plain,
                          .one_is_exact = !dropout, /* some kernels scale before they round */
@@ -171,16 +172,16 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
   }
 }
 
-/* One element: its scaled sums to quant, accum, noise. n terms were summed. */
+/* Turns one element's scaled sums into quant, accum and noise; n terms were summed. */
 typedef struct fa_sum_terms {
   double unit, gamma, tiny;
-  double u_narrow, u_noise; /* of the narrow roundings: their sum, and their root-sum-square */
-  double slack;             /* of the float32 sums that the bound is made of */
-  double exact; /* scaled squares of terms that are rounded without error: missing in those given */
+  double u_narrow, u_noise; /* of the roundings to the narrow type: worst-case sum and root-sum-square */
+  double slack;             /* of the float32 sums that the bound is computed from */
+  double exact;             /* scaled squares of terms that round without error; not in the given squares */
 } fa_sum_terms;
 
-/* Elements at .. at + n - 1 of w. The sums may stand where the bounds go. squares: NULL where only the worst
- * case holds. */
+/* Elements at .. at + n - 1 of w. The sums may be in the arrays of the bounds. squares: NULL if only the
+ * worst case holds. */
 static void settle(const fa_ref_call *c, const fa_sum_terms *t, const float *worst, const float *squares,
                    const float *errors, fa_want *w, int64_t at, int64_t n) {
   const double unit = t->unit * t->slack;
@@ -204,13 +205,13 @@ static void settle(const fa_ref_call *c, const fa_sum_terms *t, const float *wor
   fa_rows_best()->settle(&row, n);
 }
 
-/* No |dS| is larger: P |Z dP - delta|. */
+/* An upper bound of all |dS| = P |Z dP - delta|. */
 static double greatest_ds(const fa_ref_call *c, const fa_bound_scratch *b) {
   return (1 + 2 * (double)c->dv / (1 - c->p->dropout.p)) * b->unit_ds;
 }
 
-/* u_first, u_second: two independent roundings of each term. most: what an operand of the product is
- * multiplied by. */
+/* u_first, u_second: two independent roundings of each term. most: the largest factor of a product's
+ * operand. */
 static fa_sum_terms sum_terms(const fa_ref_call *c, int64_t n, double unit, double u_first, double u_second,
                               double most) {
   double blocks = fa_bound_changes(c, n);
@@ -253,8 +254,8 @@ void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t 
   clear(b->dv_exact, begin, end);
 }
 
-/* Until the last item of the head, the outputs hold the raw sums: quant the worst case, noise the squares,
- * scale the keys' own. */
+/* Until the head's last item is merged, the outputs hold raw sums: quant the worst case, noise the squares,
+ * scale the magnitudes of the keys. */
 static void add_raw(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, int64_t j, int64_t width,
                     const float *l1, const float *l2, const float *errors, fa_want *w) {
   int64_t to = fa_ref_k_index(c, e, hk, j, width), from = j * width;
@@ -276,16 +277,16 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e,
   }
 }
 
-/* Sums of a group's heads that the kernel keeps in the I/O type: each part is rounded once. */
+/* For kernels that sum a group's heads in the I/O type: each part is rounded once. */
 static void add_partial_roundings(const fa_backward_job *f, const float *parts, fa_want *w, int64_t at,
                                   int64_t n) {
   const double u_io = fa_dtype_unit_roundoff(f->c->p->dtype);
   for (int64_t x = at; parts && x < at + n; ++x) w->accum[x] += (float)(parts[x] * u_io);
 }
 
-/* A kernel that adds the rows' tiles in memory: one f32 rounding and one flushed subnormal more for each, of
- * which a head begins one more where its rows do not begin with a tile, and convert sums the heads. after:
- * what the sum is multiplied by. */
+/* For a kernel that adds tiles of rows in memory: each tile costs one more f32 rounding and one flushed
+ * subnormal. A head whose rows do not start at a tile has one more tile, and the convert step sums the heads.
+ * after: the factor applied to the sum. */
 static void add_in_memory(const fa_ref_call *c, int64_t rows, double after, fa_sum_terms *t) {
   const fa_profile *p = c->profile;
   if (!p->dkv_atomic) return;
@@ -322,7 +323,7 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e
   }
 }
 
-/* An operand's absolute error is multiplied by dS, which is steeper than greatest_ds knows. */
+/* An operand's absolute error is multiplied by dS, whose derivative factor greatest_ds does not include. */
 static void add_steep(fa_want *w, double extra) {
   for (int64_t x = 0; x < w->n; ++x)
     if (w->value[x] != 0 || w->accum[x] != 0) w->accum[x] += (float)extra;

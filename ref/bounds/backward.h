@@ -12,7 +12,7 @@ typedef struct fa_backward_job {
   fa_bound_scratch *bound; /* [n_threads]; NULL: values only */
   const fa_rows *rows;
   int64_t *first_item;        /* [batch + 1] */
-  fa_ref_order *order;        /* a queue per key/value head of an entry */
+  fa_ref_order *order;        /* a queue per key/value head of a sequence */
   float *parts_dk, *parts_dv; /* sums over a group's heads of |dK|, |dV|; NULL unless the bounds need them */
 } fa_backward_job;
 
@@ -22,15 +22,16 @@ void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const f
 /* Once per tile: |dO| |V|^T. */
 void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
                                   fa_bound_scratch *b);
-/* Row k of the tile, keys begin .. end: while w->s holds scores; while it holds P and w->dp holds dP. */
+/* Row k of the tile, keys begin .. end: the first while w->s holds scores, the second while it holds P and
+ * w->dp holds dP. */
 void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                                     fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end);
 void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                            fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end);
-/* The tile's part of every sum. first: of its query block. */
+/* Adds the tile's part to every sum. first: whether it is the first tile of the query block. */
 void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
                                 fa_bound_scratch *b, const fa_ref_tile_spans *spans, bool first);
-/* dQ's bounds of a query block. */
+/* Computes dQ's bounds for a query block. */
 void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b);
 /* Zeroes the private sums of keys begin .. end - 1. */
 void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t begin, int64_t end);

@@ -1,4 +1,4 @@
-/* Bounds of O and LSE: a second walk over a query block's tiles, now that its LSE is known. */
+/* Bounds of O and LSE: a second walk over a query block's tiles, once its LSE is known. */
 #include "ref/bounds/terms.h"
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
@@ -9,16 +9,16 @@
 
 static const double u = 0x1p-24;
 
-/* What holds for a whole row. */
+/* Terms of a whole row. */
 typedef struct fa_row_terms {
   int64_t n;        /* visible keys, by range */
-  double changes;   /* of the running max */
+  double changes;   /* number of changes of the running max */
   double rounds;    /* of combining splits */
   double log_l;     /* log of the row sum, relative to the row max */
-  double extra;     /* in every exponent */
+  double extra;     /* part of every exponent's error */
   double error_sum; /* sum_j p_j e_j */
   double widest;    /* largest e_j of the row: its LSE cannot be off by more */
-  bool kept;        /* false: the size of some exponential is lost */
+  bool kept;        /* false: the magnitude of some exponential is unknown */
   double least;     /* fa_bound_least_spread; 0: roundings do not repeat */
   fa_bound_spread spread;
   float max_v;
@@ -30,8 +30,8 @@ static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k
   *t = (fa_row_terms){.n = r->hi[k] - r->lo[k], .kept = true};
   t->log_l = w->l[k] > 0 ? fabs(log(w->l[k])) : 0;
   t->changes = fa_bound_changes(c, t->n);
-  /* The largest P is 1 and those beside it lie where numbers are dense; times 1 / (1 - p) they are anywhere.
-   */
+  /* Without dropout the largest P is 1 and the next ones are where representable numbers are dense; times 1 /
+   * (1 - p) they can be anywhere. */
   if (c->generic && c->p->dropout.p > 0 && p->u_p > 0)
     t->least = fa_bound_least_spread(c, p->u_p, t->n, false);
   fa_bound_spread_begin(&t->spread, 4 * t->least);
@@ -40,7 +40,7 @@ static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k
              t->rounds * (2 * p->eps_exp + p->eps_log + 4 * u * (fabs(w->m[k]) + t->log_l));
 }
 
-/* Row k of a tile's final scores, which become weights. */
+/* Row k of a tile: turns final scores into P. */
 static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w, double *x,
                       fa_bound_scratch *b, int64_t k, int64_t j0, int64_t n, fa_row_terms *t) {
   int64_t begin, end, at;
@@ -78,7 +78,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     row.top = (float)((1 - 0x1p-20) / w->l[k]);
     row.at_top = c->p->dropout.p > 0 || c->profile->max_rounded
                      ? 1
-                     : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 but for one rounding of m s */
+                     : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 except for one rounding of m s */
   }
   t->error_sum += rows->weights(&row, end - begin, c->generic);
 }
@@ -105,12 +105,12 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bo
   bool twice = c->p->dropout.p > 0 && p->u_dropout > 0; /* P is rounded, and P / (1 - p) again */
   double u_p = twice ? 2 * p->u_p : p->u_p, noise = twice ? sqrt(2) * p->u_p : p->u_p;
   if (twice) gamma += p->u_dropout;
-  /* The sum, its rescalings, the quotient and the weights of splits may be subnormal; dropout scales last. */
+  /* The sum, its rescalings, the quotient and the factors of splits may be subnormal; dropout scales last. */
   double steps = (double)t->n + t->changes + 2 * t->rounds + 2;
   double tiny =
       (steps * FA_F32_TINY + p->floor_operand) / (1 - c->p->dropout.p) + fa_bound_lost(t->n, b->unit_v);
   const bool alike = t->least > 0 && fa_bound_is_alike(&t->spread, t->least);
-  const bool lost = !t->kept || shift > 0.25; /* a mean of V, at least */
+  const bool lost = !t->kept || shift > 0.25; /* at least a mean of V */
   const fa_row_settle row = {.value = o->value + at,
                              .worst = b->o1 + k * c->dv,
                              .squares = c->generic && !alike ? b->o2 + k * c->dv : NULL,
@@ -130,7 +130,7 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bo
   o->scale[at / c->dv] = t->max_v;
 }
 
-/* Rotated queries: what f32 may round the other way, in units of q. */
+/* Rotated queries: how far they move if f32 rounds them the other way, in units of q. */
 static void uncertain_queries(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r) {
   for (int64_t k = 0; k < r->n; ++k)
     for (int64_t x = 0; x < c->d; ++x)
@@ -138,7 +138,7 @@ static void uncertain_queries(fa_bound_scratch *b, const fa_ref_call *c, const f
           (float)(c->rotated.dq[fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d) + x] / b->unit_q);
 }
 
-/* A tile's final scores, with their errors in b->e_logit. Those that were kept are just q.k where a pair is
+/* A tile's final scores, with their errors in b->e_logit. Kept scores are just q.k where a pair is
  * visible. */
 static double *scores_again(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w,
                             fa_bound_scratch *b, int64_t j0, int n) {
@@ -177,7 +177,7 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
     beta = 1;
   }
   for (int64_t k = 0; k < r->n && beta == 1; ++k) {
-    if (w->l[k] == 0) continue; /* empty: exactly 0 */
+    if (w->l[k] == 0) continue; /* fully masked: exactly 0 */
     double sum_error = fa_bound_sum(c, c->profile->mma_block ? t[k].n / 4 + (int64_t)t[k].changes : t[k].n);
     write_lse(c, r, k, w, &t[k], sum_error);
     write_o(c, r, k, b, &t[k], sum_error);

@@ -1,4 +1,4 @@
-/* How far a kernel's logits may be from the exact ones, and what that does to their exponentials. */
+/* How far a kernel's logits may be from the exact ones, and the effect on their exponentials. */
 #include "ref/bounds/terms.h"
 #include "ref/tiles/score.h"
 
@@ -15,7 +15,7 @@ void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
   int m = (int)r->n, d = (int)c->d, nn = (int)n;
   double unit = fabs(c->p->scale) * b->unit_q * b->unit_k;
   double k = unit * (fa_bound_gamma(c, c->d) + c->profile->u_operand) * 1.0001;
-  /* A subnormal q.k: seen only behind a scale near the largest float. */
+  /* A subnormal q.k: it matters only with a scale near the largest float. */
   double lost = fabs(c->p->scale) * (double)(c->d + 1) * FA_F32_TINY, tiny = lost > 0x1p-60 ? lost : 0;
   fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, 1, b->q, d, b->k + j0 * c->d, d, 0, b->e_logit, nn);
   fa_rows_best()->product_error(b->e_logit, s, r->n * n, k, 3 * u, tiny);
@@ -53,7 +53,7 @@ static void bias_errors(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
   fa_ref_load_row(t, fa_ref_bias_row(c, r->e, r->h, i) + j0 * t->stride[3] * (int64_t)fa_dtype_size(t->dtype),
                   t->stride[3], n, row);
   for (int64_t j = 0; j < n; ++j) {
-    /* So large that the sum is the bias itself, in f32 as in double: exact. */
+    /* The bias is so large that the sum equals it, in f32 as in double: exact. */
     bool swallows = fabs(row[j]) >= 0x1p80 && x[j] == row[j];
     e[j] = swallows ? 0 : e[j] + (float)(u * (2 * fabs(row[j]) + 2 * fabs(x[j])));
   }

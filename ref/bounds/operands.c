@@ -38,7 +38,7 @@ static void lay_out_gradients(fa_bound_scratch *b, const fa_ref_call *c, int64_t
   b->terms = take(to, FA_BLOCK_N);
 }
 
-/* Lays the arrays out from `base`; with NULL, only measures. Returns the bytes that they take. */
+/* Lays out the arrays from `base`; with NULL, only measures. Returns their size in bytes. */
 static size_t lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, char *base) {
   fa_ref_arena to = {base, 0};
   int64_t m = c->max_sq < FA_BLOCK_M ? c->max_sq : FA_BLOCK_M;
@@ -68,7 +68,7 @@ static size_t lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, 
   return to.used;
 }
 
-/* The power of two at or above x; 1 for zero and for nonsense. */
+/* The smallest power of two >= x; 1 for zero, infinity and NaN. */
 static double unit_of(double x) {
   int e;
   if (!(x > 0) || !(x <= 0x1p1000)) return 1;
@@ -98,7 +98,7 @@ static double tensor_greatest(const fa_tensor *t) {
   return most;
 }
 
-/* Largest magnitudes of q, dO, dLSE over the call, as units. */
+/* Units of the call: the largest magnitudes of q, dO, dLSE. */
 static void measure_units(fa_bound_scratch *b, const fa_ref_call *c, bool backward) {
   double q = tensor_greatest(&c->in->t[FA_T_Q]);
   b->unit_q = unit_of(c->rotated.q ? 2 * q : q);
@@ -134,7 +134,7 @@ static void row_maxima(const float *x, int64_t n, int64_t width, double unit, fl
   for (int64_t j = 0; j < n; ++j) out[j] = (float)(rows->greatest(x + j * width, width) * unit);
 }
 
-/* Rounding uncertainty of the appended, rotated keys, in units of k. */
+/* Rounding uncertainty of appended, rotated keys, in units of k. */
 static void uncertain_keys(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_scratch *w) {
   const fa_kvcache *kv = &c->p->kvcache;
   for (int64_t j = 0; j < w->e->sk; ++j) {

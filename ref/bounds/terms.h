@@ -1,8 +1,8 @@
 /* Error bounds of the reference's values: docs/bounds.md.
  *
  * Everything here is float32 and nonnegative. Operands are scaled by powers of two to at most about 1, and
- * those that get squared are kept above a least size, so that no square vanishes: a bound may come out a
- * little too large, never too small. */
+ * those that are squared are kept above a minimum, so that no square underflows: a bound may be slightly too
+ * large, never too small. */
 #ifndef FA_REF_BOUNDS_TERMS_H
 #define FA_REF_BOUNDS_TERMS_H
 
@@ -10,27 +10,28 @@
 #include "ref/tiles/mask.h"
 #include "ref/tiles/scratch.h"
 
-/* Smallest f32: what underflow can cost one operation. Units far above it, so that it stays representable. */
+/* Smallest f32: what underflow can cost one operation. Units are far above it, so that it stays
+ * representable. */
 #define FA_F32_TINY 0x1p-149
 #define FA_LEAST_UNIT 0x1p-89
 
-/* What the sums of n terms lose that bounds are made of: they are taken in f32, in units of the largest
- * operands, and may be subnormal there where what they stand for is not. */
+/* What an n-term sum loses when bounds are computed from it: these sums are f32, in units of the largest
+ * operands, and may be subnormal although the values they stand for are not. */
 static inline double fa_bound_lost(int64_t n, double unit) {
   return 2 * (double)n * FA_F32_TINY * unit;
 }
 
-/* How far the logits of a row are apart: sum of the distances of neighbours that are visible, each at most
- * `most`, so that a few outliers do not count as spread. */
+/* How far apart the logits of a row are: the sum of the distances between neighbouring visible logits, each
+ * capped at `most`, so that a few outliers do not count as spread. */
 typedef struct fa_bound_spread {
   double sum, last, most;
   int64_t n;
 } fa_bound_spread;
 
-/* One thread's memory for bounds. Arrays named after a matrix hold its absolute values in units of its scale;
- * with a 2, their squares. */
+/* One thread's memory for bounds. An array named after a matrix holds its absolute values in units of its
+ * scale; with a 2 in the name, their squares. */
 typedef struct fa_bound_scratch {
-  const fa_ref_sequence *e; /* whose head k .. v2 hold; NULL: nobody's */
+  const fa_ref_sequence *e; /* the head in k .. v2; NULL: none */
   int64_t hk;
   double unit_q, unit_do, unit_dlse; /* of the call: powers of two >= the largest magnitude */
   double unit_k, unit_v;             /* of the head */
@@ -43,15 +44,15 @@ typedef struct fa_bound_scratch {
   float *dq1, *dq2, *dqe;                   /* [FA_BLOCK_M, D] */
   float *dk1, *dk2, *dke, *dv1, *dv2, *dve; /* [sk, D], [sk, Dv] */
   float *dk_terms;                          /* [sk] */
-  float *dv_exact;                          /* [sk]: squares of P near 1, which w2 leaves out */
+  float *dv_exact;                          /* [sk]: squares of P near 1, which w2 excludes */
   float *terms, *exact;                     /* [FA_BLOCK_N] */
   float *max_k, *max_v;                     /* [sk]: largest magnitude of a key or value row */
   float *row_k, *row_q;                     /* rotary: [sk, D], [FA_BLOCK_M, D] rounding uncertainty */
   double *x;                                /* [FA_BLOCK_N] */
-  double steepest; /* of all pairs so far: the most that dS is multiplied by, back through the score chain */
-  bool plain;      /* dS before softcap's derivative and any rounding */
+  double steepest;               /* largest factor of dS from the score chain, over all pairs so far */
+  bool plain;                    /* dS before softcap's derivative and before any rounding */
   float row_e_delta[FA_BLOCK_M]; /* error of delta, in unit_ds */
-  double row_extra[FA_BLOCK_M];  /* in the row's exponents */
+  double row_extra[FA_BLOCK_M];  /* part of the row's exponents */
   double row_terms[FA_BLOCK_M];  /* sum_j P (Z |dP| + |delta|), in unit_ds */
   double row_least[FA_BLOCK_M];  /* fa_bound_least_spread; 0: roundings do not repeat */
   fa_bound_spread row_spread[FA_BLOCK_M];
@@ -62,7 +63,7 @@ void fa_bound_scratch_free(fa_bound_scratch *s);
 
 /* ---- ref/bounds/terms.c ---- */
 
-/* Relative error of an n-term sum of products in the kernel's GEMM, of its absolute values' sum. */
+/* Error of an n-term sum of products in the kernel's GEMM, relative to the sum of absolute values. */
 double fa_bound_gamma(const fa_ref_call *c, int64_t n);
 /* The same for a plain f32 sum. */
 double fa_bound_sum(const fa_ref_call *c, int64_t n);
@@ -71,42 +72,42 @@ double fa_bound_changes(const fa_ref_call *c, int64_t n);
 
 /* ---- ref/bounds/backward.c ---- */
 
-/* After the last head: what only the whole call's steepest slope can say. */
+/* After the last head: adds what depends on the whole call's largest derivative. */
 void fa_bound_backward_derivative(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads);
 
 /* ---- ref/bounds/alike.c ---- */
 
-/* most: what a distance counts at most. */
+/* most: the cap of each distance. */
 void fa_bound_spread_begin(fa_bound_spread *s, double most);
-/* n more logits of the row, -inf where hidden. */
+/* Adds n logits of the row, -inf where masked. */
 void fa_bound_spread_add(fa_bound_spread *s, const double *x, int64_t n);
-/* The standard deviation that a row of n logits needs for its roundings, of relative size u, to be
- * independent of each other; by_keys: and of what they are multiplied by, which is k. */
+/* The standard deviation that n logits of a row need for their roundings, of relative size u, to be
+ * independent of each other, and with by_keys also of their factors, the keys. */
 double fa_bound_least_spread(const fa_ref_call *c, double u, int64_t n, bool by_keys);
 bool fa_bound_is_alike(const fa_bound_spread *s, double least);
 
 /* ---- ref/bounds/operands.c ---- */
 
-/* Makes k .. v2 hold the head that w holds. */
+/* Loads into k .. v2 the head that w holds. */
 void fa_bound_head(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_scratch *w, bool backward);
-/* to = |from| / unit, to2 = its square (NULL: not wanted). */
+/* to = |from| / unit; to2 = its square (NULL: omitted). */
 void fa_bound_scale(const double *from, int64_t n, double unit, float *to, float *to2);
 
 /* ---- ref/bounds/logits.c ---- */
 
-/* b->e_logit = absolute error of the scores' tile, before exp. Two steps around fa_ref_score_tile: s holds
- * scale * q.k in the first, x the final scores in the second. */
+/* b->e_logit = absolute error of the tile's scores, before exp. Two steps around fa_ref_score_tile: in the
+ * first, s holds scale * q.k; in the second, x holds the final scores. */
 void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
                            int64_t n, const double *s);
 void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
                          int64_t n, const double *x, const double *th, fa_ref_mod_scratch *mod);
-/* One row: e (absolute error of x) becomes the relative error of exp(x - c), c being m or L. extra: what else
- * is in the exponent. *most: the largest. Returns false if the exponential's size is lost (an error of order
- * 1). */
+/* One row: turns e (absolute error of x) into the relative error of exp(x - c), where c is m or L. extra:
+ * error of other parts of the exponent. *most: the largest. Returns false if the exponential's magnitude is
+ * unknown (an error of order 1). */
 bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, const double *x, int64_t n,
                        double shift, bool from_lse, double extra, float *most);
 
-/* After a query block's values stand in c->out: its bounds. w holds the block's q and the head's k, v. */
+/* Bounds of a query block, whose values are in c->out. w holds the block's q and the head's k, v. */
 void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, fa_bound_scratch *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* A tensor's axes as one names them in a bug report: batch entry, query, head, column. */
+/* A tensor's axes as a bug report names them: sequence, query, head, column. */
 #include "ref/compare/internal.h"
 
 static void set_axes(fa_axes *a, const fa_want *w, const char *const *names) {
@@ -10,7 +10,8 @@ static void set_axes(fa_axes *a, const fa_want *w, const char *const *names) {
   a->n = w->rank;
 }
 
-/* The tensor has one axis of tokens where the description has entry and position: entry goes first. */
+/* Where the tensor has one token axis, the description has sequence and position; the sequence comes
+ * first. */
 static void split_tokens(fa_axes *a, const fa_want *w, int token_axis, const fa_int32_array *cu,
                          const char *position) {
   a->cu = cu->v;
@@ -74,7 +75,7 @@ void fa_axes_coordinates(const fa_axes *a, const int64_t *index, int64_t *coordi
   for (int k = 0; k < a->n - (a->cu != NULL); ++k) coordinate[a->map[k]] = index[k];
   if (a->cu == NULL) return;
   const int64_t token = index[a->token_axis];
-  int64_t low = 0, high = a->n_entries; /* the entry with cu[low] <= token < cu[low + 1] */
+  int64_t low = 0, high = a->n_entries; /* the sequence with cu[low] <= token < cu[low + 1] */
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
     if (a->cu[middle] <= token)

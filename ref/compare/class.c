@@ -1,4 +1,5 @@
-/* NaN and infinity by bits: no comparison, no isnan, so that no compiler flag can argue them away. */
+/* NaN and infinity from the bits alone: no comparison and no isnan, which compiler flags can optimise
+ * away. */
 #include "ref/compare/internal.h"
 #include "ref/engine/call.h"
 
@@ -56,7 +57,7 @@ void fa_compare_load_row(fa_tensor_id id, const fa_tensor *t, const char *at, in
   default:
     for (int64_t c = 0; c < n; ++c) memcpy(&bits[c], at + c * step, 8);
   }
-  if (id == FA_T_P_DEBUG) { /* the sign bit says "dropped"; the value is not comparable */
+  if (id == FA_T_P_DEBUG) { /* the sign bit means "dropped"; the value is not comparable */
     const int sign = 8 * (int)fa_dtype_size(t->dtype) - 1;
     for (int64_t c = 0; c < n; ++c) value[c] = bits[c] >> sign & 1 ? 0 : 1;
   } else if (t->dtype == FA_F16 || t->dtype == FA_BF16) {

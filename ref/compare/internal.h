@@ -1,4 +1,4 @@
-/* What the parts of the comparison share. Rows: all axes of a tensor but the last. */
+/* Shared by the parts of the comparison. A row is all axes of a tensor but the last. */
 #ifndef FA_REF_COMPARE_INTERNAL_H
 #define FA_REF_COMPARE_INTERNAL_H
 
@@ -10,9 +10,9 @@
 
 #include <math.h>
 
-#define FA_DEFAULT_SLACK 0x1p-6 /* the bounds themselves are computed in f32 and to first order */
+#define FA_DEFAULT_SLACK 0x1p-6 /* the bounds are themselves computed in f32 and to first order */
 
-/* ---- ref/compare/class.c: what kind of number an element is, from its bits alone ---- */
+/* ---- ref/compare/class.c: the class of an element, from its bits alone ---- */
 
 typedef enum fa_class { FA_CLASS_FINITE, FA_CLASS_POS_INF, FA_CLASS_NEG_INF, FA_CLASS_NAN } fa_class;
 
@@ -23,7 +23,8 @@ static inline fa_class fa_class_of_f64(double x) {
   if (magnitude > 0x7ff0000000000000u) return FA_CLASS_NAN;
   return u >> 63 ? FA_CLASS_NEG_INF : FA_CLASS_POS_INF;
 }
-/* n elements, stride in elements: raw bits, and values as double (P_DEBUG: 0 for a set sign bit, else 1). */
+/* Loads n elements, stride in elements: raw bits, and values as double (P_DEBUG: 0 for a set sign bit, else
+ * 1). */
 void fa_compare_load_row(fa_tensor_id id, const fa_tensor *t, const char *at, int64_t n, uint64_t *bits,
                          double *value);
 /* Smallest magnitude that rounds to infinity. */
@@ -34,41 +35,41 @@ double fa_overflow_threshold(fa_dtype t);
 typedef struct fa_where fa_where;
 fa_where *fa_where_new(fa_tensor_id id, const fa_problem *p, const fa_want *want); /* NULL: out of memory */
 void fa_where_free(fa_where *w);
-/* One bad element; calls come in rising order of the row-major position. */
+/* Adds one bad element; positions (row-major) must increase from call to call. */
 void fa_where_add(fa_where *w, int64_t position);
 /* Writes v->where and v->by_axis. */
 void fa_where_describe(const fa_where *w, fa_verdict *v);
 
-/* ---- ref/compare/axes.c: the axes a person would name ---- */
+/* ---- ref/compare/axes.c: axes as a person would name them ---- */
 
-/* b, q, h, d ... in this order; variable length: the token axis becomes (b, local position). */
+/* b, q, h, d ... in this order. With variable length, the token axis becomes (b, local position). */
 typedef struct fa_axes {
   int n;
   const char *name[FA_MAX_RANK];
-  int64_t extent[FA_MAX_RANK]; /* of the local position: the longest entry */
-  int seq;                     /* which axis is the position in a sequence; -1: none */
-  const int32_t *cu;           /* variable length: its entries' first tokens, else NULL */
+  int64_t extent[FA_MAX_RANK]; /* of the local position: the longest sequence */
+  int seq;                     /* the axis of positions in a sequence; -1: none */
+  const int32_t *cu;           /* variable length: first token of each sequence, else NULL */
   int64_t n_entries;
   int token_axis;       /* in the tensor's own index, where cu is set */
   int map[FA_MAX_RANK]; /* tensor axis -> logical axis (the token axis maps to seq) */
-  const char *row_noun; /* "row", "key", "slot", "element": what all axes but the last select */
+  const char *row_noun; /* "row", "key", "slot", "element": what all axes but the last address */
 } fa_axes;
 fa_axes fa_axes_of(fa_tensor_id id, const fa_problem *p, const fa_want *want);
 /* Tensor index -> logical coordinates. */
 void fa_axes_coordinates(const fa_axes *a, const int64_t *index, int64_t *coordinate);
-/* Number of positions of entry b on the seq axis. */
+/* Number of positions of sequence b on the seq axis. */
 int64_t fa_axes_length(const fa_axes *a, int64_t b);
 
-/* ---- ref/compare/stats.c: the second tier ---- */
+/* ---- ref/compare/stats.c: statistics, the second tier ---- */
 
-/* Errors of one row (LSE, whose elements are rows of their own: of a piece of it). Its elements may share
- * errors: the rounding of one P is in the whole row of O. */
+/* Errors of one row (for LSE, whose elements are one per row, of a run of them). Its elements may share
+ * errors: the rounding of one P affects the whole row of O. */
 typedef struct fa_stats_row {
-  int64_t n, n_diffuse;                     /* diffuse: may be held against the lower edge */
+  int64_t n, n_diffuse;                     /* diffuse: counts for the lower edge */
   double sum, sum_squares, diffuse_squares; /* of err / sigma */
 } fa_stats_row;
 
-/* A mean over elements, and over rows what its uncertainty is made of. */
+/* Mean over elements, and sums over rows for its uncertainty. */
 typedef struct fa_stats_mean {
   int64_t n_rows, n;
   double sum, sum_2, sum_n, n_2; /* over rows: sums s, s s, s n, n n */
@@ -78,11 +79,13 @@ typedef struct fa_stats {
   fa_stats_mean error, square, diffuse; /* of err / sigma, of its square, of the diffuse elements' squares */
 } fa_stats;
 
-/* One element. worst_noise: the same roundings as in noise, at their worst.
- * Not counted are elements whose sigma is to a good part one rounding of P or dS: the next key, or the next
- * row, may have the same P (1 where one key takes all, times dropout's constant), and then the same error.
- * Only an element whose sigma is mostly the roundings of P or dS, several of them of similar size, can be
- * "too accurate": the output's own rounding nobody avoids, f32's part of sigma is a worst case, and where one
+/* Adds one element. worst_noise: the worst case of the roundings in noise.
+ *
+ * Elements whose sigma is mainly a single rounding of P or dS do not count: the next key or row may have the
+ * same P (1 if one key takes all, times dropout's constant), and then the same error.
+ *
+ * Only an element whose sigma is mainly the roundings of P or dS, several of them of similar size, can be
+ * "too accurate": no kernel avoids the output's own rounding, f32's part of sigma is a worst case, and if one
  * key takes all, P is 1 and exact. */
 static inline void fa_stats_add(fa_stats_row *s, double signed_err, double half_ulp, double noise,
                                 double worst_noise, double accum) {
@@ -98,19 +101,19 @@ static inline void fa_stats_add(fa_stats_row *s, double signed_err, double half_
   ++s->n_diffuse;
   s->diffuse_squares += square;
 }
-/* A row is complete. */
+/* Adds a complete row. */
 void fa_stats_add_row(fa_stats *s, const fa_stats_row *row);
 void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_options *opt, fa_verdict *v);
 
-/* Prepares a row of w from element e on for fa_rows.check, all but got, noise and accept. False: not a type
- * that it knows, or no bounds. */
+/* Sets out for the row of w from element e on, except got, noise and accept, for fa_rows.check. False:
+ * unsupported type, or no bounds. */
 bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out);
 
 /* ---- ref/compare/vacuous.c: could the check have failed? ---- */
 
 void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
                       const fa_compare_options *opt, fa_verdict *v);
-/* Median over rows of max bound / scale; 0 where no row has a scale. */
+/* Median over rows of max bound / scale; 0 if no row has a scale. */
 double fa_tightness(const fa_want *want);
 
 #endif

@@ -1,5 +1,5 @@
-/* Second tier: errors that stay inside every element's bound, but are together too large, too small or
- * one-sided for the arithmetic that the kernel says it uses (a truncated instead of a rounded P, say). */
+/* Second tier: errors within every element's bound that together are too large, too small or too one-sided
+ * for the arithmetic that the kernel claims to use (a truncated instead of a rounded P, say). */
 #include "ref/compare/internal.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #define MIN_ROWS 8
 #define SURE 4 /* standard errors of a mean */
 
-/* Where rms and |bias| of err / sigma lie for correct kernels. Below the lower edge a kernel is more accurate
- * than its profile: either the profile or the kernel is not what it claims. Zero: no lower edge. */
+/* Range of rms and |bias| of err / sigma for correct kernels. Below the lower edge a kernel is more accurate
+ * than its profile: the profile or the kernel is not what it claims. Zero: no lower edge. */
 typedef struct band {
   double rms_low, rms_high, bias;
 } band;
@@ -18,12 +18,20 @@ typedef struct band {
 typedef enum output { O, LSE, DQ, DK, DV, DBIAS, N_OUTPUTS } output;
 
 /* scalar: measured on ref-f32 over 8,200 random cases of all generator profiles; extremes over tensors of at
- * least 4096 elements (low: 4096 that may be held against it), O LSE DQ DK DV DBIAS: 16 bit  rms up to 0.99
- * 0.10 1.08 1.15 1.28 1.01, down to 0.71 - 0.89 0.87 0.90 -, |bias| up to 0.17 f32     rms up to 0.07 0.10
- * 0.20 0.11 0.23 0.19: sigma contains worst-case f32 sums, hence no lower edge. Where logits are small all P
- * share one mantissa, and sigma takes the mean over mantissas: from sqrt(1/12 / 0.18) = 0.68 to sqrt(1/3 /
- * 0.18) = 1.36 is right for dV and for O's share of P. matrix: not measured on hardware yet. A simulated
- * tensor-core kernel had medians of 0.9 to 1.0, and 1.28 to 1.43 with P truncated or dP rounded. */
+ * least 4096 elements (rms down to: at least 4096 that count for the lower edge):
+ *
+ *                           O     LSE   DQ    DK    DV    DBIAS
+ *   16 bit  rms up to       0.99  0.10  1.08  1.15  1.28  1.01
+ *           rms down to     0.71  -     0.89  0.87  0.90  -
+ *           |bias| up to    0.17
+ *   f32     rms up to       0.07  0.10  0.20  0.11  0.23  0.19
+ *
+ * f32 has no lower edge, because sigma contains worst-case f32 sums. If logits are small, all P share one
+ * mantissa, but sigma takes the mean over mantissas: from sqrt(1/12 / 0.18) = 0.68 to sqrt(1/3 / 0.18) = 1.36
+ * is right for dV and for the part of O that comes from P.
+ *
+ * matrix: not measured on hardware yet. A simulated tensor-core kernel had medians of 0.9 to 1.0, and 1.28 to
+ * 1.43 with P truncated or dP rounded. */
 static const band scalar_narrow[N_OUTPUTS] = {
     [O] = {0.6, 1.1, 0.35},   [LSE] = {0, 0.5, 0.35},   [DQ] = {0.7, 1.25, 0.35},
     [DK] = {0.7, 1.25, 0.35}, [DV] = {0.6, 1.38, 0.35}, [DBIAS] = {0, 1.1, 0.35}};
@@ -68,8 +76,8 @@ void fa_stats_add_row(fa_stats *s, const fa_stats_row *row) {
   mean_add(&s->diffuse, row->n_diffuse, row->diffuse_squares);
 }
 
-/* How far the mean may be from that of ever more rows, from how much the rows differ: elements of a row are
- * not independent of each other. */
+/* How far the mean may be from the mean over ever more rows, estimated from the differences between rows,
+ * because the elements of a row are dependent. */
 static double mean_uncertainty(const fa_stats_mean *m) {
   const double rows = (double)m->n_rows, mean = m->sum / (double)m->n;
   const double squares = m->sum_2 - 2 * mean * m->sum_n + mean * mean * m->n_2;
@@ -90,9 +98,10 @@ void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_opt
   v->bias = mean_of(&s->error);
   if (!opt->generic || !enough(&s->error)) return;
   band b = band_of(v->id, opt->profile);
-  /* Whether a kernel rounds P / (1 - p), or P, which is exact where a row has one key, no profile says. */
+  /* No profile says whether a kernel rounds P / (1 - p), or P, which is exact in a row with one key. */
   if (v->id == FA_T_DV && p->dropout.p > 0) b.rms_low = 0;
-  /* A key alone in its split has P = 1, which is exact; where splits begin, the reference does not know. */
+  /* A key alone in its split has P = 1, which is exact, and the reference does not know where splits
+   * begin. */
   if (v->id == FA_T_O && opt->profile && opt->profile->max_splits > 1) b.rms_low = 0;
   const double diffuse =
       enough(&s->diffuse) ? mean_of(&s->diffuse) + mean_uncertainty(&s->diffuse) : INFINITY;

@@ -1,5 +1,5 @@
-/* Could the check have failed at all? Trivially wrong answers are put through the same bounds: one that
- * passes everywhere, although it is not in fact the right answer, shows that the case tests nothing. */
+/* Could the check have failed at all? Trivially wrong answers are compared against the same bounds. If one of
+ * them passes everywhere and is not in fact right, the case tests nothing. */
 #include "ref/compare/internal.h"
 
 #include <stdio.h>
@@ -13,13 +13,13 @@ typedef struct trial {
   const fa_profile *profile;
   fa_tensor_id id;
   double accept, relative; /* relative: what the formats cannot resolve, times the row's scale */
-  double logits, floor; /* more of it: in the logits, and below the normal ranges; < 0 = not computed yet */
-  bool differs;         /* the candidate is not the right answer */
+  double logits, floor;    /* additional tolerance: from the logits, from underflow; < 0 = not computed yet */
+  bool differs;            /* the candidate is not the right answer */
 } trial;
 
 /* ---- what counts as a different answer ---- */
 
-/* Largest and root mean square size of an input's elements; poison, where nothing is read, left out. */
+/* Maximum and root mean square of an input's elements; poison in elements that are never read is skipped. */
 typedef struct sizes {
   double max, rms;
 } sizes;
@@ -46,12 +46,13 @@ static sizes sizes_of(const fa_tensor *t) {
   return s;
 }
 
-/* The most that P (dP - delta) is multiplied by on its way to this output. */
+/* The largest factor of P (dP - delta) on its way to this output. */
 static double steepest(const trial *t) {
   return t->id == FA_T_DQ || t->id == FA_T_DK ? t->want->steepest : 1;
 }
 
-/* What f32 leaves of dP - delta where the two cancel (one visible key: exactly): sums of Dv products each. */
+/* What f32 leaves of dP - delta where the two cancel (with one visible key, exactly): sums of Dv products
+ * each. */
 static double cancelled(const trial *t) {
   const fa_tensor *in = t->in->t;
   const double dv = (double)t->p->head_dim_v, rounds = fmin(dv, 4 * sqrt(dv));
@@ -60,14 +61,14 @@ static double cancelled(const trial *t) {
           4 * sizes_of(&in[FA_T_DLSE]).rms);
 }
 
-/* The size of the logits, roughly: f32 rounds them to 2^-24 of it, which is a relative error of every P. */
+/* Rough magnitude of the logits: f32 rounds them to 2^-24 of it, which is a relative error of every P. */
 static double logit_size(const trial *t) {
   const sizes q = sizes_of(&t->in->t[FA_T_Q]), k = sizes_of(&t->in->t[FA_T_K]);
   const double size = fabs(t->p->scale) * (q.max * k.max + 4 * sqrt((double)t->p->head_dim) * q.rms * k.rms);
   return t->p->softcap > 0 ? fmin(size, t->p->softcap) : size;
 }
 
-/* The operands of products have an absolute error too in some kernels; dP hands it on, times P, to dS. */
+/* In some kernels the operands of GEMMs also have an absolute error; dP passes it on, times P, to dS. */
 static double operand_floor(const trial *t, double keys, double rows) {
   const fa_problem *p = t->p;
   const fa_tensor *in = t->in->t;
@@ -83,8 +84,8 @@ static double operand_floor(const trial *t, double keys, double rows) {
   return lost * rows * (double)p->batch;
 }
 
-/* P and dS below the normal range of their type keep an absolute error each; so does the result in its own.
- */
+/* P and dS below the normal range of their type each have an absolute error, and so has the result in its
+ * type. */
 static double underflow_floor(const trial *t) {
   const fa_problem *p = t->p;
   const fa_tensor *in = t->in->t;
@@ -95,7 +96,7 @@ static double underflow_floor(const trial *t) {
   double sum = each;
   if (t->id == FA_T_O) sum = keys * each * sizes_of(&in[FA_T_V]).max / (1 - p->dropout.p);
   if (t->id == FA_T_DV) sum = rows * each * sizes_of(&in[FA_T_DO]).max / (1 - p->dropout.p);
-  /* P sums to 1 over keys, to about rows / keys over rows. */
+  /* P sums to 1 over keys, and to about rows / keys over rows. */
   if (t->id == FA_T_DQ) {
     sum = (keys * each + cancelled(t)) * sizes_of(&in[FA_T_K]).max * fabs(p->scale);
     if (t->profile != NULL)
@@ -120,7 +121,7 @@ static double relative_resolution(const fa_want *want, const fa_profile *profile
   return 4 * u;
 }
 
-/* One row of a candidate. False: the check would have caught it. */
+/* Tests one row of a candidate. False: the check would have caught it. */
 static bool row_passes(trial *t, int64_t row, const double *candidate) {
   const int64_t width = t->want->shape[t->want->rank - 1];
   for (int64_t c = 0; c < width; ++c) {
@@ -180,8 +181,8 @@ static bool has_batch_axis(fa_tensor_id id, const fa_want *w) {
 /* ---- mean of the visible V (dropout and block lists ignored) ---- */
 
 typedef struct keys {
-  int64_t first, n; /* slot or token of key 0 of the entry; its keys */
-  int64_t n_cached; /* slots at and past this one come from v_new */
+  int64_t first, n; /* slot or token of the sequence's key 0; number of keys */
+  int64_t n_cached; /* slots from this one on come from v_new */
 } keys;
 
 static keys keys_of(const fa_problem *p, int64_t b) {
@@ -231,7 +232,7 @@ static void visible_range(const fa_problem *p, int64_t i, int64_t sq, int64_t sk
   if (window.right >= 0 && at + window.right + 1 < *high) *high = at + window.right + 1;
 }
 
-/* A row that must be exactly 0 has nothing to say about means. */
+/* A row that must be exactly 0 says nothing about means. */
 static bool is_exact_zero(const fa_want *w, int64_t row) {
   const int64_t width = w->shape[w->rank - 1];
   for (int64_t e = row * width; e < (row + 1) * width; ++e)
@@ -312,7 +313,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 double fa_tightness(const fa_want *w) {
-  enum { SAMPLE = 1024 }; /* rows; a median needs no more */
+  enum { SAMPLE = 1024 }; /* rows; enough for a median */
   double ratio[SAMPLE];
   const int64_t width = w->shape[w->rank - 1], rows = w->n / width, n = rows < SAMPLE ? rows : SAMPLE;
   int64_t used = 0;

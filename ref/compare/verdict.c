@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LSE_PIECE 64 /* of its rows, for the statistics: elements that have nothing in common */
+#define LSE_PIECE 64 /* consecutive rows that form one statistics row: their elements are independent */
 
-/* The ten worst so far, worst first. */
+/* The ten worst points so far, worst first. */
 typedef struct mark {
   int64_t position;
   double err, bound, ratio, got;
@@ -24,7 +24,7 @@ typedef struct scan {
   double accept; /* 1 + slack */
   double overflow;
   bool statistics;
-  fa_where *where; /* made at the first bad element */
+  fa_where *where; /* created at the first bad element */
   fa_stats stats;
   fa_stats_row row;
   mark worst[FA_WORST_POINTS];
@@ -60,13 +60,13 @@ static bool add_bad(scan *s, const mark *m) {
   return true;
 }
 
-/* The exact keep masks and the caches' untouched slots have no bounds. */
+/* Keep masks and untouched cache slots are exact and have no bounds. */
 static double bound_of(const fa_want *w, int64_t e) {
   return w->quant == NULL ? 0 : fa_want_bound(w, e);
 }
 
-/* Infinity where a finite value was wanted: right when the value before its last rounding may lie where the
- * type rounds to infinity, on that side. */
+/* Infinity where a finite value was expected is right if the value before its last rounding may lie where the
+ * type rounds to infinity of that sign. */
 static bool overflow_is_legitimate(const scan *s, fa_class got, double want, int64_t e) {
   if (got == FA_CLASS_NAN || s->want->quant == NULL) return false;
   const double toward = got == FA_CLASS_POS_INF ? want : -want;
@@ -74,7 +74,7 @@ static bool overflow_is_legitimate(const scan *s, fa_class got, double want, int
   return toward > 0 && toward + before_rounding >= s->overflow;
 }
 
-/* One element with a want that is to be compared. */
+/* Judges one element that is to be compared. */
 static bool judge(scan *s, mark *m) {
   const double want = s->want->value[m->position];
   const fa_class want_class = fa_class_of_f64(want), got_class = fa_class_of_bits(s->got->dtype, m->bits);
@@ -100,7 +100,7 @@ static bool judge(scan *s, mark *m) {
   return ok || add_bad(s, m);
 }
 
-/* Rows of a 16 or 32 bit float type with bounds go the fast way. */
+/* Rows of a 16 or 32-bit float type with bounds take the fast path. */
 bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out) {
   const fa_dtype t = w->dtype;
   if (w->quant == NULL || (t != FA_F16 && t != FA_BF16 && t != FA_F32)) return false;
@@ -114,8 +114,8 @@ bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out) {
   return true;
 }
 
-/* The row at element e (or a piece of it), all at once. False: some element of it must be looked at alone,
- * and nothing of the row was counted. */
+/* Checks the row at element e (or a piece of it) at once. False: some element must be looked at alone;
+ * nothing of the row was counted. */
 static bool check_row(scan *s, int64_t e, int64_t width, const double *value) {
   const fa_want *w = s->want;
   const int n = s->out->n_worst;
@@ -197,7 +197,7 @@ static fa_status check_shapes(fa_tensor_id id, const fa_want *want, const fa_ten
   bool same = got->rank == want->rank;
   for (int a = 0; same && a < want->rank; ++a) same = got->shape[a] == want->shape[a];
   if (!same) return fa_fail(err, FA_ERR_INPUT, "%s: the output's shape is not the expected one", name);
-  /* Without bounds only what is exact can be judged. */
+  /* Without bounds, only exact outputs can be judged. */
   FA_ASSERT(want->quant != NULL || id == FA_T_P_DEBUG || id == FA_T_DROPOUT_KEEP);
   return FA_OK;
 }

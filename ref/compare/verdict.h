@@ -15,7 +15,7 @@
 typedef struct fa_point {
   int64_t index[FA_MAX_RANK];
   uint64_t got_bits,
-      poison; /* raw element bits; poison: 1 if they still are the poison pattern (nobody wrote it) */
+      poison; /* raw element bits; poison: 1 if they are still the poison pattern (nobody wrote it) */
   double got, want, err, bound, ratio;
   double quant, accum, half_ulp; /* the bound's parts */
   bool class_bad;                /* NaN/Inf class differs */
@@ -28,7 +28,7 @@ typedef struct fa_axis_note { /* what the bad elements have in common along one 
 
 typedef struct fa_verdict {
   fa_tensor_id id;
-  int rank;       /* of the tensor: how many of a point's index[] mean something */
+  int rank;       /* of the tensor: how many entries of a point's index[] are used */
   fa_dtype dtype; /* of the subject's tensor */
   bool judged;
   int64_t count, bad, class_bad, unwritten;
@@ -37,8 +37,8 @@ typedef struct fa_verdict {
   fa_point worst[FA_WORST_POINTS]; /* worst first */
   char where[FA_WHERE_TEXT];       /* "every bad row has q % 64 == 63 in head 1"; "" when nothing is bad */
   fa_axis_note by_axis[FA_MAX_RANK];
-  /* second tier: err / sigma, sigma^2 = ulp^2/12 + 0.18 noise^2 + (accum/3)^2, over elements with sigma > 0
-   */
+  /* Second tier: err / sigma over elements with sigma > 0, where sigma^2 = ulp^2/12 + 0.18 noise^2 +
+   * (accum/3)^2. */
   int64_t n_stat;
   double rms, bias;  /* root mean square and mean of err / sigma (signed) */
   bool stat_bad;     /* rms or bias left its band (only judged for generic fills and n_stat >= 4096) */
@@ -55,12 +55,12 @@ typedef struct fa_compare_options {
   bool judge_stats;          /* tier 2 counts toward fail */
   const fa_profile *profile; /* the kernel's arithmetic: chooses the statistics' bands and the vacuity check's
                                 floor; NULL = the widest */
-  double slack;              /* bound is multiplied by 1 + slack; 0 = the default, 2^-6 */
+  double slack;              /* bounds are multiplied by 1 + slack; 0 = the default, 2^-6 */
 } fa_compare_options;
 
-/* got has want's shape (else FA_ERR_INPUT), any strides. in: pristine inputs, for the trivially wrong answers
- * that are made from V. A want with n == 0 is not judged. NaN in want: that element is not compared. Wants
- * without bounds are judged exactly, and only for P_DEBUG (by sign bit) and DROPOUT_KEEP. */
+/* got has want's shape (else FA_ERR_INPUT) and any strides. in: pristine inputs, because some trivially wrong
+ * answers are computed from V. A want with n == 0 is not judged. An element whose want is NaN is not
+ * compared. Wants without bounds are judged exactly, and only for P_DEBUG (by sign bit) and DROPOUT_KEEP. */
 fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tensors *in, const fa_want *want,
                             const fa_tensor *got, const fa_compare_options *opt, fa_verdict *out,
                             fa_error *err);

@@ -1,10 +1,9 @@
 /* A short true sentence about where the bad elements are.
  *
  * Along each axis the bad elements occupy a set of coordinates. Candidate predicates (one value, a range, a
- * range of residues modulo a power of two, the last position or last partial tile of each sequence) are built
- * as tight as they can be around that set, so each is true of every bad element by construction. What is left
- * is to ask which of them says most: the one that admits the fewest positions, if that could hardly be
- * chance. */
+ * range of residues modulo a power of two, the last position or last partial tile of each sequence) are made
+ * as tight as possible around that set, so each is true of every bad element by construction. The most
+ * informative one admits the fewest positions, provided that this can hardly be chance. */
 #include "ref/compare/internal.h"
 
 #include <stdarg.h>
@@ -62,7 +61,7 @@ void fa_where_free(fa_where *w) {
   free(w);
 }
 
-/* Past the last multiple of the tile size: the rows of a tile that is not full. */
+/* True past the last multiple of the tile size: the rows of a partial tile. */
 static bool in_tail(int64_t position, int64_t length, int64_t tile) {
   return position >= length / tile * tile;
 }
@@ -89,8 +88,8 @@ typedef enum kind { ANY, RANGE, RESIDUES, LAST, TAIL } kind;
 typedef struct predicate {
   kind kind;
   int64_t low, high, modulus; /* RANGE, RESIDUES: low..high both included; TAIL: the tile in modulus */
-  int64_t admitted;           /* positions that satisfy it */
-  int complexity;             /* to choose the plainer of two that say the same */
+  int64_t admitted;           /* number of positions that satisfy it */
+  int complexity;             /* prefers the simpler of two equivalent ones */
 } predicate;
 
 static bool holds(const predicate *p, int64_t x, int64_t length) {
@@ -108,12 +107,12 @@ static bool holds(const predicate *p, int64_t x, int64_t length) {
   }
 }
 
-/* One axis as its predicates see it. On the sequence axis every batch entry that holds a bad element counts
- * with its own length; on others there is one "entry". */
+/* One axis as its predicates see it. On the sequence axis, every sequence with a bad element counts with its
+ * own length; other axes have one "sequence". */
 typedef struct axis_view {
   const fa_where *w;
   int axis;
-  int64_t extent, positions; /* positions: over the entries that count */
+  int64_t extent, positions; /* positions: over the sequences that count */
   int64_t distinct;          /* coordinates with a bad element */
 } axis_view;
 
@@ -145,8 +144,8 @@ static axis_view view_of(const fa_where *w, int axis) {
   return v;
 }
 
-/* Would chance put the bad elements here? Either many distinct coordinates all fell inside, or so many
- * positions outside stayed clean although the inside is densely bad. */
+/* True if the pattern is unlikely to be chance: either many distinct coordinates all fall inside, or many
+ * positions outside are clean although the inside is densely bad. */
 static bool is_telling(const axis_view *v, const predicate *p) {
   if (p->admitted >= v->positions) return false;
   if (p->kind == RANGE && p->low == p->high) return true;
@@ -205,7 +204,7 @@ static predicate best_predicate(const axis_view *v) {
   return best;
 }
 
-/* ---- words ---- */
+/* ---- text ---- */
 
 typedef struct text {
   char *at;
@@ -259,7 +258,7 @@ static bool is_place(const fa_axes *axes, int axis, const predicate *p) {
   return p->kind == RANGE && p->low == p->high && (strcmp(n, "b") == 0 || strcmp(n, "h") == 0);
 }
 
-/* How many elements satisfy all predicates at once. */
+/* Number of elements that satisfy all predicates at once. */
 static int64_t count_in_box(const fa_where *w, const predicate *p) {
   const fa_axes *a = &w->axes;
   int64_t product = 1, tokens = 0;
@@ -278,7 +277,8 @@ static int64_t count_in_box(const fa_where *w, const predicate *p) {
   return product * tokens;
 }
 
-/* A predicate that the others already imply only distracts: partial tiles exist in some entries only. */
+/* Drops predicates that the others imply: they only distract, because only some sequences have partial
+ * tiles. */
 static void drop_implied(const fa_where *w, predicate *p) {
   for (int axis = 0; axis < w->axes.n; ++axis) {
     const predicate kept = p[axis];

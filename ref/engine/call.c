@@ -1,4 +1,4 @@
-/* Geometry of every batch entry, and the life of a call. */
+/* Geometry of every sequence, and setup and teardown of a call. */
 #include "ref/engine/call.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
     if (c->entry[b].sk > c->max_sk) c->max_sk = c->entry[b].sk;
     work += (double)c->entry[b].sq * (double)c->entry[b].sk * (double)(c->heads_q * (c->d + c->dv));
   }
-  if (work < 4e6) c->n_threads = 1; /* starting a thread would cost more than it brings */
+  if (work < 4e6) c->n_threads = 1; /* starting threads would cost more than it saves */
   return FA_OK;
 }
 

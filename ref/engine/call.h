@@ -1,8 +1,7 @@
 /* Inside of the reference: one call's geometry, and its tensors' rows.
  *
- * A call is cut into query blocks of FA_BLOCK_M rows of one head; each walks the key blocks of FA_BLOCK_N
- * keys that hold a visible pair. Key indices j are the entry's effective ones (they count from its leftpad).
- */
+ * A call is divided into query blocks of FA_BLOCK_M rows of one head; each walks the key blocks of FA_BLOCK_N
+ * keys that hold a visible pair. Key indices j are effective ones: they count from the sequence's leftpad. */
 #ifndef FA_REF_ENGINE_CALL_H
 #define FA_REF_ENGINE_CALL_H
 
@@ -12,21 +11,21 @@
 
 enum { FA_BLOCK_M = 256, FA_BLOCK_N = 256 };
 
-/* One batch entry. */
+/* One sequence of the batch. */
 typedef struct fa_ref_sequence {
   int64_t b;
   int64_t sq, sk;  /* its query rows; its effective keys: used ones minus leftpad */
   int64_t shift;   /* of the mask: 0 or sk - sq */
-  int64_t q_first; /* row of the token axis where it begins (0 unless variable length) */
+  int64_t q_first; /* its first row on the token axis (0 unless variable length) */
   int64_t k_first; /* the same for keys, leftpad included; kvcache: leftpad */
   int64_t row;     /* index on the batch axis of K and V (the cache row), -1: variable length or paged */
-  int64_t n_old;   /* kvcache: effective keys below this one come from the cache, the rest from k_new */
+  int64_t n_old;   /* kvcache: effective keys below this come from the cache, the others from k_new */
 } fa_ref_sequence;
 
 /* Rotated rows (kvcache with rotary): rounded to the I/O type as the kernel stores them. */
 typedef struct fa_ref_rotated {
   double *q, *k;   /* [B, Sq, Hq, D], [B, n_new, Hk, D] */
-  float *dq, *dk;  /* by how much f32 arithmetic may end at another rounding */
+  float *dq, *dk;  /* how far the value moves if f32 arithmetic rounds it differently */
   double *exact_k; /* k before the rounding */
   float *exact_k_err;
 } fa_ref_rotated;
@@ -81,7 +80,7 @@ fa_status fa_ref_rotate_all(fa_ref_call *c, fa_error *err);
 /* Offset in elements of key jj (leftpad included) of a contiguous or paged cache. */
 int64_t fa_ref_cache_offset(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t hk,
                             int64_t jj);
-/* The caches after the call, into out->t[FA_T_K], [FA_T_V]. */
+/* Writes the caches after the call to out->t[FA_T_K], [FA_T_V]. */
 fa_status fa_ref_cache_after(fa_ref_call *c, fa_error *err);
 
 #endif

@@ -24,7 +24,7 @@ void fa_ref_philox(uint64_t seed, int n_rounds, const uint32_t counter[4], uint3
   out[3] = w;
 }
 
-/* A byte keeps its element if it is not above this. */
+/* A byte keeps its element if it is at most this. */
 static uint8_t threshold_flash(const fa_problem *p) {
   return (uint8_t)floor((double)(1.0f - (float)p->dropout.p) * 255.0);
 }
@@ -67,7 +67,7 @@ static bool keep_memeff(const fa_problem *p, uint64_t n) {
   return u > (float)p->dropout.p;
 }
 
-/* Keys that the scheme's row term counts. */
+/* Number of keys in the scheme's row term. */
 static int64_t sequence_keys(const fa_problem *p, int64_t b) {
   int64_t n = p->seqlen_k;
   if (p->cu_seqlens_k.n > 0) n = (int64_t)p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b];

@@ -4,9 +4,9 @@
 
 #include "ref/engine/call.h"
 
-/* The keep mask's own rule, for one element: true = kept. i, j local to the sequence, b the batch entry, h
- * the query head; seqlens as the scheme counts them (memeff: launch maxima in the head term, this entry's
- * keys in the row term). */
+/* The rule of the keep mask for one element: true = kept. i, j local to the sequence, b the sequence, h the
+ * query head; lengths as the scheme counts them (memeff: launch maxima in the head term, this sequence's keys
+ * in the row term). */
 bool fa_ref_dropout_keep(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j);
 /* z[j] = 1/(1-p) or 0 for keys j0 .. j0 + n - 1 of row i. */
 void fa_ref_dropout_row(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j0,

@@ -1,4 +1,4 @@
-/* KV cache calls: where a key lives, rotary embedding, and what the cache holds after an append. */
+/* KV cache calls: where a key is stored, rotary embedding, and the cache after an append. */
 #include "ref/engine/call.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ int64_t fa_ref_cache_offset(const fa_ref_call *c, const fa_tensor *t, const fa_r
   return row * t->stride[0] + slot * t->stride[1] + hk * t->stride[2];
 }
 
-/* One row at a position; err receives a bound on what f32 arithmetic may do to each element. */
+/* Rotates one row at a position; err receives a bound of each element's error in f32 arithmetic. */
 static void rotate(const fa_ref_call *c, const double *x, int64_t position, double *out, double *error) {
   int64_t r = c->p->kvcache.rotary_dim;
   const fa_tensor *cosines = &c->in->t[FA_T_ROTARY_COS], *sines = &c->in->t[FA_T_ROTARY_SIN];
@@ -44,7 +44,7 @@ static double round_to(fa_dtype t, double x) {
   return fa_load(t, bits);
 }
 
-/* Rounds an exact value; *flip = how far another rounding of a value within error may be. */
+/* Rounds an exact value; *flip = largest difference to the rounding of a value within error. */
 static double round_rotated(fa_dtype t, double x, double error, float *flip) {
   double near = round_to(t, x), up = round_to(t, x + error), down = round_to(t, x - error);
   *flip = (float)(fmax(fabs(up - near), fabs(down - near)) * 1.0001);
@@ -121,7 +121,7 @@ static void cache_copy(const fa_tensor *t, fa_want *w) {
   }
 }
 
-/* Position of slot jj of an entry in the row-major want of the cache. */
+/* Position of a sequence's slot jj in the row-major want of the cache. */
 static int64_t want_slot(const fa_ref_call *c, const fa_want *w, const fa_ref_sequence *e, int64_t hk,
                          int64_t jj) {
   fa_tensor dense = {

@@ -1,4 +1,4 @@
-/* Storage of what the reference expects, and the bound of one element. */
+/* Memory of the reference's expected outputs, and the bound of one element. */
 #include "ref/engine/want.h"
 
 #include <math.h>

@@ -5,9 +5,8 @@
 #include "cases/tensors/set.h"
 
 /* What an output should be, and how far a correct kernel may be from it. Arrays are row-major over the
- * tensor's own shape. An element's bound is quant + accum + h(|value| + quant + accum), h = half an ulp of
- * the output's type, and exactly 0 where value, quant and accum are all 0 (fa_want_bound). Untouched: see
- * `owned`. */
+ * tensor's own shape. An element's bound is quant + accum + h(|value| + quant + accum), where h is half an
+ * ulp of the output's type, and exactly 0 where value, quant and accum are all 0 (fa_want_bound). */
 typedef struct fa_want {
   fa_dtype dtype; /* of the subject's tensor */
   int rank;
@@ -18,7 +17,7 @@ typedef struct fa_want {
   float *accum; /* everything computed in f32: GEMM sums, logits, exponentials, delta */
   float *noise; /* root-sum-square of the quant roundings (statistics tier); NULL when bounds were not asked
                    for */
-  double steepest; /* dQ, dK: the most that P (dP - delta) is multiplied by, back through the score chain */
+  double steepest; /* dQ, dK: the largest factor of P (dP - delta) from the score chain */
   float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
                       check */
 } fa_want;

@@ -1,4 +1,4 @@
-/* OpenBLAS: one thread inside, and the kernels that fit this processor. */
+/* Makes OpenBLAS use one thread and the kernels that fit this processor. */
 #include "ref/math/blas.h"
 
 #include <cblas.h>
@@ -22,7 +22,7 @@ const char *fa_blas_core(void) {
 }
 
 bool fa_blas_core_is_generic(void) {
-  /* Kernels without AVX: what the library takes when it does not know the processor. */
+  /* Kernels without AVX, which the library selects when it does not know the processor. */
   static const char *const generic[] = {
       "Prescott", "Generic", "Core2",     "Penryn", "Dunnington", "Nehalem",   "Atom",   "Nano",
       "Athlon",   "Opteron", "Barcelona", "Katmai", "Coppermine", "Northwood", "Banias", "Unknown"};
@@ -32,7 +32,7 @@ bool fa_blas_core_is_generic(void) {
   return false;
 }
 
-/* The best core type whose instructions this processor has; NULL when there is none. */
+/* The best core type whose instructions this processor has; NULL if there is none. */
 static const char *better_core(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -49,13 +49,13 @@ void fa_blas_startup(char **argv) {
   blas_ready();
   const char *wish = getenv("FA_VERIFY_BLAS_CORE");
   if (wish && strcmp(wish, "keep") == 0) return;
-  /* A choice that is already in the environment is ours from the first round, or the user's: both stand. */
+  /* A choice in the environment is ours, from before the restart, or the user's: keep it. */
   if (getenv("OPENBLAS_CORETYPE")) return;
   const char *core = better_core();
   if (!core || !fa_blas_core_is_generic()) return;
   if (setenv("OPENBLAS_CORETYPE", core, 1) != 0) return;
   execv("/proc/self/exe", argv);
-  unsetenv("OPENBLAS_CORETYPE"); /* could not: go on slowly */
+  unsetenv("OPENBLAS_CORETYPE"); /* exec failed: continue slowly */
 }
 
 void fa_blas_dgemm(fa_blas_op ta, fa_blas_op tb, int m, int n, int k, double alpha, const double *a, int lda,

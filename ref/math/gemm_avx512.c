@@ -5,7 +5,7 @@ enum { ROWS = 8, VECTORS = 3 };
 #if defined(__AVX512F__)
 #include <immintrin.h>
 
-/* Of some rows together. */
+/* The union of the spans of some rows. */
 static void span_of(const fa_gemm_spans *s, int i, int some, int64_t *first, int64_t *end) {
   *end = 0;
   for (int r = i; r < i + some; ++r) {

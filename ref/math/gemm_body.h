@@ -1,6 +1,6 @@
-/* Included once for each type, with REAL, VECTOR, LANES, and the intrinsics' names. */
+/* Included once per type, with REAL, VECTOR, LANES and the names of the intrinsics defined. */
 
-/* R rows of C and V vectors of them, the last one under a mask: R V sums stay in registers, a row of B is
+/* A block of R rows and V vectors of C, the last vector masked: R V sums stay in registers, and a row of B is
  * loaded once for R rows. */
 static inline __attribute__((always_inline)) void NAME(block)(int rows, int vectors, int64_t k, REAL alpha,
                                                               const REAL *a, int64_t a_row, int64_t a_k,
@@ -42,7 +42,7 @@ static void NAME(strip)(int rows, int n, int64_t k, REAL alpha, const REAL *a, i
   const int n_vectors = (n + LANES - 1) / LANES;
   int left = n_vectors;
   while (left > 0) {
-    /* Not 3 and 1: two blocks of two share their rows' loads better. */
+    /* 2 and 2 rather than 3 and 1: two equal blocks share their rows' loads better. */
     const int vectors = left == 4 || left == 2 ? 2 : left < 3 ? left : 3;
     const MASK last = left == vectors && n % LANES ? (MASK)((1u << n % LANES) - 1) : (MASK)-1;
     switch (rows) {
@@ -62,8 +62,8 @@ static void NAME(strip)(int rows, int n, int64_t k, REAL alpha, const REAL *a, i
 }
 #undef CASE
 
-/* Columns of A, LANES of them at a time, one behind the other: where rows of A are far apart, each is another
- * line of the cache, and all of them want the same places in it. */
+/* Copies columns of A, LANES at a time, to consecutive memory. If rows of A are far apart, each is in a cache
+ * line of its own, and these lines compete for the same cache sets. */
 static void NAME(gather)(const REAL *a, int64_t step, int columns, int64_t k, REAL *to) {
   const MASK mask = columns < LANES ? (MASK)((1u << columns) - 1) : (MASK)-1;
   for (int64_t x = 0; x < k; ++x) STORE(to + x * LANES, (MASK)-1, LOAD(mask, a + x * step));

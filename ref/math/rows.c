@@ -1,4 +1,4 @@
-/* Which build of the row loops this processor can run. */
+/* Selects the row loops that this processor can run. */
 #include "ref/math/rows.h"
 
 const fa_rows *fa_rows_best(void) {

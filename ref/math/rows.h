@@ -1,25 +1,25 @@
-/* Loops over one row of a tile, in double: built once per instruction set (rows_base.c, rows_avx2.c,
- * rows_avx512.c), chosen at run time. fma only by name and a fixed summation order: the same bits from
- * each (where the machine has no fma, the library's is slow, and right). */
+/* Loops over one row of a tile, in double, built once per instruction set (rows_base.c, rows_avx2.c,
+ * rows_avx512.c) and chosen at run time. All give the same bits: fma only where written, and a fixed order of
+ * summation. (On a machine without fma, the C library's is slow but correct.) */
 #ifndef FA_REF_MATH_ROWS_H
 #define FA_REF_MATH_ROWS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One row of a tile in the bounds of O (docs/bounds.md): inputs, then outputs, n of each. */
+/* One row of a tile for the bounds of O (docs/bounds.md): inputs, then outputs, n of each. */
 typedef struct fa_row_probabilities {
   const double *p;    /* exp(x - L) */
   const double *z;    /* dropout factors; NULL: all 1 */
   const float *e;     /* relative error of p */
-  float floor;        /* a weight below this is rounded like one of this size, */
+  float floor;        /* a P below this is rounded like one of this size, */
   float per_u;        /* 1 / unit roundoff: but by no more than itself */
-  float top;          /* p from here up is the row's largest: 1 in the kernel, rounded without error, */
-  float at_top;       /* so its square counts only with this factor squared */
+  float top;          /* a p of at least this is the row's largest: 1 in the kernel, rounded without error, */
+  float at_top;       /* so its square is multiplied by this factor squared */
   float *w, *w2, *we; /* p z (at least floor), its square (never underflowing), p z e */
 } fa_row_probabilities;
 
-/* One row of a tile in the bounds of the gradients; y = (z dP - delta) / unit. */
+/* One row of a tile for the bounds of the gradients; y = (z dP - delta) / unit. */
 typedef struct fa_row_gradient {
   const double *p, *dp, *z;   /* before fa_rows.dscore */
   const float *e, *d;         /* relative error of p; |dO| |V|^T in scaled units */
@@ -29,27 +29,28 @@ typedef struct fa_row_gradient {
   float floor_p, floor_ds, per_u_p, per_u_ds; /* as in fa_row_probabilities; 0: not rounded */
   float tiny;                                 /* what underflow may cost a dS / unit */
   bool squares;
-  bool one_is_exact;                /* P is rounded as it is: near 1 that costs less than elsewhere */
+  bool one_is_exact;                /* P itself is rounded: near 1 that costs less than elsewhere */
   float *w, *w2, *we, *g, *g2, *ge; /* p z, its square, p z e; |dS| / unit, its square, its error */
   double sum_terms; /* out: sum of p (z |dP| + |delta|) / unit, times cap or so (FA_UNSURE_SLOPE) */
   float *terms;     /* += the same, per key */
-  float *exact;     /* += squares of p, per key, where w2 is less for its being near 1 */
+  float *exact;     /* += squares of p, per key, that w2 lacks because p is near 1 */
 } fa_row_gradient;
 
-/* One row of an output's bounds, from its scaled sums (docs/bounds.md, "Forward", "Backward"): the worst case
- * of its terms, their squares, and the errors of what is computed in f32. */
+/* One row of an output's bounds, computed from its scaled sums (docs/bounds.md, "Forward", "Backward"): the
+ * worst case of its terms, their squares, and the errors of what is computed in f32. */
 typedef struct fa_row_settle {
   const double *value;
   const float *worst, *squares, *errors;  /* squares NULL: only the worst case holds */
-  double unit;                            /* of all three, and what float32 sums may be short of */
-  double lambda, exact;                   /* exact: what squares leaves out of the partial sums */
-  double u_narrow, u_noise;               /* of the narrow roundings: worst case, and of the squares */
+  double unit;                            /* of all three, and of what float32 sums may lose */
+  double lambda, exact;                   /* exact: what squares omits from the partial sums */
+  double u_narrow, u_noise;               /* of narrow roundings: worst case, and of squares */
   double by_errors, gamma, by_value, add; /* accum = errors by_errors + gamma G + |value| by_value + add */
-  bool zero_is_exact;                     /* no term and no value: no bound either */
+  bool zero_is_exact;                     /* no terms and no value: no bound either */
   float *quant, *noise, *accum;           /* may be worst, squares, errors themselves */
 } fa_row_settle;
 
-/* One row of an output beside its want (docs/bounds.md, "acceptance"; ref/compare/stats.c for the statistics). */
+/* One row of an output and its want (docs/bounds.md, "acceptance"; ref/compare/stats.c for the
+ * statistics). */
 typedef struct fa_row_check {
   const double *got, *want;
   const float *quant, *accum, *noise; /* noise NULL: no statistics */
@@ -57,9 +58,9 @@ typedef struct fa_row_check {
   int half_ulp;                       /* half an ulp is 2^-half_ulp of the binade */
   double accept;                      /* the bound's factor */
   /* out */
-  int64_t n_odd;                            /* elements to be looked at one by one: not finite, or not ok */
-  double worst_ratio;                       /* of all others, err / bound */
-  int64_t n, n_diffuse;                     /* and of all others the sums of fa_stats */
+  int64_t n_odd;                            /* elements to look at one by one: not finite, or not ok */
+  double worst_ratio;                       /* err / bound of all others */
+  int64_t n, n_diffuse;                     /* sums of fa_stats over all others */
   double sum, sum_squares, diffuse_squares; /* added to */
 } fa_row_check;
 
@@ -68,14 +69,14 @@ typedef struct fa_row_dropout {
   uint64_t seed, lane; /* lane: offset and head, and the row's first */
   uint32_t row_block;  /* row / 16 */
   int shift;           /* of a word, to the row's two bytes */
-  int threshold;       /* a byte up to here keeps its element */
+  int threshold;       /* a byte of at most this keeps its element */
   double scale;
 } fa_row_dropout;
 
 typedef struct fa_rows {
   double (*max)(const double *x, int64_t n); /* -inf for n == 0 */
-  /* x[j] = exp(x[j] - shift), 0 for -inf whatever the shift; returns the sum. Relative error of each < 2^-51.
-   */
+  /* x[j] = exp(x[j] - shift), and 0 for -inf whatever the shift; returns the sum. Relative error of each <
+   * 2^-51. */
   double (*exp)(double *x, int64_t n, double shift);
   void (*scale)(double *x, int64_t n, double by);
   void (*multiply)(double *x, const double *y, int64_t n);
@@ -83,16 +84,16 @@ typedef struct fa_rows {
   void (*add_bounds)(float *to, const float *x, int64_t n);
   /* p becomes p * z, dp becomes p * (z * dp - delta); z NULL: all 1. */
   void (*dscore)(double *p, double *dp, const double *z, double delta, int64_t n);
-  /* ds[j] *= 1 - tanh[j]^2, where p[j] is not 0 (elsewhere tanh may be unset) */
+  /* ds[j] *= 1 - tanh[j]^2 where p[j] is not 0 (elsewhere tanh may be unset) */
   void (*dsoftcap)(double *ds, const double *tanh, int64_t n);
   /* e[j] += a |x[j] - c| + b |x[j]| + k, 0 where x is -inf; returns the largest. */
   float (*logit_error)(float *e, const double *x, int64_t n, double c, double a, double b, double k);
-  /* e[j] += e[j]^2, at least exp(e[j]) - 1 for e[j] <= 1/2; returns the largest. */
+  /* e[j] += e[j]^2, which is at least exp(e[j]) - 1 for e[j] <= 1/2; returns the largest. */
   float (*grow)(float *e, int64_t n);
-  float (*greatest)(const float *x, int64_t n); /* 0 if there is no larger one */
+  float (*greatest)(const float *x, int64_t n); /* at least 0 */
   /* e[j] = k e[j] + a |x[j]| + b */
   void (*product_error)(float *e, const double *x, int64_t n, double k, double a, double b);
-  /* to[j] = |from[j] by|; to2 (NULL: not wanted) its square, of those that are not 0 at least that of
+  /* to[j] = |from[j] by|; to2 (NULL: omitted) = its square, of nonzero ones at least that of
    * FA_LEAST_OPERAND. */
   void (*magnitudes)(const double *from, int64_t n, double by, float *to, float *to2);
   /* Returns the sum of p e. */
@@ -100,8 +101,7 @@ typedef struct fa_rows {
   void (*gradient)(fa_row_gradient *r, int64_t n);
   void (*settle)(const fa_row_settle *r, int64_t n);
   void (*check)(fa_row_check *r, int64_t n);
-  /* The largest of fa_want_bound where want is finite; got, noise, accept and all results are not looked at.
-   */
+  /* The largest fa_want_bound where want is finite; ignores got, noise, accept and all results. */
   double (*widest_bound)(const fa_row_check *r, int64_t n);
   /* f16 or bf16 patterns to double, exactly. */
   void (*widen)(const uint16_t *bits, int64_t n, bool bf16, double *out);
@@ -109,15 +109,15 @@ typedef struct fa_rows {
   void (*flash_dropout)(const fa_row_dropout *r, int64_t j0, int64_t n, double *out);
 } fa_rows;
 
-/* The smallest weight whose square is still told from 0 beside operands down to FA_LEAST_OPERAND. */
+/* The smallest P whose square is distinguishable from 0 next to operands down to FA_LEAST_OPERAND. */
 #define FA_LEAST_WEIGHT 0x1p-32f
 #define FA_LEAST_OPERAND 0x1p-28f
-/* A term's size takes in this much of its slope's error: what the error may be is then below what the vacuity
- * check resolves (relative_resolution), and a slope of which nothing is known does not make a case vacuous.
- */
+/* A term's size includes this much of the error of its derivative factor. What that error may cost is then
+ * below what the vacuity check resolves (relative_resolution), and an unknown derivative does not make a case
+ * vacuous. */
 #define FA_UNSURE_SLOPE 1024.0f
 #define FA_TINY_WEIGHT 0x1p-100f
-#define FA_GREATEST_WEIGHT 0x1p50f /* clamps nonsense, so that squares stay finite */
+#define FA_GREATEST_WEIGHT 0x1p50f /* clamps infinities and NaN, so that squares stay finite */
 
 extern const fa_rows fa_rows_base, fa_rows_avx2, fa_rows_avx512;
 const fa_rows *fa_rows_best(void);

@@ -1,22 +1,22 @@
-/* Included by one source per instruction set, with FA_ROWS_NAME set. */
+/* Included by one source per instruction set, with FA_ROWS_NAME defined. */
 #include "ref/math/rows.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Before a loop over arrays that a struct points to: no turn writes what another one reads. */
+/* Put before a loop over arrays that a struct points to: no iteration writes what another one reads. */
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" /* under sanitizers nothing becomes vectors */
+#pragma clang diagnostic ignored "-Wpass-failed" /* loops do not vectorise under sanitizers */
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-enum { LANES = 8 }; /* of sums and maxima, whatever the vectors' length */
+enum { LANES = 8 }; /* of sums and maxima, whatever the vector length */
 
-/* exp by x = k ln2 + r, |r| <= ln2 / 2, Taylor to r^13 (next term 4e-18 relative), ln2 in two parts of which
- * the first has 21 zero bits at its end, so that k * part is exact. Branch-free, so that it vectorises;
- * fma by name, so that every instruction set gives the same bits. */
+/* exp by x = k ln2 + r, |r| <= ln2 / 2, Taylor to r^13 (next term 4e-18 relative). ln2 is split in two parts,
+ * the first with 21 trailing zero bits, so that k * part is exact. Branch-free, so that it vectorises;
+ * explicit fma, so that every instruction set gives the same bits. */
 static inline double exp_one(double x) {
   const double log2e = 0x1.71547652b82fep0, ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33;
   const double magic = 0x1.8p52;
@@ -145,14 +145,15 @@ static void rows_magnitudes(const double *restrict from, int64_t n, double by, f
   }
 }
 
-/* A weight as float: tiny ones are raised, so that no product with one is subnormal (slow, and inexact). */
+/* P as a float; tiny ones are raised, so that no product with one is subnormal (slow, and inexact). */
 static inline float weight_of(double p) {
   float tiny = p > 0 ? FA_TINY_WEIGHT : 0.0f, f = p < FA_GREATEST_WEIGHT ? (float)p : FA_GREATEST_WEIGHT;
   return f > tiny ? f : tiny;
 }
 
-/* The size x at which rounding to nearest, relative error 1 / per_u, costs what it can cost this value: below
- * `floor` the error stays that of floor, but is never more than the value itself (0 is always at hand). */
+/* The size x for which rounding to nearest, with relative error 1 / per_u, gives this value's error: below
+ * `floor` the error stays that of floor, but is never more than the value itself (the kernel can always round
+ * to 0). */
 static inline float rounded_like(float x, float at_most, float floor, float per_u) {
   float whole = at_most * per_u, raised = whole < floor ? whole : floor;
   return x > raised ? x : raised;
@@ -187,7 +188,7 @@ static double rows_weights(const fa_row_probabilities *r, int64_t n, bool square
   return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-/* Its own function for each case, so that no loop asks again for every element. */
+/* One function per combination of options, so that no loop tests them for every element. */
 static inline __attribute__((always_inline)) void
 gradient_row(const fa_row_gradient *r, int64_t n, const double *restrict z, const float *restrict cap) {
   const double *restrict p = r->p, *restrict dp = r->dp;
@@ -229,7 +230,7 @@ static void gradient_squares(const fa_row_gradient *r, int64_t n) {
   INDEPENDENT
   for (int64_t j = 0; j < n; ++j) {
     float a = w[j] > 0.0f && w[j] < least ? least : w[j], b = g[j] > 0.0f && g[j] < least ? least : g[j];
-    /* 1 is at hand: rounding to nearest never costs more than the distance from it. */
+    /* 1 is representable: rounding to nearest never costs more than the distance to it. */
     float at_most = near * ((float)fabs(1.0 - p[j]) + we[j]);
     bool less = (near > 0.0f) & (at_most < a);
     exact[j] += less ? a * a : 0.0f;
@@ -283,7 +284,7 @@ static inline __attribute__((always_inline)) void settle_row(const fa_row_settle
 }
 
 static void rows_settle(const fa_row_settle *r, int64_t n) {
-  if (r->squares && r->exact == 0) /* most of them: one root of two, which are what costs here */
+  if (r->squares && r->exact == 0) /* most rows: one root, not two, which is what costs time here */
     settle_row(r, n, r->squares, true);
   else if (r->squares)
     settle_row(r, n, r->squares, false);
@@ -303,7 +304,7 @@ static inline double half_ulp(double x, const fa_row_check *r) {
   int64_t exponent = (int64_t)(bits_of(x) >> 52 & 0x7ff);
   exponent = exponent < low ? low : exponent;
   exponent = exponent > high ? high : exponent;
-  const uint64_t u = (uint64_t)(exponent - r->half_ulp) << 52; /* normal: no output type reaches that low */
+  const uint64_t u = (uint64_t)(exponent - r->half_ulp) << 52; /* a normal double for every output type */
   double y;
   memcpy(&y, &u, sizeof y);
   return y;

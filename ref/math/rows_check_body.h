@@ -1,11 +1,11 @@
-/* Part of rows_body.h: outputs beside their wants. */
+/* Part of rows_body.h: compares outputs with their wants. */
 
 enum { CHECKED = 64 }; /* elements at a time */
 typedef struct fa_checked {
   double ratio[CHECKED], odd[CHECKED], part[CHECKED], square[CHECKED], used[CHECKED], diffuse[CHECKED];
 } fa_checked;
 
-/* Ratios, and whether each is odd (1 or 0). */
+/* Computes ratios, and whether each element is odd (1 or 0). */
 static void check_bounds(const fa_row_check *r, int64_t at, int64_t n, fa_checked *c) {
   const double *restrict got = r->got + at, *restrict want = r->want + at;
   const float *restrict quant = r->quant + at, *restrict accum = r->accum + at;
@@ -22,7 +22,7 @@ static void check_bounds(const fa_row_check *r, int64_t at, int64_t n, fa_checke
   }
 }
 
-/* As fa_stats_add, of the elements that are used. */
+/* As fa_stats_add, for the elements that count. */
 static void check_statistics(const fa_row_check *r, int64_t at, int64_t n, fa_checked *c) {
   const double *restrict got = r->got + at, *restrict want = r->want + at;
   const float *restrict quant = r->quant + at, *restrict accum = r->accum + at,

@@ -1,8 +1,8 @@
-/* Part of rows_body.h: flash's dropout, as dropout.c has it for one element, for a row. */
+/* Part of rows_body.h: flash's dropout for a row; dropout.c has it for one element. */
 
-enum { DRAWN = 32, BLOCKS = DRAWN / 4 }; /* calls of the generator at once: 4 lanes of blocks of 32 keys */
+enum { DRAWN = 32, BLOCKS = DRAWN / 4 }; /* generator calls at once: 4 lanes of blocks of 32 keys */
 
-/* pair[32 b / 2 + c / 2]: the bytes of columns c and c + 1 of block b, of the rows in this half of 16. */
+/* pair[32 b / 2 + c / 2]: the bytes of columns c and c + 1 of block b, for the rows in this half of 16. */
 static void flash_pairs(const fa_row_dropout *r, uint32_t first_block, uint16_t *pair) {
   uint32_t x[DRAWN], y[DRAWN], z[DRAWN], w[DRAWN], k0 = (uint32_t)r->seed, k1 = (uint32_t)(r->seed >> 32);
   for (int t = 0; t < DRAWN; ++t) {

@@ -1,4 +1,4 @@
-/* A queue of items for a few threads. Threads live for one call: small calls never start any. */
+/* A queue of items for a few threads. Threads live for one call, and small calls start none. */
 #include "ref/math/threads.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ void fa_ref_parallel(int n_threads, int64_t n_items, void (*work)(void *context,
   int n_started = 0;
   for (int t = 1; t < n_threads; ++t) {
     member[t] = (fa_member){&team, t};
-    if (pthread_create(&id[n_started], NULL, member_run, &member[t]) != 0) break; /* fewer hands, same work */
+    if (pthread_create(&id[n_started], NULL, member_run, &member[t]) != 0) break; /* fewer threads do it */
     ++n_started;
   }
   member[0] = (fa_member){&team, 0};

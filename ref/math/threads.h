@@ -4,11 +4,11 @@
 
 #include <stdint.h>
 
-/* Calls work(context, thread, item) for item = 0 .. n_items - 1, items taken in order by up to n_threads
- * threads (the caller's own included). Thread numbers are below n_threads. */
+/* Calls work(context, thread, item) for item = 0 .. n_items - 1; up to n_threads threads (the caller
+ * included) take items in order. Thread numbers are below n_threads. */
 void fa_ref_parallel(int n_threads, int64_t n_items, void (*work)(void *context, int thread, int64_t item),
                      void *context);
-/* Lets threads do something in item order: wait(t, k) returns once done(t) was called k times. */
+/* Lets threads act in item order: wait(t, k) returns once done(t) was called k times. */
 typedef struct fa_ref_order fa_ref_order;
 fa_ref_order *fa_ref_order_new(int64_t n_queues);
 void fa_ref_order_free(fa_ref_order *t);

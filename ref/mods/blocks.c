@@ -1,7 +1,7 @@
 /* Block-sparse lists: which tiles they name, given or made from mask_mod. */
 #include "ref/mods/tile.h"
 
-/* Lists come as tensors (built or recorded); a problem that brings them itself is read directly. */
+/* The lists usually are tensors (built or recorded); lists in the problem itself are read directly. */
 static int64_t list_at(const fa_ref_call *c, fa_tensor_id id, const fa_int32_array *own, int64_t b, int64_t h,
                        int64_t qb, int64_t k, int64_t n_qb, int64_t width) {
   const fa_block_sparse *s = &c->p->block_sparse;
@@ -30,7 +30,7 @@ static bool in_list(const fa_ref_call *c, fa_tensor_id counts, fa_tensor_id indi
   return false;
 }
 
-/* Of lists made from mask_mod. */
+/* Kind of a tile in the map made from mask_mod. */
 static int mapped_kind(const fa_ref_mods *m, int64_t b, int64_t h, int64_t qb, int64_t kb) {
   const int64_t head = (m->map_batch > 1 ? b : 0) * m->map_heads + (m->map_heads > 1 ? h : 0);
   return m->map[(head * m->n_q + qb) * m->n_kv + kb];

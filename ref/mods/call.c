@@ -1,4 +1,4 @@
-/* The expressions of a call: their lives, and the tiles that mask_mod makes. */
+/* The expressions of a call: setup, teardown, and the tiles that mask_mod gives. */
 #include "cases/vocabulary/problem_expr.h"
 #include "ref/mods/tile.h"
 
@@ -14,7 +14,7 @@ fa_status fa_ref_mod_scratch_init(fa_ref_mod_scratch **out, const fa_ref_call *c
   *out = m;
   fa_status status = fa_ref_expr_init(&m->score, &c->mods->score, c->in, err);
   if (status == FA_OK) status = fa_ref_expr_init(&m->mask, &c->mods->mask, c->in, err);
-  /* Masks must not depend on approximations: kernels compute them by accurate functions. */
+  /* Masks must not depend on approximations, so kernels compute them with accurate functions. */
   m->score.fast = c->profile && c->profile->fast_functions;
   if (status != FA_OK || !keep_before || c->mods->score.n == 0) return status;
   const int64_t rows = c->max_sq < FA_BLOCK_M ? c->max_sq : FA_BLOCK_M;
@@ -38,7 +38,7 @@ void fa_ref_mod_scratch_free(fa_ref_mod_scratch *m) {
 
 /* ---- tiles from mask_mod ---- */
 
-/* Counts, per tile of row i, the pairs that exist and those that mask_mod lets through. */
+/* Counts, per tile of row i, the pairs that exist and those that mask_mod keeps. */
 static void count_row(const fa_ref_call *c, fa_ref_mod_scratch *m, const fa_ref_sequence *e, int64_t h,
                       int64_t i, int64_t *visible, int64_t *exist) {
   const int64_t width = c->p->block_sparse.kv_block;
@@ -68,7 +68,7 @@ static void map_head(const fa_ref_call *c, fa_ref_mod_scratch *m, const fa_ref_s
   }
 }
 
-/* Heads and entries that mask_mod does not look at share a map. */
+/* Heads and sequences share a map if mask_mod does not depend on them. */
 static void map_sizes(const fa_ref_call *c, fa_ref_mods *m) {
   const fa_block_sparse *s = &c->p->block_sparse;
   m->n_q = (c->p->seqlen_q + s->q_block - 1) / s->q_block;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One rounding to f32; what flushing subnormals can cost; functions and divisions as kernels may compute
- * them. */
+/* Error of one rounding to f32, of flushing a subnormal, and of functions and divisions as kernels may
+ * compute them. */
 static const double u = 0x1p-24, tiny = 0x1p-126, eps_divide = 0x1p-22;
 
 enum { L = FA_EXPR_LANES };
@@ -95,8 +95,8 @@ static fa_lane compare(fa_expr_op op, fa_lane a, fa_lane b, bool floats) {
   return (fa_lane){v, unsure, 0};
 }
 
-/* A side that surely decides alone (false for &&, true for ||) leaves nothing of the other, faults neither.
- */
+/* If one side surely decides alone (false for &&, true for ||), the other does not count, not even its
+ * faults. */
 static fa_lane logical(fa_expr_op op, fa_lane a, fa_lane b) {
   const double alone = op == FA_EXPR_OR;
   if (a.fault) return a;
@@ -119,18 +119,18 @@ static fa_lane float_lane(double v, double e, double eps, bool from_infinite, in
   return (fa_lane){v, e, 0};
 }
 
-/* a b, for errors: infinity means that nothing is known, and stays. */
+/* a b for errors: an infinite error means unknown and stays infinite. */
 static double times(double a, double b) {
   return isinf(a) || isinf(b) ? INFINITY : a * b;
 }
 
-/* Sums and products that f32 has room for are exact, of exact operands. */
+/* Sums and products of exact operands are exact if the result fits in f32. */
 static bool is_exact(fa_lane a, fa_lane b, double v) {
   return a.e == 0 && b.e == 0 && fabs(v) <= FLT_MAX && (double)(float)v == v &&
          (v == 0 || fabs(v) >= FLT_MIN);
 }
 
-/* The value of exact arguments, of which nothing is known. */
+/* The value of exact arguments, about which nothing is known. */
 static fa_lane lost(fa_lane r) {
   return (fa_lane){r.fault ? 0 : r.v, INFINITY, 0};
 }
@@ -170,7 +170,7 @@ static fa_lane float_binary(fa_expr_op op, fa_lane a, fa_lane b, int node) {
   return float_lane(v, e, u, infinite, node);
 }
 
-/* float_lane of a function, whose result may be off by an absolute error too: never exact then. */
+/* float_lane for a function whose result may also have an absolute error: never exact. */
 static fa_lane function_lane(double v, double e, fa_ref_function_error f, bool from_infinite, int node) {
   return float_lane(v, isinf(v) ? e : e + f.floor, f.eps, from_infinite, node);
 }
@@ -229,7 +229,7 @@ static fa_lane to_float(fa_lane a) {
   return (fa_lane){a.v, (double)(float)a.v == a.v ? 0 : u * fabs(a.v), 0};
 }
 
-/* The branch that the condition takes; where rounding may decide, an error that covers the other. */
+/* The branch that the condition selects. If rounding may decide, the error covers the other branch. */
 static fa_lane select_lane(fa_lane c, fa_lane yes, fa_lane no, bool is_float) {
   const fa_lane taken = c.v != 0 ? yes : no, other = c.v != 0 ? no : yes;
   if (c.fault) return c;
@@ -247,7 +247,7 @@ static fa_lane get(const fa_ref_expr *x, int node, int lane) {
   return (fa_lane){x->value[at], x->error[at], x->fault[at]};
 }
 
-/* Of the index that is out of its range, or -1; *unsure if rounding may decide an index. */
+/* The axis whose index is out of range, or -1; *unsure if rounding may decide an index. */
 static int bad_axis(const fa_ref_expr *x, const fa_expr_node *n, int lane, bool *unsure) {
   const fa_tensor *t = &x->in->t[FA_T_BUFFER_0 + n->buffer];
   int bad = -1;
@@ -345,7 +345,7 @@ void fa_ref_expr_eval(fa_ref_expr *x, const fa_ref_pairs *p) {
   }
 }
 
-/* ---- what went wrong ---- */
+/* ---- explaining faults ---- */
 
 static void explain_load(const fa_ref_expr *x, const fa_expr_node *n, int lane, char *text, size_t size) {
   const fa_tensor *t = &x->in->t[FA_T_BUFFER_0 + n->buffer];
@@ -358,7 +358,7 @@ static void explain_load(const fa_ref_expr *x, const fa_expr_node *n, int lane, 
              (long long)t->shape[axis] - 1);
 }
 
-/* Down from the root to the operation that rounding decides. */
+/* Follows the tree from the root to the operation that rounding decides. */
 static int undecided(const fa_ref_expr *x, int lane) {
   int node = x->e->root;
   for (int k = 0; k < x->e->node[node].n_args; ++k) {

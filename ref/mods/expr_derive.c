@@ -1,8 +1,8 @@
 /* Derivatives of an expression by reverse accumulation over its tree.
  *
- * A branch that is not taken is not multiplied by 0: it adds nothing, whatever stands in it (0 times infinity
- * would be NaN). Where rounding may decide a branch, both are followed and the error covers either. Kinks:
- * docs/expressions.md, "Derivatives". */
+ * A branch that is not taken contributes nothing, whatever its values; it is not multiplied by 0, because 0
+ * times infinity would be NaN. If rounding may decide a branch, both are followed and the error covers
+ * either. Kinks: docs/expressions.md, "Derivatives". */
 #include "ref/mods/expr.h"
 
 #include <float.h>
@@ -28,7 +28,7 @@ static fa_local over(double a, double a_error, double b, double b_error) {
   return (fa_local){v, (a_error + times(fabs(v), b_error)) / (fabs(b) - b_error) + eps_divide * fabs(v)};
 }
 
-/* A sine or cosine y of an argument whose error moves it by at most moved. */
+/* A sine or cosine y whose argument's error changes it by at most moved. */
 static fa_local wave(const fa_ref_expr *x, double y, double moved) {
   const fa_ref_function_error f = fa_ref_function_error_of(FA_EXPR_COS, x->fast);
   return (fa_local){y, moved + f.eps * fabs(y) + f.floor};
@@ -66,12 +66,12 @@ static fa_local local_of(const fa_ref_expr *x, int node, int k, int lane) {
     return (fa_local){-q.v, q.e};
   case FA_EXPR_SUB:
     return (fa_local){k == 0 ? 1 : -1, 0};
-  default: /* sums, and what hands its argument through */
+  default: /* sums, and operations that pass their argument through */
     return (fa_local){1, 0};
   }
 }
 
-/* Whether argument k of a node is followed, as reached[] bits, and with which weight, give or take spread. */
+/* Whether argument k of a node is followed, as reached[] bits, and its factor, plus or minus spread. */
 static uint8_t follows(const fa_ref_expr *x, int node, int k, int lane, double *weight, double *spread) {
   const fa_expr_node *n = &x->e->node[node];
   const int64_t a = (int64_t)n->arg[0] * L + lane;
@@ -85,7 +85,7 @@ static uint8_t follows(const fa_ref_expr *x, int node, int k, int lane, double *
   const int64_t b = (int64_t)n->arg[1] * L + lane;
   const double d = x->value[a] - x->value[b], e = x->error[a] + x->error[b];
   const uint8_t unsure = e > 0 && !(fabs(d) > e) ? FA_REACHED_UNSURE : 0;
-  if (x->value[a] == x->value[b]) { /* half to each; if it may be no tie, all or nothing: half +- half */
+  if (x->value[a] == x->value[b]) { /* half to each; if it may not be a tie, all or nothing: half +- half */
     *weight = 0.5;
     *spread = unsure ? 0.5 : 0;
     return FA_REACHED_BY_VALUE;
@@ -105,7 +105,7 @@ static void step(fa_ref_expr *x, int node, int k, int n) {
     double weight, spread;
     const uint8_t how = follows(x, node, k, lane, &weight, &spread), before = x->reached[from];
     x->reached[to] = (uint8_t)((before & how & FA_REACHED_BY_VALUE) | ((before | how) & FA_REACHED_UNSURE));
-    /* surely not reached: no bit is left; not by value and unsure: only that bit */
+    /* surely not reached: no bits; reached only if rounding decides so: only FA_REACHED_UNSURE */
     if (!(how & FA_REACHED_BY_VALUE) && !(how & FA_REACHED_UNSURE)) x->reached[to] = FA_REACHED_NOT;
     if (before == FA_REACHED_NOT || x->reached[to] == FA_REACHED_NOT) {
       x->reached[to] = FA_REACHED_NOT;
@@ -145,7 +145,7 @@ void fa_ref_expr_share(const fa_ref_expr *x, int node, int lane, double *value, 
   const double v = x->derivative[at], e = x->derivative_e[at];
   *value = *error = 0;
   if (how == FA_REACHED_NOT) return;
-  if (!isfinite(v)) { /* fatal only where it is reached */
+  if (!isfinite(v)) { /* a fault only where it is reached */
     *value = how & FA_REACHED_BY_VALUE ? NAN : 0;
     *error = INFINITY;
     return;

@@ -1,5 +1,5 @@
-/* Whole rows of the commonest operations, where no lane is out of the ordinary: the same numbers as lane by
- * lane (expr.c), without a look at each. */
+/* Whole rows of the most common operations if no lane is special: the same numbers as lane by lane (expr.c),
+ * without testing each lane. */
 #include "ref/mods/expr_rows.h"
 
 #include <float.h>
@@ -9,7 +9,7 @@ enum { L = FA_EXPR_LANES };
 
 static const double u = 0x1p-24, tiny = 0x1p-126;
 
-/* Every lane of the node, which has only lane 0 so far. */
+/* Copies lane 0 of the node, the only one computed so far, to every lane. */
 static void broadcast(fa_ref_expr *x, int node, int n) {
   double *restrict v = x->value + (int64_t)node * L, *restrict e = x->error + (int64_t)node * L;
   int *restrict fault = x->fault + (int64_t)node * L;
@@ -20,7 +20,7 @@ static void broadcast(fa_ref_expr *x, int node, int n) {
   }
 }
 
-/* Values that are exact or an input's. */
+/* Values that are exact or come from an input. */
 static void leaf_row(fa_ref_expr *x, const fa_ref_pairs *p, int node) {
   double *restrict v = x->value + (int64_t)node * L, *restrict e = x->error + (int64_t)node * L;
   const bool score = x->e->node[node].op == FA_EXPR_SCORE;
@@ -30,7 +30,7 @@ static void leaf_row(fa_ref_expr *x, const fa_ref_pairs *p, int node) {
   }
 }
 
-/* Exact ints in, ints in range out? */
+/* True if the operands are exact ints and the results are in range. */
 static bool int_row(fa_ref_expr *x, int node, int n) {
   const fa_expr_node *t = &x->e->node[node];
   const double *restrict a = x->value + (int64_t)t->arg[0] * L, *restrict b =
@@ -62,7 +62,7 @@ static void compare_row(fa_ref_expr *x, int node, int n) {
   }
 }
 
-/* Sums and products of finite floats: false if a lane is infinite, lost or too large. */
+/* Sums and products of finite floats: false if a lane is infinite, unknown or too large. */
 static bool float_row(fa_ref_expr *x, int node, int n) {
   const fa_expr_node *t = &x->e->node[node];
   const double *restrict a = x->value + (int64_t)t->arg[0] * L, *restrict b =

@@ -1,12 +1,13 @@
-/* Inside of ref/mods/expr.c: rows of lanes at once. */
+/* Private to ref/mods/expr.c: whole rows of lanes. */
 #ifndef FA_REF_MODS_EXPR_ROWS_H
 #define FA_REF_MODS_EXPR_ROWS_H
 
 #include "ref/mods/expr.h"
 
-/* The node's row, if that can be had at once; else false, and the row may hold anything. */
+/* Computes the node's row at once if possible; else returns false, and the row may hold anything. */
 bool fa_ref_expr_row_at_once(fa_ref_expr *x, const fa_ref_pairs *p, int node);
-/* After lane by lane (uniform nodes: lane 0): the others, and whether the row is clean. */
+/* After evaluating lane by lane (uniform nodes: lane 0), fills the other lanes and records whether the row is
+ * clean. */
 void fa_ref_expr_row_done(fa_ref_expr *x, const fa_ref_pairs *p, int node);
 
 #endif

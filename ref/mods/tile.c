@@ -1,4 +1,4 @@
-/* Pairs and scores under mask_mod and score_mod. */
+/* Applies mask_mod and score_mod to pairs and scores. */
 #include "ref/mods/tile.h"
 
 #include <math.h>
@@ -14,8 +14,8 @@ static bool comes_before(const int64_t *a, const int64_t *b) {
   return false;
 }
 
-/* Remembers the least, so that what is reported does not depend on threads. what: NULL = ask the expression.
- */
+/* Remembers the first failing pair in a fixed order, so that the report does not depend on threads. what:
+ * NULL = ask the expression. */
 static void fail(const fa_ref_mod_row *r, bool is_score, int64_t j, const fa_ref_expr *x, int lane,
                  const char *what) {
   fa_ref_mods *m = r->c->mods;
@@ -52,7 +52,7 @@ static fa_ref_pairs pairs_of(const fa_ref_mod_row *r, int64_t from, const double
                         .error = error ? error + from : NULL};
 }
 
-/* hidden[j] for j = from .. from + n - 1: what mask_mod says. */
+/* hidden[j] for j = from .. from + n - 1: the pairs that mask_mod hides. */
 static void mask_pairs(const fa_ref_mod_row *r, int64_t from, int64_t n, uint8_t *hidden) {
   fa_ref_expr *x = &r->m->mask;
   for (int64_t at = from; at < from + n; at += FA_EXPR_LANES) {
@@ -109,9 +109,9 @@ void fa_ref_mods_score(const fa_ref_mod_row *r, const uint8_t *hidden, double *s
   }
 }
 
-/* ---- back ---- */
+/* ---- backward ---- */
 
-/* Derivative to the score in one lane. */
+/* Derivative with respect to the score in one lane. */
 static void score_slope(const fa_ref_expr *x, int lane, double *value, double *error) {
   *value = *error = 0;
   for (int node = 0; node < x->e->n; ++node) {
@@ -140,7 +140,7 @@ void fa_ref_mods_derivative(const fa_ref_mod_row *r, const double *before, doubl
   }
 }
 
-/* Clamped, so that products with zeros stay zeros: nothing is known beyond. */
+/* Clamped, so that products with zeros stay zeros; beyond the clamp nothing is known anyway. */
 static float up(double x) {
   return x < 0x1p50 ? (float)(x * (1 + 0x1p-22)) : 0x1p50f;
 }
@@ -149,8 +149,8 @@ static double times(double a, double b) {
   return isinf(a) || isinf(b) ? INFINITY : a * b;
 }
 
-/* Rounding must not decide whether the score exists, nor move it so far that nothing is known of its
- * exponential because of what the expression does to it. */
+/* Fails if rounding decides whether the score exists, or if the expression amplifies errors so much that
+ * nothing is known about the score's exponential. */
 static void check_error(const fa_ref_mod_row *r, const fa_ref_expr *t, int lane, int64_t j, double before) {
   const int64_t at = (int64_t)t->e->root * FA_EXPR_LANES + lane;
   const double error = t->error[at];

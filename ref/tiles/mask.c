@@ -1,4 +1,4 @@
-/* Which keys a row sees. */
+/* Which keys are visible to a row. */
 #include "ref/tiles/mask.h"
 
 #include "ref/mods/tile.h"
@@ -51,8 +51,8 @@ void fa_ref_row_span(const fa_ref_rows *r, int64_t k, int64_t j0, int64_t n, int
   *end = hi;
 }
 
-/* Of a key: all rows from the first that ends behind it to the last that begins before it. Those of them that
- * do not see it hold zeros. */
+/* For each key: the rows from the first whose range ends after it to the last whose range begins before it.
+ * Rows in between that do not see the key hold zeros. */
 void fa_ref_tile_spans_init(const fa_ref_rows *r, int64_t j0, int64_t n, fa_ref_tile_spans *out) {
   out->rows = (fa_gemm_spans){out->row_first, out->row_end};
   out->keys = (fa_gemm_spans){out->key_first, out->key_end};

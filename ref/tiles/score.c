@@ -55,7 +55,7 @@ static void hide_blocks(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
   }
 }
 
-/* One row's visible span, through the chain. offset: where it stands in a tile. */
+/* Applies the score chain to one row's visible span; offset is its place in the tile. */
 static void score_row(const fa_ref_mod_row *at, const fa_ref_rows *r, double slope, double *s,
                       double *tanh_out, int64_t offset) {
   const fa_problem *p = at->c->p;

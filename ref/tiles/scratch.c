@@ -1,4 +1,4 @@
-/* One thread's memory: a single block, sized for the largest entry. */
+/* One thread's memory: a single block, sized for the longest sequence. */
 #include "ref/tiles/scratch.h"
 
 #include <stdlib.h>
@@ -7,8 +7,9 @@ static double *take(fa_ref_arena *a, int64_t n) {
   return fa_ref_arena_alloc(a, n, sizeof(double));
 }
 
-/* Forward bounds want the scores again. Up to here they stay in the cache, and making them anew costs more;
- * what is behind the product (a cap, a bias) would have to be kept beside them. */
+/* Forward bounds need the scores again. Up to this many keys they are kept, because they stay in the cache
+ * and recomputing costs more. A chain with more steps (softcap, bias) would also have to keep their
+ * inputs. */
 enum { KEPT_KEYS = 1024 };
 
 static bool keeps_scores(const fa_ref_call *c) {
@@ -21,7 +22,7 @@ static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* Lays the arrays out from `base`; with NULL, only measures. Returns the bytes that they take. */
+/* Lays out the arrays from `base`; with NULL, only measures. Returns their size in bytes. */
 static size_t lay_out(fa_ref_scratch *s, const fa_ref_call *c, bool backward, char *base) {
   fa_ref_arena to = {base, 0};
   int64_t m = least(FA_BLOCK_M, c->max_sq), n = least(FA_BLOCK_N, c->max_sk);

@@ -4,8 +4,8 @@
 
 #include "ref/mods/tile.h"
 
-/* Arrays of one block, one behind the other. Without a base, takes only count: nothing may be added to NULL.
- */
+/* Allocates the arrays of one block consecutively. Without a base, it only counts: adding to NULL is
+ * undefined. */
 typedef struct fa_ref_arena {
   char *base;
   size_t used;
@@ -20,7 +20,7 @@ static inline void *fa_ref_arena_alloc(fa_ref_arena *a, int64_t n, size_t size) 
 typedef struct fa_ref_scratch {
   double *k, *v; /* one key/value head as doubles: [sk, D], [sk, Dv] */
   const fa_ref_sequence *e;
-  int64_t hk;               /* whose head k and v hold; e == NULL: nobody's */
+  int64_t hk;               /* the head in k and v; e == NULL: none */
   double *q, *d_o, *o;      /* [FA_BLOCK_M, D | Dv] */
   double *s, *dp, *ds, *th; /* tiles [FA_BLOCK_M, FA_BLOCK_N] */
   double *scores;           /* [FA_BLOCK_M, sk] of a query block, tile after tile, for its bounds; or NULL */
@@ -33,7 +33,7 @@ typedef struct fa_ref_scratch {
 } fa_ref_scratch;
 fa_status fa_ref_scratch_init(fa_ref_scratch *s, const fa_ref_call *c, bool backward, fa_error *err);
 void fa_ref_scratch_free(fa_ref_scratch *s);
-/* Makes k and v hold this head. */
+/* Loads this head into k and v. */
 void fa_ref_scratch_head(fa_ref_scratch *s, const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk);
 
 #endif

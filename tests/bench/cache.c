@@ -1,8 +1,8 @@
-/* How fast a cache is read when one row, or a few, attend to it: bench_kv [row ...], a row being
- * D,Hq,Hk,S,B[,page[,splits[,rows[,layout]]]]: page 0 is no pages, splits 0 is as many as are chosen, layout
- * 1 puts each head's keys side by side. Without arguments, those that docs/performance.md has. Prints GB/s of
- * keys and values, of one call between two events (median), and of calls that a graph makes one after the
- * other, which leaves out what it takes to submit them. */
+/* Speed of reading a cache when one or a few rows attend to it: bench_kv [row ...], where a row is
+ * D,Hq,Hk,S,B[,page[,splits[,rows[,layout]]]]. page 0: no pages; splits 0: chosen automatically; layout 1:
+ * each head's keys are contiguous. Without arguments, the rows of docs/performance.md. Prints GB/s of keys
+ * and values: of one call between two events (median), and of consecutive calls in a graph, which excludes
+ * the cost of submitting them. */
 #include "gpu/cuda_backend/context.h"
 #include "gpu/fa.h"
 #include "gpu/plan/cache.h"
@@ -21,7 +21,7 @@ typedef struct row {
 static const fa_cuda_driver *driver;
 static char *block; /* random elements */
 
-/* What the library itself does not use of the driver. */
+/* Functions of the driver that the library itself does not use. */
 static struct {
   CUresult (*create_stream)(CUstream *, unsigned);
   CUresult (*begin)(CUstream, CUstreamCaptureMode);
@@ -44,7 +44,7 @@ static CUdeviceptr allocate(size_t bytes) {
   return p;
 }
 
-/* Device memory full of numbers between -2 and 2. */
+/* Allocates device memory full of numbers between -2 and 2. */
 static CUdeviceptr allocate_random(size_t bytes) {
   const CUdeviceptr p = allocate(bytes);
   for (size_t at = 0; at < bytes; at += BLOCK_BYTES)
@@ -59,7 +59,7 @@ static CUdeviceptr upload(const int32_t *from, size_t n) {
   return p;
 }
 
-/* Every length the whole row, and pages in an order without pattern. */
+/* Sets every length to the whole row, and the pages to an irregular order. */
 static void set_keys(const row *r, fa_attention *a, fa_inference *kv, CUdeviceptr ints[2]) {
   const int64_t pages = r->page ? (r->s + r->page - 1) / r->page : 0, n = r->b * pages;
   int32_t *lengths = malloc((size_t)r->b * 4), *table = malloc((size_t)(n ? n : 1) * 4);
@@ -133,7 +133,7 @@ static void capture(call *c) {
   must(graphs.instantiate(&c->in_a_row, graph, 0), "cuGraphInstantiate");
 }
 
-/* Microseconds of a call: of one, or of those that the graph makes. */
+/* Microseconds per call: of a single one, or of those in the graph. */
 static double time_call(const call *c, CUevent events[2], bool one) {
   float ms = 0;
   must(driver->cuEventRecord(events[0], stream), "cuEventRecord");
@@ -186,9 +186,9 @@ static void bench(const row *r, CUevent events[2]) {
   }
   c.workspace = allocate(c.workspace_bytes);
   double one[SINGLE], many[BATCHES];
-  for (int i = 0; i < 5; ++i) time_call(&c, events, true); /* kernels are loaded before capture */
+  for (int i = 0; i < 5; ++i) time_call(&c, events, true); /* loads the kernels before capture */
   capture(&c);
-  double warm = 0; /* clocks rise with work */
+  double warm = 0; /* clocks rise under load */
   for (int i = 0; i < 200 && warm < 50e3; ++i) warm += time_call(&c, events, false) * IN_A_ROW;
   for (int i = 0; i < SINGLE; ++i) one[i] = time_call(&c, events, true);
   for (int i = 0; i < BATCHES; ++i) many[i] = time_call(&c, events, false);

@@ -1,7 +1,7 @@
-/* Whole calls of libfa_attention.so for tests/bench/cudnn.py. Libraries are opened by their path, so that
- * several builds can be timed in one process; all must have this gpu/fa.h. Tensors are dense [batch, seqlen,
- * heads, head_dim], bf16, on the device, as many keys as rows. Functions return NULL, or what went wrong,
- * which holds until the next call. */
+/* Whole calls of libfa_attention.so for tests/bench/cudnn.py. Libraries are opened by path, so that several
+ * builds can be timed in one process; all must match this gpu/fa.h. Tensors are dense [batch, seqlen, heads,
+ * head_dim], bf16, on the device, with as many keys as rows. Functions return NULL, or an error message that
+ * is valid until the next call. */
 #include "gpu/fa.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ typedef struct library {
   fa_status (*backward)(const fa_attention *, const fa_gradients *, void *, size_t, void *, fa_error *);
 } library;
 
-/* Field by field what tests/bench/cudnn.py's class Call has. */
+/* The same fields as class Call in tests/bench/cudnn.py. */
 typedef struct call {
   int64_t batch, seqlen, heads, head_dim, causal, deterministic;
   double dropout_p;
@@ -38,7 +38,7 @@ static void *find(void *handle, const char *name) {
 }
 
 EXPORT const char *bench_open(const char *path, library **out) {
-  /* Deep binding: a library must not take the functions of another build of itself. */
+  /* Deep binding: a library must not use the functions of another build of itself. */
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
   library *l = *out = calloc(1, sizeof *l);
   if (!l) return "out of memory";
@@ -82,7 +82,7 @@ EXPORT const char *bench_forward(const library *l, const call *c) {
   return l->forward(&a, NULL, 0, c->stream, &said) == FA_OK ? NULL : said.text;
 }
 
-/* Bytes that bench_backward wants at workspace. */
+/* Bytes of workspace that bench_backward needs. */
 EXPORT const char *bench_backward_workspace(const library *l, const call *c, size_t *bytes) {
   fa_attention a;
   fa_gradients g;

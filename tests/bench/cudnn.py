@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Times libfa_attention.so beside cuDNN's attention on the same tensors.
+"""Times libfa_attention.so and cuDNN's attention on the same tensors.
 
 usage: tests/bench/cudnn.py BENCH_CALL [NAME=]LIBRARY... [--rows REGEX] [--reps N]
 
-BENCH_CALL is build/tests/libbench_call.so, LIBRARY build/gpu/libfa_attention.so or several builds of it, with names to
-tell them apart. cuDNN comes with PyTorch. bf16, 16,384 tokens, 2,048 channels, whole calls: a chip under load lowers its
-clocks, so for every row all take turns in random order in one process; medians. TFLOP/s are counted as 4 B H S^2 D forward
-(half of it if causal) and 2.5 times that backward. In brackets: how often cuDNN's. Rows are named pass:head_dim:seqlen:mask
-and may have :dropout (p = 0.1) or :det (deterministic; cuDNN has no such backward) behind that.
-Outputs hold NaN before, and are compared with cuDNN's, with dropout among the libraries. Exit: 0, 1 if outputs differ, 2 if
-it cannot run."""
+BENCH_CALL is build/tests/libbench_call.so, LIBRARY is build/gpu/libfa_attention.so, or several builds of it with distinct
+names. cuDNN comes with PyTorch. Whole calls are timed, in bf16 with 16,384 tokens and 2,048 channels. A chip under load
+lowers its clocks, so for every row all participants take turns in random order in one process; the result is the median.
+TFLOP/s are counted as 4 B H S^2 D forward (half of it if causal) and 2.5 times that backward. In brackets: the ratio to
+cuDNN. Rows are named pass:head_dim:seqlen:mask, optionally followed by :dropout (p = 0.1) or :det (deterministic; cuDNN has
+no such backward). Outputs hold NaN before the call and are compared with cuDNN's; with dropout, the libraries' are compared
+with each other. Exit: 0, 1 if outputs differ, 2 if it cannot run."""
 import argparse
 import ctypes
 import random
@@ -47,7 +47,7 @@ class Call(ctypes.Structure):
 
 
 class Libraries:
-    """What BENCH_CALL opens, by name."""
+    """The functions of BENCH_CALL, by name."""
 
     def __init__(self, path, named):
         try:
@@ -79,7 +79,7 @@ class Libraries:
 
 
 class Row:
-    """One row: the tensors, and a function for each who takes part."""
+    """One row: the tensors, and a function for each participant."""
 
     def __init__(self, torch, libraries, name):
         which, head_dim, seqlen, mask, *more = name.split(":")
@@ -92,7 +92,7 @@ class Row:
         self.q, self.k, self.v, self.d_o = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(4))
         self.outputs = {n: [torch.full_like(self.q, float("nan")) for _ in range(3 if self.backward else 1)]
                         for n in libraries.opened}
-        self.keep = []  # what calls point at
+        self.keep = []  # keeps alive what calls point to
         self.subjects = {n: self.ours(n) for n in libraries.opened}
         if not (self.backward and self.deterministic):
             self.subjects["cuDNN"] = self.cudnn()
@@ -166,7 +166,7 @@ class Row:
 
 
 def matrix_product(torch):
-    """TFLOP/s of a product of 8192^3: what this chip has to give today."""
+    """TFLOP/s of a product of 8192^3: what this chip can do at the moment."""
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     for rep in range(12):
@@ -194,7 +194,7 @@ def parse(arguments):
 
 
 def named(text):
-    """NAME=LIBRARY, or a library of ours."""
+    """NAME=LIBRARY, or a path alone."""
     name, _, path = text.rpartition("=")
     return name or "ours", path
 

@@ -1,7 +1,7 @@
-/* How long a kernel takes until it can be launched: at its first use, in the next process, and once more
- * there.
+/* Time until a kernel can be launched: at its first use, at the first use in the next process, and at the
+ * second use there.
  *
- *   bench_nvrtc           on the GPU: compiling and loading, each use in a process of its own
+ *   bench_nvrtc           on the GPU: compiling and loading, each use in a separate process
  *   bench_nvrtc 9.0       without one: compiling for this compute capability, and reading from disk (CPU
  *                         time)
  *   bench_nvrtc 9.0 all   the same for every head dim and feature, as rows of a table in Markdown
@@ -54,13 +54,13 @@ static void time_compiling(const kernel_unit *u, int major, int minor, times *t)
   const fa_rtc_unit unit = {u->recipe.source, fa_kernel_source_find(u->recipe.source), options, 1};
   fa_rtc_code code;
   snprintf(only, sizeof only, "-DFA_ONLY=%s", u->recipe.only);
-  const double begin = ms_of(CLOCK_PROCESS_CPUTIME_ID); /* others may be busy on this machine */
+  const double begin = ms_of(CLOCK_PROCESS_CPUTIME_ID); /* the machine may be busy */
   t->status = fa_rtc_build(&unit, major, minor, &code, &t->err);
   t->first_ms = ms_of(CLOCK_PROCESS_CPUTIME_ID) - begin;
   if (t->status == FA_OK) fa_rtc_code_free(&code);
 }
 
-/* In a process of its own, as the first use of a program is. */
+/* In a separate process, like a program's first use. */
 static times time_apart(const kernel_unit *u, int major, int minor) {
   times t = {.status = FA_ERR_DEVICE, .err = {"the process ended early"}};
   int fd[2];
@@ -213,7 +213,7 @@ int main(int argc, char **argv) {
     for (int what = 0; what < 2 * N_UNIT_FEATURES && !failed; ++what) {
       kernel_unit units[8];
       const int n = kernel_units_of(FA_BF16, dims[i], (unit_feature)(what / 2), what % 2 == 1, units, 8);
-      for (int k = 0; k < n && !failed; ++k) /* the kernels around the main one come from one unit */
+      for (int k = 0; k < n && !failed; ++k) /* the kernels around the main one are in one unit */
         if (k == 1 || n == 1 || (k == 0 && what == 1)) failed = bench(&units[k], major, minor, all);
     }
   }

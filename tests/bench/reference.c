@@ -1,4 +1,4 @@
-/* The reference's benchmark on its own (built, not run by ctest): bench_ref [threads] */
+/* The reference's benchmark alone (built, not run by ctest): bench_ref [threads] */
 #include "fuzz/bench/reference.h"
 #include "fuzz/options/memory.h"
 #include "ref/math/blas.h"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tests/bench/cudnn.py as far as it goes without a GPU: what it refuses, and that its call reaches the library field by field.
+# tests/bench/cudnn.py as far as it works without a GPU: what it rejects, and that its call reaches the library field by
+# field.
 # usage: test_cudnn.sh BENCH_CALL LIBRARY
 set -uo pipefail
 call=$1 library=$2 failed=0

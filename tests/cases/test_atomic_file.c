@@ -1,4 +1,4 @@
-/* Files that appear whole or not at all: what they replace, and what they must not. */
+/* Files that appear whole or not at all: what they may replace, and what they must not. */
 #include "cases/base/atomic_file.h"
 #include "tests/support/check.h"
 
@@ -83,7 +83,7 @@ static void test_other_things(void) {
   CHECK(n_files() == 1);
 }
 
-/* As on a full disk: in one write, or after some that went well. */
+/* As on a full disk: in the first write, or after some that succeeded. */
 static void test_does_not_fit(void) {
   static char large[1 << 20];
   const struct rlimit little = {100000, RLIM_INFINITY}, all = {RLIM_INFINITY, RLIM_INFINITY};
@@ -97,7 +97,7 @@ static void test_does_not_fit(void) {
             err.text);
   REQUIRE(fa_new_file_open(&f, "a", &err) == FA_OK);
   for (int i = 0; i < 40000; ++i) fprintf(f.file, "%d\n", i);
-  REQUIRE(setrlimit(RLIMIT_FSIZE, &all) == 0); /* from here on there is room again */
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &all) == 0); /* there is room again from here on */
   fprintf(f.file, "the end\n");
   CHECK_MSG(fa_new_file_close(&f, FA_OK, &err) == FA_ERR_IO && strstr(err.text, "a: cannot write: "), "%s",
             err.text);

@@ -1,12 +1,12 @@
 /* fa_case_build: shapes, strides and views of every family, the same logical values under every layout, and
- * NaN or garbage wherever the contract says that nobody reads. */
+ * NaN or garbage wherever the contract says that nothing reads. */
 #include "tests/support/build_common.h"
 #include "cases/data/build.h"
 
 #include <math.h>
 
-/* Bytes of the buffer's payload that belong to no element of any tensor in it: all must be the input pattern.
- * Returns their number in elements, or -1. */
+/* Checks that the bytes of the buffer's payload that belong to no element of any tensor have the input
+ * pattern. Returns their number in elements, or -1. */
 static int64_t input_gaps(const fa_tensors *set, fa_tensor_id owner) {
   const fa_buffer *b = &set->buffer[owner];
   const int64_t size = (int64_t)fa_dtype_size(set->t[owner].dtype), n = (int64_t)b->bytes / size;
@@ -81,7 +81,7 @@ static void test_varlen_shapes(void) {
   CHECK(has_shape(&s.t[FA_T_LSE], FA_F32, 2, 4, 9, 0, 0));
   CHECK(has_shape(&s.t[FA_T_CU_SEQLENS_K], FA_I32, 1, 4, 0, 0, 0));
   CHECK(fa_tensor_get(&s.t[FA_T_CU_SEQLENS_K], (int64_t[]){3}) == 12);
-  /* The same entries as a dense call has, at the same (b, s, h, d). */
+  /* The same sequences as in a dense call, at the same (b, s, h, d). */
   fa_case d = base_case(FA_FLASH);
   d.problem.batch = 3;
   fa_tensors dense = build(&d);
@@ -180,11 +180,11 @@ static void test_layout_independence(bool varlen, fa_fill fill) {
   fa_case_free(&c);
 }
 
-/* [b, h, s] with gaps after each entry, row and head; what stands in them is looked after. */
+/* [b, h, s] with gaps after each batch index, row and head, which are checked. */
 static void test_lse_gaps(void) {
   char where[200];
   fa_case c = base_case(FA_FLASH);
-  c.layout = FA_LAYOUT_SBHD; /* says nothing about LSE */
+  c.layout = FA_LAYOUT_SBHD; /* has no effect on LSE */
   c.strides[FA_T_LSE] = (fa_stride_recipe){.gap = {7, 1, 3}, .offset = 2, .tail = 4};
   fa_tensors s = build(&c);
   const fa_tensor *t = &s.t[FA_T_LSE];
@@ -192,7 +192,7 @@ static void test_lse_gaps(void) {
   CHECK(t->stride[2] == 2 && t->stride[1] == 5 * 2 + 3 && t->stride[0] == 4 * 13 + 7);
   fa_tensors_poison(&s, FA_T_LSE, FA_POISON_A);
   CHECK(fa_tensors_gaps_intact(&s, FA_T_LSE, FA_POISON_A, where, sizeof where));
-  memset(t->data + 4, 0, 4); /* as a kernel that takes rows for neighbours */
+  memset(t->data + 4, 0, 4); /* like a kernel that assumes contiguous rows */
   CHECK(!fa_tensors_gaps_intact(&s, FA_T_LSE, FA_POISON_A, where, sizeof where));
   CHECK_MSG(strstr(where, "gaps of lse: 1 element") != NULL, "%s", where);
   fa_tensors_free(&s);
@@ -244,7 +244,7 @@ static void test_expand(void) {
     CHECK(same_values(&s.t[FA_T_V], &plain.t[FA_T_V]) && input_gaps(&s, FA_T_K) == 0);
     fa_tensors_free(&s);
   }
-  /* Shared memory is dead only where no entry sees it. */
+  /* Shared memory is unused only where no sequence sees it. */
   set_array(&c.problem.seqused_k, (int32_t[]){2, 5}, 2);
   c.strides[FA_T_K] = (fa_stride_recipe){.expand = {true, false, false}};
   fa_tensors s = build(&c);
@@ -280,7 +280,7 @@ static void test_shrinking(fa_fill fill) {
   fa_case_free(&small);
 }
 
-/* ---- dead slots ---- */
+/* ---- unused slots ---- */
 
 static void test_hidden_keys(bool varlen) {
   fa_case c = base_case(FA_FLASH);
@@ -325,7 +325,7 @@ int main(void) {
     if (info->bias_only || info->do_only) continue;
     test_layout_independence(false, (fa_fill)f);
     test_layout_independence(true, (fa_fill)f);
-    if (f != FA_FILL_ONE_HOT) test_shrinking((fa_fill)f); /* which key it picks depends on those there are */
+    if (f != FA_FILL_ONE_HOT) test_shrinking((fa_fill)f); /* its key depends on the number of keys */
   }
   test_lse_gaps();
   test_packing();

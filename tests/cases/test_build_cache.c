@@ -1,5 +1,5 @@
-/* fa_case_build of KV caches and block lists: what lies where, and NaN or garbage wherever the contract says
- * that nobody reads. */
+/* fa_case_build of KV caches and block lists: where everything is, and NaN or garbage wherever the contract
+ * says that nothing reads. */
 #include "tests/support/build_common.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static void test_cache(void) {
   fa_case_free(&c);
 }
 
-/* New keys are what a cache filled that far would hold. */
+/* New keys have the values of a cache already filled that far. */
 static void test_append(void) {
   fa_case c = cache_case(), later = cache_case();
   later.problem.kvcache.n_new = 0;
@@ -113,7 +113,7 @@ static void test_paged(void) {
   fa_case_free(&c);
 }
 
-/* Entries that fill a page have the first one's of them; values are there wherever one of them looks. */
+/* Sequences that fill a page share the first one's page; it has values wherever one of them reads. */
 static void test_shared_pages(void) {
   fa_case c = cache_case();
   c.problem.kvcache.n_new = 0, c.problem.kvcache.page_size = 4, c.problem.kvcache.shared_pages = 2;
@@ -133,7 +133,7 @@ static void test_shared_pages(void) {
         if (owner[b][m] >= 0 && owner[e / 3][e % 3] >= 0)
           CHECK((page[b][m] == page[e / 3][e % 3]) == (e % 3 == m && owner[b][m] == owner[e / 3][m]));
       for (int64_t j = 4 * m; j < 4 * m + 4 && owner[b][m] >= 0; ++j) {
-        /* seen by nobody: keys past the length of entry 0's own page, nothing else */
+        /* read by none: keys past the length of sequence 0's own page, nothing else */
         const bool live = !(m == 1 && b == 0) || j < 7;
         const int64_t i[4] = {page[b][m], j % 4, 1, 3};
         CHECK(fa_tensor_has_pattern(&s.t[FA_T_K], i, FA_PATTERN_INPUT_GAP) == !live);

@@ -1,5 +1,5 @@
-/* Every allocation of the data side fails once: building, cloning, reading and writing answer FA_ERR_MEMORY
- * (or a whole result), own nothing afterwards, and leak nothing (which the sanitizer build sees). */
+/* Fails every allocation of the data side once: building, cloning, reading and writing return FA_ERR_MEMORY
+ * (or a complete result), own nothing afterwards, and leak nothing (which the sanitizer build checks). */
 #include "cases/recipe/case.h"
 #include "cases/tensors/safetensors.h"
 #include "tests/support/check.h"
@@ -18,7 +18,7 @@ void *__wrap_calloc(size_t n, size_t size);
 char *__wrap_strdup(const char *s);
 int __wrap_posix_memalign(void **p, size_t alignment, size_t n);
 
-static long countdown = -1; /* < 0: never fail; the allocation that finds 0 fails */
+static long countdown = -1; /* < 0: never fail; the allocation that sees 0 fails */
 
 static int fails(void) {
   return countdown >= 0 && countdown-- == 0;
@@ -36,7 +36,7 @@ int __wrap_posix_memalign(void **p, size_t alignment, size_t n) {
   return fails() ? 12 : __real_posix_memalign(p, alignment, n);
 }
 
-/* Lets allocation 0, 1, 2 ... of run() fail until it succeeds; returns how many there were. */
+/* Fails allocation 0, 1, 2 ... of run() until it succeeds; returns their number. */
 static long sweep(fa_status (*run)(void *, fa_error *), void *context) {
   for (long i = 0; i < 10000; ++i) {
     fa_error err = {""};

@@ -1,6 +1,6 @@
-/* Conversions against an independent slow model: tables of all values of a format made with ldexp, rounding
- * by binary search between neighbours. Exhaustive over the 16-bit formats, random and edge values into them.
- */
+/* Conversions against an independent, slow model: tables of all values of a format made with ldexp, and
+ * rounding by binary search between neighbours. Exhaustive over the 16-bit formats; random and edge values
+ * into them. */
 #include "cases/base/bits.h"
 #include "cases/base/dtype.h"
 #include "cases/base/rng.h"
@@ -23,8 +23,8 @@
 
 /* ---- the slow model ---- */
 
-/* value[p]: magnitude of the pattern p without its sign; value[n]: what would follow the largest finite one.
- */
+/* value[p]: magnitude of the pattern p without its sign; value[n]: what would follow the largest finite
+ * one. */
 typedef struct model {
   int exponent_bits, fraction_bits;
   uint32_t n;
@@ -50,7 +50,7 @@ static uint32_t slow_round(const model *m, double x) {
   const double a = fabs(x);
   if (a >= m->value[m->n]) return sign | m->n;
   int exponent;
-  frexp(a, &exponent); /* only to start the search within the binade */
+  frexp(a, &exponent); /* only to start the search in the right binade */
   exponent += (1 << (m->exponent_bits - 1)) - 2;
   uint32_t lo = 0, hi = 1u << m->fraction_bits; /* value[lo] <= a < value[hi] */
   if (a > 0 && exponent > 0) lo = (uint32_t)exponent << m->fraction_bits, hi += lo;
@@ -108,7 +108,7 @@ static void check_pattern(const half_type *t, uint16_t p) {
   CHECK_MSG(stored == p, "%04x", p);
 }
 
-/* Around the midpoint of each pair of neighbours, where rounding twice (f64 to f32 to 16 bits) goes wrong. */
+/* Near the midpoint of each pair of neighbours, where rounding twice (f64 to f32 to 16 bits) goes wrong. */
 static void check_midpoints(const half_type *t) {
   int twice_differs = 0;
   for (uint32_t p = 0; p < t->m->n; ++p) {
@@ -167,8 +167,7 @@ static void test_random(void) {
   fa_rng r = fa_rng_make(1, 1);
   for (int i = 0; i < N_RANDOM; ++i) {
     const uint64_t u = fa_rng_next(&r);
-    uint32_t bits =
-        (uint32_t)u; /* any f32; two of three with an exponent near f16's range, its edges included */
+    uint32_t bits = (uint32_t)u; /* any f32; two thirds with an exponent near f16's range, edges included */
     if (u >> 62) bits = (bits & 0x807fffffu) | (uint32_t)(98 + (u >> 40 & 0xffff) % 50) << 23;
     if (u >> 60 & 1) bits &= ~0xfffu; /* on ties and near them */
     const float x = fa_f32_from_bits(bits);
@@ -187,7 +186,7 @@ static void test_nan(void) {
     CHECK(fa_f32_to_bf16(x) == (uint16_t)(payloads[i] >> 16 | 0x40));
   }
   const double d =
-      fa_f64_from_bits(0xfff4000000000001u); /* signalling: bits beyond f32 alone make it a NaN */
+      fa_f64_from_bits(0xfff4000000000001u); /* signalling: NaN only because of bits that f32 lacks */
   CHECK(fa_f64_to_f16(d) == 0xff00 && fa_f64_to_bf16(d) == 0xffe0);
   CHECK(fa_f64_to_f16(fa_f64_from_bits(0x7ff0000000000001u)) == 0x7e00);
 }
@@ -266,7 +265,7 @@ __attribute__((noinline)) static void cut_row(const float *in, float *out, int n
   }
 }
 
-/* gcc 12.2 drops the branch of cut_plain; the same code on fa_f32_bits must keep it. */
+/* gcc 12.2 drops the branch of cut_plain; the same code with fa_f32_bits must keep it. */
 static void test_conditional_mask(void) {
   const float x[4] = {1.2345678f, -3.1415926f, 1e-20f, 0x1.fffffep127f};
   float row[4];

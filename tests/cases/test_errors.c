@@ -1,4 +1,4 @@
-/* What a user reads when a case file is wrong: the whole message, for every kind of mistake. */
+/* The whole message that a user sees when a case file is wrong, for every kind of mistake. */
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
 #include "cases/codec/json.h"
@@ -17,7 +17,7 @@ static void expect(const char *text, const char *want) {
   fa_case_list_free(&list);
 }
 
-/* One case inside a file, as the only one: its keys, and the message behind "x.json: $.cases[0]". */
+/* A case as the only one in a file: its keys, and the message after "x.json: $.cases[0]". */
 static void expect_case(const char *keys, const char *want) {
   char text[4096], message[1024];
   snprintf(text, sizeof text, "{\"fa_cases\": 1, \"cases\": [{%s}]}", keys);
@@ -85,7 +85,7 @@ static void test_text(void) {
   memset(deep, '[', sizeof deep - 1);
   CHECK(fa_case_file_parse(deep, sizeof deep - 1, "x.json", NULL, &list, &err) == FA_ERR_INPUT);
   CHECK_MSG(strstr(err.text, "nested deeper than 64") != NULL, "%s", err.text);
-  /* The message stays whole when names are as long as they like. */
+  /* Messages stay complete with arbitrarily long names. */
   static char longish[100000];
   memset(longish, 'k', sizeof longish - 1);
   memcpy(longish, "{\"", 2);
@@ -343,7 +343,7 @@ static void test_flex(void) {
   expect_good(FLEX "{\"kv_num_blocks\": [[[1, 1]]], \"kv_indices\": [[[[0, 7], [1, -7]]]]}");
 }
 
-/* The place is where the wrong value stands, not where the case does. */
+/* The place is that of the wrong value, not of the case. */
 static void test_places(void) {
   expect("{\"fa_cases\": 1, \"defaults\": {\"dtype\": \"f64\"}, \"cases\": [{\"dtype\": \"f16\"}]}",
          "x.json: $.defaults.dtype: \"f64\" is not one of \"f16\", \"bf16\", \"f32\"");
@@ -405,7 +405,7 @@ static void test_places(void) {
 static void test_sizes(void) {
   expect("{\"fa_cases\": 1, \"random\": [{\"count\": 100001, \"profile\": \"x\"}]}",
          "x.json: $.random[0].count: 100001 is not an integer in 1 .. 100000");
-  /* 24^5 cases: said before any is made. */
+  /* 24^5 cases: rejected before any is made. */
   char list[200] = "[1", text[2000];
   for (int i = 2; i <= 24; ++i) snprintf(list + strlen(list), sizeof list - strlen(list), ",%d", i);
   snprintf(text, sizeof text,

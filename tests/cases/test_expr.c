@@ -1,5 +1,5 @@
-/* The expression language: what is read, what is refused and how, that printing and reading again agree, and
- * that no text makes the parser do anything else. */
+/* The expression language: what is accepted, what is rejected and how, that printing and parsing are
+ * consistent, and that no text makes the parser misbehave. */
 #include "cases/expr/ast.h"
 #include "cases/base/rng.h"
 #include "tests/support/check.h"
@@ -19,7 +19,7 @@ static fa_status parse(const char *text, size_t n, fa_expr_kind kind, fa_expr *e
   return fa_expr_parse(text, n, kind, captures, N_CAPTURES, e, err);
 }
 
-/* text is read, and printed as `canonical` (NULL: as it stands). */
+/* text is accepted, and printed as `canonical` (NULL: unchanged). */
 static void good(fa_expr_kind kind, const char *text, const char *canonical) {
   fa_expr e, again;
   fa_error err = {""};
@@ -139,7 +139,7 @@ static void like(const char *text, bool want, double want_cap) {
   fa_expr_free(&e);
 }
 
-/* Which expressions leave scores apart, so that roundings behave like noise. */
+/* Expressions that keep scores apart, so that roundings behave like noise. */
 static void test_like(void) {
   like("score", true, 0);
   like("score + slopes[h] * (kv_idx - q_idx)", true, 0);
@@ -160,7 +160,7 @@ static void test_like(void) {
   like("score > 0.0 ? score : -inf", false, 0);
 }
 
-/* Long texts: the message shows a part, and the caret stands under the place. */
+/* Long texts: the message shows a part, and the caret is under the right place. */
 static void test_caret(void) {
   char text[400];
   fa_expr e;
@@ -180,7 +180,7 @@ static void repeat(char *to, const char *part, int n) {
   for (int i = 0; i < n; ++i) memcpy(to + (size_t)i * strlen(part), part, strlen(part) + 1);
 }
 
-/* A text of n parts with a middle; whether it is read. */
+/* A text of n parts with a middle; returns whether it is accepted. */
 static bool reads_nested(const char *before, const char *middle, const char *after, int n, fa_error *err) {
   char *text = malloc((size_t)n * (strlen(before) + strlen(after)) + strlen(middle) + 1);
   fa_expr e;
@@ -214,7 +214,7 @@ static void test_limits(void) {
   CHECK(parse(NULL, 0, SCORE, &e, &err) == FA_ERR_INPUT);
 }
 
-/* As many operations as are allowed, wide and not deep; one more. */
+/* The largest allowed number of operations, wide and not deep; then one more. */
 static void test_nodes(void) {
   static char text[65536];
   fa_expr e;
@@ -234,8 +234,8 @@ static void test_nodes(void) {
         strstr(err.text, "more than 4096 operations"));
 }
 
-/* Twice the text takes at most about twice the time. Limits refuse a megabyte at once; below them, names,
- * blanks and numbers are what can be long. */
+/* Twice the text takes at most about twice the time. Limits reject a megabyte at once; below them, only
+ * names, blanks and numbers can be long. */
 static void test_linear(void) {
   enum { BIG = 1 << 20 };
   char *text = malloc(BIG);
@@ -252,7 +252,8 @@ static void test_linear(void) {
   free(text);
 }
 
-/* Random tokens, and texts cut and changed: read or refused, and what is read is printed and read again. */
+/* Random tokens, and truncated or changed texts: accepted or rejected; what is accepted is printed and parsed
+ * again. */
 static void test_random(void) {
   static const char *const words[] = {
       "score", "b",   "h",   "q_idx", "kv_idx", "seqlen_k", "slopes[", "table[", "doc[", "]",

@@ -22,7 +22,7 @@ static fa_case_list load(const char *text) {
   return load_with(text, NULL);
 }
 
-/* The canonical lines of the file's cases, with newlines between, are `want`. */
+/* The canonical lines of the file's cases, separated by newlines, must equal `want`. */
 static void expect(const char *text, const char *want) {
   static char got[20000];
   fa_case_list list = load(text);
@@ -45,7 +45,7 @@ static void test_defaults(void) {
   expect("{\"fa_cases\": 1, \"note\": \"x\", \"$schema\": \"schema.json\", \"cases\": []}", "");
   expect("{\"fa_cases\": 1, \"cases\": [{}, {\"name\": \"b\"}]}",
          "{\"name\":\"some/0\"," F16 "}\n{\"name\":\"b\"," F16 "}");
-  /* A case's key replaces the defaults' key as a whole, objects too. */
+  /* A case's key replaces the defaults' key completely, objects too. */
   expect(
       "{\"cases\": [{\"name\": \"a\"}, {\"name\": \"b\", \"mask\": {\"right\": 2, \"type\": \"window\"}}], "
       "\"defaults\": {\"dtype\": \"bf16\", \"mask\": {\"type\": \"window\", \"left\": 1}}, \"fa_cases\": 1}",
@@ -61,7 +61,7 @@ static void test_sweeps(void) {
       "{\"name\":\"square/seqlen_q=1,head_dim=128\"," F16 ",\"head_dim\":128}\n"
       "{\"name\":\"square/seqlen_q=64,head_dim=64\"," F16 ",\"seqlen_q\":64}\n"
       "{\"name\":\"square/seqlen_q=64,head_dim=128\"," F16 ",\"seqlen_q\":64,\"head_dim\":128}");
-  /* Over beats base beats defaults; without a name the file's is taken. */
+  /* over overrides base, base overrides defaults; without a name the file's is used. */
   expect(
       "{\"fa_cases\": 1, \"defaults\": {\"seqlen_q\": 5, \"dtype\": \"bf16\", \"heads_q\": 2}, \"sweeps\": "
       "[{\"over\": {\"seqlen_q\": [7]}, \"base\": {\"seqlen_q\": 6, \"heads_q\": 3}}]}",
@@ -93,7 +93,7 @@ static void test_sweeps(void) {
       ",\"mask\":{\"type\":\"window\",\"left\":4}}");
 }
 
-/* Names are cut to what a name may be, at whole parts and whole characters. */
+/* Long names are truncated at whole parts and whole characters. */
 static void test_long_names(void) {
   static char text[8000], base[4000];
   for (int i = 0; i < 990; ++i) strcat(base, i % 2 ? "\xc3\xa9" : "x");
@@ -139,7 +139,7 @@ static void test_bare(void) {
          ",\"seqlen_q\":5}\n{\"name\":\"some/2\"," F16 "}");
 }
 
-/* A failed load leaves the list as it was; a good one adds to it. */
+/* A failed load leaves the list unchanged; a successful one appends to it. */
 static void test_append(void) {
   fa_case_list l = load("{\"name\": \"first\"}");
   const char *good = "{\"fa_cases\": 1, \"cases\": [{}, {}]}";
@@ -151,7 +151,7 @@ static void test_append(void) {
   fa_case_list_free(&l);
 }
 
-/* The text need not end with a NUL: a mapped file does not. */
+/* The text need not end with a NUL, because a mapped file does not. */
 static void test_exact_buffer(void) {
   const char *text = "{\"fa_cases\": 1, \"cases\": [{\"seqlen_q\": 123}]}";
   for (size_t n = 0; n <= strlen(text); ++n) {
@@ -199,7 +199,7 @@ static void test_save(void) {
   for (int i = 0; i < N; ++i) fa_case_free(&c[i]);
 }
 
-/* When the file cannot be replaced, what stands there stays and no temp file is left. */
+/* If the file cannot be replaced, the old one stays and no temporary file is left. */
 static void test_save_keeps_old(void) {
   char path[] = "/tmp/fa_case_file_XXXXXX", folder[64], inner[80];
   REQUIRE(mkdtemp(path));

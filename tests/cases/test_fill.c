@@ -1,10 +1,10 @@
-/* Fills that shape logits do what their lines in the table say: each claim is checked on the data of built
- * cases, in double, over dtypes, head dims, scales, GQA, masks and variable length. */
+/* Fills that shape logits do what the table says: each claim is checked on the data of built cases, in
+ * double, over dtypes, head dims, scales, GQA, masks and variable length. */
 #include "tests/support/fill_case.h"
 
 #include <math.h>
 
-/* scale * q.k; *exact_f32: the same summed in float, forward and backward, gives no other value. */
+/* scale * q.k; *exact_f32: summing it in float, forwards or backwards, gives the same value. */
 static double logit(const fa_case *c, const fa_tensors *set, int64_t b, int64_t h, int64_t i, int64_t j,
                     bool *exact_f32) {
   const fa_problem *p = &c->problem;
@@ -45,7 +45,7 @@ static void check_logits(fa_fill fill,
   }
 }
 
-/* The claims themselves must be able to fail: they do on data of another fill. */
+/* The claims must be able to fail: they do on data of another fill. */
 static void check_not_logits(fa_fill other,
                              void (*check)(const fa_case *, const fa_tensors *, int64_t, int64_t, int64_t)) {
   const int before = check_n_failed, quiet = 1000000;
@@ -77,7 +77,7 @@ static void check_stairs(const fa_case *c, const fa_tensors *set, int64_t b, int
   const bool power_of_two = fabs(frexp(c->problem.scale, &exponent)) == 0.5;
   CHECK_MSG(power_of_two ? step == direction * 0.5 : fabs(log2(2 * direction * step)) <= 0.500001,
             "scale %g: step %g", c->problem.scale, step);
-  for (int64_t d = 0; d < c->problem.head_dim; ++d) /* large q would take dK out of f16's range */
+  for (int64_t d = 0; d < c->problem.head_dim; ++d) /* large q would push dK out of f16's range */
     CHECK(fabs(element(c, set, FA_T_Q, b, i, h, d) * c->problem.scale) <= 0.7072);
   for (int64_t j = 0; j < c->problem.seqlen_k; ++j) {
     bool exact;
@@ -116,7 +116,7 @@ static void check_ties(const fa_case *c, const fa_tensors *set, int64_t b, int64
   for (int64_t j = 1; j < c->problem.seqlen_k; ++j) CHECK(logit(c, set, b, h, i, j, NULL) == first);
 }
 
-/* Digits past the second, few dimensions. */
+/* Digits beyond the second, few dimensions. */
 static void test_long_stairs(void) {
   const setup s = {FA_BF16, 1, 1, 1, 1, 70000, 4, 4, 0};
   fa_case c = make_case(&s, FA_FILL_STAIRCASE_UP);
@@ -134,7 +134,7 @@ static void test_long_stairs(void) {
 
 /* ---- one_hot ---- */
 
-/* visible: by the letter of the contract, pair by pair. */
+/* Visibility literally as in the contract, pair by pair. */
 static bool visible(const fa_case *c, const fa_tensors *set, int64_t b, int64_t h, int64_t i, int64_t slot) {
   const fa_problem *p = &c->problem;
   const fa_sequence e = fa_case_sequence(p, b);

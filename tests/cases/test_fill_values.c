@@ -1,5 +1,5 @@
-/* Fills that shape values, biases and gradients, and those of independent elements, do what their lines in
- * the table say: each claim is checked on the data of built cases, in double. */
+/* Fills that shape values, biases and gradients, and those of independent elements, do what the table says:
+ * each claim is checked on the data of built cases, in double. */
 #include "tests/support/fill_case.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
@@ -130,7 +130,7 @@ static void test_values(void) {
     }
 }
 
-/* positional_v: two rows of V that agree in many columns could be taken for each other. */
+/* positional_v: two rows of V that agree in many columns could be mistaken for each other. */
 static void test_positional(void) {
   const setup s = {FA_BF16, 2, 2, 2, 1, 50, 16, 16, 0};
   fa_case c = make_case(&s, FA_FILL_POSITIONAL_V);
@@ -218,8 +218,8 @@ static void test_gradient_one_hot(void) {
   fa_case_free(&c);
 }
 
-/* Equal probabilities round alike: logits must differ by more than a rounding, from key to key and from row
- * to row. */
+/* Equal probabilities round alike: logits must differ by more than a rounding, between keys and between
+ * rows. */
 static void test_told_apart(void) {
   static const struct {
     const char *text;
@@ -245,7 +245,7 @@ static void test_told_apart(void) {
   }
 }
 
-/* Named rows are 0 in every entry and head, all others as without "zero". */
+/* The named rows are 0 in every sequence and head; all others are as without "zero". */
 static void test_zero(void) {
   static const char *const text[] = {"{\"batch\":2,\"heads_q\":2,\"seqlen_q\":9,\"zero\":{\"k\":[[0,4],[5,8]]"
                                      ",\"q\":[[8,9]],\"do\":[[2,3]]}}",

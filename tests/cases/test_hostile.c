@@ -1,5 +1,5 @@
-/* fa_case_validate on structs that no file made: random numbers in every field, arrays of wrong length. It
- * must answer, not crash; and what it accepts must survive printing and reading. */
+/* fa_case_validate on structs that come from no file: random numbers in every field, arrays of wrong length.
+ * It must return, not crash, and what it accepts must survive printing and reading. */
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
 #include "tests/support/random_case.h"
@@ -184,7 +184,7 @@ static void break_case(fa_rng *r, fa_case *c) {
   }
 }
 
-/* What passes must be what a file can say. */
+/* An accepted case must be representable in a file. */
 static void check_accepted(const fa_case *c) {
   fa_error err = {""};
   char *line = fa_case_to_line(c);
@@ -217,7 +217,7 @@ int main(void) {
         break_problem(&r, &c.problem);
       else
         break_case(&r, &c);
-    /* Slopes are a pointer and a count: more than were allocated cannot be seen by anyone. */
+    /* Slopes are a pointer and a count: nobody can detect a count above what was allocated. */
     if (c.problem.alibi.n > slopes && !any_array_is_hollow(&c.problem)) c.problem.alibi.n = slopes;
     fa_status status = fa_case_validate(&c, &err);
     CHECK_MSG(status == FA_OK || (status == FA_ERR_INPUT && err.text[0] == '$' && strstr(err.text, ": ")),

@@ -1,5 +1,5 @@
-/* Every allocation of the codec fails once: the answer is FA_ERR_MEMORY or a whole result, and nothing leaks
- * (which the sanitizer build sees). The linker puts the wrappers below in place of malloc and its kin. */
+/* Fails every allocation of the codec once: the result is FA_ERR_MEMORY or complete, and nothing leaks (which
+ * the sanitizer build checks). The linker substitutes the wrappers below for malloc and related functions. */
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
 #include "cases/codec/json.h"
@@ -18,7 +18,7 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t n);
 char *__wrap_strdup(const char *s);
 
-static long countdown = -1; /* < 0: never fail; the allocation that finds 0 fails */
+static long countdown = -1; /* < 0: never fail; the allocation that sees 0 fails */
 static long n_failed;
 
 static int fails(void) {
@@ -85,7 +85,7 @@ static void test_load(void) {
       countdown = -1;
       if (status != FA_OK) CHECK(l.n == 0 && err.text[0]);
       fa_case_list_free(&l);
-      if (n_failed == before) break; /* everything was given */
+      if (n_failed == before) break; /* no allocation failed */
       CHECK_MSG(status == FA_ERR_MEMORY, "status %d at allocation %ld: %s", status, n, err.text);
     }
     CHECK_MSG(status == (wrong ? FA_ERR_INPUT : FA_OK), "%s ended with %d", files[f], status);

@@ -1,5 +1,5 @@
-/* The cases of runs that were recorded from the original kernels, word for word as they stand in the files:
- * what other programs have written must stay readable. */
+/* The cases of runs recorded from the original kernels, verbatim from the files: what other programs have
+ * written must stay readable. */
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
 #include "cases/codec/json.h"
@@ -115,7 +115,7 @@ static void test_all(void) {
 
 static void test_contents(void) {
   fa_case c;
-  get("flash_varlen_causal", &c); /* its seqlen_q and seqlen_k say 128, its longest entries are 129 and 130 */
+  get("flash_varlen_causal", &c); /* its lengths say 128, but its longest sequences are 129 and 130 */
   CHECK(c.problem.batch == 5 && c.problem.seqlen_q == 129 && c.problem.seqlen_k == 130);
   CHECK(fa_problem_total_q(&c.problem) == 259 && fa_problem_total_k(&c.problem) == 270);
   CHECK(c.problem.mask.type == FA_MASK_CAUSAL && c.problem.dtype == FA_BF16);

@@ -39,7 +39,7 @@ static void test_known(void) {
   for (uint64_t i = 0; i < 10; ++i) CHECK(fa_rng_next(&r) == fa_rng_u64(1, 2, i));
 }
 
-/* The same formula by libm. */
+/* The same formula with libm. */
 static double libm_normal(uint64_t seed, uint64_t stream, uint64_t index) {
   const uint64_t u = fa_rng_u64(seed, stream, index);
   uint64_t z = u + 0x9e3779b97f4a7c15u;
@@ -86,8 +86,8 @@ static void test_moments(void) {
   CHECK_MSG(chi2 < 63 + 5 * sqrt(126), "%g", chi2);
 }
 
-/* Neighbouring indices, streams and seeds must not be correlated: that is how elements, heads, tensors and
- * cases are told apart. */
+/* Neighbouring indices, streams and seeds must be uncorrelated, because they distinguish elements, heads,
+ * tensors and cases. */
 static void test_independence(void) {
   const int n = 200000;
   double c[5] = {0};
@@ -99,7 +99,7 @@ static void test_independence(void) {
     c[1] += x * fa_rng_normal(1, 2, k);
     c[2] += x * fa_rng_normal(2, 1, k);
     c[3] += x * fa_rng_normal(1, 1, k + ((uint64_t)1 << 34)); /* the next row of a tensor */
-    c[4] += x * fa_rng_normal(1, 1 + ((uint64_t)1 << 32), k); /* the next batch entry */
+    c[4] += x * fa_rng_normal(1, 1 + ((uint64_t)1 << 32), k); /* the next batch index */
     const uint64_t changed = fa_rng_u64(1, 1, k) ^ fa_rng_u64(1, 1, k ^ (uint64_t)1 << i % 64);
     for (int b = 0; b < 64; ++b) flips[b] += (int)(changed >> b & 1);
   }
@@ -130,7 +130,7 @@ static void test_ranges(void) {
     CHECK(big >= INT64_MIN / 2 && big < INT64_MAX / 2);
   }
   CHECK(lo > 100 && hi > 100);
-  /* 3 * 2^61: taking the remainder alone would draw the lowest third of the range two times as often as the
+  /* 3 * 2^61: with the remainder alone, the lowest third of the range would be twice as likely as the
    * rest. */
   int low = 0;
   for (int i = 0; i < 30000; ++i) low += fa_rng_below(&r, (int64_t)3 << 61) < (int64_t)1 << 61;

@@ -1,6 +1,5 @@
 /* The canonical form: parse(print(c)) is c, and print(parse(print(c))) is print(c), over random cases of
- * every key; and over their texts with random damage, which must be refused or understood, never half read.
- */
+ * every key. Texts with random damage must be rejected or understood, never half read. */
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
 #include "tests/support/random_case.h"
@@ -39,7 +38,7 @@ static void test_random_cases(void) {
     check_roundtrip(&c, line);
     CHECK(fa_case_copy(&copy, &c) == FA_OK);
     CHECK(fa_case_equal(&c, &copy));
-    /* The tree, raw numbers and all, is a case too. */
+    /* The tree, with its raw numbers, is a case too. */
     cJSON *tree;
     fa_case from_tree;
     fa_error err = {""};
@@ -57,7 +56,8 @@ static void test_random_cases(void) {
   }
 }
 
-/* fa_case_equal must see a change of any key: each random line against the next is not enough of a test. */
+/* fa_case_equal must notice a change of any key; comparing each random line with the next does not test
+ * that. */
 static void test_unequal(void) {
   static const char *const base =
       "\"family\":\"memeff\",\"batch\":2,\"heads_q\":2,\"seqlen_q\":4,\"head_dim\":8";
@@ -188,7 +188,7 @@ static void damage(fa_rng *r, char *text, size_t size) {
     case 1: /* cut off */
       text[at] = 0;
       break;
-    case 2: { /* the number or word at this place becomes something else */
+    case 2: { /* the number or word here becomes something else */
       const char *new_text = piece[fa_rng_below(r, 20)];
       while (at > 0 && !strchr(":,[{}] ", text[at - 1])) --at;
       while (end < n && !strchr(":,[{}] ", text[end])) ++end;
@@ -197,7 +197,7 @@ static void damage(fa_rng *r, char *text, size_t size) {
       memcpy(text + at, new_text, strlen(new_text));
       break;
     }
-    default: /* a part is gone */
+    default: /* a part is removed */
       end = at + (size_t)fa_rng_below(r, 20);
       if (end > n) end = n;
       memmove(text + at, text + end, n - end + 1);
@@ -214,7 +214,7 @@ static fa_status generate(const char *profile, uint64_t seed, int64_t index, fa_
   return FA_OK;
 }
 
-/* Whole files; the text of a random case is the other half of the damaged ones. */
+/* Whole files; half of the damaged texts, the other half are random cases. */
 static const char *const whole[] = {
     ("{\"fa_cases\":1,\"note\":\"n\",\"defaults\":{\"dtype\":\"bf16\",\"mask\":{\"type\":\"window\"}},"
      "\"cases\":[{\"seqlen_q\":"

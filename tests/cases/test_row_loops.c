@@ -1,4 +1,4 @@
-/* The loops over rows, of every instruction set that this processor has, against one element at a time. */
+/* Compares the row loops of every instruction set that this processor has with one element at a time. */
 #include "cases/base/dtype.h"
 #include "cases/base/rng.h"
 #include "cases/base/row_loops.h"
@@ -20,7 +20,7 @@ static int available(const fa_row_loops **out) {
   return n;
 }
 
-/* How many of the row's numbers are not those of indices first, first + step, ... */
+/* How many of the row's numbers differ from those of indices first, first + step, ... */
 static int differing_normals(const fa_row_loops *w, uint64_t first, uint64_t step, int64_t n,
                              uint64_t seen_first) {
   double row[LONGEST];
@@ -40,7 +40,7 @@ static void test_normals(const fa_row_loops *w) {
   CHECK(differing_normals(w, 0, 4, 16, 1) == 16);
 }
 
-/* A double whose exponent is near those of the 16-bit types, often a tie or next to one. */
+/* A double with an exponent near those of the 16-bit types, often a tie or close to one. */
 static double awkward(uint64_t n) {
   uint64_t u = fa_rng_u64(7, 7, n);
   double x;
@@ -67,7 +67,7 @@ static void test_narrow(const fa_row_loops *w) {
         shifted += got != (bf16 ? fa_f64_to_f16(in[i]) : fa_f64_to_bf16(in[i]));
       }
       CHECK_MSG(differing == 0, "%d of %lld", differing, (long long)n);
-      CHECK(n < 8 || shifted > 0); /* the other type's would be seen */
+      CHECK(n < 8 || shifted > 0); /* the other type's would be noticed */
     }
   }
 }

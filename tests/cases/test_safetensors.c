@@ -1,5 +1,5 @@
-/* The safetensors reader against files that lie, the writer against a reader by the letter of the format, and
- * random mutations of a valid file. */
+/* The safetensors reader on files that lie, the writer against a literal reader of the format, and random
+ * mutations of a valid file. */
 #include "cases/base/bits.h"
 #include "cases/base/rng.h"
 #include "cases/tensors/safetensors.h"
@@ -22,7 +22,7 @@ static const char *path_of(const char *name) {
   return path[turn];
 }
 
-/* length, header text, n data bytes; length < 0: that of the text. Returns the size. */
+/* Writes length, header text and n data bytes; length < 0: the text's own. Returns the size. */
 static size_t make_file(char *out, int64_t length, const char *header, size_t n_data) {
   const size_t n = strlen(header);
   const uint64_t claimed = length < 0 ? n : (uint64_t)length;
@@ -40,7 +40,7 @@ static size_t make_file(char *out, int64_t length, const char *header, size_t n_
 static const struct {
   const char *header;
   size_t n_data;
-  const char *says[2]; /* both in the message; NULL: accepted */
+  const char *says[2]; /* both appear in the message; NULL: accepted */
 } headers[] = {
     {"{}", 0, {NULL}},
     {"{" T("a", "F32", "[2]", "[0,8]") "}", 8, {NULL}},
@@ -112,7 +112,7 @@ static void test_headers(void) {
   static char bytes[4096];
   for (size_t i = 0; i < sizeof headers / sizeof *headers; ++i) {
     const size_t n = make_file(bytes, -1, headers[i].header, headers[i].n_data);
-    char *copy = malloc(n); /* exactly as long, so that reading past it is seen */
+    char *copy = malloc(n); /* of exact size, so that reading past the end is detected */
     REQUIRE(copy);
     memcpy(copy, bytes, n);
     fa_safetensors f;
@@ -144,13 +144,13 @@ static void test_lengths(void) {
   memset(bytes, 0xff, 16);
   CHECK(fa_safetensors_parse(bytes, 16, "x", &f, &err) == FA_ERR_INPUT);
   for (size_t n = 0; n < 8; ++n) CHECK(fa_safetensors_parse(bytes, n, "x", &f, &err) == FA_ERR_INPUT);
-  /* Above the format's limit although the file is that long: pages that are never touched. */
+  /* Above the format's limit although the file is long enough: its pages are never touched. */
   const char *path = path_of("sparse");
   const int fd = open(path, O_WRONLY | O_CREAT, 0600);
   const uint64_t length = 100000001;
   REQUIRE(fd >= 0 && write(fd, &length, 8) == 8 && ftruncate(fd, 8 + 100000001) == 0 && close(fd) == 0);
   CHECK(fa_safetensors_open(path, &f, &err) == FA_ERR_INPUT && strstr(err.text, "at most 100000000"));
-  /* Many tiny values: refused before a tree of them is built. */
+  /* Many tiny values: rejected before a tree of them is built. */
   const size_t n = 6000000;
   char *many = malloc(n + 16);
   REQUIRE(many);
@@ -203,7 +203,7 @@ static void test_round_trip(void) {
   const char *path = path_of("written.safetensors");
   REQUIRE(fa_safetensors_write(path, names, tensors, 7, keys, values, 2, &err) == FA_OK);
   REQUIRE(fa_safetensors_write(path, names, tensors, 7, keys, values, 2, &err) ==
-          FA_OK); /* over an old one */
+          FA_OK); /* replaces an old file */
   fa_safetensors f;
   REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
   CHECK(f.n_entries == 7 && f.n_meta == 2);
@@ -227,7 +227,7 @@ static void test_round_trip(void) {
   fa_tensors_free(&set);
 }
 
-/* The writer writes what the reader takes, and refuses what it refuses. */
+/* The writer accepts and rejects the same names as the reader. */
 static void test_same_names(void) {
   static char longest[501], longer[502];
   memset(longest, 'n', 500);
@@ -279,7 +279,7 @@ static void test_write_errors(void) {
   REQUIRE(mkdir(path_of("folder"), 0700) == 0);
   CHECK(fa_safetensors_write(path_of("folder"), good, two, 2, NULL, NULL, 0, &err) == FA_ERR_IO);
   CHECK(fa_safetensors_write("/dev/full/x", good, two, 2, NULL, NULL, 0, &err) == FA_ERR_IO);
-  fa_safetensors f; /* nothing at all is a file too */
+  fa_safetensors f; /* an empty set is a valid file */
   path = path_of("refused");
   CHECK(fa_safetensors_write(path, NULL, NULL, 0, NULL, NULL, 0, &err) == FA_OK);
   CHECK(fa_safetensors_open(path, &f, &err) == FA_OK && f.n_entries == 0);
@@ -297,7 +297,7 @@ static size_t make_base(void) {
                    24);
 }
 
-/* Reads every element of what was accepted: it must lie inside the bytes. */
+/* Reads every element of what was accepted, which must lie inside the bytes. */
 static double touch(const fa_safetensors *f) {
   double sum = 0;
   for (int64_t i = 0; i < f->n_entries; ++i)

@@ -1,4 +1,5 @@
-/* Guarded tensors: every way in which a subject can touch what is not its own must be seen and named. */
+/* Guarded tensors: every way in which a subject can touch memory that is not its own must be detected and
+ * named. */
 #include "cases/tensors/set.h"
 #include "cases/tensors/guard.h"
 #include "tests/support/check.h"
@@ -41,7 +42,7 @@ static void test_access(void) {
   fa_tensors_free(&set);
 }
 
-/* All patterns read as NaN in every float type, differ from each other and from the NaNs of arithmetic. */
+/* All patterns are NaN in every float type, and differ from each other and from the NaNs of arithmetic. */
 static void test_patterns(void) {
   const uint16_t pattern[] = {FA_PATTERN_GUARD,
                               FA_PATTERN_INPUT_GAP,
@@ -122,7 +123,7 @@ static void test_gaps(void) {
   fa_tensors_free(&set);
 }
 
-/* Views share a buffer: their elements are nobody's gap. */
+/* Views share a buffer, so one's elements are not the other's gaps. */
 static void test_views(void) {
   fa_tensors set = {0};
   fa_error err;

@@ -31,7 +31,7 @@ def load(path):
 
 
 def save(path, tensors):
-    """4-byte types first: each tensor has to stand at a multiple of its size."""
+    """4-byte types first, because each tensor must be aligned to its element size."""
     header, body = {}, b""
     for name, (dtype, shape, values) in sorted(tensors.items(), key=lambda item: item[1][0] == "F16"):
         raw = struct.pack(f"<{len(values)}{LETTER[dtype]}", *values)
@@ -48,7 +48,7 @@ def dot(x, at, y, to, n):
 
 
 def stored(dtype, values):
-    """As they read back from a tensor of that type."""
+    """The values after storing them in a tensor of that type."""
     form = f"<{len(values)}{LETTER[dtype]}"
     return list(struct.unpack(form, struct.pack(form, *values)))
 
@@ -114,7 +114,7 @@ def run(request, fault):
 
 
 def spoil(fault, answer, blank):
-    """Faults that happen while a case runs."""
+    """Faults that happen during a case."""
     dtype, shape, values = answer["o"]
     if fault == "wrong":
         values[-1] += 1
@@ -152,7 +152,7 @@ def answer(request, fault, ask):
                 "families": ["flash", "kvcache"], "dtypes": ["f16", "f32"],
                 "features": ["causal", "append", "colour" if fault == "feature" else "gqa"],
                 "arithmetic": {"name": "simt-f32", "block_n": 32}}
-    fault = fault if request["case"]["seqlen_q"] == 5 else ""  # the others are for showing that it goes on
+    fault = fault if request["case"]["seqlen_q"] == 5 else ""  # the others show that it continues
     if kind == "supports":
         if fault == "supports":
             sys.exit(4)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What test_plugin.sh changes: keys that a causal row sees too many, and the version. */
+/* Changed by test_plugin.sh: number of keys that a causal row wrongly sees, and the version. */
 #ifndef EXAMPLE_FAULT
 #define EXAMPLE_FAULT 0
 #endif
@@ -23,7 +23,7 @@ static unsigned supports(void *self, const fa_plugin_problem *p, char *why_not, 
   if (p->variable_length || p->softcap > 0 || p->dropout_p > 0 || p->family[0] != 'f' || p->family[2] != 'a')
     why = "it is an example and does little";
   if (why) snprintf(why_not, size, "%s", why);
-  return why ? 0 : FA_PLUGIN_FORWARD; /* no backward: cases are judged without theirs */
+  return why ? 0 : FA_PLUGIN_FORWARD; /* no backward: cases are judged without it */
 }
 
 static void arithmetic(void *self, const fa_plugin_problem *p, fa_plugin_arithmetic *out) {

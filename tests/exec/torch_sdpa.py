@@ -12,7 +12,7 @@ import struct
 import sys
 
 ANSWERS = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)  # whatever a library prints must not get between the answers
+os.dup2(2, 1)  # a library's prints must not mix with the answers
 
 try:
     import torch
@@ -59,7 +59,7 @@ def padded(x, to):
 
 
 def why_not(case, backward):
-    """Empty: nothing. Else why it cannot do the pass."""
+    """Why it cannot do the pass; an empty string if it can."""
     if case.get("head_dim", 64) > 256:
         return "no head dims above 256"
     if not backward and 0 in (case.get("seqlen_q", 1), case.get("seqlen_k", case.get("seqlen_q", 1))) and "cu_seqlens_q" not in case:
@@ -127,7 +127,7 @@ def answer(request):
         return {"state": "error", "text": str(e)[:300]}
     except (RuntimeError, NotImplementedError) as e:
         text = str(e).split("\n")[0][:300]
-        if "CUDA error" in text:  # the context is gone: only another process goes on
+        if "CUDA error" in text:  # the context is gone: only another process can continue
             print(text, file=sys.stderr)
             os._exit(9)
         return {"state": "rejected", "text": text}

@@ -14,7 +14,7 @@
 enum { DEFAULT_SHARED = 48 * 1024 };
 
 fake_cuda fake;
-static CUresult sticky; /* what every call returns once a kernel has faulted */
+static CUresult sticky; /* result of every call after a kernel has faulted */
 static pid_t initialised_by;
 static _Thread_local bool current;
 
@@ -38,7 +38,7 @@ void fake_cuda_reset(void) {
   fake_graph_reset();
   fake = (fake_cuda){
       .n_devices = 1, .major = 9, .max_shared_bytes = 227 * 1024, .memory_bytes = (size_t)1 << 30};
-  setenv("FA_HOPPER", "off", 1); /* tests that want them say so */
+  setenv("FA_HOPPER", "off", 1); /* tests that want them override it */
   sticky = CUDA_SUCCESS;
   initialised_by = 0;
   current = false;
@@ -198,7 +198,7 @@ static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *a, v
   (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
   FAKE_ENTER(true, false);
   if (memcmp(image, "\177ELF", 4) != 0) return CUDA_ERROR_INVALID_IMAGE;
-  const char *unit = strchr(image, '('); /* code of the fake NVRTC has one, and is the caller's to free */
+  const char *unit = strchr(image, '('); /* the fake NVRTC's code has one; the caller frees it */
   ++fake.n_libraries;
   *l = (CUlibrary)code;
   if (!unit) return CUDA_SUCCESS;
@@ -216,7 +216,7 @@ static CUresult library_unload(CUlibrary l) {
 static CUresult library_get_kernel(CUkernel *out, CUlibrary l, const char *name) {
   FAKE_ENTER(true, false);
   const fa_simt_kernel entry = fake_entry(name);
-  const bool is_compiled = (const char *)l != code; /* and may be none of the host's */
+  const bool is_compiled = (const char *)l != code; /* and the host may have none */
   if (is_compiled ? strncmp(name, (const char *)l, strlen((const char *)l)) != 0 : !entry)
     return CUDA_ERROR_NOT_FOUND;
   if (n_kernels == (int)(sizeof kernels / sizeof *kernels)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -235,7 +235,7 @@ static CUresult kernel_set_attribute(CUfunction_attribute a, int value, CUkernel
   return CUDA_SUCCESS;
 }
 
-/* A byte of the last mapped allocation. */
+/* Changes a byte of the last mapped allocation. */
 static void scribble_mapped(void) {
   for (int i = FAKE_MAX_ALLOCATIONS - 1; i >= 0; --i)
     if (fake_allocations[i].mapped) {
@@ -246,11 +246,11 @@ static void scribble_mapped(void) {
 
 static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *out) {
   (void)stream;
-  *out = CU_STREAM_CAPTURE_STATUS_ACTIVE; /* the host's counters are not those of a device */
+  *out = CU_STREAM_CAPTURE_STATUS_ACTIVE; /* the host's counters are not a device's */
   return CUDA_SUCCESS;
 }
 
-/* What the executor reads in the map's place. */
+/* What the executor reads instead of the map. */
 static CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *base,
                              const cuuint64_t *size, const cuuint64_t *bytes, const cuuint32_t *box,
                              const cuuint32_t *steps, CUtensorMapInterleave interleave,
@@ -284,9 +284,9 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
   fake_memory_flush();
   ++fake.n_launches;
   snprintf(fake.last_kernel, sizeof fake.last_kernel, "%s", k->name);
-  if (!k->entry) return CUDA_SUCCESS; /* compiled for the device alone: nothing is computed */
+  if (!k->entry) return CUDA_SUCCESS; /* compiled for the device only: nothing is computed */
   if (fake.kernel_fault != CUDA_SUCCESS) {
-    sticky = fake.kernel_fault; /* shows at the next call */
+    sticky = fake.kernel_fault; /* reported by the next call */
     return CUDA_SUCCESS;
   }
   fa_simt_range ranges[FAKE_MAX_ALLOCATIONS + FA_MAX_CAPTURES];
@@ -318,7 +318,8 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
   return CUDA_SUCCESS;
 }
 
-/* One attribute is known: to begin while the kernel before is not yet done, which here it always is. */
+/* Only one attribute is supported: programmatic launch, i.e. starting before the previous kernel is done,
+ * which here it always is. */
 static CUresult launch_kernel_ex(const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra) {
   if (c->numAttrs > 1 ||
       (c->numAttrs == 1 && c->attrs->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION))

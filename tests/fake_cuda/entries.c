@@ -1,4 +1,5 @@
-/* Kernels by the names of their device entry points: the host's tables have no search by name. */
+/* Finds kernels by the names of their device entry points, because the host's tables cannot be searched by
+ * name. */
 #include "tests/fake_cuda/parts.h"
 
 #include "gpu/kernels/registry/flash_backward.h"

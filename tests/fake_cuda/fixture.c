@@ -41,7 +41,7 @@ unsigned cuda_passes_of(const fa_problem *p) {
   return wanted & fa_backend_host.supports(NULL, p, why, sizeof why);
 }
 
-/* Guards, and of the payload what is memory. */
+/* Compares guards, and those parts of the payload that are memory. */
 static bool same_bytes(const fa_tensors *a, const fa_tensors *b, fa_tensor_id id) {
   const fa_buffer *x = &a->buffer[id], *y = &b->buffer[id];
   if (!x->base) return !y->base;
@@ -76,7 +76,7 @@ void cuda_check_same_as_host(const char *json) {
   CHECK_MSG(strcmp(r.out.backward_kernel, host.out.backward_kernel) == 0, "%s: %s is not %s", json,
             r.out.backward_kernel, host.out.backward_kernel);
   for (int id = 0; id < FA_T_COUNT; ++id) {
-    /* the order in which blocks add to dq may differ */
+    /* blocks may add to dq in another order */
     if (id == FA_T_DQ && !c.problem.deterministic) continue;
     CHECK_MSG(same_bytes(&want, &got, (fa_tensor_id)id), "%s: %s", json, fa_tensor_id_name((fa_tensor_id)id));
   }

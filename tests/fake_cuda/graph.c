@@ -2,8 +2,8 @@
 
 static CUstream capturing; /* NULL: nothing is captured */
 static int n_noted;
-/* Streams and graphs, each how many kernels it has. They go with their context, which kernels may take with
- * them, and so are nobody's to free. */
+/* Streams and graphs, each with its number of kernels. They die with their context, which a kernel may
+ * destroy, so that nobody can be required to free them. */
 static int objects[64], n_objects;
 
 static int *new_object(int n) {

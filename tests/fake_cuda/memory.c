@@ -1,6 +1,6 @@
-/* Memory of the fake driver. Asynchronous copies are carried out as late as the real driver may: when a
- * kernel starts or somebody waits. So whoever changes what is still to be copied, or looks too early, is
- * found out. */
+/* Memory of the fake driver. Asynchronous copies are done as late as the real driver may: when a kernel
+ * starts or somebody waits. This catches code that changes the source too early or reads the destination too
+ * soon. */
 #include "tests/fake_cuda/parts.h"
 
 #include "cases/tensors/set.h"
@@ -12,10 +12,10 @@ enum { MAX_PENDING = 64, MAX_HOST = 16 };
 
 fake_allocation fake_allocations[FAKE_MAX_ALLOCATIONS];
 
-/* To be done, in this order. */
+/* Pending copies, in order. */
 static struct {
   char *to;
-  const char *from; /* NULL: to be filled */
+  const char *from; /* NULL: a fill */
   unsigned char value;
   size_t bytes;
 } pending[MAX_PENDING];
@@ -62,7 +62,7 @@ int fake_allocation_unused(void) {
   return -1;
 }
 
-/* The real allocations do too, now and then. */
+/* The real driver's allocations also do this now and then. */
 static void wait_for_device(void) {
   fake_graph_no_wait("a copy that waits");
   ++fake.n_waits;
@@ -156,7 +156,7 @@ static bool is_page_locked(const void *p, size_t bytes) {
   return false;
 }
 
-/* Where the host's memory is not page-locked the real one waits as well. */
+/* If the host's memory is not page-locked, the real driver waits too. */
 static CUresult copy_async(void *to, const void *from, const void *on_host, CUdeviceptr device,
                            size_t bytes) {
   const CUresult code = enqueue(to, from, 0, device, bytes);

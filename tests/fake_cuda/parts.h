@@ -1,5 +1,5 @@
-/* What the fake driver's parts share: tests/fake_cuda/device.c has the device, tests/fake_cuda/memory.c allocations
- * and copies, tests/fake_cuda/virtual.c virtual memory, tests/fake_cuda/entries.c the kernels. */
+/* Shared by the fake driver's parts: tests/fake_cuda/device.c has the device, tests/fake_cuda/memory.c
+ * allocations and copies, tests/fake_cuda/virtual.c virtual memory, tests/fake_cuda/entries.c the kernels. */
 #ifndef FA_TESTS_FAKE_CUDA_PARTS_H
 #define FA_TESTS_FAKE_CUDA_PARTS_H
 
@@ -8,24 +8,24 @@
 
 enum { FAKE_MAX_ALLOCATIONS = 256 };
 
-/* What kernels and copies may touch. */
+/* Memory that kernels and copies may touch. */
 typedef struct fake_allocation {
   char *data; /* NULL: unused */
   size_t bytes;
   CUmemGenericAllocationHandle mapped; /* 0: from cuMemAlloc */
-  bool closed;                         /* mapped, but nobody may access it yet */
+  bool closed;                         /* mapped, but access is not allowed yet */
 } fake_allocation;
 extern fake_allocation fake_allocations[FAKE_MAX_ALLOCATIONS];
 
-/* The one that all those bytes are in, or -1. */
+/* The allocation that contains all these bytes, or -1. */
 int fake_allocation_of(CUdeviceptr p, size_t bytes);
-int fake_allocation_unused(void); /* -1: all are used */
+int fake_allocation_unused(void); /* -1: all are in use */
 
-/* Copies that were asked for come to pass; kernels and whoever waits call this. */
+/* Carries out pending copies; called by kernels and by everything that waits. */
 void fake_memory_flush(void);
-/* A kernel's write, as fake.scribble says. */
+/* A kernel's stray write, according to fake.scribble. */
 void fake_memory_scribble(void);
-/* Gives everything back. */
+/* Frees everything. */
 void fake_memory_reset(void);
 /* cuMemAlloc and so on. */
 CUresult fake_mem_alloc(CUdeviceptr *p, size_t bytes);
@@ -38,8 +38,8 @@ CUresult fake_copy_up_async(CUdeviceptr to, const void *from, size_t bytes, CUst
 CUresult fake_copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult fake_memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream);
 
-/* Streams and graphs (tests/fake_cuda/graph.c). A captured kernel runs when it is captured, for its parameters'
- * size is not known here; a graph only knows how many it has. */
+/* Streams and graphs (tests/fake_cuda/graph.c). A captured kernel runs at once, because the size of its
+ * parameters is unknown here; a graph only counts its kernels. */
 CUresult fake_stream_create(CUstream *stream, unsigned flags);
 CUresult fake_stream_destroy(CUstream stream);
 CUresult fake_capture_begin(CUstream stream, CUstreamCaptureMode mode);
@@ -48,9 +48,9 @@ CUresult fake_graph_instantiate(CUgraphExec *exec, CUgraph graph, unsigned long 
 CUresult fake_graph_launch(CUgraphExec exec, CUstream stream);
 CUresult fake_graph_exec_destroy(CUgraphExec exec);
 CUresult fake_graph_destroy(CUgraph graph);
-/* Of a kernel or a write: notes it, and whether the stream may have it. */
+/* Records a kernel or write, and checks that the stream may have it. */
 void fake_graph_note(const char *what, CUstream stream);
-/* Of whoever waits for the device: nobody may during a capture. */
+/* Checks that nothing waits for the device during a capture. */
 void fake_graph_no_wait(const char *what);
 void fake_graph_reset(void);
 
@@ -58,7 +58,7 @@ void fake_graph_reset(void);
 fa_simt_kernel fake_entry(const char *name);
 
 void __attribute__((format(printf, 1, 2))) fake_misused(const char *format, ...);
-/* Every call begins here. */
+/* Every call starts with this. */
 CUresult fake_enter(const char *name, bool needs_init, bool needs_context);
 #define FAKE_ENTER(needs_init, needs_context)                                                                \
   do {                                                                                                       \
@@ -78,7 +78,7 @@ CUresult fake_map(CUdeviceptr p, size_t bytes, size_t offset, CUmemGenericAlloca
                   unsigned long long flags);
 CUresult fake_unmap(CUdeviceptr p, size_t bytes);
 CUresult fake_set_access(CUdeviceptr p, size_t bytes, const CUmemAccessDesc *access, size_t n);
-/* Gives everything back. */
+/* Frees everything. */
 void fake_virtual_reset(void);
 
 #endif

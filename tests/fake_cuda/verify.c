@@ -1,6 +1,5 @@
-/* The ordinary program on a GPU that is not there (tests/fake_cuda/fake.h), for tests of the command line. FAKE_CUDA
- * says how its kernels misbehave. Where kernels are compiled for a call, a compiler that is not there either
- * does it. */
+/* The ordinary program with a fake GPU (tests/fake_cuda/fake.h), for tests of the command line. FAKE_CUDA
+ * says how its kernels misbehave. Kernels that are compiled for a call use the fake compiler. */
 #include "fuzz/cli/commands.h"
 #include "ref/math/blas.h"
 #include "tests/fake_cuda/fake.h"
@@ -21,7 +20,7 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   return status;
 }
 
-/* In the file named by FAKE_CUDA_OPENINGS, if any: a line of one letter. */
+/* Appends a line of one letter to the file named by FAKE_CUDA_OPENINGS, if any. */
 static void log_opening(const char *line) {
   const char *path = getenv("FAKE_CUDA_OPENINGS");
   const int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND, 0666) : -1;
@@ -36,7 +35,7 @@ static void open_slowly(void) {
   log_opening(")\n");
 }
 
-/* The second process to come, after the one that asks what there is, never ends opening. */
+/* The second process, after the one that probes the backends, never finishes opening. */
 static void open_or_hang(void) {
   if (mkdir("first_came", 0777) != 0 && mkdir("second_came", 0777) == 0) pause();
 }
@@ -58,7 +57,7 @@ int main(int argc, char **argv) {
   if (how && strcmp(how, "stuck") == 0) fake.opening = open_or_hang;
   fa_cuda_driver_replace(fake_cuda_driver());
   fa_cuda_kernels_replace(fake_cubins, 2);
-  setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* what that compiler makes is for nobody else */
+  setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* nobody else can use what the fake compiler makes */
   fake_nvrtc_use(13, 0, "/bin/sh");
   fa_backend cuda = fa_backend_cuda;
   cuda.run = run;

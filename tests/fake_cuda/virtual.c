@@ -1,5 +1,4 @@
-/* Virtual memory of the fake driver: address space is pages that nobody may access, until memory is mapped.
- */
+/* Virtual memory of the fake driver: address space is inaccessible pages until memory is mapped. */
 #include "tests/fake_cuda/parts.h"
 
 #include <string.h>
@@ -16,7 +15,7 @@ static struct {
 
 static struct {
   size_t bytes;      /* 0: unused */
-  bool held, mapped; /* gone when neither */
+  bool held, mapped; /* freed when neither */
 } handles[MAX_HANDLES];
 
 static void handle_changed(CUmemGenericAllocationHandle handle) {

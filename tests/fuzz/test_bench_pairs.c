@@ -1,4 +1,4 @@
-/* The work that bench divides by: pairs by position, by mask_mod and by block lists. */
+/* The amount of work that bench divides by: pairs by position, by mask_mod and by block lists. */
 #include "cases/data/build.h"
 #include "fuzz/bench/pairs.h"
 #include "tests/support/check.h"
@@ -32,7 +32,7 @@ int main(void) {
          "\"kv_indices\": [[[[2, 9, 9], [9, 9, 9]]]], \"full_kv_num_blocks\": [[[0, 2]]], "
          "\"full_kv_indices\": [[[[9, 9, 9], [0, 1, 9]]]]}}",
          2 * (64 * 32 + 64 * 128), 0);
-  /* more pairs than are looked at */
+  /* more pairs than are sampled */
   expect("{\"family\": \"flex\", \"seqlen_q\": 3000, \"heads_q\": 2, \"head_dim\": 8, \"mask_mod\": \"q_idx "
          ">= kv_idx\"}",
          3000.0 * 3001, 1e-3);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs that are cut off and go on: killed at random moments, by damage to the journal, by a full disk.
+# Runs that are interrupted and resumed: after kills at random moments, damage to the journal, a full disk.
 # usage: test_campaign.sh FA-VERIFY FAULTY [KILLS]   (KILLS: how often each campaign is killed; default 6)
 set -uo pipefail
 here=$(realpath "$(dirname "$0")")
@@ -11,7 +11,7 @@ cd "$work"
 sanitized=
 grep -qa __asan_init "$verify" && sanitized=yes
 
-# A long case file whose every 13th case fails, and a hang that can be met on the way.
+# A long case file in which every 13th case fails, and a hang on demand.
 sweep() { # SEEDS
   cat <<EOF
 { "fa_cases": 1, "sweeps": [ { "base": { "name": "s", "dtype": "f16", "head_dim": 64, "scale": 0.12345678901234567 },
@@ -107,7 +107,7 @@ cut_off() { # NAME COMMAND...
   cd ..
 }
 
-# SIZE in the command stands for how many cases there are: twice as many when the program was too fast to be killed.
+# SIZE in the command is replaced by the number of cases, which doubles if the program was too fast to be killed.
 campaign() { # NAME SIZE COMMAND...
   local name=$1 size=$2
   shift 2
@@ -130,7 +130,7 @@ count=$((kills * 40 > 160 ? kills * 40 : 160))
 campaign random "$count" "$verify" random --count SIZE --seed 11 --profile edge --backend ref-f32 --jobs 2
 campaign sweep 8 "$faulty" run --cases ../sweep-SIZE.json --backend faulty:wrong_o --backend ref-f32 --jobs 2
 
-# A campaign by seconds: the time that was spent counts, and no item lacks or comes twice.
+# A campaign limited by seconds: time spent counts, and no item is missing or duplicated.
 mkdir seconds && cd seconds
 resume=
 for _ in 1 2 3; do
@@ -142,7 +142,7 @@ for _ in 1 2 3; do
   kill -KILL $pid
   wait $pid 2>/dev/null
 done
-# Had the last result come after 1000 s, the time would be over: only what was begun before is ended.
+# If the last result came after 1000 s, the time is over: only items already started are finished.
 sed -i '$s/"elapsed":[0-9.e+-]*/"elapsed":1000/' out.json.journal
 begun=$(grep -o '"item":[0-9]*' out.json.journal | cut -d: -f2 | sort -n | tail -n 1)
 run "$verify" random --seconds 1.5 --seed 4 --profile edge --backend ref-f32 --report out.json -q --jobs 2 --resume
@@ -158,7 +158,7 @@ expect [ "$(wc -l <a)" -gt $((2 * made)) ]
 expect same a b
 cd ..
 
-# What only the first process had decides too: with --seconds no list of items would tell the two runs apart.
+# Options of the first process count too: with --seconds no list of items would distinguish the two runs.
 mkdir laws && cd laws
 laws=("$verify" random --seconds 20 --seed 4 --profile edge --backend ref-f32 --report out.json -q --jobs 2)
 "${laws[@]}" --law repeat >out 2>err &
@@ -257,7 +257,7 @@ run bash -c '"$1" --cases five.json --backend ref-f32 >/dev/full' sh "$verify"
 expect exits 3
 expect complains "cannot write the results to stdout"
 
-# ---- a journal cut at any byte ----
+# ---- a journal truncated at any byte ----
 n_bytes=$(stat -c %s full)
 header=$(head -n 1 full | wc -c)
 for cut in 0 5 $((header - 1)) "$header" $((header + 7)) $((n_bytes - 1)) "$n_bytes" $((RANDOM % n_bytes)) $((RANDOM % n_bytes)); do
@@ -272,7 +272,7 @@ for cut in 0 5 $((header - 1)) "$header" $((header + 7)) $((n_bytes - 1)) "$n_by
   expect same a got
 done
 
-# ---- what a resume refuses: exit 2, and the journal stays as it was ----
+# ---- what a resume rejects: exit 2, and the journal is unchanged ----
 refuses() { # MESSAGE ARGUMENTS...
   local message=$1
   shift
@@ -304,7 +304,7 @@ damaged 'stands there twice' '4{p}'
 damaged 'out.json.journal: has item 4000 of a run of 40' '4s/"item":[0-9]*/"item":4000/'
 damaged 'out.json.journal:1: no journal' '1s/fa_journal/something/'
 cp kept full && cp full out.json.journal
-run "${part[@]}" --resume # the whole one is as good as ever
+run "${part[@]}" --resume # the complete journal still works
 expect exits 1
 
 # ---- one process at a time ----
@@ -323,7 +323,7 @@ run "$faulty" --cases five.json --backend faulty:hang --timeout 1 --report busy.
 expect exits 1
 expect last_line "tests:5 passed:4 failed:1 skipped:0 error:0"
 
-# ---- a run that is over: its exit code, by the waivers of today ----
+# ---- a finished run: its exit code depends on today's waivers ----
 over=("$faulty" --cases five.json --backend faulty:wrong_o --report over.json)
 waive() { # NAME
   printf '{ "fa_waivers": 1, "waivers": [ { "match": { "name": "%s" }, "states": ["FAIL"], "reason": "known", "expires": "9999-12-31" } ] }' "$1"
@@ -360,7 +360,7 @@ run "${over[@]}" --resume
 expect exits 2
 expect complains 'over.json: $.cases[2]: $.failure: an object is needed'
 
-# ---- with --fail-fast: what was enough is enough ----
+# ---- with --fail-fast: no more items after a failure ----
 "$faulty" --cases five.json --backend faulty:wrong_o --report ff.json --fail-fast --jobs 1 -q >out 2>err
 run "$faulty" --cases five.json --backend faulty:wrong_o --report ff.json --fail-fast --jobs 1 --resume
 expect exits 1
@@ -397,7 +397,7 @@ EOF
   expect last_line "tests:3 passed:2 failed:0 skipped:0 error:1"
 fi
 
-# ---- how it is going: a line in place on a terminal, lines now and then with -v ----
+# ---- progress: a line in place on a terminal, a line now and then with -v ----
 if command -v python3 >/dev/null; then
   cat >terminal.py <<'PY'
 import os, pty, sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every case file of cases/ loads, has a note on each case, and passes: with ref-f32, which does nearly everything,
-# and the files that the host kernel can do with that too.
+# Every case file of cases/ loads, has a note on each case, and passes: with ref-f32, which can do nearly
+# everything, and with the host kernel as far as it can.
 # usage: test_case_files.sh FA_VERIFY BACKEND FILE...
 set -euo pipefail
 fa_verify=$1 backend=$2

@@ -94,7 +94,7 @@ bad_usage "/nowhere" --cases good.json --backend ref-f32 --report /nowhere/repor
 bad_usage "/nowhere" --cases good.json --backend ref-f32 --keep /nowhere/dumps
 bad_usage "/nowhere" random --seconds 9 --backend ref-f32 --emit /nowhere/cases.json
 bad_usage "good.json: is no folder" --cases good.json --backend ref-f32 --keep good.json
-ln -s /dev/null nothing # never /dev/null itself, which a faulty program would replace
+ln -s /dev/null nothing # not /dev/null itself, which a faulty program would replace
 bad_usage "nothing: is a device or a pipe" --cases good.json --backend ref-f32 --report nothing
 for shard in 2/2 x 1 -1/2 1/0 1/2/3; do bad_usage "shard" --cases good.json --backend ref-f32 --shard "$shard"; done
 run "$verify"
@@ -162,7 +162,8 @@ run "$verify" run --case '{"family":"flex","seqlen_q":40,"score_mod":"log(score)
 expect exits 2
 expect says_line '^ERROR .*score_mod: column 1: log of -[0-9.]* has no value in f32, at b 0, h 0, q_idx 0, kv_idx'
 
-# A case that is wrong in this way costs itself alone, and is malformed input (2) in journals and reports too.
+# A case that is wrong in this way affects only itself, and is malformed input (2) in journals and reports
+# too.
 cat >no_value.json <<'EOF'
 { "fa_cases": 1, "defaults": { "family": "flex", "seqlen_q": 40, "head_dim": 16 },
   "cases": [ { "name": "before" }, { "name": "no_value", "mask_mod": "1 / q_idx > 0" }, { "name": "after" } ] }
@@ -211,7 +212,7 @@ sed 's/  r=.*//' out >b
 expect same a b
 run "$verify" random --seconds 1 --backend ref-f32 -q --no-progress
 expect exits 0
-# drawn, but so ill-posed that its bounds decide nothing: not judged; written by somebody: a failure
+# if drawn, but so ill-posed that its bounds decide nothing: skipped; if written by hand: a failure
 run "$verify" random --profile adversarial --seed 7000 --count 567 --filter 'adversarial-7000-566$' --backend ref-f32 --emit vacuous.json
 expect exits 4
 expect says "drawn at random, and its bounds would let a trivially wrong answer pass"
@@ -272,10 +273,10 @@ run "$faulty" --cases five.json --backend faulty:hang --timeout 1
 expect exits 1
 expect says_line '^HANG thirteen .*not done after 1 s: killed'
 expect lines '^PASS' 4
-run "$faulty" --cases five.json --backend faulty:spent --jobs 1 # a fresh worker takes over
+run "$faulty" --cases five.json --backend faulty:spent --jobs 1 # a new worker takes over
 expect exits 1
 expect lines '^PASS' 4
-run "$faulty" --cases five.json --backend faulty:spent --no-isolate # nobody can
+run "$faulty" --cases five.json --backend faulty:spent --no-isolate # no other process can
 expect exits 1
 expect lines '^PASS' 2
 expect lines '^ERROR .*can run nothing more' 2
@@ -286,7 +287,7 @@ run "$faulty" --cases five.json --backend faulty:memory
 expect exits 3
 expect says_line '^ERROR thirteen .*out of memory'
 expect lines '^PASS' 4
-run "$faulty" --cases five.json --backend faulty:killed --jobs 2 # as the kernel does when memory is short
+run "$faulty" --cases five.json --backend faulty:killed --jobs 2 # as the kernel does if memory is short
 expect exits 3
 expect says_line '^ERROR thirteen .*was killed \(SIGKILL\) 3 times; out of memory\?'
 expect last_line "tests:5 passed:4 failed:0 skipped:0 error:1"
@@ -326,7 +327,7 @@ run "$faulty" run --case "$reject" --backend ref-f32
 expect exits 1
 expect says_line '^NOT_REJECTED thirteen '
 
-# ---- an interrupt: the rest is left out, what is done is reported ----
+# ---- an interrupt: no new cases start, finished ones are reported ----
 : >out
 "$faulty" --cases five.json --backend faulty:hang --timeout 3 --jobs 1 --report cut.json --filter 'one|thirteen|five' >out 2>err &
 pid=$!
@@ -355,7 +356,7 @@ kill -INT $pid
 wait $pid
 rc=$? what="two interrupts"
 expect exits 130
-: >out # the same request twice, to the program and to all of its group: no worker crashes of it
+: >out # the same request twice, to the program and to its whole group: no worker dies of it
 setsid "$faulty" --cases five.json --backend faulty:hang --timeout 3 --jobs 1 >out 2>err &
 pid=$!
 wait_for 'PASS two' out && sleep 0.3
@@ -367,7 +368,7 @@ expect exits 143
 expect lines '^HANG thirteen' 1
 expect lines '^CRASH' 0
 expect complains "interrupted after 3 cases"
-# A killed run leaves its journal: one JSON object per case that was done.
+# A killed run leaves its journal: one JSON object per finished case.
 "$faulty" --cases five.json --backend faulty:hang --jobs 1 --report killed.json >out 2>err &
 pid=$!
 wait_for '"two"' killed.json.journal
@@ -390,7 +391,7 @@ expect exits 0
 run "$faulty" repro report.json:1
 expect exits 2
 expect complains "the report has 1"
-# Shrunk at the end of a run, and run again by name.
+# Shrunk at the end of a run, and repeated by name.
 run "$faulty" --cases five.json --backend faulty:wrong_o --report shrunk.json --shrink
 expect exits 1
 expect grep -q '"repro":	"fa-verify repro shrunk.json:0.shrunk"' shrunk.json
@@ -406,11 +407,11 @@ expect exits 1
 run "$faulty" shrink --case '{"seqlen_q":12}' --backend faulty:wrong_o
 expect exits 0
 odd='{"name":"t","head_dim":16,"seqlen_q":13,"memory":{"poison":"finite"},"repeat":5,"schedule_seed":"77"}'
-run "$faulty" run --case "$odd" --backend faulty:wrong_o --shrink -q # no report: it is printed, however quiet
+run "$faulty" run --case "$odd" --backend faulty:wrong_o --shrink -q # without a report it is printed, even with -q
 expect exits 1
 expect lines "^shrunk failure 0, t: 5 of 5 runs, .* --case '\{\"name\":\"t\"" 1
 expect lines '^shrunk.*(memory|repeat|schedule)' 0
-# ^C while shrinking: what is kept is said.
+# ^C while shrinking: what was found so far is printed.
 : >out
 "$faulty" --cases five.json --backend faulty:hang --timeout 1 --jobs 2 --report cut.json --shrink >out 2>err &
 pid=$!
@@ -428,7 +429,7 @@ for _ in $(seq 300); do
   [ -n "$(cat "/proc/$pid/task/$pid/children")" ] && break
   sleep 0.1
 done
-sleep 2 # the first child may be the one that asks whether the backend is there, before interrupts are listened to
+sleep 2 # the first child may be the one that probes the backend, before interrupts are handled
 kill -INT $pid
 wait $pid
 rc=$? what="an interrupt of shrink"
@@ -438,14 +439,14 @@ expect grep -q '"seqlen_q"' cut_small.json
 rm cut.json*
 run "$faulty" report shrunk.json --html page.html
 expect exits 0
-# The printed command works when it is pasted, from sh.
+# The printed command works when pasted into sh.
 "$faulty" --cases five.json --backend faulty:wrong_o 2>/dev/null | grep '^FAIL' | sed 's/.*  repro: //' >paste.sh
 run sh paste.sh
 expect exits 1
 expect lines '^FAIL thirteen' 1
 run "$faulty" report report.json again.json --merge both.json --junit both.xml
 expect exits 0
-expect grep -q 'tests="5" failures="1"' both.xml # the failure stands in both, and is one
+expect grep -q 'tests="5" failures="1"' both.xml # the failure is in both, and counts once
 expect grep -q '<failure type="FAIL" message=' both.xml
 run "$verify" --cases good.json --backend host --backend ref-f32 --report kernels.json -v # counts by kernel, in every shard's and in all
 expect says_line '^kernel flash_forward: passed:[1-9][0-9]* failed:0 '
@@ -466,7 +467,7 @@ assert r['failures'][0]['tensors'][0]['worst'][0]['index'] == [0, 12, 0, 0]"
   expect exits 0
 fi
 
-# ---- dumps are recorded runs: check finds the same fault again ----
+# ---- dumps are recorded runs: check finds the same fault ----
 run "$faulty" --cases five.json --backend faulty:wrong_o --keep dumps
 expect says "tensors: dumps/thirteen-"
 run "$verify" check dumps/thirteen-*.safetensors --report check.json
@@ -474,7 +475,7 @@ expect exits 1
 expect says_line '^FAIL thirteen  recorded .*o: 1 of 208 bad, worst ratio .* at \[0,12,0,0\].*  repro: .* check dumps/thirteen-.* --filter .\^thirteen\$.$'
 expect grep -q '"repro":	"fa-verify check dumps/' check.json
 
-# Of every family, with every kind of input tensor.
+# For every family, with every kind of input tensor.
 cat >families.json <<EOF
 { "fa_cases": 1, "defaults": { "head_dim": 16, "seqlen_q": 13 }, "cases": [
   { "name": "cache", "family": "kvcache", "seqlen_k": 64, "batch": 2, "mask": { "type": "causal" },

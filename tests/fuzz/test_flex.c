@@ -1,5 +1,5 @@
-/* Flex cases around the judge: buffers, the lists that mask_mod makes, what happens where an expression has
- * no value, recorded runs. */
+/* Flex cases and the judge: buffers, the lists that mask_mod makes, expressions without a value, recorded
+ * runs. */
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
@@ -25,7 +25,7 @@ static bool make(const char *json, fa_case *c, fa_tensors *set) {
   return good;
 }
 
-/* Shapes, which have gradients, and that values depend on the buffer's name and the seed alone. */
+/* Shapes, which buffers have gradients, and that values depend only on the buffer's name and the seed. */
 static void test_buffers(void) {
   fa_case c, other;
   fa_tensors set, other_set;
@@ -189,7 +189,7 @@ static void test_no_slope(void) {
   fa_case_free(&c);
 }
 
-/* A recorded run may call buffers and their gradients by name; one that lacks a buffer is refused. */
+/* A recorded run may refer to buffers and their gradients by name; one that lacks a buffer is rejected. */
 static void test_recorded(void) {
   static const fa_tensor_id ids[] = {FA_T_Q,   FA_T_K,  FA_T_V,        FA_T_DO,       FA_T_O,
                                      FA_T_LSE, FA_T_DQ, FA_T_BUFFER_0, FA_T_DBUFFER_0};

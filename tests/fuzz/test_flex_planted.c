@@ -1,6 +1,5 @@
 /* The judge on flex cases with expressions: a subject that computes the expression of a slightly different
- * case fails where it must; on random expressions, sane or not, nobody is called wrong and nothing crashes.
- */
+ * case must fail where expected. On random expressions, sane or not, there is no false alarm and no crash. */
 #include "tests/support/check.h"
 #include "tests/support/judged_case.h"
 #include "tests/support/random_expr.h"
@@ -11,10 +10,10 @@
 typedef struct planted {
   const char *what;
   const char *json;                   /* the case */
-  const char *score_mod, *mask_mod;   /* what the subject computes instead; NULL: what the case says */
+  const char *score_mod, *mask_mod;   /* what the subject computes instead; NULL: as in the case */
   void (*before)(fa_tensors *inputs); /* of the subject; may be NULL */
   void (*after)(fa_tensors *outputs); /* may be NULL */
-  const char *fails;                  /* tensors that must fail, "" = none at all */
+  const char *fails;                  /* tensors that must fail, "" = none */
 } planted;
 
 static void swap_lists(fa_tensors *t) {

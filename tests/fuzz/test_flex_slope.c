@@ -1,6 +1,6 @@
-/* Bounds and the vacuity check follow the slope of score_mod: a case whose score_mod takes back what its
- * scale adds is the plain case again, with the same bounds; and a steep slope makes rounding of differences
- * that cancel neither an error nor a sign that the check is blind. */
+/* Bounds and the vacuity check account for the derivative of score_mod. A case whose score_mod cancels its
+ * scale is the plain case again, with the same bounds. With a large derivative, rounding of differences that
+ * cancel is neither an error nor a sign that the check is blind. */
 #include "cases/recipe/case.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
@@ -18,7 +18,7 @@ typedef struct gradients {
   fa_wants forward, backward;
 } gradients;
 
-/* shrunk: this input is made as small as can be (FA_T_COUNT: none). */
+/* shrunk: this input is made as small as possible (FA_T_COUNT: none). */
 static void gradients_init(gradients *g, const char *json, const char *profile_name, fa_tensor_id shrunk) {
   fa_error err = {""};
   *g = (gradients){0};
@@ -45,7 +45,7 @@ static void gradients_free(gradients *g) {
   fa_case_free(&g->c);
 }
 
-/* b's numbers between a's and `most` times these. */
+/* b's numbers must be between a's and `most` times a's. */
 static void alike(const char *what, const float *a, const float *b, int64_t n, double most) {
   for (int64_t k = 0; k < n; ++k)
     if (!(b[k] >= 0.999 * a[k] && b[k] <= most * a[k]) && a[k] + b[k] > 0) {
@@ -75,7 +75,7 @@ static void same_bounds(const char *rest, double by, const char *profile, fa_ten
   gradients_free(&b);
 }
 
-/* All values are the same row: dP - delta is 0 but for rounding, which the slope makes large. */
+/* All values are the same row: dP - delta is 0 except for rounding, which the derivative amplifies. */
 static void test_cancelled(void) {
   static const char json[] =
       CASE "\"dtype\": \"f32\", \"scale\": 1e-6, \"score_mod\": \"1000000.0 * score\", "
@@ -97,7 +97,7 @@ int main(void) {
     same_bounds(", \"dtype\": \"bf16\"", by, "mma-ampere", FA_T_COUNT);
     same_bounds(", \"dtype\": \"f32\"", by, "3xtf32", FA_T_COUNT);
   }
-  /* nothing but what the operands lose counts here */
+  /* only the loss in the operands counts here */
   same_bounds(", \"dtype\": \"f32\"", 64, "3xtf32", FA_T_K);
   same_bounds(", \"dtype\": \"f32\"", 64, "3xtf32", FA_T_Q);
   test_cancelled();

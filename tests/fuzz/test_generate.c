@@ -1,5 +1,5 @@
-/* The generator: every case valid and its text form stable, a pure function of (profile, seed, index), and
- * everything that matters drawn often enough. -v prints how often. */
+/* The generator: every case is valid and its text form stable; a case is a pure function of (profile, seed,
+ * index); and everything that matters is drawn often enough. -v prints how often. */
 #include "cases/recipe/case.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/coverage/table.h"
@@ -79,7 +79,7 @@ static void check_kinds(void) {
     CHECK_MSG(n[kind] >= 4, "%s: %d features", fa_bias_kind_name((fa_bias_kind)kind), n[kind]);
 }
 
-/* What a profile cannot draw shows as a zero: the check above can fail. */
+/* A feature that a profile cannot draw has a count of zero: the check above can fail. */
 static void check_missing(void) {
   static fa_coverage v;
   int n_missing = 0;

@@ -1,4 +1,4 @@
-/* The laws: silent on a right subject, and each seen to fail on one that breaks it and little else. */
+/* The laws: silent on a correct subject, and each fails on a subject that breaks it and little else. */
 #include "fuzz/generate/draw.h"
 #include "fuzz/laws/check.h"
 #include "ref/math/blas.h"
@@ -9,11 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-/* A right subject, spoilt: which law is to notice says how. */
+/* A correct subject with a fault; this law must notice it. */
 static fa_law spoilt_for;
 static int n_runs;
 
-/* A value that one element of one tensor gets, whatever the law: in all runs, or in the first alone. */
+/* A value written to one element of one tensor, whatever the law: in all runs, or only in the first. */
 static struct {
   fa_tensor_id id; /* 0: none */
   double value;
@@ -35,7 +35,7 @@ static void plant(const fa_tensors *t) {
   if (x->data && fa_tensor_count(x) > 0) fa_tensor_set(x, first, planted.value);
 }
 
-/* Whether this run is one that the fault shows in. */
+/* True if the fault shows in this run. */
 static bool has_fault(const fa_problem *p, const fa_tensors *t) {
   const fa_tensor *q = &t->t[FA_T_Q], *v = &t->t[FA_T_V], *d = &t->t[FA_T_DO];
   const int64_t zero[FA_MAX_RANK] = {0};
@@ -136,7 +136,7 @@ static const struct {
      "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_q\":3,\"seqlen_k\":64,\"kvcache\":{\"len\":[40,61],"
      "\"new\":3,\"batch_idx\":[2,0]}}"}};
 
-/* data_seed for which |v[0]| or |do[0]| doubles across 1.5: found, not guessed. */
+/* data_seed for which |v[0]| or |do[0]| crosses 1.5 when doubled: found by search. */
 static void test_breakable(void) {
   for (size_t i = 0; i < sizeof breakable / sizeof *breakable; ++i) {
     expect(breakable[i].json, breakable[i].law, FA_LAW_NONE, FA_PASS);
@@ -174,7 +174,8 @@ static void expect_planted(int which, fa_tensor_id id, double value, bool first_
   planted.id = 0;
 }
 
-/* NaN never passes: in all runs alike, or in the first alone, where bounds made from it are NaN too. */
+/* A NaN never passes: neither in all runs, nor only in the first, where bounds computed from it are NaN
+ * too. */
 static void test_nan(void) {
   for (int i = 0; i < (int)(sizeof breakable / sizeof *breakable); ++i) {
     const bool cache = strstr(breakable[i].json, "kvcache") != NULL;
@@ -189,14 +190,14 @@ static void test_nan(void) {
   }
 }
 
-/* A row that only the first run calls empty: its infinite LSE is within no bound. */
+/* A row that only the first run treats as fully masked: its infinite LSE is within no bound. */
 static void test_infinite(void) {
   for (int i = 0; i < (int)(sizeof breakable / sizeof *breakable); ++i)
     if (breakable[i].law != FA_LAW_VARLEN_SEPARATE && breakable[i].law != FA_LAW_BATCH_ALONE)
       expect_planted(i, FA_T_LSE, INFINITY, true);
 }
 
-/* A dS that is too large for its type makes NaN by right: of dQ, dK and dBias, and of nothing else. */
+/* A dS too large for its type legitimately makes NaN in dQ, dK and dBias, and nowhere else. */
 static void test_overflow(void) {
   static const char json[] = "{\"seqlen_q\":40,\"dtype\":\"f16\",\"head_dim\":256,\"fill\":{\"v\":\"near_"
                              "max\",\"do\":\"heavy_tail\"}}";
@@ -211,7 +212,7 @@ static void test_overflow(void) {
   }
 }
 
-/* What a law says nothing about is a skip with a reason. */
+/* A law that does not apply is a skip with a reason. */
 static void test_skips(void) {
   expect("{\"seqlen_q\":4,\"mask\":{\"type\":\"causal\"}}", FA_LAW_KEY_PERMUTATION, FA_LAW_NONE, FA_SKIP);
   expect("{\"seqlen_q\":4}", FA_LAW_HEAD_PERMUTATION, FA_LAW_NONE, FA_SKIP);
@@ -223,7 +224,7 @@ static void test_skips(void) {
   expect("{\"seqlen_q\":4,\"expect\":\"reject\"}", FA_LAW_REPEAT, FA_LAW_NONE, FA_SKIP);
 }
 
-/* Too long for the reference's bounds: those a priori hold, and see a fault of the size of O. */
+/* Too long for the reference's bounds: the a-priori ones hold, and detect a fault of the size of O. */
 static void test_long(void) {
   static const char json[] = "{\"seqlen_q\":64,\"seqlen_k\":12000,\"head_dim\":128}";
   expect(json, FA_LAW_KEY_PERMUTATION, FA_LAW_NONE, FA_PASS);
@@ -236,7 +237,7 @@ static void test_long(void) {
   expect(decode, FA_LAW_SPLIT_COUNT, FA_LAW_SPLIT_COUNT, FA_FAIL);
 }
 
-/* Gradients so small that products on the way to them underflow: doubling and halving is a rounding there. */
+/* Gradients so small that intermediate products underflow: doubling and halving then round. */
 static void test_underflow(void) {
   static const char tiny[] =
       "{\"dtype\":\"f32\",\"seqlen_q\":17,\"seqlen_k\":6,\"head_dim\":128,\"scale\":0.125,"
@@ -246,7 +247,7 @@ static void test_underflow(void) {
   expect(tiny, FA_LAW_SCALE_POWER, FA_LAW_SCALE_POWER, FA_FAIL);
 }
 
-/* One entry of a decoding call, whose part of the cache lies elsewhere when it is alone. */
+/* One sequence of a decoding call, whose part of the cache is elsewhere when it is alone. */
 static void test_cached_entry(void) {
   static const char *const json[] = {
       "{\"family\":\"kvcache\",\"batch\":3,\"seqlen_q\":2,\"seqlen_k\":64,\"kvcache\":{\"len\":[40,7,61],"
@@ -259,7 +260,7 @@ static void test_cached_entry(void) {
     expect(json[i], FA_LAW_BATCH_ALONE, FA_LAW_NONE, FA_PASS);
     expect(json[i], FA_LAW_BATCH_ALONE, FA_LAW_BATCH_ALONE, FA_FAIL);
   }
-  /* A new key that only one of both runs puts behind the others. */
+  /* A new key that only one of the two runs appends. */
   static fa_result r;
   planted.id = FA_T_K, planted.value = 77, planted.first_only = true, planted.slot = 61;
   fa_result_init(&r);
@@ -272,7 +273,7 @@ static void test_cached_entry(void) {
   planted.id = 0, planted.slot = 0;
 }
 
-/* A backend that cuts the keys of a small batch into more parts: another order of summation. */
+/* A backend that splits the keys of a small batch into more parts: another order of summation. */
 static void parts_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_backend_ref_f32.profile(self, p, out);
   if (p->splits == 0) out->max_splits = p->batch == 1 ? 3 : 1;
@@ -308,7 +309,7 @@ static void test_parts(void) {
   }
 }
 
-/* Rows that see no key, and say so by -inf: neither range has a weight to add up. */
+/* Fully masked rows whose LSE is -inf: neither range has a share to add up. */
 static void test_empty_rows(void) {
   expect("{\"family\":\"flex\",\"seqlen_q\":6,\"mask\":{\"type\":\"causal\"},\"bias\":{\"shape\":[1,1,\"q\","
          "\"k\"]},"
@@ -316,7 +317,7 @@ static void test_empty_rows(void) {
          FA_LAW_MERGE_RANGES, FA_LAW_NONE, FA_PASS);
 }
 
-/* No law alarms on a right subject. */
+/* No law raises an alarm on a correct subject. */
 static void test_silent(void) {
   static fa_result r;
   int n_passed = 0;

@@ -1,4 +1,4 @@
-/* A law's failure is known by its law and tensor, and shrinks to one of these. */
+/* A law's failure is identified by its law and tensor, and shrinks to one of the same. */
 #include "fuzz/laws/check.h"
 #include "fuzz/shrink/reduce.h"
 #include "ref/math/blas.h"
@@ -16,7 +16,7 @@ static bool is_class(const fa_failure_class *c, fa_law law, fa_tensor_id id, fa_
   return c->state == FA_FAIL && c->law == law && c->tensor == id && c->kind == kind;
 }
 
-/* From the result and from the report that it goes into. */
+/* From the result and from the report that contains it. */
 static void expect_class(const fa_result *r, fa_law law, fa_tensor_id id, fa_failure_kind kind) {
   const fa_failure_class class = fa_failure_class_of(r);
   char text[128];
@@ -69,7 +69,7 @@ static void test_class(void) {
   fa_case_free(&c);
 }
 
-/* dK differs from run to run; O too, where there are few rows; and one row is refused. */
+/* dK differs from run to run; with few rows so does O; and one row is rejected. */
 static fa_status wavering_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                               fa_outcome *out, fa_error *err) {
   const int64_t first[FA_MAX_RANK] = {0};

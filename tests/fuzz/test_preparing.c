@@ -1,5 +1,5 @@
-/* A device that takes long to open is opened while the first case's data are made; what goes wrong there is
- * said where it was said before. */
+/* A device that is slow to open is opened while the first case's data are made; its errors are reported where
+ * they were before. */
 #include "fuzz/one/run_case.h"
 #include "tests/support/check.h"
 #include "tests/fake_cuda/fixture.h"
@@ -18,7 +18,8 @@ static double main_seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The context is there only once the main thread has worked. Where that one waits, nothing comes of it. */
+/* The context is created only after the main thread has worked. If the main thread waits instead, it
+ * fails. */
 static void open_beside_work(void) {
   const double start = main_seconds();
   was_beside = false;
@@ -79,7 +80,7 @@ static void look_at_queues(void) {
   snprintf(queues, sizeof queues, "%s", text ? text : "none");
 }
 
-/* A context with few hardware queues opens sooner, if the user did not ask for others. */
+/* A context with few hardware queues opens faster, unless the user asked for another number. */
 static void test_queues(void) {
   static const char *const asked[] = {NULL, "8"};
   for (int i = 0; i < 2; ++i) {
@@ -94,7 +95,7 @@ static void test_queues(void) {
   }
 }
 
-/* The context is current where it is used, and goes when the backend does. */
+/* The context is current where it is used, and destroyed with the backend. */
 static void test_use(void) {
   fa_result r;
   fake_cuda_start();
@@ -104,7 +105,7 @@ static void test_use(void) {
   fa_result_free(&r);
 }
 
-/* Whichever call of opening fails. */
+/* Each call that opening makes fails once. */
 static void test_failures(void) {
   for (int at = 0; at < 14; ++at) {
     fa_result *r[2];
@@ -126,7 +127,7 @@ static void test_failures(void) {
   }
 }
 
-/* A backend that is closed before anybody asked it for anything; one that has nothing to prepare. */
+/* A backend that is closed before its first use; one without anything to prepare. */
 static void test_unused(void) {
   void *self = NULL;
   fa_preparing preparing = {0};

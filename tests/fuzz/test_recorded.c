@@ -103,12 +103,12 @@ static bool report_names(const cJSON *report, const char *group, const char *nam
 typedef struct flip {
   const char *file, *group, *tensor;
   int bit;     /* of the element */
-  double from; /* the element: the first whose magnitude is in [from, 2 from) after skipping some */
+  double from; /* the element: the first with a magnitude in [from, 2 from), after skipping some */
   int skip;
 } flip;
 
-/* Mid and low exponent bits of f16 (10-14), bf16 (7-14) and f32 (23-30). The elements are of ordinary size: a
- * near-zero one that is doubled is no error that anybody could see. */
+/* Middle and low exponent bits of f16 (10-14), bf16 (7-14) and f32 (23-30). The elements are of ordinary
+ * size: doubling one near zero is an error that nobody could detect. */
 static const flip flips[] = {
     {"recorded-flash", "flash_causal_gqa_odd", "o", 10, 0.25, 40},
     {"recorded-flash", "flash_causal_gqa_odd", "o", 14, 0.25, 900},
@@ -125,7 +125,7 @@ static const flip flips[] = {
     {"recorded-memeff", "memeff_f32_k_ne_kv", "dk", 23, 0.25, 20},
 };
 
-/* Position of the element that the flip is about; -1 when the tensor has none of that size. */
+/* Position of the element to flip; -1 if the tensor has none of that size. */
 static int64_t find_element(const fa_tensor *t, const flip *f) {
   int64_t index[FA_MAX_RANK];
   int left = f->skip;
@@ -167,7 +167,7 @@ static void expect_flip_found(const flip *f) {
   free(bytes);
 }
 
-/* A sign of the debug matrix is a dropout decision. */
+/* A sign in the debug matrix is a dropout decision. */
 static void expect_dropout_sign_found(void) {
   const flip f = {"recorded-flash", "flash_hdim40_dropout", "p_debug", 15, 0.25, 17};
   char path[PATH_MAX];

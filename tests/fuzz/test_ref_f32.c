@@ -1,6 +1,6 @@
-/* The sanity subject under the judge, without the driver between them: random cases of every profile through
- * build, run, reference and comparison. By hand: test_ref_f32 PROFILE SEED FIRST COUNT runs more, -v prints
- * one line per case. */
+/* The sanity subject and the judge, without the driver: random cases of every profile through build, run,
+ * reference and comparison. By hand: test_ref_f32 PROFILE SEED FIRST COUNT runs more, -v prints one line per
+ * case. */
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
@@ -121,7 +121,7 @@ static void run_profile(session *s, const char *profile, uint64_t seed, int64_t 
   }
 }
 
-/* The loop above must be able to fail: one element of each output, changed in its fifth significant bit. */
+/* The loop above must be able to fail: changes one element of each output in its fifth significant bit. */
 static void check_sees_damage(void) {
   static const char *const text =
       "{\"name\":\"damage\",\"family\":\"memeff\",\"heads_q\":2,\"seqlen_q\":33,\"seqlen_k\":65,"

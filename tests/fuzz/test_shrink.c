@@ -1,4 +1,4 @@
-/* The shrinker on subjects whose fault is known exactly: what must be left is known exactly too. */
+/* The shrinker on subjects whose fault is known exactly, so that the expected result is known exactly too. */
 #include "tests/support/check.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- a subject: ref-f32, and O[first] is wrong where a predicate holds ---- */
+/* ---- a subject: ref-f32, with a wrong O[first] where a predicate holds ---- */
 
 typedef bool predicate(const fa_problem *p, const fa_tensors *t, uint64_t schedule_seed);
 static predicate *fails_when;
@@ -21,10 +21,10 @@ static fa_status open_it(const char *arg, void **self, fa_error *err) {
 }
 static fa_status run_it(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                         fa_outcome *out, fa_error *err) {
-  /* A case's second run has the next schedule, and must give the same. */
+  /* A case's second run has the next schedule, and must give the same result. */
   const bool now = fails_when(p, t, opt->schedule_seed / 2 * 2);
   if (now && fault == CRASHES) {
-    signal(SIGSEGV, SIG_DFL); /* no sanitizer's report */
+    signal(SIGSEGV, SIG_DFL); /* no sanitizer report */
     raise(SIGSEGV);
   }
   fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
@@ -59,9 +59,9 @@ static fa_shrink_result shrink(const char *text, predicate *when, int jobs, uint
   return r;
 }
 
-/* The whole case that must be left, as its text. */
+/* The whole expected result, as text. */
 static void expect(const char *text, predicate *when, const char *want) {
-  for (int jobs = 1; jobs <= 3; jobs += 2) { /* as many as there may be: the same answer */
+  for (int jobs = 1; jobs <= 3; jobs += 2) { /* up to the maximum: the same answer */
     fa_shrink_result r = shrink(text, when, jobs, 0);
     char *line = fa_case_to_line(&r.c);
     CHECK_MSG(r.outcome == FA_SHRINK_DONE && strcmp(line, want) == 0, "jobs %d:\n%s, want\n%s", jobs, line,
@@ -132,7 +132,7 @@ static void test_rows(void) {
   fa_shrink_result_free(&r);
 }
 
-/* ---- faults that come and go with the schedule ---- */
+/* ---- faults that depend on the schedule ---- */
 
 static bool with_three_schedules(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
   (void)t;
@@ -155,7 +155,7 @@ static bool always(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
   return true;
 }
 
-/* As with_one_schedule, and another one always. */
+/* As with_one_schedule, plus one other schedule that always fails. */
 static bool with_another_too(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
   return with_one_schedule(p, t, seed) || seed == 4;
 }
@@ -168,7 +168,7 @@ static bool with_every_fourth(const fa_problem *p, const fa_tensors *t, uint64_t
   return seed % 8 == 4;
 }
 
-/* The case's own schedule and its number of runs stay where they are needed. */
+/* The case's own schedule and its number of runs are kept if they are needed. */
 static void test_schedule_of_the_case(void) {
   fa_shrink_result r =
       shrink("{\"seqlen_q\":9,\"seqlen_k\":90,\"schedule_seed\":\"10\"}", with_another_too, 2, 0);
@@ -205,7 +205,7 @@ static void test_flaky(void) {
   CHECK(r.outcome == FA_SHRINK_PASSES && r.n_failed == 0 && r.n_runs == 5);
   fa_shrink_result_free(&r);
 
-  /* Only with its own schedule, but with that always; smaller cases may need another one. */
+  /* Only with its own schedule, but always with that; smaller cases may need another one. */
   r = shrink(text, with_one_schedule, 2, 10);
   CHECK_MSG(r.outcome == FA_SHRINK_DONE && r.c.problem.seqlen_k == 21 && r.schedule_seed == 14 &&
                 r.n_failed == 5,
@@ -213,7 +213,7 @@ static void test_flaky(void) {
             (unsigned long long)r.schedule_seed);
   fa_shrink_result_free(&r);
 
-  /* A schedule that does not matter is not named. */
+  /* A schedule that does not matter is not reported. */
   r = shrink(text, always, 2, 1234);
   CHECK(r.outcome == FA_SHRINK_DONE && r.schedule_seed == 0);
   fa_shrink_result_free(&r);
@@ -232,9 +232,9 @@ static void test_crash(void) {
   fault = WRONG;
 }
 
-/* ---- limits, and what proposals are made of ---- */
+/* ---- limits, and how proposals are made ---- */
 
-/* An expression of many parts, of which one is to blame: it and what it needs to be one is left. */
+/* An expression of many parts, one of which is at fault: it remains, with what it needs. */
 static bool when_tanh_of_a_table(const fa_problem *p, const fa_tensors *t, uint64_t seed) {
   (void)t, (void)seed;
   const char *tanh = p->score_mod ? strstr(p->score_mod, "tanh(") : NULL;
@@ -280,7 +280,7 @@ static void test_values(void) {
     for (int i = 1; i < count; ++i) CHECK(v[i] > v[i - 1]);
   }
   CHECK(fa_shrink_values((int64_t)1 << 30, 1, v) < FA_SHRINK_VALUES);
-  /* Chunks of every size cover everything once. */
+  /* Chunks of every size cover everything exactly once. */
   for (int64_t n = 1; n < 70; ++n) {
     int64_t from, length, covered = 0, i = 0;
     for (; fa_shrink_chunk(n, i, &from, &length); ++i) covered += length;
@@ -290,13 +290,13 @@ static void test_values(void) {
   }
 }
 
-/* What is left of a case holds what the larger one held: fills know nothing of sizes. */
+/* A shrunk case keeps the larger one's values: fills do not depend on sizes. */
 static void test_elements_stay(void) {
   fa_error err = {""};
   for (int f = 0; f < FA_FILL_ZERO; ++f) {
     fa_case large, small;
     fa_tensors a, b;
-    if (f == FA_FILL_ONE_HOT) continue; /* its queries choose among the keys that there are */
+    if (f == FA_FILL_ONE_HOT) continue; /* its queries choose among the existing keys */
     REQUIRE(fa_case_from_text("{\"batch\":2,\"heads_q\":4,\"seqlen_q\":40,\"seqlen_k\":70}", &large, &err) ==
             FA_OK);
     fa_case_set_fill(&large, (fa_fill)f);

@@ -1,5 +1,5 @@
-/* Turns among processes: never more than so many at once, nobody keeps one by dying, and a hanging holder
- * stops nobody for good. */
+/* Slots shared by processes: never more holders than slots, a dying process releases its slot, and a hanging
+ * holder does not block others forever. */
 #include "fuzz/one/turns.h"
 #include "report/progress.h"
 #include "tests/support/check.h"
@@ -36,7 +36,7 @@ static pid_t start_one(const fa_process_slots *turns) {
     const int turn = fa_process_slots_acquire(turns, 60);
     go_inside(10);
     fa_process_slots_release(turns, turn);
-    fa_process_slots_release(turns, -1); /* who had none has nothing to end */
+    fa_process_slots_release(turns, -1); /* without a slot there is nothing to release */
     _exit(turn >= 0 ? 0 : 1);
   }
   return pid;
@@ -60,7 +60,7 @@ static void test_at_most(int n_turns) {
   fa_process_slots_free(&turns);
 }
 
-/* Holds a turn until it is killed. */
+/* Holds a slot until it is killed. */
 static pid_t start_slot_holder(const fa_process_slots *turns) {
   int ends[2];
   char byte = 0;
@@ -89,7 +89,7 @@ static void test_patience(void) {
   CHECK(atomic_load(&seen->n_through) == 0); /* it waits */
   kill(holder, SIGKILL);
   REQUIRE(waitpid(holder, NULL, 0) == holder);
-  CHECK(n_failed(1) == 0); /* and has the dead one's turn */
+  CHECK(n_failed(1) == 0); /* and gets the dead one's slot */
   CHECK(atomic_load(&seen->n_through) == 1);
   fa_process_slots_free(&turns);
 }
@@ -101,7 +101,7 @@ static void test_none(void) {
   fa_process_slots_release(&turns, -1);
   fa_process_slots_free(&turns);
   turns =
-      (fa_process_slots){.fd = STDIN_FILENO, .n = 1}; /* whatever it is, not to be written to, so not to be locked */
+      (fa_process_slots){.fd = STDIN_FILENO, .n = 1}; /* not writable, so it cannot be locked */
   const double start = fa_seconds_now();
   REQUIRE(freopen("/dev/null", "r", stdin) != NULL);
   CHECK(fa_process_slots_acquire(&turns, 60) < 0 && fa_seconds_now() - start < 30);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Known failures: what a waiver lets pass, what it does not, and when it fails the run itself.
-# usage: test_waivers.sh FAULTY   (tests/support/faulty_backend.c)
+# Known failures: what a waiver lets pass, what it does not, and when a waiver itself fails the run.
+# usage: test_waivers.sh FAULTY (tests/support/faulty_backend.c)
 set -uo pipefail
 here=$(realpath "$(dirname "$0")")
 faulty=$(realpath "$1")
@@ -22,7 +22,7 @@ entry() { # MATCH HOW [EXPIRES]
 }
 judged() { run "$faulty" --cases five.json --backend "faulty:$1" --waivers w.json --report out.json "${@:2}"; }
 
-# ---- a failure as expected is reported, not failed ----
+# ---- an expected failure is reported, but does not fail the run ----
 waive "$(entry '"name": "^thirteen$"' '"states": ["FAIL"]')"
 judged wrong_o
 expect exits 0
@@ -97,7 +97,7 @@ judged wrong_o
 expect exits 1
 expect says_line '^FAIL thirteen .*  waiver 0 expired on 2026-01-01: a known one  repro: '
 expect complains 'w.json: $.waivers[0]: expired on 2026-01-01; its 1 failures count'
-waive "$(entry '"name": "thirteen"' '"states": ["FAIL"]' "$(date -u +%F)")" # holds for the whole last day
+waive "$(entry '"name": "thirteen"' '"states": ["FAIL"]' "$(date -u +%F)")" # valid for the whole last day
 judged wrong_o
 expect exits 0
 waive "$(entry '"name": "thirteen"' '"states": ["FAIL"]' 2026-01-01)" "$(entry '"name": "thirteen"' '"states": ["FAIL"]')"
@@ -105,7 +105,7 @@ judged wrong_o # another one holds
 expect exits 0
 expect says_line '^WAIVED thirteen .*waiver 1 until'
 
-# ---- no longer needed: fails, when every case ran ----
+# ---- obsolete: fails the run, if every case ran ----
 waive "$(entry '"name": "^(one|two)$"' '"states": ["FAIL"]')" "$(entry '"name": "thirteen"' '"states": ["FAIL"]')"
 judged wrong_o
 expect exits 1
@@ -120,7 +120,7 @@ waive "$(entry '"name": "no such case"' '"states": ["FAIL"]')" "$(entry '"name":
 run "$faulty" --cases five.json --backend ref-f32 --waivers w.json # matches nothing; has expired
 expect exits 0
 
-# ---- a run that goes on judges by the waivers of the day ----
+# ---- a resumed run judges by today's waivers ----
 waive "$(entry '"name": "thirteen"' '"states": ["FAIL"]')"
 two=("$faulty" --cases five.json --backend faulty:wrong_o --backend faulty:hang --report on.json --waivers w.json)
 "${two[@]}" --jobs 1 >out 2>err &
@@ -134,7 +134,7 @@ expect exits 1 # the hang
 expect last_line "tests:10 passed:8 failed:1 skipped:0 error:0 waived:1"
 expect [ "$(grep -cE '"waived":\s*true' on.json)" = 2 ] # the case and its failure
 
-# ---- so does what breaks a law ----
+# ---- the same for failures of laws ----
 waive "$(entry '"name": "thirteen"' '"tensors": ["dv"]')"
 two=("$faulty" --cases five.json --law merge-ranges --backend faulty:wrong_o --backend faulty:hang --report on.json --waivers w.json)
 "${two[@]}" --jobs 1 >out 2>err &

@@ -1,5 +1,5 @@
-/* The pool of workers: results in order whoever is late and however long, and workers that end side by side.
- * What becomes of those that crash, hang or are killed: test_cli.sh, test_campaign.sh. */
+/* The pool of workers: results in order, however late or long, and workers that end concurrently. Workers
+ * that crash, hang or are killed: test_cli.sh, test_campaign.sh. */
 #include "fuzz/workers/pool.h"
 #include "report/progress.h"
 #include "tests/support/check.h"
@@ -12,7 +12,7 @@ enum { N_WORKERS = 6, N_ITEMS = 20, SLOW_US = 200000, N_MANY = 3000 };
 
 typedef struct seen {
   int64_t next, n_items, n_done;
-  atomic_int *n_run; /* shared with the workers; NULL: nobody counts */
+  atomic_int *n_run; /* shared with the workers; NULL: not counted */
   bool in_order;
   double last_done;
 } seen;
@@ -23,7 +23,7 @@ static bool next_item(void *ctx, int64_t *item) {
   return s->next++ < s->n_items;
 }
 
-/* Stands for the memory and the context that a process gives back when it ends. */
+/* Stands for the memory and the context that a process frees when it ends. */
 static ssize_t write_slowly(void *ctx, const char *bytes, size_t n) {
   (void)ctx, (void)bytes;
   usleep(SLOW_US);
@@ -35,7 +35,7 @@ static void run_item(void *ctx, int64_t item, fa_result *out) {
   (void)ctx;
   if (!slow) {
     slow = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_slowly});
-    if (slow) fputc('x', slow); /* in its buffer until the worker's end */
+    if (slow) fputc('x', slow); /* stays in its buffer until the worker ends */
   }
   usleep(item % 3 == 0 ? 30000 : 5000);
   out->state = slow ? FA_PASS : FA_ERROR;
@@ -57,7 +57,7 @@ static void tick(void *ctx) {
   (void)ctx;
 }
 
-/* The first waits for all others, which nothing keeps from going on meanwhile. */
+/* The first item waits for all others, which can proceed meanwhile. */
 static void run_counted(void *ctx, int64_t item, fa_result *out) {
   seen *s = ctx;
   for (int n = 0; item == 0 && n < 3000 && atomic_load(s->n_run) < N_MANY - 1; ++n) usleep(10000);

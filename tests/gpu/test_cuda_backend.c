@@ -15,7 +15,7 @@ static const char small[] = "{\"seqlen_q\": 40, \"seqlen_k\": 50, \"head_dim\": 
 
 static void test_same_results(void) {
   cuda_check_same_as_host(small);
-  /* few rows for many keys: a backward call by keys, whatever the number of processors */
+  /* few rows for many keys: a backward parallel over keys, whatever the number of processors */
   cuda_check_same_as_host(
       "{\"batch\": 2, \"heads_q\": 4, \"heads_kv\": 2, \"seqlen_q\": 60, \"seqlen_k\": 200, "
       "\"head_dim\": 128, \"dtype\": "
@@ -44,7 +44,7 @@ static void test_same_results(void) {
       "\"head_dim\": 12}");
 }
 
-/* Over a cache. One split is one on every device; which number is chosen otherwise goes by the processors. */
+/* Over a cache. Only splits = 1 is the same on every device; the chosen number depends on the processors. */
 static void test_same_over_cache(void) {
   cuda_check_same_as_host("{\"family\": \"kvcache\", \"batch\": 2, \"heads_q\": 4, \"heads_kv\": 2, "
                           "\"seqlen_k\": 80, \"kvcache\": {\"len\": [70, 3]}, \"splits\": 1}");
@@ -59,7 +59,8 @@ static void test_same_over_cache(void) {
       "\"strides\": {\"k\": {\"offset\": 1}, \"v_new\": {\"gap\": [0, 3, 0]}}}");
 }
 
-/* As graphs, and beside another stream: rehearsed, captured, launched once, and nothing is left behind. */
+/* As graphs, and with another stream at work: rehearsed, captured, launched once, and nothing is left
+ * behind. */
 static void test_issued(void) {
   static const char *const cases[] = {
       small,
@@ -89,7 +90,7 @@ static void test_issued(void) {
   }
 }
 
-/* What check_device_data reads back from a cache's integers; `at` of tensor id becomes x. */
+/* What check_device_data finds in a cache's integers; element `at` of tensor id becomes x. */
 static void expect_refused(const char *json, fa_tensor_id id, int64_t at, int32_t x, const char *text) {
   fa_case c;
   fa_tensors t;
@@ -131,7 +132,7 @@ static void test_cache_data(void) {
                              "{\"len\": [9, 3], \"new\": 2, \"batch_idx\": [1, 0]}}";
   check_passes(paged, FA_PASS_FORWARD, "the KV cache has no backward pass");
   check_passes(small, FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
-  cuda_check_same_as_host(paged); /* whose unused entries of the table are garbage */
+  cuda_check_same_as_host(paged); /* unused entries of its table are garbage */
   cuda_check_same_as_host(rows);
   expect_refused(paged, FA_T_CACHE_SEQLENS, 1, 23, "cache_seqlens[1] = 23: 0 .. 22");
   expect_refused(paged, FA_T_CACHE_SEQLENS, 0, INT32_MIN, "cache_seqlens[0] = -2147483648");
@@ -142,7 +143,7 @@ static void test_cache_data(void) {
   expect_refused(rows, FA_T_CACHE_BATCH_IDX, 1, 1, "cache row 1 gets new keys of entries 0 and 1");
 }
 
-/* A write into the guard on the device is seen in the host's guard afterwards. */
+/* A write into a guard on the device appears in the host's guard afterwards. */
 static void test_guards(void) {
   for (int far = -1; far <= 1; far += 2) {
     fa_case c;
@@ -159,8 +160,8 @@ static void test_guards(void) {
   }
 }
 
-/* Call number n fails, for every n: an error of the world or a crash of the subject, and nothing left behind.
- */
+/* Fails call number n, for every n: an error of the world or a crash of the subject, and nothing is left
+ * behind. */
 static void test_failures(CUresult code, fa_status want, fa_subject_state state) {
   fa_case c;
   fa_tensors t;
@@ -171,11 +172,11 @@ static void test_failures(CUresult code, fa_status want, fa_subject_state state)
     fake.fail_at = n;
     fake.fail_with = code;
     const cuda_ran r = cuda_run_alone(cuda, &c.problem, &t, cuda_passes_of(&c.problem));
-    if (fake.n_calls < n) break; /* all have been through */
+    if (fake.n_calls < n) break; /* every call has failed once */
     fake.fail_at = 0;
     ++n_failed;
     if (r.status == FA_OK && r.out.state == FA_SUBJECT_OK)
-      continue; /* giving something back failed: no harm */
+      continue; /* freeing failed, which does not matter */
     CHECK_MSG(r.status == want || (want == FA_ERR_MEMORY && n <= 2 && r.status == FA_ERR_DEVICE) ||
                   (r.status == FA_OK && r.out.state == state),
               "call %d: status %d, state %d, %s%s", n, (int)r.status, (int)r.out.state, r.err.text,
@@ -263,7 +264,8 @@ static void test_no_driver(void) {
   unsetenv("FA_LIBCUDA");
 }
 
-/* A device of 8.6 has 99 KiB of shared memory for a block, and code for 8.0: every head dim finds kernels. */
+/* A device of 8.6 has 99 KiB of shared memory per block and runs code for 8.0: every head dim finds
+ * kernels. */
 static void test_small_device(void) {
   static const int dims[] = {32, 64, 96, 128, 160, 192, 224, 256};
   for (size_t i = 0; i < sizeof dims / sizeof *dims; ++i) {
@@ -300,12 +302,12 @@ static void test_devices(void) {
     cuda->close(self);
   }
   fake_cuda_start();
-  fake.max_shared_bytes = 48 * 1024; /* a kernel with smaller tiles does it */
+  fake.max_shared_bytes = 48 * 1024; /* a kernel with smaller tiles runs */
   cuda_ran r = cuda_run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
   CHECK_MSG(r.status == FA_OK && r.out.state == FA_SUBJECT_OK, "%s%s", r.err.text, r.out.text);
   CHECK_MSG(!fake.misuse[0] && fake.n_launches == 1, "%s", fake.misuse);
   fake_cuda_start();
-  fake.max_shared_bytes = 32 * 1024; /* none does */
+  fake.max_shared_bytes = 32 * 1024; /* no kernel fits */
   r = cuda_run_alone(cuda, &c.problem, &t, FA_PASS_FORWARD);
   CHECK_MSG(r.status == FA_ERR_UNSUPPORTED &&
                 strstr(r.err.text, "needs more than the device's 32768 bytes of shared memory"),
@@ -318,7 +320,7 @@ static void test_devices(void) {
   fa_case_free(&c);
 }
 
-/* Contents of device arrays, the workspace and the context: what only fa_forward itself can see. */
+/* Contents of device arrays, the workspace and the context: what only fa_forward itself can check. */
 static void test_calls(void) {
   int32_t cu_q[4] = {0, 3, 2, 5}, cu_k[4] = {0, 1, 2, 3};
   uint16_t memory[16 * 64] __attribute__((aligned(16))) = {0};
@@ -336,7 +338,7 @@ static void test_calls(void) {
   a.check_device_data = true;
   const fa_cuda_driver *d = fa_cuda_driver_get(&err);
   REQUIRE(d);
-  CHECK(fa_forward(&a, NULL, 0, NULL, &err) == FA_ERR_INPUT); /* not variable length: rows overlap at batch */
+  CHECK(fa_forward(&a, NULL, 0, NULL, &err) == FA_ERR_INPUT); /* without variable length, rows of the batch overlap */
   CUdeviceptr q = 0, k = 0;
   fa_attention v = a;
   CHECK(fa_forward(&v, NULL, 0, NULL, &err) == FA_ERR_INPUT);
@@ -378,8 +380,8 @@ static void test_bench(void) {
   fa_case_free(&c);
 }
 
-/* A kernel that is not called after its source is looked for in that source's code first: asking elsewhere in
- * vain would be an error in the eyes of memory checkers. */
+/* A kernel whose name differs from its source's is looked up in that source's code first, because memory
+ * checkers report a failed lookup as an error. */
 static void test_where_kernels_are(void) {
   static const char flash[] = "\177ELF (flash_forward,", kv[] = "\177ELF (cache_,";
   static const fa_cubin two[] = {{"flash/forward", "90a", flash, flash + sizeof flash},
@@ -397,7 +399,7 @@ static void test_where_kernels_are(void) {
 }
 
 int main(void) {
-  setenv("FA_NVRTC", "off", 1); /* test_nvrtc.c has the rest */
+  setenv("FA_NVRTC", "off", 1); /* test_nvrtc.c tests the others */
   test_no_driver();
   test_same_results();
   test_same_over_cache();

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The program on a GPU made of host memory: it is chosen by default, a kernel that faults, hangs or writes beside its
-# tensors costs one case and a worker, a lost device is an error of the world; then the real program without a driver.
+# The program with a GPU made of host memory: it is the default, a kernel that faults, hangs or writes outside its
+# tensors costs one case and a worker, and a lost device is an error of the world. Then the real program without a
+# driver.
 # usage: test_cuda_cli.sh FAKE-CUDA-VERIFY FA-VERIFY
 set -uo pipefail
 fake=$(realpath "$1") verify=$(realpath "$2") checks=$(dirname "$(realpath "$0")")/../support/cli_check.sh
@@ -9,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 . "$checks"
 
-export FA_NVRTC=off # the fake GPU runs no code of the real compiler
+export FA_NVRTC=off # the fake GPU cannot run code of the real compiler
 cat >two.json <<EOF2
 { "fa_cases": 1, "cases": [ { "name": "one", "seqlen_q": 20 }, { "name": "two", "seqlen_q": 33, "dtype": "bf16" },
   { "name": "three", "seqlen_q": 20, "mask": { "type": "causal" } } ] }
@@ -49,11 +50,11 @@ expect complains "FA_HOPPER=on: off or auto"
 run env FA_NVRTC=on "$fake" --cases two.json --backend cuda
 expect exits 2
 expect complains "FA_NVRTC=on: off, auto or always"
-# Workers open their contexts by turns, and one that never comes back costs its own case.
+# Workers take turns opening their contexts, and one that hangs there costs its own case.
 run env FAKE_CUDA=slow FAKE_CUDA_OPENINGS=openings "$fake" random --count 8 --jobs 8 --profile rate-host --backend cuda
 expect exits 0
 most_open() { awk '/[(]/ { if (++open > most) most = open } /[)]/ { --open; ++n } END { print n, most }' openings; }
-expect [ "$(most_open)" = "9 4" ] # with the one that asks what there is
+expect [ "$(most_open)" = "9 4" ] # including the process that probes the backends
 run env FAKE_CUDA=stuck "$fake" random --count 8 --jobs 8 --profile rate-host --backend cuda --timeout 5
 expect exits 1
 expect lines '^HANG' 1

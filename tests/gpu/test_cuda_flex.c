@@ -1,5 +1,5 @@
-/* Calls with expressions and block lists through gpu/fa.h on a driver made of host memory: kernels are asked
- * of the compiler, found again without it, and give the host backend's bits. */
+/* Calls with expressions and block lists through gpu/fa.h on a driver made of host memory: kernels are
+ * compiled, found again without compiling, and give the host backend's bits. */
 #include "gpu/args/problem.h"
 #include "gpu/modules/flex.h"
 #include "tests/support/check.h"
@@ -33,14 +33,14 @@ static const char *const alike[] = {
 static void test_same_as_host(void) {
   for (size_t i = 0; i < sizeof alike / sizeof *alike; ++i) {
     start();
-    cuda_argument = i % 2 ? "graph" : NULL; /* what is compiled is compiled before the capture */
+    cuda_argument = i % 2 ? "graph" : NULL; /* compiling is done before the capture */
     cuda_check_same_as_host(alike[i]);
     cuda_argument = NULL;
     CHECK(fake_compiler.n_compiled > 0 && fake_compiler.n_programs == 0 && fake_compiler.has_headers);
   }
 }
 
-/* The kernels for sm_90a, forward and backward: the bits of the host's. */
+/* The kernels for sm_90a, forward and backward, give the host's bits. */
 static void test_hopper(void) {
   static const char json[] =
       "{\"family\": \"flex\", \"seqlen_q\": 200, \"heads_q\": 2, \"dtype\": \"bf16\", \"deterministic\": "
@@ -84,7 +84,7 @@ static void test_hopper(void) {
   fa_case_free(&c);
 }
 
-/* Lists of blocks from mask_mod, made on the device, are those made without one. */
+/* Lists of blocks from mask_mod made on the device equal those made on the host. */
 static void test_blocks(void) {
   static const char json[] = "{\"family\": \"flex\", \"seqlen_q\": 100, \"seqlen_k\": 150, \"heads_q\": 2, "
                              "\"mask_mod\": \"kv_idx >= q_idx "
@@ -122,14 +122,14 @@ static void test_blocks(void) {
   }
   CHECK(memcmp(want, (const void *)lists, sizeof want) == 0 && fake.misuse[0] == 0);
   CHECK(want[0] == 1 && want[3] == 1 &&
-        want[COUNTS + ENTRIES] == 2); /* row block 0: one in part, two whole */
+        want[COUNTS + ENTRIES] == 2); /* row block 0: one partial, two full */
   fake_flex_end();
   fa_args_flex_free(&x);
   fa_tensors_free(&t);
   fa_case_free(&c);
 }
 
-/* What a case compiles; *status, *err: how it ends. */
+/* Number of kernels that a case compiles; *status, *err: its result. */
 static int compiled_by(const char *json, fa_status *status, fa_error *err) {
   fa_case c;
   fa_tensors t;
@@ -150,16 +150,16 @@ static int compiled_by(const char *json, fa_status *status, fa_error *err) {
 #define SLOPES(name, shape, grad)                                                                            \
   ", \"buffers\": {\"" name "\": {\"shape\": [" shape "], \"grad\": " grad "}}"
 
-/* A kernel is compiled for what its text depends on, and once for it. */
+/* A kernel is compiled for what its text depends on, and only once for that. */
 static void test_kept(void) {
   static const struct {
     const char *json;
-    int n; /* kernels that are compiled: forward, dK and dV, dQ */
+    int n; /* kernels compiled: forward, dK and dV, dQ */
   } runs[] = {{CASE("score * s[h]", SLOPES("s", "2", "true")), 3},
               {CASE("score * s[h]", SLOPES("s", "2", "true")), 0},
               {CASE("score*name[ h ]", SLOPES("name", "2", "true")), 0}, /* the same nodes */
-              {CASE("score * s[h]", SLOPES("s", "2", "false")), 2},      /* the forward one is the same */
-              {CASE("score * s[h]", SLOPES("s", "3", "true")), 3},       /* an index is clamped elsewhere */
+              {CASE("score * s[h]", SLOPES("s", "2", "false")), 2},      /* the forward kernel is the same */
+              {CASE("score * s[h]", SLOPES("s", "3", "true")), 3},       /* an index is clamped to another range */
               {CASE("score * s[h]", ", \"dtype\": \"f32\"" SLOPES("s", "2", "true")), 3},
               {CASE("score / 2.0", ""), 3},
               {CASE("score / 3.0", ""), 3},
@@ -181,7 +181,7 @@ static void test_kept(void) {
   setenv("FA_FLEX_COMPILE", "best", 1);
   CHECK(compiled_by(CASE("score / 2.0", ""), &status, &err) == 0 && status == FA_OK);
   setenv("FA_FLEX_COMPILE", "slow", 1);
-  CHECK(compiled_by(CASE("score / 2.0", ""), &status, &err) == 0); /* refused: what is slow? */
+  CHECK(compiled_by(CASE("score / 2.0", ""), &status, &err) == 0); /* rejected: unknown value */
   unsetenv("FA_FLEX_COMPILE");
   CHECK(fake.misuse[0] == 0);
 }
@@ -196,7 +196,7 @@ static void test_without_compiler(void) {
   CHECK_MSG(status == FA_ERR_UNSUPPORTED && strstr(err.text, "FA_NVRTC=off"), "%s", err.text);
   unsetenv("FA_NVRTC");
   fake_compiler.fail_with = FA_NVRTC_ERROR_COMPILATION;
-  CHECK(compiled_by(CASE("score + 1.0", ""), &status, &err) > 0); /* and that is nobody's wish */
+  CHECK(compiled_by(CASE("score + 1.0", ""), &status, &err) > 0); /* an empty value is ignored */
   CHECK_MSG(status == FA_ERR_DEVICE && strstr(err.text, "this fake does not like it"), "%s", err.text);
   CHECK(compiled_by(CASE("score + 1.0", ""), &status, &err) == 0 && status == FA_ERR_DEVICE);
   CHECK(fake_compiler.n_programs == 0);
@@ -224,7 +224,7 @@ static void test_many(void) {
                                .recipe = &recipe,
                                .unit = {.source = recipe.source, .program = program, .has_score = true}};
       const fa_status status = fa_cuda_flex_kernels(d, &device, &w, 1, NULL, &err);
-      /* a stream of this driver is always being captured: nobody knows when a kernel is done */
+      /* a stream of this driver is always being captured, so that a kernel's end is unknown */
       CHECK_MSG(status == (i < FA_CUDA_FLEX_KEPT ? FA_OK : FA_ERR_UNSUPPORTED), "%d: %s", i, err.text);
       fa_flex_free(program);
     }
@@ -234,7 +234,7 @@ static void test_many(void) {
 }
 
 int main(void) {
-  setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* what the fake compiler makes is for nobody else */
+  setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* nobody else can use what the fake compiler makes */
   test_same_as_host();
   test_hopper();
   test_blocks();

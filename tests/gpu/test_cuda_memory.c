@@ -1,5 +1,5 @@
-/* The arena that tensors stand in on the device, on a driver made of host memory: nothing of an earlier call
- * can be seen in it, guards are checked, and a run waits for the device once. */
+/* The arena of tensors on the device, on a driver made of host memory: nothing of an earlier call is visible
+ * in it, guards are checked, and a run waits for the device once. */
 #include "cases/tensors/guard.h"
 #include "gpu/cuda_backend/context.h"
 #include "gpu/cuda_backend/memory.h"
@@ -31,7 +31,7 @@ static void check_content(const fa_cuda_driver *d, const fa_cuda_tensors *on_dev
   free(got);
 }
 
-/* A call's secrets all over the arena, then a larger call and a smaller one. */
+/* A call writes all over the arena; then a larger call and a smaller one. */
 static void test_nothing_is_left(bool staged) {
   const char *const cases[] = {small, large, small};
   fa_case c[3];
@@ -68,7 +68,7 @@ static void test_nothing_is_left(bool staged) {
   }
 }
 
-/* A write on either side of scratch memory, with and without page-locked memory, and none. */
+/* A write on either side of scratch memory, with and without page-locked memory; and no write. */
 static void test_scratch_guards(bool staged) {
   for (int side = -1; side <= 1; ++side) {
     fa_case c;
@@ -108,7 +108,7 @@ static void test_scratch_guards(bool staged) {
   }
 }
 
-/* Once the memory is there. */
+/* Once the memory is allocated. */
 static void test_one_wait(void) {
   fa_case c;
   fa_tensors t;
@@ -131,7 +131,7 @@ static void test_one_wait(void) {
   fa_case_free(&c);
 }
 
-/* A fault of the forward kernel, which shows only when the backward kernels are launched. */
+/* A fault of the forward kernel that appears only when the backward kernels are launched. */
 static void test_fault_before_backward(void) {
   fa_case c;
   fa_tensors t;

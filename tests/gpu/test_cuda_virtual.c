@@ -1,5 +1,5 @@
-/* Buffers with offsets beyond 2^31 and 2^32 on a device made of host memory: memory only where the tensors
- * are, what lies between is seen to be left alone, and any other access ends the kernel. */
+/* Buffers with offsets beyond 2^31 and 2^32 on a device made of host memory: there is memory only where the
+ * tensors are, the gaps are seen to be unchanged, and any other access ends the kernel. */
 #include "gpu/cuda_backend/context.h"
 #include "gpu/cuda_backend/memory.h"
 #include "tests/support/check.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The smallest of each of offset.json's kinds. */
+/* The smallest of each kind in offset.json. */
 static void test_same_as_host(void) {
   cuda_check_same_as_host(
       "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 3, \"seqlen_k\": 3, \"head_dim\": 64, "
@@ -31,7 +31,7 @@ static void test_same_as_host(void) {
 static const char far_rows[] = "{\"seqlen_q\": 3, \"seqlen_k\": 3, \"head_dim\": 64, \"strides\": {\"k\": "
                                "{\"gap\": [0, 1073741888, 0]}}}";
 
-/* A byte beside the islands, in a granule that is there: no host memory has its like. */
+/* A byte beside the islands, in a mapped granule, without a counterpart on the host. */
 static void test_margins(void) {
   static const struct {
     size_t at;
@@ -55,7 +55,7 @@ static void test_margins(void) {
   }
 }
 
-/* Rows half as far apart as they are: the kernel reads where no granule is. */
+/* With row strides halved, the kernel reads where no granule is mapped. */
 static void test_no_memory_between(void) {
   fa_case c;
   fa_tensors t;
@@ -73,7 +73,7 @@ static void test_no_memory_between(void) {
   fa_case_free(&c);
 }
 
-/* What the device holds between the upload and the download. */
+/* The device's content between the copies to it and back. */
 static void test_content(void) {
   fa_case c;
   fa_tensors t;
@@ -92,7 +92,7 @@ static void test_content(void) {
   const fa_cuda_virtual *v = &on_device.sparse[FA_T_K];
   CHECK(on_device.base[FA_T_K] == v->base && v->n == 3 && !on_device.sparse[FA_T_Q].base);
   CHECK_MSG(fake.bytes_in_use < (size_t)64 << 20, "%zu",
-            fake.bytes_in_use); /* half of it the arena's first room */
+            fake.bytes_in_use); /* half of it is the arena's initial size */
   CHECK(v->reserved > (size_t)4 << 30);
   const int64_t last[] = {0, 2, 0, 63};
   uint16_t want, got = 0, new_value = 0x3c00;
@@ -134,7 +134,7 @@ static void test_failures(void) {
     n_failed += r.status != FA_OK;
     CHECK_MSG(r.status == FA_OK || r.status == FA_ERR_MEMORY || n <= 2, "call %d: %s", n, r.err.text);
     CHECK_MSG(!fake.misuse[0], "call %d: %s", n, fake.misuse);
-    /* releasing a handle can fail too, which leaves the handle; so can what follows a run */
+    /* releasing a handle can fail too, which leaks the handle; so can what follows a run */
     CHECK_MSG(r.status == FA_OK || fake.n_allocations <= 1, "call %d: %d allocations are left", n,
               fake.n_allocations);
   }

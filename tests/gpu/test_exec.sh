@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The backend exec:CMD: a child is judged like any other subject, and whatever it does wrong costs one case.
-# usage: test_exec.sh FA-VERIFY   (from the top of the source tree)
+# The backend exec:CMD: a child is judged like any other subject, and any misbehaviour costs one case.
+# usage: test_exec.sh FA-VERIFY (from the top of the source tree)
 set -uo pipefail
 command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
 verify=$(realpath "$1") child="python3 $PWD/tests/exec/child.py" check=$PWD/tests/support/cli_check.sh
@@ -37,7 +37,7 @@ judge "X='a b' && cat | $child | cat" --cases two.json # a shell's command, what
 expect exits 0
 expect lines ^PASS 2
 
-# ---- what it does not do ----
+# ---- features that it lacks ----
 judge "$child" -v --case '{"name":"s","dtype":"f32","seqlen_q":6,"softcap":2}'
 expect exits 4
 expect says "exec: it has no softcap"
@@ -78,7 +78,7 @@ expect says_line '^ERROR five .*the device is gone'
 judge "$child --fault refuse" --case "{$small,\"name\":\"five\",\"seqlen_q\":5,\"expect\":\"reject\"}"
 expect exits 0
 
-# The repro line is a command, however the child's own reads.
+# The repro line is a valid command, whatever the child's command is.
 judge "A='x y'; export A; $child --fault wrong" --case "{$small,\"name\":\"it's \$(touch oops)\",\"seqlen_q\":5}"
 expect exits 1
 repro=$(sed -n 's/.*  repro: //p' out)
@@ -110,7 +110,7 @@ expect exits 2
 expect complains "exec:CMD"
 FA_EXEC_DIR=$work/nowhere refused 'FA_EXEC_DIR: ' "$child"
 
-# ---- nothing stays behind, even when everybody above it is killed ----
+# ---- nothing is left behind, even if every process above it is killed ----
 gone() {
   for _ in $(seq 100); do
     [ -z "$(ls -A folders)" ] && ! kill -0 "$(cat pid)" 2>/dev/null && return
@@ -122,7 +122,7 @@ expect gone
 rm pid
 "$verify" run --jobs 1 --no-progress --timeout 600 --backend "exec:$child --fault hang; true" --cases two.json >/dev/null 2>&1 &
 top=$!
-disown # or the shell would announce its death
+disown # otherwise the shell announces its death
 wait_for "" pid
 kill -9 $top
 expect gone

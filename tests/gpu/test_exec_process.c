@@ -1,4 +1,4 @@
-/* What tests/gpu/test_exec.sh cannot time: a child that has ended when it is told to. */
+/* What tests/gpu/test_exec.sh cannot time: stopping a child that has already ended. */
 #include "gpu/backends/exec_process.h"
 #include "tests/support/check.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* Telling the keeper of a child that is gone must not raise SIGPIPE in whoever asked it. */
+/* Stopping when the supervisor is gone must not raise SIGPIPE in the caller. */
 static void test_stop_behind_the_end(bool at_once) {
   fa_exec_process x;
   fa_error err = {""};

@@ -1,6 +1,5 @@
-/* Expressions as C text: what it looks like, and, where the machine has a C compiler, that compiled it
- * computes bit for bit what the evaluator in f32 does, derivatives included; and so does the interpreter of
- * the host's kernels. */
+/* Expressions as C text: what it looks like, and, if the machine has a C compiler, that it computes bit for
+ * bit what the f32 evaluator does, derivatives included; the interpreter of the host's kernels too. */
 #include "gpu/expr/emit.h"
 #include "gpu/ref_f32/expr.h"
 #include "gpu/expr/functions.h"
@@ -20,14 +19,14 @@ static bool parse(const char *text, fa_expr_kind kind, fa_expr *e) {
   return status == FA_OK;
 }
 
-/* Every line of `lines` (joined by newlines) stands in the text, in this order. */
+/* Every line of `lines` (separated by newlines) appears in the text, in this order. */
 static void emits_at(fa_expr_speed speed, const char *source, fa_expr_kind kind, const char *body) {
   fa_expr e;
   if (!parse(source, kind, &e)) return;
   char *text = kind == FA_EXPR_MASK_MOD ? fa_expr_emit_mask(&e, random_expr_captures, "f")
                                         : fa_expr_emit_score(&e, random_expr_captures, speed, "f");
   REQUIRE(text);
-  const char *begin = strstr(text, ";\n") + 2; /* after the parameters are marked as used */
+  const char *begin = strstr(text, ";\n") + 2; /* after the statements that mark parameters as used */
   CHECK_MSG(strcmp(begin, body) == 0, "%s:\n%s", source, text);
   free(text);
   fa_expr_free(&e);
@@ -37,7 +36,7 @@ static void emits(const char *source, fa_expr_kind kind, const char *body) {
   emits_at(FA_EXPR_ACCURATE, source, kind, body);
 }
 
-/* Approximations; of quotients, products where the divisor is a usual constant. */
+/* Approximations; a quotient becomes a product if the divisor is an ordinary constant. */
 static void test_fast_text(void) {
   emits_at(FA_EXPR_FAST, "exp(score / 4)", FA_EXPR_SCORE_MOD,
            "  const float x0 = score;\n  const float x3 = x0 * 0.25f;\n  const float x4 = fa_fast_exp(x3);\n "
@@ -81,7 +80,7 @@ static void test_simple(void) {
   fa_expr_gradient g;
   if (!parse("score * 1 + slopes[h] * (kv_idx - q_idx) - 0.5", FA_EXPR_SCORE_MOD, &e)) return;
   REQUIRE(fa_expr_differentiate(&e, &g, NULL) == FA_OK);
-  CHECK(g.n_reads == 1 && g.e.node[g.score].op == FA_EXPR_TO_FLOAT); /* the 1 that score is multiplied by */
+  CHECK(g.n_reads == 1 && g.e.node[g.score].op == FA_EXPR_TO_FLOAT); /* the factor 1 of score */
   CHECK(g.e.node[g.read[0].derivative].op == FA_EXPR_TO_FLOAT);           /* kv_idx - q_idx */
   fa_expr_gradient_free(&g);
   fa_expr_free(&e);
@@ -136,7 +135,7 @@ static bool same(float a, float b) {
   return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)) || (a == 0 && b == 0);
 }
 
-/* Everybody's answers for one pair. */
+/* The results of all for one pair. */
 static void compare_interpreter(const subject *s, const fa_flex_functions *f, const fa_flex_pair *at,
                                 float score, const fa_f32_expr *x, const fa_f32_expr *m, int lane) {
   static fa_flex_read read[FA_FLEX_MAX_READS];

@@ -1,5 +1,5 @@
-/* gpu/fa.h, bad arguments one by one: the status, and a message that names the field. None of it needs a GPU,
- * and none may reach one. */
+/* gpu/fa.h with bad arguments, one at a time: the status, and a message that names the field. None of it
+ * needs a GPU, and none may reach one. */
 #include "gpu/fa.h"
 #include "gpu/call/check.h"
 #include "tests/support/check.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Addresses that nobody follows. */
+/* Addresses that are never dereferenced. */
 static char memory[1 << 16] __attribute__((aligned(256)));
 static int32_t ints[16];
 
@@ -32,7 +32,7 @@ static void varlen(fa_attention *a) {
   a->lse_stride = (fa_strides){0, 1, 15};
 }
 
-/* Both entries and both checks must say the same; nothing may run, whatever driver there is. */
+/* Both calls and both checks must agree; nothing may run, whatever driver there is. */
 static void expect(const fa_attention *a, fa_status want, const char *text, int line) {
   fa_gradients g;
   fa_attention ignored;
@@ -141,7 +141,7 @@ static void test_tensors(void) {
   CHECK(fa_forward(NULL, NULL, 0, NULL, &err) == FA_ERR_INPUT);
 }
 
-/* What some kernels have and others have: no kernel for both. */
+/* Features of different families of kernels together: no kernel has both. */
 static void test_combinations(void) {
   static const float slopes[4];
   BAD((a.dtype = FA_F32, a.softcap = 30), UNSUPPORTED, "softcap: not together with dtype f32");
@@ -156,7 +156,7 @@ static void test_combinations(void) {
       "softcap: not together with linear dropout");
 }
 
-/* What must be let through. */
+/* What must be accepted. */
 static void test_good(void) {
   fa_attention a;
   fa_gradients g;
@@ -179,7 +179,7 @@ static void test_good(void) {
   GOOD(a.dtype = FA_F32);
   GOOD((a.head_dim = 12, a.head_dim_v = 57));
   GOOD((a.head_dim = 264, a.q_stride = a.o_stride = fa_strides_dense(10, 4, 264)));
-  GOOD((a.mask_top_left = true, a.softcap = 30)); /* the fast kernels do that */
+  GOOD((a.mask_top_left = true, a.softcap = 30)); /* the fast kernels support that */
   GOOD((a.mask_top_left = true, a.alibi_slopes = (float *)memory));
   GOOD(a.bias = memory);
   GOOD((a.bias = memory, a.bias_stride = ((fa_strides){800, 20, 200})));
@@ -228,7 +228,7 @@ static void test_backward(void) {
                "dbias is written, but with strides (800, 20, 20)");
   BAD_BACKWARD(g.delta = (float *)(void *)(memory + 2), plenty, "delta = ");
   BAD_BACKWARD((g.delta = (float *)memory, g.delta_stride.head = -1), plenty, "delta: head stride -1");
-#ifdef FA_TEST_CUDA_BACKEND /* otherwise nobody looks at the workspace */
+#ifdef FA_TEST_CUDA_BACKEND /* otherwise the workspace is not checked */
   BAD_BACKWARD((void)0, 16, "workspace_bytes = 16: this call needs ");
   BAD_BACKWARD(workspace = NULL, plenty, "workspace is NULL");
   BAD_BACKWARD(workspace = memory + 128, plenty, "not aligned to 256 bytes");
@@ -243,7 +243,8 @@ static void test_backward(void) {
         strstr(err.text, "softcap: not together with a given delta"));
 }
 
-/* A gradient of the bias needs no memory of its own, wherever it is summed; a given delta none at all. */
+/* A gradient of the bias needs no memory of its own, along whatever axes it is summed; with a given delta
+ * none is needed at all. */
 static void test_memeff_workspace(void) {
   fa_attention a;
   fa_gradients g;

@@ -1,4 +1,4 @@
-/* Expressions and block lists in gpu/fa.h: what is refused, with which message, and lists of blocks made on
+/* Expressions and block lists in gpu/fa.h: what is rejected, with which message, and lists of blocks made on
  * the CPU. None of it needs a GPU, and none may reach one. */
 #include "gpu/expr/program.h"
 #include "gpu/plan/flex.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Addresses that nobody follows. */
+/* Addresses that are never dereferenced. */
 static char memory[1 << 16] __attribute__((aligned(256)));
 static int32_t ints[64];
 
@@ -87,7 +87,7 @@ static void valid(fa_attention *a, fa_gradients *g, fa_flex *f) {
   a->flex = f;
 }
 
-/* All entries must say the same; nothing may run, whatever driver there is. */
+/* All calls must agree; nothing may run, whatever driver there is. */
 static void expect(const fa_attention *a, const fa_gradients *g, bool forward_too, fa_status want,
                    const char *text, int line) {
   size_t bytes = 77;
@@ -174,7 +174,7 @@ static void test_gradients(void) {
   CHECK(fa_backward_workspace(&a, &g, &exact, NULL) == FA_OK && exact > atomics);
 }
 
-/* What other families do not have is there; without blocks no memory is needed. */
+/* Features that other families lack work; without blocks no memory is needed. */
 static void test_good(void) {
   fa_attention a;
   fa_gradients g;
@@ -230,7 +230,7 @@ static void test_blocks(void) {
   int32_t n[2] = {7, 7}, at[6] = {7, 7, 7, 7, 7, 7}, full_n[2] = {7, 7}, full_at[6] = {7, 7, 7, 7, 7, 7};
   const fa_flex_block_lists out = {n, at, full_n, full_at};
   REQUIRE(fa_flex_prepare(NULL, "q_idx + 10 >= kv_idx", NULL, 0, &causal, NULL) == FA_OK);
-  valid(&a, &g, &f); /* whose lists, scale and tensors are not looked at */
+  valid(&a, &g, &f); /* its lists, scale and tensors are ignored */
   f.program = causal;
   a.scale = NAN;
   a.q = NULL;

@@ -1,5 +1,6 @@
-/* The interpreter of the host's flex kernels where tests/gpu/test_expr_emit.c does not look: constants, absent
- * expressions, more values than a stack should hold, too many reads, and several threads at once. */
+/* The interpreter of the host's flex kernels in cases that tests/gpu/test_expr_emit.c does not cover:
+ * constants, absent expressions, more values than a stack should hold, too many reads, and several threads at
+ * once. */
 #include "gpu/expr/functions.h"
 #include "tests/support/check.h"
 
@@ -56,11 +57,11 @@ static void test_few(void) {
   CHECK(!f->score && !f->derivative && f->mask(f->self, &at) == 0);
   fa_flex_interpreter_free(x);
   REQUIRE(make("score", NULL, NULL, &x, NULL) == FA_OK);
-  CHECK(!fa_flex_interpreter_functions(x)->derivative); /* nobody wants it */
+  CHECK(!fa_flex_interpreter_functions(x)->derivative); /* not wanted */
   fa_flex_interpreter_free(x);
 }
 
-/* A product whose every factor its derivative needs again. */
+/* A product whose derivative needs every factor again. */
 static void test_many_values(void) {
   enum { N = 900 };
   static char text[16 * N];
@@ -78,7 +79,7 @@ static void test_many_values(void) {
   fa_flex_interpreter_free(x);
 }
 
-/* Sums of 32 in sums of 32: a tree must not be higher than 1000. */
+/* Sums of 32 in sums of 32, because a tree must not be higher than 1000. */
 static void test_too_many_reads(void) {
   static char text[8 * (FA_FLEX_MAX_READS + 64)];
   for (int n = FA_FLEX_MAX_READS; n <= FA_FLEX_MAX_READS + 1; ++n) {

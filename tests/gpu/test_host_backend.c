@@ -1,4 +1,4 @@
-/* The host backend's contract: what it says it can do, what it refuses, and that neither the number of
+/* The host backend's contract: what it says it can do, what it rejects, and that neither the number of
  * threads nor the schedule changes a bit of the result. */
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
@@ -22,7 +22,7 @@ static void check_reason(const char *json, unsigned passes, const char *words) {
   load(json, &c);
   CHECK_MSG(fa_backend_host.supports(NULL, &c.problem, reason, sizeof reason) == passes, "%s", json);
   CHECK_MSG(strstr(reason, words) != NULL, "%s: \"%s\" lacks \"%s\"", json, reason, words);
-  if (passes == 0) { /* run says the same, and touches nothing */
+  if (passes == 0) { /* run rejects it too, and touches nothing */
     fa_tensors t = {0};
     fa_outcome out;
     fa_error err;
@@ -125,7 +125,7 @@ static void check_rejects(void) {
     CHECK(fa_backend_host.run(NULL, &c.problem, &broken, &opt, &out, &err) == FA_OK);
     CHECK_MSG(out.state == FA_SUBJECT_REJECTED && out.text[0], "%d: %s", what, out.text);
   }
-  /* The tensors say one thing, the ranges another: caught while running. */
+  /* The tensors and the memory ranges disagree: detected while running. */
   fa_tensors short_k = t;
   short_k.buffer[FA_T_K].bytes -= 128;
   CHECK(fa_backend_host.run(NULL, &c.problem, &short_k, &opt, &out, &err) == FA_OK);

@@ -1,5 +1,5 @@
-/* How many splits are chosen: never more than there is work for, none where the grid is full without, and
- * never much slower, by the same model of time, than the best number. */
+/* The chosen number of splits: never more than there is work for, one if the grid is full without, and, by
+ * the same model of time, never much slower than the best number. */
 #include "gpu/plan/splits.h"
 #include "tests/support/check.h"
 
@@ -13,23 +13,23 @@ static int choose(int64_t tiles, int64_t keys, int64_t block, int64_t head_dim) 
 }
 
 int main(void) {
-  /* little to read: a combine takes longer than it saves */
+  /* little to read: combining takes longer than it saves */
   CHECK(choose(8, 0, 64, 128) == 1);
   CHECK(choose(1, 1, 64, 128) == 1);
   CHECK(choose(8, 64, 64, 128) == 1);
   CHECK(choose(1, 128, 64, 64) == 1);
-  /* the grid is full without */
+  /* the grid is full without splits */
   CHECK(choose(132, 8192, 64, 128) == 1);
   CHECK(choose(1024, 8192, 64, 128) == 1);
   CHECK(choose(128, 131072, 64, 128) <= 2);
-  /* few heads and many keys: every processor has something to do, and none twice as much as another */
+  /* few heads and many keys: every processor has work, and none twice as much as another */
   for (int tiles = 1; tiles <= 64; ++tiles) {
     const int n = choose(tiles, 131072, 64, 128), blocks = n * tiles, most = (blocks + 131) / 132;
     CHECK_MSG(blocks >= 0.8 * 132 * most, "%d tiles: %d splits", tiles, n);
   }
   CHECK(choose(8, 8192, 64, 128) >= 13);
   CHECK(choose(32, 8192, 64, 64) >= 4);
-  /* no more than blocks, and than are ever chosen */
+  /* at most the number of blocks, and the maximum */
   for (int keys = 1; keys < 3000; keys += 61) CHECK(choose(1, keys, 64, 256) <= (keys + 63) / 64);
   CHECK(choose(1, (int64_t)1 << 29, 64, 128) <= FA_CACHE_MOST_SPLITS);
   return check_done();

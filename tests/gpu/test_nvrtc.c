@@ -1,5 +1,5 @@
-/* Kernels compiled at run time, with an NVRTC and a driver that are fakes: what is compiled, what comes from
- * disk, what happens when neither can be had. */
+/* Kernels compiled at run time, with a fake NVRTC and driver: what is compiled, what comes from disk, and
+ * what happens if neither works. */
 #include "cases/base/sha256.h"
 #include "gpu/modules/cache.h"
 #include "gpu/modules/kernel.h"
@@ -52,7 +52,7 @@ static void empty_folder(void) {
   closedir(dir);
 }
 
-/* A forward call with dropout at head dim 96: a kernel that is not in the list of the build. */
+/* A forward call with dropout at head dim 96: a kernel that is not in the build's list. */
 static fa_status call(double dropout_p, fa_error *err) {
   static uint16_t memory[16 * 96] __attribute__((aligned(16)));
   static float lse[16];
@@ -109,9 +109,9 @@ static void test_cached(void) {
   describe(text, sizeof text);
   CHECK_MSG(strstr(text, "Fake GPU, sm_90") && strstr(text, "kernels for sm_80, sm_90a; NVRTC 13.0"), "%s",
             text);
-  start(9); /* the next process: from disk, and the compiler is not even looked for */
+  start(9); /* the next process: from disk, without even loading the compiler */
   fa_nvrtc_replace(NULL, NULL);
-  setenv("FA_LIBNVRTC", "", 1); /* the same as unset, for the key too */
+  setenv("FA_LIBNVRTC", "", 1); /* the same as unset, also for the key */
   CALL(0.1, FA_OK);
   CHECK(strcmp(fake.last_kernel, dropout_kernel) == 0);
   fa_nvrtc_describe(text, sizeof text);
@@ -158,7 +158,7 @@ static void only_file(char *path, size_t size) {
   if (dir) closedir(dir);
 }
 
-/* Every byte of the file matters, and so does its length. What is wrong is compiled again and mended. */
+/* Every byte of the file matters, and so does its length. A bad file is compiled again and replaced. */
 static void test_damage(void) {
   char path[400];
   struct stat s;
@@ -193,20 +193,20 @@ static void test_damage(void) {
   start(9);
   fake_compiler.n_compiled = 0;
   CALL(0.1, FA_OK);
-  CHECK(fake_compiler.n_compiled == 0); /* mended */
-  if (geteuid() == 0) {                 /* somebody else's: not to be trusted */
+  CHECK(fake_compiler.n_compiled == 0); /* replaced */
+  if (geteuid() == 0) {                 /* owned by somebody else: not trusted */
     REQUIRE(chown(path, 65534, 65534) == 0);
     start(9);
     CALL(0.1, FA_OK);
     CHECK(fake_compiler.n_compiled == 1);
   }
-  REQUIRE(unlink(path) == 0 && mkdir(path, 0700) == 0); /* in the way: nothing can be kept, all goes on */
+  REQUIRE(unlink(path) == 0 && mkdir(path, 0700) == 0); /* in the way: nothing can be stored */
   start(9);
   CALL(0.1, FA_OK);
   REQUIRE(rmdir(path) == 0 && count_files(".tmp") == 0);
 }
 
-/* The same code in another format is somebody else's: a header as an older version may have written it. */
+/* Code in another format is ignored: a header as an older version may have written it. */
 static void test_older_format(void) {
   char path[400], hex[65];
   char all[4096];

@@ -1,6 +1,6 @@
-/* The real NVRTC, where there is one (it needs no GPU): kernels that the build leaves out compile from the
- * sources inside this program, without spills and without a warning of ptxas, and come back from disk in no
- * time. */
+/* The real NVRTC, if there is one (it needs no GPU): kernels outside the build's list compile from the
+ * sources inside this program, without spills and without a warning of ptxas, and load quickly from disk
+ * afterwards. */
 #include "gpu/modules/cache.h"
 #include "gpu/modules/rtc.h"
 #include "tests/support/check.h"
@@ -18,7 +18,8 @@ static double now_ms(void) {
   return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-/* Every "N bytes spill" must say 0, and it must be there; NaN-proof by counting. */
+/* Every "N bytes spill" must say 0, and there must be at least one; counted, so that a missing report
+ * fails. */
 static bool log_is_clean(const char *log) {
   int n = 0;
   if (!log || strstr(log, "warning") || strstr(log, "C75")) return false;
@@ -56,7 +57,7 @@ static void test_unit(const kernel_unit *u, int major) {
   test_text(u->name, &u->recipe, fa_kernel_source_find(u->recipe.source), major);
 }
 
-/* Kernels with a call's expressions: every function and a table whose gradient is wanted; on sm_80 the
+/* Kernels with a call's expressions: every function, and a table whose gradient is wanted; on sm_80 the
  * portable ones. */
 static void test_flex(void) {
   static const char all[] = "sin(score) + cos(score) + sqrt(abs(score)) + log(score * score + 1.0) + 20 * "
@@ -117,8 +118,8 @@ int main(void) {
     unit_feature feature;
     bool backward;
     int major;
-    bool all;          /* its first two, though they are in the build as well */
-    int n_at_run_time; /* of its kernels are not */
+    bool all;          /* its first two, although they are in the build too */
+    int n_at_run_time; /* of its kernels outside the build */
   } calls[] = {
       {FA_BF16, 96, UNIT_DROPOUT, false, 9, false, 1}, {FA_F16, 256, UNIT_SOFTCAP, false, 8, false, 1},
       {FA_F16, 32, UNIT_DROPOUT, true, 9, true, 1},    {FA_BF16, 192, UNIT_SOFTCAP, true, 9, false, 1},

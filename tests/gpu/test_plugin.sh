@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Backends that load what they run: a plugin is judged like any other subject, and one that does not fit is refused.
-# usage: test_plugin.sh FA-VERIFY CC   (from the top of the source tree)
+# Backends that load the code they run: a plugin is judged like any other subject, and one that does not fit is
+# rejected.
+# usage: test_plugin.sh FA-VERIFY CC (from the top of the source tree)
 set -uo pipefail
 verify=$(realpath "$1") cc=$2 root=$PWD
 work=$(mktemp -d)
@@ -37,7 +38,7 @@ expect 4 'does little' --backend plugin:./good.so -v --case "$(case_of ',"softca
 build bad -DEXAMPLE_FAULT=1
 expect 0 'passed:1' --backend plugin:./bad.so --case "$(case_of '')"
 expect 1 '^FAIL c .*--backend plugin:./bad.so --case' --backend plugin:./bad.so --case "$(case_of ',"mask":{"type":"causal"}')"
-# what does not fit is wrong input
+# what does not fit is invalid input
 build old -DEXAMPLE_VERSION=7
 expect 2 'version 7' --backend plugin:./old.so --case "$(case_of '')"
 build nameless -Dfa_plugin_table=something_else

@@ -1,5 +1,5 @@
-/* The sanity subject's parts on their own: the GEMM against its definition bit for bit, dropout bits against
- * the slow attention's, rounding, and that the backend refuses what it cannot do. */
+/* The sanity subject's parts alone: the GEMM against its definition bit for bit, dropout bits against the
+ * slow attention's, rounding, and that the backend rejects what it cannot do. */
 #include "cases/base/rng.h"
 #include "gpu/backend.h"
 #include "gpu/ref_f32/parts.h"
@@ -13,7 +13,7 @@ static void fill(float *x, int64_t n, uint64_t stream) {
   for (int64_t i = 0; i < n; ++i) x[i] = (float)fa_rng_normal(3, stream, (uint64_t)i);
 }
 
-/* Number of elements that are not the chain of fmaf in ascending k; wrong_order: the chain backwards. */
+/* Number of elements that differ from the chain of fmaf in ascending k; wrong_order: the chain backwards. */
 static int64_t gemm_mismatches(int64_t m, int64_t n, int64_t k, bool transposed, bool wrong_order) {
   enum { MAX = 80 };
   static float a[MAX * MAX], b[MAX * MAX], c[MAX * MAX], start[MAX * MAX];
@@ -46,7 +46,7 @@ static void check_gemm(void) {
   CHECK_MSG(gemm_mismatches(64, 64, 72, false, true) > 0, "another order would not be noticed");
 }
 
-/* Elements of one head where the two writings of the dropout rule differ. */
+/* Elements of one head in which the two implementations of the dropout rule differ. */
 static int64_t keep_mismatches(const fa_problem *p, int64_t b, int64_t h, int64_t n_q, int64_t n_k,
                                const fa_problem *other) {
   static uint8_t keep[FA_F32_TILE_M * FA_F32_TILE_N];

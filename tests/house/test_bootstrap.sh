@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bootstrap.sh against a machine of stubs: what it asks apt for, when it may not, what it passes on. Runs a copy in
-# a folder with spaces in its name, from elsewhere, and sees nothing of the real toolchain.
+# bootstrap.sh on a machine of stubs: what it asks apt for, when it may not, what it passes on. Runs a copy in a
+# folder with spaces in its name, from another folder, and sees nothing of the real toolchain.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)

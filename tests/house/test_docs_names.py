@@ -45,7 +45,8 @@ class Repository:
         self.tensors |= literals("cases/codec/*.c")[0] | literals("cases/recipe/*.c")[0]
 
     def has_coverage(self, name):
-        """Row names stand in the source, but for a number or a name at their end or in their middle."""
+        """Row names are literal in the source, except for a number or a name at their end or in the
+        middle."""
         if name in self.coverage:
             return True
         stem, _, last = name.rpartition(" ")
@@ -65,7 +66,7 @@ class Repository:
 
 
 def quoted(cell):
-    """Each name in backticks with what stands before it."""
+    """Each name in backticks with the text before it."""
     parts = cell.split("`")
     return [(parts[k], parts[k - 1]) for k in range(1, len(parts), 2)]
 
@@ -88,7 +89,8 @@ def bugs_of(text):
 
 
 def check_way(number, way, mutants, cases, more):
-    """By must follow from what is named, so that nobody counts as stood for what nothing stands for."""
+    """The column By must follow from the names, so that no bug counts as covered that nothing
+    covers."""
     tests = [name for name, _ in quoted(more)]
     if way == "mutant":
         right = mutants
@@ -136,7 +138,7 @@ def faults(text, repository):
     return found
 
 
-# Of a name of each kind, what it is replaced by, and what must be said.
+# For a name of each kind: its replacement, and the expected message.
 SPOILT = [
     ("`barrier_missing_dk`", "`barrier_missing_dl`", "no mutant barrier_missing_dl"),
     ("`edge/do_aligned`", "`edge/do_aligned_no_more`", "no case edge/do_aligned_no_more"),

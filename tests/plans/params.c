@@ -106,7 +106,7 @@ size_t plan_params_bytes(const char *kernel) {
   return t ? t->bytes : 0;
 }
 
-/* ---- words ---- */
+/* ---- text ---- */
 
 /* Pointers lie in the memory itself or, where a tensor is empty or begins before it, in its guards. */
 static const plan_place *place_of(const char *p, const plan_places *places) {

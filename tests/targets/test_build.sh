@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fuzz/build.sh where the compiler, cmake and ldd are stubs: what it asks for, and what it leaves in $OUT.
+# fuzz/build.sh with stubs for the compiler, cmake and ldd: how it calls them, and what it leaves in $OUT.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
@@ -29,7 +29,7 @@ build() { # SCENE
   rm -rf "$work/here" "$work/calls"
   mkdir "$work/here"
   (cd -- "$work/here" && PATH=$work/bin:$PATH CC=cc CXX=cc OUT=out "$root/fuzz/build.sh") >"$work/said" 2>&1 || fail "$1: exit $?: $(cat "$work/said")"
-  # The folder was named relative to where the caller stood.
+  # The folder was given relative to the caller's.
   for target in "$root"/fuzz/targets/*_fuzzer.c; do
     name=$(basename -- "$target" .c)
     for file in "$name" "$name.options" "${name}_seed_corpus.zip"; do

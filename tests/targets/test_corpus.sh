@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# fuzz/corpus.py: what goes into an archive comes out of it, the same inputs make the same bytes, and what is refused changes nothing.
+# fuzz/corpus.py: what is added to an archive can be extracted, the same inputs make the same bytes, and a rejected
+# command changes nothing.
 set -euo pipefail
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -9,7 +10,7 @@ trap 'rm -rf -- "$work"' EXIT
 failed=0
 fail() { echo "failed: $*" >&2; failed=1; }
 
-# A copy of the tool beside targets of its own.
+# A copy of the tool, with its own targets.
 mkdir -p "$work/fuzz/targets" "$work/in" "$work/other"
 cp -- "$root/fuzz/corpus.py" "$work/fuzz/"
 : >"$work/fuzz/targets/toy_fuzzer.c"
@@ -18,7 +19,7 @@ toy=$work/fuzz/corpus/toy.zip
 corpus() { "$python" "$work/fuzz/corpus.py" "$@"; }
 hash_of() { sha1sum <"$1" | cut -d' ' -f1; }
 does() { corpus "$@" >"$work/out" 2>&1 || fail "$*: exit $?: $(cat "$work/out")"; }
-# refuses REGEX ARGUMENT...: exit 2, a message like that, and every archive as it was
+# refuses REGEX ARGUMENT...: exit 2, a matching message, and every archive unchanged
 refuses() {
   local regex=$1 code=0 before
   shift
@@ -43,7 +44,7 @@ holds C-1.json a b
 does extract toy "$work/out.d"
 if ! diff -r "$work/in" "$work/out.d"; then fail "what comes out is not what went in"; fi
 
-# The same bytes in any order, at any time, under any mask, and after a way about.
+# The same bytes in any order, at any time, with any umask, and after a detour.
 cp -- "$toy" "$work/before.zip"
 same() { cmp -- "$work/before.zip" "$toy" || fail "$*: other bytes for the same inputs"; }
 rm "$toy"
@@ -64,7 +65,8 @@ for e in entries:
     assert e.date_time == (1980, 1, 1, 0, 0, 0) and e.compress_type == zipfile.ZIP_DEFLATED, e
 CHECK
 
-# Twice by name, by content, within one call; of several files none is added when one is refused.
+# Duplicates by name, by content, within one call; if one of several files is rejected, none is
+# added.
 echo other >"$work/other/b"
 cp -- "$work/in/b" "$work/other/b_again"
 echo fresh >"$work/other/fresh"
@@ -76,7 +78,7 @@ refuses 'fresh_again: toy has the same bytes as fresh;' add toy "$work/other/fre
 refuses 'other/b: toy has' add toy "$work/other/fresh" "$work/other/b"
 holds C-1.json a b
 
-# Names, sizes, files and targets that cannot be.
+# Invalid names, sizes, files and targets.
 echo odd >"$work/other/.hidden"
 echo odd >"$work/other/a name"
 truncate -s 1048577 "$work/other/long"
@@ -97,7 +99,8 @@ for arguments in '' list 'list toy more' 'add toy' 'remove toy' 'extract toy' 'm
   refuses '^usage: corpus.py' $arguments
 done
 
-# What is new among grown inputs, under its hash; what is there under another name is not new.
+# New inputs of a grown corpus are added under their hash; an input that is there under another name
+# is not new.
 mkdir -p "$work/grown/folder"
 cp -- "$work/in/b" "$work/grown/x"
 echo grown >"$work/grown/y"
@@ -121,7 +124,7 @@ refuses 'none holds no input, and tin has none yet' merge tin "$work/none"
 does merge tin "$work/grown"
 if [ "$(corpus list tin | wc -l)" != 2 ]; then fail "a new target's archive holds: $(corpus list tin)"; fi
 
-# Archives that are none, or not ours. breaks WHAT, python on stdin that makes "path" of the sound archive "data"
+# Invalid archives, or not ours. breaks WHAT, python on stdin that makes "path" from the valid archive "data"
 breaks() {
   { echo 'import sys, warnings, zipfile; path = sys.argv[2]; data = open(sys.argv[1], "rb").read(); warnings.simplefilter("ignore")' && cat; } |
     "$python" - "$work/before.zip" "$toy"
@@ -132,7 +135,7 @@ breaks() {
 }
 breaks 'toy.zip cannot be read as a zip archive' <<<'open(path, "wb").write(data[:-30])'
 breaks 'toy.zip cannot be read as a zip archive' <<<'open(path, "wb").write(b"no archive")'
-# A directory of the archive that would begin before the file does.
+# A directory of the archive that would start before the file does.
 breaks 'toy.zip cannot be read as a zip archive' <<<'open(path, "wb").write(data[:-10] + bytes([255, 255, 255, 15]) + data[-6:])'
 # The checksum of b, the last entry, in the directory at the archive's end.
 breaks "Bad CRC-32 for file 'b'" <<<'k = data.rindex(b"PK\1\2") + 16; open(path, "wb").write(data[:k] + bytes([data[k] ^ 1]) + data[k + 1:])'
@@ -142,7 +145,7 @@ breaks "the name 'folder/' cannot be" <<<'zipfile.ZipFile(path, "w").writestr("f
 breaks 'toy.zip: b is in it twice' <<<'z = zipfile.ZipFile(path, "w"); z.writestr("b", "1"); z.writestr("b", "2"); z.close()'
 breaks 'toy.zip: zeros: 1048577 bytes; an input has at most' <<<'zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED).writestr("zeros", bytes(1048577))'
 
-# A rewrite that cannot end leaves the old archive and nothing beside it.
+# A rewrite that cannot finish leaves the old archive and nothing beside it.
 cp -- "$work/before.zip" "$toy"
 code=0
 "$python" - "$work/fuzz" "$work/other/fresh" >"$work/out" 2>&1 <<'FULL' || code=$?
@@ -160,7 +163,7 @@ if [ $code != 2 ] || ! grep -q 'no space left' "$work/out"; then fail "a full di
 same 'a full disk'
 if [ "$(ls -- "$work/fuzz/corpus")" != $'tin.zip\ntoy.zip' ]; then fail "beside the archives: $(ls -- "$work/fuzz/corpus")"; fi
 
-# The archives that the fuzz targets have pass the same checks.
+# The fuzz targets' own archives pass the same checks.
 for archive in "$root"/fuzz/corpus/*.zip; do
   name=$(basename -- "$archive" .zip)
   if [ "$("$python" "$root/fuzz/corpus.py" list "$name" | wc -l)" -lt 1 ]; then fail "$name: its archive cannot be listed"; fi

@@ -7,7 +7,7 @@ trap 'rm -rf -- "$work"' EXIT
 failed=0
 fail() { echo "failed: $*" >&2; failed=1; }
 
-# A case line for each input, of the families that the target runs.
+# A case line for each input, with the families that the target runs.
 families() { # TARGET [OPTION...]
   local target=$1
   shift
@@ -29,7 +29,7 @@ code=0
 "$tool" to-cases --target schedule >"$work/out" 2>&1 || code=$?
 if [ $code != 2 ]; then fail "without an input: exit $code"; fi
 
-# The way to repeat a schedule's finding takes one file.
+# The command that reproduces a schedule's finding takes one file.
 input=$(find "$corpus/schedule" -type f | sort | head -1)
 if ! "$replay" "$input" | grep -q '^1 inputs'; then fail "replay_schedule does not take one input"; fi
 exit $failed

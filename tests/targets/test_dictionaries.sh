@@ -28,7 +28,7 @@ for target in "$root"/fuzz/targets/*_fuzzer.c; do
   if [ -z "$(ls -- "$corpora/${name%_fuzzer}" 2>/dev/null)" ]; then fail "$name has no corpus in $corpora"; fi
   names+=("${name%_fuzzer}.zip")
 done
-# Anything else would be unpacked by nobody, and not be counted.
+# Any other file would not be unpacked or counted.
 for file in "$root"/fuzz/corpus/*; do
   case " ${names[*]} " in *" $(basename -- "$file") "*) ;; *) fail "$file is no target's archive" ;; esac
 done

@@ -1,4 +1,4 @@
-/* The parts of the fuzz targets: records, their mutations, the tape of the executor, what happens at a
+/* The parts of the fuzz targets: records, the record mutator, the tape of the executor, what happens at a
  * finding. */
 #include "cases/codec/json.h"
 #include "fuzz/generate/draw.h"
@@ -20,8 +20,8 @@ static size_t raw_mutate(uint8_t *data, size_t size, size_t max_size) {
   return size;
 }
 
-/* Any bytes are a valid case (fa_record_to_case asserts that), and a case that came from a record leads back
- * to the same case. */
+/* Any bytes are a valid case (fa_record_to_case asserts that), and a case made from a record converts back to
+ * the same case. */
 static void test_any_bytes(void) {
   fa_rng r = fa_rng_make(7, 1);
   int n_back = 0;
@@ -37,7 +37,7 @@ static void test_any_bytes(void) {
     n_back += back;
     if (back) {
       REQUIRE(fa_record_to_case(&y, FA_RECORD_WORK, &d, NULL) == FA_OK);
-      for (int id = 0; id < FA_T_COUNT; ++id) /* what no tensor has, nobody can see */
+      for (int id = 0; id < FA_T_COUNT; ++id) /* a fill of a tensor that the case lacks is invisible */
         if (!fa_case_uses(&c, (fa_tensor_id)id)) d.fill[id] = c.fill[id];
       CHECK(fa_case_equal(&c, &d));
       fa_case_free(&d);
@@ -47,7 +47,7 @@ static void test_any_bytes(void) {
   CHECK_MSG(n_back > 2700, "%d of 3000", n_back);
 }
 
-/* Any record and any seed are a valid case of the other families too, the same one each time. */
+/* Any record with any seed is also a valid case of the other families, the same one each time. */
 static void test_families(void) {
   fa_rng r = fa_rng_make(9, 1);
   int n_scores = 0, n_masks = 0, n_blocks = 0, n_pages = 0;
@@ -87,14 +87,14 @@ static void test_round_trip(void) {
       x.v[f] = n ? fa_rng_next(&r) % n : fa_rng_next(&r);
     }
     REQUIRE(fa_record_bytes() + 20 <= sizeof bytes);
-    memset(bytes, 0xee, 20); /* a tape before it does not matter */
+    memset(bytes, 0xee, 20); /* a tape before it has no effect */
     fa_record_write(&x, bytes + 20);
     fa_record_read(bytes, fa_record_bytes() + 20, &y);
     CHECK(memcmp(&x, &y, sizeof x) == 0);
   }
 }
 
-/* Bytes cut off the front: the fields that were there become 0, the others stay. */
+/* With bytes removed from the front, the fields that were there become 0, and the others stay. */
 static void test_truncation(void) {
   uint8_t bytes[512];
   const size_t n = fa_record_bytes();
@@ -149,7 +149,7 @@ typedef struct order {
   int32_t next, at[N_THREADS];
 } order;
 
-/* Every thread says when its turn came: on a real device a race, here what the schedule decides. */
+/* Every thread records when it runs: a race on a real device, here decided by the schedule. */
 static void note_order(const void *params) {
   order *o = *(order *const *)params;
   const fa_simt_place here = {__FILE__, __LINE__};
@@ -187,7 +187,7 @@ static void test_tape(void) {
 
 /* ---- findings ---- */
 
-/* What of a result is a finding, and that errors of the world are none. */
+/* Which results are findings; errors of the world are not. */
 static void test_what_is_a_finding(void) {
   static fa_result r;
   for (int state = 0; state < FA_N_STATES; ++state) {
@@ -198,12 +198,12 @@ static void test_what_is_a_finding(void) {
   }
   r.state = FA_ERROR;
   CHECK(!fa_fuzzer_is_finding(&r, FA_ERR_MEMORY));
-  CHECK(fa_fuzzer_is_finding(&r, FA_ERR_INPUT)); /* as of a launch that no device would take */
+  CHECK(fa_fuzzer_is_finding(&r, FA_ERR_INPUT)); /* as from an invalid launch */
   r.malformed = true;
   CHECK(!fa_fuzzer_is_finding(&r, FA_ERR_INPUT));
 }
 
-/* The text of a file in the folder whose name ends like this, and the file removed; "": there is none. */
+/* Reads and removes the file in the folder whose name ends like this; "": there is none. */
 static void take_file(const char *folder, const char *end, char *text, size_t size) {
   DIR *dir = opendir(folder);
   REQUIRE(dir);
@@ -222,7 +222,8 @@ static void take_file(const char *folder, const char *end, char *text, size_t si
   closedir(dir);
 }
 
-/* In a child: it ends by abort. What it said is stderr.txt in the folder. target: NULL, or whose input. */
+/* Runs in a child, which ends by abort. Its output is stderr.txt in the folder. target: NULL, or whose
+ * input. */
 static void find_one(const char *folder, const char *target, const char *input) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -264,7 +265,7 @@ static void test_finding(void) {
   expect_case(text);
   take_file(folder, ".input", text, sizeof text);
   CHECK(!text[0]);
-  /* A case that is not all of it must not be offered as the way to repeat it. */
+  /* If the case alone does not reproduce it, it must not be offered for that. */
   find_one(folder, "schedule", "a tape");
   take_file(folder, "stderr.txt", text, sizeof text);
   CHECK_MSG(strstr(text, "repro: replay_schedule /tmp/test_fuzz_") && strstr(text, ".input\n"), "%s", text);
@@ -276,7 +277,7 @@ static void test_finding(void) {
   CHECK(rmdir(folder) == 0); /* nothing else was left there */
 }
 
-/* What the targets run for an input, which corpus_tool prints. */
+/* What the targets run for an input must be what corpus_tool prints. */
 static void test_inputs(void) {
   uint8_t bytes[600];
   const size_t n = fa_record_bytes(), tape = 8;
@@ -306,8 +307,8 @@ static void test_inputs(void) {
   CHECK(fa_input_find("families") == &fa_input_families && !fa_input_find("famil"));
 }
 
-/* To hopper a record says more: any bytes are a valid case of aligned tensors, most cases lead back to a
- * record, and long rows and wide heads are among them. */
+/* For hopper a record means more: any bytes are a valid case of aligned tensors, most cases convert back to a
+ * record, and long rows and large head dims occur. */
 static void test_hopper_inputs(void) {
   fa_rng r = fa_rng_make(10, 1);
   int n_back = 0, n_long = 0, n_wide = 0;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run_all.sh says so when a target dies, executes nothing or finds something; shell scripts stand for the targets.
+# run_all.sh reports it when a target dies, executes nothing or finds something; shell scripts replace the
+# targets.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
@@ -12,7 +13,7 @@ target() { # DIR NAME COMMANDS
   printf '#!/bin/sh\n%s\n' "$3" >"$work/$1/$2_fuzzer"
   chmod +x "$work/$1/$2_fuzzer"
 }
-expect() { # DIR EXIT REGEX...: what a run of one second says and exits with
+expect() { # DIR EXIT REGEX...: output and exit code of a run of one second
   local dir=$1 want=$2 got=0 regex
   shift 2
   "$root/fuzz/run_all.sh" "$work/$dir" 1 2 >"$work/$dir.out" 2>&1 || got=$?
@@ -43,12 +44,12 @@ expect half 1 '^lame +21 .* status 3$'
 target finding lucky "$works"'; for a in "$@"; do case $a in -artifact_prefix=*) : >"${a#*=}crash-1"; : >"${a#*=}finding-1.json" ;; esac; done; exit 1'
 expect finding 1 '^lucky +42 .* 1  status 1$' 'artifacts/lucky/crash-1$' 'artifacts/lucky/finding-1.json$'
 
-# A slow input is none; what an earlier run left is not taken for this one's end.
+# A slow input is not a finding, and what an earlier run left is not mistaken for this one's end.
 target slow unhurried "$works"'; for a in "$@"; do case $a in -artifact_prefix=*) : >"${a#*=}slow-unit-1" ;; esac; done'
 mkdir -p "$work/slow/logs" && echo 127 >"$work/slow/logs/unhurried.0.status"
 expect slow 0 '^unhurried .* 0  well$'
 
-# Without a corpus in its folder a target gets the archive beside the script.
+# Without a corpus in its folder, a target gets the archive beside the script.
 mkdir -p "$work/script/corpus"
 cp -- "$root/fuzz/run_all.sh" "$work/script/"
 archive() { # NAME INPUT...: each holds its own name
@@ -61,7 +62,7 @@ archive() { # NAME INPUT...: each holds its own name
 }
 # shellcheck disable=SC2016 # for the target to expand
 shows='for last; do :; done; cd "$last" && for i in *; do echo "input $i $(cat "$i")"; done; '
-# unpacked DIR NAME INPUT...: runs the script over DIR; these must be the inputs that the target sees
+# unpacked DIR NAME INPUT...: runs the script over DIR; the target must see exactly these inputs
 unpacked() {
   local dir=$1 name=$2 want got
   shift 2
@@ -74,11 +75,11 @@ archive packed a b
 target packed packed "$shows$works"
 rmdir "$work/packed/corpus/packed"
 unpacked packed packed a b
-echo c >"$work/packed/corpus/packed/c" # the archive has not changed: the folder stays
+echo c >"$work/packed/corpus/packed/c" # the archive is unchanged, so the folder stays
 unpacked packed packed a b c
 archive packed b d
 unpacked packed packed b d
-rm "$work/script/corpus/packed.zip" # what was unpacked once is enough
+rm "$work/script/corpus/packed.zip" # the unpacked corpus is enough
 unpacked packed packed b d
 
 archive own a
@@ -98,7 +99,7 @@ rmdir "$work/torn/corpus/torn"
 if "$work/script/run_all.sh" "$work/torn" 1 >"$work/torn.out" 2>&1; then fail "a torn archive is a corpus: $(cat "$work/torn.out")"; fi
 if [ -e "$work/torn/corpus/torn" ]; then fail "a torn archive leaves a folder that the next run would take"; fi
 
-# Each of the programs that can unpack, where the others are not.
+# Each program that can unpack, without the others.
 mkdir "$work/tools"
 for tool in bash sh env basename dirname mkdir rm mv cp cmp cat sed grep tail tr find wc sleep; do ln -s "$(command -v $tool)" "$work/tools/"; done
 archive packed x y z
