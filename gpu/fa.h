@@ -1,5 +1,6 @@
 /* The attention kernels for C programs: O = softmax(scale * Q K^T, masked) V on an NVIDIA GPU, the gradients,
- * and the same over keys in a cache. Formulas: docs/semantics.md (families flash, memeff, flex and kvcache).
+ * and the same over keys in a cache. Formulas: docs/reference/semantics.md (families flash, memeff, flex and
+ * kvcache).
  *
  *   fa_attention a;
  *   fa_attention_init(&a);                     // then sizes, pointers, strides, mask ...
@@ -63,8 +64,9 @@ typedef struct fa_strides {
   int64_t batch, row, head;
 } fa_strides;
 
-/* Where dropout's random numbers come from (docs/semantics.md, "Dropout"). TILED: a byte to every pair, from
- * Philox of seven rounds by 16 x 32 tiles. LINEAR: 32 bits to every pair, from ten rounds by linear index. */
+/* Where dropout's random numbers come from (docs/reference/semantics.md, "Dropout"). TILED: a byte to every
+ * pair, from Philox of seven rounds by 16 x 32 tiles. LINEAR: 32 bits to every pair, from ten rounds by
+ * linear index. */
 typedef enum fa_dropout_scheme { FA_DROPOUT_TILED, FA_DROPOUT_LINEAR } fa_dropout_scheme;
 
 /* ---- expressions and block lists ---- */
@@ -79,8 +81,8 @@ typedef struct fa_flex_buffer {
   int64_t shape[FA_FLEX_MAX_RANK]; /* from 1 up */
 } fa_flex_buffer;
 
-/* score_mod and mask_mod, in the language of docs/expressions.md: read and checked once, so that calls only
- * look at it. Any number of calls may share one, from several threads and with other buffers each. */
+/* score_mod and mask_mod, in the language of docs/reference/expressions.md: read and checked once, so that
+ * calls only look at it. Any number of calls may share one, from several threads and with other buffers each. */
 typedef struct fa_flex_program fa_flex_program;
 
 /* score_mod, mask_mod: NULL: none. buffers: n_buffers of them, at most FA_FLEX_MAX_BUFFERS; nothing of the

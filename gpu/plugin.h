@@ -4,8 +4,8 @@
  *
  * A plugin is a shared library that exports one object, `const fa_plugin fa_plugin_table`. This header needs
  * nothing else of the project; tests/exec/example_plugin.c is a whole plugin. What is to be computed:
- * docs/semantics.md. FA_PLUGIN_VERSION changes whenever anything here does, and a library of another version
- * is refused.
+ * docs/reference/semantics.md. FA_PLUGIN_VERSION changes whenever anything here does, and a library of
+ * another version is refused.
  *
  * The library runs in a worker process: if it crashes or hangs, that case fails and the others go on. Every
  * case is run twice, with outputs that hold different NaN patterns; it must write all of them and nothing
@@ -25,7 +25,7 @@ extern "C" {
 enum { FA_PLUGIN_F16, FA_PLUGIN_BF16, FA_PLUGIN_F32, FA_PLUGIN_I32, FA_PLUGIN_U8 }; /* element types */
 enum { FA_PLUGIN_FORWARD = 1, FA_PLUGIN_BACKWARD = 2 };                             /* bits of passes */
 
-/* Names and meanings as in the case file (docs/semantics.md). */
+/* Names and meanings as in the case file (docs/reference/semantics.md). */
 typedef struct fa_plugin_problem {
   const char *family;                /* "flash", "memeff", "flex", "kvcache" */
   int dtype;                         /* of q, k, v, o and their gradients */
@@ -67,8 +67,8 @@ typedef struct fa_plugin_tensors {
   fa_plugin_tensor o, lse, p_debug, dq, dk, dv, dbias;
 } fa_plugin_tensors;
 
-/* The arithmetic that error bounds are made for (docs/bounds.md). Filled in before the call: what is not
- * touched stays as it is. */
+/* The arithmetic that error bounds are made for (docs/reference/bounds.md). Filled in before the call: what
+ * is not touched stays as it is. */
 typedef struct fa_plugin_arithmetic {
   const char *name;         /* "mma-hopper", "mma-ampere", "mma-volta": tensor cores, "simt-f32": scalar f32,
                                "3xtf32"; "recorded" (before the call): bounds that fit all of these */

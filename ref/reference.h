@@ -1,8 +1,9 @@
 /* The judge's own attention: float64 values and per-element error bounds, by blocked GEMMs on OpenBLAS.
  *
- * Formulas: docs/semantics.md (values), docs/bounds.md (bounds). Memory is O(S * d): scores exist one tile at
- * a time, tiles that no visible pair touches are skipped. Work is split over (batch entry, head, block) on
- * n_threads threads, with OpenBLAS single-threaded inside; the result does not depend on n_threads. */
+ * Formulas: docs/reference/semantics.md (values), docs/reference/bounds.md (bounds). Memory is O(S * d):
+ * scores exist one tile at a time, tiles that no visible pair touches are skipped. Work is split over (batch
+ * entry, head, block) on n_threads threads, with OpenBLAS single-threaded inside; the result does not depend
+ * on n_threads. */
 #ifndef FA_REF_REFERENCE_H
 #define FA_REF_REFERENCE_H
 

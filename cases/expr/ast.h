@@ -1,5 +1,5 @@
 /* Score and mask expressions (family flex): the text of a case, read into a typed tree. Language and meaning
- * of every operation: docs/expressions.md.
+ * of every operation: docs/reference/expressions.md.
  *
  * The text is data: it is parsed here and never pasted into source. An expression is an array of nodes in
  * which arguments stand before those who use them, so walking it in order needs no recursion. What parsing

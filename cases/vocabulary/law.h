@@ -1,6 +1,6 @@
 /* Metamorphic laws: what must hold between two runs of a subject, whatever the right answer is. A case that
  * names one is judged by that law instead of the reference. What each compares, and how exactly:
- * docs/laws.md. */
+ * docs/reference/laws.md. */
 #ifndef FA_CASES_VOCABULARY_LAW_H
 #define FA_CASES_VOCABULARY_LAW_H
 

@@ -1,4 +1,5 @@
-/* One attention problem: what is to be computed, without any data. Symbols and formulas: docs/semantics.md.
+/* One attention problem: what is to be computed, without any data. Symbols and formulas:
+ * docs/reference/semantics.md.
  *
  * Both sides read this: ref/ to judge, gpu/ to compute. It is plain data; fa_problem_init gives a valid
  * default, fa_problem_free releases what it owns. */
@@ -36,7 +37,7 @@ typedef struct fa_bias {
   bool per_batch, per_head, per_query; /* false: that axis is 1 (broadcast) */
 } fa_bias;
 
-/* p == 0: off. Scheme by family: flash 7-round Philox, memeff 10-round (docs/semantics.md). */
+/* p == 0: off. Scheme by family: flash 7-round Philox, memeff 10-round (docs/reference/semantics.md). */
 typedef struct fa_dropout {
   double p;
   uint64_t seed, offset;

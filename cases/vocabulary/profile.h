@@ -1,6 +1,6 @@
 /* How a kernel does its arithmetic: the constants that the error bounds need. A backend names its own for
  * each problem; the judge knows nothing else about the kernel. Table and derivation: cases/vocabulary/profile.c,
- * docs/bounds.md. */
+ * docs/reference/bounds.md. */
 #ifndef FA_CASES_VOCABULARY_PROFILE_H
 #define FA_CASES_VOCABULARY_PROFILE_H
 
@@ -30,7 +30,7 @@ typedef struct fa_profile {
   double eps_exp;          /* relative error of one exponential */
   double eps_log;          /* absolute error of the final logarithm, in units of the result's natural log */
   double eps_tanh;         /* relative error of tanh (softcap) */
-  bool fast_functions;     /* score_mod may go through the device's approximations (docs/bounds.md) */
+  bool fast_functions;     /* score_mod may go through the device's approximations: docs/reference/bounds.md */
   int block_n;             /* keys per tile of the running softmax */
   int max_splits;          /* partial results that may be combined (1 = none) */
   bool gqa_partials_in_io; /* dK/dV of a group are summed from partials rounded to the I/O type */

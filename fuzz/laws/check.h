@@ -1,6 +1,6 @@
 /* Metamorphic laws: a case judged by what must hold between two runs of the subject. No reference is needed,
  * so lengths that float64 cannot reach can be judged too. Which laws there are: cases/vocabulary/law.h; what each
- * compares, and how exactly: docs/laws.md. */
+ * compares, and how exactly: docs/reference/laws.md. */
 #ifndef FA_FUZZ_LAWS_CHECK_H
 #define FA_FUZZ_LAWS_CHECK_H
 

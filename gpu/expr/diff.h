@@ -1,5 +1,6 @@
 /* Symbolic derivatives of a score expression, for kernels: the same conventions at kinks as
- * docs/expressions.md, and shared nodes, so that their number grows in proportion to the expression's. */
+ * docs/reference/expressions.md, and shared nodes, so that their number grows in proportion to the
+ * expression's. */
 #ifndef FA_GPU_EXPR_DIFF_H
 #define FA_GPU_EXPR_DIFF_H
 

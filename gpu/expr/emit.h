@@ -11,8 +11,9 @@
 
 #include "gpu/expr/diff.h"
 
-/* FAST: the device's approximations where docs/bounds.md grants them to score_mod of 16-bit problems (exp,
- * log, sqrt, tanh, division); for a host the functions stay the same, and x / constant becomes a product. */
+/* FAST: the device's approximations where docs/reference/bounds.md grants them to score_mod of 16-bit
+ * problems (exp, log, sqrt, tanh, division); for a host the functions stay the same, and x / constant becomes
+ * a product. */
 typedef enum fa_expr_speed { FA_EXPR_ACCURATE, FA_EXPR_FAST } fa_expr_speed;
 
 /* What the functions call. FA_EXPR_FN may be defined before: how they are declared. */

@@ -1,6 +1,6 @@
 /* What stands behind fa_flex_functions on the host: an interpreter of a call's expressions, pair by pair, in
- * float32 and int32 with the meaning of docs/expressions.md, "Kernels". It gives what gpu/ref_f32/expr.h gives,
- * bit for bit. */
+ * float32 and int32 with the meaning of docs/reference/expressions.md, "Kernels". It gives what
+ * gpu/ref_f32/expr.h gives, bit for bit. */
 #ifndef FA_GPU_EXPR_FUNCTIONS_H
 #define FA_GPU_EXPR_FUNCTIONS_H
 

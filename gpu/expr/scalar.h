@@ -1,5 +1,6 @@
 /* One operation of an expression on single numbers in f32 and int32: what everybody who evaluates expressions
- * as kernels do computes. Integers wrap, x / 0 and x % 0 of integers are 0 (docs/expressions.md, "Kernels").
+ * as kernels do computes. Integers wrap, x / 0 and x % 0 of integers are 0 (docs/reference/expressions.md,
+ * "Kernels").
  */
 #ifndef FA_GPU_EXPR_SCALAR_H
 #define FA_GPU_EXPR_SCALAR_H

@@ -1,5 +1,5 @@
-/* The `ref-f32` backend: a sanity subject. It computes what docs/semantics.md says in plain float32 loops, so
- * a case that it fails is a fault of the judge or of this file, never of a clever kernel. */
+/* The `ref-f32` backend: a sanity subject. It computes what docs/reference/semantics.md says in plain float32
+ * loops, so a case that it fails is a fault of the judge or of this file, never of a clever kernel. */
 #include "gpu/backend.h"
 #include "gpu/ref_f32/parts.h"
 

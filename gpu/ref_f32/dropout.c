@@ -1,4 +1,5 @@
-/* Which pairs dropout keeps, bit for bit as the original kernels decide it (docs/semantics.md, "Dropout"). */
+/* Which pairs dropout keeps, bit for bit as the original kernels decide it (docs/reference/semantics.md,
+ * "Dropout"). */
 #include "gpu/ref_f32/parts.h"
 
 typedef struct words {

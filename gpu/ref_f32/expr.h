@@ -1,6 +1,6 @@
 /* Expressions in float32 and int32, as a plain kernel computes them: every node over a row of pairs, branches
- * evaluated both and then chosen. What has no value gives a defined one (docs/expressions.md, "Kernels"):
- * integers wrap, division of an integer by 0 gives 0, indices are clamped to their range. */
+ * evaluated both and then chosen. What has no value gives a defined one (docs/reference/expressions.md,
+ * "Kernels"): integers wrap, division of an integer by 0 gives 0, indices are clamped to their range. */
 #ifndef FA_GPU_REF_F32_EXPR_H
 #define FA_GPU_REF_F32_EXPR_H
 

@@ -1,8 +1,8 @@
 /* The parts of the `ref-f32` backend: a plain float32 attention that works on one tile of scores at a time.
  *
- * It is a second, independent writing of docs/semantics.md in the arithmetic of a simple kernel: its masks,
- * dropout bits and address arithmetic are its own. Every product and sum is one fmaf (one rounding per
- * step), P and dS are rounded to the element type before they are multiplied, outputs are rounded once. */
+ * It is a second, independent writing of docs/reference/semantics.md in the arithmetic of a simple kernel:
+ * its masks, dropout bits and address arithmetic are its own. Every product and sum is one fmaf (one rounding
+ * per step), P and dS are rounded to the element type before they are multiplied, outputs are rounded once. */
 #ifndef FA_GPU_REF_F32_PARTS_H
 #define FA_GPU_REF_F32_PARTS_H
 

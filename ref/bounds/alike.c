@@ -1,5 +1,5 @@
 /* Rows whose logits differ by less than a rounding: their weights round alike, and a sum of such roundings is
- * not sqrt(n) of one (docs/bounds.md, "Rows that round alike"). */
+ * not sqrt(n) of one (docs/reference/bounds.md, "Rows that round alike"). */
 #include "ref/bounds/terms.h"
 
 #include <math.h>

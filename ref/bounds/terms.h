@@ -1,4 +1,4 @@
-/* Error bounds of the reference's values: docs/bounds.md.
+/* Error bounds of the reference's values: docs/reference/bounds.md.
  *
  * Everything here is float32 and nonnegative. Operands are scaled by powers of two to at most about 1, and
  * those that get squared are kept above a least size, so that no square vanishes: a bound may come out a

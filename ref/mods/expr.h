@@ -1,8 +1,8 @@
 /* Score and mask expressions in float64, one row of pairs at a time, with what an f32 kernel may be off by.
  *
  * A value comes with the largest absolute error that arithmetic in f32 may bring to it, given its inputs'
- * errors (docs/expressions.md, "Bounds"). An int or a condition has error 0 or 1: 1 = rounding may decide it
- * otherwise. */
+ * errors (docs/reference/expressions.md, "Bounds"). An int or a condition has error 0 or 1: 1 = rounding may
+ * decide it otherwise. */
 #ifndef FA_REF_MODS_EXPR_H
 #define FA_REF_MODS_EXPR_H
 
@@ -50,7 +50,7 @@ int64_t fa_ref_expr_element(const fa_ref_expr *x, int node, int lane);
 /* Why the lane has no value: "column 7: log of -0.25". */
 void fa_ref_expr_explain(const fa_ref_expr *x, int lane, char *text, size_t size);
 
-/* Errors of one function's result y: eps |y| + floor. docs/bounds.md, "Functions of expressions". */
+/* Errors of one function's result y: eps |y| + floor. docs/reference/bounds.md, "Functions of expressions". */
 typedef struct fa_ref_function_error {
   double eps, floor;
 } fa_ref_function_error;

@@ -2,7 +2,7 @@
  *
  * A branch that is not taken is not multiplied by 0: it adds nothing, whatever stands in it (0 times infinity
  * would be NaN). Where rounding may decide a branch, both are followed and the error covers either. Kinks:
- * docs/expressions.md, "Derivatives". */
+ * docs/reference/expressions.md, "Derivatives". */
 #include "ref/mods/expr.h"
 
 #include <float.h>

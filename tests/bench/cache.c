@@ -1,8 +1,8 @@
 /* How fast a cache is read when one row, or a few, attend to it: bench_kv [row ...], a row being
  * D,Hq,Hk,S,B[,page[,splits[,rows[,layout]]]]: page 0 is no pages, splits 0 is as many as are chosen, layout
- * 1 puts each head's keys side by side. Without arguments, those that docs/performance.md has. Prints GB/s of
- * keys and values, of one call between two events (median), and of calls that a graph makes one after the
- * other, which leaves out what it takes to submit them. */
+ * 1 puts each head's keys side by side. Without arguments, those that docs/notes/performance.md has. Prints
+ * GB/s of keys and values, of one call between two events (median), and of calls that a graph makes one after
+ * the other, which leaves out what it takes to submit them. */
 #include "gpu/cuda_backend/context.h"
 #include "gpu/fa.h"
 #include "gpu/plan/cache.h"
