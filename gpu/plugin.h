@@ -25,7 +25,7 @@ extern "C" {
 enum { FA_PLUGIN_F16, FA_PLUGIN_BF16, FA_PLUGIN_F32, FA_PLUGIN_I32, FA_PLUGIN_U8 }; /* element types */
 enum { FA_PLUGIN_FORWARD = 1, FA_PLUGIN_BACKWARD = 2 };                             /* bits of passes */
 
-/* Names and meanings as in the case file (docs/reference/semantics.md). */
+/* Names and meanings as in the case file (docs/reference/case-file.md). */
 typedef struct fa_plugin_problem {
   const char *family;                /* "flash", "memeff", "flex", "kvcache" */
   int dtype;                         /* of q, k, v, o and their gradients */

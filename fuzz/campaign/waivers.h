@@ -1,6 +1,6 @@
 /* Known failures: a file says which cases may fail, how, why, and until when. A failure that a waiver expects
  * is reported but does not fail the run; a waiver whose cases all pass does, because it has outlived its
- * reason and would hide the next fault. The file: docs/guide/campaigns.md. */
+ * reason and would hide the next fault. The file: docs/guide/ci.md. */
 #ifndef FA_FUZZ_CAMPAIGN_WAIVERS_H
 #define FA_FUZZ_CAMPAIGN_WAIVERS_H
 
