@@ -1,7 +1,7 @@
 """What README.md and docs/ name must be there: pages and headings that are linked, files and folders that are named; and README
 stays short. Sources that name a page of docs/, and a heading of it in quotes, are held to the same.
 
-In a path a word in capitals or a star stands for anything. The pages of docs/notes/ are of their day: where files that have gone
+In a path NAME, FILE, FAMILY or a star stands for anything. The pages of docs/notes/ are of their day: where files that have gone
 since are named without their folder, that is not looked at. Afterwards copies of the texts with one fault each, every one of which
 must be found. Run in the repository's root.
 """
@@ -12,6 +12,15 @@ import subprocess
 import sys
 
 README_LINES = 150
+# What pages may name although it is not there: it comes with changes that are under way. What has come must leave the list.
+COMING = {
+    "cases/tensors/table.c", "cases/vocabulary/mask.c", "cases/vocabulary/mask.h", "gpu/args/calls.c", "gpu/args/profile.c",
+    "gpu/cuda/run.c", "gpu/cuda/target.c", "gpu/kernels/registry/cache.def", "gpu/kernels/registry/flash.def",
+    "gpu/kernels/registry/flex.def", "gpu/kernels/registry/hopper.def", "gpu/kernels/registry/memeff.def",
+    "gpu/kernels/registry/select.c", "gpu/kernels/registry/units.def", "gpu/plan/attention.c", "gpu/plan/parts.h",
+    "gpu/plan/plan.c", "gpu/plan/plan.h",
+}
+PLACEHOLDER = re.compile(r"(?<![A-Za-z])(?:NAME|FILE|FAMILY)(?![A-Za-z])")
 ROOTS = "cases|ref|gpu|report|fuzz|tests|docs|python|[.]ci"
 PATH = re.compile(rf"(?<![\w/.-])(?:{ROOTS})/[\w./*-]*")
 FILE = re.compile(r"`([\w-]+\.(?:c|h|cu|cuh|cpp|py|sh|def|cmake))`")
@@ -35,7 +44,7 @@ class Repository:
     def __init__(self):
         names = files_of_repository()
         self.pages = {n: read(n) for n in names if n == "README.md" or (n.startswith("docs/") and n.endswith(".md"))}
-        self.names = {os.path.basename(n) for n in names}
+        self.names = {os.path.basename(n) for n in names} | {os.path.basename(n) for n in COMING}
         suffixes = (".c", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".txt", ".cmake", ".json", ".patch")
         self.sources = {n: read(n) for n in names if n.endswith(suffixes) and n != "tests/house/test_docs_links.py"}
 
@@ -57,7 +66,7 @@ def headings(text):
 
 
 def exists(path):
-    path = re.sub(r"\b[A-Z]{2,}\b", "*", path)
+    path = PLACEHOLDER.sub("*", path)
     return bool(glob.glob(path)) if "*" in path else os.path.exists(path)
 
 
@@ -77,9 +86,10 @@ def link_faults(page, text, pages):
 
 def name_faults(page, text, names):
     named = {path.rstrip(".") for path in PATH.findall(text)}  # a sentence may end behind it
-    found = [f"{page}: {path} is not there" for path in sorted(named) if not exists(path)]
+    found = [f"{page}: {path} is not there" for path in sorted(named - COMING) if not exists(path)]
     if not page.startswith("docs/notes/"):
-        found += [f"{page}: no file is called {name}" for name in sorted(set(FILE.findall(text)) - names)]
+        found += [f"{page}: no file is called {name}" for name in sorted(set(FILE.findall(text)) - names)
+                  if not PLACEHOLDER.match(name)]
     return found
 
 
@@ -92,8 +102,10 @@ def source_faults(source, text, pages):
 
 
 def faults(r):
+    found = [f"{path} is there now: it must leave COMING" for path in sorted(COMING) if os.path.exists(path)]
     n_lines = r.pages["README.md"].count("\n")
-    found = [f"README.md has {n_lines} lines, {README_LINES - 1} are allowed"] if n_lines >= README_LINES else []
+    if n_lines >= README_LINES:
+        found.append(f"README.md has {n_lines} lines, {README_LINES - 1} are allowed")
     for page, text in r.pages.items():
         found += link_faults(page, text, r.pages) + name_faults(page, text, r.names)
     for source, text in r.sources.items():
