@@ -1,5 +1,5 @@
 /* The attention kernels for C programs: O = softmax(scale * Q K^T, masked) V on an NVIDIA GPU, its gradients,
- * and the same over a KV cache. Formulas: docs/semantics.md (families flash, memeff, flex and kvcache).
+ * and the same over a KV cache. Formulas: docs/reference/semantics.md (families flash, memeff, flex and kvcache).
  *
  *   fa_attention a;
  *   fa_attention_init(&a);                     // then sizes, pointers, strides, mask ...
@@ -68,7 +68,7 @@ typedef struct fa_strides {
   int64_t batch, row, head;
 } fa_strides;
 
-/* Where dropout's random numbers come from (docs/semantics.md, "Dropout"). TILED: a byte per pair, from
+/* Where dropout's random numbers come from (docs/reference/semantics.md, "Dropout"). TILED: a byte per pair, from
  * Philox with seven rounds, by 16 x 32 tiles. LINEAR: 32 bits per pair, from ten rounds, by linear index. */
 typedef enum fa_dropout_scheme { FA_DROPOUT_TILED, FA_DROPOUT_LINEAR } fa_dropout_scheme;
 
@@ -84,7 +84,7 @@ typedef struct fa_flex_buffer {
   int64_t shape[FA_FLEX_MAX_RANK]; /* each >= 1 */
 } fa_flex_buffer;
 
-/* score_mod and mask_mod, in the language of docs/expressions.md: parsed and checked once and not again per
+/* score_mod and mask_mod, in the language of docs/reference/expressions.md: parsed and checked once and not again per
  * call. Any number of calls may share one, from several threads and with different buffers. */
 typedef struct fa_flex_program fa_flex_program;
 

@@ -3,7 +3,7 @@
  *   fa-verify run --backend plugin:./mine.so --cases cases/causal.json
  *
  * A plugin is a shared library that exports one object, `const fa_plugin fa_plugin_table`. This header needs
- * nothing else from the project; tests/exec/example_plugin.c is a complete plugin. docs/semantics.md defines
+ * nothing else from the project; tests/exec/example_plugin.c is a complete plugin. docs/reference/semantics.md defines
  * what to compute. FA_PLUGIN_VERSION changes whenever anything here does, and a library of another version is
  * rejected.
  *
@@ -25,7 +25,7 @@ extern "C" {
 enum { FA_PLUGIN_F16, FA_PLUGIN_BF16, FA_PLUGIN_F32, FA_PLUGIN_I32, FA_PLUGIN_U8 }; /* element types */
 enum { FA_PLUGIN_FORWARD = 1, FA_PLUGIN_BACKWARD = 2 };                             /* bits of passes */
 
-/* Names and meanings as in the case file (docs/semantics.md). */
+/* Names and meanings as in the case file (docs/reference/semantics.md). */
 typedef struct fa_plugin_problem {
   const char *family;                /* "flash", "memeff", "flex", "kvcache" */
   int dtype;                         /* of q, k, v, o and their gradients */
@@ -67,7 +67,7 @@ typedef struct fa_plugin_tensors {
   fa_plugin_tensor o, lse, p_debug, dq, dk, dv, dbias;
 } fa_plugin_tensors;
 
-/* The arithmetic that error bounds are made for (docs/bounds.md). It is filled in before the call: what the
+/* The arithmetic that error bounds are made for (docs/reference/bounds.md). It is filled in before the call: what the
  * plugin does not set keeps its value. */
 typedef struct fa_plugin_arithmetic {
   const char *name;         /* "mma-hopper", "mma-ampere", "mma-volta": tensor cores, "simt-f32": scalar f32,

@@ -1,6 +1,6 @@
 /* The judge's own attention: float64 values and per-element error bounds, by blocked GEMMs on OpenBLAS.
  *
- * Formulas: docs/semantics.md (values), docs/bounds.md (bounds). Memory is O(S * d): scores exist one tile at
+ * Formulas: docs/reference/semantics.md (values), docs/reference/bounds.md (bounds). Memory is O(S * d): scores exist one tile at
  * a time, and tiles without a visible pair are skipped. Work is split by (sequence, head, block) over
  * n_threads threads, with OpenBLAS single-threaded inside; the result does not depend on n_threads. */
 #ifndef FA_REF_REFERENCE_H

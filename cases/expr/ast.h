@@ -1,4 +1,4 @@
-/* Score and mask expressions (family flex): the text of a case parsed into a typed tree. docs/expressions.md
+/* Score and mask expressions (family flex): the text of a case parsed into a typed tree. docs/reference/expressions.md
  * defines the language and the meaning of every operation.
  *
  * The text is data: it is parsed here and never pasted into source. An expression is an array of nodes in

@@ -1,5 +1,5 @@
 /* Metamorphic laws: relations that must hold between two runs of a subject, whatever the right answer is. A
- * case with a law is judged by it instead of the reference. docs/laws.md says what each compares, and how
+ * case with a law is judged by it instead of the reference. docs/reference/laws.md says what each compares, and how
  * exactly. */
 #ifndef FA_CASES_VOCABULARY_LAW_H
 #define FA_CASES_VOCABULARY_LAW_H

@@ -1,4 +1,4 @@
-/* One attention problem: what to compute, without any data. Symbols and formulas: docs/semantics.md.
+/* One attention problem: what to compute, without any data. Symbols and formulas: docs/reference/semantics.md.
  *
  * Both sides read it: ref/ to judge, gpu/ to compute. It is plain data; fa_problem_init sets a valid default,
  * and fa_problem_free frees what it owns. */
@@ -37,7 +37,7 @@ typedef struct fa_bias {
 } fa_bias;
 
 /* p == 0: off. The generator depends on the family: flash 7-round Philox, memeff 10-round
- * (docs/semantics.md). */
+ * (docs/reference/semantics.md). */
 typedef struct fa_dropout {
   double p;
   uint64_t seed, offset;

@@ -1,4 +1,4 @@
-/* The table of arithmetic profiles. Where each number comes from: docs/bounds.md, "Constants". */
+/* The table of arithmetic profiles. Where each number comes from: docs/reference/bounds.md, "Constants". */
 #include "cases/vocabulary/profile.h"
 
 #include "cases/base/status.h"

@@ -1,6 +1,6 @@
 /* Arithmetic profile of a kernel: the constants that the error bounds need. A backend names a profile for
  * each problem, and the judge knows nothing else about the kernel. Table and derivation:
- * cases/vocabulary/profile.c, docs/bounds.md. */
+ * cases/vocabulary/profile.c, docs/reference/bounds.md. */
 #ifndef FA_CASES_VOCABULARY_PROFILE_H
 #define FA_CASES_VOCABULARY_PROFILE_H
 
@@ -28,7 +28,7 @@ typedef struct fa_profile {
   double eps_exp;          /* relative error of one exponential */
   double eps_log;          /* absolute error of the final logarithm, in units of the natural logarithm */
   double eps_tanh;         /* relative error of tanh (softcap) */
-  bool fast_functions;     /* score_mod may go through the device's approximations (docs/bounds.md) */
+  bool fast_functions;     /* score_mod may go through the device's approximations (docs/reference/bounds.md) */
   int block_n;             /* keys per tile of the running softmax */
   int max_splits;          /* most partial results that may be combined (1 = no splits) */
   bool gqa_partials_in_io; /* dK/dV of a group of heads are summed from partials rounded to the I/O type */

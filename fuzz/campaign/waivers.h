@@ -1,6 +1,6 @@
 /* Known failures: a file says which cases may fail, how, why, and until when. A failure that a waiver expects
  * is reported but does not fail the run. A waiver whose cases all pass does fail it: it is obsolete and would
- * hide the next fault. The file: docs/campaigns.md. */
+ * hide the next fault. The file: docs/guide/campaigns.md. */
 #ifndef FA_FUZZ_CAMPAIGN_WAIVERS_H
 #define FA_FUZZ_CAMPAIGN_WAIVERS_H
 

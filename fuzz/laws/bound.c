@@ -1,5 +1,5 @@
 /* How far two correct runs may differ: the reference's own end-to-end bounds if it is fast enough, otherwise
- * a-priori bounds from magnitudes alone (docs/laws.md). */
+ * a-priori bounds from magnitudes alone (docs/reference/laws.md). */
 #include "fuzz/laws/parts.h"
 #include "ref/reference.h"
 
@@ -98,7 +98,7 @@ static double gamma_of(const fa_law_work *w, const fa_profile *f, int64_t n) {
   return (w->generic ? fmin(worst, 4 * sqrt(worst)) : worst) * U;
 }
 
-/* The formulas of docs/laws.md, "A priori". q_norm, k_norm: longest rows; v: the largest element. */
+/* The formulas of docs/reference/laws.md, "A priori". q_norm, k_norm: longest rows; v: the largest element. */
 static void bound_of_head(const fa_law_work *w, const fa_law_side *s, int64_t n, double q_norm, double k_norm,
                           double v, double added, double *bound_o, double *bound_lse) {
   const fa_problem *p = &s->p;

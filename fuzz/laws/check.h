@@ -1,6 +1,6 @@
 /* Metamorphic laws: a case is judged by a relation that must hold between two runs of the subject. No
  * reference is needed, so that lengths too large for float64 can be judged too. The laws:
- * cases/vocabulary/law.h; what each compares, and how exactly: docs/laws.md. */
+ * cases/vocabulary/law.h; what each compares, and how exactly: docs/reference/laws.md. */
 #ifndef FA_FUZZ_LAWS_CHECK_H
 #define FA_FUZZ_LAWS_CHECK_H
 

@@ -88,7 +88,7 @@ static pair compare_bound(const fa_law_work *w, const fa_law_side *other, fa_ten
 }
 
 /* Long gradients have no bounds of their own: compares the norm of their errors with their norm
- * (docs/laws.md). */
+ * (docs/reference/laws.md). */
 static void compare_norms(fa_law_work *w, const fa_law_side *other, fa_tensor_id id, fa_law_map *map,
                           const void *ctx) {
   const fa_tensor *a = &w->base.out.t[id], *b = &other->out.t[id];

@@ -1,5 +1,5 @@
 /* The backend exec:CMD: a program in any language that receives tensors in files and answers in lines of
- * JSON. docs/exec.md is its contract. */
+ * JSON. docs/reference/protocol.md is its contract. */
 #include "cases/recipe/case.h"
 #include "cases/base/json.h"
 #include "gpu/backends/exec_hello.h"
@@ -326,7 +326,7 @@ out:
 
 const fa_backend fa_backend_exec = {
     .name = "exec",
-    .what = "exec:CMD, a program of yours that answers lines of JSON (docs/exec.md)",
+    .what = "exec:CMD, a program of yours that answers lines of JSON (docs/reference/protocol.md)",
     .open = exec_open,
     .close = exec_close,
     .describe = exec_describe,

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 extern const fa_backend fa_backend_plugin; /* gpu/plugin.h */
-extern const fa_backend fa_backend_exec;   /* docs/exec.md */
+extern const fa_backend fa_backend_exec;   /* docs/reference/protocol.md */
 extern const fa_backend fa_backend_mutant; /* gpu/backends/mutant.h */
 
 /* Converts what a subject says about its arithmetic for the judge. Unknown names become "recorded". */

@@ -1,4 +1,4 @@
-/* Symbolic derivatives of a score expression, for kernels. Kinks follow docs/expressions.md. Nodes are
+/* Symbolic derivatives of a score expression, for kernels. Kinks follow docs/reference/expressions.md. Nodes are
  * shared, so that their number is proportional to the expression's. */
 #ifndef FA_GPU_EXPR_DIFF_H
 #define FA_GPU_EXPR_DIFF_H

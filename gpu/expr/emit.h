@@ -11,7 +11,7 @@
 
 #include "gpu/expr/diff.h"
 
-/* FAST: the device's approximations where docs/bounds.md allows them for score_mod of 16-bit problems (exp,
+/* FAST: the device's approximations where docs/reference/bounds.md allows them for score_mod of 16-bit problems (exp,
  * log, sqrt, tanh, division). On a host the functions stay the same, and x / constant becomes a product. */
 typedef enum fa_expr_speed { FA_EXPR_ACCURATE, FA_EXPR_FAST } fa_expr_speed;
 

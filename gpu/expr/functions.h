@@ -1,5 +1,5 @@
 /* Implements fa_flex_functions on the host: an interpreter of a call's expressions, pair by pair, in float32
- * and int32 with the semantics of docs/expressions.md, "Kernels". Its results equal those of
+ * and int32 with the semantics of docs/reference/expressions.md, "Kernels". Its results equal those of
  * gpu/ref_f32/expr.h bit for bit. */
 #ifndef FA_GPU_EXPR_FUNCTIONS_H
 #define FA_GPU_EXPR_FUNCTIONS_H

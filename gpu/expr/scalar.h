@@ -1,5 +1,5 @@
 /* One operation of an expression on single numbers in f32 and int32, shared by everything that evaluates
- * expressions as kernels do. Integers wrap; integer x / 0 and x % 0 are 0 (docs/expressions.md,
+ * expressions as kernels do. Integers wrap; integer x / 0 and x % 0 are 0 (docs/reference/expressions.md,
  * "Kernels"). */
 #ifndef FA_GPU_EXPR_SCALAR_H
 #define FA_GPU_EXPR_SCALAR_H

@@ -1,4 +1,4 @@
-/* The `ref-f32` backend: a sanity subject. It computes docs/semantics.md in plain float32 loops, so a case
+/* The `ref-f32` backend: a sanity subject. It computes docs/reference/semantics.md in plain float32 loops, so a case
  * that fails here is a fault of the judge or of this backend, never of a clever kernel. */
 #include "gpu/backend.h"
 #include "gpu/ref_f32/parts.h"

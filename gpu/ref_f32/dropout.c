@@ -1,4 +1,4 @@
-/* Which pairs dropout keeps, bit for bit as in the original kernels (docs/semantics.md, "Dropout"). */
+/* Which pairs dropout keeps, bit for bit as in the original kernels (docs/reference/semantics.md, "Dropout"). */
 #include "gpu/ref_f32/parts.h"
 
 typedef struct words {

@@ -1,5 +1,5 @@
 /* Expressions in float32 and int32 as a plain kernel computes them: every node over a row of pairs, both
- * branches evaluated and then selected. Undefined operations give defined results (docs/expressions.md,
+ * branches evaluated and then selected. Undefined operations give defined results (docs/reference/expressions.md,
  * "Kernels"): integers wrap, integer division by 0 gives 0, indices are clamped to their range. */
 #ifndef FA_GPU_REF_F32_EXPR_H
 #define FA_GPU_REF_F32_EXPR_H

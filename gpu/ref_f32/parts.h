@@ -1,6 +1,6 @@
 /* The parts of the `ref-f32` backend: a plain float32 attention that works on one tile of scores at a time.
  *
- * It is a second, independent implementation of docs/semantics.md in the arithmetic of a simple kernel, with
+ * It is a second, independent implementation of docs/reference/semantics.md in the arithmetic of a simple kernel, with
  * its own masks, dropout bits and address arithmetic. Every product and sum is one fmaf (one rounding per
  * step), P and dS are rounded to the element type before they are multiplied, and outputs are rounded
  * once. */

@@ -1,5 +1,5 @@
 /* Rows whose logits differ by less than a rounding: their P round alike, and the sum of such roundings is
- * more than sqrt(n) times one (docs/bounds.md, "Rows that round alike"). */
+ * more than sqrt(n) times one (docs/reference/bounds.md, "Rows that round alike"). */
 #include "ref/bounds/terms.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* How rounding errors of long sums grow, by profile (docs/bounds.md, "Sums"). */
+/* How rounding errors of long sums grow, by profile (docs/reference/bounds.md, "Sums"). */
 #include "ref/bounds/terms.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Error bounds of the reference's values: docs/bounds.md.
+/* Error bounds of the reference's values: docs/reference/bounds.md.
  *
  * Everything here is float32 and nonnegative. Operands are scaled by powers of two to at most about 1, and
  * those that are squared are kept above a minimum, so that no square underflows: a bound may be slightly too

@@ -1,4 +1,4 @@
-/* The two dropout generators, bit for bit (docs/semantics.md, "Dropout"). */
+/* The two dropout generators, bit for bit (docs/reference/semantics.md, "Dropout"). */
 #include "ref/engine/dropout.h"
 #include "ref/math/rows.h"
 

@@ -1,4 +1,4 @@
-/* The two dropout generators (docs/semantics.md, "Dropout"). */
+/* The two dropout generators (docs/reference/semantics.md, "Dropout"). */
 #ifndef FA_REF_ENGINE_DROPOUT_H
 #define FA_REF_ENGINE_DROPOUT_H
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One row of a tile for the bounds of O (docs/bounds.md): inputs, then outputs, n of each. */
+/* One row of a tile for the bounds of O (docs/reference/bounds.md): inputs, then outputs, n of each. */
 typedef struct fa_row_probabilities {
   const double *p;    /* exp(x - L) */
   const double *z;    /* dropout factors; NULL: all 1 */
@@ -36,7 +36,7 @@ typedef struct fa_row_gradient {
   float *exact;     /* += squares of p, per key, that w2 lacks because p is near 1 */
 } fa_row_gradient;
 
-/* One row of an output's bounds, computed from its scaled sums (docs/bounds.md, "Forward", "Backward"): the
+/* One row of an output's bounds, computed from its scaled sums (docs/reference/bounds.md, "Forward", "Backward"): the
  * worst case of its terms, their squares, and the errors of what is computed in f32. */
 typedef struct fa_row_settle {
   const double *value;
@@ -49,7 +49,7 @@ typedef struct fa_row_settle {
   float *quant, *noise, *accum;           /* may be worst, squares, errors themselves */
 } fa_row_settle;
 
-/* One row of an output and its want (docs/bounds.md, "acceptance"; ref/compare/stats.c for the
+/* One row of an output and its want (docs/reference/bounds.md, "acceptance"; ref/compare/stats.c for the
  * statistics). */
 typedef struct fa_row_check {
   const double *got, *want;
@@ -64,7 +64,7 @@ typedef struct fa_row_check {
   double sum, sum_squares, diffuse_squares; /* added to */
 } fa_row_check;
 
-/* Flash's dropout for one row (docs/semantics.md, "Dropout"). */
+/* Flash's dropout for one row (docs/reference/semantics.md, "Dropout"). */
 typedef struct fa_row_dropout {
   uint64_t seed, lane; /* lane: offset and head, and the row's first */
   uint32_t row_block;  /* row / 16 */

@@ -2,7 +2,7 @@
  * kernel.
  *
  * A value comes with the largest absolute error that f32 arithmetic can cause, given its inputs' errors
- * (docs/expressions.md, "Bounds"). The error of an int or condition is 0 or 1; 1 means that rounding may
+ * (docs/reference/expressions.md, "Bounds"). The error of an int or condition is 0 or 1; 1 means that rounding may
  * decide it differently. */
 #ifndef FA_REF_MODS_EXPR_H
 #define FA_REF_MODS_EXPR_H
@@ -52,7 +52,7 @@ int64_t fa_ref_expr_element(const fa_ref_expr *x, int node, int lane);
 /* Explains why the lane has no value: "column 7: log of -0.25". */
 void fa_ref_expr_explain(const fa_ref_expr *x, int lane, char *text, size_t size);
 
-/* Errors of one function's result y: eps |y| + floor. docs/bounds.md, "Functions of expressions". */
+/* Errors of one function's result y: eps |y| + floor. docs/reference/bounds.md, "Functions of expressions". */
 typedef struct fa_ref_function_error {
   double eps, floor;
 } fa_ref_function_error;

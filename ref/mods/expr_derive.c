@@ -2,7 +2,7 @@
  *
  * A branch that is not taken contributes nothing, whatever its values; it is not multiplied by 0, because 0
  * times infinity would be NaN. If rounding may decide a branch, both are followed and the error covers
- * either. Kinks: docs/expressions.md, "Derivatives". */
+ * either. Kinks: docs/reference/expressions.md, "Derivatives". */
 #include "ref/mods/expr.h"
 
 #include <float.h>

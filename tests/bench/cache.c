@@ -1,6 +1,6 @@
 /* Speed of reading a cache when one or a few rows attend to it: bench_kv [row ...], where a row is
  * D,Hq,Hk,S,B[,page[,splits[,rows[,layout]]]]. page 0: no pages; splits 0: chosen automatically; layout 1:
- * each head's keys are contiguous. Without arguments, the rows of docs/performance.md. Prints GB/s of keys
+ * each head's keys are contiguous. Without arguments, the rows of docs/notes/performance.md. Prints GB/s of keys
  * and values: of one call between two events (median), and of consecutive calls in a graph, which excludes
  * the cost of submitting them. */
 #include "gpu/cuda_backend/context.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tables of docs/calibration.md from reports: err/bound per tensor, and how tight the bounds were.
+"""Tables of docs/notes/calibration.md from reports: err/bound per tensor, and how tight the bounds were.
 
     for p in causal varlen window dropout gqa bias memeff flex kvcache edge layout fills everything; do
       build/fa-verify random --backend ref-f32 --count 1510 --seed 2026 --profile $p -q --report $p.json

@@ -27,7 +27,7 @@ def stop(message):
 
 
 def default_rows():
-    """The rows of docs/results.md."""
+    """The rows of docs/notes/results.md."""
     for head_dim in (64, 128, 192, 256):
         for which in ("fwd", "bwd"):
             for seqlen in (2048, 8192, 16384):

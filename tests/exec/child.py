@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A child for `fa-verify --backend exec:'python3 tests/exec/child.py'`: plain attention, forward and backward, f16 and f32,
-in nothing but the standard library. What it must understand and answer: docs/exec.md.
+in nothing but the standard library. What it must understand and answer: docs/reference/protocol.md.
 
 usage: child.py [--fault KIND] [--ask]      KIND: what the tests want it to do wrong, mostly with cases of 5
 rows; --ask: it wants to be asked about every case"""

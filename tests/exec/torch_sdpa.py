@@ -3,7 +3,7 @@
 
     fa-verify run --jobs 2 --backend 'exec:python3 tests/exec/torch_sdpa.py' --cases cases/causal.json cases/gqa.json
 
-Needs a CUDA PyTorch. The protocol: docs/exec.md."""
+Needs a CUDA PyTorch. The protocol: docs/reference/protocol.md."""
 import ctypes
 import json
 import math

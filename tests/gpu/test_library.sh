@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# gpu/fa.h as other programs get it: installed; the README's program built from it word for word, against the static and the shared
-# library, and run (without a GPU it says so in the interface's words); nothing but the interface exported, nothing else needed.
+# gpu/fa.h as other programs get it: installed; the program of docs/reference/c-library.md built from it word for word, against the
+# static and the shared library, and run (without a GPU it says so in the interface's words); nothing but the interface exported, nothing else needed.
 # usage: test_library.sh BUILD-FOLDER CC CXX LIBDIR CUDA-INCLUDE LIBCUDART [FLAG...]   (empty: not found)
 set -uo pipefail
 build=$1 cc=$2 cxx=$3 libdir=$4 cuda=$5 cudart=$6
@@ -32,11 +32,17 @@ check "exported is what is declared" diff "$work/declared" "$work/exported"
 readelf -d "$lib/libfa_attention.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' >"$work/needed"
 check "libraries that the shared one needs" sh -c "! grep -vE '^($may_need)\.so' '$work/needed'"
 
-# the README's program
-sed -n '/^## Use the kernels in a C program/,/^## /p' README.md | sed -n '/^```c$/,/^```$/p' | sed '1d;$d' >"$work/attention.c"
-[ "$(wc -l <"$work/attention.c")" -gt 20 ] || { echo "README.md has no program under \"Use the kernels in a C program\""; exit 1; }
+# the documents' program, and README.md's excerpt, of which every line must be one of the program's
+page=docs/reference/c-library.md
+program_under() { sed -n "/^## $2\$/,/^## /p" "$1" | sed -n '/^```c$/,/^```$/p' | sed '1d;$d'; } # FILE HEADING
+program_under $page "A program" >"$work/attention.c"
+[ "$(wc -l <"$work/attention.c")" -gt 20 ] || { echo "$page has no program under \"A program\""; exit 1; }
+program_under README.md "Use the kernels in a C program" | sed 's/^ *//' | grep -v '^$' >"$work/excerpt"
+[ "$(wc -l <"$work/excerpt")" -gt 5 ] || { echo "README.md has no excerpt under \"Use the kernels in a C program\""; exit 1; }
+sed 's/^ *//' "$work/attention.c" >"$work/lines"
+check "README.md's excerpt is of $page" sh -c "! grep -vxF -f '$work/lines' '$work/excerpt'"
 if [ -z "$cuda" ] || [ -z "$cudart" ]; then
-  [ $failed = 0 ] && echo "skipped: no CUDA runtime library to build the README's program with"
+  [ $failed = 0 ] && echo "skipped: no CUDA runtime library to build $page's program with"
   [ $failed = 0 ] && exit 77
   exit 1
 fi

@@ -1,4 +1,4 @@
-"""docs/historic.md names mutants, cases, tests, laws and coverage rows: each must exist, and the totals must be right.
+"""docs/notes/historic.md names mutants, cases, tests, laws and coverage rows: each must exist, and the totals must be right.
 
 A name that was changed or removed elsewhere would otherwise stay there and promise what nothing does. Afterwards copies
 of the text with one fault each, every one of which must be found. Run in the repository's root. Without arguments it
@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-DOCUMENT = "docs/historic.md"
+DOCUMENT = "docs/notes/historic.md"
 N_BUGS = 101
 WAYS = ["mutant", "case", "test", "part", "none"]
 

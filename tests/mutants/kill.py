@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which mutants of the kernels (tests/mutants/) the judge kills, and which other projects' rules would have.
 
-usage: tests/mutants/kill.py FA-VERIFY [--only REGEX] [--all RIVAL_RULES] [--write docs/detection.md] [--results FILE.json]
+usage: tests/mutants/kill.py FA-VERIFY [--only REGEX] [--all RIVAL_RULES] [--write docs/notes/detection.md] [--results FILE.json]
                   [--files REGEX]
 
 Wants every mutant built (target `mutants`), and `unchanged`, the same kernels without a bug, which must pass. A mutant

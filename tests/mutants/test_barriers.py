@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes each barrier, wait and commit out of the kernels, one at a time, and expects the host backend to notice.
 
-usage: test_barriers.py BARRIER_VERIFY CXX [--all] [--write docs/detection.md] [--only TEXT]
+usage: test_barriers.py BARRIER_VERIFY CXX [--all] [--write docs/notes/detection.md] [--only TEXT]
 
 BARRIER_VERIFY is fa-verify with the kernels in a shared library, so that a changed copy can be put in their place.
 Without --all only the cases that the filters of FAMILIES name are run. Exit: 0 every removal was caught or is in

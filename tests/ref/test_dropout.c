@@ -1,4 +1,4 @@
-/* The keep masks against published generator words (docs/semantics.md, "Dropout"), and their rules. */
+/* The keep masks against published generator words (docs/reference/semantics.md, "Dropout"), and their rules. */
 #include "cases/vocabulary/problem.h"
 #include "ref/engine/call.h"
 #include "ref/engine/dropout.h"

@@ -149,7 +149,7 @@ static void check_weights(const fa_rows *const *rows, int n_rows, const data *t,
   }
 }
 
-/* One element as docs/bounds.md has it. */
+/* One element as docs/reference/bounds.md has it. */
 static double accum_of(const fa_row_settle *r, int j) {
   const double size = fabs(r->value[j]), l1 = r->worst[j] * r->unit;
   double g = l1;

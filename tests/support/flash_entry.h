@@ -1,4 +1,4 @@
-/* What a host kernel's entry is and sees, by the letter of docs/semantics.md. */
+/* What a host kernel's entry is and sees, by the letter of docs/reference/semantics.md. */
 #ifndef FA_TESTS_SUPPORT_FLASH_ENTRY_H
 #define FA_TESTS_SUPPORT_FLASH_ENTRY_H
 

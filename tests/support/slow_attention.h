@@ -1,4 +1,5 @@
-/* The oracle's own check: attention in long double, one element at a time, straight from docs/semantics.md.
+/* The oracle's own check: attention in long double, one element at a time, straight from
+ * docs/reference/semantics.md.
  *
  * Nothing here is clever and nothing is shared with ref/ beyond reading tensors: every S x S matrix of a head
  * is stored whole, every sum is a plain loop, dropout is written from the Philox description. It covers

@@ -1,4 +1,4 @@
-/* Dropout masks bit by bit, from the description in docs/semantics.md. */
+/* Dropout masks bit by bit, from the description in docs/reference/semantics.md. */
 #include "tests/support/slow_attention.h"
 
 #include <math.h>

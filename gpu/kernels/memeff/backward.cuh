@@ -1,5 +1,5 @@
 /* What the two memeff backward kernels share: dS and P of pairs, and the loop that sums S and dP over chunks of
- * columns. Formulas: docs/semantics.md, "Backward".
+ * columns. Formulas: docs/reference/semantics.md, "Backward".
  *
  * One kernel has keys in its rows and walks over queries, the other queries and walks over keys; in both the
  * walking side's tiles come in as B operands, and P and dS go into the next product from the registers. */

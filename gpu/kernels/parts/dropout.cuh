@@ -1,4 +1,4 @@
-/* Which weights dropout keeps, bit for bit as docs/semantics.md ("Dropout", flash) has it.
+/* Which weights dropout keeps, bit for bit as docs/reference/semantics.md ("Dropout", flash) has it.
  *
  * The random bytes belong to blocks of 16 rows x 32 keys of one head, counted within the entry, and one
  * Philox call gives lane l of the warp that holds such a block as four m16n8 accumulator tiles all of its 16

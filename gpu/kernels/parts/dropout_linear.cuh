@@ -1,5 +1,5 @@
-/* Dropout of the memory-efficient family (docs/semantics.md, "Dropout", memeff): the uniform number of a pair
- * belongs to its linear index, four indices share a Philox call of ten rounds. */
+/* Dropout of the memory-efficient family (docs/reference/semantics.md, "Dropout", memeff): the uniform number
+ * of a pair belongs to its linear index, four indices share a Philox call of ten rounds. */
 #ifndef FA_GPU_KERNELS_PARTS_DROPOUT_LINEAR_CUH
 #define FA_GPU_KERNELS_PARTS_DROPOUT_LINEAR_CUH
 
