@@ -1,6 +1,6 @@
-/* score_mod and mask_mod on transposed scores. As hopper_compute_p and hopper_compute_ds have it for other
- * kinds, LSE being natural here; what an expression gives at a hidden pair reaches nothing: P and dS of it
- * are chosen. */
+/* score_mod and mask_mod on transposed scores: what hopper_compute_p and hopper_compute_ds are for the other
+ * kinds, but with the LSE in natural units. What an expression returns for a masked pair is not used: its P
+ * and dS are set to 0. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_FLEX_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_FLEX_CUH
 
@@ -10,7 +10,7 @@
 namespace fa {
 
 #ifndef __CUDACC__
-/* Gradients of buffers are wanted. */
+/* True if gradients of captured buffers are wanted. */
 inline bool hopper_has_reads(const fa_flex_args &x) {
   return x.functions->derivative && x.functions->n_reads > 0;
 }
@@ -20,7 +20,7 @@ struct hopper_no_reads {
   FA_DEVICE void operator()(int, int64_t, float) const {}
 };
 
-/* A thread's pair [n][2r + e], from its first. */
+/* The pair (row, key) of a thread's [n][2r + e], from its first pair. */
 FA_DEVICE flex_pair hopper_pair(const flex_pair &first, int n, int r, int e) {
   flex_pair at = first;
   at.i += 8 * n + e;
@@ -28,7 +28,8 @@ FA_DEVICE flex_pair hopper_pair(const flex_pair &first, int n, int r, int e) {
   return at;
 }
 
-/* Bit 4n + 2r + e: is the pair visible? seen: by position, if !all. kind: of the tile. */
+/* Bit 4n + 2r + e: the pair is visible. seen: the limits by position, used unless `all`. kind: of the
+ * tile. */
 template <class C>
 FA_DEVICE uint32_t hopper_flex_shown(const fa_flex_args &x, int kind, const flex_pair &first, bool all,
                                      const hopper_row_limits &seen) {
@@ -55,7 +56,7 @@ FA_DEVICE uint32_t hopper_flex_shown(const fa_flex_args &x, int kind, const flex
   return ~hidden;
 }
 
-/* P of a raw score; changed: before score_mod. */
+/* P from a raw score, which score_mod is applied to first. */
 template <class C>
 FA_DEVICE float hopper_flex_p(const fa_backward_params &p, float s, float lse, const flex_pair &at,
                                    bool shown) {
@@ -69,7 +70,7 @@ FA_DEVICE float hopper_flex_p(const fa_backward_params &p, float s, float lse, c
   return shown ? prob : 0.0f;
 }
 
-/* s -> P times the slope of score_mod; p_frag: P in 16 bits. rows: shared address of the block's LSE. */
+/* s -> P times the derivative of score_mod; p_frag: P in 16 bits. rows: shared address of the block's LSE. */
 template <class C>
 FA_DEVICE void hopper_flex_compute_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4],
                                  const fa_backward_params &p, const flex_pair &first, uint32_t shown,
@@ -86,7 +87,8 @@ FA_DEVICE void hopper_flex_compute_p(uint32_t (&p_frag)[C::BM / 16][4], float (&
   });
 }
 
-/* The same and dS in one, in 16 bits, and the gradients of buffers. delta follows LSE in shared memory. */
+/* hopper_flex_compute_p and dS in one pass, in 16 bits, with the gradients of captured buffers. delta follows
+ * LSE in shared memory. */
 template <class C>
 FA_DEVICE void hopper_flex_compute_p_ds(uint32_t (&p_frag)[C::BM / 16][4], uint32_t (&ds)[C::BM / 16][4],
                                  const float (&s)[C::BM / 8][4], const float (&dp)[C::BM / 8][4],

@@ -1,4 +1,4 @@
-/* P^T, dS^T of flex kernels. */
+/* P^T and dS^T of a step in flex kernels. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_FLEX_STEP_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_FLEX_STEP_CUH
 
@@ -7,9 +7,9 @@
 
 namespace fa {
 
-/* The same of flex kernels. LATE_DP: with the registers of large head dims, dP comes after P; the other
- * warpgroup's products fill the time. READS: gradients of buffers are wanted, which takes S and dP at once.
- */
+/* hopper_compute_p_ds for flex kernels. LATE_DP: large head dims have no registers for S and dP at once, so
+ * dP is computed after P; the other warpgroup's GEMMs fill the time. READS: gradients of captured buffers are
+ * wanted, which need S and dP at once. */
 template <class C, bool READS>
 FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[C::BM / 16][4],
                                 uint32_t (&ds)[C::BM / 16][4], float (&dv)[C::D / 8][4],
@@ -68,7 +68,7 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
   hopper_release(bar::rows_empty(pipe.stage()), thread);
 }
 
-/* On a device it is known when the expressions are compiled whether there are READS. */
+/* On a device READS is known when the expressions are compiled. */
 #ifdef __CUDACC__
 #define HOPPER_FLEX_P_DS(p, ...) hopper_flex_p_ds<C, C::MODS::READS>(p, __VA_ARGS__)
 #else
