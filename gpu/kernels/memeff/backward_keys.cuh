@@ -1,5 +1,5 @@
-/* dK and dV of the memeff family: a block has BM keys of one KV head in its rows, and VC columns of each, and
- * walks over the query blocks that see them, of all query heads of the group. */
+/* The memeff kernel of dK and dV: a block owns BM keys of one KV head and VC columns of each gradient, and
+ * loops over the query blocks that see the keys, for all query heads of the group. */
 #ifndef FA_GPU_KERNELS_MEMEFF_BACKWARD_KEYS_CUH
 #define FA_GPU_KERNELS_MEMEFF_BACKWARD_KEYS_CUH
 
@@ -7,7 +7,7 @@
 
 namespace fa {
 
-/* Query blocks [begin, end) of which some row sees a key of [key0, key1). */
+/* Query blocks [begin, end) in which some row sees a key of [key0, key1). */
 template <int BN>
 FA_DEVICE block_range seeing_blocks(const fa_attention_params &f, const sequence &seq, int key0, int key1) {
   int lo = 0, hi = seq.len_q;
@@ -17,8 +17,8 @@ FA_DEVICE block_range seeing_blocks(const fa_attention_params &f, const sequence
   return r;
 }
 
-/* Zeros for the keys of an entry that no row may see at all: hidden on the left, or past those in use. Each
- * block does BM of them, counted from the entry's first. */
+/* Writes zeros to dK or dV of a sequence's masked keys (left padding, past seqused_k). Each block clears BM
+ * of the sequence's keys, counted from its first. */
 template <class C>
 FA_DEVICE void clear_hidden(const fa_memeff_backward_params &p, const memeff_coord &t, void *to,
                             fa_kernel_strides s, int n_cols, int first, int col0, int thread) {
@@ -49,7 +49,7 @@ FA_DEVICE void key_gradients(typename C::score_tile &s, typename C::score_tile &
   }
 }
 
-/* The same under score_mod and mask_mod. kind: of the tile. */
+/* The same with score_mod and mask_mod. kind: of the tile. */
 template <class C>
 FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
                                   const fa_memeff_backward_params &p, const memeff_coord &t, int key, int row,

@@ -1,11 +1,12 @@
-/* What flows back through one pair under score_mod and mask_mod, for the backward kernels.
+/* The gradients of one pair (row, key) with score_mod and mask_mod, for the backward kernels.
  *
- *   p = exp(logit - LSE), g = p (dP - delta): the bias' gradient
- *   dS = g * d score_mod / d score * d softcap / d score: that of scale * product
- *   share of a captured element: g * d score_mod / d element
+ *   p = exp(logit - LSE), g = p (dP - delta)         g is the gradient of the bias
+ *   dS = g * d score_mod / d score * d softcap / d score
+ *                                                    the gradient of the scaled product
+ *   g * d score_mod / d element                      the contribution to a captured element
  *
- * A pair that is hidden, or whose weight is 0, has p = g = dS = 0 and no shares: chosen, for its expression
- * and derivatives may be NaN or infinite. */
+ * A pair that is masked, or whose P is 0, has p = g = dS = 0 and contributes nothing. The zeros are set, not
+ * computed, because its expression and derivatives may be NaN or infinite. */
 #ifndef FA_GPU_KERNELS_MEMEFF_BACKWARD_MODS_CUH
 #define FA_GPU_KERNELS_MEMEFF_BACKWARD_MODS_CUH
 
@@ -15,12 +16,12 @@
 
 namespace fa {
 
-/* Where a row's LSE, delta and the like stand. */
+/* The offset of a row's LSE, delta and the like. */
 FA_DEVICE int64_t row_at(const fa_kernel_strides &s, const memeff_coord &t, int row) {
   return t.batch * s.batch + t.head * s.head + (t.seq.q_row + static_cast<int64_t>(row)) * s.row;
 }
 
-/* What belongs to a query, for its pairs; it may lie past the last row, and has no key then. */
+/* What the pairs of a query row need; past the last row it has no keys. */
 struct flex_query {
   flex_row row;
   float lse, delta;
@@ -39,9 +40,9 @@ struct flex_flow {
   float p, g;
 };
 
-/* Which pairs of a warp's tile are hidden: bit 4 n + i is that of element [n][i]. The tile has 16 keys by 8
- * N8 rows, or 16 rows by 8 N8 keys; row, key: of the lane's element 0. Expressions may be long, so there is
- * code for a lane's four pairs of one n alone. */
+/* Which pairs of a warp's tile are masked: bit 4 n + i for element [n][i]. The tile has 16 keys by 8 N8 rows
+ * (BY_KEYS), or 16 rows by 8 N8 keys; row, key: of the lane's element 0. Expressions may be long, so the code
+ * exists for a lane's four pairs of one n only, in a loop. */
 template <class MODS, int N8, bool BY_KEYS>
 FA_DEVICE uint32_t flex_hidden(const fa_attention_params &f, const memeff_coord &t, int row, int key, int kind,
                                int lane) {
@@ -66,7 +67,7 @@ FA_DEVICE uint32_t flex_hidden(const fa_attention_params &f, const memeff_coord 
   return hidden;
 }
 
-/* scaled: the pair's score. */
+/* scaled: the pair's score after scale and softcap. */
 template <class MODS, class T>
 FA_DEVICE flex_flow flex_flow_of(const fa_attention_params &f, const flex_query &q, const flex_pair &at,
                                  bool hidden, float scaled, float dp) {
@@ -84,12 +85,12 @@ FA_DEVICE float flex_score_gradient(const fa_attention_params &f, const flex_pai
   return g * MODS::derivative(f.flex, scaled, at, add) * softcap_derivative(f, scaled);
 }
 
-/* For kernels that leave the shares of captured elements to others. */
+/* For kernels that leave the contributions to captured elements to others. */
 struct no_shares {
   FA_DEVICE void operator()(int, int64_t, float) const {}
 };
 
-/* How a walk's tile is listed; FA_FLEX_FULLY_MASKED where it is not visited. */
+/* The kind of a tile in a walk; FA_FLEX_FULLY_MASKED if the walk does not visit it. */
 template <class MODS> FA_DEVICE int kind_of_tile(const tile_walk<MODS> &tiles, int tile) {
   int low = tiles.begin(), high = tiles.end();
   while (low < high) {

@@ -1,7 +1,7 @@
-/* From products of Q and K to logits, for kernels with score_mod and mask_mod, forward and backward: scale,
- * softcap, score_mod, ALiBi, bias; and -inf for what a row does not see.
+/* From raw scores to logits in kernels with score_mod and mask_mod, forward and backward: scale, softcap,
+ * score_mod, ALiBi, bias; -inf where masked.
  *
- * A hidden pair's logit is chosen, whatever its expression gave: NaN and inf too. */
+ * A masked pair's logit is set to -inf whatever its expression returned, NaN and inf included. */
 #ifndef FA_GPU_KERNELS_MEMEFF_SCORE_MODS_CUH
 #define FA_GPU_KERNELS_MEMEFF_SCORE_MODS_CUH
 
@@ -10,19 +10,19 @@
 
 namespace fa {
 
-/* What score_mod takes. */
+/* The argument of score_mod. */
 FA_DEVICE float scaled_score(const fa_attention_params &p, float product) {
   const float t = multiply(product, p.scale * p.score_sign);
   return p.softcap > 0.0f ? multiply(p.softcap, tanh_approx(t / p.softcap)) : t;
 }
-/* The derivative of softcap, from what it gave. */
+/* The derivative of softcap, from its result. */
 FA_DEVICE float softcap_derivative(const fa_attention_params &p, float scaled) {
   if (!(p.softcap > 0.0f)) return 1.0f;
   const float th = scaled / p.softcap;
   return fmaf(-th, th, 1.0f);
 }
 
-/* A row of the entry, which may lie past its end. */
+/* A row of the sequence; it may lie past the end. */
 struct flex_row {
   row_limits limits;
   int64_t bias_at;
@@ -44,7 +44,7 @@ FA_DEVICE bool is_in_limits(const flex_row &x, const flex_pair &at) {
   return at.j >= x.limits.lo && at.j < x.limits.hi;
 }
 
-/* What becomes of a score, hidden or not: score_mod, ALiBi, bias. */
+/* The logit of a pair before masking: score_mod, ALiBi, bias. */
 template <class MODS, class T>
 FA_DEVICE float flex_modified(const fa_attention_params &p, const flex_row &x, const flex_pair &at,
                               float scaled) {
@@ -57,8 +57,8 @@ FA_DEVICE float flex_modified(const fa_attention_params &p, const flex_row &x, c
   return logit;
 }
 
-/* -inf for what a warp's tile does not show. Expressions may be long, so there is code for one column of
- * pairs alone, which leaves a bit for each. */
+/* Sets the masked pairs of a warp's tile to -inf. Expressions may be long, so the code exists for one column
+ * of pairs only, in a loop that collects one bit per pair. */
 template <class MODS, int N8>
 FA_DEVICE void hide_pairs(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row, int key,
                           int kind) {
@@ -78,7 +78,7 @@ FA_DEVICE void hide_pairs(float (&s)[N8][4], const fa_attention_params &p, const
     if (hidden >> i & 1) s[i / 4][i % 4] = -infinity();
 }
 
-/* Logits of a warp's tile of 16 rows. row, key: of the lane's element 0, in the entry. */
+/* Logits of a warp's tile of 16 rows. row, key: of the lane's element 0, in the sequence. */
 template <class MODS, class T, int N8>
 FA_DEVICE void make_flex_logits(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row,
                                 int key, int kind, int lane) {
