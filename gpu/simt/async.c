@@ -1,4 +1,5 @@
-/* Barriers that clocks travel through. */
+/* mbarriers and named barriers, which carry clocks from arriving to waiting threads; and the progress of bulk
+ * loads. */
 #include "gpu/simt/async.h"
 
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static void merge(fa_clock *into, const fa_clock *from) {
     if (from->tick[i] > into->tick[i]) into->tick[i] = from->tick[i];
 }
 
-/* The running thread arrives: what its warp knows, and did, goes into the clock. */
+/* The running thread arrives: merges what its warp has seen and done into the barrier's clock. */
 static void arrive(fa_simt_block *b, uint32_t *lanes, fa_clock *clock) {
   const fa_simt_thread *t = b->running;
   merge(clock, &b->async->seen[t->warp]);
@@ -66,7 +67,7 @@ static void arrive(fa_simt_block *b, uint32_t *lanes, fa_clock *clock) {
   if (t->lane == 0) clock->tick[FA_LEADERS + t->warp] = now;
 }
 
-/* The running thread waits, in mask, until somebody makes it ready. */
+/* The running thread waits, as a bit of *waiting, until another one makes it ready. */
 static void block_in(fa_simt_block *b, uint32_t *waiting, const char *what, fa_simt_place at) {
   const fa_simt_thread *t = b->running;
   fa_thread_wait *w = &b->async->wait[t->index];
@@ -89,7 +90,7 @@ int fa_simt_mbarrier_find(fa_simt_block *b, uint32_t offset, fa_simt_place at) {
   const fa_simt_async *a = fa_simt_async_get(b);
   for (int i = 0; i < a->n_bars; ++i)
     if (a->bar[i].offset == offset) {
-      fa_simt_shared_check_written(b, offset, at); /* initialised, by whom that is known to have been */
+      fa_simt_shared_check_written(b, offset, at); /* its initialisation must be ordered before this */
       return i;
     }
   fa_simt_violation(FA_SUBJECT_CRASH, at, "no mbarrier was initialised at shared offset %u", offset);

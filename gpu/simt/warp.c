@@ -1,4 +1,4 @@
-/* The collectives of a warp: done once, by the last lane to arrive. */
+/* The collectives of a warp: the last lane to arrive executes them. */
 #include "gpu/simt/block.h"
 #include "gpu/simt/device_sm90.h"
 #include "gpu/simt/mma.h"
@@ -16,11 +16,11 @@ static inline fa_simt_warp *warp_of(const fa_simt_block *b) {
   return &b->warps[b->running->warp];
 }
 
-/* While a lane waits, all that its stack keeps should be few cache lines: hence no inlining here, and nothing
- * but the caller's pointers lives across join. */
+/* While a lane waits, its stack should occupy few cache lines: so nothing is inlined here, and only the
+ * caller's pointers live across join. */
 #define APART __attribute__((noinline))
 
-/* What one of all lanes waits for differs. */
+/* Reports lanes of a warp that wait in different collectives. */
 APART static void diverge(const fa_simt_warp *w, fa_collective kind, int lane, fa_simt_place at) {
   fa_simt_violation(FA_SUBJECT_DEADLOCK, at,
                     "warp divergence: lane %d is in %s, other lanes wait in %s at %s:%d", lane,
@@ -44,7 +44,7 @@ APART bool fa_simt_collective_arrive(fa_collective kind, fa_simt_place at) {
   return true;
 }
 
-/* The running lane joins the warp's pending collective; what it works on is laid down already. */
+/* The running lane joins the warp's pending collective; its operands are already stored. */
 __attribute__((always_inline)) static inline void join(fa_collective kind, void (*execute)(fa_simt_warp *),
                                                        fa_simt_place at) {
   if (fa_simt_collective_arrive(kind, at))
@@ -96,7 +96,7 @@ static void ldmatrix_execute(fa_simt_warp *w) {
     memcpy(w->loaded, w->row_words, sizeof w->loaded);
     return;
   }
-  uint32_t *loaded = w->loaded[0];        /* and what follows it */
+  uint32_t *loaded = w->loaded[0];        /* and the words after it */
   for (int i = 0; i < FA_WARP / 2; ++i) { /* two rows: a pair of each column */
     halves x, y;
     memcpy(&x, w->row[2 * i], sizeof x);
@@ -108,8 +108,8 @@ static void ldmatrix_execute(fa_simt_warp *w) {
   }
 }
 
-/* Check and reading come when the lane arrives: the data cannot change before the last one does without a
- * race that the check of the other access would see. */
+/* The check and the read happen when the lane arrives: the data cannot change before the last lane arrives
+ * without a race, which the check of the other access would report. */
 APART static void lay_down_row(uint32_t shared, bool transpose, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_simt_warp *w = warp_of(b);
@@ -124,7 +124,7 @@ static inline void take_up_words(uint32_t r[4], int from) {
 
 void fa_simt_ldmatrix_x4(uint32_t r[4], uint32_t shared, bool transpose, fa_simt_place at) {
   lay_down_row(shared, transpose, at);
-  if (transpose) { /* twice, so that it is not kept while the lane waits */
+  if (transpose) { /* called in both branches, so that `transpose` need not be kept while the lane waits */
     join(FA_COLLECTIVE_LDMATRIX, ldmatrix_execute, at);
     const int lane = fa_simt_current->running->lane;
     take_up_words(r, 8 * (lane % 4) + lane / 4);
@@ -138,7 +138,7 @@ static void mma_execute(fa_simt_warp *w) {
   fa_mma_tile_run(&w->tile, w->choice);
 }
 
-/* Lane l holds of rows l / 4 and 8 further the columns 2 (l % 4) and the next. */
+/* Lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8. */
 static inline void lay_down_sum(fa_mma_tile *t, int i, int j, const float d[4]) {
   t->c[j][i] = d[0];
   t->c[j + 1][i] = d[1];

@@ -1,4 +1,4 @@
-/* Products of a warpgroup: each warp computes its 16 rows, when the warp waits for them. */
+/* MMAs of a warpgroup: each warp computes its 16 rows at its wait for them. */
 #include "gpu/simt/async.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@ static fa_warp_mmas *products_of(fa_simt_block *b) {
   return &fa_simt_async_get(b)->products[b->running->warp];
 }
 
-/* An operand in shared memory, as its descriptor says. */
+/* An operand in shared memory, decoded from its descriptor. */
 typedef struct operand {
   uint32_t start, leading, stride, width; /* bytes; width of the swizzle, 0: none */
 } operand;
@@ -23,8 +23,8 @@ static uint32_t swizzle(const operand *x, uint32_t address) {
   return address ^ (address >> 7 & mask) << 4;
 }
 
-/* The 16 bytes of row r (of A, or column of B) and depth 8 k..8 k + 7, where rows are what tiles have as
- * rows. */
+/* The 16 bytes of row r (of A, or column r of B) and depth 8 k..8 k + 7, where the tile's rows are the
+ * operand's rows. */
 static uint32_t chunk_of_row(const operand *x, int r, int k) {
   const uint32_t row = (uint32_t)r, depth = (uint32_t)k;
   const uint32_t at = x->width ? row / 8 * x->stride + row % 8 * x->width + depth * 16
@@ -32,7 +32,7 @@ static uint32_t chunk_of_row(const operand *x, int r, int k) {
   return swizzle(x, x->start + at);
 }
 
-/* The 16 bytes of depth k and rows 8 r..8 r + 7, where depth is what tiles have as rows. */
+/* The 16 bytes of depth k and rows 8 r..8 r + 7, where the tile's rows run along the depth. */
 static uint32_t chunk_of_depth(const operand *x, int r, int k) {
   const uint32_t row = (uint32_t)r, depth = (uint32_t)k;
   const uint32_t in_panel = x->width / 16;
@@ -52,7 +52,7 @@ static void end_read(fa_simt_block *b, uint32_t offset, fa_simt_place at) {
   fa_simt_shared_end_read(b, offset, 16, FA_WARP);
 }
 
-/* Rows [first, first + n) of an operand, n a multiple of 8. */
+/* Calls `call` for rows [first, first + n) of an operand, n a multiple of 8. */
 static void for_operand(fa_simt_block *b, uint64_t descriptor, bool trans, int first, int n, for_chunk call,
                         fa_simt_place at) {
   const operand x = operand_of(descriptor);
@@ -74,14 +74,15 @@ static void for_operands(fa_simt_block *b, const fa_product *x, for_chunk call) 
   for_operand(b, x->p.b_descriptor, x->p.trans_b, 0, 8 * x->p.n_tiles, call, x->at);
 }
 
-/* ---- sums ---- */
+/* ---- accumulators ---- */
 
 static const float *poison(void) {
   static const uint32_t nan = FA_POISON_IN_FLIGHT << 16 | FA_POISON_IN_FLIGHT;
   return (const float *)(const void *)&nan;
 }
 
-/* Lane l of a warp has of each 8 columns those of mma.sync's d. moves: between registers and the sum. */
+/* Lane l has of each 8 columns those of mma.sync's d. Copies between registers and the accumulator in either
+ * direction. */
 static void sum_in(fa_sum *s) {
   for (int l = 0; l < FA_WARP; ++l)
     for (int t = 0; t < s->n_tiles; ++t)
@@ -103,12 +104,12 @@ static void sum_out(const fa_sum *s, fa_simt_place at) {
       }
 }
 
-/* Where they are, as words. */
+/* The addresses of its registers, as words. */
 static const uint32_t *const *words_of(const fa_sum *s) {
   return (const uint32_t *const *)(const void *)s->d;
 }
 
-/* The sum that goes to these registers: one in flight, or a new one. */
+/* The accumulator of these registers: one in flight, or a new one. */
 static int find_sum(fa_warp_mmas *w, fa_simt_place at) {
   int place = -1;
   for (int i = 0; i < FA_MAX_SUMS; ++i) {
@@ -125,7 +126,7 @@ static int find_sum(fa_warp_mmas *w, fa_simt_place at) {
   return place;
 }
 
-/* ---- products ---- */
+/* ---- MMAs ---- */
 
 static void put_chunk(const fa_simt_block *b, uint32_t offset, uint16_t *to) {
   memcpy(to, b->shared + offset, 16);
