@@ -18,7 +18,7 @@ enum {
   FA_AGENTS = FA_LEADERS + FA_MAX_WARPS,
   FA_NAMED_BARRIERS = 16,
   FA_GRANULE = 16, /* bytes */
-  FA_MAX_PRODUCTS = 128,
+  FA_MAX_PENDING_MMAS = 128,
   FA_MAX_SUMS = 8,
   FA_MAX_REGISTERS = 64
 };
@@ -65,18 +65,18 @@ typedef struct fa_bulk_store {
  * registers it belongs to. */
 typedef struct fa_sum {
   float *d[FA_WARP];
-  int n_tiles, n_products; /* pending; 0: free */
+  int n_tiles, n_mmas; /* pending; 0: free */
   float value[32 * 8][16];
 } fa_sum;
 
-typedef struct fa_product {
+typedef struct fa_pending_mma {
   fa_simt_mma p;
   const uint32_t *a[FA_WARP];
   uint32_t a_value[FA_WARP][4];
   int sum;
   bool committed; /* ends a group */
   fa_simt_place at;
-} fa_product;
+} fa_pending_mma;
 
 /* Registers that MMAs of a warp have used, and their contents at its last fence. */
 typedef struct fa_registers {
@@ -88,8 +88,8 @@ typedef struct fa_registers {
 } fa_registers;
 
 typedef struct fa_warp_mmas {
-  fa_simt_mma laid_down[FA_WARP];
-  fa_product v[FA_MAX_PRODUCTS]; /* in issue order */
+  fa_simt_mma operands[FA_WARP];
+  fa_pending_mma v[FA_MAX_PENDING_MMAS]; /* in issue order */
   int n;
   fa_sum sum[FA_MAX_SUMS];
   fa_registers known[FA_MAX_REGISTERS]; /* the first n_known; when all are in use, the oldest is replaced */
@@ -118,7 +118,7 @@ typedef struct fa_simt_async {
   uint8_t *read_lane;  /* [warp][granule]: the lane that waited for it; FA_WARP: all lanes */
   uint32_t *word_tick; /* [warp][word]: of the last ordinary read */
   size_t n_granules;
-  fa_warp_mmas *products; /* [n_warps] */
+  fa_warp_mmas *mmas; /* [n_warps] */
 } fa_simt_async;
 
 /* The state of the running block, created at the first call. */

@@ -33,7 +33,7 @@ typedef enum fa_collective {
 typedef struct fa_copy {
   uint32_t shared;
   int bytes_read;
-  bool landed; /* the data arrived before its wait, as the seed decided */
+  bool complete; /* the data arrived before its wait, as the seed decided */
   const char *global;
   fa_simt_place at;
 } fa_copy;

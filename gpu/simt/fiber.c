@@ -99,9 +99,7 @@ void fa_fiber_stacks_unmap(fa_fiber_stacks *s) {
 #define SWITCH "fa_fiber_swap"
 void fa_fiber_swap(fa_fiber *from, fa_fiber *to);
 #else
-#define SWITCH                                                                                               \
-  "fa_fiber_switch" /* without ASan the assembly is the function itself: no further frame on any
-                                    stack */
+#define SWITCH "fa_fiber_switch" /* called directly: no further frame on any stack */
 #endif
 _Static_assert(offsetof(fa_fiber, sp) == 0, "what the assembly below takes it for");
 #if defined(__x86_64__)

@@ -326,8 +326,8 @@ void fa_simt_shared_arrived(fa_simt_block *b, uint32_t offset, uint32_t bytes, i
 /* ---- cp.async ---- */
 
 static void land(fa_simt_block *b, fa_copy *c) {
-  if (c->landed) return;
-  c->landed = true;
+  if (c->complete) return;
+  c->complete = true;
   if (c->bytes_read)
     memcpy(b->shared + c->shared, c->global, 16);
   else

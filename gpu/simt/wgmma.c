@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static fa_warp_mmas *products_of(fa_simt_block *b) {
-  return &fa_simt_async_get(b)->products[b->running->warp];
+static fa_warp_mmas *mmas_of(fa_simt_block *b) {
+  return &fa_simt_async_get(b)->mmas[b->running->warp];
 }
 
 /* An operand in shared memory, decoded from its descriptor. */
@@ -69,7 +69,7 @@ static int first_row(const fa_simt_block *b) {
   return b->running->warp % 4 * 16;
 }
 
-static void for_operands(fa_simt_block *b, const fa_product *x, for_chunk call) {
+static void for_operands(fa_simt_block *b, const fa_pending_mma *x, for_chunk call) {
   if (!x->p.a) for_operand(b, x->p.a_descriptor, x->p.trans_a, first_row(b), 16, call, x->at);
   for_operand(b, x->p.b_descriptor, x->p.trans_b, 0, 8 * x->p.n_tiles, call, x->at);
 }
@@ -114,14 +114,14 @@ static int find_sum(fa_warp_mmas *w, fa_simt_place at) {
   int place = -1;
   for (int i = 0; i < FA_MAX_SUMS; ++i) {
     fa_sum *s = &w->sum[i];
-    if (s->n_products && s->d[0] == w->laid_down[0].d) return i;
-    if (!s->n_products) place = i;
+    if (s->n_mmas && s->d[0] == w->operands[0].d) return i;
+    if (!s->n_mmas) place = i;
   }
   if (place < 0) fa_simt_violation(FA_SUBJECT_CRASH, at, "more than %d accumulators in flight", FA_MAX_SUMS);
   fa_sum *s = &w->sum[place];
-  for (int l = 0; l < FA_WARP; ++l) s->d[l] = w->laid_down[l].d;
-  s->n_tiles = w->laid_down[0].n_tiles;
-  fa_simt_registers_in(w, words_of(s), 4 * s->n_tiles, w->laid_down[0].accumulate, true, at);
+  for (int l = 0; l < FA_WARP; ++l) s->d[l] = w->operands[l].d;
+  s->n_tiles = w->operands[0].n_tiles;
+  fa_simt_registers_in(w, words_of(s), 4 * s->n_tiles, w->operands[0].accumulate, true, at);
   sum_in(s);
   return place;
 }
@@ -132,7 +132,7 @@ static void put_chunk(const fa_simt_block *b, uint32_t offset, uint16_t *to) {
   memcpy(to, b->shared + offset, 16);
 }
 
-static void fill_a(const fa_simt_block *b, const fa_product *x, fa_mma_tile *t) {
+static void fill_a(const fa_simt_block *b, const fa_pending_mma *x, fa_mma_tile *t) {
   uint16_t chunk[8];
   if (x->p.a) {
     for (int l = 0; l < FA_WARP; ++l)
@@ -157,7 +157,7 @@ static void fill_a(const fa_simt_block *b, const fa_product *x, fa_mma_tile *t) 
     }
 }
 
-static void fill_b(const fa_simt_block *b, const fa_product *x, int tile, fa_mma_tile *t) {
+static void fill_b(const fa_simt_block *b, const fa_pending_mma *x, int tile, fa_mma_tile *t) {
   uint16_t chunk[8];
   const operand o = operand_of(x->p.b_descriptor);
   if (x->p.trans_b) {
@@ -171,7 +171,7 @@ static void fill_b(const fa_simt_block *b, const fa_product *x, int tile, fa_mma
     }
 }
 
-static void carry_out(fa_simt_block *b, fa_warp_mmas *w, const fa_product *x) {
+static void carry_out(fa_simt_block *b, fa_warp_mmas *w, const fa_pending_mma *x) {
   fa_mma_tile *t = &b->warps[b->running->warp].tile;
   fa_sum *s = &w->sum[x->sum];
   fill_a(b, x, t);
@@ -189,7 +189,7 @@ static void carry_out(fa_simt_block *b, fa_warp_mmas *w, const fa_product *x) {
     if (memcmp(x->a[l], x->a_value[l], sizeof x->a_value[l]) != 0)
       fa_simt_violation(FA_SUBJECT_RACE, x->at, "lane %d changed this product's A registers before its wait",
                         l);
-  if (--s->n_products > 0) return;
+  if (--s->n_mmas > 0) return;
   sum_out(s, x->at);
   fa_simt_registers_out(w, words_of(s), 4 * s->n_tiles);
 }
@@ -201,29 +201,29 @@ static bool agree(const fa_simt_mma *x, const fa_simt_mma *y) {
 }
 
 static void issue(fa_simt_block *b, fa_simt_place at) {
-  fa_warp_mmas *w = products_of(b);
+  fa_warp_mmas *w = mmas_of(b);
   for (int l = 1; l < FA_WARP; ++l)
-    if (!agree(&w->laid_down[l], &w->laid_down[0]))
+    if (!agree(&w->operands[l], &w->operands[0]))
       fa_simt_violation(FA_SUBJECT_DEADLOCK, at, "lanes 0 and %d give wgmma different operands", l);
-  if (w->n == FA_MAX_PRODUCTS)
-    fa_simt_violation(FA_SUBJECT_CRASH, at, "more than %d products in flight", FA_MAX_PRODUCTS);
-  fa_product *x = &w->v[w->n++];
-  x->p = w->laid_down[0];
+  if (w->n == FA_MAX_PENDING_MMAS)
+    fa_simt_violation(FA_SUBJECT_CRASH, at, "more than %d products in flight", FA_MAX_PENDING_MMAS);
+  fa_pending_mma *x = &w->v[w->n++];
+  x->p = w->operands[0];
   x->at = at;
   x->committed = false;
   for (int l = 0; x->p.a && l < FA_WARP; ++l) {
-    x->a[l] = w->laid_down[l].a;
+    x->a[l] = w->operands[l].a;
     memcpy(x->a_value[l], x->a[l], sizeof x->a_value[l]);
   }
   if (x->p.a) fa_simt_registers_in(w, x->a, 4, true, false, at);
   x->sum = find_sum(w, at);
-  ++w->sum[x->sum].n_products;
+  ++w->sum[x->sum].n_mmas;
   for_operands(b, x, begin_read);
 }
 
 void fa_simt_wgmma(const fa_simt_mma *p, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
-  products_of(b)->laid_down[b->running->lane] = *p;
+  mmas_of(b)->operands[b->running->lane] = *p;
   if (fa_simt_collective_arrive(FA_COLLECTIVE_WGMMA, at))
     issue(fa_simt_current, at);
   else
@@ -235,7 +235,7 @@ void fa_simt_wgmma_fence(fa_simt_place at) {
     fa_simt_yield(fa_simt_current);
     return;
   }
-  fa_simt_registers_fence(products_of(fa_simt_current));
+  fa_simt_registers_fence(mmas_of(fa_simt_current));
 }
 
 void fa_simt_wgmma_commit(fa_simt_place at) {
@@ -243,7 +243,7 @@ void fa_simt_wgmma_commit(fa_simt_place at) {
     fa_simt_yield(fa_simt_current);
     return;
   }
-  fa_warp_mmas *w = products_of(fa_simt_current);
+  fa_warp_mmas *w = mmas_of(fa_simt_current);
   if (w->n) w->v[w->n - 1].committed = true;
 }
 
@@ -253,7 +253,7 @@ void fa_simt_wgmma_wait(int n_pending_groups, fa_simt_place at) {
     return;
   }
   fa_simt_block *b = fa_simt_current;
-  fa_warp_mmas *w = products_of(b);
+  fa_warp_mmas *w = mmas_of(b);
   int n_groups = 0, n = 0;
   ++w->n_waits;
   for (int i = 0; i < w->n; ++i) n_groups += w->v[i].committed;

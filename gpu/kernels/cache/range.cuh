@@ -20,10 +20,10 @@ struct cache_sequence {
 };
 
 FA_DEVICE cache_sequence load_cache_sequence(const fa_cache_params &p, int batch) {
-  cache_sequence e;
-  e.len = (p.cache_seqlens ? load_global(p.cache_seqlens + batch) : p.seqlen_k) + p.n_new;
-  e.pad = p.leftpad_k ? load_global(p.leftpad_k + batch) : 0;
-  return e;
+  cache_sequence s;
+  s.len = (p.cache_seqlens ? load_global(p.cache_seqlens + batch) : p.seqlen_k) + p.n_new;
+  s.pad = p.leftpad_k ? load_global(p.leftpad_k + batch) : 0;
+  return s;
 }
 
 /* The keys [lo, hi) that a row sees; none if hi <= lo. Neither decreases with the row. */
@@ -31,9 +31,9 @@ struct cache_limits {
   int lo, hi;
 };
 
-FA_DEVICE cache_limits limits_of_cache_row(const fa_cache_params &p, const cache_sequence &e, int row) {
-  const int diagonal = row + e.len - p.seqlen_q;
-  cache_limits r = {e.pad, e.len};
+FA_DEVICE cache_limits limits_of_cache_row(const fa_cache_params &p, const cache_sequence &s, int row) {
+  const int diagonal = row + s.len - p.seqlen_q;
+  cache_limits r = {s.pad, s.len};
   if (p.window_left >= 0) r.lo = cache_max(r.lo, diagonal - p.window_left);
   if (p.window_right >= 0) r.hi = cache_min(r.hi, diagonal + p.window_right + 1);
   return r;

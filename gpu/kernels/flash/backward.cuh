@@ -111,7 +111,7 @@ template <class C> FA_DEVICE void flash_backward(const fa_backward_params &p) {
   const int n_blocks = (p.forward.seqlen_k + C::BN - 1) / C::BN;
   FA_NO_UNROLL
   for (int block = static_cast<int>(blockIdx.x); block < n_blocks; block += static_cast<int>(gridDim.x)) {
-    clear_hidden_keys<C>(p, seq, batch, kv_head, block, thread);
+    clear_masked_keys<C>(p, seq, batch, kv_head, block, thread);
     const int key0 = block * C::BN, key1 = min_int(key0 + C::BN, seq.len_k);
     const block_range blocks = query_blocks<C>(p.forward, seq, key0, key1);
     if (C::BIAS && p.dbias) clear_dbias<C>(p, seq, batch, kv_head, key0, blocks, thread);

@@ -84,7 +84,7 @@ template <class C> FA_DEVICE void flash_backward_convert_keys(const fa_backward_
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const int block = static_cast<int>(blockIdx.x), key0 = block * C::BLOCK;
   const sequence seq = load_sequence(p.forward, batch);
-  clear_hidden_keys<C>(p, seq, batch, head, block, thread);
+  clear_masked_keys<C>(p, seq, batch, head, block, thread);
   if (key0 >= seq.len_k) return;
   const int n_keys = min_int(C::BLOCK, seq.len_k - key0), group = p.forward.heads_per_kv;
   const int64_t row = static_cast<int64_t>(seq.k_row) + key0;

@@ -153,7 +153,7 @@ FA_DEVICE void clear_keys(const fa_backward_params &p, int batch, int head, int6
 /* Writes zeros to rows of dK and dV that belong to the sequence but whose keys are masked: left padding, and
  * keys past seqused_k. Blocks share them in the same pieces as the other keys. */
 template <class C>
-FA_DEVICE void clear_hidden_keys(const fa_backward_params &p, const sequence &seq, int batch, int head,
+FA_DEVICE void clear_masked_keys(const fa_backward_params &p, const sequence &seq, int batch, int head,
                                  int block, int thread) {
   const fa_attention_params &f = p.forward;
   int first = 0, extent = f.seqlen_k;

@@ -10,7 +10,7 @@
 namespace fa {
 
 /* Configuration of the kernels that work on rows of one head. D: of the tiles, head_dim rounded up to a
- * multiple of 32. BN: the piece of masked keys that one block clears (clear_hidden_keys). */
+ * multiple of 32. BN: the piece of masked keys that one block clears (clear_masked_keys). */
 template <class T_, int D_> struct flash_backward_row_config {
   typedef T_ T;
   static constexpr int D = D_, BLOCK = fa_backward_row_block(D), THREADS = FA_BACKWARD_THREADS;

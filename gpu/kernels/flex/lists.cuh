@@ -142,7 +142,7 @@ FA_DEVICE void flex_lists_blocks(const fa_flex_lists_params &p) {
 /* Bit 0: mask_mod leaves some pair of the block visible; bit 1: it masks some pair. Only pairs within the
  * sequence count. After every ROWS rows the lanes share their results, and stop when both bits are set. */
 template <class MODS>
-FA_DEVICE uint32_t look_at_block(const fa_flex_args &x, flex_pair at, int row0, int key0, int lane) {
+FA_DEVICE uint32_t scan_block(const fa_flex_args &x, flex_pair at, int row0, int key0, int lane) {
   constexpr int ROWS = 16;
   const int row1 = min_int(row0 + min_int(x.q_block, at.len_q), at.len_q);
   const int key1 = min_int(key0 + min_int(x.kv_block, at.len_k), at.len_k);
@@ -163,7 +163,7 @@ template <class MODS> FA_DEVICE void flex_mask_map(const fa_flex_lists_params &p
   const sequence s = load_sequence(p.call, t.batch);
   const int q = t.at / x.n_kv_blocks, k = t.at % x.n_kv_blocks;
   const flex_pair at = {t.batch, t.head, 0, 0, s.len_q, s.len_k};
-  const uint32_t seen = look_at_block<MODS>(x, at, q * x.q_block, k * x.kv_block, t.lane);
+  const uint32_t seen = scan_block<MODS>(x, at, q * x.q_block, k * x.kv_block, t.lane);
   const int kind = seen == 1 ? FA_FLEX_FULL : seen == 3 ? FA_FLEX_PARTIAL : FA_FLEX_FULLY_MASKED;
   if (t.lane == 0) store_global(p.map + map_at(x, t) + t.at, static_cast<uint8_t>(kind));
 }

@@ -60,7 +60,7 @@ template <class C> FA_DEVICE void hopper_skip_key_tile(hopper_consumer<C> &c) {
 /* The i-th key block of the work tile. Its K must have arrived. */
 template <class C> FA_DEVICE flex_tile hopper_block(int stage, int i) {
   if (!C::FLEX) return flex_tile{i, FA_FLEX_FULL};
-  const int entry = uniform(static_cast<int>(load_shared4(shared_base() + C::ENTRIES_AT + 4 * stage)));
+  const int entry = uniform(static_cast<int>(load_shared4(shared_base() + C::FLEX_TILES_AT + 4 * stage)));
   return flex_tile{entry >> 2, entry & 3};
 }
 

@@ -38,8 +38,8 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr int BIAS_AT = 0; /* no bias */
   /* what the producer publishes: two work tiles, and the flex_tile in each stage of K */
   static constexpr int WORK_TILE_BYTES = 32, WORK_TILES_AT = (BARRIERS_AT + 8 * N_BARRIERS + 15) / 16 * 16,
-                       ENTRIES_AT = WORK_TILES_AT + 2 * WORK_TILE_BYTES;
-  static constexpr int SHARED_BYTES = ENTRIES_AT + (MODS::ANY ? 4 * STAGES : 0);
+                       FLEX_TILES_AT = WORK_TILES_AT + 2 * WORK_TILE_BYTES;
+  static constexpr int SHARED_BYTES = FLEX_TILES_AT + (MODS::ANY ? 4 * STAGES : 0);
   /* of 64 K registers: the equal shares of the launch bounds are moved to where they are needed */
   static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 192 || BN > 160 ? 24 : 40;
   static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : D > 192 || BN > 160 ? 240 : 232;

@@ -11,9 +11,9 @@ namespace fa {
  * that the first wait returns at once. */
 template <class C> struct hopper_producer {
   typedef hopper_barriers<C> bar;
-  typedef pipeline_state<C::STAGES> ring;
+  typedef pipeline_state<C::STAGES> pipeline;
   pipeline_state<1> q;
-  ring kv; /* of the block whose V is loaded next */
+  pipeline kv; /* of the block whose V is loaded next */
 
   /* Loads a key block of K or V. */
   FA_DEVICE static void load_keys(uint32_t shared, const fa_tensor_map *map, uint32_t full,
@@ -21,15 +21,15 @@ template <class C> struct hopper_producer {
     hopper_load<C::PANELS, C::KV_PANEL>(shared, map, full, work.seq.k_row + block.tile * C::BN,
                                         work.head / p.f.heads_per_kv, work_tile_map_batch(p.f, work));
   }
-  FA_DEVICE static void load_k(const fa_hopper_params &p, const work_tile &work, ring k, flex_tile block) {
+  FA_DEVICE static void load_k(const fa_hopper_params &p, const work_tile &work, pipeline k, flex_tile block) {
     mbarrier_wait(bar::k_empty(k.stage()), k.phase() ^ 1);
     if (C::FLEX) /* ordered by the arrival that comes with the load */
-      store_shared4(shared_base() + C::ENTRIES_AT + 4 * k.stage(),
+      store_shared4(shared_base() + C::FLEX_TILES_AT + 4 * k.stage(),
                     static_cast<uint32_t>(block.tile * 4 + block.kind));
     load_keys(shared_base() + C::K_AT + k.stage() * C::KV_BYTES, &p.k, bar::k_full(k.stage()), p, work,
               block);
   }
-  FA_DEVICE static void load_v(const fa_hopper_params &p, const work_tile &work, ring v, flex_tile block) {
+  FA_DEVICE static void load_v(const fa_hopper_params &p, const work_tile &work, pipeline v, flex_tile block) {
     mbarrier_wait(bar::v_empty(v.stage()), v.phase() ^ 1);
     load_keys(shared_base() + C::V_AT + v.stage() * C::KV_BYTES, &p.v, bar::v_full(v.stage()), p, work,
               block);
@@ -75,10 +75,10 @@ template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
   typedef hopper_barriers<C> bar;
   hopper_producer<C> producer;
   pipeline_state<2> tile_pipe;
-  tile_scheduler queue;
+  tile_scheduler scheduler;
   FA_NO_UNROLL
-  for (int tile = queue.first(); tile < p.tiles.n;) {
-    const int next = queue.next(p.tiles);
+  for (int tile = scheduler.first(); tile < p.tiles.n;) {
+    const int next = scheduler.next(p.tiles);
     work_tile work = load_work_tile<C>(p, tile);
     const tile_walk<typename C::MODS> walk = hopper_walk<C>(p, work);
     work.blocks = {walk.begin(), walk.end()};

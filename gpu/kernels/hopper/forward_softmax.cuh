@@ -55,7 +55,7 @@ template <class C> FA_DEVICE bool hopper_has_logits(const fa_attention_params &p
   return C::ALIBI || C::SOFTCAP;
 }
 
-FA_DEVICE flex_pair hopper_pair(const work_tile &work, int row, int key) {
+FA_DEVICE flex_pair hopper_flex_pair(const work_tile &work, int row, int key) {
   return flex_pair{work.batch, work.head, row, key, work.seq.len_q, work.seq.len_k};
 }
 
@@ -70,7 +70,7 @@ FA_DEVICE void hopper_apply_score_mod(float (&s)[C::BN / 8][4], const fa_attenti
     for (int i = 0; i < 4; ++i) {
       const int e = i / 2 + i % 2 * 2;
       s[n][e] = C::MODS::score(p.flex, multiply(s[n][e], p.scale),
-                               hopper_pair(work, row + e / 2 * 8, key + 8 * n + e % 2));
+                               hopper_flex_pair(work, row + e / 2 * 8, key + 8 * n + e % 2));
     }
   }
 }
@@ -85,19 +85,19 @@ FA_DEVICE void hopper_apply_mask_mod(float (&s)[C::BN / 8][4], const fa_attentio
   const int last_row = work.seq.len_q - 1, last_key = work.seq.len_k - 1;
   FA_UNROLL
   for (int half = 0; half < 2; ++half) {
-    uint32_t hidden = 0;
+    uint32_t masked = 0;
     FA_NO_UNROLL
     for (int n = 0; n < HALF; ++n) {
       FA_UNROLL
       for (int e = 0; e < 4; ++e) {
-        const flex_pair at = hopper_pair(work, min_int(row + e / 2 * 8, last_row),
+        const flex_pair at = hopper_flex_pair(work, min_int(row + e / 2 * 8, last_row),
                                          min_int(key + 8 * (half * HALF + n) + e % 2, last_key));
-        if (!flex_shows<typename C::MODS>(p.flex, kind, at)) hidden |= 1u << (4 * n + e);
+        if (!flex_visible<typename C::MODS>(p.flex, kind, at)) masked |= 1u << (4 * n + e);
       }
     }
     FA_UNROLL
     for (int i = 0; i < 4 * HALF; ++i)
-      if (hidden >> i & 1) s[half * HALF + i / 4][i % 4] = -infinity();
+      if (masked >> i & 1) s[half * HALF + i / 4][i % 4] = -infinity();
   }
 }
 
@@ -116,11 +116,11 @@ FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_attention_params &
     const row_limits limits = limits_of_row(p, seq, row + 8 * r);
     FA_UNROLL
     for (int n0 = 0; n0 < C::BN / 8; n0 += 16) {
-      const uint32_t shown =
+      const uint32_t visible =
           hopper_columns(limits.hi - col - 8 * n0) & ~hopper_columns(limits.lo - col - 8 * n0);
       FA_UNROLL
       for (int i = 0; i < 32 && n0 + i / 2 < C::BN / 8; ++i)
-        if (!(shown & 1u << i)) s[n0 + i / 2][2 * r + i % 2] = -infinity();
+        if (!(visible & 1u << i)) s[n0 + i / 2][2 * r + i % 2] = -infinity();
     }
   }
 }

@@ -33,8 +33,8 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int K_AT = 0, V_AT = KV_BYTES, Q_AT = 2 * KV_BYTES, DO_AT = Q_AT + STAGES * Q_BYTES,
                        DS_AT = DO_AT + STAGES * Q_BYTES, ROWS_AT = DS_AT + STAGES * DS_BYTES;
   static constexpr int ROW_BYTES = BM * 4;                            /* of LSE; as much for delta */
-  static constexpr int ENTRIES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile and its kind */
-  static constexpr int DROP_AT = ENTRIES_AT + (KIND_ == flex ? 4 * STAGES : 0);
+  static constexpr int FLEX_TILES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile and its kind */
+  static constexpr int DROP_AT = FLEX_TILES_AT + (KIND_ == flex ? 4 * STAGES : 0);
   static constexpr int DROP_BYTES = KIND_ == dropout ? BM / 64 * 1024 : 0; /* one bit per pair (row, key) */
   static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the block's sequence, for VARLEN */
   static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 4 + 10 * STAGES;

@@ -32,7 +32,7 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
     hopper_gemm_s_dp<C>(dp, v_tile, do_tile);
   }
   mbarrier_wait(bar::rows_full(pipe.stage()), pipe.phase());
-  const int entry = uniform(static_cast<int>(load_shared4(base + C::ENTRIES_AT + 4 * pipe.stage())));
+  const int entry = uniform(static_cast<int>(load_shared4(base + C::FLEX_TILES_AT + 4 * pipe.stage())));
   at.row0 = (entry >> 2) * C::BM;
   at.kind = entry & 3;
   const int row = at.row0 + lane % 4 * 2, end = min_int(at.row0 + C::BM, t.seq.len_q),
@@ -43,12 +43,12 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
   seen.hi[0] = min_int(seen.hi[0], t.seq.len_q - row);
   seen.hi[1] = min_int(seen.hi[1], t.seq.len_q - row);
   const flex_pair first = {t.batch, at.head, row, key, t.seq.len_q, t.seq.len_k};
-  const uint32_t shown = hopper_flex_shown<C>(x, at.kind, first, all, seen);
+  const uint32_t visible = hopper_flex_visible<C>(x, at.kind, first, all, seen);
   const uint32_t rows = base + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
   if constexpr (READS) {
     wgmma_wait<0>(s);
     wgmma_wait<0>(dp);
-    hopper_flex_compute_p_ds<C>(p_frag, ds, s, dp, p, first, shown, rows, lane);
+    hopper_flex_compute_p_ds<C>(p_frag, ds, s, dp, p, first, visible, rows, lane);
     wgmma_fence();
     hopper_gemm_dkv<C>(dv, p_frag, do_tile);
   } else {
@@ -56,7 +56,7 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
       wgmma_wait<0>(s);
     else
       wgmma_wait<1>(s);
-    hopper_flex_compute_p<C>(p_frag, s, p, first, shown, rows);
+    hopper_flex_compute_p<C>(p_frag, s, p, first, visible, rows);
     wgmma_fence();
     if (LATE_DP) hopper_gemm_s_dp<C>(dp, v_tile, do_tile);
     hopper_gemm_dkv<C>(dv, p_frag, do_tile);

@@ -82,13 +82,13 @@ FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int g
 }
 
 /* Writes zeros to dK and dV of the sequence's masked keys (left padding, past seqused_k), by all threads. */
-template <class C> FA_DEVICE void hopper_clear_hidden(const fa_backward_params &p, int thread) {
+template <class C> FA_DEVICE void hopper_clear_masked(const fa_backward_params &p, int thread) {
   const int batch = static_cast<int>(blockIdx.z), kv_head = static_cast<int>(blockIdx.y);
   const sequence seq = load_sequence(p.forward, batch);
   FA_NO_UNROLL
   for (int block = static_cast<int>(blockIdx.x); block * C::BN < p.forward.seqlen_k;
        block += static_cast<int>(gridDim.x))
-    clear_hidden_keys<C>(p, seq, batch, kv_head, block, thread);
+    clear_masked_keys<C>(p, seq, batch, kv_head, block, thread);
 }
 
 /* Grid: x over key blocks of the longest sequence or, in deterministic flex calls, over dQ accumulators; y
@@ -101,7 +101,7 @@ template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_param
     if constexpr (C::VARLEN) hopper_store_sequence<C>(p.b.forward);
   }
   if constexpr (C::VARLEN) {
-    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_hidden<C>(p.b, thread);
+    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_masked<C>(p.b, thread);
   }
   sync_block();
   if (group == 0) {

@@ -39,10 +39,10 @@
 namespace fa {
 
 /* Issues the group's columns of dQ = dS K over the keys of both blocks. */
-template <class C, bool VALUES, int TILES>
+template <class C, bool DV_GROUP, int TILES>
 FA_DEVICE void hopper_pair_gemm_ds_k(float (&dq)[TILES][4], int stage, int rank) {
   const uint32_t base = shared_base();
-  const int first = hopper_pair_columns<C, VALUES>::first(rank), panel = first / 64;
+  const int first = hopper_pair_columns<C, DV_GROUP>::first(rank), panel = first / 64;
   FA_UNROLL
   for (int other = 0; other < 2; ++other) {
     const uint32_t ds = base + (other ? C::OTHER_DS_AT : C::DS_AT) + stage * C::DS_BYTES,
@@ -62,11 +62,11 @@ FA_DEVICE void hopper_pair_gemm_ds_k(float (&dq)[TILES][4], int stage, int rank)
 
 /* Adds them to the accumulator, whose tiles have the order of the registers. Half of the last panel may not
  * exist. */
-template <class C, bool VALUES, int TILES>
+template <class C, bool DV_GROUP, int TILES>
 FA_DEVICE void hopper_pair_atomic_add_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4], int batch,
                                   int head, int row0, int rank, int thread) {
-  constexpr bool HAS_LAST = VALUES == (C::D == 256); /* of rank 1 */
-  const int first = hopper_pair_columns<C, VALUES>::first(rank) / 8;
+  constexpr bool HAS_LAST = DV_GROUP == (C::D == 256); /* of rank 1 */
+  const int first = hopper_pair_columns<C, DV_GROUP>::first(rank) / 8;
   const bool whole = rank == 0 || p.row_dim >= C::D;
   const int own = C::ORDERED && p.b.deterministic ? static_cast<int>(blockIdx.x) / C::RANKS : 0;
   float *to = p.b.dq_accum + own * p.b.split_stride +
@@ -78,24 +78,24 @@ FA_DEVICE void hopper_pair_atomic_add_dq(const fa_hopper_backward_params &p, con
 }
 
 /* Issues the group's columns of dQ once dS of both blocks is in shared memory. */
-template <class C, bool VALUES, int TILES>
+template <class C, bool DV_GROUP, int TILES>
 FA_DEVICE void hopper_pair_issue_dq(float (&dq)[TILES][4], pipeline_state<C::STAGES> pipe) {
   typedef hopper_pair_barriers<C> bar;
   mbarrier_wait(bar::ds_full(pipe.stage()), pipe.phase());
   mbarrier_wait(bar::other_full(pipe.stage()), pipe.phase());
-  if (!VALUES && threadIdx.x == C::THREADS - 1) /* for the next use, since this one's phase is complete */
+  if (!DV_GROUP && threadIdx.x == C::THREADS - 1) /* for the next use, since this one's phase is complete */
     mbarrier_arrive_expect(bar::other_full(pipe.stage()), C::DS_BYTES);
   wgmma_fence();
-  hopper_pair_gemm_ds_k<C, VALUES>(dq, pipe.stage(), cluster_rank());
+  hopper_pair_gemm_ds_k<C, DV_GROUP>(dq, pipe.stage(), cluster_rank());
 }
 
 /* When it is complete: releases its stage of both dS, and adds dQ to memory. */
-template <class C, bool VALUES, int TILES>
+template <class C, bool DV_GROUP, int TILES>
 FA_DEVICE void hopper_pair_finish_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4],
                                      pipeline_state<C::STAGES> pipe, int head, int block, int thread) {
   const int rank = cluster_rank();
   hopper_release_both(hopper_pair_barriers<C>::ds_empty(pipe.stage()), thread);
-  hopper_pair_atomic_add_dq<C, VALUES>(p, dq, static_cast<int>(blockIdx.z), head, block * C::BM, rank, thread);
+  hopper_pair_atomic_add_dq<C, DV_GROUP>(p, dq, static_cast<int>(blockIdx.z), head, block * C::BM, rank, thread);
 }
 
 /* Stores a warp's 16 keys of a gradient through shared memory. */
@@ -286,7 +286,7 @@ template <class C> FA_DEVICE void hopper_backward_pair(const fa_hopper_backward_
   if (thread == 0) hopper_pair_barriers<C>::init();
   if constexpr (C::VARLEN) {
     if (thread == 0) hopper_store_sequence<C>(p.b.forward);
-    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_hidden<C>(p.b, thread);
+    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_masked<C>(p.b, thread);
   }
   cluster_sync();
   if (group == 0) {

@@ -35,10 +35,10 @@ struct hopper_backward_pair_config : hopper_backward_kind<KIND_, VARLEN_, ORDERE
 
 /* A warpgroup's columns of dQ. D = 256: pieces of 64. D = 192: 64 for the dK group of each block; the dV
  * groups have halves of the panel in between. */
-template <class C, bool VALUES> struct hopper_pair_columns {
-  static constexpr int N = VALUES && C::D == 192 ? 32 : 64;
+template <class C, bool DV_GROUP> struct hopper_pair_columns {
+  static constexpr int N = DV_GROUP && C::D == 192 ? 32 : 64;
   FA_DEVICE static int first(int rank) {
-    return 128 * rank + (VALUES ? C::D == 192 ? 64 - 96 * rank : 64 : 0);
+    return 128 * rank + (DV_GROUP ? C::D == 192 ? 64 - 96 * rank : 64 : 0);
   }
 };
 

@@ -122,10 +122,10 @@ FA_DEVICE void hopper_pair_load_q_do(const fa_hopper_backward_params &p, pipelin
     hopper_pair_load_lse_delta<C>(p.b, pipe, at, lane);
   }
   if (WITH_DO) {
-    const pipeline_state<C::DO_STAGES> place = hopper_pair_do_pipeline<C>(pipe);
-    const int stage = place.stage();
-    if (lane == 0) mbarrier_wait(bar::do_empty(place), place.phase() ^ 1);
-    hopper_pair_load_half_tile<C>(&p.d_o, shared_base() + C::DO_AT + stage * C::Q_BYTES, bar::do_full(place),
+    const pipeline_state<C::DO_STAGES> do_pipe = hopper_pair_do_pipeline<C>(pipe);
+    const int stage = do_pipe.stage();
+    if (lane == 0) mbarrier_wait(bar::do_empty(do_pipe), do_pipe.phase() ^ 1);
+    hopper_pair_load_half_tile<C>(&p.d_o, shared_base() + C::DO_AT + stage * C::Q_BYTES, bar::do_full(do_pipe),
                               bar::do_arrived(stage), arrived >> stage & 1, seq.q_row + row, at.head, batch,
                               n_rows, lane);
     if (ends) arrived ^= 1 << stage;

@@ -48,7 +48,7 @@ FA_DEVICE void hopper_backward_load_lse_delta(const fa_backward_params &p, pipel
         load_global(reinterpret_cast<const vec4 *>((lane < 16 ? p.lse_log2 : p.delta) + row) + lane % 16));
   if constexpr (C::FLEX) {
     if (lane == 0)
-      store_shared4(shared_base() + C::ENTRIES_AT + 4 * pipe.stage(),
+      store_shared4(shared_base() + C::FLEX_TILES_AT + 4 * pipe.stage(),
                     static_cast<uint32_t>(tile.tile * 4 + tile.kind));
   }
   mbarrier_arrive(bar::rows_full(pipe.stage())); /* every lane, for what it wrote */

@@ -44,14 +44,14 @@ struct flex_flow {
  * (BY_KEYS), or 16 rows by 8 N8 keys; row, key: of the lane's element 0. Expressions may be long, so the code
  * exists for a lane's four pairs of one n only, in a loop. */
 template <class MODS, int N8, bool BY_KEYS>
-FA_DEVICE uint32_t flex_hidden(const fa_attention_params &f, const memeff_coord &t, int row, int key, int kind,
+FA_DEVICE uint32_t flex_masked(const fa_attention_params &f, const memeff_coord &t, int row, int key, int kind,
                                int lane) {
   static_assert(4 * N8 <= 32, "a bit for each pair");
   const int row0 = row - (BY_KEYS ? lane % 4 * 2 : lane / 4), row1 = row0 + (BY_KEYS ? 8 * N8 : 16);
   const int key0 = key - (BY_KEYS ? lane / 4 : lane % 4 * 2), key1 = key0 + (BY_KEYS ? 16 : 8 * N8);
   if (kind == FA_FLEX_FULL && row1 <= t.seq.len_q && !keys_need_mask(f, t.seq, row0, row1, key0, key1))
     return 0;
-  uint32_t hidden = 0;
+  uint32_t masked = 0;
   FA_NO_UNROLL
   for (int n = 0; n < N8; ++n) {
     FA_UNROLL
@@ -60,21 +60,21 @@ FA_DEVICE uint32_t flex_hidden(const fa_attention_params &f, const memeff_coord 
       const flex_pair at =
           flex_pair_of(t, row + (BY_KEYS ? along : across), key + (BY_KEYS ? across : along));
       const row_limits limits = at.i < at.len_q ? limits_of_row(f, t.seq, at.i) : row_limits{0, 0};
-      if (at.j < limits.lo || at.j >= limits.hi || !flex_shows<MODS>(f.flex, kind, at))
-        hidden |= 1u << (4 * n + i);
+      if (at.j < limits.lo || at.j >= limits.hi || !flex_visible<MODS>(f.flex, kind, at))
+        masked |= 1u << (4 * n + i);
     }
   }
-  return hidden;
+  return masked;
 }
 
 /* scaled: the pair's score after scale and softcap. */
 template <class MODS, class T>
 FA_DEVICE flex_flow flex_flow_of(const fa_attention_params &f, const flex_query &q, const flex_pair &at,
-                                 bool hidden, float scaled, float dp) {
+                                 bool masked, float scaled, float dp) {
   const float logit = flex_modified<MODS, T>(f, q.row, at, scaled);
-  if (hidden || logit == -infinity() || q.lse == -infinity()) return flex_flow{0.0f, 0.0f};
-  const float weight = exp2_approx(multiply(logit - q.lse, 1.44269504088896340736f));
-  return flex_flow{weight, weight == 0.0f ? 0.0f : weight * (dp - q.delta)};
+  if (masked || logit == -infinity() || q.lse == -infinity()) return flex_flow{0.0f, 0.0f};
+  const float prob = exp2_approx(multiply(logit - q.lse, 1.44269504088896340736f));
+  return flex_flow{prob, prob == 0.0f ? 0.0f : prob * (dp - q.delta)};
 }
 
 /* dS; add: as for MODS::derivative. */

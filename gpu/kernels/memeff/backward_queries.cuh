@@ -88,7 +88,7 @@ FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score
                                     int kind, int lane, const F &then) {
   typedef typename C::MODS M;
   const fa_attention_params &f = p.forward;
-  const uint32_t hidden = flex_hidden<M, C::BN / 8, false>(f, t, row, key, kind, lane);
+  const uint32_t masked = flex_masked<M, C::BN / 8, false>(f, t, row, key, kind, lane);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int i = row + 8 * r;
@@ -100,8 +100,8 @@ FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score
         float &y = dp[n][2 * r + e];
         const flex_pair at = flex_pair_of(t, i, key + 8 * n + e);
         const float scaled = scaled_score(f, s[n][2 * r + e]);
-        const bool hides = hidden >> (4 * n + 2 * r + e) & 1;
-        y = then(at, scaled, flex_flow_of<M, typename C::T>(f, q, at, hides, scaled, y).g);
+        const bool is_masked = masked >> (4 * n + 2 * r + e) & 1;
+        y = then(at, scaled, flex_flow_of<M, typename C::T>(f, q, at, is_masked, scaled, y).g);
       }
     }
   }
@@ -129,8 +129,8 @@ FA_DEVICE void query_tile(typename C::score_tile &s, typename C::score_tile &dp,
                               if (dbias) write_pair_dbias<typename C::T>(p, at, g);
                               const auto add = gradients.adder(x, g);
                               return flex_score_gradient<typename C::MODS>(
-                                  p.forward, at, scaled, g, [&](int buffer, int64_t element, float slope) {
-                                    if (adds) add(buffer, element, slope);
+                                  p.forward, at, scaled, g, [&](int buffer, int64_t element, float derivative) {
+                                    if (adds) add(buffer, element, derivative);
                                   });
                             });
   } else {

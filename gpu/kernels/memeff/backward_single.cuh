@@ -217,11 +217,11 @@ template <class C> FA_DEVICE void memeff_backward_single(const fa_memeff_backwar
   const grid_place place = longest_first_coord(f);
   const int key0 = place.block * C::BM; /* under a causal mask most rows see the first keys */
   memeff_coord t = load_memeff_coord(f, place.batch, place.head * f.heads_per_kv);
-  clear_hidden<C>(p, t, p.dk, p.dk_stride, f.head_dim, key0, 0, thread);
-  clear_hidden<C>(p, t, p.dv, p.dv_stride, f.head_dim_v, key0, 0, thread);
+  clear_masked<C>(p, t, p.dk, p.dk_stride, f.head_dim, key0, 0, thread);
+  clear_masked<C>(p, t, p.dv, p.dv_stride, f.head_dim_v, key0, 0, thread);
   const bool dbias = p.dbias && !p.dbias_sums, exists = key0 < t.seq.len_k;
   block_range blocks = {0, 0};
-  if (exists) blocks = seeing_blocks<C::BN>(f, t.seq, key0, min_int(key0 + C::BM, t.seq.len_k));
+  if (exists) blocks = query_blocks_of_keys<C::BN>(f, t.seq, key0, min_int(key0 + C::BM, t.seq.len_k));
   if (blocks.end <= blocks.begin) blocks.begin = blocks.end = 0;
   if (dbias) {
     clear_bias_rows<C>(p, t, key0, 0, blocks.begin * C::BN, thread);

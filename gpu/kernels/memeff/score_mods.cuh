@@ -26,13 +26,13 @@ FA_DEVICE float softcap_derivative(const fa_attention_params &p, float scaled) {
 struct flex_row {
   row_limits limits;
   int64_t bias_at;
-  float derivative; /* of ALiBi */
+  float slope; /* of ALiBi */
 };
 
 FA_DEVICE flex_row load_flex_row(const fa_attention_params &p, const memeff_coord &t, int row) {
   flex_row x = {{0, 0}, 0, 0.0f};
   if (row < t.seq.len_q) x = flex_row{limits_of_row(p, t.seq, row), bias_row(p, t, row), 0.0f};
-  if (p.alibi_slopes) x.derivative = load_global(p.alibi_slopes + t.batch * p.alibi_batch_stride + t.head);
+  if (p.alibi_slopes) x.slope = load_global(p.alibi_slopes + t.batch * p.alibi_batch_stride + t.head);
   return x;
 }
 
@@ -51,7 +51,7 @@ FA_DEVICE float flex_modified(const fa_attention_params &p, const flex_row &x, c
   float logit = MODS::score(p.flex, scaled, at);
   if (p.alibi_slopes) {
     const int distance = at.i + at.len_k - at.len_q - at.j;
-    logit -= x.derivative * static_cast<float>(distance < 0 ? -distance : distance);
+    logit -= x.slope * static_cast<float>(distance < 0 ? -distance : distance);
   }
   if (p.bias && is_in_limits(x, at)) logit += load_element(p.bias, x.bias_at + at.j, T());
   return logit;
@@ -60,22 +60,22 @@ FA_DEVICE float flex_modified(const fa_attention_params &p, const flex_row &x, c
 /* Sets the masked pairs of a warp's tile to -inf. Expressions may be long, so the code exists for one column
  * of pairs only, in a loop that collects one bit per pair. */
 template <class MODS, int N8>
-FA_DEVICE void hide_pairs(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row, int key,
+FA_DEVICE void mask_pairs(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row, int key,
                           int kind) {
   static_assert(4 * N8 <= 32, "a bit for each pair");
   const flex_row x[2] = {load_flex_row(p, t, row), load_flex_row(p, t, row + 8)};
-  uint32_t hidden = 0;
+  uint32_t masked = 0;
   FA_NO_UNROLL
   for (int n = 0; n < N8; ++n) {
     FA_UNROLL
     for (int i = 0; i < 4; ++i) {
       const flex_pair at = flex_pair_of(t, row + i / 2 * 8, key + 8 * n + i % 2);
-      if (!is_in_limits(x[i / 2], at) || !flex_shows<MODS>(p.flex, kind, at)) hidden |= 1u << (4 * n + i);
+      if (!is_in_limits(x[i / 2], at) || !flex_visible<MODS>(p.flex, kind, at)) masked |= 1u << (4 * n + i);
     }
   }
   FA_UNROLL
   for (int i = 0; i < 4 * N8; ++i)
-    if (hidden >> i & 1) s[i / 4][i % 4] = -infinity();
+    if (masked >> i & 1) s[i / 4][i % 4] = -infinity();
 }
 
 /* Logits of a warp's tile of 16 rows. row, key: of the lane's element 0, in the sequence. */
@@ -97,7 +97,7 @@ FA_DEVICE void make_flex_logits(float (&s)[N8][4], const fa_attention_params &p,
   }
   const int row0 = row - lane / 4, row1 = min_int(row0 + 16, t.seq.len_q), key0 = key - lane % 4 * 2;
   if (kind != FA_FLEX_FULL || keys_need_mask(p, t.seq, row0, row1, key0, key0 + 8 * N8))
-    hide_pairs<MODS>(s, p, t, row, key, kind);
+    mask_pairs<MODS>(s, p, t, row, key, kind);
 }
 
 } // namespace fa

@@ -56,7 +56,7 @@ template <> struct tile_walk<no_mods> {
 
 /* True if block lists and mask_mod leave the pair visible. kind: of its tile. Masks by position are not
  * tested, but the pair must lie within the sequence. */
-template <class MODS> FA_DEVICE bool flex_shows(const fa_flex_args &x, int kind, const flex_pair &at) {
+template <class MODS> FA_DEVICE bool flex_visible(const fa_flex_args &x, int kind, const flex_pair &at) {
   if (kind == FA_FLEX_MIXED) {
     const int64_t block = at.b * x.map_batch_stride + at.h * x.map_head_stride +
                           static_cast<int64_t>(at.i / x.q_block) * x.n_kv_blocks + at.j / x.kv_block;

@@ -38,7 +38,7 @@ FA_DEVICE float softmax_row(float (&s)[N_TILES][4], int r, float scale_log2, row
   for (int n = 0; n < N_TILES; ++n) m = max_float(m, max_float(s[n][2 * r], s[n][2 * r + 1]));
   m = quad_max(m);
   const float shift = m == -infinity() ? 0.0f : multiply(m, scale_log2);
-  const float shrink = exp2_approx(multiply(row.max, scale_log2) - shift); /* exactly 1 if m is unchanged */
+  const float rescale = exp2_approx(multiply(row.max, scale_log2) - shift); /* exactly 1 if m is unchanged */
   float sum = 0.0f;
   FA_UNROLL
   for (int n = 0; n < N_TILES; ++n) {
@@ -48,9 +48,9 @@ FA_DEVICE float softmax_row(float (&s)[N_TILES][4], int r, float scale_log2, row
       sum += s[n][e];
     }
   }
-  row.sum = row.sum * shrink + sum;
+  row.sum = row.sum * rescale + sum;
   row.max = m;
-  return shrink;
+  return rescale;
 }
 
 /* The same for logits: the maximum is subtracted before the scaling to base 2. Logits may be as low as
@@ -62,7 +62,7 @@ template <int N_TILES> FA_DEVICE float softmax_row_of_logits(float (&s)[N_TILES]
   for (int n = 0; n < N_TILES; ++n) m = max_float(m, max_float(s[n][2 * r], s[n][2 * r + 1]));
   m = quad_max(m);
   const float base = m == -infinity() ? 0.0f : m;
-  const float shrink = exp2_approx(multiply(row.max - base, log2e));
+  const float rescale = exp2_approx(multiply(row.max - base, log2e));
   float sum = 0.0f;
   FA_UNROLL
   for (int n = 0; n < N_TILES; ++n) {
@@ -72,9 +72,9 @@ template <int N_TILES> FA_DEVICE float softmax_row_of_logits(float (&s)[N_TILES]
       sum += s[n][e];
     }
   }
-  row.sum = row.sum * shrink + sum;
+  row.sum = row.sum * rescale + sum;
   row.max = m;
-  return shrink;
+  return rescale;
 }
 
 } // namespace fa
