@@ -1,4 +1,5 @@
-/* Barriers that clocks travel through. */
+/* mbarriers and named barriers, which carry clocks from arriving to waiting threads; and the progress of bulk
+ * loads. */
 #include "gpu/simt/async.h"
 
 #include <stdlib.h>
@@ -13,8 +14,8 @@ fa_simt_async *fa_simt_async_get(fa_simt_block *b) {
   a->read_tick = calloc(a->n_granules * (size_t)b->n_warps, sizeof *a->read_tick);
   a->read_lane = calloc(a->n_granules * (size_t)b->n_warps, sizeof *a->read_lane);
   a->word_tick = calloc(a->n_granules * (FA_GRANULE / 4) * (size_t)b->n_warps, sizeof *a->word_tick);
-  a->products = calloc((size_t)b->n_warps, sizeof *a->products);
-  FA_ASSERT(a->n_reading && a->read_tick && a->read_lane && a->word_tick && a->products);
+  a->mmas = calloc((size_t)b->n_warps, sizeof *a->mmas);
+  FA_ASSERT(a->n_reading && a->read_tick && a->read_lane && a->word_tick && a->mmas);
   b->async = a;
   return a;
 }
@@ -29,9 +30,9 @@ void fa_simt_async_reset(fa_simt_block *b) {
   memset(a->n_reading, 0, a->n_granules * sizeof *a->n_reading);
   a->n_bars = a->n_loads = a->n_stores = 0;
   for (int w = 0; w < b->n_warps; ++w) {
-    a->products[w].n = a->products[w].n_known = a->products[w].n_seen = 0;
-    a->products[w].n_waits = a->products[w].n_fenced = 0;
-    for (int i = 0; i < FA_MAX_SUMS; ++i) a->products[w].sum[i].n_products = 0;
+    a->mmas[w].n = a->mmas[w].n_known = a->mmas[w].n_seen = 0;
+    a->mmas[w].n_waits = a->mmas[w].n_fenced = 0;
+    for (int i = 0; i < FA_MAX_SUMS; ++i) a->mmas[w].sum[i].n_mmas = 0;
   }
 }
 
@@ -44,7 +45,7 @@ void fa_simt_async_free(fa_simt_block *b) {
   free(a->read_tick);
   free(a->read_lane);
   free(a->word_tick);
-  free(a->products);
+  free(a->mmas);
   free(a);
   b->async = NULL;
 }
@@ -54,7 +55,7 @@ static void merge(fa_clock *into, const fa_clock *from) {
     if (from->tick[i] > into->tick[i]) into->tick[i] = from->tick[i];
 }
 
-/* The running thread arrives: what its warp knows, and did, goes into the clock. */
+/* The running thread arrives: merges what its warp has seen and done into the barrier's clock. */
 static void arrive(fa_simt_block *b, uint32_t *lanes, fa_clock *clock) {
   const fa_simt_thread *t = b->running;
   merge(clock, &b->async->seen[t->warp]);
@@ -66,7 +67,7 @@ static void arrive(fa_simt_block *b, uint32_t *lanes, fa_clock *clock) {
   if (t->lane == 0) clock->tick[FA_LEADERS + t->warp] = now;
 }
 
-/* The running thread waits, in mask, until somebody makes it ready. */
+/* The running thread waits, as a bit of *waiting, until another one makes it ready. */
 static void block_in(fa_simt_block *b, uint32_t *waiting, const char *what, fa_simt_place at) {
   const fa_simt_thread *t = b->running;
   fa_thread_wait *w = &b->async->wait[t->index];
@@ -89,7 +90,7 @@ int fa_simt_mbarrier_find(fa_simt_block *b, uint32_t offset, fa_simt_place at) {
   const fa_simt_async *a = fa_simt_async_get(b);
   for (int i = 0; i < a->n_bars; ++i)
     if (a->bar[i].offset == offset) {
-      fa_simt_shared_check_written(b, offset, at); /* initialised, by whom that is known to have been */
+      fa_simt_shared_check_written(b, offset, at); /* its initialisation must be ordered before this */
       return i;
     }
   fa_simt_violation(FA_SUBJECT_CRASH, at, "no mbarrier was initialised at shared offset %u", offset);
@@ -211,8 +212,8 @@ void fa_simt_async_thread_end(fa_simt_block *b, bool last) {
     if (a->store[i].thread == me)
       fa_simt_violation(FA_SUBJECT_RACE, (fa_simt_place){"(end of the thread)", 0},
                         "the thread ends while its bulk store may still read shared memory");
-  if (a->products[b->running->warp].n)
-    fa_simt_violation(FA_SUBJECT_RACE, a->products[b->running->warp].v[0].at,
+  if (a->mmas[b->running->warp].n)
+    fa_simt_violation(FA_SUBJECT_RACE, a->mmas[b->running->warp].v[0].at,
                       "the thread ends while this product is in flight: its wait is missing");
   const char *const text = "the block ends, and nobody has waited for this bulk load";
   if (last && a->n_loads) fa_simt_violation(FA_SUBJECT_RACE, a->load[0].at, text);

@@ -1,4 +1,4 @@
-/* Threads of one block: who runs next, barriers, warp collectives, and what ends them. */
+/* Runs the threads of one block: scheduling, __syncthreads, and the reports that end a block. */
 #include "gpu/simt/block.h"
 
 #include "gpu/simt/async.h"
@@ -11,7 +11,7 @@
 __thread const fa_simt_ids *fa_simt_self;
 __thread fa_simt_block *fa_simt_current;
 
-/* A byte of the tape decides as much as a random word; 0 is what the plain order does. */
+/* A byte of the tape is used like a random word; 0 decides as the plain order does. */
 static uint64_t next_of_tape(fa_simt_block *b, const fa_simt_launch *l) {
   const uint8_t v = l->tape[b->tape_at];
   b->tape_at = b->tape_at + 1 == l->tape_bytes ? 0 : b->tape_at + 1;
@@ -30,7 +30,7 @@ static int lowest(uint32_t mask) {
   return __builtin_ctz(mask);
 }
 
-/* Plain order: the lowest ready lane, staying in the warp as long as one is ready. With a seed: now and then
+/* Plain order: the lowest ready lane, in the same warp as long as one is ready. With a seed: sometimes
  * another warp, and any ready lane of it. */
 __attribute__((noinline)) static fa_simt_thread *pick(fa_simt_block *b) {
   int w = b->current_warp;
@@ -112,7 +112,7 @@ static _Noreturn void stop(fa_simt_block *b, fa_fiber *from) {
   __builtin_unreachable();
 }
 
-/* If somebody read what nobody wrote: that is reported, as of the thread that read. */
+/* If a thread has read a word that no thread wrote, reports that, at the thread that read. */
 static bool report_unwritten(fa_simt_block *b) {
   if (!b->unwritten.by) return false;
   char text[64];
@@ -125,7 +125,9 @@ static bool report_unwritten(fa_simt_block *b) {
 static _Noreturn void deadlock(fa_simt_block *b, fa_simt_thread *me) {
   char text[400], list[360];
   waiting w = waiting_of(b, me->index);
-  for (int i = 0; i < b->n_threads && !w.what; ++i) w = waiting_of(b, i); /* it has ended: of another */
+  for (int i = 0; i < b->n_threads && !w.what; ++i)
+    w = waiting_of(b, i); /* this one has ended: take another
+                                                                             one's */
   list_waiting(b, list, sizeof list);
   snprintf(text, sizeof text, "deadlock: nobody can go on: %s", list);
   if (!report_unwritten(b)) report(b, FA_SUBJECT_DEADLOCK, w.at, text);
@@ -157,7 +159,7 @@ void fa_simt_violation(fa_subject_state state, fa_simt_place at, const char *for
   stop(b, from);
 }
 
-/* Threads that have ended are not waited for, as on sm_70 and later. */
+/* Threads that have exited are not waited for, as on sm_70 and later. */
 static void release_barrier(fa_simt_block *b) {
   fa_fiber *from = &b->running->fiber;
   if (report_unwritten(b)) stop(b, from);
@@ -190,7 +192,7 @@ void fa_simt_sync_cluster(fa_simt_place at) {
   fa_simt_yield(b);
 }
 
-/* A fiber's whole life. */
+/* The function that a fiber runs. */
 static void thread_main(void) {
   fa_fiber_entered();
   fa_simt_block *b = fa_simt_current;
@@ -223,8 +225,8 @@ static void set_ids(fa_simt_block *b, fa_simt_thread *t, int64_t block_index) {
                     (unsigned)(block_index / across % g.y), (unsigned)(block_index / (across * g.y))};
 }
 
-/* Of one block: every seed and every block has its own (splitmix64). Not 0, which means the plain schedule.
- */
+/* The random state of one block: different for every seed and every block (splitmix64). Not 0, which means
+ * the plain schedule. */
 static uint64_t block_seed(uint64_t seed, int64_t index) {
   uint64_t x = seed + ((uint64_t)index + 1) * 0x9e3779b97f4a7c15ull;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -237,7 +239,7 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   const uint64_t seed = b->launch->schedule_seed;
   b->index = index;
   b->rng = seed ? block_seed(seed, index) : b->launch->tape_bytes > 0;
-  b->stay = b->launch->tape_bytes ? 7 : 63; /* another warp's stacks are in the L2 cache at best */
+  b->stay = b->launch->tape_bytes ? 7 : 63; /* the stacks of another warp are in the L2 cache at best */
   b->tape_at = b->launch->tape_bytes ? (size_t)index % b->launch->tape_bytes : 0;
   b->n_live = b->n_threads;
   for (int r = 0; r < b->n_ranks; ++r) b->n_live_of[r] = b->n_threads / b->n_ranks;
@@ -268,7 +270,7 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   fa_simt_self = NULL;
 }
 
-/* Zeros that begin at a cache line. */
+/* Zeroed memory, aligned to a cache line. */
 static void *lines(int64_t n, size_t each) {
   void *p = NULL;
   if (posix_memalign(&p, 64, (size_t)n * each) != 0) return NULL;

@@ -3,16 +3,16 @@
 #define FA_GPU_SIMT_BLOCK_H
 
 #include "gpu/simt/fiber.h"
-#include "gpu/simt/mma.h"
 #include "gpu/simt/launch.h"
+#include "gpu/simt/mma.h"
 
 #include <string.h>
 
 #define FA_WARP 32
 #define FA_MAX_BLOCK_THREADS 1024 /* of a cluster, too */
 #define FA_MAX_RANKS 2
-#define FA_RANK_BYTES (1u << 18) /* a matrix descriptor has as many bits of an address */
-/* Poison for 16-bit halves: NaN as f16, as bf16, and doubled as f32. */
+#define FA_RANK_BYTES (1u << 18) /* a matrix descriptor has as many address bits */
+/* Poison for 16-bit halves: a NaN as f16, as bf16 and, doubled, as f32. */
 #define FA_POISON_UNINITIALISED 0x7fa5u
 #define FA_POISON_IN_FLIGHT 0x7fb6u
 
@@ -33,35 +33,35 @@ typedef enum fa_collective {
 typedef struct fa_copy {
   uint32_t shared;
   int bytes_read;
-  bool landed; /* the data arrived before its wait, as a seed chose */
+  bool complete; /* the data arrived before its wait, as the seed decided */
   const char *global;
   fa_simt_place at;
 } fa_copy;
 
-/* A thread's copies in issue order; the first n_grouped of them belong to committed groups. */
+/* A thread's copies in issue order; the first n_grouped belong to committed groups. */
 typedef struct fa_copy_queue {
   fa_copy *v;
   int n, capacity, n_grouped;
-  int *group_end; /* group g holds v[group_end[g-1] .. group_end[g]) */
+  int *group_end; /* group g has v[group_end[g-1] .. group_end[g]) */
   int n_groups, group_capacity;
 } fa_copy_queue;
 
-/* What a switch touches fills one cache line. */
+/* What a fiber switch touches fits in one cache line. */
 typedef struct fa_simt_thread {
   fa_fiber fiber;
   int index, warp, lane;
-  bool waited; /* for the kernels before this one */
+  bool waited; /* for the preceding kernels */
   fa_simt_ids ids;
   fa_copy_queue copies;
 } fa_simt_thread;
 
-/* Lanes put down here what a collective is to work on, while that is in their cache, and take the results
- * from here. Only the lane itself reads its result, and nothing overwrites it before all lanes have arrived
- * again; what others read of a lane is copied when the collective is carried out. */
+/* Lanes store the operands of a collective here, while their cache lines are hot, and load the results from
+ * here. Only the lane itself reads its result, and nothing overwrites it before all lanes have arrived again;
+ * what other lanes read of it is copied when the collective is executed. */
 typedef struct fa_simt_warp {
-  uint32_t ready;      /* lanes that could run now (the running lane is not among them) */
-  uint32_t waiting;    /* lanes that reached the pending collective, */
-  uint32_t at_barrier; /* and those in __syncthreads */
+  uint32_t ready;      /* lanes that could run now (not the running lane) */
+  uint32_t waiting;    /* lanes that have reached the pending collective */
+  uint32_t at_barrier; /* lanes in __syncthreads */
   uint32_t sync_tick;  /* of its last __syncwarp */
   fa_collective kind;
   bool choice; /* ldmatrix: transposed; mma: bf16 */
@@ -75,9 +75,9 @@ typedef struct fa_simt_warp {
   fa_mma_tile tile;
 } fa_simt_warp;
 
-/* What is known of 4 bytes of shared memory: 16 bytes, so that a 16-byte access touches one cache line. Ticks
- * count the barriers of a block and of its warps together and never repeat within an executor, so that one
- * number says what an access came after. Places are indices into fa_simt_block.place. */
+/* What is known of 4 bytes of shared memory: 16 bytes, so that the shadow of a 16-byte access is one cache
+ * line. Ticks count the barriers of a block and of its warps together and never repeat within an executor, so
+ * that one number says what an access came after. Places are indices into fa_simt_block.place. */
 typedef struct fa_shadow {
   uint32_t write_tick, read_tick;
   int16_t writer, reader;
@@ -89,7 +89,7 @@ typedef struct fa_shadow {
 #define FA_MAX_PLACES (1 << 13)
 
 /* The first read of a shared word that the block had not written. It is held back until the next barrier or
- * other violation: if a write follows before, it was a race, and that report names both lines. */
+ * other violation: if a write comes first, it was a race, and that report names both lines. */
 typedef struct fa_unwritten {
   fa_simt_thread *by; /* NULL: none yet */
   uint32_t offset;
@@ -101,37 +101,37 @@ struct fa_simt_grid;  /* run.c */
 
 typedef struct fa_simt_block {
   const fa_simt_launch *launch;
-  struct fa_simt_grid *grid; /* of which it runs block number index */
+  struct fa_simt_grid *grid; /* the grid whose block `index` it runs */
   int64_t index;
   fa_fiber_stacks stacks;
   fa_fiber main;
   fa_simt_thread *threads;
   fa_simt_warp *warps;
-  int n_ranks;           /* blocks that run together: what follows is of all of them */
-  size_t memory_bytes;   /* of shared memory, a block's own from FA_RANK_BYTES times its rank on */
-  uint32_t address_mask; /* for the part of an address that is within a block's own */
+  int n_ranks;           /* blocks that run together as a cluster: what follows covers all of them */
+  size_t memory_bytes;   /* of shared memory; a block's own begins at FA_RANK_BYTES times its rank */
+  uint32_t address_mask; /* for the part of an address within a block's own shared memory */
   int n_threads, n_warps, n_live, n_at_barrier;
-  bool any_waited;             /* a thread has waited for the kernels before */
-  int n_live_of[FA_MAX_RANKS]; /* of each block that runs together */
+  bool any_waited;             /* a thread has waited for the preceding kernels */
+  int n_live_of[FA_MAX_RANKS]; /* of each block of the cluster */
   fa_simt_place barrier_at;
   int current_warp;
   fa_simt_thread *running;
   char *shared;
   fa_shadow *shadow;
-  uint32_t tick;         /* barriers passed so far, of the block and of warps */
-  uint32_t barrier_tick; /* of the last __syncthreads, */
+  uint32_t tick;         /* barriers passed so far, of the block and of its warps */
+  uint32_t barrier_tick; /* of the last __syncthreads */
   uint32_t first_tick;   /* of the start: a word last written before it is uninitialised */
   fa_simt_place *place;  /* [FA_MAX_PLACES], hashed; file NULL: free */
   fa_unwritten unwritten;
   uint64_t rng;                /* 0: the plain schedule */
-  uint64_t stay;               /* bits of a random number of which one must be set for the warp to go on */
+  uint64_t stay;               /* a mask for a random number: the warp goes on unless all these bits are 0 */
   size_t tape_at;              /* the next byte of the launch's tape */
-  struct fa_simt_async *async; /* NULL until something of device_sm90.h is called */
-  int last_range;              /* the range the previous global access fell into */
+  struct fa_simt_async *async; /* NULL until a function of device_sm90.h is called */
+  int last_range;              /* the range of the previous global access */
   fa_simt_report report;
 } fa_simt_block;
 
-/* The barrier that all threads have reached: who waited for the kernels before, waited for all. */
+/* At a barrier of the whole block: if one thread has waited for the preceding kernels, all have. */
 void fa_simt_share_wait(fa_simt_block *b);
 
 /* The block whose fibers this host thread is running. */
@@ -139,17 +139,17 @@ extern __thread fa_simt_block *fa_simt_current;
 
 fa_status fa_simt_block_init(fa_simt_block *b, const fa_simt_launch *launch, fa_error *err);
 void fa_simt_block_free(fa_simt_block *b);
-/* Runs one block to its end or first violation; b->report says which. */
+/* Runs one block to its end or first violation, which b->report describes. */
 void fa_simt_block_run(fa_simt_block *b, int64_t index);
 
 /* Records the violation and leaves the running fiber for good. */
 void fa_simt_violation(fa_subject_state state, fa_simt_place at, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
-/* The running thread cannot go on: the next ready one does, or nobody can. */
+/* The running thread cannot go on: switches to the next ready one, or reports a deadlock. */
 void fa_simt_yield(fa_simt_block *b);
 const char *fa_simt_collective_name(fa_collective kind);
-/* warp.c: the running lane has come to the warp's pending collective; true: as the last one, and it has to
- * carry it out, or else it must give way. */
+/* warp.c: the running lane arrives at the warp's pending collective. True: it is the last one and executes
+ * it; false: it must yield. */
 bool fa_simt_collective_arrive(fa_collective kind, fa_simt_place at);
 static inline bool fa_simt_same_place(fa_simt_place a, fa_simt_place b) {
   return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
@@ -158,7 +158,7 @@ uint64_t fa_simt_random(fa_simt_block *b);
 
 /* memory.c */
 void fa_simt_shared_reset(fa_simt_block *b);
-/* Checks a read of 16 bytes, called `what` in a report, and returns where they are. */
+/* Checks a read of 16 bytes, called `what` in a report, and returns its address. */
 const void *fa_simt_shared_read16(fa_simt_block *b, uint32_t offset, const char *what, fa_simt_place at);
 
 #endif

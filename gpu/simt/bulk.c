@@ -1,4 +1,4 @@
-/* Bulk copies of boxes of tensors. */
+/* Bulk copies (TMA) of boxes of tensors, and between the shared memories of a cluster. */
 #include "gpu/simt/async.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static uint32_t bytes_of(const fa_tensor_box *x) {
   return rows_of(x) * x->box[0] * 2;
 }
 
-/* What the driver would not encode, and what the copy would not take. */
+/* Reports a tensor map that the driver would not encode, or a copy that the hardware would reject. */
 static void check(const fa_tensor_box *x, uint32_t shared, fa_simt_place at) {
   static const uint32_t width[] = {0, 128, 64, 32};
   bool right = (uintptr_t)x->base % 16 == 0 && x->box[0] * 2 % 16 == 0;
@@ -38,16 +38,14 @@ static void check(const fa_tensor_box *x, uint32_t shared, fa_simt_place at) {
                       shared);
 }
 
-/* Where byte `at` of a packed box, itself at shared, lies. */
+/* The address of byte `at` of a packed box at address `shared`. */
 static uint32_t swizzled(uint32_t shared, uint32_t at, int swizzle) {
   static const uint32_t mask[] = {0, 7, 3, 1};
   const uint32_t address = shared + at;
   return address ^ (address >> 7 & mask[swizzle]) << 4;
 }
 
-/* The global bytes of a chunk of 8 elements, how many of them exist (0..16), by the chunk's number in the
- * box.
- */
+/* The global address of chunk `chunk` of a box, 8 elements. Returns how many of its bytes exist (0..16). */
 static int chunk_of(const fa_tensor_box *x, const int c[4], uint32_t chunk, const char **from) {
   const uint32_t per_row = x->box[0] / 8, row = chunk / per_row;
   const int64_t i[4] = {(int64_t)c[0] + chunk % per_row * 8, (int64_t)c[1] + row % x->box[1],
@@ -64,7 +62,7 @@ static int chunk_of(const fa_tensor_box *x, const int c[4], uint32_t chunk, cons
   return left >= 8 ? 16 : (int)left * 2;
 }
 
-/* Whole chunks at once, others by elements. */
+/* A whole chunk at once, part of one element by element. */
 static void check_global(const char *p, int bytes, bool write, fa_simt_place at) {
   if (bytes == 16)
     fa_simt_global(p, 16, write, at);
@@ -141,7 +139,8 @@ void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4]
   const fa_tensor_box *x = box_of(map);
   check(x, shared, at);
   fa_simt_shared_begin_read(b, shared, bytes_of(x), "bulk store", at);
-  for (uint32_t i = 0; i < bytes_of(x) / 16; ++i) { /* the data cannot change until they are waited for */
+  for (uint32_t i = 0; i < bytes_of(x) / 16; ++i) { /* stored at once: the data must not change before the
+                                                       wait */
     const char *to = NULL;
     const int bytes = chunk_of(x, c, i, &to);
     if (!bytes) continue;
@@ -156,7 +155,7 @@ void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4]
 void fa_simt_tma_store_commit(void) {
   fa_simt_block *b = fa_simt_current;
   fa_simt_async *a = fa_simt_async_get(b);
-  /* An empty group is one too. */
+  /* An empty group counts too. */
   a->store = grow(a->store, a->n_stores, &a->store_capacity, sizeof *a->store);
   a->store[a->n_stores++] = (fa_bulk_store){.thread = b->running->index, .committed = true};
 }

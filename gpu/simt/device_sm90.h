@@ -1,12 +1,16 @@
-/* The C side of gpu/kernels/machine/prim_sm90.cuh's host body; names and rules are there. As in device.h, all of
- * these act for the CUDA thread whose fiber is running.
+/* The C side of gpu/kernels/machine/prim_sm90_host.cuh; prim_sm90.cuh documents names and rules. As in
+ * device.h, all functions act for the CUDA thread whose fiber is running.
  *
- * What the executor adds: a bulk copy lands at an arbitrary moment before its barrier's phase completes, and
- * until then its destination is NaN and belongs to it; a product's registers are NaN until its wait, and its
- * operands in shared memory belong to it; and of two accesses to a word, one of them a write, one must come
- * before the other by barriers of any kind, or it is a race. An arrival passes on what its warp did before
- * its last sync_warp or wgmma_wait; one of a first lane, what that did itself too; one of all lanes, what
- * they did before they arrived. A wait by one lane counts for its whole warp. */
+ * What the executor adds:
+ *   bulk copies   complete at an arbitrary moment before their barrier's phase does. Until then the
+ *               destination is NaN, and any other access to it is a violation.
+ *   MMAs          Their registers are NaN until their wait; writing their operands in shared memory before is
+ *                 a violation.
+ *   races         Of two accesses to a word, one of them a write, one must come before the other by barriers
+ *                 of any kind.
+ *   arrivals      An arrival publishes what its warp did before its last sync_warp or wgmma_wait; one of a
+ *               first lane, also what that lane did itself; one of all lanes, what they did before they
+ *               arrived. A wait by one lane counts for its whole warp. */
 #ifndef FA_GPU_SIMT_DEVICE_SM90_H
 #define FA_GPU_SIMT_DEVICE_SM90_H
 
@@ -18,23 +22,23 @@ extern "C" {
 #endif
 
 void fa_simt_mbarrier_init(uint32_t bar, uint32_t count, fa_simt_place at);
-/* bytes: announced first. */
+/* bytes: transaction bytes, expected before the arrival. */
 void fa_simt_mbarrier_arrive(uint32_t bar, uint32_t bytes, fa_simt_place at);
 void fa_simt_mbarrier_wait(uint32_t bar, int parity, fa_simt_place at);
-/* Of n_threads; wait: bar.sync, or else bar.arrive. */
+/* A barrier of n_threads; wait: bar.sync, else bar.arrive. */
 void fa_simt_named_barrier(int id, int n_threads, bool wait, fa_simt_place at);
 
 void fa_simt_fence_async(void);
 void fa_simt_tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, const int c[4],
                       fa_simt_place at);
-/* From the block's shared memory to that of another of its cluster, as bar's. */
+/* From the block's shared memory to that of another block of its cluster, where bar is too. */
 void fa_simt_bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, fa_simt_place at);
 void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4], fa_simt_place at);
 void fa_simt_tma_store_commit(void);
 void fa_simt_tma_store_wait_read(int n_pending_groups);
 
-/* Collectives of the warp, each its share of the warpgroup's. d: [n_tiles][4]. a: NULL for one in shared
- * memory, else 4 registers, not to change before the wait. */
+/* Collectives of the warp, each for its share of the warpgroup's MMA. d: [n_tiles][4]. a: NULL for an operand
+ * in shared memory, else 4 registers, which must not change before the wait. */
 typedef struct fa_simt_mma {
   float *d;
   int n_tiles; /* columns / 8 */
@@ -47,7 +51,7 @@ void fa_simt_wgmma_fence(fa_simt_place at);
 void fa_simt_wgmma_commit(fa_simt_place at);
 void fa_simt_wgmma_wait(int n_pending_groups, fa_simt_place at);
 
-/* True in all lanes if it is in one. */
+/* True in all lanes if `value` is true in one. */
 bool fa_simt_any(bool value, fa_simt_place at);
 
 #ifdef __cplusplus

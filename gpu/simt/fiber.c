@@ -1,3 +1,4 @@
+/* Fibers: stacks, and the switch in assembly (x86-64, AArch64) or with ucontext. */
 #include "gpu/simt/fiber.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #ifdef FA_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-#define STACK_BYTES ((size_t)512 << 10) /* red zones make frames several times as large */
+#define STACK_BYTES ((size_t)512 << 10) /* red zones make frames several times larger */
 #else
 #define STACK_BYTES ((size_t)128 << 10)
 #endif
@@ -30,7 +31,8 @@
 #include <ucontext.h>
 #endif
 
-/* A mapping with its guard pages costs a millisecond, as much as a small launch: a few are kept. */
+/* Creating a mapping with its guard pages takes a millisecond, as much as a small launch, so a few are
+ * kept. */
 enum { MAX_KEPT = 64 };
 static struct {
   pthread_mutex_t lock;
@@ -83,7 +85,7 @@ fa_status fa_fiber_stacks_map(fa_fiber_stacks *s, int n, fa_error *err) {
 void fa_fiber_stacks_unmap(fa_fiber_stacks *s) {
   if (!s->base) return;
 #ifdef FA_ASAN
-  __asan_unpoison_memory_region(s->base, s->bytes); /* abandoned frames left red zones in the shadow */
+  __asan_unpoison_memory_region(s->base, s->bytes); /* abandoned frames left red zones in the shadow memory */
 #endif
   if (!keep(s)) munmap(s->base, s->bytes);
   s->base = NULL;
@@ -91,13 +93,13 @@ void fa_fiber_stacks_unmap(fa_fiber_stacks *s) {
 
 #if FA_FIBER_ASM
 
-/* Pushes what the ABI says a call preserves, swaps stack pointers, pops. The floating-point control words are
- * preserved too by the ABI, but nothing here changes them. */
+/* Pushes the registers that the ABI says a call preserves, swaps stack pointers, pops. The ABI preserves the
+ * floating-point control words too, but nothing here changes them. */
 #ifdef FA_ASAN
 #define SWITCH "fa_fiber_swap"
 void fa_fiber_swap(fa_fiber *from, fa_fiber *to);
 #else
-#define SWITCH "fa_fiber_switch" /* nothing around it: no frame of its own on any stack */
+#define SWITCH "fa_fiber_switch" /* called directly: no further frame on any stack */
 #endif
 _Static_assert(offsetof(fa_fiber, sp) == 0, "what the assembly below takes it for");
 #if defined(__x86_64__)
@@ -132,8 +134,8 @@ void fa_fiber_prepare(fa_fiber *f, fa_fiber_stacks *s, int i, void (*entry)(void
 #ifdef FA_ASAN
   __asan_unpoison_memory_region(low, STACK_BYTES);
 #endif
-  /* Stacks lie a multiple of the page apart: without the shift the hot lines of all would share a cache set.
-   */
+  /* Stacks are a multiple of the page size apart: without this shift the hot lines of all stacks would share
+   * a cache set. */
   uintptr_t top = ((uintptr_t)(low + STACK_BYTES) - (uintptr_t)i % 32 * 128) & ~(uintptr_t)63;
   void **sp = (void **)top;
 #if defined(__x86_64__)
@@ -188,7 +190,8 @@ static void raw_swap(fa_fiber *from, fa_fiber *to) {
 #endif
 
 #ifdef FA_ASAN
-/* The fiber that left last on this host thread: the arriving side reports the leaver's stack bounds. */
+/* The fiber that left last on this host thread: the arriving side reports the stack bounds of the leaving
+ * one. */
 static __thread fa_fiber *leaving;
 
 void fa_fiber_entered(void) {

@@ -1,5 +1,5 @@
-/* Cooperative threads inside one host thread: a saved stack pointer each, and a switch of a few
- * nanoseconds. AddressSanitizer is told about every switch. */
+/* Cooperative threads (fibers) inside one host thread: each is a saved stack pointer, and a switch takes a
+ * few nanoseconds. AddressSanitizer is informed of every switch. */
 #ifndef FA_GPU_SIMT_FIBER_H
 #define FA_GPU_SIMT_FIBER_H
 
@@ -9,9 +9,8 @@
 #include <stddef.h>
 
 typedef struct fa_fiber {
-  void *sp; /* where it stopped; ucontext_t * in the portable version */
-  const void
-      *stack; /* lowest address, above the guard page; for the caller's own fiber learnt at the switch */
+  void *sp;          /* where it stopped; ucontext_t * in the portable version */
+  const void *stack; /* lowest address, above the guard page; for the caller's own fiber set at the switch */
   size_t stack_bytes;
   void *fake_stack; /* AddressSanitizer's */
 } fa_fiber;
@@ -23,15 +22,15 @@ typedef struct fa_fiber_stacks {
   int n;
 } fa_fiber_stacks;
 fa_status fa_fiber_stacks_map(fa_fiber_stacks *s, int n, fa_error *err);
-/* Gives them back; the mapping may be kept for the next that wants as many. */
+/* Releases them; the mapping may be kept for the next caller with the same n. */
 void fa_fiber_stacks_unmap(fa_fiber_stacks *s);
 
-/* Makes *f begin at entry(), on stack i, at the next switch to it. entry must not return. Whatever ran there
- * before is forgotten. */
+/* Makes *f start at entry(), on stack i, at the next switch to it. entry must not return. Whatever ran on
+ * that stack before is abandoned. */
 void fa_fiber_prepare(fa_fiber *f, fa_fiber_stacks *s, int i, void (*entry)(void));
-/* Saves the running context in *from and goes on in *to. */
+/* Saves the running context in *from and continues in *to. */
 void fa_fiber_switch(fa_fiber *from, fa_fiber *to);
-/* To be called first thing in entry(). */
+/* Must be the first call in entry(). */
 void fa_fiber_entered(void);
 void fa_fiber_free(fa_fiber *f);
 

@@ -1,4 +1,4 @@
-/* Global memory as the kernel sees it: bounds, alignment, and what nobody has written yet. */
+/* Global memory as the kernel sees it: bounds, alignment, and reads of unwritten scratch memory. */
 #include "gpu/simt/block.h"
 
 static const fa_simt_range *find_range(fa_simt_block *b, const char *p, size_t bytes) {
@@ -13,7 +13,7 @@ static const fa_simt_range *find_range(fa_simt_block *b, const char *p, size_t b
   return NULL;
 }
 
-/* The range whose edge is nearest, for the message. */
+/* Reports an access outside all ranges; the message names the range with the nearest edge. */
 static void outside(fa_simt_block *b, const char *p, size_t bytes, bool write, fa_simt_place at) {
   const fa_simt_range *best = NULL;
   int64_t best_distance = INT64_MAX, best_offset = 0;
@@ -36,7 +36,8 @@ static void outside(fa_simt_block *b, const char *p, size_t bytes, bool write, f
                     (long long)best_offset, best->name, best->bytes);
 }
 
-/* Blocks on several threads share a range: what they set here never goes back, so relaxed accesses do. */
+/* Blocks on several host threads share a range. What they set here is never reset during a launch, so relaxed
+ * accesses are enough. */
 static void track(const fa_simt_block *b, const fa_simt_range *r, const char *p, size_t bytes, bool write,
                   fa_simt_place at) {
   const size_t begin = (size_t)(p - r->begin);

@@ -1,4 +1,5 @@
-/* Shared memory as the kernel sees it: bounds, races, and copies that land late. */
+/* Shared memory as the kernel sees it: bounds, races, unwritten words, and cp.async copies that complete
+ * late. */
 #include "gpu/simt/async.h"
 #include "gpu/simt/block.h"
 
@@ -35,7 +36,7 @@ static inline void shared_check(const fa_simt_block *b, uint32_t offset, size_t 
                       what, bytes, offset, size);
 }
 
-/* The number of a source line; a line always gets the same one. */
+/* The index of a source line in b->place; the same for the same line. */
 static inline uint16_t place_number(fa_simt_block *b, fa_simt_place at) {
   unsigned n = (unsigned)at.line + (unsigned)((uintptr_t)at.file >> 3);
   for (unsigned tried = 0; tried < FA_MAX_PLACES; ++tried, ++n) {
@@ -84,7 +85,8 @@ static void check_own_async_read(const fa_simt_block *b, const fa_simt_thread *t
       word * 4, a->read_lane[i]);
 }
 
-/* With asynchronous accesses: those still under way, and the last read by each other warp, of either kind. */
+/* For blocks with asynchronous accesses: checks those in flight, and the last read of either kind by each
+ * other warp. */
 static void check_async_reads(fa_simt_block *b, const fa_simt_thread *t, uint32_t word, fa_simt_place at) {
   const fa_simt_async *a = b->async;
   const fa_shadow *s = &b->shadow[word];
@@ -121,7 +123,8 @@ static void in_flight(const char *what, const fa_shadow *s, uint32_t offset, fa_
       offset, p->file, p->line);
 }
 
-/* Several readers of one word since the last barrier: which, as far as it matters. */
+/* The reader to record when several threads have read a word since the last barrier, as precisely as
+ * matters. */
 static int16_t joint_reader(const fa_shadow *s, const fa_simt_thread *t) {
   if (s->reader == MANY_WARPS) return MANY_WARPS;
   if (s->reader == NOBODY || s->reader == t->index) return (int16_t)t->index;
@@ -132,7 +135,8 @@ static int16_t joint_reader(const fa_shadow *s, const fa_simt_thread *t) {
 __attribute__((noinline)) static void check_read(fa_simt_block *b, const fa_shadow *s, fa_simt_thread *t,
                                                  uint32_t offset, fa_simt_place at) {
   if (s->in_flight) in_flight("read", s, offset, at);
-  if (s->write_tick < b->first_tick && !b->unwritten.by) /* what an earlier block wrote is not ours */
+  if (s->write_tick < b->first_tick && !b->unwritten.by) /* a word written by an earlier block counts as
+                                                            unwritten */
     b->unwritten = (fa_unwritten){.by = t, .offset = offset, .at = at};
   if (!ordered(b, s->writer, s->write_tick, t)) race("read", "write", s->write_place, offset, at);
 }
@@ -140,7 +144,7 @@ __attribute__((noinline)) static void check_read(fa_simt_block *b, const fa_shad
 static inline void note_read_word(fa_simt_block *b, fa_simt_thread *t, uint32_t word, uint16_t place,
                                   fa_simt_place at) {
   fa_shadow *s = &b->shadow[word];
-  /* Nearly always: written since the block began, and before the last barrier. */
+  /* The usual case: written since the block started, and before the last barrier. */
   if (s->in_flight || s->write_tick - b->first_tick >= b->barrier_tick - b->first_tick)
     check_read(b, s, t, word * 4, at);
   s->reader = s->read_tick < b->barrier_tick ? (int16_t)t->index : joint_reader(s, t);
@@ -164,8 +168,8 @@ static inline void note_write_word(fa_simt_block *b, fa_simt_thread *t, uint32_t
   s->in_flight = in_flight_now;
 }
 
-/* A word's shadow as a vector, so that the four words of 16 bytes are seen to at once: write_tick, read_tick,
- * writer and reader, the places. */
+/* The shadow of a word as a vector (write_tick, read_tick, writer and reader, the places), so that the four
+ * words of 16 bytes are processed at once. */
 typedef uint32_t shadow_vector __attribute__((vector_size(16)));
 typedef uint64_t two_vector __attribute__((vector_size(16)));
 #define IN_FLIGHT 0x80000000u
@@ -175,8 +179,9 @@ static inline bool any(shadow_vector v) {
   return (x[0] | x[1]) != 0;
 }
 
-/* What note_read_word does, where it has nothing to report and all four words have the same readers; false:
- * it must do it. A negative difference of ticks shows in the sign; a false alarm only takes longer. */
+/* Does what note_read_word does if there is nothing to report and all four words have the same readers;
+ * returns false if note_read_word must be called. A negative difference of ticks shows in the sign; a false
+ * alarm only costs time. */
 static inline bool note_read_four(fa_simt_block *b, const fa_simt_thread *t, uint32_t word, uint16_t place) {
   shadow_vector v[4];
   memcpy(v, &b->shadow[word], sizeof v);
@@ -195,7 +200,7 @@ static inline bool note_read_four(fa_simt_block *b, const fa_simt_thread *t, uin
   return true;
 }
 
-/* What note_write_word does, where nobody touched the words since the last barrier of the block. */
+/* Does what note_write_word does if no thread has accessed the words since the last barrier of the block. */
 static inline bool note_write_four(fa_simt_block *b, const fa_simt_thread *t, uint32_t word, uint16_t place,
                                    bool in_flight_now) {
   shadow_vector v[4];
@@ -248,9 +253,9 @@ const void *fa_simt_shared_read16(fa_simt_block *b, uint32_t offset, const char 
   return b->shared + offset;
 }
 
-/* ---- copies and products ---- */
+/* ---- bulk copies and MMAs ---- */
 
-/* What ordinary stores wrote is seen by them only after the writer's fence. */
+/* Bulk copies and MMAs see what ordinary stores wrote only after the writer's fence. */
 static void check_fenced(const fa_simt_block *b, const fa_shadow *s, uint32_t offset, const char *what,
                          fa_simt_place at) {
   if (s->write_tick < b->first_tick || s->writer < 0 || s->writer >= BULK) return;
@@ -321,8 +326,8 @@ void fa_simt_shared_arrived(fa_simt_block *b, uint32_t offset, uint32_t bytes, i
 /* ---- cp.async ---- */
 
 static void land(fa_simt_block *b, fa_copy *c) {
-  if (c->landed) return;
-  c->landed = true;
+  if (c->complete) return;
+  c->complete = true;
   if (c->bytes_read)
     memcpy(b->shared + c->shared, c->global, 16);
   else

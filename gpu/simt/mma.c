@@ -1,3 +1,4 @@
+/* The arithmetic of mma.h: one output exactly, in integers, and whole tiles fast, in float vectors. */
 #include "gpu/simt/mma.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ static int64_t align(uint64_t significand, int shift, bool negative) {
   return negative ? -(int64_t)m : (int64_t)m;
 }
 
-/* a and b: n raw patterns each, of elements with such fields. */
+/* a and b: n raw patterns each, of elements with these field widths. */
 static float dot(const uint32_t *a, const uint32_t *b, int n, float c, int exponent_bits, int fraction_bits) {
   enum { EXTRA = 25, MOST = 16 };
   operand x[MOST], y[MOST];
@@ -106,11 +107,12 @@ float fa_mma_dot8_tf32(const uint32_t *a, const uint32_t *b, float c) {
 
 /* ---- the whole tile, in float vectors ---- */
 
-/* Exponents of zeros and of Inf and NaN: with whatever the other factor has, below and above all others. */
+/* Exponents of zeros, and of Inf and NaN: combined with any exponent of the other factor they are below, or
+ * above, all others. */
 enum { NOTHING = -0x1000, ENDLESS = 0x3000 };
 
 typedef struct operands {
-  float a[16][16], b[16][8]; /* as in fa_mma_tile: of step k */
+  float a[16][16], b[16][8]; /* as in fa_mma_tile: [k] */
   int16_t a_exponent[16][16], b_exponent[16][8];
 } __attribute__((aligned(64))) operands;
 
@@ -158,7 +160,7 @@ static const runners *choose(void) {
 
 static const runners *chosen(void) {
   static const runners *run;
-  if (!run) run = choose(); /* every thread would store the same */
+  if (!run) run = choose(); /* every thread would store the same value */
   return run;
 }
 
@@ -194,7 +196,7 @@ void fa_mma_tile_run_tf32(fa_mma_tile *t) {
   }
 }
 
-/* ---- matrices as one writes them ---- */
+/* ---- matrices in row-major order ---- */
 
 static void accumulator_in(fa_mma_tile *t, float d[16][8]) {
   for (int i = 0; i < 16; ++i)

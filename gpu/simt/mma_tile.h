@@ -1,17 +1,17 @@
-/* The whole tile in vectors of W rows. mma.c includes this once for each instruction set, with
+/* The whole MMA tile in vectors of W rows. mma.c includes this once for each instruction set, with
  *   W              rows in a vector
  *   TILE(name)     the name's own version
  *   TARGET         the attribute that makes the compiler use the instruction set
  *   MOST(x, y)     the larger ones of two vectors of W int16
  *
- * Where every exponent is moderate, f32 does it exactly: a product of two 11-bit (8-bit) significands fits
- * 24 bits, scaling by 2^(25 - top) is exact or leaves something below 1 that the truncating conversion to
- * int drops, and an addend is then below 2^27, so that eight of them fit an int32. */
+ * Where every exponent is moderate, f32 is exact: a product of two 11-bit (8-bit) significands fits 24 bits;
+ * scaling by 2^(25 - top) is exact, or leaves a part below 1 that the truncating conversion to int drops; and
+ * an addend is then below 2^27, so that eight of them fit an int32. */
 
 typedef float TILE(vf) __attribute__((vector_size(4 * W)));
 typedef int32_t TILE(vi) __attribute__((vector_size(4 * W)));
 typedef int16_t TILE(vh) __attribute__((vector_size(2 * W)));
-typedef double TILE(vd) __attribute__((vector_size(4 * W))); /* of half as many */
+typedef double TILE(vd) __attribute__((vector_size(4 * W))); /* half as many */
 typedef int64_t TILE(vl) __attribute__((vector_size(4 * W)));
 typedef float TILE(half_f) __attribute__((vector_size(2 * W)));
 typedef int32_t TILE(half_i) __attribute__((vector_size(2 * W)));
@@ -40,7 +40,7 @@ TARGET static inline void TILE(widen16)(const uint16_t *raw, int n, bool bf16, f
   }
 }
 
-/* The same of tf32: the upper 19 bits of f32 patterns. */
+/* The same for tf32: the upper 19 bits of f32 patterns. */
 TARGET static inline void TILE(widen32)(const uint32_t *raw, int n, float *value, int16_t *exponent) {
   for (int i = 0; i < n; i += W) {
     TILE(vi) u;
@@ -71,7 +71,7 @@ TARGET static inline void TILE(narrow)(const int32_t *sum0, const int32_t *sum1,
   memcpy(out, &d, sizeof d);
 }
 
-/* W rows of a column. Returns whether one of them needs the exact path, and which in odd. */
+/* W rows of a column. Returns whether one of them needs the exact path; odd says which. */
 TARGET static inline bool TILE(column)(const operands *x, int depth, int i, int j, const float *c, float *d,
                                        int32_t *odd) {
   TILE(vh) most;

@@ -1,4 +1,5 @@
-/* Launches that may begin before the one before them has ended: who waited for whom. */
+/* Programmatic dependent launch: which threads have waited for the preceding kernels, and what that makes of
+ * scratch memory. */
 #include "gpu/simt/overlap.h"
 
 void fa_simt_wait_for_kernels_before(void) {

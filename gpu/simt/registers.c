@@ -1,6 +1,6 @@
-/* wgmma_fence: registers that other code has used since are not to be a product's before the next one. The
- * executor cannot see code use registers. It sees that they hold something else than at the fence, and that
- * there was no fence between the wait they came out at and the product they go into again. */
+/* Checks wgmma_fence: registers that other code has used must not be an MMA's before the next fence. The
+ * executor cannot see code use registers. It sees that their contents differ from those at the fence, and
+ * that there was no fence between the wait that made them readable and the next MMA on them. */
 #include "gpu/simt/async.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static uint64_t sum_of(const uint32_t *p, int n_words) {
   return sum;
 }
 
-/* Registers are known by where the lanes have them. A new one takes the place of the oldest. */
+/* Registers are identified by their addresses in the lanes. A new set replaces the oldest. */
 static fa_registers *find(fa_warp_mmas *w, const uint32_t *const lane[FA_WARP], int n_words) {
   for (int i = 0; i < w->n_known; ++i)
     if (w->known[i].lane[0] == lane[0] && w->known[i].n_words == n_words &&

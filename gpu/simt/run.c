@@ -1,4 +1,5 @@
-/* A launch: blocks handed out to host threads in order, the first violation by block number kept. */
+/* Runs a launch: host threads take blocks in order, and the violation with the lowest block number is
+ * kept. */
 #include "gpu/simt/overlap.h"
 
 #include <pthread.h>
@@ -15,7 +16,7 @@ typedef struct fa_simt_grid {
   _Atomic int n_working;
   _Atomic bool lets_next_start;
   _Atomic int64_t at[MAX_THREADS + 1]; /* each thread's block, or one before it */
-  _Atomic int64_t stop;                /* blocks from here on need not run: an earlier one broke the rules */
+  _Atomic int64_t stop;                /* blocks from here on need not run: an earlier one has a violation */
   pthread_mutex_t lock;
   fa_simt_report report; /* of block `stop` */
   fa_status status;

@@ -1,4 +1,4 @@
-/* The collectives of a warp: done once, by the last lane to arrive. */
+/* The collectives of a warp: the last lane to arrive executes them. */
 #include "gpu/simt/block.h"
 #include "gpu/simt/device_sm90.h"
 #include "gpu/simt/mma.h"
@@ -16,11 +16,11 @@ static inline fa_simt_warp *warp_of(const fa_simt_block *b) {
   return &b->warps[b->running->warp];
 }
 
-/* While a lane waits, all that its stack keeps should be few cache lines: hence no inlining here, and nothing
- * but the caller's pointers lives across join. */
+/* While a lane waits, its stack should occupy few cache lines: so nothing is inlined here, and only the
+ * caller's pointers live across join. */
 #define APART __attribute__((noinline))
 
-/* What one of all lanes waits for differs. */
+/* Reports lanes of a warp that wait in different collectives. */
 APART static void diverge(const fa_simt_warp *w, fa_collective kind, int lane, fa_simt_place at) {
   fa_simt_violation(FA_SUBJECT_DEADLOCK, at,
                     "warp divergence: lane %d is in %s, other lanes wait in %s at %s:%d", lane,
@@ -44,7 +44,7 @@ APART bool fa_simt_collective_arrive(fa_collective kind, fa_simt_place at) {
   return true;
 }
 
-/* The running lane joins the warp's pending collective; what it works on is laid down already. */
+/* The running lane joins the warp's pending collective; its operands are already stored. */
 __attribute__((always_inline)) static inline void join(fa_collective kind, void (*execute)(fa_simt_warp *),
                                                        fa_simt_place at) {
   if (fa_simt_collective_arrive(kind, at))
@@ -96,7 +96,7 @@ static void ldmatrix_execute(fa_simt_warp *w) {
     memcpy(w->loaded, w->row_words, sizeof w->loaded);
     return;
   }
-  uint32_t *loaded = w->loaded[0];        /* and what follows it */
+  uint32_t *loaded = w->loaded[0];        /* and the words after it */
   for (int i = 0; i < FA_WARP / 2; ++i) { /* two rows: a pair of each column */
     halves x, y;
     memcpy(&x, w->row[2 * i], sizeof x);
@@ -108,29 +108,29 @@ static void ldmatrix_execute(fa_simt_warp *w) {
   }
 }
 
-/* Check and reading come when the lane arrives: the data cannot change before the last one does without a
- * race that the check of the other access would see. */
-APART static void lay_down_row(uint32_t shared, bool transpose, fa_simt_place at) {
+/* The check and the read happen when the lane arrives: the data cannot change before the last lane arrives
+ * without a race, which the check of the other access would report. */
+APART static void store_row_operand(uint32_t shared, bool transpose, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_simt_warp *w = warp_of(b);
   memcpy(w->row[b->running->lane], fa_simt_shared_read16(b, shared, "ldmatrix read", at), 16);
   w->choice = transpose;
 }
 
-static inline void take_up_words(uint32_t r[4], int from) {
+static inline void load_result_words(uint32_t r[4], int from) {
   const fa_simt_warp *w = warp_of(fa_simt_current);
   for (int m = 0; m < 4; ++m) r[m] = w->loaded[m][from];
 }
 
 void fa_simt_ldmatrix_x4(uint32_t r[4], uint32_t shared, bool transpose, fa_simt_place at) {
-  lay_down_row(shared, transpose, at);
-  if (transpose) { /* twice, so that it is not kept while the lane waits */
+  store_row_operand(shared, transpose, at);
+  if (transpose) { /* called in both branches, so that `transpose` need not be kept while the lane waits */
     join(FA_COLLECTIVE_LDMATRIX, ldmatrix_execute, at);
     const int lane = fa_simt_current->running->lane;
-    take_up_words(r, 8 * (lane % 4) + lane / 4);
+    load_result_words(r, 8 * (lane % 4) + lane / 4);
   } else {
     join(FA_COLLECTIVE_LDMATRIX, ldmatrix_execute, at);
-    take_up_words(r, fa_simt_current->running->lane);
+    load_result_words(r, fa_simt_current->running->lane);
   }
 }
 
@@ -138,15 +138,15 @@ static void mma_execute(fa_simt_warp *w) {
   fa_mma_tile_run(&w->tile, w->choice);
 }
 
-/* Lane l holds of rows l / 4 and 8 further the columns 2 (l % 4) and the next. */
-static inline void lay_down_sum(fa_mma_tile *t, int i, int j, const float d[4]) {
+/* Lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8. */
+static inline void store_accumulator(fa_mma_tile *t, int i, int j, const float d[4]) {
   t->c[j][i] = d[0];
   t->c[j + 1][i] = d[1];
   t->c[j][i + 8] = d[2];
   t->c[j + 1][i + 8] = d[3];
 }
 
-APART static void take_up_sum(float d[4]) {
+APART static void load_accumulator(float d[4]) {
   const fa_simt_block *b = fa_simt_current;
   const fa_mma_tile *t = &warp_of(b)->tile;
   const int i = b->running->lane / 4, j = 2 * (b->running->lane % 4);
@@ -157,7 +157,7 @@ APART static void take_up_sum(float d[4]) {
 }
 
 /* A register holds two neighbours of a row of a, and of a column of b. */
-APART static void lay_down(const float d[4], const uint32_t a[4], const uint32_t b[2], bool bf16) {
+APART static void store_operands(const float d[4], const uint32_t a[4], const uint32_t b[2], bool bf16) {
   const fa_simt_block *block = fa_simt_current;
   fa_simt_warp *w = warp_of(block);
   fa_mma_tile *t = &w->tile;
@@ -170,33 +170,33 @@ APART static void lay_down(const float d[4], const uint32_t a[4], const uint32_t
     t->b[j + 8 * r][i] = (uint16_t)b[r];
     t->b[j + 8 * r + 1][i] = (uint16_t)(b[r] >> 16);
   }
-  lay_down_sum(t, i, j, d);
+  store_accumulator(t, i, j, d);
   w->choice = bf16;
 }
 
 void fa_simt_mma_m16n8k16(float d[4], const uint32_t a[4], const uint32_t b[2], bool bf16, fa_simt_place at) {
-  lay_down(d, a, b, bf16);
+  store_operands(d, a, b, bf16);
   join(FA_COLLECTIVE_MMA, mma_execute, at);
-  take_up_sum(d);
+  load_accumulator(d);
 }
 
 static void tf32_execute(fa_simt_warp *w) {
   fa_mma_tile_run_tf32(&w->tile);
 }
 
-APART static void lay_down_tf32(const float d[4], const uint32_t a[4], const uint32_t b[2]) {
+APART static void store_operands_tf32(const float d[4], const uint32_t a[4], const uint32_t b[2]) {
   const fa_simt_block *block = fa_simt_current;
   fa_mma_tile *t = &warp_of(block)->tile;
   const int lane = block->running->lane, i = lane / 4, j = lane % 4;
   for (int r = 0; r < 4; ++r) t->a_tf32[j + r / 2 * 4][i + r % 2 * 8] = a[r];
   for (int r = 0; r < 2; ++r) t->b_tf32[j + r * 4][i] = b[r];
-  lay_down_sum(t, i, 2 * j, d);
+  store_accumulator(t, i, 2 * j, d);
 }
 
 void fa_simt_mma_tf32(float d[4], const uint32_t a[4], const uint32_t b[2], fa_simt_place at) {
-  lay_down_tf32(d, a, b);
+  store_operands_tf32(d, a, b);
   join(FA_COLLECTIVE_MMA_TF32, tf32_execute, at);
-  take_up_sum(d);
+  load_accumulator(d);
 }
 
 float fa_simt_exp2(float x) {

@@ -1,13 +1,13 @@
-/* Products of a warpgroup: each warp computes its 16 rows, when the warp waits for them. */
+/* MMAs of a warpgroup: each warp computes its 16 rows at its wait for them. */
 #include "gpu/simt/async.h"
 
 #include <string.h>
 
-static fa_warp_mmas *products_of(fa_simt_block *b) {
-  return &fa_simt_async_get(b)->products[b->running->warp];
+static fa_warp_mmas *mmas_of(fa_simt_block *b) {
+  return &fa_simt_async_get(b)->mmas[b->running->warp];
 }
 
-/* An operand in shared memory, as its descriptor says. */
+/* An operand in shared memory, decoded from its descriptor. */
 typedef struct operand {
   uint32_t start, leading, stride, width; /* bytes; width of the swizzle, 0: none */
 } operand;
@@ -23,8 +23,8 @@ static uint32_t swizzle(const operand *x, uint32_t address) {
   return address ^ (address >> 7 & mask) << 4;
 }
 
-/* The 16 bytes of row r (of A, or column of B) and depth 8 k..8 k + 7, where rows are what tiles have as
- * rows. */
+/* The 16 bytes of row r (of A, or column r of B) and depth 8 k..8 k + 7, where the tile's rows are the
+ * operand's rows. */
 static uint32_t chunk_of_row(const operand *x, int r, int k) {
   const uint32_t row = (uint32_t)r, depth = (uint32_t)k;
   const uint32_t at = x->width ? row / 8 * x->stride + row % 8 * x->width + depth * 16
@@ -32,7 +32,7 @@ static uint32_t chunk_of_row(const operand *x, int r, int k) {
   return swizzle(x, x->start + at);
 }
 
-/* The 16 bytes of depth k and rows 8 r..8 r + 7, where depth is what tiles have as rows. */
+/* The 16 bytes of depth k and rows 8 r..8 r + 7, where the tile's rows run along the depth. */
 static uint32_t chunk_of_depth(const operand *x, int r, int k) {
   const uint32_t row = (uint32_t)r, depth = (uint32_t)k;
   const uint32_t in_panel = x->width / 16;
@@ -52,7 +52,7 @@ static void end_read(fa_simt_block *b, uint32_t offset, fa_simt_place at) {
   fa_simt_shared_end_read(b, offset, 16, FA_WARP);
 }
 
-/* Rows [first, first + n) of an operand, n a multiple of 8. */
+/* Calls `call` for rows [first, first + n) of an operand, n a multiple of 8. */
 static void for_operand(fa_simt_block *b, uint64_t descriptor, bool trans, int first, int n, for_chunk call,
                         fa_simt_place at) {
   const operand x = operand_of(descriptor);
@@ -69,19 +69,20 @@ static int first_row(const fa_simt_block *b) {
   return b->running->warp % 4 * 16;
 }
 
-static void for_operands(fa_simt_block *b, const fa_product *x, for_chunk call) {
+static void for_operands(fa_simt_block *b, const fa_pending_mma *x, for_chunk call) {
   if (!x->p.a) for_operand(b, x->p.a_descriptor, x->p.trans_a, first_row(b), 16, call, x->at);
   for_operand(b, x->p.b_descriptor, x->p.trans_b, 0, 8 * x->p.n_tiles, call, x->at);
 }
 
-/* ---- sums ---- */
+/* ---- accumulators ---- */
 
 static const float *poison(void) {
   static const uint32_t nan = FA_POISON_IN_FLIGHT << 16 | FA_POISON_IN_FLIGHT;
   return (const float *)(const void *)&nan;
 }
 
-/* Lane l of a warp has of each 8 columns those of mma.sync's d. moves: between registers and the sum. */
+/* Lane l has of each 8 columns those of mma.sync's d. Copies between registers and the accumulator in either
+ * direction. */
 static void sum_in(fa_sum *s) {
   for (int l = 0; l < FA_WARP; ++l)
     for (int t = 0; t < s->n_tiles; ++t)
@@ -103,35 +104,35 @@ static void sum_out(const fa_sum *s, fa_simt_place at) {
       }
 }
 
-/* Where they are, as words. */
+/* The addresses of its registers, as words. */
 static const uint32_t *const *words_of(const fa_sum *s) {
   return (const uint32_t *const *)(const void *)s->d;
 }
 
-/* The sum that goes to these registers: one in flight, or a new one. */
+/* The accumulator of these registers: one in flight, or a new one. */
 static int find_sum(fa_warp_mmas *w, fa_simt_place at) {
   int place = -1;
   for (int i = 0; i < FA_MAX_SUMS; ++i) {
     fa_sum *s = &w->sum[i];
-    if (s->n_products && s->d[0] == w->laid_down[0].d) return i;
-    if (!s->n_products) place = i;
+    if (s->n_mmas && s->d[0] == w->operands[0].d) return i;
+    if (!s->n_mmas) place = i;
   }
   if (place < 0) fa_simt_violation(FA_SUBJECT_CRASH, at, "more than %d accumulators in flight", FA_MAX_SUMS);
   fa_sum *s = &w->sum[place];
-  for (int l = 0; l < FA_WARP; ++l) s->d[l] = w->laid_down[l].d;
-  s->n_tiles = w->laid_down[0].n_tiles;
-  fa_simt_registers_in(w, words_of(s), 4 * s->n_tiles, w->laid_down[0].accumulate, true, at);
+  for (int l = 0; l < FA_WARP; ++l) s->d[l] = w->operands[l].d;
+  s->n_tiles = w->operands[0].n_tiles;
+  fa_simt_registers_in(w, words_of(s), 4 * s->n_tiles, w->operands[0].accumulate, true, at);
   sum_in(s);
   return place;
 }
 
-/* ---- products ---- */
+/* ---- MMAs ---- */
 
 static void put_chunk(const fa_simt_block *b, uint32_t offset, uint16_t *to) {
   memcpy(to, b->shared + offset, 16);
 }
 
-static void fill_a(const fa_simt_block *b, const fa_product *x, fa_mma_tile *t) {
+static void fill_a(const fa_simt_block *b, const fa_pending_mma *x, fa_mma_tile *t) {
   uint16_t chunk[8];
   if (x->p.a) {
     for (int l = 0; l < FA_WARP; ++l)
@@ -156,7 +157,7 @@ static void fill_a(const fa_simt_block *b, const fa_product *x, fa_mma_tile *t) 
     }
 }
 
-static void fill_b(const fa_simt_block *b, const fa_product *x, int tile, fa_mma_tile *t) {
+static void fill_b(const fa_simt_block *b, const fa_pending_mma *x, int tile, fa_mma_tile *t) {
   uint16_t chunk[8];
   const operand o = operand_of(x->p.b_descriptor);
   if (x->p.trans_b) {
@@ -170,7 +171,7 @@ static void fill_b(const fa_simt_block *b, const fa_product *x, int tile, fa_mma
     }
 }
 
-static void carry_out(fa_simt_block *b, fa_warp_mmas *w, const fa_product *x) {
+static void carry_out(fa_simt_block *b, fa_warp_mmas *w, const fa_pending_mma *x) {
   fa_mma_tile *t = &b->warps[b->running->warp].tile;
   fa_sum *s = &w->sum[x->sum];
   fill_a(b, x, t);
@@ -188,7 +189,7 @@ static void carry_out(fa_simt_block *b, fa_warp_mmas *w, const fa_product *x) {
     if (memcmp(x->a[l], x->a_value[l], sizeof x->a_value[l]) != 0)
       fa_simt_violation(FA_SUBJECT_RACE, x->at, "lane %d changed this product's A registers before its wait",
                         l);
-  if (--s->n_products > 0) return;
+  if (--s->n_mmas > 0) return;
   sum_out(s, x->at);
   fa_simt_registers_out(w, words_of(s), 4 * s->n_tiles);
 }
@@ -200,29 +201,29 @@ static bool agree(const fa_simt_mma *x, const fa_simt_mma *y) {
 }
 
 static void issue(fa_simt_block *b, fa_simt_place at) {
-  fa_warp_mmas *w = products_of(b);
+  fa_warp_mmas *w = mmas_of(b);
   for (int l = 1; l < FA_WARP; ++l)
-    if (!agree(&w->laid_down[l], &w->laid_down[0]))
+    if (!agree(&w->operands[l], &w->operands[0]))
       fa_simt_violation(FA_SUBJECT_DEADLOCK, at, "lanes 0 and %d give wgmma different operands", l);
-  if (w->n == FA_MAX_PRODUCTS)
-    fa_simt_violation(FA_SUBJECT_CRASH, at, "more than %d products in flight", FA_MAX_PRODUCTS);
-  fa_product *x = &w->v[w->n++];
-  x->p = w->laid_down[0];
+  if (w->n == FA_MAX_PENDING_MMAS)
+    fa_simt_violation(FA_SUBJECT_CRASH, at, "more than %d products in flight", FA_MAX_PENDING_MMAS);
+  fa_pending_mma *x = &w->v[w->n++];
+  x->p = w->operands[0];
   x->at = at;
   x->committed = false;
   for (int l = 0; x->p.a && l < FA_WARP; ++l) {
-    x->a[l] = w->laid_down[l].a;
+    x->a[l] = w->operands[l].a;
     memcpy(x->a_value[l], x->a[l], sizeof x->a_value[l]);
   }
   if (x->p.a) fa_simt_registers_in(w, x->a, 4, true, false, at);
   x->sum = find_sum(w, at);
-  ++w->sum[x->sum].n_products;
+  ++w->sum[x->sum].n_mmas;
   for_operands(b, x, begin_read);
 }
 
 void fa_simt_wgmma(const fa_simt_mma *p, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
-  products_of(b)->laid_down[b->running->lane] = *p;
+  mmas_of(b)->operands[b->running->lane] = *p;
   if (fa_simt_collective_arrive(FA_COLLECTIVE_WGMMA, at))
     issue(fa_simt_current, at);
   else
@@ -234,7 +235,7 @@ void fa_simt_wgmma_fence(fa_simt_place at) {
     fa_simt_yield(fa_simt_current);
     return;
   }
-  fa_simt_registers_fence(products_of(fa_simt_current));
+  fa_simt_registers_fence(mmas_of(fa_simt_current));
 }
 
 void fa_simt_wgmma_commit(fa_simt_place at) {
@@ -242,7 +243,7 @@ void fa_simt_wgmma_commit(fa_simt_place at) {
     fa_simt_yield(fa_simt_current);
     return;
   }
-  fa_warp_mmas *w = products_of(fa_simt_current);
+  fa_warp_mmas *w = mmas_of(fa_simt_current);
   if (w->n) w->v[w->n - 1].committed = true;
 }
 
@@ -252,7 +253,7 @@ void fa_simt_wgmma_wait(int n_pending_groups, fa_simt_place at) {
     return;
   }
   fa_simt_block *b = fa_simt_current;
-  fa_warp_mmas *w = products_of(b);
+  fa_warp_mmas *w = mmas_of(b);
   int n_groups = 0, n = 0;
   ++w->n_waits;
   for (int i = 0; i < w->n; ++i) n_groups += w->v[i].committed;

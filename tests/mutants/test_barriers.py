@@ -44,7 +44,7 @@ SITE = re.compile(r"\b(sync_block|sync_warp|sync_team<C>|named_sync<\d+>|cp_asyn
                   r"fence_async|tma_store_commit|tma_store_wait_read<\d+>)\(\d*\);")
 # How the line ends, after the one before it -> why nothing can be seen of its removal.
 HARMLESS = {
-    "sync_block(); /* the tiles are read before the next block's copies come */":
+    "sync_block(); /* the tiles have been read before the next block's copies start */":
         "each thread copies into the chunks that it alone read before; the barrier stays because only it orders an "
         "asynchronous copy after reads",
     "named_arrive<64>(HOPPER_PAIR_P_FULL + thread / 32); sync_warp();":
@@ -56,7 +56,7 @@ HARMLESS = {
     "if (!C::DQ_SEMAPHORE || !p.dq_semaphore) return; sync_warp(); /* all lanes have added */":
         "whoever arrives, additions to memory are made by then on the executor; the barrier stays because the arrival "
         "after it says so of all lanes",
-    "sync_warp(); /* no lane still is with this key block */":
+    "sync_warp(); /* every lane is done with this key block */":
         "the lane that arrives also waits for the bulk stores, before which a barrier of its own has all lanes' writes; "
         "the barrier stays because only it says that of lanes that have nothing to store",
 }

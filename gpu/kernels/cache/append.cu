@@ -1,4 +1,4 @@
-/* The device entry points that append to a cache: both, or the one that FA_ONLY says. */
+/* Device entry points of the kernels that append to a KV cache: both, or the one in FA_ONLY. */
 #include "gpu/kernels/cache/append.cuh"
 
 #define FA_ENTRY(name, T)                                                                                    \

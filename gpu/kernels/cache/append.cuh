@@ -1,8 +1,8 @@
-/* What comes before attention over a cache: new keys, rotated, and new values go to their slots of the cache,
- * and queries, rotated, into a copy of their own.
+/* Runs before attention over a KV cache: appends new keys (rotated) and new values to their slots of the
+ * cache, and copies queries (rotated) to a buffer of their own.
  *
- * A thread carries 8 neighbouring elements of a row. The other element of a rotated pair may be anywhere in
- * the row, so it is read by itself, from the source, which nobody writes. Elements past rotary_dim, and
+ * A thread copies 8 neighbouring elements of a row. The other element of a rotated pair may be anywhere in
+ * the row, so it is loaded separately, from the source, which no kernel writes. Elements past rotary_dim, and
  * values, keep their bits. */
 #ifndef FA_GPU_KERNELS_CACHE_APPEND_CUH
 #define FA_GPU_KERNELS_CACHE_APPEND_CUH
@@ -16,7 +16,7 @@ template <class T> FA_DEVICE float load_element(const uint16_t *p) {
   return low_half(static_cast<uint32_t>(load_global(p)), T());
 }
 
-/* The rotated element d of a row; cosines, sines: of the row's position. */
+/* Element d of a row, rotated; cosines, sines: of the row's position. */
 template <class T>
 FA_DEVICE float rotated(const fa_cache_append_params &p, const uint16_t *row, const uint16_t *cosines,
                         const uint16_t *sines, int d) {
@@ -29,7 +29,7 @@ FA_DEVICE float rotated(const fa_cache_append_params &p, const uint16_t *row, co
   return second ? fmaf(y, s, multiply(x, c)) : fmaf(x, c, -multiply(y, s));
 }
 
-/* The chunk of 8 elements from d0 on. */
+/* The 8 elements from d0 on, rotated. */
 template <class T>
 FA_DEVICE vec4 rotated_chunk(const fa_cache_append_params &p, const uint16_t *row, int position, int d0,
                              vec4 v) {
@@ -44,7 +44,7 @@ FA_DEVICE vec4 rotated_chunk(const fa_cache_append_params &p, const uint16_t *ro
   return vec4{w[0], w[1], w[2], w[3]};
 }
 
-/* Where slot `slot` of an entry begins in a cache, head 0. */
+/* The offset of slot `slot` of a sequence in a cache, head 0. */
 FA_DEVICE int64_t slot_offset(const fa_cache_append_params &p, const fa_kernel_strides &stride, int batch,
                               int slot) {
   if (p.block_table) {

@@ -1,9 +1,10 @@
-/* The last step of attention whose keys were split: O = sum over splits of exp(LSE_s - LSE) O_s, with
- * LSE = log sum exp(LSE_s). One block to a row.
+/* The last step of split-KV attention: merges the splits' partial results. O = sum over splits of exp(LSE_s -
+ * LSE) O_s, with LSE = log sum exp(LSE_s). A block works on one row.
  *
- * Its blocks may be there before the splits are done, and wait for them.
+ * Its blocks may be launched before the splits are done; they wait for them.
  *
- * A split that weighs nothing is not read: what saw no key has not written its part. */
+ * A split of weight 0 is not read: if the row saw no key of the split, that part of partial_o was never
+ * written. */
 #ifndef FA_GPU_KERNELS_CACHE_COMBINE_CUH
 #define FA_GPU_KERNELS_CACHE_COMBINE_CUH
 
@@ -15,7 +16,7 @@
 
 namespace fa {
 
-/* Threads in groups of head_dim / 4, each thread four columns; every group takes every n-th split. */
+/* Threads form groups of head_dim / 4, four columns a thread; the groups take the splits in turn. */
 template <class T_> struct cache_combine_config {
   typedef T_ T;
   static constexpr int THREADS = 128, SHARED_BYTES = THREADS * 16;
@@ -32,7 +33,7 @@ FA_DEVICE float warp_sum(float x) {
   return x;
 }
 
-/* LSE of all splits; -inf if none saw a key. Every warp works it out for itself. */
+/* LSE over all splits; -inf if the row saw no key. Every warp computes it for itself. */
 FA_DEVICE float combined_lse(const float *lse, int n_splits, int lane) {
   float max = -infinity(), sum = 0.0f;
   for (int s = lane; s < n_splits; s += 32) max = max_float(max, load_written(lse + s));
@@ -42,13 +43,13 @@ FA_DEVICE float combined_lse(const float *lse, int n_splits, int lane) {
   return max + natural_log(warp_sum(sum));
 }
 
-/* to += what splits first, first + step ... say of a thread's four columns. */
+/* to += a thread's four columns of splits first, first + step, ..., times their weights. */
 FA_DEVICE void add_splits(float (&to)[4], const float *o, const float *lse, float total, int first, int step,
                           int n_splits, int head_dim) {
   FA_UNROLL_BY(4)
   for (int s = first; s < n_splits; s += step) {
     const float weight = exp2_approx(multiply(load_written(lse + s) - total, LOG2E));
-    if (!(weight > 0.0f)) continue; /* NaN: no split saw a key */
+    if (!(weight > 0.0f)) continue; /* NaN: the row saw no key in any split */
     const vec4 x = load_written(reinterpret_cast<const vec4 *>(o + static_cast<int64_t>(s) * head_dim));
     to[0] = fmaf(weight, as_float(x.x), to[0]);
     to[1] = fmaf(weight, as_float(x.y), to[1]);

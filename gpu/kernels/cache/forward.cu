@@ -1,4 +1,4 @@
-/* The device entry points of the inference kernels: all, or the one that FA_ONLY says. */
+/* Device entry points of attention over a KV cache and of its combine: all, or the one in FA_ONLY. */
 #include "gpu/kernels/cache/combine.cuh"
 #include "gpu/kernels/cache/forward.cuh"
 

@@ -1,12 +1,12 @@
-/* Attention over a KV cache, its keys cut into splits. Keys and values pass through a ring of stages in
- * shared memory, whose copies are always under way but for the stage that is being worked on.
+/* Attention over a KV cache, with the keys divided into splits. K and V go through a pipeline of stages in
+ * shared memory; the copies of all stages but the one in use are in flight.
  *
- * Few packed rows (decoding): all there is to do is to read the cache. Every warp has the same 16 rows and a
- * ring of its own, and takes every C::TEAMS-th tile of C::KEYS keys: no warp waits for another before the
- * end, where they put their parts together. More rows: every warp has 16 rows of its own, and all share the
- * ring.
+ *   few rows    (decoding) The only real work is to read the cache. Every warp has the same 16 packed rows
+ *               and a pipeline of its own, and works on every C::TEAMS-th tile of C::KEYS keys. No warp waits
+ *               for another until the epilogue, which combines their parts.
+ *   many rows   Every warp has 16 rows of its own, and all warps share the pipeline.
  *
- * Columns from head_dim to D are zeros in shared memory and nowhere else. */
+ * Columns from head_dim to D are zeros in shared memory and exist nowhere else. */
 #ifndef FA_GPU_KERNELS_CACHE_FORWARD_CUH
 #define FA_GPU_KERNELS_CACHE_FORWARD_CUH
 
@@ -14,9 +14,9 @@
 
 namespace fa {
 
-/* What a thread knows of its two rows, l/4 and l/4 + 8 of its warp's. */
+/* A thread's two rows: l/4 and l/4 + 8 of its warp's. */
 struct cache_row_info {
-  int diagonal; /* the key that it is level with */
+  int diagonal; /* the key on the row's diagonal */
   cache_limits limits;
   float slope;
 };
@@ -25,7 +25,7 @@ template <class C>
 FA_DEVICE void load_rows(cache_row_info (&rows)[2], const fa_cache_params &p, const cache_work_tile &work, int first, int lane) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const int last = work.row0 + work.n_rows - 1; /* rows past it do as it does, and are not written */
+    const int last = work.row0 + work.n_rows - 1; /* rows past it are computed like it, and not stored */
     const packed_row at = unpack_row(p, work.kv_head, cache_min(work.row0 + first + lane / 4 + 8 * r, last));
     rows[r].diagonal = at.row + work.seq.len - p.seqlen_q;
     rows[r].limits = limits_of_cache_row(p, work.seq, at.row);
@@ -42,8 +42,8 @@ template <class C> FA_DEVICE uint32_t load_pair(const fa_cache_params &p, const 
   return load_global(from) | static_cast<uint32_t>(load_global(from + 1)) << 16;
 }
 
-/* The A fragments of a warp's 16 rows, in registers or in shared memory, where each lane finds what it wrote.
- */
+/* The A fragments of a warp's 16 rows of Q: in registers, or in shared memory, where each lane reads only
+ * what it wrote. */
 template <class C, bool SHARED = C::Q_IN_SHARED> struct q_fragments {
   uint32_t a[C::D / 16][4];
   FA_DEVICE q_fragments(int, int) {}
@@ -69,8 +69,8 @@ template <class C> struct q_fragments<C, true> {
   }
 };
 
-/* Q times the sign of the scale. Registers 0, 1 of a fragment are columns 0..7 of rows l/4 and l/4 + 8,
- * registers 2, 3 columns 8..15. */
+/* Loads Q times the sign of the scale. Registers 0, 1 of a fragment are columns 0..7 of rows l/4 and l/4 + 8;
+ * registers 2, 3 are columns 8..15. */
 template <class C>
 FA_DEVICE void load_q(q_fragments<C> &q, const fa_cache_params &p, const cache_work_tile &work, int first, int lane) {
   const uint32_t keep = p.score_sign == 0.0f ? 0 : 0xffffffffu, flip = p.score_sign < 0.0f ? 0x80008000u : 0;
@@ -97,7 +97,7 @@ FA_DEVICE void load_q(q_fragments<C> &q, const fa_cache_params &p, const cache_w
   }
 }
 
-/* ---- the main loop ---- */
+/* ---- mainloop ---- */
 
 /* s = Q K^T for this warp's rows and all keys of the tile. */
 template <class C>
@@ -158,7 +158,8 @@ template <class C>
 FA_DEVICE void mask_cache_scores(float (&s)[C::KEYS / 8][4], const cache_row_info (&rows)[2], int col) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const int lo = rows[r].limits.lo - col, hi = rows[r].limits.hi - col; /* to compare with constants */
+    const int lo = rows[r].limits.lo - col, hi = rows[r].limits.hi - col; /* relative to the thread's key, to
+                                                                             compare with constants */
     FA_UNROLL
     for (int n = 0; n < C::KEYS / 8; ++n) {
       FA_UNROLL
@@ -168,7 +169,8 @@ FA_DEVICE void mask_cache_scores(float (&s)[C::KEYS / 8][4], const cache_row_inf
   }
 }
 
-/* One tile of keys for a warp: stage is the tile's, key0 its first key. all: keys that every row sees. */
+/* A warp's work on one tile of keys. stage: the tile's shared memory; key0: its first key; all: the keys that
+ * every row of the warp sees. */
 template <class C>
 FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2], const q_fragments<C> &q,
                             const fa_cache_params &p, const cache_row_info (&rows)[2], cache_limits all, uint32_t stage,
@@ -191,11 +193,11 @@ FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2
   cache_gemm_pv<C>(o, s, first_b_trans<C::D>(stage + C::TILE_BYTES, lane));
 }
 
-/* Grid: x over blocks of C::BM packed rows, times the splits, which run fastest; y over KV heads, z over
- * entries. */
+/* Grid: x over blocks of C::BM packed rows times the splits, splits fastest; y over KV heads, z over the
+ * batch. */
 template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  next_kernel_may_start(); /* the combine: its blocks find room beside these */
+  next_kernel_may_start(); /* lets combine start: its blocks fit beside these */
   const cache_work_tile work = load_cache_work_tile<C>(p);
   if (work.hi <= work.lo && p.n_splits > 1) {
     for (int row = thread; row < work.n_rows; row += C::THREADS)
@@ -211,7 +213,8 @@ template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
 
   const int first = C::FEW ? 0 : 16 * warp; /* of this warp's rows, in the block's */
   const int last = cache_min(first + 16, work.n_rows) - 1;
-  cache_limits any = {0, 0}, all = {0, 0}; /* keys that some row of the warp sees, and that all see */
+  cache_limits any = {0, 0}, all = {0, 0}; /* keys that some row of the warp sees, and keys that all of them
+                                              see */
   if (last >= first) {
     const cache_limits top = limits_of_cache_row(p, work.seq, (work.row0 + first) / p.heads_per_kv);
     const cache_limits bottom = limits_of_cache_row(p, work.seq, (work.row0 + last) / p.heads_per_kv);
@@ -229,10 +232,10 @@ template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
   FA_NO_UNROLL
   for (int key0 = first_key; key0 < work.hi; key0 += C::BN) {
     cp_async_wait<C::STAGES - 1>();
-    sync_team<C>(); /* the stage is there for all of the team */
+    sync_team<C>(); /* the stage has arrived for the whole team */
     if (key0 < any.hi && key0 + C::KEYS > any.lo)
       cache_mainloop_step<C>(o, state, q, p, rows, all, stage, key0, lane);
-    sync_team<C>(); /* and all are done with it */
+    sync_team<C>(); /* the whole team is done with the stage */
     const int next = key0 + C::STAGES * C::BN;
     load_stage<C>(stage, p, from, pages, next, work.lo, work.hi, thread);
     cp_async_commit();

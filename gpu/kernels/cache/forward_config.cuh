@@ -1,4 +1,4 @@
-/* Tiles and shared memory of attention over a KV cache. */
+/* Configuration of attention over a KV cache: tile sizes and shared memory. */
 #ifndef FA_GPU_KERNELS_CACHE_FORWARD_CONFIG_CUH
 #define FA_GPU_KERNELS_CACHE_FORWARD_CONFIG_CUH
 
@@ -9,18 +9,18 @@ namespace fa {
 
 enum cache_shape { few_rows, many_rows };
 
-/* T: f16 or bf16. D: of the tiles, head_dim up to a power of 2. GENERAL: as the parameters say, rows that
- * begin anywhere, softcap and ALiBi. */
+/* T: f16 or bf16. D: of the tiles, head_dim rounded up to a power of 2. GENERAL: chosen at run time by the
+ * parameters: unaligned rows, softcap and ALiBi. */
 template <class T_, int D_, cache_shape SHAPE, bool GENERAL_> struct cache_config {
   typedef T_ T;
   static constexpr int D = D_;
   static constexpr bool GENERAL = GENERAL_, FEW = SHAPE == few_rows;
   static constexpr int WARPS = FEW && D > 128 ? 2 : 4, THREADS = 32 * WARPS;
   static constexpr int BM = FEW ? 16 : 16 * WARPS;
-  static constexpr int TEAM = FEW ? 32 : THREADS, TEAMS = THREADS / TEAM; /* threads that share a ring */
+  static constexpr int TEAM = FEW ? 32 : THREADS, TEAMS = THREADS / TEAM; /* threads that share a pipeline */
   static constexpr int KEYS = FEW ? (D <= 64 ? 32 : 16) : (D > 128 ? 32 : 64), BN = KEYS * TEAMS;
   static constexpr int TILE_BYTES = KEYS * D * 2, STAGE_BYTES = 2 * TILE_BYTES;
-  /* Where registers are short, each warp keeps the fragments of its rows of Q behind the rings. */
+  /* Where registers are short, each warp keeps its Q fragments in shared memory, after the pipelines. */
   static constexpr bool Q_IN_SHARED = D > 128 && (GENERAL || !FEW);
   static constexpr int Q_WARP_BYTES = Q_IN_SHARED ? 16 * D * 2 : 0;
   static constexpr int STAGES = Q_IN_SHARED ? 2 : FEW ? 96 * 1024 / (TEAMS * STAGE_BYTES) : 3;
@@ -28,8 +28,8 @@ template <class T_, int D_, cache_shape SHAPE, bool GENERAL_> struct cache_confi
                        SHARED_BYTES = Q_AT + WARPS * Q_WARP_BYTES;
   static_assert(D % 64 == 0 && (D & (D - 1)) == 0, "rows are copied by 128 bytes");
   static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
-  /* In the end: a warp's 16 rows of O, unnormalised, each followed by its maximum and its sum. Eight floats
-   * more than a row has, so that the rows of a fragment begin in different banks. */
+  /* In the epilogue: a warp's 16 rows of O, not normalised, each followed by its maximum and its sum. A row
+   * takes eight floats more than its columns, so that the rows of a fragment begin in different banks. */
   static constexpr int PART_ROW = (D + 8) * 4, PART_BYTES = 16 * PART_ROW;
   static constexpr int PART_STEP = FEW ? PIPELINE_BYTES : PART_BYTES;
   static_assert(PART_BYTES <= PART_STEP && PART_STEP * WARPS <= SHARED_BYTES, "parts take the rings' place");

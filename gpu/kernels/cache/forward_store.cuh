@@ -1,5 +1,5 @@
-/* The end of attention over a KV cache: the warps put their parts together in shared memory, and write O and
- * LSE or, where keys are split, partial ones. */
+/* The epilogue of attention over a KV cache: the warps combine their parts in shared memory and store O and
+ * LSE or, with several splits, partial results. */
 #ifndef FA_GPU_KERNELS_CACHE_FORWARD_STORE_CUH
 #define FA_GPU_KERNELS_CACHE_FORWARD_STORE_CUH
 
@@ -26,10 +26,10 @@ FA_DEVICE void store_part(uint32_t part, const float (&o)[C::D / 8][4], const ro
   }
 }
 
-/* The parts of one row: from each, O times weight[.] are to be added up. */
+/* One row of all parts: O is the sum of weight[.] times the row of each part. */
 template <class C> struct cache_joined_row {
   static constexpr int PARTS = C::FEW ? C::WARPS : 1;
-  uint32_t first; /* its row in the first part */
+  uint32_t first; /* address of the row in the first part */
   float weight[PARTS], max, sum;
 };
 
@@ -66,12 +66,12 @@ template <class C> FA_DEVICE vec4 joined_columns(const cache_joined_row<C> &w, i
               float_bits(x[3] * inverse)};
 }
 
-/* Of a row in the partial results, without the split. */
+/* The index of a row in the partial results, without the split. */
 FA_DEVICE int64_t partial_row(const fa_cache_params &p, int batch, packed_row at) {
   return (static_cast<int64_t>(batch) * p.heads_q + at.head) * p.seqlen_q + at.row;
 }
 
-/* Eight columns of a row's O, as partial results or for good. */
+/* Stores eight columns of a row of O, or of its partial results. */
 template <class C>
 FA_DEVICE void store_columns(const fa_cache_params &p, const cache_work_tile &work, packed_row at, int column, vec4 x,
                              vec4 y) {

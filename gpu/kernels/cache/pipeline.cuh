@@ -1,8 +1,8 @@
-/* Keys and values of a cache on their way through shared memory: a ring of stages, each of C::KEYS keys and
- * their values as two tiles (tile.cuh), filled by a team of C::TEAM threads.
+/* The pipeline of K and V tiles of a cache through shared memory. Each stage has C::KEYS keys and their
+ * values as two tiles (tile.cuh) and is loaded by a team of C::TEAM threads.
  *
- * Eight threads copy 128 bytes of a row. Every row has its own address, found through the block table or not,
- * so that pages may have any size. */
+ * Eight threads copy 128 bytes of a row. Every row has its own address, through the page table or not, so
+ * that pages may have any size. */
 #ifndef FA_GPU_KERNELS_CACHE_PIPELINE_CUH
 #define FA_GPU_KERNELS_CACHE_PIPELINE_CUH
 
@@ -11,26 +11,26 @@
 
 namespace fa {
 
-/* A thread's share of a tile: rows first_row(), and every ROWS_AT_ONCE-th from there; of each the chunk
- * chunk() of every 128 bytes. */
+/* A thread's share of a tile: rows first_row(), first_row() + ROWS_AT_ONCE, ...; of each row, chunk chunk()
+ * of every 128 bytes. */
 template <class C> struct cache_tile_copy {
   static constexpr int ROWS_AT_ONCE = C::TEAM / 8, ROWS = C::KEYS / ROWS_AT_ONCE, PARTS = C::D / 64;
   static_assert(C::KEYS % ROWS_AT_ONCE == 0 && ROWS_AT_ONCE % 4 == 0, "whole rows, two swizzles at most");
   FA_DEVICE static int first_row(int thread) { return thread % C::TEAM / 8; }
   FA_DEVICE static int chunk(int thread) { return thread % 8; }
-  /* Where row i's chunk goes, from that of row 0. Four rows on, the swizzle differs in one bit. */
+  /* The address of row i's chunk, from that of row 0. Four rows further, the swizzle differs in one bit. */
   FA_DEVICE static uint32_t in_tile(uint32_t row0, int i) {
     return (row0 ^ (ROWS_AT_ONCE % 8 != 0 && i % 2 != 0 ? 64u : 0u)) +
            static_cast<uint32_t>(i * ROWS_AT_ONCE * C::D * 2);
   }
 };
 
-/* Where one KV head's keys are, as a thread of a team sees them. */
+/* The K and V of one KV head, as one thread of a team addresses them. */
 struct cache_source {
   const uint16_t *k, *v; /* page 0, slot 0, the thread's chunk */
-  const int32_t *table;  /* of the entry, or NULL */
-  int page;              /* of all keys, where there is no table: the row of the cache */
-  bool whole;            /* no tile of a stage has keys of two pages */
+  const int32_t *table;  /* the sequence's page table, or NULL */
+  int page;              /* without a table: the row of the cache, for all keys */
+  bool whole;            /* every tile lies in one page */
 };
 
 template <class C>
@@ -48,9 +48,9 @@ FA_DEVICE int page_of_key(const fa_cache_params &p, int key) {
   return static_cast<int>(static_cast<uint64_t>(key) * p.page.multiplier >> p.page.shift);
 }
 
-/* The pages of the rows that a thread will copy of the tile at key0; of its first row alone, where that does
- * for all. Apart from the copies, because the table is read long before its entries are needed. Nothing is
- * read for keys outside of [lo, hi). */
+/* The pages of the rows that a thread will copy of the tile at key0; only that of its first row if the tile
+ * lies in one page. Looked up separately from the copies, because the table is read long before its elements
+ * are needed. Nothing is read for keys outside [lo, hi). */
 template <class C> struct cache_pages { int page[cache_tile_copy<C>::ROWS]; };
 
 template <class C> FA_DEVICE cache_pages<C> no_pages(const cache_source &from) {
@@ -76,8 +76,8 @@ FA_DEVICE void find_pages(cache_pages<C> &to, const fa_cache_params &p, const ca
   }
 }
 
-/* The tiles of keys key0.. and of their values, stage and stage + C::TILE_BYTES. What lies outside of
- * [lo, hi) becomes zeros and is not read: no NaN left there may reach O, whatever its weight. */
+/* Loads the tiles of keys key0.. and of their values to stage and stage + C::TILE_BYTES. Keys outside [lo,
+ * hi) become zeros and are not read: a NaN there would reach O even though its P is 0. */
 template <class C>
 FA_DEVICE void load_stage(uint32_t stage, const fa_cache_params &p, const cache_source &from,
                           const cache_pages<C> &pages, int key0, int lo, int hi, int thread) {
@@ -115,8 +115,8 @@ FA_DEVICE void load_stage(uint32_t stage, const fa_cache_params &p, const cache_
   }
 }
 
-/* Fills all stages, each a group of copies, from the tiles first_key, first_key + C::BN ...; pages are then
- * those of the tile after them. */
+/* The prologue: fills all stages, one group of copies each, from the tiles at first_key, first_key + C::BN,
+ * .... On return pages are those of the tile after them. */
 template <class C>
 FA_DEVICE void cache_prologue(uint32_t stages, const fa_cache_params &p, const cache_source &from, cache_pages<C> &pages,
                           int first_key, int lo, int hi, int thread) {

@@ -1,4 +1,4 @@
-/* Which keys of a cache a block of packed rows works on. */
+/* The work tile of a block in attention over a KV cache: which packed rows, and which keys. */
 #ifndef FA_GPU_KERNELS_CACHE_RANGE_CUH
 #define FA_GPU_KERNELS_CACHE_RANGE_CUH
 
@@ -14,26 +14,26 @@ FA_DEVICE int cache_max(int a, int b) {
   return a > b ? a : b;
 }
 
-/* Slots [pad, len) of an entry's row of the cache, or of its pages, are keys. */
+/* Slots [pad, len) of a sequence's row of the cache, or of its pages, are its keys. */
 struct cache_sequence {
   int pad, len;
 };
 
 FA_DEVICE cache_sequence load_cache_sequence(const fa_cache_params &p, int batch) {
-  cache_sequence e;
-  e.len = (p.cache_seqlens ? load_global(p.cache_seqlens + batch) : p.seqlen_k) + p.n_new;
-  e.pad = p.leftpad_k ? load_global(p.leftpad_k + batch) : 0;
-  return e;
+  cache_sequence s;
+  s.len = (p.cache_seqlens ? load_global(p.cache_seqlens + batch) : p.seqlen_k) + p.n_new;
+  s.pad = p.leftpad_k ? load_global(p.leftpad_k + batch) : 0;
+  return s;
 }
 
-/* The keys [lo, hi) that a row sees; none if hi <= lo. Neither falls as the row grows. */
+/* The keys [lo, hi) that a row sees; none if hi <= lo. Neither decreases with the row. */
 struct cache_limits {
   int lo, hi;
 };
 
-FA_DEVICE cache_limits limits_of_cache_row(const fa_cache_params &p, const cache_sequence &e, int row) {
-  const int diagonal = row + e.len - p.seqlen_q;
-  cache_limits r = {e.pad, e.len};
+FA_DEVICE cache_limits limits_of_cache_row(const fa_cache_params &p, const cache_sequence &s, int row) {
+  const int diagonal = row + s.len - p.seqlen_q;
+  cache_limits r = {s.pad, s.len};
   if (p.window_left >= 0) r.lo = cache_max(r.lo, diagonal - p.window_left);
   if (p.window_right >= 0) r.hi = cache_min(r.hi, diagonal + p.window_right + 1);
   return r;
@@ -50,13 +50,13 @@ FA_DEVICE packed_row unpack_row(const fa_cache_params &p, int kv_head, int packe
   return r;
 }
 
-/* What a block works on: packed rows row0.. of a KV head, and keys [lo, hi), of which lo is where the split's
- * first key block begins or, past that, the first key that a row sees. */
+/* What a block works on: packed rows row0.. of a KV head, and keys [lo, hi). lo is the start of the split's
+ * first key block or, if that is later, the first key that a row sees. */
 struct cache_work_tile {
   cache_sequence seq;
   int batch, kv_head, split;
   int row0, n_rows;
-  int first_block, lo, hi; /* no keys: hi <= lo */
+  int first_block, lo, hi; /* hi <= lo: no keys */
 };
 
 template <class C> FA_DEVICE cache_work_tile load_cache_work_tile(const fa_cache_params &p) {
@@ -70,7 +70,7 @@ template <class C> FA_DEVICE cache_work_tile load_cache_work_tile(const fa_cache
   t.n_rows = cache_min(C::BM, p.seqlen_q * p.heads_per_kv - t.row0);
   const int lo = limits_of_cache_row(p, t.seq, t.row0 / p.heads_per_kv).lo;
   const int hi = limits_of_cache_row(p, t.seq, (t.row0 + t.n_rows - 1) / p.heads_per_kv).hi;
-  /* The key blocks that some row sees, dealt out evenly: the first splits have one more. */
+  /* The key blocks that some row sees, divided evenly among the splits; the first splits have one more. */
   const int begin = lo / C::BN, n_blocks = hi > lo ? (hi + C::BN - 1) / C::BN - begin : 0;
   const int share = n_blocks / p.n_splits, rest = n_blocks % p.n_splits;
   t.first_block = begin + t.split * share + cache_min(t.split, rest);

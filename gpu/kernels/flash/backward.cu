@@ -1,5 +1,5 @@
-/* The device entry points of the backward kernels: all that are compiled ahead of time, of both element types
- * or of one (gpu/kernels/flash/dims_list.h), or those that FA_ONLY says. */
+/* Device entry points of the flash backward kernels: all that are compiled ahead of time, of both element
+ * types or of one (gpu/kernels/flash/dims_list.h), or those in FA_ONLY. */
 #include "gpu/kernels/flash/backward_kernels.cuh"
 
 #define FA_KERNEL(name, ...)                                                                                 \
@@ -19,7 +19,7 @@
   FA_MAIN(name, fa::flash_backward_config<fa::T, D, fa::kind, fa::shape>)
 FA_ONLY
 #else
-/* Devices of compute capability 9.0 and more have shared memory for the large tiles. */
+/* Devices of compute capability 9.0 and above have enough shared memory for the large tiles. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define FA_MAIN_by_keys_small(name, ...)
 #else

@@ -1,20 +1,21 @@
 /* FlashAttention-2 backward (Dao 2023, algorithm 2) for sm_80, parallel over key blocks: a block owns BN keys
- * of one KV head and walks the query blocks that see them, of all query heads of the group.
+ * of one KV head and loops over the query blocks that see them, for all query heads of the group.
  *
  *   S = Q K^T, dP = dO V^T, P = exp2(S scale_log2 - LSE_log2), dS = P (dP - delta)
- *   dV += P^T dO, dK += dS^T Q stay in registers; dQ += dS K leaves by atomic additions.
+ *   dV += P^T dO and dK += dS^T Q stay in registers; dQ += dS K goes to memory with atomic additions.
  *
- * K and V stay in shared memory. Where there is room, Q and dO have two buffers each: the next query block is
- * fetched while this one is worked on. P and dS go through shared memory, rounded to 16 bits, since their
- * second products want them transposed and cut differently. Two barriers per query block: one when Q and dO
- * have come and all are done with the previous P and dS, one when P and dS stand.
+ * K and V stay in shared memory. Where there is room, Q and dO are double-buffered: the next query block is
+ * loaded while this one is computed. P and dS go through shared memory, rounded to 16 bits, because the GEMMs
+ * that read them need them transposed and partitioned differently among the warps. There are two barriers per
+ * query block: one when Q and dO have arrived and every warp is done with the previous P and dS, one when P
+ * and dS are in shared memory.
  *
- * The bias of a pair of tiles is fetched to where P will stand; dS is its gradient. One more barrier: when
- * the bias has come.
+ * The bias of a pair of tiles is loaded into the space of P, and dS is its gradient. It takes one more
+ * barrier: when the bias has arrived.
  *
- * Dropout (Z_ij = 0 or 1/(1-p)): P of dV is struck out, dP becomes Z dP; 1/(1-p) of dV comes in at the end.
- * Columns from p.forward.head_dim (of V and dO: head_dim_v) to the tile's D are zeros in shared memory and
- * nowhere else. */
+ * Dropout (Z_ij = 0 or 1/(1-p)): dropped elements of the P of dV become 0, dP becomes Z dP; dV gets its
+ * factor 1/(1-p) at the end. Columns from p.forward.head_dim (of V and dO: head_dim_v) to the tile's D are
+ * zeros in shared memory and exist nowhere else. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_CUH
 
@@ -24,7 +25,7 @@
 
 namespace fa {
 
-/* Query blocks [begin, end) of which some row sees a key of [key0, key1). */
+/* Query blocks [begin, end) in which some row sees a key of [key0, key1). */
 template <class C>
 FA_DEVICE block_range query_blocks(const fa_attention_params &f, const sequence &seq, int key0, int key1) {
   const int shift = seq.shift;
@@ -50,7 +51,7 @@ FA_DEVICE void gradient_step(const fa_backward_params &p, typename C::dkv_tile &
   gemm_ds_q<C>(dk, buffer, warp, lane);
 }
 
-/* All of one key block. */
+/* All work on one key block: prologue, mainloop over query blocks, and the stores of dK and dV. */
 template <class C>
 FA_DEVICE void key_block(const fa_backward_params &p, const sequence &seq, int batch, int kv_head,
                          int key0, block_range blocks, int thread) {
@@ -64,17 +65,18 @@ FA_DEVICE void key_block(const fa_backward_params &p, const sequence &seq, int b
   FA_NO_UNROLL
   while (at.head < end) {
     cp_async_wait<0>();
-    sync_block(); /* Q and dO are there for all; all are done with P, dS and the other buffers */
+    sync_block(); /* Q and dO have arrived for all; all are done with P, dS and the other buffers */
     if (C::BIAS) fetch_bias<C>(p.forward, seq, batch, at.head, at.m * C::BM, key0, opaque(thread));
-    if (C::STAGES == 2) { /* opaque: worked out again below, not held in registers meanwhile; which of the two
-                             helps is ptxas's secret */
+    if (C::STAGES == 2) { /* opaque: recomputed below instead of being kept in registers; which of the two
+                             ptxas needs is found by trial */
       const walk next = next_of(walk{C::DROPOUT ? opaque(at.head) : at.head, opaque(at.m)}, blocks);
       if (next.head < end) fetch_rows<C>(p, seq, batch, next.head, next.m, buffer ^ 1, thread);
-      if (C::BIAS && next.head >= end) cp_async_commit(); /* a group either way */
+      if (C::BIAS && next.head >= end) cp_async_commit(); /* commits a group in either case */
     }
-    /* opaque: addresses are worked out where they are used, not held in registers over the loop */
+    /* opaque: addresses are computed where they are used instead of being kept in registers across the
+     * loop */
     score_step<C>(p, seq, batch, at.head, at.m * C::BM, key0, buffer, opaque(thread));
-    sync_block(); /* P and dS stand */
+    sync_block(); /* P and dS are in shared memory */
     if (C::BIAS && p.dbias)
       write_dbias<C>(p, seq, batch, opaque(at.head), opaque(at.m) * C::BM, key0, opaque(thread));
     gradient_step<C>(p, dk, dv, batch, at.head, at.m * C::BM, buffer, opaque(thread));
@@ -88,11 +90,11 @@ FA_DEVICE void key_block(const fa_backward_params &p, const sequence &seq, int b
 
   thread = opaque(thread);
   const uint32_t k_tile = shared_base() + C::K_AT, v_tile = shared_base() + C::V_AT;
-  sync_block(); /* all are done with K and V: their places take dK and dV */
+  sync_block(); /* all are done with K and V: dK and dV reuse their space */
   stage_gradient<C, C::KV_WARPS, C::KV_COL_WARPS>(dk, p.scale, k_tile, thread / 32, thread % 32);
   stage_gradient<C, C::KV_WARPS, C::KV_COL_WARPS>(
       dv, C::DROPOUT || C::LINEAR ? p.forward.dropout_scale : 1.0f, v_tile, thread / 32, thread % 32);
-  sync_block(); /* dK and dV stand */
+  sync_block(); /* dK and dV are in shared memory */
   const int64_t row = static_cast<int64_t>(load_sequence(p.forward, opaque(batch)).k_row) + key0;
   write_gradient<C, C::BN>(p, p.dk, p.dk_stride, p.forward.head_dim, k_tile, batch, kv_head, row,
                            seq.len_k - key0, thread);
@@ -100,8 +102,8 @@ FA_DEVICE void key_block(const fa_backward_params &p, const sequence &seq, int b
                            seq.len_k - key0, thread);
 }
 
-/* Grid: x over key blocks of the longest entry or, deterministic, over dQ accumulators; y over KV heads, z
- * over batch entries. */
+/* Grid: x over key blocks of the longest sequence or, deterministic, over dQ accumulators; y over KV heads, z
+ * over the batch. */
 template <class C> FA_DEVICE void flash_backward(const fa_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x);
   const int kv_head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
@@ -109,7 +111,7 @@ template <class C> FA_DEVICE void flash_backward(const fa_backward_params &p) {
   const int n_blocks = (p.forward.seqlen_k + C::BN - 1) / C::BN;
   FA_NO_UNROLL
   for (int block = static_cast<int>(blockIdx.x); block < n_blocks; block += static_cast<int>(gridDim.x)) {
-    clear_hidden_keys<C>(p, seq, batch, kv_head, block, thread);
+    clear_masked_keys<C>(p, seq, batch, kv_head, block, thread);
     const int key0 = block * C::BN, key1 = min_int(key0 + C::BN, seq.len_k);
     const block_range blocks = query_blocks<C>(p.forward, seq, key0, key1);
     if (C::BIAS && p.dbias) clear_dbias<C>(p, seq, batch, kv_head, key0, blocks, thread);
@@ -121,7 +123,7 @@ template <class C> FA_DEVICE void flash_backward(const fa_backward_params &p) {
       continue;
     }
     key_block<C>(p, seq, batch, kv_head, key0, blocks, thread);
-    sync_block(); /* the tiles are read before the next block's copies come */
+    sync_block(); /* the tiles have been read before the next block's copies start */
   }
 }
 

@@ -1,5 +1,5 @@
-/* The bias on its way to the backward kernels by keys, and its gradient from there: dS, which is written by
- * whoever has the pair, once. */
+/* The bias in the backward kernels by keys: loads it, and stores its gradient dS. Each pair (row, key)
+ * belongs to one block, so each element is written once. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_BIAS_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_BIAS_CUH
 
@@ -8,8 +8,8 @@
 
 namespace fa {
 
-/* Starts the copy of a pair of tiles' bias to where P will stand; a group of its own, empty without a bias.
- */
+/* Starts copying the bias of a pair of tiles into the space of P; commits a group of its own, empty without a
+ * bias. */
 template <class C>
 FA_DEVICE void fetch_bias(const fa_attention_params &f, const sequence &seq, int batch, int head, int row0,
                           int key0, int thread) {
@@ -18,7 +18,7 @@ FA_DEVICE void fetch_bias(const fa_attention_params &f, const sequence &seq, int
   cp_async_commit();
 }
 
-/* The first n of 8 neighbouring pairs' gradients, or of sums of them. */
+/* The first n of 8 neighbouring elements of dbias, or of sums of dbias. */
 FA_DEVICE void store_dbias(const fa_backward_params &p, uint16_t *to, int batch, int head, int row,
                            int key, int n, vec4 v) {
   to += batch * p.dbias_stride.batch + head * p.dbias_stride.head + row * p.dbias_stride.row + key;
@@ -28,7 +28,7 @@ FA_DEVICE void store_dbias(const fa_backward_params &p, uint16_t *to, int batch,
     store_some(to, v, n);
 }
 
-/* dS of a pair of tiles, out of shared memory. */
+/* Stores dS of a pair of tiles from shared memory. */
 template <class C>
 FA_DEVICE void write_dbias(const fa_backward_params &p, const sequence &seq, int batch, int head,
                            int row0, int key0, int thread) {
@@ -42,7 +42,7 @@ FA_DEVICE void write_dbias(const fa_backward_params &p, const sequence &seq, int
   }
 }
 
-/* Zeros for the rows [begin, end) of a key block. */
+/* Zeros in rows [begin, end) of a key block. */
 template <class C>
 FA_DEVICE void clear_dbias_rows(const fa_backward_params &p, int batch, int head, int key0, int begin,
                                 int end, int thread) {
@@ -56,8 +56,8 @@ FA_DEVICE void clear_dbias_rows(const fa_backward_params &p, int batch, int head
   }
 }
 
-/* Zeros for what no row of the group's heads sees of a key block; seen: the query blocks that are worked on,
- * if the block has keys that count. */
+/* Zeros in the rows of dbias that the loop over query blocks does not reach, for all heads of the group.
+ * seen: the query blocks that it does reach, if the key block has unmasked keys. */
 template <class C>
 FA_DEVICE void clear_dbias(const fa_backward_params &p, const sequence &seq, int batch, int kv_head,
                            int key0, block_range seen, int thread) {

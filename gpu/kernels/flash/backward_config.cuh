@@ -1,9 +1,9 @@
-/* What a specialisation of the main backward kernel is made of: tiles, the warps' shares, shared memory.
+/* Configuration of the main flash backward kernel: tile sizes, the warps' shares, shared memory.
  *
- * The warps stand in a grid over each product, S_TILES or KV_TILES 16-row tiles each: over S and dP
- * [BM x BN] and dQ [BM x D] with S_WARPS warps down, over dK and dV [BN x D] with KV_WARPS. Keys are shared
- * in runs; columns of dQ, dK and dV in groups of 16 dealt round, so that the steps from one of a warp's
- * groups to the next are compatible with every swizzle (tile_right). */
+ * The warps form a grid over the result of each GEMM, with S_TILES or KV_TILES 16-row tiles each: S_WARPS
+ * warps down over S, dP [BM x BN] and dQ [BM x D], KV_WARPS over dK and dV [BN x D]. Across, keys are divided
+ * into contiguous runs; columns of dQ, dK and dV into groups of 16 dealt round-robin, so that the step from
+ * one of a warp's groups to the next works with every swizzle (tile_right). */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_CONFIG_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_CONFIG_CUH
 
@@ -13,16 +13,16 @@
 
 namespace fa {
 
-/* Which side of the score matrix a block keeps, and how much shared memory it may take. */
+/* What a block keeps (keys or query rows), and how much shared memory it may use. */
 enum flash_backward_shape {
   by_keys,       /* keys; up to 163 KiB: compute capability 8.0, 9.0 */
   by_keys_small, /* keys; up to 99 KiB: 8.6, 8.9 */
   by_queries     /* query rows; up to 99 KiB */
 };
 
-/* Tiles that 255 registers and the shared memory hold; what costs registers takes smaller ones. */
+/* Tiles that fit into 255 registers and the shared memory; kinds that cost registers use smaller ones. */
 template <int D, kernel_kind KIND, flash_backward_shape SHAPE> struct flash_backward_tiles {
-  static constexpr bool HUGE = D >= 192; /* rows of which 64 + 64 do not fit twice into 99 KiB */
+  static constexpr bool HUGE = D >= 192; /* two tiles of 64 + 64 rows would not fit into 99 KiB */
   static constexpr int THREADS = HUGE ? 128 : FA_BACKWARD_THREADS;
   static constexpr int BM = HUGE ? 32 : 64, BN = HUGE ? 32 : 64;
   static constexpr int S_TILES = 1, KV_TILES = !HUGE && D % 64 == 0 ? 2 : 1;
@@ -39,13 +39,13 @@ template <int D, kernel_kind KIND> struct flash_backward_tiles<D, KIND, by_keys>
   static constexpr int MOST_BYTES = 163 * 1024;
 };
 
-/* One for devices of all kinds. */
+/* The same tiles for every device. */
 template <int D>
 struct flash_backward_tiles<D, mixed, by_keys>
     : flash_backward_tiles<D, general, D <= 64 ? by_keys : by_keys_small> {};
 
-/* T: f16 or bf16. D: of the tiles, head_dim up to a multiple of 32. STAGES: buffers of what a block walks
- * over, Q and dO or K and V. */
+/* T: f16 or bf16. D: of the tiles, head_dim rounded up to a multiple of 32. STAGES: buffers for what a block
+ * loops over: Q and dO, or K and V. */
 template <class T_, int D_, kernel_kind KIND_, flash_backward_shape SHAPE>
 struct flash_backward_config : kernel_kind_traits<KIND_>, flash_backward_tiles<D_, KIND_, SHAPE> {
   typedef flash_backward_tiles<D_, KIND_, SHAPE> tiles;
@@ -53,9 +53,9 @@ struct flash_backward_config : kernel_kind_traits<KIND_>, flash_backward_tiles<D
   static constexpr kernel_kind KIND = KIND_;
   static constexpr bool BY_QUERIES = SHAPE == by_queries;
   static constexpr int D = D_, WARPS = tiles::THREADS / 32;
-  static constexpr int UNROLL = D <= 128 ? 2 : 1; /* no further: ptxas would fetch ahead until it spills */
-  /* Two blocks fit onto a processor with 128 registers: where ptxas would spill for that, it is told that one
-   * is enough (0: it decides). */
+  static constexpr int UNROLL = D <= 128 ? 2 : 1; /* no further: ptxas would load ahead until it spills */
+  /* With 128 registers two blocks fit on a processor. Where ptxas would spill to reach that, it is told that
+   * one block is enough (0: ptxas decides). */
   static constexpr int MIN_BLOCKS = BY_QUERIES && KIND_ != plain && (D == 96 || D == 128) ? 1 : 0;
   static constexpr int BM = tiles::BM, BN = tiles::BN, STAGES = tiles::STAGES;
   static constexpr int S_WARPS = BM / (16 * tiles::S_TILES), KV_WARPS = BN / (16 * tiles::KV_TILES);
@@ -82,13 +82,13 @@ struct flash_backward_config : kernel_kind_traits<KIND_>, flash_backward_tiles<D
   typedef float score_tile[tiles::S_TILES][S_COLS / 8][4];
   typedef float dq_tile[tiles::S_TILES][DQ_GROUPS * 2][4];
   typedef float dkv_tile[tiles::KV_TILES][DKV_GROUPS * 2][4];
-  /* Where the buffers of one step begin. */
+  /* Offsets of the buffers of one step. */
   FA_DEVICE static int k_at(int buffer) { return K_AT + (BY_QUERIES ? buffer * KV_BYTES : 0); }
   FA_DEVICE static int q_at(int buffer) { return Q_AT + (BY_QUERIES ? 0 : buffer * Q_BYTES); }
   FA_DEVICE static int rows_at(int buffer) { return ROWS_AT + (BY_QUERIES ? 0 : buffer * ROWS_BYTES); }
 };
 
-/* Aligned rows, or so they are this time. */
+/* Rows are aligned by the kernel's kind, or in this call. */
 template <class C> FA_DEVICE bool rows_are_aligned_too(const fa_backward_params &p) {
   return C::ALIGNED || p.forward.aligned;
 }

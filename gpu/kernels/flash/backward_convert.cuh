@@ -1,8 +1,8 @@
-/* After the backward main loop: sums of accumulators, scaled and rounded to the element type, to dQ or to dK
- * and dV.
+/* After the backward main kernel: sums the accumulators, scales, rounds to the element type, and stores dQ,
+ * or dK and dV.
  *
- * One block per BLOCK rows of one head; a thread makes two rows of one 16 x 8 accumulator tile, whose
- * registers of the four lanes of a quad lie side by side. */
+ * A block works on BLOCK rows of one head. A thread makes two rows of one 16 x 8 accumulator tile: the
+ * registers of the four lanes of a quad, which are contiguous in memory. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_CONVERT_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_CONVERT_CUH
 
@@ -10,14 +10,14 @@
 
 namespace fa {
 
-/* What is summed: n_heads accumulators of heads side by side, n_splits times. */
+/* What is summed: n_splits accumulators of each of n_heads neighbouring heads. */
 struct accumulators {
   const float *first;
   int n_heads;
   int64_t head_stride;
 };
 
-/* Two halves of a row of 8 for the rows r and r + 8 of a tile. */
+/* The 8 columns of rows r and r + 8 of a tile. */
 FA_DEVICE void sum_accumulators(const fa_backward_params &p, const accumulators &from, int64_t at,
                                 float (&upper)[8], float (&lower)[8]) {
   for (int i = 0; i < 8; ++i) upper[i] = lower[i] = 0.0f;
@@ -47,13 +47,14 @@ FA_DEVICE void store_scaled(const fa_backward_params &p, uint16_t *to, float fac
     store_chunk<false>(to, v);
 }
 
-/* n_rows rows, at most BLOCK. to: the first of them. */
+/* Converts n_rows rows, at most BLOCK. to: the first of them. */
 template <class C>
 FA_DEVICE void convert_rows(const fa_backward_params &p, const accumulators &from, uint16_t *to,
                             int64_t row_stride, int n_rows, int head_dim, float factor, int thread) {
-  constexpr int CHUNKS = C::D / 8, UNITS = C::BLOCK / 16 * 8 * CHUNKS; /* unit: rows r, r + 8 of a tile */
+  constexpr int CHUNKS = C::D / 8, UNITS = C::BLOCK / 16 * 8 * CHUNKS; /* a unit is rows r and r + 8 of a
+                                                                          tile */
   for (int unit = thread; unit < UNITS; unit += C::THREADS) {
-    /* neighbours in a row take the row's chunks, so that they store side by side */
+    /* neighbouring threads take neighbouring chunks of a row, so that their stores are contiguous */
     const int chunk = unit % CHUNKS, r = unit / CHUNKS % 8, tile = unit / (8 * CHUNKS), row = 16 * tile + r;
     if (row >= n_rows || chunk >= head_dim / 8) continue;
     float upper[8], lower[8];
@@ -77,13 +78,13 @@ template <class C> FA_DEVICE void flash_backward_convert(const fa_backward_param
                   static_cast<int>(threadIdx.x));
 }
 
-/* dK and dV, of a KV head: from those of all query heads of its group. */
+/* dK and dV of a KV head: summed over all query heads of its group. */
 template <class C> FA_DEVICE void flash_backward_convert_keys(const fa_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x);
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const int block = static_cast<int>(blockIdx.x), key0 = block * C::BLOCK;
   const sequence seq = load_sequence(p.forward, batch);
-  clear_hidden_keys<C>(p, seq, batch, head, block, thread);
+  clear_masked_keys<C>(p, seq, batch, head, block, thread);
   if (key0 >= seq.len_k) return;
   const int n_keys = min_int(C::BLOCK, seq.len_k - key0), group = p.forward.heads_per_kv;
   const int64_t row = static_cast<int64_t>(seq.k_row) + key0;

@@ -1,5 +1,5 @@
-/* What the main backward kernels move: tiles of inputs to shared memory, gradients to accumulators or to
- * where they belong. */
+/* The copies of the main backward kernels: loads of input tiles into shared memory, atomic additions of
+ * gradients to accumulators, stores of gradients. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_COPY_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_COPY_CUH
 
@@ -7,7 +7,7 @@
 
 namespace fa {
 
-/* ROWS rows of one head from `row` on, to the tile at `at` in shared memory. */
+/* Loads ROWS rows of one head from `row` on into the tile at offset `at` in shared memory. */
 template <class C, int ROWS>
 FA_DEVICE void fetch_tile(const fa_backward_params &p, const uint16_t *from,
                           const fa_kernel_strides &stride, int head_dim, int batch, int head, int64_t row,
@@ -18,7 +18,7 @@ FA_DEVICE void fetch_tile(const fa_backward_params &p, const uint16_t *from,
                      rows_are_aligned_too<C>(p));
 }
 
-/* Starts the copies of Q, dO, LSE and delta of a query block into their buffer. */
+/* Starts copying Q, dO, LSE and delta of a query block into a buffer. */
 template <class C>
 FA_DEVICE void fetch_rows(const fa_backward_params &p, const sequence &seq, int batch, int head, int m,
                           int buffer, int thread) {
@@ -28,7 +28,7 @@ FA_DEVICE void fetch_rows(const fa_backward_params &p, const sequence &seq, int 
                        C::q_at(buffer), thread);
   fetch_tile<C, C::BM>(p, p.d_o, p.do_stride, p.forward.head_dim_v, batch, head, row, n_rows,
                        C::q_at(buffer) + (C::DO_AT - C::Q_AT), thread);
-  /* LSE and delta: the workspace has whole tiles of them */
+  /* LSE and delta: the workspace is padded to whole tiles */
   if (thread < C::BM / 2) {
     const float *from = (thread < C::BM / 4 ? p.lse_log2 : p.delta) +
                         workspace_row<C::D>(p, batch, head, row0) + 4 * (thread % (C::BM / 4));
@@ -37,7 +37,7 @@ FA_DEVICE void fetch_rows(const fa_backward_params &p, const sequence &seq, int 
   cp_async_commit();
 }
 
-/* The same of K and V; the caller commits. */
+/* The same for K and V; the caller commits. */
 template <class C>
 FA_DEVICE void fetch_keys(const fa_backward_params &p, const sequence &seq, int batch, int head,
                           int key0, int buffer, int thread) {
@@ -49,12 +49,13 @@ FA_DEVICE void fetch_keys(const fa_backward_params &p, const sequence &seq, int 
                        C::k_at(buffer) + (C::V_AT - C::K_AT), thread);
 }
 
-/* The first 8 columns of a warp's part of a gradient: groups of 16 are dealt round to COL_WARPS. */
+/* The first 8 columns of a warp's part of a gradient: groups of 16 columns are dealt to the warps
+ * round-robin. */
 template <int WARPS_DOWN> FA_DEVICE int first_chunk(int warp) {
   return 2 * (warp / WARPS_DOWN);
 }
 
-/* Adds a warp's part of a gradient to an accumulator, of which `accum` is the warp's first row. */
+/* Adds a warp's part of a gradient to an accumulator; `accum` is at the warp's first row. */
 template <int D, int WARPS_DOWN, int COL_WARPS, int TILES, int N8>
 FA_DEVICE void add_gradient(float *accum, const float (&x)[TILES][N8][4], int warp, int lane) {
   accum += (first_chunk<WARPS_DOWN>(warp) * 32 + lane) * 4;
@@ -66,7 +67,7 @@ FA_DEVICE void add_gradient(float *accum, const float (&x)[TILES][N8][4], int wa
   }
 }
 
-/* Where this block adds: the first accumulator or, deterministic, its own. */
+/* The accumulator that this block adds to: the first one or, deterministic, its own. */
 FA_DEVICE int64_t own_accumulator(const fa_backward_params &p) {
   return p.deterministic ? blockIdx.x * p.split_stride : 0;
 }
@@ -88,7 +89,7 @@ FA_DEVICE void add_dkv(const fa_backward_params &p, float *accum, const typename
       accum + own_accumulator(p) + workspace_key<C::D>(p, batch, head, key) * C::D, x, warp, lane);
 }
 
-/* A warp's part of a gradient, times factor and rounded, to a tile in shared memory. */
+/* Copies a warp's part of a gradient, times factor and rounded, to a tile in shared memory. */
 template <class C, int WARPS_DOWN, int COL_WARPS, int TILES, int N8>
 FA_DEVICE void stage_gradient(const float (&x)[TILES][N8][4], float factor, uint32_t tile, int warp,
                               int lane) {
@@ -117,7 +118,7 @@ FA_DEVICE void store_gradient_chunk(const fa_backward_params &p, uint16_t *to,
     store_chunk<false>(to, v);
 }
 
-/* Rows [row0, row0 + n_rows), up to a whole tile of ROWS, of a gradient from a tile in shared memory. */
+/* Stores rows [row0, row0 + n_rows), at most a tile of ROWS, of a gradient from a tile in shared memory. */
 template <class C, int ROWS>
 FA_DEVICE void write_gradient(const fa_backward_params &p, uint16_t *to, const fa_kernel_strides &stride,
                               int head_dim, uint32_t tile, int batch, int head, int64_t row0, int n_rows,
@@ -132,7 +133,7 @@ FA_DEVICE void write_gradient(const fa_backward_params &p, uint16_t *to, const f
   }
 }
 
-/* Zeros for n_rows rows of a gradient; none if that is negative. */
+/* Writes zeros to n_rows rows of a gradient; to none if n_rows is negative. */
 template <class C>
 FA_DEVICE void clear_gradient(const fa_backward_params &p, uint16_t *to, const fa_kernel_strides &stride,
                               int head_dim, int batch, int head, int64_t begin, int n_rows, int thread) {
@@ -149,10 +150,10 @@ FA_DEVICE void clear_keys(const fa_backward_params &p, int batch, int head, int6
   clear_gradient<C>(p, p.dv, p.dv_stride, p.forward.head_dim_v, batch, head, begin, n_rows, thread);
 }
 
-/* Rows of dK and dV that the entry owns, but whose keys are hidden before or after those that count: blocks
- * share them in the same pieces as the others. */
+/* Writes zeros to rows of dK and dV that belong to the sequence but whose keys are masked: left padding, and
+ * keys past seqused_k. Blocks share them in the same pieces as the other keys. */
 template <class C>
-FA_DEVICE void clear_hidden_keys(const fa_backward_params &p, const sequence &seq, int batch, int head,
+FA_DEVICE void clear_masked_keys(const fa_backward_params &p, const sequence &seq, int batch, int head,
                                  int block, int thread) {
   const fa_attention_params &f = p.forward;
   int first = 0, extent = f.seqlen_k;
@@ -161,7 +162,7 @@ FA_DEVICE void clear_hidden_keys(const fa_backward_params &p, const sequence &se
     extent = load_global(f.cu_seqlens_k + batch + 1) - first;
   }
   if (extent == seq.len_k) return;
-  const int before = seq.k_row - first; /* then come len_k keys, then more hidden ones */
+  const int before = seq.k_row - first; /* len_k keys follow, then more masked ones */
   const int begin = block * C::BN, end = min_int(begin + C::BN, extent - max_int(seq.len_k, 0));
   const int64_t start = first, after = start + max_int(seq.len_k, 0);
   const int begin_after = max_int(begin, before);

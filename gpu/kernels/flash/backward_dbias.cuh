@@ -1,7 +1,7 @@
-/* The gradient of a bias that repeats along the batch or the heads: clears what the main kernels by keys add
- * dS to, and rounds the sums. A sum [batch or 1][heads or 1] has 16 x 8 tiles in the order of mma's
- * accumulator registers (as gpu/kernels/params/flash_backward_grids.h says of dQ), which adding to it is contiguous over a warp
- * for. */
+/* The gradient of a bias that is broadcast over the batch or the heads: clears the accumulators that the main
+ * kernels by keys add dS to, and rounds the sums. An accumulator [batch or 1][heads or 1] has 16 x 8 tiles in
+ * the order of mma's accumulator registers (as for dQ in gpu/kernels/params/flash_backward_grids.h), so that
+ * a warp adds to contiguous memory. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_DBIAS_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_DBIAS_CUH
 
@@ -20,8 +20,8 @@ FA_DEVICE void flash_backward_dbias_clear(const fa_backward_params &p) {
       store_global(reinterpret_cast<vec4 *>(p.dbias_accum + first + i), vec4{0, 0, 0, 0});
 }
 
-/* Grid: x over tiles of 16 rows, y over heads, z over entries of the sum. A thread makes 8 keys of two rows.
- */
+/* Grid: x over tiles of 16 rows, y over the heads and z over the batch of the sum. A thread makes 8 keys of
+ * two rows. */
 template <class T> FA_DEVICE void flash_backward_dbias_convert(const fa_backward_params &p) {
   const int n_keys = p.forward.seqlen_k, n_rows = p.forward.seqlen_q,
             row0 = static_cast<int>(blockIdx.x) * 16;

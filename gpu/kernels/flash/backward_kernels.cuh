@@ -1,4 +1,4 @@
-/* All backward kernels, for the lists of their specialisations (gpu/kernels/flash/backward_list.h). */
+/* Includes all flash backward kernels, for the files that instantiate gpu/kernels/flash/backward_list.h. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_KERNELS_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_KERNELS_CUH
 
@@ -19,9 +19,12 @@ template <class C> FA_DEVICE void flash_backward_main(const fa_backward_params &
 
 } // namespace fa
 
-/* The kernels around the main ones, made of a macro of (name, function<configuration>): name_prepare,
- * name_prepare_only (leaves the accumulators as they are), name_clear, name_convert (dQ) and
- * name_convert_keys (dK and dV). */
+/* The kernels around the main ones, for a macro entry(name, function<configuration>):
+ *   name_prepare         delta, LSE; clears the dQ accumulators
+ *   name_prepare_only    the same without clearing
+ *   name_clear           clears the dK and dV accumulators
+ *   name_convert         dQ
+ *   name_convert_keys    dK and dV */
 #define FA_ROW_KERNELS(entry, name, T, D)                                                                    \
   entry(name##_prepare, fa::flash_backward_prepare<fa::flash_backward_prepare_config<fa::T, D, true>>)       \
       entry(name##_prepare_only,                                                                             \
@@ -31,7 +34,7 @@ template <class C> FA_DEVICE void flash_backward_main(const fa_backward_params &
                   entry(name##_convert_keys,                                                                 \
                         fa::flash_backward_convert_keys<fa::flash_backward_row_config<fa::T, D>>)
 
-/* The same for summed gradients of a bias, of an element type. */
+/* The same for the summed gradient of a bias of one element type. */
 #define FA_DBIAS_KERNELS(entry, name, T)                                                                     \
   entry(name##_dbias_clear, fa::flash_backward_dbias_clear)                                                  \
       entry(name##_dbias_convert, fa::flash_backward_dbias_convert<fa::T>)

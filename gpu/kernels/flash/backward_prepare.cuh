@@ -1,8 +1,9 @@
-/* Before the backward main loop: delta = rowsum(dO * O) - dLSE in f32, LSE in units of log2 (or as it is),
- * and empty dQ accumulators where there are any; or empty accumulators of dK and dV.
+/* Before the backward main kernel: delta = rowsum(dO * O) - dLSE in f32, the LSE in units of log2 (or as it
+ * is), and cleared dQ accumulators where the main kernel needs them; or (flash_backward_clear) cleared
+ * accumulators of dK and dV.
  *
- * One block per BLOCK query rows of one head. Rows past the end of the entry, up to whole tiles, get LSE =
- * +inf, so that the main kernel's P of them is 0 without any test; so do rows that see nothing. */
+ * A block works on BLOCK query rows of one head. Rows past the end of the sequence, up to whole tiles, get
+ * LSE = +inf, so that the main kernel computes P = 0 for them without a test. So do fully masked rows. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_PREPARE_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_PREPARE_CUH
 
@@ -18,7 +19,7 @@ struct flash_backward_prepare_config : flash_backward_row_config<T_, D_> {
   static constexpr int LANES = D <= 32    ? 4
                                : D <= 64  ? 8
                                : D <= 128 ? 16
-                                          : 32; /* share a row, 8 columns each */
+                                          : 32; /* lanes that share a row, 8 columns each */
   static constexpr int ROWS_AT_ONCE = FA_BACKWARD_THREADS / LANES;
   static constexpr bool CLEAR = CLEAR_;
 };
@@ -65,7 +66,7 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_backward_param
           load_global(f.lse + batch * f.lse_stride.batch + head * f.lse_stride.head + row * f.lse_stride.row);
       const row_limits limits = limits_of_row(f, seq, row0 + i);
       if (limits.lo >= limits.hi || lse == -infinity())
-        lse = infinity(); /* whatever stands for "sees nothing", be it for the bias */
+        lse = infinity(); /* fully masked, by the masks or by a bias of -inf */
       if (p.d_lse)
         sum -= load_global(p.d_lse + batch * p.dlse_stride.batch + head * p.dlse_stride.head +
                            row * p.dlse_stride.row);
@@ -78,7 +79,7 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_backward_param
     store_global(p.dq_semaphore + in_workspace / FA_DQ_SEMAPHORE_ROWS + thread, 0u);
 }
 
-/* One block per BLOCK keys of one query head. */
+/* A block clears BLOCK keys of one query head. */
 template <class C> FA_DEVICE void flash_backward_clear(const fa_backward_params &p) {
   const int head = static_cast<int>(blockIdx.y), batch = static_cast<int>(blockIdx.z);
   const int key0 = static_cast<int>(blockIdx.x) * C::BLOCK, thread = static_cast<int>(threadIdx.x);

@@ -1,5 +1,5 @@
-/* Where a query row's or a key's entries stand in the backward workspace (layout: gpu/kernels/params/flash_backward_grids.h), and
- * what the kernels around the main one share. */
+/* Where the data of a query row or a key are in the backward workspace (layout:
+ * gpu/kernels/params/flash_backward_grids.h), and what the kernels around the main one share. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_ROWS_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_ROWS_CUH
 
@@ -9,8 +9,8 @@
 
 namespace fa {
 
-/* Of the kernels that work on rows of one head; D: of the tiles, head_dim up to a multiple of 32. BN: pieces
- * in which hidden keys are shared (clear_hidden_keys). */
+/* Configuration of the kernels that work on rows of one head. D: of the tiles, head_dim rounded up to a
+ * multiple of 32. BN: the piece of masked keys that one block clears (clear_masked_keys). */
 template <class T_, int D_> struct flash_backward_row_config {
   typedef T_ T;
   static constexpr int D = D_, BLOCK = fa_backward_row_block(D), THREADS = FA_BACKWARD_THREADS;
@@ -18,8 +18,8 @@ template <class T_, int D_> struct flash_backward_row_config {
   static constexpr bool ALIGNED = false;
 };
 
-/* The workspace row of an entry's first row: a multiple of the row block, so that no tile straddles entries.
- */
+/* The workspace row of a sequence's first row: a multiple of the row block, so that no tile straddles
+ * sequences. */
 template <int D> FA_DEVICE int64_t first_workspace_row(const int32_t *cu_seqlens, int seqlen, int batch) {
   constexpr int BLOCK = fa_backward_row_block(D);
   if (cu_seqlens)
@@ -27,19 +27,20 @@ template <int D> FA_DEVICE int64_t first_workspace_row(const int32_t *cu_seqlens
   return static_cast<int64_t>(batch) * ((seqlen + BLOCK - 1) / BLOCK * BLOCK);
 }
 
-/* The same of any query row, counted over all heads: index into lse_log2 and delta, and in units of D into
+/* The same for any query row, over all heads: the index into lse_log2 and delta, and in units of D into
  * dq_accum. */
 template <int D>
 FA_DEVICE int64_t workspace_row(const fa_backward_params &p, int batch, int head, int row) {
   return head * p.rows + first_workspace_row<D>(p.forward.cu_seqlens_q, p.forward.seqlen_q, batch) + row;
 }
-/* And of a key that counts (not one of the hidden first), in units of D into dk_accum and dv_accum. */
+/* And for a key (counted after the left padding), in units of D into dk_accum and dv_accum. */
 template <int D>
 FA_DEVICE int64_t workspace_key(const fa_backward_params &p, int batch, int head, int key) {
   return head * p.keys + first_workspace_row<D>(p.forward.cu_seqlens_k, p.forward.seqlen_k, batch) + key;
 }
 
-/* Zeros for a block of rows of all accumulators of a gradient, from this row of the first. */
+/* Clears a block of rows in all accumulators of a gradient. row: its first row; first: the first
+ * accumulator. */
 template <class C>
 FA_DEVICE void clear_accumulators(const fa_backward_params &p, float *first, int64_t row, int thread) {
   for (int split = 0; split < p.n_splits; ++split) {

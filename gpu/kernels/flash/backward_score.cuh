@@ -1,4 +1,5 @@
-/* From a warp's S and dP to P and dS: masks, score modifications, dropout, and the softmax's derivative. */
+/* From a warp's S and dP to P and dS: masks, score modifications, dropout, and the derivative of the
+ * softmax. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_SCORE_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_SCORE_CUH
 
@@ -8,7 +9,7 @@
 
 namespace fa {
 
-/* Where a warp's part of the score tile begins. */
+/* The origin of a warp's part of the score tile. */
 template <class C> FA_DEVICE int score_row(int warp) {
   return 16 * C::S_TILES * (warp % C::S_WARPS);
 }
@@ -16,7 +17,8 @@ template <class C> FA_DEVICE int score_col(int warp) {
   return C::S_COLS * (warp / C::S_WARPS);
 }
 
-/* Where a thread's scores stand: its first row and key, in the entry, and the first key of its warp. */
+/* The position of a thread's scores: its first row and key, in the sequence, and the first key of its
+ * warp. */
 struct score_place {
   int batch, head, row, key, warp_key;
   float minus_slope;
@@ -28,14 +30,13 @@ FA_DEVICE float minus_slope(const fa_attention_params &f, int batch, int head) {
   return load_global(f.alibi_slopes + batch * f.alibi_batch_stride + head) * -1.44269504088896340736f;
 }
 
-/* How far the thread's first pair is from the diagonal: exact, as are its sums with constants, so that one
- * conversion does for all pairs. */
+/* The distance of the thread's first pair (row, key) from the diagonal. It is exact, and so are its sums with
+ * constants: one conversion serves all pairs. */
 FA_DEVICE float first_distance(const sequence &seq, const score_place &at) {
   return static_cast<float>(at.row + seq.len_k - seq.len_q - at.key);
 }
 
-/* Raw scores to logits with ALiBi, in units of log2. Done before there is dP, which takes as many registers.
- */
+/* Raw scores to logits with ALiBi, in units of log2. Done before dP exists, which takes as many registers. */
 template <class C>
 FA_DEVICE void add_alibi(typename C::score_tile &s, const fa_backward_params &p, float minus_slope,
                          float distance) {
@@ -52,7 +53,7 @@ FA_DEVICE void add_alibi(typename C::score_tile &s, const fa_backward_params &p,
   }
 }
 
-/* Raw scores to the tanh of softcap, which the derivative wants too. */
+/* Raw scores to the tanh of softcap; the derivative needs the tanh too. */
 template <class C> FA_DEVICE void cap_scores(typename C::score_tile &s, const fa_backward_params &p) {
   FA_UNROLL
   for (int m = 0; m < C::S_TILES; ++m) {
@@ -64,8 +65,8 @@ template <class C> FA_DEVICE void cap_scores(typename C::score_tile &s, const fa
   }
 }
 
-/* Exponent of P in units of log2, from what these left of the score. The general kernels, whose tiles leave
- * room for it, add ALiBi here: after either. */
+/* The exponent of P in units of log2, from what add_alibi or cap_scores made of the score. Only the general
+ * kernels, whose tiles leave room for it, add ALiBi here. */
 template <class C>
 FA_DEVICE float score_exponent(const fa_backward_params &p, float s, float lse_log2, float minus_slope,
                                float distance) {
@@ -75,7 +76,7 @@ FA_DEVICE float score_exponent(const fa_backward_params &p, float s, float lse_l
   return C::ALIBI ? s - lse_log2 : fmaf(s, C::SOFTCAP ? p.softcap_log2 : p.scale_log2, -lse_log2);
 }
 
-/* The random bytes for 16 rows and 32 keys; none drops where there is no dropout. */
+/* The random bytes of 16 rows and 32 keys. Without dropout they are zeros, which keep everything. */
 template <class C>
 FA_DEVICE void backward_drop_words(uint32_t (&words)[4], const fa_attention_params &f, const score_place &at,
                                    int m, int n, int lane) {
@@ -91,12 +92,12 @@ FA_DEVICE void backward_drop_words(uint32_t (&words)[4], const fa_attention_para
   }
 }
 
-/* P of a raw score, for kinds with a bias; lse as it is. */
+/* P from a raw score, for kinds with a bias; lse in natural units. */
 FA_DEVICE float biased_p(const fa_backward_params &p, float s, float bias, float lse) {
   return exp2_approx(multiply(fmaf(s, p.scale, bias) - lse, LOG2E));
 }
 
-/* Adds a thread's dS of one 16 x 8 tile to the sum of dbias. */
+/* Adds a thread's dS of one 16 x 8 tile to the sums of dbias. */
 FA_DEVICE void add_dbias(const fa_backward_params &p, const score_place &at, int m, int n,
                          const float (&ds)[4], int lane) {
   atomic_add4(p.dbias_accum + at.batch * p.dbias_accum_stride.batch + at.head * p.dbias_accum_stride.head +
@@ -104,10 +105,10 @@ FA_DEVICE void add_dbias(const fa_backward_params &p, const score_place &at, int
               ds);
 }
 
-/* P and dS, rounded, to shared memory at p_first (dS: P_BYTES further). values: shared address of LSE of the
- * thread's first row; delta follows BM rows on. The bias lies where P goes. MASK: some pair of the block is
- * hidden; its P is 0 by definition and not by arithmetic, since the exponential of a hidden score may well
- * overflow. */
+/* Stores P and dS, rounded, in shared memory: P at p_first, dS P_BYTES further. values: the shared address of
+ * the LSE of the thread's first row; delta is BM rows further. The bias is in the space of P. MASK: some pair
+ * of the block is masked; its P is set to 0 rather than computed, because the exponential of a masked score
+ * may overflow. */
 template <class C, bool MASK>
 FA_DEVICE void compute_p_ds(const typename C::score_tile &s, const typename C::score_tile &dp,
                                const fa_backward_params &p, const sequence &seq, const score_place &at,
@@ -118,9 +119,9 @@ FA_DEVICE void compute_p_ds(const typename C::score_tile &s, const typename C::s
   const bool cap = C::SOFTCAP && (!C::GENERAL || f.softcap > 0.0f);
   FA_UNROLL
   for (int m = 0; m < C::S_TILES; ++m) {
-    float lse[2], delta[2]; /* of the row, times p.lse_factor */
+    float lse[2], delta[2]; /* of the row; the LSE times p.lse_factor */
     uint64_t number[2] = {0, 0};
-    int lo[2] = {0, 0}, hi[2] = {0, 0}; /* to compare with constants */
+    int lo[2] = {0, 0}, hi[2] = {0, 0}; /* relative to the thread's key, to compare with constants */
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
       const int row = 16 * m + 8 * r;

@@ -1,6 +1,6 @@
-/* The work of one pair of tiles, which both main backward kernels are made of: P and dS from S and dP, and
- * the three products that they go into. What a buffer number means is the configuration's: Q and dO by keys,
- * K and V by queries. */
+/* The work on one pair of tiles, from which both main backward kernels are built: P and dS from S and dP, and
+ * the three GEMMs that read them. What `buffer` selects depends on the configuration: Q and dO by keys, K and
+ * V by queries. */
 #ifndef FA_GPU_KERNELS_FLASH_BACKWARD_STEP_CUH
 #define FA_GPU_KERNELS_FLASH_BACKWARD_STEP_CUH
 
@@ -9,7 +9,7 @@
 
 namespace fa {
 
-/* s += A B^T over D columns: rows of A and of B are rows of tiles [x D]. */
+/* s += A B^T over D columns; the rows of A and B are rows of tiles [x D]. */
 template <class C> FA_DEVICE void gemm_qk(typename C::score_tile &s, uint32_t a_first, uint32_t b_first) {
   FA_UNROLL_BY(C::UNROLL)
   for (int kk = 0; kk < C::D / 16; ++kk) {
@@ -29,8 +29,8 @@ template <class C> FA_DEVICE void gemm_qk(typename C::score_tile &s, uint32_t a_
   }
 }
 
-/* x += A B, A a tile [x BN] or (A_TRANS) its transpose, B a tile [DEPTH x D] of which every COL_WARPS-th
- * group of 16 columns counts. */
+/* x += A B. A is a tile [x BN] or (A_TRANS) its transpose. B is a tile [DEPTH x D], of which every
+ * COL_WARPS-th group of 16 columns is used. */
 template <class C, int DEPTH, bool A_TRANS, int COL_WARPS, int TILES, int N8>
 FA_DEVICE void accumulate(float (&x)[TILES][N8][4], uint32_t a_first, uint32_t b_first) {
   FA_UNROLL_BY(C::UNROLL)
@@ -56,7 +56,7 @@ FA_DEVICE void accumulate(float (&x)[TILES][N8][4], uint32_t a_first, uint32_t b
   }
 }
 
-/* S and dP of this warp's rows and keys, then P and dS into shared memory. */
+/* Where this thread's scores are. */
 template <class C>
 FA_DEVICE score_place place_of_scores(const fa_attention_params &f, int batch, int head, int row0, int key0,
                                       int thread) {
@@ -69,7 +69,7 @@ FA_DEVICE score_place place_of_scores(const fa_attention_params &f, int batch, i
                      C::GENERAL ? minus_slope(f, batch, head) : 0.0f};
 }
 
-/* The warp's part of a product over D of a tile of rows and one of keys. */
+/* This warp's part of S or dP: a product over D of a tile of rows and a tile of keys. */
 template <class C>
 FA_DEVICE void gemm_s_dp_tile(typename C::score_tile &s, int rows_at, int keys_at, int thread) {
   const int warp = thread / 32, lane = thread % 32;
@@ -89,14 +89,14 @@ FA_DEVICE void score_step(const fa_backward_params &p, const sequence &seq, int 
   if (C::SOFTCAP && (!C::GENERAL || f.softcap > 0.0f)) cap_scores<C>(s, p);
   if (C::ALIBI || C::SOFTCAP) thread = opaque(thread);
   gemm_s_dp_tile<C>(dp, C::q_at(buffer) + (C::DO_AT - C::Q_AT), C::k_at(buffer) + (C::V_AT - C::K_AT), thread);
-  if (C::BIAS) { /* which has come for all then; the next rows may still be on their way */
+  if (C::BIAS) { /* the bias must have arrived for all; the next rows may still be in flight */
     if (C::STAGES == 2)
       cp_async_wait<1>();
     else
       cp_async_wait<0>();
     sync_block();
   }
-  thread = opaque(thread); /* addresses are worked out where they are used, not held meanwhile */
+  thread = opaque(thread); /* addresses are computed where they are used, not kept in registers */
   const score_place at = place_of_scores<C>(f, batch, head, row0, key0, thread);
   const int lane = thread % 32, row = at.row - row0;
   const uint32_t values = shared_base() + C::rows_at(buffer) + row * 4;
@@ -108,7 +108,7 @@ FA_DEVICE void score_step(const fa_backward_params &p, const sequence &seq, int 
     compute_p_ds<C, false>(s, dp, p, seq, at, values, p_first, lane);
 }
 
-/* dv += P^T dO, dk += dS^T Q, dq += dS K, of this warp. */
+/* This warp's part of dv += P^T dO, dk += dS^T Q, dq += dS K. */
 template <class C> FA_DEVICE void gemm_p_do(typename C::dkv_tile &dv, int buffer, int warp, int lane) {
   const int chunk = 2 * C::KV_TILES * (warp % C::KV_WARPS);
   accumulate<C, C::BM, true, C::KV_COL_WARPS>(

@@ -1,5 +1,5 @@
-/* The device entry points of the forward kernel: all that are compiled ahead of time, or the one that
- * FA_ONLY says. */
+/* Device entry points of the flash forward kernel: all that are compiled ahead of time, or the one in
+ * FA_ONLY. */
 #include "gpu/kernels/flash/forward.cuh"
 
 #define FA_ENTRY(name, T, D, kind)                                                                           \

@@ -1,17 +1,18 @@
-/* FlashAttention-2 forward (Dao 2023, algorithm 1) for sm_80: one block per BM query rows of one head.
+/* FlashAttention-2 forward (Dao 2023, algorithm 1) for sm_80: a block works on BM query rows of one head.
  *
- *   Q stays in shared memory; K and V tiles pass through one buffer each. V of a block is fetched while
- *   S = Q K^T is computed, the next K while O += P V is. Each warp owns 32 rows (16 if the head dim is
- * large), so the softmax needs only quad shuffles, and P goes from accumulators to A fragments without
- * leaving the registers.
+ * Q stays in shared memory; K and V tiles have one buffer each. V of a key block is loaded while S = Q K^T is
+ * computed, the next K while O += P V is. Each warp owns 32 rows (16 for large head dims), so that the
+ * softmax needs only quad shuffles, and P goes from accumulators to A fragments without leaving the
+ * registers.
  *
- * Dropout strikes P after the sums were taken from it; 1/(1-p) comes in with the normalisation. Columns from
- * p.head_dim (of V and O: p.head_dim_v) to the tile's D are zeros in shared memory and nowhere else.
+ * Dropout zeroes elements of P after the row sums were taken; the factor 1/(1-p) is part of the
+ * normalisation. Columns from p.head_dim (of V and O: p.head_dim_v) to the tile's D are zeros in shared
+ * memory and exist nowhere else.
  *
- * The bias of a block is fetched with its V, and read as the accumulators of S lie.
+ * The bias of a key block is loaded with its V, and read in the layout of S's accumulators.
  *
- * Key blocks run from the last visible one down: the ragged or diagonal blocks, which need masks, come
- * first. O leaves through shared memory (in Q's place) as 16-byte rows. */
+ * Key blocks run from the last visible one down, so that the blocks that need masks (ragged tail, diagonal)
+ * come first. O is stored through shared memory (in the space of Q) as 16-byte rows. */
 #ifndef FA_GPU_KERNELS_FLASH_FORWARD_CUH
 #define FA_GPU_KERNELS_FLASH_FORWARD_CUH
 
@@ -22,8 +23,8 @@
 
 namespace fa {
 
-/* Q becomes sign * Q, sign -1 or 0: a negative scale turns the order of the scores round, and the running
- * maximum wants it positive. Each thread changes the chunks that it copied itself. */
+/* Q becomes sign * Q; sign is -1 or 0. A negative scale would reverse the order of the scores, and the
+ * running maximum needs it positive. Each thread changes the chunks that it copied itself. */
 template <class C> FA_DEVICE void scale_q(uint32_t q_tile, float sign) {
   typedef tile_copy<C::D, C::THREADS> copy;
   const uint32_t keep = sign == 0.0f ? 0 : 0xffffffffu, flip = sign == 0.0f ? 0 : 0x80008000u;
@@ -39,7 +40,7 @@ template <class C> FA_DEVICE void scale_q(uint32_t q_tile, float sign) {
   }
 }
 
-/* The random bytes for 16 rows and 32 keys; none drops where there is no dropout. */
+/* The random bytes of 16 rows and 32 keys. Without dropout they are zeros, which keep everything. */
 template <class C>
 FA_DEVICE void drop_words(uint32_t (&words)[4], const fa_attention_params &p, dropout_head head, int row,
                           int key) {
@@ -50,7 +51,7 @@ FA_DEVICE void drop_words(uint32_t (&words)[4], const fa_attention_params &p, dr
   for (int i = 0; i < 4; ++i) words[i] = 0;
 }
 
-/* The number of a thread's first key of one of its rows, for linear dropout. */
+/* The linear dropout index of the first key that a thread has in one of its rows. */
 template <class C>
 FA_DEVICE uint64_t linear_place(const fa_attention_params &p, const sequence &seq, int row0, int key0, int m,
                                 int r, int thread) {
@@ -59,7 +60,7 @@ FA_DEVICE uint64_t linear_place(const fa_attention_params &p, const sequence &se
          static_cast<uint64_t>(key0 + score_col(thread));
 }
 
-/* o += P V, P rounded to T. row0, key0: of the tile, in the entry. */
+/* o += P V, P rounded to T. row0, key0: of the tile, in the sequence. */
 template <class C>
 FA_DEVICE void gemm_pv(float (&o)[C::M_TILES][C::D / 8][4],
                                const float (&s)[C::M_TILES][C::BN / 8][4], uint32_t v_first,
@@ -103,7 +104,7 @@ FA_DEVICE void gemm_pv(float (&o)[C::M_TILES][C::D / 8][4],
   }
 }
 
-/* The thread's own first chunk of this block's rows of Q, and of the K and V tiles that begin at key0. */
+/* A thread's first chunk of this block's rows of Q, and of the K and V tiles that begin at key0. */
 struct chunk_sources {
   const uint16_t *q, *k, *v;
 };
@@ -130,7 +131,8 @@ FA_DEVICE void load(const fa_attention_params &p, uint32_t tile, const uint16_t 
   load_tile<ROWS, C>(tile, from, row_stride, n_rows, thread, head_dim, rows_are_aligned<C>(p));
 }
 
-/* Scores become exponentials against the new row maxima, and O shrinks to match. */
+/* The online softmax: scores become exponentials relative to the new row maxima, and O is rescaled to
+ * match. */
 template <class C>
 FA_DEVICE void softmax(float (&s)[C::M_TILES][C::BN / 8][4], float (&o)[C::M_TILES][C::D / 8][4],
                        row_state (&rows)[C::M_TILES][2], float scale_log2) {
@@ -149,14 +151,14 @@ FA_DEVICE void softmax(float (&s)[C::M_TILES][C::BN / 8][4], float (&o)[C::M_TIL
   }
 }
 
-/* Grid: x over blocks of BM rows of the longest entry, y over query heads, z over batch entries. */
+/* Grid: x over blocks of BM rows of the longest sequence, y over query heads, z over the batch. */
 template <class C> FA_DEVICE void flash_forward(const fa_attention_params &p) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int batch = static_cast<int>(blockIdx.z);
   const flash_work_tile work = load_flash_work_tile<C>(p, batch);
   const sequence &seq = work.seq;
   const int row0 = work.row0, row1 = work.row0 + work.n_rows;
-  if (C::GENERAL && p.p_debug) clear_p_debug<C>(p, thread); /* ordered by the main loop's first barrier */
+  if (C::GENERAL && p.p_debug) clear_p_debug<C>(p, thread); /* ordered by the mainloop's first barrier */
   if (work.n_rows <= 0) return;
   const block_range blocks = visible_blocks<C::BN>(p, seq, row0, row1);
   if (blocks.begin >= blocks.end) {
@@ -184,7 +186,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_attention_params &p) {
   FA_NO_UNROLL
   for (int key0 = last_key0; key0 >= first_key0; key0 -= C::BN) {
     cp_async_wait<0>();
-    sync_block(); /* K is there for all; all are done with the previous V and bias */
+    sync_block(); /* K has arrived for all; all are done with the previous V and bias */
     load<C, C::BN>(p, v_tile + in_tile, from.v, p.v_stride.row, seq.len_k - key0, p.head_dim_v, thread);
     if (C::BIAS && (!C::MIXED || p.bias))
       load_bias<C, C::BM, C::BN>(p, q_tile + C::BIAS_AT, batch, static_cast<int>(blockIdx.y), row0,
@@ -195,7 +197,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_attention_params &p) {
     gemm_qk<C>(s, q_first, k_first);
 
     cp_async_wait<0>();
-    sync_block(); /* V and the bias are there for all; all are done with this K */
+    sync_block(); /* V and the bias have arrived for all; all are done with this K */
     if (key0 > first_key0) {
       from.k -= C::BN * p.k_stride.row;
       from.v -= C::BN * p.v_stride.row;
@@ -203,7 +205,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_attention_params &p) {
       cp_async_commit();
     }
 
-    /* opaque: what the rare branch needs is worked out in it, not kept from before the loop */
+    /* opaque: what the rare branch needs is computed inside it, not kept in registers across the loop */
     if (score_mod) modify_scores<C>(s, p, seq, slope, row0, key0, opaque(thread));
     if (keys_need_mask(p, seq, opaque(row0), opaque(row1), key0, key0 + C::BN))
       mask_scores<C>(s, p, seq, row0, key0, opaque(thread));

@@ -1,4 +1,4 @@
-/* The flash forward kernel's tiles, and what a block works on. */
+/* Configuration of the flash forward kernel: tile sizes, and the work tile of a block. */
 #ifndef FA_GPU_KERNELS_FLASH_FORWARD_CONFIG_CUH
 #define FA_GPU_KERNELS_FLASH_FORWARD_CONFIG_CUH
 
@@ -8,9 +8,9 @@
 
 namespace fa {
 
-/* T: f16 or bf16. D: of the tiles, head_dim up to a multiple of 32. The tiles fit into 99 KiB, the registers
- * into 255: where a warp's 32 rows would need more, it has 16, and what costs registers takes fewer keys at a
- * time. */
+/* T: f16 or bf16. D: of the tiles, head_dim rounded up to a multiple of 32. The tiles fit into 99 KiB and 255
+ * registers: where 32 rows a warp would need more, a warp has 16, and kinds that cost registers use fewer
+ * keys at a time. */
 template <class T_, int D_, kernel_kind KIND_> struct flash_forward_config : kernel_kind_traits<KIND_> {
   typedef T_ T;
   static constexpr kernel_kind KIND = KIND_;
@@ -29,10 +29,11 @@ template <class T_, int D_, kernel_kind KIND_> struct flash_forward_config : ker
   static_assert(BN % 32 == 0, "dropout decides on 32 keys at once");
 };
 
-/* What a block works on. Cheap to read again, so that it need not sit in registers through the main loop. */
+/* What a block works on. Cheap to load again, so that it need not be kept in registers through the
+ * mainloop. */
 struct flash_work_tile {
   sequence seq;
-  int row0, n_rows; /* of the entry; n_rows <= 0: nothing to do */
+  int row0, n_rows; /* in the sequence; n_rows <= 0: nothing to do */
 };
 
 template <class C> FA_DEVICE flash_work_tile load_flash_work_tile(const fa_attention_params &p, int batch) {
@@ -43,7 +44,7 @@ template <class C> FA_DEVICE flash_work_tile load_flash_work_tile(const fa_atten
   return t;
 }
 
-/* Aligned rows, or so they are this time. */
+/* Rows are aligned by the kernel's kind, or in this call. */
 template <class C> FA_DEVICE bool rows_are_aligned(const fa_attention_params &p) {
   return C::ALIGNED || p.aligned;
 }

@@ -1,4 +1,4 @@
-/* Scores of the flash forward kernel: S = Q K^T, and what becomes of them before the softmax. */
+/* Scores of the flash forward kernel: S = Q K^T, and the masks and modifications before the softmax. */
 #ifndef FA_GPU_KERNELS_FLASH_FORWARD_SCORES_CUH
 #define FA_GPU_KERNELS_FLASH_FORWARD_SCORES_CUH
 
@@ -11,7 +11,7 @@ namespace fa {
 /* s = Q K^T for this warp's rows and all keys of the tile. */
 template <class C>
 FA_DEVICE void gemm_qk(float (&s)[C::M_TILES][C::BN / 8][4], uint32_t q_first, uint32_t k_first) {
-  FA_UNROLL_2 /* no further: ptxas would fetch ahead until it spills */
+  FA_UNROLL_2 /* no further: ptxas would load ahead until it spills */
   for (int kk = 0; kk < C::D / 16; ++kk) {
     uint32_t a[C::M_TILES][4];
     FA_UNROLL
@@ -29,7 +29,7 @@ FA_DEVICE void gemm_qk(float (&s)[C::M_TILES][C::BN / 8][4], uint32_t q_first, u
   }
 }
 
-/* Hides what each row does not see. */
+/* Sets masked scores to -inf. */
 template <class C>
 FA_DEVICE void mask_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attention_params &p,
                            const sequence &seq, int row0, int key0, int thread) {
@@ -39,7 +39,8 @@ FA_DEVICE void mask_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attent
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
       const row_limits limits = limits_of_row(p, seq, row0 + score_row<C>(thread, m) + 8 * r);
-      const int lo = limits.lo - col, hi = limits.hi - col; /* to compare with constants */
+      const int lo = limits.lo - col, hi = limits.hi - col; /* relative to the thread's key, to compare with
+                                                               constants */
       FA_UNROLL
       for (int n = 0; n < C::BN / 8; ++n) {
         FA_UNROLL
@@ -50,8 +51,8 @@ FA_DEVICE void mask_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attent
   }
 }
 
-/* s -> scale * s - slope * distance. first: the distance of the thread's first pair from the diagonal; it is
- * exact, as are its sums with constants, so that one conversion does for all pairs. */
+/* s -> scale * s - slope * distance. first: the distance of the thread's first pair from the diagonal. It is
+ * exact, and so are its sums with constants: one conversion serves all pairs. */
 template <class C>
 FA_DEVICE void add_alibi(float (&s)[C::M_TILES][C::BN / 8][4], float scale, float slope, float first) {
   FA_UNROLL
@@ -79,7 +80,7 @@ template <class C> FA_DEVICE void cap_scores(float (&s)[C::M_TILES][C::BN / 8][4
   }
 }
 
-/* s -> scale * s + bias, the bias out of shared memory. */
+/* s -> scale * s + bias, with the bias in shared memory. */
 template <class C>
 FA_DEVICE void add_bias(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attention_params &p, int thread) {
   typename C::T t;
@@ -93,7 +94,8 @@ FA_DEVICE void add_bias(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attention
       uint32_t pairs[4] = {0, 0, 0, 0};
       if (any) load_a<C::BN>(pairs, first, m, k);
       FA_UNROLL
-      for (int i = 0; i < 4; ++i) { /* as the registers of A: rows l/4, l/4 + 8 of keys 0..7, then of 8..15 */
+      for (int i = 0; i < 4; ++i) { /* in the order of A's registers: rows l/4, l/4 + 8 of keys 0..7, then of
+                                       8..15 */
         float(&x)[4] = s[m][2 * k + i / 2];
         x[i % 2 * 2] = fmaf(x[i % 2 * 2], p.scale, low_half(pairs[i], t));
         x[i % 2 * 2 + 1] = fmaf(x[i % 2 * 2 + 1], p.scale, high_half(pairs[i], t));
@@ -102,8 +104,8 @@ FA_DEVICE void add_bias(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attention
   }
 }
 
-/* Raw scores to logits: scale, softcap, ALiBi, bias. What a kind never has is left out at compile time, and
- * what general kernels may have is asked once, not for every pair. */
+/* Raw scores to logits: scale, softcap, ALiBi, bias. What a kind cannot have is removed at compile time; what
+ * the general kernels may have is tested once, not for every pair. */
 template <class C>
 FA_DEVICE void modify_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attention_params &p,
                              const sequence &seq, float slope, int row0, int key0, int thread) {

@@ -1,4 +1,5 @@
-/* What the flash forward kernel writes: O and LSE, of rows that see nothing too, and the debug copy of P. */
+/* The epilogue of the flash forward kernel: O and LSE, those of fully masked rows too, and the debug copy of
+ * P. */
 #ifndef FA_GPU_KERNELS_FLASH_FORWARD_STORE_CUH
 #define FA_GPU_KERNELS_FLASH_FORWARD_STORE_CUH
 
@@ -7,7 +8,7 @@
 
 namespace fa {
 
-/* Where the first row of this block goes. */
+/* Addresses of this block's first row of O and LSE. */
 FA_DEVICE uint16_t *first_o_row(const fa_attention_params &p, int row) {
   return p.o + blockIdx.z * p.o_stride.batch + blockIdx.y * p.o_stride.head + row * p.o_stride.row;
 }
@@ -15,7 +16,7 @@ FA_DEVICE float *first_lse(const fa_attention_params &p, int row) {
   return p.lse + blockIdx.z * p.lse_stride.batch + blockIdx.y * p.lse_stride.head + row * p.lse_stride.row;
 }
 
-/* Rows of this block that see no key at all: O = 0, and LSE by convention. */
+/* When all rows of this block are fully masked: O = 0, and the conventional LSE. */
 template <class C>
 FA_DEVICE void store_fully_masked(const fa_attention_params &p, int first_row, int n_rows, int thread) {
   constexpr int CHUNKS = C::D / 8;
@@ -28,14 +29,14 @@ FA_DEVICE void store_fully_masked(const fa_attention_params &p, int first_row, i
     store_global(lse + row * p.lse_stride.row, p.empty_lse);
 }
 
-/* Normalises, and writes this warp's rows of O and LSE. */
+/* Normalises, and stores this warp's rows of O and LSE. */
 template <class C>
 FA_DEVICE void flash_epilogue(const fa_attention_params &p, float (&o)[C::M_TILES][C::D / 8][4],
                             const row_state (&rows)[C::M_TILES][2], const flash_work_tile &work, int warp,
                             int lane) {
   constexpr int CHUNKS = C::D / 8, WARP_ROWS = 16 * C::M_TILES;
   const float score_scale = scores_are_modified<C>(p) ? 1.0f : p.scale;
-  const uint32_t o_tile = shared_base(); /* Q's */
+  const uint32_t o_tile = shared_base(); /* reuses Q's space */
   uint16_t *o_global = first_o_row(p, work.seq.q_row + work.row0);
   float *lse_global = first_lse(p, work.seq.q_row + work.row0);
   FA_UNROLL
@@ -54,7 +55,7 @@ FA_DEVICE void flash_epilogue(const fa_attention_params &p, float (&o)[C::M_TILE
                      sum == 0.0f ? p.empty_lse : rows[m][r].max * score_scale + natural_log(sum));
     }
   }
-  sync_warp(); /* the rows are the warp's own */
+  sync_warp(); /* a warp reads only its own rows */
   FA_NO_UNROLL
   for (int i = lane; i < WARP_ROWS * CHUNKS; i += 32) {
     const int row = WARP_ROWS * warp + i / CHUNKS, chunk = i % CHUNKS;
@@ -71,7 +72,8 @@ FA_DEVICE uint16_t *p_debug_row(const fa_attention_params &p, int row) {
   return p.p_debug + (head * p.p_rows + row) * p.p_keys;
 }
 
-/* Two neighbouring weights; a set sign says dropped. What is hidden stays as clear_p_debug left it. */
+/* Stores two neighbouring elements of P; sign set = dropped. Masked elements stay as clear_p_debug left
+ * them. */
 FA_DEVICE void store_p_debug(const fa_attention_params &p, const sequence &seq, int row, int key, uint32_t pair,
                              uint32_t kept) {
   if (row >= seq.len_q) return;
@@ -82,7 +84,7 @@ FA_DEVICE void store_p_debug(const fa_attention_params &p, const sequence &seq, 
   if (key + 1 >= limits.lo && key + 1 < limits.hi) store_global(to + 1, static_cast<uint16_t>(signs >> 16));
 }
 
-/* Zeros for the rows of this block, and for those past the last block. */
+/* Zeros for the rows of this block and, in the last block, for the padding rows. */
 template <class C> FA_DEVICE void clear_p_debug(const fa_attention_params &p, int thread) {
   const int row0 = static_cast<int>(blockIdx.x) * C::BM;
   const int row1 = blockIdx.x + 1 == gridDim.x ? p.p_rows : row0 + C::BM;

@@ -1,4 +1,5 @@
-/* The device entry points of what is done to gradients of buffers before and after the backward kernels. */
+/* Device entry points of the kernels that clear and round the gradients of captured buffers, before and after
+ * the backward kernels. */
 #include "gpu/kernels/mods/exact.cuh"
 
 #define FA_KERNEL(name)                                                                                      \

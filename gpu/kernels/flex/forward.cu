@@ -1,5 +1,5 @@
-/* The device entry points of the portable flex forward kernels. They are compiled for the expressions of a
- * call, which stand before this (gpu/kernels/mods/call.cuh): all, or the one that FA_ONLY says. */
+/* Device entry points of the portable flex forward kernels, compiled for the expressions of a call, which are
+ * defined before this file (gpu/kernels/mods/call.cuh): all, or the one in FA_ONLY. */
 #include "gpu/kernels/flex/forward.cuh"
 
 #define FA_ENTRY(name, T, VC)                                                                                \

@@ -1,6 +1,6 @@
-/* The portable flex forward. Of float32 elements it is gpu/kernels/memeff/forward.cuh; of 16-bit ones it does the same with
- * products of such elements, weights rounded to them, as in the flash family. A chunk is CHUNK columns of Q
- * and K then, and where head_dim is no more, Q stays. */
+/* The portable flex forward. For float32 it is gpu/kernels/memeff/forward.cuh; for 16-bit elements it does
+ * the same with 16-bit MMAs and P rounded to 16 bits, as in the flash family. A chunk is then CHUNK columns
+ * of Q and K, and Q stays in shared memory if head_dim is one chunk. */
 #ifndef FA_GPU_KERNELS_FLEX_FORWARD_CUH
 #define FA_GPU_KERNELS_FLEX_FORWARD_CUH
 
@@ -9,13 +9,13 @@
 
 namespace fa {
 
-/* T: f16 or bf16. VC: columns of V and O of a block, 64 or 128. Small blocks, so that a processor has several
- * that do not wait for each other. */
+/* T: f16 or bf16. VC: columns of V and O of a block, 64 or 128. Blocks are small, so that a processor has
+ * several that do not wait for each other. */
 template <class T_, int VC_> struct half_forward_config {
   typedef T_ T;
   typedef flex_mods MODS;
   static constexpr int VC = VC_, BM = 64, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS, CHUNK = 64;
-  static constexpr int BLOCKS = VC == 64 ? 3 : 2; /* to a processor: 168 or 255 registers */
+  static constexpr int BLOCKS = VC == 64 ? 3 : 2; /* per processor: 168 or 255 registers */
   static constexpr int Q_BYTES = BM * half_row<CHUNK>::BYTES, K_BYTES = BN * half_row<CHUNK>::BYTES;
   static constexpr int V_BYTES = BN * half_row<VC>::BYTES;
   static constexpr int Q_AT = 0, K_AT = 2 * Q_BYTES, V_AT = K_AT + 2 * K_BYTES;
@@ -25,7 +25,7 @@ template <class T_, int VC_> struct half_forward_config {
   typedef float output_tile[VC / 8][4];
 };
 
-/* What a block reads of. */
+/* The inputs of a block. */
 struct half_operands {
   memeff_rows q, k, v;
   int row0, col0, n_chunks;
@@ -41,7 +41,7 @@ FA_DEVICE void fetch_half(const half_operands &x, int key0, int chunk, int buffe
                                          chunk * C::CHUNK, x.aligned, thread);
 }
 
-/* The first chunk of a key block, and V. */
+/* Starts loading the first chunk of a key block, and its V. */
 template <class C>
 FA_DEVICE void fetch_first_half(const half_operands &x, int key0, int buffer, int v_buffer, bool with_q,
                                 int thread) {
@@ -50,15 +50,15 @@ FA_DEVICE void fetch_first_half(const half_operands &x, int key0, int buffer, in
                                       x.aligned, thread);
 }
 
-/* S of this warp's rows and one key block, of which V and the first chunk are on their way when this begins;
- * begins to fetch those of the next, if there is one (next_key0 >= 0). Leaves buffer at the next one's. */
+/* S of this warp's rows and one key block. On entry V and the first chunk are already being loaded; starts
+ * loading those of the next key block, if there is one (next_key0 >= 0), and leaves buffer at it. */
 template <class C>
 FA_DEVICE void half_scores(typename C::score_tile &s, const half_operands &x, int key0, int next_key0,
                            int &buffer, int v_buffer, bool works, int thread) {
   FA_NO_UNROLL
   for (int c = 0; c < x.n_chunks; ++c) {
     cp_async_wait<0>();
-    sync_block(); /* the chunk is there for all, V with the first; all are done with the other buffers */
+    sync_block(); /* the chunk has arrived for all, V with the first; all are done with the other buffers */
     if (c + 1 < x.n_chunks)
       fetch_half<C>(x, key0, c + 1, buffer ^ 1, true, thread);
     else if (next_key0 >= 0)

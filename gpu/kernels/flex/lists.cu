@@ -1,4 +1,4 @@
-/* The device entry points of the kernels that work lists out: all, or the one that FA_ONLY says. */
+/* Device entry points of the kernels that compute block lists: all, or the one in FA_ONLY. */
 #include "gpu/kernels/flex/lists.cuh"
 
 #define FA_ENTRY(name)                                                                                       \

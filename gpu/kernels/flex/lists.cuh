@@ -1,4 +1,5 @@
-/* Block lists and tile lists: what stands between the lists of a call and the tiles that its kernels visit.
+/* Block lists and tile lists: the kernels between the lists of a call and the tiles that its attention
+ * kernels visit.
  *
  *   map      from the lists of a call to the map of its blocks
  *   tiles    from the map to the lists of one kernel's tiles, along either axis
@@ -20,7 +21,7 @@ FA_DEVICE uint32_t or_of_warp(uint32_t x) {
   return x;
 }
 
-/* Among the lanes that have something to list: how many come before this one, and how many there are. */
+/* Of the lanes that have an element to list: how many come before this lane, and how many there are. */
 struct warp_place {
   int before, all;
 };
@@ -36,7 +37,7 @@ FA_DEVICE warp_place place_in_warp(bool listed, int lane) {
   return p;
 }
 
-/* What a warp does: the number of its row or block, and whose. */
+/* What a warp works on: the index of its row or block, its head and sequence. */
 struct lists_coord {
   int at, head, batch, lane;
 };
@@ -49,12 +50,12 @@ FA_DEVICE lists_coord load_lists_coord() {
 FA_DEVICE int64_t map_at(const fa_flex_args &x, const lists_coord &t) {
   return t.batch * x.map_batch_stride + t.head * x.map_head_stride;
 }
-/* Row of n, of this task's head, among those of all heads. */
+/* The index of the row, one of n of this head, over all heads. */
 FA_DEVICE int64_t dense_row(const lists_coord &t, int n) {
   return (t.batch * static_cast<int64_t>(gridDim.y) + t.head) * n + t.at;
 }
 
-/* Whatever the lists hold, nothing is written outside of the row. */
+/* Whatever the lists contain, nothing is written outside the row. */
 FA_DEVICE void map_list(const fa_flex_args &x, const fa_flex_block_list &list, uint8_t kind,
                         const lists_coord &t, uint8_t *row) {
   if (!list.count) return;
@@ -73,12 +74,13 @@ FA_DEVICE void flex_lists_map(const fa_flex_lists_params &p) {
   uint8_t *row = p.map + map_at(x, t) + static_cast<int64_t>(t.at) * x.n_kv_blocks;
   for (int k = t.lane; k < x.n_kv_blocks; k += 32)
     store_global(row + k, static_cast<uint8_t>(FA_FLEX_FULLY_MASKED));
-  sync_warp(); /* what a list names comes after */
+  sync_warp(); /* the kinds from the lists are written after this */
   map_list(x, p.partial, FA_FLEX_PARTIAL, t, row);
   map_list(x, p.full, FA_FLEX_FULL, t, row);
 }
 
-/* Of rows [row0, row0 + tile_m) and keys [key0, key0 + tile_n), as far as the longest entry goes. */
+/* The kind of rows [row0, row0 + tile_m) and keys [key0, key0 + tile_n), up to the lengths of the longest
+ * sequence. */
 FA_DEVICE int kind_of_tile(const fa_flex_lists_params &p, const uint8_t *map, int row0, int key0) {
   const fa_flex_args &x = p.call.flex;
   const int last_row = min_int(row0 + p.tile_m, p.call.seqlen_q) - 1;
@@ -137,10 +139,10 @@ FA_DEVICE void flex_lists_blocks(const fa_flex_lists_params &p) {
   list_blocks(x, row, FA_FLEX_FULL, p.full, t);
 }
 
-/* Bit 0: mask_mod shows some pair of the block that exists, bit 1: it hides one. Rows are looked at in turns
- * of ROWS, after which the lanes tell each other whether it is decided. */
+/* Bit 0: mask_mod leaves some pair of the block visible; bit 1: it masks some pair. Only pairs within the
+ * sequence count. After every ROWS rows the lanes share their results, and stop when both bits are set. */
 template <class MODS>
-FA_DEVICE uint32_t look_at_block(const fa_flex_args &x, flex_pair at, int row0, int key0, int lane) {
+FA_DEVICE uint32_t scan_block(const fa_flex_args &x, flex_pair at, int row0, int key0, int lane) {
   constexpr int ROWS = 16;
   const int row1 = min_int(row0 + min_int(x.q_block, at.len_q), at.len_q);
   const int key1 = min_int(key0 + min_int(x.kv_block, at.len_k), at.len_k);
@@ -161,7 +163,7 @@ template <class MODS> FA_DEVICE void flex_mask_map(const fa_flex_lists_params &p
   const sequence s = load_sequence(p.call, t.batch);
   const int q = t.at / x.n_kv_blocks, k = t.at % x.n_kv_blocks;
   const flex_pair at = {t.batch, t.head, 0, 0, s.len_q, s.len_k};
-  const uint32_t seen = look_at_block<MODS>(x, at, q * x.q_block, k * x.kv_block, t.lane);
+  const uint32_t seen = scan_block<MODS>(x, at, q * x.q_block, k * x.kv_block, t.lane);
   const int kind = seen == 1 ? FA_FLEX_FULL : seen == 3 ? FA_FLEX_PARTIAL : FA_FLEX_FULLY_MASKED;
   if (t.lane == 0) store_global(p.map + map_at(x, t) + t.at, static_cast<uint8_t>(kind));
 }

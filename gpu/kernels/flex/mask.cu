@@ -1,5 +1,5 @@
-/* The device entry point of the kernel that maps blocks by mask_mod, which stands before this
- * (gpu/kernels/mods/call.cuh). */
+/* Device entry point of the kernel that computes the map of blocks from mask_mod, which is defined before
+ * this file (gpu/kernels/mods/call.cuh). */
 #include "gpu/kernels/flex/lists.cuh"
 
 #define FA_ENTRY(name)                                                                                       \

@@ -1,5 +1,5 @@
-/* What the kernels for sm_90a share: rings of buffers, tiles that come and go in panels of 64 columns (128
- * bytes a row, 128-byte swizzle), and the two forms of their products. */
+/* What the kernels for sm_90a share: pipeline states, TMA loads and stores of tiles in panels of 64 columns
+ * (128 bytes a row, 128-byte swizzle), and the two forms of their GEMMs. */
 #ifndef FA_GPU_KERNELS_HOPPER_COMMON_CUH
 #define FA_GPU_KERNELS_HOPPER_COMMON_CUH
 
@@ -7,7 +7,8 @@
 
 namespace fa {
 
-/* How often a ring of buffers was used: which comes next, and the parity of the phase that fills it. */
+/* The state of a pipeline: n counts the stages used so far, which gives the next stage and the phase of its
+ * barriers. */
 template <int STAGES> struct pipeline_state {
   unsigned n = 0;
   FA_DEVICE int stage() const { return static_cast<int>(n % STAGES); }
@@ -17,12 +18,12 @@ template <int STAGES> struct pipeline_state {
   FA_DEVICE pipeline_state after() const { return pipeline_state{n + 1}; }
 };
 
-/* The warps' own release of what the warpgroup has read. */
+/* Each warp releases what it has read: one lane arrives. */
 FA_DEVICE void hopper_release(uint32_t bar, int thread) {
   if (thread % 32 == 0) mbarrier_arrive(bar);
 }
 
-/* A box of a map to shared memory, panel by panel. */
+/* Loads a box of a map into shared memory, panel by panel. */
 template <int PANELS, int PANEL_BYTES>
 FA_DEVICE void hopper_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int row, int head,
                            int batch) {
@@ -31,25 +32,25 @@ FA_DEVICE void hopper_load(uint32_t shared, const fa_tensor_map *map, uint32_t b
   for (int i = 0; i < PANELS; ++i) tma_load(shared + i * PANEL_BYTES, map, bar, 64 * i, row, head, batch);
 }
 
-/* To both blocks of a cluster of two, a lane each: after what all lanes have waited for. */
+/* The release for both blocks of a cluster of two, one lane for each. All lanes must have waited before. */
 FA_DEVICE void hopper_release_both(uint32_t bar, int thread) {
   if (thread % 32 < 2) mbarrier_arrive_at(cluster_address(bar, opaque(thread) % 32)); /* not kept */
 }
 
-/* hopper_load for both blocks of a cluster of two, of which each calls it: boxes have rows / 2 of the tile's,
- * the first block brings the first half. */
+/* hopper_load for both blocks of a cluster of two; both blocks call it. A box has half the tile's rows: the
+ * block of rank 0 loads the first half into both, the block of rank 1 the second. */
 template <int PANELS, int PANEL_BYTES>
 FA_DEVICE void hopper_load_multicast(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int row, int half,
                                 int head, int batch) {
   const int rank = cluster_rank();
-  mbarrier_arrive_expect(bar, PANELS * PANEL_BYTES); /* both halves */
+  mbarrier_arrive_expect(bar, PANELS * PANEL_BYTES); /* both halves arrive here */
   FA_UNROLL
   for (int i = 0; i < PANELS; ++i)
     tma_load_both(shared + i * PANEL_BYTES + rank * (PANEL_BYTES / 2), map, bar, 64 * i, row + rank * half,
                   head, batch);
 }
 
-/* x = A B^T over D columns, issued: rows of two tiles. */
+/* Issues x = A B^T over D columns; A and B are rows of two tiles. */
 template <int D, int A_PANEL, int B_PANEL, int TILES, class T>
 FA_DEVICE void hopper_gemm_ss(float (&x)[TILES][4], uint32_t a_tile, uint32_t b_tile, T t) {
   const uint64_t a = matrix_descriptor(a_tile, 16, 1024, FA_SWIZZLE_128),
@@ -61,7 +62,7 @@ FA_DEVICE void hopper_gemm_ss(float (&x)[TILES][4], uint32_t a_tile, uint32_t b_
   wgmma_commit();
 }
 
-/* x += A B, issued: A from registers, B the rows of a tile. */
+/* Issues x += A B; A in registers, B the rows of a tile. */
 template <int B_PANEL, int TILES, int STEPS, class T>
 FA_DEVICE void hopper_gemm_rs(float (&x)[TILES][4], const uint32_t (&a)[STEPS][4], uint32_t b_tile, T t) {
   const uint64_t b = matrix_descriptor(b_tile, B_PANEL, 1024, FA_SWIZZLE_128);
@@ -70,8 +71,8 @@ FA_DEVICE void hopper_gemm_rs(float (&x)[TILES][4], const uint32_t (&a)[STEPS][4
   wgmma_commit();
 }
 
-/* A row of a quad's accumulator into a tile: elements 2r, 2r + 1 of each, times factor; zeros in what is left
- * of the last panel. */
+/* Copies a quad's row of an accumulator into a tile: elements 2r, 2r + 1 of each, times factor; zeros in the
+ * rest of the last panel. */
 template <int PANEL, int TILES, class T>
 FA_DEVICE void hopper_store_row(uint32_t tile, const float (&x)[TILES][4], float factor, int r, int lane,
                                 T t) {

@@ -1,4 +1,4 @@
-/* The device entry points of the sm_90a forward kernel. */
+/* Device entry points of the forward kernels for sm_90a. */
 #include "gpu/kernels/hopper/forward.cuh"
 
 #define FA_ENTRY(name, ...)                                                                                  \

@@ -1,19 +1,21 @@
-/* The flash forward kernel for sm_90a: one producer warpgroup, of which one thread issues bulk copies, and
- * GROUPS consumer warpgroups of 64 query rows each, on row blocks that a persistent grid shares out.
+/* The FlashAttention-3 style forward kernel for sm_90a: a producer warpgroup, one thread of which issues bulk
+ * copies, and GROUPS consumer warpgroups of 64 query rows each. A persistent grid works on row blocks that a
+ * tile scheduler hands out.
  *
  *   consumer, per key block j, from the last visible one down:
- *     issue S' = Q K_j^T (shared operands), issue O += P V_(j+1) (P from registers)
- *     wait for S'; release K_j; softmax of S', while the other product and other warpgroups' go on
- *     wait for O; release V_(j+1); shrink O; P = S' in 16 bits
+ *     issue S' = Q K_j^T (operands in shared memory); issue O += P V_(j+1) (P in registers)
+ *     wait for S'; release K_j; softmax of S', overlapping the other GEMM and those of other warpgroups
+ *     wait for O; release V_(j+1); rescale O; P = S' in 16 bits
  *
- * LAZY: 1: O is multiplied only where a row of the warp has a new maximum. 2: besides, the old maximum stays
- * while the new one is at most 2^8 above, so that weights are as large as 2^8; O and LSE are the same but for
- * rounding, of which only that of the maximum's multiple grows, by 8 2^-24: the bounds of LSE have room for
- * that many times over.
+ * LAZY
+ *   1: O is rescaled only if a row of the warp has a new maximum.
+ *   2: In addition, the old maximum is kept while the new one is at most 2^8 times larger, in terms of
+ *      exponentials; so P may be as large as 2^8. O and LSE are the same but for rounding, of which only that
+ *      of the scaled maximum grows, by 8 2^-24: the bounds of LSE allow many times that.
  *
- * Shared memory, tiles in panels of 64 columns (128 bytes, 128-byte swizzle): Q of each group, STAGES tiles
- * of K, STAGES of V, if APART O of each group, barriers. Else O leaves from registers, or by Q's place where
- * those are needed for something else. */
+ * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): Q of each group, STAGES tiles of K,
+ * STAGES of V, if APART O of each group, barriers. If not APART, O is stored from registers or, where those
+ * are needed for something else, through the space of Q. */
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_CUH
 
@@ -24,15 +26,16 @@ namespace fa {
 
 /* ---- consumers ---- */
 
-/* What a consumer keeps from tile to tile. group: 0.. of the consumers; thread: 0..127 of the group. */
+/* What a consumer keeps from work tile to work tile. group: index of the consumer warpgroup; thread: 0..127
+ * in the group. */
 template <class C> struct hopper_consumer {
   int group, thread;
   pipeline_state<1> q;
-  pipeline_state<C::STAGES> k; /* and, between tasks, of V */
+  pipeline_state<C::STAGES> k; /* also V's, between work tiles */
   pipeline_state<2> tile_pipe;
 };
 
-/* s = Q K^T and o += P V, issued. */
+/* Issue s = Q K^T and o += P V. */
 template <class C> FA_DEVICE void hopper_gemm_qk(float (&s)[C::BN / 8][4], uint32_t q_tile, int stage) {
   hopper_gemm_ss<C::D, C::Q_PANEL, C::KV_PANEL>(s, q_tile, shared_base() + C::K_AT + stage * C::KV_BYTES,
                                                  typename C::T());
@@ -42,11 +45,11 @@ FA_DEVICE void hopper_gemm_pv(float (&o)[C::D / 8][4], const uint32_t (&p_frag)[
   hopper_gemm_rs<C::KV_PANEL>(o, p_frag, shared_base() + C::V_AT + stage * C::KV_BYTES, typename C::T());
 }
 
-/* A key block that other groups of the row block see, and this one does not. */
+/* Passes over a key block that other groups of the row block see and this one does not. */
 template <class C> FA_DEVICE void hopper_skip_key_tile(hopper_consumer<C> &c) {
   typedef hopper_barriers<C> bar;
   mbarrier_wait(bar::k_full(c.k.stage()), c.k.phase());
-  sync_warp(); /* before all lanes have seen the phase, it must not give way to the next */
+  sync_warp(); /* all lanes must see this phase before the barrier can complete the next */
   hopper_release(bar::k_empty(c.k.stage()), c.thread);
   mbarrier_wait(bar::v_full(c.k.stage()), c.k.phase());
   sync_warp();
@@ -54,21 +57,21 @@ template <class C> FA_DEVICE void hopper_skip_key_tile(hopper_consumer<C> &c) {
   c.k.next();
 }
 
-/* The i-th key block of the task, whose K has come. */
+/* The i-th key block of the work tile. Its K must have arrived. */
 template <class C> FA_DEVICE flex_tile hopper_block(int stage, int i) {
   if (!C::FLEX) return flex_tile{i, FA_FLEX_FULL};
-  const int entry = uniform(static_cast<int>(load_shared4(shared_base() + C::ENTRIES_AT + 4 * stage)));
+  const int entry = uniform(static_cast<int>(load_shared4(shared_base() + C::FLEX_TILES_AT + 4 * stage)));
   return flex_tile{entry >> 2, entry & 3};
 }
 
-/* Do rows of other keys follow those of the task's last key block in its tile? Where the tensor ends, zeros
- * do. */
+/* True if the work tile's last key block is a ragged tail: its tile in shared memory also has rows past the
+ * sequence's keys. (At the end of the tensor they are zeros.) */
 template <class C> FA_DEVICE bool hopper_is_ragged(const fa_attention_params &p, const work_tile &work) {
   return C::VARLEN && (p.cu_seqlens_k || p.seqused_k) && work.blocks.end * C::BN > work.seq.len_k;
 }
 
-/* Key blocks that some row of the group sees; none if it has no rows. All of the row block's if it has, but
- * they see none, or are all needed to clear something. */
+/* Key blocks that some row of the group sees; empty if the group has no rows. All key blocks of the work tile
+ * if its rows see none, or if all groups are needed to clear a ragged tail. */
 template <class C>
 FA_DEVICE block_range hopper_group_blocks(const fa_attention_params &p, const work_tile &work, int group) {
   const int row0 = work.row0 + 64 * group;
@@ -80,7 +83,8 @@ FA_DEVICE block_range hopper_group_blocks(const fa_attention_params &p, const wo
   return own.begin < own.end ? own : work.blocks;
 }
 
-/* Then V has zeros instead: a weight of 0 times what stands there could be NaN. All consumers. */
+/* Writes zeros to V's ragged tail: P is 0 there, but 0 times what the tail holds could be NaN. All consumers
+ * call it. */
 template <class C>
 FA_DEVICE void hopper_clear_ragged_v(const work_tile &work, pipeline_state<C::STAGES> v, int group, int thread) {
   const int first = work.seq.len_k - (work.blocks.end - 1) * C::BN;
@@ -101,12 +105,12 @@ template <class C> FA_DEVICE work_tile fetch_work_tile(const fa_attention_params
   return read_work_tile<C>(p, tile_pipe);
 }
 
-/* Everything of a task that the group has key blocks of.
+/* The mainloop: all key blocks of the work tile that the group sees.
  *
- * wgmma_wait<0> of O is to come behind the softmax, which would not run beside the products otherwise. ptxas
- * moves it up as far as it may, and that is to a branch: hence the wait for V, of the next product, between.
- * What counts key blocks is the same in all lanes, and has to be seen to be: descriptors are made of it
- * between the products. */
+ * wgmma_wait<0> of O must come after the softmax, or the softmax would not overlap the GEMMs. ptxas hoists it
+ * as far as it may, which is up to a branch: hence the wait for V of the next GEMM in between. The counter of
+ * key blocks is the same in all lanes, and the compiler must know it: descriptors are computed from it
+ * between the GEMMs. */
 template <class C>
 FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row_state (&rows)[2],
                              const fa_attention_params &p, const work_tile &work, block_range own) {
@@ -162,7 +166,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   c.q.next();
 }
 
-/* A task without a key, or without rows for this group, which then goes through what the others need. */
+/* A work tile without keys, or without rows for this group, which then only releases what the others use. */
 template <class C>
 FA_DEVICE void hopper_skip_work_tile(hopper_consumer<C> &c, const fa_attention_params &p, const work_tile &work) {
   typedef hopper_barriers<C> bar;
@@ -191,7 +195,7 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
       hopper_mainloop<C>(c, o, rows, p.f, work, own);
       FA_NO_UNROLL
       for (int i = own.begin; C::SKIPS && i > work.blocks.begin; --i) hopper_skip_key_tile<C>(c);
-      /* told again, rather than kept */
+      /* read again rather than kept in registers */
       hopper_epilogue<C>(p, o, rows, read_work_tile<C>(p.f, c.tile_pipe), group, opaque(thread));
       if (C::IN_Q) {
         if (thread % 32 == 0) tma_store_wait_read<0>();
@@ -204,10 +208,11 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
     sync_warp();
     hopper_release(hopper_barriers<C>::tile_empty(c.tile_pipe.stage()), thread);
   }
-  if (!C::DIRECT && thread % 32 == 0) tma_store_wait_read<0>(); /* shared memory ends with the block */
+  if (!C::DIRECT && thread % 32 == 0) tma_store_wait_read<0>(); /* shared memory must outlive the stores that
+                                                                   read it */
 }
 
-/* Grid: x over as many blocks as there are multiprocessors, or tiles if those are fewer. */
+/* Grid: x as many blocks as multiprocessors, or as work tiles if those are fewer. */
 template <class C> FA_DEVICE void hopper_forward(const fa_hopper_params &p) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128;
   if (thread == 0) hopper_init_barriers<C>();

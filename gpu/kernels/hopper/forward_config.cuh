@@ -1,4 +1,4 @@
-/* What a forward kernel for sm_90a is compiled for, and where its parts lie in shared memory. */
+/* Configuration of a forward kernel for sm_90a, its layout of shared memory, and its barriers. */
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_CONFIG_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_CONFIG_CUH
 
@@ -9,7 +9,7 @@
 
 namespace fa {
 
-/* On a device there are flex kernels only where the expressions of a call are. */
+/* On a device there are flex kernels only where a call's expressions are compiled in. */
 template <kernel_kind KIND> struct hopper_mods_of { typedef no_mods type; };
 #if defined(FA_FLEX_SCORE) || !defined(__CUDACC__)
 template <> struct hopper_mods_of<flex> { typedef flex_mods type; };
@@ -26,7 +26,7 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr bool DIRECT = !APART && KIND == plain, IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
-  /* groups may have no use for a whole key block, and there are registers to see to it */
+  /* groups may skip whole key blocks, and there are registers for the test */
   static constexpr bool SKIPS = KIND == plain && GROUPS == 3 && BM - 64 >= BN;
   static constexpr int PANELS = (D + 63) / 64;
   static constexpr int Q_PANEL = 64 * 128, KV_PANEL = BN * 128; /* bytes */
@@ -35,12 +35,12 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr int O_AT = APART ? V_AT + STAGES * KV_BYTES : 0;
   static constexpr int BARRIERS_AT = V_AT + STAGES * KV_BYTES + (APART ? GROUPS * Q_BYTES : 0);
   static constexpr int N_BARRIERS = 2 * GROUPS + 4 * STAGES + 4;
-  static constexpr int BIAS_AT = 0; /* there is none */
-  /* what the producer tells the consumers: two tasks, and what stands in each place for K */
+  static constexpr int BIAS_AT = 0; /* no bias */
+  /* what the producer publishes: two work tiles, and the flex_tile in each stage of K */
   static constexpr int WORK_TILE_BYTES = 32, WORK_TILES_AT = (BARRIERS_AT + 8 * N_BARRIERS + 15) / 16 * 16,
-                       ENTRIES_AT = WORK_TILES_AT + 2 * WORK_TILE_BYTES;
-  static constexpr int SHARED_BYTES = ENTRIES_AT + (MODS::ANY ? 4 * STAGES : 0);
-  /* 64 K registers, in the shares of the launch bounds moved to where they are needed */
+                       FLEX_TILES_AT = WORK_TILES_AT + 2 * WORK_TILE_BYTES;
+  static constexpr int SHARED_BYTES = FLEX_TILES_AT + (MODS::ANY ? 4 * STAGES : 0);
+  /* of 64 K registers: the equal shares of the launch bounds are moved to where they are needed */
   static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 192 || BN > 160 ? 24 : 40;
   static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : D > 192 || BN > 160 ? 240 : 232;
   static_assert(GROUPS == 2 || GROUPS == 3, "register shares are given for these");
@@ -49,7 +49,7 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
 };
 
-/* full: the data are there; empty: nobody needs the old ones any more. */
+/* full: the data have arrived; empty: all consumers have released the stage. */
 template <class C> struct hopper_barriers {
   FA_DEVICE static uint32_t at(int i) { return shared_base() + C::BARRIERS_AT + 8 * i; }
   FA_DEVICE static uint32_t q_full(int group) { return at(group); }
@@ -67,7 +67,7 @@ template <class C> FA_DEVICE void hopper_init_barriers() {
   FA_NO_UNROLL
   for (int g = 0; g < C::GROUPS; ++g) {
     mbarrier_init(bar::q_full(g), 1);
-    mbarrier_init(bar::q_empty(g), 4); /* a lane of each warp */
+    mbarrier_init(bar::q_empty(g), 4); /* one lane of each warp */
   }
   FA_NO_UNROLL
   for (int s = 0; s < C::STAGES; ++s) {

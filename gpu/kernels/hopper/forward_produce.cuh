@@ -1,4 +1,5 @@
-/* The thread of a forward kernel for sm_90a that brings everything. */
+/* The producer of the forward kernels for sm_90a: one thread that fetches work tiles, publishes them and
+ * loads Q, K and V. */
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_PRODUCE_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_PRODUCE_CUH
 
@@ -6,29 +7,29 @@
 
 namespace fa {
 
-/* Loads everything of a tile that has keys. Empty barriers are waited for with the opposite phase: the first
- * use passes at once. */
+/* Loads everything of a work tile that has keys. Empty barriers are waited for with the opposite phase, so
+ * that the first wait returns at once. */
 template <class C> struct hopper_producer {
   typedef hopper_barriers<C> bar;
-  typedef pipeline_state<C::STAGES> ring;
+  typedef pipeline_state<C::STAGES> pipeline;
   pipeline_state<1> q;
-  ring kv; /* of the block whose V comes next */
+  pipeline kv; /* of the block whose V is loaded next */
 
-  /* A key block of K or V. */
+  /* Loads a key block of K or V. */
   FA_DEVICE static void load_keys(uint32_t shared, const fa_tensor_map *map, uint32_t full,
                                   const fa_hopper_params &p, const work_tile &work, flex_tile block) {
     hopper_load<C::PANELS, C::KV_PANEL>(shared, map, full, work.seq.k_row + block.tile * C::BN,
                                         work.head / p.f.heads_per_kv, work_tile_map_batch(p.f, work));
   }
-  FA_DEVICE static void load_k(const fa_hopper_params &p, const work_tile &work, ring k, flex_tile block) {
+  FA_DEVICE static void load_k(const fa_hopper_params &p, const work_tile &work, pipeline k, flex_tile block) {
     mbarrier_wait(bar::k_empty(k.stage()), k.phase() ^ 1);
-    if (C::FLEX) /* before the arrival that comes with the load */
-      store_shared4(shared_base() + C::ENTRIES_AT + 4 * k.stage(),
+    if (C::FLEX) /* ordered by the arrival that comes with the load */
+      store_shared4(shared_base() + C::FLEX_TILES_AT + 4 * k.stage(),
                     static_cast<uint32_t>(block.tile * 4 + block.kind));
     load_keys(shared_base() + C::K_AT + k.stage() * C::KV_BYTES, &p.k, bar::k_full(k.stage()), p, work,
               block);
   }
-  FA_DEVICE static void load_v(const fa_hopper_params &p, const work_tile &work, ring v, flex_tile block) {
+  FA_DEVICE static void load_v(const fa_hopper_params &p, const work_tile &work, pipeline v, flex_tile block) {
     mbarrier_wait(bar::v_empty(v.stage()), v.phase() ^ 1);
     load_keys(shared_base() + C::V_AT + v.stage() * C::KV_BYTES, &p.v, bar::v_full(v.stage()), p, work,
               block);
@@ -50,7 +51,7 @@ template <class C> struct hopper_producer {
     load_q(p, work);
     FA_NO_UNROLL
     for (int i = walk.end() - 1; i >= walk.begin(); --i) {
-      const flex_tile block = C::FLEX ? ahead : walk.at(i); /* read once, or not kept */
+      const flex_tile block = C::FLEX ? ahead : walk.at(i); /* read once, or recomputed rather than kept */
       if (i > walk.begin()) {
         ahead = walk.at(i - 1);
         load_k(p, work, kv.after(), ahead);
@@ -61,23 +62,23 @@ template <class C> struct hopper_producer {
   }
 };
 
-/* The key blocks of a task. */
+/* The key blocks of a work tile. */
 template <class C>
 FA_DEVICE tile_walk<typename C::MODS> hopper_walk(const fa_hopper_params &p, const work_tile &work) {
   return tile_walk<typename C::MODS>(p.f.flex, p.f.flex.keys, work.batch, work.head, work.row0 / C::BM,
                                      work.blocks);
 }
 
-/* One thread. It tells the consumers each task, and that there are no more; the next tile's number is on its
- * way while a task is loaded. */
+/* One thread. Publishes each work tile to the consumers, then that there are no more. The scheduler's next
+ * tile is fetched while the current one is loaded. */
 template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
   typedef hopper_barriers<C> bar;
   hopper_producer<C> producer;
   pipeline_state<2> tile_pipe;
-  tile_scheduler queue;
+  tile_scheduler scheduler;
   FA_NO_UNROLL
-  for (int tile = queue.first(); tile < p.tiles.n;) {
-    const int next = queue.next(p.tiles);
+  for (int tile = scheduler.first(); tile < p.tiles.n;) {
+    const int next = scheduler.next(p.tiles);
     work_tile work = load_work_tile<C>(p, tile);
     const tile_walk<typename C::MODS> walk = hopper_walk<C>(p, work);
     work.blocks = {walk.begin(), walk.end()};

@@ -1,4 +1,5 @@
-/* Scores to weights, in the accumulators of a warpgroup. */
+/* The online softmax of the forward kernels for sm_90a: from S to P in the accumulators of a warpgroup, with
+ * masks and score modifications. */
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_SOFTMAX_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_SOFTMAX_CUH
 
@@ -7,7 +8,7 @@
 
 namespace fa {
 
-/* A row's new maximum, the first half of softmax_row (softmax.cuh), value for value, ... */
+/* A row's new maximum: the first half of softmax_row (softmax.cuh), equal value for value. */
 template <int TILES, int LAZY>
 FA_DEVICE float hopper_row_max(const float (&s)[TILES][4], int r, float scale_log2, const row_state &row) {
   float m = row.max;
@@ -18,8 +19,8 @@ FA_DEVICE float hopper_row_max(const float (&s)[TILES][4], int r, float scale_lo
   return LAZY == 2 && multiply(m - row.max, scale_log2) <= 8.0f ? row.max : m;
 }
 
-/* ... and its exponentials. FAR: logits may be as low as floats go, and then have no finite value in units of
- * log2: where a warp has such a maximum, it is subtracted before. */
+/* The second half: the row's exponentials. FAR: logits may be as low as -FLT_MAX, which has no finite value
+ * in units of log2; if a warp has such a maximum, it is subtracted first. */
 template <int TILES, bool FAR>
 FA_DEVICE float hopper_row_exp(float (&s)[TILES][4], int r, float scale_log2, float m, row_state &row) {
   float shift = m == -infinity() ? 0.0f : multiply(m, scale_log2), before = row.max;
@@ -33,7 +34,7 @@ FA_DEVICE float hopper_row_exp(float (&s)[TILES][4], int r, float scale_log2, fl
     before -= base;
     shift = 0.0f;
   }
-  const float rescale = exp2_approx(multiply(before, scale_log2) - shift); /* exactly 1 while m stays */
+  const float rescale = exp2_approx(multiply(before, scale_log2) - shift); /* exactly 1 if m is unchanged */
   float sum = 0.0f;
   FA_UNROLL
   for (int n = 0; n < TILES; ++n) {
@@ -48,18 +49,18 @@ FA_DEVICE float hopper_row_exp(float (&s)[TILES][4], int r, float scale_log2, fl
   return rescale;
 }
 
-/* What the softmax is over: raw scores, to be multiplied by the scale, or logits. */
+/* True if the softmax is over logits; else over raw scores, which the softmax scales. */
 template <class C> FA_DEVICE bool hopper_has_logits(const fa_attention_params &p) {
   if constexpr (C::FLEX) return C::MODS::has_score(p.flex);
   return C::ALIBI || C::SOFTCAP;
 }
 
-FA_DEVICE flex_pair hopper_pair(const work_tile &work, int row, int key) {
+FA_DEVICE flex_pair hopper_flex_pair(const work_tile &work, int row, int key) {
   return flex_pair{work.batch, work.head, row, key, work.seq.len_q, work.seq.len_k};
 }
 
-/* score_mod. row, key: of the thread's first pair. Rows are innermost: what depends on the key alone is
- * worked out for both. */
+/* score_mod. row, key: of the thread's first pair. The loop has rows innermost, so that what depends on the
+ * key alone is computed once for both. */
 template <class C>
 FA_DEVICE void hopper_apply_score_mod(float (&s)[C::BN / 8][4], const fa_attention_params &p, const work_tile &work,
                              int row, int key) {
@@ -69,14 +70,14 @@ FA_DEVICE void hopper_apply_score_mod(float (&s)[C::BN / 8][4], const fa_attenti
     for (int i = 0; i < 4; ++i) {
       const int e = i / 2 + i % 2 * 2;
       s[n][e] = C::MODS::score(p.flex, multiply(s[n][e], p.scale),
-                               hopper_pair(work, row + e / 2 * 8, key + 8 * n + e % 2));
+                               hopper_flex_pair(work, row + e / 2 * 8, key + 8 * n + e % 2));
     }
   }
 }
 
-/* -inf for what block lists and mask_mod hide. kind: of the tile. Expressions may be long, so there is code
- * for four pairs alone, which leaves a bit for each. Of pairs that do not exist a neighbour is asked about:
- * the map has nothing there. */
+/* Sets to -inf what block lists and mask_mod mask. kind: of the tile. Expressions may be long, so the code
+ * exists for four pairs only, in a loop that collects one bit per pair. For pairs outside the sequence a
+ * neighbour is tested, since the map has nothing there. */
 template <class C>
 FA_DEVICE void hopper_apply_mask_mod(float (&s)[C::BN / 8][4], const fa_attention_params &p, const work_tile &work,
                            int kind, int row, int key) {
@@ -84,29 +85,29 @@ FA_DEVICE void hopper_apply_mask_mod(float (&s)[C::BN / 8][4], const fa_attentio
   const int last_row = work.seq.len_q - 1, last_key = work.seq.len_k - 1;
   FA_UNROLL
   for (int half = 0; half < 2; ++half) {
-    uint32_t hidden = 0;
+    uint32_t masked = 0;
     FA_NO_UNROLL
     for (int n = 0; n < HALF; ++n) {
       FA_UNROLL
       for (int e = 0; e < 4; ++e) {
-        const flex_pair at = hopper_pair(work, min_int(row + e / 2 * 8, last_row),
+        const flex_pair at = hopper_flex_pair(work, min_int(row + e / 2 * 8, last_row),
                                          min_int(key + 8 * (half * HALF + n) + e % 2, last_key));
-        if (!flex_shows<typename C::MODS>(p.flex, kind, at)) hidden |= 1u << (4 * n + e);
+        if (!flex_visible<typename C::MODS>(p.flex, kind, at)) masked |= 1u << (4 * n + e);
       }
     }
     FA_UNROLL
     for (int i = 0; i < 4 * HALF; ++i)
-      if (hidden >> i & 1) s[half * HALF + i / 4][i % 4] = -infinity();
+      if (masked >> i & 1) s[half * HALF + i / 4][i % 4] = -infinity();
   }
 }
 
-/* Of a thread's columns 8 n + e, e = 0 and 1, n < 16, those below limit: bits 2 n + e. */
+/* Which of a thread's columns 8 n + e, e = 0 and 1, n < 16, are below limit: bits 2 n + e. */
 FA_DEVICE uint32_t hopper_columns(int limit) {
   const int n = min_int(max_int((limit >> 3) * 2 + min_int(limit & 7, 2), 0), 32);
   return n == 0 ? 0 : 0xffffffffu >> (32 - n);
 }
 
-/* As mask_scores: a bit for each pair is less work than two comparisons. */
+/* mask_scores with one bit per pair, which takes less work than two comparisons. */
 template <class C>
 FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_attention_params &p, const sequence &seq, int row,
                            int col) {
@@ -115,21 +116,21 @@ FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_attention_params &
     const row_limits limits = limits_of_row(p, seq, row + 8 * r);
     FA_UNROLL
     for (int n0 = 0; n0 < C::BN / 8; n0 += 16) {
-      const uint32_t shown =
+      const uint32_t visible =
           hopper_columns(limits.hi - col - 8 * n0) & ~hopper_columns(limits.lo - col - 8 * n0);
       FA_UNROLL
       for (int i = 0; i < 32 && n0 + i / 2 < C::BN / 8; ++i)
-        if (!(shown & 1u << i)) s[n0 + i / 2][2 * r + i % 2] = -infinity();
+        if (!(visible & 1u << i)) s[n0 + i / 2][2 * r + i % 2] = -infinity();
     }
   }
 }
 
-/* Scores become exponentials; rescale: by how much what was accumulated so far shrinks. */
+/* Scores become exponentials; rescale: the factors for O. */
 template <class C>
 FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2], float (&rescale)[2],
                               const fa_attention_params &p, const work_tile &work, float slope, int row0,
                               flex_tile block, int thread) {
-  /* opaque: what the rare branch needs is worked out in it, not kept from before the loop */
+  /* opaque: what the rare branch needs is computed inside it, not kept in registers across the loop */
   const int first = opaque(row0), key0 = block.tile * C::BN;
   if constexpr (C::FLEX) {
     const int row = first + score_row<C>(opaque(thread), 0), key = key0 + score_col(opaque(thread));
@@ -137,7 +138,8 @@ FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2],
     if (block.kind != FA_FLEX_FULL) hopper_apply_mask_mod<C>(s[0], p, work, block.kind, row, key);
   } else if constexpr (C::SOFTCAP) {
     cap_scores<C>(s, p.scale, p.softcap);
-  } else if constexpr (C::ALIBI) { /* masks are bottom-right: len_q is a register more */
+  } else if constexpr (C::ALIBI) { /* the distance from shift: masks are bottom-right here, and len_q would
+                                      take a register */
     const int distance =
         first + score_row<C>(opaque(thread), 0) + work.seq.shift - key0 - score_col(opaque(thread));
     add_alibi<C>(s, p.scale, slope, static_cast<float>(distance));
@@ -146,7 +148,7 @@ FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2],
     hopper_mask<C>(s[0], p, work.seq, first + score_row<C>(opaque(thread), 0),
                    key0 + score_col(opaque(thread)));
   const float scale_log2 = hopper_has_logits<C>(p) ? LOG2E : p.scale_log2;
-  float m[2]; /* both first: neither waits for the other's shuffles */
+  float m[2]; /* both maxima first, so that neither waits for the other's shuffles */
   FA_UNROLL
   for (int r = 0; r < 2; ++r) m[r] = hopper_row_max<C::BN / 8, C::LAZY>(s[0], r, scale_log2, rows[r]);
   FA_UNROLL
@@ -163,7 +165,7 @@ template <class C> FA_DEVICE void hopper_rescale(float (&o)[C::D / 8][4], const 
   }
 }
 
-/* An accumulator becomes A's fragments in place. row0: of the group's rows. */
+/* Converts an accumulator to A fragments of P in place, with dropout. row0: of the group's rows. */
 template <class C>
 FA_DEVICE void hopper_convert_p(uint32_t (&p_frag)[C::BN / 16][4], const float (&s)[C::BN / 8][4],
                               const fa_attention_params &p, const work_tile &work, int row0, int key0,

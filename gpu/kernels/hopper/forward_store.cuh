@@ -1,4 +1,4 @@
-/* What a consumer of the forward kernels for sm_90a leaves in memory: O and LSE. */
+/* The epilogue of the forward kernels for sm_90a: a consumer stores O and LSE. */
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_STORE_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_STORE_CUH
 
@@ -11,7 +11,7 @@ FA_DEVICE float *hopper_lse(const fa_attention_params &p, const work_tile &work,
          (work.seq.q_row + row) * p.lse_stride.row;
 }
 
-/* Those of a warp's 16 rows that exist, where another entry's follow. */
+/* Stores those of a warp's 16 rows that exist, where the next sequence's rows follow in memory. */
 template <class C>
 FA_DEVICE void hopper_store_ragged_rows(const fa_attention_params &p, uint32_t tile, const work_tile &work, int row0,
                                 int lane) {
@@ -25,7 +25,8 @@ FA_DEVICE void hopper_store_ragged_rows(const fa_attention_params &p, uint32_t t
   }
 }
 
-/* Lane l of a quad has words 2l, 2l + 1 of four chunks of 16 bytes, a register each; then it has chunk l. */
+/* Lane l of a quad has words 2l, 2l + 1 of four 16-byte chunks, one register each; afterwards it has all of
+ * chunk l. */
 FA_DEVICE void hopper_transpose(uint32_t (&w)[4], int lane) {
   FA_UNROLL
   for (int bit = 0; bit < 2; ++bit) {
@@ -42,7 +43,7 @@ FA_DEVICE void hopper_transpose(uint32_t (&w)[4], int lane) {
   }
 }
 
-/* The warp's rows of O from registers, times the factors of a thread's two. */
+/* Stores the warp's rows of O from registers, times the factors of a thread's two rows. */
 template <class C>
 FA_DEVICE void hopper_store_o_rows(const fa_attention_params &p, const float (&o)[C::D / 8][4],
                                  const float (&factor)[2], const work_tile &work, int row, int lane) {
@@ -65,8 +66,8 @@ FA_DEVICE void hopper_store_o_rows(const fa_attention_params &p, const float (&o
   }
 }
 
-/* The warp's 16 rows of O by shared memory. What a store still reads of that is waited for before it is
- * written again. */
+/* Stores the warp's 16 rows of O through shared memory. Waits until the previous bulk store has read it
+ * before writing there. */
 template <class C>
 FA_DEVICE void hopper_store_o_tile(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
                                  const float (&factor)[2], const work_tile &work, int group, int warp,
@@ -114,7 +115,7 @@ FA_DEVICE void hopper_epilogue(const fa_hopper_params &p, const float (&o)[C::D 
     hopper_store_o_tile<C>(p, o, factor, work, group, warp, row0, lane);
 }
 
-/* Rows that see no key. */
+/* Fully masked rows. */
 template <class C>
 FA_DEVICE void hopper_store_fully_masked(const fa_attention_params &p, const work_tile &work, int group, int thread) {
   const int row0 = work.row0 + 64 * group, chunks = p.head_dim_v / 8;

@@ -1,4 +1,4 @@
-/* What a block of the forward kernels for sm_90a works on, and what it does next. */
+/* Work tiles of the forward kernels for sm_90a, and the tile scheduler. */
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_WORK_TILE_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_WORK_TILE_CUH
 
@@ -10,7 +10,7 @@ namespace fa {
 struct work_tile {
   sequence seq;
   int batch, head, row0;
-  block_range blocks; /* of keys; of flex kernels as the masks by position have it */
+  block_range blocks; /* key blocks; in flex kernels as the masks by position give them */
 };
 
 template <class C> FA_DEVICE work_tile load_work_tile(const fa_hopper_params &p, int tile) {
@@ -35,7 +35,7 @@ template <class C> FA_DEVICE work_tile load_work_tile(const fa_hopper_params &p,
   return work;
 }
 
-/* The producer works tasks out, and tells the consumers; row0 -1: there are no more. */
+/* The producer computes a work tile and publishes it to the consumers; row0 = -1: there are no more. */
 template <class C> FA_DEVICE void publish_work_tile(pipeline_state<2> tile_pipe, const work_tile &work) {
   const uint32_t at = shared_base() + C::WORK_TILES_AT + C::WORK_TILE_BYTES * tile_pipe.stage();
   const int words[8] = {work.row0,  work.blocks.begin, work.blocks.end, work.head,
@@ -44,7 +44,7 @@ template <class C> FA_DEVICE void publish_work_tile(pipeline_state<2> tile_pipe,
   for (int i = 0; i < (C::VARLEN ? 8 : 5); ++i) store_shared4(at + 4 * i, static_cast<uint32_t>(words[i]));
   mbarrier_arrive(hopper_barriers<C>::tile_full(tile_pipe.stage()));
 }
-/* All of it but where the keys begin in their tensor. */
+/* Reads all of it but where the keys begin in their tensor. */
 template <class C> FA_DEVICE work_tile read_work_tile(const fa_attention_params &p, pipeline_state<2> tile_pipe) {
   const uint32_t at = shared_base() + C::WORK_TILES_AT + C::WORK_TILE_BYTES * tile_pipe.stage();
   int w[8] = {0, 0, 0, 0, 0, 0, p.seqlen_q, p.seqlen_k};
@@ -53,17 +53,19 @@ template <class C> FA_DEVICE work_tile read_work_tile(const fa_attention_params 
   return {{w[5], 0, w[6], w[7], p.top_left ? 0 : w[7] - w[6]}, w[4], w[3], w[0], {w[1], w[2]}};
 }
 
-/* Where a tensor's map has the entry: tokens of all lie side by side where lengths vary. */
+/* The batch coordinate in the tensor map: 0 for variable length, where all tokens are along the row axis. */
 FA_DEVICE int work_tile_map_batch(const fa_attention_params &p, const work_tile &work) {
   return p.cu_seqlens_q ? 0 : work.batch;
 }
 
 FA_COUNTERS(hopper_counters, FA_HOPPER_COUNTERS)
 
-/* The tiles of a block, one after the other; p.tiles.n or more: there is none any
- * more. The first is the block's own number. Then, if there is a counter, what comes next of all; who takes
- * the last number of the launch, which no tile has, sets it back. Else rounds alternate in direction, so that
- * who had more to do in one has less in the next. */
+/* The sequence of work tiles of one block; p.tiles.n or more: no more. The first tile is the block's own
+ * index. After that there are two ways:
+ *   a counter      the next tile that no block has fetched. The block that fetches the launch's last number,
+ *                  which belongs to no tile, resets the counter.
+ *   no counter     rounds of one tile per block in alternating direction, so that a block with more work in
+ *                  one round has less in the next. */
 struct tile_scheduler {
   int round = 0;
   FA_DEVICE int first() const { return static_cast<int>(blockIdx.x); }

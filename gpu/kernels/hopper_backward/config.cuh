@@ -1,5 +1,5 @@
-/* What a main backward kernel for sm_90a is compiled for, where its parts lie in shared memory, and what a
- * block works on. */
+/* Configuration of the main backward kernel for sm_90a: layout of shared memory, barriers, and what a block
+ * works on. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_CONFIG_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_CONFIG_CUH
 
@@ -10,10 +10,10 @@
 
 namespace fa {
 
-/* VARLEN: entries have lengths of their own: side by side (cu_seqlens), or with hidden keys before and after
- * those that count. ORDERED: for deterministic calls too. Then blocks take turns to add to dQ; those of flex
- * kernels, of which nobody knows which row tiles another one visits, have several key blocks each and add to
- * accumulators of their own. */
+/* VARLEN: sequences have their own lengths (cu_seqlens), or masked keys before or after the others
+ * (leftpad_k, seqused_k). ORDERED: deterministic calls, in one of two ways: DQ_SEMAPHORE: blocks add to dQ in
+ * a fixed order. SPLITS, for flex kernels, where no block knows which row tiles another one visits: a block
+ * has several key blocks and an accumulator of its own. */
 template <kernel_kind KIND_, bool VARLEN_ = false, bool ORDERED_ = false>
 struct hopper_backward_kind : kernel_kind_traits<KIND_> {
   typedef typename hopper_mods_of<KIND_>::type MODS;
@@ -26,32 +26,33 @@ template <class T_, int D_, int BM_, kernel_kind KIND_ = plain, bool VARLEN_ = f
 struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   typedef T_ T;
   static constexpr int D = D_, BM = BM_, BN = 128, GROUPS = 2, THREADS = 384;
-  static constexpr int PANELS = (D + 63) / 64, STAGES = 2;      /* what is too wide of them is zeros */
+  static constexpr int PANELS = (D + 63) / 64, STAGES = 2;      /* columns past D are zeros */
   static constexpr int KV_PANEL = BN * 128, Q_PANEL = BM * 128; /* bytes */
   static constexpr int KV_BYTES = PANELS * KV_PANEL, Q_BYTES = PANELS * Q_PANEL;
   static constexpr int DS_PANEL = BN * 128, DS_BYTES = BM / 64 * DS_PANEL;
   static constexpr int K_AT = 0, V_AT = KV_BYTES, Q_AT = 2 * KV_BYTES, DO_AT = Q_AT + STAGES * Q_BYTES,
                        DS_AT = DO_AT + STAGES * Q_BYTES, ROWS_AT = DS_AT + STAGES * DS_BYTES;
-  static constexpr int ROW_BYTES = BM * 4;                            /* of LSE, and of delta */
-  static constexpr int ENTRIES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile, and its kind */
-  static constexpr int DROP_AT = ENTRIES_AT + (KIND_ == flex ? 4 * STAGES : 0);
-  static constexpr int DROP_BYTES = KIND_ == dropout ? BM / 64 * 1024 : 0; /* a bit to each pair */
-  static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the entry's, where lengths differ */
+  static constexpr int ROW_BYTES = BM * 4;                            /* of LSE; as much for delta */
+  static constexpr int FLEX_TILES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile and its kind */
+  static constexpr int DROP_AT = FLEX_TILES_AT + (KIND_ == flex ? 4 * STAGES : 0);
+  static constexpr int DROP_BYTES = KIND_ == dropout ? BM / 64 * 1024 : 0; /* one bit per pair (row, key) */
+  static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the block's sequence, for VARLEN */
   static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 4 + 10 * STAGES;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
-  /* dQ of a step: with 64 rows the groups share the columns, whole panels if there are several; with 128 each
-   * has half of the rows */
-  static constexpr int DQ_FIRST = BM == 128 ? D : D == 64 ? 32 : 64; /* columns of the first group, */
+  /* dQ of a step: with 64 rows the groups divide the columns, by whole panels if there are several; with 128
+   * rows each group has half of the rows */
+  static constexpr int DQ_FIRST = BM == 128 ? D : D == 64 ? 32 : 64; /* columns of the first group */
   static constexpr int DQ_SECOND = BM == 128 ? D : D - DQ_FIRST;     /* and of the second */
-  /* who works out dropout wants registers too, where consumers can spare them */
+  /* dropout warps need registers too, where the consumers can spare them */
   static constexpr bool DROP_UNROLLED = KIND_ == dropout && D <= 96;
   static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : 40,
                        CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : 232;
-  /* K and V in registers: products with both operands in shared memory take all of what it can bring */
+  /* K and V in registers: MMAs with both operands in shared memory would take all of its bandwidth */
   static constexpr bool KV_IN_REGISTERS = D == 64 && KIND_ != flex;
-  /* dQ of a tile is made a step later, so that neither group waits at every step for the other's dS, and
-   * products of one run beside exponentials of the other. Not where blocks take turns, who would wait longer
-   * for each other, nor for want of registers, nor where it is no faster (dropout, D = 128). */
+  /* dQ of a tile is computed one step later, so that neither group waits in every step for the other's dS,
+   * and the GEMMs of one group overlap the exponentials of the other. Not with a dQ semaphore, where blocks
+   * would wait longer for each other, nor where registers are short, nor where it is no faster (dropout, D =
+   * 128). */
   static constexpr bool LAG = KIND_ != flex && (VARLEN_ || !ORDERED_) &&
                               (D < 128 || (KIND_ != dropout && (KIND_ != softcap || VARLEN_)));
   static_assert(BM == 64 || BM == 128, "how dQ is shared out");
@@ -60,7 +61,7 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
 };
 
-/* full: the data are there; empty: nobody needs the old ones any more. */
+/* full: the data have arrived; empty: all consumers have released the stage. */
 template <class C> struct hopper_backward_barriers {
   FA_DEVICE static uint32_t at(int i) { return shared_base() + C::BARRIERS_AT + 8 * i; }
   FA_DEVICE static uint32_t keys() { return at(0); }
@@ -72,14 +73,14 @@ template <class C> struct hopper_backward_barriers {
   FA_DEVICE static uint32_t rows_empty(int s) { return at(1 + 5 * C::STAGES + s); }
 };
 
-/* Those that every kernel of these has. */
+/* Initialises the barriers that all main backward kernels have. */
 template <class C> FA_DEVICE void hopper_backward_init_barriers() {
   typedef hopper_backward_barriers<C> bar;
   mbarrier_init(bar::keys(), 1);
   FA_NO_UNROLL
   for (int s = 0; s < C::STAGES; ++s) {
     mbarrier_init(bar::q_full(s), 1);
-    mbarrier_init(bar::q_empty(s), 8); /* a lane of each warp */
+    mbarrier_init(bar::q_empty(s), 8); /* one lane of each warp */
     mbarrier_init(bar::do_full(s), 1);
     mbarrier_init(bar::do_empty(s), 8);
     mbarrier_init(bar::rows_full(s), 32);
@@ -88,16 +89,16 @@ template <class C> FA_DEVICE void hopper_backward_init_barriers() {
   mbarrier_init_fence();
 }
 
-/* And those of hopper_backward alone. */
+/* And those that only hopper_backward has. */
 enum { HOPPER_DROP_WARPS = 2 };
 template <class C> struct hopper_backward_all_barriers : hopper_backward_barriers<C> {
   typedef hopper_backward_barriers<C> base;
   FA_DEVICE static uint32_t keys_empty() { return base::at(1 + 6 * C::STAGES); }
   FA_DEVICE static uint32_t drop_full(int s) { return base::at(2 + 6 * C::STAGES + s); }
   FA_DEVICE static uint32_t drop_empty(int s) { return base::at(2 + 7 * C::STAGES + s); }
-  FA_DEVICE static uint32_t ds_full(int s) { return base::at(2 + 8 * C::STAGES + s); } /* both groups' */
+  FA_DEVICE static uint32_t ds_full(int s) { return base::at(2 + 8 * C::STAGES + s); } /* by both groups */
   FA_DEVICE static uint32_t ds_empty(int s) { return base::at(2 + 9 * C::STAGES + s); }
-  FA_DEVICE static uint32_t dq_ready() { return base::at(2 + 10 * C::STAGES); } /* to add to dQ */
+  FA_DEVICE static uint32_t dq_ready() { return base::at(2 + 10 * C::STAGES); } /* the block may add to dQ */
   FA_DEVICE static uint32_t dq_added() { return base::at(3 + 10 * C::STAGES); }
   FA_DEVICE static void init() {
     mbarrier_init(keys_empty(), 8);
@@ -114,7 +115,7 @@ template <class C> struct hopper_backward_all_barriers : hopper_backward_barrier
   }
 };
 
-/* The block's entry: read from memory once, since all ask for it again and again. */
+/* The block's sequence, loaded from global memory once, because every thread needs it again and again. */
 template <class C> FA_DEVICE void hopper_store_sequence(const fa_attention_params &f) {
   const sequence seq = load_sequence(f, static_cast<int>(blockIdx.z));
   store_shared16(shared_base() + C::SEQUENCE_AT,
@@ -131,12 +132,12 @@ template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_attention_pa
   return seq;
 }
 
-/* What a block works on. */
+/* What a block works on: one key block of one KV head. */
 struct hopper_key_tile {
   sequence seq;
   int batch, kv_head, key0;
-  block_range blocks; /* of rows, as the masks by position have it */
-  int end;            /* of the group's heads */
+  block_range blocks; /* row blocks, as the masks by position give them */
+  int end;            /* one past the group's last query head */
 };
 
 template <class C> FA_DEVICE hopper_key_tile hopper_load_key_tile(const fa_backward_params &p, int block) {
@@ -154,9 +155,9 @@ template <class C> FA_DEVICE hopper_key_tile hopper_load_key_tile(const fa_backw
   return hopper_load_key_tile<C>(p, static_cast<int>(blockIdx.x));
 }
 
-/* A block's key blocks, one after the other: one alone, or SPLITS as many as the grid leaves it. */
+/* The key blocks of a block: a single one, or with SPLITS every gridDim.x-th. */
 template <class C> struct hopper_key_blocks {
-  int n = 0; /* so many before this one */
+  int n = 0; /* the number of key blocks before this one */
   FA_DEVICE int block() const {
     const int x = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
     return C::SPLITS ? x + n * blocks : C::DQ_SEMAPHORE ? blocks - 1 - x : x;
@@ -168,19 +169,19 @@ template <class C> struct hopper_key_blocks {
   }
 };
 
-/* What a step is about. */
+/* What a step works on: one row tile of one query head. */
 struct hopper_row_tile {
-  int head, row0, kind; /* kind: of the tile, of flex kernels */
+  int head, row0, kind; /* kind: of the tile, in flex kernels */
 };
 
-/* The row tiles that a head's walk visits. */
+/* The row tiles that a key block visits for one head. */
 template <class C>
 FA_DEVICE tile_walk<typename C::MODS> hopper_row_tiles(const fa_attention_params &f, const hopper_key_tile &t,
                                                        int head) {
   return tile_walk<typename C::MODS>(f.flex, f.flex.rows, t.batch, head, t.key0 / C::BN, t.blocks);
 }
 
-/* The entry in the maps, which have those of cu_seqlens side by side. */
+/* The batch coordinate in the tensor maps: 0 with cu_seqlens, where all tokens are along the row axis. */
 template <class C> FA_DEVICE int hopper_map_batch(const fa_attention_params &f, int batch) {
   return C::VARLEN && f.cu_seqlens_q ? 0 : batch;
 }

@@ -1,15 +1,15 @@
-/* Tiled dropout of transposed scores. Warps that have nothing else to do work out which pairs of a step are
- * kept, and leave to each thread of the consumers one word with a bit for each of its 32 pairs.
+/* Tiled dropout of transposed scores. Otherwise idle producer warps compute which pairs (row, key) of a step
+ * are kept, and give each consumer thread one word with a bit for each of its 32 pairs.
  *
- * The random bytes of 16 rows x 32 keys belong to the lanes of a warp as they would hold the scores of these
- * (dropout.cuh): byte 2r' + e' of lane l's word n' is row l/4 + 8r', key 8n' + l%4*2 + e'. Transposed, keys
- * go over the lanes and rows over the registers: lane L of the warp that holds keys 16q.. of the 32 has key
- * 16q + 8r + L/4 and row 8n + L%4*2 + e of the step's. So lane l's bytes are for lanes
- * L = (l%4*2 + e') * 4 + l/8 of the two warps q = n'/2, with e = l/4%2, r = n'%2, r' = n%2: half of the bits
- * of a word, of which lane l ^ 4 has the other half.
+ * The random bytes of 16 rows x 32 keys belong to the lanes of a warp as it would hold these scores
+ * untransposed (dropout.cuh): byte 2r' + e' of lane l's word n' is row l/4 + 8r', key 8n' + l%4*2 + e'.
+ * Transposed, keys run over the lanes and rows over the registers: lane L of the warp that holds keys 16q..
+ * of the 32 has key 16q + 8r + L/4 and row 8n + L%4*2 + e of the step. So lane l's bytes are for lanes L =
+ * (l%4*2 + e') * 4 + l/8 of the two warps q = n'/2, with e = l/4%2, r = n'%2, r' = n%2: half of the bits of a
+ * word; lane l ^ 4 has the other half.
  *
- * Bit 16 (n%2) + 4 (n/2) + 2e + r of a thread's word: is the pair kept that its accumulators have in
- * [n][2r + e]? */
+ * Bit 16 (n%2) + 4 (n/2) + 2e + r of a thread's word says whether the pair in [n][2r + e] of its accumulators
+ * is kept. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_DROPOUT_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_DROPOUT_CUH
 
@@ -22,16 +22,18 @@ FA_DEVICE constexpr int hopper_drop_bit(int n, int r, int e) {
   return 16 * (n % 2) + 4 * (n / 2) + 2 * e + r;
 }
 
-/* The upper bit of each byte of x that is at most the byte of limits; limits: the same byte four times. */
+/* Sets the upper bit of each byte of x that is at most the byte of limits; limits: the same byte four
+ * times. */
 FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
-  const uint32_t top = 0x80808080u, low = (limits | top) - (x & ~top); /* of the lower seven bits */
+  const uint32_t top = 0x80808080u, low = (limits | top) - (x & ~top); /* the comparison of the lower seven
+                                                                          bits */
   return ((limits & ~x) | (~(x ^ limits) & low)) & top;
 }
 
-/* Of 32 keys and 64 rows, which bits are for each of the two warps q that hold them: bit
- * 16 r' + 4 i + 2 e' + r of 16 rows i. key32, row16: their numbers, and that of the first rows, in the entry.
- * AT_ONCE: counters whose rounds run side by side; ROUNDS, UNROLLED: how many rounds, and how many turns of
- * AT_ONCE counters, are written out, each of which takes registers. */
+/* For 64 rows and 32 keys: the bits for each of the two warps q that hold them; bit 16 r' + 4 i + 2 e' + r of
+ * 16 rows i. row16, key32: the index of the first 16 rows and of the 32 keys, in the sequence. AT_ONCE:
+ * counters whose rounds are interleaved. ROUNDS, UNROLLED: how many rounds, and how many iterations of
+ * AT_ONCE counters, are unrolled; each takes registers. */
 template <int AT_ONCE, int ROUNDS, int UNROLLED>
 FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_attention_params &f, dropout_head head, int row16,
                                 int key32) {
@@ -68,10 +70,10 @@ FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_attention_params &
   }
 }
 
-/* To the words of the two warps. to: of the first of them. */
+/* Stores the words of the two warps. to: address of the first warp's words. */
 FA_DEVICE void hopper_drop_store(uint32_t to, const uint32_t (&bits)[2], int lane) {
   const int odd = lane / 4 % 2;
-  const uint32_t mine = odd ? bits[1] : bits[0]; /* and for the other lane, its own */
+  const uint32_t mine = odd ? bits[1] : bits[0]; /* and the other lane gets the bits that are its own */
   const uint32_t from = float_bits(shfl_xor(as_float(odd ? bits[0] : bits[1]), 4));
   FA_UNROLL
   for (int e = 0; e < 2; ++e)
@@ -79,7 +81,7 @@ FA_DEVICE void hopper_drop_store(uint32_t to, const uint32_t (&bits)[2], int lan
                   (mine >> 2 * e & 0x33333333u) << 2 * odd | (from >> 2 * e & 0x33333333u) << (2 - 2 * odd));
 }
 
-/* Both. */
+/* hopper_drop_bits, then hopper_drop_store. */
 template <class C>
 FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropout_head head, int row16,
                                 int key32, int lane) {
@@ -88,7 +90,7 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropo
   hopper_drop_store(to, bits, lane);
 }
 
-/* A warp's share of a step. Everything is worked out here, with the few registers that a producer has. */
+/* A warp's share of a step. Everything is recomputed here, since a producer has few registers. */
 template <class C>
 FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::STAGES> pipe, int key_block,
                                 int head, int block, int thread) {
@@ -103,7 +105,7 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
   mbarrier_arrive(bar::drop_full(pipe.stage()));
 }
 
-/* HOPPER_DROP_WARPS warps. */
+/* Run by HOPPER_DROP_WARPS warps. */
 template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params &p, int thread) {
   const fa_attention_params &f = p.forward;
   const hopper_key_blocks<C> keys;
@@ -121,7 +123,7 @@ template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params 
   }
 }
 
-/* A consumer's word. thread: of the 256. */
+/* A consumer's word. thread: among the 256 consumer threads. */
 template <class C> FA_DEVICE uint32_t hopper_load_drop_bits(pipeline_state<C::STAGES> pipe, int thread) {
   typedef hopper_backward_all_barriers<C> bar;
   mbarrier_wait(bar::drop_full(pipe.stage()), pipe.phase());
@@ -141,7 +143,7 @@ template <class C> FA_DEVICE void hopper_drop_p(uint32_t (&p_frag)[C::BM / 16][4
   }
 }
 
-/* dp -> dS, as hopper_compute_ds. */
+/* dp -> dS, like hopper_compute_ds. */
 template <class C>
 FA_DEVICE void hopper_drop_ds(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4], uint32_t rows,
                                      float dropout_scale, uint32_t kept) {

@@ -1,4 +1,4 @@
-/* P^T, dS^T of flex kernels. */
+/* P^T and dS^T of a step in flex kernels. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_FLEX_STEP_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_FLEX_STEP_CUH
 
@@ -7,9 +7,9 @@
 
 namespace fa {
 
-/* The same of flex kernels. LATE_DP: with the registers of large head dims, dP comes after P; the other
- * warpgroup's products fill the time. READS: gradients of buffers are wanted, which takes S and dP at once.
- */
+/* hopper_compute_p_ds for flex kernels. LATE_DP: large head dims have no registers for S and dP at once, so
+ * dP is computed after P; the other warpgroup's GEMMs fill the time. READS: gradients of captured buffers are
+ * wanted, which need S and dP at once. */
 template <class C, bool READS>
 FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[C::BM / 16][4],
                                 uint32_t (&ds)[C::BM / 16][4], float (&dv)[C::D / 8][4],
@@ -32,7 +32,7 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
     hopper_gemm_s_dp<C>(dp, v_tile, do_tile);
   }
   mbarrier_wait(bar::rows_full(pipe.stage()), pipe.phase());
-  const int entry = uniform(static_cast<int>(load_shared4(base + C::ENTRIES_AT + 4 * pipe.stage())));
+  const int entry = uniform(static_cast<int>(load_shared4(base + C::FLEX_TILES_AT + 4 * pipe.stage())));
   at.row0 = (entry >> 2) * C::BM;
   at.kind = entry & 3;
   const int row = at.row0 + lane % 4 * 2, end = min_int(at.row0 + C::BM, t.seq.len_q),
@@ -43,12 +43,12 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
   seen.hi[0] = min_int(seen.hi[0], t.seq.len_q - row);
   seen.hi[1] = min_int(seen.hi[1], t.seq.len_q - row);
   const flex_pair first = {t.batch, at.head, row, key, t.seq.len_q, t.seq.len_k};
-  const uint32_t shown = hopper_flex_shown<C>(x, at.kind, first, all, seen);
+  const uint32_t visible = hopper_flex_visible<C>(x, at.kind, first, all, seen);
   const uint32_t rows = base + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
   if constexpr (READS) {
     wgmma_wait<0>(s);
     wgmma_wait<0>(dp);
-    hopper_flex_compute_p_ds<C>(p_frag, ds, s, dp, p, first, shown, rows, lane);
+    hopper_flex_compute_p_ds<C>(p_frag, ds, s, dp, p, first, visible, rows, lane);
     wgmma_fence();
     hopper_gemm_dkv<C>(dv, p_frag, do_tile);
   } else {
@@ -56,7 +56,7 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
       wgmma_wait<0>(s);
     else
       wgmma_wait<1>(s);
-    hopper_flex_compute_p<C>(p_frag, s, p, first, shown, rows);
+    hopper_flex_compute_p<C>(p_frag, s, p, first, visible, rows);
     wgmma_fence();
     if (LATE_DP) hopper_gemm_s_dp<C>(dp, v_tile, do_tile);
     hopper_gemm_dkv<C>(dv, p_frag, do_tile);
@@ -68,7 +68,7 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
   hopper_release(bar::rows_empty(pipe.stage()), thread);
 }
 
-/* On a device it is known when the expressions are compiled whether there are READS. */
+/* On a device READS is known when the expressions are compiled. */
 #ifdef __CUDACC__
 #define HOPPER_FLEX_P_DS(p, ...) hopper_flex_p_ds<C, C::MODS::READS>(p, __VA_ARGS__)
 #else

@@ -1,4 +1,4 @@
-/* The products of a step, and where dS and dQ go. */
+/* The GEMMs of a step, and the stores of dS and dQ. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_GEMM_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_GEMM_CUH
 
@@ -6,13 +6,13 @@
 
 namespace fa {
 
-/* x[64 x BM] = A B^T over D: rows of the group's 64 keys, B the rows of a query block. */
+/* x[64 x BM] = A B^T over D; A: the rows of the group's 64 keys, B: the rows of a query block. */
 template <class C>
 FA_DEVICE void hopper_gemm_s_dp(float (&x)[C::BM / 8][4], uint32_t keys_tile, uint32_t rows_tile) {
   hopper_gemm_ss<C::D, C::KV_PANEL, C::Q_PANEL>(x, keys_tile, rows_tile, typename C::T());
 }
 
-/* KV_IN_REGISTERS: the group's rows of K and V, as operands from registers. */
+/* With KV_IN_REGISTERS: the group's rows of K and V as register operands. */
 template <class C> struct hopper_kv_fragments {
   typedef uint32_t tile[C::KV_IN_REGISTERS ? C::D / 16 : 1][4];
   tile k, v;
@@ -27,7 +27,7 @@ template <class C> FA_DEVICE void hopper_load_kv_fragments(hopper_kv_fragments<C
   }
 }
 
-/* hopper_gemm_s_dp with these. */
+/* hopper_gemm_s_dp with those. */
 template <class C>
 FA_DEVICE void hopper_gemm_s_dp_rs(float (&x)[C::BM / 8][4], const uint32_t (&a)[C::D / 16][4],
                                   uint32_t rows_tile) {
@@ -38,7 +38,7 @@ FA_DEVICE void hopper_gemm_s_dp_rs(float (&x)[C::BM / 8][4], const uint32_t (&a)
   wgmma_commit();
 }
 
-/* x[64 x D] += A B, A from registers, B the rows of a query block. */
+/* x[64 x D] += A B; A in registers, B the rows of a query block. */
 template <class C>
 FA_DEVICE void hopper_gemm_dkv(float (&x)[C::D / 8][4], const uint32_t (&a)[C::BM / 16][4],
                                    uint32_t rows_tile) {
@@ -59,7 +59,8 @@ FA_DEVICE void hopper_gemm_ds_k(float (&dq)[TILES][4], uint32_t ds_tile, uint32_
   wgmma_commit();
 }
 
-/* Adds it, or its columns from `first` on, to the accumulator, whose tiles lie as registers do. */
+/* Adds the group's part, or its columns from `first` on, to the accumulator, whose tiles have the order of
+ * the registers. */
 template <class C, int TILES>
 FA_DEVICE void hopper_atomic_add_dq(const fa_backward_params &p, const float (&dq)[TILES][4],
                                       int head, int row0, int group, int thread, int first) {
@@ -72,8 +73,8 @@ FA_DEVICE void hopper_atomic_add_dq(const fa_backward_params &p, const float (&d
   for (int n = 0; n < TILES; ++n) atomic_add4(to + n * 128, dq[n]);
 }
 
-/* dS^T of the group's keys, rows being keys. Tiles begin on 1024 bytes, so that the swizzle is an exclusive
- * or of addresses. */
+/* Stores dS^T of the group's keys; rows are keys. Tiles begin on 1024 bytes, so that the swizzle is an
+ * exclusive or of addresses. */
 template <class C>
 FA_DEVICE void hopper_store_ds(uint32_t tile, const uint32_t (&ds)[C::BM / 16][4], int key, int lane) {
   const uint32_t first = (tile + key * 128 + lane % 4 * 4) ^ key % 8 << 4;

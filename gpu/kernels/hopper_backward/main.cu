@@ -1,4 +1,4 @@
-/* The device entry points of the main backward kernel for sm_90a. */
+/* Device entry points of the main backward kernel for sm_90a. */
 #include "gpu/kernels/hopper_backward/main.cuh"
 
 #define FA_ENTRY(name, ...)                                                                                  \

@@ -1,19 +1,19 @@
-/* The main backward kernel for sm_90a, parallel over key blocks: what the one by keys of gpu/kernels/flash/backward.cuh
- * does, between the same kernels before and after it.
+/* The main backward kernel for sm_90a, parallel over key blocks. It does what the kernel by keys of
+ * gpu/kernels/flash/backward.cuh does, and runs between the same kernels (prepare, convert).
  *
- * A block owns 128 keys of one KV head, 64 for each of two consumer warpgroups, and walks the query blocks
- * that see them, of all query heads of the group. Scores are computed transposed, so that P^T and dS^T become
- * operands of dV and dK without leaving the registers:
+ * A block owns 128 keys of one KV head, 64 for each of two consumer warpgroups, and loops over the query
+ * blocks that see them, for all query heads of the group. Scores are computed transposed, so that P^T and
+ * dS^T become operands of dV and dK without leaving the registers:
  *
  *   S^T = K Q^T, dP^T = V dO^T, P = exp2(S scale_log2 - LSE_log2), dS = P (dP - delta)
  *   dV += P^T dO, dK += dS^T Q from registers
- *   dQ = dS K needs dS of both warpgroups: through shared memory; its sums leave by atomic additions.
+ *   dQ = dS K needs dS of both warpgroups, through shared memory; it goes to memory with atomic additions.
  *
- * Of the producer warpgroup one thread issues bulk copies, and one warp brings LSE and delta, and sees to the
- * order in which blocks add to dQ, if there is to be one.
+ * In the producer warpgroup one thread issues bulk copies, and one warp loads LSE and delta and, in
+ * deterministic calls, keeps the order in which blocks add to dQ.
  *
- * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, two each of Q, dO and dS (rows
- * are keys), LSE and delta. dK and dV leave by K's and V's places. */
+ * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, two stages each of Q, dO and dS
+ * (rows are keys), LSE and delta. dK and dV are stored through the space of K and V. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_MAIN_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_MAIN_CUH
 
@@ -23,13 +23,13 @@
 
 namespace fa {
 
-/* All of one key block. */
+/* All row tiles of one key block: the steps, then the stores of dK and dV. */
 template <class C>
 FA_DEVICE void hopper_backward_mainloop(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> &pipe,
                                     int key_block, int group, int thread) {
   const fa_attention_params &f = p.b.forward;
   float dk[C::D / 8][4] = {}, dv[C::D / 8][4] = {};
-  hopper_kv_fragments<C> kv_frag; /* but for KV_IN_REGISTERS, nothing */
+  hopper_kv_fragments<C> kv_frag; /* empty without KV_IN_REGISTERS */
   if constexpr (C::KV_IN_REGISTERS) hopper_load_kv_fragments<C>(kv_frag, group, thread);
   FA_NO_UNROLL
   for (int n = 0; n < f.heads_per_kv; ++n) {
@@ -37,7 +37,7 @@ FA_DEVICE void hopper_backward_mainloop(const fa_hopper_backward_params &p, pipe
     const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p.b, opaque(key_block)), head);
     FA_NO_UNROLL
     for (int i = tiles.begin(); i < tiles.end(); ++i) {
-      const hopper_row_tile at = {head, C::FLEX ? 0 : i * C::BM, 0}; /* flex: the tile comes with its rows */
+      const hopper_row_tile at = {head, C::FLEX ? 0 : i * C::BM, 0}; /* flex: the tile comes with its LSE */
       if (C::DQ_FIRST == C::DQ_SECOND || group == 0)
         hopper_backward_step<C, C::DQ_FIRST>(p.b, dk, dv, pipe, opaque(key_block), at, kv_frag, group,
                                              opaque(thread));
@@ -53,8 +53,8 @@ FA_DEVICE void hopper_backward_mainloop(const fa_hopper_backward_params &p, pipe
         hopper_last_dq<C, C::DQ_SECOND>(p.b, pipe, opaque(key_block), head, group, opaque(thread));
     }
   }
-  named_sync<256>(1);                                                     /* nobody reads K any more */
-  hopper_store_gradients<C>(p, dk, dv, key_block, group, opaque(thread)); /* addresses are worked out there */
+  named_sync<256>(1);                                                     /* all are done with K */
+  hopper_store_gradients<C>(p, dk, dv, key_block, group, opaque(thread)); /* addresses are computed there */
 }
 
 template <class C>
@@ -76,23 +76,23 @@ FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int g
       tma_store_commit();
       tma_store_wait_read<0>();
     }
-    sync_warp(); /* no lane still is with this key block */
+    sync_warp(); /* every lane is done with this key block */
     hopper_release(bar::keys_empty(), thread);
   }
 }
 
-/* Zeros for dK and dV of the entry's keys that do not count, by all threads. */
-template <class C> FA_DEVICE void hopper_clear_hidden(const fa_backward_params &p, int thread) {
+/* Writes zeros to dK and dV of the sequence's masked keys (left padding, past seqused_k), by all threads. */
+template <class C> FA_DEVICE void hopper_clear_masked(const fa_backward_params &p, int thread) {
   const int batch = static_cast<int>(blockIdx.z), kv_head = static_cast<int>(blockIdx.y);
   const sequence seq = load_sequence(p.forward, batch);
   FA_NO_UNROLL
   for (int block = static_cast<int>(blockIdx.x); block * C::BN < p.forward.seqlen_k;
        block += static_cast<int>(gridDim.x))
-    clear_hidden_keys<C>(p, seq, batch, kv_head, block, thread);
+    clear_masked_keys<C>(p, seq, batch, kv_head, block, thread);
 }
 
-/* Grid: x over key blocks of the longest entry or, of deterministic flex calls, over dQ accumulators; y over
- * KV heads, z over batch entries. */
+/* Grid: x over key blocks of the longest sequence or, in deterministic flex calls, over dQ accumulators; y
+ * over KV heads, z over the batch. */
 template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128, warp = thread / 32;
   if (thread == 0) {
@@ -101,7 +101,7 @@ template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_param
     if constexpr (C::VARLEN) hopper_store_sequence<C>(p.b.forward);
   }
   if constexpr (C::VARLEN) {
-    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_hidden<C>(p.b, thread);
+    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_masked<C>(p.b, thread);
   }
   sync_block();
   if (group == 0) {

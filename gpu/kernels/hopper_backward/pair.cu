@@ -1,4 +1,4 @@
-/* The device entry points of the main backward kernel for sm_90a of wide heads. */
+/* Device entry points of the main backward kernel for sm_90a for head dims above 128. */
 #include "gpu/kernels/hopper_backward/pair.cuh"
 
 #define FA_ENTRY(name, ...)                                                                                  \

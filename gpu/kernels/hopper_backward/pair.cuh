@@ -1,32 +1,34 @@
-/* The main backward kernel for sm_90a of head dims whose gradients of 64 keys fill the registers, parallel
- * over key blocks as gpu/kernels/hopper_backward/main.cuh's, from which it differs in who does what. A block owns 64 keys. Of
- * two consumer warpgroups one keeps dV, the other dK, each of all the columns, so that P^T and dS^T are
- * operands of them from registers, 64 rows by all the columns at once:
+/* The main backward kernel for sm_90a for head dims above 128, where dK or dV of 64 keys fills the registers
+ * of a warpgroup. Like gpu/kernels/hopper_backward/main.cuh it is parallel over key blocks, but it divides
+ * the work differently. A block owns 64 keys. Of its two consumer warpgroups one keeps dV, the other dK, each
+ * with all columns, so that P^T and dS^T are register operands of GEMMs of 64 rows by all columns:
  *
- *   values:     S^T = K Q^T, P = exp2(S scale_log2 - LSE_log2)   -> P in f32 by shared memory
+ *   dV group:   S^T = K Q^T, P = exp2(S scale_log2 - LSE_log2)   -> P in f32 through shared memory
  *               dV += P^T dO
- *   gradients:  dP^T = V dO^T, dS = P (dP - delta)               -> dS in 16 bits by shared memory
+ *   dK group:   dP^T = V dO^T, dS = P (dP - delta)               -> dS in 16 bits through shared memory
  *               dK += dS^T Q
- *   both:       their columns of dQ = dS K; its sums leave by atomic additions.
+ *   both:       their columns of dQ = dS K, which go to memory with atomic additions.
  *
- * What one waits for, the products of the other fill: dP of a block while values makes P of it, dV while dS
- * is made, the next S while dK is added. P of the next rows comes before dQ of these, and dQ leaves beside dV
- * and dK: nobody waits for the other block's dS while it is on its way.
+ * While one group waits, the other's GEMMs run: dP of a step while the dV group computes P, dV while dS is
+ * computed, the next S while dK is accumulated. P of the next rows comes before dQ of these, and dQ is stored
+ * while dV and dK are accumulated, so no group waits for the other block's dS while that is in flight.
  *
- * Two blocks, of neighbouring keys, are a cluster and walk the same rows: each brings half of Q and dO to
- * both, they send each other dS, and each adds half of dQ's columns over the keys of both. That halves what
- * is read, and the additions in memory, which else would be the limit: 64 KiB of them for 10.5 MFLOP.
+ * Two blocks with neighbouring keys form a cluster (a pair) and loop over the same rows. Each loads half of Q
+ * and dO into both; they send each other dS, and each adds half of dQ's columns, summed over the keys of
+ * both. That halves the loads, and the atomic additions, which would be the bottleneck: 64 KiB of them for
+ * 10.5 MFLOP.
  *
- * Of a deterministic call a cluster has an accumulator of dQ: whichever of its four warpgroups has some
- * columns adds to them alone, pair of key blocks after pair.
+ * In a deterministic call a cluster has a dQ accumulator of its own. Each of its four warpgroups owns some of
+ * the columns and is alone in adding to them, pair of key blocks after pair.
  *
- * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, of the other block's K the two
- * panels with this one's columns of dQ, two of Q, one or two of dO, two each of dS (rows are keys) and of the
- * other block's, P as the threads hold it, LSE and delta, and of kernels with dropout its bits. dK and dV
- * leave by K's and V's places.
+ * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V; of the other block's K the two
+ * panels with this block's columns of dQ; two stages of Q, one or two of dO; two stages each of dS (rows are
+ * keys) and of the other block's dS; P in the order of the threads' registers; LSE and delta; in kernels with
+ * dropout its bits. dK and dV are stored through the space of K and V.
  *
- * Registers are what there is least of. Addresses and descriptors are worked out in every step from one
- * opaque number each, since else they are kept over it, and so is how far the rows go. */
+ * Registers are the scarcest resource. In every step addresses, descriptors and the end of the loop are
+ * recomputed from one opaque number each; otherwise the compiler would keep them in registers across the
+ * step. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_CUH
 
@@ -36,11 +38,11 @@
 
 namespace fa {
 
-/* The group's columns of dQ = dS K over the keys of both blocks, issued. */
-template <class C, bool VALUES, int TILES>
+/* Issues the group's columns of dQ = dS K over the keys of both blocks. */
+template <class C, bool DV_GROUP, int TILES>
 FA_DEVICE void hopper_pair_gemm_ds_k(float (&dq)[TILES][4], int stage, int rank) {
   const uint32_t base = shared_base();
-  const int first = hopper_pair_columns<C, VALUES>::first(rank), panel = first / 64;
+  const int first = hopper_pair_columns<C, DV_GROUP>::first(rank), panel = first / 64;
   FA_UNROLL
   for (int other = 0; other < 2; ++other) {
     const uint32_t ds = base + (other ? C::OTHER_DS_AT : C::DS_AT) + stage * C::DS_BYTES,
@@ -58,12 +60,13 @@ FA_DEVICE void hopper_pair_gemm_ds_k(float (&dq)[TILES][4], int stage, int rank)
   wgmma_commit();
 }
 
-/* Adds them to the accumulator, whose tiles lie as registers do. Half of the last panel may not be there. */
-template <class C, bool VALUES, int TILES>
+/* Adds them to the accumulator, whose tiles have the order of the registers. Half of the last panel may not
+ * exist. */
+template <class C, bool DV_GROUP, int TILES>
 FA_DEVICE void hopper_pair_atomic_add_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4], int batch,
                                   int head, int row0, int rank, int thread) {
-  constexpr bool HAS_LAST = VALUES == (C::D == 256); /* in rank 1 */
-  const int first = hopper_pair_columns<C, VALUES>::first(rank) / 8;
+  constexpr bool HAS_LAST = DV_GROUP == (C::D == 256); /* of rank 1 */
+  const int first = hopper_pair_columns<C, DV_GROUP>::first(rank) / 8;
   const bool whole = rank == 0 || p.row_dim >= C::D;
   const int own = C::ORDERED && p.b.deterministic ? static_cast<int>(blockIdx.x) / C::RANKS : 0;
   float *to = p.b.dq_accum + own * p.b.split_stride +
@@ -74,28 +77,28 @@ FA_DEVICE void hopper_pair_atomic_add_dq(const fa_hopper_backward_params &p, con
     if (!HAS_LAST || n < 4 || whole) atomic_add4(to + n * 128, dq[n]);
 }
 
-/* The group's columns of dQ, when dS of both blocks stands, issued. */
-template <class C, bool VALUES, int TILES>
+/* Issues the group's columns of dQ once dS of both blocks is in shared memory. */
+template <class C, bool DV_GROUP, int TILES>
 FA_DEVICE void hopper_pair_issue_dq(float (&dq)[TILES][4], pipeline_state<C::STAGES> pipe) {
   typedef hopper_pair_barriers<C> bar;
   mbarrier_wait(bar::ds_full(pipe.stage()), pipe.phase());
   mbarrier_wait(bar::other_full(pipe.stage()), pipe.phase());
-  if (!VALUES && threadIdx.x == C::THREADS - 1) /* for the next use, as this one's phase is over */
+  if (!DV_GROUP && threadIdx.x == C::THREADS - 1) /* for the next use, since this one's phase is complete */
     mbarrier_arrive_expect(bar::other_full(pipe.stage()), C::DS_BYTES);
   wgmma_fence();
-  hopper_pair_gemm_ds_k<C, VALUES>(dq, pipe.stage(), cluster_rank());
+  hopper_pair_gemm_ds_k<C, DV_GROUP>(dq, pipe.stage(), cluster_rank());
 }
 
-/* Once it is there: both dS of its stage are released, and it leaves. */
-template <class C, bool VALUES, int TILES>
+/* When it is complete: releases its stage of both dS, and adds dQ to memory. */
+template <class C, bool DV_GROUP, int TILES>
 FA_DEVICE void hopper_pair_finish_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4],
                                      pipeline_state<C::STAGES> pipe, int head, int block, int thread) {
   const int rank = cluster_rank();
   hopper_release_both(hopper_pair_barriers<C>::ds_empty(pipe.stage()), thread);
-  hopper_pair_atomic_add_dq<C, VALUES>(p, dq, static_cast<int>(blockIdx.z), head, block * C::BM, rank, thread);
+  hopper_pair_atomic_add_dq<C, DV_GROUP>(p, dq, static_cast<int>(blockIdx.z), head, block * C::BM, rank, thread);
 }
 
-/* A warp's 16 keys of a gradient out by shared memory. */
+/* Stores a warp's 16 keys of a gradient through shared memory. */
 template <class C>
 FA_DEVICE void hopper_pair_store(const fa_attention_params &f, const hopper_gradient &to,
                                  const float (&x)[C::D / 8][4], float factor, uint32_t tile,
@@ -106,19 +109,19 @@ FA_DEVICE void hopper_pair_store(const fa_attention_params &f, const hopper_grad
     hopper_store_gradient<C>(to.map, x, factor, tile, t, thread / 32 * 16, thread % 32);
 }
 
-/* The keys' places are free again when both groups' gradients have left them. */
+/* Releases the space of K and V when the group's gradient has been stored from it. */
 template <class C> FA_DEVICE void hopper_pair_release_keys(int thread) {
   if (thread % 32 == 0) {
     tma_store_commit();
     tma_store_wait_read<0>();
   }
   if constexpr (C::ORDERED) {
-    sync_warp(); /* no lane still is with this key block */
+    sync_warp(); /* every lane is done with this key block */
     hopper_release(hopper_pair_barriers<C>::keys_empty(), thread);
   }
 }
 
-/* dV += P^T dO, issued. */
+/* Issues dV += P^T dO. */
 template <class C>
 FA_DEVICE void hopper_pair_issue_dv(float (&dv)[C::D / 8][4], const uint32_t (&p_frag)[C::BM / 16][4],
                                     uint32_t base, pipeline_state<C::DO_STAGES> pipe) {
@@ -127,7 +130,7 @@ FA_DEVICE void hopper_pair_issue_dv(float (&dv)[C::D / 8][4], const uint32_t (&p
   hopper_gemm_dkv<C>(dv, p_frag, base + C::DO_AT + pipe.stage() * C::Q_BYTES);
 }
 
-/* dP^T = V dO^T, issued. */
+/* Issues dP^T = V dO^T. */
 template <class C>
 FA_DEVICE void hopper_pair_issue_dp(float (&dp)[C::BM / 8][4], uint32_t base,
                                     pipeline_state<C::DO_STAGES> pipe) {
@@ -136,7 +139,8 @@ FA_DEVICE void hopper_pair_issue_dp(float (&dp)[C::BM / 8][4], uint32_t base,
   hopper_gemm_s_dp<C>(dp, base + C::V_AT, base + C::DO_AT + pipe.stage() * C::Q_BYTES);
 }
 
-/* The warpgroup of dV, with one key block. P has one place, which is free again when dS is made. */
+/* The mainloop of the dV group for one key block. P has one buffer, which is free again when dS has been
+ * computed. */
 template <class C>
 FA_DEVICE void hopper_pair_dv_mainloop(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> &pipe,
                                   hopper_pair_key_tiles<C> keys) {
@@ -185,14 +189,14 @@ FA_DEVICE void hopper_pair_dv_mainloop(const fa_hopper_backward_params &p, pipel
     hopper_pair_finish_dq<C, true>(p, dq, pipe, at.head, at.block, hopper_pair_thread());
     pipe.next();
   }
-  named_sync<256>(HOPPER_PAIR_ALL); /* nobody reads K and V any more */
+  named_sync<256>(HOPPER_PAIR_ALL); /* all are done with K and V */
   const hopper_gradient to = {&p.dv, p.b.dv, &p.b.dv_stride, p.b.forward.head_dim_v};
   hopper_pair_store<C>(p.b.forward, to, dv, C::DROPOUT ? p.b.forward.dropout_scale : 1.0f, base + C::V_AT,
                        hopper_pair_load_key_tile<C>(p.b, keys), hopper_pair_thread());
   hopper_pair_release_keys<C>(hopper_pair_thread());
 }
 
-/* dp -> dS, to both blocks, and in ds. */
+/* dp -> dS, returned in ds and sent to both blocks. */
 template <class C>
 FA_DEVICE void hopper_pair_commit_ds(const fa_backward_params &p, uint32_t (&ds)[C::BM / 16][4],
                                    float (&dp)[C::BM / 8][4], pipeline_state<C::STAGES> pipe, int thread) {
@@ -221,8 +225,8 @@ FA_DEVICE void hopper_pair_commit_ds(const fa_backward_params &p, uint32_t (&ds)
   }
 }
 
-/* The warpgroup of dK, with one key block. Where dO has one place, the next one is still on its way when dK
- * is added, and Q is released first. */
+/* The mainloop of the dK group for one key block. Where dO has one stage, the next dO is still in flight when
+ * dK is accumulated, and Q is released first. */
 template <class C>
 FA_DEVICE void hopper_pair_dk_mainloop(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> &pipe,
                                      hopper_pair_key_tiles<C> keys) {
@@ -275,14 +279,14 @@ FA_DEVICE void hopper_pair_dk_mainloop(const fa_hopper_backward_params &p, pipel
   hopper_pair_release_keys<C>(hopper_pair_thread());
 }
 
-/* Grid: x over key blocks of the longest entry in clusters of two or, deterministic, in clusters over dQ
- * accumulators; y over KV heads, z over batch entries. */
+/* Grid: x over key blocks of the longest sequence in clusters of two or, deterministic, in clusters over dQ
+ * accumulators; y over KV heads, z over the batch. */
 template <class C> FA_DEVICE void hopper_backward_pair(const fa_hopper_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128;
   if (thread == 0) hopper_pair_barriers<C>::init();
   if constexpr (C::VARLEN) {
     if (thread == 0) hopper_store_sequence<C>(p.b.forward);
-    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_hidden<C>(p.b, thread);
+    if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_masked<C>(p.b, thread);
   }
   cluster_sync();
   if (group == 0) {
@@ -306,7 +310,7 @@ template <class C> FA_DEVICE void hopper_backward_pair(const fa_hopper_backward_
       if (!C::ORDERED) break;
     }
   }
-  cluster_sync(); /* the other block may still send, or tell that it has read */
+  cluster_sync(); /* the other block may still copy to this one, or arrive on its barriers */
 }
 
 } // namespace fa

@@ -1,5 +1,5 @@
-/* What a main backward kernel for sm_90a of wide heads is compiled for, where its parts lie in shared memory,
- * and what a block of it works on. */
+/* Configuration of the main backward kernel for sm_90a for head dims above 128 (pair.cuh): layout of shared
+ * memory, barriers, and what a block works on. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_CONFIG_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_CONFIG_CUH
 
@@ -13,41 +13,41 @@ struct hopper_backward_pair_config : hopper_backward_kind<KIND_, VARLEN_, ORDERE
   typedef T_ T;
   static constexpr int D = D_, BM = 64, BN = 64, RANKS = 2, THREADS = 384;
   static constexpr int PANELS = D / 64, OTHER_PANELS = 2, STAGES = 2;
-  static constexpr int DO_STAGES = D == 256 ? 1 : 2;                                 /* as there is space */
+  static constexpr int DO_STAGES = D == 256 ? 1 : 2;                                 /* what fits */
   static constexpr int KV_PANEL = BN * 128, Q_PANEL = BM * 128, DS_PANEL = BN * 128; /* bytes */
   static constexpr int KV_BYTES = PANELS * KV_PANEL, Q_BYTES = PANELS * Q_PANEL, DS_BYTES = DS_PANEL;
   static constexpr int K_AT = 0, V_AT = KV_BYTES, OTHER_K_AT = 2 * KV_BYTES,
                        Q_AT = OTHER_K_AT + OTHER_PANELS * KV_PANEL, DO_AT = Q_AT + STAGES * Q_BYTES,
                        DS_AT = DO_AT + DO_STAGES * Q_BYTES, OTHER_DS_AT = DS_AT + STAGES * DS_BYTES,
                        P_AT = OTHER_DS_AT + STAGES * DS_BYTES, ROWS_AT = P_AT + BM * BN * 4;
-  static constexpr int ROW_BYTES = BM * 4; /* of LSE, and of delta */
+  static constexpr int ROW_BYTES = BM * 4; /* of LSE; as much for delta */
   static constexpr int DROP_AT = ROWS_AT + STAGES * 2 * ROW_BYTES;
-  static constexpr int DROP_BYTES = KIND_ == dropout ? BM * BN / 8 : 0; /* a bit to each pair */
-  static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* of the entry, where lengths differ */
+  static constexpr int DROP_BYTES = KIND_ == dropout ? BM * BN / 8 : 0; /* one bit per pair (row, key) */
+  static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the block's sequence, for VARLEN */
   static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 13 * STAGES + 3;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   static constexpr bool APART =
-      KIND_ != plain || VARLEN_ || ORDERED_; /* a warp for dO alone, with its registers */
+      KIND_ != plain || VARLEN_ || ORDERED_; /* a producer warp for dO alone, with its registers */
   static constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
   static_assert(D == 192 || D == 256, "how dQ is shared out");
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
 };
 
-/* Columns of dQ of a warpgroup: first of 256 in pieces of 64, of 192 in 64, 64 and 64 for the two blocks'
- * gradients and halves of the panel between for their values. */
-template <class C, bool VALUES> struct hopper_pair_columns {
-  static constexpr int N = VALUES && C::D == 192 ? 32 : 64;
+/* A warpgroup's columns of dQ. D = 256: pieces of 64. D = 192: 64 for the dK group of each block; the dV
+ * groups have halves of the panel in between. */
+template <class C, bool DV_GROUP> struct hopper_pair_columns {
+  static constexpr int N = DV_GROUP && C::D == 192 ? 32 : 64;
   FA_DEVICE static int first(int rank) {
-    return 128 * rank + (VALUES ? C::D == 192 ? 64 - 96 * rank : 64 : 0);
+    return 128 * rank + (DV_GROUP ? C::D == 192 ? 64 - 96 * rank : 64 : 0);
   }
 };
 
-/* The first panel of the other block's K that is wanted. */
+/* The first panel of the other block's K that this block needs. */
 template <class C> FA_DEVICE int hopper_pair_panel(int rank) {
   return rank * (C::PANELS - C::OTHER_PANELS);
 }
 
-/* full: the data are there; empty: nobody needs the old ones any more. */
+/* full: the data have arrived; empty: all consumers have released the stage. */
 template <class C> struct hopper_pair_barriers {
   FA_DEVICE static uint32_t at(int of, int s) {
     return shared_base() + C::BARRIERS_AT + 8 * (C::STAGES * of + s);
@@ -57,23 +57,23 @@ template <class C> struct hopper_pair_barriers {
   FA_DEVICE static uint32_t rows_full(int s) { return at(2, s); }
   FA_DEVICE static uint32_t rows_empty(int s) { return at(3, s); }
   FA_DEVICE static uint32_t ds_full(int s) { return at(4, s); }
-  FA_DEVICE static uint32_t ds_empty(int s) { return at(5, s); } /* and the other block's copy of it */
+  FA_DEVICE static uint32_t ds_empty(int s) { return at(5, s); } /* also of the other block's copy of it */
   FA_DEVICE static uint32_t other_full(int s) { return at(6, s); }
   FA_DEVICE static uint32_t drop_full(int s) { return at(7, s); }
   FA_DEVICE static uint32_t drop_empty(int s) { return at(8, s); }
   FA_DEVICE static uint32_t do_full(pipeline_state<C::DO_STAGES> pipe) { return at(9, pipe.stage()); }
   FA_DEVICE static uint32_t do_empty(pipeline_state<C::DO_STAGES> pipe) { return at(10, pipe.stage()); }
-  /* of VARLEN: what is not full yet, as it has to be cleared beyond the entry's end */
+  /* VARLEN: a tile has arrived, but is not full before its ragged tail has been cleared */
   FA_DEVICE static uint32_t q_arrived(int s) { return at(11, s); }
   FA_DEVICE static uint32_t do_arrived(int s) { return at(12, s); }
   FA_DEVICE static uint32_t keys_arrived() { return at(13, 0); }
   FA_DEVICE static uint32_t keys() { return at(13, 1); }
-  FA_DEVICE static uint32_t keys_empty() { return at(13, 2); } /* of ORDERED */
+  FA_DEVICE static uint32_t keys_empty() { return at(13, 2); } /* ORDERED only */
   FA_DEVICE static void init() {
     FA_NO_UNROLL
     for (int s = 0; s < C::STAGES; ++s) {
       mbarrier_init(q_full(s), 1);
-      mbarrier_init(q_empty(s), 8 * C::RANKS); /* of each warp of both blocks */
+      mbarrier_init(q_empty(s), 8 * C::RANKS); /* one lane of each warp of both blocks */
       mbarrier_init(rows_full(s), 1);
       mbarrier_init(rows_empty(s), 8);
       mbarrier_init(ds_full(s), 4);
@@ -93,24 +93,24 @@ template <class C> struct hopper_pair_barriers {
   }
 };
 
-/* How often dO's places were used. */
+/* The state of dO's pipeline. */
 template <class C> FA_DEVICE pipeline_state<C::DO_STAGES> hopper_pair_do_pipeline(pipeline_state<C::STAGES> pipe) {
   return pipeline_state<C::DO_STAGES>{pipe.n};
 }
 
-/* Named barriers of a warp of each group, to hand over P, and of both groups. That a P was read is known from
- * its dS. */
+/* Named barriers: HOPPER_PAIR_P_FULL + warp, of a warp of each group, hands over P; HOPPER_PAIR_ALL is for
+ * both groups. That P has been read is known from its dS. */
 enum { HOPPER_PAIR_P_FULL = 1, HOPPER_PAIR_ALL = 5 };
 
-/* What all lanes of a warp know. Where it comes from shared memory, the compiler is told so: what is counted
- * then needs no registers of each lane. */
+/* x, the same in all lanes of a warp. If x comes from shared memory, the vote makes that known to the
+ * compiler, so that loop counters need no register in each lane. */
 template <class C> FA_DEVICE bool hopper_pair_vote(bool x) {
   return C::VARLEN ? any_lane(x) : x;
 }
 
-/* A cluster's pairs of key blocks, one after the other: one alone, or ORDERED those of its accumulator. */
+/* The pairs of key blocks of a cluster: a single one, or with ORDERED those of its accumulator. */
 template <class C> struct hopper_pair_key_tiles {
-  int n = 0; /* so many before this one */
+  int n = 0; /* the number of pairs before this one */
   FA_DEVICE int block() const {
     return opaque(static_cast<int>(blockIdx.x)) + (C::ORDERED ? opaque(n) * static_cast<int>(gridDim.x) : 0);
   }
@@ -121,12 +121,12 @@ template <class C> struct hopper_pair_key_tiles {
   }
 };
 
-/* A thread's number in its group, worked out again. */
+/* A thread's index in its group, recomputed. */
 FA_DEVICE int hopper_pair_thread() {
   return opaque(static_cast<int>(threadIdx.x)) & 127;
 }
 
-/* What a block works on: the rows are those that see keys of the cluster. */
+/* What a block works on; its rows are those that see keys of the cluster. */
 template <class C>
 FA_DEVICE hopper_key_tile hopper_pair_load_key_tile(const fa_backward_params &p, hopper_pair_key_tiles<C> at) {
   const fa_attention_params &f = p.forward;
@@ -141,8 +141,8 @@ FA_DEVICE hopper_key_tile hopper_pair_load_key_tile(const fa_backward_params &p,
   return t;
 }
 
-/* The blocks of rows that a block walks, of all heads of the group. How far it goes is asked for again and
- * again, as that is cheaper than kept. */
+/* The row blocks that a block loops over, for all heads of the group. The end of the loop is recomputed each
+ * time, which is cheaper than keeping it. */
 struct hopper_pair_walk {
   int head, block;
   FA_DEVICE hopper_pair_walk(int head_, int block_) : head(head_), block(block_) {}

@@ -1,6 +1,7 @@
-/* The producers of gpu/kernels/hopper_backward/pair.cuh, which have few registers: a warp that brings keys, rows and what
- * belongs to them, in all but the plain kernel another one for dO, and of kernels with dropout two that work
- * out which pairs are kept. */
+/* The producers of gpu/kernels/hopper_backward/pair.cuh, which have few registers:
+ *   one warp      loads K and V, Q, LSE and delta
+ *   one warp      loads dO; in the plain kernel the first warp does
+ *   two warps     compute which pairs (row, key) dropout keeps, in kernels with dropout */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_LOAD_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_LOAD_CUH
 
@@ -9,10 +10,10 @@
 
 namespace fa {
 
-/* Zeros, by a warp, for the rows of a tile of 64 from `first` on, which another entry's have come to: of
- * numbers that nobody looks at, 0 times NaN would reach sums. */
+/* Writes zeros, by a warp, to the ragged tail of a tile of 64 rows, from `first` on: these rows belong to the
+ * next sequence, and 0 times a NaN there would reach sums. */
 template <int PANELS> FA_DEVICE void hopper_pair_clear_ragged_tail(uint32_t tile, int first, int lane) {
-  const int from = max_int(first, 0) * 8 + lane; /* in sixteens of bytes */
+  const int from = max_int(first, 0) * 8 + lane; /* in 16-byte chunks */
   FA_NO_UNROLL
   for (int panel = 0; panel < PANELS; ++panel) {
     FA_NO_UNROLL
@@ -21,14 +22,15 @@ template <int PANELS> FA_DEVICE void hopper_pair_clear_ragged_tail(uint32_t tile
   }
 }
 
-/* What has landed is cleared and full then. */
+/* Completes the full barrier of a tile that has arrived and been cleared. */
 FA_DEVICE void hopper_pair_arrive_cleared(uint32_t full, int lane) {
   fence_async();
   sync_warp();
   if (lane == 0) mbarrier_arrive(full);
 }
 
-/* K, V and what is wanted of the other block's K. bar: on which they arrive. One thread. */
+/* Issues the loads of K, V and the needed part of the other block's K. bar: the barrier they complete on. One
+ * thread. */
 template <class C>
 FA_DEVICE void hopper_pair_issue_kv(const fa_hopper_backward_params &p, const hopper_key_tile &t, int other_key,
                                      uint32_t bar) {
@@ -47,8 +49,8 @@ FA_DEVICE void hopper_pair_issue_kv(const fa_hopper_backward_params &p, const ho
   }
 }
 
-/* The keys of a block. arrived: parities of the phases that the warp is to wait for, of its tiles' barriers by
- * stage (bits 0 and 1) and of the keys' (bit 2). */
+/* Loads the K and V of a block. arrived: the phases that the warp waits for next, of its tiles' barriers by
+ * stage (bits 0 and 1) and of the keys' barrier (bit 2). */
 template <class C>
 FA_DEVICE void hopper_pair_load_kv(const fa_hopper_backward_params &p, hopper_pair_key_tiles<C> keys,
                                       int &arrived, int lane) {
@@ -71,8 +73,8 @@ FA_DEVICE void hopper_pair_load_kv(const fa_hopper_backward_params &p, hopper_pa
   if (lane == 0) hopper_pair_issue_kv<C>(p, t, other_key, bar::keys());
 }
 
-/* A tile of rows, when its place is free in both blocks: half of it to both, of which the other one brings
- * the other half. n_rows: of the entry, from this one on; phase: of `landed`. */
+/* Loads half of a row tile into both blocks once its stage is free in both; the other block loads the other
+ * half. n_rows: rows of the sequence from this tile on; phase: of `arrived`. */
 template <class C>
 FA_DEVICE void hopper_pair_load_half_tile(const fa_tensor_map *map, uint32_t to, uint32_t full, uint32_t arrived,
                                       int phase, int row, int head, int batch, int n_rows, int lane) {
@@ -85,7 +87,7 @@ FA_DEVICE void hopper_pair_load_half_tile(const fa_tensor_map *map, uint32_t to,
   hopper_pair_arrive_cleared(full, lane);
 }
 
-/* LSE and delta of a tile. */
+/* Loads LSE and delta of a row tile. */
 template <class C>
 FA_DEVICE void hopper_pair_load_lse_delta(const fa_backward_params &p, pipeline_state<C::STAGES> pipe,
                                         const hopper_pair_walk &at, int lane) {
@@ -100,7 +102,7 @@ FA_DEVICE void hopper_pair_load_lse_delta(const fa_backward_params &p, pipeline_
   if (lane == 0) mbarrier_arrive(bar::rows_full(pipe.stage()));
 }
 
-/* Q of a tile, with LSE and delta, and dO. */
+/* Loads Q of a row tile, with LSE and delta, and dO. */
 template <class C, bool WITH_Q, bool WITH_DO>
 FA_DEVICE void hopper_pair_load_q_do(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> pipe,
                                       const hopper_pair_walk &at, int &arrived, int lane) {
@@ -120,17 +122,17 @@ FA_DEVICE void hopper_pair_load_q_do(const fa_hopper_backward_params &p, pipelin
     hopper_pair_load_lse_delta<C>(p.b, pipe, at, lane);
   }
   if (WITH_DO) {
-    const pipeline_state<C::DO_STAGES> place = hopper_pair_do_pipeline<C>(pipe);
-    const int stage = place.stage();
-    if (lane == 0) mbarrier_wait(bar::do_empty(place), place.phase() ^ 1);
-    hopper_pair_load_half_tile<C>(&p.d_o, shared_base() + C::DO_AT + stage * C::Q_BYTES, bar::do_full(place),
+    const pipeline_state<C::DO_STAGES> do_pipe = hopper_pair_do_pipeline<C>(pipe);
+    const int stage = do_pipe.stage();
+    if (lane == 0) mbarrier_wait(bar::do_empty(do_pipe), do_pipe.phase() ^ 1);
+    hopper_pair_load_half_tile<C>(&p.d_o, shared_base() + C::DO_AT + stage * C::Q_BYTES, bar::do_full(do_pipe),
                               bar::do_arrived(stage), arrived >> stage & 1, seq.q_row + row, at.head, batch,
                               n_rows, lane);
     if (ends) arrived ^= 1 << stage;
   }
 }
 
-/* One warp: its first lane starts the bulk copies, all bring LSE and delta. */
+/* One warp: its first lane issues the bulk copies, all lanes load LSE and delta. */
 template <class C, bool WITH_Q, bool WITH_DO>
 FA_DEVICE void hopper_pair_produce(const fa_hopper_backward_params &p, int lane) {
   typedef hopper_pair_barriers<C> bar;
@@ -155,10 +157,11 @@ FA_DEVICE void hopper_pair_produce(const fa_hopper_backward_params &p, int lane)
   }
 }
 
-/* Where one of HOPPER_DROP_WARPS warps is, in one number: there are few registers. */
+/* The position of a dropout warp in one number, since registers are few. */
 template <class C> struct hopper_pair_drop_walk {
   int x =
-      0; /* the ring's, modulo its periods; then the heads of a key block, one key block after the other */
+      0; /* the pipeline's counter, modulo its period; above that the index of the head, key block by key
+            block */
   FA_DEVICE pipeline_state<C::STAGES> pipe() const {
     return pipeline_state<C::STAGES>{static_cast<unsigned>(opaque(x)) % (2 * C::STAGES)};
   }
@@ -191,7 +194,7 @@ FA_DEVICE void hopper_pair_drop_step(const fa_backward_params &p, hopper_pair_dr
   if (lane == 0) mbarrier_arrive(bar::drop_full(pipe.stage()));
 }
 
-/* HOPPER_DROP_WARPS warps: a word for each thread of the values' group, whose bits are of its pairs
+/* HOPPER_DROP_WARPS warps: one word for each thread of the dV group, with the bits of its pairs
  * (gpu/kernels/hopper_backward/dropout.cuh). */
 template <class C> FA_DEVICE void hopper_pair_drop(const fa_backward_params &p, int thread) {
   const fa_attention_params &f = p.forward;

@@ -1,6 +1,6 @@
-/* From the transposed scores of gpu/kernels/hopper_backward/pair.cuh to P, which one warpgroup makes, and dS, which the
- * other makes of it. P goes from thread to the same thread of the other group, in f32: of softcap P times the
- * derivative of tanh, of dropout P with the sign bit set where the pair is dropped. */
+/* From the transposed scores of gpu/kernels/hopper_backward/pair.cuh to P, by the dV group, and from P to dS,
+ * by the dK group. P goes from a thread to the same thread of the other group, in f32: with softcap it is P
+ * times the derivative of tanh, with dropout it has the sign bit set where the pair is dropped. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_SCORES_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_SCORES_CUH
 
@@ -10,7 +10,7 @@
 
 namespace fa {
 
-/* Where a thread leaves P of its tile n, 16 bytes. */
+/* Where a thread stores P of its tile n, 16 bytes. */
 template <class C> FA_DEVICE uint32_t hopper_pair_p_address(int n, int thread) {
   return shared_base() + C::P_AT + (128 * n + thread) * 16;
 }
@@ -46,7 +46,7 @@ FA_DEVICE void hopper_pair_compute_ds(float (&dp)[C::BM / 8][4], float dropout_s
   }
 }
 
-/* The thread's word of hopper_pair_drop. */
+/* The thread's word from hopper_pair_drop. */
 template <class C> FA_DEVICE uint32_t hopper_pair_load_drop_bits(pipeline_state<C::STAGES> pipe, int thread) {
   typedef hopper_pair_barriers<C> bar;
   mbarrier_wait(bar::drop_full(pipe.stage()), pipe.phase());
@@ -56,7 +56,7 @@ template <class C> FA_DEVICE uint32_t hopper_pair_load_drop_bits(pipeline_state<
   return kept;
 }
 
-/* P, >= 0, and its 16 bits. */
+/* Drops elements of P, which are >= 0: by sign in p, as zeros in p_frag. */
 template <class C>
 FA_DEVICE void hopper_pair_drop_p(float (&p)[C::BM / 8][4], uint32_t (&p_frag)[C::BM / 16][4],
                                         uint32_t kept) {
@@ -70,15 +70,16 @@ FA_DEVICE void hopper_pair_drop_p(float (&p)[C::BM / 8][4], uint32_t (&p_frag)[C
   }
 }
 
-/* s -> P, handed over, and in 16 bits. */
+/* s -> P, handed over to the other group, and in 16 bits. */
 template <class C>
 FA_DEVICE void hopper_pair_compute_p(const fa_backward_params &p, uint32_t (&p_frag)[C::BM / 16][4],
                                  float (&s)[C::BM / 8][4], pipeline_state<C::STAGES> pipe,
                                  hopper_pair_key_tiles<C> keys, int head, int row0, int thread) {
   typedef hopper_pair_barriers<C> bar;
   constexpr bool CHANGED =
-      C::ALIBI || C::SOFTCAP || C::DROPOUT;                /* the weights are not P, or are made first */
-  const hopper_key_tile t = hopper_pair_load_key_tile<C>(p, keys); /* cheaper than kept */
+      C::ALIBI || C::SOFTCAP || C::DROPOUT;                /* p_frag is not just P rounded, or has to exist
+                                                              before P is stored */
+  const hopper_key_tile t = hopper_pair_load_key_tile<C>(p, keys); /* cheaper than keeping it */
   const int lane = thread % 32, key = t.key0 + thread / 32 * 16 + lane / 4, row = row0 + lane % 4 * 2;
   const uint32_t rows = shared_base() + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
   const hopper_alibi alibi = hopper_load_alibi<C>(p.forward, t.seq, t.batch, head, key, row);

@@ -1,5 +1,5 @@
-/* What the producers of a main backward kernel for sm_90a do: one thread issues bulk copies of K, V, Q and
- * dO, one warp brings LSE and delta. */
+/* The producers of the main backward kernel for sm_90a: one thread issues bulk copies of K, V, Q and dO, one
+ * warp loads LSE and delta. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
 
@@ -7,7 +7,7 @@
 
 namespace fa {
 
-/* The keys of a key block. */
+/* Issues the loads of K and V of a key block. */
 template <class C>
 FA_DEVICE void hopper_backward_load_kv(const fa_hopper_backward_params &p, const hopper_key_tile &t) {
   typedef hopper_backward_barriers<C> bar;
@@ -21,7 +21,7 @@ FA_DEVICE void hopper_backward_load_kv(const fa_hopper_backward_params &p, const
   }
 }
 
-/* The same of a row tile. */
+/* Issues the loads of Q and dO of a row tile. */
 template <class C>
 FA_DEVICE void hopper_backward_load_q_do(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> pipe,
                                          const hopper_key_tile &t, int head, int tile) {
@@ -34,7 +34,7 @@ FA_DEVICE void hopper_backward_load_q_do(const fa_hopper_backward_params &p, pip
   hopper_load<C::PANELS, C::Q_PANEL>(at + C::DO_AT, &p.d_o, bar::do_full(pipe.stage()), row, head, batch);
 }
 
-/* And of its LSE and delta, by a warp; for flex kernels, which tile it is. */
+/* Loads LSE and delta of a row tile, by a warp; in flex kernels also stores which tile it is. */
 template <class C>
 FA_DEVICE void hopper_backward_load_lse_delta(const fa_backward_params &p, pipeline_state<C::STAGES> pipe,
                                            int batch, int head, const flex_tile &tile, int lane) {
@@ -48,7 +48,7 @@ FA_DEVICE void hopper_backward_load_lse_delta(const fa_backward_params &p, pipel
         load_global(reinterpret_cast<const vec4 *>((lane < 16 ? p.lse_log2 : p.delta) + row) + lane % 16));
   if constexpr (C::FLEX) {
     if (lane == 0)
-      store_shared4(shared_base() + C::ENTRIES_AT + 4 * pipe.stage(),
+      store_shared4(shared_base() + C::FLEX_TILES_AT + 4 * pipe.stage(),
                     static_cast<uint32_t>(tile.tile * 4 + tile.kind));
   }
   mbarrier_arrive(bar::rows_full(pipe.stage())); /* every lane, for what it wrote */
@@ -68,7 +68,7 @@ template <class C> FA_DEVICE void hopper_backward_produce_tiles(const fa_hopper_
       const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
       const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p.b, keys.block()), head);
       FA_NO_UNROLL
-      for (int i = tiles.begin(); i < tiles.end(); ++i) { /* keys worked out again: there are few registers */
+      for (int i = tiles.begin(); i < tiles.end(); ++i) { /* keys are recomputed: there are few registers */
         hopper_backward_load_q_do<C>(p, pipe, hopper_load_key_tile<C>(p.b, keys.block()), head, tiles.at(i).tile);
         pipe.next();
       }
@@ -95,29 +95,30 @@ template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_bac
   }
 }
 
-/* The number of a row tile's turns. */
+/* The semaphore of a row tile. */
 template <class C>
 FA_DEVICE unsigned *hopper_dq_semaphore_of(const fa_backward_params &p, int batch, int head, int tile) {
   return p.dq_semaphore + workspace_row<C::D>(p, batch, head, tile * C::BM) / FA_DQ_SEMAPHORE_ROWS;
 }
 
-/* Whether key block + 1, which adds before this one, visits a row tile too. The masks by position show a row
- * tile to key blocks that follow one another, if to any. */
+/* True if key block + 1, which adds before this one, visits the row tile too. By the masks by position, the
+ * key blocks that visit a row tile are contiguous. */
 template <class C> FA_DEVICE bool hopper_has_predecessor(const fa_backward_params &p, int block, int tile) {
   const hopper_key_tile next = hopper_load_key_tile<C>(p, block + 1);
   return next.key0 < next.seq.len_k && next.blocks.begin <= tile && tile < next.blocks.end;
 }
 
-/* Of two steps, one before the other, or none of the first: passes the first one's turn on when the consumers
- * have added, and waits in their place for the second one's.
+/* The order of additions to dQ. There are two steps in flight, `first` and `second`. pass() waits until the
+ * consumers have added dQ of the first step and releases its semaphore, then waits for the semaphore of the
+ * second step and lets the consumers add.
  *
- * Nobody waits for ever: who is waited for has blockIdx.x less by one, began earlier, and walks the same row
- * tiles in the same order; so of all blocks that have begun and not ended the first in the order of (z, y, x)
- * waits for none, and ends. */
+ * There is no deadlock: a block waits only for the block whose blockIdx.x is one less, which started earlier
+ * and visits the same row tiles in the same order. So of all running blocks, the first in the order of (z, y,
+ * x) waits for none, and finishes. */
 template <class C> struct hopper_dq_order {
-  unsigned *first = nullptr, *second = nullptr; /* numbers of their row tiles */
-  bool predecessor = false;                         /* the second */
-  unsigned n = 0;                               /* of the second; in the ring */
+  unsigned *first = nullptr, *second = nullptr; /* semaphores of their row tiles; NULL: no such step */
+  bool predecessor = false;                         /* whether the second step must wait */
+  unsigned n = 0;                               /* the second step's pipeline counter */
   FA_DEVICE void pass(unsigned own_number) const {
     typedef hopper_backward_all_barriers<C> bar;
     if (first) {
@@ -136,8 +137,8 @@ template <class C> struct hopper_dq_order {
   }
 };
 
-/* hopper_backward_produce_lse_delta of deterministic calls, which also leads the consumers' additions to dQ: by a
- * step later, so that LSE and delta are there in time. */
+/* hopper_backward_produce_lse_delta for deterministic calls; it also controls when the consumers add to dQ.
+ * That is done one step late, so that LSE and delta are there in time. */
 template <class C> FA_DEVICE void hopper_backward_produce_ordered(const fa_backward_params &p, int lane) {
   const fa_attention_params &f = p.forward;
   const int block = hopper_key_blocks<C>().block(), batch = static_cast<int>(blockIdx.z);

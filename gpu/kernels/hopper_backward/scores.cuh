@@ -1,4 +1,4 @@
-/* From the transposed scores of a step to P and dS, in the accumulators of a warpgroup: rows are keys. */
+/* From the transposed scores of a step to P and dS, in the accumulators of a warpgroup; rows are keys. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_SCORES_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_SCORES_CUH
 
@@ -6,7 +6,7 @@
 
 namespace fa {
 
-/* Which rows see each of a thread's two keys: lo <= row < hi; further, from row0 and the thread's column. */
+/* The rows that see each of a thread's two keys: lo <= row < hi, relative to row0 and the thread's column. */
 struct hopper_row_limits {
   int lo[2], hi[2];
 };
@@ -32,8 +32,8 @@ template <class C> FA_DEVICE void hopper_pack(uint32_t (&to)[C::BM / 16][4], con
   }
 }
 
-/* change(x[n][2r + e], the row's value, n, r, e) for all pairs of a thread. rows: shared address of the
- * values: the block's LSE, or its delta. */
+/* Calls update(x[n][2r + e], the row's value, n, r, e) for all pairs (row, key) of a thread. rows: shared
+ * address of the values: the block's LSE or its delta. */
 template <class C, class F>
 FA_DEVICE void hopper_update_pairs(float (&x)[C::BM / 8][4], uint32_t rows, const F &update) {
   FA_UNROLL
@@ -47,7 +47,7 @@ FA_DEVICE void hopper_update_pairs(float (&x)[C::BM / 8][4], uint32_t rows, cons
   }
 }
 
-/* p_frag: P in 16 bits, which weigh(s[n][2r + e], the row's LSE, n, r, e) gives. */
+/* p_frag: P in 16 bits, as returned by compute(s[n][2r + e], the row's LSE, n, r, e). */
 template <class C, class F>
 FA_DEVICE void hopper_compute_p_pairs(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4], uint32_t rows,
                                   const F &compute) {
@@ -64,7 +64,7 @@ FA_DEVICE void hopper_compute_p_pairs(uint32_t (&p_frag)[C::BM / 16][4], float (
   }
 }
 
-/* s -> P. Rows that see nothing and those past the end have LSE = inf. */
+/* s -> P. Fully masked rows and rows past the end have LSE = inf. */
 template <class C, bool MASK>
 FA_DEVICE void hopper_exponentiate(float (&s)[C::BM / 8][4], float scale_log2, uint32_t rows,
                                     const hopper_row_limits &seen) {
@@ -74,8 +74,8 @@ FA_DEVICE void hopper_exponentiate(float (&s)[C::BM / 8][4], float scale_log2, u
   });
 }
 
-/* ALiBi of a thread's pairs, in units of log2: its head's slope, and how far the first pair is from the
- * diagonal, which is exact, as are its sums with constants. */
+/* ALiBi of a thread's pairs, in units of log2: minus the head's slope, and the distance of the first pair
+ * from the diagonal, which is exact, as are its sums with constants. */
 struct hopper_alibi {
   float minus_slope, distance;
 };
@@ -86,7 +86,8 @@ FA_DEVICE hopper_alibi hopper_load_alibi(const fa_attention_params &f, const seq
   return hopper_alibi{minus_slope(f, batch, head), static_cast<float>(row + seq.len_k - seq.len_q - key)};
 }
 
-/* hopper_compute_p with ALiBi or softcap. The exponential of a hidden score may overflow, so its P is chosen. */
+/* hopper_compute_p with ALiBi or softcap. P of a masked score is set to 0, because its exponential may
+ * overflow. */
 template <class C, bool MASK>
 FA_DEVICE void hopper_compute_modified_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4],
                                     const fa_backward_params &p, const hopper_alibi &alibi,
@@ -104,7 +105,7 @@ FA_DEVICE void hopper_compute_modified_p(uint32_t (&p_frag)[C::BM / 16][4], floa
   });
 }
 
-/* s -> P, or of softcap P times the derivative of tanh; p_frag: P in 16 bits. */
+/* s -> P or, with softcap, P times the derivative of tanh; p_frag: P in 16 bits. */
 template <class C, bool MASK>
 FA_DEVICE void hopper_compute_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4],
                             const fa_backward_params &p, const hopper_alibi &alibi, uint32_t rows,

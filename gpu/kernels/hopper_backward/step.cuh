@@ -1,4 +1,4 @@
-/* What consumers do with a row tile. */
+/* A consumer's work on one row tile: S, dP, P, dS, and the GEMMs of dV, dK and dQ. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_STEP_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_STEP_CUH
 
@@ -9,8 +9,8 @@
 
 namespace fa {
 
-/* Zeros for the rows of two tiles from `first` on, which another entry's have come to: of numbers that nobody
- * looks at, 0 times NaN would reach sums. By all consumers, who may read the tiles then. */
+/* Writes zeros to the ragged tails of two tiles, from row `first` on: these rows belong to the next sequence,
+ * and 0 times a NaN there would reach sums. Called by all consumers, which may read the tiles afterwards. */
 template <class C, int PANEL>
 FA_DEVICE void hopper_clear_ragged_rows(uint32_t tile, uint32_t other, int first, int thread) {
   constexpr int ROWS = PANEL / 128;
@@ -24,7 +24,7 @@ FA_DEVICE void hopper_clear_ragged_rows(uint32_t tile, uint32_t other, int first
   named_sync<256>(2);
 }
 
-/* The group's scores of its keys against the rows of a tile, issued: S^T or dP^T. */
+/* Issues S^T or dP^T: the group's keys against the rows of a tile. */
 template <class C>
 FA_DEVICE void hopper_issue_s_dp(float (&x)[C::BM / 8][4], const typename hopper_kv_fragments<C>::tile &kv_frag,
                                    int keys_at, uint32_t rows_tile, int group) {
@@ -35,8 +35,8 @@ FA_DEVICE void hopper_issue_s_dp(float (&x)[C::BM / 8][4], const typename hopper
     hopper_gemm_s_dp<C>(x, shared_base() + keys_at + group * 64 * 128, rows_tile);
 }
 
-/* P^T, dS^T in 16 bits, of the plain kernel and those with something that costs time for every pair. dV's
- * product is issued, beside which dS is worked out. */
+/* P^T and dS^T in 16 bits, for the plain kernel and the kinds with one feature that costs time on every pair.
+ * Issues the GEMM of dV, which overlaps the computation of dS. */
 template <class C>
 FA_DEVICE void hopper_compute_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[C::BM / 16][4],
                                   uint32_t (&ds)[C::BM / 16][4], float (&dv)[C::D / 8][4],
@@ -83,7 +83,7 @@ FA_DEVICE void hopper_compute_p_ds(const fa_backward_params &p, uint32_t (&p_fra
   hopper_pack<C>(ds, dp);
 }
 
-/* dS of the group to where both groups' dQ reads it. */
+/* Stores dS of the group where dQ of both groups reads it. */
 template <class C>
 FA_DEVICE void hopper_commit_ds(const uint32_t (&ds)[C::BM / 16][4], pipeline_state<C::STAGES> pipe, int group,
                                int thread) {
@@ -96,13 +96,13 @@ FA_DEVICE void hopper_commit_ds(const uint32_t (&ds)[C::BM / 16][4], pipeline_st
     sync_warp();
     hopper_release(bar::ds_full(pipe.stage()), thread);
   } else {
-    named_sync<256>(1); /* dS of both stands; the other buffer of dS is read by nobody any more */
+    named_sync<256>(1); /* dS of both is in shared memory; all are done with the other buffer of dS */
   }
 }
 
-/* TILES columns, from `first` of the group's on, of a step's dQ, issued. LAG: !is_there, there was no such
- * step; the product is one of something else then, which nobody looks at, since products must not be issued
- * in branches. */
+/* Issues a step's dQ: TILES columns, from the group's column `first` on. LAG: with !is_there there was no
+ * such step. A GEMM is issued all the same, on other data, and its result is not used, because wgmma must not
+ * be issued in a branch. */
 template <class C, int TILES>
 FA_DEVICE void hopper_issue_dq(float (&dq)[TILES][4], pipeline_state<C::STAGES> pipe, bool is_there, int group,
                                int first) {
@@ -112,7 +112,8 @@ FA_DEVICE void hopper_issue_dq(float (&dq)[TILES][4], pipeline_state<C::STAGES> 
   hopper_gemm_ds_k<C>(dq, is_there ? ds_tile : base + C::V_AT, base + C::K_AT + 2 * first, group);
 }
 
-/* Before and after a step's dQ is added to memory: when it is the block's turn. */
+/* Around the additions of a step's dQ to memory: waits until it is this block's turn, and arrives when all
+ * are made. */
 template <class C>
 FA_DEVICE void hopper_dq_wait(const fa_backward_params &p, pipeline_state<C::STAGES> pipe) {
   if (C::DQ_SEMAPHORE && p.dq_semaphore) mbarrier_wait(hopper_backward_all_barriers<C>::dq_ready(), static_cast<int>(pipe.n % 2));
@@ -123,9 +124,8 @@ template <class C> FA_DEVICE void hopper_dq_arrive(const fa_backward_params &p, 
   hopper_release(hopper_backward_all_barriers<C>::dq_added(), thread);
 }
 
-/* One row tile: of the block's key block, which is worked out again because that is cheaper than kept.
- * DQ_COLS: the group's columns of dQ, which with LAG is that of the tile before, if the head's walk has one.
- */
+/* One row tile. The key block is recomputed, which is cheaper than keeping it. DQ_COLS: the group's columns
+ * of dQ. With LAG it is dQ of the tile before, if the head has one. */
 template <class C, int DQ_COLS>
 FA_DEVICE void hopper_backward_step(const fa_backward_params &p, float (&dk)[C::D / 8][4],
                                     float (&dv)[C::D / 8][4], pipeline_state<C::STAGES> pipe, int key_block,
@@ -157,8 +157,8 @@ FA_DEVICE void hopper_backward_step(const fa_backward_params &p, float (&dk)[C::
   hopper_release(bar::q_empty(pipe.stage()), thread);
 }
 
-/* LAG: dQ of a head's last tile, 32 columns at a time: with 64, the accumulators of the steps would be moved
- * about. */
+/* LAG: dQ of a head's last tile, 32 columns at a time: with 64, ptxas would move the accumulators of the
+ * steps between registers. */
 template <class C, int DQ_COLS>
 FA_DEVICE void hopper_last_dq(const fa_backward_params &p, pipeline_state<C::STAGES> pipe, int key_block,
                               int head, int group, int thread) {

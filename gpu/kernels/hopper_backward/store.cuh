@@ -1,4 +1,4 @@
-/* dK and dV on their way to memory. */
+/* The epilogue of the main backward kernels for sm_90a: stores dK and dV. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_STORE_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_STORE_CUH
 
@@ -6,7 +6,7 @@
 
 namespace fa {
 
-/* Where a gradient goes: by a map, or by hand the rows of which some are not this entry's. */
+/* Where a gradient is stored: by a tensor map, or row by row where the tile has a ragged tail. */
 struct hopper_gradient {
   const fa_tensor_map *map;
   uint16_t *to;
@@ -14,7 +14,7 @@ struct hopper_gradient {
   int head_dim;
 };
 
-/* n_rows rows of a warp from a tile in shared memory. */
+/* Stores n_rows rows of a warp from a tile in shared memory. */
 template <class C>
 FA_DEVICE void hopper_store_rows(const hopper_gradient &g, uint32_t tile, const hopper_key_tile &t, int first,
                                  int n_rows, int lane) {
@@ -29,7 +29,7 @@ FA_DEVICE void hopper_store_rows(const hopper_gradient &g, uint32_t tile, const 
   }
 }
 
-/* The warp's 16 rows of a gradient to shared memory, for all lanes and bulk copies to read. */
+/* Copies the warp's 16 rows of a gradient to shared memory, visible to all lanes and to bulk copies. */
 template <class C>
 FA_DEVICE void hopper_stage_gradient(const float (&x)[C::D / 8][4], float factor, uint32_t tile, int lane) {
   hopper_store_row<C::KV_PANEL>(tile, x, factor, 0, lane, typename C::T());
@@ -38,7 +38,7 @@ FA_DEVICE void hopper_stage_gradient(const float (&x)[C::D / 8][4], float factor
   sync_warp();
 }
 
-/* From there. batch: of the map. */
+/* Issues the bulk store from there. batch: in the map. */
 template <class C>
 FA_DEVICE void hopper_issue_gradient(const fa_tensor_map *map, uint32_t tile, const hopper_key_tile &t, int first,
                                     int batch) {
@@ -47,7 +47,7 @@ FA_DEVICE void hopper_issue_gradient(const fa_tensor_map *map, uint32_t tile, co
     tma_store(map, tile + i * C::KV_PANEL, 64 * i, t.seq.k_row + t.key0 + first, t.kv_head, batch);
 }
 
-/* Both, where keys past the last are past the map's end too. */
+/* Both, where keys past the last are also outside the map. */
 template <class C>
 FA_DEVICE void hopper_store_gradient(const fa_tensor_map *map, const float (&x)[C::D / 8][4], float factor,
                                      uint32_t tile, const hopper_key_tile &t, int first, int lane) {
@@ -56,7 +56,7 @@ FA_DEVICE void hopper_store_gradient(const fa_tensor_map *map, const float (&x)[
   if (lane == 0 && t.key0 + first < t.seq.len_k) hopper_issue_gradient<C>(map, tile, t, first, t.batch);
 }
 
-/* Both, where others' rows may follow. */
+/* Both, where the next sequence's rows may follow. */
 template <class C>
 FA_DEVICE void hopper_store_ragged_gradient(const fa_attention_params &f, const hopper_gradient &g,
                                          const float (&x)[C::D / 8][4], float factor, uint32_t tile,
@@ -70,7 +70,7 @@ FA_DEVICE void hopper_store_ragged_gradient(const fa_attention_params &f, const 
     hopper_issue_gradient<C>(g.map, tile, t, first, hopper_map_batch<C>(f, t.batch));
 }
 
-/* dK and dV of a warp's keys. */
+/* Stores dK and dV of a warp's keys. */
 template <class C>
 FA_DEVICE void hopper_store_gradients(const fa_hopper_backward_params &p, const float (&dk)[C::D / 8][4],
                                       const float (&dv)[C::D / 8][4], int key_block, int group, int thread) {

@@ -1,5 +1,6 @@
-/* The host body of prim.cuh: the same names, carried out by the executor (gpu/simt/device.h). Each takes, as
- * a last argument that nobody writes, the source line it was called from. */
+/* The host body of prim.cuh: the same names, carried out by the host executor (gpu/simt/device.h). Each
+ * function has last parameters that no caller passes: the file and line of the call, for the executor's
+ * reports. */
 #ifndef FA_GPU_KERNELS_MACHINE_PRIM_HOST_CUH
 #define FA_GPU_KERNELS_MACHINE_PRIM_HOST_CUH
 
@@ -23,7 +24,8 @@ extern "C" {
 
 namespace fa {
 
-/* The last parameters, by default the caller's line; and the executor's form of them. */
+/* FA_FROM: the last parameters, by default the caller's file and line. FA_AT: the same as the executor's
+ * type. */
 #define FA_FROM const char *file = __builtin_FILE(), int line = __builtin_LINE()
 #define FA_AT (fa_simt_place{file, line})
 
@@ -76,7 +78,7 @@ template <class T> FA_DEVICE void store_global(T *p, T v, FA_FROM) {
   __builtin_memcpy(fa_simt_global(p, sizeof v, true, FA_AT), &v, sizeof v);
 }
 
-/* Here every kernel runs alone, and what it would have to wait for is known. */
+/* The executor runs one kernel at a time, so everything that a kernel waits for is already done. */
 FA_DEVICE void next_kernel_may_start() {
   fa_simt_next_kernel_may_start();
 }
@@ -152,7 +154,7 @@ FA_DEVICE float high_half(uint32_t x, bf16) {
   return as_float(x & 0xffff0000u);
 }
 
-/* red.global.add.f32 flushes subnormal inputs and results to zeros of their sign, whatever the compiler
+/* red.global.add.f32 flushes subnormal inputs and results to zeros of the same sign, whatever the compiler
  * flags. */
 inline float flush_subnormal(float x) {
   return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x;

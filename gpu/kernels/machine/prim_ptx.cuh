@@ -146,7 +146,7 @@ FA_DEVICE float as_float(uint32_t bits) {
   return __uint_as_float(bits);
 }
 
-/* Before sm_90 kernels of a stream never overlap. */
+/* Before sm_90 the kernels of a stream never overlap. */
 FA_DEVICE void next_kernel_may_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -157,7 +157,7 @@ FA_DEVICE void wait_for_kernels_before() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-/* Not ld.global.nc, nor through a cache that may have older contents. */
+/* Neither ld.global.nc nor a load through L1: both may return stale data. */
 template <class T> FA_DEVICE T load_written(const T *p);
 template <> FA_DEVICE float load_written<float>(const float *p) {
   float x;
@@ -205,7 +205,7 @@ FA_DEVICE void atomic_add4(float *p, const float (&v)[4]) {
 #endif
 }
 
-/* As halves, bytes are f16 subnormals, which compare like integers. */
+/* Read as f16, the bytes are subnormals, which compare like integers. */
 FA_DEVICE uint32_t bytes_at_most(uint32_t word, int pair, uint32_t limit) {
   uint32_t r;
   asm("set.le.u32.f16x2 %0, %1, %2;"

@@ -1,60 +1,66 @@
-/* What compute capability 9.0 adds to prim.cuh: matrix products of a warpgroup out of shared memory, bulk
- * copies of tiles, and barriers in shared memory that both complete on. Two bodies again: inline PTX for
- * sm_90a, and the host executor, which lets every asynchronous thing happen at an arbitrary moment between
- * its issue and its wait.
+/* What compute capability 9.0 adds to prim.cuh: warpgroup MMAs (wgmma) with operands in shared memory, bulk
+ * copies of tiles (TMA), and the mbarriers in shared memory on which both are synchronised. Again there are
+ * two bodies: inline PTX for sm_90a, and the host executor, which completes every asynchronous operation at
+ * an arbitrary moment between its issue and its wait.
  *
- * A warpgroup is 4 consecutive warps, the first of a number divisible by 4. An operation "of the warpgroup"
- * is executed by all its 128 threads, one "of the warp" by all 32.
+ * A warpgroup is 4 consecutive warps, the first of which has a number divisible by 4. All 128 threads execute
+ * an operation "of the warpgroup", all 32 an operation "of the warp".
  *
- * Barriers in shared memory: 8 bytes, aligned. A phase completes when `count` arrivals and all announced
- * bytes have come; parity is that of the phase waited for, and that of the one before the first counts as
- * complete.
+ * Barriers in shared memory: 8 bytes, aligned. A phase completes when `count` threads have arrived and all
+ * expected transaction bytes have been written. A wait names the parity of the phase that it waits for; the
+ * phase before the first counts as complete.
  *   mbarrier_init(bar, count)             one thread; then mbarrier_init_fence() and sync_block()
  *   mbarrier_arrive(bar)
- *   mbarrier_arrive_expect(bar, bytes)    announces bytes to come in this phase, and arrives
+ *   mbarrier_arrive_expect(bar, bytes)    adds to the transaction bytes expected in this phase, and arrives
  *   mbarrier_wait(bar, parity)            blocks until that phase is complete
- *   named_sync<ID, THREADS>(), named_arrive<ID, THREADS>(), and with the ID at run time: bar.sync; ID 1..15
+ *   named_sync<THREADS>(id), named_arrive<THREADS>(id)
+ *                                         bar.sync and bar.arrive; id 1..15
  *
- * Bulk copies of a box of a tensor map (tensor_map.h), rows packed in shared memory and swizzled as the map
- * says; what lies outside the tensor comes as zeros, counts as bytes all the same, and is not stored. One
- * thread calls:
+ * Bulk copies of a box of a tensor map (tensor_map.h). Rows are packed in shared memory and swizzled as the
+ * map says. Elements outside the tensor are loaded as zeros, which count as transaction bytes all the same,
+ * and are not stored. One thread issues the copy:
  *   tma_load(shared, map, bar, c0, c1, c2, c3)  coordinates of the first element; completes on bar
  *   tma_store(map, shared, c0, c1, c2, c3), tma_store_commit()
- *   tma_store_wait_read<N>()              all but the last N groups of the thread have read shared memory
- *   fence_async()                         the thread's own ordinary accesses to shared memory come before
- *                                         what copies and products read after the next barrier
+ *   tma_store_wait_read<N>()              all but the thread's last N groups have read shared memory
+ *   fence_async()                         orders the thread's own ordinary accesses to shared memory before
+ *                                         the reads of copies and MMAs issued after the next barrier
  *
- * Products: d[64 x N] (+)= a[64 x 16] b[16 x N], f32 accumulators in the layout of mma.sync's d for each
- * warp's 16 rows, d[n][4] being columns 8n..8n+7; N = 32, 64, 80, 96, 112, 128, 160, 176, 192, 256.
+ * Warpgroup MMAs: d[64 x N] (+)= a[64 x 16] b[16 x N] with f32 accumulators. Each warp's 16 rows have the
+ * layout of mma.sync's d; d[n][4] holds columns 8n..8n+7. N = 32, 64, 80, 96, 112, 128, 160, 176, 192, 256.
  *   matrix_descriptor(shared, leading, stride, swizzle)   of an operand in shared memory
- *   wgmma_ss<TRANS_A, TRANS_B>(d, a, b, accumulate, T())  TRANS: rows of the operand's tile are its depth
+ *   wgmma_ss<TRANS_A, TRANS_B>(d, a, b, accumulate, T())  TRANS: the rows of the operand's tile run along k
  *   wgmma_rs<TRANS_B>(d, a, b, accumulate, T())           a[4]: registers as mma.sync's a of the warp's rows
- *   wgmma_fence()      before the first product of a batch, when its registers were written by other code
+ *   wgmma_fence()      before the first MMA of a batch if other code wrote its registers
  *   wgmma_commit()     ends a group
- *   wgmma_wait<N>(d)   all groups but the last N are complete, this warp's share of them; d may be read then
- * Registers of a product in flight must not be touched.
+ *   wgmma_wait<N>(d)   this warp's share of all groups but the last N is complete; d may be read from here on
+ * The registers of an MMA in flight must not be touched.
  *
- * Clusters: blocks that run together (grid x: neighbours), of one rank each from 0 on. What they share of
- * each other they may touch between two cluster_sync of all.
+ * Clusters: blocks that run together (neighbours in grid x), with ranks from 0 on. A block may access another
+ * block's shared memory only between two cluster_sync of all blocks.
  *   cluster_rank()
  *   cluster_sync()                              all threads of all blocks of the cluster
- *   cluster_address(shared, rank)               of the same place in another block's shared memory, for:
+ *   cluster_address(shared, rank)               the same offset in another block's shared memory, for:
  *   mbarrier_arrive_at(bar)
- *   copy_shared_to_cluster(to, from, bytes, bar)           one thread; a bulk copy out of the own shared memory, in
- *                                               sixteens, that completes on bar; `to` and bar: same block
- *   tma_load_both(...)                          as tma_load, but into both blocks of a cluster of two: at the
- *                                               same place of each, completing on each one's barrier at bar
+ *   copy_shared_to_cluster(to, from, bytes, bar)
+ *                                               one thread; a bulk copy from the block's own shared memory, a
+ *                                               multiple of 16 bytes; completes on bar; `to` and bar are in the
+ *                                               same block
+ *   tma_load_both(...)                          tma_load multicast to both blocks of a cluster of two: at the
+ *                                               same offset in each, completing on each block's own bar
  *
- *   registers_up<N>(), registers_down<N>()      of the warpgroup: to N registers a thread
- *   FA_COUNTERS(name, n)                        n numbers in device memory, 0 in the beginning, for
- *   counter_fetch_add(p)                              what *p is, which then is one more; atomic
+ * Other
+ *   registers_up<N>(), registers_down<N>()      of the warpgroup: set the limit to N registers a thread
+ *   FA_COUNTERS(name, n)                        defines n counters in device memory, initially 0, for:
+ *   counter_fetch_add(p)                        returns *p and adds 1, atomically
  *   counter_store(p, x)
- *   semaphore_release(p, x), semaphore_wait(p, x)    *p = x, and until it is: what the one thread did and has
- *                                               waited for comes before what the other does next. Of a block
- *                                               with lower indices, z first, as those begin in this order
- *   uniform(x)                                  x, the same in all lanes, which the compiler is told
- *   any_lane(x)                                 of the warp
- *   greater(a, b)                               the larger; of a number and NaN the number */
+ *   semaphore_release(p, x)                     *p = x, after everything that the thread did and waited for
+ *   semaphore_wait(p, x)                        waits until *p is x; what the thread does next comes after
+ *                                               it. A block may wait only for blocks with lower indices (z
+ *                                               major), because blocks start in that order
+ *   uniform(x)                                  x, which is the same in all lanes, as the compiler learns
+ *                                               here
+ *   any_lane(x)                                 whether x is true in any lane of the warp
+ *   greater(a, b)                               the larger of the two; if one is NaN, the other */
 #ifndef FA_GPU_KERNELS_MACHINE_PRIM_SM90_CUH
 #define FA_GPU_KERNELS_MACHINE_PRIM_SM90_CUH
 
@@ -63,13 +69,13 @@
 
 namespace fa {
 
-/* leading, stride: bytes, multiples of 16; swizzle: fa_tensor_swizzle, 0 for none. Tiles begin on 8 times the
- * swizzle's width. */
+/* leading, stride: bytes, multiples of 16; swizzle: fa_tensor_swizzle, 0 for none. Tiles begin at a multiple
+ * of 8 times the swizzle's width. */
 FA_DEVICE uint64_t matrix_descriptor(uint32_t shared, uint32_t leading, uint32_t stride, int swizzle) {
   return static_cast<uint64_t>((shared & 0x3ffff) >> 4) | static_cast<uint64_t>(leading >> 4) << 16 |
          static_cast<uint64_t>(stride >> 4) << 32 | static_cast<uint64_t>(swizzle) << 62;
 }
-/* The same operand `bytes` further on. */
+/* The same operand, starting `bytes` later. */
 FA_DEVICE uint64_t descriptor_at(uint64_t descriptor, uint32_t bytes) {
   return descriptor + (bytes >> 4);
 }

@@ -87,7 +87,7 @@ FA_DEVICE uint32_t cluster_address(uint32_t shared, int rank) {
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared), "r"(rank));
   return address;
 }
-/* With .release.cluster it would be a fence for all of the device's memory first, hundreds of clocks. */
+/* With .release.cluster this would first be a fence over all of device memory: hundreds of clocks. */
 FA_DEVICE void mbarrier_arrive_at(uint32_t bar) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
@@ -99,7 +99,7 @@ FA_DEVICE void copy_shared_to_cluster(uint32_t to, uint32_t from, uint32_t bytes
       : "memory");
 }
 
-/* ---- bulk copies ---- */
+/* ---- bulk copies (TMA) ---- */
 
 FA_DEVICE void fence_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -116,7 +116,7 @@ FA_DEVICE void tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar,
 }
 FA_DEVICE void tma_load_both(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int c0, int c1, int c2,
                              int c3) {
-  const uint16_t ranks = 3; /* a bit for each */
+  const uint16_t ranks = 3; /* one bit per rank */
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(shared),
@@ -136,7 +136,7 @@ template <int N> FA_DEVICE void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 }
 
-/* ---- products ---- */
+/* ---- warpgroup MMAs ---- */
 
 FA_DEVICE void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -144,7 +144,7 @@ FA_DEVICE void wgmma_fence() {
 FA_DEVICE void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/* The compiler must not move a use of d above the wait. */
+/* Keeps the compiler from moving a use of d above the wait. */
 template <int TILES> FA_DEVICE void pin(float (&d)[TILES][4]) {
   FA_UNROLL
   for (int i = 0; i < TILES; ++i)
@@ -155,7 +155,8 @@ template <int N, int TILES> FA_DEVICE void wgmma_wait(float (&d)[TILES][4]) {
   pin(d);
 }
 
-/* Of N / 8 tiles. The strings name the accumulators' operands, and x0... those after them. */
+/* The MMA with N / 8 column tiles. The strings of FA_R* name the accumulators' operands, x0... the operands
+ * after them. */
 template <int TILES, class T> struct wgmma_of;
 
 #define FA_D1(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])

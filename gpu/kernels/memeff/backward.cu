@@ -1,4 +1,4 @@
-/* The device entry points of the memeff backward kernels: all, or those that FA_ONLY says. */
+/* Device entry points of the memeff backward kernels: all, or those in FA_ONLY. */
 #include "gpu/kernels/memeff/kernels.cuh"
 
 #define FA_KERNEL(name, ...)                                                                                 \

@@ -1,8 +1,8 @@
-/* What the two memeff backward kernels share: dS and P of pairs, and the loop that sums S and dP over chunks of
- * columns. Formulas: docs/reference/semantics.md, "Backward".
+/* What the two memeff backward kernels (keys, queries) share: P and dS of pairs (row, key), and the loop that
+ * accumulates S and dP over chunks of columns. Formulas: docs/reference/semantics.md, "Backward".
  *
- * One kernel has keys in its rows and walks over queries, the other queries and walks over keys; in both the
- * walking side's tiles come in as B operands, and P and dS go into the next product from the registers. */
+ * One kernel owns keys and loops over queries, the other owns queries and loops over keys. In both, tiles of
+ * the side that is looped over are B operands, and P and dS go from registers into the next GEMM. */
 #ifndef FA_GPU_KERNELS_MEMEFF_BACKWARD_CUH
 #define FA_GPU_KERNELS_MEMEFF_BACKWARD_CUH
 
@@ -11,9 +11,9 @@
 
 namespace fa {
 
-/* T: f32, f16 or bf16. MODS: no_mods, or flex_mods for calls of family flex. BN: of the side that is walked
- * over; VC: columns of a result. HALF: products are those of 16-bit elements, P and dS rounded to them, as in
- * the flash family; else of floats. */
+/* T: f32, f16 or bf16. MODS: no_mods, or flex_mods for flex calls. BN: rows of a tile of the side that is
+ * looped over; VC: columns of a result. HALF: 16-bit MMAs, with P and dS rounded to 16 bits as in the flash
+ * family; else f32 GEMMs. */
 template <class T_, class MODS_ = no_mods, int BN_ = 64, int VC_ = 64> struct memeff_backward_config {
   typedef T_ T;
   typedef MODS_ MODS;
@@ -36,12 +36,12 @@ FA_DEVICE memeff_rows do_rows(const fa_memeff_backward_params &p, const memeff_c
   return rows_of(p.d_o, p.do_stride, t.batch, t.head, t.seq.q_row, t.seq.len_q, p.forward.head_dim_v);
 }
 
-/* What belongs to a query, for its pairs. */
+/* What the pairs of a query row need. */
 struct memeff_query {
-  row_limits limits; /* no key at all past the last row */
+  row_limits limits; /* empty past the last row */
   float lse, delta;
   int64_t bias_at; /* of key 0 */
-  uint64_t number; /* of key 0, for dropout */
+  uint64_t number; /* dropout's index of key 0 */
 };
 
 FA_DEVICE memeff_query load_query(const fa_memeff_backward_params &p, const memeff_coord &t, int row) {
@@ -80,7 +80,8 @@ FA_DEVICE void pair_gradient(float &s, float &dp, const fa_memeff_backward_param
   s = kept ? prob : 0.0f;
 }
 
-/* Which tensors the two products take, rows side (BM) and walking side (BN) of each. */
+/* The operands of S and dP: for each the side that is owned (BM rows) and the side that is looped over (BN
+ * rows). */
 struct memeff_operands {
   memeff_rows s_a, s_b, dp_a, dp_b;
   int n_s, n_dp; /* chunks */
@@ -123,8 +124,8 @@ template <class C> FA_DEVICE void gemm_buffer(typename C::score_tile &x, int buf
     gemm_chunk<C::CHUNK>(x, memeff_fragment_rows<C::CHUNK>(a, row, lane), memeff_fragment_rows<C::CHUNK>(b, 0, lane));
 }
 
-/* The raw S and dP of BM rows by BN, chunk by chunk. The first chunk (and what else the caller wants) is on
- * its way when this begins; leaves buffer at the one that is free. works: what warp_has_rows says. */
+/* The raw S and dP of BM rows by BN, chunk by chunk. On entry the first chunk (and what else the caller
+ * loads) is already in flight; on return `buffer` is the free one. works: the result of warp_has_rows. */
 template <class C>
 FA_DEVICE void gemm_s_dp(typename C::score_tile &s, typename C::score_tile &dp,
                                  const memeff_operands &x, int row0, int col0, int &buffer, bool aligned,
@@ -132,7 +133,7 @@ FA_DEVICE void gemm_s_dp(typename C::score_tile &s, typename C::score_tile &dp,
   FA_NO_UNROLL
   for (int c = 0; c < x.n_s + x.n_dp; ++c) {
     cp_async_wait<0>();
-    sync_block(); /* the chunk is there for all; all are done with the other buffer */
+    sync_block(); /* the chunk has arrived for all; all are done with the other buffer */
     if (c + 1 < x.n_s + x.n_dp) fetch_operands<C>(x, row0, col0, c + 1, buffer ^ 1, aligned, thread);
     cp_async_commit();
     if (works && c < x.n_s) gemm_buffer<C>(s, buffer, thread);
@@ -141,14 +142,14 @@ FA_DEVICE void gemm_s_dp(typename C::score_tile &s, typename C::score_tile &dp,
   }
 }
 
-/* A tile of BN rows and VC columns for the products that follow. */
+/* Loads a tile of BN rows and VC columns for the GEMMs that follow. */
 template <class C>
 FA_DEVICE void fetch_tile(int which, const memeff_rows &from, int row0, int col0, bool aligned, int thread) {
   fetch_rows<C, C::BN, C::VC>(shared_base() + C::TILE_AT + which * C::TILE_BYTES, from, row0, col0, aligned,
                               thread);
 }
 
-/* x += W B, B such a tile, W the warp's P or dS. */
+/* x += W B; B is such a tile, W the warp's P or dS. */
 template <class C>
 FA_DEVICE void gemm_tile(typename C::output_tile &x, const typename C::score_tile &w, int which,
                              int lane) {
@@ -159,12 +160,12 @@ FA_DEVICE void gemm_tile(typename C::output_tile &x, const typename C::score_til
     gemm_rows<C::VC>(x, w, memeff_fragment_depth_rows<C::VC>(tile, lane));
 }
 
-/* Into how many chunks so many columns are cut. */
+/* The number of chunks of so many columns. */
 template <class C> FA_DEVICE int chunks_of(int n_cols) {
   return (n_cols + C::CHUNK - 1) / C::CHUNK;
 }
 
-/* Writes the warp's 16 rows of a result, times factor. row: the lane's first. */
+/* Stores the warp's 16 rows of a result, times factor. row: the lane's first. */
 template <class C>
 FA_DEVICE void store_memeff_tile(void *to, int64_t first, int64_t stride, const typename C::output_tile &x,
                           float factor, int row, int n_rows, int col0, int n_cols, int lane) {

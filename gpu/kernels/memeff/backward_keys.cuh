@@ -1,5 +1,5 @@
-/* dK and dV of the memeff family: a block has BM keys of one KV head in its rows, and VC columns of each, and
- * walks over the query blocks that see them, of all query heads of the group. */
+/* The memeff kernel of dK and dV: a block owns BM keys of one KV head and VC columns of each gradient, and
+ * loops over the query blocks that see the keys, for all query heads of the group. */
 #ifndef FA_GPU_KERNELS_MEMEFF_BACKWARD_KEYS_CUH
 #define FA_GPU_KERNELS_MEMEFF_BACKWARD_KEYS_CUH
 
@@ -7,9 +7,9 @@
 
 namespace fa {
 
-/* Query blocks [begin, end) of which some row sees a key of [key0, key1). */
+/* Query blocks [begin, end) in which some row sees a key of [key0, key1). */
 template <int BN>
-FA_DEVICE block_range seeing_blocks(const fa_attention_params &f, const sequence &seq, int key0, int key1) {
+FA_DEVICE block_range query_blocks_of_keys(const fa_attention_params &f, const sequence &seq, int key0, int key1) {
   int lo = 0, hi = seq.len_q;
   if (f.window_right >= 0) lo = max_int(0, key0 - seq.shift - f.window_right);
   if (f.window_left >= 0) hi = min_int(hi, key1 - seq.shift + f.window_left);
@@ -17,10 +17,10 @@ FA_DEVICE block_range seeing_blocks(const fa_attention_params &f, const sequence
   return r;
 }
 
-/* Zeros for the keys of an entry that no row may see at all: hidden on the left, or past those in use. Each
- * block does BM of them, counted from the entry's first. */
+/* Writes zeros to dK or dV of a sequence's masked keys (left padding, past seqused_k). Each block clears BM
+ * of the sequence's keys, counted from its first. */
 template <class C>
-FA_DEVICE void clear_hidden(const fa_memeff_backward_params &p, const memeff_coord &t, void *to,
+FA_DEVICE void clear_masked(const fa_memeff_backward_params &p, const memeff_coord &t, void *to,
                             fa_kernel_strides s, int n_cols, int first, int col0, int thread) {
   const fa_attention_params &f = p.forward;
   const int begin = f.cu_seqlens_k ? load_global(f.cu_seqlens_k + t.batch) : 0;
@@ -28,8 +28,8 @@ FA_DEVICE void clear_hidden(const fa_memeff_backward_params &p, const memeff_coo
   FA_NO_UNROLL
   for (int i = thread; i < C::BM * C::VC; i += C::THREADS) {
     const int key = begin + first + i / C::VC, col = col0 + i % C::VC;
-    const bool hidden = key < t.seq.k_row || key >= t.seq.k_row + t.seq.len_k;
-    if (key < end && hidden && col < n_cols)
+    const bool masked = key < t.seq.k_row || key >= t.seq.k_row + t.seq.len_k;
+    if (key < end && masked && col < n_cols)
       store_element(to, t.batch * s.batch + t.kv_head * s.head + key * s.row + col, 0.0f, typename C::T());
   }
 }
@@ -49,14 +49,14 @@ FA_DEVICE void key_gradients(typename C::score_tile &s, typename C::score_tile &
   }
 }
 
-/* The same under score_mod and mask_mod. kind: of the tile. */
+/* The same with score_mod and mask_mod. kind: of the tile. */
 template <class C>
 FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
                                   const fa_memeff_backward_params &p, const memeff_coord &t, int key, int row,
                                   int kind, int lane) {
   typedef typename C::MODS M;
   const fa_attention_params &f = p.forward;
-  const uint32_t hidden = flex_hidden<M, C::BN / 8, true>(f, t, row, key, kind, lane);
+  const uint32_t masked = flex_masked<M, C::BN / 8, true>(f, t, row, key, kind, lane);
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
     FA_UNROLL
@@ -69,7 +69,7 @@ FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_t
         const flex_pair at = flex_pair_of(t, i, key + 8 * r);
         const float scaled = scaled_score(f, x);
         const flex_flow flow =
-            flex_flow_of<M, typename C::T>(f, q, at, hidden >> (4 * n + 2 * r + e) & 1, scaled, y);
+            flex_flow_of<M, typename C::T>(f, q, at, masked >> (4 * n + 2 * r + e) & 1, scaled, y);
         x = flow.p;
         y = flex_score_gradient<M>(f, at, scaled, flow.g, no_shares());
       }
@@ -95,10 +95,10 @@ template <class C> FA_DEVICE void memeff_backward_keys(const fa_memeff_backward_
   const int col0 = static_cast<int>(blockIdx.x) % n_cols * C::VC;
   const int key0 = static_cast<int>(blockIdx.x) / n_cols * C::BM, kv_head = static_cast<int>(blockIdx.y);
   memeff_coord t = load_memeff_coord(f, static_cast<int>(blockIdx.z), kv_head * f.heads_per_kv);
-  clear_hidden<C>(p, t, p.dk, p.dk_stride, f.head_dim, key0, col0, thread);
-  clear_hidden<C>(p, t, p.dv, p.dv_stride, f.head_dim_v, key0, col0, thread);
+  clear_masked<C>(p, t, p.dk, p.dk_stride, f.head_dim, key0, col0, thread);
+  clear_masked<C>(p, t, p.dv, p.dv_stride, f.head_dim_v, key0, col0, thread);
   if (key0 >= t.seq.len_k) return;
-  const block_range blocks = seeing_blocks<C::BN>(f, t.seq, key0, min_int(key0 + C::BM, t.seq.len_k));
+  const block_range blocks = query_blocks_of_keys<C::BN>(f, t.seq, key0, min_int(key0 + C::BM, t.seq.len_k));
   const int key = key0 + thread / 32 * 16 + lane / 4;
   const bool works = warp_has_rows(key0, t.seq.len_k, thread);
 

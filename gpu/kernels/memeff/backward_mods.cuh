@@ -1,11 +1,12 @@
-/* What flows back through one pair under score_mod and mask_mod, for the backward kernels.
+/* The gradients of one pair (row, key) with score_mod and mask_mod, for the backward kernels.
  *
- *   p = exp(logit - LSE), g = p (dP - delta): the bias' gradient
- *   dS = g * d score_mod / d score * d softcap / d score: that of scale * product
- *   share of a captured element: g * d score_mod / d element
+ *   p = exp(logit - LSE), g = p (dP - delta)         g is the gradient of the bias
+ *   dS = g * d score_mod / d score * d softcap / d score
+ *                                                    the gradient of the scaled product
+ *   g * d score_mod / d element                      the contribution to a captured element
  *
- * A pair that is hidden, or whose weight is 0, has p = g = dS = 0 and no shares: chosen, for its expression
- * and derivatives may be NaN or infinite. */
+ * A pair that is masked, or whose P is 0, has p = g = dS = 0 and contributes nothing. The zeros are set, not
+ * computed, because its expression and derivatives may be NaN or infinite. */
 #ifndef FA_GPU_KERNELS_MEMEFF_BACKWARD_MODS_CUH
 #define FA_GPU_KERNELS_MEMEFF_BACKWARD_MODS_CUH
 
@@ -15,12 +16,12 @@
 
 namespace fa {
 
-/* Where a row's LSE, delta and the like stand. */
+/* The offset of a row's LSE, delta and the like. */
 FA_DEVICE int64_t row_at(const fa_kernel_strides &s, const memeff_coord &t, int row) {
   return t.batch * s.batch + t.head * s.head + (t.seq.q_row + static_cast<int64_t>(row)) * s.row;
 }
 
-/* What belongs to a query, for its pairs; it may lie past the last row, and has no key then. */
+/* What the pairs of a query row need; past the last row it has no keys. */
 struct flex_query {
   flex_row row;
   float lse, delta;
@@ -39,18 +40,18 @@ struct flex_flow {
   float p, g;
 };
 
-/* Which pairs of a warp's tile are hidden: bit 4 n + i is that of element [n][i]. The tile has 16 keys by 8
- * N8 rows, or 16 rows by 8 N8 keys; row, key: of the lane's element 0. Expressions may be long, so there is
- * code for a lane's four pairs of one n alone. */
+/* Which pairs of a warp's tile are masked: bit 4 n + i for element [n][i]. The tile has 16 keys by 8 N8 rows
+ * (BY_KEYS), or 16 rows by 8 N8 keys; row, key: of the lane's element 0. Expressions may be long, so the code
+ * exists for a lane's four pairs of one n only, in a loop. */
 template <class MODS, int N8, bool BY_KEYS>
-FA_DEVICE uint32_t flex_hidden(const fa_attention_params &f, const memeff_coord &t, int row, int key, int kind,
+FA_DEVICE uint32_t flex_masked(const fa_attention_params &f, const memeff_coord &t, int row, int key, int kind,
                                int lane) {
   static_assert(4 * N8 <= 32, "a bit for each pair");
   const int row0 = row - (BY_KEYS ? lane % 4 * 2 : lane / 4), row1 = row0 + (BY_KEYS ? 8 * N8 : 16);
   const int key0 = key - (BY_KEYS ? lane / 4 : lane % 4 * 2), key1 = key0 + (BY_KEYS ? 16 : 8 * N8);
   if (kind == FA_FLEX_FULL && row1 <= t.seq.len_q && !keys_need_mask(f, t.seq, row0, row1, key0, key1))
     return 0;
-  uint32_t hidden = 0;
+  uint32_t masked = 0;
   FA_NO_UNROLL
   for (int n = 0; n < N8; ++n) {
     FA_UNROLL
@@ -59,21 +60,21 @@ FA_DEVICE uint32_t flex_hidden(const fa_attention_params &f, const memeff_coord 
       const flex_pair at =
           flex_pair_of(t, row + (BY_KEYS ? along : across), key + (BY_KEYS ? across : along));
       const row_limits limits = at.i < at.len_q ? limits_of_row(f, t.seq, at.i) : row_limits{0, 0};
-      if (at.j < limits.lo || at.j >= limits.hi || !flex_shows<MODS>(f.flex, kind, at))
-        hidden |= 1u << (4 * n + i);
+      if (at.j < limits.lo || at.j >= limits.hi || !flex_visible<MODS>(f.flex, kind, at))
+        masked |= 1u << (4 * n + i);
     }
   }
-  return hidden;
+  return masked;
 }
 
-/* scaled: the pair's score. */
+/* scaled: the pair's score after scale and softcap. */
 template <class MODS, class T>
 FA_DEVICE flex_flow flex_flow_of(const fa_attention_params &f, const flex_query &q, const flex_pair &at,
-                                 bool hidden, float scaled, float dp) {
+                                 bool masked, float scaled, float dp) {
   const float logit = flex_modified<MODS, T>(f, q.row, at, scaled);
-  if (hidden || logit == -infinity() || q.lse == -infinity()) return flex_flow{0.0f, 0.0f};
-  const float weight = exp2_approx(multiply(logit - q.lse, 1.44269504088896340736f));
-  return flex_flow{weight, weight == 0.0f ? 0.0f : weight * (dp - q.delta)};
+  if (masked || logit == -infinity() || q.lse == -infinity()) return flex_flow{0.0f, 0.0f};
+  const float prob = exp2_approx(multiply(logit - q.lse, 1.44269504088896340736f));
+  return flex_flow{prob, prob == 0.0f ? 0.0f : prob * (dp - q.delta)};
 }
 
 /* dS; add: as for MODS::derivative. */
@@ -84,12 +85,12 @@ FA_DEVICE float flex_score_gradient(const fa_attention_params &f, const flex_pai
   return g * MODS::derivative(f.flex, scaled, at, add) * softcap_derivative(f, scaled);
 }
 
-/* For kernels that leave the shares of captured elements to others. */
+/* For kernels that leave the contributions to captured elements to others. */
 struct no_shares {
   FA_DEVICE void operator()(int, int64_t, float) const {}
 };
 
-/* How a walk's tile is listed; FA_FLEX_FULLY_MASKED where it is not visited. */
+/* The kind of a tile in a walk; FA_FLEX_FULLY_MASKED if the walk does not visit it. */
 template <class MODS> FA_DEVICE int kind_of_tile(const tile_walk<MODS> &tiles, int tile) {
   int low = tiles.begin(), high = tiles.end();
   while (low < high) {

@@ -1,6 +1,6 @@
-/* dQ and, unless it is summed, the gradient of the bias in the memeff family, and the rows' delta: a block has
- * BM query rows of one head in its rows, and VC columns of dQ, and walks over the key blocks that they see.
- */
+/* The memeff kernel of dQ and, unless it is summed, the gradient of the bias; and the prepare kernel, which
+ * computes delta. A block owns BM query rows of one head and VC columns of dQ, and loops over the key blocks
+ * that the rows see. */
 #ifndef FA_GPU_KERNELS_MEMEFF_BACKWARD_QUERIES_CUH
 #define FA_GPU_KERNELS_MEMEFF_BACKWARD_QUERIES_CUH
 
@@ -8,7 +8,7 @@
 
 namespace fa {
 
-/* delta = rowsum(dO * O) - dLSE, and zeros in dQ, as wanted: a warp to a row. */
+/* Computes delta = rowsum(dO * O) - dLSE and clears dQ, each if wanted; one warp per row. */
 template <class T> FA_DEVICE void memeff_backward_prepare(const fa_memeff_backward_params &p) {
   const fa_attention_params &f = p.forward;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -30,7 +30,7 @@ template <class T> FA_DEVICE void memeff_backward_prepare(const fa_memeff_backwa
   if (lane == 0) store_global(p.delta + row_at(p.delta_stride, t, row), sum);
 }
 
-/* Of this warp's 16 rows by BN keys. row, key: of the lane's element 0. */
+/* Stores dS of this warp's 16 rows by BN keys. row, key: of the lane's element 0. */
 template <class C>
 FA_DEVICE void write_dbias(const fa_memeff_backward_params &p, const memeff_coord &t,
                            const typename C::score_tile &ds, int row, int key) {
@@ -49,7 +49,7 @@ FA_DEVICE void write_dbias(const fa_memeff_backward_params &p, const memeff_coor
   }
 }
 
-/* Zeros for the key blocks that this block does not visit. */
+/* Writes zeros to dbias in the key blocks that this block does not visit. */
 template <class C>
 FA_DEVICE void clear_dbias(const fa_memeff_backward_params &p, const memeff_coord &t,
                            const tile_walk<typename C::MODS> &tiles, int row, int key) {
@@ -81,14 +81,14 @@ FA_DEVICE void query_gradients(typename C::score_tile &s, typename C::score_tile
   }
 }
 
-/* Under score_mod and mask_mod dP becomes then(pair, scaled score, P (dP - delta)). kind: of the tile. */
+/* With score_mod and mask_mod, dP becomes then(pair, scaled score, P (dP - delta)). kind: of the tile. */
 template <class C, class F>
 FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score_tile &dp,
                                     const fa_memeff_backward_params &p, const memeff_coord &t, int row, int key,
                                     int kind, int lane, const F &then) {
   typedef typename C::MODS M;
   const fa_attention_params &f = p.forward;
-  const uint32_t hidden = flex_hidden<M, C::BN / 8, false>(f, t, row, key, kind, lane);
+  const uint32_t masked = flex_masked<M, C::BN / 8, false>(f, t, row, key, kind, lane);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int i = row + 8 * r;
@@ -100,14 +100,14 @@ FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score
         float &y = dp[n][2 * r + e];
         const flex_pair at = flex_pair_of(t, i, key + 8 * n + e);
         const float scaled = scaled_score(f, s[n][2 * r + e]);
-        const bool hides = hidden >> (4 * n + 2 * r + e) & 1;
-        y = then(at, scaled, flex_flow_of<M, typename C::T>(f, q, at, hides, scaled, y).g);
+        const bool is_masked = masked >> (4 * n + 2 * r + e) & 1;
+        y = then(at, scaled, flex_flow_of<M, typename C::T>(f, q, at, is_masked, scaled, y).g);
       }
     }
   }
 }
 
-/* One element of write_dbias. */
+/* Stores one element of dbias. */
 template <class T>
 FA_DEVICE void write_pair_dbias(const fa_memeff_backward_params &p, const flex_pair &at, float g) {
   if (at.i < at.len_q && at.j < p.forward.seqlen_k)
@@ -116,8 +116,8 @@ FA_DEVICE void write_pair_dbias(const fa_memeff_backward_params &p, const flex_p
                   g, T());
 }
 
-/* dS of this warp's 16 rows by BN keys. Writes the bias' gradient if dbias says so, and adds to those of
- * captured buffers in the blocks that have the first columns. */
+/* dS of this warp's 16 rows by BN keys. If `dbias`, stores the gradient of the bias; if `adds` (in the blocks
+ * of the first columns), adds to the gradients of captured buffers. */
 template <class C>
 FA_DEVICE void query_tile(typename C::score_tile &s, typename C::score_tile &dp,
                           flex_gradients<typename C::MODS, true> &gradients, const fa_memeff_backward_params &p,
@@ -129,8 +129,8 @@ FA_DEVICE void query_tile(typename C::score_tile &s, typename C::score_tile &dp,
                               if (dbias) write_pair_dbias<typename C::T>(p, at, g);
                               const auto add = gradients.adder(x, g);
                               return flex_score_gradient<typename C::MODS>(
-                                  p.forward, at, scaled, g, [&](int buffer, int64_t element, float slope) {
-                                    if (adds) add(buffer, element, slope);
+                                  p.forward, at, scaled, g, [&](int buffer, int64_t element, float derivative) {
+                                    if (adds) add(buffer, element, derivative);
                                   });
                             });
   } else {

@@ -1,16 +1,18 @@
-/* All gradients of float32 problems in one pass, for head dims of both sides up to D: a block has BM keys of
- * one KV head, all their columns, and walks over the query blocks that see them, of all query heads of the
- * group.
+/* The memeff kernel that computes all gradients of float32 problems in one pass, for head dims (of Q, K and
+ * of V) up to D. A block owns BM keys of one KV head with all columns, and loops over the query blocks that
+ * see them, for all query heads of the group.
  *
  *   S^T = K Q^T, dP^T = V dO^T, P = exp(S scale + bias - LSE), dS = P (dP - delta)
- *   dV += P^T dO, dK += dS^T Q stay in registers; dQ += dS K leaves by atomic additions, into dQ itself,
- * which prepare has cleared.
+ *   dV += P^T dO and dK += dS^T Q stay in registers; dQ += dS K is added to dQ itself with atomic additions,
+ *   after
+ *   prepare has cleared it.
  *
- * Five products instead of the seven of memeff_backward_keys and memeff_backward_queries, whose results for that
- * are the same in every run. K and V stay in shared memory; Q, dO, LSE and delta have two buffers. A warp has
- * 16 keys: P and dS go into the products of dV and dK from its registers. dS passes through shared memory for
- * that of dQ, where a warp has 16 rows and 32 columns, and for the bias' gradient. Two barriers per query
- * block: one when Q and dO have come and all are done with the previous dS, one when dS stands. */
+ * That takes five GEMMs instead of the seven of memeff_backward_keys and memeff_backward_queries, whose
+ * results in return are the same in every run. K and V stay in shared memory; Q, dO, LSE and delta are
+ * double-buffered. A warp has 16 keys: P and dS go from its registers into the GEMMs of dV and dK. dS also
+ * goes through shared memory, for the GEMM of dQ, where a warp has 16 rows and 32 columns, and for the
+ * gradient of the bias. There are two barriers per query block: one when Q and dO have arrived and all are
+ * done with the previous dS, one when dS is in shared memory. */
 #ifndef FA_GPU_KERNELS_MEMEFF_BACKWARD_SINGLE_CUH
 #define FA_GPU_KERNELS_MEMEFF_BACKWARD_SINGLE_CUH
 
@@ -33,11 +35,11 @@ template <int D_> struct memeff_single_config {
   static_assert(BN / 16 * (D / 32) == WARPS, "a warp has 16 rows and 32 columns of dQ");
   static_assert(2 * BN <= THREADS, "a thread fetches one LSE or delta");
   typedef float score_tile[BN / 8][4];
-  typedef float key_tile[D / 8][4]; /* columns as gemm_tile_rows has them */
+  typedef float key_tile[D / 8][4]; /* columns in the order of gemm_tile_rows */
   FA_DEVICE static uint32_t stage(int buffer) { return shared_base() + STAGE_AT + buffer * STAGE_BYTES; }
 };
 
-/* Starts the copies of a query block's rows. */
+/* Starts copying a query block's rows. */
 template <class C>
 FA_DEVICE void fetch_stage(const fa_memeff_backward_params &p, const memeff_coord &t, int row0, int buffer,
                            int thread) {
@@ -48,7 +50,8 @@ FA_DEVICE void fetch_stage(const fa_memeff_backward_params &p, const memeff_coor
   cp_async_commit();
 }
 
-/* The thread's LSE or delta of a query block. A row that does not exist has no weights. */
+/* The thread's LSE or delta of a query block. A row that does not exist gets LSE = inf, so that its P is
+ * 0. */
 template <class C>
 FA_DEVICE float load_row_value(const fa_memeff_backward_params &p, const memeff_coord &t, int row0, int thread) {
   const int row = row0 + thread % C::BN;
@@ -60,7 +63,7 @@ template <class C> FA_DEVICE void store_row_value(float x, int buffer, int threa
   if (thread < 2 * C::BN) store_shared4(C::stage(buffer) + C::VALUES_IN_STAGE + thread * 4, float_bits(x));
 }
 
-/* P and dS of this warp's 16 keys by BN rows, where no pair has a bias or can be dropped. */
+/* P and dS of this warp's 16 keys by BN rows, for calls without bias and dropout. */
 template <class C, bool MASK>
 FA_DEVICE void plain_gradients(typename C::score_tile &s, typename C::score_tile &dp,
                                const fa_memeff_backward_params &p, const memeff_coord &t, int key, int row,
@@ -95,8 +98,8 @@ template <class C> FA_DEVICE void store_ds(const typename C::score_tile &ds, int
   }
 }
 
-/* Adds a warp's 16 rows and 32 columns of dQ of a query block. keys: [begin, end) of the block that some row
- * sees. */
+/* Adds a warp's 16 rows and 32 columns of dQ of a query block. keys: those [begin, end) of the block that
+ * some row sees. */
 template <class C>
 FA_DEVICE void add_dq(const fa_memeff_backward_params &p, const memeff_coord &t, int row0, block_range keys,
                       int thread) {
@@ -127,7 +130,7 @@ FA_DEVICE void add_dq(const fa_memeff_backward_params &p, const memeff_coord &t,
   }
 }
 
-/* dS of a query block. */
+/* Stores dS of a query block as the gradient of the bias. */
 template <class C>
 FA_DEVICE void write_ds(const fa_memeff_backward_params &p, const memeff_coord &t, int row0, int key0,
                         int thread) {
@@ -147,7 +150,8 @@ FA_DEVICE void write_ds(const fa_memeff_backward_params &p, const memeff_coord &
   }
 }
 
-/* Zeros for the gradient of the bias of the block's keys and rows [begin, end), in the group's heads. */
+/* Writes zeros to the gradient of the bias for the block's keys and rows [begin, end), in all heads of the
+ * group. */
 template <class C>
 FA_DEVICE void clear_bias_rows(const fa_memeff_backward_params &p, memeff_coord t, int key0, int begin, int end,
                                int thread) {
@@ -161,7 +165,7 @@ FA_DEVICE void clear_bias_rows(const fa_memeff_backward_params &p, memeff_coord 
   }
 }
 
-/* Keys [begin, end) of the block, counted from its first, that some row of a query block sees. */
+/* The keys [begin, end) of the block, relative to its first, that some row of a query block sees. */
 template <class C>
 FA_DEVICE block_range seen_keys(const fa_attention_params &f, const sequence &seq, int row0, int key0) {
   const int lo = limits_of_row(f, seq, row0).lo;
@@ -169,7 +173,7 @@ FA_DEVICE block_range seen_keys(const fa_attention_params &f, const sequence &se
   return block_range{max_int(lo - key0, 0), min_int(hi - key0, C::BM)};
 }
 
-/* dK and dV of a warp's 16 keys. key: the lane's first. */
+/* Stores dK and dV of a warp's 16 keys. key: the lane's first. */
 template <class C>
 FA_DEVICE void write_keys(const fa_memeff_backward_params &p, const memeff_coord &t,
                           const typename C::key_tile &dk, const typename C::key_tile &dv, int key, int lane) {
@@ -183,7 +187,7 @@ FA_DEVICE void write_keys(const fa_memeff_backward_params &p, const memeff_coord
              p.dv_stride.row, dv, factor_v, key, t.seq.len_k, f.head_dim_v, f.aligned, lane);
 }
 
-/* P and dS of a query block, and what they add to dV. */
+/* P and dS of a query block, and dV += P^T dO. */
 template <class C>
 FA_DEVICE void single_scores(typename C::score_tile &ds, typename C::key_tile &dv,
                              const fa_memeff_backward_params &p, const memeff_coord &t, int key0, int row0,
@@ -211,13 +215,13 @@ template <class C> FA_DEVICE void memeff_backward_single(const fa_memeff_backwar
   const fa_attention_params &f = p.forward;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const grid_place place = longest_first_coord(f);
-  const int key0 = place.block * C::BM; /* under a causal mask the first keys are seen by most rows */
+  const int key0 = place.block * C::BM; /* under a causal mask most rows see the first keys */
   memeff_coord t = load_memeff_coord(f, place.batch, place.head * f.heads_per_kv);
-  clear_hidden<C>(p, t, p.dk, p.dk_stride, f.head_dim, key0, 0, thread);
-  clear_hidden<C>(p, t, p.dv, p.dv_stride, f.head_dim_v, key0, 0, thread);
+  clear_masked<C>(p, t, p.dk, p.dk_stride, f.head_dim, key0, 0, thread);
+  clear_masked<C>(p, t, p.dv, p.dv_stride, f.head_dim_v, key0, 0, thread);
   const bool dbias = p.dbias && !p.dbias_sums, exists = key0 < t.seq.len_k;
   block_range blocks = {0, 0};
-  if (exists) blocks = seeing_blocks<C::BN>(f, t.seq, key0, min_int(key0 + C::BM, t.seq.len_k));
+  if (exists) blocks = query_blocks_of_keys<C::BN>(f, t.seq, key0, min_int(key0 + C::BM, t.seq.len_k));
   if (blocks.end <= blocks.begin) blocks.begin = blocks.end = 0;
   if (dbias) {
     clear_bias_rows<C>(p, t, key0, 0, blocks.begin * C::BN, thread);
@@ -240,7 +244,7 @@ template <class C> FA_DEVICE void memeff_backward_single(const fa_memeff_backwar
   FA_NO_UNROLL
   while (at.head < end) {
     cp_async_wait<0>();
-    sync_block(); /* Q and dO are there for all; all are done with dS and the other buffer */
+    sync_block(); /* Q and dO have arrived for all; all are done with dS and the other buffer */
     const walk next = next_of(at, blocks);
     float value = 0.0f;
     if (next.head < end) {
@@ -256,7 +260,7 @@ template <class C> FA_DEVICE void memeff_backward_single(const fa_memeff_backwar
     if (works) single_scores<C>(ds, dv, p, t, key0, row0, buffer, thread);
     if (works || dbias) store_ds<C>(ds, thread);
     store_row_value<C>(value, buffer ^ 1, thread);
-    sync_block(); /* dS stands */
+    sync_block(); /* dS is in shared memory */
     if (works) gemm_tile_rows<C::D>(dk, ds, first_tile_rows<C::D>(C::stage(buffer), 0, lane));
     add_dq<C>(p, t, row0, keys, thread);
     if (dbias) write_ds<C>(p, t, row0, key0, thread);

@@ -1,8 +1,9 @@
-/* The gradient of a bias that repeats along the batch, the heads or the rows: the sum of dS along these axes.
+/* The gradient of a bias that is broadcast over the batch, the heads or the rows: the sum of dS over these
+ * axes.
  *
- * A block has BM rows (or, where rows are summed, one block of rows after the other) by BN keys of the sum in
- * its registers, works dS out again for every entry and head that shares them, and adds in their order: no
- * memory for dS itself, whatever the sizes, and the same bits in every run. */
+ * A block keeps BM rows (or, if rows are summed, iterates over the blocks of rows) by BN keys of the sum in
+ * registers, recomputes dS for every sequence and head that shares them, and adds in a fixed order. So dS
+ * needs no memory, whatever its size, and the bits are the same in every run. */
 #ifndef FA_GPU_KERNELS_MEMEFF_DBIAS_CUH
 #define FA_GPU_KERNELS_MEMEFF_DBIAS_CUH
 
@@ -10,7 +11,7 @@
 
 namespace fa {
 
-/* How a tile is visited, FA_FLEX_FULLY_MASKED where it is not. */
+/* The kind of a tile; FA_FLEX_FULLY_MASKED if it is not visited. */
 template <class C>
 FA_DEVICE int dbias_tile(const fa_attention_params &f, const memeff_coord &t, int row0, int key0) {
   const block_range seen = visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
@@ -22,7 +23,7 @@ FA_DEVICE int dbias_tile(const fa_attention_params &f, const memeff_coord &t, in
   }
 }
 
-/* sum += dS, before score_mod takes its part, of one head's BM rows by BN keys. */
+/* sum += P (dP - delta), the gradient before score_mod's derivative, of one head's BM rows by BN keys. */
 template <class C>
 FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_memeff_backward_params &p, const memeff_coord &t,
                          int row0, int key0, int &buffer, int thread) {
@@ -32,8 +33,8 @@ FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_memeff_backward_p
   const int lane = thread % 32, row = row0 + thread / 32 * 16 + lane / 4;
   const memeff_operands x = query_operands<C>(p, t);
   typename C::score_tile s = {}, dp = {};
-  /* some may still read the other buffer, nobody this one: there are two chunks at least, and a barrier each
-   */
+  /* some warps may still read the other buffer, none this one: there are at least two chunks, with a barrier
+   * each */
   fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
   cp_async_commit();
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);
@@ -51,8 +52,8 @@ FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_memeff_backward_p
   }
 }
 
-/* The sums of the block's BM rows, of one key each: over the warp's 16 rows in registers, then over the warps
- * in shared memory. */
+/* Stores the sums over the block's BM rows, one per key: summed over the warp's 16 rows in registers, then
+ * over the warps in shared memory. */
 template <class C>
 FA_DEVICE void write_column_sums(const fa_memeff_backward_params &p, const memeff_coord &t,
                                  const typename C::score_tile &sum, int key0, int thread) {
@@ -69,7 +70,7 @@ FA_DEVICE void write_column_sums(const fa_memeff_backward_params &p, const memef
         store_shared4(shared_base() + (thread / 32 * C::BN + 8 * n + lane * 2 + e) * 4, float_bits(x));
     }
   }
-  sync_block(); /* every warp's sums are there */
+  sync_block(); /* every warp's sums are in shared memory */
   if (thread >= C::BN || key0 + thread >= p.forward.seqlen_k) return;
   float x = 0.0f;
   FA_UNROLL
@@ -78,7 +79,7 @@ FA_DEVICE void write_column_sums(const fa_memeff_backward_params &p, const memef
                 typename C::T());
 }
 
-/* What a block sums over, [begin, end) of each axis. */
+/* What a block sums over: [begin, end) of each axis. */
 struct dbias_part {
   int batch0, batch1, head0, head1, row0, row1;
 };

@@ -1,4 +1,4 @@
-/* The device entry points of the memeff forward kernels: all, or the one that FA_ONLY says. */
+/* Device entry points of the memeff forward kernels: all, or the one in FA_ONLY. */
 #include "gpu/kernels/memeff/forward_whole.cuh"
 
 #define FA_KERNEL(name, config, function)                                                                    \

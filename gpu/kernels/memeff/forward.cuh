@@ -1,12 +1,13 @@
-/* Forward of the memeff family: float32 elements on tensor cores, and head dims of any size. One block takes BM
- * query rows of one head and VC columns of V.
+/* The memeff forward: float32 elements on tensor cores, and head dims of any size. A block works on BM query
+ * rows of one head and VC columns of V.
  *
- * Head dims of any size fit since S = Q K^T is summed over chunks of 32 columns that pass through shared
- * memory, and since blocks share the columns of O among them (each works S out again). Per key block: the
- * chunks of Q and K, double-buffered; then V's columns, fetched meanwhile. P stays f32, in registers.
+ * Any head dim fits, because S = Q K^T is accumulated over chunks of 32 columns that go through shared
+ * memory, and because blocks divide the columns of O among them (each recomputes S). Per key block: the
+ * chunks of Q and K, double-buffered, then V's columns, which are loaded meanwhile. P stays f32, in
+ * registers.
  *
- * Logits are subtracted from the maximum before they are scaled to base 2, for a bias may be as low as
- * floats go. */
+ * The maximum is subtracted from the logits before they are scaled to base 2, because a bias may be as low as
+ * -FLT_MAX. */
 #ifndef FA_GPU_KERNELS_MEMEFF_FORWARD_CUH
 #define FA_GPU_KERNELS_MEMEFF_FORWARD_CUH
 
@@ -15,8 +16,8 @@
 
 namespace fa {
 
-/* T: f32, f16 or bf16. VC: columns of V and O of a block, 64 or 128. MODS: no_mods, or flex_mods for calls of
- * family flex. */
+/* T: f32, f16 or bf16. VC: columns of V and O of a block, 64 or 128. MODS: no_mods, or flex_mods for flex
+ * calls. */
 template <class T_, int VC_, class MODS_ = no_mods> struct memeff_forward_config {
   typedef T_ T;
   typedef MODS_ MODS;
@@ -52,7 +53,7 @@ FA_DEVICE void memeff_softmax(typename C::score_tile &s, typename C::output_tile
   }
 }
 
-/* Strikes out what dropout drops, after the sums were taken. */
+/* Applies linear dropout to P, after the row sums were taken. */
 template <int N8>
 FA_DEVICE void drop_linear(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row,
                            int key) {
@@ -69,14 +70,14 @@ FA_DEVICE void drop_linear(float (&s)[N8][4], const fa_attention_params &p, cons
   }
 }
 
-/* One row's LSE; sum: over all lanes that have a part of it. */
+/* Stores one row's LSE; sum: over all lanes of the row. */
 FA_DEVICE void store_lse(const fa_attention_params &p, const memeff_coord &t, int row, float max, float sum) {
   store_global(p.lse + t.batch * p.lse_stride.batch + t.head * p.lse_stride.head +
                    (t.seq.q_row + static_cast<int64_t>(row)) * p.lse_stride.row,
                sum == 0.0f ? p.empty_lse : max + natural_log(sum));
 }
 
-/* Normalises, and writes this warp's rows of O; of LSE too in the block that has the first columns. */
+/* Normalises, and stores this warp's rows of O, and of LSE in the block that has the first columns. */
 template <class C>
 FA_DEVICE void write_rows(const fa_attention_params &p, const memeff_coord &t, const typename C::output_tile &o,
                           const row_state (&rows)[2], int row, int col0, int lane) {
@@ -100,7 +101,7 @@ FA_DEVICE void write_rows(const fa_attention_params &p, const memeff_coord &t, c
   }
 }
 
-/* S to the weights that multiply V; what was summed up so far shrinks. */
+/* From raw scores to P (the operand of P V), with O rescaled. */
 template <class C>
 FA_DEVICE void memeff_compute_p(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2],
                             const fa_attention_params &p, const memeff_coord &t, int row, int key, int kind,
@@ -113,8 +114,8 @@ FA_DEVICE void memeff_compute_p(typename C::score_tile &s, typename C::output_ti
   if (!C::MODS::ANY && p.dropout_linear) drop_linear(s, p, t, row, key);
 }
 
-/* S of this warp's rows and one key block: the first chunk is on its way when this begins, and V (if the next
- * barrier finds it unused) and the other chunks are fetched here. Leaves buffer at the one that is free. */
+/* S of this warp's rows and one key block. On entry the first chunk is already in flight; V (its buffer is
+ * free after the first barrier) and the other chunks are loaded here. On return `buffer` is the free one. */
 template <class C>
 FA_DEVICE void memeff_gemm_qk(typename C::score_tile &s, const fa_attention_params &p, const memeff_rows &q,
                            const memeff_rows &k, const memeff_rows &v, int row0, int key0, int col0, int &buffer,
@@ -123,7 +124,7 @@ FA_DEVICE void memeff_gemm_qk(typename C::score_tile &s, const fa_attention_para
   FA_NO_UNROLL
   for (int c = 0; c < n_chunks; ++c) {
     cp_async_wait<0>();
-    sync_block(); /* the chunk is there for all; all are done with the other buffer and the previous V */
+    sync_block(); /* the chunk has arrived for all; all are done with the other buffer and the previous V */
     if (c == 0)
       load_memeff_tile<typename C::T, C::BN, C::VC, C::THREADS>(shared_base() + C::V_AT, v, key0, col0, p.aligned,
                                                          thread);
@@ -139,8 +140,8 @@ FA_DEVICE void memeff_gemm_qk(typename C::score_tile &s, const fa_attention_para
   }
 }
 
-/* Grid: x over row blocks, and within each over the column blocks of O; y over query heads, z over entries.
- */
+/* Grid: x over row blocks, and within each over the column blocks of O; y over query heads, z over the
+ * batch. */
 template <class C> FA_DEVICE void memeff_forward(const fa_attention_params &p) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int n_cols = (p.head_dim_v + C::VC - 1) / C::VC, col0 = static_cast<int>(blockIdx.x) % n_cols * C::VC;
@@ -168,9 +169,9 @@ template <class C> FA_DEVICE void memeff_forward(const fa_attention_params &p) {
     typename C::score_tile s = {};
     memeff_gemm_qk<C>(s, p, q, k, v, row0, key0, col0, buffer, works, thread);
     cp_async_wait<0>();
-    sync_block(); /* V is there for all */
+    sync_block(); /* V has arrived for all */
     if (i + 1 < tiles.end()) {
-      /* without lists from what is in a register already */
+      /* without lists from what is already in a register */
       const int next_key0 = C::MODS::ANY ? tiles.at(i + 1).tile * C::BN : key0 + C::BN;
       fetch_chunk<C>(p, q, k, row0, next_key0, 0, buffer, thread);
     }

@@ -1,5 +1,6 @@
-/* Forward of float32 problems whose head dims of both sides are up to D: as gpu/kernels/memeff/forward.cuh, but with whole
- * rows in shared memory. Q stays there, K and V have two buffers; one barrier per key block. */
+/* The memeff forward of float32 problems whose head dims are up to D: like gpu/kernels/memeff/forward.cuh,
+ * but with whole rows in shared memory. Q stays there, K and V are double-buffered; one barrier per key
+ * block. */
 #ifndef FA_GPU_KERNELS_MEMEFF_FORWARD_WHOLE_CUH
 #define FA_GPU_KERNELS_MEMEFF_FORWARD_WHOLE_CUH
 
@@ -16,11 +17,11 @@ template <int D_> struct memeff_whole_config {
   static constexpr int SHARED_BYTES = STAGE_AT + 2 * STAGE_BYTES;
   static_assert(SHARED_BYTES <= 227 * 1024, "devices of compute capability 9.0 have no more");
   typedef float score_tile[BN / 8][4];
-  typedef float output_tile[VC / 8][4]; /* columns as gemm_tile_rows has them */
+  typedef float output_tile[VC / 8][4]; /* columns in the order of gemm_tile_rows */
   FA_DEVICE static uint32_t stage(int buffer) { return shared_base() + STAGE_AT + buffer * STAGE_BYTES; }
 };
 
-/* Starts the copies of a key block. */
+/* Starts copying a key block. */
 template <class C>
 FA_DEVICE void fetch_keys(const fa_attention_params &p, const memeff_coord &t, int key0, int buffer, int thread) {
   load_memeff_tile<f32, C::BN, C::D, C::THREADS>(C::stage(buffer), k_rows(p, t), key0, 0, p.aligned, thread);
@@ -29,7 +30,7 @@ FA_DEVICE void fetch_keys(const fa_attention_params &p, const memeff_coord &t, i
   cp_async_commit();
 }
 
-/* One key block for a warp, of which some row (first_row is its first) sees some key. */
+/* A warp's work on one key block of which some of its rows sees some key. first_row: the warp's first row. */
 template <class C>
 FA_DEVICE void whole_step(typename C::output_tile &o, row_state (&rows)[2], const fa_attention_params &p,
                           const memeff_coord &t, int first_row, int key0, int buffer, int thread) {
@@ -53,12 +54,12 @@ FA_DEVICE void whole_step(typename C::output_tile &o, row_state (&rows)[2], cons
   gemm_tile_rows<C::D>(o, s, first_tile_rows<C::D>(C::stage(buffer) + C::V_IN_STAGE, 0, lane));
 }
 
-/* Grid: x over row blocks, y over query heads, z over entries. */
+/* Grid: x over row blocks, y over query heads, z over the batch. */
 template <class C> FA_DEVICE void memeff_forward_whole(const fa_attention_params &p) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const grid_place place = longest_first_coord(p);
   const memeff_coord t = load_memeff_coord(p, place.batch, place.head);
-  /* under a causal mask the last rows see most keys */
+  /* under a causal mask the last rows see the most keys */
   const int row0 = (static_cast<int>(gridDim.x) - 1 - place.block) * C::BM,
             first_row = row0 + thread / 32 * 16;
   if (row0 >= t.seq.len_q) return;
@@ -78,7 +79,7 @@ template <class C> FA_DEVICE void memeff_forward_whole(const fa_attention_params
   FA_NO_UNROLL
   for (int block = blocks.begin; block < blocks.end; ++block) {
     cp_async_wait<0>();
-    sync_block(); /* K and V are there for all; all are done with the other buffer */
+    sync_block(); /* K and V have arrived for all; all are done with the other buffer */
     if (block + 1 < blocks.end) fetch_keys<C>(p, t, (block + 1) * C::BN, buffer ^ 1, thread);
     if (block >= seen.begin && block < seen.end)
       whole_step<C>(o, rows, p, t, first_row, block * C::BN, buffer, thread);

@@ -1,13 +1,14 @@
-/* Products of f32 tiles in shared memory, for kernels whose tiles are as wide as the head dim. The numbers
- * are those of gpu/kernels/memeff/tile.cuh, which says what a product is made of; the order of things is another:
+/* GEMMs of f32 tiles in shared memory, for kernels whose tiles are as wide as the head dim. The arithmetic is
+ * the 3xTF32 of gpu/kernels/memeff/tile.cuh; the order of operations differs:
  *
- *   - Operands come four floats at a time (ldmatrix, whose 8 x 8 matrices of 16 bits are 8 x 4 of floats; or
- *     16 bytes a lane), split once and used by all products of a group of four tiles of 8 columns.
- *   - The three tf32 products of such a group are taken in turns, so that a product need not wait for the one
- *     before it, into the same accumulators.
+ *   - Operands are loaded four floats at a time (by ldmatrix, whose 8 x 8 matrices of 16 bits are 8 x 4
+ *     floats, or by 16-byte loads), split once, and used by all MMAs of a group of four tiles of 8 columns.
+ *   - The three tf32 MMAs of the tiles of a group are interleaved, so that an MMA need not wait for the one
+ *     before it on the same accumulators.
  *
- * Products over rows of B (gemm_tile_rows) take 32 columns at a time: tile j of the four has columns 4 n
- * + j. A lane's accumulators of the four tiles are then four neighbours, in two places of two rows. */
+ * GEMMs over rows of B (gemm_tile_rows) take 32 columns at a time: tile j of the four has columns 4 n + j. A
+ * lane's accumulators of the four tiles are then two runs of four neighbouring columns, in each of two
+ * rows. */
 #ifndef FA_GPU_KERNELS_MEMEFF_GEMM_CUH
 #define FA_GPU_KERNELS_MEMEFF_GEMM_CUH
 
@@ -15,7 +16,7 @@
 
 namespace fa {
 
-/* Into four tiles, x[n] the first. */
+/* One MMA step into four tiles, of which x[n] is the first. */
 template <int N8>
 FA_DEVICE void mma_group(float (&x)[N8][4], int n, const tf32_a &a, const tf32_b (&b)[4]) {
   FA_UNROLL
@@ -26,11 +27,11 @@ FA_DEVICE void mma_group(float (&x)[N8][4], int n, const tf32_a &a, const tf32_b
   for (int j = 0; j < 4; ++j) mma_tf32(x[n + j], a.big, b[j].k0.big, b[j].k4.big);
 }
 
-/* The lane's address for A of 16 rows from row0 on, and the products' depth along the columns. */
+/* The lane's address for A: 16 rows from row0 on, k along the columns. */
 template <int COLS> FA_DEVICE uint32_t first_tile_a(uint32_t tile, int row0, int lane) {
   return tile + (row0 + lane % 16) * memeff_row<COLS>::BYTES + lane / 16 * 16;
 }
-/* Depth 8, from the address on. */
+/* 8 columns of k from the address on. */
 FA_DEVICE void load_tile_a(tf32_a &a, uint32_t at) {
   uint32_t x[4];
   ldmatrix_x4(x, at);
@@ -38,7 +39,7 @@ FA_DEVICE void load_tile_a(tf32_a &a, uint32_t at) {
   for (int i = 0; i < 4; ++i) set_a(a, i, as_float(x[i]));
 }
 
-/* The same for B whose columns are 8 rows of a tile; depth 16. */
+/* The same for B, whose columns are 8 rows of a tile; 16 columns of k. */
 template <int COLS> FA_DEVICE uint32_t first_tile_b(uint32_t tile, int lane) {
   return tile + lane % 8 * memeff_row<COLS>::BYTES + lane / 8 * 16;
 }
@@ -69,8 +70,8 @@ FA_DEVICE void gemm_tiles(float (&x)[N8][4], uint32_t a_first, uint32_t b_first)
   }
 }
 
-/* The lane's address for B of 32 columns from col0 on, and the depth along the rows: of every eight rows,
- * depth l % 4 is row l % 4 * 2, and depth l % 4 + 4 the next. */
+/* The lane's address for B: 32 columns from col0 on, k along the rows. Of every eight rows, k = l % 4 is row
+ * l % 4 * 2, and k = l % 4 + 4 the next row. */
 template <int COLS> FA_DEVICE uint32_t first_tile_rows(uint32_t tile, int col0, int lane) {
   return tile + lane % 4 * 2 * memeff_row<COLS>::BYTES + (col0 + lane / 4 * 4) * 4;
 }
@@ -81,7 +82,7 @@ template <int COLS> FA_DEVICE void load_tile_rows(tf32_b (&b)[4], uint32_t at) {
   for (int j = 0; j < 4; ++j) b[j] = tf32_b{split(as_float(k0[j])), split(as_float(k4[j]))};
 }
 
-/* x += W B: W the warp's accumulators of 8 K8 columns, B as many rows of a tile and all of its columns. */
+/* x += W B: W the warp's accumulators of 8 K8 columns, B as many rows of a tile with all its columns. */
 template <int COLS, int K8>
 FA_DEVICE void gemm_tile_rows(float (&x)[COLS / 8][4], const float (&w)[K8][4], uint32_t b_first) {
   FA_UNROLL
@@ -97,8 +98,8 @@ FA_DEVICE void gemm_tile_rows(float (&x)[COLS / 8][4], const float (&w)[K8][4], 
   }
 }
 
-/* x += A B, for 32 columns of B: A 16 rows of a tile whose columns lie in the order of first_tile_rows,
- * [begin, end) in eights of them; a_first and b_first as for the tiles' beginnings. */
+/* x += A B for 32 columns of B. A is 16 rows of a tile whose columns are in the order of first_tile_rows;
+ * [begin, end): the columns used, in eights. a_first and b_first are those of the whole tiles. */
 template <int A_COLS, int B_COLS>
 FA_DEVICE void gemm_ordered(float (&x)[4][4], uint32_t a_first, uint32_t b_first, int begin, int end) {
   FA_UNROLL_2
@@ -110,13 +111,13 @@ FA_DEVICE void gemm_ordered(float (&x)[4][4], uint32_t a_first, uint32_t b_first
     mma_group(x, 0, a, b);
   }
 }
-/* Where column c of eight lies in that order. */
+/* The position of column c of eight in that order. */
 FA_DEVICE int in_depth_order(int c) {
   return c / 2 + c % 2 * 4;
 }
 
-/* Writes the 16 rows of a warp of what gemm_tile_rows made, each of the lane's two rows times its factor,
- * to rows of n_cols columns at `to`, that of row 0. row: the lane's first. */
+/* Stores a warp's 16 rows of a result of gemm_tile_rows, each of the lane's two rows times its factor. to:
+ * row 0 of a tensor with n_cols columns; row: the lane's first. */
 template <int N8>
 FA_DEVICE void write_tile(float *to, int64_t stride, const float (&x)[N8][4], const float (&factor)[2],
                           int row, int n_rows, int n_cols, bool aligned, int lane) {

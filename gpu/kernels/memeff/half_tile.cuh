@@ -1,7 +1,7 @@
 /* Tiles of 16-bit elements for the portable flex kernels: rows of any head dim and alignment, chunk by chunk.
  *
- * A row of COLS elements takes 16 bytes more, COLS being a multiple of 32: an odd multiple of 16 bytes, so
- * that the eight rows of an ldmatrix phase lie in different banks. */
+ * A row of COLS elements, a multiple of 32, is padded by 16 bytes: to an odd multiple of 16 bytes, so that
+ * the eight rows of an ldmatrix phase are in different banks. */
 #ifndef FA_GPU_KERNELS_MEMEFF_HALF_TILE_CUH
 #define FA_GPU_KERNELS_MEMEFF_HALF_TILE_CUH
 
@@ -14,8 +14,8 @@ template <int COLS> struct half_row {
   static constexpr int BYTES = COLS * 2 + 16;
 };
 
-/* ROWS x COLS of a head from row row0, column col0 on; zeros where there is nothing. aligned: rows begin on
- * 16 bytes and n_cols is a multiple of 8; the copies are asynchronous then, to be committed by the caller. */
+/* Loads ROWS x COLS of a head from row row0, column col0 on; zeros outside. aligned: rows begin on 16 bytes
+ * and n_cols is a multiple of 8; the copies are then asynchronous, and the caller commits. */
 template <int ROWS, int COLS, int THREADS>
 FA_DEVICE void load_half(uint32_t tile, const memeff_rows &from, int row0, int col0, bool aligned, int thread) {
   constexpr int CHUNKS = COLS / 8;
@@ -39,8 +39,10 @@ FA_DEVICE void load_half(uint32_t tile, const memeff_rows &from, int row0, int c
   }
 }
 
-/* The lane's address for A of 16 rows from row0 on, along the columns; for B whose columns are 16 rows of a
- * tile; and for B whose depth is 16 rows, 16 columns at once. */
+/* The lane's address for
+ *   first_half_a      A: 16 rows from row0 on, k along the columns
+ *   first_half_b      B: its columns are 16 rows of a tile
+ *   first_half_rows   B: k along 16 rows, 16 columns at once */
 template <int COLS> FA_DEVICE uint32_t first_half_a(uint32_t tile, int row0, int lane) {
   return tile + (row0 + lane % 16) * half_row<COLS>::BYTES + lane / 16 * 16;
 }
@@ -69,7 +71,7 @@ FA_DEVICE void gemm_half(float (&x)[N8][4], uint32_t a_first, uint32_t b_first, 
   }
 }
 
-/* x += W B: W the warp's accumulators over 8 K8 columns, rounded to elements, B as many rows of a tile, 8 N8
+/* x += W B: W the warp's accumulators over 8 K8 columns, rounded to 16 bits, B as many rows of a tile, 8 N8
  * of its columns. */
 template <int COLS, int K8, int N8, class T>
 FA_DEVICE void gemm_half_rows(float (&x)[N8][4], const float (&w)[K8][4], uint32_t b_first, T t) {

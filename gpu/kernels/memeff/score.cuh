@@ -1,5 +1,5 @@
-/* Scores of the memeff kernels: 16 rows x 64 keys to a warp, in accumulators of m16n8 tiles; from raw products
- * to logits. */
+/* Scores of the memeff kernels: 16 rows x 64 keys per warp, in m16n8 accumulator tiles; from raw scores to
+ * logits. */
 #ifndef FA_GPU_KERNELS_MEMEFF_SCORE_CUH
 #define FA_GPU_KERNELS_MEMEFF_SCORE_CUH
 
@@ -8,9 +8,9 @@
 
 namespace fa {
 
-static constexpr int MEMEFF_CHUNK = 32; /* columns of Q and K, or of V and dO, that are in shared memory */
+static constexpr int MEMEFF_CHUNK = 32; /* columns of Q and K, or of V and dO, in one buffer in shared memory */
 
-/* What a block works on. */
+/* The coordinates of a block's work. */
 struct memeff_coord {
   sequence seq;
   int batch, head, kv_head;
@@ -20,14 +20,14 @@ FA_DEVICE memeff_coord load_memeff_coord(const fa_attention_params &p, int batch
   return memeff_coord{load_sequence(p, batch), batch, head, head / p.heads_per_kv};
 }
 
-/* Which block of which head of which entry a block of the grid takes. */
+/* The block of rows or keys, head and sequence that a block of the grid works on. */
 struct grid_place {
   int block, head, batch;
 };
 
-/* Where masks make some blocks of a head longer than others, eight heads take interleaved: block 0 of each, then
- * block 1, so that if those come in descending order no long one is left for the end. Eight, so that what
- * they read stays in the L2 cache. */
+/* If masks make some blocks of a head longer than others, eight heads are interleaved: block 0 of each, then
+ * block 1 of each. If the blocks come in descending order of length, no long block is left for the end. Only
+ * eight, so that what they read stays in the L2 cache. */
 FA_DEVICE grid_place longest_first_coord(const fa_attention_params &p) {
   if (p.window_left < 0 && p.window_right < 0)
     return grid_place{static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
@@ -41,7 +41,7 @@ FA_DEVICE grid_place longest_first_coord(const fa_attention_params &p) {
                     static_cast<int>(head / heads)};
 }
 
-/* The rows of one head of a tensor, for one entry; n_cols of them count. */
+/* The rows of one head and sequence of a tensor; the first n_cols columns are used. */
 FA_DEVICE memeff_rows rows_of(const void *base, const fa_kernel_strides &s, int batch, int head, int row0,
                             int n_rows, int n_cols) {
   return memeff_rows{base, batch * s.batch + head * s.head + row0 * s.row, s.row, n_rows, n_cols};
@@ -56,7 +56,7 @@ FA_DEVICE memeff_rows v_rows(const fa_attention_params &p, const memeff_coord &t
   return rows_of(p.v, p.v_stride, t.batch, t.kv_head, t.seq.k_row, t.seq.len_k, p.head_dim_v);
 }
 
-/* Has this warp any of the block's rows that exist? The others help to fetch, and multiply nothing. */
+/* True if this warp has any rows within the sequence. The other warps help to load, and skip the GEMMs. */
 FA_DEVICE bool warp_has_rows(int row0, int n_rows, int thread) {
   return row0 + thread / 32 * 16 < n_rows;
 }
@@ -65,8 +65,7 @@ FA_DEVICE int64_t bias_row(const fa_attention_params &p, const memeff_coord &t, 
   return t.batch * p.bias_stride.batch + t.head * p.bias_stride.head + row * p.bias_stride.row;
 }
 
-/* Logits: scaled, biased, and -inf for what a row does not see. row, key: of the lane's element 0, in the
- * entry. */
+/* Logits: scaled, with bias, and -inf where masked. row, key: of the lane's element 0, in the sequence. */
 template <class T, int N8>
 FA_DEVICE void make_logits(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row,
                            int key) {

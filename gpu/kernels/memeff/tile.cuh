@@ -1,13 +1,12 @@
-/* Tiles of f32 in shared memory, and what the kernels of the memeff family do with them: those for float32
- * elements, and for head dims that no 16-bit kernel holds. Whatever the elements' type is, they become f32 on
- * the way in.
+/* Tiles of f32 in shared memory, and the GEMMs of the memeff kernels on them: for float32 elements, and for
+ * head dims that no 16-bit kernel supports. Elements of any type are converted to f32 when they are loaded.
  *
- * Products are made of three tf32 ones (x = big + small, x y = small big + big small + big big, the fourth
- * is below what f32 shows): as exact as f32 arithmetic, on the tensor cores.
+ * GEMMs are 3xTF32: x = big + small, x y = small big + big small + big big; the fourth product is below f32's
+ * precision. They are as accurate as f32 arithmetic, on tensor cores.
  *
- * A row of COLS floats takes COLS + 4, COLS being a multiple of 32: rows of a fragment, eight of them by four
- * columns, then lie in 32 different banks; and so do two neighbouring rows by eight columns, for products
- * that run over rows. */
+ * A row of COLS floats, a multiple of 32, is padded to COLS + 4. Eight rows by four columns of a fragment are
+ * then in 32 different banks, and so are two neighbouring rows by eight columns, for GEMMs with k along the
+ * rows. */
 #ifndef FA_GPU_KERNELS_MEMEFF_TILE_CUH
 #define FA_GPU_KERNELS_MEMEFF_TILE_CUH
 
@@ -38,17 +37,18 @@ template <class T> FA_DEVICE void store_element(void *base, int64_t index, float
 template <class T> struct is_f32 { static constexpr bool value = false; };
 template <> struct is_f32<f32> { static constexpr bool value = true; };
 
-/* ---- from global memory ---- */
+/* ---- loads from global memory ---- */
 
-/* Rows of a tensor's head: the first one's first element, and the elements from one row to the next. */
+/* The rows of one head of a tensor. first: offset of the first row; stride: from one row to the next, in
+ * elements. */
 struct memeff_rows {
   const void *base;
   int64_t first, stride;
-  int n_rows, n_cols; /* beyond them: zeros, and nothing is read */
+  int n_rows, n_cols; /* outside: zeros, and no read */
 };
 
-/* ROWS x COLS of them from row row0, column col0 on. aligned (f32): rows begin on 16 bytes and n_cols is a
- * multiple of 4; the copies are asynchronous then, to be committed by the caller. */
+/* Loads ROWS x COLS of them from row row0, column col0 on. aligned (f32 only): rows begin on 16 bytes and
+ * n_cols is a multiple of 4; the copies are then asynchronous, and the caller commits. */
 template <class T, int ROWS, int COLS, int THREADS>
 FA_DEVICE void load_memeff_tile(uint32_t tile, const memeff_rows &from, int row0, int col0, bool aligned, int thread) {
   constexpr int QUADS = COLS / 4;
@@ -70,13 +70,13 @@ FA_DEVICE void load_memeff_tile(uint32_t tile, const memeff_rows &from, int row0
   }
 }
 
-/* ---- products ---- */
+/* ---- GEMMs ---- */
 
 struct tf32_parts {
   uint32_t big, small;
 };
 
-/* The upper 19 bits of what is stored count; half a unit of them is added first, which rounds to nearest. */
+/* An MMA uses the upper 19 bits; adding half a unit of them first rounds to nearest. */
 FA_DEVICE tf32_parts split(float x) {
   tf32_parts p;
   p.big = (float_bits(x) + 0x1000u) & 0xffffe000u;
@@ -88,7 +88,7 @@ struct tf32_a {
   uint32_t big[4], small[4];
 };
 struct tf32_b {
-  tf32_parts k0, k4; /* depth l % 4 and l % 4 + 4, column l / 4 */
+  tf32_parts k0, k4; /* k = l % 4 and l % 4 + 4, column l / 4 */
 };
 
 FA_DEVICE void mma_3xtf32(float (&d)[4], const tf32_a &a, const tf32_b &b) {
@@ -103,13 +103,13 @@ FA_DEVICE void set_a(tf32_a &a, int i, float x) {
   a.small[i] = p.small;
 }
 
-/* A of 16 rows of a tile, depth 8 columns. first: the lane's address, row l / 4 and column l % 4 of them. */
+/* A: 16 rows of a tile, 8 columns of k. first: the lane's address, at row l / 4 and column l % 4. */
 template <int COLS> FA_DEVICE void load_memeff_a(tf32_a &a, uint32_t first) {
   FA_UNROLL
   for (int i = 0; i < 4; ++i)
     set_a(a, i, as_float(load_shared4(first + i % 2 * 8 * memeff_row<COLS>::BYTES + i / 2 * 16)));
 }
-/* B whose columns are 8 rows of a tile, depth 8 columns; first as for A. */
+/* B whose columns are 8 rows of a tile, 8 columns of k; first as for A. */
 FA_DEVICE tf32_b load_memeff_b(uint32_t first) {
   return tf32_b{split(as_float(load_shared4(first))), split(as_float(load_shared4(first + 16)))};
 }
@@ -117,16 +117,17 @@ template <int COLS> FA_DEVICE uint32_t memeff_fragment_rows(uint32_t tile, int r
   return tile + (row0 + lane / 4) * memeff_row<COLS>::BYTES + lane % 4 * 4;
 }
 
-/* A product over the columns of an accumulator tile: A is the accumulators of 8 columns as they lie in the
- * registers (depth l % 4 is column l % 4 * 2, depth l % 4 + 4 the next), and B takes its rows in that order.
- */
+/* The accumulators of 8 columns as an A operand, for GEMMs with k along the columns of an accumulator tile.
+ * Registers stay where they are: k = l % 4 is column l % 4 * 2, k = l % 4 + 4 the next, and B takes its rows
+ * in that order. */
 FA_DEVICE void accumulators_as_a(tf32_a &a, const float (&x)[4]) {
   set_a(a, 0, x[0]);
   set_a(a, 1, x[2]);
   set_a(a, 2, x[1]);
   set_a(a, 3, x[3]);
 }
-/* B of 8 columns of a tile, depth 8 rows in that order. first: row l % 4 * 2, column l / 4 of them. */
+/* B: 8 columns of a tile, 8 rows of k in that order. first: the lane's address, at row l % 4 * 2, column l /
+ * 4. */
 template <int COLS> FA_DEVICE tf32_b load_memeff_b_rows(uint32_t first) {
   return tf32_b{split(as_float(load_shared4(first))),
                 split(as_float(load_shared4(first + memeff_row<COLS>::BYTES)))};
@@ -148,8 +149,8 @@ FA_DEVICE void gemm_chunk(float (&x)[N8][4], uint32_t a_first, uint32_t b_first)
   }
 }
 
-/* x += W B: W the warp's accumulators over K8 * 8 columns, B as many rows of a tile, N8 * 8 of its columns.
- */
+/* x += W B: W the warp's accumulators over K8 * 8 columns, B as many rows of a tile, N8 * 8 of its
+ * columns. */
 template <int COLS, int K8, int N8>
 FA_DEVICE void gemm_rows(float (&x)[N8][4], const float (&w)[K8][4], uint32_t b_first) {
   FA_UNROLL

@@ -1,4 +1,5 @@
-/* Which tiles a flex kernel visits, and which pairs of them are visible. */
+/* The tiles that a flex kernel visits, and the visibility of their pairs (row, key) by block lists and
+ * mask_mod. */
 #ifndef FA_GPU_KERNELS_MODS_BLOCKS_CUH
 #define FA_GPU_KERNELS_MODS_BLOCKS_CUH
 
@@ -7,7 +8,7 @@
 
 namespace fa {
 
-/* The i-th of n tiles to visit; entry NULL: tiles first, first + 1 .. of one kind. */
+/* n tiles to visit; entry NULL: tiles first, first + 1, ..., all of one kind. */
 struct flex_walk {
   const int32_t *entry;
   int n, first, kind;
@@ -16,8 +17,8 @@ struct flex_tile {
   int tile, kind; /* fa_flex_kind */
 };
 
-/* Of tile `tile` along the lists' axis; without lists, those of `range`. range is what the masks by position
- * leave: tiles of a list outside of it are visited too, and their pairs hidden. */
+/* The tiles to visit for tile `tile` along the lists' axis; without lists, those of `range`, which the masks
+ * by position leave. With lists, tiles outside the range are visited too, and their pairs masked. */
 template <class MODS>
 FA_DEVICE flex_walk flex_tiles(const fa_flex_args &x, const fa_flex_lists &lists, int batch, int head,
                                int tile, block_range range) {
@@ -34,7 +35,7 @@ FA_DEVICE flex_tile flex_at(const flex_walk &w, int i) {
   return flex_tile{entry >> 2, entry & 3};
 }
 
-/* Either way of visiting tiles, for kernels that a policy makes flex ones: at(begin()) .. at(end() - 1). */
+/* The walk over tiles for kernels with and without flex, chosen by MODS: at(begin()) .. at(end() - 1). */
 template <class MODS> struct tile_walk {
   flex_walk w;
   FA_DEVICE tile_walk(const fa_flex_args &x, const fa_flex_lists &lists, int batch, int head, int tile,
@@ -53,9 +54,9 @@ template <> struct tile_walk<no_mods> {
   FA_DEVICE flex_tile at(int i) const { return flex_tile{i, FA_FLEX_FULL}; }
 };
 
-/* Do block lists and mask_mod show the pair? kind: of its tile. The masks by position are not looked at, but
- * the pair exists. */
-template <class MODS> FA_DEVICE bool flex_shows(const fa_flex_args &x, int kind, const flex_pair &at) {
+/* True if block lists and mask_mod leave the pair visible. kind: of its tile. Masks by position are not
+ * tested, but the pair must lie within the sequence. */
+template <class MODS> FA_DEVICE bool flex_visible(const fa_flex_args &x, int kind, const flex_pair &at) {
   if (kind == FA_FLEX_MIXED) {
     const int64_t block = at.b * x.map_batch_stride + at.h * x.map_head_stride +
                           static_cast<int64_t>(at.i / x.q_block) * x.n_kv_blocks + at.j / x.kv_block;

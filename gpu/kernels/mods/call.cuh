@@ -1,20 +1,20 @@
-/* score_mod and mask_mod as kernels see them: one type with the same members on both sides.
+/* score_mod and mask_mod as kernels see them: one type, with the same members on a device and on the host.
  *
- *   has_score(x), has_mask(x)    is there such an expression? a constant on a device
- *   score(x, s, at)              score_mod of s, which is after scale and softcap
- *   mask(x, at)                  does mask_mod show the pair?
- *   slope(x, s, at, add)         d score_mod / d score; add(buffer, element, slope) for every read of a
- * buffer whose gradient is wanted, in an order that is always the same READS                        some read
- * may be reported: gradients of buffers are wanted
+ *   has_score(x), has_mask(x)      whether there is such an expression; a constant on a device
+ *   score(x, s, at)                score_mod of s, which is after scale and softcap
+ *   mask(x, at)                    whether mask_mod leaves the pair visible
+ *   derivative(x, s, at, add)      d score_mod / d score. Calls add(buffer, element, derivative) for every
+ *                                  read of a buffer whose gradient is wanted, always in the same order
+ *   READS                          whether there can be such reads: gradients of captured buffers are wanted
  *
- * x: the call's fa_flex_args. On a device the functions are compiled for the call: the translation unit
- * defines, before it includes this,
+ * x: the call's fa_flex_args. On a device the functions are compiled for the call; before it includes this
+ * file, the translation unit defines
  *
- *   FA_FLEX_SCORE, FA_FLEX_MASK     1 where there is one: then fa_flex_score, fa_flex_mask are defined, as
- *                                   gpu/expr/emit.h declares them
- *   FA_FLEX_DERIVATIVE                   1 where fa_flex_derivative is: in backward units with a score_mod
- *   FA_FLEX_READS                   its number of reads
- *   FA_FLEX_READ_BUFFERS            the buffers that they read: 0, 0, 2 */
+ *   FA_FLEX_SCORE, FA_FLEX_MASK    1 if there is one: then fa_flex_score, fa_flex_mask are defined, as
+ *                                  gpu/expr/emit.h declares them
+ *   FA_FLEX_DERIVATIVE             1 if fa_flex_derivative is: in backward units with a score_mod
+ *   FA_FLEX_READS                  its number of reads
+ *   FA_FLEX_READ_BUFFERS           the buffers that they read, such as 0, 0, 2 */
 #ifndef FA_GPU_KERNELS_MODS_CALL_CUH
 #define FA_GPU_KERNELS_MODS_CALL_CUH
 
@@ -25,7 +25,7 @@ namespace fa {
 
 typedef fa_flex_pair flex_pair;
 
-/* Kernels of other families. */
+/* For kernels of the other families. */
 struct no_mods {
   static constexpr bool ANY = false, READS = false;
 };

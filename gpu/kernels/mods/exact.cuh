@@ -1,14 +1,14 @@
-/* Sums of floats that do not depend on the order of additions: exact, in integers.
+/* Sums of floats that do not depend on the order of the additions: exact, in integers.
  *
- * Every finite float is a whole number of 2^-149, less than 2^277. An element's sum is that whole number, as
- * FLEX_LIMBS signed 64-bit integers whose units lie 24 bits apart: limb k counts 2^(24 k - 149). A float has
- * 24 significant bits, so it is part of two neighbouring limbs at most, with less than 2^24 in each; and each
- * limb holds any 2^38 of such parts. Additions to the limbs are atomic and associative: whatever their order,
- * the same integers come out. NaN and infinities are counted beside them, and decide as in a sum of floats:
- * NaN, or infinities of both signs, make NaN, and infinities of one sign that infinity. Finite numbers never
- * overflow on the way.
+ * Every finite float is a multiple of 2^-149, less than 2^277. The sum of an element, as a multiple of
+ * 2^-149, is kept in FLEX_LIMBS signed 64-bit integers whose units are 24 bits apart: limb k counts 2^(24 k -
+ * 149). A float has 24 significant bits, so it adds to at most two neighbouring limbs, less than 2^24 to
+ * each, and each limb has room for any 2^38 such additions. Additions to limbs are atomic and associative: in
+ * any order they give the same integers. NaN and infinities are counted separately, and decide as in a sum of
+ * floats: NaN, or infinities of both signs, give NaN; infinities of one sign give that infinity. Finite
+ * numbers never overflow on the way.
  *
- * Rounding, once at the end, is to nearest, ties to even. A sum that is 0 is +0. */
+ * The sum is rounded once at the end, to nearest, ties to even. A sum of 0 is +0. */
 #ifndef FA_GPU_KERNELS_MODS_EXACT_CUH
 #define FA_GPU_KERNELS_MODS_EXACT_CUH
 
@@ -21,7 +21,7 @@ static constexpr int FLEX_LIMBS = 12, FLEX_LIMB_BITS = 24;
 static constexpr int FLEX_NAN = FLEX_LIMBS, FLEX_PLUS = FLEX_LIMBS + 1, FLEX_MINUS = FLEX_LIMBS + 2;
 static_assert(FLEX_MINUS < FA_FLEX_EXACT_WORDS, "limbs, and counts of NaN, +inf and -inf");
 
-/* sum: FA_FLEX_EXACT_WORDS. */
+/* sum: FA_FLEX_EXACT_WORDS words. */
 FA_DEVICE void exact_add(uint64_t *sum, float x) {
   const uint32_t bits = float_bits(x), exponent = bits >> 23 & 0xff;
   if (exponent == 0xff) {
@@ -29,7 +29,7 @@ FA_DEVICE void exact_add(uint64_t *sum, float x) {
     return;
   }
   const uint32_t mantissa = (bits & 0x7fffff) | (exponent ? 0x800000u : 0u);
-  const int unit = exponent ? static_cast<int>(exponent) - 1 : 0; /* the last bit's, above 2^-149 */
+  const int unit = exponent ? static_cast<int>(exponent) - 1 : 0; /* exponent of the last bit, above 2^-149 */
   const int limb = unit / FLEX_LIMB_BITS;
   const uint64_t shifted = static_cast<uint64_t>(mantissa) << unit % FLEX_LIMB_BITS;
   const uint64_t low = shifted & 0xffffff, high = shifted >> FLEX_LIMB_BITS;
@@ -38,7 +38,7 @@ FA_DEVICE void exact_add(uint64_t *sum, float x) {
   if (high) atomic_add(sum + limb + 1, negative ? 0 - high : high);
 }
 
-/* sign * the limbs as digits of 24 bits; returns what is left above them, negative if the number is. */
+/* sign * the limbs as digits of 24 bits; returns the carry out of the last, negative if the number is. */
 FA_DEVICE int64_t exact_digits(uint32_t (&digit)[FLEX_LIMBS], const uint64_t (&limb)[FLEX_LIMBS],
                                bool negate) {
   int64_t carry = 0;
@@ -51,12 +51,12 @@ FA_DEVICE int64_t exact_digits(uint32_t (&digit)[FLEX_LIMBS], const uint64_t (&l
   return carry;
 }
 
-/* The number of 2^-149 that digits make, as the bits of a float. */
+/* The bits of the float nearest to the digits' multiple of 2^-149. */
 FA_DEVICE uint32_t exact_magnitude(const uint32_t (&digit)[FLEX_LIMBS], int64_t above) {
   if (above) return 0x7f800000u;
   uint64_t top = 0; /* the highest digit that is not 0, and the one below it */
   int at = 0;
-  bool sticky = false; /* anything below those two */
+  bool sticky = false; /* any bit set below those two */
   FA_UNROLL
   for (int k = FLEX_LIMBS - 1; k >= 0; --k) {
     if (top >> FLEX_LIMB_BITS) {
@@ -66,8 +66,8 @@ FA_DEVICE uint32_t exact_magnitude(const uint32_t (&digit)[FLEX_LIMBS], int64_t 
       top = top << FLEX_LIMB_BITS | digit[k];
     }
   }
-  /* top is in units of 2^(24 at - 149); to its 24 leading bits, or to units of 2^-149 where those are fewer
-   */
+  /* top is in units of 2^(24 at - 149): round to its 24 leading bits, or to units of 2^-149 where those are
+   * fewer */
   int shift = 0;
   while (top >> shift >> FLEX_LIMB_BITS) ++shift;
   const uint64_t rest = top & ((static_cast<uint64_t>(1) << shift) - 1),
@@ -75,8 +75,7 @@ FA_DEVICE uint32_t exact_magnitude(const uint32_t (&digit)[FLEX_LIMBS], int64_t 
   uint64_t mantissa = top >> shift;
   if (shift && (rest > half || (rest == half && (sticky || (mantissa & 1))))) ++mantissa;
   const int unit = FLEX_LIMB_BITS * at + shift;
-  /* a mantissa that rounds up to 2^24 carries into the exponent, and one below 2^23 is subnormal: unit is 0
-   */
+  /* a mantissa that rounds up to 2^24 carries into the exponent; one below 2^23 is subnormal: unit is 0 */
   const uint64_t bits = (static_cast<uint64_t>(unit) << 23) + mantissa;
   return bits < 0x7f800000u ? static_cast<uint32_t>(bits) : 0x7f800000u;
 }
@@ -95,7 +94,7 @@ FA_DEVICE float exact_round(const uint64_t *sum) {
   return as_float(exact_magnitude(digit, above) | (negative ? 0x80000000u : 0u));
 }
 
-/* ---- kernels: a block has FA_FLEX_EXACT_ELEMENTS elements of one buffer ---- */
+/* ---- kernels: a block works on FA_FLEX_EXACT_ELEMENTS elements of one buffer ---- */
 
 FA_DEVICE void flex_exact_clear(const fa_flex_exact_params &p) {
   const int k = static_cast<int>(blockIdx.y);

@@ -1,19 +1,19 @@
-/* Gradients of captured buffers: a thread's shares of elements, on their way to memory.
+/* Gradients of captured buffers: accumulates a thread's contributions in registers and adds them to memory.
  *
- * In an expression like slopes[h] every pair of a tile adds to one element, in table[q_idx - kv_idx] nearly
- * every pair to another. So a thread keeps, for each read of the expression, one element and its sum in
- * registers, for as long as the element stays the same; and at the end a warp adds up what its lanes hold of
- * the same element.
+ * With an expression like slopes[h] every pair of a tile adds to one element; with table[q_idx - kv_idx]
+ * nearly every pair adds to another. So for each read of the expression a thread keeps one element and its
+ * sum in registers as long as the element stays the same, and at the end the lanes of a warp that hold the
+ * same element are summed.
  *
  *   flex_gradients<MODS> gradients;                       // of a thread, in registers
  *   for (pairs)
- *     slope = MODS::derivative(x, score, at, gradients.adder(x, g));     // lanes may part here
+ *     derivative = MODS::derivative(x, score, at, gradients.adder(x, g));     // lanes may diverge here
  *   gradients.flush(x, lane);                             // all lanes of the warp together
  *
- * A share that is 0 touches nothing, and where g is 0, slope must not be asked: a slope that has no value may
- * stand there. Sums of one thread, and of a warp, are in the order of its work. The additions of several
- * threads come in any order: into floats (fa_flex_args.dbuffer), or where args.exact is, into exact sums, and
- * then the results are the same in every run, if each thread's work between construction and flush is. */
+ * A contribution of 0 adds nothing. Where g is 0, derivative must not be called: the derivative may not exist
+ * there. The sums of one thread, and of a warp, are in the order of its work. Threads add to memory in any
+ * order: to floats (fa_flex_args.dbuffer) or, where fa_flex_args.exact is set, to exact sums; then the
+ * results are the same in every run if each thread's work between construction and flush is. */
 #ifndef FA_GPU_KERNELS_MODS_GRADIENT_CUH
 #define FA_GPU_KERNELS_MODS_GRADIENT_CUH
 
@@ -22,14 +22,14 @@
 
 namespace fa {
 
-/* Reads whose sums are kept in registers; those of further ones go to memory one by one. */
+/* Reads whose sums are kept in registers; those of further reads are added to memory one by one. */
 #ifdef FA_FLEX_READS
 static constexpr int FLEX_SLOTS = FA_FLEX_READS < 1 ? 1 : FA_FLEX_READS < 8 ? FA_FLEX_READS : 8;
 #else
 static constexpr int FLEX_SLOTS = 8;
 #endif
 
-/* How many of them this call has: the same for all threads. */
+/* The number of those reads in this call: the same for all threads. */
 FA_DEVICE int flex_slots(const fa_flex_args &x) {
 #ifdef FA_FLEX_READS
   return FLEX_SLOTS;
@@ -50,8 +50,8 @@ FA_CALLED void call_add_to_captured(const fa_flex_args &x, int buffer, int64_t e
   add_to_captured(x, buffer, element, share);
 }
 
-/* CALLED: what goes to memory goes there by a call, which halves the time that kernels with many pairs to a
- * thread take to compile; kernels of wgmma must not have calls. */
+/* CALLED: additions to memory are function calls, which halves the compile time of kernels with many pairs
+ * per thread. Kernels with wgmma must not have calls. */
 template <class MODS, bool CALLED = false> struct flex_gradients {
   int64_t element[FLEX_SLOTS]; /* -1: none */
   float sum[FLEX_SLOTS];
@@ -66,7 +66,8 @@ template <class MODS, bool CALLED = false> struct flex_gradients {
     }
   }
 
-  /* What MODS::derivative is to call at a pair: it counts the reads, whose order is always the same. */
+  /* The functor that MODS::derivative calls at a pair. It counts the reads, whose order is always the
+   * same. */
   struct pair_adder {
     const fa_flex_args &x;
     flex_gradients &to;
@@ -90,7 +91,7 @@ template <class MODS, bool CALLED = false> struct flex_gradients {
       return;
     }
     FA_UNROLL
-    for (int k = 0; k < FLEX_SLOTS; ++k) { /* read is known to the compiler, k too */
+    for (int k = 0; k < FLEX_SLOTS; ++k) { /* read and k are both compile-time constants here */
       if (k != read) continue;
       if (element[k] == at) {
         sum[k] += share;
@@ -103,7 +104,7 @@ template <class MODS, bool CALLED = false> struct flex_gradients {
     }
   }
 
-  /* Afterwards nothing is held. */
+  /* Leaves every slot empty. */
   FA_DEVICE void flush(const fa_flex_args &x, int lane) {
     if (!MODS::READS) return;
     FA_UNROLL
@@ -126,7 +127,7 @@ template <class MODS, bool CALLED = false> struct flex_gradients {
   }
 };
 
-/* Kernels of other families hold nothing. */
+/* For kernels of the other families: nothing to accumulate. */
 template <bool CALLED> struct flex_gradients<no_mods, CALLED> {
   FA_DEVICE void flush(const fa_flex_args &, int) {}
 };

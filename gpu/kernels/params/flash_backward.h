@@ -1,4 +1,4 @@
-/* Arguments of the flash backward kernels, as the host fills them and the device reads them. */
+/* Arguments of the flash and Hopper backward kernels, filled in by the host and read by the device. */
 #ifndef FA_GPU_KERNELS_PARAMS_FLASH_BACKWARD_H
 #define FA_GPU_KERNELS_PARAMS_FLASH_BACKWARD_H
 
@@ -6,8 +6,8 @@
 
 /* One struct for all kernels of a call (gpu/kernels/params/flash_backward_grids.h). */
 typedef struct fa_backward_params {
-  /* As in the forward call, which wrote o and lse; here they are read. The scales come below, with their
-   * sign: score_sign, scale, scale_log2 and empty_lse are not looked at. */
+  /* As in the forward call, which wrote o and lse; here both are read. The scales below have their sign, and
+   * score_sign, scale, scale_log2 and empty_lse of the forward call are not read. */
   fa_attention_params forward;
   const uint16_t *d_o;
   const float *d_lse; /* NULL: none */
@@ -16,28 +16,32 @@ typedef struct fa_backward_params {
   float scale, scale_log2;             /* scale and scale * log2(e), any sign */
   float inverse_softcap, softcap_log2; /* 1 / softcap, softcap * log2(e); 0: no softcap */
   float
-      lse_factor; /* of what stands at lse_log2: log2(e), or 1 for kernels that subtract before they scale */
+      lse_factor; /* what the LSE is multiplied by in lse_log2: log2(e), or 1 for kernels that subtract before
+                     they scale */
 
-  /* dS of every pair, zeros for those that nobody sees. */
+  /* dS of every pair (row, key), zero where masked. */
   uint16_t *dbias; /* NULL: not wanted here */
   fa_kernel_strides dbias_stride;
   int dbias_aligned; /* as bias_aligned */
 
-  /* Sums of dS along the batch or the heads; with dbias_stride, as dbias is NULL then. */
-  uint16_t *dbias_sums;                /* NULL: not wanted here */
-  float *dbias_accum;                  /* in the workspace (gpu/kernels/params/flash_backward_grids.h); NULL without dbias_sums */
-  fa_kernel_strides dbias_accum_stride; /* in floats; row: of tiles of 16 rows */
-  int64_t dbias_floats;                /* of all of it */
+  /* Sums of dS over the batch or the heads. dbias is NULL then, and they have its dbias_stride. */
+  uint16_t *dbias_sums;                 /* NULL: not wanted here */
+  float *dbias_accum;                   /* in the workspace (gpu/kernels/params/flash_backward_grids.h); NULL
+                                          without dbias_sums */
+  fa_kernel_strides dbias_accum_stride; /* in floats; row: from one tile of 16 rows to the next */
+  int64_t dbias_floats;                 /* size of dbias_accum */
 
   /* Workspace: see gpu/kernels/params/flash_backward_grids.h. */
-  float *lse_log2, *delta;    /* the first times lse_factor */
-  float *dq_accum;            /* by keys */
-  float *dk_accum, *dv_accum; /* by queries */
+  float *lse_log2, *delta;    /* lse_log2 is the LSE times lse_factor */
+  float *dq_accum;            /* when parallel over keys */
+  float *dk_accum, *dv_accum; /* when parallel over queries */
   int64_t rows, keys;         /* of a head in the workspace, padding included */
   int64_t split_stride;       /* floats from one accumulator of a gradient to the next */
-  int n_splits;               /* number of accumulators of each; 1 unless deterministic */
-  int deterministic; /* block x of the main kernel adds into accumulator x, else all into the first; */
-  unsigned *dq_semaphore;   /* or, unless NULL, all into the first in dq_semaphore: see gpu/kernels/params/flash_backward_grids.h */
+  int n_splits;               /* accumulators of each gradient; 1 unless deterministic */
+  int deterministic;      /* block x of the main kernel adds into accumulator x; else all blocks add into the
+                        first, */
+  unsigned *dq_semaphore; /* and if this is not NULL in the order of the semaphores: see
+                               gpu/kernels/params/flash_backward_grids.h */
 } fa_backward_params;
 
 #endif

@@ -1,5 +1,5 @@
-/* The expressions of a call as functions: what the executor's kernels call where those for a device have
- * compiled code. Whoever plans a call on the host provides them. */
+/* The expressions of a call as function pointers: kernels on the host executor call these where kernels on a
+ * device have compiled code. Whoever plans a call on the host provides them. */
 #ifndef FA_GPU_KERNELS_PARAMS_FLEX_FUNCTIONS_H
 #define FA_GPU_KERNELS_PARAMS_FLEX_FUNCTIONS_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* b, h: entry and query head; i, j: row and key in the entry, the key from leftpad on. */
+/* b, h: sequence and query head; i, j: row and key within the sequence, keys counted from leftpad on. */
 typedef struct fa_flex_pair {
   int b, h, i, j, len_q, len_k;
 } fa_flex_pair;
@@ -17,7 +17,7 @@ typedef struct fa_flex_pair {
 /* One read of a buffer whose gradient is wanted: d score_mod / d element. */
 typedef struct fa_flex_read {
   int buffer;
-  int64_t element; /* row-major */
+  int64_t element; /* row-major index */
   float derivative;
 } fa_flex_read;
 
@@ -26,9 +26,9 @@ struct fa_flex_functions {
   /* score: after scale and softcap. NULL: the call has no such expression. */
   float (*score)(void *self, float score, const fa_flex_pair *at);
   int (*mask)(void *self, const fa_flex_pair *at);
-  /* Returns d score_mod / d score, and fills read[n_reads]. NULL: there is no score_mod. */
+  /* Returns d score_mod / d score, and fills read[n_reads]. NULL: no score_mod. */
   float (*derivative)(void *self, float score, const fa_flex_pair *at, fa_flex_read *read);
-  int n_reads; /* of wanted buffers; at most FA_FLEX_MAX_READS */
+  int n_reads; /* reads of buffers whose gradient is wanted; at most FA_FLEX_MAX_READS */
 };
 
 enum { FA_FLEX_MAX_READS = 1024 };

@@ -1,5 +1,5 @@
-/* A tensor in global memory and a box of it that bulk copies move, for the device (a CUtensorMap) and for the
- * host executor, which reads fa_tensor_box out of the same bytes. */
+/* A tensor in global memory and the box of it that bulk copies (TMA) move: a CUtensorMap on the device, and
+ * on the host executor a fa_tensor_box in the same bytes. */
 #ifndef FA_GPU_KERNELS_PARAMS_TENSOR_MAP_H
 #define FA_GPU_KERNELS_PARAMS_TENSOR_MAP_H
 
@@ -11,8 +11,8 @@
 #define FA_ALIGNED64 _Alignas(64)
 #endif
 
-/* Of the 16-byte chunks in shared memory: within rows of 128, 64 or 32 bytes, by the address bits above. The
- * numbers are those of a matrix descriptor. */
+/* Permutes the 16-byte chunks in shared memory within rows of 128, 64 or 32 bytes, by the address bits above.
+ * The values are those of a matrix descriptor. */
 typedef enum fa_tensor_swizzle {
   FA_SWIZZLE_NONE,
   FA_SWIZZLE_128,
@@ -25,12 +25,12 @@ typedef struct fa_tensor_box {
   const void *base;  /* aligned to 16 bytes */
   uint64_t size[4];  /* elements, >= 1 */
   uint64_t bytes[3]; /* from one element of axis 1, 2, 3 to the next; multiples of 16 */
-  uint32_t box[4];   /* elements, 1..256; box[0] is as wide as the swizzle */
+  uint32_t box[4];   /* elements, 1..256; box[0] is the swizzle's width */
   int swizzle;       /* fa_tensor_swizzle */
   int bf16;
 } fa_tensor_box;
 
-/* What a kernel gets: as large as a CUtensorMap. */
+/* The kernel's argument: the size of a CUtensorMap. */
 typedef struct fa_tensor_map {
   FA_ALIGNED64 unsigned char bytes[128];
 } fa_tensor_map;

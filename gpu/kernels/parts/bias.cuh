@@ -1,5 +1,5 @@
-/* The bias of a block of query rows and keys in shared memory, and its gradient on the way out: tiles of
- * tile.cuh, rows being queries and columns keys. */
+/* Loads a tile of the bias into shared memory, and moves parts of rows of a bias or its gradient whose length
+ * is not a multiple of 8. Tiles are those of tile.cuh; rows are queries, columns keys. */
 #ifndef FA_GPU_KERNELS_PARTS_BIAS_CUH
 #define FA_GPU_KERNELS_PARTS_BIAS_CUH
 
@@ -8,8 +8,7 @@
 
 namespace fa {
 
-/* From the first element of a row of a bias, or of its gradient, to 8 elements further on: those that exist.
- */
+/* 8 elements of a row of a bias or of its gradient, of which the first n exist. */
 FA_DEVICE vec4 load_some(const uint16_t *from, int n) {
   uint32_t w[4] = {0, 0, 0, 0};
   FA_UNROLL
@@ -24,8 +23,8 @@ FA_DEVICE void store_some(uint16_t *to, vec4 v, int n) {
     if (i < n) store_global(to + i, static_cast<uint16_t>(w[i / 2] >> i % 2 * 16));
 }
 
-/* ROWS x KEYS of a head's bias from (row0, key0) on to a tile; n_rows: that exist from row0 on. What does not
- * exist becomes zeros. Asynchronous where p.bias_aligned: to be committed by the caller. */
+/* Loads ROWS x KEYS of a head's bias from (row0, key0) on into a tile; n_rows: rows that exist from row0 on.
+ * Elements outside become zeros. Asynchronous if p.bias_aligned; the caller commits. */
 template <class C, int ROWS, int KEYS>
 FA_DEVICE void load_bias(const fa_attention_params &p, uint32_t tile, int batch, int head, int row0, int n_rows,
                          int key0, int thread) {

@@ -1,5 +1,5 @@
-/* Dropout of the memory-efficient family (docs/reference/semantics.md, "Dropout", memeff): the uniform number
- * of a pair belongs to its linear index, four indices share a Philox call of ten rounds. */
+/* Dropout of the memeff kernels (docs/reference/semantics.md, "Dropout", memeff): each pair (row, key) has a uniform
+ * number that belongs to its linear index; four indices share a Philox call of ten rounds. */
 #ifndef FA_GPU_KERNELS_PARTS_DROPOUT_LINEAR_CUH
 #define FA_GPU_KERNELS_PARTS_DROPOUT_LINEAR_CUH
 
@@ -8,7 +8,8 @@
 
 namespace fa {
 
-/* Of key 0 of row 0 of a head: the launch's longest lengths count, an entry's rows have its own keys. */
+/* The index of row 0, key 0 of a head. Heads are spaced by the launch's longest lengths, rows by the
+ * sequence's own number of keys. */
 FA_DEVICE uint64_t linear_head(const fa_attention_params &p, int batch, int head) {
   return p.dropout_offset + (static_cast<uint64_t>(batch) * p.heads_q + head) *
                                 static_cast<uint64_t>(p.seqlen_q) * static_cast<uint64_t>(p.seqlen_k);
@@ -17,7 +18,7 @@ FA_DEVICE uint64_t linear_row(uint64_t head, const sequence &seq, int row) {
   return head + static_cast<uint64_t>(row) * static_cast<uint64_t>(seq.len_k);
 }
 
-/* Half a unit is added: a number is never 0, and may be 1. */
+/* Adding half a unit makes the number never 0; it may be 1. */
 FA_DEVICE bool linear_kept(const fa_attention_params &p, const uint32_t (&words)[4], uint32_t component) {
   const uint32_t word =
       component < 2 ? (component == 0 ? words[0] : words[1]) : (component == 2 ? words[2] : words[3]);
@@ -44,7 +45,7 @@ FA_DEVICE kept_pair linear_kept_pair(const fa_attention_params &p, uint64_t inde
   return kept;
 }
 
-/* The same as all bits of each kept half. */
+/* The same, with all bits set in each kept half. */
 FA_DEVICE uint32_t linear_kept_bits(const fa_attention_params &p, uint64_t index) {
   const kept_pair kept = linear_kept_pair(p, index);
   return (kept.first ? 0xffffu : 0) | (kept.second ? 0xffff0000u : 0);

@@ -1,11 +1,12 @@
-/* What a kernel is compiled for: one thing that costs time for every pair, or all that a family has. */
+/* The kernel kinds: each is compiled for one feature that costs time on every pair (row, key), or for all
+ * features of its family. */
 #ifndef FA_GPU_KERNELS_PARTS_KIND_CUH
 #define FA_GPU_KERNELS_PARTS_KIND_CUH
 
 namespace fa {
 
-/* All but `general` and `mixed` want rows that begin on 16 bytes; `biased` wants that of the bias too, and
- * whole chunks of keys. */
+/* All but `general` and `mixed` need rows that begin on 16 bytes; `biased` also needs that of the bias, and a
+ * multiple of 8 keys. */
 enum kernel_kind {
   plain,
   alibi,
@@ -13,11 +14,11 @@ enum kernel_kind {
   dropout,
   biased,
   flex,    /* score_mod, mask_mod, block lists (kernels for sm_90a) */
-  general, /* as the parameters say: unaligned rows, softcap and ALiBi, tiled dropout, p_debug */
-  mixed /* as the parameters say: unaligned rows, bias, linear dropout, any two head dims up to the tile's */
+  general, /* chosen at run time by the parameters: unaligned rows, softcap and ALiBi, tiled dropout, p_debug */
+  mixed /* chosen at run time: unaligned rows, bias, linear dropout, any two head dims up to the tile's */
 };
 
-/* What that means at compile time. */
+/* The compile-time properties of a kind. */
 template <kernel_kind KIND> struct kernel_kind_traits {
   static constexpr bool GENERAL = KIND == general, MIXED = KIND == mixed, ALIGNED = !GENERAL && !MIXED;
   static constexpr bool ALIBI = KIND == alibi || GENERAL;
@@ -28,8 +29,8 @@ template <kernel_kind KIND> struct kernel_kind_traits {
   static constexpr bool FLEX = KIND == flex;
 };
 
-/* What the scale of a score is followed by, when its maximum or its LSE is subtracted before it goes to base
- * 2: a bias may be as low as floats go. */
+/* The factor that takes a score to base 2 after its maximum or LSE was subtracted. Kinds with a bias subtract
+ * first, since a bias may be as low as -FLT_MAX. */
 static constexpr float LOG2E = 1.44269504088896340736f;
 
 } // namespace fa

@@ -1,6 +1,7 @@
-/* Which keys a row sees, and which key blocks a row block has to visit.
+/* Which keys a row sees, and which key blocks a row block visits: causal masks, windows, and the lengths of
+ * sequences.
  *
- * Row i of len_q sees keys lo(i) <= j < hi(i); it is level with key i + shift, shift = len_k - len_q
+ * Row i of len_q sees keys lo(i) <= j < hi(i). Its diagonal is key i + shift, where shift is len_k - len_q
  * (bottom-right alignment) or 0 (top-left). */
 #ifndef FA_GPU_KERNELS_PARTS_MASK_CUH
 #define FA_GPU_KERNELS_PARTS_MASK_CUH
@@ -10,9 +11,9 @@
 
 namespace fa {
 
-/* One batch entry: where its rows and keys begin, and how many there are. */
+/* One sequence of the batch: where its rows and keys begin, and how many there are. */
 struct sequence {
-  int q_row, k_row; /* first row in the packed tensors (0 for fixed length), hidden left keys skipped */
+  int q_row, k_row; /* first row in the packed tensors (0 for fixed length); left padding of keys skipped */
   int len_q, len_k;
   int shift;
 };
@@ -55,7 +56,7 @@ FA_DEVICE row_limits limits_of_row(const fa_attention_params &p, const sequence 
   return r;
 }
 
-/* Key blocks [begin, end) that some row of [row0, row1) sees; limits grow with the row. */
+/* Key blocks [begin, end) that some row of [row0, row1) sees; neither lo nor hi decreases with the row. */
 struct block_range {
   int begin, end;
 };
@@ -67,8 +68,8 @@ FA_DEVICE block_range visible_blocks(const fa_attention_params &p, const sequenc
   return r;
 }
 
-/* What a key block walks over: a query block of one head, then the next, then those of the group's next head.
- */
+/* The order in which a key block visits query blocks: all blocks of one head, then those of the group's next
+ * head. */
 struct walk {
   int head, m;
 };
@@ -77,7 +78,7 @@ FA_DEVICE walk next_of(walk at, block_range blocks) {
   return walk{at.head + 1, blocks.begin};
 }
 
-/* True if some row of [row0, row1) does not see all of keys [key0, key1). */
+/* True if some row of [row0, row1) does not see all of the keys [key0, key1). */
 FA_DEVICE bool keys_need_mask(const fa_attention_params &p, const sequence &s, int row0, int row1, int key0,
                               int key1) {
   return limits_of_row(p, s, row1 - 1).lo > key0 || limits_of_row(p, s, row0).hi < key1;

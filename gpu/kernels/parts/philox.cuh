@@ -1,4 +1,4 @@
-/* Philox-4x32 (Salmon et al. 2011). */
+/* Philox-4x32 (Salmon et al. 2011), the random numbers of dropout. */
 #ifndef FA_GPU_KERNELS_PARTS_PHILOX_CUH
 #define FA_GPU_KERNELS_PARTS_PHILOX_CUH
 
@@ -13,7 +13,7 @@ FA_DEVICE void philox_round(uint32_t &x, uint32_t &y, uint32_t &z, uint32_t &w, 
   y = static_cast<uint32_t>(b);
   w = static_cast<uint32_t>(a);
 }
-/* Of the key, from one round to the next. */
+/* Added to the key after every round. */
 static constexpr uint32_t PHILOX_STEP_0 = 0x9E3779B9u, PHILOX_STEP_1 = 0xBB67AE85u;
 
 template <int ROUNDS>
