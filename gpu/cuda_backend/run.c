@@ -1,19 +1,13 @@
 /* The cuda backend: the kernels on a GPU, through gpu/fa.h. */
+#include "gpu/cuda/run.h"
+#include "gpu/args/calls.h"
 #include "gpu/backend.h"
-#include "gpu/args/problem.h"
-#include "gpu/cuda_backend/flex.h"
+#include "gpu/cuda/target.h"
 #include "gpu/cuda_backend/context.h"
 #include "gpu/cuda_backend/issue.h"
-#include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda_backend/memory.h"
-#include "gpu/modules/kernel.h"
 #include "gpu/driver/nvrtc.h"
 #include "gpu/modules/rtc.h"
-#include "gpu/call/check.h"
-#include "gpu/plan/cache.h"
-#include "gpu/plan/forward.h"
-#include "gpu/plan/backward.h"
-#include "gpu/plan/hopper.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +16,10 @@
 /* Opening touches no driver, so that this process may still fork; the first call that needs the device does.
  */
 typedef struct cuda_backend {
-  int index;     /* of the device: cuda:1 */
-  bool graph;    /* kernels are captured into a graph, which is launched then */
-  bool concurrent_writer;  /* while they run another stream writes to memory of its own */
-  bool prepared; /* the context was opened, or could not be, in a thread that has ended */
+  int index;              /* of the device: cuda:1 */
+  bool graph;             /* kernels are captured into a graph, which is launched then */
+  bool concurrent_writer; /* while they run another stream writes to memory of its own */
+  bool prepared;          /* the context was opened, or could not be, in a thread that has ended */
   bool tried;
   fa_status status; /* of trying */
   fa_error why_not;
@@ -133,36 +127,22 @@ static void cuda_describe(void *self, fa_backend_info *out) {
 /* What kernels are chosen for: the device, as far as it was asked for already, else NULL for any. */
 static const fa_kernel_device *target_of(const cuda_backend *c, fa_kernel_device *target) {
   if (!c->tried || c->status != FA_OK) return NULL;
-  return fa_cuda_hopper_target(&c->context.device, target, NULL) == FA_OK ? target : NULL;
-}
-
-/* A clause saying why there is no backward for a problem that has a forward, or "". */
-static void why_no_backward(const cuda_backend *c, const fa_problem *p, char *why, size_t why_size) {
-  fa_attention a;
-  fa_kernel_device target;
-  fa_error err = {""};
-  if (p->family == FA_FLEX) {
-    if (fa_args_flex_supported(p, true, target_of(c, &target), why, why_size)) why[0] = 0;
-    return;
-  }
-  const char *clause = fa_args_problem(p, &a);
-  if (!clause) fa_backward_supported(&a, target_of(c, &target), &err);
-  snprintf(why, why_size, "%s", clause ? clause : err.text);
+  return fa_cuda_target(&c->context.device, target, NULL) == FA_OK ? target : NULL;
 }
 
 static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
-  const cuda_backend *c = self;
-  fa_kernel_device target;
-  if (!fa_args_forward_supported(p, target_of(c, &target), reason, reason_size)) return FA_PASS_NONE;
-  why_no_backward(c, p, reason, reason_size);
-  return reason[0] ? FA_PASS_FORWARD : FA_PASS_FORWARD | FA_PASS_BACKWARD;
+  fa_kernel_device any;
+  const fa_kernel_device *target = target_of(self, &any);
+  if (!fa_args_supported(p, false, target, reason, reason_size)) return FA_PASS_NONE;
+  if (!fa_args_supported(p, true, target, reason, reason_size)) return FA_PASS_FORWARD;
+  return FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
 
 static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
   cuda_backend *c = self;
   fa_kernel_device target;
   const bool hopper = ensure_ready(c, NULL) != FA_OK || c->context.device.major >= 9;
-  fa_args_profile(p, hopper, target_of(c, &target), FA_DETERMINISTIC_PROCESSORS, out);
+  fa_args_profile(p, hopper, target_of(c, &target), FA_PLAN_PROCESSORS, out);
 }
 
 /* ---- a run ---- */
@@ -191,84 +171,67 @@ static fa_status refuse(fa_outcome *out, const char *why) {
   return FA_OK;
 }
 
-/* What a backward call, one over a cache or with expressions will ask for; 0 if neither is to come. Only
- * whether pointers are there and how they are aligned matters, which is alike on both sides. */
+/* Device memory that the calls will ask for; 0 where they will be refused. Only whether pointers are there and
+ * how they are aligned matters, which is alike on both sides. */
 static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsigned passes) {
-  fa_attention a;
-  fa_gradients g;
-  fa_inference kv;
-  size_t bytes = 0;
-  fa_error ignored;
-  if (p->family == FA_FLEX) return fa_cuda_flex_scratch(p, host, passes);
-  if (p->family == FA_KVCACHE) {
-    if (fa_args_cache_tensors(p, host, &a, &kv)) return 0;
-    return fa_forward_kvcache_workspace(&a, &kv, &bytes, &ignored) == FA_OK ? bytes : 0;
+  fa_args x;
+  const char *why = NULL;
+  size_t forward = 0, backward = 0;
+  if (fa_args_make(p, host, passes & FA_PASS_BACKWARD, FA_PLAN_PROCESSORS, &x, &why, NULL) == FA_OK && !why) {
+    if (p->family == FA_KVCACHE)
+      fa_forward_kvcache_workspace(&x.a, &x.cache, &forward, NULL);
+    else
+      fa_forward_workspace(&x.a, &forward, NULL);
+    if (passes & FA_PASS_BACKWARD) fa_backward_workspace(&x.a, &x.g, &backward, NULL);
   }
-  if (!(passes & FA_PASS_BACKWARD) || fa_args_tensors(p, host, &a) || fa_args_gradients(p, host, &g))
-    return 0;
-  return fa_backward_workspace(&a, &g, &bytes, &ignored) == FA_OK ? bytes : 0;
+  fa_args_free(&x);
+  return forward > backward ? forward : backward;
 }
 
-static fa_status launch_backward(const fa_attention *a, const fa_gradients *g, const fa_cuda_tensors *t,
-                                 CUstream stream, fa_outcome *out, fa_error *err) {
-  size_t bytes = 0;
-  fa_error refused = {""};
-  if (fa_backward_workspace(a, g, &bytes, &refused) != FA_OK) return refuse(out, refused.text);
-  if (bytes > t->scratch_bytes)
-    return fa_fail(err, FA_ERR_DEVICE, "backward asks for %zu bytes of workspace, not for %zu as before",
-                   bytes, t->scratch_bytes);
-  const fa_status status = fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
-  snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s",
-           fa_args_backward_name(a, g, fa_cuda_hopper_ran()));
+/* Kernels that are always compiled at run time need a compiler; if there is one, and one of them does not
+ * compile, that is an error of the harness. */
+static fa_status status_of_launch(const fa_problem *p, fa_status status) {
+  fa_rtc_policy policy;
+  if (p->family != FA_FLEX || status != FA_ERR_UNSUPPORTED) return status;
+  const bool can_compile =
+      fa_rtc_policy_get(&policy, NULL) == FA_OK && policy != FA_RTC_OFF && fa_nvrtc_get(NULL, NULL);
+  return can_compile ? FA_ERR_DEVICE : status;
+}
+
+/* *ran: what was launched; its name is "" where the call was refused before it was planned. */
+static fa_status launch_call(const fa_problem *p, fa_call *call, const fa_cuda_tensors *t, CUstream stream,
+                             fa_cuda_ran *ran, fa_outcome *out, fa_error *err) {
+  call->workspace = fa_cuda_tensors_scratch(t);
+  const fa_status status = fa_cuda_run(call, t->scratch_bytes, stream, ran, err);
+  const bool is_refused = status == FA_ERR_INPUT || (status == FA_ERR_UNSUPPORTED && !ran->name[0]);
+  return is_refused ? refuse(out, err->text) : status_of_launch(p, status);
+}
+
+static fa_status launch_passes(const fa_problem *p, fa_args *x, const fa_cuda_tensors *t, unsigned passes,
+                               CUstream stream, fa_outcome *out, fa_error *err) {
+  fa_cuda_ran ran;
+  fa_status status = FA_OK;
+  x->a.check_device_data = !stream;
+  if (passes & FA_PASS_FORWARD) {
+    status = launch_call(p, &x->forward, t, stream, &ran, out, err);
+    if (ran.name[0]) fa_args_name(p, ran.name, ran.aligned, out->kernel, sizeof out->kernel);
+  }
+  if (status != FA_OK || out->state != FA_SUBJECT_OK || !(passes & FA_PASS_BACKWARD)) return status;
+  status = launch_call(p, &x->backward, t, stream, &ran, out, err);
+  snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s", ran.name);
   return status;
-}
-
-static void name_forward(const fa_problem *p, bool aligned, bool hopper, fa_outcome *out) {
-  fa_args_name_kernel(p, aligned, out->kernel, sizeof out->kernel);
-  if (hopper) fa_hopper_rename(out->kernel, sizeof out->kernel);
-}
-
-static fa_status launch_cache(const fa_problem *p, const fa_cuda_tensors *t, CUstream stream, fa_outcome *out,
-                              fa_error *err) {
-  fa_attention a;
-  fa_inference kv;
-  fa_cache_plan plan;
-  fa_error refused = {""};
-  const char *why = fa_args_cache_tensors(p, &t->set, &a, &kv);
-  if (why) return refuse(out, why);
-  if (fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &refused) != FA_OK)
-    return refuse(out, refused.text);
-  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
-  a.check_device_data = !stream;
-  const fa_status status =
-      fa_forward_kvcache(&a, &kv, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
-  return status == FA_ERR_INPUT ? refuse(out, err->text) : status;
 }
 
 /* Launches the kernels between tensors that are on the device already, or on their way. stream not NULL: they
  * are captured, and nothing may wait for them. */
-static fa_status launch_kernels(const cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t,
-                                unsigned passes, CUstream stream, fa_outcome *out, fa_error *err) {
-  fa_attention a;
-  fa_gradients g;
-  fa_forward_plan plan;
-  fa_error refused = {""};
-  if (p->family == FA_KVCACHE) return launch_cache(p, t, stream, out, err);
-  if (p->family == FA_FLEX) return fa_cuda_flex_launch(&c->context.device, p, t, passes, stream, out, err);
-  const char *why = fa_args_tensors(p, &t->set, &a);
-  if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, &t->set, &g);
-  if (why) return refuse(out, why);
-  if (fa_forward_plan_make(&a, NULL, &plan, &refused) != FA_OK) return refuse(out, refused.text);
-  name_forward(p, plan.aligned, fa_cuda_hopper_is_chosen(&c->context.device, &a), out);
-  a.check_device_data = !stream;
-  fa_cuda_hopper_ran(); /* of others' calls */
-  if (passes & FA_PASS_FORWARD) {
-    const fa_status status = fa_forward(&a, NULL, 0, stream, err);
-    if (status == FA_ERR_INPUT) return refuse(out, err->text);
-    if (status != FA_OK) return status;
-    name_forward(p, plan.aligned, fa_cuda_hopper_ran(), out); /* the chosen one may not have loaded */
-  }
-  return passes & FA_PASS_BACKWARD ? launch_backward(&a, &g, t, stream, out, err) : FA_OK;
+static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
+                                CUstream stream, fa_outcome *out, fa_error *err) {
+  fa_args x;
+  const char *why = NULL;
+  fa_status status = fa_args_make(p, &t->set, passes & FA_PASS_BACKWARD, FA_PLAN_PROCESSORS, &x, &why, err);
+  if (status == FA_OK) status = why ? refuse(out, why) : launch_passes(p, &x, t, passes, stream, out, err);
+  fa_args_free(&x);
+  return status;
 }
 
 /* Waits for what was launched before a launch failed or was refused: it may have failed too, and then it is
@@ -294,7 +257,7 @@ static fa_status rehearse(cuda_backend *c, const fa_problem *p, const fa_tensors
   char what[sizeof out->kernel + 32];
   fa_status status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
   if (status != FA_OK) return status;
-  status = launch_kernels(c, p, &on_device, passes, NULL, out, err);
+  status = launch_kernels(p, &on_device, passes, NULL, out, err);
   status = wait_behind(d, &on_device, name_of_run(out, passes, what, sizeof what), status, code, err);
   fa_cuda_tensors_free(d, &on_device);
   return status;
@@ -307,7 +270,7 @@ static fa_status launch_graph(cuda_backend *c, const fa_problem *p, const fa_cud
   CUstream stream;
   *code = fa_cuda_graph_begin(d, &c->issue, &stream);
   if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "beginning a graph", err);
-  const fa_status status = launch_kernels(c, p, t, passes, stream, out, err);
+  const fa_status status = launch_kernels(p, t, passes, stream, out, err);
   *code = fa_cuda_graph_end(d, &c->issue, status == FA_OK && out->state == FA_SUBJECT_OK);
   return status == FA_OK && *code != CUDA_SUCCESS ? fa_cuda_fail(d, *code, "launching a graph", err) : status;
 }
@@ -318,7 +281,7 @@ static fa_status issue(cuda_backend *c, const fa_problem *p, const fa_cuda_tenso
   if (c->concurrent_writer) *code = fa_cuda_concurrent_writer(d, &c->issue);
   if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "work in another stream", err);
   if (graph) return launch_graph(c, p, t, passes, out, code, err);
-  return launch_kernels(c, p, t, passes, NULL, out, err);
+  return launch_kernels(p, t, passes, NULL, out, err);
 }
 
 /* Reserved address space is mapped for one call: no second one for a rehearsal. */
@@ -360,7 +323,7 @@ static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const 
   memset(out, 0, sizeof *out);
   fa_kernel_device target;
   fa_status status = ensure_ready(c, err);
-  if (!fa_args_forward_supported(p, target_of(c, &target), out->text, sizeof out->text))
+  if (!fa_args_supported(p, false, target_of(c, &target), out->text, sizeof out->text))
     return fa_fail(err, FA_ERR_UNSUPPORTED, "backend cuda: %s", out->text);
   if (status != FA_OK) return status == FA_ERR_UNSUPPORTED ? FA_ERR_DEVICE : status;
   if (c->lost)

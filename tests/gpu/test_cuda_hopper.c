@@ -1,7 +1,7 @@
 /* The kernels for sm_90a chosen by gpu/fa.h, on a driver made of host memory: what they can do, they do, with
  * the bits of the host backend's (host:hopper); what they cannot, and everything with FA_HOPPER=off or on
  * another device, is left to the others. */
-#include "gpu/cuda/launch_hopper.h"
+#include "gpu/cuda/target.h"
 #include "tests/support/check.h"
 #include "tests/fake_cuda/fixture.h"
 
@@ -129,11 +129,11 @@ static void test_policy(void) {
   CHECK_MSG(fa_backend_cuda.open(NULL, &self, &err) == FA_ERR_INPUT &&
                 strstr(err.text, "FA_HOPPER=on: off or auto"),
             "%s", err.text);
-  CHECK(fa_cuda_hopper_target(&device, &target, &err) == FA_ERR_INPUT);
+  CHECK(fa_cuda_target(&device, &target, &err) == FA_ERR_INPUT);
   setenv("FA_HOPPER", "off", 1);
-  CHECK(fa_cuda_hopper_target(&device, &target, &err) == FA_OK && target.hopper == 0);
+  CHECK(fa_cuda_target(&device, &target, &err) == FA_OK && target.hopper == 0);
   setenv("FA_HOPPER", "", 1); /* as if it were not there */
-  CHECK(fa_cuda_hopper_target(&device, &target, &err) == FA_OK && target.hopper == 132);
+  CHECK(fa_cuda_target(&device, &target, &err) == FA_OK && target.hopper == 132);
 }
 
 int main(void) {

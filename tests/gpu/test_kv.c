@@ -1,7 +1,8 @@
 /* fa_forward_kvcache of gpu/fa.h: bad arguments one by one, the status and a message that names the field;
  * what is planned for good ones; and contents, as check_device_data sees them. None of it needs a GPU. */
 #include "gpu/call/check_cache.h"
-#include "gpu/plan/cache.h"
+#include "gpu/kernels/params/cache.h"
+#include "gpu/plan/plan.h"
 #include "tests/support/check.h"
 
 #include <math.h>
@@ -146,20 +147,26 @@ static void test_tensors(void) {
 #endif
 }
 
+static fa_status make_plan(const fa_attention *a, const fa_inference *kv, void *workspace, fa_plan *plan,
+                           fa_error *err) {
+  const fa_call call = {
+      .kind = FA_CALL_CACHE, .a = a, .cache = kv, .n_processors = FA_PLAN_PROCESSORS, .workspace = workspace};
+  return fa_plan_make(&call, NULL, plan, err);
+}
+
 /* What must be let through, and how it is launched: "append", "forward", "combine" by their initials. */
 static void test_plans(void) {
 #define GOOD(change, launches)                                                                               \
   do {                                                                                                       \
     fa_attention a;                                                                                          \
     fa_inference kv;                                                                                         \
-    fa_cache_plan plan;                                                                                         \
+    fa_plan plan;                                                                                            \
     fa_error err = {""};                                                                                     \
-    char got[FA_CACHE_LAUNCHES + 1] = "";                                                                       \
+    char got[FA_PLAN_LAUNCHES + 1] = "";                                                                     \
     valid(&a, &kv);                                                                                          \
     kv.splits = 1;                                                                                           \
     change;                                                                                                  \
-    CHECK_MSG(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK, "%s: %s", #change,     \
-              err.text);                                                                                     \
+    CHECK_MSG(make_plan(&a, &kv, NULL, &plan, &err) == FA_OK, "%s: %s", #change, err.text);                  \
     for (int i = 0; i < plan.n_launches; ++i) got[i] = strchr(plan.launch[i].kernel.name, '_')[1];           \
     CHECK_MSG(strcmp(got, launches) == 0, "%s: %s is not %s", #change, got, launches);                       \
     for (int i = 0; i < plan.n_launches; ++i)                                                                \
@@ -187,7 +194,7 @@ static void test_plans(void) {
 static void test_workspace(void) {
   fa_attention a;
   fa_inference kv;
-  fa_cache_plan plan;
+  fa_plan plan;
   fa_error err = {""};
   size_t bytes = 1;
   const size_t rows = 2 * 3 * 4, splits = 7;
@@ -200,21 +207,19 @@ static void test_workspace(void) {
   CHECK(fa_forward_kvcache_workspace(&a, &kv, &bytes, &err) == FA_OK &&
         bytes == rows * 64 * 2 + rows * splits * 64 * 4 + 768);
   a.q = memory + 2; /* the copy is aligned whatever q is */
-  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK && plan.aligned);
-  fa_cache_plan_place(&plan, memory);
-  CHECK((const char *)plan.attention.q == memory && (char *)plan.attention.partial_o == memory + rows * 128 &&
-        (char *)plan.attention.partial_lse == (char *)plan.attention.partial_o + rows * splits * 256);
+  CHECK(make_plan(&a, &kv, memory, &plan, &err) == FA_OK && plan.aligned);
+  const fa_cache_params *p = plan.launch[plan.n_launches - 1].params;
+  CHECK((const char *)p->q == memory && (char *)p->partial_o == memory + rows * 128 &&
+        (char *)p->partial_lse == (char *)p->partial_o + rows * splits * 256);
   kv.rotary_dim = 0;
-  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK && !plan.aligned);
-  fa_cache_plan_place(&plan, memory);
-  CHECK((const char *)plan.attention.q == memory + 2 && (char *)plan.attention.partial_o == memory);
+  CHECK(make_plan(&a, &kv, memory, &plan, &err) == FA_OK && !plan.aligned);
+  p = plan.launch[plan.n_launches - 1].params;
+  CHECK((const char *)p->q == memory + 2 && (char *)p->partial_o == memory);
   /* Chosen by the sizes alone: no more than key blocks, several where there is little else to do. */
   kv.splits = 0, a.q = memory;
-  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK &&
-        plan.attention.n_splits == 1);
+  CHECK(make_plan(&a, &kv, NULL, &plan, &err) == FA_OK && plan.n_splits == 1);
   a.seqlen_k = 20000, kv.k_cache_stride = kv.v_cache_stride = fa_strides_dense(20000, 2, 64);
-  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK &&
-        plan.attention.n_splits > 8);
+  CHECK(make_plan(&a, &kv, NULL, &plan, &err) == FA_OK && plan.n_splits > 8);
   CHECK(fa_forward_kvcache_workspace(&a, &kv, &bytes, &err) == FA_OK && bytes >= plan.workspace_bytes);
 }
 
