@@ -12,20 +12,12 @@
 extern "C" {
 #endif
 
+#include "cases/tensors/tensor.h"
 #include "cases/vocabulary/problem.h"
 #include "cases/vocabulary/profile.h"
-#include "cases/tensors/tensor.h"
+#include "gpu/simt/outcome.h"
 
 typedef enum fa_pass { FA_PASS_NONE = 0, FA_PASS_FORWARD = 1, FA_PASS_BACKWARD = 2 } fa_pass;
-
-typedef enum fa_subject_state {
-  FA_SUBJECT_OK,
-  FA_SUBJECT_REJECTED, /* refused the arguments, with a message */
-  FA_SUBJECT_OOB,      /* access outside its buffers, seen while running */
-  FA_SUBJECT_RACE,     /* unordered shared-memory accesses; scratch memory read before anybody wrote it */
-  FA_SUBJECT_DEADLOCK, /* barrier divergence, or nobody can go on */
-  FA_SUBJECT_CRASH
-} fa_subject_state;
 
 typedef struct fa_outcome {
   fa_subject_state state;

@@ -57,9 +57,9 @@ static void place_attention(bool aligned, fa_attention *a) {
 
 /* A gradient of the bias has the axes that the bias has. */
 static fa_strides dbias_strides(const fa_bias *b, const fa_attention *a) {
-  const int64_t head = a->seqlen_k * (b->per_query ? a->seqlen_q : 1),
+  const int64_t row = a->seqlen_k > 0 ? a->seqlen_k : 1, head = row * (b->per_query ? a->seqlen_q : 1),
                 batch = head * (b->per_head ? a->heads_q : 1);
-  return (fa_strides){b->per_batch ? batch : 0, b->per_query ? a->seqlen_k : 0, b->per_head ? head : 0};
+  return (fa_strides){b->per_batch ? batch : 0, b->per_query ? row : 0, b->per_head ? head : 0};
 }
 
 static void place_gradients(const fa_problem *p, const fa_attention *a, fa_gradients *g) {
