@@ -1,9 +1,6 @@
 /* The flex family's problem and tensors to the arguments of gpu/fa.h. */
 #include "gpu/args/problem.h"
 #include "gpu/call/check.h"
-#include "gpu/plan/flex.h"
-
-#include <stdio.h>
 
 fa_status fa_args_flex_make(const fa_problem *p, fa_args_flex *x, fa_error *err) {
   fa_flex_buffer buffers[FA_MAX_CAPTURES];
@@ -25,19 +22,18 @@ void fa_args_flex_free(fa_args_flex *x) {
   x->program = NULL;
 }
 
-static const char *flex_problem(const fa_problem *p, fa_args_flex *x, fa_attention *a) {
+void fa_args_flex_problem(const fa_problem *p, fa_args_flex *x, fa_attention *a) {
   const fa_block_sparse *s = &p->block_sparse;
   fa_args_attention(p, a);
   fa_flex_init(&x->flex);
   x->flex.program = x->program;
   a->flex = &x->flex;
-  if (!s->present) return NULL;
+  if (!s->present) return;
   x->flex.q_block = s->q_block;
   x->flex.kv_block = s->kv_block;
   x->flex.blocks_from_mask_mod = s->source == FA_BLOCKS_MASK_MOD;
   x->flex.list_batch = x->flex.blocks_from_mask_mod ? 1 : s->list_batch;
   x->flex.list_heads = x->flex.blocks_from_mask_mod ? 1 : s->list_heads;
-  return NULL;
 }
 
 /* ---- tensors ---- */
@@ -87,8 +83,8 @@ static const char *check_buffer(const fa_capture *c, const fa_tensor *x) {
 }
 
 const char *fa_args_flex_tensors(const fa_problem *p, const fa_tensors *t, fa_args_flex *x, fa_attention *a) {
-  const char *why = flex_problem(p, x, a);
-  if (!why) why = fa_args_attention_tensors(p, t, a);
+  fa_args_flex_problem(p, x, a);
+  const char *why = fa_args_attention_tensors(p, t, a);
   for (int k = 0; !why && x->program && k < p->n_captures; ++k) {
     why = check_buffer(&p->captures[k], &t->t[FA_T_BUFFER_0 + k]);
     x->flex.buffer[k] = t->t[FA_T_BUFFER_0 + k].data;
@@ -105,22 +101,4 @@ const char *fa_args_flex_gradients(const fa_problem *p, const fa_tensors *t, fa_
     g->dbuffer[k] = (float *)(void *)x->data;
   }
   return why;
-}
-
-/* ---- kernels ---- */
-
-bool fa_args_flex_supported(const fa_problem *p, bool backward, const fa_kernel_device *device, char *why,
-                            size_t why_size) {
-  fa_attention a;
-  fa_args_flex x;
-  fa_error err = {""};
-  fa_status status = fa_args_flex_make(p, &x, &err);
-  const char *clause = status == FA_OK ? flex_problem(p, &x, &a) : NULL;
-  if (status == FA_OK && !clause) status = fa_attention_check_problem(&a, &err);
-  if (status == FA_OK && !clause)
-    status =
-        backward ? fa_flex_backward_supported(&a, device, &err) : fa_flex_forward_supported(&a, device, &err);
-  snprintf(why, why_size, "%s", clause ? clause : err.text);
-  fa_args_flex_free(&x);
-  return status == FA_OK && !clause;
 }

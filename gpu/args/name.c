@@ -1,13 +1,7 @@
 /* What reports call a kernel. */
-#include "gpu/args/problem.h"
-#include "gpu/call/choose.h"
+#include "gpu/args/calls.h"
 
 #include <stdio.h>
-
-static bool is_memeff(const fa_problem *p) {
-  fa_attention a;
-  return !fa_args_problem(p, &a) && fa_choose_forward(&a) == FA_KERNELS_MEMEFF;
-}
 
 /* ",paged(16),append(1),rotary(64),splits(7)" */
 static void name_cache(const fa_problem *p, char *out, size_t size) {
@@ -33,26 +27,15 @@ static void name_flex(const fa_problem *p, char *out, size_t size) {
   snprintf(out, size, "%s%s%s", p->score_mod ? ",score_mod" : "", p->mask_mod ? ",mask_mod" : "", blocks);
 }
 
-void fa_args_name_kernel(const fa_problem *p, bool aligned, char *out, size_t size) {
+void fa_args_name(const fa_problem *p, const char *kernels, bool aligned, char *out, size_t size) {
   char head_dim_v[32] = "", more[96] = "";
   if (p->head_dim_v != p->head_dim)
     snprintf(head_dim_v, sizeof head_dim_v, "/%lld", (long long)p->head_dim_v);
   if (p->family == FA_KVCACHE) name_cache(p, more, sizeof more);
   if (p->family == FA_FLEX) name_flex(p, more, sizeof more);
   const bool top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
-  snprintf(out, size, "%s_forward<%s,%lld%s,%s%s%s%s%s%s%s%s>",
-           p->family == FA_KVCACHE ? "cache"
-           : p->family == FA_FLEX  ? "flex"
-           : is_memeff(p)            ? "memeff"
-                                   : "flash",
-           fa_dtype_name(p->dtype), (long long)p->head_dim, head_dim_v, fa_mask_describe(p->mask.type)->name,
-           top_left ? ",top-left" : "", p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
-           p->bias.present ? ",bias" : "", p->dropout.p > 0 ? ",dropout" : "", more,
-           aligned ? "" : ",unaligned");
-}
-
-const char *fa_args_backward_name(const fa_attention *a, const fa_gradients *g, bool hopper) {
-  if (a->flex) return hopper ? "hopper_flex_backward" : "flex_backward";
-  if (hopper) return "hopper_backward";
-  return fa_choose_backward(a, g) == FA_KERNELS_MEMEFF ? "memeff_backward" : "flash_backward";
+  snprintf(out, size, "%s<%s,%lld%s,%s%s%s%s%s%s%s%s>", kernels, fa_dtype_name(p->dtype),
+           (long long)p->head_dim, head_dim_v, fa_mask_describe(p->mask.type)->name, top_left ? ",top-left" : "",
+           p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "", p->bias.present ? ",bias" : "",
+           p->dropout.p > 0 ? ",dropout" : "", more, aligned ? "" : ",unaligned");
 }

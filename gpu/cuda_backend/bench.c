@@ -1,40 +1,33 @@
 #include "gpu/cuda_backend/bench.h"
 
-#include "gpu/args/problem.h"
+#include "gpu/args/calls.h"
+#include "gpu/cuda/run.h"
 #include "gpu/cuda_backend/context.h"
-#include "gpu/cuda/launch_flex.h"
-#include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda_backend/memory.h"
-#include "gpu/plan/cache.h"
-#include "gpu/plan/forward.h"
-#include "gpu/plan/hopper.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_RUNS = 10000, FEW_RUNS = 5 };
-static const double enough_us = 1e6; /* total time after which no more runs are made, nor warm-up runs */
+static const double enough_us = 1e6; /* no more runs after that, nor so many to warm up */
 
 typedef struct bench {
   const fa_bench_options *opt;
   const fa_cuda_driver *d;
-  fa_attention a;
-  fa_gradients g;
-  fa_inference kv;
-  fa_args_flex flex;
-  bool over_cache;
-  void *workspace;
+  fa_args args;
+  fa_cuda_ran forward; /* what the last forward call was planned as */
   size_t workspace_bytes;
-  CUdeviceptr flush; /* cold: written before every run */
+  CUdeviceptr workspace;
+  CUdeviceptr flush; /* cold: what is written before every run */
   size_t flush_bytes;
   CUevent begin, end;
 } bench;
 
 static fa_status enqueue(bench *b, bool backward, fa_error *err) {
-  if (b->over_cache) return fa_forward_kvcache(&b->a, &b->kv, b->workspace, b->workspace_bytes, NULL, err);
-  return backward ? fa_backward(&b->a, &b->g, b->workspace, b->workspace_bytes, NULL, err)
-                  : fa_forward(&b->a, b->workspace, b->workspace_bytes, NULL, err);
+  fa_call *call = backward ? &b->args.backward : &b->args.forward;
+  call->workspace = (void *)b->workspace;
+  return fa_cuda_run(call, b->workspace_bytes, NULL, backward ? NULL : &b->forward, err);
 }
 
 /* One run between two events, in microseconds. */
@@ -81,29 +74,27 @@ static fa_status time_all(bench *b, fa_bench_result *out, fa_error *err) {
   return status;
 }
 
-/* Also what the forward needs that precedes a backward call. */
+/* Of a backward call, what the forward before it needs too. */
 static fa_status workspace_needed(const bench *b, size_t *bytes, fa_error *err) {
+  const fa_args *x = &b->args;
   size_t backward = 0;
-  if (b->over_cache) return fa_forward_kvcache_workspace(&b->a, &b->kv, bytes, err);
-  fa_status status = fa_forward_workspace(&b->a, bytes, err);
-  if (status == FA_OK && b->opt->backward) status = fa_backward_workspace(&b->a, &b->g, &backward, err);
+  if (x->forward.cache) return fa_forward_kvcache_workspace(&x->a, &x->cache, bytes, err);
+  fa_status status = fa_forward_workspace(&x->a, bytes, err);
+  if (status == FA_OK && b->opt->backward) status = fa_backward_workspace(&x->a, &x->g, &backward, err);
   if (backward > *bytes) *bytes = backward;
   return status;
 }
 
-/* Allocates scratch memory, events, and the memory that flushes the cache. */
+/* Scratch memory, events, and the memory that empties the cache. */
 static fa_status prepare(bench *b, const fa_cuda_device *device, fa_error *err) {
   fa_status status = workspace_needed(b, &b->workspace_bytes, err);
   if (status != FA_OK) return status;
-  CUdeviceptr workspace = 0;
-  CUresult code = b->workspace_bytes ? b->d->cuMemAlloc(&workspace, b->workspace_bytes) : CUDA_SUCCESS;
-  if (code == CUDA_SUCCESS) {
-    b->workspace = (void *)workspace;
-    if (b->opt->cold) {
-      b->flush_bytes = 2 * (size_t)(device->l2_bytes > 0 ? device->l2_bytes : 64 << 20);
-      code = b->d->cuMemAlloc(&b->flush, b->flush_bytes);
-      if (code != CUDA_SUCCESS) b->flush = 0;
-    }
+  CUresult code = b->workspace_bytes ? b->d->cuMemAlloc(&b->workspace, b->workspace_bytes) : CUDA_SUCCESS;
+  if (code != CUDA_SUCCESS) b->workspace = 0;
+  if (code == CUDA_SUCCESS && b->opt->cold) {
+    b->flush_bytes = 2 * (size_t)(device->l2_bytes > 0 ? device->l2_bytes : 64 << 20);
+    code = b->d->cuMemAlloc(&b->flush, b->flush_bytes);
+    if (code != CUDA_SUCCESS) b->flush = 0;
   }
   if (code == CUDA_SUCCESS) code = b->d->cuEventCreate(&b->begin, CU_EVENT_DEFAULT);
   if (code == CUDA_SUCCESS) code = b->d->cuEventCreate(&b->end, CU_EVENT_DEFAULT);
@@ -111,60 +102,23 @@ static fa_status prepare(bench *b, const fa_cuda_device *device, fa_error *err) 
 }
 
 static void release(bench *b) {
-  if (b->workspace) b->d->cuMemFree((CUdeviceptr)b->workspace);
+  if (b->workspace) b->d->cuMemFree(b->workspace);
   if (b->flush) b->d->cuMemFree(b->flush);
   if (b->begin) b->d->cuEventDestroy(b->begin);
   if (b->end) b->d->cuEventDestroy(b->end);
 }
 
-/* Sets the call's arguments from the problem and its tensors on the device, and the kernel's name. */
-static fa_status take_arguments(bench *b, const fa_problem *p, const fa_tensors *device, fa_error *err) {
-  const char *why;
-  b->over_cache = p->family == FA_KVCACHE;
-  if (b->over_cache)
-    why = fa_args_cache_tensors(p, device, &b->a, &b->kv);
-  else if (p->family == FA_FLEX)
-    why = fa_args_flex_tensors(p, device, &b->flex, &b->a);
-  else
-    why = fa_args_tensors(p, device, &b->a);
-  if (!why && b->opt->backward) why = fa_args_gradients(p, device, &b->g);
-  return why ? fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why) : FA_OK;
-}
-
-static fa_status name_kernel(const bench *b, const fa_problem *p, const fa_cuda_device *device, char *name,
-                             size_t size, fa_error *err) {
-  fa_forward_plan plan;
-  fa_cache_plan over_cache;
-  fa_flex_plan flex;
-  bool hopper = false, aligned = false;
-  fa_status status;
-  if (b->over_cache) {
-    status = fa_cache_plan_make(&b->a, &b->kv, NULL, FA_CACHE_PROCESSORS, &over_cache, err);
-    if (status == FA_OK) aligned = over_cache.aligned;
-  } else if (b->a.flex) {
-    status = fa_flex_forward_plan_make(&b->a, NULL, NULL, NULL, &flex, err);
-    if (status == FA_OK) aligned = flex.aligned;
-    hopper = status == FA_OK && fa_cuda_flex_is_hopper(device, &b->a, b->opt->backward ? &b->g : NULL);
-  } else {
-    status = fa_forward_plan_make(&b->a, NULL, &plan, err);
-    if (status == FA_OK) aligned = plan.aligned;
-    hopper = status == FA_OK && fa_cuda_hopper_is_chosen(device, &b->a);
-  }
-  if (status == FA_OK) fa_args_name_kernel(p, aligned, name, size);
-  if (hopper) fa_hopper_rename(name, size);
-  return status;
-}
-
 static fa_status bench_on(const fa_cuda_context *c, const fa_problem *p, const fa_tensors *device,
                           const fa_bench_options *opt, fa_bench_result *out, fa_error *err) {
   bench b = {.opt = opt, .d = c->driver};
-  fa_status status = fa_args_flex_make(p, &b.flex, err); /* no-op for other families */
-  if (status == FA_OK) status = take_arguments(&b, p, device, err);
-  if (status == FA_OK) status = name_kernel(&b, p, &c->device, out->kernel, sizeof out->kernel, err);
+  const char *why = NULL;
+  fa_status status = fa_args_make(p, device, opt->backward, FA_PLAN_PROCESSORS, &b.args, &why, err);
+  if (why) status = fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
   if (status == FA_OK) status = prepare(&b, &c->device, err);
   if (status == FA_OK) status = time_all(&b, out, err);
+  if (status == FA_OK) fa_args_name(p, b.forward.name, b.forward.aligned, out->kernel, sizeof out->kernel);
   release(&b);
-  fa_args_flex_free(&b.flex);
+  fa_args_free(&b.args);
   return status;
 }
 

@@ -1,41 +1,35 @@
 /* The cuda backend: the kernels on a GPU, through gpu/fa.h. */
+#include "gpu/cuda/run.h"
+#include "gpu/args/calls.h"
 #include "gpu/backend.h"
-#include "gpu/args/problem.h"
-#include "gpu/cuda_backend/flex.h"
+#include "gpu/cuda/target.h"
 #include "gpu/cuda_backend/context.h"
 #include "gpu/cuda_backend/issue.h"
-#include "gpu/cuda/launch_hopper.h"
 #include "gpu/cuda_backend/memory.h"
-#include "gpu/modules/kernel.h"
 #include "gpu/driver/nvrtc.h"
 #include "gpu/modules/rtc.h"
-#include "gpu/call/check.h"
-#include "gpu/plan/cache.h"
-#include "gpu/plan/forward.h"
-#include "gpu/plan/backward.h"
-#include "gpu/plan/hopper.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* open does not touch the driver, so that this process may still fork; the first call that needs the device
- * does. */
+/* Opening touches no driver, so that this process may still fork; the first call that needs the device does.
+ */
 typedef struct cuda_backend {
-  int index;     /* of the device: cuda:1 */
-  bool graph;    /* kernels are captured into a graph, which is then launched */
-  bool concurrent_writer;  /* another stream writes to its own memory while they run */
-  bool prepared; /* a thread that has ended tried to open the context */
+  int index;              /* of the device: cuda:1 */
+  bool graph;             /* kernels are captured into a graph, which is launched then */
+  bool concurrent_writer; /* while they run another stream writes to memory of its own */
+  bool prepared;          /* the context was opened, or could not be, in a thread that has ended */
   bool tried;
-  fa_status status; /* the result of that */
+  fa_status status; /* of trying */
   fa_error why_not;
   fa_cuda_context context;
   fa_cuda_arena arena;
   fa_cuda_issue issue;
-  bool lost; /* a kernel destroyed the context: this process can no longer use the device */
+  bool lost; /* a kernel took the context with it: this process can use the device no more */
 } cuda_backend;
 
-/* A mistake in the environment is the user's, and must not look like a kernel that refuses a case. */
+/* A mistake there is the user's, and no kernel refuses a case because of it. */
 static fa_status check_environment(fa_error *err) {
   fa_rtc_policy policy;
   bool off;
@@ -43,7 +37,7 @@ static fa_status check_environment(fa_error *err) {
   return status == FA_OK ? fa_cuda_hopper_policy(&off, err) : status;
 }
 
-/* Parses "1", "graph", "0,graph,company": the device, and how kernels are issued. */
+/* "1", "graph", "0,graph,company": what the kernels run on, and how they are issued. */
 static bool read_argument(const char *arg, cuda_backend *c) {
   if (!arg || !*arg) return true;
   while (*arg) {
@@ -79,8 +73,8 @@ static fa_status cuda_open(const char *arg, void **self, fa_error *err) {
   if (!c) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   *c = wanted;
   *self = c;
-  /* All work is in one stream. A context with one hardware queue instead of eight opens in a third of the
-   * time. Set here, before there are threads that read the environment. */
+  /* All work is in one stream. A context with one hardware queue, not the usual eight, takes a third of the
+   * time to open. Here, while there are no threads that look at the environment. */
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 0);
   return FA_OK;
 }
@@ -97,7 +91,7 @@ static void cuda_close(void *self) {
   free(c);
 }
 
-/* Does not write tried, which other threads read meanwhile. */
+/* Leaves tried alone, which others look at meanwhile. */
 static void cuda_prepare(void *self) {
   cuda_backend *c = self;
   c->status = fa_cuda_context_open(c->index, &c->context, &c->why_not);
@@ -130,44 +124,30 @@ static void cuda_describe(void *self, fa_backend_info *out) {
   snprintf(out->driver, sizeof out->driver, "CUDA %s; %s", d->driver, compiler);
 }
 
-/* The device that kernels are chosen for, if it was queried already; otherwise NULL for any. */
+/* What kernels are chosen for: the device, as far as it was asked for already, else NULL for any. */
 static const fa_kernel_device *target_of(const cuda_backend *c, fa_kernel_device *target) {
   if (!c->tried || c->status != FA_OK) return NULL;
-  return fa_cuda_hopper_target(&c->context.device, target, NULL) == FA_OK ? target : NULL;
-}
-
-/* A clause that says why a problem with a forward has no backward, or "". */
-static void why_no_backward(const cuda_backend *c, const fa_problem *p, char *why, size_t why_size) {
-  fa_attention a;
-  fa_kernel_device target;
-  fa_error err = {""};
-  if (p->family == FA_FLEX) {
-    if (fa_args_flex_supported(p, true, target_of(c, &target), why, why_size)) why[0] = 0;
-    return;
-  }
-  const char *clause = fa_args_problem(p, &a);
-  if (!clause) fa_backward_supported(&a, target_of(c, &target), &err);
-  snprintf(why, why_size, "%s", clause ? clause : err.text);
+  return fa_cuda_target(&c->context.device, target, NULL) == FA_OK ? target : NULL;
 }
 
 static unsigned cuda_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
-  const cuda_backend *c = self;
-  fa_kernel_device target;
-  if (!fa_args_forward_supported(p, target_of(c, &target), reason, reason_size)) return FA_PASS_NONE;
-  why_no_backward(c, p, reason, reason_size);
-  return reason[0] ? FA_PASS_FORWARD : FA_PASS_FORWARD | FA_PASS_BACKWARD;
+  fa_kernel_device any;
+  const fa_kernel_device *target = target_of(self, &any);
+  if (!fa_args_supported(p, false, target, reason, reason_size)) return FA_PASS_NONE;
+  if (!fa_args_supported(p, true, target, reason, reason_size)) return FA_PASS_FORWARD;
+  return FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
 
 static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
   cuda_backend *c = self;
   fa_kernel_device target;
   const bool hopper = ensure_ready(c, NULL) != FA_OK || c->context.device.major >= 9;
-  fa_args_profile(p, hopper, target_of(c, &target), FA_DETERMINISTIC_PROCESSORS, out);
+  fa_args_profile(p, hopper, target_of(c, &target), FA_PLAN_PROCESSORS, out);
 }
 
 /* ---- a run ---- */
 
-/* Did the kernel cause this, or is the device gone? An error caused by a kernel ends its context for good. */
+/* Did a kernel do this to itself, or is the device gone? What a kernel does ends its context for good. */
 static bool is_kernels_fault(CUresult code) {
   switch ((int)code) {
   case CUDA_ERROR_ILLEGAL_ADDRESS:
@@ -191,88 +171,71 @@ static fa_status refuse(fa_outcome *out, const char *why) {
   return FA_OK;
 }
 
-/* Device memory that a backward call, a call over a cache or one with expressions needs; 0 for others. Only
- * presence and alignment of pointers matter, which are the same on host and device. */
+/* Device memory that the calls will ask for; 0 where they will be refused. Only whether pointers are there and
+ * how they are aligned matters, which is alike on both sides. */
 static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsigned passes) {
-  fa_attention a;
-  fa_gradients g;
-  fa_inference kv;
-  size_t bytes = 0;
-  fa_error ignored;
-  if (p->family == FA_FLEX) return fa_cuda_flex_scratch(p, host, passes);
-  if (p->family == FA_KVCACHE) {
-    if (fa_args_cache_tensors(p, host, &a, &kv)) return 0;
-    return fa_forward_kvcache_workspace(&a, &kv, &bytes, &ignored) == FA_OK ? bytes : 0;
+  fa_args x;
+  const char *why = NULL;
+  size_t forward = 0, backward = 0;
+  if (fa_args_make(p, host, passes & FA_PASS_BACKWARD, FA_PLAN_PROCESSORS, &x, &why, NULL) == FA_OK && !why) {
+    if (p->family == FA_KVCACHE)
+      fa_forward_kvcache_workspace(&x.a, &x.cache, &forward, NULL);
+    else
+      fa_forward_workspace(&x.a, &forward, NULL);
+    if (passes & FA_PASS_BACKWARD) fa_backward_workspace(&x.a, &x.g, &backward, NULL);
   }
-  if (!(passes & FA_PASS_BACKWARD) || fa_args_tensors(p, host, &a) || fa_args_gradients(p, host, &g))
-    return 0;
-  return fa_backward_workspace(&a, &g, &bytes, &ignored) == FA_OK ? bytes : 0;
+  fa_args_free(&x);
+  return forward > backward ? forward : backward;
 }
 
-static fa_status launch_backward(const fa_attention *a, const fa_gradients *g, const fa_cuda_tensors *t,
-                                 CUstream stream, fa_outcome *out, fa_error *err) {
-  size_t bytes = 0;
-  fa_error refused = {""};
-  if (fa_backward_workspace(a, g, &bytes, &refused) != FA_OK) return refuse(out, refused.text);
-  if (bytes > t->scratch_bytes)
-    return fa_fail(err, FA_ERR_DEVICE, "backward asks for %zu bytes of workspace, not for %zu as before",
-                   bytes, t->scratch_bytes);
-  const fa_status status = fa_backward(a, g, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
-  snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s",
-           fa_args_backward_name(a, g, fa_cuda_hopper_ran()));
+/* Kernels that are always compiled at run time need a compiler; if there is one, and one of them does not
+ * compile, that is an error of the harness. */
+static fa_status status_of_launch(const fa_problem *p, fa_status status) {
+  fa_rtc_policy policy;
+  if (p->family != FA_FLEX || status != FA_ERR_UNSUPPORTED) return status;
+  const bool can_compile =
+      fa_rtc_policy_get(&policy, NULL) == FA_OK && policy != FA_RTC_OFF && fa_nvrtc_get(NULL, NULL);
+  return can_compile ? FA_ERR_DEVICE : status;
+}
+
+/* *ran: what was launched; its name is "" where the call was refused before it was planned. */
+static fa_status launch_call(const fa_problem *p, fa_call *call, const fa_cuda_tensors *t, CUstream stream,
+                             fa_cuda_ran *ran, fa_outcome *out, fa_error *err) {
+  call->workspace = fa_cuda_tensors_scratch(t);
+  const fa_status status = fa_cuda_run(call, t->scratch_bytes, stream, ran, err);
+  const bool is_refused = status == FA_ERR_INPUT || (status == FA_ERR_UNSUPPORTED && !ran->name[0]);
+  return is_refused ? refuse(out, err->text) : status_of_launch(p, status);
+}
+
+static fa_status launch_passes(const fa_problem *p, fa_args *x, const fa_cuda_tensors *t, unsigned passes,
+                               CUstream stream, fa_outcome *out, fa_error *err) {
+  fa_cuda_ran ran;
+  fa_status status = FA_OK;
+  x->a.check_device_data = !stream;
+  if (passes & FA_PASS_FORWARD) {
+    status = launch_call(p, &x->forward, t, stream, &ran, out, err);
+    if (ran.name[0]) fa_args_name(p, ran.name, ran.aligned, out->kernel, sizeof out->kernel);
+  }
+  if (status != FA_OK || out->state != FA_SUBJECT_OK || !(passes & FA_PASS_BACKWARD)) return status;
+  status = launch_call(p, &x->backward, t, stream, &ran, out, err);
+  snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s", ran.name);
   return status;
 }
 
-static void name_forward(const fa_problem *p, bool aligned, bool hopper, fa_outcome *out) {
-  fa_args_name_kernel(p, aligned, out->kernel, sizeof out->kernel);
-  if (hopper) fa_hopper_rename(out->kernel, sizeof out->kernel);
+/* Launches the kernels between tensors that are on the device already, or on their way. stream not NULL: they
+ * are captured, and nothing may wait for them. */
+static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
+                                CUstream stream, fa_outcome *out, fa_error *err) {
+  fa_args x;
+  const char *why = NULL;
+  fa_status status = fa_args_make(p, &t->set, passes & FA_PASS_BACKWARD, FA_PLAN_PROCESSORS, &x, &why, err);
+  if (status == FA_OK) status = why ? refuse(out, why) : launch_passes(p, &x, t, passes, stream, out, err);
+  fa_args_free(&x);
+  return status;
 }
 
-static fa_status launch_cache(const fa_problem *p, const fa_cuda_tensors *t, CUstream stream, fa_outcome *out,
-                              fa_error *err) {
-  fa_attention a;
-  fa_inference kv;
-  fa_cache_plan plan;
-  fa_error refused = {""};
-  const char *why = fa_args_cache_tensors(p, &t->set, &a, &kv);
-  if (why) return refuse(out, why);
-  if (fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &refused) != FA_OK)
-    return refuse(out, refused.text);
-  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
-  a.check_device_data = !stream;
-  const fa_status status =
-      fa_forward_kvcache(&a, &kv, fa_cuda_tensors_scratch(t), t->scratch_bytes, stream, err);
-  return status == FA_ERR_INPUT ? refuse(out, err->text) : status;
-}
-
-/* Launches the kernels between tensors that are on the device or being copied there. If stream is not NULL,
- * the launches are captured, and nothing may wait for them. */
-static fa_status launch_kernels(const cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t,
-                                unsigned passes, CUstream stream, fa_outcome *out, fa_error *err) {
-  fa_attention a;
-  fa_gradients g;
-  fa_forward_plan plan;
-  fa_error refused = {""};
-  if (p->family == FA_KVCACHE) return launch_cache(p, t, stream, out, err);
-  if (p->family == FA_FLEX) return fa_cuda_flex_launch(&c->context.device, p, t, passes, stream, out, err);
-  const char *why = fa_args_tensors(p, &t->set, &a);
-  if (!why && (passes & FA_PASS_BACKWARD)) why = fa_args_gradients(p, &t->set, &g);
-  if (why) return refuse(out, why);
-  if (fa_forward_plan_make(&a, NULL, &plan, &refused) != FA_OK) return refuse(out, refused.text);
-  name_forward(p, plan.aligned, fa_cuda_hopper_is_chosen(&c->context.device, &a), out);
-  a.check_device_data = !stream;
-  fa_cuda_hopper_ran(); /* discards those of earlier calls */
-  if (passes & FA_PASS_FORWARD) {
-    const fa_status status = fa_forward(&a, NULL, 0, stream, err);
-    if (status == FA_ERR_INPUT) return refuse(out, err->text);
-    if (status != FA_OK) return status;
-    name_forward(p, plan.aligned, fa_cuda_hopper_ran(), out); /* the chosen one may not have loaded */
-  }
-  return passes & FA_PASS_BACKWARD ? launch_backward(&a, &g, t, stream, out, err) : FA_OK;
-}
-
-/* Waits for what was launched before a launch failed or was refused: if that failed too, it is the error to
- * report. */
+/* Waits for what was launched before a launch failed or was refused: it may have failed too, and then it is
+ * that. */
 static fa_status wait_behind(const fa_cuda_driver *d, const fa_cuda_tensors *t, const char *what,
                              fa_status status, CUresult *code, fa_error *err) {
   *code = fa_cuda_tensors_wait(d, t);
@@ -285,8 +248,8 @@ static const char *name_of_run(const fa_outcome *out, unsigned passes, char *wha
   return what;
 }
 
-/* Like every user of graphs, makes the call once before capturing it, so that kernels are loaded. Its outputs
- * are discarded. */
+/* As every user of graphs does, the call is made once before it is captured: kernels are loaded then. Its
+ * outputs are forgotten. */
 static fa_status rehearse(cuda_backend *c, const fa_problem *p, const fa_tensors *t, unsigned passes,
                           fa_outcome *out, CUresult *code, fa_error *err) {
   const fa_cuda_driver *d = c->context.driver;
@@ -294,20 +257,20 @@ static fa_status rehearse(cuda_backend *c, const fa_problem *p, const fa_tensors
   char what[sizeof out->kernel + 32];
   fa_status status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
   if (status != FA_OK) return status;
-  status = launch_kernels(c, p, &on_device, passes, NULL, out, err);
+  status = launch_kernels(p, &on_device, passes, NULL, out, err);
   status = wait_behind(d, &on_device, name_of_run(out, passes, what, sizeof what), status, code, err);
   fa_cuda_tensors_free(d, &on_device);
   return status;
 }
 
-/* Captures the kernels and launches them in the NULL stream, after the tensors' copies to the device. */
+/* The kernels, captured and then launched, in the NULL stream behind the tensors' way up. */
 static fa_status launch_graph(cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
                               fa_outcome *out, CUresult *code, fa_error *err) {
   const fa_cuda_driver *d = c->context.driver;
   CUstream stream;
   *code = fa_cuda_graph_begin(d, &c->issue, &stream);
   if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "beginning a graph", err);
-  const fa_status status = launch_kernels(c, p, t, passes, stream, out, err);
+  const fa_status status = launch_kernels(p, t, passes, stream, out, err);
   *code = fa_cuda_graph_end(d, &c->issue, status == FA_OK && out->state == FA_SUBJECT_OK);
   return status == FA_OK && *code != CUDA_SUCCESS ? fa_cuda_fail(d, *code, "launching a graph", err) : status;
 }
@@ -318,17 +281,17 @@ static fa_status issue(cuda_backend *c, const fa_problem *p, const fa_cuda_tenso
   if (c->concurrent_writer) *code = fa_cuda_concurrent_writer(d, &c->issue);
   if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "work in another stream", err);
   if (graph) return launch_graph(c, p, t, passes, out, code, err);
-  return launch_kernels(c, p, t, passes, NULL, out, err);
+  return launch_kernels(p, t, passes, NULL, out, err);
 }
 
-/* Reserved address space is mapped for one call, so it cannot be rehearsed. */
+/* Reserved address space is mapped for one call: no second one for a rehearsal. */
 static bool wants_graph(const cuda_backend *c, const fa_tensors *t) {
   bool small = true;
   for (int i = 0; i < FA_T_COUNT; ++i) small = small && !fa_buffer_is_virtual(&t->buffer[i]);
   return small && c->graph;
 }
 
-/* Copies to the device, launches, copies back, and waits for the device once, at the end. */
+/* Up, kernels, down, with one wait for the device at the end. */
 static fa_status run_on_device(cuda_backend *c, const fa_problem *p, fa_tensors *t, unsigned passes,
                                fa_outcome *out, CUresult *code, fa_error *err) {
   const fa_cuda_driver *d = c->context.driver;
@@ -360,7 +323,7 @@ static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const 
   memset(out, 0, sizeof *out);
   fa_kernel_device target;
   fa_status status = ensure_ready(c, err);
-  if (!fa_args_forward_supported(p, target_of(c, &target), out->text, sizeof out->text))
+  if (!fa_args_supported(p, false, target_of(c, &target), out->text, sizeof out->text))
     return fa_fail(err, FA_ERR_UNSUPPORTED, "backend cuda: %s", out->text);
   if (status != FA_OK) return status == FA_ERR_UNSUPPORTED ? FA_ERR_DEVICE : status;
   if (c->lost)

@@ -1,12 +1,8 @@
 /* The host backend: the CUDA kernels, executed by gpu/simt. */
-#include "gpu/args/problem.h"
 #include "gpu/backend.h"
-#include "gpu/call/check.h"
-#include "gpu/plan/forward.h"
-#include "gpu/plan/hopper.h"
-#include "gpu/host/backward.h"
-#include "gpu/host/flex.h"
-#include "gpu/host/cache.h"
+#include "gpu/args/calls.h"
+#include "gpu/expr/functions.h"
+#include "gpu/host/device.h"
 #include "gpu/host/launch.h"
 
 #include <stdio.h>
@@ -48,8 +44,8 @@ static void host_describe(void *self, fa_backend_info *out) {
 
 static unsigned host_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
   const fa_host_device d = device_of(self);
-  if (!fa_args_forward_supported(p, &d.limits, reason, reason_size)) return FA_PASS_NONE;
-  if (!fa_host_backward_supports(p, &d, reason, reason_size)) return FA_PASS_FORWARD;
+  if (!fa_args_supported(p, false, &d.limits, reason, reason_size)) return FA_PASS_NONE;
+  if (!fa_args_supported(p, true, &d.limits, reason, reason_size)) return FA_PASS_FORWARD;
   return FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
 
@@ -58,63 +54,75 @@ static void host_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_args_profile(p, true, &d.limits, d.n_processors, out);
 }
 
-static fa_status run_forward(const fa_forward_plan *plan, const fa_tensors *t, const fa_run_options *opt,
-                             fa_outcome *out, fa_error *err) {
-  const fa_simt_launch launch = {.kernel = plan->kernel->entry,
-                                 .params = &plan->params,
-                                 .name = plan->kernel->name,
-                                 .grid = {plan->grid[0], plan->grid[1], plan->grid[2]},
-                                 .block = {(unsigned)plan->kernel->n_threads, 1, 1},
-                                 .shared_bytes = plan->kernel->shared_bytes};
-  const uint64_t outputs =
-      FA_HOST_MAY_WRITE(FA_T_O) | FA_HOST_MAY_WRITE(FA_T_LSE) | FA_HOST_MAY_WRITE(FA_T_P_DEBUG);
-  return fa_host_launch(&launch, t, outputs, NULL, opt, out, err);
+/* ---- a run ---- */
+
+typedef struct host_call {
+  fa_host_device device;
+  fa_args args;
+  fa_plan plan;
+  fa_host_scratch scratch;
+} host_call;
+
+static fa_status refuse(fa_outcome *out, const char *why) {
+  out->state = FA_SUBJECT_REJECTED;
+  snprintf(out->text, sizeof out->text, "%s", why);
+  return FA_OK;
 }
 
-/* The executor reads the boxes where a device has their maps. */
-static fa_status run_hopper(fa_hopper_plan *plan, const fa_tensors *t, const fa_run_options *opt,
-                            fa_outcome *out, fa_error *err) {
-  for (int i = 0; i < 4; ++i) memcpy(fa_hopper_map(plan, i), &plan->box[i], sizeof plan->box[i]);
-  plan->params.tiles.counter = opt->schedule_seed % 2 ? fa_hopper_host_counter() : -1;
-  const fa_simt_launch launch = {.kernel = plan->kernel->entry,
-                                 .params = &plan->params,
-                                 .name = plan->kernel->name,
-                                 .grid = {plan->n_blocks, 1, 1},
-                                 .block = {(unsigned)plan->kernel->n_threads, 1, 1},
-                                 .shared_bytes = plan->kernel->shared_bytes};
-  const uint64_t outputs = FA_HOST_MAY_WRITE(FA_T_O) | FA_HOST_MAY_WRITE(FA_T_LSE);
-  const fa_status status = fa_host_launch(&launch, t, outputs, NULL, opt, out, err);
-  fa_host_check_counter(plan->params.tiles.counter, launch.name, out);
+/* What the kernels ask for a call's expressions; *out stays NULL where there is no flex. */
+static fa_status make_interpreter(const fa_call *call, fa_flex_interpreter **out, fa_error *err) {
+  const fa_flex *f = call->a->flex;
+  bool wanted[FA_FLEX_MAX_BUFFERS] = {false};
+  if (!f) return FA_OK;
+  const fa_flex_program *e = f->program;
+  for (int k = 0; call->g && k < FA_FLEX_MAX_BUFFERS; ++k) wanted[k] = call->g->dbuffer[k] != NULL;
+  return fa_flex_interpreter_make(e ? &e->score : NULL, e ? &e->mask : NULL, e ? e->buffer : NULL,
+                                  e ? e->n_buffers : 0, f->buffer, call->g ? wanted : NULL, out, err);
+}
+
+/* Plans again, with the workspace, and runs it. */
+static fa_status run_planned(host_call *x, fa_call *call, const fa_tensors *t, const fa_run_options *opt,
+                             fa_outcome *out, fa_error *err) {
+  fa_flex_interpreter *interpreter = NULL;
+  fa_status status = fa_host_scratch_alloc(x->plan.workspace_bytes, opt, &x->scratch, err);
+  if (status != FA_OK) return status;
+  status = make_interpreter(call, &interpreter, err);
+  call->workspace = fa_buffer_payload(&x->scratch.buffer);
+  if (interpreter) call->functions = fa_flex_interpreter_functions(interpreter);
+  if (status == FA_OK) status = fa_plan_make(call, &x->device.limits, &x->plan, err);
+  if (status == FA_OK) status = fa_host_run_plan(&x->plan, t, &x->scratch, opt, out, err);
+  fa_flex_interpreter_free(interpreter);
+  fa_host_scratch_free(&x->scratch);
   return status;
+}
+
+static fa_status run_passes(host_call *x, const fa_problem *p, const fa_tensors *t, const fa_run_options *opt,
+                            fa_outcome *out, fa_error *err) {
+  fa_error refused = {""};
+  fa_status status = FA_OK;
+  if (fa_plan_make(&x->args.forward, &x->device.limits, &x->plan, &refused) != FA_OK)
+    return refuse(out, refused.text);
+  fa_args_name(p, x->plan.name, x->plan.aligned, out->kernel, sizeof out->kernel);
+  if (opt->passes & FA_PASS_FORWARD) status = run_planned(x, &x->args.forward, t, opt, out, err);
+  if (status != FA_OK || out->state != FA_SUBJECT_OK || !(opt->passes & FA_PASS_BACKWARD)) return status;
+  if (fa_plan_make(&x->args.backward, &x->device.limits, &x->plan, &refused) != FA_OK)
+    return refuse(out, refused.text);
+  snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s", x->plan.name);
+  return run_planned(x, &x->args.backward, t, opt, out, err);
 }
 
 static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                           fa_outcome *out, fa_error *err) {
-  const fa_host_device d = device_of(self);
+  host_call x = {.device = device_of(self)};
+  const char *why = NULL;
   memset(out, 0, sizeof *out);
-  if (!fa_args_forward_supported(p, &d.limits, out->text, sizeof out->text))
+  if (!fa_args_supported(p, false, &x.device.limits, out->text, sizeof out->text))
     return fa_fail(err, FA_ERR_UNSUPPORTED, "backend host: %s", out->text);
-  if (p->family == FA_KVCACHE) return fa_host_cache_run(p, &d, t, opt, out, err);
-  if (p->family == FA_FLEX) return fa_host_flex_run(p, &d, t, opt, out, err);
-  fa_attention a;
-  fa_forward_plan plan;
-  fa_error refused = {""};
-  const char *why = fa_args_tensors(p, t, &a);
-  if (!why && fa_forward_plan_make(&a, &d.limits, &plan, &refused) != FA_OK) why = refused.text;
-  if (why) {
-    out->state = FA_SUBJECT_REJECTED;
-    snprintf(out->text, sizeof out->text, "%s", why);
-    return FA_OK;
-  }
-  fa_args_name_kernel(p, plan.aligned, out->kernel, sizeof out->kernel);
-  fa_status status = FA_OK;
-  fa_hopper_plan hopper;
-  const bool is_hopper = !plan.empty && fa_hopper_plan_make(&a, &d.limits, &hopper);
-  if (is_hopper) fa_hopper_rename(out->kernel, sizeof out->kernel);
-  if ((opt->passes & FA_PASS_FORWARD) && !plan.empty)
-    status = is_hopper ? run_hopper(&hopper, t, opt, out, err) : run_forward(&plan, t, opt, out, err);
-  if (status != FA_OK || out->state != FA_SUBJECT_OK || !(opt->passes & FA_PASS_BACKWARD)) return status;
-  return fa_host_backward_run(p, &d, t, opt, out, err);
+  fa_status status =
+      fa_args_make(p, t, opt->passes & FA_PASS_BACKWARD, x.device.n_processors, &x.args, &why, err);
+  if (status == FA_OK) status = why ? refuse(out, why) : run_passes(&x, p, t, opt, out, err);
+  fa_args_free(&x.args);
+  return status;
 }
 
 const fa_backend fa_backend_host = {

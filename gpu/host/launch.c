@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(FA_T_COUNT <= 64, "a bit for every tensor");
-
 fa_status fa_host_scratch_alloc(size_t bytes, const fa_run_options *opt, fa_host_scratch *out,
                                 fa_error *err) {
   memset(out, 0, sizeof *out);
@@ -26,7 +24,7 @@ void fa_host_scratch_free(fa_host_scratch *s) {
   fa_buffer_free(&s->buffer);
 }
 
-static int fill_ranges(const fa_tensors *t, uint64_t writable, const fa_host_scratch *scratch,
+static int fill_ranges(const fa_launch *l, const fa_tensors *t, const fa_host_scratch *scratch,
                        fa_simt_range *ranges) {
   int n = 0;
   for (int i = 0; i < FA_T_COUNT; ++i)
@@ -34,8 +32,8 @@ static int fill_ranges(const fa_tensors *t, uint64_t writable, const fa_host_scr
       ranges[n++] = (fa_simt_range){.name = fa_tensor_id_name((fa_tensor_id)i),
                                     .begin = t->buffer[i].base + FA_GUARD_BYTES,
                                     .bytes = t->buffer[i].bytes,
-                                    .writable = (writable & FA_HOST_MAY_WRITE(i)) != 0};
-  if (scratch)
+                                    .writable = (l->writes & FA_WRITES(i)) != 0};
+  if (l->writes & FA_WRITES_WORKSPACE)
     ranges[n++] = (fa_simt_range){.name = "workspace",
                                   .begin = fa_buffer_payload(&scratch->buffer),
                                   .bytes = scratch->buffer.bytes,
@@ -44,31 +42,49 @@ static int fill_ranges(const fa_tensors *t, uint64_t writable, const fa_host_scr
   return n;
 }
 
-fa_status fa_host_launch(const fa_simt_launch *what, const fa_tensors *t, uint64_t writable,
-                         const fa_host_scratch *scratch, const fa_run_options *opt, fa_outcome *out,
-                         fa_error *err) {
+/* After a launch whose blocks took their tiles off a counter: it has to be 0 again, for the launch that gets
+ * it next. */
+static void check_counter(const fa_launch *l, fa_outcome *out) {
+  if (!l->counter || *l->counter < 0) return;
+  const unsigned left = fa_hopper_host_counter_left(*l->counter);
+  if (left == 0 || out->state != FA_SUBJECT_OK) return; /* who broke a rule was stopped anywhere */
+  out->state = FA_SUBJECT_OOB;
+  snprintf(out->text, sizeof out->text,
+           "%s left its counter of tiles at %u, not 0: the next launch that gets it leaves out as many",
+           l->kernel.name, left);
+}
+
+static fa_status run_launch(const fa_launch *l, const fa_tensors *t, const fa_host_scratch *scratch,
+                            const fa_run_options *opt, fa_outcome *out, fa_error *err) {
   fa_simt_range ranges[FA_T_COUNT + 1];
-  fa_simt_launch launch = *what;
   fa_simt_report report;
-  launch.ranges = ranges;
-  launch.n_ranges = fill_ranges(t, writable, scratch, ranges);
-  launch.schedule_seed = opt->schedule_seed;
-  launch.tape = opt->tape;
-  launch.tape_bytes = opt->tape_bytes;
-  launch.n_threads = opt->n_threads;
+  if (l->counter && opt->schedule_seed % 2) *l->counter = fa_hopper_host_counter();
+  const fa_simt_launch launch = {.kernel = l->kernel.entry,
+                                 .params = l->params,
+                                 .name = l->kernel.name,
+                                 .grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                 .block = {l->n_threads, 1, 1},
+                                 .shared_bytes = l->shared_bytes,
+                                 .cluster = l->cluster,
+                                 .ranges = ranges,
+                                 .n_ranges = fill_ranges(l, t, scratch, ranges),
+                                 .schedule_seed = opt->schedule_seed,
+                                 .tape = opt->tape,
+                                 .tape_bytes = opt->tape_bytes,
+                                 .n_threads = opt->n_threads,
+                                 .overlaps = l->overlaps};
   const fa_status status = fa_simt_run(&launch, &report, err);
   if (status != FA_OK) return status;
   out->state = report.state;
   snprintf(out->text, sizeof out->text, "%s", report.text);
+  check_counter(l, out);
   return FA_OK;
 }
 
-void fa_host_check_counter(int counter, const char *name, fa_outcome *out) {
-  if (counter < 0) return;
-  const unsigned left = fa_hopper_host_counter_left(counter);
-  if (left == 0 || out->state != FA_SUBJECT_OK) return; /* who broke a rule was stopped anywhere */
-  out->state = FA_SUBJECT_OOB;
-  snprintf(out->text, sizeof out->text,
-           "%s left its counter of tiles at %u, not 0: the next launch that gets it leaves out as many", name,
-           left);
+fa_status fa_host_run_plan(const fa_plan *plan, const fa_tensors *t, const fa_host_scratch *scratch,
+                           const fa_run_options *opt, fa_outcome *out, fa_error *err) {
+  fa_status status = FA_OK;
+  for (int i = 0; status == FA_OK && i < plan->n_launches && out->state == FA_SUBJECT_OK; ++i)
+    status = run_launch(&plan->launch[i], t, scratch, opt, out, err);
+  return status;
 }

@@ -1,15 +1,15 @@
-#include "gpu/plan/backward.h"
+/* Backward calls: the flash kernels, of which the main one may be for sm_90a, and the memeff kernels. */
+#include "gpu/plan/fast_backward.h"
 
 #include "gpu/call/check.h"
 #include "gpu/call/choose.h"
-#include "gpu/plan/forward.h"
+#include "gpu/plan/hopper.h"
 #include "gpu/plan/memeff.h"
-#include "gpu/kernels/params/flash_backward_grids.h"
 
 #include <string.h>
 
-static fa_status find_kernels(const fa_attention *a, bool aligned, const fa_kernel_device *device,
-                              fa_flash_backward_kernels *out, fa_error *err) {
+fa_status fa_fast_backward_find(const fa_attention *a, bool aligned, const fa_kernel_device *device,
+                                fa_flash_backward_kernels *out, fa_error *err) {
   const fa_kernel_ability wanted = fa_kernel_wanted(a, aligned);
   if (fa_flash_backward_find(wanted, device, out)) return FA_OK;
   if (device && fa_flash_backward_find(wanted, NULL, out))
@@ -22,19 +22,16 @@ static fa_status find_kernels(const fa_attention *a, bool aligned, const fa_kern
 }
 
 fa_status fa_backward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
-  if (fa_choose_backward(a, NULL) == FA_KERNELS_MEMEFF) return FA_OK;
   fa_flash_backward_kernels kernels;
-  return find_kernels(a, true, device, &kernels, err);
+  if (fa_choose_backward(a, NULL) == FA_KERNELS_MEMEFF) return FA_OK;
+  return fa_fast_backward_find(a, true, device, &kernels, err);
 }
 
-static bool all_aligned(const fa_attention *a, const fa_gradients *g) {
-  return fa_attention_is_aligned(a) && fa_rows_are_aligned(a, g->d_o, g->do_stride) &&
-         fa_rows_are_aligned(a, g->dq, g->dq_stride) && fa_rows_are_aligned(a, g->dk, g->dk_stride) &&
-         fa_rows_are_aligned(a, g->dv, g->dv_stride);
-}
+/* ---- parameters ---- */
 
-static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_backward_grids *sizes,
+static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_backward_grids *grids,
                         bool subtracts_first, fa_backward_params *p) {
+  memset(p, 0, sizeof *p);
   FA_FILL_GRADIENTS(p, a, g);
   p->scale_log2 = (float)(a->scale * 1.4426950408889634);
   p->inverse_softcap = a->softcap > 0 ? (float)(1.0 / a->softcap) : 0.0f;
@@ -44,29 +41,16 @@ static void fill_params(const fa_attention *a, const fa_gradients *g, const fa_b
     p->dbias = (uint16_t *)g->dbias;
     p->dbias_aligned = fa_bias_is_aligned(a, g->dbias, g->dbias_stride);
   }
-  p->rows = sizes->rows;
-  p->keys = sizes->keys;
-  p->split_stride = sizes->split_stride;
-  p->n_splits = sizes->n_splits;
+  p->rows = grids->rows;
+  p->keys = grids->keys;
+  p->split_stride = grids->split_stride;
+  p->n_splits = grids->n_splits;
   p->deterministic = a->deterministic;
 }
 
-static void add_launch(fa_backward_plan *p, fa_kernel_entry kernel, const unsigned grid[3], int n_threads,
-                       size_t shared_bytes) {
-  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return;
-  p->launch[p->n_launches++] =
-      (fa_backward_launch){kernel, {grid[0], grid[1], grid[2]}, (unsigned)n_threads, shared_bytes, false};
-}
-static void add_row_launch(fa_backward_plan *p, fa_kernel_entry kernel, const unsigned grid[3]) {
-  add_launch(p, kernel, grid, FA_BACKWARD_THREADS, 0);
-}
-
-/* Sums of dbias whose parts are added in memory: the parameters, and the floats that they take in the
- * workspace from `at` on. */
-static int64_t fill_dbias_sums(const fa_attention *a, const fa_gradients *g, int64_t at,
-                               fa_backward_plan *out) {
+/* Sums of dbias whose parts are added in memory: the parameters. Returns the floats that they take. */
+static int64_t fill_dbias_sums(const fa_attention *a, const fa_gradients *g, fa_backward_params *p) {
   const int sums = fa_memeff_dbias_sums(a, g);
-  fa_backward_params *p = &out->params;
   if (!g->dbias || a->batch == 0 || !fa_backward_adds_dbias(a, g)) return 0;
   const int64_t tile = FA_DBIAS_PADDED, keys = fa_backward_round_up(a->seqlen_k, tile);
   const int64_t floats = fa_backward_round_up(a->seqlen_q, tile) * keys; /* of a head */
@@ -77,145 +61,132 @@ static int64_t fill_dbias_sums(const fa_attention *a, const fa_gradients *g, int
   p->dbias_accum_stride =
       (fa_kernel_strides){batch > 1 ? heads * floats : 0, 16 * keys, heads > 1 ? floats : 0};
   p->dbias_floats = batch * heads * floats;
-  out->dbias_at = at;
   return p->dbias_floats;
 }
 
-/* In the order of gpu/kernels/params/flash_backward_grids.h. */
-static void add_launches(fa_backward_plan *p, const fa_flash_backward_kernels *k,
-                         const fa_backward_grids *sizes, const unsigned dbias_grid[3]) {
-  const fa_backward_params *x = &p->params;
-  const fa_kernel_main *main = sizes->by_queries ? &k->by_queries : &k->by_keys;
-  add_row_launch(p, sizes->by_queries ? k->prepare_only : k->prepare, sizes->rows_grid);
-  if (sizes->by_queries) add_row_launch(p, k->clear, sizes->clear_grid);
-  if (x->dbias_sums)
-    add_row_launch(
-        p, k->dbias_clear,
-        (unsigned[]){(unsigned)fa_backward_blocks(x->dbias_floats, FA_DBIAS_CLEARED), 1, 1});
-  add_launch(p, main->kernel, sizes->main_grid, main->n_threads, main->shared_bytes);
-  if (sizes->by_queries)
-    add_row_launch(p, k->convert_keys, sizes->convert_keys_grid);
-  else
-    add_row_launch(p, k->convert, sizes->rows_grid);
-  if (x->dbias_sums) add_row_launch(p, k->dbias_convert, dbias_grid);
-}
-
-/* g: NULL, or it may say how many accumulators there are. */
-static fa_backward_grids plan_sizes(const fa_attention *a, const fa_gradients *g,
-                                         const fa_flash_backward_kernels *kernels, int n_processors) {
+static fa_backward_grids plan_grids(const fa_call *call, const fa_flash_backward_kernels *kernels,
+                                    int n_processors) {
+  const fa_attention *a = call->a;
   const bool varlen = fa_attention_is_varlen(a);
   const fa_backward_sizes sizes = {.batch = a->batch,
-                                         .heads_q = a->heads_q,
-                                         .heads_kv = a->heads_kv,
-                                         .seqlen_q = a->seqlen_q,
-                                         .seqlen_k = a->seqlen_k,
-                                         .total_q = varlen ? a->total_q : -1,
-                                         .total_k = varlen ? a->total_k : -1,
-                                         .head_dim = kernels->head_dim,
-                                         .block_n = kernels->by_keys.block_n,
-                                         .block_m = kernels->by_queries.block_m,
-                                         .n_processors = n_processors,
-                                         .deterministic = a->deterministic,
-                                         .n_splits = g ? (int)g->num_splits_key : 0};
+                                   .heads_q = a->heads_q,
+                                   .heads_kv = a->heads_kv,
+                                   .seqlen_q = a->seqlen_q,
+                                   .seqlen_k = a->seqlen_k,
+                                   .total_q = varlen ? a->total_q : -1,
+                                   .total_k = varlen ? a->total_k : -1,
+                                   .head_dim = kernels->head_dim,
+                                   .block_n = kernels->by_keys.block_n,
+                                   .block_m = kernels->by_queries.block_m,
+                                   .n_processors = n_processors,
+                                   .deterministic = a->deterministic,
+                                   .n_splits = (int)call->g->num_splits_key};
   return fa_backward_grids_make(&sizes);
 }
 
-int fa_backward_adds_keys(const fa_attention *a, const fa_kernel_device *device, int n_processors) {
-  int least = 0;
-  if (fa_choose_backward(a, NULL) == FA_KERNELS_MEMEFF) return 0; /* nobody adds to what another block writes */
-  for (int aligned = 0; aligned < 2; ++aligned) {
-    fa_flash_backward_kernels kernels;
-    if (find_kernels(a, aligned, device, &kernels, NULL) != FA_OK) continue;
-    if (!plan_sizes(a, NULL, &kernels, n_processors).by_queries) continue;
-    if (!least || kernels.by_queries.block_m < least) least = kernels.by_queries.block_m;
+void fa_fast_backward_prepare(const fa_call *call, int n_processors, fa_plan *out, fa_fast_backward *x) {
+  x->params = fa_plan_params(out, sizeof *x->params);
+  x->grids = plan_grids(call, &x->kernels, n_processors);
+  fill_params(call->a, call->g, &x->grids, x->kernels.by_keys.subtracts_first, x->params);
+  x->params->forward.aligned = out->aligned;
+  x->dbias_at = fa_backward_round_up(x->grids.n_floats, 64);
+  const int64_t sums = fill_dbias_sums(call->a, call->g, x->params);
+  x->n_floats = sums ? x->dbias_at + sums : x->grids.n_floats;
+}
+
+static float *floats_at(void *workspace, int64_t n) {
+  return workspace ? (float *)workspace + n : NULL;
+}
+
+void fa_fast_backward_place(fa_fast_backward *x, void *workspace) {
+  fa_backward_params *p = x->params;
+  const fa_backward_grids *g = &x->grids;
+  p->lse_log2 = workspace;
+  p->delta = floats_at(workspace, g->delta_at);
+  if (p->dbias_sums) p->dbias_accum = floats_at(workspace, x->dbias_at);
+  if (g->by_queries) {
+    p->dk_accum = floats_at(workspace, g->accum_at[0]);
+    p->dv_accum = floats_at(workspace, g->accum_at[1]);
+  } else {
+    p->dq_accum = floats_at(workspace, g->accum_at[0]);
   }
-  return least;
 }
 
-bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g) {
-  const int sums = fa_memeff_dbias_sums(a, g);
-  return !a->deterministic && sums != 0 && (sums & FA_MEMEFF_SUM_ROWS) == 0;
+/* ---- launches ---- */
+
+static void add_rows(const fa_fast_backward *x, const fa_kernel_entry *k, const unsigned grid[3],
+                     fa_plan *out) {
+  fa_plan_add(out, *k, grid[0], grid[1], grid[2], FA_BACKWARD_THREADS, 0, x->params)->writes =
+      FA_WRITES_GRADIENTS;
 }
 
-bool fa_backward_adds_rows(const fa_attention *a, const fa_kernel_device *device) {
-  return fa_choose_backward(a, NULL) == FA_KERNELS_MEMEFF && fa_memeff_single_pass(a, device) != NULL;
+static fa_launch *add_main(const fa_fast_backward *x, fa_plan *out) {
+  const fa_kernel_main *k = x->grids.by_queries ? &x->kernels.by_queries : &x->kernels.by_keys;
+  const unsigned *grid = x->grids.main_grid;
+  fa_launch *l =
+      fa_plan_add(out, k->kernel, grid[0], grid[1], grid[2], k->n_threads, k->shared_bytes, x->params);
+  l->writes = FA_WRITES_GRADIENTS;
+  fa_plan_blocks(out, k->block_m, k->block_n);
+  out->adds_dkv = x->grids.by_queries;
+  return l;
 }
 
-/* The launches and the workspace of a call by the fast kernels. */
-static void plan_fast(const fa_attention *a, const fa_gradients *g, const fa_flash_backward_kernels *kernels,
-                      int n_processors, fa_backward_plan *out) {
-  const fa_backward_grids plan = plan_sizes(a, g, kernels, n_processors);
-  fill_params(a, g, &plan, kernels->by_keys.subtracts_first, &out->params);
-  out->params.forward.aligned = out->aligned;
-  out->by_queries = plan.by_queries;
-  out->head_dim = kernels->head_dim;
-  out->n_splits = plan.n_splits;
-  const int64_t sums_at = fa_backward_round_up(plan.n_floats, 64);
-  const int64_t sums = fill_dbias_sums(a, g, sums_at, out), n_floats = sums ? sums_at + sums : plan.n_floats;
-  const unsigned dbias_grid[] = {(unsigned)fa_backward_blocks(a->seqlen_q, 16),
-                                 out->params.dbias_accum_stride.head ? (unsigned)a->heads_q : 1,
-                                 out->params.dbias_accum_stride.batch ? (unsigned)a->batch : 1};
-  add_launches(out, kernels, &plan, dbias_grid);
-  if (g->dbias && !out->params.dbias && !out->params.dbias_sums) {
-    const int64_t padded =
-        fa_backward_round_up(a->seqlen_q, fa_backward_row_block(kernels->head_dim));
-    fa_memeff_dbias_plan(a, g, (fa_kernel_strides){padded, 1, plan.rows}, out);
-  }
-  out->workspace_bytes = out->n_launches ? (size_t)n_floats * sizeof(float) : 0;
-  out->delta_at = plan.delta_at;
-  out->dq_semaphore_at = plan.dq_semaphore_at;
-  memcpy(out->accum_at, plan.accum_at, sizeof out->accum_at);
+/* In the order of gpu/kernels/params/flash_backward_grids.h. */
+static void add_launches(const fa_call *call, const fa_kernel_device *device, fa_fast_backward *x,
+                         fa_plan *out) {
+  const fa_flash_backward_kernels *k = &x->kernels;
+  const fa_backward_params *p = x->params;
+  const fa_kernel_strides sum = p->dbias_accum_stride;
+  add_rows(x, x->grids.by_queries ? &k->prepare_only : &k->prepare, x->grids.rows_grid, out);
+  if (x->grids.by_queries) add_rows(x, &k->clear, x->grids.clear_grid, out);
+  if (p->dbias_sums)
+    add_rows(x, &k->dbias_clear,
+             (unsigned[]){(unsigned)fa_backward_blocks(p->dbias_floats, FA_DBIAS_CLEARED), 1, 1}, out);
+  fa_hopper_replace_main(call, device, x, add_main(x, out), out);
+  if (x->grids.by_queries)
+    add_rows(x, &k->convert_keys, x->grids.convert_keys_grid, out);
+  else
+    add_rows(x, &k->convert, x->grids.rows_grid, out);
+  if (p->dbias_sums)
+    add_rows(x, &k->dbias_convert,
+             (unsigned[]){(unsigned)fa_backward_blocks(call->a->seqlen_q, 16),
+                          sum.head ? (unsigned)call->a->heads_q : 1,
+                          sum.batch ? (unsigned)call->a->batch : 1},
+             out);
 }
 
-fa_status fa_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
-                                int n_processors, fa_backward_plan *out, fa_error *err) {
-  memset(out, 0, sizeof *out);
-  fa_status status = fa_attention_check_problem(a, err);
-  if (status == FA_OK) status = fa_attention_check_tensors(a, err);
-  if (status == FA_OK) status = fa_gradients_check(a, g, err);
-  if (status != FA_OK) return status;
-  out->aligned = all_aligned(a, g);
-  if (fa_choose_backward(a, g) == FA_KERNELS_MEMEFF) {
-    fa_memeff_backward_plan_make(a, g, device, out);
-    return FA_OK;
-  }
-  fa_flash_backward_kernels kernels;
+/* A gradient of the bias that these kernels do not make. */
+static void add_dbias(const fa_call *call, const fa_fast_backward *x, fa_plan *out) {
+  const fa_attention *a = call->a;
+  if (!call->g->dbias || x->params->dbias || x->params->dbias_sums) return;
+  const int64_t padded = fa_backward_round_up(a->seqlen_q, fa_backward_row_block(x->kernels.head_dim));
+  fa_memeff_add_dbias(call, x->params->delta, (fa_kernel_strides){padded, 1, x->grids.rows}, out);
+}
+
+static fa_status plan_fast(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err) {
+  const fa_attention *a = call->a;
   const bool bias_aligned = !a->bias || fa_bias_is_aligned(a, a->bias, a->bias_stride);
-  if ((status = find_kernels(a, out->aligned && bias_aligned, device, &kernels, err)) != FA_OK) return status;
-  plan_fast(a, g, &kernels, n_processors, out);
+  fa_fast_backward x;
+  const fa_status status = fa_fast_backward_find(a, out->aligned && bias_aligned, device, &x.kernels, err);
+  if (status != FA_OK) return status;
+  out->name = "flash_backward";
+  out->adds_dbias = call->g->dbias && fa_backward_adds_dbias(a, call->g);
+  fa_fast_backward_prepare(call, call->n_processors, out, &x);
+  fa_fast_backward_place(&x, call->workspace);
+  add_launches(call, device, &x, out);
+  add_dbias(call, &x, out);
+  out->workspace_bytes = out->n_launches ? (size_t)x.n_floats * sizeof(float) : 0;
   return FA_OK;
 }
 
-bool fa_backward_plan_around(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
-                             const fa_kernel_main *main, int n_processors, fa_backward_plan *out) {
-  fa_flash_backward_kernels kernels;
-  memset(out, 0, sizeof *out);
-  out->aligned = all_aligned(a, g);
-  if (find_kernels(a, out->aligned, device, &kernels, NULL) != FA_OK) return false;
-  kernels.by_keys = *main;
-  kernels.by_queries.block_m = 0; /* not by these */
-  plan_fast(a, g, &kernels, n_processors, out);
-  return true;
-}
-
-void fa_backward_plan_place(fa_backward_plan *plan, void *workspace) {
-  float *at = (float *)workspace;
-  if (plan->is_memeff) {
-    if (!plan->memeff.delta) plan->memeff.delta = at;
-    return;
-  }
-  plan->memeff.delta = at + plan->delta_at;
-  plan->params.lse_log2 = at;
-  plan->params.delta = at + plan->delta_at;
-  if (plan->params.dbias_sums) plan->params.dbias_accum = at + plan->dbias_at;
-  if (plan->by_queries) {
-    plan->params.dk_accum = at + plan->accum_at[0];
-    plan->params.dv_accum = at + plan->accum_at[1];
-  } else {
-    plan->params.dq_accum = at + plan->accum_at[0];
-  }
-}
-
-const void *fa_backward_plan_params(const fa_backward_plan *plan, int launch) {
-  return plan->launch[launch].is_memeff ? (const void *)&plan->memeff : &plan->params;
+fa_status fa_plan_backward(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err) {
+  const fa_attention *a = call->a;
+  fa_status status = fa_attention_check_problem(a, err);
+  if (status == FA_OK) status = fa_attention_check_tensors(a, err);
+  if (status == FA_OK) status = fa_gradients_check(a, call->g, err);
+  if (status != FA_OK) return status;
+  out->aligned = fa_gradients_are_aligned(a, call->g);
+  if (fa_choose_backward(a, call->g) != FA_KERNELS_MEMEFF) return plan_fast(call, device, out, err);
+  fa_memeff_plan_backward(call, device, out);
+  return FA_OK;
 }

@@ -1,73 +1,51 @@
-/* Plans of flex calls: what all have in common, forward, and lists of blocks. */
-#include "gpu/plan/flex.h"
-
+/* Forward calls with expressions or block lists, and calls that make such lists. */
+#include "gpu/kernels/registry/flex.h"
 #include "gpu/call/check.h"
-#include "gpu/plan/forward.h"
+#include "gpu/expr/program.h"
+#include "gpu/kernels/params/flex_lists.h"
+#include "gpu/kernels/registry/flex_lists.h"
 #include "gpu/plan/flex_parts.h"
 #include "gpu/plan/hopper.h"
-#include "gpu/plan/memeff.h"
-#include "gpu/kernels/registry/flex.h"
-#include "gpu/kernels/registry/flex_lists.h"
-
-#include <string.h>
 
 #define MAX_LIST ((int64_t)1 << 38) /* entries of a tile list */
 
-static int64_t blocks_of(int64_t n, int64_t size) {
-  return (n + size - 1) / size;
-}
-
 /* ---- parts ---- */
 
-fa_flex_builder fa_flex_builder_make(const fa_attention *a, const fa_flex_functions *functions,
-                                     void *workspace, fa_flex_plan *out) {
-  fa_flex_builder b = {.a = a, .out = out, .workspace = workspace};
-  memset(out, 0, sizeof *out);
-  fa_attention_params_fill(a, &b.call);
-  b.call.flex.functions = functions;
-  for (int k = 0; a->flex->program && k < a->flex->program->n_buffers; ++k)
-    b.call.flex.buffer[k] = a->flex->buffer[k];
+fa_flex_builder fa_flex_builder_make(const fa_call *call, fa_plan *out) {
+  const fa_flex *f = call->a->flex;
+  fa_flex_builder b = {.call = call, .out = out};
+  fa_attention_params_fill(call->a, &b.params);
+  b.params.aligned = out->aligned;
+  b.params.flex.functions = call->functions;
+  for (int k = 0; f->program && k < f->program->n_buffers; ++k) b.params.flex.buffer[k] = f->buffer[k];
   return b;
 }
 
 void *fa_flex_reserve(fa_flex_builder *b, int64_t bytes) {
-  const size_t at = b->out->workspace_bytes;
-  b->out->workspace_bytes += ((size_t)bytes + 255) / 256 * 256;
-  return b->workspace ? b->workspace + at : NULL;
-}
-
-fa_flex_launch *fa_flex_add(fa_flex_builder *b, const fa_kernel_entry *kernel, int64_t x, int64_t y, int64_t z,
-                            int n_threads, size_t shared_bytes) {
-  fa_flex_launch *l = &b->out->launch[b->out->n_launches];
-  l->kernel = *kernel;
-  l->has_mods = !kernel->recipe.is_ahead_of_time;
-  l->grid[0] = (unsigned)x;
-  l->grid[1] = (unsigned)y;
-  l->grid[2] = (unsigned)z;
-  l->n_threads = (unsigned)n_threads;
-  l->shared_bytes = shared_bytes;
-  if (x > 0 && y > 0 && z > 0) ++b->out->n_launches;
-  return l;
+  return fa_plan_reserve(b->out, b->call, bytes);
 }
 
 static fa_flex_lists_params *add_lists(fa_flex_builder *b, fa_flex_lists_kernel which, int64_t n) {
-  fa_flex_launch *l = fa_flex_add(b, fa_flex_lists_find(which), blocks_of(n, FA_FLEX_LISTS_WARPS),
-                                  b->map_heads, b->map_batch, FA_FLEX_LISTS_THREADS, 0);
-  l->params_kind = FA_FLEX_PARAMS_LISTS;
-  l->params.lists = (fa_flex_lists_params){.call = b->call, .map = b->map};
-  return &l->params.lists;
+  fa_flex_lists_params *p = fa_plan_params(b->out, sizeof *p);
+  *p = (fa_flex_lists_params){.call = b->params, .map = b->map};
+  fa_launch *l = fa_plan_add(b->out, *fa_flex_lists_find(which), fa_blocks_of(n, FA_FLEX_LISTS_WARPS),
+                             b->map_heads, b->map_batch, FA_FLEX_LISTS_THREADS, 0, p);
+  l->mods = which == FA_FLEX_LISTS_MASK ? FA_MODS_MASK : FA_MODS_NONE;
+  l->writes = FA_WRITES_WORKSPACE;
+  return p;
 }
 
 void fa_flex_add_map(fa_flex_builder *b, bool from_mask_mod, int64_t map_batch, int64_t map_heads) {
-  const fa_flex *f = b->a->flex;
-  fa_flex_args *x = &b->call.flex;
-  const int64_t blocks = fa_flex_n_q(b->a) * fa_flex_n_kv(b->a);
+  const fa_attention *a = b->call->a;
+  const fa_flex *f = a->flex;
+  fa_flex_args *x = &b->params.flex;
+  const int64_t blocks = fa_flex_n_q(a) * fa_flex_n_kv(a);
   b->map_batch = map_batch;
   b->map_heads = map_heads;
   x->q_block = (int)f->q_block;
   x->kv_block = (int)f->kv_block;
-  x->n_q_blocks = (int)fa_flex_n_q(b->a);
-  x->n_kv_blocks = (int)fa_flex_n_kv(b->a);
+  x->n_q_blocks = (int)fa_flex_n_q(a);
+  x->n_kv_blocks = (int)fa_flex_n_kv(a);
   x->map_head_stride = map_heads > 1 ? blocks : 0;
   x->map_batch_stride = map_batch > 1 ? blocks * map_heads : 0;
   if (blocks == 0) return;
@@ -83,8 +61,9 @@ void fa_flex_add_map(fa_flex_builder *b, bool from_mask_mod, int64_t map_batch, 
 
 fa_flex_lists fa_flex_add_tiles(fa_flex_builder *b, bool by_rows, int tile_m, int tile_n) {
   fa_flex_lists lists = {0};
-  if (!fa_flex_has_blocks(b->a)) return lists;
-  const int64_t rows = blocks_of(b->a->seqlen_q, tile_m), keys = blocks_of(b->a->seqlen_k, tile_n);
+  const fa_attention *a = b->call->a;
+  if (!fa_flex_has_blocks(a)) return lists;
+  const int64_t rows = fa_blocks_of(a->seqlen_q, tile_m), keys = fa_blocks_of(a->seqlen_k, tile_n);
   const int64_t maps = b->map_batch * b->map_heads;
   lists.n = (int)(by_rows ? keys : rows);
   lists.capacity = (int)(by_rows ? rows : keys);
@@ -106,7 +85,7 @@ fa_flex_lists fa_flex_add_tiles(fa_flex_builder *b, bool by_rows, int tile_m, in
 }
 
 fa_status fa_flex_check_tiles(const fa_attention *a, int tile_m, int tile_n, fa_error *err) {
-  const int64_t tiles = blocks_of(a->seqlen_q, tile_m) * blocks_of(a->seqlen_k, tile_n);
+  const int64_t tiles = fa_blocks_of(a->seqlen_q, tile_m) * fa_blocks_of(a->seqlen_k, tile_n);
   if (!fa_flex_has_blocks(a) || (__int128)tiles * fa_flex_map_batch(a) * fa_flex_map_heads(a) <= MAX_LIST)
     return FA_OK;
   return fa_fail(err, FA_ERR_UNSUPPORTED,
@@ -116,31 +95,30 @@ fa_status fa_flex_check_tiles(const fa_attention *a, int tile_m, int tile_n, fa_
 
 /* ---- forward ---- */
 
-static void add_portable_forward(fa_flex_builder *b, const fa_kernel *k) {
-  const fa_kernel_entry entry = {k->name, k->entry, k->recipe};
-  b->call.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
-  unsigned grid[3];
-  fa_memeff_forward_grid(b->a, k, grid);
-  fa_flex_launch *l = fa_flex_add(b, &entry, grid[0], grid[1], grid[2], k->n_threads, k->shared_bytes);
-  l->params_kind = FA_FLEX_PARAMS_FORWARD;
-  l->params.forward = b->call;
-}
-
-static void add_hopper_forward(fa_flex_builder *b, const fa_hopper_plan *h) {
-  const fa_kernel *k = h->kernel;
-  const fa_kernel_entry entry = {k->name, k->entry, k->recipe};
-  b->call.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
-  fa_flex_launch *l = fa_flex_add(b, &entry, h->n_blocks, 1, 1, k->n_threads, k->shared_bytes);
-  l->params_kind = FA_FLEX_PARAMS_HOPPER;
-  l->n_maps = sizeof h->box / sizeof *h->box;
-  memcpy(l->box, h->box, sizeof h->box);
-  l->params.hopper = h->params;
-  l->params.hopper.f.flex = b->call.flex;
-  b->out->is_hopper = true;
-}
-
 static const fa_kernel *portable_kernel(const fa_attention *a, const fa_kernel_device *device) {
   return fa_flex_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
+}
+
+static void add_portable(fa_flex_builder *b, const fa_kernel *k) {
+  const fa_attention *a = b->call->a;
+  b->params.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
+  fa_attention_params *p = fa_plan_params(b->out, sizeof *p);
+  *p = b->params;
+  fa_launch *l = fa_plan_add(b->out, FA_ENTRY_OF(k),
+                             fa_blocks_of(a->seqlen_q, k->block_m) *
+                                 fa_blocks_of(fa_attention_head_dim_v(a), k->block_cols),
+                             a->heads_q, a->batch, k->n_threads, k->shared_bytes, p);
+  l->mods = FA_MODS_SCORE;
+  l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
+}
+
+static void add_hopper(fa_flex_builder *b, const fa_kernel *k, const fa_kernel_device *device,
+                       fa_hopper_params *p) {
+  p->f.flex = b->params.flex;
+  p->f.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
+  fa_launch *l = fa_hopper_launch_forward(k, device, p, b->out);
+  l->mods = FA_MODS_SCORE;
+  l->writes |= FA_WRITES_WORKSPACE;
 }
 
 fa_status fa_flex_forward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
@@ -150,45 +128,48 @@ fa_status fa_flex_forward_supported(const fa_attention *a, const fa_kernel_devic
                  device ? device->max_shared_bytes : 0);
 }
 
-fa_status fa_flex_forward_plan_make(const fa_attention *a, const fa_kernel_device *device,
-                                    const fa_flex_functions *functions, void *workspace, fa_flex_plan *out,
-                                    fa_error *err) {
-  out->n_launches = 0;
+fa_status fa_plan_flex_forward(const fa_call *call, const fa_kernel_device *device, fa_plan *out,
+                               fa_error *err) {
+  const fa_attention *a = call->a;
+  fa_hopper_params *p = NULL;
   fa_status status = fa_attention_check_problem(a, err);
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
   if (status == FA_OK) status = fa_flex_forward_supported(a, device, err);
   if (status != FA_OK) return status;
-  fa_hopper_plan hopper;
-  const bool is_hopper = fa_hopper_flex_make(a, device, &hopper);
-  const fa_kernel *k = is_hopper ? hopper.kernel : portable_kernel(a, device);
+  const fa_kernel *hopper = fa_hopper_flex_forward(a, device, out, &p);
+  const fa_kernel *k = hopper ? hopper : portable_kernel(a, device);
   status = fa_flex_check_tiles(a, k->block_m, k->block_n, err);
   if (status != FA_OK) return status;
-  fa_flex_builder b = fa_flex_builder_make(a, functions, workspace, out);
-  b.call.aligned = out->aligned = fa_attention_is_aligned(a);
+  out->family = FA_PLAN_FLEX;
+  out->name = hopper ? "hopper_flex_forward" : "flex_forward";
+  out->aligned = fa_attention_is_aligned(a);
+  fa_plan_blocks(out, k->block_m, k->block_n);
   if (fa_attention_is_empty(a)) return FA_OK;
+  fa_flex_builder b = fa_flex_builder_make(call, out);
   fa_flex_add_map(&b, a->flex->blocks_from_mask_mod, fa_flex_map_batch(a), fa_flex_map_heads(a));
-  if (is_hopper)
-    add_hopper_forward(&b, &hopper);
+  if (hopper)
+    add_hopper(&b, k, device, p);
   else
-    add_portable_forward(&b, k);
+    add_portable(&b, k);
   return FA_OK;
 }
 
 /* ---- lists of blocks ---- */
 
-fa_status fa_flex_blocks_plan_make(const fa_attention *a, const fa_flex_block_lists *lists,
-                                   const fa_flex_functions *functions, void *workspace, fa_flex_plan *out,
-                                   fa_error *err) {
-  fa_attention call;
+fa_status fa_plan_flex_blocks(const fa_call *call, fa_plan *out, fa_error *err) {
+  fa_attention a;
   fa_flex flex;
-  out->n_launches = 0;
-  fa_status status = fa_flex_blocks_problem(a, &call, &flex, err);
-  if (status == FA_OK && lists) status = fa_flex_blocks_check(&call, lists, err);
+  fa_call own = *call;
+  fa_status status = fa_flex_blocks_problem(call->a, &a, &flex, err);
+  if (status == FA_OK && call->lists) status = fa_flex_blocks_check(&a, call->lists, err);
   if (status != FA_OK) return status;
-  const fa_flex_block_lists to = lists ? *lists : (fa_flex_block_lists){0};
-  fa_flex_builder b = fa_flex_builder_make(&call, functions, workspace, out);
+  const fa_flex_block_lists to = call->lists ? *call->lists : (fa_flex_block_lists){0};
+  own.a = &a;
+  out->family = FA_PLAN_FLEX;
+  out->name = "flex_blocks";
+  fa_flex_builder b = fa_flex_builder_make(&own, out);
   fa_flex_add_map(&b, true, flex.list_batch, flex.list_heads);
-  fa_flex_lists_params *p = add_lists(&b, FA_FLEX_LISTS_BLOCKS, fa_flex_n_q(&call));
+  fa_flex_lists_params *p = add_lists(&b, FA_FLEX_LISTS_BLOCKS, fa_flex_n_q(&a));
   p->partial = (fa_flex_block_list){to.kv_num_blocks, to.kv_indices};
   p->full = (fa_flex_block_list){to.full_kv_num_blocks, to.full_kv_indices};
   return FA_OK;

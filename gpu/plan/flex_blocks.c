@@ -1,8 +1,8 @@
 /* Lists of blocks from mask_mod: what a call is asked for, and the lists worked out on the CPU. */
 #include "gpu/call/check.h"
-#include "gpu/expr/program.h"
-#include "gpu/plan/flex.h"
 #include "gpu/expr/functions.h"
+#include "gpu/expr/program.h"
+#include "gpu/plan/plan.h"
 
 fa_status fa_flex_blocks_problem(const fa_attention *a, fa_attention *out, fa_flex *flex, fa_error *err) {
   if (!a) return fa_fail(err, FA_ERR_INPUT, "the fa_attention is NULL");
@@ -51,9 +51,10 @@ fa_status fa_flex_blocks_check(const fa_attention *a, const fa_flex_block_lists 
 }
 
 fa_status fa_flex_blocks_workspace(const fa_attention *a, size_t *bytes, fa_error *err) {
-  fa_flex_plan plan;
+  fa_plan plan;
   *bytes = 0;
-  const fa_status status = fa_flex_blocks_plan_make(a, NULL, NULL, NULL, &plan, err);
+  const fa_call call = {.kind = FA_CALL_BLOCKS, .a = a};
+  const fa_status status = fa_plan_make(&call, NULL, &plan, err);
   if (status == FA_OK) *bytes = plan.workspace_bytes;
   return status;
 }

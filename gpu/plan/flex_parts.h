@@ -1,28 +1,21 @@
-/* What the plans of flex calls have in common: gpu/fa_plan_flex*.c only. */
+/* What the plans of calls with expressions or block lists have in common: gpu/plan/flex*.c only. */
 #ifndef FA_GPU_PLAN_FLEX_PARTS_H
 #define FA_GPU_PLAN_FLEX_PARTS_H
 
-#include "gpu/plan/flex.h"
+#include "gpu/plan/parts.h"
 
 typedef struct fa_flex_builder {
-  const fa_attention *a;
-  fa_flex_plan *out;
-  char *workspace;
+  const fa_call *call;
+  fa_plan *out;
   uint8_t *map;
   int64_t map_batch, map_heads; /* entries and heads that have a map of their own */
-  fa_attention_params call;         /* of the attention, with its flex but for the tile lists */
+  fa_attention_params params;   /* of the attention, with its flex but for the tile lists */
 } fa_flex_builder;
 
-/* Clears *out. functions: as for the plans. */
-fa_flex_builder fa_flex_builder_make(const fa_attention *a, const fa_flex_functions *functions,
-                                     void *workspace, fa_flex_plan *out);
+fa_flex_builder fa_flex_builder_make(const fa_call *call, fa_plan *out);
 
-/* Bytes of the workspace, aligned to 256. */
+/* Bytes of the workspace, aligned to 256; NULL where there is none yet. */
 void *fa_flex_reserve(fa_flex_builder *b, int64_t bytes);
-
-/* The next launch, whose parameters the caller fills; where the grid is empty, one that is not made. */
-fa_flex_launch *fa_flex_add(fa_flex_builder *b, const fa_kernel_entry *kernel, int64_t x, int64_t y, int64_t z,
-                            int n_threads, size_t shared_bytes);
 
 /* The launch that makes the map of blocks, from lists or mask_mod, and its place in the call; nothing where
  * there are no blocks. */

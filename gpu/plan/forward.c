@@ -1,34 +1,15 @@
+/* Forward calls: the flash and the memeff kernels, and those for sm_90a where they can do the work. */
 #include "gpu/plan/forward.h"
 
 #include "gpu/call/check.h"
 #include "gpu/call/choose.h"
-#include "gpu/plan/memeff.h"
+#include "gpu/kernels/registry/flash_forward.h"
 #include "gpu/kernels/registry/memeff.h"
-
-#include <math.h>
-#include <string.h>
-
-static bool has_linear_dropout(const fa_attention *a) {
-  return a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_LINEAR;
-}
-
-fa_kernel_ability fa_kernel_wanted(const fa_attention *a, bool aligned) {
-  const int head_dim = (int)a->head_dim, head_dim_v = (int)fa_attention_head_dim_v(a);
-  const bool linear = has_linear_dropout(a);
-  return (fa_kernel_ability){.bf16 = a->dtype == FA_BF16,
-                            .head_dim = head_dim > head_dim_v ? head_dim : head_dim_v,
-                            .narrow = head_dim < head_dim_v ? head_dim : head_dim_v,
-                            .unaligned = !aligned,
-                            .alibi = a->alibi_slopes != NULL,
-                            .softcap = a->softcap > 0,
-                            .dropout = a->dropout_p > 0 && !linear,
-                            .p_debug = a->p_debug != NULL,
-                            .bias = a->bias != NULL,
-                            .linear_dropout = linear};
-}
+#include "gpu/plan/hopper.h"
+#include "gpu/plan/memeff.h"
 
 const fa_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa_kernel_device *device,
-                                         fa_error *err) {
+                                   fa_error *err) {
   if (fa_choose_forward(a) == FA_KERNELS_MEMEFF)
     return fa_memeff_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
   const fa_kernel_ability wanted = fa_kernel_wanted(a, aligned);
@@ -44,118 +25,34 @@ const fa_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa
   return k;
 }
 
-int fa_forward_block_n(const fa_attention *a, const fa_kernel_device *device) {
-  const fa_kernel *fast = fa_forward_kernel(a, true, device, NULL);
-  const fa_kernel *slow = fa_forward_kernel(a, false, device, NULL);
-  if (!fast || !slow) return 0;
-  return fast->block_n < slow->block_n ? fast->block_n : slow->block_n;
+fa_status fa_forward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
+  return fa_forward_kernel(a, true, device, err) ? FA_OK : FA_ERR_UNSUPPORTED;
 }
 
-bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s) {
-  const int64_t n = 16 / fa_attention_element_bytes(a);
-  return (uintptr_t)data % 16 == 0 && s.row % n == 0 && s.head % n == 0 &&
-         (fa_attention_is_varlen(a) || s.batch % n == 0);
+/* A kernel for any device. */
+static void add_portable(const fa_attention *a, const fa_kernel *k, fa_plan *out) {
+  fa_attention_params *p = fa_plan_params(out, sizeof *p);
+  fa_attention_params_fill(a, p);
+  p->aligned = out->aligned;
+  int64_t blocks = fa_blocks_of(a->seqlen_q, k->block_m);
+  if (k->block_cols) blocks *= fa_blocks_of(fa_attention_head_dim_v(a), k->block_cols);
+  fa_launch *l =
+      fa_plan_add(out, FA_ENTRY_OF(k), blocks, a->heads_q, a->batch, k->n_threads, k->shared_bytes, p);
+  l->writes = FA_WRITES_FORWARD | FA_WRITES(FA_T_P_DEBUG);
 }
 
-bool fa_bias_is_aligned(const fa_attention *a, const void *data, fa_strides s) {
-  return a->seqlen_k % (16 / fa_attention_element_bytes(a)) == 0 && fa_rows_are_aligned(a, data, s);
-}
-
-bool fa_attention_is_aligned(const fa_attention *a) {
-  const int64_t n = 16 / fa_attention_element_bytes(a);
-  return a->head_dim % n == 0 && fa_attention_head_dim_v(a) % n == 0 &&
-         fa_rows_are_aligned(a, a->q, a->q_stride) && fa_rows_are_aligned(a, a->k, a->k_stride) &&
-         fa_rows_are_aligned(a, a->v, a->v_stride) && fa_rows_are_aligned(a, a->o, a->o_stride);
-}
-
-static int window_bound(int64_t bound, int64_t length) {
-  return bound < 0 || bound >= length ? -1 : (int)bound; /* one that reaches over everything is none */
-}
-
-/* The last row is level with the last key (bottom-right) or the first with the first (top-left). */
-static void fill_mask(const fa_attention *a, fa_attention_params *p) {
-  p->top_left = a->mask_top_left;
-  p->window_left = window_bound(a->window_left, a->mask_top_left ? a->seqlen_q : a->seqlen_k);
-  p->window_right = window_bound(a->window_right, a->mask_top_left ? a->seqlen_k : a->seqlen_q);
-}
-
-fa_kernel_strides fa_kernel_strides_of(fa_strides s, bool has_batch) {
-  return (fa_kernel_strides){has_batch ? s.batch : 0, s.row, s.head};
-}
-
-static void fill_tensors(const fa_attention *a, bool has_batch, fa_attention_params *p) {
-  p->q = (const uint16_t *)a->q;
-  p->k = (const uint16_t *)a->k;
-  p->v = (const uint16_t *)a->v;
-  p->o = (uint16_t *)a->o;
-  p->lse = a->lse;
-  p->q_stride = fa_kernel_strides_of(a->q_stride, has_batch);
-  p->k_stride = fa_kernel_strides_of(a->k_stride, has_batch);
-  p->v_stride = fa_kernel_strides_of(a->v_stride, has_batch);
-  p->o_stride = fa_kernel_strides_of(a->o_stride, has_batch);
-  p->lse_stride = fa_kernel_strides_of(a->lse_stride, has_batch);
-  p->cu_seqlens_q = a->cu_seqlens_q;
-  p->cu_seqlens_k = a->cu_seqlens_k;
-  p->bias = a->bias;
-  p->bias_stride = fa_kernel_strides_of(a->bias_stride, has_batch);
-  p->bias_aligned = fa_bias_is_aligned(a, a->bias, a->bias_stride);
-  p->seqused_k = a->seqused_k;
-  p->leftpad_k = a->leftpad_k;
-}
-
-/* docs/reference/semantics.md, "Dropout". */
-static void fill_dropout(const fa_attention *a, fa_attention_params *p) {
-  const uint32_t limit = (uint8_t)floor((double)(1.0f - (float)a->dropout_p) * 255.0);
-  p->dropout_limit = limit | limit << 16;
-  p->dropout_scale = (float)(1.0 / (1.0 - a->dropout_p));
-  p->dropout_seed = a->dropout_seed;
-  p->dropout_offset = a->dropout_offset;
-  p->dropout_p = (float)a->dropout_p;
-  p->dropout_linear = has_linear_dropout(a);
-  p->p_debug = (uint16_t *)a->p_debug;
-  p->p_rows = (int)((a->seqlen_q + 127) / 128 * 128);
-  p->p_keys = (int)((a->seqlen_k + 127) / 128 * 128);
-}
-
-void fa_attention_params_fill(const fa_attention *a, fa_attention_params *p) {
-  memset(p, 0, sizeof *p);
-  fill_tensors(a, !fa_attention_is_varlen(a), p);
-  p->seqlen_q = (int)a->seqlen_q;
-  p->seqlen_k = (int)a->seqlen_k;
-  p->head_dim = (int)a->head_dim;
-  p->head_dim_v = (int)fa_attention_head_dim_v(a);
-  p->heads_q = (int)a->heads_q;
-  p->heads_per_kv = (int)(a->heads_q / a->heads_kv);
-  fill_mask(a, p);
-  p->score_sign = a->scale > 0 ? 1.0f : a->scale < 0 ? -1.0f : 0.0f;
-  const double scale = a->scale == 0 ? 1.0 : fabs(a->scale);
-  p->scale = (float)scale;
-  p->scale_log2 = (float)(scale * 1.4426950408889634);
-  p->empty_lse = a->empty_lse;
-  p->softcap = (float)a->softcap;
-  p->alibi_slopes = a->alibi_slopes;
-  p->alibi_batch_stride = a->alibi_batch_stride;
-  fill_dropout(a, p);
-}
-
-fa_status fa_forward_plan_make(const fa_attention *a, const fa_kernel_device *device, fa_forward_plan *out,
-                               fa_error *err) {
-  memset(out, 0, sizeof *out);
+fa_status fa_plan_forward(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err) {
+  const fa_attention *a = call->a;
   fa_status status = fa_attention_check_problem(a, err);
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
   if (status != FA_OK) return status;
   out->aligned = fa_attention_is_aligned(a);
-  fa_attention_params_fill(a, &out->params);
-  out->kernel = fa_forward_kernel(a, out->aligned && (!a->bias || out->params.bias_aligned), device, err);
-  if (!out->kernel) return FA_ERR_UNSUPPORTED;
-  out->empty = fa_attention_is_empty(a);
-  out->params.aligned = out->aligned;
-  if (out->kernel->block_cols) {
-    fa_memeff_forward_grid(a, out->kernel, out->grid);
-    return FA_OK;
-  }
-  out->grid[0] = (unsigned)((a->seqlen_q + out->kernel->block_m - 1) / out->kernel->block_m);
-  out->grid[1] = (unsigned)a->heads_q;
-  out->grid[2] = (unsigned)a->batch;
+  const bool whole = out->aligned && (!a->bias || fa_bias_is_aligned(a, a->bias, a->bias_stride));
+  const fa_kernel *k = fa_forward_kernel(a, whole, device, err);
+  if (!k) return FA_ERR_UNSUPPORTED;
+  out->family = k->block_cols ? FA_PLAN_MEMEFF : FA_PLAN_FLASH;
+  out->name = k->block_cols ? "memeff_forward" : "flash_forward";
+  fa_plan_blocks(out, k->block_m, k->block_n);
+  if (!fa_attention_is_empty(a) && !fa_hopper_add_forward(a, device, out)) add_portable(a, k, out);
   return FA_OK;
 }

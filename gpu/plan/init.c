@@ -1,8 +1,5 @@
-/* Defaults of gpu/fa.h, and the checks on their own. */
-#include "gpu/call/check.h"
-#include "gpu/plan/forward.h"
-#include "gpu/plan/backward.h"
-#include "gpu/plan/flex.h"
+/* Defaults of gpu/fa.h, the checks on their own, and sizes of workspaces. */
+#include "gpu/plan/plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,74 +17,82 @@ void fa_gradients_init(fa_gradients *g) {
   memset(g, 0, sizeof *g);
 }
 
+void fa_inference_init(fa_inference *kv) {
+  memset(kv, 0, sizeof *kv);
+}
+
 fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim) {
   return (fa_strides){rows * heads * head_dim, heads * head_dim, head_dim};
 }
 
-/* ---- what a device is asked for: bytes of workspace ---- */
+/* ---- calls without a device ---- */
 
-/* Without flex all of it happens in registers and shared memory. */
-static fa_status plan_forward(const fa_attention *a, const fa_kernel_device *device, size_t *bytes,
-                              fa_error *err) {
-  fa_forward_plan plan;
-  fa_flex_plan flex;
-  *bytes = 0;
-  if (!a || !a->flex) return fa_forward_plan_make(a, device, &plan, err);
-  const fa_status status = fa_flex_forward_plan_make(a, device, NULL, NULL, &flex, err);
-  if (status == FA_OK) *bytes = flex.workspace_bytes;
-  return status;
+static fa_call forward_of(const fa_attention *a) {
+  return (fa_call){.kind = FA_CALL_FORWARD, .a = a, .n_processors = FA_PLAN_PROCESSORS};
+}
+static fa_call backward_of(const fa_attention *a, const fa_gradients *g) {
+  return (fa_call){.kind = FA_CALL_BACKWARD, .a = a, .g = g, .n_processors = FA_PLAN_PROCESSORS};
+}
+static fa_call cache_of(const fa_attention *a, const fa_inference *kv) {
+  return (fa_call){.kind = FA_CALL_CACHE, .a = a, .cache = kv, .n_processors = FA_PLAN_PROCESSORS};
 }
 
-static fa_status plan_backward(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
-                               size_t *bytes, fa_error *err) {
-  fa_backward_plan plan;
-  fa_flex_plan flex;
-  *bytes = 0;
-  if (a && a->flex) {
-    const fa_status status = fa_flex_backward_plan_make(a, g, device, NULL, NULL, &flex, err);
-    if (status == FA_OK) *bytes = flex.workspace_bytes;
-    return status;
-  }
-  const fa_status status = fa_backward_plan_make(a, g, device, FA_DETERMINISTIC_PROCESSORS, &plan, err);
-  if (status == FA_OK) *bytes = plan.workspace_bytes;
-  return status;
+static fa_status check(const fa_call *call, fa_error *err) {
+  fa_plan plan;
+  return fa_plan_make(call, NULL, &plan, err);
 }
 
 fa_status fa_forward_check(const fa_attention *a, fa_error *err) {
-  size_t bytes;
-  return plan_forward(a, NULL, &bytes, err);
+  const fa_call call = forward_of(a);
+  return check(&call, err);
 }
 
 fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_error *err) {
-  size_t bytes;
-  return plan_backward(a, g, NULL, &bytes, err);
+  const fa_call call = backward_of(a, g);
+  return check(&call, err);
 }
 
-fa_kernel_device fa_device_like(int i) {
-  static const size_t shared_bytes[] = {SIZE_MAX, SIZE_MAX, 163 << 10, 99 << 10};
-  static const int hopper[] = {FA_DETERMINISTIC_PROCESSORS, 0, 0, 0}; /* sm_90a, sm_90, sm_80, sm_86 */
-  return (fa_kernel_device){
-      .max_shared_bytes = shared_bytes[i / 2], .compiles = i % 2, .hopper = hopper[i / 2]};
+fa_status fa_forward_kvcache_check(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  const fa_call call = cache_of(a, kv);
+  return check(&call, err);
+}
+
+/* ---- workspaces ---- */
+
+/* sm_90a, sm_90, sm_80 and sm_86, each with and without a compiler. */
+static const fa_kernel_device devices[] = {{SIZE_MAX, 0, FA_PLAN_PROCESSORS},
+                                           {SIZE_MAX, 1, FA_PLAN_PROCESSORS},
+                                           {SIZE_MAX, 0, 0},
+                                           {SIZE_MAX, 1, 0},
+                                           {163 << 10, 0, 0},
+                                           {163 << 10, 1, 0},
+                                           {99 << 10, 0, 0},
+                                           {99 << 10, 1, 0}};
+
+/* The device is not known here, and which kernels will do the work is up to it: the most that any needs. */
+static fa_status most_needed(const fa_call *call, size_t *bytes, fa_error *err) {
+  fa_plan plan;
+  *bytes = 0;
+  const fa_status status = fa_plan_make(call, NULL, &plan, err);
+  if (status != FA_OK) return status;
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; ++i)
+    if (fa_plan_make(call, &devices[i], &plan, NULL) == FA_OK && plan.workspace_bytes > *bytes)
+      *bytes = plan.workspace_bytes;
+  return FA_OK;
 }
 
 fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *err) {
-  *bytes = 0;
-  const fa_status status = fa_forward_check(a, err);
-  for (int i = 0; status == FA_OK && i < FA_N_DEVICES_LIKE; ++i) {
-    const fa_kernel_device device = fa_device_like(i);
-    size_t needed;
-    if (plan_forward(a, &device, &needed, NULL) == FA_OK && needed > *bytes) *bytes = needed;
-  }
-  return status;
+  const fa_call call = forward_of(a);
+  return most_needed(&call, bytes, err);
 }
 
 fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err) {
-  *bytes = 0;
-  const fa_status status = fa_backward_check(a, g, err);
-  for (int i = 0; status == FA_OK && i < FA_N_DEVICES_LIKE; ++i) {
-    const fa_kernel_device device = fa_device_like(i);
-    size_t needed;
-    if (plan_backward(a, g, &device, &needed, NULL) == FA_OK && needed > *bytes) *bytes = needed;
-  }
-  return status;
+  const fa_call call = backward_of(a, g);
+  return most_needed(&call, bytes, err);
+}
+
+fa_status fa_forward_kvcache_workspace(const fa_attention *a, const fa_inference *kv, size_t *bytes,
+                                       fa_error *err) {
+  const fa_call call = cache_of(a, kv);
+  return most_needed(&call, bytes, err);
 }

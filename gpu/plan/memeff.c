@@ -1,18 +1,10 @@
 #include "gpu/plan/memeff.h"
 
 #include "gpu/call/check.h"
-#include "gpu/kernels/registry/memeff.h"
 
-static int64_t blocks(int64_t n, int64_t of) {
-  return (n + of - 1) / of;
-}
+#include <string.h>
 
-void fa_memeff_forward_grid(const fa_attention *a, const fa_kernel *kernel, unsigned grid[3]) {
-  grid[0] = (unsigned)(blocks(a->seqlen_q, kernel->block_m) *
-                       blocks(fa_attention_head_dim_v(a), kernel->block_cols));
-  grid[1] = (unsigned)a->heads_q;
-  grid[2] = (unsigned)a->batch;
-}
+/* ---- parameters ---- */
 
 /* An axis of one element needs no sum. */
 int fa_memeff_dbias_sums(const fa_attention *a, const fa_gradients *g) {
@@ -21,7 +13,13 @@ int fa_memeff_dbias_sums(const fa_attention *a, const fa_gradients *g) {
          (g->dbias_stride.row == 0 && a->seqlen_q != 1 ? FA_MEMEFF_SUM_ROWS : 0);
 }
 
+bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g) {
+  const int sums = fa_memeff_dbias_sums(a, g);
+  return !a->deterministic && sums != 0 && (sums & FA_MEMEFF_SUM_ROWS) == 0;
+}
+
 void fa_memeff_params_fill(const fa_attention *a, const fa_gradients *g, fa_memeff_backward_params *p) {
+  memset(p, 0, sizeof *p);
   FA_FILL_GRADIENTS(p, a, g);
   p->batch = (int)a->batch;
   p->dbias = g->dbias;
@@ -41,67 +39,93 @@ int64_t fa_memeff_delta_fill(const fa_attention *a, const fa_gradients *g, fa_me
   return (has_batch ? a->batch : 1) * a->heads_q * rows * (int64_t)sizeof(float);
 }
 
-static void add_launch(fa_backward_plan *p, const fa_memeff_kernel *k, int64_t x, int64_t y, int64_t z) {
-  if (x == 0 || y == 0 || z == 0) return;
-  p->launch[p->n_launches++] = (fa_backward_launch){.kernel = k->entry,
-                                                    .grid = {(unsigned)x, (unsigned)y, (unsigned)z},
-                                                    .n_threads = (unsigned)k->n_threads,
-                                                    .shared_bytes = k->shared_bytes,
-                                                    .is_memeff = true};
+/* ---- launches ---- */
+
+static void set_grid(int64_t grid[3], int64_t x, int64_t y, int64_t z) {
+  grid[0] = x;
+  grid[1] = y;
+  grid[2] = z;
 }
 
-static void add_dbias_launch(const fa_attention *a, const fa_gradients *g, const fa_memeff_kernel *k,
-                             fa_backward_plan *out) {
-  const int sums = out->memeff.dbias_sums;
+void fa_memeff_grid_keys(const fa_attention *a, const fa_memeff_kernel *k, int64_t grid[3]) {
+  set_grid(grid, fa_blocks_of(a->seqlen_k, k->block_m) * fa_blocks_of(fa_attention_widest(a), k->block_cols),
+           a->heads_kv, a->batch);
+}
+
+void fa_memeff_grid_queries(const fa_attention *a, const fa_memeff_kernel *k, int64_t grid[3]) {
+  set_grid(grid, fa_blocks_of(a->seqlen_q, k->block_m) * fa_blocks_of(a->head_dim, k->block_cols), a->heads_q,
+           a->batch);
+}
+
+void fa_memeff_grid_dbias(const fa_attention *a, const fa_gradients *g, const fa_memeff_kernel *k,
+                          int64_t grid[3]) {
+  const int sums = fa_memeff_dbias_sums(a, g);
+  set_grid(grid, 0, 0, 0);
   if (!g->dbias || !sums || a->batch == 0) return;
-  add_launch(out, k,
-             (sums & FA_MEMEFF_SUM_ROWS ? 1 : blocks(a->seqlen_q, k->block_m)) *
-                 blocks(a->seqlen_k, k->block_cols),
-             sums & FA_MEMEFF_SUM_HEADS ? 1 : a->heads_q, sums & FA_MEMEFF_SUM_BATCH ? 1 : a->batch);
+  set_grid(grid,
+           (sums & FA_MEMEFF_SUM_ROWS ? 1 : fa_blocks_of(a->seqlen_q, k->block_m)) *
+               fa_blocks_of(a->seqlen_k, k->block_cols),
+           sums & FA_MEMEFF_SUM_HEADS ? 1 : a->heads_q, sums & FA_MEMEFF_SUM_BATCH ? 1 : a->batch);
 }
 
-void fa_memeff_dbias_plan(const fa_attention *a, const fa_gradients *g, fa_kernel_strides delta_stride,
-                        fa_backward_plan *out) {
-  fa_memeff_params_fill(a, g, &out->memeff);
-  out->memeff.forward.aligned = out->aligned;
-  out->memeff.delta_stride = delta_stride;
-  add_dbias_launch(a, g, &fa_memeff_backward_find(a->dtype)->dbias, out);
+static void add(fa_plan *out, const fa_memeff_kernel *k, const int64_t grid[3],
+                fa_memeff_backward_params *p) {
+  fa_plan_add(out, k->entry, grid[0], grid[1], grid[2], k->n_threads, k->shared_bytes, p)->writes =
+      FA_WRITES_GRADIENTS;
 }
 
-static int64_t widest_of(const fa_attention *a) {
-  const int64_t head_dim_v = fa_attention_head_dim_v(a);
-  return a->head_dim > head_dim_v ? a->head_dim : head_dim_v;
+void fa_memeff_add_dbias(const fa_call *call, float *delta, fa_kernel_strides delta_stride, fa_plan *out) {
+  const fa_memeff_kernel *k = &fa_memeff_backward_find(call->a->dtype)->dbias;
+  fa_memeff_backward_params *p = fa_plan_params(out, sizeof *p);
+  int64_t grid[3];
+  fa_memeff_params_fill(call->a, call->g, p);
+  p->forward.aligned = out->aligned;
+  p->delta = delta;
+  p->delta_stride = delta_stride;
+  fa_memeff_grid_dbias(call->a, call->g, k, grid);
+  add(out, k, grid, p);
 }
 
-const fa_memeff_kernel *fa_memeff_single_pass(const fa_attention *a, const fa_kernel_device *device) {
-  const fa_memeff_kernel *k = a->deterministic ? NULL : fa_memeff_single_find(a->dtype, widest_of(a));
+/* The kernel that makes all gradients in one pass; NULL: there is none for this call and device. */
+static const fa_memeff_kernel *single_pass(const fa_attention *a, const fa_kernel_device *device) {
+  const fa_memeff_kernel *k =
+      a->deterministic ? NULL : fa_memeff_single_find(a->dtype, fa_attention_widest(a));
   return k && (!device || k->shared_bytes <= device->max_shared_bytes) ? k : NULL;
 }
 
-static void add_two_passes(const fa_attention *a, const fa_memeff_backward_kernels *k, fa_backward_plan *out) {
-  add_launch(out, &k->keys, blocks(a->seqlen_k, k->keys.block_m) * blocks(widest_of(a), k->keys.block_cols),
-             a->heads_kv, a->batch);
-  add_launch(out, &k->queries,
-             blocks(a->seqlen_q, k->queries.block_m) * blocks(a->head_dim, k->queries.block_cols), a->heads_q,
-             a->batch);
+static void add_passes(const fa_attention *a, const fa_memeff_backward_kernels *k,
+                       const fa_memeff_kernel *single, fa_memeff_backward_params *p, fa_plan *out) {
+  int64_t grid[3];
+  if (single) {
+    add(out, single, (int64_t[]){fa_blocks_of(a->seqlen_k, single->block_m), a->heads_kv, a->batch}, p);
+    return;
+  }
+  fa_memeff_grid_keys(a, &k->keys, grid);
+  add(out, &k->keys, grid, p);
+  fa_memeff_grid_queries(a, &k->queries, grid);
+  add(out, &k->queries, grid, p);
 }
 
 /* In the order of gpu/kernels/params/memeff_backward.h. */
-void fa_memeff_backward_plan_make(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
-                                fa_backward_plan *out) {
+void fa_memeff_plan_backward(const fa_call *call, const fa_kernel_device *device, fa_plan *out) {
+  const fa_attention *a = call->a;
   const fa_memeff_backward_kernels *k = fa_memeff_backward_find(a->dtype);
-  const fa_memeff_kernel *single = fa_memeff_single_pass(a, device);
-  out->is_memeff = true;
-  fa_memeff_params_fill(a, g, &out->memeff);
-  out->memeff.forward.aligned = out->aligned;
-  out->workspace_bytes = (size_t)fa_memeff_delta_fill(a, g, &out->memeff); /* from its beginning on */
-  out->memeff.clears_dq = single != NULL;
-  if (!g->delta || single)
-    add_launch(out, &k->prepare, blocks(a->seqlen_q, k->prepare.block_m), a->heads_q, a->batch);
-  if (single)
-    add_launch(out, single, blocks(a->seqlen_k, single->block_m), a->heads_kv, a->batch);
-  else
-    add_two_passes(a, k, out);
-  add_dbias_launch(a, g, &k->dbias, out);
+  const fa_memeff_kernel *single = single_pass(a, device);
+  fa_memeff_backward_params *p = fa_plan_params(out, sizeof *p);
+  int64_t grid[3];
+  out->family = FA_PLAN_MEMEFF;
+  out->name = "memeff_backward";
+  out->adds_dq = single != NULL;
+  fa_memeff_params_fill(a, call->g, p);
+  p->forward.aligned = out->aligned;
+  p->clears_dq = single != NULL;
+  out->workspace_bytes = (size_t)fa_memeff_delta_fill(a, call->g, p); /* from its beginning on */
+  if (!p->delta) p->delta = call->workspace;
+  if (p->makes_delta || single)
+    add(out, &k->prepare, (int64_t[]){fa_blocks_of(a->seqlen_q, k->prepare.block_m), a->heads_q, a->batch},
+        p);
+  add_passes(a, k, single, p, out);
+  fa_memeff_grid_dbias(a, call->g, &k->dbias, grid);
+  add(out, &k->dbias, grid, p);
   if (out->n_launches == 0) out->workspace_bytes = 0;
 }

@@ -15,8 +15,9 @@
 #ifndef FA_GPU_SIMT_LAUNCH_H
 #define FA_GPU_SIMT_LAUNCH_H
 
-#include "gpu/backend.h"
+#include "cases/base/status.h"
 #include "gpu/simt/device.h"
+#include "gpu/simt/outcome.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,7 +5,7 @@
  * the cost of submitting them. */
 #include "gpu/cuda_backend/context.h"
 #include "gpu/fa.h"
-#include "gpu/plan/cache.h"
+#include "gpu/plan/plan.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -178,9 +178,11 @@ static void bench(const row *r, CUevent events[2]) {
   if (r->layout) c.kv.k_cache_stride = (fa_strides){slots * r->hk * r->d, r->d, slots * r->d};
   c.kv.v_cache_stride = c.kv.k_cache_stride;
 
-  fa_cache_plan plan;
+  fa_plan plan;
+  const fa_call planned = {
+      .kind = FA_CALL_CACHE, .a = &c.a, .cache = &c.kv, .n_processors = FA_PLAN_PROCESSORS};
   if (fa_forward_kvcache_workspace(&c.a, &c.kv, &c.workspace_bytes, &err) != FA_OK ||
-      fa_cache_plan_make(&c.a, &c.kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) != FA_OK) {
+      fa_plan_make(&planned, NULL, &plan, &err) != FA_OK) {
     fprintf(stderr, "%s\n", err.text);
     exit(1);
   }
@@ -200,7 +202,7 @@ static void bench(const row *r, CUevent events[2]) {
          "%8.1f us "
          "%5.0f GB/s  %s\n",
          (int)r->d, (int)r->hq, (int)r->hk, (int)r->s, (int)r->b, (int)r->page, (int)r->rows,
-         r->layout ? "BHSD" : "BSHD", plan.attention.n_splits, one[SINGLE / 2], gb / one[SINGLE / 2],
+         r->layout ? "BHSD" : "BSHD", plan.n_splits, one[SINGLE / 2], gb / one[SINGLE / 2],
          many[BATCHES / 2], gb / many[BATCHES / 2], plan.launch[0].kernel.name);
   fflush(stdout);
   const CUdeviceptr used[] = {k, v, q, o, lse, c.workspace, ints[0], ints[1]};

@@ -2,7 +2,11 @@
 
 #include "cases/tensors/guard.h"
 #include "gpu/args/problem.h"
-#include "gpu/plan/flex.h"
+#include "gpu/expr/functions.h"
+#include "gpu/kernels/params/flex_lists.h"
+#include "gpu/kernels/params/hopper_backward.h"
+#include "gpu/kernels/params/hopper_forward.h"
+#include "gpu/kernels/params/memeff_backward.h"
 #include "gpu/kernels/registry/flex.h"
 #include "gpu/kernels/registry/flex_lists.h"
 #include "gpu/kernels/registry/hopper_backward.h"
@@ -66,7 +70,7 @@ static fa_simt_kernel find_backward(const char *name) {
     const fa_flex_backward_kernels *b =
         i < 3 ? fa_flex_backward_find(dtypes[i]) : fa_flex_backward_find_short(dtypes[i - 3]);
     const fa_kernel_entry all[] = {b->clear.entry,   b->prepare.entry, b->keys.entry,
-                                  b->queries.entry, b->dbias.entry,   b->round.entry};
+                                   b->queries.entry, b->dbias.entry,   b->round.entry};
     for (int n = 0; n < 6; ++n)
       if (all[n].name && strcmp(all[n].name, name) == 0) return all[n].entry;
   }
@@ -79,8 +83,8 @@ static fa_simt_kernel find_hopper(const char *name) {
     const int dim = 8 * (i / 2 + 1);
     const fa_kernel_ability wanted = {.bf16 = i % 2, .head_dim = dim, .narrow = dim};
     const fa_kernel *const found[] = {fa_hopper_flex_forward_find(wanted, &any),
-                                            fa_hopper_flex_backward_find(wanted, 0, &any),
-                                            fa_hopper_flex_backward_find(wanted, 1, &any)};
+                                      fa_hopper_flex_backward_find(wanted, 0, &any),
+                                      fa_hopper_flex_backward_find(wanted, 1, &any)};
     for (int n = 0; n < 3; ++n)
       if (found[n] && strcmp(found[n]->name, name) == 0) return found[n]->entry;
   }

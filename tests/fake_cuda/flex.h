@@ -3,6 +3,7 @@
 #ifndef FA_TESTS_FAKE_CUDA_FLEX_H
 #define FA_TESTS_FAKE_CUDA_FLEX_H
 
+#include "cases/vocabulary/problem.h"
 #include "cases/tensors/set.h"
 #include "gpu/expr/functions.h"
 #include "gpu/simt/launch.h"

@@ -1,7 +1,7 @@
-/* The kernels for sm_90a as chosen by gpu/fa.h, on a driver made of host memory. They do everything that they
- * can, with the bits of the host backend's (host:hopper). The others do the rest, and everything with
- * FA_HOPPER=off or on another device. */
-#include "gpu/cuda/launch_hopper.h"
+/* The kernels for sm_90a chosen by gpu/fa.h, on a driver made of host memory: what they can do, they do, with
+ * the bits of the host backend's (host:hopper); what they cannot, and everything with FA_HOPPER=off or on
+ * another device, is left to the others. */
+#include "gpu/cuda/target.h"
 #include "tests/support/check.h"
 #include "tests/fake_cuda/fixture.h"
 
@@ -10,7 +10,7 @@
 
 typedef struct ran {
   fa_tensors t;
-  char last[96], kernel[128], backward[32]; /* the last launched forward kernel; the report's names */
+  char last[96], kernel[128], backward[32]; /* the last launched forward kernel; what the report says */
 } ran;
 
 static void run_cuda(const char *json, int minor, const char *policy, unsigned passes, ran *out) {
@@ -48,7 +48,7 @@ static bool same(const fa_tensors *x, const fa_tensors *y, fa_tensor_id id) {
   return memcmp(x->buffer[id].base, y->buffer[id].base, x->buffer[id].bytes + 2 * FA_GUARD_BYTES) == 0;
 }
 
-/* The kernel of the forward call alone. */
+/* Which kernel, by the forward call alone. */
 static void expect_kernel(const char *json, int minor, const char *policy, const char *name) {
   ran r;
   run_cuda(json, minor, policy, FA_PASS_FORWARD, &r);
@@ -59,7 +59,7 @@ static void expect_kernel(const char *json, int minor, const char *policy, const
   fa_tensors_free(&r.t);
 }
 
-/* Few rows for many keys: a backward parallel over keys, whatever the number of processors. */
+/* Few rows for many keys: a backward call by keys, whatever the number of processors. */
 static const char plain[] = "{\"dtype\": \"bf16\", \"batch\": 2, \"heads_q\": 4, \"heads_kv\": 2, "
                             "\"seqlen_q\": 60, \"seqlen_k\": 200, "
                             "\"head_dim\": 64, \"mask\": {\"type\": \"causal\"}}";
@@ -85,7 +85,7 @@ static void test_choice(void) {
                 0, NULL, "hopper_forward_f16_64_alibi_varlen");
 }
 
-/* Forward and backward equal the host's; each tensor map shows that a kernel for sm_90a was launched. */
+/* Forward and backward, as the host's; each map says that a kernel for sm_90a was launched. */
 static void test_bits(void) {
   const unsigned both = FA_PASS_FORWARD | FA_PASS_BACKWARD;
   static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DK, FA_T_DV};
@@ -103,7 +103,7 @@ static void test_bits(void) {
   fa_tensors_free(&host);
 }
 
-/* If other kernels replace the chosen ones, reports name those. */
+/* What does the work where the chosen kernels cannot: reports name that. */
 static void test_others_ran(void) {
   fa_case c;
   fa_tensors t;
@@ -129,11 +129,11 @@ static void test_policy(void) {
   CHECK_MSG(fa_backend_cuda.open(NULL, &self, &err) == FA_ERR_INPUT &&
                 strstr(err.text, "FA_HOPPER=on: off or auto"),
             "%s", err.text);
-  CHECK(fa_cuda_hopper_target(&device, &target, &err) == FA_ERR_INPUT);
+  CHECK(fa_cuda_target(&device, &target, &err) == FA_ERR_INPUT);
   setenv("FA_HOPPER", "off", 1);
-  CHECK(fa_cuda_hopper_target(&device, &target, &err) == FA_OK && target.hopper == 0);
-  setenv("FA_HOPPER", "", 1); /* like an unset variable */
-  CHECK(fa_cuda_hopper_target(&device, &target, &err) == FA_OK && target.hopper == 132);
+  CHECK(fa_cuda_target(&device, &target, &err) == FA_OK && target.hopper == 0);
+  setenv("FA_HOPPER", "", 1); /* as if it were not there */
+  CHECK(fa_cuda_target(&device, &target, &err) == FA_OK && target.hopper == 132);
 }
 
 int main(void) {

@@ -1,7 +1,8 @@
 /* Expressions and block lists in gpu/fa.h: what is rejected, with which message, and lists of blocks made on
  * the CPU. None of it needs a GPU, and none may reach one. */
 #include "gpu/expr/program.h"
-#include "gpu/plan/flex.h"
+#include "gpu/expr/program.h"
+#include "gpu/plan/plan.h"
 #include "tests/support/check.h"
 
 #include <math.h>
@@ -221,7 +222,7 @@ static void test_contents(void) {
 }
 
 static void test_blocks(void) {
-  static fa_flex_plan plan;
+  static fa_plan plan;
   fa_attention a;
   fa_gradients g;
   fa_flex f;
@@ -246,7 +247,8 @@ static void test_blocks(void) {
   CHECK(fa_flex_blocks_on_host(&a, &hole, &err) == FA_ERR_INPUT &&
         strstr(err.text, "full_kv_num_blocks is NULL"));
   CHECK(fa_flex_blocks_on_host(&a, &odd, &err) == FA_ERR_INPUT && strstr(err.text, "kv_indices = "));
-  CHECK(fa_flex_blocks_plan_make(&a, &hole, NULL, NULL, &plan, &err) == FA_ERR_INPUT);
+  const fa_call call = {.kind = FA_CALL_BLOCKS, .a = &a, .lists = &hole};
+  CHECK(fa_plan_make(&call, NULL, &plan, &err) == FA_ERR_INPUT);
   f.list_heads = 3;
   CHECK(fa_flex_blocks_workspace(&a, &bytes, &err) == FA_ERR_INPUT &&
         strstr(err.text, "flex.list_heads = 3"));

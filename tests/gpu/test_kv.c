@@ -1,14 +1,14 @@
-/* fa_forward_kvcache of gpu/fa.h: bad arguments one at a time, with the status and a message that names the
- * field; what is planned for good ones; and contents, as check_device_data sees them. None of it needs a
- * GPU. */
+/* fa_forward_kvcache of gpu/fa.h: bad arguments one by one, the status and a message that names the field;
+ * what is planned for good ones; and contents, as check_device_data sees them. None of it needs a GPU. */
 #include "gpu/call/check_cache.h"
-#include "gpu/plan/cache.h"
+#include "gpu/kernels/params/cache.h"
+#include "gpu/plan/plan.h"
 #include "tests/support/check.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Addresses that are never dereferenced. */
+/* Addresses that nobody follows. */
 static char memory[1 << 16] __attribute__((aligned(256)));
 static int32_t ints[16];
 static float slopes[4];
@@ -45,7 +45,7 @@ static void rotary(fa_inference *kv) {
   kv->rotary_dim = 32, kv->rotary_rows = 40;
 }
 
-/* The three calls must agree; nothing may run, whatever driver there is. */
+/* The three calls must say the same; nothing may run, whatever driver there is. */
 static void expect(const fa_attention *a, const fa_inference *kv, fa_status want, const char *text,
                    int line) {
   size_t bytes = 77;
@@ -138,7 +138,7 @@ static void test_tensors(void) {
   valid(&a, &kv);
   CHECK(fa_forward_kvcache_check(NULL, &kv, &err) == INPUT && strstr(err.text, "the fa_attention is NULL"));
   CHECK(fa_forward_kvcache_check(&a, NULL, &err) == INPUT && strstr(err.text, "the fa_inference is NULL"));
-#ifdef FA_TEST_CUDA_BACKEND /* otherwise the workspace is not checked */
+#ifdef FA_TEST_CUDA_BACKEND /* otherwise nobody looks at the workspace */
   kv.splits = 2;
   CHECK(fa_forward_kvcache(&a, &kv, memory, 16, NULL, &err) == INPUT &&
         strstr(err.text, "workspace_bytes = 16: this call needs 12544 (fa_forward_kvcache_workspace)"));
@@ -147,20 +147,26 @@ static void test_tensors(void) {
 #endif
 }
 
-/* What must be accepted, and its launches: "append", "forward", "combine" by their initials. */
+static fa_status make_plan(const fa_attention *a, const fa_inference *kv, void *workspace, fa_plan *plan,
+                           fa_error *err) {
+  const fa_call call = {
+      .kind = FA_CALL_CACHE, .a = a, .cache = kv, .n_processors = FA_PLAN_PROCESSORS, .workspace = workspace};
+  return fa_plan_make(&call, NULL, plan, err);
+}
+
+/* What must be let through, and how it is launched: "append", "forward", "combine" by their initials. */
 static void test_plans(void) {
 #define GOOD(change, launches)                                                                               \
   do {                                                                                                       \
     fa_attention a;                                                                                          \
     fa_inference kv;                                                                                         \
-    fa_cache_plan plan;                                                                                         \
+    fa_plan plan;                                                                                            \
     fa_error err = {""};                                                                                     \
-    char got[FA_CACHE_LAUNCHES + 1] = "";                                                                       \
+    char got[FA_PLAN_LAUNCHES + 1] = "";                                                                     \
     valid(&a, &kv);                                                                                          \
     kv.splits = 1;                                                                                           \
     change;                                                                                                  \
-    CHECK_MSG(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK, "%s: %s", #change,     \
-              err.text);                                                                                     \
+    CHECK_MSG(make_plan(&a, &kv, NULL, &plan, &err) == FA_OK, "%s: %s", #change, err.text);                  \
     for (int i = 0; i < plan.n_launches; ++i) got[i] = strchr(plan.launch[i].kernel.name, '_')[1];           \
     CHECK_MSG(strcmp(got, launches) == 0, "%s: %s is not %s", #change, got, launches);                       \
     for (int i = 0; i < plan.n_launches; ++i)                                                                \
@@ -172,23 +178,23 @@ static void test_plans(void) {
   GOOD((append(&kv, 2), kv.splits = 1024), "afc");
   GOOD(rotary(&kv), "af"); /* queries alone */
   GOOD((rotary(&kv), append(&kv, 20)), "af");
-  GOOD((append(&kv, 2), a.seqlen_q = 0, a.q = a.o = NULL, a.lse = NULL), "a"); /* no queries, only an append */
+  GOOD((append(&kv, 2), a.seqlen_q = 0, a.q = a.o = NULL, a.lse = NULL), "a"); /* nobody asks, keys are put */
   GOOD((rotary(&kv), a.seqlen_q = 0, a.q = a.o = NULL, a.lse = NULL), "");
   GOOD((a.batch = 0, kv.cache_rows = 0, kv.cache_seqlens = NULL), "");
-  GOOD((paged(&kv), kv.cache_rows = 0, kv.k_cache = kv.v_cache = NULL), "f"); /* sequences without keys */
+  GOOD((paged(&kv), kv.cache_rows = 0, kv.k_cache = kv.v_cache = NULL), "f"); /* entries without keys */
   GOOD((paged(&kv), append(&kv, 2), a.leftpad_k = ints, a.alibi_slopes = slopes, a.softcap = 5), "af");
   GOOD((paged(&kv), kv.block_table_stride = 0), "f"); /* all share their pages */
-  GOOD((kv.k_cache_stride.batch = 0), "f");           /* nothing is appended: rows may repeat */
+  GOOD((kv.k_cache_stride.batch = 0), "f");           /* nothing is put: rows may repeat */
   GOOD((kv.cache_batch_idx = ints, kv.cache_rows = 1), "f");
   GOOD((a.seqlen_k = 0, kv.k_cache = kv.v_cache = NULL), "f");
   GOOD((a.dtype = FA_BF16, a.deterministic = true, a.scale = -1), "f");
 }
 
-/* The copy of rotated queries and the partial results, consecutively, each aligned to 256. */
+/* The copy of rotated queries and the partial results, one after the other, each from a multiple of 256. */
 static void test_workspace(void) {
   fa_attention a;
   fa_inference kv;
-  fa_cache_plan plan;
+  fa_plan plan;
   fa_error err = {""};
   size_t bytes = 1;
   const size_t rows = 2 * 3 * 4, splits = 7;
@@ -201,21 +207,19 @@ static void test_workspace(void) {
   CHECK(fa_forward_kvcache_workspace(&a, &kv, &bytes, &err) == FA_OK &&
         bytes == rows * 64 * 2 + rows * splits * 64 * 4 + 768);
   a.q = memory + 2; /* the copy is aligned whatever q is */
-  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK && plan.aligned);
-  fa_cache_plan_place(&plan, memory);
-  CHECK((const char *)plan.attention.q == memory && (char *)plan.attention.partial_o == memory + rows * 128 &&
-        (char *)plan.attention.partial_lse == (char *)plan.attention.partial_o + rows * splits * 256);
+  CHECK(make_plan(&a, &kv, memory, &plan, &err) == FA_OK && plan.aligned);
+  const fa_cache_params *p = plan.launch[plan.n_launches - 1].params;
+  CHECK((const char *)p->q == memory && (char *)p->partial_o == memory + rows * 128 &&
+        (char *)p->partial_lse == (char *)p->partial_o + rows * splits * 256);
   kv.rotary_dim = 0;
-  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK && !plan.aligned);
-  fa_cache_plan_place(&plan, memory);
-  CHECK((const char *)plan.attention.q == memory + 2 && (char *)plan.attention.partial_o == memory);
-  /* Chosen from the sizes alone: at most the number of key blocks; several if there is little other work. */
+  CHECK(make_plan(&a, &kv, memory, &plan, &err) == FA_OK && !plan.aligned);
+  p = plan.launch[plan.n_launches - 1].params;
+  CHECK((const char *)p->q == memory + 2 && (char *)p->partial_o == memory);
+  /* Chosen by the sizes alone: no more than key blocks, several where there is little else to do. */
   kv.splits = 0, a.q = memory;
-  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK &&
-        plan.attention.n_splits == 1);
+  CHECK(make_plan(&a, &kv, NULL, &plan, &err) == FA_OK && plan.n_splits == 1);
   a.seqlen_k = 20000, kv.k_cache_stride = kv.v_cache_stride = fa_strides_dense(20000, 2, 64);
-  CHECK(fa_cache_plan_make(&a, &kv, NULL, FA_CACHE_PROCESSORS, &plan, &err) == FA_OK &&
-        plan.attention.n_splits > 8);
+  CHECK(make_plan(&a, &kv, NULL, &plan, &err) == FA_OK && plan.n_splits > 8);
   CHECK(fa_forward_kvcache_workspace(&a, &kv, &bytes, &err) == FA_OK && bytes >= plan.workspace_bytes);
 }
 
@@ -241,14 +245,14 @@ static void test_contents(void) {
   BAD_CONTENTS("cache_batch_idx[0] = 2: 0 .. 1, the rows of the cache", len, ((int32_t[]){2, 0}), pad, NULL);
   BAD_CONTENTS("cache_batch_idx[1] = -1", len, ((int32_t[]){0, -1}), pad, NULL);
   BAD_CONTENTS("cache row 1 gets new keys of entries 0 and 1", len, ((int32_t[]){1, 1}), pad, NULL);
-  kv.n_new = 0; /* readers may share */
+  kv.n_new = 0; /* whoever only reads may share */
   CHECK(CONTENTS(len, ((int32_t[]){1, 1}), pad, NULL) == FA_OK || strstr(err.text, "leftpad"));
   CHECK_MSG(CONTENTS(len, ((int32_t[]){1, 1}), ((int32_t[]){0, 17}), NULL) == FA_OK, "%s", err.text);
   valid(&a, &kv);
   append(&kv, 2);
   paged(&kv);
   const int32_t table[6] = {4, -1, 99,
-                            4, 5,  0}; /* sequence 0: a page; sequence 1: a shared full one, two more */
+                            4, 5,  0}; /* entry 0: a page; entry 1: a shared one that is full, two more */
   CHECK_MSG(CONTENTS(((int32_t[]){6, 16}), .block_table = ((int32_t[]){3, -1, 99, 4, 5, 0})) == FA_OK, "%s",
             err.text);
   CHECK_MSG(CONTENTS(((int32_t[]){0, 8}), .block_table = table) == FA_OK, "%s", err.text);

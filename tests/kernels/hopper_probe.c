@@ -2,7 +2,7 @@
  * memory. usage: hopper_probe [CUBIN]; without one it only says whether there is a GPU for it. Exit: 77 there
  * is none. */
 #include "gpu/cuda_backend/context.h"
-#include "gpu/cuda/launch.h"
+#include "gpu/cuda/run.h"
 #include "gpu/kernels/params/tensor_map.h"
 #include "tests/support/check.h"
 #include "tests/kernels/descriptor_forms_list.h"
@@ -34,7 +34,7 @@ static void launch(const char *name, size_t shared, const void *params) {
   CHECK_MSG(d->cuLibraryGetKernel(&kernel, library, name) == CUDA_SUCCESS, "no kernel %s", name);
   CHECK(d->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared, kernel,
                                 context.device.device) == CUDA_SUCCESS);
-  CHECK_MSG(fa_cuda_launch(d, kernel, name, shared, grid, 128, params, NULL, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(fa_cuda_launch(d, kernel, name, shared, grid, 128, false, params, NULL, &err) == FA_OK, "%s", err.text);
   CHECK_MSG(d->cuStreamSynchronize(NULL) == CUDA_SUCCESS, "%s", name);
 }
 

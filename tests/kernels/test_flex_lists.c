@@ -2,8 +2,9 @@
  * CPU, the reference's, and what every single pair says. */
 #include "cases/base/rng.h"
 #include "gpu/args/problem.h"
-#include "gpu/plan/flex.h"
 #include "gpu/expr/functions.h"
+#include "gpu/kernels/params/flex_lists.h"
+#include "gpu/plan/plan.h"
 #include "gpu/simt/launch.h"
 #include "ref/reference.h"
 #include "tests/support/built_case.h"
@@ -36,12 +37,12 @@ static void memory_free(memory *m) {
 }
 
 /* Launch i of a plan; false where the executor complains. */
-static bool launch(const fa_flex_plan *plan, int i, const memory *m, const fa_simt_range *more, int n_more) {
-  const fa_flex_launch *l = &plan->launch[i];
+static bool launch(const fa_plan *plan, int i, const memory *m, const fa_simt_range *more, int n_more) {
+  const fa_launch *l = &plan->launch[i];
   fa_simt_range ranges[32] = {{"workspace", m->workspace, m->bytes, true, m->written}};
   memcpy(ranges + 1, more, (size_t)n_more * sizeof *more);
   const fa_simt_launch what = {.kernel = l->kernel.entry,
-                               .params = &l->params,
+                               .params = l->params,
                                .name = l->kernel.name,
                                .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                .block = {l->n_threads, 1, 1},
@@ -92,7 +93,7 @@ static fa_flex_block_lists outputs(const lists *x) {
 }
 
 static void by_kernels(const fa_attention *a, const fa_tensors *t, const lists *x) {
-  static fa_flex_plan plan;
+  static fa_plan plan;
   const fa_flex_block_lists out = outputs(x);
   const fa_flex_program *program = a->flex->program;
   fa_flex_interpreter *interpreter = NULL;
@@ -101,8 +102,12 @@ static void by_kernels(const fa_attention *a, const fa_tensors *t, const lists *
                                    NULL, &interpreter, NULL) == FA_OK);
   REQUIRE(fa_flex_blocks_workspace(a, &bytes, NULL) == FA_OK);
   memory m = memory_of(bytes);
-  CHECK(fa_flex_blocks_plan_make(a, &out, fa_flex_interpreter_functions(interpreter), m.workspace, &plan,
-                                 NULL) == FA_OK);
+  const fa_call call = {.kind = FA_CALL_BLOCKS,
+                        .a = a,
+                        .lists = &out,
+                        .functions = fa_flex_interpreter_functions(interpreter),
+                        .workspace = m.workspace};
+  CHECK(fa_plan_make(&call, NULL, &plan, NULL) == FA_OK);
   CHECK(plan.workspace_bytes == bytes);
   fa_simt_range ranges[31];
   int n = ranges_of(t, ranges);
@@ -280,16 +285,16 @@ static void check_tiles(const drawn *d, const fa_attention *a, const fa_flex_lis
 }
 
 /* Runs the plan's launches that make lists, and looks at each list of tiles. */
-static int check_plan(const fa_flex_plan *plan, const drawn *d, const fa_attention *a, const memory *m) {
+static int check_plan(const fa_plan *plan, const drawn *d, const fa_attention *a, const memory *m) {
   fa_simt_range ranges[4];
   int n_lists = 0;
   for (int i = 0; i < 4; ++i)
     ranges[i] = (fa_simt_range){"list", (char *)d->x.v[i], (size_t)d->x.n[i] * 4, false, NULL};
   for (int i = 0; i < plan->n_launches; ++i) {
-    const fa_flex_launch *l = &plan->launch[i];
-    if (l->params_kind != FA_FLEX_PARAMS_LISTS) continue;
+    const fa_launch *l = &plan->launch[i];
+    if (l->writes != FA_WRITES_WORKSPACE) continue;
     if (!launch(plan, i, m, ranges, 4)) return 0;
-    const fa_flex_lists_params *p = &l->params.lists;
+    const fa_flex_lists_params *p = l->params;
     if (!p->tile_count) continue;
     const int64_t heads = d->heads > 1 ? p->n_tiles : 0, batch = d->batch > 1 ? p->n_tiles * d->heads : 0;
     const fa_flex_lists made = {p->tile_count, p->tile_entry, p->n_tiles, p->capacity, batch, heads};
@@ -302,7 +307,7 @@ static int check_plan(const fa_flex_plan *plan, const drawn *d, const fa_attenti
 static void test_tiles(void) {
   static const int64_t blocks[] = {1, 16, 64, 96, 128, 256, 1 << 20}, lengths[] = {1, 70, 128, 300, 513};
   static char memory16[64];
-  static fa_flex_plan plan;
+  static fa_plan plan;
   fa_rng r = fa_rng_make(11, 1);
   for (int trial = 0; trial < 40; ++trial) {
     fa_attention a;
@@ -328,9 +333,11 @@ static void test_tiles(void) {
     size_t bytes = 0;
     CHECK(fa_backward_workspace(&a, &g, &bytes, NULL) == FA_OK);
     memory m = memory_of(bytes);
-    CHECK(fa_flex_forward_plan_make(&a, NULL, NULL, m.workspace, &plan, NULL) == FA_OK);
+    fa_call call = {.kind = FA_CALL_FORWARD, .a = &a, .g = &g, .n_processors = 132, .workspace = m.workspace};
+    CHECK(fa_plan_make(&call, NULL, &plan, NULL) == FA_OK);
     CHECK(check_plan(&plan, &d, &a, &m) == 1);
-    CHECK(fa_flex_backward_plan_make(&a, &g, NULL, NULL, m.workspace, &plan, NULL) == FA_OK);
+    call.kind = FA_CALL_BACKWARD;
+    CHECK(fa_plan_make(&call, NULL, &plan, NULL) == FA_OK);
     CHECK(plan.workspace_bytes <= bytes && check_plan(&plan, &d, &a, &m) == 2);
     memory_free(&m);
     lists_free(&d.x);

@@ -5,7 +5,7 @@
 #include "cases/tensors/guard.h"
 #include "gpu/args/problem.h"
 #include "gpu/backend.h"
-#include "gpu/plan/backward.h"
+#include "gpu/plan/plan.h"
 #include "gpu/simt/launch.h"
 #include "tests/support/check.h"
 #include "cases/codec/json.h"
@@ -47,11 +47,12 @@ static void call_free(call *x) {
 /* The launches of the pass; extra: memory beside the tensors that they may use. */
 static void run_backward(const call *x, void *extra, size_t extra_bytes, uint64_t seed) {
   static char workspace[1 << 16] __attribute__((aligned(256)));
-  fa_backward_plan plan;
+  fa_plan plan;
   fa_error err = {""};
-  CHECK_MSG(fa_backward_plan_make(&x->a, &x->g, NULL, 132, &plan, &err) == FA_OK, "%s", err.text);
+  const fa_call planned = {
+      .kind = FA_CALL_BACKWARD, .a = &x->a, .g = &x->g, .n_processors = 132, .workspace = workspace};
+  CHECK_MSG(fa_plan_make(&planned, NULL, &plan, &err) == FA_OK, "%s", err.text);
   REQUIRE(plan.workspace_bytes <= sizeof workspace);
-  fa_backward_plan_place(&plan, workspace);
   fa_simt_range ranges[FA_T_COUNT + 2];
   int n = 0;
   for (int i = 0; i < FA_T_COUNT; ++i)
@@ -65,9 +66,9 @@ static void run_backward(const call *x, void *extra, size_t extra_bytes, uint64_
   if (extra)
     ranges[n++] = (fa_simt_range){.name = "extra", .begin = extra, .bytes = extra_bytes, .writable = true};
   for (int i = 0; i < plan.n_launches; ++i) {
-    const fa_backward_launch *l = &plan.launch[i];
+    const fa_launch *l = &plan.launch[i];
     const fa_simt_launch launch = {.kernel = l->kernel.entry,
-                                   .params = fa_backward_plan_params(&plan, i),
+                                   .params = l->params,
                                    .name = l->kernel.name,
                                    .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                    .block = {l->n_threads, 1, 1},
@@ -179,17 +180,18 @@ static void test_passes(void) {
   call_make(&x);
   for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i) {
     const fa_kernel_device device = {.max_shared_bytes = calls[i].shared_kib << 10};
-    fa_backward_plan plan;
+    fa_plan plan;
     fa_error err = {""};
     x.a.deterministic = calls[i].deterministic;
     x.a.head_dim_v = calls[i].head_dim_v;
     x.a.o_stride = x.a.v_stride = x.g.do_stride = x.g.dv_stride =
         fa_strides_dense(ROWS, HEADS, calls[i].head_dim_v); /* nobody follows them */
-    REQUIRE(fa_backward_plan_make(&x.a, &x.g, &device, 132, &plan, &err) == FA_OK);
+    const fa_call planned = {.kind = FA_CALL_BACKWARD, .a = &x.a, .g = &x.g, .n_processors = 132};
+    REQUIRE(fa_plan_make(&planned, &device, &plan, &err) == FA_OK);
     CHECK_MSG(plan.n_launches == (calls[i].single ? 2 : 3) &&
                   !strstr(plan.launch[1].kernel.name, "single") == !calls[i].single,
               "call %zu: %d launches, %s", i, plan.n_launches, plan.launch[1].kernel.name);
-    CHECK(fa_backward_adds_rows(&x.a, &device) == calls[i].single);
+    CHECK(plan.adds_dq == calls[i].single);
   }
   call_free(&x);
 }

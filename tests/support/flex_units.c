@@ -22,20 +22,20 @@ static void fill_call(const flex_units_call *call, const fa_flex *flex, fa_atten
   g->do_stride = g->dq_stride = g->dk_stride = g->dv_stride = a->q_stride;
 }
 
-static void collect(const flex_units_call *call, flex_units *u) {
+static void collect(const flex_units_call *call, const fa_gradients *g, flex_units *u) {
   for (int i = 0; i < u->plan.n_launches; ++i) {
-    const fa_flex_launch *l = &u->plan.launch[i];
-    if (!l->has_mods) continue;
+    const fa_launch *l = &u->plan.launch[i];
+    if (!l->mods) continue;
     fa_cuda_flex_wanted *w = &u->unit[u->n++];
     *w = (fa_cuda_flex_wanted){.name = l->kernel.name,
                                .recipe = &l->kernel.recipe,
                                .shared_bytes = l->shared_bytes,
                                .unit = {.source = l->kernel.recipe.source,
                                         .program = u->program,
-                                        .has_score = l->params_kind != FA_FLEX_PARAMS_LISTS,
-                                        .has_slope = l->has_slope,
+                                        .has_score = l->mods != FA_MODS_MASK,
+                                        .has_slope = l->mods == FA_MODS_DERIVATIVE,
                                         .speed = call->dtype == FA_F32 ? FA_EXPR_ACCURATE : FA_EXPR_FAST}};
-    memcpy(w->unit.wanted, u->plan.wanted, sizeof w->unit.wanted);
+    for (int k = 0; call->backward && k < FA_FLEX_MAX_BUFFERS; ++k) w->unit.wanted[k] = g->dbuffer[k] != NULL;
   }
 }
 
@@ -59,10 +59,13 @@ bool flex_units_of(const flex_units_call *call, flex_units *u, fa_error *err) {
   fill_call(call, &flex, &a, &g);
   for (int k = 0; call->backward && call->score && k < 2; ++k)
     if (fa_expr_reads(&u->program->score, k)) g.dbuffer[k] = (float *)memory;
-  const fa_status status = call->backward
-                               ? fa_flex_backward_plan_make(&a, &g, &device, NULL, memory, &u->plan, err)
-                               : fa_flex_forward_plan_make(&a, &device, NULL, memory, &u->plan, err);
-  if (status == FA_OK) collect(call, u);
+  const fa_call planned = {.kind = call->backward ? FA_CALL_BACKWARD : FA_CALL_FORWARD,
+                           .a = &a,
+                           .g = &g,
+                           .n_processors = FA_PLAN_PROCESSORS,
+                           .workspace = memory};
+  const fa_status status = fa_plan_make(&planned, &device, &u->plan, err);
+  if (status == FA_OK) collect(call, &g, u);
   if (status != FA_OK) flex_units_free(u);
   return status == FA_OK;
 }

@@ -3,11 +3,11 @@
 #define FA_TESTS_SUPPORT_FLEX_UNITS_H
 
 #include "gpu/modules/flex.h"
-#include "gpu/plan/flex.h"
+#include "gpu/plan/plan.h"
 
 typedef struct flex_units {
   fa_flex_program *program;
-  fa_flex_plan plan; /* which the others point into */
+  fa_plan plan; /* which the others point into */
   fa_cuda_flex_wanted unit[FA_CUDA_FLEX_WANTED];
   int n;
 } flex_units;

@@ -1,8 +1,6 @@
 #include "tests/support/kernel_units.h"
 
-#include "gpu/plan/cache.h"
-#include "gpu/plan/forward.h"
-#include "gpu/plan/backward.h"
+#include "gpu/plan/plan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,29 +28,30 @@ static void fill_call(fa_attention *a, fa_gradients *g, fa_dtype dtype, int head
   g->do_stride = g->dq_stride = g->dk_stride = g->dv_stride = a->q_stride;
 }
 
-static void put(kernel_unit *out, const char *name, const fa_kernel_recipe *recipe, size_t shared_bytes) {
-  snprintf(out->name, sizeof out->name, "%s", name);
-  out->recipe = *recipe;
-  out->shared_bytes = shared_bytes;
+/* The kernels of a call's plan. */
+static int put_plan(const fa_call *call, kernel_unit *out, int max) {
+  fa_plan plan;
+  int n = 0;
+  if (fa_plan_make(call, &device, &plan, NULL) != FA_OK) return 0;
+  for (; n < plan.n_launches && n < max; ++n) {
+    const fa_launch *l = &plan.launch[n];
+    snprintf(out[n].name, sizeof out[n].name, "%s", l->kernel.name);
+    out[n].recipe = l->kernel.recipe;
+    out[n].shared_bytes = l->shared_bytes;
+  }
+  return n;
 }
 
 int kernel_units_of(fa_dtype dtype, int head_dim, unit_feature feature, bool backward, kernel_unit *out,
                     int max) {
   fa_attention a;
   fa_gradients g;
-  int n = 0;
   fill_call(&a, &g, dtype, head_dim, feature);
-  if (backward) {
-    fa_backward_plan plan;
-    if (fa_backward_plan_make(&a, &g, &device, 132, &plan, NULL) != FA_OK) return 0;
-    for (int i = 0; i < plan.n_launches && n < max; ++i)
-      put(&out[n++], plan.launch[i].kernel.name, &plan.launch[i].kernel.recipe, plan.launch[i].shared_bytes);
-  } else {
-    fa_forward_plan plan;
-    if (max < 1 || fa_forward_plan_make(&a, &device, &plan, NULL) != FA_OK) return 0;
-    put(&out[n++], plan.kernel->name, &plan.kernel->recipe, plan.kernel->shared_bytes);
-  }
-  return n;
+  const fa_call call = {.kind = backward ? FA_CALL_BACKWARD : FA_CALL_FORWARD,
+                        .a = &a,
+                        .g = &g,
+                        .n_processors = FA_PLAN_PROCESSORS};
+  return put_plan(&call, out, max);
 }
 
 int kernel_units_over_cache(fa_dtype dtype, int head_dim, unit_feature feature, kernel_unit *out, int max) {
@@ -60,8 +59,6 @@ int kernel_units_over_cache(fa_dtype dtype, int head_dim, unit_feature feature, 
   fa_attention a;
   fa_gradients ignored;
   fa_inference kv;
-  fa_cache_plan plan;
-  int n = 0;
   fill_call(&a, &ignored, dtype, head_dim, feature);
   fa_inference_init(&kv);
   kv.k_cache = kv.v_cache = memory;
@@ -70,8 +67,6 @@ int kernel_units_over_cache(fa_dtype dtype, int head_dim, unit_feature feature, 
   kv.cache_rows = kv.n_new = 1;
   kv.cache_seqlens = ints;
   kv.splits = 2;
-  if (fa_cache_plan_make(&a, &kv, &device, FA_CACHE_PROCESSORS, &plan, NULL) != FA_OK) return 0;
-  for (int i = 0; i < plan.n_launches && n < max; ++i)
-    put(&out[n++], plan.launch[i].kernel.name, &plan.launch[i].kernel.recipe, plan.launch[i].shared_bytes);
-  return n;
+  const fa_call call = {.kind = FA_CALL_CACHE, .a = &a, .cache = &kv, .n_processors = FA_PLAN_PROCESSORS};
+  return put_plan(&call, out, max);
 }

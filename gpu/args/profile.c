@@ -1,0 +1,121 @@
+/* The arithmetic of a case's kernels: from the plans that its calls may be given. */
+#include "gpu/args/calls.h"
+
+#include <math.h>
+
+/* What all of them have in common, or the least or most of any. */
+typedef struct plans {
+  fa_plan forward, backward; /* the last ones: family, sums in memory; not made: no launches, FLASH */
+  bool is_hopper;            /* of some forward plan */
+  int block_n;               /* keys at a time, the least; 0: no plan was made */
+  int block_m;               /* rows that are added to dK and dV at a time, the least; 0: they are not */
+  int n_splits;              /* the most */
+} plans;
+
+static void least(int *so_far, int n) {
+  if (n > 0 && (*so_far == 0 || n < *so_far)) *so_far = n;
+}
+
+static void add_plans(const fa_problem *p, bool aligned, const fa_kernel_device *device, int n_processors,
+                      plans *x) {
+  fa_args args;
+  const char *why;
+  if (fa_args_stand_in(p, aligned, n_processors, &args, &why, NULL) == FA_OK && !why) {
+    if (fa_plan_make(&args.forward, device, &x->forward, NULL) == FA_OK) {
+      least(&x->block_n, x->forward.block_n);
+      x->is_hopper |= x->forward.is_hopper;
+      if (x->forward.n_splits > x->n_splits) x->n_splits = x->forward.n_splits;
+    }
+    if (p->family != FA_KVCACHE && fa_plan_make(&args.backward, device, &x->backward, NULL) == FA_OK &&
+        x->backward.adds_dkv)
+      least(&x->block_m, x->backward.block_m);
+  }
+  fa_args_free(&args);
+}
+
+/* Aligned or not; and a kernel for sm_90a gives way where it cannot be had. */
+static void make_plans(const fa_problem *p, const fa_kernel_device *device, int n_processors, plans *x) {
+  fa_kernel_device portable = device ? *device : (fa_kernel_device){0};
+  portable.hopper = 0;
+  for (int aligned = 0; aligned < 2; ++aligned) {
+    if (device && device->hopper) add_plans(p, aligned, device, n_processors, x);
+    add_plans(p, aligned, device ? &portable : NULL, n_processors, x);
+  }
+}
+
+/* The memeff kernels keep P and dS in float and multiply by three tf32 products whatever the elements are, and
+ * subtract the maximum before they scale to base 2. */
+static void memeff_profile(const fa_problem *p, const plans *x, bool hopper, fa_profile *out) {
+  *out = fa_profile_get("3xtf32", FA_F32);
+  out->exp_scaled = false;
+  out->dq_atomic = x->backward.adds_dq;
+  /* what is added is scaled already */
+  out->floor_dq = out->dq_atomic && p->scale != 0 ? 0x1p-126 / fabs(p->scale) : 0;
+  if (!hopper) out->mma_block = 2; /* three tf32 products of two blocks of four to every eight columns */
+}
+
+/* A gradient of the bias that is summed is added up in memory, or comes from a memeff kernel, whatever kernels
+ * the others come from. */
+static void add_dbias(const fa_problem *p, const plans *x, bool hopper, fa_profile *out) {
+  const fa_bias *b = &p->bias;
+  if (!b->present || !b->grad || (b->per_batch && b->per_head && b->per_query)) return;
+  if (x->backward.adds_dbias) {
+    fa_profile_add_bias_in_memory(out);
+    return;
+  }
+  const fa_profile memeff = fa_profile_get("3xtf32", FA_F32);
+  out->mma_block = hopper ? memeff.mma_block : 2; /* as memeff_profile */
+  out->mma_extra_bits = memeff.mma_extra_bits;
+}
+
+/* The portable kernels of f32 are memeff ones; those of 16-bit elements round P and dS to them. They add
+ * nothing up in memory but the gradients of buffers. Where those for sm_90a may do the work, they may too.
+ * Expressions of 16-bit calls go through the device's approximations whatever the kernels. */
+static void flex_profile(const fa_problem *p, const plans *x, bool hopper, fa_profile *out) {
+  const fa_profile memeff = fa_profile_get("3xtf32", FA_F32);
+  if (p->dtype == FA_F32 && !x->is_hopper)
+    *out = memeff;
+  else
+    out->name = "flex-hopper"; /* errors may be smaller than its own: no lower edge of their statistics */
+  if (!x->is_hopper) {
+    out->exp_scaled = out->dq_atomic = false;
+    out->floor_dq = 0;
+  }
+  out->mma_block = hopper ? memeff.mma_block : 2; /* as memeff_profile */
+  out->mma_extra_bits = memeff.mma_extra_bits;
+  out->fast_functions = p->dtype != FA_F32;
+  out->dbuffer_atomic = true;
+}
+
+static void flash_profile(const fa_problem *p, const plans *x, bool hopper, fa_profile *out) {
+  const bool is_linear = p->dropout.p > 0 && p->family == FA_MEMEFF;
+  out->max_rounded =
+      hopper && (p->head_dim > 128 || p->head_dim_v > 128); /* hopper_forward_config's LAZY = 2 */
+  if (p->bias.present || is_linear)
+    out->exp_scaled = false; /* the biased and mixed kernels subtract the maximum first */
+  add_dbias(p, x, hopper, out);
+  if (x->block_m) fa_profile_add_keys_in_memory(out, x->block_m);
+}
+
+void fa_args_profile(const fa_problem *p, bool hopper, const fa_kernel_device *device, int n_processors,
+                     fa_profile *out) {
+  plans x = {.n_splits = 1};
+  *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
+  out->gqa_partials_in_io = false; /* a group's dK and dV are summed in float */
+  make_plans(p, device, n_processors, &x);
+  if (x.block_n == 0) return;
+  switch (x.forward.family) {
+  case FA_PLAN_MEMEFF:
+    memeff_profile(p, &x, hopper, out);
+    break;
+  case FA_PLAN_FLEX:
+    flex_profile(p, &x, hopper, out);
+    break;
+  case FA_PLAN_CACHE:
+    out->max_splits = x.n_splits;
+    break;
+  default:
+    flash_profile(p, &x, hopper, out);
+  }
+  out->block_n = x.block_n;
+}
