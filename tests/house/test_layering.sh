@@ -12,6 +12,7 @@ most_sources=30
 # What a folder's library may link: the first layers' rule for the linker.
 declare -A may_link=([cases]='' [ref]='fa_cases' [gpu]='fa_cases' [report]='fa_cases fa_ref')
 
+# shellcheck disable=SC2015 # finding nothing is no error
 # Sources below TREE, one a line; the suffixes are those that count.
 sources() { # TREE [MORE SUFFIXES...]
   local tree=$1 suffix
@@ -20,6 +21,7 @@ sources() { # TREE [MORE SUFFIXES...]
   (cd -- "$tree" && find cases ref gpu report fuzz tests -type f \( "${names[@]}" \) 2>/dev/null || true)
 }
 
+# shellcheck disable=SC2015
 # "file:included" for quoted includes, and for angled ones that name a folder of ours; "file:" for every source.
 includes() { # TREE
   sources "$1" inc | sed 's/$/:/'
