@@ -3,7 +3,6 @@
 #ifndef FA_CASES_RECIPE_CASE_H
 #define FA_CASES_RECIPE_CASE_H
 
-#include "cases/tensors/tensor.h"
 #include "cases/vocabulary/fill.h"
 #include "cases/vocabulary/law.h"
 #include "cases/vocabulary/problem.h"
