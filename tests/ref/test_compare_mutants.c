@@ -1,5 +1,5 @@
 /* The judge with the reference's real bounds: a perfect kernel passes, and a perfect kernel for a slightly
- * different problem does not. "Perfect" means exact values rounded once to the output's type. */
+ * different problem fails. "Perfect" means exact values rounded once to the output's type. */
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "ref/compare/verdict.h"

@@ -1,5 +1,5 @@
-/* Results counted by the kernel that computed them: as they come, in the report, read back from its file or
- * from the journal, and over several reports. */
+/* Results counted by the kernel that computed them: in a run, in the report, read back from its file or from
+ * the journal, and over several reports. */
 #include "report/journal_line.h"
 #include "report/json.h"
 #include "report/kernels.h"
@@ -192,7 +192,7 @@ static void test_old_names(void) {
   cJSON_Delete(all);
 }
 
-/* A program behind exec: may say anything. */
+/* A program behind exec: may use any name. */
 static void test_hostile_names(void) {
   fa_kernel_counts c = {0};
   fa_result r;

@@ -167,7 +167,7 @@ int main() {
   }
   expect_fault("no fence", exchange<NO_FENCE>, FA_SUBJECT_RACE, "no fence_async since", 64, 2);
   fault_file = "tests/simt/test_sm90_cluster.cpp", fault_line = 0;
-  for (uint64_t seed = 0; seed < 20; ++seed) { /* whatever comes first of what is wrong then */
+  for (uint64_t seed = 0; seed < 20; ++seed) { /* whichever error comes first */
     CHECK(run(exchange<NO_EMPTY>, seed, 64, 65536, 2).state == FA_SUBJECT_RACE);
     CHECK(run(exchange<NO_EXPECT>, seed, 64, 65536, 2).state != FA_SUBJECT_OK);
   }

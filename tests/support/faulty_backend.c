@@ -1,6 +1,6 @@
-/* A subject that misbehaves on purpose, behind the ordinary command line: --backend faulty:HOW. What it does
- * right it takes from ref-f32. Cases with seqlen_q == 13 get the fault, all others a correct answer, so that
- * a test can see that the cases after a fault still run. */
+/* A subject that misbehaves on purpose, behind the ordinary command line: --backend faulty:HOW. Correct
+ * results come from ref-f32. Cases with seqlen_q == 13 get the fault, all others a correct answer, so that a
+ * test can see that the cases after a fault still run. */
 #include "fuzz/cli/commands.h"
 #include "ref/math/blas.h"
 
