@@ -1,4 +1,4 @@
-/* What a case is run on, whatever judges it. */
+/* The settings for running a case, whatever judges it. */
 #ifndef FA_FUZZ_JUDGING_RUN_CONFIG_H
 #define FA_FUZZ_JUDGING_RUN_CONFIG_H
 

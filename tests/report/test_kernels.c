@@ -179,7 +179,7 @@ static void test_merge(void) {
   cJSON_Delete(all);
 }
 
-/* A report of version 0.1 counts with one of today under today's names. */
+/* Results in a report of version 0.1 are added to those of today, under today's names. */
 static void test_old_names(void) {
   cJSON *all =
       merged(by_hand(CASE("one", "PASS", ",\"kernel\":\"kv_forward<f16,64,none,splits(2)>\"") "," CASE(
