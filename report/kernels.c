@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What reports and journals of version 0.1 call kernels that have another name now. */
+/* Kernels that reports and journals of version 0.1 know by another name. */
 static const char *const renamed[][2] = {{"kv_forward", "cache_forward"},
                                          {"wide_forward", "memeff_forward"},
                                          {"wide_backward", "memeff_backward"}};

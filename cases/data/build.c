@@ -93,8 +93,8 @@ static fa_status build_qkv(const fa_case *c, fa_tensors *set, fa_error *err) {
   return kv ? add_packed(c, set, FA_T_V, FA_T_K, hk, err) : add_tensor(c, set, FA_T_V, 0, err);
 }
 
-/* [b, h, q] and more, always in this order whatever the layout, with the recipe's gaps after each batch entry,
- * query row, head. The bias: [b|1, h|1, q|1, Sk]; the LSE: [B, H, S], variable length [H, total]. */
+/* [b, h, q] and more, always in this order whatever the layout, with the recipe's gaps after each batch
+ * index, query row, head. The bias: [b|1, h|1, q|1, Sk]; the LSE: [B, H, S], variable length [H, total]. */
 static fa_status add_head_major(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
   const fa_stride_recipe *recipe = &c->strides[id];
   const fa_tensor_info *info = fa_tensor_describe(id);
@@ -108,7 +108,7 @@ static fa_status add_head_major(const fa_case *c, fa_tensors *set, fa_tensor_id 
                                stride + skip, recipe->offset, recipe->tail, err);
 }
 
-/* Whole tiles of every head: the debug matrix. */
+/* The debug matrix: whole tiles of every head. */
 static fa_status add_scores(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
   const fa_problem *p = &c->problem;
   const int64_t shape[4] = {p->batch, p->heads_q, (p->seqlen_q + 127) / 128 * 128,
@@ -116,7 +116,7 @@ static fa_status add_scores(const fa_case *c, fa_tensors *set, fa_tensor_id id, 
   return fa_tensors_add(set, id, p->dtype, 4, shape, NULL, 0, err);
 }
 
-/* What build_qkv and fa_build_cache do not make. */
+/* The tensors that build_qkv and fa_build_cache do not make. */
 static fa_status build_rest(const fa_case *c, fa_tensors *set, fa_error *err) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
     const fa_tensor_info *info = fa_tensor_describe((fa_tensor_id)id);

@@ -1,4 +1,4 @@
-/* From a case to its tensors; for cases/ itself the steps of it, and what one row of a filled tensor holds. */
+/* Makes the tensors of a case. Private to cases/: its steps, and the values of one row of a filled tensor. */
 #ifndef FA_CASES_DATA_BUILD_H
 #define FA_CASES_DATA_BUILD_H
 

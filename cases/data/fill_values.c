@@ -190,7 +190,7 @@ static double bias_value(const fa_fill_row *r, int64_t j, int64_t n_keys) {
   return fa_fill_normal(r, j, 0);
 }
 
-/* By the tensor's part in the computation. */
+/* By the tensor's role in the computation. */
 static double value_of(const fa_fill_row *r, int64_t d, int64_t n, int64_t outlier) {
   switch (r->data) {
   case FA_DATA_QUERY:

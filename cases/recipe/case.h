@@ -32,9 +32,9 @@ typedef struct fa_case {
   fa_packing packing;
   fa_stride_recipe strides[FA_T_COUNT]; /* used where fa_case_has_strides */
   fa_fill fill[FA_T_COUNT];             /* used where fa_case_has_fill */
-  /* Rows set to 0 after the fill, as pairs from, to (one past the last): ascending, apart, within the longest
-   * entry. A row is counted within its entry, as the fills count it, and is 0 in every entry and head. Used
-   * where fa_case_has_zero. A shrunk case says with it which rows its failure needs. */
+  /* Rows set to 0 after the fill: ascending, disjoint pairs from, to (one past the last), within the longest
+   * sequence. Rows are counted within a sequence, as the fills count them, and are 0 in every sequence and
+   * head. Used where fa_case_has_zero. A shrunk case uses it to show which rows its failure needs. */
   fa_int32_array zero[FA_T_COUNT]; /* owned */
   uint64_t data_seed;
   fa_poison poison;       /* of the outputs before the second and later runs; the first gets FA_POISON_A */
@@ -50,8 +50,8 @@ fa_status fa_case_copy(fa_case *dst, const fa_case *src); /* dst is overwritten,
 fa_status fa_case_set_name(fa_case *c, const char *name);
 bool fa_case_equal(const fa_case *a, const fa_case *b); /* every field, also unused fills and strides */
 bool fa_case_has_fill(fa_tensor_id id);                 /* fa_tensor_is_filled */
-bool fa_case_has_strides(fa_tensor_id id);            /* every tensor whose axes are named, but the scores */
-bool fa_case_uses(const fa_case *c, fa_tensor_id id); /* of those: the call has this tensor */
+bool fa_case_has_strides(fa_tensor_id id);            /* every tensor whose axes are named, except the scores */
+bool fa_case_uses(const fa_case *c, fa_tensor_id id); /* the call has this tensor, which is one of those */
 bool fa_case_has_zero(fa_tensor_id id);               /* filled tensors of tokens: q k v do */
 bool fa_case_row_is_zero(const fa_case *c, fa_tensor_id id, int64_t row);
 /* Number of rows that "zero" may name: those of the longest sequence. */
@@ -61,7 +61,7 @@ fa_status fa_case_check_zero(const fa_case *c, fa_error *err);
 bool fa_stride_recipe_is_plain(const fa_stride_recipe *r);
 /* fa_tensor_shape of one of those tensors. */
 void fa_case_tensor_shape(const fa_case *c, fa_tensor_id id, int64_t shape[4]);
-#define FA_SPARE_PAGES 3 /* pages of a cache that no entry owns: they stay NaN */
+#define FA_SPARE_PAGES 3 /* pages of a cache that no sequence owns: they stay NaN */
 /* Shape of a cache with its spare rows or pages; d is its head dim. */
 void fa_case_cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]);
 /* Validates problem, strides, packing and fills together; messages as in fa_problem_validate. For packed

@@ -1,4 +1,4 @@
-/* Rows of the inputs that are 0 whatever the fill says. */
+/* Rows of the inputs that are 0 regardless of the fill. */
 #include "cases/recipe/case.h"
 #include "cases/tensors/table.h"
 

@@ -10,7 +10,7 @@ _Static_assert(FA_T_COUNT <= 64, "a bit for every tensor");
 #define GRADIENT(input) .gradient = true, .of = (input)
 
 /* clang-format off */
-/* A buffer that an expression reads, and its gradient. */
+/* A captured buffer, and its gradient. */
 #define BUFFER(k)                                                                                            \
   [FA_T_BUFFER_0 + (k)] = {"buffer_" #k, IN, FORWARD, FA_AXES_OWN, FA_DATA_BUFFER},                          \
   [FA_T_DBUFFER_0 + (k)] = {"dbuffer_" #k, OUT, BACKWARD, FA_AXES_OWN, FA_DATA_NONE,                         \
@@ -123,7 +123,7 @@ static void set_shape(int64_t shape[4], int64_t b, int64_t s, int64_t h, int64_t
   shape[0] = b, shape[1] = s, shape[2] = h, shape[3] = d;
 }
 
-/* Rows and heads of queries, or of keys where they are no cache. */
+/* Rows and heads of queries, or of keys that are not in a cache. */
 static void token_shape(const fa_problem *p, bool on_keys, int64_t d, int64_t shape[4]) {
   const bool varlen = fa_problem_is_varlen(p);
   const int64_t total = on_keys ? fa_problem_total_k(p) : fa_problem_total_q(p);

@@ -1,6 +1,6 @@
-/* The table of tensors: what is true of each because of what it is. Code that treats tensors differently asks
- * for the property that makes the difference, and does not name the tensor. A new tensor is a line in table.c
- * and a number in tensor.h. */
+/* The table of tensors: the properties of each. Code that treats tensors differently asks for the property
+ * that makes the difference, and does not name the tensor. To add a tensor: a line in table.c and a number in
+ * tensor.h. */
 #ifndef FA_CASES_TENSORS_TABLE_H
 #define FA_CASES_TENSORS_TABLE_H
 
@@ -10,12 +10,12 @@
 
 typedef enum fa_pass { FA_PASS_NONE = 0, FA_PASS_FORWARD = 1, FA_PASS_BACKWARD = 2 } fa_pass;
 
-/* UPDATED: an input that a call with new keys writes to as well: the caches. */
+/* UPDATED: an input that a call with new keys also writes: the caches. */
 typedef enum fa_tensor_direction { FA_TENSOR_INPUT, FA_TENSOR_UPDATED, FA_TENSOR_OUTPUT } fa_tensor_direction;
 
 /* Logical axes, in the order of the tensor's own index. */
 typedef enum fa_tensor_axes {
-  FA_AXES_OWN,    /* whoever makes it knows: lengths, tables, lists, buffers */
+  FA_AXES_OWN,    /* known only to the code that makes it: lengths, tables, lists, buffers */
   FA_AXES_TOKENS, /* [batch, row, head, column], variable length [token, head, column]; caches: [row or page,
                    * slot, head, column] */
   FA_AXES_NEW,    /* [batch, new key, head, column] */
@@ -24,21 +24,21 @@ typedef enum fa_tensor_axes {
   FA_AXES_SCORES  /* [batch, head, row, key] */
 } fa_tensor_axes;
 
-/* Where an input's values come from. The last ones are filled, each in its own way (cases/data). */
+/* Where an input's values come from. The last two are filled, each in its own way (cases/data). */
 typedef enum fa_tensor_data {
   FA_DATA_NONE,    /* an output */
   FA_DATA_PROBLEM, /* a field of the problem: lengths, slopes */
-  FA_DATA_MADE,    /* follows from the problem and the seed: page tables, rotary tables, lists */
-  FA_DATA_BUFFER,  /* what a capture of the problem says */
+  FA_DATA_MADE,    /* computed from the problem and the seed: page tables, rotary tables, lists */
+  FA_DATA_BUFFER,  /* as a capture of the problem says */
   FA_DATA_QUERY,
   FA_DATA_KEY,
   FA_DATA_VALUE,
   FA_DATA_GRADIENT,
   FA_DATA_BIAS,
-  FA_DATA_PLAIN /* the fill, whatever the tensor's part in the computation */
+  FA_DATA_PLAIN /* the fill, whatever the tensor's role in the computation */
 } fa_tensor_data;
 
-/* What a problem must have for the tensor to be in the call; all of them. */
+/* Conditions on the problem for the tensor to be in the call; all must hold. */
 typedef enum fa_tensor_when {
   FA_WHEN_BIAS = 1,
   FA_WHEN_BIAS_GRAD = 2,
@@ -46,22 +46,22 @@ typedef enum fa_tensor_when {
   FA_WHEN_GRAD_LSE = 8,
   FA_WHEN_NEW_KEYS = 16,
   FA_WHEN_RETURN_SOFTMAX = 32,
-  FA_WHEN_RECORDED = 64 /* of recorded runs only: no call has it */
+  FA_WHEN_RECORDED = 64 /* of recorded runs only: never in a call */
 } fa_tensor_when;
 
 typedef struct fa_tensor_info {
   const char *name; /* as in the case JSON and in recorded runs */
   fa_tensor_direction direction;
-  fa_pass pass; /* that writes it; of an input, the first that reads it */
+  fa_pass pass; /* that writes it; for an input, the first that reads it */
   fa_tensor_axes axes;
   fa_tensor_data data;
-  unsigned when;   /* fa_tensor_when; says nothing of tensors with FA_AXES_OWN: they are made where needed */
-  bool on_keys;    /* its rows are keys and its heads KV heads, else query rows and heads */
-  bool on_values;  /* its columns are head_dim_v, else head_dim */
-  bool f32;        /* else the problem's type; says nothing of tensors with FA_AXES_OWN */
+  unsigned when;   /* fa_tensor_when; meaningless for tensors with FA_AXES_OWN, which are made where needed */
+  bool on_keys;    /* its rows are keys and its heads KV heads, otherwise query rows and heads */
+  bool on_values;  /* its columns are head_dim_v, otherwise head_dim */
+  bool f32;        /* otherwise the problem's type; meaningless for tensors with FA_AXES_OWN */
   bool gradient;   /* of tensor `of` */
-  fa_tensor_id of; /* new keys and values: of the cache that they are appended to */
-  size_t sums;     /* offset in fa_profile of the flag that says: summed in any order; 0 = always in one */
+  fa_tensor_id of; /* new keys and values: the cache that they are appended to */
+  size_t sums;     /* offset in fa_profile of the flag "summed in any order"; 0 = always in one order */
 } fa_tensor_info;
 
 const fa_tensor_info *fa_tensor_describe(fa_tensor_id id); /* asserts id < FA_T_COUNT */
@@ -69,17 +69,17 @@ const fa_tensor_info *fa_tensor_describe(fa_tensor_id id); /* asserts id < FA_T_
 bool fa_tensor_is_filled(fa_tensor_id id); /* a fill of the case makes its values */
 /* The gradient of an input; FA_T_COUNT: it has none. */
 fa_tensor_id fa_tensor_gradient_of(fa_tensor_id id);
-/* A gradient on whose way dS lies: all but dV. */
+/* A gradient that depends on dS: all but dV. */
 bool fa_tensor_is_through_ds(fa_tensor_id id);
 /* The call reads and writes it: a cache that gets new keys. */
 bool fa_tensor_is_updated(const fa_problem *p, fa_tensor_id id);
 /* The call has this tensor. false for those with FA_AXES_OWN. */
 bool fa_tensor_is_asked_for(const fa_problem *p, fa_tensor_id id);
-/* The logical shape of a tensor whose axes are TOKENS, NEW, ROWS or BIAS, in the order b, s, h, d whatever the
- * axes: d is 1 for ROWS, the key for BIAS. b is 1 where the tensor has no batch axis (variable length). Needs a
- * valid problem. */
+/* The logical shape of a tensor whose axes are TOKENS, NEW, ROWS or BIAS, in the order b, s, h, d whatever
+ * its axes: d is 1 for ROWS, the key for BIAS. b is 1 if the tensor has no batch axis (variable length).
+ * Needs a valid problem. */
 void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]);
-/* A kernel of this profile may sum it in any order: two runs may differ. */
+/* True if a kernel with this profile may sum it in any order, so that two runs may differ. */
 bool fa_tensor_sums_in_any_order(const fa_profile *profile, fa_tensor_id id);
 /* A bit (1 << id) for every output that one of these passes writes. */
 uint64_t fa_tensors_written_by(unsigned passes);

@@ -1,8 +1,8 @@
-/* Masks by position: which keys a query row may see because of where the two stand.
+/* Masks by position: which keys are visible to a query row because of their positions.
  *
- * Every type is a window: row i sees keys i + shift - left <= j <= i + shift + right, where shift lines up the
- * first rows (top left: 0) or the last ones (bottom right: seqlen_k - seqlen_q). Whoever wants to know what a
- * mask hides asks for its window; the type itself matters only to those who read, write or draw one. */
+ * Every type is a window: row i sees keys i + shift - left <= j <= i + shift + right, where shift aligns the
+ * first rows (top left: 0) or the last ones (bottom right: seqlen_k - seqlen_q). Code that needs to know what
+ * a mask hides asks for its window; the type matters only where masks are read, written or drawn. */
 #ifndef FA_CASES_VOCABULARY_MASK_H
 #define FA_CASES_VOCABULARY_MASK_H
 
@@ -12,14 +12,14 @@
 typedef enum fa_mask_type { FA_MASK_NONE, FA_MASK_CAUSAL, FA_MASK_WINDOW, FA_N_MASKS } fa_mask_type;
 typedef enum fa_mask_align { FA_ALIGN_BOTTOM_RIGHT, FA_ALIGN_TOP_LEFT } fa_mask_align;
 
-/* left, right: -1 = unbounded; -1 also in every type whose edges are not its own. */
+/* left, right: -1 = unbounded; also -1 in every type that has fixed edges. */
 typedef struct fa_mask {
   fa_mask_type type;
   fa_mask_align align;
   int64_t left, right;
 } fa_mask;
 
-/* Keys to the left and to the right of the diagonal that a row sees; -1 = all of them. */
+/* Numbers of keys to the left and right of the diagonal that a row sees; -1 = all. */
 typedef struct fa_window {
   int64_t left, right;
 } fa_window;
@@ -27,15 +27,15 @@ typedef struct fa_window {
 typedef struct fa_mask_info {
   const char *name; /* as in the case JSON: "none", "causal", "window" */
   bool own_edges;   /* its window is the mask's own left and right */
-  fa_window window; /* else this one */
+  fa_window window; /* otherwise this one */
 } fa_mask_info;
 
 const fa_mask_info *fa_mask_describe(fa_mask_type type); /* asserts type < FA_N_MASKS */
-/* The window that a mask is, whatever its type. */
+/* The window of a mask of any type. */
 fa_window fa_mask_window(const fa_mask *m);
-/* Makes it a window with these edges; the alignment stays. */
+/* Makes it a window with these edges; keeps the alignment. */
 void fa_mask_set_window(fa_mask *m, int64_t left, int64_t right);
-/* True for a type whose left and right say something. */
+/* True for a type that uses left and right. */
 bool fa_mask_has_edges(const fa_mask *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* The expressions of a problem, read. */
+/* Parses the expressions of a problem. */
 #ifndef FA_CASES_VOCABULARY_PROBLEM_EXPR_H
 #define FA_CASES_VOCABULARY_PROBLEM_EXPR_H
 

@@ -26,7 +26,7 @@ static const fa_fill biases[] = {FA_FILL_NEG_INF_PREFIX, FA_FILL_NEG_INF_PREFIX,
 static const fa_fill mild[] = {FA_FILL_NORMAL, FA_FILL_NORMAL, FA_FILL_NORMAL, FA_FILL_UNIFORM,
                                FA_FILL_SMALL};
 
-/* Why each is asked for: fa_fill_needs. */
+/* fa_fill_needs gives the reason for each. */
 static bool is_well_posed(const fa_problem *p, fa_fill f) {
   const double plain = fa_default_scale(p->head_dim);
   const unsigned needs = fa_fill_describe(f)->needs;

@@ -108,7 +108,7 @@ static const char *unusable_forward(const judge *j) {
   return NULL;
 }
 
-/* set: a bit for each tensor, 1 << id; those that the reference did not want are passed over. */
+/* set: a bit for each tensor, 1 << id; skips those without a want. */
 static fa_status judge_set(judge *j, uint64_t set, fa_wants *wants, bool end_to_end, fa_error *err) {
   fa_status status = FA_OK;
   for (int id = 0; status == FA_OK && id < FA_T_COUNT; ++id)

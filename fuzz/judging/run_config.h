@@ -1,4 +1,4 @@
-/* What a case is run on, whatever judges it. */
+/* The settings for running a case, whatever judges it. */
 #ifndef FA_FUZZ_JUDGING_RUN_CONFIG_H
 #define FA_FUZZ_JUDGING_RUN_CONFIG_H
 
@@ -8,13 +8,12 @@ struct fa_preparing; /* fuzz/one/preparing.h */
 
 typedef struct fa_run_config {
   const fa_backend *backend;
-  void *backend_self; /* from backend->open */
-  struct fa_preparing
-      *preparing;         /* waited for before the backend's device is needed; NULL: nothing to wait for */
-  int n_threads;          /* for the reference and the backend */
-  uint64_t schedule_seed; /* of the first run; the second one takes the next */
-  bool end_to_end;        /* judge gradients end to end too, not only conditionally */
-  const char *keep_dir;   /* dump tensors of failures here; NULL = do not */
+  void *backend_self;             /* from backend->open */
+  struct fa_preparing *preparing; /* waited for before the device is needed; NULL: nothing to wait for */
+  int n_threads;                  /* for the reference and the backend */
+  uint64_t schedule_seed;         /* of the first run; the second one takes the next */
+  bool end_to_end;                /* judge gradients end to end too, not only conditionally */
+  const char *keep_dir;           /* dump tensors of failures here; NULL = do not */
 } fa_run_config;
 
 #endif

@@ -77,11 +77,11 @@ typedef bool fa_law_map(const fa_law_work *w, const void *ctx, fa_tensor_id id, 
  * with different key tiles. BOUND: within the bounds of both runs. Raises FAIL. */
 fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa_law_mode mode,
                          fa_law_map *map, const void *ctx, fa_error *err);
-/* How each output is compared; gradients only where they were run. */
+/* How each output is compared; gradients only if they were computed. */
 typedef struct fa_law_modes {
   fa_law_mode of[FA_T_COUNT];
 } fa_law_modes;
-/* All outputs in one way, those of buffers left out. */
+/* All outputs in one way, except those of buffers. */
 fa_law_modes fa_law_modes_all(fa_law_mode mode);
 void fa_law_modes_dbias(fa_law_modes *modes, fa_law_mode mode);
 fa_status fa_law_compare_all(fa_law_work *w, fa_law_side *other, fa_law_modes modes, fa_law_map *map,

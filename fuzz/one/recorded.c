@@ -65,7 +65,7 @@ static fa_status check_fit(const fa_tensor *expected, const fa_tensor *stored, f
   return fa_fail(err, FA_ERR_INPUT, "%s: is %s, the case needs %s", fa_tensor_id_name(id), got, want);
 }
 
-/* Lengths, slopes: the case holds them itself. */
+/* Lengths and slopes, which the case itself holds. */
 static bool is_in_case(fa_tensor_id id) {
   return fa_tensor_describe(id)->data == FA_DATA_PROBLEM;
 }
@@ -103,7 +103,7 @@ static fa_status load_output(fa_recorded *r, fa_tensor_id id, const fa_tensor *e
   return status;
 }
 
-/* Gradients of the call's own tensors; those of buffers go by the buffers' names. */
+/* Gradients of the call's own tensors; those of buffers are found by the buffers' names. */
 static bool has_gradient(const fa_safetensors *f, const char *group) {
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (fa_tensor_describe((fa_tensor_id)id)->gradient && fa_case_has_strides((fa_tensor_id)id) &&

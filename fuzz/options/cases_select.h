@@ -1,4 +1,4 @@
-/* Which cases the command line names. */
+/* The cases that the command line names. */
 #ifndef FA_FUZZ_OPTIONS_CASES_SELECT_H
 #define FA_FUZZ_OPTIONS_CASES_SELECT_H
 

@@ -1,4 +1,4 @@
-/* What a command says when it cannot do what it was asked. */
+/* Messages of commands that fail. */
 #include "fuzz/options/command.h"
 
 #include <stdarg.h>

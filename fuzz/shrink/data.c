@@ -56,7 +56,7 @@ static bool edit_rows(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
   i %= 2 * MAX_CHUNKS;
   if (!fa_case_uses(c, id)) return false;
   const fa_fill_info *fill = fa_fill_describe(c->fill[id]);
-  if (fill->zero || (id == FA_T_Q && fill->zero_q)) return false; /* 0 already */
+  if (fill->zero || (id == FA_T_Q && fill->zero_q)) return false; /* already 0 */
   const int64_t rows = fa_case_zero_rows(c, id);
   if (!fa_shrink_chunk(rows, i, &from, &n)) return false;
   if (n == rows) return false; /* that is what the fill "zero" does */

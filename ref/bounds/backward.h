@@ -1,4 +1,4 @@
-/* The bounds of the gradients: one job, walked as its values are. */
+/* Bounds of the gradients, computed along with their values. */
 #ifndef FA_REF_BOUNDS_BACKWARD_H
 #define FA_REF_BOUNDS_BACKWARD_H
 

@@ -298,7 +298,7 @@ void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *
   else if (v->id == FA_T_O && mean_passes(&t))
     name = "the mean of the visible V";
   else if (fa_tensor_describe(v->id)->axes ==
-           FA_AXES_OWN) /* its axes mean what the expression makes of them */
+           FA_AXES_OWN) /* its axes mean whatever the expression makes of them */
     return;
   else if (neighbour_passes(&t, head_axis(v->id, want)))
     name = "another head's rows";

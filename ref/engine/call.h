@@ -51,7 +51,7 @@ typedef struct fa_ref_call {
   const fa_wants *forward;
 } fa_ref_call;
 
-/* Everything but mods (fa_ref_mods_init, which must be freed before the call is). */
+/* Sets everything except mods (fa_ref_mods_init; free mods before the call). */
 fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors *in,
                            const fa_ref_options *opt, fa_wants *out, fa_error *err);
 void fa_ref_call_free(fa_ref_call *c);

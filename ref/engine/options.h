@@ -1,4 +1,4 @@
-/* How the reference is asked. */
+/* The reference's options. */
 #ifndef FA_REF_ENGINE_OPTIONS_H
 #define FA_REF_ENGINE_OPTIONS_H
 

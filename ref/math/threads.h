@@ -1,4 +1,4 @@
-/* A few threads for one call's items. */
+/* Runs the items of one call on a few threads. */
 #ifndef FA_REF_MATH_THREADS_H
 #define FA_REF_MATH_THREADS_H
 

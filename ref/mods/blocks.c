@@ -1,4 +1,4 @@
-/* Block-sparse lists: which tiles they name, given or made from mask_mod. */
+/* Block-sparse lists: the tiles that they name, given or made from mask_mod. */
 #include "ref/mods/tile.h"
 
 /* The lists usually are tensors (built or recorded); lists in the problem itself are read directly. */

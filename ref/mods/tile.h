@@ -81,7 +81,7 @@ void fa_ref_mods_gradient(const fa_ref_mod_row *r, const double *before, const d
 
 /* Block-sparse: is tile (i / q_block, j / kv_block) listed? Always true without lists. */
 bool fa_ref_block_listed(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j);
-/* The same as a fa_ref_tile. Asks for lists. */
+/* The same as a fa_ref_tile. Needs lists. */
 int fa_ref_block_kind(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j);
 
 /* ---- call.c ---- */

@@ -1,4 +1,4 @@
-/* Which keys a row sees, and which pairs of a tile. */
+/* Which keys are visible to a row, and which pairs of a tile are. */
 #ifndef FA_REF_TILES_MASK_H
 #define FA_REF_TILES_MASK_H
 

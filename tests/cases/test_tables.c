@@ -1,4 +1,4 @@
-/* The tables of words: every row is there, and rows that speak of each other agree. */
+/* The tables of names: every row is there, and rows that refer to each other agree. */
 #include "cases/tensors/table.h"
 #include "cases/vocabulary/fill.h"
 #include "cases/vocabulary/mask.h"

@@ -54,7 +54,8 @@ def stored(dtype, values):
 
 
 def append(case, t):
-    """The caches behind the call: new keys and values in the slots behind the valid ones. Number of keys of each entry."""
+    """The caches after the call: new keys and values go to the slots after the valid ones. Returns the number of keys
+    of each sequence."""
     lengths = t["cache_seqlens"][2]
     if "k_new" not in t:
         return lengths

@@ -12,7 +12,7 @@ import struct
 import sys
 
 ANSWERS = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)  # a library's prints must not mix with the answers
+os.dup2(2, 1)  # output of a library must not mix with the answers
 
 try:
     import torch

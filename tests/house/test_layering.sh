@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The folders only look downwards (layers.txt has a row for each), and are of a size to be read: at most 30 sources, none
-# of which repeats its folder's name. Reads every include of every source; then plants each kind of violation in a
-# tree of its own and expects to see it reported.
+# Folders only include downwards (layers.txt has a row for each) and are small enough to read: at most 30 sources, none of
+# which repeats its folder's name. Reads every include of every source; then plants each kind of violation in a separate
+# tree and expects it to be reported.
 # usage: test_layering.sh [ROOT]
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -13,7 +13,7 @@ most_sources=30
 declare -A may_link=([cases]='' [ref]='fa_cases' [gpu]='fa_cases' [report]='fa_cases fa_ref')
 
 # shellcheck disable=SC2015 # finding nothing is no error
-# Sources below TREE, one a line; the suffixes are those that count.
+# Sources below TREE, one per line; the suffixes say which files count.
 sources() { # TREE [MORE SUFFIXES...]
   local tree=$1 suffix
   local -a names=(-name '*.c')
@@ -78,13 +78,13 @@ if [ -n "$found" ]; then
   failed=1
 fi
 
-# ---- does it see them? ----
+# ---- can the checks fail? ----
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 n_planted=0
 
-write() { # FILE CONTENT, in the tree to be looked at
+write() { # FILE CONTENT, in the tree under test
   mkdir -p "$work/tree/$(dirname "$1")"
   printf '%s\n' "$2" >"$work/tree/$1"
 }
@@ -104,7 +104,7 @@ plant() { # FILE CONTENT: must be reported
   look reported "$2 in $1"
 }
 
-# Every row: what it names is allowed, every row from its own neighbour upwards is not.
+# For every row: what it names is allowed, everything from its own neighbour upwards is not.
 mapfile -t rows < <(awk -v print_rows=1 -f "$here/layers.awk" "$layers" /dev/null 2>/dev/null)
 folders=("${rows[@]%% *}")
 if [ "${#folders[@]}" -lt 50 ]; then
@@ -134,7 +134,8 @@ plant tests/gpu/x.c '#include "tests/cases/x.h"'
 plant gpu/attic/x.c '#include "gpu/fa.h"'
 plant gpu/attic/x.c ''
 
-# A circle of two folders has an arrow up, whichever row comes first; a row that closes one is no row.
+# A cycle of two folders has an arrow upwards, whichever row comes first; a row that closes one is
+# invalid.
 write fuzz/laws/x.c '#include "fuzz/one/x.h"'
 write fuzz/one/x.c '#include "fuzz/laws/x.h"'
 look reported 'fuzz/laws and fuzz/one in a circle'
@@ -148,7 +149,7 @@ plant gpu/CMakeLists.txt 'target_link_libraries(fa_gpu PUBLIC fa_cases fa_ref)'
 plant ref/CMakeLists.txt 'target_link_libraries(fa_ref PUBLIC fa_gpu)'
 plant report/CMakeLists.txt 'target_link_libraries(fa_report PUBLIC fa_gpu)'
 
-# Crowded folders, of every suffix, and names that repeat.
+# Crowded folders, of every suffix, and repeated names.
 for suffix in c h cpp cu cuh def; do
   for ((i = 0; i < most_sources; ++i)); do write "gpu/plan/x$i.c" ''; done
   [ $suffix = c ] && look allowed "$most_sources sources" && for ((i = 0; i < most_sources; ++i)); do write "gpu/plan/x$i.c" ''; done

@@ -1,7 +1,6 @@
-/* Every product that the kernels for sm_90a compute, through their own code, on operands that show which
- * element went where: one operand has a single 1 in each row (or column), the other numbers that no two
- * elements share, in two passes as 8 bits hold no more. Whatever else shared memory holds is NaN. For the
- * executor and the GPU. */
+/* Every product that the kernels for sm_90a compute, through their own code, on operands that reveal which
+ * element went where: one operand has a single 1 in each row (or column), the other distinct numbers, in two
+ * passes because 8 bits hold no more. All other shared memory is NaN. For the executor and the GPU. */
 #ifndef FA_TESTS_KERNELS_DESCRIPTOR_FORMS_CUH
 #define FA_TESTS_KERNELS_DESCRIPTOR_FORMS_CUH
 
@@ -15,7 +14,7 @@ struct descriptor_params {
   int one_in_a; /* the 1s are A's; else B's */
   int high;     /* the codes' upper part */
   int shift;    /* where the 1s are */
-  float *wrong; /* how many threads have something else */
+  float *wrong; /* number of threads with a wrong element */
 };
 
 /* Element (row, col) of a tile in panels of 64 columns with the 128-byte swizzle. */
@@ -23,8 +22,8 @@ FA_DEVICE uint32_t element_of_tile(uint32_t tile, int panel_bytes, int row, int 
   return tile + col / 64 * panel_bytes + row * 128 + ((col % 64 / 8 ^ row % 8) << 4) + col % 8 * 2;
 }
 
-/* A form: a product d[64 x N] of depth DEPTH. put_a, put_b: addresses of elements in shared memory that lie
- * side by side there are those of a pair: of neighbouring depths, or rows (columns) if TRANS. */
+/* A form: a product d[64 x N] of depth DEPTH. put_a, put_b: addresses of elements in shared memory; adjacent
+ * ones are a pair of neighbouring depths, or of rows (columns) if TRANS. */
 struct form_sizes {
   static constexpr int GROUP = 0;
   static constexpr bool FROM_REGISTERS = false, TRANS_A = false, TRANS_B = false;
@@ -78,7 +77,7 @@ template <class C, int GROUP_, int FIRST, int N_> struct form_backward_gemm_ds_k
     hopper_gemm_ds_k<C>(d, shared_base() + DS, shared_base() + K, GROUP_);
   }
 };
-/* The same of wide heads, over the keys of both blocks. */
+/* The same for the pair kernels of large head dims, over the keys of both blocks. */
 template <class C, bool VALUES, int RANK, int STAGE> struct form_pair_dq : form_sizes {
   typedef hopper_pair_columns<C, VALUES> columns;
   static constexpr bool TRANS_A = true, TRANS_B = true;
@@ -109,7 +108,7 @@ template <class F> FA_DEVICE float value_of(const descriptor_params &p, bool is_
 
 template <class F> FA_DEVICE void put_operand(const descriptor_params &p, bool is_a, int thread) {
   const int outers = is_a ? 64 : F::N;
-  const bool trans = is_a ? F::TRANS_A : F::TRANS_B; /* pairs of outer ones, else of depths */
+  const bool trans = is_a ? F::TRANS_A : F::TRANS_B; /* pairs of outer indices, otherwise of depths */
   FA_NO_UNROLL
   for (int i = thread; i < outers * F::DEPTH / 2; i += DESCRIPTOR_THREADS) {
     const int outer = trans ? i * 2 % outers : i / (F::DEPTH / 2),
@@ -151,7 +150,7 @@ template <class F> FA_DEVICE void check_form(const descriptor_params &p) {
     FA_UNROLL
     for (int e = 0; e < 4; ++e) {
       const int i = row + e / 2 * 8, j = 8 * n + col + e % 2;
-      const int k = ((p.one_in_a ? i : j) * 5 + p.shift) % F::DEPTH; /* the one of the row or column */
+      const int k = ((p.one_in_a ? i : j) * 5 + p.shift) % F::DEPTH; /* the 1 of the row or column */
       right &= d[n][e] == (p.one_in_a ? value_of<F>(p, false, j, k) : value_of<F>(p, true, i, k));
     }
   }

@@ -1,8 +1,8 @@
-/* The forms of descriptor_forms.cuh: which configurations of the kernels differ in their products. */
+/* The forms of descriptor_forms.cuh: the configurations of the kernels whose products differ. */
 #ifndef FA_TESTS_KERNELS_DESCRIPTOR_FORMS_LIST_H
 #define FA_TESTS_KERNELS_DESCRIPTOR_FORMS_LIST_H
 
-/* FA_FORM(name, form) of each. */
+/* FA_FORM(name, form) for each. */
 #define FA_FORWARD_FORMS(D, BN)                                                                              \
   FA_FORM(forward_scores_##D##_##BN,                                                                         \
           fa::form_forward_scores<fa::hopper_forward_config<fa::bf16, D, fa::plain, 2, BN, false, false>>)   \

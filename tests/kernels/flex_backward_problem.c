@@ -18,16 +18,16 @@ static int table_at(const fa_flex_pair *at) {
   const int d = at->i - at->j + 20;
   return d < 0 ? 0 : d < TABLE ? d : TABLE - 1;
 }
-/* Pairs whose weight is 0, and whose slope is infinite. */
+/* Pairs with P = 0 and an infinite derivative. */
 static bool is_steep(const problem *x, const fa_flex_pair *at) {
-  return !x->causal && at->i % 7 == 3 && at->j % 5 == 1; /* and the row sees others */
+  return !x->causal && at->i % 7 == 3 && at->j % 5 == 1; /* and the row has other visible keys */
 }
 
 int flex_kind_of(int b, int h, int i, int j) {
   return memory.map[((b * HQ + h) * N_Q + i / Q_BLOCK) * N_KV + j / KV_BLOCK];
 }
 
-/* Kernels may ask for scores of pairs past the ends. */
+/* Kernels may evaluate scores of pairs past the ends. */
 static bool is_visible(const problem *x, const fa_flex_pair *at) {
   if (at->i >= SQ || at->j >= SK) return false;
   if (x->causal && at->j > at->i + SK - SQ) return false;
@@ -54,13 +54,13 @@ int flex_mask_function(void *self, const fa_flex_pair *at) {
   return mask_of(at);
 }
 
-/* ---- what is expected ---- */
+/* ---- expected values ---- */
 
 typedef struct pair_values {
-  double logit, derivative, scaled; /* derivative: of the logit to the scaled product */
+  double logit, derivative, scaled; /* derivative: of the logit with respect to the scaled product */
 } pair_values;
 
-/* score_mod as the functions above have it, where it has a value. */
+/* score_mod like the functions above, where it has a value. */
 static pair_values pair_of(const problem *x, const fa_flex_pair *at) {
   const int hk = at->h / (HQ / HK);
   double s = 0, derivative = 1;

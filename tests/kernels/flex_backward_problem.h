@@ -1,5 +1,5 @@
-/* What the test of the portable flex backward kernels asks them: a problem of fixed sizes, its memory, its
- * expressions, and what should come out, worked out by plain loops in double. */
+/* Problems for the test of the portable flex backward kernels: of fixed sizes, with memory, expressions, and
+ * expected results computed by plain loops in double. */
 #ifndef FA_TESTS_KERNELS_FLEX_BACKWARD_PROBLEM_H
 #define FA_TESTS_KERNELS_FLEX_BACKWARD_PROBLEM_H
 
@@ -40,7 +40,7 @@ typedef struct problem {
   fa_dtype dtype;
 } problem;
 
-/* All that kernels may touch. */
+/* All memory that kernels may touch. */
 extern struct flex_memory {
   _Alignas(16) float q[B * SQ * HQ * D], k[B * SK * HK * D], v[B * SK * HK * DV];
   float o[B * SQ * HQ * DV], d_o[B * SQ * HQ * DV], dq[B * SQ * HQ * D], dk[B * SK * HK * D],
@@ -55,7 +55,7 @@ extern struct flex_memory {
   int32_t rows_count[B * HQ * TILES_M], rows_entry[B * HQ * TILES_M * TILES_N];
 } memory;
 
-/* The gradients that flex_expect works out. */
+/* The gradients computed by flex_expect. */
 extern struct flex_wants {
   double dq[B * SQ * HQ * D], dk[B * SK * HK * D], dv[B * SK * HK * DV], dbias[PAIRS], scales[HQ],
       table[TABLE];
@@ -90,15 +90,16 @@ static inline int64_t row_at(int b, int h, int i) {
   return (int64_t)(b * HQ + h) * SQ + i;
 }
 
-/* Of the pair's blocks. */
+/* Kind of the pair's block. */
 int flex_kind_of(int b, int h, int i, int j);
 
-/* score_mod, its slopes and mask_mod; self: the problem. A hidden pair's score and slopes may be anything. */
+/* score_mod, its derivatives and mask_mod; self: the problem. The score and derivatives of a masked pair may
+ * be anything. */
 float flex_score_of(void *self, float s, const fa_flex_pair *at);
 float flex_derivative_of(void *self, float s, const fa_flex_pair *at, fa_flex_read *read);
 int flex_mask_function(void *self, const fa_flex_pair *at);
 
-/* O and LSE to memory, the gradients to wanted. */
+/* Writes O and LSE to memory, and the gradients to wanted. */
 void flex_expect(const problem *x);
 
 #endif

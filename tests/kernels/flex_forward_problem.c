@@ -50,7 +50,7 @@ int flex_mask_mod(void *self, const fa_flex_pair *at) {
   return mask_holds(at);
 }
 
-/* ---- what it should be ---- */
+/* ---- expected values ---- */
 
 static int64_t element(int b, int row, int head, int rows, int heads, int d) {
   return (((int64_t)b * rows + row) * heads + head) * d;

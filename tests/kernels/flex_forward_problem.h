@@ -1,5 +1,5 @@
-/* What the test of the portable flex forward kernels asks them: calls, their memory, score_mod and mask_mod,
- * and what should come out, in float64. */
+/* Problems for the test of the portable flex forward kernels: calls, their memory, score_mod and mask_mod,
+ * and expected results in float64. */
 #ifndef FA_TESTS_KERNELS_FLEX_FORWARD_PROBLEM_H
 #define FA_TESTS_KERNELS_FLEX_FORWARD_PROBLEM_H
 
@@ -17,9 +17,9 @@ enum { ELEMENTS = BATCH * MAX_HEADS * MAX_ROWS * MAX_D, MAPS = BATCH * MAX_HEADS
 enum modes {
   M_SCORE = 1,     /* 1.5 s + 0.1 (h + 1) - 0.01 (i - j) */
   M_MASK = 2,      /* (i + 2 j + h + b) % 3 != 0 */
-  M_GARBAGE = 4,   /* of pairs that are hidden: NaN, inf, the largest float */
-  M_MINUS_INF = 8, /* score_mod hides keys below the row's number / 2, and all of row 5 */
-  M_NOBODY = 16    /* mask_mod is false */
+  M_GARBAGE = 4,   /* scores of masked pairs are NaN, inf or the largest float */
+  M_MINUS_INF = 8, /* score_mod masks keys below the row's number / 2, and all of row 5 */
+  M_NOBODY = 16    /* mask_mod is always false */
 };
 
 typedef struct call {
@@ -28,7 +28,7 @@ typedef struct call {
   int heads, heads_kv, rows, keys, d, dv;
   int mode;
   int q_block, kv_block; /* 0: no lists */
-  int kinds;             /* of blocks: a bit for each fa_flex_kind that may be */
+  int kinds;             /* of blocks: a bit for each fa_flex_kind that may occur */
   bool shared_lists;     /* the same for all heads */
   float softcap;
   bool alibi, bias;
@@ -36,7 +36,7 @@ typedef struct call {
   bool lengths; /* seqused_k and leftpad_k */
 } call;
 
-/* All that kernels may touch, but for used and pads. */
+/* All memory that kernels may touch, except used and pads. */
 extern struct flex_memory {
   _Alignas(16) float q[ELEMENTS], k[ELEMENTS], v[ELEMENTS], bias[BATCH * MAX_HEADS * MAX_ROWS * MAX_ROWS];
   uint16_t q16[ELEMENTS], k16[ELEMENTS], v16[ELEMENTS], o16[ELEMENTS];
@@ -46,19 +46,19 @@ extern struct flex_memory {
 } memory;
 extern const int32_t used[BATCH], pads[BATCH];
 extern const call *now;
-extern atomic_int full_asked; /* mask_mod was asked of a pair in a full block */
+extern atomic_int full_asked; /* mask_mod was called for a pair in a full block */
 
 static inline int n_blocks(int n, int of) {
   return (n + of - 1) / of;
 }
 
-/* The kind of the block of a pair of the call `now`. */
+/* Kind of the block of a pair in the call `now`. */
 int flex_block_kind(int b, int h, int i, int j);
 
 float flex_score_mod(void *self, float score, const fa_flex_pair *at);
 int flex_mask_mod(void *self, const fa_flex_pair *at);
 
-/* Elements that are wrong; rows that see nothing to *empty. */
+/* Number of wrong elements; sets *empty to the number of fully masked rows. */
 int flex_wrong_elements(const call *c, int *empty);
 
 #endif

@@ -1,6 +1,6 @@
-/* Runs hopper_probe.cu on a GPU: every product of the kernels for sm_90a, and boxes in and out of shared
- * memory. usage: hopper_probe [CUBIN]; without one it only says whether there is a GPU for it. Exit: 77 there
- * is none. */
+/* Runs hopper_probe.cu on a GPU: every product of the kernels for sm_90a, and boxes copied into and out of
+ * shared memory. usage: hopper_probe [CUBIN]; without one it only tells whether there is a suitable GPU.
+ * Exit: 77 there is none. */
 #include "gpu/cuda_backend/context.h"
 #include "gpu/cuda/run.h"
 #include "gpu/kernels/params/tensor_map.h"
@@ -69,7 +69,7 @@ static void encode(fa_tensor_map *map, int width, int rows) {
   memcpy(map, &m, sizeof m);
 }
 
-/* Which element of shared memory holds column c of row r. */
+/* Index in shared memory of column c of row r. */
 static int element_at(int width, int r, int c) {
   const int bytes = (width ? width : 128) * r + 2 * c, mask = width == 128  ? 7
                                                               : width == 64 ? 3

@@ -1,4 +1,4 @@
-/* What a bulk copy leaves in shared memory, and what it takes from there, byte for byte. */
+/* What a bulk copy writes to shared memory, and what it reads from there, byte for byte. */
 #include "tests/kernels/descriptor_forms.cuh"
 
 using namespace fa;

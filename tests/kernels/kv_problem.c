@@ -109,7 +109,7 @@ static void fill_cache(cache_problem *x) {
       }
 }
 
-/* Where each entry's keys are: rows of the cache in reverse, or pages in an order of their own. */
+/* Places each sequence's keys: rows of the cache in reverse, or pages in an irregular order. */
 static void place_keys(cache_problem *x) {
   const cache_setting *s = &x->s;
   int next = 0;
@@ -124,7 +124,7 @@ static void place_keys(cache_problem *x) {
   }
 }
 
-/* Memory that costs something only where it is touched. */
+/* Memory that takes space only where it is touched. */
 static void *sparse(int64_t bytes) {
   void *p =
       mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -136,7 +136,7 @@ static int64_t cache_row(const cache_setting *s) {
   return s->heads_kv * s->head_dim + (s->unaligned ? 3 : 0);
 }
 
-/* From one row of the cache, or page, to the next. */
+/* Stride between rows, or pages, of the cache. */
 static int64_t cache_batch(const cache_problem *x) {
   return (x->s.page_size ? x->s.page_size : x->capacity) * cache_row(&x->s) + ((int64_t)x->s.far << 30);
 }
@@ -305,7 +305,7 @@ bool cache_problem_run(cache_problem *x, uint64_t seed, char text[512]) {
          (s->splits == 1 || cache_problem_launch(x, fa_cache_combine_find(s->bf16), x->n_rows, 1, 1, seed, text));
 }
 
-/* ---- what should come of it ---- */
+/* ---- expected values ---- */
 
 static double logit(const cache_problem *x, int b, int i, int h, int j) {
   const cache_setting *s = &x->s;
@@ -325,7 +325,7 @@ static bool sees(const cache_setting *s, int b, int i, int j) {
          (!s->right || j <= diagonal + s->right - 1);
 }
 
-/* Counts what lies outside of the error that roundings of P and O can make, in x->wrong. */
+/* Counts in x->wrong the elements whose error exceeds what roundings of P and O can cause. */
 static void check_row(cache_problem *x, int b, int i, int h) {
   const cache_setting *s = &x->s;
   const double unit = s->bf16 ? 0x1p-9 : 0x1p-12;
@@ -339,7 +339,7 @@ static void check_row(cache_problem *x, int b, int i, int h) {
   const double want = sum > 0 ? max + log(sum) : INFINITY;
   const float got = x->lse[(b * s->heads_kv * s->group + h) * s->rows + i];
   const bool same =
-      isinf(want) ? got == INFINITY : fabs(got - want) <= 2e-5 * (1 + fabs(want)); /* not for NaN */
+      isinf(want) ? got == INFINITY : fabs(got - want) <= 2e-5 * (1 + fabs(want)); /* false for NaN */
   x->wrong += !same;
   const uint16_t *o = x->o + b * x->p.o_stride.batch + i * x->p.o_stride.row + h * x->p.o_stride.head;
   for (int d = 0; d < s->head_dim; ++d) {

@@ -1,6 +1,6 @@
-/* Problems for the inference kernels: their memory, what they are launched with on the host executor, and a
- * float64 loop to judge them by. Slots that are no keys hold NaN, table entries past the used ones garbage,
- * and what is scratch must be written before it is read. */
+/* Problems for the cache kernels: their memory, their launches on the host executor, and a float64 loop that
+ * judges the results. Slots without keys hold NaN, unused table entries garbage, and scratch memory must be
+ * written before it is read. */
 #ifndef FA_TESTS_KERNELS_KV_PROBLEM_H
 #define FA_TESTS_KERNELS_KV_PROBLEM_H
 
@@ -16,8 +16,8 @@ typedef struct cache_setting {
   int n_new, pad[KV_MAX_BATCH], left, right; /* left, right: of the window, plus 1; 0: none */
   double scale;                              /* 0: 1 / sqrt(head_dim); NaN: 0 */
   double softcap;
-  int alibi, unaligned, moved; /* moved: entries have other rows of the cache than their own */
-  int far;                     /* rows of the cache, or pages, lie 2^30 elements apart */
+  int alibi, unaligned, moved; /* moved: sequences use rows of the cache other than their own */
+  int far;                     /* rows of the cache, or pages, are 2^30 elements apart */
 } cache_setting;
 
 typedef struct cache_problem {
@@ -32,19 +32,19 @@ typedef struct cache_problem {
   int capacity, wrong;
 } cache_problem;
 
-/* From words: f16 or bf16, d= heads= group= rows= keys=A,B.. splits= page= new= pad=A,B.. left= right= scale=
- * cap=, alibi, unaligned, moved, far. Ends the program where one is none of these. */
+/* Parses words: f16 or bf16, d= heads= group= rows= keys=A,B.. splits= page= new= pad=A,B.. left= right=
+ * scale= cap=, alibi, unaligned, moved, far. Ends the program at an unknown word. */
 cache_setting cache_setting_parse(const char *words);
 
 void cache_problem_make(const cache_setting *s, cache_problem *x);
 void cache_problem_free(cache_problem *x);
 
-/* What the executor said in text. The whole call, and one kernel of it. */
+/* Run the whole call, or one kernel of it. text receives the executor's message. */
 bool cache_problem_run(cache_problem *x, uint64_t seed, char text[512]);
 bool cache_problem_launch(cache_problem *x, const fa_cache_kernel *k, int64_t grid_x, int grid_y, int grid_z,
                        uint64_t seed, char text[512]);
 
-/* Counts, in x->wrong, the elements of o and lse beyond the errors that roundings of P and O can make. */
+/* Counts, in x->wrong, the elements of o and lse whose error exceeds what roundings of P and O can cause. */
 void cache_problem_judge(cache_problem *x);
 
 #endif

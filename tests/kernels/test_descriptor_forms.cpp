@@ -1,5 +1,5 @@
-/* Every product of the kernels for sm_90a on the executor: which element goes where (descriptor_forms.cuh).
- */
+/* Every product of the kernels for sm_90a on the executor: which element goes where
+ * (descriptor_forms.cuh). */
 #include "tests/kernels/descriptor_forms.cuh"
 
 #include "gpu/simt/launch.h"
@@ -31,7 +31,7 @@ static float run(fa_simt_kernel kernel, const char *name, fa::descriptor_params 
   return wrong;
 }
 
-/* Every shift on the GPU; here the first and the last, which is most of what shows. */
+/* The GPU runs every shift; the first and the last detect most errors. */
 template <class F> static void check(const char *name) {
   const int last = (F::DEPTH - 1) / 64 * 320;
   for (int one_in_a = 0; one_in_a < 2; ++one_in_a)
@@ -45,7 +45,7 @@ template <class F> static void check(const char *name) {
       }
 }
 
-/* A form whose second panel is taken from elsewhere: the test can fail. */
+/* A form whose second panel is read from elsewhere: the test can fail. */
 struct moved : fa::form_backward_gemm_dkv<fa::hopper_backward_config<fa::bf16, 128, 64>> {
   static uint32_t b(int k, int j) { return fa::element_of_tile(0, 8192 + 1024, k, j); }
 };

@@ -1,6 +1,6 @@
 /* The portable flex backward kernels on the host executor, against plain loops in double: score_mod, mask_mod
- * and block lists from functions of the test, softcap, ALiBi, bias, dLSE, groups of heads, and gradients of
- * buffers in both ways of adding. */
+ * and block lists from functions of the test, softcap, ALiBi, bias, dLSE, groups of heads, and both ways of
+ * adding gradients of buffers. */
 #include "cases/base/rng.h"
 #include "gpu/kernels/registry/flex.h"
 #include "gpu/kernels/params/memeff_backward.h"
@@ -31,7 +31,7 @@ static int tile_kind(int b, int h, int row0, int rows, int key0, int keys) {
   return !n[FA_FLEX_FULL] ? FA_FLEX_PARTIAL : n[FA_FLEX_PARTIAL] ? FA_FLEX_MIXED : FA_FLEX_FULL;
 }
 
-/* Along rows: of BLOCK_M rows each the tiles of n keys; along keys: the other way round. */
+/* Along rows: for each BLOCK_M rows the tiles of n keys; along keys: the other way round. */
 static fa_flex_lists make_lists(int32_t *count, int32_t *entry, bool along_rows, int n) {
   for (int at = 0; at < B * HQ * TILES_M; ++at) {
     const int b = at / (HQ * TILES_M), h = at / TILES_M % HQ, tile = at % TILES_M;

@@ -1,5 +1,5 @@
-/* Sums of floats that do not depend on the order of additions: against the processor's addition of two, and
- * against a sum kept one bit at a time; and the registers in front of them. On the host executor. */
+/* Order-independent sums of floats, on the host executor: against the processor's addition of two numbers,
+ * and against a sum kept bit by bit; and the registers in front of them. */
 extern "C" {
 #include "cases/base/rng.h"
 #include "gpu/simt/launch.h"
@@ -82,7 +82,7 @@ static void sum_up(int64_t n, int64_t n_elements, uint64_t seed) {
 
 /* ---- what is expected ---- */
 
-/* NaN is NaN, and no sum of floats but that of -0 alone is -0. */
+/* NaN equals NaN; only a sum of nothing but -0 is -0. */
 static bool same(float got, float want) {
   if (want != want) return got != got;
   return float_bits(got) == (want == 0 ? 0 : float_bits(want));
@@ -141,7 +141,7 @@ static fa_rng rng;
 static uint32_t random_bits() {
   return static_cast<uint32_t>(fa_rng_next(&rng));
 }
-/* Exponents of all sizes, mantissas with few bits more often than not, every class. */
+/* Exponents of all sizes, usually mantissas with few bits, every class. */
 static float random_float() {
   uint32_t bits = random_bits();
   const uint32_t kind = random_bits() % 16;
@@ -152,7 +152,8 @@ static float random_float() {
   return as_float(bits);
 }
 
-/* Two numbers: the processor rounds their sum right. Also one, and a third that cancels one of two. */
+/* Two numbers: the processor rounds their sum correctly. Also one number, and a third that cancels one of
+ * two. */
 static void test_pairs() {
   for (int round = 0; round < 60; ++round) {
     for (int i = 0; i < N; i += 4) {
@@ -196,8 +197,8 @@ static void shuffle() {
   }
 }
 
-/* Many numbers to few elements, in any order of work and of numbers. Element 0 has cancelling ones, 1 and 2
- * infinities, 3 a NaN. */
+/* Many numbers added to few elements, in any order of work and of numbers. Element 0 has cancelling ones, 1
+ * and 2 infinities, 3 a NaN. */
 static void test_many() {
   enum { ELEMENTS = 24 };
   for (int round = 0; round < 20; ++round) {
@@ -206,10 +207,10 @@ static void test_many() {
       float x = random_float();
       while (x - x != 0) x = random_float();
       if (round % 2)
-        x = ldexpf(x, static_cast<int>(random_bits() % 40) - 150); /* about as small as floats go */
+        x = ldexpf(x, static_cast<int>(random_bits() % 40) - 150); /* about as small as floats can be */
       m.element[i] = random_bits() % ELEMENTS;
       m.x[i] = x;
-      if (m.element[i] == 0 && i > 0) { /* what was, but for its last bit */
+      if (m.element[i] == 0 && i > 0) { /* the previous number, except for its last bit */
         m.element[i - 1] = 0;
         m.x[i - 1] = as_float(float_bits(-x) ^ (random_bits() & 1));
       }
@@ -236,7 +237,7 @@ static void test_many() {
   }
 }
 
-/* Limbs as full as the greatest number of additions can make them. */
+/* Limbs as full as the largest number of additions can make them. */
 static void test_full() {
   const fa_flex_exact_params p = params_of(N);
   const int64_t most = FA_FLEX_EXACT_ADDITIONS * 0xffffff;
@@ -262,7 +263,7 @@ static void test_full() {
   CHECK_MSG(bad == 0 && infinite > 100 && infinite < N / 2, "%d, infinite %d", bad, infinite);
 }
 
-/* A slip must show: one float that lost its last bit. */
+/* The comparison must notice one float that lost its last bit. */
 static void test_sees_a_bit() {
   slow_sum s = {};
   slow_add(&s, 1.0f);
@@ -292,7 +293,7 @@ static int64_t element_of(int thread, int pair, int read) {
     return (thread * 5 + pair * read) % BUFFER;
   }
 }
-/* Whole numbers: sums do not depend on the order. */
+/* Integers, so that sums do not depend on the order. */
 static float share_of(int thread, int pair, int read) {
   return static_cast<float>((thread * 7 + pair * 3 + read) % 9 - 4);
 }
@@ -302,7 +303,7 @@ static void register_kernel(const void *params) {
   const int thread = static_cast<int>(threadIdx.x);
   flex_gradients<flex_mods> gradients;
   for (int pair = 0; pair < PAIRS; ++pair) {
-    if ((thread + pair) % 5 == 0) continue; /* hidden */
+    if ((thread + pair) % 5 == 0) continue; /* masked */
     const auto add = gradients.adder(x, 2.0f);
     for (int read = 0; read < READS; ++read)
       add(read % 2, element_of(thread, pair, read), share_of(thread, pair, read));
@@ -329,7 +330,7 @@ static void test_registers() {
     memset(m.out, 0xff, sizeof m.out);
     for (int k = 0; k < 2; ++k) {
       p.dbuffer[k] = x.dbuffer[k] = m.out + k * BUFFER;
-      p.exact[k] = x.exact[k] = exact && k ? m.exact : nullptr; /* one of either kind */
+      p.exact[k] = x.exact[k] = exact && k ? m.exact : nullptr; /* one of each kind */
       p.n[k] = BUFFER;
     }
     const add_params a = {0, &x};

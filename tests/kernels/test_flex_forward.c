@@ -1,5 +1,5 @@
 /* The portable flex forward kernels on the host executor, with score_mod and mask_mod of the test and block
- * lists made here, against attention written down here in float64. */
+ * lists made here, against a float64 attention written here. */
 #include "gpu/kernels/params/attention.h"
 #include "gpu/kernels/registry/flex.h"
 #include "gpu/simt/launch.h"
@@ -44,7 +44,7 @@ static void make_map(const call *c) {
     while (!(c->kinds >> memory.map[i] & 1));
 }
 
-/* The kind of a tile: of its blocks, if that is one. */
+/* The kind of a tile: that of its blocks, if they have only one. */
 static int tile_kind(int b, int h, int row0, int rows, int key0, int keys) {
   int kind = -1;
   for (int i = row0; i < row0 + rows && i < now->rows; ++i)
@@ -174,7 +174,7 @@ static int run(const call *c, const fa_flex_functions *functions, uint64_t seed)
   return empty;
 }
 
-/* Returns the number of rows that see nothing. */
+/* Returns the number of fully masked rows. */
 static int test(const call *c, uint64_t seed) {
   const fa_flex_functions functions = {.score = c->mode & (M_SCORE | M_GARBAGE | M_MINUS_INF) ? flex_score_mod
                                                                                               : NULL,
@@ -262,7 +262,7 @@ static void test_lists(void) {
   CHECK(test(&c, 6) == BATCH * c.heads * c.rows);
 }
 
-/* The comparison sees a wrong element, and a full block that is asked. */
+/* The comparison notices a wrong element, and a call of mask_mod in a full block. */
 static void test_comparison(void) {
   call c = none;
   int empty;
@@ -272,7 +272,7 @@ static void test_comparison(void) {
   CHECK(test(&c, 0) > 0);
   CHECK(flex_wrong_elements(&c, &empty) == 0);
   memory.o[7] += 1e-5f;
-  memory.lse[5] = 0; /* of the row that sees nothing */
+  memory.lse[5] = 0; /* of the fully masked row */
   CHECK(flex_wrong_elements(&c, &empty) == 2);
   c.mode = M_MASK;
   c.q_block = c.kv_block = 64;

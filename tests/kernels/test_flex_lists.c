@@ -1,5 +1,5 @@
-/* Lists of blocks and of tiles: those that the kernels make, on the executor, beside the ones made on the
- * CPU, the reference's, and what every single pair says. */
+/* Lists of blocks and of tiles: those that the kernels make, on the executor, against those made on the CPU,
+ * the reference's, and every single pair. */
 #include "cases/base/rng.h"
 #include "gpu/args/problem.h"
 #include "gpu/expr/functions.h"
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ref/mods/tile.h, whose other half is the reference's own. */
+/* Declared here because ref/mods/tile.h also declares private parts of the reference. */
 fa_status fa_ref_block_lists(const fa_problem *p, const fa_tensors *in, fa_int32_array out[4], fa_error *err);
 
-/* ---- launches, between one piece of memory and what they only read ---- */
+/* ---- launches, with one piece of writable memory and what they only read ---- */
 
 typedef struct memory {
   char *workspace;
@@ -27,7 +27,7 @@ static memory memory_of(size_t bytes) {
   memory m = {aligned_alloc(256, (bytes + 511) / 256 * 256), (bytes + 511) / 256 * 256, NULL};
   m.written = calloc(m.bytes / 4, 1);
   REQUIRE(m.workspace && m.written);
-  memset(m.workspace, 0x7f, m.bytes); /* nobody promises zeros */
+  memset(m.workspace, 0x7f, m.bytes); /* zeros are not promised */
   return m;
 }
 
@@ -36,7 +36,7 @@ static void memory_free(memory *m) {
   free(m->written);
 }
 
-/* Launch i of a plan; false where the executor complains. */
+/* Launch i of a plan; false if the executor reports an error. */
 static bool launch(const fa_plan *plan, int i, const memory *m, const fa_simt_range *more, int n_more) {
   const fa_launch *l = &plan->launch[i];
   fa_simt_range ranges[32] = {{"workspace", m->workspace, m->bytes, true, m->written}};
@@ -215,14 +215,14 @@ static void test_blocks(void) {
 
 /* ---- tiles ---- */
 
-/* What the lists say of pairs: kinds, [batch][heads][n_q][n_kv]. */
+/* What the lists say about pairs: kinds, [batch][heads][n_q][n_kv]. */
 typedef struct drawn {
   int64_t batch, heads, n_q, n_kv;
   uint8_t *kind;
   lists x;
 } drawn;
 
-/* Runs of one kind, so that there are tiles in blocks of one kind. */
+/* Runs of one kind, so that some tiles lie in blocks of one kind. */
 static drawn draw(fa_rng *r, const fa_attention *a, int64_t batch, int64_t heads) {
   drawn d = {batch, heads, fa_flex_n_q(a), fa_flex_n_kv(a), NULL, lists_of(a)};
   const int64_t rows = batch * heads * d.n_q;
@@ -250,7 +250,7 @@ static drawn draw(fa_rng *r, const fa_attention *a, int64_t batch, int64_t heads
   return d;
 }
 
-/* Every pair of the tile, as far as there are rows and keys. */
+/* Examines every pair of the tile that exists. */
 static int kind_by_pairs(const drawn *d, const fa_attention *a, int64_t map, int64_t row0, int64_t m,
                          int64_t key0, int64_t n) {
   int kind = -1;
@@ -284,7 +284,7 @@ static void check_tiles(const drawn *d, const fa_attention *a, const fa_flex_lis
       }
 }
 
-/* Runs the plan's launches that make lists, and looks at each list of tiles. */
+/* Runs the plan's launches that make lists, and checks each list of tiles. */
 static int check_plan(const fa_plan *plan, const drawn *d, const fa_attention *a, const memory *m) {
   fa_simt_range ranges[4];
   int n_lists = 0;
@@ -318,7 +318,7 @@ static void test_tiles(void) {
     fa_flex_init(&f);
     a.batch = 2, a.heads_q = 2, a.head_dim = 64, a.scale = 1;
     a.seqlen_q = size_of(&r, lengths, 5), a.seqlen_k = size_of(&r, lengths, 5);
-    a.o = g.dq = g.dk = g.dv = memory16; /* nobody looks */
+    a.o = g.dq = g.dk = g.dv = memory16; /* never read */
     a.q = a.k = a.v = g.d_o = memory16;
     a.lse = (float *)(void *)memory16;
     a.q_stride = a.o_stride = g.do_stride = g.dq_stride = fa_strides_dense(a.seqlen_q, 2, 64);

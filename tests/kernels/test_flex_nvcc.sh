@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_flex_nvcc.sh NVCC: the flex kernels, which no build compiles for a device, compile with expressions that are written down here,
-# without warnings, local memory or spills. First the check itself is seen to fail.
+# test_flex_nvcc.sh NVCC: the flex kernels, which no build compiles for a device, compile with the expressions below,
+# without warnings, local memory or spills. First shows that the check itself can fail.
 set -u
 nvcc=$1
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT

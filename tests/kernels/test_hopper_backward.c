@@ -1,7 +1,7 @@
-/* The backward kernels for sm_90a on the host executor, for entries with lengths of their own: nothing of an
- * entry's neighbours or of hidden keys reaches its gradients, be it NaN or infinite; deterministic calls give
- * the same bits under every schedule; and which kernel is launched. fa_simt_run is wrapped (CMakeLists.txt)
- * to see that. */
+/* The backward kernels for sm_90a on the host executor, for sequences of various lengths: nothing of a
+ * sequence's neighbours or of hidden keys reaches its gradients, even if it is NaN or infinite; deterministic
+ * calls give the same bits under every schedule; and the right kernel is launched. fa_simt_run is wrapped
+ * (CMakeLists.txt) to see that. */
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
@@ -58,14 +58,14 @@ static char *element(const fa_tensor *t, int64_t b, int64_t s, int64_t h) {
   return (char *)t->data + fa_tensor_offset(t, has_batch(t) ? at : at + 1);
 }
 
-/* All of a token that is there: s counts the tokens of all entries, where they are side by side. */
+/* Fills all of a token that exists; s counts the tokens of all sequences if they are packed. */
 static void fill(const fa_tensor *t, int64_t b, int64_t s, float value) {
   for (int64_t h = 0; h < t->shape[t->rank - 2]; ++h)
     for (int64_t d = 0; d < t->shape[t->rank - 1]; ++d)
       fa_store(t->dtype, element(t, b, s, h) + d * 2, value);
 }
 
-/* What must not matter to the entries that are looked at: other entries, and keys that do not count. */
+/* Fills what must not matter to the sequences looked at: other sequences, and keys that do not count. */
 static void fill_others(const fa_problem *p, const fa_tensors *t, int looked_at, float value) {
   static const fa_tensor_id inputs[4] = {FA_T_Q, FA_T_DO, FA_T_K, FA_T_V};
   const entry e = entry_of(p, looked_at);
@@ -78,7 +78,7 @@ static void fill_others(const fa_problem *p, const fa_tensors *t, int looked_at,
   }
 }
 
-/* A digest of an entry's gradients; of hidden keys' too, where entries have a batch index. */
+/* A digest of a sequence's gradients; with a batch axis, also of hidden keys'. */
 static uint64_t digest(const fa_problem *p, const fa_tensors *t, int which, int b) {
   const fa_tensor *x = &t->t[gradients[which]];
   const entry e = entry_of(p, b);
@@ -92,11 +92,11 @@ static uint64_t digest(const fa_problem *p, const fa_tensors *t, int which, int 
   return hash;
 }
 
-/* One thread and one schedule: sums in memory are made in one order. */
+/* One thread and one schedule, so that sums in memory have one order. */
 static void check_neighbours(const char *json, const char *kernel) {
   static const float values[3] = {0, NAN, INFINITY};
   fa_case c;
-  for (int b = 0; b < 2; ++b) { /* with one before, and with one behind */
+  for (int b = 0; b < 2; ++b) { /* with one neighbour before, and one after */
     uint64_t first[3] = {0};
     for (int v = 0; v < 3; ++v) {
       fa_tensors t;

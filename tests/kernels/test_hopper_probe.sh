@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Products and bulk copies of the kernels for sm_90a on a real GPU, element by element. Skipped where there is none.
+# Products and bulk copies of the kernels for sm_90a on a real GPU, element by element. Skipped without one.
 # usage: test_hopper_probe.sh PROBE NVCC
 set -uo pipefail
 probe=$1 nvcc=$2

@@ -1,5 +1,5 @@
-/* The backward kernels on the host executor against plain double-precision sums written here, on data for
- * which the gradients are known exactly, and under many schedules. */
+/* The backward kernels on the host executor against plain double-precision sums written here, on data with
+ * exactly known gradients, and under many schedules. */
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
@@ -20,13 +20,13 @@ static double get(const fa_tensors *t, fa_tensor_id id, int64_t b, int64_t s, in
   return fa_load(t->t[id].dtype, t->t[id].data + offset(&t->t[id], b, s, h, d));
 }
 
-/* ---- what it should be ---- */
+/* ---- expected values ---- */
 
-/* Sums over what the tensors hold, in buffers like them but of doubles: [token of all entries][head][d]. */
+/* Sums in double, in arrays shaped like the tensors: [token of all sequences][head][d]. */
 typedef struct sums {
-  int64_t rows, keys; /* tokens of one batch entry's tensor: the stride of b */
+  int64_t rows, keys; /* tokens per batch index of the tensor: the stride of b */
   double *g[3];
-  bool *hidden; /* of dk and dv: rows that no query sees, [token][head] */
+  bool *hidden; /* of dk and dv: keys that no query sees, [token][head] */
 } sums;
 
 static int64_t place(const fa_problem *p, int64_t tokens, int64_t heads, int64_t b, int64_t s, int64_t h) {
@@ -53,7 +53,7 @@ static double logit(const fa_problem *p, const fa_tensors *t, const entry *e, in
   return x;
 }
 
-/* One row's share of the gradients. */
+/* Adds one row's contribution to the gradients. */
 static void add_row(const fa_problem *p, const fa_tensors *t, const entry *e, int64_t b, int64_t h, int64_t i,
                     sums *s) {
   const int64_t n = p->head_dim, kv = h / (p->heads_q / p->heads_kv);
@@ -114,8 +114,8 @@ static void sums_free(sums *s) {
 
 /* ---- comparison ---- */
 
-/* Every element of one gradient within tolerance * its largest, and 0 where nothing reaches. tolerance 0:
- * the true value rounded once. */
+/* Compares every element of one gradient, within tolerance * its largest, and 0 where nothing contributes.
+ * tolerance 0: the true value rounded once. */
 static void compare(const char *json, const fa_problem *p, const fa_tensors *t, const sums *s, int which,
                     double tolerance) {
   const fa_tensor *x = &t->t[gradients[which]];
@@ -220,11 +220,11 @@ static void check_refusals(void) {
   CHECK(fa_backend_host.run(NULL, &c.problem, &broken, &opt, &out, &err) == FA_OK);
   CHECK_MSG(out.state == FA_SUBJECT_REJECTED && out.text[0], "%s", out.text);
   broken = t;
-  broken.t[FA_T_DQ].stride[1] = 0; /* all rows in one place */
+  broken.t[FA_T_DQ].stride[1] = 0; /* all rows at one address */
   CHECK(fa_backend_host.run(NULL, &c.problem, &broken, &opt, &out, &err) == FA_OK);
   CHECK_MSG(out.state == FA_SUBJECT_REJECTED && strstr(out.text, "dq"), "%s", out.text);
   broken = t;
-  broken.buffer[FA_T_DV].bytes -= 16; /* the tensors say one thing, the ranges another */
+  broken.buffer[FA_T_DV].bytes -= 16; /* the tensors and the memory ranges disagree */
   CHECK(fa_backend_host.run(NULL, &c.problem, &broken, &opt, &out, &err) == FA_OK);
   CHECK_MSG(out.state == FA_SUBJECT_OOB && strstr(out.text, "buffer dv"), "%s", out.text);
   fa_tensors_free(&t);
@@ -283,7 +283,7 @@ int main(void) {
              3 * F16, 0);
   check_case("{\"seqlen_q\": 150, \"seqlen_k\": 400, \"head_dim\": 64, \"deterministic\": true}", F16, 2);
 
-  /* P is 1 or 0 and dP is delta, or all keys weigh the same: sums of small integers */
+  /* P is 1 or 0 and dP is delta, or all keys have the same P: sums of small integers */
   check_case(
       "{\"seqlen_q\": 70, \"seqlen_k\": 300, \"head_dim\": 64, \"fill\": {\"default\": \"one_hot\", \"v\": "
       "\"integer\", \"do\": \"integer\"}}",

@@ -1,5 +1,5 @@
-/* The forward kernel on the host executor against a plain double-precision sum written here, and on data for
- * which the answer is known exactly. */
+/* The forward kernel on the host executor against a plain double-precision sum written here, and on data with
+ * exactly known results. */
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
@@ -82,7 +82,7 @@ static void check_case(const char *json, double tolerance, uint64_t seed, int n_
           worst_lse = fmax(worst_lse, isnan(lse) ? INFINITY : fabs(lse - want.lse) / (1 + fabs(want.lse)));
         for (int64_t d = 0; d < p->head_dim; ++d) {
           const double got = get(&t.t[FA_T_O], b, e.q0 + i, h, d);
-          char rounded[8]; /* exact data: the answer is the true value, rounded once */
+          char rounded[8]; /* exact data: the result is the true value, rounded once */
           fa_store(p->dtype, rounded, want.out[d]);
           const double right = tolerance > 0 ? want.out[d] : fa_load(p->dtype, rounded);
           const double error = isnan(got) ? INFINITY : fabs(got - right) / (1 + fabs(right));

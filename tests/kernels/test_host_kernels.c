@@ -1,7 +1,7 @@
-/* cases/kernels.json, for sm_90a cases/hopper.json, for a cache cases/kvcache.json, for the memory-efficient
- * family cases/memeff.json and for expressions cases/flex.json reach every kernel, on a device of the large
- * and on one of the small shared memory; what they compute is judged elsewhere. fa_simt_run is wrapped
- * (CMakeLists.txt) to see what is launched. */
+/* The case files reach every kernel, on a device with large and on one with small shared memory:
+ * cases/kernels.json, for sm_90a cases/hopper.json, for a cache cases/kvcache.json, for the memory-efficient
+ * family cases/memeff.json, and for expressions cases/flex.json. What they compute is judged elsewhere.
+ * fa_simt_run is wrapped (CMakeLists.txt) to see what is launched. */
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
@@ -90,7 +90,7 @@ static void check_arguments(void) {
   }
 }
 
-/* Those of the other families; what expressions ask for is compiled for a call, but listed all the same. */
+/* Kernels of the other families. Those with expressions are compiled per call, but listed too. */
 static void test_families(void) {
   static name_of *const wide[] = {fa_memeff_name};
   static name_of *const flex[] = {fa_flex_forward_name, fa_flex_backward_name};

@@ -1,5 +1,5 @@
-/* The inference kernels on the host executor, against a float64 loop: whatever the parameters can say, one
- * thing at a time and several. */
+/* The cache kernels on the host executor, against a float64 loop: everything that the parameters can express,
+ * one thing at a time and several. */
 #include "tests/kernels/kv_problem.h"
 
 #include "tests/support/check.h"
@@ -125,7 +125,7 @@ static void test_faults(void) {
     }
 }
 
-/* The last split left out of the combine, and partial results that nobody wrote. */
+/* Leaves the last split out of the combine, and leaves partial results unwritten. */
 static void test_combine_faults(void) {
   cache_problem x;
   char text[512];
@@ -141,7 +141,7 @@ static void test_combine_faults(void) {
   cache_problem_free(&x);
 }
 
-/* What a split that saw no key left behind is not looked at: NaN, and as if never written. */
+/* The combine ignores what a split without keys left behind: NaN, or unwritten memory. */
 static void test_empty_split(void) {
   cache_problem x;
   char text[512];
@@ -154,13 +154,13 @@ static void test_empty_split(void) {
     ++empty;
     for (int d = 0; d < s.head_dim; ++d) written += x.o_written[i * s.head_dim + d];
   }
-  /* one row of the last entry, which has a key, sees none: zeros then */
+  /* one row of the last sequence, which has a key, is fully masked: zeros then */
   CHECK(written <= s.head_dim * s.group);
   CHECK(empty > x.n_partial / 2);
   cache_problem_free(&x);
 }
 
-/* Exact where it may be asked to divide: at multiples and next to them. */
+/* Exact wherever it may have to divide: at multiples and next to them. */
 static void test_divisor(void) {
   static const int sizes[] = {1, 2, 3, 7, 16, 100, 255, 256, 257, 65537, (1 << 29) - 1, 1 << 30, 2147483647};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {

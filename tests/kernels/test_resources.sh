@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The check of ptxas's reports: passes clean logs, and fails on a spill, on a warning, and when there is nothing to look at.
+# The check of ptxas's reports: passes clean logs, and fails on a spill, on a warning, and without anything to check.
 set -u
 script=gpu/kernels/resources.cmake
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT

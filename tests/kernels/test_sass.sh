@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# test_sass.sh CUBIN_DIR: the machine code of the sm_90a kernels has the instructions that they are written for (wgmma, bulk copies, moved
-# registers) and no local memory. Needs cuobjdump (CUOBJDUMP names another); first the check itself is seen to fail on made-up code.
+# test_sass.sh CUBIN_DIR: the machine code of the sm_90a kernels has the instructions that it should have (wgmma, bulk
+# copies, moved registers) and no local memory. Needs cuobjdump (CUOBJDUMP names another); first shows that the check
+# itself can fail, on made-up code.
 set -u
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# check DISASSEMBLY: says what is wrong, one line each
+# check DISASSEMBLY: prints what is wrong, one per line
 check() {
   awk '
     function finish(  i) {
@@ -17,7 +18,7 @@ check() {
     }
     BEGIN { split("HGMMA UTMALDG UTMASTG USETMAXREG SYNCS", wanted) }
     /Function :/ { finish(); name = $NF; delete seen; early = waits = 0 }
-    # the forward: exponentials between the wait for scores and the one for O, whose product is to run beside them
+    # the forward: exponentials between the wait for scores and the wait for O, whose product should run meanwhile
     /DEPBAR.LE gsb0, 0x1/ { waits = 1; exponentials = 0 }
     /MUFU.EX2/ { exponentials++ }
     /DEPBAR.LE gsb0, 0x0/ { if (waits && name ~ /hopper_forward/ && exponentials < 16) early = 1; waits = 0 }

@@ -1,6 +1,6 @@
-/* What the C API asks of the memeff kernels and no case file does: sums of dbias against a dense one, a delta
- * from elsewhere, a number of key splits, and the same bits whatever the order of work. On the host executor.
- */
+/* What the C API can ask of the memeff kernels and no case file does: sums of dbias against a dense one, a
+ * precomputed delta, a number of key splits, and the same bits whatever the order of work. On the host
+ * executor. */
 #include "cases/recipe/case.h"
 #include "cases/tensors/guard.h"
 #include "gpu/args/problem.h"
@@ -24,7 +24,7 @@ typedef struct call {
   fa_gradients g;
 } call;
 
-/* With the forward pass done. */
+/* Makes a call with a finished forward pass. */
 static void call_make(call *x) {
   static const char json[] = "{\"family\": \"memeff\", \"dtype\": \"f32\", \"batch\": 2, \"heads_q\": 3, "
                              "\"seqlen_q\": 140, \"seqlen_k\": 70, \"head_dim\": 8, \"grad_lse\": true, "
@@ -44,7 +44,7 @@ static void call_free(call *x) {
   fa_case_free(&x->c);
 }
 
-/* The launches of the pass; extra: memory beside the tensors that they may use. */
+/* Runs the launches of the pass; extra: memory besides the tensors that they may use. */
 static void run_backward(const call *x, void *extra, size_t extra_bytes, uint64_t seed) {
   static char workspace[1 << 16] __attribute__((aligned(256)));
   fa_plan plan;
@@ -85,8 +85,8 @@ static void run_backward(const call *x, void *extra, size_t extra_bytes, uint64_
 
 static float dense[PAIRS], summed[PAIRS], again[PAIRS];
 
-/* Every way of summing, against the dense gradient added up here; every element is written, the same bits
- * come out of another schedule, and nothing is written past the end. */
+/* Every way of summing, against the dense gradient added up here: every element is written, another schedule
+ * gives the same bits, and nothing is written past the end. */
 static void test_sums(void) {
   call x;
   call_make(&x);
@@ -111,7 +111,7 @@ static void test_sums(void) {
     int bad = 0;
     for (int i = 0; i < nb * nh * nr * KEYS; ++i) bad += !(fabs(summed[i] - want[i]) <= 1e-5 * size[i]);
     CHECK_MSG(bad == 0, "sums %d: %d elements", sums, bad);
-    CHECK(isnan(summed[bytes / sizeof(float)])); /* bytes of 0xff: still as they were */
+    CHECK(isnan(summed[bytes / sizeof(float)])); /* bytes of 0xff: unchanged */
     x.g.dbias = again;
     run_backward(&x, again, bytes, 77);
     CHECK(memcmp(again, summed, bytes) == 0);
@@ -128,8 +128,8 @@ static double dot(const fa_tensor *a, const fa_tensor *b, int64_t batch, int64_t
   return sum;
 }
 
-/* With delta from here neither O nor dLSE is looked at, and the gradients are the same but for delta's last
- * bit; a number of splits changes nothing. */
+/* With a given delta, neither O nor dLSE is read, and the gradients are the same except for delta's last bit;
+ * a number of splits changes nothing. */
 static void test_given_delta(void) {
   static float delta[BATCH * HEADS * ROWS], dq[BATCH * HEADS * ROWS * 8];
   call x;
@@ -165,7 +165,7 @@ static void test_given_delta(void) {
   call_free(&x);
 }
 
-/* One pass where the device, the head dims and the call allow it. */
+/* One pass if the device, the head dims and the call allow it. */
 static void test_passes(void) {
   static const struct {
     size_t shared_kib;
@@ -185,7 +185,7 @@ static void test_passes(void) {
     x.a.deterministic = calls[i].deterministic;
     x.a.head_dim_v = calls[i].head_dim_v;
     x.a.o_stride = x.a.v_stride = x.g.do_stride = x.g.dv_stride =
-        fa_strides_dense(ROWS, HEADS, calls[i].head_dim_v); /* nobody follows them */
+        fa_strides_dense(ROWS, HEADS, calls[i].head_dim_v); /* never dereferenced */
     const fa_call planned = {.kind = FA_CALL_BACKWARD, .a = &x.a, .g = &x.g, .n_processors = 132};
     REQUIRE(fa_plan_make(&planned, &device, &plan, &err) == FA_OK);
     CHECK_MSG(plan.n_launches == (calls[i].single ? 2 : 3) &&

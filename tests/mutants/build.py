@@ -5,9 +5,9 @@ usage: build.py PATCH OUT.so [--cxx g++] [--cc gcc]   (from the top of the sourc
                                                        none, for the tiles of patches with `Device: hopper`)
        build.py --check                               every patch still fits the sources
 
-A hunk belongs wherever its old lines stand, once, in the file: the line numbers may be off. Only the kernels for
-the patch's `Tiles:` (default f16 64) are compiled, and what a patch leaves unchanged is taken from the
-folder `objects` next to OUT.so. Exit: 0 built, 1 the patch does not fit or does not compile."""
+A hunk applies where its old lines are, which must be one place in the file; its line numbers may be wrong. Only the
+kernels for the patch's `Tiles:` (default f16 64) are compiled, and unchanged objects come from the folder `objects`
+next to OUT.so. Exit: 0 built, 1 the patch does not fit or does not compile."""
 import hashlib
 import os
 import re
@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 FOLDER = "tests/mutants"
-# What calls the kernels, or asks which there are.
+# What calls the kernels, or queries them.
 PLAIN_C = re.compile(r"gpu/(args|call|plan|host)/\w+\.c$|gpu/expr/(functions|program)\.c$|gpu/backends/mutant_library\.c$")
 HOPPER_LIST = re.compile(r"gpu/kernels/hopper\w*/")
 TILES = "f16 64"
@@ -78,7 +78,7 @@ def hunks(path):
 
 
 def apply(path, root):
-    """Changes the files under root."""
+    """Applies the patch to the files under root."""
     for name, number, old, new in hunks(path):
         try:
             with open(os.path.join(root, name)) as f:
@@ -109,14 +109,14 @@ def reduce_list(line, wanted):
 
 
 def is_asked_for(line):
-    """For patches of portable kernels: a kernel for sm_90a in its plainest form, so that tables of them are not
-    empty. They take most of the time otherwise."""
+    """For patches of portable kernels: one plain kernel for sm_90a, so that its tables are not empty. The
+    others take most of the compile time."""
     return not re.match(r"FA_(KIND|ENTRY\w*)\(", line) or re.match(r"FA_KIND\((|\d+), ", line)
 
 
 def copy_sources(root, tiles):
-    """gpu/ without what no mutant changes; the lists of specialisations only with the wanted ones. Which header
-    is found must not depend on where the others lie, so all of them are copied."""
+    """Copies gpu/ except what no mutant changes, and only the wanted lines of the lists of specialisations. All
+    headers are copied, so that the directory of the including file does not decide which one is found."""
     wanted = {tuple(t.split()) for t in tiles.split(",")}
     for name in sources():
         with open(name) as f:
@@ -136,7 +136,7 @@ def sources():
 
 
 def compile_unit(compiler, root, unit, objects):
-    """The object file, from the cache if the preprocessed text is the same."""
+    """The object file; from the cache if the preprocessed text is the same."""
     language = ["-std=gnu++17"] if unit.endswith(".cpp") else ["-std=gnu11"]
     command = [compiler, *language, *FLAGS, f"-fmacro-prefix-map={root}/=", f"-I{root}", "-I.",
                os.path.join(root, unit)]

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Which mutants of the kernels (tests/mutants/) the judge kills, and which other projects' rules would have.
+"""Which mutants of the kernels (tests/mutants/) the judge kills, and which of them other projects' rules would kill.
 
 usage: tests/mutants/kill.py FA-VERIFY [--only REGEX] [--all RIVAL_RULES] [--write docs/notes/detection.md] [--results FILE.json]
                   [--files REGEX]
 
-Wants every mutant built (target `mutants`), and `unchanged`, the same kernels without a bug, which must pass. A mutant
-runs the case files, those first whose name is in its own or in its line `Cases:`, up to the first case that does not pass; on
-host:hopper if its line `Device:` says so. --all: the other rules too (tests/mutants/rival_rules.c). --results: what is known already, and is added to. Exit: 0 all are killed or in
-EQUIVALENT, 1 one survives, 2 one is not built."""
+Needs every mutant built (target `mutants`), and `unchanged`, the same kernels without a bug, which must pass. A mutant
+runs the case files up to the first case that does not pass, starting with the files named in its own name or in its
+line `Cases:`; on host:hopper if its line `Device:` says so. --all: also applies the other rules
+(tests/mutants/rival_rules.c). --results: a file of earlier results, to which new ones are added. Exit: 0 all are
+killed or in EQUIVALENT, 1 one survives, 2 one is not built."""
 import json
 import os
 import re
@@ -20,7 +21,7 @@ import build  # noqa: E402
 
 FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap",
                                            "headdim", "offset", "memeff", "kvcache", "hopper", "flex")]
-# Mutant -> why no case can tell it from the kernels without a bug.
+# Mutant -> why no case can distinguish it from the kernels without a bug.
 EQUIVALENT = {}
 TYPICAL = ["tests/mutants/typical.json", "tests/mutants/typical_flex.json"]
 RULES = {"fa2x": "FA 2x", "allclose": "allclose 1e-2", "xformers": "xformers", "xformers2": "loosened"}
@@ -40,7 +41,7 @@ def built(verify):
 
 
 def worst_tensor(failure):
-    """The tensor with most against it, and what."""
+    """The tensor with the strongest evidence, and what it is."""
     worst, text = -1.0, ""
     for t in failure.get("tensors", []):
         ratio, bad, classes = float(t["worst_ratio"]), t["bad"], t["class_bad"]
@@ -56,7 +57,7 @@ def worst_tensor(failure):
 
 
 def files_for(name):
-    """All case files, in the order in which they are likely to show something."""
+    """All case files, the most promising first."""
     hint = build.header(f"{build.FOLDER}/{name}.patch").get("Cases", name) if not name.startswith("unchanged") else ""
     return sorted(FILES, key=lambda f: os.path.basename(f)[:-len(".json")] not in hint)
 
@@ -69,7 +70,7 @@ def device_of(name):
 
 
 def subject_of(name):
-    """What stands behind `mutant:`."""
+    """The text after `mutant:`."""
     return f"{name},{device_of(name)}" if device_of(name) else name
 
 
@@ -78,8 +79,8 @@ def control_of(device):
 
 
 def judge(verify, name):
-    """None, or (case, state, what was wrong) of the first case that does not pass. Those of the line `Try:` come first:
-    their files take long before they come to them."""
+    """None, or (case, state, what was wrong) of the first case that does not pass. Cases of the line `Try:` come first,
+    because their files reach them late."""
     first = None if name.startswith("unchanged") else build.header(f"{build.FOLDER}/{name}.patch").get("Try")
     return first and judge_cases(verify, name, ["--filter", f"^({first.replace(' ', '|')})$"]) or judge_cases(verify, name, [])
 
@@ -104,8 +105,8 @@ def judge_cases(verify, name, options, seconds="600"):
 
 
 def ask_rivals(program, arguments, names):
-    """{name: {rule: (the case that the rule rejects, runs compared, runs stopped)}} of names of one device, and under its
-    name `unchanged` too."""
+    """{name: {rule: (the case that the rule rejects, runs compared, runs stopped)}} of names of one device, and of its
+    `unchanged`."""
     device = device_of(names[0])
     said = ask_rivals_of(program, [*(["--device", device] if device else []), *arguments], names)
     if device and "unchanged" in said:
@@ -115,7 +116,7 @@ def ask_rivals(program, arguments, names):
 
 def ask_rivals_of(program, arguments, names):
     done = subprocess.run([program, *arguments, "--", *names], capture_output=True, text=True, check=False)
-    if done.returncode < 0 and len(names) == 1: # it crashes, and no rule gets to see anything
+    if done.returncode < 0 and len(names) == 1: # it crashes, so that no rule sees a result
         return {names[0]: {rule: ("-", 0, 1) for rule in RULES}}
     if done.returncode < 0:
         return {name: said for one in names for name, said in ask_rivals_of(program, arguments, [one]).items()}
@@ -137,7 +138,7 @@ def rivals(program, rows, known, save):
         for where, arguments in (("ours", ["--names", names.name, *FILES]), ("typical", ["--zeroed", *TYPICAL])):
             asked = known.setdefault(f"rivals: {where}", {})
             wanted = [name for name, _, _ in rows if name not in asked]
-            while wanted: # a few at a time: what is known survives an interruption
+            while wanted: # a few at a time, so that an interruption loses little
                 some = [name for name in wanted if device_of(name) == device_of(wanted[0])][:16]
                 asked.update(ask_rivals(program, arguments, some))
                 wanted = [name for name in wanted if name not in some]
@@ -176,7 +177,7 @@ def matrix(rows, others):
 
 
 def rejected_controls(asked, rule):
-    """How many cases a rule rejects with kernels without a bug, on all devices."""
+    """How many cases a rule rejects for kernels without a bug, on all devices."""
     said = [asked[name][rule] for name in asked if name.startswith("unchanged")]
     return f"{sum(int(s[0]) for s in said)} of {sum(s[1] for s in said)}"
 
@@ -204,7 +205,7 @@ def totals(rows, others):
 
 
 def write(path, text):
-    """Replaces what stands between the two marks."""
+    """Replaces the text between the two marks."""
     with open(path) as f:
         before, _, rest = f.read().partition("<!-- mutants -->\n")
         _, _, after = rest.partition("<!-- end of mutants -->\n")
@@ -213,7 +214,7 @@ def write(path, text):
 
 
 def take(arguments, option):
-    """The value behind an option, taken out of the arguments."""
+    """Removes an option and its value from the arguments; returns the value."""
     if option not in arguments:
         return None
     at = arguments.index(option)
@@ -244,7 +245,7 @@ def judge_all(verify, chosen, known, save):
 
 
 def keep_in(path):
-    """What the file holds, and a function that puts it there again; a path of None keeps nothing."""
+    """The file's contents, and a function that saves it; with path None nothing is saved."""
     known = {}
     if path and os.path.exists(path):
         with open(path) as f:

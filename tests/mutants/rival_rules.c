@@ -1,19 +1,22 @@
-/* What other projects' acceptance rules make of the mutants: the kernels run on the same cases, and every
- * rule is asked whether it would notice.
+/* Applies other projects' acceptance rules to the mutants: the kernels run on the same cases, and every rule
+ * is asked whether it would notice the bug.
  *
  *   rival_rules [--zeroed] [--device hopper] [--names FILE] FILE.json... -- NAME...
  *
  * Runs every case on mutant:unchanged and on each mutant:NAME. A line per mutant and rule:
  *   name <tab> rule <tab> first case that the rule rejects, or - <tab> runs compared <tab> runs stopped
- * and per rule one for `unchanged` that counts instead of naming: cases where a rule rejects kernels without
- * a bug. Such cases say nothing about mutants and are left out for that rule. --zeroed:
- * outputs hold zeros before the run, as fresh memory mostly does, instead of NaN. --device: mutants that want
- * host:hopper, and instead of `unchanged` unchanged_hopper, whose lines are named `unchanged` too.
+ * and one per rule for `unchanged` with a number instead of a name: how many cases the rule rejects for
+ * kernels without a bug. Such cases say nothing about mutants and are skipped for that rule.
+ *
+ *   --zeroed  outputs hold zeros before the run, as fresh memory usually does, instead of NaN
+ *   --device  mutants that need host:hopper, and unchanged_hopper instead of `unchanged`; its lines are
+ *             named `unchanged` too
  *
  * The rules compare with attention in float64, gradients end to end:
  *   fa2x       max|got - exact| <= 2 max|rounded - exact|, rounded: standard attention in the element type;
  *              gradients 3 times with groups of heads or variable length, 8 times with ALiBi; no LSE, no f32.
- * Over a cache 3 times, 5 with ALiBi, and 1e-5; keys appended to 1e-3, values and all else bit for bit
+ *              Over a cache 3 times, 5 with ALiBi, and 1e-5; appended keys within 1e-3, values and everything
+ *              else bit for bit
  *   allclose   |got - exact| <= 1e-2 + 1e-2 |exact|, LSE too
  *   xformers   fixed tolerances: forward f16 4e-3 + 4e-4 |exact|, bf16 2e-2 + 5e-3 |exact|, f32 3e-4 +
  *              2e-5 |exact|, LSE 2e-4; gradients f16 9e-2 + 2e-2 |exact|, bf16 0.7 + 0.1 |exact|, f32 5e-4 +
@@ -35,8 +38,7 @@ enum { FA2X, ALLCLOSE, XFORMERS, XFORMERS2, N_RULES, MAX_SUBJECTS = 256 };
 static const char *const rule_name[] = {"fa2x", "allclose", "xformers", "xformers2"};
 
 static const fa_backend *mutant;
-static uint64_t
-    schedule_seed; /* of the executor; an odd one lets kernels for sm_90a take tiles as they come */
+static uint64_t schedule_seed; /* of the executor; odd: kernels for sm_90a fetch tiles in any order */
 
 typedef struct subject {
   const char *name;
@@ -48,8 +50,8 @@ typedef struct subject {
 /* ---- one tensor ---- */
 
 typedef struct limits {
-  double times, slack; /* fa2x; times 0 = the rule does not look */
-  bool compares_cache; /* fa2x: by tolerances instead, and what nobody wrote must still be there */
+  double times, slack; /* fa2x; times 0 = the rule does not judge */
+  bool compares_cache; /* fa2x: uses tolerances, and unwritten elements must be unchanged */
   double atol[N_RULES], rtol[N_RULES];
 } limits;
 
@@ -91,7 +93,7 @@ static bool is_near(double got, double exact, double atol, double rtol) {
   return got == exact || (isnan(exact) && isnan(got)) || fabs(got - exact) <= atol + rtol * fabs(exact);
 }
 
-/* rejects[rule] |= the rule rejects this tensor. ignore: elements that say nothing; may be NULL. */
+/* rejects[rule] |= the rule rejects this tensor. ignore: elements to skip; may be NULL. */
 static void judge_tensor(const fa_problem *p, fa_tensor_id id, const fa_tensor *got, const double *exact,
                          const double *rounded, const bool *ignore, bool *rejects) {
   const limits l = limits_of(p, id);
@@ -251,14 +253,14 @@ static void print(const subject *subjects, int n) {
     }
 }
 
-/* Through the table of backends: what mutants call, the host executor, is part of the program then. */
+/* Uses the table of backends, so that the host executor, which mutants call, is linked into the program. */
 static void find_backend(void) {
   for (int i = 0; fa_backends[i]; ++i)
     if (strcmp(fa_backends[i]->name, "mutant") == 0) mutant = fa_backends[i];
   FA_ASSERT(mutant);
 }
 
-/* Whether the case's name is a line of the file. Every one is without a file. */
+/* True if the case's name is a line of the file, or there is no file. */
 static bool is_named(const char *path, const char *name) {
   char line[1200];
   bool found = !path;
@@ -275,7 +277,7 @@ static bool is_named(const char *path, const char *name) {
 static fa_status open_subject(subject *s, const char *device, fa_error *err) {
   char name[128];
   const bool control = strcmp(s->name, "unchanged") == 0;
-  /* without a bug the variants of a device's kernels are in one library */
+  /* without a bug, the variants of a device's kernels are in one library */
   snprintf(name, sizeof name, "%s%s%.*s%s%s", s->name, device && control ? "_" : "",
            device && control ? (int)strcspn(device, "=") : 0, device ? device : "", device ? "," : "",
            device ? device : "");

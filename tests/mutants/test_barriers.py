@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Takes each barrier, wait and commit out of the kernels, one at a time, and expects the host backend to notice.
+"""Removes each barrier, wait and commit from the kernels, one at a time, and expects the host backend to notice.
 
 usage: test_barriers.py BARRIER_VERIFY CXX [--all] [--write docs/notes/detection.md] [--only TEXT]
 
-BARRIER_VERIFY is fa-verify with the kernels in a shared library, so that a changed copy can be put in their place.
-Without --all only the cases that the filters of FAMILIES name are run. Exit: 0 every removal was caught or is in
-HARMLESS, 1 not so."""
+BARRIER_VERIFY is fa-verify with the kernels in a shared library, so that a changed copy can replace them. Without
+--all only the cases selected by the filters of FAMILIES are run. Exit: 0 if every removal was caught or is in
+HARMLESS, otherwise 1."""
 import os
 import re
 import subprocess
@@ -42,7 +42,7 @@ CAUGHT = re.compile(r"(FAIL|RACE|OOB|DEADLOCK|CRASH|HANG|ERROR|REJECTED) (\S+)  
                     r"(.*?)(?: \[.*)?$")
 SITE = re.compile(r"\b(sync_block|sync_warp|sync_team<C>|named_sync<\d+>|cp_async_commit|cp_async_wait<[^<>;]+>|"
                   r"fence_async|tma_store_commit|tma_store_wait_read<\d+>)\(\d*\);")
-# How the line ends, after the one before it -> why nothing can be seen of its removal.
+# The end of the line, preceded by the line before it -> why its removal has no visible effect.
 HARMLESS = {
     "sync_block(); /* the tiles have been read before the next block's copies start */":
         "each thread copies into the chunks that it alone read before; the barrier stays because only it orders an "
@@ -62,7 +62,8 @@ HARMLESS = {
 }
 
 
-# A folder of kernels -> the family whose cases run them; what is in none of these is flash's too.
+# A folder of kernels -> the family whose cases run them; files in none of these also belong to
+# flash.
 FOLDERS = {"hopper": "hopper", "hopper_backward": "hopper", "flex": "flex", "mods": "flex", "cache": "cache", "memeff": "memeff"}
 
 
@@ -89,7 +90,7 @@ def sites():
                     yield path, number, m.span(), m.group(1)
 
 
-# What copies of the kernels begin with: the number of the call to leave out, 0 for none.
+# Prepended to copies of the kernels: reads the number of the call to leave out, 0 for none.
 SWITCH = """
 #include <stdlib.h>
 static const int fa_test_removed = getenv("FA_TEST_REMOVED") ? atoi(getenv("FA_TEST_REMOVED")) : 0;
@@ -116,7 +117,7 @@ def build(cxx, folder):
     whole folder has been copied."""
     flags = ["-std=gnu++17", "-O1", "-fPIC", f"-fmacro-prefix-map={folder}/=", f"-I{folder}", "-I."]
     units = sorted(os.path.basename(u) for u in kernel_files(".cpp"))
-    units.sort(key=lambda u: not u.startswith("flash"))  # what takes long to compile comes first
+    units.sort(key=lambda u: not u.startswith("flash"))  # slow compilations first
 
     def compile_one(unit):
         return command([cxx, *flags, "-c", os.path.join(folder, "gpu/kernels/registry", unit), "-o", f"{folder}/{unit}.o"])
@@ -137,7 +138,7 @@ def command(words, **environment):
 
 
 def judge(verify, library, family, removed, everything):
-    """None, or the first case that failed and what it says."""
+    """None, or the first case that failed, with its message."""
     for backend, files, quick, seeds in FAMILIES[family]:
         if not quick and not everything:
             continue

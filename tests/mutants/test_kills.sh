@@ -21,7 +21,7 @@ python3 tests/mutants/kill.py "$verify" --only "^($(echo $few | tr ' ' '|'))$" -
 one_case() { # NAME FILE CASE
   "$verify" run --backend "mutant:$1" --jobs 1 --no-progress -q --cases "cases/$2.json" --filter "^$3\$"
 }
-is_killed() { # NAME FILE CASE: by a mismatch; one that does not run at all fails too, with another code
+is_killed() { # NAME FILE CASE: by a mismatch; one that does not run at all also fails, with another code
   local status=0
   one_case "$@" >"$FA_MUTANT_DIR/out" 2>&1 || status=$?
   [ $status = 1 ]
@@ -48,7 +48,7 @@ if is_killed no_such_mutant kvcache page_append_crosses || is_killed unchanged k
   exit 1
 fi
 
-# What follows a comma is the host backend's.
+# The text after a comma is an argument of the host backend.
 one_case unchanged,shared=99 flex mod_noop
 status=0
 one_case unchanged,nonsense flex mod_noop 2>"$FA_MUTANT_DIR/err" || status=$?

@@ -17,7 +17,7 @@ FIELD = re.compile(rf" ({'|'.join(FIELDS)})=")
 
 
 def parse_line(line):
-    """{field: value} of a line; what stands in front of the first field is its "name"."""
+    """{field: value} of a line; the text before the first field is its "name"."""
     head, *rest = FIELD.split(line)
     return {"name": head.strip(), **dict(zip(rest[::2], rest[1::2]))}
 
@@ -46,7 +46,7 @@ def read(path, renames, ignored):
 
 
 def kind_of_difference(old, new):
-    """What differs between two plans of a case, in words; "" nothing."""
+    """Differences between two plans of a case, in words; "": none."""
     if len(old) != len(new):
         return "number of launches"
     kinds = {("launch " if i else "case ") + key

@@ -3,12 +3,13 @@
  *
  *   plan_dump [--full] [--filter TEXT] SUBJECT CASES.json...
  *
- * SUBJECT: host or host:ARGUMENT; or cuda, the device that is not there (fake_cuda.h): an H100, unless
- * cuda:sm_80,processors=108,shared=163 or the like says what else; cuda:off has no kernels for sm_90a.
- * --filter: only cases with TEXT in their name. A line for each case, and below it one for each launch.
- * Parameters are printed as their number of bytes and a hash, with --full word by word (plan_params.h). The
- * text is the same in every run. Nothing is computed, and float inputs are left unfilled: no plan depends on
- * their values. */
+ * SUBJECT: host or host:ARGUMENT; or cuda, a fake device (fake_cuda.h), which is an H100 unless the argument
+ * says otherwise (cuda:sm_80,processors=108,shared=163); cuda:off has no kernels for sm_90a. --filter: only
+ * cases with TEXT in their name.
+ *
+ * Prints a line for each case, and below it one for each launch. Parameters are printed as their number of
+ * bytes and a hash, with --full word by word (plan_params.h). The text is the same in every run. Nothing is
+ * computed, and float inputs are left unfilled, because no plan depends on their values. */
 #include "tests/plans/dump.h"
 #include "cases/codec/file.h"
 
@@ -22,7 +23,7 @@
 
 static bool full;
 static const char *filter = "";
-static FILE *text; /* of the launches of the case that runs */
+static FILE *text; /* of the launches of the current case */
 static int n_launches;
 static long n_cases, n_all_launches;
 
@@ -132,7 +133,7 @@ static uint64_t profile_hash(const fa_profile *p) {
   return hash_of(numbers, sizeof numbers);
 }
 
-/* As run_case.c runs a case for the first time. */
+/* Like the first run in run_case.c. */
 static void run(const subject *s, const fa_case *c, unsigned passes, fa_outcome *out) {
   fa_tensors t;
   fa_error err = {""};
@@ -178,7 +179,7 @@ static void open_subject(subject *s) {
     fprintf(stderr, "plan_dump: %s\n", err.text);
     exit(2);
   }
-  s->backend->describe(s->self, &info); /* only then is a device asked what it is */
+  s->backend->describe(s->self, &info); /* only then does the backend query the device */
   if (info.usable) return;
   fprintf(stderr, "plan_dump: %s\n", info.why_not);
   exit(2);

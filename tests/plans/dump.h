@@ -1,5 +1,5 @@
-/* What the parts of plan_dump share: tests/plans/dump.c has the program and the host's launches,
- * tests/plans/dump_cuda.c those of a device that is not there. */
+/* Shared by the parts of plan_dump: tests/plans/dump.c has the program and the host's launches,
+ * tests/plans/dump_cuda.c those of the fake device. */
 #ifndef FA_TESTS_PLANS_DUMP_H
 #define FA_TESTS_PLANS_DUMP_H
 
@@ -9,24 +9,25 @@
 typedef struct plan_launch {
   const char *kernel;
   const char
-      *unit; /* what of its source is compiled at run time; "": it was ahead of time, NULL: no device */
+      *unit; /* the part of its source compiled at run time; "": compiled ahead of time, NULL: no device */
   unsigned grid[3], block[3], cluster;
   size_t shared_bytes;
-  bool overlaps; /* it may begin before the one before has ended */
+  bool overlaps; /* it may start before the previous one has ended */
   const void *params;
-  const char *writes; /* places that it may write to, NULL: not known */
+  const char *writes; /* memory that it may write to, NULL: unknown */
   plan_places places;
 } plan_launch;
 
-/* Prints the launch in place of making it. */
+/* Prints the launch instead of making it. */
 void plan_launched(const plan_launch *l);
 
-/* Puts the device in place of the driver. words: "sm_80,processors=108,shared=163,off", any of them or NULL.
- * Returns false where it does not understand them. */
+/* Replaces the driver by the fake device. words: "sm_80,processors=108,shared=163,off", any of them or NULL.
+ * Returns false if it does not understand them. */
 bool plan_cuda_start(const char *words);
-/* The first rule of the driver's that was broken since, or "". */
+/* The first violation of the driver's rules since then, or "". */
 const char *plan_cuda_misuse(void);
-/* True once so much memory is held that the backend should be opened anew: it is cleared for every case. */
+/* True once so much memory is in use that the backend should be opened anew: all of it is cleared for every
+ * case. */
 bool plan_cuda_is_large(void);
 
 #endif

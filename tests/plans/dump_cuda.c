@@ -1,4 +1,4 @@
-/* The fake driver, whose kernels are all there are asked for, of any name, and none of which runs. */
+/* The fake driver, with kernels of any name, none of which runs. */
 #include "tests/plans/dump.h"
 
 #include "gpu/cuda_backend/memory.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Never given back: the tables of the library under test point to them. */
+/* Never freed: the tables of the library under test point to them. */
 typedef struct library {
   struct library *next;
   char unit[300];
@@ -23,7 +23,7 @@ static library *libraries;
 static kernel *kernels;
 
 static int n_processors;
-static plan_places places; /* of the tensors that were copied up last */
+static plan_places places; /* of the tensors last copied to the device */
 static char misuse[200];
 
 /* ---- where tensors are ---- */
@@ -58,7 +58,7 @@ static CUresult get_attribute(int *value, CUdevice_attribute a, CUdevice d) {
   return code;
 }
 
-/* Code of the fake compiler is what of a source it was asked for; other code is that of the build. */
+/* Code of the fake compiler is the name of what was compiled; other code is the build's. */
 static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *a, void **b, unsigned c,
                              CUlibraryOption *d, void **e, unsigned f) {
   (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
@@ -94,7 +94,7 @@ static CUresult set_attribute(CUfunction_attribute a, int value, CUkernel k, CUd
   return CUDA_SUCCESS;
 }
 
-/* The fake driver says otherwise, and then no kernel gets a counter. */
+/* The fake driver answers otherwise, and then no kernel gets a counter. */
 static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *out) {
   (void)stream;
   *out = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -168,7 +168,7 @@ bool plan_cuda_start(const char *words) {
   fake.memory_bytes = (size_t)80 << 30;
   if (!read_words(words, &off)) return false;
   setenv("FA_HOPPER", off ? "off" : "auto", 1);
-  setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* what is made here is for nobody else */
+  setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* nobody else can use what is made here */
   driver = *fake_cuda_driver();
   driver.cuDeviceGetAttribute = get_attribute;
   driver.cuLibraryLoadData = library_load;

@@ -28,7 +28,7 @@ typedef union any_params {
   fa_cache_append_params append;
 } any_params;
 
-/* ---- what stands in a struct and means nothing ---- */
+/* ---- meaningless parts of a struct ---- */
 
 #ifdef __has_builtin
 #if __has_builtin(__builtin_clear_padding)
@@ -36,7 +36,7 @@ typedef union any_params {
 #endif
 #endif
 #ifndef CLEAR_PADDING
-#define CLEAR_PADDING(p) ((void)(p)) /* it shows, should the planner leave it as it was in memory */
+#define CLEAR_PADDING(p) ((void)(p)) /* reveals a field that the planner leaves unset */
 #endif
 
 static void clear_forward(any_params *p) {
@@ -48,7 +48,7 @@ static void clear_backward(any_params *p) {
 static void clear_memeff_backward(any_params *p) {
   CLEAR_PADDING(&p->memeff_backward);
 }
-/* Counters are dealt out in turn; whether there is one is the plan's. */
+/* Counters are assigned in turn; the plan only decides whether there is one. */
 static void clear_hopper(any_params *p) {
   CLEAR_PADDING(&p->hopper);
   if (p->hopper.tiles.counter > 0) p->hopper.tiles.counter = 0;
@@ -69,7 +69,7 @@ static void clear_append(any_params *p) {
   CLEAR_PADDING(&p->append);
 }
 
-/* ---- which kernel takes what ---- */
+/* ---- parameter struct of each kernel ---- */
 
 typedef struct taken {
   const char *kernel; /* the beginning of its name */
@@ -108,7 +108,7 @@ size_t plan_params_bytes(const char *kernel) {
 
 /* ---- text ---- */
 
-/* Pointers lie in the memory itself or, where a tensor is empty or begins before it, in its guards. */
+/* Pointers point into the memory itself or, if a tensor is empty or starts before it, into its guards. */
 static const plan_place *place_of(const char *p, const plan_places *places) {
   for (int i = 0; i < places->n; ++i) {
     const plan_place *x = &places->v[i];
@@ -117,7 +117,7 @@ static const plan_place *place_of(const char *p, const plan_places *places) {
   return NULL;
 }
 
-/* Numbers of a few bits are no addresses, and neither are two of them side by side but by a rare chance. */
+/* Small numbers are not addresses, and two of them in one word rarely look like one. */
 static bool is_memory(uint64_t word) {
   const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
   if (word >> 32 == 0 || word >> 47 != 0) return false;

@@ -17,12 +17,12 @@ typedef struct plan_places {
   int n;
 } plan_places;
 
-/* The bytes of what this kernel takes, or 0: the name is not known. */
+/* Size of this kernel's parameters, or 0: unknown name. */
 size_t plan_params_bytes(const char *kernel);
 
-/* One line per 8 bytes: what stands there in hex, or the place that it points into and the offset ("q+0"),
- * or "ptr" for any other address. Padding, what a tensor's map has beyond its box, and the number of a
- * counter of tiles are printed as zeros: no two runs have the same there. The kernel is known. */
+/* One line per 8 bytes: the value in hex, the memory that it points into with the offset ("q+0"), or "ptr"
+ * for any other address. Padding, the unused part of a tensor map and the number of a tile counter are
+ * printed as zeros, because they differ between runs. The kernel must be known. */
 void plan_params_print(FILE *out, const char *kernel, const void *params, const plan_places *places);
 
 #endif

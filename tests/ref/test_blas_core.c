@@ -1,5 +1,5 @@
-/* OpenBLAS starts with kernels that fit the processor: a bad choice is replaced by one restart, never more.
- */
+/* OpenBLAS starts with kernels that fit the processor: a bad choice is corrected by one restart, never
+ * more. */
 #include "ref/math/blas.h"
 #include "tests/support/check.h"
 
@@ -7,8 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs this program again with a core type forced on it; exit code: bit 0 generic at the end, bit 1
- * restarted. */
+/* Runs this program again with the given core type; exit code: bit 0 generic at the end, bit 1 restarted. */
 static int child(const char *program, const char *core, const char *keep) {
   pid_t pid = fork();
   if (pid == 0) {
@@ -46,9 +45,9 @@ int main(int argc, char **argv) {
   if (!__builtin_cpu_supports("avx2")) return check_done();
   CHECK(!fa_blas_core_is_generic());
   CHECK(child(argv[0], NULL, NULL) == 0);
-  /* What the library chooses on a processor that it does not know, kept when the user says so. */
+  /* The library's choice on a processor that it does not know, kept if the user says so. */
   int forced = child(argv[0], "PRESCOTT", NULL);
-  CHECK(forced == 1); /* a core type in the environment is somebody's choice: it stands, and nothing loops */
+  CHECK(forced == 1); /* a core type in the environment is deliberate: it is kept, and nothing loops */
 #endif
   return check_done();
 }

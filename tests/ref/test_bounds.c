@@ -1,4 +1,4 @@
-/* The bounds hold for a float32 kernel of every kind, come close to what it does, and see small faults. */
+/* The bounds hold for a float32 kernel of every kind, are close to its errors, and reveal small faults. */
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
 #include "ref/reference.h"
@@ -21,7 +21,7 @@ static const fa_want *want_of(const run *r, fa_tensor_id id) {
   return &r->want[id == FA_T_O || id == FA_T_LSE ? 0 : 1].t[id];
 }
 
-/* Largest err / bound of one output; inf where a bound of 0 is missed or a class differs. */
+/* Largest err / bound of one output; inf if an error exceeds a bound of 0 or a class differs. */
 static double worst_ratio(const run *r, fa_tensor_id id) {
   const fa_want *w = want_of(r, id);
   double worst = 0;
@@ -43,7 +43,7 @@ static void run_free(run *r) {
   fa_case_free(&r->c);
 }
 
-/* ref-f32 runs the case after `fault` changed the problem; the reference judges the unchanged one. */
+/* ref-f32 runs the case after `fault` changed the problem; the reference judges the original. */
 static void run_case(const char *json, void (*fault)(fa_problem *p), bool end_to_end, run *r) {
   const fa_backend *f32 = &fa_backend_ref_f32;
   fa_error err = {""};
@@ -82,7 +82,7 @@ static void holds(const char *json) {
   }
 }
 
-/* A 16-bit kernel's largest error is a good part of its bound: the bound is no blank cheque. */
+/* A 16-bit kernel's largest error is a good part of its bound, so the bound is not too wide. */
 static void close_to(const char *json, double least) {
   run r;
   run_case(json, NULL, false, &r);
@@ -111,7 +111,7 @@ static void sees(const char *json, void (*fault)(fa_problem *p), fa_tensor_id id
   run_free(&r);
 }
 
-/* One element of each output, a few bounds off. */
+/* One element of each output, wrong by a few bounds. */
 static void sees_planted(const char *json) {
   run r;
   run_case(json, NULL, false, &r);
@@ -126,7 +126,7 @@ static void sees_planted(const char *json) {
   run_free(&r);
 }
 
-/* Rows that see nothing, keys that nobody sees: bound exactly 0. */
+/* Fully masked rows, and keys that no row sees: the bound is exactly 0. */
 static void zero_is_exact(void) {
   run r;
   run_case("{\"seqlen_q\":40,\"seqlen_k\":24,\"mask\":{\"type\":\"window\",\"left\":0,\"right\":0},\"leftpad_"

@@ -1,4 +1,4 @@
-/* One element at a time: what the comparison accepts, what it finds, and under which name. */
+/* One element at a time: what the comparison accepts, what it finds, and how it names it. */
 #include "tests/support/compare_fixture.h"
 
 static const int64_t shape[] = {2, 9, 3, 8};
@@ -56,7 +56,7 @@ static void test_classes(fa_dtype dtype) {
     const fa_verdict *v = fixture_compare(&f);
     CHECK(v->fail && v->bad == 1 && v->class_bad == 1 && v->unwritten == 0);
     CHECK(is_at(&v->worst[0]) && v->worst[0].class_bad && isinf(v->worst_ratio));
-    /* wanted infinite: only the same one will do */
+    /* infinity is expected: only the same infinity is right */
     f.w.value[AT] = -INFINITY;
     f.w.quant[AT] = f.w.accum[AT] = 0;
     v = fixture_compare(&f);
@@ -70,7 +70,7 @@ static void test_classes(fa_dtype dtype) {
   f.w.value[AT] = INFINITY;
   const fa_verdict *v = fixture_compare(&f); /* finite where infinity is wanted */
   CHECK(v->fail && v->class_bad == 1 && is_at(&v->worst[0]));
-  f.w.quant[AT] = NAN; /* a bound that is no number accepts nothing */
+  f.w.quant[AT] = NAN; /* a NaN bound accepts nothing */
   f.w.value[AT] = fixture_get(&f, AT);
   v = fixture_compare(&f);
   CHECK(v->fail && v->bad == 1);
@@ -81,7 +81,7 @@ static void test_unwritten(fa_dtype dtype) {
   fixture f = make(dtype);
   fa_tensors_poison(&f.set, FA_T_O, FA_POISON_A);
   for (int64_t e = 0; e < N - 5; ++e) fixture_set(&f, e, f.w.value[e]);
-  fixture_set(&f, N - 1, NAN); /* a NaN that somebody did write */
+  fixture_set(&f, N - 1, NAN); /* a NaN that was written */
   const fa_verdict *v = fixture_compare(&f);
   CHECK_MSG(v->fail && v->bad == 5 && v->class_bad == 5 && v->unwritten == 4, "%lld",
             (long long)v->unwritten);
@@ -94,7 +94,7 @@ static void test_zeros(void) {
   f.w.value[AT] = f.w.quant[AT] = f.w.accum[AT] = 0;
   fixture_set(&f, AT, -0.0);
   CHECK(!fixture_compare(&f)->fail);
-  fixture_set(&f, AT, 0x1p-24); /* the smallest number there is */
+  fixture_set(&f, AT, 0x1p-24); /* the smallest subnormal */
   const fa_verdict *v = fixture_compare(&f);
   CHECK(v->fail && v->bad == 1 && isinf(v->worst_ratio) && !v->worst[0].class_bad && is_at(&v->worst[0]));
   fixture_free(&f);
@@ -137,7 +137,7 @@ static void test_overflow(void) {
   fixture_free(&f);
 }
 
-/* More bad elements than places: the worst are kept, in order, NaN before all. */
+/* More bad elements than places: the worst are kept, in order, NaN first. */
 static void test_worst_order(void) {
   fixture f = make(FA_F32);
   for (int k = 0; k < 20; ++k) fixture_set(&f, 10 * k + 3, f.w.value[10 * k + 3] + 1 + (k * 7) % 20);
@@ -176,7 +176,7 @@ static void test_strides_and_errors(void) {
   fixture_free(&f);
 }
 
-/* P_DEBUG: only the sign bit speaks. DROPOUT_KEEP: 0 or 1. NaN wants are not compared. */
+/* P_DEBUG: only the sign bit counts. DROPOUT_KEEP: 0 or 1. NaN wants are not compared. */
 static void test_keep_masks(void) {
   const fa_tensor_id ids[] = {FA_T_P_DEBUG, FA_T_DROPOUT_KEEP};
   for (int k = 0; k < 2; ++k) {

@@ -1,5 +1,5 @@
 /* The judge with the reference's real bounds: a perfect kernel passes, and a perfect kernel for a slightly
- * different problem does not. "Perfect" means exact values rounded once to the output's type. */
+ * different problem fails. "Perfect" means exact values rounded once to the output's type. */
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "ref/compare/verdict.h"
@@ -19,7 +19,7 @@ typedef struct trial {
 static const fa_tensor_id forward_ids[] = {FA_T_O, FA_T_LSE};
 static const fa_tensor_id backward_ids[] = {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
 
-/* Values of some problem into the outputs. */
+/* Stores the values of some problem in the outputs. */
 static void store(fa_tensors *set, const fa_wants *wants, const fa_tensor_id *ids, int n) {
   for (int k = 0; k < n; ++k) {
     const fa_want *w = &wants->t[ids[k]];
@@ -136,7 +136,7 @@ static const scene scenes[] = {scene_plain,   scene_causal, scene_window, scene_
                                scene_dropout, scene_bias,   scene_alibi};
 enum { N_SCENES = sizeof scenes / sizeof *scenes };
 
-/* ---- mutants: what the kernel computes instead, as a change to the problem or to what it reads ---- */
+/* ---- mutants: what the kernel computes instead, as a change of the problem or of what it reads ---- */
 
 typedef void (*mutation)(fa_problem *p, fa_tensors *in);
 #define UNUSED(x) ((void)(x))
@@ -229,7 +229,7 @@ static void v_of_other_head(fa_problem *p, fa_tensors *in) {
 static void v_of_sequence_0(fa_problem *p, fa_tensors *in) {
   UNUSED(p), in->t[FA_T_V].stride[0] = 0;
 }
-static void last_key_twice(fa_problem *p, fa_tensors *in) { /* an index clamped one early */
+static void last_key_twice(fa_problem *p, fa_tensors *in) { /* an index clamped one too early */
   for (int k = FA_T_K; k <= FA_T_V; ++k)
     for (int64_t e = 0; e < p->batch * p->heads_kv * p->head_dim; ++e) {
       const int64_t d = e % p->head_dim, h = e / p->head_dim % p->heads_kv, b = e / p->head_dim / p->heads_kv;

@@ -1,5 +1,5 @@
-/* The check of the check: inflated bounds must be called vacuous and sound ones must not, trivially wrong
- * answers that happen to be right must pass, and the statistics must see what no single element shows. */
+/* The check of the check: inflated bounds must be reported as vacuous and sound ones not, trivial answers
+ * that happen to be right must pass, and the statistics must notice what no single element shows. */
 #include "cases/recipe/case.h"
 #include "cases/base/rng.h"
 #include "ref/compare/verdict.h"
@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A want made from the slow reference: bound = factor times the largest value of the row, which is the scale.
- */
+/* A want made from the slow reference: bound = factor times the largest value of the row, which is the
+ * scale. */
 static fa_want want_of(const fa_tensor *like, const slow_array *slow, double factor) {
   fa_want w = {.dtype = like->dtype, .rank = like->rank, .n = slow->n};
   memcpy(w.shape, like->shape, sizeof w.shape);
@@ -71,7 +71,7 @@ static void scene_free(scene *s) {
   fa_case_free(&s->c);
 }
 
-/* Hands in the right values, or zeros. */
+/* Judges the right values, or zeros. */
 static fa_verdict judge(scene *s, fa_tensor_id id, const fa_want *w, bool zeros) {
   const fa_compare_options opt = {.poison = FA_POISON_A};
   fa_verdict v;
@@ -96,7 +96,7 @@ static void expect(scene *s, fa_tensor_id id, double factor, const char *vacuous
   want_free(&w);
 }
 
-/* Bounds that are wide enough for nothing to matter. */
+/* Bounds so wide that nothing matters. */
 static void test_inflated(void) {
   static const fa_tensor_id ids[] = {FA_T_O, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
   scene s;
@@ -127,7 +127,7 @@ static void test_batch(void) {
   scene_free(&s);
 }
 
-/* Answers that look trivial and are right. */
+/* Answers that look trivial but are right. */
 static void test_legitimate(void) {
   scene s;
   scene_init(&s); /* one visible key: O is V's row, dQ and dK are 0 */
@@ -168,8 +168,8 @@ static void test_legitimate(void) {
   scene_free(&s);
 }
 
-/* q = 0: O is the mean of the visible V. The want is moved by 1 %, the bound is 2 %: the mean passes, and is
- * not right. It does so only if the check finds the right values in every kind of storage. */
+/* q = 0: O is the mean of the visible V. The want is shifted by 1 %, the bound is 2 %: the mean passes and is
+ * not right. The check notices that only if it finds the right values in every kind of storage. */
 static void expect_mean(scene *s, const char *what) {
   fa_case_set_fill(&s->c, FA_FILL_V_OFFSET);
   s->c.fill[FA_T_Q] = FA_FILL_ZERO;
@@ -191,7 +191,7 @@ static void test_mean(void) {
   expect_mean(&s, "plain");
   scene_init(&s);
   s.c.problem.mask.type = FA_MASK_CAUSAL;
-  s.c.problem.seqlen_q = 30; /* with empty rows */
+  s.c.problem.seqlen_q = 30; /* with fully masked rows */
   expect_mean(&s, "causal");
   scene_init(&s);
   fa_problem_set_family(&s.c.problem, FA_MEMEFF);
@@ -223,13 +223,13 @@ static void test_mean(void) {
 
 /* ---- second tier ---- */
 
-/* Rows of 64 elements of O: what they should be, and what they are. */
+/* Rows of 64 elements of O: the expected and the actual values. */
 typedef struct rows {
   fa_dtype dtype;
   const char *profile;
   int64_t n;
   double quant, noise;
-  double offset, (*round)(double x); /* a normal number on top of it, rounded; or, without round, */
+  double offset, (*round)(double x); /* a normal number added to it, rounded; or, without round, */
   double (*error)(int64_t e);        /* 0, and an error in units of sigma */
 } rows;
 
@@ -256,7 +256,7 @@ static fa_verdict judge_rows(const rows *x) {
   }
   fa_verdict v;
   REQUIRE(fa_compare_tensor(FA_T_O, &p, &set, &w, &set.t[FA_T_O], &opt, &v, NULL) == FA_OK);
-  CHECK_MSG(v.bad == 0, "%lld bad", (long long)v.bad); /* no element by itself is wrong */
+  CHECK_MSG(v.bad == 0, "%lld bad", (long long)v.bad); /* no single element is wrong */
   fa_tensors_free(&set);
   want_free(&w);
   fa_problem_free(&p);
@@ -321,16 +321,16 @@ static double one_sided(int64_t e) {
   return by_row(e) / 4 - 0.8;
 }
 
-/* What errors have in common decides how much their mean says. */
+/* What errors have in common determines how much their mean says. */
 static void test_errors_in_common(void) {
   fa_verdict v = judge_errors(4, 1, 128, alone);
   CHECK_MSG(!v.stat_bad && v.n_stat == 128 * 64, "rms %g bias %g", v.rms, v.bias);
   v = judge_errors(4, 1, 128, everywhere);
   CHECK_MSG(v.stat_bad && strstr(v.stat_why, "bias") != NULL, "rms %g bias %g", v.rms, v.bias);
-  /* One rounding to an element: the next row may round the same number. Nothing left to judge. */
+  /* One rounding per element: the next row may round the same number. Nothing is left to judge. */
   v = judge_errors(1, 1, 128, everywhere);
   CHECK_MSG(!v.stat_bad && v.n_stat == 0, "rms %g bias %g over %lld", v.rms, v.bias, (long long)v.n_stat);
-  /* Elements are many, rows few: this mean is what chance gives. */
+  /* Many elements but few rows: such a mean is possible by chance. */
   v = judge_errors(4, 1, 70, by_row);
   CHECK_MSG(!v.stat_bad && v.n_stat == 70 * 64, "rms %g bias %g", v.rms, v.bias);
   v = judge_errors(4, 1, 70, one_sided);

@@ -1,4 +1,4 @@
-/* Planted patterns of bad elements, and the sentence that must come out for each. */
+/* Planted patterns of bad elements, and the expected sentence for each. */
 #include "tests/support/compare_fixture.h"
 
 /* Coordinates as in the sentence; for variable length b and q come from the token. */
@@ -140,7 +140,7 @@ static fixture make(const planted *c) {
   const bool lse = c->id == FA_T_LSE;
   fixture_make(&f, c->id, FA_F32, c->varlen ? (lse ? 2 : 3) : (lse ? 3 : 4),
                c->varlen ? (lse ? packed_lse : packed) : (lse ? dense_lse : dense));
-  free(f.w.scale); /* no vacuity check: there are no inputs */
+  free(f.w.scale); /* no vacuity check, because there are no inputs */
   f.w.scale = NULL;
   return f;
 }

@@ -24,7 +24,7 @@ static void generator_words(void) {
     fa_ref_philox(table[n].seed, table[n].rounds + 1, table[n].counter, other);
     for (int k = 0; k < 4; ++k) {
       CHECK_MSG(got[k] == table[n].want[k], "row %zu word %d: %08x", n, k, got[k]);
-      CHECK(other[k] != table[n].want[k]); /* a round more is seen */
+      CHECK(other[k] != table[n].want[k]); /* an extra round is noticed */
     }
   }
 }
@@ -66,7 +66,7 @@ static double kept_fraction(fa_family family, double drop) {
   return (double)kept / (2 * 128 * 128);
 }
 
-/* Elements of a row that differ from those that are asked for one by one, di rows further down. */
+/* Elements of a row that differ from those computed one by one, di rows further down. */
 static int row_differs(fa_family family, int64_t i, int64_t j0, int64_t n, int64_t di) {
   fa_problem p;
   double z[300];

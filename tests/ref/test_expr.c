@@ -1,5 +1,5 @@
 /* The judge's evaluation of expressions: known values, float32 within its bounds, derivatives against
- * differences and against the kernels' symbolic ones, and what happens where an expression has no value. */
+ * differences and against the kernels' symbolic ones, and expressions without a value. */
 #include "gpu/expr/diff.h"
 #include "gpu/ref_f32/expr.h"
 #include "ref/mods/expr.h"
@@ -35,7 +35,7 @@ typedef struct known {
   char why[256];
 } known;
 
-static bool fast; /* for at(): the device's approximations are allowed */
+static bool fast; /* for at(): allow the device's approximations */
 
 /* One pair: b 1, h 2, q_idx 5, kv_idx 3, of 10 x 20. */
 static known at(const char *text, fa_expr_kind kind, double score, float error) {
@@ -101,7 +101,7 @@ static void test_values(void) {
   value("table[h, q_idx]", -1.5);
   value("table[h][q_idx] * one", -6);
   value("doc[q_idx + kv_idx] + 1", 3);
-  value("h >= 0 || slopes[99] > 0", 1); /* what decides alone leaves the other side unevaluated */
+  value("h >= 0 || slopes[99] > 0", 1); /* if one side decides alone, the other is not evaluated */
   value("h < 0 && slopes[99] > 0", 0);
   value("h == 2 ? score : log(-1.0)", 0.5);
 }
@@ -146,7 +146,7 @@ static void test_kinks(void) {
   derivative("floor(score)", 2, 0);
   derivative("floor(score) * score", 2.5, 2);
   derivative("score > 0.0 ? score : 0.1 * score", 0, (double)0.1f);
-  derivative("score > 0.0 ? sqrt(score) : 0.0", 0, 0); /* the other branch's infinity is not seen */
+  derivative("score > 0.0 ? sqrt(score) : 0.0", 0, 0); /* the other branch's infinity has no effect */
   derivative("sqrt(score)", 0, NAN);
   derivative("abs(sqrt(score))", 0, NAN); /* 0 times infinity */
   derivative("q_idx >= kv_idx ? score : -inf", 1, 1);
@@ -177,7 +177,7 @@ static void test_unsure(void) {
 
 typedef struct random_row {
   double score[N];
-  float error[N], got[N]; /* got: what the f32 side is given, within error of score */
+  float error[N], got[N]; /* got: the input of the f32 side, within error of score */
   fa_ref_pairs want_pairs;
   fa_f32_pairs got_pairs;
 } random_row;
@@ -216,7 +216,7 @@ static void check_close(const char *text, double got, double want, double bound,
   if (bound > 0 && err / bound > *worst) *worst = err / bound;
 }
 
-/* float32 (with its symbolic derivatives) against the bounds; false: the lane is not judged. */
+/* Compares float32 (with its symbolic derivatives) with the bounds; false: the lane is not judged. */
 static void compare_row(const char *text, const fa_ref_expr *x, const fa_f32_expr *y,
                         const fa_expr_gradient *g, tally *t) {
   const int root = x->e->root;
@@ -294,7 +294,7 @@ static void test_random(bool mild, int rounds) {
   CHECK(t.worst > 0.05 && t.worst_slope > 0.05);
 }
 
-/* Rows at once give what lane by lane gives, bit for bit. */
+/* Evaluating whole rows gives the same bits as lane by lane. */
 static void test_rows(void) {
   fa_rng r = fa_rng_make(24, 0);
   for (int round = 0; round < 1500; ++round) {
@@ -306,7 +306,7 @@ static void test_rows(void) {
     if (!parse(text, FA_EXPR_SCORE_MOD, &e)) return;
     REQUIRE(fa_ref_expr_init(&rows, &e, &buffers, NULL) == FA_OK);
     REQUIRE(fa_ref_expr_init(&lanes, &e, &buffers, NULL) == FA_OK);
-    memset(lanes.uniform, 1, (size_t)e.n); /* one lane at a time, nothing at once */
+    memset(lanes.uniform, 1, (size_t)e.n); /* one lane at a time, no whole rows */
     random_row_make(&r, &row);
     fa_ref_expr_eval(&rows, &row.want_pairs);
     for (int lane = 0; lane < N; ++lane) {
@@ -330,8 +330,8 @@ static void test_rows(void) {
   }
 }
 
-/* What a device's approximations are off by at most, as documented, is granted where they are allowed, in
- * value and derivative; without, far less is. */
+/* The documented maximum errors of a device's approximations are within the bounds if they are allowed, in
+ * value and derivative; otherwise the bounds are much smaller. */
 static void test_fast_functions(void) {
   static const struct {
     const char *text;
@@ -353,14 +353,14 @@ static void test_fast_functions(void) {
       CHECK_MSG(k.v == accurate.v && k.e >= need, "%s at %g: %g, %g needed", off[n].text, x, k.e, need);
       CHECK_MSG(n > 3 || fabs(k.v) > 0.2 || accurate.e < need / 2, "%s at %g: %g", off[n].text, x,
                 accurate.e);
-      /* tanh: 1 - y y, of y's own error; sin, cos: the other one's */
+      /* tanh: 1 - y y, with y's own error; sin, cos: each other's */
       const double by = off[n].derivative * (n == 0 ? 2 * k.v * k.v : 1);
       CHECK_MSG(k.derivative_e >= by, "%s at %g: derivative %g, %g needed", off[n].text, x, k.derivative_e, by);
     }
   fast = false;
 }
 
-/* Central differences in double; lanes near a kink (within the step) are left out. */
+/* Central differences in double; skips lanes near a kink (within the step). */
 static void test_differences(void) {
   fa_rng r = fa_rng_make(23, 0);
   const double h = 1e-6;

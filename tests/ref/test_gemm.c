@@ -1,5 +1,4 @@
-/* The products for AVX-512 give the library's bits, with what a mask leaves out too; on other processors
- * nothing goes by them. */
+/* The products for AVX-512 give the library's bits, also with spans; other processors do not use them. */
 #include "ref/math/blas.h"
 
 #include "tests/support/check.h"
@@ -47,7 +46,7 @@ static void one_product(int m, int n, int k, bool turned, double alpha, double b
   CHECK_MSG(memcmp(c32, d32, elements * sizeof *c32) == 0, "f32 %d %d %d turned %d", m, n, k, turned);
 }
 
-/* Kernels of the library for these processors: others may add in another order. */
+/* The library uses its kernels for these processors; others may add in another order. */
 static bool library_is_alike(void) {
   return strcasecmp(fa_blas_core(), "SkylakeX") == 0 || strcasecmp(fa_blas_core(), "Cooperlake") == 0 ||
          strcasecmp(fa_blas_core(), "SapphireRapids") == 0;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The reference still computes what tests/golden/reference holds, and a golden with one changed byte is noticed.
-# To renew after a change that is meant: fa-verify golden write tests/golden/reference --cases tests/golden/reference.json
+# To renew after an intended change:
+#   fa-verify golden write tests/golden/reference --cases tests/golden/reference.json
 # usage: test_golden.sh FA_VERIFY
 set -euo pipefail
 fa_verify=$1

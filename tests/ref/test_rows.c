@@ -1,5 +1,5 @@
 /* The row loops that replace element-wise code: the same verdicts, statistics and values, from every
- * instruction set this processor has, bit for bit. */
+ * instruction set of this processor, bit for bit. */
 #include "cases/base/bits.h"
 #include "cases/base/dtype.h"
 #include "cases/base/rng.h"
@@ -37,7 +37,7 @@ typedef struct data {
   float quant[N], accum[N], noise[N];
 } data;
 
-/* Errors from none to a little more than allowed; tiny, zero, huge and infinite values among them. */
+/* Errors from none to slightly more than allowed; tiny, zero, huge and infinite values among them. */
 static void make(data *d, uint64_t seed, fa_dtype type, bool bad) {
   fa_rng r = fa_rng_make(seed, 1);
   for (int j = 0; j < N; ++j) {

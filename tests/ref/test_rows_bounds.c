@@ -1,4 +1,4 @@
-/* The row loops that make bounds: from every instruction set the same bits, and what their headers say,
+/* The row loops that make bounds: the same bits from every instruction set, and what their headers say,
  * element by element. */
 #include "cases/base/rng.h"
 #include "ref/math/rows.h"
@@ -24,7 +24,7 @@ typedef struct data {
   float e[N], d[N], cap[N], cap_err[N];
 } data;
 
-/* Weights from 1 to far below every float, some of them 0. */
+/* P from 1 to far below every float, some of them 0. */
 static void make(data *t, uint64_t seed) {
   fa_rng r = fa_rng_make(seed, 3);
   for (int j = 0; j < N; ++j) {

@@ -1,5 +1,5 @@
-/* Is the oracle's oracle right? Its gradients against central differences of its own forward, its Philox
- * against the published test words, and answers that can be said without computing. */
+/* Is the oracle's oracle right? Checks its gradients against central differences of its own forward, its
+ * Philox against the published test words, and answers known without computing. */
 #include "tests/support/check.h"
 #include "tests/support/random_attention.h"
 #include "tests/support/slow_attention.h"
@@ -31,7 +31,7 @@ static void test_philox(void) {
 
 /* ---- gradients ---- */
 
-/* The same set in float64, so that an element can be moved by a small step. */
+/* The same set in float64, so that an element can be changed by a small step. */
 static void widen(const fa_tensors *from, fa_tensors *to) {
   *to = (fa_tensors){0};
   for (int id = 0; id < FA_T_COUNT; ++id) {
@@ -52,12 +52,12 @@ static long double dot(const fa_tensor *a, const slow_array *b) {
   for (int64_t e = 0; a->data != NULL && e < b->n; ++e) {
     int64_t at[FA_MAX_RANK];
     fa_tensor_unravel(a, e, at);
-    if (!isinf((double)b->value[e])) sum += fa_tensor_get(a, at) * b->value[e]; /* empty rows */
+    if (!isinf((double)b->value[e])) sum += fa_tensor_get(a, at) * b->value[e]; /* fully masked rows */
   }
   return sum;
 }
 
-/* The scalar whose gradient dO and dLSE ask for. */
+/* The scalar whose gradient dO and dLSE define. */
 static long double loss(const fa_problem *p, const fa_tensors *in) {
   slow_outputs out = {0};
   slow_forward(p, in, &out);
@@ -88,7 +88,7 @@ static void check_gradient(const fa_case *c, fa_tensors *in, fa_tensor_id id, co
     int64_t at[FA_MAX_RANK];
     fa_tensor_unravel(&in->t[id], e, at);
     const double x = fa_tensor_get(&in->t[id], at);
-    if (isnan(x)) CHECK(gradient->value[e] == 0); /* a hidden key: never read */
+    if (isnan(x)) CHECK(gradient->value[e] == 0); /* a masked key: never read */
     if (!isfinite(x)) continue;
     const long double want = central_difference(&c->problem, in, id, e), got = gradient->value[e];
     ++n_moved;
@@ -98,7 +98,7 @@ static void check_gradient(const fa_case *c, fa_tensors *in, fa_tensor_id id, co
   }
 }
 
-/* Conditional form, with the outputs it would have had anyway. */
+/* The conditional form, given the outputs that it would compute anyway. */
 static void check_given(const fa_problem *p, fa_tensors *in, const slow_outputs *plain) {
   const fa_tensor_id outputs[] = {FA_T_O, FA_T_LSE}, gradients[] = {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
   slow_outputs forward = {0}, given = {0};
@@ -185,7 +185,7 @@ static void test_known(void) {
     fa_tensor_set(&in.t[FA_T_Q], at, 0);
     fa_tensor_set(&in.t[FA_T_V], at, (double)(s * s));
   }
-  slow_forward(&c.problem, &in, &out); /* equal weights: means of 0 1 4 9, and log of the key count */
+  slow_forward(&c.problem, &in, &out); /* equal P: means of 0 1 4 9, and log of the number of keys */
   const double mean[] = {0, 0.5, 5.0 / 3, 3.5};
   for (int s = 0; s < 4; ++s) {
     CHECK(fabsl(out.t[FA_T_O].value[s] - (long double)mean[s]) < 1e-15L);

@@ -50,7 +50,7 @@ static void compare_threads(const char *json) {
     fa_wants_free(&f);
     fa_wants_free(&b);
   }
-  /* The comparison itself: one bit more in one gradient is seen. */
+  /* The comparison itself: one changed bit in one gradient is noticed. */
   fa_wants other = {0}, unused = {0};
   run(&c, &in, 2, &profile, &other, &unused);
   other.t[FA_T_O].value[other.t[FA_T_O].n / 2] += 0x1p-40;

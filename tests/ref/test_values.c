@@ -1,4 +1,4 @@
-/* The reference against the slow one: values, over random cases with every feature. */
+/* The values of the reference against those of the slow one, over random cases with every feature. */
 #include "cases/base/rng.h"
 #include "cases/data/build.h"
 #include "ref/engine/dropout.h"
@@ -12,8 +12,8 @@
 
 enum { N_CASES = 800, MIN_PER_FEATURE = 5 };
 
-/* Relative to the size of the terms behind an element (slow_array.mag): 1e-13 is 900 roundoffs of a double.
- */
+/* Relative to the size of the terms behind an element (slow_array.mag): 1e-13 is 900 roundoffs of a
+ * double. */
 static const double tolerance = 1e-13;
 
 typedef struct tally {
@@ -69,7 +69,7 @@ static void backward(uint64_t index, const char *form, const fa_case *c, const f
   fa_wants_free(&want);
 }
 
-/* Outputs of an imagined kernel: the right values, off by up to a percent and rounded. */
+/* Outputs of an imaginary kernel: the right values, off by up to a percent and rounded. */
 static void imagine_outputs(const slow_outputs *slow, fa_tensors *set) {
   const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE};
   for (int k = 0; k < 2; ++k)
@@ -82,7 +82,7 @@ static void imagine_outputs(const slow_outputs *slow, fa_tensors *set) {
     }
 }
 
-/* Keep masks: where they are compared, they are the slow scheme's. */
+/* Keep masks must equal the slow scheme's wherever they are compared. */
 static void compare_keep(const fa_case *c, const fa_want *w) {
   const fa_problem *p = &c->problem;
   int64_t bad = 0;
@@ -144,7 +144,7 @@ static void test_keep(void) {
   }
 }
 
-/* ---- the test itself: one thing changed in the problem that the reference gets must show ---- */
+/* ---- the test itself: one change in the problem given to the reference must show ---- */
 
 typedef bool (*change)(fa_problem *p); /* false: this case has nothing to change */
 
@@ -246,7 +246,7 @@ static void test_changes(void) {
     fa_tensors_free(&in);
     fa_case_free(&c);
   }
-  /* Not every case can show every change: hidden rows, saturated softmax, one visible key. */
+  /* Not every case can show every change: masked rows, saturated softmax, one visible key. */
   for (int k = 0; k < N_CHANGES; ++k)
     CHECK_MSG(tried[k] >= 3 && caught[k] >= 1 && caught[k] * 4 >= tried[k], "%s: caught %lld of %lld",
               changes[k].name, (long long)caught[k], (long long)tried[k]);

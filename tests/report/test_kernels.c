@@ -1,5 +1,5 @@
-/* Results counted by the kernel that computed them: as they come, in the report, read back from its file or
- * from the journal, and over several reports. */
+/* Results counted by the kernel that computed them: in a run, in the report, read back from its file or from
+ * the journal, and over several reports. */
 #include "report/journal_line.h"
 #include "report/json.h"
 #include "report/kernels.h"
@@ -27,7 +27,7 @@ static void make(fa_result *r, const char *name, fa_state state, const char *ker
   snprintf(r->backward_kernel, sizeof r->backward_kernel, "%s", backward);
 }
 
-/* What a run of these cases counts, straight or through the journal's lines. */
+/* The counts of a run of these cases, directly or through the journal's lines. */
 static void fill_report(fa_report *report, bool by_journal) {
   static const struct {
     const char *name;
@@ -74,7 +74,7 @@ static const char printed[] = "kernel all_in_one: passed:1 failed:0 skipped:0 er
                               "kernel no kernel named: passed:0 failed:0 skipped:1 error:1\n"
                               "tests:7 passed:3 failed:1 skipped:1 error:1 waived:1\n";
 
-/* From the first line that is about kernels on. */
+/* From the first line about kernels on. */
 static void expect_printed(const fa_summary *s, const char *want, const char *what) {
   const fa_line_style style = {.verbosity = 1};
   char *text = NULL;
@@ -150,7 +150,7 @@ static cJSON *merged(cJSON *a, cJSON *b) {
 }
 
 static void test_merge(void) {
-  /* Shards that overlap in "two"; what the reports say of themselves does not matter. */
+  /* Shards that overlap in "two"; the reports' own counts do not matter. */
   cJSON *all = merged(by_hand(CASE("one", "PASS", ",\"kernel\":\"k<1>\"") "," CASE(
                                   "two", "PASS", ",\"kernel\":\"k<2>\",\"backward_kernel\":\"kb\""),
                               2),
@@ -161,12 +161,12 @@ static void test_merge(void) {
   CHECK(number(all, "other", "passed") == 1 && number(all, "made_up", "passed") == -1);
   CHECK(cJSON_GetObjectItemCaseSensitive(all, "contradictions") == NULL);
   cJSON_Delete(all);
-  /* An older version names no kernel: the same result still is. */
+  /* An older version names no kernel: the results are still the same. */
   all = merged(by_hand(CASE("one", "PASS", ""), 1), by_hand(CASE("one", "PASS", ",\"kernel\":\"k<1>\""), 1));
   CHECK(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(all, "cases")) == 1);
   CHECK(number(all, FA_NO_KERNEL, "passed") == 1);
   cJSON_Delete(all);
-  /* Two kernels for one case: both count, and nobody is contradicted. */
+  /* Two kernels for one case: both count, and there is no contradiction. */
   all = merged(by_hand(CASE("one", "PASS", ",\"worst_ratio\":0.5,\"kernel\":\"k<1>\""), 1),
                by_hand(CASE("one", "PASS", ",\"worst_ratio\":0.75,\"kernel\":\"slow<1>\""), 1));
   CHECK(number(all, "k", "passed") == 1 && number(all, "slow", "passed") == 1);
@@ -179,7 +179,7 @@ static void test_merge(void) {
   cJSON_Delete(all);
 }
 
-/* A report of version 0.1 counts with one of today under today's names. */
+/* Results in a report of version 0.1 are added to those of today, under today's names. */
 static void test_old_names(void) {
   cJSON *all =
       merged(by_hand(CASE("one", "PASS", ",\"kernel\":\"kv_forward<f16,64,none,splits(2)>\"") "," CASE(
@@ -192,7 +192,7 @@ static void test_old_names(void) {
   cJSON_Delete(all);
 }
 
-/* A program behind exec: may say anything. */
+/* A program behind exec: may use any name. */
 static void test_hostile_names(void) {
   fa_kernel_counts c = {0};
   fa_result r;

@@ -1,5 +1,4 @@
-/* Reports as one: what stands in several of them stands in the merged one once, unless it says something else
- * there. */
+/* Merging reports: a result that is in several of them is once in the merged one, unless they differ. */
 #include "report/json.h"
 #include "tests/support/check.h"
 
@@ -9,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One case of a report in the making: "NAME=STATE:ratio", then words: seq=N (of the recipe), s=seconds. */
+/* Adds one case: "NAME=STATE:ratio", then words: seq=N (of the recipe), s=seconds. */
 static void add_result(fa_report *report, const char *text) {
   fa_result r;
   char name[32], state[32], recipe[128];
@@ -32,7 +31,7 @@ static void add_result(fa_report *report, const char *text) {
   fa_result_free(&r);
 }
 
-/* results: separated by commas. The report as it is read back from its file. */
+/* results: separated by commas. Returns the report as read back from its file. */
 static cJSON *report_of(const char *results, const char *device, double seconds) {
   const fa_report_pair host[] = {{NULL, NULL}};
   const fa_report_head head = {"1", "abc", "fa-verify run", "host", device, "", host};
@@ -127,7 +126,7 @@ static void test_contradictions(void) {
   cJSON *merged = merge(reports, 3);
   expect_list(merged, "cases", "one=PASS two=PASS three=PASS one=FAIL two=PASS one=PASS");
   expect_list(merged, "failures", "one=FAIL");
-  expect_count(merged, "total", 6); /* the third report's first is a's, its second nobody else has */
+  expect_count(merged, "total", 6); /* the third report shares its first result with a */
   expect_count(merged, "passed", 5);
   expect_count(merged, "failed", 1);
   CHECK(cJSON_GetArraySize(at(merged, "contradictions")) == 2);
@@ -136,7 +135,7 @@ static void test_contradictions(void) {
   cJSON_Delete(merged);
 }
 
-/* What only looks like the same. */
+/* Results that only look the same. */
 static void test_different(void) {
   cJSON *recipes[] = {report_of("one=PASS:0.25 seq=4", "CPU", 1), report_of("one=PASS:0.25 seq=5", "CPU", 1)};
   cJSON *merged = merge(recipes, 2);
@@ -176,7 +175,7 @@ static void test_coverage(void) {
   cJSON_Delete(merged);
   cJSON *overlapping[] = {covered("one=PASS:0.25", 4), covered("one=PASS:0.25", 6)};
   merged = merge(overlapping, 2);
-  CHECK(at(merged, "coverage") == NULL); /* it cannot be told what was counted twice */
+  CHECK(at(merged, "coverage") == NULL); /* what was counted twice is unknown */
   cJSON_Delete(merged);
 }
 

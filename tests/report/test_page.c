@@ -1,4 +1,4 @@
-/* The HTML page, and reports that somebody made to break their readers. */
+/* The HTML page, and reports made to break their readers. */
 #include "tests/support/check.h"
 
 #include "cases/base/atomic_file.h"
@@ -58,7 +58,7 @@ static void test_page(void) {
   CHECK(strstr(page, "<tr><td>k&#38;k</td><td class=\"n\">1</td>"));
   CHECK(strstr(page, "3 of 9 bad") && strstr(page, "5 of 5") && strstr(page, "r.json:0.shrunk"));
   CHECK(!strstr(page, "http:") && !strstr(page, "https:") && !strstr(page, " src=") &&
-        !strstr(page, " href=")); /* needs nothing else */
+        !strstr(page, " href=")); /* self-contained */
   free(page);
   fa_failure_class class;
   CHECK(fa_failure_class_from_json(cJSON_GetObjectItem(root, "failures")->child, &class));
@@ -66,7 +66,7 @@ static void test_page(void) {
   cJSON_Delete(root);
 }
 
-/* Every value of a report replaced by what it must not be: refused, or read without harm. */
+/* Each value of a report replaced by an invalid one: rejected, or read without harm. */
 static void test_hostile(void) {
   static const char *const values[] = {"null", "true", "-1",      "1e308",        "\"x\"",
                                        "[]",   "{}",   "[[[1]]]", "{\"state\":7}"};

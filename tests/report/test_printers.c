@@ -63,13 +63,13 @@ static void test_states(void) {
   }
   fa_state ignored;
   CHECK(!fa_state_from_name("pass", &ignored));
-  CHECK(fa_state_is_failure(FA_UNTESTED)); /* a result nobody set is no success */
+  CHECK(fa_state_is_failure(FA_UNTESTED)); /* a result that was never set is a failure */
   CHECK(fa_state_is_failure(FA_VACUOUS) && fa_state_is_failure(FA_NOT_REJECTED) &&
         fa_state_is_failure(FA_HANG));
   CHECK(!fa_state_is_failure(FA_PASS) && !fa_state_is_failure(FA_SKIP) && !fa_state_is_failure(FA_ERROR));
 }
 
-/* malformed: all errors are the cases' own. */
+/* malformed: all errors are malformed cases. */
 static int code_with(const fa_state *states, int n, bool malformed) {
   fa_summary s = {0};
   fa_result r;
@@ -231,7 +231,7 @@ static void test_report(const char *folder) {
   unlink(xml);
 }
 
-/* A report that is none must be refused, saying where. */
+/* An invalid report must be rejected, with its place. */
 static void test_bad_reports(const char *folder) {
   static const struct {
     const char *text, *says;
@@ -275,8 +275,8 @@ static void test_wire(void) {
   CHECK(strcmp(back.dump, "some/file") == 0 && back.schedule_seed == r.schedule_seed);
   fa_result_free(&back);
   for (size_t cut = 0; cut < n; cut += 97) CHECK(fa_wire_unpack(bytes, cut, &back, &err) == FA_ERR_IO);
-  /* Damage anywhere is either seen or harmless: nothing may be read outside the bytes (the sanitizers watch).
-   */
+  /* Damage anywhere is either detected or harmless: nothing may be read outside the bytes (the sanitizers
+   * check). */
   for (size_t i = 0; i < n; i += 3) {
     char old = bytes[i];
     bytes[i] = (char)0xff;
@@ -306,7 +306,7 @@ static void test_sha256(void) {
     fa_sha256_hex(&s, hex);
     CHECK_MSG(strcmp(hex, vectors[i].hex) == 0, "%s: %s", vectors[i].text, hex);
   }
-  fa_sha256_init(&s); /* a million times 'a', in uneven pieces */
+  fa_sha256_init(&s); /* a million times 'a', in pieces of uneven length */
   char piece[1000];
   memset(piece, 'a', sizeof piece);
   for (size_t done = 0, step = 1; done < 1000000; done += step, step = step % 997 + 1) {

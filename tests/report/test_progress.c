@@ -1,4 +1,4 @@
-/* The words of the progress line. */
+/* The text of the progress line. */
 #include "report/progress.h"
 #include "tests/support/check.h"
 
@@ -23,7 +23,7 @@ int main(void) {
   r.state = FA_PASS;
   r.worst_ratio = 0.75;
   fa_progress_note(&p, &r);
-  r.worst_ratio = NAN; /* neither this one nor a failure's is the worst of those that passed */
+  r.worst_ratio = NAN; /* neither this ratio nor a failure's counts as the worst of those that passed */
   fa_progress_note(&p, &r);
   r.state = FA_FAIL;
   r.worst_ratio = 448;

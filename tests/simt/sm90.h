@@ -1,5 +1,5 @@
 /* Toy kernels for sm_90a on the executor: a tensor and its map, launches, operands of products. Included by
- * one file of a program. */
+ * one source of a program. */
 #ifndef FA_TESTS_SIMT_SM90_H
 #define FA_TESTS_SIMT_SM90_H
 
@@ -90,8 +90,8 @@ static inline float b_of(int k, int j) {
 
 enum { DEPTH = 32, WIDE = 128, A_AT = 0, B_AT = 16384 };
 
-/* Element (row, depth) of an operand whose tile's rows are its rows (or its depth), in panels as wide as the
- * swizzle; without one, in cores of 8 rows x 16 bytes. */
+/* Address of element (row, depth) of an operand whose tile's rows are its rows (or its depth), in panels as
+ * wide as the swizzle; without one, in core matrices of 8 rows x 16 bytes. */
 static inline uint32_t element_at(int row, int depth, int rows, bool trans, int swizzle) {
   if (!swizzle) return (row / 8 * (DEPTH / 8) + depth / 8) * 128 + row % 8 * 16 + depth % 8 * 2;
   const int w = 256 >> swizzle, inner = trans ? row : depth, outer = trans ? depth : row,
@@ -106,8 +106,8 @@ static inline uint64_t operand(uint32_t tile, int rows, bool trans, int swizzle,
   return matrix_descriptor(tile + step / in_panel * rows * w + step % in_panel * 32, 16, 8 * w, swizzle);
 }
 
-/* One thread per row writes; 16-bit elements two at a time would need neighbours in depth, so by bytes of the
- * executor's memory through 4-byte words made of two elements where they adjoin. */
+/* One thread per row writes. 16-bit elements are not adjacent in depth in every layout, so a 4-byte word is
+ * made of the two elements that share it. */
 static inline void put(uint32_t tile, int rows, bool trans, int swizzle, bool is_a) {
   for (int i = thread_id(); i < rows * DEPTH / 2; i += N) {
     const int row = trans ? i * 2 % rows : i / (DEPTH / 2), depth = trans ? i * 2 / rows : i * 2 % DEPTH;

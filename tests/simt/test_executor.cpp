@@ -1,10 +1,10 @@
-/* The executor on toy kernels that are right: they give right results under every schedule, and memory that
- * nobody wrote is seen. */
+/* The executor on correct toy kernels: they give the right results under every schedule, and reads of
+ * unwritten memory are detected. */
 #include "tests/simt/toy.h"
 
-/* ---- right kernels ---- */
+/* ---- correct kernels ---- */
 
-/* Reverses through shared memory, cp.async in, two groups in flight. */
+/* Reverses through shared memory; loads with cp.async, two groups in flight. */
 static void reverse(const void *) {
   const int t = thread_id();
   cp_async16(16 * t, global_in + 4 * t, true);
@@ -99,7 +99,7 @@ static void check_right_kernels() {
   }
 }
 
-/* ---- memory that nobody wrote ---- */
+/* ---- unwritten memory ---- */
 
 static void uninitialised(const void *) {
   if (thread_id() != 3) store_shared4(16 * thread_id() + 4, 1); /* one word of four */
@@ -111,7 +111,7 @@ static void uninitialised_matrix(const void *) {
   sync_block();
   FAULT, ldmatrix_x4(r, 16 * thread_id());
 }
-/* What an earlier block left in shared memory is not the next one's. */
+/* What an earlier block left in shared memory must not be visible to the next one. */
 static void left_by_another_block(const void *) {
   if (blockIdx.x == 0) store_shared4(4 * thread_id(), 1);
   sync_block();
@@ -166,7 +166,8 @@ static void who_runs(const void *) {
   order[n_ordered++] = thread_id();
 }
 
-/* The plain schedule is 0, 1, 2...; a seed always gives one order, different seeds different ones. */
+/* The plain schedule is 0, 1, 2...; a seed always gives the same order, and different seeds different
+ * ones. */
 static void check_fiber_order() {
   int last[N];
   for (int t = 0; t < N; ++t) last[t] = t;
@@ -182,7 +183,8 @@ static void check_fiber_order() {
   }
 }
 
-/* The destination behind the executor's back, which would report the read; the source changes meanwhile. */
+/* Reads the destination without the executor's knowledge, which would report the read; the source changes
+ * meanwhile. */
 static int n_poisoned, n_early, n_late;
 static void copy_in_flight(const void *) {
   const int t = thread_id();
@@ -202,7 +204,8 @@ static void copy_in_flight(const void *) {
   n_late += x == 3.0f;
 }
 
-/* Plainly a copy lands at its wait, and its source is read then; with a seed some land at once. */
+/* In the plain schedule a copy completes at its wait, when its source is read; with a seed some complete at
+ * once. */
 static void check_completion() {
   int early = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -215,7 +218,7 @@ static void check_completion() {
   CHECK(early > 19 * N / 4 / 3 && early < 19 * N / 4 * 2 / 3);
 }
 
-/* Blocks 3 and 5 fail: block 3 is the one reported, whatever the threads. */
+/* Blocks 3 and 5 fail: block 3 is reported, whatever the number of threads. */
 static void check_launches() {
   fa_simt_launch l = {};
   fa_simt_report r;

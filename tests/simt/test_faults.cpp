@@ -1,5 +1,5 @@
-/* The executor on toy kernels with one deliberate fault each: it is reported as what it is, with its source
- * line. */
+/* The executor on toy kernels with one deliberate fault each: it reports the right kind of fault, with its
+ * source line. */
 #include "tests/simt/toy.h"
 
 static void missing_wait(const void *) {
@@ -45,7 +45,7 @@ static void missing_barrier(const void *) {
   FAULT, load_shared16(16 * (t / 4 ^ 16));
 }
 
-/* The tile is refilled while other warps may still read it. */
+/* The tile is refilled while other warps may still be reading it. */
 static void refill_too_early(const void *) {
   const int t = thread_id();
   store_shared4(4 * t, 1);
@@ -54,7 +54,7 @@ static void refill_too_early(const void *) {
   FAULT, store_shared4(4 * t, 2);
 }
 
-/* Within a warp a shuffle orders nothing; __syncwarp would. */
+/* Within a warp, a shuffle does not order memory accesses; __syncwarp does. */
 static void shuffle_is_no_fence(const void *) {
   const int t = thread_id();
   if (t >= 32) return;
@@ -67,7 +67,7 @@ static void divergent_barrier(const void *) {
   if (thread_id() < 64)
     sync_block();
   else
-    FAULT, sync_block(); /* or the other one, whichever came second */
+    FAULT, sync_block(); /* or the other access, whichever came second */
 }
 
 static void deadlock(const void *) {

@@ -1,5 +1,5 @@
-/* The tensor-core model against a second one that shares nothing with it (long double, which holds every
- * aligned addend exactly here), and against what was read off an H100. */
+/* The tensor-core model against an independent one (in long double, which holds every aligned addend
+ * exactly), and against results of an H100. */
 #include "cases/base/dtype.h"
 #include "cases/base/rng.h"
 #include "gpu/simt/mma.h"
@@ -161,7 +161,7 @@ static void check_special(bool bf16) {
   }
 }
 
-/* The fast tf32 tile against one output at a time; the lower 13 bits of operands must not count. */
+/* The fast tf32 tile against one output at a time; the low 13 bits of operands must have no effect. */
 static void test_tf32_tile(void) {
   fa_rng r = fa_rng_make(7, 0);
   for (int trial = 0; trial < 3000; ++trial) {

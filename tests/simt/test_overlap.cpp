@@ -1,11 +1,11 @@
-/* Kernels that may begin before the one before them has ended: what that one left in scratch memory is theirs
- * once they have waited for it, and to touch it before is reported, in every order of fibers. */
+/* Kernels that may start before the previous one has ended: its writes to scratch memory are theirs only
+ * after they have waited for it; an earlier access is reported, in every order of fibers. */
 #include "tests/simt/toy.h"
 
 static void write_scratch(const void *) {
   store_global(scratch + thread_id(), 1.0f);
 }
-/* Says so before it writes: its writes count all the same. */
+/* Lets the next kernel start before it writes; its writes still count. */
 static void let_next_start(const void *) {
   next_kernel_may_start();
   write_scratch(nullptr);
@@ -41,7 +41,7 @@ static void read_own(const void *) {
   store_global(global_out + thread_id(), load_global(scratch + thread_id()));
 }
 
-/* The second after the first; what the third, an ordinary launch that reads, makes of it. */
+/* Runs the second kernel after the first; result of a third one, an ordinary launch that reads. */
 static fa_simt_report run_both(fa_simt_kernel first, fa_simt_kernel second, bool overlaps, uint64_t seed) {
   memset(scratch_written, 0, sizeof scratch_written);
   CHECK(launch(first, seed).state == FA_SUBJECT_OK);
@@ -68,8 +68,8 @@ int main() {
   expect_after(let_next_start, read_waited, true, nullptr);
   expect_after(let_next_start, first_waits_for_all, true, nullptr);
   expect_after(let_next_start, read_own, true, nullptr);
-  /* A launch that waits for the whole stream, as launches do; and one behind a kernel that lets nobody start.
-   */
+  /* An ordinary launch waits for the whole stream; also one after a kernel that does not let the next one
+   * start early. */
   expect_after(let_next_start, read_unwaited, false, nullptr);
   expect_after(write_scratch, read_unwaited, true, nullptr);
   return check_done();

@@ -1,4 +1,4 @@
-/* The executor's bulk copies, barriers in shared memory and products of a warpgroup: right kernels give the
+/* The executor's bulk copies, barriers in shared memory and warpgroup products: correct kernels give the
  * right numbers under every schedule. */
 #include "tests/simt/sm90.h"
 
@@ -7,7 +7,7 @@
 static fa_tensor_map map;
 static int width, at[4]; /* bytes of the box's rows; its first element */
 
-/* The box as it lies in shared memory, out again through another box. */
+/* Copies the box into shared memory and out again through another box. */
 static void there_and_back(const void *) {
   begin(1, 1);
   const fa_tensor_map out = map_of(stored, width / 2, 16, map.bytes[offsetof(fa_tensor_box, swizzle)]);
@@ -64,7 +64,7 @@ static void check_copies() {
       }
 }
 
-/* Two stages between a producing and four consuming warps; every value passes once. */
+/* A pipeline of two stages between a producer and four consumer warps; every value passes once. */
 static void ring(const void *) {
   const int t = thread_id(), warp = t / 32;
   if (t == 0)
@@ -92,7 +92,7 @@ static void ring(const void *) {
   store_global(global_out + t, sum);
 }
 
-/* Turns by named barriers: two groups of 64 threads write the same word one after the other. */
+/* Takes turns by named barriers: two groups of 64 threads write the same word one after the other. */
 static void turns(const void *) {
   const int t = thread_id(), group = t / 64;
   if (group == 1) named_arrive<128>(1);
@@ -106,8 +106,7 @@ static void turns(const void *) {
   store_global(global_out + t, float(load_shared4(0)));
 }
 
-/* Words side by side have nothing to do with one another: one is handed over while the other is being read.
- */
+/* Adjacent words are independent: one is handed over while the other is being read. */
 static void neighbours(const void *) {
   begin(1, 1);
   const int warp = thread_id() / 32;

@@ -1,5 +1,5 @@
 /* Two blocks as a cluster on the executor: each has its own shared memory, barriers and descriptors, and what
- * they send each other arrives; each rule broken is reported. */
+ * they send each other arrives; every broken rule is reported. */
 #include "tests/simt/sm90.h"
 
 enum { HERE = 0, THERE = 4096, FULL = BAR, EMPTY = BAR + 16 };
@@ -20,7 +20,7 @@ static uint32_t others(uint32_t offset) {
   return cluster_address(own(offset), cluster_rank() ^ 1);
 }
 
-/* Both send each other their numbers, round after round; what may be missing of the protocol is left out. */
+/* Both send each other their numbers, round after round; optionally with a part of the protocol missing. */
 enum { ALL, NO_FENCE, NO_EMPTY, NO_EXPECT, NO_LAST_SYNC };
 template <int PART> static void exchange(const void *) {
   const int t = thread_id(), warp = t / 32, rank = cluster_rank();
@@ -47,8 +47,7 @@ template <int PART> static void exchange(const void *) {
   if (PART != NO_LAST_SYNC) cluster_sync();
 }
 
-/* The same named barrier and the same descriptor in both blocks, which have nothing to do with one another.
- */
+/* The same named barrier and the same descriptor in both blocks are independent. */
 static void apart(const void *) {
   const int t = thread_id(), rank = cluster_rank();
   float d[8][4];
@@ -68,7 +67,7 @@ static void apart(const void *) {
   if (rank == 0) named_sync<N>(2); /* of this block alone */
 }
 
-/* Each block brings half of a tile to both, round after round, as soon as both have read the last one. */
+/* Each block loads half of a tile into both, round after round, as soon as both have read the last one. */
 enum { HALF = 1024, TILE = 2 * HALF }; /* bytes: 8 rows of 64 elements */
 static fa_tensor_map rows_of_tensor;
 enum { OWN_EMPTY_ALONE = NO_LAST_SYNC + 1, HALF_LOST, EXPECT_OWN_HALF };
@@ -123,7 +122,8 @@ static void test_halves(void) {
     for (int t = 0; t < 32; ++t)
       CHECK_MSG(global_out[t] == 64.0f && global_out[64 + t] == 64.0f, "seed %d, thread %d: %g, %g",
                 (int)seed, t, global_out[t], global_out[64 + t]);
-    /* the other block still reads, nobody brings the other half, or it comes to a phase that is over */
+    /* the other block is still reading, nobody loads the other half, or it arrives for a phase that is
+     * over */
     CHECK(run(load_halves<OWN_EMPTY_ALONE>, seed, 64, 65536, 2).state == FA_SUBJECT_RACE);
     CHECK(run(load_halves<HALF_LOST>, seed, 64, 65536, 2).state == FA_SUBJECT_DEADLOCK);
     CHECK(run(load_halves<EXPECT_OWN_HALF>, seed, 64, 65536, 2).state != FA_SUBJECT_OK);
@@ -167,7 +167,7 @@ int main() {
   }
   expect_fault("no fence", exchange<NO_FENCE>, FA_SUBJECT_RACE, "no fence_async since", 64, 2);
   fault_file = "tests/simt/test_sm90_cluster.cpp", fault_line = 0;
-  for (uint64_t seed = 0; seed < 20; ++seed) { /* whatever comes first of what is wrong then */
+  for (uint64_t seed = 0; seed < 20; ++seed) { /* whichever error comes first */
     CHECK(run(exchange<NO_EMPTY>, seed, 64, 65536, 2).state == FA_SUBJECT_RACE);
     CHECK(run(exchange<NO_EXPECT>, seed, 64, 65536, 2).state != FA_SUBJECT_OK);
   }

@@ -1,4 +1,4 @@
-/* Each rule for sm_90a that a kernel breaks is reported by the executor, at its line. */
+/* The executor reports every broken rule for sm_90a, at its line. */
 #include "tests/simt/sm90.h"
 
 static fa_tensor_map map;
@@ -12,7 +12,7 @@ static void load_without_wait(const void *) {
   }
   FAULT, load_shared4(1024);
 }
-static void load_waited_for_elsewhere(const void *) { /* the other barrier's load says nothing of this one */
+static void load_waited_for_elsewhere(const void *) { /* the other barrier's load proves nothing */
   begin(2, 1);
   if (thread_id() == 0) {
     for (int i = 0; i < 2; ++i) {
@@ -131,7 +131,7 @@ static void named_short(const void *) {
   if (thread_id() < 96) FAULT, named_sync<128>(3);
 }
 
-/* What a product needs, in shared memory or not fenced there. */
+/* A product's operands, in shared memory; optionally without the fence. */
 static void operands(bool fenced) {
   wgmma_fence();
   put(A_AT, 64, false, 1, true);
@@ -236,7 +236,7 @@ static void check_faults() {
   expect_fault("fewer bytes", fewer_bytes, FA_SUBJECT_DEADLOCK, "a wait for an mbarrier");
   expect_fault("wrong parity", wrong_parity, FA_SUBJECT_DEADLOCK, "a wait for an mbarrier");
   expect_fault("no barrier", no_barrier, FA_SUBJECT_CRASH, "no mbarrier was initialised");
-  for (uint64_t seed = 0; seed < 20; ++seed) { /* or it is not there yet */
+  for (uint64_t seed = 0; seed < 20; ++seed) { /* or it has not arrived yet */
     const fa_simt_report r = run(used_before_init, seed);
     CHECK_MSG(r.state == FA_SUBJECT_RACE || r.state == FA_SUBJECT_CRASH, "%s", r.text);
   }
@@ -244,7 +244,7 @@ static void check_faults() {
   map = map_of(stored, 24, 16, 0);
   expect_fault("store without fence", store_without_fence, FA_SUBJECT_RACE, "no fence_async since");
   expect_fault("store still reading", store_still_reading, FA_SUBJECT_RACE, "may still read");
-  for (uint64_t seed = 0; seed < 20; ++seed) { /* before the store, while it reads, or after its lane knows */
+  for (uint64_t seed = 0; seed < 20; ++seed) { /* before the store, during it, or after its lane knows */
     const fa_simt_report r = run(store_waited_for_by_another_lane, seed);
     CHECK_MSG(r.state == FA_SUBJECT_RACE, "%s", r.text);
   }

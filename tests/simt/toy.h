@@ -1,4 +1,4 @@
-/* A launch of toy kernels on the executor, and what they share. Included by one file of a program. */
+/* A launch of toy kernels on the executor, and what they share. Included by one source of a program. */
 #ifndef FA_TESTS_SIMT_TOY_H
 #define FA_TESTS_SIMT_TOY_H
 
@@ -22,7 +22,7 @@ static float *const global_in = memory.in, *const global_out = memory.out, *cons
 static uint8_t scratch_written[N];
 static const char *fault_file = "tests/test_simt";
 static int fault_line;
-/* Before the statement that breaks the rules. */
+/* Put before the statement that breaks the rules. */
 #define FAULT fault_file = __FILE__, fault_line = __LINE__
 
 static inline fa_simt_report launch(fa_simt_kernel kernel, uint64_t seed = 0, unsigned threads = N,
@@ -51,7 +51,7 @@ static inline fa_simt_report launch(fa_simt_kernel kernel, uint64_t seed = 0, un
 }
 
 /* Under many schedules, the kernel is reported in this state, and the text names the line of its FAULT (of
- * two unordered accesses either may come second, and is then the one that stands first in the text). */
+ * two unordered accesses either may come second, and is then named first). */
 static inline void expect(const char *what, fa_simt_kernel kernel, fa_subject_state state,
                           const char *words) {
   for (uint64_t seed = 0; seed < 20; ++seed) {

@@ -1,6 +1,6 @@
-/* For test_schema.py: reads one JSON document a line and prints for each what the parser makes of it:
- * "accept", "structural" (an error that schema.json must state too) or "cross" (a contradiction, the parser's
- * alone), then a tab and the message. With an argument it prints what the parser knows: --keys or --fills. */
+/* For test_schema.py: reads one JSON document per line and prints the parser's result for each: "accept",
+ * "structural" (an error that schema.json must state too) or "cross" (a contradiction, which only the parser
+ * finds), then a tab and the message. With an argument it prints what the parser knows: --keys or --fills. */
 #include "cases/codec/read.h"
 
 #include <stdio.h>
@@ -18,8 +18,7 @@ static void classify(const char *text, size_t n) {
   fa_error err = {""};
   bool structural;
   fa_status status = fa_case_file_classify(text, n, "doc", generate, &list, &structural, &err);
-  const int first_line =
-      (int)strcspn(err.text, "\n"); /* messages about expressions have more: a line each here */
+  const int first_line = (int)strcspn(err.text, "\n"); /* messages about expressions have several; one here */
   printf("%s\t%.*s\n",
          status == FA_OK ? "accept"
          : structural    ? "structural"

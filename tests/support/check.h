@@ -1,16 +1,16 @@
-/* The test programs' whole framework: CHECK(condition) counts and prints, check_done() is main's return
- * value. */
+/* The complete framework of the test programs: CHECK(condition) counts and prints, check_done() is main's
+ * return value. */
 #ifndef FA_TESTS_SUPPORT_CHECK_H
 #define FA_TESTS_SUPPORT_CHECK_H
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Weak: one pair for the whole program, so that what a helper in another file checks counts too. */
+/* Weak: one pair for the whole program, so that checks of a helper in another file count too. */
 __attribute__((weak)) int check_n_run, check_n_failed;
 
 #define CHECK(e) CHECK_MSG(e, "%s", "")
-/* Prints the formatted message when e is false; goes on, so that one run shows every failure. */
+/* Prints the formatted message if e is false and continues, so that one run shows every failure. */
 #define CHECK_MSG(e, ...)                                                                                    \
   do {                                                                                                       \
     ++check_n_run;                                                                                           \
@@ -22,7 +22,7 @@ __attribute__((weak)) int check_n_run, check_n_failed;
       }                                                                                                      \
     }                                                                                                        \
   } while (0)
-/* For what the rest of the test cannot do without. */
+/* For conditions that the rest of the test depends on. */
 #define REQUIRE(e)                                                                                           \
   do {                                                                                                       \
     ++check_n_run;                                                                                           \
@@ -32,7 +32,7 @@ __attribute__((weak)) int check_n_run, check_n_failed;
     }                                                                                                        \
   } while (0)
 
-/* A program that checked nothing has failed. */
+/* A program without checks has failed. */
 static inline int check_done(void) {
   printf("%d checks, %d failed\n", check_n_run, check_n_failed);
   return check_n_failed != 0 || check_n_run == 0;

@@ -1,4 +1,4 @@
-# What the tests of the program from outside share; sourced. run COMMAND..., then expect CONDITION...
+# Shared by the tests of the program from outside; sourced. run COMMAND..., then expect CONDITION...
 failed=0 n=0 rc=0
 unset FA_SHARD_INDEX FA_SHARD_TOTAL GTEST_SHARD_INDEX GTEST_TOTAL_SHARDS TEST_SHARD_INDEX TEST_TOTAL_SHARDS SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_COUNT
 
@@ -23,7 +23,7 @@ silent() { [ ! -s out ]; }
 last_line() { [ "$(tail -n 1 out)" = "$1" ]; }
 lines() { [ "$(grep -cE "$1" out)" = "$2" ]; }
 missing() { [ ! -e "$1" ]; }
-wait_for() { # TEXT FILE: until it stands there, at most 30 s
+wait_for() { # TEXT FILE: until the text is in it, at most 30 s
   for _ in $(seq 300); do
     grep -qsF -- "$1" "$2" && return
     sleep 0.1

@@ -1,4 +1,4 @@
-/* A made-up want with bounds, and a got that meets it: tests then break one thing at a time. */
+/* A made-up want with bounds, and a got within them; tests then break one thing at a time. */
 #ifndef FA_TESTS_SUPPORT_COMPARE_FIXTURE_H
 #define FA_TESTS_SUPPORT_COMPARE_FIXTURE_H
 
@@ -18,8 +18,8 @@ typedef struct fixture {
   fa_verdict v;
 } fixture;
 
-/* Values N(0,1); quant 2^-9, accum 2^-20, scale 1; got: the values rounded to dtype. The problem is the
- * caller's, filled in already. */
+/* Values N(0,1); quant 2^-9, accum 2^-20, scale 1; got: the values rounded to dtype. The caller has set the
+ * problem. */
 static inline void fixture_make(fixture *f, fa_tensor_id id, fa_dtype dtype, int rank, const int64_t *shape) {
   f->id = id;
   f->w = (fa_want){.dtype = dtype, .rank = rank, .n = 1};

@@ -1,6 +1,6 @@
-/* A subject that misbehaves on purpose, behind the ordinary command line: --backend faulty:HOW. What it does
- * right it takes from ref-f32. Cases with seqlen_q == 13 get the fault, all others a correct answer, so that
- * a test can see that the cases after a fault still run. */
+/* A subject that misbehaves on purpose, behind the ordinary command line: --backend faulty:HOW. Correct
+ * results come from ref-f32. Cases with seqlen_q == 13 get the fault, all others a correct answer, so that a
+ * test can see that the cases after a fault still run. */
 #include "fuzz/cli/commands.h"
 #include "ref/math/blas.h"
 
@@ -62,21 +62,21 @@ static void zero(const fa_tensor *t) {
   }
 }
 
-/* Deeper than any stack; the result depends on every frame, so that no compiler makes a loop of it. */
+/* Deeper than any stack; the result depends on every frame, so that no compiler turns it into a loop. */
 static int fill_stack(volatile const int *above, int64_t depth) {
   volatile int here[1024];
   here[0] = above ? above[0] + 1 : 0;
   return depth > 0 ? fill_stack(here, depth - 1) + here[0] : here[0];
 }
 
-/* Dies by SIGKILL, as a process does when the kernel is out of memory; with a file name only while there is
- * no such file, which it leaves behind. */
+/* Dies by SIGKILL, as a process does if the kernel is out of memory. With a file name, it dies only if the
+ * file does not exist, and creates it first. */
 static void be_killed(const char *marker) {
   int fd = marker ? open(marker, O_CREAT | O_EXCL | O_WRONLY, 0666) : -1;
   if (!marker || fd >= 0) raise(SIGKILL);
 }
 
-/* Before the run. True: the run is over with *out. */
+/* Faults before the run. True: the run is over, with *out. */
 static bool fault_before(faulty *f, fa_outcome *out) {
   const char *how = f->how;
   if (strcmp(how, "crash") == 0) raise(SIGSEGV);
@@ -113,7 +113,7 @@ static void fault_after(faulty *f, fa_tensors *t, uint64_t bits_before) {
   if (strcmp(how, "oob_before") == 0) t->buffer[FA_T_O].base[FA_GUARD_BYTES - 1] = 0;
   if (strcmp(how, "gap") == 0) /* o has one head of D elements, then a gap */
     memset(o->data + (int64_t)fa_dtype_size(o->dtype) * o->shape[3], 0, 2);
-  if (strcmp(how, "cache") == 0) fa_tensor_set(&t->t[FA_T_K], first, 9); /* slot 0 is nobody's to write */
+  if (strcmp(how, "cache") == 0) fa_tensor_set(&t->t[FA_T_K], first, 9); /* slot 0 must not be written */
   if (strcmp(how, "input") == 0) fa_tensor_set(&t->t[FA_T_Q], last_row, 5);
   if (strcmp(how, "unwritten") == 0) memcpy(o->data, &bits_before, fa_dtype_size(o->dtype));
   if (strcmp(how, "nondeterministic") == 0 && f->n_runs % 2) o->data[fa_tensor_offset(o, last_row)] ^= 1;

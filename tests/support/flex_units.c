@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Addresses that nobody follows. */
+/* Addresses that are never dereferenced. */
 static char memory[1 << 17] __attribute__((aligned(256)));
 
 static void fill_call(const flex_units_call *call, const fa_flex *flex, fa_attention *a, fa_gradients *g) {

@@ -1,4 +1,4 @@
-/* The units of typical flex calls, for tests and measurements of what compiles them. */
+/* The units of typical flex calls, for tests and measurements of compilers. */
 #ifndef FA_TESTS_SUPPORT_FLEX_UNITS_H
 #define FA_TESTS_SUPPORT_FLEX_UNITS_H
 
@@ -20,7 +20,7 @@ typedef struct flex_units_call {
 } flex_units_call;
 
 /* Those of a call's kernels that are compiled for its expressions, on a device with the shared memory of an
- * H100; blocks are from mask_mod where there is one. false: there is no plan, and *err says why. */
+ * H100; blocks are from mask_mod if there is one. false: there is no plan, and *err says why. */
 bool flex_units_of(const flex_units_call *call, flex_units *out, fa_error *err);
 void flex_units_free(flex_units *u);
 

@@ -1,18 +1,18 @@
-/* A case through ref-f32 and the judge, in this process. */
+/* Runs a case with ref-f32 and the judge, in this process. */
 #ifndef FA_TESTS_SUPPORT_JUDGED_CASE_H
 #define FA_TESTS_SUPPORT_JUDGED_CASE_H
 
 #include "cases/recipe/case.h"
 #include "report/result.h"
 
-/* What the subject does otherwise than the case says; all may be NULL. */
+/* How the subject deviates from the case; all may be NULL. */
 typedef struct subject_change {
   const char *score_mod, *mask_mod;
   void (*before)(fa_tensors *inputs), (*after)(fa_tensors *outputs);
 } subject_change;
 
 typedef struct judged_case {
-  fa_status status; /* of the judge; the subject and the data must be fine */
+  fa_status status; /* of the judge; the subject and the data must have none */
   fa_error err;
   fa_result *r;
 } judged_case;

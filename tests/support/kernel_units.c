@@ -7,7 +7,7 @@
 
 static const fa_kernel_device device = {.max_shared_bytes = 227 << 10, .compiles = 1};
 
-/* Addresses that nobody follows. */
+/* Addresses that are never dereferenced. */
 static char memory[1 << 17] __attribute__((aligned(256)));
 
 static void fill_call(fa_attention *a, fa_gradients *g, fa_dtype dtype, int head_dim, unit_feature feature) {

@@ -1,4 +1,4 @@
-/* The kernels of typical calls, for tests and measurements of what compiles them. */
+/* The kernels of typical calls, for tests and measurements of compilers. */
 #ifndef FA_TESTS_SUPPORT_KERNEL_UNITS_H
 #define FA_TESTS_SUPPORT_KERNEL_UNITS_H
 
@@ -11,7 +11,7 @@ typedef struct kernel_unit {
   size_t shared_bytes;
 } kernel_unit;
 
-/* What a call asks for: nothing, softcap, dropout, or rows that begin anywhere. */
+/* Feature of a call: none, softcap, dropout, or unaligned rows. */
 typedef enum unit_feature {
   UNIT_PLAIN,
   UNIT_SOFTCAP,
@@ -21,7 +21,7 @@ typedef enum unit_feature {
 } unit_feature;
 
 /* The kernels of one call, on a device with the shared memory of an H100 that compiles everything: at most
- * max into out; returns how many. */
+ * max into out; returns their number. */
 int kernel_units_of(fa_dtype dtype, int head_dim, unit_feature feature, bool backward, kernel_unit *out,
                     int max);
 

@@ -23,7 +23,7 @@ static void sizes(fa_rng *r, fa_problem *p) {
   p->seqlen_q = PICK(r, 0, 1, 2, 3, 7, 16, 17, 31, 33);
   p->seqlen_k = fa_rng_chance(r, 0.3) ? p->seqlen_q : PICK(r, 0, 1, 2, 5, 8, 15, 16, 33, 47);
   p->head_dim = p->head_dim_v = PICK(r, 1, 2, 4, 8, 12, 16, 33);
-  if (fa_rng_chance(r, 0.08)) { /* over the edges of the reference's blocks */
+  if (fa_rng_chance(r, 0.08)) { /* across the edges of the reference's blocks */
     p->batch = 1;
     p->heads_kv = 1;
     p->heads_q = PICK(r, 1, 2);
@@ -81,7 +81,7 @@ static void block_sparse(fa_rng *r, fa_problem *p) {
   s->density = 0.6;
   s->seed = fa_rng_next(r);
   if (fa_rng_chance(r, 0.5)) return;
-  s->source = FA_BLOCKS_LISTS; /* each tile: not listed, partial or full */
+  s->source = FA_BLOCKS_LISTS; /* each tile: unlisted, partial or full */
   s->density = 0;
   s->seed = 0;
   const int64_t n_q = (p->seqlen_q + s->q_block - 1) / s->q_block,
@@ -183,7 +183,7 @@ void random_attention(uint64_t seed, uint64_t index, fa_case *c) {
   p->return_softmax = p->family == FA_FLASH && !p->cu_seqlens_q.n && fa_rng_chance(r, 0.3);
   p->grad_lse = p->backward && fa_rng_chance(r, 0.5);
   layout(r, c);
-  FA_ASSERT(fa_problem_complete(p) == FA_OK); /* block lists that are made have a size of their own */
+  FA_ASSERT(fa_problem_complete(p) == FA_OK); /* block lists made later have their own sizes */
   fa_error err = {""};
   if (fa_case_validate(c, &err) != FA_OK) fa_assert_failed(err.text, __FILE__, __LINE__);
 }

@@ -75,7 +75,7 @@ static void random_kvcache(fa_rng *r, fa_problem *p) {
   }
   if (!c->page_size && chance(r, 0.5)) {
     random_ints(r, &c->batch_idx, p->batch, 0, 3);
-    for (int64_t b = 0; b < p->batch; ++b) c->batch_idx.v[b] += (int32_t)(4 * b); /* rows of their own */
+    for (int64_t b = 0; b < p->batch; ++b) c->batch_idx.v[b] += (int32_t)(4 * b); /* distinct rows */
   }
   if (chance(r, 0.5)) {
     c->rotary_dim = 2 * below(r, p->head_dim / 2 + 1);

@@ -99,7 +99,7 @@ static void put_load(writer *w) {
   put(w, loads[below(w, w->mild ? 5 : 6)]);
 }
 
-/* Arguments that keep exp small and logarithms and roots away from 0, where mild. */
+/* If mild, arguments keep exp small and logarithms and roots away from 0. */
 static void put_function(writer *w, int depth) {
   static const char *const open[] = {"tanh(", "sin(", "cos(", "abs(", "floor(", "exp(", "log(", "sqrt("};
   static const char *const mild[] = {"tanh(", "sin(",      "cos(",           "abs(",

@@ -34,7 +34,7 @@ void slow_outputs_free(slow_outputs *out) {
   memset(out, 0, sizeof *out);
 }
 
-/* ---- one batch entry ---- */
+/* ---- one sequence ---- */
 
 typedef struct entry {
   const fa_problem *p;
@@ -77,7 +77,7 @@ static real at_token(const fa_tensor *t, int64_t token, int64_t h, int64_t d) {
   return at4(t, token / t->shape[1], token % t->shape[1], h, d);
 }
 
-/* Where slot s of entry b lives in a cache: row-major token number over [rows, Sc] or [pages, page_size]. */
+/* Where slot s of sequence b is in a cache: row-major token number over [rows, Sc] or [pages, page_size]. */
 static int64_t cache_token(const entry *e, int64_t s) {
   const fa_kvcache *c = &e->p->kvcache;
   if (c->page_size > 0) {
@@ -109,7 +109,7 @@ static real plain_k_new(const entry *e, int64_t h, int64_t t, int64_t d) {
   return at4(&e->in->t[FA_T_K_NEW], e->b, t, h, d);
 }
 
-/* x as it comes back from a register or cache slot of the problem's type. */
+/* x as read back from memory of the problem's type. */
 static real stored(const entry *e, real x) {
   char slot[8];
   fa_store(e->p->dtype, slot, (double)x);
@@ -202,11 +202,11 @@ static bool visible(const entry *e, int64_t h, int64_t i, int64_t j) {
 
 typedef struct head {
   real *q, *k, *v;  /* [Sq][D], [Sk][D], [Sk][Dv] */
-  real *t;          /* final logits; -inf = invisible */
+  real *t;          /* final logits; -inf = masked */
   real *weight;     /* 1 + size of the terms of the logit */
   real *chain;      /* d t / d (scale * q.k) */
   real *chain_mag;  /* error of chain in roundoffs */
-  real *lse, *mean; /* [Sq]; mean: sum_j p_j weight_j; lse -inf = empty */
+  real *lse, *mean; /* [Sq]; mean: sum_j p_j weight_j; lse -inf = fully masked */
 } head;
 
 static void head_free(head *m) {
@@ -246,7 +246,7 @@ static void score(const entry *e, const head *m, int64_t h, int64_t i, int64_t j
   *weight = 1 + size;
 }
 
-/* Log of the row's sum of exponentials, and the mean weight; -inf for an empty row. */
+/* Log of the row's sum of exponentials, and the mean weight; -inf for a fully masked row. */
 static void row_sum(const real *t, const real *weight, int64_t n, real *lse, real *mean) {
   real max = -(real)INFINITY, sum = 0, weighted = 0;
   for (int64_t j = 0; j < n; ++j)
@@ -293,7 +293,7 @@ static real drop(const entry *e, int64_t h, int64_t i, int64_t j) {
   return slow_keep(e->p, e->b, h, i, j, e->sk) ? 1 / (1 - (real)e->p->dropout.p) : 0;
 }
 
-/* O of one element, and how far off it can be. */
+/* One element of O, and its possible error. */
 static void output(const entry *e, const head *m, int64_t h, int64_t i, int64_t d, real *o, real *mag) {
   *o = 0;
   *mag = 0;
@@ -363,7 +363,7 @@ typedef struct given {
   const fa_tensor *o, *lse;
 } given;
 
-/* delta of a row with its size; lse: the value that P is made from. */
+/* delta of a row with its size; lse: the value that P is computed from. */
 static void row_delta(const entry *e, const head *m, given g, int64_t h, int64_t i, real *delta, real *mag) {
   const fa_tensor *d_out = &e->in->t[FA_T_DO];
   *delta = 0;
@@ -386,7 +386,7 @@ static void row_delta(const entry *e, const head *m, given g, int64_t h, int64_t
   }
 }
 
-/* What one visible pair (i, j) adds to every gradient. */
+/* Adds the contribution of one visible pair (i, j) to every gradient. */
 static void backward_pair(const entry *e, const head *m, int64_t h, int64_t i, int64_t j, real lse,
                           real lse_mag, real delta, real delta_mag, slow_outputs *out) {
   const fa_problem *p = e->p;

@@ -13,7 +13,7 @@ static double *zeros(int64_t n) {
   return x;
 }
 
-/* One entry of the batch, and one query head of it at a time. */
+/* One sequence of the batch, and one query head of it at a time. */
 typedef struct work {
   const fa_problem *p;
   const fa_tensors *in;
@@ -21,7 +21,7 @@ typedef struct work {
   int64_t b, h, hk, d, dv;
   int64_t q0, k0, sq, sk; /* first token of the packed tensors, hidden left keys skipped; lengths */
   double *q, *k, *v, *d_o, *s, *weight, *chain, *dp;
-  double *before; /* scores as score_mod gets them */
+  double *before; /* inputs of score_mod */
   standard_flex *flex;
 } work;
 
@@ -101,7 +101,7 @@ static void product_plain(const work *w, const double *a, bool transpose, const 
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t x = 0; x < depth; ++x) {
       const double f = transpose ? a[x * rows + i] : a[i * depth + x];
-      if (f == 0) continue; /* a hidden pair: what stands in the other matrix does not matter */
+      if (f == 0) continue; /* a masked pair: the other matrix's value does not matter */
       for (int64_t j = 0; j < cols; ++j) c[i * cols + j] += f * b[x * cols + j];
     }
   for (int64_t i = 0; i < rows * cols; ++i) c[i] = r(w, c[i]);
@@ -111,7 +111,7 @@ static fa_flex_pair pair_of(const work *w, int64_t i, int64_t j) {
   return (fa_flex_pair){(int)w->b, (int)w->h, (int)i, (int)j, (int)w->sq, (int)w->sk};
 }
 
-/* Logits with all modifications, -inf where hidden; chain = d logit / d (scaled score). */
+/* Logits with all modifications, -inf where masked; chain = d logit / d (scaled score). */
 static void logits(work *w, const double *scaled_k) {
   const double cap = w->p->softcap, slope = slope_of(w);
   product(w, w->q, scaled_k, w->sq, w->sk, w->d, w->s);
@@ -149,7 +149,7 @@ static double softmax_row(work *w, int64_t i) {
   return max + log(sum);
 }
 
-/* x = 0 where dropout strikes. */
+/* Sets x = 0 where dropout drops. */
 static void strike(const work *w, double *x) {
   if (w->p->dropout.p == 0) return;
   for (int64_t i = 0; i < w->sq; ++i)
@@ -258,7 +258,7 @@ static void entry(work *w, standard_outputs *out) {
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
 }
 
-/* What was added up from several heads or entries. */
+/* Rounds sums over several heads or sequences. */
 static void round_all(const work *w, double *x, int64_t n) {
   for (int64_t i = 0; x && i < n; ++i) x[i] = r(w, x[i]);
 }

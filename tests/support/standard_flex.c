@@ -42,7 +42,7 @@ void standard_flex_free(standard_flex *x) {
   free(x);
 }
 
-/* Does the list of the row of blocks name the block? */
+/* True if the list of the row of blocks contains the block. */
 static bool in_list(const standard_flex *x, fa_tensor_id counts, const fa_flex_pair *at) {
   const fa_tensor *n = &x->in->t[counts], *list = &x->in->t[counts + 1];
   if (!n->data) return false;

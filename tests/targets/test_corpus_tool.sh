@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: test_corpus_tool.sh CORPUS_TOOL REPLAY_SCHEDULE CORPORA: what corpus_tool says an input is.
+# usage: test_corpus_tool.sh CORPUS_TOOL REPLAY_SCHEDULE CORPORA: how corpus_tool converts inputs.
 set -euo pipefail
 tool=$1 replay=$2 corpus=$3
 work=$(mktemp -d)
