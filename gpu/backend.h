@@ -1,8 +1,8 @@
 /* What the driver needs from anything that computes attention.
  *
- * A backend is a struct of function pointers. It never judges itself. A subject that misbehaves (writes out
- * of bounds, races, deadlocks, crashes) is an outcome, not an fa_status; fa_status is for the world (no
- * memory, no device). */
+ * A backend is a struct of function pointers and never judges itself. A misbehaving subject (out-of-bounds
+ * writes, races, deadlocks, crashes) is an outcome, not an fa_status; fa_status is for the world (no memory,
+ * no device). */
 #ifndef FA_GPU_BACKEND_H
 #define FA_GPU_BACKEND_H
 
@@ -12,30 +12,31 @@
 extern "C" {
 #endif
 
-#include "cases/tensors/set.h"
 #include "cases/tensors/table.h"
 #include "cases/vocabulary/problem.h"
 #include "cases/vocabulary/profile.h"
 #include "gpu/simt/outcome.h"
+#include "cases/tensors/set.h"
 
 typedef struct fa_outcome {
   fa_subject_state state;
-  char text[512];                        /* what happened and where (kernel source line when known) */
-  char kernel[128], backward_kernel[32]; /* which ran, for the report: "flash_forward<f16,64,causal>",
-                                            "flash_backward"; "" = none, or all are kernel's */
+  char text[512];                        /* what happened and where (kernel source line if known) */
+  char kernel[128], backward_kernel[32]; /* the kernels that ran, for the report:
+                                            "flash_forward<f16,64,causal>", "flash_backward"; "" = none, or
+                                            kernel names them all */
 } fa_outcome;
 
 typedef struct fa_backend_info {
   const char *name;
   char device[128], driver[64];
   bool usable;
-  char why_not[256]; /* when not usable */
+  char why_not[256]; /* if not usable */
 } fa_backend_info;
 
 typedef struct fa_run_options {
   unsigned passes;        /* fa_pass bits; backward follows forward in the same call and uses its O and LSE */
-  uint64_t schedule_seed; /* host: fiber order and completion times; 0 = the plain order */
-  const uint8_t *tape;    /* host: bytes that decide what schedule_seed would (gpu/simt/launch.h) */
+  uint64_t schedule_seed; /* host: order of fibers and completion times; 0 = the plain order */
+  const uint8_t *tape;    /* host: bytes that decide in schedule_seed's place (gpu/simt/launch.h) */
   size_t tape_bytes;      /* 0 = none */
   int n_threads;          /* host-side threads the backend may use, >= 1 */
 } fa_run_options;
@@ -43,25 +44,23 @@ typedef struct fa_run_options {
 typedef struct fa_backend {
   const char *name; /* "host", "cuda", "ref-f32" */
   const char *what; /* one line for `list backends` */
-  /* arg: what stands behind "name:" on the command line, or NULL. *self is passed back to every other call.
-   */
+  /* arg: the text after "name:" on the command line, or NULL. *self is passed to every other call. */
   fa_status (*open)(const char *arg, void **self, fa_error *err);
   void (*close)(void *self);
   void (*describe)(void *self, fa_backend_info *out);
-  /* Which of the passes the backend can do for this problem; reason (why not the others) is a short clause.
-   */
+  /* Which of the passes the backend can do for this problem; reason is a short clause why not the others. */
   unsigned (*supports)(void *self, const fa_problem *p, char *reason, size_t reason_size);
-  /* The arithmetic of the kernel that would run. */
+  /* The arithmetic profile of the kernel that would run. */
   void (*profile)(void *self, const fa_problem *p, fa_profile *out);
   /* Reads inputs, writes outputs, touches nothing else. */
   fa_status (*run)(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt, fa_outcome *out,
                    fa_error *err);
-  /* NULL, or: does ahead what the first of describe, profile and run would have to wait for long. At most
-   * once, after open; another thread may do it while this one calls supports and spent, and has ended before
-   * this one calls anything else. What fails is said by the call that needs it, as if nobody had prepared
-   * anything. */
+  /* NULL, or: does in advance the slow part of the first describe, profile and run. It is called at most
+   * once, after open, possibly in another thread while this one calls supports and spent; it ends before this
+   * thread calls anything else. Errors are reported by the call that needs the result, as if there had been
+   * no prepare. */
   void (*prepare)(void *self);
-  /* NULL, or: true once a run has left this process unable to run anything more (a GPU's context is lost). */
+  /* NULL, or: true once a run has made this process unable to run anything more (a GPU's context is lost). */
   bool (*spent)(void *self);
 } fa_backend;
 
@@ -69,7 +68,7 @@ extern const fa_backend fa_backend_cuda;
 extern const fa_backend fa_backend_host;
 extern const fa_backend fa_backend_ref_f32;
 
-/* All that this build has, in order of preference; NULL-terminated. */
+/* All backends of this build in order of preference; NULL-terminated. */
 extern const fa_backend *const fa_backends[];
 
 #ifdef __cplusplus

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { MAX_RUNS = 10000, FEW_RUNS = 5 };
-static const double enough_us = 1e6; /* no more runs after that, nor so many to warm up */
+static const double enough_us = 1e6; /* total time after which no more runs are made, nor warm-up runs */
 
 typedef struct bench {
   const fa_bench_options *opt;
@@ -19,7 +19,7 @@ typedef struct bench {
   fa_cuda_ran forward; /* what the last forward call was planned as */
   size_t workspace_bytes;
   CUdeviceptr workspace;
-  CUdeviceptr flush; /* cold: what is written before every run */
+  CUdeviceptr flush; /* cold: written before every run */
   size_t flush_bytes;
   CUevent begin, end;
 } bench;
@@ -74,7 +74,7 @@ static fa_status time_all(bench *b, fa_bench_result *out, fa_error *err) {
   return status;
 }
 
-/* Of a backward call, what the forward before it needs too. */
+/* Also what the forward needs that precedes a backward call. */
 static fa_status workspace_needed(const bench *b, size_t *bytes, fa_error *err) {
   const fa_args *x = &b->args;
   size_t backward = 0;
@@ -85,7 +85,7 @@ static fa_status workspace_needed(const bench *b, size_t *bytes, fa_error *err) 
   return status;
 }
 
-/* Scratch memory, events, and the memory that empties the cache. */
+/* Allocates scratch memory, events, and the memory that flushes the cache. */
 static fa_status prepare(bench *b, const fa_cuda_device *device, fa_error *err) {
   fa_status status = workspace_needed(b, &b->workspace_bytes, err);
   if (status != FA_OK) return status;

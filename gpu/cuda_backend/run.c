@@ -13,23 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Opening touches no driver, so that this process may still fork; the first call that needs the device does.
- */
+/* open does not touch the driver, so that this process may still fork; the first call that needs the device
+ * does. */
 typedef struct cuda_backend {
   int index;              /* of the device: cuda:1 */
-  bool graph;             /* kernels are captured into a graph, which is launched then */
-  bool concurrent_writer; /* while they run another stream writes to memory of its own */
-  bool prepared;          /* the context was opened, or could not be, in a thread that has ended */
+  bool graph;             /* kernels are captured into a graph, which is then launched */
+  bool concurrent_writer; /* another stream writes to its own memory while they run */
+  bool prepared;          /* a thread that has ended tried to open the context */
   bool tried;
-  fa_status status; /* of trying */
+  fa_status status; /* the result of that */
   fa_error why_not;
   fa_cuda_context context;
   fa_cuda_arena arena;
   fa_cuda_issue issue;
-  bool lost; /* a kernel took the context with it: this process can use the device no more */
+  bool lost; /* a kernel destroyed the context: this process can no longer use the device */
 } cuda_backend;
 
-/* A mistake there is the user's, and no kernel refuses a case because of it. */
+/* A mistake in the environment is the user's, and must not look like a kernel that refuses a case. */
 static fa_status check_environment(fa_error *err) {
   fa_rtc_policy policy;
   bool off;
@@ -37,7 +37,7 @@ static fa_status check_environment(fa_error *err) {
   return status == FA_OK ? fa_cuda_hopper_policy(&off, err) : status;
 }
 
-/* "1", "graph", "0,graph,company": what the kernels run on, and how they are issued. */
+/* Parses "1", "graph", "0,graph,company": the device, and how kernels are issued. */
 static bool read_argument(const char *arg, cuda_backend *c) {
   if (!arg || !*arg) return true;
   while (*arg) {
@@ -73,8 +73,8 @@ static fa_status cuda_open(const char *arg, void **self, fa_error *err) {
   if (!c) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   *c = wanted;
   *self = c;
-  /* All work is in one stream. A context with one hardware queue, not the usual eight, takes a third of the
-   * time to open. Here, while there are no threads that look at the environment. */
+  /* All work is in one stream. A context with one hardware queue instead of eight opens in a third of the
+   * time. Set here, before there are threads that read the environment. */
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 0);
   return FA_OK;
 }
@@ -91,7 +91,7 @@ static void cuda_close(void *self) {
   free(c);
 }
 
-/* Leaves tried alone, which others look at meanwhile. */
+/* Does not write tried, which other threads read meanwhile. */
 static void cuda_prepare(void *self) {
   cuda_backend *c = self;
   c->status = fa_cuda_context_open(c->index, &c->context, &c->why_not);
@@ -124,7 +124,7 @@ static void cuda_describe(void *self, fa_backend_info *out) {
   snprintf(out->driver, sizeof out->driver, "CUDA %s; %s", d->driver, compiler);
 }
 
-/* What kernels are chosen for: the device, as far as it was asked for already, else NULL for any. */
+/* The device that kernels are chosen for, if it was queried already; otherwise NULL for any. */
 static const fa_kernel_device *target_of(const cuda_backend *c, fa_kernel_device *target) {
   if (!c->tried || c->status != FA_OK) return NULL;
   return fa_cuda_target(&c->context.device, target, NULL) == FA_OK ? target : NULL;
@@ -147,7 +147,7 @@ static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
 
 /* ---- a run ---- */
 
-/* Did a kernel do this to itself, or is the device gone? What a kernel does ends its context for good. */
+/* Did the kernel cause this, or is the device gone? An error caused by a kernel ends its context for good. */
 static bool is_kernels_fault(CUresult code) {
   switch ((int)code) {
   case CUDA_ERROR_ILLEGAL_ADDRESS:
@@ -171,8 +171,8 @@ static fa_status refuse(fa_outcome *out, const char *why) {
   return FA_OK;
 }
 
-/* Device memory that the calls will ask for; 0 where they will be refused. Only whether pointers are there and
- * how they are aligned matters, which is alike on both sides. */
+/* Device memory that the calls need; 0 for those that will be refused. Only presence and alignment of pointers
+ * matter, which are the same on host and device. */
 static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsigned passes) {
   fa_args x;
   const char *why = NULL;
@@ -222,8 +222,8 @@ static fa_status launch_passes(const fa_problem *p, fa_args *x, const fa_cuda_te
   return status;
 }
 
-/* Launches the kernels between tensors that are on the device already, or on their way. stream not NULL: they
- * are captured, and nothing may wait for them. */
+/* Launches the kernels between tensors that are on the device or being copied there. If stream is not NULL,
+ * the launches are captured, and nothing may wait for them. */
 static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
                                 CUstream stream, fa_outcome *out, fa_error *err) {
   fa_args x;
@@ -234,8 +234,8 @@ static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, u
   return status;
 }
 
-/* Waits for what was launched before a launch failed or was refused: it may have failed too, and then it is
- * that. */
+/* Waits for what was launched before a launch failed or was refused: if that failed too, it is the error to
+ * report. */
 static fa_status wait_behind(const fa_cuda_driver *d, const fa_cuda_tensors *t, const char *what,
                              fa_status status, CUresult *code, fa_error *err) {
   *code = fa_cuda_tensors_wait(d, t);
@@ -248,8 +248,8 @@ static const char *name_of_run(const fa_outcome *out, unsigned passes, char *wha
   return what;
 }
 
-/* As every user of graphs does, the call is made once before it is captured: kernels are loaded then. Its
- * outputs are forgotten. */
+/* Like every user of graphs, makes the call once before capturing it, so that kernels are loaded. Its outputs
+ * are discarded. */
 static fa_status rehearse(cuda_backend *c, const fa_problem *p, const fa_tensors *t, unsigned passes,
                           fa_outcome *out, CUresult *code, fa_error *err) {
   const fa_cuda_driver *d = c->context.driver;
@@ -263,7 +263,7 @@ static fa_status rehearse(cuda_backend *c, const fa_problem *p, const fa_tensors
   return status;
 }
 
-/* The kernels, captured and then launched, in the NULL stream behind the tensors' way up. */
+/* Captures the kernels and launches them in the NULL stream, after the tensors' copies to the device. */
 static fa_status launch_graph(cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
                               fa_outcome *out, CUresult *code, fa_error *err) {
   const fa_cuda_driver *d = c->context.driver;
@@ -284,14 +284,14 @@ static fa_status issue(cuda_backend *c, const fa_problem *p, const fa_cuda_tenso
   return launch_kernels(p, t, passes, NULL, out, err);
 }
 
-/* Reserved address space is mapped for one call: no second one for a rehearsal. */
+/* Reserved address space is mapped for one call, so it cannot be rehearsed. */
 static bool wants_graph(const cuda_backend *c, const fa_tensors *t) {
   bool small = true;
   for (int i = 0; i < FA_T_COUNT; ++i) small = small && !fa_buffer_is_virtual(&t->buffer[i]);
   return small && c->graph;
 }
 
-/* Up, kernels, down, with one wait for the device at the end. */
+/* Copies to the device, launches, copies back, and waits for the device once, at the end. */
 static fa_status run_on_device(cuda_backend *c, const fa_problem *p, fa_tensors *t, unsigned passes,
                                fa_outcome *out, CUresult *code, fa_error *err) {
   const fa_cuda_driver *d = c->context.driver;

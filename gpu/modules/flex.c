@@ -170,6 +170,7 @@ static fa_status keep(const fa_cuda_driver *d, job *j, CUstream stream, uint64_t
     return fa_fail(err, FA_ERR_UNSUPPORTED, "more than %d flex kernels, while a stream is captured",
                    FA_CUDA_FLEX_KEPT);
   }
+  x->used = ++clock_now; /* so that it does not go for the others of the call */
   *place = *x;
   memset(x, 0, sizeof *x);
   j->place = place;

@@ -76,7 +76,7 @@ static void fill_tensors(const fa_attention *a, bool has_batch, fa_attention_par
   p->leftpad_k = a->leftpad_k;
 }
 
-/* docs/semantics.md, "Dropout". */
+/* docs/reference/semantics.md, "Dropout". */
 static void fill_dropout(const fa_attention *a, fa_attention_params *p) {
   const uint32_t limit = (uint8_t)floor((double)(1.0f - (float)a->dropout_p) * 255.0);
   p->dropout_limit = limit | limit << 16;
