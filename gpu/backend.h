@@ -15,7 +15,7 @@ extern "C" {
 #include "cases/tensors/table.h"
 #include "cases/vocabulary/problem.h"
 #include "cases/vocabulary/profile.h"
-#include "gpu/simt/outcome.h"
+#include "gpu/outcome.h"
 #include "cases/tensors/set.h"
 
 typedef struct fa_outcome {

@@ -5,7 +5,7 @@
 
 #include "cases/vocabulary/profile.h"
 #include "gpu/args/problem.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 
 #ifdef __cplusplus
 extern "C" {

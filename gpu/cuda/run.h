@@ -3,7 +3,7 @@
 #define FA_GPU_CUDA_RUN_H
 
 #include "gpu/driver/libcuda.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 
 /* What a call was planned as; of a failed one, as far as it came. */
 typedef struct fa_cuda_ran {

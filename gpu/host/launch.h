@@ -4,7 +4,7 @@
 
 #include "cases/tensors/guard.h"
 #include "gpu/backend.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 #include "gpu/simt/launch.h"
 
 /* A call's workspace. Nobody promises zeros: it starts as NaN, and what is read before it was written shows.

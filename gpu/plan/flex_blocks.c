@@ -2,7 +2,7 @@
 #include "gpu/call/check.h"
 #include "gpu/expr/functions.h"
 #include "gpu/expr/program.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 
 fa_status fa_flex_blocks_problem(const fa_attention *a, fa_attention *out, fa_flex *flex, fa_error *err) {
   if (!a) return fa_fail(err, FA_ERR_INPUT, "the fa_attention is NULL");

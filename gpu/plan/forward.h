@@ -1,4 +1,4 @@
-/* The choice of a forward kernel: part of gpu/plan/plan.h. */
+/* The choice of a forward kernel: part of gpu/plan/make.h. */
 #ifndef FA_GPU_PLAN_FORWARD_H
 #define FA_GPU_PLAN_FORWARD_H
 

@@ -1,5 +1,5 @@
 /* Defaults of gpu/fa.h, the checks on their own, and sizes of workspaces. */
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 
 #include <math.h>
 #include <string.h>

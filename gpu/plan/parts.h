@@ -4,7 +4,7 @@
 #define FA_GPU_PLAN_PARTS_H
 
 #include "gpu/kernels/params/attention.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 
 static inline int64_t fa_blocks_of(int64_t n, int64_t size) {
   return (n + size - 1) / size;

@@ -17,7 +17,7 @@
 
 #include "cases/base/status.h"
 #include "gpu/simt/device.h"
-#include "gpu/simt/outcome.h"
+#include "gpu/outcome.h"
 
 #ifdef __cplusplus
 extern "C" {

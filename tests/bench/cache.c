@@ -5,7 +5,7 @@
  * the cost of submitting them. */
 #include "gpu/cuda_backend/context.h"
 #include "gpu/fa.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * the CPU. None of it needs a GPU, and none may reach one. */
 #include "gpu/expr/program.h"
 #include "gpu/expr/program.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 #include "tests/support/check.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * what is planned for good ones; and contents, as check_device_data sees them. None of it needs a GPU. */
 #include "gpu/call/check_cache.h"
 #include "gpu/kernels/params/cache.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 #include "tests/support/check.h"
 
 #include <math.h>

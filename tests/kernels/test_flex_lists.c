@@ -4,7 +4,7 @@
 #include "gpu/args/problem.h"
 #include "gpu/expr/functions.h"
 #include "gpu/kernels/params/flex_lists.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 #include "gpu/simt/launch.h"
 #include "ref/reference.h"
 #include "tests/support/built_case.h"

@@ -5,7 +5,7 @@
 #include "cases/tensors/guard.h"
 #include "gpu/args/problem.h"
 #include "gpu/backend.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 #include "gpu/simt/launch.h"
 #include "tests/support/check.h"
 #include "cases/codec/json.h"

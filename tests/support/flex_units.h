@@ -3,7 +3,7 @@
 #define FA_TESTS_SUPPORT_FLEX_UNITS_H
 
 #include "gpu/modules/flex.h"
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 
 typedef struct flex_units {
   fa_flex_program *program;

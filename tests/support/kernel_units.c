@@ -1,6 +1,6 @@
 #include "tests/support/kernel_units.h"
 
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 
 #include <stdio.h>
 #include <string.h>

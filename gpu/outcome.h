@@ -1,6 +1,6 @@
 /* How a run of a subject ended: in the host executor, and in every backend. */
-#ifndef FA_GPU_SIMT_OUTCOME_H
-#define FA_GPU_SIMT_OUTCOME_H
+#ifndef FA_GPU_OUTCOME_H
+#define FA_GPU_OUTCOME_H
 
 typedef enum fa_subject_state {
   FA_SUBJECT_OK,

@@ -1,4 +1,4 @@
-#include "gpu/plan/plan.h"
+#include "gpu/plan/make.h"
 
 #include "gpu/call/check.h"
 #include "gpu/call/check_cache.h"

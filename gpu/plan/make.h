@@ -3,8 +3,8 @@
  * fa_plan_make checks a call and turns it into a short list of launches. Whoever runs them (gpu/host/launch.h,
  * gpu/cuda/run.h) knows no kernel; reports, profiles and sizes of workspaces read the plan. Behind it, each
  * family of kernels has a file that appends its launches (gpu/plan/parts.h). */
-#ifndef FA_GPU_PLAN_PLAN_H
-#define FA_GPU_PLAN_PLAN_H
+#ifndef FA_GPU_PLAN_MAKE_H
+#define FA_GPU_PLAN_MAKE_H
 
 #include "cases/tensors/set.h"
 #include "gpu/fa.h"
