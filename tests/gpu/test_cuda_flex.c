@@ -233,6 +233,39 @@ static void test_many(void) {
   }
 }
 
+static CUresult never_captured(CUstream stream, CUstreamCaptureStatus *out) {
+  (void)stream;
+  *out = CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
+/* Where as many as are kept are there already, the new kernels of one call take the places of the oldest, and
+ * not one another's: else all of them would be the last one. test_many has filled the table. */
+static void test_many_at_once(void) {
+  static const fa_kernel_recipe recipe[2] = {{"flex/forward", "FA_ENTRY(flex_forward_f16_64,f16,64)", 0},
+                                             {"flex/forward", "FA_ENTRY(flex_forward_f16_128,f16,128)", 0}};
+  static const char *const name[2] = {"flex_forward_f16_64", "flex_forward_f16_128"};
+  fa_cuda_device device = {.major = 9, .max_shared_bytes = 227 * 1024};
+  fa_cuda_driver d = *fake_cuda_driver();
+  fa_cuda_flex_wanted w[2] = {{0}}, again[2];
+  fa_flex_program *program;
+  fa_error err = {""};
+  d.cuStreamIsCapturing = never_captured;
+  REQUIRE(fa_flex_prepare("score * 4321", NULL, NULL, 0, &program, &err) == FA_OK);
+  for (int i = 0; i < 2; ++i)
+    w[i] = (fa_cuda_flex_wanted){.name = name[i],
+                                 .recipe = &recipe[i],
+                                 .unit = {.source = recipe[i].source, .program = program, .has_score = true}};
+  memcpy(again, w, sizeof again);
+  CHECK_MSG(fa_cuda_flex_kernels(&d, &device, w, 2, NULL, &err) == FA_OK, "%s", err.text);
+  CHECK(w[0].kernel != w[1].kernel);
+  const int n_compiled = fake_compiler.n_compiled;
+  CHECK(fa_cuda_flex_kernels(&d, &device, again, 2, NULL, &err) == FA_OK);
+  CHECK(again[0].kernel == w[0].kernel && again[1].kernel == w[1].kernel);
+  CHECK(fake_compiler.n_compiled == n_compiled); /* both were kept */
+  fa_flex_free(program);
+}
+
 int main(void) {
   setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* nobody else can use what the fake compiler makes */
   test_same_as_host();
@@ -241,6 +274,7 @@ int main(void) {
   test_kept();
   test_without_compiler();
   test_many();
+  test_many_at_once();
   fake_cuda_reset();
   fa_nvrtc_replace(NULL, NULL);
   return check_done();
