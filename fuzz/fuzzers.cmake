@@ -72,7 +72,7 @@ if(FA_FUZZ)
   fa_fuzz_flags(fa_gpu -fno-sanitize=all ${executor})
   # Coverage of edges only in the kernels. Comparisons are of tile indices, by the million. Sanitizers run when the
   # corpus is replayed; here, their checks would be unreachable edges.
-  fa_sources_of(kernels gpu/kernels/registry)
+  fa_sources_of(kernels gpu/kernels)
   fa_fuzz_flags(fa_host_kernels "-O2;-fno-sanitize=all;-fsanitize-coverage=inline-8bit-counters,pc-table" ${kernels})
   fa_sources_of(planner gpu/call gpu/plan)
   fa_fuzz_flags(fa_gpu "${coverage}" ${planner})

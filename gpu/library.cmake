@@ -1,6 +1,6 @@
 # gpu/fa.h for C programs: libfa_attention, static and shared, with what the interface needs and nothing else: no BLAS, no JSON, no
 # C++ library, no host executor, and the CUDA driver and NVRTC only where they are found at run time.
-fa_sources_of(library_sources gpu/call gpu/plan gpu/expr gpu/kernels/registry)
+fa_sources_of(library_sources gpu/call gpu/plan gpu/expr gpu/kernels)
 add_library(fa_attention_objects OBJECT
   ${library_sources}
   ${CMAKE_SOURCE_DIR}/cases/base/atomic_file.c

@@ -1,7 +1,7 @@
 /* Checks of expressions and block lists in gpu/fa.h. */
 #include "gpu/call/check.h"
 #include "gpu/expr/program.h"
-#include "gpu/kernels/params/flex_exact.h"
+#include "gpu/kernels/params/flex.h"
 #include "gpu/kernels/params/flex_functions.h"
 
 #include <stdlib.h>

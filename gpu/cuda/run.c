@@ -2,7 +2,7 @@
 
 #include "gpu/cuda/device_data.h"
 #include "gpu/cuda/target.h"
-#include "gpu/kernels/params/hopper_forward.h"
+#include "gpu/kernels/params/hopper.h"
 #include "gpu/modules/flex.h"
 #include "gpu/modules/kernel.h"
 

@@ -6,7 +6,7 @@
 #define FA_GPU_CUDA_TARGET_H
 
 #include "gpu/driver/libcuda.h"
-#include "gpu/kernels/registry/flash_forward.h"
+#include "gpu/kernels/registry/kernel.h"
 
 /* *off: no kernels for sm_90a. FA_ERR_INPUT: FA_HOPPER is not understood. */
 fa_status fa_cuda_hopper_policy(bool *off, fa_error *err);

@@ -6,7 +6,7 @@
 
 #include "gpu/expr/emit.h"
 #include "gpu/expr/program.h"
-#include "gpu/kernels/registry/flash_forward.h"
+#include "gpu/kernels/registry/kernel.h"
 
 typedef struct fa_flex_unit {
   const char *source;             /* "flex/forward": gpu/kernels/flex/forward.cu */

@@ -3,7 +3,7 @@
 #define FA_GPU_HOST_DEVICE_H
 
 #include "cases/base/status.h"
-#include "gpu/kernels/registry/flash_forward.h"
+#include "gpu/kernels/registry/kernel.h"
 
 typedef struct fa_host_device {
   fa_kernel_device limits;

@@ -1,6 +1,6 @@
 #include "gpu/host/launch.h"
 
-#include "gpu/kernels/registry/hopper_forward.h"
+#include "gpu/kernels/registry/select.h"
 
 #include <stdio.h>
 #include <stdlib.h>

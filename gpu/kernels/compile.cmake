@@ -1,6 +1,6 @@
 # cmake -P: one kernel source to a cubin, what ptxas said to a log beside it.
 execute_process(
-  COMMAND ${NVCC} -std=c++17 -I${ROOT} -cubin -arch=${ARCH} -MD -MF ${CUBIN}.d -MT ${CUBIN} -Xptxas -v --Werror all-warnings
+  COMMAND ${NVCC} -std=c++17 -I${ROOT} ${DEFINE} -cubin -arch=${ARCH} -MD -MF ${CUBIN}.d -MT ${CUBIN} -Xptxas -v --Werror all-warnings
           ${SOURCE} -o ${CUBIN}
   RESULT_VARIABLE result
   OUTPUT_VARIABLE said

@@ -35,7 +35,11 @@ set(FA_CUBIN_DIR ${CMAKE_BINARY_DIR}/gpu/cubin)
 file(MAKE_DIRECTORY ${FA_CUBIN_DIR})
 set(FA_PTXAS_LOGS)
 set(FA_CUBINS) # "source|arch|file" of each, for whoever puts them into the library
-foreach(kernel flash/forward hopper/forward hopper_backward/main hopper_backward/pair flash/backward_f16 flash/backward_bf16 flex/exact flex/lists cache/append cache/forward memeff/forward memeff/backward)
+foreach(entry ${FA_KERNEL_CUBINS})
+  string(REGEX MATCH "^(.*)\\|(.*)\\|(.*)$" entry ${entry})
+  set(source ${CMAKE_MATCH_1})
+  set(kernel ${CMAKE_MATCH_2})
+  set(define ${CMAKE_MATCH_3})
   string(REPLACE / _ name ${kernel})
   foreach(arch ${FA_CUDA_ARCHITECTURES})
     if(kernel MATCHES "^hopper" AND NOT arch STREQUAL "90a")
@@ -46,9 +50,9 @@ foreach(kernel flash/forward hopper/forward hopper_backward/main hopper_backward
     add_custom_command(
       OUTPUT ${cubin} ${log}
       COMMAND ${CMAKE_COMMAND} -DNVCC=${FA_NVCC} -DARCH=sm_${arch} -DROOT=${CMAKE_SOURCE_DIR}
-              -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR}/kernels/${kernel}.cu -DCUBIN=${cubin} -DLOG=${log}
+              -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR}/kernels/${source}.cu -DDEFINE=${define} -DCUBIN=${cubin} -DLOG=${log}
               -P ${CMAKE_CURRENT_SOURCE_DIR}/kernels/compile.cmake
-      DEPENDS kernels/${kernel}.cu kernels/compile.cmake
+      DEPENDS kernels/${source}.cu kernels/compile.cmake
       DEPFILE ${cubin}.d
       COMMENT "nvcc ${kernel} for sm_${arch}"
       VERBATIM)

@@ -4,7 +4,7 @@
 #define FA_GPU_MODULES_KERNEL_H
 
 #include "gpu/driver/libcuda.h"
-#include "gpu/kernels/registry/flash_forward.h"
+#include "gpu/kernels/registry/kernel.h"
 
 /* One compiled source for one architecture. Code for sm_80 runs on every 8.x, code for sm_90a only on 9.0. */
 typedef struct fa_cubin {

@@ -1,8 +1,8 @@
 /* Backward calls with expressions or block lists. */
 #include "gpu/call/check.h"
 #include "gpu/expr/program.h"
-#include "gpu/kernels/params/flex_exact.h"
-#include "gpu/kernels/registry/flex.h"
+#include "gpu/kernels/params/flex.h"
+#include "gpu/kernels/registry/select.h"
 #include "gpu/plan/flex_parts.h"
 #include "gpu/plan/hopper.h"
 #include "gpu/plan/memeff.h"

@@ -3,8 +3,7 @@
 
 #include "gpu/call/check.h"
 #include "gpu/call/choose.h"
-#include "gpu/kernels/registry/flash_forward.h"
-#include "gpu/kernels/registry/memeff.h"
+#include "gpu/kernels/registry/select.h"
 #include "gpu/plan/hopper.h"
 #include "gpu/plan/memeff.h"
 

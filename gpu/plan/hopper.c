@@ -3,8 +3,8 @@
 #include "gpu/call/check.h"
 #include "gpu/call/choose.h"
 #include "gpu/expr/program.h"
-#include "gpu/kernels/registry/hopper_backward.h"
-#include "gpu/kernels/registry/hopper_forward.h"
+#include "gpu/kernels/params/hopper.h"
+#include "gpu/kernels/registry/select.h"
 
 #include <string.h>
 

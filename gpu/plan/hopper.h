@@ -3,8 +3,7 @@
 #ifndef FA_GPU_PLAN_HOPPER_H
 #define FA_GPU_PLAN_HOPPER_H
 
-#include "gpu/kernels/params/hopper_backward.h"
-#include "gpu/kernels/params/hopper_forward.h"
+#include "gpu/kernels/params/hopper.h"
 #include "gpu/plan/fast_backward.h"
 
 /* ---- forward ---- */

@@ -10,7 +10,7 @@
 #include "gpu/fa.h"
 #include "gpu/kernels/params/flex.h"
 #include "gpu/kernels/params/tensor_map.h"
-#include "gpu/kernels/registry/flash_backward.h"
+#include "gpu/kernels/registry/select.h"
 
 #ifdef __cplusplus
 extern "C" {

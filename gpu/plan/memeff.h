@@ -3,7 +3,7 @@
 #define FA_GPU_PLAN_MEMEFF_H
 
 #include "gpu/kernels/params/memeff_backward.h"
-#include "gpu/kernels/registry/memeff.h"
+#include "gpu/kernels/registry/select.h"
 #include "gpu/plan/parts.h"
 
 /* What the parameters of both families of backward kernels have, under the same names: their element types

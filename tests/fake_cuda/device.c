@@ -2,6 +2,7 @@
 
 #include "cases/tensors/set.h"
 #include "gpu/kernels/params/tensor_map.h"
+#include "gpu/kernels/registry/kernel.h"
 #include "gpu/simt/launch.h"
 #include "tests/fake_cuda/flex.h"
 
@@ -20,7 +21,7 @@ static _Thread_local bool current;
 
 typedef struct fake_kernel {
   char name[96];
-  fa_simt_kernel entry;
+  const fa_kernel *of; /* its row in the registry; NULL: it has none */
   int allowed_shared;
 } fake_kernel;
 static fake_kernel kernels[8192];
@@ -215,13 +216,13 @@ static CUresult library_unload(CUlibrary l) {
 
 static CUresult library_get_kernel(CUkernel *out, CUlibrary l, const char *name) {
   FAKE_ENTER(true, false);
-  const fa_simt_kernel entry = fake_entry(name);
+  const fa_kernel *of = fa_kernel_find(name);
   const bool is_compiled = (const char *)l != code; /* and the host may have none */
-  if (is_compiled ? strncmp(name, (const char *)l, strlen((const char *)l)) != 0 : !entry)
+  if (is_compiled ? strncmp(name, (const char *)l, strlen((const char *)l)) != 0 : !of || !of->entry)
     return CUDA_ERROR_NOT_FOUND;
   if (n_kernels == (int)(sizeof kernels / sizeof *kernels)) return CUDA_ERROR_OUT_OF_MEMORY;
   fake_kernel *k = &kernels[n_kernels++];
-  *k = (fake_kernel){.entry = entry, .allowed_shared = DEFAULT_SHARED};
+  *k = (fake_kernel){.of = of, .allowed_shared = DEFAULT_SHARED};
   snprintf(k->name, sizeof k->name, "%s", name);
   *out = (CUkernel)k;
   return CUDA_SUCCESS;
@@ -284,7 +285,7 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
   fake_memory_flush();
   ++fake.n_launches;
   snprintf(fake.last_kernel, sizeof fake.last_kernel, "%s", k->name);
-  if (!k->entry) return CUDA_SUCCESS; /* compiled for the device only: nothing is computed */
+  if (!k->of || !k->of->entry) return CUDA_SUCCESS; /* compiled for the device only: nothing is computed */
   if (fake.kernel_fault != CUDA_SUCCESS) {
     sticky = fake.kernel_fault; /* reported by the next call */
     return CUDA_SUCCESS;
@@ -296,13 +297,13 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
       ranges[n++] =
           (fa_simt_range){"device memory", fake_allocations[i].data, fake_allocations[i].bytes, true, NULL};
   const fa_simt_launch launch = {
-      .kernel = k->entry,
-      .params = fake_flex_params(k->name, arguments[0]),
+      .kernel = k->of->entry,
+      .params = fake_flex_params(k->of, arguments[0]),
       .name = k->name,
       .grid = {gx, gy, gz},
       .block = {bx, by, bz},
       .shared_bytes = shared,
-      .cluster = strncmp(k->name, "hopper_backward_pair", 20) == 0 || strstr(k->name, "_pairs") ? 2 : 0,
+      .cluster = k->of->cluster > 1 ? (unsigned)k->of->cluster : 0,
       .ranges = ranges,
       .n_ranges = n,
       .n_threads = 1};

@@ -6,6 +6,7 @@
 #include "cases/vocabulary/problem.h"
 #include "cases/tensors/set.h"
 #include "gpu/expr/functions.h"
+#include "gpu/kernels/registry/kernel.h"
 #include "gpu/simt/launch.h"
 
 /* For the expressions of p, buffers of t, and gradients if t has them; valid until fake_flex_end. Does
@@ -15,15 +16,12 @@ void fake_flex_end(void);
 
 /* ---- for tests/fake_cuda/device.c ---- */
 
-/* The host's version of a flex kernel, or NULL. */
-fa_simt_kernel fake_flex_entry(const char *name);
-
 /* Memory that the interpreter reads and that is not on the device: at most FA_MAX_CAPTURES ranges. Returns
  * their number. */
 int fake_flex_ranges(fa_simt_range *out);
 
-/* The parameters for launching a kernel of that name: params, or a copy with the interpreter's functions
+/* The parameters for launching a kernel: params, or a copy with the interpreter's functions
  * (none without an interpreter), valid until the next call. */
-const void *fake_flex_params(const char *name, const void *params);
+const void *fake_flex_params(const fa_kernel *kernel, const void *params);
 
 #endif

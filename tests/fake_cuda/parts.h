@@ -1,5 +1,5 @@
 /* Shared by the fake driver's parts: tests/fake_cuda/device.c has the device, tests/fake_cuda/memory.c
- * allocations and copies, tests/fake_cuda/virtual.c virtual memory, tests/fake_cuda/entries.c the kernels. */
+ * allocations and copies, tests/fake_cuda/virtual.c virtual memory. */
 #ifndef FA_TESTS_FAKE_CUDA_PARTS_H
 #define FA_TESTS_FAKE_CUDA_PARTS_H
 
@@ -53,9 +53,6 @@ void fake_graph_note(const char *what, CUstream stream);
 /* Checks that nothing waits for the device during a capture. */
 void fake_graph_no_wait(const char *what);
 void fake_graph_reset(void);
-
-/* The host's version of a device entry point; NULL: there is none. */
-fa_simt_kernel fake_entry(const char *name);
 
 void __attribute__((format(printf, 1, 2))) fake_misused(const char *format, ...);
 /* Every call starts with this. */

@@ -4,7 +4,7 @@
 #define FA_TESTS_KERNELS_FLEX_BACKWARD_PROBLEM_H
 
 #include "cases/base/dtype.h"
-#include "gpu/kernels/params/flex_exact.h"
+#include "gpu/kernels/params/flex.h"
 #include "gpu/kernels/params/flex_functions.h"
 
 #include <stdbool.h>

@@ -178,7 +178,8 @@ static void fill_params(cache_problem *x) {
   const fa_kernel_strides k = {cache_batch(x), cache_row(s), s->head_dim};
   x->scale = isnan(s->scale) ? 0.0 : s->scale != 0.0 ? s->scale : 1.0 / sqrt(s->head_dim);
   const double positive = x->scale == 0.0 ? 1.0 : fabs(x->scale);
-  x->p = (fa_cache_params){.q = x->q,
+  x->p =
+      (fa_cache_params){.q = x->q,
                         .k = x->k,
                         .v = x->v,
                         .o = x->o,
@@ -245,7 +246,7 @@ void cache_problem_free(cache_problem *x) {
 /* ---- launches ---- */
 
 bool cache_problem_launch(cache_problem *x, const fa_cache_kernel *k, int64_t grid_x, int grid_y, int grid_z,
-                       uint64_t seed, char text[512]) {
+                          uint64_t seed, char text[512]) {
   const cache_setting *s = &x->s;
   const struct {
     const char *name;
@@ -292,8 +293,12 @@ bool cache_problem_launch(cache_problem *x, const fa_cache_kernel *k, int64_t gr
 }
 
 static const fa_cache_kernel *kernel_of(const cache_setting *s) {
-  const fa_cache_ability wanted = {s->bf16,      s->head_dim, s->rows * s->group,
-                                s->unaligned, s->alibi,    s->softcap > 0};
+  const fa_cache_ability wanted = {.bf16 = s->bf16,
+                                   .head_dim = s->head_dim,
+                                   .packed_rows = s->rows * s->group,
+                                   .unaligned = s->unaligned,
+                                   .alibi = s->alibi,
+                                   .softcap = s->softcap > 0};
   return fa_cache_forward_find(wanted, NULL);
 }
 
@@ -302,7 +307,8 @@ bool cache_problem_run(cache_problem *x, uint64_t seed, char text[512]) {
   const fa_cache_kernel *k = kernel_of(s);
   const int tiles = (s->rows * s->group + k->block_m - 1) / k->block_m;
   return cache_problem_launch(x, k, (int64_t)tiles * s->splits, s->heads_kv, s->batch, seed, text) &&
-         (s->splits == 1 || cache_problem_launch(x, fa_cache_combine_find(s->bf16), x->n_rows, 1, 1, seed, text));
+         (s->splits == 1 ||
+          cache_problem_launch(x, fa_cache_combine_find(s->bf16), x->n_rows, 1, 1, seed, text));
 }
 
 /* ---- expected values ---- */

@@ -4,7 +4,8 @@
 #ifndef FA_TESTS_KERNELS_KV_PROBLEM_H
 #define FA_TESTS_KERNELS_KV_PROBLEM_H
 
-#include "gpu/kernels/registry/cache.h"
+#include "gpu/kernels/params/cache.h"
+#include "gpu/kernels/registry/select.h"
 
 #include <stdbool.h>
 
@@ -42,7 +43,7 @@ void cache_problem_free(cache_problem *x);
 /* Run the whole call, or one kernel of it. text receives the executor's message. */
 bool cache_problem_run(cache_problem *x, uint64_t seed, char text[512]);
 bool cache_problem_launch(cache_problem *x, const fa_cache_kernel *k, int64_t grid_x, int grid_y, int grid_z,
-                       uint64_t seed, char text[512]);
+                          uint64_t seed, char text[512]);
 
 /* Counts, in x->wrong, the elements of o and lse whose error exceeds what roundings of P and O can cause. */
 void cache_problem_judge(cache_problem *x);

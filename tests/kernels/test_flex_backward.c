@@ -2,11 +2,11 @@
  * and block lists from functions of the test, softcap, ALiBi, bias, dLSE, groups of heads, and both ways of
  * adding gradients of buffers. */
 #include "cases/base/rng.h"
-#include "gpu/kernels/registry/flex.h"
 #include "gpu/kernels/params/memeff_backward.h"
+#include "gpu/kernels/registry/select.h"
 #include "gpu/simt/launch.h"
-#include "tests/support/check.h"
 #include "tests/kernels/flex_backward_problem.h"
+#include "tests/support/check.h"
 
 #include <math.h>
 #include <string.h>
@@ -121,8 +121,8 @@ static unsigned blocks(int n, int of) {
 
 static void run(const problem *x, uint64_t seed) {
   const fa_flex_functions functions = {(void *)x, x->score ? flex_score_of : NULL,
-                                       x->mask ? flex_mask_function : NULL, x->score ? flex_derivative_of : NULL,
-                                       x->score ? 2 : 0};
+                                       x->mask ? flex_mask_function : NULL,
+                                       x->score ? flex_derivative_of : NULL, x->score ? 2 : 0};
   const fa_flex_backward_kernels *k =
       x->is_short ? fa_flex_backward_find_short(x->dtype) : fa_flex_backward_find(x->dtype);
   fa_memeff_backward_params p = {

@@ -1,10 +1,10 @@
 /* The portable flex forward kernels on the host executor, with score_mod and mask_mod of the test and block
  * lists made here, against a float64 attention written here. */
 #include "gpu/kernels/params/attention.h"
-#include "gpu/kernels/registry/flex.h"
+#include "gpu/kernels/registry/select.h"
 #include "gpu/simt/launch.h"
-#include "tests/support/check.h"
 #include "tests/kernels/flex_forward_problem.h"
+#include "tests/support/check.h"
 
 #include <math.h>
 #include <string.h>
@@ -96,9 +96,10 @@ static fa_kernel_strides strides(int rows, int heads, int d) {
 }
 
 static fa_attention_params params_of(const call *c, const fa_kernel *kernel,
-                                 const fa_flex_functions *functions) {
+                                     const fa_flex_functions *functions) {
   const bool narrow = c->dtype != FA_F32;
-  fa_attention_params p = {.lse = memory.lse, .score_sign = 1.0f, .dropout_scale = 1.0f, .empty_lse = -INFINITY};
+  fa_attention_params p = {
+      .lse = memory.lse, .score_sign = 1.0f, .dropout_scale = 1.0f, .empty_lse = -INFINITY};
   p.q = narrow ? memory.q16 : (const uint16_t *)memory.q;
   p.k = narrow ? memory.k16 : (const uint16_t *)memory.k;
   p.v = narrow ? memory.v16 : (const uint16_t *)memory.v;
@@ -133,8 +134,7 @@ static fa_attention_params params_of(const call *c, const fa_kernel *kernel,
 
 #define RANGE(x, w)                                                                                          \
   { .name = #x, .begin = (const char *)(x), .bytes = sizeof(x), .writable = (w) }
-static void launch_all(const fa_attention_params *p, const fa_kernel *kernel, const call *c,
-                       uint64_t seed) {
+static void launch_all(const fa_attention_params *p, const fa_kernel *kernel, const call *c, uint64_t seed) {
   const fa_simt_range ranges[] = {
       RANGE(memory.q, false),      RANGE(memory.k, false),       RANGE(memory.v, false),
       RANGE(memory.q16, false),    RANGE(memory.k16, false),     RANGE(memory.v16, false),
@@ -285,9 +285,13 @@ static void test_comparison(void) {
 
 static void test_table(void) {
   const fa_kernel_device small = {.max_shared_bytes = 99 * 1024}, tiny = {.max_shared_bytes = 1024};
+  const fa_kernel *k;
   int n = 0;
-  for (const char *name; (name = fa_flex_forward_name(n)) != NULL; ++n)
-    CHECK(strncmp(name, "flex_forward_", 13) == 0);
+  for (int i = 0; (k = fa_kernel_at(i)) != NULL; ++i) {
+    if (strcmp(k->recipe.source, "flex/forward") != 0) continue;
+    ++n;
+    CHECK(strncmp(k->name, "flex_forward_", 13) == 0 && fa_kernel_find(k->name) == k);
+  }
   CHECK(n == 6);
   CHECK(fa_flex_forward_find(FA_F16, 64, 64, &small)->block_cols == 64);
   CHECK(fa_flex_forward_find(FA_F32, 64, 65, &small)->block_cols == 128);

@@ -18,8 +18,9 @@ import tempfile
 
 FOLDER = "tests/mutants"
 # What calls the kernels, or queries them.
-PLAIN_C = re.compile(r"gpu/(args|call|plan|host)/\w+\.c$|gpu/expr/(functions|program)\.c$|gpu/backends/mutant_library\.c$")
-HOPPER_LIST = re.compile(r"gpu/kernels/hopper\w*/")
+PLAIN_C = re.compile(r"gpu/(args|call|plan|host|kernels/registry)/\w+\.c$|gpu/expr/(functions|program)\.c$|"
+                     r"gpu/backends/mutant_library\.c$")
+HOPPER_LIST = "gpu/kernels/registry/hopper.def"
 TILES = "f16 64"
 HOPPER_TILES = ", ".join(f"{t} {d}" for t in ("f16", "bf16") for d in (32, 64, 96, 128, 160, 192, 224, 256))
 UNCHANGED = {"-": f"{TILES}, f16 32", "-hopper": HOPPER_TILES}
@@ -97,34 +98,29 @@ def apply(path, root):
             f.writelines(lines)
 
 
-def reduce_list(line, wanted):
-    """A line of a list of specialisations, without calls MACRO(T, D) of tiles that nobody wants, and MACRO(T) of types.
-    In a macro's body T stands for any type."""
-    if line.lstrip().startswith("#"):
-        return line
-    types = {t for t, _ in wanted} | {"T"}
-    wanted = wanted | {("T", d) for _, d in wanted}
-    line = re.sub(r"\bFA_\w+\((\w+), (\d+)\)", lambda m: m.group(0) if m.groups() in wanted else "", line)
-    return re.sub(r"\bFA_(?!ENTRY)\w+\((\w+)\)", lambda m: m.group(0) if m.group(1) in types else "", line)
+def is_wanted(line, wanted):
+    """False for a line FA_DIM...(T, D) of a tile that no mutant wants."""
+    tile = re.match(r"FA_DIM\w*\((\w+), (\d+)\)", line)
+    return not tile or tile.groups() in wanted
 
 
-def is_asked_for(line):
-    """For patches of portable kernels: one plain kernel for sm_90a, so that its tables are not empty. The
-    others take most of the compile time."""
-    return not re.match(r"FA_(KIND|ENTRY\w*)\(", line) or re.match(r"FA_KIND\((|\d+), ", line)
+def is_plain(line):
+    """For patches of portable kernels: only plain kernels for sm_90a, so that no table is empty. The others take most
+    of the compile time."""
+    return not re.match(r"FA_\w+\(", line) or re.match(r"FA_\w+_KIND\((|\d+), ", line)
 
 
 def copy_sources(root, tiles):
-    """Copies gpu/ except what no mutant changes, and only the wanted lines of the lists of specialisations. All
-    headers are copied, so that the directory of the including file does not decide which one is found."""
+    """Copies gpu/ except what no mutant changes, and only the wanted lines of the lists of kernels
+    (gpu/kernels/registry/*.def). All headers are copied, so that the directory of the including file does not decide which one is found."""
     wanted = {tuple(t.split()) for t in tiles.split(",")}
     for name in sources():
         with open(name) as f:
             lines = f.readlines()
-        if name.endswith("_list.h"):
-            lines = [reduce_list(line, wanted) for line in lines]
-            if HOPPER_LIST.match(name) and tiles != HOPPER_TILES:
-                lines = [line for line in lines if is_asked_for(line)]
+        if name.endswith(".def"):
+            lines = [line for line in lines if is_wanted(line, wanted)]
+            if name == HOPPER_LIST and tiles != HOPPER_TILES:
+                lines = [line for line in lines if is_plain(line)]
         os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
         with open(os.path.join(root, name), "w") as f:
             f.writelines(lines)
@@ -132,12 +128,12 @@ def copy_sources(root, tiles):
 
 def sources():
     return sorted(os.path.join(folder, name) for folder, _, names in os.walk("gpu") for name in names
-                  if name.endswith((".c", ".h", ".cuh", ".cpp")))
+                  if name.endswith((".c", ".h", ".def", ".cuh", ".cu")))
 
 
 def compile_unit(compiler, root, unit, objects):
     """The object file; from the cache if the preprocessed text is the same."""
-    language = ["-std=gnu++17"] if unit.endswith(".cpp") else ["-std=gnu11"]
+    language = ["-std=gnu++17", "-x", "c++"] if unit.endswith(".cu") else ["-std=gnu11"]
     command = [compiler, *language, *FLAGS, f"-fmacro-prefix-map={root}/=", f"-I{root}", "-I.",
                os.path.join(root, unit)]
     text = subprocess.run(command + ["-E", "-P"], capture_output=True, check=False)
@@ -162,8 +158,8 @@ def build(patch, out, cxx, cc):
         copy_sources(root, UNCHANGED.get(patch) or header(patch)["Tiles"])
         if patch not in UNCHANGED:
             apply(patch, root)
-        units = [u for u in sources() if PLAIN_C.match(u)] + [u for u in sources() if u.endswith(".cpp")]
-        made = [compile_unit(cxx if u.endswith(".cpp") else cc, root, u, objects) for u in units]
+        units = [u for u in sources() if PLAIN_C.match(u)] + [u for u in sources() if u.endswith(".cu")]
+        made = [compile_unit(cxx if u.endswith(".cu") else cc, root, u, objects) for u in units]
         done = subprocess.run([cxx, "-shared", "-Wl,-Bsymbolic", "-o", out + ".new", *made], capture_output=True,
                               text=True, check=False)
         if done.returncode != 0:

@@ -100,7 +100,7 @@ static const int fa_test_removed = getenv("FA_TEST_REMOVED") ? atoi(getenv("FA_T
 
 def copy_kernels(folder, every_site):
     """The kernels with each call that can be removed behind a switch: compiled once for all removals. No line moves."""
-    for name in kernel_files((".cuh", ".h", ".cpp")):
+    for name in kernel_files((".cuh", ".h", ".def", ".cu")):
         with open(name) as f:
             lines = f.readlines()
         for i, (path, number, (begin, end), _) in reversed(list(enumerate(every_site, 1))):
@@ -109,25 +109,25 @@ def copy_kernels(folder, every_site):
                 lines[number - 1] = f"{line[:begin]}fa_test_removed == {i} ? (void)0 : {line[begin:]}"
         os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
         with open(os.path.join(folder, name), "w") as f:
-            f.writelines(([SWITCH] if name.endswith(".cpp") else []) + lines)
+            f.writelines(([SWITCH] if name.endswith(".cu") else []) + lines)
 
 
 def build(cxx, folder):
     """The kernels of folder as a shared library. Which header is found must not depend on where the others lie: the
     whole folder has been copied."""
     flags = ["-std=gnu++17", "-O1", "-fPIC", f"-fmacro-prefix-map={folder}/=", f"-I{folder}", "-I."]
-    units = sorted(os.path.basename(u) for u in kernel_files(".cpp"))
-    units.sort(key=lambda u: not u.startswith("flash"))  # slow compilations first
+    units = kernel_files(".cu")
+    units.sort(key=lambda u: "/flash/" not in u)  # slow compilations first
 
     def compile_one(unit):
-        return command([cxx, *flags, "-c", os.path.join(folder, "gpu/kernels/registry", unit), "-o", f"{folder}/{unit}.o"])
+        return command([cxx, *flags, "-x", "c++", "-c", os.path.join(folder, unit), "-o", os.path.join(folder, f"{unit}.o")])
 
     with ThreadPoolExecutor(WORKERS) as pool:
         for done in pool.map(compile_one, units):
             if done.returncode != 0:
                 sys.exit(f"does not compile:\n{done.stderr[:2000]}")
     library = os.path.join(folder, "kernels.so")
-    done = command([cxx, "-shared", *[f"{folder}/{u}.o" for u in units], "-o", library])
+    done = command([cxx, "-shared", *[os.path.join(folder, f"{u}.o") for u in units], "-o", library])
     if done.returncode != 0:
         sys.exit(f"does not link:\n{done.stderr[:2000]}")
     return library

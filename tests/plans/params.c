@@ -2,13 +2,12 @@
 
 #include "gpu/kernels/params/attention.h"
 #include "gpu/kernels/params/cache.h"
-#include "gpu/kernels/params/cache_append.h"
 #include "gpu/kernels/params/flash_backward.h"
-#include "gpu/kernels/params/flex_exact.h"
+#include "gpu/kernels/params/flex.h"
 #include "gpu/kernels/params/flex_lists.h"
-#include "gpu/kernels/params/hopper_backward.h"
-#include "gpu/kernels/params/hopper_forward.h"
+#include "gpu/kernels/params/hopper.h"
 #include "gpu/kernels/params/memeff_backward.h"
+#include "gpu/kernels/registry/kernel.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -69,41 +68,22 @@ static void clear_append(any_params *p) {
   CLEAR_PADDING(&p->append);
 }
 
-/* ---- parameter struct of each kernel ---- */
-
-typedef struct taken {
-  const char *kernel; /* the beginning of its name */
-  size_t bytes;
-  void (*clear)(any_params *p);
-  int n_maps; /* in front */
-} taken;
-
-/* The first that fits counts. */
-static const taken *find(const char *kernel) {
-  static const taken all[] = {
-      {"flash_forward_", sizeof(fa_attention_params), clear_forward, 0},
-      {"memeff_forward_", sizeof(fa_attention_params), clear_forward, 0},
-      {"flex_forward_", sizeof(fa_attention_params), clear_forward, 0},
-      {"flash_backward_", sizeof(fa_backward_params), clear_backward, 0},
-      {"memeff_backward_", sizeof(fa_memeff_backward_params), clear_memeff_backward, 0},
-      {"flex_backward_", sizeof(fa_memeff_backward_params), clear_memeff_backward, 0},
-      {"hopper_forward_", sizeof(fa_hopper_params), clear_hopper, 4},
-      {"hopper_backward_", sizeof(fa_hopper_backward_params), clear_hopper_backward, 6},
-      {"hopper_flex_backward_", sizeof(fa_hopper_backward_params), clear_hopper_backward, 6},
-      {"hopper_flex_", sizeof(fa_hopper_params), clear_hopper, 4},
-      {"flex_lists_", sizeof(fa_flex_lists_params), clear_lists, 0},
-      {"flex_mask_map", sizeof(fa_flex_lists_params), clear_lists, 0},
-      {"flex_exact_", sizeof(fa_flex_exact_params), clear_exact, 0},
-      {"cache_append_", sizeof(fa_cache_append_params), clear_append, 0},
-      {"cache_", sizeof(fa_cache_params), clear_cache, 0}};
-  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
-    if (strncmp(kernel, all[i].kernel, strlen(all[i].kernel)) == 0) return &all[i];
-  return NULL;
+static void clear(any_params *p, fa_params_kind kind) {
+  static void (*const of[FA_N_PARAMS])(any_params *p) = {[FA_PARAMS_ATTENTION] = clear_forward,
+                                                         [FA_PARAMS_BACKWARD] = clear_backward,
+                                                         [FA_PARAMS_MEMEFF_BACKWARD] = clear_memeff_backward,
+                                                         [FA_PARAMS_HOPPER] = clear_hopper,
+                                                         [FA_PARAMS_HOPPER_BACKWARD] = clear_hopper_backward,
+                                                         [FA_PARAMS_CACHE] = clear_cache,
+                                                         [FA_PARAMS_CACHE_APPEND] = clear_append,
+                                                         [FA_PARAMS_FLEX_LISTS] = clear_lists,
+                                                         [FA_PARAMS_FLEX_EXACT] = clear_exact};
+  of[kind](p);
 }
 
 size_t plan_params_bytes(const char *kernel) {
-  const taken *t = find(kernel);
-  return t ? t->bytes : 0;
+  const fa_kernel *k = fa_kernel_find(kernel);
+  return k ? k->params_bytes : 0;
 }
 
 /* ---- text ---- */
@@ -136,11 +116,11 @@ static void print_word(FILE *out, int at, uint64_t word, const plan_places *plac
 
 void plan_params_print(FILE *out, const char *kernel, const void *params, const plan_places *places) {
   static any_params copy;
-  const taken *t = find(kernel);
-  FA_ASSERT(t && t->bytes <= sizeof copy && t->bytes % 8 == 0);
-  memcpy(&copy, params, t->bytes);
-  t->clear(&copy);
-  for (int i = 0; i < t->n_maps; ++i)
+  const fa_kernel *k = fa_kernel_find(kernel);
+  FA_ASSERT(k && k->params_bytes <= sizeof copy && k->params_bytes % 8 == 0);
+  memcpy(&copy, params, k->params_bytes);
+  clear(&copy, k->params);
+  for (int i = 0; i < k->n_maps; ++i)
     memset(copy.maps[i].bytes + sizeof(fa_tensor_box), 0, sizeof(fa_tensor_map) - sizeof(fa_tensor_box));
-  for (size_t i = 0; i < t->bytes / 8; ++i) print_word(out, (int)i * 8, copy.words[i], places);
+  for (size_t i = 0; i < k->params_bytes / 8; ++i) print_word(out, (int)i * 8, copy.words[i], places);
 }

@@ -3,7 +3,7 @@
 #define FA_TESTS_SUPPORT_KERNEL_UNITS_H
 
 #include "gpu/fa.h"
-#include "gpu/kernels/registry/flash_forward.h"
+#include "gpu/kernels/registry/kernel.h"
 
 typedef struct kernel_unit {
   char name[96]; /* of the device entry point */

@@ -7,7 +7,7 @@
 #ifndef FA_GPU_KERNELS_CACHE_APPEND_CUH
 #define FA_GPU_KERNELS_CACHE_APPEND_CUH
 
-#include "gpu/kernels/params/cache_append.h"
+#include "gpu/kernels/params/cache.h"
 #include "gpu/kernels/parts/tile.cuh"
 
 namespace fa {

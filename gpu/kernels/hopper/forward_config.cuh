@@ -5,7 +5,7 @@
 #include "gpu/kernels/parts/kind.cuh"
 #include "gpu/kernels/mods/call.cuh"
 #include "gpu/kernels/hopper/common.cuh"
-#include "gpu/kernels/params/hopper_forward.h"
+#include "gpu/kernels/params/hopper.h"
 
 namespace fa {
 

@@ -5,7 +5,7 @@
 
 #include "gpu/kernels/flash/backward.cuh"
 #include "gpu/kernels/mods/blocks.cuh"
-#include "gpu/kernels/params/hopper_backward.h"
+#include "gpu/kernels/params/hopper.h"
 #include "gpu/kernels/hopper/forward_config.cuh"
 
 namespace fa {

@@ -12,7 +12,7 @@
 #ifndef FA_GPU_KERNELS_MODS_EXACT_CUH
 #define FA_GPU_KERNELS_MODS_EXACT_CUH
 
-#include "gpu/kernels/params/flex_exact.h"
+#include "gpu/kernels/params/flex.h"
 #include "gpu/kernels/machine/prim.cuh"
 
 namespace fa {

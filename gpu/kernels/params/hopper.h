@@ -1,8 +1,8 @@
-/* Arguments of the forward kernels for sm_90a, filled in by the host and read by the device. */
-#ifndef FA_GPU_KERNELS_PARAMS_HOPPER_FORWARD_H
-#define FA_GPU_KERNELS_PARAMS_HOPPER_FORWARD_H
+/* Arguments of the kernels for sm_90a, filled in by the host and read by the device. */
+#ifndef FA_GPU_KERNELS_PARAMS_HOPPER_H
+#define FA_GPU_KERNELS_PARAMS_HOPPER_H
 
-#include "gpu/kernels/params/attention.h"
+#include "gpu/kernels/params/flash_backward.h"
 #include "gpu/kernels/params/tensor_map.h"
 
 /* Counters in device memory that the blocks of one launch share; 0 between launches. */
@@ -25,5 +25,12 @@ typedef struct fa_hopper_params {
   fa_attention_params f;
   fa_tile_scheduler_params tiles;
 } fa_hopper_params;
+
+/* Of the main backward kernels: those of the call's other kernels, and tensor maps. The maps have axes head_dim, row, head, batch. */
+typedef struct fa_hopper_backward_params {
+  fa_tensor_map q, k, v, d_o, dk, dv;
+  fa_backward_params b;
+  int row_dim; /* columns of a row of the workspace; a tile of whole panels may have more */
+} fa_hopper_backward_params;
 
 #endif

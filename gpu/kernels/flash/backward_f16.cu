@@ -1,3 +1,0 @@
-/* The f16 half of gpu/kernels/flash/backward.cu, so that the two halves can be compiled in parallel. */
-#define FA_ONLY_F16
-#include "gpu/kernels/flash/backward.cu"

@@ -1,0 +1,76 @@
+#include "gpu/kernels/registry/select.h"
+
+#include "gpu/kernels/registry/tables.h"
+
+static fa_dtype half_type(int bf16) {
+  return bf16 ? FA_BF16 : FA_F16;
+}
+
+/* ---- forward ---- */
+
+const fa_kernel *fa_flash_forward_find(fa_kernel_ability wanted, const fa_kernel_device *device) {
+  return fa_kernel_first(&fa_kernels_flash_forward, FA_STEP_FORWARD, &wanted, device);
+}
+
+const fa_kernel *fa_memeff_forward_find(fa_dtype dtype, int64_t head_dim, int64_t head_dim_v,
+                                        const fa_kernel_device *device) {
+  const fa_kernel_table *t = &fa_kernels_memeff_forward;
+  const int64_t larger = head_dim > head_dim_v ? head_dim : head_dim_v;
+  for (const fa_kernel *k = t->v; k < t->v + t->n; ++k)
+    if (k->dtype == dtype && k->block_cols == k->ability.head_dim && larger <= k->block_cols &&
+        (!device || k->shared_bytes <= device->max_shared_bytes))
+      return k;
+  return fa_kernel_narrowest(t, dtype, head_dim_v, NULL); /* they fit every device */
+}
+
+const fa_kernel *fa_flex_forward_find(fa_dtype dtype, int64_t head_dim, int64_t head_dim_v,
+                                      const fa_kernel_device *device) {
+  (void)head_dim;
+  return fa_kernel_narrowest(&fa_kernels_flex_forward, dtype, head_dim_v, device);
+}
+
+const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seqlen_k, int varlen,
+                                        const fa_kernel_device *device) {
+  if (!device || !device->hopper) return NULL;
+  wanted.varlen = varlen;
+  wanted.keys = seqlen_k < FA_HOPPER_LONG ? (int)seqlen_k : FA_HOPPER_LONG;
+  return fa_kernel_first(&fa_kernels_hopper_forward, FA_STEP_FORWARD, &wanted, device);
+}
+
+const fa_kernel *fa_hopper_flex_forward_find(fa_kernel_ability wanted, const fa_kernel_device *device) {
+  if (!device || !device->hopper) return NULL;
+  wanted.flex = 1;
+  return fa_kernel_first(&fa_kernels_hopper_forward, FA_STEP_FORWARD, &wanted, device);
+}
+
+/* ---- over a KV cache ---- */
+
+const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_kernel_device *device) {
+  return fa_kernel_first(&fa_kernels_cache_forward, FA_STEP_FORWARD, &wanted, device);
+}
+
+const fa_cache_kernel *fa_cache_combine_find(int bf16) {
+  return fa_kernel_of_type(&fa_kernels_cache_forward, FA_STEP_COMBINE, half_type(bf16));
+}
+
+/* ---- backward ---- */
+
+const fa_kernel *fa_hopper_backward_find(fa_kernel_ability wanted, int varlen, int ordered,
+                                         const fa_kernel_device *device) {
+  if (!device || !device->hopper) return NULL;
+  wanted.varlen = varlen;
+  wanted.ordered = ordered;
+  const fa_kernel *k = fa_kernel_first(&fa_kernels_hopper_backward_main, FA_STEP_BY_KEYS, &wanted, device);
+  return k ? k : fa_kernel_first(&fa_kernels_hopper_backward_pair, FA_STEP_BY_KEYS, &wanted, device);
+}
+
+const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int ordered, const fa_kernel_device *device) {
+  if (!device || !device->hopper) return NULL;
+  wanted.flex = 1;
+  wanted.ordered = ordered;
+  return fa_kernel_first(&fa_kernels_hopper_backward_main, FA_STEP_BY_KEYS, &wanted, device);
+}
+
+int fa_hopper_backward_cluster(const fa_kernel *kernel) {
+  return kernel->cluster;
+}
