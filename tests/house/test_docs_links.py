@@ -12,12 +12,6 @@ import subprocess
 import sys
 
 README_LINES = 150
-# What pages may name although it is not there: it comes with changes that are under way. What has come must leave the list.
-COMING = {
-    "gpu/kernels/registry/cache.def", "gpu/kernels/registry/flash.def", "gpu/kernels/registry/flex.def",
-    "gpu/kernels/registry/hopper.def", "gpu/kernels/registry/memeff.def", "gpu/kernels/registry/select.c",
-    "gpu/kernels/registry/units.def",
-}
 PLACEHOLDER = re.compile(r"(?<![A-Za-z])(?:NAME|FILE|FAMILY)(?![A-Za-z])")
 ROOTS = "cases|ref|gpu|report|fuzz|tests|docs|python|[.]ci"
 PATH = re.compile(rf"(?<![\w/.-])(?:{ROOTS})/[\w./*-]*")
@@ -42,7 +36,7 @@ class Repository:
     def __init__(self):
         names = files_of_repository()
         self.pages = {n: read(n) for n in names if n == "README.md" or (n.startswith("docs/") and n.endswith(".md"))}
-        self.names = {os.path.basename(n) for n in names} | {os.path.basename(n) for n in COMING}
+        self.names = {os.path.basename(n) for n in names}
         suffixes = (".c", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".txt", ".cmake", ".json", ".patch")
         self.sources = {n: read(n) for n in names if n.endswith(suffixes) and n != "tests/house/test_docs_links.py"}
 
@@ -84,7 +78,7 @@ def link_faults(page, text, pages):
 
 def name_faults(page, text, names):
     named = {path.rstrip(".") for path in PATH.findall(text)}  # a sentence may end behind it
-    found = [f"{page}: {path} is not there" for path in sorted(named - COMING) if not exists(path)]
+    found = [f"{page}: {path} is not there" for path in sorted(named) if not exists(path)]
     if not page.startswith("docs/notes/"):
         found += [f"{page}: no file is called {name}" for name in sorted(set(FILE.findall(text)) - names)
                   if not PLACEHOLDER.match(name)]
@@ -100,7 +94,7 @@ def source_faults(source, text, pages):
 
 
 def faults(r):
-    found = [f"{path} is there now: it must leave COMING" for path in sorted(COMING) if os.path.exists(path)]
+    found = []
     n_lines = r.pages["README.md"].count("\n")
     if n_lines >= README_LINES:
         found.append(f"README.md has {n_lines} lines, {README_LINES - 1} are allowed")
