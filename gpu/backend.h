@@ -12,11 +12,11 @@
 extern "C" {
 #endif
 
+#include "cases/tensors/set.h"
 #include "cases/tensors/table.h"
 #include "cases/vocabulary/problem.h"
 #include "cases/vocabulary/profile.h"
 #include "gpu/outcome.h"
-#include "cases/tensors/set.h"
 
 typedef struct fa_outcome {
   fa_subject_state state;

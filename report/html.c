@@ -1,6 +1,6 @@
 /* A report as one HTML page: no other files, no network. All text of the report is escaped. */
-#include "report/kernels.h"
 #include "report/json.h"
+#include "report/kernels.h"
 #include "report/printed.h"
 
 #include <cjson/cJSON.h>

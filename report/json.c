@@ -4,8 +4,8 @@
 
 #include "cases/base/atomic_file.h"
 #include "cases/base/sha256.h"
-#include "report/kernels.h"
 #include "report/journal_line.h"
+#include "report/kernels.h"
 
 #include <cjson/cJSON.h>
 

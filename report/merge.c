@@ -1,6 +1,6 @@
 /* Merges reports: shards of a run, or a run and its repetition. */
-#include "report/kernels.h"
 #include "report/json.h"
+#include "report/kernels.h"
 #include "report/printed.h"
 
 #include <cjson/cJSON.h>

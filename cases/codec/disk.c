@@ -1,8 +1,8 @@
 /* Case files on disk. */
 #include "cases/base/atomic_file.h"
-#include "cases/recipe/case.h"
-#include "cases/codec/json.h"
 #include "cases/codec/file.h"
+#include "cases/codec/json.h"
+#include "cases/recipe/case.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Case files: {"fa_cases": 1, "defaults", "cases", "sweeps", "random"}, a single bare case object, or JSON
  * lines of bare case objects. */
-#include "cases/codec/read.h"
-#include "cases/base/json.h"
 #include "cases/codec/file.h"
+#include "cases/base/json.h"
+#include "cases/codec/read.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* The keys of a case: tables with one small reader per key; then defaults for the keys that were not given.
  * To add a key: a reader here, a line in the table, its default in finish(), a line in cases/codec/write.c,
  * an entry in schema.json, and a rule in problem_check.c if it can contradict another key. */
-#include "cases/codec/keys.h"
 #include "cases/base/json.h"
 #include "cases/codec/json.h"
+#include "cases/codec/keys.h"
 
 #include <stdio.h>
 

@@ -7,8 +7,8 @@
 #ifndef FA_CASES_CODEC_READ_H
 #define FA_CASES_CODEC_READ_H
 
-#include "cases/recipe/case.h"
 #include "cases/codec/file.h"
+#include "cases/recipe/case.h"
 
 #include <cjson/cJSON.h>
 

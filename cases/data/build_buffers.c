@@ -1,7 +1,7 @@
 /* Captured buffers, and the tensors of their gradients. */
+#include "cases/base/rng.h"
 #include "cases/data/build.h"
 #include "cases/expr/ast.h"
-#include "cases/base/rng.h"
 #include "cases/vocabulary/problem_expr.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The tensors of a KV-cache call, and block-sparse lists. */
-#include "cases/data/build.h"
 #include "cases/base/rng.h"
+#include "cases/data/build.h"
 
 #include <math.h>
 #include <stdlib.h>

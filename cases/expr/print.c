@@ -1,6 +1,6 @@
 /* A tree as canonical text. */
-#include "cases/expr/ast.h"
 #include "cases/base/json.h"
+#include "cases/expr/ast.h"
 
 #include <math.h>
 #include <stdio.h>

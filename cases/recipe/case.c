@@ -1,7 +1,7 @@
 #include "cases/recipe/case.h"
 #include "cases/expr/ast.h"
-#include "cases/vocabulary/problem_expr.h"
 #include "cases/tensors/table.h"
+#include "cases/vocabulary/problem_expr.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
 #ifndef FA_CASES_RECIPE_CASE_H
 #define FA_CASES_RECIPE_CASE_H
 
+#include "cases/tensors/set.h"
 #include "cases/vocabulary/fill.h"
 #include "cases/vocabulary/law.h"
 #include "cases/vocabulary/problem.h"
-#include "cases/tensors/set.h"
 
 typedef enum fa_layout { FA_LAYOUT_BSHD, FA_LAYOUT_BHSD, FA_LAYOUT_SBHD } fa_layout;
 /* KV, QKV: the tensors are interleaved in one buffer. */
@@ -50,7 +50,7 @@ fa_status fa_case_copy(fa_case *dst, const fa_case *src); /* dst is overwritten,
 fa_status fa_case_set_name(fa_case *c, const char *name);
 bool fa_case_equal(const fa_case *a, const fa_case *b); /* every field, also unused fills and strides */
 bool fa_case_has_fill(fa_tensor_id id);                 /* fa_tensor_is_filled */
-bool fa_case_has_strides(fa_tensor_id id);            /* every tensor whose axes are named, except the scores */
+bool fa_case_has_strides(fa_tensor_id id); /* every tensor whose axes are named, except the scores */
 bool fa_case_uses(const fa_case *c, fa_tensor_id id); /* the call has this tensor, which is one of those */
 bool fa_case_has_zero(fa_tensor_id id);               /* filled tensors of tokens: q k v do */
 bool fa_case_row_is_zero(const fa_case *c, fa_tensor_id id, int64_t row);

@@ -2,8 +2,8 @@
 #include "cases/tensors/safetensors.h"
 
 #include "cases/base/atomic_file.h"
-#include "cases/tensors/safetensors_name.h"
 #include "cases/base/utf8.h"
+#include "cases/tensors/safetensors_name.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

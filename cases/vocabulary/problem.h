@@ -143,6 +143,6 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err);
 #define FA_MAX_HEAD_DIM ((int64_t)1 << 16)
 #define FA_MAX_SPLITS ((int64_t)1024)
 #define FA_MAX_BLOCK ((int64_t)1 << 20) /* rows or keys of one block-sparse tile */
-#define FA_MAX_SORTED_BELOW 65536 /* cost of drawing a sorted row, in steps */
+#define FA_MAX_SORTED_BELOW 65536       /* cost of drawing a sorted row, in steps */
 
 #endif

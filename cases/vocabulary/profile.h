@@ -23,14 +23,14 @@ typedef struct fa_profile {
   bool max_rounded;     /* the row max may lag behind: a row's largest P is not 1 and is rounded too */
   bool exp_scaled; /* exp2(x s - m s), s = scale log2(e), by one fma: the error grows with |m|, not |x - m| */
   int mma_block;   /* products that the matrix unit adds at once, truncating; 0 = scalar FMA, nearest */
-  int mma_extra_bits;      /* extra fraction bits kept inside such a block */
-  double u_operand;        /* rounding of operands before a GEMM (tf32: 2^-11 nearest); 0 = exact */
-  double eps_exp;          /* relative error of one exponential */
-  double eps_log;          /* absolute error of the final logarithm, in units of the natural logarithm */
-  double eps_tanh;         /* relative error of tanh (softcap) */
-  bool fast_functions;     /* score_mod may go through the device's approximations (docs/reference/bounds.md) */
-  int block_n;             /* keys per tile of the running softmax */
-  int max_splits;          /* most partial results that may be combined (1 = no splits) */
+  int mma_extra_bits;  /* extra fraction bits kept inside such a block */
+  double u_operand;    /* rounding of operands before a GEMM (tf32: 2^-11 nearest); 0 = exact */
+  double eps_exp;      /* relative error of one exponential */
+  double eps_log;      /* absolute error of the final logarithm, in units of the natural logarithm */
+  double eps_tanh;     /* relative error of tanh (softcap) */
+  bool fast_functions; /* score_mod may go through the device's approximations (docs/reference/bounds.md) */
+  int block_n;         /* keys per tile of the running softmax */
+  int max_splits;      /* most partial results that may be combined (1 = no splits) */
   bool gqa_partials_in_io; /* dK/dV of a group of heads are summed from partials rounded to the I/O type */
   bool dq_atomic;          /* dQ is accumulated in f32 across tiles in any order: not bitwise repeatable */
   bool dkv_atomic;         /* the same for dK and dV, across row tiles and the heads of a group */

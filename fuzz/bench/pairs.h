@@ -2,8 +2,8 @@
 #ifndef FA_FUZZ_BENCH_PAIRS_H
 #define FA_FUZZ_BENCH_PAIRS_H
 
-#include "cases/vocabulary/problem.h"
 #include "cases/tensors/set.h"
+#include "cases/vocabulary/problem.h"
 
 /* Number of visible pairs of query and key over all heads and sequences. With mask_mod or block lists it is
  * an estimate from some rows of every head, the middles of equal parts, so that counts that grow linearly

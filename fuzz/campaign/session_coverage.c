@@ -1,6 +1,6 @@
 /* --coverage: how often each feature occurred in the cases of a run; printed, and stored in the report. */
-#include "fuzz/coverage/table.h"
 #include "fuzz/campaign/session.h"
+#include "fuzz/coverage/table.h"
 
 #include <cjson/cJSON.h>
 

@@ -1,6 +1,6 @@
 /* The session's use of the journal: the identity of the run, and adding its results to the report. */
-#include "fuzz/campaign/session.h"
 #include "cases/codec/json.h"
+#include "fuzz/campaign/session.h"
 
 #include "cases/base/sha256.h"
 #include "fuzz/options/version.h"

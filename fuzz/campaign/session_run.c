@@ -1,6 +1,6 @@
 /* Runs a session: gives items to the pool and receives results. */
-#include "fuzz/campaign/session.h"
 #include "cases/codec/json.h"
+#include "fuzz/campaign/session.h"
 
 #include "fuzz/one/run_case.h"
 #include "fuzz/shrink/report.h"

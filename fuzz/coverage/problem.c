@@ -1,7 +1,7 @@
 /* Features of a problem: lengths, heads, masks, scores, dropout, caches, splits. */
 #include "cases/expr/ast.h"
-#include "fuzz/coverage/table.h"
 #include "cases/vocabulary/problem_expr.h"
+#include "fuzz/coverage/table.h"
 
 static void cover_lengths(fa_coverage *v, const fa_problem *p) {
   static const int64_t edges[] = {0,  1,  2,  7,   8,   15,  16,  17,  31,  32,  33,  63, 64,

@@ -3,8 +3,8 @@
 #ifndef FA_FUZZ_GENERATE_PARTS_H
 #define FA_FUZZ_GENERATE_PARTS_H
 
-#include "cases/recipe/case.h"
 #include "cases/base/rng.h"
+#include "cases/recipe/case.h"
 
 /* One row of the table in fuzz/generate/draw.c: what a profile favours. Probabilities are in 0..1. */
 typedef struct fa_gen_rules {

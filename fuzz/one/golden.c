@@ -2,8 +2,8 @@
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
 
-#include "cases/tensors/safetensors.h"
 #include "cases/base/sha256.h"
+#include "cases/tensors/safetensors.h"
 #include "fuzz/options/version.h"
 #include "ref/reference.h"
 #include "report/line.h"

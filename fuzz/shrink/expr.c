@@ -1,8 +1,8 @@
 /* Passes that simplify expressions: replace the whole by a part, an operation by an operand; remove unused
  * buffers. */
 #include "cases/expr/ast.h"
-#include "fuzz/shrink/reduce.h"
 #include "cases/vocabulary/problem_expr.h"
+#include "fuzz/shrink/reduce.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Arbitrary bytes as case files: what is accepted is valid and survives being written and read again;
  * everything else is rejected with a message. */
-#include "fuzz/inputs/fuzzer.h"
-#include "cases/codec/json.h"
 #include "cases/codec/file.h"
+#include "cases/codec/json.h"
+#include "fuzz/inputs/fuzzer.h"
 
 #include "fuzz/generate/draw.h"
 

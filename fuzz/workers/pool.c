@@ -1,7 +1,7 @@
 #include "fuzz/workers/pool.h"
 
-#include "fuzz/workers/wire.h"
 #include "fuzz/workers/process.h"
+#include "fuzz/workers/wire.h"
 #include "report/progress.h"
 
 #include <errno.h>
@@ -170,8 +170,7 @@ static fa_status receive(fa_pool *p, fa_worker *w, fa_error *err) {
     if (status != FA_OK) return status;
     w->n_bytes = 0;
     w->slot = -1;
-    if (spent)
-      fa_worker_stop(w, true); /* it might never end by itself; give_work starts another */
+    if (spent) fa_worker_stop(w, true); /* it might never end by itself; give_work starts another */
     return FA_OK;
   }
 }

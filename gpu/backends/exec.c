@@ -1,13 +1,13 @@
 /* The backend exec:CMD: a program in any language that receives tensors in files and answers in lines of
  * JSON. docs/reference/protocol.md is its contract. */
-#include "cases/recipe/case.h"
 #include "cases/base/json.h"
+#include "cases/codec/json.h"
+#include "cases/recipe/case.h"
 #include "gpu/backends/exec_hello.h"
 #include "gpu/backends/exec_process.h"
 #include "gpu/backends/exec_tensors.h"
-#include "gpu/plugin.h"
 #include "gpu/backends/plugin_backend.h"
-#include "cases/codec/json.h"
+#include "gpu/plugin.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

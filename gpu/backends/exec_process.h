@@ -18,7 +18,7 @@ extern "C" {
 
 /* A zeroed one is not running. */
 typedef struct fa_exec_process {
-  pid_t supervisor;           /* 0 = not running */
+  pid_t supervisor;       /* 0 = not running */
   int to, from, lifeline; /* the child's stdin and stdout; closing tells the supervisor that we died */
   char folder[512];       /* absolute, mode 0700 */
   char *bytes;            /* received but not yet read */

@@ -141,7 +141,7 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
 /* ---- contents ---- */
 
 static fa_status check_sequence(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
-                             int64_t b, fa_error *err) {
+                                int64_t b, fa_error *err) {
   const int64_t most = a->seqlen_k - kv->n_new, len = c->cache_seqlens[b], n = len + kv->n_new;
   const int64_t moving = kv->n_new > a->seqlen_q ? kv->n_new : a->seqlen_q;
   if (len < 0 || len > most)
@@ -182,8 +182,8 @@ static fa_status check_owners(const fa_attention *a, const fa_inference *kv, con
   return FA_OK;
 }
 
-fa_status fa_cache_check_contents(const fa_attention *a, const fa_inference *kv,
-                                      const fa_cache_contents *c, fa_error *err) {
+fa_status fa_cache_check_contents(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
+                                  fa_error *err) {
   fa_status status = FA_OK;
   for (int64_t b = 0; status == FA_OK && b < a->batch; ++b) status = check_sequence(a, kv, c, b, err);
   if (status != FA_OK || kv->n_new == 0 || (!c->block_table && !c->cache_batch_idx)) return status;

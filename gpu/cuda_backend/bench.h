@@ -2,8 +2,8 @@
 #ifndef FA_GPU_CUDA_BACKEND_BENCH_H
 #define FA_GPU_CUDA_BACKEND_BENCH_H
 
-#include "cases/vocabulary/problem.h"
 #include "cases/tensors/set.h"
+#include "cases/vocabulary/problem.h"
 
 typedef struct fa_bench_options {
   int device;

@@ -3,8 +3,8 @@
 #define FA_GPU_CUDA_BACKEND_MEMORY_H
 
 #include "cases/tensors/set.h"
-#include "gpu/driver/libcuda.h"
 #include "gpu/cuda_backend/virtual.h"
+#include "gpu/driver/libcuda.h"
 
 /* Memory kept from call to call. If several processes share a device, each waits for its turn at every call
  * that waits for the device, allocations included; so a set of tensors is one allocation, with one copy each

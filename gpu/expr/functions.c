@@ -26,9 +26,9 @@ typedef struct program {
   int n_steps;
   fa_f32_word *first; /* initial slots: parameters, which are set per call, then constants */
   int n_first, n_slots;
-  int result;  /* slots */
-  int *derivative;  /* [n_reads] of every read whose gradient is wanted: slot of the derivative, */
-  int *buffer; /* and the buffer read */
+  int result;      /* slots */
+  int *derivative; /* [n_reads] of every read whose gradient is wanted: slot of the derivative, */
+  int *buffer;     /* and the buffer read */
   int n_reads;
 } program;
 
@@ -220,7 +220,8 @@ static fa_status program_fill(maker *m, int root, const fa_expr_gradient *g, con
     if (is_computed(m, node)) compute(m, node);
   p->result = m->slot[root];
   for (int r = 0; g && r < g->n_reads; ++r)
-    if (m->read[g->read[r].load] >= 0) p->derivative[m->read[g->read[r].load]] = m->slot[g->read[r].derivative];
+    if (m->read[g->read[r].load] >= 0)
+      p->derivative[m->read[g->read[r].load]] = m->slot[g->read[r].derivative];
   return FA_OK;
 }
 

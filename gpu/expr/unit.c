@@ -69,15 +69,16 @@ static bool put_slope(FILE *f, const fa_flex_unit *u) {
     if (wanted[buffer]) fprintf(f, "%s %d", n++ ? "," : "", buffer);
   }
   fprintf(f, "\n#define FA_FLEX_READS %d\n", n);
-  return put_function(f, fa_expr_emit_gradient(&p->gradient, p->buffer, wanted, u->speed, "fa_flex_derivative"));
+  return put_function(f,
+                      fa_expr_emit_gradient(&p->gradient, p->buffer, wanted, u->speed, "fa_flex_derivative"));
 }
 
 static bool put_text(FILE *f, const fa_flex_unit *u, const char *kernel) {
   const fa_flex_program *p = u->program;
   const bool score = has_score(u), mask = fa_flex_has_mask(p);
   bool good = true;
-  fprintf(f, "#define FA_FLEX_SCORE %d\n#define FA_FLEX_MASK %d\n#define FA_FLEX_DERIVATIVE %d\n", score, mask,
-          score && u->has_slope);
+  fprintf(f, "#define FA_FLEX_SCORE %d\n#define FA_FLEX_MASK %d\n#define FA_FLEX_DERIVATIVE %d\n", score,
+          mask, score && u->has_slope);
   fputs(fa_expr_prelude, f);
   if (score) good = put_function(f, fa_expr_emit_score(&p->score, p->buffer, u->speed, "fa_flex_score"));
   if (good && mask) good = put_function(f, fa_expr_emit_mask(&p->mask, p->buffer, "fa_flex_mask"));

@@ -180,7 +180,8 @@ static void evict(const char *folder) {
 
 /* ---- writing ---- */
 
-bool fa_cubin_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code, size_t code_bytes) {
+bool fa_cubin_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code,
+                          size_t code_bytes) {
   char folder[PATH_SIZE], path[PATH_SIZE];
   fa_cubin_cache_header h;
   fa_cubin_cache_folder(folder, sizeof folder);

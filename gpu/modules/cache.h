@@ -33,6 +33,7 @@ void fa_cubin_cache_folder(char *path, size_t size);
 void *fa_cubin_cache_read(const char *key, fa_nvrtc_identity *made_by, size_t *code_bytes);
 
 /* false: it was not kept. */
-bool fa_cubin_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code, size_t code_bytes);
+bool fa_cubin_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code,
+                          size_t code_bytes);
 
 #endif

@@ -15,9 +15,9 @@
 enum { FA_CUDA_FLEX_KEPT = 1024, FA_CUDA_FLEX_WANTED = 16 };
 
 typedef struct fa_cuda_flex_wanted {
-  const char *name;              /* of the device entry point */
+  const char *name;               /* of the device entry point */
   const fa_kernel_recipe *recipe; /* its line of the source's list */
-  fa_flex_unit unit;             /* source: the recipe's */
+  fa_flex_unit unit;              /* source: the recipe's */
   size_t shared_bytes;
   CUkernel kernel; /* out */
 } fa_cuda_flex_wanted;

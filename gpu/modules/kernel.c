@@ -87,7 +87,7 @@ fa_status fa_cuda_kernel_device(const fa_cuda_device *device, fa_kernel_device *
   fa_rtc_policy policy;
   const fa_status status = fa_rtc_policy_get(&policy, err);
   *out = (fa_kernel_device){.max_shared_bytes = (size_t)device->max_shared_bytes,
-                           .compiles = policy != FA_RTC_OFF && device->major >= 8 && fa_nvrtc_is_possible()};
+                            .compiles = policy != FA_RTC_OFF && device->major >= 8 && fa_nvrtc_is_possible()};
   return status;
 }
 

@@ -1,8 +1,8 @@
 #include "gpu/modules/rtc.h"
 
 #include "cases/base/sha256.h"
-#include "gpu/modules/cache.h"
 #include "gpu/driver/nvrtc.h"
+#include "gpu/modules/cache.h"
 
 #include <pthread.h>
 #include <stdio.h>

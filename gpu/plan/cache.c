@@ -1,9 +1,9 @@
 /* Calls over a KV cache: new keys are put into it and queries are rotated, then all keys are attended to, in
  * splits that are combined. */
-#include "gpu/kernels/registry/select.h"
+#include "gpu/kernels/params/cache.h"
 #include "gpu/call/check.h"
 #include "gpu/call/check_cache.h"
-#include "gpu/kernels/params/cache.h"
+#include "gpu/kernels/registry/select.h"
 #include "gpu/plan/parts.h"
 #include "gpu/plan/splits.h"
 

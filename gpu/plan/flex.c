@@ -1,8 +1,8 @@
 /* Forward calls with expressions or block lists, and calls that make such lists. */
-#include "gpu/kernels/registry/select.h"
 #include "gpu/call/check.h"
 #include "gpu/expr/program.h"
 #include "gpu/kernels/params/flex_lists.h"
+#include "gpu/kernels/registry/select.h"
 #include "gpu/plan/flex_parts.h"
 #include "gpu/plan/hopper.h"
 

@@ -182,7 +182,8 @@ static void add_head(float *sum, float *head, int64_t n) {
   memset(head, 0, (size_t)n * sizeof *head);
 }
 
-static void backward_kv_head(const fa_problem *p, fa_tensors *t, const fa_f32_sequence *e, int64_t hk, work *w) {
+static void backward_kv_head(const fa_problem *p, fa_tensors *t, const fa_f32_sequence *e, int64_t hk,
+                             work *w) {
   const int64_t group = p->heads_q / p->heads_kv;
   const float kept = (float)(1.0 / (1.0 - p->dropout.p));
   memset(w->dk, 0, (size_t)(w->key_rows * w->ld) * sizeof *w->dk);

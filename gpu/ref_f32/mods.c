@@ -1,8 +1,8 @@
 /* score_mod and mask_mod, evaluated a row of the tile at a time, with symbolic derivatives. */
+#include "cases/vocabulary/problem_expr.h"
 #include "gpu/expr/diff.h"
 #include "gpu/ref_f32/expr.h"
 #include "gpu/ref_f32/parts.h"
-#include "cases/vocabulary/problem_expr.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ struct fa_f32_mods {
   fa_expr_gradient gradient;
   fa_f32_expr mask_row, score_row; /* in the backward pass score_row evaluates the gradient's nodes too */
   /* backward: per read of a buffer whose gradient is wanted, over the tile */
-  float *derivative;     /* [n_reads][FA_F32_TILE_M][FA_F32_TILE_N] */
-  int64_t *element; /* the same */
+  float *derivative; /* [n_reads][FA_F32_TILE_M][FA_F32_TILE_N] */
+  int64_t *element;  /* the same */
   float *sum[FA_MAX_CAPTURES];
 };
 

@@ -7,8 +7,8 @@
 #ifndef FA_GPU_REF_F32_PARTS_H
 #define FA_GPU_REF_F32_PARTS_H
 
-#include "cases/vocabulary/problem.h"
 #include "cases/tensors/set.h"
+#include "cases/vocabulary/problem.h"
 
 #define FA_F32_TILE_M 64 /* query rows per tile */
 #define FA_F32_TILE_N 64 /* keys per tile */

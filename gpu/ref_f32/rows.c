@@ -55,7 +55,8 @@ char *fa_f32_k_row(const fa_problem *p, const fa_tensors *set, const fa_tensor *
   return row_at(t, index->data ? int_at(index, e->b) : e->b, s, hk);
 }
 
-float *fa_f32_lse_at(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t i) {
+float *fa_f32_lse_at(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h,
+                     int64_t i) {
   int64_t at = fa_problem_is_varlen(p) ? h * t->stride[0] + (e->q_first + i) * t->stride[1]
                                        : e->b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
   return (float *)(void *)(t->data + at * 4);
@@ -65,8 +66,8 @@ static void zero_rows(float *dst, int64_t ld, int64_t from, int64_t to) {
   if (to > from) memset(dst + from * ld, 0, (size_t)((to - from) * ld) * sizeof *dst);
 }
 
-void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t first,
-                   int64_t n, int64_t n_padded, float *dst, int64_t ld) {
+void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h,
+                   int64_t first, int64_t n, int64_t n_padded, float *dst, int64_t ld) {
   int64_t width = t->shape[t->rank - 1], stride = t->stride[t->rank - 1];
   zero_rows(dst, ld, 0, n_padded);
   for (int64_t r = 0; r < n; ++r)

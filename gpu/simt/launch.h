@@ -16,8 +16,8 @@
 #define FA_GPU_SIMT_LAUNCH_H
 
 #include "cases/base/status.h"
-#include "gpu/simt/device.h"
 #include "gpu/outcome.h"
+#include "gpu/simt/device.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -87,7 +87,8 @@ int64_t fa_ref_lse_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t
   return (e->b * c->heads_q + h) * c->p->seqlen_q + i;
 }
 
-double fa_ref_lse_get(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t h, int64_t i) {
+double fa_ref_lse_get(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t h,
+                      int64_t i) {
   (void)c;
   int64_t at = t->rank == 2 ? h * t->stride[0] + (e->q_first + i) * t->stride[1]
                             : e->b * t->stride[0] + h * t->stride[1] + i * t->stride[2];

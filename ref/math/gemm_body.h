@@ -78,9 +78,8 @@ void NAME(fa_gemm)(FA_GEMM_ARGUMENTS(REAL)) {
     if (spans) span_of(spans, i, some, &first, &end);
     const REAL *from = a + i * a_row + first * a_k;
     if (a_row == 1) NAME(gather)(from, a_k, some, end - first, columns);
-    for (int r = 0; r < some; r += ROWS)
-      NAME(strip)
-      (some - r < ROWS ? some - r : ROWS, n, end - first, alpha, a_row == 1 ? columns + r : from, a_row,
-       a_row == 1 ? LANES : a_k, b + first * ldb, ldb, beta, c + (int64_t)(i + r) * ldc, ldc);
+    for (int r = 0; r < some; r += ROWS) NAME(strip)
+    (some - r < ROWS ? some - r : ROWS, n, end - first, alpha, a_row == 1 ? columns + r : from, a_row,
+     a_row == 1 ? LANES : a_k, b + first * ldb, ldb, beta, c + (int64_t)(i + r) * ldc, ldc);
   }
 }

@@ -27,10 +27,10 @@ typedef struct fa_ref_expr {
   const fa_expr *e;
   const fa_tensors *in; /* FA_T_BUFFER_0 .. */
   double *value, *error;
-  int *fault;              /* 0, or 1 + the node whose operation has no value */
+  int *fault;                        /* 0, or 1 + the node whose operation has no value */
   double *derivative, *derivative_e; /* of the root to this node where it is reached, and its error */
-  uint8_t *reached;        /* FA_REACHED_* */
-  uint8_t *uniform;        /* per node: the same in every lane */
+  uint8_t *reached;                  /* FA_REACHED_* */
+  uint8_t *uniform;                  /* per node: the same in every lane */
   uint8_t *clean; /* per node, of the last evaluation: no faults, and no int or condition is unsure */
   bool fast;      /* functions as devices approximate them; fa_ref_expr_init: false */
   void *memory;

@@ -202,8 +202,8 @@ static void bench(const row *r, CUevent events[2]) {
          "%8.1f us "
          "%5.0f GB/s  %s\n",
          (int)r->d, (int)r->hq, (int)r->hk, (int)r->s, (int)r->b, (int)r->page, (int)r->rows,
-         r->layout ? "BHSD" : "BSHD", plan.n_splits, one[SINGLE / 2], gb / one[SINGLE / 2],
-         many[BATCHES / 2], gb / many[BATCHES / 2], plan.launch[0].kernel.name);
+         r->layout ? "BHSD" : "BSHD", plan.n_splits, one[SINGLE / 2], gb / one[SINGLE / 2], many[BATCHES / 2],
+         gb / many[BATCHES / 2], plan.launch[0].kernel.name);
   fflush(stdout);
   const CUdeviceptr used[] = {k, v, q, o, lse, c.workspace, ints[0], ints[1]};
   for (size_t i = 0; i < sizeof used / sizeof *used; ++i) driver->cuMemFree(used[i]);

@@ -1,7 +1,7 @@
 /* fa_case_build: shapes, strides and views of every family, the same logical values under every layout, and
  * NaN or garbage wherever the contract says that nothing reads. */
-#include "tests/support/build_common.h"
 #include "cases/data/build.h"
+#include "tests/support/build_common.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* Fails every allocation of the data side once: building, cloning, reading and writing return FA_ERR_MEMORY
  * (or a complete result), own nothing afterwards, and leak nothing (which the sanitizer build checks). */
+#include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "cases/tensors/safetensors.h"
 #include "tests/support/check.h"
-#include "cases/data/build.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The whole message that a user sees when a case file is wrong, for every kind of mistake. */
+#include "cases/codec/file.h"
+#include "cases/codec/json.h"
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
-#include "cases/codec/file.h"
 
 #include <string.h>
 

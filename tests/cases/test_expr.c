@@ -1,7 +1,7 @@
 /* The expression language: what is accepted, what is rejected and how, that printing and parsing are
  * consistent, and that no text makes the parser misbehave. */
-#include "cases/expr/ast.h"
 #include "cases/base/rng.h"
+#include "cases/expr/ast.h"
 #include "tests/support/check.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Case files as a whole: defaults, sweeps, random parts, bare cases, JSON lines, saving. */
+#include "cases/codec/file.h"
+#include "cases/codec/json.h"
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
 #include "tests/support/random_case.h"
-#include "cases/codec/json.h"
-#include "cases/codec/file.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Fills that shape values, biases and gradients, and those of independent elements, do what the table says:
  * each claim is checked on the data of built cases, in double. */
-#include "tests/support/fill_case.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
+#include "tests/support/fill_case.h"
 
 #include <math.h>
 

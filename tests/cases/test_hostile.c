@@ -1,9 +1,9 @@
 /* fa_case_validate on structs that come from no file: random numbers in every field, arrays of wrong length.
  * It must return, not crash, and what it accepts must survive printing and reading. */
+#include "cases/codec/json.h"
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
 #include "tests/support/random_case.h"
-#include "cases/codec/json.h"
 
 #include <math.h>
 #include <stdlib.h>

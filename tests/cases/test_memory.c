@@ -1,9 +1,9 @@
 /* Fails every allocation of the codec once: the result is FA_ERR_MEMORY or complete, and nothing leaks (which
  * the sanitizer build checks). The linker substitutes the wrappers below for malloc and related functions. */
+#include "cases/codec/file.h"
+#include "cases/codec/json.h"
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
-#include "cases/codec/file.h"
 
 #include <cjson/cJSON.h>
 

@@ -1,8 +1,8 @@
 /* The cases of runs recorded from the original kernels, verbatim from the files: what other programs have
  * written must stay readable. */
+#include "cases/codec/json.h"
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* The canonical form: parse(print(c)) is c, and print(parse(print(c))) is print(c), over random cases of
  * every key. Texts with random damage must be rejected or understood, never half read. */
+#include "cases/codec/file.h"
+#include "cases/codec/json.h"
 #include "cases/recipe/case.h"
 #include "tests/support/check.h"
 #include "tests/support/random_case.h"
-#include "cases/codec/json.h"
-#include "cases/codec/file.h"
 
 #include <cjson/cJSON.h>
 

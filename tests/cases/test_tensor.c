@@ -1,7 +1,7 @@
 /* Guarded tensors: every way in which a subject can touch memory that is not its own must be detected and
  * named. */
-#include "cases/tensors/set.h"
 #include "cases/tensors/guard.h"
+#include "cases/tensors/set.h"
 #include "tests/support/check.h"
 
 #include <math.h>

@@ -296,17 +296,16 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
     if (fake_allocations[i].data && !fake_allocations[i].closed)
       ranges[n++] =
           (fa_simt_range){"device memory", fake_allocations[i].data, fake_allocations[i].bytes, true, NULL};
-  const fa_simt_launch launch = {
-      .kernel = k->of->entry,
-      .params = fake_flex_params(k->of, arguments[0]),
-      .name = k->name,
-      .grid = {gx, gy, gz},
-      .block = {bx, by, bz},
-      .shared_bytes = shared,
-      .cluster = k->of->cluster > 1 ? (unsigned)k->of->cluster : 0,
-      .ranges = ranges,
-      .n_ranges = n,
-      .n_threads = 1};
+  const fa_simt_launch launch = {.kernel = k->of->entry,
+                                 .params = fake_flex_params(k->of, arguments[0]),
+                                 .name = k->name,
+                                 .grid = {gx, gy, gz},
+                                 .block = {bx, by, bz},
+                                 .shared_bytes = shared,
+                                 .cluster = k->of->cluster > 1 ? (unsigned)k->of->cluster : 0,
+                                 .ranges = ranges,
+                                 .n_ranges = n,
+                                 .n_threads = 1};
   fa_simt_report report;
   fa_error err;
   if (fa_simt_run(&launch, &report, &err) != FA_OK) return CUDA_ERROR_LAUNCH_FAILED;

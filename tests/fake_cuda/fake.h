@@ -25,9 +25,9 @@ typedef struct fake_cuda {
   int n_waits;   /* calls that wait for the device: allocations, copies that are not asynchronous, ... */
   int n_streams; /* created and not destroyed */
   int n_graphs;  /* executable ones that are not destroyed */
-  int n_graph_launches; /* of graphs with a kernel */
-  int n_concurrent_writes;        /* writes in streams other than the NULL stream, outside of a capture */
-  char last_kernel[96]; /* launched */
+  int n_graph_launches;    /* of graphs with a kernel */
+  int n_concurrent_writes; /* writes in streams other than the NULL stream, outside of a capture */
+  char last_kernel[96];    /* launched */
   size_t bytes_in_use;
   char misuse[200]; /* the first violated rule; "" = none */
 } fake_cuda;

@@ -3,9 +3,9 @@
 
 #include "cases/data/build.h"
 #include "cases/tensors/guard.h"
-#include "tests/support/check.h"
 #include "tests/fake_cuda/fake.h"
 #include "tests/fake_cuda/flex.h"
+#include "tests/support/check.h"
 
 #include <string.h>
 

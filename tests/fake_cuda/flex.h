@@ -3,8 +3,8 @@
 #ifndef FA_TESTS_FAKE_CUDA_FLEX_H
 #define FA_TESTS_FAKE_CUDA_FLEX_H
 
-#include "cases/vocabulary/problem.h"
 #include "cases/tensors/set.h"
+#include "cases/vocabulary/problem.h"
 #include "gpu/expr/functions.h"
 #include "gpu/kernels/registry/kernel.h"
 #include "gpu/simt/launch.h"

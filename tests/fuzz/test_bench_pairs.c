@@ -1,8 +1,8 @@
 /* The amount of work that bench divides by: pairs by position, by mask_mod and by block lists. */
+#include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "fuzz/bench/pairs.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* The judge on flex cases with expressions: a subject that computes the expression of a slightly different
  * case must fail where expected. On random expressions, sane or not, there is no false alarm and no crash. */
+#include "cases/codec/json.h"
 #include "tests/support/check.h"
 #include "tests/support/judged_case.h"
 #include "tests/support/random_expr.h"
-#include "cases/codec/json.h"
 
 #include <string.h>
 

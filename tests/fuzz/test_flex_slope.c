@@ -1,12 +1,12 @@
 /* Bounds and the vacuity check account for the derivative of score_mod. A case whose score_mod cancels its
  * scale is the plain case again, with the same bounds. With a large derivative, rounding of differences that
  * cancel is neither an error nor a sign that the check is blind. */
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
 #include "tests/support/judged_case.h"
-#include "cases/codec/json.h"
-#include "cases/data/build.h"
 
 #include <math.h>
 

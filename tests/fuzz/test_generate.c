@@ -1,10 +1,10 @@
 /* The generator: every case is valid and its text form stable; a case is a pure function of (profile, seed,
  * index); and everything that matters is drawn often enough. -v prints how often. */
-#include "cases/recipe/case.h"
-#include "fuzz/generate/draw.h"
-#include "fuzz/coverage/table.h"
-#include "tests/support/check.h"
 #include "cases/codec/json.h"
+#include "cases/recipe/case.h"
+#include "fuzz/coverage/table.h"
+#include "fuzz/generate/draw.h"
+#include "tests/support/check.h"
 
 #include <string.h>
 

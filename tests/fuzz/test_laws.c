@@ -1,10 +1,10 @@
 /* The laws: silent on a correct subject, and each fails on a subject that breaks it and little else. */
+#include "cases/codec/json.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/laws/check.h"
+#include "fuzz/one/run_case.h"
 #include "ref/math/blas.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
-#include "fuzz/one/run_case.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* A law's failure is identified by its law and tensor, and shrinks to one of the same. */
+#include "cases/codec/json.h"
 #include "fuzz/laws/check.h"
+#include "fuzz/one/run_case.h"
 #include "fuzz/shrink/reduce.h"
 #include "ref/math/blas.h"
 #include "report/json.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
-#include "fuzz/one/run_case.h"
 
 #include <cjson/cJSON.h>
 

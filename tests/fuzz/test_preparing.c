@@ -1,8 +1,8 @@
 /* A device that is slow to open is opened while the first case's data are made; its errors are reported where
  * they were before. */
 #include "fuzz/one/run_case.h"
-#include "tests/support/check.h"
 #include "tests/fake_cuda/fixture.h"
+#include "tests/support/check.h"
 
 #include <stdlib.h>
 #include <string.h>

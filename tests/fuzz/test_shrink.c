@@ -1,7 +1,7 @@
 /* The shrinker on subjects whose fault is known exactly, so that the expected result is known exactly too. */
-#include "tests/support/check.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
+#include "tests/support/check.h"
 
 #include "fuzz/shrink/reduce.h"
 #include "ref/math/blas.h"

@@ -100,8 +100,7 @@ static void test_none(void) {
   CHECK(turns.fd < 0 && fa_process_slots_acquire(&turns, 60) < 0);
   fa_process_slots_release(&turns, -1);
   fa_process_slots_free(&turns);
-  turns =
-      (fa_process_slots){.fd = STDIN_FILENO, .n = 1}; /* not writable, so it cannot be locked */
+  turns = (fa_process_slots){.fd = STDIN_FILENO, .n = 1}; /* not writable, so it cannot be locked */
   const double start = fa_seconds_now();
   REQUIRE(freopen("/dev/null", "r", stdin) != NULL);
   CHECK(fa_process_slots_acquire(&turns, 60) < 0 && fa_seconds_now() - start < 30);

@@ -4,8 +4,8 @@
 #include "gpu/args/problem.h"
 #include "gpu/cuda_backend/bench.h"
 #include "gpu/cuda_backend/context.h"
-#include "tests/support/check.h"
 #include "tests/fake_cuda/fixture.h"
+#include "tests/support/check.h"
 
 #include <string.h>
 
@@ -338,7 +338,8 @@ static void test_calls(void) {
   a.check_device_data = true;
   const fa_cuda_driver *d = fa_cuda_driver_get(&err);
   REQUIRE(d);
-  CHECK(fa_forward(&a, NULL, 0, NULL, &err) == FA_ERR_INPUT); /* without variable length, rows of the batch overlap */
+  CHECK(fa_forward(&a, NULL, 0, NULL, &err) ==
+        FA_ERR_INPUT); /* without variable length, rows of the batch overlap */
   CUdeviceptr q = 0, k = 0;
   fa_attention v = a;
   CHECK(fa_forward(&v, NULL, 0, NULL, &err) == FA_ERR_INPUT);
@@ -393,7 +394,8 @@ static void test_where_kernels_are(void) {
   fake_cuda_start();
   fa_cuda_kernels_replace(two, 2);
   REQUIRE(fa_cuda_context_open(0, &c, &err) == FA_OK);
-  CHECK(fa_cuda_kernel(c.driver, &c.device, "cache_combine_f16", &recipe, 0, &kernel, &err) == FA_OK && kernel);
+  CHECK(fa_cuda_kernel(c.driver, &c.device, "cache_combine_f16", &recipe, 0, &kernel, &err) == FA_OK &&
+        kernel);
   CHECK_MSG(fake.n_libraries == 1, "%d", fake.n_libraries);
   fa_cuda_context_close(&c);
 }

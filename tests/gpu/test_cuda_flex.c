@@ -2,10 +2,10 @@
  * compiled, found again without compiling, and give the host backend's bits. */
 #include "gpu/args/problem.h"
 #include "gpu/modules/flex.h"
-#include "tests/support/check.h"
 #include "tests/fake_cuda/fixture.h"
 #include "tests/fake_cuda/flex.h"
 #include "tests/fake_cuda/nvrtc.h"
+#include "tests/support/check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -121,8 +121,7 @@ static void test_blocks(void) {
     CHECK(!on_device || fa_flex_blocks(&a, &out, (void *)workspace, bytes - 1, NULL, &err) == FA_ERR_INPUT);
   }
   CHECK(memcmp(want, (const void *)lists, sizeof want) == 0 && fake.misuse[0] == 0);
-  CHECK(want[0] == 1 && want[3] == 1 &&
-        want[COUNTS + ENTRIES] == 2); /* row block 0: one partial, two full */
+  CHECK(want[0] == 1 && want[3] == 1 && want[COUNTS + ENTRIES] == 2); /* row block 0: one partial, two full */
   fake_flex_end();
   fa_args_flex_free(&x);
   fa_tensors_free(&t);
@@ -159,7 +158,7 @@ static void test_kept(void) {
               {CASE("score * s[h]", SLOPES("s", "2", "true")), 0},
               {CASE("score*name[ h ]", SLOPES("name", "2", "true")), 0}, /* the same nodes */
               {CASE("score * s[h]", SLOPES("s", "2", "false")), 2},      /* the forward kernel is the same */
-              {CASE("score * s[h]", SLOPES("s", "3", "true")), 3},       /* an index is clamped to another range */
+              {CASE("score * s[h]", SLOPES("s", "3", "true")), 3}, /* an index is clamped to another range */
               {CASE("score * s[h]", ", \"dtype\": \"f32\"" SLOPES("s", "2", "true")), 3},
               {CASE("score / 2.0", ""), 3},
               {CASE("score / 3.0", ""), 3},

@@ -2,8 +2,8 @@
  * the bits of the host backend's (host:hopper); what they cannot, and everything with FA_HOPPER=off or on
  * another device, is left to the others. */
 #include "gpu/cuda/target.h"
-#include "tests/support/check.h"
 #include "tests/fake_cuda/fixture.h"
+#include "tests/support/check.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "cases/tensors/guard.h"
 #include "gpu/cuda_backend/context.h"
 #include "gpu/cuda_backend/memory.h"
-#include "tests/support/check.h"
 #include "tests/fake_cuda/fixture.h"
+#include "tests/support/check.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * tensors are, the gaps are seen to be unchanged, and any other access ends the kernel. */
 #include "gpu/cuda_backend/context.h"
 #include "gpu/cuda_backend/memory.h"
-#include "tests/support/check.h"
 #include "tests/fake_cuda/fixture.h"
+#include "tests/support/check.h"
 
 #include <stdlib.h>
 #include <string.h>

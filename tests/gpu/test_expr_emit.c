@@ -1,8 +1,8 @@
 /* Expressions as C text: what it looks like, and, if the machine has a C compiler, that it computes bit for
  * bit what the f32 evaluator does, derivatives included; the interpreter of the host's kernels too. */
 #include "gpu/expr/emit.h"
-#include "gpu/ref_f32/expr.h"
 #include "gpu/expr/functions.h"
+#include "gpu/ref_f32/expr.h"
 #include "tests/support/check.h"
 #include "tests/support/random_expr.h"
 
@@ -81,7 +81,7 @@ static void test_simple(void) {
   if (!parse("score * 1 + slopes[h] * (kv_idx - q_idx) - 0.5", FA_EXPR_SCORE_MOD, &e)) return;
   REQUIRE(fa_expr_differentiate(&e, &g, NULL) == FA_OK);
   CHECK(g.n_reads == 1 && g.e.node[g.score].op == FA_EXPR_TO_FLOAT); /* the factor 1 of score */
-  CHECK(g.e.node[g.read[0].derivative].op == FA_EXPR_TO_FLOAT);           /* kv_idx - q_idx */
+  CHECK(g.e.node[g.read[0].derivative].op == FA_EXPR_TO_FLOAT);      /* kv_idx - q_idx */
   fa_expr_gradient_free(&g);
   fa_expr_free(&e);
   if (!parse("floor(score) + 2.0 * 3.0", FA_EXPR_SCORE_MOD, &e)) return;
@@ -150,7 +150,8 @@ static void compare_interpreter(const subject *s, const fa_flex_functions *f, co
     const int buffer = s->gradient.e.node[want_read->load].buffer;
     if (!wanted[buffer]) continue;
     CHECK(n < f->n_reads && read[n].buffer == buffer);
-    CHECK_MSG(same(read[n].derivative, fa_f32_expr_row(x, want_read->derivative)[lane].f), "%s: read %d", s->text, r);
+    CHECK_MSG(same(read[n].derivative, fa_f32_expr_row(x, want_read->derivative)[lane].f), "%s: read %d",
+              s->text, r);
     CHECK(read[n].element == x->element[(int64_t)want_read->load * FA_F32_PAIRS + lane]);
     ++n;
   }
@@ -190,7 +191,8 @@ static void compare(const subject *s, void *library, int k, const fa_tensors *se
     for (int r = 0, at = 0; r < s->gradient.n_reads; ++r) {
       const fa_expr_read *read = &s->gradient.read[r];
       if (!wanted[s->gradient.e.node[read->load].buffer]) continue;
-      CHECK_MSG(same(derivative[at], fa_f32_expr_row(&x, read->derivative)[lane].f), "%s: read %d", s->text, r);
+      CHECK_MSG(same(derivative[at], fa_f32_expr_row(&x, read->derivative)[lane].f), "%s: read %d", s->text,
+                r);
       CHECK(element[at] == x.element[(int64_t)read->load * FA_F32_PAIRS + lane]);
       ++at;
     }

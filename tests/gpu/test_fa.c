@@ -1,7 +1,7 @@
 /* gpu/fa.h with bad arguments, one at a time: the status, and a message that names the field. None of it
  * needs a GPU, and none may reach one. */
-#include "gpu/fa.h"
 #include "gpu/call/check.h"
+#include "gpu/fa.h"
 #include "tests/support/check.h"
 
 #include <math.h>

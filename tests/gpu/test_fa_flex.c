@@ -1,7 +1,6 @@
 /* Expressions and block lists in gpu/fa.h: what is rejected, with which message, and lists of blocks made on
  * the CPU. None of it needs a GPU, and none may reach one. */
 #include "gpu/expr/program.h"
-#include "gpu/expr/program.h"
 #include "gpu/plan/make.h"
 #include "tests/support/check.h"
 

@@ -1,10 +1,10 @@
 /* The host backend's contract: what it says it can do, what it rejects, and that neither the number of
  * threads nor the schedule changes a bit of the result. */
+#include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
 
 #include <stdbool.h>
 #include <string.h>

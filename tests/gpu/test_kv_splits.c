@@ -5,10 +5,10 @@
 
 static int choose(int64_t tiles, int64_t keys, int64_t block, int64_t head_dim) {
   const fa_cache_work load = {.tiles = tiles,
-                           .key_blocks = (keys + block - 1) / block,
-                           .block_bytes = block * head_dim * 4,
-                           .n_processors = 132,
-                           .blocks_per_processor = 2};
+                              .key_blocks = (keys + block - 1) / block,
+                              .block_bytes = block * head_dim * 4,
+                              .n_processors = 132,
+                              .blocks_per_processor = 2};
   return fa_cache_splits_choose(&load);
 }
 

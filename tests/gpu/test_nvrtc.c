@@ -1,13 +1,13 @@
 /* Kernels compiled at run time, with a fake NVRTC and driver: what is compiled, what comes from disk, and
  * what happens if neither works. */
 #include "cases/base/sha256.h"
+#include "gpu/fa.h"
 #include "gpu/modules/cache.h"
 #include "gpu/modules/kernel.h"
 #include "gpu/modules/rtc.h"
-#include "gpu/fa.h"
-#include "tests/support/check.h"
 #include "tests/fake_cuda/fake.h"
 #include "tests/fake_cuda/nvrtc.h"
+#include "tests/support/check.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -414,7 +414,8 @@ static void test_eviction(void) {
   }
   CHECK(count_files(".tmp") == 0 && count_files("notes") == 1);
   setenv("FA_CACHE_MEGABYTES", "0", 1);
-  CHECK(fa_cubin_cache_write(key, &id, code, sizeof code) && count_files(".cubin") == 2); /* the newest stays */
+  CHECK(fa_cubin_cache_write(key, &id, code, sizeof code) &&
+        count_files(".cubin") == 2); /* the newest stays */
   unsetenv("FA_CACHE_MEGABYTES");
 }
 

@@ -9,16 +9,18 @@
   FA_FORM(forward_values_##D##_##BN,                                                                         \
           fa::form_forward_values<fa::hopper_forward_config<fa::bf16, D, fa::plain, 2, BN, false, false>>)
 #define FA_BACKWARD_FORMS(D, FIRST, REST)                                                                    \
-  FA_FORM(backward_scores_##D##_0, fa::form_backward_gemm_s_dp<fa::hopper_backward_config<fa::bf16, D, 64>, 0>) \
-  FA_FORM(backward_scores_##D##_1, fa::form_backward_gemm_s_dp<fa::hopper_backward_config<fa::bf16, D, 64>, 1>) \
-  FA_FORM(backward_add_##D, fa::form_backward_gemm_dkv<fa::hopper_backward_config<fa::bf16, D, 64>>)              \
+  FA_FORM(backward_scores_##D##_0,                                                                           \
+          fa::form_backward_gemm_s_dp<fa::hopper_backward_config<fa::bf16, D, 64>, 0>)                       \
+  FA_FORM(backward_scores_##D##_1,                                                                           \
+          fa::form_backward_gemm_s_dp<fa::hopper_backward_config<fa::bf16, D, 64>, 1>)                       \
+  FA_FORM(backward_add_##D, fa::form_backward_gemm_dkv<fa::hopper_backward_config<fa::bf16, D, 64>>)         \
   FA_FORM(backward_dq_##D##_0,                                                                               \
-          fa::form_backward_gemm_ds_k<fa::hopper_backward_config<fa::bf16, D, 64>, 0, 0, FIRST>)                    \
+          fa::form_backward_gemm_ds_k<fa::hopper_backward_config<fa::bf16, D, 64>, 0, 0, FIRST>)             \
   FA_FORM(backward_dq_##D##_1,                                                                               \
           fa::form_backward_gemm_ds_k<fa::hopper_backward_config<fa::bf16, D, 64>, 1, FIRST, REST>)
 #define FA_PAIR_FORMS(D)                                                                                     \
-  FA_FORM(pair_scores_##D, fa::form_backward_gemm_s_dp<fa::hopper_backward_pair_config<fa::bf16, D>, 0>)        \
-  FA_FORM(pair_add_##D, fa::form_backward_gemm_dkv<fa::hopper_backward_pair_config<fa::bf16, D>>)                 \
+  FA_FORM(pair_scores_##D, fa::form_backward_gemm_s_dp<fa::hopper_backward_pair_config<fa::bf16, D>, 0>)     \
+  FA_FORM(pair_add_##D, fa::form_backward_gemm_dkv<fa::hopper_backward_pair_config<fa::bf16, D>>)            \
   FA_FORM(pair_dq_values_##D##_0,                                                                            \
           fa::form_pair_dq<fa::hopper_backward_pair_config<fa::bf16, D>, true, 0, 0>)                        \
   FA_FORM(pair_dq_values_##D##_1,                                                                            \

@@ -1,11 +1,11 @@
 /* Runs hopper_probe.cu on a GPU: every product of the kernels for sm_90a, and boxes copied into and out of
  * shared memory. usage: hopper_probe [CUBIN]; without one it only tells whether there is a suitable GPU.
  * Exit: 77 there is none. */
-#include "gpu/cuda_backend/context.h"
 #include "gpu/cuda/run.h"
+#include "gpu/cuda_backend/context.h"
 #include "gpu/kernels/params/tensor_map.h"
-#include "tests/support/check.h"
 #include "tests/kernels/descriptor_forms_list.h"
+#include "tests/support/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static void launch(const char *name, size_t shared, const void *params) {
   CHECK_MSG(d->cuLibraryGetKernel(&kernel, library, name) == CUDA_SUCCESS, "no kernel %s", name);
   CHECK(d->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared, kernel,
                                 context.device.device) == CUDA_SUCCESS);
-  CHECK_MSG(fa_cuda_launch(d, kernel, name, shared, grid, 128, false, params, NULL, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(fa_cuda_launch(d, kernel, name, shared, grid, 128, false, params, NULL, &err) == FA_OK, "%s",
+            err.text);
   CHECK_MSG(d->cuStreamSynchronize(NULL) == CUDA_SUCCESS, "%s", name);
 }
 

@@ -2,13 +2,13 @@
  * sequence's neighbours or of hidden keys reaches its gradients, even if it is NaN or infinite; deterministic
  * calls give the same bits under every schedule; and the right kernel is launched. fa_simt_run is wrapped
  * (CMakeLists.txt) to see that. */
+#include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
 #include "gpu/simt/launch.h"
 #include "tests/support/check.h"
 #include "tests/support/flash_entry.h"
-#include "cases/codec/json.h"
 
 #include <math.h>
 #include <string.h>

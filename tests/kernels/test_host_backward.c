@@ -1,11 +1,11 @@
 /* The backward kernels on the host executor against plain double-precision sums written here, on data with
  * exactly known gradients, and under many schedules. */
+#include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
 #include "tests/support/check.h"
 #include "tests/support/flash_entry.h"
-#include "cases/codec/json.h"
 
 #include <math.h>
 #include <string.h>

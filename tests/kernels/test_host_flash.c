@@ -1,11 +1,11 @@
 /* The forward kernel on the host executor against a plain double-precision sum written here, and on data with
  * exactly known results. */
+#include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
 #include "tests/support/check.h"
 #include "tests/support/flash_entry.h"
-#include "cases/codec/json.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* What the C API can ask of the memeff kernels and no case file does: sums of dbias against a dense one, a
  * precomputed delta, a number of key splits, and the same bits whatever the order of work. On the host
  * executor. */
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "cases/tensors/guard.h"
 #include "gpu/args/problem.h"
@@ -8,8 +10,6 @@
 #include "gpu/plan/make.h"
 #include "gpu/simt/launch.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
-#include "cases/data/build.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -23,11 +23,11 @@
  *              1e-4 |exact|
  *   xformers2  the same after gradients were loosened to f16 0.2, bf16 0.9
  */
+#include "cases/codec/file.h"
+#include "cases/data/build.h"
 #include "fuzz/generate/draw.h"
 #include "gpu/backend.h"
 #include "tests/support/standard_attention.h"
-#include "cases/codec/file.h"
-#include "cases/data/build.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -69,15 +69,15 @@ static void clear_append(any_params *p) {
 }
 
 static void clear(any_params *p, fa_params_kind kind) {
-  static void (*const of[FA_N_PARAMS])(any_params *p) = {[FA_PARAMS_ATTENTION] = clear_forward,
-                                                         [FA_PARAMS_BACKWARD] = clear_backward,
-                                                         [FA_PARAMS_MEMEFF_BACKWARD] = clear_memeff_backward,
-                                                         [FA_PARAMS_HOPPER] = clear_hopper,
-                                                         [FA_PARAMS_HOPPER_BACKWARD] = clear_hopper_backward,
-                                                         [FA_PARAMS_CACHE] = clear_cache,
-                                                         [FA_PARAMS_CACHE_APPEND] = clear_append,
-                                                         [FA_PARAMS_FLEX_LISTS] = clear_lists,
-                                                         [FA_PARAMS_FLEX_EXACT] = clear_exact};
+  static void (*const of[FA_N_PARAMS])(any_params * p) = {[FA_PARAMS_ATTENTION] = clear_forward,
+                                                          [FA_PARAMS_BACKWARD] = clear_backward,
+                                                          [FA_PARAMS_MEMEFF_BACKWARD] = clear_memeff_backward,
+                                                          [FA_PARAMS_HOPPER] = clear_hopper,
+                                                          [FA_PARAMS_HOPPER_BACKWARD] = clear_hopper_backward,
+                                                          [FA_PARAMS_CACHE] = clear_cache,
+                                                          [FA_PARAMS_CACHE_APPEND] = clear_append,
+                                                          [FA_PARAMS_FLEX_LISTS] = clear_lists,
+                                                          [FA_PARAMS_FLEX_EXACT] = clear_exact};
   of[kind](p);
 }
 

@@ -1,10 +1,10 @@
 /* The bounds hold for a float32 kernel of every kind, are close to its errors, and reveal small faults. */
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "gpu/backend.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
-#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* The check of the check: inflated bounds must be reported as vacuous and sound ones not, trivial answers
  * that happen to be right must pass, and the statistics must notice what no single element shows. */
-#include "cases/recipe/case.h"
 #include "cases/base/rng.h"
+#include "cases/data/build.h"
+#include "cases/recipe/case.h"
 #include "ref/compare/verdict.h"
 #include "tests/support/check.h"
 #include "tests/support/slow_attention.h"
-#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

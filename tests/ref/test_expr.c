@@ -244,7 +244,8 @@ static void compare_row(const char *text, const fa_ref_expr *x, const fa_f32_exp
     }
     if (!isnan(derivative) && derivative_e < INFINITY) {
       ++t->slopes;
-      check_close(text, fa_f32_expr_row(y, g->score)[lane].f, derivative, derivative_e, &t->worst_slope, "the slope");
+      check_close(text, fa_f32_expr_row(y, g->score)[lane].f, derivative, derivative_e, &t->worst_slope,
+                  "the slope");
     }
     for (int k = 0; k < g->n_reads; ++k) {
       fa_ref_expr_share(x, g->read[k].load, lane, &v, &e);
@@ -355,7 +356,8 @@ static void test_fast_functions(void) {
                 accurate.e);
       /* tanh: 1 - y y, with y's own error; sin, cos: each other's */
       const double by = off[n].derivative * (n == 0 ? 2 * k.v * k.v : 1);
-      CHECK_MSG(k.derivative_e >= by, "%s at %g: derivative %g, %g needed", off[n].text, x, k.derivative_e, by);
+      CHECK_MSG(k.derivative_e >= by, "%s at %g: derivative %g, %g needed", off[n].text, x, k.derivative_e,
+                by);
     }
   fast = false;
 }

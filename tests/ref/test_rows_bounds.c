@@ -134,15 +134,15 @@ static void check_weights(const fa_rows *const *rows, int n_rows, const data *t,
   for (int k = 0; k < n_rows; ++k) {
     memset(out, 0, sizeof out);
     const fa_row_probabilities r = {.p = t->p,
-                              .z = dropout ? t->z : NULL,
-                              .e = t->e,
-                              .floor = 0x1p-14f,
-                              .per_u = 2048,
-                              .top = 0.9f,
-                              .at_top = 0x1p-12f,
-                              .w = out[0],
-                              .w2 = out[1],
-                              .we = out[2]};
+                                    .z = dropout ? t->z : NULL,
+                                    .e = t->e,
+                                    .floor = 0x1p-14f,
+                                    .per_u = 2048,
+                                    .top = 0.9f,
+                                    .at_top = 0x1p-12f,
+                                    .w = out[0],
+                                    .w2 = out[1],
+                                    .we = out[2]};
     const double sum = rows[k]->weights(&r, N, true);
     if (k == 0) memcpy(first, out, sizeof first), first_sum = sum;
     CHECK(memcmp(first, out, sizeof out) == 0 && sum == first_sum);

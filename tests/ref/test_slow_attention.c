@@ -1,9 +1,9 @@
 /* Is the oracle's oracle right? Checks its gradients against central differences of its own forward, its
  * Philox against the published test words, and answers known without computing. */
+#include "cases/data/build.h"
 #include "tests/support/check.h"
 #include "tests/support/random_attention.h"
 #include "tests/support/slow_attention.h"
-#include "cases/data/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The reference's result does not depend on the number of threads: bit for bit, bounds included. */
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
 #include "cases/recipe/case.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
-#include "cases/codec/json.h"
-#include "cases/data/build.h"
 
 #include <string.h>
 

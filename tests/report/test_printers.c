@@ -4,8 +4,8 @@
 #include "cases/base/atomic_file.h"
 #include "cases/base/sha256.h"
 #include "fuzz/workers/wire.h"
-#include "report/line.h"
 #include "report/json.h"
+#include "report/line.h"
 
 #include <cjson/cJSON.h>
 

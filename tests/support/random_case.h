@@ -3,8 +3,8 @@
 #ifndef FA_TESTS_SUPPORT_RANDOM_CASE_H
 #define FA_TESTS_SUPPORT_RANDOM_CASE_H
 
-#include "cases/recipe/case.h"
 #include "cases/base/rng.h"
+#include "cases/recipe/case.h"
 
 /* The case is valid (fa_case_validate) and owned by the caller. Aborts when out of memory. */
 void random_case(fa_rng *r, fa_case *out);

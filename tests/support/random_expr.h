@@ -2,9 +2,9 @@
 #ifndef FA_TESTS_SUPPORT_RANDOM_EXPR_H
 #define FA_TESTS_SUPPORT_RANDOM_EXPR_H
 
-#include "cases/vocabulary/problem.h"
 #include "cases/base/rng.h"
 #include "cases/tensors/set.h"
+#include "cases/vocabulary/problem.h"
 
 enum { RANDOM_EXPR_BUFFERS = 4, RANDOM_EXPR_HEADS = 4 };
 extern const fa_capture random_expr_captures[RANDOM_EXPR_BUFFERS];

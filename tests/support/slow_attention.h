@@ -12,8 +12,8 @@
 #ifndef FA_TESTS_SUPPORT_SLOW_ATTENTION_H
 #define FA_TESTS_SUPPORT_SLOW_ATTENTION_H
 
-#include "cases/vocabulary/problem.h"
 #include "cases/tensors/set.h"
+#include "cases/vocabulary/problem.h"
 
 /* mag: the possible error of a backward-stable computation of the element, in units of its roundoff. It is
  * the sum of the absolute values of all terms, each multiplied by 1 + the absolute size of its logit's terms

@@ -194,7 +194,8 @@ static void backward_head(work *w, const double *kept, const double *scaled_k, c
       if (out->dbias && weight[j] != 0) out->dbias[bias_at(w, i, j)] += ds;
       const fa_flex_pair at = pair_of(w, i, j);
       const double slope =
-          weight[j] == 0 ? 0 : standard_flex_derivative(w->flex, w->before[i * w->sk + j], &at, ds, out->dbuffer);
+          weight[j] == 0 ? 0
+                         : standard_flex_derivative(w->flex, w->before[i * w->sk + j], &at, ds, out->dbuffer);
       dp[j] = weight[j] == 0 ? 0 : r(w, ds * slope * w->chain[i * w->sk + j]);
     }
   }

@@ -4,8 +4,8 @@
 #ifndef FA_TESTS_SUPPORT_STANDARD_ATTENTION_H
 #define FA_TESTS_SUPPORT_STANDARD_ATTENTION_H
 
-#include "cases/vocabulary/problem.h"
 #include "cases/tensors/set.h"
+#include "cases/vocabulary/problem.h"
 
 /* Row-major over the tensors' logical shapes. NULL: not computed. k, v: the whole caches after a call that
  * appends. */

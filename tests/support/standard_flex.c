@@ -69,7 +69,7 @@ double standard_flex_score(const standard_flex *x, double score, const fa_flex_p
 }
 
 double standard_flex_derivative(const standard_flex *x, double score, const fa_flex_pair *at, double g,
-                           double *const *dbuffer) {
+                                double *const *dbuffer) {
   fa_flex_read read[FA_FLEX_MAX_READS];
   if (!x || !x->f->derivative) return 1;
   const double derivative = (double)x->f->derivative(x->f->self, (float)score, at, read);

@@ -4,8 +4,8 @@
 #ifndef FA_TESTS_SUPPORT_STANDARD_FLEX_H
 #define FA_TESTS_SUPPORT_STANDARD_FLEX_H
 
-#include "cases/vocabulary/problem.h"
 #include "cases/tensors/set.h"
+#include "cases/vocabulary/problem.h"
 #include "gpu/kernels/params/flex_functions.h"
 
 typedef struct standard_flex standard_flex;
@@ -20,6 +20,6 @@ double standard_flex_score(const standard_flex *x, double score, const fa_flex_p
 /* Returns d score_mod / d score, and adds g times the derivative with respect to each element read to
  * dbuffer[buffer]. */
 double standard_flex_derivative(const standard_flex *x, double score, const fa_flex_pair *at, double g,
-                           double *const *dbuffer);
+                                double *const *dbuffer);
 
 #endif
