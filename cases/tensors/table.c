@@ -12,38 +12,38 @@ _Static_assert(FA_T_COUNT <= 64, "a bit for every tensor");
 /* clang-format off */
 /* A captured buffer, and its gradient. */
 #define BUFFER(k)                                                                                            \
-  [FA_T_BUFFER_0 + (k)] = {"buffer_" #k, IN, FORWARD, FA_AXES_OWN, FA_DATA_BUFFER},                          \
+  [FA_T_BUFFER_0 + (k)] = {"buffer_" #k, IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_BUFFER},                  \
   [FA_T_DBUFFER_0 + (k)] = {"dbuffer_" #k, OUT, BACKWARD, FA_AXES_OWN, FA_DATA_NONE,                         \
                             GRADIENT(FA_T_BUFFER_0 + (k)), SUMS(dbuffer_atomic)}
 
 /* name, direction, pass, axes, data, when */
 static const fa_tensor_info table[FA_T_COUNT] = {
-    [FA_T_Q] = {"q", IN, FORWARD, FA_AXES_TOKENS, FA_DATA_QUERY},
+    [FA_T_Q] = {"q", IN, FORWARD, FA_AXES_TOKENS, .data = FA_DATA_QUERY},
     [FA_T_K] = {"k", FA_TENSOR_UPDATED, FORWARD, FA_AXES_TOKENS, FA_DATA_KEY, .on_keys = true},
     [FA_T_V] = {"v", FA_TENSOR_UPDATED, FORWARD, FA_AXES_TOKENS, FA_DATA_VALUE, .on_keys = true,
                 .on_values = true},
-    [FA_T_BIAS] = {"bias", IN, FORWARD, FA_AXES_BIAS, FA_DATA_BIAS, FA_WHEN_BIAS},
-    [FA_T_ALIBI_SLOPES] = {"alibi_slopes", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
+    [FA_T_BIAS] = {"bias", IN, FORWARD, FA_AXES_BIAS, FA_DATA_BIAS, .when = FA_WHEN_BIAS},
+    [FA_T_ALIBI_SLOPES] = {"alibi_slopes", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
     [FA_T_DO] = {"do", IN, BACKWARD, FA_AXES_TOKENS, FA_DATA_GRADIENT, FA_WHEN_BACKWARD, .on_values = true},
     [FA_T_DLSE] = {"dlse", IN, BACKWARD, FA_AXES_ROWS, FA_DATA_PLAIN, FA_WHEN_BACKWARD | FA_WHEN_GRAD_LSE,
                    .f32 = true},
-    [FA_T_CU_SEQLENS_Q] = {"cu_seqlens_q", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
-    [FA_T_CU_SEQLENS_K] = {"cu_seqlens_k", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
-    [FA_T_SEQUSED_K] = {"seqused_k", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
-    [FA_T_LEFTPAD_K] = {"leftpad_k", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
+    [FA_T_CU_SEQLENS_Q] = {"cu_seqlens_q", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
+    [FA_T_CU_SEQLENS_K] = {"cu_seqlens_k", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
+    [FA_T_SEQUSED_K] = {"seqused_k", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
+    [FA_T_LEFTPAD_K] = {"leftpad_k", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
     [FA_T_K_NEW] = {"k_new", IN, FORWARD, FA_AXES_NEW, FA_DATA_KEY, FA_WHEN_NEW_KEYS, .on_keys = true,
                     .of = FA_T_K},
     [FA_T_V_NEW] = {"v_new", IN, FORWARD, FA_AXES_NEW, FA_DATA_VALUE, FA_WHEN_NEW_KEYS, .on_keys = true,
                     .on_values = true, .of = FA_T_V},
-    [FA_T_CACHE_SEQLENS] = {"cache_seqlens", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
-    [FA_T_CACHE_BATCH_IDX] = {"cache_batch_idx", IN, FORWARD, FA_AXES_OWN, FA_DATA_PROBLEM},
-    [FA_T_BLOCK_TABLE] = {"block_table", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
-    [FA_T_ROTARY_COS] = {"rotary_cos", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
-    [FA_T_ROTARY_SIN] = {"rotary_sin", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
-    [FA_T_KV_NUM_BLOCKS] = {"kv_num_blocks", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
-    [FA_T_KV_INDICES] = {"kv_indices", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
-    [FA_T_FULL_KV_NUM_BLOCKS] = {"full_kv_num_blocks", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
-    [FA_T_FULL_KV_INDICES] = {"full_kv_indices", IN, FORWARD, FA_AXES_OWN, FA_DATA_MADE},
+    [FA_T_CACHE_SEQLENS] = {"cache_seqlens", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
+    [FA_T_CACHE_BATCH_IDX] = {"cache_batch_idx", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
+    [FA_T_BLOCK_TABLE] = {"block_table", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_ROTARY_COS] = {"rotary_cos", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_ROTARY_SIN] = {"rotary_sin", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_KV_NUM_BLOCKS] = {"kv_num_blocks", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_KV_INDICES] = {"kv_indices", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_FULL_KV_NUM_BLOCKS] = {"full_kv_num_blocks", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_FULL_KV_INDICES] = {"full_kv_indices", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_O] = {"o", OUT, FORWARD, FA_AXES_TOKENS, .on_values = true},
     [FA_T_LSE] = {"lse", OUT, FORWARD, FA_AXES_ROWS, .f32 = true},
     [FA_T_P_DEBUG] = {"p_debug", OUT, FORWARD, FA_AXES_SCORES, .when = FA_WHEN_RETURN_SOFTMAX},
