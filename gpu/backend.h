@@ -14,6 +14,7 @@ extern "C" {
 
 #include "cases/tensors/set.h"
 #include "cases/tensors/table.h"
+#include "cases/vocabulary/declaration.h"
 #include "cases/vocabulary/problem.h"
 #include "cases/vocabulary/profile.h"
 #include "gpu/outcome.h"
@@ -60,6 +61,11 @@ typedef struct fa_backend {
    * thread calls anything else. Errors are reported by the call that needs the result, as if there had been
    * no prepare. */
   void (*prepare)(void *self);
+  /* NULL (everything is delivered in the harness's conventions, and profile says the arithmetic), or: what the
+   * subject says about itself where this problem is concerned. p NULL: in general, for f32. */
+  void (*declare)(void *self, const fa_problem *p, fa_declaration *out);
+  /* NULL, or: from now on, takes these for what the subject has not said about problems of this element type. */
+  void (*adopt)(void *self, fa_dtype dtype, const fa_declaration *found);
   /* NULL, or: true once a run has made this process unable to run anything more (a GPU's context is lost). */
   bool (*spent)(void *self);
 } fa_backend;
