@@ -6,6 +6,7 @@
 #include "ref/attention/backward.h"
 #include "ref/engine/dropout.h"
 #include "ref/reference.h"
+#include "ref/tiles/lse.h"
 #include "ref/tiles/score.h"
 
 #include "ref/math/blas.h"
@@ -56,8 +57,9 @@ void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_re
       memcpy(o, c->forward->t[FA_T_O].value + fa_ref_q_index(c, e, r->h, i, c->dv),
              (size_t)c->dv * sizeof *o);
     }
-    w->l[k] = c->given_lse ? fa_ref_lse_get(c, c->given_lse, e, r->h, i)
-                           : c->forward->t[FA_T_LSE].value[fa_ref_lse_index(c, e, r->h, i)];
+    const fa_ref_lse lse = fa_ref_lse_load(c, e, r->h, i);
+    w->l[k] = lse.value;
+    w->rest[k] = lse.rest;
     double delta = 0;
     for (int64_t x = 0; x < c->dv; ++x) delta += w->d_o[k * c->dv + x] * o[x];
     if (c->in->t[FA_T_DLSE].data) delta -= fa_ref_lse_get(c, &c->in->t[FA_T_DLSE], e, r->h, i);
@@ -85,7 +87,7 @@ void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_re
     memset(p + end, 0, (size_t)(n - end) * sizeof *p);
     memset(dp + end, 0, (size_t)(n - end) * sizeof *dp);
     if (b && len > 0) fa_bound_backward_row_exponent(c, rows, w, b, k, n, begin, end);
-    rows->exp(p + begin, len, w->l[k]);
+    fa_ref_lse_probabilities(rows, p + begin, len, (fa_ref_lse){w->l[k], w->rest[k]});
     if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, len, w->z);
     if (b) fa_bound_backward_row(c, rows, w, b, k, n, begin, end);
     rows->dscore(p + begin, dp + begin, c->p->dropout.p > 0 ? w->z : NULL, w->delta[k], len);
@@ -263,7 +265,7 @@ fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_te
   fa_ref_call c;
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
   if (status || (status = fa_ref_mods_init(&c, err))) goto out;
-  FA_ASSERT((given_o && given_lse) || forward);
+  FA_ASSERT((given_o == NULL) == (given_lse == NULL) && forward);
   c.given_o = given_o;
   c.given_lse = given_lse;
   c.forward = forward;

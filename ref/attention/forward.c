@@ -6,6 +6,7 @@
 #include "ref/math/threads.h"
 #include "ref/mods/tile.h"
 #include "ref/reference.h"
+#include "ref/tiles/lse.h"
 #include "ref/tiles/score.h"
 
 #include <math.h>
@@ -60,9 +61,12 @@ static void softmax_tile(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_s
 static void write_rows(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w) {
   for (int64_t k = 0; k < r->n; ++k) {
     double *o = c->out->t[FA_T_O].value + fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
-    double *lse = c->out->t[FA_T_LSE].value + fa_ref_lse_index(c, r->e, r->h, r->i0 + k);
-    bool empty = w->l[k] == 0;
-    *lse = empty ? empty_lse(c->p) : w->m[k] + log(w->l[k]);
+    const fa_want *lse = &c->out->t[FA_T_LSE];
+    const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->i0 + k);
+    const bool empty = w->l[k] == 0;
+    const fa_ref_lse known = empty ? (fa_ref_lse){empty_lse(c->p), 0} : fa_ref_lse_of(w->m[k], w->l[k]);
+    lse->value[at] = known.value;
+    lse->rest[at] = known.rest;
     for (int64_t x = 0; x < c->dv; ++x) o[x] = empty ? 0 : w->acc[k * c->dv + x] / w->l[k];
   }
 }
@@ -143,8 +147,11 @@ static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
           o3[3] = {total, p->heads_q, p->head_dim_v};
   int64_t lse[3] = {p->batch, p->heads_q, p->seqlen_q}, lse2[2] = {p->heads_q, total};
   fa_status status = fa_want_init(&c->out->t[FA_T_O], p->dtype, varlen ? 3 : 4, varlen ? o3 : o, bounds, err);
-  if (status) return status;
-  return fa_want_init(&c->out->t[FA_T_LSE], FA_F32, varlen ? 2 : 3, varlen ? lse2 : lse, bounds, err);
+  fa_want *want = &c->out->t[FA_T_LSE];
+  if (!status) status = fa_want_init(want, FA_F32, varlen ? 2 : 3, varlen ? lse2 : lse, bounds, err);
+  if (status || want->n == 0) return status;
+  want->rest = calloc((size_t)want->n, sizeof *want->rest);
+  return want->rest ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
 }
 
 static fa_status forward_run(fa_ref_call *c, fa_error *err) {

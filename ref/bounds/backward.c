@@ -2,6 +2,7 @@
  * sums. */
 #include "ref/bounds/backward.h"
 #include "ref/math/blas.h"
+#include "ref/tiles/lse.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,9 +10,9 @@
 
 static const double u = 0x1p-24;
 
-/* End to end, the kernel's own O and LSE are unknown: how far the forward's bounds allow them to be off. */
+/* Where the kernel's own LSE is unknown or says too little: how far the forward's bounds allow it to be off. */
 static double lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
-  if (c->given_lse) return 0;
+  if (fa_ref_lse_is_given(c, r->e, r->h, r->i0 + k)) return 0;
   return fa_want_bound(&c->forward->t[FA_T_LSE], fa_ref_lse_index(c, r->e, r->h, r->i0 + k));
 }
 

@@ -2,6 +2,7 @@
 #include "ref/bounds/terms.h"
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
+#include "ref/tiles/lse.h"
 #include "ref/tiles/score.h"
 
 #include <math.h>
@@ -56,14 +57,13 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     return;
   }
   at = k * n + begin;
-  double lse = w->m[k] + log(w->l[k]);
   float widest = 0, max_v = rows->greatest(b->max_v + j0 + begin, end - begin);
   if (!fa_bound_exponent(c, rows, b->e_logit + at, x + at, end - begin, w->m[k], false, t->extra, &widest))
     t->kept = false;
   if (widest > t->widest) t->widest = widest;
   if (max_v > t->max_v) t->max_v = max_v;
   if (t->least > 0) fa_bound_spread_add(&t->spread, x + at, end - begin);
-  rows->exp(x + at, end - begin, lse);
+  fa_ref_lse_probabilities(rows, x + at, end - begin, fa_ref_lse_of(w->m[k], w->l[k]));
   if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
   fa_row_probabilities row = {.p = x + at,
                               .z = c->p->dropout.p > 0 ? w->z : NULL,

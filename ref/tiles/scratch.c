@@ -45,6 +45,7 @@ static size_t lay_out(fa_ref_scratch *s, const fa_ref_call *c, bool backward, ch
   s->dp = take(&to, m * n);
   s->dk = take(&to, c->max_sk * c->d);
   s->dv = take(&to, c->max_sk * c->dv);
+  s->rest = take(&to, m);
   s->delta = take(&to, m);
   return to.used;
 }

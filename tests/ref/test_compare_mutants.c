@@ -35,9 +35,10 @@ static void run_forward(const fa_problem *p, const trial *t, const fa_profile *p
   const fa_ref_options opt = {.n_threads = 2, .generic = true, .profile = profile};
   REQUIRE(fa_ref_forward(p, &t->set, &opt, out, NULL) == FA_OK);
 }
-static void run_backward(const fa_problem *p, const trial *t, const fa_profile *profile, fa_wants *out) {
+static void run_backward(const fa_problem *p, const trial *t, const fa_profile *profile,
+                         const fa_wants *forward, fa_wants *out) {
   const fa_ref_options opt = {.n_threads = 2, .generic = true, .profile = profile};
-  REQUIRE(fa_ref_backward(p, &t->set, &t->set.t[FA_T_O], &t->set.t[FA_T_LSE], NULL, &opt, out, NULL) ==
+  REQUIRE(fa_ref_backward(p, &t->set, &t->set.t[FA_T_O], &t->set.t[FA_T_LSE], forward, &opt, out, NULL) ==
           FA_OK);
 }
 
@@ -49,7 +50,7 @@ static void trial_init(trial *t, const fa_case *c, const char *profile) {
   REQUIRE(status == FA_OK);
   run_forward(t->p, t, &t->profile, &t->forward);
   store(&t->set, &t->forward, forward_ids, 2);
-  run_backward(t->p, t, &t->profile, &t->backward);
+  run_backward(t->p, t, &t->profile, &t->forward, &t->backward);
   store(&t->set, &t->backward, backward_ids, 4);
 }
 
@@ -323,7 +324,7 @@ static void test_mutant(int k, fa_dtype dtype) {
                 fa_dtype_name(dtype));
       store(&t.set, &t.forward, forward_ids, 2);
     } else {
-      run_backward(&p, &other, NULL, &wrong);
+      run_backward(&p, &other, NULL, &t.forward, &wrong);
       store(&t.set, &wrong, backward_ids, 4);
       CHECK_MSG(any_fails(&t, backward_ids, 4, where), "%s, %s backward", mutants[k].name,
                 fa_dtype_name(dtype));

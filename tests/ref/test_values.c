@@ -59,7 +59,7 @@ static void backward(uint64_t index, const char *form, const fa_case *c, const f
   fa_wants want;
   slow_outputs slow = {0};
   fa_error err = {""};
-  const fa_status status = fa_ref_backward(&c->problem, in, o, lse, o ? NULL : forward, &opt, &want, &err);
+  const fa_status status = fa_ref_backward(&c->problem, in, o, lse, forward, &opt, &want, &err);
   CHECK_MSG(status == FA_OK, "case %llu %s: %s", (unsigned long long)index, form, err.text);
   if (status != FA_OK) return;
   slow_backward(&c->problem, in, o, lse, &slow);

@@ -207,10 +207,11 @@ typedef struct head {
   real *chain;      /* d t / d (scale * q.k) */
   real *chain_mag;  /* error of chain in roundoffs */
   real *lse, *mean; /* [Sq]; mean: sum_j p_j weight_j; lse -inf = fully masked */
+  real *max, *sum;  /* [Sq]: the LSE in two parts, since log(sum) vanishes beside a large max */
 } head;
 
 static void head_free(head *m) {
-  real *all[] = {m->q, m->k, m->v, m->t, m->weight, m->chain, m->chain_mag, m->lse, m->mean};
+  real *all[] = {m->q, m->k, m->v, m->t, m->weight, m->chain, m->chain_mag, m->lse, m->mean, m->max, m->sum};
   for (size_t k = 0; k < sizeof all / sizeof *all; ++k) free(all[k]);
 }
 
@@ -246,20 +247,22 @@ static void score(const entry *e, const head *m, int64_t h, int64_t i, int64_t j
   *weight = 1 + size;
 }
 
-/* Log of the row's sum of exponentials, and the mean weight; -inf for a fully masked row. */
-static void row_sum(const real *t, const real *weight, int64_t n, real *lse, real *mean) {
+/* Log of the sum of exponentials of row i, and the mean weight; -inf for a fully masked row. */
+static void row_sum(head *m, int64_t i, int64_t n) {
+  const real *t = m->t + i * n, *weight = m->weight + i * n;
   real max = -(real)INFINITY, sum = 0, weighted = 0;
   for (int64_t j = 0; j < n; ++j)
     if (t[j] > max) max = t[j];
-  *lse = max;
-  *mean = 0;
+  m->lse[i] = m->max[i] = max;
+  m->mean[i] = 0;
   if (max == -(real)INFINITY) return;
   for (int64_t j = 0; j < n; ++j) {
     sum += expl(t[j] - max);
     weighted += expl(t[j] - max) * weight[j];
   }
-  *lse = max + logl(sum);
-  *mean = weighted / sum;
+  m->sum[i] = sum;
+  m->lse[i] = max + logl(sum);
+  m->mean[i] = weighted / sum;
 }
 
 static head head_of(const entry *e, int64_t h) {
@@ -273,7 +276,9 @@ static head head_of(const entry *e, int64_t h) {
             .chain = slow_alloc(n, sizeof(real)),
             .chain_mag = slow_alloc(n, sizeof(real)),
             .lse = slow_alloc(e->sq, sizeof(real)),
-            .mean = slow_alloc(e->sq, sizeof(real))};
+            .mean = slow_alloc(e->sq, sizeof(real)),
+            .max = slow_alloc(e->sq, sizeof(real)),
+            .sum = slow_alloc(e->sq, sizeof(real))};
   for (int64_t x = 0; x < e->sq * d; ++x) m.q[x] = get_q(e, h, x / d, x % d);
   for (int64_t x = 0; x < e->sk * d; ++x) m.k[x] = get_k(e, hk, x / d, x % d);
   for (int64_t x = 0; x < e->sk * dv; ++x) m.v[x] = get_v(e, hk, x / dv, x % dv);
@@ -282,7 +287,7 @@ static head head_of(const entry *e, int64_t h) {
       int64_t x = i * e->sk + j;
       score(e, &m, h, i, j, &m.t[x], &m.weight[x], &m.chain[x], &m.chain_mag[x]);
     }
-    row_sum(m.t + i * e->sk, m.weight + i * e->sk, e->sk, &m.lse[i], &m.mean[i]);
+    row_sum(&m, i, e->sk);
   }
   return m;
 }
@@ -301,7 +306,7 @@ static void output(const entry *e, const head *m, int64_t h, int64_t i, int64_t 
   for (int64_t j = 0; j < e->sk; ++j) {
     int64_t x = i * e->sk + j;
     if (m->t[x] == -(real)INFINITY) continue;
-    real term = expl(m->t[x] - m->lse[i]) * drop(e, h, i, j) * m->v[j * e->p->head_dim_v + d];
+    real term = expl(m->t[x] - m->max[i]) / m->sum[i] * drop(e, h, i, j) * m->v[j * e->p->head_dim_v + d];
     *o += term;
     *mag += fabsl(term) * (m->weight[x] + m->mean[i]);
   }
@@ -387,12 +392,12 @@ static void row_delta(const entry *e, const head *m, given g, int64_t h, int64_t
 }
 
 /* Adds the contribution of one visible pair (i, j) to every gradient. */
-static void backward_pair(const entry *e, const head *m, int64_t h, int64_t i, int64_t j, real lse,
+static void backward_pair(const entry *e, const head *m, int64_t h, int64_t i, int64_t j, real prob,
                           real lse_mag, real delta, real delta_mag, slow_outputs *out) {
   const fa_problem *p = e->p;
   int64_t x = i * e->sk + j, group = p->heads_q / p->heads_kv, hk = h / group;
   int64_t row = (e->q0 + i) * p->heads_q + h, key = (e->k0 + j) * p->heads_kv + hk;
-  real prob = expl(m->t[x] - lse), z = drop(e, h, i, j), weight = m->weight[x] + lse_mag;
+  real z = drop(e, h, i, j), weight = m->weight[x] + lse_mag;
   real dp = 0, dp_size = 0;
   for (int64_t d = 0; d < p->head_dim_v; ++d) {
     real d_out = at_token(&e->in->t[FA_T_DO], e->q0 + i, h, d), term = d_out * m->v[j * p->head_dim_v + d];
@@ -417,10 +422,13 @@ static void backward_head(const entry *e, int64_t h, given g, slow_outputs *out)
   for (int64_t i = 0; i < e->sq; ++i) {
     if (m.lse[i] == -(real)INFINITY) continue;
     real delta, delta_mag, lse = g.lse != NULL ? get_lse(e, g.lse, h, i) : m.lse[i];
+    const bool own = g.lse == NULL || fabsl(lse) >= 0x1p24L; /* a float so large does not say what P is */
     row_delta(e, &m, g, h, i, &delta, &delta_mag);
-    for (int64_t j = 0; j < e->sk; ++j)
-      if (m.t[i * e->sk + j] != -(real)INFINITY)
-        backward_pair(e, &m, h, i, j, lse, fabsl(lse) + m.mean[i], delta, delta_mag, out);
+    for (int64_t j = 0; j < e->sk; ++j) {
+      const real t = m.t[i * e->sk + j], p = own ? expl(t - m.max[i]) / m.sum[i] : expl(t - lse);
+      if (t != -(real)INFINITY)
+        backward_pair(e, &m, h, i, j, p, fabsl(lse) + m.mean[i], delta, delta_mag, out);
+    }
   }
   head_free(&m);
 }

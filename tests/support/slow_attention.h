@@ -35,7 +35,8 @@ void slow_outputs_free(slow_outputs *out);
 void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out);
 
 /* Fills dq, dk, dv and, with bias.grad, dbias. Both given_o and given_lse: the gradients computed from those
- * tensors (delta = dO . given_o - dLSE, P = exp(t - given_lse)). Both NULL: from the forward's own values. */
+ * tensors (delta = dO . given_o - dLSE, P = exp(t - given_lse), but the forward's own P where given_lse is 2^24
+ * or more). Both NULL: from the forward's own values. */
 void slow_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,
                    const fa_tensor *given_lse, slow_outputs *out);
 

@@ -1,0 +1,33 @@
+#include "ref/tiles/lse.h"
+
+#include <math.h>
+
+fa_ref_lse fa_ref_lse_of(double max, double sum) {
+  const double log_sum = log(sum), value = max + log_sum;
+  if (!isfinite(value)) return (fa_ref_lse){value, 0};
+  const double added = value - max; /* Knuth's exact error of a sum */
+  return (fa_ref_lse){value, (max - (value - added)) + (log_sum - added)};
+}
+
+void fa_ref_lse_probabilities(const fa_rows *rows, double *x, int64_t n, fa_ref_lse lse) {
+  if (lse.rest == 0) {
+    rows->exp(x, n, lse.value);
+    return;
+  }
+  /* The difference is exact where the two are close, which is where rest counts. */
+  for (int64_t j = 0; j < n; ++j) x[j] -= lse.value;
+  rows->exp(x, n, lse.rest);
+}
+
+bool fa_ref_lse_is_given(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i) {
+  if (!c->given_lse) return false;
+  const double size = fabs(fa_ref_lse_get(c, c->given_lse, e, h, i));
+  return !(size >= FA_COARSE_LSE && size < INFINITY);
+}
+
+fa_ref_lse fa_ref_lse_load(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i) {
+  if (fa_ref_lse_is_given(c, e, h, i)) return (fa_ref_lse){fa_ref_lse_get(c, c->given_lse, e, h, i), 0};
+  const fa_want *own = &c->forward->t[FA_T_LSE];
+  const int64_t at = fa_ref_lse_index(c, e, h, i);
+  return (fa_ref_lse){own->value[at], own->rest[at]};
+}

@@ -1,0 +1,29 @@
+/* The log of a row's sum of exponentials, without losing the sum beside a large maximum. */
+#ifndef FA_REF_TILES_LSE_H
+#define FA_REF_TILES_LSE_H
+
+#include "ref/engine/call.h"
+#include "ref/math/rows.h"
+
+/* value + rest, unevaluated: where the largest score is -3e38, value is that score and rest the whole log of the
+ * sum. */
+typedef struct fa_ref_lse {
+  double value; /* the nearest double */
+  double rest;  /* what it lacks; 0 if it is not finite */
+} fa_ref_lse;
+
+/* The largest score, and the sum of exp(score - max). */
+fa_ref_lse fa_ref_lse_of(double max, double sum);
+
+/* Turns n scores into P; -inf becomes 0. */
+void fa_ref_lse_probabilities(const fa_rows *rows, double *x, int64_t n, fa_ref_lse lse);
+
+/* An LSE of one float from here on is rounded by more than 1/2, and no longer says what P is. */
+#define FA_COARSE_LSE 0x1p24
+
+/* Whether the backward's P of a row comes from the subject's own LSE. Otherwise it comes from the reference's
+ * forward: without a given LSE, and where that is too coarse. */
+bool fa_ref_lse_is_given(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i);
+fa_ref_lse fa_ref_lse_load(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i);
+
+#endif
