@@ -296,13 +296,15 @@ static void put_runs(writer *w, const fa_case *c) {
 
 /* ---- the case ---- */
 
+enum { NOT_DEFAULT = -1 }; /* a capacity has no default where seqlen_q is not written */
+
 static void put_sizes(writer *w, const fa_problem *p) {
-  bool varlen = fa_problem_is_varlen(p);
+  const bool varlen = fa_problem_is_varlen(p), packed_keys = fa_problem_has_packed_keys(p);
   put_int(w, "batch", p->batch, varlen ? p->batch : 1);
   put_int(w, "heads_q", p->heads_q, 1);
   put_int(w, "heads_kv", p->heads_kv, p->heads_q);
   put_int(w, "seqlen_q", p->seqlen_q, varlen ? p->seqlen_q : 1);
-  put_int(w, "seqlen_k", p->seqlen_k, varlen ? p->seqlen_k : p->seqlen_q);
+  put_int(w, "seqlen_k", p->seqlen_k, packed_keys ? p->seqlen_k : varlen ? NOT_DEFAULT : p->seqlen_q);
   put_int(w, "head_dim", p->head_dim, 64);
   put_int(w, "head_dim_v", p->head_dim_v, p->head_dim);
   put_ints(w, "cu_seqlens_q", &p->cu_seqlens_q);

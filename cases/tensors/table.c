@@ -125,7 +125,7 @@ static void set_shape(int64_t shape[4], int64_t b, int64_t s, int64_t h, int64_t
 
 /* Rows and heads of queries, or of keys that are not in a cache. */
 static void token_shape(const fa_problem *p, bool on_keys, int64_t d, int64_t shape[4]) {
-  const bool varlen = fa_problem_is_varlen(p);
+  const bool varlen = on_keys ? fa_problem_has_packed_keys(p) : fa_problem_is_varlen(p);
   const int64_t total = on_keys ? fa_problem_total_k(p) : fa_problem_total_q(p);
   const int64_t length = on_keys ? p->seqlen_k : p->seqlen_q;
   set_shape(shape, varlen ? 1 : p->batch, varlen ? total : length, on_keys ? p->heads_kv : p->heads_q, d);

@@ -191,6 +191,10 @@ bool fa_problem_is_varlen(const fa_problem *p) {
   return p->cu_seqlens_q.n > 0;
 }
 
+bool fa_problem_has_packed_keys(const fa_problem *p) {
+  return p->cu_seqlens_k.n > 0;
+}
+
 int64_t fa_problem_total_q(const fa_problem *p) {
   const fa_int32_array *cu = &p->cu_seqlens_q;
   return cu->n > 0 ? cu->v[cu->n - 1] : p->batch * p->seqlen_q;

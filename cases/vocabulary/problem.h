@@ -36,8 +36,8 @@ typedef struct fa_bias {
   bool per_batch, per_head, per_query; /* false: that axis is 1 (broadcast) */
 } fa_bias;
 
-/* p == 0: off. The generator depends on the family: flash 7-round Philox, memeff 10-round
- * (docs/reference/semantics.md). */
+/* p == 0: off. The generator depends on the family: memeff has 10-round Philox, all others the 7-round one of
+ * flash (docs/reference/semantics.md). */
 typedef struct fa_dropout {
   double p;
   uint64_t seed, offset;
@@ -57,10 +57,11 @@ typedef struct fa_kvcache {
 
 typedef enum fa_block_source { FA_BLOCKS_LISTS, FA_BLOCKS_MASK_MOD, FA_BLOCKS_DENSITY } fa_block_source;
 
-/* Block-sparse lists (family flex): the (query block, key block) tiles that are visited. "Partial" tiles
- * apply mask_mod, "full" tiles skip it, unlisted tiles are masked. Counts are
- * [batch|1][heads_q|1][n_q_blocks]; indices have another axis [n_kv_blocks], of which those past the count
- * are ignored and may be anything. */
+/* Block-sparse lists: the (query block, key block) tiles that are visited. "Partial" tiles apply mask_mod,
+ * "full" tiles skip it, unlisted tiles are masked. Counts are [batch|1][heads_q|1][n_q_blocks]; indices have
+ * another axis [n_kv_blocks], of which those past the count are ignored and may be anything. Blocks are counted
+ * within a sequence, from its first row and its first key that is not hidden; there are as many as seqlen_q
+ * and seqlen_k need. */
 typedef struct fa_block_sparse {
   bool present;
   fa_block_source source;
@@ -77,7 +78,7 @@ typedef struct fa_problem {
   int64_t batch, heads_q, heads_kv;
   int64_t seqlen_q, seqlen_k; /* variable length: the longest; kvcache: seqlen_k = capacity of a cache row */
   int64_t head_dim, head_dim_v;
-  fa_int32_array cu_seqlens_q, cu_seqlens_k; /* [batch+1]; both present or both absent */
+  fa_int32_array cu_seqlens_q, cu_seqlens_k; /* [batch+1]; both or none, kvcache: of queries alone */
   fa_int32_array seqused_k;                  /* [batch]: only the first seqused_k[b] keys exist */
   fa_int32_array leftpad_k;                  /* [batch]: the first leftpad_k[b] keys are hidden */
   double scale, softcap; /* scale is always set (default 1/sqrt(head_dim)); softcap 0 = off */
@@ -109,7 +110,8 @@ fa_status fa_problem_complete(fa_problem *p);
 /* Sets the family and the fields whose defaults depend on it: backward and empty_lse. */
 void fa_problem_set_family(fa_problem *p, fa_family family);
 
-bool fa_problem_is_varlen(const fa_problem *p);
+bool fa_problem_is_varlen(const fa_problem *p);      /* queries are packed */
+bool fa_problem_has_packed_keys(const fa_problem *p); /* keys too: varlen, and not in a cache */
 int64_t fa_problem_total_q(const fa_problem *p); /* cu_seqlens_q[batch], or batch * seqlen_q */
 int64_t fa_problem_total_k(const fa_problem *p);
 

@@ -1,4 +1,4 @@
-/* The rules of family flex: block lists, expressions and captured buffers. */
+/* The rules of block lists, expressions and captured buffers. */
 #include "cases/expr/ast.h"
 #include "cases/vocabulary/fill.h"
 #include "cases/vocabulary/problem_check.h"
@@ -60,7 +60,6 @@ static fa_status check_lists(const fa_problem *p, int64_t n_rows, int64_t n_kv, 
 fa_status fa_check_block_sparse(const fa_problem *p, fa_error *err) {
   const fa_block_sparse *s = &p->block_sparse;
   if (!s->present) return FA_OK;
-  if (p->cu_seqlens_q.n) BAD("$.block_sparse: not together with cu_seqlens");
   TRY(fa_check_range("block_sparse.q_block", s->q_block, 1, FA_MAX_BLOCK, err));
   TRY(fa_check_range("block_sparse.kv_block", s->kv_block, 1, FA_MAX_BLOCK, err));
   if (s->list_batch != 1 && s->list_batch != p->batch)

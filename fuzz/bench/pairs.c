@@ -22,10 +22,8 @@ static int64_t keys_of(const fa_problem *p, int64_t i, int64_t sq, int64_t sk, i
 static void lengths_of(const fa_problem *p, int64_t b, int64_t *sq, int64_t *sk) {
   *sq = p->seqlen_q;
   *sk = p->seqlen_k;
-  if (fa_problem_is_varlen(p)) {
-    *sq = p->cu_seqlens_q.v[b + 1] - p->cu_seqlens_q.v[b];
-    *sk = p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b];
-  }
+  if (fa_problem_is_varlen(p)) *sq = p->cu_seqlens_q.v[b + 1] - p->cu_seqlens_q.v[b];
+  if (fa_problem_has_packed_keys(p)) *sk = p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b];
   if (p->seqused_k.n) *sk = p->seqused_k.v[b];
   if (p->family == FA_KVCACHE) *sk = p->kvcache.len.v[b] + p->kvcache.n_new;
   if (p->leftpad_k.n) *sk -= p->leftpad_k.v[b];
@@ -108,7 +106,7 @@ double fa_bench_pairs(const fa_problem *p, const fa_tensors *t) {
   fa_attention a;
   fa_flex_interpreter *interpreter = NULL;
   double pairs = pairs_by_position(p);
-  if (p->family != FA_FLEX || fa_args_flex_make(p, &x, NULL) != FA_OK) return pairs;
+  if (!fa_args_is_flex(p) || fa_args_beyond(p) || fa_args_flex_make(p, &x, NULL) != FA_OK) return pairs;
   const fa_flex_program *e = x.program;
   looker look = {.p = p, .flex = &x.flex};
   const bool good =

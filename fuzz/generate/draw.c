@@ -21,9 +21,11 @@ enum {
   P_FILLS,
   P_LONG,
   P_EVERYTHING,
-  P_ADVERSARIAL, /* added later: "everything" does not draw from these, so that its cases stay the same */
+  P_ADVERSARIAL, /* this and what follows was added later: "everything" does not draw from them, so that its cases
+                    stay the same */
   P_RATE_GPU,
   P_RATE_HOST,
+  P_MIXED,
   N_PROFILES
 };
 
@@ -49,6 +51,9 @@ const fa_generate_profile fa_generate_profiles[] = {
     [P_RATE_HOST] =
         {"rate-host",
          "flash, B <= 2, H <= 2, S <= 128, D 64: what rates of the host kernels are measured with"},
+    [P_MIXED] =
+        {"mixed",
+         "every family with every feature: packed queries over a cache, bias and expressions anywhere"},
     [N_PROFILES] = {NULL, NULL}};
 
 #define M 1000000 /* million */
@@ -107,6 +112,10 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .softcap = .05, .even_heads = 4, .dims = 2, .longest = 1024},
   [P_RATE_HOST] = {.family = {100, 0, 0, 0}, .causal = .5, .window = .2, .dropout = .15, .alibi = .1,
     .softcap = .05, .even_heads = 2, .dims = 1, .longest = 128},
+  [P_MIXED] = {.family = {25, 20, 25, 30}, .varlen = .5, .causal = .35, .window = .25, .dropout = .25,
+    .bias = .35, .blocks = .3, .expressions = .45, .alibi = .15, .softcap = .12, .scale = .1, .seqused = .15, .leftpad = .2,
+    .splits = .3, .group = .4, .odd_dim = .35, .empty = .06, .layout = .3, .fills = .25, .mixed = true,
+    .pairs_dim = 4 * M, .longest = 300},
 };
 /* clang-format on */
 

@@ -224,7 +224,8 @@ fa_status fa_gen_expressions(fa_gen *g) {
   const int64_t n_sizes = (int64_t)(sizeof sizes / sizeof *sizes);
   fa_problem *p = &g->c->problem;
   fa_gen_expr x = {.r = fa_gen_rng(g, FA_GEN_EXPRESSIONS), .p = p};
-  if (p->family != FA_FLEX || !fa_rng_chance(&x.r, g->rules->expressions)) return FA_OK;
+  const bool mixed = g->rules->mixed;
+  if ((p->family != FA_FLEX && !mixed) || !fa_rng_chance(&x.r, g->rules->expressions)) return FA_OK;
   const bool mask = fa_rng_chance(&x.r, 0.6), score = !mask || fa_rng_chance(&x.r, 0.6);
   if (score && !(p->score_mod = draw_score(&x))) return FA_ERR_MEMORY;
   if (mask && !(p->mask_mod = draw_mask(&x))) return FA_ERR_MEMORY;
@@ -236,7 +237,8 @@ fa_status fa_gen_expressions(fa_gen *g) {
   }
   fa_block_sparse *s = &p->block_sparse;
   const bool replaces = s->present && s->source == FA_BLOCKS_DENSITY && fa_rng_chance(&x.r, 0.6);
-  if (mask && (replaces || !s->present) && !fa_problem_is_varlen(p) && fa_rng_chance(&x.r, 0.7)) {
+  const bool may = mixed || !fa_problem_is_varlen(p);
+  if (mask && (replaces || !s->present) && may && fa_rng_chance(&x.r, 0.7)) {
     *s = (fa_block_sparse){0}; /* a density owns no memory */
     s->present = true;
     s->source = FA_BLOCKS_MASK_MOD;

@@ -31,14 +31,15 @@ static int64_t draw_reach(fa_rng *r, int64_t n) {
 static void draw_mask(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_MASK);
   fa_problem *p = &g->c->problem;
-  if (p->family == FA_MEMEFF || p->family == FA_FLEX) p->mask.align = (fa_mask_align)fa_rng_below(&r, 2);
+  const bool both_corners = p->family == FA_MEMEFF || p->family == FA_FLEX || g->rules->mixed;
+  if (both_corners) p->mask.align = (fa_mask_align)fa_rng_below(&r, 2);
   if (fa_rng_chance(&r, g->rules->causal)) {
     p->mask.type = FA_MASK_CAUSAL;
   } else if (fa_rng_chance(&r, g->rules->window)) {
     const int64_t left = draw_reach(&r, p->seqlen_k),
                   right = fa_rng_chance(&r, 0.4) ? 0 : draw_reach(&r, p->seqlen_q);
     /* The memory-efficient kernels have a window only with a causal mask. */
-    fa_mask_set_window(&p->mask, left, p->family == FA_MEMEFF ? 0 : right);
+    fa_mask_set_window(&p->mask, left, p->family == FA_MEMEFF && !g->rules->mixed ? 0 : right);
   } else {
     p->mask.align = FA_ALIGN_BOTTOM_RIGHT; /* the alignment has no effect without a mask */
   }
@@ -80,7 +81,8 @@ static fa_status draw_score(fa_gen *g) {
 static void draw_bias(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_BIAS);
   fa_problem *p = &g->c->problem;
-  if ((p->family != FA_MEMEFF && p->family != FA_FLEX) || fa_problem_is_varlen(p)) return;
+  const bool usual = (p->family == FA_MEMEFF || p->family == FA_FLEX) && !fa_problem_is_varlen(p);
+  if (!usual && !g->rules->mixed) return;
   if (!fa_rng_chance(&r, g->rules->bias)) return;
   p->bias.present = true;
   p->bias.per_batch = fa_rng_chance(&r, 0.6);
@@ -108,7 +110,8 @@ static void draw_dropout(fa_gen *g) {
   static const double chances[] = {0.1, 0.1, 0.17, 0.5, 0.5, 0.9, 0.001, 1e-5, 0.99, 0.25};
   fa_rng r = fa_gen_rng(g, FA_GEN_DROPOUT);
   fa_problem *p = &g->c->problem;
-  if ((p->family != FA_FLASH && p->family != FA_MEMEFF) || !fa_rng_chance(&r, g->rules->dropout)) return;
+  const bool usual = p->family == FA_FLASH || p->family == FA_MEMEFF;
+  if ((!usual && !g->rules->mixed) || !fa_rng_chance(&r, g->rules->dropout)) return;
   p->dropout.p = PICK(&r, chances);
   p->dropout.seed = draw_word(&r);
   /* The 64-bit counter may carry past 2^32, but a launch never wraps all of it. */
@@ -134,9 +137,10 @@ static void draw_outputs(fa_gen *g) {
   /* With many heads the debug matrix costs more than the attention. */
   p->return_softmax = p->family == FA_FLASH && wants_p && n_p <= 400000;
   /* The original splits keys only in its inference path, which has no dropout. */
-  if (!dropout && fa_rng_chance(&r, g->rules->splits)) p->splits = PICK(&r, splits);
+  if ((!dropout || g->rules->mixed) && fa_rng_chance(&r, g->rules->splits)) p->splits = PICK(&r, splits);
   if (p->splits == 33 && p->family == FA_KVCACHE && fa_rng_chance(&r, 0.5)) p->splits = 128;
-  if (p->family == FA_MEMEFF && fa_rng_chance(&r, 0.3)) p->empty_lse = (fa_empty_lse)fa_rng_below(&r, 3);
+  if ((p->family == FA_MEMEFF || g->rules->mixed) && fa_rng_chance(&r, 0.3))
+    p->empty_lse = (fa_empty_lse)fa_rng_below(&r, 3);
 }
 
 fa_status fa_gen_features(fa_gen *g) {

@@ -12,6 +12,7 @@ typedef struct fa_gen_rules {
   double varlen, causal, window, dropout, bias, blocks, alibi, softcap, scale;
   double expressions; /* of a flex case: score_mod, mask_mod or both */
   double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, huge, fills;
+  bool mixed; /* every family may have every feature that makes sense, combinations that no kernel has too */
   int64_t pairs_dim; /* usual limit of batch * heads_q * Sq * Sk * (D + Dv): the cost of one case */
   int64_t longest;   /* lengths above this are not drawn */
   int even_heads; /* not 0: every length, a batch of 1 or 2 and every number of heads up to this are equally
@@ -43,7 +44,8 @@ typedef enum fa_gen_stream {
   FA_GEN_LAYOUT,
   FA_GEN_MEMORY,
   FA_GEN_EXPRESSIONS,
-  FA_GEN_PAGES
+  FA_GEN_PAGES,
+  FA_GEN_MIXED
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {

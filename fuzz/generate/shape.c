@@ -95,12 +95,14 @@ static void draw_heads(fa_gen *g) {
 static void draw_dims(fa_gen *g) {
   static const int64_t odd[] = {1,  2,  3,  4,  5,  6,  7,   8,   16,  24,  32,
                                 40, 48, 56, 72, 80, 96, 112, 128, 160, 192, 256};
+  static const int64_t wide[] = {257, 264, 320, 512};
   fa_rng r = fa_gen_rng(g, FA_GEN_DIMS);
   fa_problem *p = &g->c->problem;
   p->head_dim = fa_rng_chance(&r, g->rules->odd_dim) ? PICK(&r, odd) : fa_rng_chance(&r, 0.65) ? 64 : 128;
   p->head_dim_v = p->head_dim;
-  bool may_differ = p->family == FA_MEMEFF || p->family == FA_FLEX;
+  bool may_differ = p->family == FA_MEMEFF || p->family == FA_FLEX || g->rules->mixed;
   if (may_differ && fa_rng_chance(&r, 0.4)) p->head_dim_v = PICK(&r, odd);
+  if (g->rules->mixed && fa_rng_chance(&r, 0.06)) p->head_dim = PICK(&r, wide);
 }
 
 /* The budget of pairs for one head of one sequence. Reduces heads and batch before it becomes too small for

@@ -1,10 +1,27 @@
-/* The two families with lists: the KV cache's lengths, rows and pages, and flex's block-sparse tiles. */
+/* What has lists: the KV cache's lengths, rows and pages, and block-sparse tiles. */
 #include "fuzz/generate/parts.h"
 
 #define COUNT(a) ((int64_t)(sizeof(a) / sizeof *(a)))
 #define PICK(r, a) ((a)[fa_rng_below(r, COUNT(a))])
 
 /* ---- KV cache ---- */
+
+/* Queries of different numbers, at most the seqlen_q that was drawn, in one packed tensor: single new tokens beside a
+ * long prompt, and sequences that have none. */
+static fa_status draw_packed_queries(fa_gen *g) {
+  fa_rng r = fa_gen_rng(g, FA_GEN_MIXED);
+  fa_problem *p = &g->c->problem;
+  fa_int32_array *cu = &p->cu_seqlens_q;
+  const int64_t longest = p->seqlen_q;
+  if (!fa_rng_chance(&r, 0.5)) return FA_OK;
+  fa_status status = fa_int32_array_set(cu, NULL, p->batch + 1);
+  for (int64_t b = 0; status == FA_OK && b < p->batch; ++b) {
+    const int64_t kind = fa_rng_below(&r, 6);
+    const int64_t n = kind == 0 ? 0 : kind < 3 ? 1 : kind == 3 ? longest : fa_rng_range(&r, 0, longest);
+    cu->v[b + 1] = cu->v[b] + (int32_t)(n < longest ? n : longest);
+  }
+  return status == FA_OK ? fa_problem_complete(p) : status;
+}
 
 /* Valid keys before the call, at most n: none, all, near a page or tile edge, anything. */
 static int64_t draw_valid(fa_rng *r, int64_t n, int64_t page) {
@@ -96,6 +113,7 @@ fa_status fa_gen_cache(fa_gen *g) {
   /* The original interface rotates only with new keys; queries alone are still well defined. */
   if (fa_rng_chance(&r, c->n_new > 0 ? 0.5 : 0.1)) draw_rotary(g, &r);
   fa_status status = draw_cache_lengths(g, &r);
+  if (status == FA_OK && g->rules->mixed) status = draw_packed_queries(g);
   draw_shared_pages(g);
   if (status == FA_OK && c->page_size == 0 && fa_rng_chance(&r, 0.35)) status = draw_cache_rows(g, &r);
   return status;
@@ -149,7 +167,8 @@ fa_status fa_gen_blocks(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_BLOCKS);
   fa_problem *p = &g->c->problem;
   fa_block_sparse *s = &p->block_sparse;
-  if (p->family != FA_FLEX || fa_problem_is_varlen(p) || !fa_rng_chance(&r, g->rules->blocks)) return FA_OK;
+  const bool usual = p->family == FA_FLEX && !fa_problem_is_varlen(p);
+  if ((!usual && !g->rules->mixed) || !fa_rng_chance(&r, g->rules->blocks)) return FA_OK;
   s->present = true;
   s->q_block = PICK(&r, sizes);
   s->kv_block = PICK(&r, sizes);

@@ -60,6 +60,10 @@ static bool edit_sequences(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
 static bool is_varlen(const fa_case *c) {
   return c->problem.cu_seqlens_q.n > 0;
 }
+/* Of queries, or of keys, which may be in a cache while the queries are packed. */
+static bool is_packed(const fa_case *c, bool keys) {
+  return keys ? fa_problem_has_packed_keys(&c->problem) : is_varlen(c);
+}
 
 static int64_t get_batch(const fa_case *c, int64_t which) {
   (void)which;
@@ -119,7 +123,7 @@ static void set_both(fa_case *c, int64_t which, int64_t x) {
 }
 
 static int64_t get_length(const fa_case *c, int64_t side) {
-  return is_varlen(c) ? 0 : side ? c->problem.seqlen_q : c->problem.seqlen_k;
+  return is_packed(c, side == 0) ? 0 : side ? c->problem.seqlen_q : c->problem.seqlen_k;
 }
 static void set_length(fa_case *c, int64_t side, int64_t x) {
   *(side ? &c->problem.seqlen_q : &c->problem.seqlen_k) = x;
@@ -135,6 +139,7 @@ static int64_t count_sequence_lengths(const fa_case *c) {
 }
 static int64_t get_sequence_length(const fa_case *c, int64_t which) {
   const fa_int32_array *cu = which % 2 ? &c->problem.cu_seqlens_k : &c->problem.cu_seqlens_q;
+  if (!is_packed(c, which % 2 == 1)) return 0; /* nothing to reduce */
   return cu->v[which / 2 + 1] - cu->v[which / 2];
 }
 static void set_sequence_length(fa_case *c, int64_t which, int64_t x) {

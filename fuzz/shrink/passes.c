@@ -48,9 +48,10 @@ static void make_bare(fa_case *c, const fa_shrink_goal *goal) {
 
 static void shorten(fa_case *c, int64_t length) {
   fa_problem *p = &c->problem;
-  for (int side = 0; side < 2 && p->cu_seqlens_q.n > 0; ++side)
+  for (int side = 0; side < 2; ++side)
     for (int64_t b = 0; b < p->batch; ++b) {
       const fa_int32_array *cu = side ? &p->cu_seqlens_k : &p->cu_seqlens_q;
+      if (cu->n == 0) break;
       if (cu->v[b + 1] - cu->v[b] > length) fa_shrink_set_sequence_length(c, side, b, length);
     }
   cap(&p->seqlen_q, length);

@@ -14,13 +14,13 @@ static void set_calls(const fa_problem *p, int n_processors, fa_args *x) {
 
 fa_status fa_args_make(const fa_problem *p, const fa_tensors *t, bool backward, int n_processors,
                        fa_args *out, const char **why, fa_error *err) {
-  const fa_status status = fa_args_flex_make(p, &out->flex, err); /* of other families: nothing */
+  const fa_status status = fa_args_flex_make(p, &out->flex, err); /* without expressions: nothing */
   set_calls(p, n_processors, out);
-  *why = NULL;
-  if (status != FA_OK) return status;
+  *why = fa_args_beyond(p);
+  if (status != FA_OK || *why) return status;
   if (p->family == FA_KVCACHE)
     *why = fa_args_cache_tensors(p, t, &out->a, &out->cache);
-  else if (p->family == FA_FLEX)
+  else if (fa_args_is_flex(p))
     *why = fa_args_flex_tensors(p, t, &out->flex, &out->a);
   else
     *why = fa_args_tensors(p, t, &out->a);
@@ -94,11 +94,11 @@ static fa_status make_problem(const fa_problem *p, int n_processors, fa_args *x,
                               fa_error *err) {
   const fa_status status = fa_args_flex_make(p, &x->flex, err);
   set_calls(p, n_processors, x);
-  *why = NULL;
-  if (status != FA_OK) return status;
+  *why = fa_args_beyond(p);
+  if (status != FA_OK || *why) return status;
   if (p->family == FA_KVCACHE)
     fa_args_cache(p, &x->a, &x->cache);
-  else if (p->family == FA_FLEX)
+  else if (fa_args_is_flex(p))
     fa_args_flex_problem(p, &x->flex, &x->a);
   else
     *why = fa_args_problem(p, &x->a);
@@ -112,7 +112,7 @@ fa_status fa_args_stand_in(const fa_problem *p, bool aligned, int n_processors, 
   place_attention(aligned, &out->a);
   place_gradients(p, &out->a, &out->g);
   if (p->family == FA_KVCACHE) place_cache(p, &out->cache);
-  if (p->family == FA_FLEX) place_flex(&out->flex.flex);
+  if (fa_args_is_flex(p)) place_flex(&out->flex.flex);
   return FA_OK;
 }
 

@@ -1,4 +1,4 @@
-/* The flex family's problem and tensors to the arguments of gpu/fa.h. */
+/* The problem and tensors of a call with a fa_flex to the arguments of gpu/fa.h. */
 #include "gpu/args/problem.h"
 #include "gpu/call/check.h"
 
@@ -94,7 +94,7 @@ const char *fa_args_flex_tensors(const fa_problem *p, const fa_tensors *t, fa_ar
 
 const char *fa_args_flex_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g) {
   const char *why = NULL;
-  for (int k = 0; !why && p->family == FA_FLEX && k < p->n_captures; ++k) {
+  for (int k = 0; !why && fa_args_is_flex(p) && k < p->n_captures; ++k) {
     const fa_tensor *x = &t->t[FA_T_DBUFFER_0 + k];
     if (!x->data) continue;
     why = check_buffer(&p->captures[k], x);

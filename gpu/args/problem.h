@@ -12,6 +12,11 @@
 extern "C" {
 #endif
 
+/* A combination of features that no kernel has, as a clause, or NULL; then the functions below may be asked. */
+const char *fa_args_beyond(const fa_problem *p);
+/* The call has a fa_flex: its family is flex, or it has expressions or block lists. */
+bool fa_args_is_flex(const fa_problem *p);
+
 /* Sizes, numbers and features, no tensors; pointers of optional arrays are set to something that is not NULL
  * where the problem has them. A clause saying what the kernels have no words for, or NULL. */
 const char *fa_args_problem(const fa_problem *p, fa_attention *a);
@@ -25,8 +30,8 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv);
 const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a,
                                   fa_inference *kv);
 
-/* The flex family, whose expressions are parsed first, once for a run: what an attention's flex then points
- * to. The last is fa_args_tensors for this family; x must stay where it is as long as the attention is used.
+/* Calls with a fa_flex, whose expressions are parsed first, once for a run: what an attention's flex then
+ * points to. The last is fa_args_tensors for these; x must stay where it is as long as the attention is used.
  */
 typedef struct fa_args_flex {
   fa_flex flex;

@@ -192,7 +192,7 @@ static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsign
  * compile, that is an error of the harness. */
 static fa_status status_of_launch(const fa_problem *p, fa_status status) {
   fa_rtc_policy policy;
-  if (p->family != FA_FLEX || status != FA_ERR_UNSUPPORTED) return status;
+  if (!fa_args_is_flex(p) || status != FA_ERR_UNSUPPORTED) return status;
   const bool can_compile =
       fa_rtc_policy_get(&policy, NULL) == FA_OK && policy != FA_RTC_OFF && fa_nvrtc_get(NULL, NULL);
   return can_compile ? FA_ERR_DEVICE : status;

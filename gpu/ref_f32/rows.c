@@ -15,10 +15,12 @@ static int64_t min64(int64_t a, int64_t b) {
 
 fa_f32_sequence fa_f32_sequence_make(const fa_problem *p, const fa_tensors *t, int64_t b) {
   fa_f32_sequence e = {.b = b, .n_q = p->seqlen_q, .k_extent = p->seqlen_k};
-  if (fa_problem_is_varlen(p)) {
+  if (t->t[FA_T_CU_SEQLENS_Q].data) {
     e.q_first = int_at(&t->t[FA_T_CU_SEQLENS_Q], b);
-    e.k_first = int_at(&t->t[FA_T_CU_SEQLENS_K], b);
     e.n_q = int_at(&t->t[FA_T_CU_SEQLENS_Q], b + 1) - e.q_first;
+  }
+  if (t->t[FA_T_CU_SEQLENS_K].data) {
+    e.k_first = int_at(&t->t[FA_T_CU_SEQLENS_K], b);
     e.k_extent = int_at(&t->t[FA_T_CU_SEQLENS_K], b + 1) - e.k_first;
   }
   e.n_k = e.k_extent;
@@ -29,36 +31,37 @@ fa_f32_sequence fa_f32_sequence_make(const fa_problem *p, const fa_tensors *t, i
   return e;
 }
 
-/* Element [b, s, h, 0] of a dense tensor, or [token, h, 0] of a packed one. */
-static char *row_at(const fa_tensor *t, int64_t b, int64_t s, int64_t h) {
-  int64_t at = t->rank == 3 ? s * t->stride[0] + h * t->stride[1]
+/* Element [b, s, h, 0] of a dense tensor, or [first + s, h, 0] of a packed one. */
+static char *row_at(const fa_tensor *t, int64_t b, int64_t first, int64_t s, int64_t h) {
+  int64_t at = t->rank == 3 ? (first + s) * t->stride[0] + h * t->stride[1]
                             : b * t->stride[0] + s * t->stride[1] + h * t->stride[2];
   return t->data + at * (int64_t)fa_dtype_size(t->dtype);
 }
 
 char *fa_f32_q_row(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t i) {
   (void)p;
-  return row_at(t, e->b, e->q_first + i, h);
+  return row_at(t, e->b, e->q_first, i, h);
 }
 
 char *fa_f32_k_row(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
                    int64_t hk, int64_t s) {
   const fa_kvcache *c = &p->kvcache;
-  if (!c->present) return row_at(t, e->b, e->k_first + s, hk);
+  if (!c->present) return row_at(t, e->b, e->k_first, s, hk);
   if (c->page_size > 0) {
     const fa_tensor *table = &set->t[FA_T_BLOCK_TABLE];
     int32_t page;
     memcpy(&page, table->data + (e->b * table->stride[0] + s / c->page_size * table->stride[1]) * 4, 4);
-    return row_at(t, page, s % c->page_size, hk);
+    return row_at(t, page, 0, s % c->page_size, hk);
   }
   const fa_tensor *index = &set->t[FA_T_CACHE_BATCH_IDX];
-  return row_at(t, index->data ? int_at(index, e->b) : e->b, s, hk);
+  return row_at(t, index->data ? int_at(index, e->b) : e->b, 0, s, hk);
 }
 
 float *fa_f32_lse_at(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h,
                      int64_t i) {
-  int64_t at = fa_problem_is_varlen(p) ? h * t->stride[0] + (e->q_first + i) * t->stride[1]
-                                       : e->b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
+  (void)p;
+  int64_t at = t->rank == 2 ? h * t->stride[0] + (e->q_first + i) * t->stride[1]
+                            : e->b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
   return (float *)(void *)(t->data + at * 4);
 }
 

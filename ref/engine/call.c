@@ -6,12 +6,13 @@
 
 static void sequence_init(const fa_ref_call *c, int64_t b, fa_ref_sequence *e) {
   const fa_problem *p = c->p;
-  bool varlen = p->cu_seqlens_q.n > 0;
   int64_t leftpad = p->leftpad_k.n > 0 ? p->leftpad_k.v[b] : 0;
   *e = (fa_ref_sequence){.b = b, .sq = p->seqlen_q, .sk = p->seqlen_k, .row = b};
-  if (varlen) {
+  if (fa_problem_is_varlen(p)) {
     e->q_first = p->cu_seqlens_q.v[b];
     e->sq = p->cu_seqlens_q.v[b + 1] - e->q_first;
+  }
+  if (fa_problem_has_packed_keys(p)) {
     e->k_first = p->cu_seqlens_k.v[b];
     e->sk = p->cu_seqlens_k.v[b + 1] - e->k_first;
     e->row = -1;
