@@ -51,11 +51,20 @@ static void add_share(void *context, int64_t lane, int buffer, int64_t element, 
   to->before += (fabs(g) + 2 * r->p[lane] * fabs(r->delta)) * fabs(value);
 }
 
+/* Not 0 where a pair contributes. A pair that dropout drops has P Z = 0, but g = -P delta. */
+static const double *weights(const fa_ref_call *c, const double *p, const double *g, const float *g_error,
+                             int64_t n, double *out) {
+  if (c->p->dropout.p == 0) return p;
+  for (int64_t j = 0; j < n; ++j) out[j] = p[j] != 0 || g[j] != 0 || (g_error && g_error[j] > 0);
+  return out;
+}
+
 static void add_block(const fa_dbuffer_job *f, int thread, const fa_ref_sequence *e, int64_t h, int64_t i0) {
   const fa_ref_call *c = f->base.c;
   fa_ref_scratch *w = &f->base.scratch[thread];
   fa_bound_scratch *b = f->base.bound ? &f->base.bound[thread] : NULL;
   const int64_t n_elements = f->first[FA_MAX_CAPTURES];
+  double counts[FA_BLOCK_N];
   fa_ref_rows r;
   fa_ref_rows_init(c, e, h, i0, &r);
   if (r.j_begin == r.j_end) return;
@@ -78,8 +87,9 @@ static void add_block(const fa_dbuffer_job *f, int thread, const fa_ref_sequence
                            .g_error = b ? b->ge + at : NULL,
                            .delta = w->delta[k],
                            .unit = b ? b->unit_ds * 1.0001 : 0};
-      fa_ref_mods_gradient(&row, w->mod->before + at, to.p, b ? w->mod->before_error + at : NULL, f->wanted,
-                           add_share, &to);
+      const double *counted = weights(c, to.p, to.g, to.g_error, end - begin, counts);
+      fa_ref_mods_gradient(&row, w->mod->before + at, counted, b ? w->mod->before_error + at : NULL,
+                           f->wanted, add_share, &to);
     }
   }
 }
