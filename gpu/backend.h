@@ -25,6 +25,8 @@ typedef struct fa_outcome {
   char kernel[128], backward_kernel[32]; /* the kernels that ran, for the report:
                                             "flash_forward<f16,64,causal>", "flash_backward"; "" = none, or
                                             kernel names them all */
+  uint64_t left_out; /* outputs (bits 1 << fa_tensor_id) that its contract promises, and that it says it did
+                        not write for this call */
 } fa_outcome;
 
 typedef struct fa_backend_info {

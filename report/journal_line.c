@@ -90,6 +90,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   out->item = (int64_t)item;
   brief->malformed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "malformed"));
   brief->backward_left_out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "backward_left_out"));
+  brief->not_delivered = fa_report_tensors_at(o, "not_delivered");
   out->failure = cJSON_DetachItemFromObjectCaseSensitive(o, "failure");
   bool good = brief->state == FA_PASS || brief->state == FA_SKIP;
   if (!good && !cJSON_IsObject(out->failure))

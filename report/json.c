@@ -115,6 +115,13 @@ static void add_record(cJSON *o, const fa_result *r) {
   cJSON_AddStringToObject(o, "record", hex);
 }
 
+/* ["o","lse"] */
+static void add_tensors(cJSON *o, const char *key, uint64_t which) {
+  cJSON *names = which ? cJSON_AddArrayToObject(o, key) : NULL;
+  for (int id = 0; names && id < FA_T_COUNT; ++id)
+    if (which >> id & 1) cJSON_AddItemToArray(names, cJSON_CreateString(fa_tensor_id_name((fa_tensor_id)id)));
+}
+
 /* The fields of every case, failed or not. */
 static cJSON *case_to_json(const fa_result *r) {
   cJSON *o = cJSON_CreateObject();
@@ -131,15 +138,9 @@ static cJSON *case_to_json(const fa_result *r) {
   if (r->n_verdicts) add_ratios(o, r);
   if (r->malformed) cJSON_AddBoolToObject(o, "malformed", true);
   if (r->backward_left_out) cJSON_AddBoolToObject(o, "backward_left_out", true);
+  add_tensors(o, "not_delivered", r->not_delivered);
   fa_report_add_waiver(o, r);
   return o;
-}
-
-/* ["o","lse"] */
-static void add_tensors(cJSON *o, const char *key, uint64_t which) {
-  cJSON *names = which ? cJSON_AddArrayToObject(o, key) : NULL;
-  for (int id = 0; names && id < FA_T_COUNT; ++id)
-    if (which >> id & 1) cJSON_AddItemToArray(names, cJSON_CreateString(fa_tensor_id_name((fa_tensor_id)id)));
 }
 
 static cJSON *failure_to_json(const fa_result *r) {

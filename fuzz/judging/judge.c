@@ -2,11 +2,14 @@
 #include "ref/reference.h"
 
 #include "cases/tensors/table.h"
+#include "fuzz/judging/empty_rows.h"
+#include "fuzz/judging/lse_hint.h"
 #include "fuzz/judging/stage.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void fa_result_note(fa_result *r, const char *format, ...) {
@@ -57,7 +60,13 @@ typedef struct judge {
   const fa_tensors *in, *got;
   const fa_judge_config *config;
   fa_result *r;
+  fa_empty_rows empty; /* none unless the contract has values of its own for them */
 } judge;
+
+/* What an output is judged from: the subject's own, or the reference's. */
+typedef struct fa_from {
+  bool o, lse;
+} fa_from;
 
 static bool same_shape(const fa_want *want, const fa_tensor *got) {
   if (want->rank != got->rank) return false;
@@ -66,25 +75,34 @@ static bool same_shape(const fa_want *want, const fa_tensor *got) {
   return true;
 }
 
-static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, bool end_to_end, fa_error *err) {
+/* True if nobody expects the output to be there. */
+static bool is_left_out(const judge *j, fa_tensor_id id) {
+  const fa_contract *c = j->config->contract;
+  if (j->config->recorded && !j->got->t[id].data) return true;
+  return c && fa_tensor_id_is_output(id) && !(c->outputs >> id & 1);
+}
+
+static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, const fa_from *from, fa_error *err) {
   const fa_tensor *got = &j->got->t[id];
-  if (want->n == 0 || (j->config->recorded && !got->data)) return FA_OK;
+  if (want->n == 0 || is_left_out(j, id)) return FA_OK;
   FA_ASSERT(j->r->n_verdicts < FA_T_COUNT);
   fa_verdict *v = &j->r->verdict[j->r->n_verdicts];
   if (id == FA_T_P_DEBUG && j->config->recorded && same_shape(want, got)) ignore_zeros(got, want);
-  /* End to end, the bound includes the forward's error, which is a single error for a whole row, not
-   * noise. */
+  /* From the reference's forward, the bound includes the forward's error, which is a single error for a whole
+   * row, not noise. */
   fa_compare_options options = {.poison = j->config->poison,
                                 .generic = j->config->generic,
-                                .judge_stats = j->config->generic && !j->config->recorded && !end_to_end,
+                                .judge_stats =
+                                    j->config->generic && !j->config->recorded && from->o && from->lse,
                                 .profile = j->config->profile};
   const fa_stage outer = fa_stage_enter(FA_STAGE_COMPARE);
   fa_status status = fa_compare_tensor(id, j->p, j->in, want, got, &options, v, err);
+  if (status == FA_OK) fa_empty_rows_check_nan(&j->empty, got, j->config->poison, v);
   fa_stage_enter(outer);
   if (status != FA_OK || !v->judged) return status;
   v->rank = got->rank;
   v->dtype = got->dtype;
-  j->r->end_to_end[j->r->n_verdicts++] = end_to_end;
+  j->r->end_to_end[j->r->n_verdicts++] = !from->o && !from->lse;
   if (v->worst_ratio > j->r->worst_ratio) j->r->worst_ratio = v->worst_ratio;
   if (v->fail)
     fa_result_raise(j->r, FA_FAIL, "%s", "");
@@ -102,17 +120,18 @@ static const fa_verdict *verdict_of(const fa_result *r, fa_tensor_id id) {
 /* Why the backward cannot be judged from the subject's own forward; NULL = it can. */
 static const char *unusable_forward(const judge *j) {
   const fa_verdict *o = verdict_of(j->r, FA_T_O), *lse = verdict_of(j->r, FA_T_LSE);
-  if (!j->got->t[FA_T_O].data || !j->got->t[FA_T_LSE].data) return "there is no recorded o and lse";
+  if (j->config->recorded && (!j->got->t[FA_T_O].data || !j->got->t[FA_T_LSE].data))
+    return "there is no recorded o and lse";
   if ((o && o->class_bad) || (lse && lse->class_bad))
     return "o or lse has NaN or infinity in the wrong place";
   return NULL;
 }
 
 /* set: a bit for each tensor, 1 << id; skips those without a want. */
-static fa_status judge_set(judge *j, uint64_t set, fa_wants *wants, bool end_to_end, fa_error *err) {
+static fa_status judge_set(judge *j, uint64_t set, fa_wants *wants, const fa_from *from, fa_error *err) {
   fa_status status = FA_OK;
   for (int id = 0; status == FA_OK && id < FA_T_COUNT; ++id)
-    if (set >> id & 1) status = judge_tensor(j, (fa_tensor_id)id, &wants->t[id], end_to_end, err);
+    if (set >> id & 1) status = judge_tensor(j, (fa_tensor_id)id, &wants->t[id], from, err);
   return status;
 }
 
@@ -124,39 +143,103 @@ static uint64_t caches_of(const fa_problem *p) {
   return set;
 }
 
-static fa_status judge_gradients(judge *j, const fa_wants *forward, bool conditional, fa_error *err) {
+static fa_status judge_forward(judge *j, fa_wants *forward, const fa_ref_options *options, fa_error *err) {
+  const fa_from itself = {true, true};
+  const fa_contract *c = j->config->contract;
+  fa_status status = fa_empty_rows_expect(&j->empty, j->in, options, forward, err);
+  if (status == FA_OK) status = judge_set(j, fa_tensors_written_by(FA_PASS_FORWARD), forward, &itself, err);
+  if (status == FA_OK) status = judge_set(j, caches_of(j->p), forward, &itself, err);
+  fa_empty_rows_restore(&j->empty, forward);
+  if (j->empty.n && (c->lse_of_empty == FA_LSE_EMPTY_ANY || c->o_of_empty == FA_O_EMPTY_ANY))
+    fa_result_note(j->r, "%s of %lld rows without a visible key not compared",
+                   c->o_of_empty != FA_O_EMPTY_ANY       ? "lse"
+                   : c->lse_of_empty != FA_LSE_EMPTY_ANY ? "o"
+                                                         : "o and lse",
+                   (long long)j->empty.n);
+  return status;
+}
+
+/* ---- gradients ---- */
+
+/* What a backward can be judged from, apart from errors in the forward: what the subject's own used. */
+static fa_from used_by(const judge *j) {
+  const fa_contract *c = j->config->contract;
+  const fa_arithmetic *a = j->config->arithmetic;
+  fa_from from = {true, true};
+  if (is_left_out(j, FA_T_O) || (a && a->delta != FA_DELTA_STORED_O)) from.o = false;
+  if (is_left_out(j, FA_T_LSE) || (a && a->p_kept)) from.lse = false;
+  if (c && c->lse_dtype != FA_F32 && c->lse_dtype != FA_F64) from.lse = false;
+  return from;
+}
+
+static void note_stand_in(const judge *j, const fa_from *from) {
+  if (!from->o && !from->lse)
+    fa_result_note(j->r, "gradients judged end to end: it gives no o and lse that its backward uses");
+  else if (!from->lse)
+    fa_result_note(j->r, "gradients judged from its o and the reference's lse");
+  else if (!from->o)
+    fa_result_note(j->r, "gradients judged from its lse and the reference's o");
+}
+
+static fa_status judge_gradients(judge *j, const fa_wants *forward, const fa_from *from, fa_error *err) {
   fa_wants wants = {0};
+  fa_tensor lse = j->got->t[FA_T_LSE];
   fa_ref_options options = {
       .n_threads = j->config->n_threads, .profile = j->config->profile, .generic = j->config->generic};
+  char *copy = NULL;
+  fa_status status = FA_OK;
+  if (from->lse && j->empty.n) {
+    status = fa_empty_rows_plain_lse(&j->empty, &j->got->t[FA_T_LSE], &lse, err);
+    copy = status == FA_OK ? lse.data : NULL;
+  }
   const fa_stage outer = fa_stage_enter(FA_STAGE_BACKWARD);
-  fa_status status =
-      fa_ref_backward(j->p, j->in, conditional ? &j->got->t[FA_T_O] : NULL,
-                      conditional ? &j->got->t[FA_T_LSE] : NULL, forward, &options, &wants, err);
-  fa_stage_enter(outer);
   if (status == FA_OK)
-    status = judge_set(j, fa_tensors_written_by(FA_PASS_BACKWARD), &wants, !conditional, err);
+    status = fa_ref_backward(j->p, j->in, from->o ? &j->got->t[FA_T_O] : NULL, from->lse ? &lse : NULL,
+                             forward, &options, &wants, err);
+  fa_stage_enter(outer);
+  if (status == FA_OK) status = judge_set(j, fa_tensors_written_by(FA_PASS_BACKWARD), &wants, from, err);
   fa_wants_free(&wants);
+  free(copy);
+  return status;
+}
+
+static fa_status judge_backward(judge *j, const fa_wants *forward, fa_error *err) {
+  const fa_from nothing = {false, false};
+  fa_from from = used_by(j);
+  if (j->empty.n && j->config->contract->o_of_empty != FA_O_EMPTY_ZERO) {
+    fa_result_note(j->r, "gradients not judged: %lld rows have no visible key, and their o is not 0",
+                   (long long)j->empty.n);
+    j->r->backward_left_out = true;
+    return FA_OK;
+  }
+  const char *why_not = unusable_forward(j);
+  if (why_not) {
+    fa_result_note(j->r, "gradients judged end to end: %s", why_not);
+    from = nothing;
+  } else {
+    note_stand_in(j, &from);
+  }
+  fa_status status = judge_gradients(j, forward, &from, err);
+  if (status == FA_OK && j->config->end_to_end && (from.o || from.lse))
+    status = judge_gradients(j, forward, &nothing, err);
   return status;
 }
 
 fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                    const fa_judge_config *config, fa_result *r, fa_error *err) {
-  judge j = {p, in, got, config, r};
+  judge j = {.p = p, .in = in, .got = got, .config = config, .r = r};
   fa_wants forward = {0};
   fa_ref_options options = {
       .n_threads = config->n_threads, .profile = config->profile, .generic = config->generic};
   const fa_stage outer = fa_stage_enter(FA_STAGE_FORWARD);
-  fa_status status = fa_ref_forward(p, in, &options, &forward, err);
+  fa_status status = fa_empty_rows_forward(p, in, config->contract, &options, &forward, &j.empty, err);
   fa_stage_enter(outer);
   if (status != FA_OK) return status;
-  status = judge_set(&j, fa_tensors_written_by(FA_PASS_FORWARD), &forward, false, err);
-  if (status == FA_OK) status = judge_set(&j, caches_of(p), &forward, false, err);
-  if (status == FA_OK && config->backward) {
-    const char *why_not = unusable_forward(&j);
-    if (why_not) fa_result_note(r, "gradients judged end to end: %s", why_not);
-    status = judge_gradients(&j, &forward, why_not == NULL, err);
-    if (status == FA_OK && config->end_to_end && !why_not) status = judge_gradients(&j, &forward, false, err);
-  }
+  status = judge_forward(&j, &forward, &options, err);
+  if (status == FA_OK && !is_left_out(&j, FA_T_LSE))
+    fa_lse_hint(p, &forward.t[FA_T_LSE], &got->t[FA_T_LSE], r);
+  if (status == FA_OK && config->backward) status = judge_backward(&j, &forward, err);
   fa_wants_free(&forward);
+  fa_empty_rows_free(&j.empty);
   return status;
 }

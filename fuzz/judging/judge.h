@@ -2,6 +2,7 @@
 #ifndef FA_FUZZ_JUDGING_JUDGE_H
 #define FA_FUZZ_JUDGING_JUDGE_H
 
+#include "cases/vocabulary/declaration.h"
 #include "report/result.h"
 
 typedef struct fa_judge_config {
@@ -12,6 +13,8 @@ typedef struct fa_judge_config {
   bool backward;   /* the gradients in got were computed */
   bool recorded;   /* outputs come from a file: any may be absent, poison has no meaning */
   fa_poison poison;
+  const fa_contract *contract;     /* NULL: everything is delivered, in the harness's conventions */
+  const fa_arithmetic *arithmetic; /* where gradients come from; NULL: from the stored O and LSE */
 } fa_judge_config;
 
 /* in: the pristine inputs (with the output tensors' shapes); got: the same call afterwards. Adds a verdict
@@ -19,7 +22,11 @@ typedef struct fa_judge_config {
  *
  * Gradients are judged conditionally: from the subject's own O and LSE, so that errors of the forward do not
  * obscure them. If O or LSE is unusable (NaN or infinity in the wrong place) or absent, they are judged end
- * to end, and the notes say so.
+ * to end, and the notes say so. Where a contract leaves out one of the two, or the LSE is coarser than f32,
+ * or the arithmetic does not use it, the reference's stands in for that one.
+ *
+ * Rows without a visible key are judged as the contract has them (fuzz/judging/empty_rows.h). Gradients of a
+ * case with such rows are judged only if their O is 0.
  *
  * FA_ERR_UNSUPPORTED: the reference cannot do this problem. */
 fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,

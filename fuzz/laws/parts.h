@@ -49,7 +49,7 @@ fa_status fa_law_make_like(fa_law_work *w, fa_law_side *to, const fa_law_side *f
 /* Makes tensors for another problem, with plain strides in the case's layout, and the case's data. */
 fa_status fa_law_make_for(fa_law_work *w, fa_law_side *to, const fa_problem *p, fa_error *err);
 /* Makes the result final if the subject cannot run it, does not finish, or returns a NaN where none is
- * allowed. */
+ * allowed. Outputs that it does not deliver are absent from out afterwards. */
 fa_status fa_law_run(fa_law_work *w, fa_law_side *s, fa_error *err);
 void fa_law_side_free(fa_law_side *s);
 

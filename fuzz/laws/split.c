@@ -259,6 +259,14 @@ static void merge(fa_law_work *w, const fa_law_side *ranges) {
                (long long)sums.bad, (long long)sums.n, text, sums.got, sums.bound);
 }
 
+/* The ranges' weights follow from their LSEs, and what is weighted is O. */
+static fa_status merge_delivered(fa_law_work *w, const fa_law_side *range) {
+  const uint64_t needed = UINT64_C(1) << FA_T_O | UINT64_C(1) << FA_T_LSE;
+  FA_SKIP_IF(w->r->not_delivered & needed, "it merges ranges by their lse, and o or lse is not delivered");
+  merge(w, range);
+  return FA_OK;
+}
+
 /* Keys [0, cut) and [cut, Sk). Under a causal mask, row i still sees up to key i + Sk - Sq of the whole. For
  * the first range that is a window, unbounded on the left, that reaches Sk - cut further right than its own
  * diagonal. */
@@ -298,7 +306,7 @@ fa_status fa_law_merge_ranges(fa_law_work *w, fa_error *err) {
     if (status == FA_OK) status = fa_law_run(w, &range[i], err);
     if (status == FA_OK && !w->over) status = fa_law_bounds(w, &range[i], err);
   }
-  if (status == FA_OK && !w->over) merge(w, range);
+  if (status == FA_OK && !w->over) status = merge_delivered(w, range);
   for (int i = 0; i < 2; ++i) fa_law_side_free(&range[i]);
   return status;
 }

@@ -1,6 +1,7 @@
 #include "fuzz/one/run_case.h"
 #include "cases/data/build.h"
 
+#include "fuzz/judging/delivered.h"
 #include "fuzz/judging/judge.h"
 #include "fuzz/judging/run_checks.h"
 #include "fuzz/judging/stage.h"
@@ -17,6 +18,7 @@ typedef struct run {
   const fa_run_config *config;
   fa_result *r;
   fa_profile profile;
+  fa_declaration declaration; /* its outputs lose those that a run leaves out */
   unsigned passes;
   fa_tensors pristine, first, second; /* outputs of pristine: poison A */
 } run;
@@ -50,6 +52,32 @@ static bool choose_passes(run *x) {
   if (x->r->backward_left_out)
     fa_result_note(x->r, "backward not judged: %s: %s", b->name, why[0] ? why : "not supported");
   return true;
+}
+
+static uint64_t undelivered(const run *x) {
+  return fa_outputs_of(&x->pristine, x->passes) & ~x->declaration.contract.outputs;
+}
+
+static void skip_nothing_delivered(run *x) {
+  char reason[160];
+  snprintf(reason, sizeof reason, "%s: it delivers none of this call's outputs", x->config->backend->name);
+  skip(x->r, reason);
+}
+
+/* Leaves out a backward that delivers nothing. False: no output is left to judge, and the result says so. */
+static bool choose_outputs(run *x) {
+  const uint64_t delivers = x->declaration.contract.outputs;
+  const uint64_t forward = fa_outputs_of(&x->pristine, FA_PASS_FORWARD);
+  const uint64_t backward = fa_outputs_of(&x->pristine, x->passes) & ~forward;
+  if (backward && !(backward & delivers)) {
+    x->passes = FA_PASS_FORWARD;
+    x->r->backward_left_out = true;
+    fa_result_note(x->r, "backward not judged: %s: it delivers no gradient", x->config->backend->name);
+  }
+  const bool appends = fa_tensor_is_updated(&x->c->problem, FA_T_K);
+  if (((forward | backward) & delivers) || appends) return true;
+  skip_nothing_delivered(x);
+  return false;
 }
 
 /* True if the subject finished. Otherwise it was stopped, and its outputs mean nothing. */
@@ -96,6 +124,7 @@ static fa_status run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t sche
   fa_stage_enter(outer);
   if (status != FA_OK) return status;
   *good = outcome_is_good(x, &outcome);
+  x->declaration.contract.outputs &= ~outcome.left_out;
   fa_stage_enter(FA_STAGE_MEMORY);
   fa_check_memory(&x->c->problem, &x->pristine, t, poison, x->r);
   fa_stage_enter(outer);
@@ -108,12 +137,14 @@ static fa_status judge(run *x, fa_error *err) {
                             .generic = fa_case_is_generic(x->c),
                             .end_to_end = x->config->end_to_end,
                             .backward = x->passes & FA_PASS_BACKWARD,
-                            .poison = FA_POISON_A};
+                            .poison = FA_POISON_A,
+                            .contract = &x->declaration.contract,
+                            .arithmetic = &x->declaration.arithmetic};
   double start = fa_seconds_now();
   fa_status status = fa_judge(&x->c->problem, &x->pristine, &x->first, &config, x->r, err);
   x->r->seconds_reference = fa_seconds_now() - start;
   x->r->malformed = status == FA_ERR_INPUT; /* the reference has no value for it */
-  x->r->passes = x->passes;
+  x->r->passes = x->r->backward_left_out ? FA_PASS_FORWARD : x->passes;
   return status;
 }
 
@@ -125,11 +156,13 @@ static fa_status run_and_judge(run *x, fa_error *err) {
   fa_stage_enter(outer);
   fa_preparing_wait(x->config->preparing);
   b->profile(x->config->backend_self, &x->c->problem, &x->profile);
+  fa_declaration_of(b, x->config->backend_self, &x->c->problem, &x->declaration);
   snprintf(x->r->profile, sizeof x->r->profile, "%s", x->profile.name);
-  if (status != FA_OK) return status;
+  if (status != FA_OK || !choose_outputs(x)) return status;
   const uint64_t schedule = x->config->schedule_seed + x->c->schedule_seed;
   status = run_once(x, &x->first, FA_POISON_A, schedule, &good, err);
   if (status != FA_OK || !good) return status;
+  fa_outputs_drop(&x->first, undelivered(x));
   if (x->c->expect == FA_EXPECT_REJECT) {
     x->r->state = FA_NOT_REJECTED;
     snprintf(x->r->reason, sizeof x->r->reason, "the case must be refused, but it ran");
@@ -140,18 +173,24 @@ static fa_status run_and_judge(run *x, fa_error *err) {
     fa_tensors_free(&x->second);
     status = run_once(x, &x->second, x->c->poison, schedule + (uint64_t)again, &good, err);
     if (status != FA_OK || !good) return status;
+    fa_outputs_drop(&x->first, undelivered(x)); /* a run may leave out more than the one before */
     fa_stage_enter(FA_STAGE_REPEATS);
     const bool differ =
         fa_check_repeats(&x->c->problem, &x->profile, &x->first, &x->second, x->c->poison, x->r);
     fa_stage_enter(outer);
     if (differ) break;
   }
+  fa_result_not_delivered(x->r, undelivered(x));
   return judge(x, err);
 }
 
 /* Nothing raised a state, so everything compared was right. */
 static void conclude(run *x) {
   if (x->r->state != FA_UNTESTED) return;
+  if (x->r->n_verdicts == 0 && x->r->not_delivered) {
+    skip_nothing_delivered(x);
+    return;
+  }
   int64_t count = 0;
   for (int i = 0; i < x->r->n_verdicts; ++i) count += x->r->verdict[i].count;
   if (count == 0) fa_result_note(x->r, "no output has an element: only the memory around them was checked");
@@ -230,7 +269,7 @@ fa_status fa_run_case(const fa_case *c, const fa_run_config *config, fa_result *
   if (!err) err = &own;
   fa_status status = run_through(&x, err);
   if (status == FA_OK && only_statistics_fail(out)) status = confirm_statistics(&x, err);
-  if (config->keep_dir && fa_state_is_failure(out->state) && x.first.t[FA_T_O].data) {
+  if (config->keep_dir && fa_state_is_failure(out->state) && x.first.t[FA_T_Q].data) {
     fa_error dump_error;
     if (fa_dump_write(config->keep_dir, c, &x.pristine, &x.first, out->dump, sizeof out->dump, &dump_error) !=
         FA_OK) {
