@@ -1,0 +1,206 @@
+#include "gpu/contract/features.h"
+
+#include <stddef.h>
+
+/* ---- masks and lengths ---- */
+
+static bool is_causal(const fa_problem *p) {
+  return p->mask.type == FA_MASK_CAUSAL;
+}
+static bool is_window(const fa_problem *p) {
+  return p->mask.type == FA_MASK_WINDOW;
+}
+static bool is_top_left(const fa_problem *p) {
+  return p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
+}
+static int64_t length_of(const fa_int32_array *cu, int64_t b, int64_t otherwise) {
+  return cu->n > 0 ? (int64_t)cu->v[b + 1] - cu->v[b] : otherwise;
+}
+/* A mask in the bottom right corner, and a sequence whose corners differ. */
+static bool is_bottom_right(const fa_problem *p) {
+  if (p->mask.type == FA_MASK_NONE || p->mask.align != FA_ALIGN_BOTTOM_RIGHT) return false;
+  for (int64_t b = 0; b < p->batch; ++b) {
+    int64_t keys = length_of(&p->cu_seqlens_k, b, p->seqlen_k);
+    if (p->kvcache.present) keys = p->kvcache.len.v[b] + p->kvcache.n_new;
+    if (p->seqused_k.n > 0) keys = p->seqused_k.v[b];
+    if (p->leftpad_k.n > 0) keys -= p->leftpad_k.v[b];
+    if (keys != length_of(&p->cu_seqlens_q, b, p->seqlen_q)) return true;
+  }
+  return false;
+}
+static bool has_seqused(const fa_problem *p) {
+  return p->seqused_k.n > 0;
+}
+static bool has_leftpad(const fa_problem *p) {
+  return p->leftpad_k.n > 0;
+}
+
+/* ---- shapes and scores ---- */
+
+static bool has_groups(const fa_problem *p) {
+  return p->heads_q != p->heads_kv;
+}
+static bool has_head_dim_v(const fa_problem *p) {
+  return p->head_dim != p->head_dim_v;
+}
+static bool has_softcap(const fa_problem *p) {
+  return p->softcap != 0;
+}
+static bool has_alibi(const fa_problem *p) {
+  return p->alibi.present;
+}
+static bool has_bias(const fa_problem *p) {
+  return p->bias.present;
+}
+static bool has_bias_grad(const fa_problem *p) {
+  return p->bias.present && p->bias.grad && p->backward;
+}
+static bool has_dropout(const fa_problem *p) {
+  return p->dropout.p > 0;
+}
+static bool has_dlse(const fa_problem *p) {
+  return p->grad_lse && p->backward;
+}
+static bool has_return_softmax(const fa_problem *p) {
+  return p->return_softmax;
+}
+static bool has_splits(const fa_problem *p) {
+  return p->splits > 0;
+}
+static bool is_deterministic(const fa_problem *p) {
+  return p->deterministic;
+}
+static bool has_empty_lse(const fa_problem *p) {
+  return p->empty_lse != fa_family_default_empty_lse(p->family);
+}
+
+/* ---- expressions ---- */
+
+static bool has_score_mod(const fa_problem *p) {
+  return p->score_mod != NULL;
+}
+static bool has_mask_mod(const fa_problem *p) {
+  return p->mask_mod != NULL;
+}
+static bool has_mods(const fa_problem *p) {
+  return p->score_mod != NULL || p->mask_mod != NULL;
+}
+static bool has_block_sparse(const fa_problem *p) {
+  return p->block_sparse.present;
+}
+static bool has_captures(const fa_problem *p) {
+  return p->n_captures > 0;
+}
+static bool has_captures_grad(const fa_problem *p) {
+  for (int i = 0; i < p->n_captures; ++i)
+    if (p->captures[i].grad && p->backward) return true;
+  return false;
+}
+
+/* ---- the cache ---- */
+
+static bool has_new(const fa_problem *p) {
+  return p->kvcache.n_new > 0;
+}
+static bool has_pages(const fa_problem *p) {
+  return p->kvcache.page_size > 0;
+}
+static bool has_batch_idx(const fa_problem *p) {
+  return p->kvcache.batch_idx.n > 0;
+}
+static bool has_rotary(const fa_problem *p) {
+  return p->kvcache.rotary_dim > 0;
+}
+
+/* ---- what version 1 could not combine ---- */
+
+static bool has_cu_seqlens_cache(const fa_problem *p) {
+  return p->kvcache.present && p->cu_seqlens_q.n > 0;
+}
+static bool has_bias_cache(const fa_problem *p) {
+  return p->kvcache.present && p->bias.present;
+}
+static bool has_mods_cache(const fa_problem *p) {
+  return p->kvcache.present && has_mods(p);
+}
+static bool has_blocks_cache(const fa_problem *p) {
+  return p->kvcache.present && p->block_sparse.present;
+}
+static bool has_head_dim_v_cache(const fa_problem *p) {
+  return p->kvcache.present && has_head_dim_v(p);
+}
+static bool has_dropout_cache(const fa_problem *p) {
+  return p->kvcache.present && has_dropout(p);
+}
+static bool has_bias_varlen(const fa_problem *p) {
+  return fa_problem_is_varlen(p) && p->bias.present;
+}
+static bool has_blocks_varlen(const fa_problem *p) {
+  return fa_problem_is_varlen(p) && p->block_sparse.present;
+}
+static bool has_dropout_flex(const fa_problem *p) {
+  return p->family == FA_FLEX && has_dropout(p);
+}
+/* Families of version 1 had their own features; with these, a flash call may have any. */
+static bool has_flash_more(const fa_problem *p) {
+  return p->family == FA_FLASH &&
+         (has_bias(p) || has_mods(p) || has_block_sparse(p) || has_head_dim_v(p) || is_top_left(p));
+}
+static bool has_memeff_more(const fa_problem *p) {
+  return p->family == FA_MEMEFF && (has_mods(p) || has_block_sparse(p) || has_return_softmax(p));
+}
+
+static const fa_feature features[] = {
+    {"causal", is_causal, FA_FEATURE_NAMED, "a causal mask"},
+    {"window", is_window, FA_FEATURE_NAMED, "a mask with a left or right edge"},
+    {"top_left", is_top_left, FA_FEATURE_NAMED, "masks aligned with the first row and key"},
+    {"varlen", fa_problem_is_varlen, FA_FEATURE_NAMED, "packed sequences: cu_seqlens"},
+    {"seqused_k", has_seqused, FA_FEATURE_NAMED, "only the first keys of a sequence exist"},
+    {"leftpad_k", has_leftpad, FA_FEATURE_NAMED, "the first keys of a sequence are hidden"},
+    {"gqa", has_groups, FA_FEATURE_NAMED, "more query than KV heads"},
+    {"head_dim_v", has_head_dim_v, FA_FEATURE_NAMED, "V with another head dim than K"},
+    {"softcap", has_softcap, FA_FEATURE_NAMED, "a soft cap on scores"},
+    {"alibi", has_alibi, FA_FEATURE_NAMED, "ALiBi slopes"},
+    {"bias", has_bias, FA_FEATURE_NAMED, "an additive bias"},
+    {"bias_grad", has_bias_grad, FA_FEATURE_NAMED, "its gradient"},
+    {"dropout", has_dropout, FA_FEATURE_NAMED, "dropout"},
+    {"dlse", has_dlse, FA_FEATURE_NAMED, "a gradient of the LSE comes with that of O"},
+    {"return_softmax", has_return_softmax, FA_FEATURE_NAMED, "P is returned"},
+    {"score_mod", has_score_mod, FA_FEATURE_NAMED, "an expression changes scores"},
+    {"mask_mod", has_mask_mod, FA_FEATURE_NAMED, "an expression hides keys"},
+    {"block_sparse", has_block_sparse, FA_FEATURE_NAMED, "lists of blocks"},
+    {"append", has_new, FA_FEATURE_NAMED, "the call appends to the cache"},
+    {"paged", has_pages, FA_FEATURE_NAMED, "the cache has pages"},
+    {"batch_idx", has_batch_idx, FA_FEATURE_NAMED, "sequences name their cache rows"},
+    {"rotary", has_rotary, FA_FEATURE_NAMED, "a rotary embedding"},
+    {"splits", has_splits, FA_FEATURE_NAMED, "the case says how many splits"},
+    {"deterministic", is_deterministic, FA_FEATURE_NAMED, "bitwise repeatable gradients are asked for"},
+    {"empty_lse", has_empty_lse, FA_FEATURE_NAMED, "another LSE of empty rows than the family's"},
+    {"bottom_right", is_bottom_right, FA_FEATURE_IMPLIED,
+     "a mask aligned with the last row and key where that differs from the first"},
+    {"captures", has_captures, FA_FEATURE_IMPLIED, "buffers that expressions read"},
+    {"captures_grad", has_captures_grad, FA_FEATURE_IMPLIED, "their gradients"},
+    {"cu_seqlens_cache", has_cu_seqlens_cache, FA_FEATURE_LATER, "packed queries over a cache"},
+    {"bias_cache", has_bias_cache, FA_FEATURE_LATER, "a bias over a cache"},
+    {"mods_cache", has_mods_cache, FA_FEATURE_LATER, "expressions over a cache"},
+    {"blocks_cache", has_blocks_cache, FA_FEATURE_LATER, "block lists over a cache"},
+    {"head_dim_v_cache", has_head_dim_v_cache, FA_FEATURE_LATER, "head_dim_v over a cache"},
+    {"dropout_cache", has_dropout_cache, FA_FEATURE_LATER, "dropout over a cache"},
+    {"bias_varlen", has_bias_varlen, FA_FEATURE_LATER, "a bias with packed sequences"},
+    {"blocks_varlen", has_blocks_varlen, FA_FEATURE_LATER, "block lists with packed sequences"},
+    {"dropout_flex", has_dropout_flex, FA_FEATURE_LATER, "dropout in family flex"},
+    {"flash_more", has_flash_more, FA_FEATURE_LATER,
+     "bias, expressions, block lists, head_dim_v or top_left in family flash"},
+    {"memeff_more", has_memeff_more, FA_FEATURE_LATER,
+     "expressions, block lists or return_softmax in family memeff"},
+};
+enum { N_FEATURES = sizeof features / sizeof *features };
+_Static_assert(N_FEATURES < 64, "a bit for each");
+
+const fa_feature *fa_feature_at(int i) {
+  return i >= 0 && i < N_FEATURES ? &features[i] : NULL;
+}
+
+const char *fa_feature_name(int i) {
+  return i >= 0 && i < N_FEATURES ? features[i].name : NULL;
+}

@@ -1,0 +1,50 @@
+/* Asking a hello about a problem. */
+#include "cases/tensors/table.h"
+#include "gpu/contract/features.h"
+#include "gpu/contract/hello.h"
+
+#include <stdio.h>
+
+/* The first thing that the problem asks for and the hello lacks; NULL: nothing. */
+static const char *lacking(const fa_hello *h, const fa_problem *p) {
+  if (!(h->families >> p->family & 1)) return fa_family_name(p->family);
+  if (!(h->dtypes >> p->dtype & 1)) return fa_dtype_name(p->dtype);
+  for (int i = 0; fa_feature_at(i); ++i)
+    if (!(h->features >> i & 1) && fa_feature_at(i)->is_in(p)) return fa_feature_name(i);
+  return NULL;
+}
+
+unsigned fa_hello_passes(const fa_hello *h, const fa_problem *p, char *why, size_t size) {
+  const char *lacks = lacking(h, p);
+  if (lacks) snprintf(why, size, "it has no %s", lacks);
+  if (lacks || !fa_limits_allow(h->limit, p, why, size)) return FA_PASS_NONE;
+  if (!(h->passes & FA_PASS_BACKWARD)) snprintf(why, size, "it has no backward pass");
+  return p->kvcache.present ? h->passes & FA_PASS_FORWARD : h->passes;
+}
+
+void fa_hello_declare(const fa_hello *h, const fa_problem *p, fa_declaration *out) {
+  *out = h->declaration[p ? p->dtype : FA_F32];
+  if (p && p->scale == 0 && out->contract.lse_unscaled) out->contract.outputs &= ~((uint64_t)1 << FA_T_LSE);
+}
+
+void fa_declaration_adopt(fa_declaration *d, const fa_declaration *found) {
+  const unsigned take = found->contract_given & ~d->contract_given;
+  fa_contract *to = &d->contract;
+  const fa_contract *from = &found->contract;
+  if (take & FA_CONTRACT_OUTPUTS) to->outputs = from->outputs;
+  if (take & FA_CONTRACT_LSE_BASE) to->lse_base_2 = from->lse_base_2;
+  if (take & FA_CONTRACT_LSE_UNSCALED) to->lse_unscaled = from->lse_unscaled;
+  if (take & FA_CONTRACT_LSE_LAYOUT) to->lse_layout = from->lse_layout;
+  if (take & FA_CONTRACT_LSE_DTYPE) to->lse_dtype = from->lse_dtype;
+  if (take & FA_CONTRACT_LSE_OF_EMPTY) to->lse_of_empty = from->lse_of_empty;
+  if (take & FA_CONTRACT_O_OF_EMPTY) to->o_of_empty = from->o_of_empty;
+  if (take & FA_CONTRACT_LSE_ALIBI) to->lse_alibi = from->lse_alibi;
+  d->contract_given |= take;
+  if (d->arithmetic_given || !found->arithmetic_given) return;
+  d->arithmetic = found->arithmetic;
+  d->arithmetic_given = true;
+}
+
+void fa_hello_adopt(fa_hello *h, fa_dtype dtype, const fa_declaration *found) {
+  if ((int)dtype < FA_HELLO_DTYPES) fa_declaration_adopt(&h->declaration[dtype], found);
+}
