@@ -1,0 +1,52 @@
+/* What the simulated kernel computes with and by which conventions: one field for each, chosen by name. */
+#ifndef FA_TESTS_EXEC_SIMULATED_CONFIG_H
+#define FA_TESTS_EXEC_SIMULATED_CONFIG_H
+
+#include "tests/exec/simulated/format.h"
+
+#include <stddef.h>
+
+typedef enum sim_product { SIM_QK, SIM_PV, SIM_DP, SIM_DV, SIM_DQ, SIM_DK, SIM_N_PRODUCTS } sim_product;
+
+/* LANES: eight partial sums. MMA, NARROW: blocks that truncate. F16, BF16: that type after every block. */
+typedef enum sim_sum {
+  SIM_LANES,
+  SIM_SEQUENTIAL,
+  SIM_PAIRWISE,
+  SIM_MMA,
+  SIM_NARROW,
+  SIM_SUM_F16,
+  SIM_SUM_BF16
+} sim_sum;
+typedef enum sim_delta { SIM_STORED_O, SIM_EXACT_O, SIM_SUM_P_DP } sim_delta;
+typedef enum sim_exponential { SIM_EXP_LIBM, SIM_EXP_APPROX, SIM_EXP_POLY } sim_exponential;
+typedef enum sim_empty { SIM_AS_CASE, SIM_POS_INF, SIM_NEG_INF, SIM_ZERO, SIM_NAN, SIM_MEAN_V } sim_empty;
+
+typedef struct sim_config {
+  int operand[SIM_N_PRODUCTS], sum[SIM_N_PRODUCTS]; /* sim_format, sim_sum */
+  int operand_truncate;
+  int block, extra_bits;              /* of MMA and NARROW; block also of F16 and BF16 */
+  int scores;                         /* format of the scores after each step of their chain */
+  int p, ds, p_truncate, ds_truncate; /* P and dS as operands */
+  int dp;                             /* dP as the softmax gradient receives it */
+  double p_scale;
+  int normalise_before; /* P is divided by its sum before the product with V */
+  int block_n, splits;  /* 0: the whole row at once; 0: no splits */
+  int partial, partial_unnormalised;
+  int exp, exp_scaled;
+  int delta, p_kept, p_in_ds, gqa_partials_rounded;
+  int lse_base2, lse_unscaled, lse_none, lse_of_empty, o_of_empty, lse_alibi_column;
+  int top_left, window_left_more, window_right_more, gqa_modulo, drop_last_key;
+  int softcap_before_scale, alibi_flipped;
+  double scale_factor;
+  int dq_unscaled, dk_unscaled, dlse_ignored;
+  int dropout_rounds, dropout_layout; /* 0: as the family has it; layout 1: flash, 2: memeff */
+  int nondeterministic, f32_only;
+  char declare[32]; /* the arithmetic that it claims */
+} sim_config;
+
+/* text: "NAME,key=value,...": NAME one of the named variants, or left out; NULL or "": plain float32. A key "operand"
+ * or "sum" sets all products at once. Returns false and says why. */
+bool sim_config_read(const char *text, sim_config *out, char *message, size_t size);
+
+#endif

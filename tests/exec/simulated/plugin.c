@@ -1,0 +1,134 @@
+/* A plugin (gpu/plugin.h) that computes attention in any arithmetic and by any conventions that the environment
+ * variable FA_SIMULATED names: the subject with known properties on which probes and bounds are tried.
+ *
+ *   FA_SIMULATED=mma-sm80 fa-verify run --backend plugin:./simulated.so ...
+ *   FA_SIMULATED=p=bf16,operand_qk=tf32,lse_base2=1 ...
+ *
+ * The keys and the named variants: config.c. */
+#include "tests/exec/simulated/head.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct simulated {
+  sim_config c;
+  int runs;
+} simulated;
+
+static int open_(void **self, char *message, size_t size) {
+  simulated *x = calloc(1, sizeof *x);
+  if (!x || !sim_config_read(getenv("FA_SIMULATED"), &x->c, message, size)) {
+    free(x);
+    return 1;
+  }
+  *self = x;
+  return 0;
+}
+
+static void close_(void *self) {
+  free(self);
+}
+
+static unsigned supports(void *self, const fa_plugin_problem *p, char *why_not, size_t size) {
+  const simulated *x = self;
+  const char *why = NULL;
+  if (x->c.f32_only && p->dtype != FA_PLUGIN_F32) why = "it takes f32 only";
+  if (p->score_mod || p->mask_mod || p->q_block) why = "it has no expressions and block lists";
+  if (p->n_new || p->rotary_dim) why = "it appends no keys and rotates nothing";
+  if (why) snprintf(why_not, size, "%s", why);
+  if (why) return 0;
+  if (strcmp(p->family, "kvcache") != 0) return FA_PLUGIN_FORWARD | FA_PLUGIN_BACKWARD;
+  snprintf(why_not, size, "a cache has no backward");
+  return FA_PLUGIN_FORWARD;
+}
+
+static void arithmetic(void *self, const fa_plugin_problem *p, fa_plugin_arithmetic *out) {
+  const simulated *x = self;
+  (void)p;
+  out->name = x->c.declare;
+  if (x->c.block_n > 0) out->block_n = x->c.block_n;
+  if (x->c.splits > 0) out->max_splits = x->c.splits;
+}
+
+static void add_dbias(const sim_call *call, const sim_head *e, float *sum) {
+  const fa_plugin_tensor *t = &call->t->dbias;
+  const int64_t *n = t->shape;
+  const int64_t b = n[0] > 1 ? e->b : 0, h = n[1] > 1 ? e->h : 0;
+  for (int64_t i = 0; i < e->n_q; ++i)
+    for (int64_t j = 0; j < e->n_k; ++j)
+      sum[((b * n[1] + h) * n[2] + (n[2] > 1 ? i : 0)) * n[3] + j] += e->dp[i * e->n_k + j];
+}
+
+static void write_dbias(const fa_plugin_tensor *t, const float *sum) {
+  const int64_t *n = t->shape, *s = t->stride;
+  for (int64_t at = 0; at < n[0] * n[1] * n[2] * n[3]; ++at) {
+    const int64_t j = at % n[3], i = at / n[3] % n[2], h = at / n[3] / n[2] % n[1],
+                  b = at / n[3] / n[2] / n[1];
+    sim_store(t->data, t->dtype, b * s[0] + h * s[1] + i * s[2] + j * s[3], sum[at]);
+  }
+}
+
+/* dK or dV of one sequence: every key in memory, hidden ones too. */
+static void write_keys(const sim_call *call, const sim_head *e, const fa_plugin_tensor *t, int64_t width,
+                       const float *sum) {
+  for (int64_t hk = 0; hk < call->p->heads_kv && t->data; ++hk)
+    for (int64_t j = 0; j < e->longest; ++j)
+      for (int64_t d = 0; d < width; ++d)
+        sim_store(t->data, t->dtype, sim_row_k(call, e, t, hk, j) + d * t->stride[t->rank - 1],
+                  sum[(hk * e->longest + j) * width + d]);
+}
+
+static bool run_sequence(const sim_call *call, int64_t b, unsigned passes, float *dbias) {
+  const fa_plugin_problem *p = call->p;
+  const bool backward = passes & FA_PLUGIN_BACKWARD;
+  for (int64_t h = 0; h < p->heads_q; ++h) {
+    sim_head e;
+    if (!sim_head_make(call, b, h, &e)) return false;
+    const size_t keys = (size_t)(e.longest * p->heads_kv);
+    if (h == 0 && backward) {
+      memset(call->d_k, 0, keys * (size_t)e.d * sizeof(float));
+      memset(call->d_v, 0, keys * (size_t)e.dv * sizeof(float));
+    }
+    sim_scores(call, &e);
+    sim_forward(call, &e);
+    if (backward) sim_backward(call, &e);
+    if (backward && dbias) add_dbias(call, &e, dbias);
+    if (backward && h == p->heads_q - 1) {
+      write_keys(call, &e, &call->t->dk, e.d, call->d_k);
+      write_keys(call, &e, &call->t->dv, e.dv, call->d_v);
+    }
+    sim_head_free(&e);
+  }
+  return true;
+}
+
+static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *t, unsigned passes,
+               char *message, size_t size) {
+  simulated *x = self;
+  const bool backward = passes & FA_PLUGIN_BACKWARD;
+  const int64_t keys = p->heads_kv * p->seqlen_k + 1;
+  const int64_t *n = t->dbias.shape;
+  sim_call call = {.c = &x->c, .p = p, .t = t, .io = sim_format_of(p->dtype), .runs = x->runs++};
+  float *dbias =
+      backward && t->dbias.data ? calloc((size_t)(n[0] * n[1] * n[2] * n[3] + 1), sizeof *dbias) : NULL;
+  call.d_k = backward ? malloc((size_t)(keys * p->head_dim) * sizeof(float)) : NULL;
+  call.d_v = backward ? malloc((size_t)(keys * p->head_dim_v) * sizeof(float)) : NULL;
+  bool good = !backward || (call.d_k && call.d_v && (dbias || !t->dbias.data));
+  for (int64_t b = 0; good && b < p->batch; ++b) good = run_sequence(&call, b, passes, dbias);
+  if (good && dbias) write_dbias(&t->dbias, dbias);
+  free(dbias);
+  free(call.d_k);
+  free(call.d_v);
+  if (!good) snprintf(message, size, "out of memory");
+  return good ? 0 : 2;
+}
+
+const fa_plugin fa_plugin_table = {.version = FA_PLUGIN_VERSION,
+                                   .size = sizeof(fa_plugin),
+                                   .name = "simulated: any arithmetic",
+                                   .open = open_,
+                                   .close = close_,
+                                   .supports = supports,
+                                   .arithmetic = arithmetic,
+                                   .run = run};
