@@ -28,7 +28,8 @@ static float disturb(float y) {
 float sim_exp(const sim_config *c, float x, float m) {
   if (x == -INFINITY) return 0.0f;
   if (!c->exp_scaled && c->exp == SIM_EXP_LIBM) return expf(x - m);
-  const float y = c->exp_scaled ? fmaf(x, LOG2_E, -m * LOG2_E) : (x - m) * LOG2_E;
+  const bool fits = isfinite(m * LOG2_E) && isfinite(x * LOG2_E);
+  const float y = c->exp_scaled && fits ? fmaf(x, LOG2_E, -m * LOG2_E) : (x - m) * LOG2_E;
   if (c->exp == SIM_EXP_POLY) return exp2_poly(y);
   return c->exp == SIM_EXP_APPROX ? disturb(exp2f(y)) : exp2f(y);
 }
@@ -148,6 +149,14 @@ static void store_row(const sim_call *call, const sim_head *e, int64_t i) {
   if (!c->lse_none && lse->data) sim_store(lse->data, lse->dtype, sim_row_lse(call, e, lse, i), x);
 }
 
+/* The debug matrix shows what dropout keeps; its magnitudes are free. */
+static void store_signs(const sim_call *call, const sim_head *e, int64_t i) {
+  const fa_plugin_tensor *t = &call->t->p_debug;
+  const int64_t at = e->b * t->stride[0] + e->h * t->stride[1] + i * t->stride[2];
+  for (int64_t j = 0; j < e->n_k && t->data; ++j)
+    sim_store(t->data, t->dtype, at + j * t->stride[3], e->keep[i * e->n_k + j] > 0.0f ? 1.0f : -1.0f);
+}
+
 static void finish(const row *r, state s, bool normalised, float *o, float *lse) {
   *lse = s.m + logf(s.sum);
   for (int64_t d = 0; d < r->e->dv; ++d) o[d] = normalised ? s.acc[d] : s.acc[d] / s.sum;
@@ -171,5 +180,6 @@ void sim_forward(const sim_call *call, sim_head *e) {
     else
       finish(&r, s, c->normalise_before, e->o + i * e->dv, &e->lse[i]);
     store_row(call, e, i);
+    store_signs(call, e, i);
   }
 }
