@@ -1,0 +1,122 @@
+"""Tensors of a call as arrays of numpy, torch, jax or cupy, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from fa_verify._dtypes import Array, bf16_to_f32, f32_to_bf16
+
+Kind = Literal["numpy", "torch", "jax", "cupy"]
+
+
+@dataclasses.dataclass
+class Tensor:
+    """A tensor in the harness's memory. bf16 is stored as uint16."""
+
+    name: str
+    dtype: str
+    storage: Array  #: strided as the case lays it out
+    access: Literal["read", "write", "update"] = "read"
+
+    @property
+    def poisonous(self) -> bool:
+        return self.dtype in ("f16", "bf16", "f32", "f64")
+
+
+class Place(Protocol):
+    """Where a call's tensors lie for the kernel."""
+
+    def show(self, tensor: Tensor) -> Any:
+        """The array that the kernel gets."""
+
+    def finish(self, tensors: Sequence[Tensor]) -> tuple[str, str] | None:
+        """Waits for the kernel. A fault as (state, text), if it wrote where it must not."""
+
+
+def store(tensor: Tensor, value: Any) -> None:
+    """Writes an array of any framework into a tensor, rounded to its type. ValueError: the shapes differ."""
+    source, is_bf16 = to_numpy(value)
+    target = tensor.storage
+    if source.shape != target.shape:
+        raise ValueError(f"{tensor.name} has shape {list(source.shape)}, the call needs {list(target.shape)}")
+    if _same_memory(source, target):
+        return
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        if is_bf16:
+            target[...] = source if tensor.dtype == "bf16" else bf16_to_f32(source)
+        elif tensor.dtype == "bf16":
+            target[...] = f32_to_bf16(source)
+        else:
+            target[...] = source
+
+
+def _same_memory(a: Array, b: Array) -> bool:
+    return a.ctypes.data == b.ctypes.data and a.strides == b.strides and a.dtype.itemsize == b.dtype.itemsize
+
+
+def to_numpy(value: Any) -> tuple[Array, bool]:
+    """An array of any framework as numpy's; True: uint16 that are the bits of bf16."""
+    module = type(value).__module__.split(".")[0]
+    if module == "torch":
+        return _torch_to_numpy(value)
+    if module == "cupy":
+        value = value.get()
+    elif not isinstance(value, np.ndarray) and not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
+        value = np.from_dlpack(value)
+    array = np.asarray(value)
+    if array.dtype.name == "bfloat16":  # of ml_dtypes
+        return array.view(np.uint16), True
+    return array, False
+
+
+def _torch_to_numpy(value: Any) -> tuple[Array, bool]:
+    import torch
+
+    host = value.detach().cpu()
+    if host.dtype == torch.bfloat16:
+        return host.view(torch.int16).numpy().view(np.uint16), True
+    return host.numpy(), False
+
+
+class Host:
+    """Arrays of the host. numpy and torch see the harness's memory itself, but for numpy's bf16: a float32 copy."""
+
+    def __init__(self, kind: Kind, device: str | None = None):
+        self._show = {"numpy": _show_numpy, "torch": _show_torch, "jax": _show_jax}[kind]
+        self._shown: dict[str, Any] = {}
+
+    def show(self, tensor: Tensor) -> Any:
+        if tensor.name not in self._shown:
+            self._shown[tensor.name] = self._show(tensor)
+        return self._shown[tensor.name]
+
+    def finish(self, tensors: Sequence[Tensor]) -> tuple[str, str] | None:
+        """Copies back what was updated in place in a copy."""
+        for tensor in tensors:
+            if tensor.access != "read" and tensor.name in self._shown:
+                store(tensor, self._shown[tensor.name])
+        return None
+
+
+def _show_numpy(tensor: Tensor) -> Array:
+    return bf16_to_f32(tensor.storage) if tensor.dtype == "bf16" else tensor.storage
+
+
+def _show_torch(tensor: Tensor) -> Any:
+    import torch
+
+    if tensor.dtype == "bf16":
+        return torch.from_numpy(tensor.storage.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(tensor.storage)
+
+
+def _show_jax(tensor: Tensor) -> Any:
+    import jax.numpy as jnp
+    import ml_dtypes  # a part of every jax
+
+    storage = tensor.storage
+    return jnp.array(storage.view(ml_dtypes.bfloat16) if tensor.dtype == "bf16" else storage)

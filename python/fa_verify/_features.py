@@ -1,0 +1,35 @@
+"""What a call may ask for beyond plain attention: the words of the protocol, each with what it means."""
+
+from __future__ import annotations
+
+FAMILIES = ("flash", "memeff", "flex", "kvcache")
+DTYPES = ("f16", "bf16", "f32")
+
+#: Features that are keyword arguments of :func:`fa_verify.kernel`.
+FEATURES = {
+    "causal": "a causal mask; it starts in the bottom right corner",
+    "window": "a sliding window, (left, right)",
+    "top_left": "masks that start in the top left corner",
+    "varlen": "packed sequences: cu_seqlens_q, cu_seqlens_k",
+    "seqused_k": "only the first keys of each sequence exist",
+    "leftpad_k": "the first keys of each sequence are hidden",
+    "gqa": "fewer KV heads than query heads",
+    "head_dim_v": "head_dim_v other than head_dim",
+    "softcap": "softcap * tanh(score / softcap)",
+    "alibi": "alibi_slopes",
+    "bias": "an additive bias",
+    "bias_grad": "its gradient, dbias",
+    "dropout": "dropout by the family's random numbers",
+    "dlse": "a gradient of the LSE comes in with that of O",
+    "return_softmax": "the debug matrix of dropout, p_debug",
+    "score_mod": "an expression that changes a score",
+    "mask_mod": "an expression that hides pairs",
+    "block_sparse": "lists of blocks that are visited",
+    "append": "new keys and values are written to the cache",
+    "paged": "a cache in pages: block_table",
+    "batch_idx": "rows of the cache by number: cache_batch_idx",
+    "rotary": "rotary embedding: rotary_cos, rotary_sin",
+    "splits": "a given number of splits of the keys",
+    "deterministic": "gradients must have the same bits in every run",
+    "empty_lse": "another LSE of rows without keys than the family's",
+}
