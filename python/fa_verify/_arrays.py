@@ -22,10 +22,6 @@ class Tensor:
     storage: Array  #: strided as the case lays it out
     access: Literal["read", "write", "update"] = "read"
 
-    @property
-    def poisonous(self) -> bool:
-        return self.dtype in ("f16", "bf16", "f32", "f64")
-
 
 class Place(Protocol):
     """Where a call's tensors lie for the kernel."""
@@ -41,6 +37,7 @@ def store(tensor: Tensor, value: Any) -> None:
     """Writes an array of any framework into a tensor, rounded to its type. ValueError: the shapes differ."""
     source, is_bf16 = to_numpy(value)
     target = tensor.storage
+    is_bf16 = is_bf16 or (tensor.dtype == "bf16" and source.dtype == np.uint16)
     if source.shape != target.shape:
         raise ValueError(f"{tensor.name} has shape {list(source.shape)}, the call needs {list(target.shape)}")
     if _same_memory(source, target):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 Json = dict[str, Any]
@@ -144,4 +145,4 @@ class Case:
 
 
 def _longest(cu_seqlens: tuple[int, ...]) -> int:
-    return max(b - a for a, b in zip(cu_seqlens, cu_seqlens[1:]))
+    return max(b - a for a, b in itertools.pairwise(cu_seqlens))

@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import TextIO
 
 from fa_verify._call import Call
 from fa_verify._case import Case, Json
@@ -60,7 +60,7 @@ class Session:
             return {"state": "rejected", "text": str(refused)}
         except MemoryError:
             return {"state": "error", "text": "out of memory"}
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001  whatever a kernel raises is its failure
             return self._failed(failure)
 
     def _compute(self, request: Json) -> Json:

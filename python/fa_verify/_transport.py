@@ -59,7 +59,7 @@ class Memory:
         if 0 in shape:
             array = np.empty(shape, STORAGE[dtype])
         else:
-            array = np.ndarray(shape, STORAGE[dtype], self._map, entry["offset"], strides)  # type: ignore[arg-type]
+            array = np.ndarray(shape, STORAGE[dtype], self._map, entry["offset"], strides)
         access: Literal["read", "write", "update"] = entry.get("access", "read")
         return Tensor(name, dtype, array, access)
 
