@@ -1,0 +1,84 @@
+"""What the adapters of PyTorch's kernels share. `torch` is handed in, so that nothing is imported before it is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fa_verify.adapters._problem import Problem
+
+
+def cuda_missing() -> str:
+    """Why no CUDA kernel of PyTorch can run here; empty if one can."""
+    import torch
+
+    return "" if torch.cuda.is_available() else "PyTorch sees no CUDA device"
+
+
+def cuda_name() -> str:
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+
+
+def swap(x: Any) -> Any:
+    """[B, S, H, D] as [B, H, S, D], and back."""
+    return x.transpose(1, 2)
+
+
+def padded(torch: Any, x: Any, multiple: int) -> Any:
+    """x with zeros at the end of its last axis, up to a multiple; the kernels that ask for one compute the same then."""
+    lacks = -x.shape[-1] % multiple
+    return torch.nn.functional.pad(x, (0, lacks)) if lacks else x
+
+
+def distances(torch: Any, p: Problem, device: Any, b: int = 0) -> Any:
+    """j - (i + shift) for every pair of one sequence: int64 [Sq, Sk]."""
+    i = torch.arange(p.lens_q[b], device=device)[:, None] + p.shift(b)
+    return torch.arange(p.lens_k[b], device=device)[None, :] - i
+
+
+def visible(torch: Any, p: Problem, device: Any) -> Any:
+    """What the built-in mask shows: bool [Sq, Sk], or None if it hides nothing."""
+    if not p.masked:
+        return None
+    d = distances(torch, p, device)
+    shown = torch.ones_like(d, dtype=torch.bool)
+    if p.right >= 0:
+        shown &= d <= p.right
+    if p.left >= 0:
+        shown &= d >= -p.left
+    return shown
+
+
+def alibi(torch: Any, p: Problem, slopes: Any) -> Any:
+    """-slope |i + Sk - Sq - j|: f32 [B or 1, H, Sq, Sk]; the corner is bottom right whatever the mask's is."""
+    i = torch.arange(p.seqlen_q, device=slopes.device)[:, None] + (p.keys[0] - p.seqlen_q)
+    distance = (i - torch.arange(p.seqlen_k, device=slopes.device)[None, :]).abs().to(torch.float32)
+    return -slopes.reshape(-1, p.heads_q, 1, 1) * distance
+
+
+def additive(torch: Any, p: Problem, call: Any, mask: bool) -> Any:
+    """Bias, ALiBi and (if `mask`) the built-in mask in one additive tensor that broadcasts to [B, H, Sq, Sk]: in the bias's own type,
+    f32 with ALiBi; None if there is nothing to add; bool if there is only a mask, True for what is seen."""
+    total = call.bias if p.has_bias else None
+    if p.has_alibi:
+        lines = alibi(torch, p, call.alibi_slopes)
+        total = lines if total is None else total.to(torch.float32) + lines
+    shown = visible(torch, p, call.q.device) if mask else None
+    if shown is None or total is None:
+        return shown if total is None else total
+    return total.masked_fill(~shown, float("-inf"))
+
+
+def seeded(torch: Any, p: Problem) -> None:
+    """Makes the default CUDA generator draw the case's random numbers next."""
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    generator.manual_seed(p.dropout_seed)
+    generator.set_offset(p.dropout_offset)
+
+
+def unusable_seed(p: Problem) -> str:
+    """Why PyTorch's generator cannot be set to the case's seed and offset."""
+    if p.dropout and p.dropout_offset % 4:
+        return "PyTorch's generator takes offsets in multiples of 4"
+    return ""

@@ -1,0 +1,149 @@
+"""Attention in numpy's float32, forward and backward: the worked example of an adapter, in nothing but numpy.
+
+Every sequence is computed by itself, with all its scores at once; only roundings to the call's element type at
+the end leave float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fa_verify.adapters._adapter import Adapter, result
+from fa_verify.adapters._problem import Problem
+
+F32 = np.float32
+
+
+def _rows(p: Problem, x: Any, b: int, on_keys: bool) -> Any:
+    """The tokens of one sequence that exist, as f32 [H, S, D]."""
+    if not p.varlen:
+        tokens = x[b]
+    else:
+        offsets = p.cu_seqlens_k if on_keys else p.cu_seqlens_q
+        tokens = x[offsets[b] : offsets[b + 1]]
+    return np.asarray(tokens[_seen(p, b)] if on_keys else tokens, F32).swapaxes(0, 1)
+
+
+def _seen(p: Problem, b: int) -> slice:
+    """The keys of a sequence that lengths leave."""
+    first = p.leftpad_k[b] if p.leftpad_k else 0
+    return slice(first, first + max(p.keys[b], 0))
+
+
+def _bias(p: Problem, x: Any, b: int, sk: int) -> Any:
+    return np.asarray(x[b if x.shape[0] > 1 else 0][..., :sk], F32)
+
+
+def _slopes(x: Any, b: int) -> Any:
+    return (x[b] if x.ndim == 2 else x)[:, None, None]
+
+
+def _scores(p: Problem, call: Any, q: Any, k: Any, b: int) -> tuple[Any, Any]:
+    """The logits [H, Sq, Sk], hidden ones -inf, and the derivative of the softcap (1 without one)."""
+    t = (q @ k.swapaxes(1, 2)) * F32(p.scale)
+    slope = F32(1)
+    if p.softcap:
+        bent = np.tanh(t / F32(p.softcap))
+        t, slope = bent * F32(p.softcap), 1 - bent * bent
+    i, j = np.arange(q.shape[1])[:, None], np.arange(k.shape[1])[None, :]
+    if p.has_alibi:
+        t = t - _slopes(call.alibi_slopes, b) * np.abs(i + (k.shape[1] - q.shape[1]) - j).astype(F32)
+    if p.has_bias:
+        t = t + _bias(p, call.bias, b, k.shape[1])
+    away = j - i - p.shift(b)
+    hidden = ((p.right >= 0) & (away > p.right)) | ((p.left >= 0) & (away < -p.left))
+    return np.where(hidden, F32(-np.inf), t), slope
+
+
+def _softmax(p: Problem, t: Any) -> tuple[Any, Any]:
+    """P [H, Sq, Sk] and LSE [H, Sq]; a row without keys has P 0 and the LSE that the case asks for."""
+    top = t.max(axis=2, initial=-np.inf)
+    none = np.isneginf(top)
+    e = np.exp(t - np.where(none, 0, top)[..., None])
+    total = e.sum(axis=2)
+    lse = np.where(none, F32(p.empty_lse), np.where(none, 0, top) + np.log(np.where(none, 1, total)))
+    return e / np.where(none, 1, total)[..., None], lse.astype(F32)
+
+
+def _backward(p: Problem, grads: dict[str, Any], q: Any, k: Any, v: Any, do: Any, dlse: Any, prob: Any, slope: Any) -> None:
+    """Gradients of one sequence: [H, S, D] of q, [Hk, S, D] of k and v, [H, Sq, Sk] of the bias."""
+    group = p.group
+    grouped = lambda x: x.reshape(-1, group, *x.shape[1:]).sum(axis=1)  # noqa: E731
+    dp = do @ v.swapaxes(1, 2)
+    delta = (prob * dp).sum(axis=2, keepdims=True)
+    g = prob * (dp - delta + (0 if dlse is None else dlse[..., None]))
+    ds = g * slope * F32(p.scale)
+    grads.update(dq=ds @ k, dk=grouped(ds.swapaxes(1, 2) @ q), dv=grouped(prob.swapaxes(1, 2) @ do), dbias=g)
+
+
+def _put(p: Problem, out: dict[str, Any], name: str, x: Any, b: int) -> None:
+    """Stores [H, S, D] of one sequence in an output of the call's shape."""
+    x = x.swapaxes(0, 1)
+    if name in ("dk", "dv"):
+        at = (p.cu_seqlens_k[b] if p.varlen else 0) + _seen(p, b).start
+        (out[name] if p.varlen else out[name][b])[at : at + x.shape[0]] = x
+    elif p.varlen:
+        out[name][p.cu_seqlens_q[b] : p.cu_seqlens_q[b + 1]] = x
+    else:
+        out[name][b] = x
+
+
+def _put_bias(out: Any, g: Any, b: int) -> None:
+    """Adds [H, Sq, Sk] to the bias's gradient, summed over the axes that the bias has not."""
+    for axis, n in enumerate(out.shape[1:3]):
+        g = g.sum(axis=axis, keepdims=True) if n == 1 else g
+    out[b if out.shape[0] > 1 else 0] += g
+
+
+def _outputs(p: Problem, call: Any) -> dict[str, Any]:
+    """Zeros for everything that is to be written."""
+    out = {"o": np.zeros((*call.q.shape[:-1], p.head_dim_v), F32)}
+    out["lse"] = np.zeros((p.heads_q, call.q.shape[0]) if p.varlen else (p.batch, p.heads_q, p.seqlen_q), F32)
+    if call.wants_gradients:
+        out.update({f"d{name}": np.zeros(getattr(call, name).shape, F32) for name in "qkv"})
+        if p.has_bias_grad:
+            out["dbias"] = np.zeros(call.bias.shape, F32)
+    return out
+
+
+def _run(call: Any) -> Any:
+    p = Problem(call.json)
+    out = _outputs(p, call)
+    with np.errstate(all="ignore"):  # infinities of masks
+        for b in range(p.batch):
+            q, k, v = _rows(p, call.q, b, False), _rows(p, call.k, b, True), _rows(p, call.v, b, True)
+            k, v = (np.repeat(x, p.group, axis=0) for x in (k, v))
+            t, slope = _scores(p, call, q, k, b)
+            prob, lse = _softmax(p, t)
+            _put(p, out, "o", prob @ v, b)
+            if p.varlen:
+                out["lse"][:, p.cu_seqlens_q[b] : p.cu_seqlens_q[b + 1]] = lse
+            else:
+                out["lse"][b] = lse
+            if call.wants_gradients:
+                dlse = None if call.dlse is None else (call.dlse[:, p.cu_seqlens_q[b] : p.cu_seqlens_q[b + 1]] if p.varlen else call.dlse[b])
+                grads: dict[str, Any] = {}
+                _backward(p, grads, q, k, v, _rows(p, call.do, b, False), dlse, prob, slope)
+                for name in ("dq", "dk", "dv"):
+                    _put(p, out, name, grads[name], b)
+                if p.has_bias_grad:
+                    _put_bias(out["dbias"], grads["dbias"], b)
+    return result(**out)
+
+
+KERNEL = Adapter(
+    name="numpy_reference",
+    what="attention in numpy's float32, with every score at once",
+    library="numpy",
+    modules=("numpy",),
+    run=_run,
+    features=(
+        *("causal", "window", "top_left", "varlen", "seqused_k", "leftpad_k", "gqa", "head_dim_v", "softcap", "alibi"),
+        *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
+    ),
+    passes=("forward", "backward"),
+    outputs=("o", "lse", "dq", "dk", "dv", "dbias"),
+    lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "as_case", "alibi": "distance"},
+    arithmetic={"name": "numpy-f32", "delta": "sum_p_dp", "p_kept": True},
+).kernel()
