@@ -1,51 +1,122 @@
-/* A stand-in: the sets that profiles have names for, and the fields of version 1 of the protocol. */
+/* From a named set to the constants of the bounds. */
 #include "cases/vocabulary/arithmetic.h"
 
+#include "cases/vocabulary/arithmetic_sets.h"
+
+#include <math.h>
 #include <string.h>
 
-static const char *const names[] = {"mma-hopper", "mma-ampere", "mma-volta",      "simt-f32",
-                                    "3xtf32",     "recorded",   "recorded-memeff"};
-enum { N_NAMES = sizeof names / sizeof *names };
+static const fa_arithmetic_set_row *row_at(int i) {
+  return i >= 0 && i < fa_n_arithmetic_sets ? &fa_arithmetic_sets[i] : NULL;
+}
 
 const char *fa_arithmetic_name(int i) {
-  return i >= 0 && i < N_NAMES ? names[i] : NULL;
+  return row_at(i) ? row_at(i)->name : NULL;
+}
+
+const char *fa_arithmetic_what(int i) {
+  return row_at(i) ? row_at(i)->what : NULL;
+}
+
+static bool is_narrow(fa_dtype dtype) {
+  return dtype == FA_F16 || dtype == FA_BF16;
+}
+
+/* Elements of f32 that a matrix unit cannot multiply as they are. */
+static void apply_f32(const fa_format *f32, fa_arithmetic *a) {
+  for (int i = 0; i < FA_N_PRODUCTS && f32[0] != FA_FORMAT_IO; ++i) a->operand[i] = f32[0];
+  if (f32[1] != FA_FORMAT_IO) a->p = f32[1];
+  if (f32[2] != FA_FORMAT_IO) a->ds = f32[2];
 }
 
 bool fa_arithmetic_named(const char *name, fa_dtype dtype, fa_arithmetic *out) {
-  for (int i = 0; i < N_NAMES; ++i) {
-    if (strcmp(names[i], name) != 0) continue;
-    const fa_profile p = fa_profile_get(name, dtype);
-    *out = (fa_arithmetic){.name = names[i],
-                           .block_n = p.block_n,
-                           .max_splits = p.max_splits,
-                           .dq_atomic = p.dq_atomic,
-                           .gqa_partials_rounded = p.gqa_partials_in_io};
+  for (const fa_arithmetic_set_row *r = fa_arithmetic_sets; r < fa_arithmetic_sets + fa_n_arithmetic_sets;
+       ++r) {
+    if (strcmp(r->name, name) != 0) continue;
+    *out = r->a;
+    out->name = r->name;
+    if (!is_narrow(dtype)) {
+      apply_f32(r->f32, out);
+      out->fast_functions = false;
+    }
+    if (out->p == FA_FORMAT_3XTF32) out->fast_functions = false;
     return true;
   }
   return false;
 }
 
-fa_status fa_arithmetic_set(fa_arithmetic *a, const char *key, const fa_arithmetic_value *value,
-                            fa_error *err) {
-  const bool count = value->is_number && value->number >= 1 && value->number <= 1e6;
-  if (strcmp(key, "block_n") == 0 && count)
-    a->block_n = (int)value->number;
-  else if (strcmp(key, "max_splits") == 0 && count)
-    a->max_splits = (int)value->number;
-  else if (strcmp(key, "dq_atomic") == 0 && value->is_flag)
-    a->dq_atomic = value->flag;
-  else if (strcmp(key, "gqa_partials_rounded") == 0 && value->is_flag)
-    a->gqa_partials_rounded = value->flag;
-  else
-    return fa_fail(err, FA_ERR_INPUT, "\"%.40s\": unknown, or not a value that it may have", key);
-  return FA_OK;
+/* ---- the profile ---- */
+
+/* Three tf32 products omit low x low, 2^-22 relative, and cut each low part to 11 bits, 2^-22 again. Of elements
+ * that are tf32 numbers they lose nothing. */
+static double product_error(const fa_arithmetic *a, fa_product i, fa_dtype dtype) {
+  const fa_format_error e = fa_format_error_of_elements(a->operand[i], dtype, a->operand_rounding);
+  const bool both = i == FA_PRODUCT_QK || i == FA_PRODUCT_DP; /* the other operand of the others is P or dS */
+  if (e.u == 0 || a->operand[i] == FA_FORMAT_INT8) return 0;
+  if (a->operand[i] == FA_FORMAT_3XTF32) return 0x1p-21;
+  return both ? 2 * e.u + e.u * e.u : e.u;
+}
+
+static void set_operands(const fa_arithmetic *a, fa_dtype dtype, fa_profile *out) {
+  for (int i = 0; i < FA_N_PRODUCTS; ++i) {
+    const fa_format_error e = fa_format_error_of_elements(a->operand[i], dtype, a->operand_rounding);
+    out->accumulator[i] = a->accumulator[i];
+    out->operand[i] = product_error(a, (fa_product)i, dtype);
+    out->operand_max[i] = e.max;
+    if (a->operand[i] == FA_FORMAT_INT8)
+      out->operand_step[i] = e.floor;
+    else if (e.floor > 0x1p-100)
+      out->operand_floor[i] = e.floor;
+    out->u_operand = fmax(out->u_operand, out->operand[i]);
+  }
+}
+
+static void set_intermediates(const fa_arithmetic *a, fa_dtype dtype, fa_profile *out) {
+  const fa_format_error p = fa_format_error_of(a->p, dtype, FA_ROUND_NEAREST),
+                        ds = fa_format_error_of(a->ds, dtype, FA_ROUND_NEAREST),
+                        dp = fa_format_error_of(a->dp, dtype, FA_ROUND_NEAREST),
+                        scores = fa_format_error_of(a->scores, dtype, FA_ROUND_NEAREST);
+  const double scale = a->p_scale > 0 ? a->p_scale : 1;
+  out->u_p = p.u;
+  out->floor_p = a->p_rounding == FA_ROUND_TRUNCATE ? 2 * p.floor / scale : p.floor / scale;
+  out->u_ds = ds.u;
+  out->floor_ds = a->ds_rounding == FA_ROUND_TRUNCATE ? 2 * ds.floor : ds.floor;
+  out->max_p = fmin(ds.max, 0x1.fffffep127);
+  out->truncated_p = a->p_rounding == FA_ROUND_TRUNCATE ? p.u : 0;
+  out->truncated_ds = a->ds_rounding == FA_ROUND_TRUNCATE ? ds.u : 0;
+  out->u_p_in_ds = a->p_in_ds ? p.u : 0;
+  out->u_dropout = a->dropout_rounded ? p.u : 0;
+  out->floor_operand = a->p == FA_FORMAT_3XTF32 ? 0x1p-126 : 0;
+  out->u_dp = dp.u;
+  out->floor_dp = dp.u > 0 ? dp.floor : 0;
+  out->max_dp = dp.max;
+  out->u_scores = scores.u;
+  out->floor_scores = scores.u > 0 ? scores.floor : 0;
+  out->max_scores = scores.max;
 }
 
 fa_profile fa_arithmetic_profile(const fa_arithmetic *a, fa_dtype dtype) {
-  fa_profile p = fa_profile_get(a->name, dtype);
-  p.block_n = a->block_n;
-  p.max_splits = a->max_splits;
-  p.dq_atomic = a->dq_atomic;
-  p.gqa_partials_in_io = a->gqa_partials_rounded;
-  return p;
+  fa_profile out = {.name = a->name,
+                    .delta = a->delta,
+                    .p_kept = a->p_kept,
+                    .max_rounded = a->max_lags,
+                    .exp_scaled = a->exp_scaled,
+                    .mma_block = a->mma_block,
+                    .mma_extra_bits = a->mma_extra_bits,
+                    .eps_exp = a->eps_exp,
+                    .eps_log = a->eps_log,
+                    .eps_tanh = a->eps_tanh,
+                    .fast_functions = a->fast_functions,
+                    .block_n = a->block_n,
+                    .block_m = a->dkv_atomic ? a->block_m : 0,
+                    .max_splits = a->max_splits,
+                    .gqa_partials_in_io = a->gqa_partials_rounded,
+                    .floor_dq = a->dq_atomic ? 0x1p-126 : 0,
+                    .dq_atomic = a->dq_atomic,
+                    .dbuffer_atomic = a->dbuffer_atomic};
+  set_operands(a, dtype, &out);
+  set_intermediates(a, dtype, &out);
+  if (a->dkv_atomic) fa_profile_add_keys_in_memory(&out, a->block_m > 0 ? a->block_m : 1);
+  if (a->dbias_atomic) fa_profile_add_bias_in_memory(&out);
+  return out;
 }

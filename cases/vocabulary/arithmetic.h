@@ -5,67 +5,22 @@
 #define FA_CASES_VOCABULARY_ARITHMETIC_H
 
 #include "cases/base/status.h"
+#include "cases/vocabulary/formats.h"
 #include "cases/vocabulary/profile.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* A number format in the middle of a computation. IO: the call's element type. */
-typedef enum fa_format {
-  FA_FORMAT_IO,
-  FA_FORMAT_F32,
-  FA_FORMAT_3XTF32,
-  FA_FORMAT_TF32,
-  FA_FORMAT_F16,
-  FA_FORMAT_BF16,
-  FA_FORMAT_E4M3,
-  FA_FORMAT_E5M2,
-  FA_FORMAT_INT8,
-  FA_N_FORMATS
-} fa_format;
-
-/* The six matrix products, forward and backward. */
-typedef enum fa_product {
-  FA_PRODUCT_QK, /* S = Q K^T, also when the backward computes it again */
-  FA_PRODUCT_PV, /* O = P V */
-  FA_PRODUCT_DP, /* dP = dO V^T */
-  FA_PRODUCT_DV, /* dV = P^T dO */
-  FA_PRODUCT_DQ, /* dQ = dS K */
-  FA_PRODUCT_DK, /* dK = dS^T Q */
-  FA_N_PRODUCTS
-} fa_product;
-
-typedef enum fa_rounding { FA_ROUND_NEAREST, FA_ROUND_TRUNCATE, FA_N_ROUNDINGS } fa_rounding;
-
-/* Where products are added up. F32: scalar or vector fma, to nearest, in any order. MMA: f32 in a matrix unit
- * that truncates, in blocks of mma_block products with mma_extra_bits extra bits. NARROW: the same with about 14
- * bits (8-bit products on Hopper). F16, BF16: that type after each block. */
-typedef enum fa_accumulator {
-  FA_ACCUMULATOR_F32,
-  FA_ACCUMULATOR_MMA,
-  FA_ACCUMULATOR_NARROW,
-  FA_ACCUMULATOR_F16,
-  FA_ACCUMULATOR_BF16,
-  FA_N_ACCUMULATORS
-} fa_accumulator;
-
-/* Where dS = P (dP - delta) takes delta from. STORED_O: sum dO O with the O that it returned, rounded to the I/O
- * type. EXACT_O: with O before that rounding. SUM_P_DP: sum P dP, as in automatic differentiation. */
-typedef enum fa_delta_source {
-  FA_DELTA_STORED_O,
-  FA_DELTA_EXACT_O,
-  FA_DELTA_SUM_P_DP,
-  FA_N_DELTAS
-} fa_delta_source;
-
 typedef struct fa_arithmetic {
   const char *name;                 /* of the set that it began as; static */
   fa_format operand[FA_N_PRODUCTS]; /* what operands that come from memory are rounded to; IO: not at all */
+  fa_rounding operand_rounding;
   fa_accumulator accumulator[FA_N_PRODUCTS];
   int mma_block, mma_extra_bits;
-  fa_format scores; /* S as the softmax receives it; F32: not rounded */
+  fa_format scores; /* S after the product and after every step to the softmax; F32: not rounded */
   fa_format p, ds;  /* P and dS as operands; F32: not rounded */
+  fa_format dp;     /* dP as dS is formed of it; F32: not rounded */
   fa_rounding p_rounding, ds_rounding;
   double p_scale; /* P is multiplied by it before it is rounded: 1, 256, 448 */
   fa_delta_source delta;
@@ -94,9 +49,11 @@ typedef struct fa_arithmetic_value {
 } fa_arithmetic_value;
 fa_status fa_arithmetic_set(fa_arithmetic *a, const char *key, const fa_arithmetic_value *value,
                             fa_error *err);
-/* Every key with its value as text, for printing: i from 0; false: no more. A word or number without quotes. */
+/* Every key with its value as text, for printing: i from 0; false: no more. A word or number without quotes. Each
+ * key appears once; "operand" and "accumulator", which set all six products at once, do not. */
 bool fa_arithmetic_get(const fa_arithmetic *a, int i, const char **key, char *value, size_t size);
 
+/* The bounds' constants for problems of this element type. */
 fa_profile fa_arithmetic_profile(const fa_arithmetic *a, fa_dtype dtype);
 
 #ifdef __cplusplus

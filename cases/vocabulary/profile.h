@@ -1,10 +1,11 @@
 /* Arithmetic profile of a kernel: the constants that the error bounds need. A backend names a profile for
- * each problem, and the judge knows nothing else about the kernel. Table and derivation:
- * cases/vocabulary/profile.c, docs/reference/bounds.md. */
+ * each problem, and the judge knows nothing else about the kernel. It is made from fields that a person can read
+ * (cases/vocabulary/arithmetic.h). Derivation: docs/reference/bounds.md. */
 #ifndef FA_CASES_VOCABULARY_PROFILE_H
 #define FA_CASES_VOCABULARY_PROFILE_H
 
 #include "cases/base/dtype.h"
+#include "cases/vocabulary/formats.h"
 
 #include <stdbool.h>
 
@@ -37,9 +38,22 @@ typedef struct fa_profile {
   bool dbias_atomic;       /* the same for a summed dBias, across sequences and heads */
   bool dbuffer_atomic;     /* the same for gradients of captured buffers, across pairs */
   int block_m;             /* fewest rows per tile that is added this way */
+  /* What our own kernels do not do: all 0 for them, but for floor_ds and the maxima. */
+  fa_delta_source delta;
+  bool p_kept; /* P of the backward is the forward's: the LSE plays no part in it */
+  fa_accumulator accumulator[FA_N_PRODUCTS]; /* F32 and MMA: as mma_block says */
+  double operand[FA_N_PRODUCTS];             /* as u_operand, which is the largest of them */
+  double operand_floor[FA_N_PRODUCTS]; /* absolute rounding error of a small operand; 0: none to speak of */
+  double operand_step[FA_N_PRODUCTS];  /* rounding error of an operand per largest one of its tensor */
+  double operand_max[FA_N_PRODUCTS];   /* larger operands overflow */
+  double u_scores, floor_scores, max_scores; /* of every step from q.k to the final score; 0: not rounded */
+  double u_dp, floor_dp, max_dp;             /* of dP, before delta is subtracted */
+  double floor_ds;                           /* as floor_p, of dS */
+  double truncated_p, truncated_ds; /* u of a P or dS that is cut towards 0, so that errors are one-sided */
+  double u_lse;                     /* relative rounding of a returned LSE beyond f32's own */
 } fa_profile;
 
-/* The table's row for this element type; asserts that the name exists. Names:
+/* The profile of a named set (fa_arithmetic_named); asserts that it exists. Of our own kernels:
  *   "mma-hopper", "mma-ampere", "mma-volta"  tensor-core kernels
  *   "simt-f32"         scalar f32; P and dS rounded to a 16-bit I/O type
  *   "3xtf32"           f32 through three tf32 products
