@@ -34,7 +34,7 @@ static void copy_all(const fa_tensor *from, const fa_tensor *to) {
 
 /* Sets up the other side, for a problem with other lengths or without pages, and what both have in common. */
 static fa_status make_other(fa_law_work *w, const fa_problem *p, fa_error *err) {
-  static const fa_tensor_id same[] = {FA_T_Q, FA_T_K_NEW, FA_T_V_NEW};
+  static const fa_tensor_id same[] = {FA_T_Q, FA_T_K_NEW, FA_T_V_NEW, FA_T_BIAS};
   const fa_status status = fa_law_make_for(w, &w->other, p, err);
   for (size_t i = 0; status == FA_OK && i < sizeof same / sizeof *same; ++i)
     if (w->other.in.t[same[i]].data) copy_all(&w->base.in.t[same[i]], &w->other.in.t[same[i]]);

@@ -22,8 +22,6 @@ fa_status fa_law_window_open(fa_law_work *w, fa_error *err) {
 
 /* Dropout that is on but keeps every pair with factor 1: 1 - p is 1 in f32, and every byte or word passes. */
 fa_status fa_law_dropout_none(fa_law_work *w, fa_error *err) {
-  const fa_problem *p = &w->c->problem;
-  FA_SKIP_IF(p->family != FA_FLASH && p->family != FA_MEMEFF, "this family has no dropout");
   FA_LAW_TRY(fa_law_make_base(w, err));
   w->base.p.dropout.p = 0;
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
@@ -67,7 +65,9 @@ fa_status fa_law_bias_mask(fa_law_work *w, fa_error *err) {
   const fa_problem *p = &w->c->problem;
   FA_SKIP_IF(!p->bias.present, "no bias");
   FA_SKIP_IF(p->mask.type == FA_MASK_NONE, "no mask");
-  FA_SKIP_IF(p->block_sparse.present || p->seqused_k.n, "hidden in other ways too");
+  FA_SKIP_IF(p->block_sparse.present || p->seqused_k.n || p->leftpad_k.n, "hidden in other ways too");
+  FA_SKIP_IF(fa_problem_is_varlen(p) || p->family == FA_KVCACHE,
+             "entries have different masks, and one bias");
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   fa_problem q;

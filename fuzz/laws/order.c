@@ -71,6 +71,7 @@ fa_status fa_law_key_permutation(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(p->family == FA_KVCACHE, "a cache's keys have positions");
   FA_SKIP_IF(p->seqused_k.n || p->leftpad_k.n, "not all keys are used");
   FA_SKIP_IF(ek[1] || ev[1], "keys share memory");
+  FA_SKIP_IF(p->bias.present && fa_problem_is_varlen(p), "entries share keys of the bias");
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));

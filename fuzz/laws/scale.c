@@ -134,6 +134,7 @@ fa_status fa_law_bias_shift(fa_law_work *w, fa_error *err) {
   const fa_law_modes bound = fa_law_modes_all(FA_LAW_BOUND);
   const fa_problem *p = &w->c->problem;
   FA_SKIP_IF(!p->bias.present, "no bias");
+  FA_SKIP_IF(fa_problem_is_varlen(p), "of plain rows only");
   FA_SKIP_IF(shares_memory(w, FA_T_BIAS), "elements of the bias share memory");
   w->generic = false;
   FA_LAW_TRY(fa_law_make_base(w, err));

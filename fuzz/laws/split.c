@@ -76,7 +76,7 @@ static fa_status keep_one(fa_int32_array *a, int64_t b) {
 fa_status fa_law_sequence_problem(const fa_problem *p, int64_t b, fa_problem *out, fa_error *err) {
   fa_status status = fa_problem_copy(out, p);
   if (status != FA_OK) return fa_fail(err, status, "out of memory");
-  if (fa_problem_is_varlen(p)) {
+  if (fa_problem_has_packed_keys(p)) {
     out->seqlen_q = p->cu_seqlens_q.v[b + 1] - p->cu_seqlens_q.v[b];
     out->seqlen_k = p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b];
     fa_int32_array_set(&out->cu_seqlens_q, NULL, 0);
@@ -132,6 +132,7 @@ fa_status fa_law_batch_alone(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(fa_problem_is_varlen(p), "see varlen-separate");
   FA_SKIP_IF(p->block_sparse.present && p->block_sparse.list_batch > 1, "block lists go by entry");
   FA_SKIP_IF(p->dropout.p > 0 && p->family != FA_FLASH, "dropout goes by entry");
+  FA_SKIP_IF(p->family == FA_KVCACHE && p->bias.per_batch, "the bias goes by entry");
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   fa_status (*const compare)(fa_law_work *, int64_t, fa_error *) =
@@ -143,6 +144,8 @@ fa_status fa_law_batch_alone(fa_law_work *w, fa_error *err) {
 fa_status fa_law_varlen_separate(fa_law_work *w, fa_error *err) {
   const fa_problem *p = &w->c->problem;
   FA_SKIP_IF(!fa_problem_is_varlen(p), "not of variable length");
+  FA_SKIP_IF(p->family == FA_KVCACHE, "a cache's entries have rows of different tensors");
+  FA_SKIP_IF(p->block_sparse.present, "block lists go by the longest length");
   FA_SKIP_IF(p->dropout.p > 0 && p->family != FA_FLASH, "dropout goes by the longest length");
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
