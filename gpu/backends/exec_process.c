@@ -15,12 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* ---- the supervisor ---- */
 
 static void on_child(int sig) {
@@ -67,18 +61,18 @@ static int keep(pid_t child, int lifeline) {
   sigemptyset(&none);
   while (waitpid(child, &status, WNOHANG) == 0) {
     struct pollfd fd = {.fd = deadline > 0 ? -1 : lifeline, .events = POLLIN};
-    const double left = deadline > 0 ? deadline - now_s() : 0;
+    const double left = deadline > 0 ? deadline - fa_exec_now() : 0;
     if (deadline > 0 && left <= 0) {
       kill(-child, SIGKILL);
       kill(child, SIGKILL);
-      deadline = now_s() + 1;
+      deadline = fa_exec_now() + 1;
       continue;
     }
     const struct timespec wait = {.tv_sec = (time_t)left,
                                   .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
     if (ppoll(&fd, 1, deadline > 0 ? &wait : NULL, &none) <= 0 || !fd.revents) continue;
     char byte;
-    deadline = now_s() + (read(lifeline, &byte, 1) == 1 ? 0 : FA_EXEC_GRACE_SECONDS);
+    deadline = fa_exec_now() + (read(lifeline, &byte, 1) == 1 ? 0 : FA_EXEC_GRACE_SECONDS);
   }
   kill(-child, SIGKILL); /* whatever it started */
   return status;
@@ -160,78 +154,21 @@ fa_status fa_exec_start(fa_exec_process *x, const char *command, fa_error *err) 
     return status;
   }
   close(down[1]), close(up[1]), close(life[0]);
-  x->supervisor = pid, x->to = down[0], x->from = up[0], x->lifeline = life[1];
+  x->supervisor = pid;
+  x->lifeline = life[1];
+  x->lines = (fa_exec_lines){.to = down[0], .from = up[0]};
   return FA_OK;
-}
-
-static bool send_all(int fd, const char *at, size_t n) {
-  while (n > 0) {
-    const ssize_t put = send(fd, at, n, MSG_NOSIGNAL);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    at += put;
-    n -= (size_t)put;
-  }
-  return true;
-}
-
-bool fa_exec_send(fa_exec_process *x, const char *text) {
-  return send_all(x->to, text, strlen(text)) && send_all(x->to, "\n", 1);
-}
-
-/* True if more bytes arrived. */
-static bool read_more(fa_exec_process *x) {
-  if (x->capacity - x->n_bytes < 4097) {
-    char *bigger = realloc(x->bytes, x->capacity + 65536);
-    if (!bigger) return false;
-    x->bytes = bigger;
-    x->capacity += 65536;
-  }
-  for (;;) {
-    const ssize_t got = read(x->from, x->bytes + x->n_bytes, x->capacity - x->n_bytes - 1);
-    if (got < 0 && errno == EINTR) continue;
-    if (got > 0) x->n_bytes += (size_t)got;
-    return got > 0;
-  }
-}
-
-fa_exec_answer fa_exec_receive(fa_exec_process *x, double seconds, char **line) {
-  const double deadline = now_s() + seconds;
-  size_t seen = 0;
-  x->n_bytes -= x->n_taken;
-  if (x->n_bytes) memmove(x->bytes, x->bytes + x->n_taken, x->n_bytes);
-  x->n_taken = 0;
-  for (;;) {
-    char *end = x->n_bytes > seen ? memchr(x->bytes + seen, '\n', x->n_bytes - seen) : NULL;
-    *line = x->bytes;
-    if (end) {
-      *end = 0;
-      x->n_taken = (size_t)(end - x->bytes) + 1;
-      return FA_EXEC_LINE;
-    }
-    seen = x->n_bytes;
-    if (seen) x->bytes[seen] = 0;
-    if (seen > FA_EXEC_MAX_LINE) return FA_EXEC_TOO_LONG;
-    struct pollfd fd = {.fd = x->from, .events = POLLIN};
-    const double left = deadline - now_s();
-    if (seconds > 0 && left <= 0) return FA_EXEC_LATE;
-    if (poll(&fd, 1, seconds > 0 ? (int)(left * 1e3) + 1 : -1) < 0) continue; /* interrupted by a signal */
-    if (!fd.revents || read_more(x)) continue;
-    static char nothing[1];
-    *line = seen ? x->bytes : nothing;
-    return FA_EXEC_ENDED;
-  }
 }
 
 void fa_exec_stop(fa_exec_process *x, bool at_once, char *how, size_t how_size) {
   int status = 0;
   if (x->supervisor == 0) return;
-  close(x->to);
+  close(x->lines.to);
   if (at_once && send(x->lifeline, "x", 1, MSG_NOSIGNAL) < 0) {} /* fails if it has ended already */
   close(x->lifeline);
   while (waitpid(x->supervisor, &status, 0) < 0 && errno == EINTR) {}
-  close(x->from);
-  free(x->bytes);
+  close(x->lines.from);
+  fa_exec_lines_free(&x->lines);
   memset(x, 0, sizeof *x);
   if (!how) return;
   const int sig = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;

@@ -1,4 +1,4 @@
-/* The backends that load the code they run: plugin:PATH.so, exec:CMD and mutant:NAME. */
+/* The backends that run foreign code: plugin:PATH.so, exec:CMD, connect:PATH, py:NAME and mutant:NAME. */
 #ifndef FA_GPU_BACKENDS_PLUGIN_BACKEND_H
 #define FA_GPU_BACKENDS_PLUGIN_BACKEND_H
 
@@ -8,9 +8,11 @@
 extern "C" {
 #endif
 
-extern const fa_backend fa_backend_plugin; /* gpu/plugin.h */
-extern const fa_backend fa_backend_exec;   /* docs/reference/protocol.md */
-extern const fa_backend fa_backend_mutant; /* gpu/backends/mutant.h */
+extern const fa_backend fa_backend_plugin;  /* gpu/plugin.h */
+extern const fa_backend fa_backend_exec;    /* docs/reference/protocol.md */
+extern const fa_backend fa_backend_connect; /* the same, to a process that is already running */
+extern const fa_backend fa_backend_py;      /* the same, of the Python package */
+extern const fa_backend fa_backend_mutant;  /* gpu/backends/mutant.h */
 
 /* Converts what a subject says about its arithmetic for the judge. Unknown names become "recorded". */
 struct fa_plugin_arithmetic;

@@ -14,7 +14,7 @@ static void test_stop_behind_the_end(bool at_once) {
   REQUIRE(fa_exec_start(&x, "exit 3", &err) == FA_OK);
   siginfo_t ended;
   CHECK(waitid(P_PID, (id_t)x.supervisor, &ended, WEXITED | WNOWAIT) == 0);
-  CHECK(!fa_exec_send(&x, "hello"));
+  CHECK(!fa_exec_send(&x.lines, "hello"));
   fa_exec_stop(&x, at_once, how, sizeof how);
   CHECK_MSG(strcmp(how, "ended with status 3") == 0, "%s", how);
   CHECK(x.supervisor == 0);

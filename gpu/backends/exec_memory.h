@@ -1,0 +1,31 @@
+/* A region of memory that the child maps too. Whole guarded buffers are copied into it and back, so that what the
+ * child writes outside a tensor, into its gaps or into an input is found as it is for kernels in this process. */
+#ifndef FA_GPU_BACKENDS_EXEC_MEMORY_H
+#define FA_GPU_BACKENDS_EXEC_MEMORY_H
+
+#include "gpu/backends/exec_tensors.h"
+
+/* Zeroed: there is none yet. */
+typedef struct fa_exec_memory {
+  char *map;
+  size_t bytes;
+  int fd;        /* meaningless without map */
+  char path[64]; /* by which another process of this user opens it: /proc/PID/fd/N */
+  int n_parts;
+  struct fa_exec_part {
+    const fa_buffer *buffer;
+    size_t at; /* byte of the region where its front guard begins */
+  } part[FA_EXEC_MAX_TENSORS];
+} fa_exec_memory;
+
+/* Gives every buffer of the list a place, and makes the region large enough. */
+fa_status fa_exec_memory_place(fa_exec_memory *m, const fa_exec_tensors *x, fa_error *err);
+/* Byte of the region that holds element 0 of a tensor of the placed list. */
+size_t fa_exec_memory_offset(const fa_exec_memory *m, const fa_exec_tensor *e);
+void fa_exec_memory_copy_in(const fa_exec_memory *m);
+void fa_exec_memory_copy_out(const fa_exec_memory *m);
+/* True if the child has changed a buffer, guards included. */
+bool fa_exec_memory_differs(const fa_exec_memory *m, const fa_buffer *b);
+void fa_exec_memory_close(fa_exec_memory *m);
+
+#endif

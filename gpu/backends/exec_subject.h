@@ -1,0 +1,89 @@
+/* A subject in another process that speaks docs/reference/protocol.md: what the backends exec, py and connect share. They
+ * differ in how the other side is reached. */
+#ifndef FA_GPU_BACKENDS_EXEC_SUBJECT_H
+#define FA_GPU_BACKENDS_EXEC_SUBJECT_H
+
+#include "gpu/backends/exec_memory.h"
+#include "gpu/backends/exec_process.h"
+#include "gpu/contract/hello.h"
+
+struct cJSON;
+
+typedef struct fa_exec_subject fa_exec_subject;
+
+/* How the other side is reached. */
+typedef struct fa_exec_reach {
+  const char *backend; /* its name, for messages and reports */
+  const char *what;    /* the other side in messages: "the child" */
+  fa_status (*open)(fa_exec_subject *x, fa_error *err);
+  /* Ends it after misbehaviour (at_once), or because it is no longer needed. how: "ended with status 3". */
+  void (*close)(fa_exec_subject *x, bool at_once, char *how, size_t how_size);
+  /* NULL, or: a better reason why it has said no hello; leaves text alone if it knows none. */
+  void (*explain)(const fa_exec_subject *x, char *text, size_t size);
+} fa_exec_reach;
+
+struct fa_exec_subject {
+  const fa_exec_reach *reach;
+  char *name;            /* in messages: the command, the path */
+  char *command;         /* NULL, or what a shell runs */
+  fa_exec_process child; /* of reach that has one */
+  fa_exec_lines *lines;  /* NULL: the other side is not there; it is opened when it is needed */
+  fa_hello hello;        /* of the last one */
+  bool adopted[FA_HELLO_DTYPES];
+  fa_declaration found[FA_HELLO_DTYPES]; /* what was adopted, for the next one */
+  int64_t id;                            /* of the last request */
+  fa_exec_memory memory;
+
+  /* What is known about the last problem. */
+  bool has_problem;
+  fa_problem problem;
+  char *line;           /* as JSON */
+  bool asked;           /* "supports" was answered, or failed */
+  struct cJSON *answer; /* to it; NULL: none */
+  char fault[512];      /* how it failed when asked; "" = it did not */
+  bool has_written;
+  uint64_t written; /* what its first run wrote */
+};
+
+/* Greets the other side. FA_ERR_INPUT: no hello, or one that makes no sense. */
+fa_status fa_exec_greet(fa_exec_subject *x, fa_error *err);
+/* Greets it if it is not there. */
+fa_status fa_exec_need(fa_exec_subject *x, fa_error *err);
+
+/* A request of this type, in the version that the other side speaks. */
+struct cJSON *fa_exec_request(const fa_exec_subject *x, const char *type);
+/* Sends the request, frees it, and returns the answer, owned by the caller. NULL: it misbehaved and was stopped; text
+ * says how. seconds 0: no limit, because the caller of a case has one. */
+struct cJSON *fa_exec_ask(fa_exec_subject *x, struct cJSON *request, double seconds, char *text, size_t size);
+
+/* Makes p the problem that is spoken about. False: out of memory. */
+bool fa_exec_speak_of(fa_exec_subject *x, const fa_problem *p);
+void fa_exec_forget(fa_exec_subject *x);
+/* Asks a subject that wants to be asked about the problem that is spoken about, once. If it fails at that, it has not
+ * said no: fault says how, the case is run, and the failure is its result. */
+void fa_exec_ask_support(fa_exec_subject *x);
+
+/* The functions of an fa_backend, but for open and run. */
+fa_status fa_exec_open(const fa_exec_reach *reach, const char *name, const char *command, void **self,
+                       fa_error *err);
+void fa_exec_close(void *self);
+void fa_exec_describe(void *self, fa_backend_info *out);
+unsigned fa_exec_supports(void *self, const fa_problem *p, char *reason, size_t reason_size);
+void fa_exec_profile(void *self, const fa_problem *p, fa_profile *out);
+void fa_exec_declare(void *self, const fa_problem *p, fa_declaration *out);
+void fa_exec_adopt(void *self, fa_dtype dtype, const fa_declaration *found);
+fa_status fa_exec_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                      fa_outcome *out, fa_error *err);
+
+/* Those of a subject that is a child. */
+fa_status fa_exec_start_child(fa_exec_subject *x, fa_error *err);
+void fa_exec_stop_child(fa_exec_subject *x, bool at_once, char *how, size_t how_size);
+
+#define FA_EXEC_BACKEND(its_name, its_what, its_open)                                                        \
+  {                                                                                                          \
+    .name = its_name, .what = its_what, .open = its_open, .close = fa_exec_close,                            \
+    .describe = fa_exec_describe, .supports = fa_exec_supports, .profile = fa_exec_profile,                  \
+    .run = fa_exec_run, .declare = fa_exec_declare, .adopt = fa_exec_adopt                                   \
+  }
+
+#endif
