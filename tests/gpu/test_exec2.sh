@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# Version 2 of the protocol: shared memory, conventions of the LSE, outputs that are left out; connect and py.
+# usage: test_exec2.sh FA-VERIFY (from the top of the source tree)
+set -uo pipefail
+command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+verify=$(realpath "$1") child="python3 $PWD/tests/exec/child2.py" check=$PWD/tests/support/cli_check.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+. "$check"
+
+small='"family":"flash","dtype":"f32","head_dim":8,"mask":{"type":"causal"}'
+printf '{"fa_cases":1,"defaults":{%s},"cases":[{"name":"five","seqlen_q":5},{"name":"six","seqlen_q":6,"heads_q":2,"heads_kv":1}]}' "$small" >two.json
+judge() { # ARGUMENTS-OF-CHILD ARGUMENTS...
+  run "$verify" run --jobs 1 --no-progress --color never --backend "exec:$child $1" "${@:2}"
+}
+
+# ---- a good child, whatever the case's layout ----
+judge "" --cases two.json
+expect exits 0
+expect lines '^PASS (five|six)  exec:.*  fwd\+bwd  r=' 2
+judge "" --no-isolate --case '{"name":"strided","dtype":"f16","seqlen_q":9,"head_dim":8,"batch":2,"layout":"bhsd","strides":{"k":{"gap":[8,8,8]},"o":{"gap":[8,0,8]},"lse":{"gap":[0,4,0]}}}'
+expect exits 0
+judge "" --case '{"name":"packed","dtype":"f32","seqlen_q":7,"head_dim":8,"heads_q":2,"packed":"qkv"}'
+expect exits 0
+judge "" --case '{"name":"large","dtype":"f16","seqlen_q":2,"seqlen_k":3,"head_dim":8,"batch":2,"strides":{"k":{"gap":[0,0,1200000000]}}}'
+expect exits 0 # 5 GB of addresses, of which little exists
+judge "" --case "{\"name\":\"empty\",$small,\"seqlen_q\":7,\"seqlen_k\":3}"
+expect exits 0
+
+# ---- conventions: right if declared, wrong if not ----
+square="{\"name\":\"square\",$small,\"seqlen_q\":7,\"batch\":2,\"heads_q\":2}"
+varlen='{"name":"varlen","dtype":"f32","head_dim":8,"heads_q":2,"cu_seqlens_q":[0,5,9],"cu_seqlens_k":[0,7,20]}'
+alibi="{\"name\":\"alibi\",$small,\"seqlen_q\":5,\"seqlen_k\":9,\"alibi\":{\"slopes\":[0.25]}}"
+convention() { # CASE KEY=VALUE,... RESULT-IF-KEPT-SILENT
+  judge "--lse $2" --case "$1"
+  expect exits 0
+  expect says_line '^PASS '
+  judge "--lse $(sed 's/,/!,/g;s/$/!/' <<<"$2")" --case "$1"
+  expect exits 1
+  expect says "lse: "
+}
+convention "$square" base=2
+convention "$square" scaled=false
+convention "$square" base=2,scaled=false
+convention "$square" layout=tokens_heads
+convention "$varlen" layout=tokens_heads,base=2
+convention "$varlen" base=2
+convention "$alibi" alibi=column
+convention "$alibi" alibi=column,base=2,scaled=false
+judge "--lse layout=padded,dtype=f64" --case "$varlen" # of another shape: silence would end the child
+expect exits 0
+
+# ---- what it has no word for, or no limit ----
+judge "" -v --case '{"name":"s","dtype":"f32","seqlen_q":6,"softcap":2}'
+expect exits 4
+expect says "exec: it has no softcap"
+judge "" -v --case '{"name":"d","dtype":"f32","seqlen_q":6,"head_dim":80}'
+expect exits 4
+expect says "exec: head_dim 80 is more than 64"
+
+# ---- memory: what it touches and must not ----
+goes_wrong() { # FAULT STATE TEXT [ARGUMENTS-OF-CHILD]
+  judge "--fault $1 ${4:-}" --cases two.json --timeout 60
+  expect exits 1
+  expect says_line "^$2 five  .*$3"
+  expect says_line '^PASS six  '
+}
+goes_wrong wrong FAIL 'o: 1 of 40 bad'
+goes_wrong lazy FAIL 'o: .*40 never written'
+goes_wrong unwritten FAIL '1 never written'
+goes_wrong input INPUT_MODIFIED 'q'
+goes_wrong guard OOB 'back guard of o: 1 byte'
+goes_wrong far OOB 'front guard of o: 1 byte'
+goes_wrong lse_guard OOB 'back guard of lse: 1 byte' '--lse base=2'
+goes_wrong lazy FAIL 'lse: .*5 never written' '--lse base=2'
+goes_wrong refuse FAIL 'refused: not today'
+goes_wrong stateless CRASH 'no "state" out of ok, rejected, error'
+goes_wrong crash CRASH 'the child .*SIGSEGV'
+goes_wrong garbage CRASH 'what is no answer: "computing row 1"'
+judge "--fault hang" --cases two.json --timeout 3
+expect says_line '^HANG five  '
+expect says_line '^PASS six  '
+judge "--fault gap" --case "{\"name\":\"five\",$small,\"seqlen_q\":5,\"strides\":{\"o\":{\"gap\":[0,0,8]}}}"
+expect exits 1
+expect says_line '^OOB five  .*o'
+judge "--say '{\"outputs\":[\"colour\"]}'" --cases two.json
+expect says_line "^CRASH five  .*answer: \"outputs\": \"colour\" is none of o, lse, p_debug, dq"
+
+# ---- a hello that makes no sense ----
+refused() { # TEXT HELLO
+  judge "--hello '$2'" --cases two.json
+  expect exits 2
+  expect complains "$1"
+  expect silent
+}
+refused '"fa_exec" must be 1 or 2' '{"fa_exec":3}'
+refused '"outputs": "colour" is none of o, lse, p_debug, dq, dk, dv, dbias, dbuffers' '{"outputs":["colour"]}'
+refused '"lse.base": "10" is none of e, 2' '{"lse":{"base":"10"}}'
+refused '"limits.head_dim.max" must be an integer' '{"limits":{"head_dim":{"max":"64"}}}'
+refused '"tranport" is an unknown key; there are fa_exec' '{"tranport":"files"}'
+refused '"arithmetic.name": "abacus" is none of ' '{"arithmetic":{"name":"abacus"}}'
+refused '"name" must be a string' '{"name":2}'
+judge "--hello '{\"why_not\":\"there is no device\"}'" --cases two.json
+expect exits 3
+expect complains "there is no device"
+
+# ---- a process that is already running ----
+connected() {
+  run "$verify" run --jobs 1 --no-progress --color never --backend "connect:$work/socket" "$@"
+}
+$child --fault crash --listen "$work/socket" &
+server=$!
+wait_for "" socket
+connected --case "{\"name\":\"six\",$small,\"seqlen_q\":6}"
+expect exits 0
+expect says_line '^PASS six  connect:'
+connected --case "{\"name\":\"five\",$small,\"seqlen_q\":5}"
+expect exits 1
+expect says_line '^CRASH five  .*the other side closed the connection'
+wait $server 2>/dev/null
+connected --cases two.json
+expect exits 2
+expect complains "nobody listens there"
+run "$verify" run --backend connect --cases two.json
+expect exits 2
+expect complains "connect:PATH"
+
+# ---- the Python package ----
+adapter() {
+  run "$verify" run --jobs 1 --no-progress --color never --backend "py:$1" --cases two.json
+}
+FA_PYTHON=$work/no-such-python adapter plain
+expect exits 2
+expect complains "no-such-python; set FA_PYTHON"
+mkdir -p package/fa_verify/adapters
+touch package/fa_verify/__init__.py package/fa_verify/adapters/__init__.py
+cat >package/fa_verify/adapters/__main__.py <<END
+import runpy, sys
+name, *sys.argv[1:] = sys.argv[1:]
+assert name == "plain" and __name__ == "__main__"
+runpy.run_path("$(dirname "$check")/../exec/child2.py", run_name="__main__")
+END
+export PYTHONPATH=$work/package
+adapter "plain"
+expect exits 0
+expect says_line '^PASS five  py:plain'
+adapter "plain,--lse base=2"
+expect exits 0
+adapter "plain --fault wrong"
+expect exits 1
+rm -r package/fa_verify/adapters
+adapter plain
+expect exits 2
+expect complains "lacks the package fa_verify"
+run "$verify" run --backend py --cases two.json
+expect exits 2
+expect complains "py:NAME"
+done_checking
