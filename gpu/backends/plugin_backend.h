@@ -14,10 +14,6 @@ extern const fa_backend fa_backend_connect; /* the same, to a process that is al
 extern const fa_backend fa_backend_py;      /* the same, of the Python package */
 extern const fa_backend fa_backend_mutant;  /* gpu/backends/mutant.h */
 
-/* Converts what a subject says about its arithmetic for the judge. Unknown names become "recorded". */
-struct fa_plugin_arithmetic;
-fa_profile fa_plugin_profile(const struct fa_plugin_arithmetic *a, fa_dtype dtype);
-
 #ifdef __cplusplus
 }
 #endif

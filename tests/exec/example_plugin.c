@@ -8,27 +8,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Changed by test_plugin.sh: number of keys that a causal row wrongly sees, and the version. */
+/* Changed by test_plugin.sh: number of keys that a causal row wrongly sees, what it says about itself, what its
+ * LSE is multiplied by, the table's version and size. */
 #ifndef EXAMPLE_FAULT
 #define EXAMPLE_FAULT 0
+#endif
+#ifndef EXAMPLE_MORE
+#define EXAMPLE_MORE "\"outputs\": [\"o\", \"lse\"]"
+#endif
+#ifndef EXAMPLE_LSE_FACTOR
+#define EXAMPLE_LSE_FACTOR 1
 #endif
 #ifndef EXAMPLE_VERSION
 #define EXAMPLE_VERSION FA_PLUGIN_VERSION
 #endif
+#ifndef EXAMPLE_SIZE
+#define EXAMPLE_SIZE sizeof(fa_plugin)
+#endif
 
-static unsigned supports(void *self, const fa_plugin_problem *p, char *why_not, size_t size) {
+/* What a case asks for and the lists do not have is skipped, so that run need not check it. */
+static const char *hello(void *self) {
   (void)self;
-  const char *why = NULL;
-  if (p->dtype != FA_PLUGIN_F32) why = "it takes f32 only";
-  if (p->variable_length || p->softcap > 0 || p->dropout_p > 0 || p->family[0] != 'f' || p->family[2] != 'a')
-    why = "it is an example and does little";
-  if (why) snprintf(why_not, size, "%s", why);
-  return why ? 0 : FA_PLUGIN_FORWARD; /* no backward: cases are judged without it */
+  return "{\"families\": [\"flash\"], \"dtypes\": [\"f32\"], \"passes\": [\"forward\"],"
+         " \"features\": [\"causal\", \"window\", \"top_left\", \"bottom_right\", \"gqa\", \"head_dim_v\"],"
+         " \"arithmetic\": {\"name\": \"simt-f32\"}, " EXAMPLE_MORE "}";
 }
 
-static void arithmetic(void *self, const fa_plugin_problem *p, fa_plugin_arithmetic *out) {
-  (void)self, (void)p;
-  out->name = "simt-f32";
+/* Only what the lists cannot say. */
+static unsigned supports(void *self, const fa_plugin_problem *p, char *why_not, size_t size) {
+  (void)self;
+  if (p->seqlen_k <= 100000) return FA_PLUGIN_FORWARD;
+  snprintf(why_not, size, "its weights are for 100000 keys");
+  return 0;
 }
 
 /* Element [b, s, h, 0] of q, k, v or o. */
@@ -57,24 +68,25 @@ static void attend(const fa_plugin_problem *p, const fa_plugin_tensors *t, int64
     for (int64_t j = lo; j < hi; ++j) o[c] += weight[j] / sum * row_of(&t->v, b, j, hk)[c];
   }
   const fa_plugin_tensor *lse = &t->lse;
+  if (!lse->data) return; /* not promised */
   float *to = (float *)lse->data + b * lse->stride[0] + h * lse->stride[1] + i * lse->stride[2];
-  *to = lo < hi ? max + logf(sum) : p->empty_lse;
+  *to = lo < hi ? (max + logf(sum)) * (float)(EXAMPLE_LSE_FACTOR) : p->empty_lse;
 }
 
-static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *t, unsigned passes,
-               char *message, size_t size) {
-  (void)self, (void)passes, (void)message, (void)size;
+static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *t, fa_plugin_run *run) {
+  (void)self;
   float *weight = malloc((size_t)(p->seqlen_k + 1) * sizeof *weight);
   for (int64_t b = 0; b < p->batch; ++b)
     for (int64_t h = 0; h < p->heads_q; ++h)
       for (int64_t i = 0; i < p->seqlen_q; ++i) attend(p, t, b, h, i, weight);
   free(weight);
+  snprintf(run->kernel, sizeof run->kernel, "example_rows<%d>", (int)p->head_dim);
   return 0;
 }
 
 const fa_plugin fa_plugin_table = {.version = EXAMPLE_VERSION,
-                                   .size = sizeof(fa_plugin),
+                                   .size = EXAMPLE_SIZE,
                                    .name = "example: attention row by row",
+                                   .hello = hello,
                                    .supports = supports,
-                                   .arithmetic = arithmetic,
                                    .run = run};

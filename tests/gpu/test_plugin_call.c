@@ -1,0 +1,208 @@
+/* What a plugin is handed: everything that the case says, and every tensor of the call in the member that is its
+ * own. */
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
+#include "gpu/backends/plugin_call.h"
+#include "tests/support/check.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint64_t seen; /* of the table's tensors, over all cases */
+
+static fa_case case_of(const char *text) {
+  fa_case c;
+  fa_error err = {""};
+  CHECK_MSG(fa_case_from_text(text, &c, &err) == FA_OK, "%s: %s", text, err.text);
+  return c;
+}
+
+/* The members from q on are tensors, except the two that point to those of buffers. */
+static int64_t tensors_in(const fa_plugin_call_tensors *x) {
+  const fa_plugin_tensors *t = &x->tensors;
+  const fa_plugin_tensor *first[] = {&t->q, &t->o, x->buffer, x->dbuffer};
+  const fa_plugin_tensor *end[] = {&t->full_q_indices + 1, &t->dbias + 1, x->buffer + FA_MAX_CAPTURES,
+                                   x->dbuffer + FA_MAX_CAPTURES};
+  int64_t n = 0;
+  for (int i = 0; i < 4; ++i)
+    for (const fa_plugin_tensor *at = first[i]; at < end[i]; ++at) n += at->data != NULL;
+  return n;
+}
+
+static bool is(const fa_plugin_tensor *x, const fa_tensor *t) {
+  bool same = x->data == t->data && x->rank == t->rank;
+  for (int a = 0; same && a < t->rank; ++a) same = x->shape[a] == t->shape[a] && x->stride[a] == t->stride[a];
+  return same && t->data;
+}
+
+typedef struct made {
+  fa_case c;
+  fa_tensors t;
+  fa_contract contract;
+  fa_exec_tensors list;
+  fa_plugin_call_problem problem;
+  fa_plugin_call_tensors plain;
+} made;
+
+static void make(made *m, const char *text, const fa_contract *contract) {
+  fa_error err = {""};
+  memset(m, 0, sizeof *m);
+  m->c = case_of(text);
+  fa_contract_init(&m->contract);
+  if (contract) m->contract = *contract;
+  const fa_problem *p = &m->c.problem;
+  const unsigned passes = FA_PASS_FORWARD | (p->backward ? FA_PASS_BACKWARD : 0);
+  REQUIRE(fa_case_build(&m->c, &m->t, &err) == FA_OK);
+  REQUIRE(fa_exec_tensors_make(p, &m->t, &m->contract, passes, true, &m->list, &err) == FA_OK);
+  fa_plugin_call_problem_set(&m->problem, p);
+  fa_plugin_call_tensors_set(&m->plain, p, &m->list);
+  CHECK_MSG(tensors_in(&m->plain) == m->list.n, "%s: %d of %d", text, (int)tensors_in(&m->plain), m->list.n);
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (m->t.t[id].data) seen |= UINT64_C(1) << id;
+  char *json = fa_plugin_call_json(p);
+  REQUIRE(json);
+  fa_case again = case_of(json);
+  CHECK_MSG(fa_problem_equal(&again.problem, p), "%s", json);
+  fa_case_free(&again);
+  free(json);
+}
+
+static void drop(made *m) {
+  fa_exec_tensors_free(&m->list);
+  fa_tensors_free(&m->t);
+  fa_case_free(&m->c);
+}
+
+static void test_scores(void) {
+  made m;
+  make(&m,
+       "{\"dtype\":\"bf16\",\"heads_q\":6,\"heads_kv\":3,\"seqlen_q\":8,\"seqlen_k\":9,\"softcap\":4.0,"
+       "\"mask\":"
+       "{\"type\":\"window\",\"left\":3,\"right\":1},\"alibi\":{\"slopes\":\"standard\"},\"dropout\":{\"p\":"
+       "0.25,"
+       "\"seed\":\"7\",\"offset\":\"3\"},\"grad_lse\":true,\"return_softmax\":true,\"deterministic\":true,"
+       "\"splits\":0}",
+       NULL);
+  const fa_plugin_problem *p = &m.problem.problem;
+  const fa_plugin_tensors *t = &m.plain.tensors;
+  CHECK(p->size == sizeof *p && p->dtype == FA_PLUGIN_BF16 && p->backward && strcmp(p->family, "flash") == 0);
+  CHECK(p->heads_q == 6 && p->heads_kv == 3 && p->seqlen_q == 8 && p->seqlen_k == 9 && p->head_dim == 64);
+  CHECK(p->softcap == 4 && strcmp(p->mask, "window") == 0 && p->window_left == 3 && p->window_right == 1);
+  CHECK(p->alibi && !p->bias && p->dropout_p == 0.25 && p->dropout_seed == 7 && p->dropout_offset == 3);
+  CHECK(p->grad_lse && p->return_softmax && p->deterministic && p->empty_lse == INFINITY && !p->cache);
+  CHECK(FA_PLUGIN_HAS(p, cache_batch_idx));
+  fa_plugin_problem older = {.size = offsetof(fa_plugin_problem, dtype)};
+  CHECK(FA_PLUGIN_HAS(&older, family) && !FA_PLUGIN_HAS(&older, dtype));
+  CHECK(is(&t->q, &m.t.t[FA_T_Q]) && is(&t->d_o, &m.t.t[FA_T_DO]) && is(&t->d_lse, &m.t.t[FA_T_DLSE]));
+  CHECK(is(&t->dv, &m.t.t[FA_T_DV]) && is(&t->p_debug, &m.t.t[FA_T_P_DEBUG]) && t->q.dtype == FA_PLUGIN_BF16);
+  CHECK(is(&t->alibi_slopes, &m.t.t[FA_T_ALIBI_SLOPES]) && t->alibi_slopes.dtype == FA_PLUGIN_F32);
+  CHECK(is(&t->lse, &m.t.t[FA_T_LSE]) && !t->bias.data && !t->dbias.data);
+  drop(&m);
+}
+
+static void test_lengths(void) {
+  made m;
+  make(
+      &m,
+      "{\"family\":\"memeff\",\"cu_seqlens_q\":[0,3,8],\"cu_seqlens_k\":[0,4,9],\"seqused_k\":[2,5],\"mask\":"
+      "{\"type\":\"causal\",\"align\":\"top_left\"}}",
+      NULL);
+  const fa_plugin_problem *p = &m.problem.problem;
+  CHECK(p->batch == 2 && p->cu_seqlens_q[1] == 3 && p->cu_seqlens_k[2] == 9 && p->seqused_k[1] == 5);
+  CHECK(!p->leftpad_k && p->align_top_left && p->window_left == -1 && p->window_right == 0);
+  CHECK(m.plain.tensors.q.rank == 3 && is(&m.plain.tensors.cu_seqlens_k, &m.t.t[FA_T_CU_SEQLENS_K]));
+  CHECK(is(&m.plain.tensors.seqused_k, &m.t.t[FA_T_SEQUSED_K]));
+  drop(&m);
+  make(&m, "{\"family\":\"memeff\",\"seqlen_q\":4,\"bias\":{\"shape\":[1,\"h\",\"q\",\"k\"],\"grad\":true}}",
+       NULL);
+  CHECK(m.problem.problem.bias && m.problem.problem.bias_grad && !m.problem.problem.cu_seqlens_q);
+  CHECK(is(&m.plain.tensors.bias, &m.t.t[FA_T_BIAS]) && is(&m.plain.tensors.dbias, &m.t.t[FA_T_DBIAS]));
+  drop(&m);
+}
+
+/* Buffers by their own names with gradients, and lists in both directions. */
+static void test_flex(void) {
+  made m;
+  make(&m,
+       "{\"family\":\"flex\",\"seqlen_q\":300,\"heads_q\":2,\"score_mod\":\"score + "
+       "slope[h]\",\"mask_mod\":\"doc["
+       "q_idx] == "
+       "doc[kv_idx]\",\"buffers\":{\"doc\":{\"shape\":[300],\"dtype\":\"i32\",\"below\":3,\"sorted\":"
+       "true},\"slope\":{\"shape\":[2],\"grad\":true}},\"block_sparse\":{\"from\":\"mask_mod\"}}",
+       NULL);
+  const fa_plugin_problem *p = &m.problem.problem;
+  const fa_plugin_tensors *t = &m.plain.tensors;
+  REQUIRE(p->n_captures == 2);
+  int doc = strcmp(p->captures[0]->name, "doc") != 0;
+  const fa_plugin_capture *d = p->captures[doc], *s = p->captures[1 - doc];
+  CHECK(strcmp(d->name, "doc") == 0 && d->dtype == FA_PLUGIN_I32 && d->shape[0] == 300 && !d->wants_gradient);
+  CHECK(strcmp(s->name, "slope") == 0 && s->rank == 1 && s->shape[0] == 2 && s->wants_gradient);
+  CHECK(is(&t->buffers[doc], &m.t.t[FA_T_BUFFER_0 + doc]) && !t->dbuffers[doc].data);
+  CHECK(is(&t->dbuffers[1 - doc], &m.t.t[FA_T_DBUFFER_0 + 1 - doc]));
+  CHECK(strcmp(p->score_mod, "score + slope[h]") == 0 && p->block_sparse && p->q_block == 128);
+  CHECK(p->empty_lse == -INFINITY);
+  drop(&m);
+  make(
+      &m,
+      "{\"family\":\"flex\",\"seqlen_q\":300,\"seqlen_k\":200,\"mask_mod\":\"kv_idx < 150\",\"block_sparse\":"
+      "{\"density\":0.5,\"seed\":\"1\"}}",
+      NULL);
+  CHECK(is(&t->kv_indices, &m.t.t[FA_T_KV_INDICES]) && t->full_kv_num_blocks.shape[2] == 3);
+  CHECK(t->q_num_blocks.shape[2] == 2 && t->q_indices.shape[3] == 3 && t->full_q_indices.data);
+  drop(&m);
+}
+
+static void test_cache(void) {
+  made m;
+  make(&m,
+       "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_q\":2,\"seqlen_k\":64,\"kvcache\":{\"len\":[5,9],"
+       "\"new\":2,"
+       "\"batch_idx\":[1,0],\"leftpad\":[1,0],\"rotary\":{\"dim\":16,\"interleaved\":true}}}",
+       NULL);
+  const fa_plugin_problem *p = &m.problem.problem;
+  const fa_plugin_tensors *t = &m.plain.tensors;
+  CHECK(p->cache && p->n_new == 2 && p->page_size == 0 && p->cache_seqlens[1] == 9 &&
+        p->cache_batch_idx[0] == 1);
+  CHECK(p->rotary_dim == 16 && p->rotary_interleaved && p->leftpad_k[0] == 1 && !p->backward);
+  CHECK(is(&t->k_new, &m.t.t[FA_T_K_NEW]) && is(&t->rotary_sin, &m.t.t[FA_T_ROTARY_SIN]) && !t->dq.data);
+  CHECK(is(&t->cache_batch_idx, &m.t.t[FA_T_CACHE_BATCH_IDX]) && is(&t->leftpad_k, &m.t.t[FA_T_LEFTPAD_K]));
+  drop(&m);
+  make(&m, "{\"family\":\"kvcache\",\"seqlen_k\":512,\"kvcache\":{\"len\":[300],\"page_size\":256}}", NULL);
+  CHECK(m.problem.problem.page_size == 256 && is(&t->block_table, &m.t.t[FA_T_BLOCK_TABLE]));
+  drop(&m);
+}
+
+/* Outputs that are not promised are not there, and the LSE is in its own layout and type. */
+static void test_contract(void) {
+  made m;
+  fa_contract c;
+  fa_contract_init(&c);
+  c.outputs = ~(UINT64_C(1) << FA_T_DQ);
+  c.lse_layout = FA_LSE_TOKENS_HEADS;
+  c.lse_dtype = FA_F64;
+  make(&m, "{\"seqlen_q\":7,\"heads_q\":3}", &c);
+  const fa_plugin_tensors *t = &m.plain.tensors;
+  CHECK(!t->dq.data && t->dk.data && t->lse.data && t->lse.data != m.t.t[FA_T_LSE].data);
+  CHECK(t->lse.dtype == FA_PLUGIN_F64 && t->lse.rank == 3 && t->lse.shape[1] == 7 && t->lse.shape[2] == 3);
+  drop(&m);
+}
+
+/* Every tensor that a call may have has been handed over somewhere above. */
+static void test_all_seen(void) {
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    const bool one_of_many =
+        (id > FA_T_BUFFER_0 + 1 && id <= FA_T_BUFFER_7) || (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_7);
+    const bool in_calls = id != FA_T_DROPOUT_KEEP && !one_of_many;
+    CHECK_MSG((seen >> id & 1) == in_calls || one_of_many, "%s", fa_tensor_id_name((fa_tensor_id)id));
+  }
+}
+
+int main(void) {
+  test_scores();
+  test_lengths();
+  test_flex();
+  test_cache();
+  test_contract();
+  test_all_seen();
+  return check_done();
+}
