@@ -139,6 +139,7 @@ static cJSON *case_to_json(const fa_result *r) {
   if (r->malformed) cJSON_AddBoolToObject(o, "malformed", true);
   if (r->backward_left_out) cJSON_AddBoolToObject(o, "backward_left_out", true);
   add_tensors(o, "not_delivered", r->not_delivered);
+  if (r->draw) add_count(o, "draw", r->draw);
   fa_report_add_waiver(o, r);
   return o;
 }

@@ -50,6 +50,8 @@ typedef struct fa_result {
   double seconds, seconds_subject, seconds_reference;
   double worst_ratio;
   uint64_t schedule_seed;
+  int64_t
+      draw; /* of a random case: which draw, after 0 those that the backend supports (fuzz/generate/within.h) */
   int n_verdicts;
   fa_verdict verdict[FA_T_COUNT];
   bool end_to_end[FA_T_COUNT]; /* gradient verdict i was judged from the reference's forward, not the

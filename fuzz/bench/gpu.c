@@ -135,7 +135,7 @@ int fa_bench_gpu(const fa_cli *cli, const char *backend) {
   regex_t filter;
   bool has_filter = false;
   cJSON *rows = cJSON_CreateArray();
-  fa_status status = fa_cli_load_cases(cli, &list, &err);
+  fa_status status = fa_cli_load_cases(cli, &list, NULL, &err);
   if (status == FA_OK) status = fa_filter_compile(cli, &filter, &has_filter, &err);
   if (status == FA_OK && cli->report) status = fa_file_check_writable(cli->report, &err);
   if (status == FA_OK) status = fa_choose_backend(cli->backends, backend, &choice, &err);

@@ -11,12 +11,23 @@
 #include <string.h>
 #include <time.h>
 
-fa_status fa_source_get(const fa_source *s, int64_t index, fa_case *out, fa_error *err) {
+bool fa_source_origin(const fa_source *s, int64_t index, fa_case_origin *out) {
+  const int64_t at = s->laws.n ? index / s->laws.n : index;
+  if (s->list)
+    *out = s->origin ? s->origin[at] : (fa_case_origin){NULL, 0, 0};
+  else
+    *out = (fa_case_origin){s->profile, s->seed, at};
+  return out->profile != NULL;
+}
+
+fa_status fa_source_get(const fa_source *s, int64_t index, int64_t draw, fa_case *out, fa_error *err) {
   const int n_laws = s->laws.n;
   const int64_t at = n_laws ? index / n_laws : index;
+  fa_case_origin origin;
   fa_status status;
-  if (!s->list)
-    status = fa_generate(s->profile, s->seed, at, out, err);
+  const bool drawn = fa_source_origin(s, index, &origin);
+  if (!s->list || (drawn && draw > 0))
+    status = fa_generate_draw(origin.profile, origin.seed, origin.index, draw, out, err);
   else if ((status = fa_case_copy(out, &s->list->v[at])) != FA_OK)
     fa_fail(err, status, "out of memory");
   if (status != FA_OK || n_laws == 0) return status;
@@ -73,7 +84,10 @@ void fa_session_free(fa_session *s) {
     if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
   }
   fa_process_slots_free(&s->preparing_slots);
+  fa_session_draw_end(s);
   free(s->item);
+  free(s->coverage);
+  free(s->kept_draw);
   cJSON_Delete(s->run);
   fa_resume_free(&s->resume);
   fa_waivers_free(s->waivers);
@@ -86,7 +100,31 @@ fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, ui
     if (!bigger) return FA_ERR_MEMORY;
     s->item = bigger;
   }
-  s->item[s->n_items++] = (fa_item){case_index, backend, schedule_seed};
+  s->item[s->n_items++] = (fa_item){case_index, backend, schedule_seed, s->draws ? FA_DRAW_LATER : 0};
+  return FA_OK;
+}
+
+fa_status fa_session_open_backend(fa_session *s, int backend, fa_error *err) {
+  if (s->opened[backend]) return FA_OK;
+  const fa_choice *choice = &s->choice[backend];
+  const fa_status status = choice->backend->open(choice->arg, &s->self[backend], err);
+  s->opened[backend] = status == FA_OK;
+  return status;
+}
+
+/* Keeps the items whose case's name matches. */
+static fa_status apply_filter(fa_session *s, const regex_t *filter, fa_error *err) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < s->n_items; ++i) {
+    const fa_item item = s->item[i];
+    fa_case c;
+    const fa_status status =
+        fa_source_get(&s->source, item.case_index, item.draw > 0 ? item.draw : 0, &c, err);
+    if (status != FA_OK) return status;
+    if (regexec(filter, c.name, 0, NULL, 0) == 0) s->item[n++] = item;
+    fa_case_free(&c);
+  }
+  s->n_items = n;
   return FA_OK;
 }
 
@@ -94,20 +132,14 @@ fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err) {
   regex_t filter;
   bool has_filter;
   fa_status status = fa_filter_compile(s->cli, &filter, &has_filter, err);
-  for (int b = 0; status == FA_OK && b < s->n_choices; ++b) {
-    for (int64_t i = s->shard.index; status == FA_OK && i < n; i += s->shard.total) {
-      bool wanted = true;
-      if (has_filter) {
-        fa_case c;
-        status = fa_source_get(&s->source, i, &c, err);
-        if (status != FA_OK) break;
-        wanted = regexec(&filter, c.name, 0, NULL, 0) == 0;
-        fa_case_free(&c);
-      }
-      if (wanted) status = fa_session_add_item(s, i, b, s->cli->schedule_seed);
-      if (status == FA_ERR_MEMORY) fa_fail(err, status, "out of memory");
-    }
-  }
+  if (status == FA_OK) status = fa_session_draw_begin(s, err);
+  for (int b = 0; status == FA_OK && b < s->n_choices; ++b)
+    for (int64_t i = s->shard.index; status == FA_OK && i < n; i += s->shard.total)
+      status = fa_session_add_item(s, i, b, s->cli->schedule_seed);
+  if (status == FA_ERR_MEMORY) fa_fail(err, status, "out of memory");
+  /* A filter needs the names, and --emit the cases, before anything runs. */
+  if (status == FA_OK && (has_filter || s->cli->emit)) status = fa_session_draw_ahead(s, err);
+  if (status == FA_OK && has_filter) status = apply_filter(s, &filter, err);
   if (has_filter) regfree(&filter);
   return status;
 }

@@ -5,7 +5,10 @@
 #include "fuzz/campaign/journal.h"
 #include "fuzz/campaign/resume.h"
 #include "fuzz/campaign/waivers.h"
+#include "fuzz/coverage/table.h"
+#include "fuzz/generate/within.h"
 #include "fuzz/one/preparing.h"
+#include "fuzz/options/cases_select.h"
 #include "fuzz/options/choose_backend.h"
 #include "fuzz/options/command.h"
 #include "fuzz/options/laws_select.h"
@@ -16,14 +19,17 @@
 
 /* Where cases come from: a list, or the generator, which makes case i on demand. */
 typedef struct fa_source {
-  const fa_case_list *list; /* NULL: generated */
+  const fa_case_list *list;     /* NULL: generated */
+  const fa_case_origin *origin; /* of the list's cases; NULL: none of them was drawn */
   const char *profile;
   uint64_t seed;
   fa_law_selection laws; /* not empty: every case once under each law, with consecutive numbers */
 } fa_source;
 
-/* Gets case number index; the caller owns the copy. */
-fa_status fa_source_get(const fa_source *s, int64_t index, fa_case *out, fa_error *err);
+/* Gets case number index; the caller owns the copy. draw: which draw of a random case; 0 = its first. */
+fa_status fa_source_get(const fa_source *s, int64_t index, int64_t draw, fa_case *out, fa_error *err);
+/* Where case number index was drawn; false: it is not a random case. */
+bool fa_source_origin(const fa_source *s, int64_t index, fa_case_origin *out);
 /* Number of items for n_cases cases. */
 int64_t fa_source_count(const fa_source *s, int64_t n_cases);
 
@@ -31,7 +37,20 @@ typedef struct fa_item {
   int64_t case_index;
   int backend; /* into choice[] */
   uint64_t schedule_seed;
+  int64_t draw; /* of a random case; FA_DRAW_LATER: the worker chooses it */
 } fa_item;
+#define FA_DRAW_LATER ((int64_t)-1)
+
+/* Written by a worker for its parent: which case an item is, should the worker die of it. */
+typedef struct fa_drawn {
+  int64_t item, draw;
+} fa_drawn;
+
+/* An opened backend, as fa_drawing asks it. */
+typedef struct fa_subject {
+  const fa_backend *backend;
+  void *self;
+} fa_subject;
 
 typedef struct fa_session {
   const fa_cli *cli;
@@ -45,6 +64,10 @@ typedef struct fa_session {
   int n_threads;               /* of each worker */
   void *self[FA_MAX_BACKENDS]; /* in a worker: the opened backends */
   bool opened[FA_MAX_BACKENDS];
+  fa_subject subject[FA_MAX_BACKENDS]; /* the same for drawing */
+  fa_drawing drawing[FA_MAX_BACKENDS]; /* in a worker */
+  bool draws;                          /* random cases that a backend cannot run are drawn again */
+  fa_drawn *drawn; /* shared with the workers: item i at i % FA_POOL_MAX_PENDING; NULL = none */
   fa_preparing preparing[FA_MAX_BACKENDS]; /* while opened for the first time */
   fa_process_slots preparing_slots;        /* of the workers */
   fa_report report;
@@ -54,6 +77,9 @@ typedef struct fa_session {
   fa_waivers *waivers;
   double started; /* on the clock of fa_seconds_now, moved back by earlier processes' time */
   bool dump_failed;
+  fa_coverage *coverage; /* owned; NULL: nobody wants it */
+  int64_t *kept_draw;    /* owned: of every item of an endless run whose cases are to be written */
+  int64_t n_kept;
   fa_line_style style;
   fa_progress progress;
   bool give_up; /* --fail-fast found a failure: start nothing new */
@@ -69,8 +95,29 @@ void fa_session_free(fa_session *s);
 fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err);
 fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, uint64_t schedule_seed);
 
+/* Opens a backend in this process, unless it is open. */
+fa_status fa_session_open_backend(fa_session *s, int backend, fa_error *err);
+
+/* ---- drawing inside what the backends support ---- */
+
+/* Before items are selected. Nothing is drawn again with --as-drawn, or if no case was drawn. */
+fa_status fa_session_draw_begin(fa_session *s, fa_error *err);
+void fa_session_draw_end(fa_session *s);
+/* Chooses the draws of all selected items, in a process of its own because backends do not survive the fork of the
+ * workers. If it dies, the draws that it has not chosen are left to the workers. */
+fa_status fa_session_draw_ahead(fa_session *s, fa_error *err);
+/* In a worker: the draw of an item, whose backend is open. */
+fa_status fa_session_draw(fa_session *s, int64_t number, fa_item item, int64_t *draw, fa_error *err);
+/* In the parent: the draw that a dead worker had chosen; 0 if it had not come so far. */
+int64_t fa_session_drawn_last(const fa_session *s, int64_t number);
+/* Notes a finished item: what was drawn, and its features for --coverage. In the order of items. */
+fa_status fa_session_note(fa_session *s, int64_t number, const fa_result *r, fa_error *err);
+fa_status fa_session_keep_draw(fa_session *s, int64_t draw, fa_error *err); /* its part for --emit */
+/* --emit: writes this process's cases as a case file; of an endless run those that are done. */
+fa_status fa_session_emit(const fa_session *s, const char *path, fa_error *err);
+
 /* --coverage: the table of features of the items, printed and added to the report. */
-fa_status fa_session_cover(fa_session *s, fa_error *err);
+void fa_session_cover(fa_session *s);
 
 /* Runs the items, prints the lines and the summary, writes the report; returns the exit code. With --resume,
  * items whose results are in the journal are not run again. */

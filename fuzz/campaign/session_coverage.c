@@ -16,26 +16,28 @@ static void add_to_report(const fa_coverage *v, cJSON *root) {
   }
 }
 
-fa_status fa_session_cover(fa_session *s, fa_error *err) {
-  if (!s->cli->coverage) return FA_OK;
-  fa_coverage *v = calloc(1, sizeof *v);
-  if (!v) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  const int64_t n = s->item ? s->n_items : s->next_item;
-  fa_status status = FA_OK;
-  for (int64_t i = 0; status == FA_OK && i < n; ++i) {
-    int64_t index = s->item ? s->item[i].case_index : s->shard.index + i / s->n_choices * s->shard.total;
-    const bool again = s->item ? s->item[i].backend != 0 : i % s->n_choices != 0; /* on the next backend */
-    if (again || (s->source.laws.n && index % s->source.laws.n != 0)) continue;
-    fa_case c;
-    status = fa_source_get(&s->source, index, &c, err);
-    if (status != FA_OK) break;
-    fa_coverage_add(v, &c);
-    fa_case_free(&c);
-  }
-  if (status == FA_OK) {
-    fa_coverage_print(stdout, v);
-    if (s->report.root) add_to_report(v, s->report.root);
-  }
-  free(v);
+static fa_status cover(fa_session *s, int64_t index, int64_t draw, fa_error *err) {
+  fa_case c;
+  if (!s->coverage) s->coverage = calloc(1, sizeof *s->coverage);
+  if (!s->coverage) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  const fa_status status = fa_source_get(&s->source, index, draw, &c, err);
+  if (status != FA_OK) return status;
+  fa_coverage_add(s->coverage, &c);
+  fa_case_free(&c);
+  return FA_OK;
+}
+
+/* The other backends' and the other laws' items have the same cases. */
+fa_status fa_session_note(fa_session *s, int64_t number, const fa_result *r, fa_error *err) {
+  const fa_item item = fa_session_item(s, number);
+  fa_status status = fa_session_keep_draw(s, r->draw, err);
+  const bool again = item.backend != 0 || (s->source.laws.n && item.case_index % s->source.laws.n != 0);
+  if (status == FA_OK && s->cli->coverage && !again) status = cover(s, item.case_index, r->draw, err);
   return status;
+}
+
+void fa_session_cover(fa_session *s) {
+  if (!s->coverage) return;
+  fa_coverage_print(stdout, s->coverage);
+  if (s->report.root) add_to_report(s->coverage, s->report.root);
 }

@@ -24,7 +24,7 @@ static bool hash_items(const fa_session *s, char hex[65]) {
     free(line);
   }
   for (int64_t i = 0; i < s->n_items; ++i) {
-    int64_t fields[3] = {s->item[i].case_index, s->item[i].backend, (int64_t)s->item[i].schedule_seed};
+    const int64_t fields[3] = {s->item[i].case_index, s->item[i].backend, (int64_t)s->item[i].schedule_seed};
     fa_sha256_add(&sha, fields, sizeof fields);
   }
   fa_sha256_hex(&sha, hex);
@@ -68,6 +68,7 @@ static cJSON *identity_of(const fa_session *s) {
     cJSON_AddNumberToObject(o, "count", (double)s->cli->count);
     cJSON_AddNumberToObject(o, "seconds", s->cli->seconds);
   }
+  if (s->draws) cJSON_AddBoolToObject(o, "draws", true);
   cJSON_AddStringToObject(o, "shard", shard);
   cJSON_AddStringToObject(o, "filter", s->cli->filter ? s->cli->filter : "");
   cJSON *laws = s->source.laws.n ? cJSON_AddArrayToObject(o, "laws") : NULL;
@@ -195,7 +196,7 @@ void fa_session_judge_waivers(fa_session *s, int64_t number, fa_result *r) {
   fa_case c;
   r->waived = false;
   r->waiver[0] = 0;
-  if (!s->waivers || fa_source_get(&s->source, item.case_index, &c, NULL) != FA_OK) return;
+  if (!s->waivers || fa_source_get(&s->source, item.case_index, r->draw, &c, NULL) != FA_OK) return;
   fa_waivers_apply(s->waivers, &c.problem, s->choice[item.backend].info.device, r);
   fa_case_free(&c);
 }
@@ -209,10 +210,11 @@ fa_status fa_session_add_resumed(fa_session *s, int64_t item, fa_error *err) {
     status = fa_report_line_parse(at->text, &line, err);
     if (status != FA_OK) break;
     fa_session_judge_waivers(s, line.item, line.brief);
+    status = fa_session_note(s, line.item, line.brief, err);
     bool failed = fa_state_is_failure(line.brief->state) && !line.brief->waived;
     if (s->cli->fail_fast && failed) s->give_up = true;
     fa_progress_note(&s->progress, line.brief);
-    status = fa_report_add_line(&s->report, &line, err);
+    if (status == FA_OK) status = fa_report_add_line(&s->report, &line, err);
     fa_report_line_free(&line);
   }
   return status;

@@ -15,7 +15,7 @@
 fa_item fa_session_item(const fa_session *s, int64_t i) {
   if (s->item) return s->item[i];
   return (fa_item){s->shard.index + i / s->n_choices * s->shard.total, (int)(i % s->n_choices),
-                   s->cli->schedule_seed};
+                   s->cli->schedule_seed, s->draws ? FA_DRAW_LATER : 0};
 }
 
 /* ---- callbacks of the pool ---- */
@@ -65,40 +65,44 @@ static double preparing_patience(const fa_session *s) {
   return half > 0 && half < 30 ? half : 30;
 }
 
-static void run_item(void *ctx, int64_t number, fa_result *out) {
-  fa_session *s = ctx;
-  fa_item item = fa_session_item(s, number);
+static bool is_random(const fa_session *s, fa_item item) {
+  fa_case_origin unused;
+  return fa_source_origin(&s->source, item.case_index, &unused);
+}
+
+static void run_case(fa_session *s, fa_item item, const fa_case *c, fa_result *out) {
   const fa_choice *choice = &s->choice[item.backend];
   fa_error err = {""};
+  fa_run_config config = {.backend = choice->backend,
+                          .backend_self = s->self[item.backend],
+                          .preparing = &s->preparing[item.backend],
+                          .n_threads = s->n_threads,
+                          .schedule_seed = item.schedule_seed,
+                          .end_to_end = s->cli->end_to_end,
+                          .keep_dir = s->cli->keep};
+  fa_preparing_begin(config.preparing, choice->backend, config.backend_self, &s->preparing_slots,
+                     preparing_patience(s));
+  if (fa_run_case(c, &config, out, &err) != FA_OK) set_error(out, &err);
+  if (is_random(s, item)) skip_if_vacuous(out);
+}
+
+static void run_item(void *ctx, int64_t number, fa_result *out) {
+  fa_session *s = ctx;
+  const fa_item item = fa_session_item(s, number);
+  fa_error err = {""};
   fa_case c;
-  if (fa_source_get(&s->source, item.case_index, &c, &err) != FA_OK) {
+  fa_status opened = fa_session_open_backend(s, item.backend, &err);
+  if (opened == FA_OK) opened = fa_session_draw(s, number, item, &out->draw, &err);
+  if (opened != FA_OK) set_error(out, &err);
+  if (fa_source_get(&s->source, item.case_index, out->draw, &c, &err) != FA_OK) {
     set_error(out, &err);
   } else {
-    if (!s->opened[item.backend]) {
-      if (choice->backend->open(choice->arg, &s->self[item.backend], &err) == FA_OK) {
-        s->opened[item.backend] = true;
-        fa_preparing_begin(&s->preparing[item.backend], choice->backend, s->self[item.backend],
-                           &s->preparing_slots, preparing_patience(s));
-      }
-    }
-    if (s->opened[item.backend]) {
-      fa_run_config config = {.backend = choice->backend,
-                              .backend_self = s->self[item.backend],
-                              .preparing = &s->preparing[item.backend],
-                              .n_threads = s->n_threads,
-                              .schedule_seed = item.schedule_seed,
-                              .end_to_end = s->cli->end_to_end,
-                              .keep_dir = s->cli->keep};
-      if (fa_run_case(&c, &config, out, &err) != FA_OK) set_error(out, &err);
-      if (!s->source.list) skip_if_vacuous(out);
-    } else {
-      set_error(out, &err);
-    }
+    if (opened == FA_OK) run_case(s, item, &c, out);
     set_case(out, &c, item.case_index);
     fa_case_free(&c);
   }
   out->schedule_seed = item.schedule_seed;
-  snprintf(out->backend, sizeof out->backend, "%s", choice->spec);
+  snprintf(out->backend, sizeof out->backend, "%s", s->choice[item.backend].spec);
 }
 
 static bool backends_are_spent(void *ctx) {
@@ -117,7 +121,8 @@ static void identify_item(void *ctx, int64_t number, fa_result *out) {
   fa_case c;
   out->schedule_seed = item.schedule_seed;
   snprintf(out->backend, sizeof out->backend, "%s", s->choice[item.backend].spec);
-  if (fa_source_get(&s->source, item.case_index, &c, &err) != FA_OK) return;
+  out->draw = item.draw == FA_DRAW_LATER ? fa_session_drawn_last(s, number) : item.draw;
+  if (fa_source_get(&s->source, item.case_index, out->draw, &c, &err) != FA_OK) return;
   set_case(out, &c, item.case_index);
   fa_case_free(&c);
 }
@@ -141,6 +146,7 @@ static bool item_done(void *ctx, int64_t number, fa_result *r) {
   fa_line_print(stdout, r, &s->style);
   fflush(stdout);
   fa_status status = fa_session_add_resumed(s, number, &err);
+  if (status == FA_OK) status = fa_session_note(s, number, r, &err);
   if (s->cli->report || (s->cli->shrink && fa_state_is_failure(r->state))) {
     if (status == FA_OK) status = fa_report_add(&s->report, r, &err);
   } else {
@@ -224,7 +230,7 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
   }
   if (s->cli->shrink && status == FA_OK && !interrupted)
     status = fa_shrink_failures(s->cli, s->choice, s->n_choices, &s->report, &interrupted, err);
-  if (status == FA_OK) status = fa_session_cover(s, err);
+  if (status == FA_OK) fa_session_cover(s);
   int code = fa_report_finish(&s->report, s->cli, &s->style, fa_seconds_now() - s->started, interrupted);
   if (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED) code = verdict;
   if (s->dump_failed) {

@@ -1,6 +1,4 @@
 /* run and random: many cases through one session. */
-#include "cases/codec/file.h"
-#include "cases/codec/json.h"
 #include "fuzz/campaign/session.h"
 #include "fuzz/cli/commands.h"
 #include "fuzz/generate/draw.h"
@@ -13,21 +11,23 @@
 int fa_command_run(const fa_cli *cli) {
   fa_error err = {""};
   fa_case_list list = {0};
+  fa_case_origin *origins = NULL;
   if (cli->words.n)
     return fa_cli_usage_error("run: what is %s? cases are named with --cases", cli->words.v[0]);
   if (cli->cases.n == 0 && cli->case_text.n == 0)
     return fa_cli_usage_error("run: --cases FILE... or --case JSON is needed");
-  fa_status status = fa_cli_load_cases(cli, &list, &err);
+  fa_status status = fa_cli_load_cases(cli, &list, &origins, &err);
   fa_session *s = malloc(sizeof *s);
   if (status == FA_OK && !s) status = fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   if (status != FA_OK) {
     fa_case_list_free(&list);
+    free(origins);
     free(s);
     return fa_cli_fail(status, &err);
   }
   int code = fa_session_open(s, cli);
   if (code == 0) {
-    s->source = (fa_source){.list = &list};
+    s->source = (fa_source){.list = &list, .origin = origins};
     status = fa_law_select(cli, &s->source.laws, &err);
     if (status == FA_OK) status = fa_session_select(s, fa_source_count(&s->source, list.n), &err);
     code = status == FA_OK ? fa_session_run(s) : fa_cli_fail(status, &err);
@@ -35,25 +35,8 @@ int fa_command_run(const fa_cli *cli) {
   fa_session_free(s);
   free(s);
   fa_case_list_free(&list);
+  free(origins);
   return code;
-}
-
-/* Writes this process's cases as a case file. */
-static fa_status emit_cases(const fa_session *s, const char *path, fa_error *err) {
-  fa_case_list list = {0};
-  fa_status status = FA_OK;
-  int64_t n = s->item ? s->n_items : s->next_item;
-  for (int64_t i = 0; status == FA_OK && i < n; ++i) {
-    int64_t index = s->item ? s->item[i].case_index : s->shard.index + i / s->n_choices * s->shard.total;
-    bool again = s->item ? s->item[i].backend != 0 : i % s->n_choices != 0; /* the same on the next backend */
-    if (again) continue;
-    fa_case c;
-    status = fa_source_get(&s->source, index, &c, err);
-    if (status == FA_OK) status = fa_case_list_push(&list, &c);
-  }
-  if (status == FA_OK) status = fa_case_file_save(path, list.v, list.n, err);
-  fa_case_list_free(&list);
-  return status;
 }
 
 static int check_random(const fa_cli *cli) {
@@ -85,12 +68,13 @@ int fa_command_random(const fa_cli *cli) {
     status = fa_law_select(cli, &s->source.laws, &err);
     if (status == FA_OK && cli->count)
       status = fa_session_select(s, fa_source_count(&s->source, cli->count), &err);
-    else
-      s->deadline = fa_seconds_now() + cli->seconds;
+    else if (status == FA_OK)
+      status = fa_session_draw_begin(s, &err);
+    if (!cli->count) s->deadline = fa_seconds_now() + cli->seconds;
     bool first = cli->count && cli->emit; /* then a case that kills the program is already written */
-    if (status == FA_OK && first) status = emit_cases(s, cli->emit, &err);
+    if (status == FA_OK && first) status = fa_session_emit(s, cli->emit, &err);
     code = status == FA_OK ? fa_session_run(s) : fa_cli_fail(status, &err);
-    if (status == FA_OK && cli->emit && !first && (status = emit_cases(s, cli->emit, &err)) != FA_OK)
+    if (status == FA_OK && cli->emit && !first && (status = fa_session_emit(s, cli->emit, &err)) != FA_OK)
       code = fa_cli_fail(status, &err);
   }
   fa_session_free(s);

@@ -99,7 +99,7 @@ static fa_status find_targets(command *x, fa_error *err) {
   fa_case_list list = {0};
   fa_status status = FA_OK;
   for (int i = 0; status == FA_OK && i < cli->words.n; ++i) status = add_word(x, cli->words.v[i], err);
-  if (status == FA_OK) status = fa_cli_load_cases(cli, &list, err);
+  if (status == FA_OK) status = fa_cli_load_cases(cli, &list, NULL, err);
   if (status == FA_OK) status = add_cases(x, &list, "--case", -1, err);
   fa_case_list_free(&list);
   for (int64_t i = 0; i < x->n; ++i)

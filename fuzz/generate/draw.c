@@ -126,7 +126,7 @@ static uint64_t name_key(const char *name) {
   return h;
 }
 
-static int find_profile(const char *name) {
+int fa_generate_profile_find(const char *name) {
   for (int k = 0; k < N_PROFILES; ++k)
     if (strcmp(fa_generate_profiles[k].name, name) == 0) return k;
   return -1;
@@ -150,20 +150,41 @@ static const fa_gen_rules *effective_rules(int profile, uint64_t key) {
   return &rules[k == P_LONG ? P_EVERYTHING : k];
 }
 
-fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case *out, fa_error *err) {
-  int k = find_profile(profile);
+static fa_status gen_problem(fa_gen *g) {
+  fa_status status = fa_gen_shape(g);
+  fa_gen_tame_lengths(g);
+  if (status == FA_OK) status = fa_gen_features(g);
+  fa_gen_tame_outputs(g);
+  if (status == FA_OK) status = fa_problem_complete(&g->c->problem);
+  return status == FA_OK ? fa_gen_expressions(g) : status;
+}
+
+/* The first draw's key is the case's own, so that seeds keep their meaning where the first draw will do. */
+static uint64_t draw_key(const char *profile, uint64_t seed, int64_t index, int64_t draw) {
+  const uint64_t key = fa_rng_u64(seed, name_key(profile), (uint64_t)index);
+  return draw == 0 ? key : fa_rng_u64(key, name_key("draw"), (uint64_t)draw);
+}
+
+fa_status fa_generate_draw(const char *profile, uint64_t seed, int64_t index, int64_t draw, fa_case *out,
+                           fa_error *err) {
+  int k = fa_generate_profile_find(profile);
   if (k < 0) return unknown_profile(profile, err);
-  if (index < 0)
-    return fa_fail(err, FA_ERR_INPUT, "random case %lld: the index is negative", (long long)index);
+  if (index < 0 || draw < 0)
+    return fa_fail(err, FA_ERR_INPUT, "random case %lld.%lld: the number is negative", (long long)index,
+                   (long long)draw);
   fa_status status = fa_case_init(out);
   if (status != FA_OK) return fa_fail(err, status, "out of memory");
-  fa_gen g = {.key = fa_rng_u64(seed, name_key(profile), (uint64_t)index), .c = out};
+  fa_gen g = {.key = draw_key(profile, seed, index, draw), .c = out};
+  if (draw >= FA_GEN_WILD_DRAWS) g.tame = (fa_gen_tame)(draw % FA_GEN_N_TAME);
   g.rules = effective_rules(k, g.key);
-  char name[128];
-  snprintf(name, sizeof name, "%s-%llu-%lld", profile, (unsigned long long)seed, (long long)index);
-  if ((status = fa_case_set_name(out, name)) != FA_OK || (status = fa_gen_shape(&g)) != FA_OK ||
-      (status = fa_gen_features(&g)) != FA_OK || (status = fa_problem_complete(&out->problem)) != FA_OK ||
-      (status = fa_gen_expressions(&g)) != FA_OK) {
+  const fa_gen_rules tamed = fa_gen_tame_rules(g.rules);
+  if (g.tame) g.rules = &tamed;
+  char name[128], again[24] = "";
+  if (draw > 0) snprintf(again, sizeof again, ".%lld", (long long)draw);
+  snprintf(name, sizeof name, "%s-%llu-%lld%s", profile, (unsigned long long)seed, (long long)index, again);
+  status = fa_case_set_name(out, name);
+  if (status == FA_OK) status = gen_problem(&g);
+  if (status != FA_OK) {
     fa_case_free(out);
     return fa_fail(err, status, "out of memory");
   }
@@ -177,6 +198,10 @@ fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case
     FA_ASSERT(!"the generated case is valid");
   }
   return FA_OK;
+}
+
+fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case *out, fa_error *err) {
+  return fa_generate_draw(profile, seed, index, 0, out, err);
 }
 
 static void drop_array(fa_int32_array *a) {

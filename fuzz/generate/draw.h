@@ -17,6 +17,15 @@ extern const fa_generate_profile fa_generate_profiles[];
  * valid. */
 fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case *out, fa_error *err);
 
+/* The draw-th case of that number: 0 is fa_generate's, the others are as different from it as the cases of other
+ * numbers, and are named "causal-7-559.3". Late ones, which only subjects that take little come to, have fewer
+ * features, and lengths of whole tiles. */
+fa_status fa_generate_draw(const char *profile, uint64_t seed, int64_t index, int64_t draw, fa_case *out,
+                           fa_error *err);
+
+/* The place of a profile's name in the table; -1: there is none. */
+int fa_generate_profile_find(const char *name);
+
 /* Turns a flash case into one of family flex or kvcache. Features that the family lacks are removed, and
  * those that flash lacks are drawn from the seed: expressions and block lists, or pages, new keys, rotation
  * and lengths. */

@@ -20,10 +20,21 @@ typedef struct fa_gen_rules {
   int dims;       /* head dim is then 64, or with 2 also 128 */
 } fa_gen_rules;
 
+/* How much of a profile's variety a case has. Draws after the first FA_GEN_WILD_DRAWS take turns. */
+typedef enum fa_gen_tame {
+  FA_GEN_WILD,         /* all of it */
+  FA_GEN_TAME_RULES,   /* rare features are rarer, outputs are the usual ones */
+  FA_GEN_TAME_LENGTHS, /* and lengths are whole tiles */
+  FA_GEN_TAME_SQUARE,  /* and there are as many queries as keys */
+  FA_GEN_N_TAME
+} fa_gen_tame;
+#define FA_GEN_WILD_DRAWS 32
+
 typedef struct fa_gen {
   const fa_gen_rules *rules;
   uint64_t key; /* of this case: computed from profile, seed and index */
   fa_case *c;
+  fa_gen_tame tame;
   int64_t budget; /* pairs (Sq * Sk summed over sequences) that one query head may have */
 } fa_gen;
 
@@ -45,7 +56,8 @@ typedef enum fa_gen_stream {
   FA_GEN_MEMORY,
   FA_GEN_EXPRESSIONS,
   FA_GEN_PAGES,
-  FA_GEN_MIXED
+  FA_GEN_MIXED,
+  FA_GEN_TAME
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {
@@ -64,6 +76,11 @@ fa_status fa_gen_features(fa_gen *g);
 /* ---- fuzz/generate/sparse.c: KV cache, block-sparse lists ---- */
 fa_status fa_gen_cache(fa_gen *g);
 fa_status fa_gen_blocks(fa_gen *g);
+
+/* ---- fuzz/generate/tame.c. They do nothing to a wild case. ---- */
+fa_gen_rules fa_gen_tame_rules(const fa_gen_rules *rules);
+void fa_gen_tame_lengths(fa_gen *g); /* after fa_gen_shape */
+void fa_gen_tame_outputs(fa_gen *g); /* after fa_gen_features */
 
 /* ---- fuzz/generate/expr.c: score_mod, mask_mod. After fa_problem_complete, because they use the lengths.
  * ---- */

@@ -64,6 +64,8 @@ static const struct option {
     {"seconds", 0, SECONDS, "T", RANDOM | SHRINK, FIELD(seconds), "go on for so long instead"},
     {"seed", 0, U64, "S", RANDOM, FIELD(seed), "64 bits (default 1); same seed, same cases"},
     {"profile", 0, STRING, "NAME", RANDOM, FIELD(profile), "kind of cases: list profiles"},
+    {"as-drawn", 0, FLAG, NULL, RUN | RANDOM, FIELD(as_drawn),
+     "skip random cases that the backend cannot run; else they are drawn again"},
     {"laws", 0, FLAG, NULL, RUN | RANDOM, FIELD(laws), "judge by laws between runs, not by the reference"},
     {"law", 0, WORD, "NAME", RUN | RANDOM, FIELD(law), "only this law; repeatable"},
     {"coverage", 0, FLAG, NULL, RUN | RANDOM, FIELD(coverage),

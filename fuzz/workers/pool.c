@@ -25,15 +25,13 @@ typedef struct pending {
  * item is restarted, up to this many times. */
 #define MAX_KILLS 3
 
-/* Results wait for their turn. This limits how far fast workers may run ahead of a slow case: some minutes on
- * a GPU, so that a hanging case costs no other worker's time. */
-#define MAX_PENDING 65536
+/* Of the results that wait for their turn, as FA_POOL_MAX_PENDING. */
 #define MAX_WAITING_BYTES ((size_t)512 << 20)
 
 struct fa_pool {
   const fa_pool_config *c;
   fa_worker *w;
-  pending queue[MAX_PENDING]; /* ring: slot s at s % MAX_PENDING */
+  pending queue[FA_POOL_MAX_PENDING]; /* ring: slot s at s % FA_POOL_MAX_PENDING */
   int64_t n_given, n_passed_on;
   size_t waiting_bytes; /* of the results in the queue */
   bool no_more;
@@ -54,7 +52,7 @@ static void on_interrupt(int sig) {
 }
 
 static pending *slot_at(fa_pool *p, int64_t slot) {
-  return &p->queue[slot % MAX_PENDING];
+  return &p->queue[slot % FA_POOL_MAX_PENDING];
 }
 
 static fa_status finish_slot(fa_pool *p, int64_t slot, const fa_result *r, fa_error *err) {
@@ -176,7 +174,7 @@ static fa_status receive(fa_pool *p, fa_worker *w, fa_error *err) {
 }
 
 static bool may_run_ahead(const fa_pool *p) {
-  return p->n_given - p->n_passed_on < MAX_PENDING && p->waiting_bytes < MAX_WAITING_BYTES;
+  return p->n_given - p->n_passed_on < FA_POOL_MAX_PENDING && p->waiting_bytes < MAX_WAITING_BYTES;
 }
 
 static fa_status give_work(fa_pool *p, fa_error *err) {
@@ -301,7 +299,7 @@ void fa_pool_close(fa_pool *p) {
   if (!p) return;
   for (int i = 0; i < p->c->n_workers; ++i) fa_worker_dismiss(&p->w[i]);
   for (int i = 0; i < p->c->n_workers; ++i) fa_worker_stop(&p->w[i], p->w[i].slot >= 0);
-  for (int i = 0; i < MAX_PENDING; ++i) free(p->queue[i].bytes);
+  for (int i = 0; i < FA_POOL_MAX_PENDING; ++i) free(p->queue[i].bytes);
   sigaction(SIGINT, &p->old_int, NULL);
   sigaction(SIGTERM, &p->old_term, NULL);
   sigaction(SIGPIPE, &p->old_pipe, NULL);

@@ -8,6 +8,10 @@
 
 #include "report/result.h"
 
+/* Results wait for their turn. This limits how far fast workers may run ahead of a slow case: some minutes on
+ * a GPU, so that a hanging case costs no other worker's time. */
+#define FA_POOL_MAX_PENDING 65536
+
 typedef struct fa_pool_config {
   int n_workers;
   double timeout_s; /* per item; <= 0: none */

@@ -63,6 +63,26 @@ static void check_purity(const char *profile) {
   for (int i = 0; i < N; ++i) fa_case_free(&forward[i]);
 }
 
+/* Cases that are drawn again are valid too, the late ones are tamer, and the profile's subject stays. */
+static void check_later_draws(const char *profile) {
+  fa_error err = {""};
+  int64_t n_square = 0, n_dropout = 0;
+  for (int64_t draw = 1; draw < 600; ++draw) {
+    fa_case c;
+    char name[128];
+    REQUIRE(fa_generate_draw(profile, 11, draw % 7, draw, &c, &err) == FA_OK);
+    snprintf(name, sizeof name, "%s-11-%lld.%lld", profile, (long long)(draw % 7), (long long)draw);
+    CHECK_MSG(strcmp(c.name, name) == 0, "%s is not %s", c.name, name);
+    CHECK_MSG(fa_case_validate(&c, &err) == FA_OK, "%s: %s", c.name, err.text);
+    const fa_problem *p = &c.problem;
+    n_square += p->seqlen_q == p->seqlen_k && p->seqlen_q > 0 && p->seqlen_q % 128 == 0;
+    n_dropout += p->dropout.p > 0;
+    fa_case_free(&c);
+  }
+  if (strcmp(profile, "causal") == 0) CHECK_MSG(n_square > 60, "%lld whole squares", (long long)n_square);
+  if (strcmp(profile, "dropout") == 0) CHECK_MSG(n_dropout == 599, "%lld with dropout", (long long)n_dropout);
+}
+
 static void check_errors(void) {
   fa_case c;
   fa_error err = {""};
@@ -104,6 +124,7 @@ int main(int argc, char **argv) {
   for (int k = 0; k < n_profiles; ++k)
     for (int64_t i = 0; i < N_CASES / n_profiles + 1; ++i) check_case(fa_generate_profiles[k].name, i);
   for (int k = 0; k < n_profiles; ++k) check_purity(fa_generate_profiles[k].name);
+  for (int k = 0; k < n_profiles; ++k) check_later_draws(fa_generate_profiles[k].name);
   check_errors();
   for (int k = 0; k < coverage.n_rows; ++k) {
     const fa_coverage_row *row = &coverage.row[k];

@@ -1,0 +1,148 @@
+/* Random cases inside what the backends support: who draws them, and how the parent learns which they were.
+ *
+ * Workers draw, because only they have opened backends. What one chooses depends on nothing but the case's number
+ * and the backend, so any worker, and any later process that resumes the run, chooses the same. */
+#include "cases/codec/file.h"
+#include "fuzz/campaign/session.h"
+#include "fuzz/workers/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static unsigned able(void *ctx, const fa_problem *p) {
+  const fa_subject *subject = ctx;
+  char why[256];
+  return subject->backend->supports(subject->self, p, why, sizeof why);
+}
+
+static void *share(size_t bytes) {
+  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+fa_status fa_session_draw_begin(fa_session *s, fa_error *err) {
+  const fa_source *source = &s->source;
+  s->draws = !s->cli->as_drawn && (!source->list || source->origin);
+  if (!s->draws) return FA_OK;
+  s->drawn = share(FA_POOL_MAX_PENDING * sizeof *s->drawn);
+  if (!s->drawn) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  for (int64_t i = 0; i < FA_POOL_MAX_PENDING; ++i) s->drawn[i].item = -1;
+  return FA_OK;
+}
+
+void fa_session_draw_end(fa_session *s) {
+  if (s->drawn) munmap(s->drawn, FA_POOL_MAX_PENDING * sizeof *s->drawn);
+  s->drawn = NULL;
+}
+
+/* ---- in the process that has the backend ---- */
+
+static fa_status choose(fa_session *s, fa_item item, int64_t *draw, fa_error *err) {
+  fa_case_origin origin;
+  *draw = 0;
+  if (!s->draws || !fa_source_origin(&s->source, item.case_index, &origin)) return FA_OK;
+  fa_subject *subject = &s->subject[item.backend];
+  *subject = (fa_subject){s->choice[item.backend].backend, s->self[item.backend]};
+  fa_drawing *drawing = &s->drawing[item.backend];
+  drawing->able = able;
+  drawing->ctx = subject;
+  return fa_drawing_choose(drawing, origin.profile, origin.seed, origin.index, draw, err);
+}
+
+fa_status fa_session_draw(fa_session *s, int64_t number, fa_item item, int64_t *draw, fa_error *err) {
+  *draw = item.draw;
+  if (item.draw != FA_DRAW_LATER) return FA_OK;
+  const fa_status status = choose(s, item, draw, err);
+  if (status != FA_OK) *draw = 0;
+  if (s->drawn) s->drawn[number % FA_POOL_MAX_PENDING] = (fa_drawn){number, *draw};
+  return status;
+}
+
+int64_t fa_session_drawn_last(const fa_session *s, int64_t number) {
+  const fa_drawn *d = s->drawn ? &s->drawn[number % FA_POOL_MAX_PENDING] : NULL;
+  return d && d->item == number ? d->draw : 0;
+}
+
+/* ---- before the run ---- */
+
+static void draw_all(fa_session *s, int64_t *draw) {
+  fa_error ignored;
+  for (int64_t i = 0; i < s->n_items; ++i) {
+    int64_t chosen;
+    if (fa_session_open_backend(s, s->item[i].backend, &ignored) != FA_OK) continue;
+    if (choose(s, s->item[i], &chosen, &ignored) == FA_OK) draw[i] = chosen;
+  }
+  for (int b = 0; b < s->n_choices; ++b)
+    if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
+}
+
+fa_status fa_session_draw_ahead(fa_session *s, fa_error *err) {
+  if (!s->draws || s->n_items == 0) return FA_OK;
+  const size_t bytes = (size_t)s->n_items * sizeof(int64_t);
+  int64_t *draw = share(bytes);
+  if (!draw) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  for (int64_t i = 0; i < s->n_items; ++i) draw[i] = FA_DRAW_LATER;
+  fflush(NULL);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    draw_all(s, draw);
+    _exit(0);
+  }
+  while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {}
+  for (int64_t i = 0; i < s->n_items; ++i) s->item[i].draw = draw[i];
+  munmap(draw, bytes);
+  return FA_OK;
+}
+
+/* ---- --emit ---- */
+
+fa_status fa_session_keep_draw(fa_session *s, int64_t draw, fa_error *err) {
+  if (!s->cli->emit || s->item || !s->draws) return FA_OK;
+  if ((s->n_kept & (s->n_kept + 1)) == 0) { /* full at 1, 3, 7, ...: double the capacity */
+    int64_t *bigger = realloc(s->kept_draw, (size_t)(2 * s->n_kept + 1) * sizeof *bigger);
+    if (!bigger) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+    s->kept_draw = bigger;
+  }
+  s->kept_draw[s->n_kept++] = draw;
+  return FA_OK;
+}
+
+static int64_t draw_of(const fa_session *s, int64_t i) {
+  if (s->item) return s->item[i].draw > 0 ? s->item[i].draw : 0;
+  return i < s->n_kept ? s->kept_draw[i] : 0;
+}
+
+/* True if the list ends with this case already: another backend has it too. */
+static bool is_there(const fa_case_list *list, const fa_case *c, int n_choices) {
+  for (int64_t i = list->n - 1; i >= 0 && i >= list->n - n_choices; --i)
+    if (fa_case_equal(&list->v[i], c)) return true;
+  return false;
+}
+
+static fa_status emit_case(const fa_session *s, int64_t i, fa_case_list *list, fa_error *err) {
+  const fa_item item = fa_session_item(s, i);
+  const int64_t draw = draw_of(s, i);
+  if (item.backend != 0 && draw == 0) return FA_OK; /* the first backend's case */
+  fa_case c;
+  fa_status status = fa_source_get(&s->source, item.case_index, draw, &c, err);
+  if (status != FA_OK) return status;
+  if (is_there(list, &c, s->n_choices)) {
+    fa_case_free(&c);
+    return FA_OK;
+  }
+  status = fa_case_list_push(list, &c);
+  return status == FA_OK ? FA_OK : fa_fail(err, status, "out of memory");
+}
+
+fa_status fa_session_emit(const fa_session *s, const char *path, fa_error *err) {
+  fa_case_list list = {0};
+  fa_status status = FA_OK;
+  const int64_t n = s->item ? s->n_items : s->draws ? s->n_kept : s->next_item;
+  for (int64_t i = 0; status == FA_OK && i < n; ++i) status = emit_case(s, i, &list, err);
+  if (status == FA_OK) status = fa_case_file_save(path, list.v, list.n, err);
+  fa_case_list_free(&list);
+  return status;
+}
