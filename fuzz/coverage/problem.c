@@ -45,8 +45,9 @@ static void cover_heads(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_HEADS, 1500, "f32", p->dtype == FA_F32);
 }
 
+/* Packed queries over a cache come without offsets of keys. */
 static bool empty_sequence(const fa_int32_array *cu, int64_t b) {
-  return cu->v[b + 1] == cu->v[b];
+  return cu->n > 0 && cu->v[b + 1] == cu->v[b];
 }
 
 static void cover_varlen(fa_coverage *v, const fa_problem *p) {
