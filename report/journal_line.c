@@ -88,6 +88,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   if (!(item >= 0 && item < 9e15)) return fa_fail(err, FA_ERR_INPUT, "$.item: a number >= 0 is needed");
   if (!(out->elapsed >= 0)) return fa_fail(err, FA_ERR_INPUT, "$.elapsed: a number >= 0 is needed");
   out->item = (int64_t)item;
+  fa_report_read_judged(o, brief);
   const cJSON *draw = cJSON_GetObjectItemCaseSensitive(o, "draw");
   if (cJSON_IsNumber(draw) && draw->valuedouble > 0 && draw->valuedouble < 9e15)
     brief->draw = (int64_t)draw->valuedouble;

@@ -133,6 +133,7 @@ static cJSON *case_to_json(const fa_result *r) {
   add_number(o, "seconds", r->seconds);
   add_number(o, "worst_ratio", r->worst_ratio);
   add_count(o, "passes", r->passes);
+  if (r->features[0]) cJSON_AddStringToObject(o, "features", r->features);
   if (r->reason[0]) cJSON_AddStringToObject(o, "reason", r->reason);
   if (r->notes[0]) cJSON_AddStringToObject(o, "notes", r->notes);
   if (r->n_verdicts) add_ratios(o, r);
@@ -292,5 +293,7 @@ fa_status fa_report_save(const cJSON *root, const char *path, fa_error *err) {
 
 void fa_report_free(fa_report *r) {
   cJSON_Delete(r->root);
+  if (r->require) fa_require_free(r->require);
+  free(r->require);
   memset(r, 0, sizeof *r);
 }

@@ -2,6 +2,7 @@
 #ifndef FA_REPORT_JSON_H
 #define FA_REPORT_JSON_H
 
+#include "report/require.h"
 #include "report/result.h"
 
 struct cJSON;
@@ -21,6 +22,7 @@ typedef struct fa_report {
   struct cJSON *root; /* owned: the whole document */
   struct cJSON *failures, *cases;
   fa_summary summary;
+  fa_require *require; /* owned; NULL: nothing is required */
 } fa_report;
 
 fa_status fa_report_init(fa_report *r, const fa_report_head *head, fa_error *err);
@@ -59,8 +61,9 @@ fa_status fa_report_check(const char *path, const struct cJSON *root, fa_error *
  * Results of two different kernels for one case do not contradict each other: both stay. Entries without a
  * record, from older versions, all stay.
  *
- * paths: the reports' names in contradictions. If n > 1, "run" and "finished" are dropped. "coverage" is
- * added up, and dropped if a result is in several reports. "kernels" is counted again. */
+ * paths: the reports' names in contradictions. If n > 1, "run" and "finished" are dropped. "coverage" and "tried"
+ * are added up, and dropped if a result is in several reports. "kernels" is counted again, and so is "require", if
+ * all reports require the same; else it is dropped. */
 fa_status fa_report_merge(struct cJSON *const *reports, const char *const *paths, int n, struct cJSON **out,
                           fa_error *err);
 fa_status fa_report_save(const struct cJSON *root, const char *path, fa_error *err);

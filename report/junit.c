@@ -50,15 +50,43 @@ static void put_case(FILE *out, const cJSON *c, const cJSON *failure) {
   fputs("</testcase>\n", out);
 }
 
+static int count_unmet(const cJSON *items) {
+  const cJSON *item;
+  int n = 0;
+  cJSON_ArrayForEach(item, items) n += !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "met"));
+  return n;
+}
+
+/* A testcase for each requirement. */
+static void put_required(FILE *out, const cJSON *items) {
+  const cJSON *item;
+  cJSON_ArrayForEach(item, items) {
+    fputs("    <testcase classname=\"require\" name=\"", out);
+    fa_report_put_markup(out, fa_report_string(item, "what"));
+    fputs(" ", out);
+    fa_report_put_markup(out, fa_report_string(item, "wanted"));
+    fputs("\" time=\"0.000\">", out);
+    if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "met"))) {
+      fprintf(out, "<failure type=\"NOT_JUDGED\" message=\"%.0f of %.0f cases were judged. ",
+              fa_report_number(item, "judged"), fa_report_number(item, "cases"));
+      fa_report_put_markup(out, fa_report_string(item, "reason"));
+      fputs("\"/>", out);
+    }
+    fputs("</testcase>\n", out);
+  }
+}
+
 static void put_document(FILE *out, const cJSON *root) {
   const cJSON *summary = cJSON_GetObjectItemCaseSensitive(root, "summary");
   const cJSON *backend = cJSON_GetObjectItemCaseSensitive(root, "backend");
+  const cJSON *required =
+      cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "require"), "items");
   fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"fa-verify ", out);
   fa_report_put_markup(out, fa_report_string(backend, "name"));
   fprintf(out,
           "\" tests=\"%.0f\" failures=\"%.0f\" errors=\"%.0f\" skipped=\"%.0f\" time=\"%.3f\" timestamp=\"",
-          fa_report_number(summary, "total"), fa_report_number(summary, "failed"),
-          fa_report_number(summary, "error"),
+          fa_report_number(summary, "total") + cJSON_GetArraySize(required),
+          fa_report_number(summary, "failed") + count_unmet(required), fa_report_number(summary, "error"),
           fa_report_number(summary, "skipped") + fa_report_number(summary, "waived"),
           fa_report_number(root, "seconds"));
   char started[64];
@@ -76,6 +104,7 @@ static void put_document(FILE *out, const cJSON *root) {
     put_case(out, c, good ? NULL : failure);
     if (!good && failure) failure = failure->next;
   }
+  put_required(out, required);
   fputs("  </testsuite>\n</testsuites>\n", out);
 }
 

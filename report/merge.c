@@ -69,9 +69,10 @@ static group *find_group(merge *m, const cJSON *entry, int report) {
 
 static const char *const kernel_keys[] = {"kernel", "backward_kernel"};
 
-/* Times and paths always differ, and a field missing from a report of an older version is no difference. */
+/* Times and paths always differ, a field missing from a report of an older version is no difference, and what the
+ * case has is in its record. */
 static cJSON *comparable(const cJSON *o, const cJSON *other) {
-  static const char *const keys[] = {"seconds", "dump", "repro", "shrunk"};
+  static const char *const keys[] = {"seconds", "dump", "repro", "shrunk", "features", "draw"};
   cJSON *copy = cJSON_Duplicate(o, 1);
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     cJSON_DeleteItemFromObjectCaseSensitive(copy, keys[k]);
@@ -153,6 +154,18 @@ static void add_coverage(cJSON *to, const cJSON *from) {
   cJSON_ArrayForEach(part, from) {
     cJSON *mine = cJSON_GetObjectItemCaseSensitive(to, part->string);
     if (cJSON_IsObject(part) && cJSON_IsObject(mine)) add_numbers(mine, part);
+  }
+}
+
+/* {"causal": {"wanted": 3, "judged": 2}, ...}: a word that only one report has is copied. */
+static void add_tried(cJSON *to, const cJSON *from) {
+  const cJSON *one;
+  cJSON_ArrayForEach(one, from) {
+    cJSON *mine = cJSON_GetObjectItemCaseSensitive(to, one->string);
+    if (mine)
+      add_numbers(mine, one);
+    else
+      cJSON_AddItemToObject(to, one->string, cJSON_Duplicate(one, 1));
   }
 }
 
@@ -269,6 +282,25 @@ static bool begin(merge *m, int n) {
   return true;
 }
 
+/* Counts what the reports required over all their cases: a shard need not have judged everything itself. Without
+ * one requirement of all, there is none. */
+static fa_status merge_required(merge *m, int n, fa_error *err) {
+  const cJSON *first = get(get(m->reports[0], "require"), "wanted");
+  bool same = first != NULL;
+  for (int i = 1; same && i < n; ++i) {
+    const cJSON *other = get(get(m->reports[i], "require"), "wanted");
+    same = other && cJSON_Compare(first, other, 1);
+  }
+  fa_require r;
+  if (n == 1) return FA_OK;
+  cJSON_DeleteItemFromObjectCaseSensitive(m->root, "require");
+  if (!same) return FA_OK;
+  fa_status status = fa_require_from_json(get(m->reports[0], "require"), &r, err);
+  if (status == FA_OK) status = fa_require_recount(&r, m->root, err);
+  fa_require_free(&r);
+  return status;
+}
+
 fa_status fa_report_merge(cJSON *const *reports, const char *const *paths, int n, cJSON **out,
                           fa_error *err) {
   FA_ASSERT(n >= 1);
@@ -282,11 +314,17 @@ fa_status fa_report_merge(cJSON *const *reports, const char *const *paths, int n
   if (!m.out_of_memory) count_kernels(&m);
   cJSON *coverage = cJSON_GetObjectItemCaseSensitive(m.root, "coverage");
   for (int i = 1; coverage && i < n && !m.n_dropped; ++i) add_coverage(coverage, get(reports[i], "coverage"));
-  if (m.n_dropped) cJSON_DeleteItemFromObjectCaseSensitive(m.root, "coverage"); /* what was counted twice? */
+  cJSON *tried = cJSON_GetObjectItemCaseSensitive(m.root, "tried");
+  for (int i = 1; tried && i < n && !m.n_dropped; ++i) add_tried(tried, get(reports[i], "tried"));
+  if (m.n_dropped) { /* what was counted twice? */
+    cJSON_DeleteItemFromObjectCaseSensitive(m.root, "coverage");
+    cJSON_DeleteItemFromObjectCaseSensitive(m.root, "tried");
+  }
+  fa_status status =
+      m.out_of_memory ? fa_fail(err, FA_ERR_MEMORY, "merge: out of memory") : merge_required(&m, n, err);
   free(m.kept);
   free(m.groups);
-  fa_status status = m.out_of_memory ? fa_fail(err, FA_ERR_MEMORY, "merge: out of memory")
-                                     : fa_report_check("merge", m.root, err);
+  if (status == FA_OK) status = fa_report_check("merge", m.root, err);
   if (status == FA_OK)
     *out = m.root;
   else

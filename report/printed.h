@@ -2,7 +2,7 @@
 #ifndef FA_REPORT_PRINTED_H
 #define FA_REPORT_PRINTED_H
 
-#include "cases/base/status.h"
+#include "report/result.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -18,5 +18,8 @@ void fa_report_put_markup(FILE *out, const char *text);
 /* The value of key; "" or 0 if there is none of that type. */
 const char *fa_report_string(const cJSON *object, const char *key);
 double fa_report_number(const cJSON *object, const char *key);
+
+/* Sets features, passes and outputs of *brief from an entry of a report's "cases". */
+void fa_report_read_judged(const cJSON *entry, fa_result *brief);
 
 #endif

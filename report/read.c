@@ -2,6 +2,7 @@
 #include "report/json.h"
 
 #include "cases/base/atomic_file.h"
+#include "cases/tensors/table.h"
 #include "report/kernels.h"
 #include "report/printed.h"
 
@@ -87,6 +88,21 @@ void fa_report_read_summary(const cJSON *root, fa_summary *out) {
     out->reason[out->n_reasons++].n = (int64_t)reason->valuedouble;
   }
   fa_kernel_counts_add_cases(&out->kernels, cJSON_GetObjectItemCaseSensitive(root, "cases"));
+}
+
+void fa_report_read_judged(const cJSON *entry, fa_result *brief) {
+  const cJSON *ratio;
+  snprintf(brief->features, sizeof brief->features, "%s", fa_report_string(entry, "features"));
+  brief->passes = (unsigned)fa_report_number(entry, "passes") & (FA_PASS_FORWARD | FA_PASS_BACKWARD);
+  cJSON_ArrayForEach(ratio, cJSON_GetObjectItemCaseSensitive(entry, "ratios")) {
+    for (int id = 0; ratio->string && id < FA_T_COUNT; ++id) {
+      const char *name = fa_tensor_id_name((fa_tensor_id)id);
+      const size_t n = strlen(name);
+      const bool same = strncmp(ratio->string, name, n) == 0;
+      if (same && (ratio->string[n] == 0 || strcmp(ratio->string + n, "_end_to_end") == 0))
+        brief->outputs |= (uint64_t)1 << id;
+    }
+  }
 }
 
 fa_status fa_report_load(const char *path, cJSON **root, fa_error *err) {

@@ -36,6 +36,7 @@ typedef struct fa_result {
   char backend[320], profile[32];
   char kernel[128], backward_kernel[32]; /* those that ran; "" = none, or unknown */
   char file[512];                        /* recorded runs: the file; "" otherwise */
+  char features[512];                    /* what the case has, in words: "f16 flash causal gqa backward" */
   unsigned passes;                       /* which fa_pass bits were judged */
   bool backward_left_out;                /* the case has a backward, but not on this backend */
   char notes[512];                       /* e.g. "backward not judged: host has no flash backward yet" */
@@ -52,6 +53,7 @@ typedef struct fa_result {
   uint64_t schedule_seed;
   int64_t
       draw; /* of a random case: which draw, after 0 those that the backend supports (fuzz/generate/within.h) */
+  uint64_t outputs; /* read from a report, which has no verdicts: bit 1 << fa_tensor_id, it was judged */
   int n_verdicts;
   fa_verdict verdict[FA_T_COUNT];
   bool end_to_end[FA_T_COUNT]; /* gradient verdict i was judged from the reference's forward, not the

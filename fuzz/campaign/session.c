@@ -87,6 +87,7 @@ void fa_session_free(fa_session *s) {
   fa_session_draw_end(s);
   free(s->item);
   free(s->coverage);
+  free(s->tried);
   free(s->kept_draw);
   cJSON_Delete(s->run);
   fa_resume_free(&s->resume);

@@ -52,6 +52,11 @@ typedef struct fa_subject {
   void *self;
 } fa_subject;
 
+/* Cases that have a feature: as they would be drawn without a subject, and of those that were judged. */
+typedef struct fa_tried {
+  int64_t wanted, judged;
+} fa_tried;
+
 typedef struct fa_session {
   const fa_cli *cli;
   fa_source source;
@@ -77,6 +82,7 @@ typedef struct fa_session {
   fa_waivers *waivers;
   double started; /* on the clock of fa_seconds_now, moved back by earlier processes' time */
   bool dump_failed;
+  fa_tried *tried;       /* owned: by word (fuzz/coverage/words.h) */
   fa_coverage *coverage; /* owned; NULL: nobody wants it */
   int64_t *kept_draw;    /* owned: of every item of an endless run whose cases are to be written */
   int64_t n_kept;
@@ -113,11 +119,14 @@ int64_t fa_session_drawn_last(const fa_session *s, int64_t number);
 /* Notes a finished item: what was drawn, and its features for --coverage. In the order of items. */
 fa_status fa_session_note(fa_session *s, int64_t number, const fa_result *r, fa_error *err);
 fa_status fa_session_keep_draw(fa_session *s, int64_t draw, fa_error *err); /* its part for --emit */
+fa_status fa_session_note_tried(fa_session *s, int64_t case_index, const fa_result *r, fa_error *err);
 /* --emit: writes this process's cases as a case file; of an endless run those that are done. */
 fa_status fa_session_emit(const fa_session *s, const char *path, fa_error *err);
 
 /* --coverage: the table of features of the items, printed and added to the report. */
 void fa_session_cover(fa_session *s);
+/* After random cases: what they have and no judged one had, printed; and the counts, added to the report. */
+void fa_session_say_tried(fa_session *s);
 
 /* Runs the items, prints the lines and the summary, writes the report; returns the exit code. With --resume,
  * items whose results are in the journal are not run again. */
@@ -139,6 +148,9 @@ void fa_session_judge_waivers(fa_session *s, int64_t number, fa_result *r);
 /* ---- shared with commands that judge without a backend ---- */
 
 fa_status fa_report_start(fa_report *r, const fa_cli *cli, const fa_choice *choice, fa_error *err);
+/* Says what --require asks for and was not judged, of a run of so many cases; returns the exit code, which was code
+ * without it. A run without cases is left as it is. */
+int fa_report_conclude_required(const fa_report *r, int64_t n_cases, int code);
 void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli);
 /* Prints the summary line and writes the report file; returns the exit code. */
 int fa_report_finish(fa_report *r, const fa_cli *cli, const fa_line_style *style, double seconds,

@@ -31,6 +31,8 @@ static fa_status cover(fa_session *s, int64_t index, int64_t draw, fa_error *err
 fa_status fa_session_note(fa_session *s, int64_t number, const fa_result *r, fa_error *err) {
   const fa_item item = fa_session_item(s, number);
   fa_status status = fa_session_keep_draw(s, r->draw, err);
+  if (s->report.require) fa_require_note(s->report.require, r);
+  if (status == FA_OK) status = fa_session_note_tried(s, item.case_index, r, err);
   const bool again = item.backend != 0 || (s->source.laws.n && item.case_index % s->source.laws.n != 0);
   if (status == FA_OK && s->cli->coverage && !again) status = cover(s, item.case_index, r->draw, err);
   return status;

@@ -1,9 +1,11 @@
 /* Common to all judging commands: the report's header, the style of the lines, the summary line. */
 #include "fuzz/campaign/session.h"
 
+#include "fuzz/coverage/words.h"
 #include "fuzz/options/version.h"
 #include "ref/math/blas.h"
 
+#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -43,6 +45,12 @@ static char *command_line(const fa_cli *cli) {
   return text;
 }
 
+static fa_status read_required(fa_report *r, const char *text, fa_error *err) {
+  r->require = calloc(1, sizeof *r->require);
+  if (!r->require) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  return fa_require_read(text, fa_word_at, r->require, err);
+}
+
 fa_status fa_report_start(fa_report *r, const fa_cli *cli, const fa_choice *choice, fa_error *err) {
   char cpu[256], cores[32], system[512] = "", fills[2048] = "";
   struct utsname u;
@@ -70,7 +78,13 @@ fa_status fa_report_start(fa_report *r, const fa_cli *cli, const fa_choice *choi
                          .host = host};
   fa_status status = fa_report_init(r, &head, err);
   free(command);
-  return status;
+  return status == FA_OK && cli->require ? read_required(r, cli->require, err) : status;
+}
+
+int fa_report_conclude_required(const fa_report *r, int64_t n_cases, int code) {
+  if (!r->require || n_cases == 0 || fa_require_unmet(r->require) == 0) return code;
+  fa_require_print(r->require, stderr);
+  return code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED ? FA_EXIT_MISMATCH : code;
 }
 
 void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli) {
@@ -87,6 +101,8 @@ int fa_report_finish(fa_report *r, const fa_cli *cli, const fa_line_style *style
   fa_line_summary(stdout, &r->summary, style);
   fflush(stdout);
   if (code == FA_EXIT_NOTHING_JUDGED) fputs("fa-verify: nothing was judged\n", stderr);
+  code = fa_report_conclude_required(r, r->summary.total, code);
+  if (r->require) cJSON_AddItemToObject(r->root, "require", fa_require_to_json(r->require));
   if (cli->report) {
     fa_status status = fa_report_write(r, cli->report, seconds, &err);
     if (status != FA_OK) {

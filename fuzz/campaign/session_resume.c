@@ -115,6 +115,7 @@ static fa_status judge_finished(fa_session *s, const cJSON *root, fa_summary *su
     if (line.failure) failure = failure->next;
     fa_session_judge_waivers(s, number++, line.brief);
     fa_summary_add(sum, line.brief);
+    if (s->report.require) fa_require_note(s->report.require, line.brief);
     fa_report_line_free(&line);
   }
   return FA_OK;
@@ -134,7 +135,7 @@ static fa_status find_finished_report(fa_session *s, int *code, fa_error *err) {
     if (status == FA_OK) {
       fprintf(stderr, "%s: the run is over; nothing to resume\n", s->cli->report);
       fa_line_summary(stdout, &sum, &s->style);
-      *code = fa_session_exit_code(s, &sum, true);
+      *code = fa_report_conclude_required(&s->report, sum.total, fa_session_exit_code(s, &sum, true));
     }
   }
   cJSON_Delete(root);

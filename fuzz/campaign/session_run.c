@@ -2,6 +2,7 @@
 #include "cases/codec/json.h"
 #include "fuzz/campaign/session.h"
 
+#include "fuzz/coverage/words.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/shrink/report.h"
 #include "fuzz/workers/pool.h"
@@ -42,6 +43,7 @@ static void set_case(fa_result *r, const fa_case *c, int64_t index) {
   free(r->name);
   r->name = strdup(c->name[0] ? c->name : number);
   if (!r->case_line) r->case_line = fa_case_to_line(c);
+  fa_words_text(fa_words_of(&c->problem), r->features, sizeof r->features);
 }
 
 static void set_error(fa_result *r, const fa_error *err) {
@@ -231,6 +233,7 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
   if (s->cli->shrink && status == FA_OK && !interrupted)
     status = fa_shrink_failures(s->cli, s->choice, s->n_choices, &s->report, &interrupted, err);
   if (status == FA_OK) fa_session_cover(s);
+  if (status == FA_OK) fa_session_say_tried(s);
   int code = fa_report_finish(&s->report, s->cli, &s->style, fa_seconds_now() - s->started, interrupted);
   if (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED) code = verdict;
   if (s->dump_failed) {

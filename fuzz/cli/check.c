@@ -3,6 +3,7 @@
 #include "cases/codec/json.h"
 #include "fuzz/campaign/session.h"
 #include "fuzz/cli/commands.h"
+#include "fuzz/coverage/words.h"
 #include "fuzz/judging/judge.h"
 #include "fuzz/one/recorded.h"
 #include "fuzz/options/cases_select.h"
@@ -87,6 +88,7 @@ static void judge_group(checker *x, const recorded_file *f, const char *group) {
     bool forward = recorded.got.t[FA_T_O].data || recorded.got.t[FA_T_LSE].data;
     r->passes = (forward ? FA_PASS_FORWARD : 0) | (recorded.backward ? FA_PASS_BACKWARD : 0);
     r->case_line = fa_case_to_line(&recorded.c);
+    fa_words_text(fa_words_of(&recorded.c.problem), r->features, sizeof r->features);
     status = fa_judge(&recorded.c.problem, &recorded.in, &recorded.got, &config, r, &err);
     fa_recorded_free(&recorded);
   }
@@ -114,6 +116,7 @@ static fa_status judge_files(checker *x, fa_error *err) {
       judge_group(x, &x->file[i], group);
       fa_line_print(stdout, &x->r, &x->style);
       fflush(stdout);
+      if (x->report.require) fa_require_note(x->report.require, &x->r);
       status = fa_report_add(&x->report, &x->r, err);
       bool stop = x->cli->fail_fast && fa_state_is_failure(x->r.state);
       fa_result_free(&x->r);

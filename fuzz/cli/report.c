@@ -1,5 +1,6 @@
 /* report: merges reports, and writes counts, JUnit XML, an HTML page or a merged report. */
 #include "fuzz/cli/commands.h"
+#include "fuzz/coverage/words.h"
 #include "report/journal_line.h"
 #include "report/line.h"
 #include "report/printed.h"
@@ -35,15 +36,30 @@ static void print_counts(const cJSON *merged) {
   fa_line_summary(stdout, &sum, &style);
 }
 
+/* Counts again what --require asks for; *code: 1 if not all of it was judged. */
+static fa_status require_now(const char *text, cJSON *merged, int *code, fa_error *err) {
+  fa_require r;
+  fa_status status = fa_require_read(text, fa_word_at, &r, err);
+  if (status != FA_OK) return status;
+  status = fa_require_recount(&r, merged, err);
+  if (status == FA_OK && fa_require_unmet(&r)) {
+    fa_require_print(&r, stderr);
+    *code = FA_EXIT_MISMATCH;
+  }
+  fa_require_free(&r);
+  return status;
+}
+
 int fa_command_report(const fa_cli *cli) {
   fa_error err = {""};
   if (cli->words.n == 0) return fa_cli_usage_error("report: FILE.json... is needed");
-  int n = cli->words.n;
+  int n = cli->words.n, code = FA_EXIT_PASSED;
   cJSON **reports = calloc((size_t)n, sizeof(cJSON *)), *merged = NULL;
   fa_status status = reports ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   for (int i = 0; status == FA_OK && i < n; ++i) status = fa_report_load(cli->words.v[i], &reports[i], &err);
   if (status == FA_OK) status = fa_report_merge(reports, (const char *const *)cli->words.v, n, &merged, &err);
   if (status == FA_OK) say_contradictions(merged);
+  if (status == FA_OK && cli->require) status = require_now(cli->require, merged, &code, &err);
   if (status == FA_OK && !cli->junit && !cli->merge && !cli->html) print_counts(merged);
   if (status == FA_OK && cli->no_times) fa_report_zero_times(merged);
   if (status == FA_OK && cli->html) status = fa_report_write_html(merged, cli->html, &err);
@@ -55,5 +71,5 @@ int fa_command_report(const fa_cli *cli) {
   for (int i = 0; reports && i < n; ++i) cJSON_Delete(reports[i]);
   free(reports);
   cJSON_Delete(merged);
-  return status == FA_OK ? FA_EXIT_PASSED : fa_cli_fail(status, &err);
+  return status == FA_OK ? code : fa_cli_fail(status, &err);
 }

@@ -73,6 +73,8 @@ static const struct option {
     {"emit", 0, STRING, "FILE", RANDOM, FIELD(emit), "write the cases that were made"},
     {"report", 0, STRING, "OUT.json", JUDGES | BENCH, FIELD(report), "write a JSON report"},
     {"resume", 0, FLAG, NULL, RUNS, FIELD(resume), "go on with the run that left OUT.json.journal"},
+    {"require", 0, STRING, "all|N%|FILE", JUDGES | REPORT, FIELD(require),
+     "fail unless all, so many, or what the file says were judged"},
     {"waivers", 0, STRING, "FILE", RUNS, FIELD(waivers), "known failures: reported, not failed"},
     {"filter", 0, STRING, "REGEX", JUDGES | GOLDEN | BENCH, FIELD(filter),
      "only cases whose name matches (POSIX extended)"},
