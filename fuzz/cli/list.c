@@ -1,7 +1,10 @@
 /* list: what this build and this machine offer. */
+#include "cases/codec/file.h"
+#include "cases/codec/json.h"
 #include "cases/vocabulary/fill.h"
 #include "fuzz/cli/commands.h"
 #include "fuzz/generate/draw.h"
+#include "fuzz/options/cases_select.h"
 #include "fuzz/options/choose_backend.h"
 #include "gpu/backends/mutant.h"
 
@@ -60,6 +63,25 @@ static void list_mutants(void) {
   fclose(list);
 }
 
+/* A line of JSON for each case of the files, sweeps written out: for programs that run cases one by one. */
+static int list_cases(const fa_cli *cli) {
+  fa_error err = {""};
+  fa_case_list list = {0};
+  if (cli->cases.n == 0 && cli->case_text.n == 0)
+    return fa_cli_usage_error("list cases: --cases FILE... or --case JSON is needed");
+  fa_status status = fa_cli_load_cases(cli, &list, &err);
+  for (int64_t i = 0; status == FA_OK && i < list.n; ++i) {
+    char *line = fa_case_to_line(&list.v[i]);
+    if (line)
+      puts(line);
+    else
+      status = fa_fail(&err, FA_ERR_MEMORY, "out of memory");
+    free(line);
+  }
+  fa_case_list_free(&list);
+  return status == FA_OK ? 0 : fa_cli_fail(status, &err);
+}
+
 int fa_command_list(const fa_cli *cli) {
   const char *what = cli->words.n == 1 ? cli->words.v[0] : "";
   if (strcmp(what, "backends") == 0)
@@ -70,7 +92,9 @@ int fa_command_list(const fa_cli *cli) {
     list_fills();
   else if (strcmp(what, "mutants") == 0)
     list_mutants();
+  else if (strcmp(what, "cases") == 0)
+    return list_cases(cli);
   else
-    return fa_cli_usage_error("list: one of backends, profiles, fills, mutants is needed");
+    return fa_cli_usage_error("list: one of backends, profiles, fills, mutants, cases is needed");
   return 0;
 }

@@ -36,7 +36,8 @@ static const struct {
      "write expected outputs, or verify that they still come out", GOLDEN},
     {"bench", "--cases FILE... | --backend ref",
      "time the kernels on the GPU, or the reference beside a matrix product", BENCH},
-    {"list", "backends|profiles|fills|mutants", "what this build and machine have", LIST},
+    {"list", "backends|profiles|fills|mutants|cases", "what this build and machine have; the cases of --cases",
+     LIST},
     {"report", "FILE.json... [--html OUT ...]",
      "reports as one: its counts, also by kernel; or a page, JUnit XML, a merged report", REPORT},
     {"shrink", "REPORT.json[:K] | CASE.json", "the smallest case that still fails in the same way", SHRINK},
@@ -55,8 +56,8 @@ static const struct option {
   const char *does;
 } options[] = {
 #define FIELD(f) offsetof(fa_cli, f)
-    {"cases", 0, WORDS, "FILE...", RUN | GOLDEN | BENCH, FIELD(cases), "case files; - is stdin"},
-    {"case", 0, WORD, "JSON", RUN | GOLDEN | BENCH | SHRINK, FIELD(case_text),
+    {"cases", 0, WORDS, "FILE...", RUN | GOLDEN | BENCH | LIST, FIELD(cases), "case files; - is stdin"},
+    {"case", 0, WORD, "JSON", RUN | GOLDEN | BENCH | SHRINK | LIST, FIELD(case_text),
      "one case, as its JSON object; repeatable"},
     {"backend", 0, WORD, "NAME", RUNS | BENCH | SHRINK, FIELD(backend),
      "repeatable; default: cuda if usable, else host"},

@@ -5,10 +5,30 @@ from __future__ import annotations
 FAMILIES = ("flash", "memeff", "flex", "kvcache")
 DTYPES = ("f16", "bf16", "f32")
 
+#: Pairs of features that go together only where a kernel says so, and what later versions of the protocol have added:
+#: for features= of :func:`fa_verify.kernel`.
+COMBINATIONS = {
+    "cu_seqlens_cache": "packed queries over a cache",
+    "bias_cache": "a bias over a cache",
+    "mods_cache": "expressions over a cache",
+    "blocks_cache": "block lists over a cache",
+    "head_dim_v_cache": "head_dim_v over a cache",
+    "dropout_cache": "dropout over a cache",
+    "bias_varlen": "a bias with packed sequences",
+    "blocks_varlen": "block lists with packed sequences",
+    "dropout_flex": "dropout in family flex",
+    "flash_more": "bias, expressions, block lists, head_dim_v or top_left in family flash",
+    "memeff_more": "expressions, block lists or return_softmax in family memeff",
+}
+
+#: Features of version 2 that version 1 took for granted.
+SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", *COMBINATIONS)
+
 #: Features that are keyword arguments of :func:`fa_verify.kernel`.
 FEATURES = {
-    "causal": "a causal mask; it starts in the bottom right corner",
+    "causal": "a causal mask",
     "window": "a sliding window, (left, right)",
+    "bottom_right": "masks that end in the bottom right corner; declared with causal or window unless it is False",
     "top_left": "masks that start in the top left corner",
     "varlen": "packed sequences: cu_seqlens_q, cu_seqlens_k",
     "seqused_k": "only the first keys of each sequence exist",
@@ -24,6 +44,8 @@ FEATURES = {
     "return_softmax": "the debug matrix of dropout, p_debug",
     "score_mod": "an expression that changes a score",
     "mask_mod": "an expression that hides pairs",
+    "captures": "buffers that expressions read; declared with these unless it is False",
+    "captures_grad": "their gradients",
     "block_sparse": "lists of blocks that are visited",
     "append": "new keys and values are written to the cache",
     "paged": "a cache in pages: block_table",

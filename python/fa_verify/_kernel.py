@@ -11,7 +11,7 @@ from typing import Any, overload
 from fa_verify._arrays import Host, Kind, Place
 from fa_verify._call import Call, Result
 from fa_verify._case import Case, Json
-from fa_verify._features import DTYPES, FEATURES
+from fa_verify._features import DTYPES, FEATURES, SINCE_VERSION_2
 
 #: Short names of conventions of the LSE; see docs/reference/protocol.md, "lse".
 LSE: dict[str, Json] = {
@@ -88,7 +88,8 @@ def _as_version_1(hello: Json) -> Json:
     kept = ("fa_exec", "name", "device", "families", "dtypes", "features", "supports")
     arithmetic = hello.get("arithmetic", {})
     old = {"name": arithmetic["name"]} if arithmetic.get("name") in _SETS_OF_VERSION_1 else {}
-    return {**{key: hello[key] for key in kept if key in hello}, "passes": passes, "arithmetic": old}
+    features = [word for word in hello["features"] if word not in SINCE_VERSION_2]
+    return {**{key: hello[key] for key in kept if key in hello}, "features": features, "passes": passes, "arithmetic": old}
 
 
 _SETS_OF_VERSION_1 = ("mma-hopper", "mma-ampere", "mma-volta", "simt-f32", "3xtf32", "recorded", "recorded-memeff")
@@ -115,6 +116,7 @@ def kernel(
     features: Iterable[str] = (),
     causal: bool = False,
     window: bool = False,
+    bottom_right: bool = True,
     top_left: bool = False,
     varlen: bool = False,
     seqused_k: bool = False,
@@ -130,6 +132,8 @@ def kernel(
     return_softmax: bool = False,
     score_mod: bool = False,
     mask_mod: bool = False,
+    captures: bool = True,
+    captures_grad: bool = False,
     block_sparse: bool = False,
     kvcache: bool = False,
     append: bool = False,
@@ -147,7 +151,8 @@ def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> 
 
     causal, window, gqa ...: it can do these. backward: it computes dq, dk and dv when :attr:`Call.wants_gradients`.
     lse: False: it returns none; "natural" or "base2"; a dict of conventions (docs/reference/protocol.md); True: it
-    returns one, and the harness finds out which. dtypes: out of "f16", "bf16", "f32". head_dim: the largest, or
+    returns one, and the harness finds out which. features: pairs of features that it can do together, as
+    "bias_varlen" (docs/reference/protocol.md). dtypes: out of "f16", "bf16", "f32". head_dim: the largest, or
     {"min", "max", "multiple_of", "among"}; limits: the same for other sizes. arithmetic: how it computes, the name of a set
     or its fields; without it the harness finds out. supports(case): True; a text: no, and why; (["forward"], why).
     arrays: what the tensors are; device: where ("cuda:0"; of torch and cupy, in guarded memory). families: out of
@@ -157,7 +162,7 @@ def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> 
     ... def attention(call): ...
     >>> hello = attention.hello()
     >>> hello["features"], hello["outputs"], hello["limits"]
-    (['causal', 'gqa'], ['o', 'lse'], {'head_dim': {'max': 128}})
+    (['causal', 'bottom_right', 'gqa'], ['o', 'lse'], {'head_dim': {'max': 128}})
     """
     if function is not None:
         return kernel(**options)(function)
@@ -193,7 +198,7 @@ def _declare(
     kvcache: bool = False,
 ) -> Json:
     """The hello, without what depends on the machine."""
-    words = [word for word in FEATURES if flags.get(word)] + list(features)
+    words = [word for word in FEATURES if flags.get(word, _is_implied(word, flags))] + list(features)
     caches = kvcache or any(word in words for word in ("append", "paged", "batch_idx", "rotary"))
     declared: Json = {
         "name": name,
@@ -217,8 +222,14 @@ def _declare(
     return declared
 
 
+def _is_implied(word: str, flags: Mapping[str, bool]) -> bool:
+    """Features that usually come with others."""
+    with_it = {"bottom_right": ("causal", "window"), "captures": ("score_mod", "mask_mod")}
+    return any(flags.get(other, False) for other in with_it.get(word, ()))
+
+
 def _outputs(backward: bool, lse: bool, words: Sequence[str]) -> list[str]:
-    names = ["o"] + ["lse"] * lse
+    names = ["o"] + ["lse"] * lse + ["p_debug"] * ("return_softmax" in words)
     if backward:
         names += ["dq", "dk", "dv"] + ["dbias"] * ("bias_grad" in words) + ["dbuffers"] * ("captures_grad" in words)
     return names
