@@ -27,6 +27,17 @@ def from_safetensors(word: str) -> str:
     return _SAFETENSORS[word]
 
 
+def rounded(values: Array, dtype: str) -> Array:
+    """Values as float32 after rounding to a type, "f16", "bf16" or "f32": what a kernel keeps of an O that it stores.
+
+    >>> rounded(np.array([1.0001, 1.00390625]), "bf16")
+    array([1., 1.], dtype=float32)
+    """
+    if dtype == "bf16":
+        return bf16_to_f32(f32_to_bf16(values))
+    return np.asarray(values).astype(STORAGE[dtype]).astype(np.float32)
+
+
 def bf16_to_f32(bits: Array) -> Array:
     """The values of bf16 bits (uint16), as float32.
 

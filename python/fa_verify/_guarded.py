@@ -153,7 +153,7 @@ class Guarded:
         if where >= placed.span:
             return "oob", f"{tensor.name}: written {where - placed.span} bytes past its end, on the device"
         if tensor.access == "read":
-            return "input_modified", f"{tensor.name}: an input, changed at byte {where} on the device"
+            return "oob", f"{tensor.name}: an input, changed at byte {where} on the device"
         return "oob", f"{tensor.name}: written into a gap between its elements, at byte {where}, on the device"
 
 

@@ -16,7 +16,7 @@ from fa_verify._check import _demand, _run
 from fa_verify._dtypes import Array
 from fa_verify._report import Report
 
-_DTYPES = {"float16": "f16", "float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
+_DTYPES = {"float16": "f16", "float32": "f32", "float64": "f64"}
 _TOKENS = ("q", "k", "v", "o", "do", "dq", "dk", "dv")
 Layout = Literal["bshd", "bhsd"]
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["pytester"]
 KERNELS = (Path(__file__).parent / "kernels.py").read_text()
 
 
