@@ -13,7 +13,7 @@ from fa_verify._call import Call, Result
 from fa_verify._case import Case, Json
 from fa_verify._features import DTYPES, FEATURES, SINCE_VERSION_2
 
-#: Short names of conventions of the LSE; see docs/reference/protocol.md, "lse".
+#: Short names of conventions of the LSE; their keys are those of a hello (docs/reference/protocol.md).
 LSE: dict[str, Json] = {
     "natural": {"base": "e", "scaled": True},
     "base2": {"base": "2", "scaled": True},
