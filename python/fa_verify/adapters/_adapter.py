@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from fa_verify._case import Case
 from fa_verify._kernel import Kernel
@@ -25,6 +26,13 @@ def nothing_more(problem: Problem, backward: bool) -> Reason:
 
 def nothing_missing() -> Reason:
     return ""
+
+
+def has_cuda() -> bool:
+    """True if PyTorch has a GPU here that an adapter may take; FA_VERIFY_DEVICE=cpu keeps it off."""
+    import torch
+
+    return os.environ.get("FA_VERIFY_DEVICE", "") != "cpu" and torch.cuda.is_available()
 
 
 @dataclass(frozen=True)
@@ -51,8 +59,8 @@ class Adapter:
     arithmetic: dict[str, Any] = field(default_factory=dict)
     refuses: Callable[[Problem, bool], Reason] = nothing_more
     missing: Callable[[], Reason] = nothing_missing  # what else it needs here: a device, a version
-    arrays: str = "numpy"
-    device: str = "cpu"
+    arrays: Literal["numpy", "torch", "jax"] = "numpy"
+    device: str = "cpu"  # of arrays "torch"; "auto": the GPU if there is one
 
     def version(self) -> str:
         """The version of the library here, "" if it is not installed."""
@@ -102,13 +110,20 @@ class AdapterKernel(Kernel):
     """An adapter as the package's kernel, which can be served and judged."""
 
     def __init__(self, adapter: Adapter) -> None:
-        super().__init__(adapter.run, {"name": adapter.name, **adapter.declaration()}, adapter.supports, adapter.arrays, adapter.device)
+        declared = {"name": adapter.name, **adapter.declaration()}
+        super().__init__(adapter.run, declared, adapter.supports, adapter.arrays, adapter.device)
         self.adapter = adapter
+
+    def place(self) -> Any:
+        if self._device == "auto":
+            self._device = "cuda:0" if has_cuda() else "cpu"
+        return super().place()
 
     def hello(self, version: int = 2) -> dict[str, Any]:
         reason = self.adapter.why_not()
         if reason:
             return {"fa_exec": version, "name": self.adapter.name, "why_not": reason}
+        self.place()
         hello = super().hello(version)
         hello["name"] = f"{self.adapter.name}: {self.adapter.library} {self.adapter.version()}"
         return hello

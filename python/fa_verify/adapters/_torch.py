@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fa_verify.adapters._adapter import result
 from fa_verify.adapters._problem import Problem
 
 
@@ -58,16 +59,37 @@ def alibi(torch: Any, p: Problem, slopes: Any) -> Any:
 
 
 def additive(torch: Any, p: Problem, call: Any, mask: bool) -> Any:
-    """Bias, ALiBi and (if `mask`) the built-in mask in one additive tensor that broadcasts to [B, H, Sq, Sk]: in the bias's own type,
-    f32 with ALiBi; None if there is nothing to add; bool if there is only a mask, True for what is seen."""
+    """Bias, ALiBi and (if `mask`) the built-in mask in one additive tensor of four axes that broadcasts to [B, H, Sq, Sk]: f32 with
+    ALiBi, else of the call's element type; None if there is nothing to add."""
     total = call.bias if p.has_bias else None
     if p.has_alibi:
         lines = alibi(torch, p, call.alibi_slopes)
         total = lines if total is None else total.to(torch.float32) + lines
     shown = visible(torch, p, call.q.device) if mask else None
-    if shown is None or total is None:
-        return shown if total is None else total
+    if shown is None:
+        return total
+    if total is None:
+        total = torch.zeros(shown.shape, dtype=call.q.dtype, device=shown.device)[None, None]
     return total.masked_fill(~shown, float("-inf"))
+
+
+def with_gradients(call: Any, names: tuple[str, ...], forward: Any) -> Any:
+    """A Result of forward(inputs by name) -> (o, lse or None), all of them [B, S, H, D]; with a backward also the
+    gradients of `names` that automatic differentiation gives."""
+    import torch
+
+    names = tuple(name for name in names if getattr(call, name) is not None)
+    inputs = {name: getattr(call, name).detach().requires_grad_(call.wants_gradients) for name in names}
+    with torch.set_grad_enabled(call.wants_gradients):
+        o, lse = forward(inputs)
+    out = result(o=o.detach(), lse=None if lse is None else lse.detach())
+    if not call.wants_gradients:
+        return out
+    ends, seeds = ([o, lse], [call.do, call.dlse]) if call.dlse is not None else ([o], [call.do])
+    grads = torch.autograd.grad(ends, list(inputs.values()), seeds, allow_unused=True)
+    for name, x, g in zip(names, inputs.values(), grads):
+        setattr(out, f"d{name}", torch.zeros_like(x) if g is None else g)
+    return out
 
 
 def seeded(torch: Any, p: Problem) -> None:

@@ -1,0 +1,76 @@
+"""flex_attention of PyTorch, compiled: the Triton kernels that torch.compile writes for a case's expressions, forward and backward.
+
+A kernel is compiled for each combination of element type, heads, head dims and expressions (some 10 to 40 s); lengths
+and masks share one. Cases with few combinations judge fastest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fa_verify.adapters import _flex
+from fa_verify.adapters._adapter import Adapter
+from fa_verify.adapters._problem import Problem
+from fa_verify.adapters._torch import cuda_missing
+
+_COMPILED: dict[str, Any] = {}
+
+
+def compiled(kind: str) -> Any:
+    """flex_attention through torch.compile; one for each kind of call, so that one's recompilations do not use up the others'."""
+    import torch
+    from torch.nn.attention.flex_attention import flex_attention
+
+    if kind not in _COMPILED:
+        torch._dynamo.config.recompile_limit = 1 << 20
+        torch._dynamo.config.accumulated_recompile_limit = 1 << 20
+        _COMPILED[kind] = torch.compile(flex_attention, dynamic=True)
+    return _COMPILED[kind]
+
+
+def tile(block: int, largest: int) -> int:
+    """The largest power of two up to `largest` that divides a block."""
+    return min(block & -block, largest)
+
+
+def options_for(p: Problem) -> dict[str, Any]:
+    """Tile sizes that the case's blocks are multiples of; nothing where the compiler's own choice fits."""
+    if not p.has_blocks or (p.q_block % 128 == 0 and p.kv_block % 128 == 0):
+        return {}
+    m, n = tile(p.q_block, 64), tile(p.kv_block, 64)
+    both = min(m, n)
+    return {"fwd_BLOCK_M": m, "fwd_BLOCK_N": n, "bwd_BLOCK_M1": both, "bwd_BLOCK_N1": both, "bwd_BLOCK_M2": both, "bwd_BLOCK_N2": both}
+
+
+def refuses(p: Problem, backward: bool) -> str:
+    if p.has_blocks and min(tile(p.q_block, 64), tile(p.kv_block, 64)) < 16:
+        return "blocks that are no multiples of 16"
+    return _flex.refuses(p, backward)
+
+
+def _run(call: Any) -> Any:
+    p = Problem(call.json)
+    kind = f"{p.dtype} {p.score_mod} {p.mask_mod} {sorted(p.buffer_specs)} {p.has_blocks} {call.wants_gradients}"
+    return _flex.run(call, compiled(kind), call.wants_gradients, kernel_options={**options_for(p), "BACKEND": "TRITON"})
+
+
+KERNEL = Adapter(
+    name="torch_flex",
+    what="PyTorch flex_attention, compiled to Triton",
+    library="torch",
+    modules=("torch", "triton"),
+    run=_run,
+    families=("flash", "memeff", "flex"),
+    features=(*_flex.FEATURES, "bias_grad", "captures_grad", "dlse"),
+    passes=("forward", "backward"),
+    outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dbuffers"),
+    lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "-inf", "alibi": "distance"},
+    arithmetic={
+        "f32": {"name": "simt-f32", "delta": "stored_o", "fast_functions": True},
+        "f16": {"name": "triton", "delta": "stored_o", "fast_functions": True},
+        "bf16": {"name": "triton", "delta": "stored_o", "fast_functions": True},
+    },
+    refuses=refuses,
+    missing=cuda_missing,
+    arrays="torch",
+    device="cuda:0",
+).kernel()

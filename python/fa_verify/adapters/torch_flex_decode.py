@@ -1,0 +1,50 @@
+"""flex_attention of PyTorch, compiled for few queries: its split-K Triton kernel, forced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fa_verify.adapters import _flex
+from fa_verify.adapters._adapter import Adapter
+from fa_verify.adapters._problem import Problem
+from fa_verify.adapters._torch import cuda_missing
+from fa_verify.adapters.torch_flex import compiled, options_for, refuses
+
+
+def _refuses(p: Problem, backward: bool) -> str:
+    if p.group & (p.group - 1):
+        return "groups of heads that are no power of two"
+    if p.has_blocks and p.q_block != 128:
+        return "blocks of other than 128 queries"
+    if p.mask_mod and "h" in p.mask_mod.replace("(", " ").split():
+        return "a mask that differs between heads"
+    return refuses(p, backward)
+
+
+def _run(call: Any) -> Any:
+    p = Problem(call.json)
+    kind = f"decode {p.dtype} {p.score_mod} {p.mask_mod} {sorted(p.buffer_specs)} {p.has_blocks}"
+    return _flex.run(call, compiled(kind), False, kernel_options={**options_for(p), "BACKEND": "TRITON_DECODE"})
+
+
+KERNEL = Adapter(
+    name="torch_flex_decode",
+    what="PyTorch flex_attention for few queries: split-K Triton",
+    library="torch",
+    modules=("torch", "triton"),
+    run=_run,
+    families=("flash", "memeff", "flex"),
+    features=tuple(word for word in _flex.FEATURES if word != "block_sparse"),
+    outputs=("o", "lse"),
+    lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "-inf", "alibi": "distance"},
+    limits={"seqlen_q": {"max": 127}},
+    arithmetic={
+        "f32": {"name": "simt-f32", "max_splits": 128, "fast_functions": True},
+        "f16": {"name": "triton", "max_splits": 128, "fast_functions": True},
+        "bf16": {"name": "triton", "max_splits": 128, "fast_functions": True},
+    },
+    refuses=_refuses,
+    missing=cuda_missing,
+    arrays="torch",
+    device="cuda:0",
+).kernel()
