@@ -69,7 +69,7 @@ static int list_cases(const fa_cli *cli) {
   fa_case_list list = {0};
   if (cli->cases.n == 0 && cli->case_text.n == 0)
     return fa_cli_usage_error("list cases: --cases FILE... or --case JSON is needed");
-  fa_status status = fa_cli_load_cases(cli, &list, &err);
+  fa_status status = fa_cli_load_cases(cli, &list, NULL, &err);
   for (int64_t i = 0; status == FA_OK && i < list.n; ++i) {
     char *line = fa_case_to_line(&list.v[i]);
     if (line)
