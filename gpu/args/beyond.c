@@ -1,16 +1,67 @@
-/* What the kernels have no words for. */
-#include "cases/vocabulary/combination.h"
+/* What makes sense and the kernels have no words for. */
 #include "gpu/args/problem.h"
 
+static bool has_expressions(const fa_problem *p) {
+  return p->score_mod || p->mask_mod;
+}
+
 bool fa_args_is_flex(const fa_problem *p) {
-  return p->family == FA_FLEX || fa_problem_has_mods(p);
+  return p->family == FA_FLEX || has_expressions(p) || p->block_sparse.present;
+}
+
+/* ---- over a cache ---- */
+
+static bool cached_varlen(const fa_problem *p) {
+  return p->kvcache.present && fa_problem_is_varlen(p);
+}
+static bool cached_bias(const fa_problem *p) {
+  return p->kvcache.present && p->bias.present;
+}
+static bool cached_expressions(const fa_problem *p) {
+  return p->kvcache.present && has_expressions(p);
+}
+static bool cached_blocks(const fa_problem *p) {
+  return p->kvcache.present && p->block_sparse.present;
+}
+static bool cached_dropout(const fa_problem *p) {
+  return p->kvcache.present && p->dropout.p > 0;
+}
+static bool cached_head_dim_v(const fa_problem *p) {
+  return p->kvcache.present && p->head_dim_v != p->head_dim;
+}
+static bool cached_top_left(const fa_problem *p) {
+  return p->kvcache.present && p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
+}
+
+/* ---- elsewhere ---- */
+
+static bool packed_bias(const fa_problem *p) {
+  return fa_problem_has_packed_keys(p) && p->bias.present;
+}
+static bool packed_blocks(const fa_problem *p) {
+  return fa_problem_has_packed_keys(p) && p->block_sparse.present;
+}
+static bool flex_dropout(const fa_problem *p) {
+  return fa_args_is_flex(p) && p->dropout.p > 0;
 }
 
 const char *fa_args_beyond(const fa_problem *p) {
-  enum {
-    HAVE = 1 << FA_COMBINE_MODS_ANYWHERE | 1 << FA_COMBINE_BIAS_FLASH | 1 << FA_COMBINE_HEAD_DIM_V_FLASH |
-           1 << FA_COMBINE_TOP_LEFT_FLASH
+  static const struct {
+    bool (*is_in)(const fa_problem *p);
+    const char *what;
+  } all[] = {
+      {cached_varlen, "packed queries over a KV cache"},
+      {cached_bias, "a bias over a KV cache"},
+      {cached_expressions, "score_mod or mask_mod over a KV cache"},
+      {cached_blocks, "block lists over a KV cache"},
+      {cached_dropout, "dropout over a KV cache"},
+      {cached_head_dim_v, "a head_dim_v other than head_dim in a KV cache"},
+      {cached_top_left, "a top-left mask over a KV cache"},
+      {packed_bias, "a bias of packed sequences"},
+      {packed_blocks, "block lists of packed sequences"},
+      {flex_dropout, "dropout together with family flex, expressions or block lists"},
   };
-  const fa_combination beyond = fa_combination_beyond(p, HAVE);
-  return beyond == FA_N_COMBINATIONS ? NULL : fa_combination_describe(beyond)->what;
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+    if (all[i].is_in(p)) return all[i].what;
+  return NULL;
 }
