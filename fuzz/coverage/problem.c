@@ -235,4 +235,5 @@ void fa_coverage_problem(fa_coverage *v, const fa_problem *p) {
   cover_families(v, p);
   fa_coverage_cache(v, p);
   cover_splits(v, p);
+  fa_coverage_mixed(v, p);
 }

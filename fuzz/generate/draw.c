@@ -114,8 +114,8 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .softcap = .05, .even_heads = 2, .dims = 1, .longest = 128},
   [P_MIXED] = {.family = {25, 20, 25, 30}, .varlen = .5, .causal = .35, .window = .25, .dropout = .25,
     .bias = .35, .blocks = .3, .expressions = .45, .alibi = .15, .softcap = .12, .scale = .1, .seqused = .15, .leftpad = .2,
-    .splits = .3, .group = .4, .odd_dim = .35, .empty = .06, .layout = .3, .fills = .25, .mixed = true,
-    .pairs_dim = 4 * M, .longest = 300},
+    .splits = .3, .group = .25, .odd_dim = .35, .empty = .06, .layout = .3, .fills = .25, .mixed = true,
+    .pairs_dim = 8 * M, .longest = 300},
 };
 /* clang-format on */
 

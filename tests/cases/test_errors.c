@@ -191,7 +191,7 @@ static void test_contradictions(void) {
               ".cu_seqlens_q[2]: 3 is less than the entry before it, 4; it must not decrease");
   expect_case("\"cu_seqlens_q\": [1, 4], \"cu_seqlens_k\": [0, 4]", ".cu_seqlens_q[0]: 1, must be 0");
   expect_case("\"cu_seqlens_q\": [0, 4]",
-              ".cu_seqlens_k: missing; cu_seqlens_q and cu_seqlens_k come together");
+              ".cu_seqlens_k: missing; without a cache cu_seqlens_q and cu_seqlens_k come together");
   expect_case("\"cu_seqlens_q\": [0, 4], \"cu_seqlens_k\": [0, 4, 5]",
               ".cu_seqlens_k: has 3 elements, must have 2");
   expect_case("\"batch\": 3, \"cu_seqlens_q\": [0, 4], \"cu_seqlens_k\": [0, 4]",
@@ -220,23 +220,10 @@ static void test_contradictions(void) {
               ".packed: \"qkv\" needs seqlen_k 5 to be seqlen_q 4");
   expect_case("\"packed\": \"kv\", \"strides\": {\"v\": {\"offset\": 4}}",
               ".strides.v: packed \"kv\" takes the strides of tensor k");
-  expect_case("\"mask\": {\"type\": \"causal\", \"align\": \"top_left\"}",
-              ".mask.align: family \"flash\" masks are bottom_right only (memeff and flex have top_left)");
   expect_case("\"mask\": {\"type\": \"causal\", \"left\": 3}",
               ".mask.left: 3, but only mask type \"window\" has a left edge");
-  expect_case("\"head_dim_v\": 32",
-              ".head_dim_v: 32 differs from head_dim 64; family \"flash\" cannot (memeff and flex can)");
-  expect_case("\"bias\": {}", ".bias: family \"flash\" has no bias (memeff and flex have)");
-  expect_case("\"family\": \"memeff\", \"bias\": {}, \"cu_seqlens_q\": [0, 1], \"cu_seqlens_k\": [0, 1]",
-              ".bias: not together with cu_seqlens");
-  expect_case("\"family\": \"flex\", \"dropout\": {\"p\": 0.1}",
-              ".dropout: family \"flex\" has no dropout (flash and memeff have)");
   expect_case("\"family\": \"memeff\", \"return_softmax\": true",
               ".return_softmax: family \"memeff\" has none (flash has)");
-  expect_case("\"score_mod\": \"score\"", ".score_mod: family \"flash\" has none (flex has)");
-  expect_case("\"mask_mod\": \"true\"", ".mask_mod: family \"flash\" has none (flex has)");
-  expect_case("\"buffers\": {\"a\": {}}", ".buffers: family \"flash\" has none (flex has)");
-  expect_case("\"block_sparse\": {\"density\": 1}", ".block_sparse: family \"flash\" has none (flex has)");
   expect_case("\"grad_lse\": true, \"backward\": false", ".grad_lse: true needs backward true");
   expect_case("\"seqused_k\": [3], \"seqlen_k\": 2", ".seqused_k[0]: 3 is not in 0 .. 2");
   expect_case("\"seqused_k\": [3], \"cu_seqlens_q\": [0, 1, 1], \"cu_seqlens_k\": [0, 2, 9]",
@@ -266,6 +253,42 @@ static void test_contradictions(void) {
 }
 
 #define KV "\"family\": \"kvcache\", \"seqlen_k\": 16, "
+#define PACKED "\"cu_seqlens_q\": [0, 1, 4], \"cu_seqlens_k\": [0, 2, 9], "
+
+/* What few kernels combine is no fault of the case. */
+static void test_combinations(void) {
+  static const char *const all[] = {
+      "\"mask\": {\"type\": \"causal\", \"align\": \"top_left\"}",
+      "\"head_dim_v\": 32",
+      "\"head_dim\": 320",
+      "\"bias\": {}",
+      "\"dropout\": {\"p\": 0.1}",
+      "\"score_mod\": \"score + a[h]\", \"buffers\": {\"a\": {\"shape\": [1]}}",
+      "\"mask_mod\": \"q_idx >= kv_idx\", \"block_sparse\": {\"from\": \"mask_mod\"}",
+      "\"block_sparse\": {\"density\": 0.5}",
+      "\"leftpad_k\": [1, 1]",
+      "\"splits\": 3",
+  };
+  static const char *const families[] = {PACKED, PACKED "\"family\": \"memeff\", ",
+                                         PACKED "\"family\": \"flex\", ",
+                                         KV "\"cu_seqlens_q\": [0, 5, 6], \"kvcache\": {\"len\": [9, 3], "
+                                            "\"new\": 2, \"page_size\": 4}, "};
+  for (size_t f = 0; f < sizeof families / sizeof *families; ++f)
+    for (size_t k = 0; k < sizeof all / sizeof *all; ++k) {
+      char text[600];
+      snprintf(text, sizeof text, "%s%s", families[f], all[k]);
+      expect_good(text);
+    }
+  expect_case(
+      KV "\"cu_seqlens_k\": [0, 16], \"kvcache\": {\"len\": [1]}",
+      ".cu_seqlens_k: family \"kvcache\" takes its keys from the cache; only its queries can be packed");
+  expect_case(KV "\"cu_seqlens_q\": [0, 1, 2], \"kvcache\": {\"len\": [1]}",
+              ".kvcache.len: has 1 elements, must have 2");
+  expect_case("\"block_sparse\": {\"kv_num_blocks\": [[[1]]], \"kv_indices\": [[[[0]]]]}, "
+              "\"cu_seqlens_q\": [0, 1, 130], \"cu_seqlens_k\": [0, 1, 2]", /* as many as the longest needs */
+              ".block_sparse.kv_num_blocks: has 1 elements, must have 2");
+}
+
 static void test_kvcache(void) {
   expect_case("\"family\": \"kvcache\"", ".kvcache: missing; family \"kvcache\" needs it");
   expect_case("\"kvcache\": {\"len\": [1]}", ".kvcache: only family \"kvcache\" has one, not \"flash\"");
@@ -441,6 +464,7 @@ int main(void) {
   test_text();
   test_values();
   test_contradictions();
+  test_combinations();
   test_kvcache();
   test_flex();
   test_places();
