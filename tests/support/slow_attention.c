@@ -34,6 +34,23 @@ void slow_outputs_free(slow_outputs *out) {
   memset(out, 0, sizeof *out);
 }
 
+/* ---- expressions ---- */
+
+static const slow_mods *mods_of_test;
+
+void slow_set_mods(const slow_mods *mods) {
+  mods_of_test = mods;
+}
+
+long double slow_buffer(const slow_pair *at, int k, int64_t i, int64_t j) {
+  return fa_tensor_get(&at->in->t[FA_T_BUFFER_0 + k], (int64_t[FA_MAX_RANK]){i, j, 0});
+}
+
+void slow_add(slow_outputs *out, int k, int64_t n, long double value) {
+  slow_array *a = &out->t[FA_T_DBUFFER_0 + k];
+  if (a->n > 0) array_add(a, n, value, 8 * fabsl(value));
+}
+
 /* ---- one sequence ---- */
 
 typedef struct entry {
@@ -186,16 +203,26 @@ static bool listed(const entry *e, const fa_tensor *count, const fa_tensor *inde
   return false;
 }
 
+static slow_pair pair_of(const entry *e, int64_t h, int64_t i, int64_t j) {
+  return (slow_pair){.p = e->p, .in = e->in, .b = e->b, .h = h, .i = i, .j = j, .sq = e->sq, .sk = e->sk};
+}
+
+static bool keeps(const entry *e, int64_t h, int64_t i, int64_t j) {
+  const slow_pair at = pair_of(e, h, i, j);
+  return !mods_of_test || !mods_of_test->mask || mods_of_test->mask(&at);
+}
+
 static bool visible(const entry *e, int64_t h, int64_t i, int64_t j) {
   const fa_mask *m = &e->p->mask;
   int64_t shift = m->align == FA_ALIGN_TOP_LEFT ? 0 : e->sk - e->sq;
   if (m->type == FA_MASK_CAUSAL && j > i + shift) return false;
   if (m->type == FA_MASK_WINDOW && m->left >= 0 && j < i + shift - m->left) return false;
   if (m->type == FA_MASK_WINDOW && m->right >= 0 && j > i + shift + m->right) return false;
-  if (!e->p->block_sparse.present) return true;
+  const fa_block_sparse *s = &e->p->block_sparse;
+  if (!s->present || s->source == FA_BLOCKS_MASK_MOD) return keeps(e, h, i, j);
   const fa_tensor *t = e->in->t;
-  return listed(e, &t[FA_T_KV_NUM_BLOCKS], &t[FA_T_KV_INDICES], h, i, j) ||
-         listed(e, &t[FA_T_FULL_KV_NUM_BLOCKS], &t[FA_T_FULL_KV_INDICES], h, i, j);
+  if (listed(e, &t[FA_T_KV_NUM_BLOCKS], &t[FA_T_KV_INDICES], h, i, j)) return keeps(e, h, i, j);
+  return listed(e, &t[FA_T_FULL_KV_NUM_BLOCKS], &t[FA_T_FULL_KV_INDICES], h, i, j);
 }
 
 /* ---- one head: everything that the backward needs, as whole matrices [Sq][Sk] ---- */
@@ -203,6 +230,7 @@ static bool visible(const entry *e, int64_t h, int64_t i, int64_t j) {
 typedef struct head {
   real *q, *k, *v;  /* [Sq][D], [Sk][D], [Sk][Dv] */
   real *t;          /* final logits; -inf = masked */
+  real *before;     /* what score_mod gets */
   real *weight;     /* 1 + size of the terms of the logit */
   real *chain;      /* d t / d (scale * q.k) */
   real *chain_mag;  /* error of chain in roundoffs */
@@ -211,12 +239,13 @@ typedef struct head {
 } head;
 
 static void head_free(head *m) {
-  real *all[] = {m->q, m->k, m->v, m->t, m->weight, m->chain, m->chain_mag, m->lse, m->mean, m->max, m->sum};
+  real *all[] = {m->q,     m->k,         m->v,   m->t,    m->before, m->weight,
+                 m->chain, m->chain_mag, m->lse, m->mean, m->max,    m->sum};
   for (size_t k = 0; k < sizeof all / sizeof *all; ++k) free(all[k]);
 }
 
-static void score(const entry *e, const head *m, int64_t h, int64_t i, int64_t j, real *t, real *weight,
-                  real *chain, real *chain_mag) {
+static void score(const entry *e, const head *m, int64_t h, int64_t i, int64_t j, real *t, real *before,
+                  real *weight, real *chain, real *chain_mag) {
   const fa_problem *p = e->p;
   real dot = 0, size = 0;
   for (int64_t d = 0; d < p->head_dim; ++d) {
@@ -231,6 +260,15 @@ static void score(const entry *e, const head *m, int64_t h, int64_t i, int64_t j
     dot = c * th;
     *chain = 1 - th * th;
     *chain_mag = 1 + 2 * *chain * size / c; /* 1 - th^2 cancels: its error is absolute */
+  }
+  *before = dot;
+  if (mods_of_test && mods_of_test->score) {
+    const slow_pair at = pair_of(e, h, i, j);
+    real slope = 0;
+    dot = mods_of_test->score(&at, dot, &slope);
+    size = fabsl(slope) * size + fabsl(dot);
+    *chain *= slope;
+    *chain_mag = fabsl(slope) * (*chain_mag + 1);
   }
   if (p->alibi.present) {
     int64_t distance = i + e->sk - e->sq - j;
@@ -272,6 +310,7 @@ static head head_of(const entry *e, int64_t h) {
             .k = slow_alloc(e->sk * d, sizeof(real)),
             .v = slow_alloc(e->sk * dv, sizeof(real)),
             .t = slow_alloc(n, sizeof(real)),
+            .before = slow_alloc(n, sizeof(real)),
             .weight = slow_alloc(n, sizeof(real)),
             .chain = slow_alloc(n, sizeof(real)),
             .chain_mag = slow_alloc(n, sizeof(real)),
@@ -285,7 +324,7 @@ static head head_of(const entry *e, int64_t h) {
   for (int64_t i = 0; i < e->sq; ++i) {
     for (int64_t j = 0; j < e->sk; ++j) {
       int64_t x = i * e->sk + j;
-      score(e, &m, h, i, j, &m.t[x], &m.weight[x], &m.chain[x], &m.chain_mag[x]);
+      score(e, &m, h, i, j, &m.t[x], &m.before[x], &m.weight[x], &m.chain[x], &m.chain_mag[x]);
     }
     row_sum(&m, i, e->sk);
   }
@@ -408,8 +447,12 @@ static void backward_pair(const entry *e, const head *m, int64_t h, int64_t i, i
   real g = prob * (z * dp - delta);
   real g_mag = prob * (weight * (fabsl(z * dp) + fabsl(delta)) + z * dp_size + delta_mag);
   if (p->bias.present && p->bias.grad) array_add(&out->t[FA_T_DBIAS], bias_at(e, h, i, j), g, g_mag);
+  if (mods_of_test && mods_of_test->gradient) {
+    const slow_pair at = pair_of(e, h, i, j);
+    mods_of_test->gradient(&at, m->before[x], g, out);
+  }
   real ds = (real)p->scale * g * m->chain[x];
-  real ds_mag = fabsl((real)p->scale) * (g_mag * m->chain[x] + fabsl(g) * m->chain_mag[x]);
+  real ds_mag = fabsl((real)p->scale) * (g_mag * fabsl(m->chain[x]) + fabsl(g) * m->chain_mag[x]);
   for (int64_t d = 0; d < p->head_dim; ++d) {
     real q = m->q[i * p->head_dim + d], k = m->k[j * p->head_dim + d];
     array_add(&out->t[FA_T_DQ], row * p->head_dim + d, ds * k, ds_mag * fabsl(k));
@@ -445,6 +488,8 @@ void slow_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *g
   if (p->bias.present && p->bias.grad)
     array_make(&out->t[FA_T_DBIAS], (p->bias.per_batch ? p->batch : 1) * (p->bias.per_head ? p->heads_q : 1) *
                                         (p->bias.per_query ? p->seqlen_q : 1) * p->seqlen_k);
+  for (int id = FA_T_DBUFFER_0; id <= FA_T_DBUFFER_7; ++id)
+    if (in->t[id].data) array_make(&out->t[id], fa_tensor_count(&in->t[id]));
   for (int64_t b = 0; b < p->batch; ++b) {
     entry e = entry_of(p, in, b);
     for (int64_t h = 0; h < p->heads_q; ++h) backward_head(&e, h, (given){given_o, given_lse}, out);

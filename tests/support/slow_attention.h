@@ -3,7 +3,7 @@
  *
  * Nothing here is clever, and nothing is shared with ref/ beyond reading tensors: every S x S matrix of a
  * head is stored whole, every sum is a plain loop, and dropout is written from the Philox description. It
- * covers everything except score_mod and mask_mod.
+ * covers everything; what score_mod and mask_mod mean is a function that the test writes by hand (slow_set_mods).
  *
  * Arrays are row-major over the tensor's logical shape. KV cache: rotated queries and new keys enter the
  * scores rounded to the element type, as a kernel reads them back. The returned cache holds the new keys
@@ -30,11 +30,33 @@ typedef struct slow_outputs {
 
 void slow_outputs_free(slow_outputs *out);
 
+/* A pair of one sequence and query head, in numbers of that sequence. */
+typedef struct slow_pair {
+  const fa_problem *p;
+  const fa_tensors *in;
+  int64_t b, h, i, j, sq, sk;
+} slow_pair;
+
+/* What a case's expressions are, as C. Each may be NULL. */
+typedef struct slow_mods {
+  long double (*score)(const slow_pair *at, long double s,
+                       long double *slope); /* *slope: its derivative by s */
+  bool (*mask)(const slow_pair *at);
+  /* Adds g times the derivative by each buffer's element at s to the buffer's gradient, by slow_add. */
+  void (*gradient)(const slow_pair *at, long double s, long double g, slow_outputs *out);
+} slow_mods;
+/* For all later calls; NULL: none. Used where the problem has expressions, and it must outlive the calls. */
+void slow_set_mods(const slow_mods *mods);
+/* Element i (and j of a matrix) of captured buffer k. */
+long double slow_buffer(const slow_pair *at, int k, int64_t i, int64_t j);
+/* Adds to element n of buffer k's gradient. */
+void slow_add(slow_outputs *out, int k, int64_t n, long double value);
+
 /* Fills o, lse and, for family kvcache, k and v (the caches after the call). *out must be zeroed, or filled
  * by these functions before. Aborts when out of memory. */
 void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out);
 
-/* Fills dq, dk, dv and, with bias.grad, dbias. Both given_o and given_lse: the gradients computed from those
+/* Fills dq, dk, dv, with bias.grad dbias, and the gradients of the buffers that have tensors for them. Both given_o and given_lse: the gradients computed from those
  * tensors (delta = dO . given_o - dLSE, P = exp(t - given_lse), but the forward's own P where given_lse is 2^24
  * or more). Both NULL: from the forward's own values. */
 void slow_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,
