@@ -63,11 +63,13 @@ fa_exec_answer fa_exec_receive(fa_exec_lines *x, double seconds, char **line) {
     seen = x->n_bytes;
     if (seen) x->bytes[seen] = 0;
     if (seen > FA_EXEC_MAX_LINE) return FA_EXEC_TOO_LONG;
-    struct pollfd fd = {.fd = x->from, .events = POLLIN};
-    const double left = deadline - fa_exec_now();
-    if (seconds > 0 && left <= 0) return FA_EXEC_LATE;
-    if (poll(&fd, 1, seconds > 0 ? (int)(left * 1e3) + 1 : -1) < 0) continue; /* interrupted by a signal */
-    if (!fd.revents || read_more(x)) continue;
+    if (seconds > 0) {
+      struct pollfd fd = {.fd = x->from, .events = POLLIN};
+      const double left = deadline - fa_exec_now();
+      if (left <= 0) return FA_EXEC_LATE;
+      if (poll(&fd, 1, (int)(left * 1e3) + 1) <= 0) continue; /* or interrupted by a signal */
+    }
+    if (read_more(x)) continue;
     static char nothing[1];
     *line = seen ? x->bytes : nothing;
     return FA_EXEC_ENDED;
