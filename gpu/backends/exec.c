@@ -79,7 +79,7 @@ void fa_exec_declare(void *self, const fa_problem *p, fa_declaration *out) {
 void fa_exec_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_declaration d;
   fa_exec_declare(self, p, &d);
-  *out = fa_arithmetic_profile(&d.arithmetic, p->dtype);
+  *out = fa_declaration_profile(&d, p->dtype);
 }
 
 void fa_exec_adopt(void *self, fa_dtype dtype, const fa_declaration *found) {

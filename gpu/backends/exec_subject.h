@@ -41,8 +41,6 @@ struct fa_exec_subject {
   bool asked;           /* "supports" was answered, or failed */
   struct cJSON *answer; /* to it; NULL: none */
   char fault[512];      /* how it failed when asked; "" = it did not */
-  bool has_written;
-  uint64_t written; /* what its first run wrote */
 };
 
 /* Greets the other side. FA_ERR_INPUT: no hello, or one that makes no sense. */

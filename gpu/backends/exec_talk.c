@@ -138,7 +138,7 @@ void fa_exec_forget(fa_exec_subject *x) {
   if (x->has_problem) fa_problem_free(&x->problem);
   free(x->line);
   cJSON_Delete(x->answer);
-  x->has_problem = x->asked = x->has_written = false;
+  x->has_problem = x->asked = false;
   x->line = NULL, x->answer = NULL, x->fault[0] = 0;
 }
 

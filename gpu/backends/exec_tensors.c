@@ -83,7 +83,6 @@ fa_status fa_exec_tensors_make(const fa_problem *p, const fa_tensors *t, const f
   for (int id = 0; status == FA_OK && id < FA_T_COUNT; ++id) {
     const bool output = fa_tensor_id_is_output((fa_tensor_id)id);
     if (!t->t[id].data || (output && !(written >> id & 1))) continue;
-    if (output) out->outputs |= (uint64_t)1 << id;
     if (id == FA_T_LSE)
       status = add_lse(out, p, t, contract, err);
     else

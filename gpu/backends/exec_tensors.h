@@ -33,8 +33,7 @@ typedef struct fa_exec_tensor {
 typedef struct fa_exec_tensors {
   int n;
   fa_exec_tensor at[FA_EXEC_MAX_TENSORS];
-  fa_tensors own;   /* what a call does not have: the LSE in the child's conventions, lists by key block */
-  uint64_t outputs; /* a bit for each output of the call that is to be written */
+  fa_tensors own; /* what a call does not have: the LSE in the child's conventions, lists by key block */
 } fa_exec_tensors;
 
 /* All tensors of these passes, without outputs that the contract leaves out. The LSE is the child's own, poisoned as

@@ -131,7 +131,7 @@ static void plugin_profile(void *self, const fa_problem *p, fa_profile *out) {
   const plugin *x = self;
   fa_declaration d;
   fa_hello_declare(&x->hello, p, &d);
-  *out = x->old ? fa_plugin_v1_profile(x->old, x->self, p) : fa_arithmetic_profile(&d.arithmetic, p->dtype);
+  *out = x->old ? fa_plugin_v1_profile(x->old, x->self, p) : fa_declaration_profile(&d, p->dtype);
 }
 
 static void plugin_declare(void *self, const fa_problem *p, fa_declaration *out) {

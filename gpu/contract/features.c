@@ -129,6 +129,9 @@ static bool has_blocks_cache(const fa_problem *p) {
 static bool has_head_dim_v_cache(const fa_problem *p) {
   return p->kvcache.present && has_head_dim_v(p);
 }
+static bool has_top_left_cache(const fa_problem *p) {
+  return p->kvcache.present && is_top_left(p);
+}
 static bool has_dropout_cache(const fa_problem *p) {
   return p->kvcache.present && has_dropout(p);
 }
@@ -150,7 +153,7 @@ static bool has_flash_more(const fa_problem *p) {
          (has_bias(p) || has_mods(p) || has_block_sparse(p) || has_head_dim_v(p) || is_top_left(p));
 }
 static bool has_memeff_more(const fa_problem *p) {
-  return p->family == FA_MEMEFF && (has_mods(p) || has_block_sparse(p) || has_return_softmax(p));
+  return p->family == FA_MEMEFF && (has_mods(p) || has_block_sparse(p));
 }
 
 static const fa_feature features[] = {
@@ -188,6 +191,7 @@ static const fa_feature features[] = {
     {"mods_cache", has_mods_cache, FA_FEATURE_LATER, "expressions over a cache"},
     {"blocks_cache", has_blocks_cache, FA_FEATURE_LATER, "block lists over a cache"},
     {"head_dim_v_cache", has_head_dim_v_cache, FA_FEATURE_LATER, "head_dim_v over a cache"},
+    {"top_left_cache", has_top_left_cache, FA_FEATURE_LATER, "top_left over a cache"},
     {"dropout_cache", has_dropout_cache, FA_FEATURE_LATER, "dropout over a cache"},
     {"top_left_cache", has_top_left_cache, FA_FEATURE_LATER, "top_left over a cache"},
     {"bias_varlen", has_bias_varlen, FA_FEATURE_LATER, "a bias with packed sequences"},
@@ -195,8 +199,7 @@ static const fa_feature features[] = {
     {"dropout_flex", has_dropout_flex, FA_FEATURE_LATER, "dropout in family flex"},
     {"flash_more", has_flash_more, FA_FEATURE_LATER,
      "bias, expressions, block lists, head_dim_v or top_left in family flash"},
-    {"memeff_more", has_memeff_more, FA_FEATURE_LATER,
-     "expressions, block lists or return_softmax in family memeff"},
+    {"memeff_more", has_memeff_more, FA_FEATURE_LATER, "expressions or block lists in family memeff"},
 };
 enum { N_FEATURES = sizeof features / sizeof *features };
 _Static_assert(N_FEATURES < 64, "a bit for each");

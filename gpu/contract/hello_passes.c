@@ -2,6 +2,7 @@
 #include "cases/tensors/table.h"
 #include "gpu/contract/features.h"
 #include "gpu/contract/hello.h"
+#include "gpu/contract/lse.h"
 
 #include <stdio.h>
 
@@ -25,6 +26,12 @@ unsigned fa_hello_passes(const fa_hello *h, const fa_problem *p, char *why, size
 void fa_hello_declare(const fa_hello *h, const fa_problem *p, fa_declaration *out) {
   *out = h->declaration[p ? p->dtype : FA_F32];
   if (p && p->scale == 0 && out->contract.lse_unscaled) out->contract.outputs &= ~((uint64_t)1 << FA_T_LSE);
+}
+
+fa_profile fa_declaration_profile(const fa_declaration *d, fa_dtype dtype) {
+  fa_profile profile = fa_arithmetic_profile(&d->arithmetic, dtype);
+  profile.u_lse = fa_contract_lse_roundoff(&d->contract);
+  return profile;
 }
 
 void fa_declaration_adopt(fa_declaration *d, const fa_declaration *found) {

@@ -7,6 +7,7 @@ usage: child2.py [--lse KEY=VALUE,...] [--outputs WORD,...] [--hello JSON] [--sa
     --outputs   all that it writes, and declares
     --hello     keys that replace those of its hello
     --say       keys that are added to every answer to "run"
+    --names     any: it refuses every case, and says which tensors have come
     --fault     what the tests want it to do wrong, with cases of 5 rows
     --listen    serves a Unix socket instead of stdin and stdout"""
 import json
@@ -168,6 +169,8 @@ class Child:
 
     def run(self, request):
         memory = self.region.at(request["memory"], request["bytes"])
+        if "names" in self.options:
+            return {"state": "rejected", "text": " ".join(f"{g}: {' '.join(sorted(request[g]))}" for g in ("tensors", "buffers", "dbuffers") if g in request)}
         t = {name: Tensor(memory, entry) for name, entry in request["tensors"].items()}
         fault = self.fault if request["case"].get("seqlen_q") == 5 else ""  # the others show that it continues
         if fault == "refuse":

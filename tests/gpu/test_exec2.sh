@@ -87,6 +87,34 @@ expect says_line '^OOB five  .*o'
 judge "--say '{\"outputs\":[\"colour\"]}'" --cases two.json
 expect says_line "^CRASH five  .*answer: \"outputs\": \"colour\" is none of o, lse, p_debug, dq"
 
+# ---- everything that a case says arrives ----
+arrives() { # TENSORS CASE
+  judge "--names any --hello '{\"features\":$all,\"families\":[\"flash\",\"memeff\",\"flex\",\"kvcache\"]}'" --case "$2"
+  expect says "refused: $1 "
+}
+all='["varlen","causal","bottom_right","alibi","bias","bias_grad","dlse","score_mod","block_sparse","captures","captures_grad","append","paged","batch_idx","rotary","leftpad_k","seqused_k"]'
+arrives 'tensors: alibi_slopes cu_seqlens_k cu_seqlens_q dk dlse do dq dv k leftpad_k lse o q seqused_k v' \
+  '{"name":"a","dtype":"f32","head_dim":8,"cu_seqlens_q":[0,2],"cu_seqlens_k":[0,3],"seqused_k":[3],"leftpad_k":[1],"grad_lse":true,"alibi":{"slopes":[0.5]}}'
+arrives 'tensors: bias dbias dk do dq dv k lse o q v' \
+  '{"name":"b","family":"memeff","dtype":"f32","head_dim":8,"seqlen_q":3,"bias":{"shape":[1,1,"q","k"],"grad":true}}'
+arrives 'tensors: dk do dq dv full_kv_indices full_kv_num_blocks full_q_indices full_q_num_blocks k kv_indices kv_num_blocks lse o q q_indices q_num_blocks v buffers: doc slope dbuffers: slope' \
+  '{"name":"c","family":"flex","dtype":"f32","head_dim":8,"seqlen_q":4,"score_mod":"score + slope[h] * doc[q_idx]","buffers":{"slope":{"shape":[1],"grad":true},"doc":{"dtype":"i32","shape":[4],"below":3}},"block_sparse":{"q_block":2,"kv_block":2,"density":0.5}}'
+arrives 'tensors: block_table cache_seqlens k k_new lse o q rotary_cos rotary_sin v v_new' \
+  '{"name":"d","family":"kvcache","dtype":"f32","head_dim":8,"seqlen_q":1,"seqlen_k":8,"kvcache":{"len":[3],"new":1,"page_size":4,"rotary":{"dim":8}}}'
+arrives 'tensors: cache_batch_idx cache_seqlens k leftpad_k lse o q v' \
+  '{"name":"e","family":"kvcache","dtype":"f32","head_dim":8,"seqlen_q":1,"seqlen_k":8,"kvcache":{"len":[3],"batch_idx":[1],"leftpad":[1]}}'
+
+# ---- outputs that it leaves out: always, or in this case ----
+judge "--outputs o" --cases two.json -v
+expect exits 0
+expect says 'not delivered, not judged: lse'
+judge "--outputs o,lse,dv --lse base=2" --cases two.json -v
+expect exits 0
+expect says 'not delivered, not judged: dq, dk'
+judge "--say '{\"outputs\":[\"o\",\"lse\",\"dq\",\"dv\"]}'" --cases two.json -v
+expect exits 0
+expect says 'not delivered, not judged: dk'
+
 # ---- a hello that makes no sense ----
 refused() { # TEXT HELLO
   judge "--hello '$2'" --cases two.json
