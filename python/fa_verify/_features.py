@@ -13,12 +13,13 @@ COMBINATIONS = {
     "mods_cache": "expressions over a cache",
     "blocks_cache": "block lists over a cache",
     "head_dim_v_cache": "head_dim_v over a cache",
+    "top_left_cache": "top_left over a cache",
     "dropout_cache": "dropout over a cache",
     "bias_varlen": "a bias with packed sequences",
     "blocks_varlen": "block lists with packed sequences",
     "dropout_flex": "dropout in family flex",
     "flash_more": "bias, expressions, block lists, head_dim_v or top_left in family flash",
-    "memeff_more": "expressions, block lists or return_softmax in family memeff",
+    "memeff_more": "expressions or block lists in family memeff",
 }
 
 #: Features of version 2 that version 1 took for granted.
