@@ -3,6 +3,7 @@
 
 #include "cases/tensors/table.h"
 #include "fuzz/judging/empty_rows.h"
+#include "fuzz/judging/lse_column.h"
 #include "fuzz/judging/lse_hint.h"
 #include "fuzz/judging/stage.h"
 
@@ -146,7 +147,8 @@ static uint64_t caches_of(const fa_problem *p) {
 static fa_status judge_forward(judge *j, fa_wants *forward, const fa_ref_options *options, fa_error *err) {
   const fa_from itself = {true, true};
   const fa_contract *c = j->config->contract;
-  fa_status status = fa_empty_rows_expect(&j->empty, j->in, options, forward, err);
+  fa_status status = fa_lse_widen_column(j->p, j->in, c, &forward->t[FA_T_LSE], err);
+  if (status == FA_OK) status = fa_empty_rows_expect(&j->empty, j->in, options, forward, err);
   if (status == FA_OK) status = judge_set(j, fa_tensors_written_by(FA_PASS_FORWARD), forward, &itself, err);
   if (status == FA_OK) status = judge_set(j, caches_of(j->p), forward, &itself, err);
   fa_empty_rows_restore(&j->empty, forward);

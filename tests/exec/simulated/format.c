@@ -1,6 +1,6 @@
 #include "tests/exec/simulated/format.h"
 
-#include "tests/exec/plugin_v1.h"
+#include "gpu/plugin.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,7 +11,7 @@ static void set_lengths(const sim_call *call, sim_head *e) {
   const bool cache = t->cache_seqlens.data != NULL;
   e->n_q = p->seqlen_q;
   e->n_k = e->longest = p->seqlen_k;
-  if (p->variable_length) {
+  if (p->cu_seqlens_q) {
     e->q_start = sim_load_int(t->cu_seqlens_q.data, e->b);
     e->k_start = sim_load_int(t->cu_seqlens_k.data, e->b);
     e->n_q = sim_load_int(t->cu_seqlens_q.data, e->b + 1) - e->q_start;
@@ -24,14 +24,14 @@ static void set_lengths(const sim_call *call, sim_head *e) {
 }
 
 int64_t sim_row_q(const sim_call *call, const sim_head *e, const fa_plugin_tensor *t, int64_t i) {
-  if (call->p->variable_length) return (e->q_start + i) * t->stride[0] + e->h * t->stride[1];
+  if (call->p->cu_seqlens_q) return (e->q_start + i) * t->stride[0] + e->h * t->stride[1];
   return e->b * t->stride[0] + i * t->stride[1] + e->h * t->stride[2];
 }
 
 /* j counts slots, leftpad included. */
 int64_t sim_row_k(const sim_call *call, const sim_head *e, const fa_plugin_tensor *t, int64_t hk, int64_t j) {
   const fa_plugin_tensors *all = call->t;
-  if (call->p->variable_length) return (e->k_start + j) * t->stride[0] + hk * t->stride[1];
+  if (call->p->cu_seqlens_q) return (e->k_start + j) * t->stride[0] + hk * t->stride[1];
   int64_t row = e->b;
   if (all->block_table.data) {
     const int64_t *s = all->block_table.stride, page = j / call->p->page_size;
@@ -44,7 +44,7 @@ int64_t sim_row_k(const sim_call *call, const sim_head *e, const fa_plugin_tenso
 }
 
 int64_t sim_row_lse(const sim_call *call, const sim_head *e, const fa_plugin_tensor *t, int64_t i) {
-  if (call->p->variable_length) return e->h * t->stride[0] + (e->q_start + i) * t->stride[1];
+  if (call->p->cu_seqlens_q) return e->h * t->stride[0] + (e->q_start + i) * t->stride[1];
   return e->b * t->stride[0] + e->h * t->stride[1] + i * t->stride[2];
 }
 

@@ -2,7 +2,7 @@
 #ifndef FA_TESTS_EXEC_SIMULATED_HEAD_H
 #define FA_TESTS_EXEC_SIMULATED_HEAD_H
 
-#include "tests/exec/plugin_v1.h"
+#include "gpu/plugin.h"
 #include "tests/exec/simulated/config.h"
 
 typedef struct sim_call {

@@ -14,6 +14,7 @@
 typedef struct simulated {
   sim_config c;
   int runs;
+  char hello[2048];
 } simulated;
 
 static int open_(void **self, char *message, size_t size) {
@@ -30,25 +31,30 @@ static void close_(void *self) {
   free(self);
 }
 
-static unsigned supports(void *self, const fa_plugin_problem *p, char *why_not, size_t size) {
-  const simulated *x = self;
-  const char *why = NULL;
-  if (x->c.f32_only && p->dtype != FA_PLUGIN_F32) why = "it takes f32 only";
-  if (p->score_mod || p->mask_mod || p->q_block) why = "it has no expressions and block lists";
-  if (p->n_new || p->rotary_dim) why = "it appends no keys and rotates nothing";
-  if (why) snprintf(why_not, size, "%s", why);
-  if (why) return 0;
-  if (strcmp(p->family, "kvcache") != 0) return FA_PLUGIN_FORWARD | FA_PLUGIN_BACKWARD;
-  snprintf(why_not, size, "a cache has no backward");
-  return FA_PLUGIN_FORWARD;
-}
+/* The combinations of features that came with version 2 of the interface are not in it. */
+#define FEATURES                                                                                             \
+  "\"causal\", \"window\", \"top_left\", \"bottom_right\", \"varlen\", \"seqused_k\", \"leftpad_k\", "       \
+  "\"gqa\", "                                                                                                \
+  "\"head_dim_v\", \"softcap\", \"alibi\", \"bias\", \"bias_grad\", \"dropout\", \"dlse\", "                 \
+  "\"return_softmax\", "                                                                                     \
+  "\"paged\", \"batch_idx\", \"splits\", \"deterministic\", \"empty_lse\""
 
-static void arithmetic(void *self, const fa_plugin_problem *p, fa_plugin_arithmetic *out) {
-  const simulated *x = self;
-  (void)p;
-  out->name = x->c.declare;
-  if (x->c.block_n > 0) out->block_n = x->c.block_n;
-  if (x->c.splits > 0) out->max_splits = x->c.splits;
+/* declare=none: nothing about its arithmetic. FA_SIMULATED_HELLO: more members, such as "lse": {"base": "2"}. */
+static const char *hello(void *self) {
+  simulated *x = self;
+  const char *more = getenv("FA_SIMULATED_HELLO");
+  char arithmetic[128] = "";
+  int n = strcmp(x->c.declare, "none") == 0
+              ? 0
+              : snprintf(arithmetic, sizeof arithmetic, ", \"arithmetic\": {\"name\": \"%s\"", x->c.declare);
+  if (n && x->c.block_n > 0)
+    n += snprintf(arithmetic + n, sizeof arithmetic - n, ", \"block_n\": %d", x->c.block_n);
+  if (n && x->c.splits > 0)
+    n += snprintf(arithmetic + n, sizeof arithmetic - n, ", \"max_splits\": %d", x->c.splits);
+  snprintf(x->hello, sizeof x->hello, "{\"features\": [" FEATURES "]%s%s%s%s%s}",
+           x->c.f32_only ? ", \"dtypes\": [\"f32\"]" : "", arithmetic, n ? "}" : "",
+           more && *more ? ", " : "", more ? more : "");
+  return x->hello;
 }
 
 static void add_dbias(const sim_call *call, const sim_head *e, float *sum) {
@@ -103,9 +109,9 @@ static bool run_sequence(const sim_call *call, int64_t b, unsigned passes, float
   return true;
 }
 
-static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *t, unsigned passes,
-               char *message, size_t size) {
+static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *t, fa_plugin_run *options) {
   simulated *x = self;
+  const unsigned passes = options->passes;
   const bool backward = passes & FA_PLUGIN_BACKWARD;
   const int64_t keys = p->heads_kv * p->seqlen_k + 1;
   const int64_t *n = t->dbias.shape;
@@ -120,7 +126,7 @@ static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *
   free(dbias);
   free(call.d_k);
   free(call.d_v);
-  if (!good) snprintf(message, size, "out of memory");
+  if (!good) snprintf(options->message, sizeof options->message, "out of memory");
   return good ? 0 : 2;
 }
 
@@ -129,6 +135,5 @@ const fa_plugin fa_plugin_table = {.version = FA_PLUGIN_VERSION,
                                    .name = "simulated: any arithmetic",
                                    .open = open_,
                                    .close = close_,
-                                   .supports = supports,
-                                   .arithmetic = arithmetic,
+                                   .hello = hello,
                                    .run = run};

@@ -1,7 +1,7 @@
 /* The simulated kernel's conversions against the project's, over all patterns of 16 bits and many floats, and its
  * coarser formats by their definitions. */
 #include "cases/base/dtype.h"
-#include "tests/exec/plugin_v1.h"
+#include "gpu/plugin.h"
 #include "tests/exec/simulated/format.h"
 #include "tests/support/check.h"
 

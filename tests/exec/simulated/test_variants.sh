@@ -35,6 +35,35 @@ for wrong in dropout_rounds=8 dropout_layout=memeff; do
   judge "declare=simt-f32,p=io,ds=io,$wrong" dropout.json
   expect exits 1
 done
+
+# Conventions: right where they are declared, wrong where they are not.
+convention() { # SETTING HELLO CASE-FILE...
+  local setting=$1 hello=$2
+  shift 2
+  FA_SIMULATED_HELLO=$hello judge "declare=simt-f32,p=io,ds=io,block_n=64,$setting" "$@"
+  expect exits 0
+  judge "declare=simt-f32,p=io,ds=io,block_n=64,$setting" "$@"
+  expect exits 1
+}
+filter='^[a-m]'
+convention lse_base2=1 '"lse": {"base": "2"}' window.json varlen.json
+convention lse_unscaled=1 '"lse": {"scaled": false}' window.json varlen.json
+convention lse_base2=1,lse_unscaled=1 '"lse": {"base": "2", "scaled": false}' gqa.json
+convention lse_none=1 '"outputs": ["o", "dq", "dk", "dv"]' window.json gqa.json
+filter=.
+for empty in -inf 0 nan; do
+  convention lse_of_empty=$empty '"lse": {"empty": "'$empty'"}' window.json
+  FA_SIMULATED_HELLO='"lse": {"empty": "any"}' judge declare=simt-f32,p=io,ds=io,block_n=64,lse_of_empty=$empty window.json
+  expect exits 0
+done
+for empty in nan mean_v; do
+  convention o_of_empty=$empty '"empty_o": "'$empty'"' window.json varlen.json
+  FA_SIMULATED_HELLO='"empty_o": "any"' judge declare=simt-f32,p=io,ds=io,block_n=64,o_of_empty=$empty window.json
+  expect exits 0
+done
+filter=causal # what the column is counted from has a meaning under a causal mask
+convention lse_alibi_column=1 '"lse": {"alibi": "column"}' alibi.json
+
 judge nonsense=1 window.json
 expect complains 'what is nonsense=1'
 done_checking
