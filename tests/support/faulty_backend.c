@@ -44,6 +44,10 @@ static unsigned faulty_supports(void *self, const fa_problem *p, char *reason, s
     snprintf(reason, reason_size, "thirteen is unlucky");
     return 0;
   }
+  if (strcmp(f->how, "refuse") == 0 || (strncmp(f->how, "f32_only", 8) == 0 && p->dtype != FA_F32)) {
+    snprintf(reason, reason_size, "it has no %s", fa_dtype_name(p->dtype));
+    return 0;
+  }
   unsigned passes = fa_backend_ref_f32.supports(f->inner, p, reason, reason_size);
   if (strcmp(f->how, "forward_only") != 0) return passes;
   snprintf(reason, reason_size, "it has no backward");
@@ -132,6 +136,7 @@ static fa_status faulty_run(void *self, const fa_problem *p, fa_tensors *t, cons
   faulty *f = self;
   bool now = p->seqlen_q == 13;
   uint64_t bits_before = 0;
+  if (strcmp(f->how, "f32_only_crash") == 0) raise(SIGSEGV);
   if (f->spent) return fa_fail(err, FA_ERR_DEVICE, "this process can run nothing more");
   if (now && strcmp(f->how, "spent") == 0) {
     f->spent = true;
