@@ -19,8 +19,9 @@ fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref
 /* Computes dQ, dK, dV (and dBias and the gradients of captured buffers). given_o / given_lse: the subject's
  * own outputs, which its backward used: delta and P are computed from them (the conditional form). Either may be
  * NULL: the reference's own in `forward` then stands for it, and the forward's error (its bounds) is propagated
- * into the gradients' bounds; both NULL is end to end. forward is always needed: an LSE of 2^24 or more has lost
- * what P depends on when it was rounded to one float. */
+ * into the gradients' bounds; both NULL is end to end. One that the profile says plays no part in the gradients
+ * (P kept; delta not from the stored O) is not looked at. forward is always needed: an LSE of 2^24 or more has
+ * lost what P depends on when it was rounded to one float. */
 fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *given_o,
                           const fa_tensor *given_lse, const fa_wants *forward, const fa_ref_options *opt,
                           fa_wants *out, fa_error *err);

@@ -43,14 +43,24 @@ static int64_t items_per_group(const fa_ref_call *c, const fa_ref_sequence *e) {
   return most < wanted ? most : wanted;
 }
 
-void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w) {
+static bool takes_given_o(const fa_ref_call *c) {
+  return c->given_o && !(c->profile && c->profile->delta != FA_DELTA_STORED_O);
+}
+
+static double dlse_of(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
+  const fa_tensor *t = &c->in->t[FA_T_DLSE];
+  return t->data ? fa_ref_lse_get(c, t, r->e, r->h, r->i0 + k) : 0;
+}
+
+/* q, dO, O, LSE, and delta as sum dO O - dLSE. */
+static void load_rows(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w) {
   const fa_ref_sequence *e = r->e;
   fa_ref_load_q(c, FA_T_Q, e, r->h, r->i0, r->n, w->q);
   fa_ref_load_q(c, FA_T_DO, e, r->h, r->i0, r->n, w->d_o);
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t i = r->i0 + k;
     double *o = w->o + k * c->dv;
-    if (c->given_o) {
+    if (takes_given_o(c)) {
       const fa_tensor *t = c->given_o;
       fa_ref_load_row(t, fa_ref_q_row(c, t, e, r->h, i), t->stride[t->rank - 1], c->dv, o);
     } else {
@@ -62,13 +72,13 @@ void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_re
     w->rest[k] = lse.rest;
     double delta = 0;
     for (int64_t x = 0; x < c->dv; ++x) delta += w->d_o[k * c->dv + x] * o[x];
-    if (c->in->t[FA_T_DLSE].data) delta -= fa_ref_lse_get(c, &c->in->t[FA_T_DLSE], e, r->h, i);
-    w->delta[k] = delta;
+    w->delta[k] = delta - dlse_of(c, r, k);
   }
 }
 
-void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
-                          int64_t j0, int64_t n, fa_bound_scratch *b) {
+/* w->s = scores and w->dp = dP of a tile, and the tile's errors. */
+static void scores_and_dp(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, int64_t j0,
+                          int64_t n, fa_bound_scratch *b) {
   int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
   fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, w->s,
                 (int)n);
@@ -77,20 +87,58 @@ void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_re
   if (b) fa_bound_logits_end(b, c, r, j0, n, w->s, w->th, w->mod);
   fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, dv, 1, w->d_o, dv, w->v + j0 * c->dv, dv, 0, w->dp, (int)n);
   if (b) fa_bound_backward_tile_begin(c, r, j0, n, b);
+}
+
+/* One row of w->s: scores become P, and w->z dropout's factors, from key *begin on. */
+static void probabilities(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
+                          int64_t k, int64_t j0, int64_t n, fa_bound_scratch *b, int64_t *begin,
+                          int64_t *end) {
+  double *p = w->s + k * n, *dp = w->dp + k * n;
+  fa_ref_row_span(r, k, j0, n, begin, end);
+  memset(p, 0, (size_t)*begin * sizeof *p);
+  memset(dp, 0, (size_t)*begin * sizeof *dp);
+  memset(p + *end, 0, (size_t)(n - *end) * sizeof *p);
+  memset(dp + *end, 0, (size_t)(n - *end) * sizeof *dp);
+  if (b && *end > *begin) fa_bound_backward_row_exponent(c, rows, w, b, k, n, *begin, *end);
+  fa_ref_lse_probabilities(rows, p + *begin, *end - *begin, (fa_ref_lse){w->l[k], w->rest[k]});
+  if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + *begin, *end - *begin, w->z);
+}
+
+/* delta as sum P dP - dLSE, as automatic differentiation has it: a walk of its own. */
+static void sum_delta(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
+                      fa_bound_scratch *b) {
+  for (int64_t k = 0; k < r->n; ++k) w->delta[k] = -dlse_of(c, r, k);
+  for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
+    const int64_t n = r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N;
+    if (!fa_ref_tile_visited(c, r, j0, n)) continue;
+    scores_and_dp(c, r, w, j0, n, b);
+    for (int64_t k = 0; k < r->n; ++k) {
+      int64_t begin, end;
+      probabilities(c, rows, r, w, k, j0, n, b, &begin, &end);
+      if (b) fa_bound_delta_add(c, w, b, k, n, begin, end);
+      for (int64_t j = begin; j < end; ++j)
+        w->delta[k] += w->s[k * n + j] * (c->p->dropout.p > 0 ? w->z[j - begin] : 1) * w->dp[k * n + j];
+    }
+  }
+}
+
+void fa_ref_backward_rows_begin(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
+                                fa_ref_scratch *w, fa_bound_scratch *b) {
+  load_rows(c, r, w);
+  if (b) fa_bound_backward_begin(c, r, w, b);
+  if (c->profile && c->profile->delta == FA_DELTA_SUM_P_DP) sum_delta(c, rows, r, w, b);
+  if (b) fa_bound_backward_delta(c, r, w, b);
+}
+
+void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
+                          int64_t j0, int64_t n, fa_bound_scratch *b) {
+  scores_and_dp(c, r, w, j0, n, b);
   for (int64_t k = 0; k < r->n; ++k) {
-    int64_t begin, end, len;
+    int64_t begin, end;
     double *p = w->s + k * n, *dp = w->dp + k * n;
-    fa_ref_row_span(r, k, j0, n, &begin, &end);
-    len = end - begin;
-    memset(p, 0, (size_t)begin * sizeof *p);
-    memset(dp, 0, (size_t)begin * sizeof *dp);
-    memset(p + end, 0, (size_t)(n - end) * sizeof *p);
-    memset(dp + end, 0, (size_t)(n - end) * sizeof *dp);
-    if (b && len > 0) fa_bound_backward_row_exponent(c, rows, w, b, k, n, begin, end);
-    fa_ref_lse_probabilities(rows, p + begin, len, (fa_ref_lse){w->l[k], w->rest[k]});
-    if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, len, w->z);
+    probabilities(c, rows, r, w, k, j0, n, b, &begin, &end);
     if (b) fa_bound_backward_row(c, rows, w, b, k, n, begin, end);
-    rows->dscore(p + begin, dp + begin, c->p->dropout.p > 0 ? w->z : NULL, w->delta[k], len);
+    rows->dscore(p + begin, dp + begin, c->p->dropout.p > 0 ? w->z : NULL, w->delta[k], end - begin);
   }
 }
 
@@ -137,9 +185,8 @@ static void backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_re
   int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
   bool first = true;
   fa_ref_tile_spans spans;
-  fa_ref_backward_rows_load(c, r, w);
+  fa_ref_backward_rows_begin(c, f->rows, r, w, b);
   touch(c, w, b, t, r->j_begin, r->j_end);
-  if (b) fa_bound_backward_begin(c, r, w, b);
   memset(w->acc, 0, (size_t)(r->n * c->d) * sizeof *w->acc);
   for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
     int n = (int)(r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N);

@@ -4,8 +4,10 @@
 
 #include "ref/bounds/backward.h"
 
-/* Loads q, d_o, o, l (the LSE that P is computed from) and delta of a query block. */
-void fa_ref_backward_rows_load(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w);
+/* Loads q, d_o, o, l (the LSE that P is computed from) of a query block, and computes its delta. With b also what
+ * the block's bounds begin with. */
+void fa_ref_backward_rows_begin(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
+                                fa_ref_scratch *w, fa_bound_scratch *b);
 /* Computes w->s = P Z and w->dp = P (Z dP - delta), zero where masked, for keys j0 .. j0 + n - 1; w->th =
  * tanh. With b it also computes the tile's terms of the bounds; NULL: values only. */
 void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,

@@ -151,7 +151,9 @@ static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
   if (!status) status = fa_want_init(want, FA_F32, varlen ? 2 : 3, varlen ? lse2 : lse, bounds, err);
   if (status || want->n == 0) return status;
   want->rest = calloc((size_t)want->n, sizeof *want->rest);
-  return want->rest ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+  if (bounds) want->sum_error = calloc((size_t)want->n, sizeof *want->sum_error);
+  return want->rest && (want->sum_error || !bounds) ? FA_OK
+                                                    : fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
 }
 
 static fa_status forward_run(fa_ref_call *c, fa_error *err) {

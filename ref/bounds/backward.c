@@ -1,6 +1,7 @@
 /* Bounds of dQ, dK, dV: a tile's terms while its values are computed, GEMMs of the terms, and the final
  * sums. */
 #include "ref/bounds/backward.h"
+#include "ref/bounds/scattered.h"
 #include "ref/math/blas.h"
 #include "ref/tiles/lse.h"
 
@@ -11,32 +12,19 @@
 static const double u = 0x1p-24;
 
 /* Where the kernel's own LSE is unknown or says too little: how far the forward's bounds allow it to be off. */
-static double lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
-  if (fa_ref_lse_is_given(c, r->e, r->h, r->i0 + k)) return 0;
+static double lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
+  if (fa_ref_lse_is_given(c, r->e, r->h, r->i0 + k)) return c->profile->u_lse * fabs(w->l[k]);
   return fa_want_bound(&c->forward->t[FA_T_LSE], fa_ref_lse_index(c, r->e, r->h, r->i0 + k));
 }
 
-static double delta_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
-  if (c->given_o) return 0;
-  const fa_want *o = &c->forward->t[FA_T_O];
-  int64_t at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
-  double worst = 0, sure = 0, square = 0;
-  for (int64_t x = 0; x < c->dv; ++x) {
-    double g = fabs(w->d_o[k * c->dv + x]), noise = o->noise[at + x];
-    double half = fa_half_ulp(o->dtype, fabs(o->value[at + x]) + o->quant[at + x] + o->accum[at + x]);
-    worst += g * (o->quant[at + x] + o->accum[at + x] + half);
-    sure += g * o->accum[at + x];
-    square += g * g * (noise * noise + half * half);
-  }
-  return c->generic ? fmin(worst, sure + 1.5 * c->lambda * sqrt(square)) : worst;
-}
-
-/* Rounding of the kernel's own sum dO.O - dLSE in f32. */
-static double delta_rounding(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
-  double size = 0, dlse = 0;
-  for (int64_t x = 0; x < c->dv; ++x) size += fabs(w->d_o[k * c->dv + x] * w->o[k * c->dv + x]);
-  if (c->in->t[FA_T_DLSE].data) dlse = fabs(fa_ref_lse_get(c, &c->in->t[FA_T_DLSE], r->e, r->h, r->i0 + k));
-  return (double)c->dv * (u * size + 2 * FA_F32_TINY) + u * (fabs(w->delta[k]) + dlse);
+/* A part of each exponent of a row. A P that is kept has the errors of the forward's exponentials, sum and quotient. */
+static double row_extra(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
+  const fa_profile *p = c->profile;
+  if (!p->p_kept) return p->eps_exp + lse_slack(c, r, k, w);
+  const fa_want *lse = &c->forward->t[FA_T_LSE];
+  FA_ASSERT(lse->sum_error != NULL);
+  const double changes = fa_bound_changes(c, r->hi[k] - r->lo[k]);
+  return (1 + changes) * p->eps_exp + 2 * u + lse->sum_error[fa_ref_lse_index(c, r->e, r->h, r->i0 + k)];
 }
 
 /* Dropped pairs have dS = -P delta. Where the P of a row are nearly equal, so are these dS, and they round
@@ -45,22 +33,35 @@ static double least_spread(const fa_ref_call *c, const fa_ref_rows *r, int64_t k
   const fa_profile *p = c->profile;
   const double n = (double)(r->hi[k] - r->lo[k]), size = fabs(w->delta[k]) / n;
   if (!c->generic || !(c->p->dropout.p > 0) || p->u_ds == 0 || !(size > 0)) return 0;
-  return fa_bound_least_spread(c, fmax(p->u_ds, p->floor_p / size), r->hi[k] - r->lo[k], true);
+  return fa_bound_least_spread(c, fmax(p->u_ds, p->floor_ds / size), r->hi[k] - r->lo[k], true);
 }
 
 void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
                              fa_bound_scratch *b) {
   fa_bound_head(b, c, w, true);
-  fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, c->generic ? b->q2 : NULL);
+  fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, c->generic || b->e_score ? b->q2 : NULL);
   fa_bound_scale(w->d_o, r->n * c->dv, b->unit_do, b->d_o, c->generic ? b->d_o2 : NULL);
-  /* Includes what dP loses to operands near 0 and to subnormal sums, because both enter every dS. */
-  const double lost = (double)c->dv / (1 - c->p->dropout.p) *
-                      ((b->unit_do + b->unit_v) * c->profile->floor_operand + FA_F32_TINY);
   for (int64_t k = 0; k < r->n; ++k) {
-    b->row_e_delta[k] =
-        (float)((delta_rounding(c, r, k, w) + delta_slack(c, r, k, w) + lost) / b->unit_ds * 1.0001);
-    b->row_extra[k] = c->profile->eps_exp + lse_slack(c, r, k);
-    b->row_terms[k] = 0;
+    b->row_extra[k] = row_extra(c, r, k, w);
+    b->row_terms[k] = b->row_least[k] = 0;
+    b->row_delta[k] = (fa_bound_delta_sum){0};
+  }
+}
+
+/* What dP loses to operands near 0 and to subnormal numbers. */
+static double lost_dp(const fa_ref_call *c, const fa_bound_scratch *b) {
+  const fa_profile *p = c->profile;
+  const double floor = p->floor_operand + p->operand_floor[FA_PRODUCT_DP];
+  return ((double)c->dv * ((b->unit_do + b->unit_v) * floor + FA_F32_TINY) +
+          fa_bound_sum_floor(c, FA_PRODUCT_DP, c->dv) + p->floor_dp) /
+         (1 - c->p->dropout.p);
+}
+
+void fa_bound_backward_delta(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
+                             fa_bound_scratch *b) {
+  const double lost = lost_dp(c, b); /* of dP, but it enters every dS as delta's error does */
+  for (int64_t k = 0; k < r->n; ++k) {
+    b->row_e_delta[k] = (float)((fa_bound_delta(c, r, k, w, b) + lost) / b->unit_ds * 1.0001);
     b->row_least[k] = least_spread(c, r, k, w);
     fa_bound_spread_begin(&b->row_spread[k], 4 * b->row_least[k]);
   }
@@ -70,6 +71,7 @@ void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, in
                                   fa_bound_scratch *b) {
   int m = (int)r->n, dv = (int)c->dv, nn = (int)n;
   fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, dv, 1, b->d_o, dv, b->v + j0 * c->dv, dv, 0, b->d, nn);
+  fa_bound_scatter_dp(b, c, r, j0, n);
   memset(b->terms, 0, (size_t)n * sizeof *b->terms);
   memset(b->exact, 0, (size_t)n * sizeof *b->exact);
 }
@@ -78,9 +80,14 @@ void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, c
                                     fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
   float *e = b->e_logit + k * n + begin, most;
   if (b->row_least[k] > 0) fa_bound_spread_add(&b->row_spread[k], w->s + k * n + begin, end - begin);
-  if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], true, b->row_extra[k],
-                         &most))
+  if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], !c->profile->p_kept,
+                         b->row_extra[k], &most))
     for (int64_t j = 0; j < end - begin; ++j) e[j] = FA_GREATEST_WEIGHT; /* nothing is known about this row */
+}
+
+/* unit: a power of two above the largest operand. */
+static bool unit_overflows(const fa_ref_call *c, fa_product which, double unit) {
+  return unit / 2 > c->profile->operand_max[which];
 }
 
 static void clear(float *x, int64_t begin, int64_t end) {
@@ -94,6 +101,23 @@ static void add_lost_weights(const fa_row_gradient *row, double floor, int64_t n
     double by = (row->z ? row->z[j] : 1) * row->dp[j] - row->delta;
     row->ge[j] += (float)(floor * fabs(by) * 1.0001);
   }
+}
+
+/* A dS that is rounded before and after it is multiplied by the scale. */
+static double floor_of_ds(const fa_ref_call *c) {
+  const fa_profile *p = c->profile;
+  return p->u_scores > 0 ? p->floor_ds * (1 + 1 / fabs(c->p->scale)) : p->floor_ds;
+}
+
+/* A dP that overflows its type, or the sum that it comes from: no bound. */
+static void overflow_dp(const fa_ref_call *c, fa_bound_scratch *b, int64_t at, int64_t n) {
+  const double most =
+      fmin(fa_bound_sum_limit(c, FA_PRODUCT_DP), c->profile->u_dp > 0 ? c->profile->max_dp : INFINITY);
+  const double unit = b->unit_do * b->unit_v;
+  const bool operands = unit_overflows(c, FA_PRODUCT_DP, fmax(b->unit_do, b->unit_v));
+  if (!(most < INFINITY) && !operands) return;
+  for (int64_t j = at; j < at + n; ++j)
+    if (operands || !(b->d[j] * unit <= most)) b->ge[j] = FA_GREATEST_WEIGHT;
 }
 
 void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
@@ -131,20 +155,23 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          .ge = b->ge + at,
                          .terms = b->terms + begin,
                          .exact = b->exact + begin};
-  row.k_d = (float)((fa_bound_gamma(c, c->dv) + p->u_operand) * b->unit_do * b->unit_v * per_unit * 1.0001);
+  row.k_d = (float)(fa_bound_dp_error(c) * b->unit_do * b->unit_v * per_unit * 1.0001);
   if (p->u_p > 0) {
     row.per_u_p = (float)(1 / p->u_p);
     row.floor_p = (float)(p->floor_p / p->u_p / (1 - c->p->dropout.p));
   }
   if (p->u_ds > 0 && !b->plain) {
     row.per_u_ds = (float)(1 / p->u_ds);
-    row.floor_ds = (float)(p->floor_p / p->u_ds * per_unit);
+    row.floor_ds = (float)(floor_of_ds(c) / p->u_ds * per_unit);
   }
   rows->gradient(&row, end - begin);
+  fa_bound_scatter_gradient(c, b, &row, b->e_score ? b->e_score + at : NULL, b->e_dp ? b->e_dp + at : NULL,
+                            end - begin);
   for (int64_t j = 0; cap && j < end - begin; ++j)
     b->steepest = fmax(b->steepest, row.p[j] > 0 ? (double)row.cap[j] + row.cap_err[j] : 0);
   if (p->u_p_in_ds > 0) add_lost_weights(&row, p->floor_p * per_unit, end - begin);
   b->row_terms[k] += row.sum_terms;
+  overflow_dp(c, b, at, end - begin);
   if (p->u_ds == 0 || b->plain) return;
   float most = (float)(p->max_p * per_unit);
   for (int64_t j = begin; j < end; ++j) /* dS overflows its narrow type: no bound */
@@ -179,6 +206,8 @@ typedef struct fa_sum_terms {
   double u_narrow, u_noise; /* of the roundings to the narrow type: worst-case sum and root-sum-square */
   double slack;             /* of the float32 sums that the bound is computed from */
   double exact;             /* scaled squares of terms that round without error; not in the given squares */
+  double by_value;          /* of the element itself: roundings to one side */
+  double limit;             /* no bound where the sum of magnitudes is more */
 } fa_sum_terms;
 
 /* Elements at .. at + n - 1 of w. The sums may be in the arrays of the bounds. squares: NULL if only the
@@ -197,13 +226,16 @@ static void settle(const fa_ref_call *c, const fa_sum_terms *t, const float *wor
                              .u_noise = t->u_noise,
                              .by_errors = unit,
                              .gamma = t->gamma,
-                             .by_value = 2 * u,
+                             .by_value = 2 * u + t->by_value,
                              .add = t->tiny,
                              .zero_is_exact = true, /* no visible pair */
                              .quant = w->quant + at,
                              .noise = w->noise + at,
                              .accum = w->accum + at};
+  float largest = t->limit < INFINITY ? fa_rows_best()->greatest(worst, n) : 0; /* worst may become quant */
   fa_rows_best()->settle(&row, n);
+  if (largest * unit > t->limit)
+    for (int64_t x = at; x < at + n; ++x) w->accum[x] = FA_GREATEST_WEIGHT;
 }
 
 /* An upper bound of all |dS| = P |Z dP - delta|. */
@@ -213,17 +245,27 @@ static double greatest_ds(const fa_ref_call *c, const fa_bound_scratch *b) {
 
 /* u_first, u_second: two independent roundings of each term. most: the largest factor of a product's
  * operand. */
-static fa_sum_terms sum_terms(const fa_ref_call *c, int64_t n, double unit, double u_first, double u_second,
-                              double most) {
-  double blocks = fa_bound_changes(c, n);
+static fa_sum_terms sum_terms(const fa_ref_call *c, fa_product which, int64_t n, double unit, double u_first,
+                              double u_second, double most) {
+  const fa_profile *p = c->profile;
+  double blocks = fa_bound_changes(c, n), floor = p->floor_operand + p->operand_floor[which];
+  if (u_first == 0 && (fa_bound_scores_scatter(c) || fa_bound_dp_scatters(c))) u_first = fa_bound_unit(0);
   return (fa_sum_terms){
       .unit = unit,
-      .gamma = fa_bound_gamma(c, n) + (blocks + (c->p->dropout.p > 0 ? 5 : 2)) * u + c->profile->u_operand,
+      .gamma = fa_bound_gamma(c, which, n) + (blocks + (c->p->dropout.p > 0 ? 5 : 2)) * u + p->operand[which],
       .u_narrow = u_first + u_second,
       .u_noise = hypot(u_first, u_second),
       .tiny = (double)(n + 2) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p) * FA_F32_TINY +
-              (double)n * most * c->profile->floor_operand + fa_bound_lost(n, unit),
-      .slack = 1.0001 + 0x1p-24 * (double)n};
+              (double)n * most * floor + fa_bound_lost(n, unit) +
+              fa_bound_sum_floor(c, which, n) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p),
+      .slack = 1.0001 + 0x1p-24 * (double)n,
+      .limit = INFINITY};
+}
+
+/* The largest sum of magnitudes that neither its accumulator nor an operand rounded to fewer bits lets overflow. unit:
+ * of the operand. */
+static double limit_of(const fa_ref_call *c, fa_product which, double unit) {
+  return unit_overflows(c, which, unit) ? 0 : fa_bound_sum_limit(c, which);
 }
 
 void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b) {
@@ -233,8 +275,12 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t n = r->hi[k] - r->lo[k], at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d);
     if (n == 0) continue;
-    fa_sum_terms t =
-        sum_terms(c, n, unit, c->profile->u_ds, c->profile->u_p_in_ds, fabs(c->p->scale) * greatest_ds(c, b));
+    fa_sum_terms t = sum_terms(c, FA_PRODUCT_DQ, n, unit, c->profile->u_ds, c->profile->u_p_in_ds,
+                               fabs(c->p->scale) * greatest_ds(c, b));
+    t.tiny += fabs(c->p->scale) * b->row_terms[k] * b->unit_ds * c->profile->operand_step[FA_PRODUCT_DQ] *
+              b->unit_k;
+    t.by_value += c->profile->truncated_ds;
+    t.limit = limit_of(c, FA_PRODUCT_DQ, b->unit_k) * fabs(c->p->scale);
     const int64_t tile = c->profile->block_n > 0 ? c->profile->block_n : 1;
     t.tiny += (double)(n / tile + 3) * fabs(c->p->scale) * c->profile->floor_dq;
     const bool alike = b->row_least[k] > 0 && fa_bound_is_alike(&b->row_spread[k], b->row_least[k]);
@@ -303,11 +349,18 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e
   int64_t n = e->sq * c->group;
   double unit_dk = fabs(c->p->scale) * b->unit_ds * b->unit_q;
   bool dropout = c->p->dropout.p > 0;
-  fa_sum_terms tk = sum_terms(c, n, unit_dk, c->profile->u_ds, c->profile->u_p_in_ds,
+  fa_sum_terms tk = sum_terms(c, FA_PRODUCT_DK, n, unit_dk, c->profile->u_ds, c->profile->u_p_in_ds,
                               fabs(c->p->scale) * greatest_ds(c, b));
-  fa_sum_terms tv = sum_terms(c, n, b->unit_do, c->profile->u_p, dropout ? c->profile->u_dropout : 0,
-                              1 / (1 - c->p->dropout.p));
+  fa_sum_terms tv = sum_terms(c, FA_PRODUCT_DV, n, b->unit_do, c->profile->u_p,
+                              dropout ? c->profile->u_dropout : 0, 1 / (1 - c->p->dropout.p));
   if (dropout) tv.gamma += c->profile->u_dropout;
+  tk.by_value = c->profile->truncated_ds;
+  tv.by_value = c->profile->truncated_p;
+  tk.limit = limit_of(c, FA_PRODUCT_DK, b->unit_q) * fabs(c->p->scale);
+  tv.limit = limit_of(c, FA_PRODUCT_DV, b->unit_do);
+  tk.tiny +=
+      (double)n * fabs(c->p->scale) * greatest_ds(c, b) * c->profile->operand_step[FA_PRODUCT_DK] * b->unit_q;
+  tv.tiny += (double)n / (1 - c->p->dropout.p) * c->profile->operand_step[FA_PRODUCT_DV] * b->unit_do;
   add_in_memory(c, e->sq, c->p->scale, &tk);
   add_in_memory(c, e->sq, 1 / (1 - c->p->dropout.p), &tv);
   for (int64_t j = 0; j < e->sk; ++j) {

@@ -16,8 +16,10 @@ typedef struct fa_backward_job {
   float *parts_dk, *parts_dv; /* sums over a group's heads of |dK|, |dV|; NULL unless the bounds need them */
 } fa_backward_job;
 
-/* Once per query block, after fa_ref_backward_rows_load. */
+/* Once per query block, after its rows were loaded; the second when delta is known. */
 void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
+                             fa_bound_scratch *b);
+void fa_bound_backward_delta(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
                              fa_bound_scratch *b);
 /* Once per tile: |dO| |V|^T. */
 void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
@@ -40,5 +42,14 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e,
                              int64_t end, const fa_bound_scratch *b);
 void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk,
                               const fa_bound_scratch *b);
+
+/* ---- ref/bounds/delta.c ---- */
+
+/* Where delta is sum P dP: adds row k's keys begin .. end of a tile, while w->s holds P and w->dp dP. */
+void fa_bound_delta_add(const fa_ref_call *c, const fa_ref_scratch *w, fa_bound_scratch *b, int64_t k,
+                        int64_t n, int64_t begin, int64_t end);
+/* How far a row's delta may be off. w holds the row's d_o, o, delta. */
+double fa_bound_delta(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
+                      const fa_bound_scratch *b);
 
 #endif

@@ -1,5 +1,5 @@
 /* Bounds of O and LSE: a second walk over a query block's tiles, once its LSE is known. */
-#include "ref/bounds/terms.h"
+#include "ref/bounds/scattered.h"
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
 #include "ref/tiles/lse.h"
@@ -18,6 +18,7 @@ typedef struct fa_row_terms {
   double log_l;     /* log of the row sum, relative to the row max */
   double extra;     /* part of every exponent's error */
   double error_sum; /* sum_j p_j e_j */
+  double scattered; /* sum_j (p_j e_score_j)^2 */
   double widest;    /* largest e_j of the row: its LSE cannot be off by more */
   bool kept;        /* false: the magnitude of some exponential is unknown */
   double least;     /* fa_bound_least_spread; 0: roundings do not repeat */
@@ -73,14 +74,18 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
                               .we = b->we + at};
   row.top = INFINITY;
   if (c->profile->u_p > 0) {
+    /* in units of the row's largest weight, or of their sum where P is divided by it first */
+    const double divided = c->profile->p_kept ? 1 : w->l[k];
     row.per_u = (float)(1 / c->profile->u_p);
-    row.floor = (float)(c->profile->floor_p / c->profile->u_p / w->l[k] / (1 - c->p->dropout.p));
+    row.floor = (float)(c->profile->floor_p / c->profile->u_p / divided / (1 - c->p->dropout.p));
     row.top = (float)((1 - 0x1p-20) / w->l[k]);
-    row.at_top = c->p->dropout.p > 0 || c->profile->max_rounded
+    row.at_top = c->p->dropout.p > 0 || c->profile->max_rounded || c->profile->p_kept
                      ? 1
                      : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 except for one rounding of m s */
   }
   t->error_sum += rows->weights(&row, end - begin, c->generic);
+  if (b->e_score)
+    t->scattered += fa_bound_scatter_weights(c, row.p, row.z, b->e_score + at, end - begin, row.w, row.w2);
 }
 
 static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
@@ -91,26 +96,39 @@ static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_
   double y = t->error_sum, size = fabs(lse->value[at]);
   double scores = t->kept && y <= 0.25 ? y * (1 + y) : t->widest;
   lse->accum[at] = (float)(scores + sum_error + (1 + t->rounds) * (p->eps_log + 2 * u * size) +
-                           t->rounds * p->eps_exp + 3 * u * t->log_l + u * fabs(w->m[k]));
+                           t->rounds * p->eps_exp + 3 * u * t->log_l + u * fabs(w->m[k]) + p->u_lse * size);
+  const double shift = y + sum_error;
+  lse->sum_error[at] = (float)(t->kept && shift <= 0.25 ? shift / (1 - shift) : INFINITY);
 }
 
-static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bound_scratch *b,
-                    const fa_row_terms *t, double sum_error) {
+/* What small values, and small sums of an accumulator of few bits, lose. */
+static double lost_values(const fa_ref_call *c, int64_t n, const fa_bound_scratch *b) {
+  const fa_profile *p = c->profile;
+  return p->operand_floor[FA_PRODUCT_PV] + p->operand_step[FA_PRODUCT_PV] * b->unit_v +
+         fa_bound_sum_floor(c, FA_PRODUCT_PV, n);
+}
+
+static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
+                    const fa_bound_scratch *b, const fa_row_terms *t, double sum_error) {
   const fa_profile *p = c->profile;
   fa_want *o = &c->out->t[FA_T_O];
   int64_t at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
   double shift = t->error_sum + sum_error, grow = 1 / (1 - shift);
-  double gamma = fa_bound_gamma(c, t->n) +
-                 (2 * t->changes + 2 * t->rounds + (c->p->dropout.p > 0 ? 3 : 0)) * u + p->u_operand;
+  double gamma = fa_bound_gamma(c, FA_PRODUCT_PV, t->n) +
+                 (2 * t->changes + 2 * t->rounds + (c->p->dropout.p > 0 ? 3 : 0)) * u +
+                 p->operand[FA_PRODUCT_PV] + (p->p_kept ? 2 * u : 0);
   bool twice = c->p->dropout.p > 0 && p->u_dropout > 0; /* P is rounded, and P / (1 - p) again */
   double u_p = twice ? 2 * p->u_p : p->u_p, noise = twice ? sqrt(2) * p->u_p : p->u_p;
   if (twice) gamma += p->u_dropout;
+  if (u_p == 0 && b->e_score) u_p = noise = fa_bound_unit(0);
   /* The sum, its rescalings, the quotient and the factors of splits may be subnormal; dropout scales last. */
   double steps = (double)t->n + t->changes + 2 * t->rounds + 2;
-  double tiny =
-      (steps * FA_F32_TINY + p->floor_operand) / (1 - c->p->dropout.p) + fa_bound_lost(t->n, b->unit_v);
+  double tiny = (steps * FA_F32_TINY + p->floor_operand + lost_values(c, t->n, b)) / (1 - c->p->dropout.p) +
+                fa_bound_lost(t->n, b->unit_v);
   const bool alike = t->least > 0 && fa_bound_is_alike(&t->spread, t->least);
   const bool lost = !t->kept || shift > 0.25; /* at least a mean of V */
+  const bool overflows = (double)t->max_v * w->l[k] > fa_bound_sum_limit(c, FA_PRODUCT_PV) ||
+                         b->unit_v / 2 > p->operand_max[FA_PRODUCT_PV];
   const fa_row_settle row = {.value = o->value + at,
                              .worst = b->o1 + k * c->dv,
                              .squares = c->generic && !alike ? b->o2 + k * c->dv : NULL,
@@ -121,8 +139,9 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bo
                              .u_noise = noise,
                              .by_errors = lost ? 0 : 1.0001 * grow * b->unit_v,
                              .gamma = lost ? 0 : 1.0001 * gamma,
-                             .by_value = 1.0001 * (lost ? 1 : grow * shift + 4 * u),
-                             .add = 1.0001 * (lost ? 2 * t->max_v / (1 - c->p->dropout.p) : tiny),
+                             .by_value = 1.0001 * (lost ? 1 : grow * shift + 4 * u + p->truncated_p),
+                             .add = overflows ? FA_GREATEST_WEIGHT
+                                              : 1.0001 * (lost ? 2 * t->max_v / (1 - c->p->dropout.p) : tiny),
                              .quant = o->quant + at,
                              .noise = o->noise + at,
                              .accum = o->accum + at};
@@ -159,7 +178,7 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
   fa_row_terms t[FA_BLOCK_M];
   fa_ref_tile_spans spans;
   fa_bound_head(b, c, w, false);
-  fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, NULL);
+  fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, b->e_score ? b->q2 : NULL);
   if (b->row_q) uncertain_queries(b, c, r);
   for (int64_t k = 0; k < r->n; ++k) row_terms_init(c, r, k, w, &t[k]);
   for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
@@ -179,7 +198,8 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
   for (int64_t k = 0; k < r->n && beta == 1; ++k) {
     if (w->l[k] == 0) continue; /* fully masked: exactly 0 */
     double sum_error = fa_bound_sum(c, c->profile->mma_block ? t[k].n / 4 + (int64_t)t[k].changes : t[k].n);
+    t[k].error_sum += c->lambda * sqrt(t[k].scattered);
     write_lse(c, r, k, w, &t[k], sum_error);
-    write_o(c, r, k, b, &t[k], sum_error);
+    write_o(c, r, k, w, b, &t[k], sum_error);
   }
 }

@@ -1,5 +1,5 @@
 /* How far a kernel's logits may be from the exact ones, and the effect on their exponentials. */
-#include "ref/bounds/terms.h"
+#include "ref/bounds/scattered.h"
 #include "ref/tiles/score.h"
 
 #include "ref/math/blas.h"
@@ -10,15 +10,37 @@
 
 static const double u = 0x1p-24;
 
+/* What small operands and small scores lose. A subnormal q.k matters only with a scale near the largest float. */
+static double lost_scores(const fa_bound_scratch *b, const fa_ref_call *c) {
+  const fa_profile *p = c->profile;
+  const double scale = fabs(c->p->scale), lost = scale * (double)(c->d + 1) * FA_F32_TINY;
+  const double operands = (double)c->d * (b->unit_q + b->unit_k) * p->operand_floor[FA_PRODUCT_QK];
+  const double coarse = scale * (operands + fa_bound_sum_floor(c, FA_PRODUCT_QK, c->d) + p->floor_scores);
+  return (lost > 0x1p-60 ? lost : 0) + coarse + 4 * p->floor_scores;
+}
+
+/* Where the product, before it is scaled, is more than a narrow type holds: nothing is known. */
+static void overflow_scores(fa_bound_scratch *b, const fa_ref_call *c, int64_t n) {
+  const fa_profile *p = c->profile;
+  const double most = fmin(fa_bound_sum_limit(c, FA_PRODUCT_QK), p->u_scores > 0 ? p->max_scores : INFINITY);
+  const double unit = b->unit_q * b->unit_k;
+  const bool operands = fmax(b->unit_q, b->unit_k) / 2 > p->operand_max[FA_PRODUCT_QK];
+  if (!(most < INFINITY) && !operands) return;
+  for (int64_t x = 0; x < n; ++x)
+    if (operands || b->e_logit[x] * unit > most) b->e_logit[x] = INFINITY;
+}
+
 void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
                            int64_t n, const double *s) {
   int m = (int)r->n, d = (int)c->d, nn = (int)n;
   double unit = fabs(c->p->scale) * b->unit_q * b->unit_k;
-  double k = unit * (fa_bound_gamma(c, c->d) + c->profile->u_operand) * 1.0001;
-  /* A subnormal q.k: it matters only with a scale near the largest float. */
-  double lost = fabs(c->p->scale) * (double)(c->d + 1) * FA_F32_TINY, tiny = lost > 0x1p-60 ? lost : 0;
+  const double u_operand = b->e_score && c->generic ? 0 : c->profile->operand[FA_PRODUCT_QK];
+  double k = unit * (fa_bound_gamma(c, FA_PRODUCT_QK, c->d) + u_operand) * 1.0001;
+  double tiny = lost_scores(b, c);
   fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, 1, b->q, d, b->k + j0 * c->d, d, 0, b->e_logit, nn);
+  overflow_scores(b, c, r->n * n);
   fa_rows_best()->product_error(b->e_logit, s, r->n * n, k, 3 * u, tiny);
+  fa_bound_scatter_begin(b, c, r, j0, n, s);
   if (!b->row_k) return;
   /* A rotated element that f32 may round the other way: (|q| + dq) dk + dq |k|. */
   float f = (float)(unit * 1.0001);
@@ -41,13 +63,19 @@ static void softcap_errors(const fa_ref_call *c, int64_t n, const double *th, fl
   }
 }
 
+/* The derivative 1 - th^2 where th has an independent error besides. */
+static void add_to_derivative(const fa_ref_call *c, const double *th, const float *e_score, int64_t n,
+                              float *cap_err) {
+  for (int64_t j = 0; j < n; ++j) cap_err[j] += (float)(8 * fabs(th[j]) * e_score[j] / c->p->softcap);
+}
+
 static void alibi_errors(double slope, int64_t distance0, int64_t n, const double *x, float *e) {
   for (int64_t j = 0; j < n; ++j)
     e[j] += (float)(u * (4 * fabs(slope * (double)(distance0 - j)) + 2 * fabs(x[j])));
 }
 
 static void bias_errors(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, int64_t j0, int64_t n,
-                        const double *x, float *e) {
+                        const double *x, float *e, float *e_score) {
   const fa_tensor *t = &c->in->t[FA_T_BIAS];
   double row[FA_BLOCK_N];
   fa_ref_load_row(t, fa_ref_bias_row(c, r->e, r->h, i) + j0 * t->stride[3] * (int64_t)fa_dtype_size(t->dtype),
@@ -56,22 +84,32 @@ static void bias_errors(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
     /* The bias is so large that the sum equals it, in f32 as in double: exact. */
     bool swallows = fabs(row[j]) >= 0x1p80 && x[j] == row[j];
     e[j] = swallows ? 0 : e[j] + (float)(u * (2 * fabs(row[j]) + 2 * fabs(x[j])));
+    if (e_score) e_score[j] = swallows ? 0 : e_score[j] + (float)(c->profile->u_scores * fabs(x[j]));
   }
 }
 
 void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
                          int64_t n, const double *x, const double *th, fa_ref_mod_scratch *mod) {
   const fa_problem *p = c->p;
-  if (p->softcap <= 0 && !p->score_mod && !p->alibi.present && !p->bias.present) return;
+  if (p->softcap <= 0 && !p->score_mod && !p->alibi.present && !p->bias.present) {
+    fa_bound_scatter_end(b, c, r->n * n);
+    return;
+  }
   double slope = fa_ref_alibi_slope(c, r->e->b, r->h);
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t begin, end, i = r->i0 + k, at;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
     if (begin == end) continue;
     at = k * n + begin;
+    float *e_score = b->e_score ? b->e_score + at : NULL;
+    if (p->softcap > 0 && e_score)
+      fa_bound_scatter_softcap(c, b->e_logit + at, th + at, end - begin, e_score);
     if (p->softcap > 0)
       softcap_errors(c, end - begin, th + at, b->e_logit + at, b->cap ? b->cap + at : NULL,
                      b->cap ? b->cap_err + at : NULL);
+    if (p->softcap > 0 && e_score && b->cap)
+      add_to_derivative(c, th + at, e_score, end - begin, b->cap_err + at);
+    if (p->score_mod && e_score) fa_bound_scatter_join(e_score, b->e_logit + at, end - begin);
     if (p->score_mod) {
       const fa_ref_mod_row row = {c, mod, r->e, r->h, i, j0 + begin, end - begin};
       for (int64_t j = at; b->cap && p->softcap <= 0 && j < at + end - begin; ++j)
@@ -81,8 +119,12 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
     }
     if (p->alibi.present)
       alibi_errors(slope, i + r->e->sk - r->e->sq - j0 - begin, end - begin, x + at, b->e_logit + at);
-    if (p->bias.present) bias_errors(c, r, i, j0 + begin, end - begin, x + at, b->e_logit + at);
+    if (p->alibi.present && e_score)
+      fa_bound_scatter_step(c, x + at, slope * (double)(i + r->e->sk - r->e->sq - j0 - begin), -slope,
+                            end - begin, e_score);
+    if (p->bias.present) bias_errors(c, r, i, j0 + begin, end - begin, x + at, b->e_logit + at, e_score);
   }
+  fa_bound_scatter_end(b, c, r->n * n);
 }
 
 bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, const double *x, int64_t n,

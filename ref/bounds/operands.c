@@ -1,5 +1,5 @@
 /* Memory of the bounds, and their operands: scaled absolute values and squares. */
-#include "ref/bounds/terms.h"
+#include "ref/bounds/scattered.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,11 +13,13 @@ static void lay_out_gradients(fa_bound_scratch *b, const fa_ref_call *c, int64_t
                               fa_ref_arena *to) {
   int64_t sk = c->max_sk;
   bool cap = c->p->softcap > 0 || c->p->score_mod;
-  b->k2 = take(to, sk * c->d);
-  b->q2 = take(to, m * c->d);
   b->d_o = take(to, m * c->dv);
   b->d_o2 = take(to, m * c->dv);
   b->d = take(to, tile);
+  if (fa_bound_dp_scatters(c)) {
+    b->e_dp = take(to, tile);
+    b->v2 = take(to, sk * c->dv);
+  }
   b->g = take(to, tile);
   b->g2 = take(to, tile);
   b->ge = take(to, tile);
@@ -56,6 +58,12 @@ static size_t lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, 
   if (c->rotated.q) {
     b->row_k = take(&to, sk * c->d);
     b->row_q = take(&to, m * c->d);
+  }
+  const bool scatter = fa_bound_scores_scatter(c);
+  if (scatter) b->e_score = take(&to, m * n);
+  if (scatter || backward) {
+    b->k2 = take(&to, sk * c->d);
+    b->q2 = take(&to, m * c->d);
   }
   if (backward) {
     lay_out_gradients(b, c, m, m * n, &to);
@@ -154,8 +162,8 @@ void fa_bound_head(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_scrat
   b->unit_k = unit_of(greatest(w->k, n_k));
   b->unit_v = unit_of(greatest(w->v, n_v));
   b->unit_ds = fmax(fmax(b->unit_do * b->unit_v, b->unit_dlse), FA_LEAST_UNIT);
-  fa_bound_scale(w->k, n_k, b->unit_k, b->k, backward && c->generic ? b->k2 : NULL);
-  fa_bound_scale(w->v, n_v, b->unit_v, b->v, !backward && c->generic ? b->v2 : NULL);
+  fa_bound_scale(w->k, n_k, b->unit_k, b->k, (backward && c->generic) || b->e_score ? b->k2 : NULL);
+  fa_bound_scale(w->v, n_v, b->unit_v, b->v, (!backward || b->e_dp) && c->generic ? b->v2 : NULL);
   row_maxima(b->k, w->e->sk, c->d, b->unit_k, b->max_k);
   row_maxima(b->v, w->e->sk, c->dv, b->unit_v, b->max_v);
   if (b->row_k) uncertain_keys(b, c, w);

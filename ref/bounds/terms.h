@@ -28,6 +28,11 @@ typedef struct fa_bound_spread {
   int64_t n;
 } fa_bound_spread;
 
+/* A row's sum P dP so far: errors that are sure, and those that are independent from pair to pair. */
+typedef struct fa_bound_delta_sum {
+  double size, sure, worst, squares;
+} fa_bound_delta_sum;
+
 /* One thread's memory for bounds. An array named after a matrix holds its absolute values in units of its
  * scale; with a 2 in the name, their squares. */
 typedef struct fa_bound_scratch {
@@ -39,6 +44,7 @@ typedef struct fa_bound_scratch {
   float *k, *k2, *v, *v2;            /* [sk, D], [sk, Dv] */
   float *q, *q2, *d_o, *d_o2;        /* [FA_BLOCK_M, D | Dv] */
   float *e_logit, *d, *w, *w2, *we;  /* tiles [FA_BLOCK_M, FA_BLOCK_N] */
+  float *e_score, *e_dp; /* the same: independent errors of scores and dP; NULL: none (scattered.h) */
   float *g, *g2, *ge, *cap, *cap_err;
   float *o1, *o2, *oe;                      /* [FA_BLOCK_M, Dv]: worst case, squares, f32 errors */
   float *dq1, *dq2, *dqe;                   /* [FA_BLOCK_M, D] */
@@ -56,6 +62,7 @@ typedef struct fa_bound_scratch {
   double row_terms[FA_BLOCK_M];  /* sum_j P (Z |dP| + |delta|), in unit_ds */
   double row_least[FA_BLOCK_M];  /* fa_bound_least_spread; 0: roundings do not repeat */
   fa_bound_spread row_spread[FA_BLOCK_M];
+  fa_bound_delta_sum row_delta[FA_BLOCK_M]; /* where delta is sum P dP */
   char *arena;
 } fa_bound_scratch;
 fa_status fa_bound_scratch_init(fa_bound_scratch *s, const fa_ref_call *c, bool backward, fa_error *err);
@@ -64,7 +71,12 @@ void fa_bound_scratch_free(fa_bound_scratch *s);
 /* ---- ref/bounds/terms.c ---- */
 
 /* Error of an n-term sum of products in the kernel's GEMM, relative to the sum of absolute values. */
-double fa_bound_gamma(const fa_ref_call *c, int64_t n);
+double fa_bound_gamma(const fa_ref_call *c, fa_product which, int64_t n);
+/* What it loses besides to subnormals of the accumulator, and the largest sum that the accumulator can hold. */
+double fa_bound_sum_floor(const fa_ref_call *c, fa_product which, int64_t n);
+double fa_bound_sum_limit(const fa_ref_call *c, fa_product which);
+/* The unit that independent errors are counted in: the unit roundoff of P or dS, or f32's if it is not rounded. */
+double fa_bound_unit(double rounded);
 /* The same for a plain f32 sum. */
 double fa_bound_sum(const fa_ref_call *c, int64_t n);
 /* How often the running maximum of a row with n visible keys may change. */

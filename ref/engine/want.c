@@ -35,6 +35,7 @@ void fa_wants_free(fa_wants *w) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
     free(w->t[id].value);
     free(w->t[id].rest);
+    free(w->t[id].sum_error);
     free(w->t[id].quant);
     free(w->t[id].accum);
     free(w->t[id].noise);

@@ -13,9 +13,10 @@ typedef struct fa_want {
   int64_t shape[FA_MAX_RANK];
   int64_t n; /* elements; 0 = this output is not judged */
   double *value;
-  double *rest; /* the forward's LSE: what value lacks of it (ref/tiles/lse.h); NULL: of another output */
-  float *quant; /* rounding of P / dS to a narrow type: min(worst case, lambda * root mean square) */
-  float *accum; /* everything computed in f32: GEMM sums, logits, exponentials, delta */
+  double *rest;     /* the forward's LSE: what value lacks of it (ref/tiles/lse.h); NULL: of another output */
+  float *sum_error; /* the same, with bounds: how far a row's sum of exponentials may be off, relative */
+  float *quant;     /* rounding of P / dS to a narrow type: min(worst case, lambda * root mean square) */
+  float *accum;     /* everything computed in f32: GEMM sums, logits, exponentials, delta */
   float *noise; /* root-sum-square of the quant roundings (statistics tier); NULL when bounds were not asked
                    for */
   double steepest; /* dQ, dK: the largest factor of P (dP - delta) from the score chain */

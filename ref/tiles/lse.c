@@ -20,7 +20,7 @@ void fa_ref_lse_probabilities(const fa_rows *rows, double *x, int64_t n, fa_ref_
 }
 
 bool fa_ref_lse_is_given(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i) {
-  if (!c->given_lse) return false;
+  if (!c->given_lse || (c->profile && c->profile->p_kept)) return false;
   const double size = fabs(fa_ref_lse_get(c, c->given_lse, e, h, i));
   return !(size >= FA_COARSE_LSE && size < INFINITY);
 }

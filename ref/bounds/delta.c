@@ -1,0 +1,74 @@
+/* How far a kernel's delta may be from the reference's, by where it comes from (docs/reference/bounds.md,
+ * "Where delta comes from"). */
+#include "ref/bounds/backward.h"
+#include "ref/bounds/scattered.h"
+
+#include <math.h>
+
+static const double u = 0x1p-24;
+
+/* The kernel's own O is unknown: how far the forward's bounds allow it to be off. rounded: by the O that is returned,
+ * after its last rounding. */
+static double forward_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
+                            bool rounded) {
+  const fa_want *o = &c->forward->t[FA_T_O];
+  int64_t at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
+  double worst = 0, sure = 0, square = 0;
+  for (int64_t x = 0; x < c->dv; ++x) {
+    double g = fabs(w->d_o[k * c->dv + x]), noise = o->noise[at + x];
+    double half = fa_half_ulp(o->dtype, fabs(o->value[at + x]) + o->quant[at + x] + o->accum[at + x]);
+    if (!rounded) half = 0;
+    worst += g * (o->quant[at + x] + o->accum[at + x] + half);
+    sure += g * o->accum[at + x];
+    square += g * g * (noise * noise + half * half);
+  }
+  return c->generic ? fmin(worst, sure + 1.5 * c->lambda * sqrt(square)) : worst;
+}
+
+static double dlse_of(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
+  const fa_tensor *t = &c->in->t[FA_T_DLSE];
+  return t->data ? fabs(fa_ref_lse_get(c, t, r->e, r->h, r->i0 + k)) : 0;
+}
+
+/* Rounding of the kernel's own sum dO.O - dLSE in f32. */
+static double product_rounding(const fa_ref_call *c, int64_t k, const fa_ref_scratch *w) {
+  double size = 0;
+  for (int64_t x = 0; x < c->dv; ++x) size += fabs(w->d_o[k * c->dv + x] * w->o[k * c->dv + x]);
+  return (double)c->dv * (u * size + 2 * FA_F32_TINY);
+}
+
+void fa_bound_delta_add(const fa_ref_call *c, const fa_ref_scratch *w, fa_bound_scratch *b, int64_t k,
+                        int64_t n, int64_t begin, int64_t end) {
+  const fa_profile *p = c->profile;
+  const bool dropout = c->p->dropout.p > 0;
+  const double unit_dp = b->unit_do * b->unit_v, k_d = fa_bound_dp_error(c) * unit_dp;
+  const double u_each = p->u_p_in_ds + p->u_dp * (dropout ? 2 : 1) + (dropout ? p->u_dropout : 0);
+  fa_bound_delta_sum *sum = &b->row_delta[k];
+  for (int64_t j = begin; j < end; ++j) {
+    const int64_t at = k * n + j;
+    const double pz = w->s[at] * (dropout ? w->z[j - begin] : 1), size = fabs(w->dp[at]), e = b->e_logit[at];
+    const double scattered = (b->e_score ? b->e_score[at] * size : 0) + (b->e_dp ? b->e_dp[at] * unit_dp : 0);
+    const double each = pz * (scattered + u_each * size + p->floor_dp) + (pz > 0 ? p->floor_p * size : 0);
+    sum->sure += pz * (e * size + (1 + e) * k_d * b->d[at] + 4 * u * size + FA_F32_TINY);
+    sum->size += pz * size;
+    sum->worst += each;
+    sum->squares += each * each;
+  }
+}
+
+static double sum_error(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_bound_scratch *b) {
+  const fa_bound_delta_sum *s = &b->row_delta[k];
+  const int64_t n = r->hi[k] - r->lo[k];
+  const double scattered = c->generic ? fmin(s->worst, c->lambda * sqrt(s->squares)) : s->worst;
+  return 1.0001 * (s->sure + scattered + fa_bound_sum(c, n) * s->size) + (double)n * FA_F32_TINY;
+}
+
+double fa_bound_delta(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
+                      const fa_bound_scratch *b) {
+  const double last = u * (fabs(w->delta[k]) + dlse_of(c, r, k));
+  const fa_delta_source from = c->profile->delta;
+  if (from == FA_DELTA_SUM_P_DP) return sum_error(c, r, k, b) + last;
+  const bool stored = from == FA_DELTA_STORED_O, given = stored && c->given_o;
+  const double slack = given ? 0 : forward_slack(c, r, k, w, stored);
+  return product_rounding(c, k, w) + last + slack;
+}

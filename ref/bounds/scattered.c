@@ -1,0 +1,151 @@
+/* Errors that are independent from pair to pair: roundings of scores and of dP between operations, and operands of
+ * few bits. Sums of many such errors grow as their squares do (docs/reference/bounds.md, "Scattered errors"). Only for
+ * generic data; otherwise they join the errors that may all have one sign. */
+#include "ref/bounds/terms.h"
+
+#include "ref/math/blas.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Below this, operands' errors are too small to be worth two more products. */
+#define FINE_OPERAND 0x1p-20
+
+static bool coarse_operands(const fa_profile *p, fa_product which) {
+  return p->operand[which] > FINE_OPERAND || p->operand_step[which] > 0;
+}
+
+bool fa_bound_scores_scatter(const fa_ref_call *c) {
+  return c->profile && (c->profile->u_scores > 0 || coarse_operands(c->profile, FA_PRODUCT_QK));
+}
+
+bool fa_bound_dp_scatters(const fa_ref_call *c) {
+  return c->profile && (c->profile->u_dp > 0 || coarse_operands(c->profile, FA_PRODUCT_DP));
+}
+
+static double row_square(const float *x2, int64_t width) {
+  double sum = 0;
+  for (int64_t d = 0; d < width; ++d) sum += x2[d];
+  return sum;
+}
+
+/* out[m][n] = what roundings of both operands do to their products, in units of both: squares of a are a2[m][width],
+ * those of b are b2[n][width]. A step is a part of the largest element, at most 1. */
+static void scatter_product(const fa_ref_call *c, fa_product which, const float *a2, int64_t m,
+                            const float *b2, int64_t n, int64_t width, float *out) {
+  const double u_operand = 0.75 * c->profile->operand[which], step = c->profile->operand_step[which];
+  const double worst =
+      c->generic ? 1 : sqrt(2 * (double)width); /* of a sum of absolute values over its root */
+  fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, (int)m, (int)n, (int)width, 1, a2, (int)width, b2, (int)width, 0, out,
+                (int)n);
+  for (int64_t i = 0; i < m; ++i) {
+    const double size_a = row_square(a2 + i * width, width);
+    for (int64_t j = 0; j < n; ++j) {
+      const double size = step > 0 ? size_a + row_square(b2 + j * width, width) : 0;
+      out[i * n + j] =
+          (float)(u_operand * sqrt(out[i * n + j]) + worst * step * sqrt(size + (double)width * step * step));
+    }
+  }
+}
+
+void fa_bound_scatter_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
+                            int64_t n, const double *s) {
+  if (!b->e_score) return;
+  const double unit = fabs(c->p->scale) * b->unit_q * b->unit_k;
+  const double u_scores = 2 * c->profile->u_scores; /* the product and the scaled score */
+  memset(b->e_score, 0, (size_t)(r->n * n) * sizeof *b->e_score);
+  if (coarse_operands(c->profile, FA_PRODUCT_QK))
+    scatter_product(c, FA_PRODUCT_QK, b->q2, r->n, b->k2 + j0 * c->d, n, c->d, b->e_score);
+  for (int64_t x = 0; x < r->n * n; ++x)
+    b->e_score[x] = (float)(1.0001 * (unit * b->e_score[x] + u_scores * fabs(s[x])));
+}
+
+void fa_bound_scatter_softcap(const fa_ref_call *c, const float *e_logit, const double *th, int64_t n,
+                              float *e_score) {
+  const double limit = c->p->softcap, u_scores = 3 * c->profile->u_scores; /* quotient, tanh, product */
+  for (int64_t j = 0; j < n; ++j) {
+    const double t = fabs(th[j]), before = (e_logit[j] + 4 * e_score[j]) / limit;
+    const double through = fmin(1, (1 - t) * (1 + t) + 2 * before);
+    e_score[j] = (float)(1.0001 * (through * e_score[j] + u_scores * limit * t));
+  }
+}
+
+void fa_bound_scatter_step(const fa_ref_call *c, const double *x, double added, double per_key, int64_t n,
+                           float *e_score) {
+  for (int64_t j = 0; j < n; ++j)
+    e_score[j] += (float)(c->profile->u_scores * (fabs(x[j]) + fabs(added + per_key * (double)j)));
+}
+
+void fa_bound_scatter_join(float *e_score, float *e_logit, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    e_logit[j] += 4 * e_score[j];
+    e_score[j] = 0;
+  }
+}
+
+void fa_bound_scatter_end(fa_bound_scratch *b, const fa_ref_call *c, int64_t n) {
+  if (!b->e_score) return;
+  for (int64_t j = 0; j < n; ++j) {
+    const float e = b->e_score[j];
+    b->e_logit[j] += c->generic ? 8 * e * e : e; /* (4 e)^2 / 2 */
+    if (!c->generic) b->e_score[j] = 0;
+  }
+}
+
+/* Both operands of an element: its absolute value, and its square if squares are wanted. */
+static void add(float *w, float *w2, double more, bool squares) {
+  *w += (float)more;
+  if (!squares) return;
+  const double whole = sqrt(*w2) + more;
+  *w2 = (float)(whole * whole);
+}
+
+double fa_bound_scatter_weights(const fa_ref_call *c, const double *p, const double *z, const float *e_score,
+                                int64_t n, float *w, float *w2) {
+  const double per_unit = 1.0001 / fa_bound_unit(c->profile->u_p);
+  double sum = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    const double e = p[j] * e_score[j];
+    if (e == 0) continue;
+    add(&w[j], &w2[j], e * (z ? z[j] : 1) * per_unit, c->generic);
+    sum += e * e;
+  }
+  return sum;
+}
+
+void fa_bound_scatter_dp(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
+                         int64_t n) {
+  if (!b->e_dp) return;
+  memset(b->e_dp, 0, (size_t)(r->n * n) * sizeof *b->e_dp);
+  if (coarse_operands(c->profile, FA_PRODUCT_DP) && c->generic)
+    scatter_product(c, FA_PRODUCT_DP, b->d_o2, r->n, b->v2 + j0 * c->dv, n, c->dv, b->e_dp);
+}
+
+double fa_bound_dp_error(const fa_ref_call *c) {
+  const fa_profile *p = c->profile;
+  const bool apart = c->generic && coarse_operands(p, FA_PRODUCT_DP);
+  const double step = c->generic ? 0 : 2 * p->operand_step[FA_PRODUCT_DP];
+  return fa_bound_gamma(c, FA_PRODUCT_DP, c->dv) + (apart ? 0 : p->operand[FA_PRODUCT_DP]) + step;
+}
+
+void fa_bound_scatter_gradient(const fa_ref_call *c, const fa_bound_scratch *b, const fa_row_gradient *row,
+                               const float *e_score, const float *e_dp, int64_t n) {
+  if (!e_score && !e_dp) return;
+  const fa_profile *p = c->profile;
+  const double unit_dp = b->unit_do * b->unit_v, u_dp = p->u_dp * (row->z ? 2 : 1);
+  const double per_ds = 1.0001 / fa_bound_unit(p->u_ds), per_p = 1.0001 / fa_bound_unit(p->u_p);
+  const double again = p->u_scores > 0 ? p->u_ds * (1 + 2 * (c->p->softcap > 0)) : 0; /* dS after each step */
+  for (int64_t j = 0; j < n; ++j) {
+    const double z = row->z ? row->z[j] : 1, slope = row->cap ? row->cap[j] + row->cap_err[j] : 1;
+    const double ds = row->p[j] * fabs(z * row->dp[j] - row->delta) * slope * row->per_unit;
+    const double score = e_score ? e_score[j] : 0, dp = e_dp ? e_dp[j] * unit_dp : 0;
+    const double by_dp = row->p[j] * z * slope * row->per_unit,
+                 rounded = by_dp * u_dp * fabs(row->dp[j]) + again * ds;
+    if (b->plain) {
+      row->ge[j] += (float)(rounded + p->u_ds * ds + 4 * (ds * score + by_dp * dp));
+      continue;
+    }
+    add(&row->g[j], &row->g2[j], (rounded + ds * score + by_dp * dp) * per_ds, row->squares);
+    add(&row->w[j], &row->w2[j], row->p[j] * z * score * per_p, row->squares);
+  }
+}
