@@ -1,0 +1,167 @@
+#include "fuzz/probe/ask.h"
+
+#include "cases/data/build.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool ask_begin(probe_ask *a, probe *x, unsigned passes, int64_t heads, int64_t sq, int64_t sk) {
+  memset(a, 0, sizeof *a);
+  a->x = x;
+  a->passes = passes;
+  if (fa_case_init(&a->c) != FA_OK) return false;
+  fa_problem *p = &a->c.problem;
+  p->dtype = x->dtype;
+  p->heads_q = p->heads_kv = heads;
+  p->seqlen_q = sq;
+  p->seqlen_k = sk;
+  p->scale = PROBE_SCALE;
+  p->backward = passes & FA_PASS_BACKWARD;
+  a->c.repeat = 1;
+  fa_case_set_fill(&a->c, FA_FILL_ZERO);
+  return true;
+}
+
+static bool is_supported(probe_ask *a) {
+  fa_error err = {""};
+  char why[sizeof a->why] = "";
+  if (fa_case_validate(&a->c, &err) != FA_OK) {
+    if (!a->why[0]) snprintf(a->why, sizeof a->why, "%s", err.text);
+    return false;
+  }
+  const unsigned able = a->x->backend->supports(a->x->self, &a->c.problem, why, sizeof why);
+  if ((able & a->passes) == a->passes) return true;
+  if (!a->why[0]) snprintf(a->why, sizeof a->why, "%s", why[0] ? why : "not supported");
+  return false;
+}
+
+static bool choose_shape(probe_ask *a, int64_t least_dim) {
+  static const fa_family families[] = {FA_FLASH, FA_MEMEFF, FA_FLEX};
+  static const int64_t dims[] = {64, 128, 256};
+  fa_problem *p = &a->c.problem;
+  for (int align = 0; align < (a->any_align ? 2 : 1); ++align)
+    for (int f = 0; f < 3; ++f)
+      for (int d = 0; d < 3; ++d) {
+        if (dims[d] < least_dim) continue;
+        const fa_empty_lse empty = fa_family_default_empty_lse(families[f]);
+        p->family = families[f];
+        p->empty_lse = empty;
+        p->head_dim = p->head_dim_v = dims[d];
+        if (a->any_align && p->mask.type != FA_MASK_NONE)
+          p->mask.align = align ? FA_ALIGN_TOP_LEFT : FA_ALIGN_BOTTOM_RIGHT;
+        if (is_supported(a)) return true;
+      }
+  return false;
+}
+
+/* The fill "zero" is +0 everywhere but where a fill cannot reach: slopes and lengths are the problem's own. */
+bool ask_build(probe_ask *a, int64_t least_dim) {
+  fa_error err = {""};
+  if (!choose_shape(a, least_dim)) return false;
+  if (fa_case_build(&a->c, &a->in, &err) == FA_OK) return true;
+  snprintf(a->why, sizeof a->why, "%s", err.text);
+  return false;
+}
+
+bool ask_run(probe_ask *a) {
+  probe *x = a->x;
+  fa_error err = {""};
+  fa_outcome outcome;
+  const fa_run_options options = {.passes = a->passes, .n_threads = 1};
+  memset(&outcome, 0, sizeof outcome);
+  fa_tensors_free(&a->out);
+  fa_status status = fa_tensors_clone_poisoned(&a->out, &a->in, FA_POISON_A, &err);
+  if (status == FA_OK)
+    status = x->backend->run(x->self, &a->c.problem, &a->out, &options, &outcome, &err);
+  ++x->r->n_calls;
+  if (status == FA_OK && outcome.state == FA_SUBJECT_OK) return true;
+  snprintf(a->why, sizeof a->why, "%.250s", status != FA_OK ? err.text : outcome.text);
+  return false;
+}
+
+void ask_end(probe_ask *a) {
+  fa_tensors_free(&a->in);
+  fa_tensors_free(&a->out);
+  fa_case_free(&a->c);
+}
+
+/* ---- elements ---- */
+
+void ask_set(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d, double value) {
+  const int64_t index[4] = {0, s, h, d};
+  const fa_tensor *t = &a->in.t[id];
+  if (t->data) fa_tensor_set(t, index + (4 - t->rank), value);
+}
+
+void ask_set_range(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t first, int64_t n, double value) {
+  for (int64_t d = first; d < first + n; ++d) ask_set(a, id, s, h, d, value);
+}
+
+void ask_set_bits(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t first, int64_t units) {
+  for (int64_t d = first; units; ++d, units >>= 1)
+    if (units & 1) ask_set(a, id, s, h, d, ldexp(1.0, (int)(d - first)));
+}
+
+double ask_get(const probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d) {
+  const int64_t index[4] = {0, s, h, d};
+  const fa_tensor *t = &a->out.t[id];
+  return t->data ? fa_tensor_get(t, index + (4 - t->rank)) : NAN;
+}
+
+double ask_lse(const probe_ask *a, int64_t h, int64_t i) {
+  const int64_t index[3] = {0, h, i};
+  const fa_tensor *t = &a->out.t[FA_T_LSE];
+  return t->data ? fa_tensor_get(t, index + (3 - t->rank)) : NAN;
+}
+
+bool ask_is_unwritten(const probe_ask *a, fa_tensor_id id) {
+  const fa_tensor *t = &a->out.t[id];
+  int64_t index[FA_MAX_RANK];
+  if (!t->data) return true;
+  for (int64_t i = 0; i < fa_tensor_count(t); ++i) {
+    fa_tensor_unravel(t, i, index);
+    if (!fa_tensor_is_poison(t, index, FA_POISON_A)) return false;
+  }
+  return true;
+}
+
+/* ---- findings ---- */
+
+static fa_finding *new_finding(probe *x, const char *field, fa_probe_confidence confidence, const char *value) {
+  static fa_finding spare; /* more than there is room for: a fault of this program that must not end it */
+  fa_finding *f = x->r->n < FA_PROBE_MAX_FINDINGS ? &x->r->v[x->r->n++] : &spare;
+  memset(f, 0, sizeof *f);
+  snprintf(f->field, sizeof f->field, "%s", field);
+  snprintf(f->value, sizeof f->value, "%s", value);
+  f->confidence = confidence;
+  return f;
+}
+
+fa_finding *probe_say(probe *x, const char *field, fa_probe_confidence confidence, const char *value,
+                      const char *evidence, ...) {
+  fa_finding *f = new_finding(x, field, confidence, value);
+  va_list args;
+  va_start(args, evidence);
+  vsnprintf(f->evidence, sizeof f->evidence, evidence, args);
+  va_end(args);
+  return f;
+}
+
+fa_finding *probe_say_convention(probe *x, const char *field, fa_probe_confidence confidence, const char *value,
+                                 const char *expected, const char *evidence, ...) {
+  fa_finding *f = new_finding(x, field, confidence, value);
+  va_list args;
+  va_start(args, evidence);
+  vsnprintf(f->evidence, sizeof f->evidence, evidence, args);
+  va_end(args);
+  f->convention = true;
+  snprintf(f->expected, sizeof f->expected, "%s", expected);
+  f->contradicts = confidence >= FA_PROBE_LIKELY && strcmp(value, expected) != 0;
+  return f;
+}
+
+void probe_say_not_asked(probe *x, const char *field, const char *why) {
+  probe_say(x, field, FA_PROBE_NOT_ASKED, "", "%s", why);
+}
