@@ -18,9 +18,10 @@ enum {
   LIST = 64,
   REPORT = 128,
   SHRINK = 256,
+  PROBE = 512,
   RUNS = RUN | RANDOM | REPRO,
   JUDGES = RUNS | CHECK,
-  ALL = 511
+  ALL = 1023
 };
 
 static const struct {
@@ -36,11 +37,12 @@ static const struct {
      "write expected outputs, or verify that they still come out", GOLDEN},
     {"bench", "--cases FILE... | --backend ref",
      "time the kernels on the GPU, or the reference beside a matrix product", BENCH},
-    {"list", "backends|profiles|fills|mutants|cases", "what this build and machine have; the cases of --cases",
-     LIST},
+    {"list", "backends|profiles|fills|mutants|cases",
+     "what this build and machine have; the cases of --cases", LIST},
     {"report", "FILE.json... [--html OUT ...]",
      "reports as one: its counts, also by kernel; or a page, JUnit XML, a merged report", REPORT},
     {"shrink", "REPORT.json[:K] | CASE.json", "the smallest case that still fails in the same way", SHRINK},
+    {"probe", "--backend NAME", "find out by asking what a kernel's conventions and arithmetic are", PROBE},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -59,7 +61,7 @@ static const struct option {
     {"cases", 0, WORDS, "FILE...", RUN | GOLDEN | BENCH | LIST, FIELD(cases), "case files; - is stdin"},
     {"case", 0, WORD, "JSON", RUN | GOLDEN | BENCH | SHRINK | LIST, FIELD(case_text),
      "one case, as its JSON object; repeatable"},
-    {"backend", 0, WORD, "NAME", RUNS | BENCH | SHRINK, FIELD(backend),
+    {"backend", 0, WORD, "NAME", RUNS | BENCH | SHRINK | PROBE, FIELD(backend),
      "repeatable; default: cuda if usable, else host"},
     {"count", 0, COUNT, "N", RANDOM, FIELD(count), "how many cases"},
     {"seconds", 0, SECONDS, "T", RANDOM | SHRINK, FIELD(seconds), "go on for so long instead"},
@@ -81,7 +83,8 @@ static const struct option {
      "only cases whose name matches (POSIX extended)"},
     {"shard", 0, STRING, "I/N", RUN | RANDOM | CHECK, FIELD(shard), "every N-th case from I, 0 <= I < N"},
     {"jobs", 'j', COUNT, "N", RUNS | BENCH | SHRINK, FIELD(jobs), "worker processes (default: processors)"},
-    {"timeout", 0, SECONDS, "SEC", RUNS | SHRINK, FIELD(timeout_s), "per case (default 300), then HANG"},
+    {"timeout", 0, SECONDS, "SEC", RUNS | SHRINK | PROBE, FIELD(timeout_s),
+     "per case (default 300), then HANG"},
     {"fail-fast", 'x', FLAG, NULL, JUDGES, FIELD(fail_fast), "stop after the first failure"},
     {"keep", 0, STRING, "DIR", RUNS, FIELD(keep), "dump the tensors of failures as recorded runs"},
     {"end-to-end", 0, FLAG, NULL, JUDGES | SHRINK, FIELD(end_to_end),
@@ -98,6 +101,10 @@ static const struct option {
     {"junit", 0, STRING, "OUT.xml", REPORT, FIELD(junit), "write JUnit XML"},
     {"no-times", 0, FLAG, NULL, REPORT, FIELD(no_times), "set every time to 0, to compare runs"},
     {"merge", 0, STRING, "OUT.json", REPORT, FIELD(merge), "write one report of all"},
+    {"dtype", 0, WORD, "NAME", PROBE, FIELD(dtype), "f16, bf16 or f32; repeatable; default: all"},
+    {"json", 0, STRING, "FILE", PROBE, FIELD(json), "write the findings"},
+    {"strict", 0, FLAG, NULL, PROBE, FIELD(strict),
+     "exit 1 if a finding contradicts what is declared or asked for"},
     {"verbose", 'v', FLAG, NULL, ALL, FIELD(verbose),
      "statistics per tensor, notes, skips by reason, counts by kernel"},
     {"quiet", 'q', FLAG, NULL, ALL, FIELD(quiet), "only failures and the last line"},
@@ -353,4 +360,5 @@ void fa_cli_free(fa_cli *cli) {
   free(cli->case_text.v);
   free(cli->backend.v);
   free(cli->law.v);
+  free(cli->dtype.v);
 }

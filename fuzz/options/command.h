@@ -28,16 +28,16 @@ typedef struct fa_cli {
   const fa_backend *const *backends; /* NULL-terminated */
   const char *command;
   fa_words words; /* arguments after the command that belong to no option */
-  fa_words cases, case_text, backend, law;
-  const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *require, *junit, *merge, *html,
-      *out, *color;
+  fa_words cases, case_text, backend, law, dtype;
+  const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *require, *json, *junit, *merge,
+      *html, *out, *color;
   int64_t jobs, count; /* 0 = not given */
   double timeout_s, seconds;
   uint64_t seed, schedule_seed;
   bool shrink, shrunk; /* after a run: shrink its failures; repro: use the shrunk cases */
   uint64_t given;      /* bit i: option i of the table */
-  bool fail_fast, resume, no_times, as_drawn, laws, coverage, cold, no_isolate, no_progress, end_to_end,
-      verbose, quiet, help, version;
+  bool strict, fail_fast, resume, no_times, as_drawn, laws, coverage, cold, no_isolate, no_progress,
+      end_to_end, verbose, quiet, help, version;
 } fa_cli;
 
 /* Parses argv into *cli; if it is invalid, prints a message on stderr and returns FA_EXIT_USAGE. */

@@ -3,6 +3,7 @@
 #include "fuzz/probe/questions.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { KEYS = 64, N_SIZES = 26 };
@@ -43,12 +44,14 @@ static bool truncates(const ends *e) {
   return e->cut > e->up;
 }
 
-static void say(probe *x, const char *field, fa_accumulator width, int first_lost, const ends *e, int block, int extra) {
+static void say(probe *x, const char *field, fa_accumulator width, int first_lost, const ends *e, int block,
+                int extra) {
   char blocks[64] = "";
   if (block) snprintf(blocks, sizeof blocks, "; blocks of %d, %d extra bits", block, extra);
   set_noise(x, width);
   probe_say(x, field, FA_PROBE_CERTAIN, names[width],
-            "units beside +-2^k are lost from k = %d (f32 24, narrow 14, f16 11, bf16 8); 1 + 1.5 ulp: up %d, cut %d, apart %d%s",
+            "units beside +-2^k are lost from k = %d (f32 24, narrow 14, f16 11, bf16 8); 1 + 1.5 ulp: up "
+            "%d, cut %d, apart %d%s",
             first_lost, e->up, e->cut, e->apart, blocks);
 }
 

@@ -73,8 +73,7 @@ bool ask_run(probe_ask *a) {
   memset(&outcome, 0, sizeof outcome);
   fa_tensors_free(&a->out);
   fa_status status = fa_tensors_clone_poisoned(&a->out, &a->in, FA_POISON_A, &err);
-  if (status == FA_OK)
-    status = x->backend->run(x->self, &a->c.problem, &a->out, &options, &outcome, &err);
+  if (status == FA_OK) status = x->backend->run(x->self, &a->c.problem, &a->out, &options, &outcome, &err);
   ++x->r->n_calls;
   if (status == FA_OK && outcome.state == FA_SUBJECT_OK) return true;
   snprintf(a->why, sizeof a->why, "%.250s", status != FA_OK ? err.text : outcome.text);
@@ -95,7 +94,8 @@ void ask_set(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d, dou
   if (t->data) fa_tensor_set(t, index + (4 - t->rank), value);
 }
 
-void ask_set_range(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t first, int64_t n, double value) {
+void ask_set_range(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t first, int64_t n,
+                   double value) {
   for (int64_t d = first; d < first + n; ++d) ask_set(a, id, s, h, d, value);
 }
 
@@ -129,7 +129,8 @@ bool ask_is_unwritten(const probe_ask *a, fa_tensor_id id) {
 
 /* ---- findings ---- */
 
-static fa_finding *new_finding(probe *x, const char *field, fa_probe_confidence confidence, const char *value) {
+static fa_finding *new_finding(probe *x, const char *field, fa_probe_confidence confidence,
+                               const char *value) {
   static fa_finding spare; /* more than there is room for: a fault of this program that must not end it */
   fa_finding *f = x->r->n < FA_PROBE_MAX_FINDINGS ? &x->r->v[x->r->n++] : &spare;
   memset(f, 0, sizeof *f);
@@ -149,8 +150,8 @@ fa_finding *probe_say(probe *x, const char *field, fa_probe_confidence confidenc
   return f;
 }
 
-fa_finding *probe_say_convention(probe *x, const char *field, fa_probe_confidence confidence, const char *value,
-                                 const char *expected, const char *evidence, ...) {
+fa_finding *probe_say_convention(probe *x, const char *field, fa_probe_confidence confidence,
+                                 const char *value, const char *expected, const char *evidence, ...) {
   fa_finding *f = new_finding(x, field, confidence, value);
   va_list args;
   va_start(args, evidence);

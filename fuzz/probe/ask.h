@@ -21,11 +21,11 @@ typedef struct probe {
 /* One question. Without any further word: queries, keys, values and dO are 0, the scale is 1/8. */
 typedef struct probe_ask {
   probe *x;
-  fa_case c;         /* c.problem is changed between ask_begin and ask_build */
+  fa_case c;          /* c.problem is changed between ask_begin and ask_build */
   fa_tensors in, out; /* in: from ask_build on; out: the answer */
   unsigned passes;
-  bool any_align;    /* either alignment of the mask will do */
-  char why[256];     /* it could not be asked */
+  bool any_align; /* either alignment of the mask will do */
+  char why[256];  /* it could not be asked */
 } probe_ask;
 
 #define PROBE_SCALE 0.125
@@ -44,7 +44,8 @@ void ask_set(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d, dou
 /* Row s, dimensions first ...: the bits of the whole number `units`, one a dimension, least first. */
 void ask_set_bits(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t first, int64_t units);
 /* Dimensions first .. first + n - 1 of the row. */
-void ask_set_range(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t first, int64_t n, double value);
+void ask_set_range(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t first, int64_t n,
+                   double value);
 double ask_get(const probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d);
 double ask_lse(const probe_ask *a, int64_t h, int64_t i);
 /* True if no element of the output was written. */
@@ -55,8 +56,8 @@ bool ask_is_unwritten(const probe_ask *a, fa_tensor_id id);
 fa_finding *probe_say(probe *x, const char *field, fa_probe_confidence confidence, const char *value,
                       const char *evidence, ...) __attribute__((format(printf, 5, 6)));
 /* A convention: expected is what the case asks for. */
-fa_finding *probe_say_convention(probe *x, const char *field, fa_probe_confidence confidence, const char *value,
-                                 const char *expected, const char *evidence, ...)
+fa_finding *probe_say_convention(probe *x, const char *field, fa_probe_confidence confidence,
+                                 const char *value, const char *expected, const char *evidence, ...)
     __attribute__((format(printf, 6, 7)));
 void probe_say_not_asked(probe *x, const char *field, const char *why);
 

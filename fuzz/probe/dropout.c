@@ -38,10 +38,9 @@ typedef struct scheme {
 } scheme;
 
 static const scheme schemes[] = {
-    {"flash, 7 rounds", false, 7, false},   {"flash, 10 rounds", false, 10, false},
-    {"memeff, 10 rounds", true, 10, false}, {"memeff, 7 rounds", true, 7, false},
-    {"flash, 7 rounds, byte < T", false, 7, true},
-    {"memeff, 10 rounds, u <= 1 - p", true, 10, true}};
+    {"flash, 7 rounds", false, 7, false},          {"flash, 10 rounds", false, 10, false},
+    {"memeff, 10 rounds", true, 10, false},        {"memeff, 7 rounds", true, 7, false},
+    {"flash, 7 rounds, byte < T", false, 7, true}, {"memeff, 10 rounds, u <= 1 - p", true, 10, true}};
 
 /* Share of pairs on which the scheme and the answer agree. */
 static double agreement(const probe_ask *a, const scheme *s) {
@@ -49,7 +48,8 @@ static double agreement(const probe_ask *a, const scheme *s) {
   for (int64_t h = 0; h < HEADS; ++h)
     for (int64_t i = 0; i < ROWS; ++i)
       for (int64_t j = 0; j < KEYS; ++j) {
-        const bool want = s->memeff ? keeps_memeff(s->rounds, h, i, j, s->strict) : keeps_flash(s->rounds, h, i, j, s->strict);
+        const bool want = s->memeff ? keeps_memeff(s->rounds, h, i, j, s->strict)
+                                    : keeps_flash(s->rounds, h, i, j, s->strict);
         same += want == (ask_get(a, FA_T_O, i, h, j) > 0);
       }
   return (double)same / (HEADS * ROWS * KEYS);
@@ -67,8 +67,8 @@ static void say_scheme(probe *x, const probe_ask *a) {
     for (int64_t j = 0; j < KEYS; ++j) kept += (ask_get(a, FA_T_O, i, 0, j) > 0) / (double)(ROWS * KEYS);
   probe_say_convention(x, "dropout", FA_PROBE_CERTAIN, at_best == 1 ? best->name : "other",
                        memeff ? "memeff, 10 rounds" : "flash, 7 rounds",
-                       "p = 0.3, 8192 pairs, %.1f %% kept: %s agrees on %.2f %%; by chance 58 %%", 100 * kept, best->name,
-                       100 * at_best);
+                       "p = 0.3, 8192 pairs, %.1f %% kept: %s agrees on %.2f %%; by chance 58 %%", 100 * kept,
+                       best->name, 100 * at_best);
 }
 
 void probe_dropout(probe *x) {

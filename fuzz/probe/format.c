@@ -51,7 +51,8 @@ static double rounded(double x, const probe_rounding *r, fa_dtype io) {
 
 static double predict(const probe_sample *s, const probe_rounding *r, fa_dtype io) {
   const double u = r->normalised ? s->normalised_u : s->u, w = r->normalised ? s->normalised_w : s->w;
-  return (r->normalised ? s->normalised_factor : s->factor) * (s->v1 * rounded(u, r, io) + s->v0 * rounded(w, r, io));
+  return (r->normalised ? s->normalised_factor : s->factor) *
+         (s->v1 * rounded(u, r, io) + s->v0 * rounded(w, r, io));
 }
 
 /* The exponential's own error, f32 sums, and the output's rounding. Where such an error decides which way the
@@ -63,7 +64,8 @@ static bool fits(const probe *x, const probe_sample *s, const probe_rounding *r)
   const double want = predict(s, r, x->dtype);
   const double sizes = fabs(s->factor) * (fabs(s->v1 * s->u) + fabs(s->v0 * s->w));
   const double loose = fabs(predict(&high, r, x->dtype) - predict(&low, r, x->dtype));
-  const double slack = 1.5 * fa_half_ulp(x->dtype, want) + x->noise * sizes + (loose > 0x1p-18 * sizes ? loose : 0);
+  const double slack =
+      1.5 * fa_half_ulp(x->dtype, want) + x->noise * sizes + (loose > 0x1p-18 * sizes ? loose : 0);
   return fabs(s->got - want) <= slack;
 }
 
@@ -79,8 +81,8 @@ static int rows_explained(const probe *x, const probe_sample *s, int n, int n_ro
 static const struct trial {
   fa_format format;
   double scale;
-} trials[] = {{FA_FORMAT_F32, 1},    {FA_FORMAT_TF32, 1},   {FA_FORMAT_F16, 1},  {FA_FORMAT_BF16, 1},
-              {FA_FORMAT_E4M3, 1},   {FA_FORMAT_E4M3, 256}, {FA_FORMAT_E4M3, 448}, {FA_FORMAT_E5M2, 1},
+} trials[] = {{FA_FORMAT_F32, 1},      {FA_FORMAT_TF32, 1},   {FA_FORMAT_F16, 1},    {FA_FORMAT_BF16, 1},
+              {FA_FORMAT_E4M3, 1},     {FA_FORMAT_E4M3, 256}, {FA_FORMAT_E4M3, 448}, {FA_FORMAT_E5M2, 1},
               {FA_FORMAT_E5M2, 57344}, {FA_FORMAT_INT8, 127}};
 enum { N_TRIALS = sizeof trials / sizeof *trials };
 

@@ -2,6 +2,7 @@
 #include "fuzz/probe/questions.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,14 +58,16 @@ static void say_lse(probe *x, double flat, double rise) {
     x->r->found.contract.lse_unscaled = c.lse_unscaled;
     x->r->found.contract_given |= FA_CONTRACT_LSE_BASE | FA_CONTRACT_LSE_UNSCALED;
     probe_say(x, "lse.base", FA_PROBE_CERTAIN, c.lse_base_2 ? "2" : "e",
-              "64 equal scores of 0 and of 8: LSE / ln 64 is %.6g, its rise / 8 is %.6g (natural 1, base 2: 1.44270)",
+              "64 equal scores of 0 and of 8: LSE / ln 64 is %.6g, its rise / 8 is %.6g (natural 1, base 2: "
+              "1.44270)",
               flat * declared, rise * declared);
     probe_say(x, "lse.scaled", FA_PROBE_CERTAIN, c.lse_unscaled ? "false" : "true",
               "the same, scale 1/8: a factor of %.6g (unscaled: 8)", rise * declared);
     return;
   }
-  probe_say(x, "lse.base", FA_PROBE_UNTOLD, "", "LSE / ln 64 is %.6g and its rise / 8 is %.6g: neither base e nor base 2",
-            flat * declared, rise * declared);
+  probe_say(x, "lse.base", FA_PROBE_UNTOLD, "",
+            "LSE / ln 64 is %.6g and its rise / 8 is %.6g: neither base e nor base 2", flat * declared,
+            rise * declared);
 }
 
 void probe_lse(probe *x) {
@@ -108,7 +111,8 @@ static empty_answer ask_empty(probe *x, int how, bool turned, char *why, size_t 
   empty_answer e = {.how = how == 0 ? "causal, 128 rows over 64 keys, row 0" : "no key is used"};
   probe_ask a;
   if (ask_begin(&a, x, FA_PASS_FORWARD, 1, 2 * KEYS, KEYS) && set_empty(&a, how) && ask_build(&a, 64)) {
-    if (turned) a.c.problem.empty_lse = a.c.problem.empty_lse == FA_EMPTY_ZERO ? FA_EMPTY_NEG_INF : FA_EMPTY_ZERO;
+    if (turned)
+      a.c.problem.empty_lse = a.c.problem.empty_lse == FA_EMPTY_ZERO ? FA_EMPTY_NEG_INF : FA_EMPTY_ZERO;
     e.wanted = a.c.problem.empty_lse;
     for (int64_t i = 0; i < 2 * KEYS; ++i) ask_set(&a, FA_T_Q, i, 0, 0, 64.0);
     for (int64_t j = 0; j < KEYS; ++j) {
@@ -140,13 +144,14 @@ static fa_lse_of_empty wanted_class(fa_empty_lse wanted) {
 
 static void say_empty_o(probe *x, const empty_answer *e) {
   const double mean = (KEYS + 1) / 2.0;
-  const fa_o_of_empty o = e->o == 0                       ? FA_O_EMPTY_ZERO
-                          : isnan(e->o)                   ? FA_O_EMPTY_NAN
+  const fa_o_of_empty o = e->o == 0                      ? FA_O_EMPTY_ZERO
+                          : isnan(e->o)                  ? FA_O_EMPTY_NAN
                           : fabs(e->o / mean - 1) < 0.02 ? FA_O_EMPTY_MEAN_V
-                                                          : FA_O_EMPTY_ANY;
+                                                         : FA_O_EMPTY_ANY;
   x->r->found.contract.o_of_empty = o;
   x->r->found.contract_given |= FA_CONTRACT_O_OF_EMPTY;
-  probe_say(x, "empty_o", FA_PROBE_CERTAIN, fa_o_of_empty_name(o), "%s: O is %.6g (the mean of V is %g)", e->how, e->o, mean);
+  probe_say(x, "empty_o", FA_PROBE_CERTAIN, fa_o_of_empty_name(o), "%s: O is %.6g (the mean of V is %g)",
+            e->how, e->o, mean);
 }
 
 static void say_empty_lse(probe *x, int how, const empty_answer *e) {

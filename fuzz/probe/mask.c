@@ -2,6 +2,7 @@
 #include "fuzz/probe/questions.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,15 +43,16 @@ static void say_corner(probe *x, int64_t seen[ROWS][2], int64_t shift) {
   static const struct {
     const char *name;
     int64_t shift, more;
-  } ways[] = {{"bottom right", SHIFT, 0},          {"top left", 0, 0},
+  } ways[] = {{"bottom right", SHIFT, 0},           {"top left", 0, 0},
               {"bottom right, one more", SHIFT, 1}, {"bottom right, one fewer", SHIFT, -1},
               {"top left, one more", 0, 1},         {"top left, one fewer", 0, -1}};
   const char *expected = shift ? "bottom right" : "top left", *value = "other";
   for (size_t w = 0; w < sizeof ways / sizeof *ways; ++w)
     if (is_causal(seen, ways[w].shift, ways[w].more)) value = ways[w].name;
-  probe_say_convention(x, "mask corner", FA_PROBE_CERTAIN, value, expected,
-                       "causal, 48 rows over 64 keys: row 10 sees up to key %lld (bottom right 26, top left 10)",
-                       (long long)seen[10][1]);
+  probe_say_convention(
+      x, "mask corner", FA_PROBE_CERTAIN, value, expected,
+      "causal, 48 rows over 64 keys: row 10 sees up to key %lld (bottom right 26, top left 10)",
+      (long long)seen[10][1]);
 }
 
 void probe_keys(probe *x) {
@@ -70,10 +72,11 @@ void probe_keys(probe *x) {
     return;
   }
   const int64_t at = 20 + shift;
-  snprintf(value, sizeof value, "left %lld, right %lld", (long long)(at - seen[20][0]), (long long)(seen[20][1] - at));
+  snprintf(value, sizeof value, "left %lld, right %lld", (long long)(at - seen[20][0]),
+           (long long)(seen[20][1] - at));
   probe_say_convention(x, "window", FA_PROBE_CERTAIN, value, "left 5, right 3",
-                       "window (5, 3): row 20, whose diagonal is key %lld, sees keys %lld to %lld", (long long)at,
-                       (long long)seen[20][0], (long long)seen[20][1]);
+                       "window (5, 3): row 20, whose diagonal is key %lld, sees keys %lld to %lld",
+                       (long long)at, (long long)seen[20][0], (long long)seen[20][1]);
 }
 
 /* One row, key 0 with score 0 and key 1 with this dot product: P1 / P0 tells the score. */
@@ -116,9 +119,10 @@ void probe_softcap(probe *x) {
                             : fabs(s - before) < 0.02 ? "before the scale"
                             : fabs(s - 4) < 0.02      ? "ignored"
                                                       : "other";
-        probe_say_convention(x, "softcap", FA_PROBE_CERTAIN, value, "after the scale",
-                             "q k = 32, scale 1/8, cap 2: score %.5g (after the scale %.5g, before %.5g, none 4)", s, after,
-                             before);
+        probe_say_convention(
+            x, "softcap", FA_PROBE_CERTAIN, value, "after the scale",
+            "q k = 32, scale 1/8, cap 2: score %.5g (after the scale %.5g, before %.5g, none 4)", s, after,
+            before);
         ask_end(&a);
         return;
       }
@@ -138,7 +142,9 @@ void probe_gqa(probe *x) {
       if (ask_run(&a)) {
         char read[8] = "";
         for (int64_t h = 0; h < 4; ++h) read[h] = ask_get(&a, FA_T_O, 0, h, 0) > 0.5 ? '1' : '0';
-        const char *value = strcmp(read, "0011") == 0 ? "h / group" : strcmp(read, "0101") == 0 ? "h % heads_kv" : "other";
+        const char *value = strcmp(read, "0011") == 0   ? "h / group"
+                            : strcmp(read, "0101") == 0 ? "h % heads_kv"
+                                                        : "other";
         probe_say_convention(x, "gqa", FA_PROBE_CERTAIN, value, "h / group",
                              "four heads over two: they read %s (h / group 0011, h %% heads_kv 0101)", read);
         ask_end(&a);

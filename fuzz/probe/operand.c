@@ -7,8 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEYS = 64, N_BITS = 23, PAIR = 30 /* 1 + 2^-12 + 2^-23: three tf32 products lose the end */, QUARTERS = 24 };
-static const int quarter_bits[] = {2, 3, 7, 10}; /* columns from QUARTERS on: 1 + 3/4 of the last of so many bits */
+enum {
+  KEYS = 64,
+  N_BITS = 23,
+  PAIR = 30 /* 1 + 2^-12 + 2^-23: three tf32 products lose the end */,
+  QUARTERS = 24
+};
+static const int quarter_bits[] = {2, 3, 7,
+                                   10}; /* columns from QUARTERS on: 1 + 3/4 of the last of so many bits */
 
 static bool is_representable(const probe *x, double v) {
   return probe_round(v, FA_FORMAT_IO, FA_ROUND_NEAREST, x->dtype) == v;
@@ -44,26 +50,28 @@ static fa_format format_of_bits(const probe *x, int bits, bool pair_lost, bool o
   return bits == 2 ? FA_FORMAT_E5M2 : FA_FORMAT_INT8;
 }
 
-static void say(probe *x, fa_product product, const char *field, int bits, fa_format f, int truncated, const char *how) {
+static void say(probe *x, fa_product product, const char *field, int bits, fa_format f, int truncated,
+                const char *how) {
   char value[64];
   x->r->found.arithmetic.operand[product] = f;
   snprintf(value, sizeof value, "%s", probe_format_name(f));
   fa_finding *finding = probe_say(x, field, f == FA_FORMAT_INT8 ? FA_PROBE_LIKELY : FA_PROBE_CERTAIN, value,
                                   "%s: 1 + 2^-k comes back whole up to k = %d of %d%s%s", how, bits,
                                   probe_fraction_bits(FA_FORMAT_IO, x->dtype),
-                                  truncated < 0 ? "" : truncated ? "; 1 + 3/4 of that bit is cut" : "; 1 + 3/4 of it rounds up",
+                                  truncated < 0 ? ""
+                                  : truncated   ? "; 1 + 3/4 of that bit is cut"
+                                                : "; 1 + 3/4 of it rounds up",
                                   f == FA_FORMAT_3XTF32 ? "; 1 + 2^-12 + 2^-23 does not" : "");
   (void)finding;
 }
 
 /* Reads the vector back from row s of an output, where it stands times factor. */
-static void read_vector(probe_ask *a, fa_product product, const char *field, fa_tensor_id id, int64_t s, int64_t first,
-                        double factor, bool overflows, const char *how) {
+static void read_vector(probe_ask *a, fa_product product, const char *field, fa_tensor_id id, int64_t s,
+                        int64_t first, double factor, bool overflows, const char *how) {
   probe *x = a->x;
   bool kept[N_BITS + 2] = {false};
   int truncated = -1;
-  for (int64_t k = 1; k <= N_BITS; ++k)
-    kept[k] = ask_get(a, id, s, 0, first + k) / factor == vector_at(x, k);
+  for (int64_t k = 1; k <= N_BITS; ++k) kept[k] = ask_get(a, id, s, 0, first + k) / factor == vector_at(x, k);
   const int bits = bits_kept(x, kept);
   const bool pair_lost = ask_get(a, id, s, 0, first + PAIR) / factor != vector_at(x, PAIR);
   for (int q = 0; q < 4; ++q)
@@ -140,8 +148,8 @@ static void ask_qk(probe *x) {
         overflows |= isnan(o);
       }
       const int bits = bits_kept(x, kept);
-      say(x, FA_PRODUCT_QK, "operand_qk", bits, format_of_bits(x, bits, n > N_BITS && !kept[n], overflows), -1,
-          "q k = 8 - 8 (1 + 2^-k) / 2^-k");
+      say(x, FA_PRODUCT_QK, "operand_qk", bits, format_of_bits(x, bits, n > N_BITS && !kept[n], overflows),
+          -1, "q k = 8 - 8 (1 + 2^-k) / 2^-k");
       ask_end(&a);
       return;
     }
@@ -170,14 +178,18 @@ static bool set_gradients(probe_ask *a) {
 
 static double say_gradient_scale(probe *x, const char *field, double got, const char *what) {
   const double ratio = got / (PROBE_SCALE / 64.0);
-  const char *value = fabs(ratio - 1) < 0.02 ? "as asked" : fabs(ratio * PROBE_SCALE - 1) < 0.02 ? "missing" : "other";
-  probe_say_convention(x, field, FA_PROBE_CERTAIN, value, "as asked", "dS = 1/64, scale 1/8: %s is %.6g of scale dS", what, ratio);
+  const char *value = fabs(ratio - 1) < 0.02                 ? "as asked"
+                      : fabs(ratio * PROBE_SCALE - 1) < 0.02 ? "missing"
+                                                             : "other";
+  probe_say_convention(x, field, FA_PROBE_CERTAIN, value, "as asked",
+                       "dS = 1/64, scale 1/8: %s is %.6g of scale dS", what, ratio);
   return fabs(ratio * PROBE_SCALE - 1) < 0.02 ? 1.0 / 64.0 : PROBE_SCALE / 64.0;
 }
 
 static void ask_gradients(probe *x) {
   probe_ask a;
-  if (ask_begin(&a, x, FA_PASS_FORWARD | FA_PASS_BACKWARD, 1, KEYS, KEYS) && ask_build(&a, KEYS) && set_gradients(&a)) {
+  if (ask_begin(&a, x, FA_PASS_FORWARD | FA_PASS_BACKWARD, 1, KEYS, KEYS) && ask_build(&a, KEYS) &&
+      set_gradients(&a)) {
     const double dq = say_gradient_scale(x, "dq scale", ask_get(&a, FA_T_DQ, 0, 0, 32), "dQ");
     const double dk = say_gradient_scale(x, "dk scale", ask_get(&a, FA_T_DK, 1, 0, 0), "dK");
     read_vector(&a, FA_PRODUCT_DV, "operand_dv", FA_T_DV, 0, 0, 1.0 / 64.0, false, "dV = P dO");

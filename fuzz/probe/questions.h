@@ -14,7 +14,7 @@ void probe_gqa(probe *x);
 void probe_softcap(probe *x);
 void probe_alibi(probe *x);
 void probe_dropout(probe *x);
-void probe_gradient_scale(probe *x); /* the scale in dQ and dK; dLSE */
+void probe_dlse(probe *x);
 
 /* How it is computed. */
 void probe_operands(probe *x);          /* of QK and PV */
@@ -24,6 +24,7 @@ void probe_qk_accumulator(probe *x);
 void probe_scores(probe *x);
 void probe_p(probe *x);
 void probe_ds(probe *x);
+void probe_dp(probe *x);
 void probe_delta(probe *x);
 void probe_p_kept(probe *x);
 void probe_exp(probe *x);

@@ -25,8 +25,12 @@ void probe_group(probe *x) {
         const double left = ask_get(&a, FA_T_DV, 0, 0, 0) / quarter;
         const bool told = fabs(left) < 0.05 || fabs(left - 1) < 0.05, rounded = fabs(left) < 0.05;
         if (told) x->r->found.arithmetic.gqa_partials_rounded = rounded;
-        probe_say(x, "gqa_partials_rounded", told ? FA_PROBE_CERTAIN : FA_PROBE_UNTOLD, !told ? "" : rounded ? "true" : "false",
-                  "dV of two heads, 1 + ulp/4 and -1: %.3g quarters of an ulp are left (1; rounded each: 0)", left);
+        probe_say(x, "gqa_partials_rounded", told ? FA_PROBE_CERTAIN : FA_PROBE_UNTOLD,
+                  !told     ? ""
+                  : rounded ? "true"
+                            : "false",
+                  "dV of two heads, 1 + ulp/4 and -1: %.3g quarters of an ulp are left (1; rounded each: 0)",
+                  left);
         ask_end(&a);
         return;
       }
@@ -67,13 +71,15 @@ void probe_repeat(probe *x) {
     if (ask_build(&a, KEYS) && ask_run(&a) && fa_tensors_clone(&first, &a.out, &err) == FA_OK) {
       for (int run = 1; run < RUNS && ask_run(&a); ++run)
         for (int i = 0; i < 5; ++i) {
-          if (is_equal(&first.t[ids[i]], &a.out.t[ids[i]]) || strstr(differ, fa_tensor_id_name(ids[i]))) continue;
+          if (is_equal(&first.t[ids[i]], &a.out.t[ids[i]]) || strstr(differ, fa_tensor_id_name(ids[i])))
+            continue;
           note_difference(x, ids[i]);
           strcat(differ, differ[0] ? " " : "");
           strcat(differ, fa_tensor_id_name(ids[i]));
         }
       probe_say(x, "repeats", differ[0] ? FA_PROBE_CERTAIN : FA_PROBE_LIKELY, differ[0] ? differ : "equal",
-                "%d runs over 2 x 256 x 256: %s%s", RUNS, differ[0] ? "these differ: " : "the same bits", differ);
+                "%d runs over 2 x 256 x 256: %s%s", RUNS, differ[0] ? "these differ: " : "the same bits",
+                differ);
       fa_tensors_free(&first);
       ask_end(&a);
       return;

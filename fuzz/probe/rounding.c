@@ -19,9 +19,9 @@ static void column(int d, double small, double *v1, double *v0) {
 
 /* Row i of three octaves: minus the score of key 1, in units of 1/128 (dot products in 1/16). */
 static int64_t units_of(int64_t i) {
-  if (i < 32) return 2 * i + 1;                  /* r from 0.99 to 0.61 */
-  if (i < 48) return 1332 + 5 * (i - 32);        /* r about 2^-15.5 */
-  return 540 + 13 * (i - 48);                    /* r from 2^-6 to 2^-8 */
+  if (i < 32) return 2 * i + 1;           /* r from 0.99 to 0.61 */
+  if (i < 48) return 1332 + 5 * (i - 32); /* r about 2^-15.5 */
+  return 540 + 13 * (i - 48);             /* r from 2^-6 to 2^-8 */
 }
 
 static void set_pair(probe_ask *a, int64_t i, int64_t units) {
@@ -35,8 +35,8 @@ static void set_keys(probe_ask *a) {
   for (int64_t j = 2; j < KEYS; ++j) ask_set(a, FA_T_K, j, 0, 20, 1.0);
 }
 
-static void say_match(probe *x, const char *field, const probe_match *m, fa_format *format, fa_rounding *how, double *scale,
-                      const char *what) {
+static void say_match(probe *x, const char *field, const probe_match *m, fa_format *format, fa_rounding *how,
+                      double *scale, const char *what) {
   char value[64], other[64];
   probe_rounding_text(&m->best, x->dtype, value, sizeof value);
   probe_rounding_text(&m->other, x->dtype, other, sizeof other);
@@ -46,8 +46,8 @@ static void say_match(probe *x, const char *field, const probe_match *m, fa_form
     *how = m->best.how;
     if (scale) *scale = m->best.scale;
   }
-  probe_say(x, field, told ? FA_PROBE_CERTAIN : FA_PROBE_UNTOLD, told ? value : "", "%s: %s predicts %d of %d rows, %s %d",
-            what, value, m->best_rows, m->rows, other, m->other_rows);
+  probe_say(x, field, told ? FA_PROBE_CERTAIN : FA_PROBE_UNTOLD, told ? value : "",
+            "%s: %s predicts %d of %d rows, %s %d", what, value, m->best_rows, m->rows, other, m->other_rows);
 }
 
 void probe_p(probe *x) {
@@ -90,10 +90,11 @@ void probe_p(probe *x) {
                               .row = i};
     }
   const probe_match m = probe_explain(x, s, n, KEYS, true);
-  say_match(x, "p", &m, &found->p, &found->p_rounding, &found->p_scale, "P of two keys times V that nearly cancels");
+  say_match(x, "p", &m, &found->p, &found->p_rounding, &found->p_scale,
+            "P of two keys times V that nearly cancels");
   if (m.best.format != FA_FORMAT_F32 && m.best_rows > m.rows * 9 / 10)
-    probe_say(x, "p is divided", FA_PROBE_CERTAIN, m.best.normalised ? "before it is rounded" : "after the product",
-              "the same rows");
+    probe_say(x, "p is divided", FA_PROBE_CERTAIN,
+              m.best.normalised ? "before it is rounded" : "after the product", "the same rows");
   ask_end(&a);
 }
 
@@ -138,8 +139,8 @@ void probe_scores(probe *x) {
       const bool accumulator = found->accumulator[FA_PRODUCT_QK] >= FA_ACCUMULATOR_NARROW;
       if (told && !accumulator) found->scores = f;
       probe_say(x, "scores", told ? FA_PROBE_CERTAIN : FA_PROBE_UNTOLD, told ? probe_format_name(f) : "",
-                "q k = 1024 + up to 7.75: off by %.3g on average, f16 by %.3g, bf16 by %.3g%s", exact, f16, bf16,
-                accumulator && f != FA_FORMAT_F32 ? ": the accumulator's doing" : "");
+                "q k = 1024 + up to 7.75: off by %.3g on average, f16 by %.3g, bf16 by %.3g%s", exact, f16,
+                bf16, accumulator && f != FA_FORMAT_F32 ? ": the accumulator's doing" : "");
       ask_end(&a);
       return;
     }
@@ -152,13 +153,15 @@ void probe_scores(probe *x) {
 
 /* dP of key 1 in row i: a number with 13 bits, of which dO and V have a few each. */
 static double ds_of(int64_t i) {
-  return 0.5 + (double)(i % 32 / 4) / 16.0 + (double)(2 * (i % 8) + 1) * 0x1p-8 + (double)(2 * (i * 3 % 8) + 1) * 0x1p-13;
+  return 0.5 + (double)(i % 32 / 4) / 16.0 + (double)(2 * (i % 8) + 1) * 0x1p-8 +
+         (double)(2 * (i * 3 % 8) + 1) * 0x1p-13;
 }
 
 /* dS is dP / 64: O and delta are 0. Rows from 32 on: 2^-10 times as large. */
 static void set_ds_row(probe_ask *a, int64_t i) {
   const double size = i < 32 ? 1.0 : 0x1p-10;
-  const double parts[3] = {0.5 + (double)(i % 32 / 4) / 16.0, (double)(2 * (i % 8) + 1) / 16.0, (double)(2 * (i * 3 % 8) + 1) / 16.0};
+  const double parts[3] = {0.5 + (double)(i % 32 / 4) / 16.0, (double)(2 * (i % 8) + 1) / 16.0,
+                           (double)(2 * (i * 3 % 8) + 1) / 16.0};
   ask_set(a, FA_T_DO, i, 0, 0, size);
   for (int64_t d = 0; d < 3; ++d) ask_set(a, FA_T_DO, i, 0, d + 1, parts[d] * size);
 }
@@ -208,7 +211,8 @@ void probe_ds(probe *x) {
                                 .row = i};
       }
     const probe_match m = probe_explain(x, s, n, KEYS, false);
-    say_match(x, "ds", &m, &found->ds, &found->ds_rounding, NULL, "dS of 13 bits times K that nearly cancels");
+    say_match(x, "ds", &m, &found->ds, &found->ds_rounding, NULL,
+              "dS of 13 bits times K that nearly cancels");
   } else {
     probe_say_not_asked(x, "ds", a.why);
   }
@@ -241,7 +245,8 @@ static delta_errors compare_deltas(const probe_ask *a, int64_t rows, double v) {
 static void say_delta(probe *x, const delta_errors *e) {
   fa_arithmetic *found = &x->r->found.arithmetic;
   const double least = fmin(e->stored, fmin(e->exact, e->sum));
-  const bool alike = fabs(e->exact - e->sum) < 0.25 * fmax(e->exact, e->sum) || fmax(e->exact, e->sum) < 0.004;
+  const bool alike =
+      fabs(e->exact - e->sum) < 0.25 * fmax(e->exact, e->sum) || fmax(e->exact, e->sum) < 0.004;
   const char *value = "";
   fa_probe_confidence confidence = FA_PROBE_CERTAIN;
   if (least > 0.1 || (least > 0.5 * e->stored && least != e->stored)) {
@@ -254,8 +259,10 @@ static void say_delta(probe *x, const delta_errors *e) {
     if (alike) confidence = FA_PROBE_LIKELY;
   }
   probe_say(x, "delta", confidence, value,
-            "dS = P (dP - delta), V = 1 and 1 + 4 ulp: delta is off by %.3g of 4 ulp (stored O), %.3g (exact O), %.3g (sum P dP)%s",
-            e->stored, e->exact, e->sum, confidence == FA_PROBE_LIKELY ? "; the last two are alike here" : "");
+            "dS = P (dP - delta), V = 1 and 1 + 4 ulp: delta is off by %.3g of 4 ulp (stored O), %.3g (exact "
+            "O), %.3g (sum P dP)%s",
+            e->stored, e->exact, e->sum,
+            confidence == FA_PROBE_LIKELY ? "; the last two are alike here" : "");
 }
 
 void probe_delta(probe *x) {

@@ -12,31 +12,42 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void (*const questions[])(probe *) = {
-    probe_lse,       probe_empty_rows,     probe_keys,           probe_scale,   probe_gqa,
-    probe_softcap,   probe_alibi,          probe_dropout,        probe_operands, probe_pv_accumulator,
-    probe_qk_accumulator, probe_scores,    probe_p,              probe_tiles,   probe_exp,
-    probe_backward_operands, probe_ds,     probe_delta,          probe_p_kept,  probe_group,
-    probe_repeat,
+static const struct question {
+  void (*ask)(probe *);
+  fa_probe_kind kind;
+} questions[] = {
+    {probe_lse, FA_PROBE_CONTRACT},
+    {probe_empty_rows, FA_PROBE_CONTRACT},
+    {probe_keys, FA_PROBE_CASE},
+    {probe_scale, FA_PROBE_CASE},
+    {probe_gqa, FA_PROBE_CASE},
+    {probe_softcap, FA_PROBE_CASE},
+    {probe_alibi, FA_PROBE_CONTRACT},
+    {probe_dropout, FA_PROBE_CASE},
+    {probe_dlse, FA_PROBE_CASE},
+    {probe_operands, FA_PROBE_ARITHMETIC},
+    {probe_pv_accumulator, FA_PROBE_ARITHMETIC},
+    {probe_qk_accumulator, FA_PROBE_ARITHMETIC},
+    {probe_scores, FA_PROBE_ARITHMETIC},
+    {probe_p, FA_PROBE_ARITHMETIC},
+    {probe_tiles, FA_PROBE_ARITHMETIC},
+    {probe_exp, FA_PROBE_ARITHMETIC},
+    {probe_backward_operands, FA_PROBE_ARITHMETIC},
+    {probe_ds, FA_PROBE_ARITHMETIC},
+    {probe_dp, FA_PROBE_ARITHMETIC},
+    {probe_delta, FA_PROBE_ARITHMETIC},
+    {probe_p_kept, FA_PROBE_ARITHMETIC},
+    {probe_group, FA_PROBE_ARITHMETIC},
+    {probe_repeat, FA_PROBE_ARITHMETIC},
 };
 
-/* What is assumed where nothing is found: the wider of what kernels do. */
+/* What is assumed where nothing is found: the widest named set. */
 static void assume(fa_arithmetic *a, fa_dtype dtype) {
-  memset(a, 0, sizeof *a);
-  a->name = "recorded";
-  a->p_scale = 1;
-  a->p = a->ds = dtype == FA_F32 ? FA_FORMAT_F32 : FA_FORMAT_IO;
-  a->scores = FA_FORMAT_F32;
-  a->eps_exp = 0x1p-22 + 0x1p-24;
-  a->eps_log = 0x1p-21;
-  a->eps_tanh = 0x1p-11;
-  a->exp_scaled = a->fast_functions = true;
-  a->block_n = 32;
-  a->block_m = 64;
-  a->max_splits = 128;
+  FA_ASSERT(fa_arithmetic_named("recorded", dtype, a));
 }
 
-void fa_probe(const fa_backend *backend, void *self, fa_dtype dtype, fa_probe_report *report) {
+void fa_probe(const fa_backend *backend, void *self, fa_dtype dtype, unsigned kinds,
+              fa_probe_report *report) {
   const double start = fa_seconds_now();
   fa_problem p;
   memset(report, 0, sizeof *report);
@@ -51,26 +62,57 @@ void fa_probe(const fa_backend *backend, void *self, fa_dtype dtype, fa_probe_re
   if (x.declares) backend->declare(self, &p, &x.declared);
   fa_problem_free(&p);
   probe_outputs(&x);
-  for (size_t i = 0; report->usable && i < sizeof questions / sizeof *questions; ++i) questions[i](&x);
-  report->found.arithmetic_given = report->usable;
+  for (size_t i = 0; report->usable && i < sizeof questions / sizeof *questions; ++i)
+    if (questions[i].kind & kinds) questions[i].ask(&x);
+  report->found.arithmetic_given = report->usable && kinds & FA_PROBE_ARITHMETIC;
   report->seconds = fa_seconds_now() - start;
 }
 
 /* ---- apart ---- */
 
-static void probe_and_write(const fa_backend *backend, const char *arg, fa_dtype dtype, int fd) {
-  static fa_probe_report report;
+/* What the declaration lacks, as kinds of questions. */
+static unsigned missing_of(const fa_declaration *d) {
+  const unsigned lse = FA_CONTRACT_LSE_BASE | FA_CONTRACT_LSE_UNSCALED | FA_CONTRACT_LSE_OF_EMPTY;
+  const bool has_lse = !(d->contract_given & FA_CONTRACT_OUTPUTS) || d->contract.outputs >> FA_T_LSE & 1;
+  const unsigned need = FA_CONTRACT_O_OF_EMPTY | (has_lse ? lse : 0);
+  return (d->arithmetic_given ? 0 : FA_PROBE_ARITHMETIC) |
+         ((d->contract_given & need) == need ? 0 : FA_PROBE_CONTRACT);
+}
+
+static void declare(const fa_backend *backend, void *self, fa_dtype dtype, fa_declaration *out) {
+  fa_problem p;
+  fa_problem_init(&p);
+  p.dtype = dtype;
+  backend->declare(self, &p, out);
+  fa_problem_free(&p);
+}
+
+static void probe_opened(const fa_backend *backend, void *self, unsigned dtypes, unsigned kinds, bool missing,
+                         fa_probe_reports *out) {
+  out->declares = backend->declare != NULL;
+  out->adopts = backend->adopt != NULL;
+  for (int t = 0; t < FA_PROBE_DTYPES; ++t) {
+    unsigned wanted = dtypes >> t & 1 ? kinds : 0;
+    if (out->declares) declare(backend, self, (fa_dtype)t, &out->declared[t]);
+    if (missing) wanted &= out->declares && out->adopts ? missing_of(&out->declared[t]) : 0;
+    if (wanted) fa_probe(backend, self, (fa_dtype)t, wanted, &out->of[t]);
+  }
+}
+
+static void probe_and_write(const fa_backend *backend, const char *arg, unsigned dtypes, unsigned kinds,
+                            bool missing, fa_probe_reports *out, int fd) {
   void *self = NULL;
   fa_error err = {""};
-  if (backend->open(arg, &self, &err) == FA_OK) {
+  out->status = backend->open(arg, &self, &err);
+  if (out->status == FA_OK) {
     if (backend->prepare) backend->prepare(self);
-    fa_probe(backend, self, dtype, &report);
+    probe_opened(backend, self, dtypes, kinds, missing, out);
     backend->close(self);
   } else {
-    snprintf(report.why_not, sizeof report.why_not, "%.250s", err.text);
+    snprintf(out->why_not, sizeof out->why_not, "%.250s", err.text);
   }
-  const char *at = (const char *)&report;
-  size_t left = sizeof report;
+  const char *at = (const char *)out;
+  size_t left = sizeof *out;
   while (left > 0) {
     const ssize_t n = write(fd, at, left);
     if (n < 0 && errno == EINTR) continue;
@@ -81,15 +123,15 @@ static void probe_and_write(const fa_backend *backend, const char *arg, fa_dtype
 }
 
 /* True if the whole report came before the time was up. */
-static bool receive(int fd, double deadline, fa_probe_report *report) {
+static bool receive(int fd, double deadline, fa_probe_reports *out) {
   size_t got = 0;
-  while (got < sizeof *report) {
+  while (got < sizeof *out) {
     const double left = deadline - fa_seconds_now();
     struct pollfd wait = {.fd = fd, .events = POLLIN};
-    const int ready = left > 0 ? poll(&wait, 1, (int)(left * 1000) + 1) : 0;
+    const int ready = left > 0 ? poll(&wait, 1, left < 1e6 ? (int)(left * 1000) + 1 : -1) : 0;
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return false;
-    const ssize_t n = read(fd, (char *)report + got, sizeof *report - got);
+    const ssize_t n = read(fd, (char *)out + got, sizeof *out - got);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     got += (size_t)n;
@@ -97,22 +139,22 @@ static bool receive(int fd, double deadline, fa_probe_report *report) {
   return true;
 }
 
-fa_status fa_probe_apart(const fa_backend *backend, const char *arg, fa_dtype dtype, double timeout_s,
-                         fa_probe_report *report, fa_error *err) {
+fa_status fa_probe_apart(const fa_backend *backend, const char *arg, unsigned dtypes, unsigned kinds,
+                         bool missing, double timeout_s, fa_probe_reports *out, fa_error *err) {
   int ends[2] = {-1, -1}, status = 0;
+  memset(out, 0, sizeof *out);
   fflush(NULL);
   const pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
-  if (pid == 0) probe_and_write(backend, arg, dtype, ends[1]);
+  if (pid == 0) probe_and_write(backend, arg, dtypes, kinds, missing, out, ends[1]);
   if (ends[1] >= 0) close(ends[1]);
   const double deadline = fa_seconds_now() + timeout_s;
-  const bool whole = pid > 0 && receive(ends[0], deadline, report);
+  const bool whole = pid > 0 && receive(ends[0], deadline, out);
   if (ends[0] >= 0) close(ends[0]);
   if (pid > 0 && !whole) kill(pid, SIGKILL);
   while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-  if (whole) return FA_OK;
-  memset(report, 0, sizeof *report);
+  if (whole) return out->status == FA_OK ? FA_OK : fa_fail(err, out->status, "%s", out->why_not);
   return fa_fail(err, FA_ERR_DEVICE, "%s",
-                 pid <= 0                             ? "no process could be made for the probe"
-                 : fa_seconds_now() >= deadline       ? "the probe took too long"
-                                                      : "the subject crashed under the probe's questions");
+                 pid <= 0                       ? "no process could be made for the probe"
+                 : fa_seconds_now() >= deadline ? "the probe took too long"
+                                                : "the subject crashed under the probe's questions");
 }

@@ -26,8 +26,12 @@ void probe_p_kept(probe *x) {
       for (int64_t i = 0; i < ROWS; ++i) worst = fmax(worst, fabs(ask_get(&a, FA_T_DV, 0, 0, i) - 1));
       const bool kept = worst < 0.005, told = isfinite(worst) && worst < 1;
       if (told) x->r->found.arithmetic.p_kept = kept;
-      probe_say(x, "p_kept", told ? FA_PROBE_CERTAIN : FA_PROBE_UNTOLD, !told ? "" : kept ? "true" : "false",
-                "scores of 2^20 and more, all equal: P of the backward is off by up to %.3g %% (from an LSE in f32: several %%)",
+      probe_say(x, "p_kept", told ? FA_PROBE_CERTAIN : FA_PROBE_UNTOLD,
+                !told  ? ""
+                : kept ? "true"
+                       : "false",
+                "scores of 2^20 and more, all equal: P of the backward is off by up to %.3g %% (from an LSE "
+                "in f32: several %%)",
                 100 * worst);
       ask_end(&a);
       return;
@@ -46,7 +50,8 @@ typedef struct exp_answer {
 static exp_answer measure(const probe_ask *a) {
   exp_answer e = {0, 0};
   for (int64_t i = 0; i < KEYS; ++i) {
-    const double r = exp(-(double)(2 * i + 1) / 128.0), lse = ask_lse(a, 0, i), o = ask_get(a, FA_T_O, i, 0, 0);
+    const double r = exp(-(double)(2 * i + 1) / 128.0), lse = ask_lse(a, 0, i),
+                 o = ask_get(a, FA_T_O, i, 0, 0);
     e.from_lse = fmax(e.from_lse, (fabs(lse - log1p(r)) - 0x1p-25) * (1 + r) / r);
     e.from_o = fmax(e.from_o, (fabs(o * (1 + r) / r - 1) - 0x1p-23) * (1 + r));
   }
@@ -73,10 +78,11 @@ void probe_exp(probe *x) {
       const exp_answer e = measure(&a);
       const double eps = by_lse ? e.from_lse : e.from_o;
       char value[64];
-      const bool ordinary = eps < 0x1p-20.0;
+      const bool ordinary = eps < 0x1p-20;
       if (!ordinary) found->eps_exp = 1.5 * eps;
       snprintf(value, sizeof value, ordinary ? "below 2^-20" : "%.3g", eps);
-      probe_say(x, "eps_exp", FA_PROBE_LIKELY, value, "%s over 64 gaps up to 1: relative error up to %.3g (2^-22 is %.3g)",
+      probe_say(x, "eps_exp", FA_PROBE_LIKELY, value,
+                "%s over 64 gaps up to 1: relative error up to %.3g (2^-22 is %.3g)",
                 by_lse ? "LSE of two keys" : "O of two keys", eps > 0 ? eps : 0, 0x1p-22);
       ask_end(&a);
       return;
@@ -159,13 +165,16 @@ static void say_tiles(probe *x, int64_t forward, int64_t back) {
   if (n > 1) {
     x->r->found.arithmetic.block_n = (int)n;
     snprintf(value, sizeof value, "%lld", (long long)n);
-    probe_say(x, "block_n", FA_PROBE_CERTAIN, value, "a low P is rounded beside a maximum up to %lld keys %s, not beyond",
-              (long long)n - 1, forward == n ? "behind it" : "before it");
+    probe_say(x, "block_n", FA_PROBE_CERTAIN, value,
+              "a low P is rounded beside a maximum up to %lld keys %s, not beyond", (long long)n - 1,
+              forward == n ? "behind it" : "before it");
   } else if (forward == LONG && back == LONG) {
     x->r->found.arithmetic.block_n = LONG;
-    probe_say(x, "block_n", FA_PROBE_LIKELY, "256 or more", "a low P is rounded beside a maximum anywhere in 256 keys");
+    probe_say(x, "block_n", FA_PROBE_LIKELY, "256 or more",
+              "a low P is rounded beside a maximum anywhere in 256 keys");
   } else {
-    probe_say(x, "block_n", FA_PROBE_UNTOLD, "", "no clean boundary (%lld, %lld)", (long long)forward, (long long)back);
+    probe_say(x, "block_n", FA_PROBE_UNTOLD, "", "no clean boundary (%lld, %lld)", (long long)forward,
+              (long long)back);
   }
 }
 
@@ -180,7 +189,8 @@ void probe_tiles(probe *x) {
   }
   if (divided && divided->value[0] == 'b') {
     x->r->found.arithmetic.block_n = LONG;
-    probe_say(x, "block_n", FA_PROBE_LIKELY, "256 or more", "P is divided by its sum before it is rounded: a whole row at once");
+    probe_say(x, "block_n", FA_PROBE_LIKELY, "256 or more",
+              "P is divided by its sum before it is rounded: a whole row at once");
     return;
   }
   if (!ask_tiles(x, 0, rounded, why, sizeof why)) {

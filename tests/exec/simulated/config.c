@@ -135,7 +135,6 @@ static bool set_word(sim_config *c, const struct key *k, const char *value) {
 }
 
 static bool set_key(sim_config *c, const char *name, const char *value) {
-  if (strcmp(name, "declare") == 0) return snprintf(c->declare, sizeof c->declare, "%s", value) > 0;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
     if (strcmp(keys[i].name, name) == 0)
       return keys[i].words ? set_word(c, &keys[i], value) : set_number(c, &keys[i], value);
@@ -169,6 +168,5 @@ bool sim_config_read(const char *text, sim_config *out, char *message, size_t si
   out->block = 8;
   for (int i = 0; i < SIM_N_PRODUCTS; ++i) out->operand[i] = SIM_F32;
   out->scores = out->p = out->ds = out->dp = out->partial = SIM_F32;
-  snprintf(out->declare, sizeof out->declare, "recorded");
   return apply(out, text ? text : "", message, size);
 }

@@ -42,7 +42,6 @@ typedef struct sim_config {
   int dq_unscaled, dk_unscaled, dlse_ignored;
   int dropout_rounds, dropout_layout; /* 0: as the family has it; layout 1: flash, 2: memeff */
   int nondeterministic, f32_only;
-  char declare[32]; /* the arithmetic that it claims */
 } sim_config;
 
 /* text: "NAME,key=value,...": NAME one of the named variants, or left out; NULL or "": plain float32. A key "operand"

@@ -12,10 +12,10 @@ static void set_lengths(const sim_call *call, sim_head *e) {
   e->n_q = p->seqlen_q;
   e->n_k = e->longest = p->seqlen_k;
   if (p->cu_seqlens_q) {
-    e->q_start = sim_load_int(t->cu_seqlens_q.data, e->b);
-    e->k_start = sim_load_int(t->cu_seqlens_k.data, e->b);
-    e->n_q = sim_load_int(t->cu_seqlens_q.data, e->b + 1) - e->q_start;
-    e->n_k = e->longest = sim_load_int(t->cu_seqlens_k.data, e->b + 1) - e->k_start;
+    e->q_start = p->cu_seqlens_q[e->b];
+    e->k_start = p->cu_seqlens_k[e->b];
+    e->n_q = p->cu_seqlens_q[e->b + 1] - e->q_start;
+    e->n_k = e->longest = p->cu_seqlens_k[e->b + 1] - e->k_start;
   }
   if (cache) e->n_k = sim_load_int(t->cache_seqlens.data, e->b * t->cache_seqlens.stride[0]);
   if (t->seqused_k.data) e->n_k = sim_load_int(t->seqused_k.data, e->b * t->seqused_k.stride[0]);

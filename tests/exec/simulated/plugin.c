@@ -2,7 +2,7 @@
  * variable FA_SIMULATED names: the subject with known properties on which probes and bounds are tried.
  *
  *   FA_SIMULATED=mma-sm80 fa-verify run --backend plugin:./simulated.so ...
- *   FA_SIMULATED=p=bf16,operand_qk=tf32,lse_base2=1 ...
+ *   FA_SIMULATED=p=bf16,operand_qk=tf32,lse_base2=1 FA_SIMULATED_HELLO='"lse": {"base": "2"}' ...
  *
  * The keys and the named variants: config.c. */
 #include "tests/exec/simulated/head.h"
@@ -31,29 +31,21 @@ static void close_(void *self) {
   free(self);
 }
 
-/* The combinations of features that came with version 2 of the interface are not in it. */
-#define FEATURES                                                                                             \
-  "\"causal\", \"window\", \"top_left\", \"bottom_right\", \"varlen\", \"seqused_k\", \"leftpad_k\", "       \
-  "\"gqa\", "                                                                                                \
-  "\"head_dim_v\", \"softcap\", \"alibi\", \"bias\", \"bias_grad\", \"dropout\", \"dlse\", "                 \
-  "\"return_softmax\", "                                                                                     \
-  "\"paged\", \"batch_idx\", \"splits\", \"deterministic\", \"empty_lse\""
+static const char features[] = "\"causal\", \"window\", \"top_left\", \"bottom_right\", \"varlen\", "
+                               "\"seqused_k\", \"leftpad_k\", \"gqa\", "
+                               "\"head_dim_v\", \"softcap\", \"alibi\", \"bias\", \"bias_grad\", "
+                               "\"dropout\", \"dlse\", \"return_softmax\", "
+                               "\"paged\", \"batch_idx\", \"splits\", \"deterministic\", \"empty_lse\"";
 
-/* declare=none: nothing about its arithmetic. FA_SIMULATED_HELLO: more members, such as "lse": {"base": "2"}. */
+/* FA_SIMULATED_HELLO: more of the hello, as JSON members: what it says of itself, true or not. */
 static const char *hello(void *self) {
   simulated *x = self;
   const char *more = getenv("FA_SIMULATED_HELLO");
-  char arithmetic[128] = "";
-  int n = strcmp(x->c.declare, "none") == 0
-              ? 0
-              : snprintf(arithmetic, sizeof arithmetic, ", \"arithmetic\": {\"name\": \"%s\"", x->c.declare);
-  if (n && x->c.block_n > 0)
-    n += snprintf(arithmetic + n, sizeof arithmetic - n, ", \"block_n\": %d", x->c.block_n);
-  if (n && x->c.splits > 0)
-    n += snprintf(arithmetic + n, sizeof arithmetic - n, ", \"max_splits\": %d", x->c.splits);
-  snprintf(x->hello, sizeof x->hello, "{\"features\": [" FEATURES "]%s%s%s%s%s}",
-           x->c.f32_only ? ", \"dtypes\": [\"f32\"]" : "", arithmetic, n ? "}" : "",
-           more && *more ? ", " : "", more ? more : "");
+  snprintf(x->hello, sizeof x->hello,
+           "{\"families\": [\"flash\", \"memeff\", \"flex\", \"kvcache\"], \"dtypes\": [%s], \"features\": "
+           "[%s]%s%s}",
+           x->c.f32_only ? "\"f32\"" : "\"f32\", \"f16\", \"bf16\"", features, more ? ", " : "",
+           more ? more : "");
   return x->hello;
 }
 
@@ -109,10 +101,9 @@ static bool run_sequence(const sim_call *call, int64_t b, unsigned passes, float
   return true;
 }
 
-static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *t, fa_plugin_run *options) {
+static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *t, fa_plugin_run *r) {
   simulated *x = self;
-  const unsigned passes = options->passes;
-  const bool backward = passes & FA_PLUGIN_BACKWARD;
+  const bool backward = r->passes & FA_PLUGIN_BACKWARD;
   const int64_t keys = p->heads_kv * p->seqlen_k + 1;
   const int64_t *n = t->dbias.shape;
   sim_call call = {.c = &x->c, .p = p, .t = t, .io = sim_format_of(p->dtype), .runs = x->runs++};
@@ -121,12 +112,12 @@ static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *
   call.d_k = backward ? malloc((size_t)(keys * p->head_dim) * sizeof(float)) : NULL;
   call.d_v = backward ? malloc((size_t)(keys * p->head_dim_v) * sizeof(float)) : NULL;
   bool good = !backward || (call.d_k && call.d_v && (dbias || !t->dbias.data));
-  for (int64_t b = 0; good && b < p->batch; ++b) good = run_sequence(&call, b, passes, dbias);
+  for (int64_t b = 0; good && b < p->batch; ++b) good = run_sequence(&call, b, r->passes, dbias);
   if (good && dbias) write_dbias(&t->dbias, dbias);
   free(dbias);
   free(call.d_k);
   free(call.d_v);
-  if (!good) snprintf(options->message, sizeof options->message, "out of memory");
+  if (!good) snprintf(r->message, sizeof r->message, "out of memory");
   return good ? 0 : 2;
 }
 

@@ -8,31 +8,31 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 source "$root/tests/support/cli_check.sh"
 
-judge() { # SETTINGS CASE-FILE...
-  local settings=$1
-  shift
-  FA_SIMULATED=$settings run "$verify" run --backend "plugin:$plugin" --no-progress --color never --filter "$filter" --cases "${@/#/$root/cases/}"
+judge() { # SET SETTINGS CASE-FILE...: it claims the named set
+  local set=$1 settings=$2
+  shift 2
+  FA_SIMULATED_HELLO="\"arithmetic\": {\"name\": \"$set\"}" FA_SIMULATED=$settings run "$verify" run --backend "plugin:$plugin" --no-progress --color never --filter "$filter" --cases "${@/#/$root/cases/}"
 }
 filter='^[a-m]' # half of the cases are enough
-judge declare=simt-f32,p=io,ds=io,block_n=64 window.json varlen.json gqa.json softcap.json alibi.json
+judge simt-f32 p=io,ds=io,block_n=64 window.json varlen.json gqa.json softcap.json alibi.json
 expect exits 0
 expect says 'failed:0'
-judge declare=mma-ampere,mma-sm80 window.json varlen.json dropout.json kvcache.json edge.json
+judge mma-ampere mma-sm80 window.json varlen.json dropout.json kvcache.json edge.json
 expect exits 0
 
 filter=.
 for wrong in window_left_more=1 window_right_more=1 drop_last_key=1 scale_factor=1.01 lse_base2=1 lse_unscaled=1; do
-  judge "declare=simt-f32,p=io,ds=io,block_n=64,$wrong" window.json
+  judge simt-f32 "p=io,ds=io,block_n=64,$wrong" window.json
   expect exits 1
 done
-judge declare=simt-f32,p=io,ds=io,gqa_modulo=1 gqa.json
+judge simt-f32 p=io,ds=io,gqa_modulo=1 gqa.json
 expect exits 1
-judge declare=simt-f32,p=io,ds=io,softcap_before_scale=1 softcap.json
+judge simt-f32 p=io,ds=io,softcap_before_scale=1 softcap.json
 expect exits 1
-judge declare=simt-f32,p=io,ds=io,alibi_flipped=1 alibi.json
+judge simt-f32 p=io,ds=io,alibi_flipped=1 alibi.json
 expect exits 1
 for wrong in dropout_rounds=8 dropout_layout=memeff; do
-  judge "declare=simt-f32,p=io,ds=io,$wrong" dropout.json
+  judge simt-f32 "p=io,ds=io,$wrong" dropout.json
   expect exits 1
 done
 
@@ -40,9 +40,9 @@ done
 convention() { # SETTING HELLO CASE-FILE...
   local setting=$1 hello=$2
   shift 2
-  FA_SIMULATED_HELLO=$hello judge "declare=simt-f32,p=io,ds=io,block_n=64,$setting" "$@"
+  FA_SIMULATED_HELLO=$hello judge simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
   expect exits 0
-  judge "declare=simt-f32,p=io,ds=io,block_n=64,$setting" "$@"
+  judge simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
   expect exits 1
 }
 filter='^[a-m]'
@@ -53,17 +53,17 @@ convention lse_none=1 '"outputs": ["o", "dq", "dk", "dv"]' window.json gqa.json
 filter=.
 for empty in -inf 0 nan; do
   convention lse_of_empty=$empty '"lse": {"empty": "'$empty'"}' window.json
-  FA_SIMULATED_HELLO='"lse": {"empty": "any"}' judge declare=simt-f32,p=io,ds=io,block_n=64,lse_of_empty=$empty window.json
+  FA_SIMULATED_HELLO='"lse": {"empty": "any"}' judge simt-f32 p=io,ds=io,block_n=64,lse_of_empty=$empty window.json
   expect exits 0
 done
 for empty in nan mean_v; do
   convention o_of_empty=$empty '"empty_o": "'$empty'"' window.json varlen.json
-  FA_SIMULATED_HELLO='"empty_o": "any"' judge declare=simt-f32,p=io,ds=io,block_n=64,o_of_empty=$empty window.json
+  FA_SIMULATED_HELLO='"empty_o": "any"' judge simt-f32 p=io,ds=io,block_n=64,o_of_empty=$empty window.json
   expect exits 0
 done
 filter=causal # what the column is counted from has a meaning under a causal mask
 convention lse_alibi_column=1 '"lse": {"alibi": "column"}' alibi.json
 
-judge nonsense=1 window.json
+judge simt-f32 nonsense=1 window.json
 expect complains 'what is nonsense=1'
 done_checking
