@@ -18,7 +18,8 @@ static fa_accumulator width_of(int first_lost) {
                             : FA_ACCUMULATOR_BF16;
 }
 
-/* What became of 1.5 units of the last place beside 1, by its position: 2 units (nearest), 0 (cut), 1.5 (apart). */
+/* What became of 1.5 units of the last place beside 1, by its position: 2 units (nearest), 0 (cut), or 1.5 or 1
+ * (apart: in the block where the 1 is gone again). */
 typedef struct ends {
   int up, cut, apart, last_apart; /* last_apart: so many of the last positions */
 } ends;
@@ -26,7 +27,7 @@ typedef struct ends {
 static ends count_ends(const double *units, int n) {
   ends e = {0};
   for (int i = 0; i < n; ++i) {
-    const bool apart = fabs(units[i] - 1.5) < 0.2;
+    const bool apart = units[i] > 0.8 && units[i] < 1.7;
     e.apart += apart;
     e.up += fabs(units[i] - 2) < 0.2;
     e.cut += fabs(units[i]) < 0.2;

@@ -30,6 +30,10 @@ int probe_fraction_bits(fa_format f, fa_dtype io) {
   return shapes[definite(f, io)].fraction;
 }
 
+fa_format probe_io_format(fa_format f, fa_dtype io) {
+  return io != FA_F32 && f == definite(FA_FORMAT_IO, io) ? FA_FORMAT_IO : f;
+}
+
 const char *probe_format_name(fa_format f) {
   return shapes[f].name;
 }

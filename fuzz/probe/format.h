@@ -6,6 +6,8 @@
 
 int probe_fraction_bits(fa_format f, fa_dtype io); /* stored fraction bits; of F32 and 3XTF32: 23 */
 const char *probe_format_name(fa_format f);
+/* IO instead of the 16-bit element type. */
+fa_format probe_io_format(fa_format f, fa_dtype io);
 double probe_round(double x, fa_format f, fa_rounding how, fa_dtype io);
 
 /* One operand's way: rounded so, after a multiplication by scale. */

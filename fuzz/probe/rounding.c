@@ -42,7 +42,7 @@ static void say_match(probe *x, const char *field, const probe_match *m, fa_form
   probe_rounding_text(&m->other, x->dtype, other, sizeof other);
   const bool told = m->best_rows >= m->rows * 9 / 10 && m->best_rows > m->other_rows + 2;
   if (told) {
-    *format = m->best.format;
+    *format = probe_io_format(m->best.format, x->dtype);
     *how = m->best.how;
     if (scale) *scale = m->best.scale;
   }
@@ -154,14 +154,14 @@ void probe_scores(probe *x) {
 /* dP of key 1 in row i: a number with 13 bits, of which dO and V have a few each. */
 static double ds_of(int64_t i) {
   return 0.5 + (double)(i % 32 / 4) / 16.0 + (double)(2 * (i % 8) + 1) * 0x1p-8 +
-         (double)(2 * (i * 3 % 8) + 1) * 0x1p-13;
+         (double)(2 * (i * 7 % 16) + 1) * 0x1p-13;
 }
 
 /* dS is dP / 64: O and delta are 0. Rows from 32 on: 2^-10 times as large. */
 static void set_ds_row(probe_ask *a, int64_t i) {
   const double size = i < 32 ? 1.0 : 0x1p-10;
   const double parts[3] = {0.5 + (double)(i % 32 / 4) / 16.0, (double)(2 * (i % 8) + 1) / 16.0,
-                           (double)(2 * (i * 3 % 8) + 1) / 16.0};
+                           (double)(2 * (i * 7 % 16) + 1) / 16.0};
   ask_set(a, FA_T_DO, i, 0, 0, size);
   for (int64_t d = 0; d < 3; ++d) ask_set(a, FA_T_DO, i, 0, d + 1, parts[d] * size);
 }
