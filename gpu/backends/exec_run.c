@@ -97,19 +97,34 @@ static void take_outputs(run *r, const cJSON *answer) {
     take_left_out(r, answer);
 }
 
-/* The result of a run: ok, rejected or error. */
+/* How a run may end. What has a status other than FA_OK is no result of the case. */
+static const struct {
+  const char *word;
+  fa_subject_state state;
+  fa_status status;
+} states[] = {
+    {"ok", FA_SUBJECT_OK, FA_OK},
+    {"rejected", FA_SUBJECT_REJECTED, FA_OK},
+    {"oob", FA_SUBJECT_OOB, FA_OK}, /* seen where only the child can look, on a device */
+    {"unsupported", FA_SUBJECT_OK, FA_ERR_UNSUPPORTED},
+    {"error", FA_SUBJECT_OK, FA_ERR_DEVICE},
+};
+enum { N_STATES = sizeof states / sizeof *states };
+
 static fa_status take_answer(run *r, const cJSON *answer, fa_error *err) {
   const char *state = text_of(answer, "state"), *text = text_of(answer, "text"),
              *kernel = text_of(answer, "kernel");
+  int i = 0;
   snprintf(r->out->kernel, sizeof r->out->kernel, "%s", kernel ? kernel : r->x->hello.name);
-  if (state && strcmp(state, "error") == 0)
-    return fa_fail(err, FA_ERR_DEVICE, "%s: %s", r->x->name, text ? text : "it failed without a word");
-  if (state && strcmp(state, "rejected") == 0) {
-    r->out->state = FA_SUBJECT_REJECTED;
+  while (i < N_STATES && !(state && strcmp(state, states[i].word) == 0)) ++i;
+  if (i == N_STATES)
+    crash(r, "answer", "it has no \"state\" out of ok, rejected, oob, unsupported, error");
+  else if (states[i].status == FA_ERR_UNSUPPORTED)
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "%s", text ? text : "it does not take this case");
+  else if (states[i].status != FA_OK)
+    return fa_fail(err, states[i].status, "%s: %s", r->x->name, text ? text : "it failed without a word");
+  else if ((r->out->state = states[i].state) != FA_SUBJECT_OK)
     snprintf(r->out->text, sizeof r->out->text, "%s", text ? text : "");
-  } else if (!state || strcmp(state, "ok") != 0) {
-    crash(r, "answer", "it has no \"state\" out of ok, rejected, error");
-  }
   if (!r->x->hello.files) take_memory(r);
   if (r->out->state == FA_SUBJECT_OK) take_outputs(r, answer);
   return FA_OK;

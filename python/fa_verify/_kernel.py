@@ -24,7 +24,7 @@ Support = bool | str | tuple[Sequence[str], str]
 
 
 class Unsupported(Exception):
-    """Raised by a kernel that finds that it cannot do a call: the case is refused, with this text."""
+    """Raised by a kernel that finds that it cannot do a call: the case is skipped, with this text."""
 
 
 class Kernel:

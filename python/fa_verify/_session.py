@@ -56,8 +56,8 @@ class Session:
     def _run(self, request: Json) -> Json:
         try:
             return self._compute(request)
-        except Unsupported as refused:
-            return {"state": "rejected", "text": str(refused)}
+        except (Unsupported, NotImplementedError) as refused:
+            return {"state": "unsupported", "text": str(refused) or "it does not take this case"}
         except MemoryError:
             return {"state": "error", "text": "out of memory"}
         except Exception as failure:  # noqa: BLE001  whatever a kernel raises is its failure

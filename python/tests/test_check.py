@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import fa_verify
+from fa_verify._arrays import Host
 from fa_verify._binary import has_backend
 
 version_2 = pytest.mark.skipif(not has_backend("connect"), reason="this fa-verify speaks version 1 of the protocol only")
@@ -127,6 +128,29 @@ def test_an_exception_fails_the_case_and_names_its_line() -> None:
 
     with pytest.raises(fa_verify.Mismatch, match=r"TypeError: this is no kernel \(test_check.py:\d+"):
         fa_verify.check(raising, {"seqlen_q": 5})
+
+
+@version_2
+@pytest.mark.parametrize("exception", [fa_verify.Unsupported, NotImplementedError])
+def test_a_kernel_may_refuse_late(exception: type[Exception]) -> None:
+    @fa_verify.kernel(lse="natural")
+    def kernel(call):
+        raise exception("no rows of 5")
+
+    with pytest.raises(fa_verify.NotJudged, match="1 skipped: .*no rows of 5"):
+        fa_verify.check(kernel, {"seqlen_q": 5})
+
+
+@version_2
+def test_a_write_outside_that_the_kernels_place_has_found_is_reported() -> None:
+    class Place(Host):
+        def finish(self, tensors):
+            return "oob", "o: written 8 bytes past its end, on the device"
+
+    kernel = fa_verify.kernel(lse="natural")(kernels.attention.function)
+    kernel.place = lambda: Place("numpy")
+    with pytest.raises(fa_verify.Mismatch, match="OOB .*o: written 8 bytes past its end, on the device"):
+        fa_verify.check(kernel, {"name": "case", "seqlen_q": 5})
 
 
 def test_a_kernel_that_hangs_does_not_stop_the_caller() -> None:

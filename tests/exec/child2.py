@@ -175,6 +175,10 @@ class Child:
         fault = self.fault if request["case"].get("seqlen_q") == 5 else ""  # the others show that it continues
         if fault == "refuse":
             return {"state": "rejected", "text": "not today"}
+        if fault == "late":
+            return {"state": "unsupported", "text": "no rows of 5"}
+        if fault == "device":
+            return {"state": "oob", "text": "o: 8 bytes past its end"}
         if fault != "lazy":
             attention(request["case"], t, self.conventions, "backward" in request["passes"])
         if fault in ("crash", "hang", "garbage"):

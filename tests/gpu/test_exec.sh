@@ -69,7 +69,7 @@ goes_wrong exit CRASH 'the child ended with status 3 '
 goes_wrong supports CRASH 'asked whether it supports the case: the child ended with status 4'
 goes_wrong garbage CRASH 'what is no answer: "computing row 1"'
 goes_wrong endless CRASH 'a line that does not end: "xxx'
-goes_wrong stateless CRASH 'no "state" out of ok, rejected, error'
+goes_wrong stateless CRASH 'no "state" out of ok, rejected, oob, unsupported, error'
 goes_wrong refuse FAIL 'refused: not today'
 goes_wrong hang HANG 'not done after 5 s' 5
 judge "$child --fault error" --cases two.json

@@ -72,10 +72,15 @@ goes_wrong unwritten FAIL '1 never written'
 goes_wrong input INPUT_MODIFIED 'q'
 goes_wrong guard OOB 'back guard of o: 1 byte'
 goes_wrong far OOB 'front guard of o: 1 byte'
+goes_wrong device OOB 'o: 8 bytes past its end'
+judge '--fault late' --cases two.json
+expect exits 0
+expect says_line '^SKIP five  .*no rows of 5'
+expect says_line '^PASS six  '
 goes_wrong lse_guard OOB 'back guard of lse: 1 byte' '--lse base=2'
 goes_wrong lazy FAIL 'lse: .*5 never written' '--lse base=2'
 goes_wrong refuse FAIL 'refused: not today'
-goes_wrong stateless CRASH 'no "state" out of ok, rejected, error'
+goes_wrong stateless CRASH 'no "state" out of ok, rejected, oob, unsupported, error'
 goes_wrong crash CRASH 'the child .*SIGSEGV'
 goes_wrong garbage CRASH 'what is no answer: "computing row 1"'
 judge "--fault hang" --cases two.json --timeout 3
