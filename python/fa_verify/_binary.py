@@ -58,15 +58,3 @@ def run(arguments: Sequence[str | os.PathLike[str]]) -> subprocess.CompletedProc
 def profiles() -> tuple[str, ...]:
     """Names of the kinds of random cases."""
     return tuple(line.split()[0] for line in run(["list", "profiles"]).stdout.splitlines() if line.strip())
-
-
-@functools.cache
-def has_option(option: str) -> bool:
-    """Whether this fa-verify has an option, "--require"."""
-    return f"{option} " in run(["--help"]).stdout
-
-
-@functools.cache
-def has_backend(name: str) -> bool:
-    """Whether this fa-verify has a backend, "connect"."""
-    return any(line.split()[:1] == [name] for line in run(["list", "backends"]).stdout.splitlines())

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fa_verify._binary import MachineFailed, case_file, has_option, profiles, run
+from fa_verify._binary import MachineFailed, case_file, profiles, run
 from fa_verify._call import Call
 from fa_verify._kernel import Kernel
 from fa_verify._kernel import kernel as make_kernel
-from fa_verify._report import Mismatch, NotJudged, Report, diagnosis, read
+from fa_verify._report import Mismatch, NotJudged, Report, diagnosis, read, shortfall
 from fa_verify._server import Server
 
 _DEFAULT_COUNT = 200
@@ -60,10 +59,10 @@ def check(
     arguments = [*_which(cases, count, seed), "-j", str(jobs), "--timeout", str(timeout)]
     arguments += ["--filter", filter] if filter is not None else []
     arguments += ["-x"] if fail_fast else []
-    arguments += ["--require", _requirement(require)] if require is not None and has_option("--require") else []
+    arguments += ["--require", _requirement(require)] if require is not None else []
     with Server(subject, dtypes) as server:
         report = _run([*arguments, "--backend", server.backend])
-    return _demand(report, subject.name, require)
+    return _demand(report, subject.name)
 
 
 def _which(cases: Any, count: int | None, seed: int) -> list[str]:
@@ -103,27 +102,10 @@ def _run(arguments: list[str]) -> Report:
     return report
 
 
-def _demand(report: Report, subject: str, require: str | float | os.PathLike[str] | None) -> Report:
+def _demand(report: Report, subject: str) -> Report:
     """The report, if nothing failed and enough was judged."""
     if report.failed:
         raise Mismatch(diagnosis(report, subject), report)
-    wanted = _share(require)
-    if report.judged == 0 or report.judged < wanted * report.total:
-        reasons = "".join(f"\n    {n} skipped: {why}" for why, n in report.skip_reasons.items())
-        short = "nothing was judged" if report.judged == 0 else f"{report.judged} of {report.total} cases were judged, {require} are required"
-        raise NotJudged(f"{subject}: {short}{reasons}", report)
+    if report.judged == 0 or not report.raw.get("require", {}).get("met", True):
+        raise NotJudged(shortfall(report, subject), report)
     return report
-
-
-def _share(require: str | float | os.PathLike[str] | None) -> float:
-    """The share of the cases that must be judged."""
-    if isinstance(require, (int, float)):
-        return float(require)
-    if require == "all":
-        return 1
-    percent = re.fullmatch(r"([0-9.]+)%", require) if isinstance(require, str) else None
-    if percent:
-        return float(percent[1]) / 100
-    if require is not None and not has_option("--require"):
-        raise ValueError(f"require={require!r}: \"all\", \"N%\" or a share is needed")
-    return 0

@@ -75,7 +75,7 @@ def judge(
         **(case or {}),
     }
     described["family"] = family or described.get("family") or _family(described)
-    return _demand(_judge(described, tensors), "judge", None)
+    return _demand(_judge(described, tensors), "judge")
 
 
 def _judge(case: Json, tensors: dict[str, tuple[str, Array]]) -> Report:

@@ -114,10 +114,21 @@ def diagnosis(report: Report, subject: str, at_most: int = 5) -> str:
     return "\n".join(parts)
 
 
+def shortfall(report: Report, subject: str) -> str:
+    """The text of a NotJudged: what was required and not judged, and why cases were skipped."""
+    items = [item for item in report.raw.get("require", {}).get("items", []) if not item["met"]]
+    lines = [f"    {item['what']}: {item['judged']} of {item['cases']} cases were judged, {item['wanted']} required" for item in items]
+    lines += [f"    {n} skipped: {why}" for why, n in report.skip_reasons.items()]
+    what = "nothing was judged" if report.judged == 0 else "less was judged than is required"
+    return "\n".join([f"{subject}: {what}", *lines])
+
+
 def _short(text: str) -> list[str]:
     """A failure's lines without the command, which names a program of ours, and with few elements of each tensor."""
     head, *rest = text.splitlines()
-    lines, points = [re.sub(r"  (?:connect|exec):.*?  (?=fwd|bwd|- )", "  ", head).split("  repro: ")[0]], 0
+    head = re.sub(r"  connect:.*?  (?=fwd|bwd|- )", "  ", head).split("  repro: ")[0]
+    head = head.removesuffix("  note: backward not judged: connect: it has no backward pass")
+    lines, points = [head], 0
     for line in rest:
         is_point = line.startswith("      [")
         points = points + 1 if is_point else 0

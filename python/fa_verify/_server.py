@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import select
-import shlex
 import socket
-import sys
 import tempfile
 import threading
 from collections.abc import Iterable
@@ -14,7 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fa_verify._binary import has_backend
 from fa_verify._case import Json
 from fa_verify._kernel import Kernel
 from fa_verify._session import Session
@@ -35,9 +32,7 @@ class Server:
     @property
     def backend(self) -> str:
         """The --backend that reaches this server."""
-        if has_backend("connect"):
-            return f"connect:{self.path}"
-        return f"exec:{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).with_name('_relay.py')))} {shlex.quote(self.path)}"
+        return f"connect:{self.path}"
 
     def __enter__(self) -> Self:
         self._socket.bind(self.path)

@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _arguments(marker: pytest.Mark) -> dict[str, Any]:
-    given = dict(zip(("cases", "count"), marker.args)) | marker.kwargs
+    given: dict[str, Any] = {**dict(zip(("cases", "count"), marker.args)), **marker.kwargs}
     unknown = set(given) - {*_OPTIONS, "split"}
     if unknown or given.get("split", "batch") not in ("batch", "case"):
         raise pytest.UsageError(f"fa_verify marker: {sorted(unknown) or given['split']}; it has {', '.join(_OPTIONS)} and split, \"batch\" or \"case\"")
@@ -82,7 +82,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         raise pytest.UsageError(f"{pyfuncitem.name} must return a kernel, or have a fixture named kernel")
     given = _arguments(marker)
     split = given.pop("split", "batch")
-    given |= pyfuncitem.callspec.params[_PARAMETER] if split == "case" else {}
+    if split == "case":
+        single: Any = pyfuncitem.callspec.params[_PARAMETER]
+        given |= single
     try:
         check(kernel, **given)
     except NotJudged as short:

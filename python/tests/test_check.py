@@ -6,9 +6,7 @@ import pytest
 
 import fa_verify
 from fa_verify._arrays import Host
-from fa_verify._binary import has_backend
 
-version_2 = pytest.mark.skipif(not has_backend("connect"), reason="this fa-verify speaks version 1 of the protocol only")
 SMALL = "^(square_(15|16|17|65|127)|gqa.*)$"
 
 
@@ -21,8 +19,7 @@ def test_a_kernel_that_is_only_a_function_is_judged_on_plain_attention() -> None
     def plain(call):
         return kernels.softmax_v(call, kernels.scores(call))
 
-    if has_backend("connect"):
-        assert fa_verify.check(plain, {"seqlen_q": 30, "dtype": "f32"}).passed == 1
+    assert fa_verify.check(plain, {"seqlen_q": 30, "dtype": "f32"}).passed == 1
 
 
 def test_random_cases_come_from_a_profile() -> None:
@@ -57,22 +54,18 @@ def test_a_failure_can_be_run_again_from_its_text() -> None:
     assert second.value.report.failures[0].tensors == failure.tensors
 
 
-@version_2
 def test_a_kernel_without_lse_is_judged() -> None:
     assert fa_verify.check(kernels.without_lse, "causal", filter=SMALL, require="all").passed > 0
 
 
-@version_2
 def test_an_lse_in_base_2_that_is_declared_passes() -> None:
     assert fa_verify.check(kernels.honest_base_2, "causal", filter=SMALL, require="all").passed > 0
 
 
-@version_2
 def test_gradients_are_judged() -> None:
     assert fa_verify.check(kernels.with_gradients, "causal", filter=SMALL, require="all").raw["summary"].get("backward_left_out", 0) == 0
 
 
-@version_2
 def test_a_write_into_an_input_is_found() -> None:
     @fa_verify.kernel(lse="natural", arithmetic="recorded")
     def kernel(call):
@@ -85,7 +78,6 @@ def test_a_write_into_an_input_is_found() -> None:
     assert failed.value.report.failures[0].state == "INPUT_MODIFIED"
 
 
-@version_2
 def test_outputs_may_be_written_in_place() -> None:
     @fa_verify.kernel(lse="natural", arithmetic="recorded")
     def kernel(call):
@@ -105,7 +97,7 @@ def test_a_refusing_kernel_is_no_success() -> None:
 def test_less_than_required_is_no_success() -> None:
     cases = [{"seqlen_q": 5}, {"seqlen_q": 5, "softcap": 3}]
     assert fa_verify.check(kernels.attention, cases, require="50%").skipped == 1
-    with pytest.raises(fa_verify.NotJudged, match="1 of 2 cases were judged, 51% are required\n.*no softcap"):
+    with pytest.raises(fa_verify.NotJudged, match="1 of 2 cases were judged, 51% required\n.*no softcap"):
         fa_verify.check(kernels.attention, cases, require="51%")
 
 
@@ -130,7 +122,6 @@ def test_an_exception_fails_the_case_and_names_its_line() -> None:
         fa_verify.check(raising, {"seqlen_q": 5})
 
 
-@version_2
 @pytest.mark.parametrize("exception", [fa_verify.Unsupported, NotImplementedError])
 def test_a_kernel_may_refuse_late(exception: type[Exception]) -> None:
     @fa_verify.kernel(lse="natural")
@@ -141,7 +132,6 @@ def test_a_kernel_may_refuse_late(exception: type[Exception]) -> None:
         fa_verify.check(kernel, {"seqlen_q": 5})
 
 
-@version_2
 def test_a_write_outside_that_the_kernels_place_has_found_is_reported() -> None:
     class Place(Host):
         def finish(self, tensors):
