@@ -156,7 +156,7 @@ def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> 
     {"min", "max", "multiple_of", "among"}; limits: the same for other sizes. arithmetic: how it computes, the name of a set
     or its fields; without it the harness finds out. supports(case): True; a text: no, and why; (["forward"], why).
     arrays: what the tensors are; device: where ("cuda:0"; of torch and cupy, in guarded memory). families: out of
-    "flash", "memeff", "flex", "kvcache"; by default all that the rest implies.
+    "flash", "memeff", "flex", "kvcache"; by default the first two, and the others if something is declared that only they have.
 
     >>> @kernel(causal=True, gqa=True, lse="natural", head_dim=128)
     ... def attention(call): ...
@@ -200,9 +200,10 @@ def _declare(
     """The hello, without what depends on the machine."""
     words = [word for word in FEATURES if flags.get(word, _is_implied(word, flags))] + list(features)
     caches = kvcache or any(word in words for word in ("append", "paged", "batch_idx", "rotary"))
+    flex = any(word in words for word in ("score_mod", "mask_mod", "block_sparse"))
     declared: Json = {
         "name": name,
-        "families": list(families) if families is not None else ["flash", "memeff", "flex"] + ["kvcache"] * caches,
+        "families": list(families) if families is not None else ["flash", "memeff"] + ["flex"] * flex + ["kvcache"] * caches,
         "dtypes": list(dtypes),
         "features": words,
         "passes": ["forward", "backward"] if backward else ["forward"],

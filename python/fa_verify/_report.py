@@ -127,6 +127,7 @@ def _short(text: str) -> list[str]:
     """A failure's lines without the command, which names a program of ours, and with few elements of each tensor."""
     head, *rest = text.splitlines()
     head = re.sub(r"  connect:.*?  (?=fwd|bwd|- )", "  ", head).split("  repro: ")[0]
+    head = head.replace("backward not judged: connect: it has no backward pass; ", "")
     head = head.removesuffix("  note: backward not judged: connect: it has no backward pass")
     lines, points = [head], 0
     for line in rest:

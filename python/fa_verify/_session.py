@@ -74,7 +74,7 @@ class Session:
 
     def _failed(self, failure: Exception) -> Json:
         """An exception is the kernel's failure, unless it is the machine's."""
-        text = _describe(failure)
+        text = _describe(failure, self._kernel)
         if type(failure).__name__ == "OutOfMemoryError":
             return {"state": "error", "text": text}
         if any(words in str(failure) for words in _LOST_DEVICE):
@@ -85,12 +85,9 @@ class Session:
         return {"state": "rejected", "text": text}
 
 
-def _describe(failure: Exception) -> str:
-    """The exception and the line of the kernel that it came from."""
-    frames = [f for f in traceback.extract_tb(failure.__traceback__) if not _is_ours(f.filename)]
+def _describe(failure: Exception, kernel: Kernel) -> str:
+    """The exception, and the last line of the kernel's own file that it came through."""
+    code = getattr(kernel.function, "__code__", None)
+    frames = [f for f in traceback.extract_tb(failure.__traceback__) if code and f.filename == code.co_filename]
     where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno}: {frames[-1].line})" if frames else ""
     return f"{type(failure).__name__}: {failure}{where}"[:_MAX_TEXT]
-
-
-def _is_ours(filename: str) -> bool:
-    return os.path.dirname(os.path.abspath(filename)) == os.path.dirname(os.path.abspath(__file__))
