@@ -20,6 +20,7 @@ NAMES = (
     "torch_flex_eager",
     "transformers_eager",
     "jax_xla",
+    "jax_xla_half",
     "jax_pallas",
     "jax_pallas_decode",
     "jax_pallas_paged",

@@ -1,0 +1,39 @@
+"""jax.nn.dot_product_attention as XLA compiles it, f16 and bf16. Its LSE is rounded to the keys' type, too coarse to be
+worth a comparison: it is left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fa_verify.adapters import _jax, jax_xla
+from fa_verify.adapters._adapter import Adapter
+from fa_verify.adapters._problem import Problem
+
+
+def _refuses(p: Problem, backward: bool) -> str:
+    if p.dtype == "f16" and _jax.gpu_missing():
+        return "JAX asks for products of f16 that XLA has not on a processor"
+    return jax_xla.refuses(p, backward)
+
+
+def _run(call: Any) -> Any:
+    out = jax_xla.run(call)
+    out.lse = None
+    return out
+
+
+KERNEL = Adapter(
+    name="jax_xla_half",
+    what="jax.nn.dot_product_attention by XLA, f16 and bf16",
+    library="jax",
+    modules=("jax",),
+    run=_run,
+    dtypes=("f16", "bf16"),
+    features=jax_xla.FEATURES,
+    passes=("forward", "backward"),
+    outputs=("o", "dq", "dk", "dv", "dbias"),
+    empty_o="mean_v",
+    arithmetic={"name": "torch-eager", "scores": "f32", "delta": "sum_p_dp", "p_kept": True},
+    refuses=_refuses,
+    arrays="jax",
+).kernel()
