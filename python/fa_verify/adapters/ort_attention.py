@@ -14,6 +14,8 @@ from fa_verify.adapters._problem import Problem
 def _refuses(p: Problem, backward: bool) -> str:
     if p.nothing_there:
         return "no rows or no keys"
+    if p.scale <= 0:
+        return "its scale is above 0"
     return ""
 
 
