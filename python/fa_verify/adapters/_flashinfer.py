@@ -1,0 +1,68 @@
+"""What the adapters of FlashInfer share. Its kernels are compiled when a combination of types, head dim and options is first asked for."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from typing import Any
+
+from fa_verify.adapters._problem import Problem
+from fa_verify.adapters._torch import cuda_missing
+
+os.environ.setdefault("FLASHINFER_WORKSPACE_BASE", os.path.join(tempfile.gettempdir(), "fa-verify-flashinfer"))
+os.environ.setdefault("FLASHINFER_DISABLE_VERSION_CHECK", "1")
+
+#: Base 2, [tokens, heads]; rows without keys as its documentation has them, -inf.
+LSE = {"base": "2", "scaled": True, "layout": "tokens_heads", "dtype": "f32", "empty": "-inf"}
+LIMITS = {"head_dim": {"among": [64, 128, 256]}}
+ARITHMETIC = {"name": "wgmma-sm90", "fast_functions": True, "max_splits": 128}
+WORKSPACE = 128 << 20
+
+
+def missing() -> str:
+    return cuda_missing()
+
+
+@functools.lru_cache(maxsize=1)
+def workspace() -> Any:
+    """Zeroed bytes for its plans."""
+    import torch
+
+    return torch.zeros(WORKSPACE, dtype=torch.uint8, device="cuda")
+
+
+def refuses_mask(p: Problem) -> str:
+    if p.masked and p.top_left and not p.square:
+        return "its masks begin at the bottom right"
+    if p.mask == "window" and p.right != 0:
+        return "its window ends at the diagonal"
+    return ""
+
+
+def options(p: Problem) -> dict[str, Any]:
+    """Arguments of plan(), and of the single call."""
+    return {"causal": p.right == 0, "sm_scale": p.scale, "window_left": p.left, "logits_soft_cap": p.softcap or None}
+
+
+def pages(torch: Any, p: Problem, call: Any) -> tuple[Any, Any, Any, int]:
+    """(offsets, page numbers, keys of the last page, page size) of every sequence's keys; a cache without pages has one
+    page for each row."""
+    size = p.page_size or p.seqlen_k
+    used = [-(-n // size) for n in p.keys]
+    offsets = [sum(used[:b]) for b in range(p.batch + 1)]
+    if p.page_size:
+        numbers = torch.cat([call.block_table[b, :n] for b, n in enumerate(used)])
+    elif p.cache_batch_idx is not None:
+        numbers = call.cache_batch_idx
+    else:
+        numbers = torch.arange(p.batch, device=call.q.device)
+    last = [n - (u - 1) * size for n, u in zip(p.keys, used)]
+    ints = {"dtype": torch.int32, "device": call.q.device}
+    return torch.tensor(offsets, **ints), numbers.to(torch.int32), torch.tensor(last, **ints), size
+
+
+def refuses_cache(p: Problem) -> str:
+    if min(p.keys, default=1) <= 0 or p.seqlen_q == 0:
+        return "no rows or no keys"
+    return refuses_mask(p)

@@ -1,0 +1,40 @@
+"""FlashInfer's prefill of one sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fa_verify.adapters import _flashinfer
+from fa_verify.adapters._adapter import Adapter, result
+from fa_verify.adapters._problem import Problem
+
+
+def _refuses(p: Problem, backward: bool) -> str:
+    return "no rows or no keys" if p.nothing_there else _flashinfer.refuses_mask(p)
+
+
+def _run(call: Any) -> Any:
+    import flashinfer
+
+    p = Problem(call.json)
+    o, lse = flashinfer.single_prefill_with_kv_cache(call.q[0], call.k[0], call.v[0], return_lse=True, **_flashinfer.options(p))
+    return result(o=o[None], lse=lse[None])
+
+
+KERNEL = Adapter(
+    name="flashinfer_single",
+    what="FlashInfer prefill of one sequence",
+    library="flashinfer-python",
+    modules=("torch", "flashinfer"),
+    run=_run,
+    dtypes=("f16", "bf16"),
+    features=("causal", "window", "top_left", "gqa", "softcap", "empty_lse"),
+    outputs=("o", "lse"),
+    lse=_flashinfer.LSE,
+    limits={**_flashinfer.LIMITS, "batch": {"max": 1}},
+    arithmetic=_flashinfer.ARITHMETIC,
+    refuses=_refuses,
+    missing=_flashinfer.missing,
+    arrays="torch",
+    device="cuda:0",
+).kernel()
