@@ -29,7 +29,6 @@ NAMES = (
     "ort_attention",
     "mlx",
     "openvino",
-    "ggml",
     "triton_example",
     "torch_flash",
     "torch_varlen",
