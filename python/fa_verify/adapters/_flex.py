@@ -14,8 +14,8 @@ from fa_verify.adapters._problem import Problem
 from fa_verify.adapters._torch import swap
 
 FEATURES = (
-    *("causal", "window", "top_left", "gqa", "head_dim_v", "softcap", "alibi", "bias", "score_mod", "mask_mod"),
-    *("captures", "block_sparse", "empty_lse"),
+    *("causal", "window", "top_left", "bottom_right", "gqa", "head_dim_v", "softcap", "alibi", "bias", "score_mod", "mask_mod"),
+    *("captures", "block_sparse", "empty_lse", "flash_more", "memeff_more"),
 )
 FAR = 1 << 29  # an edge that hides nothing
 
@@ -26,11 +26,6 @@ def refuses(p: Problem, backward: bool) -> str:
     if p.has_blocks and p.masked:
         return "full blocks do not ask its mask, where ours hold everywhere"
     return ""
-
-
-def gradients(p: Problem) -> list[str]:
-    """Buffers whose gradient is wanted."""
-    return [name for name, spec in p.buffer_specs.items() if spec.get("dtype") != "i32" and spec.get("grad", True)]
 
 
 def score_mod(torch: Any, p: Problem, bias: Any, slopes: Any, buffers: dict[str, Any]) -> Any:
@@ -101,7 +96,7 @@ def run(call: Any, flex: Any, backward: bool, **options: Any) -> Any:
     from torch.nn.attention.flex_attention import AuxRequest
 
     p = Problem(call.json)
-    learnt = gradients(p) if backward else []
+    learnt = p.learnt if backward else []
     inputs = {name: getattr(call, name).detach().requires_grad_(backward) for name in "qkv"}
     if call.bias is not None:
         inputs["bias"] = call.bias.detach().requires_grad_(backward and p.has_bias_grad)

@@ -30,6 +30,13 @@ class Problem(Case):
         return [a - b for a, b in zip(n, self.leftpad_k)] if self.leftpad_k else n
 
     @property
+    def learnt(self) -> list[str]:
+        """Captured buffers whose gradient is asked for."""
+        if not (self.backward and self.score_mod):
+            return []
+        return [name for name, spec in self.buffer_specs.items() if spec.get("dtype") != "i32" and spec.get("grad", True)]
+
+    @property
     def masked(self) -> bool:
         """A built-in mask hides keys by their distance from the diagonal."""
         return self.left >= 0 or self.right >= 0

@@ -67,7 +67,7 @@ KERNEL = Adapter(
     families=("flash", "kvcache"),
     dtypes=("f16", "bf16"),
     features=(
-        *("causal", "window", "top_left", "varlen", "gqa", "softcap", "alibi", "deterministic", "append", "paged", "batch_idx", "rotary", "leftpad_k"),
+        *("causal", "window", "top_left", "bottom_right", "varlen", "gqa", "softcap", "alibi", "deterministic", "append", "paged", "batch_idx", "rotary", "leftpad_k"),
         *("splits", "empty_lse"),
     ),
     passes=("forward", "backward"),

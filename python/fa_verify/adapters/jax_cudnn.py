@@ -12,8 +12,6 @@ from fa_verify.adapters._problem import Problem
 def _refuses(p: Problem, backward: bool) -> str:
     if p.nothing_there:
         return "no rows or no keys"
-    if p.masked and not (p.square or p.top_left):
-        return "its masks begin at the top left"
     if p.mask == "window" and (p.right != 0 or p.left < 0):
         return "its window ends at the diagonal and has a left edge"
     if p.has_bias and (p.seqlen_q % 2 or p.seqlen_k % 2):

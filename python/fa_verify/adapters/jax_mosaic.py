@@ -12,8 +12,6 @@ from fa_verify.adapters._problem import Problem
 
 
 def _refuses(p: Problem, backward: bool) -> str:
-    if p.causal and not (p.square or p.top_left):
-        return "its causal mask begins at the top left"
     if math.frexp(p.scale)[0] != 0.5:
         return "it has no scale; only powers of two multiply the queries exactly"
     if backward and p.causal:

@@ -14,8 +14,6 @@ SMALLEST = 16  # rows and columns of a matrix product of Triton
 def _refuses(p: Problem, backward: bool) -> str:
     if p.nothing_there:
         return "no rows or no keys"
-    if p.causal and not (p.square or p.top_left):
-        return "its causal mask begins at the top left"
     blocks = [_jax.power_of_two(n, 128) for n in (p.seqlen_q, p.seqlen_k)]
     if min(blocks) < SMALLEST:
         return "lengths that are no multiples of 16"

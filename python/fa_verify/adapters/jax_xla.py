@@ -9,7 +9,7 @@ from fa_verify.adapters import _jax
 from fa_verify.adapters._adapter import Adapter
 from fa_verify.adapters._problem import Problem
 
-FEATURES = ("causal", "window", "top_left", "gqa", "bias", "bias_grad", "empty_lse")
+FEATURES = ("causal", "window", "top_left", "bottom_right", "gqa", "bias", "bias_grad", "empty_lse")
 
 
 def refuses(p: Problem, backward: bool) -> str:

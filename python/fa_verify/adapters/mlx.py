@@ -13,9 +13,9 @@ _TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 
 def _refuses(p: Problem, backward: bool) -> str:
-    if p.nothing_there:
-        return "no rows or no keys"
-    return ""
+    if p.has_bias and p.masked:
+        return "one mask at a time: a bias, or which pairs are seen"
+    return "no rows or no keys" if p.nothing_there else ""
 
 
 def _mask(mx: Any, p: Problem) -> Any:
@@ -51,24 +51,16 @@ def _run(call: Any) -> Any:
     return result(o=host(o), **{f"d{name}": host(g) for name, g in zip("qkv", grads)})
 
 
-def refuses_mixed(p: Problem, backward: bool) -> str:
-    if p.has_bias and p.masked:
-        return "one mask at a time: a bias, or which pairs are seen"
-    if p.has_bias_grad and backward:
-        return "the gradient of the mask is not asked for"
-    return _refuses(p, backward)
-
-
 KERNEL = Adapter(
     name="mlx",
     what="MLX fast attention",
     library="mlx",
     modules=("mlx.core",),
     run=_run,
-    features=("causal", "window", "top_left", "gqa", "head_dim_v", "bias", "empty_lse"),
+    features=("causal", "window", "top_left", "bottom_right", "gqa", "head_dim_v", "bias", "empty_lse"),
     passes=("forward", "backward"),
     outputs=("o", "dq", "dk", "dv"),
     empty_o="any",
     arithmetic={"f32": {"name": "numpy-f32", "delta": "sum_p_dp", "p_kept": True}, "f16": {"name": "torch-eager"}, "bf16": {"name": "torch-eager"}},
-    refuses=refuses_mixed,
+    refuses=_refuses,
 ).kernel()

@@ -139,7 +139,7 @@ KERNEL = Adapter(
     modules=("numpy",),
     run=_run,
     features=(
-        *("causal", "window", "top_left", "varlen", "seqused_k", "leftpad_k", "gqa", "head_dim_v", "softcap", "alibi"),
+        *("causal", "window", "top_left", "bottom_right", "varlen", "seqused_k", "leftpad_k", "gqa", "head_dim_v", "softcap", "alibi"),
         *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
     ),
     passes=("forward", "backward"),

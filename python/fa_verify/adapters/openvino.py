@@ -19,8 +19,6 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "no rows or no keys"
     if p.causal and p.has_bias:
         return "a causal call leaves its mask out"
-    if p.causal and not (p.square or p.top_left):
-        return "its causal mask begins at the top left"
     return ""
 
 

@@ -53,7 +53,7 @@ KERNEL = Adapter(
     modules=("onnxruntime", "onnx"),
     run=_run,
     dtypes=("f16", "f32"),
-    features=("causal", "window", "top_left", "gqa", "head_dim_v", "softcap", "bias", "empty_lse"),
+    features=("causal", "window", "top_left", "bottom_right", "gqa", "head_dim_v", "softcap", "bias", "empty_lse"),
     arithmetic={"f32": {"name": "simt-f32"}, "f16": {"name": "torch-eager"}},
     refuses=_refuses,
 ).kernel()

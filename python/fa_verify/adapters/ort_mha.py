@@ -14,8 +14,6 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "no rows or no keys"
     if p.scale == 0:
         return "a scale of 0 means the default one"
-    if p.causal and not (p.square or p.top_left):
-        return "its causal mask begins at the top left"
     if p.has_bias and p.bias_spec["shape"][2] == 1 and p.seqlen_q > 1:
         return "its bias has a row for every query"
     return ""

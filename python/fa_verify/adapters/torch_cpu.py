@@ -12,8 +12,6 @@ from fa_verify.adapters._torch import additive, swap
 def _refuses(p: Problem, backward: bool) -> str:
     if p.nothing_there:
         return "the operator itself ends the process without rows or keys; the public function returns before it"
-    if p.has_bias_grad and backward:
-        return "its backward has no gradient of the mask"
     return ""
 
 
@@ -40,7 +38,7 @@ KERNEL = Adapter(
     modules=("torch",),
     run=_run,
     families=("flash", "memeff", "flex"),
-    features=("causal", "window", "top_left", "gqa", "alibi", "bias", "empty_lse"),
+    features=("causal", "window", "top_left", "bottom_right", "gqa", "alibi", "bias", "empty_lse"),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "0"},

@@ -18,8 +18,6 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "its causal mask begins at the top left"
     if p.varlen and (p.has_bias or p.mask == "window"):
         return "no bias and no window with packed sequences"
-    if backward and p.has_bias_grad:
-        return "its backward has no gradient of the bias"
     return ""
 
 
@@ -65,7 +63,7 @@ KERNEL = Adapter(
     modules=("torch",),
     run=_run,
     dtypes=("f16", "bf16"),
-    features=("causal", "window", "top_left", "varlen", "gqa", "head_dim_v", "bias", "empty_lse"),
+    features=("causal", "window", "top_left", "bottom_right", "varlen", "gqa", "head_dim_v", "bias", "empty_lse"),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "any"},
