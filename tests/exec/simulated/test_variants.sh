@@ -8,10 +8,11 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 source "$root/tests/support/cli_check.sh"
 
+more='' # of the hello, beside the arithmetic
 judge() { # SET SETTINGS CASE-FILE...: it claims the named set
   local set=$1 settings=$2
   shift 2
-  FA_SIMULATED_HELLO="\"arithmetic\": {\"name\": \"$set\"}" FA_SIMULATED=$settings run "$verify" run --backend "plugin:$plugin" --no-progress --color never --filter "$filter" --cases "${@/#/$root/cases/}"
+  FA_SIMULATED_HELLO="\"arithmetic\": {\"name\": \"$set\"}${more:+, $more}" FA_SIMULATED=$settings run "$verify" run --backend "plugin:$plugin" --no-progress --color never --filter "$filter" --cases "${@/#/$root/cases/}"
 }
 filter='^[a-m]' # half of the cases are enough
 judge simt-f32 p=io,ds=io,block_n=64 window.json varlen.json gqa.json softcap.json alibi.json
@@ -40,7 +41,7 @@ done
 convention() { # SETTING HELLO CASE-FILE...
   local setting=$1 hello=$2
   shift 2
-  FA_SIMULATED_HELLO=$hello judge simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
+  more=$hello judge simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
   expect exits 0
   judge simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
   expect exits 1
@@ -53,12 +54,12 @@ convention lse_none=1 '"outputs": ["o", "dq", "dk", "dv"]' window.json gqa.json
 filter=.
 for empty in -inf 0 nan; do
   convention lse_of_empty=$empty '"lse": {"empty": "'$empty'"}' window.json
-  FA_SIMULATED_HELLO='"lse": {"empty": "any"}' judge simt-f32 p=io,ds=io,block_n=64,lse_of_empty=$empty window.json
+  more='"lse": {"empty": "any"}' judge simt-f32 p=io,ds=io,block_n=64,lse_of_empty=$empty window.json
   expect exits 0
 done
 for empty in nan mean_v; do
   convention o_of_empty=$empty '"empty_o": "'$empty'"' window.json varlen.json
-  FA_SIMULATED_HELLO='"empty_o": "any"' judge simt-f32 p=io,ds=io,block_n=64,o_of_empty=$empty window.json
+  more='"empty_o": "any"' judge simt-f32 p=io,ds=io,block_n=64,o_of_empty=$empty window.json
   expect exits 0
 done
 filter=causal # what the column is counted from has a meaning under a causal mask
