@@ -135,9 +135,6 @@ static bool has_top_left_cache(const fa_problem *p) {
 static bool has_dropout_cache(const fa_problem *p) {
   return p->kvcache.present && has_dropout(p);
 }
-static bool has_top_left_cache(const fa_problem *p) {
-  return p->kvcache.present && is_top_left(p);
-}
 static bool has_bias_varlen(const fa_problem *p) {
   return fa_problem_is_varlen(p) && p->bias.present;
 }
@@ -193,7 +190,6 @@ static const fa_feature features[] = {
     {"head_dim_v_cache", has_head_dim_v_cache, FA_FEATURE_LATER, "head_dim_v over a cache"},
     {"top_left_cache", has_top_left_cache, FA_FEATURE_LATER, "top_left over a cache"},
     {"dropout_cache", has_dropout_cache, FA_FEATURE_LATER, "dropout over a cache"},
-    {"top_left_cache", has_top_left_cache, FA_FEATURE_LATER, "top_left over a cache"},
     {"bias_varlen", has_bias_varlen, FA_FEATURE_LATER, "a bias with packed sequences"},
     {"blocks_varlen", has_blocks_varlen, FA_FEATURE_LATER, "block lists with packed sequences"},
     {"dropout_flex", has_dropout_flex, FA_FEATURE_LATER, "dropout in family flex"},
