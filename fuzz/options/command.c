@@ -131,15 +131,18 @@ void fa_cli_print_help(FILE *out) {
              options[i].argument ? options[i].argument : "");
     fprintf(out, "  %-28s %s\n", text, options[i].does);
   }
-  fputs("\nA shard may also come from FA_SHARD_INDEX and FA_SHARD_TOTAL, TEST_SHARD_INDEX and "
-        "TEST_TOTAL_SHARDS,\n"
-        "GTEST_SHARD_INDEX and GTEST_TOTAL_SHARDS, or Slurm's SLURM_ARRAY_TASK_ID, _MIN and _COUNT.\n\n"
-        "Exit codes: 0 all judged cases passed and at least one was judged; 1 a mismatch; 2 usage or "
-        "malformed\n"
-        "input; 3 infrastructure (device lost, out of memory, I/O); 4 nothing was judged. An interrupt (^C)\n"
-        "finishes the running cases, reports what is done, keeps the journal for --resume, and gives 130; a\n"
-        "second one stops at once.\n",
-        out);
+  fputs(
+      "\nA shard may also come from FA_SHARD_INDEX and FA_SHARD_TOTAL, TEST_SHARD_INDEX and "
+      "TEST_TOTAL_SHARDS,\n"
+      "GTEST_SHARD_INDEX and GTEST_TOTAL_SHARDS, or Slurm's SLURM_ARRAY_TASK_ID, _MIN and _COUNT.\n\n"
+      "Exit codes: 0 all judged cases passed and at least one was judged; 1 a mismatch, or --require is not "
+      "met;\n"
+      "2 usage or malformed input; 3 infrastructure (device lost, out of memory, I/O); 4 nothing was "
+      "judged.\n"
+      "An interrupt (^C) finishes the running cases, reports what is done, keeps the journal for --resume, "
+      "and\n"
+      "gives 130; a second one stops at once.\n",
+      out);
 }
 
 /* ---- nearest name ---- */
