@@ -82,10 +82,18 @@ static void run_case(fa_session *s, fa_item item, const fa_case *c, fa_result *o
                           .schedule_seed = item.schedule_seed,
                           .end_to_end = s->cli->end_to_end,
                           .keep_dir = s->cli->keep};
-  fa_preparing_begin(config.preparing, choice->backend, config.backend_self, &s->preparing_slots,
-                     preparing_patience(s));
   if (fa_run_case(c, &config, out, &err) != FA_OK) set_error(out, &err);
   if (is_random(s, item)) skip_if_vacuous(out);
+}
+
+/* Opens the item's backend, unless this process has it, and begins to prepare it. */
+static fa_status open_backend(fa_session *s, int b, fa_error *err) {
+  if (s->opened[b]) return FA_OK;
+  const fa_status status = fa_session_open_backend(s, b, err);
+  if (status == FA_OK)
+    fa_preparing_begin(&s->preparing[b], s->choice[b].backend, s->self[b], &s->preparing_slots,
+                       preparing_patience(s));
+  return status;
 }
 
 static void run_item(void *ctx, int64_t number, fa_result *out) {
@@ -93,7 +101,7 @@ static void run_item(void *ctx, int64_t number, fa_result *out) {
   const fa_item item = fa_session_item(s, number);
   fa_error err = {""};
   fa_case c;
-  fa_status opened = fa_session_open_backend(s, item.backend, &err);
+  fa_status opened = open_backend(s, item.backend, &err);
   if (opened == FA_OK) opened = fa_session_draw(s, number, item, &out->draw, &err);
   if (opened != FA_OK) set_error(out, &err);
   if (fa_source_get(&s->source, item.case_index, out->draw, &c, &err) != FA_OK) {
