@@ -89,7 +89,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("verify")
     parser.add_argument("--shape", default="1x2x64x64x64")
-    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--forward", action="store_true")
     args = parser.parse_args()
