@@ -59,6 +59,12 @@ judge "" -v --case '{"name":"d","dtype":"f32","seqlen_q":6,"head_dim":80}'
 expect exits 4
 expect says "exec: head_dim 80 is more than 64"
 
+# ---- files, for one that cannot map memory ----
+old="python3 $(dirname "$check")/../exec/child.py | sed -u 's/\"fa_exec\": 1/\"fa_exec\": 2, \"transport\": \"files\"/'"
+run "$verify" run --jobs 1 --no-progress --color never --backend "exec:$old" --cases two.json
+expect exits 0
+expect lines '^PASS (five|six)  exec:' 2
+
 # ---- memory: what it touches and must not ----
 goes_wrong() { # FAULT STATE TEXT [ARGUMENTS-OF-CHILD]
   judge "--fault $1 ${4:-}" --cases two.json --timeout 60
