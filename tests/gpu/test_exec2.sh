@@ -125,6 +125,9 @@ expect says 'not delivered, not judged: dq, dk'
 judge "--say '{\"outputs\":[\"o\",\"lse\",\"dq\",\"dv\"]}'" --cases two.json -v
 expect exits 0
 expect says 'not delivered, not judged: dk'
+judge "--say '{\"outputs\":[\"o\",\"dq\",\"dk\",\"dv\"]}'" --cases two.json -v
+expect exits 0
+expect says 'not delivered, not judged: lse'
 
 # ---- a hello that makes no sense ----
 refused() { # TEXT HELLO
