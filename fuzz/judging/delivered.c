@@ -18,6 +18,12 @@ uint64_t fa_outputs_of(const fa_tensors *t, unsigned passes) {
   return set;
 }
 
+uint64_t fa_outputs_left_out(const fa_tensors *before, const fa_tensors *after, unsigned passes,
+                             const fa_outcome *outcome) {
+  const uint64_t there = fa_outputs_of(before, passes);
+  return there & (outcome->left_out | ~fa_outputs_of(after, passes));
+}
+
 void fa_outputs_drop(fa_tensors *t, uint64_t outputs) {
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (outputs >> id & 1) t->t[id].data = NULL; /* its memory belongs to the set's buffers */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool fa_contract_has_own_empty_rows(const fa_contract *c) {
   return c && (c->lse_of_empty != FA_LSE_EMPTY_AS_CASE || c->o_of_empty != FA_O_EMPTY_ZERO);
@@ -211,6 +212,30 @@ void fa_empty_rows_check_nan(const fa_empty_rows *rows, const fa_tensor *got, fa
     if (!rows->flag[e]) continue;
     const int64_t first = lse ? e : row_of_o(rows->p, e);
     for (int64_t x = first; x < first + (lse ? 1 : dv); ++x) check_nan(got, x, poison, v);
+  }
+}
+
+/* ---- two runs ---- */
+
+static void copy_elements(const fa_tensor *from, const fa_tensor *to, int64_t first, int64_t n) {
+  const size_t size = fa_dtype_size(to->dtype);
+  int64_t index[FA_MAX_RANK];
+  for (int64_t e = first; from->data && to->data && e < first + n; ++e) {
+    fa_tensor_unravel(to, e, index);
+    memcpy(to->data + fa_tensor_offset(to, index), from->data + fa_tensor_offset(from, index), size);
+  }
+}
+
+void fa_empty_rows_equal(const fa_empty_rows *rows, const fa_tensors *from, fa_tensors *to) {
+  const fa_problem *p = rows->p;
+  const int64_t n =
+      rows->n ? p->heads_q * (fa_problem_is_varlen(p) ? fa_problem_total_q(p) : p->batch * p->seqlen_q) : 0;
+  for (int64_t e = 0; e < n; ++e) {
+    if (!rows->flag[e]) continue;
+    if (rows->contract->lse_of_empty == FA_LSE_EMPTY_ANY)
+      copy_elements(&from->t[FA_T_LSE], &to->t[FA_T_LSE], e, 1);
+    if (rows->contract->o_of_empty == FA_O_EMPTY_ANY)
+      copy_elements(&from->t[FA_T_O], &to->t[FA_T_O], row_of_o(p, e), p->head_dim_v);
   }
 }
 

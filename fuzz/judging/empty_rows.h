@@ -33,6 +33,9 @@ void fa_empty_rows_restore(const fa_empty_rows *rows, fa_wants *forward);
 void fa_empty_rows_check_nan(const fa_empty_rows *rows, const fa_tensor *got, fa_poison poison,
                              fa_verdict *v);
 
+/* The rows of O and LSE there that may hold anything, and so differ from run to run, become those of `from`. */
+void fa_empty_rows_equal(const fa_empty_rows *rows, const fa_tensors *from, fa_tensors *to);
+
 /* A copy of the subject's LSE that has the case's own value there, for the reference's backward; contiguous
  * f32. The caller frees its data. */
 fa_status fa_empty_rows_plain_lse(const fa_empty_rows *rows, const fa_tensor *lse, fa_tensor *out,

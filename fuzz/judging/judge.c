@@ -166,10 +166,10 @@ static fa_status judge_forward(judge *j, fa_wants *forward, const fa_ref_options
 /* What a backward can be judged from, apart from errors in the forward: what the subject's own used. */
 static fa_from used_by(const judge *j) {
   const fa_contract *c = j->config->contract;
-  const fa_arithmetic *a = j->config->arithmetic;
+  const fa_profile *f = j->config->profile;
   fa_from from = {true, true};
-  if (is_left_out(j, FA_T_O) || (a && a->delta != FA_DELTA_STORED_O)) from.o = false;
-  if (is_left_out(j, FA_T_LSE) || (a && a->p_kept)) from.lse = false;
+  if (is_left_out(j, FA_T_O) || f->delta != FA_DELTA_STORED_O) from.o = false;
+  if (is_left_out(j, FA_T_LSE) || f->p_kept) from.lse = false;
   if (c && c->lse_dtype != FA_F32 && c->lse_dtype != FA_F64) from.lse = false;
   return from;
 }

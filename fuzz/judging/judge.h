@@ -2,7 +2,7 @@
 #ifndef FA_FUZZ_JUDGING_JUDGE_H
 #define FA_FUZZ_JUDGING_JUDGE_H
 
-#include "cases/vocabulary/declaration.h"
+#include "cases/vocabulary/contract.h"
 #include "report/result.h"
 
 typedef struct fa_judge_config {
@@ -13,8 +13,7 @@ typedef struct fa_judge_config {
   bool backward;   /* the gradients in got were computed */
   bool recorded;   /* outputs come from a file: any may be absent, poison has no meaning */
   fa_poison poison;
-  const fa_contract *contract;     /* NULL: everything is delivered, in the harness's conventions */
-  const fa_arithmetic *arithmetic; /* where gradients come from; NULL: from the stored O and LSE */
+  const fa_contract *contract; /* NULL: everything is delivered, in the harness's conventions */
 } fa_judge_config;
 
 /* in: the pristine inputs (with the output tensors' shapes); got: the same call afterwards. Adds a verdict
@@ -23,7 +22,7 @@ typedef struct fa_judge_config {
  * Gradients are judged conditionally: from the subject's own O and LSE, so that errors of the forward do not
  * obscure them. If O or LSE is unusable (NaN or infinity in the wrong place) or absent, they are judged end
  * to end, and the notes say so. Where a contract leaves out one of the two, or the LSE is coarser than f32,
- * or the arithmetic does not use it, the reference's stands in for that one.
+ * or the profile says that its backward does not use it, the reference's stands in for that one.
  *
  * Rows without a visible key are judged as the contract has them (fuzz/judging/empty_rows.h). Gradients of a
  * case with such rows are judged only if their O is 0.

@@ -105,8 +105,10 @@ static bool may_have_empty_rows(const fa_problem *p) {
 }
 
 /* Takes out what the subject does not deliver. What is not delivered in one run of a law is compared in none. */
-static void drop_undelivered(fa_law_work *w, fa_law_side *s, const fa_contract *c, uint64_t left_out) {
-  const uint64_t missing = fa_outputs_of(&s->in, w->passes) & (~c->outputs | left_out);
+static void drop_undelivered(fa_law_work *w, fa_law_side *s, const fa_contract *c,
+                             const fa_outcome *outcome) {
+  const uint64_t missing = (fa_outputs_of(&s->in, w->passes) & ~c->outputs) |
+                           fa_outputs_left_out(&s->in, &s->out, w->passes, outcome);
   fa_outputs_drop(&s->out, missing);
   fa_result_not_delivered(w->r, missing & ~w->r->not_delivered);
 }
@@ -139,6 +141,6 @@ fa_status fa_law_run(fa_law_work *w, fa_law_side *s, fa_error *err) {
   note_outcome(w, &outcome);
   fa_check_memory(&s->p, &s->in, &s->out, FA_POISON_A, w->r);
   w->r->passes = w->passes;
-  drop_undelivered(w, s, &declaration.contract, outcome.left_out);
+  drop_undelivered(w, s, &declaration.contract, &outcome);
   return w->over ? FA_OK : fa_law_check_nan(w, s, err);
 }

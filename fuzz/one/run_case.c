@@ -2,11 +2,13 @@
 #include "cases/data/build.h"
 
 #include "fuzz/judging/delivered.h"
+#include "fuzz/judging/empty_rows.h"
 #include "fuzz/judging/judge.h"
 #include "fuzz/judging/run_checks.h"
 #include "fuzz/judging/stage.h"
 #include "fuzz/laws/check.h"
 #include "fuzz/one/dump.h"
+#include "ref/reference.h"
 #include "report/progress.h"
 
 #include <stdio.h>
@@ -124,7 +126,7 @@ static fa_status run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t sche
   fa_stage_enter(outer);
   if (status != FA_OK) return status;
   *good = outcome_is_good(x, &outcome);
-  x->declaration.contract.outputs &= ~outcome.left_out;
+  x->declaration.contract.outputs &= ~fa_outputs_left_out(&x->pristine, t, x->passes, &outcome);
   fa_stage_enter(FA_STAGE_MEMORY);
   fa_check_memory(&x->c->problem, &x->pristine, t, poison, x->r);
   fa_stage_enter(outer);
@@ -138,13 +140,27 @@ static fa_status judge(run *x, fa_error *err) {
                             .end_to_end = x->config->end_to_end,
                             .backward = x->passes & FA_PASS_BACKWARD,
                             .poison = FA_POISON_A,
-                            .contract = &x->declaration.contract,
-                            .arithmetic = &x->declaration.arithmetic};
+                            .contract = &x->declaration.contract};
   double start = fa_seconds_now();
   fa_status status = fa_judge(&x->c->problem, &x->pristine, &x->first, &config, x->r, err);
   x->r->seconds_reference = fa_seconds_now() - start;
   x->r->malformed = status == FA_ERR_INPUT; /* the reference has no value for it */
   x->r->passes = x->r->backward_left_out ? FA_PASS_FORWARD : x->passes;
+  return status;
+}
+
+/* Rows that may hold anything may also differ from run to run. */
+static fa_status equal_any_rows(run *x, fa_error *err) {
+  const fa_contract *c = &x->declaration.contract;
+  const fa_ref_options options = {.n_threads = x->config->n_threads};
+  fa_empty_rows rows;
+  fa_wants forward = {0};
+  if (c->lse_of_empty != FA_LSE_EMPTY_ANY && c->o_of_empty != FA_O_EMPTY_ANY) return FA_OK;
+  const fa_status status =
+      fa_empty_rows_forward(&x->c->problem, &x->pristine, c, &options, &forward, &rows, err);
+  if (status == FA_OK) fa_empty_rows_equal(&rows, &x->first, &x->second);
+  fa_empty_rows_free(&rows);
+  fa_wants_free(&forward);
   return status;
 }
 
@@ -175,6 +191,7 @@ static fa_status run_and_judge(run *x, fa_error *err) {
     if (status != FA_OK || !good) return status;
     fa_outputs_drop(&x->first, undelivered(x)); /* a run may leave out more than the one before */
     fa_stage_enter(FA_STAGE_REPEATS);
+    if ((status = equal_any_rows(x, err)) != FA_OK) return status;
     const bool differ =
         fa_check_repeats(&x->c->problem, &x->profile, &x->first, &x->second, x->c->poison, x->r);
     fa_stage_enter(outer);

@@ -22,7 +22,11 @@ static struct {
   uint64_t writes, left_out;
   double lse_factor;
   double o_of_empty, lse_of_empty; /* 1234: as computed */
-  bool mean_v;
+  bool takes_away;                 /* the LSE is absent afterwards */
+  bool mean_v, changes;            /* changes: what empty rows hold differs from run to run */
+  int n_runs;
+  fa_delta_source delta;
+  bool p_kept;
 } subject;
 
 static const double AS_COMPUTED = 1234;
@@ -76,11 +80,19 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (fa_tensor_id_is_output((fa_tensor_id)id) && t->t[id].data && !(subject.writes >> id & 1))
       fa_tensors_poison(t, (fa_tensor_id)id, poison);
+  if (subject.changes) subject.o_of_empty = subject.lse_of_empty = ++subject.n_runs;
   out->left_out = subject.left_out;
+  if (subject.takes_away) t->t[FA_T_LSE].data = NULL;
   return status;
 }
 
-/* The caller frees the result. */
+static void profile(void *self, const fa_problem *p, fa_profile *out) {
+  fa_backend_ref_f32.profile(self, p, out);
+  out->delta = subject.delta;
+  out->p_kept = subject.p_kept;
+}
+
+/* Valid until the next call. */
 static const fa_result *judged(const char *json, bool end_to_end) {
   static fa_result r;
   fa_backend b = fa_backend_ref_f32;
@@ -88,6 +100,7 @@ static const fa_result *judged(const char *json, bool end_to_end) {
   fa_case c;
   b.run = run;
   b.declare = declare;
+  b.profile = profile;
   const fa_run_config config = {.backend = &b, .n_threads = 1, .end_to_end = end_to_end};
   fa_result_free(&r);
   REQUIRE(fa_case_from_text(json, &c, &err) == FA_OK);
@@ -151,6 +164,10 @@ static void test_outputs(void) {
   /* Unless the run itself says that it has not. */
   subject.left_out = BIT(FA_T_LSE);
   expect(FA_PASS, "not delivered, not judged: lse", plain);
+  subject.left_out = 0;
+  subject.takes_away = true;
+  expect(FA_PASS, "not delivered, not judged: lse", plain);
+  subject.takes_away = false;
   subject.left_out = ~UINT64_C(0);
   expect(FA_SKIP, "none of this call's outputs", plain);
   /* A wrong gradient is still found, from whatever forward it is judged. */
@@ -241,6 +258,11 @@ static void test_o_of_empty(void) {
   CHECK(verdict(r, FA_T_O)->count == 4 * 40 * 64);
   c->lse_of_empty = FA_LSE_EMPTY_ANY;
   expect(FA_PASS, "o and lse of 40 rows", empties);
+  subject.changes = true;
+  expect(FA_PASS, "o and lse of 40 rows", empties);
+  c->lse_of_empty = FA_LSE_EMPTY_ZERO;
+  expect(FA_FAIL, "lse: 40 elements differ between two runs", empties);
+  subject.changes = false;
   c->o_of_empty = FA_O_EMPTY_ZERO;
   CHECK(verdict(expect(FA_FAIL, "", empties), FA_T_O)->bad == 40 * 64);
 }
@@ -278,10 +300,10 @@ static void test_sources_of_gradients(void) {
   expect(FA_PASS, "gradients judged from its o and the reference's lse", plain);
   d->contract.lse_dtype = FA_F64;
   CHECK(!strstr(expect(FA_PASS, "", plain)->notes, "gradients"));
-  d->arithmetic.delta = FA_DELTA_SUM_P_DP;
+  subject.delta = FA_DELTA_SUM_P_DP;
   expect(FA_PASS, "gradients judged from its lse and the reference's o", plain);
-  d->arithmetic.delta = FA_DELTA_EXACT_O;
-  d->arithmetic.p_kept = true;
+  subject.delta = FA_DELTA_EXACT_O;
+  subject.p_kept = true;
   expect(FA_PASS, "end to end", plain);
 }
 
