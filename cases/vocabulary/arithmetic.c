@@ -75,6 +75,7 @@ static void set_intermediates(const fa_arithmetic *a, fa_dtype dtype, fa_profile
   const fa_format_error p = fa_format_error_of(a->p, dtype, FA_ROUND_NEAREST),
                         ds = fa_format_error_of(a->ds, dtype, FA_ROUND_NEAREST),
                         dp = fa_format_error_of(a->dp, dtype, FA_ROUND_NEAREST),
+                        partials = fa_format_error_of(a->partials, dtype, FA_ROUND_NEAREST),
                         scores = fa_format_error_of(a->scores, dtype, FA_ROUND_NEAREST);
   const double scale = a->p_scale > 0 ? a->p_scale : 1;
   out->u_p = p.u;
@@ -87,6 +88,10 @@ static void set_intermediates(const fa_arithmetic *a, fa_dtype dtype, fa_profile
   out->u_p_in_ds = a->p_in_ds ? p.u : 0;
   out->u_dropout = a->dropout_rounded ? p.u : 0;
   out->floor_operand = a->p == FA_FORMAT_3XTF32 ? 0x1p-126 : 0;
+  out->operands_cut = a->operand_rounding == FA_ROUND_TRUNCATE;
+  out->max_weight = a->p == FA_FORMAT_E4M3 || a->p == FA_FORMAT_E5M2 ? p.max / scale : INFINITY;
+  out->u_partials = partials.u;
+  out->floor_partials = partials.u > 0 ? partials.floor : 0;
   out->u_dp = dp.u;
   out->floor_dp = dp.u > 0 ? dp.floor : 0;
   out->max_dp = dp.max;

@@ -22,7 +22,8 @@ typedef struct fa_arithmetic {
   fa_format p, ds;  /* P and dS as operands; F32: not rounded */
   fa_format dp;     /* dP as dS is formed of it; F32: not rounded */
   fa_rounding p_rounding, ds_rounding;
-  double p_scale; /* P is multiplied by it before it is rounded: 1, 256, 448 */
+  fa_format partials; /* of the parts of O that splits leave; F32: not rounded */
+  double p_scale;     /* P is multiplied by it before it is rounded: 1, 256, 448 */
   fa_delta_source delta;
   bool p_kept;  /* the backward uses the forward's P; otherwise exp(x - LSE), of the LSE that it returned */
   bool p_in_ds; /* the P in dS = P (dP - delta) is the rounded one */

@@ -42,6 +42,7 @@ static const field fields[] = {
     {"p", WORD, fa_format_name, FIELD(p), 1, 0, 0},
     {"ds", WORD, fa_format_name, FIELD(ds), 1, 0, 0},
     {"dp", WORD, fa_format_name, FIELD(dp), 1, 0, 0},
+    {"partials", WORD, fa_format_name, FIELD(partials), 1, 0, 0},
     {"p_rounding", WORD, fa_rounding_name, FIELD(p_rounding), 1, 0, 0},
     {"ds_rounding", WORD, fa_rounding_name, FIELD(ds_rounding), 1, 0, 0},
     {"p_scale", REAL, NULL, FIELD(p_scale), 1, 0x1p-32, 0x1p32},

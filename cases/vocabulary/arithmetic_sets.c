@@ -17,7 +17,7 @@
   .accumulator = ALL(FA_ACCUMULATOR_MMA), .mma_block = block, .mma_extra_bits = extra
 #define NARROW_P .p = FA_FORMAT_IO, .ds = FA_FORMAT_IO
 #define WIDE_P .p = FA_FORMAT_F32, .ds = FA_FORMAT_F32
-#define COMMON .scores = FA_FORMAT_F32, .dp = FA_FORMAT_F32, .p_scale = 1
+#define COMMON .scores = FA_FORMAT_F32, .dp = FA_FORMAT_F32, .partials = FA_FORMAT_F32, .p_scale = 1
 #define FLASH COMMON, NARROW_P, .exp_scaled = true, .gqa_partials_rounded = true, .dq_atomic = true
 /* The whole matrix of P is there, and automatic differentiation uses it again. */
 #define WHOLE .p_kept = true, .delta = FA_DELTA_SUM_P_DP, .block_n = 64, .max_splits = 1
@@ -68,6 +68,7 @@ const fa_arithmetic_set_row fa_arithmetic_sets[] = {
      "one operation at a time, as in PyTorch's eager mode: every intermediate result in the element type",
      {.scores = FA_FORMAT_IO,
       .dp = FA_FORMAT_IO,
+      .partials = FA_FORMAT_F32,
       .p_scale = 1,
       NARROW_P,
       .p_in_ds = true,

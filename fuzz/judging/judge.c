@@ -95,6 +95,7 @@ static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, const fa
                                 .generic = j->config->generic,
                                 .judge_stats =
                                     j->config->generic && !j->config->recorded && from->o && from->lse,
+                                .foreign = j->config->foreign,
                                 .profile = j->config->profile};
   const fa_stage outer = fa_stage_enter(FA_STAGE_COMPARE);
   fa_status status = fa_compare_tensor(id, j->p, j->in, want, got, &options, v, err);
@@ -105,6 +106,9 @@ static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, const fa
   v->dtype = got->dtype;
   j->r->end_to_end[j->r->n_verdicts++] = !from->o && !from->lse;
   if (v->worst_ratio > j->r->worst_ratio) j->r->worst_ratio = v->worst_ratio;
+  if (v->finer)
+    fa_result_note(j->r, "%s is more exact than %s: %s", fa_tensor_id_name(id), j->config->profile->name,
+                   v->finer_why);
   if (v->fail)
     fa_result_raise(j->r, FA_FAIL, "%s", "");
   else if (v->vacuous[0])

@@ -11,6 +11,7 @@ typedef struct fa_judge_config {
   bool generic;    /* the data allows sqrt(n) bounds */
   bool end_to_end; /* also judge gradients from the reference's forward */
   bool backward;   /* the gradients in got were computed */
+  bool foreign;    /* not one of the project's kernels: to be more exact than it claims is a note */
   bool recorded;   /* outputs come from a file: any may be absent, poison has no meaning */
   fa_poison poison;
   const fa_contract *contract; /* NULL: everything is delivered, in the harness's conventions */

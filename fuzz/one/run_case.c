@@ -139,6 +139,7 @@ static fa_status judge(run *x, fa_error *err) {
                             .generic = fa_case_is_generic(x->c),
                             .end_to_end = x->config->end_to_end,
                             .backward = x->passes & FA_PASS_BACKWARD,
+                            .foreign = x->config->backend->declare != NULL,
                             .poison = FA_POISON_A,
                             .contract = &x->declaration.contract};
   double start = fa_seconds_now();

@@ -72,6 +72,7 @@ static void mend_bools(fa_result *r) {
     fa_verdict *v = &r->verdict[i];
     mend_bool(&v->judged);
     mend_bool(&v->stat_bad);
+    mend_bool(&v->finer);
     mend_bool(&v->fail);
     for (int k = 0; k < FA_WORST_POINTS; ++k) mend_bool(&v->worst[k].class_bad);
   }
@@ -80,7 +81,8 @@ static void mend_bools(fa_result *r) {
 static bool verdict_is_sound(const fa_verdict *v) {
   return v->id >= 0 && v->id < FA_T_COUNT && v->n_worst >= 0 && v->n_worst <= FA_WORST_POINTS &&
          v->rank >= 0 && v->rank <= FA_MAX_RANK && v->dtype >= 0 && v->dtype < FA_N_DTYPES &&
-         ends_within(v->where, sizeof v->where) && ends_within(v->vacuous, sizeof v->vacuous);
+         ends_within(v->where, sizeof v->where) && ends_within(v->vacuous, sizeof v->vacuous) &&
+         ends_within(v->finer_why, sizeof v->finer_why);
 }
 
 static bool result_is_sound(const fa_result *r) {

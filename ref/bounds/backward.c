@@ -142,7 +142,8 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          .delta = w->delta[k],
                          .per_unit = per_unit,
                          .e_delta = b->row_e_delta[k],
-                         .u_dp = (float)((dropout ? 5 : 2) * u + (dropout ? p->u_dropout : 0)),
+                         .u_dp = (float)((dropout ? 5 : 2) * u + (dropout ? p->u_dropout : 0) +
+                                         (p->operands_cut ? p->operand[FA_PRODUCT_DP] : 0)),
                          /* plus what the products computed here lose, in these units */
                          .tiny = (float)(FA_F32_TINY * (per_unit + 8)),
                          .squares = c->generic && !b->plain,

@@ -42,16 +42,18 @@ void fa_bound_delta_add(const fa_ref_call *c, const fa_ref_scratch *w, fa_bound_
   const fa_profile *p = c->profile;
   const bool dropout = c->p->dropout.p > 0;
   const double unit_dp = b->unit_do * b->unit_v, k_d = fa_bound_dp_error(c) * unit_dp;
+  const double one_sided = p->operands_cut ? p->operand[FA_PRODUCT_DP] : 0;
   const double u_each = p->u_p_in_ds + p->u_dp * (dropout ? 2 : 1) + (dropout ? p->u_dropout : 0);
   fa_bound_delta_sum *sum = &b->row_delta[k];
   for (int64_t j = begin; j < end; ++j) {
     const int64_t at = k * n + j;
     const double pz = w->s[at] * (dropout ? w->z[j - begin] : 1), size = fabs(w->dp[at]), e = b->e_logit[at];
     const double scattered = (b->e_score ? b->e_score[at] * size : 0) + (b->e_dp ? b->e_dp[at] * unit_dp : 0);
-    const double each = pz * (scattered + u_each * size + p->floor_dp) + (pz > 0 ? p->floor_p * size : 0);
-    sum->sure += pz * (e * size + (1 + e) * k_d * b->d[at] + 4 * u * size + FA_F32_TINY);
+    const double rounded = pz * (u_each * size + p->floor_dp) + (pz > 0 ? p->floor_p * size : 0);
+    const double each = pz * scattered + rounded;
+    sum->sure += pz * (e * size + (1 + e) * k_d * b->d[at] + (4 * u + one_sided) * size + FA_F32_TINY);
     sum->size += pz * size;
-    sum->worst += each;
+    sum->worst += c->lambda * pz * scattered + rounded;
     sum->squares += each * each;
   }
 }

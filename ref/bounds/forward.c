@@ -61,6 +61,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
   float widest = 0, max_v = rows->greatest(b->max_v + j0 + begin, end - begin);
   if (!fa_bound_exponent(c, rows, b->e_logit + at, x + at, end - begin, w->m[k], false, t->extra, &widest))
     t->kept = false;
+  if (b->e_score) widest += (float)c->lambda * rows->greatest(b->e_score + at, end - begin);
   if (widest > t->widest) t->widest = widest;
   if (max_v > t->max_v) t->max_v = max_v;
   if (t->least > 0) fa_bound_spread_add(&t->spread, x + at, end - begin);
@@ -105,7 +106,7 @@ static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_
 static double lost_values(const fa_ref_call *c, int64_t n, const fa_bound_scratch *b) {
   const fa_profile *p = c->profile;
   return p->operand_floor[FA_PRODUCT_PV] + p->operand_step[FA_PRODUCT_PV] * b->unit_v +
-         fa_bound_sum_floor(c, FA_PRODUCT_PV, n);
+         fa_bound_sum_floor(c, FA_PRODUCT_PV, n) + p->floor_partials * p->max_splits;
 }
 
 static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
@@ -116,7 +117,8 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_re
   double shift = t->error_sum + sum_error, grow = 1 / (1 - shift);
   double gamma = fa_bound_gamma(c, FA_PRODUCT_PV, t->n) +
                  (2 * t->changes + 2 * t->rounds + (c->p->dropout.p > 0 ? 3 : 0)) * u +
-                 p->operand[FA_PRODUCT_PV] + (p->p_kept ? 2 * u : 0);
+                 p->operand[FA_PRODUCT_PV] + (p->p_kept ? 2 * u : 0) +
+                 (t->rounds > 0 ? 2 * p->u_partials : 0);
   bool twice = c->p->dropout.p > 0 && p->u_dropout > 0; /* P is rounded, and P / (1 - p) again */
   double u_p = twice ? 2 * p->u_p : p->u_p, noise = twice ? sqrt(2) * p->u_p : p->u_p;
   if (twice) gamma += p->u_dropout;
@@ -127,7 +129,8 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_re
                 fa_bound_lost(t->n, b->unit_v);
   const bool alike = t->least > 0 && fa_bound_is_alike(&t->spread, t->least);
   const bool lost = !t->kept || shift > 0.25; /* at least a mean of V */
-  const bool overflows = (double)t->max_v * w->l[k] > fa_bound_sum_limit(c, FA_PRODUCT_PV) ||
+  const bool overflows = 1 / (1 - c->p->dropout.p) > p->max_weight ||
+                         (double)t->max_v * w->l[k] > fa_bound_sum_limit(c, FA_PRODUCT_PV) ||
                          b->unit_v / 2 > p->operand_max[FA_PRODUCT_PV];
   const fa_row_settle row = {.value = o->value + at,
                              .worst = b->o1 + k * c->dv,

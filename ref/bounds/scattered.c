@@ -53,11 +53,14 @@ void fa_bound_scatter_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_
   if (!b->e_score) return;
   const double unit = fabs(c->p->scale) * b->unit_q * b->unit_k;
   const double u_scores = 2 * c->profile->u_scores; /* the product and the scaled score */
+  const double one_sided = c->profile->operands_cut ? c->profile->operand[FA_PRODUCT_QK] : 0;
   memset(b->e_score, 0, (size_t)(r->n * n) * sizeof *b->e_score);
   if (coarse_operands(c->profile, FA_PRODUCT_QK))
     scatter_product(c, FA_PRODUCT_QK, b->q2, r->n, b->k2 + j0 * c->d, n, c->d, b->e_score);
-  for (int64_t x = 0; x < r->n * n; ++x)
+  for (int64_t x = 0; x < r->n * n; ++x) {
     b->e_score[x] = (float)(1.0001 * (unit * b->e_score[x] + u_scores * fabs(s[x])));
+    b->e_logit[x] += (float)(one_sided * fabs(s[x]));
+  }
 }
 
 void fa_bound_scatter_softcap(const fa_ref_call *c, const float *e_logit, const double *th, int64_t n,
@@ -92,22 +95,28 @@ void fa_bound_scatter_end(fa_bound_scratch *b, const fa_ref_call *c, int64_t n) 
   }
 }
 
-/* Both operands of an element: its absolute value, and its square if squares are wanted. */
-static void add(float *w, float *w2, double more, bool squares) {
-  *w += (float)more;
+/* Both operands of an element: the most that it can be, and if squares are wanted the square of what it is in the
+ * mean. */
+static void add(float *w, float *w2, double most, double mean, bool squares) {
+  *w += (float)most;
   if (!squares) return;
-  const double whole = sqrt(*w2) + more;
+  const double whole = sqrt(*w2) + mean;
   *w2 = (float)(whole * whole);
+}
+
+double fa_bound_scatter_most(const fa_ref_call *c) {
+  return coarse_operands(c->profile, FA_PRODUCT_QK) ? c->lambda : 1;
 }
 
 double fa_bound_scatter_weights(const fa_ref_call *c, const double *p, const double *z, const float *e_score,
                                 int64_t n, float *w, float *w2) {
-  const double per_unit = 1.0001 / fa_bound_unit(c->profile->u_p);
+  const double per_unit = 1.0001 / fa_bound_unit(c->profile->u_p), most = fa_bound_scatter_most(c);
   double sum = 0;
   for (int64_t j = 0; j < n; ++j) {
     const double e = p[j] * e_score[j];
     if (e == 0) continue;
-    add(&w[j], &w2[j], e * (z ? z[j] : 1) * per_unit, c->generic);
+    const double mean = e * (z ? z[j] : 1) * per_unit;
+    add(&w[j], &w2[j], most * mean, mean, c->generic);
     sum += e * e;
   }
   return sum;
@@ -132,6 +141,7 @@ void fa_bound_scatter_gradient(const fa_ref_call *c, const fa_bound_scratch *b, 
                                const float *e_score, const float *e_dp, int64_t n) {
   if (!e_score && !e_dp) return;
   const fa_profile *p = c->profile;
+  const double most = fa_bound_scatter_most(c);
   const double unit_dp = b->unit_do * b->unit_v, u_dp = p->u_dp * (row->z ? 2 : 1);
   const double per_ds = 1.0001 / fa_bound_unit(p->u_ds), per_p = 1.0001 / fa_bound_unit(p->u_p);
   const double again = p->u_scores > 0 ? p->u_ds * (1 + 2 * (c->p->softcap > 0)) : 0; /* dS after each step */
@@ -145,7 +155,9 @@ void fa_bound_scatter_gradient(const fa_ref_call *c, const fa_bound_scratch *b, 
       row->ge[j] += (float)(rounded + p->u_ds * ds + 4 * (ds * score + by_dp * dp));
       continue;
     }
-    add(&row->g[j], &row->g2[j], (rounded + ds * score + by_dp * dp) * per_ds, row->squares);
-    add(&row->w[j], &row->w2[j], row->p[j] * z * score * per_p, row->squares);
+    const double mean = (rounded + ds * score + by_dp * dp) * per_ds, p_mean = row->p[j] * z * score * per_p;
+    add(&row->g[j], &row->g2[j], (rounded + most * ds * score + c->lambda * by_dp * dp) * per_ds, mean,
+        row->squares);
+    add(&row->w[j], &row->w2[j], most * p_mean, p_mean, row->squares);
   }
 }

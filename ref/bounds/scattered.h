@@ -23,6 +23,8 @@ void fa_bound_scatter_join(float *e_score, float *e_logit, int64_t n);
 /* After the last step, for a whole tile of n pairs: what their squares add joins e_logit. */
 void fa_bound_scatter_end(fa_bound_scratch *b, const fa_ref_call *c, int64_t n);
 
+/* How many times the mean error of a score its largest may be. */
+double fa_bound_scatter_most(const fa_ref_call *c);
 /* Adds to w and w2, in units of fa_bound_unit(u_p). Returns the sum of (p e_score)^2. z NULL: all 1. */
 double fa_bound_scatter_weights(const fa_ref_call *c, const double *p, const double *z, const float *e_score,
                                 int64_t n, float *w, float *w2);

@@ -40,8 +40,9 @@ double fa_bound_gamma(const fa_ref_call *c, fa_product which, int64_t n) {
 }
 
 double fa_bound_sum_floor(const fa_ref_call *c, fa_product which, int64_t n) {
-  if (c->profile->accumulator[which] != FA_ACCUMULATOR_F16) return 0;
-  return 0x1p-25 * blocks_of(c->profile, n, c->profile->mma_block);
+  const fa_accumulator kind = c->profile->accumulator[which];
+  if (kind != FA_ACCUMULATOR_F16 && kind != FA_ACCUMULATOR_BF16) return 0;
+  return (kind == FA_ACCUMULATOR_F16 ? 0x1p-25 : 0x1p-133) * blocks_of(c->profile, n, c->profile->mma_block);
 }
 
 double fa_bound_sum_limit(const fa_ref_call *c, fa_product which) {

@@ -43,16 +43,20 @@ typedef struct fa_verdict {
   double rms, bias;  /* root mean square and mean of err / sigma (signed) */
   bool stat_bad;     /* rms or bias left its band (only judged for generic fills and n_stat >= 4096) */
   char stat_why[96]; /* which edge; "" unless stat_bad */
-  double tightness;  /* median over rows of max bound in the row / scale of the row: how blind the check is */
-  char vacuous[96];  /* "" or the trivially wrong answer that the bound would let pass: "all zeros", "mean of
+  bool
+      finer; /* a foreign subject's errors are below the lower edge: no fault, but its profile is too coarse */
+  char finer_why[160]; /* which edge, and what would fit; "" unless finer */
+  double tightness; /* median over rows of max bound in the row / scale of the row: how blind the check is */
+  char vacuous[96]; /* "" or the trivially wrong answer that the bound would let pass: "all zeros", "mean of
                         V", ... */
-  bool fail;         /* bad, class_bad, or stat_bad */
+  bool fail;        /* bad, class_bad, or stat_bad */
 } fa_verdict;
 
 typedef struct fa_compare_options {
   fa_poison poison; /* which poison the output held before the run */
   bool generic;
-  bool judge_stats;          /* tier 2 counts toward fail */
+  bool judge_stats; /* tier 2 counts toward fail */
+  bool foreign;     /* not one of the project's kernels: to be more exact than its profile is no fault */
   const fa_profile *profile; /* the kernel's arithmetic: chooses the statistics' bands and the vacuity check's
                                 floor; NULL = the widest */
   double slack;              /* bounds are multiplied by 1 + slack; 0 = the default, 2^-6 */
