@@ -5,26 +5,6 @@ from __future__ import annotations
 FAMILIES = ("flash", "memeff", "flex", "kvcache")
 DTYPES = ("f16", "bf16", "f32")
 
-#: Pairs of features that go together only where a kernel says so, and what later versions of the protocol have added:
-#: for features= of :func:`fa_verify.kernel`.
-COMBINATIONS = {
-    "cu_seqlens_cache": "packed queries over a cache",
-    "bias_cache": "a bias over a cache",
-    "mods_cache": "expressions over a cache",
-    "blocks_cache": "block lists over a cache",
-    "head_dim_v_cache": "head_dim_v over a cache",
-    "top_left_cache": "top_left over a cache",
-    "dropout_cache": "dropout over a cache",
-    "bias_varlen": "a bias with packed sequences",
-    "blocks_varlen": "block lists with packed sequences",
-    "dropout_flex": "dropout in family flex",
-    "flash_more": "bias, expressions, block lists, head_dim_v or top_left in family flash",
-    "memeff_more": "expressions or block lists in family memeff",
-}
-
-#: Features of version 2 that version 1 took for granted.
-SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", *COMBINATIONS)
-
 #: Features that are keyword arguments of :func:`fa_verify.kernel`.
 FEATURES = {
     "causal": "a causal mask",
@@ -56,3 +36,7 @@ FEATURES = {
     "deterministic": "gradients must have the same bits in every run",
     "empty_lse": "another LSE of rows without keys than the family's",
 }
+
+#: Words that version 1 of the protocol does not know: it took them for granted. Pairs of features ("bias_varlen"),
+#: which it does not know either, are in none of these tables.
+SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad")

@@ -88,7 +88,7 @@ def _as_version_1(hello: Json) -> Json:
     kept = ("fa_exec", "name", "device", "families", "dtypes", "features", "supports")
     arithmetic = hello.get("arithmetic", {})
     old = {"name": arithmetic["name"]} if arithmetic.get("name") in _SETS_OF_VERSION_1 else {}
-    features = [word for word in hello["features"] if word not in SINCE_VERSION_2]
+    features = [word for word in hello["features"] if word in FEATURES and word not in SINCE_VERSION_2]
     return {**{key: hello[key] for key in kept if key in hello}, "features": features, "passes": passes, "arithmetic": old}
 
 

@@ -25,13 +25,17 @@ def softmax_v(call, s):
         return np.einsum("bhqk,bkhd->bqhd", np.where(total > 0, p / total, 0), v), lse
 
 
+def softmax_of(call):
+    return softmax_v(call, scores(call))
+
+
 def kernel_of(**options):
     return fa_verify.kernel(causal=True, gqa=True, arithmetic="recorded", **options)
 
 
 @kernel_of(lse="natural")
 def attention(call):
-    return softmax_v(call, scores(call))
+    return softmax_of(call)
 
 
 @kernel_of()
