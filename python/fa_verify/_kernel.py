@@ -30,7 +30,9 @@ class Unsupported(Exception):
 class Kernel:
     """A function and what it says about itself. Made by :func:`kernel`; calling it calls the function."""
 
-    def __init__(self, function: Callable[[Call], Any], declared: Json, supports: Callable[[Case], Support] | None, arrays: Kind, device: str | None):
+    def __init__(
+        self, function: Callable[[Call], Any], declared: Json, supports: Callable[[Case], Support] | None, arrays: Kind, device: str | None
+    ):
         functools.update_wrapper(self, function)
         self.function = function
         self.name: str = declared["name"]

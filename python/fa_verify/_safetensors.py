@@ -27,7 +27,12 @@ def load(path: str | Path, writable: bool = False) -> dict[str, tuple[str, Array
             continue
         dtype = from_safetensors(entry["dtype"])
         begin = 8 + length + entry["data_offsets"][0]
-        found[name] = (dtype, np.ndarray(entry["shape"], STORAGE[dtype], data, begin) if 0 not in entry["shape"] else np.empty(entry["shape"], STORAGE[dtype]))
+        found[name] = (
+            dtype,
+            np.ndarray(entry["shape"], STORAGE[dtype], data, begin)
+            if 0 not in entry["shape"]
+            else np.empty(entry["shape"], STORAGE[dtype]),
+        )
     return found
 
 

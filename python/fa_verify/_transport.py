@@ -33,7 +33,7 @@ def _named(name: str, buffers: list[str]) -> str:
     """Captured buffers are numbered there, and have their own names here."""
     for kind in ("buffer", "dbuffer"):
         if name.startswith(kind + "_") and name[len(kind) + 1 :].isdigit():
-            return f"{kind}:{buffers[int(name[len(kind) + 1:])]}"
+            return f"{kind}:{buffers[int(name[len(kind) + 1 :])]}"
     return name
 
 

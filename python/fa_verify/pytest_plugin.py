@@ -38,7 +38,9 @@ def _arguments(marker: pytest.Mark) -> dict[str, Any]:
     given: dict[str, Any] = {**dict(zip(("cases", "count"), marker.args)), **marker.kwargs}
     unknown = set(given) - {*_OPTIONS, "split"}
     if unknown or given.get("split", "batch") not in ("batch", "case"):
-        raise pytest.UsageError(f"fa_verify marker: {sorted(unknown) or given['split']}; it has {', '.join(_OPTIONS)} and split, \"batch\" or \"case\"")
+        raise pytest.UsageError(
+            f'fa_verify marker: {sorted(unknown) or given["split"]}; it has {", ".join(_OPTIONS)} and split, "batch" or "case"'
+        )
     return given
 
 
@@ -58,7 +60,11 @@ def _single_cases(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
         words = ["--cases", str(case_file(cases))] if isinstance(cases, str) else [w for c in cases for w in ("--case", json.dumps(c))]
         wanted = re.compile(given.get("filter") or "")
         listed = [json.loads(line) for line in _listed(words)]
-        return {case.get("name", f"case{i}"): {"cases": case, "filter": None} for i, case in enumerate(listed) if wanted.search(case.get("name", ""))}
+        return {
+            case.get("name", f"case{i}"): {"cases": case, "filter": None}
+            for i, case in enumerate(listed)
+            if wanted.search(case.get("name", ""))
+        }
     first = given.get("seed", 1)
     return {f"{cases}-{seed}": {"seed": seed, "count": 1} for seed in range(first, first + (count or 200))}
 
