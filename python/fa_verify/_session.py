@@ -44,8 +44,8 @@ class Session:
         self._version = max(v for v in request.get("versions", [1]) if v <= 2)
         try:
             hello = self._kernel.hello(self._version)
-        except ImportError as missing:
-            return {"fa_exec": self._version, "why_not": str(missing)}
+        except (ImportError, RuntimeError, AssertionError) as missing:  # no framework, or no device
+            return {"fa_exec": self._version, "why_not": str(missing) or type(missing).__name__}
         if self._dtypes is not None and "dtypes" in hello:
             hello["dtypes"] = [dtype for dtype in hello["dtypes"] if dtype in self._dtypes]
         return hello
