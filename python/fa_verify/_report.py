@@ -17,8 +17,8 @@ class Failure:
     name: str
     state: str  #: "FAIL", "CRASH", "HANG", "OOB", "REJECTED", "ERROR" ...
     case: Json  #: what :func:`fa_verify.check` takes as cases= to run it again
-    text: str  #: the diagnosis, several lines
-    tensors: list[Json]  #: by tensor; docs/reference/report.md
+    text: str = dataclasses.field(repr=False)  #: the diagnosis, several lines
+    tensors: list[Json] = dataclasses.field(repr=False)  #: by tensor; docs/reference/report.md
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Report:
     errors: int
     failures: list[Failure]
     skip_reasons: dict[str, int]
-    text: str  #: what fa-verify printed
-    raw: Json
+    text: str = dataclasses.field(repr=False)  #: what fa-verify printed
+    raw: Json = dataclasses.field(repr=False)
 
     @property
     def total(self) -> int:

@@ -57,6 +57,11 @@ for what in backends profiles fills mutants; do
   expect exits 0
   expect says_line .
 done
+run "$verify" list cases --cases five.json --case '{"name":"six","seqlen_q":3}'
+expect exits 0
+expect lines '^{"name":"(one|two|thirteen|four|five|six)",.*}$' 6
+run "$verify" list cases --case '{"heads_q":0}'
+expect exits 2
 
 # ---- usage errors: exit 2, nothing run, nothing written ----
 bad_usage() { # MESSAGE ARGUMENTS...
@@ -88,6 +93,7 @@ bad_usage "fail-fast means nothing to the command list" list backends -qx
 bad_usage "--filter (: no POSIX" --cases good.json --backend ref-f32 --filter '('
 bad_usage "one of --count N and --seconds T" random
 bad_usage "no-such-profile" random --count 1 --profile no-such-profile --backend ref-f32
+bad_usage "list cases: --cases FILE" list cases
 bad_usage "one of backends" list
 bad_usage "--color x" --cases good.json --color x
 bad_usage "/nowhere" --cases good.json --backend ref-f32 --report /nowhere/report.json
