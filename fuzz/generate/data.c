@@ -71,6 +71,9 @@ void fa_gen_fills(fa_gen *g) {
   if (special && fa_rng_chance(&r, 0.4)) c->fill[FA_T_DO] = PICK(&r, gradients);
   fa_generate_settle_fills(c);
   c->fill[FA_T_BIAS] = fa_rng_chance(&r, 0.35) ? PICK(&r, biases) : FA_FILL_NORMAL;
+  /* Its mask is made for the bias's own lengths: an entry with fewer keys may see none but those at the type's least
+   * number, and there a float cannot hold the logarithm of their number. */
+  if (g->rules->mixed && c->fill[FA_T_BIAS] == FA_FILL_FINFO_MIN) c->fill[FA_T_BIAS] = FA_FILL_SMALL;
   c->fill[FA_T_DLSE] = FA_FILL_NORMAL;
 }
 

@@ -60,6 +60,8 @@ def disagreements(schema, answers):
     validator = Draft202012Validator(schema)
     for tag, document, (said, message) in answers:
         valid = validator.is_valid(document)
+        if tag is None and said == "cross" and not valid:
+            continue  # a changed document with a fault of each kind, of which the parser names one
         if valid != (said != "structural") or tag not in (None, said):
             yield f"{tag}: parser {said} {message}, schema {valid}: {json.dumps(document)[:300]}"
 
