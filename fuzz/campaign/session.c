@@ -108,7 +108,7 @@ fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, ui
 fa_status fa_session_open_backend(fa_session *s, int backend, fa_error *err) {
   if (s->opened[backend]) return FA_OK;
   const fa_choice *choice = &s->choice[backend];
-  const fa_status status = choice->backend->open(choice->arg, &s->self[backend], err);
+  const fa_status status = fa_choice_open(choice, &s->self[backend], err);
   s->opened[backend] = status == FA_OK;
   return status;
 }

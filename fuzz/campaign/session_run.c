@@ -4,6 +4,7 @@
 
 #include "fuzz/coverage/words.h"
 #include "fuzz/one/run_case.h"
+#include "fuzz/probe/adopt.h"
 #include "fuzz/shrink/report.h"
 #include "fuzz/workers/pool.h"
 
@@ -255,6 +256,14 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
   return status != FA_OK ? FA_EXIT_INFRASTRUCTURE : code;
 }
 
+/* What subjects have not said of themselves is found out now, before workers open them. */
+static fa_status probe_choices(fa_session *s, fa_error *err) {
+  fa_status status = FA_OK;
+  for (int b = 0; status == FA_OK && b < s->n_choices; ++b)
+    status = fa_choice_probe(&s->choice[b], s->cli->timeout_s, s->cli->quiet, &s->report, err);
+  return status;
+}
+
 int fa_session_run(fa_session *s) {
   fa_error err = {""};
   int64_t jobs = choose_jobs(s);
@@ -266,6 +275,7 @@ int fa_session_run(fa_session *s) {
   if (status == FA_OK && s->cli->report) status = fa_session_open_journal(s, &code, &err);
   if (status != FA_OK) return fa_cli_fail(status, &err);
   if (code >= 0) return code;
+  if (probe_choices(s, &err) != FA_OK) return fa_cli_fail(FA_ERR_DEVICE, &err);
   s->progress.spent = s->resume.spent;
   s->progress.n_resumed = s->resume.n;
   if (!s->cli->no_isolate) s->preparing_slots = fa_process_slots_make(FA_PREPARING_AT_ONCE);

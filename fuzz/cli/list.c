@@ -15,7 +15,7 @@
 static void list_backends(const fa_cli *cli) {
   for (int i = 0; cli->backends[i]; ++i) {
     fa_backend_info info;
-    fa_backend_probe(cli->backends[i], NULL, &info);
+    fa_backend_probe(cli->backends[i], NULL, &info, NULL);
     printf("%-10s %s\n", cli->backends[i]->name, cli->backends[i]->what);
     if (info.usable)
       printf("%-10s usable: %s%s%s\n", "", info.device, info.driver[0] ? ", driver " : "", info.driver);

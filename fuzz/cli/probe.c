@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static fa_status read_dtypes(const fa_cli *cli, unsigned *out, fa_error *err) {
-  *out = cli->dtype.n ? 0 : (1u << FA_PROBE_DTYPES) - 1;
+/* kinds: of questions, by element type. */
+static fa_status read_dtypes(const fa_cli *cli, unsigned *kinds, fa_error *err) {
+  for (int t = 0; t < FA_PROBE_DTYPES; ++t) kinds[t] = cli->dtype.n ? 0 : FA_PROBE_ALL;
   for (int i = 0; i < cli->dtype.n; ++i) {
     fa_dtype t;
     if (!fa_dtype_from_name(cli->dtype.v[i], &t) || (int)t >= FA_PROBE_DTYPES)
       return fa_fail(err, FA_ERR_INPUT, "--dtype %s: one of f16, bf16, f32 is needed", cli->dtype.v[i]);
-    *out |= 1u << t;
+    kinds[t] = FA_PROBE_ALL;
   }
   return FA_OK;
 }
@@ -49,7 +50,7 @@ static int conclude(const fa_cli *cli, const fa_choice *choice, fa_probe_reports
   fa_status status = FA_OK;
   for (int t = FA_PROBE_DTYPES - 1; t >= 0; --t) {
     if (!r->of[t].n && !r->of[t].why_not[0]) continue;
-    contradictions += fa_probe_contradictions(&r->of[t], r->declares ? &r->declared[t] : NULL);
+    contradictions += fa_probe_contradictions(&r->of[t], choice->said.declares ? &choice->said.of[t] : NULL);
     usable += r->of[t].usable;
     fa_probe_print(stdout, &r->of[t], cli->verbose);
   }
@@ -65,12 +66,12 @@ static int conclude(const fa_cli *cli, const fa_choice *choice, fa_probe_reports
 
 int fa_command_probe(const fa_cli *cli) {
   fa_error err = {""};
-  unsigned dtypes = 0;
+  unsigned kinds[FA_PROBE_DTYPES];
   fa_choice choice;
   if (cli->words.n)
     return fa_cli_usage_error("probe: what is %s? the subject is named with --backend", cli->words.v[0]);
   if (cli->backend.n > 1) return fa_cli_usage_error("probe: one --backend at a time");
-  fa_status status = read_dtypes(cli, &dtypes, &err);
+  fa_status status = read_dtypes(cli, kinds, &err);
   if (status == FA_OK && cli->json) status = fa_file_check_writable(cli->json, &err);
   if (status == FA_OK)
     status = cli->backend.n ? fa_choose_backend(cli->backends, cli->backend.v[0], &choice, &err)
@@ -79,7 +80,7 @@ int fa_command_probe(const fa_cli *cli) {
   fa_probe_reports *r = malloc(sizeof *r);
   if (!r) return fa_cli_fail(FA_ERR_MEMORY, &(fa_error){"out of memory"});
 
-  status = fa_probe_apart(choice.backend, choice.arg, dtypes, FA_PROBE_ALL, false, cli->timeout_s, r, &err);
+  status = fa_probe_apart(choice.backend, choice.arg, kinds, cli->timeout_s, r, &err);
   const int code = status == FA_OK ? conclude(cli, &choice, r) : fa_cli_fail(status, &err);
   free(r);
   return code;

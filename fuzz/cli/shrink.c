@@ -6,6 +6,7 @@
 #include "fuzz/generate/draw.h"
 #include "fuzz/one/failure_word.h"
 #include "fuzz/options/cases_select.h"
+#include "fuzz/probe/adopt.h"
 #include "fuzz/shrink/report.h"
 
 #include <cjson/cJSON.h>
@@ -112,7 +113,10 @@ static fa_status choose(command *x, const target *t, fa_error *err) {
   const fa_cli *cli = x->cli;
   const char *spec = cli->backend.n ? cli->backend.v[0] : t->backend;
   if (x->choice.backend && (strcmp(x->choice.spec, spec) == 0 || !spec[0])) return FA_OK;
-  if (spec[0]) return fa_choose_backend(cli->backends, spec, &x->choice, err);
+  if (spec[0]) {
+    const fa_status status = fa_choose_backend(cli->backends, spec, &x->choice, err);
+    return status == FA_OK ? fa_choice_probe(&x->choice, cli->timeout_s, cli->quiet, NULL, err) : status;
+  }
   return fa_choose_default(cli->backends, cli->quiet, &x->choice, err);
 }
 

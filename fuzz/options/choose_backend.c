@@ -11,7 +11,20 @@
 typedef struct probed {
   fa_backend_info info;
   fa_status status;
+  fa_self_portrait said;
 } probed;
+
+static void ask_declarations(const fa_backend *backend, void *self, fa_self_portrait *out) {
+  fa_problem p;
+  fa_problem_init(&p);
+  out->declares = backend->declare != NULL;
+  out->adopts = backend->adopt != NULL;
+  for (int t = 0; out->declares && t < FA_CHOICE_DTYPES; ++t) {
+    p.dtype = (fa_dtype)t;
+    backend->declare(self, &p, &out->of[t]);
+  }
+  fa_problem_free(&p);
+}
 
 static void open_and_describe(const fa_backend *backend, const char *arg, probed *out) {
   void *self = NULL;
@@ -23,10 +36,12 @@ static void open_and_describe(const fa_backend *backend, const char *arg, probed
     return;
   }
   backend->describe(self, &out->info);
+  ask_declarations(backend, self, &out->said);
   backend->close(self);
 }
 
-fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out) {
+fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out,
+                           fa_self_portrait *said) {
   int ends[2] = {-1, -1};
   probed answer;
   fflush(NULL);
@@ -53,6 +68,7 @@ fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backen
              pid > 0 ? "it crashed when opened" : "no process could be made for it");
   }
   *out = answer.info;
+  if (said) *said = answer.said;
   out->name = backend->name; /* the child is the same program, but trust only our pointer */
   return answer.status;
 }
@@ -78,11 +94,18 @@ fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa
   }
   snprintf(out->spec, sizeof out->spec, "%s", spec);
   out->arg = out->spec[n] == ':' ? out->spec + n + 1 : NULL;
-  const fa_status status = fa_backend_probe(out->backend, out->arg, &out->info);
+  const fa_status status = fa_backend_probe(out->backend, out->arg, &out->info, &out->said);
   if (status == FA_ERR_INPUT) return fa_fail(err, status, "--backend %s: %s", spec, out->info.why_not);
   if (!out->info.usable)
     return fa_fail(err, FA_ERR_DEVICE, "--backend %s: not usable here: %s", spec, out->info.why_not);
   return FA_OK;
+}
+
+fa_status fa_choice_open(const fa_choice *choice, void **self, fa_error *err) {
+  const fa_status status = choice->backend->open(choice->arg, self, err);
+  for (int t = 0; status == FA_OK && t < FA_CHOICE_DTYPES; ++t)
+    if (choice->probed >> t & 1) choice->backend->adopt(*self, (fa_dtype)t, &choice->found[t]);
+  return status;
 }
 
 fa_status fa_choose_default(const fa_backend *const *table, bool quiet, fa_choice *out, fa_error *err) {

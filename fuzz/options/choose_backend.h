@@ -8,21 +8,37 @@
 
 #define FA_MAX_BACKENDS 16
 
+enum { FA_CHOICE_DTYPES = 3 }; /* f16, bf16, f32: the first of fa_dtype */
+
+/* What a backend says of itself in general, by element type; all 0 if it has no `declare`. */
+typedef struct fa_self_portrait {
+  bool declares, adopts;
+  fa_declaration of[FA_CHOICE_DTYPES];
+} fa_self_portrait;
+
 typedef struct fa_choice {
   const fa_backend *backend;
   char spec[320];  /* as on the command line: "host", "mutant:NAME" */
   const char *arg; /* after the colon, inside spec; NULL = none */
   fa_backend_info info;
+  fa_self_portrait said;
+  unsigned probed;                        /* element types (bits) of which a probe has found more: */
+  fa_declaration found[FA_CHOICE_DTYPES]; /* fuzz/probe/adopt.h */
 } fa_choice;
 
 /* What one backend says about itself. It is opened in a child process, because a driver's state would not
- * survive the fork of the workers, and a crashing driver must not take this program down. Otherwise the error
+ * survive the fork of the workers, and a crashing driver must not take this program down. said: NULL, or receives what
+ * it declares. Otherwise the error
  * why it could not be opened, with out->why_not; FA_ERR_INPUT if the text after the colon is invalid. */
-fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out);
+fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out,
+                           fa_self_portrait *said);
 
 /* Finds "name" or "name:arg" in the table and probes it. FA_ERR_INPUT lists the known names; FA_ERR_DEVICE:
  * it exists but cannot be used here. */
 fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa_choice *out, fa_error *err);
+
+/* Opens the chosen backend and lets it adopt what was found. */
+fa_status fa_choice_open(const fa_choice *choice, void **self, fa_error *err);
 
 /* Without --backend: cuda if usable, else host, else the first usable one. Names it on stderr. */
 fa_status fa_choose_default(const fa_backend *const *table, bool quiet, fa_choice *out, fa_error *err);

@@ -45,7 +45,7 @@ static void say_lse(probe *x, const probe_ask *a) {
   const int64_t i = 20, at = i + SHIFT;
   double sum = 0;
   for (int64_t j = 0; j <= at; ++j) sum += exp(-SLOPE * (double)(at - j));
-  const double got = ask_lse(a, 0, i), distance = log(sum), column = distance + SLOPE * (double)at;
+  const double got = ask_natural_lse(a, 0, i), distance = log(sum), column = distance + SLOPE * (double)at;
   const bool is_column = fabs(got - column) < 0.05;
   if (!is_column && fabs(got - distance) > 0.05) {
     probe_say(x, "lse.alibi", FA_PROBE_UNTOLD, "", "LSE of row 20 is %.6g (distance %.6g, column %.6g)", got,
@@ -68,14 +68,14 @@ void probe_alibi(probe *x) {
       if (distance_from(&a, (form)f, 20, KEYS) < distance_from(&a, (form)best, 20, KEYS)) best = f;
     const double off = distance_from(&a, (form)best, 20, KEYS);
     probe_say_convention(
-        x, "alibi", FA_PROBE_CERTAIN, off < 0.05 ? form_names[best] : "other", form_names[DISTANCE],
+        x, "alibi", FA_PROBE_CERTAIN, off < 0.15 ? form_names[best] : "other", form_names[DISTANCE],
         "slope 1/8, row 20 of 48 over 64 keys: ln P is off by at most %.2g (the other forms: %.2g and more)",
         off,
         fmin(distance_from(&a, best == DISTANCE ? GROWING : DISTANCE, 20, KEYS),
              distance_from(&a, best == NO_SHIFT ? COLUMN : NO_SHIFT, 20, KEYS)));
   }
   ask_end(&a);
-  if (!x->has_lse) return;
+  if (!(x->lse_factor > 0)) return;
   if (ask_alibi(&a, x, true)) say_lse(x, &a);
   ask_end(&a);
 }

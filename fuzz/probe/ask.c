@@ -116,6 +116,10 @@ double ask_lse(const probe_ask *a, int64_t h, int64_t i) {
   return t->data ? fa_tensor_get(t, index + (3 - t->rank)) : NAN;
 }
 
+double ask_natural_lse(const probe_ask *a, int64_t h, int64_t i) {
+  return a->x->lse_factor > 0 ? ask_lse(a, h, i) / a->x->lse_factor : NAN;
+}
+
 bool ask_is_unwritten(const probe_ask *a, fa_tensor_id id) {
   const fa_tensor *t = &a->out.t[id];
   int64_t index[FA_MAX_RANK];
@@ -125,6 +129,11 @@ bool ask_is_unwritten(const probe_ask *a, fa_tensor_id id) {
     if (!fa_tensor_is_poison(t, index, FA_POISON_A)) return false;
   }
   return true;
+}
+
+bool probe_hides_small(const probe *x, fa_product product) {
+  const fa_format f = x->r->found.arithmetic.operand[product];
+  return f == FA_FORMAT_INT8 || f == FA_FORMAT_E4M3 || f == FA_FORMAT_E5M2;
 }
 
 /* ---- findings ---- */

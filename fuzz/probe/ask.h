@@ -15,7 +15,8 @@ typedef struct probe {
   bool declares;
   fa_probe_report *r;
   bool has_lse, has_backward;
-  double noise; /* relative error of its sums, at least f32's: for comparisons with predictions */
+  double lse_factor; /* the LSE that comes, over the natural one; 0: not known */
+  double noise;      /* relative error of its sums, at least f32's: for comparisons with predictions */
 } probe;
 
 /* One question. Without any further word: queries, keys, values and dO are 0, the scale is 1/8. */
@@ -48,8 +49,13 @@ void ask_set_range(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t 
                    double value);
 double ask_get(const probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d);
 double ask_lse(const probe_ask *a, int64_t h, int64_t i);
+/* The same as a natural logarithm; NaN if its base is not known. */
+double ask_natural_lse(const probe_ask *a, int64_t h, int64_t i);
 /* True if no element of the output was written. */
 bool ask_is_unwritten(const probe_ask *a, fa_tensor_id id);
+
+/* The product's operands have too few bits, or a step that depends on others, for questions about small numbers. */
+bool probe_hides_small(const probe *x, fa_product product);
 
 /* ---- findings ---- */
 

@@ -59,9 +59,7 @@ static double predict(const probe_sample *s, const probe_rounding *r, fa_dtype i
          (s->v1 * rounded(u, r, io) + s->v0 * rounded(w, r, io));
 }
 
-/* The exponential's own error, f32 sums, and the output's rounding. Where such an error decides which way the
- * operand is rounded, the sample says nothing. */
-static bool fits(const probe *x, const probe_sample *s, const probe_rounding *r) {
+static bool fits_as_is(const probe *x, const probe_sample *s, const probe_rounding *r) {
   probe_sample low = *s, high = *s;
   low.u *= 1 - 0x1p-20, low.normalised_u *= 1 - 0x1p-20;
   high.u *= 1 + 0x1p-20, high.normalised_u *= 1 + 0x1p-20;
@@ -71,6 +69,14 @@ static bool fits(const probe *x, const probe_sample *s, const probe_rounding *r)
   const double slack =
       1.5 * fa_half_ulp(x->dtype, want) + x->noise * sizes + (loose > 0x1p-18 * sizes ? loose : 0);
   return fabs(s->got - want) <= slack;
+}
+
+/* The exponential's own error, f32 sums, and the output's rounding. Where such an error decides which way the operand
+ * is rounded, the sample says nothing. A w that is a power of two may have become a little less. */
+static bool fits(const probe *x, const probe_sample *s, const probe_rounding *r) {
+  probe_sample less = *s;
+  less.w *= 1 - 0x1p-20, less.normalised_w *= 1 - 0x1p-20;
+  return fits_as_is(x, s, r) || (r->how == FA_ROUND_TRUNCATE && fits_as_is(x, &less, r));
 }
 
 static int rows_explained(const probe *x, const probe_sample *s, int n, int n_rows, const probe_rounding *r) {

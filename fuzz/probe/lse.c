@@ -54,6 +54,7 @@ static void say_lse(probe *x, double flat, double rise) {
     fa_contract c = {.lse_base_2 = way & 1, .lse_unscaled = way & 2};
     const double want = factor_of(&c) / declared;
     if (fabs(flat / want - 1) > 0.02 || fabs(rise / want - 1) > 0.02) continue;
+    x->lse_factor = want;
     x->r->found.contract.lse_base_2 = c.lse_base_2;
     x->r->found.contract.lse_unscaled = c.lse_unscaled;
     x->r->found.contract_given |= FA_CONTRACT_LSE_BASE | FA_CONTRACT_LSE_UNSCALED;

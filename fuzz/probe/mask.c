@@ -79,8 +79,10 @@ void probe_keys(probe *x) {
                        (long long)at, (long long)seen[20][0], (long long)seen[20][1]);
 }
 
-/* One row, key 0 with score 0 and key 1 with this dot product: P1 / P0 tells the score. */
+/* Row i has key 1 with a score, and 63 keys with score 0: the LSE tells the score; or P1 / P0, if P is not too coarse. */
 static double score_of(const probe_ask *a, int64_t i) {
+  const double lse = ask_natural_lse(a, 0, i);
+  if (isfinite(lse)) return log(exp(lse) - (KEYS - 1));
   return log(ask_get(a, FA_T_O, i, 0, 1) / ask_get(a, FA_T_O, i, 0, 0));
 }
 
@@ -95,7 +97,7 @@ void probe_scale(probe *x) {
       char value[64] = "as asked";
       if (!(fabs(ratio - 1) < 0.002)) snprintf(value, sizeof value, "%.4g of it", ratio);
       probe_say_convention(x, "scale", FA_PROBE_CERTAIN, value, "as asked",
-                           "q k = 48, scale 1/8: the logarithm of P1 / P0 is %.6g (6)", 6 * ratio);
+                           "q k = 48, scale 1/8: the score is %.6g (6)", 6 * ratio);
       ask_end(&a);
       return;
     }
@@ -115,10 +117,10 @@ void probe_softcap(probe *x) {
       if (ask_run(&a)) {
         const double s = score_of(&a, 0);
         const double after = 2 * tanh(2.0), before = 2 * tanh(16.0) / 8;
-        const char *value = fabs(s - after) < 0.02    ? "after the scale"
-                            : fabs(s - before) < 0.02 ? "before the scale"
-                            : fabs(s - 4) < 0.02      ? "ignored"
-                                                      : "other";
+        const char *value = fabs(s - after) < 0.1    ? "after the scale"
+                            : fabs(s - before) < 0.1 ? "before the scale"
+                            : fabs(s - 4) < 0.1      ? "ignored"
+                                                     : "other";
         probe_say_convention(
             x, "softcap", FA_PROBE_CERTAIN, value, "after the scale",
             "q k = 32, scale 1/8, cap 2: score %.5g (after the scale %.5g, before %.5g, none 4)", s, after,

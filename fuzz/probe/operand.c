@@ -44,10 +44,11 @@ static fa_format format_of_bits(const probe *x, int bits, bool pair_lost, bool o
   if (bits == probe_fraction_bits(FA_FORMAT_IO, x->dtype) && x->dtype != FA_F32) return FA_FORMAT_IO;
   if (bits >= N_BITS) return pair_lost ? FA_FORMAT_3XTF32 : FA_FORMAT_IO;
   if (bits >= 19) return FA_FORMAT_3XTF32;
-  if (bits == 10) return overflows ? FA_FORMAT_F16 : FA_FORMAT_TF32;
-  if (bits == 7) return FA_FORMAT_BF16;
+  if (bits >= 10) return overflows ? FA_FORMAT_F16 : FA_FORMAT_TF32;
+  if (bits >= 7) return FA_FORMAT_BF16;
   if (bits == 3) return FA_FORMAT_E4M3;
-  return bits == 2 ? FA_FORMAT_E5M2 : FA_FORMAT_INT8;
+  return bits == 2 ? FA_FORMAT_E5M2
+                   : FA_FORMAT_INT8; /* whole numbers, with a step that depends on their block */
 }
 
 static void say(probe *x, fa_product product, const char *field, int bits, fa_format f, int truncated,
@@ -55,28 +56,38 @@ static void say(probe *x, fa_product product, const char *field, int bits, fa_fo
   char value[64];
   x->r->found.arithmetic.operand[product] = f;
   snprintf(value, sizeof value, "%s", probe_format_name(f));
-  fa_finding *finding = probe_say(x, field, f == FA_FORMAT_INT8 ? FA_PROBE_LIKELY : FA_PROBE_CERTAIN, value,
-                                  "%s: 1 + 2^-k comes back whole up to k = %d of %d%s%s", how, bits,
-                                  probe_fraction_bits(FA_FORMAT_IO, x->dtype),
-                                  truncated < 0 ? ""
-                                  : truncated   ? "; 1 + 3/4 of that bit is cut"
-                                                : "; 1 + 3/4 of it rounds up",
-                                  f == FA_FORMAT_3XTF32 ? "; 1 + 2^-12 + 2^-23 does not" : "");
-  (void)finding;
+  if (truncated > 0) x->r->found.arithmetic.operand_rounding = FA_ROUND_TRUNCATE;
+  if (truncated > 0) strcat(value, ", truncated");
+  probe_say(x, field, f == FA_FORMAT_INT8 ? FA_PROBE_LIKELY : FA_PROBE_CERTAIN, value,
+            "%s: 1 + 2^-k comes back whole up to k = %d of %d%s%s", how, bits,
+            probe_fraction_bits(FA_FORMAT_IO, x->dtype),
+            truncated < 0 ? ""
+            : truncated   ? "; 1 + 3/4 of that bit is cut"
+                          : "; 1 + 3/4 of it rounds up",
+            f == FA_FORMAT_3XTF32 ? "; 1 + 2^-12 + 2^-23 does not" : "");
 }
 
-/* Reads the vector back from row s of an output, where it stands times factor. */
+/* Reads the vector back from row s of an output, where it stands times a factor, which is that of column 0. In gradients
+ * the factor is no power of two, and the last bits say nothing: there they are taken to be as in the forward. */
 static void read_vector(probe_ask *a, fa_product product, const char *field, fa_tensor_id id, int64_t s,
-                        int64_t first, double factor, bool overflows, const char *how) {
+                        int64_t first, bool exact, bool overflows, const char *how) {
   probe *x = a->x;
   bool kept[N_BITS + 2] = {false};
   int truncated = -1;
-  for (int64_t k = 1; k <= N_BITS; ++k) kept[k] = ask_get(a, id, s, 0, first + k) / factor == vector_at(x, k);
-  const int bits = bits_kept(x, kept);
-  const bool pair_lost = ask_get(a, id, s, 0, first + PAIR) / factor != vector_at(x, PAIR);
+  const double one = ask_get(a, id, s, 0, first);
+  for (int64_t k = 1; k <= N_BITS; ++k)
+    kept[k] = fabs(ask_get(a, id, s, 0, first + k) / one - vector_at(x, k)) < 0.3 * ldexp(1.0, (int)-k);
+  int bits = bits_kept(x, kept);
+  bool pair_lost = fabs(ask_get(a, id, s, 0, first + PAIR) / one - vector_at(x, PAIR)) > 0x1p-25;
+  const int most = probe_fraction_bits(FA_FORMAT_IO, x->dtype);
+  const fa_format forward = x->r->found.arithmetic.operand[FA_PRODUCT_PV];
+  if (!exact && bits >= most - 3 && (forward == FA_FORMAT_IO || forward == FA_FORMAT_3XTF32)) {
+    pair_lost = forward == FA_FORMAT_3XTF32;
+    bits = most;
+  }
   for (int q = 0; q < 4; ++q)
     if (quarter_bits[q] == bits && vector_at(x, QUARTERS + q) != 1.0)
-      truncated = ask_get(a, id, s, 0, first + QUARTERS + q) / factor == 1.0;
+      truncated = fabs(ask_get(a, id, s, 0, first + QUARTERS + q) / one - 1.0) < 0.1 * ldexp(1.0, -bits);
   say(x, product, field, bits, format_of_bits(x, bits, pair_lost, overflows), truncated, how);
 }
 
@@ -107,7 +118,7 @@ static void ask_pv(probe *x) {
     hide_keys(&a, 0, 1, 20);
     set_vector(&a, FA_T_V, 0, 0);
     if (ask_run(&a)) {
-      read_vector(&a, FA_PRODUCT_PV, "operand_pv", FA_T_O, 0, 0, 1.0, overflows_at_2_17(x), "P = 1, V");
+      read_vector(&a, FA_PRODUCT_PV, "operand_pv", FA_T_O, 0, 0, true, overflows_at_2_17(x), "P = 1, V");
       ask_end(&a);
       return;
     }
@@ -176,25 +187,24 @@ static bool set_gradients(probe_ask *a) {
   return ask_run(a);
 }
 
-static double say_gradient_scale(probe *x, const char *field, double got, const char *what) {
+static void say_gradient_scale(probe *x, const char *field, double got, const char *what) {
   const double ratio = got / (PROBE_SCALE / 64.0);
   const char *value = fabs(ratio - 1) < 0.02                 ? "as asked"
                       : fabs(ratio * PROBE_SCALE - 1) < 0.02 ? "missing"
                                                              : "other";
   probe_say_convention(x, field, FA_PROBE_CERTAIN, value, "as asked",
                        "dS = 1/64, scale 1/8: %s is %.6g of scale dS", what, ratio);
-  return fabs(ratio * PROBE_SCALE - 1) < 0.02 ? 1.0 / 64.0 : PROBE_SCALE / 64.0;
 }
 
 static void ask_gradients(probe *x) {
   probe_ask a;
   if (ask_begin(&a, x, FA_PASS_FORWARD | FA_PASS_BACKWARD, 1, KEYS, KEYS) && ask_build(&a, KEYS) &&
       set_gradients(&a)) {
-    const double dq = say_gradient_scale(x, "dq scale", ask_get(&a, FA_T_DQ, 0, 0, 32), "dQ");
-    const double dk = say_gradient_scale(x, "dk scale", ask_get(&a, FA_T_DK, 1, 0, 0), "dK");
-    read_vector(&a, FA_PRODUCT_DV, "operand_dv", FA_T_DV, 0, 0, 1.0 / 64.0, false, "dV = P dO");
-    read_vector(&a, FA_PRODUCT_DQ, "operand_dq", FA_T_DQ, 0, 32, dq, false, "dQ = scale dS K");
-    read_vector(&a, FA_PRODUCT_DK, "operand_dk", FA_T_DK, 1, 0, dk, false, "dK = scale dS Q");
+    say_gradient_scale(x, "dq scale", ask_get(&a, FA_T_DQ, 0, 0, 32), "dQ");
+    say_gradient_scale(x, "dk scale", ask_get(&a, FA_T_DK, 1, 0, 0), "dK");
+    read_vector(&a, FA_PRODUCT_DV, "operand_dv", FA_T_DV, 0, 0, false, false, "dV = P dO");
+    read_vector(&a, FA_PRODUCT_DQ, "operand_dq", FA_T_DQ, 0, 32, false, false, "dQ = scale dS K");
+    read_vector(&a, FA_PRODUCT_DK, "operand_dk", FA_T_DK, 1, 0, false, false, "dK = scale dS Q");
   } else {
     probe_say_not_asked(x, "operand_dv", a.why);
   }

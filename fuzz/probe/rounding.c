@@ -19,9 +19,9 @@ static void column(int d, double small, double *v1, double *v0) {
 
 /* Row i of three octaves: minus the score of key 1, in units of 1/128 (dot products in 1/16). */
 static int64_t units_of(int64_t i) {
-  if (i < 32) return 2 * i + 1;           /* r from 0.99 to 0.61 */
-  if (i < 48) return 1332 + 5 * (i - 32); /* r about 2^-15.5 */
-  return 540 + 13 * (i - 48);             /* r from 2^-6 to 2^-8 */
+  if (i < 32) return 2 * i + 1;          /* r from 0.99 to 0.61 */
+  if (i < 48) return 8 * (166 + i - 32); /* r about 2^-15 */
+  return 16 * (34 + i - 48);             /* r from 2^-6 to 2^-9 */
 }
 
 static void set_pair(probe_ask *a, int64_t i, int64_t units) {
@@ -53,6 +53,10 @@ static void say_match(probe *x, const char *field, const probe_match *m, fa_form
 void probe_p(probe *x) {
   fa_arithmetic *found = &x->r->found.arithmetic;
   probe_ask a;
+  if (probe_hides_small(x, FA_PRODUCT_QK)) {
+    probe_say_not_asked(x, "p", "QK's operands are too coarse for small differences of scores");
+    return;
+  }
   if (!ask_begin(&a, x, FA_PASS_FORWARD, 1, KEYS, KEYS) || !ask_build(&a, KEYS)) {
     probe_say_not_asked(x, "p", a.why);
     ask_end(&a);
@@ -130,8 +134,11 @@ void probe_scores(probe *x) {
     ask_set(&a, FA_T_V, 1, 0, 1, 1.0);
     if (ask_run(&a)) {
       double got[KEYS];
-      for (int64_t i = 0; i < KEYS; ++i)
-        got[i] = log(ask_get(&a, FA_T_O, i, 0, 1) / ask_get(&a, FA_T_O, i, 0, 0)) / PROBE_SCALE;
+      for (int64_t i = 0; i < KEYS; ++i) {
+        const double lse = ask_natural_lse(&a, 0, i),
+                     ratio = ask_get(&a, FA_T_O, i, 0, 1) / ask_get(&a, FA_T_O, i, 0, 0);
+        got[i] = log(isfinite(lse) ? exp(lse - 1024 * PROBE_SCALE) - 1 : ratio) / PROBE_SCALE;
+      }
       const double exact = step_error(got, 0), f16 = step_error(got, 1), bf16 = step_error(got, 8);
       const double least = fmin(exact, fmin(f16, bf16));
       const bool told = least < 0.08;
@@ -221,23 +228,41 @@ void probe_ds(probe *x) {
 
 /* ---- delta ---- */
 
-/* Two keys, P = 1 / (1 + r) and r / (1 + r), values 1 and 1 + 4 ulp: dS = P (dP - delta) is small beside delta, so that
- * a rounding of O in delta shows in it. */
+/* Two keys, P = 1 / (1 + r) and r / (1 + r). 16 bits: values 1 and 1 + 4 ulp; dS = P (dP - delta) is small beside delta, so
+ * that a rounding of O in delta shows in it. f32: two columns, M and M + 1 beside -M and -M: dP is 0 and 1, and O has
+ * errors as of M. */
+typedef struct delta_values {
+  double dp0, dp1, m; /* m 0: one column */
+} delta_values;
+
+static delta_values values_for(const probe *x) {
+  const fa_arithmetic *f = &x->r->found.arithmetic;
+  int least = probe_fraction_bits(f->p, x->dtype);
+  static const fa_product products[] = {FA_PRODUCT_PV, FA_PRODUCT_DP};
+  for (int i = 0; i < 2; ++i) {
+    const int bits = probe_fraction_bits(f->operand[products[i]], x->dtype);
+    least = bits < least ? bits : least;
+  }
+  const int own = probe_fraction_bits(FA_FORMAT_IO, x->dtype);
+  if (x->dtype == FA_F32 && least >= 20) return (delta_values){0, 1, 0x1p18};
+  return (delta_values){1, 1 + 4 * ldexp(1.0, -(least < own && x->dtype == FA_F32 ? least : own)), 0};
+}
+
 typedef struct delta_errors {
   double stored, exact, sum;
 } delta_errors;
 
-static delta_errors compare_deltas(const probe_ask *a, int64_t rows, double v) {
+static delta_errors compare_deltas(const probe_ask *a, int64_t rows, const delta_values *v) {
   const fa_arithmetic *f = &a->x->r->found.arithmetic;
   delta_errors e = {0};
   for (int64_t i = 0; i < rows; ++i) {
     const double r = exp(-(double)units_of(i) / 128.0), p1 = r / (1 + r);
     const double rounded = probe_round(r * f->p_scale, f->p, f->p_rounding, a->x->dtype) / f->p_scale;
-    const double got = v - ask_get(a, FA_T_DQ, i, 0, 30) / PROBE_SCALE / p1;
-    const double size = v - 1;
-    e.stored += fabs(got - ask_get(a, FA_T_O, i, 0, 0)) / size / (double)rows;
-    e.exact += fabs(got - (1 + rounded * v) / (1 + r)) / size / (double)rows;
-    e.sum += fabs(got - (1 + r * v) / (1 + r)) / size / (double)rows;
+    const double got = v->dp1 - ask_get(a, FA_T_DQ, i, 0, 30) / PROBE_SCALE / p1;
+    const double size = v->dp1 - v->dp0, stored = ask_get(a, FA_T_O, i, 0, 0) + ask_get(a, FA_T_O, i, 0, 1);
+    e.stored += fabs(got - stored) / size / (double)rows;
+    e.exact += fabs(got - (v->dp0 + rounded * v->dp1) / (1 + r)) / size / (double)rows;
+    e.sum += fabs(got - (v->dp0 + r * v->dp1) / (1 + r)) / size / (double)rows;
   }
   return e;
 }
@@ -249,38 +274,50 @@ static void say_delta(probe *x, const delta_errors *e) {
       fabs(e->exact - e->sum) < 0.25 * fmax(e->exact, e->sum) || fmax(e->exact, e->sum) < 0.004;
   const char *value = "";
   fa_probe_confidence confidence = FA_PROBE_CERTAIN;
-  if (least > 0.1 || (least > 0.5 * e->stored && least != e->stored)) {
+  if (!(least < 0.1) || (e->stored > 1.5 * least && least > 0.5 * e->stored)) {
     confidence = FA_PROBE_UNTOLD;
-  } else if (least == e->stored) {
+  } else if (e->stored <= 1.5 * least) {
     found->delta = FA_DELTA_STORED_O, value = "stored_o";
+    if (least > 0.5 * fmin(e->exact, e->sum)) confidence = FA_PROBE_LIKELY;
   } else {
     found->delta = e->exact < e->sum && !alike ? FA_DELTA_EXACT_O : FA_DELTA_SUM_P_DP;
     value = found->delta == FA_DELTA_EXACT_O ? "exact_o" : "sum_p_dp";
     if (alike) confidence = FA_PROBE_LIKELY;
   }
   probe_say(x, "delta", confidence, value,
-            "dS = P (dP - delta), V = 1 and 1 + 4 ulp: delta is off by %.3g of 4 ulp (stored O), %.3g (exact "
-            "O), %.3g (sum P dP)%s",
-            e->stored, e->exact, e->sum,
-            confidence == FA_PROBE_LIKELY ? "; the last two are alike here" : "");
+            "dS = P (dP - delta) of two keys: delta is off by %.3g of dP's difference if it is of the stored "
+            "O, %.3g of the exact "
+            "O, %.3g sum P dP%s",
+            e->stored, e->exact, e->sum, alike ? "; the last two are alike here" : "");
+}
+
+static void set_values(probe_ask *a, const delta_values *v, int64_t rows) {
+  set_keys(a);
+  for (int64_t i = 0; i < rows; ++i) {
+    set_pair(a, i, units_of(i));
+    ask_set(a, FA_T_DO, i, 0, 0, 1.0);
+    ask_set(a, FA_T_DO, i, 0, 1, v->m > 0);
+  }
+  for (int64_t j = 0; j < 2; ++j) {
+    ask_set(a, FA_T_V, j, 0, 0, v->m + (j ? v->dp1 : v->dp0));
+    ask_set(a, FA_T_V, j, 0, 1, -v->m);
+  }
+  ask_set(a, FA_T_K, 1, 0, 30, 1.0);
 }
 
 void probe_delta(probe *x) {
   enum { ROWS = 32 };
   probe_ask a;
   if (!x->has_backward) return;
+  if (probe_hides_small(x, FA_PRODUCT_QK)) {
+    probe_say_not_asked(x, "delta", "QK's operands are too coarse for small differences of scores");
+    return;
+  }
   if (ask_begin(&a, x, FA_PASS_FORWARD | FA_PASS_BACKWARD, 1, KEYS, KEYS) && ask_build(&a, KEYS)) {
-    const double v = 1 + 4 * ldexp(1.0, -probe_fraction_bits(FA_FORMAT_IO, x->dtype));
-    set_keys(&a);
-    for (int64_t i = 0; i < ROWS; ++i) {
-      set_pair(&a, i, units_of(i));
-      ask_set(&a, FA_T_DO, i, 0, 0, 1.0);
-    }
-    ask_set(&a, FA_T_V, 0, 0, 0, 1.0);
-    ask_set(&a, FA_T_V, 1, 0, 0, v);
-    ask_set(&a, FA_T_K, 1, 0, 30, 1.0);
+    const delta_values v = values_for(x);
+    set_values(&a, &v, ROWS);
     if (ask_run(&a)) {
-      const delta_errors e = compare_deltas(&a, ROWS, v);
+      const delta_errors e = compare_deltas(&a, ROWS, &v);
       say_delta(x, &e);
       ask_end(&a);
       return;
@@ -288,4 +325,19 @@ void probe_delta(probe *x) {
   }
   probe_say_not_asked(x, "delta", a.why);
   ask_end(&a);
+}
+
+/* P and dS go through the same units as V and K: what is not found is taken from these. */
+void probe_settle(probe *x) {
+  fa_arithmetic *f = &x->r->found.arithmetic;
+  const fa_finding *p = fa_probe_find(x->r, "p"), *ds = fa_probe_find(x->r, "ds");
+  const fa_finding *kept = fa_probe_find(x->r, "p_kept"), *divided = fa_probe_find(x->r, "p is divided");
+  const fa_format v = f->operand[FA_PRODUCT_PV], k = f->operand[FA_PRODUCT_DQ];
+  if (v == FA_FORMAT_3XTF32 && f->p == FA_FORMAT_F32) f->p = v;
+  if (k == FA_FORMAT_3XTF32 && f->ds == FA_FORMAT_F32) f->ds = k;
+  if (kept && kept->confidence == FA_PROBE_UNTOLD && divided && divided->value[0] == 'b') f->p_kept = true;
+  if (!(p && p->confidence >= FA_PROBE_LIKELY) && v != FA_FORMAT_IO && v != FA_FORMAT_3XTF32)
+    f->p = v, f->p_rounding = f->operand_rounding;
+  if (!(ds && ds->confidence >= FA_PROBE_LIKELY) && k != FA_FORMAT_IO && k != FA_FORMAT_3XTF32)
+    f->ds = k, f->ds_rounding = f->operand_rounding;
 }

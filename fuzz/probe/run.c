@@ -29,16 +29,17 @@ static const struct question {
     {probe_pv_accumulator, FA_PROBE_ARITHMETIC},
     {probe_qk_accumulator, FA_PROBE_ARITHMETIC},
     {probe_scores, FA_PROBE_ARITHMETIC},
-    {probe_p, FA_PROBE_ARITHMETIC},
-    {probe_tiles, FA_PROBE_ARITHMETIC},
     {probe_exp, FA_PROBE_ARITHMETIC},
     {probe_backward_operands, FA_PROBE_ARITHMETIC},
+    {probe_p, FA_PROBE_ARITHMETIC},
+    {probe_tiles, FA_PROBE_ARITHMETIC},
     {probe_ds, FA_PROBE_ARITHMETIC},
     {probe_dp, FA_PROBE_ARITHMETIC},
     {probe_delta, FA_PROBE_ARITHMETIC},
     {probe_p_kept, FA_PROBE_ARITHMETIC},
     {probe_group, FA_PROBE_ARITHMETIC},
     {probe_repeat, FA_PROBE_ARITHMETIC},
+    {probe_settle, FA_PROBE_ARITHMETIC},
 };
 
 /* What is assumed where nothing is found: the widest named set. */
@@ -70,43 +71,15 @@ void fa_probe(const fa_backend *backend, void *self, fa_dtype dtype, unsigned ki
 
 /* ---- apart ---- */
 
-/* What the declaration lacks, as kinds of questions. */
-static unsigned missing_of(const fa_declaration *d) {
-  const unsigned lse = FA_CONTRACT_LSE_BASE | FA_CONTRACT_LSE_UNSCALED | FA_CONTRACT_LSE_OF_EMPTY;
-  const bool has_lse = !(d->contract_given & FA_CONTRACT_OUTPUTS) || d->contract.outputs >> FA_T_LSE & 1;
-  const unsigned need = FA_CONTRACT_O_OF_EMPTY | (has_lse ? lse : 0);
-  return (d->arithmetic_given ? 0 : FA_PROBE_ARITHMETIC) |
-         ((d->contract_given & need) == need ? 0 : FA_PROBE_CONTRACT);
-}
-
-static void declare(const fa_backend *backend, void *self, fa_dtype dtype, fa_declaration *out) {
-  fa_problem p;
-  fa_problem_init(&p);
-  p.dtype = dtype;
-  backend->declare(self, &p, out);
-  fa_problem_free(&p);
-}
-
-static void probe_opened(const fa_backend *backend, void *self, unsigned dtypes, unsigned kinds, bool missing,
-                         fa_probe_reports *out) {
-  out->declares = backend->declare != NULL;
-  out->adopts = backend->adopt != NULL;
-  for (int t = 0; t < FA_PROBE_DTYPES; ++t) {
-    unsigned wanted = dtypes >> t & 1 ? kinds : 0;
-    if (out->declares) declare(backend, self, (fa_dtype)t, &out->declared[t]);
-    if (missing) wanted &= out->declares && out->adopts ? missing_of(&out->declared[t]) : 0;
-    if (wanted) fa_probe(backend, self, (fa_dtype)t, wanted, &out->of[t]);
-  }
-}
-
-static void probe_and_write(const fa_backend *backend, const char *arg, unsigned dtypes, unsigned kinds,
-                            bool missing, fa_probe_reports *out, int fd) {
+static void probe_and_write(const fa_backend *backend, const char *arg, const unsigned kinds[FA_PROBE_DTYPES],
+                            fa_probe_reports *out, int fd) {
   void *self = NULL;
   fa_error err = {""};
   out->status = backend->open(arg, &self, &err);
   if (out->status == FA_OK) {
     if (backend->prepare) backend->prepare(self);
-    probe_opened(backend, self, dtypes, kinds, missing, out);
+    for (int t = 0; t < FA_PROBE_DTYPES; ++t)
+      if (kinds[t]) fa_probe(backend, self, (fa_dtype)t, kinds[t], &out->of[t]);
     backend->close(self);
   } else {
     snprintf(out->why_not, sizeof out->why_not, "%.250s", err.text);
@@ -139,13 +112,13 @@ static bool receive(int fd, double deadline, fa_probe_reports *out) {
   return true;
 }
 
-fa_status fa_probe_apart(const fa_backend *backend, const char *arg, unsigned dtypes, unsigned kinds,
-                         bool missing, double timeout_s, fa_probe_reports *out, fa_error *err) {
+fa_status fa_probe_apart(const fa_backend *backend, const char *arg, const unsigned kinds[FA_PROBE_DTYPES],
+                         double timeout_s, fa_probe_reports *out, fa_error *err) {
   int ends[2] = {-1, -1}, status = 0;
   memset(out, 0, sizeof *out);
   fflush(NULL);
   const pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
-  if (pid == 0) probe_and_write(backend, arg, dtypes, kinds, missing, out, ends[1]);
+  if (pid == 0) probe_and_write(backend, arg, kinds, out, ends[1]);
   if (ends[1] >= 0) close(ends[1]);
   const double deadline = fa_seconds_now() + timeout_s;
   const bool whole = pid > 0 && receive(ends[0], deadline, out);

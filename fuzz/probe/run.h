@@ -20,16 +20,14 @@ void fa_probe(const fa_backend *backend, void *self, fa_dtype dtype, unsigned ki
 
 typedef struct fa_probe_reports {
   fa_probe_report of[FA_PROBE_DTYPES]; /* by fa_dtype; those not asked for are zeroed */
-  fa_declaration declared[FA_PROBE_DTYPES];
-  bool declares, adopts; /* it has said anything about itself; it takes what is found */
-  fa_status status;      /* of opening it */
+  fa_status status;                    /* of opening it */
   char why_not[256];
 } fa_probe_reports;
 
-/* The same about the element types in dtypes (bits), in a process of its own, which opens the backend: a subject may
- * crash or hang under questions. missing: only what it has not said itself, which may be nothing. FA_ERR_DEVICE: it
- * crashed, took longer than timeout_s in all, or could not be opened. */
-fa_status fa_probe_apart(const fa_backend *backend, const char *arg, unsigned dtypes, unsigned kinds,
-                         bool missing, double timeout_s, fa_probe_reports *out, fa_error *err);
+/* The same for the kinds (bits) that kinds[] asks for by element type, in a process of its own, which opens the backend:
+ * a subject may crash or hang under questions. FA_ERR_DEVICE: it crashed, took longer than timeout_s in all, or could
+ * not be opened. */
+fa_status fa_probe_apart(const fa_backend *backend, const char *arg, const unsigned kinds[FA_PROBE_DTYPES],
+                         double timeout_s, fa_probe_reports *out, fa_error *err);
 
 #endif

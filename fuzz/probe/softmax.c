@@ -23,7 +23,11 @@ void probe_p_kept(probe *x) {
     }
     if (ask_run(&a)) {
       double worst = 0;
-      for (int64_t i = 0; i < ROWS; ++i) worst = fmax(worst, fabs(ask_get(&a, FA_T_DV, 0, 0, i) - 1));
+      for (int64_t i = 0; i < ROWS; ++i) {
+        const double off = fabs(ask_get(&a, FA_T_DV, 0, 0, i) - 1);
+        if (!(off <= worst)) worst = off; /* NaN stays */
+        if (isnan(worst)) break;
+      }
       const bool kept = worst < 0.005, told = isfinite(worst) && worst < 1;
       if (told) x->r->found.arithmetic.p_kept = kept;
       probe_say(x, "p_kept", told ? FA_PROBE_CERTAIN : FA_PROBE_UNTOLD,
@@ -61,7 +65,11 @@ static exp_answer measure(const probe_ask *a) {
 void probe_exp(probe *x) {
   fa_arithmetic *found = &x->r->found.arithmetic;
   probe_ask a;
-  const bool by_lse = x->has_lse && x->r->found.contract_given & FA_CONTRACT_LSE_BASE;
+  const bool by_lse = x->lse_factor > 0;
+  if (probe_hides_small(x, FA_PRODUCT_QK)) {
+    probe_say_not_asked(x, "eps_exp", "QK's operands are too coarse for small differences of scores");
+    return;
+  }
   if (!by_lse && x->dtype != FA_F32) {
     probe_say_not_asked(x, "eps_exp", "without an LSE the output's own rounding hides it");
     return;
@@ -80,6 +88,7 @@ void probe_exp(probe *x) {
       char value[64];
       const bool ordinary = eps < 0x1p-20;
       if (!ordinary) found->eps_exp = 1.5 * eps;
+      if (!ordinary) x->noise = fmax(x->noise, 2 * eps);
       snprintf(value, sizeof value, ordinary ? "below 2^-20" : "%.3g", eps);
       probe_say(x, "eps_exp", FA_PROBE_LIKELY, value,
                 "%s over 64 gaps up to 1: relative error up to %.3g (2^-22 is %.3g)",

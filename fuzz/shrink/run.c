@@ -111,7 +111,7 @@ static void run_item(void *ctx, int64_t item, fa_result *out) {
   const uint64_t seed = s->share->run[item].seed;
   fa_status status = fa_case_from_text(s->share->text + s->share->run[item].at, &c, &err);
   if (status == FA_OK) {
-    if (!s->opened) status = choice->backend->open(choice->arg, &s->self, &err);
+    if (!s->opened) status = fa_choice_open(choice, &s->self, &err);
     s->opened = status == FA_OK;
     const fa_run_config config = {.backend = choice->backend,
                                   .backend_self = s->self,
