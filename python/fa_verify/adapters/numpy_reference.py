@@ -69,7 +69,7 @@ def _softmax(p: Problem, t: Any) -> tuple[Any, Any]:
 def _backward(p: Problem, grads: dict[str, Any], q: Any, k: Any, v: Any, do: Any, dlse: Any, prob: Any, slope: Any) -> None:
     """Gradients of one sequence: [H, S, D] of q, [Hk, S, D] of k and v, [H, Sq, Sk] of the bias."""
     group = p.group
-    grouped = lambda x: x.reshape(-1, group, *x.shape[1:]).sum(axis=1)  # noqa: E731
+    grouped = lambda x: x.reshape(x.shape[0] // group, group, *x.shape[1:]).sum(axis=1)  # noqa: E731
     dp = do @ v.swapaxes(1, 2)
     delta = (prob * dp).sum(axis=2, keepdims=True)
     g = prob * (dp - delta + (0 if dlse is None else dlse[..., None]))
@@ -93,7 +93,7 @@ def _put_bias(out: Any, g: Any, b: int) -> None:
     """Adds [H, Sq, Sk] to the bias's gradient, summed over the axes that the bias has not."""
     for axis, n in enumerate(out.shape[1:3]):
         g = g.sum(axis=axis, keepdims=True) if n == 1 else g
-    out[b if out.shape[0] > 1 else 0] += g
+    out[b if out.shape[0] > 1 else 0, ..., : g.shape[-1]] += g
 
 
 def _outputs(p: Problem, call: Any) -> dict[str, Any]:

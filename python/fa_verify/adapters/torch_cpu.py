@@ -31,6 +31,12 @@ def _run(call: Any) -> Any:
     return out
 
 
+def _half(kind: str) -> dict[str, Any]:
+    """Of 16-bit elements: an exponential of few digits, and gradients of keys that are added up in the element type, 32
+    rows or more at a time."""
+    return {"name": "simt-f32", "block_n": 512, "eps_exp": 1.2e-4, "accumulator_dk": kind, "accumulator_dv": kind, "mma_block": 32}
+
+
 KERNEL = Adapter(
     name="torch_cpu",
     what="PyTorch flash attention on the processor",
@@ -43,11 +49,7 @@ KERNEL = Adapter(
     outputs=("o", "lse", "dq", "dk", "dv"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "0"},
     empty_o="0",
-    arithmetic={
-        "f32": {"name": "simt-f32", "block_n": 512, "delta": "stored_o"},
-        "f16": {"name": "simt-f32", "block_n": 512, "p": "io", "ds": "io", "delta": "stored_o", "eps_exp": 1.2e-4},
-        "bf16": {"name": "avx512-bf16", "block_n": 512, "p": "io", "ds": "io", "delta": "stored_o", "eps_exp": 1.2e-4},
-    },
+    arithmetic={"f32": {"name": "simt-f32", "block_n": 512}, "f16": _half("f16"), "bf16": _half("bf16")},
     refuses=_refuses,
     arrays="torch",
 ).kernel()
