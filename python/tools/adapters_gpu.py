@@ -39,8 +39,7 @@ FILES = {
 #: Adapters that compile for each combination of sizes get the files that matter most to them, and more of the time.
 SLOW = {"torch_flex": ["flex", "causal"], "torch_flex_decode": ["flex", "causal"], "jax_mosaic": ["hopper", "causal"], "triton_example": ["causal", "gqa"]}
 WEIGHT = {"torch_flex": 4, "torch_flex_decode": 2, "jax_pallas": 2, "jax_cudnn": 2, "flashinfer_single": 3, "flashinfer_paged": 2}
-WORKER = re.compile(r"^(PASS|FAIL|SKIP|CRASH|HANG|ERROR|REJECTED|WAIVED)\s+(\S.*?)  (?:exec|py):.*?-m fa_verify\.adapters \S+  (.*)$")
-JUDGED = ("PASS", "FAIL", "CRASH", "HANG", "REJECTED", "WAIVED")
+LINE = re.compile(r"^([A-Z_]+)\s+(\S.*?)  (?:exec|py):.*?-m fa_verify\.adapters \S+  (.*)$")
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -49,7 +48,7 @@ def parse(text: str) -> dict[str, Any]:
     skipped: collections.Counter[str] = collections.Counter()
     failing: dict[str, str] = {}
     for line in text.splitlines():
-        found = WORKER.match(line)
+        found = LINE.match(line)
         if not found:
             continue
         state, name, rest = found.groups()
@@ -58,7 +57,7 @@ def parse(text: str) -> dict[str, Any]:
             skipped[re.sub(r"^exec: ", "", rest).strip()[:100]] += 1
         elif state != "PASS":
             failing[name] = f"{state}: {rest.split('  repro:')[0][:300]}"
-    return {"states": dict(states), "judged": sum(states[s] for s in JUDGED), "skipped": dict(skipped.most_common()), "failing": failing}
+    return {"states": dict(states), "judged": sum(n for s, n in states.items() if s not in ("SKIP", "ERROR")), "skipped": dict(skipped.most_common()), "failing": failing}
 
 
 def execute(command: list[str], log: pathlib.Path, seconds: float) -> tuple[str, int | None]:

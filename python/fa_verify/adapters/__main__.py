@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import Any
 
 from fa_verify.adapters import NAMES, get
+from fa_verify.adapters._adapter import Adapter
 
 
 def _line(name: str) -> str:
@@ -18,11 +20,44 @@ def _line(name: str) -> str:
     return f"{name:20} {adapter.what}\n{'':20}   here: {state}\n{'':20}   {said}\n{'':20}   {more}"
 
 
+def _arithmetic(said: dict[str, Any]) -> str:
+    """The named sets; those of single element types with the type."""
+    if "name" in said:
+        return f"{said['name']}{' and more' if len(said) > 1 else ''}"
+    return ", ".join(f"{dtype} {fields['name']}{' and more' if len(fields) > 1 else ''}" for dtype, fields in said.items())
+
+
+def _lse(adapter: Adapter) -> str:
+    if "lse" not in adapter.outputs:
+        return "none"
+    words = [f"base {adapter.lse['base']}"]
+    words += [adapter.lse["layout"]] if adapter.lse["layout"] != "as_call" else []
+    return ", ".join([*words, f"empty {adapter.lse['empty']}"])
+
+
+def table() -> list[str]:
+    """The two tables of docs/guide/adapters.md, Markdown."""
+    lines = ["| adapter | what | library | families | elements | writes |", "|---|---|---|---|---|---|"]
+    for name in NAMES:
+        a = get(name).adapter
+        lines.append(f"| `{name}` | {a.what} | {a.library} | {', '.join(a.families)} | {', '.join(a.dtypes)} | {', '.join(a.outputs)} |")
+    lines += ["", "| adapter | beyond plain attention | limits | LSE | O of empty rows | arithmetic |", "|---|---|---|---|---|---|"]
+    for name in NAMES:
+        a = get(name).adapter
+        limits = "; ".join(f"{size} {' '.join(f'{k} {v}' for k, v in limit.items())}" for size, limit in a.limits.items()) or "none"
+        lines.append(f"| `{name}` | {', '.join(a.features)} | {limits} | {_lse(a)} | {a.empty_o} | {_arithmetic(a.arithmetic)} |")
+    return lines
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fa_verify.adapters", description=__doc__)
     parser.add_argument("name", nargs="?", help="the adapter to serve; without it they are listed")
     parser.add_argument("--hello", action="store_true", help="print what the adapter declares, as JSON, and end")
+    parser.add_argument("--table", action="store_true", help="print the tables of the guide, and end")
     options = parser.parse_args()
+    if options.table:
+        print("\n".join(table()))
+        return 0
     if options.name is None:
         print("\n".join(_line(name) for name in NAMES))
         return 0
