@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import importlib.util
 import json
 import os
 import pathlib
@@ -38,7 +39,7 @@ FILES = {
 }
 #: Adapters that compile for each combination of sizes get the files that matter most to them, and more of the time.
 SLOW = {"torch_flex": ["flex", "causal"], "torch_flex_decode": ["flex", "causal"], "jax_mosaic": ["hopper", "causal"], "triton_example": ["causal", "gqa"]}
-WEIGHT = {"torch_flex": 4, "torch_flex_decode": 2, "jax_pallas": 2, "jax_cudnn": 2, "flashinfer_single": 3, "flashinfer_paged": 2}
+WEIGHT = {"torch_flex": 4, "numpy_reference": 0.5, "ort_mha": 0.5, "ort_gqa": 0.5, "ort_attention": 0.5, "mlx": 0.5, "openvino": 0.5, "torch_flex_decode": 2, "jax_pallas": 2, "jax_cudnn": 2, "flashinfer_single": 3, "flashinfer_paged": 2}
 LINE = re.compile(r"^([A-Z_]+)\s+(\S.*?)  (?:exec|py):.*?-m fa_verify\.adapters \S+  (.*)$")
 
 
@@ -85,15 +86,16 @@ def execute(command: list[str], log: pathlib.Path, seconds: float) -> tuple[str,
 
 
 def reason_not_here(name: str) -> str:
-    """Why the adapter cannot run here, found in another process, which may die of it; empty if it can."""
-    program = f"from fa_verify.adapters import get; print('why:', get({name!r}).adapter.why_not())"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])])}
-    try:
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env=environment)
-    except subprocess.TimeoutExpired:
-        return "importing it takes more than 120 s"
-    said = [line[4:].strip() for line in done.stdout.splitlines() if line.startswith("why:")]
-    return said[-1] if said else f"importing it ends the process with {done.returncode}: {done.stderr.strip()[-200:]}"
+    """Why the adapter cannot run here, as far as that shows without importing anything; empty if nothing shows."""
+    for module in get(name).adapter.modules:
+        if importlib.util.find_spec(module.split(".")[0]) is None:
+            return f"{module} is not installed"
+    return ""
+
+
+def order(name: str) -> bool:
+    """Adapters that run on a GPU come first."""
+    return get(name).adapter.device == "cpu" and not name.startswith("jax")
 
 
 def files_of(name: str, asked: list[str] | None) -> list[str]:
@@ -117,6 +119,9 @@ def judge(name: str, options: argparse.Namespace, seconds: float) -> dict[str, A
     text, code = execute([options.binary, "run", *common, "--cases", *files_of(name, options.cases)], log, share)
     found.update(parse(text), exit_code=code)
     if not found["states"]:
+        refused = re.search(r"not usable here: (.*)", text)
+        if refused:
+            return {**found, "why_not": refused.group(1)[-200:], "complete": True}
         found["said"] = text.strip()[-300:]
     if options.random:
         left = seconds - (time.monotonic() - started)
@@ -171,7 +176,7 @@ def main(arguments: list[str]) -> int:
     options = options_of(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + options.budget
-    names = [n for n in options.only or NAMES if options.again or not finished(options.out / f"{n}.json")]
+    names = [n for n in options.only or sorted(NAMES, key=order) if options.again or not finished(options.out / f"{n}.json")]
     for at, name in enumerate(names):
         rest = sum(WEIGHT.get(n, 1) for n in names[at:])
         left = end - time.monotonic()

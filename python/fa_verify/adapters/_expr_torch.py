@@ -100,7 +100,7 @@ def evaluate(torch: Any, node: Node, env: dict[str, Any], buffers: dict[str, Any
 def _read(torch: Any, buffer: Any, indices: list[Any]) -> Any:
     """An element; an index out of its range, which only a pair that does not count can have, is clamped."""
     if not indices:
-        return buffer
+        return buffer.reshape(())
     inside = []
     for i, n in zip(indices, buffer.shape):
         inside.append(torch.clamp(i, 0, n - 1) if isinstance(i, torch.Tensor) else min(max(i, 0), n - 1))

@@ -5,6 +5,7 @@ every width; what the case says in expressions becomes part of the kernel."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fa_verify.adapters._adapter import result
@@ -41,7 +42,8 @@ def score_mod(torch: Any, p: Problem, bias: Any, slopes: Any, buffers: dict[str,
         if cap:
             score = cap * torch.tanh(score / cap)
         if mod is not None:
-            score = mod(score, b, h, q_idx, kv_idx)
+            found = mod(score, b, h, q_idx, kv_idx)
+            score = found if isinstance(found, torch.Tensor) else torch.full_like(score, found)
         if slopes is not None:
             slope = slopes[b, h] if by_sequence else slopes[h]
             score = score - slope * torch.abs(q_idx + corner - kv_idx)
@@ -79,15 +81,17 @@ def block_mask(torch: Any, p: Problem, call: Any, mod: Any) -> Any:
     """The block mask of the case's lists; without lists that of the mask; None if nothing hides anything."""
     from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
-    if p.has_blocks:
+    if call.kv_num_blocks is not None:
         return BlockMask.from_kv_blocks(
             call.kv_num_blocks, call.kv_indices, call.full_kv_num_blocks, call.full_kv_indices,
             BLOCK_SIZE=(p.q_block, p.kv_block), mask_mod=mod, seq_lengths=(p.seqlen_q, p.seqlen_k),
         )  # fmt: skip
     if mod is None:
         return None
-    b, h = (p.batch, p.heads_q) if p.mask_mod else (None, None)
-    return create_block_mask(mod, b, h, p.seqlen_q, p.seqlen_k, device=call.q.device)
+    words = re.findall(r"[A-Za-z_]\w*", p.mask_mod or "")
+    b, h = p.batch if "b" in words else None, p.heads_q if "h" in words else None
+    blocks = (p.q_block, p.kv_block) if p.has_blocks else (128, 128)
+    return create_block_mask(mod, b, h, p.seqlen_q, p.seqlen_k, device=call.q.device, BLOCK_SIZE=blocks)
 
 
 def run(call: Any, flex: Any, backward: bool, **options: Any) -> Any:

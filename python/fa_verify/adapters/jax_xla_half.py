@@ -33,7 +33,7 @@ KERNEL = Adapter(
     passes=("forward", "backward"),
     outputs=("o", "dq", "dk", "dv", "dbias"),
     empty_o="mean_v",
-    arithmetic={"name": "torch-eager", "scores": "f32", "delta": "sum_p_dp", "p_kept": True},
+    arithmetic={"name": "torch-eager", "scores": "f32", "accumulator": "mma", "mma_block": 8, "mma_extra_bits": 1},
     refuses=_refuses,
     arrays="jax",
 ).kernel()

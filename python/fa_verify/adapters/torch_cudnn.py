@@ -30,7 +30,7 @@ def _run(call: Any) -> Any:
     own = p.causal and (p.square or p.top_left)
     bias = additive(torch, p, call, mask=not own)
     if bias is not None:
-        bias = bias.expand(p.batch, p.heads_q, p.seqlen_q, p.seqlen_k)
+        bias = bias.to(call.q.dtype).expand(p.batch, p.heads_q, p.seqlen_q, p.seqlen_k).contiguous()
     q, k, v = (swap(getattr(call, name)) for name in "qkv")
     found = torch.ops.aten._scaled_dot_product_cudnn_attention(q, k, v, bias, True, 0.0, own, False, scale=p.scale)
     o, lse, cu_q, cu_k, most_q, most_k, seed, offset, _ = found

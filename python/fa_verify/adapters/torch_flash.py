@@ -8,7 +8,7 @@ from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
 from fa_verify.adapters._torch import cuda_missing, padded, seeded, unusable_seed
 
-FLASH = {"name": "mma-ampere", "delta": "stored_o", "p": "io", "ds": "io", "block_n": 64, "dq_atomic": True, "gqa_partials_rounded": True}
+FLASH = {"name": "mma-sm80", "block_n": 64}
 
 
 def _refuses(p: Problem, backward: bool) -> str:
@@ -38,10 +38,12 @@ def _run(call: Any) -> Any:
     o, lse, rng, unused, _ = torch.ops.aten._flash_attention_forward(q, k, v, *lengths, p.dropout, p.causal, False, seqused_k=call.seqused_k, **common)
     out = result(o=o[..., : p.head_dim], lse=lse, kernel="aten::_flash_attention_forward")
     if call.wants_gradients:
-        torch.use_deterministic_algorithms(p.deterministic)
         do = padded(torch, call.do, 8)
-        grads = torch.ops.aten._flash_attention_backward(do, q, k, v, o, lse, *lengths, p.dropout, p.causal, rng, unused, **common)
-        torch.use_deterministic_algorithms(False)
+        torch.use_deterministic_algorithms(p.deterministic)
+        try:
+            grads = torch.ops.aten._flash_attention_backward(do, q, k, v, o, lse, *lengths, p.dropout, p.causal, rng, unused, **common)
+        finally:
+            torch.use_deterministic_algorithms(False)
         out.dq, out.dk, out.dv = (x[..., : p.head_dim] for x in grads)
     return out
 
@@ -59,7 +61,7 @@ KERNEL = Adapter(
     outputs=("o", "lse", "dq", "dk", "dv"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "+inf"},
     limits={"head_dim": {"max": 256}},
-    arithmetic={**FLASH, "max_splits": 128},
+    arithmetic=FLASH,
     refuses=_refuses,
     missing=cuda_missing,
     arrays="torch",

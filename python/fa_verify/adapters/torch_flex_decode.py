@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fa_verify.adapters import _flex
@@ -14,9 +15,7 @@ from fa_verify.adapters.torch_flex import compiled, options_for, refuses
 def _refuses(p: Problem, backward: bool) -> str:
     if p.group & (p.group - 1):
         return "groups of heads that are no power of two"
-    if p.has_blocks and p.q_block != 128:
-        return "blocks of other than 128 queries"
-    if p.mask_mod and "h" in p.mask_mod.replace("(", " ").split():
+    if "h" in re.findall(r"[A-Za-z_]\w*", p.mask_mod or ""):
         return "a mask that differs between heads"
     return refuses(p, backward)
 

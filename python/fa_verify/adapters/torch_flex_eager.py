@@ -12,6 +12,8 @@ from fa_verify.adapters._problem import Problem
 def _refuses(p: Problem, backward: bool) -> str:
     if p.has_blocks and p.json["block_sparse"].get("from") != "mask_mod":
         return "without torch.compile it goes by mask_mod alone, not by block lists"
+    if p.batch * p.heads_q * p.seqlen_q * p.seqlen_k > 1 << 28:
+        return "too many scores to hold them all"
     return _flex.refuses(p, backward)
 
 
