@@ -29,6 +29,7 @@ NAMES = (
     "ort_attention",
     "mlx",
     "openvino",
+    "ggml",
     "triton_example",
     "torch_flash",
     "torch_varlen",
