@@ -65,7 +65,7 @@ static void set_operands(const fa_arithmetic *a, fa_dtype dtype, fa_profile *out
     out->operand_max[i] = e.max;
     if (a->operand[i] == FA_FORMAT_INT8)
       out->operand_step[i] = e.floor;
-    else if (e.floor > 0x1p-100)
+    else if (e.u > 0 && a->operand[i] != FA_FORMAT_3XTF32)
       out->operand_floor[i] = e.floor;
     out->u_operand = fmax(out->u_operand, out->operand[i]);
   }
@@ -91,6 +91,7 @@ static void set_intermediates(const fa_arithmetic *a, fa_dtype dtype, fa_profile
   out->operands_cut = a->operand_rounding == FA_ROUND_TRUNCATE;
   out->max_weight = a->p == FA_FORMAT_E4M3 || a->p == FA_FORMAT_E5M2 ? p.max / scale : INFINITY;
   out->u_partials = partials.u;
+  out->max_partials = partials.u > 0 ? partials.max : INFINITY;
   out->floor_partials = partials.u > 0 ? partials.floor : 0;
   out->u_dp = dp.u;
   out->floor_dp = dp.u > 0 ? dp.floor : 0;

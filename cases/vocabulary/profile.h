@@ -49,11 +49,11 @@ typedef struct fa_profile {
   double u_scores, floor_scores, max_scores; /* of every step from q.k to the final score; 0: not rounded */
   double u_dp, floor_dp, max_dp;             /* of dP, before delta is subtracted */
   double floor_ds;                           /* as floor_p, of dS */
-  double truncated_p, truncated_ds;  /* u of a P or dS that is cut towards 0, so that errors are one-sided */
-  bool operands_cut;                 /* operands are cut towards 0 and not rounded */
-  double max_weight;                 /* the largest weight, a maximum being 1, that an 8-bit P holds; else inf */
-  double u_partials, floor_partials; /* of the parts of O that splits leave */
-  double u_lse;                      /* relative rounding of a returned LSE beyond f32's own */
+  double truncated_p, truncated_ds; /* u of a P or dS that is cut towards 0, so that errors are one-sided */
+  bool operands_cut;                /* operands are cut towards 0 and not rounded */
+  double max_weight; /* the largest weight, a maximum being 1, that an 8-bit P holds; else inf */
+  double u_partials, floor_partials, max_partials; /* of the parts of O that splits leave */
+  double u_lse;                                    /* relative rounding of a returned LSE beyond f32's own */
 } fa_profile;
 
 /* The profile of a named set (fa_arithmetic_named); asserts that it exists. Of our own kernels:

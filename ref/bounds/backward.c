@@ -72,6 +72,7 @@ void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, in
   int m = (int)r->n, dv = (int)c->dv, nn = (int)n;
   fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, dv, 1, b->d_o, dv, b->v + j0 * c->dv, dv, 0, b->d, nn);
   fa_bound_scatter_dp(b, c, r, j0, n);
+  b->overflows = false;
   memset(b->terms, 0, (size_t)n * sizeof *b->terms);
   memset(b->exact, 0, (size_t)n * sizeof *b->exact);
 }
@@ -82,7 +83,14 @@ void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, c
   if (b->row_least[k] > 0) fa_bound_spread_add(&b->row_spread[k], w->s + k * n + begin, end - begin);
   if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], !c->profile->p_kept,
                          b->row_extra[k], &most))
-    for (int64_t j = 0; j < end - begin; ++j) e[j] = FA_GREATEST_WEIGHT; /* nothing is known about this row */
+    for (int64_t j = 0; j < end - begin; ++j) {
+      if (fa_bound_may_overflow(c) && !(w->s[k * n + begin + j] - w->l[k] < 20)) b->overflows = true;
+      e[j] = FA_GREATEST_WEIGHT; /* nothing is known about this row */
+    }
+}
+
+static void fill_infinite(float *x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = INFINITY;
 }
 
 /* unit: a power of two above the largest operand. */
@@ -116,8 +124,7 @@ static void overflow_dp(const fa_ref_call *c, fa_bound_scratch *b, int64_t at, i
   const double unit = b->unit_do * b->unit_v;
   const bool operands = unit_overflows(c, FA_PRODUCT_DP, fmax(b->unit_do, b->unit_v));
   if (!(most < INFINITY) && !operands) return;
-  for (int64_t j = at; j < at + n; ++j)
-    if (operands || !(b->d[j] * unit <= most)) b->ge[j] = FA_GREATEST_WEIGHT;
+  for (int64_t j = at; j < at + n; ++j) b->overflows |= operands || !(b->d[j] * unit <= most);
 }
 
 void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
@@ -147,7 +154,8 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          /* plus what the products computed here lose, in these units */
                          .tiny = (float)(FA_F32_TINY * (per_unit + 8)),
                          .squares = c->generic && !b->plain,
-                         .one_is_exact = !dropout, /* some kernels scale before they round */
+                         .one_is_exact =
+                             !dropout && p->truncated_p == 0, /* some kernels scale before they round */
                          .w = b->w + at,
                          .w2 = b->w2 + at,
                          .we = b->we + at,
@@ -179,6 +187,14 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
     if (!(b->g[k * n + j] + b->ge[k * n + j] <= most)) b->ge[k * n + j] = FA_GREATEST_WEIGHT;
 }
 
+/* Something in the tile may have become infinite or NaN, and then everything is that takes a part from it. */
+static void spread_overflow(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
+                            fa_bound_scratch *b) {
+  fill_infinite(b->dqe, r->n * c->d);
+  fill_infinite(b->dke + j0 * c->d, n * c->d);
+  fill_infinite(b->dve + j0 * c->dv, n * c->dv);
+}
+
 void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
                                 fa_bound_scratch *b, const fa_ref_tile_spans *spans, bool first) {
   int m = (int)r->n, nn = (int)n, d = (int)c->d, dv = (int)c->dv;
@@ -194,6 +210,7 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
     fa_blas_sgemm_part(FA_BLAS_N, m, d, nn, 1, ds[x], nn, key[x] + j0 * c->d, d, beta, dq_sum[x], d,
                        &spans->rows);
   }
+  if (b->overflows) spread_overflow(c, r, j0, n, b);
   for (int64_t x = 0; x < r->n * c->d; ++x) most_q = b->q[x] > most_q ? b->q[x] : most_q;
   for (int64_t j = 0; j < n; ++j) {
     b->dk_terms[j0 + j] += b->terms[j] * most_q;
@@ -235,8 +252,7 @@ static void settle(const fa_ref_call *c, const fa_sum_terms *t, const float *wor
                              .accum = w->accum + at};
   float largest = t->limit < INFINITY ? fa_rows_best()->greatest(worst, n) : 0; /* worst may become quant */
   fa_rows_best()->settle(&row, n);
-  if (largest * unit > t->limit)
-    for (int64_t x = at; x < at + n; ++x) w->accum[x] = FA_GREATEST_WEIGHT;
+  if (largest * unit > t->limit) fill_infinite(w->accum + at, n);
 }
 
 /* An upper bound of all |dS| = P |Z dP - delta|. */

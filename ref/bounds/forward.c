@@ -23,6 +23,7 @@ typedef struct fa_row_terms {
   bool kept;        /* false: the magnitude of some exponential is unknown */
   double least;     /* fa_bound_least_spread; 0: roundings do not repeat */
   fa_bound_spread spread;
+  bool overflows; /* its scores may not fit the kernel's formats */
   float max_v;
 } fa_row_terms;
 
@@ -40,6 +41,12 @@ static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k
   if (p->max_splits > 1) t->rounds = p->exp_scaled ? 2 : fmin(p->max_splits, (double)t->n);
   t->extra = (1 + t->changes) * p->eps_exp +
              t->rounds * (2 * p->eps_exp + p->eps_log + 4 * u * (fabs(w->m[k]) + t->log_l));
+}
+
+/* Some exponential's magnitude is unknown. The errors are those of exponentials by now, and at most e^30. */
+static void lose_row(const fa_ref_call *c, const float *e, int64_t n, fa_row_terms *t) {
+  t->kept = false;
+  t->overflows |= fa_bound_may_overflow(c) && fa_rows_best()->greatest(e, n) > 1e12f;
 }
 
 /* Row k of a tile: turns final scores into P. */
@@ -60,7 +67,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
   at = k * n + begin;
   float widest = 0, max_v = rows->greatest(b->max_v + j0 + begin, end - begin);
   if (!fa_bound_exponent(c, rows, b->e_logit + at, x + at, end - begin, w->m[k], false, t->extra, &widest))
-    t->kept = false;
+    lose_row(c, b->e_logit + at, end - begin, t);
   if (b->e_score) widest += (float)c->lambda * rows->greatest(b->e_score + at, end - begin);
   if (widest > t->widest) t->widest = widest;
   if (max_v > t->max_v) t->max_v = max_v;
@@ -80,9 +87,10 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     row.per_u = (float)(1 / c->profile->u_p);
     row.floor = (float)(c->profile->floor_p / c->profile->u_p / divided / (1 - c->p->dropout.p));
     row.top = (float)((1 - 0x1p-20) / w->l[k]);
-    row.at_top = c->p->dropout.p > 0 || c->profile->max_rounded || c->profile->p_kept
-                     ? 1
-                     : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 except for one rounding of m s */
+    row.at_top =
+        c->p->dropout.p > 0 || c->profile->max_rounded || c->profile->p_kept || c->profile->truncated_p > 0
+            ? 1
+            : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 except for one rounding of m s */
   }
   t->error_sum += rows->weights(&row, end - begin, c->generic);
   if (b->e_score)
@@ -98,6 +106,7 @@ static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_
   double scores = t->kept && y <= 0.25 ? y * (1 + y) : t->widest;
   lse->accum[at] = (float)(scores + sum_error + (1 + t->rounds) * (p->eps_log + 2 * u * size) +
                            t->rounds * p->eps_exp + 3 * u * t->log_l + u * fabs(w->m[k]) + p->u_lse * size);
+  if (t->overflows) lse->accum[at] = INFINITY;
   const double shift = y + sum_error;
   lse->sum_error[at] = (float)(t->kept && shift <= 0.25 ? shift / (1 - shift) : INFINITY);
 }
@@ -129,7 +138,8 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_re
                 fa_bound_lost(t->n, b->unit_v);
   const bool alike = t->least > 0 && fa_bound_is_alike(&t->spread, t->least);
   const bool lost = !t->kept || shift > 0.25; /* at least a mean of V */
-  const bool overflows = 1 / (1 - c->p->dropout.p) > p->max_weight ||
+  const bool overflows = t->overflows || 1 / (1 - c->p->dropout.p) > p->max_weight ||
+                         (p->max_splits > 1 && (double)t->max_v * w->l[k] > p->max_partials) ||
                          (double)t->max_v * w->l[k] > fa_bound_sum_limit(c, FA_PRODUCT_PV) ||
                          b->unit_v / 2 > p->operand_max[FA_PRODUCT_PV];
   const fa_row_settle row = {.value = o->value + at,
@@ -143,7 +153,7 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_re
                              .by_errors = lost ? 0 : 1.0001 * grow * b->unit_v,
                              .gamma = lost ? 0 : 1.0001 * gamma,
                              .by_value = 1.0001 * (lost ? 1 : grow * shift + 4 * u + p->truncated_p),
-                             .add = overflows ? FA_GREATEST_WEIGHT
+                             .add = overflows ? INFINITY
                                               : 1.0001 * (lost ? 2 * t->max_v / (1 - c->p->dropout.p) : tiny),
                              .quant = o->quant + at,
                              .noise = o->noise + at,

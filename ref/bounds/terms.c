@@ -49,6 +49,14 @@ double fa_bound_sum_limit(const fa_ref_call *c, fa_product which) {
   return c->profile->accumulator[which] == FA_ACCUMULATOR_F16 ? 65504 : INFINITY;
 }
 
+bool fa_bound_may_overflow(const fa_ref_call *c) {
+  const fa_profile *p = c->profile;
+  bool any = p->u_scores > 0 || p->u_dp > 0 || p->max_weight < INFINITY || p->max_partials < INFINITY;
+  for (int i = 0; i < FA_N_PRODUCTS; ++i)
+    any |= p->operand_max[i] < INFINITY || p->accumulator[i] > FA_ACCUMULATOR_MMA;
+  return any;
+}
+
 double fa_bound_unit(double rounded) {
   return rounded > 0 ? rounded : u;
 }

@@ -56,6 +56,7 @@ typedef struct fa_bound_scratch {
   float *row_k, *row_q;                     /* rotary: [sk, D], [FA_BLOCK_M, D] rounding uncertainty */
   double *x;                                /* [FA_BLOCK_N] */
   double steepest;               /* largest factor of dS from the score chain, over all pairs so far */
+  bool overflows;                /* a narrow format of the kernel may, somewhere in the tile */
   bool plain;                    /* dS before softcap's derivative and before any rounding */
   float row_e_delta[FA_BLOCK_M]; /* error of delta, in unit_ds */
   double row_extra[FA_BLOCK_M];  /* part of the row's exponents */
@@ -77,6 +78,9 @@ double fa_bound_sum_floor(const fa_ref_call *c, fa_product which, int64_t n);
 double fa_bound_sum_limit(const fa_ref_call *c, fa_product which);
 /* The unit that independent errors are counted in: the unit roundoff of P or dS, or f32's if it is not rounded. */
 double fa_bound_unit(double rounded);
+/* Whether the kernel has formats or sums that end below f32's largest value, so that its outputs may be infinite or
+ * NaN: elements that such a thing may reach have infinite bounds. */
+bool fa_bound_may_overflow(const fa_ref_call *c);
 /* The same for a plain f32 sum. */
 double fa_bound_sum(const fa_ref_call *c, int64_t n);
 /* How often the running maximum of a row with n visible keys may change. */
