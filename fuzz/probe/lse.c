@@ -123,7 +123,7 @@ static empty_answer ask_empty(probe *x, int how, bool turned, char *why, size_t 
     e.asked = ask_run(&a);
     e.o = ask_get(&a, FA_T_O, 0, 0, 0);
     e.lse = ask_lse(&a, 0, 0);
-    e.empty = fabs(e.o - 1.0) > 0.01; /* the row sees key 0: the mask has another corner */
+    e.empty = !(fabs(e.o - 1.0) <= 0.01); /* the row sees key 0: the mask has another corner */
   }
   if (!e.asked) snprintf(why, size, "%s", a.why);
   ask_end(&a);

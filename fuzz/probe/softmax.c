@@ -54,7 +54,7 @@ typedef struct exp_answer {
 static exp_answer measure(const probe_ask *a) {
   exp_answer e = {0, 0};
   for (int64_t i = 0; i < KEYS; ++i) {
-    const double r = exp(-(double)(2 * i + 1) / 128.0), lse = ask_lse(a, 0, i),
+    const double r = exp(-(double)(2 * i + 1) / 128.0), lse = ask_natural_lse(a, 0, i),
                  o = ask_get(a, FA_T_O, i, 0, 0);
     e.from_lse = fmax(e.from_lse, (fabs(lse - log1p(r)) - 0x1p-25) * (1 + r) / r);
     e.from_o = fmax(e.from_o, (fabs(o * (1 + r) / r - 1) - 0x1p-23) * (1 + r));
@@ -87,6 +87,11 @@ void probe_exp(probe *x) {
       const double eps = by_lse ? e.from_lse : e.from_o;
       char value[64];
       const bool ordinary = eps < 0x1p-20;
+      if (!(eps < 0.05)) {
+        probe_say(x, "eps_exp", FA_PROBE_UNTOLD, "", "%s would need a relative error of %.3g", by_lse ? "LSE of two keys" : "O of two keys", eps);
+        ask_end(&a);
+        return;
+      }
       if (!ordinary) found->eps_exp = 1.5 * eps;
       if (!ordinary) x->noise = fmax(x->noise, 2 * eps);
       snprintf(value, sizeof value, ordinary ? "below 2^-20" : "%.3g", eps);

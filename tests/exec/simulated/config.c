@@ -96,7 +96,7 @@ static const struct variant {
     {"tf32", "operand=tf32,p=tf32,ds=tf32,sum=mma,block=4,extra_bits=1,block_n=64,exp=approx,exp_scaled=1"},
     {"tf32-truncated", "operand=tf32,operand_truncate=1,p=tf32,p_truncate=1,ds=tf32,ds_truncate=1,sum=mma,"
                        "block=4,extra_bits=1,block_n=64,exp=approx,exp_scaled=1"},
-    {"3xtf32", "operand=3xtf32,sum=mma,block=4,extra_bits=1,block_n=32,exp=approx,exp_scaled=1"},
+    {"3xtf32", "f32_only=1,operand=3xtf32,sum=mma,block=4,extra_bits=1,block_n=32,exp=approx,exp_scaled=1"},
     {"mma-sm80", "p=io,ds=io,sum=mma,block=8,extra_bits=1,block_n=64,exp=approx,exp_scaled=1"},
     {"wgmma", "p=io,ds=io,sum=mma,block=16,extra_bits=2,block_n=128,exp=approx,exp_scaled=1"},
     {"f16-accumulator", "p=io,ds=io,sum=f16,block=16,block_n=64"},

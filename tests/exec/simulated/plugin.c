@@ -44,7 +44,7 @@ static const char *hello(void *self) {
   snprintf(x->hello, sizeof x->hello,
            "{\"families\": [\"flash\", \"memeff\", \"flex\", \"kvcache\"], \"dtypes\": [%s], \"features\": "
            "[%s]%s%s}",
-           x->c.f32_only ? "\"f32\"" : "\"f32\", \"f16\", \"bf16\"", features, more ? ", " : "",
+           x->c.f32_only ? "\"f32\"" : "\"f32\", \"f16\", \"bf16\"", features, more && *more ? ", " : "",
            more ? more : "");
   return x->hello;
 }

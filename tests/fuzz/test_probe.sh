@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# The probe against subjects whose conventions and arithmetic are known: the simulated kernel's variants, ref-f32, and
+# host. Each line says what must be found; and what a subject declares wrongly must be contradicted.
+# usage: test_probe.sh FA-VERIFY SIMULATED.so (from the top of the source tree)
+set -uo pipefail
+verify=$(realpath "$1") plugin=$(realpath "$2") root=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+source "$root/tests/support/cli_check.sh"
+
+settings='' hello=''
+probe() { # DTYPE BACKEND OPTION...
+  local dtype=$1 backend=$2
+  shift 2
+  FA_SIMULATED=$settings FA_SIMULATED_HELLO=$hello run "$verify" probe --backend "$backend" --dtype "$dtype" "$@"
+}
+# "field=value ...": words of a line of the table, spaces in values as _.
+expect_found() { # WORD...
+  local word field
+  for word in "$@"; do
+    field=${word%%=*}
+    expect says_line "^  ${field//_/[_ ]} +${word#*=}( |$)"
+  done
+}
+variant() { # SETTINGS DTYPE WORD...
+  settings=$1
+  local dtype=$2
+  shift 2
+  probe "$dtype" "plugin:$plugin"
+  expect exits 0
+  expect says ' 0 contradictions'
+  expect_found "$@"
+}
+
+# ---- how it computes ----
+variant numpy-f32 f32 operand_qk=io operand_pv=io accumulator_qk=f32 accumulator_pv=f32 p=f32 ds=f32 delta=sum_p_dp p_kept=true
+variant torch-eager bf16 scores=bf16 p=bf16 ds=bf16 dp=io delta=sum_p_dp p_kept=true block_n='256 or more'
+variant torch-eager f16 scores=f16 p=f16 ds=f16 dp=io delta=sum_p_dp
+variant torch-math f16 scores=f32 p=f32 ds=f32 dp=f32 delta=sum_p_dp p_kept=true
+variant tf32 f32 operand_qk=tf32 operand_pv=tf32 operand_dp=tf32 operand_dv=tf32 operand_dq=tf32 operand_dk=tf32 p=tf32 ds=tf32 accumulator_pv=mma
+variant tf32-truncated f32 operand_pv='tf32, truncated' p='tf32, truncated' ds='tf32, truncated'
+variant 3xtf32 f32 operand_qk=3xtf32 operand_pv=3xtf32 operand_dp=3xtf32 p_kept=false delta=stored_o
+variant mma-sm80 bf16 accumulator_qk=mma accumulator_pv=mma p=bf16 ds=bf16 block_n=64 delta=stored_o p_kept=false eps_exp='below 2\^-20'
+variant wgmma f16 accumulator_pv=mma p=f16 ds=f16 block_n=128
+variant f16-accumulator f16 accumulator_qk=f16 accumulator_pv=f16
+variant bf16-accumulator bf16 accumulator_qk=bf16 accumulator_pv=bf16
+variant narrow-accumulator bf16 accumulator_qk=narrow accumulator_pv=narrow p='e4m3 x 256' block_n=128
+variant p-truncated bf16 p='bf16, truncated' ds='bf16, truncated' accumulator_pv=f32
+variant p-e4m3 f16 p='e4m3 x 256' ds=f16 operand_pv=io
+variant exact-o bf16 delta=exact_o
+variant sum-p-dp bf16 delta=sum_p_dp p=bf16
+variant split-16-bit bf16 accumulator_pv=bf16
+variant int8-qk bf16 operand_qk=int8 operand_pv=io
+variant exp-poly f16 eps_exp='0\.0001[0-9]*' p=f16
+variant p=f16,ds=f16,gqa_partials_rounded=1 bf16 p=f16 ds=f16 gqa_partials_rounded=true
+variant nondeterministic=1 f32 repeats=dq
+
+# ---- what it computes: conventions that can be declared ----
+variant lse_base2=1 f32 lse.base=2 lse.scaled=true
+variant lse_unscaled=1 f32 lse.base=e lse.scaled=false
+variant lse_base2=1,lse_unscaled=1 bf16 lse.base=2 lse.scaled=false
+variant lse_none=1 f32 outputs='o? ?lse'
+for empty in -inf 0 nan; do
+  variant "lse_of_empty=$empty" f32 lse.empty="$empty"
+done
+variant o_of_empty=mean_v f32 empty_o=mean_v
+variant o_of_empty=nan f32 empty_o=nan
+variant lse_alibi_column=1 f32 lse.alibi=column
+
+# ---- what it computes: nothing but an error ----
+wrong() { # SETTINGS TEXT
+  settings=$1
+  probe f32 "plugin:$plugin" --strict
+  expect exits 1
+  expect says_line "$2"
+  probe f32 "plugin:$plugin"
+  expect exits 0
+}
+wrong top_left=1 'mask corner +top left .*bottom right!'
+wrong window_left_more=1 'window +left 6, right 3'
+wrong window_right_more=1 'window +left 5, right 4'
+wrong gqa_modulo=1 'gqa +h % heads_kv'
+wrong drop_last_key=1 'keys +0 to 62'
+wrong scale_factor=1.01 'scale +1.01 of it'
+wrong softcap_before_scale=1 'softcap +before the scale'
+wrong alibi_flipped=1 'alibi +\+slope'
+wrong dropout_rounds=10 'dropout +flash, 10 rounds'
+wrong dropout_layout=memeff 'dropout +memeff, 7 rounds|dropout +memeff, 10 rounds'
+wrong dq_unscaled=1 'dq scale +missing'
+wrong dk_unscaled=1 'dk scale +missing'
+wrong dlse_ignored=1 'dlse +ignored'
+
+# ---- declarations that are not kept ----
+claims() { # SETTINGS HELLO DTYPE TEXT
+  settings=$1 hello=$2
+  probe "$3" "plugin:$plugin" --strict
+  expect exits 1
+  expect says_line "$4"
+}
+claims tf32 '"arithmetic": {"name": "simt-f32"}' f32 'operand_qk +tf32 .*declared: io!'
+claims f16-accumulator '"arithmetic": {"name": "simt-f32"}' f16 'accumulator_pv +f16 .*declared: f32!'
+claims p=io,ds=io '"arithmetic": {"name": "numpy-f32"}' bf16 '  p +bf16 .*declared: f32!'
+claims lse_base2=1 '"lse": {"base": "e"}' f32 'lse.base +2 .*declared: e!'
+claims '' '"lse": {"base": "2"}' f32 'lse.base +e .*declared: 2!'
+claims lse_none=1 '"outputs": ["o", "lse", "dq", "dk", "dv"]' f32 'outputs .*declared'
+hello='"arithmetic": {"name": "simt-f32"}, "lse": {"base": "2", "scaled": false}'
+variant lse_base2=1,lse_unscaled=1,p=io,ds=io bf16 lse.base=2 lse.scaled=false
+hello=''
+
+# ---- subjects of the project ----
+settings=''
+probe bf16 ref-f32 --strict
+expect exits 0
+expect_found accumulator_pv=f32 p=bf16 ds=bf16 delta=stored_o p_kept=false block_n=64 dropout='flash, 7 rounds' gqa='h / group'
+probe f32 ref-f32 --strict --json out.json
+expect exits 0
+expect grep -q '"field":.*"accumulator_pv"' out.json
+
+# ---- the command ----
+probe f64 ref-f32
+expect exits 2
+expect complains 'one of f16, bf16, f32'
+run "$verify" probe --backend "plugin:$plugin" extra
+expect exits 2
+settings=f32_only=1
+probe f16 "plugin:$plugin"
+expect exits 4
+expect says 'it has no f16'
+
+# ---- undeclared means probed ----
+settings=numpy-f32 hello=''
+FA_SIMULATED=$settings run "$verify" random --backend "plugin:$plugin" --profile causal --count 40 --no-progress --report r.json
+expect exits 0
+expect complains 'probed: plugin:'
+expect complains 'most like numpy-f32'
+expect grep -q '"probed"' r.json
+FA_SIMULATED=lse_base2=1,lse_unscaled=1,o_of_empty=mean_v run "$verify" run --backend "plugin:$plugin" --no-progress --filter '^[a-f]' --cases "$root/cases/window.json"
+expect exits 0
+done_checking
