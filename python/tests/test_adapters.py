@@ -22,7 +22,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "adapters.md"
 KNOWN = json.loads((Path(__file__).parent / "adapter_failures.json").read_text())
 CASES = ("causal", "gqa", "window", "memeff", "softcap", "kvcache")
 #: An element type, a size and a mask each; enough to find an adapter that does not work at all.
-QUICK = "^(square_(17|64|129)|decode_1x64|group_2|append_1|plain|f32|bias_full)$"
+QUICK = "^(square_(17|64|129)|decode_1x64|group_2|append_1|plain|f32|bias_full|page_16|page_1_gqa|full)$"
 SLOW = ("torch_math", "torch_flex_eager", "transformers_eager", "torch_cpu", "jax_xla", "jax_xla_half", "jax_pallas", "jax_pallas_decode", "jax_pallas_paged")
 NEWER = {"bottom_right", "captures", "captures_grad", "flash_more", "memeff_more"}  # words of version 2 of the protocol
 LINE = re.compile(r"^([A-Z_]+)\s+(\S.*?)  exec:.*?-m fa_verify\.adapters \S+  (.*)$")
@@ -134,7 +134,7 @@ def test_failing_cases_are_the_known_ones(name):
     done = subprocess.run(command, capture_output=True, text=True, env=_environment(), timeout=500)
     lines = [found.groups() for found in map(LINE.match, done.stdout.splitlines()) if found]
     failing = {case for state, case, _ in lines if state not in ("PASS", "SKIP")}
-    assert any(state == "PASS" for state, _, _ in lines), done.stdout[-2000:] + done.stderr[-2000:]
+    assert any(state not in ("SKIP", "ERROR") for state, _, _ in lines), done.stdout[-2000:] + done.stderr[-2000:]
     versions = KNOWN.get(name, {})
     if versions and adapter.version() not in versions:
         pytest.skip(f"{len(failing)} cases fail with {adapter.library} {adapter.version()}, of which nothing is recorded: {sorted(failing)}")
