@@ -15,12 +15,20 @@ static const char *lacking(const fa_hello *h, const fa_problem *p) {
   return NULL;
 }
 
+/* The same for the forward alone: what only gradients need does not keep it from being judged. */
+static const char *lacking_forward(const fa_hello *h, const fa_problem *p) {
+  fa_problem forward = *p; /* borrows what p owns */
+  forward.backward = forward.grad_lse = forward.deterministic = false;
+  return lacking(h, &forward);
+}
+
 unsigned fa_hello_passes(const fa_hello *h, const fa_problem *p, char *why, size_t size) {
-  const char *lacks = lacking(h, p);
-  if (lacks) snprintf(why, size, "it has no %s", lacks);
+  const char *lacks = lacking_forward(h, p), *lacks_backward = lacking(h, p);
+  const bool backward = (h->passes & FA_PASS_BACKWARD) && !lacks_backward;
+  if (lacks_backward) snprintf(why, size, "it has no %s", lacks ? lacks : lacks_backward);
   if (lacks || !fa_limits_allow(h->limit, p, why, size)) return FA_PASS_NONE;
   if (!(h->passes & FA_PASS_BACKWARD)) snprintf(why, size, "it has no backward pass");
-  return p->kvcache.present ? h->passes & FA_PASS_FORWARD : h->passes;
+  return backward && !p->kvcache.present ? h->passes : h->passes & FA_PASS_FORWARD;
 }
 
 void fa_hello_declare(const fa_hello *h, const fa_problem *p, fa_declaration *out) {

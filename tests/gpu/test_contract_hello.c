@@ -142,7 +142,25 @@ static void test_passes(void) {
   fa_problem_free(&p);
 }
 
+/* What only gradients need costs the backward, not the case. */
+static void test_forward_alone(void) {
+  fa_problem p;
+  fa_problem_init(&p);
+  p.backward = p.grad_lse = true;
+  const fa_hello h = read_good("{\"features\": [\"gqa\"]}");
+  char why[256] = "";
+  CHECK(fa_hello_passes(&h, &p, why, sizeof why) == FA_PASS_FORWARD);
+  CHECK_MSG(strcmp(why, "it has no dlse") == 0, "%s", why);
+  p.grad_lse = false;
+  CHECK(fa_hello_passes(&h, &p, why, sizeof why) == (FA_PASS_FORWARD | FA_PASS_BACKWARD));
+  p.mask.type = FA_MASK_CAUSAL, p.grad_lse = true;
+  CHECK(fa_hello_passes(&h, &p, why, sizeof why) == FA_PASS_NONE);
+  CHECK_MSG(strcmp(why, "it has no causal") == 0, "%s", why);
+  fa_problem_free(&p);
+}
+
 int main(void) {
+  test_forward_alone();
   test_bad_keys();
   test_declaration();
   test_adoption();
