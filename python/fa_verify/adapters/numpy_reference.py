@@ -15,6 +15,28 @@ from fa_verify.adapters._problem import Problem
 F32 = np.float32
 
 
+def _slots(call: Any, b: int, first: int, last: int) -> tuple[Any, Any]:
+    """Where a cache has a sequence's keys first .. last - 1: its pages or its row, and the places there."""
+    j = np.arange(first, last)
+    if call.block_table is None:
+        return np.full(j.size, b if call.cache_batch_idx is None else call.cache_batch_idx[b]), j
+    size = call.k.shape[1]
+    return np.asarray(call.block_table[b])[j // size], j % size
+
+
+def _append(p: Problem, call: Any) -> None:
+    """Puts the new keys and values behind those that the caches hold."""
+    for b in range(p.batch if call.k_new is not None else 0):
+        at = _slots(call, b, p.cache_seqlens[b], p.cache_seqlens[b] + p.new)
+        call.k[at], call.v[at] = call.k_new[b], call.v_new[b]
+
+
+def _cached(p: Problem, call: Any, x: Any, b: int) -> Any:
+    """A sequence's keys or values in the cache, as f32 [Hk, S, D]."""
+    seen = _seen(p, b)
+    return np.asarray(x[_slots(call, b, seen.start, seen.stop)], F32).swapaxes(0, 1)
+
+
 def _rows(p: Problem, x: Any, b: int, on_keys: bool) -> Any:
     """The tokens of one sequence that exist, as f32 [H, S, D]."""
     if not p.varlen:
@@ -31,8 +53,8 @@ def _seen(p: Problem, b: int) -> slice:
     return slice(first, first + max(p.keys[b], 0))
 
 
-def _bias(p: Problem, x: Any, b: int, sk: int) -> Any:
-    return np.asarray(x[b if x.shape[0] > 1 else 0][..., :sk], F32)
+def _bias(x: Any, b: int, sq: int, sk: int) -> Any:
+    return np.asarray(x[b if x.shape[0] > 1 else 0][:, :sq, :sk], F32)
 
 
 def _slopes(x: Any, b: int) -> Any:
@@ -50,7 +72,7 @@ def _scores(p: Problem, call: Any, q: Any, k: Any, b: int) -> tuple[Any, Any]:
     if p.has_alibi:
         t = t - _slopes(call.alibi_slopes, b) * np.abs(i + (k.shape[1] - q.shape[1]) - j).astype(F32)
     if p.has_bias:
-        t = t + _bias(p, call.bias, b, k.shape[1])
+        t = t + _bias(call.bias, b, q.shape[1], k.shape[1])
     away = j - i - p.shift(b)
     hidden = ((p.right >= 0) & (away > p.right)) | ((p.left >= 0) & (away < -p.left))
     return np.where(hidden, F32(-np.inf), t), slope
@@ -93,7 +115,7 @@ def _put_bias(out: Any, g: Any, b: int) -> None:
     """Adds [H, Sq, Sk] to the bias's gradient, summed over the axes that the bias has not."""
     for axis, n in enumerate(out.shape[1:3]):
         g = g.sum(axis=axis, keepdims=True) if n == 1 else g
-    out[b if out.shape[0] > 1 else 0, ..., : g.shape[-1]] += g
+    out[b if out.shape[0] > 1 else 0, :, : g.shape[1], : g.shape[2]] += g
 
 
 def _outputs(p: Problem, call: Any) -> dict[str, Any]:
@@ -110,9 +132,11 @@ def _outputs(p: Problem, call: Any) -> dict[str, Any]:
 def _run(call: Any) -> Any:
     p = Problem(call.json)
     out = _outputs(p, call)
+    _append(p, call)
     with np.errstate(all="ignore"):  # infinities of masks
         for b in range(p.batch):
-            q, k, v = _rows(p, call.q, b, False), _rows(p, call.k, b, True), _rows(p, call.v, b, True)
+            q = _rows(p, call.q, b, False)
+            k, v = (_cached(p, call, x, b) if p.cached else _rows(p, x, b, True) for x in (call.k, call.v))
             k, v = (np.repeat(x, p.group, axis=0) for x in (k, v))
             t, slope = _scores(p, call, q, k, b)
             prob, lse = _softmax(p, t)
@@ -138,9 +162,12 @@ KERNEL = Adapter(
     library="numpy",
     modules=("numpy",),
     run=_run,
+    families=("flash", "memeff", "flex", "kvcache"),
     features=(
         *("causal", "window", "top_left", "bottom_right", "varlen", "seqused_k", "leftpad_k", "gqa", "head_dim_v", "softcap", "alibi"),
         *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
+        *("append", "paged", "batch_idx", "splits", "cu_seqlens_cache", "bias_cache", "head_dim_v_cache", "top_left_cache"),
+        *("bias_varlen", "flash_more"),
     ),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv", "dbias"),
