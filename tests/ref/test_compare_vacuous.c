@@ -231,11 +231,13 @@ typedef struct rows {
   double quant, noise;
   double offset, (*round)(double x); /* a normal number added to it, rounded; or, without round, */
   double (*error)(int64_t e);        /* 0, and an error in units of sigma */
+  bool foreign;
 } rows;
 
 static fa_verdict judge_rows(const rows *x) {
   const fa_profile profile = fa_profile_get(x->profile, x->round ? x->dtype : FA_BF16);
-  const fa_compare_options opt = {.generic = true, .judge_stats = true, .profile = &profile};
+  const fa_compare_options opt = {
+      .generic = true, .judge_stats = true, .profile = &profile, .foreign = x->foreign};
   const int64_t shape[] = {1, x->n, 1, 64};
   fa_problem p;
   fa_problem_init(&p);
@@ -302,6 +304,29 @@ static void test_statistics(void) {
   CHECK(!v.stat_bad && v.n_stat == 63 * 64);
 }
 
+/* A foreign subject's smaller errors are no fault, its larger ones are. */
+static void test_foreign_statistics(void) {
+  rows x = {.dtype = FA_BF16,
+            .profile = "mma-hopper",
+            .n = 128,
+            .quant = 0.1,
+            .noise = 0.04,
+            .round = nearest,
+            .foreign = true};
+  fa_verdict v = judge_rows(&x);
+  CHECK_MSG(!v.fail && !v.stat_bad && v.finer, "rms %g", v.rms);
+  CHECK_MSG(strstr(v.finer_why, "P is rounded less") && strstr(v.finer_why, "torch-math"), "%s", v.finer_why);
+  x.foreign = false;
+  v = judge_rows(&x);
+  CHECK(v.fail && !v.finer && v.finer_why[0] == 0);
+  x.foreign = true;
+  x.noise = 0;
+  x.round = truncated;
+  x.offset = 8;
+  v = judge_rows(&x);
+  CHECK_MSG(v.fail && v.stat_bad && !v.finer, "rms %g bias %g", v.rms, v.bias);
+}
+
 static fa_verdict judge_errors(double quant, double noise, int64_t n, double (*error)(int64_t e)) {
   return judge_rows(&(rows){
       .dtype = FA_F32, .profile = "simt-f32", .n = n, .quant = quant, .noise = noise, .error = error});
@@ -343,6 +368,7 @@ int main(void) {
   test_legitimate();
   test_mean();
   test_statistics();
+  test_foreign_statistics();
   test_errors_in_common();
   return check_done();
 }
