@@ -33,4 +33,12 @@ void probe_group(probe *x); /* how a group's dK and dV are added up */
 void probe_repeat(probe *x);
 void probe_settle(probe *x); /* asks nothing: what follows from the rest */
 
+/* ---- shared by questions about P ---- */
+
+/* Of 64 keys all but two are far below: key 0 has score 0, key 1 minus the row's units in 1/128. Rows 0 .. 31: P1 / P0 from
+ * 0.99 to 0.61; 32 .. 47: about 2^-15; 48 .. 63: 2^-6 to 2^-9. Every number is a sum of powers of two, 8 bits in all. */
+int64_t probe_units(int64_t row);
+void probe_set_keys(probe_ask *a);
+void probe_set_pair(probe_ask *a, int64_t row, int64_t units);
+
 #endif

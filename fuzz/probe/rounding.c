@@ -17,20 +17,18 @@ static void column(int d, double small, double *v1, double *v0) {
   if (d > COARSE) *v0 *= 0x1p-7;
 }
 
-/* Row i of three octaves: minus the score of key 1, in units of 1/128 (dot products in 1/16). */
-static int64_t units_of(int64_t i) {
+int64_t probe_units(int64_t i) {
   if (i < 32) return 2 * i + 1;          /* r from 0.99 to 0.61 */
   if (i < 48) return 8 * (166 + i - 32); /* r about 2^-15 */
   return 16 * (34 + i - 48);             /* r from 2^-6 to 2^-9 */
 }
 
-static void set_pair(probe_ask *a, int64_t i, int64_t units) {
+void probe_set_pair(probe_ask *a, int64_t i, int64_t units) {
   ask_set_bits(a, FA_T_Q, i, 0, 1, units);
   ask_set(a, FA_T_Q, i, 0, 20, -4096.0);
 }
 
-/* Key 0: score 0. Key 1: minus the row's units. The others are far below. */
-static void set_keys(probe_ask *a) {
+void probe_set_keys(probe_ask *a) {
   ask_set_range(a, FA_T_K, 1, 0, 1, 11, -1.0 / STEP);
   for (int64_t j = 2; j < KEYS; ++j) ask_set(a, FA_T_K, j, 0, 20, 1.0);
 }
@@ -62,8 +60,8 @@ void probe_p(probe *x) {
     ask_end(&a);
     return;
   }
-  set_keys(&a);
-  for (int64_t i = 0; i < KEYS; ++i) set_pair(&a, i, units_of(i));
+  probe_set_keys(&a);
+  for (int64_t i = 0; i < KEYS; ++i) probe_set_pair(&a, i, probe_units(i));
   for (int d = 0; d < COLUMNS; ++d) {
     double v1, v0;
     column(d, 0x1p-15, &v1, &v0);
@@ -79,7 +77,7 @@ void probe_p(probe *x) {
   int n = 0;
   for (int i = 0; i < KEYS; ++i)
     for (int d = 0; d < COLUMNS; ++d) {
-      const double r = exp(-(double)units_of(i) / 128.0);
+      const double r = exp(-(double)probe_units(i) / 128.0);
       double v1, v0;
       column(d, 0x1p-15, &v1, &v0);
       s[n++] = (probe_sample){.u = r,
@@ -224,120 +222,4 @@ void probe_ds(probe *x) {
     probe_say_not_asked(x, "ds", a.why);
   }
   ask_end(&a);
-}
-
-/* ---- delta ---- */
-
-/* Two keys, P = 1 / (1 + r) and r / (1 + r). 16 bits: values 1 and 1 + 4 ulp; dS = P (dP - delta) is small beside delta, so
- * that a rounding of O in delta shows in it. f32: two columns, M and M + 1 beside -M and -M: dP is 0 and 1, and O has
- * errors as of M. */
-typedef struct delta_values {
-  double dp0, dp1, m; /* m 0: one column */
-} delta_values;
-
-static delta_values values_for(const probe *x) {
-  const fa_arithmetic *f = &x->r->found.arithmetic;
-  int least = probe_fraction_bits(f->p, x->dtype);
-  static const fa_product products[] = {FA_PRODUCT_PV, FA_PRODUCT_DP};
-  for (int i = 0; i < 2; ++i) {
-    const int bits = probe_fraction_bits(f->operand[products[i]], x->dtype);
-    least = bits < least ? bits : least;
-  }
-  const int own = probe_fraction_bits(FA_FORMAT_IO, x->dtype);
-  if (x->dtype == FA_F32 && least >= 20) return (delta_values){0, 1, 0x1p18};
-  return (delta_values){1, 1 + 4 * ldexp(1.0, -(least < own && x->dtype == FA_F32 ? least : own)), 0};
-}
-
-typedef struct delta_errors {
-  double stored, exact, sum;
-} delta_errors;
-
-static delta_errors compare_deltas(const probe_ask *a, int64_t rows, const delta_values *v) {
-  const fa_arithmetic *f = &a->x->r->found.arithmetic;
-  delta_errors e = {0};
-  for (int64_t i = 0; i < rows; ++i) {
-    const double r = exp(-(double)units_of(i) / 128.0), p1 = r / (1 + r);
-    const double rounded = probe_round(r * f->p_scale, f->p, f->p_rounding, a->x->dtype) / f->p_scale;
-    const double got = v->dp1 - ask_get(a, FA_T_DQ, i, 0, 30) / PROBE_SCALE / p1;
-    const double size = v->dp1 - v->dp0, stored = ask_get(a, FA_T_O, i, 0, 0) + ask_get(a, FA_T_O, i, 0, 1);
-    e.stored += fabs(got - stored) / size / (double)rows;
-    e.exact += fabs(got - (v->dp0 + rounded * v->dp1) / (1 + r)) / size / (double)rows;
-    e.sum += fabs(got - (v->dp0 + r * v->dp1) / (1 + r)) / size / (double)rows;
-  }
-  return e;
-}
-
-static void say_delta(probe *x, const delta_errors *e) {
-  fa_arithmetic *found = &x->r->found.arithmetic;
-  const double least = fmin(e->stored, fmin(e->exact, e->sum));
-  const bool alike =
-      fabs(e->exact - e->sum) < 0.25 * fmax(e->exact, e->sum) || fmax(e->exact, e->sum) < 0.004;
-  const char *value = "";
-  fa_probe_confidence confidence = FA_PROBE_CERTAIN;
-  if (!(least < 0.1) || (e->stored > 1.5 * least && least > 0.5 * e->stored)) {
-    confidence = FA_PROBE_UNTOLD;
-  } else if (e->stored <= 1.5 * least) {
-    found->delta = FA_DELTA_STORED_O, value = "stored_o";
-    if (least > 0.5 * fmin(e->exact, e->sum)) confidence = FA_PROBE_LIKELY;
-  } else {
-    found->delta = e->exact < e->sum && !alike ? FA_DELTA_EXACT_O : FA_DELTA_SUM_P_DP;
-    value = found->delta == FA_DELTA_EXACT_O ? "exact_o" : "sum_p_dp";
-    if (alike) confidence = FA_PROBE_LIKELY;
-  }
-  probe_say(x, "delta", confidence, value,
-            "dS = P (dP - delta) of two keys: delta is off by %.3g of dP's difference if it is of the stored "
-            "O, %.3g of the exact "
-            "O, %.3g sum P dP%s",
-            e->stored, e->exact, e->sum, alike ? "; the last two are alike here" : "");
-}
-
-static void set_values(probe_ask *a, const delta_values *v, int64_t rows) {
-  set_keys(a);
-  for (int64_t i = 0; i < rows; ++i) {
-    set_pair(a, i, units_of(i));
-    ask_set(a, FA_T_DO, i, 0, 0, 1.0);
-    ask_set(a, FA_T_DO, i, 0, 1, v->m > 0);
-  }
-  for (int64_t j = 0; j < 2; ++j) {
-    ask_set(a, FA_T_V, j, 0, 0, v->m + (j ? v->dp1 : v->dp0));
-    ask_set(a, FA_T_V, j, 0, 1, -v->m);
-  }
-  ask_set(a, FA_T_K, 1, 0, 30, 1.0);
-}
-
-void probe_delta(probe *x) {
-  enum { ROWS = 32 };
-  probe_ask a;
-  if (!x->has_backward) return;
-  if (probe_hides_small(x, FA_PRODUCT_QK)) {
-    probe_say_not_asked(x, "delta", "QK's operands are too coarse for small differences of scores");
-    return;
-  }
-  if (ask_begin(&a, x, FA_PASS_FORWARD | FA_PASS_BACKWARD, 1, KEYS, KEYS) && ask_build(&a, KEYS)) {
-    const delta_values v = values_for(x);
-    set_values(&a, &v, ROWS);
-    if (ask_run(&a)) {
-      const delta_errors e = compare_deltas(&a, ROWS, &v);
-      say_delta(x, &e);
-      ask_end(&a);
-      return;
-    }
-  }
-  probe_say_not_asked(x, "delta", a.why);
-  ask_end(&a);
-}
-
-/* P and dS go through the same units as V and K: what is not found is taken from these. */
-void probe_settle(probe *x) {
-  fa_arithmetic *f = &x->r->found.arithmetic;
-  const fa_finding *p = fa_probe_find(x->r, "p"), *ds = fa_probe_find(x->r, "ds");
-  const fa_finding *kept = fa_probe_find(x->r, "p_kept"), *divided = fa_probe_find(x->r, "p is divided");
-  const fa_format v = f->operand[FA_PRODUCT_PV], k = f->operand[FA_PRODUCT_DQ];
-  if (v == FA_FORMAT_3XTF32 && f->p == FA_FORMAT_F32) f->p = v;
-  if (k == FA_FORMAT_3XTF32 && f->ds == FA_FORMAT_F32) f->ds = k;
-  if (kept && kept->confidence == FA_PROBE_UNTOLD && divided && divided->value[0] == 'b') f->p_kept = true;
-  if (!(p && p->confidence >= FA_PROBE_LIKELY) && v != FA_FORMAT_IO && v != FA_FORMAT_3XTF32)
-    f->p = v, f->p_rounding = f->operand_rounding;
-  if (!(ds && ds->confidence >= FA_PROBE_LIKELY) && k != FA_FORMAT_IO && k != FA_FORMAT_3XTF32)
-    f->ds = k, f->ds_rounding = f->operand_rounding;
 }

@@ -88,7 +88,8 @@ void probe_exp(probe *x) {
       char value[64];
       const bool ordinary = eps < 0x1p-20;
       if (!(eps < 0.05)) {
-        probe_say(x, "eps_exp", FA_PROBE_UNTOLD, "", "%s would need a relative error of %.3g", by_lse ? "LSE of two keys" : "O of two keys", eps);
+        probe_say(x, "eps_exp", FA_PROBE_UNTOLD, "", "%s would need a relative error of %.3g",
+                  by_lse ? "LSE of two keys" : "O of two keys", eps);
         ask_end(&a);
         return;
       }

@@ -137,4 +137,21 @@ expect complains 'most like numpy-f32'
 expect grep -q '"probed"' r.json
 FA_SIMULATED=lse_base2=1,lse_unscaled=1,o_of_empty=mean_v run "$verify" run --backend "plugin:$plugin" --no-progress --filter '^[a-f]' --cases "$root/cases/window.json"
 expect exits 0
+
+# Wrong declarations fail where the truth passes.
+f32='{"name":"f32","family":"memeff","dtype":"f32","seqlen_q":100,"seqlen_k":130,"heads_q":2}'
+bf16='{"name":"bf16","seqlen_q":300,"seqlen_k":300,"dtype":"bf16"}'
+causal='{"name":"causal","seqlen_q":70,"seqlen_k":70,"heads_q":4,"dtype":"bf16","mask":{"type":"causal"}}'
+f16='{"name":"f16","seqlen_q":300,"seqlen_k":300,"dtype":"f16"}'
+judged() { # EXIT-CODE SETTINGS HELLO CASE
+  FA_SIMULATED=$2 FA_SIMULATED_HELLO=$3 run "$verify" run --backend "plugin:$plugin" --no-progress --case "$4"
+  expect exits "$1"
+}
+for truth in "tf32|$f32|numpy-f32" "tf32-truncated|$f32|triton" "f16-accumulator|$f16|simt-f32" "bf16-accumulator|$f16|simt-f32" \
+  "torch-eager|$bf16|torch-math" "sum-p-dp|$causal|simt-f32" "exact-o|$causal|simt-f32" "exp-poly|$f16|simt-f32" "p-e4m3|$bf16|simt-f32" "p-truncated|$f16|simt-f32"; do
+  IFS='|' read -r kernel case claim <<<"$truth"
+  judged 1 "$kernel" "\"arithmetic\": {\"name\": \"$claim\"}" "$case"
+  [ $kernel = bf16-accumulator ] && continue # its own bounds are so wide that the case says nothing
+  judged 0 "$kernel" '' "$case"
+done
 done_checking
