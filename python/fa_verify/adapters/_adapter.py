@@ -31,6 +31,10 @@ def nothing_missing() -> Reason:
     return ""
 
 
+def nothing_to_prepare() -> None:
+    return None
+
+
 def has_cuda() -> bool:
     """True if PyTorch has a GPU here that an adapter may take; FA_VERIFY_DEVICE=cpu keeps it off."""
     import torch
@@ -62,6 +66,7 @@ class Adapter:
     arithmetic: dict[str, Any] = field(default_factory=dict)
     refuses: Callable[[Problem, bool], Reason] = nothing_more
     missing: Callable[[], Reason] = nothing_missing  # what else it needs here: a device, a version
+    prepare: Callable[[], None] = nothing_to_prepare  # what takes minutes and is kept on disk: compiles what most cases need
     arrays: Literal["numpy", "torch", "jax"] = "numpy"
     device: str = "cpu"  # of arrays "torch"; "auto": the GPU if there is one
 

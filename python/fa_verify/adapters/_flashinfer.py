@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import os
+import sys
 import tempfile
+import time
+from collections.abc import Callable
 from typing import Any
 
 from fa_verify.adapters._problem import Problem
@@ -30,6 +34,29 @@ def workspace() -> Any:
     import torch
 
     return torch.zeros(WORKSPACE, dtype=torch.uint8, device="cuda")
+
+
+#: (element type, head dim, whether there is a window) of most cases. Each is a module of its own, for every wrapper.
+VARIANTS = (("float16", 64, False), ("bfloat16", 64, False), ("bfloat16", 128, False), ("float16", 64, True))
+
+
+def prepare(call: Callable[[Any, Any, int, dict[str, Any]], Any]) -> None:
+    """call(torch, dtype, head_dim, options) for every variant, all at the same time: the compiler takes some minutes for each."""
+    import torch
+
+    def one(variant: tuple[str, int, bool]) -> None:
+        name, head_dim, window = variant
+        started = time.monotonic()
+        try:
+            call(torch, getattr(torch, name), head_dim, {"causal": True, "sm_scale": 1.0, "window_left": 16 if window else -1})
+            said = "ready"
+        except Exception as e:  # the cases will say it, too
+            said = f"{type(e).__name__}: {str(e)[-600:]}"
+        print(f"flashinfer {name} {head_dim}{' window' if window else ''}: {said} after {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+
+    workspace()
+    with concurrent.futures.ThreadPoolExecutor(len(VARIANTS)) as pool:
+        list(pool.map(one, VARIANTS))
 
 
 def refuses_mask(p: Problem) -> str:

@@ -32,6 +32,20 @@ def padded(torch: Any, x: Any, multiple: int) -> Any:
     return torch.nn.functional.pad(x, (0, lacks)) if lacks else x
 
 
+def aligned(x: Any) -> Any:
+    """x, or a copy where its rows do not begin at multiples of 16 bytes. The kernels read 16 bytes at a time and do not ask: they
+    end in a CUDA error that no later call survives. Tensors that PyTorch makes itself are aligned."""
+    size = x.element_size()
+    fits = x.stride(-1) == 1 and x.data_ptr() % 16 == 0 and all(s * size % 16 == 0 for s, n in zip(x.stride()[:-1], x.shape[:-1]) if n > 1)
+    return x if fits else x.clone(memory_format=_contiguous())
+
+
+def _contiguous() -> Any:
+    import torch
+
+    return torch.contiguous_format
+
+
 def distances(torch: Any, p: Problem, device: Any, b: int = 0) -> Any:
     """j - (i + shift) for every pair of one sequence: int64 [Sq, Sk]."""
     i = torch.arange(p.lens_q[b], device=device)[:, None] + p.shift(b)

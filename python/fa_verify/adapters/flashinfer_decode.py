@@ -28,6 +28,15 @@ def _run(call: Any) -> Any:
     return result(o=o[:, None], lse=lse[:, None])
 
 
+def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> None:
+    import flashinfer
+
+    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(_flashinfer.workspace(), "NHD")
+    ends, pages, last = (torch.tensor(x, dtype=torch.int32, device="cuda") for x in ([0, 1], [0], [16]))
+    options = {key: value for key, value in options.items() if key != "causal"}
+    wrapper.plan(ends, pages, last, 1, 1, head_dim, 16, q_data_type=dtype, kv_data_type=dtype, **options)
+
+
 KERNEL = Adapter(
     name="flashinfer_decode",
     what="FlashInfer decoding over pages",
@@ -43,6 +52,7 @@ KERNEL = Adapter(
     arithmetic={"name": "simt-f32", "fast_functions": True, "max_splits": 128},
     refuses=_refuses,
     missing=_flashinfer.missing,
+    prepare=lambda: _flashinfer.prepare(_warm),
     arrays="torch",
     device="cuda:0",
 ).kernel()

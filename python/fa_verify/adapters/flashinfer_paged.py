@@ -29,6 +29,14 @@ def _run(call: Any) -> Any:
     return result(o=o.unflatten(0, (p.batch, p.seqlen_q)), lse=lse.unflatten(0, (p.batch, p.seqlen_q)))
 
 
+def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> None:
+    import flashinfer
+
+    wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(_flashinfer.workspace(), "NHD")
+    ends, pages, last = (torch.tensor(x, dtype=torch.int32, device="cuda") for x in ([0, 1], [0], [16]))
+    wrapper.plan(ends, ends, pages, last, 1, 1, head_dim, 16, q_data_type=dtype, kv_data_type=dtype, **options)
+
+
 KERNEL = Adapter(
     name="flashinfer_paged",
     what="FlashInfer prefill over pages",
@@ -44,6 +52,7 @@ KERNEL = Adapter(
     arithmetic=_flashinfer.ARITHMETIC,
     refuses=_refuses,
     missing=_flashinfer.missing,
+    prepare=lambda: _flashinfer.prepare(_warm),
     arrays="torch",
     device="cuda:0",
 ).kernel()

@@ -30,6 +30,14 @@ def _run(call: Any) -> Any:
     return result(o=o, lse=lse)
 
 
+def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> None:
+    import flashinfer
+
+    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(_flashinfer.workspace(), "NHD")
+    ends = torch.tensor([0, 64], dtype=torch.int32, device="cuda")
+    wrapper.plan(ends, ends, 1, 1, head_dim, q_data_type=dtype, kv_data_type=dtype, **options)
+
+
 KERNEL = Adapter(
     name="flashinfer_ragged",
     what="FlashInfer prefill of packed sequences",
@@ -44,6 +52,7 @@ KERNEL = Adapter(
     arithmetic=_flashinfer.ARITHMETIC,
     refuses=_refuses,
     missing=_flashinfer.missing,
+    prepare=lambda: _flashinfer.prepare(_warm),
     arrays="torch",
     device="cuda:0",
 ).kernel()

@@ -21,6 +21,13 @@ def _run(call: Any) -> Any:
     return result(o=o[None], lse=lse[None])
 
 
+def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> None:
+    import flashinfer
+
+    q = torch.zeros((64, 1, head_dim), dtype=dtype, device="cuda")
+    flashinfer.single_prefill_with_kv_cache(q, q, q, return_lse=True, **options)
+
+
 KERNEL = Adapter(
     name="flashinfer_single",
     what="FlashInfer prefill of one sequence",
@@ -35,6 +42,7 @@ KERNEL = Adapter(
     arithmetic=_flashinfer.ARITHMETIC,
     refuses=_refuses,
     missing=_flashinfer.missing,
+    prepare=lambda: _flashinfer.prepare(_warm),
     arrays="torch",
     device="cuda:0",
 ).kernel()

@@ -6,7 +6,7 @@ from typing import Any
 
 from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
-from fa_verify.adapters._torch import cuda_missing, padded, seeded, unusable_seed
+from fa_verify.adapters._torch import aligned, cuda_missing, padded, seeded, unusable_seed
 
 FLASH = {"name": "mma-sm80", "block_n": 64}
 
@@ -31,14 +31,14 @@ def _run(call: Any) -> Any:
     p = Problem(call.json)
     if p.dropout:
         seeded(torch, p)
-    q, k, v = (padded(torch, getattr(call, name), 8) for name in "qkv")
+    q, k, v = (aligned(padded(torch, getattr(call, name), 8)) for name in "qkv")
     lengths = (call.cu_seqlens_q, call.cu_seqlens_k, p.seqlen_q, p.seqlen_k)
     window = {"window_size_left": p.left, "window_size_right": p.right} if p.mask == "window" else {}
     common = {"scale": p.scale, **window}
     o, lse, rng, unused, _ = torch.ops.aten._flash_attention_forward(q, k, v, *lengths, p.dropout, p.causal, False, seqused_k=call.seqused_k, **common)
     out = result(o=o[..., : p.head_dim], lse=lse, kernel="aten::_flash_attention_forward")
     if call.wants_gradients:
-        do = padded(torch, call.do, 8)
+        do = aligned(padded(torch, call.do, 8))
         torch.use_deterministic_algorithms(p.deterministic)
         try:
             grads = torch.ops.aten._flash_attention_backward(do, q, k, v, o, lse, *lengths, p.dropout, p.causal, rng, unused, **common)

@@ -6,7 +6,7 @@ from typing import Any
 
 from fa_verify.adapters._adapter import Adapter
 from fa_verify.adapters._problem import Problem
-from fa_verify.adapters._torch import cuda_missing, with_gradients
+from fa_verify.adapters._torch import aligned, cuda_missing, with_gradients
 from fa_verify.adapters.torch_flash import FLASH
 
 
@@ -28,7 +28,7 @@ def _run(call: Any) -> Any:
 
     def forward(inputs: dict[str, Any]) -> Any:
         lengths = (call.cu_seqlens_q, call.cu_seqlens_k, p.seqlen_q, p.seqlen_k)
-        return varlen_attn(inputs["q"], inputs["k"], inputs["v"], *lengths, return_aux=AuxRequest(lse=True), scale=p.scale, window_size=window)
+        return varlen_attn(*(aligned(inputs[name]) for name in "qkv"), *lengths, return_aux=AuxRequest(lse=True), scale=p.scale, window_size=window)
 
     return with_gradients(call, ("q", "k", "v"), forward)
 
