@@ -58,8 +58,10 @@ void fa_bound_scatter_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_
   if (coarse_operands(c->profile, FA_PRODUCT_QK))
     scatter_product(c, FA_PRODUCT_QK, b->q2, r->n, b->k2 + j0 * c->d, n, c->d, b->e_score);
   for (int64_t x = 0; x < r->n * n; ++x) {
-    b->e_score[x] = (float)(1.0001 * (unit * b->e_score[x] + u_scores * fabs(s[x])));
-    b->e_logit[x] += (float)(one_sided * fabs(s[x]));
+    const double size =
+        isfinite(s[x]) ? fabs(s[x]) : 0; /* a hidden pair's score is -inf, and nothing is wrong with it */
+    b->e_score[x] = (float)(1.0001 * (unit * b->e_score[x] + u_scores * size));
+    b->e_logit[x] += (float)(one_sided * size);
   }
 }
 
