@@ -256,11 +256,22 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
   return status != FA_OK ? FA_EXIT_INFRASTRUCTURE : code;
 }
 
+/* The element types (bits) of the cases; those that are drawn may have any. */
+static unsigned dtypes_of(const fa_session *s) {
+  unsigned dtypes = 0;
+  fa_case_origin unused;
+  if (!s->source.list) return ~0u;
+  for (int64_t i = 0; i < s->source.list->n; ++i)
+    dtypes |= fa_source_origin(&s->source, i, &unused) ? ~0u : 1u << s->source.list->v[i].problem.dtype;
+  return dtypes;
+}
+
 /* What subjects have not said of themselves is found out now, before workers open them. */
 static fa_status probe_choices(fa_session *s, fa_error *err) {
   fa_status status = FA_OK;
+  const unsigned dtypes = s->cli->no_probe ? 0 : dtypes_of(s);
   for (int b = 0; status == FA_OK && b < s->n_choices; ++b)
-    status = fa_choice_probe(&s->choice[b], s->cli->timeout_s, s->cli->quiet, &s->report, err);
+    status = fa_choice_probe(&s->choice[b], dtypes, s->cli->timeout_s, s->cli->quiet, &s->report, err);
   return status;
 }
 

@@ -105,6 +105,8 @@ static const struct option {
     {"json", 0, STRING, "FILE", PROBE, FIELD(json), "write the findings"},
     {"strict", 0, FLAG, NULL, PROBE, FIELD(strict),
      "exit 1 if a finding contradicts what is declared or asked for"},
+    {"no-probe", 0, FLAG, NULL, RUNS | SHRINK, FIELD(no_probe),
+     "take what a kernel has not declared as usual, instead of finding it out"},
     {"verbose", 'v', FLAG, NULL, ALL, FIELD(verbose),
      "statistics per tensor, notes, skips by reason, counts by kernel"},
     {"quiet", 'q', FLAG, NULL, ALL, FIELD(quiet), "only failures and the last line"},

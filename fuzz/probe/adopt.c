@@ -63,11 +63,13 @@ static void add_to_report(fa_report *report, const fa_choice *choice, const fa_p
   cJSON_AddItemToArray(list, hello);
 }
 
-fa_status fa_choice_probe(fa_choice *choice, double timeout_s, bool quiet, fa_report *report, fa_error *err) {
+fa_status fa_choice_probe(fa_choice *choice, unsigned dtypes, double timeout_s, bool quiet, fa_report *report,
+                          fa_error *err) {
   unsigned kinds[FA_PROBE_DTYPES] = {0}, any = 0;
   fa_error why = {""};
   if (!choice->said.declares || !choice->said.adopts) return FA_OK;
-  for (int t = 0; t < FA_PROBE_DTYPES; ++t) any |= kinds[t] = missing_of(&choice->said.of[t]);
+  for (int t = 0; t < FA_PROBE_DTYPES; ++t)
+    any |= kinds[t] = dtypes >> t & 1 ? missing_of(&choice->said.of[t]) : 0;
   if (!any) return FA_OK;
   fa_probe_reports *r = malloc(sizeof *r);
   if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");

@@ -26,8 +26,10 @@ static double distance_from(const probe_ask *a, form f, int64_t i, int64_t n) {
   return worst;
 }
 
+/* causal: as many rows as keys, few. Otherwise ROWS over KEYS. */
 static bool ask_alibi(probe_ask *a, probe *x, bool causal) {
-  if (!ask_begin(a, x, FA_PASS_FORWARD, 1, ROWS, KEYS)) return false;
+  const int64_t rows = causal ? x->few : ROWS, keys = causal ? x->few : KEYS;
+  if (!ask_begin(a, x, FA_PASS_FORWARD, 1, rows, keys)) return false;
   fa_problem *p = &a->c.problem;
   if (causal) p->mask.type = FA_MASK_CAUSAL;
   p->alibi.present = true;
@@ -36,26 +38,27 @@ static bool ask_alibi(probe_ask *a, probe *x, bool causal) {
   if (!p->alibi.slopes) return false;
   *p->alibi.slopes = (float)SLOPE;
   if (!ask_build(a, KEYS)) return false;
-  for (int64_t j = 0; j < KEYS; ++j) ask_set(a, FA_T_V, j, 0, j, 1.0);
+  for (int64_t j = 0; j < keys; ++j) ask_set(a, FA_T_V, j, 0, j, 1.0);
   return ask_run(a);
 }
 
 /* Under a causal mask: slope * j and the distance differ by a constant of the row. */
 static void say_lse(probe *x, const probe_ask *a) {
-  const int64_t i = 20, at = i + SHIFT;
+  const int64_t at = x->few - 1;
   double sum = 0;
   for (int64_t j = 0; j <= at; ++j) sum += exp(-SLOPE * (double)(at - j));
-  const double got = ask_natural_lse(a, 0, i), distance = log(sum), column = distance + SLOPE * (double)at;
+  const double got = ask_natural_lse(a, 0, at), distance = log(sum), column = distance + SLOPE * (double)at;
   const bool is_column = fabs(got - column) < 0.05;
   if (!is_column && fabs(got - distance) > 0.05) {
-    probe_say(x, "lse.alibi", FA_PROBE_UNTOLD, "", "LSE of row 20 is %.6g (distance %.6g, column %.6g)", got,
-              distance, column);
+    probe_say(x, "lse.alibi", FA_PROBE_UNTOLD, "", "LSE of the last row is %.6g (distance %.6g, column %.6g)",
+              got, distance, column);
     return;
   }
   x->r->found.contract.lse_alibi = is_column ? FA_LSE_ALIBI_COLUMN : FA_LSE_ALIBI_DISTANCE;
   x->r->found.contract_given |= FA_CONTRACT_LSE_ALIBI;
   probe_say(x, "lse.alibi", FA_PROBE_CERTAIN, fa_lse_alibi_name(x->r->found.contract.lse_alibi),
-            "causal, slope 1/8: LSE of row 20 is %.6g (distance %.6g, column %.6g)", got, distance, column);
+            "causal, slope 1/8: LSE of the last row is %.6g (distance %.6g, column %.6g)", got, distance,
+            column);
 }
 
 void probe_alibi(probe *x) {
@@ -75,6 +78,10 @@ void probe_alibi(probe *x) {
              distance_from(&a, best == NO_SHIFT ? COLUMN : NO_SHIFT, 20, KEYS)));
   }
   ask_end(&a);
+}
+
+void probe_alibi_lse(probe *x) {
+  probe_ask a;
   if (!(x->lse_factor > 0)) return;
   if (ask_alibi(&a, x, true)) say_lse(x, &a);
   ask_end(&a);

@@ -15,6 +15,7 @@ typedef struct probe {
   bool declares;
   fa_probe_report *r;
   bool has_lse, has_backward;
+  int64_t few;       /* keys of a small call that it takes */
   double lse_factor; /* the LSE that comes, over the natural one; 0: not known */
   double noise;      /* relative error of its sums, at least f32's: for comparisons with predictions */
 } probe;

@@ -13,6 +13,7 @@ void probe_scale(probe *x);
 void probe_gqa(probe *x);
 void probe_softcap(probe *x);
 void probe_alibi(probe *x);
+void probe_alibi_lse(probe *x);
 void probe_dropout(probe *x);
 void probe_dlse(probe *x);
 

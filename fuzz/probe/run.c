@@ -22,7 +22,8 @@ static const struct question {
     {probe_scale, FA_PROBE_CASE},
     {probe_gqa, FA_PROBE_CASE},
     {probe_softcap, FA_PROBE_CASE},
-    {probe_alibi, FA_PROBE_CONTRACT},
+    {probe_alibi_lse, FA_PROBE_CONTRACT},
+    {probe_alibi, FA_PROBE_CASE},
     {probe_dropout, FA_PROBE_CASE},
     {probe_dlse, FA_PROBE_CASE},
     {probe_operands, FA_PROBE_ARITHMETIC},
@@ -63,6 +64,7 @@ void fa_probe(const fa_backend *backend, void *self, fa_dtype dtype, unsigned ki
   if (x.declares) backend->declare(self, &p, &x.declared);
   fa_problem_free(&p);
   probe_outputs(&x);
+  if (!(kinds & FA_PROBE_CONTRACT) && x.has_lse) x.lse_factor = 1; /* what it declares is converted */
   for (size_t i = 0; report->usable && i < sizeof questions / sizeof *questions; ++i)
     if (questions[i].kind & kinds) questions[i].ask(&x);
   report->found.arithmetic_given = report->usable && kinds & FA_PROBE_ARITHMETIC;

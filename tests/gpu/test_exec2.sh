@@ -12,7 +12,7 @@ cd "$work"
 small='"family":"flash","dtype":"f32","head_dim":8,"mask":{"type":"causal"}'
 printf '{"fa_cases":1,"defaults":{%s},"cases":[{"name":"five","seqlen_q":5},{"name":"six","seqlen_q":6,"heads_q":2,"heads_kv":1}]}' "$small" >two.json
 judge() { # ARGUMENTS-OF-CHILD ARGUMENTS...
-  run "$verify" run --jobs 1 --no-progress --color never --backend "exec:$child $1" "${@:2}"
+  run "$verify" run --jobs 1 --no-progress --no-probe --color never --backend "exec:$child $1" "${@:2}"
 }
 
 # ---- a good child, whatever the case's layout ----
@@ -149,7 +149,7 @@ expect complains "there is no device"
 
 # ---- a process that is already running ----
 connected() {
-  run "$verify" run --jobs 1 --no-progress --color never --backend "connect:$work/socket" "$@"
+  run "$verify" run --jobs 1 --no-progress --no-probe --color never --backend "connect:$work/socket" "$@"
 }
 $child --fault crash --listen "$work/socket" &
 server=$!
@@ -170,7 +170,7 @@ expect complains "connect:PATH"
 
 # ---- the Python package ----
 adapter() {
-  run "$verify" run --jobs 1 --no-progress --color never --backend "py:$1" --cases two.json
+  run "$verify" run --jobs 1 --no-progress --no-probe --color never --backend "py:$1" --cases two.json
 }
 FA_PYTHON=$work/no-such-python adapter plain
 expect exits 2
