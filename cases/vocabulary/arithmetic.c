@@ -87,6 +87,10 @@ static void set_intermediates(const fa_arithmetic *a, fa_dtype dtype, fa_profile
   out->truncated_ds = a->ds_rounding == FA_ROUND_TRUNCATE ? ds.u : 0;
   out->u_p_in_ds = a->p_in_ds ? p.u : 0;
   out->u_dropout = a->dropout_rounded ? p.u : 0;
+  const fa_format_error element = fa_format_error_of(FA_FORMAT_IO, dtype, FA_ROUND_NEAREST);
+  out->u_delta = a->delta_rounded ? element.u : 0;
+  out->floor_delta = out->u_delta > 0 ? element.floor : 0;
+  out->ds_scaled = a->ds_scaled;
   out->floor_operand = a->p == FA_FORMAT_3XTF32 ? 0x1p-126 : 0;
   out->operands_cut = a->operand_rounding == FA_ROUND_TRUNCATE;
   out->max_weight = a->p == FA_FORMAT_E4M3 || a->p == FA_FORMAT_E5M2 ? p.max / scale : INFINITY;

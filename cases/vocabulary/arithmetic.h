@@ -25,8 +25,10 @@ typedef struct fa_arithmetic {
   fa_format partials; /* of the parts of O that splits leave; F32: not rounded */
   double p_scale;     /* P is multiplied by it before it is rounded: 1, 256, 448 */
   fa_delta_source delta;
-  bool p_kept;  /* the backward uses the forward's P; otherwise exp(x - LSE), of the LSE that it returned */
-  bool p_in_ds; /* the P in dS = P (dP - delta) is the rounded one */
+  bool p_kept;    /* the backward uses the forward's P; otherwise exp(x - LSE), of the LSE that it returned */
+  bool p_in_ds;   /* the P in dS = P (dP - delta) is the rounded one */
+  bool ds_scaled; /* dS is multiplied by the scale before it is rounded, not dQ and dK at the end */
+  bool delta_rounded;   /* the products dO O, and their sum, are rounded to the element type */
   bool dropout_rounded; /* dropout's factor and its product with P are rounded as P is */
   bool max_lags;        /* the running maximum may lag behind, so that a row's largest P is not 1 */
   bool exp_scaled;      /* exp2(x s - m s), s = scale log2(e), by one fma */

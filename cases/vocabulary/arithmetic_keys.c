@@ -49,6 +49,8 @@ static const field fields[] = {
     {"delta", WORD, fa_delta_source_name, FIELD(delta), 1, 0, 0},
     {"p_kept", FLAG, NULL, FIELD(p_kept), 1, 0, 0},
     {"p_in_ds", FLAG, NULL, FIELD(p_in_ds), 1, 0, 0},
+    {"ds_scaled", FLAG, NULL, FIELD(ds_scaled), 1, 0, 0},
+    {"delta_rounded", FLAG, NULL, FIELD(delta_rounded), 1, 0, 0},
     {"dropout_rounded", FLAG, NULL, FIELD(dropout_rounded), 1, 0, 0},
     {"max_lags", FLAG, NULL, FIELD(max_lags), 1, 0, 0},
     {"exp_scaled", FLAG, NULL, FIELD(exp_scaled), 1, 0, 0},

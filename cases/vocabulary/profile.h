@@ -49,6 +49,8 @@ typedef struct fa_profile {
   double u_scores, floor_scores, max_scores; /* of every step from q.k to the final score; 0: not rounded */
   double u_dp, floor_dp, max_dp;             /* of dP, before delta is subtracted */
   double floor_ds;                           /* as floor_p, of dS */
+  bool ds_scaled;                            /* dS is multiplied by the scale before it is rounded */
+  double u_delta, floor_delta;               /* of the products dO O and of their sum; 0: not rounded */
   double truncated_p, truncated_ds; /* u of a P or dS that is cut towards 0, so that errors are one-sided */
   bool operands_cut;                /* operands are cut towards 0 and not rounded */
   double max_weight; /* the largest weight, a maximum being 1, that an 8-bit P holds; else inf */

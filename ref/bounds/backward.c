@@ -27,13 +27,21 @@ static double row_extra(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, c
   return (1 + changes) * p->eps_exp + 2 * u + lse->sum_error[fa_ref_lse_index(c, r->e, r->h, r->i0 + k)];
 }
 
+/* What rounding takes from a small dS: with every operation rounded, before and after it is multiplied by the scale. */
+static double floor_of_ds(const fa_ref_call *c) {
+  const fa_profile *p = c->profile;
+  const double scale = fabs(c->p->scale);
+  if (p->u_scores > 0) return p->floor_ds * (1 + 1 / scale);
+  return p->ds_scaled && scale > 0 ? p->floor_ds / scale : p->floor_ds;
+}
+
 /* Dropped pairs have dS = -P delta. Where the P of a row are nearly equal, so are these dS, and they round
  * alike. Below the normal range the spacing of numbers is coarser. */
 static double least_spread(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
   const fa_profile *p = c->profile;
   const double n = (double)(r->hi[k] - r->lo[k]), size = fabs(w->delta[k]) / n;
   if (!c->generic || !(c->p->dropout.p > 0) || p->u_ds == 0 || !(size > 0)) return 0;
-  return fa_bound_least_spread(c, fmax(p->u_ds, p->floor_ds / size), r->hi[k] - r->lo[k], true);
+  return fa_bound_least_spread(c, fmax(p->u_ds, floor_of_ds(c) / size), r->hi[k] - r->lo[k], true);
 }
 
 void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
@@ -111,12 +119,6 @@ static void add_lost_weights(const fa_row_gradient *row, double floor, int64_t n
   }
 }
 
-/* A dS that is rounded before and after it is multiplied by the scale. */
-static double floor_of_ds(const fa_ref_call *c) {
-  const fa_profile *p = c->profile;
-  return p->u_scores > 0 ? p->floor_ds * (1 + 1 / fabs(c->p->scale)) : p->floor_ds;
-}
-
 /* A dP that overflows its type, or the sum that it comes from: no bound. */
 static void overflow_dp(const fa_ref_call *c, fa_bound_scratch *b, int64_t at, int64_t n) {
   const double most =
@@ -182,7 +184,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
   b->row_terms[k] += row.sum_terms;
   overflow_dp(c, b, at, end - begin);
   if (p->u_ds == 0 || b->plain) return;
-  float most = (float)(p->max_p * per_unit);
+  float most = (float)(p->max_p / (p->ds_scaled ? fmax(1, fabs(c->p->scale)) : 1) * per_unit);
   for (int64_t j = begin; j < end; ++j) /* dS overflows its narrow type: no bound */
     if (!(b->g[k * n + j] + b->ge[k * n + j] <= most)) b->ge[k * n + j] = FA_GREATEST_WEIGHT;
 }

@@ -37,6 +37,20 @@ static double product_rounding(const fa_ref_call *c, int64_t k, const fa_ref_scr
   return (double)c->dv * (u * size + 2 * FA_F32_TINY);
 }
 
+/* Where the products are rounded to the element type first, and their sum again. */
+static double narrow_products(const fa_ref_call *c, int64_t k, const fa_ref_scratch *w) {
+  const fa_profile *p = c->profile;
+  if (p->u_delta == 0) return 0;
+  double worst = 0, squares = 0;
+  for (int64_t x = 0; x < c->dv; ++x) {
+    const double each = p->u_delta * fabs(w->d_o[k * c->dv + x] * w->o[k * c->dv + x]) + p->floor_delta;
+    worst += each;
+    squares += each * each;
+  }
+  const double sum = c->generic ? fmin(worst, c->lambda * sqrt(squares)) : worst;
+  return 1.0001 * (sum + p->u_delta * (fabs(w->delta[k]) + sum) + p->floor_delta);
+}
+
 void fa_bound_delta_add(const fa_ref_call *c, const fa_ref_scratch *w, fa_bound_scratch *b, int64_t k,
                         int64_t n, int64_t begin, int64_t end) {
   const fa_profile *p = c->profile;
@@ -72,5 +86,5 @@ double fa_bound_delta(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, con
   if (from == FA_DELTA_SUM_P_DP) return sum_error(c, r, k, b) + last;
   const bool stored = from == FA_DELTA_STORED_O, given = stored && c->given_o;
   const double slack = given ? 0 : forward_slack(c, r, k, w, stored);
-  return product_rounding(c, k, w) + last + slack;
+  return product_rounding(c, k, w) + narrow_products(c, k, w) + last + slack;
 }
