@@ -78,7 +78,8 @@ def evaluate(torch: Any, node: Node, env: dict[str, Any], buffers: dict[str, Any
     if kind == "as":
         return _convert(torch, evaluate(torch, node[2], env, buffers), node[1])
     if kind == "read":
-        return _read(torch, buffers[node[2]], [evaluate(torch, i, env, buffers) for i in node[3]])
+        sure = [i[0] == "name" and i[2] in ("b", "h") for i in node[3]]
+        return _read(torch, buffers[node[2]], [evaluate(torch, i, env, buffers) for i in node[3]], sure)
     if kind == "prefix":
         x = evaluate(torch, node[3], env, buffers)
         if node[2] == "-":
@@ -97,13 +98,15 @@ def evaluate(torch: Any, node: Node, env: dict[str, Any], buffers: dict[str, Any
     return torch.where(condition, a, b)
 
 
-def _read(torch: Any, buffer: Any, indices: list[Any]) -> Any:
-    """An element; an index out of its range, which only a pair that does not count can have, is clamped."""
+def _read(torch: Any, buffer: Any, indices: list[Any], sure: list[bool]) -> Any:
+    """An element; an index out of its range, which only a pair that does not count can have, is clamped. Those of sequence and head
+    are sure to be in it; clamped they would only keep flex_attention from compiling the buffer's gradient."""
     if not indices:
         return buffer.reshape(())
     inside = []
-    for i, n in zip(indices, buffer.shape):
-        inside.append(torch.clamp(i, 0, n - 1) if isinstance(i, torch.Tensor) else min(max(i, 0), n - 1))
+    for i, n, in_range in zip(indices, buffer.shape, sure):
+        clamped = torch.clamp if isinstance(i, torch.Tensor) else lambda x, low, high: min(max(x, low), high)
+        inside.append(i if in_range else clamped(i, 0, n - 1))
     return buffer[tuple(inside)]
 
 

@@ -20,7 +20,9 @@ os.environ.setdefault("FLASHINFER_DISABLE_VERSION_CHECK", "1")
 #: Base 2, [tokens, heads]; rows without keys as its documentation has them, -inf.
 LSE = {"base": "2", "scaled": True, "layout": "tokens_heads", "dtype": "f32", "empty": "-inf"}
 LIMITS = {"head_dim": {"among": [64, 128, 256]}}
-ARITHMETIC = {"name": "wgmma-sm90", "fast_functions": True, "max_splits": 128}
+#: "fa2": mma.sync kernels, compiled in less than a minute. "fa3": Hopper's, which take several; what FlashInfer takes there of itself.
+BACKEND = os.environ.get("FA_VERIFY_FLASHINFER", "fa2")
+ARITHMETIC = {"name": "wgmma-sm90" if BACKEND == "fa3" else "mma-sm80", "fast_functions": True, "max_splits": 128}
 WORKSPACE = 128 << 20
 
 

@@ -77,8 +77,8 @@ def _condition(torch: Any, x: Any, like: Any) -> Any:
     return x if x.dtype == torch.bool else x != 0
 
 
-def block_mask(torch: Any, p: Problem, call: Any, mod: Any) -> Any:
-    """The block mask of the case's lists; without lists that of the mask; None if nothing hides anything."""
+def block_mask(torch: Any, p: Problem, call: Any, mod: Any, rows: int) -> Any:
+    """The block mask of the case's lists; without lists that of the mask, its blocks of so many rows; None if nothing hides anything."""
     from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
     if call.kv_num_blocks is not None:
@@ -90,11 +90,11 @@ def block_mask(torch: Any, p: Problem, call: Any, mod: Any) -> Any:
         return None
     words = re.findall(r"[A-Za-z_]\w*", p.mask_mod or "")
     b, h = p.batch if "b" in words else None, p.heads_q if "h" in words else None
-    blocks = (p.q_block, p.kv_block) if p.has_blocks else (128, 128)
+    blocks = (p.q_block, p.kv_block) if p.has_blocks else (rows, 128)
     return create_block_mask(mod, b, h, p.seqlen_q, p.seqlen_k, device=call.q.device, BLOCK_SIZE=blocks)
 
 
-def run(call: Any, flex: Any, backward: bool, **options: Any) -> Any:
+def run(call: Any, flex: Any, backward: bool, rows: int = 128, **options: Any) -> Any:
     """Calls `flex`, flex_attention or what torch.compile made of it."""
     import torch
     from torch.nn.attention.flex_attention import AuxRequest
@@ -106,7 +106,7 @@ def run(call: Any, flex: Any, backward: bool, **options: Any) -> Any:
         inputs["bias"] = call.bias.detach().requires_grad_(backward and p.has_bias_grad)
     buffers = {name: x.detach().requires_grad_(name in learnt) for name, x in call.buffers.items()}
     scores = score_mod(torch, p, inputs.get("bias"), call.alibi_slopes, buffers)
-    mask = block_mask(torch, p, call, mask_mod(torch, p, buffers, call.q.device))
+    mask = block_mask(torch, p, call, mask_mod(torch, p, buffers, call.q.device), rows)
     with torch.set_grad_enabled(backward):
         o, aux = flex(
             *(swap(inputs[name]) for name in "qkv"), score_mod=scores, block_mask=mask, scale=p.scale, enable_gqa=p.group > 1,

@@ -20,7 +20,7 @@ def _run(call: Any) -> Any:
     p = Problem(call.json)
     offsets, numbers, last, size = _flashinfer.pages(torch, p, call)
     rows = torch.arange(p.batch + 1, dtype=torch.int32, device=call.q.device) * p.seqlen_q
-    wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(_flashinfer.workspace(), "NHD")
+    wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(_flashinfer.workspace(), "NHD", backend=_flashinfer.BACKEND)
     wrapper.plan(
         rows, offsets, numbers, last, p.heads_q, p.heads_kv, p.head_dim, size,
         q_data_type=call.q.dtype, kv_data_type=call.k.dtype, **_flashinfer.options(p),
@@ -32,7 +32,7 @@ def _run(call: Any) -> Any:
 def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> None:
     import flashinfer
 
-    wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(_flashinfer.workspace(), "NHD")
+    wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(_flashinfer.workspace(), "NHD", backend=_flashinfer.BACKEND)
     ends, pages, last = (torch.tensor(x, dtype=torch.int32, device="cuda") for x in ([0, 1], [0], [16]))
     wrapper.plan(ends, ends, pages, last, 1, 1, head_dim, 16, q_data_type=dtype, kv_data_type=dtype, **options)
 

@@ -21,7 +21,7 @@ def _run(call: Any) -> Any:
     import flashinfer
 
     p = Problem(call.json)
-    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(_flashinfer.workspace(), "NHD")
+    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(_flashinfer.workspace(), "NHD", backend=_flashinfer.BACKEND)
     wrapper.plan(
         call.cu_seqlens_q, call.cu_seqlens_k, p.heads_q, p.heads_kv, p.head_dim,
         q_data_type=call.q.dtype, kv_data_type=call.k.dtype, **_flashinfer.options(p),
@@ -33,7 +33,7 @@ def _run(call: Any) -> Any:
 def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> None:
     import flashinfer
 
-    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(_flashinfer.workspace(), "NHD")
+    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(_flashinfer.workspace(), "NHD", backend=_flashinfer.BACKEND)
     ends = torch.tensor([0, 64], dtype=torch.int32, device="cuda")
     wrapper.plan(ends, ends, 1, 1, head_dim, q_data_type=dtype, kv_data_type=dtype, **options)
 

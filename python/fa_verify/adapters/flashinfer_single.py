@@ -17,7 +17,7 @@ def _run(call: Any) -> Any:
     import flashinfer
 
     p = Problem(call.json)
-    o, lse = flashinfer.single_prefill_with_kv_cache(call.q[0], call.k[0], call.v[0], return_lse=True, **_flashinfer.options(p))
+    o, lse = flashinfer.single_prefill_with_kv_cache(call.q[0], call.k[0], call.v[0], return_lse=True, backend=_flashinfer.BACKEND, **_flashinfer.options(p))
     return result(o=o[None], lse=lse[None])
 
 
@@ -25,7 +25,7 @@ def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> Non
     import flashinfer
 
     q = torch.zeros((64, 1, head_dim), dtype=dtype, device="cuda")
-    flashinfer.single_prefill_with_kv_cache(q, q, q, return_lse=True, **options)
+    flashinfer.single_prefill_with_kv_cache(q, q, q, return_lse=True, backend=_flashinfer.BACKEND, **options)
 
 
 KERNEL = Adapter(

@@ -57,7 +57,7 @@ KERNEL = Adapter(
     lse={"base": "2", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "any"},
     empty_o="mean_v",
     limits={"head_dim": {"min": 16, "max": 256}},
-    arithmetic={"name": "triton", "delta": "stored_o"},
+    arithmetic={"name": "triton", "delta": "stored_o", "delta_rounded": True, "ds_scaled": True},
     refuses=_refuses,
     arrays="jax",
 ).kernel()

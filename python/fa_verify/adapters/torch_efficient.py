@@ -18,7 +18,15 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "no bias with packed sequences"
     if p.seqused_k is not None and (p.varlen or backward):
         return "seqlen_k goes with dense calls and the forward"
+    if backward and p.has_bias_grad and p.dtype != "f32" and _sums(p):
+        return "the parts of a summed dBias are rounded to 16 bits"
     return unusable_seed(p)
+
+
+def _sums(p: Problem) -> bool:
+    """True if the bias lacks an axis that the kernel's own gradient has."""
+    full = (p.batch, p.heads_q, p.seqlen_q)
+    return any(given == 1 and n > 1 for given, n in zip(p.bias_spec["shape"], full))
 
 
 def _bias(torch: Any, p: Problem, call: Any) -> Any:
@@ -75,6 +83,9 @@ def _run(call: Any) -> Any:
     return out
 
 
+#: P goes through shared memory in 16 bits, also on its way to dS; dropout's factor as well. dS times the scale is what is rounded.
+NARROW = {"name": "mma-sm80", "delta": "stored_o", "gqa_partials_rounded": True, "p_in_ds": True, "dropout_rounded": True, "ds_scaled": True}
+
 KERNEL = Adapter(
     name="torch_efficient",
     what="PyTorch memory-efficient attention",
@@ -89,8 +100,8 @@ KERNEL = Adapter(
     limits={"head_dim": {"max": 512}, "head_dim_v": {"max": 512}},
     arithmetic={
         "f32": {"name": "3xtf32", "delta": "stored_o"},
-        "f16": {"name": "mma-sm80", "delta": "stored_o", "gqa_partials_rounded": True},
-        "bf16": {"name": "mma-sm80", "delta": "stored_o", "gqa_partials_rounded": True},
+        "f16": NARROW,
+        "bf16": NARROW,
     },
     refuses=_refuses,
     missing=cuda_missing,

@@ -34,7 +34,7 @@ def _choose_tiles() -> None:
     InductorChoices.get_flex_attention_bwd_configs = configs
 
 
-def compiled(kind: str) -> Any:
+def compiled(kind: str, dynamic: bool = True) -> Any:
     """flex_attention through torch.compile; one for each kind of call, so that one's recompilations do not use up the others'."""
     import torch
     from torch.nn.attention.flex_attention import flex_attention
@@ -45,7 +45,7 @@ def compiled(kind: str) -> Any:
         torch._dynamo.config.specialize_float = True  # a float that a score_mod reads becomes part of the kernel, or tracing fails
         torch._dynamo.config.recompile_limit = 1 << 20
         torch._dynamo.config.accumulated_recompile_limit = 1 << 20
-        _COMPILED[kind] = torch.compile(flex_attention, dynamic=True)
+        _COMPILED[kind] = torch.compile(flex_attention, dynamic=dynamic)
     return _COMPILED[kind]
 
 

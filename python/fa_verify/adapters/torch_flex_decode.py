@@ -23,7 +23,9 @@ def _refuses(p: Problem, backward: bool) -> str:
 def _run(call: Any) -> Any:
     p = Problem(call.json)
     kind = f"decode {p.dtype} {p.score_mod} {p.mask_mod} {sorted(p.buffer_specs)} {p.has_blocks}"
-    return _flex.run(call, compiled(kind), False, kernel_options={**options_for(p), "BACKEND": "TRITON_DECODE"})
+    rows = max(128, 1 << (p.seqlen_q * p.group - 1).bit_length())  # all rows of a group are one tile, which must divide the mask's blocks
+    options = {**options_for(p), "BACKEND": "TRITON_DECODE"}
+    return _flex.run(call, compiled(kind, dynamic=False), False, rows, kernel_options=options)  # it asks for a fixed batch
 
 
 KERNEL = Adapter(
