@@ -22,7 +22,13 @@ LSE = {"base": "2", "scaled": True, "layout": "tokens_heads", "dtype": "f32", "e
 LIMITS = {"head_dim": {"among": [64, 128, 256]}}
 #: "fa2": mma.sync kernels, compiled in less than a minute. "fa3": Hopper's, which take several; what FlashInfer takes there of itself.
 BACKEND = os.environ.get("FA_VERIFY_FLASHINFER", "fa2")
-ARITHMETIC = {"name": "wgmma-sm90" if BACKEND == "fa3" else "mma-sm80", "fast_functions": True, "max_splits": 128}
+_COMMON = {"fast_functions": True, "max_splits": 128}
+#: fa2 adds up a row's P after their rounding to 16 bits, so that its LSE may be off by as much.
+ARITHMETIC: dict[str, Any] = (
+    {"name": "wgmma-sm90", **_COMMON}
+    if BACKEND == "fa3"
+    else {dtype: {"name": "mma-sm80", "eps_log": 2.0**-bits + 2.0**-21, **_COMMON} for dtype, bits in (("f16", 11), ("bf16", 8))}
+)
 WORKSPACE = 128 << 20
 
 

@@ -33,8 +33,8 @@ def padded(torch: Any, x: Any, multiple: int) -> Any:
 
 
 def aligned(x: Any) -> Any:
-    """x, or a copy where its rows do not begin at multiples of 16 bytes. The kernels read 16 bytes at a time and do not ask: they
-    end in a CUDA error that no later call survives. Tensors that PyTorch makes itself are aligned."""
+    """x, or a copy where its rows do not begin at multiples of 16 bytes. The kernels read 16 bytes at a time; of other tensors some
+    end in a CUDA error that no later call survives, some in wrong numbers, some refuse them. PyTorch's own tensors are aligned."""
     size = x.element_size()
     fits = x.stride(-1) == 1 and x.data_ptr() % 16 == 0 and all(s * size % 16 == 0 for s, n in zip(x.stride()[:-1], x.shape[:-1]) if n > 1)
     return x if fits else x.clone(memory_format=_contiguous())

@@ -6,7 +6,7 @@ from typing import Any
 
 from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
-from fa_verify.adapters._torch import additive, cuda_missing, swap
+from fa_verify.adapters._torch import additive, aligned, cuda_missing, swap
 
 
 def _refuses(p: Problem, backward: bool) -> str:
@@ -31,13 +31,13 @@ def _run(call: Any) -> Any:
     bias = additive(torch, p, call, mask=not own)
     if bias is not None:
         bias = bias.to(call.q.dtype).expand(p.batch, p.heads_q, p.seqlen_q, p.seqlen_k).contiguous()
-    q, k, v = (swap(getattr(call, name)) for name in "qkv")
+    q, k, v = (swap(aligned(getattr(call, name))) for name in "qkv")
     found = torch.ops.aten._scaled_dot_product_cudnn_attention(q, k, v, bias, True, 0.0, own, False, scale=p.scale)
     o, lse, cu_q, cu_k, most_q, most_k, seed, offset, _ = found
     out = result(o=swap(o), lse=lse.squeeze(-1) if lse.dim() == 4 else lse, kernel="aten::_scaled_dot_product_cudnn_attention")
     if call.wants_gradients:
         grads = torch.ops.aten._scaled_dot_product_cudnn_attention_backward(
-            swap(call.do), q, k, v, o, lse, seed, offset, bias, cu_q, cu_k, most_q, most_k, 0.0, own, scale=p.scale
+            swap(aligned(call.do)), q, k, v, o, lse, seed, offset, bias, cu_q, cu_k, most_q, most_k, 0.0, own, scale=p.scale
         )
         out.dq, out.dk, out.dv = (swap(x) for x in grads)
     return out
@@ -45,13 +45,14 @@ def _run(call: Any) -> Any:
 
 def _run_packed(torch: Any, p: Problem, call: Any) -> Any:
     lengths = (call.cu_seqlens_q, call.cu_seqlens_k, p.seqlen_q, p.seqlen_k)
-    found = torch.ops.aten._cudnn_attention_forward(call.q, call.k, call.v, None, *lengths, True, 0.0, p.causal, False, scale=p.scale)
+    q, k, v = (aligned(getattr(call, name)) for name in "qkv")
+    found = torch.ops.aten._cudnn_attention_forward(q, k, v, None, *lengths, True, 0.0, p.causal, False, scale=p.scale)
     o, lse, cu_q, cu_k, most_q, most_k, seed, offset, _ = found
     flat = lse.squeeze(-1)
     out = result(o=o, lse=flat if flat.shape[0] == p.heads_q else flat.transpose(0, 1), kernel="aten::_cudnn_attention_forward")
     if call.wants_gradients:
         out.dq, out.dk, out.dv = torch.ops.aten._cudnn_attention_backward(
-            call.do, call.q, call.k, call.v, o, lse, seed, offset, None, cu_q, cu_k, most_q, most_k, 0.0, p.causal, scale=p.scale
+            aligned(call.do), q, k, v, o, lse, seed, offset, None, cu_q, cu_k, most_q, most_k, 0.0, p.causal, scale=p.scale
         )
     return out
 

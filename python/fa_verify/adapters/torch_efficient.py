@@ -6,7 +6,7 @@ from typing import Any
 
 from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
-from fa_verify.adapters._torch import cuda_missing, padded, seeded, unusable_seed
+from fa_verify.adapters._torch import aligned, cuda_missing, padded, seeded, unusable_seed
 
 
 def _refuses(p: Problem, backward: bool) -> str:
@@ -18,6 +18,8 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "no bias with packed sequences"
     if p.seqused_k is not None and (p.varlen or backward):
         return "seqlen_k goes with dense calls and the forward"
+    if p.dropout and p.family != "memeff":
+        return "it draws other random numbers than flash kernels"
     if backward and p.has_bias_grad and p.dtype != "f32" and _sums(p):
         return "the parts of a summed dBias are rounded to 16 bits"
     return unusable_seed(p)
@@ -60,7 +62,7 @@ def _run(call: Any) -> Any:
         seeded(torch, p)
     lanes = 4 if p.dtype == "f32" else 8
     packed = (lambda x: x[None]) if p.varlen else (lambda x: x)
-    q, k, v = (packed(padded(torch, getattr(call, name), lanes)) for name in "qkv")
+    q, k, v = (packed(aligned(padded(torch, getattr(call, name), lanes))) for name in "qkv")
     if p.group > 1:  # the kernel has no groups; PyTorch's public function repeats the heads too
         k, v = k.repeat_interleave(p.group, 2), v.repeat_interleave(p.group, 2)
     kind = 0 if not p.masked else 1 if p.top_left else 2
@@ -72,7 +74,7 @@ def _run(call: Any) -> Any:
     )
     out = result(o=(o[0] if p.varlen else o)[..., : p.head_dim_v], lse=lse[..., : p.seqlen_q], kernel="aten::_efficient_attention_forward")
     if call.wants_gradients:
-        do = packed(padded(torch, call.do, lanes))
+        do = packed(aligned(padded(torch, call.do, lanes)))
         grads = torch.ops.aten._efficient_attention_backward(
             do, q, k, v, bias, o, *lengths[:2], most_q, most_k, lse, p.dropout, seed, offset, kind, p.has_bias_grad, scale=p.scale, window_size=window
         )

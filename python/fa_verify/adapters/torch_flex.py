@@ -76,6 +76,9 @@ def _run(call: Any) -> Any:
     return _flex.run(call, compiled(kind), call.wants_gradients, kernel_options={**options, "BACKEND": "TRITON"})
 
 
+#: Gradients of what a score_mod reads, of a bias too, are added up in memory.
+_COMMON = {"delta": "stored_o", "fast_functions": True, "dbuffer_atomic": True, "dbias_atomic": True}
+
 KERNEL = Adapter(
     name="torch_flex",
     what="PyTorch flex_attention, compiled to Triton",
@@ -88,9 +91,9 @@ KERNEL = Adapter(
     outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dbuffers"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "-inf", "alibi": "distance"},
     arithmetic={
-        "f32": {"name": "simt-f32", "delta": "stored_o", "fast_functions": True},
-        "f16": {"name": "triton", "delta": "stored_o", "fast_functions": True},
-        "bf16": {"name": "triton", "delta": "stored_o", "fast_functions": True},
+        "f32": {"name": "simt-f32", **_COMMON},
+        "f16": {"name": "triton", **_COMMON},
+        "bf16": {"name": "triton", **_COMMON},
     },
     refuses=refuses,
     missing=cuda_missing,
