@@ -134,6 +134,21 @@ static fa_profile changed(const char *name, fa_dtype dtype, const char *key, con
   return fa_arithmetic_profile(&a, dtype);
 }
 
+static fa_profile flagged(fa_dtype dtype, const char *key) {
+  fa_arithmetic a;
+  fa_error err = {""};
+  REQUIRE(fa_arithmetic_named("triton", dtype, &a) && set_flag(&a, key, true, &err) == FA_OK);
+  return fa_arithmetic_profile(&a, dtype);
+}
+
+/* A delta in the element type: in f32 there is nothing to lose. */
+static void flags(void) {
+  CHECK(flagged(FA_F16, "ds_scaled").ds_scaled && !flagged(FA_F16, "delta_rounded").ds_scaled);
+  CHECK(flagged(FA_F16, "delta_rounded").u_delta == 0x1p-11 && flagged(FA_F16, "ds_scaled").u_delta == 0);
+  CHECK(flagged(FA_F16, "delta_rounded").floor_delta == 0x1p-25);
+  CHECK(flagged(FA_F32, "delta_rounded").u_delta == 0 && flagged(FA_F32, "delta_rounded").floor_delta == 0);
+}
+
 static void constants(void) {
   fa_profile p = changed("simt-f32", FA_F32, "operand", "tf32");
   CHECK(p.operand[FA_PRODUCT_PV] == 0x1p-11 && p.operand[FA_PRODUCT_QK] == 0x1p-10 + 0x1p-22);
@@ -169,5 +184,6 @@ int main(void) {
   CHECK(!fa_profile_exists("simt") && fa_arithmetic_name(-1) == NULL);
   fields_by_key();
   constants();
+  flags();
   return check_done();
 }

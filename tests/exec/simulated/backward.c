@@ -13,10 +13,12 @@ static float delta_of(const sim_call *call, const sim_head *e, int64_t i) {
   const sim_config *c = call->c;
   const int64_t at = i * e->n_k;
   float sum = 0.0f;
+  const sim_format each = c->delta_rounded ? call->io : SIM_F32;
   for (int64_t d = 0; d < e->dv && c->delta != SIM_SUM_P_DP; ++d) {
-    const float o = e->o[i * e->dv + d];
-    sum += e->d_o[i * e->dv + d] * (c->delta == SIM_STORED_O ? sim_round(o, call->io, false) : o);
+    const float o = e->o[i * e->dv + d], given = c->delta == SIM_STORED_O ? sim_round(o, call->io, false) : o;
+    sum += sim_round(e->d_o[i * e->dv + d] * given, each, false);
   }
+  sum = sim_round(sum, each, false);
   for (int64_t j = 0; j < e->n_k && c->delta == SIM_SUM_P_DP; ++j)
     sum += e->prob[at + j] * (e->keep[at + j] * e->dp[at + j]);
   return c->dlse_ignored ? sum : sum - e->d_lse[i];
@@ -37,6 +39,10 @@ static void set_probabilities(const sim_call *call, sim_head *e, int64_t i, sim_
   }
 }
 
+static float scale_of(const sim_call *call) {
+  return (float)(call->p->scale * call->c->scale_factor);
+}
+
 /* dP, then dS; prob becomes the operand of dV. */
 static void softmax_gradient(const sim_call *call, sim_head *e, const float *v) {
   const sim_config *c = call->c;
@@ -44,6 +50,7 @@ static void softmax_gradient(const sim_call *call, sim_head *e, const float *v) 
   const sim_format dp_format = format_of(call, c->dp);
   const sim_format p_format = format_of(call, c->p == SIM_E4M3 ? SIM_IO : c->p),
                    ds_format = format_of(call, c->ds);
+  const float early = c->ds_scaled ? scale_of(call) : 1.0f;
   float *d_o = e->scratch + e->n_k * e->dv;
   sim_operand(call, SIM_DP, e->d_o, e->n_q, e->dv, false, d_o);
   for (int64_t i = 0; i < e->n_q; ++i) {
@@ -57,7 +64,7 @@ static void softmax_gradient(const sim_call *call, sim_head *e, const float *v) 
       float *p = &e->prob[at + j];
       const float ds = *p * (e->keep[at + j] * e->dp[at + j] - delta);
       e->dp[at + j] = *p == 0.0f ? 0.0f : ds; /* of the bias */
-      e->ds[at + j] = *p == 0.0f ? 0.0f : sim_round(ds * e->chain[at + j], ds_format, c->ds_truncate);
+      e->ds[at + j] = *p == 0.0f ? 0.0f : sim_round(ds * e->chain[at + j] * early, ds_format, c->ds_truncate);
       *p = sim_round(*p * e->keep[at + j], p_format, c->p_truncate);
     }
   }
@@ -71,7 +78,7 @@ static void transpose(const float *x, int64_t rows, int64_t width, float *to) {
 static void write_dq(const sim_call *call, sim_head *e) {
   const fa_plugin_tensor *t = &call->t->dq;
   const sim_unit unit = sim_unit_of(call->c, SIM_DQ);
-  const float scale = call->c->dq_unscaled ? 1.0f : (float)(call->p->scale * call->c->scale_factor);
+  const float scale = call->c->dq_unscaled || call->c->ds_scaled ? 1.0f : scale_of(call);
   float *kt = e->scratch;
   if (!t->data) return;
   sim_operand(call, SIM_DQ, e->k, e->n_k, e->d, true, kt);
@@ -98,7 +105,7 @@ static void add_keys(const sim_call *call, const sim_head *e, sim_product which,
 }
 
 bool sim_backward(const sim_call *call, sim_head *e) {
-  const float scale = call->c->dk_unscaled ? 1.0f : (float)(call->p->scale * call->c->scale_factor);
+  const float scale = call->c->dk_unscaled || call->c->ds_scaled ? 1.0f : scale_of(call);
   const int64_t first = e->hk * e->longest + e->leftpad;
   float *v = e->scratch;
   sim_operand(call, SIM_DP, e->v, e->n_k, e->dv, false, v);

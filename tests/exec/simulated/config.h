@@ -35,6 +35,7 @@ typedef struct sim_config {
   int partial, partial_unnormalised;
   int exp, exp_scaled;
   int delta, p_kept, p_in_ds, gqa_partials_rounded;
+  int ds_scaled, delta_rounded; /* as fa_arithmetic's */
   int lse_base2, lse_unscaled, lse_none, lse_of_empty, o_of_empty, lse_alibi_column;
   int top_left, window_left_more, window_right_more, gqa_modulo, drop_last_key;
   int softcap_before_scale, alibi_flipped;

@@ -23,6 +23,19 @@ expect says 'failed:0'
 judge mma-ampere mma-sm80 window.json varlen.json dropout.json kvcache.json edge.json
 expect exits 0
 
+# Arithmetic that has a field of its own: right where it is declared, wrong where it is not.
+arithmetic() { # FIELD SETTING CASE-FILE...
+  local field=$1 setting=$2
+  shift 2
+  judge "simt-f32\", \"$field\": true, \"p\": \"io" "p=io,ds=io,block_n=64,$setting=1" "$@"
+  expect exits 0
+  judge simt-f32 "p=io,ds=io,block_n=64,$setting=1" "$@"
+  expect exits 1
+}
+filter='^(square|decode|batch|one_hot)'
+arithmetic delta_rounded delta_rounded causal.json crossattn.json
+arithmetic ds_scaled ds_scaled causal.json crossattn.json
+
 filter=.
 for wrong in window_left_more=1 window_right_more=1 drop_last_key=1 scale_factor=1.01 lse_base2=1 lse_unscaled=1; do
   judge simt-f32 "p=io,ds=io,block_n=64,$wrong" window.json
