@@ -53,7 +53,8 @@ static void is_as_before(const before *r, fa_dtype dtype) {
 /* Nothing of what only foreign kernels do. */
 static void is_one_of_ours(const before *r, fa_dtype dtype) {
   const fa_profile p = fa_profile_get(r->name, dtype);
-  CHECK(p.delta == FA_DELTA_STORED_O && !p.p_kept && p.u_scores == 0 && p.u_dp == 0 && p.u_lse == 0 && p.u_partials == 0);
+  CHECK(p.delta == FA_DELTA_STORED_O && !p.p_kept && p.u_scores == 0 && p.u_dp == 0 && p.u_lse == 0 &&
+        p.u_partials == 0);
   CHECK(p.truncated_p == 0 && p.truncated_ds == 0);
   for (int i = 0; i < FA_N_PRODUCTS; ++i) {
     CHECK(p.accumulator[i] == (r->mma_block ? FA_ACCUMULATOR_MMA : FA_ACCUMULATOR_F32));
