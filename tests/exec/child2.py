@@ -3,7 +3,7 @@
 forward and backward, in nothing but the standard library. What it must understand and answer: docs/reference/protocol.md.
 
 usage: child2.py [--lse KEY=VALUE,...] [--outputs WORD,...] [--hello JSON] [--say JSON] [--fault KIND] [--listen PATH]
-    --lse       conventions that it has and declares, of the keys of "lse"; KEY=VALUE! has it and keeps silent about it
+    --lse       conventions that it has and declares, of the keys of "lse"; KEY=VALUE! has it and declares the usual one
     --outputs   all that it writes, and declares
     --hello     keys that replace those of its hello
     --say       keys that are added to every answer to "run"
@@ -70,13 +70,13 @@ def dot(x, y):
 
 
 class Conventions:
-    """An LSE as `--lse` says."""
+    """An LSE as `--lse` says. What is usual is declared too: who keeps silent is asked by a probe, which takes seconds."""
 
     def __init__(self, text):
         self.has = dict(pair.rstrip("!").split("=") for pair in text.split(",") if pair)
-        self.declared = {pair.split("=")[0]: pair.split("=")[1] for pair in text.split(",") if pair and not pair.endswith("!")}
-        if "scaled" in self.declared:
-            self.declared["scaled"] = self.declared["scaled"] == "true"
+        self.declared = {"base": "e", "scaled": "true", "empty": "as_case", "alibi": "distance"}
+        self.declared.update(pair.split("=") for pair in text.split(",") if pair and not pair.endswith("!"))
+        self.declared["scaled"] = self.declared["scaled"] == "true"
 
     def value(self, lse, scale, slope, diagonal):
         if self.has.get("alibi") == "column":
@@ -159,9 +159,8 @@ class Child:
     def hello(self):
         said = {"fa_exec": 2, "name": "plain python 2", "device": f"Python {sys.version.split()[0]}", "families": ["flash"],
                 "dtypes": ["f16", "f32"], "features": ["causal", "bottom_right", "gqa", "varlen", "alibi"],
-                "limits": {"head_dim": {"max": 64}}, "arithmetic": {"name": "simt-f32"}}
-        if self.conventions.declared:
-            said["lse"] = self.conventions.declared
+                "limits": {"head_dim": {"max": 64}}, "arithmetic": {"name": "simt-f32"}, "lse": self.conventions.declared,
+                "empty_o": "0"}
         if "outputs" in self.options:
             said["outputs"] = self.options["outputs"].split(",")
         said.update(json.loads(self.options.get("hello", "{}")))

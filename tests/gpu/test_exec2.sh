@@ -28,7 +28,7 @@ expect exits 0 # 5 GB of addresses, of which little exists
 judge "" --case "{\"name\":\"empty\",$small,\"seqlen_q\":7,\"seqlen_k\":3}"
 expect exits 0
 
-# ---- conventions: right if declared, wrong if not ----
+# ---- conventions: right if declared, wrong if others are ----
 square="{\"name\":\"square\",$small,\"seqlen_q\":7,\"batch\":2,\"heads_q\":2}"
 varlen='{"name":"varlen","dtype":"f32","head_dim":8,"heads_q":2,"cu_seqlens_q":[0,5,9],"cu_seqlens_k":[0,7,20]}'
 alibi="{\"name\":\"alibi\",$small,\"seqlen_q\":5,\"seqlen_k\":9,\"alibi\":{\"slopes\":[0.25]}}"
@@ -60,7 +60,8 @@ expect exits 4
 expect says "exec: head_dim 80 is more than 64"
 
 # ---- files, for one that cannot map memory ----
-old="python3 $(dirname "$check")/../exec/child.py | sed -u 's/\"fa_exec\": 1/\"fa_exec\": 2, \"transport\": \"files\"/'"
+said='"transport": "files", "lse": {"base": "e", "scaled": true, "empty": "as_case"}, "empty_o": "0"'
+old="python3 $(dirname "$check")/../exec/child.py | sed -u 's/\"fa_exec\": 1/\"fa_exec\": 2, $said/'"
 run "$verify" run --jobs 1 --no-progress --color never --backend "exec:$old" --cases two.json
 expect exits 0
 expect lines '^PASS (five|six)  exec:' 2
