@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char *const command =
-    "python3 tests/exec/child2.py --lse layout=tokens_heads --hello '{\"arithmetic\":{}}'";
+    "python3 tests/exec/child2.py --hello '{\"arithmetic\":{},\"lse\":{\"layout\":\"tokens_heads\"}}'";
 
 static fa_declaration declared(void *self, fa_dtype dtype) {
   fa_problem p;
@@ -34,7 +34,7 @@ int main(void) {
   signal(SIGPIPE, SIG_DFL);
   REQUIRE(fa_backend_exec.open(command, &self, &err) == FA_OK);
   fa_declaration found = declared(self, FA_F16);
-  CHECK(!found.arithmetic_given && found.contract_given == FA_CONTRACT_LSE_LAYOUT);
+  CHECK(!found.arithmetic_given && found.contract_given == (FA_CONTRACT_LSE_LAYOUT | FA_CONTRACT_O_OF_EMPTY));
   found.contract_given = FA_CONTRACT_LSE_BASE | FA_CONTRACT_LSE_LAYOUT;
   found.contract.lse_base_2 = true;
   found.contract.lse_layout = FA_LSE_PADDED;
