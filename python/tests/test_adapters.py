@@ -13,7 +13,7 @@ import pytest
 
 import fa_verify
 from fa_verify._case import Case
-from fa_verify._features import FEATURES
+
 from fa_verify.adapters import NAMES, get
 from fa_verify.adapters.__main__ import table
 from fa_verify.adapters._problem import Problem
@@ -24,7 +24,7 @@ CASES = ("causal", "gqa", "window", "memeff", "softcap", "kvcache")
 #: An element type, a size and a mask each; enough to find an adapter that does not work at all.
 QUICK = "^(square_(17|64|129)|decode_1x64|group_2|append_1|plain|f32|bias_full|page_16|page_1_gqa|full)$"
 SLOW = ("torch_math", "torch_flex_eager", "transformers_eager", "torch_cpu", "jax_xla", "jax_xla_half", "jax_pallas", "jax_pallas_decode", "jax_pallas_paged")
-NEWER = {"bottom_right", "captures", "captures_grad", "flash_more", "memeff_more"}  # words of version 2 of the protocol
+WORDS = set(re.findall(r'^ *\{"(\w+)", ', (GUIDE.parents[2] / "gpu/contract/features.c").read_text(), re.M))  # of the protocol
 LINE = re.compile(r"^([A-Z_]+)\s+(\S.*?)  exec:.*?-m fa_verify\.adapters \S+  (.*)$")
 
 
@@ -35,7 +35,7 @@ def test_declaration(name):
     assert adapter.name == name
     assert set(said["families"]) <= {"flash", "memeff", "flex", "kvcache"} and said["families"]
     assert set(said["dtypes"]) <= {"f16", "bf16", "f32"} and said["dtypes"]
-    assert set(said["features"]) <= {*FEATURES, *NEWER}, "words of the protocol"
+    assert set(said["features"]) <= WORDS, "words of the protocol"
     assert len(set(adapter.features)) == len(adapter.features)
     assert "o" in said["outputs"] and set(said["outputs"]) <= {"o", "lse", "dq", "dk", "dv", "dbias", "dbuffers"}
     assert ("dq" in said["outputs"]) == ("backward" in said["passes"])
