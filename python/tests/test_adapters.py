@@ -13,7 +13,6 @@ import pytest
 
 import fa_verify
 from fa_verify._case import Case
-
 from fa_verify.adapters import NAMES, get
 from fa_verify.adapters.__main__ import table
 from fa_verify.adapters._problem import Problem
