@@ -34,6 +34,8 @@ void probe_settle(probe *x) {
   if (v == FA_FORMAT_3XTF32 && f->p == FA_FORMAT_F32) f->p = v;
   if (k == FA_FORMAT_3XTF32 && f->ds == FA_FORMAT_F32) f->ds = k;
   if (kept && kept->confidence == FA_PROBE_UNTOLD && divided && divided->value[0] == 'b') f->p_kept = true;
+  if (f->p_kept && divided && divided->value[0] == 'b')
+    f->p_in_ds = true; /* kept as the product with V took it */
   if (!(p && p->confidence >= FA_PROBE_LIKELY) && v != FA_FORMAT_IO && v != FA_FORMAT_3XTF32)
     f->p = v, f->p_rounding = f->operand_rounding;
   if (!(ds && ds->confidence >= FA_PROBE_LIKELY) && k != FA_FORMAT_IO && k != FA_FORMAT_3XTF32)
