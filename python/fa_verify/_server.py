@@ -28,6 +28,7 @@ class Server:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._turn = threading.Lock()
         self._running: socket.socket | None = None  # the connection whose call the kernel works on
+        self._hangs = False  # a call came while the kernel worked for a connection that has given up
 
     @property
     def backend(self) -> str:
@@ -63,14 +64,24 @@ class Server:
                 return
 
     def _answer(self, session: Session, request: Json, connection: socket.socket) -> Json:
+        """A call has to wait for its turn. Behind one that hangs the first waits until its own time is up, and so hangs
+        too, which is what is wrong; those after it are told at once."""
+        if request["type"] != "run":
+            return session.answer(request)
+        told = self._hangs
         while not self._turn.acquire(timeout=0.2):
-            if self._running is not None and _is_gone(self._running):
-                return {"id": request["id"], "state": "error", "text": "the kernel is still busy with an earlier case"}
+            if self._running is None or not _is_gone(self._running):
+                continue
+            if told:
+                return {"id": request["id"], "state": "error", "text": "the kernel is still busy with an earlier call: it hangs"}
+            if _is_gone(connection):
+                raise ConnectionError
+            self._hangs = True
         try:
             self._running = connection
             return session.answer(request)
         finally:
-            self._running = None
+            self._running, self._hangs = None, False
             self._turn.release()
 
 

@@ -143,14 +143,15 @@ def test_a_write_outside_that_the_kernels_place_has_found_is_reported() -> None:
         fa_verify.check(kernel, {"name": "case", "seqlen_q": 5})
 
 
-def test_a_kernel_that_hangs_does_not_stop_the_caller() -> None:
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_kernel_that_hangs_does_not_stop_the_caller(declared: bool) -> None:
+    """Also where a probe hangs first, because nothing is declared."""
     import threading
 
     release = threading.Event()
+    all_of_it = {"lse": {"base": "e", "scaled": True, "empty": "as_case"}, "empty_o": "0", "arithmetic": "recorded"}
 
-    conventions = {"base": "e", "scaled": True, "empty": "as_case"}  # with them and the arithmetic no probe hangs first
-
-    @fa_verify.kernel(lse=conventions, empty_o="0", arithmetic="recorded")
+    @fa_verify.kernel(**(all_of_it if declared else {"lse": True}))
     def kernel(call):
         release.wait(30)
         return kernels.attention(call)
