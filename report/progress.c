@@ -39,6 +39,11 @@ static void append_bar(char *text, size_t size, double part) {
   append(text, size, "[%.*s%.*s] ", filled, "####################", WIDTH - filled, "                    ");
 }
 
+/* Three digits of a slow rate, whole cases of a fast one: %g alone would write a thousand a second as 1e+03. */
+static void append_rate(char *text, size_t size, double rate) {
+  append(text, size, rate < 999.5 ? "  %.3g/s" : "  %.0f/s", rate);
+}
+
 void fa_progress_text(const fa_progress *p, const fa_summary *s, double now, char *text, size_t size) {
   double here = now - p->started, elapsed = p->spent + here;
   text[0] = 0;
@@ -51,8 +56,7 @@ void fa_progress_text(const fa_progress *p, const fa_summary *s, double now, cha
   append(text, size, " cases  %.0f", elapsed);
   if (p->limit > 0) append(text, size, "/%.0f", p->limit);
   append(text, size, " s");
-  if (here > 0 && s->total > p->n_resumed)
-    append(text, size, "  %.3g/s", (double)(s->total - p->n_resumed) / here);
+  if (here > 0 && s->total > p->n_resumed) append_rate(text, size, (double)(s->total - p->n_resumed) / here);
   append(text, size, "  passed:%lld failed:%lld skipped:%lld", (long long)s->passed, (long long)s->failed,
          (long long)s->skipped);
   if (s->error) append(text, size, " error:%lld", (long long)s->error);

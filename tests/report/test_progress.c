@@ -43,6 +43,12 @@ int main(void) {
       text_is(&p, &s, 100,
               "[####################] 1000 cases  9999/3600 s  passed:990 failed:4 skipped:3 error:1 waived:2"
               "  worst r=0.75  window"));
+  /* A fast rate is written out, also where three digits round up to a thousand. */
+  fa_progress fast = {.total = -1, .started = 100};
+  s = (fa_summary){.total = 1234, .passed = 1234};
+  CHECK(text_is(&fast, &s, 101, "1234 cases  1 s  1234/s  passed:1234 failed:0 skipped:0"));
+  s = (fa_summary){.total = 1999, .passed = 1999};
+  CHECK(text_is(&fast, &s, 102, "1999 cases  2 s  1000/s  passed:1999 failed:0 skipped:0"));
   char tiny[8];
   fa_progress_text(&p, &s, 200, tiny, sizeof tiny);
   CHECK(strlen(tiny) < sizeof tiny);
