@@ -122,6 +122,22 @@ static void add_tensors(cJSON *o, const char *key, uint64_t which) {
     if (which >> id & 1) cJSON_AddItemToArray(names, cJSON_CreateString(fa_tensor_id_name((fa_tensor_id)id)));
 }
 
+static void add_explanations(cJSON *o, const fa_result *r) {
+  if (r->n_explanations == 0) return;
+  cJSON *list = cJSON_AddArrayToObject(o, "explained_by");
+  for (int i = 0; i < r->n_explanations; ++i) {
+    const fa_explanation *e = &r->explanation[i];
+    cJSON *one = cJSON_CreateObject();
+    cJSON_AddStringToObject(one, "hypothesis", e->hypothesis);
+    cJSON_AddStringToObject(one, "text", e->text);
+    add_tensors(one, "tensors", e->tensors);
+    add_count(one, "wrong", e->wrong);
+    add_number(one, "share", e->share);
+    if (e->sampled) cJSON_AddBoolToObject(one, "sampled", true);
+    cJSON_AddItemToArray(list, one);
+  }
+}
+
 /* The fields of every case, failed or not. */
 static cJSON *case_to_json(const fa_result *r) {
   cJSON *o = cJSON_CreateObject();
@@ -163,6 +179,7 @@ static cJSON *failure_to_json(const fa_result *r) {
   cJSON *tensors = cJSON_AddArrayToObject(o, "tensors");
   for (int i = 0; i < r->n_verdicts; ++i)
     cJSON_AddItemToArray(tensors, verdict_to_json(&r->verdict[i], r->end_to_end[i]));
+  add_explanations(o, r);
   add_tensors(o, "law_broken", r->law_broken);
   add_tensors(o, "law_nan", r->law_nan);
   cJSON_AddStringToObject(o, "dump", r->dump);

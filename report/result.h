@@ -28,6 +28,18 @@ const char *fa_state_name(fa_state s); /* "PASS", "FAIL", "INPUT_MODIFIED", ... 
 bool fa_state_from_name(const char *name, fa_state *out);
 bool fa_state_is_failure(fa_state s); /* counts as failed: exit code 1 */
 
+/* What the subject seems to have computed instead: a mistake whose own result, with its own bounds, has the elements
+ * that are wrong. Several are given only if none explains more than the others. */
+#define FA_EXPLANATIONS 4
+typedef struct fa_explanation {
+  char hypothesis[40]; /* its name in `fa-verify list hypotheses` */
+  char text[160];      /* "window right edge one key short" */
+  uint64_t tensors;    /* bit 1 << fa_tensor_id: the failed tensors that it explains */
+  int64_t wrong;       /* their wrong elements that were looked at */
+  double share;        /* of these, within the bounds of the mistaken computation: 0.95 .. 1 */
+  bool sampled;        /* looked at some of the rows only, for want of time */
+} fa_explanation;
+
 typedef struct fa_result {
   fa_state state;
   char reason[512]; /* why skipped, what crashed, ... ; "" for PASS */
@@ -54,6 +66,8 @@ typedef struct fa_result {
   int64_t
       draw; /* of a random case: which draw, after 0 those that the backend supports (fuzz/generate/within.h) */
   uint64_t outputs; /* read from a report, which has no verdicts: bit 1 << fa_tensor_id, it was judged */
+  int n_explanations;
+  fa_explanation explanation[FA_EXPLANATIONS];
   int n_verdicts;
   fa_verdict verdict[FA_T_COUNT];
   bool end_to_end[FA_T_COUNT]; /* gradient verdict i was judged from the reference's forward, not the

@@ -68,6 +68,7 @@ static void mend_bools(fa_result *r) {
   mend_bool(&r->malformed);
   mend_bool(&r->dump_failed);
   for (int i = 0; i < FA_T_COUNT; ++i) mend_bool(&r->end_to_end[i]);
+  for (int i = 0; i < FA_EXPLANATIONS; ++i) mend_bool(&r->explanation[i].sampled);
   for (int i = 0; i < r->n_verdicts; ++i) {
     fa_verdict *v = &r->verdict[i];
     mend_bool(&v->judged);
@@ -85,13 +86,23 @@ static bool verdict_is_sound(const fa_verdict *v) {
          ends_within(v->finer_why, sizeof v->finer_why);
 }
 
+static bool explanations_are_sound(const fa_result *r) {
+  if (r->n_explanations < 0 || r->n_explanations > FA_EXPLANATIONS) return false;
+  for (int i = 0; i < r->n_explanations; ++i) {
+    const fa_explanation *e = &r->explanation[i];
+    if (!ends_within(e->hypothesis, sizeof e->hypothesis) || !ends_within(e->text, sizeof e->text))
+      return false;
+  }
+  return true;
+}
+
 static bool result_is_sound(const fa_result *r) {
   if (!(r->state >= 0 && r->state < FA_N_STATES && ends_within(r->reason, sizeof r->reason) &&
         ends_within(r->backend, sizeof r->backend) && ends_within(r->kernel, sizeof r->kernel) &&
         ends_within(r->backward_kernel, sizeof r->backward_kernel) &&
         ends_within(r->profile, sizeof r->profile) && ends_within(r->notes, sizeof r->notes) &&
         ends_within(r->waiver, sizeof r->waiver) && ends_within(r->features, sizeof r->features) &&
-        ends_within(r->dump, sizeof r->dump) && (unsigned)r->law < FA_N_LAWS))
+        ends_within(r->dump, sizeof r->dump) && (unsigned)r->law < FA_N_LAWS && explanations_are_sound(r)))
     return false;
   for (int i = 0; i < r->n_verdicts; ++i)
     if (!verdict_is_sound(&r->verdict[i])) return false;

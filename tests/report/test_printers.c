@@ -54,6 +54,13 @@ static void make_failure(fa_result *r) {
                            .accum = 0.0005,
                            .half_ulp = 0.0015};
   r->end_to_end[1] = true;
+  r->n_explanations = 1;
+  r->explanation[0] = (fa_explanation){.hypothesis = "last_key_lost",
+                                       .text = "the last key is lost",
+                                       .tensors = (uint64_t)1 << FA_T_DQ,
+                                       .wrong = 3,
+                                       .share = 1,
+                                       .sampled = true};
 }
 
 static void test_states(void) {
@@ -259,6 +266,23 @@ static void test_bad_reports(const char *folder) {
   unlink(path);
 }
 
+static void test_explained(void) {
+  fa_result r;
+  make_failure(&r);
+  char *line = fa_report_journal_line(&r, 0, 1);
+  cJSON *root = cJSON_Parse(line);
+  const cJSON *failure = cJSON_GetObjectItemCaseSensitive(root, "failure");
+  const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(failure, "explained_by"), 0);
+  char *text = cJSON_PrintUnformatted(first);
+  CHECK_MSG(text && strcmp(text, "{\"hypothesis\":\"last_key_lost\",\"text\":\"the last key is lost\","
+                                 "\"tensors\":[\"dq\"],\"wrong\":3,\"share\":1,\"sampled\":true}") == 0,
+            "%s", text);
+  cJSON_free(text);
+  cJSON_Delete(root);
+  free(line);
+  fa_result_free(&r);
+}
+
 static void test_wire(void) {
   fa_result r, back;
   fa_error err;
@@ -272,6 +296,7 @@ static void test_wire(void) {
   CHECK(strcmp(back.name, r.name) == 0 && strcmp(back.case_line, r.case_line) == 0);
   CHECK(back.state == FA_FAIL && back.n_verdicts == 2 && back.end_to_end[1] && !back.end_to_end[0]);
   CHECK(memcmp(back.verdict, r.verdict, 2 * sizeof r.verdict[0]) == 0);
+  CHECK(back.n_explanations == 1 && memcmp(back.explanation, r.explanation, sizeof r.explanation) == 0);
   CHECK(strcmp(back.dump, "some/file") == 0 && back.schedule_seed == r.schedule_seed);
   fa_result_free(&back);
   for (size_t cut = 0; cut < n; cut += 97) CHECK(fa_wire_unpack(bytes, cut, &back, &err) == FA_ERR_IO);
@@ -325,6 +350,7 @@ int main(void) {
   test_lines();
   test_report(folder);
   test_bad_reports(folder);
+  test_explained();
   test_wire();
   test_sha256();
   CHECK(rmdir(folder) == 0); /* no temporary file was left behind */
