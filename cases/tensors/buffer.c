@@ -51,8 +51,9 @@ size_t fa_pattern_first_difference(const char *p, size_t bytes, uint32_t pattern
 /* ---- plain buffers ---- */
 
 /* Compares with physical memory, because a system that overcommits grants any size and then kills the process
- * while the buffer is being filled. */
+ * while the buffer is being filled. Small sizes spare the question, which is a system call. */
 static bool fits_memory(size_t bytes) {
+  if (bytes < (size_t)64 << 20) return true;
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   return pages <= 0 || page <= 0 || bytes / (size_t)page < (size_t)pages;
 }

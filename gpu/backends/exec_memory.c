@@ -49,18 +49,31 @@ static const struct fa_exec_part *part_of(const fa_exec_memory *m, const fa_buff
   return NULL;
 }
 
+/* A part of the last layout may be one of the new layout too: then its guards stand. */
+static bool was_guarded(const struct fa_exec_part *old, int n, size_t at, size_t bytes) {
+  for (int i = 0; i < n; ++i)
+    if (old[i].at == at && old[i].bytes == bytes) return old[i].guarded;
+  return false;
+}
+
 fa_status fa_exec_memory_place(fa_exec_memory *m, const fa_exec_tensors *x, fa_error *err) {
-  size_t bytes = 0, before = 0;
-  for (int i = 0; i < m->n_parts; ++i) before = m->part[i].at;
+  struct fa_exec_part old[FA_EXEC_MAX_TENSORS];
+  int n_old = m->n_parts;
+  size_t at = 0;
+  const bool was_large = n_old > 0 && m->part[n_old - 1].at > LARGE_BYTES;
+  memcpy(old, m->part, (size_t)n_old * sizeof *old);
+  if (m->map && was_large) /* where this fails, pages are only kept */
+    fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)m->bytes);
+  if (!m->map || was_large) n_old = 0;
   m->n_parts = 0;
   for (int i = 0; i < x->n; ++i) {
-    if (part_of(m, x->at[i].buffer)) continue;
-    m->part[m->n_parts++] = (struct fa_exec_part){x->at[i].buffer, bytes};
-    bytes += size_of(x->at[i].buffer);
+    const fa_buffer *b = x->at[i].buffer;
+    if (part_of(m, b)) continue;
+    m->part[m->n_parts++] = (struct fa_exec_part){
+        .buffer = b, .at = at, .bytes = b->bytes, .guarded = was_guarded(old, n_old, at, b->bytes)};
+    at += size_of(b);
   }
-  if (m->map && before > LARGE_BYTES) /* a child that fails here only keeps the pages */
-    fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)m->bytes);
-  return reserve(m, bytes, err);
+  return reserve(m, at, err);
 }
 
 size_t fa_exec_memory_offset(const fa_exec_memory *m, const fa_exec_tensor *e) {
@@ -69,25 +82,45 @@ size_t fa_exec_memory_offset(const fa_exec_memory *m, const fa_exec_tensor *e) {
   return part->at + (size_t)(e->tensor->data - e->buffer->base);
 }
 
-/* Copies a buffer's guards and the parts of its payload that exist. */
-static void copy(const struct fa_exec_part *p, char *region, bool out) {
+/* Copies the parts of a buffer's payload that exist. */
+static void copy_payload(const struct fa_exec_part *p, char *region, bool out) {
   const fa_buffer *b = p->buffer;
-  const size_t back = FA_GUARD_BYTES + b->bytes;
-  for (int i = -2; i < fa_buffer_n_spans(b); ++i) {
-    const fa_span s = i >= 0 ? fa_buffer_span(b, i) : (fa_span){0, 0};
-    const size_t from = i == -2 ? 0 : i == -1 ? back : FA_GUARD_BYTES + s.begin;
-    const size_t bytes = i < 0 ? FA_GUARD_BYTES : s.end - s.begin;
-    char *here = b->base + from, *there = region + p->at + from;
-    memcpy(out ? here : there, out ? there : here, bytes);
+  for (int i = 0; i < fa_buffer_n_spans(b); ++i) {
+    const fa_span s = fa_buffer_span(b, i);
+    char *here = fa_buffer_payload(b) + s.begin, *there = region + p->at + FA_GUARD_BYTES + s.begin;
+    memcpy(out ? here : there, out ? there : here, s.end - s.begin);
   }
 }
 
-void fa_exec_memory_copy_in(const fa_exec_memory *m) {
-  for (int i = 0; i < m->n_parts; ++i) copy(&m->part[i], m->map, false);
+/* Byte of a buffer, or of its part of the region, where its front or back guard begins. */
+static size_t guard_at(const struct fa_exec_part *p, bool back) {
+  return back ? FA_GUARD_BYTES + p->bytes : 0;
 }
 
-void fa_exec_memory_copy_out(const fa_exec_memory *m) {
-  for (int i = 0; i < m->n_parts; ++i) copy(&m->part[i], m->map, true);
+void fa_exec_memory_copy_in(fa_exec_memory *m) {
+  const uint32_t word = FA_PATTERN_WORD(FA_PATTERN_GUARD);
+  for (int i = 0; i < m->n_parts; ++i) {
+    struct fa_exec_part *p = &m->part[i];
+    copy_payload(p, m->map, false);
+    for (int back = 0; back < 2 && !p->guarded; ++back)
+      fa_pattern_fill(m->map + p->at + guard_at(p, back), FA_GUARD_BYTES, word);
+    p->guarded = false;
+  }
+}
+
+void fa_exec_memory_copy_out(fa_exec_memory *m) {
+  const uint32_t word = FA_PATTERN_WORD(FA_PATTERN_GUARD);
+  for (int i = 0; i < m->n_parts; ++i) {
+    struct fa_exec_part *p = &m->part[i];
+    copy_payload(p, m->map, true);
+    p->guarded = true;
+    for (int back = 0; back < 2; ++back) {
+      const char *there = m->map + p->at + guard_at(p, back);
+      if (fa_pattern_first_difference(there, FA_GUARD_BYTES, word) == FA_GUARD_BYTES) continue;
+      memcpy(p->buffer->base + guard_at(p, back), there, FA_GUARD_BYTES);
+      p->guarded = false;
+    }
+  }
 }
 
 bool fa_exec_memory_differs(const fa_exec_memory *m, const fa_buffer *b) {

@@ -1,5 +1,9 @@
-/* A region of memory that the child maps too. Whole guarded buffers are copied into it and back, so that what the
- * child writes outside a tensor, into its gaps or into an input is found as it is for kernels in this process. */
+/* A region of memory that the child maps too. Whole guarded buffers are laid out in it, so that what the child writes
+ * outside a tensor, into its gaps or into an input is found as it is for kernels in this process.
+ *
+ * Payloads are copied in and out. Guards, which of small tensors are most of the bytes, are not: the region has its own,
+ * which are written where a layout needs them anew, read after every run, and copied out only if the child has changed
+ * them. */
 #ifndef FA_GPU_BACKENDS_EXEC_MEMORY_H
 #define FA_GPU_BACKENDS_EXEC_MEMORY_H
 
@@ -14,7 +18,9 @@ typedef struct fa_exec_memory {
   int n_parts;
   struct fa_exec_part {
     const fa_buffer *buffer;
-    size_t at; /* byte of the region where its front guard begins */
+    size_t at;    /* byte of the region where its front guard begins */
+    size_t bytes; /* of its payload */
+    bool guarded; /* its guards were seen to be intact after the last run of this layout */
   } part[FA_EXEC_MAX_TENSORS];
 } fa_exec_memory;
 
@@ -22,8 +28,10 @@ typedef struct fa_exec_memory {
 fa_status fa_exec_memory_place(fa_exec_memory *m, const fa_exec_tensors *x, fa_error *err);
 /* Byte of the region that holds element 0 of a tensor of the placed list. */
 size_t fa_exec_memory_offset(const fa_exec_memory *m, const fa_exec_tensor *e);
-void fa_exec_memory_copy_in(const fa_exec_memory *m);
-void fa_exec_memory_copy_out(const fa_exec_memory *m);
+/* Before a run: writes what it is to find. After it: reads what it has left. The region's guards must not be trusted in
+ * between, nor after a run whose outcome was not copied out. */
+void fa_exec_memory_copy_in(fa_exec_memory *m);
+void fa_exec_memory_copy_out(fa_exec_memory *m);
 /* True if the child has changed a buffer, guards included. */
 bool fa_exec_memory_differs(const fa_exec_memory *m, const fa_buffer *b);
 void fa_exec_memory_close(fa_exec_memory *m);
