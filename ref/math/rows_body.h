@@ -188,7 +188,9 @@ static double rows_weights(const fa_row_probabilities *r, int64_t n, bool square
   return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-/* One function per combination of options, so that no loop tests them for every element. */
+/* One function per combination of options, so that no loop tests them for every element. z and cap must be constants
+ * where they are NULL: masked loads from address 0, which is what a test becomes in a loop over vectors, touch nothing
+ * but take hundreds of cycles each. */
 static inline __attribute__((always_inline)) void
 gradient_row(const fa_row_gradient *r, int64_t n, const double *restrict z, const float *restrict cap) {
   const double *restrict p = r->p, *restrict dp = r->dp;
@@ -246,8 +248,10 @@ static void rows_gradient(fa_row_gradient *r, int64_t n) {
     gradient_row(r, n, r->z, r->cap);
   else if (r->z)
     gradient_row(r, n, r->z, NULL);
-  else
+  else if (r->cap)
     gradient_row(r, n, NULL, r->cap);
+  else
+    gradient_row(r, n, NULL, NULL);
   const float *w2 = r->w2;
   int64_t j = 0;
   for (; j + LANES <= n; j += LANES)

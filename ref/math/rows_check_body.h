@@ -79,8 +79,8 @@ static double rows_widest_bound(const fa_row_check *r, int64_t n) {
     const int64_t m = n - at < CHECKED ? n - at : CHECKED;
     for (int64_t j = 0; j < m; ++j) {
       const double size = fabs(want[at + j]), q = quant[at + j], a = accum[at + j], reach = size + q + a;
-      const bool counts = (size < INFINITY) & (reach > 0);
-      bound[j] = counts ? q + a + half_ulp(reach, r) : 0;
+      const double whole = q + a + half_ulp(reach, r), some = reach > 0 ? whole : 0;
+      bound[j] = size < INFINITY ? some : 0;
     }
     const double top = rows_max(bound, m);
     widest = top > widest ? top : widest;
