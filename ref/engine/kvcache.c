@@ -114,10 +114,11 @@ out:
 }
 
 static void cache_copy(const fa_tensor *t, fa_want *w) {
+  const int last = t->rank - 1;
   int64_t index[FA_MAX_RANK];
-  for (int64_t n = 0; n < w->n; ++n) {
+  for (int64_t n = 0; n < w->n; n += t->shape[last]) {
     fa_tensor_unravel(t, n, index);
-    w->value[n] = fa_tensor_get(t, index);
+    fa_ref_load_row(t, t->data + fa_tensor_offset(t, index), t->stride[last], t->shape[last], &w->value[n]);
   }
 }
 
