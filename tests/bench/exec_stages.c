@@ -1,8 +1,9 @@
-/* What a case costs through exec:CMD, stage by stage (built, not run by ctest; tests/bench/exec.py runs it):
+/* What a case costs through exec:CMD, stage by stage; tests/bench/exec.py runs it:
  * bench_exec CASES.json ROUNDS BACKEND...
  * bench_exec CASES.json OUT.safetensors writes outputs of the first case, which a child may then replay.
  * Every backend runs all cases, in turn with the others, ROUNDS times; a stage's time is the median over rounds. Prints a
- * line a backend: microseconds a case in the order of the header, then the backend. */
+ * table as JSON: {BACKEND: {STAGE: microseconds a case, [elapsed, of this process on a
+ * processor]}}. */
 #include "cases/codec/file.h"
 #include "cases/data/build.h"
 #include "cases/tensors/safetensors.h"
@@ -12,6 +13,7 @@
 #include "fuzz/options/memory.h"
 #include "ref/math/blas.h"
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,7 @@ enum { MAX_ROUNDS = 99 };
 typedef struct subject {
   fa_choice choice;
   void *self;
-  double us[FA_N_STAGES + 1][MAX_ROUNDS]; /* elapsed, a case; the last: all of them */
+  double us[FA_N_STAGES + 1][2][MAX_ROUNDS]; /* a case, elapsed and on a processor; the last: all of them */
 } subject;
 
 static void fail(const char *what, const char *why) {
@@ -46,12 +48,14 @@ static void run_round(subject *s, const fa_case_list *list, int round) {
   fa_stage_clock_start(&clock);
   for (int64_t i = 0; i < list->n; ++i) run(s, &list->v[i]);
   fa_stage_clock_start(NULL);
-  double all = 0;
-  for (int k = 0; k < FA_N_STAGES; ++k) {
-    s->us[k][round] = clock.wall[k] * 1e6 / (double)list->n;
-    all += s->us[k][round];
+  for (int how = 0; how < 2; ++how) {
+    double *all = &s->us[FA_N_STAGES][how][round];
+    *all = 0;
+    for (int k = 0; k < FA_N_STAGES; ++k) {
+      s->us[k][how][round] = (how ? clock.cpu[k] : clock.wall[k]) * 1e6 / (double)list->n;
+      *all += s->us[k][how][round];
+    }
   }
-  s->us[FA_N_STAGES][round] = all;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -60,15 +64,21 @@ static int ascending(const void *a, const void *b) {
 }
 
 static void print(subject *s, int n, int rounds) {
-  for (int k = 0; k < FA_N_STAGES; ++k) printf("%s\t", fa_stage_name((fa_stage)k));
-  printf("all\tbackend\n");
+  cJSON *all = cJSON_CreateObject();
   for (int i = 0; i < n; ++i) {
+    cJSON *one = cJSON_AddObjectToObject(all, s[i].choice.spec);
     for (int k = 0; k <= FA_N_STAGES; ++k) {
-      qsort(s[i].us[k], (size_t)rounds, sizeof(double), ascending);
-      printf("%.1f\t", s[i].us[k][rounds / 2]);
+      cJSON *both = cJSON_AddArrayToObject(one, k < FA_N_STAGES ? fa_stage_name((fa_stage)k) : "all");
+      for (int how = 0; how < 2; ++how) {
+        qsort(s[i].us[k][how], (size_t)rounds, sizeof(double), ascending);
+        cJSON_AddItemToArray(both, cJSON_CreateNumber(s[i].us[k][how][rounds / 2]));
+      }
     }
-    printf("%s\n", s[i].choice.spec);
   }
+  char *text = cJSON_Print(all);
+  if (text) puts(text);
+  free(text);
+  cJSON_Delete(all);
 }
 
 static void write_answers(const fa_case *c, const char *path) {
@@ -106,8 +116,8 @@ int main(int argc, char **argv) {
     if (fa_choose_backend(fa_backends, argv[3 + i], &s[i].choice, &err) != FA_OK ||
         fa_choice_open(&s[i].choice, &s[i].self, &err) != FA_OK)
       fail(argv[3 + i], err.text);
-  for (int round = 0; s && round < rounds; ++round)
-    for (int i = 0; i < n; ++i) run_round(&s[i], &list, round);
+  for (int round = -1; s && round < rounds; ++round) /* the first only warms up: the next one overwrites it */
+    for (int i = 0; i < n; ++i) run_round(&s[i], &list, round < 0 ? 0 : round);
   if (s && n > 0) print(s, n, rounds);
   for (int i = 0; s && i < n; ++i) s[i].choice.backend->close(s[i].self);
   free(s);
