@@ -17,14 +17,17 @@ static double lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, c
   return fa_want_bound(&c->forward->t[FA_T_LSE], fa_ref_lse_index(c, r->e, r->h, r->i0 + k));
 }
 
-/* A part of each exponent of a row. A P that is kept has the errors of the forward's exponentials, sum and quotient. */
+/* A part of each exponent of a row. A P that is kept has the errors of the forward's exponentials, sum and quotient;
+ * where the sum is not known so well, its logarithm is still no further off than the LSE. */
 static double row_extra(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
   const fa_profile *p = c->profile;
   if (!p->p_kept) return p->eps_exp + lse_slack(c, r, k, w);
   const fa_want *lse = &c->forward->t[FA_T_LSE];
   FA_ASSERT(lse->sum_error != NULL);
+  const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->i0 + k);
   const double changes = fa_bound_changes(c, r->hi[k] - r->lo[k]);
-  return (1 + changes) * p->eps_exp + 2 * u + lse->sum_error[fa_ref_lse_index(c, r->e, r->h, r->i0 + k)];
+  const double sum = lse->sum_error[at] < INFINITY ? lse->sum_error[at] : fa_want_bound(lse, at);
+  return (1 + changes) * p->eps_exp + 2 * u + sum;
 }
 
 /* What rounding takes from a small dS: with every operation rounded, before and after it is multiplied by the scale. */
@@ -62,7 +65,8 @@ static double lost_dp(const fa_ref_call *c, const fa_bound_scratch *b) {
   const double floor = p->floor_operand + p->operand_floor[FA_PRODUCT_DP];
   return ((double)c->dv * ((b->unit_do + b->unit_v) * floor + FA_F32_TINY) +
           fa_bound_sum_floor(c, FA_PRODUCT_DP, c->dv) + p->floor_dp) /
-         (1 - c->p->dropout.p);
+             (1 - c->p->dropout.p) +
+         (c->p->dropout.p > 0 ? p->floor_dp : 0); /* Z dP is rounded again */
 }
 
 void fa_bound_backward_delta(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
@@ -85,16 +89,25 @@ void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, in
   memset(b->exact, 0, (size_t)n * sizeof *b->exact);
 }
 
+/* The error of a P of a row about which nothing is known, relative to it; e: what its exponent alone may do. Where that
+ * is more than the greatest weight stands for, P may be anything, however small the right one is. */
+static float unknown_weight(const fa_ref_call *c, fa_bound_scratch *b, double exponent, float e) {
+  if (exponent == -INFINITY) return 0;
+  if (fa_bound_may_overflow(c) && !(exponent < 20)) b->overflows = true;
+  if (e < 1e12f) return FA_GREATEST_WEIGHT;
+  const double p = exp(exponent);
+  if (p == 0) b->overflows = true; /* no factor makes anything of it */
+  return (float)fmin(FA_GREATEST_WEIGHT / fmin(p, 1), 0x1p127);
+}
+
 void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                                     fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
   float *e = b->e_logit + k * n + begin, most;
   if (b->row_least[k] > 0) fa_bound_spread_add(&b->row_spread[k], w->s + k * n + begin, end - begin);
   if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], !c->profile->p_kept,
                          b->row_extra[k], &most))
-    for (int64_t j = 0; j < end - begin; ++j) {
-      if (fa_bound_may_overflow(c) && !(w->s[k * n + begin + j] - w->l[k] < 20)) b->overflows = true;
-      e[j] = FA_GREATEST_WEIGHT; /* nothing is known about this row */
-    }
+    for (int64_t j = 0; j < end - begin; ++j)
+      e[j] = unknown_weight(c, b, w->s[k * n + begin + j] - w->l[k], e[j]);
 }
 
 static void fill_infinite(float *x, int64_t n) {
@@ -111,18 +124,23 @@ static void clear(float *x, int64_t begin, int64_t end) {
 }
 
 /* A P that is already narrow when dS = P (Z dP - delta) is formed loses up to floor below its normal
- * range. */
-static void add_lost_weights(const fa_row_gradient *row, double floor, int64_t n) {
+ * range: times the difference, which has errors of its own, and the slope of the score chain. */
+static void add_lost_weights(const fa_row_gradient *row, double floor, double u_dp, int64_t n) {
   for (int64_t j = 0; j < n; ++j) {
-    double by = (row->z ? row->z[j] : 1) * row->dp[j] - row->delta;
-    row->ge[j] += (float)(floor * fabs(by) * 1.0001);
+    const double z = row->z ? row->z[j] : 1, size = (z * fabs(row->dp[j]) + fabs(row->delta)) * row->per_unit;
+    const double by = fabs(z * row->dp[j] - row->delta) * row->per_unit;
+    const double error = z * row->k_d * row->d[j] + row->e_delta + (row->u_dp + u_dp) * size;
+    const double slope = row->cap ? row->cap[j] + row->cap_err[j] : 1;
+    const double lost = fmin(floor, row->p[j] * (1 + row->e[j]));
+    row->ge[j] += (float)(lost * (by + error) * slope * 1.0001);
   }
 }
 
 /* A dP that overflows its type, or the sum that it comes from: no bound. */
 static void overflow_dp(const fa_ref_call *c, fa_bound_scratch *b, int64_t at, int64_t n) {
+  const double rounded = c->profile->max_dp * (1 - c->p->dropout.p); /* so that Z dP fits, too */
   const double most =
-      fmin(fa_bound_sum_limit(c, FA_PRODUCT_DP), c->profile->u_dp > 0 ? c->profile->max_dp : INFINITY);
+      fmin(fa_bound_sum_limit(c, FA_PRODUCT_DP), c->profile->u_dp > 0 ? rounded : INFINITY);
   const double unit = b->unit_do * b->unit_v;
   const bool operands = unit_overflows(c, FA_PRODUCT_DP, fmax(b->unit_do, b->unit_v));
   if (!(most < INFINITY) && !operands) return;
@@ -180,7 +198,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                             end - begin);
   for (int64_t j = 0; cap && j < end - begin; ++j)
     b->steepest = fmax(b->steepest, row.p[j] > 0 ? (double)row.cap[j] + row.cap_err[j] : 0);
-  if (p->u_p_in_ds > 0) add_lost_weights(&row, p->floor_p * per_unit, end - begin);
+  if (p->u_p_in_ds > 0) add_lost_weights(&row, p->floor_p, p->u_dp * (dropout ? 2 : 1), end - begin);
   b->row_terms[k] += row.sum_terms;
   overflow_dp(c, b, at, end - begin);
   if (p->u_ds == 0 || b->plain) return;

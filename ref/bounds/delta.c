@@ -57,15 +57,19 @@ void fa_bound_delta_add(const fa_ref_call *c, const fa_ref_scratch *w, fa_bound_
   const bool dropout = c->p->dropout.p > 0;
   const double unit_dp = b->unit_do * b->unit_v, k_d = fa_bound_dp_error(c) * unit_dp;
   const double one_sided = p->operands_cut ? p->operand[FA_PRODUCT_DP] : 0;
-  const double u_each = p->u_p_in_ds + p->u_dp * (dropout ? 2 : 1) + (dropout ? p->u_dropout : 0);
+  const int times = dropout ? 2 : 1; /* dP is rounded, and Z dP again */
+  const double u_each = p->u_p_in_ds + p->u_dp * times, floor_dp = p->floor_dp * times;
   fa_bound_delta_sum *sum = &b->row_delta[k];
   for (int64_t j = begin; j < end; ++j) {
     const int64_t at = k * n + j;
-    const double pz = w->s[at] * (dropout ? w->z[j - begin] : 1), size = fabs(w->dp[at]), e = b->e_logit[at];
+    const double z = dropout ? w->z[j - begin] : 1, pz = w->s[at] * z;
+    const double size = fabs(w->dp[at]), e = b->e_logit[at];
     const double scattered = (b->e_score ? b->e_score[at] * size : 0) + (b->e_dp ? b->e_dp[at] * unit_dp : 0);
-    const double rounded = pz * (u_each * size + p->floor_dp) + (pz > 0 ? p->floor_p * size : 0);
+    const double lost = fmin(p->floor_p, w->s[at] * (1 + e)) * z; /* of a P below the normal range, in Z P */
+    const double rounded = pz * (u_each * size + floor_dp) + lost * size;
     const double each = pz * scattered + rounded;
-    sum->sure += pz * (e * size + (1 + e) * k_d * b->d[at] + (4 * u + one_sided) * size + FA_F32_TINY);
+    const double pe = fmax(w->s[at], FA_TINY_WEIGHT) * e * z; /* an unknown P is not known to be small */
+    sum->sure += pe * size + (pz + pe) * k_d * b->d[at] + pz * ((4 * u + one_sided) * size + FA_F32_TINY);
     sum->size += pz * size;
     sum->worst += c->lambda * pz * scattered + rounded;
     sum->squares += each * each;
@@ -81,9 +85,13 @@ static double sum_error(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, c
 
 double fa_bound_delta(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
                       const fa_bound_scratch *b) {
-  const double last = u * (fabs(w->delta[k]) + dlse_of(c, r, k));
-  const fa_delta_source from = c->profile->delta;
-  if (from == FA_DELTA_SUM_P_DP) return sum_error(c, r, k, b) + last;
+  const fa_profile *p = c->profile;
+  const double size = fabs(w->delta[k]) + dlse_of(c, r, k), last = u * size;
+  const fa_delta_source from = p->delta;
+  if (from == FA_DELTA_SUM_P_DP) {
+    const double factor = c->p->dropout.p > 0 ? p->u_dropout : 0; /* one rounding, the same for all pairs */
+    return sum_error(c, r, k, b) + last + factor * size;
+  }
   const bool stored = from == FA_DELTA_STORED_O, given = stored && c->given_o;
   const double slack = given ? 0 : forward_slack(c, r, k, w, stored);
   return product_rounding(c, k, w) + narrow_products(c, k, w) + last + slack;
