@@ -206,12 +206,13 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
     if (c->generic)
       fa_blas_sgemm_part(FA_BLAS_N, m, dv, n, 1, b->w2, n, b->v2 + j0 * c->dv, dv, beta, b->o2, dv,
                          &spans.rows);
+    fa_bound_scatter_mean_keys(b, c, r, w, j0, n, x, beta == 0);
     beta = 1;
   }
   for (int64_t k = 0; k < r->n && beta == 1; ++k) {
     if (w->l[k] == 0) continue; /* fully masked: exactly 0 */
     double sum_error = fa_bound_sum(c, c->profile->mma_block ? t[k].n / 4 + (int64_t)t[k].changes : t[k].n);
-    t[k].error_sum += c->lambda * sqrt(t[k].scattered);
+    t[k].error_sum += c->lambda * sqrt(t[k].scattered) + fa_bound_scatter_query(c, b, w, k);
     write_lse(c, r, k, w, &t[k], sum_error);
     write_o(c, r, k, w, b, &t[k], sum_error);
   }

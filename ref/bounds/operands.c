@@ -69,6 +69,7 @@ static size_t lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, 
     lay_out_gradients(b, c, m, m * n, &to);
     return to.used;
   }
+  if (fa_bound_queries_scatter(c)) b->mean_k = fa_ref_arena_alloc(&to, m * c->d, sizeof(double));
   b->v2 = take(&to, sk * c->dv);
   b->o1 = take(&to, m * c->dv);
   b->o2 = take(&to, m * c->dv);

@@ -23,6 +23,11 @@ bool fa_bound_dp_scatters(const fa_ref_call *c) {
   return c->profile && (c->profile->u_dp > 0 || coarse_operands(c->profile, FA_PRODUCT_DP));
 }
 
+/* A score_mod may make anything of them, and has their largest sizes (fa_bound_scatter_join). */
+bool fa_bound_queries_scatter(const fa_ref_call *c) {
+  return c->profile && c->generic && coarse_operands(c->profile, FA_PRODUCT_QK) && !c->p->score_mod;
+}
+
 static double row_square(const float *x2, int64_t width) {
   double sum = 0;
   for (int64_t d = 0; d < width; ++d) sum += x2[d];
@@ -122,6 +127,38 @@ double fa_bound_scatter_weights(const fa_ref_call *c, const double *p, const dou
     sum += e * e;
   }
   return sum;
+}
+
+void fa_bound_scatter_mean_keys(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r,
+                                const fa_ref_scratch *w, int64_t j0, int64_t n, double *p, bool first) {
+  const int d = (int)c->d;
+  if (!b->mean_k) return;
+  for (int64_t k = 0; k < r->n; ++k) {
+    int64_t begin, end;
+    double *row = p + k * n;
+    fa_ref_row_span(r, k, j0, n, &begin, &end);
+    if (w->l[k] == 0) begin = end = n; /* no key is visible */
+    for (int64_t j = 0; j < n; ++j) {
+      const double t = c->p->softcap > 0 && j >= begin && j < end ? w->th[k * n + j] : 0;
+      row[j] = j >= begin && j < end && row[j] > 0 ? row[j] * (1 - t) * (1 + t) : 0;
+    }
+  }
+  fa_blas_dgemm(FA_BLAS_N, FA_BLAS_N, (int)r->n, d, (int)n, 1, p, (int)n, w->k + j0 * d, d, first ? 0 : 1,
+                b->mean_k, d);
+}
+
+double fa_bound_scatter_query(const fa_ref_call *c, const fa_bound_scratch *b, const fa_ref_scratch *w,
+                              int64_t k) {
+  if (!b->mean_k) return 0;
+  const double u_one = c->profile->operand[FA_PRODUCT_QK] / 2, mean = 0.75; /* of both operands' roundings */
+  const double step = c->profile->operand_step[FA_PRODUCT_QK] * b->unit_q;
+  double most = 0, squares = 0;
+  for (int64_t d = k * c->d; d < (k + 1) * c->d; ++d) {
+    const double by = fabs(b->mean_k[d]), rounded = u_one * fabs(w->q[d]);
+    most += (rounded + step) * by;
+    squares += (mean * rounded + step) * (mean * rounded + step) * by * by;
+  }
+  return 1.0001 * fabs(c->p->scale) * fmin(most, c->lambda * sqrt(squares));
 }
 
 void fa_bound_scatter_dp(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,

@@ -8,6 +8,8 @@
 /* Whether a call's scores, or dP, have such errors: then the scratch has e_score, or e_dp. */
 bool fa_bound_scores_scatter(const fa_ref_call *c);
 bool fa_bound_dp_scatters(const fa_ref_call *c);
+/* Whether queries do, which all pairs of a row share: then the forward's scratch has mean_k. */
+bool fa_bound_queries_scatter(const fa_ref_call *c);
 
 /* Sets e_score of a tile; s: scale * q.k */
 void fa_bound_scatter_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
@@ -28,6 +30,13 @@ double fa_bound_scatter_most(const fa_ref_call *c);
 /* Adds to w and w2, in units of fa_bound_unit(u_p). Returns the sum of (p e_score)^2. z NULL: all 1. */
 double fa_bound_scatter_weights(const fa_ref_call *c, const double *p, const double *z, const float *e_score,
                                 int64_t n, float *w, float *w2);
+
+/* Adds a tile's keys to mean_k, times P and the slope that softcap has there. p: P of the tile [r->n][n], overwritten;
+ * th: tanh, if there is a softcap. */
+void fa_bound_scatter_mean_keys(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r,
+                                const fa_ref_scratch *w, int64_t j0, int64_t n, double *p, bool first);
+/* What roundings of row k's query do to the row's sum of exponentials. */
+double fa_bound_scatter_query(const fa_ref_call *c, const fa_bound_scratch *b, const fa_ref_scratch *w, int64_t k);
 
 /* Sets e_dp of a tile, in units of unit_do unit_v: what operands' roundings do. */
 void fa_bound_scatter_dp(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
