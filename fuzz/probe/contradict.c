@@ -30,7 +30,8 @@ static bool promises_more(const char *field, const char *declared, const char *f
   }
   if (strcmp(field, "delta") == 0) return strcmp(found, "stored_o") == 0;
   if (strcmp(field, "p_kept") == 0) return strcmp(declared, "true") == 0;
-  if (strcmp(field, "gqa_partials_rounded") == 0) return strcmp(declared, "false") == 0;
+  if (strcmp(field, "gqa_partials_rounded") == 0 || strcmp(field, "dropout_rounded") == 0)
+    return strcmp(declared, "false") == 0;
   const int promised = bits_of(declared, dtype), kept = bits_of(found, dtype);
   return promised >= 0 && kept >= 0 && promised > kept;
 }

@@ -30,6 +30,7 @@ void probe_delta(probe *x);
 void probe_p_kept(probe *x);
 void probe_exp(probe *x);
 void probe_tiles(probe *x);
+void probe_dropout_rounding(probe *x);
 void probe_group(probe *x); /* how a group's dK and dV are added up */
 void probe_repeat(probe *x);
 void probe_settle(probe *x); /* asks nothing: what follows from the rest */

@@ -34,6 +34,7 @@ static const struct question {
     {probe_backward_operands, FA_PROBE_ARITHMETIC},
     {probe_p, FA_PROBE_ARITHMETIC},
     {probe_tiles, FA_PROBE_ARITHMETIC},
+    {probe_dropout_rounding, FA_PROBE_ARITHMETIC},
     {probe_ds, FA_PROBE_ARITHMETIC},
     {probe_dp, FA_PROBE_ARITHMETIC},
     {probe_delta, FA_PROBE_ARITHMETIC},

@@ -36,6 +36,9 @@ void probe_settle(probe *x) {
   if (kept && kept->confidence == FA_PROBE_UNTOLD && divided && divided->value[0] == 'b') f->p_kept = true;
   if (f->p_kept && divided && divided->value[0] == 'b')
     f->p_in_ds = true; /* kept as the product with V took it */
+  const fa_finding *dropped = fa_probe_find(x->r, "dropout_rounded");
+  if (f->p_in_ds && dropped && dropped->confidence < FA_PROBE_LIKELY)
+    f->dropout_rounded = true; /* dropout can take no other P than the narrow one that is kept */
   if (!(p && p->confidence >= FA_PROBE_LIKELY) && v != FA_FORMAT_IO && v != FA_FORMAT_3XTF32)
     f->p = v, f->p_rounding = f->operand_rounding;
   if (!(ds && ds->confidence >= FA_PROBE_LIKELY) && k != FA_FORMAT_IO && k != FA_FORMAT_3XTF32)

@@ -139,8 +139,7 @@ static void add_lost_weights(const fa_row_gradient *row, double floor, double u_
 /* A dP that overflows its type, or the sum that it comes from: no bound. */
 static void overflow_dp(const fa_ref_call *c, fa_bound_scratch *b, int64_t at, int64_t n) {
   const double rounded = c->profile->max_dp * (1 - c->p->dropout.p); /* so that Z dP fits, too */
-  const double most =
-      fmin(fa_bound_sum_limit(c, FA_PRODUCT_DP), c->profile->u_dp > 0 ? rounded : INFINITY);
+  const double most = fmin(fa_bound_sum_limit(c, FA_PRODUCT_DP), c->profile->u_dp > 0 ? rounded : INFINITY);
   const double unit = b->unit_do * b->unit_v;
   const bool operands = unit_overflows(c, FA_PRODUCT_DP, fmax(b->unit_do, b->unit_v));
   if (!(most < INFINITY) && !operands) return;

@@ -36,7 +36,8 @@ double fa_bound_scatter_weights(const fa_ref_call *c, const double *p, const dou
 void fa_bound_scatter_mean_keys(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r,
                                 const fa_ref_scratch *w, int64_t j0, int64_t n, double *p, bool first);
 /* What roundings of row k's query do to the row's sum of exponentials. */
-double fa_bound_scatter_query(const fa_ref_call *c, const fa_bound_scratch *b, const fa_ref_scratch *w, int64_t k);
+double fa_bound_scatter_query(const fa_ref_call *c, const fa_bound_scratch *b, const fa_ref_scratch *w,
+                              int64_t k);
 
 /* Sets e_dp of a tile, in units of unit_do unit_v: what operands' roundings do. */
 void fa_bound_scatter_dp(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,

@@ -45,7 +45,7 @@ typedef struct fa_bound_scratch {
   float *q, *q2, *d_o, *d_o2;        /* [FA_BLOCK_M, D | Dv] */
   float *e_logit, *d, *w, *w2, *we;  /* tiles [FA_BLOCK_M, FA_BLOCK_N] */
   float *e_score, *e_dp; /* the same: independent errors of scores and dP; NULL: none (scattered.h) */
-  double *mean_k;        /* [FA_BLOCK_M, D]: sum P K of the rows; NULL: queries have no errors (scattered.h) */
+  double *mean_k; /* [FA_BLOCK_M, D]: sum P K of the rows; NULL: queries have no errors (scattered.h) */
   float *g, *g2, *ge, *cap, *cap_err;
   float *o1, *o2, *oe;                      /* [FA_BLOCK_M, Dv]: worst case, squares, f32 errors */
   float *dq1, *dq2, *dqe;                   /* [FA_BLOCK_M, D] */

@@ -35,19 +35,20 @@ variant() { # SETTINGS DTYPE WORD...
 
 # ---- how it computes ----
 variant numpy-f32 f32 operand_qk=io operand_pv=io accumulator_qk=f32 accumulator_pv=f32 p=f32 ds=f32 delta=sum_p_dp p_kept=true
-variant torch-eager bf16 scores=bf16 p=bf16 ds=bf16 dp=io delta=sum_p_dp p_kept=true block_n='256 or more'
-variant torch-eager f16 scores=f16 p=f16 ds=f16 dp=io delta=sum_p_dp
+variant torch-eager bf16 scores=bf16 p=bf16 ds=bf16 dp=io delta=sum_p_dp p_kept=true block_n='256 or more' dropout_rounded=true
+variant torch-eager f16 scores=f16 p=f16 ds=f16 dp=io delta=sum_p_dp dropout_rounded=true
+variant p=io,ds=io,dropout_rounded=1 f16 p=f16 dropout_rounded=true
 variant torch-math f16 scores=f32 p=f32 ds=f32 dp=f32 delta=sum_p_dp p_kept=true
 variant tf32 f32 operand_qk=tf32 operand_pv=tf32 operand_dp=tf32 operand_dv=tf32 operand_dq=tf32 operand_dk=tf32 p=tf32 ds=tf32 accumulator_pv=mma
 variant tf32-truncated f32 operand_pv='tf32, truncated' p='tf32, truncated' ds='tf32, truncated'
 variant 3xtf32 f32 operand_qk=3xtf32 operand_pv=3xtf32 operand_dp=3xtf32 p_kept=false delta=stored_o
-variant mma-sm80 bf16 accumulator_qk=mma accumulator_pv=mma p=bf16 ds=bf16 block_n=64 delta=stored_o p_kept=false eps_exp='below 2\^-20'
+variant mma-sm80 bf16 accumulator_qk=mma accumulator_pv=mma p=bf16 ds=bf16 block_n=64 delta=stored_o p_kept=false dropout_rounded=false eps_exp='below 2\^-20'
 variant wgmma f16 accumulator_pv=mma p=f16 ds=f16 block_n=128
 variant f16-accumulator f16 accumulator_qk=f16 accumulator_pv=f16
 variant bf16-accumulator bf16 accumulator_qk=bf16 accumulator_pv=bf16
 variant narrow-accumulator bf16 accumulator_qk=narrow accumulator_pv=narrow p='e4m3 x 256' block_n=128
 variant p-truncated bf16 p='bf16, truncated' ds='bf16, truncated' accumulator_pv=f32
-variant p-e4m3 f16 p='e4m3 x 256' ds=f16 operand_pv=io
+variant p-e4m3 f16 p='e4m3 x 256' ds=f16 operand_pv=io dropout_rounded=false
 variant exact-o bf16 delta=exact_o
 variant sum-p-dp bf16 delta=sum_p_dp p=bf16
 variant split-16-bit bf16 accumulator_pv=bf16
@@ -101,6 +102,7 @@ claims() { # SETTINGS HELLO DTYPE TEXT
 claims tf32 '"arithmetic": {"name": "simt-f32"}' f32 'operand_qk +tf32 .*declared: io!'
 claims f16-accumulator '"arithmetic": {"name": "simt-f32"}' f16 'accumulator_pv +f16 .*declared: f32!'
 claims p=io,ds=io '"arithmetic": {"name": "numpy-f32"}' bf16 '  p +bf16 .*declared: f32!'
+claims p=io,ds=io,dropout_rounded=1 '"arithmetic": {"name": "simt-f32"}' bf16 'dropout_rounded +true .*declared: false!'
 claims lse_base2=1 '"lse": {"base": "e"}' f32 'lse.base +2 .*declared: e!'
 claims '' '"lse": {"base": "2"}' f32 'lse.base +e .*declared: 2!'
 claims lse_none=1 '"outputs": ["o", "lse", "dq", "dk", "dv"]' f32 'outputs .*declared'

@@ -9,6 +9,20 @@ static sim_format format_of(const sim_call *call, int f) {
   return f == SIM_IO ? call->io : (sim_format)f;
 }
 
+static sim_format p_format_of(const sim_call *call) {
+  return format_of(call, call->c->p == SIM_E4M3 ? SIM_IO : call->c->p);
+}
+
+static float round_p(const sim_call *call, float p) {
+  return sim_round(p, p_format_of(call), call->c->p_truncate);
+}
+
+/* P in dS = P (Z dP - delta). */
+static float p_of_ds(const sim_call *call, float p) {
+  return call->c->p_in_ds ? round_p(call, p) : p;
+}
+
+/* dP holds Z dP. */
 static float delta_of(const sim_call *call, const sim_head *e, int64_t i) {
   const sim_config *c = call->c;
   const int64_t at = i * e->n_k;
@@ -20,22 +34,21 @@ static float delta_of(const sim_call *call, const sim_head *e, int64_t i) {
   }
   sum = sim_round(sum, each, false);
   for (int64_t j = 0; j < e->n_k && c->delta == SIM_SUM_P_DP; ++j)
-    sum += e->prob[at + j] * (e->keep[at + j] * e->dp[at + j]);
+    sum += p_of_ds(call, e->prob[at + j]) * e->dp[at + j];
   return c->dlse_ignored ? sum : sum - e->d_lse[i];
 }
 
 /* P without dropout, as the backward has it. */
-static void set_probabilities(const sim_call *call, sim_head *e, int64_t i, sim_format f) {
+static void set_probabilities(const sim_call *call, sim_head *e, int64_t i) {
   const int64_t at = i * e->n_k;
   const sim_config *c = call->c;
   float m = -INFINITY, sum = 0.0f;
   for (int64_t j = 0; j < e->n_k; ++j) m = fmaxf(m, e->x[at + j]);
   for (int64_t j = 0; j < e->n_k && c->p_kept; ++j) sum += sim_exp(c, e->x[at + j], m);
   for (int64_t j = 0; j < e->n_k; ++j) {
-    const float p = m == -INFINITY ? 0.0f
-                    : c->p_kept    ? sim_exp(c, e->x[at + j], m) / sum
-                                   : sim_exp(c, e->x[at + j], e->lse[i]);
-    e->prob[at + j] = sim_round(p, f, c->p_truncate);
+    e->prob[at + j] = m == -INFINITY ? 0.0f
+                      : c->p_kept    ? sim_exp(c, e->x[at + j], m) / sum
+                                     : sim_exp(c, e->x[at + j], e->lse[i]);
   }
 }
 
@@ -43,29 +56,35 @@ static float scale_of(const sim_call *call) {
   return (float)(call->p->scale * call->c->scale_factor);
 }
 
+/* Z dP of row i. */
+static void set_dp(const sim_call *call, sim_head *e, int64_t i, const float *d_o, const float *v) {
+  const sim_unit unit = sim_unit_of(call->c, SIM_DP);
+  const sim_format f = format_of(call, call->c->dp);
+  for (int64_t j = 0; j < e->n_k; ++j) {
+    const float dp = sim_round(sim_dot(&unit, e->dv, d_o + i * e->dv, v + j * e->dv, 0.0f), f, false);
+    e->dp[i * e->n_k + j] = sim_round(e->keep[i * e->n_k + j] * dp, f, false);
+  }
+}
+
 /* dP, then dS; prob becomes the operand of dV. */
 static void softmax_gradient(const sim_call *call, sim_head *e, const float *v) {
   const sim_config *c = call->c;
-  const sim_unit unit = sim_unit_of(c, SIM_DP);
-  const sim_format dp_format = format_of(call, c->dp);
-  const sim_format p_format = format_of(call, c->p == SIM_E4M3 ? SIM_IO : c->p),
-                   ds_format = format_of(call, c->ds);
+  const sim_format ds_format = format_of(call, c->ds);
   const float early = c->ds_scaled ? scale_of(call) : 1.0f;
   float *d_o = e->scratch + e->n_k * e->dv;
   sim_operand(call, SIM_DP, e->d_o, e->n_q, e->dv, false, d_o);
   for (int64_t i = 0; i < e->n_q; ++i) {
     const int64_t at = i * e->n_k;
-    for (int64_t j = 0; j < e->n_k; ++j)
-      e->dp[at + j] =
-          sim_round(sim_dot(&unit, e->dv, d_o + i * e->dv, v + j * e->dv, 0.0f), dp_format, false);
-    set_probabilities(call, e, i, c->p_in_ds ? p_format : SIM_F32);
+    set_dp(call, e, i, d_o, v);
+    set_probabilities(call, e, i);
     const float delta = delta_of(call, e, i);
     for (int64_t j = 0; j < e->n_k; ++j) {
       float *p = &e->prob[at + j];
-      const float ds = *p * (e->keep[at + j] * e->dp[at + j] - delta);
-      e->dp[at + j] = *p == 0.0f ? 0.0f : ds; /* of the bias */
-      e->ds[at + j] = *p == 0.0f ? 0.0f : sim_round(ds * e->chain[at + j] * early, ds_format, c->ds_truncate);
-      *p = sim_round(*p * e->keep[at + j], p_format, c->p_truncate);
+      const float used = p_of_ds(call, *p), ds = used * (e->dp[at + j] - delta);
+      e->dp[at + j] = used == 0.0f ? 0.0f : ds; /* of the bias */
+      e->ds[at + j] =
+          used == 0.0f ? 0.0f : sim_round(ds * e->chain[at + j] * early, ds_format, c->ds_truncate);
+      *p = round_p(call, (c->dropout_rounded ? round_p(call, *p) : *p) * e->keep[at + j]);
     }
   }
 }

@@ -60,6 +60,7 @@ static const struct key {
     INT(p_in_ds),
     INT(ds_scaled),
     INT(delta_rounded),
+    INT(dropout_rounded),
     INT(gqa_partials_rounded),
     INT(lse_base2),
     INT(lse_unscaled),
@@ -93,7 +94,8 @@ static const struct variant {
   const char *name, *text;
 } variants[] = {
     {"numpy-f32", "p_kept=1,normalise_before=1,delta=sum_p_dp"},
-    {"torch-eager", "scores=io,p=io,ds=io,dp=io,p_in_ds=1,p_kept=1,normalise_before=1,delta=sum_p_dp"},
+    {"torch-eager",
+     "scores=io,p=io,ds=io,dp=io,p_in_ds=1,dropout_rounded=1,p_kept=1,normalise_before=1,delta=sum_p_dp"},
     {"torch-math", "p_kept=1,normalise_before=1,delta=sum_p_dp"},
     {"tf32", "operand=tf32,p=tf32,ds=tf32,sum=mma,block=4,extra_bits=1,block_n=64,exp=approx,exp_scaled=1"},
     {"tf32-truncated", "operand=tf32,operand_truncate=1,p=tf32,p_truncate=1,ds=tf32,ds_truncate=1,sum=mma,"

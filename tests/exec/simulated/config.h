@@ -28,14 +28,14 @@ typedef struct sim_config {
   int block, extra_bits;              /* of MMA and NARROW; block also of F16 and BF16 */
   int scores;                         /* format of the scores after each step of their chain */
   int p, ds, p_truncate, ds_truncate; /* P and dS as operands */
-  int dp;                             /* dP as the softmax gradient receives it */
+  int dp;                             /* dP, and with dropout Z dP, as the softmax gradient receives it */
   double p_scale;
   int normalise_before; /* P is divided by its sum before the product with V */
   int block_n, splits;  /* 0: the whole row at once; 0: no splits */
   int partial, partial_unnormalised;
   int exp, exp_scaled;
   int delta, p_kept, p_in_ds, gqa_partials_rounded;
-  int ds_scaled, delta_rounded; /* as fa_arithmetic's */
+  int ds_scaled, delta_rounded, dropout_rounded; /* as fa_arithmetic's */
   int lse_base2, lse_unscaled, lse_none, lse_of_empty, o_of_empty, lse_alibi_column;
   int top_left, window_left_more, window_right_more, gqa_modulo, drop_last_key;
   int softcap_before_scale, alibi_flipped;

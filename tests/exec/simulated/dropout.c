@@ -39,7 +39,9 @@ static bool keeps_memeff(const sim_call *call, const sim_head *e, int rounds, in
 void sim_dropout(const sim_call *call, const sim_head *e, float *factor) {
   const bool memeff = call->c->dropout_layout ? call->c->dropout_layout == 2 : call->p->family[0] == 'm';
   const int rounds = call->c->dropout_rounds ? call->c->dropout_rounds : memeff ? 10 : 7;
-  const float kept = (float)(1.0 / (1.0 - call->p->dropout_p));
+  const sim_format f = call->c->p == SIM_IO ? call->io : (sim_format)call->c->p;
+  const float exact = (float)(1.0 / (1.0 - call->p->dropout_p));
+  const float kept = call->c->dropout_rounded ? sim_round(exact, f, false) : exact;
   for (int64_t i = 0; i < e->n_q; ++i)
     for (int64_t j = 0; j < e->n_k; ++j) {
       const bool keep = call->p->dropout_p == 0.0 ||

@@ -55,6 +55,11 @@ static float round_p(const sim_call *call, float p) {
   return sim_round(p * (float)c->p_scale, f, c->p_truncate) / (float)c->p_scale;
 }
 
+/* P as the product with V takes it, behind dropout. */
+static float drop(const sim_call *call, float p, float keep) {
+  return round_p(call, (call->c->dropout_rounded ? round_p(call, p) : p) * keep);
+}
+
 /* Keys from .. to - 1 join the state. */
 static void add_tile(const row *r, int64_t from, int64_t to, state *s) {
   float m = s->m;
@@ -68,7 +73,7 @@ static void add_tile(const row *r, int64_t from, int64_t to, state *s) {
   for (int64_t j = from; j < to; ++j) {
     const float p = sim_exp(r->call->c, r->x[j], m);
     sum += p;
-    r->p[j] = round_p(r->call, p * r->keep[j]);
+    r->p[j] = drop(r->call, p, r->keep[j]);
   }
   s->sum = s->sum * alpha + sum;
   s->m = m;
@@ -114,8 +119,7 @@ static state attend_normalised(const row *r, float *acc) {
   for (int64_t j = 0; j < n; ++j) s.m = fmaxf(s.m, r->x[j]);
   for (int64_t j = 0; j < n; ++j)
     s.sum += r->p[j] = s.m == -INFINITY ? 0.0f : sim_exp(r->call->c, r->x[j], s.m);
-  for (int64_t j = 0; j < n; ++j)
-    r->p[j] = s.sum > 0.0f ? round_p(r->call, r->p[j] / s.sum * r->keep[j]) : 0.0f;
+  for (int64_t j = 0; j < n; ++j) r->p[j] = s.sum > 0.0f ? drop(r->call, r->p[j] / s.sum, r->keep[j]) : 0.0f;
   for (int64_t d = 0; d < r->e->dv; ++d) acc[d] = sim_dot(&r->unit, n, r->p, r->vt + d * n, 0.0f);
   return s;
 }

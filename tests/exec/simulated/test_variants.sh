@@ -35,6 +35,8 @@ arithmetic() { # FIELD SETTING CASE-FILE...
 filter='^(square|decode|batch|one_hot)'
 arithmetic delta_rounded delta_rounded causal.json crossattn.json
 arithmetic ds_scaled ds_scaled causal.json crossattn.json
+filter='^(flash_p|p_)'
+arithmetic dropout_rounded dropout_rounded dropout.json
 
 filter='^(left_1|narrow)'
 for wrong in window_left_more=1 window_right_more=1 drop_last_key=1 scale_factor=1.01 lse_base2=1 lse_unscaled=1; do

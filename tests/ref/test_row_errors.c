@@ -1,0 +1,101 @@
+/* Errors that all pairs of a row share, and rows about which nothing is known: what such a kernel computes must be within
+ * the bounds of its arithmetic. */
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
+#include "cases/vocabulary/arithmetic.h"
+#include "ref/reference.h"
+#include "tests/support/check.h"
+
+#include <math.h>
+
+static void put(fa_tensors *t, fa_tensor_id id, int64_t row, double value) {
+  fa_tensor_set(&t->t[id], (int64_t[FA_MAX_RANK]){0, row, 0, 0}, value);
+}
+static double at(const fa_tensors *t, fa_tensor_id id, int64_t row) {
+  return fa_tensor_get(&t->t[id], (int64_t[FA_MAX_RANK]){0, row, 0, 0});
+}
+
+/* x as tf32 has it, to nearest. */
+static double tf32(double x) {
+  int exponent;
+  frexp(x, &exponent);
+  const double step = ldexp(1.0, exponent - 11);
+  return rint(x / step) * step;
+}
+
+static double lse_of(const fa_tensors *t, double q, double scale, int64_t keys, bool rounded, double cap) {
+  double sum = 0;
+  for (int64_t j = 0; j < keys; ++j) {
+    const double k = at(t, FA_T_K, j), x = scale * (rounded ? tf32(q) * tf32(k) : q * k);
+    sum += exp(cap > 0 ? cap * tanh(x / cap) : x);
+  }
+  return log(sum);
+}
+
+/* One dimension, queries and keys just beyond the middle between two tf32 numbers: the query's rounding moves all scores of
+ * a row to the same side. The worst row must be within the bound, and near it. */
+static void queries_of_few_bits(const char *text) {
+  fa_case c;
+  fa_tensors t;
+  fa_arithmetic a;
+  fa_wants forward;
+  double worst = 0;
+  REQUIRE(fa_case_from_text(text, &c, NULL) == FA_OK && fa_case_build(&c, &t, NULL) == FA_OK);
+  REQUIRE(fa_arithmetic_named("mma-sm80", FA_F32, &a));
+  for (int64_t i = 0; i < c.problem.seqlen_q; ++i) put(&t, FA_T_Q, i, 2 + (i % 7) * 0.25 + 0x1.1p-11);
+  for (int64_t j = 0; j < c.problem.seqlen_k; ++j) put(&t, FA_T_K, j, 1 + 0.25 * (double)(j % 4));
+  const fa_profile profile = fa_arithmetic_profile(&a, FA_F32);
+  const fa_ref_options opt = {.n_threads = 1, .generic = true, .profile = &profile};
+  REQUIRE(fa_ref_forward(&c.problem, &t, &opt, &forward, NULL) == FA_OK);
+  const fa_want *w = &forward.t[FA_T_LSE];
+  for (int64_t i = 0; i < c.problem.seqlen_q; ++i) {
+    const double got =
+        lse_of(&t, at(&t, FA_T_Q, i), c.problem.scale, c.problem.seqlen_k, true, c.problem.softcap);
+    worst = fmax(worst, fabs(got - w->value[i]) / fa_want_bound(w, i));
+  }
+  CHECK_MSG(worst <= 1 && worst > 0.2, "%s: LSE is off by %g of the bound", text, worst);
+  fa_wants_free(&forward);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
+/* A row of one key: P is 1, whatever its score. Where scores are summed in bf16, the LSE that comes with it is so far
+ * from the right score that exp(score - LSE) is anything; a kernel that repeats its own scores gets 1. off: how far. */
+static void unknown_weights(double off) {
+  fa_case c;
+  fa_tensors t;
+  fa_arithmetic a;
+  fa_wants forward, backward;
+  REQUIRE(fa_case_from_text("{\"dtype\":\"f16\",\"seqlen_q\":1,\"head_dim\":1,\"scale\":1}", &c, NULL) ==
+          FA_OK);
+  REQUIRE(fa_case_build(&c, &t, NULL) == FA_OK);
+  REQUIRE(fa_arithmetic_named("simt-f32", FA_F16, &a));
+  for (int i = 0; i < FA_N_PRODUCTS; ++i) a.accumulator[i] = FA_ACCUMULATOR_BF16;
+  put(&t, FA_T_Q, 0, 512);
+  put(&t, FA_T_K, 0, 512);
+  put(&t, FA_T_DO, 0, 1);
+  put(&t, FA_T_O, 0, at(&t, FA_T_V, 0));
+  fa_tensor_set(&t.t[FA_T_LSE], (int64_t[FA_MAX_RANK]){0, 0, 0}, 262144.0 + off);
+  const fa_profile profile = fa_arithmetic_profile(&a, FA_F16);
+  const fa_ref_options opt = {.n_threads = 1, .generic = true, .profile = &profile};
+  REQUIRE(fa_ref_forward(&c.problem, &t, &opt, &forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward(&c.problem, &t, &t.t[FA_T_O], &t.t[FA_T_LSE], &forward, &opt, &backward, NULL) ==
+          FA_OK);
+  const fa_want *w = &backward.t[FA_T_DV];
+  CHECK_MSG(fabs(1 - w->value[0]) <= fa_want_bound(w, 0), "LSE off by %g: dV is 1, want %g, bound %g", off,
+            w->value[0], fa_want_bound(w, 0));
+  fa_wants_free(&forward);
+  fa_wants_free(&backward);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
+int main(void) {
+  queries_of_few_bits("{\"dtype\":\"f32\",\"seqlen_q\":14,\"seqlen_k\":600,\"head_dim\":1}");
+  queries_of_few_bits("{\"dtype\":\"f32\",\"seqlen_q\":14,\"seqlen_k\":4000,\"head_dim\":1,\"softcap\":20}");
+  unknown_weights(20);
+  unknown_weights(120);
+  unknown_weights(500);
+  unknown_weights(900);
+  return check_done();
+}
