@@ -244,7 +244,7 @@ typedef struct fa_sum_terms {
   double slack;             /* of the float32 sums that the bound is computed from */
   double exact;             /* scaled squares of terms that round without error; not in the given squares */
   double by_value;          /* of the element itself: roundings to one side */
-  double limit;             /* no bound where the sum of magnitudes is more */
+  double limit, raw; /* no bound where the sum of magnitudes is more; raw: its unit, before it is scaled */
 } fa_sum_terms;
 
 /* Elements at .. at + n - 1 of w. The sums may be in the arrays of the bounds. squares: NULL if only the
@@ -271,7 +271,9 @@ static void settle(const fa_ref_call *c, const fa_sum_terms *t, const float *wor
                              .accum = w->accum + at};
   float largest = t->limit < INFINITY ? fa_rows_best()->greatest(worst, n) : 0; /* worst may become quant */
   fa_rows_best()->settle(&row, n);
-  if (largest * unit > t->limit) fill_infinite(w->accum + at, n);
+  if (largest * t->raw > t->limit) fill_infinite(w->accum + at, n);
+  for (int64_t x = at; !(unit > 0) && x < at + n; ++x) /* an infinite error times a scale of 0 */
+    if (isnan(w->accum[x])) w->accum[x] = INFINITY;
 }
 
 /* An upper bound of all |dS| = P |Z dP - delta|. */
@@ -316,7 +318,7 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
     t.tiny += fabs(c->p->scale) * b->row_terms[k] * b->unit_ds * c->profile->operand_step[FA_PRODUCT_DQ] *
               b->unit_k;
     t.by_value += c->profile->truncated_ds;
-    t.limit = limit_of(c, FA_PRODUCT_DQ, b->unit_k) * fabs(c->p->scale);
+    t.limit = limit_of(c, FA_PRODUCT_DQ, b->unit_k), t.raw = b->unit_ds * b->unit_k * t.slack;
     const int64_t tile = c->profile->block_n > 0 ? c->profile->block_n : 1;
     t.tiny += (double)(n / tile + 3) * fabs(c->p->scale) * c->profile->floor_dq;
     const bool alike = b->row_least[k] > 0 && fa_bound_is_alike(&b->row_spread[k], b->row_least[k]);
@@ -392,8 +394,8 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e
   if (dropout) tv.gamma += c->profile->u_dropout;
   tk.by_value = c->profile->truncated_ds;
   tv.by_value = c->profile->truncated_p;
-  tk.limit = limit_of(c, FA_PRODUCT_DK, b->unit_q) * fabs(c->p->scale);
-  tv.limit = limit_of(c, FA_PRODUCT_DV, b->unit_do);
+  tk.limit = limit_of(c, FA_PRODUCT_DK, b->unit_q), tk.raw = b->unit_ds * b->unit_q * tk.slack;
+  tv.limit = limit_of(c, FA_PRODUCT_DV, b->unit_do), tv.raw = b->unit_do * tv.slack;
   tk.tiny +=
       (double)n * fabs(c->p->scale) * greatest_ds(c, b) * c->profile->operand_step[FA_PRODUCT_DK] * b->unit_q;
   tv.tiny += (double)n / (1 - c->p->dropout.p) * c->profile->operand_step[FA_PRODUCT_DV] * b->unit_do;

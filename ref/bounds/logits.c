@@ -40,6 +40,8 @@ void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
   fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, 1, b->q, d, b->k + j0 * c->d, d, 0, b->e_logit, nn);
   overflow_scores(b, c, r->n * n);
   fa_rows_best()->product_error(b->e_logit, s, r->n * n, k, 3 * u, tiny);
+  for (int64_t x = 0; !(k > 0) && x < r->n * n; ++x) /* an infinite product times a scale of 0 is NaN */
+    if (isnan(b->e_logit[x])) b->e_logit[x] = INFINITY;
   fa_bound_scatter_begin(b, c, r, j0, n, s);
   if (!b->row_k) return;
   /* A rotated element that f32 may round the other way: (|q| + dq) dk + dq |k|. */

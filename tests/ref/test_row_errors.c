@@ -90,6 +90,31 @@ static void unknown_weights(double off) {
   fa_case_free(&c);
 }
 
+/* A scale of 0 makes nothing of a sum that has overflown before: inf times 0 is NaN, and no element has a bound. */
+static void overflow_without_scale(const char *text, fa_tensor_id large, fa_tensor_id id) {
+  fa_case c;
+  fa_tensors t;
+  fa_arithmetic a;
+  fa_wants forward, backward;
+  REQUIRE(fa_case_from_text(text, &c, NULL) == FA_OK && fa_case_build(&c, &t, NULL) == FA_OK);
+  REQUIRE(fa_arithmetic_named("simt-f32", FA_BF16, &a));
+  for (int64_t i = 0; i < 9; ++i) put(&t, large, i, 57344);
+  for (int i = 0; i < FA_N_PRODUCTS; ++i) a.accumulator[i] = FA_ACCUMULATOR_F16;
+  const fa_profile profile = fa_arithmetic_profile(&a, FA_BF16);
+  const fa_ref_options opt = {.n_threads = 1, .generic = true, .profile = &profile};
+  REQUIRE(fa_ref_forward(&c.problem, &t, &opt, &forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward(&c.problem, &t, NULL, NULL, &forward, &opt, &backward, NULL) == FA_OK);
+  const fa_want *w = &backward.t[id];
+  int64_t bounded = 0;
+  for (int64_t e = 0; e < w->n; ++e) bounded += !(fa_want_bound(w, e) == INFINITY);
+  CHECK_MSG(bounded == 0, "%s of %s: %lld elements have a bound or NaN", fa_tensor_id_name(id), text,
+            (long long)bounded);
+  fa_wants_free(&forward);
+  fa_wants_free(&backward);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
 int main(void) {
   queries_of_few_bits("{\"dtype\":\"f32\",\"seqlen_q\":14,\"seqlen_k\":600,\"head_dim\":1}");
   queries_of_few_bits("{\"dtype\":\"f32\",\"seqlen_q\":14,\"seqlen_k\":4000,\"head_dim\":1,\"softcap\":20}");
@@ -97,5 +122,9 @@ int main(void) {
   unknown_weights(120);
   unknown_weights(500);
   unknown_weights(900);
+  static const char zero[] = "{\"dtype\":\"bf16\",\"seqlen_q\":9,\"seqlen_k\":12,\"scale\":0}";
+  overflow_without_scale(zero, FA_T_DO, FA_T_DQ); /* dP overflows, or dS K */
+  overflow_without_scale(zero, FA_T_DO, FA_T_DK);
+  overflow_without_scale(zero, FA_T_K, FA_T_DQ);
   return check_done();
 }
