@@ -189,6 +189,9 @@ void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style) {
   }
   if (!good && style->program) print_repro(out, r, style);
   fputc('\n', out);
+  for (int i = 0; i < r->n_explanations; ++i)
+    fprintf(out, "    explained by: %s (%.3g %% of %lld elements within bounds; without it 0 %%)\n",
+            r->explanation[i].text, 100 * r->explanation[i].share, (long long)r->explanation[i].wrong);
   if (!good) print_details(out, r);
   if (style->verbosity > 0) print_statistics(out, r);
 }

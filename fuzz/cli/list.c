@@ -3,6 +3,7 @@
 #include "cases/codec/json.h"
 #include "cases/vocabulary/fill.h"
 #include "fuzz/cli/commands.h"
+#include "fuzz/explain/hypothesis.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/options/cases_select.h"
 #include "fuzz/options/choose_backend.h"
@@ -37,6 +38,11 @@ static void list_fills(void) {
            : info->do_only ? " (do only)"
                            : "");
   }
+}
+
+static void list_hypotheses(void) {
+  for (const fa_hypothesis *const *table = fa_hypotheses; *table; ++table)
+    for (const fa_hypothesis *h = *table; h->name; ++h) printf("%-28s %s\n", h->name, h->what);
 }
 
 /* A line per mutant, as written by the build (tests/mutants/CMakeLists.txt). */
@@ -90,11 +96,13 @@ int fa_command_list(const fa_cli *cli) {
     list_profiles();
   else if (strcmp(what, "fills") == 0)
     list_fills();
+  else if (strcmp(what, "hypotheses") == 0)
+    list_hypotheses();
   else if (strcmp(what, "mutants") == 0)
     list_mutants();
   else if (strcmp(what, "cases") == 0)
     return list_cases(cli);
   else
-    return fa_cli_usage_error("list: one of backends, profiles, fills, mutants, cases is needed");
+    return fa_cli_usage_error("list: one of backends, profiles, fills, hypotheses, mutants, cases is needed");
   return 0;
 }

@@ -173,6 +173,15 @@ void fa_empty_rows_restore(const fa_empty_rows *rows, fa_wants *forward) {
   }
 }
 
+void fa_empty_rows_hide(const fa_empty_rows *rows, fa_wants *forward) {
+  fa_want *lse = &forward->t[FA_T_LSE];
+  for (int64_t e = 0; rows->n && e < lse->n; ++e) {
+    if (!rows->flag[e]) continue;
+    set(lse, e, 1, NAN);
+    set_o(rows, &forward->t[FA_T_O], e, NAN);
+  }
+}
+
 /* ---- NaN, which a comparison cannot ask for ---- */
 
 static void add_bad(fa_verdict *v, const fa_tensor *got, const int64_t *index, fa_poison poison) {

@@ -204,6 +204,11 @@ static fa_status judge_gradients(judge *j, const fa_wants *forward, const fa_fro
                              forward, &options, &wants, err);
   fa_stage_enter(outer);
   if (status == FA_OK) status = judge_set(j, fa_tensors_written_by(FA_PASS_BACKWARD), &wants, from, err);
+  if (j->config->keep && !j->config->keep->gradients.t[FA_T_DQ].value) {
+    *j->config->keep = (fa_judged){
+        .gradients = wants, .from_o = from->o, .from_lse = from->lse, .lse = lse, .lse_copy = copy};
+    return status;
+  }
   fa_wants_free(&wants);
   free(copy);
   return status;
@@ -231,6 +236,13 @@ static fa_status judge_backward(judge *j, const fa_wants *forward, fa_error *err
   return status;
 }
 
+void fa_judged_free(fa_judged *j) {
+  fa_wants_free(&j->forward);
+  fa_wants_free(&j->gradients);
+  free(j->lse_copy);
+  *j = (fa_judged){0};
+}
+
 fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                    const fa_judge_config *config, fa_result *r, fa_error *err) {
   judge j = {.p = p, .in = in, .got = got, .config = config, .r = r};
@@ -244,8 +256,14 @@ fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *
   status = judge_forward(&j, &forward, &options, err);
   if (status == FA_OK && !is_left_out(&j, FA_T_LSE))
     fa_lse_hint(p, &forward.t[FA_T_LSE], &got->t[FA_T_LSE], r);
+  if (config->keep) *config->keep = (fa_judged){0};
   if (status == FA_OK && config->backward) status = judge_backward(&j, &forward, err);
-  fa_wants_free(&forward);
+  if (config->keep) {
+    fa_empty_rows_hide(&j.empty, &forward);
+    config->keep->forward = forward;
+  } else {
+    fa_wants_free(&forward);
+  }
   fa_empty_rows_free(&j.empty);
   return status;
 }

@@ -5,6 +5,16 @@
 #include "cases/vocabulary/contract.h"
 #include "report/result.h"
 
+/* What the outputs were compared with, for whoever asks further (fuzz/explain). */
+typedef struct fa_judged {
+  fa_wants forward;      /* NaN in rows without a key of which the contract says something of its own */
+  fa_wants gradients;    /* empty if they were not judged */
+  bool from_o, from_lse; /* gradients: from the subject's own */
+  fa_tensor lse;         /* the subject's, as its backward is judged from */
+  char *lse_copy;        /* owned, if lse needed a copy; or NULL */
+} fa_judged;
+void fa_judged_free(fa_judged *j);
+
 typedef struct fa_judge_config {
   const fa_profile *profile; /* the arithmetic that the outputs claim */
   int n_threads;
@@ -15,6 +25,7 @@ typedef struct fa_judge_config {
   bool recorded;   /* outputs come from a file: any may be absent, poison has no meaning */
   fa_poison poison;
   const fa_contract *contract; /* NULL: everything is delivered, in the harness's conventions */
+  fa_judged *keep;             /* set to what was wanted; the caller frees it. NULL: nobody asks */
 } fa_judge_config;
 
 /* in: the pristine inputs (with the output tensors' shapes); got: the same call afterwards. Adds a verdict

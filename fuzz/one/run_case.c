@@ -1,6 +1,7 @@
 #include "fuzz/one/run_case.h"
 #include "cases/data/build.h"
 
+#include "fuzz/explain/run.h"
 #include "fuzz/judging/delivered.h"
 #include "fuzz/judging/empty_rows.h"
 #include "fuzz/judging/judge.h"
@@ -142,9 +143,15 @@ static fa_status judge(run *x, fa_error *err) {
                             .foreign = x->config->backend->declare != NULL,
                             .poison = FA_POISON_A,
                             .contract = &x->declaration.contract};
+  const fa_explain_options explain = {.seconds = x->config->explain_seconds};
+  fa_judged judged = {.from_o = false};
+  if (explain.seconds > 0) config.keep = &judged;
   double start = fa_seconds_now();
   fa_status status = fa_judge(&x->c->problem, &x->pristine, &x->first, &config, x->r, err);
   x->r->seconds_reference = fa_seconds_now() - start;
+  if (status == FA_OK && config.keep)
+    status = fa_explain(&x->c->problem, &x->pristine, &x->first, &config, &judged, &explain, x->r, err);
+  fa_judged_free(&judged);
   x->r->malformed = status == FA_ERR_INPUT; /* the reference has no value for it */
   x->r->passes = x->r->backward_left_out ? FA_PASS_FORWARD : x->passes;
   return status;

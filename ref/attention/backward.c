@@ -4,6 +4,7 @@
  * privately, and the sums are added to the outputs in item order. How the work is divided depends on the
  * problem alone, so the result does not depend on the number of threads. */
 #include "ref/attention/backward.h"
+#include "ref/attention/astray.h"
 #include "ref/engine/dropout.h"
 #include "ref/reference.h"
 #include "ref/tiles/lse.h"
@@ -72,6 +73,8 @@ static void load_rows(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
     w->rest[k] = lse.rest;
     double delta = 0;
     for (int64_t x = 0; x < c->dv; ++x) delta += w->d_o[k * c->dv + x] * o[x];
+    if (c->twist && c->twist->delta_missing) delta = 0;
+    if (c->twist && c->twist->delta_negated) delta = -delta;
     w->delta[k] = delta - dlse_of(c, r, k);
   }
 }
@@ -145,13 +148,14 @@ void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_re
 /* Turns g into dS: applies the derivatives of score_mod and softcap. */
 static void through_chain(const fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w,
                           int64_t j0, int64_t n) {
-  if (c->p->softcap <= 0 && !c->p->score_mod) return;
+  const bool capped = c->p->softcap > 0 && !(c->twist && c->twist->softcap_not_derived);
+  if (!capped && !c->p->score_mod) return;
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t begin, end;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
     const fa_ref_mod_row row = {c, w->mod, r->e, r->h, r->i0 + k, j0 + begin, end - begin};
     if (c->p->score_mod) fa_ref_mods_derivative(&row, w->mod->before + k * n + begin, w->dp + k * n + begin);
-    if (c->p->softcap <= 0) continue;
+    if (!capped) continue;
     rows->dsoftcap(w->dp + k * n + begin, w->th + k * n + begin, end - begin);
   }
 }
@@ -225,6 +229,12 @@ static void finish_head(const fa_backward_job *f, fa_ref_scratch *w, const fa_re
   fa_bound_backward_finish(f, e, hk, b);
 }
 
+/* Whether the head at this place of its group has a part in the gradients. */
+static bool member_counts(const fa_ref_call *c, int64_t place) {
+  const int64_t only = c->twist ? c->twist->one_member : 0;
+  return only == 0 || place == (only < 0 ? c->group : only) - 1;
+}
+
 static void backward_item(void *context, int thread, int64_t item) {
   const fa_backward_job *f = context;
   fa_ref_call *c = f->c;
@@ -238,7 +248,9 @@ static void backward_item(void *context, int thread, int64_t item) {
   fa_touched t = {0, 0};
   for (int64_t n = part * blocks / per_group; n < (part + 1) * blocks / per_group; ++n) {
     fa_ref_rows r;
-    fa_ref_rows_init(c, e, hk * c->group + n / per_head, n % per_head * FA_BLOCK_M, &r);
+    if (!member_counts(c, n / per_head)) continue;
+    fa_ref_rows_init(c, e, fa_ref_group_member(c, hk, n / per_head), n % per_head * FA_BLOCK_M, &r);
+    if (!fa_ref_rows_asked(c, &r) || !fa_ref_keys_asked(c, hk, &r)) continue;
     if (r.j_begin == r.j_end) continue; /* no visible key: all zero */
     fa_ref_scratch_head(w, c, e, hk);
     backward_block(f, &r, w, f->bound ? &f->bound[thread] : NULL, &t);
@@ -318,8 +330,9 @@ fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_te
   c.forward = forward;
   if ((status = outputs_init(&c, err))) goto out;
   if ((status = backward_run(&c, err))) goto out;
-  if (p->bias.present && p->bias.grad) status = fa_ref_dbias(&c, err);
-  if (status == FA_OK) status = fa_ref_dbuffers(&c, err);
+  const bool whole = !opt->twist || opt->twist->n_rows + opt->twist->n_keys == 0;
+  if (whole && p->bias.present && p->bias.grad) status = fa_ref_dbias(&c, err);
+  if (whole && status == FA_OK) status = fa_ref_dbuffers(&c, err);
   if (status == FA_OK) status = fa_ref_mods_status(&c, err);
 out:
   fa_ref_mods_free(&c);

@@ -32,7 +32,7 @@ static void add_block(const fa_dbias_job *f, int thread, int64_t entry, int64_t 
   fa_ref_rows r;
   fa_ref_rows_init(c, e, h, i0, &r);
   if (r.j_begin == r.j_end) return;
-  fa_ref_scratch_head(w, c, e, h / c->group);
+  fa_ref_scratch_head(w, c, e, fa_ref_kv_head(c, h));
   fa_ref_backward_rows_begin(c, f->base.rows, &r, w, b);
   int64_t ob = f->shape[0] == 1 ? 0 : entry, oh = f->shape[1] == 1 ? 0 : h;
   for (int64_t j0 = r.j_begin; j0 < r.j_end; j0 += FA_BLOCK_N) {

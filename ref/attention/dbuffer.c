@@ -68,7 +68,7 @@ static void add_block(const fa_dbuffer_job *f, int thread, const fa_ref_sequence
   fa_ref_rows r;
   fa_ref_rows_init(c, e, h, i0, &r);
   if (r.j_begin == r.j_end) return;
-  fa_ref_scratch_head(w, c, e, h / c->group);
+  fa_ref_scratch_head(w, c, e, fa_ref_kv_head(c, h));
   fa_ref_backward_rows_begin(c, f->base.rows, &r, w, b);
   for (int64_t j0 = r.j_begin; j0 < r.j_end; j0 += FA_BLOCK_N) {
     const int64_t n = r.j_end - j0 < FA_BLOCK_N ? r.j_end - j0 : FA_BLOCK_N;

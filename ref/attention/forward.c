@@ -1,4 +1,5 @@
 /* Forward values: online softmax over key blocks, two GEMMs per tile, in double. */
+#include "ref/attention/astray.h"
 #include "ref/bounds/terms.h"
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
@@ -31,26 +32,34 @@ static double empty_lse(const fa_problem *p) {
   return p->empty_lse == FA_EMPTY_POS_INF ? INFINITY : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY : 0;
 }
 
+static void softmax_row(const fa_forward_job *f, fa_ref_scratch *w, int64_t k, double *x, int64_t n) {
+  const int64_t dv = f->c->dv;
+  double top = f->rows->max(x, n);
+  if (top > w->m[k]) {
+    double by = exp(w->m[k] - top);
+    w->m[k] = top;
+    w->l[k] *= by;
+    f->rows->scale(w->acc + k * dv, dv, by);
+  }
+  w->l[k] += f->rows->exp(x, n, w->m[k]);
+}
+
 /* Turns a tile's scores into P in w->s, relative to the running maximum, and rescales what is accumulated so
  * far. */
 static void softmax_tile(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
-                         const double *scores, int64_t j0, int64_t n) {
+                         const double *scores, int64_t j0, int64_t n, fa_ref_astray *astray) {
   const fa_ref_call *c = f->c;
   for (int64_t k = 0; k < r->n; ++k) {
     double *x = w->s + k * n;
     int64_t begin, end;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
     if (scores != w->s) memcpy(x + begin, scores + k * n + begin, (size_t)(end - begin) * sizeof *x);
-    double top = f->rows->max(x + begin, end - begin);
-    if (top > w->m[k]) {
-      double by = exp(w->m[k] - top);
-      w->m[k] = top;
-      w->l[k] *= by;
-      f->rows->scale(w->acc + k * c->dv, c->dv, by);
-    }
+    if (astray)
+      fa_ref_astray_row(c, f->rows, w, k, x + begin, j0 + begin, end - begin, astray);
+    else
+      softmax_row(f, w, k, x + begin, end - begin);
     memset(x, 0, (size_t)begin * sizeof *x);
     memset(x + end, 0, (size_t)(n - end) * sizeof *x);
-    w->l[k] += f->rows->exp(x + begin, end - begin, w->m[k]);
     if (c->p->dropout.p > 0) {
       fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
       f->rows->multiply(x + begin, w->z, end - begin);
@@ -71,7 +80,8 @@ static void write_rows(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratc
   }
 }
 
-static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_scratch *w) {
+static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
+                          fa_ref_astray *astray) {
   fa_ref_call *c = f->c;
   int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
   fa_ref_tile_spans spans;
@@ -80,14 +90,17 @@ static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_
     w->l[k] = 0;
   }
   memset(w->acc, 0, (size_t)(r->n * c->dv) * sizeof *w->acc);
-  for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
+  const int64_t n_tiles = (r->j_end - r->j_begin + FA_BLOCK_N - 1) / FA_BLOCK_N;
+  const bool backwards = astray && c->twist->walk.backwards;
+  for (int64_t tile = 0; tile < n_tiles; ++tile) {
+    const int64_t j0 = r->j_begin + (backwards ? n_tiles - 1 - tile : tile) * FA_BLOCK_N;
     int64_t n = r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N;
     if (!fa_ref_tile_visited(c, r, j0, n)) continue;
     double *x = w->scores ? w->scores + r->n * (j0 - r->j_begin) : w->s;
     fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, x,
                   (int)n);
     fa_ref_score_tile(c, r, j0, n, x, n, NULL, w->mod);
-    softmax_tile(f, r, w, x, j0, n);
+    softmax_tile(f, r, w, x, j0, n, astray);
     fa_ref_tile_spans_init(r, j0, n, &spans);
     fa_blas_dgemm_part(FA_BLAS_N, m, dv, (int)n, 1, w->s, (int)n, w->v + j0 * c->dv, dv, 1, w->acc, dv,
                        &spans.rows);
@@ -105,12 +118,15 @@ static void forward_item(void *context, int thread, int64_t item) {
   int64_t local = item - f->first_item[b], blocks = n_blocks(e->sq), h = local / blocks;
   fa_ref_rows r;
   fa_ref_rows_init(c, e, h, (blocks - 1 - local % blocks) * FA_BLOCK_M, &r); /* causal: longest first */
+  if (!fa_ref_rows_asked(c, &r)) return;
   if (r.j_end > r.j_begin) {
-    fa_ref_scratch_head(w, c, e, h / c->group);
+    fa_ref_scratch_head(w, c, e, fa_ref_kv_head(c, h));
     fa_ref_load_q(c, FA_T_Q, e, h, r.i0, r.n, w->q);
   }
-  forward_block(f, &r, w);
+  fa_ref_astray astray = {{0}};
+  forward_block(f, &r, w, c->twist && c->twist->walk.tile > 0 ? &astray : NULL);
   if (f->bound && r.j_end > r.j_begin) fa_bound_forward_block(c, &r, w, &f->bound[thread]);
+  if (c->twist) fa_ref_astray_end(c, &r, w, &astray);
 }
 
 /* Keep masks are 1 / 0 where the pair is visible, NaN elsewhere. */

@@ -35,6 +35,7 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
   *out = (fa_wants){0};
   c->profile = opt->profile;
   c->generic = opt->generic;
+  c->twist = opt->twist;
   c->lambda = opt->lambda > 0 ? opt->lambda : 4;
   c->n_threads = opt->n_threads > 0 ? opt->n_threads : (int)sysconf(_SC_NPROCESSORS_ONLN);
   c->heads_q = p->heads_q;
@@ -53,6 +54,14 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
   }
   if (work < 4e6) c->n_threads = 1; /* starting threads would cost more than it saves */
   return FA_OK;
+}
+
+int64_t fa_ref_kv_head(const fa_ref_call *c, int64_t h) {
+  return c->twist && c->twist->heads_modulo ? h % c->heads_kv : h / c->group;
+}
+
+int64_t fa_ref_group_member(const fa_ref_call *c, int64_t hk, int64_t place) {
+  return c->twist && c->twist->heads_modulo ? place * c->heads_kv + hk : hk * c->group + place;
 }
 
 void fa_ref_call_free(fa_ref_call *c) {

@@ -38,6 +38,7 @@ typedef struct fa_ref_call {
   const fa_profile *profile; /* NULL: values only */
   bool generic;
   double lambda;
+  const fa_ref_twist *twist; /* NULL: none */
   int n_threads;
   fa_ref_sequence *entry; /* [p->batch] */
   int64_t max_sq, max_sk;
@@ -50,6 +51,10 @@ typedef struct fa_ref_call {
   const fa_tensor *given_o, *given_lse;
   const fa_wants *forward;
 } fa_ref_call;
+
+/* The key/value head that query head h reads, and the query head at a place of such a head's group. */
+int64_t fa_ref_kv_head(const fa_ref_call *c, int64_t h);
+int64_t fa_ref_group_member(const fa_ref_call *c, int64_t hk, int64_t place);
 
 /* Sets everything except mods (fa_ref_mods_init; free mods before the call). */
 fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors *in,

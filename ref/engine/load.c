@@ -57,6 +57,7 @@ void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence 
                    int64_t n, double *out) {
   const fa_problem *p = c->p;
   const fa_tensor *t = &c->in->t[id];
+  if (c->twist && c->twist->source) c->twist->source(c->twist, c, id, &e, &hk);
   int64_t width = id == FA_T_K ? c->d : c->dv;
   int64_t n_stored = p->kvcache.present ? p->kvcache.len.v[e->b] : INT64_MAX;
   for (int64_t k = 0; k < n; ++k) {

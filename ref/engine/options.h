@@ -3,12 +3,14 @@
 #define FA_REF_ENGINE_OPTIONS_H
 
 #include "cases/vocabulary/profile.h"
+#include "ref/engine/twist.h"
 
 typedef struct fa_ref_options {
   int n_threads;             /* >= 1; 0 = all processors */
   const fa_profile *profile; /* NULL: values only, quant/accum/noise/scale stay NULL */
   bool generic;              /* false: worst-case (L1) bounds only */
   double lambda;             /* 0 = the default, 4 */
+  const fa_ref_twist *twist; /* a mistake to compute with; NULL: none */
 } fa_ref_options;
 
 #endif

@@ -12,6 +12,7 @@ void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_sequence *e, int64_
     if (m->left >= 0 && first < diagonal - m->left) first = diagonal - m->left;
     if (m->right >= 0 && end > diagonal + m->right + 1) end = diagonal + m->right + 1;
   }
+  if (c->twist && c->twist->range) c->twist->range(c->twist, c, e, i, &first, &end);
   if (first >= end) first = end = 0;
   *lo = first;
   *hi = end;

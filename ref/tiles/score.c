@@ -30,6 +30,25 @@ static void softcap_row(double cap, int64_t n, double *s, double *th) {
   }
 }
 
+/* The other form of softcap's tanh: one whose 1 - tanh^2 is the derivative of both steps. */
+static void softcap_again(double cap, int64_t n, double *s, double *th) {
+  for (int64_t j = 0; j < n; ++j) {
+    const double once = s[j] / cap, again = tanh(once);
+    s[j] = cap * again;
+    if (th) th[j] = sqrt(1 - (1 - once * once) * (1 - again * again));
+  }
+}
+
+/* Distances as one of the mistaken kernels counts them. */
+static void alibi_astray(const fa_ref_twist *t, double slope, int64_t i, int64_t shift, int64_t j0, int64_t n,
+                         double *s) {
+  const int64_t distance0 = i + (t->alibi_from_top ? 0 : shift) - j0;
+  for (int64_t j = 0; j < n; ++j) {
+    const double distance = (double)(distance0 - j);
+    s[j] -= slope * (t->alibi_signed ? distance : fabs(distance));
+  }
+}
+
 static void alibi_row(double slope, int64_t distance0, int64_t n, double *s) {
   for (int64_t j = 0; j < n; ++j) s[j] -= slope * fabs((double)(distance0 - j));
 }
@@ -59,13 +78,18 @@ static void hide_blocks(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
 static void score_row(const fa_ref_mod_row *at, const fa_ref_rows *r, double slope, double *s,
                       double *tanh_out, int64_t offset) {
   const fa_problem *p = at->c->p;
+  const fa_ref_twist *twist = at->c->twist;
   uint8_t hidden[FA_BLOCK_N];
   if (at->c->mods) fa_ref_mods_hide(at, hidden);
   if (p->softcap > 0) softcap_row(p->softcap, at->n, s, tanh_out);
+  if (p->softcap > 0 && twist && twist->softcap_twice) softcap_again(p->softcap, at->n, s, tanh_out);
   const bool keep = p->score_mod && at->m->before;
   if (p->score_mod) fa_ref_mods_score(at, hidden, s, keep ? at->m->before + offset : NULL);
   if (keep) memcpy(at->m->hidden + offset, hidden, (size_t)at->n);
-  if (p->alibi.present) alibi_row(slope, at->i + r->e->sk - r->e->sq - at->j0, at->n, s);
+  if (p->alibi.present && twist)
+    alibi_astray(twist, slope, at->i, r->e->sk - r->e->sq, at->j0, at->n, s);
+  else if (p->alibi.present)
+    alibi_row(slope, at->i + r->e->sk - r->e->sq - at->j0, at->n, s);
   if (p->bias.present) bias_row(at->c, r, at->i, at->j0, at->n, s);
   for (int64_t j = 0; at->c->mods && j < at->n; ++j)
     if (hidden[j]) s[j] = -INFINITY;

@@ -1,0 +1,101 @@
+#include "fuzz/explain/accept.h"
+
+#include <math.h>
+
+#define LEAST_SHARE 0.95
+#define LEAST_SHARE_IN_PART 0.99
+#define LEAST_WRONG_IN_PART 32
+#define MOST_WIDER 4.0         /* the mistake's bounds, than the right ones */
+#define MOST_OF_DISTANCE 0.125 /* or else of the distance from the right values */
+#define MOST_AWAY 0.5          /* the distance from the mistake's values, of that from the right ones */
+
+typedef struct taking {
+  const fa_failure *x;
+  const fa_mistake *m;
+  const fa_want *w; /* the mistake's */
+  const fa_failed *t;
+  fa_tally *out;
+} taking;
+
+static void take_zero(const taking *k, int64_t e, bool *within, double *value, double *bound) {
+  *value = *bound = 0;
+  *within = k->t->got[e] == 0;
+}
+
+/* The right element that this one is, if it lies elsewhere. */
+static void take_moved(const taking *k, int64_t e, bool *within, double *value, double *bound) {
+  fa_place at;
+  *within = false;
+  *value = *bound = NAN;
+  if (!fa_place_of(k->x, k->t, e, &at) || !k->m->moved(k->m, k->x, k->t, &at)) return;
+  const int64_t from = fa_element_at(k->x, k->t, &at);
+  if (from < 0) return;
+  *within = fa_element_is_within(k->t->right, from, k->t->got[e]);
+  *value = k->t->right->value[from];
+  *bound = fa_want_bound(k->t->right, from);
+}
+
+static void take_wanted(const taking *k, int64_t e, bool *within, double *value, double *bound) {
+  *within = fa_element_is_within(k->w, e, k->t->got[e]);
+  *value = k->w->value[e];
+  *bound = fa_want_bound(k->w, e);
+}
+
+static void add_wrong(const taking *k, int64_t e, bool within, double value, double bound) {
+  fa_tally *t = k->out;
+  const double right = k->t->right->value[e], got = k->t->got[e];
+  const int64_t row = e / k->t->width;
+  ++t->wrong;
+  t->explained += within;
+  if (t->rows_wrong < 2 && (t->rows_wrong == 0 || row != t->last_row)) ++t->rows_wrong;
+  t->last_row = row;
+  if (!isfinite(got) || !isfinite(right) || !isfinite(value)) return;
+  t->away_right += fabs(got - right);
+  t->away_mistaken += fabs(got - value);
+  t->bound_right += fa_want_bound(k->t->right, e);
+  t->bound_mistaken += bound;
+}
+
+static void take(void *context, int64_t first, int64_t n) {
+  const taking *k = context;
+  for (int64_t e = first; e < first + n; ++e) {
+    bool within;
+    double value, bound;
+    if (k->t->state[e] == FA_ELEMENT_SKIPPED) continue;
+    if (k->m->moved)
+      take_moved(k, e, &within, &value, &bound);
+    else if (k->m->zero)
+      take_zero(k, e, &within, &value, &bound);
+    else
+      take_wanted(k, e, &within, &value, &bound);
+    ++k->out->compared;
+    if (k->t->state[e] == FA_ELEMENT_WRONG)
+      add_wrong(k, e, within, value, bound);
+    else
+      k->out->broken += !within;
+  }
+}
+
+void fa_tally_take(const fa_failure *x, const fa_mistake *m, const fa_wants *wants, const fa_failed *t,
+                   const fa_scope *scope, fa_tally *out) {
+  taking k = {x, m, &wants->t[t->id], t, out};
+  *out = (fa_tally){0};
+  if (!m->moved && !m->zero && (!k.w->value || k.w->n != t->n)) return;
+  fa_scope_each(x, scope, t, take, &k);
+}
+
+/* Bounds that nearly anything would be within explain nothing. */
+static bool is_tight(const fa_tally *t) {
+  return t->bound_mistaken <= MOST_WIDER * t->bound_right ||
+         t->bound_mistaken <= MOST_OF_DISTANCE * t->away_right;
+}
+
+fa_accepted fa_tally_accept(const fa_tally *t) {
+  const double explained = (double)t->explained, wrong = (double)t->wrong;
+  if (t->wrong == 0 || explained < LEAST_SHARE * wrong || !is_tight(t)) return FA_NOT_EXPLAINED;
+  if (t->away_mistaken > MOST_AWAY * t->away_right) return FA_NOT_EXPLAINED;
+  if ((double)t->broken <= (1 - LEAST_SHARE) * wrong) return FA_EXPLAINED;
+  const bool in_part =
+      t->wrong >= LEAST_WRONG_IN_PART && t->rows_wrong >= 2 && explained >= LEAST_SHARE_IN_PART * wrong;
+  return in_part ? FA_EXPLAINED_IN_PART : FA_NOT_EXPLAINED;
+}

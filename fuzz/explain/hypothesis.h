@@ -1,0 +1,58 @@
+/* A hypothesis: a mistake that kernels make, in the terms of the reference.
+ *
+ * To add one: a function that makes the mistake, in the file of its theme, and a row in that file's table. The order of
+ * the tables is the order of plausibility: it decides which of two that explain equally well is named first. */
+#ifndef FA_FUZZ_EXPLAIN_HYPOTHESIS_H
+#define FA_FUZZ_EXPLAIN_HYPOTHESIS_H
+
+#include "fuzz/explain/failure.h"
+
+#define FA_MISTAKE_OWNS 8
+
+/* One mistake, as the reference computes with it. fa_mistake_init makes it none. */
+typedef struct fa_mistake {
+  fa_problem p;          /* a shallow copy of the case's: change fields, free nothing */
+  fa_tensors in;         /* likewise of the inputs: set other pointers, shapes and strides */
+  fa_ref_twist twist;    /* of the reference itself; its parts are the engine's business */
+  fa_profile profile;    /* the arithmetic */
+  double by[FA_T_COUNT]; /* the output is so many times what it should be; 1 */
+  /* Instead of computing: which right element an element is. Returns false where there is none. */
+  bool (*moved)(const struct fa_mistake *m, const fa_failure *x, const fa_failed *t, fa_place *at);
+  int64_t number[3]; /* what it wants to know */
+  /* Changes the computed wants of a tensor; rows: the elements that are looked at are complete rows. NULL: nothing. */
+  void (*after)(const struct fa_mistake *m, const fa_failure *x, fa_wants *wants);
+  bool zero;         /* instead of computing: all zeros */
+  bool own_forward;  /* gradients: from the reference's O and not the subject's */
+  bool of_precision; /* the profile is coarser, and nothing else is changed (fuzz/explain/precision.h) */
+  void *owned[FA_MISTAKE_OWNS]; /* freed with it */
+  char text[128];               /* what the kernel did, for people: "window right edge one key short" */
+} fa_mistake;
+
+void fa_mistake_init(fa_mistake *m, const fa_failure *x);
+void fa_mistake_free(fa_mistake *m);
+void fa_mistake_say(fa_mistake *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Zeroed memory that the mistake owns; NULL: out of memory. */
+void *fa_mistake_alloc(fa_mistake *m, size_t bytes);
+/* Gives the input a copy of its own, row-major; false: out of memory, or there is no such input. */
+bool fa_mistake_copy_input(fa_mistake *m, fa_tensor_id id);
+
+typedef struct fa_hypothesis {
+  const char *name, *what; /* what the kernel did, as fa-verify list hypotheses prints it */
+  uint64_t tensors;        /* bit 1 << id: those that it may explain */
+  int variants;
+  /* Makes a mistake, which is none so far, this one. False: this problem has no such variant. */
+  bool (*make)(const fa_failure *x, int variant, fa_mistake *m);
+} fa_hypothesis;
+
+#define FA_BIT(id) ((uint64_t)1 << (id))
+#define FA_OF_FORWARD (FA_BIT(FA_T_O) | FA_BIT(FA_T_LSE))
+#define FA_OF_BACKWARD                                                                                       \
+  (FA_BIT(FA_T_DQ) | FA_BIT(FA_T_DK) | FA_BIT(FA_T_DV) | FA_BIT(FA_T_DBIAS) | FA_OF_BUFFERS)
+#define FA_OF_BUFFERS ((uint64_t)0xff << FA_T_DBUFFER_0)
+#define FA_OF_ALL (FA_OF_FORWARD | FA_OF_BACKWARD)
+
+/* The tables, each ended by a row without a name; the list ends with NULL. */
+extern const fa_hypothesis *const fa_hypotheses[];
+extern const fa_hypothesis fa_hypotheses_of_masks[], fa_hypotheses_of_scales[];
+
+#endif

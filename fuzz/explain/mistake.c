@@ -1,0 +1,39 @@
+#include "fuzz/explain/hypothesis.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void fa_mistake_init(fa_mistake *m, const fa_failure *x) {
+  *m = (fa_mistake){.p = *x->p, .in = *x->in, .profile = *x->config->profile};
+  m->in.t[FA_T_P_DEBUG].data = m->in.t[FA_T_DROPOUT_KEEP].data = NULL; /* never looked at */
+  for (int id = 0; id < FA_T_COUNT; ++id) m->by[id] = 1;
+}
+
+void fa_mistake_free(fa_mistake *m) {
+  for (int i = 0; i < FA_MISTAKE_OWNS; ++i) free(m->owned[i]);
+  for (int i = 0; i < FA_MISTAKE_OWNS; ++i) m->owned[i] = NULL;
+}
+
+void fa_mistake_say(fa_mistake *m, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(m->text, sizeof m->text, format, args);
+  va_end(args);
+}
+
+void *fa_mistake_alloc(fa_mistake *m, size_t bytes) {
+  int i = 0;
+  while (m->owned[i]) FA_ASSERT(++i < FA_MISTAKE_OWNS);
+  return m->owned[i] = calloc(bytes + 1, 1);
+}
+
+bool fa_mistake_copy_input(fa_mistake *m, fa_tensor_id id) {
+  fa_tensor *t = &m->in.t[id], from = *t;
+  if (!from.data) return false;
+  t->data = fa_mistake_alloc(m, (size_t)fa_tensor_count(&from) * fa_dtype_size(from.dtype));
+  if (!t->data) return false;
+  for (int64_t a = t->rank - 1, step = 1; a >= 0; step *= t->shape[a--]) t->stride[a] = step;
+  fa_tensor_copy(t, &from);
+  return true;
+}

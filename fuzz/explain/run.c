@@ -1,0 +1,177 @@
+#include "fuzz/explain/run.h"
+
+#include "fuzz/explain/accept.h"
+#include "fuzz/explain/compute.h"
+#include "report/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FULL_SECONDS 0.004 /* the default */
+#define EQUALLY_WELL 0.005 /* of the share */
+
+/* A mistake that explains something. */
+typedef struct finding {
+  const fa_hypothesis *h;
+  int order; /* in the tables */
+  uint64_t tensors;
+  int64_t wrong, explained;
+  bool in_part, sampled;
+  char text[128];
+} finding;
+
+typedef struct search {
+  fa_failure x;
+  double full_seconds; /* of one computation of the whole case */
+  bool sample_first;
+  fa_scope whole, sample;
+  int n, room;
+  finding *found;
+} search;
+
+static double share_of(const finding *f) {
+  return (double)f->explained / (double)f->wrong;
+}
+
+/* Tries a mistake on a scope. */
+static fa_status try_on(search *s, fa_mistake *m, const fa_scope *scope, uint64_t set, finding *out,
+                        fa_error *err) {
+  const bool computes = !m->moved && !m->zero;
+  fa_wants wants = {0};
+  fa_status status = computes ? fa_mistake_compute(&s->x, m, set, scope, &wants, err) : FA_OK;
+  out->tensors = 0;
+  out->wrong = out->explained = 0;
+  out->in_part = false;
+  for (int i = 0; status == FA_OK && i < s->x.n; ++i) {
+    const fa_failed *t = &s->x.tensor[i];
+    fa_tally tally;
+    if (!(set >> t->id & 1)) continue;
+    fa_tally_take(&s->x, m, &wants, t, scope, &tally);
+    const fa_accepted accepted = fa_tally_accept(&tally);
+    if (accepted == FA_NOT_EXPLAINED) continue;
+    out->tensors |= FA_BIT(t->id);
+    out->wrong += tally.wrong;
+    out->explained += tally.explained;
+    out->in_part |= accepted == FA_EXPLAINED_IN_PART;
+  }
+  out->sampled = !scope->whole;
+  fa_wants_free(&wants);
+  return status;
+}
+
+/* Which of two findings says more. */
+static bool is_better(const finding *a, const finding *b) {
+  const int n_a = __builtin_popcountll(a->tensors), n_b = __builtin_popcountll(b->tensors);
+  if (n_a != n_b) return n_a > n_b;
+  if (a->in_part != b->in_part) return b->in_part;
+  return share_of(a) > share_of(b) + EQUALLY_WELL;
+}
+
+/* Keeps the best variant of each hypothesis. */
+static fa_status keep(search *s, const finding *f, fa_error *err) {
+  if (s->n > 0 && s->found[s->n - 1].h == f->h) {
+    if (is_better(f, &s->found[s->n - 1])) s->found[s->n - 1] = *f;
+    return FA_OK;
+  }
+  if (s->n == s->room) {
+    const int room = 2 * s->room + 16;
+    finding *more = realloc(s->found, (size_t)room * sizeof *more);
+    if (!more) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+    s->found = more;
+    s->room = room;
+  }
+  s->found[s->n++] = *f;
+  return FA_OK;
+}
+
+static fa_status try_variant(search *s, const fa_hypothesis *h, int order, int variant, fa_error *err) {
+  fa_mistake m;
+  finding f = {.h = h, .order = order};
+  fa_status status = FA_OK;
+  fa_mistake_init(&m, &s->x);
+  if (h->make(&s->x, variant, &m)) {
+    const uint64_t set = s->x.set & h->tensors;
+    status = try_on(s, &m, s->sample_first ? &s->sample : &s->whole, set, &f, err);
+    const bool confirm =
+        s->sample_first && f.tensors && status == FA_OK && fa_seconds_now() + s->full_seconds < s->x.deadline;
+    if (confirm) status = try_on(s, &m, &s->whole, f.tensors, &f, err);
+    snprintf(f.text, sizeof f.text, "%s", m.text);
+    if (status == FA_OK && f.tensors) status = keep(s, &f, err);
+  }
+  fa_mistake_free(&m);
+  /* What a reference cannot compute is no mistake of this subject. */
+  return status == FA_ERR_MEMORY ? status : FA_OK;
+}
+
+static fa_status try_all(search *s, fa_error *err) {
+  fa_status status = FA_OK;
+  int order = 0;
+  for (const fa_hypothesis *const *table = fa_hypotheses; *table; ++table)
+    for (const fa_hypothesis *h = *table; h->name; ++h, ++order)
+      for (int v = 0; v < h->variants && (h->tensors & s->x.set); ++v) {
+        if (status != FA_OK || !fa_failure_in_time(&s->x)) return status;
+        status = try_variant(s, h, order, v, err);
+      }
+  return status;
+}
+
+/* The best finding for these tensors; NULL: none. */
+static const finding *best_for(const search *s, uint64_t set) {
+  const finding *best = NULL;
+  for (int i = 0; i < s->n; ++i)
+    if ((s->found[i].tensors & set) && (!best || is_better(&s->found[i], best))) best = &s->found[i];
+  return best;
+}
+
+static void report(const finding *f, fa_result *r) {
+  if (r->n_explanations == FA_EXPLANATIONS) return;
+  fa_explanation *e = &r->explanation[r->n_explanations++];
+  *e =
+      (fa_explanation){.tensors = f->tensors, .wrong = f->wrong, .share = share_of(f), .sampled = f->sampled};
+  snprintf(e->hypothesis, sizeof e->hypothesis, "%s", f->h->name);
+  snprintf(e->text, sizeof e->text, "%s%s", f->text, f->in_part ? ", where it is wrong" : "");
+}
+
+/* The best finding, and those that are as good; then for the tensors that these leave. */
+static void report_best(const search *s, fa_result *r) {
+  uint64_t left = s->x.set;
+  const finding *best;
+  while (left && (best = best_for(s, left))) {
+    uint64_t done = 0;
+    for (int i = 0; i < s->n; ++i) {
+      const finding *f = &s->found[i];
+      if (!(f->tensors & left) || is_better(best, f)) continue;
+      report(f, r);
+      done |= f->tensors;
+    }
+    left &= ~done;
+  }
+}
+
+static fa_status search_init(search *s, const fa_explain_options *o, const fa_result *r) {
+  const double most = o->full_seconds > 0 ? o->full_seconds : FULL_SECONDS;
+  s->x.deadline = fa_seconds_now() + o->seconds;
+  s->full_seconds = r->seconds_reference;
+  s->sample_first = r->seconds_reference > most;
+  fa_scope_whole(&s->whole);
+  if (s->sample_first) fa_scope_sample(&s->x, &s->sample);
+  return FA_OK;
+}
+
+fa_status fa_explain(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                     const fa_judge_config *config, const fa_judged *judged,
+                     const fa_explain_options *options, fa_result *r, fa_error *err) {
+  search s = {.n = 0};
+  r->n_explanations = 0;
+  if (r->state != FA_FAIL || !config->profile || !judged->forward.t[FA_T_O].value) return FA_OK;
+  fa_status status = fa_failure_init(&s.x, p, in, got, config, judged, r, err);
+  if (status == FA_OK && s.x.n > 0) {
+    search_init(&s, options, r);
+    status = try_all(&s, err);
+    report_best(&s, r);
+  }
+  fa_failure_free(&s.x);
+  free(s.found);
+  return status;
+}
