@@ -30,7 +30,7 @@ static fa_status backward(const fa_failure *x, fa_mistake *m, const fa_wants *fo
   const fa_ref_options options = options_of(x, m);
   const fa_tensor *o = j->from_o && !m->own_forward ? &x->got->t[FA_T_O] : NULL;
   fa_wants wants = {0};
-  const fa_status status = fa_ref_backward(&m->p, &m->in, o, j->from_lse ? &j->lse : NULL,
+  const fa_status status = fa_ref_backward(&m->p, &m->in, o, j->from_lse && !m->own_lse ? &j->lse : NULL,
                                            forward ? forward : &j->forward, &options, &wants, err);
   for (int id = 0; status == FA_OK && id < FA_T_COUNT; ++id)
     if (set >> id & 1) move(out, &wants, (fa_tensor_id)id);

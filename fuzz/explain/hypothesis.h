@@ -22,6 +22,7 @@ typedef struct fa_mistake {
   /* Changes the computed wants of a tensor; rows: the elements that are looked at are complete rows. NULL: nothing. */
   void (*after)(const struct fa_mistake *m, const fa_failure *x, fa_wants *wants);
   bool zero;         /* instead of computing: all zeros */
+  bool own_lse;      /* gradients: likewise from its LSE */
   bool own_forward;  /* gradients: from the reference's O and not the subject's */
   bool of_precision; /* the profile is coarser, and nothing else is changed (fuzz/explain/precision.h) */
   void *owned[FA_MISTAKE_OWNS]; /* freed with it */
@@ -53,6 +54,9 @@ typedef struct fa_hypothesis {
 
 /* The tables, each ended by a row without a name; the list ends with NULL. */
 extern const fa_hypothesis *const fa_hypotheses[];
-extern const fa_hypothesis fa_hypotheses_of_masks[], fa_hypotheses_of_scales[];
+extern const fa_hypothesis fa_hypotheses_of_masks[], fa_hypotheses_of_keys[], fa_hypotheses_of_scales[],
+    fa_hypotheses_of_lse[], fa_hypotheses_of_heads[], fa_hypotheses_of_scores[], fa_hypotheses_of_bias[],
+    fa_hypotheses_of_dropout[], fa_hypotheses_of_gradients[], fa_hypotheses_of_tiles[],
+    fa_hypotheses_of_order[], fa_hypotheses_of_calls[];
 
 #endif

@@ -124,8 +124,7 @@ void fa_ref_astray_end(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratc
       lse->value[at] += log(a->sum[k] / w->l[k]);
     }
     if (t->o_not_divided) scale_row(&c->out->t[FA_T_O], o, c->dv, w->l[k], w->l[k]);
-    if (t->lse_without_max) lse->value[at] = log(w->l[k]);
-    if (t->lse_without_sum) lse->value[at] = w->m[k];
-    if (t->walk.sum_stays || t->lse_without_max || t->lse_without_sum) lse->rest[at] = 0;
+    if (t->lse_astray) lse->value[at] = t->lse_by_max * w->m[k] + t->lse_by_log * log(w->l[k]);
+    if (t->walk.sum_stays || t->lse_astray) lse->rest[at] = 0;
   }
 }

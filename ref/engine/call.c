@@ -56,12 +56,21 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
   return FA_OK;
 }
 
+/* Of n heads, the one so many after h. */
+static int64_t head_after(int64_t h, int64_t by, int64_t n) {
+  return ((h + by) % n + n) % n;
+}
+
 int64_t fa_ref_kv_head(const fa_ref_call *c, int64_t h) {
-  return c->twist && c->twist->heads_modulo ? h % c->heads_kv : h / c->group;
+  if (!c->twist) return h / c->group;
+  if (c->twist->heads_modulo) return h % c->heads_kv;
+  return head_after(h / c->group, c->twist->heads_shift, c->heads_kv);
 }
 
 int64_t fa_ref_group_member(const fa_ref_call *c, int64_t hk, int64_t place) {
-  return c->twist && c->twist->heads_modulo ? place * c->heads_kv + hk : hk * c->group + place;
+  if (!c->twist) return hk * c->group + place;
+  if (c->twist->heads_modulo) return place * c->heads_kv + hk;
+  return head_after(hk, -c->twist->heads_shift, c->heads_kv) * c->group + place;
 }
 
 void fa_ref_call_free(fa_ref_call *c) {

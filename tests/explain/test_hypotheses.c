@@ -105,18 +105,20 @@ static void explain(subject *s, double full_seconds) {
   CHECK(fa_explain(&s->c.problem, &s->in, &s->got, &s->config, &s->judged, &options, &s->r, &err) == FA_OK);
 }
 
-/* A failure to hand to make(): nothing has failed yet, but everything may. */
-static void right_failure(subject *s, fa_failure *x) {
+/* Right outputs, judged; and a failure to hand to make(), in which the tensors of the set are to fail. */
+static void right_failure(subject *s, uint64_t set, fa_failure *x) {
   fa_error err = {""};
-  fa_scope whole = {.whole = true};
   fa_mistake none;
-  fa_judged_free(&s->judged);
   s->judged.from_o = s->judged.from_lse = true;
+  s->judged.lse = s->got.t[FA_T_LSE];
   REQUIRE(fa_failure_init(x, &s->c.problem, &s->in, &s->got, &s->config, &s->judged, &s->r, &err) == FA_OK);
   fa_mistake_init(&none, x);
-  (void)whole;
-  s->judged.lse = s->got.t[FA_T_LSE];
   make_outputs(s, x, &none, FA_OF_ALL);
+  fa_failure_free(x);
+  judge(s);
+  CHECK_MSG(s->r.state == FA_UNTESTED, "right outputs fail: %s", fa_state_name(s->r.state));
+  REQUIRE(fa_failure_init(x, &s->c.problem, &s->in, &s->got, &s->config, &s->judged, &s->r, &err) == FA_OK);
+  x->set = set;
 }
 
 static void print_explanations(const subject *s) {
@@ -136,7 +138,7 @@ static bool check_variant(const char *json, const fa_hypothesis *h, int variant,
   fa_mistake m;
   bool tested = false;
   open_subject(&s, json, true);
-  right_failure(&s, &x);
+  right_failure(&s, h->tensors, &x);
   fa_mistake_init(&m, &x);
   if (!h->make(&x, variant, &m)) goto out;
   make_outputs(&s, &x, &m, h->tensors);

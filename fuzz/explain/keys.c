@@ -1,0 +1,152 @@
+/* Keys and rows at the ends: lost ones, and ones too many. */
+#include "fuzz/explain/hypothesis.h"
+
+#include <math.h>
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static const int tiles[] = {64, 128, 32, 16, 256, 8};
+enum { N_TILES = sizeof tiles / sizeof *tiles };
+static const int row_tiles[] = {64, 128, 32, 16};
+enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles };
+
+/* number: keys lost at the sequence's end */
+static void end_lost(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
+                     int64_t *lo, int64_t *hi) {
+  (void)c, (void)i, (void)lo;
+  *hi = least(*hi, e->sk - t->number[0]);
+}
+
+static bool last_key_lost(const fa_failure *x, int v, fa_mistake *m) {
+  (void)x, (void)v;
+  m->twist.range = end_lost;
+  m->twist.number[0] = 1;
+  fa_mistake_say(m, "last key lost");
+  return true;
+}
+
+/* number: keys of a tile; rows of a tile, or 0: the end is the sequence's */
+static void last_tile_lost(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
+                           int64_t *lo, int64_t *hi) {
+  const int64_t keys = t->number[0], rows = t->number[1];
+  int64_t end = e->sk;
+  if (rows > 0) {
+    const fa_window w = fa_mask_window(&c->p->mask);
+    const int64_t last = least(i / rows * rows + rows, e->sq) - 1;
+    if (w.right >= 0) end = least(end, last + e->shift + w.right + 1);
+  }
+  (void)lo;
+  if (end > 0) *hi = least(*hi, (end - 1) / keys * keys);
+}
+
+static void first_tile_lost(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
+                            int64_t *lo, int64_t *hi) {
+  const int64_t keys = t->number[0], rows = t->number[1];
+  int64_t first = 0;
+  if (rows > 0) {
+    const fa_window w = fa_mask_window(&c->p->mask);
+    if (w.left >= 0 && i / rows * rows + e->shift - w.left > 0) first = i / rows * rows + e->shift - w.left;
+  }
+  (void)hi;
+  first = (first / keys + 1) * keys;
+  if (*lo < first) *lo = first;
+}
+
+/* The variants without row tiles, then those with them, which a mask needs. */
+static bool tile_lost(const fa_failure *x, int v, bool edge, fa_mistake *m) {
+  m->twist.number[0] = tiles[v % N_TILES];
+  if (v < N_TILES) return true;
+  m->twist.number[1] = row_tiles[v / N_TILES - 1];
+  return x->p->mask.type != FA_MASK_NONE && edge;
+}
+
+static bool last_key_tile_lost(const fa_failure *x, int v, fa_mistake *m) {
+  m->twist.range = last_tile_lost;
+  fa_mistake_say(m, "last tile of %d keys lost", tiles[v % N_TILES]);
+  return tile_lost(x, v, fa_mask_window(&x->p->mask).right >= 0, m);
+}
+
+static bool first_key_tile_lost(const fa_failure *x, int v, fa_mistake *m) {
+  m->twist.range = first_tile_lost;
+  fa_mistake_say(m, "first tile of %d keys lost", tiles[v % N_TILES]);
+  return tile_lost(x, v, fa_mask_window(&x->p->mask).left >= 0, m);
+}
+
+/* How many keys past the end row i sees where sequences are padded to whole tiles. */
+static int64_t keys_past_end(const fa_failure *x, const fa_ref_sequence *e, int64_t i, int64_t tile) {
+  const fa_window w = fa_mask_window(&x->p->mask);
+  int64_t end = (e->sk + tile - 1) / tile * tile;
+  if (w.right >= 0) end = least(end, i + e->shift + w.right + 1);
+  return end > e->sk ? end - e->sk : 0;
+}
+
+static void scale_row(fa_want *o, int64_t at, int64_t n, double by) {
+  for (int64_t x = at; x < at + n; ++x) {
+    o->value[x] *= by;
+    o->quant[x] *= (float)by;
+    o->accum[x] *= (float)by;
+  }
+}
+
+/* n keys of score 0 and value 0 more: the sum of exponentials grows by n. */
+static void add_zero_keys(const fa_mistake *m, const fa_failure *x, fa_wants *w) {
+  const fa_ref_call *c = &x->place;
+  fa_want *lse = &w->t[FA_T_LSE];
+  for (int64_t b = 0; b < x->p->batch; ++b)
+    for (int64_t h = 0; h < c->heads_q; ++h)
+      for (int64_t i = 0; i < c->entry[b].sq; ++i) {
+        const int64_t at = fa_ref_lse_index(c, &c->entry[b], h, i);
+        const int64_t n = keys_past_end(x, &c->entry[b], i, m->number[0]);
+        if (n == 0 || lse->value[at] == 0 || !isfinite(lse->value[at])) continue;
+        const double log_n = log((double)n), old = lse->value[at], top = fmax(old, log_n);
+        lse->value[at] = top + log(exp(old - top) + exp(log_n - top));
+        scale_row(&w->t[FA_T_O], fa_ref_q_index(c, &c->entry[b], h, i, c->dv), c->dv,
+                  exp(old - lse->value[at]));
+      }
+}
+
+static bool keys_past_end_as_zeros(const fa_failure *x, int v, fa_mistake *m) {
+  const fa_problem *p = x->p;
+  bool any = false;
+  for (int64_t b = 0; b < p->batch; ++b)
+    any |= x->place.entry[b].sq > 0 &&
+           keys_past_end(x, &x->place.entry[b], x->place.entry[b].sq - 1, tiles[v]) > 0;
+  if (!any || p->alibi.present || p->bias.present || p->score_mod || p->mask_mod) return false;
+  m->number[0] = tiles[v];
+  m->after = add_zero_keys;
+  fa_mistake_say(m, "keys past the end, up to whole tiles of %d, seen as zeros", tiles[v]);
+  return true;
+}
+
+/* number: rows of a tile */
+static void rows_lost(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
+                      int64_t *lo, int64_t *hi) {
+  (void)c;
+  if (i >= (e->sq - 1) / t->number[0] * t->number[0]) *lo = *hi = 0;
+}
+
+static bool last_rows_lost(const fa_failure *x, int v, fa_mistake *m) {
+  static const int rows[] = {1, 16, 32, 64, 128, 8};
+  (void)x;
+  m->twist.range = rows_lost;
+  m->twist.number[0] = rows[v];
+  if (rows[v] == 1)
+    fa_mistake_say(m, "last row lost");
+  else
+    fa_mistake_say(m, "last tile of %d rows lost", rows[v]);
+  return true;
+}
+
+#define NOT_LSE (FA_OF_ALL & ~FA_BIT(FA_T_LSE))
+const fa_hypothesis fa_hypotheses_of_keys[] = {
+    {"last_key_lost", "a sequence's last key is not seen", FA_OF_ALL, 1, last_key_lost},
+    {"last_key_tile_lost", "the last tile of keys is not visited", FA_OF_ALL, N_TILES *(1 + N_ROW_TILES),
+     last_key_tile_lost},
+    {"first_key_tile_lost", "the first tile of keys is not visited", FA_OF_ALL, N_TILES *(1 + N_ROW_TILES),
+     first_key_tile_lost},
+    {"keys_past_end_as_zeros", "keys past a sequence's end count as zeros", FA_OF_FORWARD, N_TILES,
+     keys_past_end_as_zeros},
+    {"last_rows_lost", "a sequence's last row or tile of rows sees nothing", NOT_LSE, 6, last_rows_lost},
+    {.name = NULL}};
