@@ -90,9 +90,12 @@ static void scale(void *context, int64_t first, int64_t n) {
 
 /* The factors of the outputs, and what else comes last. */
 static void finish(const fa_failure *x, const fa_mistake *m, const fa_scope *s, fa_wants *out) {
-  for (int i = 0; i < x->n; ++i) {
-    scaling by = {&out->t[x->tensor[i].id], m->by[x->tensor[i].id]};
-    if (by.by != 1 && by.w->value) fa_scope_each(x, s, &x->tensor[i], scale, &by);
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    scaling by = {&out->t[id], m->by[id]};
+    const fa_failed *t = s->whole ? NULL : fa_failure_find(x, (fa_tensor_id)id);
+    if (by.by == 1 || !by.w->value) continue;
+    if (s->whole) scale(&by, 0, by.w->n);
+    if (t) fa_scope_each(x, s, t, scale, &by);
   }
   if (m->after) m->after(m, x, out);
 }
@@ -101,6 +104,7 @@ fa_status fa_mistake_compute(const fa_failure *x, fa_mistake *m, uint64_t set, c
                              fa_wants *out, fa_error *err) {
   fa_status status = FA_OK;
   memset(out, 0, sizeof *out);
+  set_parts(m, s, false, false);
   if (set & ~FA_OF_BACKWARD) {
     const fa_ref_options options = options_of(x, m);
     set_parts(m, s, !s->whole, false);

@@ -49,6 +49,7 @@ static fa_status try_on(search *s, fa_mistake *m, const fa_scope *scope, uint64_
     if (!(set >> t->id & 1)) continue;
     fa_tally_take(&s->x, m, &wants, t, scope, &tally);
     const fa_accepted accepted = fa_tally_accept(&tally);
+    if (getenv("FA_DBG")) fprintf(stderr, "%s %s scope %d: cmp %lld wrong %lld expl %lld broken %lld away %g %g bound %g %g\n", m->text, fa_tensor_id_name(t->id), scope->whole, (long long)tally.compared, (long long)tally.wrong, (long long)tally.explained, (long long)tally.broken, tally.away_right, tally.away_mistaken, tally.bound_right, tally.bound_mistaken);
     if (accepted == FA_NOT_EXPLAINED) continue;
     out->tensors |= FA_BIT(t->id);
     out->wrong += tally.wrong;
