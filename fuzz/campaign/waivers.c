@@ -2,7 +2,7 @@
 
 #include "cases/base/atomic_file.h"
 #include "cases/base/json.h"
-#include "fuzz/one/failure_class.h"
+#include "report/failure_class.h"
 
 #include <cjson/cJSON.h>
 

@@ -8,7 +8,7 @@
 #ifndef FA_FUZZ_SHRINK_REDUCE_H
 #define FA_FUZZ_SHRINK_REDUCE_H
 
-#include "fuzz/one/failure_class.h"
+#include "report/failure_class.h"
 #include "fuzz/options/choose_backend.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "tests/support/check.h"
 
 #include "cases/base/atomic_file.h"
-#include "fuzz/one/failure_class.h"
+#include "report/failure_class.h"
 #include "report/json.h"
 
 #include <cjson/cJSON.h>

@@ -1,6 +1,6 @@
 /* The kind of a failure without its numbers: what stays the same while a case shrinks. */
-#ifndef FA_FUZZ_ONE_FAILURE_CLASS_H
-#define FA_FUZZ_ONE_FAILURE_CLASS_H
+#ifndef FA_REPORT_FAILURE_CLASS_H
+#define FA_REPORT_FAILURE_CLASS_H
 
 #include "report/result.h"
 

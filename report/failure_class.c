@@ -1,4 +1,4 @@
-#include "fuzz/one/failure_class.h"
+#include "report/failure_class.h"
 
 #include "report/journal_line.h"
 
