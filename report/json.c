@@ -150,6 +150,7 @@ static cJSON *case_to_json(const fa_result *r) {
   add_number(o, "worst_ratio", r->worst_ratio);
   add_count(o, "passes", r->passes);
   if (r->features[0]) cJSON_AddStringToObject(o, "features", r->features);
+  if (r->shape[0]) cJSON_AddStringToObject(o, "shape", r->shape);
   if (r->reason[0]) cJSON_AddStringToObject(o, "reason", r->reason);
   if (r->notes[0]) cJSON_AddStringToObject(o, "notes", r->notes);
   if (r->n_verdicts) add_ratios(o, r);

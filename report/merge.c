@@ -72,7 +72,7 @@ static const char *const kernel_keys[] = {"kernel", "backward_kernel"};
 /* Times and paths always differ, a field missing from a report of an older version is no difference, and what the
  * case has is in its record. */
 static cJSON *comparable(const cJSON *o, const cJSON *other) {
-  static const char *const keys[] = {"seconds", "dump", "repro", "shrunk", "features", "draw"};
+  static const char *const keys[] = {"seconds", "dump", "repro", "shrunk", "features", "shape", "draw"};
   cJSON *copy = cJSON_Duplicate(o, 1);
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     cJSON_DeleteItemFromObjectCaseSensitive(copy, keys[k]);

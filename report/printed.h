@@ -19,7 +19,7 @@ void fa_report_put_markup(FILE *out, const char *text);
 const char *fa_report_string(const cJSON *object, const char *key);
 double fa_report_number(const cJSON *object, const char *key);
 
-/* Sets features, passes and outputs of *brief from an entry of a report's "cases". */
+/* Sets features, shape, passes and outputs of *brief from an entry of a report's "cases". */
 void fa_report_read_judged(const cJSON *entry, fa_result *brief);
 
 #endif

@@ -93,6 +93,7 @@ void fa_report_read_summary(const cJSON *root, fa_summary *out) {
 void fa_report_read_judged(const cJSON *entry, fa_result *brief) {
   const cJSON *ratio;
   snprintf(brief->features, sizeof brief->features, "%s", fa_report_string(entry, "features"));
+  snprintf(brief->shape, sizeof brief->shape, "%s", fa_report_string(entry, "shape"));
   brief->passes = (unsigned)fa_report_number(entry, "passes") & (FA_PASS_FORWARD | FA_PASS_BACKWARD);
   cJSON_ArrayForEach(ratio, cJSON_GetObjectItemCaseSensitive(entry, "ratios")) {
     for (int id = 0; ratio->string && id < FA_T_COUNT; ++id) {

@@ -49,6 +49,7 @@ typedef struct fa_result {
   char kernel[128], backward_kernel[32]; /* those that ran; "" = none, or unknown */
   char file[512];                        /* recorded runs: the file; "" otherwise */
   char features[512];                    /* what the case has, in words: "f16 flash causal gqa backward" */
+  char shape[384];                       /* its sizes and settings (report/causes/shape.h): "b=1 hq=2 ..." */
   unsigned passes;                       /* which fa_pass bits were judged */
   bool backward_left_out;                /* the case has a backward, but not on this backend */
   char notes[512];                       /* e.g. "backward not judged: host has no flash backward yet" */

@@ -92,6 +92,7 @@ void fa_session_free(fa_session *s) {
   cJSON_Delete(s->run);
   fa_resume_free(&s->resume);
   fa_waivers_free(s->waivers);
+  fa_causes_free(s->causes);
   fa_report_free(&s->report);
 }
 

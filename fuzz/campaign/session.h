@@ -13,6 +13,7 @@
 #include "fuzz/options/command.h"
 #include "fuzz/options/laws_select.h"
 #include "fuzz/options/shard.h"
+#include "report/causes/collect.h"
 #include "report/json.h"
 #include "report/line.h"
 #include "report/progress.h"
@@ -76,6 +77,7 @@ typedef struct fa_session {
   fa_preparing preparing[FA_MAX_BACKENDS]; /* while opened for the first time */
   fa_process_slots preparing_slots;        /* of the workers */
   fa_report report;
+  fa_causes *causes;  /* owned */
   struct cJSON *run;  /* owned: identity of this run, with --report */
   fa_journal journal; /* --report: OUT.json.journal, in case this program is killed */
   fa_resume resume;   /* what the journal held when opened */
@@ -142,6 +144,8 @@ fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err);
 fa_status fa_session_add_resumed(fa_session *s, int64_t item, fa_error *err);
 /* Item number i; computed from a rule if there is no list. */
 fa_item fa_session_item(const fa_session *s, int64_t i);
+/* For the groups of failures, once the result is in the report. */
+fa_status fa_session_note_cause(fa_session *s, const fa_result *r, fa_error *err);
 /* Applies the waivers to a finished result; it is not added to the report here. */
 void fa_session_judge_waivers(fa_session *s, int64_t number, fa_result *r);
 
@@ -152,8 +156,12 @@ fa_status fa_report_start(fa_report *r, const fa_cli *cli, const fa_choice *choi
  * without it. A run without cases is left as it is. */
 int fa_report_conclude_required(const fa_report *r, int64_t n_cases, int code);
 void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli);
-/* Prints the summary line and writes the report file; returns the exit code. */
-int fa_report_finish(fa_report *r, const fa_cli *cli, const fa_line_style *style, double seconds,
-                     int interrupted);
+/* The failure that was added last; NULL: none was. */
+const struct cJSON *fa_report_last_failure(const fa_report *r);
+/* Makes the groups of failures, prints them if there are several failures, and adds them to the report. */
+fa_status fa_report_find_causes(fa_report *r, fa_causes *causes, const fa_cli *cli, fa_error *err);
+/* Prints the groups of failures and the summary line, and writes the report file; returns the exit code. */
+int fa_report_finish(fa_report *r, fa_causes *causes, const fa_cli *cli, const fa_line_style *style,
+                     double seconds, int interrupted);
 
 #endif

@@ -94,10 +94,12 @@ void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli) {
                  (strcmp(color, "auto") == 0 && isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
 }
 
-int fa_report_finish(fa_report *r, const fa_cli *cli, const fa_line_style *style, double seconds,
-                     int interrupted) {
+int fa_report_finish(fa_report *r, fa_causes *causes, const fa_cli *cli, const fa_line_style *style,
+                     double seconds, int interrupted) {
   fa_error err;
   int code = fa_summary_exit_code(&r->summary);
+  const fa_status grouped = fa_report_find_causes(r, causes, cli, &err);
+  if (grouped != FA_OK) fa_cli_fail(grouped, &err); /* the results are there without it */
   fa_line_summary(stdout, &r->summary, style);
   fflush(stdout);
   if (code == FA_EXIT_NOTHING_JUDGED) fputs("fa-verify: nothing was judged\n", stderr);

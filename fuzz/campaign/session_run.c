@@ -7,6 +7,7 @@
 #include "fuzz/probe/adopt.h"
 #include "fuzz/shrink/report.h"
 #include "fuzz/workers/pool.h"
+#include "report/causes/shape.h"
 
 #include <cjson/cJSON.h>
 
@@ -45,6 +46,7 @@ static void set_case(fa_result *r, const fa_case *c, int64_t index) {
   r->name = strdup(c->name[0] ? c->name : number);
   if (!r->case_line) r->case_line = fa_case_to_line(c);
   fa_words_text(fa_words_of(&c->problem), r->features, sizeof r->features);
+  fa_shape_text_of(c, r->shape, sizeof r->shape);
 }
 
 static void set_error(fa_result *r, const fa_error *err) {
@@ -164,6 +166,7 @@ static bool item_done(void *ctx, int64_t number, fa_result *r) {
   } else {
     fa_summary_add(&s->report.summary, r); /* a long campaign without a report needs no memory */
   }
+  if (status == FA_OK) status = fa_session_note_cause(s, r, &err);
   if (status != FA_OK) {
     s->status = status;
     s->error = err;
@@ -244,7 +247,8 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
     status = fa_shrink_failures(s->cli, s->choice, s->n_choices, &s->report, &interrupted, err);
   if (status == FA_OK) fa_session_cover(s);
   if (status == FA_OK) fa_session_say_tried(s);
-  int code = fa_report_finish(&s->report, s->cli, &s->style, fa_seconds_now() - s->started, interrupted);
+  int code =
+      fa_report_finish(&s->report, s->causes, s->cli, &s->style, fa_seconds_now() - s->started, interrupted);
   if (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED) code = verdict;
   if (s->dump_failed) {
     fputs("fa-verify: --keep: not every dump could be written; the notes say why\n", stderr);
@@ -283,6 +287,8 @@ int fa_session_run(fa_session *s) {
   s->n_threads = (int)(n_processors() > jobs ? n_processors() / jobs : 1);
   s->started = fa_seconds_now();
   fa_status status = fa_report_start(&s->report, s->cli, s->n_choices ? &s->choice[0] : NULL, &err);
+  s->causes = fa_causes_make();
+  if (status == FA_OK && !s->causes) status = fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   start_progress(s);
   if (status == FA_OK && s->cli->report) status = fa_session_open_journal(s, &code, &err);
   if (status != FA_OK) return fa_cli_fail(status, &err);

@@ -7,6 +7,7 @@
 #include "fuzz/judging/judge.h"
 #include "fuzz/one/recorded.h"
 #include "fuzz/options/cases_select.h"
+#include "report/causes/shape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ typedef struct checker {
   bool has_filter;
   fa_line_style style;
   fa_report report;
-  fa_result r; /* of the current group */
+  fa_causes *causes; /* owned */
+  fa_result r;       /* of the current group */
 } checker;
 
 static bool is_wanted(const checker *x, const char *group, int64_t number) {
@@ -89,6 +91,7 @@ static void judge_group(checker *x, const recorded_file *f, const char *group) {
     r->passes = (forward ? FA_PASS_FORWARD : 0) | (recorded.backward ? FA_PASS_BACKWARD : 0);
     r->case_line = fa_case_to_line(&recorded.c);
     fa_words_text(fa_words_of(&recorded.c.problem), r->features, sizeof r->features);
+    fa_shape_text_of(&recorded.c, r->shape, sizeof r->shape);
     status = fa_judge(&recorded.c.problem, &recorded.in, &recorded.got, &config, r, &err);
     fa_recorded_free(&recorded);
   }
@@ -118,7 +121,10 @@ static fa_status judge_files(checker *x, fa_error *err) {
       fflush(stdout);
       if (x->report.require) fa_require_note(x->report.require, &x->r);
       status = fa_report_add(&x->report, &x->r, err);
-      bool stop = x->cli->fail_fast && fa_state_is_failure(x->r.state);
+      const bool failed = fa_state_is_failure(x->r.state);
+      if (status == FA_OK)
+        status = fa_causes_note(x->causes, &x->r, failed ? fa_report_last_failure(&x->report) : NULL, err);
+      const bool stop = x->cli->fail_fast && failed;
       fa_result_free(&x->r);
       if (stop) return status;
     }
@@ -137,16 +143,19 @@ int fa_command_check(const fa_cli *cli) {
   x->n_files = cli->words.n;
   fa_line_style_from_cli(&x->style, cli);
   x->file = calloc((size_t)x->n_files, sizeof *x->file);
-  fa_status status = x->file ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
+  x->causes = fa_causes_make();
+  fa_status status = x->file && x->causes ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   if (status == FA_OK && cli->report) status = fa_file_check_writable(cli->report, &err);
   if (status == FA_OK) status = fa_shard_read(cli->shard, &x->shard, &err);
   if (status == FA_OK) status = fa_filter_compile(cli, &x->filter, &x->has_filter, &err);
   if (status == FA_OK) status = open_files(x, &err);
   if (status == FA_OK) status = fa_report_start(&x->report, cli, NULL, &err);
   if (status == FA_OK) status = judge_files(x, &err);
-  code = status == FA_OK ? fa_report_finish(&x->report, cli, &x->style, fa_seconds_now() - start, 0)
-                         : fa_cli_fail(status, &err);
+  code = status == FA_OK
+             ? fa_report_finish(&x->report, x->causes, cli, &x->style, fa_seconds_now() - start, 0)
+             : fa_cli_fail(status, &err);
   if (x->has_filter) regfree(&x->filter);
+  fa_causes_free(x->causes);
   fa_report_free(&x->report);
   close_files(x);
   free(x);

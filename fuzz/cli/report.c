@@ -1,6 +1,8 @@
 /* report: merges reports, and writes counts, JUnit XML, an HTML page or a merged report. */
 #include "fuzz/cli/commands.h"
 #include "fuzz/coverage/words.h"
+#include "report/causes/collect.h"
+#include "report/causes/print.h"
 #include "report/journal_line.h"
 #include "report/line.h"
 #include "report/printed.h"
@@ -50,6 +52,23 @@ static fa_status require_now(const char *text, cJSON *merged, int *code, fa_erro
   return status;
 }
 
+/* The failures of all reports put together anew. */
+static fa_status find_causes(cJSON *merged, const char *program, fa_error *err) {
+  fa_causes *causes = fa_causes_make();
+  cJSON *groups = NULL;
+  fa_status status = causes ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  if (status == FA_OK) status = fa_causes_note_report(causes, merged, err);
+  if (status == FA_OK)
+    status = fa_causes_conclude(causes, cJSON_GetObjectItemCaseSensitive(merged, "failures"), NULL, program,
+                                &groups, err);
+  if (status == FA_OK) {
+    cJSON_DeleteItemFromObjectCaseSensitive(merged, "groups");
+    cJSON_AddItemToObject(merged, "groups", groups);
+  }
+  fa_causes_free(causes);
+  return status;
+}
+
 int fa_command_report(const fa_cli *cli) {
   fa_error err = {""};
   if (cli->words.n == 0) return fa_cli_usage_error("report: FILE.json... is needed");
@@ -59,8 +78,12 @@ int fa_command_report(const fa_cli *cli) {
   for (int i = 0; status == FA_OK && i < n; ++i) status = fa_report_load(cli->words.v[i], &reports[i], &err);
   if (status == FA_OK) status = fa_report_merge(reports, (const char *const *)cli->words.v, n, &merged, &err);
   if (status == FA_OK) say_contradictions(merged);
+  if (status == FA_OK) status = find_causes(merged, cli->program, &err);
   if (status == FA_OK && cli->require) status = require_now(cli->require, merged, &code, &err);
-  if (status == FA_OK && !cli->junit && !cli->merge && !cli->html) print_counts(merged);
+  if (status == FA_OK && !cli->junit && !cli->merge && !cli->html) {
+    fa_causes_print(stdout, cJSON_GetObjectItemCaseSensitive(merged, "groups"), cli->verbose);
+    print_counts(merged);
+  }
   if (status == FA_OK && cli->no_times) fa_report_zero_times(merged);
   if (status == FA_OK && cli->html) status = fa_report_write_html(merged, cli->html, &err);
   if (status == FA_OK && cli->junit) status = fa_report_write_junit(merged, cli->junit, &err);

@@ -102,7 +102,8 @@ static bool result_is_sound(const fa_result *r) {
         ends_within(r->backward_kernel, sizeof r->backward_kernel) &&
         ends_within(r->profile, sizeof r->profile) && ends_within(r->notes, sizeof r->notes) &&
         ends_within(r->waiver, sizeof r->waiver) && ends_within(r->features, sizeof r->features) &&
-        ends_within(r->dump, sizeof r->dump) && (unsigned)r->law < FA_N_LAWS && explanations_are_sound(r)))
+        ends_within(r->shape, sizeof r->shape) && ends_within(r->dump, sizeof r->dump) &&
+        (unsigned)r->law < FA_N_LAWS && explanations_are_sound(r)))
     return false;
   for (int i = 0; i < r->n_verdicts; ++i)
     if (!verdict_is_sound(&r->verdict[i])) return false;

@@ -1,0 +1,33 @@
+/* Groups of the failures of a run: noted with each result, printed and added to the report at its end. */
+#include "fuzz/campaign/session.h"
+#include "report/causes/print.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+
+const cJSON *fa_report_last_failure(const fa_report *r) {
+  const cJSON *first = r->failures->child;
+  return first ? first->prev : NULL; /* cJSON keeps the last item there */
+}
+
+fa_status fa_session_note_cause(fa_session *s, const fa_result *r, fa_error *err) {
+  const bool kept = fa_state_is_failure(r->state) && (s->cli->report || s->cli->shrink);
+  return fa_causes_note(s->causes, r, kept ? fa_report_last_failure(&s->report) : NULL, err);
+}
+
+static bool has_several_failures(const cJSON *groups) {
+  const cJSON *group;
+  double n = 0;
+  cJSON_ArrayForEach(group, groups) n += cJSON_GetObjectItemCaseSensitive(group, "count")->valuedouble;
+  return n > 1;
+}
+
+fa_status fa_report_find_causes(fa_report *r, fa_causes *causes, const fa_cli *cli, fa_error *err) {
+  cJSON *groups = NULL;
+  const fa_status status = fa_causes_conclude(causes, r->failures, cli->report, cli->program, &groups, err);
+  if (status != FA_OK) return status;
+  if (has_several_failures(groups)) fa_causes_print(stdout, groups, cli->verbose);
+  cJSON_AddItemToObject(r->root, "groups", groups);
+  return FA_OK;
+}

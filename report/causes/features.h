@@ -1,0 +1,28 @@
+/* What may be said of a case to tell failing from passing ones: sentences over its shape, and its words. */
+#ifndef FA_REPORT_CAUSES_FEATURES_H
+#define FA_REPORT_CAUSES_FEATURES_H
+
+#include "report/causes/shape.h"
+
+typedef struct fa_cause_feature {
+  const char *text;     /* "seqlen_q > seqlen_k" */
+  const char *negation; /* "seqlen_q <= seqlen_k"; NULL: nobody would say so */
+  int bits;             /* what a predicate pays for it: the more natural, the less */
+  bool (*holds)(const fa_shape *s, double n);
+  double n; /* a number of the sentence */
+} fa_cause_feature;
+
+/* The i-th sentence about shapes; NULL behind the last. Where equally good, the earlier one is preferred. */
+const fa_cause_feature *fa_cause_feature_at(int i);
+
+typedef struct fa_cause_sentence {
+  const char *word, *text, *negation;
+} fa_cause_sentence;
+
+/* How to say that a case has a word of "features"; NULL: the word says it. */
+const fa_cause_sentence *fa_cause_sentence_of(const char *word);
+
+/* Sentences that only the cases themselves suggest, such as "head_dim == 96": calls see for each that is true. */
+void fa_cause_named_features(const fa_shape *s, void (*see)(void *ctx, const char *text), void *ctx);
+
+#endif

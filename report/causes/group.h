@@ -1,0 +1,65 @@
+/* Private to report/causes: the failures, and the groups that are made of them. */
+#ifndef FA_REPORT_CAUSES_GROUP_H
+#define FA_REPORT_CAUSES_GROUP_H
+
+#include "report/causes/fit.h"
+#include "report/failure_class.h"
+
+struct cJSON;
+
+typedef struct fa_cause_failure {
+  char *name, *recipe, *backend; /* owned; recipe: the case's JSON, NULL if the report has it */
+  const struct cJSON *entry;     /* in the report, or NULL */
+  int n_explanations;
+  char hypothesis[FA_EXPLANATIONS][40];
+  char text[FA_EXPLANATIONS][160];
+  fa_failure_class class;
+  uint64_t tensors; /* that are wrong */
+  uint64_t schedule_seed;
+  double work, worst_ratio;
+} fa_cause_failure;
+
+typedef struct fa_cause_group {
+  uint64_t *member; /* owned: bits of failing cases */
+  int64_t n;
+  char hypothesis[40]; /* "": not explained */
+  fa_predicate predicate;
+} fa_cause_group;
+
+typedef struct fa_cause_groups {
+  const fa_cause_rows *rows;
+  const fa_cause_failure *failure; /* one a failing row */
+  fa_cause_group *v;               /* owned */
+  int n, capacity;
+  bool failed; /* out of memory */
+} fa_cause_groups;
+
+/* Makes the groups, largest first. failure[i] is about failing row i of the rows, which are closed. */
+fa_status fa_cause_groups_make(fa_cause_groups *g, const fa_cause_rows *rows,
+                               const fa_cause_failure *failure);
+void fa_cause_groups_free(fa_cause_groups *g);
+/* The question that a group puts to its predicate. */
+fa_fit fa_cause_fit(const fa_cause_groups *g, const fa_cause_group *group);
+/* True for a predicate that tells its group from the passing cases. */
+bool fa_cause_separates(const fa_predicate *p);
+
+/* ---- report/causes/join.c: changes to the groups once they have predicates ---- */
+
+/* Moves failures that nothing explains to a group whose predicate they satisfy. */
+void fa_cause_adopt(fa_cause_groups *g);
+/* Puts groups together whose failures one predicate describes. */
+void fa_cause_join(fa_cause_groups *g);
+/* Takes groups apart that several predicates describe better than one. */
+void fa_cause_split(fa_cause_groups *g);
+/* Puts small groups together that have no predicate. */
+void fa_cause_sweep(fa_cause_groups *g);
+
+/* ---- for these ---- */
+
+fa_cause_group *fa_cause_add_group(fa_cause_groups *g, const char *hypothesis); /* NULL: out of memory */
+void fa_cause_put(fa_cause_groups *g, fa_cause_group *group, int64_t failure);
+void fa_cause_remove_empty(fa_cause_groups *g);
+void fa_cause_fit_group(fa_cause_groups *g, fa_cause_group *group);
+void fa_cause_sort(fa_cause_groups *g);
+
+#endif
