@@ -39,6 +39,41 @@ FEATURE(q_divides) {
 FEATURE(k_divides) {
   return fmod(AT(SEQLEN_K), n) == 0;
 }
+FEATURE(all_q_divide) {
+  return fmod(AT(COMMON_Q), n) == 0;
+}
+FEATURE(all_k_divide) {
+  return fmod(AT(COMMON_K), n) == 0;
+}
+static bool has_tail(double length, double tile, double most) {
+  const double tail = fmod(length, tile);
+  return length > tile && tail > 0 && tail <= most;
+}
+FEATURE(q_tail_of_64) {
+  return has_tail(AT(SEQLEN_Q), 64, n);
+}
+FEATURE(q_tail_of_128) {
+  return has_tail(AT(SEQLEN_Q), 128, n);
+}
+FEATURE(k_tail_of_64) {
+  return has_tail(AT(SEQLEN_K), 64, n);
+}
+FEATURE(k_tail_of_128) {
+  return has_tail(AT(SEQLEN_K), 128, n);
+}
+
+FEATURE(some_q_tail_of_64) {
+  return AT(TAIL_Q_64) > 0 && AT(TAIL_Q_64) <= n;
+}
+FEATURE(some_q_tail_of_128) {
+  return AT(TAIL_Q_128) > 0 && AT(TAIL_Q_128) <= n;
+}
+FEATURE(some_k_tail_of_64) {
+  return AT(TAIL_K_64) > 0 && AT(TAIL_K_64) <= n;
+}
+FEATURE(some_k_tail_of_128) {
+  return AT(TAIL_K_128) > 0 && AT(TAIL_K_128) <= n;
+}
 
 /* ---- masks: the window of row i is i + shift - left .. i + shift + right ---- */
 
@@ -79,6 +114,20 @@ FEATURE(left_hides_nothing) {
   const double shift = AT(TOP_LEFT) ? 0 : AT(MOST_SHIFT);
   return AT(LEFT) >= n && AT(SEQLEN_Q) - 1 + shift - AT(LEFT) <= 0;
 }
+FEATURE(right_meets_keys) {
+  const double shift = AT(TOP_LEFT) ? 0 : AT(LEAST_SHIFT);
+  return AT(RIGHT) >= n && shift + AT(RIGHT) < AT(LONGEST_K);
+}
+FEATURE(left_meets_keys) {
+  const double shift = AT(TOP_LEFT) ? 0 : AT(MOST_SHIFT);
+  return AT(LEFT) >= n && AT(SEQLEN_Q) - 1 + shift - AT(LEFT) >= 0;
+}
+FEATURE(right_hides) {
+  return AT(RIGHT) >= 0 && !right_hides_nothing(s, n);
+}
+FEATURE(left_hides) {
+  return AT(LEFT) >= 0 && !left_hides_nothing(s, n);
+}
 FEATURE(narrow) {
   return AT(LEFT) >= 0 && AT(RIGHT) >= 0 && AT(LEFT) + AT(RIGHT) + 1 < n;
 }
@@ -93,6 +142,9 @@ FEATURE(heads_above) {
 }
 FEATURE(kv_heads_above) {
   return AT(HEADS_KV) > n;
+}
+FEATURE(group_above) {
+  return AT(HEADS_Q) > n * AT(HEADS_KV);
 }
 FEATURE(heads_divide) {
   return fmod(AT(HEADS_Q), n) == 0;
@@ -194,6 +246,10 @@ enum { PLAIN = 8, USUAL = 9, TILE = 10, RARE = 11 };
 
 #define DIVISIBLE(name, holds, n)                                                                            \
   { name " % " #n " == 0", name " % " #n " != 0", TILE, holds, n }
+#define ALL_DIVISIBLE(name, holds, n)                                                                        \
+  { "every " name " % " #n " == 0", "some " name " % " #n " != 0", TILE, holds, n }
+#define SHORT_TAIL(name, holds, tile, most)                                                                  \
+  { name " > " #tile " and " name " % " #tile " in 1.." #most, NULL, RARE, holds, most }
 #define ABOVE(name, holds, n)                                                                                \
   { name " > " #n, name " <= " #n, RARE, holds, n }
 
@@ -201,6 +257,8 @@ static const fa_cause_feature features[] = {
     {"seqlen_q > seqlen_k", "seqlen_q <= seqlen_k", PLAIN, more_queries, 0},
     {"seqlen_q < seqlen_k", "seqlen_q >= seqlen_k", PLAIN, more_keys, 0},
     {"seqlen_q == seqlen_k", "seqlen_q != seqlen_k", PLAIN, as_many, 0},
+    {"seqlen_q > 0", "seqlen_q == 0", PLAIN, q_above, 0},
+    {"seqlen_k > 0", "seqlen_k == 0", PLAIN, k_above, 0},
     {"right >= seqlen_k", NULL, PLAIN, right_past_keys, 0},
     {"left >= seqlen_k", NULL, PLAIN, left_past_keys, 0},
     {"right >= seqlen_q", NULL, USUAL, right_past_queries, 0},
@@ -211,6 +269,10 @@ static const fa_cause_feature features[] = {
     {"right == 0", "right != 0", USUAL, right_is, 0},
     {"the right edge hides nothing", NULL, USUAL, right_hides_nothing, 0},
     {"the left edge hides nothing", NULL, USUAL, left_hides_nothing, 0},
+    {"the right edge hides keys", NULL, USUAL, right_hides, 0},
+    {"the left edge hides keys", NULL, USUAL, left_hides, 0},
+    {"the right edge hides keys or ends with them", NULL, USUAL, right_meets_keys, 0},
+    {"the left edge hides keys or begins with them", NULL, USUAL, left_meets_keys, 0},
     {"some row sees no key", "every row sees a key", PLAIN, row_without_keys, 0},
     {"some sequence has no queries", "every sequence has queries", PLAIN, no_queries, 0},
     {"some sequence has no keys", "every sequence has keys", PLAIN, no_keys, 0},
@@ -222,6 +284,9 @@ static const fa_cause_feature features[] = {
     {"batch > 1", "batch == 1", USUAL, batch_above, 1},
     {"heads_q > 1", "heads_q == 1", USUAL, heads_above, 1},
     {"heads_kv > 1", "heads_kv == 1", USUAL, kv_heads_above, 1},
+    ABOVE("heads_q / heads_kv", group_above, 2),
+    ABOVE("heads_q / heads_kv", group_above, 4),
+    ABOVE("heads_q / heads_kv", group_above, 8),
     {"heads_q is a power of two", "heads_q is no power of two", TILE, power_of_two_heads, 0},
     DIVISIBLE("heads_q", heads_divide, 2),
     {"head_dim_v > head_dim", "head_dim_v <= head_dim", USUAL, wider_v, 0},
@@ -250,6 +315,29 @@ static const fa_cause_feature features[] = {
     DIVISIBLE("head_dim_v", dv_divides, 16),
     DIVISIBLE("head_dim_v", dv_divides, 8),
     DIVISIBLE("head_dim_v", dv_divides, 2),
+    SHORT_TAIL("seqlen_k", k_tail_of_128, 128, 8),
+    SHORT_TAIL("seqlen_k", k_tail_of_128, 128, 16),
+    SHORT_TAIL("seqlen_k", k_tail_of_128, 128, 64),
+    SHORT_TAIL("seqlen_k", k_tail_of_64, 64, 1),
+    SHORT_TAIL("seqlen_k", k_tail_of_64, 64, 8),
+    SHORT_TAIL("seqlen_k", k_tail_of_64, 64, 16),
+    SHORT_TAIL("seqlen_k", k_tail_of_64, 64, 32),
+    SHORT_TAIL("seqlen_q", q_tail_of_128, 128, 8),
+    SHORT_TAIL("seqlen_q", q_tail_of_128, 128, 64),
+    SHORT_TAIL("seqlen_q", q_tail_of_64, 64, 1),
+    SHORT_TAIL("seqlen_q", q_tail_of_64, 64, 8),
+    SHORT_TAIL("seqlen_q", q_tail_of_64, 64, 32),
+    {"some sequence's seqlen_k % 64 in 1..8, after a tile", NULL, RARE, some_k_tail_of_64, 8},
+    {"some sequence's seqlen_k % 128 in 1..8, after a tile", NULL, RARE, some_k_tail_of_128, 8},
+    {"some sequence's seqlen_k % 128 in 1..64, after a tile", NULL, RARE, some_k_tail_of_128, 64},
+    {"some sequence's seqlen_q % 64 in 1..8, after a tile", NULL, RARE, some_q_tail_of_64, 8},
+    {"some sequence's seqlen_q % 128 in 1..64, after a tile", NULL, RARE, some_q_tail_of_128, 64},
+    ALL_DIVISIBLE("sequence's seqlen_k", all_k_divide, 128),
+    ALL_DIVISIBLE("sequence's seqlen_k", all_k_divide, 64),
+    ALL_DIVISIBLE("sequence's seqlen_k", all_k_divide, 16),
+    ALL_DIVISIBLE("sequence's seqlen_q", all_q_divide, 128),
+    ALL_DIVISIBLE("sequence's seqlen_q", all_q_divide, 64),
+    ALL_DIVISIBLE("sequence's seqlen_q", all_q_divide, 16),
     ABOVE("seqlen_q", q_above, 1),
     ABOVE("seqlen_q", q_above, 16),
     ABOVE("seqlen_q", q_above, 32),

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* One failure in fifty may have another cause. */
-static const double share_of_group = 0.98, precise = 0.8;
+static const double share_of_group = 0.98, precise = 0.5;
 
 fa_fit fa_cause_fit(const fa_cause_groups *g, const fa_cause_group *group) {
   return (fa_fit){g->rows, group->member, group->n, share_of_group, 0};
@@ -152,6 +152,7 @@ static void make(fa_cause_groups *g, bool *taken) {
   fa_cause_split(g);
   fa_cause_join(g);
   fa_cause_adopt(g);
+  fa_cause_widen(g);
   fa_cause_sweep(g);
   fa_cause_sort(g);
 }

@@ -43,19 +43,31 @@ fa_fit fa_cause_fit(const fa_cause_groups *g, const fa_cause_group *group);
 /* True for a predicate that tells its group from the passing cases. */
 bool fa_cause_separates(const fa_predicate *p);
 
-/* ---- report/causes/join.c: changes to the groups once they have predicates ---- */
+/* A line less to read is worth so many bits. */
+#define FA_GROUP_BITS 12
+/* A predicate that more cases than this share satisfy says little about one of them, or about two groups. */
+#define FA_SELECTIVE 0.25
+#define FA_MOST_CASES 0.5
+
+/* ---- changes to the groups once they have predicates ---- */
 
 /* Moves failures that nothing explains to a group whose predicate they satisfy. */
 void fa_cause_adopt(fa_cause_groups *g);
-/* Puts groups together whose failures one predicate describes. */
-void fa_cause_join(fa_cause_groups *g);
+/* The same where a predicate with a literal less also holds for them, if that says it more briefly. */
+void fa_cause_widen(fa_cause_groups *g);
 /* Takes groups apart that several predicates describe better than one. */
 void fa_cause_split(fa_cause_groups *g);
+/* Puts groups together whose failures one predicate describes. */
+void fa_cause_join(fa_cause_groups *g);
 /* Puts small groups together that have no predicate. */
 void fa_cause_sweep(fa_cause_groups *g);
 
 /* ---- for these ---- */
 
+double fa_cause_share_of_cases(const fa_cause_groups *g, const fa_predicate *p);
+int64_t fa_cause_first_of(const fa_cause_group *group); /* a member; there must be one */
+/* Cases whose bounds are no test have nothing to do with wrong results. */
+bool fa_cause_may_belong(const fa_cause_groups *g, int64_t failure, int64_t other);
 fa_cause_group *fa_cause_add_group(fa_cause_groups *g, const char *hypothesis); /* NULL: out of memory */
 void fa_cause_put(fa_cause_groups *g, fa_cause_group *group, int64_t failure);
 void fa_cause_remove_empty(fa_cause_groups *g);

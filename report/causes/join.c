@@ -1,62 +1,10 @@
-/* Groups compared with each other: one cause may show as several classes, and one class may have several causes. */
+/* Groups that are one: one cause may show as several classes of failures. */
 #include "report/causes/group.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A predicate that so many cases satisfy says little about any one of them. */
-static const double selective = 0.25, most_of_them = 0.5;
-static const double part = 0.1, part_precision = 0.85; /* of a group that is split */
-enum { MOST_PARTS = 4, LEAST_PART = 3, STRONG = 3, FEW = 3, SPLIT_BITS = 8 };
-
-static double share_of_cases(const fa_cause_groups *g, const fa_predicate *p) {
-  const int64_t all = fa_cause_rows_failing(g->rows) + fa_cause_rows_passing(g->rows);
-  return (double)(p->failing + p->others + p->other_failures) / (double)all;
-}
-
-static int64_t first_of(const fa_cause_group *group) {
-  int64_t i = 0;
-  while (!fa_bit(group->member, i)) ++i;
-  return i;
-}
-
-/* Cases whose bounds are no test have nothing to do with wrong results. */
-static bool may_belong(const fa_cause_groups *g, int64_t a, int64_t b) {
-  return (g->failure[a].class.state == FA_VACUOUS) == (g->failure[b].class.state == FA_VACUOUS);
-}
-
-/* ---- adopting ---- */
-
-static bool is_strong(const fa_cause_groups *g, const fa_cause_group *group) {
-  return group->n >= STRONG && fa_cause_separates(&group->predicate) &&
-         share_of_cases(g, &group->predicate) <= selective;
-}
-
-static fa_cause_group *adopter_of(fa_cause_groups *g, const fa_cause_group *from, int64_t failure) {
-  fa_cause_group *best = NULL;
-  for (int i = 0; i < g->n; ++i) {
-    fa_cause_group *to = &g->v[i];
-    if (to == from || !is_strong(g, to) || !fa_predicate_holds(&to->predicate, failure)) continue;
-    if (may_belong(g, first_of(to), failure) && (!best || to->n > best->n)) best = to;
-  }
-  return best;
-}
-
-void fa_cause_adopt(fa_cause_groups *g) {
-  for (int k = 0; k < g->n && !g->failed; ++k) {
-    fa_cause_group *from = &g->v[k];
-    const int64_t before = from->n;
-    if (from->hypothesis[0] || fa_cause_separates(&from->predicate)) continue;
-    for (int64_t i = 0; i < fa_cause_rows_failing(g->rows); ++i) {
-      fa_cause_group *to = fa_bit(from->member, i) ? adopter_of(g, from, i) : NULL;
-      if (to) fa_cause_put(g, to, i);
-    }
-    if (from->n != before) fa_cause_fit_group(g, from);
-  }
-  fa_cause_remove_empty(g);
-}
-
-/* ---- joining ---- */
+enum { FEW = 3 };
 
 /* Both groups in one question; frees nothing of them. */
 static bool unite(const fa_cause_groups *g, const fa_cause_group *a, const fa_cause_group *b,
@@ -78,11 +26,13 @@ static bool describes(const fa_cause_groups *g, const fa_fit *both, const fa_cau
                       const fa_cause_group *b, fa_predicate *p) {
   const int64_t n = fa_cause_rows_failing(g->rows);
   const double limit =
-      g->failure[first_of(a)].class.state == g->failure[first_of(b)].class.state ? most_of_them : selective;
+      g->failure[fa_cause_first_of(a)].class.state == g->failure[fa_cause_first_of(b)].class.state
+          ? FA_MOST_CASES
+          : FA_SELECTIVE;
   if (p->n == 0 || !covers(a, p, n) || !covers(b, p, n)) return false;
   fa_fit_evaluate(both, p);
-  return fa_cause_separates(p) && share_of_cases(g, p) <= limit &&
-         p->cost <= a->predicate.cost + b->predicate.cost;
+  return fa_cause_separates(p) && fa_cause_share_of_cases(g, p) <= limit &&
+         p->cost <= a->predicate.cost + b->predicate.cost + FA_GROUP_BITS;
 }
 
 /* The predicates of both, and those with a literal less. */
@@ -105,7 +55,7 @@ static bool have_one_predicate(const fa_cause_groups *g, const fa_cause_group *a
 
 static bool may_join(const fa_cause_groups *g, const fa_cause_group *a, const fa_cause_group *b) {
   if (a->hypothesis[0] && b->hypothesis[0] && strcmp(a->hypothesis, b->hypothesis) != 0) return false;
-  return may_belong(g, first_of(a), first_of(b)) && have_one_predicate(g, a, b);
+  return fa_cause_may_belong(g, fa_cause_first_of(a), fa_cause_first_of(b)) && have_one_predicate(g, a, b);
 }
 
 static void swallow(fa_cause_groups *g, fa_cause_group *to, fa_cause_group *from) {
@@ -131,60 +81,6 @@ void fa_cause_join(fa_cause_groups *g) {
   }
 }
 
-/* ---- splitting ---- */
-
-/* Moves the largest part of *rest that a precise predicate describes into a group of its own, which comes last. */
-static bool take_part(fa_cause_groups *g, int rest) {
-  fa_fit fit = fa_cause_fit(g, &g->v[rest]);
-  fa_predicate p;
-  fit.share = part;
-  fit.precision = part_precision;
-  if (g->v[rest].n < 2 * LEAST_PART || !fa_fit_best(&fit, &p) || p.n == 0 || p.failing < LEAST_PART)
-    return false;
-  if (p.failing == g->v[rest].n) return false;
-  char hypothesis[sizeof g->v[0].hypothesis];
-  memcpy(hypothesis, g->v[rest].hypothesis, sizeof hypothesis);
-  fa_cause_group *to = fa_cause_add_group(g, hypothesis);
-  for (int64_t i = 0; to && i < fa_cause_rows_failing(g->rows); ++i)
-    if (fa_bit(g->v[rest].member, i) && fa_predicate_holds(&p, i)) fa_cause_put(g, to, i);
-  if (to) to->predicate = p;
-  return to != NULL;
-}
-
-/* Puts the parts from `first` on back into the group. */
-static void undo(fa_cause_groups *g, int group, int first) {
-  for (int k = first; k < g->n; ++k) {
-    for (int64_t w = 0; w < FA_WORDS_OF(fa_cause_rows_failing(g->rows)); ++w)
-      g->v[group].member[w] |= g->v[k].member[w];
-    g->v[group].n += g->v[k].n;
-    g->v[k].n = 0;
-  }
-  fa_cause_remove_empty(g);
-}
-
-static void split_one(fa_cause_groups *g, int group) {
-  const int first = g->n;
-  const fa_predicate before = g->v[group].predicate;
-  double cost = 0;
-  for (int parts = 1; parts < MOST_PARTS && !g->failed && take_part(g, group); ++parts) {}
-  for (int k = first; k < g->n && !g->failed; ++k) fa_cause_fit_group(g, &g->v[k]);
-  if (g->n == first || g->failed) return;
-  fa_cause_fit_group(g, &g->v[group]);
-  for (int k = first; k < g->n; ++k) cost += g->v[k].predicate.cost + SPLIT_BITS;
-  cost += g->v[group].predicate.cost;
-  if (cost < before.cost) return;
-  undo(g, group, first);
-  g->v[group].predicate = before;
-}
-
-void fa_cause_split(fa_cause_groups *g) {
-  const int n = g->n;
-  for (int i = 0; i < n && !g->failed; ++i) {
-    const fa_predicate *p = &g->v[i].predicate;
-    if (fa_predicate_precision(p) < 0.98 || p->failing < g->v[i].n) split_one(g, i);
-  }
-}
-
 /* ---- sweeping ---- */
 
 /* Many small groups of which nothing is known are no better than one. */
@@ -197,7 +93,7 @@ void fa_cause_sweep(fa_cause_groups *g) {
   for (int i = 0; i < g->n && !g->failed; ++i) {
     fa_cause_group *from = &g->v[i];
     if (from->hypothesis[0] || fa_cause_separates(&from->predicate)) continue;
-    if (g->failure[first_of(from)].class.state == FA_VACUOUS) continue;
+    if (g->failure[fa_cause_first_of(from)].class.state == FA_VACUOUS) continue;
     if (to) swallow(g, to, from);
     if (!to) to = from;
   }

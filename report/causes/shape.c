@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* What a number is if the text does not have it. */
-typedef enum usual { NEEDED, USUALLY, AS_OTHER, AS_SHIFT, AS_SCALE } usual;
+typedef enum usual { NEEDED, USUALLY, AS_OTHER, AS_SHIFT, AS_SCALE, AS_TAIL } usual;
 
 static const struct {
   const char *key;
@@ -24,6 +24,12 @@ static const struct {
                                [FA_SHAPE_LONGEST_K] = {"sk_max", AS_OTHER, FA_SHAPE_SEQLEN_K},
                                [FA_SHAPE_LEAST_SHIFT] = {"shift_min", AS_SHIFT, 0},
                                [FA_SHAPE_MOST_SHIFT] = {"shift_max", AS_SHIFT, 0},
+                               [FA_SHAPE_COMMON_Q] = {"sq_gcd", AS_OTHER, FA_SHAPE_SEQLEN_Q},
+                               [FA_SHAPE_COMMON_K] = {"sk_gcd", AS_OTHER, FA_SHAPE_SEQLEN_K},
+                               [FA_SHAPE_TAIL_Q_64] = {"sq_tail64", AS_TAIL, 0},
+                               [FA_SHAPE_TAIL_Q_128] = {"sq_tail128", AS_TAIL, 0},
+                               [FA_SHAPE_TAIL_K_64] = {"sk_tail64", AS_TAIL, 0},
+                               [FA_SHAPE_TAIL_K_128] = {"sk_tail128", AS_TAIL, 0},
                                [FA_SHAPE_TOP_LEFT] = {"top_left", USUALLY, 0},
                                [FA_SHAPE_LEFT] = {"left", USUALLY, -1},
                                [FA_SHAPE_RIGHT] = {"right", USUALLY, -1},
@@ -51,12 +57,26 @@ static const struct {
                            [FA_SHAPE_FILL_DO] = {"fill_do", NULL}, [FA_SHAPE_BIAS] = {"bias", ""},
                            [FA_SHAPE_ALIBI] = {"alibi", ""},       [FA_SHAPE_LAW] = {"law", ""}};
 
+/* What the tails' numbers are about. */
+static const struct {
+  int length, tile;
+} tails[] = {
+    {FA_SHAPE_SEQLEN_Q, 64}, {FA_SHAPE_SEQLEN_Q, 128}, {FA_SHAPE_SEQLEN_K, 64}, {FA_SHAPE_SEQLEN_K, 128}};
+
+static double tail_of(double length, double tile) {
+  return length > tile ? fmod(length, tile) : 0;
+}
+
 static double usual_number(const fa_shape *s, int i) {
   switch (numbers[i].usual) {
   case AS_OTHER:
     return s->number[(int)numbers[i].value];
   case AS_SHIFT:
     return s->number[FA_SHAPE_SEQLEN_K] - s->number[FA_SHAPE_SEQLEN_Q];
+  case AS_TAIL: {
+    const int t = i - FA_SHAPE_TAIL_Q_64;
+    return tail_of(s->number[tails[t].length], tails[t].tile);
+  }
   case AS_SCALE:
     return 1 / sqrt(s->number[FA_SHAPE_HEAD_DIM]);
   default:
@@ -88,10 +108,30 @@ static int64_t keys_of(const fa_problem *p, int64_t b) {
   return keys;
 }
 
+static double divisor_of(double a, double b) {
+  while (b != 0) {
+    const double rest = fmod(a, b);
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+static void set_tails(double queries, double keys, bool first, double *n) {
+  n[FA_SHAPE_COMMON_Q] = divisor_of(queries, first ? 0 : n[FA_SHAPE_COMMON_Q]);
+  n[FA_SHAPE_COMMON_K] = divisor_of(keys, first ? 0 : n[FA_SHAPE_COMMON_K]);
+  for (int t = 0; t < 4; ++t) {
+    double *at = &n[FA_SHAPE_TAIL_Q_64 + t];
+    const double tail = tail_of(tails[t].length == FA_SHAPE_SEQLEN_Q ? queries : keys, tails[t].tile);
+    if (first || *at == 0 || (tail > 0 && tail < *at)) *at = tail;
+  }
+}
+
 static void set_lengths(const fa_problem *p, double *n) {
   for (int64_t b = 0; b < p->batch; ++b) {
     const double queries = (double)length_of(&p->cu_seqlens_q, b, p->seqlen_q), keys = (double)keys_of(p, b);
     const double shift = keys - queries;
+    set_tails(queries, keys, b == 0, n);
     const double seen[] = {queries, keys, keys, shift, shift};
     for (int i = 0; i < 5; ++i) {
       const bool most = i == 2 || i == 4;

@@ -18,6 +18,12 @@ typedef enum fa_shape_number {
   FA_SHAPE_LONGEST_K,
   FA_SHAPE_LEAST_SHIFT, /* keys minus queries of a sequence, the least and the most */
   FA_SHAPE_MOST_SHIFT,
+  FA_SHAPE_COMMON_Q, /* greatest common divisor of the lengths: what divides each of them */
+  FA_SHAPE_COMMON_K,
+  FA_SHAPE_TAIL_Q_64, /* of the sequences longer than a tile, the shortest last tile that is not whole; 0: none */
+  FA_SHAPE_TAIL_Q_128,
+  FA_SHAPE_TAIL_K_64,
+  FA_SHAPE_TAIL_K_128,
   FA_SHAPE_TOP_LEFT,
   FA_SHAPE_LEFT, /* edges of any mask; -1: unbounded, or no mask */
   FA_SHAPE_RIGHT,
