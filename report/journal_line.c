@@ -159,6 +159,7 @@ fa_status fa_report_add_line(fa_report *r, fa_report_line *line, fa_error *err) 
   if (!cJSON_AddItemToArray(r->failures, line->failure))
     return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
   line->failure = NULL;
+  ++r->n_failures;
   return FA_OK;
 }
 

@@ -15,14 +15,15 @@
 #include <string.h>
 #include <time.h>
 
-static void add_number(cJSON *object, const char *key, double x) {
+static cJSON *number_to_json(double x) {
   char text[40];
-  if (!isfinite(x)) {
-    cJSON_AddStringToObject(object, key, isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
-    return;
-  }
+  if (!isfinite(x)) return cJSON_CreateString(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
   snprintf(text, sizeof text, "%.17g", x);
-  cJSON_AddRawToObject(object, key, text);
+  return cJSON_CreateRaw(text);
+}
+
+static void add_number(cJSON *object, const char *key, double x) {
+  cJSON_AddItemToObject(object, key, number_to_json(x));
 }
 
 static void add_number_and_hex(cJSON *object, const char *key, double x) {
@@ -63,6 +64,20 @@ static cJSON *point_to_json(const fa_verdict *v, const fa_point *w) {
   return o;
 }
 
+/* The statistic that left its band, and why that matters, as a sentence. */
+static void add_statistic(cJSON *stat, const fa_verdict *v) {
+  char figures[FA_STATISTIC_TEXT], why[2 * FA_STATISTIC_TEXT];
+  cJSON_AddStringToObject(stat, "which", fa_statistic_name(v->stat_which));
+  add_number(stat, "value", v->stat_value);
+  add_count(stat, "of", v->stat_count);
+  cJSON *band = cJSON_AddArrayToObject(stat, "band");
+  cJSON_AddItemToArray(band, number_to_json(v->stat_low));
+  cJSON_AddItemToArray(band, number_to_json(v->stat_high));
+  fa_statistic_figures(v, figures);
+  snprintf(why, sizeof why, "%s: %s; %s", fa_statistic_finding(v), figures, fa_statistic_meaning(v));
+  cJSON_AddStringToObject(stat, "why", why);
+}
+
 static cJSON *verdict_to_json(const fa_verdict *v, bool end_to_end) {
   cJSON *o = cJSON_CreateObject();
   cJSON_AddStringToObject(o, "name", fa_tensor_id_name(v->id));
@@ -85,6 +100,7 @@ static cJSON *verdict_to_json(const fa_verdict *v, bool end_to_end) {
   add_number(stat, "rms", v->rms);
   add_number(stat, "bias", v->bias);
   cJSON_AddBoolToObject(stat, "bad", v->stat_bad);
+  if (v->stat_bad) add_statistic(stat, v);
   add_number(o, "tightness", v->tightness);
   cJSON_AddStringToObject(o, "vacuous", v->vacuous);
   return o;
@@ -239,6 +255,7 @@ fa_status fa_report_add(fa_report *r, const fa_result *result, fa_error *err) {
   cJSON *failure = failure_to_json(result);
   if (!failure || !cJSON_AddItemToArray(r->failures, failure))
     return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
+  ++r->n_failures;
   return FA_OK;
 }
 

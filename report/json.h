@@ -21,6 +21,7 @@ typedef struct fa_report_head {
 typedef struct fa_report {
   struct cJSON *root; /* owned: the whole document */
   struct cJSON *failures, *cases;
+  int64_t n_failures; /* how many were added: the number of the next one */
   fa_summary summary;
   fa_require *require; /* owned; NULL: nothing is required */
 } fa_report;

@@ -7,7 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The message of a failure: its reason, and a line per bad tensor. */
+static void put_explanations(FILE *out, const cJSON *explanations) {
+  const char *separator = ". Explained by: ";
+  const cJSON *e;
+  cJSON_ArrayForEach(e, explanations) {
+    fputs(separator, out);
+    fa_report_put_markup(out, fa_report_string(e, "text"));
+    separator = "; ";
+  }
+}
+
+/* The message of a failure: its reason, what is wrong with each bad tensor, and what explains it. */
 static void put_failure_text(FILE *out, const cJSON *failure) {
   fa_report_put_markup(out, fa_report_string(failure, "reason"));
   const cJSON *t;
@@ -18,7 +28,9 @@ static void put_failure_text(FILE *out, const cJSON *failure) {
     fprintf(out, ": %.0f of %.0f bad. ", fa_report_number(t, "bad"), fa_report_number(t, "count"));
     fa_report_put_markup(out, fa_report_string(cJSON_GetObjectItemCaseSensitive(t, "where"), "text"));
     fa_report_put_markup(out, fa_report_string(t, "vacuous"));
+    fa_report_put_markup(out, fa_report_string(cJSON_GetObjectItemCaseSensitive(t, "statistics"), "why"));
   }
+  put_explanations(out, cJSON_GetObjectItemCaseSensitive(failure, "explained_by"));
 }
 
 /* failures are in the order of their cases, so that one pass over both pairs them. */

@@ -1,40 +1,7 @@
-#include "report/line.h"
+#include "report/brief.h"
+#include "report/words.h"
 
-#include <math.h>
 #include <string.h>
-
-static bool is_plain_word(const char *word) {
-  if (!*word) return false;
-  for (const char *c = word; *c; ++c) {
-    bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
-                 strchr("-_./:+=,@%", *c);
-    if (!plain) return false;
-  }
-  return true;
-}
-
-void fa_print_shell_word(FILE *out, const char *word) {
-  if (is_plain_word(word)) {
-    fputs(word, out);
-    return;
-  }
-  fputc('\'', out);
-  for (const char *c = word; *c; ++c) {
-    if (*c == '\'')
-      fputs("'\\''", out);
-    else
-      fputc(*c, out);
-  }
-  fputc('\'', out);
-}
-
-void fa_index_text(const int64_t *index, int rank, char *text, size_t size) {
-  size_t used = 0;
-  text[0] = 0;
-  for (int a = 0; a < rank && used < size; ++a)
-    used += (size_t)snprintf(text + used, size - used, "%s%lld", a ? "," : "[", (long long)index[a]);
-  if (used < size) snprintf(text + used, size - used, rank ? "]" : "[]");
-}
 
 static const char *state_color(fa_state s) {
   if (s == FA_PASS) return "\033[32m";
@@ -47,16 +14,6 @@ static const char *passes_text(unsigned passes) {
   return text[passes & 3];
 }
 
-/* Case names come from the user: with control characters one could forge lines. */
-static void print_clean(FILE *out, const char *text) {
-  for (const unsigned char *c = (const unsigned char *)text; *c; ++c)
-    fputc(*c < 0x20 || *c == 0x7f ? '?' : *c, out);
-}
-
-static void print_ratio(FILE *out, const char *label, double x) {
-  fprintf(out, "%s%.3g", label, x);
-}
-
 /* "dq: 3 of 8192 bad (1 of them NaN/Inf), worst ratio 812 at [0,17,2,5] got 0.25 want 0.5; every bad row ..."
  */
 static void print_verdict_headline(FILE *out, const fa_verdict *v, bool end_to_end) {
@@ -66,19 +23,20 @@ static void print_verdict_headline(FILE *out, const fa_verdict *v, bool end_to_e
   if (v->unwritten) fprintf(out, ", %lld never written", (long long)v->unwritten);
   if (v->n_worst > 0 && (v->bad || v->class_bad)) {
     const fa_point *w = &v->worst[0];
-    char index[128];
+    char index[128], got[FA_PAIR_TEXT], want[FA_PAIR_TEXT];
     fa_index_text(w->index, v->rank, index, sizeof index);
-    fprintf(out, ", worst ratio %.3g at %s got %.9g want %.9g", w->ratio, index, w->got, w->want);
+    fa_pair_text(w->got, w->want, got, want);
+    fprintf(out, ", worst ratio %.4g at %s got %s want %s", w->ratio, index, got, want);
   }
   if (v->where[0]) fprintf(out, "; %s", v->where);
-  if (v->stat_bad) fprintf(out, "; error statistics off: rms %.3g, bias %.3g", v->rms, v->bias);
+  if (v->stat_bad) fprintf(out, "; error statistics off: rms %.4g, bias %.4g", v->rms, v->bias);
 }
 
 static void print_headline(FILE *out, const fa_result *r) {
   const char *separator = "  ";
   if (r->reason[0]) {
     fputs(separator, out);
-    print_clean(out, r->reason);
+    fa_print_clean(out, r->reason);
     separator = "; ";
   }
   for (int i = 0; i < r->n_verdicts; ++i) {
@@ -96,52 +54,38 @@ static void print_headline(FILE *out, const fa_result *r) {
   }
 }
 
-/* The regular expression that matches exactly this name. */
-static void regex_for_name(const char *name, char *out, size_t size) {
-  size_t n = 0;
-  out[n++] = '^';
-  for (; *name && n + 4 < size; ++name) {
-    if (strchr("\\^$.[]|()*+?{}", *name)) out[n++] = '\\';
-    out[n++] = *name;
-  }
-  if (!*name) out[n++] = '$';
-  out[n] = 0;
-}
-
-static void print_repro(FILE *out, const fa_result *r, const fa_line_style *style) {
-  fputs("  repro: ", out);
-  fa_print_shell_word(out, style->program);
-  if (r->file[0]) {
-    char filter[300];
-    regex_for_name(r->name ? r->name : "", filter, sizeof filter);
-    fputs(strcmp(r->backend, "golden") == 0 ? " golden check " : " check ", out);
-    fa_print_shell_word(out, r->file);
-    fputs(" --filter ", out);
-    fa_print_shell_word(out, filter);
-    return;
-  }
-  fputs(" run --backend ", out);
-  fa_print_shell_word(out, r->backend);
-  if (r->schedule_seed) fprintf(out, " --schedule-seed %llu", (unsigned long long)r->schedule_seed);
-  fputs(" --case ", out);
-  fa_print_shell_word(out, r->case_line ? r->case_line : "{}");
-}
-
 static void print_point(FILE *out, const fa_verdict *v, const fa_point *w) {
-  char index[128];
+  char index[128], got[FA_PAIR_TEXT], want[FA_PAIR_TEXT];
   fa_index_text(w->index, v->rank, index, sizeof index);
+  fa_pair_text(w->got, w->want, got, want);
   int digits = (int)fa_dtype_size(v->dtype) * 2;
   fprintf(out,
-          "      %s  got %.9g (0x%0*llx)  want %.9g  err %.3g  bound %.3g = quant %.3g + accum %.3g + "
-          "half-ulp %.3g",
-          index, w->got, digits, (unsigned long long)w->got_bits, w->want, w->err, w->bound, w->quant,
-          w->accum, w->half_ulp);
+          "      %s  got %s (0x%0*llx)  want %s  err %.4g  bound %.4g = quant %.4g + accum %.4g + "
+          "half-ulp %.4g",
+          index, got, digits, (unsigned long long)w->got_bits, want, w->err, w->bound, w->quant, w->accum,
+          w->half_ulp);
   if (w->class_bad) fputs("  (NaN/Inf class)", out);
   if (w->poison) fputs("  (never written)", out);
   fputc('\n', out);
 }
 
+static void print_statistic(FILE *out, const fa_verdict *v) {
+  char figures[FA_STATISTIC_TEXT];
+  if (!v->stat_bad) return;
+  fa_statistic_figures(v, figures);
+  fprintf(out, "      %s: %s; %s\n", fa_statistic_finding(v), figures, fa_statistic_meaning(v));
+}
+
+/* Whether mistakes were looked for that would give the wrong elements. */
+static bool has_wrong_elements(const fa_result *r) {
+  for (int i = 0; i < r->n_verdicts; ++i)
+    if (r->verdict[i].fail && r->verdict[i].bad > 0) return true;
+  return false;
+}
+
 static void print_details(FILE *out, const fa_result *r) {
+  fa_brief_print_explanation(out, r);
+  if (r->n_explanations == 0 && has_wrong_elements(r)) fputs("    not explained\n", out);
   for (int i = 0; i < r->n_verdicts; ++i) {
     const fa_verdict *v = &r->verdict[i];
     if (!v->fail) continue;
@@ -149,6 +93,7 @@ static void print_details(FILE *out, const fa_result *r) {
     if (v->where[0]) fprintf(out, "      %s\n", v->where);
     for (int k = 0; k < v->n_worst; ++k)
       if (v->worst[k].class_bad || !(v->worst[k].ratio <= 1)) print_point(out, v, &v->worst[k]);
+    print_statistic(out, v);
   }
   if (r->dump[0]) fprintf(out, "    tensors: %s\n", r->dump);
 }
@@ -156,43 +101,75 @@ static void print_details(FILE *out, const fa_result *r) {
 static void print_statistics(FILE *out, const fa_result *r) {
   for (int i = 0; i < r->n_verdicts; ++i) {
     const fa_verdict *v = &r->verdict[i];
-    fprintf(out, "    %-8s%s worst ratio %.3g, tightness %.3g", fa_tensor_id_name(v->id),
+    fprintf(out, "    %-8s%s worst ratio %.4g, tightness %.4g", fa_tensor_id_name(v->id),
             r->end_to_end[i] ? " (end to end)" : "", v->worst_ratio, v->tightness);
-    if (v->n_stat) fprintf(out, ", rms %.3g, bias %.3g over %lld", v->rms, v->bias, (long long)v->n_stat);
+    if (v->n_stat) fprintf(out, ", rms %.4g, bias %.4g over %lld", v->rms, v->bias, (long long)v->n_stat);
     fputc('\n', out);
   }
 }
 
-void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style) {
-  bool good = r->state == FA_PASS || r->state == FA_SKIP;
-  if (good && style->verbosity < 0) return;
+/* What scripts read of every result: state, name, backend, passes, worst ratio, time. */
+static void print_head(FILE *out, const fa_result *r, const fa_line_style *style) {
   if (style->color) fputs(state_color(r->waived ? FA_SKIP : r->state), out);
   fputs(r->waived ? "WAIVED" : fa_state_name(r->state), out);
   if (style->color) fputs("\033[0m", out);
   fputc(' ', out);
-  print_clean(out, r->name && r->name[0] ? r->name : "(unnamed)");
+  fa_print_clean(out, r->name && r->name[0] ? r->name : "(unnamed)");
   fprintf(out, "  %s", r->backend);
   if (r->state != FA_SKIP) {
     fprintf(out, "  %s", passes_text(r->passes));
-    if (r->n_verdicts) print_ratio(out, "  r=", r->worst_ratio);
+    if (r->n_verdicts) fprintf(out, "  r=%.4g", r->worst_ratio);
     fprintf(out, "  %.0f ms", r->seconds * 1e3);
   }
   if (r->waived) fprintf(out, "  %s", fa_state_name(r->state));
+}
+
+static void print_labelled(FILE *out, const char *label, const char *text) {
+  if (!text[0]) return;
+  fputs(label, out);
+  fa_print_clean(out, text);
+}
+
+static void print_good(FILE *out, const fa_result *r, const fa_line_style *style) {
+  print_head(out, r, style);
   print_headline(out, r);
-  if (r->waiver[0]) {
-    fputs("  ", out);
-    print_clean(out, r->waiver);
-  }
-  if (r->notes[0] && (!good || style->verbosity > 0)) {
-    fputs("  note: ", out);
-    print_clean(out, r->notes);
-  }
-  if (!good && style->program) print_repro(out, r, style);
+  print_labelled(out, "  ", r->waiver);
+  if (style->verbosity > 0) print_labelled(out, "  note: ", r->notes);
   fputc('\n', out);
-  for (int i = 0; i < r->n_explanations; ++i)
-    fprintf(out, "    explained by: %s (%.3g %% of %lld elements within bounds; without it 0 %%)\n",
-            r->explanation[i].text, 100 * r->explanation[i].share, (long long)r->explanation[i].wrong);
-  if (!good) print_details(out, r);
+}
+
+/* Notes wait for -v, but for one that says why there is no dump. */
+static void print_brief(FILE *out, const fa_result *r, const fa_line_style *style) {
+  print_head(out, r, style);
+  print_labelled(out, "  ", r->waiver);
+  print_labelled(out, "  tensors: ", r->dump);
+  if (r->dump_failed) print_labelled(out, "  note: ", r->notes);
+  fputc('\n', out);
+  fa_brief_print(out, r, style);
+}
+
+static void print_full(FILE *out, const fa_result *r, const fa_line_style *style) {
+  fa_line_style whole = *style;
+  whole.report = NULL; /* the command needs no file then */
+  print_head(out, r, style);
+  print_headline(out, r);
+  print_labelled(out, "  ", r->waiver);
+  print_labelled(out, "  note: ", r->notes);
+  if (style->program) fputs("  repro: ", out);
+  if (style->program) fa_print_repro(out, r, &whole);
+  fputc('\n', out);
+  print_details(out, r);
+}
+
+void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style) {
+  const bool good = r->state == FA_PASS || r->state == FA_SKIP;
+  if (good && style->verbosity < 0) return;
+  if (good)
+    print_good(out, r, style);
+  else if (style->verbosity > 0)
+    print_full(out, r, style);
+  else
+    print_brief(out, r, style);
   if (style->verbosity > 0) print_statistics(out, r);
 }
 
@@ -202,7 +179,7 @@ static void print_kernels(FILE *out, const fa_kernel_counts *kernels) {
   for (int i = 0; i < kernels->n; ++i) {
     const fa_kernel_row *k = &kernels->row[i];
     fputs("kernel ", out);
-    print_clean(out, k->name);
+    fa_print_clean(out, k->name);
     fprintf(out, ": passed:%lld failed:%lld skipped:%lld error:%lld", (long long)k->passed,
             (long long)k->failed, (long long)k->skipped, (long long)k->error);
     if (k->waived) fprintf(out, " waived:%lld", (long long)k->waived);

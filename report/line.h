@@ -8,13 +8,16 @@
 
 typedef struct fa_line_style {
   bool color;
-  int verbosity;       /* -1 only failures, 0 one line per case, 1 also statistics and notes */
+  int verbosity;       /* -1 only failures, 0 one line per case and six of a failure, 1 all that is known */
   const char *program; /* argv[0], for the repro command; NULL: print no such command */
+  const char *report; /* the file that will hold this failure as its number-th, from 0; NULL: there is none */
+  int64_t number;
 } fa_line_style;
 
-/* One line: state, name, backend, passes, worst ratio, time. A failure's line continues with what is wrong
- * and ends with a command that reproduces it. Its worst points follow, indented, each with the parts of its
- * bound. */
+/* One line: state, name, backend, passes, worst ratio, time. A failure has at most five more, indented: what is wrong
+ * and where, what explains it, the worst element, its bound taken apart, and the command that repeats it. With
+ * verbosity 1 its first line says what is wrong in all tensors and how to repeat it; the worst points of each follow,
+ * indented, and statistics. */
 void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style);
 
 /* "tests:N passed:N failed:N skipped:N error:N"; if verbose, after the skips by reason and the counts by

@@ -56,6 +56,7 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
   s->journal.fd = -1;
   s->preparing_slots.fd = -1;
   fa_line_style_from_cli(&s->style, cli);
+  s->style.report = cli->report;
   if (cli->resume && !cli->report) {
     fa_fail(&err, FA_ERR_INPUT, "--resume needs the --report OUT.json of the run that it goes on with");
     return fa_cli_fail(FA_ERR_INPUT, &err);

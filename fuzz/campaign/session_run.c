@@ -157,9 +157,10 @@ static bool item_done(void *ctx, int64_t number, fa_result *r) {
   fa_error err = {""};
   fa_progress_clear(&s->progress);
   fa_session_judge_waivers(s, number, r);
+  fa_status status = fa_session_add_resumed(s, number, &err); /* first: they count in the failure's number */
+  s->style.number = s->report.n_failures;
   fa_line_print(stdout, r, &s->style);
   fflush(stdout);
-  fa_status status = fa_session_add_resumed(s, number, &err);
   if (status == FA_OK) status = fa_session_note(s, number, r, &err);
   if (s->cli->report || (s->cli->shrink && fa_state_is_failure(r->state))) {
     if (status == FA_OK) status = fa_report_add(&s->report, r, &err);

@@ -127,6 +127,20 @@ static void describe_finer(const fa_stats *s, const band *b, fa_verdict *v) {
            sqrt(mean_of(&s->diffuse)), b->rms_low, ds ? "dS" : "P", ds ? "ds" : "p");
 }
 
+/* The band that is said is the one that was judged by: with what chance may add. */
+static void describe_bad(const fa_stats *s, const band *b, fa_statistic which, fa_verdict *v) {
+  const fa_stats_mean *m = which == FA_STATISTIC_BIAS      ? &s->error
+                           : which == FA_STATISTIC_RMS_LOW ? &s->diffuse
+                                                           : &s->square;
+  const double chance = mean_uncertainty(m);
+  v->stat_which = which;
+  v->stat_count = m->n;
+  v->stat_value = which == FA_STATISTIC_BIAS ? mean_of(m) : sqrt(mean_of(m));
+  v->stat_high = which == FA_STATISTIC_BIAS ? b->bias + chance : sqrt(b->rms_high * b->rms_high + chance);
+  v->stat_low = which == FA_STATISTIC_BIAS ? -v->stat_high : b->rms_low;
+  if (which == FA_STATISTIC_RMS_LOW) v->stat_low = sqrt(fmax(b->rms_low * b->rms_low - chance, 0));
+}
+
 void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_options *opt, fa_verdict *v) {
   v->n_stat = s->error.n;
   v->rms = sqrt(mean_of(&s->square));
@@ -146,11 +160,10 @@ void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_opt
              centred = fabs(v->bias) - mean_uncertainty(&s->error) <= b.bias;
   v->stat_bad = !(not_high && (not_low || foreign) && centred);
   if (!not_low && foreign) describe_finer(s, &b, v);
-  if (!not_high)
-    snprintf(v->stat_why, sizeof v->stat_why, "rms %.3g of sigma is above %g", v->rms, b.rms_high);
-  else if (!centred)
-    snprintf(v->stat_why, sizeof v->stat_why, "bias %.3g of sigma is beyond %g", v->bias, b.bias);
-  else if (!not_low && !foreign)
-    snprintf(v->stat_why, sizeof v->stat_why, "rms %.3g of sigma is below %g: more accurate than profile %s",
-             sqrt(mean_of(&s->diffuse)), b.rms_low, opt->profile->name);
+  if (v->stat_bad)
+    describe_bad(s, &b,
+                 !not_high  ? FA_STATISTIC_RMS_HIGH
+                 : !centred ? FA_STATISTIC_BIAS
+                            : FA_STATISTIC_RMS_LOW,
+                 v);
 }

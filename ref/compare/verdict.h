@@ -21,6 +21,15 @@ typedef struct fa_point {
   bool class_bad;                /* NaN/Inf class differs */
 } fa_point;
 
+/* Which statistic over all errors of a tensor left its band. */
+typedef enum fa_statistic {
+  FA_STATISTIC_FINE = 0,
+  FA_STATISTIC_RMS_HIGH, /* errors too large together */
+  FA_STATISTIC_RMS_LOW,  /* too small: more exact than the arithmetic that the kernel claims */
+  FA_STATISTIC_BIAS,     /* one-sided */
+  FA_N_STATISTICS
+} fa_statistic;
+
 typedef struct fa_axis_note { /* what the bad elements have in common along one axis */
   char axis[16];              /* "b", "q", "k", "h", "d" */
   char text[96];              /* "q % 64 == 63", "h == 1", "k >= 128", ... ; "" = nothing in common */
@@ -40,9 +49,12 @@ typedef struct fa_verdict {
   /* Second tier: err / sigma over elements with sigma > 0, where sigma^2 = ulp^2/12 + 0.18 noise^2 +
    * (accum/3)^2. */
   int64_t n_stat;
-  double rms, bias;  /* root mean square and mean of err / sigma (signed) */
-  bool stat_bad;     /* rms or bias left its band (only judged for generic fills and n_stat >= 4096) */
-  char stat_why[96]; /* which edge; "" unless stat_bad */
+  double rms, bias; /* root mean square and mean of err / sigma (signed) */
+  bool stat_bad;    /* rms or bias left its band (only judged for generic fills and n_stat >= 4096) */
+  fa_statistic stat_which;
+  int64_t stat_count; /* elements that the statistic is of; 0 unless stat_bad, as all of these */
+  double stat_value, stat_low,
+      stat_high; /* the statistic, and the band that it left: chance is allowed for */
   bool
       finer; /* a foreign subject's errors are below the lower edge: no fault, but its profile is too coarse */
   char finer_why[160]; /* which edge, and what would fit; "" unless finer */
@@ -51,6 +63,14 @@ typedef struct fa_verdict {
                         V", ... */
   bool fail;        /* bad, class_bad, or stat_bad */
 } fa_verdict;
+
+/* For people, "" or NULL unless v->stat_bad: what the errors are like ("the errors are systematically low"); the
+ * statistic and its band; what would do that. Each is part of a sentence. */
+#define FA_STATISTIC_TEXT 160
+const char *fa_statistic_name(fa_statistic s); /* "rms_high", ..., in reports */
+const char *fa_statistic_finding(const fa_verdict *v);
+void fa_statistic_figures(const fa_verdict *v, char text[FA_STATISTIC_TEXT]);
+const char *fa_statistic_meaning(const fa_verdict *v);
 
 typedef struct fa_compare_options {
   fa_poison poison; /* which poison the output held before the run */

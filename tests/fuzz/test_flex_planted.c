@@ -175,7 +175,7 @@ static void test_random(void) {
       if (!v->fail) continue;
       char *line = fa_case_to_line(&c);
       CHECK_MSG(!v->fail, "%s: %lld bad, ratio %g, %s: %s", fa_tensor_id_name(v->id), (long long)v->bad,
-                v->worst_ratio, v->stat_why, line);
+                v->worst_ratio, fa_statistic_finding(v), line);
       free(line);
     }
     judged_case_free(&j);

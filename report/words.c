@@ -1,0 +1,108 @@
+#include "report/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *fa_count_text(int64_t n, char text[FA_COUNT_TEXT]) {
+  char digits[FA_COUNT_TEXT];
+  const int length =
+      snprintf(digits, sizeof digits, "%llu", (unsigned long long)(n < 0 ? -(uint64_t)n : (uint64_t)n));
+  char *at = text;
+  if (n < 0) *at++ = '-';
+  for (int i = 0; i < length; ++i) {
+    if (i > 0 && (length - i) % 3 == 0) *at++ = ',';
+    *at++ = digits[i];
+  }
+  *at = 0;
+  return text;
+}
+
+void fa_pair_text(double got, double want, char got_text[FA_PAIR_TEXT], char want_text[FA_PAIR_TEXT]) {
+  for (int digits = 4; digits <= 17; ++digits) {
+    snprintf(got_text, FA_PAIR_TEXT, "%.*g", digits, got);
+    snprintf(want_text, FA_PAIR_TEXT, "%.*g", digits, want);
+    if (strcmp(got_text, want_text) != 0 || got == want) return;
+  }
+}
+
+static bool is_plain_word(const char *word) {
+  if (!*word) return false;
+  for (const char *c = word; *c; ++c) {
+    bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+                 strchr("-_./:+=,@%", *c);
+    if (!plain) return false;
+  }
+  return true;
+}
+
+void fa_print_shell_word(FILE *out, const char *word) {
+  if (is_plain_word(word)) {
+    fputs(word, out);
+    return;
+  }
+  fputc('\'', out);
+  for (const char *c = word; *c; ++c) {
+    if (*c == '\'')
+      fputs("'\\''", out);
+    else
+      fputc(*c, out);
+  }
+  fputc('\'', out);
+}
+
+void fa_index_text(const int64_t *index, int rank, char *text, size_t size) {
+  size_t used = 0;
+  text[0] = 0;
+  for (int a = 0; a < rank && used < size; ++a)
+    used += (size_t)snprintf(text + used, size - used, "%s%lld", a ? "," : "[", (long long)index[a]);
+  if (used < size) snprintf(text + used, size - used, rank ? "]" : "[]");
+}
+
+void fa_print_clean(FILE *out, const char *text) {
+  for (const unsigned char *c = (const unsigned char *)text; *c; ++c)
+    fputc(*c < 0x20 || *c == 0x7f ? '?' : *c, out);
+}
+
+/* The regular expression that matches exactly this name. */
+static void regex_for_name(const char *name, char *out, size_t size) {
+  size_t n = 0;
+  out[n++] = '^';
+  for (; *name && n + 4 < size; ++name) {
+    if (strchr("\\^$.[]|()*+?{}", *name)) out[n++] = '\\';
+    out[n++] = *name;
+  }
+  if (!*name) out[n++] = '$';
+  out[n] = 0;
+}
+
+/* "out.json:3" as one word for the shell. */
+static void print_failure_word(FILE *out, const fa_line_style *style) {
+  const size_t n = strlen(style->report) + 24;
+  char *word = malloc(n);
+  if (word) snprintf(word, n, "%s:%lld", style->report, (long long)style->number);
+  fa_print_shell_word(out, word ? word : style->report);
+  free(word);
+}
+
+void fa_print_repro(FILE *out, const fa_result *r, const fa_line_style *style) {
+  fa_print_shell_word(out, style->program);
+  if (r->file[0]) {
+    char filter[300];
+    regex_for_name(r->name ? r->name : "", filter, sizeof filter);
+    fputs(strcmp(r->backend, "golden") == 0 ? " golden check " : " check ", out);
+    fa_print_shell_word(out, r->file);
+    fputs(" --filter ", out);
+    fa_print_shell_word(out, filter);
+    return;
+  }
+  if (style->report) {
+    fputs(" repro ", out);
+    print_failure_word(out, style);
+    return;
+  }
+  fputs(" run --backend ", out);
+  fa_print_shell_word(out, r->backend);
+  if (r->schedule_seed) fprintf(out, " --schedule-seed %llu", (unsigned long long)r->schedule_seed);
+  fputs(" --case ", out);
+  fa_print_shell_word(out, r->case_line ? r->case_line : "{}");
+}

@@ -1,0 +1,23 @@
+/* Numbers, names and commands as they are printed for people. */
+#ifndef FA_REPORT_WORDS_H
+#define FA_REPORT_WORDS_H
+
+#include "report/line.h"
+
+/* "8,320" */
+#define FA_COUNT_TEXT 32
+const char *fa_count_text(int64_t n, char text[FA_COUNT_TEXT]);
+
+/* got and want with four significant digits, or with as many as it takes to tell them apart (at most 17). */
+#define FA_PAIR_TEXT 32
+void fa_pair_text(double got, double want, char got_text[FA_PAIR_TEXT], char want_text[FA_PAIR_TEXT]);
+
+/* Names and reasons come from users and subjects: control characters, with which lines could be forged, become
+ * '?'. */
+void fa_print_clean(FILE *out, const char *text);
+
+/* The command that repeats the failure: by the report and the failure's number in it if the style has them, else
+ * with the whole case. */
+void fa_print_repro(FILE *out, const fa_result *r, const fa_line_style *style);
+
+#endif
