@@ -82,11 +82,9 @@ static void print_others(FILE *out, const fa_result *r, int shown) {
 }
 
 static void print_what(FILE *out, const fa_result *r, int shown) {
-  if (!r->reason[0] && shown < 0) return;
+  if (shown < 0) return;
   fputs("    ", out);
-  fa_print_clean(out, r->reason);
-  if (r->reason[0] && shown >= 0) fputs("; ", out);
-  if (shown >= 0) print_wrong(out, r, shown);
+  print_wrong(out, r, shown);
   print_others(out, r, shown);
   fputc('\n', out);
 }
@@ -125,6 +123,30 @@ void fa_brief_print_explanation(FILE *out, const fa_result *r) {
     fa_print_clean(out, r->explanation[i].text);
   }
   fputc('\n', out);
+}
+
+/* Notes that say what was left out help nobody to understand what is wrong. */
+static bool is_about_what_is_left_out(const char *note) {
+  static const char *const beginnings[] = {"backward not judged", "not delivered"};
+  for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; ++i)
+    if (strncmp(note, beginnings[i], strlen(beginnings[i])) == 0) return true;
+  return false;
+}
+
+/* Without an explanation, a note such as "lse seems to be in base 2" is the nearest to one. */
+static void print_hints(FILE *out, const fa_result *r) {
+  const char *separator = "    note: ";
+  for (const char *note = r->notes, *end; *note; note = *end ? end + 2 : end) {
+    char text[sizeof r->notes];
+    end = strstr(note, "; ");
+    if (!end) end = note + strlen(note);
+    if (is_about_what_is_left_out(note)) continue;
+    snprintf(text, sizeof text, "%.*s", (int)(end - note), note);
+    fputs(separator, out);
+    fa_print_clean(out, text);
+    separator = "; ";
+  }
+  if (separator[0] == ';') fputc('\n', out);
 }
 
 /* ---- the worst element and its bound, or the statistic ---- */
@@ -174,6 +196,7 @@ void fa_brief_print(FILE *out, const fa_result *r, const fa_line_style *style) {
   print_what(out, r, shown);
   if (r->waived) return;
   fa_brief_print_explanation(out, r);
+  if (r->n_explanations == 0) print_hints(out, r);
   if (shown >= 0 && r->verdict[shown].bad > 0) {
     print_worst(out, &r->verdict[shown]);
     print_bound(out, &r->verdict[shown]);

@@ -138,12 +138,11 @@ static void print_good(FILE *out, const fa_result *r, const fa_line_style *style
   fputc('\n', out);
 }
 
-/* Notes wait for -v, but for one that says why there is no dump. */
 static void print_brief(FILE *out, const fa_result *r, const fa_line_style *style) {
   print_head(out, r, style);
+  print_labelled(out, "  ", r->reason);
   print_labelled(out, "  ", r->waiver);
   print_labelled(out, "  tensors: ", r->dump);
-  if (r->dump_failed) print_labelled(out, "  note: ", r->notes);
   fputc('\n', out);
   fa_brief_print(out, r, style);
 }

@@ -3,20 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *fa_count_text(int64_t n, char text[FA_COUNT_TEXT]) {
-  char digits[FA_COUNT_TEXT];
-  const int length =
-      snprintf(digits, sizeof digits, "%llu", (unsigned long long)(n < 0 ? -(uint64_t)n : (uint64_t)n));
-  char *at = text;
-  if (n < 0) *at++ = '-';
-  for (int i = 0; i < length; ++i) {
-    if (i > 0 && (length - i) % 3 == 0) *at++ = ',';
-    *at++ = digits[i];
-  }
-  *at = 0;
-  return text;
-}
-
 void fa_pair_text(double got, double want, char got_text[FA_PAIR_TEXT], char want_text[FA_PAIR_TEXT]) {
   for (int digits = 4; digits <= 17; ++digits) {
     snprintf(got_text, FA_PAIR_TEXT, "%.*g", digits, got);

@@ -2,11 +2,8 @@
 #ifndef FA_REPORT_WORDS_H
 #define FA_REPORT_WORDS_H
 
+#include "cases/base/figures.h"
 #include "report/line.h"
-
-/* "8,320" */
-#define FA_COUNT_TEXT 32
-const char *fa_count_text(int64_t n, char text[FA_COUNT_TEXT]);
 
 /* got and want with four significant digits, or with as many as it takes to tell them apart (at most 17). */
 #define FA_PAIR_TEXT 32

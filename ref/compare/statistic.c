@@ -1,6 +1,8 @@
 /* A statistic that left its band, in words. sigma is what the kernel's arithmetic leads one to expect of one error. */
 #include "ref/compare/verdict.h"
 
+#include "cases/base/figures.h"
+
 #include <stdio.h>
 
 static const struct {
@@ -40,9 +42,10 @@ const char *fa_statistic_meaning(const fa_verdict *v) {
 }
 
 void fa_statistic_figures(const fa_verdict *v, char text[FA_STATISTIC_TEXT]) {
+  char count[FA_COUNT_TEXT];
   text[0] = 0;
   if (v->stat_which == FA_STATISTIC_FINE) return;
-  snprintf(text, FA_STATISTIC_TEXT, "%s is %.4g over %lld elements (allowed %.4g .. %.4g)",
-           statistics[v->stat_which].figure, v->stat_value, (long long)v->stat_count, v->stat_low,
+  snprintf(text, FA_STATISTIC_TEXT, "%s is %.4g over %s elements (allowed %.4g .. %.4g)",
+           statistics[v->stat_which].figure, v->stat_value, fa_count_text(v->stat_count, count), v->stat_low,
            v->stat_high);
 }

@@ -55,7 +55,7 @@ expect says "exec: more than 32 rows take too long"
 goes_wrong() { # FAULT STATE TEXT [SECONDS]
   judge "$child --ask --fault $1" --cases two.json --timeout "${4:-60}"
   expect exits 1
-  expect says_line "^$2 five  .*$3"
+  expect says_failure "^$2 five  .*$3"
   expect says_line '^PASS six  '
 }
 goes_wrong wrong FAIL 'o: 1 of 40 bad'

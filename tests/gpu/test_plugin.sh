@@ -39,7 +39,7 @@ for source in example_plugin.c example_plugin_v1.c; do
   # one key too many
   build bad -DEXAMPLE_FAULT=1
   expect 0 'passed:1' --backend plugin:./bad.so --case "$(case_of '')"
-  expect 1 '^FAIL c .*--backend plugin:./bad.so --case' --backend plugin:./bad.so --case "$causal"
+  expect 1 '^    repro: .*--backend plugin:./bad.so --case' --backend plugin:./bad.so --case "$causal"
   build other -DEXAMPLE_VERSION=7
   expect 2 'version 7 of the plugin interface; this program has 1 to 2' --backend plugin:./other.so --case "$causal"
   build third -DEXAMPLE_VERSION=3
@@ -73,7 +73,7 @@ expect_check() { "$verify" check --color never kept/*.safetensors >out 2>&1; [ $
 expect_check
 # an LSE in base 2: wrong, unless declared
 build base2 -DEXAMPLE_LSE_FACTOR=1.4426950408889634
-expect 1 '^FAIL c .*lse: 280 of 280 bad' --no-probe --backend plugin:./base2.so --case "$causal"
+expect 1 '^    lse: 280 of 280 bad' --no-probe --backend plugin:./base2.so --case "$causal"
 expect 1 'lse seems to be in base 2' --no-probe --backend plugin:./base2.so --case "$causal"
 expect 0 'probed: plugin:./base2.so, f32: LSE base 2' --backend plugin:./base2.so --case "$causal"
 build declared -DEXAMPLE_LSE_FACTOR=1.4426950408889634 -DEXAMPLE_MORE='"\"lse\": {\"base\": \"2\"}"'

@@ -106,20 +106,34 @@ static void test_exit_codes(void) {
   CHECK(code_with((fa_state[]){FA_ERROR}, 1, true) == 2);
 }
 
-static char *line_of(const fa_result *r, int verbosity) {
+static char *line_in(const fa_result *r, const fa_line_style *style) {
   char *text = NULL;
   size_t n = 0;
   FILE *out = open_memstream(&text, &n);
-  fa_line_style style = {.verbosity = verbosity, .program = "fa-verify"};
-  fa_line_print(out, r, &style);
+  fa_line_print(out, r, style);
   fclose(out);
   return text;
 }
 
-static void test_lines(void) {
+static char *line_of(const fa_result *r, int verbosity) {
+  const fa_line_style style = {.verbosity = verbosity, .program = "fa-verify"};
+  return line_in(r, &style);
+}
+
+static void same_text(char *text, const char *wanted) {
+  CHECK_MSG(strcmp(text, wanted) == 0, "\n%s\ninstead of\n%s", text, wanted);
+  free(text);
+}
+
+#define CASE_COMMAND                                                                                         \
+  "fa-verify run --backend ref-f32 --schedule-seed 18446744073709551615 --case "                             \
+  "'{\"name\":\"it'\\''s\",\"seqlen_q\":13}'"
+
+/* -v: everything about every tensor. */
+static void test_full_lines(void) {
   fa_result r;
   make_failure(&r);
-  char *text = line_of(&r, 0);
+  char *text = line_of(&r, 1);
   char *end = strchr(text, '\n');
   REQUIRE(end);
   *end = 0;
@@ -127,25 +141,125 @@ static void test_lines(void) {
   CHECK_MSG(strstr(text, "dq (end to end): 3 of 832 bad") != NULL, "%s", text);
   CHECK_MSG(strstr(text, "at [0,12,0,5] got nan want 0.1") != NULL, "%s", text);
   CHECK_MSG(strstr(text, "every bad row has q == 12") != NULL, "%s", text);
-  const char *repro = "repro: fa-verify run --backend ref-f32 --schedule-seed 18446744073709551615 --case "
-                      "'{\"name\":\"it'\\''s\",\"seqlen_q\":13}'";
+  const char *repro = "repro: " CASE_COMMAND;
   const char *at = strstr(text, repro);
   CHECK_MSG(at && strlen(at) == strlen(repro), "the line ends with the repro: %s", text);
+  CHECK_MSG(strncmp(end + 1, "    explained by: the last key is lost (", 40) == 0, "%s", end + 1);
   CHECK_MSG(
       strstr(end + 1,
              "[0,12,0,6]  got 1 (0x3f80)  want 0.1  err 0.9  bound 0.003 = quant 0.001 + accum 0.0005 + "
              "half-ulp 0.0015") != NULL,
       "%s", end + 1);
   free(text);
+  r.n_explanations = 0;
+  text = line_of(&r, 1);
+  CHECK_MSG(strstr(text, "\n    not explained\n") != NULL, "%s", text);
+  free(text);
   fa_result_free(&r);
+}
 
-  r.state = FA_PASS;
-  r.name = strdup("two\nlines\033[31m");
-  text = line_of(&r, 0);
-  CHECK_MSG(strncmp(text, "PASS two?lines?[31m", 19) == 0 && strchr(text, '\n') == text + strlen(text) - 1,
+#define HEAD "FAIL it's <a> \"name\" & more  ref-f32  fwd+bwd  r=inf  250 ms\n"
+
+static void test_brief_lines(void) {
+  fa_result r;
+  make_failure(&r);
+  same_text(
+      line_of(&r, 0), HEAD
+      "    dq (end to end): 3 of 832 bad, 1 NaN/Inf where they must not be or missing; every bad row has q "
+      "== "
+      "12\n"
+      "    explained by: the last key is lost (100 % of 3 elements looked at within bounds; without it 0 %)\n"
+      "    worst: dq[0,12,0,5] got nan, want 0.1\n"
+      "    repro: " CASE_COMMAND "\n");
+
+  /* An element that is out of bounds by very little, counts of thousands, a second tensor, an explanation of one of
+   * the two, a report. */
+  fa_verdict *o = &r.verdict[0], *dq = &r.verdict[1];
+  o->fail = true;
+  o->bad = 1234567;
+  o->count = 2000000;
+  o->n_worst = 1;
+  o->worst[0] = dq->worst[1];
+  o->worst[0].got = 0.1000001;
+  snprintf(o->where, sizeof o->where, "every bad row has q >= 1024: 1234567 of 1300000 elements there");
+  for (int a = 0; a < 4; ++a) snprintf(o->by_axis[a].axis, sizeof o->by_axis[a].axis, "%c", "bqhd"[a]);
+  r.explanation[0].sampled = false;
+  r.explanation[0].wrong = 1000;
+  r.n_explanations = 2;
+  snprintf(r.explanation[1].text, sizeof r.explanation[1].text, "a window one key short");
+  snprintf(r.notes, sizeof r.notes, "backward not judged: why; lse seems odd");
+  const fa_line_style style = {.program = "fa-verify", .report = "my out.json", .number = 3};
+  same_text(
+      line_in(&r, &style), HEAD
+      "    o: 1,234,567 of 2,000,000 bad; every bad row has q >= 1024: 1,234,567 of 1,300,000 elements "
+      "there; "
+      "also dq (gradients end to end)\n"
+      "    explained by: the last key is lost (100 % of 1,000 elements of dq within bounds; without it 0 %); "
+      "just as well by: a window one key short\n"
+      "    worst: o[0,12,0,6] (b,q,h,d) got 0.1000001, want 0.1\n"
+      "    bound: err 0.9 is 300 times the bound 0.003 (quant 0.001 + accum 0.0005 + half ulp 0.0015)\n"
+      "    repro: fa-verify repro 'my out.json:3'\n");
+  r.n_explanations = 0; /* then the notes have the word, but for what was left out */
+  char *text = line_in(&r, &style);
+  CHECK_MSG(strstr(text, "\n    note: lse seems odd\n") != NULL, "%s", text);
+  free(text);
+
+  r.waived = true;
+  snprintf(r.waiver, sizeof r.waiver, "waiver 0: known");
+  text = line_in(&r, &style);
+  CHECK_MSG(strstr(text, "250 ms  FAIL  waiver 0: known\n    o: 1,234,567 of") != NULL, "%s", text);
+  CHECK_MSG(strstr(text, "repro") == NULL, "%s", text);
+  free(text);
+  fa_result_free(&r);
+}
+
+static void test_statistics_lines(void) {
+  fa_result r;
+  make_failure(&r);
+  r.n_explanations = 0;
+  r.end_to_end[1] = false;
+  r.verdict[1] = (fa_verdict){.id = FA_T_DQ, .rank = 4, .count = 16384, .fail = true, .n_stat = 16384};
+  fa_verdict *v = &r.verdict[1];
+  v->bias = v->stat_value = -0.4123456;
+  v->stat_bad = true;
+  v->stat_which = FA_STATISTIC_BIAS;
+  v->stat_count = 16384;
+  v->stat_low = -0.05;
+  v->stat_high = 0.05;
+  same_text(line_of(&r, 0), HEAD
+            "    dq: no element is out of bounds, but the errors are systematically low\n"
+            "    statistic: mean of err / sigma is -0.4123 over 16,384 elements (allowed -0.05 .. 0.05)\n"
+            "    means: truncation instead of rounding, or a term that is lost, would do that\n"
+            "    repro: " CASE_COMMAND "\n");
+  char *text = line_of(&r, 1);
+  CHECK_MSG(strstr(text, "\n      the errors are systematically low: mean of err / sigma is -0.4123 over") !=
+                NULL,
             "%s", text);
   free(text);
-  text = line_of(&r, -1);
+  v->stat_value = 0.4;
+  CHECK(strstr(fa_statistic_finding(v), "systematically high") && strstr(fa_statistic_meaning(v), "up"));
+  for (int s = 1; s < FA_N_STATISTICS; ++s) {
+    v->stat_which = (fa_statistic)s;
+    CHECK(fa_statistic_name(v->stat_which)[0] && fa_statistic_finding(v)[0] && fa_statistic_meaning(v)[0]);
+  }
+  fa_result_free(&r);
+}
+
+static void test_lines(void) {
+  fa_result r;
+  fa_result_init(&r);
+  snprintf(r.backend, sizeof r.backend, "ref-f32");
+  r.state = FA_CRASH; /* a reason is on the first line */
+  r.name = strdup("gone");
+  snprintf(r.reason, sizeof r.reason, "SIGSEGV");
+  same_text(line_of(&r, -1), "CRASH gone  ref-f32  -  0 ms  SIGSEGV\n"
+                             "    repro: fa-verify run --backend ref-f32 --case '{}'\n");
+  r.reason[0] = 0;
+  r.state = FA_PASS;
+  free(r.name);
+  r.name = strdup("two\nlines\033[31m");
+  same_text(line_of(&r, 0), "PASS two?lines?[31m  ref-f32  -  0 ms\n");
+  char *text = line_of(&r, -1);
   CHECK(text[0] == 0); /* -q: only failures */
   free(text);
   fa_result_free(&r);
@@ -227,8 +341,9 @@ static void test_report(const char *folder) {
   REQUIRE(fa_file_read(xml, &text, &n, &err) == FA_OK);
   CHECK(strstr(text, "tests=\"5\" failures=\"1\" errors=\"0\" skipped=\"2\"") != NULL);
   CHECK(strstr(text, "name=\"it&#39;s &#60;a&#62; &#34;name&#34; &#38; more\"") != NULL);
-  CHECK(strstr(text, "<failure type=\"FAIL\" message=\" dq: 3 of 832 bad. every bad row has q == 12\">") !=
-        NULL);
+  CHECK(strstr(text,
+               "<failure type=\"FAIL\" message=\" dq: 3 of 832 bad. every bad row has q == 12. Explained by: "
+               "the last key is lost\">") != NULL);
   CHECK(strstr(text, "<skipped message=\"no &#60;such&#62; kernel\"/>") != NULL);
   free(text);
   cJSON_Delete(merged);
@@ -348,6 +463,9 @@ int main(void) {
   test_states();
   test_exit_codes();
   test_lines();
+  test_full_lines();
+  test_brief_lines();
+  test_statistics_lines();
   test_report(folder);
   test_bad_reports(folder);
   test_explained();

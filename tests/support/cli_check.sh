@@ -17,6 +17,8 @@ expect() { # CONDITION...
 exits() { [ "$rc" = "$1" ]; }
 says() { grep -qF -- "$1" out; }
 says_line() { grep -qE -- "$1" out; }
+# Of a failure's lines as one: those behind its first are indented by four spaces.
+says_failure() { sed -e ':a' -e 'N' -e '$!ba' -e 's/\n    /  /g' out | grep -E -- "$1" >/dev/null; }
 complains() { grep -qF -- "$1" err; }
 complains_line() { grep -qE -- "$1" err; }
 silent() { [ ! -s out ]; }
