@@ -2,6 +2,7 @@
 #include "cases/codec/json.h"
 
 #include "report/json.h"
+#include "report/unfinished.h"
 
 #include <cjson/cJSON.h>
 
@@ -50,13 +51,21 @@ const char *fa_failure_backend(const cJSON *failure) {
   return cJSON_IsString(name) ? name->valuestring : "";
 }
 
+/* While a run is under way, its failures are printed with the numbers that they will have in its report. Only a
+ * report has what they were shrunk to. */
+static fa_status load_failures(const fa_failure_word *word, cJSON **root, fa_error *err) {
+  if (!word->shrunk && fa_report_is_unfinished(word->path))
+    return fa_report_load_unfinished(word->path, root, err);
+  return fa_report_load(word->path, root, err);
+}
+
 fa_status fa_failures_visit(const char *text, fa_failure_visit *visit, void *ctx, fa_error *err) {
   fa_failure_word word;
   cJSON *root = NULL;
   const cJSON *failure;
   int64_t i = 0;
   fa_status status = fa_failure_word_read(text, &word, err);
-  if (status == FA_OK) status = fa_report_load(word.path, &root, err);
+  if (status == FA_OK) status = load_failures(&word, &root, err);
   if (status != FA_OK) return status;
   const cJSON *failures = get(root, "failures");
   const int64_t n = cJSON_GetArraySize(failures);

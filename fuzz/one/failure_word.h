@@ -22,7 +22,7 @@ fa_status fa_failure_read(const struct cJSON *failure, bool shrunk, fa_case *c, 
 /* The backend on which it failed; "" if the entry does not say. */
 const char *fa_failure_backend(const struct cJSON *failure);
 
-/* Calls visit for the word's failures. FA_ERR_INPUT if there is no failure K. An error of visit ends the
+/* Calls visit for the word's failures. Of a run that is under way or was killed, they are those of its journal. FA_ERR_INPUT if there is no failure K. An error of visit ends the
  * iteration, and its message gets the place as a prefix. */
 typedef fa_status fa_failure_visit(void *ctx, const struct cJSON *failure, bool shrunk, fa_error *err);
 fa_status fa_failures_visit(const char *word, fa_failure_visit *visit, void *ctx, fa_error *err);

@@ -229,6 +229,23 @@ expect missing out.json
 expect [ "$(wc -l <out.json.journal)" = 41 ]
 expect [ "$(ls -d out.json*)" = out.json.journal ]
 cp out.json.journal full
+# Without a report, repro takes the failures from the journal, with the numbers that were printed: results stand there
+# in the order in which they arrived, and those behind a missing one have no number yet.
+cp out printed
+numbered() { # K: the name printed with it is the name that it has
+  run "$faulty" repro out.json:$1 -q
+  expect exits 1
+  expect [ "$(sed -n 's/^FAIL \([^ ]*\) .*/\1/p' out)" = "$(grep -B9 "repro out.json:$1\$" printed | sed -n 's/^FAIL \([^ ]*\) .*/\1/p' | tail -n 1)" ]
+}
+for k in 0 1 2 3; do numbered $k; done
+{ head -n 1 full; tail -n +2 full | tac; } >out.json.journal
+for k in 0 3; do numbered $k; done
+last=$(grep -n '"failure"' full | cut -d: -f1 | tail -n 1) # the last failure's line: without the one before it, it waits
+sed "$((last - 1))d" full >out.json.journal
+run "$faulty" repro out.json:3
+expect exits 2
+expect complains "there is no failure 3; the report has 3"
+cp full out.json.journal
 run limited 6 "${part[@]}" # not even the journal; the old one is not lost
 expect exits 3
 expect complains "kept as out.json.journal.old"
