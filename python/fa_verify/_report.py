@@ -85,7 +85,7 @@ def read(raw: Json, printed: str) -> Report:
 
 
 def _blocks(printed: str) -> list[str]:
-    """The lines about each failure: one that says all, and indented ones behind it. Not the last one, the summary."""
+    """The lines about each failure: state and name, and indented ones behind it. Not the last one, the summary."""
     blocks: list[str] = []
     for line in printed.splitlines():
         if line.startswith("tests:"):
@@ -100,7 +100,6 @@ def _blocks(printed: str) -> list[str]:
 _FAILED = (
     "FAIL", "CRASH", "HANG", "OOB", "INPUT_MODIFIED", "NONDETERMINISTIC", "RACE", "DEADLOCK", "VACUOUS", "NOT_REJECTED", "ERROR",
 )  # fmt: skip
-_POINTS = 3  # worst elements of a tensor that a diagnosis shows
 
 
 def diagnosis(report: Report, subject: str, at_most: int = 5) -> str:
@@ -124,15 +123,7 @@ def shortfall(report: Report, subject: str) -> str:
 
 
 def _short(text: str) -> list[str]:
-    """A failure's lines without the command, which names a program of ours, and with few elements of each tensor."""
+    """A failure's lines without the command, which names a program of ours and the report of a run that is over."""
     head, *rest = text.splitlines()
-    head = re.sub(r"  connect:.*?  (?=fwd|bwd|- )", "  ", head).split("  repro: ")[0]
-    head = head.replace("backward not judged: connect: it has no backward pass; ", "")
-    head = head.removesuffix("  note: backward not judged: connect: it has no backward pass")
-    lines, points = [head], 0
-    for line in rest:
-        is_point = line.startswith("      [")
-        points = points + 1 if is_point else 0
-        if points <= _POINTS:
-            lines.append(line)
-    return lines
+    head = re.sub(r"  connect:.*?  (?=fwd|bwd|- )", "  ", head)
+    return [head, *(line for line in rest if not line.startswith("    repro: "))]

@@ -127,7 +127,7 @@ def judge(name: str, options: argparse.Namespace, seconds: float) -> dict[str, A
         return {**found, "complete": True}
     log = options.out / f"{name}.log"
     log.write_bytes(b"")
-    common = ["--backend", f"exec:{sys.executable} -m fa_verify.adapters {name}", "--jobs", str(options.jobs), "--timeout", str(int(max(options.case_timeout, seconds if prepares(name) else 0)))]
+    common = ["-v", "--backend", f"exec:{sys.executable} -m fa_verify.adapters {name}", "--jobs", str(options.jobs), "--timeout", str(int(max(options.case_timeout, seconds if prepares(name) else 0)))]
     seconds -= prepare(name, log, seconds / 2)
     share = seconds * (0.7 if options.random else 1.0)
     text, code = execute([options.binary, "run", *common, "--cases", *files_of(name, options.cases)], log, share)

@@ -142,7 +142,7 @@ def judge(verify, library, family, removed, everything):
     for backend, files, quick, seeds in FAMILIES[family]:
         if not quick and not everything:
             continue
-        words = [verify, "run", "--backend", backend, "--jobs", "1", "--fail-fast", "--timeout", "60", "--color", "never",
+        words = [verify, "run", "-v", "--backend", backend, "--jobs", "1", "--fail-fast", "--timeout", "60", "--color", "never",
                  "--no-progress", "--cases", *files, *([] if everything else ["--filter", quick])]
         for seed in seeds:
             done = command([*words, "--schedule-seed", str(seed)], LD_PRELOAD=library, FA_TEST_REMOVED=str(removed))
