@@ -1,6 +1,7 @@
 #include "fuzz/probe/ask.h"
 
 #include "cases/data/build.h"
+#include "cases/tensors/table.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -15,8 +16,8 @@ bool ask_begin(probe_ask *a, probe *x, unsigned passes, int64_t heads, int64_t s
   fa_problem *p = &a->c.problem;
   p->dtype = x->dtype;
   p->heads_q = p->heads_kv = heads;
-  p->seqlen_q = sq;
-  p->seqlen_k = sk;
+  a->rows = sq;
+  a->keys = sk;
   p->scale = PROBE_SCALE;
   p->backward = passes & FA_PASS_BACKWARD;
   a->c.repeat = 1;
@@ -24,35 +25,58 @@ bool ask_begin(probe_ask *a, probe *x, unsigned passes, int64_t heads, int64_t s
   return true;
 }
 
+static void note_why(probe_ask *a, const char *why) {
+  if (!a->why[0]) snprintf(a->why, sizeof a->why, "%s", why);
+}
+
 static bool is_supported(probe_ask *a) {
   fa_error err = {""};
   char why[sizeof a->why] = "";
   if (fa_case_validate(&a->c, &err) != FA_OK) {
-    if (!a->why[0]) snprintf(a->why, sizeof a->why, "%s", err.text);
+    note_why(a, err.text);
     return false;
   }
   const unsigned able = a->x->backend->supports(a->x->self, &a->c.problem, why, sizeof why);
   if ((able & a->passes) == a->passes) return true;
-  if (!a->why[0]) snprintf(a->why, sizeof a->why, "%s", why[0] ? why : "not supported");
+  note_why(a, why[0] ? why : "not supported");
   return false;
 }
 
-static bool choose_shape(probe_ask *a, int64_t least_dim) {
-  static const fa_family families[] = {FA_FLASH, FA_MEMEFF, FA_FLEX};
+/* A family and a head dim, at least so wide, of this way. */
+static bool choose_family(probe_ask *a, const probe_way *w, int64_t least_dim) {
   static const int64_t dims[] = {64, 128, 256};
   fa_problem *p = &a->c.problem;
-  for (int align = 0; align < (a->any_align ? 2 : 1); ++align)
-    for (int f = 0; f < 3; ++f)
-      for (int d = 0; d < 3; ++d) {
-        if (dims[d] < least_dim) continue;
-        const fa_empty_lse empty = fa_family_default_empty_lse(families[f]);
-        p->family = families[f];
-        p->empty_lse = empty;
-        p->head_dim = p->head_dim_v = dims[d];
-        if (a->any_align && p->mask.type != FA_MASK_NONE)
-          p->mask.align = align ? FA_ALIGN_TOP_LEFT : FA_ALIGN_BOTTOM_RIGHT;
-        if (is_supported(a)) return true;
-      }
+  for (int f = 0; probe_way_family(w, f) != FA_N_FAMILIES; ++f)
+    for (int d = 0; d < 3; ++d) {
+      if (dims[d] < least_dim) continue;
+      p->family = probe_way_family(w, f);
+      p->empty_lse = fa_family_default_empty_lse(p->family);
+      p->head_dim = p->head_dim_v = dims[d];
+      if (is_supported(a)) return true;
+    }
+  return false;
+}
+
+static bool choose_align(probe_ask *a, const probe_way *w, int64_t least_dim) {
+  fa_problem *p = &a->c.problem;
+  const bool any = a->any_align && p->mask.type != FA_MASK_NONE;
+  for (int align = 0; align < (any ? 2 : 1); ++align) {
+    if (any) p->mask.align = align ? FA_ALIGN_TOP_LEFT : FA_ALIGN_BOTTOM_RIGHT;
+    if (choose_family(a, w, least_dim)) return true;
+  }
+  return false;
+}
+
+/* Once the subject's way is known, all questions are put in it: they are about one kernel, as far as that can be had. */
+static bool choose_shape(probe_ask *a, int64_t least_dim) {
+  const char *why = "";
+  for (int i = 0; (a->way = probe_way_at(i)) != NULL; ++i) {
+    if (a->x->way && a->way != a->x->way) continue;
+    if (!probe_way_apply(a->way, a->rows, a->keys, a->no_keys, &a->c.problem, &why))
+      note_why(a, why);
+    else if (choose_align(a, a->way, least_dim))
+      return true;
+  }
   return false;
 }
 
@@ -88,10 +112,18 @@ void ask_end(probe_ask *a) {
 
 /* ---- elements ---- */
 
+/* Every index begins with the batch; tensors of rank 3 do not have it. */
 void ask_set(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d, double value) {
-  const int64_t index[4] = {0, s, h, d};
   const fa_tensor *t = &a->in.t[id];
-  if (t->data) fa_tensor_set(t, index + (4 - t->rank), value);
+  const bool on_keys = fa_tensor_describe(id)->on_keys;
+  int64_t index[4] = {0, 0, h, d};
+  for (int64_t b = 0; t->data && b < (on_keys ? a->c.problem.batch : 1); ++b) {
+    if (!on_keys)
+      probe_way_row(a->way, s, index);
+    else if (!probe_way_key(a->way, &a->c.problem, &a->in.t[FA_T_BLOCK_TABLE], b, s, index))
+      continue;
+    fa_tensor_set(t, index + (4 - t->rank), value);
+  }
 }
 
 void ask_set_range(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t first, int64_t n,
@@ -105,14 +137,17 @@ void ask_set_bits(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t f
 }
 
 double ask_get(const probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d) {
-  const int64_t index[4] = {0, s, h, d};
   const fa_tensor *t = &a->out.t[id];
+  int64_t index[4] = {0, s, h, d};
+  if (!fa_tensor_describe(id)->on_keys) probe_way_row(a->way, s, index);
   return t->data ? fa_tensor_get(t, index + (4 - t->rank)) : NAN;
 }
 
 double ask_lse(const probe_ask *a, int64_t h, int64_t i) {
-  const int64_t index[3] = {0, h, i};
   const fa_tensor *t = &a->out.t[FA_T_LSE];
+  int64_t at[2];
+  probe_way_row(a->way, i, at);
+  const int64_t index[3] = {at[0], h, at[1]};
   return t->data ? fa_tensor_get(t, index + (3 - t->rank)) : NAN;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cases/recipe/case.h"
 #include "fuzz/probe/findings.h"
+#include "fuzz/probe/way.h"
 #include "gpu/backend.h"
 
 /* A subject under questions about one element type, and what is known so far. */
@@ -15,39 +16,44 @@ typedef struct probe {
   bool declares;
   fa_probe_report *r;
   bool has_lse, has_backward;
-  int64_t few;       /* keys of a small call that it takes */
-  double lse_factor; /* the LSE that comes, over the natural one; 0: not known */
-  double noise;      /* relative error of its sums, at least f32's: for comparisons with predictions */
+  const probe_way *way; /* in which it is asked; NULL: not known yet */
+  int64_t few;          /* keys of a small call that it takes */
+  double lse_factor;    /* the LSE that comes, over the natural one; 0: not known */
+  double noise;         /* relative error of its sums, at least f32's: for comparisons with predictions */
 } probe;
 
 /* One question. Without any further word: queries, keys, values and dO are 0, the scale is 1/8. */
 typedef struct probe_ask {
   probe *x;
-  fa_case c;          /* c.problem is changed between ask_begin and ask_build */
-  fa_tensors in, out; /* in: from ask_build on; out: the answer */
+  fa_case c;            /* c.problem is changed between ask_begin and ask_build */
+  fa_tensors in, out;   /* in: from ask_build on; out: the answer */
+  const probe_way *way; /* from ask_build on */
   unsigned passes;
+  int64_t rows, keys;
   bool any_align; /* either alignment of the mask will do */
+  bool no_keys;   /* the sequence of row 0 has none */
   char why[256];  /* it could not be asked */
 } probe_ask;
 
 #define PROBE_SCALE 0.125
 
-/* One batch, `heads` query heads and as many KV heads. */
+/* So many rows over as many keys, in whichever way the subject takes; `heads` query heads and as many KV heads. */
 bool ask_begin(probe_ask *a, probe *x, unsigned passes, int64_t heads, int64_t sq, int64_t sk);
-/* Finds a family and head dim (at least `least_dim`, 64 or more) with which the subject can do it, and makes the
+/* Finds a way, a family and a head dim (at least `least_dim`, 64 or more) with which the subject can do it, and makes the
  * tensors. False: a->why. */
 bool ask_build(probe_ask *a, int64_t least_dim);
 /* Runs. False: a->why. */
 bool ask_run(probe_ask *a);
 void ask_end(probe_ask *a);
 
-/* Elements of inputs, in the logical order of the tensor: [b, s, h, d], of sequence 0; rounded to its type. */
+/* Elements of inputs: row or key s, head h, dimension d; rounded to its type. A key goes to all sequences. */
 void ask_set(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d, double value);
 /* Row s, dimensions first ...: the bits of the whole number `units`, one a dimension, least first. */
 void ask_set_bits(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t first, int64_t units);
 /* Dimensions first .. first + n - 1 of the row. */
 void ask_set_range(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t first, int64_t n,
                    double value);
+/* Of outputs. dK and dV: of the first sequence. */
 double ask_get(const probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d);
 double ask_lse(const probe_ask *a, int64_t h, int64_t i);
 /* The same as a natural logarithm; NaN if its base is not known. */

@@ -21,6 +21,7 @@ static void note_outputs(probe *x, const probe_ask *a, bool backward, char *miss
   }
   x->has_lse = !ask_is_unwritten(a, FA_T_LSE);
   x->has_backward = backward;
+  x->way = a->way;
   x->r->usable = true;
   x->r->found.contract_given |= FA_CONTRACT_OUTPUTS;
 }
@@ -45,6 +46,8 @@ void probe_outputs(probe *x) {
   probe_say(x, "outputs", FA_PROBE_CERTAIN, missing[0] ? missing : "all", "%s%s%s",
             missing[0] ? "these were not written" : "every output was written",
             x->has_backward ? "" : "; no backward: ", x->has_backward ? "" : why);
+  if (x->way != probe_way_at(0))
+    probe_say(x, "asked as", FA_PROBE_CERTAIN, x->way->name, "it takes no %s", probe_way_at(0)->name);
 }
 
 /* What the LSE in the harness's conventions is multiplied by. */
@@ -104,18 +107,19 @@ typedef struct empty_answer {
   const char *how;
 } empty_answer;
 
-/* The first rows of a causal call with more rows than keys, or all rows of one whose keys do not exist. */
-static bool set_empty(probe_ask *a, int how) {
-  fa_problem *p = &a->c.problem;
-  const int32_t none = 0;
-  if (how == 0) p->mask.type = FA_MASK_CAUSAL;
-  return how == 0 || fa_int32_array_set(&p->seqused_k, &none, 1) == FA_OK;
+/* The first rows of a causal call with more rows than keys, or rows whose keys do not exist. */
+static void set_empty(probe_ask *a, int how) {
+  if (how == 0) a->c.problem.mask.type = FA_MASK_CAUSAL;
+  a->no_keys = how == 1;
 }
 
 static empty_answer ask_empty(probe *x, int how, bool turned, char *why, size_t size) {
   empty_answer e = {.how = how == 0 ? "causal, more rows than keys, row 0" : "no key is used"};
   probe_ask a;
-  if (ask_begin(&a, x, FA_PASS_FORWARD, 1, 2 * x->few, x->few) && set_empty(&a, how) && ask_build(&a, 64)) {
+  bool good = ask_begin(&a, x, FA_PASS_FORWARD, 1, 2 * x->few, x->few);
+  set_empty(&a, how);
+  good = good && ask_build(&a, 64);
+  if (good) {
     if (turned)
       a.c.problem.empty_lse = a.c.problem.empty_lse == FA_EMPTY_ZERO ? FA_EMPTY_NEG_INF : FA_EMPTY_ZERO;
     e.wanted = a.c.problem.empty_lse;

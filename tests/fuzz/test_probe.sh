@@ -57,6 +57,22 @@ variant exp-poly f16 eps_exp='0\.0001[0-9]*' p=f16
 variant p=f16,ds=f16,gqa_partials_rounded=1 bf16 p=f16 ds=f16 gqa_partials_rounded=true
 variant nondeterministic=1 f32 repeats=dq
 
+# ---- subjects that take one kind of call only: the same answers, as far as such a call can be asked ----
+alike() { # KIND NAME SETTINGS DTYPE
+  variant "$3" "$4"
+  grep '^  [a-z]' out >usual.txt
+  variant "$3,only=$1" "$4" asked_as="$2"
+  grep '^  [a-z]' out | grep -v 'asked as\|not asked' >these.txt
+  expect test "$(wc -l <these.txt)" -ge 15
+  expect test -z "$(grep -vxFf usual.txt these.txt)"
+}
+alike packed 'packed sequences' mma-sm80 bf16
+alike packed 'packed sequences' tf32,lse_base2=1,lse_of_empty=-inf f32
+alike cache 'a cache' wgmma f16
+alike paged 'a cache in pages of 16' torch-eager,o_of_empty=mean_v bf16
+alike decode 'one query a sequence' 3xtf32,lse_unscaled=1 f32
+alike paged_decode 'one query a sequence, over a cache in pages of 16' mma-sm80,lse_of_empty=0 bf16
+
 # ---- what it computes: conventions that can be declared ----
 variant lse_base2=1 f32 lse.base=2 lse.scaled=true
 variant lse_unscaled=1 f32 lse.base=e lse.scaled=false

@@ -10,6 +10,8 @@ static const char *const sums[] = {"lanes", "sequential", "pairwise", "mma", "na
 static const char *const deltas[] = {"stored_o", "exact_o", "sum_p_dp", NULL};
 static const char *const exps[] = {"libm", "approx", "poly", NULL};
 static const char *const empties[] = {"as_case", "+inf", "-inf", "0", "nan", "mean_v", NULL};
+static const char *const calls[] = {"any", "packed", "cache", "paged", "decode", "paged_decode", NULL};
+static const char *const failures[] = {"none", "hangs", "crashes", NULL};
 static const char *const layouts[] = {"as_family", "flash", "memeff", NULL};
 
 /* words NULL: a number. count > 1: all of so many fields at once. */
@@ -83,6 +85,8 @@ static const struct key {
     WORD(dropout_layout, layouts),
     INT(nondeterministic),
     INT(f32_only),
+    WORD(only, calls),
+    WORD(at_softcap, failures),
 #undef INT
 #undef REAL
 #undef WORD

@@ -22,6 +22,16 @@ typedef enum sim_delta { SIM_STORED_O, SIM_EXACT_O, SIM_SUM_P_DP } sim_delta;
 typedef enum sim_exponential { SIM_EXP_LIBM, SIM_EXP_APPROX, SIM_EXP_POLY } sim_exponential;
 typedef enum sim_empty { SIM_AS_CASE, SIM_POS_INF, SIM_NEG_INF, SIM_ZERO, SIM_NAN, SIM_MEAN_V } sim_empty;
 
+typedef enum sim_only {
+  SIM_ANY_CALL,
+  SIM_PACKED,
+  SIM_CACHE,
+  SIM_PAGED,
+  SIM_DECODE,
+  SIM_PAGED_DECODE
+} sim_only;
+typedef enum sim_failure { SIM_NO_FAILURE, SIM_HANGS, SIM_CRASHES } sim_failure;
+
 typedef struct sim_config {
   int operand[SIM_N_PRODUCTS], sum[SIM_N_PRODUCTS]; /* sim_format, sim_sum */
   int operand_truncate;
@@ -43,6 +53,8 @@ typedef struct sim_config {
   int dq_unscaled, dk_unscaled, dlse_ignored;
   int dropout_rounds, dropout_layout; /* 0: as the family has it; layout 1: flash, 2: memeff */
   int nondeterministic, f32_only;
+  int only;       /* sim_only: it takes no other calls */
+  int at_softcap; /* sim_failure, of calls with a softcap */
 } sim_config;
 
 /* text: "NAME,key=value,...": NAME one of the named variants, or left out; NULL or "": plain float32. A key "operand"

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct simulated {
   sim_config c;
@@ -47,6 +48,34 @@ static const char *hello(void *self) {
            x->c.f32_only ? "\"f32\"" : "\"f32\", \"f16\", \"bf16\"", features, more && *more ? ", " : "",
            more ? more : "");
   return x->hello;
+}
+
+/* Whether it takes such calls at all: kernels for serving have one kind, and often one query a sequence. */
+static unsigned supports(void *self, const fa_plugin_problem *p, char *why_not, size_t size) {
+  const sim_only only = (sim_only)((simulated *)self)->c.only;
+  const bool cache = p->cache != 0, paged = p->page_size > 0;
+  static const char *const reasons[] = {"",
+                                        "packed sequences only",
+                                        "calls over a cache only",
+                                        "caches in pages only",
+                                        "one query a sequence only",
+                                        "one query a sequence, over pages only"};
+  const bool takes[] = {[SIM_ANY_CALL] = true,
+                        [SIM_PACKED] = p->cu_seqlens_q != NULL,
+                        [SIM_CACHE] = cache,
+                        [SIM_PAGED] = paged,
+                        [SIM_DECODE] = p->seqlen_q <= 1,
+                        [SIM_PAGED_DECODE] = paged && p->seqlen_q <= 1};
+  if (takes[only]) return FA_PLUGIN_FORWARD | FA_PLUGIN_BACKWARD;
+  snprintf(why_not, size, "%s", reasons[only]);
+  return 0;
+}
+
+/* What a kernel may do to the process that asks it. */
+static void fail(const sim_config *c, const fa_plugin_problem *p) {
+  if (!(p->softcap > 0)) return;
+  if (c->at_softcap == SIM_CRASHES) abort();
+  while (c->at_softcap == SIM_HANGS) pause();
 }
 
 static void add_dbias(const sim_call *call, const sim_head *e, float *sum) {
@@ -103,6 +132,7 @@ static bool run_sequence(const sim_call *call, int64_t b, unsigned passes, float
 
 static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *t, fa_plugin_run *r) {
   simulated *x = self;
+  fail(&x->c, p);
   const bool backward = r->passes & FA_PLUGIN_BACKWARD;
   const int64_t keys = p->heads_kv * p->seqlen_k + 1;
   const int64_t *n = t->dbias.shape;
@@ -127,4 +157,5 @@ const fa_plugin fa_plugin_table = {.version = FA_PLUGIN_VERSION,
                                    .open = open_,
                                    .close = close_,
                                    .hello = hello,
+                                   .supports = supports,
                                    .run = run};
