@@ -277,7 +277,8 @@ static fa_status probe_choices(fa_session *s, fa_error *err) {
   fa_status status = FA_OK;
   const unsigned dtypes = s->cli->no_probe ? 0 : dtypes_of(s);
   for (int b = 0; status == FA_OK && b < s->n_choices; ++b)
-    status = fa_choice_probe(&s->choice[b], dtypes, s->cli->timeout_s, s->cli->quiet, &s->report, err);
+    status = fa_choice_probe(&s->choice[b], dtypes, s->cli->timeout_s, s->cli->quiet,
+                             !s->cli->quiet && !s->cli->no_progress, &s->report, err);
   return status;
 }
 

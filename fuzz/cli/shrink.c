@@ -116,9 +116,9 @@ static fa_status choose(command *x, const target *t, fa_error *err) {
   if (x->choice.backend && (strcmp(x->choice.spec, spec) == 0 || !spec[0])) return FA_OK;
   if (spec[0]) {
     const fa_status status = fa_choose_backend(cli->backends, spec, &x->choice, err);
-    return status == FA_OK
-               ? fa_choice_probe(&x->choice, cli->no_probe ? 0 : ~0u, cli->timeout_s, cli->quiet, NULL, err)
-               : status;
+    return status == FA_OK ? fa_choice_probe(&x->choice, cli->no_probe ? 0 : ~0u, cli->timeout_s, cli->quiet,
+                                             !cli->quiet && !cli->no_progress, NULL, err)
+                           : status;
   }
   return fa_choose_default(cli->backends, cli->quiet, &x->choice, err);
 }

@@ -1,5 +1,6 @@
 #include "fuzz/probe/adopt.h"
 
+#include "fuzz/probe/apart.h"
 #include "fuzz/probe/run.h"
 #include "fuzz/probe/text.h"
 
@@ -63,8 +64,8 @@ static void add_to_report(fa_report *report, const fa_choice *choice, const fa_p
   cJSON_AddItemToArray(list, hello);
 }
 
-fa_status fa_choice_probe(fa_choice *choice, unsigned dtypes, double timeout_s, bool quiet, fa_report *report,
-                          fa_error *err) {
+fa_status fa_choice_probe(fa_choice *choice, unsigned dtypes, double timeout_s, bool quiet, bool progress,
+                          fa_report *report, fa_error *err) {
   unsigned kinds[FA_PROBE_DTYPES] = {0}, any = 0;
   fa_error why = {""};
   if (!choice->said.declares || !choice->said.adopts) return FA_OK;
@@ -73,7 +74,7 @@ fa_status fa_choice_probe(fa_choice *choice, unsigned dtypes, double timeout_s, 
   if (!any) return FA_OK;
   fa_probe_reports *r = malloc(sizeof *r);
   if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  if (fa_probe_apart(choice->backend, choice->arg, kinds, timeout_s, r, &why) != FA_OK)
+  if (fa_probe_apart(choice->backend, choice->arg, kinds, timeout_s, progress, r, &why) != FA_OK)
     fprintf(stderr,
             "fa-verify: %s could not be probed, and is judged by what is assumed of unknown kernels: %s\n",
             choice->spec, why.text);

@@ -6,10 +6,10 @@
 #include "report/json.h"
 
 /* Asks the chosen backend what its declaration of these element types (bits) lacks, if it would adopt that, and keeps it in
- * the choice for whoever opens it (fa_choice_open). Says so on stderr, and in the report under "probed" (NULL: no report). A subject that cannot be
+ * the choice for whoever opens it (fa_choice_open). Says so on stderr unless quiet, with lines of progress if wanted, and in the report under "probed" (NULL: no report). A subject that cannot be
  * asked keeps its defaults, with a warning. */
-fa_status fa_choice_probe(fa_choice *choice, unsigned dtypes, double timeout_s, bool quiet, fa_report *report,
-                          fa_error *err);
+fa_status fa_choice_probe(fa_choice *choice, unsigned dtypes, double timeout_s, bool quiet, bool progress,
+                          fa_report *report, fa_error *err);
 
 /* The named set that has the most fields in common with it. */
 const char *fa_probe_nearest_set(const fa_arithmetic *a, fa_dtype dtype);

@@ -2,9 +2,11 @@
 
 #include "cases/data/build.h"
 #include "cases/tensors/table.h"
+#include "report/progress.h"
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,7 +99,9 @@ bool ask_run(probe_ask *a) {
   memset(&outcome, 0, sizeof outcome);
   fa_tensors_free(&a->out);
   fa_status status = fa_tensors_clone_poisoned(&a->out, &a->in, FA_POISON_A, &err);
+  x->active = fa_seconds_now();
   if (status == FA_OK) status = x->backend->run(x->self, &a->c.problem, &a->out, &options, &outcome, &err);
+  x->active = fa_seconds_now();
   ++x->r->n_calls;
   if (status == FA_OK && outcome.state == FA_SUBJECT_OK) return true;
   snprintf(a->why, sizeof a->why, "%.250s", status != FA_OK ? err.text : outcome.text);
@@ -173,10 +177,11 @@ bool probe_hides_small(const probe *x, fa_product product) {
 
 /* ---- findings ---- */
 
-static fa_finding *new_finding(probe *x, const char *field, fa_probe_confidence confidence,
-                               const char *value) {
+/* Room for one more, which is not counted yet: this process may be ended at any time, and what is counted is whole. */
+static fa_finding *begin_finding(probe *x, const char *field, fa_probe_confidence confidence,
+                                 const char *value) {
   static fa_finding spare; /* more than there is room for: a fault of this program that must not end it */
-  fa_finding *f = x->r->n < FA_PROBE_MAX_FINDINGS ? &x->r->v[x->r->n++] : &spare;
+  fa_finding *f = x->r->n < FA_PROBE_MAX_FINDINGS ? &x->r->v[x->r->n] : &spare;
   memset(f, 0, sizeof *f);
   snprintf(f->field, sizeof f->field, "%s", field);
   snprintf(f->value, sizeof f->value, "%s", value);
@@ -184,19 +189,25 @@ static fa_finding *new_finding(probe *x, const char *field, fa_probe_confidence 
   return f;
 }
 
+static fa_finding *end_finding(probe *x, fa_finding *f) {
+  atomic_signal_fence(memory_order_seq_cst);
+  x->r->n += x->r->n < FA_PROBE_MAX_FINDINGS;
+  return f;
+}
+
 fa_finding *probe_say(probe *x, const char *field, fa_probe_confidence confidence, const char *value,
                       const char *evidence, ...) {
-  fa_finding *f = new_finding(x, field, confidence, value);
+  fa_finding *f = begin_finding(x, field, confidence, value);
   va_list args;
   va_start(args, evidence);
   vsnprintf(f->evidence, sizeof f->evidence, evidence, args);
   va_end(args);
-  return f;
+  return end_finding(x, f);
 }
 
 fa_finding *probe_say_convention(probe *x, const char *field, fa_probe_confidence confidence,
                                  const char *value, const char *expected, const char *evidence, ...) {
-  fa_finding *f = new_finding(x, field, confidence, value);
+  fa_finding *f = begin_finding(x, field, confidence, value);
   va_list args;
   va_start(args, evidence);
   vsnprintf(f->evidence, sizeof f->evidence, evidence, args);
@@ -204,7 +215,7 @@ fa_finding *probe_say_convention(probe *x, const char *field, fa_probe_confidenc
   f->convention = true;
   snprintf(f->expected, sizeof f->expected, "%s", expected);
   f->contradicts = confidence >= FA_PROBE_LIKELY && strcmp(value, expected) != 0;
-  return f;
+  return end_finding(x, f);
 }
 
 void probe_say_not_asked(probe *x, const char *field, const char *why) {

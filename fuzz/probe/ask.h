@@ -12,6 +12,10 @@ typedef struct probe {
   const fa_backend *backend;
   void *self;
   fa_dtype dtype;
+  unsigned kinds;          /* of questions: bits */
+  int step;                /* the question that is being asked */
+  int tries;               /* calls of the first question that did not work */
+  double active;           /* when it last began or ended anything, on fa_seconds_now's clock */
   fa_declaration declared; /* as the backend has it now: its conversions are in force */
   bool declares;
   fa_probe_report *r;
@@ -19,6 +23,7 @@ typedef struct probe {
   const probe_way *way; /* in which it is asked; NULL: not known yet */
   int64_t few;          /* keys of a small call that it takes */
   double lse_factor;    /* the LSE that comes, over the natural one; 0: not known */
+  char why[256];        /* the first call that did not work */
   double noise;         /* relative error of its sums, at least f32's: for comparisons with predictions */
 } probe;
 

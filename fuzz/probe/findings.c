@@ -3,7 +3,7 @@
 #include <string.h>
 
 const char *fa_probe_confidence_name(fa_probe_confidence c) {
-  static const char *const names[] = {"not asked", "untold", "likely", "certain"};
+  static const char *const names[] = {"not asked", "no answer", "untold", "likely", "certain"};
   return names[c];
 }
 

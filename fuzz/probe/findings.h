@@ -6,8 +6,9 @@
 #include "cases/vocabulary/declaration.h"
 
 typedef enum fa_probe_confidence {
-  FA_PROBE_NOT_ASKED, /* the subject cannot do what the question needs */
-  FA_PROBE_UNTOLD,    /* it answered, and the answer fits several values, or none */
+  FA_PROBE_NOT_ASKED,    /* the subject cannot do what the question needs */
+  FA_PROBE_NOT_ANSWERED, /* it crashed, or took too long */
+  FA_PROBE_UNTOLD,       /* it answered, and the answer fits several values, or none */
   FA_PROBE_LIKELY,
   FA_PROBE_CERTAIN
 } fa_probe_confidence;

@@ -26,26 +26,41 @@ static void note_outputs(probe *x, const probe_ask *a, bool backward, char *miss
   x->r->found.contract_given |= FA_CONTRACT_OUTPUTS;
 }
 
-void probe_outputs(probe *x) {
+/* The first calls, until one works: with a backward and without, with few keys and with more. */
+enum { N_TRIES = 4, FIRST_FORWARD = 2 };
+
+static void note_failure(probe *x, const char *why) {
+  if (!x->why[0] || x->tries == FIRST_FORWARD) snprintf(x->why, sizeof x->why, "%s", why);
+  ++x->tries;
+  if (x->tries == N_TRIES) memcpy(x->r->why_not, x->why, sizeof x->why);
+}
+
+bool probe_skip_first_try(probe *x, const char *reason) {
+  note_failure(x, reason);
+  return x->tries < N_TRIES;
+}
+
+static bool try_first_call(probe *x, char *missing) {
   probe_ask a;
-  char missing[64] = "", why[256] = "";
-  for (int way = 0; way < 4 && !x->r->usable; ++way) {
-    const bool backward = way < 2;
-    x->few = sizes[way % 2];
-    const unsigned passes = FA_PASS_FORWARD | (backward ? FA_PASS_BACKWARD : 0);
-    if (ask_begin(&a, x, passes, 1, x->few, x->few) && ask_build(&a, 64) && ask_run(&a))
-      note_outputs(x, &a, backward, missing);
-    else if (!why[0] || way == 2)
-      memcpy(why, a.why, sizeof why);
-    ask_end(&a);
-  }
-  if (!x->r->usable) {
-    memcpy(x->r->why_not, why, sizeof why);
-    return;
-  }
+  const bool backward = x->tries < FIRST_FORWARD;
+  const unsigned passes = FA_PASS_FORWARD | (backward ? FA_PASS_BACKWARD : 0);
+  x->few = sizes[x->tries % 2];
+  const bool good = ask_begin(&a, x, passes, 1, x->few, x->few) && ask_build(&a, 64) && ask_run(&a);
+  if (good)
+    note_outputs(x, &a, backward, missing);
+  else
+    note_failure(x, a.why);
+  ask_end(&a);
+  return good;
+}
+
+void probe_outputs(probe *x) {
+  char missing[64] = "";
+  while (x->tries < N_TRIES && !try_first_call(x, missing)) {}
+  if (!x->r->usable) return;
   probe_say(x, "outputs", FA_PROBE_CERTAIN, missing[0] ? missing : "all", "%s%s%s",
             missing[0] ? "these were not written" : "every output was written",
-            x->has_backward ? "" : "; no backward: ", x->has_backward ? "" : why);
+            x->has_backward ? "" : "; no backward: ", x->has_backward ? "" : x->why);
   if (x->way != probe_way_at(0))
     probe_say(x, "asked as", FA_PROBE_CERTAIN, x->way->name, "it takes no %s", probe_way_at(0)->name);
 }

@@ -5,7 +5,9 @@
 #include "fuzz/probe/ask.h"
 
 /* What is computed. */
-void probe_outputs(probe *x);    /* which outputs are written */
+void probe_outputs(probe *x); /* which outputs are written */
+/* A call of probe_outputs did not end. False: that was the last that it tries. */
+bool probe_skip_first_try(probe *x, const char *reason);
 void probe_lse(probe *x);        /* base, scale */
 void probe_empty_rows(probe *x); /* O and LSE of rows without a key */
 void probe_keys(probe *x);       /* all keys, the mask's corner, the window's ends */

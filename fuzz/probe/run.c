@@ -3,134 +3,115 @@
 #include "fuzz/probe/questions.h"
 #include "report/progress.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+/* field: the first that it tells of. */
 static const struct question {
   void (*ask)(probe *);
   fa_probe_kind kind;
+  const char *field;
 } questions[] = {
-    {probe_lse, FA_PROBE_CONTRACT},
-    {probe_empty_rows, FA_PROBE_CONTRACT},
-    {probe_keys, FA_PROBE_CASE},
-    {probe_scale, FA_PROBE_CASE},
-    {probe_gqa, FA_PROBE_CASE},
-    {probe_softcap, FA_PROBE_CASE},
-    {probe_alibi_lse, FA_PROBE_CONTRACT},
-    {probe_alibi, FA_PROBE_CASE},
-    {probe_dropout, FA_PROBE_CASE},
-    {probe_dlse, FA_PROBE_CASE},
-    {probe_operands, FA_PROBE_ARITHMETIC},
-    {probe_pv_accumulator, FA_PROBE_ARITHMETIC},
-    {probe_qk_accumulator, FA_PROBE_ARITHMETIC},
-    {probe_scores, FA_PROBE_ARITHMETIC},
-    {probe_exp, FA_PROBE_ARITHMETIC},
-    {probe_backward_operands, FA_PROBE_ARITHMETIC},
-    {probe_p, FA_PROBE_ARITHMETIC},
-    {probe_tiles, FA_PROBE_ARITHMETIC},
-    {probe_dropout_rounding, FA_PROBE_ARITHMETIC},
-    {probe_ds, FA_PROBE_ARITHMETIC},
-    {probe_dp, FA_PROBE_ARITHMETIC},
-    {probe_delta, FA_PROBE_ARITHMETIC},
-    {probe_p_kept, FA_PROBE_ARITHMETIC},
-    {probe_group, FA_PROBE_ARITHMETIC},
-    {probe_repeat, FA_PROBE_ARITHMETIC},
-    {probe_settle, FA_PROBE_ARITHMETIC},
+    {probe_outputs, FA_PROBE_ALL, "outputs"},
+    {probe_lse, FA_PROBE_CONTRACT, "lse.base"},
+    {probe_empty_rows, FA_PROBE_CONTRACT, "empty_o"},
+    {probe_keys, FA_PROBE_CASE, "keys"},
+    {probe_scale, FA_PROBE_CASE, "scale"},
+    {probe_gqa, FA_PROBE_CASE, "gqa"},
+    {probe_softcap, FA_PROBE_CASE, "softcap"},
+    {probe_alibi_lse, FA_PROBE_CONTRACT, "lse.alibi"},
+    {probe_alibi, FA_PROBE_CASE, "alibi"},
+    {probe_dropout, FA_PROBE_CASE, "dropout"},
+    {probe_dlse, FA_PROBE_CASE, "dlse"},
+    {probe_operands, FA_PROBE_ARITHMETIC, "operand_qk"},
+    {probe_pv_accumulator, FA_PROBE_ARITHMETIC, "accumulator_pv"},
+    {probe_qk_accumulator, FA_PROBE_ARITHMETIC, "accumulator_qk"},
+    {probe_scores, FA_PROBE_ARITHMETIC, "scores"},
+    {probe_exp, FA_PROBE_ARITHMETIC, "eps_exp"},
+    {probe_backward_operands, FA_PROBE_ARITHMETIC, "operand_dp"},
+    {probe_p, FA_PROBE_ARITHMETIC, "p"},
+    {probe_tiles, FA_PROBE_ARITHMETIC, "block_n"},
+    {probe_dropout_rounding, FA_PROBE_ARITHMETIC, "dropout_rounded"},
+    {probe_ds, FA_PROBE_ARITHMETIC, "ds"},
+    {probe_dp, FA_PROBE_ARITHMETIC, "dp"},
+    {probe_delta, FA_PROBE_ARITHMETIC, "delta"},
+    {probe_p_kept, FA_PROBE_ARITHMETIC, "p_kept"},
+    {probe_group, FA_PROBE_ARITHMETIC, "gqa_partials_rounded"},
+    {probe_repeat, FA_PROBE_ARITHMETIC, "repeats"},
+    {probe_settle, FA_PROBE_ARITHMETIC, ""}, /* the last, and asks nothing */
 };
+enum { N_QUESTIONS = sizeof questions / sizeof *questions };
 
 /* What is assumed where nothing is found: the widest named set. */
 static void assume(fa_arithmetic *a, fa_dtype dtype) {
   FA_ASSERT(fa_arithmetic_named("recorded", dtype, a));
 }
 
-void fa_probe(const fa_backend *backend, void *self, fa_dtype dtype, unsigned kinds,
-              fa_probe_report *report) {
-  const double start = fa_seconds_now();
-  fa_problem p;
+void probe_begin(probe *x, fa_dtype dtype, unsigned kinds, fa_probe_report *report) {
   memset(report, 0, sizeof *report);
+  memset(x, 0, sizeof *x);
   report->dtype = dtype;
   fa_contract_init(&report->found.contract);
   assume(&report->found.arithmetic, dtype);
-  probe x = {.backend = backend, .self = self, .dtype = dtype, .r = report, .noise = 0x1p-19};
-  fa_contract_init(&x.declared.contract);
+  *x = (probe){.dtype = dtype, .kinds = kinds, .r = report, .noise = 0x1p-19};
+}
+
+void probe_reopen(probe *x, const fa_backend *backend, void *self) {
+  fa_problem p;
+  x->backend = backend;
+  x->self = self;
+  x->declares = backend->declare != NULL;
+  memset(&x->declared, 0, sizeof x->declared);
+  fa_contract_init(&x->declared.contract);
   fa_problem_init(&p);
-  p.dtype = dtype;
-  x.declares = backend->declare != NULL;
-  if (x.declares) backend->declare(self, &p, &x.declared);
+  p.dtype = x->dtype;
+  if (x->declares) backend->declare(self, &p, &x->declared);
   fa_problem_free(&p);
-  probe_outputs(&x);
-  if (!(kinds & FA_PROBE_CONTRACT) && x.has_lse) x.lse_factor = 1; /* what it declares is converted */
-  for (size_t i = 0; report->usable && i < sizeof questions / sizeof *questions; ++i)
-    if (questions[i].kind & kinds) questions[i].ask(&x);
-  report->found.arithmetic_given = report->usable && kinds & FA_PROBE_ARITHMETIC;
-  report->seconds = fa_seconds_now() - start;
 }
 
-/* ---- apart ---- */
-
-static void probe_and_write(const fa_backend *backend, const char *arg, const unsigned kinds[FA_PROBE_DTYPES],
-                            fa_probe_reports *out, int fd) {
-  void *self = NULL;
-  fa_error err = {""};
-  out->status = backend->open(arg, &self, &err);
-  if (out->status == FA_OK) {
-    if (backend->prepare) backend->prepare(self);
-    for (int t = 0; t < FA_PROBE_DTYPES; ++t)
-      if (kinds[t]) fa_probe(backend, self, (fa_dtype)t, kinds[t], &out->of[t]);
-    backend->close(self);
-  } else {
-    snprintf(out->why_not, sizeof out->why_not, "%.250s", err.text);
-  }
-  const char *at = (const char *)out;
-  size_t left = sizeof *out;
-  while (left > 0) {
-    const ssize_t n = write(fd, at, left);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) _exit(3);
-    at += n, left -= (size_t)n;
-  }
-  _exit(0);
+/* The next step that belongs to the kinds that are asked for; nothing follows where the first call did not work. */
+static void advance(probe *x) {
+  if (x->step == 0 && x->r->usable && !(x->kinds & FA_PROBE_CONTRACT) && x->has_lse)
+    x->lse_factor = 1; /* what it declares is converted */
+  do ++x->step;
+  while (x->step < N_QUESTIONS && (!x->r->usable || !(questions[x->step].kind & x->kinds)));
+  x->r->found.arithmetic_given = x->r->usable && x->kinds & FA_PROBE_ARITHMETIC;
 }
 
-/* True if the whole report came before the time was up. */
-static bool receive(int fd, double deadline, fa_probe_reports *out) {
-  size_t got = 0;
-  while (got < sizeof *out) {
-    const double left = deadline - fa_seconds_now();
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    const int ready = left > 0 ? poll(&wait, 1, left < 1e6 ? (int)(left * 1000) + 1 : -1) : 0;
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
-    const ssize_t n = read(fd, (char *)out + got, sizeof *out - got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    got += (size_t)n;
-  }
-  return true;
+bool probe_step(probe *x) {
+  if (x->step >= N_QUESTIONS) return false;
+  const double start = x->active = fa_seconds_now();
+  questions[x->step].ask(x);
+  x->r->seconds += fa_seconds_now() - start;
+  advance(x);
+  return x->step < N_QUESTIONS;
 }
 
-fa_status fa_probe_apart(const fa_backend *backend, const char *arg, const unsigned kinds[FA_PROBE_DTYPES],
-                         double timeout_s, fa_probe_reports *out, fa_error *err) {
-  int ends[2] = {-1, -1}, status = 0;
-  memset(out, 0, sizeof *out);
-  fflush(NULL);
-  const pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
-  if (pid == 0) probe_and_write(backend, arg, kinds, out, ends[1]);
-  if (ends[1] >= 0) close(ends[1]);
-  const double deadline = fa_seconds_now() + timeout_s;
-  const bool whole = pid > 0 && receive(ends[0], deadline, out);
-  if (ends[0] >= 0) close(ends[0]);
-  if (pid > 0 && !whole) kill(pid, SIGKILL);
-  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-  if (whole) return out->status == FA_OK ? FA_OK : fa_fail(err, out->status, "%s", out->why_not);
-  return fa_fail(err, FA_ERR_DEVICE, "%s",
-                 pid <= 0                       ? "no process could be made for the probe"
-                 : fa_seconds_now() >= deadline ? "the probe took too long"
-                                                : "the subject crashed under the probe's questions");
+void probe_skip_step(probe *x, const char *reason) {
+  if (x->step >= N_QUESTIONS) return;
+  if (x->step == 0 && probe_skip_first_try(x, reason)) return;
+  if (x->r->usable) probe_say(x, questions[x->step].field, FA_PROBE_NOT_ANSWERED, "", "%s", reason);
+  advance(x);
+}
+
+void probe_give_up(probe *x, const char *reason) {
+  if (!x->r->usable) snprintf(x->r->why_not, sizeof x->r->why_not, "%s", reason);
+  while (x->r->usable && x->step < N_QUESTIONS - 1) {
+    probe_say_not_asked(x, questions[x->step].field, reason);
+    advance(x);
+  }
+  if (x->r->usable) probe_step(x);
+  x->step = N_QUESTIONS;
+}
+
+const char *probe_step_field(const probe *x) {
+  return x->step < N_QUESTIONS ? questions[x->step].field : "";
+}
+
+void fa_probe(const fa_backend *backend, void *self, fa_dtype dtype, unsigned kinds,
+              fa_probe_report *report) {
+  probe x;
+  probe_begin(&x, dtype, kinds, report);
+  probe_reopen(&x, backend, self);
+  while (probe_step(&x)) {}
 }

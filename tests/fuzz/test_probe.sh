@@ -73,6 +73,26 @@ alike paged 'a cache in pages of 16' torch-eager,o_of_empty=mean_v bf16
 alike decode 'one query a sequence' 3xtf32,lse_unscaled=1 f32
 alike paged_decode 'one query a sequence, over a cache in pages of 16' mma-sm80,lse_of_empty=0 bf16
 
+# ---- subjects that crash or hang: the other questions are answered all the same ----
+settings=mma-sm80,fails=hangs
+probe bf16 "plugin:$plugin" --timeout 3
+expect exits 0
+expect says 'the call ran out of time (3 s)'
+expect complains 'probe: bf16, '
+expect_found softcap='.*no answer' operand_qk=io accumulator_pv=mma ds=bf16 delta=stored_o
+settings=mma-sm80,fails=crashes,fails_at=backward
+probe bf16 "plugin:$plugin" -v
+expect exits 0
+expect says 'no backward: the subject crashed'
+expect_found softcap='after the scale' p=bf16
+settings=fails=crashes,fails_at=always
+probe f32 "plugin:$plugin"
+expect exits 3
+expect complains "the subject crashed under the probe's questions"
+FA_SIMULATED=mma-sm80,fails=crashes run "$verify" run --backend "plugin:$plugin" --case '{"name":"plain","dtype":"bf16"}'
+expect exits 0
+expect complains 'bf16: P io, operands io, sums mma, delta stored_o'
+
 # ---- what it computes: conventions that can be declared ----
 variant lse_base2=1 f32 lse.base=2 lse.scaled=true
 variant lse_unscaled=1 f32 lse.base=e lse.scaled=false

@@ -12,6 +12,7 @@ static const char *const exps[] = {"libm", "approx", "poly", NULL};
 static const char *const empties[] = {"as_case", "+inf", "-inf", "0", "nan", "mean_v", NULL};
 static const char *const calls[] = {"any", "packed", "cache", "paged", "decode", "paged_decode", NULL};
 static const char *const failures[] = {"none", "hangs", "crashes", NULL};
+static const char *const times[] = {"softcap", "backward", "always", NULL};
 static const char *const layouts[] = {"as_family", "flash", "memeff", NULL};
 
 /* words NULL: a number. count > 1: all of so many fields at once. */
@@ -86,7 +87,8 @@ static const struct key {
     INT(nondeterministic),
     INT(f32_only),
     WORD(only, calls),
-    WORD(at_softcap, failures),
+    WORD(fails, failures),
+    WORD(fails_at, times),
 #undef INT
 #undef REAL
 #undef WORD

@@ -31,6 +31,7 @@ typedef enum sim_only {
   SIM_PAGED_DECODE
 } sim_only;
 typedef enum sim_failure { SIM_NO_FAILURE, SIM_HANGS, SIM_CRASHES } sim_failure;
+typedef enum sim_fails_at { SIM_AT_SOFTCAP, SIM_AT_BACKWARD, SIM_ALWAYS } sim_fails_at;
 
 typedef struct sim_config {
   int operand[SIM_N_PRODUCTS], sum[SIM_N_PRODUCTS]; /* sim_format, sim_sum */
@@ -53,8 +54,8 @@ typedef struct sim_config {
   int dq_unscaled, dk_unscaled, dlse_ignored;
   int dropout_rounds, dropout_layout; /* 0: as the family has it; layout 1: flash, 2: memeff */
   int nondeterministic, f32_only;
-  int only;       /* sim_only: it takes no other calls */
-  int at_softcap; /* sim_failure, of calls with a softcap */
+  int only;            /* sim_only: it takes no other calls */
+  int fails, fails_at; /* sim_failure, sim_fails_at */
 } sim_config;
 
 /* text: "NAME,key=value,...": NAME one of the named variants, or left out; NULL or "": plain float32. A key "operand"

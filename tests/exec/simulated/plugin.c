@@ -72,10 +72,13 @@ static unsigned supports(void *self, const fa_plugin_problem *p, char *why_not, 
 }
 
 /* What a kernel may do to the process that asks it. */
-static void fail(const sim_config *c, const fa_plugin_problem *p) {
-  if (!(p->softcap > 0)) return;
-  if (c->at_softcap == SIM_CRASHES) abort();
-  while (c->at_softcap == SIM_HANGS) pause();
+static void fail(const sim_config *c, const fa_plugin_problem *p, unsigned passes) {
+  const bool now[] = {[SIM_AT_SOFTCAP] = p->softcap > 0,
+                      [SIM_AT_BACKWARD] = (passes & FA_PLUGIN_BACKWARD) != 0,
+                      [SIM_ALWAYS] = true};
+  if (!now[c->fails_at]) return;
+  if (c->fails == SIM_CRASHES) abort();
+  while (c->fails == SIM_HANGS) pause();
 }
 
 static void add_dbias(const sim_call *call, const sim_head *e, float *sum) {
@@ -132,7 +135,7 @@ static bool run_sequence(const sim_call *call, int64_t b, unsigned passes, float
 
 static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *t, fa_plugin_run *r) {
   simulated *x = self;
-  fail(&x->c, p);
+  fail(&x->c, p, r->passes);
   const bool backward = r->passes & FA_PLUGIN_BACKWARD;
   const int64_t keys = p->heads_kv * p->seqlen_k + 1;
   const int64_t *n = t->dbias.shape;
