@@ -116,7 +116,8 @@ void probe_lse(probe *x) {
 /* ---- rows without a key ---- */
 
 typedef struct empty_answer {
-  bool asked, empty;
+  bool asked, empty,
+      unmasked; /* unmasked: O is what it would be if the row saw every key, and so is the LSE */
   double o, lse;
   fa_empty_lse wanted;
   const char *how;
@@ -126,6 +127,25 @@ typedef struct empty_answer {
 static void set_empty(probe_ask *a, int how) {
   if (how == 0) a->c.problem.mask.type = FA_MASK_CAUSAL;
   a->no_keys = how == 1;
+}
+
+/* Scores grow by 1/4 from key to key, and values by 1: the mean of V, O of all keys and O of key 0 are different numbers. */
+static void set_ramp(probe_ask *a) {
+  for (int64_t i = 0; i < a->rows; ++i) ask_set(a, FA_T_Q, i, 0, 0, 64.0);
+  for (int64_t j = 0; j < a->keys; ++j) {
+    ask_set(a, FA_T_K, j, 0, 0, (double)j / 32.0);
+    ask_set(a, FA_T_V, j, 0, 0, 1.0 + (double)j);
+  }
+}
+
+static bool is_unmasked(const probe *x, const empty_answer *e) {
+  double sum = 0, o = 0;
+  for (int64_t j = 0; j < x->few; ++j) {
+    sum += exp((double)j / 4.0);
+    o += exp((double)j / 4.0) * (1.0 + (double)j);
+  }
+  const bool lse_too = !(x->lse_factor > 0) || fabs(e->lse / x->lse_factor - log(sum)) < 0.1;
+  return fabs(e->o / (o / sum) - 1) < 0.01 && lse_too;
 }
 
 static empty_answer ask_empty(probe *x, int how, bool turned, char *why, size_t size) {
@@ -138,15 +158,12 @@ static empty_answer ask_empty(probe *x, int how, bool turned, char *why, size_t 
     if (turned)
       a.c.problem.empty_lse = a.c.problem.empty_lse == FA_EMPTY_ZERO ? FA_EMPTY_NEG_INF : FA_EMPTY_ZERO;
     e.wanted = a.c.problem.empty_lse;
-    for (int64_t i = 0; i < 2 * x->few; ++i) ask_set(&a, FA_T_Q, i, 0, 0, 64.0);
-    for (int64_t j = 0; j < x->few; ++j) {
-      ask_set(&a, FA_T_K, j, 0, 0, 1.0);
-      ask_set(&a, FA_T_V, j, 0, 0, 1.0 + (double)j);
-    }
+    set_ramp(&a);
     e.asked = ask_run(&a);
     e.o = ask_get(&a, FA_T_O, 0, 0, 0);
     e.lse = ask_lse(&a, 0, 0);
     e.empty = !(fabs(e.o - 1.0) <= 0.01); /* the row sees key 0: the mask has another corner */
+    e.unmasked = is_unmasked(x, &e);
   }
   if (!e.asked) snprintf(why, size, "%s", a.why);
   ask_end(&a);
@@ -191,14 +208,24 @@ static void say_empty_lse(probe *x, int how, const empty_answer *e) {
             lse == FA_LSE_EMPTY_AS_CASE ? ", and 0 or -inf where the case asks for that" : "");
 }
 
+/* No value to declare: the mask is missing. */
+static void say_unmasked(probe *x, const empty_answer *e) {
+  probe_say_convention(x, "empty rows", FA_PROBE_CERTAIN, "see every key", "see no key",
+                       "%s: O is %.6g and the LSE %.6g, as if the row saw all keys", e->how, e->o, e->lse);
+}
+
 void probe_empty_rows(probe *x) {
   char why[256] = "";
   for (int how = 0; how < 2; ++how) {
     const empty_answer e = ask_empty(x, how, false, why, sizeof why);
     if (!e.asked || !e.empty) continue;
+    if (e.unmasked) {
+      say_unmasked(x, &e);
+      continue;
+    }
     say_empty_o(x, &e);
     if (x->has_lse) say_empty_lse(x, how, &e);
     return;
   }
-  probe_say_not_asked(x, "empty_o", why[0] ? why : "no row was without a key");
+  probe_say_not_asked(x, "empty_o", why[0] ? why : "no row was treated as one without a key");
 }

@@ -41,7 +41,8 @@ static int bits_kept(const probe *x, const bool *kept) {
 }
 
 static fa_format format_of_bits(const probe *x, int bits, bool pair_lost, bool overflows) {
-  if (bits == probe_fraction_bits(FA_FORMAT_IO, x->dtype) && x->dtype != FA_F32) return FA_FORMAT_IO;
+  if (bits == probe_fraction_bits(FA_FORMAT_IO, x->dtype) && x->dtype != FA_F32)
+    return overflows ? FA_FORMAT_F16 : FA_FORMAT_IO;
   if (bits >= N_BITS) return pair_lost ? FA_FORMAT_3XTF32 : FA_FORMAT_IO;
   if (bits >= 19) return FA_FORMAT_3XTF32;
   if (bits >= 10) return overflows ? FA_FORMAT_F16 : FA_FORMAT_TF32;
@@ -97,11 +98,11 @@ static void hide_keys(probe_ask *a, int64_t row, int64_t from, int64_t dim) {
   for (int64_t j = from; j < a->c.problem.seqlen_k; ++j) ask_set(a, FA_T_K, j, 0, dim, 1.0);
 }
 
-/* f16 operands of a float32 call end at 65504. */
+/* f16 operands of other elements end at 65504. */
 static bool overflows_at_2_17(probe *x) {
   probe_ask a;
   bool over = false;
-  if (x->dtype == FA_F32 && ask_begin(&a, x, FA_PASS_FORWARD, 1, KEYS, KEYS)) {
+  if (x->dtype != FA_F16 && ask_begin(&a, x, FA_PASS_FORWARD, 1, KEYS, KEYS)) {
     if (ask_build(&a, KEYS)) {
       hide_keys(&a, 0, 1, 20);
       ask_set(&a, FA_T_V, 0, 0, 0, 0x1p17);
@@ -127,11 +128,11 @@ static void ask_pv(probe *x) {
   ask_end(&a);
 }
 
-/* Row k has two keys in sight: key 0 with score 0, and key k with q k = -A (1 + 2^-k) + A = -8, a score of -1; 0 if the
+/* Row k has two keys in sight: key 0 with score 0, and key k with q k = -A (1 + 2^-k) + A = -one, a score of -1; 0 if the
  * bit is lost. Key 24: as the column PAIR. */
-static void set_differences(probe_ask *a, int n) {
+static void set_differences(probe_ask *a, int n, double one) {
   for (int k = 1; k <= n; ++k) {
-    const double size = 8 * ldexp(1.0, k <= N_BITS ? k : N_BITS), low = k <= N_BITS ? 0 : 0x1p-12;
+    const double size = one * ldexp(1.0, k <= N_BITS ? k : N_BITS), low = k <= N_BITS ? 0 : 0x1p-12;
     ask_set(a, FA_T_K, k, 0, 0, k <= N_BITS ? vector_at(a->x, k) : vector_at(a->x, PAIR));
     ask_set(a, FA_T_K, k, 0, 1, 1.0);
     ask_set(a, FA_T_K, k, 0, 50, low);
@@ -146,27 +147,49 @@ static void set_differences(probe_ask *a, int n) {
   }
 }
 
-static void ask_qk(probe *x) {
+typedef struct qk_answer {
+  int bits;
+  bool asked, pair_lost, overflows;
+} qk_answer;
+
+static qk_answer ask_differences(probe *x, double scale, char *why, size_t size) {
   probe_ask a;
+  qk_answer e = {0};
+  bool kept[N_BITS + 2] = {false};
   const int most = probe_fraction_bits(FA_FORMAT_IO, x->dtype), n = x->dtype == FA_F32 ? N_BITS + 1 : most;
-  if (ask_begin(&a, x, FA_PASS_FORWARD, 1, KEYS, KEYS) && ask_build(&a, KEYS)) {
-    bool kept[N_BITS + 2] = {false}, overflows = false;
-    set_differences(&a, n);
-    if (ask_run(&a)) {
-      for (int k = 1; k <= n; ++k) {
-        const double o = ask_get(&a, FA_T_O, k, 0, 0);
-        kept[k] = fabs(o - 0.26894) < 0.01;
-        overflows |= isnan(o);
-      }
-      const int bits = bits_kept(x, kept);
-      say(x, FA_PRODUCT_QK, "operand_qk", bits, format_of_bits(x, bits, n > N_BITS && !kept[n], overflows),
-          -1, "q k = 8 - 8 (1 + 2^-k) / 2^-k");
-      ask_end(&a);
-      return;
-    }
+  bool good = ask_begin(&a, x, FA_PASS_FORWARD, 1, KEYS, KEYS);
+  a.c.problem.scale = scale;
+  good = good && ask_build(&a, KEYS);
+  if (good) set_differences(&a, n, 1.0 / scale);
+  e.asked = good && ask_run(&a);
+  for (int k = 1; e.asked && k <= n; ++k) {
+    const double o = ask_get(&a, FA_T_O, k, 0, 0);
+    kept[k] = fabs(o - 0.26894) < 0.01;
+    e.overflows |= isnan(o);
   }
-  probe_say_not_asked(x, "operand_qk", a.why);
+  e.bits = bits_kept(x, kept);
+  e.pair_lost = n > N_BITS && !kept[n];
+  if (!e.asked) snprintf(why, size, "%s", a.why);
   ask_end(&a);
+  return e;
+}
+
+/* Some multiply both operands by the root of the scale, which rounds them unless that is a power of two, as of 1/4. */
+static void ask_qk(probe *x) {
+  char why[256] = "", how[128] = "q k = 4 - 4 (1 + 2^-k) / 2^-k, scale 1/4";
+  const qk_answer e = ask_differences(x, 0.25, why, sizeof why);
+  if (!e.asked) {
+    probe_say_not_asked(x, "operand_qk", why);
+    return;
+  }
+  if (x->dtype == FA_F32 && e.bits == N_BITS) {
+    const qk_answer rooted = ask_differences(x, PROBE_SCALE, why, sizeof why);
+    if (rooted.asked && rooted.bits < N_BITS)
+      snprintf(how, sizeof how,
+               "q k = 4 - 4 (1 + 2^-k) / 2^-k, scale 1/4 (1/8, whose root is no power of two: up to k = %d)",
+               rooted.bits);
+  }
+  say(x, FA_PRODUCT_QK, "operand_qk", e.bits, format_of_bits(x, e.bits, e.pair_lost, e.overflows), -1, how);
 }
 
 void probe_operands(probe *x) {

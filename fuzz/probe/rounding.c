@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { KEYS = 64, COARSE = 9, COLUMNS = 2 * (COARSE + 1), STEP = 16 };
@@ -171,6 +172,32 @@ static void set_ds_row(probe_ask *a, int64_t i) {
   for (int64_t d = 0; d < 3; ++d) ask_set(a, FA_T_DO, i, 0, d + 1, parts[d] * size);
 }
 
+/* The same samples under the hypothesis that dS is multiplied by the scale before it is rounded. */
+static void scale_first(probe_sample *s, int n) {
+  for (int i = 0; i < n; ++i) {
+    s[i].u *= PROBE_SCALE;
+    s[i].w *= PROBE_SCALE;
+    s[i].factor /= PROBE_SCALE;
+  }
+}
+
+/* Only numbers below f16's normal ones show on which side of the rounding a scale of 1/8 is. */
+static probe_match explain_ds(probe *x, probe_sample *s, int n) {
+  const probe_match late = probe_explain(x, s, n, KEYS, false);
+  if (x->dtype != FA_F16) return late;
+  scale_first(s, n);
+  const probe_match early = probe_explain(x, s, n, KEYS, false);
+  const bool scaled = early.best_rows > late.best_rows;
+  const probe_match *best = scaled ? &early : &late;
+  const int least = best->rows * 9 / 10, apart = abs(early.best_rows - late.best_rows);
+  if (best->best_rows < least || apart <= 2) return *best;
+  x->r->found.arithmetic.ds_scaled = scaled;
+  probe_say(x, "ds_scaled", FA_PROBE_CERTAIN, scaled ? "true" : "false",
+            "the rows of ds: %d of %d if dS is multiplied by the scale first, %d if not", early.best_rows,
+            best->rows, late.best_rows);
+  return *best;
+}
+
 void probe_ds(probe *x) {
   fa_arithmetic *found = &x->r->found.arithmetic;
   static const double places[3] = {1.0, 0x1p-4, 0x1p-9};
@@ -215,7 +242,7 @@ void probe_ds(probe *x) {
                                 .got = ask_get(&a, FA_T_DQ, i, 0, d),
                                 .row = i};
       }
-    const probe_match m = probe_explain(x, s, n, KEYS, false);
+    const probe_match m = explain_ds(x, s, n);
     say_match(x, "ds", &m, &found->ds, &found->ds_rounding, NULL,
               "dS of 13 bits times K that nearly cancels");
   } else {

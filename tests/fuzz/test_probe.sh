@@ -56,6 +56,10 @@ variant int8-qk bf16 operand_qk=int8 operand_pv=io
 variant exp-poly f16 eps_exp='0\.0001[0-9]*' p=f16
 variant p=f16,ds=f16,gqa_partials_rounded=1 bf16 p=f16 ds=f16 gqa_partials_rounded=true
 variant nondeterministic=1 f32 repeats=dq
+variant ds-scaled f16 ds=f16 ds_scaled=true
+variant p=f16,ds=f16 f16 ds=f16 ds_scaled=false
+variant operand_pv=f16 bf16 operand_pv=f16
+variant root_scale=1 f32 operand_qk=io
 
 # ---- subjects that take one kind of call only: the same answers, as far as such a call can be asked ----
 alike() { # KIND NAME SETTINGS DTYPE
@@ -115,6 +119,7 @@ wrong() { # SETTINGS TEXT
   expect exits 0
 }
 wrong top_left=1 'mask corner +top left .*bottom right!'
+wrong tall_unmasked=1 'empty rows +see every key .*see no key!'
 wrong window_left_more=1 'window +left 6, right 3'
 wrong window_right_more=1 'window +left 5, right 4'
 wrong gqa_modulo=1 'gqa +h % heads_kv'
@@ -142,6 +147,9 @@ claims p=io,ds=io,dropout_rounded=1 '"arithmetic": {"name": "simt-f32"}' bf16 'd
 claims lse_base2=1 '"lse": {"base": "e"}' f32 'lse.base +2 .*declared: e!'
 claims '' '"lse": {"base": "2"}' f32 'lse.base +e .*declared: 2!'
 claims lse_none=1 '"outputs": ["o", "lse", "dq", "dk", "dv"]' f32 'outputs .*declared'
+claims ds-scaled '"arithmetic": {"name": "mma-sm80"}' f16 'ds_scaled +true .*declared: false!'
+hello='"arithmetic": {"name": "simt-f32", "operand_pv": "f16"}' # which holds all that a bf16 element has
+variant p=io,ds=io bf16 operand_pv=io
 hello='"arithmetic": {"name": "simt-f32"}, "lse": {"base": "2", "scaled": false}'
 variant lse_base2=1,lse_unscaled=1,p=io,ds=io bf16 lse.base=2 lse.scaled=false
 hello=''
@@ -151,6 +159,12 @@ settings=''
 probe bf16 ref-f32 --strict
 expect exits 0
 expect_found accumulator_pv=f32 p=bf16 ds=bf16 delta=stored_o p_kept=false block_n=64 dropout='flash, 7 rounds' gqa='h / group'
+probe bf16 host:hopper --strict
+expect exits 0
+expect_found operand_pv=io accumulator_pv=mma p=bf16 ds=bf16 dp=f32 delta=stored_o p_kept=false block_n=128 gqa_partials_rounded=false dropout='flash, 7 rounds'
+probe f32 host --strict
+expect exits 0
+expect_found operand_qk=3xtf32 operand_pv=3xtf32 operand_dk=3xtf32 accumulator_pv=mma p=f32 ds=f32 delta=stored_o p_kept=false dropout='memeff, 10 rounds'
 probe f32 ref-f32 --strict --json out.json
 expect exits 0
 expect grep -q '"field":.*"accumulator_pv"' out.json

@@ -78,6 +78,8 @@ static const struct key {
     INT(drop_last_key),
     INT(softcap_before_scale),
     INT(alibi_flipped),
+    INT(tall_unmasked),
+    INT(root_scale),
     REAL(scale_factor),
     INT(dq_unscaled),
     INT(dk_unscaled),

@@ -50,6 +50,8 @@ typedef struct sim_config {
   int lse_base2, lse_unscaled, lse_none, lse_of_empty, o_of_empty, lse_alibi_column;
   int top_left, window_left_more, window_right_more, gqa_modulo, drop_last_key;
   int softcap_before_scale, alibi_flipped;
+  int tall_unmasked; /* no mask in a tile of 64 rows whose first row stands before the first key */
+  int root_scale;    /* Q and K are multiplied by the root of the scale */
   double scale_factor;
   int dq_unscaled, dk_unscaled, dlse_ignored;
   int dropout_rounds, dropout_layout; /* 0: as the family has it; layout 1: flash, 2: memeff */

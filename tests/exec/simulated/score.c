@@ -11,6 +11,7 @@ static bool is_visible(const sim_call *call, const sim_head *e, int64_t i, int64
   const bool causal = p->window_left < 0 && p->window_right == 0;
   const int64_t left = p->window_left + call->c->window_left_more;
   const int64_t right = p->window_right + (causal ? 0 : call->c->window_right_more);
+  if (call->c->tall_unmasked && causal && i / 64 * 64 + at - i < 0) return true;
   if (call->c->drop_last_key && j == e->n_k - 1 && e->n_k > 1) return false;
   if (p->window_left >= 0 && j < at - left) return false;
   return p->window_right < 0 || j <= at + right;
@@ -60,14 +61,16 @@ void sim_scores(const sim_call *call, sim_head *e) {
   const sim_unit unit = sim_unit_of(call->c, SIM_QK);
   float *q = e->scratch, *k = q + e->n_q * e->d;
   const float slope = slope_of(call, e);
+  const float root = call->c->root_scale ? sqrtf((float)call->p->scale) : 1.0f;
   sim_operand(call, SIM_QK, e->q, e->n_q, e->d, false, q);
   sim_operand(call, SIM_QK, e->k, e->n_k, e->d, false, k);
+  for (int64_t i = 0; root != 1.0f && i < (e->n_q + e->n_k) * e->d; ++i) q[i] *= root;
   for (int64_t i = 0; i < e->n_q; ++i)
     for (int64_t j = 0; j < e->n_k; ++j) {
       const int64_t at = i * e->n_k + j;
       e->x[at] = -INFINITY;
       if (!is_visible(call, e, i, j)) continue;
-      const float s = sim_dot(&unit, e->d, q + i * e->d, k + j * e->d, 0.0f);
+      const float s = sim_dot(&unit, e->d, q + i * e->d, k + j * e->d, 0.0f) / (root * root);
       e->x[at] = chain(call, e, s, slope, i, j, &e->chain[at]);
     }
 }
