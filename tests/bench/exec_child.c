@@ -92,8 +92,9 @@ static void answer(const char *line, int version) {
   if (strcmp(text_of(request, "type"), "hello") == 0) {
     printf("{\"id\":%zu,\"fa_exec\":%d,\"name\":\"replay\",\"arithmetic\":{\"name\":\"recorded\"}%s}\n", id,
            version,
-           version == 1 ? ""
-                        : ",\"lse\":{\"base\":\"e\",\"scaled\":true,\"empty\":\"as_case\"},\"empty_o\":\"0\"");
+           version == 1
+               ? ""
+               : ",\"lse\":{\"base\":\"e\",\"scaled\":true,\"empty\":\"as_case\"},\"empty_o\":\"0\"");
   } else {
     if (version == 1)
       answer_file(request);
