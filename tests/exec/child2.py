@@ -176,6 +176,9 @@ class Child:
             return {"state": "rejected", "text": "not today"}
         if fault == "late":
             return {"state": "unsupported", "text": "no rows of 5"}
+        if fault.startswith("late_"):  # it has done harm before
+            spoil(fault[len("late_") :], t, memory)
+            return {"state": "unsupported", "text": "no rows of 5"}
         if fault == "device":
             return {"state": "oob", "text": "o: 8 bytes past its end"}
         if fault != "lazy":

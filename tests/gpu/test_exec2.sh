@@ -84,6 +84,9 @@ judge '--fault late' --cases two.json
 expect exits 0
 expect says_line '^SKIP five  .*no rows of 5'
 expect says_line '^PASS six  '
+goes_wrong late_input INPUT_MODIFIED 'q'
+goes_wrong late_guard OOB 'back guard of o: 1 byte'
+goes_wrong late_lse_guard OOB 'back guard of lse: 1 byte' '--lse base=2'
 goes_wrong lse_guard OOB 'back guard of lse: 1 byte' '--lse base=2'
 goes_wrong lazy FAIL 'lse: .*5 never written' '--lse base=2'
 goes_wrong refuse FAIL 'refused: not today'
