@@ -37,6 +37,7 @@ static void take_moved(const taking *k, int64_t e, bool *within, double *value, 
 
 static void take_wanted(const taking *k, int64_t e, bool *within, double *value, double *bound) {
   *within = fa_element_is_within(k->w, e, k->t->got[e]);
+  if (k->m->expects_nan && isnan(k->w->value[e])) *within = !isfinite(k->t->got[e]);
   *value = k->w->value[e];
   *bound = fa_want_bound(k->w, e);
 }

@@ -15,8 +15,10 @@ static void move(fa_wants *to, fa_wants *from, fa_tensor_id id) {
 
 static fa_ref_options options_of(const fa_failure *x, const fa_mistake *m) {
   const fa_judge_config *c = x->config;
-  return (fa_ref_options){
-      .n_threads = c->n_threads, .profile = &m->profile, .generic = c->generic, .twist = &m->twist};
+  return (fa_ref_options){.n_threads = c->n_threads,
+                          .profile = m->values_only ? NULL : &m->profile,
+                          .generic = c->generic,
+                          .twist = &m->twist};
 }
 
 static bool needs_forward(const fa_failure *x, const fa_mistake *m) {

@@ -21,7 +21,9 @@ typedef struct fa_mistake {
   int64_t number[3]; /* what it wants to know */
   /* Changes the computed wants of a tensor; rows: the elements that are looked at are complete rows. NULL: nothing. */
   void (*after)(const struct fa_mistake *m, const fa_failure *x, fa_wants *wants);
+  bool expects_nan;  /* a NaN that `after` sets stands for whatever is not finite */
   bool zero;         /* instead of computing: all zeros */
+  bool values_only;  /* no bounds are wanted */
   bool own_lse;      /* gradients: likewise from its LSE */
   bool own_forward;  /* gradients: from the reference's O and not the subject's */
   bool of_precision; /* the profile is coarser, and nothing else is changed (fuzz/explain/precision.h) */

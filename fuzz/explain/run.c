@@ -49,7 +49,11 @@ static fa_status try_on(search *s, fa_mistake *m, const fa_scope *scope, uint64_
     if (!(set >> t->id & 1)) continue;
     fa_tally_take(&s->x, m, &wants, t, scope, &tally);
     const fa_accepted accepted = fa_tally_accept(&tally);
-    if (getenv("FA_DBG")) fprintf(stderr, "%s %s scope %d: cmp %lld wrong %lld expl %lld broken %lld away %g %g bound %g %g\n", m->text, fa_tensor_id_name(t->id), scope->whole, (long long)tally.compared, (long long)tally.wrong, (long long)tally.explained, (long long)tally.broken, tally.away_right, tally.away_mistaken, tally.bound_right, tally.bound_mistaken);
+    if (getenv("FA_DBG"))
+      fprintf(stderr, "%s %s scope %d: cmp %lld wrong %lld expl %lld broken %lld away %g %g bound %g %g\n",
+              m->text, fa_tensor_id_name(t->id), scope->whole, (long long)tally.compared,
+              (long long)tally.wrong, (long long)tally.explained, (long long)tally.broken, tally.away_right,
+              tally.away_mistaken, tally.bound_right, tally.bound_mistaken);
     if (accepted == FA_NOT_EXPLAINED) continue;
     out->tensors |= FA_BIT(t->id);
     out->wrong += tally.wrong;
@@ -86,17 +90,34 @@ static fa_status keep(search *s, const finding *f, fa_error *err) {
   return FA_OK;
 }
 
+/* Of tensors that have no rows to choose from, all must be computed. */
+static uint64_t only_whole(const fa_failure *x) {
+  uint64_t set = 0;
+  for (int i = 0; i < x->n; ++i)
+    if (!fa_tensor_has_places(x->tensor[i].id)) set |= FA_BIT(x->tensor[i].id);
+  return set;
+}
+
+/* Tries it on some rows first if the case is large, and then, if there is time, on all of what these explain. */
+static fa_status try_by_size(search *s, fa_mistake *m, uint64_t set, finding *f, fa_error *err) {
+  const uint64_t last = set & only_whole(&s->x);
+  fa_status status = FA_OK;
+  if (!s->sample_first) return try_on(s, m, &s->whole, set, f, err);
+  if (set & ~last) {
+    status = try_on(s, m, &s->sample, set & ~last, f, err);
+    if (!f->tensors) return status;
+  }
+  if (status != FA_OK || fa_seconds_now() + s->full_seconds > s->x.deadline) return status;
+  return try_on(s, m, &s->whole, f->tensors | last, f, err);
+}
+
 static fa_status try_variant(search *s, const fa_hypothesis *h, int order, int variant, fa_error *err) {
   fa_mistake m;
   finding f = {.h = h, .order = order};
   fa_status status = FA_OK;
   fa_mistake_init(&m, &s->x);
   if (h->make(&s->x, variant, &m)) {
-    const uint64_t set = s->x.set & h->tensors;
-    status = try_on(s, &m, s->sample_first ? &s->sample : &s->whole, set, &f, err);
-    const bool confirm =
-        s->sample_first && f.tensors && status == FA_OK && fa_seconds_now() + s->full_seconds < s->x.deadline;
-    if (confirm) status = try_on(s, &m, &s->whole, f.tensors, &f, err);
+    status = try_by_size(s, &m, s->x.set & h->tensors, &f, err);
     snprintf(f.text, sizeof f.text, "%s", m.text);
     if (status == FA_OK && f.tensors) status = keep(s, &f, err);
   }

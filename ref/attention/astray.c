@@ -86,7 +86,9 @@ void fa_ref_astray_row(const fa_ref_call *c, const fa_rows *rows, fa_ref_scratch
       const double by = exp(w->m[k] - top);
       w->m[k] = top;
       w->l[k] *= by;
-      if (!walk->o_stays) {
+      const bool stays = walk->only == 0 || walk->only == (first + begin) / walk->tile;
+      if (!stays) a->sum[k] *= by;
+      if (!(walk->o_stays && stays)) {
         rows->scale(w->acc + k * c->dv, c->dv, by);
         if (walk->backwards)
           rows->scale(x + end, n - end, by);

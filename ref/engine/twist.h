@@ -22,6 +22,7 @@ typedef struct fa_ref_walk {
   bool backwards; /* from the last tile to the first */
   bool o_stays;   /* O is not rescaled when the maximum rises */
   bool sum_stays; /* nor is the sum */
+  int64_t only;   /* so only in this tile, counted from the first key; 0: in all */
 } fa_ref_walk;
 
 typedef struct fa_ref_twist fa_ref_twist;
@@ -36,10 +37,10 @@ struct fa_ref_twist {
 
   bool heads_modulo;   /* query head h reads head h % heads_kv */
   int64_t heads_shift; /* or the head so many after the right one */
-  int64_t one_member; /* dK and dV: of a group's heads only this one, counted from 1; -1: the last */
+  int64_t one_member;  /* dK and dV: of a group's heads only this one, counted from 1; -1: the last */
   fa_ref_walk walk;
-  bool o_not_divided;   /* by the row's sum */
-  bool lse_astray;                /* the LSE is by_max times the maximum and by_log times the log of the sum */
+  bool o_not_divided; /* by the row's sum */
+  bool lse_astray;    /* the LSE is by_max times the maximum and by_log times the log of the sum */
   double lse_by_max, lse_by_log;
   bool softcap_twice, softcap_not_derived;
   bool alibi_from_top; /* distances as if there were as many keys as rows */
