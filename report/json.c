@@ -100,7 +100,7 @@ static cJSON *verdict_to_json(const fa_verdict *v, bool end_to_end) {
   add_number(stat, "rms", v->rms);
   add_number(stat, "bias", v->bias);
   cJSON_AddBoolToObject(stat, "bad", v->stat_bad);
-  if (v->stat_bad) add_statistic(stat, v);
+  if (v->stat_bad && v->bad == 0) add_statistic(stat, v); /* beside wrong elements it says nothing new */
   add_number(o, "tightness", v->tightness);
   cJSON_AddStringToObject(o, "vacuous", v->vacuous);
   return o;

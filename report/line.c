@@ -71,7 +71,7 @@ static void print_point(FILE *out, const fa_verdict *v, const fa_point *w) {
 
 static void print_statistic(FILE *out, const fa_verdict *v) {
   char figures[FA_STATISTIC_TEXT];
-  if (!v->stat_bad) return;
+  if (!v->stat_bad || v->bad > 0) return; /* beside wrong elements it says nothing new */
   fa_statistic_figures(v, figures);
   fprintf(out, "      %s: %s; %s\n", fa_statistic_finding(v), figures, fa_statistic_meaning(v));
 }

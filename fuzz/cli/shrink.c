@@ -87,7 +87,8 @@ static fa_status add_word(command *x, const char *word, fa_error *err) {
   fa_failure_word w;
   fa_status status = fa_failure_word_read(word, &w, err);
   if (status != FA_OK) return status;
-  if (w.shrunk || fa_report_is_unfinished(w.path) || is_report(w.path)) return fa_failures_visit(word, add_failure, x, err);
+  if (w.shrunk || fa_report_is_unfinished(w.path) || is_report(w.path))
+    return fa_failures_visit(word, add_failure, x, err);
   fa_case_list list = {0};
   status = fa_case_file_load(w.path, fa_generate, &list, err);
   if (status == FA_ERR_IO) status = FA_ERR_INPUT; /* the user named it */

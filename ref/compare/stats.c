@@ -160,10 +160,7 @@ void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_opt
              centred = fabs(v->bias) - mean_uncertainty(&s->error) <= b.bias;
   v->stat_bad = !(not_high && (not_low || foreign) && centred);
   if (!not_low && foreign) describe_finer(s, &b, v);
-  if (v->stat_bad)
-    describe_bad(s, &b,
-                 !not_high  ? FA_STATISTIC_RMS_HIGH
-                 : !centred ? FA_STATISTIC_BIAS
-                            : FA_STATISTIC_RMS_LOW,
-                 v);
+  if (foreign) b.rms_low = 0; /* to be finer is no fault */
+  if (v->stat_bad && !not_high) describe_bad(s, &b, FA_STATISTIC_RMS_HIGH, v);
+  if (v->stat_bad && not_high) describe_bad(s, &b, centred ? FA_STATISTIC_RMS_LOW : FA_STATISTIC_BIAS, v);
 }

@@ -213,19 +213,29 @@ static void test_brief_lines(void) {
   fa_result_free(&r);
 }
 
+/* Every element is within its bound, and their mean is too low. */
+static void make_biased(fa_result *r) {
+  make_failure(r);
+  r->n_explanations = 0;
+  r->end_to_end[1] = false;
+  r->verdict[1] = (fa_verdict){.id = FA_T_DQ,
+                               .rank = 4,
+                               .count = 16384,
+                               .fail = true,
+                               .n_stat = 16384,
+                               .bias = -0.4123456,
+                               .stat_bad = true,
+                               .stat_which = FA_STATISTIC_BIAS,
+                               .stat_count = 16384,
+                               .stat_value = -0.4123456,
+                               .stat_low = -0.05,
+                               .stat_high = 0.05};
+}
+
 static void test_statistics_lines(void) {
   fa_result r;
-  make_failure(&r);
-  r.n_explanations = 0;
-  r.end_to_end[1] = false;
-  r.verdict[1] = (fa_verdict){.id = FA_T_DQ, .rank = 4, .count = 16384, .fail = true, .n_stat = 16384};
+  make_biased(&r);
   fa_verdict *v = &r.verdict[1];
-  v->bias = v->stat_value = -0.4123456;
-  v->stat_bad = true;
-  v->stat_which = FA_STATISTIC_BIAS;
-  v->stat_count = 16384;
-  v->stat_low = -0.05;
-  v->stat_high = 0.05;
   same_text(line_of(&r, 0), HEAD
             "    dq: no element is out of bounds, but the errors are systematically low\n"
             "    statistic: mean of err / sigma is -0.4123 over 16,384 elements (allowed -0.05 .. 0.05)\n"
@@ -353,6 +363,43 @@ static void test_report(const char *folder) {
   unlink(xml);
 }
 
+#define WHY                                                                                                  \
+  "the errors are systematically low: mean of err / sigma is -0.4123 over 16,384 elements (allowed -0.05 "   \
+  ".. "                                                                                                      \
+  "0.05); truncation instead of rounding, or a term that is lost, would do that"
+
+static void test_statistics_report(const char *folder) {
+  char path[300], *text = NULL;
+  fa_report report;
+  fa_error err;
+  fa_result r;
+  cJSON *root = NULL;
+  size_t n = 0;
+  snprintf(path, sizeof path, "%s/statistics.json", folder);
+  make_report(&report);
+  make_biased(&r);
+  REQUIRE(fa_report_add(&report, &r, &err) == FA_OK && report.n_failures == 2);
+  r.verdict[1].bad = 1; /* then the statistic is no news */
+  REQUIRE(fa_report_add(&report, &r, &err) == FA_OK && report.n_failures == 3);
+  REQUIRE(fa_report_write(&report, path, 1, &err) == FA_OK && fa_report_load(path, &root, &err) == FA_OK);
+  const cJSON *stat[2];
+  for (int i = 0; i < 2; ++i)
+    stat[i] = at(cJSON_GetArrayItem(at(cJSON_GetArrayItem(at(root, "failures"), i + 1), "tensors"), 1),
+                 "statistics");
+  CHECK(is_string(at(stat[0], "which"), "bias") && is_string(at(stat[0], "why"), WHY));
+  CHECK(at(stat[0], "value")->valuedouble == -0.4123456 && at(stat[0], "of")->valuedouble == 16384);
+  CHECK(cJSON_GetArrayItem(at(stat[0], "band"), 0)->valuedouble == -0.05 &&
+        cJSON_GetArrayItem(at(stat[0], "band"), 1)->valuedouble == 0.05);
+  CHECK(cJSON_IsTrue(at(stat[1], "bad")) && at(stat[1], "which") == NULL && at(stat[1], "why") == NULL);
+  REQUIRE(fa_report_write_junit(root, path, &err) == FA_OK && fa_file_read(path, &text, &n, &err) == FA_OK);
+  CHECK_MSG(strstr(text, "message=\" dq: 0 of 16384 bad. " WHY "\">") != NULL, "%s", text);
+  free(text);
+  cJSON_Delete(root);
+  fa_report_free(&report);
+  fa_result_free(&r);
+  unlink(path);
+}
+
 /* An invalid report must be rejected, with its place. */
 static void test_bad_reports(const char *folder) {
   static const struct {
@@ -467,6 +514,7 @@ int main(void) {
   test_brief_lines();
   test_statistics_lines();
   test_report(folder);
+  test_statistics_report(folder);
   test_bad_reports(folder);
   test_explained();
   test_wire();
