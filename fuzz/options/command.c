@@ -110,7 +110,7 @@ static const struct option {
     {"no-explain", 0, FLAG, NULL, RUNS, FIELD(no_explain),
      "do not look for what a failing kernel computed instead"},
     {"verbose", 'v', FLAG, NULL, ALL, FIELD(verbose),
-     "statistics per tensor, notes, skips by reason, counts by kernel"},
+     "all of a failure; statistics, notes, skips by reason, counts by kernel"},
     {"quiet", 'q', FLAG, NULL, ALL, FIELD(quiet), "only failures and the last line"},
     {"color", 0, STRING, "WHEN", ALL, FIELD(color), "auto, always, never"},
     {"no-progress", 0, FLAG, NULL, ALL, FIELD(no_progress), "no line that shows how the run is going"},
