@@ -5,6 +5,7 @@
 #include <cjson/cJSON.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void put_explanations(FILE *out, const cJSON *explanations) {
@@ -33,8 +34,26 @@ static void put_failure_text(FILE *out, const cJSON *failure) {
   put_explanations(out, cJSON_GetObjectItemCaseSensitive(failure, "explained_by"));
 }
 
+/* The group of each of n failures, NULL where it is in none; to be freed. NULL: out of memory. */
+static const cJSON **groups_by_failure(const cJSON *groups, int n) {
+  const cJSON **by = calloc((size_t)n + 1, sizeof *by), *group, *at;
+  if (!by) return NULL;
+  cJSON_ArrayForEach(group, groups) {
+    cJSON_ArrayForEach(at, cJSON_GetObjectItemCaseSensitive(group, "failures")) {
+      if (cJSON_IsNumber(at) && at->valuedouble >= 0 && at->valuedouble < n) by[(int)at->valuedouble] = group;
+    }
+  }
+  return by;
+}
+
+static void put_group(FILE *out, const cJSON *group) {
+  if (!group) return;
+  fprintf(out, " cause %.0f: ", fa_report_number(group, "id"));
+  fa_report_put_markup(out, fa_report_string(group, "title"));
+}
+
 /* failures are in the order of their cases, so that one pass over both pairs them. */
-static void put_case(FILE *out, const cJSON *c, const cJSON *failure) {
+static void put_case(FILE *out, const cJSON *c, const cJSON *failure, const cJSON *group) {
   const char *state = fa_report_string(c, "state");
   fputs("    <testcase classname=\"", out);
   fa_report_put_markup(out, fa_report_string(c, "backend"));
@@ -55,6 +74,7 @@ static void put_case(FILE *out, const cJSON *c, const cJSON *failure) {
     fa_report_put_markup(out, state);
     fputs("\" message=\"", out);
     put_failure_text(out, failure);
+    put_group(out, group);
     fputs("\">", out);
     fa_report_put_markup(out, fa_report_string(failure, "repro"));
     fprintf(out, "</%s>", tag);
@@ -109,13 +129,17 @@ static void put_document(FILE *out, const cJSON *root) {
   fputs("\">\n", out);
   const cJSON *failure = NULL, *c;
   const cJSON *failures = cJSON_GetObjectItemCaseSensitive(root, "failures");
+  const int n_failures = cJSON_GetArraySize(failures);
+  const cJSON **group = groups_by_failure(cJSON_GetObjectItemCaseSensitive(root, "groups"), n_failures);
+  int k = 0;
   if (failures) failure = failures->child;
   cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(root, "cases")) {
     const char *state = fa_report_string(c, "state");
     bool good = strcmp(state, "PASS") == 0 || strcmp(state, "SKIP") == 0;
-    put_case(out, c, good ? NULL : failure);
-    if (!good && failure) failure = failure->next;
+    put_case(out, c, good ? NULL : failure, good || !group || !failure ? NULL : group[k]);
+    if (!good && failure) failure = failure->next, ++k;
   }
+  free(group);
   put_required(out, required);
   fputs("  </testsuite>\n</testsuites>\n", out);
 }

@@ -319,7 +319,7 @@ static bool try_with(const search *s, fa_predicate *p) {
 /* In the order of the table, which is the natural one. */
 static void sort_literals(fa_predicate *p) {
   for (int i = 1; i < p->n; ++i)
-    for (int k = i; k > 0 && p->literal[k - 1]->feature > p->literal[k]->feature; --k) {
+    for (int k = i; k > 0 && p->literal[k - 1] > p->literal[k]; --k) {
       const fa_literal *l = p->literal[k];
       p->literal[k] = p->literal[k - 1];
       p->literal[k - 1] = l;

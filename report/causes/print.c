@@ -26,16 +26,17 @@ static void put_count(FILE *out, double n) {
 static void put_predicate(FILE *out, const cJSON *p) {
   const char *kind = fa_report_string(p, "kind"), *text = fa_report_string(p, "text");
   const double failing = fa_report_number(p, "failing"), others = fa_report_number(p, "others");
-  if (strcmp(kind, "every") == 0) {
+  const double judged = failing + others + fa_report_number(p, "other_failures");
+  if (strcmp(kind, "every") == 0 && failing == judged) {
     fputs("in every case", out);
     return;
   }
-  if (strcmp(kind, "none") == 0) {
-    fputs("no simple predicate: ", out);
+  if (strcmp(kind, "separates") != 0) {
+    fputs(strcmp(kind, "every") == 0 ? "in nearly every case: " : "no simple predicate: ", out);
     put_count(out, failing);
     fputs(" of ", out);
-    put_count(out, failing + others);
-    fputs(*text ? " cases fail with " : " cases fail", out);
+    put_count(out, judged);
+    fputs(*text ? " cases fail so with " : " cases fail so", out);
     put_clean(out, text);
     return;
   }

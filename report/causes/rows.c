@@ -214,6 +214,15 @@ fa_status fa_cause_rows_add(fa_cause_rows *r, bool failing, const fa_cause_facts
 
 /* ---- literals ---- */
 
+enum { RANK_WORD, RANK_SENTENCE, RANK_VALUE, RANK_KERNEL };
+
+static int rank_of(const fa_cause_rows *r, int c) {
+  const source from = r->column[c].source;
+  if (from == FROM_WORDS) return RANK_WORD;
+  if (from != FROM_SHAPE) return RANK_KERNEL + (int)from;
+  return fa_cause_feature_at(c) ? RANK_SENTENCE : RANK_VALUE;
+}
+
 static uint64_t *bits_of(const side *s, int c, source from, bool positive, bool unknown) {
   const int64_t words = FA_WORDS_OF(s->n);
   uint64_t *bits = calloc((size_t)words + 1, sizeof *bits);
@@ -243,6 +252,18 @@ static void add_literal(fa_cause_rows *r, int c, bool positive) {
   r->failed |= !l->failing || !l->passing || !l->sample;
 }
 
+/* Words first, then sentences in the order of their table, then values that occur, then kernels: an order that does
+ * not depend on which case came first. */
+static int in_order(const void *a, const void *b, void *rows) {
+  const fa_cause_rows *r = rows;
+  const fa_literal *x = a, *y = b;
+  const int rank_x = rank_of(r, x->feature), rank_y = rank_of(r, y->feature);
+  if (rank_x != rank_y) return rank_x < rank_y ? -1 : 1;
+  if (rank_x == RANK_SENTENCE && x->feature != y->feature) return x->feature < y->feature ? -1 : 1;
+  const int order = strcmp(r->column[x->feature].text, r->column[y->feature].text);
+  return order ? order : (x->text != r->column[x->feature].text) - (y->text != r->column[y->feature].text);
+}
+
 fa_status fa_cause_rows_close(fa_cause_rows *r) {
   const int64_t n = r->side[0].n;
   r->step = n > 2 * SAMPLE ? n / SAMPLE : 1;
@@ -253,6 +274,7 @@ fa_status fa_cause_rows_close(fa_cause_rows *r) {
     add_literal(r, c, true);
     if (r->column[c].negation && !r->failed) add_literal(r, c, false);
   }
+  qsort_r(r->literal, (size_t)r->n_literals, sizeof *r->literal, in_order, r);
   return r->failed ? FA_ERR_MEMORY : FA_OK;
 }
 
