@@ -152,7 +152,6 @@ static void make(fa_cause_groups *g, bool *taken) {
   fa_cause_split(g);
   fa_cause_join(g);
   fa_cause_adopt(g);
-  fa_cause_widen(g);
   fa_cause_sweep(g);
   fa_cause_sort(g);
 }

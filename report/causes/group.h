@@ -53,8 +53,6 @@ bool fa_cause_separates(const fa_predicate *p);
 
 /* Moves failures that nothing explains to a group whose predicate they satisfy. */
 void fa_cause_adopt(fa_cause_groups *g);
-/* The same where a predicate with a literal less also holds for them, if that says it more briefly. */
-void fa_cause_widen(fa_cause_groups *g);
 /* Takes groups apart that several predicates describe better than one. */
 void fa_cause_split(fa_cause_groups *g);
 /* Puts groups together whose failures one predicate describes. */

@@ -53,7 +53,7 @@ static void set_facts(const planted_run *run, int i, const planted_case *c, fa_r
   snprintf(r->features, sizeof r->features, "%s flash%s%s%s%s%s", c->bf16 ? "bf16" : "f16",
            c->right > -2 ? " window" : "", c->softcap ? " softcap" : "", c->backward ? " backward" : "",
            c->alibi ? " alibi" : "", c->group > 1 ? " gqa" : "");
-  if (!run->shapeless || (run->every_10th && i % 10 == 0))
+  if (!run->shapeless || (run->every_10th && (i % 10 == 0 || r->state != FA_PASS)))
     snprintf(r->shape, sizeof r->shape, "b=1 hq=%d hkv=2 sq=%d sk=%d d=%d dv=%d%s fill=normal", 2 * c->group,
              c->sq, c->sk, c->d, c->d, window);
 }
@@ -73,8 +73,8 @@ void planted_result(const planted_run *run, int i, fa_result *r) {
   snprintf(r->backend, sizeof r->backend, "made-up");
   r->passes = FA_PASS_FORWARD | (c.backward ? FA_PASS_BACKWARD : 0);
   r->state = FA_PASS;
-  set_facts(run, i, &c, r);
   run->cause(&c, r);
+  set_facts(run, i, &c, r);
 }
 
 cJSON *planted_groups(const planted_run *run) {

@@ -19,7 +19,7 @@ typedef struct planted_run {
   int n;
   planted_cause *cause;
   bool shapeless;  /* an older version's: no shape */
-  bool every_10th; /* of which every tenth passing case has one nevertheless */
+  bool every_10th; /* but every failure has one, and every tenth passing case */
 } planted_run;
 
 /* The i-th case's result. */
