@@ -8,8 +8,9 @@ typedef struct fa_cause_feature {
   const char *text;     /* "seqlen_q > seqlen_k" */
   const char *negation; /* "seqlen_q <= seqlen_k"; NULL: nobody would say so */
   int bits;             /* what a predicate pays for it: the more natural, the less */
-  bool (*holds)(const fa_shape *s, double n);
-  double n; /* a number of the sentence */
+  bool (*holds)(const fa_shape *s, fa_shape_number of, double n);
+  fa_shape_number of; /* what it is about, and a number of the sentence */
+  double n;
 } fa_cause_feature;
 
 /* The i-th sentence about shapes; NULL behind the last. Where equally good, the earlier one is preferred. */

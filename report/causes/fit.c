@@ -1,19 +1,11 @@
 #include "report/causes/fit.h"
 
 #include <math.h>
-#include <stdio.h>
+
 #include <stdlib.h>
 #include <string.h>
 
-enum { BEAM = 64, OTHERS_PER_FAILURE = 8 };
-
-/* ---- what a predicate costs ---- */
-
-/* Bits to say which of a + b cases are the a. */
-static double entropy(double a, double b) {
-  if (a <= 0 || b <= 0) return 0;
-  return a * log2((a + b) / a) + b * log2((a + b) / b);
-}
+enum { BEAM = 64 };
 
 /* A conjunction while it is searched for: which cases it holds for. */
 typedef struct node {
@@ -46,12 +38,6 @@ typedef struct search {
   bool has_found;
 } search;
 
-static double cost_of(const search *s, int bits, int64_t inside, int64_t other_failures, double others) {
-  const double in = others + (double)other_failures / OTHERS_PER_FAILURE;
-  const double all = (double)s->n_passing + (double)(s->n_failing - s->fit->n_group) / OTHERS_PER_FAILURE;
-  return bits + entropy((double)inside, in) + entropy((double)(s->fit->n_group - inside), all - in);
-}
-
 static bool is_precise(const fa_fit *f, int64_t inside, double others) {
   return (double)inside >= f->precision * ((double)inside + others);
 }
@@ -66,28 +52,6 @@ static void begin(search *s, const fa_fit *f) {
   s->weight = s->n_sample ? (double)s->n_passing / (double)s->n_sample : 1;
   s->need = (int64_t)ceil(f->share * (double)f->n_group);
   if (s->need < 1) s->need = 1;
-}
-
-void fa_fit_evaluate(const fa_fit *f, fa_predicate *p) {
-  search s;
-  int bits = 0;
-  begin(&s, f);
-  p->failing = p->others = p->other_failures = 0;
-  for (int i = 0; i < p->n; ++i) bits += p->literal[i]->bits;
-  for (int64_t w = 0; w < s.f_words; ++w) {
-    uint64_t in =
-        w + 1 < s.f_words || s.n_failing % 64 == 0 ? ~UINT64_C(0) : (UINT64_C(1) << s.n_failing % 64) - 1;
-    for (int i = 0; i < p->n; ++i) in &= p->literal[i]->failing[w];
-    p->failing += __builtin_popcountll(in & f->group[w]);
-    p->other_failures += __builtin_popcountll(in & ~f->group[w]);
-  }
-  for (int64_t w = 0; p->n > 0 && w < FA_WORDS_OF(s.n_passing); ++w) {
-    uint64_t in = ~UINT64_C(0);
-    for (int i = 0; i < p->n; ++i) in &= p->literal[i]->passing[w];
-    p->others += __builtin_popcountll(in);
-  }
-  if (p->n == 0) p->others = s.n_passing;
-  p->cost = cost_of(&s, bits, p->failing, p->other_failures, (double)p->others);
 }
 
 /* ---- candidates ---- */
@@ -195,7 +159,8 @@ static void extend(search *s, const node *from, int first) {
     x.others = fa_count_both(from->sample, l->sample, s->s_words);
     x.other_failures = fa_count_both(from->elsewhere, l->failing, s->f_words);
     if (x.others == from->others && x.other_failures == from->other_failures) continue;
-    x.cost = cost_of(s, from->bits + l->bits, x.inside, x.other_failures, (double)x.others * s->weight);
+    x.cost = fa_predicate_cost(s->fit, from->bits + l->bits, x.inside, x.other_failures,
+                               (double)x.others * s->weight);
     offer(s, &x);
     keep(s, &x);
   }
@@ -316,16 +281,6 @@ static bool try_with(const search *s, fa_predicate *p) {
   return better;
 }
 
-/* In the order of the table, which is the natural one. */
-static void sort_literals(fa_predicate *p) {
-  for (int i = 1; i < p->n; ++i)
-    for (int k = i; k > 0 && p->literal[k - 1] > p->literal[k]; --k) {
-      const fa_literal *l = p->literal[k];
-      p->literal[k] = p->literal[k - 1];
-      p->literal[k - 1] = l;
-    }
-}
-
 bool fa_fit_best(const fa_fit *f, fa_predicate *out) {
   search s;
   begin(&s, f);
@@ -339,49 +294,9 @@ bool fa_fit_best(const fa_fit *f, fa_predicate *out) {
     for (int i = 0;
          i < 8 && (try_without(f, &s.found) || (s.n_sample < s.n_passing && try_with(&s, &s.found)));)
       ++i;
-    sort_literals(&s.found);
+    fa_predicate_sort(&s.found);
     *out = s.found;
   }
   end(&s);
   return good && s.has_found;
-}
-
-/* ---- about predicates ---- */
-
-int fa_fit_alternatives(const fa_fit *f, const fa_predicate *p, fa_predicate *out, int most) {
-  const fa_literal *all;
-  const int n_all = fa_cause_rows_literals(f->rows, &all);
-  int n = 0;
-  for (int i = 0; i < p->n; ++i)
-    for (int l = 0; l < n_all && n < most; ++l) {
-      fa_predicate other = *p;
-      bool twice = false;
-      other.literal[i] = &all[l];
-      for (int k = 0; k < p->n; ++k) twice |= p->literal[k]->feature == all[l].feature;
-      if (twice) continue;
-      fa_fit_evaluate(f, &other);
-      if (other.failing != p->failing || other.others != p->others ||
-          other.other_failures != p->other_failures)
-        continue;
-      sort_literals(&other);
-      out[n++] = other;
-    }
-  return n;
-}
-
-double fa_predicate_precision(const fa_predicate *p) {
-  return p->failing > 0 ? (double)p->failing / (double)(p->failing + p->others) : 0;
-}
-
-bool fa_predicate_holds(const fa_predicate *p, int64_t failing_case) {
-  for (int i = 0; i < p->n; ++i)
-    if (!fa_bit(p->literal[i]->failing, failing_case)) return false;
-  return true;
-}
-
-void fa_predicate_text(const fa_predicate *p, char *text, size_t size) {
-  size_t used = 0;
-  text[0] = 0;
-  for (int i = 0; i < p->n && used < size; ++i)
-    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " && " : "", p->literal[i]->text);
 }

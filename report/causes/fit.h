@@ -34,6 +34,10 @@ typedef struct fa_fit {
 bool fa_fit_best(const fa_fit *f, fa_predicate *out);
 /* Sets counts and cost of a predicate whose literals are given. */
 void fa_fit_evaluate(const fa_fit *f, fa_predicate *p);
+/* Bits of a predicate with literals of so many bits that holds for so many cases of each kind. */
+double fa_predicate_cost(const fa_fit *f, int bits, int64_t inside, int64_t other_failures, double others);
+/* Puts the literals into the order of the rows', which is the natural one. */
+void fa_predicate_sort(fa_predicate *p);
 /* Predicates of as many literals that hold for as many cases of each kind; returns how many. */
 int fa_fit_alternatives(const fa_fit *f, const fa_predicate *p, fa_predicate *out, int most);
 /* The share of the group among what satisfies the predicate and does not fail otherwise. */

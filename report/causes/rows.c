@@ -153,7 +153,7 @@ static void see_shape(fa_cause_rows *r, const char *text) {
   r->from = FROM_SHAPE;
   fa_set_bit(r->now->known[FROM_SHAPE], r->now->n);
   for (int i = 0; (f = fa_cause_feature_at(i)); ++i)
-    if (f->holds(&s, f->n)) fa_set_bit(r->now->holds[i], r->now->n);
+    if (f->holds(&s, f->of, f->n)) fa_set_bit(r->now->holds[i], r->now->n);
   fa_cause_named_features(&s, see_named, r);
 }
 
