@@ -1,7 +1,9 @@
-/* Arbitrary bytes as reports: what is accepted can be merged, printed and read again, and its counts add
+/* Arbitrary bytes as reports: what is accepted can be merged, grouped, printed and read again, and its counts add
  * up. */
 #include "fuzz/inputs/fuzzer.h"
 
+#include "report/causes/collect.h"
+#include "report/causes/print.h"
 #include "report/json.h"
 
 #include <cjson/cJSON.h>
@@ -27,6 +29,26 @@ static void check_again(const cJSON *root, int times) {
   cJSON_free(text);
 }
 
+/* Every failure is in one group at most, and all can be printed. */
+static void check_groups(const cJSON *root) {
+  fa_error err = {""};
+  cJSON *groups = NULL;
+  const cJSON *group;
+  fa_causes *causes = fa_causes_make();
+  double n = 0;
+  if (causes && fa_causes_note_report(causes, root, &err) == FA_OK &&
+      fa_causes_conclude(causes, cJSON_GetObjectItemCaseSensitive(root, "failures"), NULL, NULL, &groups,
+                         &err) == FA_OK) {
+    FILE *out = fopen("/dev/null", "w");
+    cJSON_ArrayForEach(group, groups) n += cJSON_GetObjectItemCaseSensitive(group, "count")->valuedouble;
+    FA_FUZZ_CHECK(n <= size_of(root, "cases"), "%g failures in groups", n);
+    if (out) fa_causes_print(out, groups, true);
+    if (out) fclose(out);
+  }
+  cJSON_Delete(groups);
+  fa_causes_free(causes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fa_error err = {""};
   cJSON *root = NULL, *merged = NULL;
@@ -35,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (status == FA_OK) {
     cJSON *both[2] = {root, root};
     check_again(root, 1);
+    check_groups(root);
     if (fa_report_merge(both, (const char *const[]){"one", "two"}, 2, &merged, &err) == FA_OK) {
       FA_FUZZ_CHECK(size_of(merged, "cases") >= size_of(root, "cases"), "%s", text);
       FA_FUZZ_CHECK(size_of(merged, "cases") <= 2 * size_of(root, "cases"), "%s", text);

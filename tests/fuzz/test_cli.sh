@@ -389,8 +389,8 @@ expect exits 1
 run "$faulty" repro report.json:0 --report again.json -v
 expect exits 1
 expect says_line '^FAIL thirteen  faulty:wrong_o .* --schedule-seed 7 --case '
-grep -A40 '"tensors"' report.json | grep -v '"seconds"' >a
-grep -A40 '"tensors"' again.json | grep -v '"seconds"' >b
+grep -m1 -A40 '"tensors"' report.json | grep -v '"seconds"' >a
+grep -m1 -A40 '"tensors"' again.json | grep -v '"seconds"' >b
 expect same a b
 run "$faulty" repro report.json --backend ref-f32
 expect exits 0
