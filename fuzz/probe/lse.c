@@ -62,7 +62,7 @@ void probe_outputs(probe *x) {
             missing[0] ? "these were not written" : "every output was written",
             x->has_backward ? "" : "; no backward: ", x->has_backward ? "" : x->why);
   if (x->way != probe_way_at(0))
-    probe_say(x, "asked as", FA_PROBE_CERTAIN, x->way->name, "it takes no %s", probe_way_at(0)->name);
+    probe_say(x, "asked as", FA_PROBE_CERTAIN, x->way->name, "the first kind of call that it takes");
 }
 
 /* What the LSE in the harness's conventions is multiplied by. */

@@ -33,8 +33,16 @@ def _run(call: Any) -> Any:
 
 def _half(kind: str) -> dict[str, Any]:
     """Of 16-bit elements: an exponential of few digits, and gradients of keys that are added up in the element type, 32
-    rows or more at a time."""
-    return {"name": "simt-f32", "block_n": 512, "eps_exp": 1.2e-4, "accumulator_dk": kind, "accumulator_dv": kind, "mma_block": 32}
+    rows or more at a time, and so over the heads of a group."""
+    return {
+        "name": "simt-f32",
+        "block_n": 512,
+        "eps_exp": 1.2e-4,
+        "accumulator_dk": kind,
+        "accumulator_dv": kind,
+        "mma_block": 32,
+        "gqa_partials_rounded": True,
+    }
 
 
 KERNEL = Adapter(
