@@ -156,11 +156,9 @@ fa_status fa_report_add_line(fa_report *r, fa_report_line *line, fa_error *err) 
   const fa_status status = fa_report_add_case(r, line->entry, err);
   if (status != FA_OK || !line->failure) return status;
   fa_report_add_waiver(line->failure, line->brief);
-  if (!cJSON_AddItemToArray(r->failures, line->failure))
-    return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
+  cJSON *failure = line->failure;
   line->failure = NULL;
-  ++r->n_failures;
-  return FA_OK;
+  return fa_report_add_failure(r, failure, err);
 }
 
 void fa_report_line_free(fa_report_line *line) {

@@ -6,6 +6,7 @@
 #include "cases/base/sha256.h"
 #include "report/journal_line.h"
 #include "report/kernels.h"
+#include "report/maps.h"
 
 #include <cjson/cJSON.h>
 
@@ -78,7 +79,7 @@ static void add_statistic(cJSON *stat, const fa_verdict *v) {
   cJSON_AddStringToObject(stat, "why", why);
 }
 
-static cJSON *verdict_to_json(const fa_verdict *v, bool end_to_end) {
+static cJSON *verdict_to_json(const fa_verdict *v, const fa_map *map, bool end_to_end) {
   cJSON *o = cJSON_CreateObject();
   cJSON_AddStringToObject(o, "name", fa_tensor_id_name(v->id));
   cJSON_AddBoolToObject(o, "failed", v->fail || v->vacuous[0]);
@@ -103,6 +104,7 @@ static cJSON *verdict_to_json(const fa_verdict *v, bool end_to_end) {
   if (v->stat_bad && v->bad == 0) add_statistic(stat, v); /* beside wrong elements it says nothing new */
   add_number(o, "tightness", v->tightness);
   cJSON_AddStringToObject(o, "vacuous", v->vacuous);
+  if (map) cJSON_AddItemToObject(o, "map", fa_report_map(map));
   return o;
 }
 
@@ -195,7 +197,8 @@ static cJSON *failure_to_json(const fa_result *r) {
   add_number(o, "seconds", r->seconds);
   cJSON *tensors = cJSON_AddArrayToObject(o, "tensors");
   for (int i = 0; i < r->n_verdicts; ++i)
-    cJSON_AddItemToArray(tensors, verdict_to_json(&r->verdict[i], r->end_to_end[i]));
+    cJSON_AddItemToArray(tensors, verdict_to_json(&r->verdict[i], r->map[i], r->end_to_end[i]));
+  if (r->maps_left_out) cJSON_AddBoolToObject(o, "maps_left_out", true);
   add_explanations(o, r);
   add_tensors(o, "law_broken", r->law_broken);
   add_tensors(o, "law_nan", r->law_nan);
@@ -252,10 +255,16 @@ fa_status fa_report_add(fa_report *r, const fa_result *result, fa_error *err) {
   cJSON_Delete(entry);
   if (status != FA_OK) return status;
   if (result->state == FA_PASS || result->state == FA_SKIP) return FA_OK;
-  cJSON *failure = failure_to_json(result);
-  if (!failure || !cJSON_AddItemToArray(r->failures, failure))
+  return fa_report_add_failure(r, failure_to_json(result), err);
+}
+
+fa_status fa_report_add_failure(fa_report *r, cJSON *failure, fa_error *err) {
+  if (!failure || !cJSON_AddItemToArray(r->failures, failure)) {
+    cJSON_Delete(failure);
     return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
+  }
   ++r->n_failures;
+  if (fa_report_has_maps(failure) && ++r->n_maps > FA_REPORT_MAPS) fa_report_leave_out_maps(failure);
   return FA_OK;
 }
 
@@ -286,13 +295,14 @@ static void set_summary(cJSON *root, const fa_summary *s) {
   cJSON_ReplaceItemInObjectCaseSensitive(root, "kernels", fa_kernel_counts_to_json(&s->kernels));
 }
 
-fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_error *err) {
+fa_status fa_report_complete(fa_report *r, const char *path, double seconds, fa_error *err) {
   set_summary(r->root, &r->summary);
   char text[40];
   snprintf(text, sizeof text, "%.3f", seconds);
   cJSON_ReplaceItemInObjectCaseSensitive(r->root, "seconds", cJSON_CreateRaw(text));
   int k = 0;
   cJSON *failure;
+  if (!path) return FA_OK;
   cJSON_ArrayForEach(failure, r->failures) {
     const cJSON *file = cJSON_GetObjectItemCaseSensitive(failure, "file");
     const char *what =
@@ -315,7 +325,12 @@ fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_err
     }
     free(command);
   }
-  return fa_report_save(r->root, path, err);
+  return FA_OK;
+}
+
+fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_error *err) {
+  const fa_status status = fa_report_complete(r, path, seconds, err);
+  return status == FA_OK ? fa_report_save(r->root, path, err) : status;
 }
 
 fa_status fa_report_save(const cJSON *root, const char *path, fa_error *err) {

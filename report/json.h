@@ -23,6 +23,7 @@ typedef struct fa_report {
   struct cJSON *failures, *cases;
   int64_t n_failures; /* how many were added: the number of the next one */
   fa_summary summary;
+  int64_t n_maps;      /* failures that have maps; only the first of them keep theirs (report/maps.h) */
   fa_require *require; /* owned; NULL: nothing is required */
 } fa_report;
 
@@ -32,11 +33,16 @@ fa_status fa_report_add(fa_report *r, const fa_result *result, fa_error *err);
 /* Adds a line of "cases" alone, as for a pass. It is kept as text: as trees, the millions of cases of a long
  * campaign would take ten times the memory. */
 fa_status fa_report_add_case(fa_report *r, const struct cJSON *entry, fa_error *err);
+/* Adds an item of "failures", which is consumed. Only the first failures with maps keep these. */
+fa_status fa_report_add_failure(fa_report *r, struct cJSON *failure, fa_error *err);
 /* One result as a line of the journal, without the newline, malloc'd; NULL when out of memory. It has
  * everything that a report needs, and report/journal_line.h reads it back. item: its place in the run;
  * elapsed: seconds since the run began. */
 char *fa_report_journal_line(const fa_result *result, int64_t item, double elapsed);
-/* path is also part of each failure's "repro". */
+/* After the last result: counts, time, and each failure's "repro", which names the report's path. NULL: it will not be
+ * written, and there is no "repro". */
+fa_status fa_report_complete(fa_report *r, const char *path, double seconds, fa_error *err);
+/* Completes and writes the report. */
 fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_error *err);
 void fa_report_free(fa_report *r);
 
@@ -68,9 +74,6 @@ fa_status fa_report_check(const char *path, const struct cJSON *root, fa_error *
 fa_status fa_report_merge(struct cJSON *const *reports, const char *const *paths, int n, struct cJSON **out,
                           fa_error *err);
 fa_status fa_report_save(const struct cJSON *root, const char *path, fa_error *err);
-
-/* One self-contained HTML page: summary, failures with their worst elements, cases. */
-fa_status fa_report_write_html(const struct cJSON *root, const char *path, fa_error *err);
 
 /* JUnit XML of one (merged) report: one testsuite, a testcase per case with the backend as its class. */
 fa_status fa_report_write_junit(const struct cJSON *root, const char *path, fa_error *err);

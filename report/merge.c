@@ -1,6 +1,7 @@
 /* Merges reports: shards of a run, or a run and its repetition. */
 #include "report/json.h"
 #include "report/kernels.h"
+#include "report/maps.h"
 #include "report/printed.h"
 
 #include <cjson/cJSON.h>
@@ -69,13 +70,14 @@ static group *find_group(merge *m, const cJSON *entry, int report) {
 
 static const char *const kernel_keys[] = {"kernel", "backward_kernel"};
 
-/* Times and paths always differ, a field missing from a report of an older version is no difference, and what the
+/* Times and paths always differ, maps are kept of the first failures of a run alone, a field missing from a report of an older version is no difference, and what the
  * case has is in its record. */
 static cJSON *comparable(const cJSON *o, const cJSON *other) {
   static const char *const keys[] = {"seconds", "dump", "repro", "shrunk", "features", "shape", "draw"};
   cJSON *copy = cJSON_Duplicate(o, 1);
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     cJSON_DeleteItemFromObjectCaseSensitive(copy, keys[k]);
+  fa_report_forget_maps(copy);
   for (int k = 0; k < 2; ++k)
     if (!*fa_report_string(o, kernel_keys[k]) || !*fa_report_string(other, kernel_keys[k]))
       cJSON_DeleteItemFromObjectCaseSensitive(copy, kernel_keys[k]);

@@ -47,8 +47,16 @@ void fa_result_init(fa_result *r) {
   memset(r, 0, sizeof *r);
 }
 
+void fa_result_drop_maps(fa_result *r) {
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    free(r->map[i]);
+    r->map[i] = NULL;
+  }
+}
+
 void fa_result_free(fa_result *r) {
   free(r->name);
   free(r->case_line);
+  fa_result_drop_maps(r);
   fa_result_init(r);
 }

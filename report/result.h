@@ -3,6 +3,7 @@
 #define FA_REPORT_RESULT_H
 
 #include "cases/recipe/case.h"
+#include "ref/compare/map.h"
 #include "ref/compare/verdict.h"
 
 /* UNTESTED is the zero value: a result that nobody set counts as a failure. */
@@ -69,6 +70,8 @@ typedef struct fa_result {
   uint64_t outputs; /* read from a report, which has no verdicts: bit 1 << fa_tensor_id, it was judged */
   int n_explanations;
   fa_explanation explanation[FA_EXPLANATIONS];
+  fa_map *map[FA_T_COUNT]; /* owned: where verdict i is wrong; NULL: it is not, or nobody wants to see it */
+  bool maps_left_out;      /* it had maps, and there are enough of them */
   int n_verdicts;
   fa_verdict verdict[FA_T_COUNT];
   bool end_to_end[FA_T_COUNT]; /* gradient verdict i was judged from the reference's forward, not the
@@ -78,6 +81,7 @@ typedef struct fa_result {
 
 void fa_result_init(fa_result *r);
 void fa_result_free(fa_result *r);
+void fa_result_drop_maps(fa_result *r);
 
 /* Results by kernel, sorted by name. */
 #define FA_KERNEL_ROWS 32

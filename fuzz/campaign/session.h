@@ -80,6 +80,7 @@ typedef struct fa_session {
   fa_causes *causes;  /* owned */
   struct cJSON *run;  /* owned: identity of this run, with --report */
   fa_journal journal; /* --report: OUT.json.journal, in case this program is killed */
+  int64_t n_mapped;   /* failures with maps that have gone to the journal */
   fa_resume resume;   /* what the journal held when opened */
   fa_waivers *waivers;
   double started; /* on the clock of fa_seconds_now, moved back by earlier processes' time */

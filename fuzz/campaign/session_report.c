@@ -4,6 +4,7 @@
 #include "fuzz/coverage/words.h"
 #include "fuzz/options/version.h"
 #include "ref/math/blas.h"
+#include "report/html/page.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>
@@ -94,6 +95,16 @@ void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli) {
                  (strcmp(color, "auto") == 0 && isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
 }
 
+/* --report and --html. */
+static fa_status write_files(fa_report *r, const fa_cli *cli, double seconds, fa_error *err) {
+  fa_status status = FA_OK;
+  if (cli->report)
+    status = fa_report_write(r, cli->report, seconds, err);
+  else if (cli->html)
+    status = fa_report_complete(r, NULL, seconds, err);
+  return status == FA_OK && cli->html ? fa_page_write_run(r, cli->html, err) : status;
+}
+
 int fa_report_finish(fa_report *r, fa_causes *causes, const fa_cli *cli, const fa_line_style *style,
                      double seconds, int interrupted) {
   fa_error err;
@@ -105,12 +116,9 @@ int fa_report_finish(fa_report *r, fa_causes *causes, const fa_cli *cli, const f
   if (code == FA_EXIT_NOTHING_JUDGED) fputs("fa-verify: nothing was judged\n", stderr);
   code = fa_report_conclude_required(r, r->summary.total, code);
   if (r->require) cJSON_AddItemToObject(r->root, "require", fa_require_to_json(r->require));
-  if (cli->report) {
-    fa_status status = fa_report_write(r, cli->report, seconds, &err);
-    if (status != FA_OK) {
-      fa_cli_fail(status, &err);
-      return FA_EXIT_INFRASTRUCTURE;
-    }
+  if (write_files(r, cli, seconds, &err) != FA_OK) {
+    fa_cli_fail(FA_ERR_IO, &err);
+    return FA_EXIT_INFRASTRUCTURE;
   }
   return interrupted ? 128 + interrupted : code;
 }

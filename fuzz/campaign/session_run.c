@@ -8,6 +8,7 @@
 #include "fuzz/shrink/report.h"
 #include "fuzz/workers/pool.h"
 #include "report/causes/shape.h"
+#include "report/maps.h"
 
 #include <cjson/cJSON.h>
 
@@ -85,6 +86,7 @@ static void run_case(fa_session *s, fa_item item, const fa_case *c, fa_result *o
                           .schedule_seed = item.schedule_seed,
                           .end_to_end = s->cli->end_to_end,
                           .explain_seconds = s->cli->no_explain ? 0 : 2,
+                          .maps = s->cli->report || s->cli->html,
                           .keep_dir = s->cli->keep};
   if (fa_run_case(c, &config, out, &err) != FA_OK) set_error(out, &err);
   if (is_random(s, item)) skip_if_vacuous(out);
@@ -141,8 +143,20 @@ static void identify_item(void *ctx, int64_t number, fa_result *out) {
   fa_case_free(&c);
 }
 
-static void item_arrived(void *ctx, int64_t number, const fa_result *r) {
+/* The report keeps the maps of its first failures in the order of items. Results arrive in another order, so that the
+ * journal has to have more of them, but not those of every failure. */
+#define MAPS_IN_JOURNAL (10 * FA_REPORT_MAPS)
+static void drop_late_maps(fa_session *s, fa_result *r) {
+  bool any = false;
+  for (int i = 0; i < r->n_verdicts; ++i) any |= r->map[i] != NULL;
+  s->n_mapped += any;
+  r->maps_left_out = any && s->n_mapped > MAPS_IN_JOURNAL;
+  if (r->maps_left_out) fa_result_drop_maps(r);
+}
+
+static void item_arrived(void *ctx, int64_t number, fa_result *r) {
   fa_session *s = ctx;
+  drop_late_maps(s, r);
   if (!s->journal.path) return;
   char *line = fa_report_journal_line(r, number, fa_seconds_now() - s->started);
   if (line)
@@ -162,7 +176,7 @@ static bool item_done(void *ctx, int64_t number, fa_result *r) {
   fa_line_print(stdout, r, &s->style);
   fflush(stdout);
   if (status == FA_OK) status = fa_session_note(s, number, r, &err);
-  if (s->cli->report || (s->cli->shrink && fa_state_is_failure(r->state))) {
+  if (s->cli->report || s->cli->html || (s->cli->shrink && fa_state_is_failure(r->state))) {
     if (status == FA_OK) status = fa_report_add(&s->report, r, &err);
   } else {
     fa_summary_add(&s->report.summary, r); /* a long campaign without a report needs no memory */

@@ -85,7 +85,8 @@ static void judge_group(checker *x, const recorded_file *f, const char *group) {
                               .generic = fa_case_is_generic(&recorded.c),
                               .end_to_end = x->cli->end_to_end,
                               .backward = recorded.backward,
-                              .recorded = true};
+                              .recorded = true,
+                              .maps = x->cli->report || x->cli->html};
     snprintf(r->profile, sizeof r->profile, "%s", profile.name);
     bool forward = recorded.got.t[FA_T_O].data || recorded.got.t[FA_T_LSE].data;
     r->passes = (forward ? FA_PASS_FORWARD : 0) | (recorded.backward ? FA_PASS_BACKWARD : 0);

@@ -1,8 +1,10 @@
-/* report: merges reports, and writes counts, JUnit XML, an HTML page or a merged report. */
+/* report: merges reports, and writes counts, JUnit XML, an HTML page or a merged report; or compares two. */
 #include "fuzz/cli/commands.h"
 #include "fuzz/coverage/words.h"
 #include "report/causes/collect.h"
 #include "report/causes/print.h"
+#include "report/compare.h"
+#include "report/html/page.h"
 #include "report/journal_line.h"
 #include "report/line.h"
 #include "report/printed.h"
@@ -69,9 +71,32 @@ static fa_status find_causes(cJSON *merged, const char *program, fa_error *err) 
   return status;
 }
 
+/* --compare A B: exit code 1 if a case fails in B alone. */
+static int compare(const fa_cli *cli) {
+  fa_error err = {""};
+  cJSON *report[2] = {NULL, NULL}, *comparison = NULL;
+  const char *const *path = (const char *const *)cli->words.v;
+  fa_status status = FA_OK;
+  int code = FA_EXIT_PASSED;
+  if (cli->words.n != 2 || cli->merge || cli->junit || cli->require)
+    return fa_cli_usage_error("report --compare: two reports are needed, and of the outputs only --html");
+  for (int i = 0; status == FA_OK && i < 2; ++i) status = fa_report_load(path[i], &report[i], &err);
+  if (status == FA_OK) status = fa_report_compare(report[0], report[1], path[0], path[1], &comparison, &err);
+  if (status == FA_OK) {
+    fa_report_print_comparison(stdout, comparison, cli->verbose);
+    if (fa_report_new_failures(comparison)) code = FA_EXIT_MISMATCH;
+    if (cli->html) status = fa_page_write(report[1], comparison, cli->html, &err);
+  }
+  cJSON_Delete(comparison);
+  cJSON_Delete(report[0]);
+  cJSON_Delete(report[1]);
+  return status == FA_OK ? code : fa_cli_fail(status, &err);
+}
+
 int fa_command_report(const fa_cli *cli) {
   fa_error err = {""};
   if (cli->words.n == 0) return fa_cli_usage_error("report: FILE.json... is needed");
+  if (cli->compare) return compare(cli);
   int n = cli->words.n, code = FA_EXIT_PASSED;
   cJSON **reports = calloc((size_t)n, sizeof(cJSON *)), *merged = NULL;
   fa_status status = reports ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
@@ -85,7 +110,7 @@ int fa_command_report(const fa_cli *cli) {
     print_counts(merged);
   }
   if (status == FA_OK && cli->no_times) fa_report_zero_times(merged);
-  if (status == FA_OK && cli->html) status = fa_report_write_html(merged, cli->html, &err);
+  if (status == FA_OK && cli->html) status = fa_page_write(merged, NULL, cli->html, &err);
   if (status == FA_OK && cli->junit) status = fa_report_write_junit(merged, cli->junit, &err);
   if (status == FA_OK && cli->merge) {
     fa_report_keep_digits(merged); /* last: numbers become text here */

@@ -1,4 +1,5 @@
 #include "fuzz/judging/judge.h"
+#include "ref/compare/map.h"
 #include "ref/reference.h"
 
 #include "cases/tensors/table.h"
@@ -104,6 +105,9 @@ static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, const fa
   if (status != FA_OK || !v->judged) return status;
   v->rank = got->rank;
   v->dtype = got->dtype;
+  if (v->fail && j->config->maps)
+    status = fa_map_make(id, j->p, want, got, j->config->poison, &j->r->map[j->r->n_verdicts], err);
+  if (status != FA_OK) return status;
   j->r->end_to_end[j->r->n_verdicts++] = !from->o && !from->lse;
   if (v->worst_ratio > j->r->worst_ratio) j->r->worst_ratio = v->worst_ratio;
   if (v->finer)

@@ -23,6 +23,7 @@ typedef struct fa_judge_config {
   bool backward;   /* the gradients in got were computed */
   bool foreign;    /* not one of the project's kernels: to be more exact than it claims is a note */
   bool recorded;   /* outputs come from a file: any may be absent, poison has no meaning */
+  bool maps;       /* also make a map of every output that fails */
   fa_poison poison;
   const fa_contract *contract; /* NULL: everything is delivered, in the harness's conventions */
   fa_judged *keep;             /* set to what was wanted; the caller frees it. NULL: nobody asks */

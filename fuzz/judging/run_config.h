@@ -14,6 +14,7 @@ typedef struct fa_run_config {
   uint64_t schedule_seed;         /* of the first run; the second one takes the next */
   bool end_to_end;                /* judge gradients end to end too, not only conditionally */
   double explain_seconds;         /* for a failure's explanation (fuzz/explain); 0: none is looked for */
+  bool maps;                      /* a result gets maps of where it is wrong: they take time, and memory */
   const char *keep_dir;           /* dump tensors of failures here; NULL = do not */
 } fa_run_config;
 

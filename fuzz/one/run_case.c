@@ -148,6 +148,7 @@ static fa_status judge(run *x, fa_error *err) {
                             .end_to_end = x->config->end_to_end,
                             .backward = x->passes & FA_PASS_BACKWARD,
                             .foreign = x->config->backend->declare != NULL,
+                            .maps = x->config->maps,
                             .poison = FA_POISON_A,
                             .contract = &x->declaration.contract};
   const fa_explain_options explain = {.seconds = x->config->explain_seconds};
@@ -276,7 +277,9 @@ static fa_status confirm_statistics(run *x, fa_error *err) {
     return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   }
   fa_result_init(second);
-  run y = {.c = &again, .config = x->config, .r = second};
+  fa_run_config config = *x->config;
+  config.maps = false;
+  run y = {.c = &again, .config = &config, .r = second};
   fa_status status = run_through(&y, err);
   if (status == FA_OK && second->state == FA_PASS) {
     x->r->state = FA_PASS;

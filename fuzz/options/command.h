@@ -36,7 +36,7 @@ typedef struct fa_cli {
   uint64_t seed, schedule_seed;
   bool shrink, shrunk; /* after a run: shrink its failures; repro: use the shrunk cases */
   uint64_t given;      /* bit i: option i of the table */
-  bool strict, no_probe, no_explain, fail_fast, resume, no_times, as_drawn, laws, coverage, cold, no_isolate,
+  bool compare, strict, no_probe, no_explain, fail_fast, resume, no_times, as_drawn, laws, coverage, cold, no_isolate,
       no_progress, end_to_end, verbose, quiet, help, version;
 } fa_cli;
 

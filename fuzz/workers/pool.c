@@ -55,7 +55,7 @@ static pending *slot_at(fa_pool *p, int64_t slot) {
   return &p->queue[slot % FA_POOL_MAX_PENDING];
 }
 
-static fa_status finish_slot(fa_pool *p, int64_t slot, const fa_result *r, fa_error *err) {
+static fa_status finish_slot(fa_pool *p, int64_t slot, fa_result *r, fa_error *err) {
   pending *q = slot_at(p, slot);
   if (p->c->arrived) p->c->arrived(p->c->ctx, q->item, r);
   q->bytes = fa_wire_pack(r, &q->n_bytes);

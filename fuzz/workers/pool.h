@@ -26,7 +26,7 @@ typedef struct fa_pool_config {
   /* In the parent: what a worker that died could not report: the case's name, recipe and backend. */
   void (*identify)(void *ctx, int64_t item, fa_result *out);
   /* In the parent: each result as soon as it arrives, in any order; may be NULL. */
-  void (*arrived)(void *ctx, int64_t item, const fa_result *result);
+  void (*arrived)(void *ctx, int64_t item, fa_result *result);
   /* In the parent: results in the order in which next handed the items out. false: start no more. */
   bool (*done)(void *ctx, int64_t item, fa_result *result);
   /* In the parent, a few times a second. */

@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* magic | lengths | the fixed part of fa_result | verdicts | name NUL | case line NUL */
+/* magic | lengths | the fixed part of fa_result | verdicts | tail | name NUL | case line NUL | maps */
 typedef struct wire_head {
   uint64_t magic;
   uint64_t n_name, n_line; /* with their NUL; 0 = NULL */
+  uint64_t maps;           /* bit i: verdict i has a map */
   fa_result fixed;         /* only its verdicts in use follow, separately */
 } wire_head;
 
@@ -19,11 +20,28 @@ typedef struct wire_tail {
   char dump[sizeof((fa_result *)0)->dump];
 } wire_tail;
 
+static uint64_t maps_of(const fa_result *r) {
+  uint64_t maps = 0;
+  for (int i = 0; i < r->n_verdicts; ++i) maps |= (uint64_t)(r->map[i] != NULL) << i;
+  return maps;
+}
+
+static size_t bytes_of_maps(uint64_t maps) {
+  size_t n = 0;
+  for (; maps; maps &= maps - 1) n += sizeof(fa_map);
+  return n;
+}
+
+static void forget_pointers(fa_result *r) {
+  r->name = r->case_line = NULL;
+  memset(r->map, 0, sizeof r->map);
+}
+
 char *fa_wire_pack(const fa_result *r, size_t *n_bytes) {
   FA_ASSERT(r->n_verdicts >= 0 && r->n_verdicts <= FA_T_COUNT);
   size_t n_name = r->name ? strlen(r->name) + 1 : 0, n_line = r->case_line ? strlen(r->case_line) + 1 : 0;
   size_t n_verdicts = (size_t)r->n_verdicts * sizeof r->verdict[0];
-  *n_bytes = FIXED_BYTES + n_verdicts + sizeof(wire_tail) + n_name + n_line;
+  *n_bytes = FIXED_BYTES + n_verdicts + sizeof(wire_tail) + n_name + n_line + bytes_of_maps(maps_of(r));
   wire_head *head = malloc(sizeof *head);
   char *bytes = malloc(*n_bytes), *at = bytes;
   if (!head || !bytes) {
@@ -34,8 +52,9 @@ char *fa_wire_pack(const fa_result *r, size_t *n_bytes) {
   head->magic = WIRE_MAGIC;
   head->n_name = n_name;
   head->n_line = n_line;
+  head->maps = maps_of(r);
   head->fixed = *r;
-  head->fixed.name = head->fixed.case_line = NULL;
+  forget_pointers(&head->fixed);
   memcpy(at, head, FIXED_BYTES);
   at += FIXED_BYTES;
   memcpy(at, r->verdict, n_verdicts);
@@ -47,6 +66,12 @@ char *fa_wire_pack(const fa_result *r, size_t *n_bytes) {
   at += sizeof tail;
   if (n_name) memcpy(at, r->name, n_name);
   if (n_line) memcpy(at + n_name, r->case_line, n_line);
+  at += n_name + n_line;
+  for (int i = 0; i < r->n_verdicts; ++i) {
+    if (!r->map[i]) continue;
+    memcpy(at, r->map[i], sizeof(fa_map));
+    at += sizeof(fa_map);
+  }
   free(head);
   return bytes;
 }
@@ -67,6 +92,7 @@ static void mend_bools(fa_result *r) {
   mend_bool(&r->waived);
   mend_bool(&r->malformed);
   mend_bool(&r->dump_failed);
+  mend_bool(&r->maps_left_out);
   for (int i = 0; i < FA_T_COUNT; ++i) mend_bool(&r->end_to_end[i]);
   for (int i = 0; i < FA_EXPLANATIONS; ++i) mend_bool(&r->explanation[i].sampled);
   for (int i = 0; i < r->n_verdicts; ++i) {
@@ -115,6 +141,19 @@ static fa_status bad(fa_error *err) {
   return fa_fail(err, FA_ERR_IO, "the worker's answer is damaged");
 }
 
+/* Copies the maps out of the bytes. FA_ERR_IO: one of them is none. */
+static fa_status take_maps(fa_result *r, uint64_t maps, const char *at, fa_error *err) {
+  for (int i = 0; i < r->n_verdicts; ++i) {
+    if (!(maps >> i & 1)) continue;
+    r->map[i] = malloc(sizeof(fa_map));
+    if (!r->map[i]) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+    memcpy(r->map[i], at, sizeof(fa_map));
+    if (!fa_map_is_sound(r->map[i])) return bad(err);
+    at += sizeof(fa_map);
+  }
+  return FA_OK;
+}
+
 fa_status fa_wire_unpack(const char *bytes, size_t n_bytes, fa_result *out, fa_error *err) {
   if (n_bytes < FIXED_BYTES) return bad(err);
   wire_head *head = calloc(1, sizeof *head);
@@ -123,10 +162,12 @@ fa_status fa_wire_unpack(const char *bytes, size_t n_bytes, fa_result *out, fa_e
   const fa_result *r = &head->fixed;
   size_t n_verdicts = 0;
   bool good = head->magic == WIRE_MAGIC && r->n_verdicts >= 0 && r->n_verdicts <= FA_T_COUNT &&
-              head->n_name <= FA_WIRE_MAX_BYTES && head->n_line <= FA_WIRE_MAX_BYTES;
+              head->n_name <= FA_WIRE_MAX_BYTES && head->n_line <= FA_WIRE_MAX_BYTES &&
+              (head->maps >> r->n_verdicts) == 0;
   if (good) {
     n_verdicts = (size_t)r->n_verdicts * sizeof r->verdict[0];
-    good = n_bytes == FIXED_BYTES + n_verdicts + sizeof(wire_tail) + head->n_name + head->n_line;
+    good = n_bytes == FIXED_BYTES + n_verdicts + sizeof(wire_tail) + head->n_name + head->n_line +
+                          bytes_of_maps(head->maps);
   }
   const char *at = bytes + FIXED_BYTES;
   if (good) {
@@ -137,7 +178,7 @@ fa_status fa_wire_unpack(const char *bytes, size_t n_bytes, fa_result *out, fa_e
     at += sizeof tail;
     memcpy(head->fixed.end_to_end, tail.end_to_end, sizeof tail.end_to_end);
     memcpy(head->fixed.dump, tail.dump, sizeof tail.dump);
-    head->fixed.name = head->fixed.case_line = NULL;
+    forget_pointers(&head->fixed);
     mend_bools(&head->fixed);
     good = result_is_sound(r);
   }
@@ -146,6 +187,8 @@ fa_status fa_wire_unpack(const char *bytes, size_t n_bytes, fa_result *out, fa_e
     *out = *r;
     if (head->n_name) out->name = strndup(at, head->n_name - 1);
     if (head->n_line) out->case_line = strndup(at + head->n_name, head->n_line - 1);
+    status = take_maps(out, head->maps, at + head->n_name + head->n_line, err);
+    if (status != FA_OK) fa_result_free(out);
   }
   free(head);
   return status;

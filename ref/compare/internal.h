@@ -30,6 +30,19 @@ void fa_compare_load_row(fa_tensor_id id, const fa_tensor *t, const char *at, in
 /* Smallest magnitude that rounds to infinity. */
 double fa_overflow_threshold(fa_dtype t);
 
+/* ---- ref/compare/verdict.c: one element ---- */
+
+typedef enum fa_fit {
+  FA_FIT_UNCOMPARED, /* nothing is wanted of it */
+  FA_FIT_SAME,       /* right without a look at its error: the same infinity, or an overflow that may be */
+  FA_FIT_NUMBERS,    /* two numbers: right if their difference is within *bound times accept */
+  FA_FIT_CLASS       /* wrong: NaN or infinity on one side alone, or different ones */
+} fa_fit;
+/* Element e of the want against the raw bits of a subject's element. overflow: the smallest magnitude that rounds to
+ * infinity. *bound is set where there is one. */
+fa_fit fa_compare_fit(const fa_want *w, int64_t e, fa_dtype dtype, uint64_t bits, double accept, double overflow,
+                      double *bound);
+
 /* ---- ref/compare/where.c: where the bad elements are ---- */
 
 typedef struct fa_where fa_where;

@@ -67,25 +67,33 @@ static double bound_of(const fa_want *w, int64_t e) {
 
 /* Infinity where a finite value was expected is right if the value before its last rounding may lie where the
  * type rounds to infinity of that sign. */
-static bool overflow_is_legitimate(const scan *s, fa_class got, double want, int64_t e) {
-  if (got == FA_CLASS_NAN || s->want->quant == NULL) return false;
-  const double toward = got == FA_CLASS_POS_INF ? want : -want;
-  const double before_rounding = ((double)s->want->quant[e] + s->want->accum[e]) * s->accept;
-  return toward > 0 && toward + before_rounding >= s->overflow;
+static bool overflow_is_legitimate(const fa_want *w, fa_class got, int64_t e, double accept, double overflow) {
+  if (got == FA_CLASS_NAN || w->quant == NULL) return false;
+  const double toward = got == FA_CLASS_POS_INF ? w->value[e] : -w->value[e];
+  const double before_rounding = ((double)w->quant[e] + w->accum[e]) * accept;
+  return toward > 0 && toward + before_rounding >= overflow;
+}
+
+fa_fit fa_compare_fit(const fa_want *w, int64_t e, fa_dtype dtype, uint64_t bits, double accept, double overflow,
+                      double *bound) {
+  const fa_class want = fa_class_of_f64(w->value[e]), got = fa_class_of_bits(dtype, bits);
+  if (want == FA_CLASS_NAN) return FA_FIT_UNCOMPARED;
+  if (w->accum && isinf(w->accum[e])) return FA_FIT_SAME; /* the kernel may overflow on the way */
+  *bound = bound_of(w, e);
+  if (want == FA_CLASS_FINITE && got == FA_CLASS_FINITE) return FA_FIT_NUMBERS;
+  if (want == got) return FA_FIT_SAME;
+  if (want == FA_CLASS_FINITE && overflow_is_legitimate(w, got, e, accept, overflow)) return FA_FIT_SAME;
+  return FA_FIT_CLASS;
 }
 
 /* Judges one element that is to be compared. */
 static bool judge(scan *s, mark *m) {
   const double want = s->want->value[m->position];
-  const fa_class want_class = fa_class_of_f64(want), got_class = fa_class_of_bits(s->got->dtype, m->bits);
-  if (want_class == FA_CLASS_NAN) return true; /* not compared */
+  const fa_fit fit = fa_compare_fit(s->want, m->position, s->got->dtype, m->bits, s->accept, s->overflow, &m->bound);
+  if (fit == FA_FIT_UNCOMPARED) return true;
   ++s->out->count;
-  if (s->want->accum && isinf(s->want->accum[m->position]))
-    return true; /* the kernel may overflow on the way */
-  m->bound = bound_of(s->want, m->position);
-  if (want_class != FA_CLASS_FINITE || got_class != FA_CLASS_FINITE) {
-    if (want_class == got_class) return true;
-    if (want_class == FA_CLASS_FINITE && overflow_is_legitimate(s, got_class, want, m->position)) return true;
+  if (fit == FA_FIT_SAME) return true;
+  if (fit == FA_FIT_CLASS) {
     m->class_bad = true;
     m->err = m->ratio = INFINITY;
     keep_worst(s, m);

@@ -3,7 +3,8 @@
 
 #include "cases/base/atomic_file.h"
 #include "report/failure_class.h"
-#include "report/json.h"
+#include "report/html/page.h"
+
 
 #include <cjson/cJSON.h>
 
@@ -24,7 +25,7 @@ static char *page_of(const cJSON *root) {
   fa_error err = {""};
   char *page = NULL;
   size_t n = 0;
-  REQUIRE(fa_report_write_html(root, path, &err) == FA_OK && fa_file_read(path, &page, &n, &err) == FA_OK);
+  REQUIRE(fa_page_write(root, NULL, path, &err) == FA_OK && fa_file_read(path, &page, &n, &err) == FA_OK);
   return page;
 }
 

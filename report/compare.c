@@ -1,0 +1,219 @@
+#include "report/compare.h"
+#include "report/printed.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MUCH 1.5     /* a case is slower if it takes so many times as long, */
+#define NOTABLE_S 0.1 /* and so many seconds more */
+
+typedef struct entry {
+  const cJSON *json;
+  int64_t place; /* in its report */
+} entry;
+
+typedef struct side {
+  entry *v;
+  int64_t n;
+} side;
+
+typedef struct comparing {
+  side a, b;
+  cJSON *rows, *counts;
+  int64_t same;
+} comparing;
+
+static const cJSON *get(const cJSON *o, const char *key) {
+  return cJSON_GetObjectItemCaseSensitive(o, key);
+}
+
+/* ---- pairs ---- */
+
+static int by_case(const cJSON *a, const cJSON *b) {
+  static const char *const keys[] = {"record", "name", "backend"};
+  for (int k = 0; k < 3; ++k) {
+    const int order = strcmp(fa_report_string(a, keys[k]), fa_report_string(b, keys[k]));
+    if (order) return order;
+  }
+  return 0;
+}
+
+static int by_case_and_place(const void *x, const void *y) {
+  const entry *a = x, *b = y;
+  const int order = by_case(a->json, b->json);
+  return order ? order : (a->place > b->place) - (a->place < b->place);
+}
+
+static bool collect(const cJSON *report, side *s) {
+  const cJSON *cases = get(report, "cases"), *c;
+  s->v = malloc(((size_t)cJSON_GetArraySize(cases) + 1) * sizeof *s->v);
+  if (!s->v) return false;
+  cJSON_ArrayForEach(c, cases) {
+    s->v[s->n] = (entry){c, s->n};
+    ++s->n;
+  }
+  qsort(s->v, (size_t)s->n, sizeof *s->v, by_case_and_place);
+  return true;
+}
+
+/* ---- kinds ---- */
+
+typedef enum grade { ABSENT, SKIPPED, PASSED, FAILED } grade;
+
+static grade grade_of(const cJSON *entry) {
+  const char *state = fa_report_string(entry, "state");
+  if (!entry) return ABSENT;
+  return strcmp(state, "SKIP") == 0 ? SKIPPED : strcmp(state, "PASS") == 0 ? PASSED : FAILED;
+}
+
+static bool is_slower(const cJSON *a, const cJSON *b) {
+  const double before = fa_report_number(a, "seconds"), now = fa_report_number(b, "seconds");
+  return now > MUCH * before && now > before + NOTABLE_S;
+}
+
+/* NULL: nothing that matters changed. */
+static const char *kind_of(const cJSON *a, const cJSON *b) {
+  const grade before = grade_of(a), now = grade_of(b);
+  if (now == FAILED && before != FAILED) return "new";
+  if (before == FAILED && now != FAILED && now != ABSENT) return "fixed";
+  if (before == ABSENT) return "added";
+  if (now == ABSENT) return "gone";
+  if (now == FAILED && strcmp(fa_report_string(a, "state"), fa_report_string(b, "state")) != 0) return "changed";
+  if (before != now) return now == SKIPPED ? "skipped" : "judged";
+  if (is_slower(a, b)) return "slower";
+  return is_slower(b, a) ? "faster" : NULL;
+}
+
+static void add_side(cJSON *row, const char *key, const cJSON *entry) {
+  if (!entry) return;
+  cJSON *o = cJSON_AddObjectToObject(row, key);
+  cJSON_AddStringToObject(o, "state", fa_report_string(entry, "state"));
+  if (get(entry, "worst_ratio"))
+    cJSON_AddItemToObject(o, "worst_ratio", cJSON_Duplicate(get(entry, "worst_ratio"), 1));
+  cJSON_AddNumberToObject(o, "seconds", fa_report_number(entry, "seconds"));
+}
+
+static void count(cJSON *counts, const char *kind) {
+  cJSON *n = cJSON_GetObjectItemCaseSensitive(counts, kind);
+  if (n) cJSON_SetNumberValue(n, n->valuedouble + 1);
+}
+
+static void add_pair(comparing *x, const cJSON *a, const cJSON *b) {
+  const char *kind = kind_of(a, b);
+  const cJSON *either = b ? b : a;
+  if (!kind) {
+    ++x->same;
+    return;
+  }
+  cJSON *row = cJSON_CreateObject();
+  cJSON_AddStringToObject(row, "kind", kind);
+  cJSON_AddStringToObject(row, "name", fa_report_string(either, "name"));
+  cJSON_AddStringToObject(row, "backend", fa_report_string(either, "backend"));
+  cJSON_AddStringToObject(row, "kernel", fa_report_string(either, "kernel"));
+  add_side(row, "a", a);
+  add_side(row, "b", b);
+  cJSON_AddItemToArray(x->rows, row);
+  count(x->counts, kind);
+}
+
+static void add_pairs(comparing *x) {
+  int64_t i = 0, k = 0;
+  while (i < x->a.n || k < x->b.n) {
+    const int order = i == x->a.n ? 1 : k == x->b.n ? -1 : by_case(x->a.v[i].json, x->b.v[k].json);
+    add_pair(x, order <= 0 ? x->a.v[i].json : NULL, order >= 0 ? x->b.v[k].json : NULL);
+    i += order <= 0;
+    k += order >= 0;
+  }
+}
+
+/* ---- the comparison ---- */
+
+static const char *const kinds[] = {"new",     "changed", "fixed", "slower", "faster",
+                                    "skipped", "judged",  "added", "gone"};
+enum { N_KINDS = sizeof kinds / sizeof *kinds, N_TOLD = 5 };
+
+static void add_head(cJSON *out, const char *key, const cJSON *report, const char *path) {
+  cJSON *o = cJSON_AddObjectToObject(out, key);
+  cJSON_AddStringToObject(o, "path", path);
+  cJSON_AddStringToObject(o, "command", fa_report_string(report, "command"));
+  cJSON_AddStringToObject(o, "started", fa_report_string(report, "started"));
+  cJSON_AddStringToObject(o, "backend", fa_report_string(get(report, "backend"), "name"));
+  cJSON_AddStringToObject(o, "device", fa_report_string(get(report, "backend"), "device"));
+  cJSON_AddStringToObject(o, "git", fa_report_string(get(report, "tool"), "git"));
+}
+
+/* Rows by kind, in the order of the table of kinds. */
+static cJSON *by_kind(cJSON *rows) {
+  cJSON *sorted = cJSON_CreateArray(), *row, *next;
+  for (int k = 0; k < N_KINDS; ++k)
+    for (row = rows->child; row; row = next) {
+      next = row->next;
+      if (strcmp(fa_report_string(row, "kind"), kinds[k]) == 0)
+        cJSON_AddItemToArray(sorted, cJSON_DetachItemViaPointer(rows, row));
+    }
+  cJSON_Delete(rows);
+  return sorted;
+}
+
+fa_status fa_report_compare(const cJSON *a, const cJSON *b, const char *path_a, const char *path_b, cJSON **out,
+                            fa_error *err) {
+  comparing x = {.rows = cJSON_CreateArray()};
+  cJSON *o = cJSON_CreateObject();
+  bool good = o && x.rows && collect(a, &x.a) && collect(b, &x.b);
+  if (good) {
+    add_head(o, "a", a, path_a);
+    add_head(o, "b", b, path_b);
+    x.counts = cJSON_AddObjectToObject(o, "counts");
+    for (int k = 0; k < N_KINDS; ++k) cJSON_AddNumberToObject(x.counts, kinds[k], 0);
+    add_pairs(&x);
+    cJSON_AddNumberToObject(o, "same", (double)x.same);
+    good = cJSON_AddItemToObject(o, "rows", by_kind(x.rows));
+  } else {
+    cJSON_Delete(x.rows);
+  }
+  free(x.a.v);
+  free(x.b.v);
+  if (good) *out = o;
+  if (!good) cJSON_Delete(o);
+  return good ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "compare: out of memory");
+}
+
+int64_t fa_report_new_failures(const cJSON *comparison) {
+  return (int64_t)fa_report_number(get(comparison, "counts"), "new");
+}
+
+/* ---- as text ---- */
+
+static void print_text(FILE *out, const char *text) {
+  for (; *text; ++text) fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
+}
+
+static void print_row(FILE *out, const cJSON *row) {
+  const cJSON *a = get(row, "a"), *b = get(row, "b");
+  const bool time = a && b && strcmp(fa_report_string(a, "state"), fa_report_string(b, "state")) == 0;
+  fprintf(out, "%-8s", fa_report_string(row, "kind"));
+  print_text(out, fa_report_string(row, "name"));
+  fputs("  ", out);
+  print_text(out, fa_report_string(row, "backend"));
+  if (time)
+    fprintf(out, "  %.4g s -> %.4g s\n", fa_report_number(a, "seconds"), fa_report_number(b, "seconds"));
+  else
+    fprintf(out, "  %s -> %s\n", a ? fa_report_string(a, "state") : "absent",
+            b ? fa_report_string(b, "state") : "absent");
+}
+
+void fa_report_print_comparison(FILE *out, const cJSON *comparison, bool verbose) {
+  const cJSON *row, *counts = get(comparison, "counts");
+  cJSON_ArrayForEach(row, get(comparison, "rows")) {
+    bool told = verbose;
+    for (int k = 0; k < N_TOLD; ++k) told |= strcmp(fa_report_string(row, "kind"), kinds[k]) == 0;
+    if (told) print_row(out, row);
+  }
+  for (int k = 0; k < N_KINDS; ++k) {
+    const double n = fa_report_number(counts, kinds[k]);
+    if (k < N_TOLD || n > 0) fprintf(out, "%s:%.0f ", kinds[k], n);
+  }
+  fprintf(out, "same:%.0f\n", fa_report_number(comparison, "same"));
+}

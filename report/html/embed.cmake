@@ -1,0 +1,21 @@
+# Text files as C arrays: cmake -DOUT=assets.c -DSTYLE="a.css;..." -DSCRIPT="a.js;..." -P embed.cmake
+# The scripts become one function's body, so that none of their names is the page's.
+function(embed out name before after)
+  set(bytes)
+  string(HEX "${before}" hex)
+  string(APPEND bytes ${hex})
+  foreach(file ${ARGN})
+    file(READ ${file} hex HEX)
+    string(APPEND bytes ${hex})
+  endforeach()
+  string(HEX "${after}" hex)
+  string(APPEND bytes ${hex})
+  string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  file(APPEND ${out} "const char ${name}[] = {\n${bytes}0};\n")
+endfunction()
+
+file(WRITE ${OUT}.new "/* Made by report/html/embed.cmake. */\n#include \"report/html/parts.h\"\n")
+embed(${OUT}.new fa_page_style "\n" "" ${STYLE})
+embed(${OUT}.new fa_page_script "(() => {\n'use strict';\n" "})();\n" ${SCRIPT})
+file(RENAME ${OUT}.new ${OUT})

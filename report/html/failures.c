@@ -1,0 +1,89 @@
+/* What the page's script gets of each failure: the report's item without what only programs read. */
+#include "report/html/parts.h"
+
+#include "report/journal_line.h"
+#include "report/line.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_WHOLE 1000 /* failures with all their worst elements and maps */
+#define MOST 20000      /* in all */
+
+static const cJSON *get(const cJSON *o, const char *key) {
+  return cJSON_GetObjectItemCaseSensitive(o, key);
+}
+
+static void put_case(FILE *out, const cJSON *recipe) {
+  cJSON *exact = cJSON_Duplicate(recipe, 1);
+  if (exact) exact = fa_report_exact_case(exact);
+  char *text = exact ? cJSON_PrintUnformatted(exact) : NULL;
+  fa_print_shell_word(out, text ? text : "{}");
+  cJSON_free(text);
+  cJSON_Delete(exact);
+}
+
+char *fa_page_command(const cJSON *failure) {
+  const char *seed = fa_report_string(failure, "schedule_seed"), *repro = fa_report_string(failure, "repro");
+  if (*fa_report_string(failure, "file")) return strdup(repro);
+  char *text = NULL;
+  size_t n = 0;
+  FILE *out = open_memstream(&text, &n);
+  if (!out) return NULL;
+  fputs("fa-verify run --backend ", out);
+  fa_print_shell_word(out, fa_report_string(failure, "backend"));
+  if (*seed && strcmp(seed, "0") != 0) {
+    fputs(" --schedule-seed ", out);
+    fa_print_shell_word(out, seed);
+  }
+  fputs(" --case ", out);
+  put_case(out, get(failure, "case"));
+  fclose(out);
+  return text;
+}
+
+static void drop_items_after(cJSON *array, int n) {
+  while (cJSON_GetArraySize(array) > n) cJSON_DeleteItemFromArray(array, n);
+}
+
+static void slim_tensor(cJSON *t, bool whole) {
+  cJSON *worst = cJSON_GetObjectItemCaseSensitive(t, "worst"), *w;
+  const bool failed = cJSON_IsTrue(get(t, "failed"));
+  if (!failed) cJSON_DeleteItemFromObjectCaseSensitive(t, "worst");
+  if (!whole) cJSON_DeleteItemFromObjectCaseSensitive(t, "map");
+  if (!failed || !cJSON_IsArray(worst)) return;
+  if (!whole) drop_items_after(worst, 1);
+  cJSON_ArrayForEach(w, worst) {
+    cJSON_DeleteItemFromObjectCaseSensitive(w, "got_hex");
+    cJSON_DeleteItemFromObjectCaseSensitive(w, "want_hex");
+  }
+}
+
+static void put_failure(FILE *out, const cJSON *failure, bool whole) {
+  cJSON *copy = cJSON_Duplicate(failure, 1), *t, *recipe;
+  char *command = fa_page_command(failure);
+  cJSON_ArrayForEach(t, cJSON_GetObjectItemCaseSensitive(copy, "tensors")) slim_tensor(t, whole);
+  recipe = cJSON_DetachItemFromObjectCaseSensitive(copy, "case");
+  /* As text: 64-bit numbers of a case are more than JavaScript can hold. */
+  char *text = recipe ? cJSON_Print(recipe = fa_report_exact_case(recipe)) : NULL;
+  if (text) cJSON_AddStringToObject(copy, "recipe", text);
+  if (command) cJSON_AddStringToObject(copy, "run", command);
+  if (!whole) cJSON_AddBoolToObject(copy, "brief", true);
+  fa_page_put_json(out, copy);
+  free(command);
+  cJSON_free(text);
+  cJSON_Delete(recipe);
+  cJSON_Delete(copy);
+}
+
+void fa_page_put_failures(FILE *out, const cJSON *failures) {
+  const cJSON *f;
+  int n = 0;
+  fputc('[', out);
+  cJSON_ArrayForEach(f, failures) {
+    if (n == MOST) break;
+    if (n) fputs(",\n", out);
+    put_failure(out, f, n++ < MOST_WHOLE);
+  }
+  fputc(']', out);
+}

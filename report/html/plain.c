@@ -1,0 +1,171 @@
+/* The part of the page that needs no JavaScript: its head with the counts, and, where there is no JavaScript, tables of
+ * the failures and the kernels. */
+#include "report/html/parts.h"
+
+#include "report/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_FAILURES 500
+
+static const cJSON *get(const cJSON *o, const char *key) {
+  return cJSON_GetObjectItemCaseSensitive(o, key);
+}
+
+/* A number with four digits, or a string "inf" or "nan" in place of one. */
+static void put_value(FILE *out, const cJSON *v) {
+  if (cJSON_IsString(v)) fa_report_put_markup(out, v->valuestring);
+  if (cJSON_IsNumber(v)) fprintf(out, "%.4g", v->valuedouble);
+}
+
+/* ---- the head ---- */
+
+static void put_count(FILE *out, const cJSON *summary, const char *key, const char *word, bool always) {
+  const double n = fa_report_number(summary, key);
+  if (n > 0 || always)
+    fprintf(out, "<li class=\"count %s\" data-n=\"%.0f\"><b>%.0f</b> %s</li>\n", key, n, n, word);
+}
+
+static void put_counts(FILE *out, const cJSON *summary) {
+  fputs("<ul class=\"counts\">\n", out);
+  put_count(out, summary, "failed", "failed", true);
+  put_count(out, summary, "error", "errors", false);
+  put_count(out, summary, "waived", "waived", false);
+  put_count(out, summary, "passed", "passed", true);
+  put_count(out, summary, "skipped", "skipped", true);
+  fputs("</ul>\n", out);
+}
+
+static void put_labelled(FILE *out, const char *label, const char *text) {
+  if (!*text) return;
+  fprintf(out, "<dt>%s</dt><dd>", label);
+  fa_report_put_markup(out, text);
+  fputs("</dd>\n", out);
+}
+
+void fa_page_put_head(FILE *out, const cJSON *root) {
+  const cJSON *summary = get(root, "summary"), *tool = get(root, "tool"), *backend = get(root, "backend");
+  fprintf(out, "<header>\n<h1>fa-verify <span>%.0f cases in %.4g s</span></h1>\n",
+          fa_report_number(summary, "total"), fa_report_number(root, "seconds"));
+  put_counts(out, summary);
+  fputs("<dl class=\"facts\">\n", out);
+  put_labelled(out, "backend", fa_report_string(backend, "name"));
+  put_labelled(out, "device", fa_report_string(backend, "device"));
+  put_labelled(out, "driver", fa_report_string(backend, "driver"));
+  put_labelled(out, "started", fa_report_string(root, "started"));
+  put_labelled(out, "version", fa_report_string(tool, "version"));
+  put_labelled(out, "revision", fa_report_string(tool, "git"));
+  put_labelled(out, "command", fa_report_string(root, "command"));
+  fputs("</dl>\n</header>\n", out);
+}
+
+/* ---- failures ---- */
+
+static void put_worst(FILE *out, const cJSON *tensor) {
+  const cJSON *w, *i;
+  static const char *const keys[] = {"got", "want", "err", "bound", "ratio"};
+  fputs("<table><tr><th>index</th><th>got</th><th>want</th><th>err</th><th>bound</th><th>ratio</th></tr>\n", out);
+  cJSON_ArrayForEach(w, get(tensor, "worst")) {
+    const char *separator = "[";
+    fputs("<tr><td>", out);
+    cJSON_ArrayForEach(i, get(w, "index")) {
+      fputs(separator, out);
+      put_value(out, i);
+      separator = ",";
+    }
+    fputs("]</td>", out);
+    for (int k = 0; k < 5; ++k) {
+      fputs("<td>", out);
+      put_value(out, get(w, keys[k]));
+      fputs("</td>", out);
+    }
+    fputs("</tr>\n", out);
+  }
+  fputs("</table>\n", out);
+}
+
+static void put_tensor(FILE *out, const cJSON *t) {
+  if (!cJSON_IsTrue(get(t, "failed"))) return;
+  fputs("<p><b>", out);
+  fa_report_put_markup(out, fa_report_string(t, "name"));
+  fprintf(out, "</b>: %.0f of %.0f elements wrong, at worst ", fa_report_number(t, "bad"),
+          fa_report_number(t, "count"));
+  put_value(out, get(t, "worst_ratio"));
+  fputs(" times the bound", out);
+  const char *where = fa_report_string(get(t, "where"), "text");
+  if (*where) fputs("; ", out);
+  fa_report_put_markup(out, where);
+  fputs("</p>\n", out);
+  if (cJSON_GetArraySize(get(t, "worst")) > 0) put_worst(out, t);
+}
+
+static void put_explanations(FILE *out, const cJSON *failure) {
+  const cJSON *e;
+  cJSON_ArrayForEach(e, get(failure, "explained_by")) {
+    fputs("<p>explained by: ", out);
+    fa_report_put_markup(out, fa_report_string(e, "text"));
+    fprintf(out, " (%.4g %% of %.0f elements)</p>\n", 100 * fa_report_number(e, "share"),
+            fa_report_number(e, "wrong"));
+  }
+}
+
+static void put_code(FILE *out, const char *text) {
+  if (!text || !*text) return;
+  fputs("<pre>", out);
+  fa_report_put_markup(out, text);
+  fputs("</pre>\n", out);
+}
+
+static void put_failure(FILE *out, const cJSON *f) {
+  static const char *const words[] = {"state", "name", "backend", "kernel", "reason", "notes"};
+  const cJSON *t;
+  fputs("<details open><summary>", out);
+  for (size_t k = 0; k < sizeof words / sizeof *words; ++k) {
+    fa_report_put_markup(out, fa_report_string(f, words[k]));
+    fputs(k + 1 < sizeof words / sizeof *words ? " " : "</summary>\n", out);
+  }
+  cJSON_ArrayForEach(t, get(f, "tensors")) put_tensor(out, t);
+  put_explanations(out, f);
+  char *command = fa_page_command(f);
+  put_code(out, command);
+  free(command);
+  if (cJSON_IsObject(get(f, "shrunk"))) {
+    fputs("<p>shrunk:</p>\n", out);
+    put_code(out, fa_report_string(get(f, "shrunk"), "repro"));
+  }
+  fputs("</details>\n", out);
+}
+
+/* ---- kernels ---- */
+
+static void put_kernels(FILE *out, const cJSON *root) {
+  fa_kernel_counts counts = {0};
+  fa_kernel_counts_add_cases(&counts, get(root, "cases"));
+  fputs("<h2>Kernels</h2>\n<table><tr><th>kernel</th><th>passed</th><th>failed</th><th>skipped</th>"
+        "<th>error</th><th>waived</th></tr>\n",
+        out);
+  for (int i = 0; i < counts.n; ++i) {
+    const fa_kernel_row *k = &counts.row[i];
+    const int64_t n[] = {k->passed, k->failed, k->skipped, k->error, k->waived};
+    fputs("<tr><td>", out);
+    fa_report_put_markup(out, k->name);
+    fputs("</td>", out);
+    for (int c = 0; c < 5; ++c) fprintf(out, "<td>%lld</td>", (long long)n[c]);
+    fputs("</tr>\n", out);
+  }
+  fputs("</table>\n", out);
+}
+
+void fa_page_put_plain(FILE *out, const cJSON *root) {
+  const cJSON *f;
+  int n = 0;
+  fputs("<p>Pictures, filters and the table of all cases need JavaScript.</p>\n<h2>Failures</h2>\n", out);
+  if (cJSON_GetArraySize(get(root, "failures")) == 0) fputs("<p>None.</p>\n", out);
+  cJSON_ArrayForEach(f, get(root, "failures")) {
+    if (n++ == MOST_FAILURES) break;
+    put_failure(out, f);
+  }
+  if (n > MOST_FAILURES) fprintf(out, "<p>The first %d failures are shown.</p>\n", MOST_FAILURES);
+  put_kernels(out, root);
+}
