@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MUCH 1.5     /* a case is slower if it takes so many times as long, */
+#define MUCH 2        /* a case is slower if it takes so many times as long, */
 #define NOTABLE_S 0.1 /* and so many seconds more */
+#define TOLD_ROWS 20  /* of a kind, unless all are wanted */
 
 typedef struct entry {
   const cJSON *json;
+  const char *backend; /* "" if both reports have one backend alone: then it need not be the same */
   int64_t place; /* in its report */
 } entry;
 
@@ -31,27 +33,36 @@ static const cJSON *get(const cJSON *o, const char *key) {
 
 /* ---- pairs ---- */
 
-static int by_case(const cJSON *a, const cJSON *b) {
-  static const char *const keys[] = {"record", "name", "backend"};
-  for (int k = 0; k < 3; ++k) {
-    const int order = strcmp(fa_report_string(a, keys[k]), fa_report_string(b, keys[k]));
+static int by_case(const entry *a, const entry *b) {
+  static const char *const keys[] = {"record", "name"};
+  for (int k = 0; k < 2; ++k) {
+    const int order = strcmp(fa_report_string(a->json, keys[k]), fa_report_string(b->json, keys[k]));
     if (order) return order;
   }
-  return 0;
+  return strcmp(a->backend, b->backend);
 }
 
 static int by_case_and_place(const void *x, const void *y) {
   const entry *a = x, *b = y;
-  const int order = by_case(a->json, b->json);
+  const int order = by_case(a, b);
   return order ? order : (a->place > b->place) - (a->place < b->place);
 }
 
-static bool collect(const cJSON *report, side *s) {
+static bool has_one_backend(const cJSON *report) {
+  const cJSON *cases = get(report, "cases"), *c;
+  const char *first = cases ? fa_report_string(cases->child, "backend") : "";
+  cJSON_ArrayForEach(c, cases) {
+    if (strcmp(fa_report_string(c, "backend"), first) != 0) return false;
+  }
+  return true;
+}
+
+static bool collect(const cJSON *report, bool any_backend, side *s) {
   const cJSON *cases = get(report, "cases"), *c;
   s->v = malloc(((size_t)cJSON_GetArraySize(cases) + 1) * sizeof *s->v);
   if (!s->v) return false;
   cJSON_ArrayForEach(c, cases) {
-    s->v[s->n] = (entry){c, s->n};
+    s->v[s->n] = (entry){c, any_backend ? "" : fa_report_string(c, "backend"), s->n};
     ++s->n;
   }
   qsort(s->v, (size_t)s->n, sizeof *s->v, by_case_and_place);
@@ -121,7 +132,7 @@ static void add_pair(comparing *x, const cJSON *a, const cJSON *b) {
 static void add_pairs(comparing *x) {
   int64_t i = 0, k = 0;
   while (i < x->a.n || k < x->b.n) {
-    const int order = i == x->a.n ? 1 : k == x->b.n ? -1 : by_case(x->a.v[i].json, x->b.v[k].json);
+    const int order = i == x->a.n ? 1 : k == x->b.n ? -1 : by_case(&x->a.v[i], &x->b.v[k]);
     add_pair(x, order <= 0 ? x->a.v[i].json : NULL, order >= 0 ? x->b.v[k].json : NULL);
     i += order <= 0;
     k += order >= 0;
@@ -161,7 +172,8 @@ fa_status fa_report_compare(const cJSON *a, const cJSON *b, const char *path_a, 
                             fa_error *err) {
   comparing x = {.rows = cJSON_CreateArray()};
   cJSON *o = cJSON_CreateObject();
-  bool good = o && x.rows && collect(a, &x.a) && collect(b, &x.b);
+  const bool any = has_one_backend(a) && has_one_backend(b);
+  bool good = o && x.rows && collect(a, any, &x.a) && collect(b, any, &x.b);
   if (good) {
     add_head(o, "a", a, path_a);
     add_head(o, "b", b, path_b);
@@ -206,10 +218,12 @@ static void print_row(FILE *out, const cJSON *row) {
 
 void fa_report_print_comparison(FILE *out, const cJSON *comparison, bool verbose) {
   const cJSON *row, *counts = get(comparison, "counts");
-  cJSON_ArrayForEach(row, get(comparison, "rows")) {
-    bool told = verbose;
-    for (int k = 0; k < N_TOLD; ++k) told |= strcmp(fa_report_string(row, "kind"), kinds[k]) == 0;
-    if (told) print_row(out, row);
+  for (int k = 0; k < (verbose ? N_KINDS : N_TOLD); ++k) {
+    int n = 0;
+    cJSON_ArrayForEach(row, get(comparison, "rows")) {
+      if (strcmp(fa_report_string(row, "kind"), kinds[k]) == 0 && (n++ < TOLD_ROWS || verbose)) print_row(out, row);
+    }
+    if (n > TOLD_ROWS && !verbose) fprintf(out, "%-8sand %d more (-v)\n", kinds[k], n - TOLD_ROWS);
   }
   for (int k = 0; k < N_KINDS; ++k) {
     const double n = fa_report_number(counts, kinds[k]);

@@ -8,18 +8,19 @@
 
 struct cJSON;
 
-/* Entries are of the same case if they have the same record (the recipe), name and backend; of several of these, the k-th
- * of one report is compared with the k-th of the other. Entries without a record, from older versions, go by their name.
- * Devices and kernels may differ: to compare those is why people have two reports.
+/* Entries are of the same case if they have the same record (the recipe) and name, and, unless each report has but one
+ * backend, the same backend; of several of these, the k-th of one report is compared with the k-th of the other. Entries
+ * without a record, from older versions, go by their name. Devices and kernels may differ: to compare those is why people have two reports.
  *
  * *out, owned by the caller: {"a", "b": {"path", "command", "started", "backend", "device", "git"},
  *   "counts": {kind: n, ...}, "same": n, "rows": [{"kind", "name", "backend", "kernel", "a", "b": {"state",
  *   "worst_ratio", "seconds"}}]}. Kinds, of which a row has the first that fits: "new" fails only in b, "fixed" only in
- * a, "changed" fails otherwise than in a, "slower" and "faster" by half and a tenth of a second, "skipped" and "judged"
+ * a, "changed" fails otherwise than in a, "slower" and "faster" by twice and a tenth of a second, "skipped" and "judged"
  * only in b, "added" and "gone": only in one of the reports, and good there. */
 fa_status fa_report_compare(const struct cJSON *a, const struct cJSON *b, const char *path_a, const char *path_b,
                             struct cJSON **out, fa_error *err);
-/* A line a row, and a last one with the counts. Rows that are no change for the better or worse only if verbose. */
+/* A line a row, and a last one with the counts. Unless verbose, at most 20 of a kind, and none that is no change for the
+ * better or worse. */
 void fa_report_print_comparison(FILE *out, const struct cJSON *comparison, bool verbose);
 /* How many cases fail in the second report alone. */
 int64_t fa_report_new_failures(const struct cJSON *comparison);

@@ -41,7 +41,7 @@ function failedTensors(failure) {
 
 /* Names of the failed tensors of each case: computed once, for filters and sorting ask for it of every case. */
 const tensorNames = cases.failure.map(k =>
-  k < 0 || !failures[k] ? '' : failedTensors(failures[k]).map(t => t.name + (t.end_to_end ? ' (end to end)' : '')).join(', '));
+  k < 0 || !failures[k] ? '' : [...new Set(failedTensors(failures[k]).map(t => t.name))].join(', '));
 
 /* The case of each failure. */
 const caseOfFailure = new Int32Array(failures.length).fill(-1);

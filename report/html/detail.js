@@ -83,7 +83,7 @@ function noMap(failure, tensor) {
 function failedTensor(failure, t) {
   const worst = listOf(t.worst);
   const where = t.where && t.where.text;
-  return h('section', {class: 'tensor'},
+  return h('div', {class: 'tensor'},
     h('h3', null, h('code', null, t.name), t.end_to_end ? ' end to end' : '', ' ', h('span', {class: 'quiet'}, t.bad ? wrongText(t) : '')),
     where && h('p', null, where[0].toUpperCase() + where.slice(1), '.'),
     t.vacuous && h('p', null, `The bound is so wide that it would let pass: ${t.vacuous}.`),
@@ -101,12 +101,16 @@ function goodTensors(failure) {
 
 /* ---- the case ---- */
 
-/* Expressions are hard to read escaped in JSON. */
-function expressions(failure) {
-  let recipe = {};
+function recipeOf(failure) {
   try {
-    recipe = JSON.parse(failure.recipe || '{}');
-  } catch { /* shown as text below */ }
+    return JSON.parse(failure.recipe || '{}');
+  } catch {
+    return {}; /* it is shown as text */
+  }
+}
+
+/* Expressions are hard to read escaped in JSON. */
+function expressions(recipe) {
   return [['score_mod', recipe.score_mod && h('code', null, recipe.score_mod)], ['mask_mod', recipe.mask_mod && h('code', null, recipe.mask_mod)],
     ['buffers', recipe.buffers && Object.keys(recipe.buffers).map((name, k) => `${name} (dbuffer_${k})`).join(', ')]];
 }
@@ -122,16 +126,37 @@ function shellWord(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replace(/'/g, `'\\''`)}'`;
 }
 
+/* The first is open. The others are made when they are opened, for pictures take time; paper opens all. */
+function tensorParts(failure) {
+  return failedTensors(failure).map((t, k) => {
+    if (k === 0) return failedTensor(failure, t);
+    const summary = h('summary', null, h('code', null, t.name), t.end_to_end ? ' end to end' : '', ` ${tensorSummary(t)}`);
+    const details = h('details', {class: 'tensor', ontoggle: () => details.build()}, summary);
+    details.build = () => {
+      if (details.children.length === 1) details.append(failedTensor(failure, t));
+    };
+    return details;
+  });
+}
+
+function tensorSummary(t) {
+  if (t.vacuous) return 'the bound is too wide';
+  if (!t.bad) return 'statistics of its errors';
+  return wrongText(t) + (typeof t.worst_ratio === 'number' ? `, at worst ${fmt(t.worst_ratio)} times the bound` : '');
+}
+
 function failureDetail(i, failure, addWord) {
+  const recipe = recipeOf(failure);
   return h('div', {class: 'case'},
+    recipe.note && h('p', {class: 'quiet'}, recipe.note),
     failure.reason && h('p', {class: 'reason'}, failure.reason),
     explanations(failure),
     failure.run && [h('h3', null, 'Run it again'), codeBlock(failure.run, 'command that repeats it')],
-    failedTensors(failure).map(t => failedTensor(failure, t)),
+    tensorParts(failure),
     goodTensors(failure),
     facts([['note', failure.notes], ['waiver', failure.waiver], ['kernel', failure.kernel], ['backward', failure.backward_kernel],
       ['backend', failure.backend], ['profile', failure.profile], ['schedule seed', failure.schedule_seed !== '0' && failure.schedule_seed],
-      ['file', failure.file], ['tensors kept in', failure.dump], ...expressions(failure), ['features', featureButtons(i, addWord)],
+      ['file', failure.file], ['tensors kept in', failure.dump], ...expressions(recipe), ['features', featureButtons(i, addWord)],
       ['by number', failure.repro && h('code', null, failure.repro)]]),
     shrunk(failure),
     failure.recipe && h('details', null, h('summary', null, 'The case'), codeBlock(failure.recipe, 'the case as JSON')));

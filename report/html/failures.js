@@ -1,12 +1,18 @@
 /* The results: filters and the table of cases. */
 
+function explanationOf(i) {
+  return listOf((failureOf(i) || {}).explained_by).map(e => e.text).join('; ');
+}
+
 function resultColumns() {
   const several = distinct(cases.backend.words).length > 1;
+  const explained = failures.some(f => listOf(f.explained_by).length);
   const rank = new Map(STATES.map((s, k) => [s, k]));
   return [
     {key: 'state', title: 'state', value: i => rank.get(stateOf(i)), cell: i => h('span', {class: `state ${stateClass(stateOf(i))}`}, stateOf(i))},
     {key: 'name', title: 'case', value: i => cases.name[i]},
     {key: 'tensors', title: 'failed tensors', wide: true, value: i => tensorNames[i], cell: i => tensorNames[i]},
+    explained && {key: 'explained', title: 'explained by', wide: true, value: explanationOf, cell: explanationOf},
     several && {key: 'backend', title: 'backend', wide: true, value: i => wordOf('backend', i), cell: i => wordOf('backend', i)},
     {key: 'kernel', title: 'kernel', wide: true, value: kernelName, cell: kernelName},
     {key: 'ratio', title: 'error / bound', numeric: true, value: ratioOf, cell: i => fmt(cases.worst_ratio[i])},

@@ -77,9 +77,14 @@ class Grid {
   }
 
   margins(context) {
-    let left = context.measureText(this.g.rowAxis).width;
-    for (let r = 0; r < this.g.rows; ++r) left = Math.max(left, context.measureText(this.g.rowLabel(r)).width);
+    let left = 0;
+    for (let r = 0; r < this.g.rows; ++r) left = Math.max(left, context.measureText(this.rowText(r)).width);
     return {left: Math.ceil(left) + 6, top: 15};
+  }
+
+  /* The first label of an axis also names it. */
+  rowText(r) {
+    return r === 0 ? `${this.g.rowAxis} ${this.g.rowLabel(0)}` : this.g.rowLabel(r);
   }
 
   draw() {
@@ -133,7 +138,7 @@ class Grid {
     for (let r = 0; r < g.rows; ++r) {
       const y = this.top + r * g.cellHeight + Math.min(g.cellHeight / 2, 6);
       if (!g.rowLabel(r) || y < below) continue;
-      context.fillText(g.rowLabel(r), this.left - 4, y);
+      context.fillText(this.rowText(r), this.left - 4, y);
       below = y + 11;
     }
     context.textAlign = 'left';
@@ -144,8 +149,6 @@ class Grid {
       context.fillText(text, x, 7);
       from = x + context.measureText(text).width + 8;
     }
-    context.textAlign = 'right';
-    context.fillText(g.rowAxis, this.left - 4, 7);
   }
 
   drawCursor(context, p) {

@@ -37,10 +37,11 @@ function headerParts(sections) {
 }
 
 function preparePrinting(table) {
+  const paper = matchMedia('print');
   const print = on => { table.print(on); redrawGrids(); };
   addEventListener('beforeprint', () => print(true));
-  addEventListener('afterprint', () => print(false));
-  matchMedia('print').addEventListener('change', event => print(event.matches));
+  addEventListener('afterprint', () => print(paper.matches));
+  paper.addEventListener('change', () => print(paper.matches));
 }
 
 /* "#failure-3" opens failure 3, as "fa-verify repro REPORT.json:3" counts. */

@@ -51,8 +51,8 @@ function panelGrid(map, cells, k, settings, view) {
   return new Grid({rows: row.cells, columns: column.cells, cell: (r, c) => cells[base + r * column.cells + c] || 0, peak: view.peak,
     rowLabel: tick(row), columnLabel: tick(column), rowAxis: row.name, columnAxis: column.name,
     name: (r, c) => `${place}, ${span(row, r)}, ${span(column, c)}`,
-    cellWidth: Math.max(5, Math.min(16, Math.floor(190 / column.cells))) * settings.zoom,
-    cellHeight: Math.max(4, Math.min(16, Math.floor(240 / row.cells))) * settings.zoom,
+    cellWidth: Math.max(5, Math.min(16, Math.floor(256 / column.cells))) * settings.zoom,
+    cellHeight: Math.max(4, Math.min(16, Math.floor(280 / row.cells))) * settings.zoom,
     rowLines: tileLine(row, settings.tile), columnLines: onKeys ? tileLine(column, settings.tile) : () => false, say: view.say,
     label: `Heat map of ${view.title}, ${place}: ${row.cells} by ${column.cells} cells of error over bound. Arrow keys move.`});
 }

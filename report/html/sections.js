@@ -11,7 +11,7 @@ function predicateText(p) {
 function groupCard(group, results) {
   const n = listOf(group.failures).length, smallest = group.smallest || {};
   const k = Number.isInteger(smallest.failure) ? smallest.failure : listOf(group.failures)[0];
-  const command = failures[k] && failures[k].run;
+  const command = !group.plain && failures[k] && failures[k].run;
   return h('li', {class: 'cause'},
     h('div', {class: 'causehead'}, h('b', {class: 'big'}, count(n)), h('div', null, h('h3', null, group.title || 'Failures'),
       group.class && h('span', {class: 'quiet'}, group.class), ' ', group.hypothesis && h('code', null, group.hypothesis))),
@@ -47,11 +47,11 @@ function comparisonSection(results) {
   const c = data.comparison;
   if (!c) return null;
   const kinds = Object.keys(KINDS), rows = listOf(c.rows), chosen = new Set();
-  const place = new Map(Array.from({length: nCases}, (_, i) => [`${cases.name[i]}\n${wordOf('backend', i)}`, i]));
+  const place = new Map(failures.map((f, k) => [`${f.name}\n${f.backend}`, k]));
   const open = row => {
-    const i = place.get(`${row.name}\n${row.backend}`);
-    const failing = i !== undefined && cases.failure[i] >= 0 && failures[cases.failure[i]];
-    return failing ? h('button', {type: 'button', class: 'name', onclick: () => results.open(cases.failure[i])}, row.name) : row.name;
+    const k = place.get(`${row.name}\n${row.backend}`);
+    const fails = k !== undefined && row.b && !GOOD.has(row.b.state);
+    return fails ? h('button', {type: 'button', class: 'name', onclick: () => results.open(k)}, row.name) : row.name;
   };
   const columns = [
     {key: 'kind', title: 'change', value: r => kinds.indexOf(r.kind), cell: r => h('span', {class: `kind ${r.kind}`}, KINDS[r.kind] || r.kind)},

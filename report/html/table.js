@@ -80,6 +80,13 @@ class LongTable {
     addEventListener('resize', () => this.later());
   }
 
+  /* A cell may not span columns that a narrow window hides: they would take room. */
+  span() {
+    const n = [...this.head.children].filter(th => getComputedStyle(th).display !== 'none').length || this.columns.length;
+    for (const {node} of this.open.values()) node.firstChild.colSpan = n;
+    return n;
+  }
+
   setRows(rows) {
     this.rows = rows;
     this.arrange();
@@ -126,7 +133,7 @@ class LongTable {
       this.open.delete(row);
     } else {
       const node = h('tr', {class: 'detail', 'data-row': String(row)},
-        h('td', {colspan: String(this.columns.length)}, this.detail(row)));
+        h('td', null, this.detail(row)));
       this.open.set(row, {node, height: 600});
       this.watch.observe(node);
     }
@@ -165,13 +172,13 @@ class LongTable {
     let last = Math.min(n, this.placeAt(Math.max(0, y) + innerHeight + 300) + 1);
     if (this.printing) { first = 0; last = Math.min(n, PRINTED_ROWS); }
     const focus = document.activeElement && this.body.contains(document.activeElement) ? document.activeElement.dataset.row : null;
-    const nodes = [spacer(this.top(first), this.columns.length)];
+    const span = this.span(), nodes = [spacer(this.top(first), span)];
     for (let at = first; at < last; ++at) {
       nodes.push(this.rowNode(at));
       const open = this.open.get(this.shown[at]);
       if (open) nodes.push(open.node);
     }
-    nodes.push(spacer(this.top(n) - this.top(last), this.columns.length));
+    nodes.push(spacer(this.top(n) - this.top(last), span));
     this.replace(nodes);
     if (focus) this.focusRow(Number(focus));
   }
@@ -233,6 +240,16 @@ class LongTable {
       [...this.open.keys()].filter(i => !this.wereOpen.has(i)).forEach(i => this.toggle(i, false));
     }
     this.draw();
+    if (on) openAll(this.body);
+  }
+}
+
+/* Also what is inside of others, and what is made only when it is opened. */
+function openAll(node) {
+  for (const details of node.querySelectorAll('details:not([open])')) {
+    if (details.build) details.build();
+    details.open = true;
+    openAll(details);
   }
 }
 
