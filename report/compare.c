@@ -13,7 +13,7 @@
 typedef struct entry {
   const cJSON *json;
   const char *backend; /* "" if both reports have one backend alone: then it need not be the same */
-  int64_t place; /* in its report */
+  int64_t place;       /* in its report */
 } entry;
 
 typedef struct side {
@@ -91,7 +91,8 @@ static const char *kind_of(const cJSON *a, const cJSON *b) {
   if (before == FAILED && now != FAILED && now != ABSENT) return "fixed";
   if (before == ABSENT) return "added";
   if (now == ABSENT) return "gone";
-  if (now == FAILED && strcmp(fa_report_string(a, "state"), fa_report_string(b, "state")) != 0) return "changed";
+  if (now == FAILED && strcmp(fa_report_string(a, "state"), fa_report_string(b, "state")) != 0)
+    return "changed";
   if (before != now) return now == SKIPPED ? "skipped" : "judged";
   if (is_slower(a, b)) return "slower";
   return is_slower(b, a) ? "faster" : NULL;
@@ -168,8 +169,8 @@ static cJSON *by_kind(cJSON *rows) {
   return sorted;
 }
 
-fa_status fa_report_compare(const cJSON *a, const cJSON *b, const char *path_a, const char *path_b, cJSON **out,
-                            fa_error *err) {
+fa_status fa_report_compare(const cJSON *a, const cJSON *b, const char *path_a, const char *path_b,
+                            cJSON **out, fa_error *err) {
   comparing x = {.rows = cJSON_CreateArray()};
   cJSON *o = cJSON_CreateObject();
   const bool any = has_one_backend(a) && has_one_backend(b);
@@ -221,7 +222,8 @@ void fa_report_print_comparison(FILE *out, const cJSON *comparison, bool verbose
   for (int k = 0; k < (verbose ? N_KINDS : N_TOLD); ++k) {
     int n = 0;
     cJSON_ArrayForEach(row, get(comparison, "rows")) {
-      if (strcmp(fa_report_string(row, "kind"), kinds[k]) == 0 && (n++ < TOLD_ROWS || verbose)) print_row(out, row);
+      if (strcmp(fa_report_string(row, "kind"), kinds[k]) == 0 && (n++ < TOLD_ROWS || verbose))
+        print_row(out, row);
     }
     if (n > TOLD_ROWS && !verbose) fprintf(out, "%-8sand %d more (-v)\n", kinds[k], n - TOLD_ROWS);
   }

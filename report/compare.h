@@ -17,8 +17,8 @@ struct cJSON;
  *   "worst_ratio", "seconds"}}]}. Kinds, of which a row has the first that fits: "new" fails only in b, "fixed" only in
  * a, "changed" fails otherwise than in a, "slower" and "faster" by twice and a tenth of a second, "skipped" and "judged"
  * only in b, "added" and "gone": only in one of the reports, and good there. */
-fa_status fa_report_compare(const struct cJSON *a, const struct cJSON *b, const char *path_a, const char *path_b,
-                            struct cJSON **out, fa_error *err);
+fa_status fa_report_compare(const struct cJSON *a, const struct cJSON *b, const char *path_a,
+                            const char *path_b, struct cJSON **out, fa_error *err);
 /* A line a row, and a last one with the counts. Unless verbose, at most 20 of a kind, and none that is no change for the
  * better or worse. */
 void fa_report_print_comparison(FILE *out, const struct cJSON *comparison, bool verbose);

@@ -21,8 +21,8 @@ static void add_bytes(cJSON *o, const char *key, const uint8_t *bytes, size_t n)
 }
 
 /* {"at": [[b, h], ...], "cells": base64} of panels or strips with `cells` cells each. */
-static void add_cells(cJSON *o, const char *key, const fa_map *m, const int64_t *panel, int n, const uint8_t *bytes,
-                      int cells) {
+static void add_cells(cJSON *o, const char *key, const fa_map *m, const int64_t *panel, int n,
+                      const uint8_t *bytes, int cells) {
   cJSON *list = cJSON_AddObjectToObject(o, key), *places = cJSON_AddArrayToObject(list, "at");
   for (int i = 0; i < n; ++i) {
     int64_t at[FA_MAP_PANEL_AXES];

@@ -40,8 +40,8 @@ typedef enum fa_fit {
 } fa_fit;
 /* Element e of the want against the raw bits of a subject's element. overflow: the smallest magnitude that rounds to
  * infinity. *bound is set where there is one. */
-fa_fit fa_compare_fit(const fa_want *w, int64_t e, fa_dtype dtype, uint64_t bits, double accept, double overflow,
-                      double *bound);
+fa_fit fa_compare_fit(const fa_want *w, int64_t e, fa_dtype dtype, uint64_t bits, double accept,
+                      double overflow, double *bound);
 
 /* ---- ref/compare/where.c: where the bad elements are ---- */
 

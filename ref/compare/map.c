@@ -75,7 +75,8 @@ static uint8_t cell_of_ratio(double ratio, bool ok) {
 
 static uint8_t cell_of(const maker *x, int64_t e, const int64_t *index, uint64_t bits, double value) {
   double bound = 0;
-  const fa_fit fit = fa_compare_fit(x->want, e, x->got->dtype, bits, 1 + FA_DEFAULT_SLACK, x->overflow, &bound);
+  const fa_fit fit =
+      fa_compare_fit(x->want, e, x->got->dtype, bits, 1 + FA_DEFAULT_SLACK, x->overflow, &bound);
   if (fit == FA_FIT_UNCOMPARED) return FA_MAP_NOTHING;
   if (fit == FA_FIT_SAME) return 1;
   if (fit == FA_FIT_CLASS)
@@ -219,9 +220,9 @@ static bool is_text(const char *name) {
 bool fa_map_is_sound(const fa_map *m) {
   if (m->n_panel_axes < 0 || m->n_panel_axes > FA_MAP_PANEL_AXES || !is_text(m->row_axis) ||
       !is_text(m->column_axis) || m->rows < 1 || m->columns < 1 || m->row_step < 1 || m->column_step < 1 ||
-      m->row_cells < 1 || m->row_cells > FA_MAP_ROWS || m->column_cells < 1 || m->column_cells > FA_MAP_COLUMNS ||
-      m->n_panels < 0 || m->n_panels > FA_MAP_PANELS || m->n_strips < 0 || m->n_strips > FA_MAP_STRIPS ||
-      m->n_strips * m->row_cells > FA_MAP_STRIP_CELLS)
+      m->row_cells < 1 || m->row_cells > FA_MAP_ROWS || m->column_cells < 1 ||
+      m->column_cells > FA_MAP_COLUMNS || m->n_panels < 0 || m->n_panels > FA_MAP_PANELS || m->n_strips < 0 ||
+      m->n_strips > FA_MAP_STRIPS || m->n_strips * m->row_cells > FA_MAP_STRIP_CELLS)
     return false;
   for (int k = 0; k < m->n_panel_axes; ++k)
     if (!is_text(m->panel_axis[k]) || m->panel_extent[k] < 1) return false;

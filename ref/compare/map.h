@@ -28,12 +28,13 @@ enum {
 
 typedef struct fa_map {
   int n_panel_axes;
-  char panel_axis[FA_MAP_PANEL_AXES][FA_MAP_AXIS_NAME], row_axis[FA_MAP_AXIS_NAME], column_axis[FA_MAP_AXIS_NAME];
+  char panel_axis[FA_MAP_PANEL_AXES][FA_MAP_AXIS_NAME], row_axis[FA_MAP_AXIS_NAME],
+      column_axis[FA_MAP_AXIS_NAME];
   int64_t panel_extent[FA_MAP_PANEL_AXES]; /* their product: how many panels the tensor has */
   int64_t rows, columns, row_step, column_step;
-  int32_t row_cells, column_cells;       /* of a panel */
-  int32_t n_panels, n_strips;            /* kept */
-  int64_t panel[FA_MAP_PANELS], strip[FA_MAP_STRIPS]; /* their numbers: row-major over panel_extent */
+  int32_t row_cells, column_cells;                            /* of a panel */
+  int32_t n_panels, n_strips;                                 /* kept */
+  int64_t panel[FA_MAP_PANELS], strip[FA_MAP_STRIPS];         /* their numbers: row-major over panel_extent */
   uint8_t cell[FA_MAP_PANELS * FA_MAP_ROWS * FA_MAP_COLUMNS]; /* panel after panel */
   uint8_t strip_cell[FA_MAP_STRIP_CELLS];                     /* strip after strip, row_cells each */
 } fa_map;

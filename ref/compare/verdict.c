@@ -67,15 +67,16 @@ static double bound_of(const fa_want *w, int64_t e) {
 
 /* Infinity where a finite value was expected is right if the value before its last rounding may lie where the
  * type rounds to infinity of that sign. */
-static bool overflow_is_legitimate(const fa_want *w, fa_class got, int64_t e, double accept, double overflow) {
+static bool overflow_is_legitimate(const fa_want *w, fa_class got, int64_t e, double accept,
+                                   double overflow) {
   if (got == FA_CLASS_NAN || w->quant == NULL) return false;
   const double toward = got == FA_CLASS_POS_INF ? w->value[e] : -w->value[e];
   const double before_rounding = ((double)w->quant[e] + w->accum[e]) * accept;
   return toward > 0 && toward + before_rounding >= overflow;
 }
 
-fa_fit fa_compare_fit(const fa_want *w, int64_t e, fa_dtype dtype, uint64_t bits, double accept, double overflow,
-                      double *bound) {
+fa_fit fa_compare_fit(const fa_want *w, int64_t e, fa_dtype dtype, uint64_t bits, double accept,
+                      double overflow, double *bound) {
   const fa_class want = fa_class_of_f64(w->value[e]), got = fa_class_of_bits(dtype, bits);
   if (want == FA_CLASS_NAN) return FA_FIT_UNCOMPARED;
   if (w->accum && isinf(w->accum[e])) return FA_FIT_SAME; /* the kernel may overflow on the way */
@@ -89,7 +90,8 @@ fa_fit fa_compare_fit(const fa_want *w, int64_t e, fa_dtype dtype, uint64_t bits
 /* Judges one element that is to be compared. */
 static bool judge(scan *s, mark *m) {
   const double want = s->want->value[m->position];
-  const fa_fit fit = fa_compare_fit(s->want, m->position, s->got->dtype, m->bits, s->accept, s->overflow, &m->bound);
+  const fa_fit fit =
+      fa_compare_fit(s->want, m->position, s->got->dtype, m->bits, s->accept, s->overflow, &m->bound);
   if (fit == FA_FIT_UNCOMPARED) return true;
   ++s->out->count;
   if (fit == FA_FIT_SAME) return true;

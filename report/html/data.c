@@ -53,7 +53,7 @@ static void put_number(FILE *out, const cJSON *v) {
 /* ---- dictionaries ---- */
 
 typedef struct dictionary {
-  const char **text; /* borrowed from the report */
+  const char **text;         /* borrowed from the report */
   int64_t n, *slot, n_slots; /* open addressing; -1: free */
   bool failed;               /* out of memory: what is not in it is the first entry */
 } dictionary;
@@ -184,8 +184,8 @@ static void put_places(FILE *out, const cJSON *root) {
 
 static void put_cases(FILE *out, const cJSON *root) {
   const cJSON *cases = get(root, "cases");
-  static const char *const words[] = {"state", "backend", "kernel", "backward_kernel", "features", "reason",
-                                      "notes", "waiver"};
+  static const char *const words[] = {"state",    "backend", "kernel", "backward_kernel",
+                                      "features", "reason",  "notes",  "waiver"};
   fputs("{\n", out);
   for (size_t k = 0; k < sizeof words / sizeof *words; ++k) put_words(out, cases, words[k]);
   put_column(out, cases, "name", put_text_of);
@@ -198,9 +198,9 @@ static void put_cases(FILE *out, const cJSON *root) {
 }
 
 void fa_page_put_data(FILE *out, const cJSON *root, const cJSON *comparison) {
-  static const char *const whole[] = {"tool",     "backend", "host",    "command",        "started", "seconds",
-                                      "summary",  "kernels", "require", "contradictions", "groups",  "tried",
-                                      "coverage", "probed",  "finished"};
+  static const char *const whole[] = {"tool",    "backend", "host",     "command", "started",
+                                      "seconds", "summary", "kernels",  "require", "contradictions",
+                                      "groups",  "tried",   "coverage", "probed",  "finished"};
   fputs("{\n", out);
   for (size_t k = 0; k < sizeof whole / sizeof *whole; ++k) {
     if (!get(root, whole[k])) continue;

@@ -20,11 +20,12 @@ static void put_title(FILE *out, const cJSON *root) {
 
 static void put_page(FILE *out, const cJSON *both) {
   const cJSON *root = cJSON_GetObjectItemCaseSensitive(both, "report");
-  fputs("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-        "script-src 'unsafe-inline'\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
-        out);
+  fputs(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'unsafe-inline'\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+      out);
   put_title(out, root);
   fputs("</title>\n<style>\n", out);
   fputs(fa_page_style, out);

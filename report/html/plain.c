@@ -65,7 +65,8 @@ void fa_page_put_head(FILE *out, const cJSON *root) {
 static void put_worst(FILE *out, const cJSON *tensor) {
   const cJSON *w, *i;
   static const char *const keys[] = {"got", "want", "err", "bound", "ratio"};
-  fputs("<table><tr><th>index</th><th>got</th><th>want</th><th>err</th><th>bound</th><th>ratio</th></tr>\n", out);
+  fputs("<table><tr><th>index</th><th>got</th><th>want</th><th>err</th><th>bound</th><th>ratio</th></tr>\n",
+        out);
   cJSON_ArrayForEach(w, get(tensor, "worst")) {
     const char *separator = "[";
     fputs("<tr><td>", out);

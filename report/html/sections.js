@@ -2,24 +2,35 @@
 
 /* ---- causes ---- */
 
+/* What the group's cases are like: docs/reference/report.md, "Groups". */
 function predicateText(p) {
-  if (!p || !p.text) return null;
-  return h('p', null, h('code', {class: 'predicate'}, p.text), ` ${count(p.failing)} of ${count(p.failing_of)} of its failures, ` +
-    `${count(p.others)} of ${plural(p.others_of, 'other case')}`);
+  if (!p || (!p.text && p.kind !== 'every')) return null;
+  const counts = `${count(p.failing)} of ${count(p.failing_of)} failures, ${count(p.others)} of ${plural(p.others_of, 'case')} that passed`;
+  if (!p.text) return h('p', null, `Nearly every case that was judged: ${counts}.`);
+  return h('p', null, p.kind === 'none' ? 'Nothing simple tells them apart; nearest is ' : 'When ', h('code', {class: 'predicate'}, p.text), `: ${counts}.`);
+}
+
+/* The smallest case may be a shrunk one, which is nobody's failure. */
+function groupCommand(group, k) {
+  const smallest = group.smallest || {}, failure = failures[k];
+  if (group.plain || !failure) return null;
+  if (!smallest.shrunk || !smallest.case) return failure.run;
+  return `fa-verify run --backend ${shellWord(failure.backend)} --case ${shellWord(JSON.stringify(smallest.case))}`;
 }
 
 function groupCard(group, results) {
-  const n = listOf(group.failures).length, smallest = group.smallest || {};
+  const n = listOf(group.failures).length, smallest = group.smallest || {}, title = group.title || 'Failures';
   const k = Number.isInteger(smallest.failure) ? smallest.failure : listOf(group.failures)[0];
-  const command = !group.plain && failures[k] && failures[k].run;
+  const command = groupCommand(group, k), alternatives = listOf(group.alternatives);
   return h('li', {class: 'cause'},
-    h('div', {class: 'causehead'}, h('b', {class: 'big'}, count(n)), h('div', null, h('h3', null, group.title || 'Failures'),
-      group.class && h('span', {class: 'quiet'}, group.class), ' ', group.hypothesis && h('code', null, group.hypothesis))),
+    h('div', {class: 'causehead'}, h('b', {class: 'big'}, count(n)), h('div', null, h('h3', null, title),
+      group.class && !title.startsWith(group.class) && h('span', {class: 'quiet'}, group.class), ' ', group.hypothesis && h('code', null, group.hypothesis))),
     predicateText(group.predicate),
+    alternatives.length > 0 && h('p', {class: 'quiet'}, 'Or, for the same cases: ', alternatives.map((a, i) => [i ? '; ' : '', h('code', null, a)])),
     h('p', {class: 'actions'},
       h('button', {type: 'button', onclick: () => results.showGroup(group)}, `Show ${n === 1 ? 'it' : `all ${count(n)}`}`),
       failures[k] && h('button', {type: 'button', onclick: () => results.open(k)}, group.plain ? 'Open the first' : 'Open the smallest')),
-    command && codeBlock(command, 'command for one of them'));
+    command && codeBlock(command, 'command for the smallest'));
 }
 
 function causesSection(results) {

@@ -44,8 +44,9 @@ static fixture make(const planted *c) {
   fa_problem_init(&f.p);
   const bool lse = c->id == FA_T_LSE;
   const int64_t total = cu[5];
-  const int64_t dense[] = {c->batch, c->seqlen, c->heads, c->dim}, dense_lse[] = {c->batch, c->heads, c->seqlen},
-                packed[] = {total, c->heads, c->dim}, packed_lse[] = {c->heads, total};
+  const int64_t dense[] = {c->batch, c->seqlen, c->heads, c->dim},
+                dense_lse[] = {c->batch, c->heads, c->seqlen}, packed[] = {total, c->heads, c->dim},
+                packed_lse[] = {c->heads, total};
   for (int k = 0; k < 2 && c->varlen; ++k) {
     fa_int32_array *lengths = k ? &f.p.cu_seqlens_k : &f.p.cu_seqlens_q;
     *lengths = (fa_int32_array){.n = 6, .v = malloc(sizeof cu)};
@@ -82,8 +83,8 @@ static uint8_t plant(fixture *f, int64_t e, const int64_t *index) {
 }
 
 /* The largest value of every element's in panel (b, h) and the cell. */
-static uint8_t expected(const planted *c, const fixture *f, const uint8_t *value, const fa_map *m, const int64_t *at, int row,
-                        int column) {
+static uint8_t expected(const planted *c, const fixture *f, const uint8_t *value, const fa_map *m,
+                        const int64_t *at, int row, int column) {
   uint8_t most = 0;
   for (int64_t e = 0; e < f->w.n; ++e) {
     int64_t index[FA_MAX_RANK] = {0};
@@ -138,8 +139,9 @@ static void test(const planted *c) {
   CHECK(fa_map_is_sound(m));
   CHECK_MSG(m->rows == c->rows && m->columns == c->columns && m->row_step == c->row_step &&
                 m->column_step == c->column_step && m->n_panels == c->panels && m->n_strips == c->strips,
-            "%s: %lld x %lld by %lld x %lld, %d panels, %d strips", c->what, (long long)m->rows, (long long)m->columns,
-            (long long)m->row_step, (long long)m->column_step, m->n_panels, m->n_strips);
+            "%s: %lld x %lld by %lld x %lld, %d panels, %d strips", c->what, (long long)m->rows,
+            (long long)m->columns, (long long)m->row_step, (long long)m->column_step, m->n_panels,
+            m->n_strips);
   check_panels(c, &f, value, m);
   check_strips(c, &f, value, m);
   free(m);

@@ -42,7 +42,8 @@ static void make_failure(fa_result *r, int number) {
   r->case_line = strdup(line);
   r->n_verdicts = 2;
   r->verdict[0] = (fa_verdict){.id = FA_T_O, .rank = 4, .dtype = FA_F16, .judged = true, .count = 60};
-  r->verdict[1] = (fa_verdict){.id = FA_T_DQ, .rank = 4, .dtype = FA_F16, .judged = true, .count = 60, .bad = 3, .fail = true};
+  r->verdict[1] = (fa_verdict){
+      .id = FA_T_DQ, .rank = 4, .dtype = FA_F16, .judged = true, .count = 60, .bad = 3, .fail = true};
   r->map[1] = make_map();
 }
 
@@ -91,8 +92,10 @@ static void test_json(void) {
 }
 
 static void test_ratio(void) {
-  CHECK(fa_map_ratio(FA_MAP_NOTHING) == 0 && fa_map_ratio(FA_MAP_ONE) == 1 && fa_map_ratio(FA_MAP_ONE + 8) == 2);
-  CHECK(fa_map_ratio(249) == 0x1p23 && fa_map_ratio(FA_MAP_BEYOND) > 1e300 && fa_map_ratio(FA_MAP_CLASS) > 1e300);
+  CHECK(fa_map_ratio(FA_MAP_NOTHING) == 0 && fa_map_ratio(FA_MAP_ONE) == 1 &&
+        fa_map_ratio(FA_MAP_ONE + 8) == 2);
+  CHECK(fa_map_ratio(249) == 0x1p23 && fa_map_ratio(FA_MAP_BEYOND) > 1e300 &&
+        fa_map_ratio(FA_MAP_CLASS) > 1e300);
 }
 
 /* Half of the results as of this run, half as of a journal. */

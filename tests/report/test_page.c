@@ -5,7 +5,6 @@
 #include "report/failure_class.h"
 #include "report/html/page.h"
 
-
 #include <cjson/cJSON.h>
 
 #include <string.h>
