@@ -68,7 +68,6 @@ static uint8_t cell_of_ratio(double ratio, bool ok) {
   double step = ratio > 0 ? 1 + round(8 * (log2(ratio) + 8)) : 1;
   if (!(step < FA_MAP_BEYOND)) step = FA_MAP_BEYOND; /* infinity too */
   if (step < 1) step = 1;
-  if (ok && step > FA_MAP_ONE) step = FA_MAP_ONE;
   if (!ok && step <= FA_MAP_ONE) step = FA_MAP_ONE + 1;
   return (uint8_t)step;
 }

@@ -101,6 +101,15 @@ def make_report(program: str, folder: Path) -> Path:
     return page
 
 
+def settles(page: Page, expression: str) -> bool:
+    """Waits until the expression holds in the page; false if it never does."""
+    for _ in range(100):
+        if page.evaluate(expression):
+            return True
+        page.wait_for_timeout(100)
+    return False
+
+
 def rows(page: Page) -> list[str]:
     return page.locator("table.long tr.row button.name").all_text_contents()
 
@@ -295,14 +304,13 @@ def test_looks(browser: Browser, path: Path) -> None:
 def test_paper(browser: Browser, path: Path, report: dict[str, Any]) -> None:
     with opened(browser, path) as page:
         page.emulate_media(media="print")
-        page.wait_for_timeout(300)
-        check(page.locator("tr.detail").count() == report["summary"]["failed"], "every failure's details are printed")
-        check(page.locator("tr.detail details:not([open])").count() == 0, "all of them open")
+        shown = "document.querySelectorAll('tr.detail').length"
+        check(settles(page, f"{shown} === {report['summary']['failed']}"), "every failure's details are printed")
+        check(settles(page, "!document.querySelector('tr.detail details:not([open])')"), "all of them open")
         for control in (".filters", "nav", ".copy >> nth=0", ".map .field >> nth=0"):
             check(not page.locator(control).first.is_visible(), f"paper has no {control}")
         page.emulate_media(media="screen")
-        page.wait_for_timeout(300)
-        check(page.locator("tr.detail").count() == 0, "afterwards they are closed again")
+        check(settles(page, f"{shown} === 0"), "afterwards they are closed again")
 
 
 def test_without_script(browser: Browser, path: Path, report: dict[str, Any]) -> None:
