@@ -86,17 +86,27 @@ static void put_worst(FILE *out, const cJSON *tensor) {
   fputs("</table>\n", out);
 }
 
-static void put_tensor(FILE *out, const cJSON *t) {
-  if (!cJSON_IsTrue(get(t, "failed"))) return;
-  fputs("<p><b>", out);
-  fa_report_put_markup(out, fa_report_string(t, "name"));
-  fprintf(out, "</b>: %.0f of %.0f elements wrong, at worst ", fa_report_number(t, "bad"),
+static void put_wrong(FILE *out, const cJSON *t) {
+  fprintf(out, "%.0f of %.0f elements wrong, at worst ", fa_report_number(t, "bad"),
           fa_report_number(t, "count"));
   put_value(out, get(t, "worst_ratio"));
-  fputs(" times the bound", out);
-  const char *where = fa_report_string(get(t, "where"), "text");
-  if (*where) fputs("; ", out);
-  fa_report_put_markup(out, where);
+  fputs(" times the bound; ", out);
+}
+
+static void put_tensor(FILE *out, const cJSON *t) {
+  if (!cJSON_IsTrue(get(t, "failed"))) return;
+  const bool wrong = fa_report_number(t, "bad") > 0;
+  const char *why = fa_report_string(get(t, "statistics"), "why"),
+             *where = fa_report_string(get(t, "where"), "text"), *vacuous = fa_report_string(t, "vacuous");
+  fputs("<p><b>", out);
+  fa_report_put_markup(out, fa_report_string(t, "name"));
+  fputs("</b>: ", out);
+  if (wrong) put_wrong(out, t);
+  fa_report_put_markup(out, wrong      ? where
+                            : *vacuous ? "the bound would let pass: "
+                            : *why     ? why
+                                       : "its errors are not those of rounding");
+  fa_report_put_markup(out, wrong ? "" : vacuous);
   fputs("</p>\n", out);
   if (cJSON_GetArraySize(get(t, "worst")) > 0) put_worst(out, t);
 }
