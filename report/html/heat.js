@@ -112,7 +112,8 @@ class Grid {
         const code = g.cell(r, c);
         if (code === CELL.NOTHING) continue;
         context.fillStyle = code === CELL.CLASS ? nan : code === CELL.UNWRITTEN ? unwritten : cellColour(code, g.peak, p);
-        context.fillRect(this.left + c * g.cellWidth, this.top + r * g.cellHeight, g.cellWidth, g.cellHeight);
+        /* Half a pixel more, which the next cell covers: else paper and zoomed screens have seams. */
+        context.fillRect(this.left + c * g.cellWidth, this.top + r * g.cellHeight, g.cellWidth + .5, g.cellHeight + .5);
       }
   }
 
