@@ -80,9 +80,9 @@ class LongTable {
     addEventListener('resize', () => this.later());
   }
 
-  /* A cell may not span columns that a narrow window hides: they would take room. */
+  /* A cell may not span columns that a narrow window or paper hides: they would take room. */
   span() {
-    const n = [...this.head.children].filter(th => getComputedStyle(th).display !== 'none').length || this.columns.length;
+    const n = this.printing ? this.columns.filter(c => !c.wide).length : [...this.head.children].filter(th => getComputedStyle(th).display !== 'none').length || this.columns.length;
     for (const {node} of this.open.values()) node.firstChild.colSpan = n;
     return n;
   }
