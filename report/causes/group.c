@@ -73,7 +73,7 @@ void fa_cause_sort(fa_cause_groups *g) {
 
 /* ---- by explanation ---- */
 
-static bool is_explained_by(const fa_cause_failure *f, const char *hypothesis) {
+bool fa_cause_is_explained_by(const fa_cause_failure *f, const char *hypothesis) {
   for (int i = 0; i < f->n_explanations; ++i)
     if (strcmp(f->hypothesis[i], hypothesis) == 0) return true;
   return false;
@@ -82,7 +82,7 @@ static bool is_explained_by(const fa_cause_failure *f, const char *hypothesis) {
 static int64_t count_explained(const fa_cause_groups *g, const bool *taken, const char *hypothesis) {
   int64_t n = 0;
   for (int64_t i = 0; i < fa_cause_rows_failing(g->rows); ++i)
-    n += !taken[i] && is_explained_by(&g->failure[i], hypothesis);
+    n += !taken[i] && fa_cause_is_explained_by(&g->failure[i], hypothesis);
   return n;
 }
 
@@ -111,7 +111,7 @@ static void group_explained(fa_cause_groups *g, bool *taken) {
   while (!g->failed && (hypothesis = most_frequent(g, taken))) {
     fa_cause_group *group = fa_cause_add_group(g, hypothesis);
     for (int64_t i = 0; group && i < fa_cause_rows_failing(g->rows); ++i) {
-      if (taken[i] || !is_explained_by(&g->failure[i], hypothesis)) continue;
+      if (taken[i] || !fa_cause_is_explained_by(&g->failure[i], hypothesis)) continue;
       fa_cause_put(g, group, i);
       taken[i] = true;
     }

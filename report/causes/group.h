@@ -64,6 +64,7 @@ void fa_cause_sweep(fa_cause_groups *g);
 
 double fa_cause_share_of_cases(const fa_cause_groups *g, const fa_predicate *p);
 int64_t fa_cause_first_of(const fa_cause_group *group); /* a member; there must be one */
+bool fa_cause_is_explained_by(const fa_cause_failure *f, const char *hypothesis);
 /* Cases whose bounds are no test have nothing to do with wrong results. */
 bool fa_cause_may_belong(const fa_cause_groups *g, int64_t failure, int64_t other);
 fa_cause_group *fa_cause_add_group(fa_cause_groups *g, const char *hypothesis); /* NULL: out of memory */

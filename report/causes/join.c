@@ -53,13 +53,23 @@ static bool have_one_predicate(const fa_cause_groups *g, const fa_cause_group *a
   return found;
 }
 
+/* True if the hypothesis explains every failure of the group, whichever the group is named by: on some cases two
+ * mistakes cannot be told apart. */
+static bool explains(const fa_cause_groups *g, const char *hypothesis, const fa_cause_group *group) {
+  for (int64_t i = 0; i < fa_cause_rows_failing(g->rows); ++i)
+    if (fa_bit(group->member, i) && !fa_cause_is_explained_by(&g->failure[i], hypothesis)) return false;
+  return true;
+}
+
 static bool may_join(const fa_cause_groups *g, const fa_cause_group *a, const fa_cause_group *b) {
-  if (a->hypothesis[0] && b->hypothesis[0] && strcmp(a->hypothesis, b->hypothesis) != 0) return false;
+  const bool both = a->hypothesis[0] && b->hypothesis[0] && strcmp(a->hypothesis, b->hypothesis) != 0;
+  if (both && !explains(g, a->hypothesis, b) && !explains(g, b->hypothesis, a)) return false;
   return fa_cause_may_belong(g, fa_cause_first_of(a), fa_cause_first_of(b)) && have_one_predicate(g, a, b);
 }
 
 static void swallow(fa_cause_groups *g, fa_cause_group *to, fa_cause_group *from) {
-  if (!to->hypothesis[0]) memcpy(to->hypothesis, from->hypothesis, sizeof to->hypothesis);
+  if (from->hypothesis[0] && (!to->hypothesis[0] || !explains(g, to->hypothesis, from)))
+    memcpy(to->hypothesis, from->hypothesis, sizeof to->hypothesis);
   for (int64_t w = 0; w < FA_WORDS_OF(fa_cause_rows_failing(g->rows)); ++w) to->member[w] |= from->member[w];
   to->n += from->n;
   from->n = 0;

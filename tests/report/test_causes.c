@@ -228,6 +228,27 @@ static void test_adopted(void) {
   cJSON_Delete(groups);
 }
 
+/* Some failures of one cause are also explained by what explains most failures, those of the other cause. */
+static bool ambiguous_causes(const planted_case *c, fa_result *r) {
+  if (!window_cause(c) && !tail_cause(c)) return false;
+  planted_wrong(r, FA_T_O);
+  if (tail_cause(c) || c->chance < 200) planted_explained(r, "last_key_tile_lost");
+  if (!tail_cause(c)) planted_explained(r, "window_ignored");
+  return true;
+}
+
+static void test_ambiguous(void) {
+  const planted_run run = {.n = 3000, .cause = ambiguous_causes};
+  cJSON *groups = planted_groups(&run);
+  expect_groups(groups, 2);
+  const cJSON *window = group_with(groups, three[0]), *tail = group_with(groups, three[2]);
+  CHECK_MSG(strcmp(text_at(window, "hypothesis"), "window_ignored") == 0, "%s",
+            text_at(window, "hypothesis"));
+  CHECK_MSG(strcmp(text_at(tail, "hypothesis"), "last_key_tile_lost") == 0, "%s",
+            text_at(tail, "hypothesis"));
+  cJSON_Delete(groups);
+}
+
 /* Two hypotheses are two groups, whatever their predicates. */
 static bool two_hypotheses(const planted_case *c, fa_result *r) {
   if (!window_cause(c)) return false;
@@ -326,6 +347,7 @@ int main(void) {
   test_unknown_shapes();
   test_explanations();
   test_adopted();
+  test_ambiguous();
   test_hypotheses_stay_apart();
   test_waived();
   test_skipped();
