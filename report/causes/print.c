@@ -62,9 +62,15 @@ static void put_list(FILE *out, const char *label, const cJSON *list, const char
   }
 }
 
+/* Without a report the command has the whole case in it, and stands below the failure too. */
+static bool is_short(const char *repro) {
+  return *repro && strlen(repro) < 160;
+}
+
 static void put_details(FILE *out, const cJSON *group) {
   const cJSON *names = cJSON_GetObjectItemCaseSensitive(group, "names");
   const cJSON *ratio = cJSON_GetObjectItemCaseSensitive(group, "worst_ratio");
+  const char *repro = fa_report_string(group, "repro");
   const double more = fa_report_number(group, "count") - cJSON_GetArraySize(names);
   fprintf(out, "    %s", fa_report_string(group, "class"));
   put_list(out, "; wrong: ", cJSON_GetObjectItemCaseSensitive(group, "tensors"), " ");
@@ -77,10 +83,15 @@ static void put_details(FILE *out, const cJSON *group) {
   put_list(out, "    cases: ", names, " ");
   if (more > 0) fprintf(out, " and %.0f more", more);
   fputc('\n', out);
+  if (!*repro || is_short(repro)) return;
+  fputs("    repro: ", out);
+  put_clean(out, repro);
+  fputc('\n', out);
 }
 
 static void put_group(FILE *out, const cJSON *group) {
   const cJSON *smallest = cJSON_GetObjectItemCaseSensitive(group, "smallest");
+  const char *repro = fa_report_string(group, "repro");
   const double n = fa_report_number(group, "count");
   fprintf(out, "cause %.0f: ", fa_report_number(group, "id"));
   put_count(out, n);
@@ -91,8 +102,10 @@ static void put_group(FILE *out, const cJSON *group) {
   put_predicate(out, cJSON_GetObjectItemCaseSensitive(group, "predicate"));
   fputs(n == 1 ? "; " : "; smallest: ", out);
   put_clean(out, fa_report_string(smallest, "name"));
-  if (*fa_report_string(group, "repro")) fputs(", ", out);
-  put_clean(out, fa_report_string(group, "repro"));
+  if (is_short(repro)) {
+    fputs(", ", out);
+    put_clean(out, repro);
+  }
   fputc('\n', out);
 }
 
