@@ -77,11 +77,12 @@ typedef struct fa_session {
   fa_preparing preparing[FA_MAX_BACKENDS]; /* while opened for the first time */
   fa_process_slots preparing_slots;        /* of the workers */
   fa_report report;
-  fa_causes *causes;  /* owned */
-  struct cJSON *run;  /* owned: identity of this run, with --report */
-  fa_journal journal; /* --report: OUT.json.journal, in case this program is killed */
-  int64_t n_mapped;   /* failures with maps that have gone to the journal */
-  fa_resume resume;   /* what the journal held when opened */
+  fa_causes *causes;                /* owned */
+  const struct cJSON *last_failure; /* in the report, when a result was last noted */
+  struct cJSON *run;                /* owned: identity of this run, with --report */
+  fa_journal journal;               /* --report: OUT.json.journal, in case this program is killed */
+  int64_t n_mapped;                 /* failures with maps that have gone to the journal */
+  fa_resume resume;                 /* what the journal held when opened */
   fa_waivers *waivers;
   double started; /* on the clock of fa_seconds_now, moved back by earlier processes' time */
   bool dump_failed;
@@ -147,6 +148,8 @@ fa_status fa_session_add_resumed(fa_session *s, int64_t item, fa_error *err);
 fa_item fa_session_item(const fa_session *s, int64_t i);
 /* For the groups of failures, once the result is in the report. */
 fa_status fa_session_note_cause(fa_session *s, const fa_result *r, fa_error *err);
+/* The same for the entry of a result that a journal had. */
+fa_status fa_session_note_cause_again(fa_session *s, const struct cJSON *entry, fa_error *err);
 /* Applies the waivers to a finished result; it is not added to the report here. */
 void fa_session_judge_waivers(fa_session *s, int64_t number, fa_result *r);
 

@@ -11,9 +11,20 @@ const cJSON *fa_report_last_failure(const fa_report *r) {
   return first ? first->prev : NULL; /* cJSON keeps the last item there */
 }
 
+/* What the report has of the newest result; NULL: it keeps none, or only that it passed. */
+static const cJSON *newest_failure(fa_session *s) {
+  const cJSON *last = fa_report_last_failure(&s->report);
+  const bool is_new = last != s->last_failure;
+  s->last_failure = last;
+  return is_new ? last : NULL;
+}
+
 fa_status fa_session_note_cause(fa_session *s, const fa_result *r, fa_error *err) {
-  const bool kept = fa_state_is_failure(r->state) && (s->cli->report || s->cli->shrink);
-  return fa_causes_note(s->causes, r, kept ? fa_report_last_failure(&s->report) : NULL, err);
+  return fa_causes_note(s->causes, r, newest_failure(s), err);
+}
+
+fa_status fa_session_note_cause_again(fa_session *s, const cJSON *entry, fa_error *err) {
+  return fa_causes_note_entry(s->causes, entry, newest_failure(s), err);
 }
 
 static bool has_several_failures(const cJSON *groups) {

@@ -215,11 +215,8 @@ fa_status fa_session_add_resumed(fa_session *s, int64_t item, fa_error *err) {
     bool failed = fa_state_is_failure(line.brief->state) && !line.brief->waived;
     if (s->cli->fail_fast && failed) s->give_up = true;
     fa_progress_note(&s->progress, line.brief);
-    const bool failed_or_error = line.failure != NULL;
     if (status == FA_OK) status = fa_report_add_line(&s->report, &line, err);
-    if (status == FA_OK)
-      status = fa_causes_note_entry(s->causes, line.entry,
-                                    failed_or_error ? fa_report_last_failure(&s->report) : NULL, err);
+    if (status == FA_OK) status = fa_session_note_cause_again(s, line.entry, err);
     fa_report_line_free(&line);
   }
   return status;

@@ -188,18 +188,22 @@ static int64_t smallest_of(const fa_cause_groups *g, const fa_cause_group *group
 }
 
 /* What to type without a report. */
-static char *command_of(const fa_cause_failure *f, const char *program) {
-  char *text = NULL;
+static char *command_of(const fa_cause_failure *f, const cJSON *recipe, const char *program) {
+  char *text = NULL, *line = recipe ? cJSON_PrintUnformatted(recipe) : f->recipe ? strdup(f->recipe) : NULL;
   size_t n = 0;
-  FILE *out = f->recipe ? open_memstream(&text, &n) : NULL;
-  if (!out) return NULL;
+  FILE *out = line ? open_memstream(&text, &n) : NULL;
+  if (!out) {
+    free(line);
+    return NULL;
+  }
   fa_print_shell_word(out, program ? program : "fa-verify");
   fputs(" run --backend ", out);
   fa_print_shell_word(out, f->backend);
   if (f->schedule_seed) fprintf(out, " --schedule-seed %llu", (unsigned long long)f->schedule_seed);
   fputs(" --case ", out);
-  fa_print_shell_word(out, f->recipe);
+  fa_print_shell_word(out, line);
   fclose(out);
+  free(line);
   return text;
 }
 
@@ -208,7 +212,9 @@ static void add_repro(cJSON *o, const fa_cause_failure *f, int64_t place, const 
   char text[4400];
   const char *file = fa_report_string(f->entry, "file"),
              *own = fa_report_string(shrunk ? shrunk : f->entry, "repro");
-  char *command = about->path && place >= 0 ? NULL : command_of(f, about->program);
+  char *command = about->path && place >= 0
+                      ? NULL
+                      : command_of(f, get(shrunk ? shrunk : f->entry, "case"), about->program);
   text[0] = 0;
   if (*file)
     snprintf(text, sizeof text, "fa-verify check %s", file);
