@@ -90,6 +90,7 @@ KERNEL = Adapter(
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dbuffers"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "-inf", "alibi": "distance"},
+    limits={"head_dim": {"min": 16}, "head_dim_v": {"min": 16}},  # smaller ones end in an error of its compiler
     arithmetic={
         "f32": {"name": "simt-f32", **_COMMON},
         "f16": {"name": "triton", **_COMMON},

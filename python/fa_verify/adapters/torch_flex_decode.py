@@ -38,7 +38,7 @@ KERNEL = Adapter(
     features=tuple(word for word in _flex.FEATURES if word != "block_sparse"),
     outputs=("o", "lse"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "-inf", "alibi": "distance"},
-    limits={"seqlen_q": {"max": 127}},
+    limits={"seqlen_q": {"max": 127}, "head_dim": {"min": 16}, "head_dim_v": {"min": 16}},  # as compiled: smaller ones end in an error
     arithmetic={
         "f32": {"name": "simt-f32", "max_splits": 128, "fast_functions": True},
         "f16": {"name": "triton", "max_splits": 128, "fast_functions": True},
