@@ -4,6 +4,7 @@
  * shares the bias element. This costs two more GEMMs per tile, only in calls with a bias gradient. */
 #include "ref/attention/backward.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +18,11 @@ typedef struct fa_dbias_job {
 static void add_bound_row(const fa_ref_call *c, const fa_bound_scratch *b, int64_t k, int64_t n, fa_want *out,
                           int64_t at) {
   double u_p = c->profile->u_p_in_ds;
+  const bool lost = b->overflows || b->ds_overflows; /* somewhere in the tile */
   for (int64_t j = 0; j < n; ++j) {
     out->accum[at + j] += (float)((b->ge[k * n + j] + u_p * b->g[k * n + j]) * b->unit_ds * 1.0001);
     out->quant[at + j] += (float)(b->g[k * n + j] * b->unit_ds * 1.0001);
+    if (lost && b->ge[k * n + j] > 0) out->accum[at + j] = INFINITY;
   }
 }
 

@@ -73,7 +73,8 @@ void fa_bound_backward_delta(const fa_ref_call *c, const fa_ref_rows *r, const f
                              fa_bound_scratch *b) {
   const double lost = lost_dp(c, b); /* of dP, but it enters every dS as delta's error does */
   for (int64_t k = 0; k < r->n; ++k) {
-    b->row_e_delta[k] = (float)((fa_bound_delta(c, r, k, w, b) + lost) / b->unit_ds * 1.0001);
+    const double e_delta = (fa_bound_delta(c, r, k, w, b) + lost) / b->unit_ds * 1.0001;
+    b->row_e_delta[k] = e_delta < FA_GREATEST_WEIGHT ? (float)e_delta : FA_GREATEST_WEIGHT;
     b->row_least[k] = least_spread(c, r, k, w);
     fa_bound_spread_begin(&b->row_spread[k], 4 * b->row_least[k]);
   }
@@ -84,7 +85,7 @@ void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, in
   int m = (int)r->n, dv = (int)c->dv, nn = (int)n;
   fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, dv, 1, b->d_o, dv, b->v + j0 * c->dv, dv, 0, b->d, nn);
   fa_bound_scatter_dp(b, c, r, j0, n);
-  b->overflows = false;
+  b->overflows = b->ds_overflows = false;
   memset(b->terms, 0, (size_t)n * sizeof *b->terms);
   memset(b->exact, 0, (size_t)n * sizeof *b->exact);
 }
@@ -200,10 +201,14 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
   if (p->u_p_in_ds > 0) add_lost_weights(&row, p->floor_p, p->u_dp * (dropout ? 2 : 1), end - begin);
   b->row_terms[k] += row.sum_terms;
   overflow_dp(c, b, at, end - begin);
+  if (fa_bound_may_overflow(c) && row.e_delta >= FA_GREATEST_WEIGHT) b->ds_overflows = true;
   if (p->u_ds == 0 || b->plain) return;
   float most = (float)(p->max_p / (p->ds_scaled ? fmax(1, fabs(c->p->scale)) : 1) * per_unit);
   for (int64_t j = begin; j < end; ++j) /* dS overflows its narrow type: no bound */
-    if (!(b->g[k * n + j] + b->ge[k * n + j] <= most)) b->ge[k * n + j] = FA_GREATEST_WEIGHT;
+    if (!(b->g[k * n + j] + b->ge[k * n + j] <= most)) {
+      b->ge[k * n + j] = FA_GREATEST_WEIGHT;
+      b->ds_overflows |= c->p->scale == 0; /* infinity times 0 is NaN, and this is a number */
+    }
 }
 
 /* Something in the tile may have become infinite or NaN, and then everything is that takes a part from it. */
@@ -211,7 +216,7 @@ static void spread_overflow(const fa_ref_call *c, const fa_ref_rows *r, int64_t 
                             fa_bound_scratch *b) {
   fill_infinite(b->dqe, r->n * c->d);
   fill_infinite(b->dke + j0 * c->d, n * c->d);
-  fill_infinite(b->dve + j0 * c->dv, n * c->dv);
+  if (b->overflows) fill_infinite(b->dve + j0 * c->dv, n * c->dv);
 }
 
 void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
@@ -229,7 +234,7 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
     fa_blas_sgemm_part(FA_BLAS_N, m, d, nn, 1, ds[x], nn, key[x] + j0 * c->d, d, beta, dq_sum[x], d,
                        &spans->rows);
   }
-  if (b->overflows) spread_overflow(c, r, j0, n, b);
+  if (b->overflows || b->ds_overflows) spread_overflow(c, r, j0, n, b);
   for (int64_t x = 0; x < r->n * c->d; ++x) most_q = b->q[x] > most_q ? b->q[x] : most_q;
   for (int64_t j = 0; j < n; ++j) {
     b->dk_terms[j0 + j] += b->terms[j] * most_q;

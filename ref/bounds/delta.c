@@ -22,6 +22,7 @@ static double forward_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t 
     sure += g * o->accum[at + x];
     square += g * g * (noise * noise + half * half);
   }
+  if (isnan(worst)) return INFINITY; /* dO is 0 where O may be infinite: their product is NaN */
   return c->generic ? fmin(worst, sure + 1.5 * c->lambda * sqrt(square)) : worst;
 }
 

@@ -58,6 +58,7 @@ typedef struct fa_bound_scratch {
   double *x;                                /* [FA_BLOCK_N] */
   double steepest;               /* largest factor of dS from the score chain, over all pairs so far */
   bool overflows;                /* a narrow format of the kernel may, somewhere in the tile */
+  bool ds_overflows;             /* the same of dS, which dV has no part in */
   bool plain;                    /* dS before softcap's derivative and before any rounding */
   float row_e_delta[FA_BLOCK_M]; /* error of delta, in unit_ds */
   double row_extra[FA_BLOCK_M];  /* part of the row's exponents */

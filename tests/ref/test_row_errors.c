@@ -123,8 +123,15 @@ int main(void) {
   unknown_weights(500);
   unknown_weights(900);
   static const char zero[] = "{\"dtype\":\"bf16\",\"seqlen_q\":9,\"seqlen_k\":12,\"scale\":0}";
+  static const char idle[] = "{\"dtype\":\"bf16\",\"seqlen_q\":9,\"seqlen_k\":12,\"scale\":0,\"fill\":{"
+                             "\"default\":\"normal\",\"do\":\"zero\"}}";
+  static const char bias[] = "{\"family\":\"memeff\",\"dtype\":\"bf16\",\"seqlen_q\":9,\"seqlen_k\":12,"
+                             "\"scale\":0,\"bias\":{\"shape\":[1,1,\"q\",\"k\"],\"grad\":true}}";
   overflow_without_scale(zero, FA_T_DO, FA_T_DQ); /* dP overflows, or dS K */
   overflow_without_scale(zero, FA_T_DO, FA_T_DK);
   overflow_without_scale(zero, FA_T_K, FA_T_DQ);
+  overflow_without_scale(idle, FA_T_V, FA_T_DK); /* dO is 0, and O infinite */
+  overflow_without_scale(idle, FA_T_V, FA_T_DQ);
+  overflow_without_scale(bias, FA_T_DO, FA_T_DBIAS);
   return check_done();
 }
