@@ -77,38 +77,47 @@ static bool other_sequence(const fa_failure *x, int v, fa_mistake *m) {
   return true;
 }
 
-/* Which physical page is read for page `page` of sequence b: the entry of another place, or one made up. */
-static int32_t page_astray(const fa_tensor *table, int64_t b, int64_t page, int v) {
-  const int64_t n = table->shape[1];
-  int64_t index[FA_MAX_RANK] = {b, page};
-  if (v == 0 && page + 1 < n) index[1] = page + 1;
-  if (v == 1 && page > 0) index[1] = page - 1;
-  if (v == 2) index[1] = 0;
-  if (v == 3) index[0] = 0;
-  const int32_t entry = (int32_t)fa_tensor_get(table, index);
-  return v == 4   ? (int32_t)page
-         : v == 5 ? (int32_t)(b * n + page)
-         : v == 6 ? entry + 1
-         : v == 7 ? entry - 1
-                  : entry;
+/* Pages that sequence b fills, and with the last one those that it has. */
+static int64_t pages_filled(const fa_failure *x, int64_t b, bool whole) {
+  const int64_t size = x->p->kvcache.page_size, n = x->place.entry[b].k_first + x->place.entry[b].sk;
+  return whole ? n / size : (n + size - 1) / size;
 }
 
+/* Which physical page is read for page `page` of sequence b: the entry of another place, or one made up. */
+static int32_t page_astray(const fa_failure *x, const fa_tensor *table, int64_t b, int64_t page, int v) {
+  const int64_t n = table->shape[1];
+  int64_t index[FA_MAX_RANK] = {b, page};
+  if (v < 2 && page + 1 < pages_filled(x, b, v == 0)) index[1] = page + 1;
+  if (v == 2 && page > 0) index[1] = page - 1;
+  if (v == 3) index[1] = 0;
+  if (v == 4) index[0] = 0;
+  const int32_t entry = (int32_t)fa_tensor_get(table, index);
+  if (v == 5 || v == 6) return (int32_t)(v == 5 ? page : b * n + page);
+  return v == 7 ? entry + 1 : v == 8 ? entry - 1 : entry;
+}
+
+static const char *const pages[] = {"page after the right one",
+                                    "page after the right one",
+                                    "page before the right one",
+                                    "first page for all",
+                                    "pages of the first sequence",
+                                    "page table ignored",
+                                    "page table ignored, sequences one after another",
+                                    "page number one too large",
+                                    "page number one too small"};
+enum { N_PAGES = sizeof pages / sizeof *pages };
+
 static bool other_page(const fa_failure *x, int v, fa_mistake *m) {
-  static const char *const what[] = {
-      "page after the right one",  "page before the right one",
-      "first page for all",        "pages of the first sequence",
-      "page table ignored",        "page table ignored, sequences one after another",
-      "page number one too large", "page number one too small"};
   const fa_tensor table = x->in->t[FA_T_BLOCK_TABLE];
   const int64_t n_pages = x->in->t[FA_T_K].shape[0];
   if (x->p->kvcache.page_size == 0 || !fa_mistake_copy_input(m, FA_T_BLOCK_TABLE)) return false;
   for (int64_t b = 0; b < table.shape[0]; ++b)
     for (int64_t page = 0; page < table.shape[1]; ++page) {
       const int64_t index[FA_MAX_RANK] = {b, page};
-      const int32_t astray = page_astray(&table, b, page, v);
+      const int32_t astray = page_astray(x, &table, b, page, v);
       if (astray >= 0 && astray < n_pages) fa_tensor_set(&m->in.t[FA_T_BLOCK_TABLE], index, astray);
     }
-  fa_mistake_say(m, "%s", what[v]);
+  fa_mistake_say(m, "%s", pages[v]);
   return true;
 }
 
@@ -146,7 +155,7 @@ const fa_hypothesis fa_hypotheses_of_heads[] = {
     {"other_kv_head_neighbour", "the key/value head next to the right one is read", FA_OF_ALL, 8, neighbour},
     {"first_kv_head_for_all", "all query heads read the first key/value head", FA_OF_ALL, 3, first_for_all},
     {"other_sequence", "keys or values of another sequence are read", FA_OF_ALL, 10, other_sequence},
-    {"other_page", "another page of the cache is read", FA_OF_ALL, 8, other_page},
+    {"other_page", "another page of the cache is read", FA_OF_ALL, N_PAGES, other_page},
     {"k_for_v", "the keys are taken for the values", FA_OF_ALL, 1, k_for_v},
     {"v_for_k", "the values are taken for the keys", FA_OF_ALL, 1, v_for_k},
     {"q_for_k", "the queries are taken for the keys", FA_OF_ALL, 1, q_for_k},

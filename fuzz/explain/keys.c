@@ -57,6 +57,7 @@ static void first_tile_lost(const fa_ref_twist *t, const fa_ref_call *c, const f
 /* The variants without row tiles, then those with them, which a mask needs. */
 static bool tile_lost(const fa_failure *x, int v, bool edge, fa_mistake *m) {
   m->twist.number[0] = tiles[v % N_TILES];
+  if (x->place.max_sk <= tiles[v % N_TILES]) return false; /* nothing would be left */
   if (v < N_TILES) return true;
   m->twist.number[1] = row_tiles[v / N_TILES - 1];
   return x->p->mask.type != FA_MASK_NONE && edge;
@@ -137,7 +138,6 @@ static void empty_to_zero(const fa_mistake *m, const fa_failure *x, fa_wants *w)
 
 static bool last_rows_lost(const fa_failure *x, int v, fa_mistake *m) {
   static const int rows[] = {1, 16, 32, 64, 128, 8};
-  (void)x;
   m->twist.range = rows_lost;
   m->after = empty_to_zero;
   m->twist.number[0] = rows[v];
@@ -145,7 +145,7 @@ static bool last_rows_lost(const fa_failure *x, int v, fa_mistake *m) {
     fa_mistake_say(m, "last row lost");
   else
     fa_mistake_say(m, "last tile of %d rows lost", rows[v]);
-  return true;
+  return x->p->seqlen_q > rows[v]; /* else all are: the output is zero */
 }
 
 const fa_hypothesis fa_hypotheses_of_keys[] = {

@@ -69,6 +69,7 @@ static bool fragments_transposed(const fa_failure *x, int v, fa_mistake *m) {
 /* number: rows, heads, sequences further on */
 static bool further(const fa_mistake *m, const fa_failure *x, const fa_failed *t, fa_place *at) {
   const int64_t heads = fa_places_heads(x, t);
+  if (m->number[1] && fa_tensor_is_of_keys(t->id)) return false; /* dk_of_other_head */
   at->i += m->number[0];
   at->h = (at->h + m->number[1] + heads) % heads;
   at->b = (at->b + m->number[2] + x->p->batch) % x->p->batch;

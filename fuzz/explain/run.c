@@ -14,7 +14,6 @@
 /* A mistake that explains something. */
 typedef struct finding {
   const fa_hypothesis *h;
-  int order; /* in the tables */
   uint64_t tensors;
   int64_t wrong, explained;
   bool in_part, sampled;
@@ -49,11 +48,6 @@ static fa_status try_on(search *s, fa_mistake *m, const fa_scope *scope, uint64_
     if (!(set >> t->id & 1)) continue;
     fa_tally_take(&s->x, m, &wants, t, scope, &tally);
     const fa_accepted accepted = fa_tally_accept(&tally);
-    if (getenv("FA_DBG"))
-      fprintf(stderr, "%s %s scope %d: cmp %lld wrong %lld expl %lld broken %lld away %g %g bound %g %g\n",
-              m->text, fa_tensor_id_name(t->id), scope->whole, (long long)tally.compared,
-              (long long)tally.wrong, (long long)tally.explained, (long long)tally.broken, tally.away_right,
-              tally.away_mistaken, tally.bound_right, tally.bound_mistaken);
     if (accepted == FA_NOT_EXPLAINED) continue;
     out->tensors |= FA_BIT(t->id);
     out->wrong += tally.wrong;
@@ -111,9 +105,9 @@ static fa_status try_by_size(search *s, fa_mistake *m, uint64_t set, finding *f,
   return try_on(s, m, &s->whole, f->tensors | last, f, err);
 }
 
-static fa_status try_variant(search *s, const fa_hypothesis *h, int order, int variant, fa_error *err) {
+static fa_status try_variant(search *s, const fa_hypothesis *h, int variant, fa_error *err) {
   fa_mistake m;
-  finding f = {.h = h, .order = order};
+  finding f = {.h = h};
   fa_status status = FA_OK;
   fa_mistake_init(&m, &s->x);
   if (h->make(&s->x, variant, &m)) {
@@ -126,15 +120,26 @@ static fa_status try_variant(search *s, const fa_hypothesis *h, int order, int v
   return status == FA_ERR_MEMORY ? status : FA_OK;
 }
 
+/* Whether every judged tensor that it may change has failed. Such a hypothesis is the more plausible. */
+static bool fits_closely(const search *s, const fa_hypothesis *h) {
+  for (int i = 0; i < s->x.result->n_verdicts; ++i)
+    if (h->tensors & ~s->x.set & FA_BIT(s->x.result->verdict[i].id)) return false;
+  return true;
+}
+
+static fa_status try_hypothesis(search *s, const fa_hypothesis *h, fa_error *err) {
+  fa_status status = FA_OK;
+  for (int v = 0; v < h->variants && status == FA_OK && fa_failure_in_time(&s->x); ++v)
+    status = try_variant(s, h, v, err);
+  return status;
+}
+
 static fa_status try_all(search *s, fa_error *err) {
   fa_status status = FA_OK;
-  int order = 0;
-  for (const fa_hypothesis *const *table = fa_hypotheses; *table; ++table)
-    for (const fa_hypothesis *h = *table; h->name; ++h, ++order)
-      for (int v = 0; v < h->variants && (h->tensors & s->x.set); ++v) {
-        if (status != FA_OK || !fa_failure_in_time(&s->x)) return status;
-        status = try_variant(s, h, order, v, err);
-      }
+  for (int closely = 1; closely >= 0; --closely)
+    for (const fa_hypothesis *const *table = fa_hypotheses; *table; ++table)
+      for (const fa_hypothesis *h = *table; h->name && status == FA_OK; ++h)
+        if ((h->tensors & s->x.set) && fits_closely(s, h) == closely) status = try_hypothesis(s, h, err);
   return status;
 }
 

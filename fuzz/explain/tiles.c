@@ -78,9 +78,8 @@ static bool max_not_subtracted(const fa_failure *x, int v, fa_mistake *m) {
 }
 
 const fa_hypothesis fa_hypotheses_of_tiles[] = {
-    {"o_not_rescaled", "O is not rescaled when the maximum rises", FA_BIT(FA_T_O), 2 * N_TILES,
-     o_not_rescaled},
-    {"l_not_rescaled", "the sum is not rescaled when the maximum rises", FA_OF_FORWARD, 2 * N_TILES,
+    {"o_not_rescaled", "O is not rescaled when the maximum rises", FA_BIT(FA_T_O), N_WALKS, o_not_rescaled},
+    {"l_not_rescaled", "the sum is not rescaled when the maximum rises", FA_OF_FORWARD, N_WALKS,
      l_not_rescaled},
     {"o_not_normalised", "O is not divided by the sum", FA_BIT(FA_T_O), 1, o_not_normalised},
     {"max_not_subtracted", "the maximum is not subtracted, and exponentials overflow", FA_OF_FORWARD, 2,

@@ -161,10 +161,15 @@ out:
   return tested;
 }
 
+enum { ENOUGH = 3 }; /* variants and cases together */
+
 static void check_hypothesis(const fa_hypothesis *h) {
   int n_tested = 0;
-  for (int i = 0; i < N_CASES; ++i)
-    for (int v = 0; v < h->variants; ++v) n_tested += check_variant(cases[i], h, v, (i + v) % 3 == 2);
+  for (int round = 0; round < h->variants && n_tested < ENOUGH; ++round)
+    for (int i = 0; i < N_CASES && n_tested < ENOUGH; ++i) {
+      const int v = (round + i) % h->variants;
+      n_tested += check_variant(cases[i], h, v, (i + v) % 3 == 2);
+    }
   CHECK_MSG(n_tested > 0, "%s: no case shows it", h->name);
   printf("%-28s %d\n", h->name, n_tested);
 }
