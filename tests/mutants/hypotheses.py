@@ -7,8 +7,8 @@ usage: tests/mutants/hypotheses.py FA-VERIFY [--only REGEX] [--count N] [--resul
 A patch says `Hypothesis: NAME...` (any of these is the mistake that it plants) or `Hypothesis: none (why)`; that was
 written before anything was explained. Each mutant runs the case that kills it (docs/notes/detection.md), the cases of
 its line `Try:` and a few larger ones. Mutants are taken in a fixed order that chance has made, the first N of them;
-those that are not built are built. --results: a file of earlier results, which are not asked for again. Exit: 0, or 1 if
-one is explained by hypotheses of which none is named in its header."""
+those that are not built are built. --results: a file of earlier results, which are not asked for again. Exit: 0; 1 if
+one is explained by hypotheses of which none is named in its header; 2 if a header names one that there is not."""
 import concurrent.futures
 import json
 import os
@@ -41,6 +41,13 @@ def expected(name: str) -> list[str]:
     """The hypotheses of a mutant's header; [] if none applies."""
     text = build.header(f"{build.FOLDER}/{name}.patch")["Hypothesis"]
     return [] if text.startswith(NONE) else text.split()
+
+
+def unknown(verify: str, names: list[str]) -> list[str]:
+    """Expected hypotheses that the program does not have."""
+    done = subprocess.run([verify, "list", "hypotheses"], capture_output=True, text=True, check=True)
+    there = {line.split()[0] for line in done.stdout.splitlines() if line}
+    return sorted({h for name in names for h in expected(name)} - there)
 
 
 def cases_of(name: str, killer: str) -> list[str]:
@@ -131,6 +138,7 @@ def main(arguments: list[str]) -> int:
     verify, killed_by, lock = os.path.abspath(arguments[0]), killers(), threading.Lock()
     chosen = in_order(only or "")[:int(count or 1000)]
     known, save = kill.keep_in(path)
+    missing = unknown(verify, chosen)
 
     def ask(name: str) -> None:
         ensure_built(verify, name)
@@ -147,6 +155,9 @@ def main(arguments: list[str]) -> int:
     print(totals(results))
     if written:
         write(written, table(results))
+    if missing:
+        print("no such hypothesis:", *missing, file=sys.stderr)
+        return 2
     return 1 if any(verdict(expected(n), s) == "WRONG ALONE" for n, s in results.items()) else 0
 
 
