@@ -15,8 +15,8 @@
 #include "fuzz/options/shard.h"
 #include "report/causes/collect.h"
 #include "report/json.h"
-#include "report/line.h"
-#include "report/progress.h"
+#include "report/text/line.h"
+#include "report/text/progress.h"
 
 /* Where cases come from: a list, or the generator, which makes case i on demand. */
 typedef struct fa_source {

@@ -6,7 +6,7 @@
 #include "report/compare.h"
 #include "report/html/page.h"
 #include "report/journal_line.h"
-#include "report/line.h"
+#include "report/text/line.h"
 #include "report/printed.h"
 
 #include <cjson/cJSON.h>

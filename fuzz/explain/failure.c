@@ -1,6 +1,6 @@
 #include "fuzz/explain/failure.h"
 
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <math.h>
 #include <stdlib.h>

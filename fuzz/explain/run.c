@@ -2,7 +2,7 @@
 
 #include "fuzz/explain/accept.h"
 #include "fuzz/explain/compute.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

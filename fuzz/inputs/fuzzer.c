@@ -2,7 +2,7 @@
 #include "cases/codec/json.h"
 
 #include "fuzz/one/dump.h"
-#include "report/line.h"
+#include "report/text/line.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "cases/tensors/table.h"
 #include "fuzz/judging/judge.h"
-#include "report/line.h"
+#include "report/text/line.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 
 #include "fuzz/judging/judge.h"
 #include "fuzz/laws/parts.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <stdio.h>
 

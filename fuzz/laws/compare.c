@@ -2,7 +2,7 @@
 #include "fuzz/judging/judge.h"
 #include "fuzz/judging/run_checks.h"
 #include "fuzz/laws/parts.h"
-#include "report/line.h"
+#include "report/text/line.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* A NaN is no result: two runs that both have one do not agree. */
 #include "fuzz/laws/parts.h"
-#include "report/line.h"
+#include "report/text/line.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "fuzz/judging/judge.h"
 #include "fuzz/judging/run_checks.h"
 #include "fuzz/laws/parts.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <stdarg.h>
 #include <stdio.h>

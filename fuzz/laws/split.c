@@ -1,7 +1,7 @@
 /* Laws about parts: the result for one part of a call does not depend on the others. */
 #include "cases/base/rng.h"
 #include "fuzz/laws/parts.h"
-#include "report/line.h"
+#include "report/text/line.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "cases/tensors/safetensors.h"
 #include "fuzz/options/version.h"
 #include "ref/reference.h"
-#include "report/line.h"
+#include "report/text/line.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "fuzz/laws/check.h"
 #include "fuzz/one/dump.h"
 #include "ref/reference.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "fuzz/one/turns.h"
 
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>

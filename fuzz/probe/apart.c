@@ -1,7 +1,7 @@
 #include "fuzz/probe/apart.h"
 
 #include "fuzz/probe/run.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 
 #include "cases/data/build.h"
 #include "cases/tensors/table.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <math.h>
 #include <stdarg.h>

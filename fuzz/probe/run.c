@@ -1,7 +1,7 @@
 #include "fuzz/probe/run.h"
 
 #include "fuzz/probe/questions.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <stdio.h>
 #include <string.h>

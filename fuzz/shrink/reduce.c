@@ -4,7 +4,7 @@
 #include "cases/codec/json.h"
 
 #include "fuzz/shrink/run.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <stdlib.h>
 #include <string.h>

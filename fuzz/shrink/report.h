@@ -5,7 +5,7 @@
 #include "fuzz/options/command.h"
 #include "fuzz/shrink/reduce.h"
 #include "report/json.h"
-#include "report/line.h"
+#include "report/text/line.h"
 
 /* Jobs, limits, isolation and progress from the command line; the caller sets schedule and class. */
 fa_shrink_config fa_shrink_config_from_cli(const fa_cli *cli, const fa_choice *choice);

@@ -2,7 +2,7 @@
 #include "cases/codec/json.h"
 
 #include "fuzz/one/run_case.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <stdlib.h>
 #include <string.h>

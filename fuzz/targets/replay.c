@@ -5,7 +5,7 @@
 #include "fuzz/inputs/fuzzer.h"
 
 #include "fuzz/options/memory.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <dirent.h>
 #include <stdio.h>

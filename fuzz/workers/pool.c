@@ -2,7 +2,7 @@
 
 #include "fuzz/workers/process.h"
 #include "fuzz/workers/wire.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <errno.h>
 #include <poll.h>

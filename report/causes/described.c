@@ -1,7 +1,7 @@
 #include "report/causes/described.h"
 
 #include "report/causes/shape.h"
-#include "report/line.h"
+#include "report/text/line.h"
 #include "report/printed.h"
 
 #include "cases/codec/json.h"

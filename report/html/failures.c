@@ -2,7 +2,7 @@
 #include "report/html/parts.h"
 
 #include "report/journal_line.h"
-#include "report/line.h"
+#include "report/text/line.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Slots shared by processes: never more holders than slots, a dying process releases its slot, and a hanging
  * holder does not block others forever. */
 #include "fuzz/one/turns.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 #include "tests/support/check.h"
 
 #include <signal.h>

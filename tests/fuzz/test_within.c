@@ -3,7 +3,7 @@
 #include "cases/codec/json.h"
 #include "cases/tensors/table.h"
 #include "fuzz/generate/within.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 #include "tests/support/check.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The pool of workers: results in order, however late or long, and workers that end concurrently. Workers
  * that crash, hang or are killed: test_cli.sh, test_campaign.sh. */
 #include "fuzz/workers/pool.h"
-#include "report/progress.h"
+#include "report/text/progress.h"
 #include "tests/support/check.h"
 
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
 #include "report/journal_line.h"
 #include "report/json.h"
 #include "report/kernels.h"
-#include "report/line.h"
+#include "report/text/line.h"
 #include "tests/support/check.h"
 
 #include "cases/base/atomic_file.h"

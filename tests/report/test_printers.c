@@ -5,7 +5,7 @@
 #include "cases/base/sha256.h"
 #include "fuzz/workers/wire.h"
 #include "report/json.h"
-#include "report/line.h"
+#include "report/text/line.h"
 
 #include <cjson/cJSON.h>
 

@@ -1,5 +1,5 @@
 /* The text of the progress line. */
-#include "report/progress.h"
+#include "report/text/progress.h"
 #include "tests/support/check.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-#include "report/brief.h"
+#include "report/text/brief.h"
 
-#include "report/words.h"
+#include "report/text/words.h"
 
 #include <stdlib.h>
 #include <string.h>

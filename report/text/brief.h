@@ -2,7 +2,7 @@
 #ifndef FA_REPORT_BRIEF_H
 #define FA_REPORT_BRIEF_H
 
-#include "report/line.h"
+#include "report/text/line.h"
 
 /* The lines behind the first one, at most five, each indented by four spaces: what is wrong and where, what explains
  * it (or, if nothing does, what the notes say), the worst element and its bound (or the statistic that left its band,

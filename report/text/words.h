@@ -3,7 +3,7 @@
 #define FA_REPORT_WORDS_H
 
 #include "cases/base/figures.h"
-#include "report/line.h"
+#include "report/text/line.h"
 
 /* got and want with four significant digits, or with as many as it takes to tell them apart (at most 17). */
 #define FA_PAIR_TEXT 32

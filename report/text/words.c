@@ -1,4 +1,4 @@
-#include "report/words.h"
+#include "report/text/words.h"
 
 #include <stdlib.h>
 #include <string.h>

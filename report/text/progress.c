@@ -1,4 +1,4 @@
-#include "report/progress.h"
+#include "report/text/progress.h"
 
 #include <math.h>
 #include <stdarg.h>

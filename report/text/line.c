@@ -1,5 +1,5 @@
-#include "report/brief.h"
-#include "report/words.h"
+#include "report/text/brief.h"
+#include "report/text/words.h"
 
 #include <string.h>
 
