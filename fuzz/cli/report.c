@@ -6,8 +6,8 @@
 #include "report/compare.h"
 #include "report/html/page.h"
 #include "report/journal_line.h"
-#include "report/text/line.h"
 #include "report/printed.h"
+#include "report/text/line.h"
 
 #include <cjson/cJSON.h>
 

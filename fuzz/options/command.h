@@ -36,8 +36,8 @@ typedef struct fa_cli {
   uint64_t seed, schedule_seed;
   bool shrink, shrunk; /* after a run: shrink its failures; repro: use the shrunk cases */
   uint64_t given;      /* bit i: option i of the table */
-  bool compare, strict, no_probe, no_explain, fail_fast, resume, no_times, as_drawn, laws, coverage, cold, no_isolate,
-      no_progress, end_to_end, verbose, quiet, help, version;
+  bool compare, strict, no_probe, no_explain, fail_fast, resume, no_times, as_drawn, laws, coverage, cold,
+      no_isolate, no_progress, end_to_end, verbose, quiet, help, version;
 } fa_cli;
 
 /* Parses argv into *cli; if it is invalid, prints a message on stderr and returns FA_EXIT_USAGE. */

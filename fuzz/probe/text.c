@@ -7,6 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *fa_probe_confidence_name(fa_probe_confidence c) {
+  static const char *const names[] = {"not asked", "no answer", "untold", "likely", "certain"};
+  return names[c];
+}
+
+const fa_finding *fa_probe_find(const fa_probe_report *r, const char *field) {
+  for (int i = 0; i < r->n; ++i)
+    if (strcmp(r->v[i].field, field) == 0) return &r->v[i];
+  return NULL;
+}
+
 /* ---- table ---- */
 
 void fa_probe_print(FILE *to, const fa_probe_report *r, bool evidence) {

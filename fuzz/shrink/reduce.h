@@ -8,8 +8,8 @@
 #ifndef FA_FUZZ_SHRINK_REDUCE_H
 #define FA_FUZZ_SHRINK_REDUCE_H
 
-#include "report/failure_class.h"
 #include "fuzz/options/choose_backend.h"
+#include "report/failure_class.h"
 
 #include <stdio.h>
 

@@ -108,9 +108,8 @@ static void mend_bools(fa_result *r) {
 static bool verdict_is_sound(const fa_verdict *v) {
   return v->id >= 0 && v->id < FA_T_COUNT && v->n_worst >= 0 && v->n_worst <= FA_WORST_POINTS &&
          v->rank >= 0 && v->rank <= FA_MAX_RANK && v->dtype >= 0 && v->dtype < FA_N_DTYPES &&
-         (unsigned)v->stat_which < FA_N_STATISTICS &&
-         ends_within(v->where, sizeof v->where) && ends_within(v->vacuous, sizeof v->vacuous) &&
-         ends_within(v->finer_why, sizeof v->finer_why);
+         (unsigned)v->stat_which < FA_N_STATISTICS && ends_within(v->where, sizeof v->where) &&
+         ends_within(v->vacuous, sizeof v->vacuous) && ends_within(v->finer_why, sizeof v->finer_why);
 }
 
 static bool explanations_are_sound(const fa_result *r) {

@@ -1,8 +1,8 @@
 #include "report/causes/described.h"
 
 #include "report/causes/shape.h"
-#include "report/text/line.h"
 #include "report/printed.h"
+#include "report/text/line.h"
 
 #include "cases/codec/json.h"
 

@@ -2,9 +2,9 @@
  * promise, and by nothing else. Every check is also seen to fail. */
 #include "cases/codec/json.h"
 #include "fuzz/judging/delivered.h"
-#include "report/failure_class.h"
 #include "fuzz/one/run_case.h"
 #include "ref/math/blas.h"
+#include "report/failure_class.h"
 #include "report/journal_line.h"
 #include "report/json.h"
 #include "tests/support/check.h"

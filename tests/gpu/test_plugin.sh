@@ -74,7 +74,7 @@ expect_check
 # an LSE in base 2: wrong, unless declared
 build base2 -DEXAMPLE_LSE_FACTOR=1.4426950408889634
 expect 1 '^    lse: 280 of 280 bad' --no-probe --backend plugin:./base2.so --case "$causal"
-expect 1 'lse seems to be in base 2' --no-probe --backend plugin:./base2.so --case "$causal"
+expect 1 'LSE in base 2' --no-probe --backend plugin:./base2.so --case "$causal"
 expect 0 'probed: plugin:./base2.so, f32: LSE base 2' --backend plugin:./base2.so --case "$causal"
 build declared -DEXAMPLE_LSE_FACTOR=1.4426950408889634 -DEXAMPLE_MORE='"\"lse\": {\"base\": \"2\"}"'
 expect 0 'passed:1' --backend plugin:./declared.so --case "$causal"
