@@ -82,7 +82,7 @@ void probe_alibi(probe *x) {
 
 void probe_alibi_lse(probe *x) {
   probe_ask a;
-  if (!(x->lse_factor > 0)) return;
+  if (!probe_reads_lse(x)) return;
   if (ask_alibi(&a, x, true)) say_lse(x, &a);
   ask_end(&a);
 }

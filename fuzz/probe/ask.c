@@ -155,8 +155,13 @@ double ask_lse(const probe_ask *a, int64_t h, int64_t i) {
   return t->data ? fa_tensor_get(t, index + (3 - t->rank)) : NAN;
 }
 
+bool probe_reads_lse(const probe *x) {
+  const fa_dtype type = x->declared.contract.lse_dtype;
+  return x->lse_factor > 0 && type != FA_F16 && type != FA_BF16;
+}
+
 double ask_natural_lse(const probe_ask *a, int64_t h, int64_t i) {
-  return a->x->lse_factor > 0 ? ask_lse(a, h, i) / a->x->lse_factor : NAN;
+  return probe_reads_lse(a->x) ? ask_lse(a, h, i) / a->x->lse_factor : NAN;
 }
 
 bool ask_is_unwritten(const probe_ask *a, fa_tensor_id id) {

@@ -61,7 +61,9 @@ void ask_set_range(probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t 
 /* Of outputs. dK and dV: of the first sequence. */
 double ask_get(const probe_ask *a, fa_tensor_id id, int64_t s, int64_t h, int64_t d);
 double ask_lse(const probe_ask *a, int64_t h, int64_t i);
-/* The same as a natural logarithm; NaN if its base is not known. */
+/* Its base is known, and it has not been rounded to 16 bits. */
+bool probe_reads_lse(const probe *x);
+/* The same as a natural logarithm; NaN unless probe_reads_lse. */
 double ask_natural_lse(const probe_ask *a, int64_t h, int64_t i);
 /* True if no element of the output was written. */
 bool ask_is_unwritten(const probe_ask *a, fa_tensor_id id);

@@ -65,13 +65,13 @@ static exp_answer measure(const probe_ask *a) {
 void probe_exp(probe *x) {
   fa_arithmetic *found = &x->r->found.arithmetic;
   probe_ask a;
-  const bool by_lse = x->lse_factor > 0;
+  const bool by_lse = probe_reads_lse(x);
   if (probe_hides_small(x, FA_PRODUCT_QK)) {
     probe_say_not_asked(x, "eps_exp", "QK's operands are too coarse for small differences of scores");
     return;
   }
   if (!by_lse && x->dtype != FA_F32) {
-    probe_say_not_asked(x, "eps_exp", "without an LSE the output's own rounding hides it");
+    probe_say_not_asked(x, "eps_exp", "without a fine LSE the output's own rounding hides it");
     return;
   }
   if (ask_begin(&a, x, FA_PASS_FORWARD, 1, KEYS, KEYS) && ask_build(&a, KEYS)) {

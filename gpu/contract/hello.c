@@ -16,9 +16,10 @@ static const char *family_word(int i) {
 static const char *dtype_word(int i) {
   return i < FA_HELLO_DTYPES ? fa_dtype_name((fa_dtype)i) : NULL;
 }
+enum { LSE_AS_ELEMENTS = 4 }; /* the last word: f16 or bf16 where Q, K and V are */
 static const char *lse_dtype_word(int i) {
-  static const char *const names[] = {"f32", "f64", "f16", "bf16"};
-  return i < 4 ? names[i] : NULL;
+  static const char *const names[] = {"f32", "f64", "f16", "bf16", "io"};
+  return i <= LSE_AS_ELEMENTS ? names[i] : NULL;
 }
 static const char *pass_word(int i) {
   static const char *const names[] = {"forward", "backward"};
@@ -93,8 +94,10 @@ static fa_status read_enum(fa_keys k, const char *key, fa_word_of word, int *out
   return status;
 }
 
-static fa_status read_lse(const cJSON *tree, fa_contract *c, unsigned *said, fa_error *err) {
-  static const fa_dtype dtypes[] = {FA_F32, FA_F64, FA_F16, FA_BF16};
+/* Of calls with these elements. */
+static fa_status read_lse(const cJSON *tree, fa_dtype elements, fa_contract *c, unsigned *said,
+                          fa_error *err) {
+  const fa_dtype dtypes[] = {FA_F32, FA_F64, FA_F16, FA_BF16, elements};
   const cJSON *object = NULL;
   int base = 0, layout = 0, dtype = 0, empty = 0, alibi = 0;
   bool scaled = true, given = false;
@@ -121,12 +124,13 @@ static fa_status read_lse(const cJSON *tree, fa_contract *c, unsigned *said, fa_
   return status;
 }
 
-static fa_status read_contract(const cJSON *tree, fa_contract *c, unsigned *said, fa_error *err) {
+static fa_status read_contract(const cJSON *tree, fa_dtype elements, fa_contract *c, unsigned *said,
+                               fa_error *err) {
   bool given = false;
   int empty = 0;
   fa_status status = fa_hello_read_outputs(tree, &c->outputs, &given, err);
   if (given) *said |= FA_CONTRACT_OUTPUTS;
-  if (status == FA_OK) status = read_lse(tree, c, said, err);
+  if (status == FA_OK) status = read_lse(tree, elements, c, said, err);
   if (status == FA_OK)
     status = read_enum((fa_keys){tree, ""}, "empty_o", fa_o_of_empty_name, &empty, FA_CONTRACT_O_OF_EMPTY,
                        said, err);
@@ -182,17 +186,13 @@ static fa_status read_lists(fa_keys k, fa_hello *h, fa_error *err) {
 static fa_status read_later(fa_keys k, fa_hello *h, fa_error *err) {
   int transport = 0;
   bool given = false;
-  fa_contract contract;
-  unsigned said = 0;
-  fa_contract_init(&contract);
   fa_status status = fa_keys_check(k, fa_hello_key, err);
   if (status == FA_OK) status = fa_limits_read(k, h->limit, err);
   if (status == FA_OK) status = fa_keys_word(k, "transport", transport_word, &transport, &given, err);
-  if (status == FA_OK) status = read_contract(k.object, &contract, &said, err);
   h->files = transport == 1;
-  for (int t = 0; t < FA_HELLO_DTYPES; ++t) {
-    h->declaration[t].contract = contract;
-    h->declaration[t].contract_given = said;
+  for (int t = 0; status == FA_OK && t < FA_HELLO_DTYPES; ++t) {
+    fa_declaration *d = &h->declaration[t];
+    status = read_contract(k.object, (fa_dtype)t, &d->contract, &d->contract_given, err);
   }
   return status;
 }

@@ -150,6 +150,8 @@ claims lse_none=1 '"outputs": ["o", "lse", "dq", "dk", "dv"]' f32 'outputs .*dec
 claims ds-scaled '"arithmetic": {"name": "mma-sm80"}' f16 'ds_scaled +true .*declared: false!'
 hello='"arithmetic": {"name": "simt-f32", "operand_pv": "f16"}' # which holds all that a bf16 element has
 variant p=io,ds=io bf16 operand_pv=io
+hello='"lse": {"dtype": "io"}' # as coarse as O: what is read of it elsewhere is read of O
+variant mma-sm80 bf16 lse.base=e scale='as asked' scores=f32 p=bf16 ds=bf16
 hello='"arithmetic": {"name": "simt-f32"}, "lse": {"base": "2", "scaled": false}'
 variant lse_base2=1,lse_unscaled=1,p=io,ds=io bf16 lse.base=2 lse.scaled=false
 hello=''

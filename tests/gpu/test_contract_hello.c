@@ -33,7 +33,7 @@ static void test_bad_keys(void) {
   refused("{\"lse\": {\"bass\": \"2\"}}", "\"lse.bass\"", "base, scaled");
   refused("{\"lse\": {\"scaled\": \"no\"}}", "\"lse.scaled\"", "true or false");
   refused("{\"lse\": {\"layout\": \"odd\"}}", "\"lse.layout\"", "as_call, padded, tokens_heads");
-  refused("{\"lse\": {\"dtype\": \"i32\"}}", "\"lse.dtype\"", "f32, f64, f16, bf16");
+  refused("{\"lse\": {\"dtype\": \"i32\"}}", "\"lse.dtype\"", "f32, f64, f16, bf16, io");
   refused("{\"lse\": {\"empty\": \"none\"}}", "\"lse.empty\"", "as_case, +inf");
   refused("{\"lse\": {\"alibi\": \"row\"}}", "\"lse.alibi\"", "distance, column");
   refused("{\"lse\": 2}", "\"lse\"", "object");
@@ -69,6 +69,16 @@ static void test_declaration(void) {
   CHECK(half->arithmetic_given && strcmp(half->arithmetic.name, "mma-ampere") == 0);
   CHECK(half->arithmetic.block_n == 128);
   CHECK(full->arithmetic_given && strcmp(full->arithmetic.name, "simt-f32") == 0);
+}
+
+static void test_lse_as_elements(void) {
+  const fa_hello h = read_good("{\"lse\": {\"dtype\": \"io\"}}"),
+                 wide = read_good("{\"lse\": {\"dtype\": \"f64\"}}");
+  for (int t = 0; t < FA_HELLO_DTYPES; ++t) {
+    CHECK(h.declaration[t].contract.lse_dtype == (fa_dtype)t);
+    CHECK(h.declaration[t].contract_given & FA_CONTRACT_LSE_DTYPE);
+    CHECK(wide.declaration[t].contract.lse_dtype == FA_F64);
+  }
 }
 
 static void test_adoption(void) {
@@ -163,6 +173,7 @@ int main(void) {
   test_forward_alone();
   test_bad_keys();
   test_declaration();
+  test_lse_as_elements();
   test_adoption();
   test_version_1();
   test_passes();

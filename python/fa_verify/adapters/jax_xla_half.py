@@ -1,9 +1,6 @@
-"""jax.nn.dot_product_attention as XLA compiles it, f16 and bf16. Its LSE is rounded to the keys' type, too coarse to be
-worth a comparison: it is left out."""
+"""jax.nn.dot_product_attention as XLA compiles it, f16 and bf16. Its LSE is rounded to the keys' type."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from fa_verify.adapters import _jax, jax_xla
 from fa_verify.adapters._adapter import Adapter
@@ -16,22 +13,17 @@ def _refuses(p: Problem, backward: bool) -> str:
     return jax_xla.refuses(p, backward)
 
 
-def _run(call: Any) -> Any:
-    out = jax_xla.run(call)
-    out.lse = None
-    return out
-
-
 KERNEL = Adapter(
     name="jax_xla_half",
     what="jax.nn.dot_product_attention by XLA, f16 and bf16",
     library="jax",
     modules=("jax",),
-    run=_run,
+    run=jax_xla.run,
     dtypes=("f16", "bf16"),
     features=jax_xla.FEATURES,
     passes=("forward", "backward"),
-    outputs=("o", "dq", "dk", "dv", "dbias"),
+    outputs=("o", "lse", "dq", "dk", "dv", "dbias"),
+    lse={"base": "e", "scaled": True, "layout": "tokens_heads", "dtype": "io", "empty": "any"},
     empty_o="mean_v",
     arithmetic={"name": "torch-eager", "scores": "f32", "accumulator": "mma", "mma_block": 8, "mma_extra_bits": 1},
     refuses=_refuses,
