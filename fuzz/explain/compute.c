@@ -21,8 +21,9 @@ static fa_ref_options options_of(const fa_failure *x, const fa_mistake *m) {
                           .twist = &m->twist};
 }
 
+/* Where a backward is not judged from the subject's own forward, a mistake is in both. */
 static bool needs_forward(const fa_failure *x, const fa_mistake *m) {
-  return !x->judged->from_lse || !x->judged->from_o || m->own_forward;
+  return !m->end_to_end && !(x->judged->from_lse && x->judged->from_o);
 }
 
 /* One backward, of these rows and keys. forward: the mistaken one, or NULL where the subject's own serves. */
@@ -30,9 +31,9 @@ static fa_status backward(const fa_failure *x, fa_mistake *m, const fa_wants *fo
                           fa_wants *out, fa_error *err) {
   const fa_judged *j = x->judged;
   const fa_ref_options options = options_of(x, m);
-  const fa_tensor *o = j->from_o && !m->own_forward ? &x->got->t[FA_T_O] : NULL;
+  const fa_tensor *o = j->from_o && !m->end_to_end ? &x->got->t[FA_T_O] : NULL;
   fa_wants wants = {0};
-  const fa_status status = fa_ref_backward(&m->p, &m->in, o, j->from_lse && !m->own_lse ? &j->lse : NULL,
+  const fa_status status = fa_ref_backward(&m->p, &m->in, o, j->from_lse && !m->end_to_end ? &j->lse : NULL,
                                            forward ? forward : &j->forward, &options, &wants, err);
   for (int id = 0; status == FA_OK && id < FA_T_COUNT; ++id)
     if (set >> id & 1) move(out, &wants, (fa_tensor_id)id);

@@ -25,8 +25,9 @@ typedef struct fa_failure {
   fa_ref_call place; /* the call's geometry, of the right problem */
   int n;
   fa_failed tensor[FA_T_COUNT];
-  uint64_t set;    /* bit 1 << id of each */
-  double deadline; /* on fa_seconds_now's clock */
+  uint64_t set;          /* bit 1 << id of each that is to be explained */
+  uint64_t consequences; /* gradients that are right, but for a backward that starts from a wrong forward */
+  double deadline;       /* on fa_seconds_now's clock */
 } fa_failure;
 
 /* Sets everything except the deadline. The rest of the arguments must outlive it. */

@@ -11,13 +11,6 @@ static bool delta_missing(const fa_failure *x, int v, fa_mistake *m) {
   return true;
 }
 
-static bool delta_of_unrounded_o(const fa_failure *x, int v, fa_mistake *m) {
-  (void)v;
-  m->own_forward = true;
-  fa_mistake_say(m, "delta of an O that is not rounded yet");
-  return x->judged->from_o;
-}
-
 static bool dlse_ignored(const fa_failure *x, int v, fa_mistake *m) {
   (void)v;
   const bool given = x->in->t[FA_T_DLSE].data != NULL;
@@ -90,6 +83,4 @@ const fa_hypothesis fa_hypotheses_of_gradients[] = {
     {"dk_scaled_twice", "dK has the scale twice", FA_BIT(FA_T_DK), 1, dk_scaled_twice},
     {"one_head_of_group", "dK and dV are not summed over a group's heads", DK_DV, 3, one_head_of_group},
     {"dk_of_other_head", "dK and dV are those of another head", DK_DV, 2, dk_of_other_head},
-    {"delta_of_unrounded_o", "delta comes from an O that is not rounded", THROUGH_DS, 1,
-     delta_of_unrounded_o},
     {.name = NULL}};

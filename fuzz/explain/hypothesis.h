@@ -21,12 +21,10 @@ typedef struct fa_mistake {
   int64_t number[3]; /* what it wants to know */
   /* Changes the computed wants of a tensor; rows: the elements that are looked at are complete rows. NULL: nothing. */
   void (*after)(const struct fa_mistake *m, const fa_failure *x, fa_wants *wants);
-  bool expects_nan;  /* a NaN that `after` sets stands for whatever is not finite */
-  bool zero;         /* instead of computing: all zeros */
-  bool values_only;  /* no bounds are wanted */
-  bool own_lse;      /* gradients: likewise from its LSE */
-  bool own_forward;  /* gradients: from the reference's O and not the subject's */
-  bool of_precision; /* the profile is coarser, and nothing else is changed (fuzz/explain/precision.h) */
+  bool expects_nan;             /* a NaN that `after` sets stands for whatever is not finite */
+  bool zero;                    /* instead of computing: all zeros */
+  bool values_only;             /* no bounds are wanted */
+  bool end_to_end;              /* gradients: from the right O and LSE, and not from the subject's */
   void *owned[FA_MISTAKE_OWNS]; /* freed with it */
   char text[128];               /* what the kernel did, for people: "window right edge one key short" */
 } fa_mistake;

@@ -1,4 +1,4 @@
-/* Conventions of the LSE. Gradients that come from the right one are then wrong only by the judge's lights. */
+/* Conventions of the LSE. */
 #include "fuzz/explain/hypothesis.h"
 
 #define LOG2_E 1.4426950408889634
@@ -7,7 +7,6 @@ static bool of_parts(double by_max, double by_log, fa_mistake *m) {
   m->twist.lse_astray = true;
   m->twist.lse_by_max = by_max;
   m->twist.lse_by_log = by_log;
-  m->own_lse = true;
   return true;
 }
 
@@ -49,11 +48,10 @@ static bool negated(const fa_failure *x, int v, fa_mistake *m) {
   return of_parts(-1, -1, m);
 }
 
-#define LSE_AND_AFTER (FA_BIT(FA_T_LSE) | FA_OF_BACKWARD)
 const fa_hypothesis fa_hypotheses_of_lse[] = {
-    {"lse_base_2", "the LSE is in base 2, or a part of it", LSE_AND_AFTER, 3, base_2},
-    {"lse_without_max", "the LSE is the log of the sum alone", LSE_AND_AFTER, 1, without_max},
-    {"lse_without_sum", "the LSE is the maximum alone", LSE_AND_AFTER, 1, without_sum},
-    {"lse_without_scale", "the LSE, or its maximum, is not scaled", LSE_AND_AFTER, 3, without_scale},
-    {"lse_negated", "the LSE has the other sign", LSE_AND_AFTER, 1, negated},
+    {"lse_base_2", "the LSE is in base 2, or a part of it", FA_BIT(FA_T_LSE), 3, base_2},
+    {"lse_without_max", "the LSE is the log of the sum alone", FA_BIT(FA_T_LSE), 1, without_max},
+    {"lse_without_sum", "the LSE is the maximum alone", FA_BIT(FA_T_LSE), 1, without_sum},
+    {"lse_without_scale", "the LSE, or its maximum, is not scaled", FA_BIT(FA_T_LSE), 3, without_scale},
+    {"lse_negated", "the LSE has the other sign", FA_BIT(FA_T_LSE), 1, negated},
     {.name = NULL}};

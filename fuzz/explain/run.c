@@ -151,11 +151,14 @@ static const finding *best_for(const search *s, uint64_t set) {
   return best;
 }
 
-static void report(const finding *f, fa_result *r) {
+static void report(const finding *f, uint64_t consequences, fa_result *r) {
   if (r->n_explanations == FA_EXPLANATIONS) return;
   fa_explanation *e = &r->explanation[r->n_explanations++];
-  *e =
-      (fa_explanation){.tensors = f->tensors, .wrong = f->wrong, .share = share_of(f), .sampled = f->sampled};
+  const bool of_forward = f->tensors & FA_OF_FORWARD;
+  *e = (fa_explanation){.tensors = f->tensors | (of_forward ? consequences : 0),
+                        .wrong = f->wrong,
+                        .share = share_of(f),
+                        .sampled = f->sampled};
   snprintf(e->hypothesis, sizeof e->hypothesis, "%s", f->h->name);
   snprintf(e->text, sizeof e->text, "%s%s", f->text, f->in_part ? ", where it is wrong" : "");
 }
@@ -169,21 +172,46 @@ static void report_best(const search *s, fa_result *r) {
     for (int i = 0; i < s->n; ++i) {
       const finding *f = &s->found[i];
       if (!(f->tensors & left) || is_better(best, f)) continue;
-      report(f, r);
+      report(f, s->x.consequences, r);
       done |= f->tensors;
     }
     left &= ~done;
   }
 }
 
-static fa_status search_init(search *s, const fa_explain_options *o, const fa_result *r) {
+/* Gradients are judged from the subject's own O and LSE. If these are wrong, but its backward does not use them, then its
+ * gradients are right after all, and nothing about them is to be explained. */
+static fa_status set_aside_consequences(search *s, fa_error *err) {
+  fa_failure *x = &s->x;
+  const fa_scope *scope = s->sample_first ? &s->sample : &s->whole;
+  const uint64_t gradients = x->set & FA_OF_BACKWARD & ~(s->sample_first ? only_whole(x) : 0);
+  fa_mistake none;
+  fa_wants wants;
+  if (!(x->set & FA_OF_FORWARD) || !gradients || !(x->judged->from_o || x->judged->from_lse)) return FA_OK;
+  fa_mistake_init(&none, x);
+  none.end_to_end = true;
+  const fa_status status = fa_mistake_compute(x, &none, gradients, scope, &wants, err);
+  if (status != FA_OK) return status;
+  for (int i = 0; i < x->n; ++i) {
+    const fa_failed *t = &x->tensor[i];
+    fa_tally tally;
+    if (!(gradients & FA_BIT(t->id))) continue;
+    fa_tally_take(x, &none, &wants, t, scope, &tally);
+    if (fa_tally_accept(&tally) == FA_EXPLAINED) x->consequences |= FA_BIT(t->id);
+  }
+  x->set &= ~x->consequences;
+  fa_wants_free(&wants);
+  return FA_OK;
+}
+
+static fa_status search_init(search *s, const fa_explain_options *o, const fa_result *r, fa_error *err) {
   const double most = o->full_seconds > 0 ? o->full_seconds : FULL_SECONDS;
   s->x.deadline = fa_seconds_now() + o->seconds;
   s->full_seconds = r->seconds_reference;
   s->sample_first = r->seconds_reference > most;
   fa_scope_whole(&s->whole);
   if (s->sample_first) fa_scope_sample(&s->x, &s->sample);
-  return FA_OK;
+  return set_aside_consequences(s, err);
 }
 
 fa_status fa_explain(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
@@ -194,8 +222,8 @@ fa_status fa_explain(const fa_problem *p, const fa_tensors *in, const fa_tensors
   if (r->state != FA_FAIL || !config->profile || !judged->forward.t[FA_T_O].value) return FA_OK;
   fa_status status = fa_failure_init(&s.x, p, in, got, config, judged, r, err);
   if (status == FA_OK && s.x.n > 0) {
-    search_init(&s, options, r);
-    status = try_all(&s, err);
+    status = search_init(&s, options, r, err);
+    if (status == FA_OK) status = try_all(&s, err);
     report_best(&s, r);
   }
   fa_failure_free(&s.x);
