@@ -19,7 +19,7 @@ def hypotheses(verify: str) -> str:
 
 
 def failures(verify: str, plugin: str, planted: str, cases: list[dict]) -> list[dict]:
-    """The failures of a run over the cases, as the JSON report has them."""
+    """The failures of a run over the cases, as the JSON report has them. One that is not of the numbers ends the test."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "report.json")
         command = [verify, "run", "--backend", f"plugin:{plugin}", "--cases", "-", "--report", path, "--jobs", "1",
@@ -30,7 +30,11 @@ def failures(verify: str, plugin: str, planted: str, cases: list[dict]) -> list[
         if done.returncode not in (0, 1):
             sys.exit(f"{planted}: exit code {done.returncode}: {done.stderr}")
         with open(path) as f:
-            return json.load(f)["failures"]
+            found = json.load(f)["failures"]
+    for failure in found:
+        if failure["state"] != "FAIL":
+            sys.exit(f"{planted}: case {failure['name']}: {failure['state']}: {failure.get('reason')}")
+    return found
 
 
 def names(failure: dict) -> list[str]:

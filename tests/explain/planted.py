@@ -6,6 +6,7 @@ usage: planted.py FA-VERIFY PLANTED.so [NAME...]   (-v before them: what was sai
 Makes each mistake of the plugin `planted` on a few cases that show it, and holds the explanation against the
 hypothesis of that name. Exit 1: fewer than 28 of 30 are explained, one is explained by other hypotheses alone, no case
 of one failed, or a case failed without a mistake. Exit 77: this program explains nothing."""
+import re
 import sys
 
 import cases
@@ -132,6 +133,8 @@ PLANTED = [
     ("truncated_instead_of_rounded", set(), [PLAIN], ("bf16", "f16")),
     ("score_mod_ignored", set(), [{**PLAIN, "family": "flex", "score_mod": "score * 0.5 + 0.02 * (q_idx - kv_idx)"}]),
     ("mask_mod_ignored", set(), [{**PLAIN, "family": "flex", "mask_mod": "(q_idx + kv_idx) % 3 != 0"}]),
+    ("mask_mod_ignored,block_list_ignored", {"block_list_ignored"}, [{**PLAIN, "family": "flex", "mask_mod": "q_idx + 70 >= kv_idx",
+                                                                     "block_sparse": {"from": "mask_mod"}}]),
     ("block_list_ignored", set(), [{**PLAIN, "family": "flex", "seqlen_q": 130, "block_sparse": {
         "q_block": 32, "kv_block": 32, "density": 0.6, "seed": "3"}}]),
     ("rotary_missing", set(), [cache(new=3, rotary={"dim": 32})]),
@@ -152,7 +155,7 @@ def without_mistake(verify: str, plugin: str) -> list[str]:
 def judge(verify: str, plugin: str, planted: str, same: set, bases: list, dtypes: tuple = DTYPES) -> dict:
     """Of one mistake: how many of its cases failed, were explained rightly, by others too, or by others alone."""
     wanted = [{**base, "dtype": dtype, "name": f"{i}_{dtype}"} for i, base in enumerate(bases) for dtype in dtypes]
-    right = same | {planted.split(":")[0].split("@")[0].split("__")[0]}
+    right = same | {re.match(r"[a-z0-9]+(_[a-z0-9]+)*", planted).group()}
     found = {"planted": planted, "cases": len(wanted), "failed": 0, "right": 0, "both": 0, "wrong": 0, "named": {}}
     for failure in cases.failures(verify, plugin, planted, wanted):
         named = cases.names(failure)
