@@ -235,13 +235,13 @@ cp out printed
 numbered() { # K: the name printed with it is the name that it has
   run "$faulty" repro out.json:$1 -q
   expect exits 1
-  expect [ "$(sed -n 's/^FAIL \([^ ]*\) .*/\1/p' out)" = "$(grep -B9 "repro out.json:$1\$" printed | sed -n 's/^FAIL \([^ ]*\) .*/\1/p' | tail -n 1)" ]
+  expect [ "$(sed -n 's/^FAIL \([^ ]*\) .*/\1/p' out)" = "$(grep -B9 "^    repro: .*repro out.json:$1\$" printed | sed -n 's/^FAIL \([^ ]*\) .*/\1/p' | tail -n 1)" ]
 }
 for k in 0 1 2 3; do numbered $k; done
 { head -n 1 full; tail -n +2 full | tac; } >out.json.journal
 for k in 0 3; do numbered $k; done
-last=$(grep -n '"failure"' full | cut -d: -f1 | tail -n 1) # the last failure's line: without the one before it, it waits
-sed "$((last - 1))d" full >out.json.journal
+last=$(sed -n '/"failure":/s/.*"item":\([0-9]*\),.*/\1/p' full | sort -n | tail -n 1) # without the item before it, it waits
+grep -v "\"item\":$((last - 1))," full >out.json.journal
 run "$faulty" repro out.json:3
 expect exits 2
 expect complains "there is no failure 3; the report has 3"
