@@ -42,7 +42,11 @@ static void list_fills(void) {
 
 static void list_hypotheses(void) {
   for (const fa_hypothesis *const *table = fa_hypotheses; *table; ++table)
-    for (const fa_hypothesis *h = *table; h->name; ++h) printf("%-28s %s\n", h->name, h->what);
+    for (const fa_hypothesis *h = *table; h->name; ++h) {
+      char tensors[64];
+      fa_hypothesis_tensors(h, tensors, sizeof tensors);
+      printf("%-28s %-12s %s\n", h->name, tensors, h->what);
+    }
 }
 
 /* A line per mutant, as written by the build (tests/mutants/CMakeLists.txt). */

@@ -11,6 +11,7 @@ static bool score_mod_ignored(const fa_failure *x, int v, fa_mistake *m) {
 static bool mask_mod_ignored(const fa_failure *x, int v, fa_mistake *m) {
   (void)v;
   m->p.mask_mod = NULL;
+  if (x->p->block_sparse.source == FA_BLOCKS_MASK_MOD) m->p.block_sparse.present = false;
   fa_mistake_say(m, "mask_mod ignored");
   return x->p->mask_mod != NULL;
 }

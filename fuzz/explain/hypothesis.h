@@ -45,6 +45,9 @@ typedef struct fa_hypothesis {
   bool (*make)(const fa_failure *x, int variant, fa_mistake *m);
 } fa_hypothesis;
 
+/* What it may explain, in words: "all", "forward", "gradients", or the tensors' names. */
+void fa_hypothesis_tensors(const fa_hypothesis *h, char *text, size_t size);
+
 #define FA_BIT(id) ((uint64_t)1 << (id))
 #define FA_OF_FORWARD (FA_BIT(FA_T_O) | FA_BIT(FA_T_LSE))
 #define FA_OF_BACKWARD                                                                                       \
