@@ -8,6 +8,8 @@
 #define MOST_WIDER 4.0         /* the mistake's bounds, than the right ones */
 #define MOST_OF_DISTANCE 0.125 /* or else of the distance from the right values */
 #define MOST_AWAY 0.5          /* the distance from the mistake's values, of that from the right ones */
+#define MOST_AWAY_ROUNDED 0.8  /* the same, of a rounding */
+#define LEAST_ROUNDED 256      /* elements */
 
 typedef struct taking {
   const fa_failure *x;
@@ -70,7 +72,7 @@ static void take(void *context, int64_t first, int64_t n) {
     else
       take_wanted(k, e, &within, &value, &bound);
     ++k->out->compared;
-    if (k->t->state[e] == FA_ELEMENT_WRONG)
+    if (k->m->of_precision || k->t->state[e] == FA_ELEMENT_WRONG)
       add_wrong(k, e, within, value, bound);
     else
       k->out->broken += !within;
@@ -99,4 +101,9 @@ fa_accepted fa_tally_accept(const fa_tally *t) {
   const bool in_part =
       t->wrong >= LEAST_WRONG_IN_PART && t->rows_wrong >= 2 && explained >= LEAST_SHARE_IN_PART * wrong;
   return in_part ? FA_EXPLAINED_IN_PART : FA_NOT_EXPLAINED;
+}
+
+fa_accepted fa_tally_accept_rounding(const fa_tally *t) {
+  const bool within = t->wrong >= LEAST_ROUNDED && (double)t->explained >= LEAST_SHARE * (double)t->wrong;
+  return within && t->away_mistaken < MOST_AWAY_ROUNDED * t->away_right ? FA_EXPLAINED : FA_NOT_EXPLAINED;
 }

@@ -21,10 +21,11 @@ typedef struct fa_mistake {
   int64_t number[3]; /* what it wants to know */
   /* Changes the computed wants of a tensor; rows: the elements that are looked at are complete rows. NULL: nothing. */
   void (*after)(const struct fa_mistake *m, const fa_failure *x, fa_wants *wants);
-  bool expects_nan;             /* a NaN that `after` sets stands for whatever is not finite */
-  bool zero;                    /* instead of computing: all zeros */
-  bool values_only;             /* no bounds are wanted */
-  bool end_to_end;              /* gradients: from the right O and LSE, and not from the subject's */
+  bool expects_nan;  /* a NaN that `after` sets stands for whatever is not finite */
+  bool zero;         /* instead of computing: all zeros */
+  bool values_only;  /* no bounds are wanted */
+  bool end_to_end;   /* gradients: from the right O and LSE, and not from the subject's */
+  bool of_precision; /* it rounds something, and is accepted by its own rule (fuzz/explain/accept.h) */
   void *owned[FA_MISTAKE_OWNS]; /* freed with it */
   char text[128];               /* what the kernel did, for people: "window right edge one key short" */
 } fa_mistake;
@@ -60,6 +61,6 @@ extern const fa_hypothesis *const fa_hypotheses[];
 extern const fa_hypothesis fa_hypotheses_of_masks[], fa_hypotheses_of_keys[], fa_hypotheses_of_scales[],
     fa_hypotheses_of_lse[], fa_hypotheses_of_heads[], fa_hypotheses_of_scores[], fa_hypotheses_of_bias[],
     fa_hypotheses_of_dropout[], fa_hypotheses_of_gradients[], fa_hypotheses_of_tiles[],
-    fa_hypotheses_of_order[], fa_hypotheses_of_calls[];
+    fa_hypotheses_of_order[], fa_hypotheses_of_calls[], fa_hypotheses_of_precision[];
 
 #endif

@@ -4,11 +4,13 @@
 #include "fuzz/explain/compute.h"
 #include "report/text/progress.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FULL_SECONDS 0.004 /* the default */
+#define CLEARLY_NEARER 0.97
 #define EQUALLY_WELL 0.005 /* of the share */
 
 /* A mistake that explains something. */
@@ -16,6 +18,7 @@ typedef struct finding {
   const fa_hypothesis *h;
   uint64_t tensors;
   int64_t wrong, explained;
+  double away; /* of a rounding: how far from its values, of the distance from the right ones */
   bool in_part, sampled;
   char text[128];
 } finding;
@@ -42,16 +45,18 @@ static fa_status try_on(search *s, fa_mistake *m, const fa_scope *scope, uint64_
   out->tensors = 0;
   out->wrong = out->explained = 0;
   out->in_part = false;
+  out->away = 0;
   for (int i = 0; status == FA_OK && i < s->x.n; ++i) {
     const fa_failed *t = &s->x.tensor[i];
     fa_tally tally;
     if (!(set >> t->id & 1)) continue;
     fa_tally_take(&s->x, m, &wants, t, scope, &tally);
-    const fa_accepted accepted = fa_tally_accept(&tally);
+    const fa_accepted accepted = m->of_precision ? fa_tally_accept_rounding(&tally) : fa_tally_accept(&tally);
     if (accepted == FA_NOT_EXPLAINED) continue;
     out->tensors |= FA_BIT(t->id);
     out->wrong += tally.wrong;
     out->explained += tally.explained;
+    if (m->of_precision) out->away = fmax(out->away, tally.away_mistaken / tally.away_right);
     out->in_part |= accepted == FA_EXPLAINED_IN_PART;
   }
   out->sampled = !scope->whole;
@@ -64,6 +69,7 @@ static bool is_better(const finding *a, const finding *b) {
   const int n_a = __builtin_popcountll(a->tensors), n_b = __builtin_popcountll(b->tensors);
   if (n_a != n_b) return n_a > n_b;
   if (a->in_part != b->in_part) return b->in_part;
+  if (a->away > 0 && b->away > 0) return a->away < CLEARLY_NEARER * b->away;
   return share_of(a) > share_of(b) + EQUALLY_WELL;
 }
 

@@ -60,6 +60,20 @@ bool fa_ref_keys_asked(const fa_ref_call *c, int64_t hk, fa_ref_rows *r) {
   return false;
 }
 
+double fa_ref_round(const fa_ref_rounding *r, double x) {
+  int exponent;
+  if (r->bits == 0 || x == 0 || !isfinite(x)) return x;
+  frexp(x, &exponent); /* |x| is 1/2 .. 1 times 2^exponent */
+  if (exponent - 1 < r->lowest) exponent = r->lowest + 1;
+  const double unit = ldexp(1, exponent - r->bits), steps = x / unit;
+  const double rounded = (r->cut ? trunc(steps) : nearbyint(steps)) * unit;
+  return fmax(fmin(rounded, r->max), -r->max);
+}
+
+void fa_ref_astray_round(const fa_ref_rounding *r, double *x, int64_t n) {
+  for (int64_t i = 0; r->bits > 0 && i < n; ++i) x[i] = fa_ref_round(r, x[i]);
+}
+
 /* The keys of the tile next in order: *begin .. *end - 1, offsets from first. False: there is none. */
 static bool next_tile(const fa_ref_walk *walk, int64_t first, int64_t n, int64_t *begin, int64_t *end) {
   if (walk->backwards) {
@@ -97,6 +111,7 @@ void fa_ref_astray_row(const fa_ref_call *c, const fa_rows *rows, fa_ref_scratch
       }
     }
     const double sum = rows->exp(x + begin, end - begin, w->m[k]);
+    fa_ref_astray_round(&c->twist->p, x + begin, end - begin);
     w->l[k] += sum;
     a->sum[k] += sum;
   }

@@ -19,6 +19,8 @@ typedef struct fa_ref_astray {
 /* Row k's n scores x, from key first on, become weights, as softmax_tile has them. Updates m, l and acc of w. */
 void fa_ref_astray_row(const fa_ref_call *c, const fa_rows *rows, fa_ref_scratch *w, int64_t k, double *x,
                        int64_t first, int64_t n, fa_ref_astray *a);
+/* Rounds n numbers as r says. */
+void fa_ref_astray_round(const fa_ref_rounding *r, double *x, int64_t n);
 /* Once O, LSE and their bounds are written: makes them what the mistaken kernel returns. */
 void fa_ref_astray_end(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w, const fa_ref_astray *a);
 

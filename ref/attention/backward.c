@@ -197,6 +197,8 @@ static void backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_re
     if (!fa_ref_tile_visited(c, r, j0, n)) continue;
     fa_ref_backward_tile(c, f->rows, r, w, j0, n, b);
     through_chain(c, f->rows, r, w, j0, n);
+    if (c->twist) fa_ref_astray_round(&c->twist->p, w->s, r->n * n);
+    if (c->twist) fa_ref_astray_round(&c->twist->ds, w->dp, r->n * n);
     fa_ref_tile_spans_init(r, j0, n, &spans);
     fa_blas_dgemm_part(FA_BLAS_T, n, dv, m, 1, w->s, n, w->d_o, dv, 1, w->dv + j0 * c->dv, dv, &spans.keys);
     fa_blas_dgemm_part(FA_BLAS_T, n, d, m, c->p->scale, w->dp, n, w->q, d, 1, w->dk + j0 * c->d, d,

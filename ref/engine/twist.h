@@ -25,6 +25,14 @@ typedef struct fa_ref_walk {
   int64_t only;   /* so only in this tile, counted from the first key; 0: in all */
 } fa_ref_walk;
 
+/* A rounding that should not be: to so many bits, the hidden one included; exponents from lowest on. */
+typedef struct fa_ref_rounding {
+  int bits, lowest; /* bits 0: none */
+  double max;       /* what is larger becomes this */
+  bool cut;         /* towards 0 and not to nearest */
+} fa_ref_rounding;
+double fa_ref_round(const fa_ref_rounding *r, double x);
+
 typedef struct fa_ref_twist fa_ref_twist;
 struct fa_ref_twist {
   /* Changes the keys [*lo, *hi) that row i sees; none: lo >= hi. They lie within 0 .. e->sk. */
@@ -43,11 +51,12 @@ struct fa_ref_twist {
   bool lse_astray;    /* the LSE is by_max times the maximum and by_log times the log of the sum */
   double lse_by_max, lse_by_log;
   bool softcap_twice, softcap_not_derived;
-  bool alibi_from_top; /* distances as if there were as many keys as rows */
-  bool alibi_signed;   /* of distances: keys after the diagonal come nearer */
-  bool drop_inverted;  /* kept pairs are dropped, the others kept */
-  int drop_rounds;     /* of the generator; 0: the right number */
-  double drop_factor;  /* of kept pairs; 0: the right one */
+  bool alibi_from_top;   /* distances as if there were as many keys as rows */
+  bool alibi_signed;     /* of distances: keys after the diagonal come nearer */
+  bool drop_inverted;    /* kept pairs are dropped, the others kept */
+  int drop_rounds;       /* of the generator; 0: the right number */
+  double drop_factor;    /* of kept pairs; 0: the right one */
+  fa_ref_rounding p, ds; /* of P before it is multiplied by V or dO, and of dS */
   bool delta_missing;
   bool delta_negated;
 
