@@ -17,6 +17,8 @@ typedef struct taking {
   const fa_want *w; /* the mistake's */
   const fa_failed *t;
   fa_tally *out;
+  bool row_wrong; /* of the row so far */
+  int64_t row_broken;
 } taking;
 
 static void take_zero(const taking *k, int64_t e, bool *within, double *value, double *bound) {
@@ -24,14 +26,13 @@ static void take_zero(const taking *k, int64_t e, bool *within, double *value, d
   *within = k->t->got[e] == 0;
 }
 
-/* The right element that this one is, if it lies elsewhere. */
+/* The right element that this one is, if it lies elsewhere; itself where there is none such. */
 static void take_moved(const taking *k, int64_t e, bool *within, double *value, double *bound) {
   fa_place at;
-  *within = false;
-  *value = *bound = NAN;
-  if (!fa_place_of(k->x, k->t, e, &at) || !k->m->moved(k->m, k->x, k->t, &at)) return;
-  const int64_t from = fa_element_at(k->x, k->t, &at);
-  if (from < 0) return;
+  int64_t from = -1;
+  if (fa_place_of(k->x, k->t, e, &at) && k->m->moved(k->m, k->x, k->t, &at))
+    from = fa_element_at(k->x, k->t, &at);
+  if (from < 0) from = e;
   *within = fa_element_is_within(k->t->right, from, k->t->got[e]);
   *value = k->t->right->value[from];
   *bound = fa_want_bound(k->t->right, from);
@@ -59,11 +60,19 @@ static void add_wrong(const taking *k, int64_t e, bool within, double value, dou
   t->bound_mistaken += bound;
 }
 
+/* A row has ended: what was contradicted in it counts if it has wrong elements too. */
+static void end_row(taking *k) {
+  if (k->row_wrong) k->out->broken_beside += k->row_broken;
+  k->row_wrong = false;
+  k->row_broken = 0;
+}
+
 static void take(void *context, int64_t first, int64_t n) {
-  const taking *k = context;
+  taking *k = context;
   for (int64_t e = first; e < first + n; ++e) {
     bool within;
     double value, bound;
+    if (e % k->t->width == 0) end_row(k);
     if (k->t->state[e] == FA_ELEMENT_SKIPPED) continue;
     if (k->m->moved)
       take_moved(k, e, &within, &value, &bound);
@@ -72,19 +81,23 @@ static void take(void *context, int64_t first, int64_t n) {
     else
       take_wanted(k, e, &within, &value, &bound);
     ++k->out->compared;
-    if (k->m->of_precision || k->t->state[e] == FA_ELEMENT_WRONG)
+    if (k->m->of_precision || k->t->state[e] == FA_ELEMENT_WRONG) {
       add_wrong(k, e, within, value, bound);
-    else
+      k->row_wrong = true;
+    } else {
       k->out->broken += !within;
+      k->row_broken += !within;
+    }
   }
 }
 
 void fa_tally_take(const fa_failure *x, const fa_mistake *m, const fa_wants *wants, const fa_failed *t,
                    const fa_scope *scope, fa_tally *out) {
-  taking k = {x, m, &wants->t[t->id], t, out};
+  taking k = {.x = x, .m = m, .w = &wants->t[t->id], .t = t, .out = out};
   *out = (fa_tally){0};
   if (!m->moved && !m->zero && (!k.w->value || k.w->n != t->n)) return;
   fa_scope_each(x, scope, t, take, &k);
+  end_row(&k);
 }
 
 /* Bounds that nearly anything would be within explain nothing. */
@@ -98,8 +111,9 @@ fa_accepted fa_tally_accept(const fa_tally *t) {
   if (t->wrong == 0 || explained < LEAST_SHARE * wrong || !is_tight(t)) return FA_NOT_EXPLAINED;
   if (t->away_mistaken > MOST_AWAY * t->away_right) return FA_NOT_EXPLAINED;
   if ((double)t->broken <= (1 - LEAST_SHARE) * wrong) return FA_EXPLAINED;
-  const bool in_part =
-      t->wrong >= LEAST_WRONG_IN_PART && t->rows_wrong >= 2 && explained >= LEAST_SHARE_IN_PART * wrong;
+  const bool in_part = t->wrong >= LEAST_WRONG_IN_PART && t->rows_wrong >= 2 &&
+                       explained >= LEAST_SHARE_IN_PART * wrong &&
+                       (double)t->broken_beside <= (1 - LEAST_SHARE) * wrong;
   return in_part ? FA_EXPLAINED_IN_PART : FA_NOT_EXPLAINED;
 }
 

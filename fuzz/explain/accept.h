@@ -10,6 +10,7 @@ typedef struct fa_tally {
   int64_t compared, wrong; /* by the right wants */
   int64_t explained;       /* of the wrong ones: within the mistake's bounds */
   int64_t broken;          /* of the right ones: not within them */
+  int64_t broken_beside;   /* of these: in a row with wrong ones */
   int64_t rows_wrong;      /* rows with a wrong element, up to two */
   int64_t last_row;
   double away_right, away_mistaken; /* of the wrong, finite ones: sums of distances from both values */
@@ -24,7 +25,7 @@ typedef enum fa_accepted { FA_NOT_EXPLAINED, FA_EXPLAINED_IN_PART, FA_EXPLAINED 
 
 /* At least 95 % of the wrong elements are explained, they are much nearer to the mistake's values than to the right
  * ones, and its bounds are not wide. Besides, either hardly any element contradicts it, or (IN_PART: it happens in some
- * places only) it explains all of at least 32 elements in at least two rows. */
+ * places only) it explains all of at least 32 elements in at least two rows, and contradicts nothing in these. */
 fa_accepted fa_tally_accept(const fa_tally *t);
 /* Of a mistake that rounds something, whose tally has all elements for wrong ones: its bounds are as wide as that rounding
  * makes them, so that what counts is whether the errors follow it from element to element. Over enough elements the
