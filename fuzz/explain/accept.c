@@ -117,6 +117,10 @@ fa_accepted fa_tally_accept(const fa_tally *t) {
   return in_part ? FA_EXPLAINED_IN_PART : FA_NOT_EXPLAINED;
 }
 
+bool fa_tally_is_promising(const fa_tally *t) {
+  return t->away_mistaken <= MOST_AWAY_ROUNDED * t->away_right;
+}
+
 fa_accepted fa_tally_accept_rounding(const fa_tally *t) {
   const bool within = t->wrong >= LEAST_ROUNDED && (double)t->explained >= LEAST_SHARE * (double)t->wrong;
   return within && t->away_mistaken < MOST_AWAY_ROUNDED * t->away_right ? FA_EXPLAINED : FA_NOT_EXPLAINED;

@@ -27,6 +27,8 @@ typedef enum fa_accepted { FA_NOT_EXPLAINED, FA_EXPLAINED_IN_PART, FA_EXPLAINED 
  * ones, and its bounds are not wide. Besides, either hardly any element contradicts it, or (IN_PART: it happens in some
  * places only) it explains all of at least 32 elements in at least two rows, and contradicts nothing in these. */
 fa_accepted fa_tally_accept(const fa_tally *t);
+/* Whether it may be worth its bounds: the values alone are nearer to the subject's than the right ones. */
+bool fa_tally_is_promising(const fa_tally *t);
 /* Of a mistake that rounds something, whose tally has all elements for wrong ones: its bounds are as wide as that rounding
  * makes them, so that what counts is whether the errors follow it from element to element. Over enough elements the
  * distance from the mistake's values is less than from the right ones, as no noise makes it. */

@@ -55,6 +55,12 @@ void fa_scope_sample(const fa_failure *x, fa_scope *s) {
   if (t) add_of(x, t, s);
 }
 
+void fa_scope_glance(const fa_scope *sample, fa_scope *s) {
+  *s = *sample;
+  if (s->n_rows > 2) s->n_rows = 2;
+  if (s->n_keys > 1) s->n_keys = 1;
+}
+
 static void each_row(const fa_failure *x, const fa_failed *t, const fa_ref_part *part, fa_scope_visit *visit,
                      void *context) {
   for (int64_t i = part->first; i < part->first + part->n; ++i) {

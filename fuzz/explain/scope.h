@@ -15,6 +15,8 @@ typedef struct fa_scope {
 void fa_scope_whole(fa_scope *s);
 /* Rows and keys around elements that are wrong, and some others. */
 void fa_scope_sample(const fa_failure *x, fa_scope *s);
+/* Two of a sample's runs of rows, and one of keys. */
+void fa_scope_glance(const fa_scope *sample, fa_scope *s);
 
 /* Calls visit with the elements of the tensor in the scope: first .. first + n - 1 each time. False: none of its
  * elements can be had by scope. */

@@ -60,6 +60,22 @@ bool fa_ref_keys_asked(const fa_ref_call *c, int64_t hk, fa_ref_rows *r) {
   return false;
 }
 
+bool fa_ref_gradients_asked(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, int64_t *begin,
+                            int64_t *end) {
+  const fa_ref_twist *t = c->twist;
+  *begin = 0;
+  *end = e->sk;
+  if (!t || t->n_keys + t->n_rows == 0) return true;
+  for (int n = 0; n < t->n_keys; ++n) {
+    const fa_ref_part *part = &t->keys[n];
+    if (part->b != e->b || part->h != hk) continue;
+    *begin = part->first;
+    *end = part->first + part->n;
+    return true;
+  }
+  return false;
+}
+
 double fa_ref_round(const fa_ref_rounding *r, double x) {
   int exponent;
   if (r->bits == 0 || x == 0 || !isfinite(x)) return x;

@@ -10,6 +10,9 @@
 bool fa_ref_rows_asked(const fa_ref_call *c, fa_ref_rows *r);
 /* The same for the keys that its rows see, of head hk. */
 bool fa_ref_keys_asked(const fa_ref_call *c, int64_t hk, fa_ref_rows *r);
+/* The keys of a head whose gradients are asked for: *begin .. *end - 1. False: none. */
+bool fa_ref_gradients_asked(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, int64_t *begin,
+                            int64_t *end);
 
 /* Per row of a query block: the sums of exponentials that a mistaken kernel has. */
 typedef struct fa_ref_astray {

@@ -223,12 +223,12 @@ static void add_rows(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk,
   }
 }
 
-/* All items of the head are merged. This thread may never have loaded the head (if its items saw no key). */
+/* All items of the head are merged, and these keys asked for. This thread may never have loaded the head (if its items saw no key). */
 static void finish_head(const fa_backward_job *f, fa_ref_scratch *w, const fa_ref_sequence *e, int64_t hk,
-                        fa_bound_scratch *b) {
+                        int64_t begin, int64_t end, fa_bound_scratch *b) {
   fa_ref_scratch_head(w, f->c, e, hk);
   fa_bound_head(b, f->c, w, true);
-  fa_bound_backward_finish(f, e, hk, b);
+  fa_bound_backward_finish(f, e, hk, begin, end, b);
 }
 
 /* Whether the head at this place of its group has a part in the gradients. */
@@ -248,6 +248,7 @@ static void backward_item(void *context, int thread, int64_t item) {
   int64_t local = item - f->first_item[b], per_group = items_per_group(c, e), hk = local % c->heads_kv;
   int64_t part = local / c->heads_kv, blocks = group_blocks(c, e), per_head = n_blocks(e->sq);
   fa_touched t = {0, 0};
+  int64_t begin, end;
   for (int64_t n = part * blocks / per_group; n < (part + 1) * blocks / per_group; ++n) {
     fa_ref_rows r;
     if (!member_counts(c, n / per_head)) continue;
@@ -258,10 +259,12 @@ static void backward_item(void *context, int thread, int64_t item) {
     backward_block(f, &r, w, f->bound ? &f->bound[thread] : NULL, &t);
   }
   fa_ref_order_wait(f->order, b * c->heads_kv + hk, part);
-  add_rows(c, e, hk, &t, w->dk, c->d, &c->out->t[FA_T_DK], f->parts_dk);
-  add_rows(c, e, hk, &t, w->dv, c->dv, &c->out->t[FA_T_DV], f->parts_dv);
-  if (f->bound) fa_bound_backward_merge(f, e, hk, t.begin, t.end, &f->bound[thread]);
-  if (f->bound && part == per_group - 1) finish_head(f, w, e, hk, &f->bound[thread]);
+  if (fa_ref_gradients_asked(c, e, hk, &begin, &end)) {
+    add_rows(c, e, hk, &t, w->dk, c->d, &c->out->t[FA_T_DK], f->parts_dk);
+    add_rows(c, e, hk, &t, w->dv, c->dv, &c->out->t[FA_T_DV], f->parts_dv);
+    if (f->bound) fa_bound_backward_merge(f, e, hk, t.begin, t.end, &f->bound[thread]);
+    if (f->bound && part == per_group - 1) finish_head(f, w, e, hk, begin, end, &f->bound[thread]);
+  }
   fa_ref_order_done(f->order, b * c->heads_kv + hk);
 }
 

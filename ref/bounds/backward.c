@@ -385,8 +385,8 @@ static void add_in_memory(const fa_ref_call *c, int64_t rows, double after, fa_s
   t->tiny += n * fabs(after) * p->floor_dkv;
 }
 
-void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk,
-                              const fa_bound_scratch *b) {
+void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk, int64_t begin,
+                              int64_t end, const fa_bound_scratch *b) {
   const fa_ref_call *c = f->c;
   fa_want *dk = &c->out->t[FA_T_DK], *dv = &c->out->t[FA_T_DV];
   int64_t n = e->sq * c->group;
@@ -406,7 +406,7 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e
   tv.tiny += (double)n / (1 - c->p->dropout.p) * c->profile->operand_step[FA_PRODUCT_DV] * b->unit_do;
   add_in_memory(c, e->sq, c->p->scale, &tk);
   add_in_memory(c, e->sq, 1 / (1 - c->p->dropout.p), &tv);
-  for (int64_t j = 0; j < e->sk; ++j) {
+  for (int64_t j = begin; j < end; ++j) {
     int64_t at_k = fa_ref_k_index(c, e, hk, j, c->d), at_v = fa_ref_k_index(c, e, hk, j, c->dv);
     float most = 0;
     for (int64_t x = 0; x < c->dv; ++x) most = dv->quant[at_v + x] > most ? dv->quant[at_v + x] : most;

@@ -37,11 +37,12 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
 void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b);
 /* Zeroes the private sums of keys begin .. end - 1. */
 void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t begin, int64_t end);
-/* Adds an item's sums to the outputs'; after the last item of a head, turns them into bounds. */
+/* Adds an item's sums to the outputs'; after the last item of a head, turns those of keys
+ * begin .. end - 1 into bounds. */
 void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk, int64_t begin,
                              int64_t end, const fa_bound_scratch *b);
-void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk,
-                              const fa_bound_scratch *b);
+void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk, int64_t begin,
+                              int64_t end, const fa_bound_scratch *b);
 
 /* ---- ref/bounds/delta.c ---- */
 
