@@ -9,15 +9,15 @@
 /* field: the first that it tells of. */
 static const struct question {
   void (*ask)(probe *);
-  fa_probe_kind kind;
+  unsigned kinds;
   const char *field;
 } questions[] = {
     {probe_outputs, FA_PROBE_ALL, "outputs"},
     {probe_lse, FA_PROBE_CONTRACT, "lse.base"},
     {probe_empty_rows, FA_PROBE_CONTRACT, "empty_o"},
-    {probe_keys, FA_PROBE_CASE, "keys"},
-    {probe_scale, FA_PROBE_CASE, "scale"},
-    {probe_gqa, FA_PROBE_CASE, "gqa"},
+    {probe_keys, FA_PROBE_CASE | FA_PROBE_BASIS, "keys"},
+    {probe_scale, FA_PROBE_CASE | FA_PROBE_BASIS, "scale"},
+    {probe_gqa, FA_PROBE_CASE | FA_PROBE_BASIS, "gqa"},
     {probe_softcap, FA_PROBE_CASE, "softcap"},
     {probe_alibi_lse, FA_PROBE_CONTRACT, "lse.alibi"},
     {probe_alibi, FA_PROBE_CASE, "alibi"},
@@ -74,7 +74,7 @@ static void advance(probe *x) {
   if (x->step == 0 && x->r->usable && !(x->kinds & FA_PROBE_CONTRACT) && x->has_lse)
     x->lse_factor = 1; /* what it declares is converted */
   do ++x->step;
-  while (x->step < N_QUESTIONS && (!x->r->usable || !(questions[x->step].kind & x->kinds)));
+  while (x->step < N_QUESTIONS && (!x->r->usable || !(questions[x->step].kinds & x->kinds)));
   x->r->found.arithmetic_given = x->r->usable && x->kinds & FA_PROBE_ARITHMETIC;
 }
 

@@ -8,7 +8,8 @@ typedef enum fa_probe_kind {
   FA_PROBE_CONTRACT = 1,   /* what it delivers, and the LSE's conventions */
   FA_PROBE_CASE = 2,       /* whether it computes what cases mean: masks, heads, the score chain, dropout */
   FA_PROBE_ARITHMETIC = 4, /* how */
-  FA_PROBE_ALL = 7
+  FA_PROBE_BASIS = 8,      /* of the second kind: what the answers about arithmetic rest on */
+  FA_PROBE_ALL = 15
 } fa_probe_kind;
 
 /* Questions of these kinds (bits) about one element type, of an opened backend. The report's declaration says what was

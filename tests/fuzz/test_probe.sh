@@ -191,6 +191,20 @@ expect complains 'most like numpy-f32'
 expect grep -q '"probed"' r.json
 FA_SIMULATED=lse_base2=1,lse_unscaled=1,o_of_empty=mean_v run "$verify" run --backend "plugin:$plugin" --no-progress --filter '^[a-f]' --cases "$root/cases/window.json"
 expect exits 0
+# Of a subject that computes something else no arithmetic is believed: a lost key looks like a coarse sum.
+long='{"name":"long","seqlen_q":300,"seqlen_k":300,"dtype":"f16","heads_q":2}'
+for fault in drop_last_key=1 scale_factor=1.01 gqa_modulo=1; do
+  FA_SIMULATED=numpy-f32,$fault run "$verify" run --backend "plugin:$plugin" --no-progress --case "${long/\"heads_q\":2/\"heads_q\":4,\"heads_kv\":2}"
+  expect exits 1
+  expect complains 'its arithmetic cannot be told so'
+done
+# NaN is found, and fails all the same unless the subject has declared it.
+tall='{"name":"tall","seqlen_q":70,"seqlen_k":60,"dtype":"f16","mask":{"type":"causal"}}'
+for hello in '' '"empty_o": "nan", "lse": {"empty": "nan"}'; do
+  FA_SIMULATED=o_of_empty=nan,lse_of_empty=nan FA_SIMULATED_HELLO=$hello run "$verify" run --backend "plugin:$plugin" --no-progress --case "$tall"
+  expect exits $([ -n "$hello" ] && echo 0 || echo 1)
+  [ -n "$hello" ] || expect complains 'NaN is wrong unless it is declared'
+done
 
 # Wrong declarations fail where the truth passes.
 f32='{"name":"f32","family":"memeff","dtype":"f32","seqlen_q":100,"seqlen_k":130,"heads_q":2}'
