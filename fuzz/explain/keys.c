@@ -12,6 +12,20 @@ enum { N_TILES = sizeof tiles / sizeof *tiles };
 static const int row_tiles[] = {64, 128, 32, 16};
 enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles };
 
+static void nothing_seen(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
+                         int64_t *lo, int64_t *hi) {
+  (void)t, (void)c, (void)e, (void)i;
+  *lo = *hi = 0;
+}
+
+/* As where all exponentials underflow because the running maximum starts at 0. */
+static bool no_key_seen(const fa_failure *x, int v, fa_mistake *m) {
+  (void)v;
+  m->twist.range = nothing_seen;
+  fa_mistake_say(m, "rows come out as if they saw no key");
+  return x->place.max_sk > 0;
+}
+
 /* number: keys lost at the sequence's end */
 static void end_lost(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
                      int64_t *lo, int64_t *hi) {
@@ -149,6 +163,7 @@ static bool last_rows_lost(const fa_failure *x, int v, fa_mistake *m) {
 }
 
 const fa_hypothesis fa_hypotheses_of_keys[] = {
+    {"no_key_seen", "rows come out as if they saw no key", FA_OF_ALL, 1, no_key_seen},
     {"last_key_lost", "a sequence's last key is not seen", FA_OF_ALL, 1, last_key_lost},
     {"last_key_tile_lost", "the last tile of keys is not visited", FA_OF_ALL, N_TILES *(1 + N_ROW_TILES),
      last_key_tile_lost},
