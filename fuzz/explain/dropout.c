@@ -53,15 +53,19 @@ static bool other_rounds(const fa_failure *x, int v, fa_mistake *m) {
 }
 
 static bool other_offset(const fa_failure *x, int v, fa_mistake *m) {
-  static const int64_t by[] = {1, -1, 4, -4, 2, 16};
+  static const int64_t by[] = {1, -1, 4, -4, 2, 16, 32, -32}; /* 32: a head's numbers in flash's scheme */
+  enum { N_BY = sizeof by / sizeof *by };
   fa_dropout *d = &m->p.dropout;
-  if (v < 6) {
+  if (v < N_BY) {
     d->offset += (uint64_t)by[v];
     fa_mistake_say(m, "dropout's offset %lld too %s", (long long)(by[v] < 0 ? -by[v] : by[v]),
                    by[v] < 0 ? "small" : "large");
-  } else if (v == 6) {
+  } else if (v == N_BY) {
     d->offset = 0;
     fa_mistake_say(m, "dropout's offset ignored");
+  } else if (v == N_BY + 1) {
+    d->offset &= 0xffffffffu;
+    fa_mistake_say(m, "dropout's offset cut to 32 bits");
   } else {
     d->offset = x->p->dropout.seed;
     d->seed = x->p->dropout.offset;
@@ -77,5 +81,5 @@ const fa_hypothesis fa_hypotheses_of_dropout[] = {
     {"dropout_not_scaled", "what is kept lacks the factor 1 / (1 - p)", FA_OF_ALL, 1, not_scaled},
     {"dropout_scaled_twice", "what is kept has another factor than 1 / (1 - p)", FA_OF_ALL, 3, scaled_twice},
     {"dropout_other_rounds", "the generator has another number of rounds", FA_OF_ALL, 5, other_rounds},
-    {"dropout_other_offset", "the generator starts elsewhere", FA_OF_ALL, 8, other_offset},
+    {"dropout_other_offset", "the generator starts elsewhere", FA_OF_ALL, 11, other_offset},
     {.name = NULL}};
