@@ -29,6 +29,7 @@ typedef struct watch {
   shared *s;
   double timeout_s, started, said;
   bool progress;
+  bool timed_out; /* the last process, in a call */
   int failures;
 } watch;
 
@@ -105,6 +106,7 @@ static bool run_once(watch *w, const fa_backend *backend, const char *arg, char 
   const bool in_time = pid > 0 && wait_for(w, pid, ends[0]);
   if (ends[0] >= 0) close(ends[0]);
   while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  w->timed_out = pid > 0 && !in_time;
   if (in_time)
     snprintf(reason, size, "the subject crashed");
   else
@@ -112,10 +114,11 @@ static bool run_once(watch *w, const fa_backend *backend, const char *arg, char 
   return pid > 0;
 }
 
-static void give_up(shared *s, const char *reason) {
+static void give_up(watch *w, const char *reason) {
+  shared *s = w->s;
   char why[160];
-  snprintf(why, sizeof why, "given up after %d questions without an answer: %s", FA_PROBE_MAX_FAILURES,
-           reason);
+  snprintf(why, sizeof why, "given up after %d question%s without an answer: %s", w->failures,
+           w->failures == 1 ? "" : "s", reason);
   for (; s->at < FA_PROBE_DTYPES; ++s->at)
     if (s->state[s->at].kinds) probe_give_up(&s->state[s->at], why);
 }
@@ -131,8 +134,11 @@ static fa_status ask_in_turn(watch *w, const fa_backend *backend, const char *ar
     if (s->finished) break;
     if (!s->opened) return fa_fail(err, FA_ERR_DEVICE, "%s while it was opened", reason);
     if (s->at >= FA_PROBE_DTYPES) break; /* it crashed at the end: everything has been asked */
-    probe_skip_step(&s->state[s->at], reason);
-    if (++w->failures >= FA_PROBE_MAX_FAILURES) give_up(s, reason);
+    /* One that does not come back from its first call hangs: asking it in other ways would take as long again. */
+    const bool hangs = w->timed_out && !s->state[s->at].r->usable;
+    ++w->failures;
+    if (!hangs) probe_skip_step(&s->state[s->at], reason);
+    if (hangs || w->failures >= FA_PROBE_MAX_FAILURES) give_up(w, reason);
   }
   for (int t = 0; t < FA_PROBE_DTYPES; ++t)
     if (s->out.of[t].usable) return FA_OK;
