@@ -22,7 +22,7 @@ typedef struct wire_tail {
 
 static uint64_t maps_of(const fa_result *r) {
   uint64_t maps = 0;
-  for (int i = 0; i < r->n_verdicts; ++i) maps |= (uint64_t)(r->map[i] != NULL) << i;
+  for (int i = 0; i < r->n_verdicts && i < FA_T_COUNT; ++i) maps |= (uint64_t)(r->map[i] != NULL) << i;
   return maps;
 }
 
