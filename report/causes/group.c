@@ -68,7 +68,7 @@ static int larger_first(const void *a, const void *b) {
 }
 
 void fa_cause_sort(fa_cause_groups *g) {
-  qsort(g->v, (size_t)g->n, sizeof *g->v, larger_first);
+  if (g->n > 0) qsort(g->v, (size_t)g->n, sizeof *g->v, larger_first);
 }
 
 /* ---- by explanation ---- */
