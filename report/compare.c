@@ -65,7 +65,7 @@ static bool collect(const cJSON *report, bool any_backend, side *s) {
     s->v[s->n] = (entry){c, any_backend ? "" : fa_report_string(c, "backend"), s->n};
     ++s->n;
   }
-  if (s->n > 0) qsort(s->v, (size_t)s->n, sizeof *s->v, by_case_and_place);
+  qsort(s->v, (size_t)s->n, sizeof *s->v, by_case_and_place);
   return true;
 }
 

@@ -48,7 +48,7 @@ static int64_t read_lines(char *text, result *all) {
     else
       cJSON_Delete(line);
   }
-  if (n > 0) qsort(all, (size_t)n, sizeof *all, by_item);
+  qsort(all, (size_t)n, sizeof *all, by_item);
   return n;
 }
 
