@@ -196,7 +196,11 @@ out:
   return tested;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+enum { ENOUGH = 1 }; /* every line is walked over: under sanitizers that is the point */
+#else
 enum { ENOUGH = 3 }; /* variants and cases together */
+#endif
 
 static void check_hypothesis(const fa_hypothesis *h) {
   int n_tested = 0;
