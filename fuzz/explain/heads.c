@@ -84,15 +84,15 @@ static int64_t pages_filled(const fa_failure *x, int64_t b, bool whole) {
 }
 
 /* Which physical page is read for page `page` of sequence b: the entry of another place, or one made up. */
-static int32_t page_astray(const fa_failure *x, const fa_tensor *table, int64_t b, int64_t page, int v) {
+static int64_t page_astray(const fa_failure *x, const fa_tensor *table, int64_t b, int64_t page, int v) {
   const int64_t n = table->shape[1];
   int64_t index[FA_MAX_RANK] = {b, page};
   if (v < 2 && page + 1 < pages_filled(x, b, v == 0)) index[1] = page + 1;
   if (v == 2 && page > 0) index[1] = page - 1;
   if (v == 3) index[1] = 0;
   if (v == 4) index[0] = 0;
-  const int32_t entry = (int32_t)fa_tensor_get(table, index);
-  if (v == 5 || v == 6) return (int32_t)(v == 5 ? page : b * n + page);
+  const int64_t entry = (int64_t)fa_tensor_get(table, index); /* behind the last page it may be any int32 */
+  if (v == 5 || v == 6) return v == 5 ? page : b * n + page;
   return v == 7 ? entry + 1 : v == 8 ? entry - 1 : entry;
 }
 
@@ -114,7 +114,7 @@ static bool other_page(const fa_failure *x, int v, fa_mistake *m) {
   for (int64_t b = 0; b < table.shape[0]; ++b)
     for (int64_t page = 0; page < table.shape[1]; ++page) {
       const int64_t index[FA_MAX_RANK] = {b, page};
-      const int32_t astray = page_astray(x, &table, b, page, v);
+      const int64_t astray = page_astray(x, &table, b, page, v);
       if (astray >= 0 && astray < n_pages) fa_tensor_set(&m->in.t[FA_T_BLOCK_TABLE], index, astray);
     }
   fa_mistake_say(m, "%s", pages[v]);
