@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define LOG2_E 1.4426950408889634
-
 static bool bias_missing(const fa_failure *x, int v, fa_mistake *m) {
   (void)v;
   m->p.bias.present = false;

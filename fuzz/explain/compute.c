@@ -81,14 +81,7 @@ typedef struct scaling {
 
 static void scale(void *context, int64_t first, int64_t n) {
   const scaling *s = context;
-  fa_want *w = s->w;
-  for (int64_t e = first; e < first + n; ++e) {
-    w->value[e] *= s->by;
-    if (!w->accum) continue;
-    w->quant[e] *= (float)fabs(s->by);
-    w->accum[e] *= (float)fabs(s->by);
-    w->noise[e] *= (float)fabs(s->by);
-  }
+  fa_want_multiply(s->w, first, n, s->by);
 }
 
 /* The factors of the outputs, and what else comes last. */

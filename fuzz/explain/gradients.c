@@ -1,8 +1,6 @@
 /* The backward's own mistakes. */
 #include "fuzz/explain/hypothesis.h"
 
-#define LOG2_E 1.4426950408889634
-
 static bool delta_missing(const fa_failure *x, int v, fa_mistake *m) {
   (void)x;
   m->twist.delta_missing = v == 0;

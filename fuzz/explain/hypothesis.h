@@ -8,6 +8,7 @@
 #include "fuzz/explain/failure.h"
 
 #define FA_MISTAKE_OWNS 8
+#define LOG2_E 1.4426950408889634
 
 /* One mistake, as the reference computes with it. fa_mistake_init makes it none. */
 typedef struct fa_mistake {
@@ -37,6 +38,19 @@ void fa_mistake_say(fa_mistake *m, const char *format, ...) __attribute__((forma
 void *fa_mistake_alloc(fa_mistake *m, size_t bytes);
 /* Gives the input a copy of its own, row-major; false: out of memory, or there is no such input. */
 bool fa_mistake_copy_input(fa_mistake *m, fa_tensor_id id);
+
+/* Elements first .. first + n - 1 of a want, value and bounds (if it has any), so many times as large. */
+void fa_want_multiply(fa_want *w, int64_t first, int64_t n, double by);
+
+/* A row of the forward's wants: where its LSE is, and where its O begins. */
+typedef struct fa_forward_row {
+  const fa_ref_sequence *e;
+  int64_t i, lse, o;
+} fa_forward_row;
+/* For `after`: calls change with every row of the wants of a whole forward. */
+void fa_each_forward_row(const fa_mistake *m, const fa_failure *x, fa_wants *w,
+                         void (*change)(const fa_mistake *m, const fa_failure *x, const fa_forward_row *row,
+                                        fa_wants *w));
 
 typedef struct fa_hypothesis {
   const char *name, *what; /* what the kernel did, as fa-verify list hypotheses prints it */

@@ -97,29 +97,19 @@ static int64_t keys_past_end(const fa_failure *x, const fa_ref_sequence *e, int6
   return end > e->sk ? end - e->sk : 0;
 }
 
-static void scale_row(fa_want *o, int64_t at, int64_t n, double by) {
-  for (int64_t x = at; x < at + n; ++x) {
-    o->value[x] *= by;
-    o->quant[x] *= (float)by;
-    o->accum[x] *= (float)by;
-  }
+/* n keys of score 0 and value 0 more: the sum of exponentials grows by n. */
+static void add_zero_keys_to(const fa_mistake *m, const fa_failure *x, const fa_forward_row *row,
+                             fa_wants *w) {
+  double *lse = &w->t[FA_T_LSE].value[row->lse];
+  const int64_t n = keys_past_end(x, row->e, row->i, m->number[0]);
+  if (n == 0 || *lse == 0 || !isfinite(*lse)) return;
+  const double log_n = log((double)n), old = *lse, top = fmax(old, log_n);
+  *lse = top + log(exp(old - top) + exp(log_n - top));
+  fa_want_multiply(&w->t[FA_T_O], row->o, x->place.dv, exp(old - *lse));
 }
 
-/* n keys of score 0 and value 0 more: the sum of exponentials grows by n. */
 static void add_zero_keys(const fa_mistake *m, const fa_failure *x, fa_wants *w) {
-  const fa_ref_call *c = &x->place;
-  fa_want *lse = &w->t[FA_T_LSE];
-  for (int64_t b = 0; b < x->p->batch; ++b)
-    for (int64_t h = 0; h < c->heads_q; ++h)
-      for (int64_t i = 0; i < c->entry[b].sq; ++i) {
-        const int64_t at = fa_ref_lse_index(c, &c->entry[b], h, i);
-        const int64_t n = keys_past_end(x, &c->entry[b], i, m->number[0]);
-        if (n == 0 || lse->value[at] == 0 || !isfinite(lse->value[at])) continue;
-        const double log_n = log((double)n), old = lse->value[at], top = fmax(old, log_n);
-        lse->value[at] = top + log(exp(old - top) + exp(log_n - top));
-        scale_row(&w->t[FA_T_O], fa_ref_q_index(c, &c->entry[b], h, i, c->dv), c->dv,
-                  exp(old - lse->value[at]));
-      }
+  fa_each_forward_row(m, x, w, add_zero_keys_to);
 }
 
 static bool keys_past_end_as_zeros(const fa_failure *x, int v, fa_mistake *m) {

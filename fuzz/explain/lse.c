@@ -1,8 +1,6 @@
 /* Conventions of the LSE. */
 #include "fuzz/explain/hypothesis.h"
 
-#define LOG2_E 1.4426950408889634
-
 static bool of_parts(double by_max, double by_log, fa_mistake *m) {
   m->twist.lse_astray = true;
   m->twist.lse_by_max = by_max;

@@ -1,5 +1,6 @@
 #include "fuzz/explain/hypothesis.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,4 +37,28 @@ bool fa_mistake_copy_input(fa_mistake *m, fa_tensor_id id) {
   for (int64_t a = t->rank - 1, step = 1; a >= 0; step *= t->shape[a--]) t->stride[a] = step;
   fa_tensor_copy(t, &from);
   return true;
+}
+
+void fa_want_multiply(fa_want *w, int64_t first, int64_t n, double by) {
+  for (int64_t e = first; e < first + n; ++e) {
+    w->value[e] *= by;
+    if (!w->accum) continue;
+    w->quant[e] *= (float)fabs(by);
+    w->accum[e] *= (float)fabs(by);
+    w->noise[e] *= (float)fabs(by);
+  }
+}
+
+void fa_each_forward_row(const fa_mistake *m, const fa_failure *x, fa_wants *w,
+                         void (*change)(const fa_mistake *m, const fa_failure *x, const fa_forward_row *row,
+                                        fa_wants *w)) {
+  const fa_ref_call *c = &x->place;
+  for (int64_t b = 0; b < x->p->batch; ++b) {
+    const fa_ref_sequence *e = &c->entry[b];
+    for (int64_t k = 0; k < c->heads_q * e->sq; ++k) {
+      const int64_t h = k / e->sq, i = k % e->sq;
+      const fa_forward_row row = {e, i, fa_ref_lse_index(c, e, h, i), fa_ref_q_index(c, e, h, i, c->dv)};
+      change(m, x, &row, w);
+    }
+  }
 }

@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#define LOG2_E 1.4426950408889634
-
 static bool set_scale(const fa_failure *x, double scale, fa_mistake *m) {
   const double right = x->p->scale;
   if (fabs(scale - right) <= 0x1p-20 * fabs(right)) return false;

@@ -52,20 +52,17 @@ static bool o_not_normalised(const fa_failure *x, int v, fa_mistake *m) {
 }
 
 /* number: the sum of exponentials from whose log on something overflows, and whether that is the sum itself */
+static void overflow_row(const fa_mistake *m, const fa_failure *x, const fa_forward_row *row, fa_wants *w) {
+  double *lse = &w->t[FA_T_LSE].value[row->lse];
+  const double l = *lse;
+  const bool vanishes = l < -LARGEST_LOG && isfinite(l);
+  if (!isfinite(l) || (l < m->number[0] && !vanishes)) return;
+  if (m->number[1] || vanishes) *lse = vanishes ? -INFINITY : INFINITY;
+  for (int64_t d = 0; d < x->place.dv; ++d) w->t[FA_T_O].value[row->o + d] = NAN;
+}
+
 static void overflow(const fa_mistake *m, const fa_failure *x, fa_wants *w) {
-  const fa_ref_call *c = &x->place;
-  fa_want *lse = &w->t[FA_T_LSE];
-  for (int64_t b = 0; b < x->p->batch; ++b)
-    for (int64_t h = 0; h < c->heads_q; ++h)
-      for (int64_t i = 0; i < c->entry[b].sq; ++i) {
-        const int64_t at = fa_ref_lse_index(c, &c->entry[b], h, i);
-        const int64_t o = fa_ref_q_index(c, &c->entry[b], h, i, c->dv);
-        const double l = lse->value[at];
-        const bool vanishes = l < -LARGEST_LOG && isfinite(l);
-        if (!isfinite(l) || (l < m->number[0] && !vanishes)) continue;
-        if (m->number[1] || vanishes) lse->value[at] = vanishes ? -INFINITY : INFINITY;
-        for (int64_t d = 0; d < c->dv; ++d) w->t[FA_T_O].value[o + d] = NAN;
-      }
+  fa_each_forward_row(m, x, w, overflow_row);
 }
 
 static bool max_not_subtracted(const fa_failure *x, int v, fa_mistake *m) {
