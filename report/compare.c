@@ -27,10 +27,6 @@ typedef struct comparing {
   int64_t same;
 } comparing;
 
-static const cJSON *get(const cJSON *o, const char *key) {
-  return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
 /* ---- pairs ---- */
 
 static int by_case(const entry *a, const entry *b) {
@@ -49,7 +45,7 @@ static int by_case_and_place(const void *x, const void *y) {
 }
 
 static bool has_one_backend(const cJSON *report) {
-  const cJSON *cases = get(report, "cases"), *c;
+  const cJSON *cases = fa_report_at(report, "cases"), *c;
   const char *first = cases ? fa_report_string(cases->child, "backend") : "";
   cJSON_ArrayForEach(c, cases) {
     if (strcmp(fa_report_string(c, "backend"), first) != 0) return false;
@@ -58,7 +54,7 @@ static bool has_one_backend(const cJSON *report) {
 }
 
 static bool collect(const cJSON *report, bool any_backend, side *s) {
-  const cJSON *cases = get(report, "cases"), *c;
+  const cJSON *cases = fa_report_at(report, "cases"), *c;
   s->v = malloc(((size_t)cJSON_GetArraySize(cases) + 1) * sizeof *s->v);
   if (!s->v) return false;
   cJSON_ArrayForEach(c, cases) {
@@ -102,8 +98,8 @@ static void add_side(cJSON *row, const char *key, const cJSON *entry) {
   if (!entry) return;
   cJSON *o = cJSON_AddObjectToObject(row, key);
   cJSON_AddStringToObject(o, "state", fa_report_string(entry, "state"));
-  if (get(entry, "worst_ratio"))
-    cJSON_AddItemToObject(o, "worst_ratio", cJSON_Duplicate(get(entry, "worst_ratio"), 1));
+  if (fa_report_at(entry, "worst_ratio"))
+    cJSON_AddItemToObject(o, "worst_ratio", cJSON_Duplicate(fa_report_at(entry, "worst_ratio"), 1));
   cJSON_AddNumberToObject(o, "seconds", fa_report_number(entry, "seconds"));
 }
 
@@ -151,9 +147,9 @@ static void add_head(cJSON *out, const char *key, const cJSON *report, const cha
   cJSON_AddStringToObject(o, "path", path);
   cJSON_AddStringToObject(o, "command", fa_report_string(report, "command"));
   cJSON_AddStringToObject(o, "started", fa_report_string(report, "started"));
-  cJSON_AddStringToObject(o, "backend", fa_report_string(get(report, "backend"), "name"));
-  cJSON_AddStringToObject(o, "device", fa_report_string(get(report, "backend"), "device"));
-  cJSON_AddStringToObject(o, "git", fa_report_string(get(report, "tool"), "git"));
+  cJSON_AddStringToObject(o, "backend", fa_report_string(fa_report_at(report, "backend"), "name"));
+  cJSON_AddStringToObject(o, "device", fa_report_string(fa_report_at(report, "backend"), "device"));
+  cJSON_AddStringToObject(o, "git", fa_report_string(fa_report_at(report, "tool"), "git"));
 }
 
 /* Rows by kind, in the order of the table of kinds. */
@@ -194,7 +190,7 @@ fa_status fa_report_compare(const cJSON *a, const cJSON *b, const char *path_a, 
 }
 
 int64_t fa_report_new_failures(const cJSON *comparison) {
-  return (int64_t)fa_report_number(get(comparison, "counts"), "new");
+  return (int64_t)fa_report_number(fa_report_at(comparison, "counts"), "new");
 }
 
 /* ---- as text ---- */
@@ -204,7 +200,7 @@ static void print_text(FILE *out, const char *text) {
 }
 
 static void print_row(FILE *out, const cJSON *row) {
-  const cJSON *a = get(row, "a"), *b = get(row, "b");
+  const cJSON *a = fa_report_at(row, "a"), *b = fa_report_at(row, "b");
   const bool time = a && b && strcmp(fa_report_string(a, "state"), fa_report_string(b, "state")) == 0;
   fprintf(out, "%-8s", fa_report_string(row, "kind"));
   print_text(out, fa_report_string(row, "name"));
@@ -218,10 +214,10 @@ static void print_row(FILE *out, const cJSON *row) {
 }
 
 void fa_report_print_comparison(FILE *out, const cJSON *comparison, bool verbose) {
-  const cJSON *row, *counts = get(comparison, "counts");
+  const cJSON *row, *counts = fa_report_at(comparison, "counts");
   for (int k = 0; k < (verbose ? N_KINDS : N_TOLD); ++k) {
     int n = 0;
-    cJSON_ArrayForEach(row, get(comparison, "rows")) {
+    cJSON_ArrayForEach(row, fa_report_at(comparison, "rows")) {
       if (strcmp(fa_report_string(row, "kind"), kinds[k]) == 0 && (n++ < TOLD_ROWS || verbose))
         print_row(out, row);
     }

@@ -1,6 +1,7 @@
 #include "report/failure_class.h"
 
 #include "report/journal_line.h"
+#include "report/printed.h"
 
 #include <cjson/cJSON.h>
 
@@ -70,31 +71,22 @@ fa_failure_class fa_failure_class_of(const fa_result *r) {
   return c;
 }
 
-static double count_at(const cJSON *o, const char *key) {
-  const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
-  return cJSON_IsNumber(n) ? n->valuedouble : 0;
-}
-
-static const char *text_at(const cJSON *o, const char *key) {
-  const cJSON *s = cJSON_GetObjectItemCaseSensitive(o, key);
-  return cJSON_IsString(s) ? s->valuestring : "";
-}
-
 /* A vacuous tensor counts as failed in a report, whatever the case's state. */
 static fa_failure_kind kind_of_entry(const cJSON *tensor, fa_state state) {
   const cJSON *statistics = cJSON_GetObjectItemCaseSensitive(tensor, "statistics");
-  if (state == FA_VACUOUS) return text_at(tensor, "vacuous")[0] ? FA_KIND_VACUOUS : FA_KIND_NONE;
-  if (count_at(tensor, "class_bad") > 0) return FA_KIND_CLASS;
-  if (count_at(tensor, "bad") > 0) return FA_KIND_BOUND;
+  if (state == FA_VACUOUS) return fa_report_string(tensor, "vacuous")[0] ? FA_KIND_VACUOUS : FA_KIND_NONE;
+  if (fa_report_number(tensor, "class_bad") > 0) return FA_KIND_CLASS;
+  if (fa_report_number(tensor, "bad") > 0) return FA_KIND_BOUND;
   return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(statistics, "bad")) ? FA_KIND_STATISTIC : FA_KIND_NONE;
 }
 
 bool fa_failure_class_from_json(const cJSON *failure, fa_failure_class *out) {
   fa_failure_class c = {.tensor = FA_T_COUNT};
-  if (!fa_state_from_name(text_at(failure, "state"), &c.state) || !fa_state_is_failure(c.state)) return false;
-  set_reason(&c, text_at(failure, "reason"));
+  if (!fa_state_from_name(fa_report_string(failure, "state"), &c.state) || !fa_state_is_failure(c.state))
+    return false;
+  set_reason(&c, fa_report_string(failure, "reason"));
   const cJSON *t;
-  const char *law = text_at(cJSON_GetObjectItemCaseSensitive(failure, "case"), "law");
+  const char *law = fa_report_string(cJSON_GetObjectItemCaseSensitive(failure, "case"), "law");
   if (c.state == FA_FAIL && law[0] && strcmp(law, "none") != 0) {
     const uint64_t broken = fa_report_tensors_at(failure, "law_broken");
     if (!broken || !fa_law_from_name(law, &c.law)) return false;
@@ -105,7 +97,8 @@ bool fa_failure_class_from_json(const cJSON *failure, fa_failure_class *out) {
     if (!numbers || c.kind != FA_KIND_NONE) break;
     c.kind = kind_of_entry(t, c.state);
     for (int id = 0; id < FA_T_COUNT && c.kind != FA_KIND_NONE; ++id)
-      if (strcmp(fa_tensor_id_name((fa_tensor_id)id), text_at(t, "name")) == 0) c.tensor = (fa_tensor_id)id;
+      if (strcmp(fa_tensor_id_name((fa_tensor_id)id), fa_report_string(t, "name")) == 0)
+        c.tensor = (fa_tensor_id)id;
     if (c.kind != FA_KIND_NONE && c.tensor == FA_T_COUNT) return false;
   }
   *out = c;

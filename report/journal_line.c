@@ -141,8 +141,7 @@ fa_status fa_report_line_parse(const char *text, fa_report_line *out, fa_error *
 
 fa_status fa_report_line_from_report(const cJSON *entry, const cJSON *failure, int64_t item,
                                      fa_report_line *out, fa_error *err) {
-  const char *state = fa_report_string(entry, "state");
-  const bool good = strcmp(state, fa_state_name(FA_PASS)) == 0 || strcmp(state, fa_state_name(FA_SKIP)) == 0;
+  const bool good = fa_report_is_good(entry);
   cJSON *o = cJSON_Duplicate(entry, 1);
   cJSON_AddNumberToObject(o, "item", (double)item);
   cJSON_AddNumberToObject(o, "elapsed", 0);

@@ -134,8 +134,7 @@ static void put_document(FILE *out, const cJSON *root) {
   int k = 0;
   if (failures) failure = failures->child;
   cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(root, "cases")) {
-    const char *state = fa_report_string(c, "state");
-    bool good = strcmp(state, "PASS") == 0 || strcmp(state, "SKIP") == 0;
+    const bool good = fa_report_is_good(c);
     put_case(out, c, good ? NULL : failure, good || !group || !failure ? NULL : group[k]);
     if (!good && failure) failure = failure->next, ++k;
   }

@@ -34,15 +34,6 @@ typedef struct merge {
   bool out_of_memory;
 } merge;
 
-static const cJSON *get(const cJSON *o, const char *key) {
-  return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
-static bool is_good(const cJSON *entry) {
-  const char *state = fa_report_string(entry, "state");
-  return strcmp(state, "PASS") == 0 || strcmp(state, "SKIP") == 0;
-}
-
 /* ---- entries of the same case ---- */
 
 static bool same_text(const cJSON *a, const cJSON *b, const char *key) {
@@ -50,7 +41,8 @@ static bool same_text(const cJSON *a, const cJSON *b, const char *key) {
 }
 
 static bool same_case(const merge *m, const kept *a, const cJSON *entry, int report) {
-  const cJSON *mine = get(m->reports[a->report], "backend"), *other = get(m->reports[report], "backend");
+  const cJSON *mine = fa_report_at(m->reports[a->report], "backend"),
+              *other = fa_report_at(m->reports[report], "backend");
   return same_text(a->entry, entry, "record") && same_text(a->entry, entry, "name") &&
          same_text(a->entry, entry, "backend") && same_text(mine, other, "device") &&
          same_text(mine, other, "driver");
@@ -106,7 +98,7 @@ static void add_side(merge *m, cJSON *to, const cJSON *entry, int report) {
   cJSON *side = cJSON_CreateObject();
   cJSON_AddStringToObject(side, "report", m->paths[report]);
   cJSON_AddStringToObject(side, "state", fa_report_string(entry, "state"));
-  cJSON_AddItemToObject(side, "worst_ratio", cJSON_Duplicate(get(entry, "worst_ratio"), 1));
+  cJSON_AddItemToObject(side, "worst_ratio", cJSON_Duplicate(fa_report_at(entry, "worst_ratio"), 1));
   cJSON_AddItemToArray(to, side);
 }
 
@@ -144,10 +136,10 @@ static void add_summary(cJSON *to, const cJSON *from) {
                                      "error", "waived", "malformed", "backward_left_out"};
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     add_to(to, keys[k], fa_report_number(from, keys[k]));
-  if (get(from, "skip_reasons") == NULL) return;
+  if (fa_report_at(from, "skip_reasons") == NULL) return;
   cJSON *reasons = cJSON_GetObjectItemCaseSensitive(to, "skip_reasons");
   if (reasons == NULL) reasons = cJSON_AddObjectToObject(to, "skip_reasons");
-  add_numbers(reasons, get(from, "skip_reasons"));
+  add_numbers(reasons, fa_report_at(from, "skip_reasons"));
 }
 
 static void add_coverage(cJSON *to, const cJSON *from) {
@@ -176,8 +168,8 @@ static void take_reason(cJSON *summary, const char *reason) {
   char text[160];
   cJSON *reasons = cJSON_GetObjectItemCaseSensitive(summary, "skip_reasons");
   snprintf(text, sizeof text, "%s", *reason ? reason : "no reason given");
-  const char *key = get(reasons, text) ? text : "other reasons";
-  if (get(reasons, key) == NULL) return;
+  const char *key = fa_report_at(reasons, text) ? text : "other reasons";
+  if (fa_report_at(reasons, key) == NULL) return;
   add_to(reasons, key, -1);
   if (fa_report_number(reasons, key) <= 0) cJSON_DeleteItemFromObjectCaseSensitive(reasons, key);
 }
@@ -187,7 +179,7 @@ static void uncount(merge *m, const cJSON *entry) {
   const char *name = fa_report_string(entry, "state");
   fa_state state = FA_ERROR;
   fa_state_from_name(name, &state);
-  const bool waived = cJSON_IsTrue(get(entry, "waived"));
+  const bool waived = cJSON_IsTrue(fa_report_at(entry, "waived"));
   const char *key = state == FA_PASS              ? "passed"
                     : state == FA_SKIP            ? "skipped"
                     : !fa_state_is_failure(state) ? "error"
@@ -196,8 +188,8 @@ static void uncount(merge *m, const cJSON *entry) {
   add_to(m->summary, "total", -1);
   add_to(m->summary, key, -1);
   if (state == FA_SKIP) take_reason(m->summary, fa_report_string(entry, "reason"));
-  if (cJSON_IsTrue(get(entry, "malformed"))) add_to(m->summary, "malformed", -1);
-  if (cJSON_IsTrue(get(entry, "backward_left_out"))) add_to(m->summary, "backward_left_out", -1);
+  if (cJSON_IsTrue(fa_report_at(entry, "malformed"))) add_to(m->summary, "malformed", -1);
+  if (cJSON_IsTrue(fa_report_at(entry, "backward_left_out"))) add_to(m->summary, "backward_left_out", -1);
   ++m->n_dropped;
 }
 
@@ -243,9 +235,9 @@ static void take_entry(merge *m, const cJSON *entry, const cJSON *failure, int r
 
 /* Failures are in the order of their cases. */
 static void take_report(merge *m, int report) {
-  const cJSON *failures = get(m->reports[report], "failures"), *failure = failures->child, *entry;
-  cJSON_ArrayForEach(entry, get(m->reports[report], "cases")) {
-    const cJSON *mine = is_good(entry) ? NULL : failure;
+  const cJSON *failures = fa_report_at(m->reports[report], "failures"), *failure = failures->child, *entry;
+  cJSON_ArrayForEach(entry, fa_report_at(m->reports[report], "cases")) {
+    const cJSON *mine = fa_report_is_good(entry) ? NULL : failure;
     take_entry(m, entry, mine, report);
     if (mine) failure = failure->next;
   }
@@ -262,7 +254,7 @@ static void count_kernels(const merge *m) {
 /* Copies everything of the first report except what is merged afterwards. */
 static bool begin(merge *m, int n) {
   int64_t entries = 0;
-  for (int i = 0; i < n; ++i) entries += cJSON_GetArraySize(get(m->reports[i], "cases"));
+  for (int i = 0; i < n; ++i) entries += cJSON_GetArraySize(fa_report_at(m->reports[i], "cases"));
   for (m->n_groups = 16; m->n_groups < 2 * entries;) m->n_groups *= 2;
   m->kept = calloc((size_t)entries + 1, sizeof *m->kept);
   m->groups = malloc((size_t)m->n_groups * sizeof *m->groups);
@@ -287,17 +279,17 @@ static bool begin(merge *m, int n) {
 /* Counts what the reports required over all their cases: a shard need not have judged everything itself. Without
  * one requirement of all, there is none. */
 static fa_status merge_required(merge *m, int n, fa_error *err) {
-  const cJSON *first = get(get(m->reports[0], "require"), "wanted");
+  const cJSON *first = fa_report_at(fa_report_at(m->reports[0], "require"), "wanted");
   bool same = first != NULL;
   for (int i = 1; same && i < n; ++i) {
-    const cJSON *other = get(get(m->reports[i], "require"), "wanted");
+    const cJSON *other = fa_report_at(fa_report_at(m->reports[i], "require"), "wanted");
     same = other && cJSON_Compare(first, other, 1);
   }
   fa_require r;
   if (n == 1) return FA_OK;
   cJSON_DeleteItemFromObjectCaseSensitive(m->root, "require");
   if (!same) return FA_OK;
-  fa_status status = fa_require_from_json(get(m->reports[0], "require"), &r, err);
+  fa_status status = fa_require_from_json(fa_report_at(m->reports[0], "require"), &r, err);
   if (status == FA_OK) status = fa_require_recount(&r, m->root, err);
   fa_require_free(&r);
   return status;
@@ -309,15 +301,16 @@ fa_status fa_report_merge(cJSON *const *reports, const char *const *paths, int n
   merge m = {.reports = reports, .paths = paths};
   m.out_of_memory = !begin(&m, n);
   for (int i = 0; i < n && !m.out_of_memory; ++i) {
-    if (i > 0) add_summary(m.summary, get(reports[i], "summary"));
+    if (i > 0) add_summary(m.summary, fa_report_at(reports[i], "summary"));
     if (i > 0) add_to(m.root, "seconds", fa_report_number(reports[i], "seconds"));
     take_report(&m, i);
   }
   if (!m.out_of_memory) count_kernels(&m);
   cJSON *coverage = cJSON_GetObjectItemCaseSensitive(m.root, "coverage");
-  for (int i = 1; coverage && i < n && !m.n_dropped; ++i) add_coverage(coverage, get(reports[i], "coverage"));
+  for (int i = 1; coverage && i < n && !m.n_dropped; ++i)
+    add_coverage(coverage, fa_report_at(reports[i], "coverage"));
   cJSON *tried = cJSON_GetObjectItemCaseSensitive(m.root, "tried");
-  for (int i = 1; tried && i < n && !m.n_dropped; ++i) add_tried(tried, get(reports[i], "tried"));
+  for (int i = 1; tried && i < n && !m.n_dropped; ++i) add_tried(tried, fa_report_at(reports[i], "tried"));
   if (m.n_dropped) { /* what was counted twice? */
     cJSON_DeleteItemFromObjectCaseSensitive(m.root, "coverage");
     cJSON_DeleteItemFromObjectCaseSensitive(m.root, "tried");

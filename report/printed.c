@@ -30,6 +30,10 @@ void fa_report_put_markup(FILE *out, const char *text) {
   }
 }
 
+const cJSON *fa_report_at(const cJSON *object, const char *key) {
+  return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
 const char *fa_report_string(const cJSON *object, const char *key) {
   const cJSON *s = cJSON_GetObjectItemCaseSensitive(object, key);
   return cJSON_IsString(s) ? s->valuestring : "";
@@ -38,4 +42,9 @@ const char *fa_report_string(const cJSON *object, const char *key) {
 double fa_report_number(const cJSON *object, const char *key) {
   const cJSON *n = cJSON_GetObjectItemCaseSensitive(object, key);
   return cJSON_IsNumber(n) ? n->valuedouble : 0;
+}
+
+bool fa_report_is_good(const cJSON *entry) {
+  const char *state = fa_report_string(entry, "state");
+  return strcmp(state, fa_state_name(FA_PASS)) == 0 || strcmp(state, fa_state_name(FA_SKIP)) == 0;
 }

@@ -15,9 +15,13 @@ fa_status fa_report_write_printed(const cJSON *root, const char *path, void (*pu
  * references, characters that XML 1.0 cannot hold become '?'. */
 void fa_report_put_markup(FILE *out, const char *text);
 
+/* What stands at key; NULL: nothing, or object is NULL or no object. */
+const cJSON *fa_report_at(const cJSON *object, const char *key);
 /* The value of key; "" or 0 if there is none of that type. */
 const char *fa_report_string(const cJSON *object, const char *key);
 double fa_report_number(const cJSON *object, const char *key);
+/* An entry of "cases" that passed or was skipped: "failures" has no item for it. */
+bool fa_report_is_good(const cJSON *entry);
 
 /* Sets features, shape, passes and outputs of *brief from an entry of a report's "cases". */
 void fa_report_read_judged(const cJSON *entry, fa_result *brief);

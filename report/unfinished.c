@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void journal_of(const char *path, char *journal, size_t size) {
+void fa_report_journal_of(const char *path, char *journal, size_t size) {
   snprintf(journal, size, "%s.journal", path);
 }
 
@@ -19,7 +19,7 @@ static bool is_later(const struct timespec *a, const struct timespec *b) {
 bool fa_report_is_unfinished(const char *path) {
   char journal[4200];
   struct stat written, report;
-  journal_of(path, journal, sizeof journal);
+  fa_report_journal_of(path, journal, sizeof journal);
   if (stat(journal, &written) != 0) return false;
   return stat(path, &report) != 0 || is_later(&written.st_mtim, &report.st_mtim);
 }
@@ -82,7 +82,7 @@ static cJSON *make_report(char *text) {
 fa_status fa_report_load_unfinished(const char *path, cJSON **root, fa_error *err) {
   char journal[4200], *text = NULL;
   size_t n = 0;
-  journal_of(path, journal, sizeof journal);
+  fa_report_journal_of(path, journal, sizeof journal);
   fa_status status = fa_file_read(journal, &text, &n, err);
   if (status != FA_OK) return status == FA_ERR_IO ? FA_ERR_INPUT : status; /* the user named the report */
   cJSON *report = make_report(text);

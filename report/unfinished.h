@@ -5,6 +5,8 @@
 
 #include "report/json.h"
 
+/* The journal of the report at path: PATH.journal. */
+void fa_report_journal_of(const char *path, char *journal, size_t size);
 /* True if PATH.journal exists and was written to after the report at PATH, or there is no report. */
 bool fa_report_is_unfinished(const char *path);
 

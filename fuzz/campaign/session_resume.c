@@ -4,6 +4,7 @@
 
 #include "cases/base/sha256.h"
 #include "fuzz/options/version.h"
+#include "report/unfinished.h"
 
 #include <cjson/cJSON.h>
 
@@ -166,7 +167,7 @@ static fa_status write_header(fa_session *s, fa_error *err) {
 
 fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err) {
   char path[4200], *text = NULL;
-  snprintf(path, sizeof path, "%s.journal", s->cli->report);
+  fa_report_journal_of(s->cli->report, path, sizeof path);
   s->run = identity_of(s);
   if (!s->run) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   if (s->cli->resume && access(path, F_OK) != 0) {

@@ -187,8 +187,7 @@ fa_status fa_causes_note_report(fa_causes *c, const cJSON *root, fa_error *err) 
   const cJSON *failure = failures ? failures->child : NULL;
   fa_status status = FA_OK;
   cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(root, "cases")) {
-    const char *state = fa_report_string(entry, "state");
-    const bool good = strcmp(state, "PASS") == 0 || strcmp(state, "SKIP") == 0;
+    const bool good = fa_report_is_good(entry);
     if (status == FA_OK) status = fa_causes_note_entry(c, entry, good ? NULL : failure, err);
     if (!good && failure) failure = failure->next;
   }

@@ -8,15 +8,6 @@
 
 #define MOST_CASES 500000
 
-static const cJSON *get(const cJSON *o, const char *key) {
-  return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
-bool fa_page_is_good(const cJSON *entry) {
-  const char *state = fa_report_string(entry, "state");
-  return strcmp(state, "PASS") == 0 || strcmp(state, "SKIP") == 0;
-}
-
 /* ---- JSON ---- */
 
 static void put_without_tags(FILE *out, const char *json) {
@@ -147,11 +138,11 @@ static void put_text_of(FILE *out, const cJSON *entry, const char *key) {
 }
 
 static void put_number_of(FILE *out, const cJSON *entry, const char *key) {
-  put_number(out, get(entry, key));
+  put_number(out, fa_report_at(entry, key));
 }
 
 static void put_flag_of(FILE *out, const cJSON *entry, const char *key) {
-  fputc(cJSON_IsTrue(get(entry, key)) ? '1' : '0', out);
+  fputc(cJSON_IsTrue(fa_report_at(entry, key)) ? '1' : '0', out);
 }
 
 /* ["o",0.5,"lse",0.1] */
@@ -159,7 +150,7 @@ static void put_ratios_of(FILE *out, const cJSON *entry, const char *key) {
   const cJSON *r;
   int n = 0;
   fputc('[', out);
-  cJSON_ArrayForEach(r, get(entry, key)) {
+  cJSON_ArrayForEach(r, fa_report_at(entry, key)) {
     if (!r->string) continue;
     if (n++) fputc(',', out);
     fa_page_put_json_text(out, r->string);
@@ -171,19 +162,19 @@ static void put_ratios_of(FILE *out, const cJSON *entry, const char *key) {
 
 /* The number of the case's item in "failures", -1: it has none. */
 static void put_places(FILE *out, const cJSON *root) {
-  const int n_failures = cJSON_GetArraySize(get(root, "failures"));
+  const int n_failures = cJSON_GetArraySize(fa_report_at(root, "failures"));
   const cJSON *c;
   int n = 0, k = 0;
   fputs("\"failure\":[", out);
-  cJSON_ArrayForEach(c, get(root, "cases")) {
+  cJSON_ArrayForEach(c, fa_report_at(root, "cases")) {
     if (n == MOST_CASES) break;
-    fprintf(out, n++ ? ",%d" : "%d", !fa_page_is_good(c) && k < n_failures ? k++ : -1);
+    fprintf(out, n++ ? ",%d" : "%d", !fa_report_is_good(c) && k < n_failures ? k++ : -1);
   }
   fputs("]\n", out);
 }
 
 static void put_cases(FILE *out, const cJSON *root) {
-  const cJSON *cases = get(root, "cases");
+  const cJSON *cases = fa_report_at(root, "cases");
   static const char *const words[] = {"state",    "backend", "kernel", "backward_kernel",
                                       "features", "reason",  "notes",  "waiver"};
   fputs("{\n", out);
@@ -203,15 +194,15 @@ void fa_page_put_data(FILE *out, const cJSON *root, const cJSON *comparison) {
                                       "groups",  "tried",   "coverage", "probed",  "finished"};
   fputs("{\n", out);
   for (size_t k = 0; k < sizeof whole / sizeof *whole; ++k) {
-    if (!get(root, whole[k])) continue;
+    if (!fa_report_at(root, whole[k])) continue;
     fprintf(out, "\"%s\":", whole[k]);
-    fa_page_put_json(out, get(root, whole[k]));
+    fa_page_put_json(out, fa_report_at(root, whole[k]));
     fputs(",\n", out);
   }
-  fprintf(out, "\"n_cases\":%d,\"comparison\":", cJSON_GetArraySize(get(root, "cases")));
+  fprintf(out, "\"n_cases\":%d,\"comparison\":", cJSON_GetArraySize(fa_report_at(root, "cases")));
   fa_page_put_json(out, comparison);
   fputs(",\n\"failures\":", out);
-  fa_page_put_failures(out, get(root, "failures"));
+  fa_page_put_failures(out, fa_report_at(root, "failures"));
   fputs(",\n\"cases\":", out);
   put_cases(out, root);
   fputs("}\n", out);

@@ -10,10 +10,6 @@
 #define MOST_WHOLE 1000 /* failures with all their worst elements and maps */
 #define MOST 20000      /* in all */
 
-static const cJSON *get(const cJSON *o, const char *key) {
-  return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
 static void put_case(FILE *out, const cJSON *recipe) {
   cJSON *exact = cJSON_Duplicate(recipe, 1);
   if (exact) exact = fa_report_exact_case(exact);
@@ -37,7 +33,7 @@ char *fa_page_command(const cJSON *failure) {
     fa_print_shell_word(out, seed);
   }
   fputs(" --case ", out);
-  put_case(out, get(failure, "case"));
+  put_case(out, fa_report_at(failure, "case"));
   fclose(out);
   return text;
 }
@@ -48,7 +44,7 @@ static void drop_items_after(cJSON *array, int n) {
 
 static void slim_tensor(cJSON *t, bool whole) {
   cJSON *worst = cJSON_GetObjectItemCaseSensitive(t, "worst"), *w;
-  const bool failed = cJSON_IsTrue(get(t, "failed"));
+  const bool failed = cJSON_IsTrue(fa_report_at(t, "failed"));
   if (!failed) cJSON_DeleteItemFromObjectCaseSensitive(t, "worst");
   if (!whole) cJSON_DeleteItemFromObjectCaseSensitive(t, "map");
   if (!failed || !cJSON_IsArray(worst)) return;

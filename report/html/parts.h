@@ -12,7 +12,6 @@ void fa_page_put_json_text(FILE *out, const char *text);
 /* ---- report/html/data.c: what the page's script reads ---- */
 
 void fa_page_put_data(FILE *out, const cJSON *root, const cJSON *comparison);
-bool fa_page_is_good(const cJSON *entry); /* passed or skipped: it has no item in "failures" */
 
 /* ---- report/html/failures.c: everything about failures ---- */
 

@@ -9,10 +9,6 @@
 
 #define MOST_FAILURES 500
 
-static const cJSON *get(const cJSON *o, const char *key) {
-  return cJSON_GetObjectItemCaseSensitive(o, key);
-}
-
 /* A number with four digits, or a string "inf" or "nan" in place of one. */
 static void put_value(FILE *out, const cJSON *v) {
   if (cJSON_IsString(v)) fa_report_put_markup(out, v->valuestring);
@@ -45,7 +41,8 @@ static void put_labelled(FILE *out, const char *label, const char *text) {
 }
 
 void fa_page_put_head(FILE *out, const cJSON *root) {
-  const cJSON *summary = get(root, "summary"), *tool = get(root, "tool"), *backend = get(root, "backend");
+  const cJSON *summary = fa_report_at(root, "summary"), *tool = fa_report_at(root, "tool"),
+              *backend = fa_report_at(root, "backend");
   fprintf(out, "<header>\n<h1>fa-verify <span>%.0f cases in %.4g s</span></h1>\n",
           fa_report_number(summary, "total"), fa_report_number(root, "seconds"));
   put_counts(out, summary);
@@ -67,10 +64,10 @@ static void put_worst(FILE *out, const cJSON *tensor) {
   static const char *const keys[] = {"got", "want", "err", "bound", "ratio"};
   fputs("<table><tr><th>index</th><th>got</th><th>want</th><th>err</th><th>bound</th><th>ratio</th></tr>\n",
         out);
-  cJSON_ArrayForEach(w, get(tensor, "worst")) {
+  cJSON_ArrayForEach(w, fa_report_at(tensor, "worst")) {
     const char *separator = "[";
     fputs("<tr><td>", out);
-    cJSON_ArrayForEach(i, get(w, "index")) {
+    cJSON_ArrayForEach(i, fa_report_at(w, "index")) {
       fputs(separator, out);
       put_value(out, i);
       separator = ",";
@@ -78,7 +75,7 @@ static void put_worst(FILE *out, const cJSON *tensor) {
     fputs("]</td>", out);
     for (int k = 0; k < 5; ++k) {
       fputs("<td>", out);
-      put_value(out, get(w, keys[k]));
+      put_value(out, fa_report_at(w, keys[k]));
       fputs("</td>", out);
     }
     fputs("</tr>\n", out);
@@ -89,15 +86,16 @@ static void put_worst(FILE *out, const cJSON *tensor) {
 static void put_wrong(FILE *out, const cJSON *t) {
   fprintf(out, "%.0f of %.0f elements wrong, at worst ", fa_report_number(t, "bad"),
           fa_report_number(t, "count"));
-  put_value(out, get(t, "worst_ratio"));
+  put_value(out, fa_report_at(t, "worst_ratio"));
   fputs(" times the bound; ", out);
 }
 
 static void put_tensor(FILE *out, const cJSON *t) {
-  if (!cJSON_IsTrue(get(t, "failed"))) return;
+  if (!cJSON_IsTrue(fa_report_at(t, "failed"))) return;
   const bool wrong = fa_report_number(t, "bad") > 0;
-  const char *why = fa_report_string(get(t, "statistics"), "why"),
-             *where = fa_report_string(get(t, "where"), "text"), *vacuous = fa_report_string(t, "vacuous");
+  const char *why = fa_report_string(fa_report_at(t, "statistics"), "why"),
+             *where = fa_report_string(fa_report_at(t, "where"), "text"),
+             *vacuous = fa_report_string(t, "vacuous");
   fputs("<p><b>", out);
   fa_report_put_markup(out, fa_report_string(t, "name"));
   fputs("</b>: ", out);
@@ -108,12 +106,12 @@ static void put_tensor(FILE *out, const cJSON *t) {
                                        : "its errors are not those of rounding");
   fa_report_put_markup(out, wrong ? "" : vacuous);
   fputs("</p>\n", out);
-  if (cJSON_GetArraySize(get(t, "worst")) > 0) put_worst(out, t);
+  if (cJSON_GetArraySize(fa_report_at(t, "worst")) > 0) put_worst(out, t);
 }
 
 static void put_explanations(FILE *out, const cJSON *failure) {
   const cJSON *e;
-  cJSON_ArrayForEach(e, get(failure, "explained_by")) {
+  cJSON_ArrayForEach(e, fa_report_at(failure, "explained_by")) {
     fputs("<p>explained by: ", out);
     fa_report_put_markup(out, fa_report_string(e, "text"));
     fprintf(out, " (%.4g %% of %.0f elements)</p>\n", 100 * fa_report_number(e, "share"),
@@ -136,14 +134,14 @@ static void put_failure(FILE *out, const cJSON *f) {
     fa_report_put_markup(out, fa_report_string(f, words[k]));
     fputs(k + 1 < sizeof words / sizeof *words ? " " : "</summary>\n", out);
   }
-  cJSON_ArrayForEach(t, get(f, "tensors")) put_tensor(out, t);
+  cJSON_ArrayForEach(t, fa_report_at(f, "tensors")) put_tensor(out, t);
   put_explanations(out, f);
   char *command = fa_page_command(f);
   put_code(out, command);
   free(command);
-  if (cJSON_IsObject(get(f, "shrunk"))) {
+  if (cJSON_IsObject(fa_report_at(f, "shrunk"))) {
     fputs("<p>shrunk:</p>\n", out);
-    put_code(out, fa_report_string(get(f, "shrunk"), "repro"));
+    put_code(out, fa_report_string(fa_report_at(f, "shrunk"), "repro"));
   }
   fputs("</details>\n", out);
 }
@@ -152,7 +150,7 @@ static void put_failure(FILE *out, const cJSON *f) {
 
 static void put_kernels(FILE *out, const cJSON *root) {
   fa_kernel_counts counts = {0};
-  fa_kernel_counts_add_cases(&counts, get(root, "cases"));
+  fa_kernel_counts_add_cases(&counts, fa_report_at(root, "cases"));
   fputs("<h2>Kernels</h2>\n<table><tr><th>kernel</th><th>passed</th><th>failed</th><th>skipped</th>"
         "<th>error</th><th>waived</th></tr>\n",
         out);
@@ -172,8 +170,8 @@ void fa_page_put_plain(FILE *out, const cJSON *root) {
   const cJSON *f;
   int n = 0;
   fputs("<p>Pictures, filters and the table of all cases need JavaScript.</p>\n<h2>Failures</h2>\n", out);
-  if (cJSON_GetArraySize(get(root, "failures")) == 0) fputs("<p>None.</p>\n", out);
-  cJSON_ArrayForEach(f, get(root, "failures")) {
+  if (cJSON_GetArraySize(fa_report_at(root, "failures")) == 0) fputs("<p>None.</p>\n", out);
+  cJSON_ArrayForEach(f, fa_report_at(root, "failures")) {
     if (n++ == MOST_FAILURES) break;
     put_failure(out, f);
   }
