@@ -1,5 +1,4 @@
-/* The command line: what the user asked for. Grammar and exit codes: the help
- * text in fuzz/options/command.c, and README. */
+/* The command line: what the user asked for. The commands and options: fuzz/options/table.h. */
 #ifndef FA_FUZZ_OPTIONS_COMMAND_H
 #define FA_FUZZ_OPTIONS_COMMAND_H
 

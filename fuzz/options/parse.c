@@ -1,0 +1,115 @@
+/* argv into what was asked for. */
+#include "fuzz/options/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool looks_like_option(const char *text) {
+  return text[0] == '-' && text[1] != 0;
+}
+
+static void set_flag(fa_cli *cli, const fa_option_row *o) {
+  *(bool *)((char *)cli + o->offset) = true;
+  cli->given |= (uint64_t)1 << (o - fa_options);
+}
+
+/* -qv: letters of options without a value. False: not all are. */
+static bool set_flags(fa_cli *cli, const char *letters) {
+  const fa_option_row *found[8];
+  int n = 0;
+  for (; letters[n] && n < 8; ++n) {
+    found[n] = NULL;
+    for (int i = 0; i < fa_n_options; ++i)
+      if (fa_options[i].letter == letters[n] && fa_options[i].kind == FA_KIND_FLAG) found[n] = &fa_options[i];
+    if (!found[n]) return false;
+  }
+  if (letters[n]) return false;
+  for (int i = 0; i < n; ++i) set_flag(cli, found[i]);
+  return true;
+}
+
+/* Parses the option at argv[*at] with its value; *at ends on the last argument used. */
+static int parse_option(fa_cli *cli, int *at) {
+  const char *given = cli->argv[*at], *value = NULL;
+  const fa_option_row *o = NULL;
+  bool is_long = given[1] == '-';
+  size_t n = is_long ? strcspn(given + 2, "=") : 0;
+  for (int i = 0; i < fa_n_options && !o; ++i) {
+    if (is_long && strlen(fa_options[i].name) == n && strncmp(given + 2, fa_options[i].name, n) == 0)
+      o = &fa_options[i];
+    if (!is_long && fa_options[i].letter == given[1] && (given[2] == 0 || fa_options[i].argument))
+      o = &fa_options[i];
+  }
+  if (!o && !is_long && set_flags(cli, given + 1)) return 0;
+  if (!o) return fa_cli_unknown_option(given);
+  if (is_long && given[2 + n] == '=') value = given + 3 + n;
+  if (!is_long && given[2]) value = given + 2;
+  if (o->kind == FA_KIND_FLAG) {
+    if (value) return fa_cli_usage_error("--%s takes no value", o->name);
+    set_flag(cli, o);
+    return 0;
+  }
+  cli->given |= (uint64_t)1 << (o - fa_options);
+  if (!value) {
+    if (*at + 1 >= cli->argc) return fa_cli_usage_error("--%s needs a value: %s", o->name, o->argument);
+    value = cli->argv[++*at];
+    if (looks_like_option(value) && o->kind != FA_KIND_WORD)
+      return fa_cli_usage_error("--%s needs a value: %s; %s is an option", o->name, o->argument, value);
+  }
+  int code = fa_cli_set_value(cli, o, value);
+  while (code == 0 && o->kind == FA_KIND_WORDS && *at + 1 < cli->argc &&
+         !looks_like_option(cli->argv[*at + 1]))
+    code = fa_cli_set_value(cli, o, cli->argv[++*at]);
+  return code;
+}
+
+/* Every option given must apply to the command. */
+static int check_options_fit(const fa_cli *cli, unsigned bit) {
+  for (int i = 0; i < fa_n_options; ++i)
+    if (cli->given >> i & 1 && !(fa_options[i].commands & bit))
+      return fa_cli_usage_error("--%s means nothing to the command %s", fa_options[i].name, cli->command);
+  return fa_cli_check_outputs(cli);
+}
+
+int fa_cli_parse(fa_cli *cli, int argc, char **argv) {
+  const fa_backend *const *backends = cli->backends;
+  *cli = (fa_cli){
+      .program = argv[0], .argc = argc, .argv = argv, .backends = backends, .timeout_s = 300, .seed = 1};
+  bool options_over = false;
+  for (int i = 1; i < argc; ++i) {
+    if (!options_over && strcmp(argv[i], "--") == 0) {
+      options_over = true;
+    } else if (!options_over && looks_like_option(argv[i])) {
+      int code = parse_option(cli, &i);
+      if (code) return code;
+    } else if (!cli->command) {
+      cli->command = argv[i];
+    } else {
+      fa_words_add(&cli->words, argv[i]);
+    }
+  }
+  if (cli->help || cli->version) return 0;
+  if (!cli->command && (cli->cases.n || cli->case_text.n)) cli->command = "run";
+  if (!cli->command) {
+    fa_cli_print_help(stderr);
+    return FA_EXIT_USAGE;
+  }
+  if (cli->color && strcmp(cli->color, "auto") && strcmp(cli->color, "always") && strcmp(cli->color, "never"))
+    return fa_cli_usage_error("--color %s: auto, always or never is allowed", cli->color);
+  for (int i = 0; i < fa_n_commands; ++i)
+    if (strcmp(fa_commands[i].name, cli->command) == 0) return check_options_fit(cli, fa_commands[i].bit);
+  if (strcmp(cli->command, "help") == 0) {
+    cli->help = true;
+    return 0;
+  }
+  return fa_cli_unknown_command(cli->command);
+}
+
+void fa_cli_free(fa_cli *cli) {
+  free(cli->words.v);
+  free(cli->cases.v);
+  free(cli->case_text.v);
+  free(cli->backend.v);
+  free(cli->law.v);
+  free(cli->dtype.v);
+}

@@ -1,0 +1,85 @@
+/* The commands and the options, as data. Parsing, help, the manual page and completions are all made from these
+ * tables. To add an option: a row in table.c and a member of fa_cli. */
+#ifndef FA_FUZZ_OPTIONS_TABLE_H
+#define FA_FUZZ_OPTIONS_TABLE_H
+
+#include "fuzz/options/command.h"
+
+/* A bit for each command. */
+enum {
+  FA_ON_RUN = 1,
+  FA_ON_RANDOM = 2,
+  FA_ON_REPRO = 4,
+  FA_ON_CHECK = 8,
+  FA_ON_GOLDEN = 16,
+  FA_ON_BENCH = 32,
+  FA_ON_LIST = 64,
+  FA_ON_REPORT = 128,
+  FA_ON_SHRINK = 256,
+  FA_ON_PROBE = 512,
+  FA_ON_ALL = 1023
+};
+
+typedef struct fa_command_row {
+  const char *name, *arguments;
+  const char *does; /* a line */
+  unsigned bit;
+} fa_command_row;
+
+/* How the text after an option is read, and so the type of its member of fa_cli. */
+typedef enum fa_option_kind {
+  FA_KIND_FLAG,   /* bool; takes no value */
+  FA_KIND_STRING, /* const char * */
+  FA_KIND_WORD,   /* fa_words: one more each time that it is given */
+  FA_KIND_WORDS,  /* fa_words: as many as follow */
+  FA_KIND_COUNT,  /* int64_t, >= 1 */
+  FA_KIND_U64,    /* uint64_t */
+  FA_KIND_SECONDS /* double, > 0 */
+} fa_option_kind;
+
+/* What a value is. */
+typedef enum fa_value_kind {
+  FA_VALUE_ANY,         /* no value, or a number, a name, a pattern: nothing to choose from */
+  FA_VALUE_ONE_OF,      /* one of the words of .argument, which are separated by | */
+  FA_VALUE_CASES,       /* a case file, or the name of one that is installed */
+  FA_VALUE_JSON,        /* *.json */
+  FA_VALUE_SAFETENSORS, /* *.safetensors */
+  FA_VALUE_FILE,        /* any file */
+  FA_VALUE_FOLDER,
+  FA_VALUE_BACKEND, /* NAME or NAME:ARGUMENT */
+  FA_VALUE_PROFILE, /* of random cases */
+  FA_VALUE_LAW
+} fa_value_kind;
+
+/* What an option is about: help prints the options of a theme together. */
+typedef enum fa_theme {
+  FA_THEME_CASES,
+  FA_THEME_SUBJECT,
+  FA_THEME_JUDGING,
+  FA_THEME_RUNNING,
+  FA_THEME_WRITTEN,
+  FA_THEME_PRINTED,
+  FA_N_THEMES
+} fa_theme;
+
+typedef struct fa_option_row {
+  const char *name; /* without -- */
+  char letter;      /* 0 = none */
+  fa_option_kind kind;
+  fa_value_kind value;
+  const char *argument; /* what its value is called; NULL for flags */
+  unsigned commands;    /* that take it */
+  fa_theme theme;
+  size_t offset;    /* of its member in fa_cli */
+  const char *does; /* a line */
+} fa_option_row;
+
+extern const fa_command_row fa_commands[];
+extern const int fa_n_commands;
+extern const fa_option_row fa_options[];
+extern const int fa_n_options;
+
+/* NULL: there is none. */
+const fa_command_row *fa_command_find(const char *name);
+
+#endif

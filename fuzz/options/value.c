@@ -1,0 +1,41 @@
+/* The text after an option, read as what its row says. */
+#include "fuzz/options/parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fa_words_add(fa_words *w, const char *text) {
+  const char **bigger = realloc(w->v, (size_t)(w->n + 1) * sizeof *w->v);
+  FA_ASSERT(bigger);
+  w->v = bigger;
+  w->v[w->n++] = text;
+}
+
+int fa_cli_set_value(fa_cli *cli, const fa_option_row *o, const char *text) {
+  void *field = (char *)cli + o->offset;
+  char *end = NULL;
+  errno = 0;
+  if (o->kind == FA_KIND_WORD || o->kind == FA_KIND_WORDS) {
+    fa_words_add(field, text);
+  } else if (o->kind == FA_KIND_STRING) {
+    *(const char **)field = text;
+  } else if (o->kind == FA_KIND_COUNT) {
+    long long n = strtoll(text, &end, 10);
+    if (errno || *end || end == text || n < 1 || n > 1000000000000)
+      return fa_cli_usage_error("--%s %s: a whole number >= 1 is needed", o->name, text);
+    *(int64_t *)field = n;
+  } else if (o->kind == FA_KIND_U64) {
+    unsigned long long n = strtoull(text, &end, 0);
+    if (errno || *end || end == text || text[strspn(text, " \t")] == '-')
+      return fa_cli_usage_error("--%s %s: a whole number from 0 to 2^64-1 is needed", o->name, text);
+    *(uint64_t *)field = n;
+  } else {
+    double x = strtod(text, &end);
+    if (errno || *end || end == text || !(x > 0) || !isfinite(x))
+      return fa_cli_usage_error("--%s %s: a number of seconds > 0 is needed", o->name, text);
+    *(double *)field = x;
+  }
+  return 0;
+}
