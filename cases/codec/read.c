@@ -2,6 +2,7 @@
  * what is allowed. */
 #include "cases/codec/read.h"
 
+#include "cases/base/edit_distance.h"
 #include "cases/base/json.h"
 #include "cases/base/utf8.h"
 
@@ -177,6 +178,18 @@ fa_status fa_read_u64(fa_case_reader *r, const cJSON *v, uint64_t *out) {
   return FA_OK;
 }
 
+/* Of a list too long to be read at a glance, the word that was probably meant; else NULL. */
+static const char *meant_word(const cJSON *v, const char *const *words, int n_words) {
+  enum { GLANCE = 8, FAR = 3 };
+  const char *nearest = NULL;
+  int least = FAR;
+  for (int i = 0; i < n_words && n_words > GLANCE && cJSON_IsString(v); ++i) {
+    const int d = fa_edit_distance(v->valuestring, words[i]);
+    if (d < least) least = d, nearest = words[i];
+  }
+  return nearest;
+}
+
 fa_status fa_read_word(fa_case_reader *r, const cJSON *v, const char *const *words, int n_words, int *out) {
   char buffer[80], list[640] = "";
   if (cJSON_IsString(v))
@@ -189,6 +202,8 @@ fa_status fa_read_word(fa_case_reader *r, const cJSON *v, const char *const *wor
     size_t n = strlen(list);
     snprintf(list + n, sizeof list - n, "%s\"%s\"", i ? ", " : "", words[i]);
   }
+  const char *meant = meant_word(v, words, n_words);
+  if (meant) BAD("%s is not one of %s; did you mean \"%s\"?", fa_read_describe(v, buffer), list, meant);
   BAD("%s is not one of %s", fa_read_describe(v, buffer), list);
 }
 
@@ -285,27 +300,6 @@ fa_status fa_read_nested(fa_case_reader *r, const cJSON *v, int rank, int64_t *s
 
 /* ---- objects ---- */
 
-/* Edit distance (insert, delete, replace; case ignored) between two keys, capped at the row size. */
-static int edit_distance(const char *a, const char *b) {
-  enum { MAX = 48 };
-  int row[MAX + 1];
-  size_t na = strlen(a), nb = strlen(b);
-  if (na > MAX || nb > MAX) return MAX;
-  for (size_t j = 0; j <= nb; ++j) row[j] = (int)j;
-  for (size_t i = 1; i <= na; ++i) {
-    int diagonal = row[0];
-    row[0] = (int)i;
-    for (size_t j = 1; j <= nb; ++j) {
-      int x = (a[i - 1] | 32) == (b[j - 1] | 32) ? diagonal : diagonal + 1;
-      diagonal = row[j];
-      if (row[j] + 1 < x) x = row[j] + 1;
-      if (row[j - 1] + 1 < x) x = row[j - 1] + 1;
-      row[j] = x;
-    }
-  }
-  return row[nb];
-}
-
 const fa_case_key *fa_read_find_key(const fa_case_key *keys, const char *key) {
   for (const fa_case_key *k = keys; k->key; ++k)
     if (strcmp(k->key, key) == 0) return k;
@@ -318,7 +312,7 @@ fa_status fa_read_unknown_key(fa_case_reader *r, const char *key, const fa_case_
   int least = 1000;
   char list[640] = "";
   for (const fa_case_key *k = keys; k->key; ++k) {
-    int d = edit_distance(key, k->key);
+    int d = fa_edit_distance(key, k->key);
     if (strncmp(key, k->key, strlen(key)) == 0 && strlen(key) >= 3 && d > 2) d = 2; /* an abbreviation */
     if (d < least) least = d, nearest = k;
     size_t n = strlen(list);

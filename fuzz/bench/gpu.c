@@ -8,6 +8,7 @@
 #include "fuzz/bench/pairs.h"
 #include "fuzz/options/cases_select.h"
 #include "fuzz/options/choose_backend.h"
+#include "fuzz/options/filter.h"
 #include "fuzz/options/version.h"
 #include "gpu/cuda_backend/bench.h"
 
@@ -132,11 +133,10 @@ int fa_bench_gpu(const fa_cli *cli, const char *backend) {
   fa_choice choice;
   fa_bench_result last = {.device = ""};
   int n_timed = 0;
-  regex_t filter;
-  bool has_filter = false;
+  fa_filter filter = {.text = NULL};
   cJSON *rows = cJSON_CreateArray();
   fa_status status = fa_cli_load_cases(cli, &list, NULL, &err);
-  if (status == FA_OK) status = fa_filter_compile(cli, &filter, &has_filter, &err);
+  if (status == FA_OK) status = fa_filter_compile(cli, &filter, &err);
   if (status == FA_OK && cli->report) status = fa_file_check_writable(cli->report, &err);
   if (status == FA_OK) status = fa_choose_backend(cli->backends, backend, &choice, &err);
   if (status == FA_OK)
@@ -145,12 +145,13 @@ int fa_bench_gpu(const fa_cli *cli, const char *backend) {
   const fa_bench_options opt = {
       .device = number ? atoi(number + 1) : 0, .n_warm = WARM_RUNS, .n_runs = TIMED_RUNS, .cold = cli->cold};
   for (int64_t i = 0; status == FA_OK && i < list.n; ++i)
-    if (!has_filter || regexec(&filter, list.v[i].name, 0, NULL, 0) == 0)
+    if (fa_filter_passes(&filter, list.v[i].name))
       status = bench_case(&list.v[i], &opt, rows, &last, &n_timed, &err);
+  if (status == FA_OK) fa_filter_report(&filter, list.n, 1);
   if (status == FA_OK && cli->report) status = write_report(cli->report, rows, &last, &err);
   cJSON_Delete(rows);
   fa_case_list_free(&list);
-  if (has_filter) regfree(&filter);
+  fa_filter_free(&filter);
   if (status != FA_OK) return fa_cli_fail(status, &err);
   return n_timed ? FA_EXIT_PASSED : FA_EXIT_NOTHING_JUDGED;
 }

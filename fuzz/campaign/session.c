@@ -1,9 +1,9 @@
 #include "fuzz/campaign/session.h"
-#include "fuzz/options/cases_select.h"
 
 #include "cases/base/atomic_file.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/one/dump.h"
+#include "fuzz/options/filter.h"
 
 #include <cjson/cJSON.h>
 
@@ -116,7 +116,8 @@ fa_status fa_session_open_backend(fa_session *s, int backend, fa_error *err) {
 }
 
 /* Keeps the items whose case's name matches. */
-static fa_status apply_filter(fa_session *s, const regex_t *filter, fa_error *err) {
+static fa_status apply_filter(fa_session *s, fa_filter *filter, fa_error *err) {
+  const int64_t n_cases = s->n_choices ? s->n_items / s->n_choices : 0;
   int64_t n = 0;
   for (int64_t i = 0; i < s->n_items; ++i) {
     const fa_item item = s->item[i];
@@ -124,25 +125,25 @@ static fa_status apply_filter(fa_session *s, const regex_t *filter, fa_error *er
     const fa_status status =
         fa_source_get(&s->source, item.case_index, item.draw > 0 ? item.draw : 0, &c, err);
     if (status != FA_OK) return status;
-    if (regexec(filter, c.name, 0, NULL, 0) == 0) s->item[n++] = item;
+    if (fa_filter_passes(filter, c.name)) s->item[n++] = item;
     fa_case_free(&c);
   }
   s->n_items = n;
+  fa_filter_report(filter, n_cases, s->shard.total);
   return FA_OK;
 }
 
 fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err) {
-  regex_t filter;
-  bool has_filter;
-  fa_status status = fa_filter_compile(s->cli, &filter, &has_filter, err);
+  fa_filter filter;
+  fa_status status = fa_filter_compile(s->cli, &filter, err);
   if (status == FA_OK) status = fa_session_draw_begin(s, err);
   for (int b = 0; status == FA_OK && b < s->n_choices; ++b)
     for (int64_t i = s->shard.index; status == FA_OK && i < n; i += s->shard.total)
       status = fa_session_add_item(s, i, b, s->cli->schedule_seed);
   if (status == FA_ERR_MEMORY) fa_fail(err, status, "out of memory");
   /* A filter needs the names, and --emit the cases, before anything runs. */
-  if (status == FA_OK && (has_filter || s->cli->emit)) status = fa_session_draw_ahead(s, err);
-  if (status == FA_OK && has_filter) status = apply_filter(s, &filter, err);
-  if (has_filter) regfree(&filter);
+  if (status == FA_OK && (filter.text || s->cli->emit)) status = fa_session_draw_ahead(s, err);
+  if (status == FA_OK && filter.text) status = apply_filter(s, &filter, err);
+  fa_filter_free(&filter);
   return status;
 }

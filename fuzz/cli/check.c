@@ -6,7 +6,7 @@
 #include "fuzz/coverage/words.h"
 #include "fuzz/judging/judge.h"
 #include "fuzz/one/recorded.h"
-#include "fuzz/options/cases_select.h"
+#include "fuzz/options/filter.h"
 #include "report/causes/shape.h"
 
 #include <stdlib.h>
@@ -24,17 +24,18 @@ typedef struct checker {
   recorded_file *file;
   int n_files;
   fa_shard shard;
-  regex_t filter;
-  bool has_filter;
+  fa_filter filter;
+  int64_t n_asked; /* groups of this shard */
   fa_line_style style;
   fa_report report;
   fa_causes *causes; /* owned */
   fa_result r;       /* of the current group */
 } checker;
 
-static bool is_wanted(const checker *x, const char *group, int64_t number) {
+static bool is_wanted(checker *x, const char *group, int64_t number) {
   if (number % x->shard.total != x->shard.index) return false;
-  return !x->has_filter || regexec(&x->filter, group, 0, NULL, 0) == 0;
+  ++x->n_asked;
+  return fa_filter_passes(&x->filter, group);
 }
 
 /* Opens every file and reads every group once, so that nothing runs if something is malformed. */
@@ -148,14 +149,15 @@ int fa_command_check(const fa_cli *cli) {
   fa_status status = x->file && x->causes ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   if (status == FA_OK && cli->report) status = fa_file_check_writable(cli->report, &err);
   if (status == FA_OK) status = fa_shard_read(cli->shard, &x->shard, &err);
-  if (status == FA_OK) status = fa_filter_compile(cli, &x->filter, &x->has_filter, &err);
+  if (status == FA_OK) status = fa_filter_compile(cli, &x->filter, &err);
   if (status == FA_OK) status = open_files(x, &err);
   if (status == FA_OK) status = fa_report_start(&x->report, cli, NULL, &err);
   if (status == FA_OK) status = judge_files(x, &err);
+  if (status == FA_OK) fa_filter_report(&x->filter, x->n_asked, x->shard.total);
   code = status == FA_OK
              ? fa_report_finish(&x->report, x->causes, cli, &x->style, fa_seconds_now() - start, 0)
              : fa_cli_fail(status, &err);
-  if (x->has_filter) regfree(&x->filter);
+  fa_filter_free(&x->filter);
   fa_causes_free(x->causes);
   fa_report_free(&x->report);
   close_files(x);

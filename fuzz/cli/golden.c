@@ -7,7 +7,7 @@
 #include "fuzz/cli/commands.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/one/dump.h"
-#include "fuzz/options/cases_select.h"
+#include "fuzz/options/filter.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -113,17 +113,16 @@ static fa_status do_case(const char *folder, const fa_case *c, int64_t index, bo
 }
 
 static int run(const fa_cli *cli, const char *folder, const fa_case_list *list, bool write) {
-  regex_t filter;
-  bool has_filter;
+  fa_filter filter;
   fa_error err = {""};
   fa_line_style style;
   fa_summary summary = {0};
   fa_result *r = malloc(sizeof *r);
   if (!r) return fa_cli_fail(FA_ERR_MEMORY, &(fa_error){"out of memory"});
   fa_line_style_from_cli(&style, cli);
-  fa_status status = fa_filter_compile(cli, &filter, &has_filter, &err);
+  fa_status status = fa_filter_compile(cli, &filter, &err);
   for (int64_t i = 0; status == FA_OK && i < list->n; ++i) {
-    if (has_filter && regexec(&filter, list->v[i].name, 0, NULL, 0) != 0) continue;
+    if (!fa_filter_passes(&filter, list->v[i].name)) continue;
     fa_result_init(r);
     status = do_case(folder, &list->v[i], i, write, r, &err);
     if (status == FA_OK) {
@@ -133,7 +132,8 @@ static int run(const fa_cli *cli, const char *folder, const fa_case_list *list, 
     fa_result_free(r);
   }
   free(r);
-  if (has_filter) regfree(&filter);
+  if (status == FA_OK) fa_filter_report(&filter, list->n, 1);
+  fa_filter_free(&filter);
   if (status != FA_OK) return fa_cli_fail(status, &err);
   fa_line_summary(stdout, &summary, &style);
   return fa_summary_exit_code(&summary);

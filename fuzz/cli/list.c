@@ -7,6 +7,7 @@
 #include "fuzz/generate/draw.h"
 #include "fuzz/options/cases_select.h"
 #include "fuzz/options/choose_backend.h"
+#include "fuzz/options/filter.h"
 #include "gpu/backends/mutant.h"
 
 #include <stdlib.h>
@@ -77,10 +78,13 @@ static void list_mutants(void) {
 static int list_cases(const fa_cli *cli) {
   fa_error err = {""};
   fa_case_list list = {0};
+  fa_filter filter;
   if (cli->cases.n == 0 && cli->case_text.n == 0)
     return fa_cli_usage_error("list cases: --cases FILE... or --case JSON is needed");
-  fa_status status = fa_cli_load_cases(cli, &list, NULL, &err);
+  fa_status status = fa_filter_compile(cli, &filter, &err);
+  if (status == FA_OK) status = fa_cli_load_cases(cli, &list, NULL, &err);
   for (int64_t i = 0; status == FA_OK && i < list.n; ++i) {
+    if (!fa_filter_passes(&filter, list.v[i].name)) continue;
     char *line = fa_case_to_line(&list.v[i]);
     if (line)
       puts(line);
@@ -88,12 +92,17 @@ static int list_cases(const fa_cli *cli) {
       status = fa_fail(&err, FA_ERR_MEMORY, "out of memory");
     free(line);
   }
+  if (status == FA_OK) fa_filter_report(&filter, list.n, 1);
+  fa_filter_free(&filter);
   fa_case_list_free(&list);
   return status == FA_OK ? 0 : fa_cli_fail(status, &err);
 }
 
 int fa_command_list(const fa_cli *cli) {
   const char *what = cli->words.n == 1 ? cli->words.v[0] : "";
+  const bool selects = cli->cases.n || cli->case_text.n || cli->filter;
+  if (*what && strcmp(what, "cases") != 0 && selects)
+    return fa_cli_usage_error("list %s: --cases, --case and --filter are for list cases", what);
   if (strcmp(what, "backends") == 0)
     list_backends(cli);
   else if (strcmp(what, "profiles") == 0)

@@ -38,7 +38,7 @@ int fa_cli_main(int argc, char **argv, const fa_backend *const *backends) {
   int code = fa_cli_parse(&cli, argc, argv);
   if (code == 0) {
     if (cli.help)
-      fa_cli_print_help(stdout);
+      fa_cli_print_help(&cli, stdout);
     else if (cli.version)
       printf("fa-verify %s (%s)\n", fa_version(), fa_git_revision());
     else

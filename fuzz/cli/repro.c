@@ -2,6 +2,7 @@
 #include "fuzz/campaign/session.h"
 #include "fuzz/cli/commands.h"
 #include "fuzz/one/failure_word.h"
+#include "fuzz/options/filter.h"
 
 #include <cjson/cJSON.h>
 
@@ -22,6 +23,8 @@ static fa_status find_choice(fa_session *s, const cJSON *failure, int *choice, f
 typedef struct repro {
   fa_session *s;
   fa_case_list list;
+  fa_filter filter;
+  int64_t n_asked; /* failures that were named */
 } repro;
 
 /* --backend and --schedule-seed override the report's. --shrunk: uses the shrunk case if there is one. */
@@ -31,14 +34,19 @@ static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_er
   uint64_t schedule_seed = 0;
   int first = 0, last = s->cli->backend.n - 1;
   fa_case c;
-  fa_status status = FA_OK;
   if (s->cli->shrunk && cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(failure, "shrunk"))) shrunk = true;
-  if (s->cli->backend.n == 0) {
+  fa_status status = fa_failure_read(failure, shrunk, &c, &schedule_seed, err);
+  if (status != FA_OK) return status;
+  ++x->n_asked;
+  if (!fa_filter_passes(&x->filter, c.name)) {
+    fa_case_free(&c);
+    return FA_OK;
+  }
+  status = fa_case_list_push(&x->list, &c);
+  if (status == FA_OK && s->cli->backend.n == 0) {
     status = find_choice(s, failure, &first, err);
     last = first;
   }
-  if (status == FA_OK) status = fa_failure_read(failure, shrunk, &c, &schedule_seed, err);
-  if (status == FA_OK) status = fa_case_list_push(&x->list, &c);
   if (s->cli->schedule_seed) schedule_seed = s->cli->schedule_seed;
   for (int b = first; status == FA_OK && b <= last; ++b)
     status = fa_session_add_item(s, x->list.n - 1, b, schedule_seed);
@@ -52,9 +60,11 @@ int fa_command_repro(const fa_cli *cli) {
   if (!x.s) return fa_cli_fail(FA_ERR_MEMORY, &(fa_error){"out of memory"});
   int code = fa_session_open(x.s, cli);
   if (code == 0) {
-    fa_status status = FA_OK;
+    fa_status status = fa_filter_compile(cli, &x.filter, &err);
     for (int i = 0; status == FA_OK && i < cli->words.n; ++i)
       status = fa_failures_visit(cli->words.v[i], add_failure, &x, &err);
+    if (status == FA_OK) fa_filter_report(&x.filter, x.n_asked, 1);
+    fa_filter_free(&x.filter);
     x.s->source = (fa_source){.list = &x.list};
     code = status == FA_OK ? fa_session_run(x.s) : fa_cli_fail(status, &err);
   }

@@ -80,15 +80,3 @@ fa_status fa_cli_load_cases(const fa_cli *cli, fa_case_list *list, fa_case_origi
   memset(&drawn, 0, sizeof drawn);
   return status;
 }
-
-fa_status fa_filter_compile(const fa_cli *cli, regex_t *filter, bool *has, fa_error *err) {
-  *has = cli->filter != NULL;
-  if (!*has) return FA_OK;
-  int code = regcomp(filter, cli->filter, REG_EXTENDED | REG_NOSUB);
-  if (code == 0) return FA_OK;
-  char why[200];
-  regerror(code, filter, why, sizeof why);
-  *has = false;
-  return fa_fail(err, FA_ERR_INPUT, "--filter %s: no POSIX extended regular expression: %s", cli->filter,
-                 why);
-}

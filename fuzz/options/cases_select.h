@@ -5,8 +5,6 @@
 #include "cases/recipe/case.h"
 #include "fuzz/options/command.h"
 
-#include <regex.h>
-
 /* Where a case of a list comes from: a case file's "random" part, which a subject may have drawn again. */
 typedef struct fa_case_origin {
   const char *profile; /* of fa_generate_profiles; NULL: the file says the case itself */
@@ -17,7 +15,5 @@ typedef struct fa_case_origin {
 /* The cases of --cases and --case. All are read and checked before anything runs. origins: NULL, or receives one
  * for each case (owned by the caller); NULL if none of them was drawn. */
 fa_status fa_cli_load_cases(const fa_cli *cli, fa_case_list *list, fa_case_origin **origins, fa_error *err);
-/* Compiles --filter; *has is false without it. FA_ERR_INPUT: not a regular expression. */
-fa_status fa_filter_compile(const fa_cli *cli, regex_t *filter, bool *has, fa_error *err);
 
 #endif

@@ -1,5 +1,7 @@
 #include "fuzz/options/choose_backend.h"
 
+#include "fuzz/options/choices.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -73,11 +75,18 @@ fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backen
   return answer.status;
 }
 
-static void list_names(const fa_backend *const *table, char *text, size_t size) {
-  size_t used = 0;
-  text[0] = 0;
-  for (int i = 0; table[i] && used < size; ++i)
-    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", table[i]->name);
+static fa_status unknown_backend(const fa_backend *const *table, const char *spec, fa_error *err) {
+  char names[512] = "", name[64];
+  fa_choices choices;
+  fa_choices_of(FA_VALUE_BACKEND, NULL, table, &choices);
+  for (int i = 0; i < choices.n; ++i) {
+    const size_t used = strlen(names);
+    snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", choices.v[i].name);
+  }
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
+  const char *nearest = fa_choices_nearest(&choices, name);
+  return fa_fail(err, FA_ERR_INPUT, "--backend %s: unknown; this build has: %s%s%s", spec, names,
+                 nearest ? "; the nearest is " : "", nearest ? nearest : "");
 }
 
 fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa_choice *out, fa_error *err) {
@@ -87,11 +96,7 @@ fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa
     if (strlen(table[i]->name) == n && strncmp(table[i]->name, spec, n) == 0) out->backend = table[i];
   if (out->backend && strlen(spec) >= sizeof out->spec)
     return fa_fail(err, FA_ERR_INPUT, "--backend %s: longer than %zu characters", spec, sizeof out->spec - 1);
-  if (!out->backend) {
-    char names[512];
-    list_names(table, names, sizeof names);
-    return fa_fail(err, FA_ERR_INPUT, "--backend %s: unknown; this build has: %s", spec, names);
-  }
+  if (!out->backend) return unknown_backend(table, spec, err);
   snprintf(out->spec, sizeof out->spec, "%s", spec);
   out->arg = out->spec[n] == ':' ? out->spec + n + 1 : NULL;
   const fa_status status = fa_backend_probe(out->backend, out->arg, &out->info, &out->said);

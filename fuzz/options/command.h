@@ -39,10 +39,12 @@ typedef struct fa_cli {
       no_isolate, no_progress, end_to_end, verbose, quiet, help, version;
 } fa_cli;
 
-/* Parses argv into *cli; if it is invalid, prints a message on stderr and returns FA_EXIT_USAGE. */
+/* Parses argv into *cli, of which only .backends is set before; if it is invalid, prints a message on stderr and
+ * returns FA_EXIT_USAGE. In any case fa_cli_free follows. */
 int fa_cli_parse(fa_cli *cli, int argc, char **argv);
 void fa_cli_free(fa_cli *cli);
-void fa_cli_print_help(FILE *out);
+/* About cli->command alone, or about all commands if it is NULL. */
+void fa_cli_print_help(const fa_cli *cli, FILE *out);
 
 /* "fa-verify: message" on stderr; returns FA_EXIT_USAGE. */
 int fa_cli_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

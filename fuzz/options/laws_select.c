@@ -4,20 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static fa_status unknown_law(const char *name, fa_error *err) {
-  char list[600] = "";
-  for (int k = FA_LAW_NONE + 1; k < FA_N_LAWS; ++k) {
-    const size_t n = strlen(list);
-    snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", fa_law_describe((fa_law)k)->name);
-  }
-  return fa_fail(err, FA_ERR_INPUT, "--law %s: there is none; there are: %s", name, list);
-}
-
 fa_status fa_law_select(const fa_cli *cli, fa_law_selection *out, fa_error *err) {
   bool wanted[FA_N_LAWS] = {false};
   for (int i = 0; i < cli->law.n; ++i) {
     fa_law law;
-    if (!fa_law_from_name(cli->law.v[i], &law) || law == FA_LAW_NONE) return unknown_law(cli->law.v[i], err);
+    if (!fa_law_from_name(cli->law.v[i], &law) || law == FA_LAW_NONE)
+      return fa_fail(err, FA_ERR_INPUT, "--law %s: there is none", cli->law.v[i]);
     wanted[law] = true;
   }
   out->n = 0;

@@ -10,7 +10,7 @@ typedef struct fa_law_selection {
   int n; /* 0: cases are judged as they are */
 } fa_law_selection;
 
-/* FA_ERR_INPUT: an unknown name; lists the known ones. */
+/* FA_ERR_INPUT: an unknown name. */
 fa_status fa_law_select(const fa_cli *cli, fa_law_selection *out, fa_error *err);
 /* Makes the law judge the case, and names it "NAME law:key-permutation". */
 fa_status fa_law_apply(fa_case *c, fa_law law);

@@ -1,4 +1,5 @@
 /* argv into what was asked for. */
+#include "fuzz/options/choices.h"
 #include "fuzz/options/parts.h"
 
 #include <stdlib.h>
@@ -71,6 +72,41 @@ static int check_options_fit(const fa_cli *cli, unsigned bit) {
   return fa_cli_check_outputs(cli);
 }
 
+/* Words that stand where the command has a list of them must be of the list. */
+static int check_words(const fa_cli *cli, const fa_command_row *row) {
+  for (int i = 0; i < cli->words.n && i < FA_MAX_WORDS; ++i) {
+    fa_choices choices;
+    if (row->words[i].kind != FA_VALUE_ONE_OF) continue;
+    fa_choices_of(FA_VALUE_ONE_OF, row->words[i].one_of, cli->backends, &choices);
+    if (fa_choices_check(&choices, row->name, cli->words.v[i])) return FA_EXIT_USAGE;
+  }
+  return 0;
+}
+
+/* `help COMMAND` is `COMMAND --help`, and `help` alone is `--help`. */
+static int settle_help(fa_cli *cli) {
+  if (cli->words.n > 1)
+    return fa_cli_usage_error("help: one command at a time; what is %s?", cli->words.v[1]);
+  cli->help = true;
+  cli->command = cli->words.n ? cli->words.v[0] : NULL;
+  return cli->command && !fa_command_find(cli->command) ? fa_cli_unknown_command(cli->command) : 0;
+}
+
+static int settle_command(fa_cli *cli) {
+  if (cli->version) return 0;
+  if (!cli->command && (cli->cases.n || cli->case_text.n)) cli->command = "run";
+  if (!cli->command) {
+    if (!cli->help) fa_cli_print_help(cli, stderr);
+    return cli->help ? 0 : FA_EXIT_USAGE;
+  }
+  const fa_command_row *row = fa_command_find(cli->command);
+  if (!row) return fa_cli_unknown_command(cli->command);
+  if (cli->help) return 0;
+  if (strcmp(cli->command, "help") == 0) return settle_help(cli);
+  const int code = check_options_fit(cli, row->bit);
+  return code ? code : check_words(cli, row);
+}
+
 int fa_cli_parse(fa_cli *cli, int argc, char **argv) {
   const fa_backend *const *backends = cli->backends;
   *cli = (fa_cli){
@@ -88,21 +124,7 @@ int fa_cli_parse(fa_cli *cli, int argc, char **argv) {
       fa_words_add(&cli->words, argv[i]);
     }
   }
-  if (cli->help || cli->version) return 0;
-  if (!cli->command && (cli->cases.n || cli->case_text.n)) cli->command = "run";
-  if (!cli->command) {
-    fa_cli_print_help(stderr);
-    return FA_EXIT_USAGE;
-  }
-  if (cli->color && strcmp(cli->color, "auto") && strcmp(cli->color, "always") && strcmp(cli->color, "never"))
-    return fa_cli_usage_error("--color %s: auto, always or never is allowed", cli->color);
-  for (int i = 0; i < fa_n_commands; ++i)
-    if (strcmp(fa_commands[i].name, cli->command) == 0) return check_options_fit(cli, fa_commands[i].bit);
-  if (strcmp(cli->command, "help") == 0) {
-    cli->help = true;
-    return 0;
-  }
-  return fa_cli_unknown_command(cli->command);
+  return settle_command(cli);
 }
 
 void fa_cli_free(fa_cli *cli) {

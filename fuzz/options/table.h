@@ -17,14 +17,9 @@ enum {
   FA_ON_REPORT = 128,
   FA_ON_SHRINK = 256,
   FA_ON_PROBE = 512,
-  FA_ON_ALL = 1023
+  FA_ON_ALL = 1023,
+  FA_ON_ABOUT = 1024 /* commands about the program itself */
 };
-
-typedef struct fa_command_row {
-  const char *name, *arguments;
-  const char *does; /* a line */
-  unsigned bit;
-} fa_command_row;
 
 /* How the text after an option is read, and so the type of its member of fa_cli. */
 typedef enum fa_option_kind {
@@ -40,7 +35,7 @@ typedef enum fa_option_kind {
 /* What a value is. */
 typedef enum fa_value_kind {
   FA_VALUE_ANY,         /* no value, or a number, a name, a pattern: nothing to choose from */
-  FA_VALUE_ONE_OF,      /* one of the words of .argument, which are separated by | */
+  FA_VALUE_ONE_OF,      /* one of the words that the row lists, separated by | */
   FA_VALUE_CASES,       /* a case file, or the name of one that is installed */
   FA_VALUE_JSON,        /* *.json */
   FA_VALUE_SAFETENSORS, /* *.safetensors */
@@ -50,6 +45,29 @@ typedef enum fa_value_kind {
   FA_VALUE_PROFILE, /* of random cases */
   FA_VALUE_LAW
 } fa_value_kind;
+
+typedef struct fa_example {
+  const char *command; /* as typed into a shell */
+  const char *shows;
+} fa_example;
+
+enum { FA_MAX_FORMS = 3, FA_MAX_WORDS = 2, FA_MAX_EXAMPLES = 5 };
+
+typedef struct fa_command_row {
+  const char *name;
+  unsigned bit;
+  const char *brief;               /* its arguments, in the list of commands */
+  const char *does;                /* a line */
+  const char *forms[FA_MAX_FORMS]; /* its arguments in each way to use it; NULL behind the last */
+  const char *about;               /* a sentence or more */
+  struct {
+    fa_value_kind kind;
+    const char *one_of;                 /* what it may be, separated by | */
+  } words[FA_MAX_WORDS];                /* what stands behind the command and belongs to no option */
+  bool repeats;                         /* any number of the last of these */
+  fa_example examples[FA_MAX_EXAMPLES]; /* a NULL command behind the last */
+  const char *exit_codes;               /* what they mean here, where that is special; else NULL */
+} fa_command_row;
 
 /* What an option is about: help prints the options of a theme together. */
 typedef enum fa_theme {
@@ -67,7 +85,7 @@ typedef struct fa_option_row {
   char letter;      /* 0 = none */
   fa_option_kind kind;
   fa_value_kind value;
-  const char *argument; /* what its value is called; NULL for flags */
+  const char *argument; /* what its value is called, or may be; NULL for flags */
   unsigned commands;    /* that take it */
   fa_theme theme;
   size_t offset;    /* of its member in fa_cli */
@@ -81,5 +99,16 @@ extern const int fa_n_options;
 
 /* NULL: there is none. */
 const fa_command_row *fa_command_find(const char *name);
+/* As a heading. */
+const char *fa_theme_title(fa_theme theme);
+
+/* What else a manual says, in rows of a name and what it means; NULL names end them. */
+typedef struct fa_fact {
+  const char *name, *means;
+} fa_fact;
+
+extern const fa_fact fa_exit_codes[];
+extern const fa_fact fa_environment[]; /* variables, separated by ", " */
+extern const fa_fact fa_files[];
 
 #endif

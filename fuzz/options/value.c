@@ -1,4 +1,5 @@
 /* The text after an option, read as what its row says. */
+#include "fuzz/options/choices.h"
 #include "fuzz/options/parts.h"
 
 #include <errno.h>
@@ -13,9 +14,19 @@ void fa_words_add(fa_words *w, const char *text) {
   w->v[w->n++] = text;
 }
 
+/* Not a backend: the commands themselves say which of them this build has. */
+static int check_choice(const fa_cli *cli, const fa_option_row *o, const char *text) {
+  char what[64];
+  fa_choices choices;
+  fa_choices_of(o->value, o->argument, cli->backends, &choices);
+  snprintf(what, sizeof what, "--%s", o->name);
+  return choices.is_all ? fa_choices_check(&choices, what, text) : 0;
+}
+
 int fa_cli_set_value(fa_cli *cli, const fa_option_row *o, const char *text) {
   void *field = (char *)cli + o->offset;
   char *end = NULL;
+  if (check_choice(cli, o, text)) return FA_EXIT_USAGE;
   errno = 0;
   if (o->kind == FA_KIND_WORD || o->kind == FA_KIND_WORDS) {
     fa_words_add(field, text);

@@ -248,6 +248,8 @@ static void test_contradictions(void) {
   "\"integer\", \"duplicate_keys\", \"denormal\", \"near_max\", \"ties\", \"cancellation\", \"sentinel\", "  \
   "\"zero\""
   expect_case("\"fill\": \"neg_inf_rows\"", ".fill: \"neg_inf_rows\" is not one of " GENERAL_FILLS);
+  expect_case("\"fill\": \"one_hott\"",
+              ".fill: \"one_hott\" is not one of " GENERAL_FILLS "; did you mean \"one_hot\"?");
   expect_case("\"fill\": {\"q\": \"do_one_hot\"}", ".fill.q: \"do_one_hot\" is not one of " GENERAL_FILLS);
   expect_good("\"fill\": {\"do\": \"do_one_hot\", \"bias\": \"neg_inf_rows\", \"default\": \"zero\"}");
 }

@@ -182,7 +182,7 @@ expect grep -q '"field":.*"accumulator_pv"' out.json
 # ---- the command ----
 probe f64 ref-f32
 expect exits 2
-expect complains 'one of f16, bf16, f32'
+expect complains 'there are: f16, bf16, f32'
 run "$verify" probe --backend "plugin:$plugin" extra
 expect exits 2
 settings=f32_only=1

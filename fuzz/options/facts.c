@@ -1,0 +1,64 @@
+/* What a manual says besides commands and options. */
+#include "fuzz/options/table.h"
+
+const fa_fact fa_exit_codes[] = {
+    {"0", "all judged cases passed, and at least one was judged"},
+    {"1", "a mismatch, or --require is not met"},
+    {"2", "usage or malformed input"},
+    {"3", "infrastructure: device lost, out of memory, I/O"},
+    {"4", "nothing was judged"},
+    {"130, 143",
+     "interrupted by ^C or SIGTERM: running cases are finished and reported, and the journal stays for "
+     "--resume; a second one stops at once"},
+    {NULL, NULL},
+};
+
+const fa_fact fa_environment[] = {
+    {"FA_CASES_DIR", "the folder in which case files that are given by name are looked for first"},
+    {"FA_SHARD_INDEX, FA_SHARD_TOTAL", "the shard, where there is no --shard"},
+    {"TEST_SHARD_INDEX, TEST_TOTAL_SHARDS, TEST_SHARD_STATUS_FILE", "the same, as Bazel sets them"},
+    {"GTEST_SHARD_INDEX, GTEST_TOTAL_SHARDS", "the same, as test runners for GoogleTest set them"},
+    {"SLURM_ARRAY_TASK_ID, SLURM_ARRAY_TASK_COUNT, SLURM_ARRAY_TASK_MIN, SLURM_ARRAY_TASK_STEP",
+     "the same, as Slurm sets them in an array job"},
+    {"NO_COLOR", "no colours, unless --color asks for them"},
+    {"FA_EXEC_DIR, TMPDIR", "the folder for the tensors of backend exec (/tmp)"},
+    {"FA_PYTHON", "the Python that runs adapters of backend py (python3)"},
+    {"FA_MUTANT_DIR", "the folder of the mutants' libraries, instead of mutants/ beside the program"},
+    {"FA_HOPPER",
+     "auto (the default): kernels for sm_90a do what they can on such a device; off: they do nothing"},
+    {"FA_NVRTC",
+     "auto (the default): kernels that the program has no code for are compiled at run time; off: only what "
+     "was compiled ahead of time; always: everything at run time"},
+    {"FA_FLEX_COMPILE",
+     "best (the default); quick: expressions compile in half the time, into slower kernels"},
+    {"FA_LIBCUDA, FA_LIBNVRTC",
+     "the CUDA driver's library and NVRTC's, instead of those that the loader finds"},
+    {"CUDA_PATH, CUDA_HOME, LD_LIBRARY_PATH", "where NVRTC is looked for"},
+    {"FA_CACHE_DIR, XDG_CACHE_HOME, HOME",
+     "where compiled kernels are kept: the first that is set decides; see FILES"},
+    {"FA_CACHE_MEGABYTES", "how much of them (256)"},
+    {"CUDA_DEVICE_MAX_CONNECTIONS", "hardware queues of a worker's CUDA context, where it is set (1)"},
+    {"FA_VERIFY_BLAS_CORE, OPENBLAS_CORETYPE",
+     "which of OpenBLAS's kernels the reference uses: OPENBLAS_CORETYPE names them; FA_VERIFY_BLAS_CORE=keep "
+     "leaves the "
+     "choice to OpenBLAS"},
+    {NULL, NULL},
+};
+
+const fa_fact fa_files[] = {
+    {"PREFIX/share/fa-verify/cases/*.json",
+     "the installed case files; --cases causal is short for one of them"},
+    {"OUT.json.journal",
+     "the results of a run with --report OUT.json, until the report is written; what --resume needs"},
+    {"~/.cache/fa-verify/", "kernels that were compiled at run time"},
+    {NULL, NULL},
+};
+
+const char *fa_theme_title(fa_theme theme) {
+  static const char *const titles[FA_N_THEMES] = {
+      [FA_THEME_CASES] = "which cases",        [FA_THEME_SUBJECT] = "the kernel",
+      [FA_THEME_JUDGING] = "how it is judged", [FA_THEME_RUNNING] = "how it runs",
+      [FA_THEME_WRITTEN] = "what is written",  [FA_THEME_PRINTED] = "what is printed",
+  };
+  return titles[theme];
+}
