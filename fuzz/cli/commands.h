@@ -15,6 +15,8 @@ int fa_command_list(const fa_cli *cli);
 int fa_command_report(const fa_cli *cli);
 int fa_command_shrink(const fa_cli *cli);
 int fa_command_probe(const fa_cli *cli);
+int fa_command_completion(const fa_cli *cli);
+int fa_command_man(const fa_cli *cli);
 
 /* The whole program. backends: what --backend can choose, NULL-terminated. */
 int fa_cli_main(int argc, char **argv, const fa_backend *const *backends);

@@ -60,7 +60,8 @@ const fa_command_row fa_commands[] = {
      .brief = "REPORT.json[:K]",
      .does = "find the smallest case that fails the same way",
      .forms = {"REPORT.json[:K]... [OPTION...]", "CASE.json... [OPTION...]", "--case JSON [OPTION...]"},
-     .about = "Makes a failing case smaller as long as it fails in the same way, and prints what is left.",
+     .about = "Makes a failing case smaller as long as it fails in the same way, and prints what is left; "
+              "--out keeps it as a case file.",
      .words = {{FA_VALUE_JSON, NULL}},
      .repeats = true,
      .examples = {{"fa-verify shrink out.json:0 --out small.json",

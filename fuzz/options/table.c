@@ -39,7 +39,7 @@ const fa_option_row fa_options[] = {
     {"as-drawn", 0, KIND(FLAG), VALUE(ANY), NULL, RUN | RANDOM, THEME(CASES), FIELD(as_drawn),
      "skip random cases that the backend cannot run; else they are drawn again"},
     {"shrunk", 0, KIND(FLAG), VALUE(ANY), NULL, REPRO, THEME(CASES), FIELD(shrunk),
-     "run what the failures were shrunk to, where they were"},
+     "run the smallest case of each failure that was shrunk"},
     {"filter", 0, KIND(STRING), VALUE(ANY), "REGEX", JUDGES | GOLDEN | BENCH | LIST, THEME(CASES),
      FIELD(filter), "only cases whose name matches (POSIX extended)"},
     {"shard", 0, KIND(STRING), VALUE(ANY), "I/N", RUN | RANDOM | CHECK, THEME(CASES), FIELD(shard),

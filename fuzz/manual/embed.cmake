@@ -1,0 +1,11 @@
+# Text files as C strings: cmake -DOUT=scripts.c "-DFILES=a.bash;..." -P embed.cmake
+file(WRITE ${OUT}.new "/* Made by fuzz/manual/embed.cmake. */\n#include \"fuzz/manual/parts.h\"\n")
+foreach(file ${FILES})
+  get_filename_component(name ${file} EXT)
+  string(SUBSTRING ${name} 1 -1 name)
+  file(READ ${file} bytes HEX)
+  string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  file(APPEND ${OUT}.new "const char fa_script_${name}[] = {\n${bytes}0};\n")
+endforeach()
+file(RENAME ${OUT}.new ${OUT})
