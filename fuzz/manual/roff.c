@@ -15,8 +15,6 @@ static const char *escaped(char c, char *one) {
     return "\\-";
   case '\'':
     return "\\(aq";
-  case '"':
-    return "\\(dq";
   case '`':
     return "\\(ga";
   case '^':
