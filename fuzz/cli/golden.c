@@ -1,11 +1,9 @@
 /* golden write|check DIR: stores or verifies the reference's outputs. */
 #include "fuzz/one/golden.h"
-#include "cases/codec/file.h"
 #include "cases/codec/json.h"
 #include "cases/tensors/safetensors.h"
 #include "fuzz/campaign/session.h"
 #include "fuzz/cli/commands.h"
-#include "fuzz/generate/draw.h"
 #include "fuzz/one/dump.h"
 #include "fuzz/options/filter.h"
 
@@ -53,18 +51,8 @@ static fa_status read_folder(const char *folder, fa_case_list *list, fa_error *e
 }
 
 static fa_status load_cases(const fa_cli *cli, const char *folder, fa_case_list *list, fa_error *err) {
-  fa_status status = FA_OK;
-  for (int i = 0; status == FA_OK && i < cli->cases.n; ++i) {
-    status = fa_case_file_load(cli->cases.v[i], fa_generate, list, err);
-    if (status == FA_ERR_IO) status = FA_ERR_INPUT;
-  }
-  for (int i = 0; status == FA_OK && i < cli->case_text.n; ++i) {
-    fa_case c;
-    status = fa_case_from_text(cli->case_text.v[i], &c, err);
-    if (status == FA_OK) status = fa_case_list_push(list, &c);
-  }
-  if (status == FA_OK && cli->cases.n + cli->case_text.n == 0) status = read_folder(folder, list, err);
-  return status;
+  if (cli->cases.n + cli->case_text.n == 0) return read_folder(folder, list, err);
+  return fa_cli_load_cases(cli, list, NULL, err);
 }
 
 static void name_of(const fa_case *c, int64_t index, char *name, size_t size) {

@@ -5,6 +5,7 @@
 #include "fuzz/cli/commands.h"
 #include "fuzz/explain/hypothesis.h"
 #include "fuzz/generate/draw.h"
+#include "fuzz/options/case_files.h"
 #include "fuzz/options/cases_select.h"
 #include "fuzz/options/choose_backend.h"
 #include "fuzz/options/filter.h"
@@ -74,13 +75,38 @@ static void list_mutants(void) {
   fclose(list);
 }
 
+static fa_status count_cases(const char *path, int64_t *n, fa_error *err) {
+  fa_case_list list = {0};
+  const fa_status status = fa_case_file_load(path, fa_generate, &list, err);
+  *n = list.n;
+  fa_case_list_free(&list);
+  return status;
+}
+
+/* The files that --cases takes by their names. */
+static int list_case_files(void) {
+  fa_error err = {""};
+  fa_case_files files;
+  fa_status status = fa_case_files_list(&files, &err);
+  if (status == FA_OK && files.n == 0)
+    puts("no case files came with this program: --cases needs their paths");
+  for (int i = 0; status == FA_OK && i < files.n; ++i) {
+    char name[256];
+    int64_t n = 0;
+    fa_case_files_name(files.path[i], name, sizeof name);
+    status = count_cases(files.path[i], &n, &err);
+    if (status == FA_OK) printf("%-16s %6lld cases  %s\n", name, (long long)n, files.path[i]);
+  }
+  fa_case_files_free(&files);
+  return status == FA_OK ? 0 : fa_cli_fail(status, &err);
+}
+
 /* A line of JSON for each case of the files, sweeps written out: for programs that run cases one by one. */
 static int list_cases(const fa_cli *cli) {
   fa_error err = {""};
   fa_case_list list = {0};
   fa_filter filter;
-  if (cli->cases.n == 0 && cli->case_text.n == 0)
-    return fa_cli_usage_error("list cases: --cases FILE... or --case JSON is needed");
+  if (cli->cases.n == 0 && cli->case_text.n == 0) return list_case_files();
   fa_status status = fa_filter_compile(cli, &filter, &err);
   if (status == FA_OK) status = fa_cli_load_cases(cli, &list, NULL, &err);
   for (int64_t i = 0; status == FA_OK && i < list.n; ++i) {

@@ -3,6 +3,7 @@
 #include "cases/codec/file.h"
 #include "cases/codec/json.h"
 #include "fuzz/generate/draw.h"
+#include "fuzz/options/case_files.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +64,10 @@ static fa_status find_origins(const fa_case_list *list, fa_case_origin **origins
 fa_status fa_cli_load_cases(const fa_cli *cli, fa_case_list *list, fa_case_origin **origins, fa_error *err) {
   fa_status status = FA_OK;
   for (int i = 0; status == FA_OK && i < cli->cases.n; ++i) {
-    if (is_schema(cli->cases.v[i])) continue;
-    status = fa_case_file_load(cli->cases.v[i], generate_and_note, list, err);
+    char path[4096];
+    status = fa_case_files_find(cli->cases.v[i], path, sizeof path, err);
+    if (status != FA_OK || is_schema(path)) continue;
+    status = fa_case_file_load(path, generate_and_note, list, err);
     if (status == FA_ERR_IO) status = FA_ERR_INPUT; /* the user named it */
   }
   for (int i = 0; status == FA_OK && i < cli->case_text.n; ++i) {

@@ -12,7 +12,7 @@ typedef struct fa_case_origin {
   int64_t index;
 } fa_case_origin;
 
-/* The cases of --cases and --case. All are read and checked before anything runs. origins: NULL, or receives one
+/* The cases of --cases, files by path or name (fuzz/options/case_files.h), and of --case. All are read and checked before anything runs. origins: NULL, or receives one
  * for each case (owned by the caller); NULL if none of them was drawn. */
 fa_status fa_cli_load_cases(const fa_cli *cli, fa_case_list *list, fa_case_origin **origins, fa_error *err);
 

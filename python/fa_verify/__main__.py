@@ -5,33 +5,18 @@ from __future__ import annotations
 import os
 import sys
 
-from fa_verify._binary import MachineFailed, binary, case_file
-
-
-def resolve(arguments: list[str]) -> list[str]:
-    """The arguments with the names of shipped case files after --cases made paths.
-
-    >>> resolve(["--cases", "no_such_cases", "--backend", "causal"])
-    ['--cases', 'no_such_cases', '--backend', 'causal']
-    """
-    resolved, after_cases = [], False
-    for argument in arguments:
-        if argument.startswith("-"):
-            after_cases = argument == "--cases"
-        elif after_cases:
-            argument = str(case_file(argument) or argument)
-        resolved.append(argument)
-    return resolved
+from fa_verify._binary import MachineFailed, binary, cases_folder
 
 
 def main() -> int:
     try:
-        program = str(binary())
+        program, cases = str(binary()), str(cases_folder())
     except MachineFailed as failure:
         print(f"fa_verify: {failure}", file=sys.stderr)
         return 3
     os.environ.setdefault("FA_PYTHON", sys.executable)
-    os.execv(program, [program, *resolve(sys.argv[1:])])
+    os.environ.setdefault("FA_CASES_DIR", cases)  # a program given by $FA_VERIFY_BINARY may have none beside it
+    os.execv(program, [program, *sys.argv[1:]])
 
 
 if __name__ == "__main__":
