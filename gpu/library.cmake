@@ -27,21 +27,5 @@ set_target_properties(fa_attention fa_attention_shared PROPERTIES LINKER_LANGUAG
 set_target_properties(fa_attention_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 target_link_options(fa_attention_shared PRIVATE -Wl,--as-needed) # CMake names libstdc++, which nothing here uses
 foreach(library fa_attention fa_attention_shared)
-  target_link_libraries(${library} PRIVATE fa_flags Threads::Threads ${CMAKE_DL_LIBS} m)
+  target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:fa_flags> Threads::Threads ${CMAKE_DL_LIBS} m)
 endforeach()
-
-# Headers keep their folders, below one of their own: #include "gpu/fa.h" and -I<prefix>/include/fa-verify.
-include(GNUInstallDirs)
-file(RELATIVE_PATH FA_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
-configure_file(fa_attention.pc.in ${CMAKE_BINARY_DIR}/gpu/fa_attention.pc @ONLY)
-install(TARGETS fa_attention fa_attention_shared COMPONENT library
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES fa.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fa-verify/gpu COMPONENT library)
-install(FILES ${CMAKE_SOURCE_DIR}/cases/base/dtype.h ${CMAKE_SOURCE_DIR}/cases/base/status.h
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fa-verify/cases/base COMPONENT library)
-# Where they stood before there was cases/base: programs that include them by that path go on compiling.
-foreach(header dtype status)
-  file(WRITE ${CMAKE_BINARY_DIR}/gpu/moved/${header}.h "#include \"cases/base/${header}.h\"\n")
-  install(FILES ${CMAKE_BINARY_DIR}/gpu/moved/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fa-verify/cases COMPONENT library)
-endforeach()
-install(FILES ${CMAKE_BINARY_DIR}/gpu/fa_attention.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
