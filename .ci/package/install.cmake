@@ -19,7 +19,7 @@ list(REMOVE_ITEM fa_case_files ${fa_schema})
 install(FILES ${fa_case_files} DESTINATION ${fa_shared}/cases COMPONENT program)
 install(FILES ${fa_schema} DESTINATION ${fa_shared} COMPONENT program)
 install(FILES ${CMAKE_SOURCE_DIR}/tests/exec/example_plugin.c ${fa_package}/examples/CMakeLists.txt DESTINATION ${fa_shared}/examples COMPONENT program)
-install(PROGRAMS ${CMAKE_SOURCE_DIR}/tests/exec/child.py ${CMAKE_SOURCE_DIR}/tests/exec/child2.py ${CMAKE_SOURCE_DIR}/tests/exec/torch_sdpa.py
+install(FILES ${CMAKE_SOURCE_DIR}/tests/exec/child.py ${CMAKE_SOURCE_DIR}/tests/exec/child2.py ${CMAKE_SOURCE_DIR}/tests/exec/torch_sdpa.py
         DESTINATION ${fa_shared}/examples COMPONENT program)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program FILES_MATCHING PATTERN *.md)
