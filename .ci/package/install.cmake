@@ -29,7 +29,7 @@ foreach(shell bash-completion zsh fish)
 endforeach()
 
 add_library(fa_plugin INTERFACE) # gpu/plugin.h for CMake projects: fa::plugin
-install(TARGETS fa_plugin EXPORT fa-verify-program INCLUDES DESTINATION ${fa_headers} COMPONENT program)
+install(TARGETS fa_plugin EXPORT fa-verify-program COMPONENT program INCLUDES DESTINATION ${fa_headers})
 install(FILES ${CMAKE_SOURCE_DIR}/gpu/plugin.h DESTINATION ${fa_headers}/gpu COMPONENT program)
 
 # ---- library ----

@@ -59,7 +59,8 @@ static void list_mutants(void) {
   snprintf(path, sizeof path, "%s/list.tsv", folder);
   FILE *list = fopen(path, "re");
   if (!list) {
-    printf("this build has no mutants: there is no %s\n", path);
+    printf("no mutants: there is no %s; the folder of a build has them, an installed program has none\n",
+           path);
     return;
   }
   while (getline(&line, &size, list) > 0) {

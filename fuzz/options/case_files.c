@@ -1,6 +1,7 @@
 #include "fuzz/options/case_files.h"
 
 #include "cases/base/edit_distance.h"
+#include "cases/base/program.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,22 +16,17 @@ enum { N_FOLDERS = 3, PATH_BYTES = 4096 };
 
 /* Where to look, in this order; false: there is no such place. */
 static bool folder_number(int i, char *folder, size_t size) {
-  static const char *const beside[] = {"../share/fa-verify/cases", "../cases"};
+  static const char *const above[] = {"share/fa-verify/cases", "cases"};
   if (i == 0) {
     const char *given = getenv("FA_CASES_DIR");
     snprintf(folder, size, "%s", given ? given : "");
     return folder[0] != 0;
   }
   char program[PATH_BYTES];
-  const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-  if (n <= 0) return false;
-  program[n] = 0;
-  /* The program's name, and its folder, which ".." would leave in the path. */
-  for (int up = 0; up < 2; ++up) {
-    char *slash = strrchr(program, '/');
-    if (slash) *slash = 0;
-  }
-  snprintf(folder, size, "%s/%s", program, beside[i - 1] + strlen("../"));
+  char *slash = fa_program_folder(program, sizeof program) ? strrchr(program, '/') : NULL;
+  if (!slash) return false;
+  *slash = 0; /* the folder above: ".." would be left in paths */
+  snprintf(folder, size, "%s/%s", program, above[i - 1]);
   return true;
 }
 

@@ -1,5 +1,6 @@
 #include "gpu/backends/mutant.h"
 
+#include "cases/base/program.h"
 #include "gpu/backends/plugin_backend.h"
 #include "gpu/backends/shared_library.h"
 
@@ -23,11 +24,7 @@ void fa_mutant_folder(char *path, size_t size) {
     return;
   }
   char program[4096];
-  const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[n > 0 ? n : 0] = 0;
-  char *slash = strrchr(program, '/');
-  if (slash) *slash = 0;
-  snprintf(path, size, "%s/mutants", slash ? program : ".");
+  snprintf(path, size, "%s/mutants", fa_program_folder(program, sizeof program) ? program : ".");
 }
 
 static void mutant_close(void *self) {
@@ -45,7 +42,8 @@ static fa_status load(mutant *m, const char *argument, fa_error *err) {
   snprintf(path, sizeof path, "%s/%s.so", folder, m->name);
   if (access(path, R_OK) != 0)
     return fa_fail(err, FA_ERR_INPUT,
-                   "mutant %s: there is no %s; the target mutants builds them, `list mutants` names them",
+                   "mutant %s: there is no %s; the target mutants of a build folder makes them, `list mutants` "
+                   "there names them, and an installed program has none",
                    m->name, path);
   fa_status status = fa_shared_library_open(path, "fa_mutant_table", &m->handle, &table, err);
   if (status != FA_OK) return status;

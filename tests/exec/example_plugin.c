@@ -1,6 +1,9 @@
 /* A whole plugin (gpu/plugin.h): attention forward as the textbook has it, one row at a time, for float32.
  *
  *   cc -shared -fPIC -O2 -I. -o example.so tests/exec/example_plugin.c -lm
+ * and beside an installed program, in the folder that `pkg-config --variable=examples fa-verify` names:
+ *   cc -shared -fPIC -O2 $(pkg-config --cflags fa-verify) -o example.so example_plugin.c -lm
+ *
  *   fa-verify run --backend plugin:./example.so --case '{"family":"flash","dtype":"f32","seqlen_q":65}' */
 #include "gpu/plugin.h"
 
