@@ -25,7 +25,7 @@ const fa_fact fa_environment[] = {
     {"FA_PYTHON", "the Python that runs adapters of backend py (python3)"},
     {"FA_MUTANT_DIR", "the folder of the mutants' libraries, instead of mutants/ beside the program"},
     {"FA_HOPPER",
-     "on such a device, kernels for sm_90a do what they can (auto, the default), or nothing (off)"},
+     "on devices that run them, kernels for sm_90a do what they can (auto, the default), or nothing (off)"},
     {"FA_NVRTC", "which kernels are compiled at run time: those that the program has no code for (auto, the "
                  "default), none (off), or all (always)"},
     {"FA_FLEX_COMPILE", "how well expressions are compiled: best (the default), or quick, which takes half "
@@ -34,7 +34,7 @@ const fa_fact fa_environment[] = {
      "the CUDA driver's library and NVRTC's, instead of those that the loader finds"},
     {"CUDA_PATH, CUDA_HOME, LD_LIBRARY_PATH", "where NVRTC is looked for"},
     {"FA_CACHE_DIR, XDG_CACHE_HOME, HOME",
-     "where compiled kernels are kept: the first that is set decides; see FILES"},
+     "where compiled kernels are kept: FA_CACHE_DIR, or XDG_CACHE_HOME/fa-verify, or HOME/.cache/fa-verify"},
     {"FA_CACHE_MEGABYTES", "how many megabytes of them are kept (256)"},
     {"CUDA_DEVICE_MAX_CONNECTIONS", "hardware queues of a worker's CUDA context, where it is set (1)"},
     {"FA_VERIFY_BLAS_CORE, OPENBLAS_CORETYPE",

@@ -46,7 +46,8 @@ const fa_option_row fa_options[] = {
      "only every N-th case, from case I on, 0 <= I < N (default: what the environment says)"},
 
     {"backend", 0, KIND(WORD), VALUE(BACKEND), "NAME", RUNS | BENCH | SHRINK | PROBE, THEME(SUBJECT),
-     FIELD(backend), "what is to be judged; repeatable (default: cuda if usable, else host)"},
+     FIELD(backend),
+     "what runs the cases (default: cuda if usable, else host); run, random and repro take several"},
     {"dtype", 0, KIND(WORD), VALUE(ONE_OF), "f16|bf16|f32", PROBE, THEME(SUBJECT), FIELD(dtype),
      "only this element type; repeatable"},
     {"schedule-seed", 0, KIND(U64), VALUE(ANY), "S", RUNS | SHRINK, THEME(SUBJECT), FIELD(schedule_seed),
@@ -74,7 +75,7 @@ const fa_option_row fa_options[] = {
     {"jobs", 'j', KIND(COUNT), VALUE(ANY), "N", RUNS | BENCH | SHRINK, THEME(RUNNING), FIELD(jobs),
      "worker processes (default: processors)"},
     {"timeout", 0, KIND(SECONDS), VALUE(ANY), "SEC", RUNS | SHRINK | PROBE, THEME(RUNNING), FIELD(timeout_s),
-     "per case, then it is a HANG (default 300)"},
+     "seconds for a case, after which it is a HANG (default 300)"},
     {"fail-fast", 'x', KIND(FLAG), VALUE(ANY), NULL, JUDGES, THEME(RUNNING), FIELD(fail_fast),
      "stop after the first failure"},
     {"resume", 0, KIND(FLAG), VALUE(ANY), NULL, RUNS, THEME(RUNNING), FIELD(resume),
@@ -117,7 +118,7 @@ const fa_option_row fa_options[] = {
     {"version", 'V', KIND(FLAG), VALUE(ANY), NULL, ALL | ABOUT, THEME(PRINTED), FIELD(version),
      "print the version"},
     {"help", 'h', KIND(FLAG), VALUE(ANY), NULL, ALL | ABOUT, THEME(PRINTED), FIELD(help),
-     "print what the command does, its options and examples"},
+     "print what the command does, with options and examples"},
 };
 const int fa_n_options = sizeof fa_options / sizeof *fa_options;
 _Static_assert(sizeof fa_options / sizeof *fa_options <= 64, "fa_cli.given has a bit for each");

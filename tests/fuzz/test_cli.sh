@@ -52,6 +52,39 @@ expect says "fa-verify "
 run "$verify" --help
 expect exits 0
 expect says "Exit codes: 0"
+expect says "fa-verify COMMAND --help"
+run "$verify" -V
+expect exits 0
+expect says "fa-verify "
+cp out version
+run "$verify" --version
+expect same out version
+
+# ---- a command's own help ----
+for command in run random repro shrink probe check golden report bench list help completion man; do
+  run "$verify" $command --help
+  expect exits 0
+  expect says "usage: fa-verify $command"
+  expect says_line '^examples:$'
+  expect lines '^ {6}.{75}' 0
+  cp out own
+  run "$verify" help $command
+  expect exits 0
+  expect same out own
+  run "$verify" --help $command
+  expect same out own
+done
+run "$verify" random --help
+expect says "--count N"
+expect lines '[-]-merge' 0
+run "$verify" --cases good.json --help # run is meant
+expect says "usage: fa-verify run"
+run "$verify" help
+expect exits 0
+expect says_line '^commands:$'
+run "$verify" completion
+expect exits 2
+expect complains "one of bash, zsh, fish"
 for what in backends profiles fills mutants; do
   run "$verify" list $what
   expect exits 0
@@ -74,6 +107,19 @@ bad_usage() { # MESSAGE ARGUMENTS...
 }
 bad_usage "the nearest is --filter" --cases good.json --fliter x
 bad_usage "the nearest is random" randon --count 1
+bad_usage "the nearest is random" help randon
+bad_usage "one command at a time" help run random
+bad_usage "the nearest is random" randon --help
+bad_usage "--profile cuasal: there is none; the nearest is causal; there are: causal, varlen" random --count 1 --profile cuasal
+bad_usage "--law key-permutatio: there is none; the nearest is key-permutation" run --law key-permutatio --cases good.json
+bad_usage "--law none: there is none; there are: repeat" run --law none --cases good.json
+bad_usage "--color alwys: there is none; the nearest is always" --cases good.json --color alwys
+bad_usage "list backend: there is none; the nearest is backends" list backend
+bad_usage "golden chek: there is none; the nearest is check" golden chek goldens
+bad_usage "completion ksh: there is none" completion ksh
+bad_usage "this build has: cuda, host, ref-f32" --cases good.json --backend hots
+bad_usage "the nearest is host" --cases good.json --backend hots:hopper
+bad_usage "are for list cases" list backends --filter x
 bad_usage "x.json: No such file" shrink x.json
 bad_usage "--resume needs the --report" --cases good.json --backend ref-f32 --resume
 bad_usage "--emit and --report name one file: ./one.json" random --count 1 --emit one.json --report ./one.json
@@ -153,12 +199,43 @@ done
 # ---- nothing judged: 4 ----
 run "$verify" --cases good.json --backend ref-f32 --filter nothing
 expect exits 4
+expect complains "--filter 'nothing' matches 0 of 2 cases"
 expect last_line "tests:0 passed:0 failed:0 skipped:0 error:0"
 run "$verify" run --case '{"family":"kvcache","dtype":"f32","head_dim":16,"seqlen_k":8,"kvcache":{"len":[8]}}' --backend host -v
 expect exits 4
 expect says_line '^SKIP .*dtype f32: not together with a cache'
 expect says_line '^skipped 1: '
 expect lines '^kernel ' 0
+
+# ---- a filter that matches nothing says of how many ----
+run "$verify" --cases five.json --backend ref-f32 --backend host --filter 'x$' --shard 1/2
+expect exits 4
+expect complains "--filter 'x$' matches 0 of 2 cases of this shard"
+run "$verify" random --count 7 --filter nothing --backend ref-f32
+expect exits 4
+expect complains "matches 0 of 7 cases"
+run "$verify" check "$here/../golden/recorded-flash.safetensors" --filter nothing
+expect exits 4
+expect complains "matches 0 of 4 cases"
+run "$verify" golden write goldens --cases good.json --filter nothing
+expect exits 4
+expect complains "matches 0 of 2 cases"
+run "$verify" list cases --cases five.json --filter nothing
+expect exits 0
+expect complains "matches 0 of 5 cases"
+expect silent
+run "$verify" list cases --cases five.json --filter '^t'
+expect lines . 2
+run "$verify" --cases five.json --backend ref-f32 --filter two
+expect exits 0
+expect lines . 2
+expect [ ! -s err ]
+run "$faulty" --cases five.json --backend faulty:wrong_o --report filtered.json -q
+run "$faulty" repro filtered.json --filter nothing
+expect exits 4
+expect complains "matches 0 of 1 case"
+run "$faulty" repro filtered.json --filter thirteen
+expect exits 1
 
 # ---- expressions: refused with the place before anything runs, or where they have no value ----
 run "$verify" run --case '{"family":"flex","score_mod":"score * foo"}' --backend ref-f32

@@ -105,9 +105,9 @@ class Fish:
 
 
 class Zsh:
-    """A terminal in which ^X lists the candidates of what was typed; every one is also written to a file."""
+    """A terminal in which ^T lists the candidates of what was typed, however many; every one is also written to a file."""
 
-    START = """PS1= ; cd "$FA_FOLDER"; fpath=("$FA_FPATH" $fpath); autoload -Uz compinit; compinit -u -D
+    START = """PS1= LISTMAX=100000; cd "$FA_FOLDER"; fpath=("$FA_FPATH" $fpath); autoload -Uz compinit; compinit -u -D
 compadd() {
   local -a hits
   builtin compadd "$@"; local -i code=$?
@@ -116,7 +116,7 @@ compadd() {
   return code
 }
 fa-ask() { : >$FA_HITS; zle list-choices; : >$FA_DONE; }
-zle -N fa-ask; bindkey '^X' fa-ask; : >$FA_DONE
+zle -N fa-ask; bindkey '^T' fa-ask; : >$FA_DONE
 """
 
     def __init__(self, script, folder):
@@ -145,7 +145,7 @@ zle -N fa-ask; bindkey '^X' fa-ask; : >$FA_DONE
 
     def ask(self, lines):
         for line in lines:
-            self.type(f"{line}\x18")
+            self.type(f"{line}\x14")
             yield self.hits.read_text().splitlines()
             os.write(self.terminal, b"\x15")  # ^U: forget the line
 

@@ -13,9 +13,10 @@ import subprocess
 import sys
 import tempfile
 
+from roff import printed, sections
+
 SECTIONS = "NAME|SYNOPSIS|DESCRIPTION|COMMANDS|OPTIONS|BACKENDS|EXAMPLES|EXIT STATUS|ENVIRONMENT|FILES|SEE ALSO".split("|")
 CHECKERS = [["man", "-l", "--warnings", "-Tutf8"], ["groff", "-ww", "-man", "-Tutf8", "-z"], ["mandoc", "-Tlint"]]
-ESCAPES = {"\\-": "-", "\\e": "\\", "\\(aq": "'", "\\(ga": "`", "\\(ha": "^", "\\(ti": "~", "\\&": ""}
 
 # What a page may have wrong.
 FAULTS = {
@@ -28,19 +29,6 @@ FAULTS = {
     "an example that is missing": lambda page: page.replace("night.json", "day.json"),
     "a line that is too long": lambda page: page + "word " * 17 + "word\n",
 }
-
-
-def printed(verify, *words):
-    return subprocess.run([verify, *words], capture_output=True, text=True, check=True).stdout
-
-
-def plain(page):
-    """The page's text, in sections, without what is roff's."""
-    text = re.sub(r"\\\n", "", page)
-    text = re.sub(r"\\f[BIR]", "", text)
-    text = re.sub(r"\\(?:\(..|[-e&])", lambda escape: ESCAPES[escape[0]], text)
-    parts = re.split(r"^\.SH (.*)\n", text, flags=re.M)
-    return {title: re.sub(r"\s+", " ", body) for title, body in zip(parts[1::2], parts[2::2])}
 
 
 def asked_variables(sources):
@@ -70,17 +58,17 @@ def said_by(page, checkers, folder):
 
 def missing(page, help_of, variables):
     """What the page lacks."""
-    sections = plain(page)
-    if list(sections) != SECTIONS:
-        yield f"the sections are {list(sections)}"
+    has = sections(page)
+    if list(has) != SECTIONS:
+        yield f"the sections are {list(has)}"
         return
     for command, text in help_of.items():
-        if f"fa-verify {command}" not in sections["SYNOPSIS"]:
+        if f"fa-verify {command}" not in has["SYNOPSIS"]:
             yield f"SYNOPSIS: no {command}"
-        yield from (f"OPTIONS: no {o}" for o in re.findall(r"^  (?:-\w, |    )(--[a-z-]+)", text, re.M) if f"{o} " not in sections["OPTIONS"])
+        yield from (f"OPTIONS: no {o}" for o in re.findall(r"^  (?:-\w, |    )(--[a-z-]+)", text, re.M) if f"{o} " not in has["OPTIONS"])
         examples = text.partition("\nexamples:\n")[2].partition("\nexit codes:\n")[0]
-        yield from (f"EXAMPLES: no {e}" for e in re.findall(r"^  (\S.*)$", examples, re.M) if e not in sections["EXAMPLES"])
-    named = set(re.findall(r"\b(?:[A-Z]+_[A-Z_]+|HOME|TMPDIR)\b", sections["ENVIRONMENT"]))
+        yield from (f"EXAMPLES: no {e}" for e in re.findall(r"^  (\S.*)$", examples, re.M) if e not in has["EXAMPLES"])
+    named = set(re.findall(r"\b(?:[A-Z]+_[A-Z_]+|HOME|TMPDIR)\b", has["ENVIRONMENT"]))
     yield from (f"ENVIRONMENT: no {v}" for v in variables - named)
     yield from (f"ENVIRONMENT: nothing reads {v}" for v in named - variables)
 

@@ -73,7 +73,8 @@ static void test_options(void) {
     for (int k = 0; k < i; ++k) {
       CHECK_MSG(strcmp(o->name, fa_options[k].name) != 0, "--%s", o->name);
       CHECK_MSG(!o->letter || o->letter != fa_options[k].letter, "-%c", o->letter);
-      CHECK_MSG(o->offset != fa_options[k].offset, "--%s and --%s set one member", o->name, fa_options[k].name);
+      CHECK_MSG(o->offset != fa_options[k].offset, "--%s and --%s set one member", o->name,
+                fa_options[k].name);
       CHECK_MSG(o->theme >= fa_options[k].theme, "--%s stands among other themes", o->name);
     }
   }
@@ -85,7 +86,8 @@ static void test_commands(void) {
   CHECK(choices.n == fa_n_commands); /* help's list has them all */
   for (int i = 0; i < fa_n_commands; ++i) {
     CHECK_MSG(fa_command_find(choices.v[i].name), "%s", choices.v[i].name);
-    CHECK_MSG(fa_commands[i].forms[0] && *fa_commands[i].about && *fa_commands[i].does, "%s", fa_commands[i].name);
+    CHECK_MSG(fa_commands[i].forms[0] && *fa_commands[i].about && *fa_commands[i].does, "%s",
+              fa_commands[i].name);
     for (int k = 0; k < i; ++k) CHECK(strcmp(fa_commands[i].name, fa_commands[k].name) != 0);
   }
 }
