@@ -1,7 +1,9 @@
 /* Messages of commands that fail. */
-#include "fuzz/options/command.h"
+#include "cases/base/edit_distance.h"
+#include "fuzz/options/parts.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 int fa_cli_usage_error(const char *format, ...) {
   va_list args;
@@ -16,4 +18,22 @@ int fa_cli_usage_error(const char *format, ...) {
 int fa_cli_fail(fa_status status, const fa_error *err) {
   fprintf(stderr, "fa-verify: %s\n", err->text);
   return status == FA_ERR_INPUT || status == FA_ERR_UNSUPPORTED ? FA_EXIT_USAGE : FA_EXIT_INFRASTRUCTURE;
+}
+
+int fa_cli_unknown_option(const char *given) {
+  const char *name = given + strspn(given, "-");
+  char bare[64];
+  snprintf(bare, sizeof bare, "%.*s", (int)strcspn(name, "="), name);
+  int best = 0;
+  for (int i = 1; i < fa_n_options; ++i)
+    if (fa_edit_distance(bare, fa_options[i].name) < fa_edit_distance(bare, fa_options[best].name)) best = i;
+  return fa_cli_usage_error("unknown option %s; the nearest is --%s", given, fa_options[best].name);
+}
+
+int fa_cli_unknown_command(const char *given) {
+  int best = 0;
+  for (int i = 1; i < fa_n_commands; ++i)
+    if (fa_edit_distance(given, fa_commands[i].name) < fa_edit_distance(given, fa_commands[best].name))
+      best = i;
+  return fa_cli_usage_error("unknown command %s; the nearest is %s", given, fa_commands[best].name);
 }
