@@ -4,7 +4,8 @@
 #                                            what is left
 #   try_bare.sh wheel SUITE FA_VERIFY.whl    in a new virtual environment, without a compiler: judges, from the shell and from Python
 #   try_bare.sh source SUITE                 a clone of this repository: ./bootstrap.sh verify
-# Works on a copy of the tree, which is kept in $FA_BARE (default: fa-bare in the cache folder) for the next time. FA_MIRROR, FA_PIP_INDEX: from where packages come.
+# Works on a copy of the tree, which is kept in $FA_BARE (default: fa-bare in the cache folder) for the next time. FA_MIRROR and FA_COMPONENTS (main), FA_PIP_INDEX: from where
+# packages come; for Ubuntu the components are main,universe.
 # Exit status 77: skipped, with the reason. Each command and what it says is printed.
 set -euo pipefail
 
@@ -31,7 +32,7 @@ if [ ! -e "$base/made" ]; then
   rm -rf --one-file-system "$base"
   mkdir -p "$base"
   echo "+ debootstrap --variant=minbase $suite"
-  debootstrap --variant=minbase "$suite" "$base" "$mirror" >"$base.log" 2>&1 || { tail -n 3 "$base.log"; rm -rf --one-file-system "$base"; skip "debootstrap could not make $suite"; }
+  debootstrap --variant=minbase ${FA_COMPONENTS:+"--components=$FA_COMPONENTS"} "$suite" "$base" "$mirror" >"$base.log" 2>&1 || { tail -n 3 "$base.log"; rm -rf --one-file-system "$base"; skip "debootstrap could not make $suite"; }
   rm -f "$base"/var/cache/apt/archives/*.deb
   touch "$base/made"
 fi
@@ -93,6 +94,10 @@ try_deb() {
 try_wheel() {
   local pip=(pip install -q --disable-pip-version-check --root-user-action=ignore)
   [ -z "${FA_PIP_INDEX:-}" ] || pip+=(--index-url "$FA_PIP_INDEX")
+  if [ -n "${PIP_CERT:-}" ]; then # whom this machine trusts, the bare one cannot know
+    cp "$PIP_CERT" "$tree/root/certificates.pem"
+    pip+=(--cert /root/certificates.pem)
+  fi
   get python3 python3-venv
   in_tree sh -c '! command -v cc gcc clang'
   cp "$package" "$tree/root/"
