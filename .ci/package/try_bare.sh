@@ -3,7 +3,7 @@
 #   try_bare.sh deb   SUITE FA-VERIFY.deb    installs it with apt, judges by name from /, builds and judges a C plugin, removes it, looks for
 #                                            what is left
 #   try_bare.sh wheel SUITE FA_VERIFY.whl    in a new virtual environment, without a compiler: judges, from the shell and from Python
-#   try_bare.sh source SUITE                 a clone of this repository: ./bootstrap.sh verify
+#   try_bare.sh source SUITE [verify|test]   a clone of this repository: ./bootstrap.sh verify, or test
 # Works on a copy of the tree, which is kept in $FA_BARE (default: fa-bare in the cache folder) for the next time. FA_MIRROR and FA_COMPONENTS (main), FA_PIP_INDEX: from where
 # packages come; for Ubuntu the components are main,universe.
 # Exit status 77: skipped, with the reason. Each command and what it says is printed.
@@ -61,7 +61,9 @@ in_tree() { # COMMAND...: in the bare system, from /, with nothing of our enviro
     chroot "$tree" "$@"
 }
 said() { sed -n "$1"; } # reads all of what it is given: under pipefail a reader that stops early is an error
-get() { in_tree apt-get install -qq -y --no-install-recommends "$@" | said '/^Setting up/p'; }
+get() { # PACKAGE...
+  in_tree apt-get install -qq -y --no-install-recommends "$@" | said '/^Setting up/p'
+}
 files() { (cd "$tree" && find . -xdev \( -path ./proc -o -path ./dev \) -prune -o -print | sort); }
 in_tree apt-get update -qq
 
@@ -113,7 +115,7 @@ print(fa_verify.check(kernels.attention, \"causal\", require=\"all\"))"'
 try_source() {
   get git ca-certificates
   git clone -q --no-hardlinks "$repository" "$tree/root/fa-verify"
-  in_tree /root/fa-verify/bootstrap.sh verify | tail -n 6
+  in_tree /root/fa-verify/bootstrap.sh "${package:-verify}" | said '/^bootstrap:/p; /^tests:/p; /tests passed/p; /(Failed)/p'
 }
 
-"try_$what"
+{ "try_$what"; exit; }
