@@ -4,12 +4,12 @@
 #                                            what is left
 #   try_bare.sh wheel SUITE FA_VERIFY.whl    in a new virtual environment, without a compiler: judges, from the shell and from Python
 #   try_bare.sh source SUITE [verify|test]   a clone of this repository: ./bootstrap.sh verify, or test
-# Works on a copy of the tree, which is kept in $FA_BARE (default: fa-bare in the cache folder) for the next time. FA_MIRROR and FA_COMPONENTS (main), FA_PIP_INDEX: from where
-# packages come; for Ubuntu the components are main,universe.
+# Works on a copy of the tree, which is kept in $FA_BARE (default: fa-bare in the cache folder) for the next time.
+# From where packages come: FA_MIRROR and FA_COMPONENTS (for Ubuntu main,universe; default: as this machine, main), FA_PIP_INDEX.
 # Exit status 77: skipped, with the reason. Each command and what it says is printed.
 set -euo pipefail
 
-usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 skip() { echo "skipped: $*"; exit 77; }
 [ $# -ge 2 ] || usage
 what=$1 suite=$2 package=${3:-}
@@ -88,8 +88,8 @@ try_deb() {
   get "$name" gcc libc6-dev pkgconf >/dev/null
   # shellcheck disable=SC2016 # expanded in there
   for fault in 0 1; do
-    in_tree sh -c 'cc -shared -fPIC -O2 $(pkg-config --cflags fa-verify) -DEXAMPLE_FAULT='$fault' -o /root/example.so "$(pkg-config --variable=examples fa-verify)/example_plugin.c" -lm'
-    in_tree fa-verify --backend plugin:/root/example.so --case '{"dtype":"f32","seqlen_q":65,"mask":{"type":"causal"}}' || [ $? = $fault ]
+    in_tree sh -c 'cc -shared -fPIC -O2 $(pkg-config --cflags fa-verify) -DEXAMPLE_FAULT='"$fault"' -o /root/example.so "$(pkg-config --variable=examples fa-verify)/example_plugin.c" -lm'
+    in_tree fa-verify --backend plugin:/root/example.so --case '{"dtype":"f32","seqlen_q":65,"mask":{"type":"causal"}}' || [ $? = "$fault" ]
   done
 }
 
@@ -118,4 +118,8 @@ try_source() {
   in_tree /root/fa-verify/bootstrap.sh "${package:-verify}" | said '/^bootstrap:/p; /^tests:/p; /tests passed/p; /(Failed)/p'
 }
 
-{ "try_$what"; exit; }
+case $what in
+deb) try_deb ;;
+wheel) try_wheel ;;
+source) try_source ;;
+esac
