@@ -214,7 +214,7 @@ fa_status fa_report_init(fa_report *r, const fa_report_head *head, fa_error *err
   time_t now = time(NULL);
   struct tm utc;
   if (gmtime_r(&now, &utc)) strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  cJSON_AddNumberToObject(root, "fa_report", 1);
+  cJSON_AddNumberToObject(root, "fa_report", FA_REPORT_VERSION);
   cJSON *tool = cJSON_AddObjectToObject(root, "tool");
   cJSON_AddStringToObject(tool, "version", head->version);
   cJSON_AddStringToObject(tool, "git", head->git);

@@ -7,6 +7,8 @@
 
 struct cJSON;
 
+#define FA_REPORT_VERSION 1 /* of "fa_report": docs/reference/versions.md */
+
 typedef struct fa_report_pair {
   const char *key, *value;
 } fa_report_pair;

@@ -38,8 +38,9 @@ fa_status fa_report_check(const char *path, const cJSON *root, fa_error *err) {
   const cJSON *version = cJSON_GetObjectItemCaseSensitive(root, "fa_report");
   if (!cJSON_IsObject(root) || !version)
     return fa_fail(err, FA_ERR_INPUT, "%s: $.fa_report: missing; this is no fa-verify report", path);
-  if (!cJSON_IsNumber(version) || version->valuedouble != 1)
-    return fa_fail(err, FA_ERR_INPUT, "%s: $.fa_report: unknown version; 1 is allowed", path);
+  if (!cJSON_IsNumber(version) || version->valuedouble != FA_REPORT_VERSION)
+    return fa_fail(err, FA_ERR_INPUT, "%s: $.fa_report: unknown version; %d is allowed", path,
+                   FA_REPORT_VERSION);
   const cJSON *summary = cJSON_GetObjectItemCaseSensitive(root, "summary");
   for (int i = 0; i < N_COUNTS; ++i) {
     const cJSON *n = cJSON_GetObjectItemCaseSensitive(summary, count_keys[i]);

@@ -55,7 +55,7 @@ static int64_t read_lines(char *text, result *all) {
 static cJSON *empty_report(void) {
   static const char *const keys[] = {"total", "passed", "failed", "skipped", "error"};
   cJSON *root = cJSON_CreateObject();
-  cJSON_AddNumberToObject(root, "fa_report", 1);
+  cJSON_AddNumberToObject(root, "fa_report", FA_REPORT_VERSION);
   cJSON *summary = cJSON_AddObjectToObject(root, "summary");
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k) cJSON_AddNumberToObject(summary, keys[k], 0);
   cJSON_AddArrayToObject(root, "cases");

@@ -218,9 +218,9 @@ static fa_status read_ignored_text(fa_case_reader *r, const cJSON *v) {
 
 static fa_status read_version(fa_case_reader *r, const cJSON *v) {
   char buffer[80];
-  if (cJSON_IsNumber(v) && v->valuedouble == 1) return FA_OK;
-  return fa_read_fail(r, true, "%s is not a version of this format that can be read, which is 1",
-                      fa_read_describe(v, buffer));
+  if (cJSON_IsNumber(v) && v->valuedouble == FA_CASES_VERSION) return FA_OK;
+  return fa_read_fail(r, true, "%s is not a version of this format that can be read, which is %d",
+                      fa_read_describe(v, buffer), FA_CASES_VERSION);
 }
 
 static fa_status read_part_array(fa_case_reader *r, const cJSON *v) {

@@ -4,6 +4,8 @@
 
 #include "cases/recipe/case.h"
 
+#define FA_CASES_VERSION 1 /* of "fa_cases": docs/reference/versions.md */
+
 /* Makes case number `index` of a random profile. It is a hook, because the generator is in a folder above. */
 typedef fa_status (*fa_generate_fn)(const char *profile, uint64_t seed, int64_t index, fa_case *out,
                                     fa_error *err);

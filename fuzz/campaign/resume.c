@@ -1,5 +1,7 @@
 #include "fuzz/campaign/resume.h"
 
+#include "report/printed.h"
+
 #include <cjson/cJSON.h>
 
 #include <stdio.h>
@@ -8,7 +10,7 @@
 
 char *fa_resume_header(const cJSON *run, const char *command, const char *started) {
   cJSON *o = cJSON_CreateObject();
-  cJSON_AddNumberToObject(o, "fa_journal", 1);
+  cJSON_AddNumberToObject(o, "fa_journal", FA_JOURNAL_VERSION);
   cJSON_AddStringToObject(o, "started", started);
   cJSON_AddStringToObject(o, "command", command);
   cJSON_AddItemToObject(o, "run", cJSON_Duplicate(run, 1));
@@ -28,9 +30,30 @@ static fa_status differs(const char *key, const cJSON *theirs, const cJSON *mine
   return FA_ERR_INPUT;
 }
 
+/* A version or commit of a file that may come from elsewhere: "?" unless it can be printed as it is. */
+static const char *word_of(const cJSON *run, const char *key) {
+  const char *text = fa_report_string(run, key);
+  for (const char *c = text; *c; ++c)
+    if (*c <= ' ' || *c > '~' || c - text > 60) return "?";
+  return text;
+}
+
+/* Another program may draw, order and judge cases differently; half a run of each is a run of neither. */
+static fa_status check_program(const cJSON *before, const cJSON *now, const char *path, fa_error *err) {
+  const char *version = word_of(before, "version"), *git = word_of(before, "git");
+  const char *my_version = word_of(now, "version"), *my_git = word_of(now, "git");
+  if (strcmp(version, my_version) == 0 && strcmp(git, my_git) == 0) return FA_OK;
+  return fa_fail(err, FA_ERR_INPUT,
+                 "%s: a run of fa-verify %s (%s), and this is %s (%s); only the program that began a run can "
+                 "--resume it",
+                 path, version, git, my_version, my_git);
+}
+
 fa_status fa_resume_compare(const cJSON *before, const cJSON *now, const char *path, fa_error *err) {
   const cJSON *mine, *theirs;
   if (!cJSON_IsObject(before)) return fa_fail(err, FA_ERR_INPUT, "%s: does not say of which run it is", path);
+  fa_status status = check_program(before, now, path, err);
+  if (status != FA_OK) return status;
   cJSON_ArrayForEach(mine, now) {
     theirs = cJSON_GetObjectItemCaseSensitive(before, mine->string);
     if (!theirs || !cJSON_Compare(mine, theirs, 1)) return differs(mine->string, theirs, mine, path, err);
@@ -50,7 +73,7 @@ static fa_status read_header(fa_resume *r, const char *text, const char *path, c
   const cJSON *started = cJSON_GetObjectItemCaseSensitive(o, "started");
   const cJSON *command = cJSON_GetObjectItemCaseSensitive(o, "command");
   fa_status status;
-  if (!cJSON_IsNumber(version) || version->valuedouble != 1 || !cJSON_IsString(started) ||
+  if (!cJSON_IsNumber(version) || version->valuedouble != FA_JOURNAL_VERSION || !cJSON_IsString(started) ||
       !cJSON_IsString(command)) {
     status = fa_fail(err, FA_ERR_INPUT, "%s:1: no journal of fa-verify", path);
   } else {

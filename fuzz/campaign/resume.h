@@ -11,6 +11,8 @@
 
 #include "report/journal_line.h"
 
+#define FA_JOURNAL_VERSION 1 /* of "fa_journal": docs/reference/versions.md */
+
 typedef struct fa_resume_line {
   int64_t item;
   const char *text;

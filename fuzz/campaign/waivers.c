@@ -168,8 +168,9 @@ static fa_status read_file(fa_waivers *w, const cJSON *root, const char *today, 
   static const char *const keys[] = {"fa_waivers", "note", "waivers", NULL};
   const cJSON *version = cJSON_GetObjectItemCaseSensitive(root, "fa_waivers");
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "waivers"), *entry;
-  if (!cJSON_IsNumber(version) || version->valuedouble != 1)
-    return fa_fail(err, FA_ERR_INPUT, "$.fa_waivers: missing or unknown version; 1 is allowed");
+  if (!cJSON_IsNumber(version) || version->valuedouble != FA_WAIVERS_VERSION)
+    return fa_fail(err, FA_ERR_INPUT, "$.fa_waivers: missing or unknown version; %d is allowed",
+                   FA_WAIVERS_VERSION);
   fa_status status = check_keys(root, keys, "$", err);
   if (status != FA_OK) return status;
   if (!cJSON_IsArray(list)) return fa_fail(err, FA_ERR_INPUT, "$.waivers: an array is needed");

@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#define FA_WAIVERS_VERSION 1 /* of "fa_waivers": docs/reference/versions.md */
+
 typedef struct fa_waivers fa_waivers;
 
 /* today: "2026-11-21"; a waiver is valid up to and including its expiry date. FA_ERR_INPUT names the file and

@@ -18,6 +18,9 @@ int fa_command_probe(const fa_cli *cli);
 int fa_command_completion(const fa_cli *cli);
 int fa_command_man(const fa_cli *cli);
 
+/* The program's version, and those of what it speaks and reads: docs/reference/versions.md. */
+void fa_cli_print_version(FILE *out);
+
 /* The whole program. backends: what --backend can choose, NULL-terminated. */
 int fa_cli_main(int argc, char **argv, const fa_backend *const *backends);
 

@@ -1,8 +1,6 @@
 /* From argv to a command's exit code. */
 #include "fuzz/cli/commands.h"
 
-#include "fuzz/options/version.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -40,7 +38,7 @@ int fa_cli_main(int argc, char **argv, const fa_backend *const *backends) {
     if (cli.help)
       fa_cli_print_help(&cli, stdout);
     else if (cli.version)
-      printf("fa-verify %s (%s)\n", fa_version(), fa_git_revision());
+      fa_cli_print_version(stdout);
     else
       code = dispatch(&cli);
   }
