@@ -67,7 +67,7 @@ def make(how, program, venv, scratch):
     options = ["-C", f"build-dir={venv / 'build'}"]  # compiled once: a build elsewhere shares nothing with a compiler's cache
     if how == "packed":
         run("strip", "-o", scratch / "fa-verify", program)
-        options = ["-C", "cmake.source-dir=../tests/install/prebuilt", "-C", f"cmake.define.FA_PREBUILT={scratch / 'fa-verify'}", "-C", "build.targets=all"]
+        options = ["-C", "cmake.source-dir=../.ci/package/prebuilt", "-C", f"cmake.define.FA_PREBUILT={scratch / 'fa-verify'}", "-C", "build.targets=all"]
     elif shutil.which("ccache"):
         environment |= {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
     run(venv / "bin/pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", scratch, *options, ROOT / "python", env=environment)
