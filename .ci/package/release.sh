@@ -21,7 +21,7 @@ need() { # COMMAND PACKAGE
 step() { printf '\n== %s ==\n' "$*"; }
 
 [ $# -ge 1 ] || refuse "usage: release.sh FOLDER [source|wheel|package]..."
-out=$1
+out=$(realpath -m -- "$1")
 shift
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=(source wheel package)
