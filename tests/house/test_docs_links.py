@@ -1,4 +1,4 @@
-"""What README.md and docs/ name must be there: pages and headings that are linked, files and folders that are named; and README
+"""What README.md, docs/ and .github/ name must be there: pages and headings that are linked, files and folders that are named; and README
 stays short. Sources that name a page of docs/, and a heading of it in quotes, are held to the same.
 
 In a path NAME, FILE, FAMILY or a star stands for anything. The pages of docs/notes/ are of their day: where files that have gone
@@ -13,7 +13,7 @@ import sys
 
 README_LINES = 150
 PLACEHOLDER = re.compile(r"(?<![A-Za-z])(?:NAME|FILE|FAMILY)(?![A-Za-z])")
-ROOTS = "cases|ref|gpu|report|fuzz|tests|docs|python|[.]ci"
+ROOTS = "cases|ref|gpu|report|fuzz|tests|docs|python|[.]ci|[.]github"
 PATH = re.compile(rf"(?<![\w/.-])(?:{ROOTS})/[\w./*-]*")
 FILE = re.compile(r"`([\w-]+\.(?:c|h|cu|cuh|cpp|py|sh|def|cmake))`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -35,7 +35,7 @@ def files_of_repository():
 class Repository:
     def __init__(self):
         names = files_of_repository()
-        self.pages = {n: read(n) for n in names if n == "README.md" or (n.startswith("docs/") and n.endswith(".md"))}
+        self.pages = {n: read(n) for n in names if n == "README.md" or (n.startswith(("docs/", ".github/")) and n.endswith(".md"))}
         self.names = {os.path.basename(n) for n in names}
         suffixes = (".c", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".txt", ".cmake", ".json", ".patch")
         self.sources = {n: read(n) for n in names if n.endswith(suffixes) and n != "tests/house/test_docs_links.py"}
@@ -115,6 +115,9 @@ PLANTED = [
     ("docs/reference/bounds.md", "gpu/plan/nothing*", "gpu/plan/nothing* is not there"),
     ("docs/reference/bounds.md", "as in `nowhere.cuh`", "no file is called nowhere.cuh"),
     ("docs/notes/performance.md", "gpu/nowhere.c", "gpu/nowhere.c is not there"),
+    (".github/CONTRIBUTING.md", "[x](../docs/nowhere.md)", "docs/nowhere.md, which is not there"),
+    (".github/SECURITY.md", "as in `report/nowhere.c`.", "report/nowhere.c is not there"),
+    ("README.md", ".github/NOWHERE.md", ".github/NOWHERE.md is not there"),
     ("ref/reference.h", "/* docs/bounds.md */", "docs/bounds.md is not there"),
     ("ref/reference.h", '/* docs/reference/bounds.md, "Nothing". */', 'no heading "Nothing"'),
 ]
