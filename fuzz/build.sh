@@ -19,14 +19,15 @@ case $static in */*) cjson=(-DCJSON_LIBRARY="$static") ;; esac
 generator=()
 if command -v ninja >/dev/null; then generator=(-G Ninja); fi
 # fuzzers.cmake removes the sanitizers in $CFLAGS from trusted code.
-cmake -S "$root" -B "$WORK/build" ${generator[@]+"${generator[@]}"} -DCMAKE_BUILD_TYPE=Release -DFA_FUZZ=ON -DFA_CUDA=OFF \
+cmake -S "$root" -B "$WORK/build" ${generator[@]+"${generator[@]}"} -DCMAKE_BUILD_TYPE=Release -DFA_FUZZ=ON -DFA_CUDA=OFF -DFA_TESTS=OFF -DFA_WERROR=OFF \
   -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" -DFA_FUZZ_ENGINE="${LIB_FUZZING_ENGINE:--fsanitize=fuzzer}" \
   -DCMAKE_BUILD_RPATH='$ORIGIN/lib' ${cjson[@]+"${cjson[@]}"}
 cmake --build "$WORK/build" --target fuzzers --parallel "$(nproc)"
 for target in "$root"/fuzz/targets/*_fuzzer.c; do
   name=$(basename -- "$target" .c)
   cp -- "$WORK/build/$name" "$OUT/"
-  strip --strip-debug -- "$OUT/$name" # five times as large otherwise; symbols stay, for stack traces
+  # Five times as large otherwise; symbols stay, for stack traces. Who gives flags has said how much of that is wanted.
+  if [ -z "${CFLAGS:-}" ]; then strip --strip-debug -- "$OUT/$name"; fi
   # All libraries except those of the system or the compiler.
   ldd "$OUT/$name" | awk '$2 == "=>" && $3 ~ /^\// && $1 !~ /^(libc|libm|libdl|librt|libpthread|libstdc\+\+|libc\+\+|libc\+\+abi|libgcc_s)\.so/ {print $3}' |
     while IFS= read -r library; do
