@@ -59,22 +59,6 @@ void fa_report_read_summary(const struct cJSON *root, fa_summary *out);
 /* Checks the structure only. */
 fa_status fa_report_check(const char *path, const struct cJSON *root, fa_error *err);
 
-/* Merges reports: concatenates cases and failures and adds up counts; the header is the first one's.
- *
- * A result that is in several reports appears once, and counts once: shards overlapped, or a run was
- * repeated. Two results are of the same case if they have the same "record" (the recipe and, of a recorded
- * run, the file) and name, and the same backend, device and driver; if a report has the case k times, each is
- * compared with those of the same number in the others. Two results are the same if everything is equal
- * except times and paths. If they differ, both stay, and "contradictions" in the merged report lists them:
- *   {"name", "backend", "results": [{"report": path, "state", "worst_ratio"}, ...]}
- * Results of two different kernels for one case do not contradict each other: both stay. Entries without a
- * record, from older versions, all stay.
- *
- * paths: the reports' names in contradictions. If n > 1, "run" and "finished" are dropped. "coverage" and "tried"
- * are added up, and dropped if a result is in several reports. "kernels" is counted again, and so is "require", if
- * all reports require the same; else it is dropped. */
-fa_status fa_report_merge(struct cJSON *const *reports, const char *const *paths, int n, struct cJSON **out,
-                          fa_error *err);
 fa_status fa_report_save(const struct cJSON *root, const char *path, fa_error *err);
 
 /* JUnit XML of one (merged) report: one testsuite, a testcase per case with the backend as its class. */

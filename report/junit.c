@@ -1,4 +1,6 @@
 /* JUnit XML, which continuous-integration servers read. */
+#include "report/junit.h"
+
 #include "report/json.h"
 #include "report/printed.h"
 
@@ -35,12 +37,12 @@ static void put_failure_text(FILE *out, const cJSON *failure) {
 }
 
 /* The group of each of n failures, NULL where it is in none; to be freed. NULL: out of memory. */
-static const cJSON **groups_by_failure(const cJSON *groups, int n) {
+static const cJSON **groups_by_failure(const cJSON *groups, int64_t n) {
   const cJSON **by = calloc((size_t)n + 1, sizeof *by), *group, *at;
   if (!by) return NULL;
   cJSON_ArrayForEach(group, groups) {
     cJSON_ArrayForEach(at, cJSON_GetObjectItemCaseSensitive(group, "failures")) {
-      if (cJSON_IsNumber(at) && at->valuedouble >= 0 && at->valuedouble < n) by[(int)at->valuedouble] = group;
+      if (cJSON_IsNumber(at) && at->valuedouble >= 0 && at->valuedouble < (double)n) by[(int64_t)at->valuedouble] = group;
     }
   }
   return by;
@@ -52,7 +54,6 @@ static void put_group(FILE *out, const cJSON *group) {
   fa_report_put_markup(out, fa_report_string(group, "title"));
 }
 
-/* failures are in the order of their cases, so that one pass over both pairs them. */
 static void put_case(FILE *out, const cJSON *c, const cJSON *failure, const cJSON *group) {
   const char *state = fa_report_string(c, "state");
   fputs("    <testcase classname=\"", out);
@@ -108,7 +109,7 @@ static void put_required(FILE *out, const cJSON *items) {
   }
 }
 
-static void put_document(FILE *out, const cJSON *root) {
+static void put_head(FILE *out, const cJSON *root) {
   const cJSON *summary = cJSON_GetObjectItemCaseSensitive(root, "summary");
   const cJSON *backend = cJSON_GetObjectItemCaseSensitive(root, "backend");
   const cJSON *required =
@@ -127,20 +128,36 @@ static void put_document(FILE *out, const cJSON *root) {
   if (n && started[n - 1] == 'Z') started[n - 1] = 0; /* JUnit's timestamps have no time zone */
   fa_report_put_markup(out, started);
   fputs("\">\n", out);
-  const cJSON *failure = NULL, *c;
-  const cJSON *failures = cJSON_GetObjectItemCaseSensitive(root, "failures");
-  const int n_failures = cJSON_GetArraySize(failures);
-  const cJSON **group = groups_by_failure(cJSON_GetObjectItemCaseSensitive(root, "groups"), n_failures);
-  int k = 0;
-  if (failures) failure = failures->child;
-  cJSON_ArrayForEach(c, cJSON_GetObjectItemCaseSensitive(root, "cases")) {
+}
+
+void fa_junit_begin(fa_junit *j, FILE *out, const cJSON *root, int64_t n_failures) {
+  *j = (fa_junit){.out = out, .root = root};
+  j->group = groups_by_failure(cJSON_GetObjectItemCaseSensitive(root, "groups"), n_failures);
+  put_head(out, root);
+}
+
+void fa_junit_put_case(fa_junit *j, const cJSON *entry, const cJSON *failure, int64_t place) {
+  put_case(j->out, entry, failure, j->group && failure && place >= 0 ? j->group[place] : NULL);
+}
+
+void fa_junit_end(fa_junit *j) {
+  put_required(j->out, fa_report_at(fa_report_at(j->root, "require"), "items"));
+  fputs("  </testsuite>\n</testsuites>\n", j->out);
+  free(j->group);
+}
+
+/* Failures are in the order of their cases, so that one pass over both pairs them. */
+static void put_document(FILE *out, const cJSON *root) {
+  const cJSON *failures = fa_report_at(root, "failures"), *failure = failures ? failures->child : NULL, *c;
+  fa_junit junit;
+  int64_t k = 0;
+  fa_junit_begin(&junit, out, root, cJSON_GetArraySize(failures));
+  cJSON_ArrayForEach(c, fa_report_at(root, "cases")) {
     const bool good = fa_report_is_good(c);
-    put_case(out, c, good ? NULL : failure, good || !group || !failure ? NULL : group[k]);
+    fa_junit_put_case(&junit, c, good ? NULL : failure, k);
     if (!good && failure) failure = failure->next, ++k;
   }
-  free(group);
-  put_required(out, required);
-  fputs("  </testsuite>\n</testsuites>\n", out);
+  fa_junit_end(&junit);
 }
 
 fa_status fa_report_write_junit(const cJSON *root, const char *path, fa_error *err) {

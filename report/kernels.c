@@ -61,14 +61,16 @@ void fa_kernel_counts_add(fa_kernel_counts *c, const fa_result *r) {
   count_both(c, r->kernel, r->backward_kernel, r->state, r->waived);
 }
 
+void fa_kernel_counts_add_entry(fa_kernel_counts *c, const cJSON *entry) {
+  fa_state state = FA_ERROR;
+  fa_state_from_name(fa_report_string(entry, "state"), &state);
+  count_both(c, fa_report_string(entry, "kernel"), fa_report_string(entry, "backward_kernel"), state,
+             cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(entry, "waived")));
+}
+
 void fa_kernel_counts_add_cases(fa_kernel_counts *c, const cJSON *cases) {
   const cJSON *entry;
-  cJSON_ArrayForEach(entry, cases) {
-    fa_state state = FA_ERROR;
-    fa_state_from_name(fa_report_string(entry, "state"), &state);
-    count_both(c, fa_report_string(entry, "kernel"), fa_report_string(entry, "backward_kernel"), state,
-               cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(entry, "waived")));
-  }
+  cJSON_ArrayForEach(entry, cases) fa_kernel_counts_add_entry(c, entry);
 }
 
 cJSON *fa_kernel_counts_to_json(const fa_kernel_counts *c) {

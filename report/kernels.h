@@ -10,7 +10,8 @@ struct cJSON;
  * that the rows add up to more than the cases. A failure counts in both, whichever of them caused it. */
 void fa_kernel_counts_add(fa_kernel_counts *c, const fa_result *r);
 
-/* The same for "cases" of a report. Entries from older versions name no kernel. */
+/* The same for an entry of a report's "cases", and for all of them. Entries from older versions name no kernel. */
+void fa_kernel_counts_add_entry(fa_kernel_counts *c, const struct cJSON *entry);
 void fa_kernel_counts_add_cases(fa_kernel_counts *c, const struct cJSON *cases);
 
 /* {"flash_forward": {"passed": 12, "failed": 0, "skipped": 0, "error": 0}, ...} by name; "waived" if not

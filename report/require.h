@@ -53,7 +53,9 @@ void fa_require_print(const fa_require *r, FILE *out);
 struct cJSON *fa_require_to_json(const fa_require *r);
 /* Reads "wanted" of that again; no vocabulary is checked. */
 fa_status fa_require_from_json(const struct cJSON *require, fa_require *out, fa_error *err);
-/* Counts the entries of a report's "cases" anew, and puts the outcome into the report. */
-fa_status fa_require_recount(fa_require *r, struct cJSON *root, fa_error *err);
+/* Counts an entry of a report's "cases". */
+fa_status fa_require_note_entry(fa_require *r, const struct cJSON *entry, fa_error *err);
+/* Puts the outcome into the report, at its end. */
+void fa_require_put(const fa_require *r, struct cJSON *root);
 
 #endif

@@ -182,24 +182,23 @@ fa_status fa_require_from_json(const cJSON *require, fa_require *out, fa_error *
   return status;
 }
 
-fa_status fa_require_recount(fa_require *r, cJSON *root, fa_error *err) {
+fa_status fa_require_note_entry(fa_require *r, const cJSON *entry, fa_error *err) {
   fa_result *brief = malloc(sizeof *brief);
-  const cJSON *entry;
   if (!brief) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  for (int i = 0; i < r->n; ++i) r->item[i].selected = r->item[i].judged = r->item[i].why[0] = 0;
-  cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(root, "cases")) {
-    fa_result_init(brief);
-    if (!fa_state_from_name(fa_report_string(entry, "state"), &brief->state)) brief->state = FA_ERROR;
-    snprintf(brief->reason, sizeof brief->reason, "%s", fa_report_string(entry, "reason"));
-    snprintf(brief->notes, sizeof brief->notes, "%s", fa_report_string(entry, "notes"));
-    brief->name = strdup(fa_report_string(entry, "name"));
-    fa_report_read_judged(entry, brief);
-    brief->not_delivered = fa_report_tensors_at(entry, "not_delivered");
-    fa_require_note(r, brief);
-    fa_result_free(brief);
-  }
+  fa_result_init(brief);
+  if (!fa_state_from_name(fa_report_string(entry, "state"), &brief->state)) brief->state = FA_ERROR;
+  snprintf(brief->reason, sizeof brief->reason, "%s", fa_report_string(entry, "reason"));
+  snprintf(brief->notes, sizeof brief->notes, "%s", fa_report_string(entry, "notes"));
+  brief->name = strdup(fa_report_string(entry, "name"));
+  fa_report_read_judged(entry, brief);
+  brief->not_delivered = fa_report_tensors_at(entry, "not_delivered");
+  fa_require_note(r, brief);
+  fa_result_free(brief);
   free(brief);
+  return FA_OK;
+}
+
+void fa_require_put(const fa_require *r, cJSON *root) {
   cJSON_DeleteItemFromObjectCaseSensitive(root, "require");
   cJSON_AddItemToObject(root, "require", fa_require_to_json(r));
-  return FA_OK;
 }

@@ -5,7 +5,7 @@
 #include "report/causes/print.h"
 #include "report/compare.h"
 #include "report/html/page.h"
-#include "report/journal_line.h"
+#include "report/merge/streamed.h"
 #include "report/printed.h"
 #include "report/text/line.h"
 
@@ -33,41 +33,78 @@ static void say_contradictions(const cJSON *merged) {
 }
 
 /* Prints all counts on stdout. */
-static void print_counts(const cJSON *merged) {
+static void print_counts(fa_merged *merged) {
   const fa_line_style style = {.verbosity = 1};
   fa_summary sum;
-  fa_report_read_summary(merged, &sum);
+  fa_report_read_summary(fa_merged_head(merged), &sum);
+  sum.kernels = *fa_merged_kernels(merged);
   fa_line_summary(stdout, &sum, &style);
 }
 
-/* Counts again what --require asks for; *code: 1 if not all of it was judged. */
-static fa_status require_now(const char *text, cJSON *merged, int *code, fa_error *err) {
-  fa_require r;
-  fa_status status = fa_require_read(text, fa_word_at, &r, err);
-  if (status != FA_OK) return status;
-  status = fa_require_recount(&r, merged, err);
-  if (status == FA_OK && fa_require_unmet(&r)) {
-    fa_require_print(&r, stderr);
-    *code = FA_EXIT_MISMATCH;
-  }
-  fa_require_free(&r);
+/* What is found out while the reports are read. */
+typedef struct reading {
+  fa_causes *causes;
+  fa_require require; /* what --require asks for, counted again */
+  bool required;
+} reading;
+
+static fa_status note(void *ctx, const fa_merged_case *c, fa_error *err) {
+  reading *r = ctx;
+  const fa_status status = r->required ? fa_require_note_entry(&r->require, c->entry, err) : FA_OK;
+  return status == FA_OK ? fa_causes_note_passing_by(r->causes, c->entry, c->failure, c->place, err) : status;
+}
+
+static fa_status read_reports(const fa_cli *cli, reading *r, fa_merged **merged, fa_error *err) {
+  const int n = cli->words.n;
+  fa_merge_source *source = calloc((size_t)n, sizeof *source);
+  r->causes = fa_causes_make();
+  fa_status status = source && r->causes ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  for (int i = 0; source && i < n; ++i) source[i].path = cli->words.v[i];
+  if (status == FA_OK && cli->require) status = fa_require_read(cli->require, fa_word_at, &r->require, err);
+  r->required = status == FA_OK && cli->require;
+  if (status == FA_OK) status = fa_merge_open(source, n, note, r, merged, err);
+  free(source);
   return status;
 }
 
+static cJSON *read_failure(void *merged, int64_t place) {
+  return fa_merged_failure(merged, place);
+}
+
 /* The failures of all reports put together anew. */
-static fa_status find_causes(cJSON *merged, const char *program, fa_error *err) {
-  fa_causes *causes = fa_causes_make();
-  cJSON *groups = NULL;
-  fa_status status = causes ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  if (status == FA_OK) status = fa_causes_note_report(causes, merged, err);
-  if (status == FA_OK)
-    status = fa_causes_conclude(causes, cJSON_GetObjectItemCaseSensitive(merged, "failures"), NULL, program,
-                                &groups, err);
-  if (status == FA_OK) {
-    cJSON_DeleteItemFromObjectCaseSensitive(merged, "groups");
-    cJSON_AddItemToObject(merged, "groups", groups);
-  }
-  fa_causes_free(causes);
+static fa_status find_causes(fa_causes *causes, fa_merged *merged, const char *program, fa_error *err) {
+  cJSON *groups = NULL, *head = fa_merged_head(merged);
+  const fa_status status = fa_causes_conclude_read(causes, read_failure, merged, program, &groups, err);
+  if (status != FA_OK) return status;
+  cJSON_DeleteItemFromObjectCaseSensitive(head, "groups");
+  cJSON_AddItemToObject(head, "groups", groups);
+  return FA_OK;
+}
+
+/* Returns 1 if not all that --require asks for was judged. */
+static int require_now(const reading *r, fa_merged *merged) {
+  if (!r->required) return FA_EXIT_PASSED;
+  fa_require_put(&r->require, fa_merged_head(merged));
+  if (!fa_require_unmet(&r->require)) return FA_EXIT_PASSED;
+  fa_require_print(&r->require, stderr);
+  return FA_EXIT_MISMATCH;
+}
+
+/* The page needs all cases at once. */
+static fa_status write_page(fa_merged *merged, const char *path, fa_error *err) {
+  cJSON *root = NULL;
+  fa_status status = fa_merged_tree(merged, &root, err);
+  if (status == FA_OK) status = fa_page_write(root, NULL, path, err);
+  cJSON_Delete(root);
+  return status;
+}
+
+static fa_status write_outputs(const fa_cli *cli, fa_merged *merged, fa_error *err) {
+  fa_status status = FA_OK;
+  if (cli->no_times) fa_merged_zero_times(merged);
+  if (cli->html) status = write_page(merged, cli->html, err);
+  if (status == FA_OK && cli->junit) status = fa_merged_write_junit(merged, cli->junit, err);
+  if (status == FA_OK && cli->merge) status = fa_merged_write(merged, cli->merge, err); /* changes the head */
   return status;
 }
 
@@ -97,27 +134,20 @@ int fa_command_report(const fa_cli *cli) {
   fa_error err = {""};
   if (cli->words.n == 0) return fa_cli_usage_error("report: FILE.json... is needed");
   if (cli->compare) return compare(cli);
-  int n = cli->words.n, code = FA_EXIT_PASSED;
-  cJSON **reports = calloc((size_t)n, sizeof(cJSON *)), *merged = NULL;
-  fa_status status = reports ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
-  for (int i = 0; status == FA_OK && i < n; ++i) status = fa_report_load(cli->words.v[i], &reports[i], &err);
-  if (status == FA_OK) status = fa_report_merge(reports, (const char *const *)cli->words.v, n, &merged, &err);
-  if (status == FA_OK) say_contradictions(merged);
-  if (status == FA_OK) status = find_causes(merged, cli->program, &err);
-  if (status == FA_OK && cli->require) status = require_now(cli->require, merged, &code, &err);
+  int code = FA_EXIT_PASSED;
+  reading r = {0};
+  fa_merged *merged = NULL;
+  fa_status status = read_reports(cli, &r, &merged, &err);
+  if (status == FA_OK) say_contradictions(fa_merged_head(merged));
+  if (status == FA_OK) status = find_causes(r.causes, merged, cli->program, &err);
+  if (status == FA_OK) code = require_now(&r, merged);
   if (status == FA_OK && !cli->junit && !cli->merge && !cli->html) {
-    fa_causes_print(stdout, cJSON_GetObjectItemCaseSensitive(merged, "groups"), cli->verbose);
+    fa_causes_print(stdout, fa_report_at(fa_merged_head(merged), "groups"), cli->verbose);
     print_counts(merged);
   }
-  if (status == FA_OK && cli->no_times) fa_report_zero_times(merged);
-  if (status == FA_OK && cli->html) status = fa_page_write(merged, NULL, cli->html, &err);
-  if (status == FA_OK && cli->junit) status = fa_report_write_junit(merged, cli->junit, &err);
-  if (status == FA_OK && cli->merge) {
-    fa_report_keep_digits(merged); /* last: numbers become text here */
-    status = fa_report_save(merged, cli->merge, &err);
-  }
-  for (int i = 0; reports && i < n; ++i) cJSON_Delete(reports[i]);
-  free(reports);
-  cJSON_Delete(merged);
+  if (status == FA_OK) status = write_outputs(cli, merged, &err);
+  fa_require_free(&r.require);
+  fa_causes_free(r.causes);
+  fa_merged_free(merged);
   return status == FA_OK ? code : fa_cli_fail(status, &err);
 }

@@ -59,7 +59,7 @@ static fa_cause_failure *next_failure(fa_causes *c) {
     c->failure = more;
     c->capacity = capacity;
   }
-  c->failure[c->n] = (fa_cause_failure){0};
+  c->failure[c->n] = (fa_cause_failure){.place = -1};
   return &c->failure[c->n];
 }
 
@@ -140,10 +140,11 @@ static double work_of(const char *text, const cJSON *failure) {
   return fa_shape_work(&s);
 }
 
-static fa_status note(fa_causes *c, fa_cause_failure *f, const fa_cause_facts *facts, fa_error *err) {
+static fa_status note(fa_causes *c, fa_cause_failure *f, const cJSON *failure, const fa_cause_facts *facts,
+                      fa_error *err) {
   if (f && (!f->name || !f->backend)) return out_of_memory(err);
   if (fa_cause_rows_add(c->rows, f != NULL, facts) != FA_OK) return out_of_memory(err);
-  if (f) f->work = work_of(facts->shape, f->entry);
+  if (f) f->work = work_of(facts->shape, failure);
   if (f) ++c->n;
   return FA_OK;
 }
@@ -156,12 +157,12 @@ fa_status fa_causes_note(fa_causes *c, const fa_result *r, const cJSON *failure,
                                 .backend = r->backend,
                                 .backward_left_out = r->backward_left_out};
   if (!counts(r->state, r->waived, c)) return FA_OK;
-  if (!fa_state_is_failure(r->state)) return note(c, NULL, &facts, err);
+  if (!fa_state_is_failure(r->state)) return note(c, NULL, NULL, &facts, err);
   fa_cause_failure *f = next_failure(c);
   if (!f) return out_of_memory(err);
   f->entry = failure;
   take_result(c, f, r);
-  return note(c, f, &facts, err);
+  return note(c, f, failure, &facts, err);
 }
 
 fa_status fa_causes_note_entry(fa_causes *c, const cJSON *entry, const cJSON *failure, fa_error *err) {
@@ -175,11 +176,25 @@ fa_status fa_causes_note_entry(fa_causes *c, const cJSON *entry, const cJSON *fa
       .backward_left_out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(entry, "backward_left_out"))};
   fa_state_from_name(fa_report_string(entry, "state"), &state);
   if (!counts(state, cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(entry, "waived")), c)) return FA_OK;
-  if (!fa_state_is_failure(state)) return note(c, NULL, &facts, err);
+  if (!fa_state_is_failure(state)) return note(c, NULL, NULL, &facts, err);
   fa_cause_failure *f = next_failure(c);
   if (!f) return out_of_memory(err);
   take_entry(f, entry, failure);
-  return note(c, f, &facts, err);
+  return note(c, f, failure, &facts, err);
+}
+
+fa_status fa_causes_note_passing_by(fa_causes *c, const cJSON *entry, const cJSON *failure, int64_t place,
+                                    fa_error *err) {
+  const int64_t before = c->n;
+  const fa_status status = fa_causes_note_entry(c, entry, failure, err);
+  if (status != FA_OK || c->n == before || !failure) return status;
+  fa_cause_failure *f = &c->failure[before];
+  const cJSON *shrunk = cJSON_GetObjectItemCaseSensitive(failure, "shrunk");
+  f->entry = NULL;
+  f->place = place;
+  f->shrunk = shrunk != NULL;
+  f->shrunk_work = f->shrunk ? fa_cause_work_of_shrunk(shrunk) : 0;
+  return FA_OK;
 }
 
 fa_status fa_causes_note_report(fa_causes *c, const cJSON *root, fa_error *err) {
@@ -194,16 +209,26 @@ fa_status fa_causes_note_report(fa_causes *c, const cJSON *root, fa_error *err) 
   return status;
 }
 
-fa_status fa_causes_conclude(fa_causes *c, const cJSON *failures, const char *path, const char *program,
-                             cJSON **groups, fa_error *err) {
+static fa_status conclude(fa_causes *c, const fa_cause_description *about, cJSON **groups, fa_error *err) {
   fa_cause_groups g;
-  const fa_cause_description about = {failures, path, program};
   *groups = NULL;
   fa_status status = fa_cause_rows_close(c->rows);
   if (status == FA_OK) {
     status = fa_cause_groups_make(&g, c->rows, c->failure);
-    if (status == FA_OK) *groups = fa_cause_describe(&g, &about);
+    if (status == FA_OK) *groups = fa_cause_describe(&g, about);
     fa_cause_groups_free(&g);
   }
   return *groups ? FA_OK : out_of_memory(err);
+}
+
+fa_status fa_causes_conclude(fa_causes *c, const cJSON *failures, const char *path, const char *program,
+                             cJSON **groups, fa_error *err) {
+  const fa_cause_description about = {.failures = failures, .path = path, .program = program};
+  return conclude(c, &about, groups, err);
+}
+
+fa_status fa_causes_conclude_read(fa_causes *c, cJSON *(*read)(void *ctx, int64_t place), void *ctx,
+                                  const char *program, cJSON **groups, fa_error *err) {
+  const fa_cause_description about = {.program = program, .read = read, .ctx = ctx};
+  return conclude(c, &about, groups, err);
 }

@@ -22,6 +22,9 @@ fa_status fa_causes_note(fa_causes *c, const fa_result *r, const struct cJSON *f
 /* The same for an entry of a report's "cases" and the one of "failures" that belongs to it. */
 fa_status fa_causes_note_entry(fa_causes *c, const struct cJSON *entry, const struct cJSON *failure,
                                fa_error *err);
+/* The same, where the failure does not outlive the call: its place among the failures is noted. */
+fa_status fa_causes_note_passing_by(fa_causes *c, const struct cJSON *entry, const struct cJSON *failure,
+                                    int64_t place, fa_error *err);
 /* All of a report. */
 fa_status fa_causes_note_report(fa_causes *c, const struct cJSON *root, fa_error *err);
 
@@ -30,5 +33,9 @@ fa_status fa_causes_note_report(fa_causes *c, const struct cJSON *root, fa_error
  * commands of their own ("repro"), or, without failures, the command has the case in it. program: for such commands. */
 fa_status fa_causes_conclude(fa_causes *c, const struct cJSON *failures, const char *path,
                              const char *program, struct cJSON **groups, fa_error *err);
+
+/* The same where failures were noted by their places. read gives the failure at one, to be freed; NULL: it cannot. */
+fa_status fa_causes_conclude_read(fa_causes *c, struct cJSON *(*read)(void *ctx, int64_t place), void *ctx,
+                                  const char *program, struct cJSON **groups, fa_error *err);
 
 #endif

@@ -103,7 +103,7 @@ static int64_t *places_of(const fa_cause_groups *g, const cJSON *failures) {
   const int64_t n = fa_cause_rows_failing(g->rows);
   int64_t *place = malloc((size_t)(n + 1) * sizeof *place), at = 0, row = 0;
   const cJSON *f;
-  for (int64_t i = 0; place && i < n; ++i) place[i] = -1;
+  for (int64_t i = 0; place && i < n; ++i) place[i] = g->failure[i].place;
   if (!place) return NULL;
   cJSON_ArrayForEach(f, failures) {
     if (row < n && g->failure[row].entry == f) place[row++] = at; /* both are in the order of the run */
@@ -158,7 +158,7 @@ static void add_predicate(cJSON *o, const fa_cause_groups *g, const fa_cause_gro
 
 /* ---- the smallest case ---- */
 
-static double work_of_shrunk(const cJSON *shrunk) {
+double fa_cause_work_of_shrunk(const cJSON *shrunk) {
   fa_shape s;
   fa_case c;
   const cJSON *recipe = get(shrunk, "case");
@@ -176,9 +176,10 @@ static int64_t smallest_of(const fa_cause_groups *g, const fa_cause_group *group
   for (int64_t i = 0; i < fa_cause_rows_failing(g->rows); ++i) {
     const fa_cause_failure *f = &g->failure[i];
     if (!fa_bit(group->member, i)) continue;
-    const cJSON *shrunk = get(f->entry, "shrunk");
-    const int rank = shrunk ? 2 : f->entry || f->recipe;
-    const double work = shrunk ? work_of_shrunk(shrunk) : f->work;
+    const cJSON *found = get(f->entry, "shrunk");
+    const bool shrunk = found || f->shrunk;
+    const int rank = shrunk ? 2 : f->entry || f->place >= 0 || f->recipe;
+    const double work = found ? fa_cause_work_of_shrunk(found) : shrunk ? f->shrunk_work : f->work;
     if (best >= 0 && (rank < rank_of_best || (rank == rank_of_best && work >= least))) continue;
     best = i;
     least = work;
@@ -207,14 +208,12 @@ static char *command_of(const fa_cause_failure *f, const cJSON *recipe, const ch
   return text;
 }
 
-static void add_repro(cJSON *o, const fa_cause_failure *f, int64_t place, const cJSON *shrunk,
+static void add_repro(cJSON *o, const fa_cause_failure *f, const cJSON *entry, int64_t place,
                       const fa_cause_description *about) {
   char text[4400];
-  const char *file = fa_report_string(f->entry, "file"),
-             *own = fa_report_string(shrunk ? shrunk : f->entry, "repro");
-  char *command = about->path && place >= 0
-                      ? NULL
-                      : command_of(f, get(shrunk ? shrunk : f->entry, "case"), about->program);
+  const cJSON *shrunk = get(entry, "shrunk"), *best = shrunk ? shrunk : entry;
+  const char *file = fa_report_string(entry, "file"), *own = fa_report_string(best, "repro");
+  char *command = about->path && place >= 0 ? NULL : command_of(f, get(best, "case"), about->program);
   text[0] = 0;
   if (*file)
     snprintf(text, sizeof text, "fa-verify check %s", file);
@@ -229,14 +228,17 @@ static void add_smallest(cJSON *o, const fa_cause_groups *g, const fa_cause_grou
                          const int64_t *place, const fa_cause_description *about) {
   const int64_t i = smallest_of(g, group);
   const fa_cause_failure *f = &g->failure[i];
-  const cJSON *shrunk = get(f->entry, "shrunk"), *recipe = get(shrunk ? shrunk : f->entry, "case");
+  cJSON *again = !f->entry && f->place >= 0 && about->read ? about->read(about->ctx, f->place) : NULL;
+  const cJSON *entry = again ? again : f->entry, *shrunk = get(entry, "shrunk"),
+              *recipe = get(shrunk ? shrunk : entry, "case");
   cJSON *to = cJSON_AddObjectToObject(o, "smallest");
   cJSON_AddStringToObject(to, "name", f->name);
   cJSON_AddNumberToObject(to, "failure", (double)place[i]);
   cJSON_AddBoolToObject(to, "shrunk", shrunk != NULL);
   cJSON *copy = recipe ? cJSON_Duplicate(recipe, 1) : f->recipe ? cJSON_Parse(f->recipe) : NULL;
   if (copy) cJSON_AddItemToObject(to, "case", copy);
-  add_repro(o, f, place[i], shrunk, about);
+  add_repro(o, f, entry, place[i], about);
+  cJSON_Delete(again);
 }
 
 cJSON *fa_cause_describe(const fa_cause_groups *g, const fa_cause_description *about) {

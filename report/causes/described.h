@@ -4,11 +4,16 @@
 
 #include "report/causes/group.h"
 
-/* As for fa_causes_conclude. */
+/* As for fa_causes_conclude and fa_causes_conclude_read. */
 typedef struct fa_cause_description {
   const struct cJSON *failures;
   const char *path, *program;
+  struct cJSON *(*read)(void *ctx, int64_t place); /* of failures without an entry; NULL: there are none */
+  void *ctx;
 } fa_cause_description;
+
+/* How much there is to compute in a failure's "shrunk". */
+double fa_cause_work_of_shrunk(const struct cJSON *shrunk);
 
 /* NULL: out of memory. */
 struct cJSON *fa_cause_describe(const fa_cause_groups *g, const fa_cause_description *about);

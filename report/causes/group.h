@@ -10,6 +10,9 @@ struct cJSON;
 typedef struct fa_cause_failure {
   char *name, *recipe, *backend; /* owned; recipe: the case's JSON, NULL if the report has it */
   const struct cJSON *entry;     /* in the report, or NULL */
+  int64_t place;                 /* in the report's failures, where it is known beforehand; -1 */
+  bool shrunk;                   /* without an entry: there is a shrunk case, with so much work */
+  double shrunk_work;
   int n_explanations;
   char hypothesis[FA_EXPLANATIONS][40];
   char text[FA_EXPLANATIONS][160];

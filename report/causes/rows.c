@@ -252,6 +252,14 @@ static void add_literal(fa_cause_rows *r, int c, bool positive) {
   r->failed |= !l->failing || !l->passing || !l->sample;
 }
 
+/* With millions of cases its bits are large, and the literals have them now. */
+static void forget_column(fa_cause_rows *r, int c) {
+  for (int s = 0; s < 2; ++s) {
+    free(r->side[s].holds[c]);
+    r->side[s].holds[c] = NULL;
+  }
+}
+
 /* Words first, then sentences in the order of their table, then values that occur, then kernels: an order that does
  * not depend on which case came first. */
 static int in_order(const void *a, const void *b, void *rows) {
@@ -273,6 +281,7 @@ fa_status fa_cause_rows_close(fa_cause_rows *r) {
   for (int c = 0; c < r->n_columns && !r->failed; ++c) {
     add_literal(r, c, true);
     if (r->column[c].negation && !r->failed) add_literal(r, c, false);
+    forget_column(r, c);
   }
   qsort_r(r->literal, (size_t)r->n_literals, sizeof *r->literal, in_order, r);
   return r->failed ? FA_ERR_MEMORY : FA_OK;
