@@ -42,7 +42,8 @@ static const cJSON **groups_by_failure(const cJSON *groups, int64_t n) {
   if (!by) return NULL;
   cJSON_ArrayForEach(group, groups) {
     cJSON_ArrayForEach(at, cJSON_GetObjectItemCaseSensitive(group, "failures")) {
-      if (cJSON_IsNumber(at) && at->valuedouble >= 0 && at->valuedouble < (double)n) by[(int64_t)at->valuedouble] = group;
+      if (cJSON_IsNumber(at) && at->valuedouble >= 0 && at->valuedouble < (double)n)
+        by[(int64_t)at->valuedouble] = group;
     }
   }
   return by;

@@ -242,15 +242,19 @@ void fa_shape_text_of(const fa_case *c, char *text, size_t size) {
 }
 
 static bool is_key(const char *word, size_t n, const char *key) {
-  return strncmp(word, key, n) == 0 && key[n] == 0;
+  return *word == *key && strncmp(word, key, n) == 0 && key[n] == 0;
 }
 
-/* value: ends with a space or the text. */
-static void take(fa_shape *s, bool *has, const char *key, size_t n_key, const char *value, size_t n_value) {
-  for (int i = 0; i < FA_SHAPE_NUMBERS; ++i) {
+/* value: ends with a space or the text. *next: the number that is expected, because numbers are written in their order;
+ * a campaign's merged report has millions of these texts. */
+static void take(fa_shape *s, bool *has, const char *key, size_t n_key, const char *value, size_t n_value,
+                 int *next) {
+  for (int k = 0; k < FA_SHAPE_NUMBERS; ++k) {
+    const int i = (*next + k) % FA_SHAPE_NUMBERS;
     if (!is_key(key, n_key, numbers[i].key)) continue;
     s->number[i] = strtod(value, NULL);
     has[i] = isfinite(s->number[i]);
+    *next = i + 1;
     return;
   }
   for (int i = 0; i < FA_SHAPE_NAMES; ++i)
@@ -260,13 +264,20 @@ static void take(fa_shape *s, bool *has, const char *key, size_t n_key, const ch
     }
 }
 
+static void set_usual(fa_shape *s, int i) {
+  const char *name = usual_name(s, i);
+  memcpy(s->name[i], name, strnlen(name, sizeof s->name[i] - 1));
+}
+
 bool fa_shape_parse(const char *text, fa_shape *out) {
   bool has[FA_SHAPE_NUMBERS] = {false};
+  int next = 0;
   memset(out, 0, sizeof *out);
   while (*(text += strspn(text, " "))) {
     const size_t n = strcspn(text, " ");
     const char *equals = memchr(text, '=', n);
-    if (equals) take(out, has, text, (size_t)(equals - text), equals + 1, n - (size_t)(equals + 1 - text));
+    if (equals)
+      take(out, has, text, (size_t)(equals - text), equals + 1, n - (size_t)(equals + 1 - text), &next);
     text += n;
   }
   for (int i = 0; i < FA_SHAPE_NUMBERS; ++i) {
@@ -274,6 +285,6 @@ bool fa_shape_parse(const char *text, fa_shape *out) {
     if (!has[i]) out->number[i] = usual_number(out, i);
   }
   for (int i = 0; i < FA_SHAPE_NAMES; ++i)
-    if (!out->name[i][0]) snprintf(out->name[i], sizeof out->name[i], "%s", usual_name(out, i));
+    if (!out->name[i][0]) set_usual(out, i);
   return true;
 }

@@ -33,7 +33,7 @@ static const fa_cause_sentence sentences[] = {
 
 const fa_cause_sentence *fa_cause_sentence_of(const char *word) {
   for (size_t i = 0; i < sizeof sentences / sizeof *sentences; ++i)
-    if (strcmp(sentences[i].word, word) == 0) return &sentences[i];
+    if (*sentences[i].word == *word && strcmp(sentences[i].word, word) == 0) return &sentences[i];
   return NULL;
 }
 

@@ -107,7 +107,7 @@ static fa_status fill(fa_view *w, int64_t offset, int64_t n, fa_error *err) {
 }
 
 fa_status fa_view_get(fa_view *w, const fa_input *in, int64_t offset, int64_t n, const char **out,
-                        fa_error *err) {
+                      fa_error *err) {
   fa_status status = w->in == in ? FA_OK : enter(w, in, err);
   if (status != FA_OK) return status;
   FA_ASSERT(offset >= 0 && n >= 0 && offset + n <= in->n);

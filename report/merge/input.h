@@ -31,7 +31,7 @@ void fa_view_free(fa_view *w);
 /* The n bytes at `offset`, valid until the next call; what lies behind them is read with them, since it is probably
  * asked for next. FA_ERR_IO: the file is gone, cannot be read or is another one now. */
 fa_status fa_view_get(fa_view *w, const fa_input *in, int64_t offset, int64_t n, const char **out,
-                        fa_error *err);
+                      fa_error *err);
 
 /* How many bytes from `offset` on the last call has in memory. */
 int64_t fa_view_has(const fa_view *w, int64_t offset);

@@ -29,7 +29,7 @@ typedef struct fa_kept {
 /* All entries of one case, on one backend and device. */
 typedef struct fa_twin {
   uint64_t hash;
-  int32_t first; /* of the kept entries: the last one kept */
+  int32_t first;         /* of the kept entries: the last one kept */
   int32_t report, count; /* the last report visited, and how many of these it had so far */
 } fa_twin;
 
@@ -67,7 +67,8 @@ bool fa_kept_add(fa_merged *m, fa_kept kept);
 
 uint64_t fa_twin_hash(const char *record, const char *name, const char *backend, const char *subject);
 /* The twin with this hash that `is` accepts; NULL: none has been seen. */
-fa_twin *fa_twins_find(const fa_twins *t, uint64_t hash, bool (*is)(void *ctx, const fa_twin *twin), void *ctx);
+fa_twin *fa_twins_find(const fa_twins *t, uint64_t hash, bool (*is)(void *ctx, const fa_twin *twin),
+                       void *ctx);
 /* The one just looked for in vain. NULL: out of memory. */
 fa_twin *fa_twins_add(fa_twins *t, uint64_t hash);
 

@@ -1,7 +1,9 @@
 #include "report/merge/pretty.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +14,11 @@ enum { DEEPEST = 60 };
 /* "-12.5e-07" as sign, the digits without a point, and their exponent. */
 typedef struct decimal {
   uint64_t digits;
-  int n;             /* how many digits are counted, from the first that is not 0 */
-  int exponent;      /* the value is digits * 10^exponent */
-  int before, zeros; /* digits before the point; zeros right behind it */
-  bool point, power;
-  char first, last; /* digits */
+  int n;                       /* how many digits are counted, from the first that is not 0 */
+  int exponent;                /* the value is digits * 10^exponent */
+  int before, zeros;           /* digits before the point; zeros right behind it */
+  bool point, fraction, power; /* fraction: there is a digit behind the point */
+  char first, last;            /* digits */
 } decimal;
 
 static bool is_digit(char c) {
@@ -45,6 +47,7 @@ static bool read_decimal(const char *s, const char *end, decimal *d) {
     d->n += d->digits != 0;
     d->before += !d->point;
     d->exponent -= d->point;
+    d->fraction |= d->point;
     d->zeros += d->point && d->digits == 0;
     d->last = *s;
   }
@@ -53,26 +56,37 @@ static bool read_decimal(const char *s, const char *end, decimal *d) {
 
 /* The form that %.17g gives: no superfluous zeros, a power for less than 0.0001 and only there. */
 static bool has_form_of_17g(const decimal *d) {
-  if (d->n == 0 || d->n > 17 || !d->point || d->last == '0') return false;
+  if (d->n == 0 || d->n > 17 || !d->fraction || d->last == '0') return false;
   if (d->power) return d->before == 1 && d->first != '0';
   return (d->first != '0' && d->before <= 15) || (d->before == 1 && d->zeros <= 3);
 }
+
+#if LDBL_MANT_DIG >= 64
+/* The largest one that is not above x > 0. */
+static double power_of_two(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  bits &= UINT64_C(0x7ff) << 52;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+#endif
 
 /* True if the digits are those that %.17g gives for the double nearest to them. A long double has room for 17 digits,
  * and all that is done with it here is exact to a hundredth of the last digit; where that does not decide, the answer
  * is no. */
 static bool is_rounded(const decimal *d) {
 #if LDBL_MANT_DIG >= 64
-  static const long double ten[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,
-                                    1e9L,  1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L,
-                                    1e18L, 1e19L, 1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+  static const long double ten[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
+                                    1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
+                                    1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
   const int shift = 17 - d->n, exponent = shift - d->exponent; /* 17 digits: digits * 10^shift */
   if (exponent < 0 || exponent > 27) return false;
   const long double wide = (long double)d->digits * ten[shift], exact = wide / ten[exponent];
   const double x = (double)exact;
-  const long double tie = exact - (long double)x, step = (long double)x * 0x1p-53L;
+  const long double tie = exact - (long double)x, half = (long double)power_of_two(x) * 0x1p-53L;
   /* Near the middle between two doubles the division's own rounding might choose the other. */
-  if ((tie < 0 ? -tie : tie) > 0.499L * step) return false;
+  if ((tie < 0 ? -tie : tie) > 0.99L * half) return false;
   const long double off = (long double)x * ten[exponent] - wide;
   return off > -0.49L && off < 0.49L;
 #else
@@ -89,6 +103,17 @@ bool fa_pretty_number(const char *s, size_t n) {
   if (!d.point && !d.power)
     return d.before <= 15 && (d.before == 1 || d.first != '0') && !(negative && d.digits == 0);
   return has_form_of_17g(&d) && is_rounded(&d);
+}
+
+/* The same number with the digits that it needs; how many characters, 0: cJSON must do it. */
+static int print_number(const char *s, size_t n, char *out, size_t size) {
+  char copy[40], *end;
+  if (n >= sizeof copy || *s == '+' || *s == '.') return 0;
+  memcpy(copy, s, n);
+  copy[n] = 0;
+  const double x = strtod(copy, &end);
+  const bool is_whole = x == floor(x) && fabs(x) < 1e15; /* cJSON has its own way to write these */
+  return *end || !isfinite(x) || is_whole ? 0 : snprintf(out, size, "%.17g", x);
 }
 
 /* ---- text ---- */
@@ -116,7 +141,8 @@ void fa_text_add(fa_text *out, const char *v, size_t n) {
 }
 
 static void add_tabs(fa_text *out, int n) {
-  static const char tabs[] = "\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t";
+  static const char tabs[] = "\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t"
+                             "\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t";
   fa_text_add(out, tabs, (size_t)n);
 }
 
@@ -157,6 +183,15 @@ static bool put_word(reading *r, const char *word) {
   return true;
 }
 
+static bool put_number(fa_text *out, const char *s, size_t n, bool zero) {
+  char again[40];
+  if (n == 0) return false;
+  const bool as_is = zero || fa_pretty_number(s, n);
+  const int printed = as_is ? 0 : print_number(s, n, again, sizeof again);
+  fa_text_add(out, zero ? "0" : as_is ? s : again, zero ? 1 : as_is ? n : (size_t)printed);
+  return as_is || printed > 0;
+}
+
 /* What is plain is copied. */
 static bool put_scalar(reading *r, bool zero) {
   const char *start;
@@ -169,10 +204,7 @@ static bool put_scalar(reading *r, bool zero) {
     return true;
   }
   for (start = r->at; r->at < r->end && (is_digit(*r->at) || strchr("+-.eE", *r->at)); ++r->at) continue;
-  n = (size_t)(r->at - start);
-  if (n == 0 || !(zero || fa_pretty_number(start, n))) return false;
-  fa_text_add(r->out, zero ? "0" : start, zero ? 1 : n);
-  return true;
+  return put_number(r->out, start, (size_t)(r->at - start), zero);
 }
 
 static bool put_value(reading *r, int depth, bool zero);

@@ -18,7 +18,7 @@ void fa_text_free(fa_text *out);
  * after fa_report_keep_digits. False: the text is not as plain as reports are (then what was appended is worthless, and
  * cJSON must do it), or there is no memory. */
 bool fa_pretty(fa_text *out, const char *json, size_t n, int depth, bool zero_times);
-/* True for digits that keep_digits and cJSON would write just so. False where that is not certain. */
+/* True for digits that would be written just so. False where that is not certain without printing them. */
 bool fa_pretty_number(const char *s, size_t n);
 
 #endif

@@ -51,7 +51,8 @@ fa_status fa_merge_read(fa_merged *m, fa_view *w, fa_spot at, cJSON **out, fa_er
   const char *text;
   const fa_status status = fa_view_get(w, in, at.offset, at.n, &text, err);
   *out = status == FA_OK ? cJSON_ParseWithLength(text, at.n) : NULL;
-  return status != FA_OK || *out ? status : fa_fail(err, FA_ERR_IO, "%s: changed while it was read", in->path);
+  return status != FA_OK || *out ? status
+                                 : fa_fail(err, FA_ERR_IO, "%s: changed while it was read", in->path);
 }
 
 /* ---- entries of the same case ---- */
@@ -136,8 +137,7 @@ static fa_status show(fa_merged *m, cJSON *entry, const fa_kept *kept, fa_merged
                       fa_error *err) {
   cJSON *failure = NULL;
   fa_status status = FA_OK;
-  if (kept->failure >= 0)
-    status = fa_merge_read(m, &m->there, m->failures.v[kept->failure], &failure, err);
+  if (kept->failure >= 0) status = fa_merge_read(m, &m->there, m->failures.v[kept->failure], &failure, err);
   if (status == FA_OK && m->zero_times) fa_report_zero_times(entry);
   if (status == FA_OK && m->zero_times && failure) fa_report_zero_times(failure);
   if (status == FA_OK) status = visit(ctx, &(fa_merged_case){entry, failure, kept->failure}, err);
@@ -179,8 +179,8 @@ fa_status fa_merge_take(fa_merged *m, const cJSON *entry, fa_spot at, const fa_s
   search s = {m, entry, at, failure, FA_OK, err};
   const char *record = fa_report_string(entry, "record");
   if (!*record) return keep(&s, NULL, 0); /* the case is unknown */
-  const uint64_t hash = fa_twin_hash(record, fa_report_string(entry, "name"), fa_report_string(entry, "backend"),
-                                     m->subject[at.report]);
+  const uint64_t hash = fa_twin_hash(record, fa_report_string(entry, "name"),
+                                     fa_report_string(entry, "backend"), m->subject[at.report]);
   fa_twin *twin = fa_twins_find(&m->twins, hash, is_twin, &s);
   if (s.status != FA_OK) return s.status;
   if (!twin) twin = fa_twins_add(&m->twins, hash);
@@ -258,8 +258,8 @@ static fa_status open_inputs(fa_merged *m, const fa_merge_source *source, int n,
   return FA_OK;
 }
 
-fa_status fa_merge_open(const fa_merge_source *source, int n, fa_merged_visit *visit, void *ctx, fa_merged **out,
-                        fa_error *err) {
+fa_status fa_merge_open(const fa_merge_source *source, int n, fa_merged_visit *visit, void *ctx,
+                        fa_merged **out, fa_error *err) {
   FA_ASSERT(n >= 1);
   fa_merged *m = calloc(1, sizeof *m);
   bool required = false;

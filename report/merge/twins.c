@@ -24,7 +24,8 @@ static int64_t slot_of(const fa_twins *t, uint64_t hash, bool (*is)(void *, cons
   return at;
 }
 
-fa_twin *fa_twins_find(const fa_twins *t, uint64_t hash, bool (*is)(void *ctx, const fa_twin *twin), void *ctx) {
+fa_twin *fa_twins_find(const fa_twins *t, uint64_t hash, bool (*is)(void *ctx, const fa_twin *twin),
+                       void *ctx) {
   if (t->n_slots == 0) return NULL;
   const int32_t found = t->slot[slot_of(t, hash, is, ctx)];
   return found < 0 ? NULL : &t->v[found];

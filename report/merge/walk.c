@@ -18,7 +18,7 @@ typedef struct walk {
   bool seen_backend, seen_failures, seen_cases;
   int64_t cases_at; /* to be read when the head is known; -1: they were read */
   fa_spots failures;
-  int64_t n_used;  /* failures that belong to cases already read */
+  int64_t n_used; /* failures that belong to cases already read */
   fa_status *status;
   fa_error *err;
 } walk;
@@ -80,7 +80,8 @@ static bool has_state(const cJSON *entry, bool *good) {
 static bool take_failure(walk *w, const cJSON *failure, fa_spot at) {
   bool good;
   if (!has_state(failure, &good) || !cJSON_IsObject(fa_report_at(failure, "case"))) return false;
-  return !fails(w, fa_spots_add(&w->failures, at) ? FA_OK : fa_fail(w->err, FA_ERR_MEMORY, "merge: out of memory"));
+  return !fails(w, fa_spots_add(&w->failures, at) ? FA_OK
+                                                  : fa_fail(w->err, FA_ERR_MEMORY, "merge: out of memory"));
 }
 
 /* Failures are in the order of their cases. */
@@ -132,7 +133,8 @@ static bool know_subject(walk *w) {
   char **subject = &w->m->subject[w->report];
   if (*subject) return true;
   w->seen_backend = true;
-  if (asprintf(subject, "%s\n%s", fa_report_string(backend, "device"), fa_report_string(backend, "driver")) < 0)
+  if (asprintf(subject, "%s\n%s", fa_report_string(backend, "device"), fa_report_string(backend, "driver")) <
+      0)
     *subject = NULL;
   return *subject || !fails(w, fa_fail(w->err, FA_ERR_MEMORY, "merge: out of memory"));
 }
@@ -187,9 +189,16 @@ static fa_status explain(const fa_input *in, fa_error *err) {
 
 fa_status fa_merge_walk(fa_merged *m, int report, cJSON **head, fa_error *err) {
   fa_status status = FA_OK;
-  walk w = {.m = m, .window = &m->here, .in = &m->input[report], .report = report,
-            .head = cJSON_CreateObject(), .cases_at = -1, .status = &status, .err = err};
-  const bool good = w.head && read_report(&w) && fa_report_check(w.in->path, w.head, err) == FA_OK && keep_others(&w);
+  walk w = {.m = m,
+            .window = &m->here,
+            .in = &m->input[report],
+            .report = report,
+            .head = cJSON_CreateObject(),
+            .cases_at = -1,
+            .status = &status,
+            .err = err};
+  const bool good =
+      w.head && read_report(&w) && fa_report_check(w.in->path, w.head, err) == FA_OK && keep_others(&w);
   free(w.failures.v);
   if (good) {
     *head = w.head;

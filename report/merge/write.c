@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BUFFER = 1 << 20 };
+
 typedef struct writing {
   fa_merged *m;
   fa_new_file to;
@@ -53,7 +55,8 @@ static fa_status put_item(writing *w, fa_spot at, bool first) {
 
 static fa_status put_cases(writing *w) {
   fa_status status = FA_OK;
-  for (int64_t i = 0; status == FA_OK && i < w->m->n_kept; ++i) status = put_item(w, w->m->kept[i].at, i == 0);
+  for (int64_t i = 0; status == FA_OK && i < w->m->n_kept; ++i)
+    status = put_item(w, w->m->kept[i].at, i == 0);
   return status;
 }
 
@@ -106,6 +109,7 @@ fa_status fa_merged_write(fa_merged *m, const char *path, fa_error *err) {
   fa_report_keep_digits(m->head);
   fa_status status = fa_new_file_open(&w.to, path, err);
   if (status != FA_OK) return status;
+  setvbuf(w.to.file, NULL, _IOFBF, BUFFER);
   status = put_report(&w);
   fa_text_free(&w.text);
   if (status == FA_ERR_IO && ferror(w.to.file)) status = FA_OK;

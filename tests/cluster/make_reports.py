@@ -84,7 +84,8 @@ def write_report(models: Models, path: Path, shard: int, arguments: argparse.Nam
     lines: list[str] = []
     for bad, good, name, record in draw_cases(models, shard, arguments.reports, arguments.cases, arguments.failing):
         a, b, c, d = models.bad[bad][0] if bad >= 0 else models.good[good]
-        lines.append(f'\n\t\t{a}"{name}"{b}"{record}"{c}0.{record[1:4].translate(DIGITS)}5{d}')
+        seconds = f"{int(record[:6], 16) / 2**24:.17g}"
+        lines.append(f'\n\t\t{a}"{name}"{b}"{record}"{c}{seconds}{d}')
         if bad >= 0:
             repro = f"fa-verify repro {path.name}:{len(failures)}"
             failures.append(failure_text(models.bad[bad][1], name, repro, len(failures) < MAPS))
@@ -93,9 +94,6 @@ def write_report(models: Models, path: Path, shard: int, arguments: argparse.Nam
     with path.open("w") as out:
         out.write(text_of(head, indent="\t")[:-2])
         out.write(',\n\t"failures":\t[' + ", ".join(failures) + '],\n\t"cases":\t[' + ", ".join(lines) + "]\n}\n")
-
-
-DIGITS = str.maketrans("abcdef", "123456")  # a time has decimal digits alone
 
 
 def main() -> None:

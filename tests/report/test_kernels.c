@@ -4,6 +4,7 @@
 #include "report/json.h"
 #include "report/kernels.h"
 #include "report/text/line.h"
+#include "tests/report/merged_trees.h"
 #include "tests/support/check.h"
 
 #include "cases/base/atomic_file.h"
@@ -143,7 +144,7 @@ static cJSON *merged(cJSON *a, cJSON *b) {
   static const char *const names[] = {"a.json", "b.json"};
   cJSON *reports[] = {a, b}, *out = NULL;
   fa_error err = {""};
-  REQUIRE(fa_report_merge(reports, names, 2, &out, &err) == FA_OK);
+  REQUIRE(merge_trees(reports, names, 2, &out, &err) == FA_OK);
   cJSON_Delete(a);
   cJSON_Delete(b);
   return out;

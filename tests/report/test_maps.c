@@ -1,4 +1,5 @@
 /* Maps on their way: through the pipe and the journal into reports, of the first failures of a run alone. */
+#include "tests/report/merged_trees.h"
 #include "tests/support/check.h"
 
 #include "fuzz/workers/wire.h"
@@ -148,7 +149,7 @@ static void test_first_failures(void) {
   }
   /* The same results with their maps are no other results, and the first report's stay. */
   cJSON *const both[] = {late, all};
-  REQUIRE(fa_report_merge(both, (const char *const[]){"late", "all"}, 2, &merged, &err) == FA_OK);
+  REQUIRE(merge_trees(both, (const char *const[]){"late", "all"}, 2, &merged, &err) == FA_OK);
   CHECK(!cJSON_GetObjectItem(merged, "contradictions"));
   failures = cJSON_GetObjectItem(merged, "failures");
   CHECK(cJSON_GetArraySize(failures) == FA_REPORT_MAPS + LATER);

@@ -1,5 +1,6 @@
 /* Merging reports: a result that is in several of them is once in the merged one, unless they differ. */
 #include "report/json.h"
+#include "tests/report/merged_trees.h"
 #include "tests/support/check.h"
 
 #include <cjson/cJSON.h>
@@ -54,7 +55,7 @@ static cJSON *merge(cJSON *const *reports, int n) {
   static const char *const paths[] = {"a.json", "b.json", "c.json"};
   fa_error err = {""};
   cJSON *merged = NULL;
-  const fa_status status = fa_report_merge(reports, paths, n, &merged, &err);
+  const fa_status status = merge_trees(reports, paths, n, &merged, &err);
   CHECK_MSG(status == FA_OK, "%s", err.text);
   REQUIRE(status == FA_OK);
   for (int i = 0; i < n; ++i) cJSON_Delete(reports[i]);

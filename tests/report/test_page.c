@@ -1,4 +1,5 @@
 /* The HTML page, and reports made to break their readers. */
+#include "tests/report/merged_trees.h"
 #include "tests/support/check.h"
 
 #include "cases/base/atomic_file.h"
@@ -100,7 +101,7 @@ static void test_hostile(void) {
       if (load(text, &root) != FA_OK) continue;
       free(page_of(root));
       cJSON *both[] = {root, root};
-      CHECK(fa_report_merge(both, (const char *const[]){path, path}, 2, &merged, &err) == FA_OK &&
+      CHECK(merge_trees(both, (const char *const[]){path, path}, 2, &merged, &err) == FA_OK &&
             fa_report_write_junit(merged, path, &err) == FA_OK);
       fa_failure_class_from_json(cJSON_GetArrayItem(cJSON_GetObjectItem(root, "failures"), 0), &class);
       cJSON_Delete(merged);

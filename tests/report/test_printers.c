@@ -1,4 +1,5 @@
 /* Printers, reports and the pipe format on made-up results. */
+#include "tests/report/merged_trees.h"
 #include "tests/support/check.h"
 
 #include "cases/base/atomic_file.h"
@@ -340,7 +341,7 @@ static void test_report(const char *folder) {
   REQUIRE(fa_report_load(path, &root, &err) == FA_OK);
   check_report(root);
   cJSON *two[] = {root, root};
-  REQUIRE(fa_report_merge(two, (const char *const[]){path, path}, 2, &merged, &err) == FA_OK);
+  REQUIRE(merge_trees(two, (const char *const[]){path, path}, 2, &merged, &err) == FA_OK);
   CHECK(at(at(merged, "summary"), "total")->valuedouble == 5 &&
         cJSON_GetArraySize(at(merged, "failures")) == 1);
   CHECK(at(at(at(merged, "summary"), "skip_reasons"), "no <such> kernel")->valuedouble == 2);
