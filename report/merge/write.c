@@ -7,15 +7,17 @@
 
 #include <cjson/cJSON.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER = 1 << 20 };
+enum { BUFFER = 1 << 20, AHEAD_OF_DISK = 1 << 26 };
 
 typedef struct writing {
   fa_merged *m;
   fa_new_file to;
-  fa_text text; /* of the value being written */
+  fa_text text;   /* of the value being written */
+  int64_t behind; /* bytes since the disk was last asked to begin */
   fa_error *err;
 } writing;
 
@@ -40,6 +42,14 @@ static fa_status put_tree(writing *w, fa_spot at) {
   return text ? FA_OK : out_of_memory(w);
 }
 
+/* Lets the disk write what there is while more is made: else all of it is waited for at the end. */
+static void begin_to_store(writing *w, size_t n) {
+  w->behind += (int64_t)n;
+  if (w->behind < AHEAD_OF_DISK) return;
+  w->behind = 0;
+  sync_file_range(fileno(w->to.file), 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint: it may fail */
+}
+
 /* An item of "cases" or "failures". */
 static fa_status put_item(writing *w, fa_spot at, bool first) {
   const char *json;
@@ -50,6 +60,7 @@ static fa_status put_item(writing *w, fa_spot at, bool first) {
   if (!fa_pretty(&w->text, json, at.n, 2, w->m->zero_times))
     return w->text.failed ? out_of_memory(w) : put_tree(w, at);
   fwrite(w->text.v, 1, w->text.n, w->to.file);
+  begin_to_store(w, w->text.n);
   return ferror(w->to.file) ? FA_ERR_IO : FA_OK; /* closing says why */
 }
 
