@@ -32,6 +32,7 @@ typedef struct fa_outcome {
 typedef struct fa_backend_info {
   const char *name;
   char device[128], driver[64];
+  char source[256]; /* where the kernel is written: "attention.cu:12"; "" = unknown */
   bool usable;
   char why_not[256]; /* if not usable */
 } fa_backend_info;

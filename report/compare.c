@@ -11,9 +11,9 @@
 #define TOLD_ROWS 20  /* of a kind, unless all are wanted */
 
 typedef struct entry {
-  const cJSON *json;
-  const char *backend; /* "" if both reports have one backend alone: then it need not be the same */
-  int64_t place;       /* in its report */
+  const cJSON *json, *failure; /* failure: NULL after a pass or a skip */
+  const char *backend;         /* "" if both reports have one backend alone: then it need not be the same */
+  int64_t place;               /* in its report */
 } entry;
 
 typedef struct side {
@@ -54,12 +54,15 @@ static bool has_one_backend(const cJSON *report) {
 }
 
 static bool collect(const cJSON *report, bool any_backend, side *s) {
-  const cJSON *cases = fa_report_at(report, "cases"), *c;
+  const cJSON *cases = fa_report_at(report, "cases"), *failures = fa_report_at(report, "failures"), *c;
+  const cJSON *failure = failures ? failures->child : NULL;
   s->v = malloc(((size_t)cJSON_GetArraySize(cases) + 1) * sizeof *s->v);
   if (!s->v) return false;
   cJSON_ArrayForEach(c, cases) {
-    s->v[s->n] = (entry){c, any_backend ? "" : fa_report_string(c, "backend"), s->n};
+    const cJSON *mine = fa_report_is_good(c) ? NULL : failure;
+    s->v[s->n] = (entry){c, mine, any_backend ? "" : fa_report_string(c, "backend"), s->n};
     ++s->n;
+    if (mine) failure = failure->next;
   }
   qsort(s->v, (size_t)s->n, sizeof *s->v, by_case_and_place);
   return true;
@@ -67,31 +70,56 @@ static bool collect(const cJSON *report, bool any_backend, side *s) {
 
 /* ---- kinds ---- */
 
-typedef enum grade { ABSENT, SKIPPED, PASSED, FAILED } grade;
+const fa_compared fa_compared_absent = {.grade = FA_GRADE_ABSENT};
 
-static grade grade_of(const cJSON *entry) {
-  const char *state = fa_report_string(entry, "state");
-  if (!entry) return ABSENT;
-  return strcmp(state, "SKIP") == 0 ? SKIPPED : strcmp(state, "PASS") == 0 ? PASSED : FAILED;
+static fa_grade grade_of(fa_state state) {
+  return state == FA_SKIP ? FA_GRADE_SKIPPED : state == FA_PASS ? FA_GRADE_PASSED : FA_GRADE_FAILED;
 }
 
-static bool is_slower(const cJSON *a, const cJSON *b) {
-  const double before = fa_report_number(a, "seconds"), now = fa_report_number(b, "seconds");
-  return now > MUCH * before && now > before + NOTABLE_S;
+fa_compared fa_compared_of(const fa_result *r) {
+  return (fa_compared){.grade = grade_of(r->state),
+                       .state = r->state,
+                       .has_class = fa_state_is_failure(r->state),
+                       .class = fa_failure_class_of(r),
+                       .seconds = r->seconds};
+}
+
+fa_compared fa_compared_of_entry(const cJSON *entry, const cJSON *failure) {
+  fa_compared c = {.state = FA_ERROR, .seconds = fa_report_number(entry, "seconds")};
+  fa_state_from_name(fa_report_string(entry, "state"), &c.state);
+  c.grade = grade_of(c.state);
+  c.has_class = failure && fa_failure_class_from_json(failure, &c.class);
+  return c;
+}
+
+static bool fail_alike(const fa_compared *a, const fa_compared *b) {
+  return a->state == b->state &&
+         (!a->has_class || !b->has_class || fa_failure_class_equal(&a->class, &b->class));
+}
+
+const char *fa_compare_kind(const fa_compared *before, const fa_compared *now) {
+  const fa_grade a = before->grade, b = now->grade;
+  if (b == FA_GRADE_FAILED && a != FA_GRADE_FAILED) return "new";
+  if (a == FA_GRADE_FAILED && b == FA_GRADE_PASSED) return "fixed";
+  if (a == FA_GRADE_ABSENT) return "added";
+  if (b == FA_GRADE_ABSENT) return "gone";
+  if (b == FA_GRADE_FAILED) return fail_alike(before, now) ? NULL : "changed";
+  if (a != b) return b == FA_GRADE_SKIPPED ? "skipped" : "judged";
+  return NULL;
+}
+
+bool fa_compare_is_slower(const fa_compared *before, const fa_compared *now, double times, double seconds) {
+  return now->seconds > times * before->seconds && now->seconds > before->seconds + seconds;
 }
 
 /* NULL: nothing that matters changed. */
-static const char *kind_of(const cJSON *a, const cJSON *b) {
-  const grade before = grade_of(a), now = grade_of(b);
-  if (now == FAILED && before != FAILED) return "new";
-  if (before == FAILED && now != FAILED && now != ABSENT) return "fixed";
-  if (before == ABSENT) return "added";
-  if (now == ABSENT) return "gone";
-  if (now == FAILED && strcmp(fa_report_string(a, "state"), fa_report_string(b, "state")) != 0)
-    return "changed";
-  if (before != now) return now == SKIPPED ? "skipped" : "judged";
-  if (is_slower(a, b)) return "slower";
-  return is_slower(b, a) ? "faster" : NULL;
+static const char *kind_of(const entry *a, const entry *b) {
+  const fa_compared before = a ? fa_compared_of_entry(a->json, a->failure) : fa_compared_absent;
+  const fa_compared now = b ? fa_compared_of_entry(b->json, b->failure) : fa_compared_absent;
+  const char *kind = fa_compare_kind(&before, &now);
+  if (kind || !a || !b) return kind;
+  if (fa_compare_is_slower(&before, &now, MUCH, NOTABLE_S)) return "slower";
+  return fa_compare_is_slower(&now, &before, MUCH, NOTABLE_S) ? "faster" : NULL;
 }
 
 static void add_side(cJSON *row, const char *key, const cJSON *entry) {
@@ -108,9 +136,9 @@ static void count(cJSON *counts, const char *kind) {
   if (n) cJSON_SetNumberValue(n, n->valuedouble + 1);
 }
 
-static void add_pair(comparing *x, const cJSON *a, const cJSON *b) {
+static void add_pair(comparing *x, const entry *a, const entry *b) {
   const char *kind = kind_of(a, b);
-  const cJSON *either = b ? b : a;
+  const cJSON *either = b ? b->json : a->json;
   if (!kind) {
     ++x->same;
     return;
@@ -120,8 +148,8 @@ static void add_pair(comparing *x, const cJSON *a, const cJSON *b) {
   cJSON_AddStringToObject(row, "name", fa_report_string(either, "name"));
   cJSON_AddStringToObject(row, "backend", fa_report_string(either, "backend"));
   cJSON_AddStringToObject(row, "kernel", fa_report_string(either, "kernel"));
-  add_side(row, "a", a);
-  add_side(row, "b", b);
+  add_side(row, "a", a ? a->json : NULL);
+  add_side(row, "b", b ? b->json : NULL);
   cJSON_AddItemToArray(x->rows, row);
   count(x->counts, kind);
 }
@@ -130,7 +158,7 @@ static void add_pairs(comparing *x) {
   int64_t i = 0, k = 0;
   while (i < x->a.n || k < x->b.n) {
     const int order = i == x->a.n ? 1 : k == x->b.n ? -1 : by_case(&x->a.v[i], &x->b.v[k]);
-    add_pair(x, order <= 0 ? x->a.v[i].json : NULL, order >= 0 ? x->b.v[k].json : NULL);
+    add_pair(x, order <= 0 ? &x->a.v[i] : NULL, order >= 0 ? &x->b.v[k] : NULL);
     i += order <= 0;
     k += order >= 0;
   }

@@ -39,6 +39,7 @@ void fa_report_add_waiver(cJSON *object, const fa_result *r) {
   if (!r->waiver[0]) return;
   cJSON_AddStringToObject(object, "waiver", r->waiver);
   cJSON_AddBoolToObject(object, "waived", r->waived);
+  if (r->known) cJSON_AddBoolToObject(object, "known", true);
 }
 
 static void copy_string(const cJSON *object, const char *key, char *to, size_t size) {
@@ -104,6 +105,8 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   copy_string(o, "reason", brief->reason, sizeof brief->reason);
   copy_string(o, "notes", brief->notes, sizeof brief->notes);
   copy_string(o, "backend", brief->backend, sizeof brief->backend);
+  copy_string(o, "record", brief->record, sizeof brief->record);
+  brief->seconds_subject = fa_report_number(o, "seconds_subject");
   fa_kernels_read_names(o, brief);
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(o, "name");
   brief->name = strdup(cJSON_IsString(name) ? name->valuestring : "");
@@ -170,7 +173,7 @@ void fa_report_line_free(fa_report_line *line) {
 
 void fa_report_zero_times(cJSON *v) {
   for (cJSON *child = v->child; child; child = child->next) {
-    if (child->string && strcmp(child->string, "seconds") == 0 && cJSON_IsNumber(child))
+    if (child->string && strncmp(child->string, "seconds", 7) == 0 && cJSON_IsNumber(child))
       cJSON_SetNumberValue(child, 0);
     if (child->string && strcmp(child->string, "started") == 0 && cJSON_IsString(child))
       cJSON_SetValuestring(child, "");

@@ -121,16 +121,22 @@ static void add_ratios(cJSON *o, const fa_result *r) {
 }
 
 /* Identifies the case by its content, because another file may have another case of the same name. */
-static void add_record(cJSON *o, const fa_result *r) {
-  if (!r->case_line) return;
+void fa_report_record(const fa_result *r, char out[20]) {
   fa_sha256 s;
   char hex[65];
+  snprintf(out, 20, "%s", r->record);
+  if (r->record[0] || !r->case_line) return;
   fa_sha256_init(&s);
   fa_sha256_add(&s, r->case_line, strlen(r->case_line) + 1);
   fa_sha256_add(&s, r->file, strlen(r->file));
   fa_sha256_hex(&s, hex);
-  hex[16] = 0;
-  cJSON_AddStringToObject(o, "record", hex);
+  snprintf(out, 20, "%.16s", hex);
+}
+
+static void add_record(cJSON *o, const fa_result *r) {
+  char record[20];
+  fa_report_record(r, record);
+  if (record[0]) cJSON_AddStringToObject(o, "record", record);
 }
 
 /* ["o","lse"] */
@@ -165,10 +171,12 @@ static cJSON *case_to_json(const fa_result *r) {
   fa_kernels_add_names(o, r);
   add_record(o, r);
   add_number(o, "seconds", r->seconds);
+  if (r->seconds_subject > 0) add_number(o, "seconds_subject", r->seconds_subject);
   add_number(o, "worst_ratio", r->worst_ratio);
   add_count(o, "passes", r->passes);
   if (r->features[0]) cJSON_AddStringToObject(o, "features", r->features);
   if (r->shape[0]) cJSON_AddStringToObject(o, "shape", r->shape);
+  if (r->place[0]) cJSON_AddStringToObject(o, "place", r->place);
   if (r->reason[0]) cJSON_AddStringToObject(o, "reason", r->reason);
   if (r->notes[0]) cJSON_AddStringToObject(o, "notes", r->notes);
   if (r->n_verdicts) add_ratios(o, r);
@@ -190,6 +198,7 @@ static cJSON *failure_to_json(const fa_result *r) {
   cJSON_AddStringToObject(o, "kernel", r->kernel);
   if (r->backward_kernel[0]) cJSON_AddStringToObject(o, "backward_kernel", r->backward_kernel);
   cJSON_AddStringToObject(o, "profile", r->profile);
+  if (r->place[0]) cJSON_AddStringToObject(o, "place", r->place);
   if (r->file[0]) cJSON_AddStringToObject(o, "file", r->file);
   add_u64(o, "schedule_seed", r->schedule_seed);
   cJSON_AddStringToObject(o, "reason", r->reason);
@@ -287,6 +296,7 @@ static void set_summary(cJSON *root, const fa_summary *s) {
   add_count(summary, "skipped", s->skipped);
   add_count(summary, "error", s->error);
   if (s->waived) add_count(summary, "waived", s->waived);
+  if (s->known) add_count(summary, "known", s->known);
   if (s->malformed) add_count(summary, "malformed", s->malformed);
   add_count(summary, "backward_left_out", s->backward_left_out);
   cJSON *reasons = cJSON_AddObjectToObject(summary, "skip_reasons");

@@ -37,6 +37,8 @@ fa_status fa_report_add(fa_report *r, const fa_result *result, fa_error *err);
 fa_status fa_report_add_case(fa_report *r, const struct cJSON *entry, fa_error *err);
 /* Adds an item of "failures", which is consumed. Only the first failures with maps keep these. */
 fa_status fa_report_add_failure(fa_report *r, struct cJSON *failure, fa_error *err);
+/* What identifies the case by its content: 16 hexadecimal digits. "" without a recipe. */
+void fa_report_record(const fa_result *result, char hex[20]);
 /* One result as a line of the journal, without the newline, malloc'd; NULL when out of memory. It has
  * everything that a report needs, and report/journal_line.h reads it back. item: its place in the run;
  * elapsed: seconds since the run began. */

@@ -2,6 +2,7 @@
 #include "report/junit.h"
 
 #include "report/json.h"
+#include "report/place.h"
 #include "report/printed.h"
 
 #include <cjson/cJSON.h>
@@ -49,19 +50,39 @@ static const cJSON **groups_by_failure(const cJSON *groups, int64_t n) {
   return by;
 }
 
+/* Where the case is, if the kernel's own place stands in the attributes. */
+static void put_case_place(FILE *out, const cJSON *root, const cJSON *entry) {
+  const char *place = fa_report_string(entry, "place");
+  if (!*place || !fa_report_at(fa_report_at(root, "sources"), fa_report_string(entry, "backend"))) return;
+  fputs(" case: ", out);
+  fa_report_put_markup(out, place);
+}
+
 static void put_group(FILE *out, const cJSON *group) {
   if (!group) return;
   fprintf(out, " cause %.0f: ", fa_report_number(group, "id"));
   fa_report_put_markup(out, fa_report_string(group, "title"));
 }
 
-static void put_case(FILE *out, const cJSON *c, const cJSON *failure, const cJSON *group) {
+/* Many readers link a testcase to these. */
+static void put_place(FILE *out, const cJSON *root, const cJSON *entry) {
+  const fa_place place = fa_report_place(root, entry);
+  if (!place.file[0]) return;
+  fputs(" file=\"", out);
+  fa_report_put_markup(out, place.file);
+  fputc('"', out);
+  if (place.line) fprintf(out, " line=\"%ld\"", place.line);
+}
+
+static void put_case(FILE *out, const cJSON *root, const cJSON *c, const cJSON *failure, const cJSON *group) {
   const char *state = fa_report_string(c, "state");
   fputs("    <testcase classname=\"", out);
   fa_report_put_markup(out, fa_report_string(c, "backend"));
   fputs("\" name=\"", out);
   fa_report_put_markup(out, fa_report_string(c, "name"));
-  fprintf(out, "\" time=\"%.3f\">", fa_report_number(c, "seconds"));
+  fprintf(out, "\" time=\"%.3f\"", fa_report_number(c, "seconds"));
+  put_place(out, root, failure ? failure : c);
+  fputc('>', out);
   if (strcmp(state, "SKIP") == 0) {
     fputs("<skipped message=\"", out);
     fa_report_put_markup(out, fa_report_string(c, "reason"));
@@ -77,11 +98,31 @@ static void put_case(FILE *out, const cJSON *c, const cJSON *failure, const cJSO
     fputs("\" message=\"", out);
     put_failure_text(out, failure);
     put_group(out, group);
+    put_case_place(out, root, c);
     fputs("\">", out);
     fa_report_put_markup(out, fa_report_string(failure, "repro"));
     fprintf(out, "</%s>", tag);
   }
   fputs("</testcase>\n", out);
+}
+
+/* What is slower than in the baseline, or not judged any more. */
+static int put_worse(FILE *out, const cJSON *items, bool count_only) {
+  const cJSON *item;
+  int n = 0;
+  cJSON_ArrayForEach(item, items) {
+    const char *kind = fa_report_string(item, "kind");
+    if (strcmp(kind, "fixed") == 0) continue;
+    ++n;
+    if (count_only) continue;
+    fputs("    <testcase classname=\"baseline\" name=\"", out);
+    fa_report_put_markup(out, fa_report_string(item, "name"));
+    fprintf(out, "\" time=\"0.000\"><failure type=\"%s\" message=\"",
+            strcmp(kind, "slower") == 0 ? "SLOWER" : "NOT_JUDGED");
+    fa_report_put_markup(out, fa_report_string(item, "text"));
+    fputs("\"/></testcase>\n", out);
+  }
+  return n;
 }
 
 static int count_unmet(const cJSON *items) {
@@ -115,12 +156,15 @@ static void put_head(FILE *out, const cJSON *root) {
   const cJSON *backend = cJSON_GetObjectItemCaseSensitive(root, "backend");
   const cJSON *required =
       cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "require"), "items");
+  const cJSON *items = fa_report_at(fa_report_at(root, "baseline"), "items");
+  const int n_worse = put_worse(out, items, true);
   fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"fa-verify ", out);
   fa_report_put_markup(out, fa_report_string(backend, "name"));
   fprintf(out,
           "\" tests=\"%.0f\" failures=\"%.0f\" errors=\"%.0f\" skipped=\"%.0f\" time=\"%.3f\" timestamp=\"",
-          fa_report_number(summary, "total") + cJSON_GetArraySize(required),
-          fa_report_number(summary, "failed") + count_unmet(required), fa_report_number(summary, "error"),
+          fa_report_number(summary, "total") + cJSON_GetArraySize(required) + n_worse,
+          fa_report_number(summary, "failed") + count_unmet(required) + n_worse,
+          fa_report_number(summary, "error"),
           fa_report_number(summary, "skipped") + fa_report_number(summary, "waived"),
           fa_report_number(root, "seconds"));
   char started[64];
@@ -138,11 +182,12 @@ void fa_junit_begin(fa_junit *j, FILE *out, const cJSON *root, int64_t n_failure
 }
 
 void fa_junit_put_case(fa_junit *j, const cJSON *entry, const cJSON *failure, int64_t place) {
-  put_case(j->out, entry, failure, j->group && failure && place >= 0 ? j->group[place] : NULL);
+  put_case(j->out, j->root, entry, failure, j->group && failure && place >= 0 ? j->group[place] : NULL);
 }
 
 void fa_junit_end(fa_junit *j) {
   put_required(j->out, fa_report_at(fa_report_at(j->root, "require"), "items"));
+  put_worse(j->out, fa_report_at(fa_report_at(j->root, "baseline"), "items"), false);
   fputs("  </testsuite>\n</testsuites>\n", j->out);
   free(j->group);
 }

@@ -76,10 +76,15 @@ void fa_report_read_summary(const cJSON *root, fa_summary *out) {
   const struct {
     const char *key;
     int64_t *n;
-  } fields[] = {{"total", &out->total},         {"passed", &out->passed},
-                {"failed", &out->failed},       {"skipped", &out->skipped},
-                {"error", &out->error},         {"waived", &out->waived},
-                {"malformed", &out->malformed}, {"backward_left_out", &out->backward_left_out}};
+  } fields[] = {{"total", &out->total},
+                {"passed", &out->passed},
+                {"failed", &out->failed},
+                {"skipped", &out->skipped},
+                {"error", &out->error},
+                {"waived", &out->waived},
+                {"known", &out->known},
+                {"malformed", &out->malformed},
+                {"backward_left_out", &out->backward_left_out}};
   memset(out, 0, sizeof *out);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i)
     *fields[i].n = (int64_t)fa_report_number(counts, fields[i].key);

@@ -50,11 +50,14 @@ typedef struct fa_result {
   char kernel[128], backward_kernel[32]; /* those that ran; "" = none, or unknown */
   char file[512];                        /* recorded runs: the file; "" otherwise */
   char features[512];                    /* what the case has, in words: "f16 flash causal gqa backward" */
+  char place[512];                       /* of a case of a file: "cases/causal.json:12"; "" otherwise */
   char shape[384];                       /* its sizes and settings (report/causes/shape.h): "b=1 hq=2 ..." */
   unsigned passes;                       /* which fa_pass bits were judged */
   bool backward_left_out;                /* the case has a backward, but not on this backend */
   char notes[512];                       /* e.g. "backward not judged: host has no flash backward yet" */
   uint64_t not_delivered; /* bit 1 << fa_tensor_id: an output that the subject does not write */
+  char record[20];        /* read from a report, which has no case_line: what identifies the case; "" otherwise */
+  bool known;             /* waived because the baseline has the same failure */
   bool waived;            /* a waiver expects this failure: reported, not counted as one */
   char waiver[512];       /* text of the waiver that applies to this case; "" = there is none */
   bool malformed;         /* ERROR: the case itself is wrong, such as an expression without a value */
@@ -99,6 +102,7 @@ typedef struct fa_kernel_counts {
 #define FA_SKIP_REASONS 32
 typedef struct fa_summary {
   int64_t total, passed, failed, skipped, error, waived;
+  int64_t known;             /* of the waived: in the baseline */
   int64_t malformed;         /* of the errors */
   int64_t backward_left_out; /* of the judged ones */
   int n_reasons;

@@ -31,6 +31,7 @@ void fa_summary_add(fa_summary *s, const fa_result *r) {
       s->waived++;
     else
       s->failed++;
+    s->known += r->waived && r->known;
   } else if (r->state == FA_PASS) {
     s->passed++;
   } else if (r->state == FA_SKIP) {

@@ -66,6 +66,8 @@ fa_status fa_case_file_add(fa_case_file *f, const char *base, const fa_case_fiel
   fa_case_reader_free(&r);
   if (status != FA_OK) return status;
   f->n_bytes += owned_bytes(&c);
+  if (f->line && strcmp(f->name, "-") != 0 && asprintf(&c.place, "%s:%lld", f->name, (long long)f->line) < 0)
+    c.place = NULL;
   if (f->n_bytes > FA_MAX_FILE_BYTES) {
     fa_case_free(&c);
     return fa_case_file_fail(f, false,
@@ -120,25 +122,34 @@ static fa_status add_object(fa_case_file *f, const char *base, const cJSON *obje
   return status;
 }
 
-static fa_status read_cases(fa_case_file *f, const cJSON *cases) {
-  int64_t index = 0;
-  TRY(fa_case_file_plan(f, "$.cases", cJSON_GetArraySize(cases)));
-  for (const cJSON *e = cases->child; e; e = e->next, ++index) {
-    char base[64];
-    snprintf(base, sizeof base, "$.cases[%lld]", (long long)index);
-    TRY(add_object(f, base, e, index));
-  }
-  return FA_OK;
+static fa_status add_sweep(fa_case_file *f, const char *base, const cJSON *object, int64_t index) {
+  (void)index;
+  return fa_case_file_sweep(f, base, object);
 }
 
-static fa_status read_sweeps(fa_case_file *f, const cJSON *sweeps) {
-  int64_t index = 0;
-  for (const cJSON *e = sweeps->child; e; e = e->next, ++index) {
+typedef fa_status (*read_element)(fa_case_file *f, const char *base, const cJSON *object, int64_t index);
+
+/* Reads the elements of "cases" or "sweeps". */
+static fa_status read_elements(fa_case_file *f, const cJSON *array, read_element read) {
+  const int64_t n = cJSON_GetArraySize(array);
+  int64_t *line = calloc((size_t)n + 1, sizeof *line), index = 0;
+  if (!line) return fa_fail(f->err, FA_ERR_MEMORY, "out of memory");
+  fa_case_lines_find(f->text, f->n_text, array->string, line, n);
+  fa_status status = FA_OK;
+  for (const cJSON *e = array->child; status == FA_OK && e; e = e->next, ++index) {
     char base[64];
-    snprintf(base, sizeof base, "$.sweeps[%lld]", (long long)index);
-    TRY(fa_case_file_sweep(f, base, e));
+    snprintf(base, sizeof base, "$.%s[%lld]", array->string, (long long)index);
+    f->line = line[index];
+    status = read(f, base, e, index);
   }
-  return FA_OK;
+  f->line = 0;
+  free(line);
+  return status;
+}
+
+static fa_status read_cases(fa_case_file *f, const cJSON *cases) {
+  TRY(fa_case_file_plan(f, "$.cases", cJSON_GetArraySize(cases)));
+  return read_elements(f, cases, add_object);
 }
 
 /* ---- random ---- */
@@ -253,13 +264,14 @@ static fa_status read_file_object(fa_case_file *f, const cJSON *root) {
   f->defaults = cJSON_GetObjectItemCaseSensitive(root, "defaults");
   if (f->defaults) TRY(fa_case_file_check_part(f, "$.defaults", f->defaults));
   if (cases) TRY(read_cases(f, cases));
-  if (sweeps) TRY(read_sweeps(f, sweeps));
+  if (sweeps) TRY(read_elements(f, sweeps, add_sweep));
   return random ? read_random(f, random) : FA_OK;
 }
 
 /* Bare case objects, one after another; the first has been read. */
 static fa_status read_lines(fa_case_file *f, const char *text, size_t n_bytes, size_t at,
                             const cJSON *first) {
+  f->line = 1;
   if (at == n_bytes) return add_object(f, "$", first, -1);
   const cJSON *object = first;
   cJSON *tree = NULL;
@@ -271,6 +283,7 @@ static fa_status read_lines(fa_case_file *f, const char *text, size_t n_bytes, s
     char base[64];
     for (; counted < start; ++counted) line += text[counted] == '\n';
     snprintf(base, sizeof base, "line %lld: $", line);
+    f->line = line;
     status = fa_case_file_plan(f, base, 1);
     if (status == FA_OK) status = add_object(f, base, object, index);
     cJSON_Delete(tree);
@@ -334,7 +347,8 @@ fa_status fa_case_file_classify(const char *text, size_t n_bytes, const char *na
   char stem[200];
   fa_error local = {""};
   file_stem(name, stem, sizeof stem);
-  fa_case_file f = {.name = name, .stem = stem, .generate = generate, .err = &local};
+  fa_case_file f = {
+      .name = name, .stem = stem, .generate = generate, .text = text, .n_text = n_bytes, .err = &local};
   fa_status status = parse_text(&f, text, n_bytes);
   if (status == FA_OK && append_list(out, &f.list) != FA_OK)
     status = fa_fail(&local, FA_ERR_MEMORY, "out of memory");

@@ -90,6 +90,9 @@ typedef struct fa_case_file {
   const char *name, *stem; /* of the file: for messages, and for cases without a name */
   fa_generate_fn generate;
   const cJSON *defaults; /* or NULL */
+  const char *text;      /* all of it, n_text bytes */
+  size_t n_text;
+  int64_t line; /* of the case or sweep that is read; 0: unknown */
   fa_case_list list;
   int64_t n_bytes;   /* of the arrays and texts in list */
   int64_t n_planned; /* cases of the parts read so far and of the current part */
@@ -110,6 +113,10 @@ fa_status fa_case_file_plan(fa_case_file *f, const char *base, int64_t n);
 /* Adds those keys of object that are not yet in field[0..*n). */
 void fa_case_fields_add(fa_case_field *field, int64_t *n, const cJSON *object, const char *container);
 fa_status fa_case_file_sweep(fa_case_file *f, const char *base, const cJSON *sweep);
+
+/* The lines, from 1, on which the first n elements of the array begin that the text's object has at this key; 0 where
+ * there is none. The text is valid JSON. */
+void fa_case_lines_find(const char *text, size_t n_bytes, const char *key, int64_t *line, int64_t n);
 
 /* fa_case_file_parse that also distinguishes structural errors (stated in schema.json) from
  * contradictions. */

@@ -18,6 +18,7 @@ fa_status fa_case_init(fa_case *c) {
 void fa_case_free(fa_case *c) {
   free(c->name);
   free(c->note);
+  free(c->place);
   fa_problem_free(&c->problem);
   for (int id = 0; id < FA_T_COUNT; ++id) free(c->zero[id].v);
   *c = (fa_case){0};
@@ -27,11 +28,13 @@ fa_status fa_case_copy(fa_case *dst, const fa_case *src) {
   *dst = *src;
   dst->name = strdup(src->name ? src->name : "");
   dst->note = strdup(src->note ? src->note : "");
+  dst->place = src->place ? strdup(src->place) : NULL;
   fa_status status = fa_problem_copy(&dst->problem, &src->problem);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     dst->zero[id] = (fa_int32_array){0};
     if (fa_int32_array_set(&dst->zero[id], src->zero[id].v, src->zero[id].n) != FA_OK) status = FA_ERR_MEMORY;
   }
+  if (src->place && !dst->place) status = FA_ERR_MEMORY;
   if (dst->name && dst->note && status == FA_OK) return FA_OK;
   fa_case_free(dst);
   return FA_ERR_MEMORY;

@@ -72,6 +72,9 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
     status = fa_choose_backend(cli->backends, cli->backend.v[i], &s->choice[s->n_choices++], &err);
   if (status == FA_OK && cli->backend.n == 0 && strcmp(cli->command, "repro") != 0)
     status = fa_choose_default(cli->backends, cli->quiet, &s->choice[s->n_choices++], &err);
+  if (status == FA_OK)
+    status =
+        fa_report_open_baseline(cli, s->n_choices ? &s->choice[0] : NULL, s->n_choices, &s->baseline, &err);
   if (status != FA_OK) return fa_cli_fail(status, &err);
   if (s->shard.source && strcmp(s->shard.source, "--shard") != 0 && !cli->quiet)
     fprintf(stderr, "shard: %lld of %lld (%s)\n", (long long)s->shard.index, (long long)s->shard.total,
@@ -93,6 +96,7 @@ void fa_session_free(fa_session *s) {
   cJSON_Delete(s->run);
   fa_resume_free(&s->resume);
   fa_waivers_free(s->waivers);
+  fa_baseline_free(s->baseline);
   fa_causes_free(s->causes);
   fa_report_free(&s->report);
 }

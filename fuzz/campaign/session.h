@@ -14,6 +14,7 @@
 #include "fuzz/options/laws_select.h"
 #include "fuzz/options/shard.h"
 #include "report/causes/collect.h"
+#include "report/ci/baseline.h"
 #include "report/json.h"
 #include "report/text/line.h"
 #include "report/text/progress.h"
@@ -84,7 +85,8 @@ typedef struct fa_session {
   int64_t n_mapped;                 /* failures with maps that have gone to the journal */
   fa_resume resume;                 /* what the journal held when opened */
   fa_waivers *waivers;
-  double started; /* on the clock of fa_seconds_now, moved back by earlier processes' time */
+  fa_baseline *baseline; /* owned; NULL: none is given */
+  double started;        /* on the clock of fa_seconds_now, moved back by earlier processes' time */
   bool dump_failed;
   fa_tried *tried;       /* owned: by word (fuzz/coverage/words.h) */
   fa_coverage *coverage; /* owned; NULL: nobody wants it */
@@ -150,8 +152,9 @@ fa_item fa_session_item(const fa_session *s, int64_t i);
 fa_status fa_session_note_cause(fa_session *s, const fa_result *r, fa_error *err);
 /* The same for the entry of a result that a journal had. */
 fa_status fa_session_note_cause_again(fa_session *s, const struct cJSON *entry, fa_error *err);
-/* Applies the waivers to a finished result; it is not added to the report here. */
-void fa_session_judge_waivers(fa_session *s, int64_t number, fa_result *r);
+/* Applies waivers and baseline to a finished result, each result once and in order; it is not added to the report here.
+ * failure: as for fa_baseline_judge. */
+void fa_session_judge_known(fa_session *s, int64_t number, fa_result *r, const struct cJSON *failure);
 
 /* ---- shared with commands that judge without a backend ---- */
 
@@ -165,7 +168,13 @@ const struct cJSON *fa_report_last_failure(const fa_report *r);
 /* Makes the groups of failures, prints them if there are several failures, and adds them to the report. */
 fa_status fa_report_find_causes(fa_report *r, fa_causes *causes, const fa_cli *cli, fa_error *err);
 /* Prints the groups of failures and the summary line, and writes the report file; returns the exit code. */
-int fa_report_finish(fa_report *r, fa_causes *causes, const fa_cli *cli, const fa_line_style *style,
-                     double seconds, int interrupted);
+int fa_report_finish(fa_report *r, fa_causes *causes, const fa_baseline *baseline, const fa_cli *cli,
+                     const fa_line_style *style, double seconds, int interrupted);
+/* --baseline, --slower and --annotations: reads and checks them. choice: of the first of n subjects; NULL: recorded runs.
+ * *out is NULL without a baseline, else owned by the caller. */
+fa_status fa_report_open_baseline(const fa_cli *cli, const fa_choice *choice, int n, fa_baseline **out,
+                                  fa_error *err);
+/* Adds where the subjects say that their kernels are written, as "sources". */
+void fa_report_add_sources(fa_report *r, const fa_choice *choice, int n);
 
 #endif

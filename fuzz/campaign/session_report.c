@@ -4,6 +4,7 @@
 #include "fuzz/coverage/words.h"
 #include "fuzz/options/version.h"
 #include "ref/math/blas.h"
+#include "report/ci/annotations.h"
 #include "report/html/page.h"
 
 #include <cjson/cJSON.h>
@@ -105,17 +106,60 @@ static fa_status write_files(fa_report *r, const fa_cli *cli, double seconds, fa
   return status == FA_OK && cli->html ? fa_page_write_run(r, cli->html, err) : status;
 }
 
-int fa_report_finish(fa_report *r, fa_causes *causes, const fa_cli *cli, const fa_line_style *style,
-                     double seconds, int interrupted) {
+fa_status fa_report_open_baseline(const fa_cli *cli, const fa_choice *choice, int n, fa_baseline **out,
+                                  fa_error *err) {
+  const fa_baseline_run run = {.version = fa_version(),
+                               .backend = choice ? choice->spec : "recorded",
+                               .device = choice ? choice->info.device : "",
+                               .one_backend = n <= 1};
+  *out = NULL;
+  if (cli->slower && !cli->baseline)
+    return fa_fail(err, FA_ERR_INPUT, "--slower needs --baseline REPORT.json");
+  fa_status status = cli->annotations ? fa_annotations_check(cli->annotations, err) : FA_OK;
+  if (status != FA_OK || !cli->baseline) return status;
+  return fa_baseline_load(cli->baseline, cli->slower, &run, stderr, out, err);
+}
+
+void fa_report_add_sources(fa_report *r, const fa_choice *choice, int n) {
+  cJSON *all = NULL;
+  for (int b = 0; b < n; ++b) {
+    if (!choice[b].info.source[0]) continue;
+    if (!all) all = cJSON_AddObjectToObject(r->root, "sources");
+    cJSON_DeleteItemFromObjectCaseSensitive(all, choice[b].spec);
+    cJSON_AddStringToObject(all, choice[b].spec, choice[b].info.source);
+  }
+}
+
+/* Groups, requirements and the baseline: what is said of all results together. */
+static void add_conclusions(fa_report *r, fa_causes *causes, const fa_baseline *baseline, const fa_cli *cli) {
   fa_error err;
-  int code = fa_summary_exit_code(&r->summary);
   const fa_status grouped = fa_report_find_causes(r, causes, cli, &err);
   if (grouped != FA_OK) fa_cli_fail(grouped, &err); /* the results are there without it */
+  if (r->require) cJSON_AddItemToObject(r->root, "require", fa_require_to_json(r->require));
+  if (!baseline) return;
+  fa_baseline_print(stdout, baseline, cli->verbose);
+  cJSON_AddItemToObject(r->root, "baseline", fa_baseline_to_json(baseline));
+}
+
+static void annotate(fa_report *r, const fa_cli *cli, double seconds) {
+  fa_error err;
+  fa_status status = fa_report_complete(r, cli->report, seconds, &err);
+  if (status == FA_OK) status = fa_annotations_write(stdout, r->root, &err);
+  if (status != FA_OK) fa_cli_fail(status, &err); /* the verdict does not hang on it */
+}
+
+int fa_report_finish(fa_report *r, fa_causes *causes, const fa_baseline *baseline, const fa_cli *cli,
+                     const fa_line_style *style, double seconds, int interrupted) {
+  fa_error err;
+  int code = fa_summary_exit_code(&r->summary);
+  add_conclusions(r, causes, baseline, cli);
+  if (cli->annotations) annotate(r, cli, seconds);
   fa_line_summary(stdout, &r->summary, style);
   fflush(stdout);
   if (code == FA_EXIT_NOTHING_JUDGED) fputs("fa-verify: nothing was judged\n", stderr);
   code = fa_report_conclude_required(r, r->summary.total, code);
-  if (r->require) cJSON_AddItemToObject(r->root, "require", fa_require_to_json(r->require));
+  if (baseline && !fa_baseline_is_met(baseline) && (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED))
+    code = FA_EXIT_MISMATCH;
   if (write_files(r, cli, seconds, &err) != FA_OK) {
     fa_cli_fail(FA_ERR_IO, &err);
     return FA_EXIT_INFRASTRUCTURE;

@@ -114,7 +114,7 @@ static fa_status judge_finished(fa_session *s, const cJSON *root, fa_summary *su
       return status;
     }
     if (line.failure) failure = failure->next;
-    fa_session_judge_waivers(s, number++, line.brief);
+    fa_session_judge_known(s, number++, line.brief, line.failure);
     fa_summary_add(sum, line.brief);
     if (s->report.require) fa_require_note(s->report.require, line.brief);
     fa_report_line_free(&line);
@@ -137,6 +137,8 @@ static fa_status find_finished_report(fa_session *s, int *code, fa_error *err) {
       fprintf(stderr, "%s: the run is over; nothing to resume\n", s->cli->report);
       fa_line_summary(stdout, &sum, &s->style);
       *code = fa_report_conclude_required(&s->report, sum.total, fa_session_exit_code(s, &sum, true));
+      if (s->baseline && !fa_baseline_is_met(s->baseline) && *code == FA_EXIT_PASSED)
+        *code = FA_EXIT_MISMATCH;
     }
   }
   cJSON_Delete(root);
@@ -193,14 +195,19 @@ fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err) {
 
 /* ---- results ---- */
 
-void fa_session_judge_waivers(fa_session *s, int64_t number, fa_result *r) {
+static void judge_waivers(fa_session *s, int64_t number, fa_result *r) {
   fa_item item = fa_session_item(s, number);
   fa_case c;
-  r->waived = false;
-  r->waiver[0] = 0;
   if (!s->waivers || fa_source_get(&s->source, item.case_index, r->draw, &c, NULL) != FA_OK) return;
   fa_waivers_apply(s->waivers, &c.problem, s->choice[item.backend].info.device, r);
   fa_case_free(&c);
+}
+
+void fa_session_judge_known(fa_session *s, int64_t number, fa_result *r, const cJSON *failure) {
+  r->waived = r->known = false;
+  r->waiver[0] = 0;
+  judge_waivers(s, number, r);
+  if (s->baseline) fa_baseline_judge(s->baseline, r, failure);
 }
 
 fa_status fa_session_add_resumed(fa_session *s, int64_t item, fa_error *err) {
@@ -211,7 +218,7 @@ fa_status fa_session_add_resumed(fa_session *s, int64_t item, fa_error *err) {
     if (at->item >= item) break;
     status = fa_report_line_parse(at->text, &line, err);
     if (status != FA_OK) break;
-    fa_session_judge_waivers(s, line.item, line.brief);
+    fa_session_judge_known(s, line.item, line.brief, line.failure);
     status = fa_session_note(s, line.item, line.brief, err);
     bool failed = fa_state_is_failure(line.brief->state) && !line.brief->waived;
     if (s->cli->fail_fast && failed) s->give_up = true;

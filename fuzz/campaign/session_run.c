@@ -48,6 +48,7 @@ static void set_case(fa_result *r, const fa_case *c, int64_t index) {
   if (!r->case_line) r->case_line = fa_case_to_line(c);
   fa_words_text(fa_words_of(&c->problem), r->features, sizeof r->features);
   fa_shape_text_of(c, r->shape, sizeof r->shape);
+  snprintf(r->place, sizeof r->place, "%s", c->place ? c->place : "");
 }
 
 static void set_error(fa_result *r, const fa_error *err) {
@@ -166,20 +167,26 @@ static void item_arrived(void *ctx, int64_t number, fa_result *r) {
   free(line);
 }
 
+/* A long campaign without a report needs no memory. */
+static bool keeps(const fa_cli *cli, const fa_result *r) {
+  const bool good = r->state == FA_PASS || r->state == FA_SKIP;
+  return cli->report || cli->html || ((cli->shrink || cli->annotations) && !good);
+}
+
 static bool item_done(void *ctx, int64_t number, fa_result *r) {
   fa_session *s = ctx;
   fa_error err = {""};
   fa_progress_clear(&s->progress);
-  fa_session_judge_waivers(s, number, r);
+  fa_session_judge_known(s, number, r, NULL);
   fa_status status = fa_session_add_resumed(s, number, &err); /* first: they count in the failure's number */
   s->style.number = s->report.n_failures;
   fa_line_print(stdout, r, &s->style);
   fflush(stdout);
   if (status == FA_OK) status = fa_session_note(s, number, r, &err);
-  if (s->cli->report || s->cli->html || (s->cli->shrink && fa_state_is_failure(r->state))) {
+  if (keeps(s->cli, r)) {
     if (status == FA_OK) status = fa_report_add(&s->report, r, &err);
   } else {
-    fa_summary_add(&s->report.summary, r); /* a long campaign without a report needs no memory */
+    fa_summary_add(&s->report.summary, r);
   }
   if (status == FA_OK) status = fa_session_note_cause(s, r, &err);
   if (status != FA_OK) {
@@ -260,10 +267,11 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
   }
   if (s->cli->shrink && status == FA_OK && !interrupted)
     status = fa_shrink_failures(s->cli, s->choice, s->n_choices, &s->report, &interrupted, err);
+  fa_report_add_sources(&s->report, s->choice, s->n_choices);
   if (status == FA_OK) fa_session_cover(s);
   if (status == FA_OK) fa_session_say_tried(s);
-  int code =
-      fa_report_finish(&s->report, s->causes, s->cli, &s->style, fa_seconds_now() - s->started, interrupted);
+  int code = fa_report_finish(&s->report, s->causes, s->baseline, s->cli, &s->style,
+                              fa_seconds_now() - s->started, interrupted);
   if (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED) code = verdict;
   if (s->dump_failed) {
     fputs("fa-verify: --keep: not every dump could be written; the notes say why\n", stderr);

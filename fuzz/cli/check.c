@@ -28,8 +28,9 @@ typedef struct checker {
   int64_t n_asked; /* groups of this shard */
   fa_line_style style;
   fa_report report;
-  fa_causes *causes; /* owned */
-  fa_result r;       /* of the current group */
+  fa_causes *causes;     /* owned */
+  fa_baseline *baseline; /* owned; or NULL */
+  fa_result r;           /* of the current group */
 } checker;
 
 static bool is_wanted(checker *x, const char *group, int64_t number) {
@@ -119,6 +120,7 @@ static fa_status judge_files(checker *x, fa_error *err) {
       if (!is_wanted(x, group, number++)) continue;
       fa_result_init(&x->r);
       judge_group(x, &x->file[i], group);
+      if (x->baseline) fa_baseline_judge(x->baseline, &x->r, NULL);
       fa_line_print(stdout, &x->r, &x->style);
       fflush(stdout);
       if (x->report.require) fa_require_note(x->report.require, &x->r);
@@ -126,7 +128,7 @@ static fa_status judge_files(checker *x, fa_error *err) {
       const bool failed = fa_state_is_failure(x->r.state);
       if (status == FA_OK)
         status = fa_causes_note(x->causes, &x->r, failed ? fa_report_last_failure(&x->report) : NULL, err);
-      const bool stop = x->cli->fail_fast && failed;
+      const bool stop = x->cli->fail_fast && failed && !x->r.waived;
       fa_result_free(&x->r);
       if (stop) return status;
     }
@@ -150,15 +152,17 @@ int fa_command_check(const fa_cli *cli) {
   if (status == FA_OK && cli->report) status = fa_file_check_writable(cli->report, &err);
   if (status == FA_OK) status = fa_shard_read(cli->shard, &x->shard, &err);
   if (status == FA_OK) status = fa_filter_compile(cli, &x->filter, &err);
+  if (status == FA_OK) status = fa_report_open_baseline(cli, NULL, 1, &x->baseline, &err);
   if (status == FA_OK) status = open_files(x, &err);
   if (status == FA_OK) status = fa_report_start(&x->report, cli, NULL, &err);
   if (status == FA_OK) status = judge_files(x, &err);
   if (status == FA_OK) fa_filter_report(&x->filter, x->n_asked, x->shard.total);
-  code = status == FA_OK
-             ? fa_report_finish(&x->report, x->causes, cli, &x->style, fa_seconds_now() - start, 0)
-             : fa_cli_fail(status, &err);
+  code = status == FA_OK ? fa_report_finish(&x->report, x->causes, x->baseline, cli, &x->style,
+                                            fa_seconds_now() - start, 0)
+                         : fa_cli_fail(status, &err);
   fa_filter_free(&x->filter);
   fa_causes_free(x->causes);
+  fa_baseline_free(x->baseline);
   fa_report_free(&x->report);
   close_files(x);
   free(x);

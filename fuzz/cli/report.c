@@ -3,6 +3,7 @@
 #include "fuzz/coverage/words.h"
 #include "report/causes/collect.h"
 #include "report/causes/print.h"
+#include "report/ci/annotations.h"
 #include "report/compare.h"
 #include "report/html/page.h"
 #include "report/merge/streamed.h"
@@ -90,19 +91,20 @@ static int require_now(const reading *r, fa_merged *merged) {
   return FA_EXIT_MISMATCH;
 }
 
-/* The page needs all cases at once. */
-static fa_status write_page(fa_merged *merged, const char *path, fa_error *err) {
+/* The page and the annotations need all cases at once. */
+static fa_status write_from_tree(const fa_cli *cli, fa_merged *merged, fa_error *err) {
   cJSON *root = NULL;
+  if (!cli->html && !cli->annotations) return FA_OK;
   fa_status status = fa_merged_tree(merged, &root, err);
-  if (status == FA_OK) status = fa_page_write(root, NULL, path, err);
+  if (status == FA_OK && cli->annotations) status = fa_annotations_write(stdout, root, err);
+  if (status == FA_OK && cli->html) status = fa_page_write(root, NULL, cli->html, err);
   cJSON_Delete(root);
   return status;
 }
 
 static fa_status write_outputs(const fa_cli *cli, fa_merged *merged, fa_error *err) {
-  fa_status status = FA_OK;
   if (cli->no_times) fa_merged_zero_times(merged);
-  if (cli->html) status = write_page(merged, cli->html, err);
+  fa_status status = write_from_tree(cli, merged, err);
   if (status == FA_OK && cli->junit) status = fa_merged_write_junit(merged, cli->junit, err);
   if (status == FA_OK && cli->merge) status = fa_merged_write(merged, cli->merge, err); /* changes the head */
   return status;
@@ -115,7 +117,7 @@ static int compare(const fa_cli *cli) {
   const char *const *path = (const char *const *)cli->words.v;
   fa_status status = FA_OK;
   int code = FA_EXIT_PASSED;
-  if (cli->words.n != 2 || cli->merge || cli->junit || cli->require)
+  if (cli->words.n != 2 || cli->merge || cli->junit || cli->require || cli->annotations)
     return fa_cli_usage_error("report --compare: two reports are needed, and of the outputs only --html");
   for (int i = 0; status == FA_OK && i < 2; ++i) status = fa_report_load(path[i], &report[i], &err);
   if (status == FA_OK) status = fa_report_compare(report[0], report[1], path[0], path[1], &comparison, &err);
@@ -134,6 +136,8 @@ int fa_command_report(const fa_cli *cli) {
   fa_error err = {""};
   if (cli->words.n == 0) return fa_cli_usage_error("report: FILE.json... is needed");
   if (cli->compare) return compare(cli);
+  if (cli->annotations && fa_annotations_check(cli->annotations, &err) != FA_OK)
+    return fa_cli_fail(FA_ERR_INPUT, &err);
   int code = FA_EXIT_PASSED;
   reading r = {0};
   fa_merged *merged = NULL;

@@ -94,7 +94,7 @@ static int settle_help(fa_cli *cli) {
 
 static int settle_command(fa_cli *cli) {
   if (cli->version) return 0;
-  if (!cli->command && (cli->cases.n || cli->case_text.n)) cli->command = "run";
+  if (!cli->command && (cli->cases.n || cli->case_text.n || cli->tier)) cli->command = "run";
   if (!cli->command) {
     if (!cli->help) fa_cli_print_help(cli, stderr);
     return cli->help ? 0 : FA_EXIT_USAGE;

@@ -90,6 +90,7 @@ static void mend_bool(bool *b) {
 static void mend_bools(fa_result *r) {
   mend_bool(&r->backward_left_out);
   mend_bool(&r->waived);
+  mend_bool(&r->known);
   mend_bool(&r->malformed);
   mend_bool(&r->dump_failed);
   mend_bool(&r->maps_left_out);
@@ -128,7 +129,8 @@ static bool result_is_sound(const fa_result *r) {
         ends_within(r->backward_kernel, sizeof r->backward_kernel) &&
         ends_within(r->profile, sizeof r->profile) && ends_within(r->notes, sizeof r->notes) &&
         ends_within(r->waiver, sizeof r->waiver) && ends_within(r->features, sizeof r->features) &&
-        ends_within(r->shape, sizeof r->shape) && ends_within(r->dump, sizeof r->dump) &&
+        ends_within(r->shape, sizeof r->shape) && ends_within(r->place, sizeof r->place) &&
+        ends_within(r->dump, sizeof r->dump) && ends_within(r->record, sizeof r->record) &&
         (unsigned)r->law < FA_N_LAWS && explanations_are_sound(r)))
     return false;
   for (int i = 0; i < r->n_verdicts; ++i)

@@ -47,6 +47,7 @@ void fa_exec_describe(void *self, fa_backend_info *out) {
   out->usable = true;
   snprintf(out->device, sizeof out->device, "%s%s%s", h->name, h->device[0] ? ", " : "", h->device);
   snprintf(out->driver, sizeof out->driver, "%s", h->driver);
+  snprintf(out->source, sizeof out->source, "%s", h->source);
 }
 
 /* ---- what it can do, and how ---- */

@@ -94,6 +94,7 @@ static void plugin_describe(void *self, fa_backend_info *out) {
   out->usable = true;
   snprintf(out->device, sizeof out->device, "%s", x->table.name);
   snprintf(out->driver, sizeof out->driver, "%s", x->path);
+  snprintf(out->source, sizeof out->source, "%s", x->hello.source);
 }
 
 /* ---- what it can do, and how ---- */

@@ -40,7 +40,8 @@ const char *fa_hello_lse_key(int i) {
 const char *fa_hello_key(int i) {
   static const char *const names[] = {"fa_exec",  "id",      "name",     "device",    "driver",    "why_not",
                                       "families", "dtypes",  "features", "passes",    "supports",  "outputs",
-                                      "lse",      "empty_o", "limits",   "transport", "arithmetic"};
+                                      "lse",      "empty_o", "limits",   "transport", "arithmetic",
+                                      "source"};
   return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
 }
 
@@ -166,6 +167,7 @@ static fa_status read_names(fa_keys k, fa_hello *h, fa_error *err) {
   if (status == FA_OK) status = fa_keys_text(k, "name", true, h->name, sizeof h->name, err);
   if (status == FA_OK) status = fa_keys_text(k, "device", false, h->device, sizeof h->device, err);
   if (status == FA_OK) status = fa_keys_text(k, "driver", false, h->driver, sizeof h->driver, err);
+  if (status == FA_OK) status = fa_keys_text(k, "source", false, h->source, sizeof h->source, err);
   return status;
 }
 

@@ -44,12 +44,23 @@ class Kernel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
-    def hello(self, version: int = 2) -> Json:
-        """What it says about itself, as the protocol has it. Version 1 knows less: there, "why_not" may be the answer."""
+    def hello(self, version: int = 2, takes: Sequence[str] = ()) -> Json:
+        """What it says about itself, as the protocol has it. Version 1 knows less: there, "why_not" may be the answer.
+
+        takes: keys that are newer than version 2, and that the other side knows.
+        """
         hello = {"fa_exec": version, **self._declared, "device": self._describe()}
         if self._supports:
             hello["supports"] = True
+        source = self.source()
+        if source and "source" in takes:
+            hello["source"] = source
         return hello if version >= 2 else _as_version_1(hello)
+
+    def source(self) -> str | None:
+        """Where the function is written: "attention.py:12". None for what was not written in Python."""
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code else None
 
     def supports(self, case: Case) -> Json:
         """The answer to the question whether it can do a case."""

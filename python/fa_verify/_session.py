@@ -43,7 +43,7 @@ class Session:
     def _hello(self, request: Json) -> Json:
         self._version = max(v for v in request.get("versions", [1]) if v <= 2)
         try:
-            hello = self._kernel.hello(self._version)
+            hello = self._kernel.hello(self._version, request.get("takes", ()))
         except (ImportError, RuntimeError, AssertionError) as missing:  # no framework, or no device
             return {"fa_exec": self._version, "why_not": str(missing) or type(missing).__name__}
         if self._dtypes is not None and "dtypes" in hello:

@@ -23,8 +23,8 @@ static void add_numbers(cJSON *to, const cJSON *from) {
 }
 
 static void add_summary(cJSON *to, const cJSON *from) {
-  static const char *const keys[] = {"total", "passed", "failed",    "skipped",
-                                     "error", "waived", "malformed", "backward_left_out"};
+  static const char *const keys[] = {"total",  "passed", "failed",    "skipped",          "error",
+                                     "waived", "known",  "malformed", "backward_left_out"};
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     add_to(to, keys[k], fa_report_number(from, keys[k]));
   if (fa_report_at(from, "skip_reasons") == NULL) return;
@@ -39,6 +39,16 @@ static void add_coverage(cJSON *to, const cJSON *from) {
   cJSON_ArrayForEach(part, from) {
     cJSON *mine = cJSON_GetObjectItemCaseSensitive(to, part->string);
     if (cJSON_IsObject(part) && cJSON_IsObject(mine)) add_numbers(mine, part);
+  }
+}
+
+/* "sources": what a later report says of a backend that the earlier ones do not have. */
+static void add_sources(cJSON *head, const cJSON *from) {
+  const cJSON *one;
+  cJSON *mine = cJSON_GetObjectItemCaseSensitive(head, "sources");
+  if (!mine && from) mine = cJSON_AddObjectToObject(head, "sources");
+  cJSON_ArrayForEach(one, from) {
+    if (!fa_report_at(mine, one->string)) cJSON_AddItemToObject(mine, one->string, cJSON_Duplicate(one, 1));
   }
 }
 
@@ -78,6 +88,7 @@ void fa_head_uncount(cJSON *head, const cJSON *entry) {
                                                   : "failed";
   add_to(summary, "total", -1);
   add_to(summary, key, -1);
+  if (cJSON_IsTrue(fa_report_at(entry, "known"))) add_to(summary, "known", -1);
   if (state == FA_SKIP) take_reason(summary, fa_report_string(entry, "reason"));
   if (cJSON_IsTrue(fa_report_at(entry, "malformed"))) add_to(summary, "malformed", -1);
   if (cJSON_IsTrue(fa_report_at(entry, "backward_left_out"))) add_to(summary, "backward_left_out", -1);
@@ -88,6 +99,7 @@ void fa_head_add(cJSON *to, const cJSON *other) {
         *tried = cJSON_GetObjectItemCaseSensitive(to, "tried");
   add_summary(cJSON_GetObjectItemCaseSensitive(to, "summary"), fa_report_at(other, "summary"));
   add_to(to, "seconds", fa_report_number(other, "seconds"));
+  add_sources(to, fa_report_at(other, "sources"));
   if (coverage) add_coverage(coverage, fa_report_at(other, "coverage"));
   if (tried) add_tried(tried, fa_report_at(other, "tried"));
 }

@@ -8,7 +8,7 @@
 
 struct cJSON;
 
-/* Adds summary, seconds, coverage and what was tried of another report's head. */
+/* Adds summary, seconds, sources, coverage and what was tried of another report's head. */
 void fa_head_add(struct cJSON *to, const struct cJSON *other);
 /* Subtracts an entry that its report's summary counted, but that is already in the merged report. */
 void fa_head_uncount(struct cJSON *head, const struct cJSON *entry);

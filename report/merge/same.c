@@ -17,10 +17,11 @@ bool fa_same_case(const cJSON *a, const cJSON *b) {
   return same_text(a, b, "record") && same_text(a, b, "name") && same_text(a, b, "backend");
 }
 
-/* Times and paths always differ, maps are kept of the first failures of a run alone, a field missing from a report of an older version is no difference, and what the
- * case has is in its record. */
+/* Times and paths always differ, maps are kept of the first failures of a run alone, a field missing from a report of
+ * an older version is no difference, and what the case has is in its record. */
 static cJSON *comparable(const cJSON *o, const cJSON *other) {
-  static const char *const keys[] = {"seconds", "dump", "repro", "shrunk", "features", "shape", "draw"};
+  static const char *const keys[] = {"seconds",  "seconds_subject", "dump", "repro", "shrunk",
+                                     "features", "shape",           "draw", "place"};
   cJSON *copy = cJSON_Duplicate(o, 1);
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     cJSON_DeleteItemFromObjectCaseSensitive(copy, keys[k]);

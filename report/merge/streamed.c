@@ -233,7 +233,7 @@ static fa_status count_required(fa_merged *m, fa_error *err) {
 }
 
 static fa_status finish(fa_merged *m, bool required, fa_error *err) {
-  static const char *const of_one_run[] = {"run", "finished"};
+  static const char *const of_one_run[] = {"run", "finished", "baseline", "tier"};
   cJSON_DeleteItemFromObjectCaseSensitive(m->head, "kernels");
   cJSON_AddItemToObject(m->head, "kernels", fa_kernel_counts_to_json(&m->kernels));
   if (m->n_dropped) { /* what was counted twice? */
@@ -241,7 +241,8 @@ static fa_status finish(fa_merged *m, bool required, fa_error *err) {
     cJSON_DeleteItemFromObjectCaseSensitive(m->head, "tried");
   }
   if (m->n_inputs == 1) return FA_OK;
-  for (int k = 0; k < 2; ++k) cJSON_DeleteItemFromObjectCaseSensitive(m->head, of_one_run[k]);
+  for (size_t k = 0; k < sizeof of_one_run / sizeof *of_one_run; ++k)
+    cJSON_DeleteItemFromObjectCaseSensitive(m->head, of_one_run[k]);
   const fa_status status = required ? count_required(m, err) : FA_OK;
   if (!required) cJSON_DeleteItemFromObjectCaseSensitive(m->head, "require");
   return status == FA_OK ? fa_report_check("merge", m->head, err) : status;

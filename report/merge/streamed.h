@@ -12,7 +12,7 @@
  * Results of two different kernels for one case do not contradict each other: both stay. Entries without a
  * record, from older versions, all stay.
  *
- * Of several reports, "run" and "finished" are dropped. "coverage" and "tried" are added up, and dropped if a result is
+ * Of several reports, "run", "finished", "baseline" and "tier" are dropped. "coverage" and "tried" are added up, and dropped if a result is
  * in several reports. "kernels" is counted again, and so is "require", if all reports require the same; else it is
  * dropped. */
 #ifndef FA_REPORT_MERGE_STREAMED_H

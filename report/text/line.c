@@ -111,7 +111,7 @@ static void print_statistics(FILE *out, const fa_result *r) {
 /* What scripts read of every result: state, name, backend, passes, worst ratio, time. */
 static void print_head(FILE *out, const fa_result *r, const fa_line_style *style) {
   if (style->color) fputs(state_color(r->waived ? FA_SKIP : r->state), out);
-  fputs(r->waived ? "WAIVED" : fa_state_name(r->state), out);
+  fputs(r->known ? "KNOWN" : r->waived ? "WAIVED" : fa_state_name(r->state), out);
   if (style->color) fputs("\033[0m", out);
   fputc(' ', out);
   fa_print_clean(out, r->name && r->name[0] ? r->name : "(unnamed)");
@@ -144,7 +144,7 @@ static void print_brief(FILE *out, const fa_result *r, const fa_line_style *styl
   print_labelled(out, "  ", r->waiver);
   print_labelled(out, "  tensors: ", r->dump);
   fputc('\n', out);
-  fa_brief_print(out, r, style);
+  if (!r->known) fa_brief_print(out, r, style);
 }
 
 static void print_full(FILE *out, const fa_result *r, const fa_line_style *style) {
@@ -196,6 +196,7 @@ void fa_line_summary(FILE *out, const fa_summary *s, const fa_line_style *style)
     fprintf(out, "only the forward pass judged: %lld (-v says why)\n", (long long)s->backward_left_out);
   fprintf(out, "tests:%lld passed:%lld failed:%lld skipped:%lld error:%lld", (long long)s->total,
           (long long)s->passed, (long long)s->failed, (long long)s->skipped, (long long)s->error);
-  if (s->waived) fprintf(out, " waived:%lld", (long long)s->waived);
+  if (s->waived > s->known) fprintf(out, " waived:%lld", (long long)(s->waived - s->known));
+  if (s->known) fprintf(out, " known:%lld", (long long)s->known);
   fputc('\n', out);
 }

@@ -60,7 +60,8 @@ void fa_progress_text(const fa_progress *p, const fa_summary *s, double now, cha
   append(text, size, "  passed:%lld failed:%lld skipped:%lld", (long long)s->passed, (long long)s->failed,
          (long long)s->skipped);
   if (s->error) append(text, size, " error:%lld", (long long)s->error);
-  if (s->waived) append(text, size, " waived:%lld", (long long)s->waived);
+  if (s->waived > s->known) append(text, size, " waived:%lld", (long long)(s->waived - s->known));
+  if (s->known) append(text, size, " known:%lld", (long long)s->known);
   if (p->worst > 0) append(text, size, "  worst r=%.3g", p->worst);
   if (p->profile) append(text, size, "  %s", p->profile);
 }
