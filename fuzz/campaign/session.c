@@ -13,7 +13,10 @@
 
 bool fa_source_origin(const fa_source *s, int64_t index, fa_case_origin *out) {
   const int64_t at = s->laws.n ? index / s->laws.n : index;
-  if (s->list)
+  int64_t unused;
+  if (s->tier)
+    fa_tier_at(s->tier, at, &unused, out);
+  else if (s->list)
     *out = s->origin ? s->origin[at] : (fa_case_origin){NULL, 0, 0};
   else
     *out = (fa_case_origin){s->profile, s->seed, at};
@@ -22,11 +25,12 @@ bool fa_source_origin(const fa_source *s, int64_t index, fa_case_origin *out) {
 
 fa_status fa_source_get(const fa_source *s, int64_t index, int64_t draw, fa_case *out, fa_error *err) {
   const int n_laws = s->laws.n;
-  const int64_t at = n_laws ? index / n_laws : index;
+  int64_t at = n_laws ? index / n_laws : index;
   fa_case_origin origin;
   fa_status status;
   const bool drawn = fa_source_origin(s, index, &origin);
-  if (!s->list || (drawn && draw > 0))
+  if (s->tier) fa_tier_at(s->tier, at, &at, &origin);
+  if (!s->list || (drawn && (draw > 0 || s->tier)))
     status = fa_generate_draw(origin.profile, origin.seed, origin.index, draw, out, err);
   else if ((status = fa_case_copy(out, &s->list->v[at])) != FA_OK)
     fa_fail(err, status, "out of memory");

@@ -4,6 +4,7 @@
 
 #include "fuzz/campaign/journal.h"
 #include "fuzz/campaign/resume.h"
+#include "fuzz/campaign/tier.h"
 #include "fuzz/campaign/waivers.h"
 #include "fuzz/coverage/table.h"
 #include "fuzz/generate/within.h"
@@ -21,6 +22,7 @@
 
 /* Where cases come from: a list, or the generator, which makes case i on demand. */
 typedef struct fa_source {
+  fa_tier *tier;                /* not NULL: says which cases of the list, and which are generated */
   const fa_case_list *list;     /* NULL: generated */
   const fa_case_origin *origin; /* of the list's cases; NULL: none of them was drawn */
   const char *profile;
@@ -131,6 +133,8 @@ fa_status fa_session_emit(const fa_session *s, const char *path, fa_error *err);
 
 /* --coverage: the table of features of the items, printed and added to the report. */
 void fa_session_cover(fa_session *s);
+/* --tier: what was run, printed, and added to the report. */
+void fa_session_say_tier(fa_session *s);
 /* After random cases: what they have and no judged one had, printed; and the counts, added to the report. */
 void fa_session_say_tried(fa_session *s);
 

@@ -27,6 +27,21 @@ static fa_status cover(fa_session *s, int64_t index, int64_t draw, fa_error *err
   return FA_OK;
 }
 
+static fa_status note_tier(fa_session *s, int64_t index, const fa_result *r, fa_error *err) {
+  const bool judged = r->state == FA_PASS || fa_state_is_failure(r->state);
+  fa_case c;
+  const fa_status status = fa_source_get(&s->source, index, r->draw, &c, err);
+  if (status != FA_OK) return status;
+  fa_tier_note(s->source.tier, s->source.laws.n ? index / s->source.laws.n : index, &c, judged, r->seconds);
+  fa_case_free(&c);
+  return FA_OK;
+}
+
+void fa_session_say_tier(fa_session *s) {
+  if (!s->cli->quiet) fa_tier_print_outcome(stdout, s->source.tier);
+  if (s->report.root) cJSON_AddItemToObject(s->report.root, "tier", fa_tier_to_json(s->source.tier));
+}
+
 /* The other backends' and the other laws' items have the same cases. */
 fa_status fa_session_note(fa_session *s, int64_t number, const fa_result *r, fa_error *err) {
   const fa_item item = fa_session_item(s, number);
@@ -34,6 +49,7 @@ fa_status fa_session_note(fa_session *s, int64_t number, const fa_result *r, fa_
   if (s->report.require) fa_require_note(s->report.require, r);
   if (status == FA_OK) status = fa_session_note_tried(s, item.case_index, r, err);
   const bool again = item.backend != 0 || (s->source.laws.n && item.case_index % s->source.laws.n != 0);
+  if (status == FA_OK && s->source.tier && !again) status = note_tier(s, item.case_index, r, err);
   if (status == FA_OK && s->cli->coverage && !again) status = cover(s, item.case_index, r->draw, err);
   return status;
 }

@@ -25,7 +25,7 @@ static void *share(size_t bytes) {
 
 fa_status fa_session_draw_begin(fa_session *s, fa_error *err) {
   const fa_source *source = &s->source;
-  s->draws = !s->cli->as_drawn && (!source->list || source->origin);
+  s->draws = !s->cli->as_drawn && (!source->list || source->origin || source->tier);
   if (!s->draws) return FA_OK;
   s->drawn = share(FA_POOL_MAX_PENDING * sizeof *s->drawn);
   if (!s->drawn) return fa_fail(err, FA_ERR_MEMORY, "out of memory");

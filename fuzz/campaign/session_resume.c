@@ -69,6 +69,11 @@ static cJSON *identity_of(const fa_session *s) {
     cJSON_AddNumberToObject(o, "count", (double)s->cli->count);
     cJSON_AddNumberToObject(o, "seconds", s->cli->seconds);
   }
+  if (s->source.tier) {
+    cJSON_AddStringToObject(o, "tier", s->source.tier->name);
+    add_u64(o, "seed", s->source.tier->seed);
+    cJSON_AddNumberToObject(o, "seconds", s->source.tier->seconds);
+  }
   if (s->draws) cJSON_AddBoolToObject(o, "draws", true);
   cJSON_AddStringToObject(o, "shard", shard);
   cJSON_AddStringToObject(o, "filter", s->cli->filter ? s->cli->filter : "");

@@ -24,6 +24,18 @@ fa_item fa_session_item(const fa_session *s, int64_t i) {
 
 /* ---- callbacks of the pool ---- */
 
+/* The time of an endless run is over, or a tier has no more cases. */
+static bool is_over(const fa_session *s) {
+  const fa_tier *tier = s->source.tier;
+  const int64_t index = fa_session_item(s, s->next_item).case_index,
+                n_laws = s->source.laws.n ? s->source.laws.n : 1;
+  int64_t unused;
+  fa_case_origin origin;
+  if (!tier) return fa_seconds_now() >= s->deadline;
+  return !fa_tier_at(tier, index / n_laws, &unused, &origin) ||
+         fa_tier_is_over(tier, index / n_laws, s->deadline, fa_seconds_now());
+}
+
 /* Items that an earlier process had started are finished, regardless of deadline and --fail-fast: only then
  * is the report the same as without the interruption. */
 static bool next_item(void *ctx, int64_t *item) {
@@ -33,7 +45,7 @@ static bool next_item(void *ctx, int64_t *item) {
     if (s->status != FA_OK || (!endless && s->next_item >= s->n_items)) return false;
     if (fa_resume_has(&s->resume, s->next_item)) continue;
     if (s->next_item < s->resume.end) break;
-    if (s->give_up || (endless && fa_seconds_now() >= s->deadline)) return false;
+    if (s->give_up || (endless && is_over(s))) return false;
     break;
   }
   *item = s->next_item++;
@@ -219,7 +231,7 @@ static int64_t choose_jobs(const fa_session *s) {
 static void start_progress(fa_session *s) { /* before results of earlier processes are added */
   fa_progress_init(&s->progress, !s->cli->no_progress, s->cli->verbose);
   s->progress.total = s->item ? s->n_items : -1;
-  s->progress.limit = s->cli->seconds;
+  s->progress.limit = s->source.tier ? s->source.tier->seconds : s->cli->seconds;
   s->progress.profile = s->source.profile;
 }
 
@@ -270,6 +282,7 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
   fa_report_add_sources(&s->report, s->choice, s->n_choices);
   if (status == FA_OK) fa_session_cover(s);
   if (status == FA_OK) fa_session_say_tried(s);
+  if (s->source.tier) fa_session_say_tier(s);
   int code = fa_report_finish(&s->report, s->causes, s->baseline, s->cli, &s->style,
                               fa_seconds_now() - s->started, interrupted);
   if (code == FA_EXIT_PASSED || code == FA_EXIT_NOTHING_JUDGED) code = verdict;
@@ -288,7 +301,7 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
 static unsigned dtypes_of(const fa_session *s) {
   unsigned dtypes = 0;
   fa_case_origin unused;
-  if (!s->source.list) return ~0u;
+  if (!s->source.list || s->source.tier) return ~0u;
   for (int64_t i = 0; i < s->source.list->n; ++i)
     dtypes |= fa_source_origin(&s->source, i, &unused) ? ~0u : 1u << s->source.list->v[i].problem.dtype;
   return dtypes;

@@ -6,6 +6,7 @@
 
 /* Each returns the exit code. */
 int fa_command_run(const fa_cli *cli);
+int fa_command_tier(const fa_cli *cli); /* run --tier */
 int fa_command_random(const fa_cli *cli);
 int fa_command_repro(const fa_cli *cli);
 int fa_command_check(const fa_cli *cli);

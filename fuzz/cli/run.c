@@ -8,14 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int check_run(const fa_cli *cli) {
+  if (cli->words.n)
+    return fa_cli_usage_error("run: what is %s? cases are named with --cases", cli->words.v[0]);
+  if (cli->seconds > 0) return fa_cli_usage_error("run: --seconds needs --tier NAME, whose time it is");
+  if (cli->cases.n == 0 && cli->case_text.n == 0)
+    return fa_cli_usage_error("run: --cases FILE... or --case JSON is needed");
+  return 0;
+}
+
 int fa_command_run(const fa_cli *cli) {
   fa_error err = {""};
   fa_case_list list = {0};
   fa_case_origin *origins = NULL;
-  if (cli->words.n)
-    return fa_cli_usage_error("run: what is %s? cases are named with --cases", cli->words.v[0]);
-  if (cli->cases.n == 0 && cli->case_text.n == 0)
-    return fa_cli_usage_error("run: --cases FILE... or --case JSON is needed");
+  if (cli->tier) return fa_command_tier(cli);
+  const int wrong = check_run(cli);
+  if (wrong) return wrong;
   fa_status status = fa_cli_load_cases(cli, &list, &origins, &err);
   fa_session *s = malloc(sizeof *s);
   if (status == FA_OK && !s) status = fa_fail(&err, FA_ERR_MEMORY, "out of memory");
