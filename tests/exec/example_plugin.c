@@ -29,12 +29,16 @@
 #define EXAMPLE_SIZE sizeof(fa_plugin)
 #endif
 
+/* "source" is where reports and annotations say that the kernel is written. */
+#define TEXT_OF(x) #x
+#define PLACE(line) __FILE__ ":" TEXT_OF(line)
+
 /* What a case asks for and the lists do not have is skipped, so that run need not check it. */
 static const char *hello(void *self) {
   (void)self;
   return "{\"families\": [\"flash\"], \"dtypes\": [\"f32\"], \"passes\": [\"forward\"],"
          " \"features\": [\"causal\", \"window\", \"top_left\", \"bottom_right\", \"gqa\", \"head_dim_v\"],"
-         " \"arithmetic\": {\"name\": \"simt-f32\"}, " EXAMPLE_MORE "}";
+         " \"source\": \"" PLACE(__LINE__) "\", \"arithmetic\": {\"name\": \"simt-f32\"}, " EXAMPLE_MORE "}";
 }
 
 /* Only what the lists cannot say. */
