@@ -42,8 +42,6 @@ def attention(call):
     p = np.exp(s - s.max(-1, keepdims=True))
     return np.einsum("bhqk,bkhd->bqhd", p / p.sum(-1, keepdims=True), call.v)
 
-
-fa_verify.serve(attention)
 '''
 
 checks = failures = 0
@@ -146,8 +144,9 @@ def test_action(repository):
     repository.make("-DEXAMPLE_FAULT=1")
     broken = Job(repository, **inputs)
     broken.expect(1, 1, "a broken kernel")
-    check(broken.of_kind("error")[0][0].startswith(place), f"the annotation is at the kernel's line: {broken.of_kind('error')}")
-    check("causal" in broken.of_kind("error")[0][1], "it says which cases")
+    errors = broken.of_kind("error") or [("", "")]
+    check(errors[0][0].startswith(place), f"the annotation is at the kernel's line: {errors}")
+    check("causal" in errors[0][1], "it says which cases")
     check([m for _, m in broken.of_kind("warning")] == ["there is no baseline ci/baseline.json: every failure counts"], "no baseline is said")
     check("| cause | cases |" in broken.summary and "fails" in broken.summary, f"a table on the job's page: {broken.summary}")
     check(broken.outputs["code"] == "1" and broken.outputs["report"] == "fa-verify-report/report.json", str(broken.outputs))
@@ -164,7 +163,7 @@ def test_action(repository):
     repository.make("-DEXAMPLE_FAULT=1 -DEXAMPLE_LSE_FACTOR=2")
     worse = Job(repository, **inputs)
     worse.expect(1, 1, "another bug")
-    check("lse" in worse.of_kind("error")[0][1], str(worse.commands))
+    check(any("lse" in message for _, message in worse.of_kind("error")), str(worse.commands))
 
     repository.make()
     mended = Job(repository, **inputs)
@@ -196,10 +195,11 @@ def test_python(repository):
     (repository.path / "cases/plain.json").write_text(json.dumps({**CASES, "cases": CASES["cases"][:1]}))
     for factor, code in ((1.01, 1), (1, 0)):
         (repository.path / "kernels/attention.py").write_text(KERNEL.replace("FACTOR", str(factor)))
-        job = Job(repository, backend=f"exec:{sys.executable} kernels/attention.py", tier="", cases="cases/plain.json")
+        job = Job(repository, backend=f"exec:{sys.executable} -m fa_verify.serve kernels/attention.py", tier="", cases="cases/plain.json")
         job.expect(code, code, f"a kernel in Python, factor {factor}")
         line = repository.line_of("kernels/attention.py", "@fa_verify.kernel")
-        check(not code or job.of_kind("error")[0][0].startswith(f"file=kernels/attention.py,line={line},"), str(job.commands))
+        places = [properties.split(",title=")[0] for properties, _ in job.of_kind("error")]
+        check(places == [f"file=kernels/attention.py,line={line}"] * code, str(job.commands))
 
 
 def test_gitlab(repository):
