@@ -162,7 +162,7 @@ static void print_full(FILE *out, const fa_result *r, const fa_line_style *style
 
 void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style) {
   const bool good = r->state == FA_PASS || r->state == FA_SKIP;
-  if (good && style->verbosity < 0) return;
+  if ((good || r->known) && style->verbosity < 0) return;
   if (good)
     print_good(out, r, style);
   else if (style->verbosity > 0)

@@ -74,7 +74,7 @@ int main(void) {
   test("aFx1 bFx1 cFx1", "aPx1 bCx1 cFx1", "changed b, fixed a", 1);
   test("aPx1 bPx1 cPx0.01", "aPx2.5 bPx0.4 cPx0.05", "slower a, faster b", 1);
   test("aPx1 bSx1 cFx1 dPx1", "aSx1 bPx1 cSx1 eFx1 fPx1",
-       "new e, skipped a, skipped c, judged b, added f, gone d", 0);
+       "new e, skipped c, skipped a, judged b, added f, gone d", 0);
   test("aFx1", "", "gone a", 0);
   /* One backend each: they are what is compared. Several: each with its own. */
   test("aPx1 bPx1", "aPy1 bFy1", "new b", 1);
