@@ -31,24 +31,35 @@ static bool round_p(const fa_failure *x, const fa_ref_rounding *to, int v, fa_mi
   return x->config->profile->u_p < ldexp(1, -to->bits) || to->cut;
 }
 
+/* The later variant: in dS = P (dP - delta) alone, where P is divided by its sum. */
+static bool round_p_in_ds(const fa_failure *x, const fa_ref_rounding *to, fa_mistake *m) {
+  const double u = ldexp(1, -to->bits);
+  m->of_precision = true;
+  m->twist.p_in_ds = *to;
+  m->profile.u_p_in_ds = fmax(m->profile.u_p_in_ds, u);
+  return x->config->profile->u_p_in_ds < u;
+}
+
+static bool rounded(const fa_failure *x, const fa_ref_rounding *to, const char *name, int v, fa_mistake *m) {
+  const bool in_ds = v == 2 * N_TILES;
+  fa_mistake_say(m, in_ds ? "P rounded to %s in dS" : "P rounded to %s", name);
+  return in_ds ? round_p_in_ds(x, to, m) : round_p(x, to, v, m);
+}
+
 static bool rounded_p_bf16(const fa_failure *x, int v, fa_mistake *m) {
-  fa_mistake_say(m, "P rounded to bf16");
-  return round_p(x, &of_bf16, v, m);
+  return rounded(x, &of_bf16, "bf16", v, m);
 }
 
 static bool rounded_p_f16(const fa_failure *x, int v, fa_mistake *m) {
-  fa_mistake_say(m, "P rounded to f16");
-  return round_p(x, &of_f16, v, m);
+  return rounded(x, &of_f16, "f16", v, m);
 }
 
 static bool rounded_p_e4m3(const fa_failure *x, int v, fa_mistake *m) {
-  fa_mistake_say(m, "P rounded to fp8 e4m3");
-  return round_p(x, &of_e4m3, v, m);
+  return rounded(x, &of_e4m3, "fp8 e4m3", v, m);
 }
 
 static bool rounded_p_e5m2(const fa_failure *x, int v, fa_mistake *m) {
-  fa_mistake_say(m, "P rounded to fp8 e5m2");
-  return round_p(x, &of_e5m2, v, m);
+  return rounded(x, &of_e5m2, "fp8 e5m2", v, m);
 }
 
 /* A copy in double, rounded. */
@@ -125,10 +136,10 @@ static bool truncated(const fa_failure *x, int v, fa_mistake *m) {
 const fa_hypothesis fa_hypotheses_of_precision[] = {
     {"truncated_instead_of_rounded", "outputs, or P and dS, are cut off instead of rounded", ANY,
      1 + 2 * N_TILES, truncated},
-    {"rounded_p_f16", "P and dS are rounded to f16", ANY, 2 * N_TILES, rounded_p_f16},
-    {"rounded_p_bf16", "P and dS are rounded to bf16", ANY, 2 * N_TILES, rounded_p_bf16},
-    {"rounded_p_e4m3", "P and dS are rounded to fp8 e4m3", ANY, 2 * N_TILES, rounded_p_e4m3},
-    {"rounded_p_e5m2", "P and dS are rounded to fp8 e5m2", ANY, 2 * N_TILES, rounded_p_e5m2},
+    {"rounded_p_f16", "P and dS are rounded to f16", ANY, 2 * N_TILES + 1, rounded_p_f16},
+    {"rounded_p_bf16", "P and dS are rounded to bf16", ANY, 2 * N_TILES + 1, rounded_p_bf16},
+    {"rounded_p_e4m3", "P and dS are rounded to fp8 e4m3", ANY, 2 * N_TILES + 1, rounded_p_e4m3},
+    {"rounded_p_e5m2", "P and dS are rounded to fp8 e5m2", ANY, 2 * N_TILES + 1, rounded_p_e5m2},
     {"operands_tf32", "inputs, or all operands, are rounded to tf32", ANY, 1 + 2 * N_TILES, operands_tf32},
     {"operands_bf16", "inputs, or all operands, are rounded to bf16", ANY, 1 + 2 * N_TILES, operands_bf16},
     {.name = NULL}};

@@ -90,6 +90,15 @@ void fa_ref_astray_round(const fa_ref_rounding *r, double *x, int64_t n) {
   for (int64_t i = 0; r->bits > 0 && i < n; ++i) x[i] = fa_ref_round(r, x[i]);
 }
 
+void fa_ref_astray_dscore(const fa_ref_rounding *r, double *p, double *dp, const double *z, double delta,
+                          int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    const double kept = z ? z[j] : 1;
+    dp[j] = fa_ref_round(r, p[j]) * (kept * dp[j] - delta);
+    p[j] *= kept;
+  }
+}
+
 /* The keys of the tile next in order: *begin .. *end - 1, offsets from first. False: there is none. */
 static bool next_tile(const fa_ref_walk *walk, int64_t first, int64_t n, int64_t *begin, int64_t *end) {
   if (walk->backwards) {

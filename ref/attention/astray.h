@@ -24,6 +24,9 @@ void fa_ref_astray_row(const fa_ref_call *c, const fa_rows *rows, fa_ref_scratch
                        int64_t first, int64_t n, fa_ref_astray *a);
 /* Rounds n numbers as r says. */
 void fa_ref_astray_round(const fa_ref_rounding *r, double *x, int64_t n);
+/* dscore of ref/math/rows.h, with the P in dS rounded as r says. */
+void fa_ref_astray_dscore(const fa_ref_rounding *r, double *p, double *dp, const double *z, double delta,
+                          int64_t n);
 /* Once O, LSE and their bounds are written: makes them what the mistaken kernel returns. */
 void fa_ref_astray_end(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w, const fa_ref_astray *a);
 

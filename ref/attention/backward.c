@@ -4,13 +4,12 @@
  * privately, and the sums are added to the outputs in item order. How the work is divided depends on the
  * problem alone, so the result does not depend on the number of threads. */
 #include "ref/attention/backward.h"
-#include "ref/attention/astray.h"
+#include "ref/attention/coarse.h"
 #include "ref/engine/dropout.h"
 #include "ref/reference.h"
 #include "ref/tiles/lse.h"
 #include "ref/tiles/score.h"
 
-#include "ref/math/blas.h"
 #include "ref/mods/tile.h"
 
 #include <math.h>
@@ -37,7 +36,9 @@ static bool heads_apart(const fa_ref_call *c) {
 }
 
 static int64_t items_per_group(const fa_ref_call *c, const fa_ref_sequence *e) {
+  const fa_ref_coarse *coarse = fa_ref_coarse_of(c);
   if (heads_apart(c)) return e->sq > 0 ? c->group : 0;
+  if (coarse && coarse->tile > 0) return e->sq > 0 ? 1 : 0; /* roundings depend on the order */
   int64_t groups = c->p->batch * c->heads_kv, blocks = group_blocks(c, e);
   int64_t wanted = (ITEMS_WANTED + groups - 1) / groups;
   int64_t most = (blocks + BLOCKS_PER_ITEM - 1) / BLOCKS_PER_ITEM;
@@ -79,16 +80,27 @@ static void load_rows(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
   }
 }
 
+/* C = alpha A B^T, with a mistake where it is to be rounded. */
+static void row_products(const fa_ref_coarse *coarse, bool rounded, const fa_ref_product *p, double *part) {
+  if (coarse && rounded)
+    fa_ref_coarse_scores(coarse, p, part);
+  else
+    fa_blas_dgemm(p->ta, p->tb, p->m, p->n, p->k, p->alpha, p->a, p->lda, p->b, p->ldb, 0, p->c, p->ldc);
+}
+
 /* w->s = scores and w->dp = dP of a tile, and the tile's errors. */
 static void scores_and_dp(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, int64_t j0,
                           int64_t n, fa_bound_scratch *b) {
-  int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
-  fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, w->s,
-                (int)n);
+  const int m = (int)r->n, d = (int)c->d, dv = (int)c->dv, nn = (int)n;
+  const double *k = w->k + j0 * c->d, *v = w->v + j0 * c->dv;
+  const fa_ref_coarse *x = fa_ref_coarse_of(c);
+  const fa_ref_product qk = {FA_BLAS_N, FA_BLAS_T, m, nn, d, c->p->scale, w->q, d, k, d, w->s, nn};
+  const fa_ref_product dov = {FA_BLAS_N, FA_BLAS_T, m, nn, dv, 1, w->d_o, dv, v, dv, w->dp, nn};
+  row_products(x, x && x->scores, &qk, w->part);
   if (b) fa_bound_logits_begin(b, c, r, j0, n, w->s);
   fa_ref_score_tile(c, r, j0, n, w->s, n, c->p->softcap > 0 ? w->th : NULL, w->mod);
   if (b) fa_bound_logits_end(b, c, r, j0, n, w->s, w->th, w->mod);
-  fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, dv, 1, w->d_o, dv, w->v + j0 * c->dv, dv, 0, w->dp, (int)n);
+  row_products(x, x && x->dp, &dov, w->part);
   if (b) fa_bound_backward_tile_begin(c, r, j0, n, b);
 }
 
@@ -141,7 +153,11 @@ void fa_ref_backward_tile(const fa_ref_call *c, const fa_rows *rows, const fa_re
     double *p = w->s + k * n, *dp = w->dp + k * n;
     probabilities(c, rows, r, w, k, j0, n, b, &begin, &end);
     if (b) fa_bound_backward_row(c, rows, w, b, k, n, begin, end);
-    rows->dscore(p + begin, dp + begin, c->p->dropout.p > 0 ? w->z : NULL, w->delta[k], end - begin);
+    const double *z = c->p->dropout.p > 0 ? w->z : NULL;
+    if (c->twist && c->twist->p_in_ds.bits > 0)
+      fa_ref_astray_dscore(&c->twist->p_in_ds, p + begin, dp + begin, z, w->delta[k], end - begin);
+    else
+      rows->dscore(p + begin, dp + begin, z, w->delta[k], end - begin);
   }
 }
 
@@ -183,28 +199,45 @@ static void touch(const fa_ref_call *c, fa_ref_scratch *w, fa_bound_scratch *b, 
   }
 }
 
+/* Adds a tile's part of dV, dK and dQ. */
+static void add_products(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, int64_t j0, int n,
+                         const fa_ref_tile_spans *spans) {
+  const fa_ref_coarse *x = fa_ref_coarse_of(c);
+  const int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
+  const double scale = c->p->scale, *k = w->k + j0 * c->d;
+  double *to_dv = w->dv + j0 * c->dv, *to_dk = w->dk + j0 * c->d;
+  if (!x || x->tile == 0) {
+    fa_blas_dgemm_part(FA_BLAS_T, n, dv, m, 1, w->s, n, w->d_o, dv, 1, to_dv, dv, &spans->keys);
+    fa_blas_dgemm_part(FA_BLAS_T, n, d, m, scale, w->dp, n, w->q, d, 1, to_dk, d, &spans->keys);
+    fa_blas_dgemm_part(FA_BLAS_N, m, d, n, scale, w->dp, n, k, d, 1, w->acc, d, &spans->rows);
+    return;
+  }
+  const fa_ref_product products[] = {{FA_BLAS_T, FA_BLAS_N, n, dv, m, 1, w->s, n, w->d_o, dv, to_dv, dv},
+                                     {FA_BLAS_T, FA_BLAS_N, n, d, m, scale, w->dp, n, w->q, d, to_dk, d},
+                                     {FA_BLAS_N, FA_BLAS_N, m, d, n, scale, w->dp, n, k, d, w->acc, d}};
+  for (int i = 0; i < 3; ++i) fa_ref_coarse_add(x, &products[i], w->part);
+}
+
 static void backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
                            fa_bound_scratch *b, fa_touched *t) {
   fa_ref_call *c = f->c;
-  int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
+  const int64_t keys = fa_ref_coarse_keys(c), n_tiles = (r->j_end - r->j_begin + keys - 1) / keys;
+  const bool backwards = fa_ref_coarse_of(c) && fa_ref_coarse_of(c)->backwards;
   bool first = true;
   fa_ref_tile_spans spans;
   fa_ref_backward_rows_begin(c, f->rows, r, w, b);
   touch(c, w, b, t, r->j_begin, r->j_end);
   memset(w->acc, 0, (size_t)(r->n * c->d) * sizeof *w->acc);
-  for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
-    int n = (int)(r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N);
+  for (int64_t tile = 0; tile < n_tiles; ++tile) {
+    const int64_t j0 = r->j_begin + (backwards ? n_tiles - 1 - tile : tile) * keys;
+    const int n = (int)(r->j_end - j0 < keys ? r->j_end - j0 : keys);
     if (!fa_ref_tile_visited(c, r, j0, n)) continue;
     fa_ref_backward_tile(c, f->rows, r, w, j0, n, b);
     through_chain(c, f->rows, r, w, j0, n);
     if (c->twist) fa_ref_astray_round(&c->twist->p, w->s, r->n * n);
     if (c->twist) fa_ref_astray_round(&c->twist->ds, w->dp, r->n * n);
     fa_ref_tile_spans_init(r, j0, n, &spans);
-    fa_blas_dgemm_part(FA_BLAS_T, n, dv, m, 1, w->s, n, w->d_o, dv, 1, w->dv + j0 * c->dv, dv, &spans.keys);
-    fa_blas_dgemm_part(FA_BLAS_T, n, d, m, c->p->scale, w->dp, n, w->q, d, 1, w->dk + j0 * c->d, d,
-                       &spans.keys);
-    fa_blas_dgemm_part(FA_BLAS_N, m, d, n, c->p->scale, w->dp, n, w->k + j0 * c->d, d, 1, w->acc, d,
-                       &spans.rows);
+    add_products(c, r, w, j0, n, &spans);
     if (b) fa_bound_backward_tile_end(c, r, j0, n, b, &spans, first);
     first = false;
   }
@@ -255,6 +288,7 @@ static void backward_item(void *context, int thread, int64_t item) {
     fa_ref_rows_init(c, e, fa_ref_group_member(c, hk, n / per_head), n % per_head * FA_BLOCK_M, &r);
     if (!fa_ref_rows_asked(c, &r) || !fa_ref_keys_asked(c, hk, &r)) continue;
     if (r.j_begin == r.j_end) continue; /* no visible key: all zero */
+    fa_ref_coarse_align(c, &r);
     fa_ref_scratch_head(w, c, e, hk);
     backward_block(f, &r, w, f->bound ? &f->bound[thread] : NULL, &t);
   }

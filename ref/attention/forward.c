@@ -1,5 +1,5 @@
 /* Forward values: online softmax over key blocks, two GEMMs per tile, in double. */
-#include "ref/attention/astray.h"
+#include "ref/attention/coarse.h"
 #include "ref/bounds/terms.h"
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
@@ -80,30 +80,59 @@ static void write_rows(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratc
   }
 }
 
+/* A tile's scores before the chain, in x. */
+static void raw_scores(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, int64_t j0, int n,
+                       double *x) {
+  const fa_ref_coarse *coarse = fa_ref_coarse_of(c);
+  const int m = (int)r->n, d = (int)c->d;
+  const double *k = w->k + j0 * c->d;
+  const fa_ref_product product = {FA_BLAS_N, FA_BLAS_T, m, n, d, c->p->scale, w->q, d, k, d, x, n};
+  if (coarse && coarse->scores)
+    fa_ref_coarse_scores(coarse, &product, w->part);
+  else
+    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, n, d, c->p->scale, w->q, d, k, d, 0, x, n);
+}
+
+/* acc += P V of a tile. */
+static void add_values(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, int64_t j0, int n) {
+  const fa_ref_coarse *coarse = fa_ref_coarse_of(c);
+  const int m = (int)r->n, dv = (int)c->dv;
+  const double *v = w->v + j0 * c->dv;
+  const fa_ref_product product = {FA_BLAS_N, FA_BLAS_N, m, dv, n, 1, w->s, n, v, dv, w->acc, dv};
+  fa_ref_tile_spans spans;
+  if (coarse && coarse->tile > 0) {
+    fa_ref_coarse_add(coarse, &product, w->part);
+    return;
+  }
+  fa_ref_tile_spans_init(r, j0, n, &spans);
+  fa_blas_dgemm_part(FA_BLAS_N, m, dv, n, 1, w->s, n, v, dv, 1, w->acc, dv, &spans.rows);
+}
+
+static bool walks_backwards(const fa_ref_call *c, const fa_ref_astray *astray) {
+  const fa_ref_coarse *coarse = fa_ref_coarse_of(c);
+  return coarse ? coarse->backwards : astray && c->twist->walk.backwards;
+}
+
 static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
                           fa_ref_astray *astray) {
   fa_ref_call *c = f->c;
-  int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
-  fa_ref_tile_spans spans;
+  const int64_t keys = fa_ref_coarse_keys(c);
   for (int64_t k = 0; k < r->n; ++k) {
     w->m[k] = -INFINITY;
     w->l[k] = 0;
   }
   memset(w->acc, 0, (size_t)(r->n * c->dv) * sizeof *w->acc);
-  const int64_t n_tiles = (r->j_end - r->j_begin + FA_BLOCK_N - 1) / FA_BLOCK_N;
-  const bool backwards = astray && c->twist->walk.backwards;
+  const int64_t n_tiles = (r->j_end - r->j_begin + keys - 1) / keys;
+  const bool backwards = walks_backwards(c, astray);
   for (int64_t tile = 0; tile < n_tiles; ++tile) {
-    const int64_t j0 = r->j_begin + (backwards ? n_tiles - 1 - tile : tile) * FA_BLOCK_N;
-    int64_t n = r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N;
+    const int64_t j0 = r->j_begin + (backwards ? n_tiles - 1 - tile : tile) * keys;
+    const int64_t n = r->j_end - j0 < keys ? r->j_end - j0 : keys;
     if (!fa_ref_tile_visited(c, r, j0, n)) continue;
     double *x = w->scores ? w->scores + r->n * (j0 - r->j_begin) : w->s;
-    fa_blas_dgemm(FA_BLAS_N, FA_BLAS_T, m, (int)n, d, c->p->scale, w->q, d, w->k + j0 * c->d, d, 0, x,
-                  (int)n);
+    raw_scores(c, r, w, j0, (int)n, x);
     fa_ref_score_tile(c, r, j0, n, x, n, NULL, w->mod);
     softmax_tile(f, r, w, x, j0, n, astray);
-    fa_ref_tile_spans_init(r, j0, n, &spans);
-    fa_blas_dgemm_part(FA_BLAS_N, m, dv, (int)n, 1, w->s, (int)n, w->v + j0 * c->dv, dv, 1, w->acc, dv,
-                       &spans.rows);
+    add_values(c, r, w, j0, (int)n);
   }
   write_rows(c, r, w);
 }
@@ -119,6 +148,7 @@ static void forward_item(void *context, int thread, int64_t item) {
   fa_ref_rows r;
   fa_ref_rows_init(c, e, h, (blocks - 1 - local % blocks) * FA_BLOCK_M, &r); /* causal: longest first */
   if (!fa_ref_rows_asked(c, &r)) return;
+  fa_ref_coarse_align(c, &r);
   if (r.j_end > r.j_begin) {
     fa_ref_scratch_head(w, c, e, fa_ref_kv_head(c, h));
     fa_ref_load_q(c, FA_T_Q, e, h, r.i0, r.n, w->q);

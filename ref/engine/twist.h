@@ -33,6 +33,16 @@ typedef struct fa_ref_rounding {
 } fa_ref_rounding;
 double fa_ref_round(const fa_ref_rounding *r, double x);
 
+/* Sums of products that are kept in fewer bits than they should be. */
+typedef struct fa_ref_coarse {
+  fa_ref_rounding to; /* bits 0: none are */
+  int within;         /* they are rounded after so many products; 0: at the end of a tile only */
+  int tile;           /* keys, and rows, that are added at once; O, dQ, dK, dV. 0: these are right */
+  bool sum, part;     /* what is rounded: the sum so far, the tile's part of it before it is added, or both */
+  bool scores, dp;    /* Q K^T and dO V^T are rounded as well */
+  bool backwards;     /* tiles of keys from the last to the first */
+} fa_ref_coarse;
+
 typedef struct fa_ref_twist fa_ref_twist;
 struct fa_ref_twist {
   /* Changes the keys [*lo, *hi) that row i sees; none: lo >= hi. They lie within 0 .. e->sk. */
@@ -51,12 +61,14 @@ struct fa_ref_twist {
   bool lse_astray;    /* the LSE is by_max times the maximum and by_log times the log of the sum */
   double lse_by_max, lse_by_log;
   bool softcap_twice, softcap_not_derived;
-  bool alibi_from_top;   /* distances as if there were as many keys as rows */
-  bool alibi_signed;     /* of distances: keys after the diagonal come nearer */
-  bool drop_inverted;    /* kept pairs are dropped, the others kept */
-  int drop_rounds;       /* of the generator; 0: the right number */
-  double drop_factor;    /* of kept pairs; 0: the right one */
-  fa_ref_rounding p, ds; /* of P before it is multiplied by V or dO, and of dS */
+  bool alibi_from_top;     /* distances as if there were as many keys as rows */
+  bool alibi_signed;       /* of distances: keys after the diagonal come nearer */
+  bool drop_inverted;      /* kept pairs are dropped, the others kept */
+  int drop_rounds;         /* of the generator; 0: the right number */
+  double drop_factor;      /* of kept pairs; 0: the right one */
+  fa_ref_rounding p, ds;   /* of P before it is multiplied by V or dO, and of dS */
+  fa_ref_rounding p_in_ds; /* of the P in dS = P (dP - delta) */
+  fa_ref_coarse coarse;
   bool delta_missing;
   bool delta_negated;
 

@@ -12,10 +12,14 @@ static double *take(fa_ref_arena *a, int64_t n) {
  * inputs. */
 enum { KEPT_KEYS = 1024 };
 
+static bool is_coarse(const fa_ref_call *c) {
+  return c->twist && c->twist->coarse.to.bits > 0;
+}
+
 static bool keeps_scores(const fa_ref_call *c) {
   const fa_problem *p = c->p;
-  return c->profile && c->max_sk <= KEPT_KEYS && p->softcap <= 0 && !p->alibi.present && !p->bias.present &&
-         !p->score_mod;
+  return !is_coarse(c) && c->profile && c->max_sk <= KEPT_KEYS && p->softcap <= 0 && !p->alibi.present &&
+         !p->bias.present && !p->score_mod;
 }
 
 static int64_t least(int64_t a, int64_t b) {
@@ -33,6 +37,7 @@ static size_t lay_out(fa_ref_scratch *s, const fa_ref_call *c, bool backward, ch
   s->s = take(&to, m * n);
   s->z = take(&to, n);
   s->acc = take(&to, m * wide);
+  if (is_coarse(c)) s->part = take(&to, 2 * (m > n ? m : n) * (wide > n ? wide : n));
   s->m = take(&to, m);
   s->l = take(&to, m);
   s->th = take(&to, c->p->softcap > 0 && (backward || c->profile) ? m * n : 0);

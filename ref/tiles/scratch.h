@@ -27,6 +27,7 @@ typedef struct fa_ref_scratch {
   double *z;                /* [FA_BLOCK_N] */
   double *acc;              /* [FA_BLOCK_M, max(D, Dv)] */
   double *dk, *dv;          /* [sk, D], [sk, Dv] */
+  double *part;             /* twice a tile or a part of acc, dk or dv, for sums in few bits; else NULL */
   double *m, *l, *rest;     /* [FA_BLOCK_M]; l: forward the sum, backward LSE, where rest is what it lacks */
   double *delta;            /* [FA_BLOCK_M] */
   fa_ref_mod_scratch *mod;  /* NULL: no expressions */
