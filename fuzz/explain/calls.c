@@ -9,7 +9,11 @@ static bool score_mod_ignored(const fa_failure *x, int v, fa_mistake *m) {
 }
 
 static bool mask_mod_ignored(const fa_failure *x, int v, fa_mistake *m) {
-  (void)v;
+  if (v == 1) {
+    m->twist.mask_of_first_pair = true;
+    fa_mistake_say(m, "mask_mod ignored in blocks whose first pair it shows");
+    return x->p->mask_mod && x->p->block_sparse.present;
+  }
   m->p.mask_mod = NULL;
   if (x->p->block_sparse.source == FA_BLOCKS_MASK_MOD) m->p.block_sparse.present = false;
   fa_mistake_say(m, "mask_mod ignored");
@@ -61,7 +65,7 @@ static bool cache_not_appended(const fa_failure *x, int v, fa_mistake *m) {
 #define FORWARD FA_OF_FORWARD
 const fa_hypothesis fa_hypotheses_of_calls[] = {
     {"score_mod_ignored", "score_mod is not applied", FA_OF_ALL, 1, score_mod_ignored},
-    {"mask_mod_ignored", "mask_mod is not applied", FA_OF_ALL, 1, mask_mod_ignored},
+    {"mask_mod_ignored", "mask_mod is not applied", FA_OF_ALL, 2, mask_mod_ignored},
     {"block_list_ignored", "all blocks are visited", FA_OF_ALL, 1, block_list_ignored},
     {"rotary_missing", "queries and new keys are not rotated", FORWARD, 1, rotary_missing},
     {"rotary_other_style", "other pairs of elements are rotated", FORWARD, 1, rotary_other_style},

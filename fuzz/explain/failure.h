@@ -27,15 +27,19 @@ typedef struct fa_failure {
   fa_failed tensor[FA_T_COUNT];
   uint64_t set;          /* bit 1 << id of each that is to be explained */
   uint64_t consequences; /* gradients that are right, but for a backward that starts from a wrong forward */
-  double deadline;       /* on fa_seconds_now's clock */
+  double seconds, began,
+      began_busy; /* how long it may take; when it began, on both clocks (fa_failure_left) */
 } fa_failure;
 
-/* Sets everything except the deadline. The rest of the arguments must outlive it. */
-fa_status fa_failure_init(fa_failure *x, const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
-                          const fa_judge_config *config, const fa_judged *judged, const fa_result *r,
-                          fa_error *err);
+/* The arguments must outlive it. seconds: from now on. */
+fa_status fa_failure_init(fa_failure *x, double seconds, const fa_problem *p, const fa_tensors *in,
+                          const fa_tensors *got, const fa_judge_config *config, const fa_judged *judged,
+                          const fa_result *r, fa_error *err);
 void fa_failure_free(fa_failure *x);
 const fa_failed *fa_failure_find(const fa_failure *x, fa_tensor_id id); /* NULL: it has not failed */
+/* Seconds that are left. Where the reference has one thread they are this thread's own, so that what is found does not
+ * depend on what else the machine does, but at most four times as long by the clock on the wall. */
+double fa_failure_left(const fa_failure *x);
 bool fa_failure_in_time(const fa_failure *x);
 
 /* Whether the element lies where the want says, as the judge has it; one whose want is NaN does not. */

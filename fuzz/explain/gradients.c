@@ -47,13 +47,16 @@ static bool dk_scaled_twice(const fa_failure *x, int v, fa_mistake *m) {
 static bool one_head_of_group(const fa_failure *x, int v, fa_mistake *m) {
   static const char *const texts[] = {"dK and dV of a group's last head only",
                                       "dK and dV of a group's first head only",
-                                      "dK and dV averaged over a group's heads"};
+                                      "dK and dV averaged over a group's heads",
+                                      "a group's last head left out", "a group's first head left out"};
   if (v < 2)
     m->twist.one_member = v == 0 ? -1 : 1;
-  else
+  else if (v == 2)
     m->by[FA_T_DK] = m->by[FA_T_DV] = 1 / (double)x->place.group;
+  else
+    m->twist.lost_member = v == 3 ? -1 : 1;
   fa_mistake_say(m, "%s", texts[v]);
-  return x->place.group > 1;
+  return x->place.group > (v < 3 ? 1 : 2);
 }
 
 /* number: heads further on */
@@ -79,6 +82,7 @@ const fa_hypothesis fa_hypotheses_of_gradients[] = {
     {"dk_without_scale", "dK lacks the scale", FA_BIT(FA_T_DK), 3, dk_without_scale},
     {"dq_scaled_twice", "dQ has the scale twice", FA_BIT(FA_T_DQ), 1, dq_scaled_twice},
     {"dk_scaled_twice", "dK has the scale twice", FA_BIT(FA_T_DK), 1, dk_scaled_twice},
-    {"one_head_of_group", "dK and dV are not summed over a group's heads", DK_DV, 3, one_head_of_group},
+    {"one_head_of_group", "dK and dV are not summed over a group's heads", DK_DV | FA_BIT(FA_T_DQ), 5,
+     one_head_of_group},
     {"dk_of_other_head", "dK and dV are those of another head", DK_DV, 2, dk_of_other_head},
     {.name = NULL}};

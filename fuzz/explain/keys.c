@@ -10,7 +10,7 @@ static int64_t least(int64_t a, int64_t b) {
 static const int tiles[] = {64, 128, 32, 16, 256, 8};
 enum { N_TILES = sizeof tiles / sizeof *tiles };
 static const int row_tiles[] = {64, 128, 32, 16};
-enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles };
+enum { N_ROW_TILES = sizeof row_tiles / sizeof *row_tiles, N_LOST = N_TILES * (1 + N_ROW_TILES) };
 
 static void nothing_seen(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
                          int64_t *lo, int64_t *hi) {
@@ -41,7 +41,8 @@ static bool last_key_lost(const fa_failure *x, int v, fa_mistake *m) {
   return true;
 }
 
-/* number: keys of a tile; rows of a tile, or 0: the end is the sequence's */
+/* number: keys of a tile; rows of a tile, or 0: the end is the sequence's; whether only a tile is lost of which some keys
+ * are not seen, as where a division rounds the wrong way */
 static void last_tile_lost(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
                            int64_t *lo, int64_t *hi) {
   const int64_t keys = t->number[0], rows = t->number[1];
@@ -52,7 +53,7 @@ static void last_tile_lost(const fa_ref_twist *t, const fa_ref_call *c, const fa
     if (w.right >= 0) end = least(end, last + e->shift + w.right + 1);
   }
   (void)lo;
-  if (end > 0) *hi = least(*hi, (end - 1) / keys * keys);
+  if (end > 0) *hi = least(*hi, (end - !t->number[2]) / keys * keys);
 }
 
 static void first_tile_lost(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
@@ -64,29 +65,33 @@ static void first_tile_lost(const fa_ref_twist *t, const fa_ref_call *c, const f
     if (w.left >= 0 && i / rows * rows + e->shift - w.left > 0) first = i / rows * rows + e->shift - w.left;
   }
   (void)hi;
-  first = (first / keys + 1) * keys;
+  first = t->number[2] ? (first + keys - 1) / keys * keys : (first / keys + 1) * keys;
   if (*lo < first) *lo = first;
 }
 
-/* The variants without row tiles, then those with them, which a mask needs. */
-static bool tile_lost(const fa_failure *x, int v, bool edge, fa_mistake *m) {
-  m->twist.number[0] = tiles[v % N_TILES];
-  if (x->place.max_sk <= tiles[v % N_TILES]) return false; /* nothing would be left */
-  if (v < N_TILES) return true;
-  m->twist.number[1] = row_tiles[v / N_TILES - 1];
-  return x->p->mask.type != FA_MASK_NONE && edge;
+/* The variants without row tiles, then those with them, which a mask needs; then again for tiles seen in part. */
+static bool tile_lost(const fa_failure *x, const char *which, int v, bool edge, fa_mistake *m) {
+  const bool in_part = v >= N_LOST;
+  const int keys = tiles[v % N_TILES], rows = v % N_LOST / N_TILES;
+  m->twist.number[0] = keys;
+  if (rows > 0) m->twist.number[1] = row_tiles[rows - 1];
+  m->twist.number[2] = in_part;
+  fa_mistake_say(m, in_part ? "%s tile of %d keys lost where it is seen in part" : "%s tile of %d keys lost",
+                 which, keys);
+  if (x->p->seqlen_k <= keys) return false; /* nothing would be left, whatever the call */
+  return rows == 0 || (x->p->mask.type != FA_MASK_NONE && edge);
 }
 
 static bool last_key_tile_lost(const fa_failure *x, int v, fa_mistake *m) {
   m->twist.range = last_tile_lost;
-  fa_mistake_say(m, "last tile of %d keys lost", tiles[v % N_TILES]);
-  return tile_lost(x, v, fa_mask_window(&x->p->mask).right >= 0, m);
+  return tile_lost(x, "last", v, fa_mask_window(&x->p->mask).right >= 0, m);
 }
 
+/* One that is seen in part begins with a window. */
 static bool first_key_tile_lost(const fa_failure *x, int v, fa_mistake *m) {
   m->twist.range = first_tile_lost;
-  fa_mistake_say(m, "first tile of %d keys lost", tiles[v % N_TILES]);
-  return tile_lost(x, v, fa_mask_window(&x->p->mask).left >= 0, m);
+  return tile_lost(x, "first", v, fa_mask_window(&x->p->mask).left >= 0, m) &&
+         (v < N_LOST || m->twist.number[1] > 0);
 }
 
 /* How many keys past the end row i sees where sequences are padded to whole tiles. */
@@ -155,9 +160,8 @@ static bool last_rows_lost(const fa_failure *x, int v, fa_mistake *m) {
 const fa_hypothesis fa_hypotheses_of_keys[] = {
     {"no_key_seen", "rows come out as if they saw no key", FA_OF_ALL, 1, no_key_seen},
     {"last_key_lost", "a sequence's last key is not seen", FA_OF_ALL, 1, last_key_lost},
-    {"last_key_tile_lost", "the last tile of keys is not visited", FA_OF_ALL, N_TILES *(1 + N_ROW_TILES),
-     last_key_tile_lost},
-    {"first_key_tile_lost", "the first tile of keys is not visited", FA_OF_ALL, N_TILES *(1 + N_ROW_TILES),
+    {"last_key_tile_lost", "the last tile of keys is not visited", FA_OF_ALL, 2 * N_LOST, last_key_tile_lost},
+    {"first_key_tile_lost", "the first tile of keys is not visited", FA_OF_ALL, 2 * N_LOST,
      first_key_tile_lost},
     {"keys_past_end_as_zeros", "keys past a sequence's end count as zeros", FA_OF_FORWARD, N_TILES,
      keys_past_end_as_zeros},

@@ -1,6 +1,8 @@
 /* Right values in wrong places, and none at all. */
 #include "fuzz/explain/hypothesis.h"
 
+#include <string.h>
+
 /* number: bits of the row's index that are turned over */
 static bool row_turned(const fa_mistake *m, const fa_failure *x, const fa_failed *t, fa_place *at) {
   (void)x, (void)t;
@@ -88,7 +90,31 @@ static const struct {
               {128, 0, 0, "of 128 rows further on"}, {-128, 0, 0, "of 128 rows before"}};
 enum { N_PLACES = sizeof places / sizeof *places };
 
+/* Rows of every `block` are computed with the queries of its first `from` rows again. */
+static const struct {
+  int block, from;
+} queries[] = {{128, 64}, {192, 64}, {256, 64}, {64, 32}, {64, 16}, {128, 32}, {128, 16}, {32, 16}};
+enum { N_QUERIES = sizeof queries / sizeof *queries };
+
+static bool queries_of_other_rows(const fa_failure *x, int v, fa_mistake *m) {
+  const fa_ref_call *c = &x->place;
+  const int64_t block = queries[v].block, from = queries[v].from, size = (int64_t)fa_dtype_size(x->p->dtype);
+  fa_mistake_say(m, "rows of every %d computed with the queries of the first %d", queries[v].block,
+                 queries[v].from);
+  if (c->max_sq <= from || !fa_mistake_copy_input(m, FA_T_Q)) return false;
+  char *q = m->in.t[FA_T_Q].data;
+  for (int64_t b = 0; b < x->p->batch; ++b)
+    for (int64_t i = c->entry[b].sq - 1; i >= 0; --i)
+      for (int64_t h = 0; h < c->heads_q; ++h) {
+        const int64_t own = fa_ref_q_index(c, &c->entry[b], h, i, c->d),
+                      other = fa_ref_q_index(c, &c->entry[b], h, i / block * block + i % block % from, c->d);
+        memmove(q + own * size, q + other * size, (size_t)(c->d * size));
+      }
+  return true;
+}
+
 static bool output_of_other_rows(const fa_failure *x, int v, fa_mistake *m) {
+  if (v >= N_PLACES) return queries_of_other_rows(x, v - N_PLACES, m);
   m->moved = further;
   m->number[0] = places[v].i;
   m->number[1] = places[v].h;
@@ -114,5 +140,6 @@ const fa_hypothesis fa_hypotheses_of_order[] = {
     {"halves_swapped", "the halves of the head dim are exchanged", WIDE, 1, halves_swapped},
     {"columns_swapped", "columns are exchanged", WIDE, 7, columns_swapped},
     {"fragments_transposed", "fragments of a tile are transposed", WIDE, 6, fragments_transposed},
-    {"output_of_other_rows", "the output is that of other rows", PLACED, N_PLACES, output_of_other_rows},
+    {"output_of_other_rows", "the output is that of other rows, or of their queries", PLACED,
+     N_PLACES + N_QUERIES, output_of_other_rows},
     {.name = NULL}};

@@ -2,7 +2,6 @@
 
 #include "fuzz/explain/accept.h"
 #include "fuzz/explain/compute.h"
-#include "report/text/progress.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -140,7 +139,7 @@ static fa_status try_by_size(search *s, fa_mistake *m, uint64_t set, finding *f,
     status = try_on(s, m, &s->sample, set & ~last, f, err);
     if (!f->tensors) return status;
   }
-  if (status != FA_OK || fa_seconds_now() + s->full_seconds > s->x.deadline) return status;
+  if (status != FA_OK || s->full_seconds > fa_failure_left(&s->x)) return status;
   return try_on(s, m, &s->whole, f->tensors | last, f, err);
 }
 
@@ -245,7 +244,6 @@ static fa_status set_aside_consequences(search *s, fa_error *err) {
 
 static fa_status search_init(search *s, const fa_explain_options *o, const fa_result *r, fa_error *err) {
   const double most = o->full_seconds > 0 ? o->full_seconds : FULL_SECONDS;
-  s->x.deadline = fa_seconds_now() + o->seconds;
   s->full_seconds = r->seconds_reference;
   s->sample_first = r->seconds_reference > most;
   fa_scope_whole(&s->whole);
@@ -260,7 +258,7 @@ fa_status fa_explain(const fa_problem *p, const fa_tensors *in, const fa_tensors
   search s = {.n = 0};
   r->n_explanations = 0;
   if (r->state != FA_FAIL || !config->profile || !judged->forward.t[FA_T_O].value) return FA_OK;
-  fa_status status = fa_failure_init(&s.x, p, in, got, config, judged, r, err);
+  fa_status status = fa_failure_init(&s.x, options->seconds, p, in, got, config, judged, r, err);
   if (status == FA_OK && s.x.n > 0) {
     status = search_init(&s, options, r, err);
     if (status == FA_OK) status = try_all(&s, err);

@@ -5,7 +5,7 @@
 #include "fuzz/judging/judge.h"
 
 typedef struct fa_explain_options {
-  double seconds; /* at most about so long */
+  double seconds; /* at most about so long, by fa_failure_left's clock */
   double
       full_seconds; /* a computation of the whole case that takes longer than this is tried on some rows first;
                         * 0: the default */

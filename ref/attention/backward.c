@@ -266,7 +266,9 @@ static void finish_head(const fa_backward_job *f, fa_ref_scratch *w, const fa_re
 
 /* Whether the head at this place of its group has a part in the gradients. */
 static bool member_counts(const fa_ref_call *c, int64_t place) {
-  const int64_t only = c->twist ? c->twist->one_member : 0;
+  const fa_ref_twist *t = c->twist;
+  const int64_t only = t ? t->one_member : 0, lost = t ? t->lost_member : 0;
+  if (lost != 0) return place != (lost < 0 ? c->group : lost) - 1;
   return only == 0 || place == (only < 0 ? c->group : only) - 1;
 }
 

@@ -55,11 +55,13 @@ struct fa_ref_twist {
 
   bool heads_modulo;   /* query head h reads head h % heads_kv */
   int64_t heads_shift; /* or the head so many after the right one */
-  int64_t one_member;  /* dK and dV: of a group's heads only this one, counted from 1; -1: the last */
+  int64_t one_member;  /* backward: of a group's heads only this one, counted from 1; -1: the last */
+  int64_t lost_member; /* or all of them but this one */
   fa_ref_walk walk;
   bool o_not_divided; /* by the row's sum */
   bool lse_astray;    /* the LSE is by_max times the maximum and by_log times the log of the sum */
   double lse_by_max, lse_by_log;
+  bool mask_of_first_pair; /* a listed block of which mask_mod shows the first pair counts as full */
   bool softcap_twice, softcap_not_derived;
   bool alibi_from_top;     /* distances as if there were as many keys as rows */
   bool alibi_signed;       /* of distances: keys after the diagonal come nearer */

@@ -73,6 +73,19 @@ void fa_ref_mods_mask(const fa_ref_mod_row *r, uint8_t *hidden) {
   mask_pairs(r, 0, r->n, hidden);
 }
 
+/* Whether a mistaken kernel takes the block with key j0 + j for a full one: mask_mod shows its first pair. */
+static bool passes_for_full(const fa_ref_mod_row *r, int64_t j) {
+  const fa_block_sparse *s = &r->c->p->block_sparse;
+  fa_ref_mod_row first = *r;
+  uint8_t hidden;
+  if (!r->c->twist || !r->c->twist->mask_of_first_pair) return false;
+  first.i = r->i / s->q_block * s->q_block;
+  first.j0 = (r->j0 + j) / s->kv_block * s->kv_block;
+  first.n = 1;
+  mask_pairs(&first, 0, 1, &hidden);
+  return !hidden;
+}
+
 void fa_ref_mods_hide(const fa_ref_mod_row *r, uint8_t *hidden) {
   const fa_block_sparse *s = &r->c->p->block_sparse;
   const bool has_mask = r->c->mods->mask.n > 0;
@@ -86,7 +99,7 @@ void fa_ref_mods_hide(const fa_ref_mod_row *r, uint8_t *hidden) {
     if (next > r->n) next = r->n;
     const int tile = fa_ref_block_kind(r->c, r->e, r->h, r->i, r->j0 + j);
     if (tile == FA_TILE_UNLISTED) memset(hidden + j, 1, (size_t)(next - j));
-    if (tile == FA_TILE_PARTIAL && has_mask) mask_pairs(r, j, next - j, hidden);
+    if (tile == FA_TILE_PARTIAL && has_mask && !passes_for_full(r, j)) mask_pairs(r, j, next - j, hidden);
     j = next;
   }
 }

@@ -14,6 +14,7 @@ import cases
 NEEDED = 28 / 30
 DTYPES = ("f32", "bf16", "f16")
 PLAIN = {"batch": 2, "heads_q": 2, "seqlen_q": 70, "seqlen_k": 140, "head_dim": 32}
+WIDE_WINDOW = {**PLAIN, "seqlen_q": 300, "seqlen_k": 300, "mask": {"type": "window", "left": 100, "right": 9}}
 SQUARE = {**PLAIN, "seqlen_q": 140}
 CAUSAL = {**PLAIN, "seqlen_q": 130, "mask": {"type": "causal"}}
 WINDOW = {**PLAIN, "seqlen_q": 130, "mask": {"type": "window", "left": 20, "right": 9}}
@@ -67,6 +68,8 @@ PLANTED = [
     ("last_key_tile_lost", set(), [PLAIN, GROUPS]),
     ("last_key_tile_lost:32", set(), [{**PLAIN, "seqlen_k": 150}]),
     ("first_key_tile_lost", set(), [PLAIN]),
+    ("last_key_tile_lost__in_part", set(), [{**PACKED, "cu_seqlens_k": [0, 128, 190, 290]}]),
+    ("first_key_tile_lost__in_part", set(), [WIDE_WINDOW]),
     ("keys_past_end_as_zeros", set(), [PLAIN]),
     ("keys_past_end_as_zeros:128", set(), [{**PLAIN, "seqlen_k": 100}]),
     ("last_rows_lost", set(), [{**PLAIN, **FORWARD, "seqlen_q": 90}]),
@@ -108,6 +111,7 @@ PLANTED = [
     ("dk_scaled_twice", set(), [PLAIN]),
     ("one_head_of_group", set(), [GROUPS]),
     ("one_head_of_group__first", set(), [GROUPS]),
+    ("one_head_of_group__lost", set(), [{**GROUPS, "heads_q": 8, "heads_kv": 2}]),
     ("dk_of_other_head", set(), [GROUPS]),
     ("dlse_ignored", set(), [{**PLAIN, "grad_lse": True}]),
     ("o_not_rescaled", set(), [{**STAIRS, **FORWARD}, {**PLAIN, **FORWARD}]),
@@ -122,7 +126,9 @@ PLANTED = [
     ("halves_swapped", set(), [{**PLAIN, **FORWARD}]),
     ("output_zero", set(), [{**PLAIN, **FORWARD}]),
     ("output_of_other_rows", set(), [{**TALL, **FORWARD}]),
+    ("output_of_other_rows__queries", set(), [{**TALL, **FORWARD}, {**CAUSAL, **FORWARD}]),
     ("rounded_p_bf16", set(), [PLAIN], ("f32", "f16")),
+    ("rounded_p_bf16__in_ds", set(), [PLAIN]),
     ("rounded_p_f16", {"operands_tf32"}, [PLAIN], ("f32",)),
     ("rounded_p_e4m3", set(), [PLAIN]),
     ("rounded_p_e5m2", set(), [PLAIN]),
@@ -130,11 +136,15 @@ PLANTED = [
     ("operands_bf16", set(), [PLAIN], ("f32", "f16")),
     ("accumulate_f16", set(), [PLAIN], ("f32",)),
     ("accumulate_bf16", set(), [PLAIN]),
+    ("accumulate_f16__scores", set(), [PLAIN], ("f32",)),
+    ("accumulate_bf16__tiles", set(), [PLAIN]),
     ("truncated_instead_of_rounded", set(), [PLAIN], ("bf16", "f16")),
     ("score_mod_ignored", set(), [{**PLAIN, "family": "flex", "score_mod": "score * 0.5 + 0.02 * (q_idx - kv_idx)"}]),
     ("mask_mod_ignored", set(), [{**PLAIN, "family": "flex", "mask_mod": "(q_idx + kv_idx) % 3 != 0"}]),
     ("mask_mod_ignored,block_list_ignored", {"block_list_ignored"}, [{**PLAIN, "family": "flex", "mask_mod": "q_idx + 70 >= kv_idx",
                                                                      "block_sparse": {"from": "mask_mod"}}]),
+    ("mask_mod_ignored__first_pair", set(), [{**PLAIN, "seqlen_q": 300, "seqlen_k": 400, "family": "flex",
+                                              "mask_mod": "q_idx + 70 >= kv_idx", "block_sparse": {"from": "mask_mod"}}]),
     ("block_list_ignored", set(), [{**PLAIN, "family": "flex", "seqlen_q": 130, "block_sparse": {
         "q_block": 32, "kv_block": 32, "density": 0.6, "seed": "3"}}]),
     ("rotary_missing", set(), [cache(new=3, rotary={"dim": 32})]),

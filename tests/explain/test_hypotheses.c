@@ -151,14 +151,16 @@ static void right_failure(subject *s, uint64_t set, fa_failure *x) {
   fa_mistake none;
   s->judged.from_o = s->judged.from_lse = true;
   s->judged.lse = s->got.t[FA_T_LSE];
-  REQUIRE(fa_failure_init(x, &s->c.problem, &s->in, &s->got, &s->config, &s->judged, &s->r, &err) == FA_OK);
+  REQUIRE(fa_failure_init(x, 0, &s->c.problem, &s->in, &s->got, &s->config, &s->judged, &s->r, &err) ==
+          FA_OK);
   fa_mistake_init(&none, x);
   make_outputs(s, x, &none, FA_OF_ALL);
   fa_failure_free(x);
   judge(s);
   CHECK_MSG(s->r.state == FA_UNTESTED, "right outputs fail: %s", s->c.name);
   if (s->r.state != FA_UNTESTED) print_explanations(s);
-  REQUIRE(fa_failure_init(x, &s->c.problem, &s->in, &s->got, &s->config, &s->judged, &s->r, &err) == FA_OK);
+  REQUIRE(fa_failure_init(x, 0, &s->c.problem, &s->in, &s->got, &s->config, &s->judged, &s->r, &err) ==
+          FA_OK);
   x->set = set;
   s->has_nan = false;
 }

@@ -20,6 +20,7 @@ static double delta_of(const pl_call *call, const pl_head *e, int64_t i) {
 static bool counts(const pl_call *call, const pl_head *e) {
   const int64_t group = call->p->heads_q / call->p->heads_kv, place = e->h % group;
   if (call->planted[PL_one_head_of_group]) return place == group - 1;
+  if (call->planted[PL_one_head_of_group__lost]) return place != group - 1;
   return !call->planted[PL_one_head_of_group__first] || place == 0;
 }
 
@@ -52,6 +53,16 @@ static void probabilities(const pl_call *call, pl_head *e, int64_t i) {
   }
 }
 
+/* A mistake keeps dK and dV in few bits from one tile of rows to the next. */
+static void round_keys(const pl_call *call, const pl_head *e, int64_t i) {
+  const int64_t tile = call->planted[PL_accumulate_bf16__tiles], first = e->hk * e->longest;
+  if (tile == 0 || (i % tile != tile - 1 && i != e->n_q - 1)) return;
+  for (int64_t x = first * e->d; x < (first + e->longest) * e->d; ++x)
+    call->dk[x] = pl_round(call->dk[x] / call->scale, PL_BF16, false) * call->scale;
+  for (int64_t x = first * e->dv; x < (first + e->longest) * e->dv; ++x)
+    call->dv[x] = pl_round(call->dv[x], PL_BF16, false);
+}
+
 static void backward_row(const pl_call *call, pl_head *e, int64_t i, double *dq) {
   pl_scores(call, e, i);
   pl_dropout(call, e, i, true);
@@ -60,7 +71,8 @@ static void backward_row(const pl_call *call, pl_head *e, int64_t i, double *dq)
   for (int64_t d = 0; d < e->d; ++d) dq[d] = 0.0;
   for (int64_t j = 0; j < e->n_k; ++j) {
     if (e->p[j] == 0.0) continue;
-    const double g = e->p[j] * (e->keep[j] * e->dp[j] - delta), ds = g * e->chain[j];
+    const double p = call->planted[PL_rounded_p_bf16__in_ds] ? pl_round(e->p[j], PL_BF16, false) : e->p[j];
+    const double g = p * (e->keep[j] * e->dp[j] - delta), ds = g * e->chain[j];
     for (int64_t d = 0; d < e->d; ++d) dq[d] += ds * e->k[j * e->d + d];
     add_keys(call, e, i, j, ds);
     if (call->dbias) add_bias(call, e, i, j, g);
@@ -77,7 +89,10 @@ void pl_backward(const pl_call *call, pl_head *e) {
   double dq[512];
   for (int64_t i = 0; i < e->n_q; ++i) {
     backward_row(call, e, i, dq);
+    round_keys(call, e, i);
     const int64_t at = pl_row_q(call, e, t, i);
-    for (int64_t d = 0; d < e->d; ++d) pl_store(t, at + d * t->stride[t->rank - 1], factor * dq[d], cut);
+    const bool lost = m[PL_one_head_of_group__lost] && !counts(call, e);
+    for (int64_t d = 0; d < e->d; ++d)
+      pl_store(t, at + d * t->stride[t->rank - 1], lost ? 0.0 : factor * dq[d], cut);
   }
 }

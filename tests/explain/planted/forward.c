@@ -50,9 +50,10 @@ static void add_tile(const pl_call *call, pl_head *e, running *r, int64_t from, 
   }
   for (int64_t d = 0; d < e->dv; ++d)
     r->o[d] += pl_dot(call, to - from, e->p + from, e->v + from * e->dv + d, e->dv);
-  if (call->planted[PL_accumulate_f16] || call->planted[PL_accumulate_bf16])
+  const int64_t *m = call->planted;
+  if (m[PL_accumulate_f16] || m[PL_accumulate_bf16] || m[PL_accumulate_bf16__tiles])
     for (int64_t d = 0; d < e->dv; ++d)
-      r->o[d] = pl_round(r->o[d], call->planted[PL_accumulate_f16] ? PL_F16 : PL_BF16, false);
+      r->o[d] = pl_round(r->o[d], m[PL_accumulate_f16] ? PL_F16 : PL_BF16, false);
 }
 
 static double lse_of(const pl_call *call, double max, double sum) {

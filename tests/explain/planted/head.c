@@ -80,8 +80,10 @@ static void load_row(const pl_call *call, const fa_plugin_tensor *t, int64_t at,
 static void load_queries(const pl_call *call, pl_head *e) {
   const fa_plugin_tensors *t = call->t;
   const bool masked = call->p->mask[0] != 'n';
+  const int64_t again = call->planted[PL_output_of_other_rows__queries];
   for (int64_t i = 0; i < e->n_q; ++i) {
-    load_row(call, &t->q, pl_row_q(call, e, &t->q, i), e->d, e->q + i * e->d);
+    const int64_t from = again ? i / (2 * again) * 2 * again + i % again : i;
+    load_row(call, &t->q, pl_row_q(call, e, &t->q, from), e->d, e->q + i * e->d);
     if (call->p->rotary_dim) pl_rotate(call, e->q + i * e->d, e->len + (masked ? i : 0));
     if (call->backward) load_row(call, &t->d_o, pl_row_q(call, e, &t->d_o, i), e->dv, e->d_o + i * e->dv);
     e->d_lse[i] =

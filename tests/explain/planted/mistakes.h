@@ -40,7 +40,9 @@
   X(mask_whole_tiles__of_keys, 64)                                                                           \
   X(last_key_lost, 1)                                                                                        \
   X(last_key_tile_lost, 64)                                                                                  \
+  X(last_key_tile_lost__in_part, 64)                                                                         \
   X(first_key_tile_lost, 64)                                                                                 \
+  X(first_key_tile_lost__in_part, 64)                                                                        \
   X(keys_past_end_as_zeros, 64)                                                                              \
   X(last_rows_lost, 64)                                                                                      \
   X(other_kv_head_modulo, 1)                                                                                 \
@@ -81,6 +83,7 @@
   X(dk_scaled_twice, 1)                                                                                      \
   X(one_head_of_group, 1)                                                                                    \
   X(one_head_of_group__first, 1)                                                                             \
+  X(one_head_of_group__lost, 1)                                                                              \
   X(dk_of_other_head, 1)                                                                                     \
   X(dlse_ignored, 1)                                                                                         \
   X(o_not_rescaled, 1000)                                                                                    \
@@ -93,17 +96,22 @@
   X(halves_swapped, 1)                                                                                       \
   X(output_zero, 1)                                                                                          \
   X(output_of_other_rows, 64)                                                                                \
+  X(output_of_other_rows__queries, 64)                                                                       \
   X(rounded_p_bf16, 1)                                                                                       \
+  X(rounded_p_bf16__in_ds, 1)                                                                                \
   X(rounded_p_f16, 1)                                                                                        \
   X(rounded_p_e4m3, 1)                                                                                       \
   X(rounded_p_e5m2, 1)                                                                                       \
   X(operands_tf32, 1)                                                                                        \
   X(operands_bf16, 1)                                                                                        \
   X(accumulate_f16, 1)                                                                                       \
+  X(accumulate_f16__scores, 1)                                                                               \
   X(accumulate_bf16, 1)                                                                                      \
+  X(accumulate_bf16__tiles, 64)                                                                              \
   X(truncated_instead_of_rounded, 1)                                                                         \
   X(score_mod_ignored, 1)                                                                                    \
   X(mask_mod_ignored, 1)                                                                                     \
+  X(mask_mod_ignored__first_pair, 70)                                                                        \
   X(block_list_ignored, 1)                                                                                   \
   X(rotary_missing, 1)                                                                                       \
   X(rotary_other_style, 1)                                                                                   \

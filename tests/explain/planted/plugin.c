@@ -54,8 +54,9 @@ static const char *hello(void *self) {
       "\"empty_o\": \"0\", \"limits\": {\"head_dim\": {\"max\": 512}, \"head_dim_v\": {\"max\": 512}}, "
       "\"arithmetic\": {\"name\": \"numpy-f32\", \"delta\": \"stored_o\", \"p_kept\": false}}",
       makes(x, PL_score_mod_ignored) ? ", \"score_mod\"" : "",
-      makes(x, PL_mask_mod_ignored) ? ", \"mask_mod\"" : "",
-      makes(x, PL_block_list_ignored) ? ", \"block_sparse\"" : "");
+      makes(x, PL_mask_mod_ignored) || makes(x, PL_mask_mod_ignored__first_pair) ? ", \"mask_mod\"" : "",
+      makes(x, PL_block_list_ignored) || makes(x, PL_mask_mod_ignored__first_pair) ? ", \"block_sparse\""
+                                                                                   : "");
   return x->hello;
 }
 

@@ -46,15 +46,26 @@ static void whole_tiles(const pl_call *call, const pl_head *e, int64_t i, int64_
   *hi = *hi <= 0 ? 0 : least(e->n_k, (*hi + tile - 1) / tile * tile);
 }
 
+/* The window begins inside of a tile of keys, which is then taken for one before it. */
+static int64_t rounded_up(const pl_call *call, const pl_head *e, int64_t i) {
+  const int64_t tile = call->planted[PL_first_key_tile_lost__in_part];
+  int64_t lo, unused;
+  if (tile == 0) return 0;
+  plain_range(call, e, i / tile * tile, &lo, &unused);
+  return (lo + tile - 1) / tile * tile;
+}
+
 void pl_range(const pl_call *call, const pl_head *e, int64_t i, int64_t *lo, int64_t *hi) {
-  const int64_t *m = call->planted, last_tile = m[PL_last_key_tile_lost];
+  const int64_t *m = call->planted, last_tile = m[PL_last_key_tile_lost],
+                in_part = m[PL_last_key_tile_lost__in_part];
   if (m[PL_mask_whole_tiles] || m[PL_mask_whole_tiles__of_keys])
     whole_tiles(call, e, i, lo, hi);
   else
     plain_range(call, e, i, lo, hi);
   if (m[PL_last_key_lost]) *hi = least(*hi, e->n_k - 1);
   if (last_tile) *hi = least(*hi, (e->n_k - 1) / last_tile * last_tile);
-  *lo = most(*lo, m[PL_first_key_tile_lost]);
+  if (in_part) *hi = least(*hi, e->n_k / in_part * in_part);
+  *lo = most(*lo, most(m[PL_first_key_tile_lost], rounded_up(call, e, i)));
 }
 
 static double bias_at(const pl_call *call, const pl_head *e, int64_t i, int64_t j) {
@@ -99,6 +110,17 @@ static double scaled(const pl_call *call, double product, double *derivative) {
   return x;
 }
 
+/* As if mask_mod were "q_idx + N >= kv_idx" and a block of 128 that shows its first pair were full. */
+static bool hidden_by_mod(const pl_call *call, int64_t i, int64_t j) {
+  const int64_t n = call->planted[PL_mask_mod_ignored__first_pair], block = 128;
+  return n > 0 && i + n < j && i / block * block + n < j / block * block;
+}
+
+static double dot_of(const pl_call *call, const pl_head *e, int64_t i, int64_t j) {
+  const double x = pl_dot(call, e->d, e->q + i * e->d, e->k + j * e->d, 1);
+  return call->planted[PL_accumulate_f16__scores] ? pl_round(x, PL_F16, false) : x;
+}
+
 /* As in exp2(x log2 e + bias): the bias was forgotten in the change of base. */
 #define LN_2 0.69314718055994530942
 
@@ -111,8 +133,8 @@ void pl_scores(const pl_call *call, pl_head *e, int64_t i) {
   pl_range(call, e, i, &lo, &hi);
   for (int64_t j = 0; j < e->n_k; ++j) {
     e->x[j] = -INFINITY;
-    if (j < lo || j >= hi) continue;
-    e->x[j] = scaled(call, pl_dot(call, e->d, e->q + i * e->d, e->k + j * e->d, 1), &e->chain[j]);
+    if (j < lo || j >= hi || hidden_by_mod(call, i, j)) continue;
+    e->x[j] = scaled(call, dot_of(call, e, i, j), &e->chain[j]);
     if (alibi) e->x[j] += alibi_at(call, e, slope, i, j);
     if (bias) e->x[j] += of_bias * bias_at(call, e, i, j);
   }
