@@ -169,6 +169,8 @@ int fa_report_conclude_required(const fa_report *r, int64_t n_cases, int code);
 void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli);
 /* The failure that was added last; NULL: none was. */
 const struct cJSON *fa_report_last_failure(const fa_report *r);
+/* Prints groups if there are several failures. */
+void fa_report_print_causes(const struct cJSON *groups, const fa_cli *cli);
 /* Makes the groups of failures, prints them if there are several failures, and adds them to the report. */
 fa_status fa_report_find_causes(fa_report *r, fa_causes *causes, const fa_cli *cli, fa_error *err);
 /* Prints the groups of failures and the summary line, and writes the report file; returns the exit code. */

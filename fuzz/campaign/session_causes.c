@@ -34,11 +34,15 @@ static bool has_several_failures(const cJSON *groups) {
   return n > 1;
 }
 
+void fa_report_print_causes(const cJSON *groups, const fa_cli *cli) {
+  if (has_several_failures(groups)) fa_causes_print(stdout, groups, cli->verbose);
+}
+
 fa_status fa_report_find_causes(fa_report *r, fa_causes *causes, const fa_cli *cli, fa_error *err) {
   cJSON *groups = NULL;
   const fa_status status = fa_causes_conclude(causes, r->failures, cli->report, cli->program, &groups, err);
   if (status != FA_OK) return status;
-  if (has_several_failures(groups)) fa_causes_print(stdout, groups, cli->verbose);
+  fa_report_print_causes(groups, cli);
   cJSON_AddItemToObject(r->root, "groups", groups);
   return FA_OK;
 }

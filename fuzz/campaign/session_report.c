@@ -91,7 +91,11 @@ int fa_report_conclude_required(const fa_report *r, int64_t n_cases, int code) {
 
 void fa_line_style_from_cli(fa_line_style *style, const fa_cli *cli) {
   const char *color = cli->color ? cli->color : "auto";
-  *style = (fa_line_style){.program = cli->program, .verbosity = cli->quiet ? -1 : cli->verbose ? 1 : 0};
+  *style = (fa_line_style){.program = cli->program,
+                           .verbosity = cli->quiet     ? -1
+                                        : cli->verbose ? 1
+                                                       : 0,
+                           .unasked = cli->no_explain};
   style->color = strcmp(color, "always") == 0 ||
                  (strcmp(color, "auto") == 0 && isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
 }

@@ -140,6 +140,7 @@ static fa_status find_finished_report(fa_session *s, int *code, fa_error *err) {
     status = judge_finished(s, root, &sum, err);
     if (status == FA_OK) {
       fprintf(stderr, "%s: the run is over; nothing to resume\n", s->cli->report);
+      fa_report_print_causes(cJSON_GetObjectItemCaseSensitive(root, "groups"), s->cli);
       fa_line_summary(stdout, &sum, &s->style);
       *code = fa_report_conclude_required(&s->report, sum.total, fa_session_exit_code(s, &sum, true));
       if (s->baseline && !fa_baseline_is_met(s->baseline) && *code == FA_EXIT_PASSED)

@@ -98,7 +98,7 @@ static void run_case(fa_session *s, fa_item item, const fa_case *c, fa_result *o
                           .n_threads = s->n_threads,
                           .schedule_seed = item.schedule_seed,
                           .end_to_end = s->cli->end_to_end,
-                          .explain_seconds = s->cli->no_explain ? 0 : 2,
+                          .explain_seconds = s->cli->no_explain ? 0 : FA_EXPLAIN_SECONDS,
                           .maps = s->cli->report || s->cli->html,
                           .keep_dir = s->cli->keep};
   if (fa_run_case(c, &config, out, &err) != FA_OK) set_error(out, &err);

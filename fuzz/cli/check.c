@@ -4,7 +4,9 @@
 #include "fuzz/campaign/session.h"
 #include "fuzz/cli/commands.h"
 #include "fuzz/coverage/words.h"
+#include "fuzz/explain/run.h"
 #include "fuzz/judging/judge.h"
+#include "fuzz/judging/run_config.h"
 #include "fuzz/one/recorded.h"
 #include "fuzz/options/filter.h"
 #include "report/causes/shape.h"
@@ -74,6 +76,22 @@ static const char *profile_of(const fa_problem *p) {
   return p->family == FA_MEMEFF && fa_profile_exists("recorded-memeff") ? "recorded-memeff" : "recorded";
 }
 
+/* Judges, and explains what fails. */
+static fa_status judge_and_explain(const checker *x, const fa_recorded *recorded, fa_judge_config *config,
+                                   fa_result *r, fa_error *err) {
+  const fa_explain_options explain = {.seconds = FA_EXPLAIN_SECONDS};
+  const fa_problem *p = &recorded->c.problem;
+  fa_judged judged = {.from_o = false};
+  const double start = fa_seconds_now();
+  if (!x->cli->no_explain) config->keep = &judged;
+  fa_status status = fa_judge(p, &recorded->in, &recorded->got, config, r, err);
+  r->seconds_reference = fa_seconds_now() - start;
+  if (status == FA_OK && config->keep)
+    status = fa_explain(p, &recorded->in, &recorded->got, config, &judged, &explain, r, err);
+  fa_judged_free(&judged);
+  return status;
+}
+
 static void judge_group(checker *x, const recorded_file *f, const char *group) {
   fa_recorded recorded;
   fa_error err = {""};
@@ -95,7 +113,7 @@ static void judge_group(checker *x, const recorded_file *f, const char *group) {
     r->case_line = fa_case_to_line(&recorded.c);
     fa_words_text(fa_words_of(&recorded.c.problem), r->features, sizeof r->features);
     fa_shape_text_of(&recorded.c, r->shape, sizeof r->shape);
-    status = fa_judge(&recorded.c.problem, &recorded.in, &recorded.got, &config, r, &err);
+    status = judge_and_explain(x, &recorded, &config, r, &err);
     fa_recorded_free(&recorded);
   }
   if (status != FA_OK) {
@@ -108,7 +126,7 @@ static void judge_group(checker *x, const recorded_file *f, const char *group) {
   r->name = strdup(group);
   snprintf(r->backend, sizeof r->backend, "recorded");
   snprintf(r->file, sizeof r->file, "%s", f->path);
-  r->seconds = r->seconds_reference = fa_seconds_now() - start;
+  r->seconds = fa_seconds_now() - start;
 }
 
 static fa_status judge_files(checker *x, fa_error *err) {

@@ -258,7 +258,7 @@ fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *
   fa_stage_enter(outer);
   if (status != FA_OK) return status;
   status = judge_forward(&j, &forward, &options, err);
-  if (status == FA_OK && !is_left_out(&j, FA_T_LSE))
+  if (status == FA_OK && !config->keep && !is_left_out(&j, FA_T_LSE))
     fa_lse_hint(p, &forward.t[FA_T_LSE], &got->t[FA_T_LSE], r);
   if (config->keep) *config->keep = (fa_judged){0};
   if (status == FA_OK && config->backward) status = judge_backward(&j, &forward, err);

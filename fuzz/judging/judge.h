@@ -26,7 +26,8 @@ typedef struct fa_judge_config {
   bool maps;       /* also make a map of every output that fails */
   fa_poison poison;
   const fa_contract *contract; /* NULL: everything is delivered, in the harness's conventions */
-  fa_judged *keep;             /* set to what was wanted; the caller frees it. NULL: nobody asks */
+  fa_judged *
+      keep; /* set to what was wanted, for whoever explains failures; the caller frees it. NULL: nobody asks */
 } fa_judge_config;
 
 /* in: the pristine inputs (with the output tensors' shapes); got: the same call afterwards. Adds a verdict

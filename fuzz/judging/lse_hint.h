@@ -1,4 +1,5 @@
-/* Why an LSE is wrong: kernels return it in several conventions, which are easy to tell. */
+/* Why an LSE is wrong: kernels return it in several conventions, which are easy to tell. For runs that look for no
+ * explanations (fuzz/explain), which say the same and more. */
 #ifndef FA_FUZZ_JUDGING_LSE_HINT_H
 #define FA_FUZZ_JUDGING_LSE_HINT_H
 

@@ -6,6 +6,8 @@
 
 struct fa_preparing; /* fuzz/one/preparing.h */
 
+#define FA_EXPLAIN_SECONDS 2.0 /* explain_seconds, unless it is switched off */
+
 typedef struct fa_run_config {
   const fa_backend *backend;
   void *backend_self;             /* from backend->open */

@@ -89,7 +89,7 @@ const fa_option_row fa_options[] = {
      "go on with the run that left OUT.json.journal"},
     {"no-isolate", 0, KIND(FLAG), VALUE(ANY), NULL, RUNS | SHRINK, THEME(RUNNING), FIELD(no_isolate),
      "run in this process: no crash guard, no timeout"},
-    {"no-explain", 0, KIND(FLAG), VALUE(ANY), NULL, RUNS, THEME(RUNNING), FIELD(no_explain),
+    {"no-explain", 0, KIND(FLAG), VALUE(ANY), NULL, JUDGES, THEME(RUNNING), FIELD(no_explain),
      "do not look for what a failing kernel computed instead"},
     {"shrink", 0, KIND(FLAG), VALUE(ANY), NULL, RUN | RANDOM, THEME(RUNNING), FIELD(shrink),
      "afterwards, shrink a few failures of each kind"},

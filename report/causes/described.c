@@ -137,12 +137,15 @@ static void add_predicate(cJSON *o, const fa_cause_groups *g, const fa_cause_gro
   const fa_fit fit = fa_cause_fit(g, group);
   fa_predicate p = group->predicate, other[ALTERNATIVES];
   fa_fit_evaluate(&fit, &p);
-  fa_predicate_text(&p, text, sizeof text);
+  fa_predicate_text(g->rows, &p, text, sizeof text);
   cJSON *to = cJSON_AddObjectToObject(o, "predicate");
   cJSON_AddStringToObject(to, "kind", kind_of(g, &p));
   cJSON_AddStringToObject(to, "text", text);
   cJSON *literals = cJSON_AddArrayToObject(to, "literals");
-  for (int i = 0; i < p.n; ++i) add_text(literals, p.literal[i]->text);
+  for (int i = 0; i < p.n; ++i) {
+    fa_predicate_say(g->rows, &p, i, text, sizeof text);
+    add_text(literals, text);
+  }
   cJSON_AddNumberToObject(to, "failing", (double)p.failing);
   cJSON_AddNumberToObject(to, "failing_of", (double)group->n);
   cJSON_AddNumberToObject(to, "others", (double)p.others);
@@ -151,7 +154,7 @@ static void add_predicate(cJSON *o, const fa_cause_groups *g, const fa_cause_gro
   cJSON *alternatives = cJSON_AddArrayToObject(o, "alternatives");
   const int n = fa_fit_alternatives(&fit, &p, other, ALTERNATIVES);
   for (int i = 0; i < n; ++i) {
-    fa_predicate_text(&other[i], text, sizeof text);
+    fa_predicate_text(g->rows, &other[i], text, sizeof text);
     add_text(alternatives, text);
   }
 }

@@ -4,6 +4,8 @@
 
 #include "report/causes/shape.h"
 
+#include <stddef.h>
+
 typedef struct fa_cause_feature {
   const char *text;     /* "seqlen_q > seqlen_k" */
   const char *negation; /* "seqlen_q <= seqlen_k"; NULL: nobody would say so */
@@ -22,6 +24,12 @@ typedef struct fa_cause_sentence {
 
 /* How to say that a case has a word of "features"; NULL: the word says it. */
 const fa_cause_sentence *fa_cause_sentence_of(const char *word);
+
+/* Sequences of one call differ in length, or not all of their keys are used. */
+bool fa_cause_is_uneven(const fa_shape *s);
+/* How to say a sentence about lengths of such calls: of packed sequences one can have more queries than keys, another
+ * fewer. Without such a sentence out is the text itself. */
+void fa_cause_say_of_many(const char *text, char *out, size_t size);
 
 /* Sentences that only the cases themselves suggest, such as "head_dim == 96": calls see for each that is true. */
 void fa_cause_named_features(const fa_shape *s, void (*see)(void *ctx, const char *text), void *ctx);

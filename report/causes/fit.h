@@ -44,7 +44,10 @@ int fa_fit_alternatives(const fa_fit *f, const fa_predicate *p, fa_predicate *ou
 double fa_predicate_precision(const fa_predicate *p);
 /* True if the predicate holds for this failing case. */
 bool fa_predicate_holds(const fa_predicate *p, int64_t failing_case);
-/* "a && b"; "" without literals. */
-void fa_predicate_text(const fa_predicate *p, char *text, size_t size);
+/* A literal of the predicate, as one says it of the failing cases that the predicate holds for: of packed sequences
+ * some fulfil what others do not. */
+void fa_predicate_say(const fa_cause_rows *rows, const fa_predicate *p, int literal, char *text, size_t size);
+/* All of them: "a && b"; "" without literals. */
+void fa_predicate_text(const fa_cause_rows *rows, const fa_predicate *p, char *text, size_t size);
 
 #endif

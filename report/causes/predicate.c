@@ -1,4 +1,5 @@
 /* What a predicate holds for, what it costs, and how it is said. */
+#include "report/causes/features.h"
 #include "report/causes/fit.h"
 
 #include <math.h>
@@ -81,9 +82,23 @@ bool fa_predicate_holds(const fa_predicate *p, int64_t failing_case) {
   return true;
 }
 
-void fa_predicate_text(const fa_predicate *p, char *text, size_t size) {
+void fa_predicate_say(const fa_cause_rows *rows, const fa_predicate *p, int literal, char *text,
+                      size_t size) {
+  bool uneven = false;
+  for (int64_t i = 0; i < fa_cause_rows_failing(rows) && !uneven; ++i)
+    uneven = fa_cause_rows_uneven(rows, i) && fa_predicate_holds(p, i);
+  if (uneven)
+    fa_cause_say_of_many(p->literal[literal]->text, text, size);
+  else
+    snprintf(text, size, "%s", p->literal[literal]->text);
+}
+
+void fa_predicate_text(const fa_cause_rows *rows, const fa_predicate *p, char *text, size_t size) {
+  char one[160];
   size_t used = 0;
   text[0] = 0;
-  for (int i = 0; i < p->n && used < size; ++i)
-    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " && " : "", p->literal[i]->text);
+  for (int i = 0; i < p->n && used < size; ++i) {
+    fa_predicate_say(rows, p, i, one, sizeof one);
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " && " : "", one);
+  }
 }

@@ -26,6 +26,7 @@ typedef struct side {
   int64_t n, words;           /* words: allocated for each column */
   uint64_t **holds;           /* owned, by column */
   uint64_t *known[N_SOURCES]; /* owned */
+  uint64_t *uneven;           /* owned */
 } side;
 
 enum {
@@ -92,8 +93,8 @@ static int *slot_of(fa_cause_rows *r, const char *text) {
 static bool grow_rows(fa_cause_rows *r, side *s) {
   const int64_t words = s->words ? 2 * s->words : 16;
   const size_t bytes = (size_t)(words + 1) * sizeof(uint64_t), old = (size_t)s->words * sizeof(uint64_t);
-  for (int c = 0; c < r->n_columns + N_SOURCES; ++c) {
-    uint64_t **at = c < r->n_columns ? &s->holds[c] : &s->known[c - r->n_columns];
+  for (int c = -1; c < r->n_columns + N_SOURCES; ++c) {
+    uint64_t **at = c < 0 ? &s->uneven : c < r->n_columns ? &s->holds[c] : &s->known[c - r->n_columns];
     uint64_t *more = realloc(*at, bytes);
     if (!more) return false;
     memset((char *)more + old, 0, bytes - old);
@@ -123,6 +124,7 @@ void fa_cause_rows_free(fa_cause_rows *r) {
   for (int s = 0; s < 2; ++s) {
     for (int k = 0; k < N_SOURCES; ++k) free(r->side[s].known[k]);
     free(r->side[s].holds);
+    free(r->side[s].uneven);
   }
   for (int l = 0; l < r->n_literals; ++l) {
     if (r->literal[l].sample != r->literal[l].passing) free(r->literal[l].sample);
@@ -152,6 +154,7 @@ static void see_shape(fa_cause_rows *r, const char *text) {
   if (!fa_shape_parse(text, &s)) return;
   r->from = FROM_SHAPE;
   fa_set_bit(r->now->known[FROM_SHAPE], r->now->n);
+  if (fa_cause_is_uneven(&s)) fa_set_bit(r->now->uneven, r->now->n);
   for (int i = 0; (f = fa_cause_feature_at(i)); ++i)
     if (f->holds(&s, f->of, f->n)) fa_set_bit(r->now->holds[i], r->now->n);
   fa_cause_named_features(&s, see_named, r);
@@ -289,6 +292,10 @@ fa_status fa_cause_rows_close(fa_cause_rows *r) {
 
 int64_t fa_cause_rows_failing(const fa_cause_rows *r) {
   return r->side[1].n;
+}
+
+bool fa_cause_rows_uneven(const fa_cause_rows *r, int64_t failing_case) {
+  return fa_bit(r->side[1].uneven, failing_case);
 }
 
 int64_t fa_cause_rows_passing(const fa_cause_rows *r) {

@@ -38,6 +38,8 @@ fa_status fa_cause_rows_close(fa_cause_rows *r);
 int64_t fa_cause_rows_failing(const fa_cause_rows *r);
 int64_t fa_cause_rows_passing(const fa_cause_rows *r);
 int64_t fa_cause_rows_sampled(const fa_cause_rows *r);
+/* Whether sequences of this failing case differ in length (report/causes/features.h). */
+bool fa_cause_rows_uneven(const fa_cause_rows *r, int64_t failing_case);
 /* In a fixed order, the more natural first. */
 int fa_cause_rows_literals(const fa_cause_rows *r, const fa_literal **out);
 

@@ -37,6 +37,53 @@ const fa_cause_sentence *fa_cause_sentence_of(const char *word) {
   return NULL;
 }
 
+/* ---- sequences of several lengths ---- */
+
+bool fa_cause_is_uneven(const fa_shape *s) {
+  const double *n = s->number;
+  return n[FA_SHAPE_SHORTEST_Q] != n[FA_SHAPE_SEQLEN_Q] || n[FA_SHAPE_SHORTEST_K] != n[FA_SHAPE_SEQLEN_K] ||
+         n[FA_SHAPE_LONGEST_K] != n[FA_SHAPE_SEQLEN_K];
+}
+
+static const struct {
+  const char *one, *many;
+} of_many[] = {
+    {"seqlen_q > seqlen_k", "some seqlen_q > its seqlen_k"},
+    {"seqlen_q <= seqlen_k", "every seqlen_q <= its seqlen_k"},
+    {"seqlen_q < seqlen_k", "some seqlen_q < its seqlen_k"},
+    {"seqlen_q >= seqlen_k", "every seqlen_q >= its seqlen_k"},
+    {"seqlen_q == seqlen_k", "every seqlen_q == its seqlen_k"},
+    {"seqlen_q != seqlen_k", "some seqlen_q != its seqlen_k"},
+    {"seqlen_q > 0", "some sequence has queries"},
+    {"seqlen_q == 0", "no sequence has queries"},
+    {"seqlen_k > 0", "some sequence has keys"},
+    {"seqlen_k == 0", "no sequence has keys"},
+    {"right >= seqlen_k", "right >= every seqlen_k"},
+    {"left >= seqlen_k", "left >= every seqlen_k"},
+    {"right >= seqlen_q", "right >= every seqlen_q"},
+    {"left >= seqlen_q", "left >= every seqlen_q"},
+};
+
+/* "seqlen_k > 64" is about the keys that are used, "seqlen_k % 64 == 0" about the room for them. */
+void fa_cause_say_of_many(const char *text, char *out, size_t size) {
+  char which, compared[3];
+  int n, end = 0;
+  snprintf(out, size, "%s", text);
+  for (size_t i = 0; i < sizeof of_many / sizeof *of_many; ++i)
+    if (strcmp(text, of_many[i].one) == 0) {
+      snprintf(out, size, "%s", of_many[i].many);
+      return;
+    }
+  if (sscanf(text, "seqlen_%c %2[<=>] %d%n", &which, compared, &n, &end) == 3 && text[end] == 0) {
+    const char *uses = which == 'k' ? "uses" : "has", *what = which == 'k' ? "keys" : "queries";
+    const bool more = strcmp(compared, ">") == 0;
+    snprintf(out, size, "%s sequence %s %s %d %s", more ? "some" : "every", uses,
+             more ? "more than" : "at most", n, what);
+  } else if (strncmp(text, "seqlen_", 7) == 0) {
+    snprintf(out, size, "the longest %s", text);
+  }
+}
+
 /* ---- values that occur ---- */
 
 void fa_cause_named_features(const fa_shape *s, void (*see)(void *ctx, const char *text), void *ctx) {

@@ -83,9 +83,9 @@ static bool has_wrong_elements(const fa_result *r) {
   return false;
 }
 
-static void print_details(FILE *out, const fa_result *r) {
+static void print_details(FILE *out, const fa_result *r, const fa_line_style *style) {
   fa_brief_print_explanation(out, r);
-  if (r->n_explanations == 0 && has_wrong_elements(r)) fputs("    not explained\n", out);
+  if (r->n_explanations == 0 && !style->unasked && has_wrong_elements(r)) fputs("    not explained\n", out);
   for (int i = 0; i < r->n_verdicts; ++i) {
     const fa_verdict *v = &r->verdict[i];
     if (!v->fail) continue;
@@ -157,7 +157,7 @@ static void print_full(FILE *out, const fa_result *r, const fa_line_style *style
   if (style->program) fputs("  repro: ", out);
   if (style->program) fa_print_repro(out, r, &whole);
   fputc('\n', out);
-  print_details(out, r);
+  print_details(out, r, style);
 }
 
 void fa_line_print(FILE *out, const fa_result *r, const fa_line_style *style) {

@@ -12,6 +12,7 @@ typedef struct fa_line_style {
   const char *program; /* argv[0], for the repro command; NULL: print no such command */
   const char *report; /* the file that will hold this failure as its number-th, from 0; NULL: there is none */
   int64_t number;
+  bool unasked; /* nobody looked for explanations, so that none is no news */
 } fa_line_style;
 
 /* One line: state, name, backend, passes, worst ratio, time. A failure has at most five more, indented: what is wrong
