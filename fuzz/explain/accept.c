@@ -45,6 +45,26 @@ static void take_wanted(const taking *k, int64_t e, bool *within, double *value,
   *bound = fa_want_bound(k->w, e);
 }
 
+/* What a kernel that computes x exactly returns. */
+static double returned(const fa_want *w, double x) {
+  static const fa_ref_rounding of_type[] = {[FA_F16] = {11, -14, 65504, false},
+                                            [FA_BF16] = {8, -126, 0x1.fep127, false},
+                                            [FA_F32] = {24, -126, 0x1.fffffep127, false}};
+  return w->dtype <= FA_F32 ? fa_ref_round(&of_type[w->dtype], x) : x;
+}
+
+/* Of a rounding: the distances of an element, wrong or not. */
+static void add_distances(const taking *k, int64_t e, double right, double value) {
+  fa_tally *t = k->out;
+  const double got = k->t->got[e], from_right = fabs(got - returned(k->t->right, right)),
+               from_value = fabs(got - returned(k->t->right, value));
+  t->away_right += from_right;
+  t->away_mistaken += from_value;
+  if (k->t->state[e] != FA_ELEMENT_WRONG) return;
+  t->far_right += from_right;
+  t->far_mistaken += from_value;
+}
+
 static void add_wrong(const taking *k, int64_t e, bool within, double value, double bound) {
   fa_tally *t = k->out;
   const double right = k->t->right->value[e], got = k->t->got[e];
@@ -54,6 +74,10 @@ static void add_wrong(const taking *k, int64_t e, bool within, double value, dou
   if (t->rows_wrong < 2 && (t->rows_wrong == 0 || row != t->last_row)) ++t->rows_wrong;
   t->last_row = row;
   if (!isfinite(got) || !isfinite(right) || !isfinite(value)) return;
+  if (k->m->of_precision) {
+    add_distances(k, e, right, value);
+    return;
+  }
   t->away_right += fabs(got - right);
   t->away_mistaken += fabs(got - value);
   t->bound_right += fa_want_bound(k->t->right, e);
@@ -123,5 +147,8 @@ bool fa_tally_is_promising(const fa_tally *t) {
 
 fa_accepted fa_tally_accept_rounding(const fa_tally *t) {
   const bool within = t->wrong >= LEAST_ROUNDED && (double)t->explained >= LEAST_SHARE * (double)t->wrong;
-  return within && t->away_mistaken < MOST_AWAY_ROUNDED * t->away_right ? FA_EXPLAINED : FA_NOT_EXPLAINED;
+  return within && t->away_mistaken < MOST_AWAY_ROUNDED * t->away_right &&
+                 t->far_mistaken <= MOST_AWAY_ROUNDED * t->far_right
+             ? FA_EXPLAINED
+             : FA_NOT_EXPLAINED;
 }

@@ -15,6 +15,8 @@ typedef struct fa_tally {
   int64_t last_row;
   double away_right, away_mistaken; /* of the wrong, finite ones: sums of distances from both values */
   double bound_right, bound_mistaken;
+  double far_right,
+      far_mistaken; /* of a rounding, of the elements outside of the right bounds alone: as away_ */
 } fa_tally;
 
 /* wants: of the mistake, or unused where m->moved or m->zero says what an element should be. */
@@ -31,7 +33,8 @@ fa_accepted fa_tally_accept(const fa_tally *t);
 bool fa_tally_is_promising(const fa_tally *t);
 /* Of a mistake that rounds something, whose tally has all elements for wrong ones: its bounds are as wide as that rounding
  * makes them, so that what counts is whether the errors follow it from element to element. Over enough elements the
- * distance from the mistake's values is less than from the right ones, as no noise makes it. */
+ * distance from the mistake's values is less than from the right ones, as no noise makes it; both are rounded to the
+ * output's type before, which a right kernel does too. Nor may the elements outside of the right bounds say otherwise. */
 fa_accepted fa_tally_accept_rounding(const fa_tally *t);
 
 #endif
