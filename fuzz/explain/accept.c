@@ -10,6 +10,7 @@
 #define MOST_AWAY 0.5          /* the distance from the mistake's values, of that from the right ones */
 #define MOST_AWAY_ROUNDED 0.8  /* the same, of a rounding */
 #define LEAST_ROUNDED 256      /* elements */
+#define LEAST_ROUNDED_FEW 64   /* or so many, if they are as near as another mistake's */
 
 typedef struct taking {
   const fa_failure *x;
@@ -145,10 +146,11 @@ bool fa_tally_is_promising(const fa_tally *t) {
   return t->away_mistaken <= MOST_AWAY_ROUNDED * t->away_right;
 }
 
+/* Fewer elements must follow it the closer. */
 fa_accepted fa_tally_accept_rounding(const fa_tally *t) {
-  const bool within = t->wrong >= LEAST_ROUNDED && (double)t->explained >= LEAST_SHARE * (double)t->wrong;
-  return within && t->away_mistaken < MOST_AWAY_ROUNDED * t->away_right &&
-                 t->far_mistaken <= MOST_AWAY_ROUNDED * t->far_right
-             ? FA_EXPLAINED
-             : FA_NOT_EXPLAINED;
+  const double most = t->wrong >= LEAST_ROUNDED ? MOST_AWAY_ROUNDED : MOST_AWAY;
+  if (t->wrong < LEAST_ROUNDED_FEW || (double)t->explained < LEAST_SHARE * (double)t->wrong)
+    return FA_NOT_EXPLAINED;
+  const bool near = t->away_mistaken < most * t->away_right && t->far_mistaken <= most * t->far_right;
+  return near ? FA_EXPLAINED : FA_NOT_EXPLAINED;
 }
