@@ -27,8 +27,8 @@ typedef struct fa_failure {
   fa_failed tensor[FA_T_COUNT];
   uint64_t set;          /* bit 1 << id of each that is to be explained */
   uint64_t consequences; /* gradients that are right, but for a backward that starts from a wrong forward */
-  double seconds, began,
-      began_busy; /* how long it may take; when it began, on both clocks (fa_failure_left) */
+  double seconds;        /* how long it may take */
+  double began, began_here, began_work; /* when it began, on the clocks of fa_failure_left */
 } fa_failure;
 
 /* The arguments must outlive it. seconds: from now on. */
@@ -37,8 +37,8 @@ fa_status fa_failure_init(fa_failure *x, double seconds, const fa_problem *p, co
                           const fa_result *r, fa_error *err);
 void fa_failure_free(fa_failure *x);
 const fa_failed *fa_failure_find(const fa_failure *x, fa_tensor_id id); /* NULL: it has not failed */
-/* Seconds that are left. Where the reference has one thread they are this thread's own, so that what is found does not
- * depend on what else the machine does, but at most four times as long by the clock on the wall. */
+/* Seconds that are left, of the processor's time and not of the clock on the wall, so that what is found does not depend
+ * on what else the machine does. By the clock it takes at most ten times as long. */
 double fa_failure_left(const fa_failure *x);
 bool fa_failure_in_time(const fa_failure *x);
 

@@ -143,7 +143,7 @@ PLANTED = [
     ("mask_mod_ignored", set(), [{**PLAIN, "family": "flex", "mask_mod": "(q_idx + kv_idx) % 3 != 0"}]),
     ("mask_mod_ignored,block_list_ignored", {"block_list_ignored"}, [{**PLAIN, "family": "flex", "mask_mod": "q_idx + 70 >= kv_idx",
                                                                      "block_sparse": {"from": "mask_mod"}}]),
-    ("mask_mod_ignored__first_pair", set(), [{**PLAIN, "seqlen_q": 300, "seqlen_k": 400, "family": "flex",
+    ("mask_mod_ignored__first_pair", set(), [{**PLAIN, "batch": 1, "seqlen_q": 150, "seqlen_k": 300, "family": "flex",
                                               "mask_mod": "q_idx + 70 >= kv_idx", "block_sparse": {"from": "mask_mod"}}]),
     ("block_list_ignored", set(), [{**PLAIN, "family": "flex", "seqlen_q": 130, "block_sparse": {
         "q_block": 32, "kv_block": 32, "density": 0.6, "seed": "3"}}]),
