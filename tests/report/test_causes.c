@@ -1,4 +1,5 @@
 /* Failures of made-up campaigns are put together by the causes that were planted, with the predicates that they have. */
+#include "report/causes/features.h"
 #include "tests/report/planted_causes.h"
 #include "tests/support/check.h"
 
@@ -264,6 +265,23 @@ static void test_hypotheses_stay_apart(void) {
   cJSON_Delete(groups);
 }
 
+/* What reads as a contradiction of one length is none of several. */
+static void test_of_many(void) {
+  static const char *const said[][2] = {
+      {"seqlen_q > seqlen_k", "some seqlen_q > its seqlen_k"},
+      {"seqlen_k > 64", "some sequence uses more than 64 keys"},
+      {"seqlen_k <= 64", "every sequence uses at most 64 keys"},
+      {"seqlen_q <= 128", "every sequence has at most 128 queries"},
+      {"seqlen_k % 64 == 0", "the longest seqlen_k % 64 == 0"},
+      {"seqlen_k > 64 and seqlen_k % 64 in 1..8", "the longest seqlen_k > 64 and seqlen_k % 64 in 1..8"},
+      {"head_dim > 64", "head_dim > 64"}};
+  char text[160];
+  for (size_t i = 0; i < sizeof said / sizeof *said; ++i) {
+    fa_cause_say_of_many(said[i][0], text, sizeof text);
+    CHECK_MSG(strcmp(text, said[i][1]) == 0, "%s: %s", said[i][0], text);
+  }
+}
+
 /* ---- what is left out ---- */
 
 static bool waived_cause(const planted_case *c, fa_result *r) {
@@ -349,6 +367,7 @@ int main(void) {
   test_adopted();
   test_ambiguous();
   test_hypotheses_stay_apart();
+  test_of_many();
   test_waived();
   test_skipped();
   test_smallest();
