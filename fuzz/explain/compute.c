@@ -64,7 +64,7 @@ static fa_status compute_backward(const fa_failure *x, fa_mistake *m, uint64_t s
   if (s->whole) {
     if (status == FA_OK) status = backward(x, m, own, set, out, err);
   } else {
-    const bool by_keys = x->config->profile->delta != FA_DELTA_SUM_P_DP;
+    const bool by_keys = m->profile.delta != FA_DELTA_SUM_P_DP;
     set_parts(m, s, true, false);
     if (status == FA_OK && (others & FA_BIT(FA_T_DQ))) status = backward(x, m, own, others, out, err);
     set_parts(m, s, false, by_keys);

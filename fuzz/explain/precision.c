@@ -62,6 +62,24 @@ static bool rounded_p_e5m2(const fa_failure *x, int v, fa_mistake *m) {
   return rounded(x, &of_e5m2, "fp8 e5m2", v, m);
 }
 
+/* The O that its delta is made of is not the one that it returned. */
+static bool delta_of_unrounded_o(const fa_failure *x, int v, fa_mistake *m) {
+  (void)v;
+  m->of_precision = true;
+  m->profile.delta = FA_DELTA_EXACT_O;
+  fa_mistake_say(m, "delta taken from O before it is rounded");
+  return x->config->profile->delta == FA_DELTA_STORED_O && x->judged->from_o;
+}
+
+static bool delta_of_rounded_p(const fa_failure *x, int v, fa_mistake *m) {
+  (void)x;
+  m->of_precision = true;
+  m->profile.delta = FA_DELTA_SUM_P_DP;
+  m->twist.p_in_delta = v ? of_f16 : of_bf16;
+  fa_mistake_say(m, "delta summed from a P that is rounded to %s", v ? "f16" : "bf16");
+  return true;
+}
+
 /* A copy in double, rounded. */
 static bool round_input(fa_tensor_id id, const fa_ref_rounding *to, fa_mistake *m) {
   fa_tensor *t = &m->in.t[id];
@@ -133,6 +151,7 @@ static bool truncated(const fa_failure *x, int v, fa_mistake *m) {
 }
 
 #define ANY FA_OF_ALL
+#define THROUGH_DS (FA_OF_BACKWARD & ~FA_BIT(FA_T_DV))
 const fa_hypothesis fa_hypotheses_of_precision[] = {
     {"truncated_instead_of_rounded", "outputs, or P and dS, are cut off instead of rounded", ANY,
      1 + 2 * N_TILES, truncated},
@@ -142,4 +161,7 @@ const fa_hypothesis fa_hypotheses_of_precision[] = {
     {"rounded_p_e5m2", "P and dS are rounded to fp8 e5m2", ANY, 2 * N_TILES + 1, rounded_p_e5m2},
     {"operands_tf32", "inputs, or all operands, are rounded to tf32", ANY, 1 + 2 * N_TILES, operands_tf32},
     {"operands_bf16", "inputs, or all operands, are rounded to bf16", ANY, 1 + 2 * N_TILES, operands_bf16},
+    {"delta_of_unrounded_o", "delta is not taken from the O that was returned", THROUGH_DS, 1,
+     delta_of_unrounded_o},
+    {"delta_of_rounded_p", "delta is the sum of a P that is rounded", THROUGH_DS, 2, delta_of_rounded_p},
     {.name = NULL}};

@@ -109,7 +109,7 @@ static const fa_failed *cheapest(const fa_failure *x, uint64_t set) {
 static fa_status glance(search *s, fa_mistake *m, uint64_t *set, fa_error *err) {
   const uint64_t passes[] = {FA_OF_FORWARD, FA_OF_BACKWARD};
   fa_status status = FA_OK;
-  if (m->moved || m->zero || m->after) return FA_OK;
+  if (m->moved || m->zero || m->after || m->profile.delta != s->x.config->profile->delta) return FA_OK;
   m->values_only = true;
   for (int i = 0; status == FA_OK && i < 2; ++i) {
     const fa_failed *t = cheapest(&s->x, *set & passes[i]);

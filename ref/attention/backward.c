@@ -131,6 +131,7 @@ static void sum_delta(const fa_ref_call *c, const fa_rows *rows, const fa_ref_ro
       int64_t begin, end;
       probabilities(c, rows, r, w, k, j0, n, b, &begin, &end);
       if (b) fa_bound_delta_add(c, w, b, k, n, begin, end);
+      if (c->twist) fa_ref_astray_round(&c->twist->p_in_delta, w->s + k * n + begin, end - begin);
       for (int64_t j = begin; j < end; ++j)
         w->delta[k] += w->s[k * n + j] * (c->p->dropout.p > 0 ? w->z[j - begin] : 1) * w->dp[k * n + j];
     }

@@ -63,13 +63,14 @@ struct fa_ref_twist {
   double lse_by_max, lse_by_log;
   bool mask_of_first_pair; /* a listed block of which mask_mod shows the first pair counts as full */
   bool softcap_twice, softcap_not_derived;
-  bool alibi_from_top;     /* distances as if there were as many keys as rows */
-  bool alibi_signed;       /* of distances: keys after the diagonal come nearer */
-  bool drop_inverted;      /* kept pairs are dropped, the others kept */
-  int drop_rounds;         /* of the generator; 0: the right number */
-  double drop_factor;      /* of kept pairs; 0: the right one */
-  fa_ref_rounding p, ds;   /* of P before it is multiplied by V or dO, and of dS */
-  fa_ref_rounding p_in_ds; /* of the P in dS = P (dP - delta) */
+  bool alibi_from_top;        /* distances as if there were as many keys as rows */
+  bool alibi_signed;          /* of distances: keys after the diagonal come nearer */
+  bool drop_inverted;         /* kept pairs are dropped, the others kept */
+  int drop_rounds;            /* of the generator; 0: the right number */
+  double drop_factor;         /* of kept pairs; 0: the right one */
+  fa_ref_rounding p, ds;      /* of P before it is multiplied by V or dO, and of dS */
+  fa_ref_rounding p_in_ds;    /* of the P in dS = P (dP - delta) */
+  fa_ref_rounding p_in_delta; /* of the P in delta = sum P dP, where the profile has it so */
   fa_ref_coarse coarse;
   bool delta_missing;
   bool delta_negated;
