@@ -6,8 +6,8 @@
 
 struct fa_preparing; /* fuzz/one/preparing.h */
 
-#define FA_EXPLAIN_SECONDS                                                                                   \
-  1.9 /* explain_seconds, unless switched off; the last try may take a little longer: two in all */
+/* explain_seconds, unless it is switched off: with the last try, which may take longer, two. */
+#define FA_EXPLAIN_SECONDS 1.9
 
 typedef struct fa_run_config {
   const fa_backend *backend;
