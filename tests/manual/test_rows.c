@@ -68,7 +68,7 @@ static void test_options(void) {
     fa_choices choices;
     fa_choices_of(o->value, o->argument, fa_backends, &choices);
     CHECK_MSG((o->kind == FA_KIND_FLAG) == !o->argument, "--%s", o->name);
-    CHECK_MSG(o->value != FA_VALUE_ONE_OF || choices.n > 1, "--%s", o->name);
+    CHECK_MSG(o->value != FA_VALUE_ONE_OF || choices.n > 0, "--%s", o->name);
     CHECK_MSG(o->commands && o->theme < FA_N_THEMES && *o->does, "--%s", o->name);
     for (int k = 0; k < i; ++k) {
       CHECK_MSG(strcmp(o->name, fa_options[k].name) != 0, "--%s", o->name);
