@@ -147,10 +147,11 @@ const fa_command_row fa_commands[] = {
      .bit = FA_ON_LIST,
      .brief = "WHAT",
      .does = "print what this build and machine have",
-     .forms = {"backends|profiles|fills|hypotheses|mutants", "cases --cases FILE... [--filter REGEX]"},
+     .forms = {"backends|profiles|fills|hypotheses|mutants", "cases [--cases FILE...] [--filter REGEX]"},
      .about = "Prints what --backend, --profile, a case's fill, and backend mutant: may be; the mistakes "
               "that a failure "
-              "is held against; or the cases of files, a JSON object a line, sweeps written out.",
+              "is held against; or the cases of files, a JSON object a line, sweeps written out. "
+              "`list cases` alone prints the case files that have a name.",
      .words = {{FA_VALUE_ONE_OF, LISTS}},
      .examples = {{"fa-verify list backends", "and why one is not usable here"},
                   {"fa-verify list profiles", "the kinds of random cases"},

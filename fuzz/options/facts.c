@@ -20,6 +20,9 @@ const fa_fact fa_environment[] = {
     {"GTEST_SHARD_INDEX, GTEST_TOTAL_SHARDS", "the same, as test runners for GoogleTest set them"},
     {"SLURM_ARRAY_TASK_ID, SLURM_ARRAY_TASK_COUNT, SLURM_ARRAY_TASK_MIN, SLURM_ARRAY_TASK_STEP",
      "the same, as Slurm sets them in an array job"},
+    {"GITHUB_WORKSPACE, GITHUB_STEP_SUMMARY",
+     "--annotations github: the repository's folder, from which files are named (the current one), and the "
+     "file to which a table of the results is appended, if it is set"},
     {"NO_COLOR", "no colours, unless --color asks for them"},
     {"FA_EXEC_DIR, TMPDIR", "the folder for the tensors of backend exec: the first that is set, else /tmp"},
     {"FA_PYTHON", "the Python that runs adapters of backend py (python3)"},

@@ -120,6 +120,7 @@ bad_usage "completion ksh: there is none" completion ksh
 bad_usage "this build has: cuda, host, ref-f32" --cases good.json --backend hots
 bad_usage "the nearest is host" --cases good.json --backend hots:hopper
 bad_usage "are for list cases" list backends --filter x
+bad_usage "list cases --filter: whose cases" list cases --filter x
 bad_usage "x.json: No such file" shrink x.json
 bad_usage "--resume needs the --report" --cases good.json --backend ref-f32 --resume
 bad_usage "--emit and --report name one file: ./one.json" random --count 1 --emit one.json --report ./one.json
@@ -139,7 +140,6 @@ bad_usage "fail-fast means nothing to the command list" list backends -qx
 bad_usage "--filter (: no POSIX" --cases good.json --backend ref-f32 --filter '('
 bad_usage "one of --count N and --seconds T" random
 bad_usage "no-such-profile" random --count 1 --profile no-such-profile --backend ref-f32
-bad_usage "list cases: --cases FILE" list cases
 bad_usage "one of backends" list
 bad_usage "--color x" --cases good.json --color x
 bad_usage "/nowhere" --cases good.json --backend ref-f32 --report /nowhere/report.json
