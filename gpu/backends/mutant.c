@@ -41,10 +41,11 @@ static fa_status load(mutant *m, const char *argument, fa_error *err) {
   fa_mutant_folder(folder, sizeof folder);
   snprintf(path, sizeof path, "%s/%s.so", folder, m->name);
   if (access(path, R_OK) != 0)
-    return fa_fail(err, FA_ERR_INPUT,
-                   "mutant %s: there is no %s; the target mutants of a build folder makes them, `list mutants` "
-                   "there names them, and an installed program has none",
-                   m->name, path);
+    return fa_fail(
+        err, FA_ERR_INPUT,
+        "mutant %s: there is no %s; the target mutants of a build folder makes them, `list mutants` "
+        "there names them, and an installed program has none",
+        m->name, path);
   fa_status status = fa_shared_library_open(path, "fa_mutant_table", &m->handle, &table, err);
   if (status != FA_OK) return status;
   const fa_mutant_library *library = table;

@@ -95,6 +95,8 @@ expect exits 0
 expect lines '^{"name":"(one|two|thirteen|four|five|six)",.*}$' 6
 run "$verify" list cases --case '{"heads_q":0}'
 expect exits 2
+run "$verify" list cases # by name: test_case_names.sh
+expect exits 0
 
 # ---- usage errors: exit 2, nothing run, nothing written ----
 bad_usage() { # MESSAGE ARGUMENTS...
