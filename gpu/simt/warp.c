@@ -91,6 +91,13 @@ bool fa_simt_any(bool value, fa_simt_place at) {
 
 typedef uint16_t halves __attribute__((vector_size(16)));
 
+/* Elements of x and y by their numbers, those of y from 8 on. gcc 11 knows the older of the two functions alone. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (halves){__VA_ARGS__})
+#endif
+
 static void ldmatrix_execute(fa_simt_warp *w) {
   if (!w->choice) {
     memcpy(w->loaded, w->row_words, sizeof w->loaded);
@@ -101,8 +108,8 @@ static void ldmatrix_execute(fa_simt_warp *w) {
     halves x, y;
     memcpy(&x, w->row[2 * i], sizeof x);
     memcpy(&y, w->row[2 * i + 1], sizeof y);
-    const halves low = __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
-    const halves high = __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+    const halves low = SHUFFLE(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
+    const halves high = SHUFFLE(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
     memcpy(loaded + 8 * i, &low, sizeof low);
     memcpy(loaded + 8 * i + 4, &high, sizeof high);
   }
