@@ -23,6 +23,7 @@ install(FILES ${CMAKE_SOURCE_DIR}/tests/exec/child.py ${CMAKE_SOURCE_DIR}/tests/
         DESTINATION ${fa_shared}/examples COMPONENT program)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program FILES_MATCHING PATTERN *.md)
+# OPTIONAL: the program prints these (fuzz/manual/), and a build of the program alone has not asked for them
 install(DIRECTORY ${CMAKE_BINARY_DIR}/share/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program OPTIONAL)
 foreach(shell bash-completion zsh fish)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/share/${shell} DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT program OPTIONAL)

@@ -107,9 +107,10 @@ static int list_cases(const fa_cli *cli) {
   fa_error err = {""};
   fa_case_list list = {0};
   fa_filter filter;
-  if (cli->cases.n == 0 && cli->case_text.n == 0 && cli->filter)
-    return fa_cli_usage_error("list cases --filter: whose cases? --cases FILE... or --case JSON is needed");
-  if (cli->cases.n == 0 && cli->case_text.n == 0) return list_case_files();
+  if (cli->cases.n == 0 && cli->case_text.n == 0) {
+    if (cli->filter) return fa_cli_usage_error("list cases: --filter is for the cases of --cases");
+    return list_case_files();
+  }
   fa_status status = fa_filter_compile(cli, &filter, &err);
   if (status == FA_OK) status = fa_cli_load_cases(cli, &list, NULL, &err);
   for (int64_t i = 0; status == FA_OK && i < list.n; ++i) {

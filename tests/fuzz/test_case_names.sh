@@ -32,6 +32,7 @@ expect "two names" 0 '^tests:1 passed:1' --cases causal window "${one[@]}"
 expect "by path" 0 '^tests:1 ' --cases "$root/cases/causal.json" "${one[@]}"
 expect "list, by name" 0 '"name":"square_7"' list cases --cases causal
 expect "list, without --cases" 0 "^causal +90 cases  $work/p/share/fa-verify/cases/causal.json\$" list cases
+expect "list, --filter without --cases" 2 '^fa-verify: list cases: --filter is for the cases of --cases' list cases --filter x
 expect "the schema is no case file" 4 'schema.json: the schema of case files, left out' --cases schema
 expect "golden write" 0 '^PASS square_7 ' golden write "$work/golden" --cases causal --filter '^square_7$'
 expect "golden check" 0 '^PASS square_7 ' golden check "$work/golden" --cases causal --filter '^square_7$'

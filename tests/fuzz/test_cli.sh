@@ -122,7 +122,7 @@ bad_usage "completion ksh: there is none" completion ksh
 bad_usage "this build has: cuda, host, ref-f32" --cases good.json --backend hots
 bad_usage "the nearest is host" --cases good.json --backend hots:hopper
 bad_usage "are for list cases" list backends --filter x
-bad_usage "list cases --filter: whose cases" list cases --filter x
+bad_usage "list cases: --filter is for the cases of --cases" list cases --filter x
 bad_usage "x.json: No such file" shrink x.json
 bad_usage "--resume needs the --report" --cases good.json --backend ref-f32 --resume
 bad_usage "--emit and --report name one file: ./one.json" random --count 1 --emit one.json --report ./one.json

@@ -58,7 +58,8 @@ class Installed:
 def check_layout(at: Installed) -> None:
     for name in ("share/fa-verify/cases/causal.json", "share/fa-verify/schema.json", "share/fa-verify/examples/child2.py", "share/doc/fa-verify/README.md",
                  "share/doc/fa-verify/docs/guide/first-verdict.md", "include/fa-verify/gpu/plugin.h", "include/fa-verify/gpu/fa.h",
-                 "include/fa-verify/cases/base/status.h", "include/fa-verify/cases/status.h"):
+                 "include/fa-verify/cases/base/status.h", "include/fa-verify/cases/status.h", "share/man/man1/fa-verify.1",
+                 "share/bash-completion/completions/fa-verify", "share/zsh/site-functions/_fa-verify", "share/fish/vendor_completions.d/fa-verify.fish"):
         if not (at.prefix / name).is_file():
             stop(f"{name} is not installed")
     if (at.prefix / "fa_verify").exists():
