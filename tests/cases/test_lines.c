@@ -29,6 +29,7 @@ static void test_scanning(void) {
   test("{\"defaults\": {\"cases\": [\n1]}, \"cases\": [\n7]}", "cases", (int64_t[MOST]){3});
   test("{\"sweeps\": [1,\n2], \"cases\": [\n3], \"random\": [4,\n5]}", "cases", (int64_t[MOST]){3});
   test("{\"sweeps\": [1,\n2], \"cases\": [\n3], \"random\": [4,\n5]}", "random", (int64_t[MOST]){3, 4});
+  test("{\"cases\": [1], \"defaults\": {\"a\": 2,\n\"b\": 3}}", "cases", (int64_t[MOST]){1});
   /* Brackets and commas in strings, escapes at their ends. */
   test("{\"cases\": [\"],[\\\\\",\n\"a\\\",b\",\n{}]}", "cases", (int64_t[MOST]){1, 2, 3});
   /* More elements than room. */
