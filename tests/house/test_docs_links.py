@@ -13,7 +13,7 @@ import sys
 
 README_LINES = 150
 PLACEHOLDER = re.compile(r"(?<![A-Za-z])(?:NAME|FILE|FAMILY)(?![A-Za-z])")
-ROOTS = "cases|ref|gpu|report|fuzz|tests|docs|python|[.]ci|[.]github"
+ROOTS = "cases|ref|gpu|report|fuzz|tests|docs|python|[.]ci|[.]github(?!/workflows)"  # workflows are those of a reader's repository
 PATH = re.compile(rf"(?<![\w/.-])(?:{ROOTS})/[\w./*-]*")
 FILE = re.compile(r"`([\w-]+\.(?:c|h|cu|cuh|cpp|py|sh|def|cmake))`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
