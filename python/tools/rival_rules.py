@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What other checkers say of the findings: each finding's script runs, and the rule by which its library's own tests compare, and
+numpy.allclose as it comes, are applied to the `got` and `want` that it leaves.
+
+    python3 python/tools/rival_rules.py                 # prints a line for each finding whose library is installed here
+    python3 python/tools/rival_rules.py --write NAME... # and keeps what they say in the entries (all, without a name)
+
+"missed": the rule accepts the wrong output. "caught": it does not. Of a script that leaves no numbers (a crash) nothing is asked.
+That a rule would catch an output is no praise of the tests: the input must be among theirs too."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import io
+import json
+import pathlib
+import sys
+from typing import Any
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from findings_entries import Finding, entries
+
+#: Absolute and relative tolerance by type of the output, of |got - want| <= a + r |want|, and where it was read.
+#: "*" stands for every type that has no row.
+RULES: dict[str, dict[str, Any]] = {
+    "onnxruntime-mha": {
+        "source": "onnxruntime/test/contrib_ops/multihead_attention_op_test.cc: abs_error, rel_error of AddOutput",
+        "float32": (0.02, 0.0),
+        "float16": (0.05, 0.0),
+    },
+    "onnxruntime": {
+        "source": "onnxruntime/test/unittest_util/checkers.cc: DefaultTolerance, which tests without a tolerance of their own use",
+        "float32": (1e-5, 1e-4),
+        "float16": (0.0025, 0.001),
+    },
+}
+ALLCLOSE = (1e-8, 1e-5)
+
+
+def accepts(got: Any, want: Any, absolute: float, relative: float) -> bool:
+    """As numpy.allclose with equal_nan, but of want's relative size and in float64."""
+    import numpy as np
+
+    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+    with np.errstate(invalid="ignore"):
+        near = abs(got - want) <= absolute + relative * abs(want)
+    return bool(np.all(near | (got == want) | (np.isnan(got) & np.isnan(want))))
+
+
+def outputs(script: pathlib.Path) -> tuple[int, str, dict[str, Any]]:
+    """Exit code, what was printed, and what a script left: its globals."""
+    left: dict[str, Any] = {"__name__": "__main__", "__file__": str(script)}
+    printed, code = io.StringIO(), 0
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), left)
+    except SystemExit as e:
+        code = e.code if isinstance(e.code, int) else 1
+    return code, printed.getvalue(), left
+
+
+def verdicts(finding: Finding) -> dict[str, str] | None:
+    """What the library's own rule ("own") and numpy.allclose say. None: the script leaves no numbers."""
+    _, _, left = outputs(finding.script)
+    if "got" not in left or "want" not in left:
+        return None
+    rule = RULES[finding.data["rule"]]
+    name = str(left["got"].dtype)
+    tolerances = {"own": rule.get(name) or rule["*"], "allclose": ALLCLOSE}
+    return {key: "missed" if accepts(left["got"], left["want"], *pair) else "caught" for key, pair in tolerances.items()}
+
+
+def why_not(finding: Finding) -> str:
+    """Why a script cannot show its finding here; empty if it can: another version of the library need not have it."""
+    try:
+        version = importlib.metadata.version(finding.data["library"])
+    except importlib.metadata.PackageNotFoundError:
+        return f"{finding.data['library']} is not installed"
+    return "" if version == finding.data["version"] else f"{finding.data['library']} {version} is installed, not {finding.data['version']}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--write", action="store_true", help="keep what they say in the entries")
+    asked = parser.parse_args()
+    for finding in entries():
+        if asked.names and finding.name not in asked.names:
+            continue
+        if reason := why_not(finding):
+            print(f"{finding.name}: not asked: {reason}")
+            continue
+        said = verdicts(finding) or {"own": "no numbers", "allclose": "no numbers"}
+        print(f"{finding.name}: own {said['own']}, allclose {said['allclose']}")
+        if asked.write:
+            data = {**finding.data, "rivals": said}
+            finding.entry.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
