@@ -42,7 +42,7 @@ def run(binary: pathlib.Path, out: pathlib.Path, adapter: str, jobs: int) -> Non
         report = out / f"{adapter}-{what}.json"
         if report.exists() and not report.with_suffix(".json.journal").exists():
             continue
-        rest = ["--backend", f"py:{adapter}", "--report", str(report), "--resume", "-q", "--jobs", str(jobs), "--timeout", "60", "--no-progress"]
+        rest = ["--backend", f"py:{adapter}", "--report", str(report), "--resume", "-q", "--jobs", str(jobs), "--timeout", "300", "--no-progress"]
         with report.with_suffix(".txt").open("a") as log:
             subprocess.run([str(binary), *call, *rest], stdout=log, stderr=subprocess.STDOUT, check=False)
         print(f"{adapter} {what}: {report.with_suffix('.txt').read_text().splitlines()[-1]}", flush=True)

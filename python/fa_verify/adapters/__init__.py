@@ -29,6 +29,7 @@ NAMES = (
     "ort_attention",
     "mlx",
     "openvino",
+    "openvino_static",
     "ggml",
     "triton_example",
     "torch_flash",
