@@ -52,7 +52,7 @@ def judged(reports: list[pathlib.Path], adapter: str, found: list[Finding]) -> d
     """One adapter's campaign: counts, and the failures that no finding takes under "left"."""
     from fa_verify.adapters._problem import Problem
 
-    asked = [(f.name, predicate(f)) for f in found if f.data["adapter"] == adapter]
+    asked = [(f.name, predicate(f)) for f in found if adapter in f.adapters]
     said: dict[str, Any] = {"adapter": adapter, "judged": 0, "random": 0, "passed": 0, "findings": {}, "vacuous": 0, "left": []}
     ratios = []
     for path in reports:

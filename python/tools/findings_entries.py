@@ -1,8 +1,10 @@
 """The findings of this repository as data: docs/findings/NAME.json and what belongs to each; the campaigns' counts; the page's tables.
 
 An entry has: title, class, library (its distribution on PyPI), version, adapter, upstream ("new", or where it is known), rule (of
-rival_rules.py), when (a predicate, below), and rivals, which rival_rules.py writes. Needs nothing but Python, except for
-`predicate`, which needs the package."""
+rival_rules.py), when (a predicate, below), and rivals, which rival_rules.py writes. It may have: states (how its cases fail, FAIL if it
+says nothing), adapters (others that show it too), needs (a flag of the processor, as /proc/cpuinfo names it), environment (variables under
+which the adapter shows it), passing (names of cases that pass, and make the next one fail). Needs nothing but Python, except
+for `predicate`, which needs the package."""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 #: What a finding can be, the worst first. The last two are no bugs, but a user is better told.
 CLASSES = ("memory error", "crash", "hang", "wrong result", "nondeterminism", "refused", "silent convention", "documented limit")
-KEYS = {"title", "class", "library", "version", "adapter", "upstream", "rule", "when", "states", "rivals"}
-NEEDED = KEYS - {"states", "rivals"}
+KEYS = {"title", "class", "library", "version", "adapter", "upstream", "rule", "when", "states", "adapters", "needs", "environment", "passing", "rivals"}
+NEEDED = {"title", "class", "library", "version", "adapter", "upstream", "rule", "when"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class Finding:
     def states(self) -> tuple[str, ...]:
         """How cases fail of it."""
         return tuple(self.data.get("states", ("FAIL",)))
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        return (self.data["adapter"], *self.data.get("adapters", ()))
 
     def rank(self) -> tuple[int, str]:
         return (CLASSES.index(self.data["class"]) if self.data.get("class") in CLASSES else len(CLASSES), self.name)

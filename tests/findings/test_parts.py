@@ -27,8 +27,8 @@ def entry_faults(f):
         found.append(f"{f.name}: no class: {f.data['class']}")
     if f.data["rule"] not in RULES:
         found.append(f"{f.name}: no rule of rival_rules.py: {f.data['rule']}")
-    if not (f.root / "python/fa_verify/adapters" / f"{f.data['adapter']}.py").exists():
-        found.append(f"{f.name}: no adapter {f.data['adapter']}")
+    adapters = f.root / "python/fa_verify/adapters"
+    found += [f"{f.name}: no adapter {name}" for name in f.adapters if not (adapters / f"{name}.py").exists()]
     try:
         compile(f.data["when"], f.name, "eval")
     except SyntaxError as e:
