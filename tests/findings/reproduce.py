@@ -1,11 +1,13 @@
 """Each finding shows again, where its version of the library is installed: its script ends with 1 and one line, each case of its file
-fails under its adapter, its own predicate takes each failure, and the rules of others say what the entry says they do. Then what no longer
-shows must be noticed: a script that ends with 0, a case that passes. usage: reproduce.py FA-VERIFY"""
+fails under its adapter, its own predicate takes each failure, and the rules of others say what the entry says they do. The cases that the
+package's waivers name fail without them and not with them. Then what no longer shows must be noticed: a script that ends with 0, a
+case that passes. usage: reproduce.py FA-VERIFY"""
 
 import dataclasses
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +17,10 @@ sys.path.insert(0, str(pathlib.Path.cwd() / "python/tools"))
 from findings_entries import entries, predicate
 from rival_rules import verdicts, why_not
 
+from fa_verify.adapters import NAMES
 from fa_verify.adapters._problem import Problem
+
+FILES = [str(path) for path in sorted(pathlib.Path("cases").glob("*.json")) if path.stem != "schema"]
 
 
 def script_faults(f):
@@ -45,6 +50,22 @@ def rival_faults(f):
     return [] if said == f.data.get("rivals") else [f"{f.name}: rivals say {said}: python3 python/tools/rival_rules.py --write {f.name}"]
 
 
+def waiver_faults(path, shown, binary):
+    """An adapter's waived cases fail without the waivers, and are waived with them. Adapters with a finding that does not show here are left out."""
+    waivers = json.loads(path.read_text())["waivers"]
+    found = []
+    for name in NAMES:
+        asked = [w for w in waivers if re.search(w["match"]["backend"], f"py:{name}")]
+        if not asked or not any(w["reason"].split(":")[0] in shown for w in asked):
+            continue
+        command = [binary, "run", "--backend", f"py:{name}", "--cases", *FILES, "--filter", "|".join(w["match"]["name"] for w in asked), "--jobs", "1", "-q"]
+        for more, want in (["--waivers", str(path)], 0), ([], 1):
+            done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=300, env={**os.environ, "FA_PYTHON": sys.executable}, check=False)
+            if done.returncode != want:
+                found.append(f"{path.name}, {name}: {done.returncode}, not {want}, {'with' if more else 'without'} waivers: {(done.stdout + done.stderr)[-300:]}")
+    return found
+
+
 def unnoticed(f, binary):
     """The same finding with a script and a case that show nothing."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -67,6 +88,8 @@ def main():
             continue
         shown.append(f)
         found += script_faults(f) + case_faults(f, binary) + rival_faults(f)
+    for path in sorted(pathlib.Path("python/fa_verify/waivers").glob("*.json")):
+        found += waiver_faults(path, {f.name for f in shown}, binary)
     if shown and not found:
         found = [f"not noticed: {x}" for x in unnoticed(shown[0], binary)]
     print("\n".join(found) or f"{len(shown)} findings show")

@@ -5,7 +5,7 @@ set -euo pipefail
 binary=$(realpath "$1")
 venv=$2
 shift 2
-[ $# -gt 0 ] || set -- numpy onnx onnxruntime
+[ $# -gt 0 ] || set -- numpy onnx onnxruntime openvino
 make_venv "$venv" "$@"
 export PYTHONPATH=$PWD/python PYTHONDONTWRITEBYTECODE=1
 exec "$venv/bin/python" "$(dirname "$0")/reproduce.py" "$binary"
