@@ -75,6 +75,8 @@ def test_unknown_adapter():
         ("openvino_static", {"seqlen_q": 4, "dtype": "bf16", "scale": 0.3}, "in bf16 its scale is a power of two"),
         ("openvino_static", {"seqlen_q": 4, "dtype": "bf16", "scale": -0.25}, True),
         ("openvino_static", {"seqlen_q": 4, "dtype": "f32", "scale": 0.3}, True),
+        ("openvino_stateful", {"seqlen_q": 4, "seqlen_k": 5, "dtype": "f32"}, "it appends as many keys as there are queries"),
+        ("openvino_stateful", {"seqlen_q": 4, "dtype": "f32", "scale": 1}, "without a mask its scale is the usual one"),
         ("ort_attention", {"family": "kvcache", "batch": 2, "seqlen_k": 8, "kvcache": {"len": [3, 4], "new": 1}}, "its past has one length"),
         ("ort_attention", {"family": "kvcache", "seqlen_k": 8, "kvcache": {"len": [3]}}, "some key is new"),
         ("torch_flash", {"seqlen_q": 4, "dropout": {"p": 0.1, "seed": "1", "offset": "3"}}, "PyTorch's generator takes offsets in multiples of 4"),

@@ -30,6 +30,7 @@ NAMES = (
     "mlx",
     "openvino",
     "openvino_static",
+    "openvino_stateful",
     "ggml",
     "triton_example",
     "torch_flash",
