@@ -14,11 +14,10 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path.cwd() / "python/tools"))
 
-from findings_entries import entries, predicate
-from rival_rules import verdicts, why_not
-
 from fa_verify.adapters import NAMES
 from fa_verify.adapters._problem import Problem
+from findings_entries import entries, predicate
+from rival_rules import verdicts, why_not
 
 FILES = [str(path) for path in sorted(pathlib.Path("cases").glob("*.json")) if path.stem != "schema"]
 

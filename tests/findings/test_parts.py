@@ -64,7 +64,7 @@ def page_faults(root, found):
     page = (root / "docs/findings.md").read_text()
     faults = [f"{f.name}: no section in docs/findings.md" for f in found if f"\n## {f.name}\n" not in page]
     names = {f.name for f in found}
-    faults += [f"docs/findings.md: no entry of {x}" for x in re.findall(r"^## ([a-z0-9]+-[a-z0-9-]+)$", page, re.M) if x not in names]
+    faults += [f"docs/findings.md: no entry of {x}" for x in re.findall(r"^## ([a-z0-9]+-[a-z0-9-]+)$", page, re.MULTILINE) if x not in names]
     if not faults and findings.tables(page, root) != page:
         faults.append("docs/findings.md: print its tables again: python3 python/tools/findings.py table --write")
     return faults

@@ -121,7 +121,7 @@ KERNEL = Adapter(
     families=("flash", "memeff", "flex", "kvcache"),
     dtypes=("f32", "bf16"),
     features=("causal", "top_left", "bottom_right", "head_dim_v", "bias", "append", "empty_lse"),
-    empty_o="nan",
+    empty_o="0",
     arithmetic=_openvino.ARITHMETIC,
     refuses=_refuses,
 ).kernel()
