@@ -71,6 +71,19 @@ static void set_operands(const fa_arithmetic *a, fa_dtype dtype, fa_profile *out
   }
 }
 
+/* Queries that are multiplied by the scale first: the scale is rounded to their type, and so is each product. dK is made
+ * of the same numbers, and dQ is multiplied by the rounded scale when it has been rounded itself. */
+static void set_scaled_queries(const fa_arithmetic *a, fa_dtype dtype, fa_profile *out) {
+  static const fa_product with[] = {FA_PRODUCT_QK, FA_PRODUCT_DQ, FA_PRODUCT_DK};
+  const fa_format_error element = fa_format_error_of(FA_FORMAT_IO, dtype, FA_ROUND_NEAREST);
+  if (!a->q_scaled) return;
+  for (size_t i = 0; i < sizeof with / sizeof *with; ++i) {
+    out->operand[with[i]] += 2 * element.u + element.u * element.u;
+    out->u_operand = fmax(out->u_operand, out->operand[with[i]]);
+  }
+  out->operand_floor[FA_PRODUCT_DK] = fmax(out->operand_floor[FA_PRODUCT_DK], element.floor);
+}
+
 static void set_intermediates(const fa_arithmetic *a, fa_dtype dtype, fa_profile *out) {
   const fa_format_error p = fa_format_error_of(a->p, dtype, FA_ROUND_NEAREST),
                         ds = fa_format_error_of(a->ds, dtype, FA_ROUND_NEAREST),
@@ -125,6 +138,7 @@ fa_profile fa_arithmetic_profile(const fa_arithmetic *a, fa_dtype dtype) {
                     .dq_atomic = a->dq_atomic,
                     .dbuffer_atomic = a->dbuffer_atomic};
   set_operands(a, dtype, &out);
+  set_scaled_queries(a, dtype, &out);
   set_intermediates(a, dtype, &out);
   if (a->dkv_atomic) fa_profile_add_keys_in_memory(&out, a->block_m > 0 ? a->block_m : 1);
   if (a->dbias_atomic) fa_profile_add_bias_in_memory(&out);

@@ -38,6 +38,7 @@ static const field fields[] = {
     {"operand_rounding", WORD, fa_rounding_name, FIELD(operand_rounding), 1, 0, 0},
     {"mma_block", COUNT, NULL, FIELD(mma_block), 1, 0, 4096},
     {"mma_extra_bits", COUNT, NULL, FIELD(mma_extra_bits), 1, -16, 64},
+    {"q_scaled", FLAG, NULL, FIELD(q_scaled), 1, 0, 0},
     {"scores", WORD, fa_format_name, FIELD(scores), 1, 0, 0},
     {"p", WORD, fa_format_name, FIELD(p), 1, 0, 0},
     {"ds", WORD, fa_format_name, FIELD(ds), 1, 0, 0},

@@ -367,11 +367,14 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e,
   }
 }
 
-/* For kernels that sum a group's heads in the I/O type: each part is rounded once. */
+/* For kernels that sum a group's heads in the I/O type: each part is rounded once, a subnormal one to a whole number of
+ * the smallest. */
 static void add_partial_roundings(const fa_backward_job *f, const float *parts, fa_want *w, int64_t at,
                                   int64_t n) {
-  const double u_io = fa_dtype_unit_roundoff(f->c->p->dtype);
-  for (int64_t x = at; parts && x < at + n; ++x) w->accum[x] += (float)(parts[x] * u_io);
+  const fa_dtype io = f->c->p->dtype;
+  const double u_io = fa_dtype_unit_roundoff(io), floor = (double)f->c->group / 2 * fa_dtype_min_subnormal(io);
+  for (int64_t x = at; parts && x < at + n; ++x)
+    if (parts[x] > 0) w->accum[x] += (float)(parts[x] * u_io + floor);
 }
 
 /* For a kernel that adds tiles of rows in memory: each tile costs one more f32 rounding and one flushed

@@ -37,13 +37,13 @@ def visible(p: Problem) -> Any:
     return shown
 
 
-def with_gradients(call: Any, names: tuple[str, ...], forward: Callable[..., Any]) -> Any:
+def with_gradients(call: Any, names: tuple[str, ...], forward: Callable[..., Any], compiled: bool = True) -> Any:
     """A Result of forward(inputs by name) -> (o, lse or None), o [B, S, H, D]; with a backward also the gradients
-    of `names` by jax.vjp of o."""
+    of `names` by jax.vjp of o. compiled: under jax.jit."""
     import jax
 
     inputs = {name: getattr(call, name) for name in names if getattr(call, name) is not None}
-    forward = jax.jit(forward)
+    forward = jax.jit(forward) if compiled else forward
     if not call.wants_gradients:
         o, lse = forward(inputs)
         return result(o=o, lse=lse)

@@ -44,7 +44,7 @@ def run(call: Any, implementation: str = "xla") -> Any:
 
     names = ("q", "k", "v", "bias") if p.has_bias_grad else ("q", "k", "v")
     with jax.default_matmul_precision("highest"):
-        return _jax.with_gradients(call, names, forward)
+        return _jax.with_gradients(call, names, forward, compiled=p.dtype != "f16" or not _jax.gpu_missing())
 
 
 KERNEL = Adapter(

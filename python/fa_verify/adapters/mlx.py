@@ -51,6 +51,10 @@ def _run(call: Any) -> Any:
     return result(o=host(o), **{f"d{name}": host(g) for name, g in zip("qkv", grads)})
 
 
+# Of 16-bit elements: one operation at a time; the queries are multiplied by the scale, which is of the element type too,
+# before their product, and the gradients of a group's heads are added up rounded.
+_HALF = {"name": "torch-eager", "q_scaled": True, "delta_rounded": True, "gqa_partials_rounded": True}
+
 KERNEL = Adapter(
     name="mlx",
     what="MLX fast attention",
@@ -61,6 +65,6 @@ KERNEL = Adapter(
     passes=("forward", "backward"),
     outputs=("o", "dq", "dk", "dv"),
     empty_o="any",
-    arithmetic={"f32": {"name": "numpy-f32", "delta": "sum_p_dp", "p_kept": True}, "f16": {"name": "torch-eager"}, "bf16": {"name": "torch-eager"}},
+    arithmetic={"f32": {"name": "numpy-f32", "delta": "sum_p_dp", "p_kept": True}, "f16": _HALF, "bf16": _HALF},
     refuses=_refuses,
 ).kernel()
