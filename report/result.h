@@ -56,15 +56,15 @@ typedef struct fa_result {
   bool backward_left_out;                /* the case has a backward, but not on this backend */
   char notes[512];                       /* e.g. "backward not judged: host has no flash backward yet" */
   uint64_t not_delivered; /* bit 1 << fa_tensor_id: an output that the subject does not write */
-  char record[20];        /* read from a report, which has no case_line: what identifies the case; "" otherwise */
-  bool known;             /* waived because the baseline has the same failure */
-  bool waived;            /* a waiver expects this failure: reported, not counted as one */
-  char waiver[512];       /* text of the waiver that applies to this case; "" = there is none */
-  bool malformed;         /* ERROR: the case itself is wrong, such as an expression without a value */
-  bool dump_failed;       /* --keep was given, but there is no dump; the notes say why */
-  fa_law law;             /* the law that judged the case */
-  uint64_t law_broken;    /* bit 1 << fa_tensor_id: this tensor breaks it */
-  uint64_t law_nan;       /* of these: by a NaN */
+  char record[20];  /* read from a report, which has no case_line: what identifies the case; "" otherwise */
+  bool known;       /* waived because the baseline has the same failure */
+  bool waived;      /* a waiver expects this failure: reported, not counted as one */
+  char waiver[512]; /* text of the waiver that applies to this case; "" = there is none */
+  bool malformed;   /* ERROR: the case itself is wrong, such as an expression without a value */
+  bool dump_failed; /* --keep was given, but there is no dump; the notes say why */
+  fa_law law;       /* the law that judged the case */
+  uint64_t law_broken; /* bit 1 << fa_tensor_id: this tensor breaks it */
+  uint64_t law_nan;    /* of these: by a NaN */
   double seconds, seconds_subject, seconds_reference;
   double worst_ratio;
   uint64_t schedule_seed;

@@ -27,7 +27,8 @@ typedef struct fa_stride_recipe {
 
 typedef struct fa_case {
   char *name, *note; /* owned, never NULL after fa_case_init ("" = none) */
-  char *place; /* owned: "cases/causal.json:12", where it was read; NULL: in no file. It is no part of the recipe:
+  char *
+      place; /* owned: "cases/causal.json:12", where it was read; NULL: in no file. It is no part of the recipe:
                   not compared, not written */
   fa_problem problem;
   fa_layout layout;

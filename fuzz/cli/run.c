@@ -12,7 +12,8 @@ static int check_run(const fa_cli *cli) {
   if (cli->words.n)
     return fa_cli_usage_error("run: what is %s? cases are named with --cases", cli->words.v[0]);
   if (cli->seconds > 0) return fa_cli_usage_error("run: --seconds needs --tier NAME, whose time it is");
-  if (cli->seed != 1) return fa_cli_usage_error("run: --seed needs --tier NAME, whose random cases it is for");
+  if (cli->seed != 1)
+    return fa_cli_usage_error("run: --seed needs --tier NAME, whose random cases it is for");
   if (cli->cases.n == 0 && cli->case_text.n == 0)
     return fa_cli_usage_error("run: --cases FILE... or --case JSON is needed");
   return 0;

@@ -28,8 +28,8 @@ typedef struct fa_cli {
   const char *command;
   fa_words words; /* arguments after the command that belong to no option */
   fa_words cases, case_text, backend, law, dtype;
-  const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *require, *baseline, *slower, *annotations, *tier, *json, *junit, *merge,
-      *html, *out, *color;
+  const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *require, *baseline, *slower,
+      *annotations, *tier, *json, *junit, *merge, *html, *out, *color;
   int64_t jobs, count; /* 0 = not given */
   double timeout_s, seconds;
   uint64_t seed, schedule_seed;

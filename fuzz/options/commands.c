@@ -12,10 +12,12 @@ const fa_command_row fa_commands[] = {
      .bit = FA_ON_RUN,
      .brief = "--cases FILE...",
      .does = "run every case of the files",
-     .forms = {"--cases FILE... [OPTION...]", "--case JSON [OPTION...]"},
+     .forms = {"--cases FILE... [OPTION...]", "--case JSON [OPTION...]", "--tier NAME [OPTION...]"},
      .about = "Runs every case of the files on a kernel and judges each output, element by element: a line "
               "for each "
-              "case, a summary last. The word run may be left out where --cases is given.",
+              "case, a summary last. The word run may be left out where --cases or --tier is given. A tier "
+              "chooses "
+              "what is worth most in a given time, out of all case files and of random cases.",
      .examples =
          {{"fa-verify --cases causal --filter gqa --report out.json",
            "the cases of a file whose names match, with a report"},
@@ -23,6 +25,8 @@ const fa_command_row fa_commands[] = {
            "a kernel of yours, which may skip none"},
           {"fa-verify run --case '{\"seqlen_q\":113,\"seqlen_k\":113,\"mask\":{\"type\":\"causal\"}}' -v",
            "one case, with everything that is known of it"},
+          {"fa-verify --tier smoke --backend plugin:./mine.so --baseline before.json --annotations github",
+           "30 seconds for a pull request, which fails only on what is new"},
           {"fa-verify run --laws --cases gqa", "laws between two runs instead of the reference"}}},
     {.name = "random",
      .bit = FA_ON_RANDOM,

@@ -3,7 +3,7 @@
 
 const fa_fact fa_exit_codes[] = {
     {"0", "all judged cases passed, and at least one was judged"},
-    {"1", "a mismatch, or --require is not met"},
+    {"1", "a mismatch, or --require is not met, or something is worse than in the baseline"},
     {"2", "usage or malformed input"},
     {"3", "infrastructure: device lost, out of memory, I/O"},
     {"4", "nothing was judged"},
@@ -20,9 +20,8 @@ const fa_fact fa_environment[] = {
     {"GTEST_SHARD_INDEX, GTEST_TOTAL_SHARDS", "the same, as test runners for GoogleTest set them"},
     {"SLURM_ARRAY_TASK_ID, SLURM_ARRAY_TASK_COUNT, SLURM_ARRAY_TASK_MIN, SLURM_ARRAY_TASK_STEP",
      "the same, as Slurm sets them in an array job"},
-    {"GITHUB_WORKSPACE, GITHUB_STEP_SUMMARY",
-     "--annotations github: the repository's folder, from which files are named (the current one), and the "
-     "file to which a table of the results is appended, if it is set"},
+    {"GITHUB_WORKSPACE", "the folder that annotations name files in; default: the working folder"},
+    {"GITHUB_STEP_SUMMARY", "a file that --annotations github appends a table of the causes to"},
     {"NO_COLOR", "no colours, unless --color asks for them"},
     {"FA_EXEC_DIR, TMPDIR", "the folder for the tensors of backend exec: the first that is set, else /tmp"},
     {"FA_PYTHON", "the Python that runs adapters of backend py (python3)"},

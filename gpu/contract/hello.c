@@ -38,10 +38,9 @@ const char *fa_hello_lse_key(int i) {
   return i < 6 ? names[i] : NULL;
 }
 const char *fa_hello_key(int i) {
-  static const char *const names[] = {"fa_exec",  "id",      "name",     "device",    "driver",    "why_not",
-                                      "families", "dtypes",  "features", "passes",    "supports",  "outputs",
-                                      "lse",      "empty_o", "limits",   "transport", "arithmetic",
-                                      "source"};
+  static const char *const names[] = {"fa_exec",  "id",      "name",     "device",    "driver",     "why_not",
+                                      "families", "dtypes",  "features", "passes",    "supports",   "outputs",
+                                      "lse",      "empty_o", "limits",   "transport", "arithmetic", "source"};
   return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
 }
 

@@ -19,7 +19,7 @@ struct cJSON;
 typedef struct fa_hello {
   int version;
   char name[96], device[96], driver[64]; /* for reports; "" = not said */
-  char source[256]; /* where the kernel is written: "attention.py:12"; "" = not said */
+  char source[256];                      /* where the kernel is written: "attention.py:12"; "" = not said */
   uint64_t families, dtypes, features;   /* bits of fa_family, fa_dtype, fa_feature_at */
   unsigned passes;                       /* fa_pass bits */
   bool asks;                             /* wants to be asked about every case */
