@@ -32,7 +32,8 @@ static bool is_over(const fa_session *s) {
   int64_t unused;
   fa_case_origin origin;
   if (!tier) return fa_seconds_now() >= s->deadline;
-  return !fa_tier_at(tier, index / n_laws, &unused, &origin) ||
+  if (!fa_tier_at(tier, index / n_laws, &unused, &origin)) return true;
+  return s->next_item > 0 && /* however long it took to come here, one case is judged */
          fa_tier_is_over(tier, index / n_laws, s->deadline, fa_seconds_now());
 }
 
