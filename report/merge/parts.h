@@ -77,11 +77,16 @@ fa_twin *fa_twins_add(fa_twins *t, uint64_t hash);
 /* Reads report i: its entries go to fa_merge_take, everything else into *head, with empty "cases" and "failures". */
 fa_status fa_merge_walk(fa_merged *m, int report, struct cJSON **head, fa_error *err);
 
-/* ---- streamed.c ---- */
+/* ---- take.c ---- */
 
 /* Keeps an entry unless it is already there. failure: where its item of "failures" is; NULL: it has none. */
 fa_status fa_merge_take(fa_merged *m, const struct cJSON *entry, fa_spot at, const fa_spot *failure,
                         fa_error *err);
+/* ---- streamed.c ---- */
+
+/* Shows the visitor a case that is kept, with its failure. */
+fa_status fa_merge_show(fa_merged *m, struct cJSON *entry, const fa_kept *kept, fa_merged_visit *visit,
+                        void *ctx, fa_error *err);
 /* Reads the value at a place again. */
 fa_status fa_merge_read(fa_merged *m, fa_view *w, fa_spot at, struct cJSON **out, fa_error *err);
 
