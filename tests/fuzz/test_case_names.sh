@@ -66,7 +66,7 @@ cmp -s "$work/by_name" "$work/by_path" || complain "cases differ by how their fi
 for way in name path; do
   if [ $way = name ]; then given=causal; else given=$root/cases/causal.json; fi
   (cd "$at" && "$program" --cases "$given" "${one[@]}" -q --report "$work/r.json" >"$work/said" && "$program" report "$work/r.json" --no-times --merge "$work/m.json" >>"$work/said")
-  grep -v '"command":' "$work/m.json" >"$work/report_by_$way" # which says what was typed
+  grep -v -e '"command":' -e '"place":' "$work/m.json" >"$work/report_by_$way" # what was typed, and where the case was found
 done
 cmp -s "$work/report_by_name" "$work/report_by_path" || complain "reports differ by how their file is named: $(diff "$work"/report_by_{name,path} | head -c 600)"
 

@@ -96,6 +96,7 @@ def faults_of_contents(wheel, version):
     info = f"fa_verify-{version}.dist-info/"
     wanted = {f"fa_verify/cases/{p.name}" for p in (ROOT / "cases").glob("*.json")} | {
         str(p.relative_to(ROOT / "python")) for p in (ROOT / "python/fa_verify").rglob("*.py")} | {
+        f"fa_verify/waivers/{p.name}" for p in (ROOT / "python/fa_verify/waivers").glob("*.json")} | {
         "fa_verify/bin/fa-verify", "fa_verify/include/gpu/plugin.h", "fa_verify/py.typed", "fa_verify/licenses/LICENSE",
         info + "METADATA", info + "WHEEL", info + "RECORD", info + "entry_points.txt"}
     found += [f"{n} is missing" for n in sorted(wanted - set(files))]

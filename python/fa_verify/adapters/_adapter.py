@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -133,7 +133,8 @@ class AdapterKernel(Kernel):
             self._device = "cuda:0" if has_cuda() else "cpu"
         return super().place()
 
-    def hello(self, version: int = 2) -> dict[str, Any]:
+    def hello(self, version: int = 2, takes: Sequence[str] = ()) -> dict[str, Any]:
+        """As a kernel's, but without a place in a source file: what is judged is not the adapter."""
         reason = self.adapter.why_not()
         if reason:
             return {"fa_exec": version, "name": self.adapter.name, "why_not": reason}
