@@ -64,7 +64,7 @@ unset FA_CASES_DIR
 (cd "$at" && "$program" list cases --cases flex >"$work/by_name" && "$program" list cases --cases "$work/p/share/fa-verify/cases/flex.json" >"$work/by_path")
 cmp -s "$work/by_name" "$work/by_path" || complain "cases differ by how their file is named"
 for way in name path; do
-  if [ $way = name ]; then given=causal; else given=$root/cases/causal.json; fi
+  if [ $way = name ]; then given=causal; else given=$work/p/share/fa-verify/cases/causal.json; fi
   (cd "$at" && "$program" --cases "$given" "${one[@]}" -q --report "$work/r.json" >"$work/said" && "$program" report "$work/r.json" --no-times --merge "$work/m.json" >>"$work/said")
   grep -v -e '"command":' -e '"place":' "$work/m.json" >"$work/report_by_$way" # what was typed, and where the case was found
 done
