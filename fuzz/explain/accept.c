@@ -10,6 +10,7 @@
 #define MOST_AWAY 0.5          /* the distance from the mistake's values, of that from the right ones */
 #define MOST_AWAY_ROUNDED 0.8  /* the same, of a rounding */
 #define LEAST_ROUNDED 256      /* elements */
+#define LEAST_ROUNDED_ROWS 8   /* of so many rows at least */
 #define LEAST_ROUNDED_FEW 64   /* or so many, if they are as near as another mistake's */
 
 typedef struct taking {
@@ -72,7 +73,7 @@ static void add_wrong(const taking *k, int64_t e, bool within, double value, dou
   const int64_t row = e / k->t->width;
   ++t->wrong;
   t->explained += within;
-  if (t->rows_wrong < 2 && (t->rows_wrong == 0 || row != t->last_row)) ++t->rows_wrong;
+  if (t->rows_wrong < LEAST_ROUNDED_ROWS && (t->rows_wrong == 0 || row != t->last_row)) ++t->rows_wrong;
   t->last_row = row;
   if (!isfinite(got) || !isfinite(right) || !isfinite(value)) return;
   if (k->m->of_precision) {
@@ -146,9 +147,10 @@ bool fa_tally_is_promising(const fa_tally *t) {
   return t->away_mistaken <= MOST_AWAY_ROUNDED * t->away_right;
 }
 
-/* Fewer elements must follow it the closer. */
+/* Fewer elements must follow it the closer, and those of few rows, which may all come from one rounded number. */
 fa_accepted fa_tally_accept_rounding(const fa_tally *t) {
-  const double most = t->wrong >= LEAST_ROUNDED ? MOST_AWAY_ROUNDED : MOST_AWAY;
+  const bool many = t->wrong >= LEAST_ROUNDED && t->rows_wrong >= LEAST_ROUNDED_ROWS;
+  const double most = many ? MOST_AWAY_ROUNDED : MOST_AWAY;
   if (t->wrong < LEAST_ROUNDED_FEW || (double)t->explained < LEAST_SHARE * (double)t->wrong)
     return FA_NOT_EXPLAINED;
   const bool near = t->away_mistaken < most * t->away_right && t->far_mistaken <= most * t->far_right;

@@ -11,7 +11,7 @@ typedef struct fa_tally {
   int64_t explained;       /* of the wrong ones: within the mistake's bounds */
   int64_t broken;          /* of the right ones: not within them */
   int64_t broken_beside;   /* of these: in a row with wrong ones */
-  int64_t rows_wrong;      /* rows with a wrong element, up to two */
+  int64_t rows_wrong;      /* rows with a wrong element, up to eight */
   int64_t last_row;
   double away_right, away_mistaken; /* of the wrong, finite ones: sums of distances from both values */
   double bound_right, bound_mistaken;
