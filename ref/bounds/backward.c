@@ -372,7 +372,8 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e,
 static void add_partial_roundings(const fa_backward_job *f, const float *parts, fa_want *w, int64_t at,
                                   int64_t n) {
   const fa_dtype io = f->c->p->dtype;
-  const double u_io = fa_dtype_unit_roundoff(io), floor = (double)f->c->group / 2 * fa_dtype_min_subnormal(io);
+  const double u_io = fa_dtype_unit_roundoff(io),
+               floor = (double)f->c->group / 2 * fa_dtype_min_subnormal(io);
   for (int64_t x = at; parts && x < at + n; ++x)
     if (parts[x] > 0) w->accum[x] += (float)(parts[x] * u_io + floor);
 }

@@ -86,7 +86,8 @@ static void bias_errors(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
     /* The bias is so large that the sum equals it, in f32 as in double: exact. */
     bool swallows = fabs(row[j]) >= 0x1p80 && x[j] == row[j];
     e[j] = swallows ? 0 : e[j] + (float)(u * (2 * fabs(row[j]) + 2 * fabs(x[j])));
-    if (e_score) e_score[j] = swallows ? 0 : e_score[j] + (float)(c->profile->u_scores * fabs(x[j]));
+    if (e_score) /* a hidden pair has no error to pass on to its row */
+      e_score[j] = swallows || !isfinite(x[j]) ? 0 : e_score[j] + (float)(c->profile->u_scores * fabs(x[j]));
   }
 }
 

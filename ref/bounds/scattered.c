@@ -83,7 +83,8 @@ void fa_bound_scatter_softcap(const fa_ref_call *c, const float *e_logit, const 
 void fa_bound_scatter_step(const fa_ref_call *c, const double *x, double added, double per_key, int64_t n,
                            float *e_score) {
   for (int64_t j = 0; j < n; ++j)
-    e_score[j] += (float)(c->profile->u_scores * (fabs(x[j]) + fabs(added + per_key * (double)j)));
+    if (isfinite(x[j]))
+      e_score[j] += (float)(c->profile->u_scores * (fabs(x[j]) + fabs(added + per_key * (double)j)));
 }
 
 void fa_bound_scatter_join(float *e_score, float *e_logit, int64_t n) {

@@ -98,7 +98,7 @@ static void goes_round(const char *name, fa_dtype dtype) {
     const bool unset = strcmp(key, "block_m") == 0 && x == 0;
     CHECK_MSG(status == FA_OK || unset, "%s", err.text);
   }
-  CHECK_MSG(n == 43, "%d", n);
+  CHECK_MSG(n == 44, "%d", n);
   b.name = a.name;
   const fa_profile pa = fa_arithmetic_profile(&a, dtype), pb = fa_arithmetic_profile(&b, dtype);
   CHECK_MSG(pa.u_p == pb.u_p && pa.eps_exp == pb.eps_exp && pa.delta == pb.delta && pa.p_kept == pb.p_kept &&
@@ -147,6 +147,10 @@ static void flags(void) {
   CHECK(flagged(FA_F16, "ds_scaled").ds_scaled && !flagged(FA_F16, "delta_rounded").ds_scaled);
   CHECK(flagged(FA_F16, "delta_rounded").u_delta == 0x1p-11 && flagged(FA_F16, "ds_scaled").u_delta == 0);
   CHECK(flagged(FA_F16, "delta_rounded").floor_delta == 0x1p-25);
+  const fa_profile scaled = flagged(FA_F16, "q_scaled"), plain = flagged(FA_F16, "delta_rounded");
+  CHECK(scaled.operand[FA_PRODUCT_QK] == 0x1p-10 + 0x1p-22 && plain.operand[FA_PRODUCT_QK] == 0);
+  CHECK(scaled.operand[FA_PRODUCT_DQ] > 0 && scaled.operand[FA_PRODUCT_PV] == 0);
+  CHECK(scaled.operand_floor[FA_PRODUCT_DK] == 0x1p-25 && plain.operand_floor[FA_PRODUCT_DK] == 0);
   CHECK(flagged(FA_F32, "delta_rounded").u_delta == 0 && flagged(FA_F32, "delta_rounded").floor_delta == 0);
 }
 

@@ -115,7 +115,36 @@ static void overflow_without_scale(const char *text, fa_tensor_id large, fa_tens
   fa_case_free(&c);
 }
 
+/* Two heads of a group, one row and one key: dV is the sum of dO, and each part of it may be rounded to a whole number of the
+ * smallest f16. dO of half of it in both heads comes out as 0 or as two. */
+static void subnormal_parts(void) {
+  fa_case c;
+  fa_tensors t;
+  fa_arithmetic a;
+  fa_wants forward, backward;
+  REQUIRE(fa_case_from_text(
+              "{\"dtype\":\"f16\",\"seqlen_q\":1,\"seqlen_k\":2,\"heads_q\":2,\"heads_kv\":1,\"head_dim\":1,"
+              "\"scale\":0}",
+              &c, NULL) == FA_OK);
+  REQUIRE(fa_case_build(&c, &t, NULL) == FA_OK && fa_arithmetic_named("simt-f32", FA_F16, &a));
+  a.gqa_partials_rounded = true;
+  for (int64_t h = 0; h < 2; ++h) /* of each key's P, 1/2, that is half the smallest number */
+    fa_tensor_set(&t.t[FA_T_DO], (int64_t[FA_MAX_RANK]){0, 0, h, 0}, 0x1p-24);
+  const fa_profile profile = fa_arithmetic_profile(&a, FA_F16);
+  const fa_ref_options opt = {.n_threads = 1, .generic = true, .profile = &profile};
+  REQUIRE(fa_ref_forward(&c.problem, &t, &opt, &forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward(&c.problem, &t, NULL, NULL, &forward, &opt, &backward, NULL) == FA_OK);
+  const fa_want *w = &backward.t[FA_T_DV];
+  CHECK_MSG(w->value[0] == 0x1p-24 && fa_want_bound(w, 0) >= 0x1p-24 && fa_want_bound(w, 0) < 0x1p-22,
+            "dV of rounded parts: want %g, bound %g", w->value[0], fa_want_bound(w, 0));
+  fa_wants_free(&forward);
+  fa_wants_free(&backward);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
 int main(void) {
+  subnormal_parts();
   queries_of_few_bits("{\"dtype\":\"f32\",\"seqlen_q\":14,\"seqlen_k\":600,\"head_dim\":1}");
   queries_of_few_bits("{\"dtype\":\"f32\",\"seqlen_q\":14,\"seqlen_k\":4000,\"head_dim\":1,\"softcap\":20}");
   unknown_weights(20);

@@ -32,6 +32,7 @@ NAMES = (
     "openvino_static",
     "openvino_stateful",
     "ggml",
+    "ggml_precise",
     "triton_example",
     "torch_flash",
     "torch_varlen",

@@ -90,7 +90,9 @@ def block_mask(torch: Any, p: Problem, call: Any, mod: Any, rows: int) -> Any:
         return None
     words = re.findall(r"[A-Za-z_]\w*", p.mask_mod or "")
     b, h = p.batch if "b" in words else None, p.heads_q if "h" in words else None
-    blocks = (p.q_block, p.kv_block) if p.has_blocks else (rows, 128)
+    # One block that holds everything is enough: whole blocks are made of every pair before they are counted.
+    most = [max(128, -(-n // 128) * 128) for n in (p.seqlen_q, p.seqlen_k)]
+    blocks = (min(p.q_block, most[0]), min(p.kv_block, most[1])) if p.has_blocks else (rows, 128)
     return create_block_mask(mod, b, h, p.seqlen_q, p.seqlen_k, device=call.q.device, BLOCK_SIZE=blocks)
 
 

@@ -38,6 +38,7 @@ def _library() -> Any:
         ("ggml_new_tensor_4d", [pointer, ctypes.c_int] + [ctypes.c_int64] * 4),
         ("ggml_get_data", [pointer]),
         ("ggml_flash_attn_ext", [pointer] * 5 + [real] * 3),
+        ("ggml_flash_attn_ext_set_prec", [pointer, ctypes.c_int]),
         ("ggml_new_graph", [pointer]),
         ("ggml_build_forward_expand", [pointer] * 2),
         ("ggml_graph_compute_with_ctx", [pointer, pointer, ctypes.c_int]),
@@ -66,7 +67,8 @@ def _mask(p: Problem) -> Any:
     return np.where(hidden, -np.inf, 0)[None, None]
 
 
-def _run(call: Any) -> Any:
+def run(call: Any, precision: int = 0) -> Any:
+    """One call; precision: a ggml_prec, 0 for what the library takes by itself."""
     p, lib = Problem(call.json), _library()
     q, k, v = (np.swapaxes(getattr(call, name), 1, 2) for name in "qkv")
     room = 4 * (q.size + k.size + v.size + 2 * p.batch * p.seqlen_q * p.heads_q * p.head_dim_v + p.seqlen_q * p.seqlen_k)
@@ -76,6 +78,7 @@ def _run(call: Any) -> Any:
         mask = None if shown is None else _tensor(lib, context, shown, "f16")
         inputs = [_tensor(lib, context, q, "f32"), _tensor(lib, context, k, p.dtype), _tensor(lib, context, v, p.dtype)]
         node = lib.ggml_flash_attn_ext(context, *inputs, mask, p.scale, 0.0, p.softcap)
+        lib.ggml_flash_attn_ext_set_prec(node, precision)
         graph = lib.ggml_new_graph(context)
         lib.ggml_build_forward_expand(graph, node)
         lib.ggml_graph_compute_with_ctx(context, graph, 1)
@@ -86,22 +89,25 @@ def _run(call: Any) -> Any:
         lib.ggml_free(context)
 
 
-def _refuses(p: Problem, backward: bool) -> str:
+def refuses(p: Problem, backward: bool) -> str:
     return "no rows or no keys" if p.nothing_there else ""
 
+
+FEATURES = ("causal", "window", "top_left", "bottom_right", "gqa", "softcap", "empty_lse")
+LIMITS = {"head_dim": {"multiple_of": 8}}
 
 KERNEL = Adapter(
     name="ggml",
     what="llama.cpp's flash attention on the processor",
     library="xllamacpp",
     modules=("xllamacpp",),
-    run=_run,
-    features=("causal", "window", "top_left", "bottom_right", "gqa", "softcap", "empty_lse"),
-    limits={"head_dim": {"multiple_of": 8}},
+    run=run,
+    features=FEATURES,
+    limits=LIMITS,
     arithmetic={
         "f32": {"name": "simt-f32"},
         "f16": {"name": "simt-f32", "p": "f16", "accumulator_pv": "f16", "mma_block": 1},
         "bf16": {"name": "simt-f32"},
     },
-    refuses=_refuses,
+    refuses=refuses,
 ).kernel()
