@@ -29,7 +29,7 @@ def _mask(torch: Any, p: Problem, bias: Any, like: Any) -> Any:
     lowest = torch.finfo(like.dtype).min
     if bias is None:
         return torch.zeros(shown.shape, dtype=like.dtype, device=like.device).masked_fill(~shown, lowest)[None, None]
-    return bias.masked_fill(~shown, lowest)
+    return bias.clamp(min=lowest).masked_fill(~shown, lowest)  # -inf would leave hidden keys above the others
 
 
 def _run(call: Any) -> Any:
@@ -60,7 +60,7 @@ KERNEL = Adapter(
     passes=("forward", "backward"),
     outputs=("o", "dq", "dk", "dv", "dbias"),
     empty_o="mean_v",
-    arithmetic={"name": "torch-eager", "accumulator": "mma", "mma_block": 8, "mma_extra_bits": 1},
+    arithmetic={"name": "torch-eager", "accumulator": "mma", "mma_block": 8, "mma_extra_bits": 1, "gqa_partials_rounded": True},
     refuses=_refuses,
     arrays="torch",
     device="auto",
