@@ -71,7 +71,7 @@ def judged(reports: list[pathlib.Path], adapter: str, found: list[Finding]) -> d
                 said["findings"][name] = said["findings"].get(name, 0) + 1
             elif failure["state"] == "VACUOUS":
                 said["vacuous"] += 1
-            elif failure["state"] != "SKIP":
+            elif failure["state"] not in ("SKIP", "ERROR"):
                 said["left"].append(f"{path}:{k} {failure['state']} {failure['name']}")
     said["unexplained"] = len(said["left"])
     said["worst"], said["median"] = (max(ratios), statistics.median(ratios)) if ratios else (0.0, 0.0)

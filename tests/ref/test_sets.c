@@ -11,8 +11,7 @@
 static const char *const cases[] = {
     "{\"mask\":{\"type\":\"causal\"},\"seqlen_q\":70,\"seqlen_k\":90}",
     "{\"family\":\"flex\",\"mask_mod\":\"q_idx >= kv_idx\",\"seqlen_q\":70,\"seqlen_k\":90}",
-    "{\"family\":\"flex\",\"mask_mod\":\"abs(q_idx - kv_idx) <= 22\",\"alibi\":{\"slopes\":[-0.125]},"
-    "\"seqlen_q\":40,\"seqlen_k\":70}",
+    "{\"family\":\"flex\",\"mask_mod\":\"kv_idx < 40\",\"alibi\":{\"slopes\":[1]},\"seqlen_k\":70}",
     "{\"family\":\"flex\",\"mask_mod\":\"kv_idx < 40\",\"bias\":{},\"seqlen_q\":40,\"seqlen_k\":70}",
     "{\"family\":\"flex\",\"score_mod\":\"score + 0.1 * (q_idx - kv_idx)\",\"seqlen_q\":33,\"seqlen_k\":65}",
     "{\"softcap\":3,\"alibi\":{\"slopes\":\"standard\"},\"seqlen_q\":40,\"seqlen_k\":40,\"heads_q\":2}",

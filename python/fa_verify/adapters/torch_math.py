@@ -25,6 +25,8 @@ def _run(call: Any) -> Any:
 
     def forward(inputs: dict[str, Any]) -> Any:
         call.bias = inputs.get("bias", call.bias)
+        if p.has_bias and not native:
+            call.bias = call.bias.float()  # so that its gradient is not rounded before the rows are added that the mask spreads it over
         extra = additive(torch, p, call, mask=not native)
         q, k, v = (swap(inputs[name]) for name in "qkv")
         o, _ = torch.ops.aten._scaled_dot_product_attention_math(q, k, v, extra, 0.0, native, None, scale=p.scale, enable_gqa=p.group > 1)

@@ -23,13 +23,14 @@ def _refuses(p: Problem, backward: bool) -> str:
 
 def _mask(torch: Any, p: Problem, bias: Any, like: Any) -> Any:
     """An additive mask of the element type, or None."""
-    shown = visible(torch, p, like.device)
+    shown, lowest = visible(torch, p, like.device), torch.finfo(like.dtype).min
+    if bias is not None:
+        bias = bias.clamp(min=lowest)  # as models have it; -inf would leave hidden keys above the others
     if shown is None:
         return bias
-    lowest = torch.finfo(like.dtype).min
     if bias is None:
         return torch.zeros(shown.shape, dtype=like.dtype, device=like.device).masked_fill(~shown, lowest)[None, None]
-    return bias.clamp(min=lowest).masked_fill(~shown, lowest)  # -inf would leave hidden keys above the others
+    return bias.masked_fill(~shown, lowest)
 
 
 def _run(call: Any) -> Any:
