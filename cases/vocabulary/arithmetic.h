@@ -16,8 +16,8 @@ typedef struct fa_arithmetic {
   const char *name;                 /* of the set that it began as; static */
   fa_format operand[FA_N_PRODUCTS]; /* what operands that come from memory are rounded to; IO: not at all */
   fa_rounding operand_rounding;
-  bool
-      q_scaled; /* queries are multiplied by the scale before their product: both are rounded to the element type */
+  /* Queries are multiplied by the scale before their product: both are rounded to the element type. */
+  bool q_scaled;
   fa_accumulator accumulator[FA_N_PRODUCTS];
   int mma_block, mma_extra_bits;
   fa_format scores; /* S after the product and after every step to the softmax; F32: not rounded */
