@@ -1,4 +1,4 @@
-"""MultiHeadAttention, unidirectional=1, a bias of -inf on the first key (left padding): row 0 gives what comes after it its weight."""
+"""MultiHeadAttention, unidirectional=1, a bias of -inf on the first key (left padding): row 0 is the mean of what comes after it."""
 import numpy as np
 import onnx.helper as h
 import onnxruntime as ort
