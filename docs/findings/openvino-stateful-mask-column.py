@@ -25,5 +25,7 @@ m = 30 * np.arange(8, dtype=np.float32).reshape(1, 1, 8, 1)
 got = run.infer({"q": x, "k": x, "v": x, "mask": m, "beam": np.arange(2, dtype=np.int32)})[0]
 p = np.exp(x.astype(float) @ x.swapaxes(2, 3) / 4)
 want = p / p.sum(3, keepdims=True) @ x
-print("largest error:", abs(got - want).max())
+m = np.append(m, np.zeros(8))[np.arange(8)[:, None] + np.arange(8)]  # row i with the numbers of rows i, i + 1, ..., and zeros behind the mask
+p = np.exp(x.astype(float) @ x.swapaxes(2, 3) / 4 + m - m.max(1, keepdims=True))
+print("largest error:", abs(got - want).max(), "off from a mask read beyond its end by", abs(got - p / p.sum(3, keepdims=True) @ x).max())
 raise SystemExit(int(not abs(got - want).max() < 0.1))
