@@ -11,5 +11,6 @@ mask = torch.full((1, 1, 1, 2), torch.finfo(torch.float16).min).half()
 module = SimpleNamespace(num_key_value_groups=1, training=False)
 got = eager_attention_forward(module, q, k, v, mask, scaling=0.125, dropout=0.0)[0][0, 0, 0].float().numpy()
 want = torch.full((64,), 0.5).double().numpy()
-print("mean of 0 and 1: got", got[0], "want", want[0])
+low = eager_attention_forward(module, q, -abs(k), v, mask, scaling=0.125, dropout=0.0)[0][0, 0, 0, 0].item()  # both scores are -64
+print("mean of 0 and 1: got", got[0], "and with low scores", low, "want", want[0])
 raise SystemExit(int(not abs(got - want).max() < 1e-2))
