@@ -21,7 +21,7 @@ typedef struct target {
   uint64_t schedule_seed;
   fa_failure_class known;
   bool has_known;
-  char backend[64]; /* "": the default */
+  char backend[sizeof((fa_choice *)NULL)->spec]; /* "": the default */
 } target;
 
 typedef struct command {
@@ -190,6 +190,7 @@ int fa_command_shrink(const fa_cli *cli) {
   free(x.v);
   fa_case_list_free(&x.done);
   if (status != FA_OK) return fa_cli_fail(status, &err);
+  if (x.n == 0) fputs("fa-verify: there is no failure to shrink\n", stderr);
   if (x.interrupted) return 128 + x.interrupted;
   return x.n_failing ? FA_EXIT_MISMATCH : x.n_passing ? FA_EXIT_PASSED : FA_EXIT_NOTHING_JUDGED;
 }

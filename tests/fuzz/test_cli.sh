@@ -110,6 +110,9 @@ bad_usage() { # MESSAGE ARGUMENTS...
 bad_usage "the nearest is --filter" --cases good.json --fliter x
 bad_usage "the nearest is random" randon --count 1
 bad_usage "the nearest is random" help randon
+bad_usage "unknown command causal; --help lists them" causal
+bad_usage "unknown option --zzzz; COMMAND --help lists" --cases good.json --zzzz
+bad_usage "or --tier NAME is needed" run
 bad_usage "one command at a time" help run random
 bad_usage "the nearest is random" randon --help
 bad_usage "--profile cuasal: there is none; the nearest is causal; there are: causal, varlen" random --count 1 --profile cuasal
@@ -489,6 +492,15 @@ run "$faulty" shrink shrunk.json:0 --out small.json -q
 expect exits 1
 run "$faulty" --cases small.json --backend faulty:wrong_o
 expect exits 1
+long=plugin:/none/$(printf 'x%.0s' {1..80}).so # a backend's name is taken from a report whole
+sed "s|faulty:wrong_o|$long|g" shrunk.json >long.json
+run "$faulty" shrink long.json:0
+expect exits 2
+expect complains "--backend $long:"
+run "$verify" random --count 1 --backend ref-f32 --report passed.json -q
+run "$verify" shrink passed.json
+expect exits 4
+expect complains "there is no failure to shrink"
 run "$faulty" shrink --case '{"seqlen_q":12}' --backend faulty:wrong_o
 expect exits 0
 odd='{"name":"t","head_dim":16,"seqlen_q":13,"memory":{"poison":"finite"},"repeat":5,"schedule_seed":"77"}'
