@@ -15,7 +15,7 @@ static int check_run(const fa_cli *cli) {
   if (cli->seed != 1)
     return fa_cli_usage_error("run: --seed needs --tier NAME, whose random cases it is for");
   if (cli->cases.n == 0 && cli->case_text.n == 0)
-    return fa_cli_usage_error("run: --cases FILE... or --case JSON is needed");
+    return fa_cli_usage_error("run: --cases FILE..., --case JSON or --tier NAME is needed");
   return 0;
 }
 
