@@ -71,7 +71,7 @@ const fa_command_row fa_commands[] = {
      .examples = {{"fa-verify shrink out.json:0 --out small.json",
                    "the first failure of a report, into a case file"},
                   {"fa-verify shrink fails.json --backend plugin:./mine.so --seconds 60",
-                   "the cases of a file, for at most a minute"}},
+                   "the cases of a file, each for about a minute at most"}},
      .exit_codes = "0 it does not fail; 1 it fails, and was shrunk or is flaky; 4 it was skipped."},
     {.name = "probe",
      .bit = FA_ON_PROBE,

@@ -33,7 +33,8 @@ const fa_option_row fa_options[] = {
     {"tier", 0, KIND(STRING), VALUE(ONE_OF), "smoke|standard|nightly", RUN, THEME(CASES), FIELD(tier),
      "what is worth most in 30 s, 10 min or 4 h: named cases, then random ones"},
     {"seconds", 0, KIND(SECONDS), VALUE(ANY), "T", RUN | RANDOM | SHRINK, THEME(CASES), FIELD(seconds),
-     "random: go on for so long, instead of --count; shrink: stop after so long; run: the time of its tier"},
+     "random: go on for so long, instead of --count; shrink: stop with each case after so long; run: the "
+     "time of its tier"},
     {"seed", 0, KIND(U64), VALUE(ANY), "S", RUN | RANDOM, THEME(CASES), FIELD(seed),
      "64 bits (default 1); the same seed draws the same cases"},
     {"profile", 0, KIND(STRING), VALUE(PROFILE), "NAME", RANDOM, THEME(CASES), FIELD(profile),
@@ -49,7 +50,8 @@ const fa_option_row fa_options[] = {
 
     {"backend", 0, KIND(WORD), VALUE(BACKEND), "NAME", RUNS | BENCH | SHRINK | PROBE, THEME(SUBJECT),
      FIELD(backend),
-     "what runs the cases (default: cuda if usable, else host); run, random and repro take several"},
+     "what runs the cases (default: what a report names, else cuda if usable, else host); run, random and "
+     "repro take several"},
     {"dtype", 0, KIND(WORD), VALUE(ONE_OF), "f16|bf16|f32", PROBE, THEME(SUBJECT), FIELD(dtype),
      "only this element type; repeatable"},
     {"schedule-seed", 0, KIND(U64), VALUE(ANY), "S", RUNS | SHRINK, THEME(SUBJECT), FIELD(schedule_seed),
