@@ -66,6 +66,7 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
     return fa_cli_fail(FA_ERR_INPUT, &err);
   }
   if (cli->report) status = fa_file_check_writable(cli->report, &err);
+  if (status == FA_OK && cli->html) status = fa_file_check_writable(cli->html, &err);
   if (status == FA_OK && cli->emit) status = fa_file_check_writable(cli->emit, &err);
   if (status == FA_OK && cli->keep) status = fa_dump_check_folder(cli->keep, &err);
   if (status == FA_OK) status = load_waivers(s, &err);

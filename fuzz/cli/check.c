@@ -168,6 +168,7 @@ int fa_command_check(const fa_cli *cli) {
   x->causes = fa_causes_make();
   fa_status status = x->file && x->causes ? FA_OK : fa_fail(&err, FA_ERR_MEMORY, "out of memory");
   if (status == FA_OK && cli->report) status = fa_file_check_writable(cli->report, &err);
+  if (status == FA_OK && cli->html) status = fa_file_check_writable(cli->html, &err);
   if (status == FA_OK) status = fa_shard_read(cli->shard, &x->shard, &err);
   if (status == FA_OK) status = fa_filter_compile(cli, &x->filter, &err);
   if (status == FA_OK) status = fa_report_open_baseline(cli, NULL, 1, &x->baseline, &err);

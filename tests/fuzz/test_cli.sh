@@ -113,6 +113,7 @@ bad_usage "the nearest is random" help randon
 bad_usage "unknown command causal; --help lists them" causal
 bad_usage "unknown option --zzzz; COMMAND --help lists" --cases good.json --zzzz
 bad_usage "or --tier NAME is needed" run
+bad_usage "cannot write there: folder nowhere" --cases good.json --html nowhere/page.html
 bad_usage "one command at a time" help run random
 bad_usage "the nearest is random" randon --help
 bad_usage "--profile cuasal: there is none; the nearest is causal; there are: causal, varlen" random --count 1 --profile cuasal
