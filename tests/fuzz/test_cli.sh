@@ -131,6 +131,7 @@ bad_usage "x.json: No such file" shrink x.json
 bad_usage "--resume needs the --report" --cases good.json --backend ref-f32 --resume
 bad_usage "--emit and --report name one file: ./one.json" random --count 1 --emit one.json --report ./one.json
 bad_usage "--html and --junit name one file: page" report one.json --html page --junit page
+bad_usage "--report and --baseline name one file: good.json" --cases good.json --backend ref-f32 --report good.json --baseline good.json
 ln -s good.json also.json
 bad_usage "--emit and --report name one file: also.json" random --count 1 --emit good.json --report also.json
 rm also.json
