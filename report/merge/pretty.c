@@ -135,7 +135,7 @@ static bool make_room(fa_text *out, size_t n) {
 }
 
 void fa_text_add(fa_text *out, const char *v, size_t n) {
-  if (!make_room(out, n)) return;
+  if (n == 0 || !make_room(out, n)) return; /* nothing may be copied to nowhere */
   memcpy(out->v + out->n, v, n);
   out->n += n;
 }
