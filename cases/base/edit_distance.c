@@ -20,3 +20,12 @@ int fa_edit_distance(const char *a, const char *b) {
   }
   return row[nb];
 }
+
+fa_nearest fa_nearest_to(const char *given) {
+  return (fa_nearest){.given = given, .limit = (int)strlen(given) / 2 + 1};
+}
+
+void fa_nearest_look(fa_nearest *n, const char *name) {
+  const int d = fa_edit_distance(n->given, name);
+  if (d < n->limit) n->limit = d, n->name = name;
+}

@@ -181,13 +181,10 @@ fa_status fa_read_u64(fa_case_reader *r, const cJSON *v, uint64_t *out) {
 /* Of a list too long to be read at a glance, the word that was probably meant; else NULL. */
 static const char *meant_word(const cJSON *v, const char *const *words, int n_words) {
   enum { GLANCE = 8, FAR = 3 };
-  const char *nearest = NULL;
-  int least = FAR;
-  for (int i = 0; i < n_words && n_words > GLANCE && cJSON_IsString(v); ++i) {
-    const int d = fa_edit_distance(v->valuestring, words[i]);
-    if (d < least) least = d, nearest = words[i];
-  }
-  return nearest;
+  if (n_words <= GLANCE || !cJSON_IsString(v)) return NULL;
+  fa_nearest nearest = {.given = v->valuestring, .limit = FAR};
+  for (int i = 0; i < n_words; ++i) fa_nearest_look(&nearest, words[i]);
+  return nearest.name;
 }
 
 fa_status fa_read_word(fa_case_reader *r, const cJSON *v, const char *const *words, int n_words, int *out) {

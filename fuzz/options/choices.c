@@ -40,13 +40,9 @@ void fa_choices_of(fa_value_kind kind, const char *one_of, const fa_backend *con
 }
 
 const char *fa_choices_nearest(const fa_choices *choices, const char *given) {
-  const char *nearest = NULL;
-  int least = (int)strlen(given) / 2 + 1; /* half of the letters are right */
-  for (int i = 0; i < choices->n; ++i) {
-    const int d = fa_edit_distance(given, choices->v[i].name);
-    if (d < least) least = d, nearest = choices->v[i].name;
-  }
-  return nearest;
+  fa_nearest nearest = fa_nearest_to(given);
+  for (int i = 0; i < choices->n; ++i) fa_nearest_look(&nearest, choices->v[i].name);
+  return nearest.name;
 }
 
 int fa_choices_check(const fa_choices *choices, const char *what, const char *given) {
