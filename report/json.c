@@ -338,17 +338,17 @@ fa_status fa_report_complete(fa_report *r, const char *path, double seconds, fa_
   return FA_OK;
 }
 
-fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_error *err) {
-  const fa_status status = fa_report_complete(r, path, seconds, err);
-  return status == FA_OK ? fa_report_save(r->root, path, err) : status;
-}
-
-fa_status fa_report_save(const cJSON *root, const char *path, fa_error *err) {
+static fa_status save(const cJSON *root, const char *path, fa_error *err) {
   char *text = cJSON_Print(root);
   if (!text) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
   fa_status status = fa_file_write_atomic(path, text, strlen(text), err);
   cJSON_free(text);
   return status;
+}
+
+fa_status fa_report_write(fa_report *r, const char *path, double seconds, fa_error *err) {
+  const fa_status status = fa_report_complete(r, path, seconds, err);
+  return status == FA_OK ? save(r->root, path, err) : status;
 }
 
 void fa_report_free(fa_report *r) {

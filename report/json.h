@@ -61,8 +61,6 @@ void fa_report_read_summary(const struct cJSON *root, fa_summary *out);
 /* Checks the structure only. */
 fa_status fa_report_check(const char *path, const struct cJSON *root, fa_error *err);
 
-fa_status fa_report_save(const struct cJSON *root, const char *path, fa_error *err);
-
 /* JUnit XML of one (merged) report: one testsuite, a testcase per case with the backend as its class. */
 fa_status fa_report_write_junit(const struct cJSON *root, const char *path, fa_error *err);
 

@@ -187,14 +187,6 @@ const fa_kernel_counts *fa_merged_kernels(const fa_merged *m) {
   return &m->kernels;
 }
 
-int64_t fa_merged_cases(const fa_merged *m) {
-  return m->n_kept;
-}
-
-int64_t fa_merged_failures(const fa_merged *m) {
-  return m->failures.n;
-}
-
 void fa_merged_zero_times(fa_merged *m) {
   m->zero_times = true;
   fa_report_zero_times(m->head);

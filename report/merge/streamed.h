@@ -46,8 +46,6 @@ void fa_merged_free(fa_merged *m);
 /* The merged report without the items of "cases" and "failures", to be read, and changed as by the caller. */
 struct cJSON *fa_merged_head(fa_merged *m);
 const fa_kernel_counts *fa_merged_kernels(const fa_merged *m);
-int64_t fa_merged_cases(const fa_merged *m);
-int64_t fa_merged_failures(const fa_merged *m);
 /* From now on every time is zero, in what is written, visited and in the head. */
 void fa_merged_zero_times(fa_merged *m);
 
