@@ -27,7 +27,7 @@ typedef struct fa_cli {
   const fa_backend *const *backends; /* NULL-terminated */
   const char *command;
   fa_words words; /* arguments after the command that belong to no option */
-  fa_words cases, case_text, backend, law, dtype;
+  fa_words cases, case_text, backend, law, dtype, without;
   const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *require, *baseline, *slower,
       *annotations, *tier, *json, *junit, *merge, *html, *out, *color;
   int64_t jobs, count; /* 0 = not given */
@@ -36,7 +36,7 @@ typedef struct fa_cli {
   bool shrink, shrunk; /* after a run: shrink its failures; repro: use the shrunk cases */
   uint64_t given;      /* bit i: option i of the table */
   bool compare, strict, no_probe, no_explain, fail_fast, resume, no_times, as_drawn, laws, coverage, cold,
-      no_isolate, no_progress, end_to_end, verbose, quiet, help, version;
+      no_isolate, no_progress, end_to_end, untrusted, verbose, quiet, help, version;
 } fa_cli;
 
 /* Parses argv into *cli, of which only .backends is set before; if it is invalid, prints a message on stderr and

@@ -58,6 +58,13 @@ const fa_option_row fa_options[] = {
      "backend host: another order of fibers and of completions"},
     {"no-probe", 0, KIND(FLAG), VALUE(ANY), NULL, RUNS | SHRINK, THEME(SUBJECT), FIELD(no_probe),
      "take what a kernel has not declared as usual, instead of finding it out"},
+    {"untrusted", 0, KIND(FLAG), VALUE(ANY), NULL, RUN | RANDOM | CHECK | BENCH, THEME(SUBJECT),
+     FIELD(untrusted), "the kernel may cheat: a wall around it, secret data, no second try"},
+    {"without", 0, KIND(WORD), VALUE(ONE_OF),
+     "processes|network|files|environment|seccomp|limits|memory|stderr|contract|profile|seeds|replay|hidden|"
+     "fresh|final|bounds|poison|guards|repeat",
+     RUN | RANDOM | CHECK | BENCH, THEME(SUBJECT), FIELD(without),
+     "with --untrusted: leave out this layer of defence; repeatable"},
     {"cold", 0, KIND(FLAG), VALUE(ANY), NULL, BENCH, THEME(SUBJECT), FIELD(cold),
      "empty the GPU's L2 cache before every run"},
 
