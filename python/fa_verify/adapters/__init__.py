@@ -49,6 +49,8 @@ NAMES = (
     "cudnn_frontend",
     "sageattention",
     "flash_attn",
+    "fa3_fwd",
+    "fa3_jax",
 )
 
 

@@ -1,0 +1,68 @@
+"""The wheel fa3-fwd: FlashAttention 3's forward for Hopper, over packed sequences and caches too. It is built without float16,
+windows, pages and a backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fa_verify.adapters._adapter import Adapter, result
+from fa_verify.adapters._problem import Problem
+from fa_verify.adapters._torch import cuda_missing
+
+
+def _refuses(p: Problem, backward: bool) -> str:
+    if p.seqlen_q == 0 or p.seqlen_k == 0:
+        return "no row or no key at all"
+    if p.masked and p.top_left and not p.square:
+        return "its masks begin at the bottom right"
+    if p.seqused_k is not None and not p.varlen:
+        return "seqused_k goes with variable length only"
+    return ""
+
+
+def _run(call: Any) -> Any:
+    p = Problem(call.json)
+    if p.cached:
+        return _cached(p, call)
+    import fa3_fwd_interface as fa3
+
+    more = {"softmax_scale": p.scale, "causal": p.causal, "softcap": p.softcap, "return_attn_probs": True}
+    if p.varlen:
+        lengths = (call.cu_seqlens_q, call.cu_seqlens_k, p.seqlen_q, p.seqlen_k)
+        o, lse = fa3.flash_attn_varlen_func(call.q, call.k, call.v, *lengths, seqused_k=call.seqused_k, **more)[:2]
+    else:
+        o, lse = fa3.flash_attn_func(call.q, call.k, call.v, **more)[:2]
+    return result(o=o, lse=lse, kernel="fa3_fwd::fwd")
+
+
+def _cached(p: Problem, call: Any) -> Any:
+    import fa3_fwd_interface as fa3
+
+    o, lse, *_ = fa3.flash_attn_with_kvcache(
+        call.q, call.k, call.v, call.k_new, call.v_new, rotary_cos=call.rotary_cos, rotary_sin=call.rotary_sin,
+        cache_seqlens=call.cache_seqlens, cache_batch_idx=call.cache_batch_idx, cache_leftpad=call.leftpad_k,
+        softmax_scale=p.scale, causal=p.causal, softcap=p.softcap, rotary_interleaved=p.rotary_interleaved,
+        num_splits=p.splits, return_softmax_lse=True,
+    )  # fmt: skip
+    return result(o=o, lse=lse, kernel="fa3_fwd::fwd over a cache")
+
+
+KERNEL = Adapter(
+    name="fa3_fwd",
+    what="FlashAttention 3, forward",
+    library="fa3-fwd",
+    modules=("torch", "fa3_fwd_interface"),
+    run=_run,
+    families=("flash", "kvcache"),
+    dtypes=("bf16",),
+    features=("causal", "top_left", "bottom_right", "varlen", "seqused_k", "gqa", "softcap", "append", "batch_idx", "rotary", "leftpad_k", "splits", "empty_lse"),
+    passes=("forward",),
+    outputs=("o", "lse"),
+    lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "-inf"},
+    limits={"head_dim": {"max": 256, "multiple_of": 8}},
+    arithmetic={"name": "wgmma-sm90"},
+    refuses=_refuses,
+    missing=cuda_missing,
+    arrays="torch",
+    device="cuda:0",
+).kernel()
