@@ -152,6 +152,7 @@ static void make(fa_cause_groups *g, bool *taken) {
   fa_cause_split(g);
   fa_cause_join(g);
   fa_cause_adopt(g);
+  fa_cause_absorb(g);
   fa_cause_sweep(g);
   fa_cause_sort(g);
 }

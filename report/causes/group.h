@@ -60,6 +60,8 @@ void fa_cause_adopt(fa_cause_groups *g);
 void fa_cause_split(fa_cause_groups *g);
 /* Puts groups together whose failures one predicate describes. */
 void fa_cause_join(fa_cause_groups *g);
+/* Moves failures of small groups to a larger one whose predicate alone foretells a failure. */
+void fa_cause_absorb(fa_cause_groups *g);
 /* Puts small groups together that have no predicate. */
 void fa_cause_sweep(fa_cause_groups *g);
 

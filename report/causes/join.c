@@ -67,12 +67,16 @@ static bool may_join(const fa_cause_groups *g, const fa_cause_group *a, const fa
   return fa_cause_may_belong(g, fa_cause_first_of(a), fa_cause_first_of(b)) && have_one_predicate(g, a, b);
 }
 
-static void swallow(fa_cause_groups *g, fa_cause_group *to, fa_cause_group *from) {
-  if (from->hypothesis[0] && (!to->hypothesis[0] || !explains(g, to->hypothesis, from)))
-    memcpy(to->hypothesis, from->hypothesis, sizeof to->hypothesis);
+static void take_in(fa_cause_groups *g, fa_cause_group *to, fa_cause_group *from) {
   for (int64_t w = 0; w < FA_WORDS_OF(fa_cause_rows_failing(g->rows)); ++w) to->member[w] |= from->member[w];
   to->n += from->n;
   from->n = 0;
+}
+
+static void swallow(fa_cause_groups *g, fa_cause_group *to, fa_cause_group *from) {
+  if (from->hypothesis[0] && (!to->hypothesis[0] || !explains(g, to->hypothesis, from)))
+    memcpy(to->hypothesis, from->hypothesis, sizeof to->hypothesis);
+  take_in(g, to, from);
   fa_cause_fit_group(g, to);
 }
 
@@ -93,19 +97,29 @@ void fa_cause_join(fa_cause_groups *g) {
 
 /* ---- sweeping ---- */
 
+/* Nothing is known of its failures together. An explanation of very few may be chance. */
+static bool is_loose(const fa_cause_groups *g, const fa_cause_group *group) {
+  if (fa_cause_separates(&group->predicate)) return false;
+  if (g->failure[fa_cause_first_of(group)].class.state == FA_VACUOUS) return false;
+  return !group->hypothesis[0] || group->n <= FEW;
+}
+
 /* Many small groups of which nothing is known are no better than one. */
 void fa_cause_sweep(fa_cause_groups *g) {
   fa_cause_group *to = NULL;
   int n = 0;
-  for (int i = 0; i < g->n; ++i) n += !g->v[i].hypothesis[0] && !fa_cause_separates(&g->v[i].predicate);
+  for (int i = 0; i < g->n; ++i) n += is_loose(g, &g->v[i]);
   if (n <= FEW || fa_cause_rows_passing(g->rows) == 0) return;
   fa_cause_sort(g);
   for (int i = 0; i < g->n && !g->failed; ++i) {
     fa_cause_group *from = &g->v[i];
-    if (from->hypothesis[0] || fa_cause_separates(&from->predicate)) continue;
-    if (g->failure[fa_cause_first_of(from)].class.state == FA_VACUOUS) continue;
-    if (to) swallow(g, to, from);
-    if (!to) to = from;
+    if (!is_loose(g, from)) continue;
+    from->hypothesis[0] = 0; /* each has its own */
+    if (to)
+      take_in(g, to, from);
+    else
+      to = from;
   }
+  if (to && !g->failed) fa_cause_fit_group(g, to);
   fa_cause_remove_empty(g);
 }

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 FOLDER = "tests/mutants"
 # What calls the kernels, or queries them.
@@ -142,11 +143,11 @@ def compile_unit(compiler, root, unit, objects):
     key = hashlib.sha256(text.stdout + " ".join([compiler, *FLAGS]).encode()).hexdigest()[:24]
     path = os.path.join(objects, f"{key}.o")
     if not os.path.exists(path):
-        done = subprocess.run(command + ["-c", "-o", f"{path}.{os.getpid()}"], capture_output=True, text=True,
-                              check=False)
+        mine = f"{path}.{os.getpid()}.{threading.get_ident()}"  # another thread may be making the same
+        done = subprocess.run(command + ["-c", "-o", mine], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise Misfit(done.stderr[:3000])
-        os.rename(f"{path}.{os.getpid()}", path)
+        os.rename(mine, path)
     return path
 
 
