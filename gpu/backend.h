@@ -45,6 +45,8 @@ typedef struct fa_run_options {
   int n_threads;          /* host-side threads the backend may use, >= 1 */
 } fa_run_options;
 
+struct fa_wall_terms; /* gpu/wall/terms.h */
+
 typedef struct fa_backend {
   const char *name; /* "host", "cuda", "ref-f32" */
   const char *what; /* one line for `list backends` */
@@ -71,6 +73,9 @@ typedef struct fa_backend {
   void (*adopt)(void *self, fa_dtype dtype, const fa_declaration *found);
   /* NULL, or: true once a run has made this process unable to run anything more (a GPU's context is lost). */
   bool (*spent)(void *self);
+  /* NULL: it cannot stand behind a wall. Or: opens it for a candidate that nobody trusts. FA_ERR_INPUT: a layer of the
+   * terms cannot be had here, and which. The terms outlive self. */
+  fa_status (*open_untrusted)(const char *arg, const struct fa_wall_terms *terms, void **self, fa_error *err);
 } fa_backend;
 
 extern const fa_backend fa_backend_cuda;

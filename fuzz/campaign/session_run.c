@@ -101,7 +101,8 @@ static void run_case(fa_session *s, fa_item item, const fa_case *c, fa_result *o
                           .end_to_end = s->cli->end_to_end,
                           .explain_seconds = s->cli->no_explain ? 0 : FA_EXPLAIN_SECONDS,
                           .maps = s->cli->report || s->cli->html,
-                          .keep_dir = s->cli->keep};
+                          .keep_dir = s->cli->keep,
+                          .layers = choice->layers};
   if (fa_run_case(c, &config, out, &err) != FA_OK) set_error(out, &err);
   if (is_random(s, item)) skip_if_vacuous(out);
 }

@@ -80,8 +80,7 @@ int fa_command_probe(const fa_cli *cli) {
   fa_probe_reports *r = malloc(sizeof *r);
   if (!r) return fa_cli_fail(FA_ERR_MEMORY, &(fa_error){"out of memory"});
 
-  status = fa_probe_apart(choice.backend, choice.arg, kinds, cli->timeout_s, !cli->quiet && !cli->no_progress,
-                          r, &err);
+  status = fa_probe_apart(&choice, kinds, cli->timeout_s, !cli->quiet && !cli->no_progress, r, &err);
   const int code = status == FA_OK ? conclude(cli, &choice, r) : fa_cli_fail(status, &err);
   free(r);
   return code;

@@ -3,6 +3,7 @@
 #define FA_FUZZ_JUDGING_RUN_CONFIG_H
 
 #include "gpu/backend.h"
+#include "gpu/wall/layers.h"
 
 struct fa_preparing; /* fuzz/one/preparing.h */
 
@@ -19,6 +20,7 @@ typedef struct fa_run_config {
   double explain_seconds;         /* for a failure's explanation (fuzz/explain); 0: none is looked for */
   bool maps;                      /* a result gets maps of where it is wrong: they take time, and memory */
   const char *keep_dir;           /* dump tensors of failures here; NULL = do not */
+  fa_layer_set layers;            /* of defence, in force; 0 = FA_TRUSTED_LAYERS */
 } fa_run_config;
 
 #endif

@@ -28,11 +28,20 @@ static void ask_declarations(const fa_backend *backend, void *self, fa_self_port
   fa_problem_free(&p);
 }
 
-static void open_and_describe(const fa_backend *backend, const char *arg, probed *out) {
+fa_status fa_backend_open(const fa_backend *backend, const char *arg, const fa_wall_terms *terms, void **self,
+                          fa_error *err) {
+  if (!terms) return backend->open(arg, self, err);
+  if (backend->open_untrusted) return backend->open_untrusted(arg, terms, self, err);
+  return fa_fail(err, FA_ERR_INPUT,
+                 "it cannot stand behind a wall, which --untrusted needs; exec: and py: can");
+}
+
+static void open_and_describe(const fa_backend *backend, const char *arg, const fa_wall_terms *terms,
+                              probed *out) {
   void *self = NULL;
   fa_error err = {""};
   memset(out, 0, sizeof *out);
-  out->status = backend->open(arg, &self, &err);
+  out->status = fa_backend_open(backend, arg, terms, &self, &err);
   if (out->status != FA_OK) {
     snprintf(out->info.why_not, sizeof out->info.why_not, "%s", err.text);
     return;
@@ -42,14 +51,14 @@ static void open_and_describe(const fa_backend *backend, const char *arg, probed
   backend->close(self);
 }
 
-fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out,
-                           fa_self_portrait *said) {
+static fa_status probe(const fa_backend *backend, const char *arg, const fa_wall_terms *terms,
+                       fa_backend_info *out, fa_self_portrait *said) {
   int ends[2] = {-1, -1};
   probed answer;
   fflush(NULL);
   pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
   if (pid == 0) {
-    open_and_describe(backend, arg, &answer);
+    open_and_describe(backend, arg, terms, &answer);
     _exit(write(ends[1], &answer, sizeof answer) == (ssize_t)sizeof answer ? 0 : 3);
   }
   size_t got = 0;
@@ -75,6 +84,11 @@ fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backen
   return answer.status;
 }
 
+fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out,
+                           fa_self_portrait *said) {
+  return probe(backend, arg, NULL, out, said);
+}
+
 static fa_status unknown_backend(const fa_backend *const *table, const char *spec, fa_error *err) {
   char names[512] = "", name[64];
   fa_choices choices;
@@ -89,8 +103,16 @@ static fa_status unknown_backend(const fa_backend *const *table, const char *spe
                  nearest ? "; the nearest is " : "", nearest ? nearest : "");
 }
 
-fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa_choice *out, fa_error *err) {
+const fa_wall_terms *fa_choice_terms(const fa_choice *choice) {
+  return choice->untrusted ? &choice->terms : NULL;
+}
+
+fa_status fa_choose_untrusted(const fa_backend *const *table, const char *spec, const fa_wall_terms *terms,
+                              fa_choice *out, fa_error *err) {
   memset(out, 0, sizeof *out);
+  out->untrusted = terms != NULL;
+  if (terms) out->terms = *terms;
+  out->layers = terms ? terms->layers : FA_TRUSTED_LAYERS;
   size_t n = strcspn(spec, ":");
   for (int i = 0; table[i]; ++i)
     if (strlen(table[i]->name) == n && strncmp(table[i]->name, spec, n) == 0) out->backend = table[i];
@@ -99,15 +121,19 @@ fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa
   if (!out->backend) return unknown_backend(table, spec, err);
   snprintf(out->spec, sizeof out->spec, "%s", spec);
   out->arg = out->spec[n] == ':' ? out->spec + n + 1 : NULL;
-  const fa_status status = fa_backend_probe(out->backend, out->arg, &out->info, &out->said);
+  const fa_status status = probe(out->backend, out->arg, terms, &out->info, &out->said);
   if (status == FA_ERR_INPUT) return fa_fail(err, status, "--backend %s: %s", spec, out->info.why_not);
   if (!out->info.usable)
     return fa_fail(err, FA_ERR_DEVICE, "--backend %s: not usable here: %s", spec, out->info.why_not);
   return FA_OK;
 }
 
+fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa_choice *out, fa_error *err) {
+  return fa_choose_untrusted(table, spec, NULL, out, err);
+}
+
 fa_status fa_choice_open(const fa_choice *choice, void **self, fa_error *err) {
-  const fa_status status = choice->backend->open(choice->arg, self, err);
+  const fa_status status = fa_backend_open(choice->backend, choice->arg, fa_choice_terms(choice), self, err);
   for (int t = 0; status == FA_OK && t < FA_CHOICE_DTYPES; ++t)
     if (choice->probed >> t & 1) choice->backend->adopt(*self, (fa_dtype)t, &choice->found[t]);
   return status;

@@ -3,6 +3,7 @@
 #define FA_FUZZ_OPTIONS_CHOOSE_BACKEND_H
 
 #include "gpu/backend.h"
+#include "gpu/wall/terms.h"
 
 #include <stdbool.h>
 
@@ -24,6 +25,9 @@ typedef struct fa_choice {
   fa_self_portrait said;
   unsigned probed;                        /* element types (bits) of which a probe has found more: */
   fa_declaration found[FA_CHOICE_DTYPES]; /* fuzz/probe/adopt.h */
+  bool untrusted;                         /* it stands behind a wall, on these terms: */
+  fa_wall_terms terms;
+  fa_layer_set layers; /* in force, trusted or not */
 } fa_choice;
 
 /* What one backend says about itself. It is opened in a child process, because a driver's state would not
@@ -33,11 +37,21 @@ typedef struct fa_choice {
 fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backend_info *out,
                            fa_self_portrait *said);
 
+/* Opens a backend: trusted if terms is NULL, else behind a wall. FA_ERR_INPUT: it cannot stand behind one. */
+fa_status fa_backend_open(const fa_backend *backend, const char *arg, const fa_wall_terms *terms, void **self,
+                          fa_error *err);
+
 /* Finds "name" or "name:arg" in the table and probes it. FA_ERR_INPUT lists the known names; FA_ERR_DEVICE:
  * it exists but cannot be used here. */
 fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa_choice *out, fa_error *err);
 
-/* Opens the chosen backend and lets it adopt what was found. */
+/* The same on these terms; NULL: it is trusted. terms->allow outlives the choice. */
+fa_status fa_choose_untrusted(const fa_backend *const *table, const char *spec, const fa_wall_terms *terms,
+                              fa_choice *out, fa_error *err);
+/* The terms of a choice; NULL: it is trusted. */
+const fa_wall_terms *fa_choice_terms(const fa_choice *choice);
+
+/* Opens the chosen backend, behind a wall if nobody trusts it, and lets it adopt what was found. */
 fa_status fa_choice_open(const fa_choice *choice, void **self, fa_error *err);
 
 /* Without --backend: cuda if usable, else host, else the first usable one. Names it on stderr. */

@@ -65,6 +65,8 @@ const fa_option_row fa_options[] = {
      "fresh|final|bounds|poison|guards|repeat",
      RUN | RANDOM | CHECK | BENCH, THEME(SUBJECT), FIELD(without),
      "with --untrusted: leave out this layer of defence; repeatable"},
+    {"allow", 0, KIND(WORD), VALUE(FILE), "PATH", RUN | RANDOM | CHECK | BENCH, THEME(SUBJECT), FIELD(allow),
+     "with --untrusted: the kernel may read this file or folder too; repeatable"},
     {"cold", 0, KIND(FLAG), VALUE(ANY), NULL, BENCH, THEME(SUBJECT), FIELD(cold),
      "empty the GPU's L2 cache before every run"},
 

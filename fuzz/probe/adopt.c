@@ -105,7 +105,7 @@ fa_status fa_choice_probe(fa_choice *choice, unsigned dtypes, double timeout_s, 
   if (!any) return FA_OK;
   fa_probe_reports *r = malloc(sizeof *r);
   if (!r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  if (fa_probe_apart(choice->backend, choice->arg, kinds, timeout_s, progress, r, &why) != FA_OK)
+  if (fa_probe_apart(choice, kinds, timeout_s, progress, r, &why) != FA_OK)
     fprintf(stderr,
             "fa-verify: %s could not be probed, and is judged by what is assumed of unknown kernels: %s\n",
             choice->spec, why.text);

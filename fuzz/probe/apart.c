@@ -48,11 +48,12 @@ static void ask_all(shared *s, const fa_backend *backend, void *self) {
   }
 }
 
-static void child(shared *s, const fa_backend *backend, const char *arg) {
+static void child(shared *s, const fa_choice *choice) {
+  const fa_backend *backend = choice->backend;
   void *self = NULL;
   fa_error err = {""};
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  s->status = backend->open(arg, &self, &err);
+  s->status = fa_backend_open(backend, choice->arg, fa_choice_terms(choice), &self, &err);
   if (s->status == FA_OK) {
     if (backend->prepare) backend->prepare(self);
     s->opened = true;
@@ -96,12 +97,12 @@ static bool wait_for(watch *w, pid_t pid, int fd) {
 }
 
 /* One process, from where the last one ended. False: it could not be made. */
-static bool run_once(watch *w, const fa_backend *backend, const char *arg, char *reason, size_t size) {
+static bool run_once(watch *w, const fa_choice *choice, char *reason, size_t size) {
   int ends[2] = {-1, -1}, status = 0;
   fflush(NULL);
   w->s->opened = w->s->finished = false;
   const pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
-  if (pid == 0) child(w->s, backend, arg);
+  if (pid == 0) child(w->s, choice);
   if (ends[1] >= 0) close(ends[1]);
   const bool in_time = pid > 0 && wait_for(w, pid, ends[0]);
   if (ends[0] >= 0) close(ends[0]);
@@ -124,11 +125,11 @@ static void give_up(watch *w, const char *reason) {
 }
 
 /* Processes until every question has had its turn. */
-static fa_status ask_in_turn(watch *w, const fa_backend *backend, const char *arg, fa_error *err) {
+static fa_status ask_in_turn(watch *w, const fa_choice *choice, fa_error *err) {
   shared *s = w->s;
   char reason[96] = "";
   while (s->at < FA_PROBE_DTYPES) {
-    if (!run_once(w, backend, arg, reason, sizeof reason))
+    if (!run_once(w, choice, reason, sizeof reason))
       return fa_fail(err, FA_ERR_DEVICE, "no process could be made for the probe");
     if (s->finished && s->status != FA_OK) return fa_fail(err, s->status, "%s", s->why_not);
     if (s->finished) break;
@@ -145,15 +146,15 @@ static fa_status ask_in_turn(watch *w, const fa_backend *backend, const char *ar
   return w->failures ? fa_fail(err, FA_ERR_DEVICE, "%s under the probe's questions", reason) : FA_OK;
 }
 
-fa_status fa_probe_apart(const fa_backend *backend, const char *arg, const unsigned kinds[FA_PROBE_DTYPES],
-                         double timeout_s, bool progress, fa_probe_reports *out, fa_error *err) {
+fa_status fa_probe_apart(const fa_choice *choice, const unsigned kinds[FA_PROBE_DTYPES], double timeout_s,
+                         bool progress, fa_probe_reports *out, fa_error *err) {
   shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   memset(out, 0, sizeof *out);
   if (s == MAP_FAILED) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   for (int t = 0; t < FA_PROBE_DTYPES; ++t)
     if (kinds[t]) probe_begin(&s->state[t], (fa_dtype)t, kinds[t], &s->out.of[t]);
   watch w = {.s = s, .timeout_s = timeout_s, .started = fa_seconds_now(), .progress = progress};
-  const fa_status status = ask_in_turn(&w, backend, arg, err);
+  const fa_status status = ask_in_turn(&w, choice, err);
   *out = s->out;
   munmap(s, sizeof *s);
   return status;

@@ -21,8 +21,8 @@ void fa_exec_close(void *self) {
   free(x);
 }
 
-fa_status fa_exec_open(const fa_exec_reach *reach, const char *name, const char *command, void **self,
-                       fa_error *err) {
+fa_status fa_exec_open(const fa_exec_reach *reach, const char *name, const char *command,
+                       const fa_wall_terms *terms, void **self, fa_error *err) {
   *self = NULL;
   fa_exec_subject *x = calloc(1, sizeof *x);
   if (x) x->name = strdup(name), x->command = command ? strdup(command) : NULL;
@@ -31,6 +31,7 @@ fa_status fa_exec_open(const fa_exec_reach *reach, const char *name, const char 
     return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   }
   x->reach = reach;
+  x->terms = terms;
   const fa_status status = fa_exec_greet(x, err);
   if (status == FA_OK)
     *self = x;
@@ -106,12 +107,17 @@ void fa_exec_stop_child(fa_exec_subject *x, bool at_once, char *how, size_t how_
 static const fa_exec_reach reach = {
     .backend = "exec", .what = "the child", .open = fa_exec_start_child, .close = fa_exec_stop_child};
 
-static fa_status exec_open(const char *arg, void **self, fa_error *err) {
+static fa_status exec_open_untrusted(const char *arg, const fa_wall_terms *terms, void **self,
+                                     fa_error *err) {
   *self = NULL;
   if (!arg || !*arg) return fa_fail(err, FA_ERR_INPUT, "backend exec needs a command: exec:CMD");
-  return fa_exec_open(&reach, arg, arg, self, err);
+  return fa_exec_open(&reach, arg, arg, terms, self, err);
+}
+
+static fa_status exec_open(const char *arg, void **self, fa_error *err) {
+  return exec_open_untrusted(arg, NULL, self, err);
 }
 
 const fa_backend fa_backend_exec = FA_EXEC_BACKEND(
-    "exec", "exec:CMD, a program of yours that answers lines of JSON (docs/reference/protocol.md)",
-    exec_open);
+    "exec", "exec:CMD, a program of yours that answers lines of JSON (docs/reference/protocol.md)", exec_open,
+    exec_open_untrusted);

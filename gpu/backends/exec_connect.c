@@ -41,7 +41,7 @@ static const fa_exec_reach reach = {
 static fa_status connect_open(const char *arg, void **self, fa_error *err) {
   *self = NULL;
   if (!arg || !*arg) return fa_fail(err, FA_ERR_INPUT, "backend connect needs a socket's path: connect:PATH");
-  const fa_status status = fa_exec_open(&reach, arg, NULL, self, err);
+  const fa_status status = fa_exec_open(&reach, arg, NULL, NULL, self, err);
   const fa_exec_subject *x = *self;
   if (status != FA_OK || !x->hello.files) return status;
   fa_exec_close(*self);
@@ -52,4 +52,4 @@ static fa_status connect_open(const char *arg, void **self, fa_error *err) {
 
 const fa_backend fa_backend_connect = FA_EXEC_BACKEND(
     "connect", "connect:PATH, a process of yours that listens on a Unix socket (docs/reference/protocol.md)",
-    connect_open);
+    connect_open, NULL);

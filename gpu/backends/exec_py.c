@@ -65,7 +65,7 @@ static bool add_word(char *command, size_t size, const char *text, size_t n) {
   return true;
 }
 
-static fa_status py_open(const char *arg, void **self, fa_error *err) {
+static fa_status py_open_untrusted(const char *arg, const fa_wall_terms *terms, void **self, fa_error *err) {
   char command[4096] = "exec";
   *self = NULL;
   if (!arg || !*arg) return fa_fail(err, FA_ERR_INPUT, "backend py needs an adapter's name: py:NAME");
@@ -78,7 +78,12 @@ static fa_status py_open(const char *arg, void **self, fa_error *err) {
     at += n + (at[n] != 0);
   }
   if (!fits) return fa_fail(err, FA_ERR_INPUT, "py:%.40s...: too long", arg);
-  return fa_exec_open(&reach, arg, command, self, err);
+  return fa_exec_open(&reach, arg, command, terms, self, err);
 }
 
-const fa_backend fa_backend_py = FA_EXEC_BACKEND("py", "py:NAME, an adapter of the Python package", py_open);
+static fa_status py_open(const char *arg, void **self, fa_error *err) {
+  return py_open_untrusted(arg, NULL, self, err);
+}
+
+const fa_backend fa_backend_py =
+    FA_EXEC_BACKEND("py", "py:NAME, an adapter of the Python package", py_open, py_open_untrusted);

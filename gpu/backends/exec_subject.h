@@ -6,6 +6,7 @@
 #include "gpu/backends/exec_memory.h"
 #include "gpu/backends/exec_process.h"
 #include "gpu/contract/hello.h"
+#include "gpu/wall/terms.h"
 
 struct cJSON;
 
@@ -24,11 +25,12 @@ typedef struct fa_exec_reach {
 
 struct fa_exec_subject {
   const fa_exec_reach *reach;
-  char *name;            /* in messages: the command, the path */
-  char *command;         /* NULL, or what a shell runs */
-  fa_exec_process child; /* of reach that has one */
-  fa_exec_lines *lines;  /* NULL: the other side is not there; it is opened when it is needed */
-  fa_hello hello;        /* of the last one */
+  char *name;                 /* in messages: the command, the path */
+  char *command;              /* NULL, or what a shell runs */
+  const fa_wall_terms *terms; /* NULL: it is trusted. Else of reach that has a child */
+  fa_exec_process child;      /* of reach that has one */
+  fa_exec_lines *lines;       /* NULL: the other side is not there; it is opened when it is needed */
+  fa_hello hello;             /* of the last one */
   bool adopted[FA_HELLO_DTYPES];
   fa_declaration found[FA_HELLO_DTYPES]; /* what was adopted, for the next one */
   int64_t id;                            /* of the last request */
@@ -62,8 +64,8 @@ void fa_exec_forget(fa_exec_subject *x);
 void fa_exec_ask_support(fa_exec_subject *x);
 
 /* The functions of an fa_backend, but for open and run. */
-fa_status fa_exec_open(const fa_exec_reach *reach, const char *name, const char *command, void **self,
-                       fa_error *err);
+fa_status fa_exec_open(const fa_exec_reach *reach, const char *name, const char *command,
+                       const fa_wall_terms *terms, void **self, fa_error *err);
 void fa_exec_close(void *self);
 void fa_exec_describe(void *self, fa_backend_info *out);
 unsigned fa_exec_supports(void *self, const fa_problem *p, char *reason, size_t reason_size);
@@ -77,11 +79,11 @@ fa_status fa_exec_run(void *self, const fa_problem *p, fa_tensors *t, const fa_r
 fa_status fa_exec_start_child(fa_exec_subject *x, fa_error *err);
 void fa_exec_stop_child(fa_exec_subject *x, bool at_once, char *how, size_t how_size);
 
-#define FA_EXEC_BACKEND(its_name, its_what, its_open)                                                        \
+#define FA_EXEC_BACKEND(its_name, its_what, its_open, its_open_untrusted)                                    \
   {                                                                                                          \
-    .name = its_name, .what = its_what, .open = its_open, .close = fa_exec_close,                            \
-    .describe = fa_exec_describe, .supports = fa_exec_supports, .profile = fa_exec_profile,                  \
-    .run = fa_exec_run, .declare = fa_exec_declare, .adopt = fa_exec_adopt                                   \
+    .name = its_name, .what = its_what, .open = its_open, .open_untrusted = its_open_untrusted,              \
+    .close = fa_exec_close, .describe = fa_exec_describe, .supports = fa_exec_supports,                      \
+    .profile = fa_exec_profile, .run = fa_exec_run, .declare = fa_exec_declare, .adopt = fa_exec_adopt       \
   }
 
 #endif

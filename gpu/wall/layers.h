@@ -49,6 +49,10 @@ extern const fa_layer_row fa_layers[FA_N_LAYERS];
 typedef unsigned fa_layer_set;
 #define FA_ALL_LAYERS ((1u << FA_N_LAYERS) - 1)
 
+/* Those of a run that trusts its candidate. */
+#define FA_TRUSTED_LAYERS                                                                                    \
+  (1u << FA_LAYER_BOUNDS | 1u << FA_LAYER_POISON | 1u << FA_LAYER_GUARDS | 1u << FA_LAYER_REPEAT)
+
 static inline bool fa_layer_in(fa_layer_set set, fa_layer layer) {
   return set >> layer & 1;
 }

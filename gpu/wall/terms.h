@@ -1,0 +1,14 @@
+/* On what terms a candidate that nobody trusts is let in. A backend gets them instead of NULL, which means that it is
+ * trusted and stands behind no wall. */
+#ifndef FA_GPU_WALL_TERMS_H
+#define FA_GPU_WALL_TERMS_H
+
+#include "gpu/wall/layers.h"
+
+typedef struct fa_wall_terms {
+  fa_layer_set layers;      /* in force; those of the judge are none of the wall's business */
+  const char *const *allow; /* files and folders that it may read beside those that its command names */
+  int n_allow;
+} fa_wall_terms;
+
+#endif
