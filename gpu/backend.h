@@ -33,6 +33,7 @@ typedef struct fa_backend_info {
   const char *name;
   char device[128], driver[64];
   char source[256]; /* where the kernel is written: "attention.cu:12"; "" = unknown */
+  char wall[512];   /* what stands around a candidate that nobody trusts, for people */
   bool usable;
   char why_not[256]; /* if not usable */
 } fa_backend_info;

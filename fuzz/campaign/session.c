@@ -4,7 +4,6 @@
 #include "fuzz/generate/draw.h"
 #include "fuzz/one/dump.h"
 #include "fuzz/options/filter.h"
-#include "fuzz/options/untrusted.h"
 
 #include <cjson/cJSON.h>
 

@@ -3,6 +3,7 @@
 #include "gpu/backends/exec_subject.h"
 #include "gpu/backends/plugin_backend.h"
 #include "gpu/contract/lse.h"
+#include "gpu/wall/door.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ void fa_exec_describe(void *self, fa_backend_info *out) {
   out->usable = true;
   snprintf(out->device, sizeof out->device, "%s%s%s", h->name, h->device[0] ? ", " : "", h->device);
   snprintf(out->driver, sizeof out->driver, "%s", h->driver);
+  snprintf(out->wall, sizeof out->wall, "%s", x->wall);
   snprintf(out->source, sizeof out->source, "%s", h->source);
 }
 
@@ -95,9 +97,21 @@ void fa_exec_adopt(void *self, fa_dtype dtype, const fa_declaration *found) {
 /* ---- a child ---- */
 
 fa_status fa_exec_start_child(fa_exec_subject *x, fa_error *err) {
-  const fa_status status = fa_exec_start(&x->child, x->command, err);
-  if (status == FA_OK) x->lines = &x->child.lines;
-  return status;
+  fa_status status = FA_OK;
+  if (x->terms) {
+    const bool sealed = fa_layer_in(x->terms->layers, FA_LAYER_MEMORY);
+    status = fa_exec_memory_inherit(&x->memory, FA_WALL_FD_MEMORY, sealed, err);
+  }
+  const fa_exec_guest guest = {.terms = x->terms,
+                               .name = x->name,
+                               .memory = x->memory.fd,
+                               .found = x->wall,
+                               .found_size = sizeof x->wall};
+  if (status == FA_OK) status = fa_exec_start(&x->child, x->command, x->terms ? &guest : NULL, err);
+  if (status != FA_OK) return status;
+  x->memory.renewed = false;
+  x->lines = &x->child.lines;
+  return FA_OK;
 }
 
 void fa_exec_stop_child(fa_exec_subject *x, bool at_once, char *how, size_t how_size) {

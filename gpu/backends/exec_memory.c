@@ -21,26 +21,52 @@ static fa_status fail(size_t bytes, fa_error *err) {
   return fa_fail(err, FA_ERR_MEMORY, "no shared memory of %zu bytes: %s", bytes, strerror(errno));
 }
 
-/* Twice the size each time, so that the child seldom has to map it again. Pages exist once they are touched. */
-static fa_status reserve(fa_exec_memory *m, size_t bytes, fa_error *err) {
-  size_t want = m->map ? m->bytes : FIRST_BYTES;
-  while (want < bytes) want *= 2;
-  if (m->map && want == m->bytes) return FA_OK;
-  const int fd = m->map ? m->fd : memfd_create("fa-exec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return fail(want, err);
-  fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK); /* a child that made it shorter would kill this process */
+/* So large that few children have to be started anew for a larger one: pages exist once they are touched. */
+#define FIRST_INHERITED_BYTES ((size_t)256 << 20)
+
+static int seals(const fa_exec_memory *m) {
+  if (!m->inherited) return F_SEAL_SHRINK; /* a child that made it shorter would kill this process */
+  return m->sealed ? F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL : 0;
+}
+
+static void unmap(fa_exec_memory *m, bool close_it) {
   if (m->map) munmap(m->map, m->bytes);
+  if (m->map && close_it) close(m->fd);
   m->map = NULL;
-  void *map = ftruncate(fd, (off_t)want) == 0 ? mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-                                              : MAP_FAILED;
-  if (map == MAP_FAILED) {
-    const fa_status status = fail(want, err);
+}
+
+static fa_status map(fa_exec_memory *m, int fd, size_t bytes, fa_error *err) {
+  void *there = ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, seals(m)) == 0
+                    ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                    : MAP_FAILED;
+  if (there == MAP_FAILED) {
+    const fa_status status = fail(bytes, err);
     close(fd);
     return status;
   }
-  m->map = map, m->bytes = want, m->fd = fd;
-  snprintf(m->path, sizeof m->path, "/proc/%lld/fd/%d", (long long)getpid(), fd);
+  m->map = there, m->bytes = bytes, m->fd = fd;
+  if (!m->inherited) snprintf(m->path, sizeof m->path, "/proc/%lld/fd/%d", (long long)getpid(), fd);
   return FA_OK;
+}
+
+/* Twice the size each time, so that the child seldom has to map it again. */
+static fa_status reserve(fa_exec_memory *m, size_t bytes, fa_error *err) {
+  const bool another = !m->map || m->inherited; /* than the one that there is */
+  size_t want = m->map ? m->bytes : m->inherited ? FIRST_INHERITED_BYTES : FIRST_BYTES;
+  while (want < bytes) want *= 2;
+  if (m->map && want == m->bytes) return FA_OK;
+  const int fd = another ? memfd_create("fa-exec", MFD_CLOEXEC | MFD_ALLOW_SEALING) : m->fd;
+  if (fd < 0) return fail(want, err);
+  unmap(m, another);
+  m->renewed = m->inherited;
+  for (int i = 0; i < m->n_parts && another; ++i) m->part[i].guarded = false;
+  return map(m, fd, want, err);
+}
+
+fa_status fa_exec_memory_inherit(fa_exec_memory *m, int as, bool sealed, fa_error *err) {
+  m->inherited = true, m->sealed = sealed;
+  snprintf(m->path, sizeof m->path, "/proc/self/fd/%d", as);
+  return reserve(m, 1, err);
 }
 
 static const struct fa_exec_part *part_of(const fa_exec_memory *m, const fa_buffer *b) {
@@ -130,6 +156,6 @@ bool fa_exec_memory_differs(const fa_exec_memory *m, const fa_buffer *b) {
 }
 
 void fa_exec_memory_close(fa_exec_memory *m) {
-  if (m->map) munmap(m->map, m->bytes), close(m->fd);
+  unmap(m, true);
   memset(m, 0, sizeof *m);
 }

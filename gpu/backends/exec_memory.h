@@ -13,8 +13,13 @@
 typedef struct fa_exec_memory {
   char *map;
   size_t bytes;
-  int fd;        /* meaningless without map */
-  char path[64]; /* by which another process of this user opens it: /proc/PID/fd/N */
+  int fd; /* meaningless without map */
+  char path
+      [64]; /* by which the other process opens it: /proc/PID/fd/N, or /proc/self/fd/N if it inherits it */
+  bool inherited; /* it does, because it must not look into this process */
+  bool sealed;    /* nobody may change its size: a larger one is another region */
+  bool
+      renewed; /* there is another region, which the child does not have yet; for the caller to take note of */
   int n_parts;
   struct fa_exec_part {
     const fa_buffer *buffer;
@@ -24,6 +29,8 @@ typedef struct fa_exec_memory {
   } part[FA_EXEC_MAX_TENSORS];
 } fa_exec_memory;
 
+/* Before the child starts: a region that it inherits as this descriptor. FA_ERR_MEMORY. */
+fa_status fa_exec_memory_inherit(fa_exec_memory *m, int as, bool sealed, fa_error *err);
 /* Gives every buffer of the list a place, and makes the region large enough. */
 fa_status fa_exec_memory_place(fa_exec_memory *m, const fa_exec_tensors *x, fa_error *err);
 /* Byte of the region that holds element 0 of a tensor of the placed list. */

@@ -1,5 +1,8 @@
 #include "gpu/backends/exec_process.h"
 
+#include "gpu/backends/exec_stderr.h"
+#include "gpu/wall/wall.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +20,21 @@
 
 /* ---- the supervisor ---- */
 
+/* What the two processes on this side of the child share: pairs of descriptors, [0] ours and [1] the child's. */
+typedef struct station {
+  const char *command, *folder, *name;
+  const fa_wall *wall; /* NULL: it is trusted */
+  int memory;          /* the region; -1: it opens it by its path */
+  int down[2], up[2];  /* its stdin and stdout */
+  int life[2];         /* ours, the supervisor's */
+  int err[2];          /* its stderr, read by the supervisor; -1: passed through */
+  int report[2];       /* what the door says; -1: there is no door */
+} station;
+
+enum { N_PAIRS = 5, EMPTY_SECONDS = 5 };
+#define NO_PAIR                                                                                              \
+  { -1, -1 }
+
 static void on_child(int sig) {
   (void)sig; /* it only interrupts ppoll */
 }
@@ -29,17 +47,19 @@ static void close_from(int first) {
   for (int fd = first; fd < (limit > 0 && limit < 65536 ? limit : 65536); ++fd) close(fd);
 }
 
-static void run_command(const char *command, int in, int out) {
+static void run_command(const station *s) {
   sigset_t none;
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int sig = 1; sig < NSIG; ++sig) signal(sig, SIG_DFL);
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  const int a = fcntl(in, F_DUPFD, 3), b = fcntl(out, F_DUPFD, 3); /* in or out may be 0 or 1 */
+  if (s->wall)
+    fa_wall_enter(s->wall, (const int[]){s->down[1], s->up[1], s->err[1], s->memory, s->report[1], -1});
+  const int a = fcntl(s->down[1], F_DUPFD, 3), b = fcntl(s->up[1], F_DUPFD, 3); /* they may be 0 or 1 */
   if (dup2(a, 0) < 0 || dup2(b, 1) < 0) _exit(126);
   close_from(3);
-  execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+  execl("/bin/sh", "sh", "-c", s->command, (char *)NULL);
   _exit(127);
 }
 
@@ -52,15 +72,23 @@ static void remove_folder(const char *folder) {
   rmdir(folder);
 }
 
-/* Waits until the child has ended. A byte on the lifeline kills it; the end of the lifeline gives it a grace
- * period. */
-static int keep(pid_t child, int lifeline) {
+/* How long the child may go on: the byte 'x' on the lifeline kills it, another one gives it a grace period, and so does the
+ * end of the lifeline, but not to a child that nobody trusts. */
+static double deadline_of(int lifeline, bool trusted) {
+  char byte = 'x';
+  const bool asked = read(lifeline, &byte, 1) == 1;
+  return fa_exec_now() + ((asked ? byte != 'x' : trusted) ? FA_EXEC_GRACE_SECONDS : 0);
+}
+
+/* Waits until the child has ended, and passes on what it prints. */
+static int keep(pid_t child, int lifeline, bool trusted, fa_exec_stderr *printed) {
   sigset_t none;
   double deadline = 0;
   int status = 0;
   sigemptyset(&none);
   while (waitpid(child, &status, WNOHANG) == 0) {
-    struct pollfd fd = {.fd = deadline > 0 ? -1 : lifeline, .events = POLLIN};
+    struct pollfd fd[2] = {{.fd = deadline > 0 ? -1 : lifeline, .events = POLLIN},
+                           {.fd = printed->from, .events = POLLIN}};
     const double left = deadline > 0 ? deadline - fa_exec_now() : 0;
     if (deadline > 0 && left <= 0) {
       kill(-child, SIGKILL);
@@ -70,12 +98,25 @@ static int keep(pid_t child, int lifeline) {
     }
     const struct timespec wait = {.tv_sec = (time_t)left,
                                   .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
-    if (ppoll(&fd, 1, deadline > 0 ? &wait : NULL, &none) <= 0 || !fd.revents) continue;
-    char byte;
-    deadline = fa_exec_now() + (read(lifeline, &byte, 1) == 1 ? 0 : FA_EXEC_GRACE_SECONDS);
+    if (ppoll(fd, 2, deadline > 0 ? &wait : NULL, &none) <= 0) continue;
+    if (fd[1].revents) fa_exec_stderr_pass(printed);
+    if (fd[0].revents) deadline = deadline_of(lifeline, trusted);
   }
   kill(-child, SIGKILL); /* whatever it started */
   return status;
+}
+
+/* Behind a wall: the first process of its namespace has been handed to us, and once it is gone all of them are. */
+static void wait_until_empty(const fa_wall *wall) {
+  const double deadline = fa_exec_now() + EMPTY_SECONDS;
+  bool empty = !fa_layer_in(wall->layers, FA_LAYER_PROCESSES);
+  while (!empty && fa_exec_now() < deadline) {
+    const pid_t ended = waitpid(-1, NULL, WNOHANG);
+    empty = ended < 0 && errno == ECHILD;
+    if (ended == 0) nanosleep(&(struct timespec){.tv_sec = 0, .tv_nsec = 1000000}, NULL);
+  }
+  if (!fa_wall_cgroup_remove(&wall->cgroup) || !empty)
+    dprintf(STDERR_FILENO, "fa-verify: processes of the candidate have outlived it\n");
 }
 
 /* Ends in the same way as the child, so that the parent sees its status. */
@@ -90,22 +131,38 @@ static void end_like(int status) {
   _exit(128 + WTERMSIG(status));
 }
 
-static void supervisor_main(const char *command, const char *folder, int in, int out, int lifeline) {
+/* From now on the child's descriptors are the child's alone. */
+static void leave_to_child(const station *s, fa_exec_stderr *printed, int *lifeline) {
+  const int err = s->err[0] >= 0 ? fcntl(s->err[0], F_DUPFD, 3) : -1; /* it may be 0 or 1 */
+  *lifeline = dup2(s->life[0], 0);
+  if (err >= 0) {
+    printed->from = dup2(err, 1); /* and our own stderr stays 2 */
+    close_from(3);
+  } else {
+    close_from(s->wall ? 3 : 1);
+  }
+}
+
+static void supervisor_main(const station *s) {
   static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
   struct sigaction action = {.sa_handler = on_child};
+  fa_exec_stderr printed = {.from = -1, .name = s->name};
   sigset_t block;
+  int lifeline;
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; ++i) signal(ignored[i], SIG_IGN);
   sigaction(SIGCHLD, &action, NULL);
   sigemptyset(&block);
   sigaddset(&block, SIGCHLD);
   sigprocmask(SIG_SETMASK, &block, NULL);
+  if (s->wall && fa_layer_in(s->wall->layers, FA_LAYER_PROCESSES)) prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t child = fork();
-  if (child == 0) run_command(command, in, out);
+  if (child == 0) run_command(s);
   setpgid(child, child); /* in parent and child: whichever comes first */
-  lifeline = dup2(lifeline, 0);
-  close_from(1);
-  const int status = child < 0 ? 126 << 8 : keep(child, lifeline);
-  remove_folder(folder);
+  leave_to_child(s, &printed, &lifeline);
+  const int status = child < 0 ? 126 << 8 : keep(child, lifeline, !s->wall, &printed);
+  if (s->wall) wait_until_empty(s->wall);
+  fa_exec_stderr_finish(&printed);
+  remove_folder(s->folder);
   end_like(status);
 }
 
@@ -127,44 +184,96 @@ static fa_status make_folder(fa_exec_process *x, fa_error *err) {
   return fa_fail(err, FA_ERR_INPUT, "%s: no folder can be made in %s: %s", from, real, strerror(errno));
 }
 
-static void close_pair(const int *fd) {
-  if (fd[0] >= 0) close(fd[0]);
-  if (fd[1] >= 0) close(fd[1]);
+static void close_one(int fd) {
+  if (fd >= 0) close(fd);
 }
 
-fa_status fa_exec_start(fa_exec_process *x, const char *command, fa_error *err) {
-  int down[2] = {-1, -1}, up[2] = {-1, -1}, life[2] = {-1, -1};
-  memset(x, 0, sizeof *x);
-  errno = 0;
-  fa_status status = make_folder(x, err);
-  if (status != FA_OK) return status;
-  /* Sockets, because writing to a pipe without a reader raises SIGPIPE. */
-  pid_t pid = -1;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, down) == 0 && pipe2(up, O_CLOEXEC) == 0 &&
-      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, life) == 0)
-    pid = fork();
+static void close_side(station *s, int side) {
+  int *const pair[N_PAIRS] = {s->down, s->up, s->life, s->err, s->report};
+  for (int i = 0; i < N_PAIRS; ++i) {
+    close_one(pair[i][side]);
+    pair[i][side] = -1;
+  }
+}
+
+/* Sockets where we write, because writing to a pipe without a reader raises SIGPIPE. */
+static bool connect_all(station *s) {
+  const bool made = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->down) == 0 &&
+                    pipe2(s->up, O_CLOEXEC) == 0 &&
+                    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->life) == 0;
+  if (!made || !s->wall) return made;
+  if (fa_layer_in(s->wall->layers, FA_LAYER_STDERR) && pipe2(s->err, O_CLOEXEC) != 0) return false;
+  shutdown(s->down[1], SHUT_WR); /* it may send us nothing, no open files either */
+  return pipe2(s->report, O_CLOEXEC) == 0;
+}
+
+static fa_status start(fa_exec_process *x, station *s, fa_error *err) {
+  const pid_t pid = connect_all(s) ? fork() : -1;
   if (pid == 0) {
-    close(down[0]), close(up[0]), close(life[1]);
-    supervisor_main(command, x->folder, down[1], up[1], life[0]);
+    /* The lifeline's ends are the other way round: [0] is the supervisor's. */
+    close_one(s->down[0]), close_one(s->up[0]), close_one(s->life[1]), close_one(s->report[0]);
+    supervisor_main(s);
   }
   if (pid < 0) {
-    status = fa_fail(err, FA_ERR_IO, "no process can be made: %s", strerror(errno));
+    fa_fail(err, FA_ERR_IO, "no process can be made: %s", strerror(errno));
     rmdir(x->folder);
-    close_pair(down), close_pair(up), close_pair(life);
+    close_side(s, 0), close_side(s, 1);
+    return FA_ERR_IO;
+  }
+  close_one(s->down[1]), close_one(s->up[1]), close_one(s->life[0]);
+  close_one(s->err[0]), close_one(s->err[1]), close_one(s->report[1]);
+  x->supervisor = pid;
+  x->lifeline = s->life[1];
+  x->lines = (fa_exec_lines){.to = s->down[0], .from = s->up[0]};
+  return FA_OK;
+}
+
+/* Starts it behind a wall, and waits until it has come through the door. */
+static fa_status start_guest(fa_exec_process *x, station *s, const fa_exec_guest *guest, fa_error *err) {
+  fa_wall wall;
+  fa_status status = fa_wall_make(guest->terms, s->command, x->folder, &wall, err);
+  if (status != FA_OK) {
+    rmdir(x->folder);
     return status;
   }
-  close(down[1]), close(up[1]), close(life[0]);
-  x->supervisor = pid;
-  x->lifeline = life[1];
-  x->lines = (fa_exec_lines){.to = down[0], .from = up[0]};
-  return FA_OK;
+  s->wall = &wall, s->memory = guest->memory, s->name = guest->name;
+  x->behind_wall = true;
+  status = start(x, s, err);
+  if (status != FA_OK) {
+    fa_wall_cgroup_remove(&wall.cgroup);
+  } else {
+    snprintf(guest->found, guest->found_size, "%s", wall.text);
+    status = fa_wall_await(&wall, s->report[0], err);
+    close_one(s->report[0]);
+    if (status != FA_OK) fa_exec_stop(x, true, NULL, 0);
+  }
+  fa_wall_free(&wall);
+  return status;
+}
+
+fa_status fa_exec_start(fa_exec_process *x, const char *command, const fa_exec_guest *guest, fa_error *err) {
+  station s = {.command = command,
+               .memory = -1,
+               .down = NO_PAIR,
+               .up = NO_PAIR,
+               .life = NO_PAIR,
+               .err = NO_PAIR,
+               .report = NO_PAIR};
+  memset(x, 0, sizeof *x);
+  errno = 0;
+  const fa_status status = make_folder(x, err);
+  if (status != FA_OK) return status;
+  s.folder = x->folder;
+  return guest ? start_guest(x, &s, guest, err) : start(x, &s, err);
 }
 
 void fa_exec_stop(fa_exec_process *x, bool at_once, char *how, size_t how_size) {
   int status = 0;
   if (x->supervisor == 0) return;
   close(x->lines.to);
-  if (at_once && send(x->lifeline, "x", 1, MSG_NOSIGNAL) < 0) {} /* fails if it has ended already */
+  const char *const byte = at_once ? "x" : "e";
+  if ((at_once || x->behind_wall) && send(x->lifeline, byte, 1, MSG_NOSIGNAL) < 0) {
+  } /* it may have ended already */
   close(x->lifeline);
   while (waitpid(x->supervisor, &status, 0) < 0 && errno == EINTR) {}
   close(x->lines.from);

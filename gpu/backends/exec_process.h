@@ -2,12 +2,14 @@
  *
  * It runs under /bin/sh -c in its own process group, with a private folder for files. Between it and us is a
  * supervisor process, which kills the whole group and removes the folder as soon as we end, in whatever way:
- * a worker killed because its case takes too long leaves no process behind. */
+ * a worker killed because its case takes too long leaves no process behind. Behind a wall nothing that it has started in
+ * whatever way outlives it, and it has no grace once we have ended. */
 #ifndef FA_GPU_BACKENDS_EXEC_PROCESS_H
 #define FA_GPU_BACKENDS_EXEC_PROCESS_H
 
 #include "cases/base/status.h"
 #include "gpu/backends/exec_lines.h"
+#include "gpu/wall/terms.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,12 +25,23 @@ typedef struct fa_exec_process {
   fa_exec_lines lines; /* the child's stdin and stdout */
   int lifeline;        /* closing tells the supervisor that we died */
   char folder[512];    /* absolute, mode 0700 */
+  bool behind_wall;
 } fa_exec_process;
+
+/* How a child is let in that nobody trusts. */
+typedef struct fa_exec_guest {
+  const fa_wall_terms *terms;
+  const char *name; /* before every line that it prints */
+  int memory;       /* the region, for its descriptor FA_WALL_FD_MEMORY */
+  char *found;      /* receives what stands around it, for people */
+  size_t found_size;
+} fa_exec_guest;
 
 /* How long a child may take to end after its stdin was closed. */
 #define FA_EXEC_GRACE_SECONDS 3
-/* The folder is created in $FA_EXEC_DIR, else $TMPDIR, else /tmp. FA_ERR_INPUT: it cannot be created. */
-fa_status fa_exec_start(fa_exec_process *x, const char *command, fa_error *err);
+/* The folder is created in $FA_EXEC_DIR, else $TMPDIR, else /tmp. guest: NULL, or the child stands behind a wall, and has
+ * come through its door. FA_ERR_INPUT: the folder cannot be created, or a layer of the wall cannot be had. */
+fa_status fa_exec_start(fa_exec_process *x, const char *command, const fa_exec_guest *guest, fa_error *err);
 
 /* Stops the child. at_once: kills it; otherwise closes its stdin and waits FA_EXEC_GRACE_SECONDS. how (may be
  * NULL): "ended with status 3", "died of SIGSEGV (Segmentation fault)". */

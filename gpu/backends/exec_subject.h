@@ -35,6 +35,7 @@ struct fa_exec_subject {
   fa_declaration found[FA_HELLO_DTYPES]; /* what was adopted, for the next one */
   int64_t id;                            /* of the last request */
   fa_exec_memory memory;
+  char wall[512]; /* what stands around it, for people; "" = it is trusted */
 
   /* What is known about the last problem. */
   bool has_problem;
@@ -49,6 +50,9 @@ struct fa_exec_subject {
 fa_status fa_exec_greet(fa_exec_subject *x, fa_error *err);
 /* Greets it if it is not there. */
 fa_status fa_exec_need(fa_exec_subject *x, fa_error *err);
+
+/* Starts it anew, because it has to get another region. */
+fa_status fa_exec_renew(fa_exec_subject *x, fa_error *err);
 
 /* A request of this type, in the version that the other side speaks. */
 struct cJSON *fa_exec_request(const fa_exec_subject *x, const char *type);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* Time limit until a subject says hello: loading a framework and waking a GPU take time. After that a case's own
  * time limit applies. */
@@ -77,8 +78,16 @@ static cJSON *receive(fa_exec_subject *x, double seconds, char *text, size_t siz
   return parse(x, line, text, size);
 }
 
+/* Nobody can answer a request that has not come yet if its number cannot be known. */
+static int64_t next_id(const fa_exec_subject *x) {
+  uint64_t drawn;
+  if (!x->terms || getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn) return x->id + 1;
+  return (int64_t)(drawn >> 16);
+}
+
 cJSON *fa_exec_ask(fa_exec_subject *x, cJSON *request, double seconds, char *text, size_t size) {
-  cJSON_AddNumberToObject(request, "id", (double)++x->id);
+  x->id = next_id(x);
+  cJSON_AddNumberToObject(request, "id", (double)x->id);
   char *line = cJSON_PrintUnformatted(request);
   cJSON_Delete(request);
   if (!line) {
@@ -124,6 +133,11 @@ fa_status fa_exec_greet(fa_exec_subject *x, fa_error *err) {
   cJSON_Delete(hello);
   for (int t = 0; t < FA_HELLO_DTYPES; ++t)
     if (x->adopted[t]) fa_hello_adopt(&x->hello, (fa_dtype)t, &x->found[t]);
+  if (status == FA_OK && x->terms && fa_layer_in(x->terms->layers, FA_LAYER_MEMORY) && x->hello.files)
+    status = fa_fail(
+        err, FA_ERR_INPUT,
+        "it wants files (version 1, or \"transport\": \"files\"); with --untrusted it must take shared "
+        "memory, which is version 2");
   if (status == FA_OK) return FA_OK;
   fa_error_prefix(err, "%s", x->name);
   x->reach->close(x, false, NULL, 0);
@@ -133,6 +147,12 @@ fa_status fa_exec_greet(fa_exec_subject *x, fa_error *err) {
 
 fa_status fa_exec_need(fa_exec_subject *x, fa_error *err) {
   return x->lines ? FA_OK : fa_exec_greet(x, err);
+}
+
+fa_status fa_exec_renew(fa_exec_subject *x, fa_error *err) {
+  if (x->lines) x->reach->close(x, false, NULL, 0);
+  x->lines = NULL;
+  return fa_exec_greet(x, err);
 }
 
 /* ---- the problem at hand ---- */
