@@ -44,6 +44,8 @@ typedef struct fa_run_options {
   const uint8_t *tape;    /* host: bytes that decide in schedule_seed's place (gpu/simt/launch.h) */
   size_t tape_bytes;      /* 0 = none */
   int n_threads;          /* host-side threads the backend may use, >= 1 */
+  bool lse_as_declared;   /* the LSE's tensor is as the backend declares it, and not the case's own: whoever asks
+                             converts it (gpu/serve) */
 } fa_run_options;
 
 struct fa_wall_terms; /* gpu/wall/terms.h */
@@ -77,6 +79,9 @@ typedef struct fa_backend {
   /* NULL: it cannot stand behind a wall. Or: opens it for a candidate that nobody trusts. FA_ERR_INPUT: a layer of the
    * terms cannot be had here, and which. The terms outlive self. */
   fa_status (*open_untrusted)(const char *arg, const struct fa_wall_terms *terms, void **self, fa_error *err);
+  /* NULL, or: what the subject says about itself in general, in its own words: the JSON object of a hello
+   * (docs/reference/protocol.md), owned by it; NULL if it has said nothing. */
+  const char *(*hello)(void *self);
 } fa_backend;
 
 extern const fa_backend fa_backend_cuda;

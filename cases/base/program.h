@@ -7,5 +7,7 @@
 
 /* path receives the folder of the running program, absolute and without links. False: it cannot be found out, and path is "". */
 bool fa_program_folder(char *path, size_t size);
+/* The same for the path of the program itself. */
+bool fa_program_path(char *path, size_t size);
 
 #endif

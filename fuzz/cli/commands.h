@@ -16,6 +16,7 @@ int fa_command_list(const fa_cli *cli);
 int fa_command_report(const fa_cli *cli);
 int fa_command_shrink(const fa_cli *cli);
 int fa_command_probe(const fa_cli *cli);
+int fa_command_serve(const fa_cli *cli);
 int fa_command_completion(const fa_cli *cli);
 int fa_command_man(const fa_cli *cli);
 

@@ -14,6 +14,7 @@ static int dispatch(const fa_cli *cli) {
       {"check", fa_command_check}, {"golden", fa_command_golden},         {"bench", fa_command_bench},
       {"list", fa_command_list},   {"report", fa_command_report},         {"shrink", fa_command_shrink},
       {"probe", fa_command_probe}, {"completion", fa_command_completion}, {"man", fa_command_man},
+      {"serve", fa_command_serve},
   };
   for (size_t i = 0; i < sizeof commands / sizeof *commands; ++i)
     if (strcmp(commands[i].name, cli->command) == 0) return commands[i].run(cli);

@@ -5,7 +5,7 @@
 
 #define SHELLS "bash|zsh|fish"
 #define LISTS "backends|profiles|fills|hypotheses|mutants|cases"
-#define COMMANDS "run|random|repro|shrink|probe|check|golden|report|bench|list|help|completion|man"
+#define COMMANDS "run|random|repro|shrink|probe|check|golden|report|bench|list|serve|help|completion|man"
 
 const fa_command_row fa_commands[] = {
     {.name = "run",
@@ -160,6 +160,19 @@ const fa_command_row fa_commands[] = {
      .examples = {{"fa-verify list backends", "and why one is not usable here"},
                   {"fa-verify list profiles", "the kinds of random cases"},
                   {"fa-verify list cases --cases gqa", "for programs that run cases one by one"}}},
+    {.name = "serve",
+     .bit = FA_ON_SERVE,
+     .brief = "--backend NAME",
+     .does = "run a backend for another fa-verify, as its child",
+     .forms = {"--backend NAME"},
+     .about = "Answers on stdout the requests that come in on stdin, so that a backend is judged by another "
+              "fa-verify "
+              "while it runs in a process of its own: a plugin then shares no memory with the judge but the "
+              "call's tensors. "
+              "The requests are those of docs/reference/protocol.md, version 2.",
+     .examples = {{"fa-verify run --backend \"exec:fa-verify serve --backend plugin:./mine.so\" --cases causal",
+                   "the same verdicts as with --backend plugin:./mine.so"}},
+     .exit_codes = "0 when stdin ends; 2 the backend cannot be opened like this."},
     {.name = "help",
      .bit = FA_ON_ABOUT,
      .brief = "[COMMAND]",

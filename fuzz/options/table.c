@@ -16,6 +16,7 @@ enum {
   PROBE = FA_ON_PROBE,
   ALL = FA_ON_ALL,
   ABOUT = FA_ON_ABOUT,
+  SERVE = FA_ON_SERVE,
   RUNS = RUN | RANDOM | REPRO,
   JUDGES = RUNS | CHECK
 };
@@ -48,8 +49,8 @@ const fa_option_row fa_options[] = {
     {"shard", 0, KIND(STRING), VALUE(ANY), "I/N", RUN | RANDOM | CHECK, THEME(CASES), FIELD(shard),
      "only every N-th case, from case I on, 0 <= I < N (default: what the environment says)"},
 
-    {"backend", 0, KIND(WORD), VALUE(BACKEND), "NAME", RUNS | BENCH | SHRINK | PROBE, THEME(SUBJECT),
-     FIELD(backend),
+    {"backend", 0, KIND(WORD), VALUE(BACKEND), "NAME", RUNS | BENCH | SHRINK | PROBE | SERVE,
+     THEME(SUBJECT), FIELD(backend),
      "what runs the cases (default: what a report names, else cuda if usable, else host); run, random and "
      "repro take several"},
     {"dtype", 0, KIND(WORD), VALUE(ONE_OF), "f16|bf16|f32", PROBE, THEME(SUBJECT), FIELD(dtype),
@@ -135,9 +136,9 @@ const fa_option_row fa_options[] = {
      "colour results (default: auto, on a terminal)"},
     {"no-progress", 0, KIND(FLAG), VALUE(ANY), NULL, ALL, THEME(PRINTED), FIELD(no_progress),
      "print no line that shows how the run is going"},
-    {"version", 'V', KIND(FLAG), VALUE(ANY), NULL, ALL | ABOUT, THEME(PRINTED), FIELD(version),
+    {"version", 'V', KIND(FLAG), VALUE(ANY), NULL, ALL | ABOUT | SERVE, THEME(PRINTED), FIELD(version),
      "print the version"},
-    {"help", 'h', KIND(FLAG), VALUE(ANY), NULL, ALL | ABOUT, THEME(PRINTED), FIELD(help),
+    {"help", 'h', KIND(FLAG), VALUE(ANY), NULL, ALL | ABOUT | SERVE, THEME(PRINTED), FIELD(help),
      "print what the command does, with options and examples"},
 };
 const int fa_n_options = sizeof fa_options / sizeof *fa_options;

@@ -18,7 +18,8 @@ enum {
   FA_ON_SHRINK = 256,
   FA_ON_PROBE = 512,
   FA_ON_ALL = 1023,
-  FA_ON_ABOUT = 1024 /* commands about the program itself */
+  FA_ON_ABOUT = 1024, /* commands about the program itself */
+  FA_ON_SERVE = 2048
 };
 
 /* How the text after an option is read, and so the type of its member of fa_cli. */

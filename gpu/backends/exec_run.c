@@ -107,6 +107,9 @@ static const struct {
     {"ok", FA_SUBJECT_OK, FA_OK},
     {"rejected", FA_SUBJECT_REJECTED, FA_OK},
     {"oob", FA_SUBJECT_OOB, FA_OK}, /* seen where only the child can look, on a device */
+    {"race", FA_SUBJECT_RACE, FA_OK},
+    {"deadlock", FA_SUBJECT_DEADLOCK, FA_OK},
+    {"crash", FA_SUBJECT_CRASH, FA_OK},
     {"unsupported", FA_SUBJECT_OK, FA_ERR_UNSUPPORTED},
     {"error", FA_SUBJECT_OK, FA_ERR_DEVICE},
 };
@@ -120,7 +123,8 @@ static fa_status take_answer(run *r, const cJSON *answer, fa_error *err) {
   snprintf(r->out->kernel, sizeof r->out->kernel, "%s", kernel ? kernel : r->x->hello.name);
   while (i < N_STATES && !(state && strcmp(state, states[i].word) == 0)) ++i;
   if (i == N_STATES)
-    crash(r, "answer", "it has no \"state\" out of ok, rejected, oob, unsupported, error");
+    crash(r, "answer",
+          "it has no \"state\" out of ok, rejected, oob, unsupported, error, race, deadlock, crash");
   else if (states[i].status == FA_ERR_UNSUPPORTED)
     late = true; /* its memory is looked at all the same */
   else if (states[i].status != FA_OK)

@@ -140,6 +140,12 @@ static void plugin_declare(void *self, const fa_problem *p, fa_declaration *out)
   fa_hello_declare(&x->hello, p, out);
 }
 
+static const char *plugin_hello(void *self) {
+  const plugin *x = self;
+  if (x->old) return NULL;
+  return x->table.hello ? x->table.hello(x->self) : "{}";
+}
+
 static void plugin_adopt(void *self, fa_dtype dtype, const fa_declaration *found) {
   plugin *x = self;
   fa_hello_adopt(&x->hello, dtype, found);
@@ -217,6 +223,14 @@ static fa_status take(const fa_exec_tensors *list, const fa_problem *p, const fa
   return fa_exec_tensors_take(list, p, c, t, err);
 }
 
+/* Says that the case's LSE is handed over as it is. */
+static void set_own_lse(fa_contract *c) {
+  fa_contract ours;
+  fa_contract_init(&ours);
+  ours.outputs = c->outputs;
+  *c = ours;
+}
+
 static fa_status plugin_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                             fa_outcome *out, fa_error *err) {
   const plugin *x = self;
@@ -229,6 +243,7 @@ static fa_status plugin_run(void *self, const fa_problem *p, fa_tensors *t, cons
   fa_declaration d;
   fa_exec_tensors list;
   fa_hello_declare(&x->hello, p, &d);
+  if (opt->lse_as_declared) set_own_lse(&d.contract);
   fa_status status = fa_exec_tensors_make(p, t, &d.contract, opt->passes, true, &list, err);
   if (status != FA_OK) return status;
   status = call(x, p, &list, &run, out, err);
@@ -248,4 +263,5 @@ const fa_backend fa_backend_plugin = {
     .run = plugin_run,
     .declare = plugin_declare,
     .adopt = plugin_adopt,
+    .hello = plugin_hello,
 };

@@ -61,6 +61,12 @@ const char *fa_output_word(int i) {
   return i >= 0 && i < N_OUTPUTS ? outputs[i].word : NULL;
 }
 
+uint64_t fa_output_bits(int i) {
+  uint64_t bits = 0;
+  for (int id = outputs[i].first; id <= (int)outputs[i].last; ++id) bits |= (uint64_t)1 << id;
+  return bits;
+}
+
 /* ---- single keys ---- */
 
 fa_status fa_hello_read_passes(const cJSON *object, unsigned *passes, fa_error *err) {
@@ -80,8 +86,7 @@ fa_status fa_hello_read_outputs(const cJSON *object, uint64_t *out, bool *given,
   *out = 0;
   *given = true;
   for (int i = 0; i < N_OUTPUTS; ++i)
-    for (int id = outputs[i].first; words >> i & 1 && id <= (int)outputs[i].last; ++id)
-      *out |= (uint64_t)1 << id;
+    if (words >> i & 1) *out |= fa_output_bits(i);
   return status;
 }
 

@@ -63,6 +63,7 @@ fa_status fa_hello_read_arithmetic(const struct cJSON *object, int version, fa_d
 
 /* Every word that "outputs" may have, and every key of a hello and of its "lse"; NULL behind the last. */
 const char *fa_output_word(int i);
+uint64_t fa_output_bits(int i); /* a bit (1 << fa_tensor_id) for each tensor that the i-th word names */
 const char *fa_hello_key(int i);
 const char *fa_hello_lse_key(int i);
 
