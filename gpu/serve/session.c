@@ -26,6 +26,7 @@ static const char *text_of(const cJSON *object, const char *key) {
 /* The request's problem; FA_OK: the caller frees the case. */
 static fa_status read_case(const cJSON *request, fa_case *c, fa_error *err) {
   const cJSON *object = cJSON_GetObjectItemCaseSensitive(request, "case");
+  if (!cJSON_IsObject(object)) return fa_fail(err, FA_ERR_INPUT, "\"case\" must be an object");
   return fa_case_from_json(object, "case", c, err);
 }
 
