@@ -1,11 +1,11 @@
 # The libFuzzer targets. With FA_FUZZ (clang): <name>_fuzzer, all of them by `cmake --build DIR --target fuzzers`. Always: replay_<name>, which
 # runs a corpus without libFuzzer.
-set(FA_FUZZERS case_json expr safetensors report journal waivers attention families schedule hopper)
+set(FA_FUZZERS case_json expr safetensors report journal waivers exec_channel attention families schedule hopper)
 set(record_targets attention families schedule hopper) # their inputs are case records, and the record mutator changes them
 set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 
 # What the targets share, in addition to fa-verify.
-add_library(fa_fuzzer_parts STATIC inputs/fuzzer.c inputs/to_case.c inputs/judged_input.c inputs/mutate_case.c inputs/mutate_record.c)
+add_library(fa_fuzzer_parts STATIC inputs/fuzzer.c inputs/hostile_child.c inputs/to_case.c inputs/judged_input.c inputs/mutate_case.c inputs/mutate_record.c)
 target_link_libraries(fa_fuzzer_parts PUBLIC fa_fuzz)
 
 # Each corpus is one archive. Its inputs are unpacked here, because their readers, libFuzzer too, need
@@ -63,6 +63,8 @@ if(FA_FUZZ)
                 ${CMAKE_SOURCE_DIR}/cases/tensors/safetensors_write.c)
   set(report ${CMAKE_SOURCE_DIR}/report)
   fa_fuzz_flags(fa_report "${coverage}" ${report}/journal_line.c ${report}/merge.c ${report}/read.c)
+  fa_sources_of(channel gpu/contract gpu/backends)
+  fa_fuzz_flags(fa_gpu "${coverage}" ${channel})
   set(campaign ${CMAKE_CURRENT_SOURCE_DIR}/campaign)
   fa_fuzz_flags(fa_fuzz "${coverage}" ${campaign}/journal.c ${campaign}/resume.c ${campaign}/waivers.c)
   # Trusted code runs at full speed: the reference, and the executor, which checks every access of the kernels itself.

@@ -36,18 +36,12 @@ static void close_socket(fa_exec_subject *x, bool at_once, char *how, size_t how
 }
 
 static const fa_exec_reach reach = {
-    .backend = "connect", .what = "the other side", .open = open_socket, .close = close_socket};
+    .backend = "connect", .what = "the other side", .memory_only = true, .open = open_socket, .close = close_socket};
 
 static fa_status connect_open(const char *arg, void **self, fa_error *err) {
   *self = NULL;
   if (!arg || !*arg) return fa_fail(err, FA_ERR_INPUT, "backend connect needs a socket's path: connect:PATH");
-  const fa_status status = fa_exec_open(&reach, arg, NULL, NULL, self, err);
-  const fa_exec_subject *x = *self;
-  if (status != FA_OK || !x->hello.files) return status;
-  fa_exec_close(*self);
-  *self = NULL;
-  return fa_fail(err, FA_ERR_INPUT,
-                 "%s: it wants files; connect goes through shared memory, which is version 2", arg);
+  return fa_exec_open(&reach, arg, NULL, NULL, self, err);
 }
 
 const fa_backend fa_backend_connect = FA_EXEC_BACKEND(

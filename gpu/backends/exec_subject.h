@@ -21,6 +21,7 @@ typedef struct fa_exec_reach {
   void (*close)(fa_exec_subject *x, bool at_once, char *how, size_t how_size);
   /* NULL, or: a better reason why it has said no hello; leaves text alone if it knows none. */
   void (*explain)(const fa_exec_subject *x, char *text, size_t size);
+  bool memory_only; /* there is no folder for files: a hello that wants them is refused */
 } fa_exec_reach;
 
 struct fa_exec_subject {

@@ -131,6 +131,9 @@ fa_status fa_exec_greet(fa_exec_subject *x, fa_error *err) {
   }
   status = fa_hello_read(hello, &x->hello, err);
   cJSON_Delete(hello);
+  if (status == FA_OK && x->hello.files && x->reach->memory_only)
+    status = fa_fail(err, FA_ERR_INPUT, "it wants files; %s goes through shared memory, which is version 2",
+                     x->reach->backend);
   for (int t = 0; t < FA_HELLO_DTYPES; ++t)
     if (x->adopted[t]) fa_hello_adopt(&x->hello, (fa_dtype)t, &x->found[t]);
   if (status == FA_OK && x->terms && fa_layer_in(x->terms->layers, FA_LAYER_MEMORY) && x->hello.files)
