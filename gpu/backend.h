@@ -44,7 +44,8 @@ typedef struct fa_run_options {
   const uint8_t *tape;    /* host: bytes that decide in schedule_seed's place (gpu/simt/launch.h) */
   size_t tape_bytes;      /* 0 = none */
   int n_threads;          /* host-side threads the backend may use, >= 1 */
-  bool lse_as_declared;   /* the LSE's tensor is as the backend declares it, and not the case's own: whoever asks
+  bool
+      lse_as_declared; /* the LSE's tensor is as the backend declares it, and not the case's own: whoever asks
                              converts it (gpu/serve) */
 } fa_run_options;
 

@@ -41,8 +41,7 @@ static int serve(const fa_cli *cli, const fa_backend *backend, const char *arg) 
   if (!out) return fa_cli_usage_error("serve: stdout is closed");
   const fa_status status = backend->open(arg, &self, &err);
   if (status == FA_ERR_INPUT) return fclose(out), fa_cli_fail(status, &err);
-  const fa_serve_end end =
-      fa_serve_session(backend, self, status == FA_OK ? NULL : err.text, stdin, out);
+  const fa_serve_end end = fa_serve_session(backend, self, status == FA_OK ? NULL : err.text, stdin, out);
   if (end == FA_SERVE_SPENT) return start_again(cli, out);
   if (status == FA_OK) backend->close(self);
   fclose(out);

@@ -62,8 +62,7 @@ static void scribble(const uint8_t *line, size_t n) {
 /* Follows one line of the script. False: it is over, or nobody reads. */
 static bool act(bool *more) {
   if (child.at >= child.size) return false;
-  const uint8_t *line = child.script + child.at,
-                *end = memchr(line, '\n', child.size - child.at);
+  const uint8_t *line = child.script + child.at, *end = memchr(line, '\n', child.size - child.at);
   size_t n = end ? (size_t)(end - line) : child.size - child.at;
   child.at += n + 1;
   const int what = n > 0 ? line[0] : 0;

@@ -49,8 +49,8 @@ const fa_option_row fa_options[] = {
     {"shard", 0, KIND(STRING), VALUE(ANY), "I/N", RUN | RANDOM | CHECK, THEME(CASES), FIELD(shard),
      "only every N-th case, from case I on, 0 <= I < N (default: what the environment says)"},
 
-    {"backend", 0, KIND(WORD), VALUE(BACKEND), "NAME", RUNS | BENCH | SHRINK | PROBE | SERVE,
-     THEME(SUBJECT), FIELD(backend),
+    {"backend", 0, KIND(WORD), VALUE(BACKEND), "NAME", RUNS | BENCH | SHRINK | PROBE | SERVE, THEME(SUBJECT),
+     FIELD(backend),
      "what runs the cases (default: what a report names, else cuda if usable, else host); run, random and "
      "repro take several"},
     {"dtype", 0, KIND(WORD), VALUE(ONE_OF), "f16|bf16|f32", PROBE, THEME(SUBJECT), FIELD(dtype),

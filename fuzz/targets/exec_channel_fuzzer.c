@@ -36,7 +36,8 @@ static const fa_backend backend = FA_EXEC_BACKEND("exec", "", NULL);
 
 static void check_text(const char *text, size_t n) {
   for (size_t i = 0; i < n; ++i)
-    FA_FUZZ_CHECK(((unsigned char)text[i] >= 0x20 || text[i] == '\n') && text[i] != 0x7f, "%.*s", (int)n, text);
+    FA_FUZZ_CHECK(((unsigned char)text[i] >= 0x20 || text[i] == '\n') && text[i] != 0x7f, "%.*s", (int)n,
+                  text);
 }
 
 static void check_printed(const fa_result *r) {

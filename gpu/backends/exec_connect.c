@@ -35,8 +35,11 @@ static void close_socket(fa_exec_subject *x, bool at_once, char *how, size_t how
   if (how) snprintf(how, how_size, "closed the connection");
 }
 
-static const fa_exec_reach reach = {
-    .backend = "connect", .what = "the other side", .memory_only = true, .open = open_socket, .close = close_socket};
+static const fa_exec_reach reach = {.backend = "connect",
+                                    .what = "the other side",
+                                    .memory_only = true,
+                                    .open = open_socket,
+                                    .close = close_socket};
 
 static fa_status connect_open(const char *arg, void **self, fa_error *err) {
   *self = NULL;

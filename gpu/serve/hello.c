@@ -1,6 +1,6 @@
 /* What a served backend says about itself: its own words if it has any, else what can be asked of it. */
-#include "cases/base/json.h"
 #include "gpu/contract/hello.h"
+#include "cases/base/json.h"
 #include "gpu/serve/parts.h"
 
 #include <cjson/cJSON.h>
@@ -19,12 +19,14 @@ bool fa_serve_has_hello(const fa_backend *backend, void *self) {
 static void drop_keys(cJSON *hello) {
   static const char *const ours[] = {"fa_exec", "id",       "type",      "name",   "device",
                                      "driver",  "supports", "transport", "source", "why_not"};
-  for (size_t i = 0; i < sizeof ours / sizeof *ours; ++i) cJSON_DeleteItemFromObjectCaseSensitive(hello, ours[i]);
+  for (size_t i = 0; i < sizeof ours / sizeof *ours; ++i)
+    cJSON_DeleteItemFromObjectCaseSensitive(hello, ours[i]);
 }
 
 static void add_conventions(cJSON *hello) {
   cJSON *outputs = cJSON_AddArrayToObject(hello, "outputs");
-  for (int i = 0; fa_output_word(i); ++i) cJSON_AddItemToArray(outputs, cJSON_CreateString(fa_output_word(i)));
+  for (int i = 0; fa_output_word(i); ++i)
+    cJSON_AddItemToArray(outputs, cJSON_CreateString(fa_output_word(i)));
   cJSON *lse = cJSON_AddObjectToObject(hello, "lse");
   cJSON_AddStringToObject(lse, "base", "e");
   cJSON_AddBoolToObject(lse, "scaled", true);

@@ -179,7 +179,8 @@ static bool serve_line(session *s, const char *line, FILE *out) {
   return written;
 }
 
-fa_serve_end fa_serve_session(const fa_backend *backend, void *self, const char *why_not, FILE *in, FILE *out) {
+fa_serve_end fa_serve_session(const fa_backend *backend, void *self, const char *why_not, FILE *in,
+                              FILE *out) {
   session s = {.backend = backend, .self = self, .why_not = why_not};
   fa_serve_end end = FA_SERVE_CLOSED;
   char *line = NULL;

@@ -12,6 +12,7 @@ typedef enum fa_serve_end { FA_SERVE_CLOSED, FA_SERVE_SPENT, FA_SERVE_FAILED } f
 
 /* Reads requests from in, a line each, and writes a line to out for each of them, until in ends. why_not: NULL, or
  * why the backend could not be opened, which its hello says. FAILED: out can no longer be written. */
-fa_serve_end fa_serve_session(const fa_backend *backend, void *self, const char *why_not, FILE *in, FILE *out);
+fa_serve_end fa_serve_session(const fa_backend *backend, void *self, const char *why_not, FILE *in,
+                              FILE *out);
 
 #endif
