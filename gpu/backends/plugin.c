@@ -223,14 +223,6 @@ static fa_status take(const fa_exec_tensors *list, const fa_problem *p, const fa
   return fa_exec_tensors_take(list, p, c, t, err);
 }
 
-/* Says that the case's LSE is handed over as it is. */
-static void set_own_lse(fa_contract *c) {
-  fa_contract ours;
-  fa_contract_init(&ours);
-  ours.outputs = c->outputs;
-  *c = ours;
-}
-
 static fa_status plugin_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                             fa_outcome *out, fa_error *err) {
   const plugin *x = self;
@@ -243,7 +235,7 @@ static fa_status plugin_run(void *self, const fa_problem *p, fa_tensors *t, cons
   fa_declaration d;
   fa_exec_tensors list;
   fa_hello_declare(&x->hello, p, &d);
-  if (opt->lse_as_declared) set_own_lse(&d.contract);
+  if (opt->lse_as_declared) fa_contract_own_lse(&d.contract);
   fa_status status = fa_exec_tensors_make(p, t, &d.contract, opt->passes, true, &list, err);
   if (status != FA_OK) return status;
   status = call(x, p, &list, &run, out, err);

@@ -1,4 +1,4 @@
-/* The backends that run foreign code: plugin:PATH.so, exec:CMD, connect:PATH, py:NAME and mutant:NAME. */
+/* The backends that run foreign code: plugin:PATH.so, cubin:PLAN.json, exec:CMD, connect:PATH, py:NAME and mutant:NAME. */
 #ifndef FA_GPU_BACKENDS_PLUGIN_BACKEND_H
 #define FA_GPU_BACKENDS_PLUGIN_BACKEND_H
 
@@ -9,6 +9,7 @@ extern "C" {
 #endif
 
 extern const fa_backend fa_backend_plugin;  /* gpu/plugin.h */
+extern const fa_backend fa_backend_cubin;   /* docs/reference/cubin.md; gpu/cubin has it */
 extern const fa_backend fa_backend_exec;    /* docs/reference/protocol.md */
 extern const fa_backend fa_backend_connect; /* the same, to a process that is already running */
 extern const fa_backend fa_backend_py;      /* the same, of the Python package */

@@ -12,6 +12,12 @@ bool fa_contract_lse_is_ours(const fa_contract *c) {
          c->lse_alibi == FA_LSE_ALIBI_DISTANCE;
 }
 
+void fa_contract_own_lse(fa_contract *c) {
+  const uint64_t outputs = c->outputs;
+  fa_contract_init(c);
+  c->outputs = outputs;
+}
+
 /* ---- layout ---- */
 
 void fa_contract_lse_describe(const fa_problem *p, const fa_contract *c, fa_tensor *theirs) {

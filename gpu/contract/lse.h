@@ -12,6 +12,8 @@ extern "C" {
 
 /* True if the case's own tensor can be handed over as it is. */
 bool fa_contract_lse_is_ours(const fa_contract *c);
+/* Makes them our conventions and keeps the outputs: the tensor that is handed over is converted by somebody else. */
+void fa_contract_own_lse(fa_contract *c);
 /* Type and shape of the tensor that such a kernel writes, row-major; data is NULL. */
 void fa_contract_lse_describe(const fa_problem *p, const fa_contract *c, fa_tensor *theirs);
 /* Converts what the kernel wrote (of any strides) into ours, the case's LSE. in: the call's tensors, for ALiBi's

@@ -147,24 +147,6 @@ static void cuda_profile(void *self, const fa_problem *p, fa_profile *out) {
 
 /* ---- a run ---- */
 
-/* Did the kernel cause this, or is the device gone? An error caused by a kernel ends its context for good. */
-static bool is_kernels_fault(CUresult code) {
-  switch ((int)code) {
-  case CUDA_ERROR_ILLEGAL_ADDRESS:
-  case CUDA_ERROR_LAUNCH_TIMEOUT:
-  case CUDA_ERROR_ASSERT:
-  case CUDA_ERROR_HARDWARE_STACK_ERROR:
-  case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-  case CUDA_ERROR_MISALIGNED_ADDRESS:
-  case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-  case CUDA_ERROR_INVALID_PC:
-  case CUDA_ERROR_LAUNCH_FAILED:
-    return true;
-  default:
-    return false;
-  }
-}
-
 static fa_status refuse(fa_outcome *out, const char *why) {
   out->state = FA_SUBJECT_REJECTED;
   snprintf(out->text, sizeof out->text, "%s", why);
@@ -239,7 +221,7 @@ static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, u
 static fa_status wait_behind(const fa_cuda_driver *d, const fa_cuda_tensors *t, const char *what,
                              fa_status status, CUresult *code, fa_error *err) {
   *code = fa_cuda_tensors_wait(d, t);
-  const bool theirs = is_kernels_fault(*code) || (*code != CUDA_SUCCESS && status == FA_OK);
+  const bool theirs = fa_cuda_is_kernels_fault(*code) || (*code != CUDA_SUCCESS && status == FA_OK);
   return theirs ? fa_cuda_fail(d, *code, what, err) : status;
 }
 
@@ -329,7 +311,7 @@ static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const 
   if (c->lost)
     return fa_fail(err, FA_ERR_DEVICE, "a kernel of an earlier case took the device's context with it");
   status = run_on_device(c, p, t, opt->passes, out, &code, err);
-  if (!is_kernels_fault(code)) return status;
+  if (!fa_cuda_is_kernels_fault(code)) return status;
   c->lost = true;
   out->state = FA_SUBJECT_CRASH;
   snprintf(out->text, sizeof out->text, "%s", err->text);

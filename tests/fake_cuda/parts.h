@@ -54,6 +54,9 @@ void fake_graph_note(const char *what, CUstream stream);
 void fake_graph_no_wait(const char *what);
 void fake_graph_reset(void);
 
+/* The kernel "fake_rows" (tests/fake_cuda/rows.c): its parameters are those of tests/gpu/rows_plan.json. */
+void fake_rows(const unsigned grid[3], void **arguments);
+
 void __attribute__((format(printf, 1, 2))) fake_misused(const char *format, ...);
 /* Every call starts with this. */
 CUresult fake_enter(const char *name, bool needs_init, bool needs_context);
