@@ -288,7 +288,8 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
   ++fake.n_launches;
   snprintf(fake.last_kernel, sizeof fake.last_kernel, "%s", k->name);
   const bool is_rows = strcmp(k->name, "fake_rows") == 0;
-  if (!is_rows && (!k->of || !k->of->entry)) return CUDA_SUCCESS; /* compiled for the device only: nothing is computed */
+  if (!is_rows && (!k->of || !k->of->entry))
+    return CUDA_SUCCESS; /* compiled for the device only: nothing is computed */
   if (fake.kernel_fault != CUDA_SUCCESS) {
     sticky = fake.kernel_fault; /* reported by the next call */
     return CUDA_SUCCESS;

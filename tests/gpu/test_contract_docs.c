@@ -1,13 +1,16 @@
-/* The tables of docs/reference/protocol.md have the words of the code, no more and no fewer. */
+/* The tables of docs/reference/protocol.md and cubin.md have the words of the code, no more and no fewer. */
 #include "cases/tensors/table.h"
 #include "gpu/contract/features.h"
 #include "gpu/contract/hello.h"
+#include "gpu/cubin/plan.h"
+#include "gpu/cubin/sizes.h"
 #include "tests/support/check.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define PATH "docs/reference/protocol.md"
+#define PROTOCOL "docs/reference/protocol.md"
+#define CUBIN "docs/reference/cubin.md"
 enum { MAX_WORDS = 100 };
 
 typedef struct words {
@@ -45,12 +48,12 @@ static int differences(const char *text, const char *heading, fa_word_of word, b
   int n = 0, wrong = 0;
   for (; word(n); ++n) {
     if (find(&w, word(n)) >= 0) continue;
-    if (!quiet) fprintf(stderr, "%s: the table \"%s\" lacks %s\n", PATH, heading, word(n));
+    if (!quiet) fprintf(stderr, "the table \"%s\" lacks %s\n", heading, word(n));
     ++wrong;
   }
   for (int i = 0; i < w.n; ++i) {
     if (fa_words_find(word, w.word[i]) >= 0 && find(&w, w.word[i]) == i) continue;
-    if (!quiet) fprintf(stderr, "%s: the table \"%s\" has %s\n", PATH, heading, w.word[i]);
+    if (!quiet) fprintf(stderr, "the table \"%s\" has %s\n", heading, w.word[i]);
     ++wrong;
   }
   return wrong;
@@ -68,12 +71,20 @@ static const char *tensor_word(int i) {
 }
 
 static const struct {
-  const char *heading;
+  const char *page, *heading;
   fa_word_of word;
-} tables[] = {{"key of hello", fa_hello_key}, {"key of lse", fa_hello_lse_key},
-              {"limited", fa_limited_name},   {"key of a limit", fa_limit_word},
-              {"feature", fa_feature_name},   {"output", fa_output_word},
-              {"tensor", tensor_word}};
+} tables[] = {{PROTOCOL, "key of hello", fa_hello_key},
+              {PROTOCOL, "key of lse", fa_hello_lse_key},
+              {PROTOCOL, "limited", fa_limited_name},
+              {PROTOCOL, "key of a limit", fa_limit_word},
+              {PROTOCOL, "feature", fa_feature_name},
+              {PROTOCOL, "output", fa_output_word},
+              {PROTOCOL, "tensor", tensor_word},
+              {CUBIN, "key of a plan", fa_cubin_plan_key},
+              {CUBIN, "key of a launch", fa_cubin_launch_key},
+              {CUBIN, "key of a parameter", fa_cubin_param_key},
+              {CUBIN, "name", fa_cubin_size_name},
+              {CUBIN, "real", fa_cubin_real_name}};
 enum { N_TABLES = sizeof tables / sizeof *tables };
 
 static void test_ages(const char *text) {
@@ -88,8 +99,9 @@ static void test_ages(const char *text) {
 }
 
 /* A word that is renamed in the document is noticed: it is missing, and another is too many. */
-static void test_faults(char *text) {
+static void test_faults(const char *page, char *text) {
   for (int i = 0; i < N_TABLES; ++i) {
+    if (strcmp(tables[i].page, page) != 0) continue;
     const words w = table_of(text, tables[i].heading);
     REQUIRE(w.n > 0);
     char start[64];
@@ -102,15 +114,23 @@ static void test_faults(char *text) {
   }
 }
 
-int main(void) {
+static void test_page(const char *page) {
   static char text[65536];
-  FILE *file = fopen(PATH, "r");
+  FILE *file = fopen(page, "r");
   REQUIRE(file != NULL);
   const size_t n = fread(text, 1, sizeof text - 1, file);
   fclose(file);
   REQUIRE(n > 0 && n < sizeof text - 1);
-  for (int i = 0; i < N_TABLES; ++i) CHECK(differences(text, tables[i].heading, tables[i].word, false) == 0);
-  test_ages(text);
-  test_faults(text);
+  text[n] = 0;
+  for (int i = 0; i < N_TABLES; ++i)
+    if (strcmp(tables[i].page, page) == 0)
+      CHECK_MSG(differences(text, tables[i].heading, tables[i].word, false) == 0, "%s", page);
+  if (strcmp(page, PROTOCOL) == 0) test_ages(text);
+  test_faults(page, text);
+}
+
+int main(void) {
+  test_page(PROTOCOL);
+  test_page(CUBIN);
   return check_done();
 }
