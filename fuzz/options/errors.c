@@ -15,8 +15,16 @@ int fa_cli_usage_error(const char *format, ...) {
   return FA_EXIT_USAGE;
 }
 
+/* A message may quote what a child has said. Line ends are our own: carets stand under expressions. */
+static void print_clean(FILE *out, const char *text) {
+  for (const unsigned char *c = (const unsigned char *)text; *c; ++c)
+    fputc((*c < 0x20 && *c != '\n') || *c == 0x7f ? '?' : *c, out);
+}
+
 int fa_cli_fail(fa_status status, const fa_error *err) {
-  fprintf(stderr, "fa-verify: %s\n", err->text);
+  fputs("fa-verify: ", stderr);
+  print_clean(stderr, err->text);
+  fputc('\n', stderr);
   return status == FA_ERR_INPUT || status == FA_ERR_UNSUPPORTED ? FA_EXIT_USAGE : FA_EXIT_INFRASTRUCTURE;
 }
 

@@ -151,6 +151,10 @@ judge "--hello '{\"why_not\":\"there is no device\"}'" --cases two.json
 expect exits 3
 expect complains "there is no device"
 
+judge "--hello '{\"why_not\":\"no \\u001b[2J device\"}'" --cases two.json # which would clear a terminal
+expect exits 3
+expect complains "no ?[2J device"
+
 # ---- a process that is already running ----
 connected() {
   run "$verify" run --jobs 1 --no-progress --no-probe --color never --backend "connect:$work/socket" "$@"
