@@ -75,6 +75,8 @@ typedef struct fa_backend {
   void (*declare)(void *self, const fa_problem *p, fa_declaration *out);
   /* NULL, or: from now on, takes these for what the subject has not said about problems of this element type. */
   void (*adopt)(void *self, fa_dtype dtype, const fa_declaration *found);
+  /* NULL (it is one of ours), or: what the subject said about itself when it was greeted. It lives as long as self. */
+  const struct fa_hello *(*hello)(void *self);
   /* NULL, or: true once a run has made this process unable to run anything more (a GPU's context is lost). */
   bool (*spent)(void *self);
   /* NULL: it cannot stand behind a wall. Or: opens it for a candidate that nobody trusts. FA_ERR_INPUT: a layer of the
@@ -82,7 +84,7 @@ typedef struct fa_backend {
   fa_status (*open_untrusted)(const char *arg, const struct fa_wall_terms *terms, void **self, fa_error *err);
   /* NULL, or: what the subject says about itself in general, in its own words: the JSON object of a hello
    * (docs/reference/protocol.md), owned by it; NULL if it has said nothing. */
-  const char *(*hello)(void *self);
+  const char *(*hello_text)(void *self);
 } fa_backend;
 
 extern const fa_backend fa_backend_cuda;

@@ -1,6 +1,7 @@
 /* JUnit XML, which continuous-integration servers read. */
 #include "report/junit.h"
 
+#include "report/claims.h"
 #include "report/json.h"
 #include "report/place.h"
 #include "report/printed.h"
@@ -151,21 +152,44 @@ static void put_required(FILE *out, const cJSON *items) {
   }
 }
 
+/* A skipped testcase for each kind of thing that a kernel does not claim; returns how many there are. */
+static int put_not_claimed(FILE *out, const cJSON *root, bool count_only) {
+  fa_not_claimed row[FA_NOT_CLAIMED_ROWS];
+  const cJSON *contract;
+  int n = 0;
+  if (!fa_claims_matter(root)) return 0;
+  cJSON_ArrayForEach(contract, fa_report_at(root, "contracts")) {
+    const int rows = fa_not_claimed_rows(contract, row);
+    for (int i = 0; !count_only && i < rows; ++i) {
+      fprintf(out,
+              "    <testcase classname=\"not claimed\" name=\"%s\" time=\"0.000\"><skipped message=\"not "
+              "claimed by ",
+              row[i].what);
+      fa_report_put_markup(out, contract->string);
+      fputs(": ", out);
+      fa_report_put_markup(out, row[i].text);
+      fputs("\"/></testcase>\n", out);
+    }
+    n += rows;
+  }
+  return n;
+}
+
 static void put_head(FILE *out, const cJSON *root) {
   const cJSON *summary = cJSON_GetObjectItemCaseSensitive(root, "summary");
   const cJSON *backend = cJSON_GetObjectItemCaseSensitive(root, "backend");
   const cJSON *required =
       cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "require"), "items");
   const cJSON *items = fa_report_at(fa_report_at(root, "baseline"), "items");
-  const int n_worse = put_worse(out, items, true);
+  const int n_worse = put_worse(out, items, true), n_not_claimed = put_not_claimed(out, root, true);
   fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"fa-verify ", out);
   fa_report_put_markup(out, fa_report_string(backend, "name"));
   fprintf(out,
           "\" tests=\"%.0f\" failures=\"%.0f\" errors=\"%.0f\" skipped=\"%.0f\" time=\"%.3f\" timestamp=\"",
-          fa_report_number(summary, "total") + cJSON_GetArraySize(required) + n_worse,
+          fa_report_number(summary, "total") + cJSON_GetArraySize(required) + n_worse + n_not_claimed,
           fa_report_number(summary, "failed") + count_unmet(required) + n_worse,
           fa_report_number(summary, "error"),
-          fa_report_number(summary, "skipped") + fa_report_number(summary, "waived"),
+          fa_report_number(summary, "skipped") + fa_report_number(summary, "waived") + n_not_claimed,
           fa_report_number(root, "seconds"));
   char started[64];
   snprintf(started, sizeof started, "%s", fa_report_string(root, "started"));
@@ -186,6 +210,7 @@ void fa_junit_put_case(fa_junit *j, const cJSON *entry, const cJSON *failure, in
 }
 
 void fa_junit_end(fa_junit *j) {
+  put_not_claimed(j->out, j->root, false);
   put_required(j->out, fa_report_at(fa_report_at(j->root, "require"), "items"));
   put_worse(j->out, fa_report_at(fa_report_at(j->root, "baseline"), "items"), false);
   fputs("  </testsuite>\n</testsuites>\n", j->out);

@@ -182,5 +182,7 @@ fa_status fa_report_open_baseline(const fa_cli *cli, const fa_choice *choice, in
                                   fa_error *err);
 /* Adds where the subjects say that their kernels are written, as "sources". */
 void fa_report_add_sources(fa_report *r, const fa_choice *choice, int n);
+/* Adds what foreign kernels claim to compute, as "contracts" (report/claims.h). */
+void fa_report_add_contracts(fa_report *r, const fa_choice *choice, int n);
 
 #endif

@@ -3,8 +3,10 @@
 
 #include "fuzz/coverage/words.h"
 #include "fuzz/options/version.h"
+#include "gpu/contract/claims.h"
 #include "ref/math/blas.h"
 #include "report/ci/annotations.h"
+#include "report/claims.h"
 #include "report/html/page.h"
 
 #include <cjson/cJSON.h>
@@ -134,6 +136,16 @@ void fa_report_add_sources(fa_report *r, const fa_choice *choice, int n) {
   }
 }
 
+void fa_report_add_contracts(fa_report *r, const fa_choice *choice, int n) {
+  cJSON *all = NULL;
+  for (int b = 0; b < n; ++b) {
+    if (!choice[b].said.greeted) continue;
+    if (!all) all = cJSON_AddObjectToObject(r->root, "contracts");
+    cJSON_DeleteItemFromObjectCaseSensitive(all, choice[b].spec);
+    cJSON_AddItemToObject(all, choice[b].spec, fa_hello_claims(&choice[b].said.hello));
+  }
+}
+
 /* Groups, requirements and the baseline: what is said of all results together. */
 static void add_conclusions(fa_report *r, fa_causes *causes, const fa_baseline *baseline, const fa_cli *cli) {
   fa_error err;
@@ -158,6 +170,7 @@ int fa_report_finish(fa_report *r, fa_causes *causes, const fa_baseline *baselin
   int code = fa_summary_exit_code(&r->summary);
   add_conclusions(r, causes, baseline, cli);
   if (cli->annotations) annotate(r, cli, seconds);
+  if (!cli->quiet && (cli->untrusted || fa_claims_matter(r->root))) fa_claims_print(stdout, r->root);
   fa_line_summary(stdout, &r->summary, style);
   fflush(stdout);
   if (code == FA_EXIT_NOTHING_JUDGED) fputs("fa-verify: nothing was judged\n", stderr);

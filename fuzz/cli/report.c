@@ -4,6 +4,7 @@
 #include "report/causes/collect.h"
 #include "report/causes/print.h"
 #include "report/ci/annotations.h"
+#include "report/claims.h"
 #include "report/compare.h"
 #include "report/html/page.h"
 #include "report/merge/streamed.h"
@@ -147,6 +148,7 @@ int fa_command_report(const fa_cli *cli) {
   if (status == FA_OK) code = require_now(&r, merged);
   if (status == FA_OK && !cli->junit && !cli->merge && !cli->html) {
     fa_causes_print(stdout, fa_report_at(fa_merged_head(merged), "groups"), cli->verbose);
+    if (fa_claims_matter(fa_merged_head(merged))) fa_claims_print(stdout, fa_merged_head(merged));
     print_counts(merged);
   }
   if (status == FA_OK) status = write_outputs(cli, merged, &err);

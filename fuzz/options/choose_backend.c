@@ -26,6 +26,8 @@ static void ask_declarations(const fa_backend *backend, void *self, fa_self_port
     backend->declare(self, &p, &out->of[t]);
   }
   fa_problem_free(&p);
+  out->greeted = backend->hello != NULL;
+  if (out->greeted) out->hello = *backend->hello(self);
 }
 
 fa_status fa_backend_open(const fa_backend *backend, const char *arg, const fa_wall_terms *terms, void **self,

@@ -4,6 +4,7 @@
 
 #include "fuzz/options/command.h"
 #include "gpu/backend.h"
+#include "gpu/contract/hello.h"
 #include "gpu/wall/terms.h"
 
 #include <stdbool.h>
@@ -16,6 +17,8 @@ enum { FA_CHOICE_DTYPES = 3 }; /* f16, bf16, f32: the first of fa_dtype */
 typedef struct fa_self_portrait {
   bool declares, adopts;
   fa_declaration of[FA_CHOICE_DTYPES];
+  bool greeted;   /* it is a foreign kernel, and this is its contract: */
+  fa_hello hello; /* as it was greeted, before anything was adopted */
 } fa_self_portrait;
 
 typedef struct fa_choice {

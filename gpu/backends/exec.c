@@ -80,6 +80,11 @@ void fa_exec_declare(void *self, const fa_problem *p, fa_declaration *out) {
                              &ignored);
 }
 
+const fa_hello *fa_exec_hello(void *self) {
+  const fa_exec_subject *x = self;
+  return &x->hello;
+}
+
 void fa_exec_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_declaration d;
   fa_exec_declare(self, p, &d);

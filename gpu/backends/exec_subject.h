@@ -76,6 +76,7 @@ void fa_exec_describe(void *self, fa_backend_info *out);
 unsigned fa_exec_supports(void *self, const fa_problem *p, char *reason, size_t reason_size);
 void fa_exec_profile(void *self, const fa_problem *p, fa_profile *out);
 void fa_exec_declare(void *self, const fa_problem *p, fa_declaration *out);
+const fa_hello *fa_exec_hello(void *self);
 void fa_exec_adopt(void *self, fa_dtype dtype, const fa_declaration *found);
 fa_status fa_exec_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                       fa_outcome *out, fa_error *err);
@@ -88,7 +89,8 @@ void fa_exec_stop_child(fa_exec_subject *x, bool at_once, char *how, size_t how_
   {                                                                                                          \
     .name = its_name, .what = its_what, .open = its_open, .open_untrusted = its_open_untrusted,              \
     .close = fa_exec_close, .describe = fa_exec_describe, .supports = fa_exec_supports,                      \
-    .profile = fa_exec_profile, .run = fa_exec_run, .declare = fa_exec_declare, .adopt = fa_exec_adopt       \
+    .profile = fa_exec_profile, .run = fa_exec_run, .declare = fa_exec_declare, .adopt = fa_exec_adopt,      \
+    .hello = fa_exec_hello                                                                                   \
   }
 
 #endif

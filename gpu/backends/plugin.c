@@ -135,12 +135,17 @@ static void plugin_profile(void *self, const fa_problem *p, fa_profile *out) {
   *out = x->old ? fa_plugin_v1_profile(x->old, x->self, p) : fa_declaration_profile(&d, p->dtype);
 }
 
+static const fa_hello *plugin_hello(void *self) {
+  const plugin *x = self;
+  return &x->hello;
+}
+
 static void plugin_declare(void *self, const fa_problem *p, fa_declaration *out) {
   const plugin *x = self;
   fa_hello_declare(&x->hello, p, out);
 }
 
-static const char *plugin_hello(void *self) {
+static const char *plugin_hello_text(void *self) {
   const plugin *x = self;
   if (x->old) return NULL;
   return x->table.hello ? x->table.hello(x->self) : "{}";
@@ -254,6 +259,7 @@ const fa_backend fa_backend_plugin = {
     .profile = plugin_profile,
     .run = plugin_run,
     .declare = plugin_declare,
-    .adopt = plugin_adopt,
     .hello = plugin_hello,
+    .adopt = plugin_adopt,
+    .hello_text = plugin_hello_text,
 };

@@ -249,4 +249,4 @@ const fa_backend fa_backend_cubin = {
     .declare = cubin_declare,
     .adopt = cubin_adopt,
     .spent = cubin_spent,
-    .hello = cubin_hello};
+    .hello_text = cubin_hello};

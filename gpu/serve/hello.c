@@ -8,7 +8,7 @@
 
 /* Its hello as text; NULL: it has none. */
 static const char *own_words(const fa_backend *backend, void *self) {
-  return backend->hello ? backend->hello(self) : NULL;
+  return backend->hello_text ? backend->hello_text(self) : NULL;
 }
 
 bool fa_serve_has_hello(const fa_backend *backend, void *self) {

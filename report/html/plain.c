@@ -2,6 +2,7 @@
  * the failures and the kernels. */
 #include "report/html/parts.h"
 
+#include "report/claims.h"
 #include "report/kernels.h"
 
 #include <stdlib.h>
@@ -40,6 +41,21 @@ static void put_labelled(FILE *out, const char *label, const char *text) {
   fputs("</dd>\n", out);
 }
 
+/* What a kernel does not claim is not among the results, so it stands above them. */
+static void put_not_claimed(FILE *out, const cJSON *root) {
+  fa_not_claimed row[FA_NOT_CLAIMED_ROWS];
+  const cJSON *contract;
+  cJSON_ArrayForEach(contract, fa_report_at(root, "contracts")) {
+    const int n = fa_not_claimed_rows(contract, row);
+    if (n == 0) continue;
+    fputs("<section class=\"notclaimed\">\n<h2>Not claimed by ", out);
+    fa_report_put_markup(out, contract->string);
+    fputs(", and so not judged</h2>\n<dl>\n", out);
+    for (int i = 0; i < n; ++i) put_labelled(out, row[i].what, row[i].text);
+    fputs("</dl>\n</section>\n", out);
+  }
+}
+
 void fa_page_put_head(FILE *out, const cJSON *root) {
   const cJSON *summary = fa_report_at(root, "summary"), *tool = fa_report_at(root, "tool"),
               *backend = fa_report_at(root, "backend");
@@ -54,7 +70,9 @@ void fa_page_put_head(FILE *out, const cJSON *root) {
   put_labelled(out, "version", fa_report_string(tool, "version"));
   put_labelled(out, "revision", fa_report_string(tool, "git"));
   put_labelled(out, "command", fa_report_string(root, "command"));
-  fputs("</dl>\n</header>\n", out);
+  fputs("</dl>\n", out);
+  put_not_claimed(out, root);
+  fputs("</header>\n", out);
 }
 
 /* ---- failures ---- */

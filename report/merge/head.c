@@ -42,11 +42,11 @@ static void add_coverage(cJSON *to, const cJSON *from) {
   }
 }
 
-/* "sources": what a later report says of a backend that the earlier ones do not have. */
-static void add_sources(cJSON *head, const cJSON *from) {
+/* "sources", "contracts": what a later report says of a backend that the earlier ones do not have. */
+static void add_by_backend(cJSON *head, const char *key, const cJSON *from) {
   const cJSON *one;
-  cJSON *mine = cJSON_GetObjectItemCaseSensitive(head, "sources");
-  if (!mine && from) mine = cJSON_AddObjectToObject(head, "sources");
+  cJSON *mine = cJSON_GetObjectItemCaseSensitive(head, key);
+  if (!mine && from) mine = cJSON_AddObjectToObject(head, key);
   cJSON_ArrayForEach(one, from) {
     if (!fa_report_at(mine, one->string)) cJSON_AddItemToObject(mine, one->string, cJSON_Duplicate(one, 1));
   }
@@ -99,7 +99,8 @@ void fa_head_add(cJSON *to, const cJSON *other) {
         *tried = cJSON_GetObjectItemCaseSensitive(to, "tried");
   add_summary(cJSON_GetObjectItemCaseSensitive(to, "summary"), fa_report_at(other, "summary"));
   add_to(to, "seconds", fa_report_number(other, "seconds"));
-  add_sources(to, fa_report_at(other, "sources"));
+  add_by_backend(to, "sources", fa_report_at(other, "sources"));
+  add_by_backend(to, "contracts", fa_report_at(other, "contracts"));
   if (coverage) add_coverage(coverage, fa_report_at(other, "coverage"));
   if (tried) add_tried(tried, fa_report_at(other, "tried"));
 }
