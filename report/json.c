@@ -110,13 +110,16 @@ static cJSON *verdict_to_json(const fa_verdict *v, const fa_map *map, bool end_t
 
 static void add_ratios(cJSON *o, const fa_result *r) {
   cJSON *ratios = cJSON_AddObjectToObject(o, "ratios");
-  cJSON *tightness = cJSON_AddObjectToObject(o, "tightness");
+  cJSON *tightness = cJSON_AddObjectToObject(o, "tightness"), *rms = NULL;
   for (int i = 0; i < r->n_verdicts; ++i) {
     char name[64];
     snprintf(name, sizeof name, "%s%s", fa_tensor_id_name(r->verdict[i].id),
              r->end_to_end[i] ? "_end_to_end" : "");
     add_number(ratios, name, r->verdict[i].worst_ratio);
     add_number(tightness, name, r->verdict[i].tightness);
+    if (r->verdict[i].n_stat == 0) continue;
+    if (!rms) rms = cJSON_AddObjectToObject(o, "rms");
+    add_number(rms, name, r->verdict[i].rms);
   }
 }
 

@@ -1,5 +1,6 @@
 /* report: merges reports, and writes counts, JUnit XML, an HTML page or a merged report; or compares two. */
 #include "fuzz/cli/commands.h"
+#include "fuzz/cli/score.h"
 #include "fuzz/coverage/words.h"
 #include "report/causes/collect.h"
 #include "report/causes/print.h"
@@ -57,11 +58,14 @@ static fa_status note(void *ctx, const fa_merged_case *c, fa_error *err) {
 }
 
 static fa_status read_reports(const fa_cli *cli, reading *r, fa_merged **merged, fa_error *err) {
-  const int n = cli->words.n;
-  fa_merge_source *source = calloc((size_t)n, sizeof *source);
+  int n = 0;
+  fa_merge_source *source = calloc((size_t)cli->words.n, sizeof *source);
   r->causes = fa_causes_make();
   fa_status status = source && r->causes ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  for (int i = 0; source && i < n; ++i) source[i].path = cli->words.v[i];
+  for (int i = 0; source && i < cli->words.n; ++i) /* times are for the score alone */
+    if (!cli->score || !fa_score_is_bench(cli->words.v[i])) source[n++].path = cli->words.v[i];
+  if (status == FA_OK && n == 0)
+    status = fa_fail(err, FA_ERR_INPUT, "report --score: a report of a run is needed");
   if (status == FA_OK && cli->require) status = fa_require_read(cli->require, fa_word_at, &r->require, err);
   r->required = status == FA_OK && cli->require;
   if (status == FA_OK) status = fa_merge_open(source, n, note, r, merged, err);
@@ -107,6 +111,7 @@ static fa_status write_outputs(const fa_cli *cli, fa_merged *merged, fa_error *e
   if (cli->no_times) fa_merged_zero_times(merged);
   fa_status status = write_from_tree(cli, merged, err);
   if (status == FA_OK && cli->junit) status = fa_merged_write_junit(merged, cli->junit, err);
+  if (status == FA_OK && cli->score) status = fa_score_write(cli, merged, err);
   if (status == FA_OK && cli->merge) status = fa_merged_write(merged, cli->merge, err); /* changes the head */
   return status;
 }
@@ -118,7 +123,7 @@ static int compare(const fa_cli *cli) {
   const char *const *path = (const char *const *)cli->words.v;
   fa_status status = FA_OK;
   int code = FA_EXIT_PASSED;
-  if (cli->words.n != 2 || cli->merge || cli->junit || cli->require || cli->annotations)
+  if (cli->words.n != 2 || cli->merge || cli->junit || cli->score || cli->require || cli->annotations)
     return fa_cli_usage_error("report --compare: two reports are needed, and of the outputs only --html");
   for (int i = 0; status == FA_OK && i < 2; ++i) status = fa_report_load(path[i], &report[i], &err);
   if (status == FA_OK) status = fa_report_compare(report[0], report[1], path[0], path[1], &comparison, &err);
@@ -146,7 +151,7 @@ int fa_command_report(const fa_cli *cli) {
   if (status == FA_OK) say_contradictions(fa_merged_head(merged));
   if (status == FA_OK) status = find_causes(r.causes, merged, cli->program, &err);
   if (status == FA_OK) code = require_now(&r, merged);
-  if (status == FA_OK && !cli->junit && !cli->merge && !cli->html) {
+  if (status == FA_OK && !cli->junit && !cli->merge && !cli->html && !cli->score) {
     fa_causes_print(stdout, fa_report_at(fa_merged_head(merged), "groups"), cli->verbose);
     if (fa_claims_matter(fa_merged_head(merged))) fa_claims_print(stdout, fa_merged_head(merged));
     print_counts(merged);

@@ -116,7 +116,7 @@ const fa_command_row fa_commands[] = {
      .bit = FA_ON_REPORT,
      .brief = "FILE.json...",
      .does = "merge, convert or compare reports",
-     .forms = {"FILE.json... [--html OUT] [--junit OUT] [--merge OUT]",
+     .forms = {"FILE.json... [--html OUT] [--junit OUT] [--merge OUT] [--score OUT]",
                "--compare OLD.json NEW.json [--html OUT]"},
      .about = "Takes reports together, those of shards for example, and prints their counts and what their "
               "failures "
@@ -127,6 +127,7 @@ const fa_command_row fa_commands[] = {
      .repeats = true,
      .examples = {{"fa-verify report part.*.json --merge all.json --junit all.xml", "shards as one"},
                   {"fa-verify report out.json --html out.html", "a page that needs nothing else"},
+                  {"fa-verify report out.json --score score.json", "one kernel's score, for tables"},
                   {"fa-verify report part.*.json --require 90%",
                    "exit code 1 unless all of them together judged so much"},
                   {"fa-verify report --compare yesterday.json today.json",

@@ -35,8 +35,9 @@ int fa_cli_check_outputs(const fa_cli *cli) {
   /* The baseline is read, but would be overwritten by what was held against it. */
   const struct {
     const char *name, *path;
-  } out[] = {{"emit", cli->emit},   {"report", cli->report}, {"out", cli->out},          {"html", cli->html},
-             {"junit", cli->junit}, {"merge", cli->merge},   {"baseline", cli->baseline}};
+  } out[] = {{"emit", cli->emit},   {"report", cli->report},    {"out", cli->out},
+             {"html", cli->html},   {"junit", cli->junit},      {"merge", cli->merge},
+             {"score", cli->score}, {"baseline", cli->baseline}};
   enum { N = sizeof out / sizeof *out };
   for (int i = 0; i < N; ++i)
     for (int j = i + 1; j < N; ++j)

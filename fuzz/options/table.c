@@ -114,6 +114,8 @@ const fa_option_row fa_options[] = {
      "write JUnit XML"},
     {"merge", 0, KIND(STRING), VALUE(JSON), "OUT.json", REPORT, THEME(WRITTEN), FIELD(merge),
      "write one report of all"},
+    {"score", 0, KIND(STRING), VALUE(JSON), "OUT.json", REPORT, THEME(WRITTEN), FIELD(score),
+     "write the score of one kernel, with all that is behind it; - is stdout"},
     {"keep", 0, KIND(STRING), VALUE(FOLDER), "DIR", RUNS, THEME(WRITTEN), FIELD(keep),
      "dump the tensors of failures as recorded runs"},
     {"emit", 0, KIND(STRING), VALUE(JSON), "FILE", RANDOM, THEME(WRITTEN), FIELD(emit),
