@@ -18,7 +18,8 @@ from fa_verify._kernel import Kernel
 from fa_verify._session import Session
 
 
-def _module(target: str) -> ModuleType:
+def load(target: str) -> ModuleType:
+    """The module of that name, or of the file of that name."""
     if not target.endswith(".py"):
         sys.path.insert(0, os.getcwd())
         return importlib.import_module(target)
@@ -39,7 +40,7 @@ def find(target: str) -> Kernel:
     ImportError: there is no such module; LookupError: it has no such kernel.
     """
     path, _, name = target.partition(":")
-    found = vars(_module(path))
+    found = vars(load(path))
     kernels = {key: value for key, value in found.items() if isinstance(value, Kernel)}
     wanted = name or ("KERNEL" if "KERNEL" in kernels else "")
     if wanted in kernels:

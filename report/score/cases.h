@@ -89,7 +89,9 @@ struct cJSON *fa_score_coverage_json(fa_score_cases *c, const struct cJSON *head
 /* The mean of judged / selected over the rows that count, and of which kind these are: "required" or "selected". */
 double fa_score_covered(const fa_score_cases *c, const struct cJSON *head, const char **over);
 struct cJSON *fa_score_accuracy_json(fa_score_cases *c);
-/* head: for "groups". */
+/* True if all that the report's head says was required was judged, or nothing was. */
+bool fa_score_is_met(const struct cJSON *head);
+/* head: for "groups" and "require". */
 struct cJSON *fa_score_verdict_json(const fa_score_cases *c, const struct cJSON *head);
 
 #endif

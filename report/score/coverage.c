@@ -120,6 +120,11 @@ static int required(const cJSON *head, const fa_score_row *row) {
   return -1;
 }
 
+bool fa_score_is_met(const cJSON *head) {
+  const cJSON *require = fa_report_at(head, "require");
+  return !require || cJSON_IsTrue(fa_report_at(require, "met"));
+}
+
 double fa_score_covered(const fa_score_cases *c, const cJSON *head, const char **over) {
   double sum[2] = {0, 0};
   int n[2] = {0, 0};

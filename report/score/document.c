@@ -31,11 +31,6 @@ static void add_subject(cJSON *score, const fa_score_cases *c, const cJSON *head
 
 /* ---- the number ---- */
 
-static bool is_met(const cJSON *head) {
-  const cJSON *require = fa_report_at(head, "require");
-  return !require || cJSON_IsTrue(fa_report_at(require, "met"));
-}
-
 /* Why the verdict is 0; "" if it is 1. */
 static void explain_zero(const fa_score_cases *c, const cJSON *head, const cJSON *verdict, char *why,
                          size_t size) {
@@ -47,7 +42,7 @@ static void explain_zero(const fa_score_cases *c, const cJSON *head, const cJSON
     snprintf(why, size, "%lld cases ended in an error", (long long)c->states[FA_ERROR]);
   else if (c->judged == 0)
     snprintf(why, size, "nothing was judged");
-  else if (!is_met(head))
+  else if (!fa_score_is_met(head))
     snprintf(why, size, "not all that is required was judged");
 }
 

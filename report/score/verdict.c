@@ -35,10 +35,8 @@ cJSON *fa_score_verdict_json(const fa_score_cases *c, const cJSON *head) {
   int64_t failed = 0;
   for (int s = 0; s < FA_N_STATES; ++s)
     if (fa_state_is_failure((fa_state)s)) failed += c->states[s];
-  cJSON_AddStringToObject(o, "result",
-                          failed                              ? "failed"
-                          : c->judged && !c->states[FA_ERROR] ? "passed"
-                                                              : "not judged");
+  const bool whole = c->judged && !c->states[FA_ERROR] && fa_score_is_met(head);
+  cJSON_AddStringToObject(o, "result", failed ? "failed" : whole ? "passed" : "not judged");
   cJSON_AddNumberToObject(o, "failed", (double)failed);
   cJSON_AddNumberToObject(o, "waived", (double)c->waived);
   states = cJSON_AddObjectToObject(o, "states");

@@ -1,0 +1,2 @@
+"""Has nothing that could be judged."""
+ATTENTION = None
