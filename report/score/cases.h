@@ -23,7 +23,7 @@ extern const char *const fa_score_kinds[FA_SCORE_KINDS];
 typedef struct fa_score_row {
   fa_score_kind kind;
   char name[48];                     /* "causal" */
-  int64_t selected, judged, refused; /* refused: not judged, though all that the case asks for is claimed */
+  int64_t selected, judged, refused; /* refused: though all that the case asks for is claimed */
   fa_score_reasons why;              /* the others were not judged */
 } fa_score_row;
 
@@ -89,7 +89,7 @@ struct cJSON *fa_score_coverage_json(fa_score_cases *c, const struct cJSON *head
 /* The mean of judged / selected over the rows that count, and of which kind these are: "required" or "selected". */
 double fa_score_covered(const fa_score_cases *c, const struct cJSON *head, const char **over);
 struct cJSON *fa_score_accuracy_json(fa_score_cases *c);
-/* True if all that the report's head says was required was judged, or nothing was. */
+/* True if all that was required was judged, and of an untrusted kernel all that it claims. */
 bool fa_score_is_met(const struct cJSON *head);
 /* head: for "groups" and "require". */
 struct cJSON *fa_score_verdict_json(const fa_score_cases *c, const struct cJSON *head);

@@ -46,11 +46,13 @@ static bool names_a_limit(const cJSON *claims, const char *reason) {
   return false;
 }
 
-/* A skip of a case that has nothing which the contract leaves out. */
+/* A skip of a case that has nothing which the contract leaves out; of an untrusted kernel that is a failure, and says so. */
+#define REFUSED "refused inside its contract"
 static bool is_refusal(const fa_score_cases *c, const cJSON *entry, const fa_result *r) {
   const cJSON *contract = fa_report_at(c->contracts, fa_report_string(entry, "backend"));
   const cJSON *rest = fa_report_at(contract, "not_claimed");
   char word[48];
+  if (strncmp(fa_report_string(entry, "reason"), REFUSED, sizeof REFUSED - 1) == 0) return true;
   if (r->state != FA_SKIP || !contract) return false;
   for (int i = 0; fa_score_word(r->features, i, word, sizeof word); ++i) {
     const fa_score_kind kind = fa_score_kind_of(word);
@@ -121,7 +123,9 @@ static int required(const cJSON *head, const fa_score_row *row) {
 }
 
 bool fa_score_is_met(const cJSON *head) {
-  const cJSON *require = fa_report_at(head, "require");
+  const cJSON *require = fa_report_at(head, "require"), *untrusted = fa_report_at(head, "untrusted");
+  /* What an untrusted kernel claims and nobody could test, it may not have. */
+  if (cJSON_GetArraySize(fa_report_at(fa_report_at(untrusted, "claims"), "untested")) > 0) return false;
   return !require || cJSON_IsTrue(fa_report_at(require, "met"));
 }
 

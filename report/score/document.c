@@ -2,8 +2,10 @@
 
 #include "report/claims.h"
 #include "report/printed.h"
+#include "report/score/speed.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 #define FORMULA                                                                                              \
   "value = verdict x coverage; verdict: 1 if a case was judged, none failed or ended in an error, and all "  \
@@ -79,7 +81,8 @@ static void __attribute__((format(printf, 2, 3))) add_caveat(cJSON *list, const 
 
 static void add_layers_left_out(cJSON *list, const cJSON *untrusted) {
   const cJSON *layer;
-  cJSON_ArrayForEach(layer, fa_report_at(untrusted, "without")) if (cJSON_IsString(layer))
+  cJSON_ArrayForEach(layer,
+                     fa_report_at(fa_report_at(untrusted, "layers"), "left_out")) if (cJSON_IsString(layer))
       add_caveat(list, "the layer %s was left out", layer->valuestring);
 }
 
@@ -89,7 +92,13 @@ static void add_not_claimed(cJSON *list, const cJSON *contract) {
   for (int i = 0; i < n; ++i) add_caveat(list, "not claimed, not judged: %s: %s", row[i].what, row[i].text);
 }
 
-static void add_caveats(cJSON *score, const fa_score_cases *c, const cJSON *head) {
+/* Times of something else than what was judged. */
+static void add_other_kernel(cJSON *list, const fa_score_cases *c, const cJSON *bench) {
+  const char *timed = fa_report_string(fa_report_at(bench, "backend"), "name");
+  if (bench && strcmp(timed, c->backend) != 0) add_caveat(list, "the times are of %s", timed);
+}
+
+static void add_caveats(cJSON *score, const fa_score_cases *c, const cJSON *head, const cJSON *bench) {
   cJSON *list = cJSON_AddArrayToObject(score, "caveats");
   const cJSON *untrusted = fa_report_at(head, "untrusted");
   if (!untrusted)
@@ -102,6 +111,7 @@ static void add_caveats(cJSON *score, const fa_score_cases *c, const cJSON *head
   if (c->refused)
     add_caveat(list, "%lld cases were refused although all that they ask for is claimed",
                (long long)c->refused);
+  add_other_kernel(list, c, bench);
   add_not_claimed(list, contract_of(c));
 }
 
@@ -115,17 +125,6 @@ static void add_contract(cJSON *score, const fa_score_cases *c, const cJSON *hea
   copy(o, "sha256", untrusted, "contract_sha256");
 }
 
-/* Rows of times as the bench wrote them; those that it calls invalid have none. */
-static void add_speed(cJSON *score, const cJSON *bench) {
-  if (!bench) {
-    cJSON_AddNullToObject(score, "speed");
-    return;
-  }
-  cJSON *o = cJSON_AddObjectToObject(score, "speed");
-  copy(o, "backend", bench, "backend");
-  copy(o, "rows", bench, "rows");
-}
-
 cJSON *fa_score_document(fa_score_cases *c, const cJSON *head, const cJSON *bench) {
   char identity[65];
   cJSON *o = cJSON_CreateObject(), *verdict = fa_score_verdict_json(c, head);
@@ -134,13 +133,13 @@ cJSON *fa_score_document(fa_score_cases *c, const cJSON *head, const cJSON *benc
   copy(o, "tool", head, "tool");
   add_subject(o, c, head);
   add_number(o, c, head, verdict);
-  add_caveats(o, c, head);
+  add_caveats(o, c, head, bench);
   add_contract(o, c, head);
   copy(o, "untrusted", head, "untrusted");
   cJSON_AddStringToObject(o, "cases_sha256", identity);
   cJSON_AddItemToObject(o, "verdict", verdict);
   cJSON_AddItemToObject(o, "coverage", fa_score_coverage_json(c, head));
   cJSON_AddItemToObject(o, "accuracy", fa_score_accuracy_json(c));
-  add_speed(o, bench);
+  cJSON_AddItemToObject(o, "speed", fa_score_speed_json(bench));
   return o;
 }
