@@ -8,6 +8,7 @@
 #include "gpu/contract/hello.h"
 #include "gpu/plugin.h"
 #include "report/json.h"
+#include "report/score/document.h"
 
 typedef struct interface {
   const char *name;
@@ -15,9 +16,13 @@ typedef struct interface {
 } interface;
 
 static const interface interfaces[] = {
-    {"plugin interface", FA_PLUGIN_VERSION, 1}, {"exec protocol", FA_HELLO_VERSION, 1},
-    {"case file", FA_CASES_VERSION, 1},         {"report", FA_REPORT_VERSION, 1},
-    {"journal", FA_JOURNAL_VERSION, 1},         {"waivers", FA_WAIVERS_VERSION, 1},
+    {"plugin interface", FA_PLUGIN_VERSION, 1},
+    {"exec protocol", FA_HELLO_VERSION, 1},
+    {"case file", FA_CASES_VERSION, 1},
+    {"report", FA_REPORT_VERSION, 1},
+    {"score", FA_SCORE_VERSION, 1},
+    {"journal", FA_JOURNAL_VERSION, 1},
+    {"waivers", FA_WAIVERS_VERSION, 1},
 };
 
 void fa_cli_print_version(FILE *out) {

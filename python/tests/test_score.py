@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -96,6 +97,29 @@ def test_what_cannot_be_called_is_said(tmp_path: Path) -> None:
         judge_folder(tmp_path / "out", settings(tmp_path / "out"))
     (tmp_path / "task.json").write_text('{"layuot": "bhsd"}')
     assert main([str(folder), "--task", str(tmp_path / "task.json"), "--out", str(tmp_path / "out")]) == 2
+
+
+def test_the_page_for_benchmarks_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ten lines of docs/guide/benchmarks.md, and its table."""
+    page = (HERE.parents[2] / "docs" / "guide" / "benchmarks.md").read_text()
+    (lines,) = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    assert len([line for line in lines.splitlines() if line.strip()]) <= 10
+    for name in ("cases.json", "task.json"):
+        shutil.copy(HERE / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, object] = {}
+    exec(compile(lines, "benchmarks.md", "exec"), found)  # noqa: S102
+    is_right = found["is_right"]
+    assert callable(is_right)
+    assert is_right(str(HERE / "candidates" / "right.py")) == (True, "")
+    assert is_right(str(HERE / "candidates" / "last_key_dropped.py")) == (False, "8 of 8 fail: last key lost")
+
+
+def test_the_page_for_benchmarks_has_the_table(judged: tuple[Path, list[dict[str, object]]]) -> None:
+    page = (HERE.parents[2] / "docs" / "guide" / "benchmarks.md").read_text()
+    without_figures = [re.sub(r"\| [0-9.e+]+ \| (?=[^|]*\|$)", "| | ", line) for line in markdown(judged[1]).splitlines() if line.startswith("| ")]
+    shown = [re.sub(r"\| [0-9.e+]+ \| (?=[^|]*\|$)", "| | ", line) for line in page.splitlines() if line.startswith("| ")]
+    assert [line for line in without_figures if line not in shown] == []
 
 
 def test_a_module_of_torch_is_called_without_gradients(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ function `attention(q, k, v, causal=..., scale=...)`, or a kernel made by :func:
 is not its own to say: a :class:`Task` says it. docs/guide/benchmarks.md.
 """
 
-from fa_verify.score._run import Settings, judge_folder
+from fa_verify.score._run import Settings, judge_file, judge_folder
 from fa_verify.score._table import markdown
 from fa_verify.score._task import Task
 
-__all__ = ["Settings", "Task", "judge_folder", "markdown"]
+__all__ = ["Settings", "Task", "judge_file", "judge_folder", "markdown"]
