@@ -122,6 +122,20 @@ def test_the_page_for_benchmarks_has_the_table(judged: tuple[Path, list[dict[str
     assert [line for line in without_figures if line not in shown] == []
 
 
+def test_a_candidate_cannot_choose_its_contract(tmp_path: Path) -> None:
+    folder = tmp_path / "candidates"
+    folder.mkdir()
+    right = (HERE / "candidates" / "right.py").read_text()
+    (folder / "claims_less.py").write_text(
+        f"{right}\n\nfrom fa_verify.score import _candidate\n"
+        "whole = _candidate.kernel\n"
+        "_candidate.kernel = lambda **options: whole(**{**options, 'dtypes': ['f32']})\n"
+    )
+    (row,) = judge_folder(folder, settings(tmp_path / "out", require="1%"))
+    assert (row["score"], row["verdict"]) == (0, "failed")
+    assert row["why"] == "its dtypes are f32, not the task's f16 f32"
+
+
 def test_a_module_of_torch_is_called_without_gradients(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     folder = tmp_path / "candidates"

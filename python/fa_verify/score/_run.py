@@ -15,6 +15,7 @@ from pathlib import Path
 
 from fa_verify._binary import binary, case_file, run
 from fa_verify._case import Json
+from fa_verify.score._contract import difference
 from fa_verify.score._table import row_of_score, row_without_score, sort
 from fa_verify.score._task import Task
 
@@ -64,7 +65,8 @@ def judge_file(path: Path, settings: Settings) -> Json:
         said = _judge(place, settings)
         if not (place / "score.json").exists():
             return row_without_score(path.stem, said)
-    return row_of_score(path.stem, json.loads((place / "score.json").read_text()))
+    score = json.loads((place / "score.json").read_text())
+    return row_of_score(path.stem, score, difference(score, settings.task))
 
 
 def _judge(place: Path, settings: Settings) -> str:
@@ -72,6 +74,9 @@ def _judge(place: Path, settings: Settings) -> str:
     child = shlex.join([settings.python, "-m", "fa_verify.score.child", "candidate.py", "task.json"])
     command = [binary(), "run", "--cases", *_case_files(settings), "--backend", f"exec:{child}", "--report", "report.json"]
     command += ["--require", settings.require, "--quiet", "--no-progress", "--jobs", "1", *settings.options]
+    pinned = settings.task.claims.get("arithmetic")
+    if settings.untrusted and isinstance(pinned, str):
+        command += ["--arithmetic", pinned]
     command += ["--untrusted"] * settings.untrusted + ["--resume"] * (place / "report.json.journal").exists()
     done = _run(command, place)
     (place / "output.txt").write_text(done.stdout + done.stderr)

@@ -10,18 +10,18 @@ from fa_verify._case import Json
 _COLUMNS = ("kernel", "score", "verdict", "coverage", "judged", "worst err/bound", "why")
 
 
-def row_of_score(name: str, score: Json) -> Json:
-    """A candidate's row, from what `fa-verify report --score` wrote."""
+def row_of_score(name: str, score: Json, other_contract: str = "") -> Json:
+    """A candidate's row, from what `fa-verify report --score` wrote. other_contract: why that score does not count."""
     cases = score["coverage"]["cases"]
     return {
         "name": name,
-        "score": score["score"]["value"],
-        "verdict": score["verdict"]["result"],
+        "score": 0 if other_contract else score["score"]["value"],
+        "verdict": "failed" if other_contract else score["verdict"]["result"],
         "coverage": score["score"]["coverage"],
         "judged": cases["judged"],
         "selected": cases["selected"],
         "worst": _worst(score["accuracy"]),
-        "why": reason(score),
+        "why": other_contract or reason(score),
         "not_claimed": score["contract"]["not_claimed"] or {},
         "caveats": score["caveats"],
     }
