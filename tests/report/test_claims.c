@@ -1,0 +1,123 @@
+/* What a foreign kernel does not claim: word by word from its hello, as text, in JUnit and on the page, where it matters. */
+#include "cases/base/atomic_file.h"
+#include "gpu/contract/claims.h"
+#include "report/claims.h"
+#include "report/html/page.h"
+#include "report/json.h"
+#include "tests/support/check.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static cJSON *claims_of(const char *hello) {
+  fa_hello h;
+  fa_error err = {""};
+  REQUIRE(fa_hello_read_text(hello, "test", &h, &err) == FA_OK);
+  cJSON *claims = fa_hello_claims(&h);
+  REQUIRE(claims);
+  return claims;
+}
+
+/* A report with this contract; what: a key that makes it matter, or NULL. */
+static cJSON *report_of(const char *hello, const char *what) {
+  cJSON *root =
+      cJSON_Parse("{\"fa_report\":1,\"backend\":{\"name\":\"exec:k\"},\"summary\":{\"total\":0,\"passed\":0,"
+                  "\"failed\":0,\"skipped\":0,\"error\":0},\"failures\":[],\"cases\":[],\"contracts\":{}}");
+  REQUIRE(root);
+  cJSON_AddItemToObject(cJSON_GetObjectItem(root, "contracts"), "exec:k", claims_of(hello));
+  if (what) cJSON_AddObjectToObject(root, what);
+  return root;
+}
+
+static char *printed(const cJSON *root) {
+  char *text = NULL;
+  size_t n = 0;
+  FILE *out = open_memstream(&text, &n);
+  REQUIRE(out);
+  fa_claims_print(out, root);
+  fclose(out);
+  return text;
+}
+
+static const char narrow[] =
+    "{\"families\": [\"flash\", \"memeff\", \"flex\", \"kvcache\"], \"dtypes\": [\"f16\", \"bf16\"], "
+    "\"passes\": [\"forward\"], "
+    "\"limits\": {\"head_dim\": {\"max\": 128, \"multiple_of\": 8}, \"page_size\": {\"among\": [16, 64]}}}";
+
+static void rows_are_the_words_that_are_left_out(void) {
+  cJSON *contract = claims_of(narrow);
+  fa_not_claimed row[FA_NOT_CLAIMED_ROWS];
+  const int n = fa_not_claimed_rows(contract, row);
+  REQUIRE(n == 4);
+  CHECK(strcmp(row[0].what, "dtypes") == 0 && strcmp(row[0].text, "f32") == 0);
+  CHECK(strcmp(row[1].what, "passes") == 0 && strcmp(row[1].text, "backward") == 0);
+  CHECK_MSG(strcmp(row[2].what, "outputs") == 0 && strcmp(row[2].text, "dq dk dv dbias") == 0, "%s",
+            row[2].text);
+  CHECK_MSG(strcmp(row[3].text, "head_dim at most 128, a multiple of 8; page_size one of 16 64") == 0, "%s",
+            row[3].text);
+  cJSON_Delete(contract);
+}
+
+static void who_claims_everything_leaves_nothing_out(void) {
+  cJSON *root = report_of("{}", "require");
+  char *text = printed(root);
+  CHECK_MSG(strcmp(text, "NOT CLAIMED by exec:k: nothing\n") == 0, "%s", text);
+  free(text);
+  cJSON_Delete(root);
+}
+
+static void the_block_is_broken_between_words(void) {
+  cJSON *root = report_of("{\"features\": []}", "require");
+  char *text = printed(root);
+  for (const char *line = text; *line; line += strcspn(line, "\n") + 1) CHECK(strcspn(line, "\n") <= 116);
+  CHECK(strstr(text, "    features  causal window") && strstr(text, "memeff_more\n"));
+  free(text);
+  cJSON_Delete(root);
+}
+
+static void it_matters_where_something_is_at_stake(void) {
+  cJSON *root = report_of(narrow, NULL), *required = report_of(narrow, "require"),
+        *untrusted = report_of(narrow, "untrusted");
+  CHECK(!fa_claims_matter(root) && fa_claims_matter(required) && fa_claims_matter(untrusted));
+  cJSON_Delete(root);
+  cJSON_Delete(required);
+  cJSON_Delete(untrusted);
+}
+
+static char *written(const cJSON *root, bool page) {
+  static const char path[] = "test_report_claims.out";
+  char *text = NULL;
+  size_t n = 0;
+  fa_error err = {""};
+  REQUIRE((page ? fa_page_write(root, NULL, path, &err) : fa_report_write_junit(root, path, &err)) == FA_OK);
+  REQUIRE(fa_file_read(path, &text, &n, &err) == FA_OK);
+  unlink(path);
+  return text;
+}
+
+static void junit_and_the_page_have_it(void) {
+  cJSON *root = report_of(narrow, "require"), *plain = report_of(narrow, NULL);
+  char *junit = written(root, false), *none = written(plain, false), *page = written(plain, true);
+  CHECK(strstr(junit, "<testcase classname=\"not claimed\" name=\"dtypes\" time=\"0.000\"><skipped "
+                      "message=\"not claimed by exec:k: f32\"/></testcase>"));
+  CHECK(strstr(junit, "tests=\"4\"") && strstr(junit, "skipped=\"4\""));
+  CHECK(!strstr(none, "not claimed") && strstr(none, "tests=\"0\""));
+  CHECK(strstr(page, "Not claimed by exec:k, and so not judged"));
+  free(junit);
+  free(none);
+  free(page);
+  cJSON_Delete(root);
+  cJSON_Delete(plain);
+}
+
+int main(void) {
+  rows_are_the_words_that_are_left_out();
+  who_claims_everything_leaves_nothing_out();
+  the_block_is_broken_between_words();
+  it_matters_where_something_is_at_stake();
+  junit_and_the_page_have_it();
+  return check_done();
+}
