@@ -104,7 +104,8 @@ static void compute_mean(means *m, const fa_ref_call *c, const fa_ref_sequence *
   }
 }
 
-/* Weights of 1 or 1 / n, rounded as P is; a sum of n products; and the division. */
+/* Weights of 1 or 1 / n, rounded as P is; a sum of n products; and the division. All keys and all such rows of a head
+ * share one weight, so that its rounding is one error and not the noise of many: statistics leave it out. */
 static void expect_mean(void *context, const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i) {
   means *m = context;
   const fa_profile *f = m->opt->profile;
@@ -117,6 +118,7 @@ static void expect_mean(void *context, const fa_ref_call *c, const fa_ref_sequen
     m->o->value[at + x] = known ? m->value[x] : NAN;
     if (!m->o->quant) continue;
     m->o->quant[at + x] = f ? (float)(f->u_p * m->size[x] + f->floor_p * (double)e->sk) : 0;
+    if (m->o->noise) m->o->noise[at + x] = m->o->quant[at + x];
     m->o->accum[at + x] = (float)((terms + (f ? f->u_operand + 4 * f->eps_exp : 0)) * m->size[x]);
   }
 }

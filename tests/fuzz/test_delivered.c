@@ -24,6 +24,7 @@ static struct {
   double o_of_empty, lse_of_empty; /* 1234: as computed */
   bool takes_away;                 /* the LSE is absent afterwards */
   bool mean_v, changes;            /* changes: what empty rows hold differs from run to run */
+  bool rounds_weight;              /* the mean is a sum of values times 1 / n in bf16 */
   int n_runs;
   fa_delta_source delta;
   bool p_kept;
@@ -46,9 +47,11 @@ static void declare(void *self, const fa_problem *p, fa_declaration *out) {
 
 static double mean_of_values(const fa_tensors *t, int64_t b, int64_t h, int64_t x) {
   const fa_tensor *v = &t->t[FA_T_V];
+  const double exact = 1 / (double)v->shape[1],
+               weight = subject.rounds_weight ? fa_bf16_to_f32(fa_f32_to_bf16((float)exact)) : exact;
   double sum = 0;
   for (int64_t j = 0; j < v->shape[1]; ++j)
-    sum += fa_tensor_get(v, (int64_t[FA_MAX_RANK]){b, j, h, x}) / (double)v->shape[1];
+    sum += fa_tensor_get(v, (int64_t[FA_MAX_RANK]){b, j, h, x}) * weight;
   return sum;
 }
 
@@ -267,6 +270,17 @@ static void test_o_of_empty(void) {
   CHECK(verdict(expect(FA_FAIL, "", empties), FA_T_O)->bad == 40 * 64);
 }
 
+/* One rounding of 1 / 120, up by 3/1000, is in every element of nearly all rows: large together, and right. */
+static void test_rounded_mean(void) {
+  static const char tall[] = "{\"dtype\":\"bf16\",\"seqlen_q\":500,\"seqlen_k\":120,\"mask\":{\"type\":"
+                             "\"causal\"},\"fill\":{\"v\":\"v_offset\"}}";
+  reset();
+  subject.mean_v = subject.rounds_weight = true;
+  subject.says.contract.o_of_empty = FA_O_EMPTY_MEAN_V;
+  const fa_result *r = expect(FA_PASS, "rows have no visible key", tall);
+  CHECK(verdict(r, FA_T_O)->n_stat <= 120 * 64);
+}
+
 /* An expression and block lists hide whole rows, and so does a bias of -infinity; lengths are variable. */
 static void test_hidden_rows(void) {
   reset();
@@ -332,6 +346,7 @@ int main(int argc, char **argv) {
   test_report();
   test_lse_of_empty();
   test_o_of_empty();
+  test_rounded_mean();
   test_hidden_rows();
   test_hint();
   test_sources_of_gradients();
