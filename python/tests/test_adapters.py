@@ -103,6 +103,17 @@ def test_problem(case, shift, empty):
     assert problem.shift() == shift and problem.some_row_is_empty == empty
 
 
+def test_a_bias_of_the_lowest_number_has_a_gradient():
+    torch = pytest.importorskip("torch")
+    from fa_verify.adapters.transformers_eager import _mask
+
+    lowest = torch.finfo(torch.float16).min
+    bias = torch.tensor([[[[lowest, 1.0, float("-inf")]]]], dtype=torch.float16, requires_grad=True)
+    mask = _mask(torch, Problem({"seqlen_q": 1, "seqlen_k": 3}), bias, bias)
+    mask.sum().backward()
+    assert mask.flatten().tolist() == [lowest, 1, lowest] and bias.grad.flatten().tolist() == [1, 1, 0]
+
+
 def test_expressions_are_parsed_as_c_reads_them():
     from fa_verify.adapters._expr import parse
 

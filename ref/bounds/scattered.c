@@ -185,6 +185,7 @@ void fa_bound_scatter_gradient(const fa_ref_call *c, const fa_bound_scratch *b, 
   const double unit_dp = b->unit_do * b->unit_v, u_dp = p->u_dp * (row->z ? 2 : 1);
   const double per_ds = 1.0001 / fa_bound_unit(p->u_ds), per_p = 1.0001 / fa_bound_unit(p->u_p);
   const double again = p->u_scores > 0 ? p->u_ds * (1 + 2 * (c->p->softcap > 0)) : 0; /* dS after each step */
+  const double floor = p->u_scores > 0 ? p->floor_ds * row->per_unit : 0; /* of a dS that is added to dBias */
   for (int64_t j = 0; j < n; ++j) {
     const double z = row->z ? row->z[j] : 1, slope = row->cap ? row->cap[j] + row->cap_err[j] : 1;
     const double ds = row->p[j] * fabs(z * row->dp[j] - row->delta) * slope * row->per_unit;
@@ -193,6 +194,7 @@ void fa_bound_scatter_gradient(const fa_ref_call *c, const fa_bound_scratch *b, 
                  rounded = by_dp * u_dp * fabs(row->dp[j]) + again * ds;
     if (b->plain) {
       row->ge[j] += (float)(rounded + p->u_ds * ds + 4 * (ds * score + by_dp * dp));
+      row->ge[j] += (float)fmin(floor, 1.0001 * ds + row->ge[j]);
       continue;
     }
     const double mean = (rounded + ds * score + by_dp * dp) * per_ds, p_mean = row->p[j] * z * score * per_p;

@@ -143,8 +143,74 @@ static void subnormal_parts(void) {
   fa_case_free(&c);
 }
 
+/* A case of one head and one dimension as a subject computes it that rounds every result to float16. Between: set the data. */
+typedef struct eager {
+  fa_case c;
+  fa_tensors t;
+  fa_wants forward, backward;
+} eager;
+
+static void eager_begin(eager *x, const char *text) {
+  REQUIRE(fa_case_from_text(text, &x->c, NULL) == FA_OK && fa_case_build(&x->c, &x->t, NULL) == FA_OK);
+}
+
+static void eager_judge(eager *x) {
+  fa_arithmetic a;
+  REQUIRE(fa_arithmetic_named("torch-eager", FA_F16, &a));
+  const fa_profile profile = fa_arithmetic_profile(&a, FA_F16);
+  const fa_ref_options opt = {.n_threads = 1, .generic = true, .profile = &profile};
+  REQUIRE(fa_ref_forward(&x->c.problem, &x->t, &opt, &x->forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward(&x->c.problem, &x->t, NULL, NULL, &x->forward, &opt, &x->backward, NULL) == FA_OK);
+}
+
+static void eager_free(eager *x) {
+  fa_wants_free(&x->forward);
+  fa_wants_free(&x->backward);
+  fa_tensors_free(&x->t);
+  fa_case_free(&x->c);
+}
+
+/* Each sequence's dS is 0.57 of the smallest number, and rounds up to it before it is added to the other's. */
+static void subnormal_bias_gradients(void) {
+  eager x;
+  eager_begin(&x, "{\"family\":\"memeff\",\"dtype\":\"f16\",\"batch\":2,\"seqlen_q\":1,\"seqlen_k\":64,"
+                  "\"head_dim\":1,\"scale\":0,\"bias\":{\"shape\":[1,1,\"q\",\"k\"],\"grad\":true},"
+                  "\"fill\":{\"v\":\"zero\",\"bias\":\"zero\"}}");
+  for (int64_t b = 0; b < 2; ++b) {
+    const int64_t first[FA_MAX_RANK] = {b};
+    fa_tensor_set(&x.t.t[FA_T_V], first, 37 * 0x1p-24);
+    fa_tensor_set(&x.t.t[FA_T_DO], first, 1);
+  }
+  eager_judge(&x);
+  const fa_want *w = &x.backward.t[FA_T_DBIAS];
+  const double off = fabs(2 * 0x1p-24 - w->value[0]), bound = fa_want_bound(w, 0);
+  CHECK_MSG(off > 0.8 * 0x1p-24 && off <= bound && bound < 2 * 0x1p-24,
+            "dBias of rounded parts: want %g, bound %g", w->value[0], bound);
+  eager_free(&x);
+}
+
+/* Scores are infinite before they are scaled: P is NaN in every row that sees the key, and so is dV of all keys; here
+ * that is the last row alone. */
+static void infinite_scores(double q, bool bounded) {
+  eager x;
+  eager_begin(&x, "{\"dtype\":\"f16\",\"seqlen_q\":3,\"head_dim\":1,\"scale\":0.0009765625,"
+                  "\"mask\":{\"type\":\"causal\"}}");
+  put(&x.t, FA_T_Q, 2, q);
+  put(&x.t, FA_T_K, 2, 65504);
+  eager_judge(&x);
+  const fa_want *o = &x.forward.t[FA_T_O], *dv = &x.backward.t[FA_T_DV];
+  CHECK(isfinite(fa_want_bound(o, 1)) && isfinite(fa_want_bound(o, 2)) == bounded);
+  for (int64_t j = 0; j < 3; ++j)
+    CHECK_MSG(isfinite(fa_want_bound(dv, j)) == bounded, "dV of key %lld, q %g: bound %g", (long long)j, q,
+              fa_want_bound(dv, j));
+  eager_free(&x);
+}
+
 int main(void) {
   subnormal_parts();
+  subnormal_bias_gradients();
+  infinite_scores(-2, false);
+  infinite_scores(-0.5, true);
   queries_of_few_bits("{\"dtype\":\"f32\",\"seqlen_q\":14,\"seqlen_k\":600,\"head_dim\":1}");
   queries_of_few_bits("{\"dtype\":\"f32\",\"seqlen_q\":14,\"seqlen_k\":4000,\"head_dim\":1,\"softcap\":20}");
   unknown_weights(20);

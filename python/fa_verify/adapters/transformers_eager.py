@@ -25,7 +25,8 @@ def _mask(torch: Any, p: Problem, bias: Any, like: Any) -> Any:
     """An additive mask of the element type, or None."""
     shown, lowest = visible(torch, p, like.device), torch.finfo(like.dtype).min
     if bias is not None:
-        bias = bias.clamp(min=lowest)  # as models have it; -inf would leave hidden keys above the others
+        # As models have it; -inf would leave hidden keys above the others. (clamp has no gradient at the lowest number itself.)
+        bias = bias.masked_fill(bias == float("-inf"), lowest)
     if shown is None:
         return bias
     if bias is None:
