@@ -120,13 +120,23 @@ static void compare_norms(fa_law_work *w, const fa_law_side *other, fa_tensor_id
   fa_law_mismatch(w, id, compared, compared, b, worst_index, at_worst[0], at_worst[1], limit * largest);
 }
 
+/* Where the whole matrix P is kept, products are a library's, and those take other ways for other sizes, places and
+ * leading dimensions: the same operands in other calls need not give the same bits. Powers of two change none of it. */
+static bool other_products(const fa_law_work *w) {
+  const fa_law law = w->c->law;
+  const bool same_calls = law == FA_LAW_REPEAT || law == FA_LAW_SCALE_POWER || law == FA_LAW_VALUE_POWER ||
+                          law == FA_LAW_GRAD_POWER;
+  return w->base.profile.p_kept && !same_calls;
+}
+
 fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa_law_mode mode,
                          fa_law_map *map, const void *ctx, fa_error *err) {
   const fa_tensor *a = &w->base.out.t[id], *b = &other->out.t[id];
   if (mode == FA_LAW_NOT || !a->data || !b->data) return FA_OK;
   const bool any_order = fa_any_order(&other->p, &other->profile, id);
-  const bool other_tiles = w->base.profile.block_n != other->profile.block_n ||      /* another kernel: */
-                           w->base.profile.dkv_atomic != other->profile.dkv_atomic;  /* another order */
+  const bool other_tiles = w->base.profile.block_n != other->profile.block_n ||       /* another kernel: */
+                           w->base.profile.dkv_atomic != other->profile.dkv_atomic || /* another order */
+                           other_products(w);
   if ((any_order || other_tiles) && fa_tensor_id_is_output(id)) mode = FA_LAW_BOUND; /* caches hold no sums */
   if (mode == FA_LAW_BOUND) {
     bool has;

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Doubles a tensor; false if that would overflow. */
-static bool twice(const fa_tensor *t) {
+/* Multiplies a tensor by a power of two; false if that would overflow. */
+static bool enlarge(const fa_tensor *t, double by) {
   int64_t index[FA_MAX_RANK], n = fa_tensor_count(t);
-  const double most = fa_dtype_max(t->dtype) / 2;
+  const double most = fa_dtype_max(t->dtype) / by;
   bool fits = true;
   for (int pass = 0; pass < 2 && fits; ++pass)
     for (int64_t e = 0; e < n; ++e) {
@@ -17,9 +17,13 @@ static bool twice(const fa_tensor *t) {
       if (pass == 0)
         fits &= !(fabs(x) > most);
       else if (!isnan(x)) /* unused slots keep their pattern */
-        fa_tensor_set(t, index, 2 * x);
+        fa_tensor_set(t, index, by * x);
     }
   return fits;
+}
+
+static bool twice(const fa_tensor *t) {
+  return enlarge(t, 2);
 }
 
 static bool shares_memory(const fa_law_work *w, fa_tensor_id id) {
@@ -31,10 +35,12 @@ static bool map_scale(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
                       fa_law_link *link) {
   (void)w, (void)ctx, (void)index;
   link->powers = true;
-  if (id == FA_T_DQ) link->factor = 0.5; /* dS does not change, and the scale in dQ = scale dS K halves */
+  if (id == FA_T_DQ)
+    link->factor = 0.25; /* dS does not change, and the scale in dQ = scale dS K is a quarter */
   return true;
 }
 
+/* By 4 and not by 2: some kernels multiply queries and keys by the scale's root each. */
 fa_status fa_law_scale_power(fa_law_work *w, fa_error *err) {
   const fa_problem *p = &w->c->problem;
   FA_SKIP_IF(p->kvcache.rotary_dim > 0, "rotated queries are rounded again");
@@ -43,8 +49,8 @@ fa_status fa_law_scale_power(fa_law_work *w, fa_error *err) {
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_LAW_TRY(fa_law_run(w, &w->base, err));
   FA_LAW_TRY(fa_law_make_like(w, &w->other, &w->base, err));
-  FA_SKIP_IF(!twice(&w->other.in.t[FA_T_Q]), "2 q overflows");
-  w->other.p.scale /= 2;
+  FA_SKIP_IF(!enlarge(&w->other.in.t[FA_T_Q], 4), "4 q overflows");
+  w->other.p.scale /= 4;
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
   return fa_law_compare_all(w, &w->other, fa_law_modes_all(FA_LAW_BITS), map_scale, NULL, err);
 }

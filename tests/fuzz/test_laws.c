@@ -309,6 +309,50 @@ static void test_parts(void) {
   }
 }
 
+/* Subjects whose bits depend on the call: P is a whole matrix and products are a library's, or queries and keys are
+ * multiplied by the scale's root each, which a quarter of the scale halves. */
+static bool keeps_p;
+
+static void kept_profile(void *self, const fa_problem *p, fa_profile *out) {
+  fa_backend_ref_f32.profile(self, p, out);
+  out->p_kept = keeps_p;
+}
+
+static fa_status root_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                          fa_outcome *out, fa_error *err) {
+  const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
+  int exponent;
+  if (status == FA_OK && frexp(sqrt(p->scale), &exponent) != frexp(sqrt(0.125), &exponent))
+    t->t[FA_T_O].data[0] ^= 1;
+  return status;
+}
+
+static fa_state state_of(const char *json, const fa_backend *b) {
+  static fa_result r;
+  fa_error err = {""};
+  fa_case c;
+  const fa_run_config config = {.backend = b, .n_threads = 1};
+  fa_result_init(&r);
+  REQUIRE(fa_case_from_text(json, &c, &err) == FA_OK && fa_run_case(&c, &config, &r, &err) == FA_OK);
+  const fa_state state = r.state;
+  fa_result_free(&r);
+  fa_case_free(&c);
+  return state;
+}
+
+static void test_products(void) {
+  static const char alone[] = "{\"law\":\"batch-alone\",\"seqlen_q\":40,\"batch\":2,\"backward\":false}";
+  fa_backend b = fa_backend_ref_f32;
+  b.profile = kept_profile;
+  b.run = parts_run;
+  for (int kept = 0; kept < 2; ++kept) {
+    keeps_p = kept;
+    CHECK(state_of(alone, &b) == (kept ? FA_PASS : FA_FAIL));
+  }
+  b.run = root_run;
+  CHECK(state_of("{\"law\":\"scale-power\",\"seqlen_q\":40,\"scale\":0.125}", &b) == FA_PASS);
+}
+
 /* Fully masked rows whose LSE is -inf: neither range has a share to add up. */
 static void test_empty_rows(void) {
   expect("{\"family\":\"flex\",\"seqlen_q\":6,\"mask\":{\"type\":\"causal\"},\"bias\":{\"shape\":[1,1,\"q\","
@@ -352,6 +396,7 @@ int main(int argc, char **argv) {
   test_underflow();
   test_cached_entry();
   test_parts();
+  test_products();
   test_empty_rows();
   test_silent();
   return check_done();
