@@ -53,6 +53,8 @@ static pair compare_bits(const fa_tensor *a, const fa_tensor *b, const int64_t *
   if (link->factor == 1 && link->shift == 0) {
     p.good = memcmp(a->data + fa_tensor_offset(a, link->at), b->data + fa_tensor_offset(b, index),
                     fa_dtype_size(a->dtype)) == 0;
+    p.good |= link->powers &&
+              p.got == p.want; /* a zero has the sign of what it was rounded from, if that was a number */
     if (!p.good && link->powers && too_small(a->dtype, fabs(p.want)) && fabs(p.got) < 0x1p-70)
       p.compared = isnan(p.got);
     return p;

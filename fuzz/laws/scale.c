@@ -40,6 +40,19 @@ static bool map_scale(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
   return true;
 }
 
+/* dS in f16 is often subnormal, where doubling rounds: use bounds then. */
+static fa_law_modes modes_through_ds(const fa_law_work *w) {
+  fa_law_modes modes = fa_law_modes_all(FA_LAW_BITS);
+  for (int id = 0; id < FA_T_COUNT && w->base.p.dtype == FA_F16; ++id)
+    if (modes.of[id] == FA_LAW_BITS && fa_tensor_is_through_ds((fa_tensor_id)id)) modes.of[id] = FA_LAW_BOUND;
+  return modes;
+}
+
+/* The number that is rounded to dS's type has the scale in it. */
+static bool scales_ds(const fa_profile *p) {
+  return p->ds_scaled || p->u_scores > 0;
+}
+
 /* By 4 and not by 2: some kernels multiply queries and keys by the scale's root each. */
 fa_status fa_law_scale_power(fa_law_work *w, fa_error *err) {
   const fa_problem *p = &w->c->problem;
@@ -52,7 +65,9 @@ fa_status fa_law_scale_power(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(!enlarge(&w->other.in.t[FA_T_Q], 4), "4 q overflows");
   w->other.p.scale /= 4;
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  return fa_law_compare_all(w, &w->other, fa_law_modes_all(FA_LAW_BITS), map_scale, NULL, err);
+  const fa_law_modes modes =
+      scales_ds(&w->base.profile) ? modes_through_ds(w) : fa_law_modes_all(FA_LAW_BITS);
+  return fa_law_compare_all(w, &w->other, modes, map_scale, NULL, err);
 }
 
 static bool map_value(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
@@ -60,14 +75,6 @@ static bool map_value(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
   (void)w, (void)ctx, (void)index;
   if (id == FA_T_O || fa_tensor_is_through_ds(id)) link->factor = 2;
   return true;
-}
-
-/* dS in f16 is often subnormal, where doubling rounds: use bounds then. */
-static fa_law_modes modes_through_ds(const fa_law_work *w) {
-  fa_law_modes modes = fa_law_modes_all(FA_LAW_BITS);
-  for (int id = 0; id < FA_T_COUNT && w->base.p.dtype == FA_F16; ++id)
-    if (modes.of[id] == FA_LAW_BITS && fa_tensor_is_through_ds((fa_tensor_id)id)) modes.of[id] = FA_LAW_BOUND;
-  return modes;
 }
 
 fa_status fa_law_value_power(fa_law_work *w, fa_error *err) {

@@ -2,12 +2,14 @@
 """Judges the adapters of kernels for processors by night, and sorts what fails by the findings that are known.
 
     python3 python/tools/findings.py run --binary build/fa-verify --out results ort_mha openvino     # goes on where it was cut
+    python3 python/tools/findings.py laws --binary build/fa-verify --out results ort_mha openvino    # laws between two runs
     python3 python/tools/findings.py sort --out results                 # every failure: of which finding; exit 1 if any is of none
     python3 python/tools/findings.py count --out results                # the same, kept in docs/findings/adapters/
     python3 python/tools/findings.py table [--write]                    # the tables of docs/findings.md
 
-`run` judges an adapter by all case files, then by random cases of every profile; results/NAME-PROFILE.json are the reports. A finding
-takes a failure if its adapter is the one that failed and its predicate ("when" of docs/findings/NAME.json) holds."""
+`run` judges an adapter by all case files, then by random cases of every profile (--count of each); results/NAME-PROFILE.json are the
+reports, that of its laws is results/NAME.laws.json. A finding takes a failure if its adapter is the one that failed and its predicate
+("when" of docs/findings/NAME.json) holds."""
 
 from __future__ import annotations
 
@@ -26,26 +28,35 @@ from findings_entries import ROOT, Finding, campaigns, entries, predicate, table
 
 PAGE = ROOT / "docs/findings.md"
 PROFILES = ("everything", "causal", "varlen", "gqa", "window", "bias", "memeff", "edge", "fills", "layout", "adversarial", "flex", "mixed", "kvcache", "dropout")
-#: The laws of random cases: seed, and how many of each profile. "everything" has more, since it has all of the others in it.
-SEED, COUNT, MORE, LONG = "19", 400, 1000, 40
+#: Of random cases: the seed, and how many of each profile. "everything" has more, since it has all of the others in it.
+SEED, COUNT = "19", 400
+SHARE = {"everything": 2.5, "long": 0.1}
 
 
-def run(binary: pathlib.Path, out: pathlib.Path, adapter: str, jobs: int) -> None:
+def run(binary: pathlib.Path, out: pathlib.Path, adapter: str, jobs: int, count: int = COUNT) -> None:
     """Judges one adapter; reports that are whole are left as they are."""
-    out.mkdir(parents=True, exist_ok=True)
     files = [str(path) for path in sorted((ROOT / "cases").glob("*.json")) if path.stem != "schema"]
     calls = {"named": ["run", "--cases", *files]}
     for profile in (*PROFILES, "long"):
-        count = {"everything": MORE, "long": LONG}.get(profile, COUNT)
-        calls[profile] = ["random", "--profile", profile, "--count", str(count), "--seed", SEED]
+        calls[profile] = ["random", "--profile", profile, "--count", str(round(count * SHARE.get(profile, 1))), "--seed", SEED]
     for what, call in calls.items():
-        report = out / f"{adapter}-{what}.json"
-        if report.exists() and not report.with_suffix(".json.journal").exists():
-            continue
-        rest = ["--backend", f"py:{adapter}", "--report", str(report), "--resume", "-q", "--jobs", str(jobs), "--timeout", "300", "--no-progress"]
-        with report.with_suffix(".txt").open("a") as log:
-            subprocess.run([str(binary), *call, *rest], stdout=log, stderr=subprocess.STDOUT, check=False)
-        print(f"{adapter} {what}: {report.with_suffix('.txt').read_text().splitlines()[-1]}", flush=True)
+        judge(binary, out / f"{adapter}-{what}.json", adapter, jobs, call)
+
+
+def laws(binary: pathlib.Path, out: pathlib.Path, adapter: str, jobs: int, count: int = COUNT) -> None:
+    """Judges all laws of so many random cases; most do not apply to most cases."""
+    judge(binary, out / f"{adapter}.laws.json", adapter, jobs, ["random", "--laws", "--profile", "everything", "--count", str(count), "--seed", SEED])
+
+
+def judge(binary: pathlib.Path, report: pathlib.Path, adapter: str, jobs: int, call: list[str]) -> None:
+    """One run of the judge, unless its report is there and whole."""
+    if report.exists() and not report.with_suffix(".json.journal").exists():
+        return
+    report.parent.mkdir(parents=True, exist_ok=True)
+    rest = ["--backend", f"py:{adapter}", "--report", str(report), "--resume", "-q", "--jobs", str(jobs), "--timeout", "300", "--no-progress"]
+    with report.with_suffix(".txt").open("a") as log:
+        subprocess.run([str(binary), *call, *rest], stdout=log, stderr=subprocess.STDOUT, check=False)
+    print(f"{report.stem}: {report.with_suffix('.txt').read_text().splitlines()[-1]}", flush=True)
 
 
 def judged(reports: list[pathlib.Path], adapter: str, found: list[Finding]) -> dict[str, Any]:
@@ -74,6 +85,8 @@ def judged(reports: list[pathlib.Path], adapter: str, found: list[Finding]) -> d
             elif failure["state"] not in ("SKIP", "ERROR"):
                 said["left"].append(f"{path}:{k} {failure['state']} {failure['name']}")
     said["unexplained"] = len(said["left"])
+    if reports and reports[0].stem.endswith(".laws"):
+        return said
     said["worst"], said["median"] = (max(ratios), statistics.median(ratios)) if ratios else (0.0, 0.0)
     return said
 
@@ -86,6 +99,10 @@ def count(out: pathlib.Path, adapters: list[str], keep: bool) -> int:
     for name in names:
         said = judged(sorted(out.glob(f"{name}-*.json")), name, found)
         left = said.pop("left")
+        of_laws = judged(sorted(out.glob(f"{name}.laws.json")), name, found)
+        if of_laws["judged"]:
+            left += of_laws.pop("left")
+            said["laws"] = {key: of_laws[key] for key in ("judged", "passed", "findings", "unexplained")}
         print(json.dumps(said))
         for line in left:
             print("  of no finding:", line)
@@ -110,16 +127,17 @@ def tables(text: str, root: pathlib.Path = ROOT) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("what", choices=("run", "sort", "count", "table"))
+    parser.add_argument("what", choices=("run", "laws", "sort", "count", "table"))
     parser.add_argument("adapters", nargs="*")
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build/fa-verify")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results"))
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_intermixed_args()
-    if asked.what == "run":
+    if asked.what in ("run", "laws"):
         for adapter in asked.adapters:
-            run(asked.binary.resolve(), asked.out, adapter, asked.jobs)
+            (run if asked.what == "run" else laws)(asked.binary.resolve(), asked.out, adapter, asked.jobs, asked.count)
     elif asked.what == "table":
         text = tables(PAGE.read_text(encoding="utf-8"))
         if asked.write:

@@ -75,16 +75,17 @@ def predicate(finding: Finding) -> Callable[[Any, dict[str, Any]], bool]:
     """`when` as a function of a case (fa_verify.adapters._problem.Problem) and of its failure in a report.
 
     It is a Python expression that knows: p, the case; fill(NAME), how a tensor is filled; bad(NAME), how many of its elements
-    are wrong; nan, how many elements of O are NaN or infinite where they must not be, or are not where they must be."""
+    are wrong; nan, how many elements of O are NaN or infinite where they must not be, or are not where they must be. Of a broken law
+    both are 0 or 1."""
     code = compile(finding.data["when"], f"{finding.name}: when", "eval")
 
     def holds(p: Any, failure: dict[str, Any]) -> bool:
-        wrong = {x["name"]: x for x in failure.get("tensors", ())}
+        wrong, broken = {x["name"]: x for x in failure.get("tensors", ())}, failure.get("law_broken", ())
         known = {
             "p": p,
             "fill": lambda name: fill(p.json, name),
-            "bad": lambda name: wrong.get(name, {}).get("bad", 0),
-            "nan": wrong.get("o", {}).get("class_bad", 0),
+            "bad": lambda name: wrong.get(name, {}).get("bad", int(name in broken)),
+            "nan": wrong.get("o", {}).get("class_bad", int("o" in failure.get("law_nan", ()))),
         }
         return failure.get("state") in finding.states and bool(eval(code, {"__builtins__": {"min": min, "max": max, "any": any}}, known))
 
@@ -113,11 +114,16 @@ def table(found: list[Finding]) -> list[str]:
 
 def table_of_adapters(counted: list[dict[str, Any]]) -> list[str]:
     """What each adapter's campaign came to, as Markdown."""
-    lines = ["| adapter | library | judged | random | passed | of findings | vacuous | unexplained | worst of those that passed | median |", "|---|---|---|---|---|---|---|---|---|---|"]
+    heads = ("adapter", "library", "judged", "random", "passed", "of findings", "vacuous", "unexplained", "worst of those that passed", "median", "laws", "broken, of findings")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for c in counted:
-        explained = ", ".join(f"{n} {name}" for name, n in sorted(c["findings"].items(), key=lambda x: -x[1])) or "0"
+        explained, of_laws = _shares(c["findings"]), c.get("laws", {"judged": 0, "findings": {}})
         lines.append(
             f"| `{c['adapter']}` | {c['library']} {c['version']} | {c['judged']:,} | {c['random']:,} | {c['passed']:,} | {explained} "
-            f"| {c['vacuous']:,} | {c['unexplained']:,} | {c['worst']:.3g} | {c['median']:.2g} |"
+            f"| {c['vacuous']:,} | {c['unexplained']:,} | {c['worst']:.3g} | {c['median']:.2g} | {of_laws['judged']:,} | {_shares(of_laws['findings'])} |"
         )
     return lines
+
+
+def _shares(findings: dict[str, int]) -> str:
+    return ", ".join(f"{n} {name}" for name, n in sorted(findings.items(), key=lambda x: -x[1])) or "0"

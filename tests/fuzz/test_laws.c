@@ -311,11 +311,12 @@ static void test_parts(void) {
 
 /* Subjects whose bits depend on the call: P is a whole matrix and products are a library's, or queries and keys are
  * multiplied by the scale's root each, which a quarter of the scale halves. */
-static bool keeps_p;
+static bool keeps_p, scales_ds;
 
 static void kept_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_backend_ref_f32.profile(self, p, out);
   out->p_kept = keeps_p;
+  out->ds_scaled = scales_ds;
 }
 
 static fa_status root_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
@@ -324,6 +325,22 @@ static fa_status root_run(void *self, const fa_problem *p, fa_tensors *t, const 
   int exponent;
   if (status == FA_OK && frexp(sqrt(p->scale), &exponent) != frexp(sqrt(0.125), &exponent))
     t->t[FA_T_O].data[0] ^= 1;
+  return status;
+}
+
+/* A result below every float, which is 0 in one of the calls before it gets its sign. */
+static fa_status zero_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                          fa_outcome *out, fa_error *err) {
+  const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
+  if (status == FA_OK) fa_tensor_set(&t->t[FA_T_O], (int64_t[FA_MAX_RANK]){0}, p->scale < 0.1 ? -0.0 : 0.0);
+  return status;
+}
+
+/* dS is rounded after it was multiplied by the scale, to one of fewer numbers. */
+static fa_status small_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                           fa_outcome *out, fa_error *err) {
+  const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
+  if (status == FA_OK && p->scale < 0.1 && (opt->passes & FA_PASS_BACKWARD)) t->t[FA_T_DK].data[0] ^= 1;
   return status;
 }
 
@@ -350,6 +367,14 @@ static void test_products(void) {
     CHECK(state_of(alone, &b) == (kept ? FA_PASS : FA_FAIL));
   }
   b.run = root_run;
+  CHECK(state_of("{\"law\":\"scale-power\",\"seqlen_q\":40,\"scale\":0.125}", &b) == FA_PASS);
+  b.run = small_run;
+  for (int scaled = 0; scaled < 2; ++scaled) {
+    scales_ds = scaled;
+    CHECK(state_of("{\"law\":\"scale-power\",\"dtype\":\"f16\",\"seqlen_q\":40,\"scale\":0.125}", &b) ==
+          (scaled ? FA_PASS : FA_FAIL));
+  }
+  b.run = zero_run;
   CHECK(state_of("{\"law\":\"scale-power\",\"seqlen_q\":40,\"scale\":0.125}", &b) == FA_PASS);
 }
 
