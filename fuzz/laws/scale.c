@@ -109,7 +109,10 @@ fa_status fa_law_grad_power(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(!twice(&w->other.in.t[FA_T_DO]), "2 dO overflows");
   if (p->grad_lse) twice(&w->other.in.t[FA_T_DLSE]);
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  const fa_law_modes modes = modes_through_ds(w);
+  fa_law_modes modes = modes_through_ds(w);
+  /* A head's part of its group's dV may be subnormal where the sum is not. */
+  const bool parts = w->base.profile.gqa_partials_in_io && p->heads_q > p->heads_kv;
+  if (parts && p->dtype == FA_F16) modes.of[FA_T_DV] = FA_LAW_BOUND;
   return fa_law_compare_all(w, &w->other, modes, map_grad, NULL, err);
 }
 

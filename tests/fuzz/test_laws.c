@@ -311,12 +311,13 @@ static void test_parts(void) {
 
 /* Subjects whose bits depend on the call: P is a whole matrix and products are a library's, or queries and keys are
  * multiplied by the scale's root each, which a quarter of the scale halves. */
-static bool keeps_p, scales_ds;
+static bool keeps_p, scales_ds, rounds_parts;
 
 static void kept_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_backend_ref_f32.profile(self, p, out);
   out->p_kept = keeps_p;
   out->ds_scaled = scales_ds;
+  out->gqa_partials_in_io = rounds_parts;
 }
 
 static fa_status root_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
@@ -341,6 +342,14 @@ static fa_status small_run(void *self, const fa_problem *p, fa_tensors *t, const
                            fa_outcome *out, fa_error *err) {
   const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
   if (status == FA_OK && p->scale < 0.1 && (opt->passes & FA_PASS_BACKWARD)) t->t[FA_T_DK].data[0] ^= 1;
+  return status;
+}
+
+/* A part of dV that is subnormal in the first call, and not in the one whose dO is twice as large. */
+static fa_status parts_of_dv_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                                 fa_outcome *out, fa_error *err) {
+  const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
+  if (status == FA_OK && (opt->passes & FA_PASS_BACKWARD) && n_runs++ == 0) t->t[FA_T_DV].data[0] ^= 1;
   return status;
 }
 
@@ -373,6 +382,13 @@ static void test_products(void) {
     scales_ds = scaled;
     CHECK(state_of("{\"law\":\"scale-power\",\"dtype\":\"f16\",\"seqlen_q\":40,\"scale\":0.125}", &b) ==
           (scaled ? FA_PASS : FA_FAIL));
+  }
+  b.run = parts_of_dv_run;
+  for (int rounded = 0; rounded < 2; ++rounded) {
+    rounds_parts = rounded;
+    n_runs = 0;
+    CHECK(state_of("{\"law\":\"grad-power\",\"dtype\":\"f16\",\"seqlen_q\":40,\"heads_q\":2,\"heads_kv\":1}",
+                   &b) == (rounded ? FA_PASS : FA_FAIL));
   }
   b.run = zero_run;
   CHECK(state_of("{\"law\":\"scale-power\",\"seqlen_q\":40,\"scale\":0.125}", &b) == FA_PASS);
