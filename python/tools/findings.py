@@ -5,7 +5,7 @@
     python3 python/tools/findings.py laws --binary build/fa-verify --out results ort_mha openvino    # laws between two runs
     python3 python/tools/findings.py sort --out results                 # every failure: of which finding; exit 1 if any is of none
     python3 python/tools/findings.py count --out results                # the same, kept in docs/findings/adapters/
-    python3 python/tools/findings.py table [--write]                    # the tables of docs/findings.md
+    python3 python/tools/findings.py table [--write]                    # the tables of docs/findings.md, and its pictures
 
 `run` judges an adapter by all case files, then by random cases of every profile (--count of each); results/NAME-PROFILE.json are the
 reports, that of its laws is results/NAME.laws.json. A finding takes a failure if its adapter is the one that failed and its predicate
@@ -25,6 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from findings_entries import ROOT, Finding, campaigns, entries, predicate, table, table_of_adapters
+from findings_plots import parts, plots
 
 PAGE = ROOT / "docs/findings.md"
 PROFILES = ("everything", "causal", "varlen", "gqa", "window", "bias", "memeff", "edge", "fills", "layout", "adversarial", "flex", "mixed", "kvcache", "dropout")
@@ -65,7 +66,7 @@ def judged(reports: list[pathlib.Path], adapter: str, found: list[Finding]) -> d
 
     asked = [(f.name, predicate(f)) for f in found if adapter in f.adapters]
     said: dict[str, Any] = {"adapter": adapter, "judged": 0, "random": 0, "passed": 0, "findings": {}, "vacuous": 0, "left": []}
-    ratios = []
+    ratios, tried = [], []
     for path in reports:
         report = json.loads(path.read_text())
         version = report["backend"]["device"].split(": ", 1)[-1].split(",")[0].split()
@@ -75,6 +76,7 @@ def judged(reports: list[pathlib.Path], adapter: str, found: list[Finding]) -> d
         said["random"] += 0 if path.stem.endswith("-named") else len(states)
         passed = [case for case in states if case["state"] == "PASS"]
         said["passed"] += len(passed)
+        tried += passed
         ratios += [case["worst_ratio"] for case in passed if isinstance(case.get("worst_ratio"), (int, float))]
         for k, failure in enumerate(report["failures"]):
             name = next((name for name, holds in asked if holds(Problem(failure["case"]), failure)), None)
@@ -88,6 +90,7 @@ def judged(reports: list[pathlib.Path], adapter: str, found: list[Finding]) -> d
     if reports and reports[0].stem.endswith(".laws"):
         return said
     said["worst"], said["median"] = (max(ratios), statistics.median(ratios)) if ratios else (0.0, 0.0)
+    said["parts"] = parts(tried)
     return said
 
 
@@ -108,8 +111,13 @@ def count(out: pathlib.Path, adapters: list[str], keep: bool) -> int:
             print("  of no finding:", line)
         unexplained += len(left)
         if keep:
-            (ROOT / "docs/findings/adapters" / f"{name}.json").write_text(json.dumps(said, indent=2) + "\n")
+            (ROOT / "docs/findings/adapters" / f"{name}.json").write_text(as_text(said))
     return unexplained
+
+
+def as_text(said: dict[str, Any]) -> str:
+    """An object as JSON, a line a key."""
+    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in said.items()) + "\n}\n"
 
 
 def tables(text: str, root: pathlib.Path = ROOT) -> str:
@@ -142,6 +150,8 @@ def main() -> int:
         text = tables(PAGE.read_text(encoding="utf-8"))
         if asked.write:
             PAGE.write_text(text, encoding="utf-8")
+            for name, picture in plots(campaigns()).items():
+                (ROOT / "docs/findings/plots" / f"{name}.svg").write_text(picture, encoding="utf-8")
         else:
             print("\n".join([*table(entries()), "", *table_of_adapters(list(campaigns()))]))
     else:

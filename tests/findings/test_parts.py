@@ -12,7 +12,8 @@ sys.path.insert(0, str(pathlib.Path.cwd() / "python/tools"))
 sys.dont_write_bytecode = True
 
 import findings
-from findings_entries import CLASSES, KEYS, NEEDED, entries
+from findings_entries import CLASSES, KEYS, NEEDED, campaigns, entries
+from findings_plots import bin_of, parts, plots
 from rival_rules import RULES
 
 SCRIPT_LINES = 32
@@ -67,6 +68,12 @@ def page_faults(root, found):
     faults += [f"docs/findings.md: no entry of {x}" for x in re.findall(r"^## ([a-z0-9]+-[a-z0-9-]+)$", page, re.MULTILINE) if x not in names]
     if not faults and findings.tables(page, root) != page:
         faults.append("docs/findings.md: print its tables again: python3 python/tools/findings.py table --write")
+    for name, drawn in plots(campaigns(root)).items():
+        path = root / f"docs/findings/plots/{name}.svg"
+        if not path.exists() or path.read_text() != drawn:
+            faults.append(f"{path.name}: draw it again: python3 python/tools/findings.py table --write")
+        if f"findings/plots/{name}.svg" not in page:
+            faults.append(f"{path.name}: not in docs/findings.md")
     return faults
 
 
@@ -85,6 +92,9 @@ def campaign_faults(root, found):
         faults += [f"{path.stem}: counts {name}, which is no finding" for name in told["findings"] if name not in names]
         if told["passed"] + sum(told["findings"].values()) + told["vacuous"] != told["judged"]:
             faults.append(f"{path.stem}: its counts do not add up")
+        laws = told.get("laws", {"judged": 0, "passed": 0, "findings": {}})
+        if laws["passed"] + sum(laws["findings"].values()) != laws["judged"]:
+            faults.append(f"{path.stem}: a broken law is of no finding")
     return faults
 
 
@@ -149,6 +159,9 @@ PLANTED = [
     ("docs/findings/adapters/planted.json", added('{"unexplained": 1, "findings": {}, "passed": 0, "vacuous": 0, "judged": 1}'), "1 unexplained failures"),
     ("docs/findings/adapters/planted.json", added('{"unexplained": 0, "findings": {}, "passed": 0, "vacuous": 0, "judged": 1}'), "do not add up"),
     ("docs/findings/adapters/planted.json", added('{"unexplained": 0, "findings": {"a-b": 1}, "passed": 0, "vacuous": 0, "judged": 1}'), "which is no finding"),
+    ("docs/findings/adapters/planted.json", added('{"unexplained": 0, "findings": {}, "passed": 0, "vacuous": 0, "judged": 0, "laws": {"judged": 1, "passed": 0, "findings": {}}}'), "a broken law"),
+    ("docs/findings/plots/torch.svg", added("\n"), "draw it again"),
+    ("docs/findings.md", replaced("findings/plots/torch.svg", "plots/torch.svg"), "torch.svg: not in"),
     (f"{WAIVERS}/planted-1.json", added('{"fa_waivers": 1, "waivers": [{"reason": "unknown"}]}'), "names no finding"),
     (f"{WAIVERS}/planted-1.json", added('{"fa_waivers": 1, "waivers": []}'), "no waivers"),
 ]
@@ -170,9 +183,16 @@ def unnoticed(root):
     return missed
 
 
+def bins():
+    """Errors of 0 and far below come first, what is above a bound last; what did not pass is not counted."""
+    cases = [{"state": "PASS", "worst_ratio": 1.01, "features": "f32 flash"}, {"state": "FAIL", "worst_ratio": 9, "features": "f16 flash"}]
+    good = [bin_of(x) for x in (0, 1e-9, 0.26, 0.99, 1, 1.4)] == [0, 0, 16, 19, 20, 20] and parts(cases) == {"f32": [0] * 20 + [1, 0]}
+    return [] if good else ["findings_plots.py sorts errors into the wrong bins"]
+
+
 def main():
     root = pathlib.Path.cwd()
-    found = faults(root) or unnoticed(root)
+    found = bins() or faults(root) or unnoticed(root)
     print("\n".join(found) or f"{len(entries(root))} findings, {len(PLANTED)} planted faults")
     return 1 if found else 0
 
