@@ -4,8 +4,7 @@
 
 #include "cases/base/atomic_file.h"
 #include "cases/recipe/case.h"
-#include "cases/tensors/table.h"
-#include "fuzz/bench/pairs.h"
+#include "fuzz/bench/work.h"
 #include "fuzz/options/cases_select.h"
 #include "fuzz/options/choose_backend.h"
 #include "fuzz/options/filter.h"
@@ -18,35 +17,6 @@
 #include <string.h>
 
 enum { WARM_RUNS = 10, TIMED_RUNS = 50 };
-
-/* ---- work ---- */
-
-static double bytes_in(const fa_tensor *x) {
-  return x->data ? (double)fa_tensor_count(x) * (double)fa_dtype_size(x->dtype) : 0;
-}
-
-/* Of a cache only the keys that the sequences have. New keys are also read from their own tensors and
- * written. */
-static double bytes_of_cache(const fa_problem *p, const fa_tensors *t) {
-  static const fa_tensor_id ids[] = {FA_T_Q,     FA_T_O,     FA_T_LSE,  FA_T_K_NEW,
-                                     FA_T_V_NEW, FA_T_K_NEW, FA_T_V_NEW};
-  double bytes = 0, keys = 0;
-  for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i) bytes += bytes_in(&t->t[ids[i]]);
-  for (int64_t b = 0; b < p->batch; ++b)
-    keys += (double)(p->kvcache.len.v[b] + p->kvcache.n_new - (p->leftpad_k.n ? p->leftpad_k.v[b] : 0));
-  return bytes +
-         keys * (double)(p->heads_kv * (p->head_dim + p->head_dim_v)) * (double)fa_dtype_size(p->dtype);
-}
-
-static double bytes_of(const fa_problem *p, const fa_tensors *t, bool backward) {
-  double bytes = 0;
-  if (p->family == FA_KVCACHE) return bytes_of_cache(p, t);
-  for (int id = 0; id < FA_T_COUNT; ++id)
-    if (fa_case_has_strides((fa_tensor_id)id) &&
-        (backward || fa_tensor_describe((fa_tensor_id)id)->pass == FA_PASS_FORWARD))
-      bytes += bytes_in(&t->t[id]);
-  return bytes;
-}
 
 /* ---- one case ---- */
 
@@ -91,11 +61,8 @@ static fa_status bench_case(const fa_case *c, const fa_bench_options *base, cJSO
       continue;
     }
     if (status != FA_OK) break;
-    const fa_problem *p = &c->problem;
-    /* two per pair and column of each product: S, O; S, dP, dV, dK, dQ */
-    const int64_t columns = backward ? 3 * p->head_dim + 2 * p->head_dim_v : p->head_dim + p->head_dim_v;
-    const double flops = 2.0 * fa_bench_pairs(p, &t) * (double)columns;
-    const double tflops = flops / r.median_us * 1e-6, gbs = bytes_of(p, &t, backward) / r.median_us * 1e-3;
+    const double tflops = fa_bench_flops(&c->problem, &t, backward) / r.median_us * 1e-6;
+    const double gbs = fa_bench_bytes(&c->problem, &t, backward) / r.median_us * 1e-3;
     print_row(c->name, backward, &r, tflops, gbs);
     add_row(rows, c, backward, &opt, &r, tflops, gbs);
     *last = r;

@@ -63,11 +63,13 @@ const fa_option_row fa_options[] = {
      FIELD(untrusted), "the kernel may cheat: a wall around it, secret data, no second try"},
     {"without", 0, KIND(WORD), VALUE(ONE_OF),
      "processes|network|files|environment|seccomp|limits|memory|stderr|contract|profile|seeds|replay|hidden|"
-     "fresh|final|bounds|poison|guards|repeat",
+     "fresh|final|bounds|poison|guards|repeat|chain|pool|warmup|sample|claim",
      RUN | RANDOM | CHECK | BENCH, THEME(SUBJECT), FIELD(without),
-     "with --untrusted: leave out this layer of defence; repeatable"},
+     "with --untrusted: leave out this layer of defence; the last five are of bench; repeatable"},
     {"allow", 0, KIND(WORD), VALUE(FILE), "PATH", RUN | RANDOM | CHECK | BENCH, THEME(SUBJECT), FIELD(allow),
      "with --untrusted: the kernel may read this file or folder too; repeatable"},
+    {"rival", 0, KIND(WORD), VALUE(BACKEND), "NAME", BENCH, THEME(SUBJECT), FIELD(rival),
+     "time this beside exec: or py:, by turns (default: cuda if usable, else ref-f32); repeatable"},
     {"cold", 0, KIND(FLAG), VALUE(ANY), NULL, BENCH, THEME(SUBJECT), FIELD(cold),
      "empty the GPU's L2 cache before every run"},
 

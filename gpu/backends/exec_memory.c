@@ -85,7 +85,7 @@ static bool was_guarded(const struct fa_exec_part *old, int n, size_t at, size_t
 fa_status fa_exec_memory_place(fa_exec_memory *m, const fa_exec_tensors *x, fa_error *err) {
   struct fa_exec_part old[FA_EXEC_MAX_TENSORS];
   int n_old = m->n_parts;
-  size_t at = 0;
+  size_t at = m->first;
   const bool was_large = n_old > 0 && m->part[n_old - 1].at > LARGE_BYTES;
   memcpy(old, m->part, (size_t)n_old * sizeof *old);
   if (m->map && was_large) /* where this fails, pages are only kept */

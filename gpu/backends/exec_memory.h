@@ -14,12 +14,14 @@ typedef struct fa_exec_memory {
   char *map;
   size_t bytes;
   int fd; /* meaningless without map */
-  char path
-      [64]; /* by which the other process opens it: /proc/PID/fd/N, or /proc/self/fd/N if it inherits it */
+  /* By which the other process opens it: /proc/PID/fd/N, or /proc/self/fd/N if it inherits it. */
+  char path[64];
   bool inherited; /* it does, because it must not look into this process */
   bool sealed;    /* nobody may change its size: a larger one is another region */
-  bool
-      renewed; /* there is another region, which the child does not have yet; for the caller to take note of */
+  /* There is another region, which the child does not have yet; for the caller to take note of. */
+  bool renewed;
+  /* Byte where layouts begin from now on: a multiple of 4096, 0 unless somebody moves tensors about. */
+  size_t first;
   int n_parts;
   struct fa_exec_part {
     const fa_buffer *buffer;

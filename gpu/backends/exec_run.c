@@ -145,7 +145,7 @@ static fa_status exchange(run *r, fa_error *err) {
   fa_exec_subject *x = r->x;
   fa_status status = hand_over(r, &request, err);
   if (status != FA_OK) return status;
-  cJSON *answer = fa_exec_ask(x, request, 0, r->out->text, sizeof r->out->text);
+  cJSON *answer = fa_exec_ask(x, request, x->patience, r->out->text, sizeof r->out->text);
   if (answer)
     status = take_answer(r, answer, err);
   else

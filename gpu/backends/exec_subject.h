@@ -35,6 +35,8 @@ struct fa_exec_subject {
   bool adopted[FA_HELLO_DTYPES];
   fa_declaration found[FA_HELLO_DTYPES]; /* what was adopted, for the next one */
   int64_t id;                            /* of the last request */
+  double
+      patience; /* seconds that an answer to "run" may take; 0: no limit, because the caller of a case has one */
   fa_exec_memory memory;
   char wall[512]; /* what stands around it, for people; "" = it is trusted */
 

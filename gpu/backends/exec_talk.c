@@ -115,8 +115,8 @@ static cJSON *hello_request(fa_exec_subject *x) {
   const int versions[] = {1, FA_HELLO_VERSION};
   cJSON_AddItemToObject(request, "versions", cJSON_CreateIntArray(versions, 2));
   /* Keys of a hello that are newer than version 2: a child that sends one unasked could not be used with older programs. */
-  const char *const takes[] = {"source"};
-  cJSON_AddItemToObject(request, "takes", cJSON_CreateStringArray(takes, 1));
+  const char *const takes[] = {"source", "time"};
+  cJSON_AddItemToObject(request, "takes", cJSON_CreateStringArray(takes, 2));
   return request;
 }
 

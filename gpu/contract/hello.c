@@ -38,9 +38,10 @@ const char *fa_hello_lse_key(int i) {
   return i < 6 ? names[i] : NULL;
 }
 const char *fa_hello_key(int i) {
-  static const char *const names[] = {"fa_exec",  "id",      "name",     "device",    "driver",     "why_not",
-                                      "families", "dtypes",  "features", "passes",    "supports",   "outputs",
-                                      "lse",      "empty_o", "limits",   "transport", "arithmetic", "source"};
+  static const char *const names[] = {"fa_exec",   "id",         "name",   "device",   "driver",
+                                      "why_not",   "families",   "dtypes", "features", "passes",
+                                      "supports",  "outputs",    "lse",    "empty_o",  "limits",
+                                      "transport", "arithmetic", "source", "time"};
   return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
 }
 
@@ -194,6 +195,7 @@ static fa_status read_later(fa_keys k, fa_hello *h, fa_error *err) {
   bool given = false;
   fa_status status = fa_keys_check(k, fa_hello_key, err);
   if (status == FA_OK) status = fa_limits_read(k, h->limit, err);
+  if (status == FA_OK) status = fa_keys_flag(k, "time", &h->times, &given, err);
   if (status == FA_OK) status = fa_keys_word(k, "transport", transport_word, &transport, &given, err);
   h->files = transport == 1;
   for (int t = 0; status == FA_OK && t < FA_HELLO_DTYPES; ++t) {

@@ -23,6 +23,7 @@ typedef struct fa_hello {
   uint64_t families, dtypes, features;   /* bits of fa_family, fa_dtype, fa_feature_at */
   unsigned passes;                       /* fa_pass bits */
   bool asks;                             /* wants to be asked about every case */
+  bool times;                            /* answers "stage", "time" and "fetch" */
   bool files;                            /* tensors go through files, not through shared memory */
   fa_limit limit[FA_N_LIMITS];
   fa_declaration declaration[FA_HELLO_DTYPES]; /* by fa_dtype */
