@@ -36,14 +36,15 @@ static cJSON *ask(fa_exec_subject *x, cJSON *request, fa_time_fault fault) {
 
 /* ---- tensors ---- */
 
-/* The tensors of a call that are (or are not) written. */
-static void keep(fa_exec_tensors *x, bool written) {
+/* Only what the call writes. */
+static void keep_outputs(fa_exec_tensors *x) {
   int n = 0;
   for (int i = 0; i < x->n; ++i)
-    if ((x->at[i].access == FA_EXEC_WRITE) == written) x->at[n++] = x->at[i];
+    if (x->at[i].access == FA_EXEC_WRITE) x->at[n++] = x->at[i];
   x->n = n;
 }
 
+/* Lays them out in the region: all, or the outputs alone. */
 static fa_status place_tensors(fa_exec_subject *x, const fa_problem *p, fa_tensors *t, unsigned passes,
                                bool written, fa_declaration *declared, fa_exec_tensors *list, fa_error *err) {
   memset(list, 0, sizeof *list);
@@ -51,7 +52,7 @@ static fa_status place_tensors(fa_exec_subject *x, const fa_problem *p, fa_tenso
   fa_hello_declare(&x->hello, p, declared);
   fa_status status = fa_exec_tensors_make(p, t, &declared->contract, passes, !written, list, err);
   if (status != FA_OK) return status;
-  keep(list, written);
+  if (written) keep_outputs(list);
   status = fa_exec_memory_place(&x->memory, list, err);
   if (status == FA_OK) fa_exec_memory_copy_in(&x->memory);
   return status;

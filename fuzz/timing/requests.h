@@ -27,7 +27,7 @@ typedef char fa_time_fault[512];
 /* True for inputs that move between places one by one: those that are filled with data. */
 bool fa_time_moves(const fa_tensors *t, fa_tensor_id id);
 
-/* Hands over the inputs of one place of n_places. */
+/* Hands over the inputs of one place of n_places, and says which outputs there are. */
 fa_status fa_time_stage(fa_exec_subject *x, const fa_problem *p, fa_tensors *t, unsigned passes, int place,
                         int n_places, fa_time_fault fault, fa_error *err);
 /* Lets it compute n problems, 1 <= n <= FA_MOST_PROBLEMS. t: any place, for which tensors there are. */

@@ -121,7 +121,7 @@ class Call(Case):
         """Stores what the kernel returned. A fault as (state, text), if it wrote where it must not."""
         fault = self._place.finish([*self._inputs, *self._outputs.values()])
         for name, tensor in self._outputs.items():
-            value = _value_of(result, name)
+            value = value_of(result, name)
             if value is not None:
                 store(tensor, value)
         for tensor in self._inputs:
@@ -130,7 +130,8 @@ class Call(Case):
         return fault
 
 
-def _value_of(result: Result, name: str) -> Any:
+def value_of(result: Result, name: str) -> Any:
+    """What a result has for the output of that name; None: nothing."""
     if name.startswith("dbuffer:"):
         return (result.dbuffers or {}).get(name.removeprefix("dbuffer:"))
     return getattr(result, name, None)

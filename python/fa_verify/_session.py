@@ -12,6 +12,7 @@ from typing import TextIO
 from fa_verify._call import Call
 from fa_verify._case import Case, Json
 from fa_verify._kernel import Kernel, Unsupported
+from fa_verify._timing import Timer
 from fa_verify._transport import Memory, from_files
 
 #: Exceptions whose text contains one of these mean that the device is lost: only another process can go on.
@@ -27,11 +28,12 @@ class Session:
         self._may_exit = may_exit  # whether the process may end when its device is lost
         self._dtypes = dtypes
         self._memory = Memory()
+        self._timer = Timer(kernel)
         self._version = 1
 
     def answer(self, request: Json) -> Json:
         """The answer to one request."""
-        kinds = {"hello": self._hello, "supports": self._supports, "run": self._run}
+        kinds = {"hello": self._hello, "supports": self._supports, "run": self._run, "stage": self._run, "time": self._run, "fetch": self._run}
         return {**kinds[request["type"]](request), "id": request["id"]}
 
     def serve(self, requests: Iterable[str], answers: TextIO) -> None:
@@ -48,6 +50,8 @@ class Session:
             return {"fa_exec": self._version, "why_not": str(missing) or type(missing).__name__}
         if self._dtypes is not None and "dtypes" in hello:
             hello["dtypes"] = [dtype for dtype in hello["dtypes"] if dtype in self._dtypes]
+        if "time" in request.get("takes", ()) and "why_not" not in hello:
+            hello["time"] = True
         return hello
 
     def _supports(self, request: Json) -> Json:
@@ -55,13 +59,21 @@ class Session:
 
     def _run(self, request: Json) -> Json:
         try:
-            return self._compute(request)
+            return self._computing(request)
         except (Unsupported, NotImplementedError) as refused:
             return {"state": "unsupported", "text": str(refused) or "it does not take this case"}
         except MemoryError:
             return {"state": "error", "text": "out of memory"}
         except Exception as failure:  # noqa: BLE001  whatever a kernel raises is its failure
             return self._failed(failure)
+
+    def _computing(self, request: Json) -> Json:
+        if request["type"] == "run":
+            return self._compute(request)
+        if request["type"] == "time":
+            return self._timer.time(request)
+        tensors = self._memory.tensors(request)
+        return self._timer.stage(request, tensors) if request["type"] == "stage" else self._timer.fetch(request, tensors)
 
     def _compute(self, request: Json) -> Json:
         tensors = self._memory.tensors(request) if "memory" in request else from_files(request)
