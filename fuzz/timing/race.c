@@ -57,6 +57,7 @@ fa_status fa_race_run(fa_race *x, const fa_race_config *config, const fa_case *c
                       fa_error *err) {
   memset(x, 0, sizeof *x);
   x->c = c, x->passes = passes;
+  for (int i = 0; i < config->n; ++i) x->course[i].who = &config->participant[i];
   fa_status status = measure_work(x, config, err);
   for (int i = 0; status == FA_OK && goes_on(x) && i < config->n; ++i) {
     status = start(x, config, i, err);
