@@ -63,7 +63,7 @@ static fa_status look_at(fa_course *x, const fa_time_problem *problem, const fa_
   if (status == FA_OK && fault[0])
     fa_course_fault(x, "crash", "when an output was fetched: %s", fault);
   else if (status == FA_OK && fa_defence_in(x->defences, FA_DEFENCE_CLAIM) &&
-           fa_time_sum(&got) != answer->sum[i])
+           fa_time_sum(&got, x->passes) != answer->sum[i])
     fa_course_fault(
         x, "claim",
         "problem %d: the output that it delivered is not the one that it had summed when it answered", i);

@@ -66,19 +66,19 @@ static void add_machine(cJSON *o, const fa_race *x, const fa_race_config *config
     cJSON_AddStringToObject(o, "floor_of", config->chip->name);
   }
   cJSON *gpu = cJSON_AddObjectToObject(o, "gpu");
-  if (!x->after.known) {
-    cJSON_AddStringToObject(gpu, "unknown", x->after.why_not);
+  if (!x->gpu.known) {
+    cJSON_AddStringToObject(gpu, "unknown", x->gpu.why_not);
     return;
   }
   fa_gpu_throttle_text(x->throttled, throttle, sizeof throttle);
-  cJSON_AddStringToObject(gpu, "name", x->after.name);
+  cJSON_AddStringToObject(gpu, "name", x->gpu.name);
   cJSON_AddNumberToObject(gpu, "least_mhz", x->least_mhz);
   cJSON_AddNumberToObject(gpu, "most_mhz", x->most_mhz);
-  cJSON_AddNumberToObject(gpu, "memory_mhz", x->after.memory_mhz);
-  cJSON_AddNumberToObject(gpu, "celsius", x->after.celsius);
-  cJSON_AddNumberToObject(gpu, "watts", x->after.watts);
+  cJSON_AddNumberToObject(gpu, "memory_mhz", x->gpu.memory_mhz);
+  cJSON_AddNumberToObject(gpu, "celsius", x->gpu.celsius);
+  cJSON_AddNumberToObject(gpu, "watts", x->gpu.watts);
   cJSON_AddStringToObject(gpu, "held_back_by", throttle);
-  cJSON_AddNumberToObject(gpu, "processes", x->after.processes);
+  cJSON_AddNumberToObject(gpu, "processes", x->gpu.processes);
 }
 
 cJSON *fa_race_json(const fa_race *x, const fa_race_config *config) {

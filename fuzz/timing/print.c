@@ -60,9 +60,9 @@ static void print_machine(const fa_race *x, const fa_race_config *config) {
   char throttle[120];
   fa_gpu_throttle_text(x->throttled, throttle, sizeof throttle);
   if (x->floor > 0) printf("    %s takes %.2f us at least\n", config->chip->name, x->floor * 1e6);
-  if (x->after.known)
+  if (x->gpu.known)
     printf("    GPU clock %d .. %d MHz, %d C, %.0f W, held back by: %s\n", x->least_mhz, x->most_mhz,
-           x->after.celsius, x->after.watts, throttle);
+           x->gpu.celsius, x->gpu.watts, throttle);
 }
 
 void fa_race_print(const fa_race *x, const fa_race_config *config) {

@@ -24,8 +24,7 @@ static fa_status measure_work(fa_race *x, const fa_race_config *config, fa_error
 static void watch(fa_race *x) {
   fa_gpu_state now;
   fa_gpu_state_read(&now);
-  if (!x->before.known) x->before = now;
-  x->after = now;
+  x->gpu = now;
   if (!now.known) return;
   x->throttled |= now.throttle;
   if (!x->least_mhz || now.sm_mhz < x->least_mhz) x->least_mhz = now.sm_mhz;
@@ -58,6 +57,7 @@ fa_status fa_race_run(fa_race *x, const fa_race_config *config, const fa_case *c
   memset(x, 0, sizeof *x);
   x->c = c, x->passes = passes;
   for (int i = 0; i < config->n; ++i) x->course[i].who = &config->participant[i];
+  fa_gpu_state_read(&x->gpu);
   fa_status status = measure_work(x, config, err);
   for (int i = 0; status == FA_OK && goes_on(x) && i < config->n; ++i) {
     status = start(x, config, i, err);

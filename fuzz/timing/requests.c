@@ -191,9 +191,9 @@ static uint64_t sum_of_tensor(const fa_tensor *t) {
   return sum;
 }
 
-uint64_t fa_time_sum(const fa_tensors *t) {
+uint64_t fa_time_sum(const fa_tensors *t, unsigned passes) {
   static const fa_tensor_id summed[] = {FA_T_O, FA_T_DQ, FA_T_DK, FA_T_DV};
   uint64_t sum = 0;
-  for (int i = 0; i < 4; ++i) sum += sum_of_tensor(&t->t[summed[i]]);
+  for (int i = 0; i < (passes & FA_PASS_BACKWARD ? 4 : 1); ++i) sum += sum_of_tensor(&t->t[summed[i]]);
   return sum;
 }

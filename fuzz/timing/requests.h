@@ -38,7 +38,7 @@ fa_status fa_time_ask(fa_exec_subject *x, const fa_problem *p, const fa_tensors 
 fa_status fa_time_fetch(fa_exec_subject *x, const fa_problem *p, fa_tensors *t, unsigned passes, int i,
                         fa_time_fault fault, fa_error *err);
 
-/* The sum that a child must have answered for these outputs. */
-uint64_t fa_time_sum(const fa_tensors *t);
+/* The sum that a child must have answered for these outputs of these passes. */
+uint64_t fa_time_sum(const fa_tensors *t, unsigned passes);
 
 #endif
