@@ -18,33 +18,39 @@ static double input_bytes(const fa_tensors *t) {
   return bytes;
 }
 
-static fa_status stage(fa_course *x, int place, fa_error *err) {
-  fa_time_fault fault = "";
+/* Draws new data for a place. */
+static fa_status build(fa_course *x, int place, fa_error *err) {
   fa_tensors new;
   x->drawn.data_seed = fa_link_seed(&x->link);
-  fa_status status = fa_case_build(&x->drawn, &new, err);
+  const fa_status status = fa_case_build(&x->drawn, &new, err);
   if (status != FA_OK) return status;
   fa_tensors_free(&x->pool.place[place]);
   x->pool.place[place] = new;
   ++x->pool.version[place];
-  status = fa_time_stage(x->who->exec, &x->c->problem, &new, x->passes, place, x->n_places, fault, err);
+  return FA_OK;
+}
+
+static fa_status stage(fa_course *x, int place, fa_error *err) {
+  fa_time_fault fault = "";
+  const fa_status status = fa_time_stage(x->who->exec, &x->c->problem, &x->pool.place[place], x->passes,
+                                         place, x->n_places, fault, err);
   if (status == FA_OK && fault[0]) fa_course_fault(x, "crash", "when it was handed inputs: %s", fault);
   return status;
 }
 
 fa_status fa_batch_start(fa_course *x, fa_error *err) {
-  fa_tensors probe;
-  x->drawn.data_seed = fa_link_seed(&x->link);
-  fa_status status = fa_case_build(&x->drawn, &probe, err);
+  const double wanted = fa_defence_in(x->defences, FA_DEFENCE_POOL) ? x->pool_wanted : 0;
+  fa_status status = build(x, 0, err);
   if (status != FA_OK) return status;
-  x->place_bytes = (size_t)input_bytes(&probe);
-  fa_tensors_free(&probe);
-  x->n_places = fa_pool_places(fa_defence_in(x->defences, FA_DEFENCE_POOL) ? x->pool_wanted : 0,
-                               (double)x->place_bytes);
+  x->pool.n = 1;
+  x->place_bytes = (size_t)input_bytes(&x->pool.place[0]);
+  x->n_places = fa_pool_places(wanted, (double)x->place_bytes);
   x->most = FIRST_MOST;
   for (int i = 0; status == FA_OK && !x->why[0] && i < x->n_places; ++i) {
-    status = stage(x, i, err);
+    if (i > 0) status = build(x, i, err);
+    if (status != FA_OK) break;
     x->pool.n = i + 1;
+    status = stage(x, i, err);
   }
   return status;
 }
@@ -117,8 +123,9 @@ fa_status fa_batch_turn(fa_course *x, fa_turn turn, double *wall, double *claim,
   const bool one_first = fa_secret_below(2);
   fa_status status = FA_OK;
   memset(&one, 0, sizeof one), memset(&many, 0, sizeof many);
-  if (fa_defence_in(x->defences, FA_DEFENCE_CHAIN)) {
-    status = stage(x, x->pool.next, err);
+  if (fa_defence_in(x->defences, FA_DEFENCE_CHAIN) && x->who->role != FA_ROLE_NOTHING) {
+    status = build(x, x->pool.next, err);
+    if (status == FA_OK) status = stage(x, x->pool.next, err);
     x->pool.next = (x->pool.next + 1) % x->pool.n;
   }
   for (int i = 0; status == FA_OK && !x->why[0] && i < 2; ++i) {

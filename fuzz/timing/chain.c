@@ -41,7 +41,7 @@ static void touch_all(const fa_exec_memory *m) {
 static fa_status call(fa_course *x, fa_tensors *t, double *wall, fa_outcome *outcome, fa_error *err) {
   const fa_run_options opt = {.passes = x->passes, .n_threads = x->n_threads};
   memset(outcome, 0, sizeof *outcome);
-  x->last_place = next_place(x);
+  x->last_place = x->batch ? 0 : next_place(x);
   x->who->exec->memory.first = (size_t)x->last_place * x->place_bytes;
   const double start = fa_exec_now();
   const fa_status status = fa_exec_run(x->who->exec, &x->c->problem, t, &opt, outcome, err);

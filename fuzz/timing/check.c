@@ -9,10 +9,13 @@
 #include <string.h>
 
 #define WHOLE_FLOPS 2e10 /* about a second of one processor: above it only parts are judged */
+#define PARTS_FLOPS 8e9  /* that the parts of one output come to, more or less */
+
+enum { ROWS_OF_PART = 256 };
 
 /* ---- parts ---- */
 
-/* One sequence and one KV head with its query heads. */
+/* One sequence and one KV head with its query heads; of a forward only some of the rows. */
 typedef struct part {
   fa_problem p;
   fa_tensors in, got;
@@ -48,9 +51,32 @@ static void cut_call(fa_tensors *t, const fa_problem *p, int64_t b, int64_t h) {
   for (int i = 0; i < 2; ++i) cut(&t->t[of_rows[i]], 0, b, 1), cut(&t->t[of_rows[i]], 1, h * group, group);
 }
 
+/* Rows can be judged alone if that they are the last of all changes nothing: keys that none of them sees are cut off. */
+static bool rows_fall_apart(const fa_problem *p, unsigned passes) {
+  const fa_window window = fa_mask_window(&p->mask);
+  const bool ends_at_row = window.right == 0 && p->seqlen_k >= p->seqlen_q &&
+                           (p->mask.align == FA_ALIGN_BOTTOM_RIGHT || p->seqlen_k == p->seqlen_q);
+  const bool no_mask = window.right < 0 && window.left < 0;
+  return !(passes & FA_PASS_BACKWARD) && p->seqlen_q > ROWS_OF_PART && (no_mask || ends_at_row);
+}
+
+static void cut_rows(part *x) {
+  const int64_t n = ROWS_OF_PART, first = fa_secret_below(x->p.seqlen_q - n + 1);
+  const bool masked = fa_mask_window(&x->p.mask).right == 0;
+  const int64_t keys = masked ? x->p.seqlen_k - x->p.seqlen_q + first + n : x->p.seqlen_k;
+  cut(&x->in.t[FA_T_Q], 1, first, n), cut(&x->in.t[FA_T_O], 1, first, n),
+      cut(&x->in.t[FA_T_LSE], 2, first, n);
+  cut(&x->got.t[FA_T_Q], 1, first, n), cut(&x->got.t[FA_T_O], 1, first, n),
+      cut(&x->got.t[FA_T_LSE], 2, first, n);
+  cut(&x->in.t[FA_T_K], 1, 0, keys), cut(&x->in.t[FA_T_V], 1, 0, keys);
+  cut(&x->got.t[FA_T_K], 1, 0, keys), cut(&x->got.t[FA_T_V], 1, 0, keys);
+  x->p.seqlen_q = n, x->p.seqlen_k = keys;
+  x->p.mask.align = FA_ALIGN_BOTTOM_RIGHT;
+}
+
 /* Views: nothing of the part's tensors is owned. */
-static fa_status part_make(part *x, const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
-                           fa_error *err) {
+static fa_status part_make(part *x, const fa_problem *p, unsigned passes, const fa_tensors *in,
+                           const fa_tensors *got, fa_error *err) {
   if (fa_problem_copy(&x->p, p) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   const int64_t b = fa_secret_below(p->batch), h = fa_secret_below(p->heads_kv);
   x->in = *in, x->got = *got;
@@ -58,6 +84,7 @@ static fa_status part_make(part *x, const fa_problem *p, const fa_tensors *in, c
   cut_call(&x->got, p, b, h);
   x->p.batch = x->p.heads_kv = 1;
   x->p.heads_q = p->heads_q / p->heads_kv;
+  if (rows_fall_apart(p, passes)) cut_rows(x);
   return FA_OK;
 }
 
@@ -100,6 +127,21 @@ static fa_status judge(const fa_check *x, const fa_problem *p, const fa_tensors 
   return status;
 }
 
+/* At least one part, and others as long as there is time. */
+static fa_status judge_parts(const fa_check *x, const fa_problem *p, const fa_tensors *in,
+                             const fa_tensors *got, char *why, size_t size, fa_error *err) {
+  fa_status status = FA_OK;
+  for (double done = 0; status == FA_OK && !why[0] && done < PARTS_FLOPS;) {
+    part one;
+    status = part_make(&one, p, x->passes, in, got, err);
+    if (status != FA_OK) break;
+    status = judge(x, &one.p, &one.in, &one.got, why, size, err);
+    done += flops_of(&one.p, x->passes) + 1;
+    fa_problem_free(&one.p);
+  }
+  return status;
+}
+
 fa_status fa_check_output(const fa_check *x, const fa_tensors *in, const fa_tensors *got, char *why,
                           size_t size, fa_error *err) {
   fa_problem p;
@@ -110,14 +152,7 @@ fa_status fa_check_output(const fa_check *x, const fa_tensors *in, const fa_tens
   if (status == FA_OK && (flops <= WHOLE_FLOPS || !falls_apart(&p))) {
     status = judge(x, &p, in, got, why, size, err);
   } else if (status == FA_OK) {
-    const double of_part = flops / (double)(p.batch * p.heads_kv);
-    for (double done = 0; status == FA_OK && !why[0] && (done == 0 || done + of_part <= WHOLE_FLOPS);
-         done += of_part) {
-      part one;
-      status = part_make(&one, &p, in, got, err);
-      if (status == FA_OK) status = judge(x, &one.p, &one.in, &one.got, why, size, err);
-      fa_problem_free(&one.p);
-    }
+    status = judge_parts(x, &p, in, got, why, size, err);
   }
   fa_problem_free(&p);
   return status;

@@ -4,6 +4,7 @@
 #include "fuzz/judging/delivered.h"
 #include "report/text/progress.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,9 +122,7 @@ fa_status fa_course_start(fa_course *x, fa_participant *who, const fa_case *c, u
     x->none = true;
     return FA_OK;
   }
-  status = start_chain(x, err);
-  if (status == FA_OK && x->batch) status = fa_batch_start(x, err);
-  return status;
+  return x->batch ? fa_batch_start(x, err) : start_chain(x, err);
 }
 
 void fa_course_free(fa_course *x) {
@@ -209,14 +208,14 @@ void fa_course_finish(fa_course *x, const fa_course *nothing, bool trusted, doub
   if (x->none || x->why[0] || x->n == 0) return;
   for (int i = 0; i < x->n; ++i) claims = claims && x->claim[i] >= 0;
   x->clock = fa_median_of(x->wall, x->n);
-  if (nothing && nothing->n > 0 && x->who->exec) x->clock = less(x->clock, nothing->clock.median);
+  if (nothing && nothing->n > 0 && x->who->exec) x->clock = less(x->clock, fmax(nothing->clock.median, 0));
   x->time = x->clock;
   if (claims) x->claimed = fa_median_of(x->claim, x->n);
   const bool holds = claims && (!checks || claim_holds(x));
   if (holds && (trusted || !checks)) x->time = x->claimed;
   if (!x->why[0] && x->who->role != FA_ROLE_NOTHING && x->time.median <= 0)
     fa_course_fault(x, "nothing", "it is as fast as a child that does nothing");
-  if (!x->why[0] && x->time.median < floor)
+  if (!x->why[0] && floor > 0 && x->time.median < floor)
     fa_course_fault(x, "floor", "INVALID: %.4g us is less than the %.4g us that the machine needs at least",
                     x->time.median * 1e6, floor * 1e6);
 }

@@ -27,6 +27,7 @@ typedef struct call {
   void *o, *lse, *dq, *dk, *dv, *workspace;
   size_t workspace_bytes;
   void *stream;
+  double scale; /* 0: the default */
 } call;
 
 static fa_error said;
@@ -64,7 +65,7 @@ static void describe(const library *l, const call *c, fa_attention *a) {
   a->q_stride = a->k_stride = a->v_stride = a->o_stride = (fa_strides){
       .batch = c->seqlen * c->heads * c->head_dim, .row = c->heads * c->head_dim, .head = c->head_dim};
   a->lse_stride = (fa_strides){.batch = c->heads * c->seqlen, .row = 1, .head = c->seqlen};
-  a->scale = 1 / sqrt((double)c->head_dim);
+  a->scale = c->scale != 0 ? c->scale : 1 / sqrt((double)c->head_dim);
   a->deterministic = c->deterministic;
   a->dropout_p = c->dropout_p;
   if (c->causal) a->window_right = 0;
