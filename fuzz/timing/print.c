@@ -67,8 +67,9 @@ static void print_machine(const fa_race *x, const fa_race_config *config) {
 
 void fa_race_print(const fa_race *x, const fa_race_config *config) {
   printf("%s, %s\n", x->c->name, pass_of(x));
-  for (int i = 0; i < config->n; ++i) print_course(x, &x->course[i]);
-  if (!x->course[0].none && !x->course[0].why[0] && x->course[0].n) {
+  const bool fine = !x->course[0].none && !x->course[0].why[0];
+  for (int i = 0; i < (fine ? config->n : 1); ++i) print_course(x, &x->course[i]);
+  if (fine && x->course[0].n) {
     print_how(&x->course[0]);
     print_machine(x, config);
   }
