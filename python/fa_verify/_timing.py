@@ -1,4 +1,4 @@
-"""Many problems in one request (docs/reference/protocol.md, "time"): inputs lie where the kernel wants them before the clock
+"""Many problems in one request (docs/reference/protocol.md, "Timing"): inputs lie where the kernel wants them before the clock
 starts, outputs are fetched after it has stopped."""
 
 from __future__ import annotations
@@ -224,11 +224,13 @@ def _torch_sum(value: Any, dtype: str) -> Any:
     if kind == torch.float32:
         return bits.view(torch.int32).sum(dtype=torch.int64)
     even = bits.shape[-1] // 2 * 2
+    single = bits[..., even:].view(torch.int16).sum(dtype=torch.int64) if even < bits.shape[-1] else 0
+    if not even:
+        return single
     pairs = bits[..., :even]
     if any(stride % 2 for stride in pairs.stride()[:-1]) or pairs.storage_offset() % 2:
-        pairs = pairs.contiguous()
-    total = pairs.view(torch.int32).sum(dtype=torch.int64)
-    return total if even == bits.shape[-1] else total + bits[..., even:].view(torch.int16).sum(dtype=torch.int64)
+        pairs = pairs.clone(memory_format=torch.contiguous_format)
+    return pairs.view(torch.int32).sum(dtype=torch.int64) + single
 
 
 def _stored(value: Any, dtype: str) -> Array:
