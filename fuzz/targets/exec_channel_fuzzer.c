@@ -32,7 +32,7 @@ static const char *const cases[] = {
     "{\"dtype\":\"f32\",\"seqlen_q\":2,\"seqlen_k\":3,\"head_dim\":8,\"scale\":0,\"backward\":false}"};
 enum { N_CASES = sizeof cases / sizeof *cases, AT_A_TIME = 3 };
 
-static const fa_backend backend = FA_EXEC_BACKEND("exec", "", NULL);
+static const fa_backend backend = FA_EXEC_BACKEND("exec", "", NULL, NULL);
 
 static void check_text(const char *text, size_t n) {
   for (size_t i = 0; i < n; ++i)
@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
   char *script = fa_fuzzer_text(data + 1, size - 1);
   fa_hostile_child_follow((const uint8_t *)script, size - 1);
-  const fa_status status = fa_exec_open(&fa_hostile_child_reach, "hostile", NULL, &self, &err);
+  const fa_status status = fa_exec_open(&fa_hostile_child_reach, "hostile", NULL, NULL, &self, &err);
   if (status == FA_OK) {
     backend.describe(self, &info);
     FA_FUZZ_CHECK(info.usable && strlen(info.device) < sizeof info.device, "%s", info.device);

@@ -11,7 +11,7 @@ static void test_stop_behind_the_end(bool at_once) {
   fa_exec_process x;
   fa_error err = {""};
   char how[200] = "";
-  REQUIRE(fa_exec_start(&x, "exit 3", &err) == FA_OK);
+  REQUIRE(fa_exec_start(&x, "exit 3", NULL, &err) == FA_OK);
   siginfo_t ended;
   CHECK(waitid(P_PID, (id_t)x.supervisor, &ended, WEXITED | WNOWAIT) == 0);
   CHECK(!fa_exec_send(&x.lines, "hello"));
