@@ -90,6 +90,7 @@ static const char *reason_of(const fa_require_item *item, const fa_result *r) {
 }
 
 void fa_require_note(fa_require *r, const fa_result *result) {
+  if (fa_result_proves_nothing(result)) return;
   for (int i = 0; i < r->n; ++i) {
     fa_require_item *item = &r->item[i];
     if (!is_about(item, result)) continue;

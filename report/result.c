@@ -43,6 +43,10 @@ bool fa_state_is_failure(fa_state s) {
   return states[s].failure;
 }
 
+bool fa_result_proves_nothing(const fa_result *r) {
+  return r->state == FA_SKIP && strcmp(r->reason, FA_REASON_VACUOUS) == 0;
+}
+
 void fa_result_init(fa_result *r) {
   memset(r, 0, sizeof *r);
 }

@@ -82,6 +82,10 @@ typedef struct fa_result {
   char dump[512];              /* path of the dumped tensors, "" = none */
 } fa_result;
 
+/* Why a random case was skipped that proves nothing of any kernel. It counts for nobody's coverage, and against nobody's. */
+#define FA_REASON_VACUOUS "drawn at random, and its bounds would let a trivially wrong answer pass"
+bool fa_result_proves_nothing(const fa_result *r);
+
 void fa_result_init(fa_result *r);
 void fa_result_free(fa_result *r);
 void fa_result_drop_maps(fa_result *r);

@@ -73,8 +73,7 @@ static void set_error(fa_result *r, const fa_error *err) {
  * are no failure of the subject and count as skipped. */
 static void skip_if_vacuous(fa_result *r) {
   if (r->state != FA_VACUOUS) return;
-  snprintf(r->reason, sizeof r->reason,
-           "drawn at random, and its bounds would let a trivially wrong answer pass");
+  snprintf(r->reason, sizeof r->reason, "%s", FA_REASON_VACUOUS);
   r->state = FA_SKIP;
 }
 

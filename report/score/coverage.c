@@ -165,12 +165,13 @@ static cJSON *row_json(const fa_score_row *row, const cJSON *head) {
 
 cJSON *fa_score_coverage_json(fa_score_cases *c, const cJSON *head) {
   cJSON *o = cJSON_CreateObject(), *cases = cJSON_AddObjectToObject(o, "cases");
-  const int64_t errors = c->states[FA_ERROR], skipped = c->states[FA_SKIP];
-  cJSON_AddNumberToObject(cases, "selected", (double)c->total);
+  const int64_t errors = c->states[FA_ERROR], skipped = c->states[FA_SKIP] - c->vacuous;
+  cJSON_AddNumberToObject(cases, "selected", (double)(c->total - c->vacuous));
   cJSON_AddNumberToObject(cases, "judged", (double)c->judged);
   cJSON_AddNumberToObject(cases, "skipped", (double)skipped);
   cJSON_AddNumberToObject(cases, "refused", (double)c->refused);
   cJSON_AddNumberToObject(cases, "errors", (double)errors);
+  cJSON_AddNumberToObject(cases, "vacuous", (double)c->vacuous);
   if (c->n_rows) qsort(c->row, (size_t)c->n_rows, sizeof *c->row, compare_rows);
   for (int kind = 0; kind < FA_SCORE_KINDS; ++kind) {
     cJSON *list = cJSON_AddArrayToObject(o, fa_score_kinds[kind]);

@@ -113,6 +113,18 @@ static void a_refusal_is_a_skip_inside_the_contract(void) {
   cJSON_Delete(score);
 }
 
+static void a_case_that_proves_nothing_counts_for_nothing(void) {
+  cJSON *score = score_of_one(
+      REPORT("", PASSED("a", "f16 flash",
+                        "0.5") ",{\"name\":\"b\",\"state\":\"SKIP\",\"backend\":\"exec:k\",\"features\":"
+                               "\"f16 flash causal\",\"reason\":\"" FA_REASON_VACUOUS "\"}"));
+  const cJSON *cases = fa_report_at(fa_report_at(score, "coverage"), "cases");
+  CHECK(value(score, "value") == 1);
+  CHECK(fa_report_number(cases, "selected") == 1 && fa_report_number(cases, "vacuous") == 1);
+  CHECK(fa_report_number(cases, "skipped") == 0 && fa_report_number(cases, "refused") == 0);
+  cJSON_Delete(score);
+}
+
 static void anything_that_failed_makes_it_0(void) {
   cJSON *score = score_of_one(REPORT("", MIXED "," FAILED("f", "f16 flash", "")));
   CHECK(value(score, "value") == 0 && value(score, "verdict") == 0 && value(score, "coverage") > 0);
@@ -195,6 +207,7 @@ static void a_score_is_of_one_kernel(void) {
 int main(void) {
   the_number_is_the_mean_of_what_is_covered();
   a_refusal_is_a_skip_inside_the_contract();
+  a_case_that_proves_nothing_counts_for_nothing();
   anything_that_failed_makes_it_0();
   what_is_required_by_name_is_all_that_counts();
   errors_stand_by_output_and_type();

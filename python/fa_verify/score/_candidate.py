@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from types import ModuleType
@@ -33,6 +34,7 @@ def wrap(path: str, task: Task) -> Kernel:
         return _kernel(target.function, target.name, task, None)
     names = _parameters(target, path)
 
+    @functools.wraps(target)  # so that reports name the candidate's line, not this one
     def run(call: Call) -> Result:
         return _run(target, names, call, task)
 
@@ -69,11 +71,11 @@ def _model(kind: type, module: ModuleType) -> Any:
 
 
 def _without_gradients(instance: Any, torch: Any) -> Callable[..., Any]:
+    @functools.wraps(instance.forward)
     def forward(*tensors: Any, **options: Any) -> Any:
         with torch.no_grad():
             return instance(*tensors, **options)
 
-    forward.__signature__ = inspect.signature(instance.forward)  # type: ignore[attr-defined]
     return forward
 
 

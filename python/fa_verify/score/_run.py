@@ -6,6 +6,7 @@ import concurrent.futures
 import dataclasses
 import hashlib
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -89,7 +90,8 @@ def _last_words(stderr: str) -> str:
     """Why there is no report: what fa-verify said last, without the command, and before it the candidate's own last line."""
     *before, last = [line for line in stderr.splitlines() if line.strip()] or [""]
     why = last.rpartition("task.json: ")[2].removeprefix("fa-verify: ")
-    return f"{why}: {before[-1].strip()}" if "no hello" in why and before else why
+    said = re.sub(r"^candidate [^|]*\| ", "", before[-1].strip()) if before else ""  # as the wall marks what it prints
+    return f"{why}: {said}" if "no hello" in why and said else why
 
 
 def _run(command: Sequence[str | Path], place: Path) -> subprocess.CompletedProcess[str]:

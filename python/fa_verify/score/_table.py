@@ -56,7 +56,9 @@ def reason(score: Json) -> str:
     if groups:
         first = groups[0]
         more = f"; and {len(groups) - 1} more" if len(groups) > 1 else ""
-        return f"{score['verdict']['failed']} of {score['coverage']['cases']['judged']} fail: {_what(first)}{more}"
+        refused = score["coverage"]["cases"]["refused"]
+        what = _what({**first, "title": "refused inside its contract"} if refused and not first.get("tensors") else first)
+        return f"{score['verdict']['failed']} of {score['coverage']['cases']['judged']} fail: {what}{more}"
     for item in (score["coverage"]["require"] or {}).get("items", []):
         if not item["met"] and not score["verdict"]["failed"]:
             return f"required {item['what']} {item['wanted']}: {item['judged']} of {item['cases']} judged; {item['reason']}"
