@@ -9,8 +9,8 @@
  *
  * A feature, type, family, pass or output must have been judged in one case at least; every case whose name matches a
  * pattern (as a shell's) must have been judged, and there must be one. A case is judged if it passed or failed, not
- * if it was skipped or ended in an error. A random case that proves nothing (fa_result_proves_nothing) is not among them. A random case
- * that proves nothing (fa_result_proves_nothing) is not counted. */
+ * if it was skipped or ended in an error. A random case that proves nothing
+ * (fa_result_proves_nothing) is not counted. */
 #ifndef FA_REPORT_REQUIRE_H
 #define FA_REPORT_REQUIRE_H
 
