@@ -4,6 +4,7 @@
 #include "report/merge/streamed.h"
 #include "report/printed.h"
 #include "report/score/document.h"
+#include "report/score/speed.h"
 #include "tests/support/check.h"
 
 #include <math.h>
@@ -174,6 +175,39 @@ static void errors_stand_by_output_and_type(void) {
   cJSON_Delete(score);
 }
 
+/* ---- times ---- */
+
+static const char race[] =
+    "{\"fa_bench\":1,\"backend\":{\"name\":\"exec:k\"},\"bench\":{\"untrusted\":true,\"without\":[],"
+    "\"cases\":["
+    "{\"name\":\"a\",\"passes\":\"forward\",\"participants\":["
+    "{\"role\":\"candidate\",\"backend\":\"exec:k\",\"time\":{\"median_us\":200}},"
+    "{\"role\":\"nothing\",\"backend\":\"nothing\",\"time\":{\"median_us\":1}},"
+    "{\"role\":\"rival\",\"backend\":\"cuda\",\"time\":{\"median_us\":100}}]},"
+    "{\"name\":\"b\",\"passes\":\"forward\",\"participants\":["
+    "{\"role\":\"candidate\",\"backend\":\"exec:k\",\"no_speed\":{\"by\":\"chain\",\"text\":\"wrong\"}}]}]}}";
+
+static void times_stand_beside_rivals(void) {
+  cJSON *bench = cJSON_Parse(race);
+  REQUIRE(bench);
+  cJSON *speed = fa_score_speed_json(bench);
+  const cJSON *a = named(fa_report_at(speed, "cases"), "name", "a"),
+              *b = named(fa_report_at(speed, "cases"), "name", "b");
+  REQUIRE(a && b);
+  const cJSON *rival = fa_report_at(a, "rivals")->child;
+  REQUIRE(rival && !rival->next);
+  CHECK_STR(fa_report_string(rival, "backend"), "cuda");
+  CHECK_STR(fa_report_at(rival, "by_candidate")->valuestring, "0.5");
+  CHECK(fa_report_at(fa_report_at(b, "candidate"), "no_speed") &&
+        !fa_report_at(fa_report_at(b, "candidate"), "time"));
+  CHECK(fa_report_number(speed, "timed") == 1 && fa_report_number(speed, "no_speed") == 1);
+  cJSON_Delete(speed);
+  cJSON_Delete(bench);
+  speed = fa_score_speed_json(NULL);
+  CHECK(cJSON_IsNull(speed));
+  cJSON_Delete(speed);
+}
+
 /* ---- nothing else decides ---- */
 
 static char *text_of(const char *const *text, int n) {
@@ -211,6 +245,7 @@ int main(void) {
   anything_that_failed_makes_it_0();
   what_is_required_by_name_is_all_that_counts();
   errors_stand_by_output_and_type();
+  times_stand_beside_rivals();
   the_order_of_reports_does_not_matter();
   a_score_is_of_one_kernel();
   return check_done();
