@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -41,9 +42,22 @@ def wrap(path: str, task: Task) -> Kernel:
     return _kernel(run, getattr(target, "__name__", type(target).__name__), task, _support(names, task))
 
 
+class _Candidate(Kernel):
+    """A kernel whose place is told from the candidate's folder, so that its reports are the same wherever that is."""
+
+    @classmethod
+    def of(cls, made: Kernel) -> _Candidate:
+        candidate = cls.__new__(cls)
+        candidate.__dict__.update(made.__dict__)
+        return candidate
+
+    def source(self) -> str | None:
+        place = super().source()
+        return os.path.relpath(place) if place else None
+
+
 def _kernel(function: Callable[[Call], Any], name: str, task: Task, supports: Callable[[Case], Support] | None) -> Kernel:
-    made: Kernel = kernel(name=name, arrays=task.arrays, device=task.device, supports=supports, **task.claims)(function)
-    return made
+    return _Candidate.of(kernel(name=name, arrays=task.arrays, device=task.device, supports=supports, **task.claims)(function))
 
 
 def _find(module: ModuleType, path: str) -> Any:
