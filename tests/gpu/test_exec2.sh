@@ -156,12 +156,13 @@ expect exits 3
 expect complains "no ?[2J device"
 
 # ---- a process that is already running ----
+wait_for_socket() { for _ in $(seq 300); do [ -S socket ] && return; sleep 0.1; done; } # at most 30 s
 connected() {
   run "$verify" run --jobs 1 --no-progress --no-probe --color never --backend "connect:$work/socket" "$@"
 }
 $child --fault crash --listen "$work/socket" &
 server=$!
-wait_for "" socket
+wait_for_socket
 connected --case "{\"name\":\"six\",$small,\"seqlen_q\":6}"
 expect exits 0
 expect says_line '^PASS six  connect:'
@@ -172,6 +173,33 @@ wait $server 2>/dev/null
 connected --cases two.json
 expect exits 2
 expect complains "nobody listens there"
+# one that first takes memory, then closes, and then wants files: there is no folder for them
+cat >fickle.py <<'END'
+import json, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+for n in range(4):
+    connection, _ = server.accept()
+    for line in connection.makefile("r"):
+        request = json.loads(line)
+        if request["type"] != "hello":
+            connection.shutdown(socket.SHUT_RDWR)
+            break
+        said = {"fa_exec": 2, "id": request["id"], "name": "fickle"}
+        connection.sendall((json.dumps({**said, "transport": "files"} if n > 1 else said) + "\n").encode())
+    connection.close()
+END
+rm -f socket
+python3 fickle.py "$work/socket" &
+server=$!
+wait_for_socket
+connected --no-isolate --cases two.json
+expect exits 1
+expect says_line '^CRASH five  .*the other side closed the connection'
+expect says_line '^ERROR six  .*it wants files; connect goes through shared memory'
+kill $server 2>/dev/null
+wait $server 2>/dev/null
 run "$verify" run --backend connect --cases two.json
 expect exits 2
 expect complains "connect:PATH"
