@@ -156,7 +156,7 @@ expect exits 3
 expect complains "no ?[2J device"
 
 # ---- a process that is already running ----
-wait_for_socket() { for _ in $(seq 300); do [ -S socket ] && return; sleep 0.1; done; } # at most 30 s
+wait_for_socket() { for _ in $(seq 300); do sleep 0.2; [ -S socket ] && sleep 0.5 && return; done; } # it listens soon after
 connected() {
   run "$verify" run --jobs 1 --no-progress --no-probe --color never --backend "connect:$work/socket" "$@"
 }
