@@ -82,7 +82,7 @@ static fa_status look_at(fa_course *x, const fa_time_problem *problem, const fa_
 /* One request of n problems, and a look at some of the outputs. */
 static fa_status request(fa_course *x, int n, fa_turn turn, bool last, fa_time_answer *answer,
                          fa_error *err) {
-  fa_time_problem problem[FA_MOST_PROBLEMS];
+  fa_time_problem problem[FA_MOST_PROBLEMS] = {{.scale = 0}};
   fa_time_fault fault = "";
   const bool same = !fa_defence_in(x->defences, FA_DEFENCE_CHAIN);
   fa_status status = FA_OK;
@@ -91,6 +91,7 @@ static fa_status request(fa_course *x, int n, fa_turn turn, bool last, fa_time_a
   if (status == FA_OK)
     status = fa_time_ask(x->who->exec, &x->c->problem, &x->pool.place[0], x->passes, x->n_threads, problem, n,
                          answer, fault, err);
+  if (n > 1 && turn != FA_TURN_WARM) fa_course_watch(x);
   if (status == FA_OK && fault[0]) fa_course_fault(x, "crash", "%s", fault);
   if (status != FA_OK || x->why[0]) return status;
   fa_link_take_words(&x->link, answer->sum, n);

@@ -47,6 +47,7 @@ static fa_status call(fa_course *x, fa_tensors *t, double *wall, fa_outcome *out
   const fa_status status = fa_exec_run(x->who->exec, &x->c->problem, t, &opt, outcome, err);
   *wall = fa_exec_now() - start;
   x->who->exec->memory.first = 0;
+  fa_course_watch(x);
   if (x->n_outputs == 0) touch_all(&x->who->exec->memory);
   if (status != FA_ERR_UNSUPPORTED) return status;
   fa_course_fault(x, "refused", "%s", err->text);

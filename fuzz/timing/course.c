@@ -27,6 +27,15 @@ void fa_course_fault(fa_course *x, const char *by, const char *format, ...) {
   snprintf(x->by, sizeof x->by, "%s", by);
 }
 
+void fa_course_watch(fa_course *x) {
+  if (x->who->role != FA_ROLE_CANDIDATE) return;
+  fa_gpu_state_read(&x->gpu);
+  if (!x->gpu.known) return;
+  x->throttled |= x->gpu.throttle;
+  if (!x->least_mhz || x->gpu.sm_mhz < x->least_mhz) x->least_mhz = x->gpu.sm_mhz;
+  if (x->gpu.sm_mhz > x->most_mhz) x->most_mhz = x->gpu.sm_mhz;
+}
+
 /* ---- judging ---- */
 
 /* At least one in twenty; all, if there is time for all. */

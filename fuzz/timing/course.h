@@ -2,6 +2,7 @@
 #ifndef FA_FUZZ_TIMING_COURSE_H
 #define FA_FUZZ_TIMING_COURSE_H
 
+#include "fuzz/machine/nvml.h"
 #include "fuzz/timing/check.h"
 #include "fuzz/timing/defences.h"
 #include "fuzz/timing/link.h"
@@ -45,6 +46,10 @@ typedef struct fa_course {
   char by[12], why[600];                /* no speed: which defence found what; "" = fine */
   char kernel[128];
 
+  fa_gpu_state gpu;             /* at the candidate's last answer */
+  unsigned long long throttled; /* any of NVML's bits at any of them */
+  int least_mhz, most_mhz;      /* of the GPU's clock then; 0: unknown */
+
   fa_median time, clock,
       claimed; /* after the end: what counts; by our clock, less what a child takes that does nothing; its own */
 } fa_course;
@@ -69,6 +74,8 @@ fa_status fa_chain_turn(fa_course *x, fa_turn turn, bool judged, double *wall, f
 /* Two requests, of one problem and of many: seconds of each further problem. batch.c */
 fa_status fa_batch_start(fa_course *x, fa_error *err);
 fa_status fa_batch_turn(fa_course *x, fa_turn turn, double *wall, double *claim, fa_error *err);
+/* Notes how the GPU is doing, right after the candidate has answered. */
+void fa_course_watch(fa_course *x);
 /* Whether an output of this turn is to be judged: drawn anew each time. */
 bool fa_course_draws(const fa_course *x, fa_turn turn);
 /* Judges one, and notes what is wrong. */

@@ -66,19 +66,19 @@ static void add_machine(cJSON *o, const fa_race *x, const fa_race_config *config
     cJSON_AddStringToObject(o, "floor_of", config->chip->name);
   }
   cJSON *gpu = cJSON_AddObjectToObject(o, "gpu");
-  if (!x->gpu.known) {
-    cJSON_AddStringToObject(gpu, "unknown", x->gpu.why_not);
+  if (!x->course[0].gpu.known) {
+    cJSON_AddStringToObject(gpu, "unknown", x->course[0].gpu.why_not);
     return;
   }
-  fa_gpu_throttle_text(x->throttled, throttle, sizeof throttle);
-  cJSON_AddStringToObject(gpu, "name", x->gpu.name);
-  cJSON_AddNumberToObject(gpu, "least_mhz", x->least_mhz);
-  cJSON_AddNumberToObject(gpu, "most_mhz", x->most_mhz);
-  cJSON_AddNumberToObject(gpu, "memory_mhz", x->gpu.memory_mhz);
-  cJSON_AddNumberToObject(gpu, "celsius", x->gpu.celsius);
-  cJSON_AddNumberToObject(gpu, "watts", x->gpu.watts);
+  fa_gpu_throttle_text(x->course[0].throttled, throttle, sizeof throttle);
+  cJSON_AddStringToObject(gpu, "name", x->course[0].gpu.name);
+  cJSON_AddNumberToObject(gpu, "least_mhz", x->course[0].least_mhz);
+  cJSON_AddNumberToObject(gpu, "most_mhz", x->course[0].most_mhz);
+  cJSON_AddNumberToObject(gpu, "memory_mhz", x->course[0].gpu.memory_mhz);
+  cJSON_AddNumberToObject(gpu, "celsius", x->course[0].gpu.celsius);
+  cJSON_AddNumberToObject(gpu, "watts", x->course[0].gpu.watts);
   cJSON_AddStringToObject(gpu, "held_back_by", throttle);
-  cJSON_AddNumberToObject(gpu, "processes", x->gpu.processes);
+  cJSON_AddNumberToObject(gpu, "processes", x->course[0].gpu.processes);
 }
 
 cJSON *fa_race_json(const fa_race *x, const fa_race_config *config) {

@@ -58,11 +58,11 @@ static void print_how(const fa_course *one) {
 
 static void print_machine(const fa_race *x, const fa_race_config *config) {
   char throttle[120];
-  fa_gpu_throttle_text(x->throttled, throttle, sizeof throttle);
+  fa_gpu_throttle_text(x->course[0].throttled, throttle, sizeof throttle);
   if (x->floor > 0) printf("    %s takes %.2f us at least\n", config->chip->name, x->floor * 1e6);
-  if (x->gpu.known)
-    printf("    GPU clock %d .. %d MHz, %d C, %.0f W, held back by: %s\n", x->least_mhz, x->most_mhz,
-           x->gpu.celsius, x->gpu.watts, throttle);
+  if (x->course[0].gpu.known)
+    printf("    GPU clock %d .. %d MHz, %d C, %.0f W, held back by: %s\n", x->course[0].least_mhz,
+           x->course[0].most_mhz, x->course[0].gpu.celsius, x->course[0].gpu.watts, throttle);
 }
 
 void fa_race_print(const fa_race *x, const fa_race_config *config) {

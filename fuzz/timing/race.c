@@ -21,24 +21,11 @@ static fa_status measure_work(fa_race *x, const fa_race_config *config, fa_error
   return FA_OK;
 }
 
-static void watch(fa_race *x) {
-  fa_gpu_state now;
-  fa_gpu_state_read(&now);
-  x->gpu = now;
-  if (!now.known) return;
-  x->throttled |= now.throttle;
-  if (!x->least_mhz || now.sm_mhz < x->least_mhz) x->least_mhz = now.sm_mhz;
-  if (now.sm_mhz > x->most_mhz) x->most_mhz = now.sm_mhz;
-}
-
 /* Everybody else stands still meanwhile. */
 static fa_status take_turn(fa_race *x, const fa_race_config *config, int who, bool warm, fa_turn turn,
                            fa_error *err) {
   for (int i = 0; i < config->n; ++i) fa_participant_freeze(&config->participant[i], i != who);
-  if (warm) return fa_course_warm(&x->course[who], err);
-  const fa_status status = fa_course_turn(&x->course[who], turn, err);
-  if (config->participant[who].role == FA_ROLE_CANDIDATE) watch(x);
-  return status;
+  return warm ? fa_course_warm(&x->course[who], err) : fa_course_turn(&x->course[who], turn, err);
 }
 
 /* The candidate's faults end the race; a rival's only its own part in it. */
@@ -57,7 +44,6 @@ fa_status fa_race_run(fa_race *x, const fa_race_config *config, const fa_case *c
   memset(x, 0, sizeof *x);
   x->c = c, x->passes = passes;
   for (int i = 0; i < config->n; ++i) x->course[i].who = &config->participant[i];
-  fa_gpu_state_read(&x->gpu);
   fa_status status = measure_work(x, config, err);
   for (int i = 0; status == FA_OK && goes_on(x) && i < config->n; ++i) {
     status = start(x, config, i, err);

@@ -3,7 +3,6 @@
 #define FA_FUZZ_TIMING_RACE_H
 
 #include "fuzz/machine/chip.h"
-#include "fuzz/machine/nvml.h"
 #include "fuzz/timing/course.h"
 
 enum { FA_MOST_RIVALS = 6, FA_MOST_PARTICIPANTS = FA_MOST_RIVALS + 2 };
@@ -24,9 +23,6 @@ typedef struct fa_race {
   unsigned passes;
   fa_course course[FA_MOST_PARTICIPANTS]; /* as the participants */
   double flops, bytes, floor;             /* floor: seconds; 0 = unknown */
-  fa_gpu_state gpu;                       /* after the candidate's last turn */
-  unsigned long long throttled;           /* any of NVML's bits at any turn of the candidate */
-  int least_mhz, most_mhz;                /* of the GPU's clock then; 0: unknown */
 } fa_race;
 
 /* The race is freed in any case. What is wrong with an answer is in its course; an error is one of the world. */

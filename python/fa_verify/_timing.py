@@ -204,7 +204,17 @@ def _synchronize(staged: Staged) -> None:
 def _sums(results: Sequence[Result], dtype: str) -> list[int]:
     """For each result the sum of the 32-bit words of its outputs' rows, a last odd element of 16 bits by itself."""
     parts = [[_sum(getattr(r, name), dtype) for name in SUMMED if getattr(r, name) is not None] for r in results]
-    return [sum(int(part) for part in of_one) for of_one in parts]
+    numbers = iter(_as_ints([part for of_one in parts for part in of_one]))
+    return [sum(next(numbers) for _ in of_one) for of_one in parts]
+
+
+def _as_ints(numbers: Sequence[Any]) -> list[int]:
+    """Those on a device are fetched in one go."""
+    if numbers and all(_is_torch(number) for number in numbers):
+        import torch
+
+        return [int(number) for number in torch.stack(list(numbers)).tolist()]
+    return [int(number) for number in numbers]
 
 
 def _sum(value: Any, dtype: str) -> Any:
