@@ -134,6 +134,7 @@ fa_status fa_batch_turn(fa_course *x, fa_turn turn, double *wall, double *claim,
     status = request(x, is_one ? 1 : n, turn, last, is_one ? &one : &many, err);
   }
   *wall = (many.wall - one.wall) / (n - 1);
+  if (turn != FA_TURN_WARM && !x->why[0] && (x->n == 0 || many.wall / n < x->least)) x->least = many.wall / n;
   *claim = many.claim < 0 ? -1 : many.claim / n;
   if (turn == FA_TURN_WARM) choose_most(x, *wall);
   return status;

@@ -40,6 +40,7 @@ typedef struct fa_course {
   int most;     /* problems of a request */
 
   double wall[FA_SAMPLES], claim[FA_SAMPLES]; /* seconds a problem; claim < 0: none */
+  double least; /* batch: seconds a problem of the timed request that took least */
   int n, n_warm;
   int64_t n_timed, n_judged, n_outputs; /* timed outputs; of these, judged; all that came, warm-ups too */
   double judging;                       /* seconds that judging one output took at first */

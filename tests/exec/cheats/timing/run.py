@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-CASE = {"name": "tiny", "dtype": "f32", "heads_q": 1, "seqlen_q": 12, "seqlen_k": 12, "head_dim": 16, "backward": False}
+CASE = {"name": "tiny", "dtype": "f32", "heads_q": 1, "seqlen_q": 32, "seqlen_k": 32, "head_dim": 16, "backward": False}
 
 #: cheat: (the defence without which it passes, what catches it, a piece of the message)
 CHEATS = {
@@ -24,7 +24,7 @@ CHEATS = {
     "fingerprint": ("chain", "sample", "elements are wrong"),
     "warm": ("warmup", "sample", "elements are wrong"),
     "timed": ("warmup", "sample", "elements are wrong"),
-    "clock": ("claim", "claim", "by the clock it takes"),
+    "clock": ("claim", "claim", "by the clock it never took less"),
     "skips": ("sample", "sample", "elements are wrong"),
     "replay": ("chain", "sample", "elements are wrong"),
 }
