@@ -1,5 +1,5 @@
 #include "fuzz/cli/commands.h"
-#include "fuzz/options/memory.h"
+#include "fuzz/workers/memory.h"
 #include "gpu/wall/door.h"
 #include "ref/math/blas.h"
 

@@ -85,6 +85,9 @@ typedef struct fa_backend {
   /* NULL, or: what the subject says about itself in general, in its own words: the JSON object of a hello
    * (docs/reference/protocol.md), owned by it; NULL if it has said nothing. */
   const char *(*hello_text)(void *self);
+  /* NULL, or: the backend that stands behind a wall in its place, with this one in a process of its own; its argument is
+   * the whole "name:arg". */
+  const struct fa_backend *served;
 } fa_backend;
 
 extern const fa_backend fa_backend_cuda;

@@ -4,6 +4,7 @@
 #include "fuzz/generate/draw.h"
 #include "fuzz/one/dump.h"
 #include "fuzz/options/filter.h"
+#include "fuzz/options/untrusted.h"
 
 #include <cjson/cJSON.h>
 
@@ -52,6 +53,20 @@ static fa_status load_waivers(fa_session *s, fa_error *err) {
   return fa_waivers_load(s->cli->waivers, today, &s->waivers, err);
 }
 
+/* Those that the command line names, behind a wall if it says so. */
+static fa_status choose_backends(fa_session *s, fa_error *err) {
+  const fa_cli *cli = s->cli;
+  fa_wall_terms its_terms;
+  const fa_wall_terms *terms = NULL;
+  fa_status status = fa_cli_terms(cli, &its_terms, &terms, err);
+  for (int i = 0; status == FA_OK && i < cli->backend.n; ++i) {
+    fa_choice *choice = &s->choice[s->n_choices++];
+    status = fa_choose_untrusted(cli->backends, cli->backend.v[i], terms, choice, err);
+    if (status == FA_OK && terms && !cli->quiet) printf("untrusted: %s\n", choice->info.wall);
+  }
+  return status;
+}
+
 int fa_session_open(fa_session *s, const fa_cli *cli) {
   fa_error err = {""};
   fa_status status = FA_OK;
@@ -73,11 +88,7 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
   if (status == FA_OK) status = fa_shard_read(cli->shard, &s->shard, &err);
   if (status == FA_OK && cli->backend.n > FA_MAX_BACKENDS)
     status = fa_fail(&err, FA_ERR_INPUT, "--backend: at most %d", FA_MAX_BACKENDS);
-  fa_wall_terms its_terms;
-  const fa_wall_terms *terms = NULL;
-  if (status == FA_OK) status = fa_cli_terms(cli, &its_terms, &terms, &err);
-  for (int i = 0; status == FA_OK && i < cli->backend.n; ++i)
-    status = fa_choose_untrusted(cli->backends, cli->backend.v[i], terms, &s->choice[s->n_choices++], &err);
+  if (status == FA_OK) status = choose_backends(s, &err);
   if (status == FA_OK && cli->backend.n == 0 && strcmp(cli->command, "repro") != 0)
     status = fa_choose_default(cli->backends, cli->quiet, &s->choice[s->n_choices++], &err);
   if (status == FA_OK)

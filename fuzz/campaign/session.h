@@ -184,5 +184,7 @@ fa_status fa_report_open_baseline(const fa_cli *cli, const fa_choice *choice, in
 void fa_report_add_sources(fa_report *r, const fa_choice *choice, int n);
 /* Adds what foreign kernels claim to compute, as "contracts" (report/claims.h). */
 void fa_report_add_contracts(fa_report *r, const fa_choice *choice, int n);
+/* Adds what limits subjects that nobody trusts and what they are shown, as "untrusted.wall". */
+void fa_report_add_walls(fa_report *r, const fa_choice *choice, int n);
 
 #endif

@@ -146,6 +146,16 @@ void fa_report_add_contracts(fa_report *r, const fa_choice *choice, int n) {
   }
 }
 
+void fa_report_add_walls(fa_report *r, const fa_choice *choice, int n) {
+  for (int b = 0; b < n; ++b) {
+    if (!choice[b].untrusted) continue;
+    cJSON *all = cJSON_GetObjectItemCaseSensitive(r->root, "untrusted");
+    if (!all) all = cJSON_AddObjectToObject(r->root, "untrusted");
+    cJSON_DeleteItemFromObjectCaseSensitive(all, "wall");
+    cJSON_AddStringToObject(all, "wall", choice[b].info.wall);
+  }
+}
+
 /* Groups, requirements and the baseline: what is said of all results together. */
 static void add_conclusions(fa_report *r, fa_causes *causes, const fa_baseline *baseline, const fa_cli *cli) {
   fa_error err;

@@ -282,6 +282,7 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
     status = fa_shrink_failures(s->cli, s->choice, s->n_choices, &s->report, &interrupted, err);
   fa_report_add_sources(&s->report, s->choice, s->n_choices);
   fa_report_add_contracts(&s->report, s->choice, s->n_choices);
+  fa_report_add_walls(&s->report, s->choice, s->n_choices);
   if (status == FA_OK) fa_session_cover(s);
   if (status == FA_OK) fa_session_say_tried(s);
   if (s->source.tier) fa_session_say_tier(s);

@@ -123,6 +123,7 @@ fa_status fa_choose_untrusted(const fa_backend *const *table, const char *spec, 
   if (!out->backend) return unknown_backend(table, spec, err);
   snprintf(out->spec, sizeof out->spec, "%s", spec);
   out->arg = out->spec[n] == ':' ? out->spec + n + 1 : NULL;
+  if (terms && out->backend->served) out->backend = out->backend->served, out->arg = out->spec;
   const fa_status status = probe(out->backend, out->arg, terms, &out->info, &out->said);
   if (status == FA_ERR_INPUT) return fa_fail(err, status, "--backend %s: %s", spec, out->info.why_not);
   if (!out->info.usable)
@@ -162,20 +163,4 @@ fa_status fa_choose_default(const fa_backend *const *table, bool quiet, fa_choic
     return FA_OK;
   }
   return fa_fail(err, FA_ERR_DEVICE, "no usable backend: %s", why);
-}
-
-fa_status fa_cli_terms(const fa_cli *cli, fa_wall_terms *out, const fa_wall_terms **terms, fa_error *err) {
-  fa_status status = FA_OK;
-  *terms = NULL;
-  if (!cli->untrusted && (cli->without.n || cli->allow.n))
-    return fa_fail(err, FA_ERR_INPUT, "--%s goes with --untrusted", cli->without.n ? "without" : "allow");
-  if (!cli->untrusted) return FA_OK;
-  if (!cli->backend.n)
-    return fa_fail(err, FA_ERR_INPUT,
-                   "--untrusted needs a --backend that is a program of its own: exec: or py:");
-  *out = (fa_wall_terms){.layers = FA_ALL_LAYERS, .allow = cli->allow.v, .n_allow = cli->allow.n};
-  for (int i = 0; status == FA_OK && i < cli->without.n; ++i)
-    status = fa_layers_leave_out(&out->layers, cli->without.v[i], err);
-  *terms = out;
-  return status;
 }

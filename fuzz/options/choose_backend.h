@@ -2,7 +2,6 @@
 #ifndef FA_FUZZ_OPTIONS_CHOOSE_BACKEND_H
 #define FA_FUZZ_OPTIONS_CHOOSE_BACKEND_H
 
-#include "fuzz/options/command.h"
 #include "gpu/backend.h"
 #include "gpu/contract/hello.h"
 #include "gpu/wall/terms.h"
@@ -44,10 +43,6 @@ fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backen
 /* Opens a backend: trusted if terms is NULL, else behind a wall. FA_ERR_INPUT: it cannot stand behind one. */
 fa_status fa_backend_open(const fa_backend *backend, const char *arg, const fa_wall_terms *terms, void **self,
                           fa_error *err);
-
-/* The terms of --untrusted, --without and --allow: *terms is NULL for a run that trusts its candidate, else out, which is
- * valid as long as cli is. FA_ERR_INPUT: there is no such layer, or an option lacks its --untrusted. */
-fa_status fa_cli_terms(const fa_cli *cli, fa_wall_terms *out, const fa_wall_terms **terms, fa_error *err);
 
 /* Finds "name" or "name:arg" in the table and probes it. FA_ERR_INPUT lists the known names; FA_ERR_DEVICE:
  * it exists but cannot be used here. */

@@ -4,7 +4,7 @@
  * it runs. */
 #include "fuzz/inputs/fuzzer.h"
 
-#include "fuzz/options/memory.h"
+#include "fuzz/workers/memory.h"
 #include "report/text/progress.h"
 
 #include <dirent.h>

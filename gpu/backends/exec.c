@@ -4,6 +4,7 @@
 #include "gpu/backends/plugin_backend.h"
 #include "gpu/contract/lse.h"
 #include "gpu/wall/door.h"
+#include "gpu/wall/words.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -140,3 +141,23 @@ static fa_status exec_open(const char *arg, void **self, fa_error *err) {
 const fa_backend fa_backend_exec = FA_EXEC_BACKEND(
     "exec", "exec:CMD, a program of yours that answers lines of JSON (docs/reference/protocol.md)", exec_open,
     exec_open_untrusted);
+
+/* ---- this program as the child ---- */
+
+/* A plugin shares the memory of whoever loads it. So behind a wall it is loaded by `fa-verify serve`, which speaks to the
+ * judge as any other child does. */
+static const fa_exec_reach served_reach = {.backend = "served",
+                                           .what = "the process that serves it",
+                                           .open = fa_exec_start_child,
+                                           .close = fa_exec_stop_child};
+
+static fa_status served_open(const char *arg, const fa_wall_terms *terms, void **self, fa_error *err) {
+  char command[1024] = "exec " FA_WALL_PROGRAM " serve --backend";
+  *self = NULL;
+  if (!fa_wall_quote(command, sizeof command, arg, strlen(arg)))
+    return fa_fail(err, FA_ERR_INPUT, "%.40s...: too long", arg);
+  return fa_exec_open(&served_reach, arg, command, terms, self, err);
+}
+
+const fa_backend fa_backend_served =
+    FA_EXEC_BACKEND("served", "a backend of this program behind a wall", NULL, served_open);

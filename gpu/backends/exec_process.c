@@ -1,6 +1,6 @@
 #include "gpu/backends/exec_process.h"
 
-#include "gpu/backends/exec_stderr.h"
+#include "gpu/wall/printed.h"
 #include "gpu/wall/wall.h"
 
 #include <dirent.h>
@@ -81,7 +81,7 @@ static double deadline_of(int lifeline, bool trusted) {
 }
 
 /* Waits until the child has ended, and passes on what it prints. */
-static int keep(pid_t child, int lifeline, bool trusted, fa_exec_stderr *printed) {
+static int keep(pid_t child, int lifeline, bool trusted, fa_wall_printed *printed) {
   sigset_t none;
   double deadline = 0;
   int status = 0;
@@ -99,7 +99,7 @@ static int keep(pid_t child, int lifeline, bool trusted, fa_exec_stderr *printed
     const struct timespec wait = {.tv_sec = (time_t)left,
                                   .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
     if (ppoll(fd, 2, deadline > 0 ? &wait : NULL, &none) <= 0) continue;
-    if (fd[1].revents) fa_exec_stderr_pass(printed);
+    if (fd[1].revents) fa_wall_printed_pass(printed);
     if (fd[0].revents) deadline = deadline_of(lifeline, trusted);
   }
   kill(-child, SIGKILL); /* whatever it started */
@@ -132,7 +132,7 @@ static void end_like(int status) {
 }
 
 /* From now on the child's descriptors are the child's alone. */
-static void leave_to_child(const station *s, fa_exec_stderr *printed, int *lifeline) {
+static void leave_to_child(const station *s, fa_wall_printed *printed, int *lifeline) {
   const int err = s->err[0] >= 0 ? fcntl(s->err[0], F_DUPFD, 3) : -1; /* it may be 0 or 1 */
   *lifeline = dup2(s->life[0], 0);
   if (err >= 0) {
@@ -146,7 +146,7 @@ static void leave_to_child(const station *s, fa_exec_stderr *printed, int *lifel
 static void supervisor_main(const station *s) {
   static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
   struct sigaction action = {.sa_handler = on_child};
-  fa_exec_stderr printed = {.from = -1, .name = s->name};
+  fa_wall_printed printed = {.from = -1, .name = s->name};
   sigset_t block;
   int lifeline;
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; ++i) signal(ignored[i], SIG_IGN);
@@ -161,7 +161,7 @@ static void supervisor_main(const station *s) {
   leave_to_child(s, &printed, &lifeline);
   const int status = child < 0 ? 126 << 8 : keep(child, lifeline, !s->wall, &printed);
   if (s->wall) wait_until_empty(s->wall);
-  fa_exec_stderr_finish(&printed);
+  fa_wall_printed_finish(&printed);
   remove_folder(s->folder);
   end_like(status);
 }

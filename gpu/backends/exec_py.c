@@ -1,6 +1,7 @@
 /* The backend py:NAME: an adapter of the Python package fa_verify, in a child of its own. */
 #include "gpu/backends/exec_subject.h"
 #include "gpu/backends/plugin_backend.h"
+#include "gpu/wall/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,33 +49,16 @@ static const fa_exec_reach reach = {.backend = "py",
                                     .close = fa_exec_stop_child,
                                     .explain = explain};
 
-/* Appends text as one word of a shell command. False: there is no room. */
-static bool add_word(char *command, size_t size, const char *text, size_t n) {
-  size_t at = strlen(command);
-  if (at + 4 * n + 4 > size) return false;
-  command[at++] = ' ';
-  command[at++] = '\'';
-  for (size_t i = 0; i < n; ++i) {
-    if (text[i] == '\'')
-      memcpy(command + at, "'\\''", 4), at += 4;
-    else
-      command[at++] = text[i];
-  }
-  command[at++] = '\'';
-  command[at] = 0;
-  return true;
-}
-
 static fa_status py_open_untrusted(const char *arg, const fa_wall_terms *terms, void **self, fa_error *err) {
   char command[4096] = "exec";
   *self = NULL;
   if (!arg || !*arg) return fa_fail(err, FA_ERR_INPUT, "backend py needs an adapter's name: py:NAME");
-  bool fits = add_word(command, sizeof command, python(), strlen(python())) &&
-              add_word(command, sizeof command, "-c", 2) &&
-              add_word(command, sizeof command, START, strlen(START));
+  bool fits = fa_wall_quote(command, sizeof command, python(), strlen(python())) &&
+              fa_wall_quote(command, sizeof command, "-c", 2) &&
+              fa_wall_quote(command, sizeof command, START, strlen(START));
   for (const char *at = arg; fits && *at;) { /* NAME, and after commas or spaces its arguments */
     const size_t n = strcspn(at, ", ");
-    if (n > 0) fits = add_word(command, sizeof command, at, n);
+    if (n > 0) fits = fa_wall_quote(command, sizeof command, at, n);
     at += n + (at[n] != 0);
   }
   if (!fits) return fa_fail(err, FA_ERR_INPUT, "py:%.40s...: too long", arg);

@@ -34,7 +34,7 @@ static fa_status hand_over(run *r, cJSON **request, fa_error *err) {
   fa_exec_subject *x = r->x;
   if (!x->hello.files) {
     fa_status status = fa_exec_memory_place(&x->memory, &r->list, err);
-    if (status == FA_OK && x->memory.renewed) status = fa_exec_renew(x, err);
+    if (status == FA_OK && x->memory.renewed) status = fa_exec_restart(x, err);
     if (status != FA_OK) return status;
     fa_exec_memory_copy_in(&x->memory);
     *request = fa_exec_run_request(x, r->opt);

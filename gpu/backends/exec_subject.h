@@ -55,7 +55,7 @@ fa_status fa_exec_greet(fa_exec_subject *x, fa_error *err);
 fa_status fa_exec_need(fa_exec_subject *x, fa_error *err);
 
 /* Starts it anew, because it has to get another region. */
-fa_status fa_exec_renew(fa_exec_subject *x, fa_error *err);
+fa_status fa_exec_restart(fa_exec_subject *x, fa_error *err);
 
 /* A request of this type, in the version that the other side speaks. */
 struct cJSON *fa_exec_request(const fa_exec_subject *x, const char *type);

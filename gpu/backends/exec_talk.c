@@ -152,7 +152,7 @@ fa_status fa_exec_need(fa_exec_subject *x, fa_error *err) {
   return x->lines ? FA_OK : fa_exec_greet(x, err);
 }
 
-fa_status fa_exec_renew(fa_exec_subject *x, fa_error *err) {
+fa_status fa_exec_restart(fa_exec_subject *x, fa_error *err) {
   if (x->lines) x->reach->close(x, false, NULL, 0);
   x->lines = NULL;
   return fa_exec_greet(x, err);

@@ -262,4 +262,5 @@ const fa_backend fa_backend_plugin = {
     .hello = plugin_hello,
     .adopt = plugin_adopt,
     .hello_text = plugin_hello_text,
+    .served = &fa_backend_served,
 };

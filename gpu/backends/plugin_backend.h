@@ -12,6 +12,7 @@ extern const fa_backend fa_backend_plugin;  /* gpu/plugin.h */
 extern const fa_backend fa_backend_cubin;   /* docs/reference/cubin.md; gpu/cubin has it */
 extern const fa_backend fa_backend_exec;    /* docs/reference/protocol.md */
 extern const fa_backend fa_backend_connect; /* the same, to a process that is already running */
+extern const fa_backend fa_backend_served;  /* another backend of this program, behind a wall */
 extern const fa_backend fa_backend_py;      /* the same, of the Python package */
 extern const fa_backend fa_backend_mutant;  /* gpu/backends/mutant.h */
 

@@ -69,8 +69,10 @@ static bool works(fa_wall_words *arguments, char *said, size_t size) {
     _exit(127);
   }
   close(ends[1]);
-  const ssize_t n = read(ends[0], said, size - 1);
-  said[n > 0 ? n : 0] = 0;
+  size_t used = 0;
+  for (ssize_t n = 1; n > 0 && used<size - 1; used += n> 0 ? (size_t)n : 0)
+    n = read(ends[0], said + used, size - 1 - used);
+  said[used] = 0;
   said[strcspn(said, "\n")] = 0;
   close(ends[0]);
   return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;

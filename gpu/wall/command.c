@@ -104,7 +104,7 @@ static void show_path(fa_wall_view *view, const char *word) {
 }
 
 static void show_word(fa_wall_view *view, const char *word) {
-  const char *value = strchr(word, '=');
+  const char *value = strpbrk(word, "=:");
   if (!word[0]) return;
   show_path(view, word);
   if (value && value[1]) show_path(view, value + 1);

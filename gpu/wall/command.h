@@ -4,7 +4,7 @@
 
 #include "gpu/wall/view.h"
 
-/* Shows the files and folders that words of the command name, alone or after a '=', and the programs among them. A word
+/* Shows the files and folders that words of the command name, alone or after a '=' or ':', and the programs among them. A word
  * that only a shell could work out is passed over: --allow is for that. */
 void fa_wall_show_words(fa_wall_view *view, const char *command);
 

@@ -52,6 +52,7 @@ typedef struct door {
   size_t addresses;
   const char *outside; /* the judge's namespaces */
   const char *judge;
+  int first_unknown; /* descriptor: none from here on may be open */
   char why[200];
 } door;
 
@@ -151,7 +152,7 @@ static bool limits_hold(door *d) {
 static bool memory_holds(door *d) {
   const int want = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, has = fcntl(FA_WALL_FD_MEMORY, F_GET_SEALS);
   if (has < 0 || (has & want) != want) return miss(d, "the region is not sealed", "");
-  if (n_numbers("/proc/self/fd", FA_WALL_FD_REPORT) > 1) /* the folder itself */
+  if (n_numbers("/proc/self/fd", d->first_unknown - 1) > 1) /* the folder itself */
     return miss(d, "it holds other files of the judge", "");
   return true;
 }
@@ -195,9 +196,11 @@ void fa_wall_door(int argc, char **argv) {
             .addresses = (size_t)strtoull(argv[FA_DOOR_ADDRESSES], NULL, 10),
             .outside = argv[FA_DOOR_NAMESPACES],
             .judge = argv[FA_DOOR_JUDGE],
+            .first_unknown = FA_WALL_FD_PROGRAM,
             .why = ""};
   fcntl(FA_WALL_FD_REPORT, F_SETFD, FD_CLOEXEC);
-  if (close_range(FA_WALL_FD_PROGRAM, ~0u, 0) != 0)
-    for (int fd = FA_WALL_FD_PROGRAM; fd < 65536; ++fd) close(fd);
+  if (strstr(argv[FA_DOOR_COMMAND], FA_WALL_PROGRAM)) ++d.first_unknown;
+  if (close_range((unsigned)d.first_unknown, ~0u, 0) != 0)
+    for (int fd = d.first_unknown; fd < 65536; ++fd) close(fd);
   pass(&d, argv[FA_DOOR_COMMAND]);
 }

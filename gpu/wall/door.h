@@ -14,6 +14,9 @@
 /* Its descriptors beside 0, 1 and 2. The candidate keeps the first of them alone. */
 enum { FA_WALL_FD_MEMORY = 3, FA_WALL_FD_REPORT, FA_WALL_FD_PROGRAM, FA_WALL_N_FDS };
 
+/* In a command: this program, which the candidate's plugin is loaded by. Its file is not to be seen there. */
+#define FA_WALL_PROGRAM "/proc/self/fd/5"
+
 /* Its arguments after the name of the program. */
 enum {
   FA_DOOR_WORD = 1,

@@ -35,3 +35,19 @@ void fa_wall_words_free(fa_wall_words *w) {
   free(w->v);
   *w = (fa_wall_words){0};
 }
+
+bool fa_wall_quote(char *command, size_t size, const char *text, size_t n) {
+  size_t at = strlen(command);
+  if (at + 4 * n + 4 > size) return false;
+  command[at++] = ' ';
+  command[at++] = '\'';
+  for (size_t i = 0; i < n; ++i) {
+    if (text[i] == '\'')
+      memcpy(command + at, "'\\''", 4), at += 4;
+    else
+      command[at++] = text[i];
+  }
+  command[at++] = '\'';
+  command[at] = 0;
+  return true;
+}

@@ -17,6 +17,8 @@ void fa_wall_add(fa_wall_words *w, const char *format, ...) __attribute__((forma
 /* Appends copies of words up to a NULL. */
 void fa_wall_add_all(fa_wall_words *w, const char *const *words);
 bool fa_wall_has(const fa_wall_words *w, const char *word);
+/* Appends n bytes of text to a shell command, as one word whatever characters they are. False: there is no room. */
+bool fa_wall_quote(char *command, size_t size, const char *text, size_t n);
 void fa_wall_words_free(fa_wall_words *w);
 
 #endif

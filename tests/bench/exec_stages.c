@@ -10,7 +10,7 @@
 #include "fuzz/judging/stage.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/options/choose_backend.h"
-#include "fuzz/options/memory.h"
+#include "fuzz/workers/memory.h"
 #include "ref/math/blas.h"
 
 #include <cjson/cJSON.h>

@@ -1,6 +1,6 @@
 /* The reference's benchmark alone (built, not run by ctest): bench_ref [threads] */
 #include "fuzz/bench/reference.h"
-#include "fuzz/options/memory.h"
+#include "fuzz/workers/memory.h"
 #include "ref/math/blas.h"
 
 #include <stdlib.h>

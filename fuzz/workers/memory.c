@@ -1,4 +1,4 @@
-#include "fuzz/options/memory.h"
+#include "fuzz/workers/memory.h"
 
 #include <stdlib.h> /* any libc header defines __GLIBC__ if it is glibc */
 
