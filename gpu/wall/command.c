@@ -55,6 +55,14 @@ void fa_wall_show_program(fa_wall_view *view, const char *path) {
   }
 }
 
+static bool is_script(const char *path) {
+  char start[2] = "";
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const ssize_t n = fd >= 0 ? read(fd, start, sizeof start) : 0;
+  if (fd >= 0) close(fd);
+  return n == sizeof start && start[0] == '#' && start[1] == '!';
+}
+
 /* The interpreter that the first line of a script names. */
 static void show_interpreter(fa_wall_view *view, const char *script) {
   char line[256] = "";
@@ -74,6 +82,9 @@ static void show_on_path(fa_wall_view *view, const char *name) {
     const int n = (int)strcspn(at, ":");
     if (at[0] != '/' || snprintf(path, sizeof path, "%.*s/%s", n, at, name) >= (int)sizeof path) continue;
     if (access(path, X_OK) != 0) continue;
+    show_prefix(view, path);
+    /* A script of somebody's own needs more than itself; the next program of that name is found instead. */
+    if (!fa_wall_sees(view, path) && is_script(path)) continue;
     fa_wall_show_program(view, path);
     show_interpreter(view, path);
     return;

@@ -37,6 +37,15 @@ static const struct variable {
 };
 enum { N_VARIABLES = sizeof variables / sizeof *variables };
 
+/* True if the candidate sees the folder, or a program in it. */
+static bool leads_somewhere(const fa_wall_view *view, const char *folder) {
+  const size_t n = strlen(folder);
+  if (!view || fa_wall_sees(view, folder)) return true;
+  for (int i = 0; i < view->shown.n; ++i)
+    if (strncmp(view->shown.v[i], folder, n) == 0 && view->shown.v[i][n] == '/') return true;
+  return false;
+}
+
 /* The folders of a list that the candidate sees. */
 static void add_paths(const fa_wall_view *view, const char *name, const char *list, fa_wall_words *to) {
   char kept[8192], folder[PATH_MAX];
@@ -46,7 +55,7 @@ static void add_paths(const fa_wall_view *view, const char *name, const char *li
     const size_t n = strcspn(at, ":");
     if (n > 0 && n < sizeof folder && used + n + 2 < sizeof kept) {
       memcpy(folder, at, n), folder[n] = 0;
-      if (!view || (folder[0] == '/' && fa_wall_sees(view, folder)))
+      if (folder[0] == '/' && leads_somewhere(view, folder))
         used += (size_t)snprintf(kept + used, sizeof kept - used, "%s%s", used ? ":" : "", folder);
     }
     at += n + (at[n] != 0);

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Each layer of the wall holds, and is missed when it is left out: burglar.py tries, with all layers and without one.
+
+usage: test_wall.py FA_VERIFY"""
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BURGLAR = os.path.join(HERE, "burglar.py")
+CASE = ["--case", '{"dtype":"f16","seqlen_q":5,"seqlen_k":5}', "--timeout", "120"]
+SKIPPED = 77
+failures = []
+
+
+def check(condition, what, text=""):
+    if not condition:
+        failures.append(what)
+        print(f"FAILED: {what}\n{text}")
+
+
+def run(program, command, *options, environment=None, folder=None):
+    """One run of fa-verify on the command as a candidate that nobody trusts."""
+    words = [program, "run", "--untrusted", "--backend", f"exec:{command}", *CASE, *options]
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, cwd=folder,
+                          env={**os.environ, **(environment or {})})
+
+
+def saw(result, attempt):
+    found = re.search(rf"saw {attempt}: (\w+)", result.stderr)
+    return found.group(1) if found else "nothing"
+
+
+def attempts(scratch, port):
+    """Layer, attempt, its arguments, and whether it goes through once the layer is left out: None = not to be tried."""
+    secret = os.path.join(scratch, "secret")
+    with open(secret, "w") as f:
+        f.write("the answer")
+    rows = [
+        ("processes", "processes", [], True),
+        ("processes", "signals", [os.getpid()], True),
+        ("network", "network", [port], True),
+        ("files", "reads", [secret.encode().hex()], True),  # a path that the command spells out would be shown
+        ("files", "writes", [secret.encode().hex()], True),
+        ("files", "writes", [b"/usr/fa-verify-was-here".hex()], None),
+        ("files", "sysctl", [], None),
+        ("files", "fills_tmp", [], None),
+        ("environment", "environment", ["FA_VERIFY_SECRET"], True),
+        ("limits", "forks", [max(600, 9 * os.cpu_count())], True),
+        ("memory", "resizes", [0], True),
+        ("memory", "resizes", [1 << 31], True),
+        ("memory", "sends", [], None),  # whatever the layers
+    ]
+    for call in ("ptrace", "process_vm_readv", "keyctl", "io_uring_setup", "userfaultfd", "perf_event_open", "bpf",
+                 "unshare", "setns", "mount", "open_by_handle_at", "kcmp"):
+        # Without the filter the other layers, or the machine, may refuse it all the same.
+        rows.append(("seccomp", call, [], True if call in ("ptrace", "process_vm_readv", "keyctl") else None))
+    rows += [("seccomp", "vsock", [], None), ("seccomp", "peer", [], None)]
+    return rows
+
+
+def test_attempts(program, scratch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        for layer, attempt, arguments, goes_through in attempts(scratch, port):
+            command = " ".join(["python3", BURGLAR, attempt, *map(str, arguments)])
+            environment = {"FA_VERIFY_SECRET": "1"}
+            held = run(program, command, environment=environment)
+            check(saw(held, attempt) == "refused", f"{layer}: {attempt} {arguments} goes through", held.stderr)
+            if goes_through is None:
+                continue
+            open_ = run(program, command, "--without", layer, environment=environment)
+            check(saw(open_, attempt) == "done", f"without {layer}: {attempt} {arguments} is refused", open_.stderr)
+
+
+def running(mark):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if f.read() == b"sleep\0" + mark.encode() + b"\0":
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def test_daemon(program):
+    mark = f"600.{os.getpid()}"
+    held = run(program, f"python3 {BURGLAR} daemon {mark}")
+    check(saw(held, "daemon") == "done" and not running(mark), "processes: a daemon outlives the candidate", held.stderr)
+    run(program, f"python3 {BURGLAR} daemon {mark}", "--without", "processes")
+    left = running(mark)
+    check(left, "without processes: no daemon is left")
+    for pid in left:
+        os.kill(pid, 9)
+
+
+def test_stderr(program):
+    held = run(program, f"python3 {BURGLAR} forges")
+    check(not re.search(r"^tests:1 passed:1 failed:0", held.stderr, re.M) and "\x1b" not in held.stderr
+          and re.search(r"^candidate .*\| tests:1 passed:1", held.stderr, re.M), "stderr: a forged line", held.stderr)
+    open_ = run(program, f"python3 {BURGLAR} forges", "--without", "stderr")
+    check(re.search(r"^tests:1 passed:1 failed:0", open_.stderr, re.M), "without stderr: no forged line", open_.stderr)
+    flood = run(program, f"python3 {BURGLAR} floods")
+    check(len(flood.stderr) < 100_000 and "which is dropped" in flood.stderr, "stderr: a flood passes")
+
+
+def test_memory(program):
+    files = f"python3 {BURGLAR} greets '" + '{"transport":"files"}' + "'"
+    held = run(program, files)
+    check(held.returncode == 2 and "must take shared" in held.stderr, "memory: files are let through", held.stderr)
+    open_ = run(program, files, "--without", "memory")
+    check("must take shared" not in open_.stderr, "without memory: files are refused", open_.stderr)
+
+
+def test_honest(program):
+    child = os.path.join(HERE, "..", "exec", "child2.py")
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        result = run(program, f"python3 {os.path.abspath(child)}", "--report", report)
+        check(result.returncode == 0, "an honest child fails", result.stdout + result.stderr)
+        with open(report) as f:
+            wall = json.load(f)["untrusted"]["wall"]
+        check("limits: " in wall and "child2.py" in wall, "the report's wall", wall)
+        shutil.copy(child, os.path.join(folder, "mine.py"))
+        relative = run(program, "python3 mine.py", folder=folder)
+        check(relative.returncode == 0, "a path from the current folder", relative.stderr)
+
+
+def test_absent(program, scratch):
+    """Without bubblewrap its layers are refused by name, and the others do without it."""
+    folder = os.path.join(scratch, "bin")
+    os.mkdir(folder)
+    for name in ("sh", "python3"):
+        os.symlink(shutil.which(name, path="/usr/bin:/bin"), os.path.join(folder, name))
+    result = run(program, "true", environment={"PATH": folder})
+    check(result.returncode == 2 and "install the package bubblewrap" in result.stderr, "no bubblewrap", result.stderr)
+    rest = [word for layer in ("processes", "network", "files") for word in ("--without", layer)]
+    result = run(program, f"/usr/bin/python3 {BURGLAR} keyctl", *rest, environment={"PATH": folder})
+    check(saw(result, "keyctl") == "refused", "the filter needs bubblewrap", result.stderr)
+
+
+def test_refusals(program):
+    rows = [
+        (["--untrusted", "--backend", "host"], "cannot stand behind a wall"),
+        (["--untrusted", "--backend", "connect:/nowhere"], "cannot stand behind a wall"),
+        (["--untrusted"], "needs a --backend"),
+        (["--untrusted", "--backend", "exec:true", "--without", "roof"], "roof"),
+        (["--without", "files", "--backend", "host"], "goes with --untrusted"),
+        (["--untrusted", "--backend", "exec:true", "--allow", "/"], "--allow /: this would show"),
+        (["--untrusted", "--backend", "exec:true", "--allow", "/nowhere"], "--allow /nowhere: there is no such"),
+    ]
+    for options, words in rows:
+        result = subprocess.run([program, "run", *CASE, *options], capture_output=True, text=True, timeout=120)
+        check(result.returncode == 2 and words in result.stderr, f"{options}: {words}", result.stderr)
+
+
+def why_not():
+    """Why there can be no wall here; None: there can."""
+    if not shutil.which("bwrap"):
+        return "no bubblewrap"
+    trial = subprocess.run(["bwrap", "--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-net", "--dev-bind", "/", "/",
+                            "--proc", "/proc", "true"], capture_output=True, text=True)
+    return None if trial.returncode == 0 else f"no namespaces: {trial.stderr.strip()}"
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    reason = why_not()
+    if reason:
+        print(f"skipped: {reason}")
+        return SKIPPED
+    started = time.time()
+    with tempfile.TemporaryDirectory() as scratch:
+        test_refusals(program)
+        test_attempts(program, scratch)
+        test_daemon(program)
+        test_stderr(program)
+        test_memory(program)
+        test_honest(program)
+        test_absent(program, scratch)
+    print(f"{len(failures)} failures, {time.time() - started:.0f} s")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
