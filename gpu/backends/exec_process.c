@@ -1,7 +1,7 @@
 #include "gpu/backends/exec_process.h"
 
+#include "gpu/wall/build.h"
 #include "gpu/wall/printed.h"
-#include "gpu/wall/wall.h"
 
 #include <dirent.h>
 #include <errno.h>

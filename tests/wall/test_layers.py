@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Each layer of the wall holds, and is missed when it is left out: burglar.py tries, with all layers and without one.
 
-usage: test_wall.py FA_VERIFY"""
+usage: test_layers.py FA_VERIFY"""
 import json
 import os
 import re

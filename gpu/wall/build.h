@@ -1,8 +1,8 @@
 /* The wall around one process of a candidate: what has to be executed, with what arguments and environment, and in which
  * control group. Bubblewrap makes the namespaces and the view of the file system; the door (gpu/wall/door.h) does the rest
  * inside of them, and says whether all of it holds. */
-#ifndef FA_GPU_WALL_WALL_H
-#define FA_GPU_WALL_WALL_H
+#ifndef FA_GPU_WALL_BUILD_H
+#define FA_GPU_WALL_BUILD_H
 
 #include "gpu/wall/door.h"
 #include "gpu/wall/limits.h"

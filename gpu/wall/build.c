@@ -1,4 +1,4 @@
-#include "gpu/wall/wall.h"
+#include "gpu/wall/build.h"
 
 #include "gpu/wall/bubblewrap.h"
 #include "gpu/wall/devices.h"
