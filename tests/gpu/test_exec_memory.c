@@ -5,6 +5,7 @@
 #include "tests/support/check.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { O = FA_T_O, LSE = FA_T_LSE };
 
@@ -74,6 +75,25 @@ static void check_damage(setup *s, int i, int64_t distance, const char *says) {
   CHECK(ends_intact(s, where));
 }
 
+/* A region that is inherited has one size for good: more is another region, with guards of its own. */
+static void test_inherited(void) {
+  setup s = {0};
+  char where[96] = "";
+  fa_error err;
+  REQUIRE(fa_exec_memory_inherit(&s.region, 3, true, &err) == FA_OK);
+  CHECK(s.region.renewed && strcmp(s.region.path, "/proc/self/fd/3") == 0);
+  const size_t first = s.region.bytes;
+  CHECK(ftruncate(s.region.fd, 0) != 0 && ftruncate(s.region.fd, (off_t)(2 * first)) != 0);
+  s.region.renewed = false;
+  begin(&s, 40);
+  CHECK(!s.region.renewed && ends_intact(&s, where));
+  begin(&s, (int64_t)first);
+  CHECK(s.region.renewed && s.region.bytes > first && region_is_guarded(&s));
+  CHECK(ftruncate(s.region.fd, 0) != 0);
+  fa_exec_memory_close(&s.region);
+  fa_tensors_free(&s.t);
+}
+
 int main(void) {
   setup s = {.list = {.n = 0}};
   char where[200];
@@ -103,5 +123,6 @@ int main(void) {
   }
   fa_exec_memory_close(&s.region);
   fa_tensors_free(&s.t);
+  test_inherited();
   return check_done();
 }
