@@ -249,4 +249,5 @@ const fa_backend fa_backend_cubin = {
     .declare = cubin_declare,
     .adopt = cubin_adopt,
     .spent = cubin_spent,
-    .hello_text = cubin_hello};
+    .hello_text = cubin_hello,
+    .served = &fa_backend_served};
