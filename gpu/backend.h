@@ -88,6 +88,15 @@ typedef struct fa_backend {
   /* NULL, or: the backend that stands behind a wall in its place, with this one in a process of its own; its argument is
    * the whole "name:arg". */
   const struct fa_backend *served;
+  /* ---- for subjects that nobody trusts; NULL: it is none that could be held to anything ---- */
+  /* What the subject has said of itself when it was greeted, as canonical text (gpu/contract/canonical.h); NULL: out of
+   * memory. Valid until the next call. */
+  const char *(*contract)(void *self);
+  /* From now on it must greet with exactly this contract. FA_ERR_INPUT: it has not; so does every later call that finds
+   * another one. */
+  fa_status (*hold)(void *self, const char *contract, fa_error *err);
+  /* Ends the subject's process and starts another. */
+  fa_status (*renew)(void *self, fa_error *err);
 } fa_backend;
 
 extern const fa_backend fa_backend_cuda;

@@ -18,6 +18,8 @@ void fa_exec_close(void *self) {
   if (x->lines) x->reach->close(x, false, NULL, 0);
   fa_exec_memory_close(&x->memory);
   fa_exec_forget(x);
+  free(x->contract);
+  free(x->held);
   free(x->command);
   free(x->name);
   free(x);
@@ -98,6 +100,28 @@ void fa_exec_adopt(void *self, fa_dtype dtype, const fa_declaration *found) {
   x->adopted[dtype] = true;
   x->found[dtype] = *found;
   fa_hello_adopt(&x->hello, dtype, found);
+}
+
+/* ---- held to what it has said ---- */
+
+const char *fa_exec_contract(void *self) {
+  return ((fa_exec_subject *)self)->contract;
+}
+
+fa_status fa_exec_hold(void *self, const char *contract, fa_error *err) {
+  fa_exec_subject *x = self;
+  free(x->held);
+  x->held = strdup(contract);
+  if (!x->held) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  return fa_exec_check_contract(x, err);
+}
+
+fa_status fa_exec_renew(void *self, fa_error *err) {
+  fa_exec_subject *x = self;
+  if (x->lines) x->reach->close(x, false, NULL, 0);
+  x->lines = NULL;
+  fa_exec_forget(x);
+  return fa_exec_greet(x, err);
 }
 
 /* ---- a child ---- */

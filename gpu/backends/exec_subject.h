@@ -32,6 +32,8 @@ struct fa_exec_subject {
   fa_exec_process child;      /* of reach that has one */
   fa_exec_lines *lines;       /* NULL: the other side is not there; it is opened when it is needed */
   fa_hello hello;             /* of the last one */
+  char *contract;             /* owned: the same as canonical text; NULL when out of memory */
+  char *held;                 /* owned: the text that every hello must have; NULL: any */
   bool adopted[FA_HELLO_DTYPES];
   fa_declaration found[FA_HELLO_DTYPES]; /* what was adopted, for the next one */
   int64_t id;                            /* of the last request */
@@ -51,6 +53,8 @@ struct fa_exec_subject {
 
 /* Greets the other side. FA_ERR_INPUT: no hello, or one that makes no sense. */
 fa_status fa_exec_greet(fa_exec_subject *x, fa_error *err);
+/* FA_ERR_INPUT: its last hello is not the one that it is held to. */
+fa_status fa_exec_check_contract(const fa_exec_subject *x, fa_error *err);
 /* Greets it if it is not there. */
 fa_status fa_exec_need(fa_exec_subject *x, fa_error *err);
 
@@ -83,6 +87,10 @@ void fa_exec_adopt(void *self, fa_dtype dtype, const fa_declaration *found);
 fa_status fa_exec_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                       fa_outcome *out, fa_error *err);
 
+const char *fa_exec_contract(void *self);
+fa_status fa_exec_hold(void *self, const char *contract, fa_error *err);
+fa_status fa_exec_renew(void *self, fa_error *err);
+
 /* Those of a subject that is a child. */
 fa_status fa_exec_start_child(fa_exec_subject *x, fa_error *err);
 void fa_exec_stop_child(fa_exec_subject *x, bool at_once, char *how, size_t how_size);
@@ -92,7 +100,7 @@ void fa_exec_stop_child(fa_exec_subject *x, bool at_once, char *how, size_t how_
     .name = its_name, .what = its_what, .open = its_open, .open_untrusted = its_open_untrusted,              \
     .close = fa_exec_close, .describe = fa_exec_describe, .supports = fa_exec_supports,                      \
     .profile = fa_exec_profile, .run = fa_exec_run, .declare = fa_exec_declare, .adopt = fa_exec_adopt,      \
-    .hello = fa_exec_hello                                                                                   \
+    .contract = fa_exec_contract, .hold = fa_exec_hold, .renew = fa_exec_renew, .hello = fa_exec_hello       \
   }
 
 #endif

@@ -3,6 +3,7 @@
 #include "cases/codec/json.h"
 #include "cases/recipe/case.h"
 #include "gpu/backends/exec_subject.h"
+#include "gpu/contract/canonical.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -120,6 +121,19 @@ static cJSON *hello_request(fa_exec_subject *x) {
   return request;
 }
 
+fa_status fa_exec_check_contract(const fa_exec_subject *x, fa_error *err) {
+  if (!x->held || (x->contract && strcmp(x->contract, x->held) == 0)) return FA_OK;
+  return fa_fail(err, FA_ERR_INPUT, "its hello is not the first one: it must be the same in every process");
+}
+
+static fa_status read_hello(fa_exec_subject *x, const cJSON *hello, fa_error *err) {
+  const fa_status status = fa_hello_read(hello, &x->hello, err);
+  if (status != FA_OK) return status;
+  free(x->contract);
+  x->contract = fa_hello_canonical(hello);
+  return fa_exec_check_contract(x, err);
+}
+
 fa_status fa_exec_greet(fa_exec_subject *x, fa_error *err) {
   char text[400];
   fa_status status = x->reach->open(x, err);
@@ -129,7 +143,7 @@ fa_status fa_exec_greet(fa_exec_subject *x, fa_error *err) {
     if (x->reach->explain) x->reach->explain(x, text, sizeof text);
     return fa_fail(err, FA_ERR_INPUT, "%s: no hello: %s", x->name, text);
   }
-  status = fa_hello_read(hello, &x->hello, err);
+  status = read_hello(x, hello, err);
   cJSON_Delete(hello);
   if (status == FA_OK && x->hello.files && x->reach->memory_only)
     status = fa_fail(err, FA_ERR_INPUT, "it wants files; %s goes through shared memory, which is version 2",
