@@ -3,6 +3,7 @@
 
 #include "report/kernels.h"
 #include "report/printed.h"
+#include "report/traps.h"
 
 #include <cjson/cJSON.h>
 
@@ -96,6 +97,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   brief->malformed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "malformed"));
   brief->backward_left_out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "backward_left_out"));
   brief->not_delivered = fa_report_tensors_at(o, "not_delivered");
+  brief->traps = fa_traps_read(o);
   out->failure = cJSON_DetachItemFromObjectCaseSensitive(o, "failure");
   bool good = brief->state == FA_PASS || brief->state == FA_SKIP;
   if (!good && !cJSON_IsObject(out->failure))

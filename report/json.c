@@ -7,6 +7,7 @@
 #include "report/journal_line.h"
 #include "report/kernels.h"
 #include "report/maps.h"
+#include "report/traps.h"
 
 #include <cjson/cJSON.h>
 
@@ -187,6 +188,7 @@ static cJSON *case_to_json(const fa_result *r) {
   if (r->backward_left_out) cJSON_AddBoolToObject(o, "backward_left_out", true);
   add_tensors(o, "not_delivered", r->not_delivered);
   if (r->draw) add_count(o, "draw", r->draw);
+  fa_traps_add(o, r->traps);
   fa_report_add_waiver(o, r);
   return o;
 }

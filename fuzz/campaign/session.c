@@ -15,7 +15,9 @@
 bool fa_source_origin(const fa_source *s, int64_t index, fa_case_origin *out) {
   const int64_t at = s->laws.n ? index / s->laws.n : index;
   int64_t unused;
-  if (s->tier)
+  if (s->hidden && index >= s->hidden_from)
+    *out = (fa_case_origin){NULL, 0, 0};
+  else if (s->tier)
     fa_tier_at(s->tier, at, &unused, out);
   else if (s->list)
     *out = s->origin ? s->origin[at] : (fa_case_origin){NULL, 0, 0};
@@ -31,6 +33,10 @@ fa_status fa_source_get(const fa_source *s, int64_t index, int64_t draw, fa_case
   fa_status status;
   const bool drawn = fa_source_origin(s, index, &origin);
   if (s->tier) fa_tier_at(s->tier, at, &at, &origin);
+  if (s->hidden && index >= s->hidden_from) {
+    status = fa_case_copy(out, &s->hidden->v[index - s->hidden_from]);
+    return status == FA_OK ? FA_OK : fa_fail(err, status, "out of memory");
+  }
   if (!s->list || (drawn && (draw > 0 || s->tier)))
     status = fa_generate_draw(origin.profile, origin.seed, origin.index, draw, out, err);
   else if ((status = fa_case_copy(out, &s->list->v[at])) != FA_OK)
@@ -94,6 +100,7 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
   if (status == FA_OK)
     status =
         fa_report_open_baseline(cli, s->n_choices ? &s->choice[0] : NULL, s->n_choices, &s->baseline, &err);
+  if (status == FA_OK) status = fa_session_open_rules(s, &err);
   if (status != FA_OK) return fa_cli_fail(status, &err);
   if (s->shard.source && strcmp(s->shard.source, "--shard") != 0 && !cli->quiet)
     fprintf(stderr, "shard: %lld of %lld (%s)\n", (long long)s->shard.index, (long long)s->shard.total,
@@ -116,6 +123,8 @@ void fa_session_free(fa_session *s) {
   fa_resume_free(&s->resume);
   fa_waivers_free(s->waivers);
   fa_baseline_free(s->baseline);
+  fa_case_list_free(&s->hidden);
+  free(s->rules);
   fa_causes_free(s->causes);
   fa_report_free(&s->report);
 }
@@ -133,8 +142,10 @@ fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, ui
 fa_status fa_session_open_backend(fa_session *s, int backend, fa_error *err) {
   if (s->opened[backend]) return FA_OK;
   const fa_choice *choice = &s->choice[backend];
-  const fa_status status = fa_choice_open(choice, &s->self[backend], err);
+  fa_status status = fa_choice_open(choice, &s->self[backend], err);
   s->opened[backend] = status == FA_OK;
+  if (status == FA_OK && s->rules && fa_rules_have(s->rules, FA_LAYER_CONTRACT) && choice->backend->hold)
+    status = choice->backend->hold(s->self[backend], s->rules->contract, err);
   return status;
 }
 
@@ -159,14 +170,16 @@ static fa_status apply_filter(fa_session *s, fa_filter *filter, fa_error *err) {
 fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err) {
   fa_filter filter;
   fa_status status = fa_filter_compile(s->cli, &filter, err);
+  s->source.hidden_from = n;
   if (status == FA_OK) status = fa_session_draw_begin(s, err);
   for (int b = 0; status == FA_OK && b < s->n_choices; ++b)
     for (int64_t i = s->shard.index; status == FA_OK && i < n; i += s->shard.total)
       status = fa_session_add_item(s, i, b, s->cli->schedule_seed);
   if (status == FA_ERR_MEMORY) fa_fail(err, status, "out of memory");
   /* A filter needs the names, and --emit the cases, before anything runs. */
-  if (status == FA_OK && (filter.text || s->cli->emit)) status = fa_session_draw_ahead(s, err);
+  if (status == FA_OK && (filter.text || s->cli->emit || s->rules)) status = fa_session_draw_ahead(s, err);
   if (status == FA_OK && filter.text) status = apply_filter(s, &filter, err);
   fa_filter_free(&filter);
+  if (status == FA_OK) status = fa_session_hide(s, err);
   return status;
 }

@@ -14,6 +14,7 @@
 #include "fuzz/options/command.h"
 #include "fuzz/options/laws_select.h"
 #include "fuzz/options/shard.h"
+#include "fuzz/untrusted/summary.h"
 #include "report/causes/collect.h"
 #include "report/ci/baseline.h"
 #include "report/json.h"
@@ -28,6 +29,8 @@ typedef struct fa_source {
   const char *profile;
   uint64_t seed;
   fa_law_selection laws; /* not empty: every case once under each law, with consecutive numbers */
+  const fa_case_list *hidden; /* NULL, or cases that nobody named: those from number hidden_from on */
+  int64_t hidden_from;
 } fa_source;
 
 /* Gets case number index; the caller owns the copy. draw: which draw of a random case; 0 = its first. */
@@ -54,6 +57,7 @@ typedef struct fa_drawn {
 typedef struct fa_subject {
   const fa_backend *backend;
   void *self;
+  const fa_rules *rules; /* NULL: it is trusted */
 } fa_subject;
 
 /* Cases that have a feature: as they would be drawn without a subject, and of those that were judged. */
@@ -96,6 +100,9 @@ typedef struct fa_session {
   int64_t n_kept;
   fa_line_style style;
   fa_progress progress;
+  fa_rules *rules; /* owned: of a candidate that nobody trusts; NULL: it is trusted */
+  fa_rules_counts rules_counts;
+  fa_case_list hidden; /* owned: the source's */
   bool give_up; /* --fail-fast found a failure: start nothing new */
   fa_status status;
   fa_error error;
@@ -159,6 +166,20 @@ fa_status fa_session_note_cause_again(fa_session *s, const struct cJSON *entry, 
 /* Applies waivers and baseline to a finished result, each result once and in order; it is not added to the report here.
  * failure: as for fa_baseline_judge. */
 void fa_session_judge_known(fa_session *s, int64_t number, fa_result *r, const struct cJSON *failure);
+
+/* ---- of a candidate that nobody trusts: nothing without --untrusted ---- */
+
+/* When the backend is chosen: fixes its contract. FA_ERR_INPUT: options that do not go together. */
+fa_status fa_session_open_rules(fa_session *s, fa_error *err);
+/* When the source is known, and before anything is drawn: draws the secret, or takes that of the run that is resumed. */
+fa_status fa_session_begin_rules(fa_session *s, fa_error *err);
+/* When items are selected: adds the hidden cases, and shuffles all. */
+fa_status fa_session_hide(fa_session *s, fa_error *err);
+bool fa_session_is_hidden(const fa_session *s, int64_t case_index);
+void fa_session_add_rules_identity(const fa_session *s, struct cJSON *run);
+void fa_session_count_rules(fa_session *s, int64_t number, const fa_result *r);
+/* Says what there is to say, and adds it to the report; returns the exit code, which was code without it. */
+int fa_session_conclude_rules(fa_session *s, int code);
 
 /* ---- shared with commands that judge without a backend ---- */
 

@@ -15,6 +15,8 @@
 static unsigned able(void *ctx, const fa_problem *p) {
   const fa_subject *subject = ctx;
   char why[256];
+  if (subject->rules && fa_rules_have(subject->rules, FA_LAYER_CONTRACT)) /* what it would rather not do counts */
+    return fa_rules_promised(subject->rules, p, why, sizeof why);
   return subject->backend->supports(subject->self, p, why, sizeof why);
 }
 
@@ -25,6 +27,8 @@ static void *share(size_t bytes) {
 
 fa_status fa_session_draw_begin(fa_session *s, fa_error *err) {
   const fa_source *source = &s->source;
+  const fa_status begun = fa_session_begin_rules(s, err);
+  if (begun != FA_OK) return begun;
   s->draws = !s->cli->as_drawn && (!source->list || source->origin || source->tier);
   if (!s->draws) return FA_OK;
   s->drawn = share(FA_POOL_MAX_PENDING * sizeof *s->drawn);
@@ -45,7 +49,7 @@ static fa_status choose(fa_session *s, fa_item item, int64_t *draw, fa_error *er
   *draw = 0;
   if (!s->draws || !fa_source_origin(&s->source, item.case_index, &origin)) return FA_OK;
   fa_subject *subject = &s->subject[item.backend];
-  *subject = (fa_subject){s->choice[item.backend].backend, s->self[item.backend]};
+  *subject = (fa_subject){s->choice[item.backend].backend, s->self[item.backend], s->rules};
   fa_drawing *drawing = &s->drawing[item.backend];
   drawing->able = able;
   drawing->ctx = subject;

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- identity of the run ---- */
@@ -88,6 +89,7 @@ static cJSON *identity_of(const fa_session *s) {
   add_u64(o, "schedule_seed", s->cli->schedule_seed);
   cJSON_AddBoolToObject(o, "end_to_end", s->cli->end_to_end);
   add_environment(o);
+  fa_session_add_rules_identity(s, o);
   cJSON_AddStringToObject(o, "cases_sha256", hash);
   return o;
 }
@@ -183,6 +185,7 @@ fa_status fa_session_open_journal(fa_session *s, int *code, fa_error *err) {
     if (status != FA_OK || *code >= 0) return status;
   }
   fa_status status = fa_journal_open(&s->journal, path, s->cli->resume, &text, err);
+  if (status == FA_OK && s->rules) fchmod(s->journal.fd, 0600); /* it has the secret */
   if (status == FA_OK) status = fa_resume_read(&s->resume, text, path, s->run, err);
   if (status == FA_OK && s->resume.n) status = check_number(s, s->resume.end - 1, path, err);
   if (status == FA_OK) {
@@ -226,6 +229,7 @@ fa_status fa_session_add_resumed(fa_session *s, int64_t item, fa_error *err) {
     if (status != FA_OK) break;
     fa_session_judge_known(s, line.item, line.brief, line.failure);
     status = fa_session_note(s, line.item, line.brief, err);
+    fa_session_count_rules(s, line.item, line.brief);
     bool failed = fa_state_is_failure(line.brief->state) && !line.brief->waived;
     if (s->cli->fail_fast && failed) s->give_up = true;
     fa_progress_note(&s->progress, line.brief);

@@ -86,10 +86,10 @@ static double preparing_patience(const fa_session *s) {
 
 static bool is_random(const fa_session *s, fa_item item) {
   fa_case_origin unused;
-  return fa_source_origin(&s->source, item.case_index, &unused);
+  return fa_session_is_hidden(s, item.case_index) || fa_source_origin(&s->source, item.case_index, &unused);
 }
 
-static void run_case(fa_session *s, fa_item item, const fa_case *c, fa_result *out) {
+static void run_case(fa_session *s, int64_t number, fa_item item, const fa_case *c, fa_result *out) {
   const fa_choice *choice = &s->choice[item.backend];
   fa_error err = {""};
   fa_run_config config = {.backend = choice->backend,
@@ -101,7 +101,8 @@ static void run_case(fa_session *s, fa_item item, const fa_case *c, fa_result *o
                           .explain_seconds = s->cli->no_explain ? 0 : FA_EXPLAIN_SECONDS,
                           .maps = s->cli->report || s->cli->html,
                           .keep_dir = s->cli->keep,
-                          .layers = choice->layers};
+                          .rules = s->rules,
+                          .number = number};
   if (fa_run_case(c, &config, out, &err) != FA_OK) set_error(out, &err);
   if (is_random(s, item)) skip_if_vacuous(out);
 }
@@ -124,10 +125,12 @@ static void run_item(void *ctx, int64_t number, fa_result *out) {
   fa_status opened = open_backend(s, item.backend, &err);
   if (opened == FA_OK) opened = fa_session_draw(s, number, item, &out->draw, &err);
   if (opened != FA_OK) set_error(out, &err);
+  if (opened != FA_OK && s->rules && fa_rules_have(s->rules, FA_LAYER_FINAL)) out->state = FA_CRASH;
   if (fa_source_get(&s->source, item.case_index, out->draw, &c, &err) != FA_OK) {
     set_error(out, &err);
   } else {
-    if (opened == FA_OK) run_case(s, item, &c, out);
+    if (s->rules) fa_rules_redraw(s->rules, number, &c);
+    if (opened == FA_OK) run_case(s, number, item, &c, out);
     set_case(out, &c, item.case_index);
     fa_case_free(&c);
   }
@@ -153,6 +156,7 @@ static void identify_item(void *ctx, int64_t number, fa_result *out) {
   snprintf(out->backend, sizeof out->backend, "%s", s->choice[item.backend].spec);
   out->draw = item.draw == FA_DRAW_LATER ? fa_session_drawn_last(s, number) : item.draw;
   if (fa_source_get(&s->source, item.case_index, out->draw, &c, &err) != FA_OK) return;
+  if (s->rules) fa_rules_redraw(s->rules, number, &c);
   set_case(out, &c, item.case_index);
   fa_case_free(&c);
 }
@@ -196,6 +200,7 @@ static bool item_done(void *ctx, int64_t number, fa_result *r) {
   fa_line_print(stdout, r, &s->style);
   fflush(stdout);
   if (status == FA_OK) status = fa_session_note(s, number, r, &err);
+  fa_session_count_rules(s, number, r);
   if (keeps(s->cli, r)) {
     if (status == FA_OK) status = fa_report_add(&s->report, r, &err);
   } else {
@@ -273,7 +278,7 @@ static int conclude(fa_session *s, fa_status status, fa_error *err, int interrup
   bool over = status == FA_OK && !interrupted && !given_up;
   if (interrupted) say_interrupted(s);
   if (given_up) say_given_up(s);
-  const int verdict = fa_session_exit_code(s, &s->report.summary, over);
+  const int verdict = fa_session_conclude_rules(s, fa_session_exit_code(s, &s->report.summary, over));
   if (s->run) {
     cJSON_AddItemToObject(s->report.root, "run", cJSON_Duplicate(s->run, 1));
     cJSON_AddBoolToObject(s->report.root, "finished", over);
@@ -313,7 +318,7 @@ static unsigned dtypes_of(const fa_session *s) {
 /* What subjects have not said of themselves is found out now, before workers open them. */
 static fa_status probe_choices(fa_session *s, fa_error *err) {
   fa_status status = FA_OK;
-  const unsigned dtypes = s->cli->no_probe ? 0 : dtypes_of(s);
+  const unsigned dtypes = s->cli->no_probe || s->rules ? 0 : dtypes_of(s); /* a contract says all */
   for (int b = 0; status == FA_OK && b < s->n_choices; ++b)
     status = fa_choice_probe(&s->choice[b], dtypes, s->cli->timeout_s, s->cli->quiet,
                              !s->cli->quiet && !s->cli->no_progress, &s->report, err);
@@ -333,6 +338,7 @@ int fa_session_run(fa_session *s) {
   if (status == FA_OK && s->cli->report) status = fa_session_open_journal(s, &code, &err);
   if (status != FA_OK) return fa_cli_fail(status, &err);
   if (code >= 0) return code;
+  if (s->rules && !s->cli->quiet) fa_rules_print_begin(s->rules, stdout);
   if (probe_choices(s, &err) != FA_OK) return fa_cli_fail(FA_ERR_DEVICE, &err);
   s->progress.spent = s->resume.spent;
   s->progress.n_resumed = s->resume.n;
@@ -340,6 +346,7 @@ int fa_session_run(fa_session *s) {
   fa_pool_config pool = {.n_workers = (int)jobs,
                          .timeout_s = s->cli->timeout_s,
                          .in_process = s->cli->no_isolate,
+                         .one_try = s->rules && fa_rules_have(s->rules, FA_LAYER_FINAL),
                          .ctx = s,
                          .next = next_item,
                          .run = run_item,

@@ -47,7 +47,7 @@ static void ask(fa_session *s, const fa_case_list *list, uint64_t seed, bool pro
   fa_error ignored;
   for (int b = 0; b < s->n_choices; ++b) {
     if (fa_session_open_backend(s, b, &ignored) != FA_OK) continue;
-    fa_subject subject = {s->choice[b].backend, s->self[b]};
+    fa_subject subject = {s->choice[b].backend, s->self[b], s->rules};
     ask_named(&subject, list, a);
     if (b == 0 && profiles) ask_profiles(s, &subject, seed, a);
     s->choice[b].backend->close(s->self[b]);

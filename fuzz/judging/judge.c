@@ -84,6 +84,15 @@ static bool is_left_out(const judge *j, fa_tensor_id id) {
   return c && fa_tensor_id_is_output(id) && !(c->outputs >> id & 1);
 }
 
+/* Without the layer "bounds": what allclose(atol=1e-2, rtol=1e-2) would let pass. */
+#define LOOSE 1e-2
+static void loosen(fa_want *want) {
+  for (int64_t e = 0; want->accum && e < want->n; ++e) {
+    want->quant[e] = 0;
+    want->accum[e] = (float)(LOOSE + LOOSE * fabs(want->value[e]));
+  }
+}
+
 static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, const fa_from *from, fa_error *err) {
   const fa_tensor *got = &j->got->t[id];
   if (want->n == 0 || is_left_out(j, id)) return FA_OK;
@@ -98,8 +107,13 @@ static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, const fa
                                     j->config->generic && !j->config->recorded && from->o && from->lse,
                                 .foreign = j->config->foreign,
                                 .profile = j->config->profile};
+  if (j->config->loose) {
+    loosen(want);
+    options.generic = options.judge_stats = false;
+  }
   const fa_stage outer = fa_stage_enter(FA_STAGE_COMPARE);
   fa_status status = fa_compare_tensor(id, j->p, j->in, want, got, &options, v, err);
+  if (j->config->loose) v->vacuous[0] = 0; /* it is meant to let trivial answers pass */
   if (status == FA_OK) fa_empty_rows_check_nan(&j->empty, got, j->config->poison, v);
   fa_stage_enter(outer);
   if (status != FA_OK || !v->judged) return status;

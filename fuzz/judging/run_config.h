@@ -3,8 +3,8 @@
 #define FA_FUZZ_JUDGING_RUN_CONFIG_H
 
 #include "gpu/backend.h"
-#include "gpu/wall/layers.h"
 
+struct fa_rules;
 struct fa_preparing; /* fuzz/one/preparing.h */
 
 /* explain_seconds, unless it is switched off: with the last try, which may take longer, two. */
@@ -20,7 +20,8 @@ typedef struct fa_run_config {
   double explain_seconds;         /* for a failure's explanation (fuzz/explain); 0: none is looked for */
   bool maps;                      /* a result gets maps of where it is wrong: they take time, and memory */
   const char *keep_dir;           /* dump tensors of failures here; NULL = do not */
-  fa_layer_set layers;            /* of defence, in force; 0 = FA_TRUSTED_LAYERS */
+  const struct fa_rules *rules;   /* of a candidate that nobody trusts (fuzz/untrusted/rules.h); NULL: it is trusted */
+  int64_t number;                 /* with rules: of the item, for what the secret says of it */
 } fa_run_config;
 
 #endif

@@ -9,6 +9,8 @@
 #include "fuzz/judging/stage.h"
 #include "fuzz/laws/check.h"
 #include "fuzz/one/dump.h"
+#include "fuzz/one/parts.h"
+#include "fuzz/untrusted/rules.h"
 #include "ref/reference.h"
 #include "report/text/progress.h"
 
@@ -16,19 +18,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct run {
-  const fa_case *c;
-  const fa_run_config *config;
-  fa_result *r;
-  fa_profile profile;
-  fa_declaration declaration; /* its outputs lose those that a run leaves out */
-  unsigned passes;
-  fa_tensors pristine, first, second; /* outputs of pristine: poison A */
-} run;
+typedef fa_one_run run;
+
+static bool has_layer(const run *x, fa_layer layer) {
+  return fa_rules_have(x->config->rules, layer);
+}
 
 static void skip(fa_result *r, const char *reason) {
   r->state = FA_SKIP;
   snprintf(r->reason, sizeof r->reason, "%s", reason);
+}
+
+/* Of a candidate that is held to its contract. What it would rather not do when it sees the case is a refusal. */
+static bool choose_promised_passes(run *x, unsigned wanted) {
+  const fa_backend *b = x->config->backend;
+  char why[256] = "", reason[400];
+  const unsigned promised = wanted & fa_rules_promised(x->config->rules, &x->c->problem, why, sizeof why);
+  x->passes = promised;
+  if (x->c->expect == FA_EXPECT_REJECT || !(promised & FA_PASS_FORWARD)) {
+    snprintf(reason, sizeof reason, "not claimed: %s", why);
+    skip(x->r, promised & FA_PASS_FORWARD ? "to refuse a case proves nothing about an untrusted kernel" : reason);
+    return false;
+  }
+  x->r->backward_left_out = wanted != promised;
+  if (wanted != promised) fa_result_note(x->r, "backward not claimed: %s", why);
+  if (!(promised & ~b->supports(x->config->backend_self, &x->c->problem, why, sizeof why))) return true;
+  fa_result_raise(x->r, FA_FAIL, "refused inside its contract: %s", why[0] ? why : "without a reason");
+  return false;
 }
 
 /* Sets the passes of the case that the backend can do. False: nothing is left to run, and the result says
@@ -37,8 +53,9 @@ static bool choose_passes(run *x) {
   const fa_backend *b = x->config->backend;
   const fa_problem *p = &x->c->problem;
   char why[256] = "";
-  unsigned able = b->supports(x->config->backend_self, p, why, sizeof why);
-  unsigned wanted = FA_PASS_FORWARD | (p->backward ? FA_PASS_BACKWARD : 0);
+  const unsigned wanted = FA_PASS_FORWARD | (p->backward ? FA_PASS_BACKWARD : 0);
+  if (x->config->rules && has_layer(x, FA_LAYER_CONTRACT)) return choose_promised_passes(x, wanted);
+  const unsigned able = b->supports(x->config->backend_self, p, why, sizeof why);
   x->passes = able & wanted;
   if (!(able & FA_PASS_FORWARD)) {
     if (x->c->expect == FA_EXPECT_REJECT) {
@@ -110,19 +127,57 @@ static bool outcome_is_good(run *x, const fa_outcome *o) {
 }
 
 static void check_memory(run *x, const fa_tensors *after, fa_poison poison) {
+  if (!has_layer(x, FA_LAYER_GUARDS)) return;
   const fa_stage outer = fa_stage_enter(FA_STAGE_MEMORY);
   fa_check_memory(&x->c->problem, &x->pristine, after, poison, x->r);
   fa_stage_enter(outer);
 }
 
-/* One run on a copy of the pristine tensors. *good = false: it did not finish, and the result says how. A subject that
- * finds only now that it cannot do the case may still have written where it must not. */
-static fa_status run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t schedule_seed, bool *good,
+/* Without the layer "poison": outputs begin as zeros, as those of a fresh allocation do. */
+static void clear_outputs(fa_tensors *t) {
+  int64_t index[FA_MAX_RANK];
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    const int64_t n = fa_tensor_id_is_output((fa_tensor_id)id) && t->t[id].data ? fa_tensor_count(&t->t[id]) : 0;
+    for (int64_t i = 0; i < n; ++i) {
+      fa_tensor_unravel(&t->t[id], i, index);
+      fa_tensor_set(&t->t[id], index, 0);
+    }
+  }
+}
+
+/* A candidate that nobody trusts has one try: what would be the world's fault elsewhere is its own. True: status is
+ * dealt with. */
+static bool is_its_fault(run *x, fa_status status, const fa_error *err) {
+  if (!x->config->rules) return false;
+  if (status == FA_ERR_UNSUPPORTED && has_layer(x, FA_LAYER_CONTRACT)) {
+    fa_result_raise(x->r, FA_FAIL, "refused inside its contract: %s", err->text);
+    return true;
+  }
+  if (x->r->malformed || (status != FA_ERR_DEVICE && status != FA_ERR_INPUT)) return false;
+  if (!has_layer(x, FA_LAYER_FINAL)) return false;
+  fa_result_raise(x->r, FA_CRASH, "%s", err->text);
+  return true;
+}
+
+/* Outputs of its contract that it has not written. */
+static void note_left_out(run *x, uint64_t left_out) {
+  const uint64_t promised = left_out & x->declaration.contract.outputs;
+  x->declaration.contract.outputs &= ~left_out;
+  if (!x->config->rules || !has_layer(x, FA_LAYER_CONTRACT)) return;
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (promised >> id & 1)
+      fa_result_raise(x->r, FA_FAIL, "%s is not written, which its contract promises",
+                      fa_tensor_id_name((fa_tensor_id)id));
+}
+
+/* A subject that finds only now that it cannot do the case may still have written where it must not. */
+fa_status fa_one_run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t schedule_seed, bool *good,
                           fa_error *err) {
   const fa_stage outer = fa_stage_enter(FA_STAGE_COPIES);
   fa_status status = fa_tensors_clone_poisoned(t, &x->pristine, poison, err);
   fa_stage_enter(outer);
   if (status != FA_OK) return status;
+  if (!has_layer(x, FA_LAYER_POISON)) clear_outputs(t);
   fa_run_options options = {
       .passes = x->passes, .schedule_seed = schedule_seed, .n_threads = x->config->n_threads};
   fa_outcome outcome;
@@ -134,9 +189,11 @@ static fa_status run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t sche
   fa_stage_enter(outer);
   const bool late = status == FA_ERR_UNSUPPORTED;
   const fa_state before = x->r->state;
+  *good = false;
+  if (status != FA_OK && is_its_fault(x, status, err)) return FA_OK;
   if (status != FA_OK && !late) return status;
   *good = !late && outcome_is_good(x, &outcome);
-  if (!late) x->declaration.contract.outputs &= ~fa_outputs_left_out(&x->pristine, t, x->passes, &outcome);
+  if (!late) note_left_out(x, fa_outputs_left_out(&x->pristine, t, x->passes, &outcome));
   check_memory(x, t, poison);
   return late && x->r->state == before ? status : FA_OK;
 }
@@ -149,6 +206,7 @@ static fa_status judge(run *x, fa_error *err) {
                             .backward = x->passes & FA_PASS_BACKWARD,
                             .foreign = x->config->backend->declare != NULL,
                             .maps = x->config->maps,
+                            .loose = !has_layer(x, FA_LAYER_BOUNDS),
                             .poison = FA_POISON_A,
                             .contract = &x->declaration.contract};
   const fa_explain_options explain = {.seconds = x->config->explain_seconds};
@@ -180,19 +238,59 @@ static fa_status equal_any_rows(run *x, fa_error *err) {
   return status;
 }
 
-static fa_status run_and_judge(run *x, fa_error *err) {
-  const fa_backend *b = x->config->backend;
-  bool good = false;
+static fa_status make_data(run *x, fa_error *err) {
+  if (x->given) return FA_OK;
   const fa_stage outer = fa_stage_enter(FA_STAGE_DATA);
-  fa_status status = fa_case_build(x->c, &x->pristine, err);
+  const fa_status status = fa_case_build(x->c, &x->pristine, err);
   fa_stage_enter(outer);
-  fa_preparing_wait(x->config->preparing);
-  b->profile(x->config->backend_self, &x->c->problem, &x->profile);
-  fa_declaration_of(b, x->config->backend_self, &x->c->problem, &x->declaration);
+  return status;
+}
+
+/* What its outputs are judged by. */
+static void choose_profile(run *x) {
+  const fa_backend *b = x->config->backend;
+  const fa_problem *p = &x->c->problem;
+  if (x->config->rules && has_layer(x, FA_LAYER_PROFILE))
+    fa_rules_profile(x->config->rules, p, &x->profile);
+  else
+    b->profile(x->config->backend_self, p, &x->profile);
+  fa_declaration_of(b, x->config->backend_self, p, &x->declaration);
   snprintf(x->r->profile, sizeof x->r->profile, "%s", x->profile.name);
+}
+
+/* The case once more, over other poison. *differ: its outputs are not those of the first run. */
+static fa_status run_again(run *x, uint64_t schedule, bool *good, bool *differ, fa_error *err) {
+  fa_tensors_free(&x->second);
+  fa_status status = fa_one_run_once(x, &x->second, x->c->poison, schedule, good, err);
+  if (status != FA_OK || !*good) return status;
+  fa_outputs_drop(&x->first, undelivered(x)); /* a run may leave out more than the one before */
+  const fa_stage outer = fa_stage_enter(FA_STAGE_REPEATS);
+  if ((status = equal_any_rows(x, err)) != FA_OK) return status;
+  *differ = fa_check_repeats(&x->c->problem, &x->profile, &x->first, &x->second, x->c->poison, x->r);
+  fa_stage_enter(outer);
+  if (*differ) fa_one_trap_blame(x);
+  return FA_OK;
+}
+
+static fa_status run_again_and_again(run *x, uint64_t schedule, bool *good, fa_error *err) {
+  const int64_t n = x->inner || !has_layer(x, FA_LAYER_REPEAT) ? 1 : x->c->repeat;
+  fa_status status = fa_one_trap(x, 1, err);
+  bool differ = false;
+  for (int64_t again = 1; status == FA_OK && *good && again < n && !differ; ++again)
+    /* The order of fibers and completions changes too: a correct kernel's result does not depend on it. */
+    status = run_again(x, schedule + (uint64_t)again, good, &differ, err);
+  if (status == FA_OK && *good && !differ) status = fa_one_fresh(x, err);
+  return status;
+}
+
+static fa_status run_and_judge(run *x, fa_error *err) {
+  bool good = false;
+  fa_status status = make_data(x, err);
+  fa_preparing_wait(x->config->preparing);
+  choose_profile(x);
   if (status != FA_OK || !choose_outputs(x)) return status;
   const uint64_t schedule = x->config->schedule_seed + x->c->schedule_seed;
-  status = run_once(x, &x->first, FA_POISON_A, schedule, &good, err);
+  status = fa_one_run_once(x, &x->first, FA_POISON_A, schedule, &good, err);
   if (status != FA_OK || !good) return status;
   fa_outputs_drop(&x->first, undelivered(x));
   if (x->c->expect == FA_EXPECT_REJECT) {
@@ -200,19 +298,8 @@ static fa_status run_and_judge(run *x, fa_error *err) {
     snprintf(x->r->reason, sizeof x->r->reason, "the case must be refused, but it ran");
     return FA_OK;
   }
-  for (int64_t again = 1; again < x->c->repeat; ++again) {
-    /* The order of fibers and completions changes too: a correct kernel's result does not depend on it. */
-    fa_tensors_free(&x->second);
-    status = run_once(x, &x->second, x->c->poison, schedule + (uint64_t)again, &good, err);
-    if (status != FA_OK || !good) return status;
-    fa_outputs_drop(&x->first, undelivered(x)); /* a run may leave out more than the one before */
-    fa_stage_enter(FA_STAGE_REPEATS);
-    if ((status = equal_any_rows(x, err)) != FA_OK) return status;
-    const bool differ =
-        fa_check_repeats(&x->c->problem, &x->profile, &x->first, &x->second, x->c->poison, x->r);
-    fa_stage_enter(outer);
-    if (differ) break;
-  }
+  status = run_again_and_again(x, schedule, &good, err);
+  if (status != FA_OK || !good) return status;
   fa_result_not_delivered(x->r, undelivered(x));
   return judge(x, err);
 }
@@ -230,11 +317,11 @@ static void conclude(run *x) {
   x->r->state = FA_PASS;
 }
 
-/* Everything except the dump and the second opinion. */
-static fa_status run_through(run *x, fa_error *err) {
+fa_status fa_one_run_through(run *x, fa_error *err) {
   fa_result *r = x->r;
   fa_status status = FA_OK;
   if (choose_passes(x)) status = run_and_judge(x, err);
+  if (status != FA_OK && is_its_fault(x, status, err)) return FA_OK;
   if (status == FA_ERR_UNSUPPORTED) {
     skip(r, err->text);
     return FA_OK;
@@ -248,49 +335,40 @@ static fa_status run_through(run *x, fa_error *err) {
   return FA_OK;
 }
 
-static void free_run(run *x) {
+void fa_one_run_free(run *x) {
   fa_tensors_free(&x->pristine);
   fa_tensors_free(&x->first);
   fa_tensors_free(&x->second);
+  fa_tensors_free(&x->between);
 }
 
-/* True if every element is within its bound, and only the statistics over all of them fail. */
-static bool only_statistics_fail(const fa_result *r) {
-  bool any = false;
-  if (r->state != FA_FAIL || r->reason[0]) return false;
-  for (int i = 0; i < r->n_verdicts; ++i) {
-    const fa_verdict *v = &r->verdict[i];
-    if (v->bad || v->class_bad || v->vacuous[0]) return false;
-    any |= v->stat_bad;
+fa_status fa_one_run_inside(const run *x, const fa_case *c, fa_tensors *in, run *inner, fa_error *err) {
+  memset(inner, 0, sizeof *inner);
+  fa_run_config *config = malloc(sizeof *config);
+  inner->r = malloc(sizeof *inner->r);
+  inner->config = config;
+  if (!config || !inner->r) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  fa_result_init(inner->r);
+  *config = *x->config;
+  config->maps = false;
+  config->explain_seconds = 0;
+  config->keep_dir = NULL;
+  inner->c = c;
+  inner->inner = true;
+  if (in) {
+    inner->given = true;
+    inner->pristine = *in;
+    memset(in, 0, sizeof *in);
   }
-  return any;
+  return fa_one_run_through(inner, err);
 }
 
-/* Statistics may fail once by chance; a real fault makes them fail with other data too. */
-static fa_status confirm_statistics(run *x, fa_error *err) {
-  fa_case again;
-  if (fa_case_copy(&again, x->c) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  again.data_seed ^= 0x9e3779b97f4a7c15u;
-  fa_result *second = malloc(sizeof *second);
-  if (!second) {
-    fa_case_free(&again);
-    return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  }
-  fa_result_init(second);
-  fa_run_config config = *x->config;
-  config.maps = false;
-  run y = {.c = &again, .config = &config, .r = second};
-  fa_status status = run_through(&y, err);
-  if (status == FA_OK && second->state == FA_PASS) {
-    x->r->state = FA_PASS;
-    fa_result_note(x->r, "error statistics are odd with this seed, but not with data_seed %llu",
-                   (unsigned long long)again.data_seed);
-  }
-  free_run(&y);
-  fa_result_free(second);
-  free(second);
-  fa_case_free(&again);
-  return status;
+void fa_one_run_inside_free(run *inner) {
+  fa_one_run_free(inner);
+  if (inner->r) fa_result_free(inner->r);
+  free(inner->r);
+  free((void *)inner->config);
+  memset(inner, 0, sizeof *inner);
 }
 
 fa_status fa_run_case(const fa_case *c, const fa_run_config *config, fa_result *out, fa_error *err) {
@@ -302,8 +380,9 @@ fa_status fa_run_case(const fa_case *c, const fa_run_config *config, fa_result *
   run x = {.c = c, .config = config, .r = out};
   fa_error own = {""};
   if (!err) err = &own;
-  fa_status status = run_through(&x, err);
-  if (status == FA_OK && only_statistics_fail(out)) status = confirm_statistics(&x, err);
+  fa_status status = fa_one_run_through(&x, err);
+  if (status == FA_OK && (fa_only_statistics_fail(out) || (x.odd && out->state == FA_PASS)))
+    status = fa_one_confirm(&x, err);
   if (config->keep_dir && fa_state_is_failure(out->state) && x.first.t[FA_T_Q].data) {
     fa_error dump_error;
     if (fa_dump_write(config->keep_dir, c, &x.pristine, &x.first, out->dump, sizeof out->dump, &dump_error) !=
@@ -312,7 +391,7 @@ fa_status fa_run_case(const fa_case *c, const fa_run_config *config, fa_result *
       fa_result_note(out, "no dump: %s", dump_error.text);
     }
   }
-  free_run(&x);
+  fa_one_run_free(&x);
   out->seconds = fa_seconds_now() - start;
   return status;
 }

@@ -28,6 +28,9 @@ static void ask_declarations(const fa_backend *backend, void *self, fa_self_port
   fa_problem_free(&p);
   out->greeted = backend->hello != NULL;
   if (out->greeted) out->hello = *backend->hello(self);
+  const char *contract = backend->contract ? backend->contract(self) : NULL;
+  if (contract && strlen(contract) < sizeof out->contract)
+    snprintf(out->contract, sizeof out->contract, "%s", contract);
 }
 
 fa_status fa_backend_open(const fa_backend *backend, const char *arg, const fa_wall_terms *terms, void **self,

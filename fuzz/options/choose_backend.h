@@ -4,6 +4,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/contract/hello.h"
+#include "gpu/contract/canonical.h"
 #include "gpu/wall/terms.h"
 
 #include <stdbool.h>
@@ -18,6 +19,7 @@ typedef struct fa_self_portrait {
   fa_declaration of[FA_CHOICE_DTYPES];
   bool greeted;   /* it is a foreign kernel, and this is its contract: */
   fa_hello hello; /* as it was greeted, before anything was adopted */
+  char contract[FA_CONTRACT_TEXT]; /* its first hello; "" = it has none, or a longer one */
 } fa_self_portrait;
 
 typedef struct fa_choice {

@@ -70,6 +70,10 @@ const fa_option_row fa_options[] = {
      "with --untrusted: the kernel may read this file or folder too; repeatable"},
     {"rival", 0, KIND(WORD), VALUE(BACKEND), "NAME", BENCH, THEME(SUBJECT), FIELD(rival),
      "time this beside exec: or py:, by turns (default: cuda if usable, else ref-f32); repeatable"},
+    {"arithmetic", 0, KIND(STRING), VALUE(ANY), "NAME", RUN | RANDOM, THEME(SUBJECT), FIELD(arithmetic),
+     "with --untrusted: the arithmetic that bounds are made for (default flash); a claim only narrows it"},
+    {"secret", 0, KIND(STRING), VALUE(ANY), "HEX", RUN | RANDOM, THEME(SUBJECT), FIELD(secret),
+     "with --untrusted: 64 digits in place of those that are drawn, to repeat a run"},
     {"cold", 0, KIND(FLAG), VALUE(ANY), NULL, BENCH, THEME(SUBJECT), FIELD(cold),
      "empty the GPU's L2 cache before every run"},
 

@@ -63,9 +63,9 @@ static fa_status finish_slot(fa_pool *p, int64_t slot, fa_result *r, fa_error *e
   return q->bytes ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
 }
 
-static void describe_death(int wait_status, fa_result *r) {
+static void describe_death(const fa_pool *p, int wait_status, fa_result *r) {
   r->state = FA_CRASH;
-  if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) {
+  if (!p->c->one_try && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) {
     r->state = FA_ERROR;
     snprintf(r->reason, sizeof r->reason, "the process was killed (SIGKILL) %d times; out of memory?",
              MAX_KILLS);
@@ -88,7 +88,7 @@ static bool give_item(fa_pool *p, fa_worker *w, int64_t slot) {
 
 /* True: the worker was killed from outside, and its item is retried. */
 static bool was_killed(fa_pool *p, int64_t slot, int wait_status) {
-  return WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL &&
+  return !p->c->one_try && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL &&
          ++slot_at(p, slot)->n_kills < MAX_KILLS;
 }
 
@@ -116,7 +116,7 @@ static fa_status lose_worker(fa_pool *p, fa_worker *w, bool late, const char *da
       r->state = FA_CRASH;
       snprintf(r->reason, sizeof r->reason, "%s", damage);
     } else {
-      describe_death(wait_status, r);
+      describe_death(p, wait_status, r);
     }
     status = finish_slot(p, slot, r, err);
     fa_result_free(r);

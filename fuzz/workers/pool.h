@@ -15,6 +15,7 @@
 typedef struct fa_pool_config {
   int n_workers;
   double timeout_s; /* per item; <= 0: none */
+  bool one_try;     /* a killed worker's item is not restarted: it is a crash */
   bool in_process;  /* no workers: items run in this process, one after another, without a timeout */
   void *ctx;        /* passed to every call below */
   /* In the parent: the next item; false once there are no more. */

@@ -1,0 +1,51 @@
+/* Private to fuzz/one: a case that is being run, and the steps of it that have files of their own. */
+#ifndef FA_FUZZ_ONE_PARTS_H
+#define FA_FUZZ_ONE_PARTS_H
+
+#include "cases/recipe/case.h"
+#include "fuzz/judging/run_config.h"
+#include "report/result.h"
+
+typedef struct fa_one_run {
+  const fa_case *c;
+  const fa_run_config *config;
+  fa_result *r;
+  fa_profile profile;
+  fa_declaration declaration; /* its outputs lose those that a run leaves out */
+  unsigned passes;
+  fa_tensors pristine, first, second; /* outputs of pristine: poison A */
+  bool given;                         /* pristine was there before */
+  bool inner;                         /* part of another case's run: once, and without traps of its own */
+  bool odd;                           /* a trap's statistics are odd, and nothing else about it */
+  fa_tensors between;                 /* what the last trap was answered with; empty: there was none */
+} fa_one_run;
+
+/* Everything except the dump and the second opinion. */
+fa_status fa_one_run_through(fa_one_run *x, fa_error *err);
+void fa_one_run_free(fa_one_run *x);
+/* The candidate runs once on a copy of the pristine tensors. *good = false: it did not finish, and the result says how. */
+fa_status fa_one_run_once(fa_one_run *x, fa_tensors *t, fa_poison poison, uint64_t schedule_seed, bool *good,
+                          fa_error *err);
+/* Runs the case `c` inside x's: `in` is moved into it, unless it is NULL. inner and its result are the caller's to free,
+ * whatever is returned. */
+fa_status fa_one_run_inside(const fa_one_run *x, const fa_case *c, fa_tensors *in, fa_one_run *inner,
+                            fa_error *err);
+void fa_one_run_inside_free(fa_one_run *inner);
+/* True if every element is within its bound, and only the statistics over all of them fail. */
+bool fa_only_statistics_fail(const fa_result *r);
+
+/* ---- traps.c: with rules, nothing without ---- */
+
+/* One call that stands between the case's runs. which: the how-manieth of the case. */
+fa_status fa_one_trap(fa_one_run *x, uint64_t which, fa_error *err);
+/* After a run that differs from the first: says so if it is what the last trap was answered with. */
+void fa_one_trap_blame(fa_one_run *x);
+/* The case once more in a process of its own, if the secret says so. */
+fa_status fa_one_fresh(fa_one_run *x, fa_error *err);
+
+/* ---- statistics.c ---- */
+
+/* Statistics may fail once by chance; a real fault makes them fail with other data too. */
+fa_status fa_one_confirm(fa_one_run *x, fa_error *err);
+
+#endif
