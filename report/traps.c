@@ -4,9 +4,9 @@
 #include <string.h>
 
 static const char *const names[FA_N_TRAPS] = {
-    [FA_TRAP_DATA] = "data",       [FA_TRAP_ELEMENT] = "element", [FA_TRAP_SCALE] = "scale",
-    [FA_TRAP_DROPOUT] = "dropout", [FA_TRAP_LENGTHS] = "lengths", [FA_TRAP_PROCESS] = "process",
-    [FA_TRAP_SEEDS] = "seeds"};
+    [FA_TRAP_DATA] = "data",       [FA_TRAP_KEYS] = "keys",       [FA_TRAP_ELEMENT] = "element",
+    [FA_TRAP_SCALE] = "scale",     [FA_TRAP_DROPOUT] = "dropout", [FA_TRAP_LENGTHS] = "lengths",
+    [FA_TRAP_PROCESS] = "process", [FA_TRAP_SEEDS] = "seeds"};
 
 const char *fa_trap_name(fa_trap t) {
   return t >= 0 && t < FA_N_TRAPS ? names[t] : "?";

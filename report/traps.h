@@ -9,6 +9,7 @@ struct cJSON;
 typedef enum fa_trap {
   /* the same call in between, with: */
   FA_TRAP_DATA,    /* other data */
+  FA_TRAP_KEYS,    /* other data, but for Q and dO */
   FA_TRAP_ELEMENT, /* one element changed */
   FA_TRAP_SCALE,   /* only another scale */
   FA_TRAP_DROPOUT, /* only another seed of dropout */

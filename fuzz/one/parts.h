@@ -36,8 +36,8 @@ bool fa_only_statistics_fail(const fa_result *r);
 
 /* ---- traps.c: with rules, nothing without ---- */
 
-/* One call that stands between the case's runs. which: the how-manieth of the case. */
-fa_status fa_one_trap(fa_one_run *x, uint64_t which, fa_error *err);
+/* Calls that stand between the case's runs. */
+fa_status fa_one_traps(fa_one_run *x, fa_error *err);
 /* After a run that differs from the first: says so if it is what the last trap was answered with. */
 void fa_one_trap_blame(fa_one_run *x);
 /* The case once more in a process of its own, if the secret says so. */

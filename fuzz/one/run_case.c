@@ -274,7 +274,7 @@ static fa_status run_again(run *x, uint64_t schedule, bool *good, bool *differ, 
 
 static fa_status run_again_and_again(run *x, uint64_t schedule, bool *good, fa_error *err) {
   const int64_t n = x->inner || !has_layer(x, FA_LAYER_REPEAT) ? 1 : x->c->repeat;
-  fa_status status = fa_one_trap(x, 1, err);
+  fa_status status = fa_one_traps(x, err);
   bool differ = false;
   for (int64_t again = 1; status == FA_OK && *good && again < n && !differ; ++again)
     /* The order of fibers and completions changes too: a correct kernel's result does not depend on it. */

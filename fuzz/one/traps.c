@@ -36,12 +36,11 @@ static void conclude_trap(fa_one_run *x, fa_trap kind, const fa_one_run *inner) 
                   stale ? " (" : "", stale ? what : "", stale ? ")" : "");
 }
 
-fa_status fa_one_trap(fa_one_run *x, uint64_t which, fa_error *err) {
+static fa_status spring(fa_one_run *x, uint64_t which, fa_error *err) {
   const fa_rules *rules = x->config->rules;
   fa_trap_call call;
   fa_one_run inner = {0};
   fa_error why = {""};
-  if (x->inner || !rules || !fa_rules_have(rules, FA_LAYER_REPLAY)) return FA_OK;
   fa_status status =
       fa_trap_call_make(rules, x->config->number, which, x->c, &x->pristine, x->passes, &call, err);
   if (status != FA_OK) return status;
@@ -59,6 +58,13 @@ fa_status fa_one_trap(fa_one_run *x, uint64_t which, fa_error *err) {
   /* The reference has no value for what was made: then this case has no such trap. */
   if (status == FA_ERR_INPUT || status == FA_ERR_UNSUPPORTED) return FA_OK;
   return status == FA_OK ? FA_OK : fa_fail(err, status, "%s", why.text);
+}
+
+fa_status fa_one_traps(fa_one_run *x, fa_error *err) {
+  const int n = x->inner ? 0 : fa_trap_calls(x->config->rules, &x->c->problem);
+  fa_status status = FA_OK;
+  for (int which = 0; status == FA_OK && which < n; ++which) status = spring(x, (uint64_t)which, err);
+  return status;
 }
 
 void fa_one_trap_blame(fa_one_run *x) {

@@ -5,6 +5,7 @@
 #include "gpu/contract/features.h"
 #include "report/require.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A word of a vocabulary of a hello, as a bit of fa_word_at. */
@@ -62,4 +63,25 @@ uint64_t fa_claims_not_made(const fa_claims *c) {
   fa_hello everything;
   fa_hello_init(&everything, FA_HELLO_VERSION);
   return (all_claims(&everything) | bit_of("backward")) & ~c->claimed;
+}
+
+/* ---- outputs and conventions ---- */
+
+static void add_gap(char *out, size_t size, const char *before, const char *text) {
+  const size_t n = strlen(out);
+  snprintf(out + n, size - n, "%s%s%s", n ? "; " : "", before, text);
+}
+
+void fa_claims_gaps_text(const fa_rules *r, char *out, size_t size) {
+  const fa_contract *c = &r->hello.declaration[0].contract;
+  static const fa_tensor_id optional[] = {FA_T_LSE, FA_T_DBIAS, FA_T_P_DEBUG, FA_T_DBUFFER_0};
+  out[0] = 0;
+  for (size_t i = 0; i < sizeof optional / sizeof *optional; ++i)
+    if (!(c->outputs >> optional[i] & 1)) add_gap(out, size, "no ", fa_tensor_id_name(optional[i]));
+  if (c->o_of_empty == FA_O_EMPTY_ANY) add_gap(out, size, "", "o of rows without keys may be anything");
+  if (c->lse_of_empty == FA_LSE_EMPTY_ANY) add_gap(out, size, "", "lse of rows without keys may be anything");
+  if (c->o_of_empty != FA_O_EMPTY_ZERO)
+    add_gap(out, size, "", "gradients of cases with rows without keys are not judged");
+  if (c->lse_dtype != FA_F32 && c->lse_dtype != FA_F64)
+    add_gap(out, size, "lse is only as exact as ", fa_dtype_name(c->lse_dtype));
 }

@@ -18,5 +18,7 @@ void fa_claims_note(fa_claims *c, const fa_result *r);
 uint64_t fa_claims_untested(const fa_claims *c);
 /* What a contract might claim and this one does not. */
 uint64_t fa_claims_not_made(const fa_claims *c);
+/* What its outputs and conventions keep from being judged: "no lse; o of rows without keys may be anything"; "" = nothing. */
+void fa_claims_gaps_text(const fa_rules *r, char *out, size_t size);
 
 #endif

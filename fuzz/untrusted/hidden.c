@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define TRIES 40
-#define DRAWS 3000 /* 2 microseconds each */
+#define DRAWS 300 /* of each profile; 2 microseconds each */
 #define LONGER 160 /* keys or rows that a neighbour may have more: it should not cost much more */
 
 static fa_status name_it(fa_case *c, int64_t i, fa_error *err) {
@@ -61,8 +61,19 @@ static void change_heads(fa_rng *rng, fa_case *c) {
   p->heads_q = group * p->heads_kv;
 }
 
-/* Each tensor for itself. */
+/* What a kernel for a few head dims alone would get wrong. */
+static void change_head_dim(fa_rng *rng, fa_case *c) {
+  fa_problem *p = &c->problem;
+  const bool same = p->head_dim_v == p->head_dim, usual = p->scale == fa_default_scale(p->head_dim);
+  if (p->kvcache.rotary_dim > 0 || !fa_rng_chance(rng, 0.25)) return;
+  p->head_dim = 8 * fa_rng_range(rng, 1, 24);
+  if (same) p->head_dim_v = p->head_dim;
+  if (usual) p->scale = fa_default_scale(p->head_dim);
+}
+
+/* Sometimes all tensors alike, as fills that shape logits need it; else each for itself. */
 static void change_fills(fa_rng *rng, fa_case *c) {
+  if (fa_rng_chance(rng, 0.4)) fa_case_set_fill(c, (fa_fill)fa_rng_below(rng, FA_N_FILLS));
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (fa_case_uses(c, (fa_tensor_id)id) && fa_rng_chance(rng, 0.5))
       c->fill[id] = (fa_fill)fa_rng_below(rng, FA_N_FILLS);
@@ -85,6 +96,7 @@ fa_status fa_hidden_neighbour(const fa_rules *r, const fa_case *named, int64_t i
     if (fa_case_copy(out, named) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
     change_lengths(&rng, out);
     change_heads(&rng, out);
+    change_head_dim(&rng, out);
     change_fills(&rng, out);
     change_numbers(&rng, out);
     free(out->place); /* it stands in no file */
@@ -98,6 +110,31 @@ fa_status fa_hidden_neighbour(const fa_rules *r, const fa_case *named, int64_t i
 }
 
 /* ---- what no named case has ---- */
+
+#define MANY_KEYS 4096
+
+fa_status fa_hidden_long(const fa_rules *r, const fa_case *named, int64_t i, fa_case *out, bool *found,
+                         fa_error *err) {
+  fa_rng rng = fa_rng_make(fa_secret_number(&r->secret, "long", (uint64_t)i, 0), 0);
+  *found = false;
+  if (!has_plain_lengths(&named->problem) || named->problem.bias.present) return FA_OK;
+  if (fa_case_copy(out, named) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  fa_problem *p = &out->problem;
+  const int64_t group = p->heads_q / p->heads_kv, most = r->hello.limit[FA_LIMIT_SEQLEN_K].max;
+  p->batch = 1;
+  p->heads_kv = 1;
+  p->heads_q = group < 4 ? group : 1;
+  p->seqlen_q = fa_rng_range(&rng, 9, 40);
+  p->seqlen_k = MANY_KEYS + fa_rng_range(&rng, 1, MANY_KEYS / 4);
+  if (p->seqlen_k > most) p->seqlen_k = most;
+  free(out->place);
+  out->place = NULL;
+  fa_case_set_fill(out, FA_FILL_NORMAL);
+  *found = fa_problem_complete(p) == FA_OK && fa_case_validate(out, NULL) == FA_OK && is_promised(r, p);
+  if (*found) return name_it(out, i, err);
+  fa_case_free(out);
+  return FA_OK;
+}
 
 static bool shows(const fa_rules *r, const fa_case *c, int word) {
   const bool needs_backward = fa_require_needs_backward(fa_word_at(word));
@@ -114,9 +151,12 @@ fa_status fa_hidden_with_word(const fa_rules *r, int word, int64_t i, fa_case *o
   const uint64_t seed = fa_secret_number(&r->secret, "word", (uint64_t)word, (uint64_t)i);
   const fa_generate_profile *profile = fa_generate_profiles;
   *found = false;
-  for (int64_t draw = 0; draw < DRAWS; ++draw, ++profile) {
-    while (profile->name && is_large(profile->name)) ++profile;
-    if (!profile->name) profile = fa_generate_profiles;
+  for (int64_t draw = 0; draw < DRAWS; ++profile) {
+    if (!profile->name) {
+      profile = fa_generate_profiles;
+      ++draw;
+    }
+    if (is_large(profile->name)) continue;
     const fa_status status = fa_generate_draw(profile->name, seed, i, draw, out, err);
     if (status != FA_OK) return status;
     *found = shows(r, out, word);

@@ -1,6 +1,7 @@
 #include "fuzz/untrusted/rules.h"
 
 #include "cases/base/sha256.h"
+#include "cases/tensors/table.h"
 #include "fuzz/untrusted/narrow.h"
 
 #include <stdio.h>
@@ -39,6 +40,21 @@ static fa_status pin(fa_rules *r, const char *name, fa_error *err) {
   return FA_OK;
 }
 
+/* What is left to judge without these is no attention. */
+static fa_status check_outputs(const fa_rules *r, fa_error *err) {
+  static const fa_tensor_id gradients[] = {FA_T_DQ, FA_T_DK, FA_T_DV};
+  const fa_hello *h = &r->hello;
+  uint64_t needed = (uint64_t)1 << FA_T_O;
+  for (int i = 0; i < 3 && h->passes & FA_PASS_BACKWARD; ++i) needed |= (uint64_t)1 << gradients[i];
+  if (!fa_rules_have(r, FA_LAYER_CONTRACT)) return FA_OK;
+  if (!(h->passes & FA_PASS_FORWARD)) return fa_fail(err, FA_ERR_INPUT, "--untrusted: its contract has no forward pass");
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (needed >> id & 1 & ~(h->declaration[0].contract.outputs >> id))
+      return fa_fail(err, FA_ERR_INPUT, "--untrusted: its contract promises no %s",
+                     fa_tensor_id_name((fa_tensor_id)id));
+  return FA_OK;
+}
+
 fa_status fa_rules_init(fa_rules *r, fa_layer_set layers, const char *contract, const char *arithmetic,
                         fa_error *err) {
   memset(r, 0, sizeof *r);
@@ -49,7 +65,8 @@ fa_status fa_rules_init(fa_rules *r, fa_layer_set layers, const char *contract, 
                    FA_CONTRACT_TEXT - 1);
   snprintf(r->contract, sizeof r->contract, "%s", contract);
   hash_text(contract, r->contract_sha256);
-  const fa_status status = fa_hello_read_text(contract, "hello", &r->hello, err);
+  fa_status status = fa_hello_read_text(contract, "hello", &r->hello, err);
+  if (status == FA_OK) status = check_outputs(r, err);
   return status == FA_OK ? pin(r, arithmetic, err) : status;
 }
 
@@ -85,6 +102,7 @@ void fa_rules_redraw(const fa_rules *r, int64_t number, fa_case *c) {
 
 bool fa_rules_renew_after(const fa_rules *r, int64_t number) {
   if (!fa_rules_have(r, FA_LAYER_FRESH) || !r) return false;
+  if (r->n_items > 0 && r->n_items <= CASES_A_PROCESS) return true;
   if (r->n_items > 0 && (int64_t)(fa_secret_number(&r->secret, "renew once", 0, 0) % (uint64_t)r->n_items) == number)
     return true;
   return fa_secret_number(&r->secret, "renew", (uint64_t)number, 0) % CASES_A_PROCESS == 0;

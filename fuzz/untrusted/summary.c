@@ -46,8 +46,10 @@ static void print_traps(const fa_rules_counts *c, FILE *out) {
 }
 
 void fa_rules_print_end(const fa_rules *r, const fa_rules_counts *c, FILE *out) {
-  char words[FA_WORDS_TEXT];
+  char words[FA_WORDS_TEXT], gaps[400];
   print_traps(c, out);
+  fa_claims_gaps_text(r, gaps, sizeof gaps);
+  if (gaps[0]) fprintf(out, "untrusted: NOT JUDGED: %s\n", gaps);
   fa_words_text(fa_claims_not_made(&c->claims), words, sizeof words);
   if (words[0]) fprintf(out, "untrusted: NOT CLAIMED: %s\n", words);
   fa_words_text(fa_claims_untested(&c->claims), words, sizeof words);
@@ -78,6 +80,7 @@ static void add_arithmetic(const fa_rules *r, cJSON *o) {
 }
 
 void fa_rules_add_to_report(const fa_rules *r, const fa_rules_counts *c, cJSON *root) {
+  char gaps[400];
   cJSON *o = cJSON_GetObjectItemCaseSensitive(root, "untrusted"), *contract = cJSON_Parse(r->contract);
   if (!o) o = cJSON_AddObjectToObject(root, "untrusted");
   if (contract) cJSON_AddItemToObject(o, "contract", contract);
@@ -99,5 +102,7 @@ void fa_rules_add_to_report(const fa_rules *r, const fa_rules_counts *c, cJSON *
   add_words(claims, "tested", c->claims.claimed & c->claims.tested);
   add_words(claims, "untested", fa_claims_untested(&c->claims));
   add_words(claims, "not_made", fa_claims_not_made(&c->claims));
+  fa_claims_gaps_text(r, gaps, sizeof gaps);
+  cJSON_AddStringToObject(claims, "not_judged", gaps);
   cJSON_AddNumberToObject(claims, "cases_outside", (double)c->claims.not_claimed);
 }

@@ -19,6 +19,15 @@ static fa_status other_data(fa_rng *rng, const fa_tensors *in, fa_trap_call *t, 
   return fa_case_build(&t->c, &t->in, err);
 }
 
+/* The same queries over other keys and values, as in decoding. */
+static fa_status other_keys(fa_rng *rng, const fa_tensors *in, fa_trap_call *t, bool *fits, fa_error *err) {
+  static const fa_tensor_id same[] = {FA_T_Q, FA_T_DO};
+  const fa_status status = other_data(rng, in, t, fits, err);
+  for (int i = 0; status == FA_OK && i < 2; ++i)
+    if (in->t[same[i]].data) fa_tensor_copy(&t->in.t[same[i]], &in->t[same[i]]);
+  return status;
+}
+
 /* ---- one element ---- */
 
 /* Far enough from what it was for the answer to change beyond its bound. */
@@ -84,20 +93,44 @@ static fa_status other_lengths(fa_rng *rng, const fa_tensors *in, fa_trap_call *
 
 /* ---- which ---- */
 
-static make_fn *const makes[] = {[FA_TRAP_DATA] = other_data,
-                                 [FA_TRAP_ELEMENT] = other_element,
-                                 [FA_TRAP_SCALE] = other_scale,
-                                 [FA_TRAP_DROPOUT] = other_dropout,
-                                 [FA_TRAP_LENGTHS] = other_lengths};
+static make_fn *const makes[] = {
+    [FA_TRAP_DATA] = other_data,   [FA_TRAP_KEYS] = other_keys,       [FA_TRAP_ELEMENT] = other_element,
+    [FA_TRAP_SCALE] = other_scale, [FA_TRAP_DROPOUT] = other_dropout, [FA_TRAP_LENGTHS] = other_lengths};
 enum { N_KINDS = sizeof makes / sizeof *makes };
 
-/* What needs a feature of the case is there seldom enough to come first. */
-static fa_trap kind_at(fa_rng *rng, const fa_problem *p, int attempt) {
-  const bool has_dropout = p->dropout.p > 0, has_lengths = p->kvcache.present || p->seqused_k.n > 0;
-  if (attempt > 0) return FA_TRAP_DATA;
-  if (has_dropout && fa_rng_chance(rng, 0.4)) return FA_TRAP_DROPOUT;
-  if (has_lengths && fa_rng_chance(rng, 0.4)) return FA_TRAP_LENGTHS;
-  return (fa_trap)fa_rng_below(rng, FA_TRAP_SCALE + 1);
+static int kinds_of(const fa_problem *p, fa_trap kind[N_KINDS]) {
+  int n = 0;
+  kind[n++] = FA_TRAP_DATA;
+  kind[n++] = FA_TRAP_KEYS;
+  kind[n++] = FA_TRAP_ELEMENT;
+  if (p->scale != 0) kind[n++] = FA_TRAP_SCALE;
+  if (p->dropout.p > 0) kind[n++] = FA_TRAP_DROPOUT;
+  if (p->kvcache.present || p->seqused_k.n > 0) kind[n++] = FA_TRAP_LENGTHS;
+  return n;
+}
+
+/* Each kind once, before one comes again. */
+static fa_trap kind_at(const fa_rules *r, int64_t number, uint64_t which, const fa_problem *p) {
+  fa_trap kind[N_KINDS];
+  const int n = kinds_of(p, kind);
+  fa_rng rng = fa_rng_make(fa_secret_number(&r->secret, "trap kind", (uint64_t)number, 0), 0);
+  for (int i = n - 1; i > 0; --i) {
+    const int64_t k = fa_rng_below(&rng, i + 1);
+    const fa_trap moved = kind[i];
+    kind[i] = kind[k];
+    kind[k] = moved;
+  }
+  return kind[which % (uint64_t)n];
+}
+
+#define SMALL_RUN 8 /* items: then nothing is left to chance */
+#define SHORT_RUN 64
+
+int fa_trap_calls(const fa_rules *r, const fa_problem *p) {
+  fa_trap kind[N_KINDS];
+  if (!fa_rules_have(r, FA_LAYER_REPLAY) || !r) return 0;
+  if (r->n_items > 0 && r->n_items <= SMALL_RUN) return kinds_of(p, kind);
+  return r->n_items > 0 && r->n_items <= SHORT_RUN ? 2 : 1;
 }
 
 static bool is_in_contract(const fa_rules *r, const fa_problem *p, unsigned passes) {
@@ -112,7 +145,7 @@ fa_status fa_trap_call_make(const fa_rules *r, int64_t number, uint64_t which, c
     bool fits = false;
     memset(out, 0, sizeof *out);
     if (fa_case_copy(&out->c, c) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-    out->kind = kind_at(&rng, &c->problem, attempt);
+    out->kind = attempt > 0 ? FA_TRAP_DATA : kind_at(r, number, which, &c->problem);
     const fa_status status = makes[out->kind](&rng, in, out, &fits, err);
     const bool certain = out->kind == FA_TRAP_DATA;
     if (status == FA_OK && (certain || (fits && is_in_contract(r, &out->c.problem, passes)))) return FA_OK;

@@ -12,6 +12,8 @@ typedef struct fa_trap_call {
   fa_tensors in; /* as fa_case_build leaves them: outputs on poison A */
 } fa_trap_call;
 
+/* How many of them a case gets: all kinds in a short run, one or two else. */
+int fa_trap_calls(const fa_rules *r, const fa_problem *p);
 /* The which-th trap around item number's case, whose tensors are `in`. passes: of the case's runs; the contract has
  * them for the trap too. */
 fa_status fa_trap_call_make(const fa_rules *r, int64_t number, uint64_t which, const fa_case *c,
