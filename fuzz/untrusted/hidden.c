@@ -149,6 +149,30 @@ static void give_word(fa_case *c, int word) {
     p->empty_lse = (fa_empty_lse)((fa_family_default_empty_lse(p->family) + 1) % 3);
 }
 
+static int64_t fit(const fa_limit *l, int64_t n) {
+  n = n > l->max ? l->max : n < l->min ? l->min : n;
+  if (l->n_among > 0) return l->among[n % l->n_among];
+  return n / l->multiple_of > 0 ? n / l->multiple_of * l->multiple_of : l->multiple_of;
+}
+
+/* Makes sizes smaller until the contract's limits let them through; few draws are by themselves. False: no case is left. */
+static bool fit_limits(const fa_rules *r, fa_case *c) {
+  const fa_limit *l = r->hello.limit;
+  fa_problem *p = &c->problem;
+  const bool same = p->head_dim == p->head_dim_v;
+  char why[256];
+  if (!has_plain_lengths(p) || fa_limits_allow(l, p, why, sizeof why)) return true;
+  const int64_t group = fit(&l[FA_LIMIT_GROUP], p->heads_q / p->heads_kv), most = l[FA_LIMIT_HEADS_Q].max / group;
+  p->batch = fit(&l[FA_LIMIT_BATCH], p->batch);
+  p->heads_kv = fit(&l[FA_LIMIT_HEADS_KV], p->heads_kv < most ? p->heads_kv : most > 0 ? most : 1);
+  p->heads_q = group * p->heads_kv;
+  p->seqlen_q = fit(&l[FA_LIMIT_SEQLEN_Q], p->seqlen_q);
+  p->seqlen_k = fit(&l[FA_LIMIT_SEQLEN_K], p->seqlen_k);
+  p->head_dim = fit(&l[FA_LIMIT_HEAD_DIM], p->head_dim);
+  p->head_dim_v = same ? p->head_dim : fit(&l[FA_LIMIT_HEAD_DIM_V], p->head_dim_v);
+  return fa_problem_complete(p) == FA_OK && fa_case_validate(c, NULL) == FA_OK;
+}
+
 /* Their cases take many times as long as others that would do. */
 static bool is_large(const char *profile) {
   return strcmp(profile, "long") == 0 || strcmp(profile, "rate-gpu") == 0;
@@ -167,6 +191,10 @@ fa_status fa_hidden_with_word(const fa_rules *r, int word, int64_t i, fa_case *o
     const fa_status status = fa_generate_draw(profile->name, seed, i, draw, out, err);
     if (status != FA_OK) return status;
     give_word(out, word);
+    if (!fit_limits(r, out)) {
+      fa_case_free(out);
+      continue;
+    }
     *found = shows(r, out, word);
     if (*found) return name_it(out, i, err);
     fa_case_free(out);

@@ -4,13 +4,17 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void put_numbers_exactly(cJSON *tree) {
   char text[40];
   for (cJSON *child = tree->child; child; child = child->next) put_numbers_exactly(child);
   if (!cJSON_IsNumber(tree) || !isfinite(tree->valuedouble)) return;
-  fa_json_number_text(text, sizeof text, tree->valuedouble, false);
+  if (tree->valuedouble == floor(tree->valuedouble) && fabs(tree->valuedouble) < 0x1p53)
+    snprintf(text, sizeof text, "%.0f", tree->valuedouble);
+  else
+    fa_json_number_text(text, sizeof text, tree->valuedouble, false);
   char *copy = cJSON_malloc(strlen(text) + 1);
   if (!copy) return;
   strcpy(copy, text);

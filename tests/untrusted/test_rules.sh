@@ -1,0 +1,142 @@
+#!/bin/bash
+# The rules for a candidate that nobody trusts, each seen to fail a cheat by its name, and to let it through when it is left out.
+# The wall is left out everywhere: these rules need nothing of the machine.
+# usage: test_rules.sh FA_VERIFY
+set -u
+verify=$1 folder=$(mktemp -d) failed=0
+trap 'rm -rf "$folder"' EXIT
+command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+here=$(cd "$(dirname "$0")" && pwd)
+case='{"name": "plain", "dtype": "f32", "heads_q": 2, "seqlen_q": 9, "seqlen_k": 12, "head_dim": 8, "backward": false}'
+wall=(processes network files environment seccomp limits memory stderr)
+
+# run CHEAT [option...]: the output in $folder/out, the exit code in $code
+run() {
+  local cheat=$1 options=()
+  shift
+  for layer in "${wall[@]}"; do options+=(--without "$layer"); done
+  "$verify" run --untrusted "${options[@]}" --no-progress -j 2 --case "$case" --backend "exec:exec python3 '$here/child.py' $cheat '$folder/kept'" \
+    "$@" > "$folder/out" 2>&1
+  code=$?
+}
+# expect CODE TEXT: of the last run; TEXT is a fixed string in its output, "" any
+expect() {
+  if [ "$code" != "$1" ] || { [ -n "$2" ] && ! grep -qF -- "$2" "$folder/out"; }; then
+    echo "FAILED: line ${BASH_LINENO[0]}: exit code $code instead of $1, or no \"$2\" in:"
+    tail -n 30 "$folder/out"
+    failed=1
+  fi
+}
+# caught CHEAT TEXT LAYER...: it fails with this text, and passes without the layers. One case each, for the sake of time: the
+# contract of a cheat claims no more than that case has.
+caught() {
+  local cheat=$1 text=$2 without=()
+  shift 2
+  run "$cheat" --without hidden
+  expect 1 "$text"
+  for layer in "$@"; do without+=(--without "$layer"); done
+  run "$cheat" --without hidden "${without[@]}"
+  expect 0 "failed:0"
+}
+
+# ---- an honest one ----
+run honest --report "$folder/report.json"
+expect 0 "failed:0"
+expect 0 "untrusted: LAYERS LEFT OUT: processes, network"
+expect 0 "hidden-0"
+expect 0 "untrusted: NOT CLAIMED: "
+commitment=$(sed -n 's/^untrusted: commitment //p' "$folder/out") secret=$(sed -n 's/^untrusted: secret //p' "$folder/out")
+python3 - "$folder/report.json" "$commitment" <<'PY' || failed=1
+import hashlib, json, sys
+u = json.load(open(sys.argv[1]))["untrusted"]
+lines = "".join(u[key] + "\n" for key in ("secret", "cases_sha256", "contract_sha256"))
+assert hashlib.sha256(lines.encode()).hexdigest() == u["commitment"] == sys.argv[2], u
+contract = json.dumps(u["contract"], sort_keys=True, separators=(",", ":"))
+assert hashlib.sha256(contract.encode()).hexdigest() == u["contract_sha256"], contract
+assert u["hidden"] * 2 >= u["cases"] > 1 and u["traps"]["data"] > 0 and u["traps"]["process"] > 0, u
+assert not u["claims"]["untested"] and "causal" in u["claims"]["tested"], u
+PY
+cases() { grep -oE '^[A-Z]+ [^ ]+|r=[^ ]+' "$folder/out"; }
+cases > "$folder/first"
+run honest --secret "$secret"
+expect 0 "untrusted: commitment $commitment"
+cases | diff - "$folder/first" > "$folder/diff" || { echo "FAILED: the same secret makes another run"; cat "$folder/diff"; failed=1; }
+run honest
+cases | diff -q - "$folder/first" > /dev/null && { echo "FAILED: two runs have the same hidden cases"; failed=1; }
+
+# ---- contract ----
+run asked --without hidden
+expect 1 "refused inside its contract: too hard today"
+run asked --without hidden --without contract
+expect 4 "skipped:1"
+caught other_hello "its hello is not the first one" contract
+run late --without hidden
+expect 1 "refused inside its contract: no more of these"
+run late --without hidden --without contract
+expect 4 "skipped:1"
+run leaves_out --without hidden
+expect 1 "lse is not written, which its contract promises"
+run no_o
+expect 2 "its contract promises no o"
+run any --without hidden
+expect 0 "NOT JUDGED: o of rows without keys may be anything"
+run empty_claim --without hidden
+expect 1 "CLAIMED, AND TESTED BY NO CASE: paged"
+
+# ---- profile ----
+run coarse --without hidden
+expect 1 "claims that would widen its bounds are ignored: "
+expect 1 "bad"
+run coarse --without hidden --without profile
+expect 0 "failed:0"
+run honest --arithmetic recorded
+expect 2 "no set that a candidate can be held to"
+
+# ---- seeds ----
+# same [option...]: the number of first calls that two runs have in common
+same() {
+  for i in 1 2; do
+    rm -f "$folder/kept"
+    run spy --without hidden --without replay "$@"
+    sort -u "$folder/kept" > "$folder/kept.$i"
+  done
+  comm -12 "$folder/kept.1" "$folder/kept.2" | wc -l
+}
+[ "$(same)" = 0 ] || { echo "FAILED: two runs have the same data"; failed=1; }
+[ "$(same --without seeds)" = 1 ] || { echo "FAILED: without secret seeds, other data"; failed=1; }
+
+# ---- replay ----
+caught replay "answered as for other data" replay
+caught replay_q "answered as for other data" replay
+caught replay_data "answered as for other data" replay
+
+# ---- fresh, final ----
+caught by_process "differ between two runs" fresh
+run error --without hidden
+expect 1 "a bad day"
+run error --without hidden --without final
+expect 3 "a bad day"
+
+# ---- what trusted runs have too ----
+caught near "bad" bounds
+caught counts "differ between two runs" repeat fresh
+caught input "q" guards
+case='{"name": "zero", "dtype": "f32", "seqlen_q": 4, "seqlen_k": 4, "head_dim": 8, "backward": false, "fill": {"v": "zero"}}'
+run lazy --without hidden
+expect 1 "written"
+run lazy --without hidden --without poison
+grep -q "o: " "$folder/out" && { echo "FAILED: it does not find zeros"; cat "$folder/out"; failed=1; }
+
+# ---- what does not go together ----
+run honest --laws && expect 2 "laws compare two runs"
+run honest --shrink && expect 2 "--shrink would tell"
+run honest --shard 0/2 && expect 2 "shards need the same --secret"
+run honest --secret 12 && expect 2 "64 hexadecimal digits"
+"$verify" run --case "$case" --backend ref-f32 --secret "$secret" > "$folder/out" 2>&1
+code=$?
+expect 2 "goes with --untrusted"
+"$verify" run --untrusted --case "$case" --backend connect:/nowhere > "$folder/out" 2>&1
+code=$?
+expect 2 "untrusted"
+
+exit $failed
