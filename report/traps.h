@@ -1,4 +1,4 @@
-/* What is done beside a case's own runs to find a candidate that does not compute its answers (docs/guide/untrusted.md). */
+/* What is done beside a case's own runs to find a candidate that does not compute its answers (docs/reference/protocol.md). */
 #ifndef FA_REPORT_TRAPS_H
 #define FA_REPORT_TRAPS_H
 
