@@ -21,8 +21,9 @@ void fa_traps_add(cJSON *entry, unsigned traps) {
 unsigned fa_traps_read(const cJSON *entry) {
   const cJSON *word;
   unsigned traps = 0;
-  cJSON_ArrayForEach(word, cJSON_GetObjectItemCaseSensitive(entry, "traps"))
-    for (int t = 0; cJSON_IsString(word) && t < FA_N_TRAPS; ++t)
-      if (strcmp(word->valuestring, names[t]) == 0) traps |= 1u << t;
+  cJSON_ArrayForEach(word, cJSON_GetObjectItemCaseSensitive(
+                               entry, "traps")) for (int t = 0; cJSON_IsString(word) && t < FA_N_TRAPS;
+                                                     ++t) if (strcmp(word->valuestring, names[t]) == 0)
+      traps |= 1u << t;
   return traps;
 }

@@ -28,7 +28,7 @@ typedef struct fa_source {
   const fa_case_origin *origin; /* of the list's cases; NULL: none of them was drawn */
   const char *profile;
   uint64_t seed;
-  fa_law_selection laws; /* not empty: every case once under each law, with consecutive numbers */
+  fa_law_selection laws;      /* not empty: every case once under each law, with consecutive numbers */
   const fa_case_list *hidden; /* NULL, or cases that nobody named: those from number hidden_from on */
   int64_t hidden_from;
 } fa_source;
@@ -103,7 +103,7 @@ typedef struct fa_session {
   fa_rules *rules; /* owned: of a candidate that nobody trusts; NULL: it is trusted */
   fa_rules_counts rules_counts;
   fa_case_list hidden; /* owned: the source's */
-  bool give_up; /* --fail-fast found a failure: start nothing new */
+  bool give_up;        /* --fail-fast found a failure: start nothing new */
   fa_status status;
   fa_error error;
 } fa_session;

@@ -15,7 +15,8 @@
 static unsigned able(void *ctx, const fa_problem *p) {
   const fa_subject *subject = ctx;
   char why[256];
-  if (subject->rules && fa_rules_have(subject->rules, FA_LAYER_CONTRACT)) /* what it would rather not do counts */
+  if (subject->rules &&
+      fa_rules_have(subject->rules, FA_LAYER_CONTRACT)) /* what it would rather not do counts */
     return fa_rules_promised(subject->rules, p, why, sizeof why);
   return subject->backend->supports(subject->self, p, why, sizeof why);
 }

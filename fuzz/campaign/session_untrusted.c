@@ -20,17 +20,22 @@ static fa_status refuse(const fa_session *s, fa_error *err) {
   if (s->n_choices != 1)
     return fa_fail(err, FA_ERR_INPUT, "%sone candidate at a time: name one --backend", own);
   if (cli->laws || cli->law.n)
-    return fa_fail(err, FA_ERR_INPUT, "%slaws compare two runs of a candidate, and it can tell them apart", own);
+    return fa_fail(err, FA_ERR_INPUT, "%slaws compare two runs of a candidate, and it can tell them apart",
+                   own);
   if (cli->emit)
-    return fa_fail(err, FA_ERR_INPUT, "%s--emit would write cases with the data that they do not get; the "
-                                      "report has those of failures", own);
+    return fa_fail(err, FA_ERR_INPUT,
+                   "%s--emit would write cases with the data that they do not get; the "
+                   "report has those of failures",
+                   own);
   if (cli->shrink)
-    return fa_fail(err, FA_ERR_INPUT, "%s--shrink would tell the candidate what it fails at; shrink the "
-                                      "report's failures afterwards", own);
-  if (cli->waivers)
-    return fa_fail(err, FA_ERR_INPUT, "%sno failure is waived", own);
+    return fa_fail(err, FA_ERR_INPUT,
+                   "%s--shrink would tell the candidate what it fails at; shrink the "
+                   "report's failures afterwards",
+                   own);
+  if (cli->waivers) return fa_fail(err, FA_ERR_INPUT, "%sno failure is waived", own);
   if (s->shard.total > 1 && !cli->secret)
-    return fa_fail(err, FA_ERR_INPUT, "%sshards need the same --secret HEX, which the candidate must not see", own);
+    return fa_fail(err, FA_ERR_INPUT, "%sshards need the same --secret HEX, which the candidate must not see",
+                   own);
   return FA_OK;
 }
 
@@ -119,8 +124,10 @@ fa_status fa_session_begin_rules(fa_session *s, fa_error *err) {
   fa_status status = hash_named(s, hash, err);
   for (int64_t i = 0; status == FA_OK && s->source.list && i < s->source.list->n; ++i)
     if (s->source.list->v[i].law != FA_LAW_NONE)
-      status = fa_fail(err, FA_ERR_INPUT, "--untrusted: case %s is judged by a law, between runs that a "
-                                          "candidate can tell apart", s->source.list->v[i].name);
+      status = fa_fail(err, FA_ERR_INPUT,
+                       "--untrusted: case %s is judged by a law, between runs that a "
+                       "candidate can tell apart",
+                       s->source.list->v[i].name);
   if (status == FA_OK) status = fa_rules_begin(s->rules, secret, hash, err);
   if (status != FA_OK) return status;
   fa_claims_of(s->rules, &s->rules_counts.claims);

@@ -24,7 +24,7 @@ typedef struct fa_judge_config {
   bool foreign;    /* not one of the project's kernels: to be more exact than it claims is a note */
   bool recorded;   /* outputs come from a file: any may be absent, poison has no meaning */
   bool maps;       /* also make a map of every output that fails */
-  bool loose;      /* by 1e-2, absolute and relative, and nothing else: what a layer of defence is measured by */
+  bool loose; /* by 1e-2, absolute and relative, and nothing else: what a layer of defence is measured by */
   fa_poison poison;
   const fa_contract *contract; /* NULL: everything is delivered, in the harness's conventions */
   fa_judged *

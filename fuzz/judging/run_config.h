@@ -20,8 +20,9 @@ typedef struct fa_run_config {
   double explain_seconds;         /* for a failure's explanation (fuzz/explain); 0: none is looked for */
   bool maps;                      /* a result gets maps of where it is wrong: they take time, and memory */
   const char *keep_dir;           /* dump tensors of failures here; NULL = do not */
-  const struct fa_rules *rules;   /* of a candidate that nobody trusts (fuzz/untrusted/rules.h); NULL: it is trusted */
-  int64_t number;                 /* with rules: of the item, for what the secret says of it */
+  const struct fa_rules
+      *rules;     /* of a candidate that nobody trusts (fuzz/untrusted/rules.h); NULL: it is trusted */
+  int64_t number; /* with rules: of the item, for what the secret says of it */
 } fa_run_config;
 
 #endif

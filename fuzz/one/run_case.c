@@ -37,7 +37,8 @@ static bool choose_promised_passes(run *x, unsigned wanted) {
   x->passes = promised;
   if (x->c->expect == FA_EXPECT_REJECT || !(promised & FA_PASS_FORWARD)) {
     snprintf(reason, sizeof reason, "not claimed: %s", why);
-    skip(x->r, promised & FA_PASS_FORWARD ? "to refuse a case proves nothing about an untrusted kernel" : reason);
+    skip(x->r,
+         promised & FA_PASS_FORWARD ? "to refuse a case proves nothing about an untrusted kernel" : reason);
     return false;
   }
   x->r->backward_left_out = wanted != promised;
@@ -137,7 +138,8 @@ static void check_memory(run *x, const fa_tensors *after, fa_poison poison) {
 static void clear_outputs(fa_tensors *t) {
   int64_t index[FA_MAX_RANK];
   for (int id = 0; id < FA_T_COUNT; ++id) {
-    const int64_t n = fa_tensor_id_is_output((fa_tensor_id)id) && t->t[id].data ? fa_tensor_count(&t->t[id]) : 0;
+    const int64_t n =
+        fa_tensor_id_is_output((fa_tensor_id)id) && t->t[id].data ? fa_tensor_count(&t->t[id]) : 0;
     for (int64_t i = 0; i < n; ++i) {
       fa_tensor_unravel(&t->t[id], i, index);
       fa_tensor_set(&t->t[id], index, 0);

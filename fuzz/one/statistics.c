@@ -103,7 +103,8 @@ static fa_status settle(fa_one_run *x, fa_error *err) {
   if (status != FA_OK) return status;
   if (all.odd || is_outside(&all, r)) {
     r->state = FA_FAIL;
-    fa_result_note(r, "%d other seeds, each in a process of its own, were judged together with this one", SEEDS);
+    fa_result_note(r, "%d other seeds, each in a process of its own, were judged together with this one",
+                   SEEDS);
   } else {
     r->state = FA_PASS;
     fa_result_note(r, "error statistics are odd with one of %d seeds, but not together", SEEDS + 1);

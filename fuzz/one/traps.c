@@ -1,8 +1,8 @@
 /* What a candidate that nobody trusts is tried with beside a case's own runs. */
-#include "fuzz/untrusted/trap_call.h"
 #include "fuzz/judging/judge.h"
 #include "fuzz/judging/run_checks.h"
 #include "fuzz/one/parts.h"
+#include "fuzz/untrusted/trap_call.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +15,8 @@ static void describe_failure(const fa_result *r, char *out, size_t size) {
   for (int i = 0; !r->reason[0] && i < r->n_verdicts; ++i) {
     const fa_verdict *v = &r->verdict[i];
     if (!v->fail) continue;
-    snprintf(out, size, "%s: %lld of %lld elements out of bounds", fa_tensor_id_name(v->id), (long long)v->bad,
-             (long long)v->count);
+    snprintf(out, size, "%s: %lld of %lld elements out of bounds", fa_tensor_id_name(v->id),
+             (long long)v->bad, (long long)v->count);
     return;
   }
 }
@@ -75,7 +75,8 @@ void fa_one_trap_blame(fa_one_run *x) {
 fa_status fa_one_fresh(fa_one_run *x, fa_error *err) {
   const fa_backend *b = x->config->backend;
   bool good = false;
-  if (x->inner || !b->renew || !x->config->rules || !fa_rules_renew_after(x->config->rules, x->config->number))
+  if (x->inner || !b->renew || !x->config->rules ||
+      !fa_rules_renew_after(x->config->rules, x->config->number))
     return FA_OK;
   fa_status status = b->renew(x->config->backend_self, err);
   x->r->traps |= 1u << FA_TRAP_PROCESS;

@@ -1,7 +1,7 @@
 #include "fuzz/untrusted/claims.h"
 
-#include "fuzz/coverage/words.h"
 #include "cases/tensors/table.h"
+#include "fuzz/coverage/words.h"
 #include "gpu/contract/features.h"
 #include "report/require.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define TRIES 40
-#define DRAWS 300 /* of each profile; 2 microseconds each */
+#define DRAWS 300  /* of each profile; 2 microseconds each */
 #define LONGER 160 /* keys or rows that a neighbour may have more: it should not cost much more */
 
 static fa_status name_it(fa_case *c, int64_t i, fa_error *err) {
@@ -34,8 +34,8 @@ static int64_t other_length(fa_rng *rng, int64_t n) {
   static const int64_t tiles[] = {16, 32, 64, 80, 96, 128, 176};
   const int64_t tile = tiles[fa_rng_below(rng, sizeof tiles / sizeof *tiles)];
   const int64_t edge = (n + fa_rng_below(rng, tile)) / tile * tile, beside = fa_rng_range(rng, -1, 1);
-  const int64_t length = fa_rng_chance(rng, 0.3) ? fa_rng_range(rng, n > LONGER ? n - LONGER : 1, n + LONGER)
-                                                 : edge + beside;
+  const int64_t length =
+      fa_rng_chance(rng, 0.3) ? fa_rng_range(rng, n > LONGER ? n - LONGER : 1, n + LONGER) : edge + beside;
   return length < 1 ? 1 : length;
 }
 
@@ -162,7 +162,8 @@ static bool fit_limits(const fa_rules *r, fa_case *c) {
   const bool same = p->head_dim == p->head_dim_v;
   char why[256];
   if (!has_plain_lengths(p) || fa_limits_allow(l, p, why, sizeof why)) return true;
-  const int64_t group = fit(&l[FA_LIMIT_GROUP], p->heads_q / p->heads_kv), most = l[FA_LIMIT_HEADS_Q].max / group;
+  const int64_t group = fit(&l[FA_LIMIT_GROUP], p->heads_q / p->heads_kv),
+                most = l[FA_LIMIT_HEADS_Q].max / group;
   p->batch = fit(&l[FA_LIMIT_BATCH], p->batch);
   p->heads_kv = fit(&l[FA_LIMIT_HEADS_KV], p->heads_kv < most ? p->heads_kv : most > 0 ? most : 1);
   p->heads_q = group * p->heads_kv;
@@ -178,7 +179,8 @@ static bool is_large(const char *profile) {
   return strcmp(profile, "long") == 0 || strcmp(profile, "rate-gpu") == 0;
 }
 
-fa_status fa_hidden_with_word(const fa_rules *r, int word, int64_t i, fa_case *out, bool *found, fa_error *err) {
+fa_status fa_hidden_with_word(const fa_rules *r, int word, int64_t i, fa_case *out, bool *found,
+                              fa_error *err) {
   const uint64_t seed = fa_secret_number(&r->secret, "word", (uint64_t)word, (uint64_t)i);
   const fa_generate_profile *profile = fa_generate_profiles;
   *found = false;

@@ -13,6 +13,7 @@ fa_status fa_hidden_neighbour(const fa_rules *r, const fa_case *named, int64_t i
 fa_status fa_hidden_long(const fa_rules *r, const fa_case *named, int64_t i, fa_case *out, bool *found,
                          fa_error *err);
 /* A case drawn at random inside the contract that has this word (fa_word_at). *found = false: none came up. */
-fa_status fa_hidden_with_word(const fa_rules *r, int word, int64_t i, fa_case *out, bool *found, fa_error *err);
+fa_status fa_hidden_with_word(const fa_rules *r, int word, int64_t i, fa_case *out, bool *found,
+                              fa_error *err);
 
 #endif

@@ -25,10 +25,11 @@ static void hash_text(const char *text, char hex[65]) {
 static fa_status pin(fa_rules *r, const char *name, fa_error *err) {
   r->arithmetic = name ? name : FA_PINNED_ARITHMETIC;
   if (!fa_arithmetic_may_be_pinned(r->arithmetic))
-    return fa_fail(err, FA_ERR_INPUT,
-                   "--arithmetic %s: no set that a candidate can be held to (docs/reference/arithmetic.md has "
-                   "them; recorded and recorded-memeff are for runs of unknown kernels)",
-                   r->arithmetic);
+    return fa_fail(
+        err, FA_ERR_INPUT,
+        "--arithmetic %s: no set that a candidate can be held to (docs/reference/arithmetic.md has "
+        "them; recorded and recorded-memeff are for runs of unknown kernels)",
+        r->arithmetic);
   for (int t = 0; t < FA_HELLO_DTYPES; ++t) {
     const fa_declaration *d = &r->hello.declaration[t];
     fa_arithmetic_named(r->arithmetic, (fa_dtype)t, &r->pinned[t]);
@@ -47,7 +48,8 @@ static fa_status check_outputs(const fa_rules *r, fa_error *err) {
   uint64_t needed = (uint64_t)1 << FA_T_O;
   for (int i = 0; i < 3 && h->passes & FA_PASS_BACKWARD; ++i) needed |= (uint64_t)1 << gradients[i];
   if (!fa_rules_have(r, FA_LAYER_CONTRACT)) return FA_OK;
-  if (!(h->passes & FA_PASS_FORWARD)) return fa_fail(err, FA_ERR_INPUT, "--untrusted: its contract has no forward pass");
+  if (!(h->passes & FA_PASS_FORWARD))
+    return fa_fail(err, FA_ERR_INPUT, "--untrusted: its contract has no forward pass");
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (needed >> id & 1 & ~(h->declaration[0].contract.outputs >> id))
       return fa_fail(err, FA_ERR_INPUT, "--untrusted: its contract promises no %s",
@@ -85,8 +87,7 @@ void fa_rules_profile(const fa_rules *r, const fa_problem *p, fa_profile *out) {
 /* ---- the secret ---- */
 
 fa_status fa_rules_begin(fa_rules *r, const char *given, const char *cases_sha256, fa_error *err) {
-  const fa_status status =
-      given ? fa_secret_read(&r->secret, given, err) : fa_secret_draw(&r->secret, err);
+  const fa_status status = given ? fa_secret_read(&r->secret, given, err) : fa_secret_draw(&r->secret, err);
   if (status != FA_OK) return status;
   snprintf(r->cases_sha256, sizeof r->cases_sha256, "%s", cases_sha256);
   fa_secret_commit(&r->secret, r->cases_sha256, r->contract_sha256, r->commitment);
@@ -97,13 +98,15 @@ void fa_rules_redraw(const fa_rules *r, int64_t number, fa_case *c) {
   if (!fa_rules_have(r, FA_LAYER_SEEDS)) return;
   c->data_seed = fa_secret_number(&r->secret, "data", (uint64_t)number, c->data_seed);
   fa_dropout *dropout = &c->problem.dropout;
-  if (dropout->p > 0) dropout->seed = fa_secret_number(&r->secret, "dropout", (uint64_t)number, dropout->seed);
+  if (dropout->p > 0)
+    dropout->seed = fa_secret_number(&r->secret, "dropout", (uint64_t)number, dropout->seed);
 }
 
 bool fa_rules_renew_after(const fa_rules *r, int64_t number) {
   if (!fa_rules_have(r, FA_LAYER_FRESH) || !r) return false;
   if (r->n_items > 0 && r->n_items <= CASES_A_PROCESS) return true;
-  if (r->n_items > 0 && (int64_t)(fa_secret_number(&r->secret, "renew once", 0, 0) % (uint64_t)r->n_items) == number)
+  if (r->n_items > 0 &&
+      (int64_t)(fa_secret_number(&r->secret, "renew once", 0, 0) % (uint64_t)r->n_items) == number)
     return true;
   return fa_secret_number(&r->secret, "renew", (uint64_t)number, 0) % CASES_A_PROCESS == 0;
 }

@@ -1,8 +1,8 @@
 #include "fuzz/untrusted/trap_call.h"
 
 #include "cases/base/rng.h"
-#include "cases/tensors/table.h"
 #include "cases/data/build.h"
+#include "cases/tensors/table.h"
 
 #include <math.h>
 #include <string.h>
@@ -54,7 +54,8 @@ static fa_status other_element(fa_rng *rng, const fa_tensors *in, fa_trap_call *
   static const fa_tensor_id of[] = {FA_T_V, FA_T_Q, FA_T_K, FA_T_DO};
   const fa_status status = fa_tensors_clone(&t->in, in, err);
   const int first = (int)fa_rng_below(rng, 4);
-  for (int i = 0; status == FA_OK && i < 4 && !*fits; ++i) *fits = change_one(rng, &t->in.t[of[(first + i) % 4]]);
+  for (int i = 0; status == FA_OK && i < 4 && !*fits; ++i)
+    *fits = change_one(rng, &t->in.t[of[(first + i) % 4]]);
   return status;
 }
 

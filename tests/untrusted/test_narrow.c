@@ -21,11 +21,13 @@ static void check_not_wider(const fa_profile *a, const fa_profile *b) {
   CHECK(a->max_p >= b->max_p && a->u_operand <= b->u_operand && a->u_scores <= b->u_scores);
   CHECK(a->u_dp <= b->u_dp && a->u_delta <= b->u_delta && a->u_partials <= b->u_partials);
   CHECK(a->truncated_p <= b->truncated_p && a->truncated_ds <= b->truncated_ds);
-  CHECK(a->operands_cut <= b->operands_cut && a->max_rounded <= b->max_rounded && a->exp_scaled <= b->exp_scaled);
+  CHECK(a->operands_cut <= b->operands_cut && a->max_rounded <= b->max_rounded &&
+        a->exp_scaled <= b->exp_scaled);
   CHECK(a->eps_exp <= b->eps_exp && a->eps_log <= b->eps_log && a->eps_tanh <= b->eps_tanh);
   CHECK(a->block_n >= b->block_n && a->max_splits <= b->max_splits && a->floor_dq <= b->floor_dq);
   CHECK(a->dq_atomic <= b->dq_atomic && a->dkv_atomic <= b->dkv_atomic && a->dbias_atomic <= b->dbias_atomic);
-  for (int i = 0; i < FA_N_PRODUCTS; ++i) CHECK(a->accumulator[i] <= b->accumulator[i] && a->operand[i] <= b->operand[i]);
+  for (int i = 0; i < FA_N_PRODUCTS; ++i)
+    CHECK(a->accumulator[i] <= b->accumulator[i] && a->operand[i] <= b->operand[i]);
 }
 
 /* Whatever is claimed beside whatever is pinned. */
@@ -37,7 +39,8 @@ static void test_never_wider(void) {
         const fa_arithmetic pin = named(fa_arithmetic_name(pinned), (fa_dtype)t),
                             claim = named(fa_arithmetic_name(claimed), (fa_dtype)t),
                             left = fa_arithmetic_narrow(&pin, &claim, (fa_dtype)t, ignored, sizeof ignored);
-        const fa_profile a = fa_arithmetic_profile(&left, (fa_dtype)t), b = fa_arithmetic_profile(&pin, (fa_dtype)t);
+        const fa_profile a = fa_arithmetic_profile(&left, (fa_dtype)t),
+                         b = fa_arithmetic_profile(&pin, (fa_dtype)t);
         check_not_wider(&a, &b);
       }
 }
@@ -82,7 +85,8 @@ static void test_secret(void) {
   fa_secret a, b;
   char hex[65];
   CHECK(fa_secret_draw(&a, NULL) == FA_OK && fa_secret_draw(&b, NULL) == FA_OK && strcmp(a.hex, b.hex) != 0);
-  CHECK(strlen(a.hex) == FA_SECRET_DIGITS && fa_secret_read(&b, a.hex, NULL) == FA_OK && strcmp(a.hex, b.hex) == 0);
+  CHECK(strlen(a.hex) == FA_SECRET_DIGITS && fa_secret_read(&b, a.hex, NULL) == FA_OK &&
+        strcmp(a.hex, b.hex) == 0);
   CHECK(fa_secret_number(&a, "data", 1, 2) == fa_secret_number(&b, "data", 1, 2));
   CHECK(fa_secret_number(&a, "data", 1, 2) != fa_secret_number(&a, "data", 2, 1));
   CHECK(fa_secret_read(&b, "12", NULL) == FA_ERR_INPUT && fa_secret_read(&b, "g", NULL) == FA_ERR_INPUT);
@@ -92,7 +96,8 @@ static void test_secret(void) {
 }
 
 static void test_contract(void) {
-  static const char text[] = "{\"fa_exec\":2,\"limits\":{\"head_dim\":{\"max\":40}},\"name\":\"a\",\"passes\":[\"forward\"]}";
+  static const char text[] =
+      "{\"fa_exec\":2,\"limits\":{\"head_dim\":{\"max\":40}},\"name\":\"a\",\"passes\":[\"forward\"]}";
   fa_rules r;
   fa_problem p;
   char why[200];
