@@ -34,7 +34,6 @@ int fa_command_bench(const fa_cli *cli) {
       return fa_cli_usage_error("bench: --cases FILE... or --case JSON is needed");
     if (cli->cold)
       return fa_cli_usage_error("bench --backend %s: takes no --cold: data are always new", backend);
-    if (cli->untrusted) return fa_cli_usage_error("bench: there is no wall for --untrusted here yet");
     return fa_bench_foreign(cli, backend);
   }
   if (cli->rival.n || cli->without.n || cli->untrusted)

@@ -3,9 +3,10 @@
 #include "cases/base/atomic_file.h"
 #include "fuzz/options/cases_select.h"
 #include "fuzz/options/filter.h"
+#include "fuzz/options/untrusted.h"
 #include "fuzz/options/version.h"
 #include "fuzz/timing/print.h"
-#include "gpu/wall/layers.h"
+#include "gpu/wall/terms.h"
 
 #include <cjson/cJSON.h>
 
@@ -20,7 +21,9 @@ typedef struct session {
   fa_filter filter;
   fa_participant who[FA_MOST_PARTICIPANTS];
   fa_race_config config;
-  char no_rival[300]; /* why there is none; "" = there are */
+  fa_wall_terms of_wall;
+  const fa_wall_terms *terms; /* NULL: the candidate is trusted */
+  char no_rival[300];         /* why there is none; "" = there are */
   cJSON *cases;
   int n_timed, n_bad;
 } session;
@@ -36,13 +39,13 @@ static fa_status open_rivals(session *s, fa_error *err) {
     return fa_fail(err, FA_ERR_INPUT, "bench: at most %d rivals", FA_MOST_RIVALS);
   for (int i = 0; i < named->n; ++i) {
     const fa_status status =
-        fa_participant_open(&s->who[n], FA_ROLE_RIVAL, named->v[i], s->cli->backends, err);
+        fa_participant_open(&s->who[n], FA_ROLE_RIVAL, named->v[i], s->cli->backends, NULL, err);
     if (status != FA_OK) return status;
     ++n;
   }
   static const char *const usual[] = {"cuda", "ref-f32"};
   for (int i = 0; named->n == 0 && i < 2 && n == 2; ++i)
-    if (fa_participant_open(&s->who[n], FA_ROLE_RIVAL, usual[i], s->cli->backends, &why) == FA_OK) ++n;
+    if (fa_participant_open(&s->who[n], FA_ROLE_RIVAL, usual[i], s->cli->backends, NULL, &why) == FA_OK) ++n;
   if (n == 2) snprintf(s->no_rival, sizeof s->no_rival, "%s", why.text);
   s->config.n = n;
   return FA_OK;
@@ -53,26 +56,25 @@ static fa_status open_all(session *s, const char *backend, fa_error *err) {
   s->config.n = 2;
   fa_status status = open_rivals(s, err);
   if (status == FA_OK)
-    status = fa_participant_open(&s->who[0], FA_ROLE_CANDIDATE, backend, s->cli->backends, err);
-  if (status == FA_OK) status = fa_participant_open(&s->who[1], FA_ROLE_NOTHING, NULL, s->cli->backends, err);
+    status = fa_participant_open(&s->who[0], FA_ROLE_CANDIDATE, backend, s->cli->backends, s->terms, err);
+  if (status == FA_OK)
+    status = fa_participant_open(&s->who[1], FA_ROLE_NOTHING, NULL, s->cli->backends, NULL, err);
   return status;
 }
 
-/* Names of --without that are of the wall are its own business. */
+/* Names of --without that are none of the defences are the wall's. */
 static fa_status read_defences(session *s, fa_error *err) {
-  fa_layer_set of_wall = FA_ALL_LAYERS;
+  const fa_words *without = &s->cli->without;
+  fa_cli rest = *s->cli;
+  rest.without = (fa_words){.v = calloc((size_t)without->n + 1, sizeof *without->v), .n = 0};
+  if (!rest.without.v) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   s->config.defences = FA_ALL_DEFENCES;
-  for (int i = 0; i < s->cli->without.n; ++i) {
-    const char *name = s->cli->without.v[i];
-    if (fa_defence_leave_out(&s->config.defences, name)) continue;
-    const fa_status status = fa_layers_leave_out(&of_wall, name, err);
-    if (status != FA_OK) return status;
-    if (!s->cli->untrusted)
-      return fa_fail(err, FA_ERR_INPUT,
-                     "--without %s: only with --untrusted; timing has chain, pool, warmup, sample, claim",
-                     name);
-  }
-  return FA_OK;
+  for (int i = 0; i < without->n; ++i)
+    if (!fa_defence_leave_out(&s->config.defences, without->v[i]))
+      rest.without.v[rest.without.n++] = without->v[i];
+  const fa_status status = fa_cli_terms(&rest, &s->of_wall, &s->terms, err);
+  free(rest.without.v);
+  return status;
 }
 
 static void look_at_machine(session *s) {
@@ -89,9 +91,21 @@ static void look_at_machine(session *s) {
 
 /* ---- the head ---- */
 
+/* The layers of the wall alone: those of the judge are about verdicts. */
+static void print_wall(const session *s) {
+  char layers[400];
+  fa_layer_set wall = 0;
+  if (!s->terms) return;
+  for (int l = 0; l < FA_N_LAYERS; ++l)
+    if (fa_layers[l].kind == FA_LAYER_OF_WALL) wall |= 1u << l;
+  fa_layers_text(s->terms->layers & wall, layers, sizeof layers);
+  printf("untrusted, behind a wall of: %s\n", layers);
+}
+
 static void print_head(const session *s) {
   const fa_backend_info *info = &s->who[0].choice.info;
   printf("%s: %s%s%s\n", s->who[0].label, info->device, info->driver[0] ? ", driver " : "", info->driver);
+  print_wall(s);
   for (int d = 0; d < FA_N_DEFENCES; ++d)
     if (!fa_defence_in(s->config.defences, (fa_defence)d))
       printf("WITHOUT %s: these times prove nothing\n", fa_defence_name((fa_defence)d));

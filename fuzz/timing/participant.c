@@ -27,13 +27,14 @@ static fa_status open_child(fa_participant *x, fa_error *err) {
 }
 
 fa_status fa_participant_open(fa_participant *x, fa_role role, const char *spec,
-                              const fa_backend *const *backends, fa_error *err) {
+                              const fa_backend *const *backends, const fa_wall_terms *terms, fa_error *err) {
   char own[sizeof x->choice.spec];
   memset(x, 0, sizeof *x);
   x->role = role;
   fa_status status = role == FA_ROLE_NOTHING ? spec_of_nothing(own, sizeof own, err) : FA_OK;
   if (status == FA_OK)
-    status = fa_choose_backend(backends, role == FA_ROLE_NOTHING ? own : spec, &x->choice, err);
+    status = fa_choose_untrusted(backends, role == FA_ROLE_NOTHING ? own : spec,
+                                 role == FA_ROLE_CANDIDATE ? terms : NULL, &x->choice, err);
   if (status != FA_OK) return status;
   snprintf(x->label, sizeof x->label, "%s", role == FA_ROLE_NOTHING ? "nothing" : spec);
   const bool child = x->choice.backend == &fa_backend_exec || x->choice.backend == &fa_backend_py;

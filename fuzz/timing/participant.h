@@ -18,9 +18,9 @@ typedef struct fa_participant {
   bool frozen;
 } fa_participant;
 
-/* spec: a backend; ignored for FA_ROLE_NOTHING. FA_ERR_UNSUPPORTED: of a candidate that is no program of its own. */
+/* spec: a backend; ignored for FA_ROLE_NOTHING. terms: of the wall around a candidate; NULL: it is trusted. FA_ERR_UNSUPPORTED: of a candidate that is no program of its own. */
 fa_status fa_participant_open(fa_participant *x, fa_role role, const char *spec,
-                              const fa_backend *const *backends, fa_error *err);
+                              const fa_backend *const *backends, const fa_wall_terms *terms, fa_error *err);
 void fa_participant_close(fa_participant *x);
 /* Stops its processes, or lets them go on; nothing happens if they are so already. */
 void fa_participant_freeze(fa_participant *x, bool frozen);

@@ -54,6 +54,8 @@ static fa_status place_tensors(fa_exec_subject *x, const fa_problem *p, fa_tenso
   if (status != FA_OK) return status;
   if (written) keep_outputs(list);
   status = fa_exec_memory_place(&x->memory, list, err);
+  if (status == FA_OK && x->memory.renewed)
+    status = fa_exec_renew(x, err); /* the first place is the largest */
   if (status == FA_OK) fa_exec_memory_copy_in(&x->memory);
   return status;
 }
