@@ -54,6 +54,27 @@ RULES: dict[str, dict[str, Any]] = {
         "float32": (1e-5, 5e-6),
         "*": (5e-2, 5e-2),
     },
+    "torch-cuda": {
+        "source": "test/test_transformers.py: default_atol, default_rtol by type, where its tests of fused attention begin; scripts keep bf16 as float32",
+        "float16": (1e-3, 1e-3),
+        "*": (1e-3, 1.6e-2),
+    },
+    "flash-attn": {
+        "source": "tests/test_flash_attn.py: twice the error of PyTorch in the same type; taken here as more than that",
+        "*": (2.0**-6, 2.0**-6),
+    },
+    "cudnn": {
+        "source": "test/python/test_mhas.py of cudnn-frontend: atol, rtol of the forward",
+        "*": (2e-2, 2e-2),
+    },
+    "sageattention": {
+        "source": "its repository tests nothing; its paper gives cosine similarities, for which this stands",
+        "*": (5e-2, 5e-2),
+    },
+    "flashinfer": {
+        "source": "tests/attention: rtol, atol of test_batch_prefill_kernels.py",
+        "*": (1e-3, 1e-3),
+    },
     "jax": {
         "source": "tests/nn_test.py: testDotProductAttention",
         "*": (1e-2, 1e-2),

@@ -7,7 +7,7 @@ from typing import Any
 
 from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
-from fa_verify.adapters._torch import cuda_missing, swap
+from fa_verify.adapters._torch import aligned, cuda_missing, swap
 
 
 def _refuses(p: Problem, backward: bool) -> str:
@@ -17,6 +17,10 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "masks from the bottom right go without a bias and with no more rows than keys"
     if p.masked and p.right != 0:
         return "its masks end at the diagonal"
+    if p.left >= 0 and p.seqlen_q > p.seqlen_k:
+        return "its windows go with no more rows than keys"
+    if backward and p.has_bias_grad:
+        return "its dBias is rounded with the scale, and where it is a sum its parts are, which no arithmetic says"
     if backward and p.seqlen_q == 1 and p.seqlen_k == 1:
         return "no backward of one pair"
     return ""
@@ -100,11 +104,11 @@ def _backward(p: Problem, q: Any, k: Any, v: Any, bias: Any, o: Any, lse: Any, d
 
 def _run(call: Any) -> Any:
     p = Problem(call.json)
-    q, k, v = (swap(getattr(call, name)) for name in "qkv")
+    q, k, v = (swap(aligned(getattr(call, name))) for name in "qkv")
     o, lse = _forward(p, q, k, v, call.bias)
     out = result(o=swap(o), lse=lse.squeeze(-1))
     if call.wants_gradients:
-        found = _backward(p, q, k, v, call.bias, o, lse, swap(call.do))
+        found = _backward(p, q, k, v, call.bias, o, lse, swap(aligned(call.do)))
         out.dq, out.dk, out.dv = (swap(found[name]) for name in ("dq", "dk", "dv"))
         out.dbias = found.get("dbias")
     return out

@@ -7,7 +7,7 @@ from typing import Any
 
 from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
-from fa_verify.adapters._torch import cuda_missing
+from fa_verify.adapters._torch import aligned, cuda_missing
 
 
 def _refuses(p: Problem, backward: bool) -> str:
@@ -17,7 +17,18 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "its masks begin at the bottom right"
     if p.seqused_k is not None and not p.varlen:
         return "seqused_k goes with variable length only"
-    return ""
+    if p.cached and p.rotary_dim and (not p.new or p.rotary_dim % 16):
+        return "rotary embedding goes with new keys, and with a multiple of 16 columns"
+    if p.cached and p.new and p.seqlen_q > p.seqlen_k:
+        return "new keys go with no more queries than the cache has slots"
+    return "" if p.leftpad_k is None else _refuses_padding(p)
+
+
+def _refuses_padding(p: Problem) -> str:
+    """It takes the padding of a cache alone, and writes no new key that is padding itself."""
+    if not p.cached:
+        return "leftpad_k goes with a cache"
+    return "new keys that are padding are not written" if any(n < p.new for n in p.keys) else ""
 
 
 def _run(call: Any) -> Any:
@@ -27,23 +38,29 @@ def _run(call: Any) -> Any:
     import fa3_fwd_interface as fa3
 
     more = {"softmax_scale": p.scale, "causal": p.causal, "softcap": p.softcap, "return_attn_probs": True}
+    q, k, v = (aligned(x) for x in (call.q, call.k, call.v))
     if p.varlen:
         lengths = (call.cu_seqlens_q, call.cu_seqlens_k, p.seqlen_q, p.seqlen_k)
-        o, lse = fa3.flash_attn_varlen_func(call.q, call.k, call.v, *lengths, seqused_k=call.seqused_k, **more)[:2]
+        o, lse = fa3.flash_attn_varlen_func(q, k, v, *lengths, seqused_k=call.seqused_k, **more)[:2]
     else:
-        o, lse = fa3.flash_attn_func(call.q, call.k, call.v, **more)[:2]
+        o, lse = fa3.flash_attn_func(q, k, v, **more)[:2]
     return result(o=o, lse=lse, kernel="fa3_fwd::fwd")
 
 
 def _cached(p: Problem, call: Any) -> Any:
     import fa3_fwd_interface as fa3
 
+    k, v = aligned(call.k), aligned(call.v)
+    k_new, v_new = (None if x is None else aligned(x) for x in (call.k_new, call.v_new))
     o, lse, *_ = fa3.flash_attn_with_kvcache(
-        call.q, call.k, call.v, call.k_new, call.v_new, rotary_cos=call.rotary_cos, rotary_sin=call.rotary_sin,
+        aligned(call.q), k, v, k_new, v_new, rotary_cos=call.rotary_cos, rotary_sin=call.rotary_sin,
         cache_seqlens=call.cache_seqlens, cache_batch_idx=call.cache_batch_idx, cache_leftpad=call.leftpad_k,
         softmax_scale=p.scale, causal=p.causal, softcap=p.softcap, rotary_interleaved=p.rotary_interleaved,
         num_splits=p.splits, return_softmax_lse=True,
     )  # fmt: skip
+    for cache, written in ((call.k, k), (call.v, v)):
+        if written is not cache:
+            cache.copy_(written)
     return result(o=o, lse=lse, kernel="fa3_fwd::fwd over a cache")
 
 

@@ -10,6 +10,8 @@ from fa_verify.adapters._problem import Problem
 
 
 def _refuses(p: Problem, backward: bool) -> str:
+    if p.masked and p.seqlen_q > p.seqlen_k:
+        return "its masks go with no more rows than keys"
     return "no rows or no keys" if p.nothing_there else _flashinfer.refuses_mask(p)
 
 

@@ -16,8 +16,6 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "its window ends at the diagonal and has a left edge"
     if p.varlen and p.has_bias:
         return "no bias with packed sequences"
-    if p.seqused_k is not None and (p.varlen or backward):
-        return "seqlen_k goes with dense calls and the forward"
     if p.dropout and p.family != "memeff":
         return "it draws other random numbers than flash kernels"
     if backward and p.has_bias_grad and p.dtype != "f32" and _sums(p):
@@ -70,7 +68,7 @@ def _run(call: Any) -> Any:
     bias = _bias(torch, p, call)
     lengths = (call.cu_seqlens_q, call.cu_seqlens_k, p.seqlen_q if p.varlen else None, p.seqlen_k if p.varlen else None)
     o, lse, seed, offset, most_q, most_k = torch.ops.aten._efficient_attention_forward(
-        q, k, v, bias, *lengths, p.dropout, kind, True, scale=p.scale, seqlen_k=call.seqused_k, window_size=window
+        q, k, v, bias, *lengths, p.dropout, kind, True, scale=p.scale, window_size=window
     )
     out = result(o=(o[0] if p.varlen else o)[..., : p.head_dim_v], lse=lse[..., : p.seqlen_q], kernel="aten::_efficient_attention_forward")
     if call.wants_gradients:
@@ -95,7 +93,7 @@ KERNEL = Adapter(
     modules=("torch",),
     run=_run,
     families=("memeff", "flash", "flex"),
-    features=("causal", "window", "top_left", "bottom_right", "varlen", "seqused_k", "gqa", "head_dim_v", "bias", "bias_grad", "dropout", "empty_lse"),
+    features=("causal", "window", "top_left", "bottom_right", "varlen", "gqa", "head_dim_v", "bias", "bias_grad", "dropout", "empty_lse"),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv", "dbias"),
     lse={"base": "e", "scaled": True, "layout": "padded", "dtype": "f32", "empty": "any"},

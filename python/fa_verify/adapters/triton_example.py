@@ -32,6 +32,9 @@ def _run(call: Any) -> Any:
     return result(**attention(call, call.causal))
 
 
+#: A tf32 product ignores the lower bits of its operands, P and dS among them.
+_ARITHMETIC = {"name": "triton", "delta": "stored_o"}
+
 KERNEL = Adapter(
     name="triton_example",
     what="a Triton kernel of our own, the worked example",
@@ -43,7 +46,7 @@ KERNEL = Adapter(
     outputs=("o", "lse", "dq", "dk", "dv"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "+inf"},
     limits={"head_dim": {"max": 256}, "head_dim_v": {"max": 256}},
-    arithmetic={"name": "triton", "delta": "stored_o"},
+    arithmetic={"f32": {**_ARITHMETIC, "operand_rounding": "truncate", "p_rounding": "truncate", "ds_rounding": "truncate"}, "f16": _ARITHMETIC, "bf16": _ARITHMETIC},
     refuses=_refuses,
     missing=_missing,
     arrays="torch",
