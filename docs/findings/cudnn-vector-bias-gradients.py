@@ -25,7 +25,7 @@ def run(which, given, outs, **more):
 given = {"q": q, "k": k, "v": v, "bias": bias}
 run("sdpa", given, (o, lse), generate_stats=True)
 dk, dv = torch.empty_like(k), torch.empty_like(v)
-run("sdpa_backward", {**given, "o": o, "dO": do, "stats": lse}, (dq, dk, dv))
+run("sdpa_backward", {**given, "o": o, "dO": do, "stats": lse, "dBias": torch.empty_like(bias)}, (dq, dk, dv))
 p = (q.double() @ k.double().mT / 8 + bias.double()).softmax(-1)
 got, want = dv[0, 0].float().cpu().numpy(), (p.mT @ do.double())[0, 0].cpu().numpy()
 print("dV: largest error", abs(got - want).max(), "; of O", (o - p @ v.double()).abs().max().item())
