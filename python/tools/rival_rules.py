@@ -128,6 +128,8 @@ def why_not(finding: Finding) -> str:
     if version != finding.data["version"]:
         return f"{finding.data['library']} {version} is installed, not {finding.data['version']}"
     needed = finding.data.get("needs", "")
+    if needed == "gpu":
+        return "" if pathlib.Path("/dev/nvidiactl").exists() else "there is no NVIDIA GPU here"
     return f"this processor has no {needed}" if needed and needed not in flags() else ""
 
 
