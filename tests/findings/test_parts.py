@@ -64,6 +64,7 @@ def file_faults(f):
 def page_faults(root, found):
     page = (root / "docs/findings.md").read_text()
     faults = [f"{f.name}: no section in docs/findings.md" for f in found if f"\n## {f.name}\n" not in page]
+    faults += [f"{f.name}: two sections in docs/findings.md" for f in found if page.count(f"\n## {f.name}\n") > 1]
     names = {f.name for f in found}
     faults += [f"docs/findings.md: no entry of {x}" for x in re.findall(r"^## ([a-z0-9]+-[a-z0-9-]+)$", page, re.MULTILINE) if x not in names]
     if not faults and findings.tables(page, root) != page:
@@ -156,6 +157,7 @@ PLANTED = [
     ("docs/findings/library-nothing.py", added("\n"), "of no finding"),
     ("docs/findings.md", replaced(f"## {ONE}", f"### {ONE}"), "no section"),
     ("docs/findings.md", added("\n## library-nothing\n"), "no entry of library-nothing"),
+    ("docs/findings.md", added(f"\n## {ONE}\n"), "two sections"),
     ("docs/findings/adapters/planted.json", added('{"unexplained": 1, "findings": {}, "passed": 0, "vacuous": 0, "judged": 1}'), "1 unexplained failures"),
     ("docs/findings/adapters/planted.json", added('{"unexplained": 0, "findings": {}, "passed": 0, "vacuous": 0, "judged": 1}'), "do not add up"),
     ("docs/findings/adapters/planted.json", added('{"unexplained": 0, "findings": {"a-b": 1}, "passed": 0, "vacuous": 0, "judged": 1}'), "which is no finding"),
