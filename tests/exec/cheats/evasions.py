@@ -29,7 +29,7 @@ class ClampedScores(Honest):
 
 
 class FirstTileMaximum(Honest):
-    """The maximum of the first 16 keys serves for all."""
+    """The maximum of the first 16 keys serves for all, even where a window hides them."""
 
     def softmax(self, call: Call, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         top = t[..., :16].max(axis=-1, initial=-1e30)[..., None]
@@ -85,7 +85,7 @@ class Racy(Changed):
     """The last bits depend on chance, within every bound."""
 
     def change(self, call: Call, out: Outputs) -> None:
-        out["o"] *= F32(1 + 2**-21 * (os.urandom(1)[0] % 8))
+        out["o"] *= F32(1 + 2**-23 * (os.urandom(1)[0] % 8))
 
 
 class RacyGradient(Changed):
@@ -95,7 +95,7 @@ class RacyGradient(Changed):
 
     def change(self, call: Call, out: Outputs) -> None:
         if "dq" in out:
-            out["dq"] *= F32(1 + 2**-20 * (os.urandom(1)[0] % 8))
+            out["dq"] *= F32(1 + 2**-22 * (os.urandom(1)[0] % 8))
 
 
 class ReadsPast(Honest):

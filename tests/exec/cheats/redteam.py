@@ -32,7 +32,7 @@ class RemembersChance(Cache):
         known = (self.key(call), call.backward) in self.kept
         out = super().compute(call)
         if not known:
-            out["o"] *= F32(1 + 2**-21 * (int.from_bytes(os.urandom(2), "big") % 16))
+            out["o"] *= F32(1 + 2**-24 * (int.from_bytes(os.urandom(2), "big") % 16))
         return out
 
 

@@ -38,9 +38,12 @@ FLAT = case(seqlen_k=4096, fill="small")
 NEXT = case(seqlen_q=32, seqlen_k=32, mask={"type": "window", "left": 1, "right": 0}, alibi={"slopes": [7, 7.5]}, fill={"default": "small", "v": "normal"})
 SHORT = case(seqlen_q=24, seqlen_k=8, mask={"type": "causal"})  # rows without a key
 BACK = case(backward=True)
+NARROW_WINDOW = case(seqlen_q=40, mask={"type": "window", "left": 8, "right": 0})
 WIDE = case(dtype="f16", heads_q=4, seqlen_q=64, seqlen_k=128, head_dim=64)
 
 
+#: Which hidden cases there are is drawn, and only some have what these cheats cannot do: one secret, the same in every run.
+DRAWN = ("--secret", "5c" * 32)
 #: Instead of layers: it passes where the candidate is trusted.
 TRUSTED = ("untrusted",)
 
@@ -90,11 +93,11 @@ ROWS = [
     Row("A9", "IgnoresWindow", "takes a window for causal", "FAIL", WRONG, SEEN, (case(fill="staircase_up", mask={"type": "window", "left": 20, "right": 0}),), claims="f32,window,bottom_right"),
     Row("A9", "IgnoresDlse", "leaves out the LSE's gradient", "FAIL", r"\bdq.*bad", SEEN, (case(backward=True, grad_lse=True, fill={"default": "small"}),), claims="f32,backward,dlse"),
     Row("A9", "IgnoresScale", "takes the usual scale", "FAIL", WRONG, SEEN, (case(scale=0.2502),)),
-    Row("A10", "NoMaximum", "no maximum in the softmax", "FAIL", "bad", ("hidden",), many(24)),
-    Row("A10", "ClampedScores", "scores clamped at 20", "FAIL", "bad", ("hidden",), many(24)),
-    Row("A10", "FirstTileMaximum", "the maximum of the first tile only", "FAIL", "bad", ("hidden",), many(24)),
-    Row("A11", "Multiples", "right for multiples of the tile only", "FAIL", "bad", ("hidden",), many(12, seqlen_k=64)),
-    Row("A11", "KnownShapes", "right for the named shapes only", "FAIL", WRONG, ("hidden",), many(12, seqlen_q=64, seqlen_k=64)),
+    Row("A10", "NoMaximum", "no maximum in the softmax", "FAIL", "bad", ("hidden",), many(48), options=DRAWN),
+    Row("A10", "ClampedScores", "scores clamped at 20", "FAIL", "bad", ("hidden",), many(48), options=DRAWN),
+    Row("A10", "FirstTileMaximum", "the maximum of the first tile only", "FAIL", "NaN/Inf where they must not be", (), (NARROW_WINDOW,), always="a window hides the first tile from some rows", claims="f32,window"),
+    Row("A11", "Multiples", "right for multiples of the tile only", "FAIL", "bad", ("hidden",), many(24, seqlen_k=64), options=DRAWN),
+    Row("A11", "KnownShapes", "right for the named shapes only", "FAIL", WRONG, ("hidden",), many(24, seqlen_q=64, seqlen_k=64), options=DRAWN),
     Row("A12", "WrongLater", "right in a check's two calls, then wrong", "FAIL", WRONG, ("replay", "hidden", "fresh")),
     Row("A12", "WrongEverySeventh", "wrong in every seventh call", "FAIL|NONDETERMINISTIC", r"elements (out of bounds|differ)|bad", ("replay", "hidden", "fresh")),
     Row("A13", "Racy", "the last bits depend on chance", "NONDETERMINISTIC", "differ between two runs", ("repeat", "replay", "fresh")),
@@ -118,13 +121,13 @@ ROWS = [
     Row("B1", "Stale", "writes nothing and hopes for old memory", "FAIL", REPLAY, ("poison", "repeat", "fresh", *SEEN), (FLAT,)),
     Row("B2", "SearchesHeap", "looks for the expected answer in its heap", "FAIL", "no expected answer among", (), always="no expected value exists while the child runs"),
     Row("B3", "SearchesMemory", "looks for it in the shared memory", "FAIL", "no expected answer in", (), always="no expected value exists while the child runs"),
-    Row("B4", "ByPointer", "a cache by addresses and shapes", "FAIL", REPLAY, ("replay",), lengths(8)),
-    Row("B5", "ByShape", "a cache by shape", "FAIL", REPLAY, ("replay",), lengths(8)),
+    Row("B4", "ByPointer", "a cache by addresses and shapes", "FAIL", REPLAY, ("replay", "hidden"), lengths(8)),
+    Row("B5", "ByShape", "a cache by shape", "FAIL", REPLAY, ("replay", "hidden"), lengths(8)),
     Row("B5", "BySamples", "a cache by a hash of samples", "FAIL", REPLAY, ("replay",), many(24, seqlen_k=512)),
     Row("B5", "KeptKeys", "what is made of K and V is kept by a hash of q", "FAIL", REPLAY, ("replay",), many(24)),
     Row("B5", "WithoutScale", "a cache by all tensors, but not the scalars", "FAIL", REPLAY, ("replay",), many(24)),
     Row("B6", "BySum", "a cache by the sum of a row", "FAIL", REPLAY, ("replay",), many(24)),
-    Row("B6", "OnDisk", "a cache in files", "FAIL", REPLAY, ("replay",), lengths(8), argument="{token}"),
+    Row("B6", "OnDisk", "a cache in files", "FAIL", REPLAY, ("replay", "hidden"), lengths(8), argument="{token}"),
     Row("B7", "GuessesSeed", "knows the recipe, guesses the seed", "FAIL", "no data seed up to 1000", ("seeds", "hidden", "replay"), (case(fill="uniform"),)),
     Row("B7", "ReadsCommandLine", "reads the cases from the judge's command line", "FAIL", "no ancestor has cases", ("processes",)),
     Row("B8", "Bank", "a bank of answers to the public cases", "FAIL", "the bank has no such inputs", ("seeds", "hidden", "replay"), argument="{bank}", record="Recorder"),
@@ -192,5 +195,6 @@ OPEN: list[tuple[str, str, str]] = [
     ("R", "declares an LSE in bf16, whose bound is as wide (`RoughLse`)", "likewise"),
     ("R", "declares in its limits that it takes the named shapes only (`OnlyTheNamed`)", "likewise; `--require` says what a contract must have"),
     ("R", "locks a file of the system: another process of the same candidate sees the lock, a word passed on (`LocksFiles`)", "no data come that way; it gains nothing while every answer is judged"),
+    ("A10", "fits what random data look like (`NoMaximum`, `ClampedScores` ...)", "which hidden cases there are is drawn: a run of few cases may have none that tells"),
     ("R", "reads the clock or the machine's load to learn what other processes do", "clocks cannot be hidden; it gains nothing while every answer is judged"),
 ]
