@@ -3,7 +3,7 @@
 
 #include "report/kernels.h"
 #include "report/printed.h"
-#include "report/traps.h"
+#include "report/untrusted/traps.h"
 
 #include <cjson/cJSON.h>
 

@@ -7,7 +7,7 @@
 #include "report/journal_line.h"
 #include "report/kernels.h"
 #include "report/maps.h"
-#include "report/traps.h"
+#include "report/untrusted/traps.h"
 
 #include <cjson/cJSON.h>
 

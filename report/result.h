@@ -71,7 +71,7 @@ typedef struct fa_result {
   int64_t
       draw; /* of a random case: which draw, after 0 those that the backend supports (fuzz/generate/within.h) */
   uint64_t outputs; /* read from a report, which has no verdicts: bit 1 << fa_tensor_id, it was judged */
-  unsigned traps; /* bits 1 << fa_trap (report/traps.h): those that the subject, untrusted, was tried with */
+  unsigned traps; /* bits 1 << fa_trap (report/untrusted/traps.h): those that the subject, untrusted, was tried with */
   int n_explanations;
   fa_explanation explanation[FA_EXPLANATIONS];
   fa_map *map[FA_T_COUNT]; /* owned: where verdict i is wrong; NULL: it is not, or nobody wants to see it */

@@ -13,6 +13,7 @@ static const char *kind_name(fa_value_kind kind) {
       [FA_VALUE_BACKEND] = "backend",
       [FA_VALUE_PROFILE] = "one",
       [FA_VALUE_LAW] = "one",
+      [FA_VALUE_LAYER] = "one",
   };
   return names[kind];
 }

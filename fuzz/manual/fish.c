@@ -13,7 +13,7 @@ static void put_choices(FILE *out, fa_value_kind kind, const char *one_of,
       [FA_VALUE_FILE] = "(__fish_complete_path)",
       [FA_VALUE_FOLDER] = "(__fish_complete_directories)",
       [FA_VALUE_BACKEND] = "(__fa_verify_mutants)",
-      [FA_VALUE_LAW] = NULL,
+      [FA_VALUE_LAYER] = NULL,
   };
   fputs(" -a '", out);
   fa_script_words(out, kind, one_of, backends);

@@ -80,11 +80,11 @@ static void put_takers(FILE *out, const fa_option_row *o) {
   fa_roff_prose(out, text);
 }
 
-/* The profiles and the laws, which the option's line does not name. */
+/* The profiles, laws and layers, which the option's line does not name. */
 static void put_choices(FILE *out, const fa_option_row *o, const fa_backend *const *backends) {
   fa_choices choices;
   char text[1024] = "There are: ";
-  if (o->value != FA_VALUE_PROFILE && o->value != FA_VALUE_LAW) return;
+  if (o->value != FA_VALUE_PROFILE && o->value != FA_VALUE_LAW && o->value != FA_VALUE_LAYER) return;
   fa_choices_of(o->value, o->argument, backends, &choices);
   for (int i = 0; i < choices.n; ++i) {
     const size_t used = strlen(text);

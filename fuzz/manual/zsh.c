@@ -14,6 +14,7 @@ static void put_action(FILE *out, fa_value_kind kind, const char *one_of, const 
       [FA_VALUE_BACKEND] = "_fa_verify_backends",
       [FA_VALUE_PROFILE] = "_fa_verify_profiles",
       [FA_VALUE_LAW] = "_fa_verify_laws",
+      [FA_VALUE_LAYER] = "_fa_verify_layers",
   };
   if (kind == FA_VALUE_ONE_OF || kind == FA_VALUE_JSON) {
     fputs(kind == FA_VALUE_JSON ? "_fa_verify_json " : "(", out);
@@ -108,6 +109,7 @@ void fa_script_print_zsh(const fa_backend *const *backends, FILE *out) {
   put_list(out, "_fa_verify_backend_names", "backend", FA_VALUE_BACKEND, " -S ''", backends);
   put_list(out, "_fa_verify_profiles", "profile", FA_VALUE_PROFILE, "", backends);
   put_list(out, "_fa_verify_laws", "law", FA_VALUE_LAW, "", backends);
+  put_list(out, "_fa_verify_layers", "layer", FA_VALUE_LAYER, "", backends);
   fputs("_fa_verify_valued=(", out);
   for (int i = 0; i < fa_n_options; ++i) {
     if (fa_options[i].kind == FA_KIND_FLAG) continue;

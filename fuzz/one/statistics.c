@@ -2,7 +2,7 @@
 #include "fuzz/judging/judge.h"
 #include "fuzz/one/parts.h"
 #include "fuzz/untrusted/rules.h"
-#include "report/traps.h"
+#include "report/untrusted/traps.h"
 
 #include <math.h>
 #include <string.h>

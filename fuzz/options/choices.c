@@ -3,6 +3,7 @@
 #include "cases/base/edit_distance.h"
 #include "cases/vocabulary/law.h"
 #include "fuzz/generate/draw.h"
+#include "gpu/wall/layers.h"
 
 #include <string.h>
 
@@ -21,10 +22,19 @@ static void add_listed(fa_choices *out, const char *list) {
   }
 }
 
+static void add_layers(fa_choices *out) {
+  static const char *const of_bench[] = {FA_BENCH_DEFENCES};
+  for (int l = 0; l < FA_N_LAYERS; ++l)
+    add(out, fa_layers[l].name, strlen(fa_layers[l].name), fa_layers[l].does);
+  for (size_t i = 0; i < sizeof of_bench / sizeof *of_bench; ++i)
+    add(out, of_bench[i], strlen(of_bench[i]), "of bench");
+}
+
 void fa_choices_of(fa_value_kind kind, const char *one_of, const fa_backend *const *backends,
                    fa_choices *out) {
   memset(out, 0, sizeof *out);
-  out->is_all = kind == FA_VALUE_ONE_OF || kind == FA_VALUE_PROFILE || kind == FA_VALUE_LAW;
+  out->is_all =
+      kind == FA_VALUE_ONE_OF || kind == FA_VALUE_PROFILE || kind == FA_VALUE_LAW || kind == FA_VALUE_LAYER;
   if (one_of) add_listed(out, one_of);
   if (kind == FA_VALUE_PROFILE)
     for (const fa_generate_profile *p = fa_generate_profiles; p->name; ++p)
@@ -34,6 +44,7 @@ void fa_choices_of(fa_value_kind kind, const char *one_of, const fa_backend *con
       const fa_law_info *law = fa_law_describe((fa_law)k);
       add(out, law->name, strlen(law->name), law->what);
     }
+  if (kind == FA_VALUE_LAYER) add_layers(out);
   if (kind == FA_VALUE_BACKEND)
     for (int i = 0; backends[i]; ++i)
       add(out, backends[i]->name, strlen(backends[i]->name), backends[i]->what);

@@ -6,6 +6,9 @@
 
 enum { FA_MAX_CHOICES = 64 };
 
+/* What --without may leave out of bench alone (fuzz/timing/defences.h), in this order. */
+#define FA_BENCH_DEFENCES "chain", "pool", "warmup", "sample", "claim"
+
 typedef struct fa_choices {
   int n;
   struct {

@@ -171,9 +171,10 @@ const fa_command_row fa_commands[] = {
               "while it runs in a process of its own: a plugin then shares no memory with the judge but the "
               "call's tensors. "
               "The requests are those of docs/reference/protocol.md, version 2.",
-     .examples =
-         {{"fa-verify run --backend \"exec:fa-verify serve --backend plugin:./mine.so\" --cases causal",
-           "the same verdicts as with --backend plugin:./mine.so"}},
+     .examples = {{"fa-verify serve --backend plugin:./mine.so",
+                   "what a judge calls by --backend 'exec:fa-verify serve --backend plugin:./mine.so'"},
+                  {"fa-verify serve --backend cuda",
+                   "the kernels of this program, behind another one's wall"}},
      .exit_codes = "0 when stdin ends; 2 the backend cannot be opened like this."},
     {.name = "help",
      .bit = FA_ON_ABOUT,

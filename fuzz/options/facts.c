@@ -35,6 +35,9 @@ const fa_fact fa_environment[] = {
     {"FA_LIBCUDA, FA_LIBNVRTC",
      "the CUDA driver's library and NVRTC's, instead of those that the loader finds"},
     {"CUDA_PATH, CUDA_HOME, LD_LIBRARY_PATH", "where NVRTC is looked for"},
+    {"CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER, HIP_VISIBLE_DEVICES, JAX_PLATFORMS, OMP_NUM_THREADS, "
+     "OPENBLAS_NUM_THREADS, MKL_NUM_THREADS, TRITON_CACHE_DIR, LC_ALL",
+     "of those that are set, the few that a kernel is handed with --untrusted"},
     {"FA_CACHE_DIR, XDG_CACHE_HOME, HOME",
      "where compiled kernels are kept: FA_CACHE_DIR, or XDG_CACHE_HOME/fa-verify, or HOME/.cache/fa-verify"},
     {"FA_CACHE_MEGABYTES", "how many megabytes of them are kept (256)"},

@@ -61,10 +61,8 @@ const fa_option_row fa_options[] = {
      "take what a kernel has not declared as usual, instead of finding it out"},
     {"untrusted", 0, KIND(FLAG), VALUE(ANY), NULL, RUN | RANDOM | CHECK | BENCH, THEME(SUBJECT),
      FIELD(untrusted), "the kernel may cheat: a wall around it, secret data, no second try"},
-    {"without", 0, KIND(WORD), VALUE(ONE_OF),
-     "processes|network|files|environment|seccomp|limits|memory|stderr|contract|profile|seeds|replay|hidden|"
-     "fresh|final|bounds|poison|guards|repeat|chain|pool|warmup|sample|claim",
-     RUN | RANDOM | CHECK | BENCH, THEME(SUBJECT), FIELD(without),
+    {"without", 0, KIND(WORD), VALUE(LAYER), "LAYER", RUN | RANDOM | CHECK | BENCH, THEME(SUBJECT),
+     FIELD(without),
      "with --untrusted: leave out this layer of defence; the last five are of bench; repeatable"},
     {"allow", 0, KIND(WORD), VALUE(FILE), "PATH", RUN | RANDOM | CHECK | BENCH, THEME(SUBJECT), FIELD(allow),
      "with --untrusted: the kernel may read this file or folder too; repeatable"},

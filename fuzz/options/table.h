@@ -44,7 +44,8 @@ typedef enum fa_value_kind {
   FA_VALUE_FOLDER,
   FA_VALUE_BACKEND, /* NAME or NAME:ARGUMENT */
   FA_VALUE_PROFILE, /* of random cases */
-  FA_VALUE_LAW
+  FA_VALUE_LAW,
+  FA_VALUE_LAYER /* of defence against an untrusted kernel */
 } fa_value_kind;
 
 typedef struct fa_example {

@@ -1,8 +1,10 @@
 #include "fuzz/timing/defences.h"
 
+#include "fuzz/options/choices.h"
+
 #include <string.h>
 
-static const char *const names[FA_N_DEFENCES] = {"chain", "pool", "warmup", "sample", "claim"};
+static const char *const names[FA_N_DEFENCES] = {FA_BENCH_DEFENCES};
 
 const char *fa_defence_name(fa_defence d) {
   return names[d];

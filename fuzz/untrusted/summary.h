@@ -3,7 +3,7 @@
 #define FA_FUZZ_UNTRUSTED_SUMMARY_H
 
 #include "fuzz/untrusted/claims.h"
-#include "report/traps.h"
+#include "report/untrusted/traps.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #define FA_FUZZ_UNTRUSTED_TRAP_CALL_H
 
 #include "fuzz/untrusted/rules.h"
-#include "report/traps.h"
+#include "report/untrusted/traps.h"
 
 typedef struct fa_trap_call {
   fa_trap kind;

@@ -101,11 +101,17 @@ static float unknown_weight(const fa_ref_call *c, fa_bound_scratch *b, double ex
   return (float)fmin(FA_GREATEST_WEIGHT / fmin(p, 1), 0x1p127);
 }
 
+/* A score of the row may be infinite, and then all of its P may be NaN. What a mask hides has no score. */
+static bool may_be_infinite(const float *e, const double *s, int64_t n) {
+  for (int64_t j = 0; j < n; ++j)
+    if (e[j] == INFINITY && s[j] > -INFINITY) return true;
+  return false;
+}
+
 void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                                     fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
   float *e = b->e_logit + k * n + begin, most;
-  /* A score of the row may be infinite, and then all of its P may be NaN. */
-  if (fa_bound_may_overflow(c) && rows->greatest(e, end - begin) == INFINITY) b->overflows = true;
+  if (fa_bound_may_overflow(c) && may_be_infinite(e, w->s + k * n + begin, end - begin)) b->overflows = true;
   if (b->row_least[k] > 0) fa_bound_spread_add(&b->row_spread[k], w->s + k * n + begin, end - begin);
   if (!fa_bound_exponent(c, rows, e, w->s + k * n + begin, end - begin, w->l[k], !c->profile->p_kept,
                          b->row_extra[k], &most))

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 3 };
+enum { FEW = 3, MANY = 5 };
 
 /* Both groups in one question; frees nothing of them. */
 static bool unite(const fa_cause_groups *g, const fa_cause_group *a, const fa_cause_group *b,
@@ -97,11 +97,11 @@ void fa_cause_join(fa_cause_groups *g) {
 
 /* ---- sweeping ---- */
 
-/* Nothing is known of its failures together. An explanation of very few may be chance. */
+/* Nothing is known of its failures together. An explanation of very few among many may be chance. */
 static bool is_loose(const fa_cause_groups *g, const fa_cause_group *group) {
   if (fa_cause_separates(&group->predicate)) return false;
   if (g->failure[fa_cause_first_of(group)].class.state == FA_VACUOUS) return false;
-  return !group->hypothesis[0] || group->n <= FEW;
+  return !group->hypothesis[0] || (group->n <= FEW && MANY * group->n <= fa_cause_rows_failing(g->rows));
 }
 
 /* Many small groups of which nothing is known are no better than one. */

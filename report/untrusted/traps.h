@@ -1,6 +1,6 @@
 /* What is done beside a case's own runs to find a candidate that does not compute its answers (docs/reference/protocol.md). */
-#ifndef FA_REPORT_TRAPS_H
-#define FA_REPORT_TRAPS_H
+#ifndef FA_REPORT_UNTRUSTED_TRAPS_H
+#define FA_REPORT_UNTRUSTED_TRAPS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "report/traps.h"
+#include "report/untrusted/traps.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
