@@ -101,7 +101,7 @@ static void show_path(fa_wall_view *view, const char *word) {
   else
     snprintf(path, sizeof path, "%s/%s", view->folder, word);
   if (stat(path, &s) != 0) return;
-  if (strstr(path, "/.")) { /* names like ./a and ../a have to be bound where they lead to */
+  if (fa_wall_has_dots(path)) { /* names like ./a and ../a have to be bound where they lead to */
     char real[PATH_MAX];
     if (!realpath(path, real)) return;
     snprintf(path, sizeof path, "%s", real);

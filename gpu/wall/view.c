@@ -29,6 +29,14 @@ static bool of_system(const char *path) {
   return within(path, "/usr");
 }
 
+bool fa_wall_has_dots(const char *path) {
+  for (const char *at = path; (at = strchr(at, '/')); ++at) {
+    const size_t n = strcspn(at + 1, "/");
+    if ((n == 1 && at[1] == '.') || (n == 2 && at[1] == '.' && at[2] == '.')) return true;
+  }
+  return false;
+}
+
 bool fa_wall_sees(const fa_wall_view *view, const char *path) {
   bool sees = of_system(path);
   for (int i = 0; i < view->shown.n && !sees; ++i) sees = within(path, view->shown.v[i]);
@@ -87,7 +95,7 @@ static fa_status allow(fa_wall_view *view, const char *path, fa_error *err) {
     return fa_fail(err, FA_ERR_INPUT, "--allow %s: there is no such file or folder", path);
   snprintf(absolute, sizeof absolute, "%s%s%s", path[0] == '/' ? "" : view->folder, path[0] == '/' ? "" : "/",
            path);
-  if (strstr(absolute, "/.")) snprintf(absolute, sizeof absolute, "%s", real);
+  if (fa_wall_has_dots(absolute)) snprintf(absolute, sizeof absolute, "%s", real);
   if (fa_wall_show(view, absolute)) return FA_OK;
   return fa_fail(err, FA_ERR_INPUT,
                  "--allow %s: this would show the home folder, the current folder or fa-verify itself", path);

@@ -24,6 +24,8 @@ void fa_wall_view_free(fa_wall_view *view);
 
 /* True if the candidate sees what lies at this absolute path. */
 bool fa_wall_sees(const fa_wall_view *view, const char *path);
+/* True if a part of the path is . or .., which bubblewrap cannot make. */
+bool fa_wall_has_dots(const char *path);
 /* Shows the absolute path; false: it holds the home folder, the current folder or this program. */
 bool fa_wall_show(fa_wall_view *view, const char *path);
 /* Shows a program, and if it is that of a Python, the folders that it needs. */

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import venv
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -74,6 +75,9 @@ def test_attempts(program, scratch):
             command = " ".join(["python3", BURGLAR, attempt, *map(str, arguments)])
             environment = {"FA_VERIFY_SECRET": "1"}
             held = run(program, command, environment=environment)
+            if attempt == "forks" and "do not bound how many processes root has" in held.stdout:
+                print("forks: not tried, root has no cgroup here")
+                continue
             check(saw(held, attempt) == "refused", f"{layer}: {attempt} {arguments} goes through", held.stderr)
             if goes_through is None:
                 continue
@@ -134,6 +138,10 @@ def test_honest(program):
         shutil.copy(child, os.path.join(folder, "mine.py"))
         relative = run(program, "python3 mine.py", folder=folder)
         check(relative.returncode == 0, "a path from the current folder", relative.stderr)
+        hidden_folder = os.path.join(folder, ".venv")  # an environment in a folder whose name begins with a dot
+        venv.create(hidden_folder, symlinks=True, with_pip=False)
+        dotted = run(program, f"{hidden_folder}/bin/python3 mine.py", folder=folder)
+        check(dotted.returncode == 0, "a Python in a folder whose name begins with a dot", dotted.stderr)
 
 
 def test_absent(program, scratch):
