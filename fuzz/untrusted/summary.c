@@ -50,8 +50,6 @@ void fa_rules_print_end(const fa_rules *r, const fa_rules_counts *c, FILE *out) 
   print_traps(c, out);
   fa_claims_gaps_text(r, gaps, sizeof gaps);
   if (gaps[0]) fprintf(out, "untrusted: NOT JUDGED: %s\n", gaps);
-  fa_words_text(fa_claims_not_made(&c->claims), words, sizeof words);
-  if (words[0]) fprintf(out, "untrusted: NOT CLAIMED: %s\n", words);
   fa_words_text(fa_claims_untested(&c->claims), words, sizeof words);
   if (words[0]) fprintf(out, "untrusted: CLAIMED, AND TESTED BY NO CASE: %s\n", words);
   fprintf(out, "untrusted: secret %s\n", r->secret.hex);

@@ -20,7 +20,8 @@ void fa_rules_count(fa_rules_counts *c, const fa_result *r, bool hidden);
 
 /* The commitment, the layers in force, and large: those left out. */
 void fa_rules_print_begin(const fa_rules *r, FILE *out);
-/* The secret, the counts, and large: what is not claimed, what is claimed and was not tested. */
+/* The secret, the counts, and large: what cannot be judged, and what is claimed and was not tested. What is not claimed
+ * is said of trusted kernels too (report/claims.h). */
 void fa_rules_print_end(const fa_rules *r, const fa_rules_counts *c, FILE *out);
 /* The key "untrusted" of a report (docs/reference/report.md). */
 void fa_rules_add_to_report(const fa_rules *r, const fa_rules_counts *c, struct cJSON *root);

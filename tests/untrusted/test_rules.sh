@@ -44,7 +44,7 @@ run honest --report "$folder/report.json"
 expect 0 "failed:0"
 expect 0 "untrusted: LAYERS LEFT OUT: processes, network"
 expect 0 "hidden-0"
-expect 0 "untrusted: NOT CLAIMED: "
+expect 0 "NOT CLAIMED by "
 commitment=$(sed -n 's/^untrusted: commitment //p' "$folder/out") secret=$(sed -n 's/^untrusted: secret //p' "$folder/out")
 python3 - "$folder/report.json" "$commitment" <<'PY' || failed=1
 import hashlib, json, sys
