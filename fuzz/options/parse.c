@@ -134,4 +134,7 @@ void fa_cli_free(fa_cli *cli) {
   free(cli->backend.v);
   free(cli->law.v);
   free(cli->dtype.v);
+  free(cli->without.v);
+  free(cli->allow.v);
+  free(cli->rival.v);
 }
