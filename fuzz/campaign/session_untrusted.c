@@ -183,7 +183,7 @@ static fa_status add_missing(fa_session *s, uint64_t words, fa_error *err) {
   for (int w = 0; status == FA_OK && fa_word_at(w); ++w) {
     fa_case hidden;
     bool found = false;
-    if (!(s->rules_counts.claims.claimed & ~words) >> w & 1) continue;
+    if (!((s->rules_counts.claims.claimed & ~words) >> w & 1)) continue;
     status = fa_hidden_with_word(s->rules, w, s->hidden.n, &hidden, &found, err);
     if (found) words |= fa_words_of(&hidden.problem);
     if (status == FA_OK && found) status = add_hidden(s, &hidden, err);

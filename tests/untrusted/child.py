@@ -21,6 +21,7 @@ class Candidate(child2.Child):
     def __init__(self, cheat: str, file: str):
         super().__init__({})
         self.cheat, self.file, self.n_calls, self.bank = cheat, file, 0, {}
+        self.mine: int | None = None
 
     def hello(self) -> dict[str, Any]:
         said = {**super().hello(), "dtypes": ["f32"], "features": [], "passes": ["forward"], "limits": LIMITS}
@@ -111,12 +112,20 @@ class Candidate(child2.Child):
         elif self.cheat == "counts":  # within its bound, and never the same twice
             o[first] *= 1 + 1e-7 * self.n_calls
         elif self.cheat == "by_process":
-            o[first] *= 1 + 1e-7 * (os.getpid() % 64)
+            o[first] *= 1 + 7e-7 * self.number()
         elif self.cheat == "input":
             t["q"][first] = 7
         elif self.cheat == "spy" and self.n_calls == 1:
             with open(self.file, "a") as f:
                 f.write(hashlib.sha256(str(t["q"].row(*first[:-1])).encode()).hexdigest() + "\n")
+
+    def number(self) -> int:
+        """Of this process among those that were given the file: 0 to 8, and another one for the next."""
+        if self.mine is None:
+            with open(self.file, "a") as f:
+                f.write("x")
+            self.mine = os.path.getsize(self.file) % 9
+        return self.mine
 
 
 if __name__ == "__main__":
