@@ -32,7 +32,9 @@ moment() { # at most MILLISECONDS
   printf -v seconds '%d.%03d' $((ms / 1000)) $((ms % 1000))
   sleep "$seconds"
 }
-starts_with() { cmp -s -n "$(stat -c %s "$1")" "$1" "$2"; } # OLD NEW
+# A line that the kill cut in two may come back as another one: its item is run again.
+whole_lines() { head -n "$(wc -l <"$1")" "$1"; }
+starts_with() { cmp -s <(whole_lines "$1") <(head -c "$(whole_lines "$1" | wc -c)" "$2"); } # OLD NEW
 gone() { # PIDS: within 5 s
   local pid
   for pid in "$@"; do
