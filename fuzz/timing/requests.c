@@ -55,7 +55,7 @@ static fa_status place_tensors(fa_exec_subject *x, const fa_problem *p, fa_tenso
   if (written) keep_outputs(list);
   status = fa_exec_memory_place(&x->memory, list, err);
   if (status == FA_OK && x->memory.renewed)
-    status = fa_exec_renew(x, err); /* the first place is the largest */
+    status = fa_exec_restart(x, err); /* the first place is the largest; the problem is spoken of */
   if (status == FA_OK) fa_exec_memory_copy_in(&x->memory);
   return status;
 }

@@ -117,11 +117,8 @@ fa_status fa_exec_hold(void *self, const char *contract, fa_error *err) {
 }
 
 fa_status fa_exec_renew(void *self, fa_error *err) {
-  fa_exec_subject *x = self;
-  if (x->lines) x->reach->close(x, false, NULL, 0);
-  x->lines = NULL;
-  fa_exec_forget(x);
-  return fa_exec_greet(x, err);
+  fa_exec_forget(self);
+  return fa_exec_restart(self, err);
 }
 
 /* ---- a child ---- */
