@@ -161,7 +161,7 @@ static fa_status build_lengths(const fa_case *c, fa_tensors *set, fa_error *err)
   return FA_OK;
 }
 
-fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err) {
+fa_status fa_case_build_on(const fa_case *c, int n_threads, fa_tensors *out, fa_error *err) {
   memset(out, 0, sizeof *out);
   fa_status status = fa_case_validate(c, err);
   if (status == FA_OK) status = build_qkv(c, out, err);
@@ -170,7 +170,11 @@ fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err) {
   if (status == FA_OK) status = fa_build_cache(c, out, err);
   if (status == FA_OK) status = fa_build_blocks(c, out, err);
   if (status == FA_OK) status = fa_build_buffers(c, out, err);
-  if (status == FA_OK) status = fa_build_fills(c, out, err);
+  if (status == FA_OK) status = fa_build_fills(c, n_threads, out, err);
   if (status != FA_OK) fa_tensors_free(out);
   return status;
+}
+
+fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err) {
+  return fa_case_build_on(c, 1, out, err);
 }

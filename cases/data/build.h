@@ -9,6 +9,8 @@
  * layout, strides and guards, and fills the inputs. Poisons the outputs (FA_POISON_A), the gaps of inputs,
  * unused cache slots and pages, and table entries that by contract are never read. */
 fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err);
+/* The same with up to n_threads threads; what is made does not depend on how many. */
+fa_status fa_case_build_on(const fa_case *c, int n_threads, fa_tensors *out, fa_error *err);
 
 /* ---- the steps ---- */
 
@@ -25,7 +27,7 @@ fa_status fa_build_blocks(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Captured buffers, filled, and the tensors of their gradients. */
 fa_status fa_build_buffers(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Fills every float input; v before do, because do_aligned reads v. */
-fa_status fa_build_fills(const fa_case *c, fa_tensors *set, fa_error *err);
+fa_status fa_build_fills(const fa_case *c, int n_threads, fa_tensors *set, fa_error *err);
 
 /* Adds an i32 tensor [n...] with these values (NULL: keeps the pattern of input gaps). */
 fa_status fa_build_int32(fa_tensors *set, fa_tensor_id id, int rank, const int64_t *shape, const int32_t *v,

@@ -1,5 +1,6 @@
 /* Walks the input tensors of a case and fills their rows. Rows that by contract nobody reads keep the NaN
  * pattern that inputs start with. */
+#include "cases/threads/parallel.h"
 #include "cases/data/build.h"
 
 #include <math.h>
@@ -50,23 +51,49 @@ static void row_values(const fa_fill_row *row, double *value, int64_t n) {
     for (int64_t d = 0; d < n; ++d) value[d] = 0;
 }
 
+/* The tokens of one sequence; threads take ROWS_AT_ONCE of them at a time. */
+typedef struct token_rows {
+  fa_fill_row row;
+  const fa_tensor *t;
+  double *value; /* [thread][D] */
+  int64_t start, n;
+  bool keys;
+} token_rows;
+
+enum { ROWS_AT_ONCE = 64 };
+
+static void fill_some_rows(void *context, int thread, int64_t item) {
+  const token_rows *x = context;
+  const int64_t n = x->t->shape[x->t->rank - 1], end = (item + 1) * ROWS_AT_ONCE;
+  double *value = x->value + thread * n;
+  fa_fill_row row = x->row;
+  for (row.s = item * ROWS_AT_ONCE; row.s < end && row.s < x->n; ++row.s) {
+    if (x->keys && !slot_read(&row.c->problem, x->t, row.b, row.s)) continue;
+    for (row.h = 0; row.h < distinct(x->t, x->t->rank - 2); ++row.h) {
+      row_values(&row, value, n);
+      store_token(x->t, row.b, x->start + row.s, row.h, value);
+    }
+  }
+}
+
 /* q, k, v, do: [B, S, H, D] or [total, H, D]. */
-static void fill_tokens(fa_fill_row row, const fa_tensor *t, double *value) {
+static void fill_tokens(fa_fill_row row, const fa_tensor *t, int n_threads, double *value) {
   const fa_problem *p = &row.c->problem;
   const bool keys = fa_tensor_describe(row.id)->on_keys, varlen = t->rank == 3;
-  const int64_t n_entries = varlen ? p->batch : distinct(t, 0), n = t->shape[t->rank - 1];
+  const int64_t n_entries = varlen ? p->batch : distinct(t, 0);
   const bool one_row = distinct(t, t->rank - 3) < t->shape[t->rank - 3];
   for (row.b = 0; row.b < n_entries; ++row.b) {
     const fa_sequence e = fa_case_sequence(p, row.b);
-    const int64_t start = !varlen ? 0 : keys ? e.k_start : e.q_start;
     const int64_t length = !varlen ? t->shape[1] : keys ? p->cu_seqlens_k.v[row.b + 1] - e.k_start : e.sq;
-    for (row.s = 0; row.s < (one_row && length > 1 ? 1 : length); ++row.s) {
-      if (keys && !slot_read(p, t, row.b, row.s)) continue;
-      for (row.h = 0; row.h < distinct(t, t->rank - 2); ++row.h) {
-        row_values(&row, value, n);
-        store_token(t, row.b, start + row.s, row.h, value);
-      }
-    }
+    token_rows x = {.row = row,
+                    .t = t,
+                    .value = value,
+                    .start = !varlen ? 0
+                             : keys  ? e.k_start
+                                     : e.q_start,
+                    .n = one_row && length > 1 ? 1 : length,
+                    .keys = keys};
+    fa_parallel(n_threads, (x.n + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE, fill_some_rows, &x);
     if (varlen && one_row && length > 0) break; /* every token of every sequence is this one */
   }
 }
@@ -161,7 +188,8 @@ static fa_status mean_values(const fa_case *c, const fa_tensor *v, double **out,
   return FA_OK;
 }
 
-static void fill_tensor(fa_fill_row row, const fa_tensor *t, double *value) {
+/* value: room for a row of each thread. */
+static void fill_tensor(fa_fill_row row, const fa_tensor *t, int n_threads, double *value) {
   const fa_tensor_info *info = fa_tensor_describe(row.id);
   switch (info->axes) {
   case FA_AXES_NEW:
@@ -177,11 +205,11 @@ static void fill_tensor(fa_fill_row row, const fa_tensor *t, double *value) {
     if (row.c->problem.family == FA_KVCACHE && info->direction == FA_TENSOR_UPDATED)
       fill_cache(row, t, value);
     else
-      fill_tokens(row, t, value);
+      fill_tokens(row, t, n_threads, value);
   }
 }
 
-fa_status fa_build_fills(const fa_case *c, fa_tensors *set, fa_error *err) {
+fa_status fa_build_fills(const fa_case *c, int n_threads, fa_tensors *set, fa_error *err) {
   fa_status status = FA_OK;
   int64_t longest = 1;
   double *v_mean = NULL, *value = NULL;
@@ -190,7 +218,7 @@ fa_status fa_build_fills(const fa_case *c, fa_tensors *set, fa_error *err) {
     if (!fa_tensor_is_filled((fa_tensor_id)id)) continue;
     if (t->data && t->shape[t->rank - 1] > longest) longest = t->shape[t->rank - 1];
   }
-  value = malloc((size_t)longest * sizeof *value);
+  value = malloc((size_t)longest * (size_t)(n_threads > 1 ? n_threads : 1) * sizeof *value);
   if (!value) status = fa_fail(err, FA_ERR_MEMORY, "fill: out of memory");
   for (int i = 0; i < FA_T_COUNT && status == FA_OK; ++i) {
     const fa_tensor_id id = (fa_tensor_id)i;
@@ -203,7 +231,7 @@ fa_status fa_build_fills(const fa_case *c, fa_tensors *set, fa_error *err) {
                              .id = id,
                              .fill = c->fill[id],
                              .seed = fa_fill_seed(c->data_seed, id)};
-    if (status == FA_OK) fill_tensor(row, &set->t[id], value);
+    if (status == FA_OK) fill_tensor(row, &set->t[id], n_threads, value);
   }
   free(v_mean);
   free(value);

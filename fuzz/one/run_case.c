@@ -243,7 +243,7 @@ static fa_status equal_any_rows(run *x, fa_error *err) {
 static fa_status make_data(run *x, fa_error *err) {
   if (x->given) return FA_OK;
   const fa_stage outer = fa_stage_enter(FA_STAGE_DATA);
-  const fa_status status = fa_case_build(x->c, &x->pristine, err);
+  const fa_status status = fa_case_build_on(x->c, x->config->n_threads, &x->pristine, err);
   fa_stage_enter(outer);
   return status;
 }

@@ -22,7 +22,7 @@ static double input_bytes(const fa_tensors *t) {
 static fa_status build(fa_course *x, int place, fa_error *err) {
   fa_tensors new;
   x->drawn.data_seed = fa_link_seed(&x->link);
-  const fa_status status = fa_case_build(&x->drawn, &new, err);
+  const fa_status status = fa_case_build_on(&x->drawn, x->n_threads, &new, err);
   if (status != FA_OK) return status;
   fa_tensors_free(&x->pool.place[place]);
   x->pool.place[place] = new;

@@ -69,7 +69,7 @@ fa_status fa_chain_turn(fa_course *x, fa_turn turn, bool judged, double *wall, f
   fa_tensors in, got;
   fa_outcome outcome;
   x->drawn.data_seed = fa_link_seed(&x->link);
-  fa_status status = fa_case_build(&x->drawn, &in, err);
+  fa_status status = fa_case_build_on(&x->drawn, x->n_threads, &in, err);
   if (status != FA_OK) return status;
   status = fa_tensors_clone_poisoned(&got, &in, FA_POISON_A, err);
   if (status == FA_OK) {

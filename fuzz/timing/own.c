@@ -95,7 +95,7 @@ static fa_status answer(const fa_choice *choice, void **self, const request *q, 
   if (status == FA_OK) status = fa_case_from_text(line, &c, err);
   if (status != FA_OK) return status;
   c.data_seed = q->seed;
-  status = fa_case_build(&c, &t, err);
+  status = fa_case_build_on(&c, q->n_threads, &t, err);
   if (status == FA_OK)
     status = gpu ? time_on_gpu(choice, &c, &t, q->passes, seconds, err)
                  : time_here(choice, *self, &c, &t, q, seconds, err);

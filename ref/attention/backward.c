@@ -3,6 +3,7 @@
  * A work item is a run of query blocks of one key/value head's group of query heads. It sums dK and dV
  * privately, and the sums are added to the outputs in item order. How the work is divided depends on the
  * problem alone, so the result does not depend on the number of threads. */
+#include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
 #include "ref/attention/coarse.h"
 #include "ref/engine/dropout.h"
@@ -343,7 +344,7 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
     if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, true, err))) goto out;
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
     if ((status = fa_bound_scratch_init(&f.bound[n_ready_bound], c, true, err))) goto out;
-  fa_ref_parallel(n_threads, n_items, backward_item, &f);
+  fa_parallel(n_threads, n_items, backward_item, &f);
   if (c->profile) fa_bound_backward_derivative(c, f.bound, n_threads);
   goto out;
 out_of_memory:

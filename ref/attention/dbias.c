@@ -2,6 +2,7 @@
  *
  * A work item is one query block of one (batch, head) of dBias; it walks every (sequence, head, row) that
  * shares the bias element. This costs two more GEMMs per tile, only in calls with a bias gradient. */
+#include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
 
 #include <math.h>
@@ -108,7 +109,7 @@ fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err) {
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
     if ((status = fa_bound_scratch_init(&f.base.bound[n_ready_bound], c, true, err))) goto out;
   for (int t = 0; t < n_ready_bound; ++t) f.base.bound[t].plain = true;
-  fa_ref_parallel(n_threads, n_items, dbias_item, &f);
+  fa_parallel(n_threads, n_items, dbias_item, &f);
   if (c->profile) finish(c, &c->out->t[FA_T_DBIAS], f.shape);
 out:
   for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.base.bound[t]);

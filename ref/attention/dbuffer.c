@@ -3,6 +3,7 @@
  *
  * A separate pass, like dBias: an item is one head of one sequence and has its own sums, which are added in
  * item order, so that the result does not depend on the number of threads. */
+#include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
 #include "ref/mods/tile.h"
 
@@ -173,7 +174,7 @@ static fa_status run(fa_dbuffer_job *f, fa_error *err) {
     status = fa_bound_scratch_init(&f->base.bound[n_ready_bound], c, true, err);
     f->base.bound[n_ready_bound].plain = true;
   }
-  if (status == FA_OK) fa_ref_parallel(n_threads, n_items, dbuffer_item, f);
+  if (status == FA_OK) fa_parallel(n_threads, n_items, dbuffer_item, f);
   for (int k = 0; status == FA_OK && k < FA_MAX_CAPTURES; ++k)
     if (f->wanted[k]) write_buffer(c, f->sums + f->first[k], &c->out->t[FA_T_DBUFFER_0 + k]);
   for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f->base.bound[t]);

@@ -1,10 +1,10 @@
 /* Forward values: online softmax over key blocks, two GEMMs per tile, in double. */
+#include "cases/threads/parallel.h"
 #include "ref/attention/coarse.h"
 #include "ref/bounds/terms.h"
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
 #include "ref/math/rows.h"
-#include "ref/math/threads.h"
 #include "ref/mods/tile.h"
 #include "ref/reference.h"
 #include "ref/tiles/lse.h"
@@ -222,7 +222,7 @@ static fa_status forward_run(fa_ref_call *c, fa_error *err) {
     if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, false, err))) goto out;
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
     if ((status = fa_bound_scratch_init(&f.bound[n_ready_bound], c, false, err))) goto out;
-  fa_ref_parallel(n_threads, n_items, forward_item, &f);
+  fa_parallel(n_threads, n_items, forward_item, &f);
 out:
   for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.scratch[t]);
   for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.bound[t]);

@@ -4,7 +4,7 @@
 
 #include "ref/bounds/terms.h"
 #include "ref/math/rows.h"
-#include "ref/math/threads.h"
+#include "ref/math/order.h"
 
 typedef struct fa_backward_job {
   fa_ref_call *c;

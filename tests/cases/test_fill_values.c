@@ -5,6 +5,7 @@
 #include "tests/support/fill_case.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- independent elements ---- */
 
@@ -290,6 +291,37 @@ static void test_zero(void) {
   }
 }
 
+/* Every fill, long rows of sequences of one length and of many: whoever draws a row, it is the same. */
+static void test_threads(void) {
+  static const char *const shapes[] = {
+      "\"batch\": 3, \"seqlen_q\": 150, \"seqlen_k\": 140",
+      "\"cu_seqlens_q\": [0, 150, 150, 300], \"cu_seqlens_k\": [0, 70, 140, 333]"};
+  for (int f = 0; f < FA_N_FILLS; ++f)
+    for (int i = 0; i < 2; ++i) {
+      char text[400];
+      fa_error err;
+      fa_case c;
+      fa_tensors one, many;
+      const fa_fill_info *info = fa_fill_describe((fa_fill)f);
+      if (info->bias_only) continue;
+      snprintf(text, sizeof text, "{\"head_dim\": 24, \"heads_q\": 2, %s}", shapes[i]);
+      REQUIRE(fa_case_from_text(text, &c, &err) == FA_OK);
+      if (info->do_only)
+        c.fill[FA_T_DO] = (fa_fill)f;
+      else
+        fa_case_set_fill(&c, (fa_fill)f);
+      REQUIRE(fa_case_build(&c, &one, &err) == FA_OK && fa_case_build_on(&c, 3, &many, &err) == FA_OK);
+      for (int id = 0; id < FA_T_COUNT; ++id)
+        if (one.buffer[id].base)
+          CHECK_MSG(memcmp(one.t[id].data, many.t[id].data,
+                           (size_t)fa_tensor_count(&one.t[id]) * fa_dtype_size(one.t[id].dtype)) == 0,
+                    "%s of %s", fa_tensor_id_name((fa_tensor_id)id), text);
+      fa_tensors_free(&one);
+      fa_tensors_free(&many);
+      fa_case_free(&c);
+    }
+}
+
 static void test_table(void) {
   for (int f = 0; f < FA_N_FILLS; ++f) {
     const fa_fill_info *info = fa_fill_describe((fa_fill)f);
@@ -315,5 +347,6 @@ int main(void) {
   test_gradient_one_hot();
   test_told_apart();
   test_zero();
+  test_threads();
   return check_done();
 }
