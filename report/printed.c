@@ -30,6 +30,11 @@ void fa_report_put_markup(FILE *out, const char *text) {
   }
 }
 
+void fa_print_clean(FILE *out, const char *text) {
+  for (const unsigned char *c = (const unsigned char *)text; *c; ++c)
+    fputc(*c < 0x20 || *c == 0x7f ? '?' : *c, out);
+}
+
 const cJSON *fa_report_at(const cJSON *object, const char *key) {
   return cJSON_GetObjectItemCaseSensitive(object, key);
 }

@@ -15,6 +15,10 @@ fa_status fa_report_write_printed(const cJSON *root, const char *path, void (*pu
  * references, characters that XML 1.0 cannot hold become '?'. */
 void fa_report_put_markup(FILE *out, const char *text);
 
+/* Names and reasons come from users and subjects: control characters, with which lines could be forged, become
+ * '?'. */
+void fa_print_clean(FILE *out, const char *text);
+
 /* What stands at key; NULL: nothing, or object is NULL or no object. */
 const cJSON *fa_report_at(const cJSON *object, const char *key);
 /* The value of key; "" or 0 if there is none of that type. */

@@ -8,11 +8,6 @@
 #include <string.h>
 
 /* Names come from the user: with control characters one could forge lines. */
-static void put_clean(FILE *out, const char *text) {
-  for (const unsigned char *c = (const unsigned char *)text; *c; ++c)
-    fputc(*c < 0x20 || *c == 0x7f ? '?' : *c, out);
-}
-
 static void put_count(FILE *out, double n) {
   char digits[32];
   const int size = snprintf(digits, sizeof digits, "%.0f", n);
@@ -37,11 +32,11 @@ static void put_predicate(FILE *out, const cJSON *p) {
     fputs(" of ", out);
     put_count(out, judged);
     fputs(*text ? " cases fail so with " : " cases fail so", out);
-    put_clean(out, text);
+    fa_print_clean(out, text);
     return;
   }
   fputs("if ", out);
-  put_clean(out, text);
+  fa_print_clean(out, text);
   fputs(": ", out);
   put_count(out, failing);
   fputs(" of ", out);
@@ -58,7 +53,7 @@ static void put_list(FILE *out, const char *label, const cJSON *list, const char
   int n = 0;
   cJSON_ArrayForEach(one, list) {
     fputs(n++ ? between : label, out);
-    put_clean(out, cJSON_IsString(one) ? one->valuestring : "");
+    fa_print_clean(out, cJSON_IsString(one) ? one->valuestring : "");
   }
 }
 
@@ -85,7 +80,7 @@ static void put_details(FILE *out, const cJSON *group) {
   fputc('\n', out);
   if (!*repro || is_short(repro)) return;
   fputs("    repro: ", out);
-  put_clean(out, repro);
+  fa_print_clean(out, repro);
   fputc('\n', out);
 }
 
@@ -97,14 +92,14 @@ static void put_group(FILE *out, const cJSON *group) {
   put_count(out, n);
   fprintf(out, n == 1 ? " failure, " : " failures, ");
   if (*fa_report_string(group, "hypothesis")) fputs("explained by ", out);
-  put_clean(out, fa_report_string(group, "title"));
+  fa_print_clean(out, fa_report_string(group, "title"));
   fputs("; ", out);
   put_predicate(out, cJSON_GetObjectItemCaseSensitive(group, "predicate"));
   fputs(n == 1 ? "; " : "; smallest: ", out);
-  put_clean(out, fa_report_string(smallest, "name"));
+  fa_print_clean(out, fa_report_string(smallest, "name"));
   if (is_short(repro)) {
     fputs(", ", out);
-    put_clean(out, repro);
+    fa_print_clean(out, repro);
   }
   fputc('\n', out);
 }

@@ -222,19 +222,15 @@ bool fa_baseline_is_met(const fa_baseline *b) {
   return b->count[SLOWER] == 0 && b->count[NOT_JUDGED] == 0;
 }
 
-static void print_clean(FILE *out, const char *text) {
-  for (; *text; ++text) fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
-}
-
 static void print_items(FILE *out, const fa_baseline *b, kind kind, bool verbose) {
   int64_t n = 0;
   for (int64_t i = 0; i < b->n_items; ++i) {
     const item *x = &b->items[i];
     if (x->kind != kind || (n++ >= TOLD_ITEMS && !verbose)) continue;
     fprintf(out, "%s: ", words[kind]);
-    print_clean(out, x->name);
+    fa_print_clean(out, x->name);
     fprintf(out, "  %s%s", x->backend, x->text[0] ? "  " : "");
-    print_clean(out, x->text);
+    fa_print_clean(out, x->text);
     fputc('\n', out);
   }
   if (n > TOLD_ITEMS && !verbose)
@@ -246,7 +242,7 @@ void fa_baseline_print(FILE *out, const fa_baseline *b, bool verbose) {
   for (int k = SLOWER; k < N_KINDS; ++k) print_items(out, b, (kind)k, verbose);
   for (int64_t i = 0; i < b->n; ++i) not_met += !b->v[i].met;
   fputs("baseline ", out);
-  print_clean(out, b->path);
+  fa_print_clean(out, b->path);
   fputc(':', out);
   for (int k = 0; k < N_KINDS; ++k)
     if (k != SLOWER || b->slower > 0) fprintf(out, " %s:%lld", words[k], (long long)b->count[k]);

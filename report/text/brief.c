@@ -1,5 +1,6 @@
 #include "report/text/brief.h"
 
+#include "report/printed.h"
 #include "report/text/words.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+#include "report/printed.h"
 #include "report/text/brief.h"
 #include "report/text/words.h"
 

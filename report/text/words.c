@@ -44,11 +44,6 @@ void fa_index_text(const int64_t *index, int rank, char *text, size_t size) {
   if (used < size) snprintf(text + used, size - used, rank ? "]" : "[]");
 }
 
-void fa_print_clean(FILE *out, const char *text) {
-  for (const unsigned char *c = (const unsigned char *)text; *c; ++c)
-    fputc(*c < 0x20 || *c == 0x7f ? '?' : *c, out);
-}
-
 /* The regular expression that matches exactly this name. */
 static void regex_for_name(const char *name, char *out, size_t size) {
   size_t n = 0;

@@ -9,10 +9,6 @@
 #define FA_PAIR_TEXT 32
 void fa_pair_text(double got, double want, char got_text[FA_PAIR_TEXT], char want_text[FA_PAIR_TEXT]);
 
-/* Names and reasons come from users and subjects: control characters, with which lines could be forged, become
- * '?'. */
-void fa_print_clean(FILE *out, const char *text);
-
 /* The command that repeats the failure: by the report and the failure's number in it if the style has them, else
  * with the whole case. */
 void fa_print_repro(FILE *out, const fa_result *r, const fa_line_style *style);
