@@ -4,6 +4,7 @@
 #include "report/kernels.h"
 #include "report/printed.h"
 #include "report/untrusted/traps.h"
+#include "report/work/json.h"
 
 #include <cjson/cJSON.h>
 
@@ -110,6 +111,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   copy_string(o, "record", brief->record, sizeof brief->record);
   brief->seconds_subject = fa_report_number(o, "seconds_subject");
   fa_kernels_read_names(o, brief);
+  fa_report_read_work(o, &brief->work);
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(o, "name");
   brief->name = strdup(cJSON_IsString(name) ? name->valuestring : "");
   return brief->name ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");

@@ -8,6 +8,7 @@
 #include "report/kernels.h"
 #include "report/maps.h"
 #include "report/untrusted/traps.h"
+#include "report/work/json.h"
 
 #include <cjson/cJSON.h>
 
@@ -173,6 +174,7 @@ static cJSON *case_to_json(const fa_result *r) {
   cJSON_AddStringToObject(o, "state", fa_state_name(r->state));
   cJSON_AddStringToObject(o, "backend", r->backend);
   fa_kernels_add_names(o, r);
+  fa_report_add_work(o, &r->work);
   add_record(o, r);
   add_number(o, "seconds", r->seconds);
   if (r->seconds_subject > 0) add_number(o, "seconds_subject", r->seconds_subject);

@@ -3,6 +3,7 @@
 #define FA_REPORT_RESULT_H
 
 #include "cases/recipe/case.h"
+#include "cases/vocabulary/work.h"
 #include "ref/compare/map.h"
 #include "ref/compare/verdict.h"
 
@@ -52,6 +53,7 @@ typedef struct fa_result {
   char features[512];                    /* what the case has, in words: "f16 flash causal gqa backward" */
   char place[512];                       /* of a case of a file: "cases/causal.json:12"; "" otherwise */
   char shape[384];                       /* its sizes and settings (report/causes/shape.h): "b=1 hq=2 ..." */
+  fa_work work;                          /* of one run; all 0: not counted */
   unsigned passes;                       /* which fa_pass bits were judged */
   bool backward_left_out;                /* the case has a backward, but not on this backend */
   char notes[512];                       /* e.g. "backward not judged: host has no flash backward yet" */

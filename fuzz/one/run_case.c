@@ -111,6 +111,7 @@ static bool outcome_is_good(run *x, const fa_outcome *o) {
   bool expect_reject = x->c->expect == FA_EXPECT_REJECT;
   snprintf(r->kernel, sizeof r->kernel, "%s", o->kernel);
   snprintf(r->backward_kernel, sizeof r->backward_kernel, "%s", o->backward_kernel);
+  r->work = o->work;
   if (o->state == FA_SUBJECT_OK) return true;
   snprintf(r->reason, sizeof r->reason, "%s", o->text);
   if (o->state != FA_SUBJECT_REJECTED) {

@@ -76,6 +76,7 @@ static fa_status run_launch(const fa_launch *l, const fa_tensors *t, const fa_ho
   const fa_status status = fa_simt_run(&launch, &report, err);
   if (status != FA_OK) return status;
   out->state = report.state;
+  fa_work_add(&out->work, &report.work);
   snprintf(out->text, sizeof out->text, "%s", report.text);
   check_counter(l, out);
   return FA_OK;

@@ -153,6 +153,7 @@ void fa_simt_mbarrier_arrive(uint32_t offset, uint32_t bytes, fa_simt_place at) 
 void fa_simt_mbarrier_wait(uint32_t offset, int parity, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_mbarrier *m = &fa_simt_async_get(b)->bar[fa_simt_mbarrier_find(b, offset, at)];
+  ++b->work.barriers;
   while ((int)(m->phase & 1) == parity) block_in(b, m->waiting, "a wait for an mbarrier", at);
   m->unseen.file = NULL;
   merge(&b->async->seen[b->running->warp], &m->complete);
@@ -167,6 +168,7 @@ void fa_simt_named_barrier(int id, int n_threads, bool wait, fa_simt_place at) {
     fa_simt_violation(FA_SUBJECT_CRASH, at,
                       "named barrier %d of %d threads; 1..%d, of whole warps, are possible", id, n_threads,
                       FA_NAMED_BARRIERS - 1);
+  ++b->work.barriers;
   fa_named_barrier *m = &a->named[FA_NAMED_BARRIERS * fa_simt_self->rank + (unsigned)id];
   if (m->n_arrived == 0) {
     m->n_threads = n_threads;

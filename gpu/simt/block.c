@@ -181,6 +181,7 @@ void fa_simt_sync_block(fa_simt_place at) {
 void fa_simt_sync_cluster(fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_simt_thread *me = b->running;
+  ++b->work.barriers;
   if (b->n_at_barrier == 0)
     b->barrier_at = at;
   else if (!fa_simt_same_place(b->barrier_at, at))

@@ -128,6 +128,7 @@ typedef struct fa_simt_block {
   size_t tape_at;              /* the next byte of the launch's tape */
   struct fa_simt_async *async; /* NULL until a function of device_sm90.h is called */
   int last_range;              /* the range of the previous global access */
+  fa_work work;                /* of all blocks that this host thread has run */
   fa_simt_report report;
 } fa_simt_block;
 

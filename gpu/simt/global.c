@@ -67,5 +67,6 @@ void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) 
     fa_simt_violation(FA_SUBJECT_OOB, at, "global write of %zu bytes to the read-only buffer %s", bytes,
                       r->name);
   if (r->written) track(b, r, p, bytes, write, at);
+  *(write ? &b->work.stored : &b->work.loaded) += (int64_t)bytes;
   return (void *)(uintptr_t)p;
 }

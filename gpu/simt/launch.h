@@ -16,6 +16,7 @@
 #define FA_GPU_SIMT_LAUNCH_H
 
 #include "cases/base/status.h"
+#include "cases/vocabulary/work.h"
 #include "gpu/outcome.h"
 #include "gpu/simt/device.h"
 
@@ -69,6 +70,7 @@ typedef struct fa_simt_report {
   char text[512];         /* what happened, in which thread and block, and the source line */
   const char *file;       /* of the violation; NULL when OK */
   int line;
+  fa_work work; /* of the whole grid; of what was run until then if there was a violation */
 } fa_simt_report;
 
 /* FA_ERR_MEMORY, or FA_ERR_INPUT for a launch that no device would accept; what a kernel does wrong is in

@@ -19,6 +19,7 @@ typedef struct fa_simt_grid {
   _Atomic int64_t stop;                /* blocks from here on need not run: an earlier one has a violation */
   pthread_mutex_t lock;
   fa_simt_report report; /* of block `stop` */
+  fa_work work;
   fa_status status;
   fa_error error;
 } fa_simt_grid;
@@ -55,6 +56,9 @@ static void *work(void *arg) {
     if (b.report.state != FA_SUBJECT_OK) keep(g, i, &b.report);
   }
   atomic_store(at, INT64_MAX);
+  pthread_mutex_lock(&g->lock);
+  fa_work_add(&g->work, &b.work);
+  pthread_mutex_unlock(&g->lock);
   fa_simt_block_free(&b);
   return NULL;
 }
@@ -126,5 +130,6 @@ fa_status fa_simt_run(const fa_simt_launch *l, fa_simt_report *out, fa_error *er
     return fa_fail(err, g.status, "%s", g.error.text);
   fa_simt_end_launch(l, g.lets_next_start);
   *out = g.report;
+  out->work = g.work;
   return FA_OK;
 }

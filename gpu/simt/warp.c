@@ -142,6 +142,7 @@ void fa_simt_ldmatrix_x4(uint32_t r[4], uint32_t shared, bool transpose, fa_simt
 }
 
 static void mma_execute(fa_simt_warp *w) {
+  fa_simt_current->work.products += 16 * 8 * 16;
   fa_mma_tile_run(&w->tile, w->choice);
 }
 
@@ -188,6 +189,7 @@ void fa_simt_mma_m16n8k16(float d[4], const uint32_t a[4], const uint32_t b[2], 
 }
 
 static void tf32_execute(fa_simt_warp *w) {
+  fa_simt_current->work.products += 16 * 8 * 8;
   fa_mma_tile_run_tf32(&w->tile);
 }
 

@@ -217,6 +217,7 @@ static void issue(fa_simt_block *b, fa_simt_place at) {
   }
   if (x->p.a) fa_simt_registers_in(w, x->a, 4, true, false, at);
   x->sum = find_sum(w, at);
+  b->work.products += 16 * 8 * 16 * x->p.n_tiles;
   ++w->sum[x->sum].n_mmas;
   for_operands(b, x, begin_read);
 }
