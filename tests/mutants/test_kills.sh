@@ -17,6 +17,10 @@ build - unchanged
 for name in $few; do build "tests/mutants/$name.patch" "$name"; done
 python3 tests/mutants/kill.py "$verify" --only "^($(echo $few | tr ' ' '|'))$" --files '^(softcap|alibi|dropout)$'
 
+# Right outputs, and more work than is recorded.
+build tests/mutants/waste_hidden_query_tiles.patch waste_hidden_query_tiles
+python3 tests/mutants/kill.py "$verify" --only '^waste_hidden_query_tiles$' --files '^causal$'
+
 # Those of the kernels over a cache and with expressions, each on one case.
 one_case() { # NAME FILE CASE
   "$verify" run --backend "mutant:$1" --jobs 1 --no-progress -q --cases "cases/$2.json" --filter "^$3\$"
