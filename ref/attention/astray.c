@@ -157,8 +157,8 @@ void fa_ref_astray_end(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratc
   const fa_ref_twist *t = c->twist;
   fa_want *lse = &c->out->t[FA_T_LSE];
   for (int64_t k = 0; k < r->n; ++k) {
-    const int64_t o = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
-    const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->i0 + k);
+    const int64_t o = fa_ref_q_index(c, r->e, r->h, r->row[k], c->dv);
+    const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->row[k]);
     if (w->l[k] == 0) continue;
     if (t->walk.o_stays) scale_row(&c->out->t[FA_T_O], o, c->dv, 1, a->sum[k] / w->l[k]);
     if (t->walk.sum_stays) {

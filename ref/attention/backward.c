@@ -52,16 +52,16 @@ static bool takes_given_o(const fa_ref_call *c) {
 
 static double dlse_of(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
   const fa_tensor *t = &c->in->t[FA_T_DLSE];
-  return t->data ? fa_ref_lse_get(c, t, r->e, r->h, r->i0 + k) : 0;
+  return t->data ? fa_ref_lse_get(c, t, r->e, r->h, r->row[k]) : 0;
 }
 
 /* q, dO, O, LSE, and delta as sum dO O - dLSE. */
 static void load_rows(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w) {
   const fa_ref_sequence *e = r->e;
-  fa_ref_load_q(c, FA_T_Q, e, r->h, r->i0, r->n, w->q);
-  fa_ref_load_q(c, FA_T_DO, e, r->h, r->i0, r->n, w->d_o);
+  fa_ref_load_q(c, FA_T_Q, e, r->h, r->row, r->n, w->q);
+  fa_ref_load_q(c, FA_T_DO, e, r->h, r->row, r->n, w->d_o);
   for (int64_t k = 0; k < r->n; ++k) {
-    int64_t i = r->i0 + k;
+    int64_t i = r->row[k];
     double *o = w->o + k * c->dv;
     if (takes_given_o(c)) {
       const fa_tensor *t = c->given_o;
@@ -117,7 +117,7 @@ static void probabilities(const fa_ref_call *c, const fa_rows *rows, const fa_re
   memset(dp + *end, 0, (size_t)(n - *end) * sizeof *dp);
   if (b && *end > *begin) fa_bound_backward_row_exponent(c, rows, w, b, k, n, *begin, *end);
   fa_ref_lse_probabilities(rows, p + *begin, *end - *begin, (fa_ref_lse){w->l[k], w->rest[k]});
-  if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + *begin, *end - *begin, w->z);
+  if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->row[k], j0 + *begin, *end - *begin, w->z);
 }
 
 /* delta as sum P dP - dLSE, as automatic differentiation has it: a walk of its own. */
@@ -171,7 +171,7 @@ static void through_chain(const fa_ref_call *c, const fa_rows *rows, const fa_re
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t begin, end;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
-    const fa_ref_mod_row row = {c, w->mod, r->e, r->h, r->i0 + k, j0 + begin, end - begin};
+    const fa_ref_mod_row row = {c, w->mod, r->e, r->h, r->row[k], j0 + begin, end - begin};
     if (c->p->score_mod) fa_ref_mods_derivative(&row, w->mod->before + k * n + begin, w->dp + k * n + begin);
     if (!capped) continue;
     rows->dsoftcap(w->dp + k * n + begin, w->th + k * n + begin, end - begin);
@@ -183,35 +183,41 @@ typedef struct fa_touched {
   int64_t begin, end;
 } fa_touched;
 
+/* Zeroes the private sums of keys begin .. end - 1. */
+static void clear(const fa_ref_call *c, fa_ref_scratch *w, fa_bound_scratch *b, int64_t begin, int64_t end) {
+  memset(w->dk + begin * c->d, 0, (size_t)((end - begin) * c->d) * sizeof *w->dk);
+  memset(w->dv + begin * c->dv, 0, (size_t)((end - begin) * c->dv) * sizeof *w->dv);
+  if (b) fa_bound_backward_touch(c, b, begin, end);
+}
+
 /* Grows the touched range and zeroes the new part. */
 static void touch(const fa_ref_call *c, fa_ref_scratch *w, fa_bound_scratch *b, fa_touched *t, int64_t begin,
                   int64_t end) {
   if (t->begin == t->end) t->begin = t->end = begin;
-  if (b && begin < t->begin) fa_bound_backward_touch(c, b, begin, t->begin);
-  if (b && end > t->end) fa_bound_backward_touch(c, b, t->end, end);
   if (begin < t->begin) {
-    memset(w->dk + begin * c->d, 0, (size_t)((t->begin - begin) * c->d) * sizeof *w->dk);
-    memset(w->dv + begin * c->dv, 0, (size_t)((t->begin - begin) * c->dv) * sizeof *w->dv);
+    clear(c, w, b, begin, t->begin);
     t->begin = begin;
   }
   if (end > t->end) {
-    memset(w->dk + t->end * c->d, 0, (size_t)((end - t->end) * c->d) * sizeof *w->dk);
-    memset(w->dv + t->end * c->dv, 0, (size_t)((end - t->end) * c->dv) * sizeof *w->dv);
+    clear(c, w, b, t->end, end);
     t->end = end;
   }
 }
 
 /* Adds a tile's part of dV, dK and dQ. */
 static void add_products(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, int64_t j0, int n,
-                         const fa_ref_tile_spans *spans) {
+                         const fa_ref_tile_spans *spans, fa_sums sums) {
   const fa_ref_coarse *x = fa_ref_coarse_of(c);
   const int m = (int)r->n, d = (int)c->d, dv = (int)c->dv;
   const double scale = c->p->scale, *k = w->k + j0 * c->d;
   double *to_dv = w->dv + j0 * c->dv, *to_dk = w->dk + j0 * c->d;
   if (!x || x->tile == 0) {
-    fa_blas_dgemm_part(FA_BLAS_T, n, dv, m, 1, w->s, n, w->d_o, dv, 1, to_dv, dv, &spans->keys);
-    fa_blas_dgemm_part(FA_BLAS_T, n, d, m, scale, w->dp, n, w->q, d, 1, to_dk, d, &spans->keys);
-    fa_blas_dgemm_part(FA_BLAS_N, m, d, n, scale, w->dp, n, k, d, 1, w->acc, d, &spans->rows);
+    if (sums.of_keys) {
+      fa_blas_dgemm_part(FA_BLAS_T, n, dv, m, 1, w->s, n, w->d_o, dv, 1, to_dv, dv, &spans->keys);
+      fa_blas_dgemm_part(FA_BLAS_T, n, d, m, scale, w->dp, n, w->q, d, 1, to_dk, d, &spans->keys);
+    }
+    if (sums.of_rows)
+      fa_blas_dgemm_part(FA_BLAS_N, m, d, n, scale, w->dp, n, k, d, 1, w->acc, d, &spans->rows);
     return;
   }
   const fa_ref_product products[] = {{FA_BLAS_T, FA_BLAS_N, n, dv, m, 1, w->s, n, w->d_o, dv, to_dv, dv},
@@ -220,32 +226,44 @@ static void add_products(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scra
   for (int i = 0; i < 3; ++i) fa_ref_coarse_add(x, &products[i], w->part);
 }
 
+static void write_dq(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w) {
+  for (int64_t k = 0; k < r->n; ++k)
+    if (!r->left_out[k])
+      memcpy(c->out->t[FA_T_DQ].value + fa_ref_q_index(c, r->e, r->h, r->row[k], c->d), w->acc + k * c->d,
+             (size_t)c->d * sizeof *w->acc);
+}
+
+/* Whether the walk's sums need the tile: of a sample's strips only these keys. */
+static bool tile_counts(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n, fa_sums sums) {
+  if (c->sample && sums.of_keys && !fa_ref_strips_meet(c->sample, r->e->b, r->h / c->group, j0, n))
+    return false;
+  return fa_ref_tile_visited(c, r, j0, n);
+}
+
 static void backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_ref_scratch *w,
-                           fa_bound_scratch *b, fa_touched *t) {
+                           fa_bound_scratch *b, fa_sums sums) {
   fa_ref_call *c = f->c;
   const int64_t keys = fa_ref_coarse_keys(c), n_tiles = (r->j_end - r->j_begin + keys - 1) / keys;
   const bool backwards = fa_ref_coarse_of(c) && fa_ref_coarse_of(c)->backwards;
   bool first = true;
   fa_ref_tile_spans spans;
   fa_ref_backward_rows_begin(c, f->rows, r, w, b);
-  touch(c, w, b, t, r->j_begin, r->j_end);
   memset(w->acc, 0, (size_t)(r->n * c->d) * sizeof *w->acc);
   for (int64_t tile = 0; tile < n_tiles; ++tile) {
     const int64_t j0 = r->j_begin + (backwards ? n_tiles - 1 - tile : tile) * keys;
     const int n = (int)(r->j_end - j0 < keys ? r->j_end - j0 : keys);
-    if (!fa_ref_tile_visited(c, r, j0, n)) continue;
+    if (!tile_counts(c, r, j0, n, sums)) continue;
     fa_ref_backward_tile(c, f->rows, r, w, j0, n, b);
     through_chain(c, f->rows, r, w, j0, n);
     if (c->twist) fa_ref_astray_round(&c->twist->p, w->s, r->n * n);
     if (c->twist) fa_ref_astray_round(&c->twist->ds, w->dp, r->n * n);
     fa_ref_tile_spans_init(r, j0, n, &spans);
-    add_products(c, r, w, j0, n, &spans);
-    if (b) fa_bound_backward_tile_end(c, r, j0, n, b, &spans, first);
+    add_products(c, r, w, j0, n, &spans, sums);
+    if (b) fa_bound_backward_tile_end(c, r, j0, n, b, &spans, sums, first);
     first = false;
   }
-  for (int64_t k = 0; k < r->n; ++k)
-    memcpy(c->out->t[FA_T_DQ].value + fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d), w->acc + k * c->d,
-           (size_t)c->d * sizeof *w->acc);
+  if (!sums.of_rows) return;
+  write_dq(c, r, w);
   if (b && !first) fa_bound_backward_end(c, r, b);
 }
 
@@ -274,36 +292,133 @@ static bool member_counts(const fa_ref_call *c, int64_t place) {
   return only == 0 || place == (only < 0 ? c->group : only) - 1;
 }
 
-static void backward_item(void *context, int thread, int64_t item) {
-  const fa_backward_job *f = context;
-  fa_ref_call *c = f->c;
-  fa_ref_scratch *w = &f->scratch[thread];
+/* What a work item is: blocks first .. end - 1 of a head's group. */
+typedef struct fa_item {
+  const fa_ref_sequence *e;
+  int64_t hk, part, first, end;
+  bool last;     /* of its head */
+  int64_t queue; /* of the head */
+} fa_item;
+
+static fa_item item_at(const fa_backward_job *f, int64_t item) {
+  const fa_ref_call *c = f->c;
   int64_t b = 0;
   while (f->first_item[b + 1] <= item) ++b;
   const fa_ref_sequence *e = &c->entry[b];
   /* Interleaves the heads, so that no thread waits for the preceding part of its own head. */
-  int64_t local = item - f->first_item[b], per_group = items_per_group(c, e), hk = local % c->heads_kv;
-  int64_t part = local / c->heads_kv, blocks = group_blocks(c, e), per_head = n_blocks(e->sq);
+  const int64_t local = item - f->first_item[b], per_group = items_per_group(c, e);
+  const int64_t hk = local % c->heads_kv, part = local / c->heads_kv, blocks = group_blocks(c, e);
+  return (fa_item){.e = e,
+                   .hk = hk,
+                   .part = part,
+                   .first = part * blocks / per_group,
+                   .end = (part + 1) * blocks / per_group,
+                   .last = part == per_group - 1,
+                   .queue = b * c->heads_kv + hk};
+}
+
+/* Block n of the group, as far as it is asked for. False: it has no part in the gradients. */
+static bool block_of_item(const fa_ref_call *c, const fa_item *x, int64_t n, fa_ref_rows *r) {
+  const int64_t per_head = n_blocks(x->e->sq);
+  if (!member_counts(c, n / per_head)) return false;
+  fa_ref_rows_init(c, x->e, fa_ref_group_member(c, x->hk, n / per_head), n % per_head * FA_BLOCK_M, r);
+  if (!fa_ref_rows_asked(c, r) || !fa_ref_keys_asked(c, x->hk, r)) return false;
+  if (r->j_begin == r->j_end) return false; /* no visible key: all zero */
+  fa_ref_coarse_align(c, r);
+  return true;
+}
+
+/* Adds the item's private sums of these keys to the outputs, and to their bounds. */
+static void merge_keys(const fa_backward_job *f, const fa_item *x, int thread, fa_touched t) {
+  const fa_ref_call *c = f->c;
+  const fa_ref_scratch *w = &f->scratch[thread];
+  add_rows(c, x->e, x->hk, &t, w->dk, c->d, &c->out->t[FA_T_DK], f->parts_dk);
+  add_rows(c, x->e, x->hk, &t, w->dv, c->dv, &c->out->t[FA_T_DV], f->parts_dv);
+  if (f->bound) fa_bound_backward_merge(f, x->e, x->hk, t.begin, t.end, &f->bound[thread]);
+}
+
+static void backward_item(void *context, int thread, int64_t item) {
+  const fa_backward_job *f = context;
+  fa_ref_call *c = f->c;
+  fa_ref_scratch *w = &f->scratch[thread];
+  fa_bound_scratch *b = f->bound ? &f->bound[thread] : NULL;
+  const fa_item x = item_at(f, item);
   fa_touched t = {0, 0};
   int64_t begin, end;
-  for (int64_t n = part * blocks / per_group; n < (part + 1) * blocks / per_group; ++n) {
-    fa_ref_rows r;
-    if (!member_counts(c, n / per_head)) continue;
-    fa_ref_rows_init(c, e, fa_ref_group_member(c, hk, n / per_head), n % per_head * FA_BLOCK_M, &r);
-    if (!fa_ref_rows_asked(c, &r) || !fa_ref_keys_asked(c, hk, &r)) continue;
-    if (r.j_begin == r.j_end) continue; /* no visible key: all zero */
-    fa_ref_coarse_align(c, &r);
-    fa_ref_scratch_head(w, c, e, hk);
-    backward_block(f, &r, w, f->bound ? &f->bound[thread] : NULL, &t);
+  fa_ref_rows r;
+  for (int64_t n = x.first; n < x.end; ++n) {
+    if (!block_of_item(c, &x, n, &r)) continue;
+    fa_ref_scratch_head(w, c, x.e, x.hk);
+    touch(c, w, b, &t, r.j_begin, r.j_end);
+    backward_block(f, &r, w, b, (fa_sums){true, true});
   }
-  fa_ref_order_wait(f->order, b * c->heads_kv + hk, part);
-  if (fa_ref_gradients_asked(c, e, hk, &begin, &end)) {
-    add_rows(c, e, hk, &t, w->dk, c->d, &c->out->t[FA_T_DK], f->parts_dk);
-    add_rows(c, e, hk, &t, w->dv, c->dv, &c->out->t[FA_T_DV], f->parts_dv);
-    if (f->bound) fa_bound_backward_merge(f, e, hk, t.begin, t.end, &f->bound[thread]);
-    if (f->bound && part == per_group - 1) finish_head(f, w, e, hk, begin, end, &f->bound[thread]);
+  fa_ref_order_wait(f->order, x.queue, x.part);
+  if (fa_ref_gradients_asked(c, x.e, x.hk, &begin, &end)) {
+    merge_keys(f, &x, thread, t);
+    if (b && x.last) finish_head(f, w, x.e, x.hk, begin, end, b);
   }
-  fa_ref_order_done(f->order, b * c->heads_kv + hk);
+  fa_ref_order_done(f->order, x.queue);
+}
+
+/* ---- a sample ---- */
+
+/* dQ of a block of its rows. */
+static void rows_item(void *context, int thread, int64_t item) {
+  const fa_backward_job *f = context;
+  fa_ref_scratch *w = &f->scratch[thread];
+  const fa_ref_rows *r = &f->blocks.block[item];
+  if (r->j_begin == r->j_end) return;
+  fa_ref_scratch_head(w, f->c, r->e, fa_ref_kv_head(f->c, r->h));
+  backward_block(f, r, w, f->bound ? &f->bound[thread] : NULL, (fa_sums){.of_rows = true});
+}
+
+static fa_touched keys_of(const fa_ref_sequence *e, const fa_ref_place *strip) {
+  const int64_t end = strip->i + FA_STRIP_KEYS;
+  return (fa_touched){strip->i, end < e->sk ? end : e->sk};
+}
+
+/* Zeroes the private sums of all tiles that meet the strip, whose keys are not all in it. */
+static void clear_strip(const fa_ref_call *c, const fa_ref_sequence *e, const fa_ref_place *strip,
+                        fa_ref_scratch *w, fa_bound_scratch *b) {
+  const int64_t first = strip->i < FA_BLOCK_N ? 0 : strip->i - FA_BLOCK_N,
+                wide = strip->i + FA_STRIP_KEYS + FA_BLOCK_N, end = wide < e->sk ? wide : e->sk;
+  clear(c, w, b, first, end);
+}
+
+static bool strips_see(const fa_ref_call *c, const fa_item *x, const fa_ref_rows *r) {
+  return fa_ref_strips_meet(c->sample, x->e->b, x->hk, r->j_begin, r->j_end - r->j_begin);
+}
+
+/* dK and dV of its strips: the blocks of a work item of the whole, and in the same order, but of their tiles only those
+ * that meet a strip. */
+static void strips_item(void *context, int thread, int64_t item) {
+  const fa_backward_job *f = context;
+  fa_ref_call *c = f->c;
+  fa_ref_scratch *w = &f->scratch[thread];
+  fa_bound_scratch *b = f->bound ? &f->bound[thread] : NULL;
+  const fa_item x = item_at(f, item);
+  int64_t n_strips;
+  fa_ref_rows r;
+  const fa_ref_place *strip = fa_ref_strips_of(c->sample, x.e->b, x.hk, &n_strips);
+  for (int64_t s = 0; s < n_strips; ++s) clear_strip(c, x.e, &strip[s], w, b);
+  for (int64_t n = x.first; n_strips > 0 && n < x.end; ++n) {
+    if (!block_of_item(c, &x, n, &r) || !strips_see(c, &x, &r)) continue;
+    fa_ref_scratch_head(w, c, x.e, x.hk);
+    backward_block(f, &r, w, b, (fa_sums){.of_keys = true});
+  }
+  fa_ref_order_wait(f->order, x.queue, x.part);
+  for (int64_t s = 0; s < n_strips; ++s) {
+    const fa_touched keys = keys_of(x.e, &strip[s]);
+    merge_keys(f, &x, thread, keys);
+    if (b && x.last) finish_head(f, w, x.e, x.hk, keys.begin, keys.end, b);
+  }
+  fa_ref_order_done(f->order, x.queue);
+}
+
+/* A bound of dQ in kernels of narrow formats depends on what may overflow in the tile's other rows. Where the data are not
+ * noise, an exponential may be unknown, which counts as that. */
+static bool rows_stay_apart(const fa_ref_call *c) {
+  return c->profile && (!c->generic || c->p->scale == 0 || fa_bound_may_overflow(c));
 }
 
 static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
@@ -318,6 +433,9 @@ static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
   fa_status status = fa_want_init(&c->out->t[FA_T_DQ], p->dtype, rank, varlen ? q3 : q, bounds, err);
   if (!status) status = fa_want_init(&c->out->t[FA_T_DK], p->dtype, rank, varlen ? k3 : k, bounds, err);
   if (!status) status = fa_want_init(&c->out->t[FA_T_DV], p->dtype, rank, varlen ? v3 : v, bounds, err);
+  if (!status && c->sample) status = fa_ref_span_rows(c, &c->out->t[FA_T_DQ], err);
+  if (!status && c->sample) status = fa_ref_span_keys(c, &c->out->t[FA_T_DK], err);
+  if (!status && c->sample) status = fa_ref_span_keys(c, &c->out->t[FA_T_DV], err);
   return status;
 }
 
@@ -330,7 +448,8 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
   if (!f.first_item || !f.order) goto out_of_memory;
   for (int64_t b = 0; b < c->p->batch; ++b)
     f.first_item[b + 1] = f.first_item[b] + c->heads_kv * items_per_group(c, &c->entry[b]);
-  int64_t n_items = f.first_item[c->p->batch];
+  if (c->sample && (status = fa_ref_gather(c, rows_stay_apart(c), &f.blocks, err))) goto out;
+  const int64_t n_parts = f.first_item[c->p->batch], n_items = n_parts > f.blocks.n ? n_parts : f.blocks.n;
   if (n_items > 0) n_threads = n_items < c->n_threads ? (int)n_items : c->n_threads;
   f.scratch = calloc((size_t)n_threads, sizeof *f.scratch);
   f.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.bound) : NULL;
@@ -344,7 +463,8 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
     if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, true, err))) goto out;
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
     if ((status = fa_bound_scratch_init(&f.bound[n_ready_bound], c, true, err))) goto out;
-  fa_parallel(n_threads, n_items, backward_item, &f);
+  if (c->sample) fa_parallel(n_threads, f.blocks.n, rows_item, &f);
+  fa_parallel(n_threads, n_parts, c->sample ? strips_item : backward_item, &f);
   if (c->profile) fa_bound_backward_derivative(c, f.bound, n_threads);
   goto out;
 out_of_memory:
@@ -356,6 +476,7 @@ out:
   free(f.bound);
   free(f.parts_dk);
   free(f.parts_dv);
+  fa_ref_blocks_free(&f.blocks);
   free(f.first_item);
   fa_ref_order_free(f.order);
   return status;

@@ -7,6 +7,7 @@
 #include "ref/math/rows.h"
 #include "ref/mods/tile.h"
 #include "ref/reference.h"
+#include "ref/tiles/gather.h"
 #include "ref/tiles/lse.h"
 #include "ref/tiles/score.h"
 
@@ -21,7 +22,8 @@ typedef struct fa_forward_job {
   fa_ref_scratch *scratch; /* [n_threads] */
   fa_bound_scratch *bound; /* [n_threads]; NULL: values only */
   const fa_rows *rows;
-  int64_t *first_item; /* [batch + 1] */
+  int64_t *first_item;  /* [batch + 1] */
+  fa_ref_blocks blocks; /* of a sample; an item is then one of these */
 } fa_forward_job;
 
 static int64_t n_blocks(int64_t n) {
@@ -61,7 +63,7 @@ static void softmax_tile(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_s
     memset(x, 0, (size_t)begin * sizeof *x);
     memset(x + end, 0, (size_t)(n - end) * sizeof *x);
     if (c->p->dropout.p > 0) {
-      fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
+      fa_ref_dropout_row(c, r->e, r->h, r->row[k], j0 + begin, end - begin, w->z);
       f->rows->multiply(x + begin, w->z, end - begin);
     }
   }
@@ -69,9 +71,10 @@ static void softmax_tile(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_s
 
 static void write_rows(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w) {
   for (int64_t k = 0; k < r->n; ++k) {
-    double *o = c->out->t[FA_T_O].value + fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
+    if (r->left_out[k]) continue;
+    double *o = c->out->t[FA_T_O].value + fa_ref_q_index(c, r->e, r->h, r->row[k], c->dv);
     const fa_want *lse = &c->out->t[FA_T_LSE];
-    const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->i0 + k);
+    const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->row[k]);
     const bool empty = w->l[k] == 0;
     const fa_ref_lse known = empty ? (fa_ref_lse){empty_lse(c->p), 0} : fa_ref_lse_of(w->m[k], w->l[k]);
     lse->value[at] = known.value;
@@ -137,10 +140,27 @@ static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_
   write_rows(c, r, w);
 }
 
+static void forward_rows(const fa_forward_job *f, int thread, const fa_ref_rows *r) {
+  fa_ref_call *c = f->c;
+  fa_ref_scratch *w = &f->scratch[thread];
+  if (r->j_end > r->j_begin) {
+    fa_ref_scratch_head(w, c, r->e, fa_ref_kv_head(c, r->h));
+    fa_ref_load_q(c, FA_T_Q, r->e, r->h, r->row, r->n, w->q);
+  }
+  fa_ref_astray astray = {{0}};
+  forward_block(f, r, w, c->twist && c->twist->walk.tile > 0 ? &astray : NULL);
+  if (f->bound && r->j_end > r->j_begin) fa_bound_forward_block(c, r, w, &f->bound[thread]);
+  if (c->twist) fa_ref_astray_end(c, r, w, &astray);
+}
+
+static void sampled_item(void *context, int thread, int64_t item) {
+  const fa_forward_job *f = context;
+  forward_rows(f, thread, &f->blocks.block[item]);
+}
+
 static void forward_item(void *context, int thread, int64_t item) {
   const fa_forward_job *f = context;
   fa_ref_call *c = f->c;
-  fa_ref_scratch *w = &f->scratch[thread];
   int64_t b = 0;
   while (f->first_item[b + 1] <= item) ++b;
   const fa_ref_sequence *e = &c->entry[b];
@@ -149,14 +169,7 @@ static void forward_item(void *context, int thread, int64_t item) {
   fa_ref_rows_init(c, e, h, (blocks - 1 - local % blocks) * FA_BLOCK_M, &r); /* causal: longest first */
   if (!fa_ref_rows_asked(c, &r)) return;
   fa_ref_coarse_align(c, &r);
-  if (r.j_end > r.j_begin) {
-    fa_ref_scratch_head(w, c, e, fa_ref_kv_head(c, h));
-    fa_ref_load_q(c, FA_T_Q, e, h, r.i0, r.n, w->q);
-  }
-  fa_ref_astray astray = {{0}};
-  forward_block(f, &r, w, c->twist && c->twist->walk.tile > 0 ? &astray : NULL);
-  if (f->bound && r.j_end > r.j_begin) fa_bound_forward_block(c, &r, w, &f->bound[thread]);
-  if (c->twist) fa_ref_astray_end(c, &r, w, &astray);
+  forward_rows(f, thread, &r);
 }
 
 /* Keep masks are 1 / 0 where the pair is visible, NaN elsewhere. */
@@ -198,20 +211,25 @@ static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
   if (status || want->n == 0) return status;
   want->rest = calloc((size_t)want->n, sizeof *want->rest);
   if (bounds) want->sum_error = calloc((size_t)want->n, sizeof *want->sum_error);
-  return want->rest && (want->sum_error || !bounds) ? FA_OK
-                                                    : fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+  if (!want->rest || (bounds && !want->sum_error))
+    return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+  if (c->sample) status = fa_ref_span_rows(c, want, err);
+  if (c->sample && status == FA_OK) status = fa_ref_span_rows(c, &c->out->t[FA_T_O], err);
+  return status;
 }
 
 static fa_status forward_run(fa_ref_call *c, fa_error *err) {
   fa_forward_job f = {.c = c, .rows = fa_rows_best()};
   fa_status status = FA_OK;
-  int n_ready = 0, n_ready_bound = 0;
+  int n_ready = 0, n_ready_bound = 0, n_threads = 1;
   f.first_item = calloc((size_t)c->p->batch + 1, sizeof *f.first_item);
   if (!f.first_item) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
   for (int64_t b = 0; b < c->p->batch; ++b)
     f.first_item[b + 1] = f.first_item[b] + c->heads_q * n_blocks(c->entry[b].sq);
-  int64_t n_items = f.first_item[c->p->batch];
-  int n_threads = n_items < c->n_threads ? (int)(n_items ? n_items : 1) : c->n_threads;
+  /* A row's bounds are its own in a forward. */
+  if (c->sample && (status = fa_ref_gather(c, false, &f.blocks, err))) goto out;
+  int64_t n_items = c->sample ? f.blocks.n : f.first_item[c->p->batch];
+  n_threads = n_items < c->n_threads ? (int)(n_items ? n_items : 1) : c->n_threads;
   f.scratch = calloc((size_t)n_threads, sizeof *f.scratch);
   f.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.bound) : NULL;
   if (!f.scratch || (c->profile && !f.bound)) {
@@ -222,12 +240,13 @@ static fa_status forward_run(fa_ref_call *c, fa_error *err) {
     if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, false, err))) goto out;
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
     if ((status = fa_bound_scratch_init(&f.bound[n_ready_bound], c, false, err))) goto out;
-  fa_parallel(n_threads, n_items, forward_item, &f);
+  fa_parallel(n_threads, n_items, c->sample ? sampled_item : forward_item, &f);
 out:
   for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.scratch[t]);
   for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.bound[t]);
   free(f.scratch);
   free(f.bound);
+  fa_ref_blocks_free(&f.blocks);
   free(f.first_item);
   return status;
 }

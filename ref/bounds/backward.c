@@ -13,8 +13,8 @@ static const double u = 0x1p-24;
 
 /* Where the kernel's own LSE is unknown or says too little: how far the forward's bounds allow it to be off. */
 static double lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
-  if (fa_ref_lse_is_given(c, r->e, r->h, r->i0 + k)) return c->profile->u_lse * fabs(w->l[k]);
-  return fa_want_bound(&c->forward->t[FA_T_LSE], fa_ref_lse_index(c, r->e, r->h, r->i0 + k));
+  if (fa_ref_lse_is_given(c, r->e, r->h, r->row[k])) return c->profile->u_lse * fabs(w->l[k]);
+  return fa_want_bound(&c->forward->t[FA_T_LSE], fa_ref_lse_index(c, r->e, r->h, r->row[k]));
 }
 
 /* A part of each exponent of a row. A P that is kept has the errors of the forward's exponentials, sum and quotient;
@@ -24,7 +24,7 @@ static double row_extra(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, c
   if (!p->p_kept) return p->eps_exp + lse_slack(c, r, k, w);
   const fa_want *lse = &c->forward->t[FA_T_LSE];
   FA_ASSERT(lse->sum_error != NULL);
-  const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->i0 + k);
+  const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->row[k]);
   const double changes = fa_bound_changes(c, r->hi[k] - r->lo[k]);
   const double sum = lse->sum_error[at] < INFINITY ? lse->sum_error[at] : fa_want_bound(lse, at);
   return (1 + changes) * p->eps_exp + 2 * u + sum;
@@ -221,14 +221,16 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
 
 /* Something in the tile may have become infinite or NaN, and then everything is that takes a part from it. */
 static void spread_overflow(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
-                            fa_bound_scratch *b) {
-  fill_infinite(b->dqe, r->n * c->d);
+                            fa_bound_scratch *b, fa_sums sums) {
+  if (sums.of_rows) fill_infinite(b->dqe, r->n * c->d);
+  if (!sums.of_keys) return;
   fill_infinite(b->dke + j0 * c->d, n * c->d);
   if (b->overflows) fill_infinite(b->dve + j0 * c->dv, n * c->dv);
 }
 
 void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
-                                fa_bound_scratch *b, const fa_ref_tile_spans *spans, bool first) {
+                                fa_bound_scratch *b, const fa_ref_tile_spans *spans, fa_sums sums,
+                                bool first) {
   int m = (int)r->n, nn = (int)n, d = (int)c->d, dv = (int)c->dv;
   float beta = first ? 0 : 1;
   const float *left[3] = {b->w, b->we, b->w2}, *ds[3] = {b->g, b->ge, b->g2};
@@ -236,13 +238,18 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
   float *dv_sum[3] = {b->dv1, b->dve, b->dv2}, *dk_sum[3] = {b->dk1, b->dke, b->dk2};
   float *dq_sum[3] = {b->dq1, b->dqe, b->dq2}, most_q = 0;
   for (int x = 0; x < (c->generic ? 3 : 2); ++x) {
-    fa_blas_sgemm_part(FA_BLAS_T, nn, dv, m, 1, left[x], nn, d_o[x], dv, 1, dv_sum[x] + j0 * c->dv, dv,
-                       &spans->keys);
-    fa_blas_sgemm_part(FA_BLAS_T, nn, d, m, 1, ds[x], nn, q[x], d, 1, dk_sum[x] + j0 * c->d, d, &spans->keys);
-    fa_blas_sgemm_part(FA_BLAS_N, m, d, nn, 1, ds[x], nn, key[x] + j0 * c->d, d, beta, dq_sum[x], d,
-                       &spans->rows);
+    if (sums.of_keys) {
+      fa_blas_sgemm_part(FA_BLAS_T, nn, dv, m, 1, left[x], nn, d_o[x], dv, 1, dv_sum[x] + j0 * c->dv, dv,
+                         &spans->keys);
+      fa_blas_sgemm_part(FA_BLAS_T, nn, d, m, 1, ds[x], nn, q[x], d, 1, dk_sum[x] + j0 * c->d, d,
+                         &spans->keys);
+    }
+    if (sums.of_rows)
+      fa_blas_sgemm_part(FA_BLAS_N, m, d, nn, 1, ds[x], nn, key[x] + j0 * c->d, d, beta, dq_sum[x], d,
+                         &spans->rows);
   }
-  if (b->overflows || b->ds_overflows) spread_overflow(c, r, j0, n, b);
+  if (b->overflows || b->ds_overflows) spread_overflow(c, r, j0, n, b, sums);
+  if (!sums.of_keys) return;
   for (int64_t x = 0; x < r->n * c->d; ++x) most_q = b->q[x] > most_q ? b->q[x] : most_q;
   for (int64_t j = 0; j < n; ++j) {
     b->dk_terms[j0 + j] += b->terms[j] * most_q;
@@ -324,7 +331,7 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
   double unit = fabs(c->p->scale) * b->unit_ds * b->unit_k, most_k = 0;
   for (int64_t j = r->j_begin; j < r->j_end; ++j) most_k = b->max_k[j] > most_k ? b->max_k[j] : most_k;
   for (int64_t k = 0; k < r->n; ++k) {
-    int64_t n = r->hi[k] - r->lo[k], at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d);
+    int64_t n = r->hi[k] - r->lo[k], at = fa_ref_q_index(c, r->e, r->h, r->row[k], c->d);
     if (n == 0) continue;
     fa_sum_terms t = sum_terms(c, FA_PRODUCT_DQ, n, unit, c->profile->u_ds, c->profile->u_p_in_ds,
                                fabs(c->p->scale) * greatest_ds(c, b));

@@ -3,6 +3,7 @@
 #define FA_REF_BOUNDS_BACKWARD_H
 
 #include "ref/bounds/terms.h"
+#include "ref/tiles/gather.h"
 #include "ref/math/rows.h"
 #include "ref/math/order.h"
 
@@ -11,6 +12,7 @@ typedef struct fa_backward_job {
   fa_ref_scratch *scratch; /* [n_threads] */
   fa_bound_scratch *bound; /* [n_threads]; NULL: values only */
   const fa_rows *rows;
+  fa_ref_blocks blocks;       /* of a sample: its rows */
   int64_t *first_item;        /* [batch + 1] */
   fa_ref_order *order;        /* a queue per key/value head of a sequence */
   float *parts_dk, *parts_dv; /* sums over a group's heads of |dK|, |dV|; NULL unless the bounds need them */
@@ -30,9 +32,14 @@ void fa_bound_backward_row_exponent(const fa_ref_call *c, const fa_rows *rows, c
                                     fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end);
 void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                            fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end);
-/* Adds the tile's part to every sum. first: whether it is the first tile of the query block. */
+/* Which sums a walk over tiles is for. */
+typedef struct fa_sums {
+  bool of_rows, of_keys; /* dQ; dK and dV */
+} fa_sums;
+/* Adds the tile's part to these sums. first: whether it is the first tile of the query block. */
 void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n,
-                                fa_bound_scratch *b, const fa_ref_tile_spans *spans, bool first);
+                                fa_bound_scratch *b, const fa_ref_tile_spans *spans, fa_sums sums,
+                                bool first);
 /* Computes dQ's bounds for a query block. */
 void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b);
 /* Zeroes the private sums of keys begin .. end - 1. */

@@ -12,7 +12,7 @@ static const double u = 0x1p-24;
 static double forward_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
                             bool rounded) {
   const fa_want *o = &c->forward->t[FA_T_O];
-  int64_t at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
+  int64_t at = fa_ref_q_index(c, r->e, r->h, r->row[k], c->dv);
   double worst = 0, sure = 0, square = 0;
   for (int64_t x = 0; x < c->dv; ++x) {
     double g = fabs(w->d_o[k * c->dv + x]), noise = o->noise[at + x];
@@ -28,7 +28,7 @@ static double forward_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t 
 
 static double dlse_of(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
   const fa_tensor *t = &c->in->t[FA_T_DLSE];
-  return t->data ? fabs(fa_ref_lse_get(c, t, r->e, r->h, r->i0 + k)) : 0;
+  return t->data ? fabs(fa_ref_lse_get(c, t, r->e, r->h, r->row[k])) : 0;
 }
 
 /* Rounding of the kernel's own sum dO.O - dLSE in f32. */

@@ -73,7 +73,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
   if (max_v > t->max_v) t->max_v = max_v;
   if (t->least > 0) fa_bound_spread_add(&t->spread, x + at, end - begin);
   fa_ref_lse_probabilities(rows, x + at, end - begin, fa_ref_lse_of(w->m[k], w->l[k]));
-  if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->i0 + k, j0 + begin, end - begin, w->z);
+  if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->row[k], j0 + begin, end - begin, w->z);
   fa_row_probabilities row = {.p = x + at,
                               .z = c->p->dropout.p > 0 ? w->z : NULL,
                               .e = b->e_logit + at,
@@ -101,7 +101,7 @@ static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_
                       const fa_row_terms *t, double sum_error) {
   const fa_profile *p = c->profile;
   fa_want *lse = &c->out->t[FA_T_LSE];
-  int64_t at = fa_ref_lse_index(c, r->e, r->h, r->i0 + k);
+  int64_t at = fa_ref_lse_index(c, r->e, r->h, r->row[k]);
   double y = t->error_sum, size = fabs(lse->value[at]);
   double scores = t->kept && y <= 0.25 ? y * (1 + y) : t->widest;
   lse->accum[at] = (float)(scores + sum_error + (1 + t->rounds) * (p->eps_log + 2 * u * size) +
@@ -122,7 +122,7 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_re
                     const fa_bound_scratch *b, const fa_row_terms *t, double sum_error) {
   const fa_profile *p = c->profile;
   fa_want *o = &c->out->t[FA_T_O];
-  int64_t at = fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->dv);
+  int64_t at = fa_ref_q_index(c, r->e, r->h, r->row[k], c->dv);
   double shift = t->error_sum + sum_error, grow = 1 / (1 - shift);
   double gamma = fa_bound_gamma(c, FA_PRODUCT_PV, t->n) +
                  (2 * t->changes + 2 * t->rounds + (c->p->dropout.p > 0 ? 3 : 0)) * u +
@@ -167,7 +167,7 @@ static void uncertain_queries(fa_bound_scratch *b, const fa_ref_call *c, const f
   for (int64_t k = 0; k < r->n; ++k)
     for (int64_t x = 0; x < c->d; ++x)
       b->row_q[k * c->d + x] =
-          (float)(c->rotated.dq[fa_ref_q_index(c, r->e, r->h, r->i0 + k, c->d) + x] / b->unit_q);
+          (float)(c->rotated.dq[fa_ref_q_index(c, r->e, r->h, r->row[k], c->d) + x] / b->unit_q);
 }
 
 /* A tile's final scores, with their errors in b->e_logit. Kept scores are just q.k where a pair is

@@ -100,7 +100,7 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
   }
   double slope = fa_ref_alibi_slope(c, r->e->b, r->h);
   for (int64_t k = 0; k < r->n; ++k) {
-    int64_t begin, end, i = r->i0 + k, at;
+    int64_t begin, end, i = r->row[k], at;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
     if (begin == end) continue;
     at = k * n + begin;

@@ -54,6 +54,7 @@ static bool add_bad(scan *s, const mark *m) {
     fa_tensor_unravel(s->got, m->position, index);
     s->out->unwritten += fa_tensor_is_poison(s->got, index, s->poison);
   }
+  if (s->want->span) return true;
   if (s->where == NULL) s->where = fa_where_new(s->id, s->p, s->want);
   if (s->where == NULL) return false;
   fa_where_add(s->where, m->position);
@@ -169,12 +170,13 @@ static bool scan_rows(scan *s) {
   uint64_t *bits = malloc((size_t)width * sizeof *bits);
   double *value = malloc((size_t)width * sizeof *value);
   bool ok = bits != NULL && value != NULL;
-  for (int64_t e = 0; ok && e < w->n; e += width) {
+  for (int64_t at = 0; ok && at < fa_want_spans(w); ++at) {
+    const fa_want_span span = fa_want_span_at(w, at);
     int64_t index[FA_MAX_RANK];
-    fa_tensor_unravel(s->got, e, index);
-    fa_compare_load_row(s->id, s->got, s->got->data + fa_tensor_offset(s->got, index), width, bits, value);
-    for (int64_t c = 0; ok && c < width; c += piece)
-      ok = scan_row(s, e + c, width - c < piece ? width - c : piece, bits + c, value + c);
+    fa_tensor_unravel(s->got, span.first, index);
+    fa_compare_load_row(s->id, s->got, s->got->data + fa_tensor_offset(s->got, index), span.n, bits, value);
+    for (int64_t c = 0; ok && c < span.n; c += piece)
+      ok = scan_row(s, span.first + c, span.n - c < piece ? span.n - c : piece, bits + c, value + c);
   }
   free(bits);
   free(value);
@@ -236,7 +238,8 @@ fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tenso
   }
   out->judged = true;
   report_worst(&s);
-  if (out->bad > 0) fa_where_describe(s.where, out);
+  /* Places of a sample are too few to say what the bad ones have in common. */
+  if (out->bad > 0 && !want->span) fa_where_describe(s.where, out);
   fa_stats_judge(&s.stats, p, opt, out);
   if (want->scale != NULL) {
     out->tightness = fa_tightness(want);

@@ -36,6 +36,7 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
   c->profile = opt->profile;
   c->generic = opt->generic;
   c->twist = opt->twist;
+  c->sample = opt->sample;
   c->lambda = opt->lambda > 0 ? opt->lambda : 4;
   c->n_threads = opt->n_threads > 0 ? opt->n_threads : (int)sysconf(_SC_NPROCESSORS_ONLN);
   c->heads_q = p->heads_q;

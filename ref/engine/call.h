@@ -38,7 +38,8 @@ typedef struct fa_ref_call {
   const fa_profile *profile; /* NULL: values only */
   bool generic;
   double lambda;
-  const fa_ref_twist *twist; /* NULL: none */
+  const fa_ref_twist *twist;   /* NULL: none */
+  const fa_ref_sample *sample; /* NULL: everything */
   int n_threads;
   fa_ref_sequence *entry; /* [p->batch] */
   int64_t max_sq, max_sk;
@@ -67,8 +68,9 @@ void fa_ref_load_row(const fa_tensor *t, const char *at, int64_t stride, int64_t
 /* Row i of a [B,S,H,D] or [total,H,D] tensor on the query side. */
 const char *fa_ref_q_row(const fa_ref_call *c, const fa_tensor *t, const fa_ref_sequence *e, int64_t h,
                          int64_t i);
-void fa_ref_load_q(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t h, int64_t i0,
-                   int64_t n, double *out);
+/* The n rows that are listed. */
+void fa_ref_load_q(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t h,
+                   const int64_t *row, int64_t n, double *out);
 /* Keys or values (id FA_T_K / FA_T_V) j0 .. j0 + n - 1 of a key/value head. */
 void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t hk, int64_t j0,
                    int64_t n, double *out);
@@ -78,6 +80,12 @@ int64_t fa_ref_lse_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t
 /* Element offset of row (e, h, i) in a row-major [B,S,H,width] or [total,H,width] array. */
 int64_t fa_ref_q_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t width);
 int64_t fa_ref_k_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, int64_t j, int64_t width);
+
+/* ---- spans.c: the elements of an output that a call's sample has ---- */
+
+/* The sample's rows of O, dQ or the LSE, and the keys of its strips of dK or dV. */
+fa_status fa_ref_span_rows(const fa_ref_call *c, fa_want *w, fa_error *err);
+fa_status fa_ref_span_keys(const fa_ref_call *c, fa_want *w, fa_error *err);
 
 /* ---- kvcache.c ---- */
 

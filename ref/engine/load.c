@@ -39,18 +39,18 @@ const char *fa_ref_q_row(const fa_ref_call *c, const fa_tensor *t, const fa_ref_
   return at_offset(t, e->b * t->stride[0] + i * t->stride[1] + h * t->stride[2]);
 }
 
-void fa_ref_load_q(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t h, int64_t i0,
-                   int64_t n, double *out) {
+void fa_ref_load_q(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t h,
+                   const int64_t *row, int64_t n, double *out) {
   int64_t width = id == FA_T_Q ? c->d : c->dv;
   if (id == FA_T_Q && c->rotated.q) {
     for (int64_t k = 0; k < n; ++k)
-      memcpy(out + k * width, c->rotated.q + fa_ref_q_index(c, e, h, i0 + k, width),
+      memcpy(out + k * width, c->rotated.q + fa_ref_q_index(c, e, h, row[k], width),
              (size_t)width * sizeof *out);
     return;
   }
   const fa_tensor *t = &c->in->t[id];
   for (int64_t k = 0; k < n; ++k)
-    fa_ref_load_row(t, fa_ref_q_row(c, t, e, h, i0 + k), t->stride[t->rank - 1], width, out + k * width);
+    fa_ref_load_row(t, fa_ref_q_row(c, t, e, h, row[k]), t->stride[t->rank - 1], width, out + k * width);
 }
 
 void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t hk, int64_t j0,

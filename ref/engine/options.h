@@ -3,6 +3,7 @@
 #define FA_REF_ENGINE_OPTIONS_H
 
 #include "cases/vocabulary/profile.h"
+#include "ref/engine/sample.h"
 #include "ref/engine/twist.h"
 
 typedef struct fa_ref_options {
@@ -11,6 +12,7 @@ typedef struct fa_ref_options {
   bool generic;              /* false: worst-case (L1) bounds only */
   double lambda;             /* 0 = the default, 4 */
   const fa_ref_twist *twist; /* a mistake to compute with; NULL: none */
+  const fa_ref_sample *sample; /* only these places; NULL: everything. Not with a mistake */
 } fa_ref_options;
 
 #endif

@@ -12,6 +12,17 @@ double fa_want_bound(const fa_want *w, int64_t element) {
   return quant + accum + fa_half_ulp(w->dtype, reach);
 }
 
+int64_t fa_want_spans(const fa_want *w) {
+  if (w->span || w->n == 0) return w->n_spans;
+  return w->n / w->shape[w->rank - 1];
+}
+
+fa_want_span fa_want_span_at(const fa_want *w, int64_t at) {
+  if (w->span) return w->span[at];
+  const int64_t width = w->shape[w->rank - 1];
+  return (fa_want_span){at * width, width};
+}
+
 fa_status fa_want_init(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
                        fa_error *err) {
   *w = (fa_want){.dtype = dtype, .rank = rank, .n = 1};
@@ -40,6 +51,7 @@ void fa_wants_free(fa_wants *w) {
     free(w->t[id].accum);
     free(w->t[id].noise);
     free(w->t[id].scale);
+    free(w->t[id].span);
     w->t[id] = (fa_want){0};
   }
 }

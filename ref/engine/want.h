@@ -4,6 +4,11 @@
 
 #include "cases/tensors/set.h"
 
+/* Consecutive elements. */
+typedef struct fa_want_span {
+  int64_t first, n;
+} fa_want_span;
+
 /* What an output should be, and how far a correct kernel may be from it. Arrays are row-major over the
  * tensor's own shape. An element's bound is quant + accum + h(|value| + quant + accum), where h is half an
  * ulp of the output's type, and exactly 0 where value, quant and accum are all 0 (fa_want_bound). */
@@ -22,7 +27,13 @@ typedef struct fa_want {
   double steepest; /* dQ, dK: the largest factor of P (dP - delta) from the score chain */
   float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
                       check */
+  fa_want_span *span; /* of a sample: the elements that are wanted, ascending, each within a row; NULL: all are */
+  int64_t n_spans;
 } fa_want;
+
+/* How many spans there are to look at, rows if all elements are wanted, and the one at a place. */
+int64_t fa_want_spans(const fa_want *w);
+fa_want_span fa_want_span_at(const fa_want *w, int64_t at);
 
 double fa_want_bound(const fa_want *w, int64_t element);
 

@@ -26,6 +26,8 @@ void fa_ref_rows_init(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h,
   r->j_begin = e->sk;
   r->j_end = 0;
   for (int64_t k = 0; k < r->n; ++k) {
+    r->row[k] = i0 + k;
+    r->left_out[k] = false;
     fa_ref_visible_range(c, e, i0 + k, &r->lo[k], &r->hi[k]);
     if (r->lo[k] == r->hi[k]) continue;
     if (r->lo[k] < r->j_begin) r->j_begin = r->lo[k];
@@ -37,9 +39,12 @@ void fa_ref_rows_init(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h,
 bool fa_ref_tile_visited(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, int64_t n) {
   const fa_block_sparse *s = &c->p->block_sparse;
   if (!s->present) return true;
-  for (int64_t i = r->i0; i < r->i0 + r->n; i = (i / s->q_block + 1) * s->q_block)
+  for (int64_t k = 0, last = -1; k < r->n; ++k) {
+    if (r->row[k] / s->q_block == last) continue;
+    last = r->row[k] / s->q_block;
     for (int64_t j = j0; j < j0 + n; j = (j / s->kv_block + 1) * s->kv_block)
-      if (fa_ref_block_listed(c, r->e, r->h, i, j)) return true;
+      if (fa_ref_block_listed(c, r->e, r->h, r->row[k], j)) return true;
+  }
   return false;
 }
 

@@ -99,7 +99,7 @@ void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, i
                        int64_t ld, double *tanh_out, fa_ref_mod_scratch *mod) {
   double slope = fa_ref_alibi_slope(c, r->e->b, r->h);
   for (int64_t k = 0; k < r->n; ++k) {
-    int64_t begin, end, i = r->i0 + k;
+    int64_t begin, end, i = r->row[k];
     double *row = s + k * ld;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
     for (int64_t j = 0; j < begin; ++j) row[j] = -INFINITY;

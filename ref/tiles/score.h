@@ -5,7 +5,7 @@
 #include "ref/mods/tile.h"
 #include "ref/tiles/mask.h"
 
-/* Applies the score chain to one tile in place: s[k*ld + j], for row r->i0 + k and key j0 + j, holds scale *
+/* Applies the score chain to one tile in place: s[k*ld + j], for row r->row[k] and key j0 + j, holds scale *
  * q.k and becomes the final score, -inf where masked. tanh_out (same layout) receives tanh(t/c) if there is a
  * softcap; may be NULL. mod: the thread's expressions; mod->before, if present, keeps the inputs of
  * score_mod. */
