@@ -3,6 +3,7 @@
 
 #include "report/kernels.h"
 #include "report/printed.h"
+#include "report/sampled.h"
 #include "report/untrusted/traps.h"
 #include "report/work/json.h"
 
@@ -97,6 +98,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
     brief->draw = (int64_t)draw->valuedouble;
   brief->malformed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "malformed"));
   brief->backward_left_out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "backward_left_out"));
+  fa_sampled_read(o, &brief->sampled.asked, NULL); /* none: the line is of no use for more than counting */
   brief->not_delivered = fa_report_tensors_at(o, "not_delivered");
   brief->traps = fa_traps_read(o);
   out->failure = cJSON_DetachItemFromObjectCaseSensitive(o, "failure");

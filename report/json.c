@@ -7,6 +7,7 @@
 #include "report/journal_line.h"
 #include "report/kernels.h"
 #include "report/maps.h"
+#include "report/sampled.h"
 #include "report/untrusted/traps.h"
 #include "report/work/json.h"
 
@@ -190,6 +191,7 @@ static cJSON *case_to_json(const fa_result *r) {
   if (r->backward_left_out) cJSON_AddBoolToObject(o, "backward_left_out", true);
   add_tensors(o, "not_delivered", r->not_delivered);
   if (r->draw) add_count(o, "draw", r->draw);
+  fa_sampled_add(o, &r->sampled);
   fa_traps_add(o, r->traps);
   fa_report_add_waiver(o, r);
   return o;
@@ -208,6 +210,7 @@ static cJSON *failure_to_json(const fa_result *r) {
   if (r->place[0]) cJSON_AddStringToObject(o, "place", r->place);
   if (r->file[0]) cJSON_AddStringToObject(o, "file", r->file);
   add_u64(o, "schedule_seed", r->schedule_seed);
+  fa_sampled_add(o, &r->sampled);
   cJSON_AddStringToObject(o, "reason", r->reason);
   cJSON_AddStringToObject(o, "notes", r->notes);
   add_number(o, "seconds", r->seconds);
@@ -306,6 +309,7 @@ static void set_summary(cJSON *root, const fa_summary *s) {
   if (s->known) add_count(summary, "known", s->known);
   if (s->malformed) add_count(summary, "malformed", s->malformed);
   add_count(summary, "backward_left_out", s->backward_left_out);
+  if (s->sampled) add_count(summary, "sampled", s->sampled);
   cJSON *reasons = cJSON_AddObjectToObject(summary, "skip_reasons");
   for (int i = 0; i < s->n_reasons; ++i) add_count(reasons, s->reason[i].text, s->reason[i].n);
   cJSON_ReplaceItemInObjectCaseSensitive(root, "summary", summary);
@@ -324,11 +328,15 @@ fa_status fa_report_complete(fa_report *r, const char *path, double seconds, fa_
     const cJSON *file = cJSON_GetObjectItemCaseSensitive(failure, "file");
     const char *what =
         cJSON_IsString(file) ? file->valuestring : path; /* recorded runs: check judges them again */
-    size_t n = strlen(what) + 64;
-    char *command = malloc(n);
+    size_t n = strlen(what) + FA_SAMPLE_TEXT + 64;
+    char *command = malloc(n), sampled[FA_SAMPLE_TEXT];
+    fa_sample sample;
+    fa_sampled_read(failure, &sample, NULL); /* its own writing */
+    fa_sample_text(&sample, sampled);
     if (!command) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory", path);
     if (cJSON_IsString(file))
-      snprintf(command, n, "fa-verify check %s", what);
+      snprintf(command, n, "fa-verify check %s%s%s", what, fa_sample_is_asked(&sample) ? " --sample " : "",
+               fa_sample_is_asked(&sample) ? sampled : "");
     else
       snprintf(command, n, "fa-verify repro %s:%d", what, k);
     ++k;

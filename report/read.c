@@ -84,7 +84,8 @@ void fa_report_read_summary(const cJSON *root, fa_summary *out) {
                 {"waived", &out->waived},
                 {"known", &out->known},
                 {"malformed", &out->malformed},
-                {"backward_left_out", &out->backward_left_out}};
+                {"backward_left_out", &out->backward_left_out},
+                {"sampled", &out->sampled}};
   memset(out, 0, sizeof *out);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i)
     *fields[i].n = (int64_t)fa_report_number(counts, fields[i].key);

@@ -3,6 +3,7 @@
 #define FA_REPORT_RESULT_H
 
 #include "cases/recipe/case.h"
+#include "cases/vocabulary/sample.h"
 #include "cases/vocabulary/work.h"
 #include "ref/compare/map.h"
 #include "ref/compare/verdict.h"
@@ -42,6 +43,14 @@ typedef struct fa_explanation {
   bool sampled;        /* looked at some of the rows only, for want of time */
 } fa_explanation;
 
+/* What was judged of a large case. Guards, inputs and repeats are looked at everywhere. */
+typedef struct fa_sampled {
+  fa_sample asked;              /* no rows and no strips: everything was judged */
+  int64_t rows, strips;         /* drawn at random */
+  int64_t of_rows, of_strips;   /* all that there are; of_strips 0: no gradients are judged */
+  int64_t odd_rows, odd_strips; /* judged besides, because their outputs hold NaN or infinity */
+} fa_sampled;
+
 typedef struct fa_result {
   fa_state state;
   char reason[512]; /* why skipped, what crashed, ... ; "" for PASS */
@@ -74,6 +83,7 @@ typedef struct fa_result {
       draw; /* of a random case: which draw, after 0 those that the backend supports (fuzz/generate/within.h) */
   uint64_t outputs; /* read from a report, which has no verdicts: bit 1 << fa_tensor_id, it was judged */
   unsigned traps; /* bits 1 << fa_trap (report/untrusted/traps.h): those that the subject, untrusted, was tried with */
+  fa_sampled sampled;
   int n_explanations;
   fa_explanation explanation[FA_EXPLANATIONS];
   fa_map *map[FA_T_COUNT]; /* owned: where verdict i is wrong; NULL: it is not, or nobody wants to see it */
@@ -112,6 +122,7 @@ typedef struct fa_summary {
   int64_t known;             /* of the waived: in the baseline */
   int64_t malformed;         /* of the errors */
   int64_t backward_left_out; /* of the judged ones */
+  int64_t sampled;           /* of these: only in a sample of their places */
   int n_reasons;
   struct {
     char text[160];

@@ -135,7 +135,11 @@ fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, ui
     if (!bigger) return FA_ERR_MEMORY;
     s->item = bigger;
   }
-  s->item[s->n_items++] = (fa_item){case_index, backend, schedule_seed, s->draws ? FA_DRAW_LATER : 0};
+  s->item[s->n_items++] = (fa_item){.case_index = case_index,
+                                    .backend = backend,
+                                    .schedule_seed = schedule_seed,
+                                    .draw = s->draws ? FA_DRAW_LATER : 0,
+                                    .sample = s->cli->sample};
   return FA_OK;
 }
 

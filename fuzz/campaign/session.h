@@ -45,6 +45,7 @@ typedef struct fa_item {
   int backend; /* into choice[] */
   uint64_t schedule_seed;
   int64_t draw; /* of a random case; FA_DRAW_LATER: the worker chooses it */
+  fa_sample sample;
 } fa_item;
 #define FA_DRAW_LATER ((int64_t)-1)
 
@@ -114,6 +115,7 @@ void fa_session_free(fa_session *s);
 
 /* Selects among n cases: those of this shard whose name matches --filter, on every backend. */
 fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err);
+/* Judged in the command's sample, if it has one. */
 fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, uint64_t schedule_seed);
 
 /* Opens a backend in this process, unless it is open. */

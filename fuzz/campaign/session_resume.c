@@ -27,7 +27,10 @@ static bool hash_items(const fa_session *s, char hex[65]) {
   }
   for (int64_t i = 0; i < s->n_items; ++i) {
     const int64_t fields[3] = {s->item[i].case_index, s->item[i].backend, (int64_t)s->item[i].schedule_seed};
+    const fa_sample *sample = &s->item[i].sample;
+    const int64_t sampled[3] = {sample->rows, sample->strips, (int64_t)sample->seed};
     fa_sha256_add(&sha, fields, sizeof fields);
+    if (fa_sample_is_asked(sample)) fa_sha256_add(&sha, sampled, sizeof sampled);
   }
   fa_sha256_hex(&sha, hex);
   return true;
@@ -49,6 +52,12 @@ static void add_environment(cJSON *o) {
     if (!set) set = cJSON_AddObjectToObject(o, "environment");
     cJSON_AddStringToObject(set, names[i], value);
   }
+}
+
+static void add_sample(cJSON *o, const fa_sample *sample) {
+  char text[FA_SAMPLE_TEXT];
+  fa_sample_text(sample, text);
+  cJSON_AddStringToObject(o, "sample", text);
 }
 
 /* Everything that affects the results, as an object: equal for runs that may resume each other. NULL when out
@@ -88,6 +97,7 @@ static cJSON *identity_of(const fa_session *s) {
   }
   add_u64(o, "schedule_seed", s->cli->schedule_seed);
   cJSON_AddBoolToObject(o, "end_to_end", s->cli->end_to_end);
+  if (fa_sample_is_asked(&s->cli->sample)) add_sample(o, &s->cli->sample);
   add_environment(o);
   fa_session_add_rules_identity(s, o);
   cJSON_AddStringToObject(o, "cases_sha256", hash);

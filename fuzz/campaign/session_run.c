@@ -18,8 +18,11 @@
 
 fa_item fa_session_item(const fa_session *s, int64_t i) {
   if (s->item) return s->item[i];
-  return (fa_item){s->shard.index + i / s->n_choices * s->shard.total, (int)(i % s->n_choices),
-                   s->cli->schedule_seed, s->draws ? FA_DRAW_LATER : 0};
+  return (fa_item){.case_index = s->shard.index + i / s->n_choices * s->shard.total,
+                   .backend = (int)(i % s->n_choices),
+                   .schedule_seed = s->cli->schedule_seed,
+                   .draw = s->draws ? FA_DRAW_LATER : 0,
+                   .sample = s->cli->sample};
 }
 
 /* ---- callbacks of the pool ---- */
@@ -99,6 +102,7 @@ static void run_case(fa_session *s, int64_t number, fa_item item, const fa_case 
                           .schedule_seed = item.schedule_seed,
                           .end_to_end = s->cli->end_to_end,
                           .explain_seconds = s->cli->no_explain ? 0 : FA_EXPLAIN_SECONDS,
+                          .sample = item.sample,
                           .maps = s->cli->report || s->cli->html,
                           .keep_dir = s->cli->keep,
                           .rules = s->rules,

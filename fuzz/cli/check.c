@@ -86,7 +86,7 @@ static fa_status judge_and_explain(const checker *x, const fa_recorded *recorded
   if (!x->cli->no_explain) config->keep = &judged;
   fa_status status = fa_judge(p, &recorded->in, &recorded->got, config, r, err);
   r->seconds_reference = fa_seconds_now() - start;
-  if (status == FA_OK && config->keep)
+  if (status == FA_OK && config->keep && !fa_sample_is_asked(&r->sampled.asked))
     status = fa_explain(p, &recorded->in, &recorded->got, config, &judged, &explain, r, err);
   fa_judged_free(&judged);
   return status;
@@ -106,6 +106,8 @@ static void judge_group(checker *x, const recorded_file *f, const char *group) {
                               .end_to_end = x->cli->end_to_end,
                               .backward = recorded.backward,
                               .recorded = true,
+                              .sample = x->cli->sample,
+                              .sample_stream = recorded.c.data_seed,
                               .maps = x->cli->report || x->cli->html};
     snprintf(r->profile, sizeof r->profile, "%s", profile.name);
     bool forward = recorded.got.t[FA_T_O].data || recorded.got.t[FA_T_LSE].data;

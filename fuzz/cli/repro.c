@@ -3,6 +3,7 @@
 #include "fuzz/cli/commands.h"
 #include "fuzz/one/failure_word.h"
 #include "fuzz/options/filter.h"
+#include "report/sampled.h"
 
 #include <cjson/cJSON.h>
 
@@ -27,7 +28,7 @@ typedef struct repro {
   int64_t n_asked; /* failures that were named */
 } repro;
 
-/* --backend and --schedule-seed override the report's. --shrunk: uses the shrunk case if there is one. */
+/* --backend, --schedule-seed and --sample override the report's. --shrunk: uses the shrunk case if there is one. */
 static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_error *err) {
   repro *x = ctx;
   fa_session *s = x->s;
@@ -35,8 +36,11 @@ static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_er
   int first = 0, last = s->cli->backend.n - 1;
   fa_case c;
   if (s->cli->shrunk && cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(failure, "shrunk"))) shrunk = true;
-  fa_status status = fa_failure_read(failure, shrunk, &c, &schedule_seed, err);
+  fa_sample sample;
+  fa_status status = fa_sampled_read(failure, &sample, err);
+  if (status == FA_OK) status = fa_failure_read(failure, shrunk, &c, &schedule_seed, err);
   if (status != FA_OK) return status;
+  if (fa_sample_is_asked(&s->cli->sample)) sample = s->cli->sample;
   ++x->n_asked;
   if (!fa_filter_passes(&x->filter, c.name)) {
     fa_case_free(&c);
@@ -48,8 +52,10 @@ static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_er
     last = first;
   }
   if (s->cli->schedule_seed) schedule_seed = s->cli->schedule_seed;
-  for (int b = first; status == FA_OK && b <= last; ++b)
+  for (int b = first; status == FA_OK && b <= last; ++b) {
     status = fa_session_add_item(s, x->list.n - 1, b, schedule_seed);
+    if (status == FA_OK) s->item[s->n_items - 1].sample = sample;
+  }
   return status;
 }
 

@@ -8,6 +8,7 @@
 #include "fuzz/options/cases_select.h"
 #include "fuzz/probe/adopt.h"
 #include "fuzz/shrink/report.h"
+#include "report/sampled.h"
 #include "report/unfinished.h"
 
 #include <cjson/cJSON.h>
@@ -19,6 +20,7 @@
 typedef struct target {
   fa_case c;
   uint64_t schedule_seed;
+  fa_sample sample;
   fa_failure_class known;
   bool has_known;
   char backend[sizeof((fa_choice *)NULL)->spec]; /* "": the default */
@@ -47,7 +49,8 @@ static fa_status push_target(command *x, const target *t, fa_error *err) {
 static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_error *err) {
   command *x = ctx;
   target t = {.schedule_seed = 0};
-  fa_status status = fa_failure_read(failure, shrunk, &t.c, &t.schedule_seed, err);
+  fa_status status = fa_sampled_read(failure, &t.sample, err);
+  if (status == FA_OK) status = fa_failure_read(failure, shrunk, &t.c, &t.schedule_seed, err);
   if (status != FA_OK) return status;
   /* The failure on another backend is unknown. */
   t.has_known = x->cli->backend.n == 0 && fa_failure_class_from_json(failure, &t.known);
@@ -146,6 +149,7 @@ static fa_status keep_for_file(command *x, const fa_shrink_result *r, fa_error *
 static fa_status shrink_target(command *x, const target *t, fa_error *err) {
   fa_shrink_config config = fa_shrink_config_from_cli(x->cli, &x->choice);
   config.schedule_seed = t->schedule_seed;
+  if (!fa_sample_is_asked(&x->cli->sample)) config.sample = t->sample;
   config.known = t->has_known ? &t->known : NULL;
   fa_shrink_result r;
   fa_status status = fa_shrink(&t->c, &config, &r, err);

@@ -6,6 +6,7 @@
 #include "fuzz/judging/empty_rows.h"
 #include "fuzz/judging/lse_column.h"
 #include "fuzz/judging/lse_hint.h"
+#include "fuzz/judging/sample.h"
 #include "fuzz/judging/stage.h"
 
 #include <math.h>
@@ -63,6 +64,10 @@ typedef struct judge {
   const fa_judge_config *config;
   fa_result *r;
   fa_empty_rows empty; /* none unless the contract has values of its own for them */
+  bool sampled;
+  fa_sample_places places; /* of a sample */
+  fa_ref_sample needed;    /* with the rows that only the gradients need; owns its rows */
+  bool needed_all;         /* of its strips' heads */
 } judge;
 
 /* What an output is judged from: the subject's own, or the reference's. */
@@ -100,7 +105,7 @@ static void loosen(const judge *j, const fa_tensor *got, fa_want *want) {
 
 static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, const fa_from *from, fa_error *err) {
   const fa_tensor *got = &j->got->t[id];
-  if (want->n == 0 || is_left_out(j, id)) return FA_OK;
+  if (want->n == 0 || (want->span && want->n_spans == 0) || is_left_out(j, id)) return FA_OK;
   FA_ASSERT(j->r->n_verdicts < FA_T_COUNT);
   fa_verdict *v = &j->r->verdict[j->r->n_verdicts];
   if (id == FA_T_P_DEBUG && j->config->recorded && same_shape(want, got)) ignore_zeros(got, want);
@@ -124,7 +129,7 @@ static fa_status judge_tensor(judge *j, fa_tensor_id id, fa_want *want, const fa
   if (status != FA_OK || !v->judged) return status;
   v->rank = got->rank;
   v->dtype = got->dtype;
-  if (v->fail && j->config->maps)
+  if (v->fail && j->config->maps && !want->span)
     status = fa_map_make(id, j->p, want, got, j->config->poison, &j->r->map[j->r->n_verdicts], err);
   if (status != FA_OK) return status;
   j->r->end_to_end[j->r->n_verdicts++] = !from->o && !from->lse;
@@ -210,11 +215,22 @@ static void note_stand_in(const judge *j, const fa_from *from) {
     fa_result_note(j->r, "gradients judged from its lse and the reference's o");
 }
 
+/* The sample, without its strips if nothing is known of their rows. */
+static fa_ref_sample sample_of_gradients(const judge *j, const fa_from *from) {
+  fa_ref_sample sample = fa_sample_of(&j->places);
+  if (!j->needed_all && !(from->o && from->lse)) sample.n_strips = 0;
+  if (j->sampled && sample.n_strips < j->places.n_strips)
+    fa_result_note(j->r, "dk and dv not judged: of all rows of a strip's heads, o and lse are needed");
+  return sample;
+}
+
 static fa_status judge_gradients(judge *j, const fa_wants *forward, const fa_from *from, fa_error *err) {
   fa_wants wants = {0};
+  const fa_ref_sample sample = sample_of_gradients(j, from);
   fa_tensor lse = j->got->t[FA_T_LSE];
   fa_ref_options options = {
       .n_threads = j->config->n_threads, .profile = j->config->profile, .generic = j->config->generic};
+  if (j->sampled) options.sample = &sample;
   char *copy = NULL;
   fa_status status = FA_OK;
   if (from->lse && j->empty.n) {
@@ -266,6 +282,47 @@ void fa_judged_free(fa_judged *j) {
   *j = (fa_judged){0};
 }
 
+/* ---- a sample ---- */
+
+static void note_sampled(const judge *j) {
+  const fa_sample_places *x = &j->places;
+  j->r->sampled = (fa_sampled){.asked = j->config->sample,
+                               .rows = x->n_rows - x->odd_rows,
+                               .strips = x->n_strips - x->odd_strips,
+                               .of_rows = x->of_rows,
+                               .of_strips = x->of_strips,
+                               .odd_rows = x->odd_rows,
+                               .odd_strips = x->odd_strips};
+}
+
+/* Chooses the places, if not everything is to be judged. */
+static fa_status choose_places(judge *j, fa_error *err) {
+  const fa_judge_config *c = j->config;
+  const fa_from from = used_by(j);
+  if (!fa_sample_is_asked(&c->sample)) return FA_OK;
+  const char *why = fa_sample_refused(j->p, j->in, c->contract, c->profile);
+  if (why) {
+    fa_result_note(j->r, "not sampled: %s", why);
+    return FA_OK;
+  }
+  fa_status status =
+      fa_sample_draw(j->p, j->in, &c->sample, c->sample_stream, c->backward, &j->places, err);
+  if (status != FA_OK || fa_sample_is_whole(&j->places)) return status;
+  status = fa_sample_add_odd(j->p, j->in, j->got, c->n_threads, c->backward, &j->places, err);
+  j->needed_all = c->backward && (c->end_to_end || !(from.o && from.lse));
+  if (status == FA_OK)
+    status = fa_sample_rows_needed(j->p, j->in, &j->places, j->needed_all,
+                                   c->backward && from.lse ? &j->got->t[FA_T_LSE] : NULL, &j->needed, err);
+  j->sampled = status == FA_OK;
+  if (j->sampled) note_sampled(j);
+  return status;
+}
+
+static void free_places(judge *j) {
+  free((void *)j->needed.row);
+  fa_sample_places_free(&j->places);
+}
+
 fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                    const fa_judge_config *config, fa_result *r, fa_error *err) {
   judge j = {.p = p, .in = in, .got = got, .config = config, .r = r};
@@ -273,9 +330,15 @@ fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *
   fa_ref_options options = {
       .n_threads = config->n_threads, .profile = config->profile, .generic = config->generic};
   const fa_stage outer = fa_stage_enter(FA_STAGE_FORWARD);
-  fa_status status = fa_empty_rows_forward(p, in, config->contract, &options, &forward, &j.empty, err);
+  fa_status status = choose_places(&j, err);
+  if (j.sampled) options.sample = &j.needed;
+  if (status == FA_OK)
+    status = fa_empty_rows_forward(p, in, config->contract, &options, &forward, &j.empty, err);
   fa_stage_enter(outer);
-  if (status != FA_OK) return status;
+  if (status != FA_OK) {
+    free_places(&j);
+    return status;
+  }
   status = judge_forward(&j, &forward, &options, err);
   if (status == FA_OK && !config->keep && !is_left_out(&j, FA_T_LSE))
     fa_lse_hint(p, &forward.t[FA_T_LSE], &got->t[FA_T_LSE], r);
@@ -288,5 +351,6 @@ fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *
     fa_wants_free(&forward);
   }
   fa_empty_rows_free(&j.empty);
+  free_places(&j);
   return status;
 }

@@ -26,6 +26,8 @@ typedef struct fa_judge_config {
   bool maps;       /* also make a map of every output that fails */
   bool loose; /* by 1e-2, absolute and relative, and nothing else: what a layer of defence is measured by */
   fa_poison poison;
+  fa_sample sample;       /* judge only so much, where that can be; not asked: everything */
+  uint64_t sample_stream; /* the case's seed */
   const fa_contract *contract; /* NULL: everything is delivered, in the harness's conventions */
   fa_judged *
       keep; /* set to what was wanted, for whoever explains failures; the caller frees it. NULL: nobody asks */
@@ -41,6 +43,10 @@ typedef struct fa_judge_config {
  *
  * Rows without a visible key are judged as the contract has them (fuzz/judging/empty_rows.h). Gradients of a
  * case with such rows are judged only if their O is 0.
+ *
+ * A sample (fuzz/judging/sample.h) says in r->sampled what was judged. A call that only makes sense as a whole is judged
+ * so, with a note. Where gradients of its strips of keys are not judged from the subject's own forward, the reference's
+ * is computed for all rows of their heads.
  *
  * FA_ERR_UNSUPPORTED: the reference cannot do this problem. */
 fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,

@@ -16,7 +16,8 @@ static bool has_failed(const fa_result *r) {
 static bool is_times(const fa_want *want, const fa_tensor *got, double factor) {
   if (fabs(factor - 1) < 0x1p-4) return false;
   int64_t index[FA_MAX_RANK], seen = 0;
-  for (int64_t e = 0; e < want->n; ++e) {
+  for (int64_t n = 0, e = 0; n < (want->span ? want->n_spans : want->n); ++n, ++e) {
+    if (want->span) e = want->span[n].first; /* an element each */
     if (!isfinite(want->value[e])) continue;
     fa_tensor_unravel(got, e, index);
     const double expected = factor * want->value[e];

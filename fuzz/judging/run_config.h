@@ -2,6 +2,7 @@
 #ifndef FA_FUZZ_JUDGING_RUN_CONFIG_H
 #define FA_FUZZ_JUDGING_RUN_CONFIG_H
 
+#include "cases/vocabulary/sample.h"
 #include "gpu/backend.h"
 
 struct fa_rules;
@@ -18,6 +19,7 @@ typedef struct fa_run_config {
   uint64_t schedule_seed;         /* of the first run; the second one takes the next */
   bool end_to_end;                /* judge gradients end to end too, not only conditionally */
   double explain_seconds;         /* for a failure's explanation (fuzz/explain); 0: none is looked for */
+  fa_sample sample;               /* judge only so much of a case; not asked: everything */
   bool maps;                      /* a result gets maps of where it is wrong: they take time, and memory */
   const char *keep_dir;           /* dump tensors of failures here; NULL = do not */
   const struct fa_rules

@@ -211,6 +211,8 @@ static fa_status judge(run *x, fa_error *err) {
                             .maps = x->config->maps,
                             .loose = !has_layer(x, FA_LAYER_BOUNDS),
                             .poison = FA_POISON_A,
+                            .sample = x->config->sample,
+                            .sample_stream = x->c->data_seed,
                             .contract = &x->declaration.contract};
   const fa_explain_options explain = {.seconds = x->config->explain_seconds};
   fa_judged judged = {.from_o = false};
@@ -218,7 +220,7 @@ static fa_status judge(run *x, fa_error *err) {
   double start = fa_seconds_now();
   fa_status status = fa_judge(&x->c->problem, &x->pristine, &x->first, &config, x->r, err);
   x->r->seconds_reference = fa_seconds_now() - start;
-  if (status == FA_OK && config.keep)
+  if (status == FA_OK && config.keep && !fa_sample_is_asked(&x->r->sampled.asked))
     status = fa_explain(&x->c->problem, &x->pristine, &x->first, &config, &judged, &explain, x->r, err);
   fa_judged_free(&judged);
   x->r->malformed = status == FA_ERR_INPUT; /* the reference has no value for it */

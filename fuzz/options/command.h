@@ -2,6 +2,7 @@
 #ifndef FA_FUZZ_OPTIONS_COMMAND_H
 #define FA_FUZZ_OPTIONS_COMMAND_H
 
+#include "cases/vocabulary/sample.h"
 #include "gpu/backend.h"
 
 #include <stdio.h>
@@ -33,6 +34,7 @@ typedef struct fa_cli {
   int64_t jobs, count; /* 0 = not given */
   double timeout_s, seconds;
   uint64_t seed, schedule_seed;
+  fa_sample sample;
   bool shrink, shrunk; /* after a run: shrink its failures; repro: use the shrunk cases */
   uint64_t given;      /* bit i: option i of the table */
   bool compare, strict, no_probe, no_explain, fail_fast, resume, no_times, as_drawn, laws, coverage, cold,

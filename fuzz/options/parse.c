@@ -69,6 +69,10 @@ static int check_options_fit(const fa_cli *cli, unsigned bit) {
   for (int i = 0; i < fa_n_options; ++i)
     if (cli->given >> i & 1 && !(fa_options[i].commands & bit))
       return fa_cli_usage_error("--%s means nothing to the command %s", fa_options[i].name, cli->command);
+  if (fa_sample_is_asked(&cli->sample) && (cli->laws || cli->law.n))
+    return fa_cli_usage_error("--sample: laws compare two runs, all of them; it is for the reference");
+  if (fa_sample_is_asked(&cli->sample) && cli->untrusted)
+    return fa_cli_usage_error("--sample: not with --untrusted, since a kernel could know the places");
   return fa_cli_check_outputs(cli);
 }
 

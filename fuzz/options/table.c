@@ -81,6 +81,9 @@ const fa_option_row fa_options[] = {
      "only this law; repeatable"},
     {"end-to-end", 0, KIND(FLAG), VALUE(ANY), NULL, JUDGES | SHRINK, THEME(JUDGING), FIELD(end_to_end),
      "also judge gradients from the reference's forward"},
+    {"sample", 0, KIND(SAMPLE), VALUE(ANY), "rows=N,strips=M", JUDGES | SHRINK, THEME(JUDGING), FIELD(sample),
+     "judge only N rows of O, LSE and dQ, and M strips of 256 keys of dK and dV, drawn at random; seed=S "
+     "draws others"},
     {"require", 0, KIND(STRING), VALUE(JSON), "all|N%|FILE", JUDGES | REPORT, THEME(JUDGING), FIELD(require),
      "fail unless all, so many, or what the file says were judged"},
     {"waivers", 0, KIND(STRING), VALUE(JSON), "FILE", RUNS, THEME(JUDGING), FIELD(waivers),

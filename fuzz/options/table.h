@@ -30,7 +30,8 @@ typedef enum fa_option_kind {
   FA_KIND_WORDS,  /* fa_words: as many as follow */
   FA_KIND_COUNT,  /* int64_t, >= 1 */
   FA_KIND_U64,    /* uint64_t */
-  FA_KIND_SECONDS /* double, > 0 */
+  FA_KIND_SECONDS, /* double, > 0 */
+  FA_KIND_SAMPLE   /* fa_sample */
 } fa_option_kind;
 
 /* What a value is. */

@@ -42,6 +42,9 @@ int fa_cli_set_value(fa_cli *cli, const fa_option_row *o, const char *text) {
     if (errno || *end || end == text || text[strspn(text, " \t")] == '-')
       return fa_cli_usage_error("--%s %s: a whole number from 0 to 2^64-1 is needed", o->name, text);
     *(uint64_t *)field = n;
+  } else if (o->kind == FA_KIND_SAMPLE) {
+    fa_error err;
+    if (fa_sample_parse(text, field, &err) != FA_OK) return fa_cli_usage_error("--%s %s", o->name, err.text);
   } else {
     double x = strtod(text, &end);
     if (errno || *end || end == text || !(x > 0) || !isfinite(x))

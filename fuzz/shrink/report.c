@@ -2,6 +2,7 @@
 #include "cases/codec/json.h"
 
 #include "fuzz/one/failure_word.h"
+#include "report/sampled.h"
 
 #include <cjson/cJSON.h>
 
@@ -21,6 +22,7 @@ fa_shrink_config fa_shrink_config_from_cli(const fa_cli *cli, const fa_choice *c
                              .seconds = cli->seconds,
                              .in_process = cli->no_isolate,
                              .end_to_end = cli->end_to_end,
+                             .sample = cli->sample,
                              .progress = show ? stderr : NULL};
   if (config.jobs > 256) config.jobs = 256;
   return config;
@@ -116,6 +118,7 @@ static fa_status shrink_one(const fa_cli *cli, const fa_choice *choice, cJSON *f
   fa_shrink_config config = fa_shrink_config_from_cli(cli, choice);
   fa_shrink_result r;
   fa_case c;
+  fa_sampled_read(failure, &config.sample, NULL); /* of a report of its own */
   fa_status status = fa_failure_read(failure, false, &c, &config.schedule_seed, err);
   if (status != FA_OK) return status;
   config.seconds = SECONDS_EACH;

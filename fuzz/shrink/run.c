@@ -117,7 +117,8 @@ static void run_item(void *ctx, int64_t item, fa_result *out) {
                                   .backend_self = s->self,
                                   .n_threads = s->share->run[item].n_threads,
                                   .schedule_seed = seed,
-                                  .end_to_end = s->config->end_to_end};
+                                  .end_to_end = s->config->end_to_end,
+                                  .sample = s->config->sample};
     if (status == FA_OK) status = fa_run_case(&c, &config, out, &err);
     fa_case_free(&c);
   }

@@ -116,7 +116,8 @@ static void measure_units(fa_bound_scratch *b, const fa_ref_call *c, bool backwa
   b->unit_dlse = c->in->t[FA_T_DLSE].data ? unit_of(tensor_greatest(&c->in->t[FA_T_DLSE])) : 0;
 }
 
-fa_status fa_bound_scratch_init(fa_bound_scratch *b, const fa_ref_call *c, bool backward, fa_error *err) {
+fa_status fa_bound_scratch_init(fa_bound_scratch *b, const fa_ref_call *c, bool backward,
+                                const fa_bound_scratch *like, fa_error *err) {
   *b = (fa_bound_scratch){0};
   fa_bound_scratch measure = {0};
   size_t bytes = lay_out(&measure, c, backward, NULL);
@@ -125,7 +126,13 @@ fa_status fa_bound_scratch_init(fa_bound_scratch *b, const fa_ref_call *c, bool 
     return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory: %zu bytes for bounds", bytes);
   lay_out(b, c, backward, arena);
   b->arena = arena;
-  measure_units(b, c, backward);
+  if (like) {
+    b->unit_q = like->unit_q;
+    b->unit_do = like->unit_do;
+    b->unit_dlse = like->unit_dlse;
+  } else {
+    measure_units(b, c, backward);
+  }
   return FA_OK;
 }
 

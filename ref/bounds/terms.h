@@ -68,7 +68,9 @@ typedef struct fa_bound_scratch {
   fa_bound_delta_sum row_delta[FA_BLOCK_M]; /* where delta is sum P dP */
   char *arena;
 } fa_bound_scratch;
-fa_status fa_bound_scratch_init(fa_bound_scratch *s, const fa_ref_call *c, bool backward, fa_error *err);
+/* like: another thread's of the same call, which saves a look at all of its inputs; NULL: this is the first. */
+fa_status fa_bound_scratch_init(fa_bound_scratch *s, const fa_ref_call *c, bool backward,
+                                const fa_bound_scratch *like, fa_error *err);
 void fa_bound_scratch_free(fa_bound_scratch *s);
 
 /* ---- ref/bounds/terms.c ---- */

@@ -4,6 +4,7 @@
 #include "report/causes/group.h"
 #include "report/causes/shape.h"
 #include "report/printed.h"
+#include "report/sampled.h"
 
 #include "cases/codec/json.h"
 
@@ -76,6 +77,7 @@ static void take_result(fa_causes *c, fa_cause_failure *f, const fa_result *r) {
   f->class = fa_failure_class_of(r);
   f->tensors = fa_failure_tensors(r);
   f->schedule_seed = r->schedule_seed;
+  f->sample = r->sampled.asked;
   f->worst_ratio = r->worst_ratio;
   f->n_explanations = r->n_explanations;
   for (int i = 0; i < r->n_explanations; ++i) {
@@ -108,6 +110,7 @@ static void take_entry(fa_cause_failure *f, const cJSON *entry, const cJSON *fai
   f->entry = failure;
   f->worst_ratio = any_number(entry, "worst_ratio");
   f->schedule_seed = strtoull(fa_report_string(failure, "schedule_seed"), NULL, 10);
+  fa_sampled_read(failure, &f->sample, NULL); /* without one it was all judged */
   if (!fa_failure_class_from_json(failure, &f->class)) {
     f->class = (fa_failure_class){.tensor = FA_T_COUNT};
     fa_state_from_name(fa_report_string(entry, "state"), &f->class.state);

@@ -3,6 +3,7 @@
 #include "report/causes/shape.h"
 #include "report/printed.h"
 #include "report/text/line.h"
+#include "report/text/words.h"
 
 #include "cases/codec/json.h"
 
@@ -204,6 +205,7 @@ static char *command_of(const fa_cause_failure *f, const cJSON *recipe, const ch
   fputs(" run --backend ", out);
   fa_print_shell_word(out, f->backend);
   if (f->schedule_seed) fprintf(out, " --schedule-seed %llu", (unsigned long long)f->schedule_seed);
+  fa_print_sample(out, &f->sample);
   fputs(" --case ", out);
   fa_print_shell_word(out, line);
   fclose(out);

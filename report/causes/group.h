@@ -2,6 +2,7 @@
 #ifndef FA_REPORT_CAUSES_GROUP_H
 #define FA_REPORT_CAUSES_GROUP_H
 
+#include "cases/vocabulary/sample.h"
 #include "report/causes/fit.h"
 #include "report/failure_class.h"
 
@@ -19,6 +20,7 @@ typedef struct fa_cause_failure {
   fa_failure_class class;
   uint64_t tensors; /* that are wrong */
   uint64_t schedule_seed;
+  fa_sample sample; /* that it was seen in; not asked: everything was judged */
   double work, worst_ratio;
 } fa_cause_failure;
 

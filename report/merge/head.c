@@ -24,7 +24,8 @@ static void add_numbers(cJSON *to, const cJSON *from) {
 
 static void add_summary(cJSON *to, const cJSON *from) {
   static const char *const keys[] = {"total",  "passed", "failed",    "skipped",          "error",
-                                     "waived", "known",  "malformed", "backward_left_out"};
+                                     "waived", "known",  "malformed", "backward_left_out",
+                                     "sampled"};
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     add_to(to, keys[k], fa_report_number(from, keys[k]));
   if (fa_report_at(from, "skip_reasons") == NULL) return;
@@ -92,6 +93,7 @@ void fa_head_uncount(cJSON *head, const cJSON *entry) {
   if (state == FA_SKIP) take_reason(summary, fa_report_string(entry, "reason"));
   if (cJSON_IsTrue(fa_report_at(entry, "malformed"))) add_to(summary, "malformed", -1);
   if (cJSON_IsTrue(fa_report_at(entry, "backward_left_out"))) add_to(summary, "backward_left_out", -1);
+  if (fa_report_at(entry, "sample")) add_to(summary, "sampled", -1);
 }
 
 void fa_head_add(cJSON *to, const cJSON *other) {

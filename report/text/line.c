@@ -1,4 +1,5 @@
 #include "report/printed.h"
+#include "report/sampled.h"
 #include "report/text/brief.h"
 #include "report/text/words.h"
 
@@ -123,6 +124,9 @@ static void print_head(FILE *out, const fa_result *r, const fa_line_style *style
     fprintf(out, "  %.0f ms", r->seconds * 1e3);
   }
   if (r->waived) fprintf(out, "  %s", fa_state_name(r->state));
+  char sampled[FA_SAMPLED_TEXT];
+  fa_sampled_text(&r->sampled, sampled);
+  if (sampled[0]) fprintf(out, "  %s", sampled);
 }
 
 static void print_labelled(FILE *out, const char *label, const char *text) {
@@ -199,5 +203,6 @@ void fa_line_summary(FILE *out, const fa_summary *s, const fa_line_style *style)
           (long long)s->passed, (long long)s->failed, (long long)s->skipped, (long long)s->error);
   if (s->waived > s->known) fprintf(out, " waived:%lld", (long long)(s->waived - s->known));
   if (s->known) fprintf(out, " known:%lld", (long long)s->known);
+  if (s->sampled) fprintf(out, " sampled:%lld", (long long)s->sampled);
   fputc('\n', out);
 }

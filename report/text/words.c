@@ -65,6 +65,13 @@ static void print_failure_word(FILE *out, const fa_line_style *style) {
   free(word);
 }
 
+void fa_print_sample(FILE *out, const fa_sample *s) {
+  char text[FA_SAMPLE_TEXT];
+  if (!fa_sample_is_asked(s)) return;
+  fa_sample_text(s, text);
+  fprintf(out, " --sample %s", text);
+}
+
 void fa_print_repro(FILE *out, const fa_result *r, const fa_line_style *style) {
   fa_print_shell_word(out, style->program);
   if (r->file[0]) {
@@ -74,6 +81,7 @@ void fa_print_repro(FILE *out, const fa_result *r, const fa_line_style *style) {
     fa_print_shell_word(out, r->file);
     fputs(" --filter ", out);
     fa_print_shell_word(out, filter);
+    fa_print_sample(out, &r->sampled.asked);
     return;
   }
   if (style->report) {
@@ -84,6 +92,7 @@ void fa_print_repro(FILE *out, const fa_result *r, const fa_line_style *style) {
   fputs(" run --backend ", out);
   fa_print_shell_word(out, r->backend);
   if (r->schedule_seed) fprintf(out, " --schedule-seed %llu", (unsigned long long)r->schedule_seed);
+  fa_print_sample(out, &r->sampled.asked);
   fputs(" --case ", out);
   fa_print_shell_word(out, r->case_line ? r->case_line : "{}");
 }

@@ -11,6 +11,8 @@ void fa_pair_text(double got, double want, char got_text[FA_PAIR_TEXT], char wan
 
 /* The command that repeats the failure: by the report and the failure's number in it if the style has them, else
  * with the whole case. */
+/* " --sample rows=..."; nothing if it is not asked. */
+void fa_print_sample(FILE *out, const fa_sample *s);
 void fa_print_repro(FILE *out, const fa_result *r, const fa_line_style *style);
 
 #endif

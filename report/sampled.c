@@ -1,0 +1,82 @@
+#include "report/sampled.h"
+
+#include "cases/base/figures.h"
+
+#include <cjson/cJSON.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct text {
+  char *at;
+  size_t left;
+} text;
+
+__attribute__((format(printf, 2, 3))) static void put(text *t, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  const int n = vsnprintf(t->at, t->left, format, args);
+  va_end(args);
+  const size_t used = n < 0 || (size_t)n >= t->left ? 0 : (size_t)n;
+  t->at += used;
+  t->left -= used;
+}
+
+static void put_share(text *t, int64_t n, int64_t odd, int64_t of, const char *what) {
+  char judged[FA_COUNT_TEXT], all[FA_COUNT_TEXT];
+  put(t, "%s of %s %s", fa_count_text(n, judged), fa_count_text(of, all), what);
+  if (odd) put(t, " (and %s that hold NaN or infinity)", fa_count_text(odd, judged));
+}
+
+void fa_sampled_text(const fa_sampled *s, char out[FA_SAMPLED_TEXT]) {
+  text t = {out, FA_SAMPLED_TEXT};
+  out[0] = 0;
+  if (!fa_sample_is_asked(&s->asked)) return;
+  put(&t, "sampled: ");
+  put_share(&t, s->rows, s->odd_rows, s->of_rows, "rows");
+  if (s->of_strips) put(&t, " and ");
+  if (s->of_strips) put_share(&t, s->strips, s->odd_strips, s->of_strips, "strips of keys");
+  put(&t, "; a fault in at least ");
+  if (s->rows) put(&t, "%.2g %% of the rows", 100 * fa_sample_found(s->rows));
+  if (s->rows && s->strips) put(&t, " or ");
+  if (s->strips) put(&t, "%.2g %% of the strips", 100 * fa_sample_found(s->strips));
+  if (!s->rows && !s->strips) put(&t, "100 %%");
+  put(&t, " is found with 95 %%");
+}
+
+static void add_count(cJSON *o, const char *key, int64_t n) {
+  cJSON_AddNumberToObject(o, key, (double)n);
+}
+
+static void add_found(cJSON *o, const char *key, int64_t n) {
+  char number[40];
+  snprintf(number, sizeof number, "%.3g", fa_sample_found(n));
+  if (n) cJSON_AddRawToObject(o, key, number);
+}
+
+void fa_sampled_add(cJSON *entry, const fa_sampled *s) {
+  char asked[FA_SAMPLE_TEXT];
+  if (!fa_sample_is_asked(&s->asked)) return;
+  cJSON *o = cJSON_AddObjectToObject(entry, "sample");
+  fa_sample_text(&s->asked, asked);
+  cJSON_AddStringToObject(o, "asked", asked);
+  add_count(o, "rows", s->rows);
+  add_count(o, "of_rows", s->of_rows);
+  add_count(o, "strips", s->strips);
+  add_count(o, "of_strips", s->of_strips);
+  if (s->odd_rows) add_count(o, "odd_rows", s->odd_rows);
+  if (s->odd_strips) add_count(o, "odd_strips", s->odd_strips);
+  add_found(o, "rows_found", s->rows);
+  add_found(o, "strips_found", s->strips);
+}
+
+fa_status fa_sampled_read(const cJSON *entry, fa_sample *asked, fa_error *err) {
+  const cJSON *o = cJSON_GetObjectItemCaseSensitive(entry, "sample"),
+              *words = cJSON_GetObjectItemCaseSensitive(o, "asked");
+  *asked = (fa_sample){0};
+  if (!o) return FA_OK;
+  if (!cJSON_IsString(words)) return fa_fail(err, FA_ERR_INPUT, "$.sample.asked: a string is needed");
+  const fa_status status = fa_sample_parse(words->valuestring, asked, err);
+  if (status != FA_OK) fa_error_prefix(err, "$.sample.asked");
+  return status;
+}

@@ -1,0 +1,19 @@
+/* What a sample was, in reports and as words. */
+#ifndef FA_REPORT_SAMPLED_H
+#define FA_REPORT_SAMPLED_H
+
+#include "report/result.h"
+
+struct cJSON;
+
+#define FA_SAMPLED_TEXT 320
+/* "sampled: 2,048 of 262,144 rows and 64 of 1,024 strips of keys; a fault in at least 0.15 % of the rows or 4.6 % of the
+ * strips is found with 95 %"; "" if everything was judged. */
+void fa_sampled_text(const fa_sampled *s, char text[FA_SAMPLED_TEXT]);
+
+/* "sample": {...} of a case or a failure; nothing if everything was judged. */
+void fa_sampled_add(struct cJSON *entry, const fa_sampled *s);
+/* The "asked" of it, none if there is none. FA_ERR_INPUT: it is something else. */
+fa_status fa_sampled_read(const struct cJSON *entry, fa_sample *asked, fa_error *err);
+
+#endif
