@@ -82,7 +82,8 @@ typedef struct fa_result {
   int64_t
       draw; /* of a random case: which draw, after 0 those that the backend supports (fuzz/generate/within.h) */
   uint64_t outputs; /* read from a report, which has no verdicts: bit 1 << fa_tensor_id, it was judged */
-  unsigned traps; /* bits 1 << fa_trap (report/untrusted/traps.h): those that the subject, untrusted, was tried with */
+  unsigned
+      traps; /* bits 1 << fa_trap (report/untrusted/traps.h): those that the subject, untrusted, was tried with */
   fa_sampled sampled;
   int n_explanations;
   fa_explanation explanation[FA_EXPLANATIONS];

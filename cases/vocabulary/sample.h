@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 typedef struct fa_sample {
-  int64_t rows, strips; /* query rows of O, LSE and dQ; strips of keys of dK and dV. Both 0: everything is judged */
-  uint64_t seed;        /* of the places, beside the case's own */
+  int64_t rows,
+      strips;    /* query rows of O, LSE and dQ; strips of keys of dK and dV. Both 0: everything is judged */
+  uint64_t seed; /* of the places, beside the case's own */
 } fa_sample;
 
 #define FA_SAMPLE_SEED 1 /* the default */

@@ -305,8 +305,7 @@ static fa_status choose_places(judge *j, fa_error *err) {
     fa_result_note(j->r, "not sampled: %s", why);
     return FA_OK;
   }
-  fa_status status =
-      fa_sample_draw(j->p, j->in, &c->sample, c->sample_stream, c->backward, &j->places, err);
+  fa_status status = fa_sample_draw(j->p, j->in, &c->sample, c->sample_stream, c->backward, &j->places, err);
   if (status != FA_OK || fa_sample_is_whole(&j->places)) return status;
   status = fa_sample_add_odd(j->p, j->in, j->got, c->n_threads, c->backward, &j->places, err);
   j->needed_all = c->backward && (c->end_to_end || !(from.o && from.lse));
@@ -315,6 +314,13 @@ static fa_status choose_places(judge *j, fa_error *err) {
                                    c->backward && from.lse ? &j->got->t[FA_T_LSE] : NULL, &j->needed, err);
   j->sampled = status == FA_OK;
   if (j->sampled) note_sampled(j);
+  return status;
+}
+
+static fa_status suggest_sample(const judge *j, fa_status status, fa_error *err) {
+  if (status != FA_ERR_MEMORY || j->sampled || !err) return status;
+  const size_t n = strlen(err->text);
+  snprintf(err->text + n, sizeof err->text - n, "; --sample rows=2048,strips=64 judges a part of it");
   return status;
 }
 
@@ -337,7 +343,7 @@ fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *
   fa_stage_enter(outer);
   if (status != FA_OK) {
     free_places(&j);
-    return status;
+    return suggest_sample(&j, status, err);
   }
   status = judge_forward(&j, &forward, &options, err);
   if (status == FA_OK && !config->keep && !is_left_out(&j, FA_T_LSE))

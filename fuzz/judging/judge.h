@@ -26,8 +26,8 @@ typedef struct fa_judge_config {
   bool maps;       /* also make a map of every output that fails */
   bool loose; /* by 1e-2, absolute and relative, and nothing else: what a layer of defence is measured by */
   fa_poison poison;
-  fa_sample sample;       /* judge only so much, where that can be; not asked: everything */
-  uint64_t sample_stream; /* the case's seed */
+  fa_sample sample;            /* judge only so much, where that can be; not asked: everything */
+  uint64_t sample_stream;      /* the case's seed */
   const fa_contract *contract; /* NULL: everything is delivered, in the harness's conventions */
   fa_judged *
       keep; /* set to what was wanted, for whoever explains failures; the caller frees it. NULL: nobody asks */

@@ -10,8 +10,9 @@
 typedef struct fa_sample_places {
   fa_ref_place *row, *strip; /* owned */
   int64_t n_rows, n_strips;
-  int64_t of_rows, of_strips;   /* that the call has */
-  int64_t odd_rows, odd_strips; /* of n_rows, n_strips: not drawn; they hold NaN or infinity, or what nobody wrote */
+  int64_t of_rows, of_strips; /* that the call has */
+  int64_t odd_rows,
+      odd_strips; /* of n_rows, n_strips: not drawn; they hold NaN or infinity, or what nobody wrote */
 } fa_sample_places;
 
 /* Why the call's outputs can only be judged as a whole; NULL: a sample of them can be. contract may be NULL. */

@@ -11,8 +11,8 @@
 typedef struct drawing {
   const fa_ref_call *c;
   fa_rng rng;
-  uint8_t *taken;        /* a bit for every row */
-  uint64_t (*used)[4];   /* of every head of a sequence: places in a block that are used up for now */
+  uint8_t *taken;      /* a bit for every row */
+  uint64_t (*used)[4]; /* of every head of a sequence: places in a block that are used up for now */
 } drawing;
 
 static bool test_and_set(uint8_t *bits, int64_t at) {
@@ -53,7 +53,8 @@ static fa_ref_place row_at(drawing *x, int64_t n, int64_t *number) {
 
 static fa_ref_place strip_at(const fa_ref_call *c, int64_t n) {
   int64_t b = 0, first = 0;
-  for (; n - first >= strips_of(&c->entry[b]) * c->heads_kv; ++b) first += strips_of(&c->entry[b]) * c->heads_kv;
+  for (; n - first >= strips_of(&c->entry[b]) * c->heads_kv; ++b)
+    first += strips_of(&c->entry[b]) * c->heads_kv;
   const int64_t each = strips_of(&c->entry[b]);
   return (fa_ref_place){b, (n - first) / each, (n - first) % each * FA_STRIP_KEYS};
 }

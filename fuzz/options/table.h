@@ -24,12 +24,12 @@ enum {
 
 /* How the text after an option is read, and so the type of its member of fa_cli. */
 typedef enum fa_option_kind {
-  FA_KIND_FLAG,   /* bool; takes no value */
-  FA_KIND_STRING, /* const char * */
-  FA_KIND_WORD,   /* fa_words: one more each time that it is given */
-  FA_KIND_WORDS,  /* fa_words: as many as follow */
-  FA_KIND_COUNT,  /* int64_t, >= 1 */
-  FA_KIND_U64,    /* uint64_t */
+  FA_KIND_FLAG,    /* bool; takes no value */
+  FA_KIND_STRING,  /* const char * */
+  FA_KIND_WORD,    /* fa_words: one more each time that it is given */
+  FA_KIND_WORDS,   /* fa_words: as many as follow */
+  FA_KIND_COUNT,   /* int64_t, >= 1 */
+  FA_KIND_U64,     /* uint64_t */
   FA_KIND_SECONDS, /* double, > 0 */
   FA_KIND_SAMPLE   /* fa_sample */
 } fa_option_kind;

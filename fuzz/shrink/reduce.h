@@ -24,7 +24,7 @@ typedef struct fa_shrink_config {
   double timeout_s; /* of one run; later runs get less, based on the time of the first ones */
   double seconds;   /* in total; <= 0: no limit */
   bool in_process, end_to_end;
-  fa_sample sample; /* that it fails in; what is small enough is judged whole */
+  fa_sample sample;              /* that it fails in; what is small enough is judged whole */
   const fa_failure_class *known; /* from a report: saves running the large case; or NULL */
   FILE *progress;                /* receives a line about every step; NULL = silent */
 } fa_shrink_config;

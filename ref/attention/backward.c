@@ -462,7 +462,9 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
   for (; n_ready < n_threads; ++n_ready)
     if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, true, err))) goto out;
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
-    if ((status = fa_bound_scratch_init(&f.bound[n_ready_bound], c, true, n_ready_bound ? f.bound : NULL, err))) goto out;
+    if ((status =
+             fa_bound_scratch_init(&f.bound[n_ready_bound], c, true, n_ready_bound ? f.bound : NULL, err)))
+      goto out;
   if (c->sample) fa_parallel(n_threads, f.blocks.n, rows_item, &f);
   fa_parallel(n_threads, n_parts, c->sample ? strips_item : backward_item, &f);
   if (c->profile) fa_bound_backward_derivative(c, f.bound, n_threads);

@@ -107,7 +107,9 @@ fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err) {
   for (; n_ready < n_threads; ++n_ready)
     if ((status = fa_ref_scratch_init(&f.base.scratch[n_ready], c, true, err))) goto out;
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
-    if ((status = fa_bound_scratch_init(&f.base.bound[n_ready_bound], c, true, n_ready_bound ? f.base.bound : NULL, err))) goto out;
+    if ((status = fa_bound_scratch_init(&f.base.bound[n_ready_bound], c, true,
+                                        n_ready_bound ? f.base.bound : NULL, err)))
+      goto out;
   for (int t = 0; t < n_ready_bound; ++t) f.base.bound[t].plain = true;
   fa_parallel(n_threads, n_items, dbias_item, &f);
   if (c->profile) finish(c, &c->out->t[FA_T_DBIAS], f.shape);

@@ -171,7 +171,8 @@ static fa_status run(fa_dbuffer_job *f, fa_error *err) {
   for (; status == FA_OK && n_ready < n_threads; n_ready += status == FA_OK)
     status = fa_ref_scratch_init(&f->base.scratch[n_ready], c, true, err);
   for (; status == FA_OK && c->profile && n_ready_bound < n_threads; n_ready_bound += status == FA_OK) {
-    status = fa_bound_scratch_init(&f->base.bound[n_ready_bound], c, true, n_ready_bound ? f->base.bound : NULL, err);
+    status = fa_bound_scratch_init(&f->base.bound[n_ready_bound], c, true,
+                                   n_ready_bound ? f->base.bound : NULL, err);
     f->base.bound[n_ready_bound].plain = true;
   }
   if (status == FA_OK) fa_parallel(n_threads, n_items, dbuffer_item, f);

@@ -239,7 +239,9 @@ static fa_status forward_run(fa_ref_call *c, fa_error *err) {
   for (; n_ready < n_threads; ++n_ready)
     if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, false, err))) goto out;
   for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
-    if ((status = fa_bound_scratch_init(&f.bound[n_ready_bound], c, false, n_ready_bound ? f.bound : NULL, err))) goto out;
+    if ((status =
+             fa_bound_scratch_init(&f.bound[n_ready_bound], c, false, n_ready_bound ? f.bound : NULL, err)))
+      goto out;
   fa_parallel(n_threads, n_items, c->sample ? sampled_item : forward_item, &f);
 out:
   for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.scratch[t]);

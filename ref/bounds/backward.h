@@ -3,9 +3,9 @@
 #define FA_REF_BOUNDS_BACKWARD_H
 
 #include "ref/bounds/terms.h"
-#include "ref/tiles/gather.h"
 #include "ref/math/rows.h"
 #include "ref/math/order.h"
+#include "ref/tiles/gather.h"
 
 typedef struct fa_backward_job {
   fa_ref_call *c;

@@ -7,11 +7,11 @@
 #include "ref/engine/twist.h"
 
 typedef struct fa_ref_options {
-  int n_threads;             /* >= 1; 0 = all processors */
-  const fa_profile *profile; /* NULL: values only, quant/accum/noise/scale stay NULL */
-  bool generic;              /* false: worst-case (L1) bounds only */
-  double lambda;             /* 0 = the default, 4 */
-  const fa_ref_twist *twist; /* a mistake to compute with; NULL: none */
+  int n_threads;               /* >= 1; 0 = all processors */
+  const fa_profile *profile;   /* NULL: values only, quant/accum/noise/scale stay NULL */
+  bool generic;                /* false: worst-case (L1) bounds only */
+  double lambda;               /* 0 = the default, 4 */
+  const fa_ref_twist *twist;   /* a mistake to compute with; NULL: none */
   const fa_ref_sample *sample; /* only these places; NULL: everything. Not with a mistake */
 } fa_ref_options;
 

@@ -27,7 +27,8 @@ typedef struct fa_want {
   double steepest; /* dQ, dK: the largest factor of P (dP - delta) from the score chain */
   float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
                       check */
-  fa_want_span *span; /* of a sample: the elements that are wanted, ascending, each within a row; NULL: all are */
+  fa_want_span
+      *span; /* of a sample: the elements that are wanted, ascending, each within a row; NULL: all are */
   int64_t n_spans;
 } fa_want;
 

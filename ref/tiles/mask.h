@@ -12,7 +12,7 @@ void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_sequence *e, int64_
 typedef struct fa_ref_rows {
   const fa_ref_sequence *e;
   int64_t h, n;
-  int64_t i0; /* the block's first row */
+  int64_t i0;                             /* the block's first row */
   int64_t row[FA_BLOCK_M];                /* i0 .. i0 + n - 1, unless gathered (ref/tiles/gather.h) */
   bool left_out[FA_BLOCK_M];              /* nothing is wanted of the row */
   int64_t lo[FA_BLOCK_M], hi[FA_BLOCK_M]; /* per row: visible keys by range */

@@ -23,9 +23,8 @@ static void add_numbers(cJSON *to, const cJSON *from) {
 }
 
 static void add_summary(cJSON *to, const cJSON *from) {
-  static const char *const keys[] = {"total",  "passed", "failed",    "skipped",          "error",
-                                     "waived", "known",  "malformed", "backward_left_out",
-                                     "sampled"};
+  static const char *const keys[] = {"total",  "passed", "failed",    "skipped",           "error",
+                                     "waived", "known",  "malformed", "backward_left_out", "sampled"};
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     add_to(to, keys[k], fa_report_number(from, keys[k]));
   if (fa_report_at(from, "skip_reasons") == NULL) return;

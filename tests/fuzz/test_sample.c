@@ -60,7 +60,8 @@ static bool of_tiles(int64_t n, int64_t of, double share) {
 
 static int64_t number_of(const fa_problem *p, const fa_ref_place *at, bool strip) {
   const int64_t each = strip ? (p->seqlen_k + FA_STRIP_KEYS - 1) / FA_STRIP_KEYS : p->seqlen_q;
-  return (at->b * (strip ? p->heads_kv : p->heads_q) + at->h) * each + (strip ? at->i / FA_STRIP_KEYS : at->i);
+  return (at->b * (strip ? p->heads_kv : p->heads_q) + at->h) * each +
+         (strip ? at->i / FA_STRIP_KEYS : at->i);
 }
 
 static bool is_found(const fa_problem *p, const fa_sample_places *x, fault *f, bool strips) {
@@ -96,7 +97,8 @@ static void check_rate(const char *text, int64_t rows, int64_t strips) {
     }
     fa_sample_places_free(&places);
   }
-  for (int f = 0; f < 3; ++f) CHECK_MSG(found[1][f] >= LEAST, "%s: strips, fault %d: %d", text, f, found[1][f]);
+  for (int f = 0; f < 3; ++f)
+    CHECK_MSG(found[1][f] >= LEAST, "%s: strips, fault %d: %d", text, f, found[1][f]);
   for (int f = 0; f < 4; ++f) CHECK_MSG(found[0][f] >= LEAST, "%s: rows, fault %d: %d", text, f, found[0][f]);
   discard(&x);
 }
@@ -155,7 +157,8 @@ static void multiply(fa_tensor *t, const int64_t *index, double by) {
   fa_tensor_set(t, index, by * fa_tensor_get(t, index) + 1);
 }
 
-#define LARGE "{\"heads_q\":2,\"heads_kv\":1,\"seqlen_q\":700,\"seqlen_k\":1100,\"head_dim\":16,\"head_dim_v\":16}"
+#define LARGE                                                                                                \
+  "{\"heads_q\":2,\"heads_kv\":1,\"seqlen_q\":700,\"seqlen_k\":1100,\"head_dim\":16,\"head_dim_v\":16}"
 
 /* A wrong row of O and of dQ, and a wrong key of dV: found if, and only if, they are judged. */
 static void check_found_if_judged(void) {
@@ -230,7 +233,9 @@ static void check_whole(void) {
 
 int main(void) {
   check_rate("{\"heads_q\":4,\"seqlen_q\":2100,\"seqlen_k\":4200,\"head_dim\":8,\"head_dim_v\":8}", 100, 20);
-  check_rate("{\"heads_q\":2,\"batch\":5,\"seqlen_q\":1000,\"seqlen_k\":3000,\"head_dim\":8,\"head_dim_v\":8}", 600, 9);
+  check_rate(
+      "{\"heads_q\":2,\"batch\":5,\"seqlen_q\":1000,\"seqlen_k\":3000,\"head_dim\":8,\"head_dim_v\":8}", 600,
+      9);
   check_rate("{\"heads_q\":3,\"seqlen_q\":250,\"seqlen_k\":6000,\"head_dim\":8,\"head_dim_v\":8}", 40, 30);
   check_all();
   check_found_if_judged();

@@ -62,7 +62,8 @@ static void compare_both(const subject *x, const fa_sample_places *places, bool 
   const fa_problem *p = &x->c->problem;
   const fa_ref_sample judged = fa_sample_of(places);
   fa_ref_sample needed;
-  fa_ref_options all = {.n_threads = 2, .profile = &x->profile, .generic = fa_case_is_generic(x->c)}, some = all;
+  fa_ref_options all = {.n_threads = 2, .profile = &x->profile, .generic = fa_case_is_generic(x->c)},
+                 some = all;
   const fa_tensor *o = given ? &x->got.t[FA_T_O] : NULL, *lse = given ? &x->got.t[FA_T_LSE] : NULL;
   fa_wants whole = {0}, part = {0}, gradients = {0}, few = {0};
   fa_error err = {""};
@@ -87,7 +88,8 @@ static void compare_both(const subject *x, const fa_sample_places *places, bool 
 
 static void compare_sample(const subject *x, uint64_t seed) {
   const fa_problem *p = &x->c->problem;
-  const fa_sample sample = {.rows = 1 + (int64_t)(seed * 7 % 40), .strips = 1 + (int64_t)(seed % 3), .seed = seed};
+  const fa_sample sample = {
+      .rows = 1 + (int64_t)(seed * 7 % 40), .strips = 1 + (int64_t)(seed % 3), .seed = seed};
   fa_sample_places places;
   fa_error err = {""};
   REQUIRE(fa_sample_draw(p, &x->in, &sample, x->c->data_seed, p->backward, &places, &err) == FA_OK);
@@ -112,7 +114,8 @@ static void run_case(const fa_case *c, uint64_t seed) {
     REQUIRE(fa_tensors_clone(&x.got, &x.in, &err) == FA_OK);
     CHECK(fa_backend_ref_f32.run(NULL, &c->problem, &x.got, &opt, &outcome, &err) == FA_OK);
     compare_sample(&x, seed);
-    x.profile = fa_profile_get(c->problem.family == FA_MEMEFF ? "recorded-memeff" : "recorded", c->problem.dtype);
+    x.profile =
+        fa_profile_get(c->problem.family == FA_MEMEFF ? "recorded-memeff" : "recorded", c->problem.dtype);
     compare_sample(&x, seed + 1);
   }
   fa_tensors_free(&x.in);
@@ -130,14 +133,17 @@ static void run_text(const char *text, uint64_t seed) {
 /* Rows of several blocks share one, or do not. */
 static void run_large(void) {
   static const char *const text[] = {
-      "{\"name\":\"causal\",\"heads_q\":2,\"seqlen_q\":1300,\"seqlen_k\":1300,\"mask\":{\"type\":\"causal\"}}",
+      "{\"name\":\"causal\",\"heads_q\":2,\"seqlen_q\":1300,\"seqlen_k\":1300,\"mask\":{\"type\":\"causal\"}"
+      "}",
       "{\"name\":\"full\",\"heads_q\":2,\"heads_kv\":1,\"seqlen_q\":1024,\"seqlen_k\":777}",
       "{\"name\":\"offset\",\"heads_q\":2,\"seqlen_q\":900,\"seqlen_k\":1111,\"mask\":{\"type\":\"causal\"}}",
       "{\"name\":\"window\",\"heads_q\":2,\"seqlen_q\":1100,\"seqlen_k\":1100,"
       "\"mask\":{\"type\":\"window\",\"left\":200,\"right\":30}}",
-      "{\"name\":\"right\",\"heads_q\":1,\"seqlen_q\":1100,\"seqlen_k\":1500,\"dtype\":\"bf16\",\"head_dim\":128,"
+      "{\"name\":\"right\",\"heads_q\":1,\"seqlen_q\":1100,\"seqlen_k\":1500,\"dtype\":\"bf16\",\"head_dim\":"
+      "128,"
       "\"head_dim_v\":128,\"mask\":{\"type\":\"window\",\"left\":-1,\"right\":100},\"dropout\":{\"p\":0.1}}",
-      "{\"name\":\"softcap\",\"heads_q\":2,\"seqlen_q\":800,\"seqlen_k\":800,\"softcap\":20,\"dtype\":\"f32\"}"};
+      "{\"name\":\"softcap\",\"heads_q\":2,\"seqlen_q\":800,\"seqlen_k\":800,\"softcap\":20,\"dtype\":"
+      "\"f32\"}"};
   for (size_t i = 0; i < sizeof text / sizeof *text; ++i)
     for (uint64_t seed = 1; seed < 5; ++seed) run_text(text[i], 10 * seed + i);
 }
@@ -161,8 +167,8 @@ int main(int argc, char **argv) {
   }
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (n_compared[id]) printf("%s: %lld elements\n", fa_tensor_id_name(id), (long long)n_compared[id]);
-  printf("%lld rows sampled, %lld left out, %lld cases refused\n", (long long)n_sampled, (long long)n_left_out,
-         (long long)n_refused);
+  printf("%lld rows sampled, %lld left out, %lld cases refused\n", (long long)n_sampled,
+         (long long)n_left_out, (long long)n_refused);
   CHECK(argc == 5 || (n_sampled > 1000 && n_left_out > n_sampled && n_compared[FA_T_DK] > 0));
   return check_done();
 }
