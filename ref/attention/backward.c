@@ -3,8 +3,8 @@
  * A work item is a run of query blocks of one key/value head's group of query heads. It sums dK and dV
  * privately, and the sums are added to the outputs in item order. How the work is divided depends on the
  * problem alone, so the result does not depend on the number of threads. */
-#include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
+#include "cases/threads/parallel.h"
 #include "ref/attention/coarse.h"
 #include "ref/engine/dropout.h"
 #include "ref/reference.h"

@@ -3,8 +3,8 @@
 #define FA_REF_BOUNDS_BACKWARD_H
 
 #include "ref/bounds/terms.h"
-#include "ref/math/rows.h"
 #include "ref/math/order.h"
+#include "ref/math/rows.h"
 #include "ref/tiles/gather.h"
 
 typedef struct fa_backward_job {
