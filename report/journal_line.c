@@ -3,7 +3,7 @@
 
 #include "report/kernels.h"
 #include "report/printed.h"
-#include "report/sampled.h"
+#include "report/sampling/record.h"
 #include "report/untrusted/traps.h"
 #include "report/work/json.h"
 

@@ -7,7 +7,7 @@
 #include "report/journal_line.h"
 #include "report/kernels.h"
 #include "report/maps.h"
-#include "report/sampled.h"
+#include "report/sampling/record.h"
 #include "report/untrusted/traps.h"
 #include "report/work/json.h"
 

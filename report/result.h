@@ -3,10 +3,10 @@
 #define FA_REPORT_RESULT_H
 
 #include "cases/recipe/case.h"
-#include "cases/vocabulary/sample.h"
 #include "cases/vocabulary/work.h"
 #include "ref/compare/map.h"
 #include "ref/compare/verdict.h"
+#include "report/sampling/record.h"
 
 /* UNTESTED is the zero value: a result that nobody set counts as a failure. */
 typedef enum fa_state {
@@ -42,14 +42,6 @@ typedef struct fa_explanation {
   double share;        /* of these, within the bounds of the mistaken computation: 0.95 .. 1 */
   bool sampled;        /* looked at some of the rows only, for want of time */
 } fa_explanation;
-
-/* What was judged of a large case. Guards, inputs and repeats are looked at everywhere. */
-typedef struct fa_sampled {
-  fa_sample asked;              /* no rows and no strips: everything was judged */
-  int64_t rows, strips;         /* drawn at random */
-  int64_t of_rows, of_strips;   /* all that there are; of_strips 0: no gradients are judged */
-  int64_t odd_rows, odd_strips; /* judged besides, because their outputs hold NaN or infinity */
-} fa_sampled;
 
 typedef struct fa_result {
   fa_state state;

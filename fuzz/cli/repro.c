@@ -3,7 +3,7 @@
 #include "fuzz/cli/commands.h"
 #include "fuzz/one/failure_word.h"
 #include "fuzz/options/filter.h"
-#include "report/sampled.h"
+#include "report/sampling/record.h"
 
 #include <cjson/cJSON.h>
 

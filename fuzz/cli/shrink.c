@@ -8,7 +8,7 @@
 #include "fuzz/options/cases_select.h"
 #include "fuzz/probe/adopt.h"
 #include "fuzz/shrink/report.h"
-#include "report/sampled.h"
+#include "report/sampling/record.h"
 #include "report/unfinished.h"
 
 #include <cjson/cJSON.h>

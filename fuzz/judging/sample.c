@@ -1,7 +1,5 @@
 #include "fuzz/judging/places.h"
 
-#include "ref/tiles/lse.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 
 #include "cases/tensors/table.h"
 #include "cases/threads/parallel.h"
-#include "ref/tiles/mask.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -41,15 +40,22 @@ static bool is_finite(const fa_tensor *t, const char *at, int64_t stride, int64_
   return true;
 }
 
+/* By length and mask; block lists and expressions may hide what is left. */
+static bool sees_a_key(const fa_ref_call *c, const fa_ref_sequence *e, int64_t i) {
+  const fa_window window = fa_mask_window(&c->p->mask);
+  const int64_t diagonal = i + e->shift, first = window.left < 0 ? 0 : diagonal - window.left;
+  const int64_t end =
+      window.right < 0 || diagonal + window.right + 1 > e->sk ? e->sk : diagonal + window.right + 1;
+  return (first > 0 ? first : 0) < end;
+}
+
 /* Infinity is what a row without a visible key may have. */
 static bool row_is_odd(const search *x, const fa_tensor *t, const fa_ref_sequence *e, int64_t h, int64_t i) {
   const bool lse = t == &x->got->t[FA_T_LSE];
-  int64_t lo, hi;
   if (lse) {
     const double value = fa_ref_lse_get(x->c, t, e, h, i);
     if (isfinite(value)) return false;
-    fa_ref_visible_range(x->c, e, i, &lo, &hi);
-    return isnan(value) || lo < hi;
+    return isnan(value) || sees_a_key(x->c, e, i);
   }
   const int last = t->rank - 1;
   return !is_finite(t, fa_ref_q_row(x->c, t, e, h, i), t->stride[last], t->shape[last]);

@@ -2,7 +2,7 @@
 #include "cases/codec/json.h"
 
 #include "fuzz/one/failure_word.h"
-#include "report/sampled.h"
+#include "report/sampling/record.h"
 
 #include <cjson/cJSON.h>
 

@@ -81,6 +81,9 @@ int64_t fa_ref_lse_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t
 int64_t fa_ref_q_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t width);
 int64_t fa_ref_k_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, int64_t j, int64_t width);
 
+/* An LSE of one float from here on is rounded by more than 1/2, and no longer says what P is. */
+#define FA_COARSE_LSE 0x1p24
+
 /* ---- spans.c: the elements of an output that a call's sample has ---- */
 
 /* The sample's rows of O, dQ or the LSE, and the keys of its strips of dK or dV. */

@@ -18,9 +18,6 @@ fa_ref_lse fa_ref_lse_of(double max, double sum);
 /* Turns n scores into P; -inf becomes 0. */
 void fa_ref_lse_probabilities(const fa_rows *rows, double *x, int64_t n, fa_ref_lse lse);
 
-/* An LSE of one float from here on is rounded by more than 1/2, and no longer says what P is. */
-#define FA_COARSE_LSE 0x1p24
-
 /* Whether the backward's P of a row comes from the subject's own LSE. Otherwise it comes from the reference's
  * forward: without a given LSE, where that is too coarse, and for a kernel that keeps P. */
 bool fa_ref_lse_is_given(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i);

@@ -4,7 +4,7 @@
 #include "report/causes/group.h"
 #include "report/causes/shape.h"
 #include "report/printed.h"
-#include "report/sampled.h"
+#include "report/sampling/record.h"
 
 #include "cases/codec/json.h"
 

@@ -1,5 +1,5 @@
 #include "report/printed.h"
-#include "report/sampled.h"
+#include "report/sampling/record.h"
 #include "report/text/brief.h"
 #include "report/text/words.h"
 

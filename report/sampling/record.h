@@ -1,10 +1,18 @@
 /* What a sample was, in reports and as words. */
-#ifndef FA_REPORT_SAMPLED_H
-#define FA_REPORT_SAMPLED_H
+#ifndef FA_REPORT_SAMPLING_RECORD_H
+#define FA_REPORT_SAMPLING_RECORD_H
 
-#include "report/result.h"
+#include "cases/vocabulary/sample.h"
 
 struct cJSON;
+
+/* What was judged of a large case. Guards, inputs and repeats are looked at everywhere. */
+typedef struct fa_sampled {
+  fa_sample asked;              /* no rows and no strips: everything was judged */
+  int64_t rows, strips;         /* drawn at random */
+  int64_t of_rows, of_strips;   /* all that there are; of_strips 0: no gradients are judged */
+  int64_t odd_rows, odd_strips; /* judged besides, because their outputs hold NaN or infinity */
+} fa_sampled;
 
 #define FA_SAMPLED_TEXT 320
 /* "sampled: 2,048 of 262,144 rows and 64 of 1,024 strips of keys; a fault in at least 0.15 % of the rows or 4.6 % of the

@@ -1,4 +1,4 @@
-#include "report/sampled.h"
+#include "report/sampling/record.h"
 
 #include "cases/base/figures.h"
 
