@@ -19,6 +19,7 @@ static const char *const texts[FA_EXPR_N_OPS] = {
     [FA_EXPR_TO_FLOAT] = "",
     [FA_EXPR_NEG] = "-",
     [FA_EXPR_NOT] = "!",
+    [FA_EXPR_BITNOT] = "~",
     [FA_EXPR_ABS] = "abs",
     [FA_EXPR_EXP] = "exp",
     [FA_EXPR_LOG] = "log",
@@ -27,19 +28,32 @@ static const char *const texts[FA_EXPR_N_OPS] = {
     [FA_EXPR_SIN] = "sin",
     [FA_EXPR_COS] = "cos",
     [FA_EXPR_FLOOR] = "floor",
+    [FA_EXPR_CEIL] = "ceil",
+    [FA_EXPR_ERF] = "erf",
+    [FA_EXPR_SIGMOID] = "sigmoid",
+    [FA_EXPR_AS_INT] = "int",
+    [FA_EXPR_AS_FLOAT] = "float",
     [FA_EXPR_MIN] = "min",
     [FA_EXPR_MAX] = "max",
+    [FA_EXPR_POW] = "pow",
+    [FA_EXPR_FLOORDIV] = "floordiv",
+    [FA_EXPR_FLOORMOD] = "floormod",
     [FA_EXPR_MUL] = "*",
     [FA_EXPR_DIV] = "/",
     [FA_EXPR_REM] = "%",
     [FA_EXPR_ADD] = "+",
     [FA_EXPR_SUB] = "-",
+    [FA_EXPR_SHL] = "<<",
+    [FA_EXPR_SHR] = ">>",
     [FA_EXPR_LT] = "<",
     [FA_EXPR_LE] = "<=",
     [FA_EXPR_GT] = ">",
     [FA_EXPR_GE] = ">=",
     [FA_EXPR_EQ] = "==",
     [FA_EXPR_NE] = "!=",
+    [FA_EXPR_BITAND] = "&",
+    [FA_EXPR_BITXOR] = "^",
+    [FA_EXPR_BITOR] = "|",
     [FA_EXPR_AND] = "&&",
     [FA_EXPR_OR] = "||",
     [FA_EXPR_SELECT] = "?:",
@@ -51,7 +65,7 @@ const char *fa_expr_op_text(fa_expr_op op) {
 }
 
 bool fa_expr_is_reserved(const char *name) {
-  static const char *const constants[] = {"true", "false", "inf"};
+  static const char *const constants[] = {"true", "false", "inf", "where"};
   for (size_t i = 0; i < sizeof constants / sizeof *constants; ++i)
     if (strcmp(name, constants[i]) == 0) return true;
   for (int op = 0; op < FA_EXPR_N_OPS; ++op)

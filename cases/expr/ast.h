@@ -34,6 +34,7 @@ typedef enum fa_expr_op {
   /* one argument */
   FA_EXPR_NEG,
   FA_EXPR_NOT,
+  FA_EXPR_BITNOT, /* int */
   FA_EXPR_ABS,
   FA_EXPR_EXP,
   FA_EXPR_LOG,
@@ -42,20 +43,33 @@ typedef enum fa_expr_op {
   FA_EXPR_SIN,
   FA_EXPR_COS,
   FA_EXPR_FLOOR,
+  FA_EXPR_CEIL,
+  FA_EXPR_ERF,
+  FA_EXPR_SIGMOID,
+  FA_EXPR_AS_INT,   /* a float truncated, or the int itself */
+  FA_EXPR_AS_FLOAT, /* the float itself; an int is converted before */
   /* two, of one type: both int or both float (and, or: bool) */
   FA_EXPR_MIN,
   FA_EXPR_MAX,
+  FA_EXPR_POW,      /* float only */
+  FA_EXPR_FLOORDIV, /* int only, like Python's // */
+  FA_EXPR_FLOORMOD, /* int only, like Python's %: the sign of the divisor */
   FA_EXPR_MUL,
   FA_EXPR_DIV,
   FA_EXPR_REM, /* int only */
   FA_EXPR_ADD,
   FA_EXPR_SUB,
+  FA_EXPR_SHL, /* int only */
+  FA_EXPR_SHR,
   FA_EXPR_LT,
   FA_EXPR_LE,
   FA_EXPR_GT,
   FA_EXPR_GE,
   FA_EXPR_EQ,
   FA_EXPR_NE,
+  FA_EXPR_BITAND, /* both int or both bool; looks at both sides, as AND and OR need not */
+  FA_EXPR_BITXOR,
+  FA_EXPR_BITOR,
   FA_EXPR_AND,
   FA_EXPR_OR,
   /* three: condition, then, else */
@@ -113,6 +127,16 @@ bool fa_expr_like_score(const fa_expr *e, double *cap);
 /* Names with a meaning in expressions, which no buffer may have. */
 bool fa_expr_is_reserved(const char *name);
 const char *fa_expr_op_text(fa_expr_op op); /* "+", "tanh", "score", "" for conversions and constants */
+
+static inline bool fa_expr_is_conversion(fa_expr_op op) { /* implicit ones, which the text does not show */
+  return op >= FA_EXPR_TO_BOOL && op <= FA_EXPR_TO_FLOAT;
+}
+static inline bool fa_expr_is_comparison(fa_expr_op op) {
+  return op >= FA_EXPR_LT && op <= FA_EXPR_NE;
+}
+static inline bool fa_expr_is_bitwise(fa_expr_op op) { /* of two ints or two conditions */
+  return op >= FA_EXPR_BITAND && op <= FA_EXPR_BITOR;
+}
 
 /* ---- making nodes (parser, differentiation) ---- */
 

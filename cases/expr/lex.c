@@ -95,8 +95,9 @@ static bool read_number(fa_expr_parser *p, size_t at) {
 }
 
 /* Longest first. */
-static const char *const signs[] = {"<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%",
-                                    "<",  ">",  "!",  "?",  ":",  "(",  ")", "[", "]", ","};
+static const char *const signs[] = {"<=", ">=", "==", "!=", "&&", "||", "<<", ">>", "+",
+                                    "-",  "*",  "/",  "%",  "<",  ">",  "!",  "&",  "|",
+                                    "^",  "~",  "?",  ":",  "(",  ")",  "[",  "]",  ","};
 
 static bool read_sign(fa_expr_parser *p, size_t at) {
   const size_t left = p->n_bytes - at;
@@ -108,12 +109,13 @@ static bool read_sign(fa_expr_parser *p, size_t at) {
     p->token.length = n;
     return true;
   }
-  if (c == '&' || c == '|') return fa_expr_fail(p, at, "'%c' is no operator here, '%c%c' is", c, c, c) >= 0;
   if (c == '=') return fa_expr_fail(p, at, "'=' is no operator here, '==' compares") >= 0;
   if (c < 0x20 || c >= 0x7f)
     return fa_expr_fail(p, at, "byte 0x%02x; names, numbers and operators are ASCII", c) >= 0;
   return fa_expr_fail(
-             p, at, "'%c' has no meaning here; operators are + - * / %% < <= > >= == != && || ! ?:", c) >= 0;
+             p, at,
+             "'%c' has no meaning here; operators are + - * / %% << >> < <= > >= == != & ^ | ~ && || ! ?:",
+             c) >= 0;
 }
 
 bool fa_expr_next(fa_expr_parser *p) {

@@ -43,6 +43,7 @@ static fa_likeness likeness_of(const fa_expr *e, const fa_likeness *l, const fa_
     r.infinite = isinf(n->value);
     break;
   case FA_EXPR_NEG:
+  case FA_EXPR_AS_FLOAT:
     r = *a;
     break;
   case FA_EXPR_ADD:

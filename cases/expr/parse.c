@@ -31,6 +31,9 @@ static bool expect(fa_expr_parser *p, const char *sign, const char *why) {
 
 /* ---- names ---- */
 
+static const char functions[] =
+    "abs min max exp log sqrt tanh sin cos floor ceil erf sigmoid pow floordiv floormod int float where";
+
 static int unknown_name(fa_expr_parser *p) {
   char buffer[48], buffers[200] = "";
   for (int k = 0; k < p->n_captures; ++k) {
@@ -39,8 +42,8 @@ static int unknown_name(fa_expr_parser *p) {
   }
   return fa_expr_fail(p, p->token.at,
                       "%s is unknown; known are %sb, h, q_idx, kv_idx, seqlen_q, seqlen_k, true, false, inf; "
-                      "abs min max exp log sqrt tanh sin cos floor%s",
-                      found(p, buffer), p->kind == FA_EXPR_SCORE_MOD ? "score, " : "", buffers);
+                      "%s%s",
+                      found(p, buffer), p->kind == FA_EXPR_SCORE_MOD ? "score, " : "", functions, buffers);
 }
 
 static int find_buffer(const fa_expr_parser *p) {
@@ -71,7 +74,7 @@ static int parse_load(fa_expr_parser *p, int buffer) {
 /* A function of one or two arguments; its name is p->token. */
 static int parse_call(fa_expr_parser *p, fa_expr_op op) {
   const size_t at = p->token.at;
-  const bool two = op == FA_EXPR_MIN || op == FA_EXPR_MAX;
+  const bool two = op >= FA_EXPR_MIN && op <= FA_EXPR_FLOORMOD;
   char what[64];
   int x, y = -1;
   snprintf(what, sizeof what, "must follow %s", fa_expr_op_text(op));
@@ -86,11 +89,26 @@ static int parse_call(fa_expr_parser *p, fa_expr_op op) {
   return two ? fa_expr_binary(p, at, op, x, y) : fa_expr_unary(p, at, op, x);
 }
 
+/* where(condition, this, that): another spelling of condition ? this : that. */
+static int parse_where(fa_expr_parser *p) {
+  const size_t at = p->token.at;
+  const char *const three = "must follow: where takes a condition and two values";
+  if (!fa_expr_next(p) || !expect(p, "(", "must follow where")) return -1;
+  const int condition = parse_conditional(p);
+  if (condition < 0 || !expect(p, ",", three)) return -1;
+  const int yes = parse_conditional(p);
+  if (yes < 0 || !expect(p, ",", three)) return -1;
+  const int no = parse_conditional(p);
+  if (no < 0 || !expect(p, ")", "must close the arguments of where")) return -1;
+  return fa_expr_select(p, at, condition, yes, no);
+}
+
 static int parse_name(fa_expr_parser *p) {
   const size_t at = p->token.at;
   const int buffer = find_buffer(p);
   if (buffer >= 0) return parse_load(p, buffer);
-  for (int op = FA_EXPR_ABS; op <= FA_EXPR_MAX; ++op)
+  if (fa_expr_is(p, "where")) return parse_where(p);
+  for (int op = FA_EXPR_ABS; op <= FA_EXPR_FLOORMOD; ++op)
     if (fa_expr_is(p, fa_expr_op_text((fa_expr_op)op))) return parse_call(p, (fa_expr_op)op);
   for (int op = FA_EXPR_SCORE; op <= FA_EXPR_SEQLEN_K; ++op) {
     if (!fa_expr_is(p, fa_expr_op_text((fa_expr_op)op))) continue;
@@ -121,18 +139,19 @@ static int parse_primary(fa_expr_parser *p) {
   if (!fa_expr_is(p, "("))
     return fa_expr_fail(p, t.at, "%s, where a name, a number or '(' must stand", found(p, buffer));
   if (!fa_expr_next(p) || (x = parse_conditional(p)) < 0) return -1;
-  return expect(p, ")", "must close the parenthesis") ? x : -1;
+  if (!expect(p, ")", "must close the parenthesis")) return -1;
+  return p->closed = x;
 }
 
 static int parse_unary(fa_expr_parser *p) {
   const size_t at = p->token.at;
-  const bool minus = fa_expr_is(p, "-"), not = fa_expr_is(p, "!");
-  if (!minus && !not &&!fa_expr_is(p, "+")) return parse_primary(p);
+  const bool minus = fa_expr_is(p, "-"), not = fa_expr_is(p, "!"), bits = fa_expr_is(p, "~");
+  if (!minus && !not &&!bits && !fa_expr_is(p, "+")) return parse_primary(p);
   if (!enter(p) || !fa_expr_next(p)) return -1;
   int x = parse_unary(p);
   --p->depth;
-  if (x < 0 || (!minus && !not )) return x;
-  return fa_expr_unary(p, at, minus ? FA_EXPR_NEG : FA_EXPR_NOT, x);
+  if (x < 0 || (!minus && !not &&!bits)) return x;
+  return fa_expr_unary(p, at, minus ? FA_EXPR_NEG : bits ? FA_EXPR_BITNOT : FA_EXPR_NOT, x);
 }
 
 /* Precedence of the binary operator here; 0 if there is none. */
@@ -140,13 +159,24 @@ static int level_of(const fa_expr_parser *p, fa_expr_op *op) {
   static const struct {
     fa_expr_op op;
     int level;
-  } table[] = {{FA_EXPR_OR, 1},  {FA_EXPR_AND, 2}, {FA_EXPR_EQ, 3}, {FA_EXPR_NE, 3},  {FA_EXPR_LT, 4},
-               {FA_EXPR_LE, 4},  {FA_EXPR_GT, 4},  {FA_EXPR_GE, 4}, {FA_EXPR_ADD, 5}, {FA_EXPR_SUB, 5},
-               {FA_EXPR_MUL, 6}, {FA_EXPR_DIV, 6}, {FA_EXPR_REM, 6}};
+  } table[] = {{FA_EXPR_OR, 1},     {FA_EXPR_AND, 2}, {FA_EXPR_BITOR, 3}, {FA_EXPR_BITXOR, 4},
+               {FA_EXPR_BITAND, 5}, {FA_EXPR_EQ, 6},  {FA_EXPR_NE, 6},    {FA_EXPR_LT, 7},
+               {FA_EXPR_LE, 7},     {FA_EXPR_GT, 7},  {FA_EXPR_GE, 7},    {FA_EXPR_SHL, 8},
+               {FA_EXPR_SHR, 8},    {FA_EXPR_ADD, 9}, {FA_EXPR_SUB, 9},   {FA_EXPR_MUL, 10},
+               {FA_EXPR_DIV, 10},   {FA_EXPR_REM, 10}};
   if (p->token.kind != FA_TOKEN_SIGN) return 0;
   for (size_t i = 0; i < sizeof table / sizeof *table; ++i)
     if (fa_expr_is(p, fa_expr_op_text(table[i].op))) return *op = table[i].op, table[i].level;
   return 0;
+}
+
+/* C and Python read a & b == c differently, so that operands of & ^ | may not be comparisons without
+ * parentheses. Returns x, or -1. */
+static int not_bare(fa_expr_parser *p, fa_expr_op op, int x) {
+  if (x < 0 || !fa_expr_is_bitwise(op) || x == p->closed || !fa_expr_is_comparison(p->e.node[x].op)) return x;
+  return fa_expr_fail(p, (size_t)p->e.node[x].at,
+                      "a comparison beside %s needs parentheses: C and Python read it differently without",
+                      fa_expr_op_text(op));
 }
 
 /* Operators with a precedence of at least `least`. */
@@ -155,10 +185,10 @@ static int parse_binary(fa_expr_parser *p, int least) {
   int x = parse_unary(p), level, before = 0;
   while (x >= 0 && (level = level_of(p, &op)) >= least && level > 0) {
     const size_t at = p->token.at;
-    if (level == before && (level == 3 || level == 4))
+    if (level == before && fa_expr_is_comparison(op))
       return fa_expr_fail(p, at, "comparisons do not chain; a < b && b < c");
-    if (!fa_expr_next(p)) return -1;
-    x = fa_expr_binary(p, at, op, x, parse_binary(p, level + 1));
+    if (not_bare(p, op, x) < 0 || !fa_expr_next(p)) return -1;
+    x = fa_expr_binary(p, at, op, x, not_bare(p, op, parse_binary(p, level + 1)));
     before = level;
   }
   return x;
@@ -184,6 +214,7 @@ fa_status fa_expr_parse(const char *text, size_t n_bytes, fa_expr_kind kind, con
                       .kind = kind,
                       .captures = captures,
                       .n_captures = n_captures,
+                      .closed = -1,
                       .err = err};
   char buffer[48];
   *out = (fa_expr){0};

@@ -26,6 +26,7 @@ typedef struct fa_expr_parser {
   int n_captures;
   fa_token token;
   int depth;
+  int closed; /* the node that parentheses closed last */
   fa_expr e;
   fa_error *err;
   fa_status status; /* of the first failure */

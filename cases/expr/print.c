@@ -48,7 +48,7 @@ static void put_constant(printer *p, const fa_expr_node *x) {
 }
 
 /* Precedence of a node's text: ?: is lowest, then the binary operators, prefix operators, and all else. */
-enum { TERNARY = 0, UNARY = 7, PRIMARY = 8 };
+enum { TERNARY = 0, UNARY = 11, PRIMARY = 12 };
 
 static int strength_of(fa_expr_op op) {
   switch (op) {
@@ -58,23 +58,33 @@ static int strength_of(fa_expr_op op) {
     return 1;
   case FA_EXPR_AND:
     return 2;
+  case FA_EXPR_BITOR:
+    return 3;
+  case FA_EXPR_BITXOR:
+    return 4;
+  case FA_EXPR_BITAND:
+    return 5;
   case FA_EXPR_EQ:
   case FA_EXPR_NE:
-    return 3;
+    return 6;
   case FA_EXPR_LT:
   case FA_EXPR_LE:
   case FA_EXPR_GT:
   case FA_EXPR_GE:
-    return 4;
+    return 7;
+  case FA_EXPR_SHL:
+  case FA_EXPR_SHR:
+    return 8;
   case FA_EXPR_ADD:
   case FA_EXPR_SUB:
-    return 5;
+    return 9;
   case FA_EXPR_MUL:
   case FA_EXPR_DIV:
   case FA_EXPR_REM:
-    return 6;
+    return 10;
   case FA_EXPR_NEG:
   case FA_EXPR_NOT:
+  case FA_EXPR_BITNOT:
     return UNARY;
   default:
     return PRIMARY;
@@ -92,6 +102,15 @@ static void put_arguments(printer *p, const fa_expr_node *x, const char *open, c
   put(p, close);
 }
 
+/* What an operand needs so that it stands without parentheses: & ^ | take no bare comparison. */
+static int least_for(const printer *p, const fa_expr_node *x, int k, int own) {
+  const fa_expr_node *operand = &p->e->node[x->arg[k]];
+  while (fa_expr_is_conversion(operand->op)) operand = &p->e->node[operand->arg[0]];
+  if (fa_expr_is_bitwise(x->op) && fa_expr_is_comparison(operand->op)) return PRIMARY;
+  const bool chains = !fa_expr_is_comparison(x->op); /* comparisons do not chain */
+  return k == 0 && chains ? own : own + 1;
+}
+
 static void put_operator(printer *p, const fa_expr_node *x, int own) {
   if (x->op == FA_EXPR_SELECT) {
     put_node(p, x->arg[0], own + 1);
@@ -103,20 +122,18 @@ static void put_operator(printer *p, const fa_expr_node *x, int own) {
     put(p, fa_expr_op_text(x->op));
     put_node(p, x->arg[0], UNARY);
   } else {
-    const bool chains = own != 3 && own != 4; /* comparisons do not chain */
-    put_node(p, x->arg[0], chains ? own : own + 1);
+    put_node(p, x->arg[0], least_for(p, x, 0, own));
     put(p, " ");
     put(p, fa_expr_op_text(x->op));
     put(p, " ");
-    put_node(p, x->arg[1], own + 1);
+    put_node(p, x->arg[1], least_for(p, x, 1, own));
   }
 }
 
 /* Parenthesised if its precedence is below `least`. */
 static void put_node(printer *p, int index, int least) {
   const fa_expr_node *x = &p->e->node[index];
-  while (x->op == FA_EXPR_TO_BOOL || x->op == FA_EXPR_TO_INT || x->op == FA_EXPR_TO_FLOAT)
-    x = &p->e->node[x->arg[0]];
+  while (fa_expr_is_conversion(x->op)) x = &p->e->node[x->arg[0]];
   const int own = strength_of(x->op);
   if (own < least) put(p, "(");
   if (x->op == FA_EXPR_CONST) {

@@ -59,18 +59,37 @@ static int to_type(fa_expr_parser *p, int x, fa_expr_type type) {
 
 int fa_expr_unary(fa_expr_parser *p, size_t at, fa_expr_op op, int x) {
   if (x < 0) return -1;
+  if (op == FA_EXPR_BITNOT && type_of(p, x) == FA_EXPR_FLOAT)
+    return fa_expr_fail(p, at, "~ takes ints or conditions; int(x) makes a float an int");
+  if (op == FA_EXPR_BITNOT && type_of(p, x) == FA_EXPR_BOOL) op = FA_EXPR_NOT;
   if (op == FA_EXPR_NOT)
     x = to_bool(p, x, "the operand of !");
-  else if (op == FA_EXPR_NEG || op == FA_EXPR_ABS)
+  else if (op == FA_EXPR_NEG || op == FA_EXPR_ABS || op == FA_EXPR_AS_INT)
     x = to_int(p, x);
-  else
+  else if (op != FA_EXPR_BITNOT)
     x = to_float(p, x);
   if (x < 0) return -1;
-  return add(p, (fa_expr_node){.op = op, .type = type_of(p, x), .at = (int)at, .n_args = 1, .arg = {x}});
+  const fa_expr_type type = op == FA_EXPR_AS_INT ? FA_EXPR_INT : type_of(p, x);
+  return add(p, (fa_expr_node){.op = op, .type = type, .at = (int)at, .n_args = 1, .arg = {x}});
 }
 
-static bool is_comparison(fa_expr_op op) {
-  return op >= FA_EXPR_LT && op <= FA_EXPR_NE;
+/* Operators of ints alone, and what to write for floats. */
+static const char *const int_only[FA_EXPR_N_OPS] = {
+    [FA_EXPR_REM] = "% takes ints; of floats, x - y * floor(x / y)",
+    [FA_EXPR_FLOORDIV] = "floordiv takes ints; of floats, floor(x / y)",
+    [FA_EXPR_FLOORMOD] = "floormod takes ints; of floats, x - y * floor(x / y)",
+    [FA_EXPR_SHL] = "<< takes ints; of floats, x * pow(2.0, n)",
+    [FA_EXPR_SHR] = ">> takes ints; of floats, x / pow(2.0, n)",
+    [FA_EXPR_BITAND] = "& takes ints or conditions; int(x) makes a float an int",
+    [FA_EXPR_BITXOR] = "^ takes ints or conditions, and is no power; pow(x, y) is",
+    [FA_EXPR_BITOR] = "| takes ints or conditions; int(x) makes a float an int",
+};
+
+/* The type that both operands get. */
+static fa_expr_type operand_type(fa_expr_op op, fa_expr_type wider) {
+  if (op == FA_EXPR_POW) return FA_EXPR_FLOAT;
+  if (wider == FA_EXPR_BOOL && !fa_expr_is_bitwise(op)) return FA_EXPR_INT;
+  return wider;
 }
 
 int fa_expr_binary(fa_expr_parser *p, size_t at, fa_expr_op op, int x, int y) {
@@ -83,12 +102,11 @@ int fa_expr_binary(fa_expr_parser *p, size_t at, fa_expr_op op, int x, int y) {
     y = x < 0 ? -1 : to_bool(p, y, what);
     type = FA_EXPR_BOOL;
   } else {
-    if (type == FA_EXPR_BOOL) type = FA_EXPR_INT;
-    if (op == FA_EXPR_REM && type == FA_EXPR_FLOAT)
-      return fa_expr_fail(p, at, "%% takes ints; of floats, x - y * floor(x / y)");
+    type = operand_type(op, type);
+    if (int_only[op] && type == FA_EXPR_FLOAT) return fa_expr_fail(p, at, "%s", int_only[op]);
     x = to_type(p, x, type);
     y = x < 0 ? -1 : to_type(p, y, type);
-    if (is_comparison(op)) type = FA_EXPR_BOOL;
+    if (fa_expr_is_comparison(op)) type = FA_EXPR_BOOL;
   }
   if (x < 0 || y < 0) return -1;
   return add(p, (fa_expr_node){.op = op, .type = type, .at = (int)at, .n_args = 2, .arg = {x, y}});

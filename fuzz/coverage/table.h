@@ -52,6 +52,7 @@ void fa_coverage_see_number(fa_coverage *v, fa_bias_kind kind, int64_t expected,
                             int64_t number, bool has);
 void fa_coverage_problem(fa_coverage *v, const fa_problem *p); /* kinds 1 to 3 and 9 to 13 */
 void fa_coverage_cache(fa_coverage *v, const fa_problem *p);   /* of kinds 11 and 12 */
+void fa_coverage_operators(fa_coverage *v, const fa_problem *p); /* of expressions */
 void fa_coverage_mixed(fa_coverage *v, const fa_problem *p);   /* combinations, of several kinds */
 void fa_coverage_memory(fa_coverage *v, const fa_case *c);     /* kinds 4 to 8 */
 

@@ -1,7 +1,7 @@
 /* Random score and mask expressions that have a value at every pair: indices in range, no logarithm of
  * possibly negative numbers, masks that rounding cannot decide. A score expression is "score" with a few
  * steps around it. */
-#include "fuzz/generate/parts.h"
+#include "fuzz/generate/operators.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -227,8 +227,8 @@ fa_status fa_gen_expressions(fa_gen *g) {
   const bool mixed = g->rules->mixed;
   if ((p->family != FA_FLEX && !mixed) || !fa_rng_chance(&x.r, g->rules->expressions)) return FA_OK;
   const bool mask = fa_rng_chance(&x.r, 0.6), score = !mask || fa_rng_chance(&x.r, 0.6);
-  if (score && !(p->score_mod = draw_score(&x))) return FA_ERR_MEMORY;
-  if (mask && !(p->mask_mod = draw_mask(&x))) return FA_ERR_MEMORY;
+  if (score && !(p->score_mod = fa_gen_operators(g, FA_EXPR_SCORE_MOD, draw_score(&x)))) return FA_ERR_MEMORY;
+  if (mask && !(p->mask_mod = fa_gen_operators(g, FA_EXPR_MASK_MOD, draw_mask(&x)))) return FA_ERR_MEMORY;
   if (x.n_captures > 0) {
     p->captures = malloc((size_t)x.n_captures * sizeof *p->captures);
     if (!p->captures) return FA_ERR_MEMORY;

@@ -57,7 +57,9 @@ typedef enum fa_gen_stream {
   FA_GEN_EXPRESSIONS,
   FA_GEN_PAGES,
   FA_GEN_MIXED,
-  FA_GEN_TAME
+  FA_GEN_TAME,
+  FA_GEN_SCORE_OPERATORS,
+  FA_GEN_MASK_OPERATORS
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {

@@ -114,6 +114,32 @@ static int function(fa_expr *e, fa_expr_op op, int x) {
   return add_node(e, op, FA_EXPR_FLOAT, 1, x, 0, 0);
 }
 
+static int difference(fa_expr *e, int x, int y) {
+  if (both_constant(e, x, y))
+    return constant(e, (float)e->node[x].value - (float)e->node[y].value, FA_EXPR_FLOAT);
+  return add_node(e, FA_EXPR_SUB, FA_EXPR_FLOAT, 2, x, y, 0);
+}
+
+/* 2 / sqrt(pi) exp(-x^2) */
+static int erf_slope(fa_expr *e, int x) {
+  const int factor = constant(e, (float)1.1283791670955126, FA_EXPR_FLOAT);
+  return product(e, factor, function(e, FA_EXPR_EXP, negative(e, product(e, x, x))));
+}
+
+/* By the base, y x^(y - 1), 0 where y is 0; by the exponent, x^y ln x, 0 where x is 0. */
+static void step_power(fa_walk *w, const fa_expr_node *n, int node, int derivative, int guard) {
+  fa_expr *e = w->e;
+  const int x = n->arg[0], y = n->arg[1], zero = constant(e, 0, FA_EXPR_FLOAT);
+  const int less = difference(e, y, constant(e, 1, FA_EXPR_FLOAT));
+  const int power = is_constant(e, less, 0)   ? constant(e, 1, FA_EXPR_FLOAT)
+                    : is_constant(e, less, 1) ? x
+                                              : add_node(e, FA_EXPR_POW, FA_EXPR_FLOAT, 2, x, less, 0);
+  const int base = product(e, derivative, product(e, y, power));
+  const int exponent = product(e, derivative, product(e, node, function(e, FA_EXPR_LOG, x)));
+  reach(w, x, choose(e, compare(e, FA_EXPR_EQ, y, zero), zero, base), guard);
+  reach(w, y, choose(e, compare(e, FA_EXPR_EQ, x, zero), zero, exponent), guard);
+}
+
 /* The derivative with respect to the argument of a function of one argument. */
 static int through(fa_expr *e, fa_expr_op op, int node, int x, int derivative) {
   switch (op) {
@@ -133,6 +159,12 @@ static int through(fa_expr *e, fa_expr_op op, int node, int x, int derivative) {
   }
   case FA_EXPR_SIN:
     return product(e, derivative, function(e, FA_EXPR_COS, x));
+  case FA_EXPR_ERF:
+    return product(e, derivative, erf_slope(e, x));
+  case FA_EXPR_SIGMOID:
+    return product(e, derivative, product(e, node, difference(e, constant(e, 1, FA_EXPR_FLOAT), node)));
+  case FA_EXPR_AS_FLOAT:
+    return derivative;
   default: /* cos */
     return negative(e, product(e, derivative, function(e, FA_EXPR_SIN, x)));
   }
@@ -146,6 +178,7 @@ static void step(fa_walk *w, int node) {
   case FA_EXPR_SCORE:
   case FA_EXPR_LOAD:
   case FA_EXPR_FLOOR:
+  case FA_EXPR_CEIL:
     return;
   case FA_EXPR_ADD:
   case FA_EXPR_SUB:
@@ -158,6 +191,9 @@ static void step(fa_walk *w, int node) {
     return;
   case FA_EXPR_DIV:
     step_quotient(w, &n, node, derivative, guard);
+    return;
+  case FA_EXPR_POW:
+    step_power(w, &n, node, derivative, guard);
     return;
   case FA_EXPR_MIN:
   case FA_EXPR_MAX:

@@ -25,6 +25,22 @@ const char fa_expr_prelude[] =
     "FA_EXPR_FN int fa_expr_mul(int a, int b) { return (int)((unsigned)a * (unsigned)b); }\n"
     "FA_EXPR_FN int fa_expr_div(int a, int b) { return b == 0 ? 0 : b == -1 ? fa_expr_sub(0, a) : a / b; }\n"
     "FA_EXPR_FN int fa_expr_rem(int a, int b) { return b == 0 || b == -1 ? 0 : a % b; }\n"
+    "FA_EXPR_FN int fa_expr_floordiv(int a, int b) {\n"
+    "  const int rest = fa_expr_rem(a, b), q = fa_expr_div(a, b);\n"
+    "  return rest != 0 && (rest < 0) != (b < 0) ? q - 1 : q;\n"
+    "}\n"
+    "FA_EXPR_FN int fa_expr_floormod(int a, int b) {\n"
+    "  const int rest = fa_expr_rem(a, b);\n"
+    "  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;\n"
+    "}\n"
+    "FA_EXPR_FN int fa_expr_shl(int a, int b) { return (int)((unsigned)a << (b & 31)); }\n"
+    "FA_EXPR_FN int fa_expr_shr(int a, int b) { return a >> (b & 31); }\n"
+    "FA_EXPR_FN int fa_expr_truncate(float x) {\n"
+    "  if (x >= 2147483648.0f) return 2147483647;\n"
+    "  if (x <= -2147483648.0f) return -2147483647 - 1;\n"
+    "  return x == x ? (int)x : 0;\n"
+    "}\n"
+    "FA_EXPR_FN float fa_expr_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }\n"
     "FA_EXPR_FN int fa_expr_abs(int a) { return a < 0 ? fa_expr_sub(0, a) : a; }\n"
     "FA_EXPR_FN int fa_expr_min(int a, int b) { return a < b ? a : b; }\n"
     "FA_EXPR_FN int fa_expr_max(int a, int b) { return a > b ? a : b; }\n"
@@ -33,6 +49,9 @@ const char fa_expr_prelude[] =
     /* not inlined: what reduces arguments beyond 2^16 would be there for each of 64 pairs */
     "static __device__ __noinline__ __attribute__((unused)) float fa_expr_sin(float x) { return sinf(x); }\n"
     "static __device__ __noinline__ __attribute__((unused)) float fa_expr_cos(float x) { return cosf(x); }\n"
+    "static __device__ __noinline__ __attribute__((unused)) float fa_expr_pow(float x, float y) {\n"
+    "  return powf(x, y);\n"
+    "}\n"
     "FA_EXPR_FN float fa_fast_turn(float x) {\n" /* minus a multiple of 2 pi */
     "  const float n = rintf(x * 0.159154943f);\n"
     "  return fmaf(n, 1.74845557e-7f, fmaf(n, -6.28318548f, x));\n"
@@ -67,9 +86,15 @@ const char fa_expr_prelude[] =
     "  asm(\"div.full.f32 %0, %1, %2;\" : \"=f\"(x) : \"f\"(x), \"f\"(y));\n"
     "  return x;\n"
     "}\n"
+    "FA_EXPR_FN float fa_fast_sigmoid(float x) {\n"
+    "  asm(\"rcp.approx.f32 %0, %1;\" : \"=f\"(x) : \"f\"(1.0f + fa_fast_exp(-x)));\n"
+    "  return x;\n"
+    "}\n"
     "#else\n"
     "#define fa_expr_sin sinf\n"
     "#define fa_expr_cos cosf\n"
+    "#define fa_expr_pow powf\n"
+    "#define fa_fast_sigmoid fa_expr_sigmoid\n"
     "#define fa_fast_sin sinf\n"
     "#define fa_fast_cos cosf\n"
     "#define fa_fast_exp expf\n"
@@ -143,19 +168,39 @@ static void put_load(emitter *w, int node, const fa_expr_node *n) {
 
 /* Names of functions; NULL: written as an operator. */
 static const char *function_of(fa_expr_op op, bool is_float, fa_expr_speed speed) {
-  static const char *const floats[FA_EXPR_N_OPS] = {
-      [FA_EXPR_ABS] = "fabsf",       [FA_EXPR_EXP] = "expf",     [FA_EXPR_LOG] = "logf",
-      [FA_EXPR_SQRT] = "sqrtf",      [FA_EXPR_TANH] = "tanhf",   [FA_EXPR_SIN] = "fa_expr_sin",
-      [FA_EXPR_COS] = "fa_expr_cos", [FA_EXPR_FLOOR] = "floorf", [FA_EXPR_MIN] = "fminf",
-      [FA_EXPR_MAX] = "fmaxf"};
-  static const char *const ints[FA_EXPR_N_OPS] = {
-      [FA_EXPR_ABS] = "fa_expr_abs", [FA_EXPR_MIN] = "fa_expr_min", [FA_EXPR_MAX] = "fa_expr_max",
-      [FA_EXPR_ADD] = "fa_expr_add", [FA_EXPR_SUB] = "fa_expr_sub", [FA_EXPR_MUL] = "fa_expr_mul",
-      [FA_EXPR_DIV] = "fa_expr_div", [FA_EXPR_REM] = "fa_expr_rem"};
+  static const char *const floats[FA_EXPR_N_OPS] = {[FA_EXPR_ABS] = "fabsf",
+                                                    [FA_EXPR_EXP] = "expf",
+                                                    [FA_EXPR_LOG] = "logf",
+                                                    [FA_EXPR_SQRT] = "sqrtf",
+                                                    [FA_EXPR_TANH] = "tanhf",
+                                                    [FA_EXPR_SIN] = "fa_expr_sin",
+                                                    [FA_EXPR_COS] = "fa_expr_cos",
+                                                    [FA_EXPR_FLOOR] = "floorf",
+                                                    [FA_EXPR_MIN] = "fminf",
+                                                    [FA_EXPR_MAX] = "fmaxf",
+                                                    [FA_EXPR_CEIL] = "ceilf",
+                                                    [FA_EXPR_ERF] = "erff",
+                                                    [FA_EXPR_SIGMOID] = "fa_expr_sigmoid",
+                                                    [FA_EXPR_POW] = "fa_expr_pow",
+                                                    [FA_EXPR_AS_INT] = "fa_expr_truncate",
+                                                    [FA_EXPR_AS_FLOAT] = ""};
+  static const char *const ints[FA_EXPR_N_OPS] = {[FA_EXPR_ABS] = "fa_expr_abs",
+                                                  [FA_EXPR_MIN] = "fa_expr_min",
+                                                  [FA_EXPR_MAX] = "fa_expr_max",
+                                                  [FA_EXPR_ADD] = "fa_expr_add",
+                                                  [FA_EXPR_SUB] = "fa_expr_sub",
+                                                  [FA_EXPR_MUL] = "fa_expr_mul",
+                                                  [FA_EXPR_DIV] = "fa_expr_div",
+                                                  [FA_EXPR_REM] = "fa_expr_rem",
+                                                  [FA_EXPR_FLOORDIV] = "fa_expr_floordiv",
+                                                  [FA_EXPR_FLOORMOD] = "fa_expr_floormod",
+                                                  [FA_EXPR_SHL] = "fa_expr_shl",
+                                                  [FA_EXPR_SHR] = "fa_expr_shr",
+                                                  [FA_EXPR_AS_INT] = ""};
   static const char *const fast[FA_EXPR_N_OPS] = {
-      [FA_EXPR_EXP] = "fa_fast_exp",   [FA_EXPR_LOG] = "fa_fast_log", [FA_EXPR_SQRT] = "fa_fast_sqrt",
-      [FA_EXPR_TANH] = "fa_fast_tanh", [FA_EXPR_SIN] = "fa_fast_sin", [FA_EXPR_COS] = "fa_fast_cos",
-      [FA_EXPR_DIV] = "fa_fast_div"};
+      [FA_EXPR_EXP] = "fa_fast_exp",   [FA_EXPR_LOG] = "fa_fast_log",        [FA_EXPR_SQRT] = "fa_fast_sqrt",
+      [FA_EXPR_TANH] = "fa_fast_tanh", [FA_EXPR_SIN] = "fa_fast_sin",        [FA_EXPR_COS] = "fa_fast_cos",
+      [FA_EXPR_DIV] = "fa_fast_div",   [FA_EXPR_SIGMOID] = "fa_fast_sigmoid"};
   if (is_float && speed == FA_EXPR_FAST && fast[op]) return fast[op];
   return is_float ? floats[op] : ints[op];
 }

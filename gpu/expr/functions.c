@@ -59,7 +59,7 @@ static fa_f32_word load(const fa_flex_interpreter *x, const step *s, const fa_f3
 
 static fa_f32_word operate(const step *s, const fa_f32_word *slot) {
   const fa_f32_word a = slot[s->arg[0]];
-  if (s->n_args == 1) return fa_scalar_unary(s->op, s->type, a);
+  if (s->n_args == 1) return fa_scalar_unary(s->op, s->floats, a);
   if (s->n_args == 2) return fa_scalar_binary(s->op, s->type, s->floats, a, slot[s->arg[1]]);
   return slot[s->arg[a.i ? 1 : 2]];
 }

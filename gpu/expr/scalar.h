@@ -35,7 +35,7 @@ static inline bool fa_scalar_compare(fa_expr_op op, bool less, bool equal, bool 
   }
 }
 
-/* ---- integers: wrapping ---- */
+/* ---- integers: wrapping, shifts by 0 .. 31 ---- */
 
 static inline int32_t fa_scalar_wrap(uint32_t x) {
   int32_t y;
@@ -50,6 +50,17 @@ static inline int32_t fa_scalar_divide(int32_t a, int32_t b) {
 
 static inline int32_t fa_scalar_remainder(int32_t a, int32_t b) {
   return b == 0 || b == -1 ? 0 : a % b;
+}
+
+/* Python's // and %. */
+static inline int32_t fa_scalar_floordiv(int32_t a, int32_t b) {
+  const int32_t rest = fa_scalar_remainder(a, b), q = fa_scalar_divide(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? q - 1 : q;
+}
+
+static inline int32_t fa_scalar_floormod(int32_t a, int32_t b) {
+  const int32_t rest = fa_scalar_remainder(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 static inline int32_t fa_scalar_int_binary(fa_expr_op op, int32_t a, int32_t b) {
@@ -68,6 +79,20 @@ static inline int32_t fa_scalar_int_binary(fa_expr_op op, int32_t a, int32_t b) 
     return a < b ? a : b;
   case FA_EXPR_MAX:
     return a > b ? a : b;
+  case FA_EXPR_FLOORDIV:
+    return fa_scalar_floordiv(a, b);
+  case FA_EXPR_FLOORMOD:
+    return fa_scalar_floormod(a, b);
+  case FA_EXPR_SHL:
+    return fa_scalar_wrap((uint32_t)a << (b & 31));
+  case FA_EXPR_SHR:
+    return a >> (b & 31);
+  case FA_EXPR_BITAND:
+    return a & b;
+  case FA_EXPR_BITXOR:
+    return a ^ b;
+  case FA_EXPR_BITOR:
+    return a | b;
   case FA_EXPR_AND:
     return a && b;
   case FA_EXPR_OR:
@@ -79,6 +104,13 @@ static inline int32_t fa_scalar_int_binary(fa_expr_op op, int32_t a, int32_t b) 
 
 /* ---- floats ---- */
 
+/* The nearest int towards 0 that there is; NaN gives 0. */
+static inline int32_t fa_scalar_truncate(float x) {
+  if (x >= 2147483648.0f) return INT32_MAX;
+  if (x <= -2147483648.0f) return INT32_MIN;
+  return x == x ? (int32_t)x : 0;
+}
+
 static inline float fa_scalar_float_binary(fa_expr_op op, float a, float b) {
   switch (op) {
   case FA_EXPR_ADD:
@@ -89,6 +121,8 @@ static inline float fa_scalar_float_binary(fa_expr_op op, float a, float b) {
     return a * b;
   case FA_EXPR_DIV:
     return a / b;
+  case FA_EXPR_POW:
+    return powf(a, b);
   case FA_EXPR_MIN:
     return fminf(a, b);
   default:
@@ -114,6 +148,14 @@ static inline float fa_scalar_float_unary(fa_expr_op op, float a) {
     return sinf(a);
   case FA_EXPR_COS:
     return cosf(a);
+  case FA_EXPR_CEIL:
+    return ceilf(a);
+  case FA_EXPR_ERF:
+    return erff(a);
+  case FA_EXPR_SIGMOID:
+    return 1.0f / (1.0f + expf(-a));
+  case FA_EXPR_AS_FLOAT:
+    return a;
   default:
     return floorf(a);
   }
@@ -126,8 +168,13 @@ static inline int32_t fa_scalar_index(int32_t x, int64_t n) {
   return x < 0 ? 0 : x >= n ? (int32_t)(n - 1) : x;
 }
 
-/* An operation of one argument; the result has this type. */
-static inline fa_f32_word fa_scalar_unary(fa_expr_op op, fa_expr_type type, fa_f32_word a) {
+static inline int32_t fa_scalar_int_unary(fa_expr_op op, int32_t a) {
+  if (op == FA_EXPR_BITNOT) return ~a;
+  return (op == FA_EXPR_ABS && a >= 0) || op == FA_EXPR_AS_INT ? a : fa_scalar_wrap(0u - (uint32_t)a);
+}
+
+/* An operation of one argument; floats: it is a float. */
+static inline fa_f32_word fa_scalar_unary(fa_expr_op op, bool floats, fa_f32_word a) {
   switch (op) {
   case FA_EXPR_TO_BOOL:
     return (fa_f32_word){.i = a.i != 0};
@@ -140,8 +187,9 @@ static inline fa_f32_word fa_scalar_unary(fa_expr_op op, fa_expr_type type, fa_f
   default:
     break;
   }
-  if (type == FA_EXPR_FLOAT) return (fa_f32_word){.f = fa_scalar_float_unary(op, a.f)};
-  return (fa_f32_word){.i = op == FA_EXPR_ABS && a.i >= 0 ? a.i : fa_scalar_wrap(0u - (uint32_t)a.i)};
+  if (!floats) return (fa_f32_word){.i = fa_scalar_int_unary(op, a.i)};
+  if (op == FA_EXPR_AS_INT) return (fa_f32_word){.i = fa_scalar_truncate(a.f)};
+  return (fa_f32_word){.f = fa_scalar_float_unary(op, a.f)};
 }
 
 /* An operation of two arguments; floats: they are floats. */

@@ -74,7 +74,7 @@ static void node_row(fa_f32_expr *x, const fa_f32_pairs *p, int node) {
   for (int lane = 0; lane < p->n; ++lane)
     to[lane] = c   ? (a[lane].i ? b[lane] : c[lane])
                : b ? fa_scalar_binary(t->op, t->type, floats, a[lane], b[lane])
-               : a ? fa_scalar_unary(t->op, t->type, a[lane])
+               : a ? fa_scalar_unary(t->op, floats, a[lane])
                    : leaf(t, p, lane);
 }
 

@@ -3,7 +3,7 @@
  * A branch that is not taken contributes nothing, whatever its values; it is not multiplied by 0, because 0
  * times infinity would be NaN. If rounding may decide a branch, both are followed and the error covers
  * either. Kinks: docs/reference/expressions.md, "Derivatives". */
-#include "ref/mods/expr.h"
+#include "ref/mods/lane.h"
 
 #include <float.h>
 #include <math.h>
@@ -34,6 +34,10 @@ static fa_local wave(const fa_ref_expr *x, double y, double moved) {
   return (fa_local){y, moved + f.eps * fabs(y) + f.floor};
 }
 
+static fa_local of_lane(fa_lane a) {
+  return (fa_local){a.v, a.e};
+}
+
 /* d node / d argument k. */
 static fa_local local_of(const fa_ref_expr *x, int node, int k, int lane) {
   const fa_expr_node *n = &x->e->node[node];
@@ -58,6 +62,14 @@ static fa_local local_of(const fa_ref_expr *x, int node, int k, int lane) {
     return wave(x, cos(va), times(ea, fmin(1, fabs(sin(va)) + ea)));
   case FA_EXPR_COS:
     return wave(x, -sin(va), times(ea, fmin(1, fabs(cos(va)) + ea)));
+  case FA_EXPR_ERF:
+    return of_lane(fa_lane_erf_slope((fa_lane){va, ea, 0}));
+  case FA_EXPR_SIGMOID:
+    return of_lane(fa_lane_sigmoid_slope((fa_lane){y, ey, 0}));
+  case FA_EXPR_POW:
+    if (k == 0) return of_lane(fa_lane_pow_by_base((fa_lane){va, ea, 0}, (fa_lane){vb, eb, 0}));
+    return of_lane(
+        fa_lane_pow_by_exponent((fa_lane){va, ea, 0}, (fa_lane){vb, eb, 0}, (fa_lane){y, ey, 0}, x->fast));
   case FA_EXPR_MUL:
     return k == 0 ? (fa_local){vb, eb} : (fa_local){va, ea};
   case FA_EXPR_DIV:
@@ -133,7 +145,8 @@ void fa_ref_expr_derive(fa_ref_expr *x, int n) {
   }
   for (int node = e->root; node >= 0; --node) {
     const fa_expr_node *t = &e->node[node];
-    if (!has_slope(e, node) || t->op == FA_EXPR_FLOOR || t->op == FA_EXPR_LOAD) continue;
+    if (!has_slope(e, node) || t->op == FA_EXPR_FLOOR || t->op == FA_EXPR_CEIL || t->op == FA_EXPR_LOAD)
+      continue;
     for (int k = t->op == FA_EXPR_SELECT ? 1 : 0; k < t->n_args; ++k)
       if (has_slope(e, t->arg[k])) step(x, node, k, n);
   }

@@ -103,7 +103,7 @@ static bool some_row(fa_ref_expr *x, const fa_ref_pairs *p, int node) {
   const bool floats = x->e->node[t->arg[0]].type == FA_EXPR_FLOAT;
   const bool sums = t->op == FA_EXPR_ADD || t->op == FA_EXPR_SUB || t->op == FA_EXPR_MUL;
   if (sums) return floats ? float_row(x, node, p->n) : int_row(x, node, p->n);
-  if (floats || t->op < FA_EXPR_LT || t->op > FA_EXPR_NE) return false;
+  if (floats || !fa_expr_is_comparison(t->op)) return false;
   compare_row(x, node, p->n);
   return true;
 }

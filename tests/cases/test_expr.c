@@ -67,6 +67,26 @@ static void test_reads(void) {
   good(MASK, "((((q_idx))))", "q_idx");
 }
 
+static void test_reads_more(void) {
+  good(MASK, "(q_idx >= kv_idx) & (doc[q_idx] == doc[kv_idx])", NULL);
+  good(MASK, "(b == 1) | (h == 2) ^ (h == 3) & true", NULL);
+  good(MASK, "b & 1 | h ^ 3", NULL);
+  good(MASK, "(b | h) & 1", NULL);
+  good(MASK, "((b & h)) == (1)", "(b & h) == 1");
+  good(MASK, "q_idx + 1 << 2 > kv_idx >> 1 + b", NULL);
+  good(MASK, "(q_idx << 1) + 1 != (kv_idx >> 1)", "(q_idx << 1) + 1 != kv_idx >> 1");
+  good(MASK, "~(q_idx > 1)", "!(q_idx > 1)");
+  good(MASK, "~q_idx & 7", NULL);
+  good(MASK, "b | h && q_idx || (1 < 2)", "b | h && q_idx || 1 < 2");
+  good(MASK, "(1 < 2) & 3 & 1", NULL);
+  good(SCORE, "pow(abs(score) + 1, 1.5) + erf(score) * sigmoid(score) - ceil(score)", NULL);
+  good(SCORE, "floordiv(q_idx - 5, 2) + floormod(-q_idx, 3)", NULL);
+  good(SCORE, "int(score * 8) + float(q_idx) / 2 + int(3) + float(score)", NULL);
+  good(SCORE, "slopes[int(one)]", NULL);
+  good(SCORE, "where(q_idx >= kv_idx, score, -inf)", "q_idx >= kv_idx ? score : -inf");
+  good(SCORE, "1 + where(b, where(h, 1, 2), 3)", "1 + (b ? h ? 1 : 2 : 3)");
+}
+
 /* C's precedence and associativity. */
 static void test_precedence(void) {
   good(SCORE, "score - 1.0 - 2.0", NULL);
@@ -90,8 +110,9 @@ static void test_refuses(void) {
   bad(SCORE, "", "column 1: the end, where a name, a number or '(' must stand");
   bad(SCORE, "score + foo[h]",
       "column 9: \"foo\" is unknown; known are score, b, h, q_idx, kv_idx, seqlen_q, "
-      "seqlen_k, true, false, inf; abs min max exp log sqrt tanh sin cos floor; buffers "
-      "slopes, table, one, doc\n  score + foo[h]\n          ^");
+      "seqlen_k, true, false, inf; abs min max exp log sqrt tanh sin cos floor ceil erf sigmoid "
+      "pow floordiv floormod int float where; buffers slopes, table, one, doc\n  score + foo[h]\n          "
+      "^");
   bad(MASK, "score > 0", "column 1: mask_mod does not know the score");
   bad(MASK, "slopes[h]", "column 1: mask_mod gives a float; it must give a condition");
   bad(MASK, "!one", "column 2: the operand of ! is a float");
@@ -111,11 +132,27 @@ static void test_refuses(void) {
   bad(SCORE, "score)", "column 6: \")\", where an operator or the end must stand");
   bad(SCORE, "score score", "column 7: \"score\", where an operator");
   bad(SCORE, "b ? score", "column 10: the end, ':' must follow: condition ? this : that");
-  bad(MASK, "b & h", "column 3: '&' is no operator here, '&&' is");
+  bad(SCORE, "score & 1", "column 7: & takes ints or conditions; int(x) makes a float an int");
+  bad(SCORE, "2 ^ score", "column 3: ^ takes ints or conditions, and is no power; pow(x, y) is");
+  bad(SCORE, "score | 1", "column 7: | takes ints");
+  bad(SCORE, "score << 1", "column 7: << takes ints; of floats, x * pow(2.0, n)");
+  bad(SCORE, "1.5 >> 1", "column 5: >> takes ints");
+  bad(SCORE, "~score", "column 1: ~ takes ints or conditions");
+  bad(SCORE, "floordiv(score, 2)", "column 1: floordiv takes ints; of floats, floor(x / y)");
+  bad(SCORE, "floormod(1, 2.5)", "column 1: floormod takes ints; of floats, x - y * floor(x / y)");
+  bad(MASK, "q_idx >= kv_idx & b == h",
+      "column 7: a comparison beside & needs parentheses: C and Python read it differently without");
+  bad(MASK, "(q_idx >= kv_idx) | b == h", "column 23: a comparison beside | needs parentheses");
+  bad(MASK, "b ^ (h) < 2", "column 9: a comparison beside ^ needs parentheses");
+  bad(MASK, "where(b, h)", "column 11: \")\", ',' must follow: where takes a condition and two values");
+  bad(MASK, "where b", "column 7: \"b\", '(' must follow where");
+  bad(MASK, "where(b, h, 1, 2)", "column 14: \",\", ')' must close the arguments of where");
+  bad(SCORE, "pow(score)", "column 10: \")\", ',' must follow: pow takes two arguments");
+  bad(SCORE, "doc[score]", "column 5: index 0 of \"doc\" is a float");
   bad(MASK, "b = h", "column 3: '=' is no operator here, '==' compares");
   bad(MASK, "b < h < 2", "column 7: comparisons do not chain");
   bad(MASK, "b == h != 2", "column 8: comparisons do not chain");
-  bad(MASK, "b ^ h", "column 3: '^' has no meaning here");
+  bad(MASK, "b @ h", "column 3: '@' has no meaning here");
   bad(SCORE, "score; system(1)", "column 6: ';' has no meaning here");
   bad(SCORE, "0x10", "column 2: 'x' after a number");
   bad(SCORE, "1.5f", "column 4: 'f' after a number");
@@ -148,6 +185,10 @@ static void test_like(void) {
   like("tanh(score / 4.0) * 4.0", true, 4);
   like("q_idx >= kv_idx ? score : -inf", true, 0);
   like("kv_idx < 3 ? -inf : score + 1", true, 0);
+  like("float(score) + float(q_idx)", true, 0);
+  like("where(q_idx >= kv_idx, score, -inf)", true, 0);
+  like("sigmoid(score)", false, 0);
+  like("pow(score, 2.0)", false, 0);
   like("0.0", false, 0);
   like("one", false, 0);
   like("score - score", false, 0);
@@ -256,10 +297,13 @@ static void test_linear(void) {
  * again. */
 static void test_random(void) {
   static const char *const words[] = {
-      "score", "b",   "h",   "q_idx", "kv_idx", "seqlen_k", "slopes[", "table[", "doc[", "]",
-      ",",     "(",   ")",   "+",     "-",      "*",        "/",       "%",      "<",    "<=",
-      "==",    "!=",  "&&",  "||",    "!",      "?",        ":",       "tanh(",  "min(", "abs(",
-      "1",     "0.5", "1e9", "one",   "true",   "inf",      "$",       "\xff",   " ",    "floor("};
+      "score",    "b",     "h",    "q_idx",  "kv_idx", "seqlen_k",  "slopes[",  "table[",
+      "doc[",     "]",     ",",    "(",      ")",      "+",         "-",        "*",
+      "/",        "%",     "<",    "<=",     "==",     "!=",        "&&",       "||",
+      "!",        "?",     ":",    "tanh(",  "min(",   "abs(",      "1",        "0.5",
+      "1e9",      "one",   "true", "inf",    "$",      "\xff",      " ",        "floor(",
+      "&",        "|",     "^",    "~",      "<<",     ">>",        "pow(",     "erf(",
+      "sigmoid(", "ceil(", "int(", "float(", "where(", "floordiv(", "floormod("};
   fa_rng r = fa_rng_make(11, 0);
   int64_t n_read = 0;
   for (int round = 0; round < 200000; ++round) {
@@ -287,6 +331,7 @@ static void test_random(void) {
 
 int main(void) {
   test_reads();
+  test_reads_more();
   test_precedence();
   test_refuses();
   test_like();

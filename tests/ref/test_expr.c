@@ -106,6 +106,30 @@ static void test_values(void) {
   value("h == 2 ? score : log(-1.0)", 0.5);
 }
 
+static void test_more_values(void) {
+  value("floordiv(q_idx - 12, 2)", -4); /* Python's: -7 // 2, and the sign of the divisor */
+  value("floormod(q_idx - 12, 2)", 1);
+  value("floordiv(7, -2) * 100 + floormod(7, -2)", -401);
+  value("floormod(-7, -2)", -1);
+  value("floormod(-6, 3) + floordiv(-6, 3)", -2);
+  value("floormod(-2147483647 - 1, -1)", 0);
+  value("(q_idx & 6) + 10 * (q_idx | 8) + 100 * (q_idx ^ 1) + 1000 * ~q_idx", 4 + 130 + 400 - 6000);
+  value("(1 << 30) + (-q_idx << 2) + (-q_idx >> 1)", 1073741824.0 - 20 - 3);
+  value("((h == 2) | (slopes[h] < 0)) + 0", 1);
+  value("((h == 2) ^ (b == 1)) + 2 * ((h == 2) & (b == 0)) + 4 * ~(h == 1)", 4);
+  value("((h == 2) & 3) + ~1", -1);
+  value("int(-2.9) + 10 * int(2.9) + 100 * int(h == 2) + 1000 * int(7)", 7118);
+  value("float(q_idx) / 2", 2.5);
+  value("ceil(-1.5) + ceil(score)", 0);
+  value("erf(score) + sigmoid(score)", erf(0.5) + 1 / (1 + exp(-0.5)));
+  value("sigmoid(-inf) + sigmoid(inf) + erf(-inf)", 0);
+  value("pow(score, 3)", 0.125);
+  value("pow(-score, 3) + pow(-score, 2.0)", 0.125);
+  value("pow(0.0, 2) + pow(0.0, 0.0) + pow(score - 0.5, 0.5)", 1);
+  value("pow(score, -1.5) + pow(q_idx, 2)", pow(0.5, -1.5) + 25);
+  value("where(h == 2, score, log(-1.0))", 0.5);
+}
+
 static void refused(const char *text, fa_expr_kind kind, const char *why) {
   const known k = at(text, kind, 0.5, 1e-6f);
   CHECK_MSG(k.fault || k.e > 0, "%s has a value", text);
@@ -127,6 +151,22 @@ static void test_faults(void) {
           "column 14: 4.99999984e+37 * 9.99999968e+37 has no value in f32");
   refused("inf - inf", FA_EXPR_SCORE_MOD, "column 5: inf - inf has no value in f32");
   refused("0.0 * inf", FA_EXPR_SCORE_MOD, "column 5: 0 * inf has no value in f32");
+  refused("floordiv(h, h - 2)", FA_EXPR_SCORE_MOD, "column 1: 2 floordiv 0 has no value in int32");
+  refused("floormod(h, h - 2)", FA_EXPR_SCORE_MOD, "column 1: 2 floormod 0 has no value in int32");
+  refused("floordiv(-2147483647 - 1, -1)", FA_EXPR_SCORE_MOD,
+          "column 1: -2147483648 floordiv -1 has no value in int32");
+  refused("1 << 31", FA_EXPR_SCORE_MOD, "column 3: 1 << 31 has no value in int32");
+  refused("1 << 32", FA_EXPR_SCORE_MOD, "column 3: 1 << 32 has no value in int32");
+  refused("1 >> -b", FA_EXPR_SCORE_MOD, "column 3: 1 >> -1 has no value in int32");
+  refused("int(score * 1e10)", FA_EXPR_SCORE_MOD, "column 1: int of 5000000000 has no value in int32");
+  refused("int(slopes[h] * 1e10)", FA_EXPR_SCORE_MOD, "column 1: int of 3.25e+10 has no value in int32");
+  refused("int(inf)", FA_EXPR_SCORE_MOD, "column 1: int of inf has no value in int32");
+  refused("int(score + 0.5)", FA_EXPR_SCORE_MOD, "column 1: rounding decides it");
+  refused("pow(-score, 0.5)", FA_EXPR_SCORE_MOD, "column 1: -0.5 pow 0.5 has no value in f32");
+  refused("pow(0.0, -1)", FA_EXPR_SCORE_MOD, "column 1: 0 pow -1 has no value in f32");
+  refused("pow(10.0, 39)", FA_EXPR_SCORE_MOD, "column 1: 10 pow 39 has no value in f32");
+  refused("pow(score - 0.5, 0.5)", FA_EXPR_SCORE_MOD, "column 1: rounding decides whether there is a value");
+  refused("(slopes[99] > 0) & false", FA_EXPR_MASK_MOD, "column 2: index 0 is 99, not in 0 .. 3");
   refused("sin(slopes[h]) < sin(slopes[2])", FA_EXPR_MASK_MOD, "column 16: rounding decides it");
 }
 
@@ -151,6 +191,21 @@ static void test_kinks(void) {
   derivative("abs(sqrt(score))", 0, NAN); /* 0 times infinity */
   derivative("q_idx >= kv_idx ? score : -inf", 1, 1);
   derivative("min(score, -inf)", 1, 0);
+  derivative("ceil(score) * score", 2.5, 3);
+  derivative("int(score) * score", 2.5, 2);
+  derivative("float(score)", 2.5, 1);
+  derivative("erf(score)", 0, 1.1283791670955126);
+  derivative("sigmoid(score)", 0, 0.25);
+  derivative("sigmoid(score)", -200, 0);
+  derivative("pow(score, 2.0)", 0, 0);
+  derivative("pow(score, 1.0)", 0, 1);
+  derivative("pow(score, 0.0)", 0, 0); /* as PyTorch's */
+  derivative("pow(score, 3)", -2, 12);
+  derivative("pow(score, 0.5)", 0, NAN);
+  derivative("pow(2.0, score)", 3, 8 * log(2));
+  derivative("pow(0.0, score)", 3, 0);
+  derivative("pow(-2.0, floor(score) + score * 0)", 3, NAN); /* the logarithm of a negative base */
+  derivative("pow(score, score)", 2, 4 * (log(2) + 1));
 }
 
 /* Near a branch the error covers the other side. */
@@ -417,6 +472,7 @@ int main(void) {
   set_buffer(2, 0, 4);
   set_buffer(3, 8, 2);
   test_values();
+  test_more_values();
   test_faults();
   test_kinks();
   test_unsure();

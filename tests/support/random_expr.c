@@ -52,12 +52,28 @@ static void put_number(writer *w) {
 static void put_int(writer *w, int depth) {
   static const char *const leaves[] = {"b", "h", "q_idx", "kv_idx",      "seqlen_q",   "seqlen_k",        "1",
                                        "2", "7", "37",    "doc[kv_idx]", "doc[q_idx]", "(q_idx - kv_idx)"};
-  static const char *const operators[] = {" + ", " - ", " * ", " / ", " % "};
+  static const char *const operators[] = {" + ", " - ", " & ", " * ",  " / ",
+                                          " % ", " ^ ", " | ", " >> ", " << "};
+  static const char *const floors[] = {"floordiv(", "floormod("};
   if (depth <= 0 || below(w, 3) == 0) {
     put(w, leaves[below(w, sizeof leaves / sizeof *leaves)]);
     return;
   }
-  switch (below(w, 5)) {
+  switch (below(w, 8)) {
+  case 3:
+    if (w->mild) break;
+    put_pair(w, floors[below(w, 2)], put_int, ", ", put_int, ")", depth);
+    return;
+  case 4:
+    put(w, "~");
+    put_int(w, depth - 1);
+    return;
+  case 5:
+    if (!w->score || w->mild) break;
+    put(w, "int(");
+    put_float(w, depth - 1);
+    put(w, ")");
+    return;
   case 0:
     put_pair(w, "min(", put_int, ", ", put_int, ")", depth);
     return;
@@ -70,17 +86,19 @@ static void put_int(writer *w, int depth) {
     put(w, ")");
     return;
   default:
-    put_pair(w, "(", put_int, operators[below(w, w->mild ? 2 : 5)], put_int, ")", depth);
+    break;
   }
+  put_pair(w, "(", put_int, operators[below(w, w->mild ? 3 : 10)], put_int, ")", depth);
 }
 
 static void put_bool(writer *w, int depth) {
   static const char *const compare[] = {" < ", " <= ", " > ", " >= ", " == ", " != "};
   const int kind = below(w, 5);
   if (depth > 1 && kind < 2) {
-    put_pair(w, "(", put_bool, kind ? " || " : " && ", put_bool, ")", depth);
+    static const char *const logical[] = {" && ", " || ", " & ", " | ", " ^ "};
+    put_pair(w, "(", put_bool, logical[below(w, 5)], put_bool, ")", depth);
   } else if (depth > 1 && kind == 2) {
-    put(w, "!");
+    put(w, below(w, 2) ? "!" : "~");
     put_bool(w, depth - 1);
   } else if (kind == 3 && w->score) {
     put_pair(w, "(", put_float, compare[below(w, 4)], put_float, ")", depth);
@@ -101,13 +119,25 @@ static void put_load(writer *w) {
 
 /* If mild, arguments keep exp small and logarithms and roots away from 0. */
 static void put_function(writer *w, int depth) {
-  static const char *const open[] = {"tanh(", "sin(", "cos(", "abs(", "floor(", "exp(", "log(", "sqrt("};
-  static const char *const mild[] = {"tanh(", "sin(",      "cos(",           "abs(",
-                                     "tanh(", "exp(tanh(", "log(2.5 + sin(", "sqrt(1.5 + cos("};
-  const int k = below(w, 8);
+  enum { N_OPEN = 12, TWO_CLOSE = 8 };
+  static const char *const open[N_OPEN] = {"tanh(",  "sin(",     "cos(",  "abs(", "floor(", "erf(",
+                                           "float(", "sigmoid(", "ceil(", "exp(", "log(",   "sqrt("};
+  static const char *const mild[N_OPEN] = {
+      "tanh(",  "sin(",     "cos(",      "abs(",           "tanh(",           "erf(",
+      "float(", "sigmoid(", "exp(tanh(", "log(2.5 + sin(", "sqrt(1.5 + cos(", "exp(erf("};
+  const int k = below(w, N_OPEN);
   put(w, w->mild ? mild[k] : open[k]);
   put_float(w, depth - 1);
-  put(w, w->mild && k >= 5 ? "))" : ")");
+  put(w, w->mild && k >= TWO_CLOSE ? "))" : ")");
+}
+
+static void put_power(writer *w, int depth) {
+  static const char *const exponents[] = {"2.0", "0.5", "-1.5", "3", "1.0 + 0.5 * sin(score)", "0.0"};
+  put(w, w->mild ? "pow(1.25 + tanh(" : "pow(");
+  put_float(w, depth - 1);
+  put(w, w->mild ? "), " : ", ");
+  put(w, exponents[below(w, 6)]);
+  put(w, ")");
 }
 
 static void put_float(writer *w, int depth) {
@@ -119,8 +149,11 @@ static void put_float(writer *w, int depth) {
     if (leaf > 1) put(w, "score");
     return;
   }
-  const int kind = below(w, 9);
+  const int kind = below(w, 10);
   switch (kind) {
+  case 9:
+    put_power(w, depth);
+    return;
   case 0:
   case 1:
   case 2:
