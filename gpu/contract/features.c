@@ -1,5 +1,7 @@
 #include "gpu/contract/features.h"
 
+#include "gpu/contract/mods.h"
+
 #include <stddef.h>
 
 /* ---- masks and lengths ---- */
@@ -196,6 +198,8 @@ static const fa_feature features[] = {
     {"flash_more", has_flash_more, FA_FEATURE_LATER,
      "bias, expressions, block lists, head_dim_v or top_left in family flash"},
     {"memeff_more", has_memeff_more, FA_FEATURE_LATER, "expressions or block lists in family memeff"},
+    {"mods_operators", fa_contract_mods_operators, FA_FEATURE_LISTED,
+     "operators and functions of expressions beyond the first ones"},
 };
 enum { N_FEATURES = sizeof features / sizeof *features };
 _Static_assert(N_FEATURES < 64, "a bit for each");

@@ -5,8 +5,14 @@
 #include "cases/vocabulary/problem.h"
 
 /* What a hello of version 1 says about a feature. NAMED: it is in its list or, without a list, it has it. IMPLIED:
- * part of other words, so that every such child has it. LATER: made after it, so it has it only if its list says so. */
-typedef enum fa_feature_age { FA_FEATURE_NAMED, FA_FEATURE_IMPLIED, FA_FEATURE_LATER } fa_feature_age;
+ * part of other words, so that every such child has it. LATER: made after it, so it has it only if its list says so. LISTED: made after
+ * version 2 too, so that a hello of any version has it only if its list says so. */
+typedef enum fa_feature_age {
+  FA_FEATURE_NAMED,
+  FA_FEATURE_IMPLIED,
+  FA_FEATURE_LATER,
+  FA_FEATURE_LISTED
+} fa_feature_age;
 
 typedef struct fa_feature {
   const char *name;

@@ -154,7 +154,8 @@ void fa_hello_init(fa_hello *h, int version) {
   h->passes = FA_PASS_FORWARD | FA_PASS_BACKWARD;
   h->files = version == 1;
   for (int i = 0; fa_feature_at(i); ++i)
-    if (version > 1 || fa_feature_at(i)->age != FA_FEATURE_LATER) h->features |= (uint64_t)1 << i;
+    if (fa_feature_at(i)->age < (version > 1 ? FA_FEATURE_LISTED : FA_FEATURE_LATER))
+      h->features |= (uint64_t)1 << i;
   fa_limits_init(h->limit);
   for (int t = 0; t < FA_HELLO_DTYPES; ++t) {
     fa_declaration *d = &h->declaration[t];

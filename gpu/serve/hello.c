@@ -1,4 +1,5 @@
 /* What a served backend says about itself: its own words if it has any, else what can be asked of it. */
+#include "gpu/contract/features.h"
 #include "gpu/contract/hello.h"
 #include "cases/base/json.h"
 #include "gpu/serve/parts.h"
@@ -27,6 +28,9 @@ static void add_conventions(cJSON *hello) {
   cJSON *outputs = cJSON_AddArrayToObject(hello, "outputs");
   for (int i = 0; fa_output_word(i); ++i)
     cJSON_AddItemToArray(outputs, cJSON_CreateString(fa_output_word(i)));
+  cJSON *features = cJSON_AddArrayToObject(hello, "features");
+  for (int i = 0; fa_feature_name(i); ++i) /* all: some are nobody's who does not list them */
+    cJSON_AddItemToArray(features, cJSON_CreateString(fa_feature_name(i)));
   cJSON *lse = cJSON_AddObjectToObject(hello, "lse");
   cJSON_AddStringToObject(lse, "base", "e");
   cJSON_AddBoolToObject(lse, "scaled", true);

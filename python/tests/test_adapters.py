@@ -3,6 +3,7 @@ known, no more and no fewer. FA_VERIFY_ADAPTERS names the adapters to run (all t
 
 import importlib.util
 import json
+import math
 import os
 import re
 import subprocess
@@ -125,6 +126,34 @@ def test_expressions_are_parsed_as_c_reads_them():
     assert parse("a || b && h == 1", {"a": {"dtype": "i32"}})[2] == "||"
     with pytest.raises(ValueError, match="column 6"):
         parse("score @ 2", {})
+
+
+#: Expressions with torch's operators, at pairs (q_idx, kv_idx) whose sum of values is known.
+OPERATORS = {
+    "floordiv(q_idx - 5, 2)": lambda q, k: (q - 5) // 2,
+    "floormod(q_idx - kv_idx, 3) + floormod(kv_idx - q_idx, -4)": lambda q, k: (q - k) % 3 + (k - q) % -4,
+    "(q_idx - 5) / 2 + (q_idx - 5) % 3": lambda q, k: int((q - 5) / 2) + (q - 5) - 3 * int((q - 5) / 3),
+    "(q_idx & 3) + (kv_idx | 4) + (q_idx ^ kv_idx) + ~q_idx": lambda q, k: (q & 3) + (k | 4) + (q ^ k) + ~q,
+    "(q_idx << 2) + (kv_idx - 9 >> 1)": lambda q, k: (q << 2) + ((k - 9) >> 1),
+    "((q_idx > 1) & ~(kv_idx > 2)) + ((q_idx > 1) ^ true)": lambda q, k: int(q > 1 and k <= 2) + int(not q > 1),
+    "pow(float(q_idx), 2) + pow(2.0, kv_idx)": lambda q, k: q**2 + 2**k,
+    "ceil(q_idx / 2.0) + int(-0.5 * kv_idx)": lambda q, k: math.ceil(q / 2) + int(-0.5 * k),
+    "where(q_idx >= kv_idx, erf(0.5), sigmoid(score))": lambda q, k: math.erf(0.5) if q >= k else 0.5,
+    "floordiv(q_idx, 0) + floormod(q_idx, q_idx - q_idx)": lambda q, k: q,
+}
+
+
+@pytest.mark.parametrize("text", OPERATORS)
+def test_operators_of_torch(text):
+    torch = pytest.importorskip("torch")
+    from fa_verify.adapters._expr import parse
+    from fa_verify.adapters._expr_torch import function
+
+    q_idx, kv_idx = torch.meshgrid(torch.arange(6, dtype=torch.int32), torch.arange(7, dtype=torch.int32), indexing="ij")
+    zero = torch.zeros_like(q_idx)
+    found = function(torch, parse(text, {}), {}, 6, 7)(torch.zeros(6, 7), zero, zero, q_idx, kv_idx)
+    wanted = [[OPERATORS[text](q, k) for k in range(7)] for q in range(6)]
+    assert torch.allclose(found.to(torch.float64), torch.tensor(wanted, dtype=torch.float64))
 
 
 def _environment():

@@ -88,8 +88,10 @@ static const struct {
 enum { N_TABLES = sizeof tables / sizeof *tables };
 
 static void test_ages(const char *text) {
-  static const char *const said[] = {
-      [FA_FEATURE_NAMED] = "yes", [FA_FEATURE_IMPLIED] = "always", [FA_FEATURE_LATER] = "no"};
+  static const char *const said[] = {[FA_FEATURE_NAMED] = "yes",
+                                     [FA_FEATURE_IMPLIED] = "always",
+                                     [FA_FEATURE_LATER] = "no",
+                                     [FA_FEATURE_LISTED] = "listed"};
   const words w = table_of(text, "feature");
   for (int i = 0; i < w.n; ++i) {
     const int k = fa_words_find(fa_feature_name, w.word[i]);

@@ -105,11 +105,21 @@ static void test_version_1(void) {
   CHECK(h.version == 1 && h.files);
   CHECK(h.declaration[0].contract_given == ~0u && h.declaration[0].arithmetic_given);
   for (int i = 0; fa_feature_at(i); ++i)
-    CHECK((h.features >> i & 1) == (fa_feature_at(i)->age != FA_FEATURE_LATER));
+    CHECK((h.features >> i & 1) == (fa_feature_at(i)->age < FA_FEATURE_LATER));
   const fa_hello listed = read_good("{\"fa_exec\": 1, \"name\": \"x\", \"features\": [\"score_mod\"]}");
   for (int i = 0; fa_feature_at(i); ++i)
     CHECK((listed.features >> i & 1) ==
           (fa_feature_at(i)->age == FA_FEATURE_IMPLIED || strcmp(fa_feature_name(i), "score_mod") == 0));
+}
+
+/* Words that came after version 2 are in no hello that does not list them. */
+static void test_words_since(void) {
+  const fa_hello silent = read_good("{\"fa_exec\": 2, \"name\": \"x\"}");
+  const fa_hello listed = read_good("{\"fa_exec\": 2, \"name\": \"x\", \"features\": [\"mods_operators\"]}");
+  for (int i = 0; fa_feature_at(i); ++i) {
+    CHECK((silent.features >> i & 1) == (fa_feature_at(i)->age != FA_FEATURE_LISTED));
+    CHECK((listed.features >> i & 1) == (strcmp(fa_feature_name(i), "mods_operators") == 0));
+  }
 }
 
 /* The problem must be refused for exactly this reason. */
@@ -149,6 +159,16 @@ static void test_passes(void) {
   lacks(
       "{\"fa_exec\": 1, \"name\": \"x\", \"features\": [\"gqa\", \"causal\", \"dropout\", \"dropout_flex\"]}",
       &p, "");
+  p.dropout.p = 0;
+  p.mask_mod = strdup("q_idx >= kv_idx && (h < 2)");
+  lacks("{}", &p, "");
+  free(p.mask_mod);
+  p.mask_mod = strdup("(q_idx >= kv_idx) & (h < 2)");
+  lacks("{}", &p, "it has no mods_operators");
+  lacks("{\"features\": [\"gqa\", \"causal\", \"mask_mod\", \"mods_operators\"]}", &p, "");
+  free(p.mask_mod);
+  p.mask_mod = strdup("where(h < 2, ~(q_idx < kv_idx), true)");
+  lacks("{\"features\": [\"gqa\", \"causal\", \"mask_mod\"]}", &p, "it has no mods_operators");
   fa_problem_free(&p);
 }
 
@@ -176,6 +196,7 @@ int main(void) {
   test_lse_as_elements();
   test_adoption();
   test_version_1();
+  test_words_since();
   test_passes();
   return check_done();
 }

@@ -19,7 +19,7 @@ import threading
 
 FOLDER = "tests/mutants"
 # What calls the kernels, or queries them.
-PLAIN_C = re.compile(r"gpu/(args|call|plan|host|kernels/registry)/\w+\.c$|gpu/expr/(functions|program)\.c$|"
+PLAIN_C = re.compile(r"gpu/(args|call|plan|host|kernels/registry)/\w+\.c$|gpu/expr/(diff|functions|program)\.c$|"
                      r"gpu/backends/mutant_library\.c$")
 HOPPER_LIST = "gpu/kernels/registry/hopper.def"
 TILES = "f16 64"

@@ -11,8 +11,11 @@ from typing import Any
 
 Node = tuple[Any, ...]
 
-_TOKEN = re.compile(r"\s*(?:(\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)|(\d+)|([A-Za-z_]\w*)|(\|\||&&|==|!=|<=|>=|[-+*/%<>!?:(),\[\]]))")
-_LEVELS = (("||",), ("&&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%"))
+_TOKEN = re.compile(r"\s*(?:(\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)|(\d+)|([A-Za-z_]\w*)|(\|\||&&|==|!=|<=|>=|<<|>>|[-+*/%<>!?:(),\[\]&|^~]))")
+_LEVELS = (
+    *(("||",), ("&&",), ("|",), ("^",), ("&",)),
+    *(("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"), ("*", "/", "%")),
+)
 _INTS = ("b", "h", "q_idx", "kv_idx", "seqlen_q", "seqlen_k")
 _RANK = {"cond": 0, "int": 1, "float": 2}
 
@@ -79,19 +82,21 @@ class _Parser:
     def join(op: str, a: Node, b: Node) -> Node:
         if op in ("||", "&&"):
             return ("binary", "cond", op, widen_to_condition(a), widen_to_condition(b))
+        if op in ("&", "|", "^") and a[1] == b[1] == "cond":
+            return ("binary", "cond", op, a, b)
         t = max(a[1], b[1], "int", key=_RANK.__getitem__)
         result = "cond" if op in ("==", "!=", "<", "<=", ">", ">=") else t
         return ("binary", result, op, widen(a, t), widen(b, t))
 
     def prefix(self) -> Node:
-        op = self.take("-", "+", "!")
+        op = self.take("-", "+", "!", "~")
         if not op:
             return self.operand()
         x = self.prefix()
-        if op == "!":
+        if op == "!" or (op == "~" and x[1] == "cond"):
             return ("prefix", "cond", "!", widen_to_condition(x))
         t = max(x[1], "int", key=_RANK.__getitem__)
-        return widen(x, t) if op == "+" else ("prefix", t, "-", widen(x, t))
+        return widen(x, t) if op == "+" else ("prefix", t, op, widen(x, t))
 
     def arguments(self, end: str) -> list[Node]:
         found = [self.choice()]
@@ -136,7 +141,17 @@ class _Parser:
 
     @staticmethod
     def function(name: str, args: list[Node]) -> Node:
-        if name in ("abs", "min", "max"):
+        if name == "where":
+            t = max(args[1][1], args[2][1], key=_RANK.__getitem__)
+            return ("choose", t, widen_to_condition(args[0]), widen(args[1], t), widen(args[2], t))
+        if name == "float":
+            return widen(args[0], "float")
+        if name == "int":
+            x = widen(args[0], "int") if args[0][1] == "cond" else args[0]
+            return x if x[1] == "int" else ("as", "int", x)
+        if name in ("floordiv", "floormod"):
+            t = "int"
+        elif name in ("abs", "min", "max"):
             t = max(*(a[1] for a in args), "int", key=_RANK.__getitem__)
         else:
             t = "float"

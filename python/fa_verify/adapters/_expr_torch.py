@@ -20,17 +20,31 @@ def both(torch: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def _divide(torch: Any, kind: str, a: Any, b: Any) -> Any:
-    """C's division: ints truncate, and x / 0 of ints is 0."""
-    if kind == "float":
-        return a / b
+def _quotient(torch: Any, rounding: str, a: Any, b: Any) -> Any:
+    """The quotient of ints, rounded by "trunc" or "floor"; x / 0 is 0."""
     if not isinstance(a, torch.Tensor) and not isinstance(b, torch.Tensor):
-        return 0 if b == 0 else int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
+        if b == 0 or rounding == "floor":
+            return 0 if b == 0 else a // b
+        return int(abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
     if not isinstance(b, torch.Tensor):
-        return a * 0 if b == 0 else torch.div(a, b, rounding_mode="trunc")
+        return a * 0 if b == 0 else torch.div(a, b, rounding_mode=rounding)
     a, b = both(torch, a, b)
     none = b == 0
-    return torch.where(none, torch.zeros_like(a), torch.div(a, torch.where(none, torch.ones_like(b), b), rounding_mode="trunc"))
+    return torch.where(none, torch.zeros_like(a), torch.div(a, torch.where(none, torch.ones_like(b), b), rounding_mode=rounding))
+
+
+def _divide(torch: Any, kind: str, a: Any, b: Any) -> Any:
+    """C's division: ints truncate."""
+    return a / b if kind == "float" else _quotient(torch, "trunc", a, b)
+
+
+_BITWISE: dict[str, Callable[[Any, Any], Any]] = {
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b,
+}
 
 
 def _binary(torch: Any, op: str, kind: str, a: Any, b: Any) -> Any:
@@ -44,6 +58,8 @@ def _binary(torch: Any, op: str, kind: str, a: Any, b: Any) -> Any:
         return _divide(torch, kind, a, b)
     if op == "%":
         return a - _divide(torch, "int", a, b) * b
+    if op in _BITWISE:
+        return _BITWISE[op](a, b)
     if op == "&&":
         return a & b
     if op == "||":
@@ -58,6 +74,12 @@ def _call(torch: Any, name: str, args: list[Any], like: Any) -> Any:
             return min(a, b) if name == "min" else max(a, b)
         a, b = both(torch, a, b)
         return torch.minimum(a, b) if name == "min" else torch.maximum(a, b)
+    if name in ("floordiv", "floormod"):
+        quotient = _quotient(torch, "floor", *args)
+        return quotient if name == "floordiv" else args[0] - quotient * args[1]
+    if name == "pow":
+        a, b = both(torch, *args) if any(isinstance(x, torch.Tensor) for x in args) else (torch.full_like(like, args[0]), args[1])
+        return torch.pow(a, b)
     x = args[0] if isinstance(args[0], torch.Tensor) else torch.full_like(like, args[0])
     return getattr(torch, name)(x)
 
@@ -84,6 +106,8 @@ def evaluate(torch: Any, node: Node, env: dict[str, Any], buffers: dict[str, Any
         x = evaluate(torch, node[3], env, buffers)
         if node[2] == "-":
             return -x
+        if node[2] == "~":
+            return ~x
         return torch.logical_not(x) if isinstance(x, torch.Tensor) else not x
     if kind == "binary":
         return _binary(torch, node[2], node[3][1], evaluate(torch, node[3], env, buffers), evaluate(torch, node[4], env, buffers))

@@ -16,7 +16,7 @@ from fa_verify.adapters._torch import swap
 
 FEATURES = (
     *("causal", "window", "top_left", "bottom_right", "gqa", "head_dim_v", "softcap", "alibi", "bias", "score_mod", "mask_mod"),
-    *("captures", "block_sparse", "empty_lse", "flash_more", "memeff_more"),
+    *("captures", "block_sparse", "empty_lse", "flash_more", "memeff_more", "mods_operators"),
 )
 FAR = 1 << 29  # an edge that hides nothing
 
