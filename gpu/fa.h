@@ -109,7 +109,8 @@ typedef struct fa_flex {
   int64_t q_block, kv_block;               /* 1 .. 2^20; 0: there are no blocks [0, 0] */
   bool blocks_from_mask_mod; /* every call computes the blocks from mask_mod: full if it holds for all pairs
                                 that exist, unlisted if for none, else partial; no lists [false] */
-  int64_t list_batch, list_heads;                      /* 1 or batch, 1 or heads_q [1, 1] */
+  int64_t list_batch, list_heads; /* divisors of batch and heads_q: sequence b and head h have the lists
+                                     b % list_batch and h % list_heads [1, 1] */
   const int32_t *kv_num_blocks, *kv_indices;           /* the partial blocks [NULL: none] */
   const int32_t *full_kv_num_blocks, *full_kv_indices; /* the full blocks [NULL: none] */
 } fa_flex;

@@ -58,7 +58,7 @@ typedef struct fa_kvcache {
 typedef enum fa_block_source { FA_BLOCKS_LISTS, FA_BLOCKS_MASK_MOD, FA_BLOCKS_DENSITY } fa_block_source;
 
 /* Block-sparse lists: the (query block, key block) tiles that are visited. "Partial" tiles apply mask_mod,
- * "full" tiles skip it, unlisted tiles are masked. Counts are [batch|1][heads_q|1][n_q_blocks]; indices have
+ * "full" tiles skip it, unlisted tiles are masked. Counts are [list_batch][list_heads][n_q_blocks]; indices have
  * another axis [n_kv_blocks], of which those past the count are ignored and may be anything. Blocks are counted
  * within a sequence, from its first row and its first key that is not hidden; there are as many as seqlen_q
  * and seqlen_k need. */
@@ -66,7 +66,8 @@ typedef struct fa_block_sparse {
   bool present;
   fa_block_source source;
   int64_t q_block, kv_block;
-  int64_t list_batch, list_heads; /* 1 or batch, 1 or heads_q */
+  int64_t list_batch,
+      list_heads; /* divide batch and heads_q: entry b, head h use lists b % list_batch, h % list_heads */
   fa_int32_array kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices;
   double density;
   uint64_t seed;

@@ -62,11 +62,11 @@ fa_status fa_check_block_sparse(const fa_problem *p, fa_error *err) {
   if (!s->present) return FA_OK;
   TRY(fa_check_range("block_sparse.q_block", s->q_block, 1, FA_MAX_BLOCK, err));
   TRY(fa_check_range("block_sparse.kv_block", s->kv_block, 1, FA_MAX_BLOCK, err));
-  if (s->list_batch != 1 && s->list_batch != p->batch)
-    BAD("$.block_sparse: lists for %lld batch entries; must be 1 or batch %lld", (long long)s->list_batch,
-        (long long)p->batch);
-  if (s->list_heads != 1 && s->list_heads != p->heads_q)
-    BAD("$.block_sparse: lists for %lld heads; must be 1 or heads_q %lld", (long long)s->list_heads,
+  if (s->list_batch < 1 || p->batch % s->list_batch != 0)
+    BAD("$.block_sparse: lists for %lld batch entries; must be a divisor of batch %lld",
+        (long long)s->list_batch, (long long)p->batch);
+  if (s->list_heads < 1 || p->heads_q % s->list_heads != 0)
+    BAD("$.block_sparse: lists for %lld heads; must be a divisor of heads_q %lld", (long long)s->list_heads,
         (long long)p->heads_q);
   if (s->source == FA_BLOCKS_DENSITY && !(s->density >= 0 && s->density <= 1))
     BAD("$.block_sparse.density: %g is not in [0, 1]", s->density);

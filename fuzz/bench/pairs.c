@@ -60,7 +60,7 @@ static void look_up_row(const looker *x, int64_t b, int64_t h, int64_t i) {
   const fa_flex *f = x->flex;
   memset(x->kind, f->kv_num_blocks ? 0 : 1, (size_t)x->n_kv);
   if (!f->kv_num_blocks) return;
-  const int64_t batch = f->list_batch > 1 ? b : 0, head = f->list_heads > 1 ? h : 0;
+  const int64_t batch = b % f->list_batch, head = h % f->list_heads;
   const int64_t row = (batch * f->list_heads + head) * x->n_q + i / f->q_block;
   mark(x, f->kv_num_blocks, f->kv_indices, row, 1);
   mark(x, f->full_kv_num_blocks, f->full_kv_indices, row, 2);

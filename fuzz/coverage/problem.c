@@ -195,6 +195,10 @@ static void cover_families(fa_coverage *v, const fa_problem *p) {
                   s->present && s->source == FA_BLOCKS_DENSITY && s->density == 1);
   fa_coverage_see(v, FA_COVER_SCORES, 90, "blocks: lists per head",
                   s->present && s->source == FA_BLOCKS_LISTS && s->list_heads > 1);
+  fa_coverage_see(v, FA_COVER_SCORES, 10, "blocks: lists shared by some heads or entries",
+                  s->present && s->source == FA_BLOCKS_LISTS &&
+                      ((s->list_heads > 1 && s->list_heads < p->heads_q) ||
+                       (s->list_batch > 1 && s->list_batch < p->batch)));
   fa_coverage_see(v, FA_COVER_SCORES, 300, "forward only", !p->backward && p->family != FA_KVCACHE);
   fa_coverage_see(v, FA_COVER_SCORES, 1500, "grad_lse", p->grad_lse);
   fa_coverage_see(v, FA_COVER_SCORES, 150, "empty_lse 0", p->empty_lse == FA_EMPTY_ZERO);

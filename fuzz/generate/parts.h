@@ -59,7 +59,8 @@ typedef enum fa_gen_stream {
   FA_GEN_MIXED,
   FA_GEN_TAME,
   FA_GEN_SCORE_OPERATORS,
-  FA_GEN_MASK_OPERATORS
+  FA_GEN_MASK_OPERATORS,
+  FA_GEN_LIST_SHAPES
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {

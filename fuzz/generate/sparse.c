@@ -141,6 +141,19 @@ static void draw_list_row(fa_rng *r, int64_t n_kv, int32_t *n_partial, int32_t *
   }
 }
 
+/* A divisor of n that is neither 1 nor n, if the chances are that there is one; else `usual`. */
+static int64_t some_divisor(fa_rng *r, int64_t n, int64_t usual) {
+  const int64_t d = fa_rng_range(r, 2, 6);
+  return fa_rng_chance(r, 0.5) && d < n && n % d == 0 ? d : usual;
+}
+
+/* Fewer lists than entries or heads, each for every list_batch-th or list_heads-th of them. */
+static void share_lists(const fa_gen *g, fa_block_sparse *s) {
+  fa_rng r = fa_gen_rng(g, FA_GEN_LIST_SHAPES);
+  s->list_batch = some_divisor(&r, g->c->problem.batch, s->list_batch);
+  s->list_heads = some_divisor(&r, g->c->problem.heads_q, s->list_heads);
+}
+
 static fa_status draw_lists(fa_gen *g, fa_rng *r) {
   fa_problem *p = &g->c->problem;
   fa_block_sparse *s = &p->block_sparse;
@@ -149,6 +162,7 @@ static fa_status draw_lists(fa_gen *g, fa_rng *r) {
   s->source = FA_BLOCKS_LISTS;
   s->list_batch = fa_rng_chance(r, 0.5) ? p->batch : 1;
   s->list_heads = fa_rng_chance(r, 0.5) ? p->heads_q : 1;
+  share_lists(g, s);
   int64_t rows = s->list_batch * s->list_heads * n_q;
   fa_status status;
   if ((status = fa_int32_array_set(&s->kv_num_blocks, NULL, rows)) != FA_OK) return status;

@@ -26,12 +26,12 @@ static fa_status check_sizes(const fa_attention *a, fa_error *err) {
     return fa_fail(err, FA_ERR_INPUT, "flex.q_block: no blocks together with cu_seqlens_q and cu_seqlens_k");
   if (f->blocks_from_mask_mod && !fa_flex_has_mask(f->program))
     return fa_fail(err, FA_ERR_INPUT, "flex.blocks_from_mask_mod: there is no mask_mod");
-  if (f->list_batch != 1 && f->list_batch != a->batch)
-    return fa_fail(err, FA_ERR_INPUT, "flex.list_batch = %lld: 1 or batch = %lld", (long long)f->list_batch,
-                   (long long)a->batch);
-  if (f->list_heads != 1 && f->list_heads != a->heads_q)
-    return fa_fail(err, FA_ERR_INPUT, "flex.list_heads = %lld: 1 or heads_q = %lld", (long long)f->list_heads,
-                   (long long)a->heads_q);
+  if (f->list_batch < 1 || a->batch % f->list_batch != 0)
+    return fa_fail(err, FA_ERR_INPUT, "flex.list_batch = %lld: a divisor of batch = %lld",
+                   (long long)f->list_batch, (long long)a->batch);
+  if (f->list_heads < 1 || a->heads_q % f->list_heads != 0)
+    return fa_fail(err, FA_ERR_INPUT, "flex.list_heads = %lld: a divisor of heads_q = %lld",
+                   (long long)f->list_heads, (long long)a->heads_q);
   const int64_t blocks = fa_flex_n_q(a) * fa_flex_n_kv(a); /* below 2^58 */
   if ((f->blocks_from_mask_mod && blocks > MAX_MASK) ||
       (__int128)blocks * fa_flex_map_batch(a) * fa_flex_map_heads(a) > MAX_MAP)

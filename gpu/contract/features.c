@@ -200,6 +200,8 @@ static const fa_feature features[] = {
     {"memeff_more", has_memeff_more, FA_FEATURE_LATER, "expressions or block lists in family memeff"},
     {"mods_operators", fa_contract_mods_operators, FA_FEATURE_LISTED,
      "operators and functions of expressions beyond the first ones"},
+    {"blocks_shared", fa_contract_blocks_shared, FA_FEATURE_LISTED,
+     "lists of blocks that some entries or heads share, and not all"},
 };
 enum { N_FEATURES = sizeof features / sizeof *features };
 _Static_assert(N_FEATURES < 64, "a bit for each");

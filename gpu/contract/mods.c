@@ -24,3 +24,9 @@ static bool has_operators(const fa_problem *p, fa_expr_kind kind) {
 bool fa_contract_mods_operators(const fa_problem *p) {
   return has_operators(p, FA_EXPR_SCORE_MOD) || has_operators(p, FA_EXPR_MASK_MOD);
 }
+
+bool fa_contract_blocks_shared(const fa_problem *p) {
+  const fa_block_sparse *s = &p->block_sparse;
+  if (!s->present || s->source != FA_BLOCKS_LISTS) return false;
+  return (s->list_batch > 1 && s->list_batch < p->batch) || (s->list_heads > 1 && s->list_heads < p->heads_q);
+}

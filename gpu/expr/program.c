@@ -117,11 +117,11 @@ bool fa_flex_has_blocks(const fa_attention *a) {
 }
 
 int64_t fa_flex_map_batch(const fa_attention *a) {
-  if (!a->flex->blocks_from_mask_mod) return a->flex->list_batch;
+  if (!a->flex->blocks_from_mask_mod) return a->flex->list_batch > 1 ? a->batch : 1;
   const bool differ = fa_expr_uses(&a->flex->program->mask, FA_EXPR_B) || a->seqused_k || a->leftpad_k;
   return differ ? a->batch : 1;
 }
 int64_t fa_flex_map_heads(const fa_attention *a) {
-  if (!a->flex->blocks_from_mask_mod) return a->flex->list_heads;
+  if (!a->flex->blocks_from_mask_mod) return a->flex->list_heads > 1 ? a->heads_q : 1;
   return fa_expr_uses(&a->flex->program->mask, FA_EXPR_H) ? a->heads_q : 1;
 }

@@ -56,6 +56,8 @@ void fa_flex_add_map(fa_flex_builder *b, bool from_mask_mod, int64_t map_batch, 
   fa_flex_lists_params *p = add_lists(b, FA_FLEX_LISTS_MAP, x->n_q_blocks);
   p->partial = (fa_flex_block_list){(int32_t *)f->kv_num_blocks, (int32_t *)f->kv_indices}; /* only read */
   p->full = (fa_flex_block_list){(int32_t *)f->full_kv_num_blocks, (int32_t *)f->full_kv_indices};
+  p->list_batch = (int)f->list_batch;
+  p->list_heads = (int)f->list_heads;
 }
 
 fa_flex_lists fa_flex_add_tiles(fa_flex_builder *b, bool by_rows, int tile_m, int tile_n) {

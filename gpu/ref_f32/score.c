@@ -22,7 +22,7 @@ size_t fa_f32_tiles_size(const fa_problem *p, const fa_tensors *t) {
 static void mark_tiles(const fa_tensor *count, const fa_tensor *indices, int64_t b, int64_t h, uint8_t kind,
                        uint8_t *tiles) {
   if (!count->data || !indices->data) return;
-  int64_t lb = count->shape[0] > 1 ? b : 0, lh = count->shape[1] > 1 ? h : 0;
+  const int64_t lb = b % count->shape[0], lh = h % count->shape[1];
   int64_t n_kv = indices->shape[3];
   for (int64_t qb = 0; qb < count->shape[2]; ++qb) {
     int32_t n = int_at(count, (int64_t[]){lb, lh, qb});

@@ -5,16 +5,13 @@
 static int64_t list_at(const fa_ref_call *c, fa_tensor_id id, const fa_int32_array *own, int64_t b, int64_t h,
                        int64_t qb, int64_t k, int64_t n_qb, int64_t width) {
   const fa_block_sparse *s = &c->p->block_sparse;
-  if (s->list_batch <= 1) b = 0;
-  if (s->list_heads <= 1) h = 0;
   const fa_tensor *t = &c->in->t[id];
   if (t->data) {
-    int64_t index[FA_MAX_RANK] = {t->shape[0] == 1 ? 0 : b, t->shape[1] == 1 ? 0 : h, qb, k};
+    int64_t index[FA_MAX_RANK] = {b % t->shape[0], h % t->shape[1], qb, k};
     return (int64_t)fa_tensor_get(t, index);
   }
   if (own->n == 0) return 0;
-  int64_t heads = s->list_heads > 1 ? s->list_heads : 1;
-  return own->v[((b * heads + h) * n_qb + qb) * width + k];
+  return own->v[((b % s->list_batch * s->list_heads + h % s->list_heads) * n_qb + qb) * width + k];
 }
 
 static bool in_list(const fa_ref_call *c, fa_tensor_id counts, fa_tensor_id indices,

@@ -360,7 +360,7 @@ static void test_flex(void) {
               ".block_sparse.kv_num_blocks[0][0]: 1 is not an array, 1 more levels are needed");
   expect_case(FLEX "{\"kv_num_blocks\": [[[1, 1]], [[1, 1]], [[1, 1]]], \"kv_indices\": "
                    "[[[[0, 7], [1, 7]]], [[[0, 7], [1, 7]]], [[[0, 7], [1, 7]]]]}",
-              ".block_sparse: lists for 3 batch entries; must be 1 or batch 1");
+              ".block_sparse: lists for 3 batch entries; must be a divisor of batch 1");
   expect_case("\"family\": \"flex\", \"buffers\": {\"h\": {}}",
               ".buffers.h: the name has a meaning in score_mod already");
   expect_case("\"family\": \"flex\", \"buffers\": {\"x\": {\"shape\": [1073741824, 1073741824]}}",

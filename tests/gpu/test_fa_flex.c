@@ -122,8 +122,10 @@ static void test_calls(void) {
   BAD(f.kv_block = -1, INPUT, "flex.kv_block = -1: 1 .. 2^20");
   BAD(f.q_block = (1 << 20) + 1, INPUT, "flex.q_block = 1048577");
   BAD(f.q_block = f.kv_block = 0, INPUT, "flex.q_block = 0: blocks need a size");
-  BAD(f.list_batch = 3, INPUT, "flex.list_batch = 3: 1 or batch = 2");
-  BAD(f.list_heads = 2, INPUT, "flex.list_heads = 2: 1 or heads_q = 4");
+  BAD(f.list_batch = 3, INPUT, "flex.list_batch = 3: a divisor of batch = 2");
+  BAD(f.list_batch = 0, INPUT, "flex.list_batch = 0: a divisor of batch = 2");
+  BAD(f.list_heads = 3, INPUT, "flex.list_heads = 3: a divisor of heads_q = 4");
+  BAD(f.list_heads = -2, INPUT, "flex.list_heads = -2: a divisor of heads_q = 4");
   BAD(f.kv_num_blocks = NULL, INPUT, "flex.kv_num_blocks is NULL, but flex.kv_indices is given");
   BAD(f.full_kv_indices = NULL, INPUT, "flex.full_kv_indices is NULL, but flex.full_kv_num_blocks is given");
   BAD((f.kv_num_blocks = f.kv_indices = f.full_kv_num_blocks = f.full_kv_indices = NULL), INPUT,

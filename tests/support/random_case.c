@@ -108,6 +108,7 @@ static void random_blocks(fa_rng *r, fa_problem *p) {
   if (s->source != FA_BLOCKS_LISTS) return;
   s->list_batch = chance(r, 0.5) ? 1 : p->batch;
   s->list_heads = chance(r, 0.5) ? 1 : p->heads_q;
+  if (p->heads_q % 3 == 0 && chance(r, 0.3)) s->list_heads = p->heads_q / 3;
   int64_t n_q = (p->seqlen_q + s->q_block - 1) / s->q_block,
           n_kv = (p->seqlen_k + s->kv_block - 1) / s->kv_block;
   int64_t rows = s->list_batch * s->list_heads * n_q;

@@ -196,7 +196,7 @@ static bool listed(const entry *e, const fa_tensor *count, const fa_tensor *inde
                    int64_t j) {
   const fa_block_sparse *s = &e->p->block_sparse;
   if (count->data == NULL) return false;
-  int64_t b = count->shape[0] > 1 ? e->b : 0, head = count->shape[1] > 1 ? h : 0, row = i / s->q_block;
+  int64_t b = e->b % count->shape[0], head = h % count->shape[1], row = i / s->q_block;
   int64_t n = (int64_t)at4(count, b, head, row, 0);
   for (int64_t k = 0; k < n; ++k)
     if ((int64_t)at4(index, b, head, row, k) == j / s->kv_block) return true;

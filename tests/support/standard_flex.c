@@ -46,8 +46,7 @@ void standard_flex_free(standard_flex *x) {
 static bool in_list(const standard_flex *x, fa_tensor_id counts, const fa_flex_pair *at) {
   const fa_tensor *n = &x->in->t[counts], *list = &x->in->t[counts + 1];
   if (!n->data) return false;
-  int64_t index[FA_MAX_RANK] = {n->shape[0] == 1 ? 0 : at->b, n->shape[1] == 1 ? 0 : at->h,
-                                at->i / x->p->block_sparse.q_block};
+  int64_t index[FA_MAX_RANK] = {at->b % n->shape[0], at->h % n->shape[1], at->i / x->p->block_sparse.q_block};
   const int64_t block = at->j / x->p->block_sparse.kv_block, end = (int64_t)fa_tensor_get(n, index);
   for (index[3] = 0; index[3] < end; ++index[3])
     if ((int64_t)fa_tensor_get(list, index) == block) return true;

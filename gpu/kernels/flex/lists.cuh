@@ -44,7 +44,7 @@ struct lists_coord {
 FA_DEVICE lists_coord load_lists_coord() {
   const int thread = static_cast<int>(threadIdx.x);
   return lists_coord{static_cast<int>(blockIdx.x) * FA_FLEX_LISTS_WARPS + thread / 32,
-                    static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z), thread % 32};
+                     static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z), thread % 32};
 }
 
 FA_DEVICE int64_t map_at(const fa_flex_args &x, const lists_coord &t) {
@@ -55,11 +55,16 @@ FA_DEVICE int64_t dense_row(const lists_coord &t, int n) {
   return (t.batch * static_cast<int64_t>(gridDim.y) + t.head) * n + t.at;
 }
 
+/* The index of the row in a call's lists, which may be fewer than the maps. */
+FA_DEVICE int64_t listed_row(const fa_flex_lists_params &p, const lists_coord &t) {
+  const int64_t head = t.batch % p.list_batch * static_cast<int64_t>(p.list_heads) + t.head % p.list_heads;
+  return head * p.call.flex.n_q_blocks + t.at;
+}
+
 /* Whatever the lists contain, nothing is written outside the row. */
 FA_DEVICE void map_list(const fa_flex_args &x, const fa_flex_block_list &list, uint8_t kind,
-                        const lists_coord &t, uint8_t *row) {
+                        const lists_coord &t, int64_t at, uint8_t *row) {
   if (!list.count) return;
-  const int64_t at = dense_row(t, x.n_q_blocks);
   const int n = min_int(load_global(list.count + at), x.n_kv_blocks);
   for (int i = t.lane; i < n; i += 32) {
     const int block = load_global(list.index + at * x.n_kv_blocks + i);
@@ -75,8 +80,9 @@ FA_DEVICE void flex_lists_map(const fa_flex_lists_params &p) {
   for (int k = t.lane; k < x.n_kv_blocks; k += 32)
     store_global(row + k, static_cast<uint8_t>(FA_FLEX_FULLY_MASKED));
   sync_warp(); /* the kinds from the lists are written after this */
-  map_list(x, p.partial, FA_FLEX_PARTIAL, t, row);
-  map_list(x, p.full, FA_FLEX_FULL, t, row);
+  const int64_t at = listed_row(p, t);
+  map_list(x, p.partial, FA_FLEX_PARTIAL, t, at, row);
+  map_list(x, p.full, FA_FLEX_FULL, t, at, row);
 }
 
 /* The kind of rows [row0, row0 + tile_m) and keys [key0, key0 + tile_n), up to the lengths of the longest

@@ -7,8 +7,8 @@
 #define FA_FLEX_LISTS_THREADS 128
 #define FA_FLEX_LISTS_WARPS (FA_FLEX_LISTS_THREADS / 32)
 
-/* A list of blocks, dense: count [batch][heads][n_q_blocks], index
- * [batch][heads][n_q_blocks][n_kv_blocks]. */
+/* A list of blocks, dense: count [list_batch][list_heads][n_q_blocks], index
+ * [list_batch][list_heads][n_q_blocks][n_kv_blocks]. */
 typedef struct fa_flex_block_list {
   int32_t *count, *index; /* NULL: no such list; read or written */
 } fa_flex_block_list;
@@ -21,8 +21,9 @@ typedef struct fa_flex_lists_params {
   fa_attention_params call;
   uint8_t *map;                     /* written from lists or by mask_mod, read by the others */
   fa_flex_block_list partial, full; /* converted to the map, or made from it */
-  int by_rows;                      /* tile lists for fa_flex_args.rows; else for its keys */
-  int tile_m, tile_n;               /* rows and keys of a tile */
+  int list_batch, list_heads; /* converted: sequence b, head h have lists b % list_batch, h % list_heads */
+  int by_rows;                /* tile lists for fa_flex_args.rows; else for its keys */
+  int tile_m, tile_n;         /* rows and keys of a tile */
   int32_t *tile_count, *tile_entry; /* dense, layout as in fa_flex_lists */
   int n_tiles, capacity;            /* along the axis of the lists, and across it */
 } fa_flex_lists_params;
