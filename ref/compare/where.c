@@ -4,9 +4,9 @@
  * range of residues modulo a power of two, the last position or last partial tile of each sequence) are made
  * as tight as possible around that set, so each is true of every bad element by construction. The most
  * informative one admits the fewest positions, provided that this can hardly be chance. */
+#include "cases/base/figures.h"
 #include "ref/compare/internal.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,33 +206,19 @@ static predicate best_predicate(const axis_view *v) {
 
 /* ---- text ---- */
 
-typedef struct text {
-  char *at;
-  size_t left;
-} text;
-
-__attribute__((format(printf, 2, 3))) static void put(text *t, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  const int n = vsnprintf(t->at, t->left, format, args);
-  va_end(args);
-  const size_t used = n < 0 ? 0 : (size_t)n < t->left ? (size_t)n : t->left - (t->left > 0);
-  t->at += used;
-  t->left -= used;
-}
-
-static void put_interval(text *t, const char *what, int64_t low, int64_t high, int64_t first, int64_t last) {
+static void put_interval(fa_text *t, const char *what, int64_t low, int64_t high, int64_t first,
+                         int64_t last) {
   if (low == high)
-    put(t, "%s == %lld", what, (long long)low);
+    fa_text_put(t, "%s == %lld", what, (long long)low);
   else if (low == first)
-    put(t, "%s < %lld", what, (long long)high + 1);
+    fa_text_put(t, "%s < %lld", what, (long long)high + 1);
   else if (high == last)
-    put(t, "%s >= %lld", what, (long long)low);
+    fa_text_put(t, "%s >= %lld", what, (long long)low);
   else
-    put(t, "%s in %lld..%lld", what, (long long)low, (long long)high);
+    fa_text_put(t, "%s in %lld..%lld", what, (long long)low, (long long)high);
 }
 
-static void put_predicate(text *t, const fa_axes *axes, int axis, const predicate *p) {
+static void put_predicate(fa_text *t, const fa_axes *axes, int axis, const predicate *p) {
   char what[64];
   switch (p->kind) {
   case RANGE:
@@ -243,10 +229,10 @@ static void put_predicate(text *t, const fa_axes *axes, int axis, const predicat
     put_interval(t, what, p->low, p->high, 0, p->modulus - 1);
     break;
   case LAST:
-    put(t, "%s the last of its sequence", axes->name[axis]);
+    fa_text_put(t, "%s the last of its sequence", axes->name[axis]);
     break;
   case TAIL:
-    put(t, "%s in the last, partial tile of %lld", axes->name[axis], (long long)p->modulus);
+    fa_text_put(t, "%s in the last, partial tile of %lld", axes->name[axis], (long long)p->modulus);
     break;
   default:
     break;
@@ -288,13 +274,13 @@ static void drop_implied(const fa_where *w, predicate *p) {
   }
 }
 
-static void put_one(const fa_where *w, text *t) {
-  put(t, "1 element:");
+static void put_one(const fa_where *w, fa_text *t) {
+  fa_text_put(t, "1 element:");
   for (int a = 0; a < w->axes.n; ++a)
-    put(t, "%s %s %lld", a ? "," : "", w->axes.name[a], (long long)w->first[a]);
+    fa_text_put(t, "%s %s %lld", a ? "," : "", w->axes.name[a], (long long)w->first[a]);
 }
 
-static void put_sentence(const fa_where *w, const predicate *p, text *t) {
+static void put_sentence(const fa_where *w, const predicate *p, fa_text *t) {
   const fa_axes *a = &w->axes;
   /* An LSE element stands for a whole row. */
   const bool by_row = a->seq == a->n - 1 || (w->width > 1 && w->n_bad == w->n_rows * w->width);
@@ -304,43 +290,43 @@ static void put_sentence(const fa_where *w, const predicate *p, text *t) {
     n_others += p[axis].kind != ANY && !is_place(a, axis, &p[axis]);
   }
   if (n_places + n_others == 0) {
-    put(t, "%lld of %lld elements, %s", (long long)w->n_bad, (long long)w->n_all,
-        w->n_bad > w->n_all / 2 ? "all over" : "nothing in common");
+    fa_text_put(t, "%lld of %lld elements, %s", (long long)w->n_bad, (long long)w->n_all,
+                w->n_bad > w->n_all / 2 ? "all over" : "nothing in common");
     return;
   }
-  put(t, "every bad %s %s", by_row ? a->row_noun : "element", n_others ? "has " : "is");
+  fa_text_put(t, "every bad %s %s", by_row ? a->row_noun : "element", n_others ? "has " : "is");
   for (int axis = 0, k = 0; axis < a->n; ++axis) {
     if (p[axis].kind == ANY || is_place(a, axis, &p[axis])) continue;
-    put(t, "%s", k++ ? ", " : "");
+    fa_text_put(t, "%s", k++ ? ", " : "");
     put_predicate(t, a, axis, &p[axis]);
   }
   for (int axis = 0, k = 0; axis < a->n; ++axis)
     if (is_place(a, axis, &p[axis]))
-      put(t, "%s%s %lld", k++ ? ", " : " in ", a->name[axis][0] == 'b' ? "batch" : "head",
-          (long long)p[axis].low);
+      fa_text_put(t, "%s%s %lld", k++ ? ", " : " in ", a->name[axis][0] == 'b' ? "batch" : "head",
+                  (long long)p[axis].low);
   const int64_t there = count_in_box(w, p);
   if (there == w->n_bad)
-    put(t, ": all %lld elements there", (long long)there);
+    fa_text_put(t, ": all %lld elements there", (long long)there);
   else
-    put(t, ": %lld of %lld elements there", (long long)w->n_bad, (long long)there);
+    fa_text_put(t, ": %lld of %lld elements there", (long long)w->n_bad, (long long)there);
 }
 
 void fa_where_describe(const fa_where *w, fa_verdict *v) {
   const fa_axes *a = &w->axes;
   predicate p[FA_MAX_RANK];
-  text t = {v->where, sizeof v->where};
+  fa_text t = {v->where, sizeof v->where};
   for (int axis = 0; axis < a->n; ++axis) {
     const axis_view view = view_of(w, axis);
     p[axis] = best_predicate(&view);
     snprintf(v->by_axis[axis].axis, sizeof v->by_axis[axis].axis, "%s", a->name[axis]);
-    text note = {v->by_axis[axis].text, sizeof v->by_axis[axis].text};
+    fa_text note = {v->by_axis[axis].text, sizeof v->by_axis[axis].text};
     put_predicate(&note, a, axis, &p[axis]);
   }
   drop_implied(w, p);
   if (w->n_bad == 1)
     put_one(w, &t);
   else if (w->n_bad == w->n_all)
-    put(&t, "all %lld elements", (long long)w->n_all);
+    fa_text_put(&t, "all %lld elements", (long long)w->n_all);
   else
     put_sentence(w, p, &t);
 }

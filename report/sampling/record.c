@@ -3,45 +3,29 @@
 #include "cases/base/figures.h"
 
 #include <cjson/cJSON.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef struct text {
-  char *at;
-  size_t left;
-} text;
-
-__attribute__((format(printf, 2, 3))) static void put(text *t, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  const int n = vsnprintf(t->at, t->left, format, args);
-  va_end(args);
-  const size_t used = n < 0 || (size_t)n >= t->left ? 0 : (size_t)n;
-  t->at += used;
-  t->left -= used;
-}
-
-static void put_share(text *t, int64_t n, int64_t odd, int64_t of, const char *what) {
+static void put_share(fa_text *t, int64_t n, int64_t odd, int64_t of, const char *what) {
   char judged[FA_COUNT_TEXT], all[FA_COUNT_TEXT];
-  put(t, "%s of %s %s", fa_count_text(n, judged), fa_count_text(of, all), what);
-  if (odd) put(t, " (and %s that hold NaN or infinity)", fa_count_text(odd, judged));
+  fa_text_put(t, "%s of %s %s", fa_count_text(n, judged), fa_count_text(of, all), what);
+  if (odd) fa_text_put(t, " (and %s that hold NaN or infinity)", fa_count_text(odd, judged));
 }
 
 void fa_sampled_text(const fa_sampled *s, char out[FA_SAMPLED_TEXT]) {
-  text t = {out, FA_SAMPLED_TEXT};
+  fa_text t = {out, FA_SAMPLED_TEXT};
   out[0] = 0;
   if (!fa_sample_is_asked(&s->asked)) return;
-  put(&t, "sampled: ");
+  fa_text_put(&t, "sampled: ");
   put_share(&t, s->rows, s->odd_rows, s->of_rows, "rows");
-  if (s->of_strips) put(&t, " and ");
+  if (s->of_strips) fa_text_put(&t, " and ");
   if (s->of_strips) put_share(&t, s->strips, s->odd_strips, s->of_strips, "strips of keys");
-  put(&t, "; a fault in at least ");
-  if (s->rows) put(&t, "%.2g %% of the rows", 100 * fa_sample_found(s->rows));
-  if (s->rows && s->strips) put(&t, " or ");
-  if (s->strips) put(&t, "%.2g %% of the strips", 100 * fa_sample_found(s->strips));
-  if (!s->rows && !s->strips) put(&t, "100 %%");
-  put(&t, " is found with 95 %%");
+  fa_text_put(&t, "; a fault in at least ");
+  if (s->rows) fa_text_put(&t, "%.2g %% of the rows", 100 * fa_sample_found(s->rows));
+  if (s->rows && s->strips) fa_text_put(&t, " or ");
+  if (s->strips) fa_text_put(&t, "%.2g %% of the strips", 100 * fa_sample_found(s->strips));
+  if (!s->rows && !s->strips) fa_text_put(&t, "100 %%");
+  fa_text_put(&t, " is found with 95 %%");
 }
 
 static void add_count(cJSON *o, const char *key, int64_t n) {
