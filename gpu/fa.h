@@ -137,6 +137,9 @@ typedef struct fa_attention {
   int64_t window_left, window_right; /* row i sees keys i + shift - left .. i + shift + right, shift =
                                         keys - rows of the sequence; -1: no bound; causal: -1, 0 [-1, -1] */
   bool mask_top_left;                /* shift = 0 instead: row i is aligned with key i [false] */
+  int64_t chunk;                     /* row i sees no key before chunk * floor((i + shift) / chunk), counted from
+                                        the first that leftpad_k does not hide; needs window_right = 0; 0: off
+                                        [0] */
   const void *bias;                  /* [batch, heads_q, seqlen_q, seqlen_k], added to the scaled scores; not
                                         with variable lengths; -inf masks a pair [NULL: none] */
   fa_strides bias_stride;            /* 0: broadcast along that axis; keys are contiguous [0, 0, 0] */

@@ -93,12 +93,13 @@ static void end_object(writer *w, cJSON *parent) {
 /* ---- the parts ---- */
 
 static void put_mask(writer *w, const fa_mask *m) {
-  if (!m->type && !m->align && m->left == -1 && m->right == -1) return;
+  if (!m->type && !m->align && m->left == -1 && m->right == -1 && !m->size) return;
   cJSON *parent = begin_object(w, "mask");
   if (m->type) put_text(w, "type", (unsigned)m->type < FA_N_MASKS ? fa_mask_describe(m->type)->name : "?");
   put_word(w, "align", WORDS("bottom_right", "top_left"), m->align, FA_ALIGN_BOTTOM_RIGHT);
   put_int(w, "left", m->left, -1);
   put_int(w, "right", m->right, -1);
+  put_int(w, "size", m->size, 0);
   end_object(w, parent);
 }
 

@@ -87,6 +87,8 @@ static int64_t chosen_key(const fa_fill_row *r) {
   const fa_window window = fa_mask_window(&p->mask);
   int64_t lo = 0, hi = e.sk - 1;
   if (window.left >= 0 && diagonal - window.left > lo) lo = diagonal - window.left;
+  const int64_t chunk = fa_mask_chunk(&p->mask), begin = chunk > 0 ? fa_mask_chunk_begin(chunk, diagonal) : 0;
+  if (begin > lo) lo = begin;
   if (window.right >= 0 && diagonal + window.right < hi) hi = diagonal + window.right;
   if (lo > hi) return -1;
   const int64_t start = (int64_t)(fa_fill_u64(r, 0, 1) % (uint64_t)(hi - lo + 1));

@@ -126,7 +126,7 @@ static bool repeats_logits(const fa_case *c) {
 /* If every row sees at most one key, P is 1 everywhere, and the rows that see the same key round alike. */
 static bool sees_one_key(const fa_problem *p) {
   const fa_window window = fa_mask_window(&p->mask);
-  return p->seqlen_k <= 1 || (window.left == 0 && window.right == 0);
+  return p->seqlen_k <= 1 || fa_mask_chunk(&p->mask) == 1 || (window.left == 0 && window.right == 0);
 }
 
 /* Rows of nearly uniform probabilities: a key dropped by dropout has dS = -P delta, nearly the same number

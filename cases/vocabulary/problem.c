@@ -162,7 +162,7 @@ static bool same_numbers(const fa_problem *a, const fa_problem *b) {
          a->heads_kv == b->heads_kv && a->seqlen_q == b->seqlen_q && a->seqlen_k == b->seqlen_k &&
          a->head_dim == b->head_dim && a->head_dim_v == b->head_dim_v && same_double(a->scale, b->scale) &&
          same_double(a->softcap, b->softcap) && a->mask.type == b->mask.type &&
-         a->mask.align == b->mask.align && a->mask.left == b->mask.left && a->mask.right == b->mask.right &&
+         a->mask.align == b->mask.align && a->mask.left == b->mask.left && a->mask.right == b->mask.right && a->mask.size == b->mask.size &&
          same_double(a->dropout.p, b->dropout.p) && a->dropout.seed == b->dropout.seed &&
          a->dropout.offset == b->dropout.offset && a->splits == b->splits &&
          a->deterministic == b->deterministic && a->backward == b->backward &&

@@ -68,10 +68,14 @@ static fa_status check_mask(const fa_problem *p, fa_error *err) {
   const fa_mask *m = &p->mask;
   TRY(fa_check_range("mask.left", m->left, -1, INT32_MAX, err));
   TRY(fa_check_range("mask.right", m->right, -1, INT32_MAX, err));
-  if (!fa_mask_has_edges(m) && m->left != -1)
-    BAD("$.mask.left: %lld, but only mask type \"window\" has a left edge", (long long)m->left);
+  TRY(fa_check_range("mask.size", m->size, 0, INT32_MAX, err));
+  if (!fa_mask_has_left(m) && m->left != -1)
+    BAD("$.mask.left: %lld, but only mask types \"window\" and \"chunk\" have a left edge", (long long)m->left);
   if (!fa_mask_has_edges(m) && m->right != -1)
     BAD("$.mask.right: %lld, but only mask type \"window\" has a right edge", (long long)m->right);
+  if (m->type == FA_MASK_CHUNK && m->size == 0) BAD("$.mask.size: missing; a chunk has at least one key");
+  if (m->type != FA_MASK_CHUNK && m->size != 0)
+    BAD("$.mask.size: %lld, but only mask type \"chunk\" has a size", (long long)m->size);
   return FA_OK;
 }
 

@@ -7,7 +7,7 @@
 fa_status fa_law_window_open(fa_law_work *w, fa_error *err) {
   const fa_problem *p = &w->c->problem;
   const int64_t far = (p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k) + 7;
-  FA_SKIP_IF(fa_mask_has_edges(&p->mask), "it has a window");
+  FA_SKIP_IF(fa_mask_has_left(&p->mask), "it has a window");
   FA_SKIP_IF(p->family == FA_MEMEFF && p->mask.type == FA_MASK_NONE,
              "this family has windows under a causal mask only");
   FA_LAW_TRY(fa_law_make_base(w, err));
@@ -39,6 +39,8 @@ static bool is_visible(const fa_problem *p, int64_t i, int64_t j) {
   const fa_mask *m = &p->mask;
   const int64_t row = i + (m->align == FA_ALIGN_TOP_LEFT ? 0 : p->seqlen_k - p->seqlen_q);
   const fa_window window = fa_mask_window(m);
+  const int64_t chunk = fa_mask_chunk(m);
+  if (chunk > 0 && j < fa_mask_chunk_begin(chunk, row)) return false;
   return (window.left < 0 || j >= row - window.left) && (window.right < 0 || j <= row + window.right);
 }
 

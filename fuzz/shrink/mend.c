@@ -82,7 +82,9 @@ void fa_shrink_mend(fa_case *c, const fa_shrink_goal *goal) {
   if (p->cu_seqlens_q.n > 0) p->batch = p->cu_seqlens_q.n - 1;
   if (!p->backward) p->grad_lse = false;
   if (!p->bias.present) p->bias = (fa_bias){0};
-  if (!fa_mask_has_edges(&p->mask)) p->mask.left = p->mask.right = -1;
+  if (!fa_mask_has_left(&p->mask)) p->mask.left = -1;
+  if (!fa_mask_has_edges(&p->mask)) p->mask.right = -1;
+  if (p->mask.type != FA_MASK_CHUNK) p->mask.size = 0;
   if (p->dropout.p == 0) p->dropout = (fa_dropout){0};
   if (p->kvcache.rotary_dim > p->head_dim) p->kvcache.rotary_dim = p->head_dim / 2 * 2;
   if (p->kvcache.rotary_dim == 0) p->kvcache.rotary_interleaved = false;

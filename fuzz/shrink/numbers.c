@@ -177,6 +177,15 @@ static void set_window(fa_case *c, int64_t side, int64_t x) {
   *(side ? &c->problem.mask.right : &c->problem.mask.left) = x;
 }
 
+static int64_t get_chunk(const fa_case *c, int64_t which) {
+  (void)which;
+  return c->problem.mask.size;
+}
+static void set_chunk(fa_case *c, int64_t which, int64_t x) {
+  (void)which;
+  c->problem.mask.size = x;
+}
+
 static int64_t get_splits(const fa_case *c, int64_t which) {
   (void)which;
   return c->problem.splits;
@@ -240,6 +249,7 @@ const fa_shrink_pass fa_shrink_numbers[] = {
     KNOB("length of an entry", 0, count_sequence_lengths, get_sequence_length, set_sequence_length),
     {"head_dim", count_head_dims, edit_head_dim, NULL},
     KNOB("window", 0, count_two, get_window, set_window),
+    KNOB("chunk", 1, NULL, get_chunk, set_chunk),
     KNOB("keys of an entry", 0, count_each, get_each, set_each),
     KNOB("new keys", 0, NULL, get_new_keys, set_new_keys),
     KNOB("splits", 1, NULL, get_splits, set_splits),

@@ -21,6 +21,7 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
   const fa_window window = fa_mask_window(&p->mask);
   a->window_left = window.left;
   a->window_right = window.right;
+  a->chunk = fa_mask_chunk(&p->mask);
   a->empty_lse = p->empty_lse == FA_EMPTY_POS_INF   ? INFINITY
                  : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY
                                                     : 0.0f;

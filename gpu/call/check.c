@@ -94,6 +94,11 @@ static fa_status check_numbers(const fa_attention *a, fa_error *err) {
   if (a->window_right < -1)
     return fa_fail(err, FA_ERR_INPUT, "window_right = %lld: -1 (no bound) or more",
                    (long long)a->window_right);
+  if (a->chunk < 0 || a->chunk > INT32_MAX)
+    return fa_fail(err, FA_ERR_INPUT, "chunk = %lld: 0 (none) .. %d", (long long)a->chunk, INT32_MAX);
+  if (a->chunk > 0 && a->window_right != 0)
+    return fa_fail(err, FA_ERR_INPUT, "chunk = %lld: needs window_right = 0, not %lld", (long long)a->chunk,
+                   (long long)a->window_right);
   if (isnan(a->empty_lse)) return fa_fail(err, FA_ERR_INPUT, "empty_lse is NaN");
   return FA_OK;
 }

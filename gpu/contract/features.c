@@ -10,7 +10,10 @@ static bool is_causal(const fa_problem *p) {
   return p->mask.type == FA_MASK_CAUSAL;
 }
 static bool is_window(const fa_problem *p) {
-  return p->mask.type == FA_MASK_WINDOW;
+  return p->mask.type == FA_MASK_WINDOW || (p->mask.type == FA_MASK_CHUNK && p->mask.left >= 0);
+}
+static bool is_chunk(const fa_problem *p) {
+  return p->mask.type == FA_MASK_CHUNK;
 }
 static bool is_top_left(const fa_problem *p) {
   return p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
@@ -202,6 +205,7 @@ static const fa_feature features[] = {
      "operators and functions of expressions beyond the first ones"},
     {"blocks_shared", fa_contract_blocks_shared, FA_FEATURE_LISTED,
      "lists of blocks that some entries or heads share, and not all"},
+    {"chunk", is_chunk, FA_FEATURE_LATER, "a row sees no key before its own chunk"},
 };
 enum { N_FEATURES = sizeof features / sizeof *features };
 _Static_assert(N_FEATURES < 64, "a bit for each");

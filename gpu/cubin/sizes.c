@@ -29,6 +29,7 @@ SIZE(rotary_dim, p->kvcache.rotary_dim)
 SIZE(splits, p->splits)
 SIZE(window_left, fa_mask_window(&p->mask).left)
 SIZE(window_right, fa_mask_window(&p->mask).right)
+SIZE(chunk, fa_mask_chunk(&p->mask))
 SIZE(top_left, p->mask.align == FA_ALIGN_TOP_LEFT)
 SIZE(varlen, p->cu_seqlens_q.n > 0)
 SIZE(is_f16, p->dtype == FA_F16)
@@ -45,7 +46,7 @@ static const struct {
   { #name, get_##name }
     ROW(batch),      ROW(heads_q), ROW(heads_kv),    ROW(group),         ROW(seqlen_q),  ROW(seqlen_k),
     ROW(total_q),    ROW(total_k), ROW(head_dim),    ROW(head_dim_v),    ROW(page_size), ROW(new_keys),
-    ROW(rotary_dim), ROW(splits),  ROW(window_left), ROW(window_right),  ROW(top_left),  ROW(varlen),
+    ROW(rotary_dim), ROW(splits),  ROW(window_left), ROW(window_right), ROW(chunk),  ROW(top_left),  ROW(varlen),
     ROW(is_f16),     ROW(is_bf16), ROW(is_f32),      ROW(deterministic), ROW(processors)};
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 

@@ -50,6 +50,7 @@ static void fill_mask(const fa_attention *a, fa_attention_params *p) {
   p->top_left = a->mask_top_left;
   p->window_left = window_bound(a->window_left, a->mask_top_left ? a->seqlen_q : a->seqlen_k);
   p->window_right = window_bound(a->window_right, a->mask_top_left ? a->seqlen_k : a->seqlen_q);
+  p->chunk = (int)a->chunk;
 }
 
 fa_kernel_strides fa_kernel_strides_of(fa_strides s, bool has_batch) {

@@ -104,6 +104,7 @@ static void fill_attention(const fa_attention *a, const fa_inference *kv, fa_cac
                          .page_size = (int)kv->page_size,
                          .window_left = f.window_left,
                          .window_right = f.window_right,
+                         .chunk = f.chunk,
                          .scale = f.scale,
                          .scale_log2 = f.scale_log2,
                          .score_sign = f.score_sign,

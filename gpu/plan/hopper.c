@@ -11,7 +11,7 @@
 /* What the maps and the kernels' own restrictions allow, beside their abilities. */
 static bool is_possible(const fa_attention *a, const fa_kernel_device *device) {
   return device && device->hopper && !fa_attention_is_empty(a) && fa_choose_forward(a) == FA_KERNELS_FLASH &&
-         a->seqlen_q > 0 && a->seqlen_k > 0 && fa_attention_is_aligned(a);
+         a->seqlen_q > 0 && a->seqlen_k > 0 && a->chunk == 0 && fa_attention_is_aligned(a);
 }
 
 static bool has_lengths(const fa_attention *a) {

@@ -72,6 +72,7 @@ typedef struct fa_f32_score {
   float scale, softcap, slope;
   int64_t shift;
   fa_window window; /* j - i - shift in [-left, right] where bounded */
+  int64_t chunk;    /* keys of a chunk; 0: no chunks */
   const uint8_t
       *tiles; /* block-sparse: [n_q_blocks][n_kv_blocks] 1 = partial, 2 = full; NULL = all partial */
   int64_t n_kv_blocks;

@@ -51,6 +51,7 @@ fa_f32_score fa_f32_score_make(const fa_problem *p, const fa_tensors *t, const f
   c.slope = slope_of(t, e->b, h);
   c.shift = m->align == FA_ALIGN_TOP_LEFT ? 0 : e->n_k - e->n_q;
   c.window = fa_mask_window(m);
+  c.chunk = fa_mask_chunk(m);
   if (tiles) {
     const fa_tensor *x = &t->t[FA_T_KV_INDICES];
     c.n_kv_blocks = x->shape[3];
@@ -67,6 +68,8 @@ static void band(const fa_f32_score *c, int64_t i, int64_t *first, int64_t *end)
   *end = c->e->n_k;
   int64_t center = i + c->shift;
   if (c->window.left >= 0 && center - c->window.left > *first) *first = center - c->window.left;
+  if (c->chunk > 0 && center >= c->chunk && center - center % c->chunk > *first)
+    *first = center - center % c->chunk;
   if (c->window.right >= 0 && center + c->window.right + 1 < *end) *end = center + c->window.right + 1;
 }
 

@@ -230,6 +230,8 @@ static void visible_range(const fa_problem *p, int64_t i, int64_t sq, int64_t sk
   *low = 0;
   *high = sk;
   if (window.left >= 0 && at - window.left > *low) *low = at - window.left;
+  const int64_t chunk = fa_mask_chunk(&p->mask), begin = chunk > 0 ? fa_mask_chunk_begin(chunk, at) : 0;
+  if (begin > *low) *low = begin;
   if (window.right >= 0 && at + window.right + 1 < *high) *high = at + window.right + 1;
 }
 

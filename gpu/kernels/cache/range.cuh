@@ -35,6 +35,7 @@ FA_DEVICE cache_limits limits_of_cache_row(const fa_cache_params &p, const cache
   const int diagonal = row + s.len - p.seqlen_q;
   cache_limits r = {s.pad, s.len};
   if (p.window_left >= 0) r.lo = cache_max(r.lo, diagonal - p.window_left);
+  if (p.chunk > 0 && diagonal - s.pad >= p.chunk) r.lo = cache_max(r.lo, diagonal - (diagonal - s.pad) % p.chunk);
   if (p.window_right >= 0) r.hi = cache_min(r.hi, diagonal + p.window_right + 1);
   return r;
 }

@@ -47,6 +47,7 @@ typedef struct fa_attention_params {
   float dropout_p;               /* linear dropout keeps an element whose uniform number is above it */
   int dropout_linear;            /* linear dropout: a number per linear index, ten Philox rounds */
   fa_flex_args flex;             /* only the flex kernels read it */
+  int chunk;                     /* a row sees no key before the chunk of its diagonal; 0: no chunks */
 } fa_attention_params;
 
 #endif

@@ -53,6 +53,8 @@ typedef struct fa_cache_params {
   int aligned;  /* all rows of q, k, v, o begin on 16 bytes; only the general kernels read it */
   int n_splits; /* >= 1 */
   float *partial_o, *partial_lse; /* 32-byte aligned; NULL with one split */
+  int chunk; /* a row sees no key before the chunk of its diagonal, counted from the first that is not masked
+                by leftpad_k; 0: no chunks */
 } fa_cache_params;
 
 /* 1 <= d < 2^31. The quotient is exact: with s = ceil(log2 d), the multiplier exceeds 2^(31+s) / d by less

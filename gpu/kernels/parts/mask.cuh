@@ -48,10 +48,16 @@ FA_DEVICE int max_int(int a, int b) {
   return a > b ? a : b;
 }
 
+/* The first key of the chunk that a diagonal is in. Before key 0 there is no key to hide. */
+FA_DEVICE int first_of_chunk(int chunk, int diagonal) {
+  return diagonal >= chunk ? diagonal - diagonal % chunk : 0;
+}
+
 FA_DEVICE row_limits limits_of_row(const fa_attention_params &p, const sequence &s, int row) {
   const int diagonal = row + s.shift;
   row_limits r = {0, s.len_k};
   if (p.window_left >= 0) r.lo = max_int(0, diagonal - p.window_left);
+  if (p.chunk > 0) r.lo = max_int(r.lo, first_of_chunk(p.chunk, diagonal));
   if (p.window_right >= 0) r.hi = min_int(s.len_k, diagonal + p.window_right + 1);
   return r;
 }
