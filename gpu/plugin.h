@@ -58,7 +58,7 @@ typedef struct fa_plugin_problem {
   const int32_t *cu_seqlens_q, *cu_seqlens_k; /* [batch + 1] */
   const int32_t *seqused_k, *leftpad_k;       /* [batch] */
 
-  const char *mask;                  /* "none", "causal", "window" */
+  const char *mask;                  /* "none", "causal", "window", "chunk" */
   int64_t window_left, window_right; /* row i sees keys i + shift - left .. i + shift + right; -1: all.
                                         causal: -1, 0 */
   int align_top_left;                /* 1: shift = 0; otherwise a sequence's keys minus its rows */
@@ -82,6 +82,8 @@ typedef struct fa_plugin_problem {
   int64_t rotary_dim;       /* 0: none */
   int rotary_interleaved;
   const int32_t *cache_seqlens, *cache_batch_idx; /* [batch]; NULL: absent */
+  int64_t chunk; /* keys of a chunk, before which a row sees none; 0: no chunks */
+  int mask_bits; /* there is a bit for every pair */
 } fa_plugin_problem;
 
 /* Strides in elements; 0 on an expanded axis of an input. This struct does not grow. */
@@ -107,6 +109,8 @@ typedef struct fa_plugin_tensors {
   /* written */
   fa_plugin_tensor o, lse, p_debug, dq, dk, dv, dbias;
   const fa_plugin_tensor *dbuffers; /* [n_captures]; data is NULL where no gradient is wanted */
+  /* read */
+  fa_plugin_tensor mask_bits, mask_indptr; /* u8, i32 [batch + 1] (docs/reference/semantics.md, "Custom masks") */
 } fa_plugin_tensors;
 
 /* How a call is to run, and what became of it. Texts are NUL-terminated, and empty before the call. */

@@ -158,6 +158,7 @@ const fa_case_key fa_case_keys[] = {{"name", read_name},
                                     {"mask_mod", read_mask_mod},
                                     {"buffers", fa_read_buffers},
                                     {"block_sparse", fa_read_block_sparse},
+                                    {"mask_bits", fa_read_mask_bits},
                                     {"kvcache", fa_read_kvcache},
                                     {"splits", read_splits},
                                     {"deterministic", read_deterministic},
@@ -231,6 +232,12 @@ static fa_status finish_blocks(fa_case_reader *r) {
   return FA_OK;
 }
 
+static fa_status finish_bits(fa_case_reader *r) {
+  if (P.mask_bits.present && r->has_bits_density == r->has_bits_tree)
+    CONTRADICTION("mask_bits", "needs one of density and tree");
+  return FA_OK;
+}
+
 static fa_status finish_defaults(fa_case_reader *r) {
   if (!r->has_heads_kv) P.heads_kv = P.heads_q;
   if (!r->has_seqlen_k) P.seqlen_k = P.seqlen_q;
@@ -257,6 +264,7 @@ static fa_status finish_defaults(fa_case_reader *r) {
 fa_status fa_case_reader_finish(fa_case_reader *r, fa_case *out) {
   r->path[0] = 0;
   TRY(finish_blocks(r));
+  TRY(finish_bits(r));
   TRY(finish_defaults(r));
   fa_error local = {""};
   fa_status status = fa_case_validate(&r->c, &local);

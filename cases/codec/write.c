@@ -202,6 +202,19 @@ static void put_block_sparse(writer *w, const fa_problem *p) {
   end_object(w, parent);
 }
 
+static void put_mask_bits(writer *w, const fa_mask_bits *m) {
+  if (!m->present) return;
+  cJSON *parent = begin_object(w, "mask_bits");
+  if (m->source == FA_BITS_DENSITY)
+    put(w, "density", number(m->density, false));
+  else
+    put_text(w, "tree", fa_bits_source_name(m->source));
+  put_number(w, "empty_rows", m->empty_rows, 0);
+  put_bool(w, "hide_diagonal", m->hide_diagonal, false);
+  put_u64(w, "seed", m->seed, 0);
+  end_object(w, parent);
+}
+
 static void put_kvcache(writer *w, const fa_problem *p) {
   const fa_kvcache *c = &p->kvcache;
   if (!c->present) return;
@@ -325,6 +338,7 @@ static void put_problem_rest(writer *w, const fa_problem *p) {
   put_text(w, "mask_mod", p->mask_mod);
   put_captures(w, p);
   put_block_sparse(w, p);
+  put_mask_bits(w, &p->mask_bits);
   put_kvcache(w, p);
   put_int(w, "splits", p->splits, 0);
   put_bool(w, "deterministic", p->deterministic, false);

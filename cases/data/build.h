@@ -24,6 +24,8 @@ int64_t fa_layout_strides(fa_layout layout, const fa_stride_recipe *recipe, int 
 fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Block-sparse lists. */
 fa_status fa_build_blocks(const fa_case *c, fa_tensors *set, fa_error *err);
+/* Bits of a custom mask. */
+fa_status fa_build_bits(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Captured buffers, filled, and the tensors of their gradients. */
 fa_status fa_build_buffers(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Fills every float input; v before do, because do_aligned reads v. */

@@ -72,8 +72,20 @@ static bool tile_listed(const fa_fill_row *r, fa_tensor_id counts, fa_tensor_id 
   return false;
 }
 
+/* A bit of a custom mask; true without one. */
+static bool bit_is_set(const fa_fill_row *r, int64_t j) {
+  const fa_problem *p = &r->c->problem;
+  if (!p->mask_bits.present) return true;
+  int64_t rows, keys;
+  fa_problem_pairs(p, r->b, &rows, &keys);
+  const int64_t n = r->s * keys + j;
+  const char *bytes = r->set->t[FA_T_MASK_BITS].data + fa_problem_mask_bytes(p, r->b);
+  return (unsigned char)bytes[n / 8] >> n % 8 & 1;
+}
+
 static bool key_visited(const fa_fill_row *r, int64_t j) {
   const fa_block_sparse *s = &r->c->problem.block_sparse;
+  if (!bit_is_set(r, j)) return false;
   if (!s->present || r->set->t[FA_T_KV_NUM_BLOCKS].data == NULL) return true;
   return tile_listed(r, FA_T_KV_NUM_BLOCKS, FA_T_KV_INDICES, j / s->kv_block) ||
          tile_listed(r, FA_T_FULL_KV_NUM_BLOCKS, FA_T_FULL_KV_INDICES, j / s->kv_block);

@@ -44,6 +44,8 @@ static const fa_tensor_info table[FA_T_COUNT] = {
     [FA_T_KV_INDICES] = {"kv_indices", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_FULL_KV_NUM_BLOCKS] = {"full_kv_num_blocks", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_FULL_KV_INDICES] = {"full_kv_indices", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_MASK_BITS] = {"mask_bits", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_MASK_INDPTR] = {"mask_indptr", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_O] = {"o", OUT, FORWARD, FA_AXES_TOKENS, .on_values = true},
     [FA_T_LSE] = {"lse", OUT, FORWARD, FA_AXES_ROWS, .f32 = true},
     [FA_T_P_DEBUG] = {"p_debug", OUT, FORWARD, FA_AXES_SCORES, .when = FA_WHEN_RETURN_SOFTMAX},

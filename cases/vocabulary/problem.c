@@ -147,6 +147,12 @@ static bool same_blocks(const fa_block_sparse *a, const fa_block_sparse *b) {
          same_double(a->density, b->density) && a->seed == b->seed;
 }
 
+static bool same_bits(const fa_mask_bits *a, const fa_mask_bits *b) {
+  return a->present == b->present && a->source == b->source && same_double(a->density, b->density) &&
+         same_double(a->empty_rows, b->empty_rows) && a->hide_diagonal == b->hide_diagonal &&
+         a->seed == b->seed;
+}
+
 static bool same_capture(const fa_capture *a, const fa_capture *b) {
   if (strcmp(a->name, b->name) != 0 || strcmp(a->fill, b->fill) != 0) return false;
   if (a->rank != b->rank || a->grad != b->grad || a->is_int != b->is_int || a->sorted != b->sorted ||
@@ -171,7 +177,7 @@ static bool same_numbers(const fa_problem *a, const fa_problem *b) {
 
 bool fa_problem_equal(const fa_problem *a, const fa_problem *b) {
   if (!same_numbers(a, b) || !same_alibi(&a->alibi, &b->alibi) || !same_bias(&a->bias, &b->bias) ||
-      !same_kvcache(&a->kvcache, &b->kvcache) || !same_blocks(&a->block_sparse, &b->block_sparse) ||
+      !same_kvcache(&a->kvcache, &b->kvcache) || !same_blocks(&a->block_sparse, &b->block_sparse) || !same_bits(&a->mask_bits, &b->mask_bits) ||
       !same_text(a->score_mod, b->score_mod) || !same_text(a->mask_mod, b->mask_mod) ||
       a->n_captures != b->n_captures)
     return false;

@@ -9,6 +9,7 @@
 #include "cases/base/status.h"
 #include "cases/expr/capture.h"
 #include "cases/vocabulary/mask.h"
+#include "cases/vocabulary/mask_bits.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,6 +90,7 @@ typedef struct fa_problem {
   fa_dropout dropout;
   fa_kvcache kvcache;
   fa_block_sparse block_sparse;
+  fa_mask_bits mask_bits;
   char *score_mod, *mask_mod; /* owned; NULL = absent */
   int n_captures;
   fa_capture *captures;                                   /* owned */

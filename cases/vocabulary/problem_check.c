@@ -79,6 +79,37 @@ static fa_status check_mask(const fa_problem *p, fa_error *err) {
   return FA_OK;
 }
 
+/* The bits replace a mask type that the diagonal ends, and what hides pairs in its own way. */
+static fa_status check_mask_bits(const fa_problem *p, fa_error *err) {
+  const fa_mask_bits *m = &p->mask_bits;
+  if (!m->present) return FA_OK;
+  if (p->family != FA_FLASH && p->family != FA_KVCACHE)
+    BAD("$.mask_bits: family \"%s\" has none (flash and kvcache have)", fa_family_name(p->family));
+  if ((unsigned)m->source >= FA_N_BITS_SOURCES) BAD("$.mask_bits: unknown source number %d", (int)m->source);
+  if (!(m->density >= 0 && m->density <= 1)) BAD("$.mask_bits.density: %g is not in 0 .. 1", m->density);
+  if (m->source != FA_BITS_DENSITY && m->density != 0)
+    BAD("$.mask_bits.density: %g, but the bits are a tree's", m->density);
+  if (!(m->empty_rows >= 0 && m->empty_rows <= 1))
+    BAD("$.mask_bits.empty_rows: %g is not in 0 .. 1", m->empty_rows);
+  if (p->mask.type != FA_MASK_NONE && p->mask.type != FA_MASK_WINDOW)
+    BAD("$.mask_bits: they replace mask type \"%s\"; only a window may be beside them",
+        fa_mask_describe(p->mask.type)->name);
+  if (p->score_mod || p->mask_mod || p->block_sparse.present)
+    BAD("$.mask_bits: not together with %s", p->score_mod  ? "score_mod"
+                                             : p->mask_mod ? "mask_mod"
+                                                           : "block_sparse");
+  return FA_OK;
+}
+
+/* Byte offsets are int32; asked when all lengths are known to be right. */
+static fa_status check_mask_bytes(const fa_problem *p, fa_error *err) {
+  if (!p->mask_bits.present) return FA_OK;
+  const int64_t bytes = fa_problem_mask_bytes(p, p->batch);
+  if (bytes < 0 || bytes > INT32_MAX)
+    BAD("$.mask_bits: a bit for every pair takes more than 2^31 - 1 bytes");
+  return FA_OK;
+}
+
 /* What has no meaning, whatever a kernel can do: nobody trains through a cache, and the debug matrix is a
  * layout of the flash kernels. */
 static fa_status check_flags(const fa_problem *p, fa_error *err) {
@@ -272,11 +303,13 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err) {
   TRY(check_sizes(p, err));
   TRY(check_numbers(p, err));
   TRY(check_mask(p, err));
+  TRY(check_mask_bits(p, err));
   TRY(check_flags(p, err));
   TRY(check_varlen(p, err));
   TRY(check_alibi(p, err));
   TRY(check_kvcache(p, err));
   TRY(fa_check_block_sparse(p, err));
   TRY(fa_check_captures(p, err));
+  TRY(check_mask_bytes(p, err));
   return check_counts(p, err);
 }

@@ -241,4 +241,5 @@ void fa_coverage_problem(fa_coverage *v, const fa_problem *p) {
   cover_splits(v, p);
   fa_coverage_mixed(v, p);
   fa_coverage_operators(v, p);
+  fa_coverage_masks(v, p);
 }

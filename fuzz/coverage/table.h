@@ -54,6 +54,7 @@ void fa_coverage_problem(fa_coverage *v, const fa_problem *p); /* kinds 1 to 3 a
 void fa_coverage_cache(fa_coverage *v, const fa_problem *p);   /* of kinds 11 and 12 */
 void fa_coverage_operators(fa_coverage *v, const fa_problem *p); /* of expressions */
 void fa_coverage_mixed(fa_coverage *v, const fa_problem *p);   /* combinations, of several kinds */
+void fa_coverage_masks(fa_coverage *v, const fa_problem *p);   /* chunks and custom masks, of kind 3 */
 void fa_coverage_memory(fa_coverage *v, const fa_case *c);     /* kinds 4 to 8 */
 
 #endif

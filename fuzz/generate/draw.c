@@ -26,6 +26,7 @@ enum {
   P_RATE_GPU,
   P_RATE_HOST,
   P_MIXED,
+  P_MASKS,
   N_PROFILES
 };
 
@@ -54,6 +55,7 @@ const fa_generate_profile fa_generate_profiles[] = {
     [P_MIXED] =
         {"mixed",
          "every family with every feature: packed queries over a cache, bias and expressions anywhere"},
+    [P_MASKS] = {"masks", "chunked attention in every family, and custom masks of packed bits: random, trees"},
     [N_PROFILES] = {NULL, NULL}};
 
 #define M 1000000 /* million */
@@ -116,6 +118,10 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .bias = .35, .blocks = .3, .expressions = .45, .alibi = .15, .softcap = .12, .scale = .1, .seqused = .15, .leftpad = .2,
     .splits = .3, .group = .25, .odd_dim = .35, .empty = .06, .layout = .3, .fills = .25, .mixed = true,
     .pairs_dim = 8 * M, .longest = 300},
+  [P_MASKS] = {.family = {45, 10, 10, 35}, .varlen = .35, .causal = .1, .window = .35, .dropout = .1,
+    .bias = .1, .alibi = .1, .softcap = .1, .scale = .05, .seqused = .15, .leftpad = .15, .splits = .3,
+    .group = .5, .odd_dim = .2, .empty = .05, .layout = .2, .fills = .3, .chunk = .5, .mask_bits = .8,
+    .pairs_dim = 8 * M, .longest = 400},
 };
 /* clang-format on */
 

@@ -150,5 +150,6 @@ fa_status fa_gen_features(fa_gen *g) {
   draw_bias(g);
   draw_dropout(g);
   draw_outputs(g);
+  fa_gen_masks(g);
   return fa_gen_blocks(g);
 }

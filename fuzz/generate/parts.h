@@ -12,6 +12,7 @@ typedef struct fa_gen_rules {
   double varlen, causal, window, dropout, bias, blocks, alibi, softcap, scale;
   double expressions; /* of a flex case: score_mod, mask_mod or both */
   double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, huge, fills;
+  double chunk, mask_bits; /* of cases that have no other mask; bits: of families that can have them */
   bool mixed; /* every family may have every feature that makes sense, combinations that no kernel has too */
   int64_t pairs_dim; /* usual limit of batch * heads_q * Sq * Sk * (D + Dv): the cost of one case */
   int64_t longest;   /* lengths above this are not drawn */
@@ -60,7 +61,8 @@ typedef enum fa_gen_stream {
   FA_GEN_TAME,
   FA_GEN_SCORE_OPERATORS,
   FA_GEN_MASK_OPERATORS,
-  FA_GEN_LIST_SHAPES
+  FA_GEN_LIST_SHAPES,
+  FA_GEN_MASKS
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {
@@ -75,6 +77,9 @@ int64_t fa_gen_length(const fa_gen *g, fa_rng *r, int64_t longest);
 
 /* ---- fuzz/generate/feature.c: masks, dropout, score chain, bias, outputs ---- */
 fa_status fa_gen_features(fa_gen *g);
+
+/* ---- fuzz/generate/masks.c: chunks and custom masks. After the features, because they replace a mask. ---- */
+void fa_gen_masks(fa_gen *g);
 
 /* ---- fuzz/generate/sparse.c: KV cache, block-sparse lists ---- */
 fa_status fa_gen_cache(fa_gen *g);

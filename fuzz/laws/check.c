@@ -53,6 +53,8 @@ fa_status fa_run_law(const fa_case *c, const fa_run_config *config, fa_result *o
     fa_law_skip(&w, "it must be refused");
   else if ((c->problem.score_mod || c->problem.mask_mod) && !is_blind_to_positions(c->law))
     fa_law_skip(&w, "its expressions may look at positions, heads, entries and scores");
+  else if (c->problem.mask_bits.present && !is_blind_to_positions(c->law))
+    fa_law_skip(&w, "the bits of its mask belong to rows and keys at their places");
   else
     status = laws[c->law](&w, err);
   if (status == FA_ERR_UNSUPPORTED) {

@@ -96,6 +96,8 @@ static void set_lists_and_cache(fa_plugin_problem *x, const fa_problem *p) {
   x->rotary_interleaved = kv->rotary_interleaved;
   x->cache_seqlens = kv->len.v;
   x->cache_batch_idx = kv->batch_idx.v;
+  x->chunk = fa_mask_chunk(&p->mask);
+  x->mask_bits = p->mask_bits.present;
 }
 
 void fa_plugin_call_problem_set(fa_plugin_call_problem *out, const fa_problem *p) {
@@ -160,7 +162,9 @@ static const struct {
     MEMBER(dq),
     MEMBER(dk),
     MEMBER(dv),
-    MEMBER(dbias)
+    MEMBER(dbias),
+    MEMBER(mask_bits),
+    MEMBER(mask_indptr)
 #undef MEMBER
 };
 

@@ -18,6 +18,9 @@ static bool is_chunk(const fa_problem *p) {
 static bool is_top_left(const fa_problem *p) {
   return p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
 }
+static bool has_mask_bits(const fa_problem *p) {
+  return p->mask_bits.present;
+}
 static int64_t length_of(const fa_int32_array *cu, int64_t b, int64_t otherwise) {
   return cu->n > 0 ? (int64_t)cu->v[b + 1] - cu->v[b] : otherwise;
 }
@@ -206,6 +209,7 @@ static const fa_feature features[] = {
     {"blocks_shared", fa_contract_blocks_shared, FA_FEATURE_LISTED,
      "lists of blocks that some entries or heads share, and not all"},
     {"chunk", is_chunk, FA_FEATURE_LATER, "a row sees no key before its own chunk"},
+    {"mask_bits", has_mask_bits, FA_FEATURE_LATER, "a bit for every pair of a row and a key: mask_bits, mask_indptr"},
 };
 enum { N_FEATURES = sizeof features / sizeof *features };
 _Static_assert(N_FEATURES < 64, "a bit for each");

@@ -125,6 +125,16 @@ static void hide_listed(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n_
   }
 }
 
+/* A custom mask: bit i * n_k + j of the sequence, in bytes from the least significant bit. */
+static void hide_by_bits(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n_j, float *t) {
+  const fa_tensor *bits = &c->t->t[FA_T_MASK_BITS];
+  const uint8_t *first = (const uint8_t *)bits->data + int_at(&c->t->t[FA_T_MASK_INDPTR], &c->e->b);
+  for (int64_t l = 0; l < n_j; ++l) {
+    const int64_t bit = i * c->e->n_k + j0 + l;
+    if (!(first[bit / 8] & 1u << bit % 8)) t[l] = -INFINITY;
+  }
+}
+
 void fa_f32_score_tile(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t j0, int64_t n_j,
                        int64_t n_padded, float *s, float *slope_of_chain, int64_t ld) {
   for (int64_t r = 0; r < n_i; ++r) {
@@ -135,6 +145,7 @@ void fa_f32_score_tile(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t j
     for (int64_t l = 0; l < n_j; ++l)
       if (j0 + l < first || j0 + l >= end) t[l] = -INFINITY;
     if (c->tiles || c->mods) hide_listed(c, i, j0, n_j, t);
+    if (c->t->t[FA_T_MASK_BITS].data) hide_by_bits(c, i, j0, n_j, t);
     for (int64_t l = n_j; l < n_padded; ++l) t[l] = -INFINITY;
     for (int64_t l = 0; chain && l < n_padded; ++l)
       if (t[l] == -INFINITY) chain[l] = 0.0f; /* whatever score_mod made of it */

@@ -74,6 +74,19 @@ static void hide_blocks(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
   }
 }
 
+/* Pairs of row i from key j0 on that a custom mask hides. The number of a bit is 64 bits wide, and the file's own way
+ * to it: the byte's bits from the least significant. */
+static void hide_bits(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, int64_t j0, int64_t begin,
+                      int64_t end, double *s) {
+  const fa_tensor *bits = &c->in->t[FA_T_MASK_BITS], *indptr = &c->in->t[FA_T_MASK_INDPTR];
+  const int64_t index[FA_MAX_RANK] = {r->e->b};
+  const unsigned char *bytes = (const unsigned char *)bits->data + (int64_t)fa_tensor_get(indptr, index);
+  for (int64_t j = begin; j < end; ++j) {
+    const int64_t n = i * r->e->sk + j0 + j;
+    if ((bytes[n >> 3] >> (n & 7) & 1) == 0) s[j] = -INFINITY;
+  }
+}
+
 /* Applies the score chain to one row's visible span; offset is its place in the tile. */
 static void score_row(const fa_ref_mod_row *at, const fa_ref_rows *r, double slope, double *s,
                       double *tanh_out, int64_t offset) {
@@ -108,5 +121,6 @@ void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, i
     const fa_ref_mod_row at = {c, mod, r->e, r->h, i, j0 + begin, end - begin};
     score_row(&at, r, slope, row + begin, tanh_out ? tanh_out + k * ld + begin : NULL, k * ld + begin);
     if (c->p->block_sparse.present && !c->mods) hide_blocks(c, r, i, j0, begin, end, row);
+    if (c->p->mask_bits.present) hide_bits(c, r, i, j0, begin, end, row);
   }
 }
