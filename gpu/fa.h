@@ -24,7 +24,7 @@
  * rows, and in deterministic calls along any axis. The fast kernels sum it along batch and heads, with 4
  * bytes of workspace for each element of the sum.
  * KV cache (fa_forward_kvcache): 16-bit elements; head_dim, also that of v and o, a multiple of 8 up to 256;
- * softcap, ALiBi and bottom-right masks; no variable lengths, bias, dropout or p_debug.
+ * softcap, ALiBi, bottom-right and custom masks; no variable lengths, bias, dropout or p_debug.
  * Expressions and block lists (fa_attention.flex): every element type and head dim, with everything in
  * fa_attention except dropout and p_debug. These kernels are compiled at run time, for the expressions of the
  * call, which needs NVRTC.
@@ -140,6 +140,10 @@ typedef struct fa_attention {
   int64_t chunk;                     /* row i sees no key before chunk * floor((i + shift) / chunk), counted from
                                         the first that leftpad_k does not hide; needs window_right = 0; 0: off
                                         [0] */
+  const uint8_t *mask_bits;          /* a custom mask beside the window: a bit for every pair of a row and a key that
+                                        exists, 1 = visible, row by row from the least significant; each sequence
+                                        begins on a byte [NULL: none] */
+  const int32_t *mask_indptr;        /* [batch + 1]: the byte at which a sequence's bits begin [NULL] */
   const void *bias;                  /* [batch, heads_q, seqlen_q, seqlen_k], added to the scaled scores; not
                                         with variable lengths; -inf masks a pair [NULL: none] */
   fa_strides bias_stride;            /* 0: broadcast along that axis; keys are contiguous [0, 0, 0] */

@@ -6,6 +6,7 @@
 void fa_args_common(const fa_problem *p, fa_attention *a) {
   static const int32_t present[1];
   static const float slopes[1];
+  static const uint8_t bits[1];
   fa_attention_init(a);
   a->dtype = p->dtype;
   a->batch = p->batch;
@@ -22,6 +23,10 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
   a->window_left = window.left;
   a->window_right = window.right;
   a->chunk = fa_mask_chunk(&p->mask);
+  if (p->mask_bits.present) {
+    a->mask_bits = bits;
+    a->mask_indptr = present;
+  }
   a->empty_lse = p->empty_lse == FA_EMPTY_POS_INF   ? INFINITY
                  : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY
                                                     : 0.0f;
@@ -117,6 +122,7 @@ const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   if (why) return why;
   if (a->leftpad_k && !x[FA_T_LEFTPAD_K].data) return "leftpad_k is missing";
   if (a->alibi_slopes && !x[FA_T_ALIBI_SLOPES].data) return "alibi slopes are missing";
+  if (a->mask_bits && (!x[FA_T_MASK_BITS].data || !x[FA_T_MASK_INDPTR].data)) return "mask_bits or mask_indptr is missing";
   a->q = x[FA_T_Q].data;
   a->o = x[FA_T_O].data;
   a->lse = (float *)x[FA_T_LSE].data;
@@ -124,6 +130,8 @@ const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   a->o_stride = strides_of(&x[FA_T_O]);
   a->lse_stride = lse_strides_of(&x[FA_T_LSE]);
   a->leftpad_k = (const int32_t *)x[FA_T_LEFTPAD_K].data;
+  a->mask_bits = (const uint8_t *)x[FA_T_MASK_BITS].data;
+  a->mask_indptr = (const int32_t *)x[FA_T_MASK_INDPTR].data;
   if (a->alibi_slopes) {
     const fa_tensor *s = &x[FA_T_ALIBI_SLOPES];
     a->alibi_slopes = (const float *)s->data;

@@ -61,6 +61,10 @@ fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err) {
   if (status == FA_OK) status = fa_alignment_check("cu_seqlens_k", a->cu_seqlens_k, 4, err);
   if (status == FA_OK) status = fa_alignment_check("seqused_k", a->seqused_k, 4, err);
   if (status == FA_OK) status = fa_alignment_check("leftpad_k", a->leftpad_k, 4, err);
+  if (status == FA_OK) status = fa_alignment_check("mask_indptr", a->mask_indptr, 4, err);
+  if (status == FA_OK && !a->mask_bits != !a->mask_indptr)
+    status = fa_fail(err, FA_ERR_INPUT, "%s is NULL, but %s is given: both or neither",
+                     a->mask_bits ? "mask_indptr" : "mask_bits", a->mask_bits ? "mask_bits" : "mask_indptr");
   if (status == FA_OK) status = fa_alignment_check("p_debug", a->p_debug, 16, err);
   if (status == FA_OK) status = fa_alignment_check("alibi_slopes", a->alibi_slopes, 4, err);
   if (status != FA_OK) return status;

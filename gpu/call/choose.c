@@ -26,6 +26,7 @@ static const char *beyond_mixed(const fa_attention *a) {
   if (a->alibi_slopes) return "alibi_slopes";
   if (a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_TILED) return "tiled dropout";
   if (a->p_debug) return "p_debug";
+  if (a->mask_bits) return "mask_bits";
   return NULL;
 }
 

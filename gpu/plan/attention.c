@@ -21,7 +21,8 @@ fa_kernel_ability fa_kernel_wanted(const fa_attention *a, bool aligned) {
                              .dropout = a->dropout_p > 0 && !linear,
                              .p_debug = a->p_debug != NULL,
                              .bias = a->bias != NULL,
-                             .linear_dropout = linear};
+                             .linear_dropout = linear,
+                             .mask_bits = a->mask_bits != NULL};
 }
 
 bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s) {
@@ -50,7 +51,10 @@ static void fill_mask(const fa_attention *a, fa_attention_params *p) {
   p->top_left = a->mask_top_left;
   p->window_left = window_bound(a->window_left, a->mask_top_left ? a->seqlen_q : a->seqlen_k);
   p->window_right = window_bound(a->window_right, a->mask_top_left ? a->seqlen_k : a->seqlen_q);
-  p->chunk = (int)a->chunk;
+  const int64_t longest = a->seqlen_q > a->seqlen_k ? a->seqlen_q : a->seqlen_k;
+  p->chunk = a->chunk < longest ? (int)a->chunk : 0; /* one of all positions hides nothing */
+  p->mask_bits = a->mask_bits;
+  p->mask_indptr = a->mask_indptr;
 }
 
 fa_kernel_strides fa_kernel_strides_of(fa_strides s, bool has_batch) {

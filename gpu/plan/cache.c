@@ -24,7 +24,8 @@ static const fa_cache_kernel *find_kernel(const fa_attention *a, bool aligned, c
                                    .packed_rows = rows < INT_MAX ? (int)rows : INT_MAX,
                                    .unaligned = !aligned,
                                    .alibi = a->alibi_slopes != NULL,
-                                   .softcap = a->softcap > 0};
+                                   .softcap = a->softcap > 0,
+                                   .mask_bits = a->mask_bits != NULL};
   const fa_cache_kernel *k = fa_cache_forward_find(wanted, device);
   if (k) return k;
   if (device && fa_cache_forward_find(wanted, NULL))
@@ -105,6 +106,8 @@ static void fill_attention(const fa_attention *a, const fa_inference *kv, fa_cac
                          .window_left = f.window_left,
                          .window_right = f.window_right,
                          .chunk = f.chunk,
+                         .mask_bits = f.mask_bits,
+                         .mask_indptr = f.mask_indptr,
                          .scale = f.scale,
                          .scale_log2 = f.scale_log2,
                          .score_sign = f.score_sign,

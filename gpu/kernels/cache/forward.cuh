@@ -11,6 +11,7 @@
 #define FA_GPU_KERNELS_CACHE_FORWARD_CUH
 
 #include "gpu/kernels/cache/forward_store.cuh"
+#include "gpu/kernels/parts/bits.cuh"
 
 namespace fa {
 
@@ -19,6 +20,8 @@ struct cache_row_info {
   int diagonal; /* the key on the row's diagonal */
   cache_limits limits;
   float slope;
+  const uint8_t *bits; /* of the sequence's custom mask; NULL: none */
+  int64_t first_bit;   /* of the row's, less the slots before its first key */
 };
 
 template <class C>
@@ -32,6 +35,8 @@ FA_DEVICE void load_rows(cache_row_info (&rows)[2], const fa_cache_params &p, co
     rows[r].slope = C::GENERAL && p.alibi_slopes
                         ? load_global(p.alibi_slopes + work.batch * p.alibi_batch_stride + at.head)
                         : 0.0f;
+    rows[r].bits = C::GENERAL && p.mask_bits ? p.mask_bits + load_global(p.mask_indptr + work.batch) : nullptr;
+    rows[r].first_bit = static_cast<int64_t>(at.row) * (work.seq.len - work.seq.pad) - work.seq.pad;
   }
 }
 
@@ -169,6 +174,21 @@ FA_DEVICE void mask_cache_scores(float (&s)[C::KEYS / 8][4], const cache_row_inf
   }
 }
 
+/* Sets the scores of pairs that a custom mask hides to -inf, of keys that the row sees otherwise. */
+template <class C>
+FA_DEVICE void mask_cache_bits(float (&s)[C::KEYS / 8][4], const cache_row_info (&rows)[2], int col) {
+  FA_UNROLL
+  for (int n = 0; n < C::KEYS / 8; ++n) {
+    FA_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const cache_row_info &row = rows[e / 2];
+      const int key = col + 8 * n + e % 2;
+      if (key >= row.limits.lo && key < row.limits.hi && bit_hides(row.bits, row.first_bit + key))
+        s[n][e] = -infinity();
+    }
+  }
+}
+
 /* A warp's work on one tile of keys. stage: the tile's shared memory; key0: its first key; all: the keys that
  * every row of the warp sees. */
 template <class C>
@@ -181,6 +201,7 @@ FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2
   cache_gemm_qk<C>(s, q, first_b<C::D>(stage, lane));
   if (modified) modify_cache_scores<C>(s, p, rows, col);
   if (key0 < all.lo || key0 + C::KEYS > all.hi) mask_cache_scores<C>(s, rows, col);
+  if (C::GENERAL && p.mask_bits) mask_cache_bits<C>(s, rows, col);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const float rescale = softmax_row(s, r, modified ? LOG2E : p.scale_log2, state[r]);

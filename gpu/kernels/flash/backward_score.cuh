@@ -117,6 +117,8 @@ FA_DEVICE void compute_p_ds(const typename C::score_tile &s, const typename C::s
   typename C::T t;
   const float diagonal = C::GENERAL ? first_distance(seq, at) : 0.0f;
   const bool cap = C::SOFTCAP && (!C::GENERAL || f.softcap > 0.0f);
+  const uint8_t *bits =
+      MASK && C::GENERAL && f.mask_bits ? f.mask_bits + load_global(f.mask_indptr + at.batch) : nullptr;
   FA_UNROLL
   for (int m = 0; m < C::S_TILES; ++m) {
     float lse[2], delta[2]; /* of the row; the LSE times p.lse_factor */
@@ -158,6 +160,8 @@ FA_DEVICE void compute_p_ds(const typename C::score_tile &s, const typename C::s
                   : exp2_approx(score_exponent<C>(p, x, lse[r], at.minus_slope,
                                                   diagonal + static_cast<float>(16 * m + 8 * r - 8 * n - e)));
           if (MASK && (8 * n + e < lo[r] || 8 * n + e >= hi[r])) prob[e] = 0.0f;
+          if (MASK && C::GENERAL && bits && bits_hide(bits, seq, at.row + 16 * m + 8 * r, at.key + 8 * n + e))
+            prob[e] = 0.0f;
           if (C::DROPOUT || C::LINEAR) g = (kept >> 16 * e & 1) ? g * f.dropout_scale : 0.0f;
           gradient[e] = prob[e] * (g - delta[r]);
           if (cap) gradient[e] *= fmaf(-x, x, 1.0f); /* the derivative of tanh */

@@ -209,6 +209,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_attention_params &p) {
     if (score_mod) modify_scores<C>(s, p, seq, slope, row0, key0, opaque(thread));
     if (keys_need_mask(p, seq, opaque(row0), opaque(row1), key0, key0 + C::BN))
       mask_scores<C>(s, p, seq, row0, key0, opaque(thread));
+    if (C::GENERAL && p.mask_bits) mask_scores_by_bits<C>(s, p, seq, opaque(batch), row0, key0, opaque(thread));
     softmax<C>(s, o, rows, scale_log2);
     gemm_pv<C>(o, s, v_first, p, seq, row0, key0, C::DROPOUT || C::LINEAR ? opaque(thread) : 0);
   }

@@ -51,6 +51,24 @@ FA_DEVICE void mask_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attent
   }
 }
 
+/* Sets the scores of pairs that a custom mask hides to -inf. */
+template <class C>
+FA_DEVICE void mask_scores_by_bits(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attention_params &p,
+                                   const sequence &seq, int batch, int row0, int key0, int thread) {
+  const uint8_t *bits = p.mask_bits + load_global(p.mask_indptr + batch);
+  FA_UNROLL
+  for (int m = 0; m < C::M_TILES; ++m) {
+    FA_UNROLL
+    for (int n = 0; n < C::BN / 8; ++n) {
+      FA_UNROLL
+      for (int e = 0; e < 4; ++e)
+        if (bits_hide(bits, seq, row0 + score_row<C>(thread, m) + e / 2 * 8,
+                      key0 + score_col(thread) + 8 * n + e % 2))
+          s[m][n][e] = -infinity();
+    }
+  }
+}
+
 /* s -> scale * s - slope * distance. first: the distance of the thread's first pair from the diagonal. It is
  * exact, and so are its sums with constants: one conversion serves all pairs. */
 template <class C>

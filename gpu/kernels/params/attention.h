@@ -48,6 +48,9 @@ typedef struct fa_attention_params {
   int dropout_linear;            /* linear dropout: a number per linear index, ten Philox rounds */
   fa_flex_args flex;             /* only the flex kernels read it */
   int chunk;                     /* a row sees no key before the chunk of its diagonal; 0: no chunks */
+  const uint8_t *mask_bits;      /* NULL, or a bit for every pair, which only the general kernels read: the bits of
+                                    sequence b begin at byte mask_indptr[b], row by row, least significant first */
+  const int32_t *mask_indptr;
 } fa_attention_params;
 
 #endif

@@ -55,6 +55,9 @@ typedef struct fa_cache_params {
   float *partial_o, *partial_lse; /* 32-byte aligned; NULL with one split */
   int chunk; /* a row sees no key before the chunk of its diagonal, counted from the first that is not masked
                 by leftpad_k; 0: no chunks */
+  const uint8_t *mask_bits; /* NULL, or bits as in fa_attention_params, of keys that leftpad_k does not mask; only
+                               the general kernels read them */
+  const int32_t *mask_indptr;
 } fa_cache_params;
 
 /* 1 <= d < 2^31. The quotient is exact: with s = ceil(log2 d), the multiplier exceeds 2^(31+s) / d by less

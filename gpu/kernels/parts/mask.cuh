@@ -7,6 +7,7 @@
 #define FA_GPU_KERNELS_PARTS_MASK_CUH
 
 #include "gpu/kernels/params/attention.h"
+#include "gpu/kernels/parts/bits.cuh"
 #include "gpu/kernels/machine/prim.cuh"
 
 namespace fa {
@@ -60,6 +61,12 @@ FA_DEVICE row_limits limits_of_row(const fa_attention_params &p, const sequence 
   if (p.chunk > 0) r.lo = max_int(r.lo, first_of_chunk(p.chunk, diagonal));
   if (p.window_right >= 0) r.hi = min_int(s.len_k, diagonal + p.window_right + 1);
   return r;
+}
+
+/* The custom mask of a sequence hides the pair. */
+FA_DEVICE bool bits_hide(const uint8_t *bits, const sequence &s, int row, int key) {
+  if (row >= s.len_q || key >= s.len_k) return false; /* no such pair, and no bit */
+  return bit_hides(bits, static_cast<int64_t>(row) * s.len_k + key);
 }
 
 /* Key blocks [begin, end) that some row of [row0, row1) sees; neither lo nor hi decreases with the row. */

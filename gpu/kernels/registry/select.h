@@ -51,7 +51,7 @@ unsigned fa_hopper_host_counter_left(int counter);
 /* ---- over a KV cache ---- */
 
 typedef fa_kernel fa_cache_kernel;
-typedef fa_kernel_ability fa_cache_ability; /* of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap */
+typedef fa_kernel_ability fa_cache_ability; /* of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap, mask_bits */
 
 /* The most special kernel that can do this, or NULL. Grid: x over (blocks of block_m packed rows) * n_splits, splits
  * fastest; y over KV heads, z over sequences. Splits are of whole blocks of block_n keys. */
