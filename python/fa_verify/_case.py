@@ -13,6 +13,7 @@ INPUTS = (
     "k_new", "v_new", "cache_seqlens", "cache_batch_idx", "block_table", "rotary_cos", "rotary_sin",
     "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
     "q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices",
+    "mask_bits", "mask_indptr",
 )  # fmt: skip
 
 
@@ -42,9 +43,11 @@ class Case:
     head_dim_v: int
     scale: float
     softcap: float  #: 0: none
-    mask: str  #: "none", "causal" or "window"
+    mask: str  #: "none", "causal", "window" or "chunk"
     causal: bool
-    window: tuple[int, int]  #: (left, right), -1: no bound; causal is (-1, 0)
+    window: tuple[int, int]  #: (left, right), -1: no bound; causal is (-1, 0), a chunk (left, 0)
+    chunk: int  #: keys of a chunk, 0: no chunks
+    has_mask_bits: bool
     align: str  #: "bottom_right" or "top_left"
     dropout: float  #: probability of dropping, 0: none
     dropout_seed: int
@@ -102,7 +105,10 @@ class Case:
         self.mask = mask.get("type", "none")
         self.causal = self.mask == "causal"
         self.align = mask.get("align", "bottom_right")
-        self.window = (mask.get("left", -1), mask.get("right", -1)) if self.mask == "window" else (-1, 0 if self.causal else -1)
+        ends_at_row = self.mask in ("causal", "chunk")
+        self.window = (mask.get("left", -1), 0 if ends_at_row else mask.get("right", -1))
+        self.chunk = mask.get("size", 0)
+        self.has_mask_bits = "mask_bits" in case
         dropout = case.get("dropout", {})
         self.dropout = float(dropout.get("p", 0))
         self.dropout_seed = int(dropout.get("seed", "0"), 0)

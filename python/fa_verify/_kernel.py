@@ -156,6 +156,8 @@ def kernel(
     splits: bool = False,
     deterministic: bool = False,
     empty_lse: bool = False,
+    chunk: bool = False,
+    mask_bits: bool = False,
 ) -> Callable[[Callable[[Call], Any]], Kernel]: ...
 def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> Any:
     """Makes a function a kernel that can be judged. Cases that ask for what is not declared are skipped.

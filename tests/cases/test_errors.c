@@ -96,12 +96,13 @@ static void test_text(void) {
 
 static void test_values(void) {
   expect_case("\"mask\": {\"type\": \"casual\"}",
-              ".mask.type: \"casual\" is not one of \"none\", \"causal\", \"window\"");
+              ".mask.type: \"casual\" is not one of \"none\", \"causal\", \"window\", \"chunk\"");
   expect_case("\"seqlen\": 5", ".seqlen: unknown key; did you mean \"seqlen_q\"?");
   expect_case("\"haeds_q\": 5", ".haeds_q: unknown key; did you mean \"heads_q\"?");
   expect_case("\"Batch\": 5", ".Batch: unknown key; did you mean \"batch\"?");
   expect_case("\"mask\": {\"typ\": \"none\"}", ".mask.typ: unknown key; did you mean \"type\"?");
-  expect_case("\"mask\": {\"colour\": 1}", ".mask.colour: unknown key; known are type, align, left, right");
+  expect_case("\"mask\": {\"colour\": 1}", ".mask.colour: unknown key; known are type, align, left, right, "
+                                          "size");
   expect_case("\"zero\": {\"q\": [[0, 1], [3]]}", ".zero.q[1]: an array is not [from, to]");
   expect_case("\"zero\": {\"q\": [[0, 2]]}", ".zero.q[0]: 0 to 2 is no range within 1 rows");
   expect_case("\"seqlen_q\": 9, \"zero\": {\"k\": [[0, 2], [1, 3]]}",
@@ -221,7 +222,25 @@ static void test_contradictions(void) {
   expect_case("\"packed\": \"kv\", \"strides\": {\"v\": {\"offset\": 4}}",
               ".strides.v: packed \"kv\" takes the strides of tensor k");
   expect_case("\"mask\": {\"type\": \"causal\", \"left\": 3}",
-              ".mask.left: 3, but only mask type \"window\" has a left edge");
+              ".mask.left: 3, but only mask types \"window\" and \"chunk\" have a left edge");
+  expect_case("\"mask\": {\"type\": \"chunk\"}", ".mask.size: missing; a chunk has at least one key");
+  expect_case("\"mask\": {\"type\": \"causal\", \"size\": 4}",
+              ".mask.size: 4, but only mask type \"chunk\" has a size");
+  expect_case("\"mask\": {\"type\": \"chunk\", \"size\": 4, \"right\": 2}",
+              ".mask.right: 2, but only mask type \"window\" has a right edge");
+  expect_case("\"mask_bits\": {}", ".mask_bits: needs one of density and tree");
+  expect_case("\"mask_bits\": {\"density\": 0.5, \"tree\": \"star\"}",
+              ".mask_bits: needs one of density and tree");
+  expect_case("\"mask_bits\": {\"tree\": \"star\"}, \"mask\": {\"type\": \"causal\"}",
+              ".mask_bits: they replace mask type \"causal\"; only a window may be beside them");
+  expect_case("\"mask_bits\": {\"tree\": \"star\"}, \"mask\": {\"type\": \"chunk\", \"size\": 4}",
+              ".mask_bits: they replace mask type \"chunk\"; only a window may be beside them");
+  expect_case("\"mask_bits\": {\"tree\": \"star\"}, \"family\": \"memeff\"",
+              ".mask_bits: family \"memeff\" has none (flash and kvcache have)");
+  expect_case("\"mask_bits\": {\"tree\": \"star\"}, \"mask_mod\": \"q_idx >= kv_idx\"",
+              ".mask_bits: not together with mask_mod");
+  expect_case("\"mask_bits\": {\"density\": 1}, \"seqlen_q\": 1000000, \"seqlen_k\": 1000000",
+              ".mask_bits: a bit for every pair takes more than 2^31 - 1 bytes");
   expect_case("\"family\": \"memeff\", \"return_softmax\": true",
               ".return_softmax: family \"memeff\" has none (flash has)");
   expect_case("\"grad_lse\": true, \"backward\": false", ".grad_lse: true needs backward true");
@@ -381,7 +400,7 @@ static void test_places(void) {
   expect("{\"fa_cases\": 1, \"sweeps\": [{\"over\": {\"seqlen_q\": [2, -3]}}]}",
          "x.json: $.sweeps[0].over.seqlen_q[1]: -3 is not an integer in 0 .. 1073741824");
   expect("{\"fa_cases\": 1, \"sweeps\": [{\"over\": {\"mask\": [{\"type\": \"none\"}, {\"type\": \"x\"}]}}]}",
-         "x.json: $.sweeps[0].over.mask[1].type: \"x\" is not one of \"none\", \"causal\", \"window\"");
+         "x.json: $.sweeps[0].over.mask[1].type: \"x\" is not one of \"none\", \"causal\", \"window\", \"chunk\"");
   expect("{\"fa_cases\": 1, \"sweeps\": [{\"over\": {\"mask.type\": [\"none\", \"x\"]}}]}",
          "x.json: $.sweeps[0].over[\"mask.type\"][1]: \"x\" is not one of \"none\", \"causal\", \"window\"");
   expect("{\"fa_cases\": 1, \"sweeps\": [{\"base\": {\"mask\": {\"type\": \"causal\"}}, \"over\": "

@@ -60,13 +60,23 @@ static void test_masks(void) {
     const fa_mask_info *info = fa_mask_describe(m.type);
     const fa_window w = fa_mask_window(&m);
     REQUIRE(info->name && *info->name);
-    CHECK(fa_mask_has_edges(&m) == (m.type == FA_MASK_WINDOW));
-    CHECK(w.left == (m.type == FA_MASK_WINDOW ? 3 : -1));
-    CHECK(w.right == (m.type == FA_MASK_WINDOW ? 5 : m.type == FA_MASK_CAUSAL ? 0 : -1));
+    const bool own_left = m.type == FA_MASK_WINDOW || m.type == FA_MASK_CHUNK;
+    const bool at_diagonal = m.type == FA_MASK_CAUSAL || m.type == FA_MASK_CHUNK;
+    CHECK(fa_mask_has_edges(&m) == (m.type == FA_MASK_WINDOW) && fa_mask_has_left(&m) == own_left);
+    CHECK(w.left == (own_left ? 3 : -1));
+    CHECK(w.right == (m.type == FA_MASK_WINDOW ? 5 : at_diagonal ? 0 : -1));
   }
   fa_mask m = {.type = FA_MASK_CAUSAL, .align = FA_ALIGN_TOP_LEFT, .left = -1, .right = -1};
   fa_mask_set_window(&m, 7, -1);
   CHECK(m.type == FA_MASK_WINDOW && m.align == FA_ALIGN_TOP_LEFT && m.left == 7 && m.right == -1);
+}
+
+/* Positions before key 0 are in chunks that begin before it. */
+static void test_chunks(void) {
+  const fa_mask m = {.type = FA_MASK_CHUNK, .left = -1, .right = -1, .size = 4}, none = {.type = FA_MASK_CAUSAL, .size = 4};
+  CHECK(fa_mask_chunk(&m) == 4 && fa_mask_chunk(&none) == 0);
+  CHECK(fa_mask_chunk_begin(4, 0) == 0 && fa_mask_chunk_begin(4, 3) == 0 && fa_mask_chunk_begin(4, 4) == 4);
+  CHECK(fa_mask_chunk_begin(4, -1) == -4 && fa_mask_chunk_begin(4, -4) == -4 && fa_mask_chunk_begin(4, -5) == -8);
 }
 
 static void test_fills(void) {
@@ -87,6 +97,7 @@ int main(void) {
   test_tensors();
   test_presence();
   test_masks();
+  test_chunks();
   test_fills();
   return check_done();
 }

@@ -1,5 +1,6 @@
 /* The reference where features meet that few kernels combine: every case of cases/mixed.json against the slow
- * attention, with its expressions written by hand as C; and rows whose keys can be counted on fingers. */
+ * attention, with its expressions written by hand as C; those of cases/masks.json; and rows whose keys can be counted on
+ * fingers. */
 #include "cases/codec/file.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
@@ -32,6 +33,10 @@ static void by_head_gradient(const slow_pair *at, real s, real g, slow_outputs *
 static real by_nearness(const slow_pair *at, real s, real *slope) {
   *slope = 1;
   return s - 0.05f * fabsl((real)(at->i - at->j));
+}
+static real by_order(const slow_pair *at, real s, real *slope) {
+  *slope = 1;
+  return s + 0.125L * (real)(at->j - at->i);
 }
 static int64_t at_most(int64_t n, int64_t most) {
   return n < most ? n : most;
@@ -74,6 +79,7 @@ static const struct {
     {"memeff_score_mod_dropout", {.score = by_nearness}},
     {"flash_score_mod", {.score = by_table, .gradient = by_table_gradient}},
     {"memeff_mask_mod", {.mask = fourth_rows}},
+    {"chunk_flex", {.score = by_order}},
 };
 
 static const slow_mods *written_for(const fa_case *c) {
@@ -284,6 +290,40 @@ static void test_counted(void) {
   }
 }
 
+static bool widen_chunk(fa_problem *p) {
+  p->mask.size += p->mask.type == FA_MASK_CHUNK;
+  return p->mask.type == FA_MASK_CHUNK && p->seqlen_k > p->mask.size;
+}
+static bool drop_bits(fa_problem *p) {
+  const bool had = p->mask_bits.present && p->mask_bits.density < 1;
+  p->mask_bits.present = false;
+  return had;
+}
+
+/* Some case must tell the change. */
+static void test_told(const fa_case_list *list, bool (*change)(fa_problem *p)) {
+  int64_t told = 0;
+  for (int64_t i = 0; i < list->n; ++i) {
+    fa_problem other;
+    REQUIRE(fa_problem_copy(&other, &list->v[i].problem) == FA_OK);
+    if (!list->v[i].problem.score_mod && change(&other)) told += differing(&list->v[i], &other, NULL) > 0;
+    fa_problem_free(&other);
+  }
+  CHECK(told > 5);
+}
+
+static void test_masks(void) {
+  fa_case_list list = {0};
+  fa_error err = {""};
+  const fa_status status = fa_case_file_load("cases/masks.json", NULL, &list, &err);
+  CHECK_MSG(status == FA_OK, "%s", err.text);
+  REQUIRE(list.n > 30);
+  for (int64_t i = 0; i < list.n; ++i) test_case(&list.v[i]);
+  test_told(&list, widen_chunk);
+  test_told(&list, drop_bits);
+  fa_case_list_free(&list);
+}
+
 int main(void) {
   fa_case_list list = {0};
   fa_error err = {""};
@@ -293,6 +333,7 @@ int main(void) {
   for (int64_t i = 0; i < list.n; ++i) test_case(&list.v[i]);
   test_failing(&list);
   test_counted();
+  test_masks();
   fa_case_list_free(&list);
   return check_done();
 }

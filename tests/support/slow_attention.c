@@ -212,12 +212,30 @@ static bool keeps(const entry *e, int64_t h, int64_t i, int64_t j) {
   return !mods_of_test || !mods_of_test->mask || mods_of_test->mask(&at);
 }
 
+/* Counted in steps of a chunk from a position far to the left, where all chunks begin at multiples of the size. */
+static bool in_chunk(const fa_mask *m, int64_t p, int64_t j) {
+  int64_t begin = -(p < 0 ? -p : p) / m->size * m->size - m->size;
+  while (begin + m->size <= p) begin += m->size;
+  return j <= p && j >= begin && (m->left < 0 || j >= p - m->left);
+}
+
+/* The entries before it take whole bytes. */
+static bool bit_of(const entry *e, int64_t i, int64_t j) {
+  const unsigned char *bits = (const unsigned char *)e->in->t[FA_T_MASK_BITS].data;
+  int64_t byte = (int64_t)at4(&e->in->t[FA_T_MASK_INDPTR], e->b, 0, 0, 0), bit = 0;
+  for (int64_t n = 0; n < i * e->sk + j; ++n)
+    if (++bit == 8) bit = 0, ++byte;
+  return bits[byte] & 1 << bit;
+}
+
 static bool visible(const entry *e, int64_t h, int64_t i, int64_t j) {
   const fa_mask *m = &e->p->mask;
   int64_t shift = m->align == FA_ALIGN_TOP_LEFT ? 0 : e->sk - e->sq;
   if (m->type == FA_MASK_CAUSAL && j > i + shift) return false;
   if (m->type == FA_MASK_WINDOW && m->left >= 0 && j < i + shift - m->left) return false;
   if (m->type == FA_MASK_WINDOW && m->right >= 0 && j > i + shift + m->right) return false;
+  if (m->type == FA_MASK_CHUNK && !in_chunk(m, i + shift, j)) return false;
+  if (e->p->mask_bits.present && !bit_of(e, i, j)) return false;
   const fa_block_sparse *s = &e->p->block_sparse;
   if (!s->present || s->source == FA_BLOCKS_MASK_MOD) return keeps(e, h, i, j);
   const fa_tensor *t = e->in->t;

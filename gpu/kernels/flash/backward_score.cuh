@@ -159,9 +159,9 @@ FA_DEVICE void compute_p_ds(const typename C::score_tile &s, const typename C::s
                   ? biased_p(p, x, e ? high_half(bias, t) : low_half(bias, t), lse[r])
                   : exp2_approx(score_exponent<C>(p, x, lse[r], at.minus_slope,
                                                   diagonal + static_cast<float>(16 * m + 8 * r - 8 * n - e)));
-          if (MASK && (8 * n + e < lo[r] || 8 * n + e >= hi[r])) prob[e] = 0.0f;
           if (MASK && C::GENERAL && bits && bits_hide(bits, seq, at.row + 16 * m + 8 * r, at.key + 8 * n + e))
             prob[e] = 0.0f;
+          if (MASK && (8 * n + e < lo[r] || 8 * n + e >= hi[r])) prob[e] = 0.0f;
           if (C::DROPOUT || C::LINEAR) g = (kept >> 16 * e & 1) ? g * f.dropout_scale : 0.0f;
           gradient[e] = prob[e] * (g - delta[r]);
           if (cap) gradient[e] *= fmaf(-x, x, 1.0f); /* the derivative of tanh */

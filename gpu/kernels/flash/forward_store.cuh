@@ -80,10 +80,8 @@ FA_DEVICE void store_p_debug(const fa_attention_params &p, const sequence &seq, 
   const row_limits limits = limits_of_row(p, seq, row);
   const uint32_t signs = pair | (~kept & 0x80008000u);
   uint16_t *to = p_debug_row(p, row) + key;
-  const uint8_t *bits = p.mask_bits ? p.mask_bits + load_global(p.mask_indptr + blockIdx.z) : nullptr;
-  const bool hidden[2] = {bits && bits_hide(bits, seq, row, key), bits && bits_hide(bits, seq, row, key + 1)};
-  if (key >= limits.lo && key < limits.hi && !hidden[0]) store_global(to, static_cast<uint16_t>(signs));
-  if (key + 1 >= limits.lo && key + 1 < limits.hi && !hidden[1]) store_global(to + 1, static_cast<uint16_t>(signs >> 16));
+  if (key >= limits.lo && key < limits.hi) store_global(to, static_cast<uint16_t>(signs));
+  if (key + 1 >= limits.lo && key + 1 < limits.hi) store_global(to + 1, static_cast<uint16_t>(signs >> 16));
 }
 
 /* Zeros for the rows of this block and, in the last block, for the padding rows. */

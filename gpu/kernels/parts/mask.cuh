@@ -58,8 +58,8 @@ FA_DEVICE row_limits limits_of_row(const fa_attention_params &p, const sequence 
   const int diagonal = row + s.shift;
   row_limits r = {0, s.len_k};
   if (p.window_left >= 0) r.lo = max_int(0, diagonal - p.window_left);
-  if (p.chunk > 0) r.lo = max_int(r.lo, first_of_chunk(p.chunk, diagonal));
   if (p.window_right >= 0) r.hi = min_int(s.len_k, diagonal + p.window_right + 1);
+  if (p.chunk > 0) r.lo = max_int(r.lo, first_of_chunk(p.chunk, diagonal));
   return r;
 }
 
