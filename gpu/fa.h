@@ -18,9 +18,9 @@
  *   lse       [heads_q, total_q]
  *
  * Kernels. The fast kernels take 16-bit elements and head dims that are multiples of 8 up to 256. With a
- * bias, linear dropout or a head_dim_v different from head_dim they do not support softcap, ALiBi, p_debug or
- * tiled dropout. Other kernels take float32, larger or odd head dims, and a given delta; they compute in full
- * float32 accuracy whatever the elements are, and do not support these four either. They also sum dbias along
+ * bias, linear dropout or a head_dim_v different from head_dim they do not support softcap, ALiBi, p_debug,
+ * tiled dropout or custom masks. Other kernels take float32, larger or odd head dims, and a given delta; they
+ * compute in full float32 accuracy whatever the elements are, and do not support these five either. They also sum dbias along
  * rows, and in deterministic calls along any axis. The fast kernels sum it along batch and heads, with 4
  * bytes of workspace for each element of the sum.
  * KV cache (fa_forward_kvcache): 16-bit elements; head_dim, also that of v and o, a multiple of 8 up to 256;
@@ -137,12 +137,11 @@ typedef struct fa_attention {
   int64_t window_left, window_right; /* row i sees keys i + shift - left .. i + shift + right, shift =
                                         keys - rows of the sequence; -1: no bound; causal: -1, 0 [-1, -1] */
   bool mask_top_left;                /* shift = 0 instead: row i is aligned with key i [false] */
-  int64_t chunk;                     /* row i sees no key before chunk * floor((i + shift) / chunk), counted from
-                                        the first that leftpad_k does not hide; needs window_right = 0; 0: off
-                                        [0] */
-  const uint8_t *mask_bits;          /* a custom mask beside the window: a bit for every pair of a row and a key that
-                                        exists, 1 = visible, row by row from the least significant; each sequence
-                                        begins on a byte [NULL: none] */
+  int64_t chunk;                     /* row i sees no key before chunk * floor((i + shift) / chunk); needs
+                                        window_right = 0; 0: no chunks [0] */
+  const uint8_t *mask_bits;          /* a bit for every pair of a row and a key that exists, 1 = visible, row by
+                                        row from the least significant; each sequence begins on a byte; the
+                                        window hides too [NULL: none] */
   const int32_t *mask_indptr;        /* [batch + 1]: the byte at which a sequence's bits begin [NULL] */
   const void *bias;                  /* [batch, heads_q, seqlen_q, seqlen_k], added to the scaled scores; not
                                         with variable lengths; -inf masks a pair [NULL: none] */

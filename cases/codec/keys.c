@@ -24,12 +24,9 @@ READER(read_mask_right) {
 READER(read_mask_size) {
   return fa_read_int(r, v, 1, INT32_MAX, &P.mask.size);
 }
-static const fa_case_key mask_keys[] = {{"type", read_mask_type},
-                                        {"align", read_mask_align},
-                                        {"left", read_mask_left},
-                                        {"right", read_mask_right},
-                                        {"size", read_mask_size},
-                                        {0}};
+static const fa_case_key mask_keys[] = {{"type", read_mask_type}, {"align", read_mask_align},
+                                        {"left", read_mask_left}, {"right", read_mask_right},
+                                        {"size", read_mask_size}, {0}};
 fa_status fa_read_mask(fa_case_reader *r, const cJSON *v) {
   return fa_read_object(r, v, mask_keys);
 }

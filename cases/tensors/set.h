@@ -65,8 +65,8 @@ typedef enum fa_tensor_id {
   FA_T_FULL_KV_INDICES, /* i32, rank 3 and 4 */
   FA_T_BUFFER_0,        /* captured buffers, one per capture: f32 or i32, its shape ([1] for a scalar) */
   FA_T_BUFFER_7 = FA_T_BUFFER_0 + 7,
-  FA_T_MASK_BITS,                       /* u8, bytes of packed bits (cases/vocabulary/mask_bits.h) */
-  FA_T_MASK_INDPTR,                     /* i32 [B + 1]: where a sequence's bytes begin */
+  FA_T_MASK_BITS,   /* u8, bytes of packed bits (cases/vocabulary/mask_bits.h) */
+  FA_T_MASK_INDPTR, /* i32 [B + 1]: where a sequence's bytes begin */
   /* outputs */
   FA_T_O,
   FA_T_LSE,

@@ -13,7 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum fa_mask_type { FA_MASK_NONE, FA_MASK_CAUSAL, FA_MASK_WINDOW, FA_MASK_CHUNK, FA_N_MASKS } fa_mask_type;
+typedef enum fa_mask_type {
+  FA_MASK_NONE,
+  FA_MASK_CAUSAL,
+  FA_MASK_WINDOW,
+  FA_MASK_CHUNK,
+  FA_N_MASKS
+} fa_mask_type;
 typedef enum fa_mask_align { FA_ALIGN_BOTTOM_RIGHT, FA_ALIGN_TOP_LEFT } fa_mask_align;
 
 /* left, right: -1 = unbounded; also -1 in every type that has that edge fixed. size: of a chunk, else 0. */

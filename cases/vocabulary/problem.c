@@ -168,7 +168,7 @@ static bool same_numbers(const fa_problem *a, const fa_problem *b) {
          a->heads_kv == b->heads_kv && a->seqlen_q == b->seqlen_q && a->seqlen_k == b->seqlen_k &&
          a->head_dim == b->head_dim && a->head_dim_v == b->head_dim_v && same_double(a->scale, b->scale) &&
          same_double(a->softcap, b->softcap) && a->mask.type == b->mask.type &&
-         a->mask.align == b->mask.align && a->mask.left == b->mask.left && a->mask.right == b->mask.right && a->mask.size == b->mask.size &&
+         a->mask.align == b->mask.align && a->mask.left == b->mask.left && a->mask.right == b->mask.right &&
          same_double(a->dropout.p, b->dropout.p) && a->dropout.seed == b->dropout.seed &&
          a->dropout.offset == b->dropout.offset && a->splits == b->splits &&
          a->deterministic == b->deterministic && a->backward == b->backward &&
@@ -176,10 +176,10 @@ static bool same_numbers(const fa_problem *a, const fa_problem *b) {
 }
 
 bool fa_problem_equal(const fa_problem *a, const fa_problem *b) {
-  if (!same_numbers(a, b) || !same_alibi(&a->alibi, &b->alibi) || !same_bias(&a->bias, &b->bias) ||
-      !same_kvcache(&a->kvcache, &b->kvcache) || !same_blocks(&a->block_sparse, &b->block_sparse) || !same_bits(&a->mask_bits, &b->mask_bits) ||
-      !same_text(a->score_mod, b->score_mod) || !same_text(a->mask_mod, b->mask_mod) ||
-      a->n_captures != b->n_captures)
+  if (!same_numbers(a, b) || a->mask.size != b->mask.size || !same_alibi(&a->alibi, &b->alibi) || !same_bias(&a->bias, &b->bias) ||
+      !same_kvcache(&a->kvcache, &b->kvcache) || !same_blocks(&a->block_sparse, &b->block_sparse) ||
+      !same_bits(&a->mask_bits, &b->mask_bits) || !same_text(a->score_mod, b->score_mod) ||
+      !same_text(a->mask_mod, b->mask_mod) || a->n_captures != b->n_captures)
     return false;
   const fa_int32_array *x[N_ARRAYS], *y[N_ARRAYS];
   problem_arrays(a, x);

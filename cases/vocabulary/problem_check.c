@@ -70,7 +70,8 @@ static fa_status check_mask(const fa_problem *p, fa_error *err) {
   TRY(fa_check_range("mask.right", m->right, -1, INT32_MAX, err));
   TRY(fa_check_range("mask.size", m->size, 0, INT32_MAX, err));
   if (!fa_mask_has_left(m) && m->left != -1)
-    BAD("$.mask.left: %lld, but only mask types \"window\" and \"chunk\" have a left edge", (long long)m->left);
+    BAD("$.mask.left: %lld, but only mask types \"window\" and \"chunk\" have a left edge",
+        (long long)m->left);
   if (!fa_mask_has_edges(m) && m->right != -1)
     BAD("$.mask.right: %lld, but only mask type \"window\" has a right edge", (long long)m->right);
   if (m->type == FA_MASK_CHUNK && m->size == 0) BAD("$.mask.size: missing; a chunk has at least one key");
@@ -105,8 +106,7 @@ static fa_status check_mask_bits(const fa_problem *p, fa_error *err) {
 static fa_status check_mask_bytes(const fa_problem *p, fa_error *err) {
   if (!p->mask_bits.present) return FA_OK;
   const int64_t bytes = fa_problem_mask_bytes(p, p->batch);
-  if (bytes < 0 || bytes > INT32_MAX)
-    BAD("$.mask_bits: a bit for every pair takes more than 2^31 - 1 bytes");
+  if (bytes < 0 || bytes > INT32_MAX) BAD("$.mask_bits: a bit for every pair takes more than 2^31 - 1 bytes");
   return FA_OK;
 }
 

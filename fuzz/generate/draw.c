@@ -55,7 +55,8 @@ const fa_generate_profile fa_generate_profiles[] = {
     [P_MIXED] =
         {"mixed",
          "every family with every feature: packed queries over a cache, bias and expressions anywhere"},
-    [P_MASKS] = {"masks", "chunked attention in every family, and custom masks of packed bits: random, trees"},
+    [P_MASKS] = {"masks",
+                 "chunked attention in every family, and custom masks of packed bits: random, trees"},
     [N_PROFILES] = {NULL, NULL}};
 
 #define M 1000000 /* million */

@@ -129,7 +129,7 @@ FEATURE(drop_blocks, p->block_sparse.present, drop_array(&p->block_sparse.kv_num
 FEATURE(drop_score_mod, p->score_mod, drop_text(&p->score_mod))
 FEATURE(drop_mask_bits, p->mask_bits.present, p->mask_bits = (fa_mask_bits){0})
 FEATURE(drop_empty_rows, p->mask_bits.empty_rows > 0, p->mask_bits.empty_rows = 0)
-FEATURE(drop_hidden_diagonal, p->mask_bits.hide_diagonal, p->mask_bits.hide_diagonal = false)
+FEATURE(drop_hidden, p->mask_bits.hide_diagonal, p->mask_bits.hide_diagonal = false)
 FEATURE(make_chain, p->mask_bits.present && p->mask_bits.source != FA_BITS_CHAIN,
         p->mask_bits.source = FA_BITS_CHAIN;
         p->mask_bits.density = 0)
@@ -159,7 +159,7 @@ static feature_edit *const features[] = {
     drop_group,      drop_splits,         drop_deterministic, drop_softmax,     drop_grad_lse,
     drop_empty_lse,  drop_layout,         drop_packing,       drop_strides,     drop_poison,
     drop_repeat,     drop_scale,          drop_shared_pages,  drop_mask_bits,   drop_empty_rows,
-    drop_hidden_diagonal, make_chain};
+    drop_hidden,     make_chain};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each, and finally the schedule. */

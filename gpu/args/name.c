@@ -36,7 +36,7 @@ void fa_args_name(const fa_problem *p, const char *kernels, bool aligned, char *
   const bool top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
   snprintf(out, size, "%s<%s,%lld%s,%s%s%s%s%s%s%s%s%s>", kernels, fa_dtype_name(p->dtype),
            (long long)p->head_dim, head_dim_v, fa_mask_describe(p->mask.type)->name,
-           top_left ? ",top-left" : "", p->mask_bits.present ? ",bits" : "", p->softcap > 0 ? ",softcap" : "", p->alibi.present ? ",alibi" : "",
-           p->bias.present ? ",bias" : "", p->dropout.p > 0 ? ",dropout" : "", more,
-           aligned ? "" : ",unaligned");
+           top_left ? ",top-left" : "", p->mask_bits.present ? ",bits" : "", p->softcap > 0 ? ",softcap" : "",
+           p->alibi.present ? ",alibi" : "", p->bias.present ? ",bias" : "",
+           p->dropout.p > 0 ? ",dropout" : "", more, aligned ? "" : ",unaligned");
 }

@@ -122,7 +122,8 @@ const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   if (why) return why;
   if (a->leftpad_k && !x[FA_T_LEFTPAD_K].data) return "leftpad_k is missing";
   if (a->alibi_slopes && !x[FA_T_ALIBI_SLOPES].data) return "alibi slopes are missing";
-  if (a->mask_bits && (!x[FA_T_MASK_BITS].data || !x[FA_T_MASK_INDPTR].data)) return "mask_bits or mask_indptr is missing";
+  if (a->mask_bits && (!x[FA_T_MASK_BITS].data || !x[FA_T_MASK_INDPTR].data))
+    return "mask_bits or mask_indptr is missing";
   a->q = x[FA_T_Q].data;
   a->o = x[FA_T_O].data;
   a->lse = (float *)x[FA_T_LSE].data;

@@ -44,10 +44,10 @@ static const struct {
 } sizes[] = {
 #define ROW(name)                                                                                            \
   { #name, get_##name }
-    ROW(batch),      ROW(heads_q), ROW(heads_kv),    ROW(group),         ROW(seqlen_q),  ROW(seqlen_k),
-    ROW(total_q),    ROW(total_k), ROW(head_dim),    ROW(head_dim_v),    ROW(page_size), ROW(new_keys),
-    ROW(rotary_dim), ROW(splits),  ROW(window_left), ROW(window_right), ROW(chunk),  ROW(top_left),  ROW(varlen),
-    ROW(is_f16),     ROW(is_bf16), ROW(is_f32),      ROW(deterministic), ROW(processors)};
+    ROW(batch),      ROW(heads_q), ROW(heads_kv),    ROW(group),        ROW(seqlen_q),      ROW(seqlen_k),
+    ROW(total_q),    ROW(total_k), ROW(head_dim),    ROW(head_dim_v),   ROW(page_size),     ROW(new_keys),
+    ROW(rotary_dim), ROW(splits),  ROW(window_left), ROW(window_right), ROW(chunk),         ROW(top_left),
+    ROW(varlen),     ROW(is_f16),  ROW(is_bf16),     ROW(is_f32),       ROW(deterministic), ROW(processors)};
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 
 const char *fa_cubin_size_name(int i) {

@@ -102,7 +102,7 @@ static void test_values(void) {
   expect_case("\"Batch\": 5", ".Batch: unknown key; did you mean \"batch\"?");
   expect_case("\"mask\": {\"typ\": \"none\"}", ".mask.typ: unknown key; did you mean \"type\"?");
   expect_case("\"mask\": {\"colour\": 1}", ".mask.colour: unknown key; known are type, align, left, right, "
-                                          "size");
+                                           "size");
   expect_case("\"zero\": {\"q\": [[0, 1], [3]]}", ".zero.q[1]: an array is not [from, to]");
   expect_case("\"zero\": {\"q\": [[0, 2]]}", ".zero.q[0]: 0 to 2 is no range within 1 rows");
   expect_case("\"seqlen_q\": 9, \"zero\": {\"k\": [[0, 2], [1, 3]]}",
@@ -400,16 +400,20 @@ static void test_places(void) {
   expect("{\"fa_cases\": 1, \"sweeps\": [{\"over\": {\"seqlen_q\": [2, -3]}}]}",
          "x.json: $.sweeps[0].over.seqlen_q[1]: -3 is not an integer in 0 .. 1073741824");
   expect("{\"fa_cases\": 1, \"sweeps\": [{\"over\": {\"mask\": [{\"type\": \"none\"}, {\"type\": \"x\"}]}}]}",
-         "x.json: $.sweeps[0].over.mask[1].type: \"x\" is not one of \"none\", \"causal\", \"window\", \"chunk\"");
+         "x.json: $.sweeps[0].over.mask[1].type: \"x\" is not one of \"none\", \"causal\", \"window\", "
+         "\"chunk\"");
   expect("{\"fa_cases\": 1, \"sweeps\": [{\"over\": {\"mask.type\": [\"none\", \"x\"]}}]}",
-         "x.json: $.sweeps[0].over[\"mask.type\"][1]: \"x\" is not one of \"none\", \"causal\", \"window\"");
+         "x.json: $.sweeps[0].over[\"mask.type\"][1]: \"x\" is not one of \"none\", \"causal\", \"window\", "
+         "\"chunk\"");
   expect("{\"fa_cases\": 1, \"sweeps\": [{\"base\": {\"mask\": {\"type\": \"causal\"}}, \"over\": "
          "{\"mask.left\": "
          "[-1, 4]}}]}",
-         "x.json: $.sweeps[0].over[\"mask.left\"][1]: 4, but only mask type \"window\" has a left edge");
-  expect("{\"fa_cases\": 1, \"sweeps\": [{\"base\": {\"mask\": {\"left\": 4}}, \"over\": {\"mask.type\": "
-         "[\"window\", \"causal\"]}}]}",
-         "x.json: $.sweeps[0].base.mask.left: 4, but only mask type \"window\" has a left edge");
+         "x.json: $.sweeps[0].over[\"mask.left\"][1]: 4, but only mask types \"window\" and \"chunk\" have a "
+         "left edge");
+  expect(
+      "{\"fa_cases\": 1, \"sweeps\": [{\"base\": {\"mask\": {\"left\": 4}}, \"over\": {\"mask.type\": "
+      "[\"window\", \"causal\"]}}]}",
+      "x.json: $.sweeps[0].base.mask.left: 4, but only mask types \"window\" and \"chunk\" have a left edge");
   expect("{\"fa_cases\": 1, \"sweeps\": [{\"over\": {\"batch.x\": [1]}}]}",
          "x.json: $.sweeps[0].over[\"batch.x\"]: batch is not an object, nothing is inside it");
   expect("{\"fa_cases\": 1, \"sweeps\": [{\"over\": {\"mask.typ\": [1]}}]}",

@@ -73,10 +73,12 @@ static void test_masks(void) {
 
 /* Positions before key 0 are in chunks that begin before it. */
 static void test_chunks(void) {
-  const fa_mask m = {.type = FA_MASK_CHUNK, .left = -1, .right = -1, .size = 4}, none = {.type = FA_MASK_CAUSAL, .size = 4};
+  const fa_mask m = {.type = FA_MASK_CHUNK, .left = -1, .right = -1, .size = 4},
+                none = {.type = FA_MASK_CAUSAL, .size = 4};
   CHECK(fa_mask_chunk(&m) == 4 && fa_mask_chunk(&none) == 0);
   CHECK(fa_mask_chunk_begin(4, 0) == 0 && fa_mask_chunk_begin(4, 3) == 0 && fa_mask_chunk_begin(4, 4) == 4);
-  CHECK(fa_mask_chunk_begin(4, -1) == -4 && fa_mask_chunk_begin(4, -4) == -4 && fa_mask_chunk_begin(4, -5) == -8);
+  CHECK(fa_mask_chunk_begin(4, -1) == -4 && fa_mask_chunk_begin(4, -4) == -4 &&
+        fa_mask_chunk_begin(4, -5) == -8);
 }
 
 static void test_fills(void) {
