@@ -208,8 +208,8 @@ static const fa_feature features[] = {
      "operators and functions of expressions beyond the first ones"},
     {"blocks_shared", fa_contract_blocks_shared, FA_FEATURE_LISTED,
      "lists of blocks that some entries or heads share, and not all"},
-    {"chunk", is_chunk, FA_FEATURE_LATER, "a row sees no key before its own chunk"},
-    {"mask_bits", has_mask_bits, FA_FEATURE_LATER,
+    {"chunk", is_chunk, FA_FEATURE_LISTED, "a row sees no key before its own chunk"},
+    {"mask_bits", has_mask_bits, FA_FEATURE_LISTED,
      "a bit for every pair of a row and a key: mask_bits, mask_indptr"},
 };
 enum { N_FEATURES = sizeof features / sizeof *features };

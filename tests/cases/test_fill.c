@@ -195,7 +195,7 @@ static void test_one_hot(void) {
     fa_case_free(&other);
     c.problem.mask.type = FA_MASK_CAUSAL;
     check_one_hot(&c);
-    c.problem.mask = (fa_mask){FA_MASK_WINDOW, FA_ALIGN_BOTTOM_RIGHT, 3, 1};
+    c.problem.mask = (fa_mask){.type = FA_MASK_WINDOW, .align = FA_ALIGN_BOTTOM_RIGHT, .left = 3, .right = 1};
     check_one_hot(&c);
     fa_case_free(&c);
   }
@@ -204,7 +204,7 @@ static void test_one_hot(void) {
   fa_block_sparse *s = &c.problem.block_sparse;
   *s = (fa_block_sparse){
       .present = true, .source = FA_BLOCKS_DENSITY, .q_block = 8, .kv_block = 16, .density = 0.4, .seed = 3};
-  c.problem.mask = (fa_mask){FA_MASK_CAUSAL, FA_ALIGN_TOP_LEFT, -1, -1};
+  c.problem.mask = (fa_mask){.type = FA_MASK_CAUSAL, .align = FA_ALIGN_TOP_LEFT, .left = -1, .right = -1};
   REQUIRE(fa_problem_complete(&c.problem) == FA_OK);
   check_one_hot(&c);
   fa_case_free(&c);
