@@ -176,10 +176,11 @@ static bool same_numbers(const fa_problem *a, const fa_problem *b) {
 }
 
 bool fa_problem_equal(const fa_problem *a, const fa_problem *b) {
-  if (!same_numbers(a, b) || a->mask.size != b->mask.size || !same_alibi(&a->alibi, &b->alibi) || !same_bias(&a->bias, &b->bias) ||
-      !same_kvcache(&a->kvcache, &b->kvcache) || !same_blocks(&a->block_sparse, &b->block_sparse) ||
-      !same_bits(&a->mask_bits, &b->mask_bits) || !same_text(a->score_mod, b->score_mod) ||
-      !same_text(a->mask_mod, b->mask_mod) || a->n_captures != b->n_captures)
+  if (!same_numbers(a, b) || a->mask.size != b->mask.size || !same_alibi(&a->alibi, &b->alibi) ||
+      !same_bias(&a->bias, &b->bias) || !same_kvcache(&a->kvcache, &b->kvcache) ||
+      !same_blocks(&a->block_sparse, &b->block_sparse) || !same_bits(&a->mask_bits, &b->mask_bits) ||
+      !same_text(a->score_mod, b->score_mod) || !same_text(a->mask_mod, b->mask_mod) ||
+      a->n_captures != b->n_captures)
     return false;
   const fa_int32_array *x[N_ARRAYS], *y[N_ARRAYS];
   problem_arrays(a, x);

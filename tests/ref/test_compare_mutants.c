@@ -101,7 +101,7 @@ static fa_case scene_causal(fa_dtype dtype) {
 }
 static fa_case scene_window(fa_dtype dtype) {
   fa_case c = scene_plain(dtype);
-  c.problem.mask = (fa_mask){FA_MASK_WINDOW, FA_ALIGN_BOTTOM_RIGHT, 33, 12};
+  c.problem.mask = (fa_mask){.type = FA_MASK_WINDOW, .align = FA_ALIGN_BOTTOM_RIGHT, .left = 33, .right = 12};
   return c;
 }
 static fa_case scene_long(fa_dtype dtype) {
@@ -153,7 +153,10 @@ static void drop_last_key(fa_problem *p, fa_tensors *in) {
 static void widen_right(fa_problem *p, fa_tensors *in) {
   UNUSED(in);
   const bool causal = p->mask.type == FA_MASK_CAUSAL;
-  p->mask = (fa_mask){FA_MASK_WINDOW, FA_ALIGN_BOTTOM_RIGHT, p->mask.left, causal ? 1 : p->mask.right + 1};
+  p->mask = (fa_mask){.type = FA_MASK_WINDOW,
+                      .align = FA_ALIGN_BOTTOM_RIGHT,
+                      .left = p->mask.left,
+                      .right = causal ? 1 : p->mask.right + 1};
 }
 static void lose_diagonal(fa_problem *p, fa_tensors *in) { /* one key less moves the bottom-right corner */
   UNUSED(in);
@@ -173,7 +176,8 @@ static void right_short(fa_problem *p, fa_tensors *in) {
   UNUSED(in), --p->mask.right;
 }
 static void no_mask(fa_problem *p, fa_tensors *in) {
-  UNUSED(in), p->mask = (fa_mask){FA_MASK_NONE, FA_ALIGN_BOTTOM_RIGHT, -1, -1};
+  UNUSED(in),
+      p->mask = (fa_mask){.type = FA_MASK_NONE, .align = FA_ALIGN_BOTTOM_RIGHT, .left = -1, .right = -1};
 }
 static void scale_of_128(fa_problem *p, fa_tensors *in) {
   UNUSED(in), p->scale = fa_default_scale(128);

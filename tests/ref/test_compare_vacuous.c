@@ -195,7 +195,7 @@ static void test_mean(void) {
   expect_mean(&s, "causal");
   scene_init(&s);
   fa_problem_set_family(&s.c.problem, FA_MEMEFF);
-  s.c.problem.mask = (fa_mask){FA_MASK_WINDOW, FA_ALIGN_TOP_LEFT, 4, 2};
+  s.c.problem.mask = (fa_mask){.type = FA_MASK_WINDOW, .align = FA_ALIGN_TOP_LEFT, .left = 4, .right = 2};
   s.c.problem.seqlen_q = 11;
   expect_mean(&s, "window");
   scene_init(&s);
