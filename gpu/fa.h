@@ -159,6 +159,11 @@ typedef struct fa_attention {
   float empty_lse;        /* lse of a fully masked row; its o is 0. PyTorch's flex_attention has -inf there
                              [+inf] */
   bool deterministic;     /* backward: the same bits every time, with more workspace [false] */
+  int64_t splits;         /* fa_forward: parts of the keys that are processed in parallel and then combined, at
+                             most 1024; 1: none; 0: chosen from the sizes alone, more than 1 only where few
+                             rows see thousands of keys. More than 1 needs a workspace, 16-bit elements, head_dim
+                             a multiple of 8 up to 256, also that of v, and has no bias, dropout, p_debug and
+                             flex. Other calls ignore it [1] */
   bool check_device_data; /* also read cu_seqlens, seqused_k, leftpad_k and a cache's integers back and check
                              them: waits for the stream, so for debugging [false] */
 } fa_attention;

@@ -11,9 +11,6 @@ bool fa_args_is_flex(const fa_problem *p) {
 
 /* ---- over a cache ---- */
 
-static bool cached_varlen(const fa_problem *p) {
-  return p->kvcache.present && fa_problem_is_varlen(p);
-}
 static bool cached_bias(const fa_problem *p) {
   return p->kvcache.present && p->bias.present;
 }
@@ -28,9 +25,6 @@ static bool cached_dropout(const fa_problem *p) {
 }
 static bool cached_head_dim_v(const fa_problem *p) {
   return p->kvcache.present && p->head_dim_v != p->head_dim;
-}
-static bool cached_top_left(const fa_problem *p) {
-  return p->kvcache.present && p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
 }
 
 /* ---- elsewhere ---- */
@@ -50,13 +44,11 @@ const char *fa_args_beyond(const fa_problem *p) {
     bool (*is_in)(const fa_problem *p);
     const char *what;
   } all[] = {
-      {cached_varlen, "packed queries over a KV cache"},
       {cached_bias, "a bias over a KV cache"},
       {cached_expressions, "score_mod or mask_mod over a KV cache"},
       {cached_blocks, "block lists over a KV cache"},
       {cached_dropout, "dropout over a KV cache"},
       {cached_head_dim_v, "a head_dim_v other than head_dim in a KV cache"},
-      {cached_top_left, "a top-left mask over a KV cache"},
       {packed_bias, "a bias of packed sequences"},
       {packed_blocks, "block lists of packed sequences"},
       {flex_dropout, "dropout together with family flex, expressions or block lists"},

@@ -7,8 +7,12 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
   const fa_kvcache *c = &p->kvcache;
   fa_args_common(p, a);
   fa_inference_init(kv);
+  if (fa_problem_is_varlen(p)) {
+    a->cu_seqlens_q = present;
+    a->total_q = fa_problem_total_q(p);
+  }
   /* A window is one even where it hides nothing: queries move with it. */
-  if (fa_mask_has_edges(&p->mask) && p->mask.left < 0 && p->mask.right < 0) a->window_left = p->seqlen_k;
+  if (fa_mask_has_edges(&p->mask) && p->mask.left < 0 && p->mask.right < 0) a->window_left = p->seqlen_q + p->seqlen_k;
   kv->cache_rows = fa_problem_cache_rows(p);
   kv->cache_seqlens = present;
   if (c->batch_idx.n) kv->cache_batch_idx = present;
@@ -86,6 +90,7 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   fa_args_cache(p, a, kv);
   const int64_t slots = kv->block_table ? kv->page_size : p->seqlen_k;
   const char *why = fa_args_outer_tensors(p, t, a);
+  if (!why && a->cu_seqlens_q && !x[FA_T_CU_SEQLENS_Q].data) why = "cu_seqlens_q is missing";
   if (!why) why = check_keys(p, &x[FA_T_K], slots);
   if (!why) why = check_keys(p, &x[FA_T_V], slots);
   if (!why && x[FA_T_K].shape[0] != x[FA_T_V].shape[0]) why = "the caches of k and v differ in rows or pages";
@@ -93,6 +98,7 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   if (!why && kv->n_new > 0) why = take_new(p, x, kv);
   if (!why && kv->rotary_dim > 0) why = take_rotary(p, x, kv);
   if (why) return why;
+  a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;
   kv->k_cache = x[FA_T_K].data;
   kv->v_cache = x[FA_T_V].data;
   kv->k_cache_stride = strides_of(&x[FA_T_K]);

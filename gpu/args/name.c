@@ -31,7 +31,7 @@ void fa_args_name(const fa_problem *p, const char *kernels, bool aligned, char *
   char head_dim_v[32] = "", more[96] = "";
   if (p->head_dim_v != p->head_dim)
     snprintf(head_dim_v, sizeof head_dim_v, "/%lld", (long long)p->head_dim_v);
-  if (p->family == FA_KVCACHE) name_cache(p, more, sizeof more);
+  if (p->family == FA_KVCACHE || (p->family == FA_FLASH && p->splits > 1)) name_cache(p, more, sizeof more);
   if (fa_args_is_flex(p)) name_flex(p, more, sizeof more);
   const bool top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
   snprintf(out, size, "%s<%s,%lld%s,%s%s%s%s%s%s%s%s%s>", kernels, fa_dtype_name(p->dtype),

@@ -57,8 +57,8 @@ void fa_args_attention(const fa_problem *p, fa_attention *a) {
 const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
   if (p->family == FA_KVCACHE) return "the KV cache has no backward pass"; /* nor this forward */
   if (fa_args_is_flex(p)) return "expressions and block lists are not looked at here";
-  if (p->splits > 1 && p->family == FA_FLASH) return "split keys are not in the forward kernel yet";
   fa_args_attention(p, a);
+  if (p->family == FA_FLASH) a->splits = p->splits; /* memeff calls have splits in their backward pass alone */
   return NULL;
 }
 

@@ -111,8 +111,9 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_kernel_device *d
   case FA_PLAN_FLEX:
     flex_profile(p, &x, hopper, out);
     break;
-  case FA_PLAN_CACHE:
+  case FA_PLAN_CACHE: /* or over ordinary keys that are split, with the flash kernels' backward */
     out->max_splits = x.n_splits;
+    if (x.block_m) fa_profile_add_keys_in_memory(out, x.block_m);
     break;
   default:
     flash_profile(p, &x, hopper, out);

@@ -118,8 +118,8 @@ fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err) {
 
 /* ---- contents ---- */
 
-static fa_status check_cu_seqlens(const char *name, const int32_t *cu, int64_t batch, int64_t longest,
-                                  int64_t total, fa_error *err) {
+fa_status fa_cu_seqlens_check(const char *name, const int32_t *cu, int64_t batch, int64_t longest, int64_t total,
+                              fa_error *err) {
   if (cu[0] != 0) return fa_fail(err, FA_ERR_INPUT, "%s[0] = %d: 0 is needed", name, cu[0]);
   for (int64_t b = 0; b < batch; ++b) {
     if (cu[b + 1] < cu[b])
@@ -140,9 +140,9 @@ fa_status fa_attention_check_lengths(const fa_attention *a, const int32_t *cu_se
                                      const int32_t *leftpad_k, fa_error *err) {
   fa_status status = FA_OK;
   if (cu_seqlens_q)
-    status = check_cu_seqlens("cu_seqlens_q", cu_seqlens_q, a->batch, a->seqlen_q, a->total_q, err);
+    status = fa_cu_seqlens_check("cu_seqlens_q", cu_seqlens_q, a->batch, a->seqlen_q, a->total_q, err);
   if (status == FA_OK && cu_seqlens_k)
-    status = check_cu_seqlens("cu_seqlens_k", cu_seqlens_k, a->batch, a->seqlen_k, a->total_k, err);
+    status = fa_cu_seqlens_check("cu_seqlens_k", cu_seqlens_k, a->batch, a->seqlen_k, a->total_k, err);
   for (int64_t b = 0; status == FA_OK && b < a->batch; ++b) {
     int64_t keys = cu_seqlens_k ? cu_seqlens_k[b + 1] - cu_seqlens_k[b] : a->seqlen_k;
     if (seqused_k && (seqused_k[b] < 0 || seqused_k[b] > keys))

@@ -4,6 +4,9 @@
 
 #include "gpu/fa.h"
 
+/* Most partial results that one call may combine. */
+#define FA_MAX_SPLITS_OF_KEYS 1024
+
 /* Checks sizes, numbers and features: everything that needs no tensors. FA_ERR_INPUT for what is wrong,
  * FA_ERR_UNSUPPORTED for what no kernel does. */
 fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err);
@@ -12,7 +15,8 @@ fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err);
 /* Checks all of a backward call whose attention passed both checks. */
 fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
 
-/* Checks pointers of an attention's integer arrays and slopes, not their contents. */
+/* Checks pointers of an attention's integer arrays and slopes, not their contents. Without cu_seqlens_k packed
+ * queries have keys of their own, as over a cache: whether they may is for the caller to check. */
 fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err);
 
 /* lo <= x <= hi: smaller is FA_ERR_INPUT, larger FA_ERR_UNSUPPORTED. */
@@ -35,6 +39,10 @@ fa_status fa_extent_check(const fa_extent *x, fa_error *err);
 fa_status fa_attention_check_lengths(const fa_attention *a, const int32_t *cu_seqlens_q,
                                      const int32_t *cu_seqlens_k, const int32_t *seqused_k,
                                      const int32_t *leftpad_k, fa_error *err);
+
+/* Of one of the arrays cu_seqlens, [batch + 1]; longest, total: what the call says of it. */
+fa_status fa_cu_seqlens_check(const char *name, const int32_t *cu, int64_t batch, int64_t longest, int64_t total,
+                              fa_error *err);
 
 int64_t fa_attention_head_dim_v(const fa_attention *a);
 int fa_attention_element_bytes(const fa_attention *a);

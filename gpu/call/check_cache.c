@@ -17,18 +17,18 @@ static fa_status check_features(const fa_attention *a, fa_error *err) {
   const struct {
     bool wanted;
     const char *what;
-  } all[] = {{fa_attention_is_varlen(a), "cu_seqlens_q and cu_seqlens_k"},
-             {a->bias != NULL, "a bias"},
+  } all[] = {{a->bias != NULL, "a bias"},
              {a->dropout_p > 0, "dropout"},
              {a->p_debug != NULL, "p_debug"},
              {a->flex != NULL, "flex"},
-             {a->mask_top_left, "mask_top_left"},
              {a->dtype == FA_F32, "dtype f32"},
              {a->head_dim_v && a->head_dim_v != a->head_dim, "a head_dim_v that is not head_dim"},
              {a->head_dim > MAX_HEAD_DIM, "a head_dim above 256"},
              {a->head_dim % 8 != 0, "a head_dim that is no multiple of 8"}};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
     if (all[i].wanted) return fa_fail(err, FA_ERR_UNSUPPORTED, "%s: not together with a cache", all[i].what);
+  if (a->cu_seqlens_k)
+    return fa_fail(err, FA_ERR_INPUT, "cu_seqlens_k: over a cache only queries are packed, by cu_seqlens_q");
   if (a->seqused_k)
     return fa_fail(err, FA_ERR_INPUT, "seqused_k: of a cache, cache_seqlens says how many keys there are");
   return FA_OK;
@@ -43,7 +43,7 @@ static fa_status check_sizes(const fa_attention *a, const fa_inference *kv, fa_e
                {"page_size", kv->page_size, kv->block_table ? 1 : 0, MAX_LENGTH},
                {"max_pages", kv->max_pages, 0, MAX_LENGTH},
                {"rotary_rows", kv->rotary_rows, 0, MAX_LENGTH},
-               {"splits", kv->splits, 0, FA_CACHE_MAX_SPLITS}};
+               {"splits", kv->splits, 0, FA_MAX_SPLITS_OF_KEYS}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     const fa_status status = fa_range_check(sizes[i].name, sizes[i].x, sizes[i].lo, sizes[i].hi, err);
     if (status != FA_OK) return status;
@@ -122,15 +122,16 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
   const int bytes = fa_attention_element_bytes(a);
   const int64_t slots = kv->block_table ? kv->page_size : a->seqlen_k, dim = a->head_dim;
   const bool put = kv->n_new > 0;
+  const int64_t batch = a->cu_seqlens_q ? 0 : a->batch, rows = a->cu_seqlens_q ? a->total_q : a->seqlen_q;
   if (status != FA_OK || a->batch == 0) return status;
   const fa_extent all[] = {
       {"k_cache", kv->k_cache, kv->k_cache_stride, kv->cache_rows, slots, a->heads_kv, dim, bytes, put},
       {"v_cache", kv->v_cache, kv->v_cache_stride, kv->cache_rows, slots, a->heads_kv, dim, bytes, put},
       {"k_new", kv->k_new, kv->k_new_stride, a->batch, kv->n_new, a->heads_kv, dim, bytes, false},
       {"v_new", kv->v_new, kv->v_new_stride, a->batch, kv->n_new, a->heads_kv, dim, bytes, false},
-      {"q", a->q, a->q_stride, a->batch, a->seqlen_q, a->heads_q, dim, bytes, false},
-      {"o", a->o, a->o_stride, a->batch, a->seqlen_q, a->heads_q, dim, bytes, true},
-      {"lse", a->lse, a->lse_stride, a->batch, a->seqlen_q, a->heads_q, 1, 4, true},
+      {"q", a->q, a->q_stride, batch, rows, a->heads_q, dim, bytes, false},
+      {"o", a->o, a->o_stride, batch, rows, a->heads_q, dim, bytes, true},
+      {"lse", a->lse, a->lse_stride, batch, rows, a->heads_q, 1, 4, true},
   };
   for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)
     if (i > 1 || kv->cache_rows > 0) /* batch 0 in an extent would mean no batch axis */
@@ -143,7 +144,8 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
 static fa_status check_sequence(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
                                 int64_t b, fa_error *err) {
   const int64_t most = a->seqlen_k - kv->n_new, len = c->cache_seqlens[b], n = len + kv->n_new;
-  const int64_t moving = kv->n_new > a->seqlen_q ? kv->n_new : a->seqlen_q;
+  const int64_t rows = c->cu_seqlens_q ? c->cu_seqlens_q[b + 1] - c->cu_seqlens_q[b] : a->seqlen_q;
+  const int64_t moving = kv->n_new > rows ? kv->n_new : rows;
   if (len < 0 || len > most)
     return fa_fail(err, FA_ERR_INPUT, "cache_seqlens[%lld] = %lld: 0 .. %lld, seqlen_k less the new keys",
                    (long long)b, (long long)len, (long long)most);
@@ -185,6 +187,8 @@ static fa_status check_owners(const fa_attention *a, const fa_inference *kv, con
 fa_status fa_cache_check_contents(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
                                   fa_error *err) {
   fa_status status = FA_OK;
+  if (c->cu_seqlens_q)
+    status = fa_cu_seqlens_check("cu_seqlens_q", c->cu_seqlens_q, a->batch, a->seqlen_q, a->total_q, err);
   for (int64_t b = 0; status == FA_OK && b < a->batch; ++b) status = check_sequence(a, kv, c, b, err);
   if (status != FA_OK || kv->n_new == 0 || (!c->block_table && !c->cache_batch_idx)) return status;
   int32_t *owner = calloc((size_t)kv->cache_rows + 1, sizeof *owner); /* per row or page: batch index + 1 */

@@ -4,9 +4,6 @@
 
 #include "gpu/fa.h"
 
-/* Most partial results that one call may combine. */
-#define FA_CACHE_MAX_SPLITS 1024
-
 /* Checks sizes, numbers and features: everything that needs no tensors; of a pointer only whether it is
  * NULL. */
 fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, fa_error *err);
@@ -17,6 +14,7 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
  * dense. */
 typedef struct fa_cache_contents {
   const int32_t *cache_seqlens, *cache_batch_idx, *leftpad_k, *block_table;
+  const int32_t *cu_seqlens_q;
 } fa_cache_contents;
 fa_status fa_cache_check_contents(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
                                   fa_error *err);

@@ -52,11 +52,14 @@ fa_status fa_alignment_check(const char *name, const void *p, int element_bytes,
   return fa_fail(err, FA_ERR_INPUT, "%s = %p: not aligned to %d bytes", name, p, element_bytes);
 }
 
+static fa_status check_both_packed(const fa_attention *a, fa_error *err) {
+  if (!a->cu_seqlens_q == !a->cu_seqlens_k) return FA_OK;
+  return fa_fail(err, FA_ERR_INPUT, "%s is NULL, but %s is given: both or neither",
+                 a->cu_seqlens_q ? "cu_seqlens_k" : "cu_seqlens_q",
+                 a->cu_seqlens_q ? "cu_seqlens_q" : "cu_seqlens_k");
+}
+
 fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err) {
-  if (!a->cu_seqlens_q != !a->cu_seqlens_k)
-    return fa_fail(err, FA_ERR_INPUT, "%s is NULL, but %s is given: both or neither",
-                   a->cu_seqlens_q ? "cu_seqlens_k" : "cu_seqlens_q",
-                   a->cu_seqlens_q ? "cu_seqlens_q" : "cu_seqlens_k");
   fa_status status = fa_alignment_check("cu_seqlens_q", a->cu_seqlens_q, 4, err);
   if (status == FA_OK) status = fa_alignment_check("cu_seqlens_k", a->cu_seqlens_k, 4, err);
   if (status == FA_OK) status = fa_alignment_check("seqused_k", a->seqused_k, 4, err);
@@ -71,12 +74,11 @@ fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err) {
   if (a->alibi_slopes && a->alibi_batch_stride < 0)
     return fa_fail(err, FA_ERR_INPUT, "alibi_batch_stride = %lld: negative strides are not supported",
                    (long long)a->alibi_batch_stride);
-  if (!fa_attention_is_varlen(a)) return FA_OK;
-  if (a->seqlen_q > a->total_q)
+  if (a->cu_seqlens_q && a->seqlen_q > a->total_q)
     return fa_fail(err, FA_ERR_INPUT,
                    "seqlen_q = %lld, the longest entry, is more than all total_q = %lld tokens",
                    (long long)a->seqlen_q, (long long)a->total_q);
-  if (a->seqlen_k > a->total_k)
+  if (a->cu_seqlens_k && a->seqlen_k > a->total_k)
     return fa_fail(err, FA_ERR_INPUT,
                    "seqlen_k = %lld, the longest entry, is more than all total_k = %lld tokens",
                    (long long)a->seqlen_k, (long long)a->total_k);
@@ -84,7 +86,8 @@ fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err) {
 }
 
 fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err) {
-  fa_status status = fa_attention_check_arrays(a, err);
+  fa_status status = check_both_packed(a, err);
+  if (status == FA_OK) status = fa_attention_check_arrays(a, err);
   if (status == FA_OK && a->flex) status = fa_flex_check_tensors(a, err);
   if (status != FA_OK || fa_attention_is_empty(a)) return status;
   const bool varlen = fa_attention_is_varlen(a);

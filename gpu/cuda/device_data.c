@@ -81,18 +81,23 @@ static fa_status read_table(const fa_cuda_driver *d, const fa_attention *a, cons
 
 static fa_status check_cache(const fa_cuda_driver *d, const fa_attention *a, const fa_inference *kv,
                              CUstream stream, fa_error *err) {
-  int32_t *seqlens = NULL, *idx = NULL, *leftpad = NULL, *table = NULL;
+  int32_t *cu = NULL, *seqlens = NULL, *idx = NULL, *leftpad = NULL, *table = NULL;
   if (a->batch == 0) return FA_OK;
-  fa_status status =
-      read_back(d, "reading cache_seqlens", kv->cache_seqlens, a->batch, stream, &seqlens, err);
+  fa_status status = read_back(d, "reading cu_seqlens_q", a->cu_seqlens_q, a->batch + 1, stream, &cu, err);
+  if (status == FA_OK)
+    status = read_back(d, "reading cache_seqlens", kv->cache_seqlens, a->batch, stream, &seqlens, err);
   if (status == FA_OK)
     status = read_back(d, "reading cache_batch_idx", kv->cache_batch_idx, a->batch, stream, &idx, err);
   if (status == FA_OK)
     status = read_back(d, "reading leftpad_k", a->leftpad_k, a->batch, stream, &leftpad, err);
   if (status == FA_OK) status = read_table(d, a, kv, seqlens, stream, &table, err);
-  const fa_cache_contents contents = {
-      .cache_seqlens = seqlens, .cache_batch_idx = idx, .leftpad_k = leftpad, .block_table = table};
+  const fa_cache_contents contents = {.cache_seqlens = seqlens,
+                                      .cache_batch_idx = idx,
+                                      .leftpad_k = leftpad,
+                                      .block_table = table,
+                                      .cu_seqlens_q = cu};
   if (status == FA_OK) status = fa_cache_check_contents(a, kv, &contents, err);
+  free(cu);
   free(seqlens);
   free(idx);
   free(leftpad);

@@ -6,6 +6,7 @@
 #include "gpu/kernels/registry/select.h"
 #include "gpu/plan/hopper.h"
 #include "gpu/plan/memeff.h"
+#include "gpu/plan/split.h"
 
 const fa_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa_kernel_device *device,
                                    fa_error *err) {
@@ -25,6 +26,7 @@ const fa_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa
 }
 
 fa_status fa_forward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
+  if (a->splits > 1) return fa_split_supported(a, device, err);
   return fa_forward_kernel(a, true, device, err) ? FA_OK : FA_ERR_UNSUPPORTED;
 }
 
@@ -44,8 +46,11 @@ fa_status fa_plan_forward(const fa_call *call, const fa_kernel_device *device, f
   const fa_attention *a = call->a;
   fa_status status = fa_attention_check_problem(a, err);
   if (status == FA_OK) status = fa_attention_check_tensors(a, err);
+  if (status == FA_OK) status = fa_range_check("splits", a->splits, 0, FA_MAX_SPLITS_OF_KEYS, err);
   if (status != FA_OK) return status;
   out->aligned = fa_attention_is_aligned(a);
+  const int n_splits = fa_split_count(call, device);
+  if (n_splits > 1) return fa_split_add_forward(call, device, n_splits, out, err);
   const bool whole = out->aligned && (!a->bias || fa_bias_is_aligned(a, a->bias, a->bias_stride));
   const fa_kernel *k = fa_forward_kernel(a, whole, device, err);
   if (!k) return FA_ERR_UNSUPPORTED;

@@ -11,6 +11,7 @@ void fa_attention_init(fa_attention *a) {
   a->scale = NAN; /* not set: there is no guessing it */
   a->window_left = a->window_right = -1;
   a->empty_lse = INFINITY;
+  a->splits = 1;
 }
 
 void fa_gradients_init(fa_gradients *g) {

@@ -63,7 +63,7 @@ static void check_supports(void) {
                0, "blocks to a head are too many");
   check_reason("{\"dtype\": \"f32\", \"dropout\": {\"p\": 0.1}}", 0, "dtype f32");
   check_reason("{\"head_dim\": 12, \"dropout\": {\"p\": 0.1}}", 0, "multiple of 8");
-  check_reason("{\"splits\": 3}", 0, "split");
+  check_reason("{\"splits\": 3, \"head_dim_v\": 32}", 0, "splits = 3: not together with a head_dim_v");
   check_reason("{\"scale\": 1e35}", 0, "scale");
   check_reason("{\"softcap\": 1e-35}", 0, "softcap");
 }

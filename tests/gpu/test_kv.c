@@ -72,11 +72,12 @@ static void expect(const fa_attention *a, const fa_inference *kv, fa_status want
 #define UNSUPPORTED FA_ERR_UNSUPPORTED
 
 static void test_features(void) {
-  BAD((a.cu_seqlens_q = a.cu_seqlens_k = ints), UNSUPPORTED, "cu_seqlens_q and cu_seqlens_k: not together");
+  BAD((a.cu_seqlens_q = a.cu_seqlens_k = ints), INPUT, "cu_seqlens_k: over a cache only queries are packed");
+  BAD(a.cu_seqlens_k = ints, INPUT, "cu_seqlens_k: over a cache only queries are packed");
+  BAD(a.cu_seqlens_q = ints, INPUT, "seqlen_q = 3, the longest entry, is more than all total_q = 0 tokens");
   BAD(a.bias = memory, UNSUPPORTED, "a bias: not together with a cache");
   BAD(a.dropout_p = 0.5, UNSUPPORTED, "dropout: not together with a cache");
   BAD(a.p_debug = memory, UNSUPPORTED, "p_debug: not together with a cache");
-  BAD(a.mask_top_left = true, UNSUPPORTED, "mask_top_left: not together with a cache");
   BAD(a.dtype = FA_F32, UNSUPPORTED, "dtype f32: not together with a cache");
   BAD(a.head_dim_v = 32, UNSUPPORTED, "a head_dim_v that is not head_dim: not together with a cache");
   BAD(a.head_dim = 264, UNSUPPORTED, "a head_dim above 256: not together with a cache");
@@ -232,7 +233,9 @@ static void test_contents(void) {
   rotary(&kv);
   kv.rotary_rows = 20;
   const int32_t len[2] = {0, 17}, idx[2] = {1, 0}, pad[2] = {2, 0};
-#define CONTENTS(...) fa_cache_check_contents(&a, &kv, &(fa_cache_contents){__VA_ARGS__}, &err)
+  const int32_t *cu = NULL;
+#define CONTENTS(...)                                                                                        \
+  fa_cache_check_contents(&a, &kv, &(fa_cache_contents){__VA_ARGS__, .cu_seqlens_q = cu}, &err)
 #define BAD_CONTENTS(message, ...)                                                                           \
   CHECK_MSG(CONTENTS(__VA_ARGS__) == INPUT && strstr(err.text, message), "%s", err.text)
   CHECK_MSG(CONTENTS(len, idx, pad, NULL) == FA_OK, "%s", err.text);
@@ -260,6 +263,15 @@ static void test_contents(void) {
                .block_table = table);
   BAD_CONTENTS("block_table[1][2] = 6", ((int32_t[]){0, 15}), .block_table = ((int32_t[]){1, 0, 0, 4, 5, 6}));
   BAD_CONTENTS("page 4 gets new keys of entries 0 and 1", ((int32_t[]){0, 5}), .block_table = table);
+  valid(&a, &kv); /* packed queries: three rows and none */
+  rotary(&kv);
+  kv.rotary_rows = 20;
+  a.cu_seqlens_q = cu = (int32_t[]){0, 3, 3};
+  a.total_q = 3;
+  CHECK_MSG(CONTENTS(((int32_t[]){17, 20}), NULL, NULL, NULL) == FA_OK, "%s", err.text);
+  BAD_CONTENTS("rotary_rows = 20: entry 0 has positions up to 20", ((int32_t[]){18, 20}), NULL, NULL, NULL);
+  a.total_q = 4;
+  BAD_CONTENTS("cu_seqlens_q ends at 3, but there are 4 tokens", ((int32_t[]){17, 20}), NULL, NULL, NULL);
 }
 
 int main(void) {

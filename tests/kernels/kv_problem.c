@@ -191,6 +191,7 @@ static void fill_params(cache_problem *x) {
                         .lse_stride = {heads * s->rows, 1, s->rows},
                         .batch = s->batch,
                         .seqlen_q = s->rows,
+                        .rows_of_head = s->rows,
                         .heads_q = heads,
                         .heads_kv = s->heads_kv,
                         .heads_per_kv = s->group,

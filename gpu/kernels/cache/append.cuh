@@ -60,17 +60,20 @@ template <class T> FA_DEVICE void cache_append(const fa_cache_append_params &p) 
   const int chunks = p.head_dim / 8, heads = p.heads[part];
   const int first = load_global(p.cache_seqlens + batch);
   const fa_kernel_strides &from = p.from_stride[part], &to = p.to_stride[part];
-  const int64_t n = static_cast<int64_t>(p.rows[part]) * heads * chunks;
+  const bool packed = part == FA_CACHE_Q && p.cu_seqlens_q;
+  const int row0 = packed ? load_global(p.cu_seqlens_q + batch) : 0;
+  const int n_rows = packed ? load_global(p.cu_seqlens_q + batch + 1) - row0 : p.rows[part];
+  const int64_t n = static_cast<int64_t>(n_rows) * heads * chunks;
   const int64_t step = static_cast<int64_t>(gridDim.x) * FA_CACHE_APPEND_THREADS;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * FA_CACHE_APPEND_THREADS + threadIdx.x; i < n; i += step) {
     const int d0 = static_cast<int>(i % chunks) * 8, head = static_cast<int>(i / chunks % heads);
     const int row = static_cast<int>(i / chunks / heads);
-    const uint16_t *source = p.from[part] + batch * from.batch + row * from.row + head * from.head;
+    const uint16_t *source = p.from[part] + batch * from.batch + (row0 + row) * from.row + head * from.head;
     vec4 v = p.aligned[part] ? load_chunk<true>(source + d0) : load_chunk<false>(source + d0);
     if (part != FA_CACHE_V && d0 < p.rotary_dim)
       v = rotated_chunk<T>(p, source, first + (part == FA_CACHE_Q && !p.queries_move ? 0 : row), d0, v);
     const int64_t place =
-        part == FA_CACHE_Q ? batch * to.batch + row * to.row : slot_offset(p, to, batch, first + row);
+        part == FA_CACHE_Q ? batch * to.batch + (row0 + row) * to.row : slot_offset(p, to, batch, first + row);
     uint16_t *target = p.to[part] + place + head * to.head + d0;
     if (p.aligned[part])
       store_chunk<true>(target, v);

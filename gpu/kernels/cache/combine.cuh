@@ -63,7 +63,7 @@ template <class C> FA_DEVICE void cache_combine(const fa_cache_params &p) {
   const int thread = static_cast<int>(threadIdx.x);
   const int per_group = p.head_dim / 4, n_groups = C::THREADS / per_group;
   const int group = thread / per_group, column = thread % per_group * 4;
-  const int64_t at = blockIdx.x, head_at = at / p.seqlen_q;
+  const int64_t at = blockIdx.x, head_at = at / p.rows_of_head;
   const float *lse = p.partial_lse + at * p.n_splits;
   wait_for_kernels_before();
   const float total = combined_lse(lse, p.n_splits, thread % 32);
@@ -83,7 +83,8 @@ template <class C> FA_DEVICE void cache_combine(const fa_cache_params &p) {
     x[2] += as_float(y.z);
     x[3] += as_float(y.w);
   }
-  const int64_t row = at - head_at * p.seqlen_q, batch = head_at / p.heads_q,
+  /* Packed queries: batch is 0, and row counts all of them. */
+  const int64_t row = at - head_at * p.rows_of_head, batch = head_at / p.heads_q,
                 head = head_at - batch * p.heads_q;
   uint16_t *to = p.o + batch * p.o_stride.batch + head * p.o_stride.head + row * p.o_stride.row + column;
   const uint32_t pairs[2] = {pack2(x[0], x[1], typename C::T()), pack2(x[2], x[3], typename C::T())};

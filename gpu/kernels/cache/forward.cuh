@@ -30,7 +30,7 @@ FA_DEVICE void load_rows(cache_row_info (&rows)[2], const fa_cache_params &p, co
   for (int r = 0; r < 2; ++r) {
     const int last = work.row0 + work.n_rows - 1; /* rows past it are computed like it, and not stored */
     const packed_row at = unpack_row(p, work.kv_head, cache_min(work.row0 + first + lane / 4 + 8 * r, last));
-    rows[r].diagonal = at.row + work.seq.len - p.seqlen_q;
+    rows[r].diagonal = at.row + work.seq.diagonal;
     rows[r].limits = limits_of_cache_row(p, work.seq, at.row);
     rows[r].slope = C::GENERAL && p.alibi_slopes
                         ? load_global(p.alibi_slopes + work.batch * p.alibi_batch_stride + at.head)
@@ -85,8 +85,8 @@ FA_DEVICE void load_q(q_fragments<C> &q, const fa_cache_params &p, const cache_w
   for (int r = 0; r < 2; ++r) {
     const int row = first + lane / 4 + 8 * r;
     const packed_row at = unpack_row(p, work.kv_head, work.row0 + row);
-    from[r] = p.q + work.batch * p.q_stride.batch + at.head * p.q_stride.head + at.row * p.q_stride.row +
-              lane % 4 * 2;
+    from[r] = p.q + work.batch * p.q_stride.batch + at.head * p.q_stride.head +
+              (work.seq.q_row + at.row) * p.q_stride.row + lane % 4 * 2;
     n_columns[r] = row < work.n_rows ? p.head_dim : 0;
   }
   FA_UNROLL
@@ -220,6 +220,7 @@ template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   next_kernel_may_start(); /* lets combine start: its blocks fit beside these */
   const cache_work_tile work = load_cache_work_tile<C>(p);
+  if (work.n_rows <= 0) return; /* of a sequence with fewer rows than the longest */
   if (work.hi <= work.lo && p.n_splits > 1) {
     for (int row = thread; row < work.n_rows; row += C::THREADS)
       store_lse(p, work, unpack_row(p, work.kv_head, work.row0 + row), -infinity());
@@ -227,7 +228,7 @@ template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
   }
 
   const uint32_t stages = shared_base() + thread / C::TEAM * C::PIPELINE_BYTES;
-  const cache_source from = find_cache_source<C>(p, work.batch, work.kv_head, cache_tile_copy<C>::chunk(thread));
+  const cache_source from = find_cache_source<C>(p, work, cache_tile_copy<C>::chunk(thread));
   const int first_key = work.first_block * C::BN + thread / C::TEAM * C::KEYS;
   cache_pages<C> pages = no_pages<C>(from);
   cache_prologue<C>(stages, p, from, pages, first_key, work.lo, work.hi, thread);

@@ -67,8 +67,9 @@ template <class C> FA_DEVICE vec4 joined_columns(const cache_joined_row<C> &w, i
 }
 
 /* The index of a row in the partial results, without the split. */
-FA_DEVICE int64_t partial_row(const fa_cache_params &p, int batch, packed_row at) {
-  return (static_cast<int64_t>(batch) * p.heads_q + at.head) * p.seqlen_q + at.row;
+FA_DEVICE int64_t partial_row(const fa_cache_params &p, const cache_work_tile &work, packed_row at) {
+  const int64_t batch = p.cu_seqlens_q ? 0 : work.batch;
+  return (batch * p.heads_q + at.head) * p.rows_of_head + work.seq.q_row + at.row;
 }
 
 /* Stores eight columns of a row of O, or of its partial results. */
@@ -77,12 +78,13 @@ FA_DEVICE void store_columns(const fa_cache_params &p, const cache_work_tile &wo
                              vec4 y) {
   if (p.n_splits > 1) {
     vec4 *to = reinterpret_cast<vec4 *>(
-        p.partial_o + (partial_row(p, work.batch, at) * p.n_splits + work.split) * p.head_dim + column);
+        p.partial_o + (partial_row(p, work, at) * p.n_splits + work.split) * p.head_dim + column);
     store_global(to, x);
     store_global(to + 1, y);
     return;
   }
-  uint16_t *to = p.o + work.batch * p.o_stride.batch + at.head * p.o_stride.head + at.row * p.o_stride.row;
+  uint16_t *to = p.o + work.batch * p.o_stride.batch + at.head * p.o_stride.head +
+                 (work.seq.q_row + at.row) * p.o_stride.row;
   typename C::T t;
   const vec4 v = {pack2(as_float(x.x), as_float(x.y), t), pack2(as_float(x.z), as_float(x.w), t),
                   pack2(as_float(y.x), as_float(y.y), t), pack2(as_float(y.z), as_float(y.w), t)};
@@ -94,10 +96,10 @@ FA_DEVICE void store_columns(const fa_cache_params &p, const cache_work_tile &wo
 
 FA_DEVICE void store_lse(const fa_cache_params &p, const cache_work_tile &work, packed_row at, float lse) {
   if (p.n_splits > 1)
-    store_global(p.partial_lse + partial_row(p, work.batch, at) * p.n_splits + work.split, lse);
+    store_global(p.partial_lse + partial_row(p, work, at) * p.n_splits + work.split, lse);
   else
     store_global(p.lse + work.batch * p.lse_stride.batch + at.head * p.lse_stride.head +
-                     at.row * p.lse_stride.row,
+                     (work.seq.q_row + at.row) * p.lse_stride.row,
                  lse == -infinity() ? p.empty_lse : lse);
 }
 

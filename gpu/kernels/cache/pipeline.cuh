@@ -34,10 +34,11 @@ struct cache_source {
 };
 
 template <class C>
-FA_DEVICE cache_source find_cache_source(const fa_cache_params &p, int batch, int kv_head, int chunk) {
+FA_DEVICE cache_source find_cache_source(const fa_cache_params &p, const cache_work_tile &work, int chunk) {
+  const int batch = work.batch;
   cache_source s;
-  s.k = p.k + kv_head * p.k_stride.head + chunk * 8;
-  s.v = p.v + kv_head * p.v_stride.head + chunk * 8;
+  s.k = p.k + work.seq.k_row * p.k_stride.row + work.kv_head * p.k_stride.head + chunk * 8;
+  s.v = p.v + work.seq.k_row * p.v_stride.row + work.kv_head * p.v_stride.head + chunk * 8;
   s.table = p.block_table ? p.block_table + batch * p.table_stride : nullptr;
   s.page = !p.block_table && p.cache_batch_idx ? load_global(p.cache_batch_idx + batch) : batch;
   s.whole = !p.block_table || p.page_size % C::KEYS == 0;

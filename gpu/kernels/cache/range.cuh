@@ -17,12 +17,25 @@ FA_DEVICE int cache_max(int a, int b) {
 /* Slots [pad, len) of a sequence's row of the cache, or of its pages, are its keys. */
 struct cache_sequence {
   int pad, len;
+  int q_row, len_q; /* its rows: the first one (0 unless packed), and how many */
+  int k_row;        /* of packed keys: slot 0 */
+  int diagonal;     /* the slot on the diagonal of its first row */
 };
 
 FA_DEVICE cache_sequence load_cache_sequence(const fa_cache_params &p, int batch) {
-  cache_sequence s;
-  s.len = (p.cache_seqlens ? load_global(p.cache_seqlens + batch) : p.seqlen_k) + p.n_new;
+  cache_sequence s = {0, p.seqlen_k, 0, p.seqlen_q, 0, 0};
+  if (p.cu_seqlens_q) {
+    s.q_row = load_global(p.cu_seqlens_q + batch);
+    s.len_q = load_global(p.cu_seqlens_q + batch + 1) - s.q_row;
+  }
+  if (p.cu_seqlens_k) {
+    s.k_row = load_global(p.cu_seqlens_k + batch);
+    s.len = load_global(p.cu_seqlens_k + batch + 1) - s.k_row;
+  }
+  if (p.cache_seqlens) s.len = load_global(p.cache_seqlens + batch);
+  s.len += p.n_new;
   s.pad = p.leftpad_k ? load_global(p.leftpad_k + batch) : 0;
+  s.diagonal = p.top_left ? s.pad : s.len - s.len_q;
   return s;
 }
 
@@ -32,7 +45,7 @@ struct cache_limits {
 };
 
 FA_DEVICE cache_limits limits_of_cache_row(const fa_cache_params &p, const cache_sequence &s, int row) {
-  const int diagonal = row + s.len - p.seqlen_q;
+  const int diagonal = row + s.diagonal;
   cache_limits r = {s.pad, s.len};
   if (p.window_left >= 0) r.lo = cache_max(r.lo, diagonal - p.window_left);
   if (p.chunk > 0 && diagonal - s.pad >= p.chunk) r.lo = cache_max(r.lo, diagonal - (diagonal - s.pad) % p.chunk);
@@ -56,7 +69,7 @@ FA_DEVICE packed_row unpack_row(const fa_cache_params &p, int kv_head, int packe
 struct cache_work_tile {
   cache_sequence seq;
   int batch, kv_head, split;
-  int row0, n_rows;
+  int row0, n_rows; /* n_rows <= 0: nothing to do */
   int first_block, lo, hi; /* hi <= lo: no keys */
 };
 
@@ -68,7 +81,7 @@ template <class C> FA_DEVICE cache_work_tile load_cache_work_tile(const fa_cache
   t.kv_head = static_cast<int>(blockIdx.y);
   t.seq = load_cache_sequence(p, t.batch);
   t.row0 = tile * C::BM;
-  t.n_rows = cache_min(C::BM, p.seqlen_q * p.heads_per_kv - t.row0);
+  t.n_rows = cache_min(C::BM, t.seq.len_q * p.heads_per_kv - t.row0);
   const int lo = limits_of_cache_row(p, t.seq, t.row0 / p.heads_per_kv).lo;
   const int hi = limits_of_cache_row(p, t.seq, (t.row0 + t.n_rows - 1) / p.heads_per_kv).hi;
   /* The key blocks that some row sees, divided evenly among the splits; the first splits have one more. */

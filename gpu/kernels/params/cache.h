@@ -1,17 +1,19 @@
 /* Arguments of the KV cache kernels (attention of a few new queries over a KV cache), filled in by the host
- * and read by the device.
+ * and read by the device. Ordinary keys whose work is split are such a cache too: a row for every sequence.
  *
  * The cache. Key j of sequence b is slot j of the cache's row cache_batch_idx[b] (b itself if that is NULL)
  * or, with a page table, slot j % page_size of page block_table[b][j / page_size]. A sequence has L =
  * cache_seqlens[b] + n_new keys, the first leftpad_k[b] of which are masked. Neither slots nor page table
- * entries past them are read.
+ * entries past them are read. Packed keys (cu_seqlens_k): key j of sequence b is slot cu_seqlens_k[b] + j of the
+ * only row, and cache_seqlens, where given, says how many of its keys exist.
  *
  * The work. Query head h = heads_per_kv * (its KV head) + g. The rows of the query heads of one KV head are
  * packed: packed row r is row r / heads_per_kv of head g = r % heads_per_kv. A block works on block_m packed
  * rows of a KV head and one split of the key blocks that those rows see. With n_splits = 1 it writes o and
  * lse; with more it writes partial results, which the combine kernel merges:
- *   partial_o   [batch][heads_q][seqlen_q][n_splits][head_dim] f32, normalised within the split
- *   partial_lse [batch][heads_q][seqlen_q][n_splits] f32, natural logarithm
+ *   partial_o   [batch][heads_q][rows_of_head][n_splits][head_dim] f32, normalised within the split
+ *   partial_lse [batch][heads_q][rows_of_head][n_splits] f32, natural logarithm
+ * where packed queries (cu_seqlens_q) have a batch of 1, and rows_of_head is all their rows.
  * If a row sees no key of a split, that split's LSE is -inf and its part of partial_o is left unwritten. */
 #ifndef FA_GPU_KERNELS_PARAMS_CACHE_H
 #define FA_GPU_KERNELS_PARAMS_CACHE_H
@@ -32,7 +34,10 @@ typedef struct fa_cache_params {
   /* batch, of k and v: from one row of the cache, or one page, to the next; row, of k and v: from slot to
    * slot. lse has no head_dim. */
   fa_kernel_strides q_stride, k_stride, v_stride, o_stride, lse_stride;
-  int batch, seqlen_q, heads_q, heads_kv, heads_per_kv;
+  int batch, seqlen_q, heads_q, heads_kv, heads_per_kv; /* packed queries: seqlen_q is the longest's */
+  const int32_t *cu_seqlens_q; /* [batch + 1]: sequence b has rows cu[b] .. cu[b+1]-1; NULL: not packed */
+  const int32_t *cu_seqlens_k; /* the same of keys; only with cu_seqlens_q, and without pages and n_new */
+  int64_t rows_of_head;        /* seqlen_q, or all rows of packed queries */
   int head_dim;                               /* of q, k, v and o: a multiple of 8, at most the kernel's */
   int seqlen_k;                               /* keys before the append if cache_seqlens is NULL */
   int n_new;                                  /* keys appended before this kernel runs; they count too */
@@ -42,7 +47,8 @@ typedef struct fa_cache_params {
   int64_t table_stride;                       /* elements from one sequence's pages to the next one's */
   int page_size;                              /* >= 1; not read without pages */
   fa_cache_divisor page;                      /* fa_cache_divisor_of(page_size); {0, 0} without pages */
-  int window_left, window_right;              /* bottom-right; -1 = unbounded; causal: -1, 0 */
+  int window_left, window_right;              /* around the diagonal; -1 = unbounded; causal: -1, 0 */
+  int top_left; /* the diagonal has row i at the i-th key that is not hidden, else the last row at the last key */
   float scale;                                /* of the scores; >= 0 here: score_sign has the sign */
   float scale_log2;                           /* scale * log2(e) */
   float score_sign;                           /* sign of the scale: 1, -1, or 0 (then `scale` is 1) */
@@ -86,6 +92,7 @@ typedef struct fa_cache_append_params {
   fa_kernel_strides to_stride[FA_CACHE_PARTS]; /* of the caches, batch: between cache rows or pages; row:
                                                   between slots */
   int rows[FA_CACHE_PARTS];                    /* of a sequence: seqlen_q, or the number of new keys */
+  const int32_t *cu_seqlens_q;                 /* packed queries: as in fa_cache_params; their copy is packed too */
   int heads[FA_CACHE_PARTS];
   int aligned[FA_CACHE_PARTS]; /* rows begin on 16 bytes on both sides */
   int first_part;

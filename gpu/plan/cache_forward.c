@@ -1,0 +1,148 @@
+/* What attention over a cache launches, and over ordinary keys whose work is split: a kernel for the rows and
+ * splits, and one that combines. */
+#include "gpu/plan/cache_forward.h"
+
+#include "gpu/call/check.h"
+#include "gpu/kernels/registry/select.h"
+#include "gpu/plan/splits.h"
+
+#include <limits.h>
+
+#define MAX_GRID_X (((int64_t)1 << 31) - 1)
+
+/* The rows of a group's heads, which share their keys. */
+static int64_t packed_rows(const fa_attention *a) {
+  return a->seqlen_q * (a->heads_q / a->heads_kv);
+}
+
+const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, bool aligned, const fa_kernel_device *device,
+                                          fa_error *err) {
+  const int64_t rows = packed_rows(a);
+  const fa_cache_ability wanted = {.bf16 = a->dtype == FA_BF16,
+                                   .head_dim = (int)a->head_dim,
+                                   .packed_rows = rows < INT_MAX ? (int)rows : INT_MAX,
+                                   .unaligned = !aligned,
+                                   .alibi = a->alibi_slopes != NULL,
+                                   .softcap = a->softcap > 0,
+                                   .mask_bits = a->mask_bits != NULL};
+  const fa_cache_kernel *k = fa_cache_forward_find(wanted, device);
+  if (k) return k;
+  if (device && fa_cache_forward_find(wanted, NULL))
+    fa_fail(
+        err, FA_ERR_UNSUPPORTED,
+        "head_dim = %lld: every kernel over a cache needs more than the device's %zu bytes of shared memory",
+        (long long)a->head_dim, device->max_shared_bytes);
+  else
+    fa_fail(err, FA_ERR_UNSUPPORTED, "head_dim = %lld: no kernel over a cache was built for it",
+            (long long)a->head_dim);
+  return NULL;
+}
+
+/* Layer after layer asks the same, and the answer costs more than all else on the host. */
+static int choose_splits(const fa_cache_work *load) {
+  static _Thread_local fa_cache_work last;
+  static _Thread_local int answer;
+  const bool same = answer && last.tiles == load->tiles && last.key_blocks == load->key_blocks &&
+                    last.block_bytes == load->block_bytes && last.n_processors == load->n_processors &&
+                    last.blocks_per_processor == load->blocks_per_processor;
+  if (same) return answer;
+  last = *load;
+  answer = fa_cache_splits_choose(load);
+  return answer;
+}
+
+/* Blocks of rows. Of packed queries the host knows the longest sequence and all rows: a block for every
+ * sequence at most is not full. */
+int64_t fa_cache_tiles(const fa_attention *a, int block_m) {
+  const int64_t most = fa_blocks_of(packed_rows(a), block_m) * a->batch;
+  const int64_t packed = fa_blocks_of(a->total_q * (a->heads_q / a->heads_kv), block_m) + a->batch;
+  return (a->cu_seqlens_q && packed < most ? packed : most) * a->heads_kv;
+}
+
+int fa_cache_splits_of(const fa_call *call, const fa_cache_kernel *k) {
+  const fa_attention *a = call->a;
+  const fa_cache_work load = {.tiles = fa_cache_tiles(a, k->block_m),
+                              .key_blocks = fa_blocks_of(a->seqlen_k, k->block_n),
+                              .block_bytes = (int64_t)k->block_n * a->head_dim * 2 * 2,
+                              .n_processors = call->n_processors,
+                              .blocks_per_processor = k->blocks_per_processor};
+  return call->cache->splits ? (int)call->cache->splits : choose_splits(&load);
+}
+
+/* ---- parameters ---- */
+
+void fa_cache_params_fill(const fa_attention *a, fa_cache_params *p) {
+  fa_attention_params f;
+  fa_attention_params_fill(a, &f);
+  *p = (fa_cache_params){.q = f.q,
+                         .k = f.k,
+                         .v = f.v,
+                         .o = f.o,
+                         .lse = f.lse,
+                         .q_stride = f.q_stride,
+                         .k_stride = f.k_stride,
+                         .v_stride = f.v_stride,
+                         .o_stride = f.o_stride,
+                         .lse_stride = f.lse_stride,
+                         .batch = (int)a->batch,
+                         .seqlen_q = f.seqlen_q,
+                         .heads_q = f.heads_q,
+                         .heads_kv = (int)a->heads_kv,
+                         .heads_per_kv = f.heads_per_kv,
+                         .cu_seqlens_q = f.cu_seqlens_q,
+                         .cu_seqlens_k = f.cu_seqlens_k,
+                         .rows_of_head = a->cu_seqlens_q ? a->total_q : a->seqlen_q,
+                         .head_dim = f.head_dim,
+                         .seqlen_k = f.seqlen_k,
+                         .cache_seqlens = f.seqused_k,
+                         .leftpad_k = f.leftpad_k,
+                         .window_left = f.window_left,
+                         .window_right = f.window_right,
+                         .chunk = f.chunk,
+                         .mask_bits = f.mask_bits,
+                         .mask_indptr = f.mask_indptr,
+                         .top_left = f.top_left,
+                         .scale = f.scale,
+                         .scale_log2 = f.scale_log2,
+                         .score_sign = f.score_sign,
+                         .softcap = f.softcap,
+                         .alibi_slopes = f.alibi_slopes,
+                         .alibi_batch_stride = f.alibi_batch_stride,
+                         .empty_lse = f.empty_lse,
+                         .n_splits = 1};
+}
+
+/* ---- launches ---- */
+
+/* Of the call, each head's apart: what partial results have. */
+static int64_t all_rows(const fa_attention *a) {
+  return a->heads_q * (a->cu_seqlens_q ? a->total_q : a->batch * a->seqlen_q);
+}
+
+/* Waits itself for the launch before it. */
+static void add_combine(const fa_attention *a, fa_cache_params *p, fa_plan *out) {
+  const fa_cache_kernel *k = fa_cache_combine_find(a->dtype == FA_BF16);
+  fa_launch *l = fa_plan_add(out, FA_ENTRY_OF(k), fa_blocks_of(all_rows(a), k->block_m), 1, 1, k->n_threads,
+                             k->shared_bytes, p);
+  l->overlaps = true;
+  l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
+}
+
+fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, fa_cache_params *p, fa_plan *out,
+                               fa_error *err) {
+  const fa_attention *a = call->a;
+  const int64_t blocks = fa_blocks_of(packed_rows(a), k->block_m) * p->n_splits;
+  const int64_t rows = all_rows(a);
+  if (packed_rows(a) > MAX_GRID_X / 2 || blocks > MAX_GRID_X || (p->n_splits > 1 && rows > MAX_GRID_X))
+    return fa_fail(err, FA_ERR_UNSUPPORTED,
+                   "seqlen_q = %lld rows of %lld heads, in %d splits, are more than a grid holds",
+                   (long long)a->seqlen_q, (long long)a->heads_q, p->n_splits);
+  fa_plan_add(out, FA_ENTRY_OF(k), blocks, a->heads_kv, a->batch, k->n_threads, k->shared_bytes, p)->writes =
+      FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
+  out->n_splits = p->n_splits;
+  if (p->n_splits == 1) return FA_OK;
+  p->partial_o = fa_plan_reserve(out, call, rows * p->n_splits * a->head_dim * 4);
+  p->partial_lse = fa_plan_reserve(out, call, rows * p->n_splits * 4);
+  add_combine(a, p, out);
+  return FA_OK;
+}

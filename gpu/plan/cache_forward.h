@@ -1,0 +1,27 @@
+/* The attention half of calls over a cache, shared by calls over ordinary keys whose work is split: gpu/plan/
+ * only. */
+#ifndef FA_GPU_PLAN_CACHE_FORWARD_H
+#define FA_GPU_PLAN_CACHE_FORWARD_H
+
+#include "gpu/kernels/params/cache.h"
+#include "gpu/plan/parts.h"
+
+/* The kernel for a call's sizes and features. NULL, with a message: there is none. aligned: all rows begin on
+ * 16 bytes. */
+const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, bool aligned, const fa_kernel_device *device,
+                                          fa_error *err);
+
+/* Blocks of block_m packed rows in the whole call, at most. */
+int64_t fa_cache_tiles(const fa_attention *a, int block_m);
+/* Of a call over a cache: as it asks for, or chosen for this kernel. */
+int fa_cache_splits_of(const fa_call *call, const fa_cache_kernel *k);
+
+/* Everything that the attention says, ordinary keys among it; one split. Cache, pages and `aligned` are for the
+ * caller to add. */
+void fa_cache_params_fill(const fa_attention *a, fa_cache_params *p);
+
+/* Adds the launches for p->n_splits splits, whose partial results are put into the workspace. */
+fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, fa_cache_params *p, fa_plan *out,
+                               fa_error *err);
+
+#endif
