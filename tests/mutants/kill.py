@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import build  # noqa: E402
 import work  # noqa: E402
 
-FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap",
+FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "prefill", "gqa", "varlen", "dropout", "alibi", "softcap",
                                            "headdim", "offset", "memeff", "kvcache", "hopper", "flex")]
 # Mutant -> why no case can distinguish it from the kernels without a bug.
 EQUIVALENT = {}

@@ -17,7 +17,7 @@ namespace fa {
 
 /* A thread's two rows: l/4 and l/4 + 8 of its warp's. */
 struct cache_row_info {
-  int diagonal; /* the key on the row's diagonal */
+  int level; /* the slot that ALiBi's distances are counted from, in whatever corner the mask begins */
   cache_limits limits;
   float slope;
   const uint8_t *bits; /* of the sequence's custom mask; NULL: none */
@@ -30,7 +30,7 @@ FA_DEVICE void load_rows(cache_row_info (&rows)[2], const fa_cache_params &p, co
   for (int r = 0; r < 2; ++r) {
     const int last = work.row0 + work.n_rows - 1; /* rows past it are computed like it, and not stored */
     const packed_row at = unpack_row(p, work.kv_head, cache_min(work.row0 + first + lane / 4 + 8 * r, last));
-    rows[r].diagonal = at.row + work.seq.diagonal;
+    rows[r].level = at.row + work.seq.len - work.seq.len_q;
     rows[r].limits = limits_of_cache_row(p, work.seq, at.row);
     rows[r].slope = C::GENERAL && p.alibi_slopes
                         ? load_global(p.alibi_slopes + work.batch * p.alibi_batch_stride + at.head)
@@ -153,7 +153,7 @@ FA_DEVICE void modify_cache_scores(float (&s)[C::KEYS / 8][4], const fa_cache_pa
     for (int e = 0; e < 4; ++e) {
       float t = multiply(s[n][e], p.scale);
       if (cap > 0.0f) t = cap * tanh_approx(t * inverse_cap);
-      const float distance = static_cast<float>(rows[e / 2].diagonal - col - 8 * n - e % 2);
+      const float distance = static_cast<float>(rows[e / 2].level - col - 8 * n - e % 2);
       s[n][e] = fmaf(-rows[e / 2].slope, fabsf(distance), t);
     }
   }

@@ -19,7 +19,7 @@ struct cache_sequence {
   int pad, len;
   int q_row, len_q; /* its rows: the first one (0 unless packed), and how many */
   int k_row;        /* of packed keys: slot 0 */
-  int diagonal;     /* the slot on the diagonal of its first row */
+  int diagonal;     /* the slot on the mask's diagonal in its first row */
 };
 
 FA_DEVICE cache_sequence load_cache_sequence(const fa_cache_params &p, int batch) {
