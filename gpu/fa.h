@@ -24,7 +24,7 @@
  * rows, and in deterministic calls along any axis. The fast kernels sum it along batch and heads, with 4
  * bytes of workspace for each element of the sum.
  * KV cache (fa_forward_kvcache): 16-bit elements; head_dim, also that of v and o, a multiple of 8 up to 256;
- * softcap, ALiBi, bottom-right and custom masks; no variable lengths, bias, dropout or p_debug.
+ * softcap, ALiBi, every mask and packed queries; no bias, dropout or p_debug.
  * Expressions and block lists (fa_attention.flex): every element type and head dim, with everything in
  * fa_attention except dropout and p_debug. These kernels are compiled at run time, for the expressions of the
  * call, which needs NVRTC.
@@ -129,7 +129,8 @@ typedef struct fa_attention {
   float *lse;                 /* output: natural log of the sum of exponentials of each row's scores */
   fa_strides q_stride, k_stride, v_stride, o_stride, lse_stride;
   const int32_t *cu_seqlens_q, *cu_seqlens_k; /* [batch + 1], ascending from 0: sequence b is tokens cu[b] ..
-                                                 cu[b+1]-1; both or neither [NULL] */
+                                                 cu[b+1]-1; both or neither, over a
+                                                 cache only of queries [NULL] */
   const int32_t *seqused_k;                   /* [batch]: only so many keys of a sequence exist [NULL: all] */
   const int32_t *leftpad_k; /* [batch]: so many first keys are hidden, the others move up [NULL: none] */
   double scale;             /* any finite number, usually 1 / sqrt(head_dim); must be set [NaN] */
@@ -189,7 +190,9 @@ typedef struct fa_gradients {
 
 /* KV cache: what fa_forward_kvcache needs in addition to the forward problem. Sequence b has cache_seqlens[b]
  * keys in the cache. New keys are first written to slots cache_seqlens[b] .. cache_seqlens[b] + n_new - 1,
- * and nothing else is written; attention is over all of them. Of the fa_attention, k, v and their strides are
+ * and nothing else is written; attention is over all of them. With cu_seqlens_q the queries are packed, q, o and
+ * lse as with variable lengths: decoding and prefilling sequences in one call; the new keys are not, as many for
+ * each sequence, also for one without queries. Of the fa_attention, k, v and their strides are
  * ignored; seqlen_k is the most keys that a sequence may have, new ones included; leftpad_k hides that many
  * first keys. Rows of q, new keys and caches that are aligned to 16 bytes are read fastest, as are pages of a
  * multiple of 64 slots. */

@@ -24,6 +24,7 @@ static void cover_cached(fa_coverage *v, const fa_problem *p) {
                   packed && p->kvcache.page_size > 0);
   fa_coverage_see(v, FA_COVER_CACHE, 20, "cache: packed queries, rotary",
                   packed && p->kvcache.rotary_dim > 0);
+  fa_coverage_see(v, FA_COVER_SPLITS, 20, "cache: packed queries and splits", packed && p->splits > 1);
   fa_coverage_see(v, FA_COVER_CACHE, 50, "cache: bias", cache && p->bias.present);
   fa_coverage_see(v, FA_COVER_CACHE, 50, "cache: expressions", cache && has_expressions(p));
   fa_coverage_see(v, FA_COVER_CACHE, 50, "cache: block lists", cache && p->block_sparse.present);
@@ -37,6 +38,8 @@ static void cover_cached(fa_coverage *v, const fa_problem *p) {
 void fa_coverage_mixed(fa_coverage *v, const fa_problem *p) {
   const bool packed = fa_problem_has_packed_keys(p), plain = p->family == FA_FLASH || p->family == FA_MEMEFF;
   cover_cached(v, p);
+  fa_coverage_see(v, FA_COVER_SPLITS, 50, "splits of packed keys, flash",
+                  packed && p->family == FA_FLASH && p->splits > 1);
   fa_coverage_see(v, FA_COVER_VARLEN, 50, "variable length, bias", packed && p->bias.present);
   fa_coverage_see(v, FA_COVER_VARLEN, 20, "variable length, one bias for all",
                   packed && p->bias.present && !p->bias.per_batch && p->batch > 1);

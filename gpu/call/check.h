@@ -41,8 +41,8 @@ fa_status fa_attention_check_lengths(const fa_attention *a, const int32_t *cu_se
                                      const int32_t *leftpad_k, fa_error *err);
 
 /* Of one of the arrays cu_seqlens, [batch + 1]; longest, total: what the call says of it. */
-fa_status fa_cu_seqlens_check(const char *name, const int32_t *cu, int64_t batch, int64_t longest, int64_t total,
-                              fa_error *err);
+fa_status fa_cu_seqlens_check(const char *name, const int32_t *cu, int64_t batch, int64_t longest,
+                              int64_t total, fa_error *err);
 
 int64_t fa_attention_head_dim_v(const fa_attention *a);
 int fa_attention_element_bytes(const fa_attention *a);

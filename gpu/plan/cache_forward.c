@@ -128,8 +128,8 @@ static void add_combine(const fa_attention *a, fa_cache_params *p, fa_plan *out)
   l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
 }
 
-fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, fa_cache_params *p, fa_plan *out,
-                               fa_error *err) {
+fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, fa_cache_params *p,
+                               fa_plan *out, fa_error *err) {
   const fa_attention *a = call->a;
   const int64_t blocks = fa_blocks_of(packed_rows(a), k->block_m) * p->n_splits;
   const int64_t rows = all_rows(a);

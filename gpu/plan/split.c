@@ -7,9 +7,9 @@
 #include "gpu/plan/cache_forward.h"
 #include "gpu/plan/splits.h"
 
-#define LEAST_KEYS 4096     /* of which splitting is worth a second launch, and other kernels than the usual */
-#define LEAST_KEY_BLOCKS 4  /* of a split */
-#define IDLE_PROCESSORS 4   /* with one split, at least this many times as many processors as work tiles */
+#define LEAST_KEYS 4096    /* of which splitting is worth a second launch, and other kernels than the usual */
+#define LEAST_KEY_BLOCKS 4 /* of a split */
+#define IDLE_PROCESSORS 4  /* with one split, at least this many times as many processors as work tiles */
 #define ROWS_OF_A_TILE 64
 
 /* A feature that the split kernels have not, in words; NULL: none. */
@@ -49,12 +49,13 @@ int fa_split_count(const fa_call *call, const fa_kernel_device *device) {
 fa_status fa_split_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
   const char *what = beyond_splits(a);
   if (what)
-    return fa_fail(err, FA_ERR_UNSUPPORTED, "splits = %lld: not together with %s", (long long)a->splits, what);
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "splits = %lld: not together with %s", (long long)a->splits,
+                   what);
   return fa_cache_kernel_of(a, true, device, err) ? FA_OK : FA_ERR_UNSUPPORTED;
 }
 
-fa_status fa_split_add_forward(const fa_call *call, const fa_kernel_device *device, int n_splits, fa_plan *out,
-                               fa_error *err) {
+fa_status fa_split_add_forward(const fa_call *call, const fa_kernel_device *device, int n_splits,
+                               fa_plan *out, fa_error *err) {
   const fa_attention *a = call->a;
   const fa_status status = fa_split_supported(a, device, err);
   if (status != FA_OK) return status;

@@ -11,7 +11,7 @@ int fa_split_count(const fa_call *call, const fa_kernel_device *device);
 fa_status fa_split_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err);
 
 /* For arguments that passed all checks, with out->aligned set. */
-fa_status fa_split_add_forward(const fa_call *call, const fa_kernel_device *device, int n_splits, fa_plan *out,
-                               fa_error *err);
+fa_status fa_split_add_forward(const fa_call *call, const fa_kernel_device *device, int n_splits,
+                               fa_plan *out, fa_error *err);
 
 #endif

@@ -22,9 +22,14 @@ template <class T_> struct cache_combine_config {
   static constexpr int THREADS = 128, SHARED_BYTES = THREADS * 16;
 };
 
+/* NaN if one of them is, in whichever place: all lanes of a warp must come to the same maximum, since what
+ * follows is the whole warp's to do. */
+FA_DEVICE float max_or_nan(float a, float b) {
+  return a > b || a != a ? a : b;
+}
 FA_DEVICE float warp_max(float x) {
   FA_UNROLL
-  for (int i = 16; i > 0; i /= 2) x = max_float(x, shfl_xor(x, i));
+  for (int i = 16; i > 0; i /= 2) x = max_or_nan(x, shfl_xor(x, i));
   return x;
 }
 FA_DEVICE float warp_sum(float x) {
@@ -36,7 +41,7 @@ FA_DEVICE float warp_sum(float x) {
 /* LSE over all splits; -inf if the row saw no key. Every warp computes it for itself. */
 FA_DEVICE float combined_lse(const float *lse, int n_splits, int lane) {
   float max = -infinity(), sum = 0.0f;
-  for (int s = lane; s < n_splits; s += 32) max = max_float(max, load_written(lse + s));
+  for (int s = lane; s < n_splits; s += 32) max = max_or_nan(max, load_written(lse + s));
   max = warp_max(max);
   if (max == -infinity()) return max;
   for (int s = lane; s < n_splits; s += 32) sum += exp2_approx(multiply(load_written(lse + s) - max, LOG2E));
