@@ -1,4 +1,4 @@
-/* The judge's own attention: float64 values and per-element error bounds, by blocked GEMMs on OpenBLAS.
+/* The judge's own attention, and of family merge the merging of partial states (ref/merge): float64 values and per-element error bounds, by blocked GEMMs on OpenBLAS.
  *
  * Formulas: docs/reference/semantics.md (values), docs/reference/bounds.md (bounds). Memory is O(S * d): scores exist one tile at
  * a time, and tiles without a visible pair are skipped. Work is split by (sequence, head, block) over

@@ -14,7 +14,7 @@ READER(read_note) {
   return fa_read_text(r, v, 0, FA_MAX_NOTE_CHARACTERS, &r->c.note);
 }
 READER(read_family) {
-  READ_WORD(P.family, "flash", "memeff", "flex", "kvcache");
+  READ_WORD(P.family, "flash", "memeff", "flex", "kvcache", "merge");
 }
 READER(read_dtype) {
   READ_WORD(P.dtype, "f16", "bf16", "f32");
@@ -160,6 +160,7 @@ const fa_case_key fa_case_keys[] = {{"name", read_name},
                                     {"block_sparse", fa_read_block_sparse},
                                     {"mask_bits", fa_read_mask_bits},
                                     {"kvcache", fa_read_kvcache},
+                                    {"merge", fa_read_merge},
                                     {"splits", read_splits},
                                     {"deterministic", read_deterministic},
                                     {"backward", read_backward},
@@ -245,6 +246,7 @@ static fa_status finish_defaults(fa_case_reader *r) {
   if (!r->has_scale) P.scale = fa_default_scale(P.head_dim);
   if (!r->has_backward) P.backward = fa_family_default_backward(P.family);
   if (!r->has_empty_lse) P.empty_lse = fa_family_default_empty_lse(P.family);
+  TRY(fa_read_merge_finish(r));
   if (r->has_bias_fill && r->has_fill_bias && r->bias_fill != r->c.fill[FA_T_BIAS])
     CONTRADICTION("bias.fill", "differs from fill.bias");
   if (r->has_bias_fill) r->c.fill[FA_T_BIAS] = r->bias_fill;

@@ -123,7 +123,9 @@ fa_status fa_read_fill_name(fa_case_reader *r, const cJSON *v, fa_tensor_id id, 
   for (int f = 0; f < FA_N_FILLS; ++f) {
     const fa_fill_info *info = fa_fill_describe(f);
     const fa_tensor_data data = id < FA_T_COUNT ? fa_tensor_describe(id)->data : FA_DATA_NONE;
-    if ((info->bias_only && data != FA_DATA_BIAS) || (info->do_only && data != FA_DATA_GRADIENT)) continue;
+    if ((info->bias_only && data != FA_DATA_BIAS) || (info->do_only && data != FA_DATA_GRADIENT) ||
+        (info->lse_only && data != FA_DATA_LSE))
+      continue;
     fills[n] = f;
     words[n++] = info->name;
   }
@@ -143,6 +145,8 @@ FILL_READER(read_fill_do, FA_T_DO)
 FILL_READER(read_fill_dlse, FA_T_DLSE)
 FILL_READER(read_fill_k_new, FA_T_K_NEW)
 FILL_READER(read_fill_v_new, FA_T_V_NEW)
+FILL_READER(read_fill_o_parts, FA_T_O_PARTS)
+FILL_READER(read_fill_lse_parts, FA_T_LSE_PARTS)
 READER(read_fill_bias) {
   r->has_fill_bias = true;
   return fa_read_fill_name(r, v, FA_T_BIAS, &r->c.fill[FA_T_BIAS]);
@@ -160,6 +164,8 @@ static const fa_case_key fill_keys[] = {{"default", read_fill_default},
                                         {"dlse", read_fill_dlse},
                                         {"k_new", read_fill_k_new},
                                         {"v_new", read_fill_v_new},
+                                        {"o_parts", read_fill_o_parts},
+                                        {"lse_parts", read_fill_lse_parts},
                                         {0}};
 fa_status fa_read_fill(fa_case_reader *r, const cJSON *v) {
   const cJSON *all = cJSON_IsObject(v) ? cJSON_GetObjectItemCaseSensitive(v, "default") : v;

@@ -234,6 +234,16 @@ static void put_kvcache(writer *w, const fa_problem *p) {
   end_object(w, parent);
 }
 
+static void put_merge(writer *w, const fa_problem *p) {
+  const fa_merge *m = &p->merge;
+  if (p->family != FA_MERGE || (m->parts == 2 && !m->base_2 && m->parts_dtype == p->dtype)) return;
+  cJSON *parent = begin_object(w, "merge");
+  put_int(w, "parts", m->parts, 2);
+  if (m->base_2) put_text(w, "base", "2");
+  if (m->parts_dtype != p->dtype) put_text(w, "parts_dtype", fa_dtype_name(m->parts_dtype));
+  end_object(w, parent);
+}
+
 static void put_strides(writer *w, const fa_case *c) {
   static const char *const axis[] = {"b", "s", "h"};
   cJSON *parent = NULL;
@@ -270,7 +280,9 @@ static void put_fills(writer *w, const fa_case *c) {
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (fa_case_has_fill(id) && (unsigned)c->fill[id] < FA_N_FILLS) ++n, ++count[c->fill[id]];
   for (int f = FA_N_FILLS - 1; f >= 0; --f)
-    if (count[f] >= count[best] && !fa_fill_describe(f)->bias_only && !fa_fill_describe(f)->do_only) best = f;
+    if (count[f] >= count[best] && !fa_fill_describe(f)->bias_only && !fa_fill_describe(f)->do_only &&
+        !fa_fill_describe(f)->lse_only)
+      best = f;
   if (count[best] == n) {
     if (best != FA_FILL_NORMAL) put_text(w, "fill", fill_name(best));
     return;
@@ -316,9 +328,10 @@ static void put_sizes(writer *w, const fa_problem *p) {
   const bool varlen = fa_problem_is_varlen(p), packed_keys = fa_problem_has_packed_keys(p);
   put_int(w, "batch", p->batch, varlen ? p->batch : 1);
   put_int(w, "heads_q", p->heads_q, 1);
-  put_int(w, "heads_kv", p->heads_kv, p->heads_q);
+  if (p->family != FA_MERGE) put_int(w, "heads_kv", p->heads_kv, p->heads_q);
   put_int(w, "seqlen_q", p->seqlen_q, varlen ? p->seqlen_q : 1);
-  put_int(w, "seqlen_k", p->seqlen_k, packed_keys ? p->seqlen_k : varlen ? NOT_DEFAULT : p->seqlen_q);
+  if (p->family != FA_MERGE)
+    put_int(w, "seqlen_k", p->seqlen_k, packed_keys ? p->seqlen_k : varlen ? NOT_DEFAULT : p->seqlen_q);
   put_int(w, "head_dim", p->head_dim, 64);
   put_int(w, "head_dim_v", p->head_dim_v, p->head_dim);
   put_ints(w, "cu_seqlens_q", &p->cu_seqlens_q);
@@ -340,6 +353,7 @@ static void put_problem_rest(writer *w, const fa_problem *p) {
   put_block_sparse(w, p);
   put_mask_bits(w, &p->mask_bits);
   put_kvcache(w, p);
+  put_merge(w, p);
   put_int(w, "splits", p->splits, 0);
   put_bool(w, "deterministic", p->deterministic, false);
   put_bool(w, "backward", p->backward, fa_family_default_backward(p->family));

@@ -69,6 +69,26 @@ static fa_status add_tensor(const fa_case *c, fa_tensors *set, fa_tensor_id id, 
   return fa_tensors_add_padded(set, id, c->problem.dtype, rank, shape, stride, recipe->offset, tail, err);
 }
 
+/* Adds a tensor of parts, one behind the other, each with the recipe. The strides of one are given. */
+static fa_status add_parts(const fa_case *c, fa_tensors *set, fa_tensor_id id, int rank, const int64_t *shape,
+                           const int64_t *stride, int64_t span, fa_error *err) {
+  int64_t all[FA_MAX_RANK] = {c->problem.merge.parts}, step[FA_MAX_RANK] = {span};
+  const fa_stride_recipe *recipe = &c->strides[id];
+  memcpy(all + 1, shape, (size_t)rank * sizeof *all);
+  memcpy(step + 1, stride, (size_t)rank * sizeof *step);
+  return fa_tensors_add_padded(set, id, fa_tensor_dtype(&c->problem, id), rank + 1, all, step, recipe->offset,
+                               recipe->tail, err);
+}
+
+/* [part, b, s, h, d] */
+static fa_status add_token_parts(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
+  int64_t shape[4], stride[4];
+  const int rank = tensor_shape(c, id, shape);
+  const int64_t span =
+      fa_layout_strides(c->layout, &c->strides[id], rank, shape, shape[rank - 2], stride);
+  return add_parts(c, set, id, rank, shape, stride, span, err);
+}
+
 /* Adds a tensor that starts first_head heads after the owner's first. */
 static fa_status add_packed(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_tensor_id owner,
                             int64_t first_head, fa_error *err) {
@@ -81,6 +101,7 @@ static fa_status add_packed(const fa_case *c, fa_tensors *set, fa_tensor_id id, 
 }
 
 static fa_status build_qkv(const fa_case *c, fa_tensors *set, fa_error *err) {
+  if (c->problem.family == FA_MERGE) return FA_OK; /* has none */
   const int64_t hq = c->problem.heads_q, hk = c->problem.heads_kv;
   const bool qkv = c->packing == FA_PACK_QKV, kv = c->packing == FA_PACK_KV;
   TRY(add_tensor(c, set, FA_T_Q, qkv ? 2 * hk : 0, err));
@@ -98,13 +119,14 @@ static fa_status build_qkv(const fa_case *c, fa_tensors *set, fa_error *err) {
 static fa_status add_head_major(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
   const fa_stride_recipe *recipe = &c->strides[id];
   const fa_tensor_info *info = fa_tensor_describe(id);
-  const bool rows = info->axes == FA_AXES_ROWS;
+  const bool rows = info->axes != FA_AXES_BIAS;
   const int skip = rows && fa_problem_is_varlen(&c->problem) ? 1 : 0, rank = rows ? 3 : 4;
   int64_t bshd[4], s[4];
   fa_case_tensor_shape(c, id, bshd);
-  fa_layout_strides(FA_LAYOUT_BHSD, recipe, 4, bshd, bshd[2], s);
+  const int64_t span = fa_layout_strides(FA_LAYOUT_BHSD, recipe, 4, bshd, bshd[2], s);
   const int64_t shape[4] = {bshd[0], bshd[2], bshd[1], bshd[3]}, stride[4] = {s[0], s[2], s[1], s[3]};
-  return fa_tensors_add_padded(set, id, info->f32 ? FA_F32 : c->problem.dtype, rank - skip, shape + skip,
+  if (fa_tensor_has_parts(id)) return add_parts(c, set, id, rank - skip, shape + skip, stride + skip, span, err);
+  return fa_tensors_add_padded(set, id, fa_tensor_dtype(&c->problem, id), rank - skip, shape + skip,
                                stride + skip, recipe->offset, recipe->tail, err);
 }
 
@@ -121,8 +143,10 @@ static fa_status build_rest(const fa_case *c, fa_tensors *set, fa_error *err) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
     const fa_tensor_info *info = fa_tensor_describe((fa_tensor_id)id);
     const bool qkv = info->data == FA_DATA_QUERY || info->data == FA_DATA_KEY || info->data == FA_DATA_VALUE;
-    if (qkv || !fa_tensor_is_asked_for(&c->problem, (fa_tensor_id)id)) continue;
-    if (info->axes == FA_AXES_TOKENS)
+    if ((qkv && !fa_tensor_has_parts((fa_tensor_id)id)) || !fa_tensor_is_asked_for(&c->problem, (fa_tensor_id)id)) continue;
+    if (info->axes == FA_AXES_PARTS)
+      TRY(add_token_parts(c, set, (fa_tensor_id)id, err));
+    else if (info->axes == FA_AXES_TOKENS)
       TRY(add_tensor(c, set, (fa_tensor_id)id, 0, err));
     else if (info->axes == FA_AXES_SCORES)
       TRY(add_scores(c, set, (fa_tensor_id)id, err));

@@ -49,7 +49,7 @@ typedef struct fa_fill_row {
   uint64_t seed;       /* fa_fill_seed */
   uint64_t key;        /* of (seed, b, h): set by fa_fill_row_values */
   const double *drawn; /* fa_fill_normal(row, d, 0) for every d, drawn at once for this very row; or NULL */
-  int64_t b, s, h;
+  int64_t b, s, h, part; /* part: of tensors that have parts, else 0 */
 } fa_fill_row;
 
 /* Mixes the data seed and the tensor's name. */
@@ -61,6 +61,13 @@ double fa_fill_normal(const fa_fill_row *r, int64_t d, int lane);
 void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n);
 /* Writes a row of q, k or k_new under a fill that shapes logits; false if the fill does not. */
 bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n);
+
+/* ---- parts (cases/data/fill_parts.c) ---- */
+
+/* The LSE of a part of a row, in the case's base; -inf or +inf: the part is empty. */
+double fa_fill_part_lse(const fa_fill_row *row);
+/* That part's O is NaN, which is in the memory of whoever saw no key and did not write. */
+bool fa_fill_part_is_nan(const fa_fill_row *row);
 
 /* Lengths of one sequence: query rows, keys (hidden ones excluded), and hidden keys before them. */
 typedef struct fa_sequence {

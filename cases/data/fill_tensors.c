@@ -1,5 +1,6 @@
 /* Walks the input tensors of a case and fills their rows. Rows that by contract nobody reads keep the NaN
  * pattern that inputs start with. */
+#include "cases/base/rng.h"
 #include "cases/threads/parallel.h"
 #include "cases/data/build.h"
 
@@ -160,6 +161,28 @@ static void fill_rows(fa_fill_row row, const fa_tensor *t, double *value) {
   }
 }
 
+/* One part as a tensor of its own. */
+static fa_tensor part_of(const fa_tensor *t, int64_t part) {
+  const int64_t index[FA_MAX_RANK] = {part};
+  fa_tensor one = {.dtype = t->dtype, .rank = t->rank - 1, .data = t->data + fa_tensor_offset(t, index)};
+  for (int a = 0; a < one.rank; ++a) one.shape[a] = t->shape[a + 1], one.stride[a] = t->stride[a + 1];
+  return one;
+}
+
+/* Each part by itself, with random numbers of its own. */
+static void fill_parts(fa_fill_row row, const fa_tensor *t, double *value) {
+  const uint64_t seed = row.seed;
+  const bool rows = fa_tensor_describe(row.id)->axes == FA_AXES_PART_ROWS;
+  for (row.part = 0; row.part < t->shape[0]; ++row.part) {
+    const fa_tensor one = part_of(t, row.part);
+    row.seed = row.part ? fa_rng_u64(seed, 1, (uint64_t)row.part) : seed;
+    if (rows)
+      fill_rows(row, &one, value);
+    else
+      fill_tokens(row, &one, value);
+  }
+}
+
 /* The direction of v's mean over the keys of a sequence, per (b, kv head): root mean square 1, or 0 without
  * keys. *out is malloc'd [B, Hk, Dv]. */
 static fa_status mean_values(const fa_case *c, const fa_tensor *v, double **out, fa_error *err) {
@@ -200,6 +223,10 @@ static void fill_tensor(fa_fill_row row, const fa_tensor *t, int n_threads, doub
     break;
   case FA_AXES_ROWS:
     fill_rows(row, t, value);
+    break;
+  case FA_AXES_PARTS:
+  case FA_AXES_PART_ROWS:
+    fill_parts(row, t, value);
     break;
   default:
     if (row.c->problem.family == FA_KVCACHE && info->direction == FA_TENSOR_UPDATED)

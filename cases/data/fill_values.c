@@ -203,6 +203,8 @@ static double value_of(const fa_fill_row *r, int64_t d, int64_t n, int64_t outli
     return gradient_value(r, d, n);
   case FA_DATA_BIAS:
     return bias_value(r, d, n);
+  case FA_DATA_LSE:
+    return fa_fill_part_lse(r);
   default:
     return plain_value(r, d);
   }
@@ -213,6 +215,10 @@ void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n) {
   keyed.data = fa_tensor_describe(row->id)->data;
   const fa_fill_row *r = &keyed;
   keyed.key = fa_rng_key(row->seed, (uint64_t)row->b << 32 | (uint64_t)row->h);
+  if (fa_fill_part_is_nan(r)) {
+    for (int64_t d = 0; d < n; ++d) value[d] = NAN;
+    return;
+  }
   if (fa_fill_logits_row(r, value, n)) return;
   fa_rng_key_normals(r->key, index_of(r, 0, 0), index_of(r, 1, 0) - index_of(r, 0, 0), n, value);
   if (r->fill == FA_FILL_NORMAL) return;

@@ -137,6 +137,7 @@ static bool repeats_dropped(const fa_case *c) {
 }
 
 bool fa_case_is_generic(const fa_case *c) {
+  if (c->problem.family == FA_MERGE) return false; /* a few roundings an element: no noise to speak of */
   if (repeats_logits(c) || repeats_dropped(c) || sees_one_key(&c->problem)) return false;
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!fa_case_has_fill(id) || !fa_case_uses(c, id)) continue;

@@ -29,6 +29,10 @@ static fa_status check_fills(const fa_case *c, fa_error *err) {
     const fa_tensor_data data = fa_tensor_describe(id)->data;
     if (f->bias_only && data != FA_DATA_BIAS) BAD("$.fill.%s: \"%s\" is for bias only", tensor, f->name);
     if (f->do_only && data != FA_DATA_GRADIENT) BAD("$.fill.%s: \"%s\" is for do only", tensor, f->name);
+    if (f->lse_only && data != FA_DATA_LSE)
+      BAD("$.fill.%s: \"%s\" is for lse_parts only", tensor, f->name);
+    if (f->reads_v && c->problem.family == FA_MERGE)
+      BAD("$.fill.%s: \"%s\" follows v, which family \"merge\" does not have", tensor, f->name);
   }
   return FA_OK;
 }
@@ -39,7 +43,8 @@ static bool span_fits(const fa_case *c, fa_tensor_id id, int64_t *span) {
   static const int order[3][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 1}}; /* innermost first: bshd, bhsd, sbhd */
   const fa_stride_recipe *r = &c->strides[id];
   const fa_tensor_info *info = fa_tensor_describe(id);
-  const bool fixed = info->axes == FA_AXES_BIAS || info->axes == FA_AXES_ROWS; /* [b, h, q, ...] */
+  const bool fixed = info->axes == FA_AXES_BIAS || info->axes == FA_AXES_ROWS ||
+                     info->axes == FA_AXES_PART_ROWS; /* [b, h, q, ...] */
   int64_t shape[4];
   fa_case_tensor_shape(c, id, shape);
   if (c->problem.family == FA_KVCACHE && info->direction == FA_TENSOR_UPDATED)
@@ -51,6 +56,7 @@ static bool span_fits(const fa_case *c, fa_tensor_id id, int64_t *span) {
     if (__builtin_add_overflow(*span, r->gap[axis], span) || __builtin_mul_overflow(*span, n, span))
       return false;
   }
+  if (fa_tensor_has_parts(id) && __builtin_mul_overflow(*span, c->problem.merge.parts, span)) return false;
   if (id == FA_T_Q && c->packing == FA_PACK_QKV && __builtin_mul_overflow(*span, 3, span)) return false;
   if (id == FA_T_K && c->packing == FA_PACK_KV && __builtin_mul_overflow(*span, 2, span)) return false;
   return !__builtin_add_overflow(*span, r->offset + r->tail, span) && *span <= FA_MAX_SPAN;
@@ -94,6 +100,7 @@ static fa_status check_packing(const fa_case *c, fa_error *err) {
   bool qkv = c->packing == FA_PACK_QKV;
   const char *name = qkv ? "qkv" : "kv";
   if (p->family == FA_KVCACHE) BAD("$.packed: \"%s\", but the caches are tensors of their own", name);
+  if (p->family == FA_MERGE) BAD("$.packed: \"%s\", but family \"merge\" has no q, k, v", name);
   if (p->head_dim != p->head_dim_v)
     BAD("$.packed: \"%s\" needs head_dim_v %lld to be head_dim %lld", name, (long long)p->head_dim_v,
         (long long)p->head_dim);

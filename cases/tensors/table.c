@@ -18,10 +18,11 @@ _Static_assert(FA_T_COUNT <= 64, "a bit for every tensor");
 
 /* name, direction, pass, axes, data, when */
 static const fa_tensor_info table[FA_T_COUNT] = {
-    [FA_T_Q] = {"q", IN, FORWARD, FA_AXES_TOKENS, .data = FA_DATA_QUERY},
-    [FA_T_K] = {"k", FA_TENSOR_UPDATED, FORWARD, FA_AXES_TOKENS, FA_DATA_KEY, .on_keys = true},
-    [FA_T_V] = {"v", FA_TENSOR_UPDATED, FORWARD, FA_AXES_TOKENS, FA_DATA_VALUE, .on_keys = true,
-                .on_values = true},
+    [FA_T_Q] = {"q", IN, FORWARD, FA_AXES_TOKENS, FA_DATA_QUERY, FA_WHEN_ATTENTION},
+    [FA_T_K] = {"k", FA_TENSOR_UPDATED, FORWARD, FA_AXES_TOKENS, FA_DATA_KEY, FA_WHEN_ATTENTION,
+                .on_keys = true},
+    [FA_T_V] = {"v", FA_TENSOR_UPDATED, FORWARD, FA_AXES_TOKENS, FA_DATA_VALUE, FA_WHEN_ATTENTION,
+                .on_keys = true, .on_values = true},
     [FA_T_BIAS] = {"bias", IN, FORWARD, FA_AXES_BIAS, FA_DATA_BIAS, .when = FA_WHEN_BIAS},
     [FA_T_ALIBI_SLOPES] = {"alibi_slopes", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
     [FA_T_DO] = {"do", IN, BACKWARD, FA_AXES_TOKENS, FA_DATA_GRADIENT, FA_WHEN_BACKWARD, .on_values = true},
@@ -50,15 +51,21 @@ static const fa_tensor_info table[FA_T_COUNT] = {
     [FA_T_LSE] = {"lse", OUT, FORWARD, FA_AXES_ROWS, .f32 = true},
     [FA_T_P_DEBUG] = {"p_debug", OUT, FORWARD, FA_AXES_SCORES, .when = FA_WHEN_RETURN_SOFTMAX},
     [FA_T_DROPOUT_KEEP] = {"dropout_keep", OUT, FORWARD, FA_AXES_SCORES, .when = FA_WHEN_RECORDED},
-    [FA_T_DQ] = {"dq", OUT, BACKWARD, FA_AXES_TOKENS, .when = FA_WHEN_BACKWARD, GRADIENT(FA_T_Q),
+    [FA_T_DQ] = {"dq", OUT, BACKWARD, FA_AXES_TOKENS, .when = FA_WHEN_BACKWARD | FA_WHEN_ATTENTION, GRADIENT(FA_T_Q),
                  SUMS(dq_atomic)},
-    [FA_T_DK] = {"dk", OUT, BACKWARD, FA_AXES_TOKENS, .when = FA_WHEN_BACKWARD, .on_keys = true,
+    [FA_T_DK] = {"dk", OUT, BACKWARD, FA_AXES_TOKENS, .when = FA_WHEN_BACKWARD | FA_WHEN_ATTENTION, .on_keys = true,
                  GRADIENT(FA_T_K), SUMS(dkv_atomic)},
-    [FA_T_DV] = {"dv", OUT, BACKWARD, FA_AXES_TOKENS, .when = FA_WHEN_BACKWARD, .on_keys = true,
+    [FA_T_DV] = {"dv", OUT, BACKWARD, FA_AXES_TOKENS, .when = FA_WHEN_BACKWARD | FA_WHEN_ATTENTION, .on_keys = true,
                  .on_values = true, GRADIENT(FA_T_V), SUMS(dkv_atomic)},
     [FA_T_DBIAS] = {"dbias", OUT, BACKWARD, FA_AXES_BIAS,
                     .when = FA_WHEN_BIAS | FA_WHEN_BIAS_GRAD | FA_WHEN_BACKWARD, GRADIENT(FA_T_BIAS),
                     SUMS(dbias_atomic)},
+    [FA_T_O_PARTS] = {"o_parts", IN, FORWARD, FA_AXES_PARTS, FA_DATA_VALUE, FA_WHEN_MERGE},
+    [FA_T_LSE_PARTS] = {"lse_parts", IN, FORWARD, FA_AXES_PART_ROWS, FA_DATA_LSE, FA_WHEN_MERGE, .f32 = true},
+    [FA_T_DO_PARTS] = {"do_parts", OUT, BACKWARD, FA_AXES_PARTS, .when = FA_WHEN_BACKWARD | FA_WHEN_MERGE,
+                       GRADIENT(FA_T_O_PARTS)},
+    [FA_T_DLSE_PARTS] = {"dlse_parts", OUT, BACKWARD, FA_AXES_PART_ROWS,
+                         .when = FA_WHEN_BACKWARD | FA_WHEN_MERGE, .f32 = true, GRADIENT(FA_T_LSE_PARTS)},
     BUFFER(0), BUFFER(1), BUFFER(2), BUFFER(3), BUFFER(4), BUFFER(5), BUFFER(6), BUFFER(7),
 };
 /* clang-format on */
@@ -109,6 +116,17 @@ bool fa_tensor_is_updated(const fa_problem *p, fa_tensor_id id) {
   return fa_tensor_describe(id)->direction == FA_TENSOR_UPDATED && p->kvcache.present && p->kvcache.n_new > 0;
 }
 
+bool fa_tensor_has_parts(fa_tensor_id id) {
+  const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
+  return axes == FA_AXES_PARTS || axes == FA_AXES_PART_ROWS;
+}
+
+fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id) {
+  const fa_tensor_info *info = fa_tensor_describe(id);
+  if (info->f32) return FA_F32;
+  return info->axes == FA_AXES_PARTS ? p->merge.parts_dtype : p->dtype;
+}
+
 bool fa_tensor_is_asked_for(const fa_problem *p, fa_tensor_id id) {
   const fa_tensor_info *info = fa_tensor_describe(id);
   unsigned has = 0;
@@ -117,6 +135,7 @@ bool fa_tensor_is_asked_for(const fa_problem *p, fa_tensor_id id) {
   if (p->backward) has |= FA_WHEN_BACKWARD;
   if (p->grad_lse) has |= FA_WHEN_GRAD_LSE;
   if (p->kvcache.n_new > 0) has |= FA_WHEN_NEW_KEYS;
+  has |= p->family == FA_MERGE ? FA_WHEN_MERGE : FA_WHEN_ATTENTION;
   if (p->return_softmax) has |= FA_WHEN_RETURN_SOFTMAX;
   return info->axes != FA_AXES_OWN && (info->when & ~has) == 0;
 }
@@ -154,7 +173,11 @@ void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]) {
   case FA_AXES_NEW:
     set_shape(shape, p->batch, p->kvcache.n_new, p->heads_kv, d);
     break;
+  case FA_AXES_PARTS:
+    token_shape(p, false, d, shape);
+    break;
   case FA_AXES_ROWS:
+  case FA_AXES_PART_ROWS:
     token_shape(p, false, 1, shape);
     break;
   case FA_AXES_BIAS:

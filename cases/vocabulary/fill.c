@@ -65,6 +65,18 @@ static const fa_fill_info table[FA_N_FILLS] = {
     [FA_FILL_DO_ONE_HOT] = {"do_one_hot",
                             "one element of do per head is 1, the rest 0: a column of dV is a row of P",
                             .do_only = true},
+    [FA_FILL_LSE_EQUAL] = {"lse_equal", "every part of a row has the same LSE", .lse_only = true},
+    [FA_FILL_LSE_NEAR] = {"lse_near", "LSE of the parts 0.1 apart", .lse_only = true},
+    [FA_FILL_LSE_20] = {"lse_20", "20 apart: the smaller weight is below a rounding of the larger",
+                        .lse_only = true},
+    [FA_FILL_LSE_90] = {"lse_90", "90 apart: the smaller weight is subnormal in float32", .lse_only = true},
+    [FA_FILL_LSE_200] = {"lse_200", "200 apart: a weight that is not taken from the maximum overflows",
+                         .lse_only = true},
+    [FA_FILL_LSE_KEYS] = {"lse_keys", "of 3,072 keys in the first part and of 64 in the others, as after a prefix hit",
+                          .lse_only = true},
+    [FA_FILL_LSE_EMPTY] = {"lse_empty",
+                           "empty parts of both signs, alone and all together; O of some of them is NaN",
+                           .lse_only = true},
 };
 
 const fa_fill_info *fa_fill_describe(fa_fill fill) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const family_name[FA_N_FAMILIES] = {"flash", "memeff", "flex", "kvcache"};
+static const char *const family_name[FA_N_FAMILIES] = {"flash", "memeff", "flex", "kvcache", "merge"};
 
 const char *fa_family_name(fa_family f) {
   return (unsigned)f < FA_N_FAMILIES ? family_name[f] : "?";
@@ -15,7 +15,7 @@ bool fa_family_default_backward(fa_family f) {
 }
 
 fa_empty_lse fa_family_default_empty_lse(fa_family f) {
-  return f == FA_FLEX ? FA_EMPTY_NEG_INF : FA_EMPTY_POS_INF;
+  return f == FA_FLEX || f == FA_MERGE ? FA_EMPTY_NEG_INF : FA_EMPTY_POS_INF;
 }
 
 double fa_default_scale(int64_t head_dim) {
@@ -42,6 +42,7 @@ void fa_problem_set_family(fa_problem *p, fa_family family) {
   p->family = family;
   p->backward = fa_family_default_backward(family);
   p->empty_lse = fa_family_default_empty_lse(family);
+  p->merge = family == FA_MERGE ? (fa_merge){.parts = 2, .base_2 = false, .parts_dtype = p->dtype} : (fa_merge){0};
 }
 
 /* ---- owned memory ---- */
@@ -153,6 +154,10 @@ static bool same_bits(const fa_mask_bits *a, const fa_mask_bits *b) {
          a->seed == b->seed;
 }
 
+static bool same_merge(const fa_merge *a, const fa_merge *b) {
+  return a->parts == b->parts && a->base_2 == b->base_2 && a->parts_dtype == b->parts_dtype;
+}
+
 static bool same_capture(const fa_capture *a, const fa_capture *b) {
   if (strcmp(a->name, b->name) != 0 || strcmp(a->fill, b->fill) != 0) return false;
   if (a->rank != b->rank || a->grad != b->grad || a->is_int != b->is_int || a->sorted != b->sorted ||
@@ -176,9 +181,9 @@ static bool same_numbers(const fa_problem *a, const fa_problem *b) {
 }
 
 bool fa_problem_equal(const fa_problem *a, const fa_problem *b) {
-  if (!same_numbers(a, b) || a->mask.size != b->mask.size || !same_alibi(&a->alibi, &b->alibi) ||
-      !same_bias(&a->bias, &b->bias) || !same_kvcache(&a->kvcache, &b->kvcache) ||
-      !same_blocks(&a->block_sparse, &b->block_sparse) || !same_bits(&a->mask_bits, &b->mask_bits) ||
+      !same_merge(&a->merge, &b->merge) || !same_bits(&a->mask_bits, &b->mask_bits) ||
+      !same_text(a->score_mod, b->score_mod) || !same_text(a->mask_mod, b->mask_mod) ||
+      a->n_captures != b->n_captures)
       !same_text(a->score_mod, b->score_mod) || !same_text(a->mask_mod, b->mask_mod) ||
       a->n_captures != b->n_captures)
     return false;
@@ -241,6 +246,14 @@ void fa_alibi_standard(int64_t n_heads, float *slopes) {
   }
 }
 
+/* Of a merge, what other families have in its place. */
+static void complete_merge(fa_problem *p) {
+  p->heads_kv = p->heads_q;
+  p->seqlen_k = p->seqlen_q;
+  p->head_dim_v = p->head_dim;
+  p->scale = fa_default_scale(p->head_dim);
+}
+
 static int64_t longest_sequence(const fa_int32_array *cu) {
   int64_t longest = 0;
   for (int64_t b = 0; b + 1 < cu->n; ++b) {
@@ -256,6 +269,7 @@ fa_status fa_problem_complete(fa_problem *p) {
     p->seqlen_q = longest_sequence(&p->cu_seqlens_q);
   }
   if (p->cu_seqlens_k.n > 0) p->seqlen_k = longest_sequence(&p->cu_seqlens_k);
+  if (p->family == FA_MERGE) complete_merge(p);
   if (p->block_sparse.present && p->block_sparse.source != FA_BLOCKS_LISTS) {
     p->block_sparse.list_batch = p->batch;
     p->block_sparse.list_heads = p->heads_q;

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum fa_family { FA_FLASH, FA_MEMEFF, FA_FLEX, FA_KVCACHE, FA_N_FAMILIES } fa_family;
+typedef enum fa_family { FA_FLASH, FA_MEMEFF, FA_FLEX, FA_KVCACHE, FA_MERGE, FA_N_FAMILIES } fa_family;
 typedef enum fa_empty_lse { FA_EMPTY_POS_INF, FA_EMPTY_NEG_INF, FA_EMPTY_ZERO } fa_empty_lse;
 
 /* Owned. Absent: n == 0 and v == NULL. */
@@ -74,6 +74,15 @@ typedef struct fa_block_sparse {
   uint64_t seed;
 } fa_block_sparse;
 
+/* Partial states merged into one (family merge): there are no queries and keys, heads_q and seqlen_q say how many
+ * rows there are, and head_dim how wide O is. heads_kv, seqlen_k, head_dim_v and scale are what fa_problem_complete
+ * makes of these. Other families have no parts, and base e and f16 here. */
+typedef struct fa_merge {
+  int64_t parts;        /* how many (O, LSE) pairs: 1 .. FA_MAX_PARTS */
+  bool base_2;          /* every LSE, given and computed, is a logarithm to base 2; else natural */
+  fa_dtype parts_dtype; /* of the parts' O and its gradient; dtype is that of O and dO */
+} fa_merge;
+
 typedef struct fa_problem {
   fa_family family;
   fa_dtype dtype;
@@ -97,6 +106,7 @@ typedef struct fa_problem {
   int64_t splits;                                         /* 0 = the backend chooses */
   bool deterministic, backward, return_softmax, grad_lse; /* grad_lse: dLSE is given with dO */
   fa_empty_lse empty_lse;
+  fa_merge merge;
 } fa_problem;
 
 void fa_problem_init(fa_problem *p); /* flash, f16, 1 x 1 x 1 x 1 x 64 */
@@ -110,7 +120,8 @@ fa_status fa_int32_array_set(fa_int32_array *a, const int32_t *v, int64_t n);
  * the longest lengths; the standard slopes; list_batch and list_heads of block lists that are made later. The
  * problem need not be valid; what makes no sense is left for fa_problem_validate. */
 fa_status fa_problem_complete(fa_problem *p);
-/* Sets the family and the fields whose defaults depend on it: backward and empty_lse. */
+/* Sets the family and the fields whose defaults depend on it: backward, empty_lse and merge (two parts of the
+ * problem's type). */
 void fa_problem_set_family(fa_problem *p, fa_family family);
 
 bool fa_problem_is_varlen(const fa_problem *p);       /* queries are packed */
@@ -127,7 +138,7 @@ int64_t fa_problem_page_owner(const fa_problem *p, int64_t b, int64_t m);
 
 const char *fa_family_name(fa_family f);               /* as in the case JSON; "?" out of range */
 bool fa_family_default_backward(fa_family f);          /* false for kvcache */
-fa_empty_lse fa_family_default_empty_lse(fa_family f); /* flex -inf, others +inf */
+fa_empty_lse fa_family_default_empty_lse(fa_family f); /* flex and merge -inf, others +inf */
 double fa_default_scale(int64_t head_dim);             /* 1 / sqrt(head_dim) */
 /* Writes the published slopes of n_heads heads to slopes[n_heads]. */
 void fa_alibi_standard(int64_t n_heads, float *slopes);
@@ -147,6 +158,7 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err);
 #define FA_MAX_LENGTH ((int64_t)1 << 30)
 #define FA_MAX_HEAD_DIM ((int64_t)1 << 16)
 #define FA_MAX_SPLITS ((int64_t)1024)
+#define FA_MAX_PARTS ((int64_t)1024)
 #define FA_MAX_BLOCK ((int64_t)1 << 20) /* rows or keys of one block-sparse tile */
 #define FA_MAX_SORTED_BELOW 65536       /* cost of drawing a sorted row, in steps */
 

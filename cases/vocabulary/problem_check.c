@@ -144,7 +144,8 @@ static fa_status check_cu_seqlens(const char *field, const char *length, const f
 static fa_status check_varlen(const fa_problem *p, fa_error *err) {
   if (p->cu_seqlens_k.n != 0 && p->family == FA_KVCACHE)
     BAD("$.cu_seqlens_k: family \"kvcache\" takes its keys from the cache; only its queries can be packed");
-  if ((p->cu_seqlens_q.n != 0) != (p->cu_seqlens_k.n != 0) && p->family != FA_KVCACHE)
+  const bool alone = p->family == FA_KVCACHE || p->family == FA_MERGE;
+  if ((p->cu_seqlens_q.n != 0) != (p->cu_seqlens_k.n != 0) && !alone)
     BAD("$.%s: missing; without a cache cu_seqlens_q and cu_seqlens_k come together",
         p->cu_seqlens_q.n ? "cu_seqlens_k" : "cu_seqlens_q");
   TRY(check_cu_seqlens("cu_seqlens_q", "seqlen_q", p, &p->cu_seqlens_q, p->seqlen_q, err));
@@ -280,6 +281,7 @@ static fa_status check_counts(const fa_problem *p, fa_error *err) {
        p->bias.present,
        {p->bias.per_batch ? p->batch : 1, p->bias.per_head ? hq : 1, p->bias.per_query ? p->seqlen_q : 1,
         p->seqlen_k}},
+      {"merge.parts", "o_parts", p->family == FA_MERGE, {p->merge.parts, rows_q, hq, p->head_dim}},
       {"return_softmax", "p_debug", p->return_softmax, {p->batch, hq, round_q, round_k}},
   };
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
@@ -305,6 +307,7 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err) {
   TRY(check_mask(p, err));
   TRY(check_mask_bits(p, err));
   TRY(check_flags(p, err));
+  TRY(fa_check_merge(p, err));
   TRY(check_varlen(p, err));
   TRY(check_alibi(p, err));
   TRY(check_kvcache(p, err));

@@ -38,6 +38,7 @@ static void list_fills(void) {
     printf("%-16s %-11s %s%s\n", info->name, info->generic ? "generic" : "not generic", info->what,
            info->bias_only ? " (bias only)"
            : info->do_only ? " (do only)"
+           : info->lse_only ? " (lse_parts only)"
                            : "");
   }
 }

@@ -257,6 +257,7 @@ fa_status fa_explain(const fa_problem *p, const fa_tensors *in, const fa_tensors
                      const fa_explain_options *options, fa_result *r, fa_error *err) {
   search s = {.n = 0};
   r->n_explanations = 0;
+  if (p->family == FA_MERGE) return FA_OK; /* mistakes are those of attention */
   if (r->state != FA_FAIL || !config->profile || !judged->forward.t[FA_T_O].value) return FA_OK;
   fa_status status = fa_failure_init(&s.x, options->seconds, p, in, got, config, judged, r, err);
   if (status == FA_OK && s.x.n > 0) {

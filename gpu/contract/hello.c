@@ -55,7 +55,9 @@ static const struct {
                {"dk", FA_T_DK, FA_T_DK},
                {"dv", FA_T_DV, FA_T_DV},
                {"dbias", FA_T_DBIAS, FA_T_DBIAS},
-               {"dbuffers", FA_T_DBUFFER_0, FA_T_DBUFFER_7}};
+               {"dbuffers", FA_T_DBUFFER_0, FA_T_DBUFFER_7},
+               {"do_parts", FA_T_DO_PARTS, FA_T_DO_PARTS},
+               {"dlse_parts", FA_T_DLSE_PARTS, FA_T_DLSE_PARTS}};
 enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
 
 const char *fa_output_word(int i) {
@@ -146,11 +148,15 @@ static fa_status read_contract(const cJSON *tree, fa_dtype elements, fa_contract
 
 /* ---- the whole ---- */
 
+/* Families that a subject has unless it lists those that it takes: attention. */
+#define FAMILIES_UNSAID (~((uint64_t)1 << FA_MERGE))
+
 /* Version 1 knew neither of the features that came later nor of conventions. */
 void fa_hello_init(fa_hello *h, int version) {
   memset(h, 0, sizeof *h);
   h->version = version;
-  h->families = h->dtypes = ~(uint64_t)0;
+  h->families = FAMILIES_UNSAID;
+  h->dtypes = ~(uint64_t)0;
   h->passes = FA_PASS_FORWARD | FA_PASS_BACKWARD;
   h->files = version == 1;
   for (int i = 0; fa_feature_at(i); ++i)

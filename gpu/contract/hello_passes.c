@@ -33,6 +33,10 @@ unsigned fa_hello_passes(const fa_hello *h, const fa_problem *p, char *why, size
 
 void fa_hello_declare(const fa_hello *h, const fa_problem *p, fa_declaration *out) {
   *out = h->declaration[p ? p->dtype : FA_F32];
+  if (p && p->family == FA_MERGE) { /* its case says the base, and there are neither scores nor values */
+    out->contract.lse_base_2 = out->contract.lse_unscaled = false;
+    out->contract.o_of_empty = FA_O_EMPTY_ZERO;
+  }
   if (p && p->scale == 0 && out->contract.lse_unscaled) out->contract.outputs &= ~((uint64_t)1 << FA_T_LSE);
 }
 

@@ -37,6 +37,13 @@ static void profile(void *self, const fa_problem *p, fa_profile *out) {
   out->max_splits = p->splits > 1 ? (int)p->splits : 1;
 }
 
+static fa_status merge(const fa_problem *p, fa_tensors *t, unsigned passes, fa_error *err) {
+  fa_status status = FA_OK;
+  if (passes & FA_PASS_FORWARD) status = fa_f32_merge_forward(p, t, err);
+  if (status == FA_OK && (passes & FA_PASS_BACKWARD)) status = fa_f32_merge_backward(p, t, err);
+  return status;
+}
+
 static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                      fa_outcome *out, fa_error *err) {
   char reason[256];
@@ -48,6 +55,7 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
     return FA_OK;
   }
   fa_status status = FA_OK;
+  if (p->family == FA_MERGE) return merge(p, t, opt->passes, err);
   if (opt->passes & FA_PASS_FORWARD) status = fa_f32_forward(p, t, err);
   if (status == FA_OK && (opt->passes & FA_PASS_BACKWARD)) status = fa_f32_backward(p, t, err);
   return status;

@@ -124,6 +124,12 @@ int64_t fa_f32_query_position(const fa_problem *p, const fa_tensors *t, const fa
 /* Writes the new keys and values into the caches. row: space for one row of floats. */
 void fa_f32_append(const fa_problem *p, fa_tensors *t, float *row);
 
+/* ---- partial states (gpu/ref_f32/merge.c) ---- */
+
+/* The passes of family merge: O and LSE of the parts; the gradients of the parts, from the set's own O and LSE. */
+fa_status fa_f32_merge_forward(const fa_problem *p, fa_tensors *t, fa_error *err);
+fa_status fa_f32_merge_backward(const fa_problem *p, fa_tensors *t, fa_error *err);
+
 /* ---- passes ---- */
 
 /* Writes O, LSE and P_DEBUG if the set holds them. FA_ERR_MEMORY only. */

@@ -5,6 +5,7 @@
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
 #include "ref/math/rows.h"
+#include "ref/merge/passes.h"
 #include "ref/mods/tile.h"
 #include "ref/reference.h"
 #include "ref/tiles/gather.h"
@@ -265,6 +266,7 @@ static void lse_scale(fa_want *w) {
 fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref_options *opt, fa_wants *out,
                          fa_error *err) {
   fa_ref_call c;
+  if (p->family == FA_MERGE) return fa_ref_merge_forward(p, in, opt, out, err);
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
   if (status || (status = fa_ref_mods_init(&c, err))) goto out;
   if ((status = outputs_init(&c, err))) goto out;

@@ -6,6 +6,7 @@
 #include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
 #include "ref/attention/coarse.h"
+#include "ref/merge/passes.h"
 #include "ref/reference.h"
 
 #include "ref/mods/tile.h"
@@ -290,9 +291,10 @@ fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_te
                           const fa_tensor *given_lse, const fa_wants *forward, const fa_ref_options *opt,
                           fa_wants *out, fa_error *err) {
   fa_ref_call c;
+  FA_ASSERT(forward);
+  if (p->family == FA_MERGE) return fa_ref_merge_backward(p, in, forward, opt, out, err);
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
   if (status || (status = fa_ref_mods_init(&c, err))) goto out;
-  FA_ASSERT(forward);
   c.given_o = given_o;
   c.given_lse = given_lse;
   c.forward = forward;

@@ -38,7 +38,10 @@ fa_axes fa_axes_of(fa_tensor_id id, const fa_problem *p, const fa_want *w) {
                            *const lse[] = {"b", "h", "q"}, *const scores[] = {"b", "h", "q", "k"},
                            *const cache[] = {"row", "slot", "h", "d"},
                            *const pages[] = {"page", "slot", "h", "d"},
-                           *const any[] = {"axis0", "axis1", "axis2", "axis3", "axis4"};
+                           *const parts[] = {"part", "b", "q", "h", "d"},
+                           *const packed_parts[] = {"part", "t", "h", "d"},
+                           *const lse_parts[] = {"part", "b", "h", "q"},
+                           *const packed_lse_parts[] = {"part", "h", "t"}, *const any[] = {"axis0", "axis1", "axis2", "axis3", "axis4"};
   fa_axes a = {.seq = -1, .token_axis = -1, .row_noun = "element"};
   const fa_tensor_info *info = fa_tensor_describe(id);
   const bool on_keys = info->on_keys;
@@ -59,6 +62,16 @@ fa_axes fa_axes_of(fa_tensor_id id, const fa_problem *p, const fa_want *w) {
     set_axes(&a, w, w->rank == 2 ? packed_lse : lse);
     a.seq = 2;
     if (w->rank == 2) split_tokens(&a, w, 1, &p->cu_seqlens_q, "q");
+  } else if (info->axes == FA_AXES_PARTS) {
+    a.row_noun = "row";
+    a.seq = 2;
+    set_axes(&a, w, w->rank == 4 ? packed_parts : parts);
+    if (w->rank == 4) split_tokens(&a, w, 1, &p->cu_seqlens_q, "q");
+  } else if (info->axes == FA_AXES_PART_ROWS) {
+    a.row_noun = "row";
+    a.seq = 3;
+    set_axes(&a, w, w->rank == 3 ? packed_lse_parts : lse_parts);
+    if (w->rank == 3) split_tokens(&a, w, 2, &p->cu_seqlens_q, "q");
   } else if (info->axes == FA_AXES_BIAS || info->axes == FA_AXES_SCORES) {
     set_axes(&a, w, scores);
   } else {

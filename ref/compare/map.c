@@ -26,9 +26,10 @@ typedef struct maker {
 
 static void choose_axes(maker *x) {
   const fa_axes *a = &x->axes;
-  const bool by_token = fa_tensor_describe(x->id)->axes == FA_AXES_TOKENS, lse = !by_token && a->seq >= 0;
-  x->row = by_token ? 1 : lse ? a->seq : a->n > 1 ? a->n - 2 : 0;
-  x->column = lse ? 1 : a->n > 1 ? a->n - 1 : -1;
+  const fa_tensor_axes axes = fa_tensor_describe(x->id)->axes;
+  const bool by_token = axes == FA_AXES_TOKENS || axes == FA_AXES_PARTS, lse = !by_token && a->seq >= 0;
+  x->row = by_token ? (a->seq >= 0 ? a->seq : 1) : lse ? a->seq : a->n > 1 ? a->n - 2 : 0;
+  x->column = lse ? a->seq - 1 : a->n > 1 ? a->n - 1 : -1;
   for (int k = 0; k < a->n; ++k)
     if (k != x->row && k != x->column) x->panel[x->m->n_panel_axes++] = k;
 }

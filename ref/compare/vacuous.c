@@ -176,6 +176,7 @@ static int head_axis(fa_tensor_id id, const fa_want *w) {
 }
 
 static bool has_batch_axis(fa_tensor_id id, const fa_want *w) {
+  if (fa_tensor_has_parts(id)) return false; /* the first axis is the part */
   return w->rank == (fa_tensor_describe(id)->axes == FA_AXES_ROWS ? 3 : 4);
 }
 
@@ -296,14 +297,14 @@ void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *
              .relative = relative_resolution(want, opt->profile),
              .floor = -1};
   const char *name = "";
-  if (fa_tensor_describe(v->id)->axes != FA_AXES_ROWS && zeros_pass(&t))
+  const fa_tensor_axes axes = fa_tensor_describe(v->id)->axes;
+  if (axes != FA_AXES_ROWS && axes != FA_AXES_PART_ROWS && zeros_pass(&t))
     name = "all zeros";
   else if (want->span) /* the rows beside those of a sample are not known */
     name = "";
-  else if (v->id == FA_T_O && mean_passes(&t))
+  else if (v->id == FA_T_O && p->family != FA_MERGE && mean_passes(&t))
     name = "the mean of the visible V";
-  else if (fa_tensor_describe(v->id)->axes ==
-           FA_AXES_OWN) /* its axes mean whatever the expression makes of them */
+  else if (axes == FA_AXES_OWN) /* its axes mean whatever the expression makes of them */
     return;
   else if (neighbour_passes(&t, head_axis(v->id, want)))
     name = "another head's rows";

@@ -110,10 +110,23 @@ static void test_values(void) {
   expect_case("\"backward\": false, \"zero\": {\"do\": [[0, 1]]}",
               ".zero.do: the case has no tensor do with such rows");
   expect_case("\"strides\": {\"p_debug\": {}}", ".strides.p_debug: unknown key; known are q, k, v, bias, do, "
-                                                "dlse, k_new, v_new, o, lse, dq, dk, dv, dbias");
+                                                "dlse, k_new, v_new, o_parts, lse_parts, o, lse, dq, dk, dv, dbias, "
+                                                "do_parts, dlse_parts");
   expect_case("\"strides\": {\"lse\": {\"expand\": [\"h\"]}}",
               ".strides.lse.expand: \"h\": an output cannot share memory between its elements");
   expect_case("\"strides\": {\"dlse\": {\"offset\": 1}}", ".strides.dlse: the case has no tensor dlse");
+  expect_case("\"family\": \"merge\", \"merge\": {\"parts\": 0}", ".merge.parts: 0 is not an integer in 1 .. 1024");
+  expect_case("\"family\": \"merge\", \"merge\": {\"base\": \"10\"}", ".merge.base: \"10\" is not one of \"e\", \"2\"");
+  expect_case("\"merge\": {\"parts\": 3}", ".merge: only family \"merge\" has one, not \"flash\"");
+  expect_case("\"family\": \"merge\", \"seqlen_q\": 4, \"seqlen_k\": 5",
+              ".seqlen_k: 5, but family \"merge\" has no queries and keys: it is seqlen_q, 4");
+  expect_case("\"family\": \"merge\", \"scale\": 1", ".scale: family \"merge\" has no scores to scale");
+  expect_case("\"family\": \"merge\", \"mask\": {\"type\": \"causal\"}",
+              ".mask: family \"merge\" merges partial states and has no queries and keys");
+  expect_case("\"family\": \"merge\", \"empty_lse\": \"+inf\"",
+              ".empty_lse: must be \"-inf\": what is empty is merged again, and +inf is only read");
+  expect_case("\"family\": \"merge\", \"fill\": {\"do\": \"do_aligned\"}",
+              ".fill.do: \"do_aligned\" follows v, which family \"merge\" does not have");
   expect_case("\"batch\": 0", ".batch: 0 is not an integer in 1 .. 1048576");
   expect_case("\"batch\": -1", ".batch: -1 is not an integer in 1 .. 1048576");
   expect_case("\"batch\": 1.5", ".batch: 1.5 is not an integer in 1 .. 1048576");

@@ -330,7 +330,8 @@ static void test_table(void) {
     CHECK(fa_fill_from_name(info->name, &back) && back == (fa_fill)f);
     CHECK(info->generic == (f <= FA_FILL_UNIFORM));
     CHECK(info->bias_only == (f >= FA_FILL_NEG_INF_PREFIX && f <= FA_FILL_FINFO_MIN));
-    CHECK(info->do_only == (f >= FA_FILL_DO_ALIGNED));
+    CHECK(info->do_only == (f >= FA_FILL_DO_ALIGNED && f <= FA_FILL_DO_ONE_HOT));
+    CHECK(info->lse_only == (f >= FA_FILL_LSE_EQUAL));
   }
   fa_fill unused;
   CHECK(!fa_fill_from_name("gaussian", &unused) && !fa_fill_from_name("", &unused));

@@ -19,7 +19,7 @@ static void test_tensors(void) {
     CHECK(output == (info->data == FA_DATA_NONE) && output == fa_tensor_id_is_output(id));
     CHECK(!fa_tensor_is_filled(id) || info->axes != FA_AXES_OWN);
     CHECK(info->gradient == (output && info->pass == FA_PASS_BACKWARD));
-    CHECK(fa_tensor_sums_in_any_order(&all_atomic, id) == info->gradient);
+    CHECK(fa_tensor_sums_in_any_order(&all_atomic, id) == (info->gradient && !fa_tensor_has_parts(id)));
     CHECK(!fa_tensor_sums_in_any_order(&ordered, id));
     if (output) outputs |= (uint64_t)1 << id;
     if (!info->gradient) continue;
@@ -52,6 +52,24 @@ static void test_presence(void) {
   p.kvcache.n_new = 2;
   CHECK(fa_tensor_is_updated(&p, FA_T_K) && fa_tensor_is_updated(&p, FA_T_V));
   CHECK(!fa_tensor_is_updated(&p, FA_T_K_NEW) && fa_tensor_is_asked_for(&p, FA_T_K_NEW));
+}
+
+/* A merge has the outputs of attention, its parts, and nothing of queries and keys. */
+static void test_merge(void) {
+  const fa_tensor_id its[] = {FA_T_DO, FA_T_DLSE, FA_T_O_PARTS, FA_T_LSE_PARTS, FA_T_O, FA_T_LSE, FA_T_DO_PARTS,
+                              FA_T_DLSE_PARTS};
+  uint64_t expected = 0;
+  fa_problem p;
+  fa_problem_init(&p);
+  CHECK(!fa_tensor_is_asked_for(&p, FA_T_O_PARTS) && !fa_tensor_is_asked_for(&p, FA_T_DLSE_PARTS));
+  fa_problem_set_family(&p, FA_MERGE);
+  p.merge.parts_dtype = FA_F32;
+  p.grad_lse = true;
+  for (size_t i = 0; i < sizeof its / sizeof *its; ++i) expected |= (uint64_t)1 << its[i];
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    CHECK(fa_tensor_is_asked_for(&p, (fa_tensor_id)id) == (expected >> id & 1));
+  CHECK(fa_tensor_dtype(&p, FA_T_O) == FA_F16 && fa_tensor_dtype(&p, FA_T_DO_PARTS) == FA_F32);
+  CHECK(fa_tensor_dtype(&p, FA_T_LSE_PARTS) == FA_F32);
 }
 
 static void test_masks(void) {
@@ -98,6 +116,7 @@ static void test_fills(void) {
 int main(void) {
   test_tensors();
   test_presence();
+  test_merge();
   test_masks();
   test_chunks();
   test_fills();

@@ -170,9 +170,33 @@ static void random_mask(fa_rng *r, fa_problem *p) {
   if (p->family == FA_MEMEFF || p->family == FA_FLEX) p->mask.align = (fa_mask_align)below(r, 2);
 }
 
+static const fa_dtype dtypes[] = {FA_F16, FA_BF16, FA_F32};
+
+static void random_merge(fa_rng *r, fa_problem *p) {
+  p->dtype = dtypes[below(r, 3)];
+  fa_problem_set_family(p, FA_MERGE);
+  p->merge = (fa_merge){fa_rng_range(r, 1, 5), chance(r, 0.5), dtypes[below(r, 3)]};
+  p->batch = fa_rng_range(r, 1, 3);
+  p->heads_q = fa_rng_range(r, 1, 6);
+  p->seqlen_q = chance(r, 0.1) ? 0 : fa_rng_range(r, 1, 50);
+  p->head_dim = fa_rng_range(r, 1, 128);
+  if (chance(r, 0.4)) {
+    int32_t cu[4] = {0};
+    for (int64_t b = 0; b < p->batch; ++b) cu[b + 1] = cu[b] + (int32_t)below(r, 20);
+    FA_ASSERT(fa_int32_array_set(&p->cu_seqlens_q, cu, p->batch + 1) == FA_OK);
+  }
+  p->deterministic = chance(r, 0.3);
+  p->backward = chance(r, 0.7);
+  p->grad_lse = p->backward && chance(r, 0.3);
+  FA_ASSERT(fa_problem_complete(p) == FA_OK);
+}
+
 static void random_problem(fa_rng *r, fa_problem *p) {
-  static const fa_dtype dtypes[] = {FA_F16, FA_BF16, FA_F32};
-  fa_problem_set_family(p, (fa_family)below(r, FA_N_FAMILIES));
+  if (chance(r, 0.2)) {
+    random_merge(r, p);
+    return;
+  }
+  fa_problem_set_family(p, (fa_family)below(r, FA_MERGE));
   bool wide = p->family == FA_MEMEFF || p->family == FA_FLEX;
   p->dtype = dtypes[below(r, 3)];
   p->batch = fa_rng_range(r, 1, 3);
@@ -214,13 +238,16 @@ static void random_problem(fa_rng *r, fa_problem *p) {
 static void random_fills(fa_rng *r, fa_case *c) {
   fa_fill fill;
   do fill = (fa_fill)below(r, FA_N_FILLS);
-  while (fa_fill_describe(fill)->bias_only || fa_fill_describe(fill)->do_only);
+  while (fa_fill_describe(fill)->bias_only || fa_fill_describe(fill)->do_only ||
+         fa_fill_describe(fill)->lse_only);
   if (chance(r, 0.4)) fa_case_set_fill(c, fill);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     fill = (fa_fill)below(r, FA_N_FILLS);
     const fa_fill_info *f = fa_fill_describe(fill);
     if (!fa_case_has_fill(id) || !chance(r, 0.2)) continue;
-    if ((f->bias_only && id != FA_T_BIAS) || (f->do_only && id != FA_T_DO)) continue;
+    if ((f->bias_only && id != FA_T_BIAS) || (f->do_only && id != FA_T_DO) ||
+        (f->lse_only && id != FA_T_LSE_PARTS) || (f->reads_v && c->problem.family == FA_MERGE))
+      continue;
     c->fill[id] = fill;
   }
 }
@@ -267,7 +294,8 @@ void random_case(fa_rng *r, fa_case *c) {
   random_problem(r, &c->problem);
   const fa_problem *p = &c->problem;
   c->layout = (fa_layout)below(r, 3);
-  if (p->family != FA_KVCACHE && p->head_dim == p->head_dim_v && chance(r, 0.3)) c->packing = FA_PACK_KV;
+  const bool has_qkv = p->family != FA_KVCACHE && p->family != FA_MERGE;
+  if (has_qkv && p->head_dim == p->head_dim_v && chance(r, 0.3)) c->packing = FA_PACK_KV;
   bool same = !fa_problem_is_varlen(p) && p->seqlen_q == p->seqlen_k;
   if (c->packing == FA_PACK_KV && same && chance(r, 0.5)) c->packing = FA_PACK_QKV;
   random_fills(r, c);
