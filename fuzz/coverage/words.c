@@ -27,6 +27,9 @@ static bool is_flex(const fa_problem *p) {
 static bool is_kvcache(const fa_problem *p) {
   return p->family == FA_KVCACHE;
 }
+static bool is_merge(const fa_problem *p) {
+  return p->family == FA_MERGE;
+}
 static bool has_backward(const fa_problem *p) {
   return p->backward;
 }
@@ -44,7 +47,7 @@ static const struct {
 } own[] = {{"f16", is_f16},         {"bf16", is_bf16},          {"f32", is_f32},
            {"flash", is_flash},     {"memeff", is_memeff},      {"flex", is_flex},
            {"kvcache", is_kvcache}, {"backward", has_backward}, {"head_dim>128", is_wide},
-           {"head_dim%8", is_odd}};
+           {"head_dim%8", is_odd},  {"merge", is_merge}};
 enum { N_OWN = sizeof own / sizeof *own };
 
 const char *fa_word_at(int i) {

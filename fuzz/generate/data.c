@@ -60,6 +60,10 @@ void fa_generate_settle_fills(fa_case *c) {
 void fa_gen_fills(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_FILLS);
   fa_case *c = g->c;
+  if (c->problem.family == FA_MERGE) {
+    fa_gen_merge_fills(g);
+    return;
+  }
   fa_fill all = PICK(&r, mild);
   bool special = fa_rng_chance(&r, g->rules->fills);
   if (special) {
@@ -92,7 +96,7 @@ static void draw_recipe(fa_gen *g, fa_rng *r, fa_tensor_id id, bool may_expand) 
 /* Several tensors in one buffer, as far as the problem's lengths and head dims allow. */
 static fa_packing draw_packing(const fa_case *c, fa_rng *r) {
   const fa_problem *p = &c->problem;
-  if (p->family == FA_KVCACHE || p->head_dim != p->head_dim_v || !fa_rng_chance(r, 0.4)) return FA_PACK_NONE;
+  if (p->family == FA_MERGE || p->family == FA_KVCACHE || p->head_dim != p->head_dim_v || !fa_rng_chance(r, 0.4)) return FA_PACK_NONE;
   bool same = p->seqlen_q == p->seqlen_k;
   for (int64_t b = 0; same && b < p->cu_seqlens_q.n; ++b) same = p->cu_seqlens_q.v[b] == p->cu_seqlens_k.v[b];
   return same ? FA_PACK_QKV : FA_PACK_KV;
@@ -134,13 +138,24 @@ static void draw_tails(fa_case *c, fa_rng *r) {
     if (has_own_strides(c, (fa_tensor_id)id)) c->strides[id].tail = PICK(r, tails);
 }
 
+/* One of the tensors of attention: parts are left out of the count, which was there before them. */
+static fa_tensor_id any_of_attention(fa_rng *r) {
+  int n = 0, id = -1;
+  for (int k = 0; k < FA_T_COUNT; ++k) n += !fa_tensor_has_parts((fa_tensor_id)k);
+  for (int64_t left = fa_rng_below(r, n); left >= 0; --left)
+    do ++id;
+    while (fa_tensor_has_parts((fa_tensor_id)id));
+  return (fa_tensor_id)id;
+}
+
 /* Gives tensors that few cases have their share. */
 static fa_tensor_id huge_candidate(const fa_case *c, fa_rng *r) {
+  if (c->problem.family == FA_MERGE) return fa_gen_merge_huge(r);
   const bool second = fa_rng_chance(r, 0.5);
   if (c->problem.bias.present && fa_rng_chance(r, 0.5))
     return second ? FA_T_BIAS : fa_tensor_gradient_of(FA_T_BIAS);
   if (c->problem.kvcache.n_new > 0 && fa_rng_chance(r, 0.5)) return second ? FA_T_K_NEW : FA_T_V_NEW;
-  return (fa_tensor_id)fa_rng_below(r, FA_T_COUNT);
+  return any_of_attention(r);
 }
 
 /* One axis of one tensor gets a stride so large that its last element is beyond 2^31 bytes, 2^31 elements or

@@ -27,6 +27,7 @@ enum {
   P_RATE_HOST,
   P_MIXED,
   P_MASKS,
+  P_MERGE,
   N_PROFILES
 };
 
@@ -57,6 +58,8 @@ const fa_generate_profile fa_generate_profiles[] = {
          "every family with every feature: packed queries over a cache, bias and expressions anywhere"},
     [P_MASKS] = {"masks",
                  "chunked attention in every family, and custom masks of packed bits: random, trees"},
+    [P_MERGE] =
+        {"merge", "partial states: 1 to 33 parts, both bases, empty ones, LSE far apart, types of their own"},
     [N_PROFILES] = {NULL, NULL}};
 
 #define M 1000000 /* million */
@@ -123,6 +126,8 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .bias = .1, .alibi = .1, .softcap = .1, .scale = .05, .seqused = .15, .leftpad = .15, .splits = .3,
     .group = .5, .odd_dim = .2, .empty = .05, .layout = .2, .fills = .3, .chunk = .5, .mask_bits = .8,
     .pairs_dim = 8 * M, .longest = 400},
+  [P_MERGE] = {.family = {0, 0, 0, 0, 100}, .varlen = .35, .odd_dim = .5, .empty = .06, .layout = .45,
+    .huge = .2, .fills = .4, .pairs_dim = 2 * M, .longest = 520},
 };
 /* clang-format on */
 
@@ -158,6 +163,7 @@ static const fa_gen_rules *effective_rules(int profile, uint64_t key) {
 }
 
 static fa_status gen_problem(fa_gen *g) {
+  if (g->rules->family[FA_MERGE]) return fa_gen_merge(g);
   fa_status status = fa_gen_shape(g);
   fa_gen_tame_lengths(g);
   if (status == FA_OK) status = fa_gen_features(g);

@@ -62,7 +62,8 @@ typedef enum fa_gen_stream {
   FA_GEN_SCORE_OPERATORS,
   FA_GEN_MASK_OPERATORS,
   FA_GEN_LIST_SHAPES,
-  FA_GEN_MASKS
+  FA_GEN_MASKS,
+  FA_GEN_MERGE
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {
@@ -93,6 +94,12 @@ void fa_gen_tame_outputs(fa_gen *g); /* after fa_gen_features */
 /* ---- fuzz/generate/expr.c: score_mod, mask_mod. After fa_problem_complete, because they use the lengths.
  * ---- */
 fa_status fa_gen_expressions(fa_gen *g);
+
+/* ---- fuzz/generate/merge.c: partial states, where the family is merge ---- */
+fa_status fa_gen_merge(fa_gen *g); /* everything but data and memory */
+void fa_gen_merge_fills(fa_gen *g);
+/* A tensor to be given huge strides. */
+fa_tensor_id fa_gen_merge_huge(fa_rng *r);
 
 /* ---- fuzz/generate/data.c: fills, strides. After everything else, because they depend on the problem.
  * ---- */

@@ -161,7 +161,8 @@ static fa_status a_priori(fa_law_work *w, fa_law_side *s, fa_error *err) {
 
 fa_status fa_law_bounds(fa_law_work *w, fa_law_side *s, fa_error *err) {
   if (s->bounded) return FA_OK;
-  return pairs_of(&s->p) <= REFERENCE_PAIRS ? from_reference(w, s, err) : a_priori(w, s, err);
+  const bool cheap = s->p.family == FA_MERGE || pairs_of(&s->p) <= REFERENCE_PAIRS;
+  return cheap ? from_reference(w, s, err) : a_priori(w, s, err);
 }
 
 /* Sequence of a token in a variable-length call. */

@@ -25,6 +25,9 @@ static fa_law_fn *const laws[FA_N_LAWS] = {
     [FA_LAW_PAGE_PERMUTATION] = fa_law_page_permutation,
     [FA_LAW_CACHE_CONTIGUOUS] = fa_law_cache_contiguous,
     [FA_LAW_CACHE_APPENDED] = fa_law_cache_appended,
+    [FA_LAW_PART_PERMUTATION] = fa_law_part_permutation,
+    [FA_LAW_PART_EMPTY] = fa_law_part_empty,
+    [FA_LAW_PART_NESTED] = fa_law_part_nested,
 };
 
 static void conclude(fa_law_work *w) {
@@ -40,6 +43,10 @@ static bool is_blind_to_positions(fa_law law) {
   return law == FA_LAW_REPEAT || law == FA_LAW_VALUE_POWER || law == FA_LAW_GRAD_POWER;
 }
 
+static bool is_about_parts(fa_law law) {
+  return law == FA_LAW_PART_PERMUTATION || law == FA_LAW_PART_EMPTY || law == FA_LAW_PART_NESTED;
+}
+
 fa_status fa_run_law(const fa_case *c, const fa_run_config *config, fa_result *out, fa_error *err) {
   const double start = fa_seconds_now();
   fa_error own = {""};
@@ -51,6 +58,10 @@ fa_status fa_run_law(const fa_case *c, const fa_run_config *config, fa_result *o
   out->law = c->law;
   if (c->expect == FA_EXPECT_REJECT)
     fa_law_skip(&w, "it must be refused");
+  else if (is_about_parts(c->law) && c->problem.family != FA_MERGE)
+    fa_law_skip(&w, "there are no parts");
+  else if (c->problem.family == FA_MERGE && !is_about_parts(c->law) && c->law != FA_LAW_REPEAT)
+    fa_law_skip(&w, "there are no queries and keys");
   else if ((c->problem.score_mod || c->problem.mask_mod) && !is_blind_to_positions(c->law))
     fa_law_skip(&w, "its expressions may look at positions, heads, entries and scores");
   else if (c->problem.mask_bits.present && !is_blind_to_positions(c->law))

@@ -72,7 +72,7 @@ fa_status fa_law_check_nan(fa_law_work *w, fa_law_side *s, fa_error *err) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!(written >> id & 1) || fa_tensor_describe((fa_tensor_id)id)->axes == FA_AXES_SCORES) continue;
     if (!has_nan(&s->out.t[id])) continue;
-    if (fa_tensor_is_through_ds((fa_tensor_id)id) && ds_may_overflow(s)) continue;
+    if (s->p.family != FA_MERGE && fa_tensor_is_through_ds((fa_tensor_id)id) && ds_may_overflow(s)) continue;
     const fa_status status = ask_expressions(w, s, err);
     if (status != FA_OK) return status;
     mismatch(w, s, (fa_tensor_id)id);

@@ -120,5 +120,6 @@ fa_law_fn fa_law_batch_alone, fa_law_varlen_separate, fa_law_causal_prefix, fa_l
 fa_law_fn fa_law_scale_power, fa_law_value_power, fa_law_grad_power, fa_law_bias_shift;
 fa_law_fn fa_law_window_open, fa_law_bias_mask, fa_law_dropout_none;
 fa_law_fn fa_law_cache_contiguous, fa_law_cache_appended;
+fa_law_fn fa_law_part_permutation, fa_law_part_empty, fa_law_part_nested; /* fuzz/laws/states.c */
 
 #endif

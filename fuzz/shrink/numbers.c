@@ -87,6 +87,7 @@ static void set_heads(fa_case *c, int64_t which, int64_t x) {
 
 static int64_t get_group(const fa_case *c, int64_t which) {
   (void)which;
+  if (c->problem.family == FA_MERGE) return 0; /* heads_kv only follows */
   return c->problem.heads_q / c->problem.heads_kv;
 }
 static void set_group(fa_case *c, int64_t which, int64_t x) {
@@ -195,6 +196,15 @@ static void set_splits(fa_case *c, int64_t which, int64_t x) {
   c->problem.splits = x;
 }
 
+static int64_t get_parts(const fa_case *c, int64_t which) {
+  (void)which;
+  return c->problem.merge.parts;
+}
+static void set_parts(fa_case *c, int64_t which, int64_t x) {
+  (void)which;
+  c->problem.merge.parts = x;
+}
+
 static int64_t get_new_keys(const fa_case *c, int64_t which) {
   (void)which;
   return c->problem.kvcache.n_new;
@@ -253,5 +263,6 @@ const fa_shrink_pass fa_shrink_numbers[] = {
     KNOB("keys of an entry", 0, count_each, get_each, set_each),
     KNOB("new keys", 0, NULL, get_new_keys, set_new_keys),
     KNOB("splits", 1, NULL, get_splits, set_splits),
+    KNOB("parts", 1, NULL, get_parts, set_parts),
     KNOB("repeat", 2, NULL, get_repeat, set_repeat),
     {0}};

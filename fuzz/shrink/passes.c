@@ -142,6 +142,9 @@ FEATURE(drop_softmax, p->return_softmax, p->return_softmax = false)
 FEATURE(drop_grad_lse, p->grad_lse, p->grad_lse = false)
 FEATURE(drop_empty_lse, p->empty_lse != fa_family_default_empty_lse(p->family),
         p->empty_lse = fa_family_default_empty_lse(p->family))
+FEATURE(drop_base, p->merge.base_2, p->merge.base_2 = false)
+FEATURE(drop_parts_dtype, p->family == FA_MERGE && p->merge.parts_dtype != p->dtype,
+        p->merge.parts_dtype = p->dtype)
 FEATURE(drop_layout, c->layout, c->layout = FA_LAYOUT_BSHD)
 FEATURE(drop_packing, c->packing, c->packing = FA_PACK_NONE)
 FEATURE(drop_strides, true, for (int id = 0; id < FA_T_COUNT; ++id) c->strides[id] = (fa_stride_recipe){0})
@@ -159,7 +162,7 @@ static feature_edit *const features[] = {
     drop_group,      drop_splits,         drop_deterministic, drop_softmax,     drop_grad_lse,
     drop_empty_lse,  drop_layout,         drop_packing,       drop_strides,     drop_poison,
     drop_repeat,     drop_scale,          drop_shared_pages,  drop_mask_bits,   drop_empty_rows,
-    drop_hidden,     make_chain};
+    drop_hidden,     make_chain,          drop_base,          drop_parts_dtype};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each, and finally the schedule. */

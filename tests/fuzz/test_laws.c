@@ -62,6 +62,11 @@ static bool has_fault(const fa_problem *p, const fa_tensors *t) {
     return fabs(fa_tensor_get(v, zero)) > 1.5;
   case FA_LAW_GRAD_POWER:
     return fabs(fa_tensor_get(d, zero)) > 1.5;
+  case FA_LAW_PART_EMPTY:
+    return p->merge.parts == 3;
+  case FA_LAW_PART_PERMUTATION:
+  case FA_LAW_PART_NESTED:
+    return n_runs > 1;
   default: /* by order: repeat, permutations, shift */
     return q && n_runs > 1;
   }
@@ -134,7 +139,10 @@ static const struct {
                               "62],\"new\":2,\"page_size\":16}}"},
     {FA_LAW_CACHE_APPENDED,
      "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_q\":3,\"seqlen_k\":64,\"kvcache\":{\"len\":[40,61],"
-     "\"new\":3,\"batch_idx\":[2,0]}}"}};
+     "\"new\":3,\"batch_idx\":[2,0]}}"},
+    {FA_LAW_PART_PERMUTATION, "{\"family\":\"merge\",\"seqlen_q\":40,\"merge\":{\"parts\":3}}"},
+    {FA_LAW_PART_EMPTY, "{\"family\":\"merge\",\"seqlen_q\":40,\"merge\":{\"parts\":2,\"base\":\"2\"}}"},
+    {FA_LAW_PART_NESTED, "{\"family\":\"merge\",\"seqlen_q\":40,\"merge\":{\"parts\":5}}"}};
 
 /* data_seed for which |v[0]| or |do[0]| crosses 1.5 when doubled: found by search. */
 static void test_breakable(void) {
@@ -179,10 +187,15 @@ static void expect_planted(int which, fa_tensor_id id, double value, bool first_
 static void test_nan(void) {
   for (int i = 0; i < (int)(sizeof breakable / sizeof *breakable); ++i) {
     const bool cache = strstr(breakable[i].json, "kvcache") != NULL;
+    const bool parts = strstr(breakable[i].json, "parts") != NULL;
     for (int once = 0; once < 2; ++once) {
       expect_planted(i, FA_T_O, NAN, once);
       expect_planted(i, FA_T_LSE, NAN, once);
-      if (!cache && breakable[i].law != FA_LAW_MERGE_RANGES) { /* no backward */
+      if (parts && breakable[i].law != FA_LAW_PART_NESTED) {
+        expect_planted(i, FA_T_DO_PARTS, NAN, once);
+        expect_planted(i, FA_T_DLSE_PARTS, NAN, once);
+      }
+      if (!cache && !parts && breakable[i].law != FA_LAW_MERGE_RANGES) { /* no backward */
         expect_planted(i, FA_T_DQ, NAN, once);
         expect_planted(i, FA_T_DV, NAN, once);
       }
