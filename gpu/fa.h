@@ -223,10 +223,39 @@ typedef struct fa_inference {
                      chosen from the sizes alone [0] */
 } fa_inference;
 
+/* Partial states: the O and LSE of attention over parts of the keys, which fa_merge makes one of (docs/reference/semantics.md,
+ * "Family merge"). Packed rows are the rows of one sequence: batch 1, and all tokens. A part whose LSE is -inf or +inf is
+ * empty: its O is not read. fa_states_init sets the defaults in brackets. */
+typedef struct fa_states {
+  fa_dtype dtype, parts_dtype; /* of o; of the parts' o: FA_F16, FA_BF16 or FA_F32 [FA_F16] */
+  int64_t parts;               /* 1 .. 1024 [2] */
+  int64_t batch, heads, rows, head_dim;     /* [1, 1, 0, 0] */
+  bool base_2;                              /* every lse is a logarithm to base 2, else natural [false] */
+  const void *o_parts;                      /* [parts, batch, rows, heads, head_dim] */
+  const float *lse_parts;                   /* [parts, batch, heads, rows] */
+  void *o;                                  /* [batch, rows, heads, head_dim]: output; 0 if all parts are empty */
+  float *lse;                               /* [batch, heads, rows]: output; -inf if all parts are empty */
+  int64_t o_parts_step, lse_parts_step;     /* elements from one part to the next */
+  fa_strides o_parts_stride, lse_parts_stride; /* within a part */
+  fa_strides o_stride, lse_stride;
+} fa_states;
+
+/* What fa_merge_backward needs in addition to the states, whose o and lse are inputs there. */
+typedef struct fa_states_gradients {
+  const void *d_o;    /* like o */
+  const float *d_lse; /* like lse; NULL: zero */
+  void *do_parts;     /* like o_parts: output; 0 for an empty part */
+  float *dlse_parts;  /* like lse_parts: output, derivatives by the numbers in lse_parts, whatever their base */
+  int64_t do_parts_step, dlse_parts_step;
+  fa_strides do_stride, dlse_stride, do_parts_stride, dlse_parts_stride; /* those of outputs are not 0 */
+} fa_states_gradients;
+
 void fa_attention_init(fa_attention *a);
 void fa_gradients_init(fa_gradients *g);
 void fa_inference_init(fa_inference *kv);
 void fa_flex_init(fa_flex *f);
+void fa_states_init(fa_states *s);
+void fa_states_gradients_init(fa_states_gradients *g);
 
 /* Dense strides of [batch, rows, heads, head_dim]. */
 fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim);
@@ -235,6 +264,8 @@ fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim);
 fa_status fa_forward_check(const fa_attention *a, fa_error *err);
 fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
 fa_status fa_forward_kvcache_check(const fa_attention *a, const fa_inference *kv, fa_error *err);
+fa_status fa_merge_check(const fa_states *s, fa_error *err);
+fa_status fa_merge_backward_check(const fa_states *s, const fa_states_gradients *g, fa_error *err);
 
 /* Device bytes that a call needs at workspace (aligned to 256; 0: workspace may be NULL). They are scratch:
  * the call may leave anything in them, and concurrent calls need separate workspaces. */
@@ -242,6 +273,8 @@ fa_status fa_forward_workspace(const fa_attention *a, size_t *bytes, fa_error *e
 fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, size_t *bytes, fa_error *err);
 fa_status fa_forward_kvcache_workspace(const fa_attention *a, const fa_inference *kv, size_t *bytes,
                                        fa_error *err);
+fa_status fa_merge_workspace(const fa_states *s, size_t *bytes, fa_error *err);
+fa_status fa_merge_backward_workspace(const fa_states *s, const fa_states_gradients *g, size_t *bytes, fa_error *err);
 
 /* One line about the device of the calling thread's current context and about the origin of its kernels:
  * compiled ahead of time for it, compiled at run time, and which could not be compiled and why. Errors as for
@@ -257,6 +290,10 @@ fa_status fa_backward(const fa_attention *a, const fa_gradients *g, void *worksp
                       void *stream, fa_error *err);
 fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void *workspace,
                              size_t workspace_bytes, void *stream, fa_error *err);
+
+fa_status fa_merge(const fa_states *s, void *workspace, size_t workspace_bytes, void *stream, fa_error *err);
+fa_status fa_merge_backward(const fa_states *s, const fa_states_gradients *g, void *workspace, size_t workspace_bytes,
+                            void *stream, fa_error *err);
 
 /* Outputs, laid out as in fa_flex. */
 typedef struct fa_flex_block_lists {

@@ -235,7 +235,7 @@ static void put_kvcache(writer *w, const fa_problem *p) {
 }
 
 static void put_merge(writer *w, const fa_problem *p) {
-  const fa_merge *m = &p->merge;
+  const fa_parts *m = &p->merge;
   if (p->family != FA_MERGE || (m->parts == 2 && !m->base_2 && m->parts_dtype == p->dtype)) return;
   cJSON *parent = begin_object(w, "merge");
   put_int(w, "parts", m->parts, 2);

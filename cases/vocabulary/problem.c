@@ -42,7 +42,7 @@ void fa_problem_set_family(fa_problem *p, fa_family family) {
   p->family = family;
   p->backward = fa_family_default_backward(family);
   p->empty_lse = fa_family_default_empty_lse(family);
-  p->merge = family == FA_MERGE ? (fa_merge){.parts = 2, .base_2 = false, .parts_dtype = p->dtype} : (fa_merge){0};
+  p->merge = family == FA_MERGE ? (fa_parts){.parts = 2, .base_2 = false, .parts_dtype = p->dtype} : (fa_parts){0};
 }
 
 /* ---- owned memory ---- */
@@ -154,7 +154,7 @@ static bool same_bits(const fa_mask_bits *a, const fa_mask_bits *b) {
          a->seed == b->seed;
 }
 
-static bool same_merge(const fa_merge *a, const fa_merge *b) {
+static bool same_merge(const fa_parts *a, const fa_parts *b) {
   return a->parts == b->parts && a->base_2 == b->base_2 && a->parts_dtype == b->parts_dtype;
 }
 

@@ -77,11 +77,11 @@ typedef struct fa_block_sparse {
 /* Partial states merged into one (family merge): there are no queries and keys, heads_q and seqlen_q say how many
  * rows there are, and head_dim how wide O is. heads_kv, seqlen_k, head_dim_v and scale are what fa_problem_complete
  * makes of these. Other families have no parts, and base e and f16 here. */
-typedef struct fa_merge {
+typedef struct fa_parts {
   int64_t parts;        /* how many (O, LSE) pairs: 1 .. FA_MAX_PARTS */
   bool base_2;          /* every LSE, given and computed, is a logarithm to base 2; else natural */
   fa_dtype parts_dtype; /* of the parts' O and its gradient; dtype is that of O and dO */
-} fa_merge;
+} fa_parts;
 
 typedef struct fa_problem {
   fa_family family;
@@ -106,7 +106,7 @@ typedef struct fa_problem {
   int64_t splits;                                         /* 0 = the backend chooses */
   bool deterministic, backward, return_softmax, grad_lse; /* grad_lse: dLSE is given with dO */
   fa_empty_lse empty_lse;
-  fa_merge merge;
+  fa_parts merge;
 } fa_problem;
 
 void fa_problem_init(fa_problem *p); /* flash, f16, 1 x 1 x 1 x 1 x 64 */

@@ -27,14 +27,14 @@ static const char *foreign_key(const fa_problem *p) {
 }
 
 static fa_status check_absent(const fa_problem *p, fa_error *err) {
-  const fa_merge *m = &p->merge;
+  const fa_parts *m = &p->merge;
   if (m->parts || m->base_2 || m->parts_dtype != FA_F16)
     BAD("$.merge: only family \"merge\" has one, not \"%s\"", fa_family_name(p->family));
   return FA_OK;
 }
 
 fa_status fa_check_merge(const fa_problem *p, fa_error *err) {
-  const fa_merge *m = &p->merge;
+  const fa_parts *m = &p->merge;
   if (p->family != FA_MERGE) return check_absent(p, err);
   TRY(fa_check_range("merge.parts", m->parts, 1, FA_MAX_PARTS, err));
   if (m->parts_dtype != FA_F16 && m->parts_dtype != FA_BF16 && m->parts_dtype != FA_F32)

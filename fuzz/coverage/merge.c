@@ -3,7 +3,7 @@
 
 void fa_coverage_merge(fa_coverage *v, const fa_problem *p) {
   const bool merge = p->family == FA_MERGE;
-  const fa_merge *m = &p->merge;
+  const fa_parts *m = &p->merge;
   fa_coverage_see(v, FA_COVER_SPLITS, 40, "merge: one part", merge && m->parts == 1);
   fa_coverage_see(v, FA_COVER_SPLITS, 250, "merge: two parts", merge && m->parts == 2);
   fa_coverage_see(v, FA_COVER_SPLITS, 300, "merge: three parts and more", merge && m->parts > 2);

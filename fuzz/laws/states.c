@@ -78,7 +78,7 @@ static bool map_first_parts(const fa_law_work *w, const void *ctx, fa_tensor_id 
 }
 
 /* A merge of other parts, whose dO and dLSE are the case's. */
-static fa_status make_merge(fa_law_work *w, fa_law_side *to, fa_merge merge, fa_dtype dtype, bool backward,
+static fa_status make_merge(fa_law_work *w, fa_law_side *to, fa_parts merge, fa_dtype dtype, bool backward,
                             fa_error *err) {
   fa_problem p;
   if (fa_problem_copy(&p, &w->base.p) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
@@ -93,7 +93,7 @@ static fa_status make_merge(fa_law_work *w, fa_law_side *to, fa_merge merge, fa_
 
 fa_status fa_law_part_empty(fa_law_work *w, fa_error *err) {
   const fa_problem *p = &w->c->problem;
-  fa_merge more = p->merge;
+  fa_parts more = p->merge;
   FA_SKIP_IF(++more.parts > FA_MAX_PARTS, "there are as many parts as there may be");
   FA_SKIP_IF(shares_memory(w->c, FA_T_DO), "rows of dO share memory");
   FA_LAW_TRY(fa_law_make_base(w, err));
@@ -109,7 +109,7 @@ fa_status fa_law_part_empty(fa_law_work *w, fa_error *err) {
 
 /* The first parts in float32, so that nothing is rounded to 16 bits in between. */
 static fa_status merge_first(fa_law_work *w, int64_t n, fa_law_side *first, fa_error *err) {
-  fa_merge some = w->base.p.merge;
+  fa_parts some = w->base.p.merge;
   some.parts = n;
   fa_status status = make_merge(w, first, some, FA_F32, false, err);
   if (status != FA_OK) return status;
@@ -118,7 +118,7 @@ static fa_status merge_first(fa_law_work *w, int64_t n, fa_law_side *first, fa_e
 }
 
 static fa_status merge_rest(fa_law_work *w, int64_t n, const fa_law_side *first, fa_error *err) {
-  fa_merge rest = w->base.p.merge;
+  fa_parts rest = w->base.p.merge;
   const int64_t left = rest.parts - n;
   rest.parts = 1 + left;
   rest.parts_dtype = FA_F32;

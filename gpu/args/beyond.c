@@ -35,9 +35,6 @@ static bool packed_bias(const fa_problem *p) {
 static bool packed_blocks(const fa_problem *p) {
   return fa_problem_has_packed_keys(p) && p->block_sparse.present;
 }
-static bool merges_parts(const fa_problem *p) {
-  return p->family == FA_MERGE;
-}
 static bool flex_dropout(const fa_problem *p) {
   return fa_args_is_flex(p) && p->dropout.p > 0;
 }
@@ -54,7 +51,6 @@ const char *fa_args_beyond(const fa_problem *p) {
       {cached_head_dim_v, "a head_dim_v other than head_dim in a KV cache"},
       {packed_bias, "a bias of packed sequences"},
       {packed_blocks, "block lists of packed sequences"},
-      {merges_parts, "partial states that are merged"},
       {flex_dropout, "dropout together with family flex, expressions or block lists"},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i)

@@ -3,7 +3,19 @@
 #include <stdio.h>
 #include <string.h>
 
+static void set_merge_calls(int n_processors, fa_args *x) {
+  x->forward = (fa_call){.kind = FA_CALL_MERGE, .states = &x->states, .n_processors = n_processors};
+  x->backward = (fa_call){.kind = FA_CALL_MERGE_BACKWARD,
+                          .states = &x->states,
+                          .states_g = &x->states_g,
+                          .n_processors = n_processors};
+}
+
 static void set_calls(const fa_problem *p, int n_processors, fa_args *x) {
+  if (p->family == FA_MERGE) {
+    set_merge_calls(n_processors, x);
+    return;
+  }
   const bool over_cache = p->family == FA_KVCACHE;
   x->forward = (fa_call){.kind = over_cache ? FA_CALL_CACHE : FA_CALL_FORWARD,
                          .a = &x->a,
@@ -18,6 +30,11 @@ fa_status fa_args_make(const fa_problem *p, const fa_tensors *t, bool backward, 
   set_calls(p, n_processors, out);
   *why = fa_args_beyond(p);
   if (status != FA_OK || *why) return status;
+  if (p->family == FA_MERGE) {
+    *why = fa_args_states_tensors(p, t, &out->states);
+    if (!*why && backward) *why = fa_args_states_gradients(p, t, &out->states_g);
+    return FA_OK;
+  }
   if (p->family == FA_KVCACHE)
     *why = fa_args_cache_tensors(p, t, &out->a, &out->cache);
   else if (fa_args_is_flex(p))
@@ -89,6 +106,21 @@ static void place_flex(fa_flex *f) {
     f->kv_num_blocks = f->kv_indices = (const int32_t *)(const void *)memory;
 }
 
+static void place_states(fa_states *s, fa_states_gradients *g) {
+  const fa_strides wide = fa_strides_dense(s->rows, s->heads, s->head_dim),
+                   narrow = {s->heads * s->rows, 1, s->rows};
+  const int64_t o_part = s->batch * wide.batch, lse_part = s->batch * narrow.batch;
+  float *const lse = (float *)(void *)memory;
+  fa_states_gradients_init(g);
+  s->o_parts = s->o = g->do_parts = memory;
+  g->d_o = memory;
+  s->lse_parts = s->lse = g->dlse_parts = lse;
+  s->o_parts_stride = s->o_stride = g->do_stride = g->do_parts_stride = wide;
+  s->lse_parts_stride = s->lse_stride = g->dlse_parts_stride = narrow;
+  s->o_parts_step = g->do_parts_step = o_part;
+  s->lse_parts_step = g->dlse_parts_step = lse_part;
+}
+
 /* Sizes and features, and nothing of tensors. */
 static fa_status make_problem(const fa_problem *p, int n_processors, fa_args *x, const char **why,
                               fa_error *err) {
@@ -96,7 +128,9 @@ static fa_status make_problem(const fa_problem *p, int n_processors, fa_args *x,
   set_calls(p, n_processors, x);
   *why = fa_args_beyond(p);
   if (status != FA_OK || *why) return status;
-  if (p->family == FA_KVCACHE)
+  if (p->family == FA_MERGE)
+    fa_args_states(p, &x->states);
+  else if (p->family == FA_KVCACHE)
     fa_args_cache(p, &x->a, &x->cache);
   else if (fa_args_is_flex(p))
     fa_args_flex_problem(p, &x->flex, &x->a);
@@ -109,6 +143,10 @@ fa_status fa_args_stand_in(const fa_problem *p, bool aligned, int n_processors, 
                            const char **why, fa_error *err) {
   const fa_status status = make_problem(p, n_processors, out, why, err);
   if (status != FA_OK || *why) return status;
+  if (p->family == FA_MERGE) {
+    place_states(&out->states, &out->states_g);
+    return FA_OK;
+  }
   place_attention(aligned, &out->a);
   place_gradients(p, &out->a, &out->g);
   if (p->family == FA_KVCACHE) place_cache(p, &out->cache);

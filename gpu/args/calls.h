@@ -17,6 +17,8 @@ typedef struct fa_args {
   fa_gradients g;
   fa_inference cache;
   fa_args_flex flex;
+  fa_states states;
+  fa_states_gradients states_g;
   fa_call forward, backward; /* backward: as far as g was asked for */
 } fa_args;
 

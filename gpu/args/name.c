@@ -31,6 +31,12 @@ void fa_args_name(const fa_problem *p, const char *kernels, bool aligned, char *
   char head_dim_v[32] = "", more[96] = "";
   if (p->head_dim_v != p->head_dim)
     snprintf(head_dim_v, sizeof head_dim_v, "/%lld", (long long)p->head_dim_v);
+  if (p->family == FA_MERGE) {
+    snprintf(out, size, "%s<%s of %s,%lld,%lld parts%s>", kernels, fa_dtype_name(p->dtype),
+             fa_dtype_name(p->merge.parts_dtype), (long long)p->head_dim, (long long)p->merge.parts,
+             p->merge.base_2 ? ",base 2" : "");
+    return;
+  }
   if (p->family == FA_KVCACHE || (p->family == FA_FLASH && p->splits > 1)) name_cache(p, more, sizeof more);
   if (fa_args_is_flex(p)) name_flex(p, more, sizeof more);
   const bool top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;

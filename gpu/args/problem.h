@@ -3,7 +3,7 @@
 #ifndef FA_GPU_ARGS_PROBLEM_H
 #define FA_GPU_ARGS_PROBLEM_H
 
-#include "cases/tensors/set.h"
+#include "cases/tensors/table.h"
 #include "cases/vocabulary/problem.h"
 #include "gpu/expr/program.h"
 #include "gpu/fa.h"
@@ -50,6 +50,11 @@ void fa_args_common(const fa_problem *p, fa_attention *a);
 void fa_args_attention(const fa_problem *p, fa_attention *a);
 const char *fa_args_attention_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a);
 const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a);
+
+/* The same for family merge; the first cannot fail. */
+void fa_args_states(const fa_problem *p, fa_states *s);
+const char *fa_args_states_tensors(const fa_problem *p, const fa_tensors *t, fa_states *s);
+const char *fa_args_states_gradients(const fa_problem *p, const fa_tensors *t, fa_states_gradients *g);
 
 /* d_o, d_lse, dq, dk, dv, dbias. */
 const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g);

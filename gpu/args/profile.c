@@ -101,6 +101,10 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_kernel_device *d
                      fa_profile *out) {
   plans x = {.n_splits = 1};
   *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
+  if (p->family == FA_MERGE) { /* the maximum is subtracted first, and nothing is multiplied as a matrix */
+    out->exp_scaled = false;
+    return;
+  }
   out->gqa_partials_in_io = false; /* a group's dK and dV are summed in float */
   make_plans(p, device, n_processors, &x);
   if (x.block_n == 0) return;

@@ -24,6 +24,19 @@ fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void
   return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
 }
 
+fa_status fa_merge(const fa_states *s, void *workspace, size_t workspace_bytes, void *stream, fa_error *err) {
+  (void)workspace, (void)workspace_bytes, (void)stream;
+  const fa_status status = fa_merge_check(s, err);
+  return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
+}
+
+fa_status fa_merge_backward(const fa_states *s, const fa_states_gradients *g, void *workspace, size_t workspace_bytes,
+                            void *stream, fa_error *err) {
+  (void)workspace, (void)workspace_bytes, (void)stream;
+  const fa_status status = fa_merge_backward_check(s, g, err);
+  return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
+}
+
 fa_status fa_flex_blocks(const fa_attention *a, const fa_flex_block_lists *out, void *workspace,
                          size_t workspace_bytes, void *stream, fa_error *err) {
   (void)out, (void)workspace, (void)workspace_bytes, (void)stream;

@@ -40,6 +40,22 @@ fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void
   return fa_cuda_run(&call, workspace_bytes, (CUstream)stream, NULL, err);
 }
 
+fa_status fa_merge(const fa_states *s, void *workspace, size_t workspace_bytes, void *stream, fa_error *err) {
+  const fa_call call = {
+      .kind = FA_CALL_MERGE, .states = s, .n_processors = FA_PLAN_PROCESSORS, .workspace = workspace};
+  return fa_cuda_run(&call, workspace_bytes, (CUstream)stream, NULL, err);
+}
+
+fa_status fa_merge_backward(const fa_states *s, const fa_states_gradients *g, void *workspace, size_t workspace_bytes,
+                            void *stream, fa_error *err) {
+  const fa_call call = {.kind = FA_CALL_MERGE_BACKWARD,
+                        .states = s,
+                        .states_g = g,
+                        .n_processors = FA_PLAN_PROCESSORS,
+                        .workspace = workspace};
+  return fa_cuda_run(&call, workspace_bytes, (CUstream)stream, NULL, err);
+}
+
 fa_status fa_flex_blocks(const fa_attention *a, const fa_flex_block_lists *out, void *workspace,
                          size_t workspace_bytes, void *stream, fa_error *err) {
   const fa_call call = {.kind = FA_CALL_BLOCKS, .a = a, .lists = out, .workspace = workspace};

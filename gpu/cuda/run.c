@@ -222,7 +222,7 @@ fa_status fa_cuda_run(const fa_call *call, size_t workspace_bytes, CUstream stre
   if (ran) *ran = (fa_cuda_ran){"", false};
   fa_status status = find_device(&r, err);
   if (status == FA_OK) status = make_plan(&r, &r.target, ran, err);
-  if (status == FA_OK && call->a->check_device_data)
+  if (status == FA_OK && call->a && call->a->check_device_data)
     status = fa_cuda_check_device_data(r.d, call, stream, err);
   if (status == FA_OK) status = prepare(&r, ran, err);
   return status == FA_OK ? launch_all(&r, err) : status;

@@ -160,6 +160,10 @@ static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsign
   const char *why = NULL;
   size_t forward = 0, backward = 0;
   if (fa_args_make(p, host, passes & FA_PASS_BACKWARD, FA_PLAN_PROCESSORS, &x, &why, NULL) == FA_OK && !why) {
+    if (p->family == FA_MERGE) {
+      fa_args_free(&x);
+      return 0; /* a merge needs none */
+    }
     if (p->family == FA_KVCACHE)
       fa_forward_kvcache_workspace(&x.a, &x.cache, &forward, NULL);
     else

@@ -71,7 +71,7 @@ static fa_status refuse(fa_outcome *out, const char *why) {
 
 /* What the kernels ask for a call's expressions; *out stays NULL where there is no flex. */
 static fa_status make_interpreter(const fa_call *call, fa_flex_interpreter **out, fa_error *err) {
-  const fa_flex *f = call->a->flex;
+  const fa_flex *f = call->a ? call->a->flex : NULL;
   bool wanted[FA_FLEX_MAX_BUFFERS] = {false};
   if (!f) return FA_OK;
   const fa_flex_program *e = f->program;

@@ -22,6 +22,17 @@ void fa_inference_init(fa_inference *kv) {
   memset(kv, 0, sizeof *kv);
 }
 
+void fa_states_init(fa_states *s) {
+  memset(s, 0, sizeof *s);
+  s->dtype = s->parts_dtype = FA_F16;
+  s->parts = 2;
+  s->batch = s->heads = 1;
+}
+
+void fa_states_gradients_init(fa_states_gradients *g) {
+  memset(g, 0, sizeof *g);
+}
+
 fa_strides fa_strides_dense(int64_t rows, int64_t heads, int64_t head_dim) {
   return (fa_strides){rows * heads * head_dim, heads * head_dim, head_dim};
 }
@@ -36,6 +47,14 @@ static fa_call backward_of(const fa_attention *a, const fa_gradients *g) {
 }
 static fa_call cache_of(const fa_attention *a, const fa_inference *kv) {
   return (fa_call){.kind = FA_CALL_CACHE, .a = a, .cache = kv, .n_processors = FA_PLAN_PROCESSORS};
+}
+
+static fa_call merge_of(const fa_states *s) {
+  return (fa_call){.kind = FA_CALL_MERGE, .states = s, .n_processors = FA_PLAN_PROCESSORS};
+}
+static fa_call merge_backward_of(const fa_states *s, const fa_states_gradients *g) {
+  return (fa_call){
+      .kind = FA_CALL_MERGE_BACKWARD, .states = s, .states_g = g, .n_processors = FA_PLAN_PROCESSORS};
 }
 
 static fa_status check(const fa_call *call, fa_error *err) {
@@ -55,6 +74,16 @@ fa_status fa_backward_check(const fa_attention *a, const fa_gradients *g, fa_err
 
 fa_status fa_forward_kvcache_check(const fa_attention *a, const fa_inference *kv, fa_error *err) {
   const fa_call call = cache_of(a, kv);
+  return check(&call, err);
+}
+
+fa_status fa_merge_check(const fa_states *s, fa_error *err) {
+  const fa_call call = merge_of(s);
+  return check(&call, err);
+}
+
+fa_status fa_merge_backward_check(const fa_states *s, const fa_states_gradients *g, fa_error *err) {
+  const fa_call call = merge_backward_of(s, g);
   return check(&call, err);
 }
 
@@ -95,5 +124,15 @@ fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, si
 fa_status fa_forward_kvcache_workspace(const fa_attention *a, const fa_inference *kv, size_t *bytes,
                                        fa_error *err) {
   const fa_call call = cache_of(a, kv);
+  return most_needed(&call, bytes, err);
+}
+
+fa_status fa_merge_workspace(const fa_states *s, size_t *bytes, fa_error *err) {
+  const fa_call call = merge_of(s);
+  return most_needed(&call, bytes, err);
+}
+
+fa_status fa_merge_backward_workspace(const fa_states *s, const fa_states_gradients *g, size_t *bytes, fa_error *err) {
+  const fa_call call = merge_backward_of(s, g);
   return most_needed(&call, bytes, err);
 }

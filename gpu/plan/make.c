@@ -2,6 +2,7 @@
 
 #include "gpu/call/check.h"
 #include "gpu/call/check_cache.h"
+#include "gpu/call/check_merge.h"
 #include "gpu/plan/parts.h"
 
 void *fa_plan_params(fa_plan *p, size_t bytes) {
@@ -51,6 +52,9 @@ fa_status fa_plan_make(const fa_call *call, const fa_kernel_device *device, fa_p
   switch (call->kind) {
   case FA_CALL_CACHE:
     return fa_plan_cache(call, device, out, err);
+  case FA_CALL_MERGE:
+  case FA_CALL_MERGE_BACKWARD:
+    return fa_plan_merge(call, out, err);
   case FA_CALL_BLOCKS:
     return fa_plan_flex_blocks(call, out, err);
   case FA_CALL_BACKWARD:
@@ -62,6 +66,7 @@ fa_status fa_plan_make(const fa_call *call, const fa_kernel_device *device, fa_p
 
 fa_status fa_plan_supported(const fa_call *call, const fa_kernel_device *device, fa_error *err) {
   const fa_attention *a = call->a;
+  if (call->states) return fa_states_check_problem(call->states, err);
   const fa_status status = call->kind == FA_CALL_CACHE ? fa_cache_check_problem(a, call->cache, err)
                                                        : fa_attention_check_problem(a, err);
   if (status != FA_OK) return status;

@@ -25,7 +25,9 @@ typedef enum fa_call_kind {
   FA_CALL_FORWARD,  /* a, with or without flex */
   FA_CALL_BACKWARD, /* a and g */
   FA_CALL_CACHE,    /* a and cache */
-  FA_CALL_BLOCKS    /* a->flex and lists: block lists are made */
+  FA_CALL_BLOCKS,   /* a->flex and lists: block lists are made */
+  FA_CALL_MERGE,    /* states, and no a */
+  FA_CALL_MERGE_BACKWARD /* states and states_g, and no a */
 } fa_call_kind;
 
 typedef struct fa_call {
@@ -33,6 +35,8 @@ typedef struct fa_call {
   const fa_attention *a;
   const fa_gradients *g;
   const fa_inference *cache;
+  const fa_states *states;
+  const fa_states_gradients *states_g;
   const fa_flex_block_lists *lists;   /* NULL: the outputs are not looked at */
   const fa_flex_functions *functions; /* what the executor's kernels ask for expressions; NULL for a device */
   int n_processors;                   /* that the call is planned for */
@@ -70,7 +74,7 @@ typedef struct fa_launch {
 } fa_launch;
 
 /* Whose kernels do the work, which says what their arithmetic is like. */
-typedef enum fa_plan_family { FA_PLAN_FLASH, FA_PLAN_MEMEFF, FA_PLAN_FLEX, FA_PLAN_CACHE } fa_plan_family;
+typedef enum fa_plan_family { FA_PLAN_FLASH, FA_PLAN_MEMEFF, FA_PLAN_FLEX, FA_PLAN_CACHE, FA_PLAN_MERGE } fa_plan_family;
 
 enum { FA_PLAN_LAUNCHES = 12, FA_PLAN_PARAMS_BYTES = 8192 };
 

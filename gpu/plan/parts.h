@@ -4,6 +4,7 @@
 #define FA_GPU_PLAN_PARTS_H
 
 #include "gpu/kernels/params/attention.h"
+#include "gpu/kernels/params/merge.h"
 #include "gpu/plan/make.h"
 
 static inline int64_t fa_blocks_of(int64_t n, int64_t size) {
@@ -63,6 +64,7 @@ fa_status fa_plan_flex_forward(const fa_call *call, const fa_kernel_device *devi
 fa_status fa_plan_flex_backward(const fa_call *call, const fa_kernel_device *device, fa_plan *out,
                                 fa_error *err);
 fa_status fa_plan_flex_blocks(const fa_call *call, fa_plan *out, fa_error *err);
+fa_status fa_plan_merge(const fa_call *call, fa_plan *out, fa_error *err); /* both passes */
 
 /* Parts of fa_plan_supported, for arguments that passed the checks of problems. */
 fa_status fa_forward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err);

@@ -32,8 +32,9 @@ void fa_merge_row_errors(fa_merge_row *r) {
   for (int64_t k = 0; k < r->n; ++k) {
     r->eps[k] = 0;
     if (r->weight[k] == 0) continue;
-    const double far = 2 * fabs(r->lse[k] - r->max) + conversion(r, r->lse[k], r->max);
-    r->eps[k] = expm1(FA_MERGE_U * far + exponentials(r) + r->cascade);
+    /* A weight may be taken from the maximum, or from the whole LSE, which is a float. */
+    const double far = 2 * fabs(r->lse[k] - r->max) + fabs(r->total) + conversion(r, r->lse[k], r->max);
+    r->eps[k] = expm1(FA_MERGE_U * far + exponentials(r) + r->c->profile->eps_log + r->cascade);
     r->sum_eps += r->weight[k] * r->eps[k];
   }
   r->sum_eps += (double)r->n * (FA_MERGE_U + FA_MERGE_FLUSHED);

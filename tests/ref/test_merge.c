@@ -20,7 +20,7 @@ static fa_case random_merge(fa_rng *r) {
   fa_problem *p = &c.problem;
   fa_problem_set_family(p, FA_MERGE);
   p->dtype = PICK(r, dtypes);
-  p->merge = (fa_merge){fa_rng_range(r, 1, MAX_PARTS), fa_rng_chance(r, 0.5), PICK(r, dtypes)};
+  p->merge = (fa_parts){fa_rng_range(r, 1, MAX_PARTS), fa_rng_chance(r, 0.5), PICK(r, dtypes)};
   p->head_dim = fa_rng_range(r, 1, WIDTH);
   p->heads_q = fa_rng_range(r, 1, 3);
   p->seqlen_q = fa_rng_range(r, 1, 11);

@@ -175,7 +175,7 @@ static const fa_dtype dtypes[] = {FA_F16, FA_BF16, FA_F32};
 static void random_merge(fa_rng *r, fa_problem *p) {
   p->dtype = dtypes[below(r, 3)];
   fa_problem_set_family(p, FA_MERGE);
-  p->merge = (fa_merge){fa_rng_range(r, 1, 5), chance(r, 0.5), dtypes[below(r, 3)]};
+  p->merge = (fa_parts){fa_rng_range(r, 1, 5), chance(r, 0.5), dtypes[below(r, 3)]};
   p->batch = fa_rng_range(r, 1, 3);
   p->heads_q = fa_rng_range(r, 1, 6);
   p->seqlen_q = chance(r, 0.1) ? 0 : fa_rng_range(r, 1, 50);

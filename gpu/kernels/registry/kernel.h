@@ -76,7 +76,8 @@ typedef enum fa_kernel_step {
   FA_STEP_MASK, /* or from mask_mod */
   FA_STEP_TILES,
   FA_STEP_BLOCKS,
-  FA_STEP_ROUND /* exact sums to floats */
+  FA_STEP_ROUND, /* exact sums to floats */
+  FA_STEP_BACKWARD /* of a merge: all gradients */
 } fa_kernel_step;
 
 /* Whose parameters a kernel takes: the structs of gpu/kernels/params/. */
@@ -90,6 +91,7 @@ typedef enum fa_params_kind {
   FA_PARAMS_CACHE_APPEND,
   FA_PARAMS_FLEX_LISTS,
   FA_PARAMS_FLEX_EXACT,
+  FA_PARAMS_MERGE,
   FA_N_PARAMS
 } fa_params_kind;
 
@@ -111,6 +113,7 @@ typedef struct fa_kernel {
   int cluster;              /* blocks side by side in x that run together; 1: no clusters */
   int blocks_per_processor; /* that an H100 holds at a time; 0: nobody asks */
   int subtracts_first;      /* backward: the LSE, before anything is scaled to base 2 */
+  fa_dtype parts_dtype;     /* of a merge: of the parts that it merges */
 } fa_kernel;
 
 /* The kernels of one source, in the order of its lines. */

@@ -9,6 +9,7 @@
 #include "gpu/kernels/params/flex_lists.h"
 #include "gpu/kernels/params/hopper.h"
 #include "gpu/kernels/params/memeff_backward.h"
+#include "gpu/kernels/params/merge.h"
 #include "gpu/kernels/registry/kernel.h"
 
 #include <limits.h>
@@ -37,6 +38,7 @@ FA_PARAMS(fa_cache_params, FA_PARAMS_CACHE, 0, -1)
 FA_PARAMS(fa_cache_append_params, FA_PARAMS_CACHE_APPEND, 0, -1)
 FA_PARAMS(fa_flex_lists_params, FA_PARAMS_FLEX_LISTS, 0, offsetof(fa_flex_lists_params, call.flex))
 FA_PARAMS(fa_flex_exact_params, FA_PARAMS_FLEX_EXACT, 0, -1)
+FA_PARAMS(fa_merge_params, FA_PARAMS_MERGE, 0, -1)
 #undef FA_PARAMS
 
 template <class P>

@@ -43,6 +43,15 @@ const fa_kernel *fa_hopper_flex_forward_find(fa_kernel_ability wanted, const fa_
   return fa_kernel_first(&fa_kernels_hopper_forward, FA_STEP_FORWARD, &wanted, device);
 }
 
+/* ---- partial states ---- */
+
+const fa_kernel *fa_merge_find(fa_dtype dtype, fa_dtype parts_dtype, int backward) {
+  const fa_kernel_table *t = backward ? &fa_kernels_merge_backward : &fa_kernels_merge_forward;
+  for (const fa_kernel *k = t->v; k < t->v + t->n; ++k)
+    if (k->dtype == dtype && k->parts_dtype == parts_dtype) return k;
+  return NULL;
+}
+
 /* ---- over a KV cache ---- */
 
 const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_kernel_device *device) {

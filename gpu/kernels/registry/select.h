@@ -48,6 +48,12 @@ int fa_hopper_host_counter(void);
 /* What the launch left there, 0 if it is right; then it is 0, so that one fault is one report. */
 unsigned fa_hopper_host_counter_left(int counter);
 
+/* ---- partial states ---- */
+
+/* Merges parts of such elements into O of those, or computes the gradients: one of every pair of types. Grid:
+ * gpu/kernels/params/merge.h. */
+const fa_kernel *fa_merge_find(fa_dtype dtype, fa_dtype parts_dtype, int backward);
+
 /* ---- over a KV cache ---- */
 
 typedef fa_kernel fa_cache_kernel;
