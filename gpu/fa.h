@@ -227,15 +227,15 @@ typedef struct fa_inference {
  * "Family merge"). Packed rows are the rows of one sequence: batch 1, and all tokens. A part whose LSE is -inf or +inf is
  * empty: its O is not read. fa_states_init sets the defaults in brackets. */
 typedef struct fa_states {
-  fa_dtype dtype, parts_dtype; /* of o; of the parts' o: FA_F16, FA_BF16 or FA_F32 [FA_F16] */
-  int64_t parts;               /* 1 .. 1024 [2] */
-  int64_t batch, heads, rows, head_dim;     /* [1, 1, 0, 0] */
-  bool base_2;                              /* every lse is a logarithm to base 2, else natural [false] */
-  const void *o_parts;                      /* [parts, batch, rows, heads, head_dim] */
-  const float *lse_parts;                   /* [parts, batch, heads, rows] */
-  void *o;                                  /* [batch, rows, heads, head_dim]: output; 0 if all parts are empty */
-  float *lse;                               /* [batch, heads, rows]: output; -inf if all parts are empty */
-  int64_t o_parts_step, lse_parts_step;     /* elements from one part to the next */
+  fa_dtype dtype, parts_dtype;          /* of o; of the parts' o: FA_F16, FA_BF16 or FA_F32 [FA_F16] */
+  int64_t parts;                        /* 1 .. 1024 [2] */
+  int64_t batch, heads, rows, head_dim; /* [1, 1, 0, 0] */
+  bool base_2;                          /* every lse is a logarithm to base 2, else natural [false] */
+  const void *o_parts;                  /* [parts, batch, rows, heads, head_dim] */
+  const float *lse_parts;               /* [parts, batch, heads, rows] */
+  void *o;                              /* [batch, rows, heads, head_dim]: output; 0 if all parts are empty */
+  float *lse;                           /* [batch, heads, rows]: output; -inf if all parts are empty */
+  int64_t o_parts_step, lse_parts_step; /* elements from one part to the next */
   fa_strides o_parts_stride, lse_parts_stride; /* within a part */
   fa_strides o_stride, lse_stride;
 } fa_states;
@@ -245,7 +245,8 @@ typedef struct fa_states_gradients {
   const void *d_o;    /* like o */
   const float *d_lse; /* like lse; NULL: zero */
   void *do_parts;     /* like o_parts: output; 0 for an empty part */
-  float *dlse_parts;  /* like lse_parts: output, derivatives by the numbers in lse_parts, whatever their base */
+  float
+      *dlse_parts; /* like lse_parts: output, derivatives by the numbers in lse_parts, whatever their base */
   int64_t do_parts_step, dlse_parts_step;
   fa_strides do_stride, dlse_stride, do_parts_stride, dlse_parts_stride; /* those of outputs are not 0 */
 } fa_states_gradients;
@@ -274,7 +275,8 @@ fa_status fa_backward_workspace(const fa_attention *a, const fa_gradients *g, si
 fa_status fa_forward_kvcache_workspace(const fa_attention *a, const fa_inference *kv, size_t *bytes,
                                        fa_error *err);
 fa_status fa_merge_workspace(const fa_states *s, size_t *bytes, fa_error *err);
-fa_status fa_merge_backward_workspace(const fa_states *s, const fa_states_gradients *g, size_t *bytes, fa_error *err);
+fa_status fa_merge_backward_workspace(const fa_states *s, const fa_states_gradients *g, size_t *bytes,
+                                      fa_error *err);
 
 /* One line about the device of the calling thread's current context and about the origin of its kernels:
  * compiled ahead of time for it, compiled at run time, and which could not be compiled and why. Errors as for
@@ -292,8 +294,8 @@ fa_status fa_forward_kvcache(const fa_attention *a, const fa_inference *kv, void
                              size_t workspace_bytes, void *stream, fa_error *err);
 
 fa_status fa_merge(const fa_states *s, void *workspace, size_t workspace_bytes, void *stream, fa_error *err);
-fa_status fa_merge_backward(const fa_states *s, const fa_states_gradients *g, void *workspace, size_t workspace_bytes,
-                            void *stream, fa_error *err);
+fa_status fa_merge_backward(const fa_states *s, const fa_states_gradients *g, void *workspace,
+                            size_t workspace_bytes, void *stream, fa_error *err);
 
 /* Outputs, laid out as in fa_flex. */
 typedef struct fa_flex_block_lists {

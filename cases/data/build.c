@@ -84,8 +84,7 @@ static fa_status add_parts(const fa_case *c, fa_tensors *set, fa_tensor_id id, i
 static fa_status add_token_parts(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
   int64_t shape[4], stride[4];
   const int rank = tensor_shape(c, id, shape);
-  const int64_t span =
-      fa_layout_strides(c->layout, &c->strides[id], rank, shape, shape[rank - 2], stride);
+  const int64_t span = fa_layout_strides(c->layout, &c->strides[id], rank, shape, shape[rank - 2], stride);
   return add_parts(c, set, id, rank, shape, stride, span, err);
 }
 
@@ -125,7 +124,8 @@ static fa_status add_head_major(const fa_case *c, fa_tensors *set, fa_tensor_id 
   fa_case_tensor_shape(c, id, bshd);
   const int64_t span = fa_layout_strides(FA_LAYOUT_BHSD, recipe, 4, bshd, bshd[2], s);
   const int64_t shape[4] = {bshd[0], bshd[2], bshd[1], bshd[3]}, stride[4] = {s[0], s[2], s[1], s[3]};
-  if (fa_tensor_has_parts(id)) return add_parts(c, set, id, rank - skip, shape + skip, stride + skip, span, err);
+  if (fa_tensor_has_parts(id))
+    return add_parts(c, set, id, rank - skip, shape + skip, stride + skip, span, err);
   return fa_tensors_add_padded(set, id, fa_tensor_dtype(&c->problem, id), rank - skip, shape + skip,
                                stride + skip, recipe->offset, recipe->tail, err);
 }
@@ -143,7 +143,9 @@ static fa_status build_rest(const fa_case *c, fa_tensors *set, fa_error *err) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
     const fa_tensor_info *info = fa_tensor_describe((fa_tensor_id)id);
     const bool qkv = info->data == FA_DATA_QUERY || info->data == FA_DATA_KEY || info->data == FA_DATA_VALUE;
-    if ((qkv && !fa_tensor_has_parts((fa_tensor_id)id)) || !fa_tensor_is_asked_for(&c->problem, (fa_tensor_id)id)) continue;
+    if ((qkv && !fa_tensor_has_parts((fa_tensor_id)id)) ||
+        !fa_tensor_is_asked_for(&c->problem, (fa_tensor_id)id))
+      continue;
     if (info->axes == FA_AXES_PARTS)
       TRY(add_token_parts(c, set, (fa_tensor_id)id, err));
     else if (info->axes == FA_AXES_TOKENS)

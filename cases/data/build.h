@@ -46,9 +46,9 @@ typedef struct fa_fill_row {
   fa_tensor_id id;
   fa_tensor_data data; /* of that tensor: set by fa_fill_row_values */
   fa_fill fill;
-  uint64_t seed;       /* fa_fill_seed */
-  uint64_t key;        /* of (seed, b, h): set by fa_fill_row_values */
-  const double *drawn; /* fa_fill_normal(row, d, 0) for every d, drawn at once for this very row; or NULL */
+  uint64_t seed;         /* fa_fill_seed */
+  uint64_t key;          /* of (seed, b, h): set by fa_fill_row_values */
+  const double *drawn;   /* fa_fill_normal(row, d, 0) for every d, drawn at once for this very row; or NULL */
   int64_t b, s, h, part; /* part: of tensors that have parts, else 0 */
 } fa_fill_row;
 

@@ -12,8 +12,8 @@ static int64_t turn_of(const fa_fill_row *r) {
 
 /* N(0,1), the same for every part of the row. */
 static double of_row(const fa_fill_row *r) {
-  const uint64_t key = fa_rng_key(fa_fill_seed(r->c->data_seed, FA_T_LSE_PARTS),
-                                  (uint64_t)r->b << 32 | (uint64_t)r->h);
+  const uint64_t key =
+      fa_rng_key(fa_fill_seed(r->c->data_seed, FA_T_LSE_PARTS), (uint64_t)r->b << 32 | (uint64_t)r->h);
   return fa_rng_key_normal(key, (uint64_t)r->s << 34 | 1);
 }
 

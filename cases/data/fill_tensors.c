@@ -170,7 +170,7 @@ static fa_tensor part_of(const fa_tensor *t, int64_t part) {
 }
 
 /* Each part by itself, with random numbers of its own. */
-static void fill_parts(fa_fill_row row, const fa_tensor *t, double *value) {
+static void fill_parts(fa_fill_row row, const fa_tensor *t, int n_threads, double *value) {
   const uint64_t seed = row.seed;
   const bool rows = fa_tensor_describe(row.id)->axes == FA_AXES_PART_ROWS;
   for (row.part = 0; row.part < t->shape[0]; ++row.part) {
@@ -179,7 +179,7 @@ static void fill_parts(fa_fill_row row, const fa_tensor *t, double *value) {
     if (rows)
       fill_rows(row, &one, value);
     else
-      fill_tokens(row, &one, value);
+      fill_tokens(row, &one, n_threads, value);
   }
 }
 
@@ -226,7 +226,7 @@ static void fill_tensor(fa_fill_row row, const fa_tensor *t, int n_threads, doub
     break;
   case FA_AXES_PARTS:
   case FA_AXES_PART_ROWS:
-    fill_parts(row, t, value);
+    fill_parts(row, t, n_threads, value);
     break;
   default:
     if (row.c->problem.family == FA_KVCACHE && info->direction == FA_TENSOR_UPDATED)

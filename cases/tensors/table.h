@@ -21,8 +21,8 @@ typedef enum fa_tensor_axes {
   FA_AXES_NEW,    /* [batch, new key, head, column] */
   FA_AXES_ROWS,   /* [batch, head, row], variable length [head, token] */
   FA_AXES_BIAS,   /* [batch or 1, head or 1, row or 1, key] */
-  FA_AXES_SCORES,   /* [batch, head, row, key] */
-  FA_AXES_PARTS,    /* [part, batch, row, head, column], variable length [part, token, head, column] */
+  FA_AXES_SCORES, /* [batch, head, row, key] */
+  FA_AXES_PARTS,  /* [part, batch, row, head, column], variable length [part, token, head, column] */
   FA_AXES_PART_ROWS /* [part, batch, head, row], variable length [part, head, token] */
 } fa_tensor_axes;
 
@@ -37,7 +37,7 @@ typedef enum fa_tensor_data {
   FA_DATA_VALUE,
   FA_DATA_GRADIENT,
   FA_DATA_BIAS,
-  FA_DATA_LSE, /* of parts */
+  FA_DATA_LSE,  /* of parts */
   FA_DATA_PLAIN /* the fill, whatever the tensor's role in the computation */
 } fa_tensor_data;
 

@@ -45,11 +45,11 @@ typedef enum fa_fill {
   FA_FILL_DO_ONE_HOT,     /* do only: one element of a row is 1: the gradient is one row of P */
   /* lse_parts only: how far apart the parts' logarithms are, in turn from row to row (cases/data/fill_parts.c) */
   FA_FILL_LSE_EQUAL,
-  FA_FILL_LSE_NEAR,  /* 0.1 apart */
-  FA_FILL_LSE_20,    /* 20 apart: the smaller weight is below a rounding of the larger */
-  FA_FILL_LSE_90,    /* 90 apart: the smaller weight is subnormal */
-  FA_FILL_LSE_200,   /* 200 apart: the smaller weight underflows, and without a maximum the larger overflows */
-  FA_FILL_LSE_KEYS,  /* of 3,072 keys in the first part, of 64 in the others: a prefix and a suffix */
+  FA_FILL_LSE_NEAR, /* 0.1 apart */
+  FA_FILL_LSE_20,   /* 20 apart: the smaller weight is below a rounding of the larger */
+  FA_FILL_LSE_90,   /* 90 apart: the smaller weight is subnormal */
+  FA_FILL_LSE_200,  /* 200 apart: the smaller weight underflows, and without a maximum the larger overflows */
+  FA_FILL_LSE_KEYS, /* of 3,072 keys in the first part, of 64 in the others: a prefix and a suffix */
   FA_FILL_LSE_EMPTY, /* empty parts of both signs, alone and all together; O of some of them is NaN */
   FA_N_FILLS
 } fa_fill;
@@ -74,14 +74,14 @@ typedef struct fa_fill_info {
   const char *what; /* one line for `list fills` */
   bool generic;     /* rounding errors are like independent noise: the sqrt(n) bound may be used */
   bool bias_only, do_only, lse_only; /* lse_only: of parts that are merged */
-  bool reads_v;      /* what it puts into do follows the values of v */
-  bool large_logits; /* a softcap saturates them: what it returns is the cap */
-  bool flat;         /* logits so small that the weights of a row are nearly equal */
-  bool large_v;      /* v of several units and more */
-  bool zero_q, zero; /* puts nothing but zeros into q; into every tensor */
-  double size;       /* about the standard deviation of q and k; 0 = 1 */
-  int simplicity;    /* shrinking tries it in place of what is less simple: 1 is the simplest, 0 = never */
-  unsigned needs;    /* fa_fill_needs */
+  bool reads_v;                      /* what it puts into do follows the values of v */
+  bool large_logits;                 /* a softcap saturates them: what it returns is the cap */
+  bool flat;                         /* logits so small that the weights of a row are nearly equal */
+  bool large_v;                      /* v of several units and more */
+  bool zero_q, zero;                 /* puts nothing but zeros into q; into every tensor */
+  double size;                       /* about the standard deviation of q and k; 0 = 1 */
+  int simplicity; /* shrinking tries it in place of what is less simple: 1 is the simplest, 0 = never */
+  unsigned needs; /* fa_fill_needs */
 } fa_fill_info;
 
 const fa_fill_info *fa_fill_describe(fa_fill fill); /* asserts fill < FA_N_FILLS */

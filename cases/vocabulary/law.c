@@ -28,7 +28,8 @@ static const fa_law_info table[FA_N_LAWS] = {
     [FA_LAW_CACHE_APPENDED] = {"cache-appended", "new keys in the cache from the start: the same bits"},
     [FA_LAW_PART_PERMUTATION] = {"part-permutation", "parts in another order: the same O and LSE"},
     [FA_LAW_PART_EMPTY] = {"part-empty", "one more part, which is empty: the same O and LSE"},
-    [FA_LAW_PART_NESTED] = {"part-nested", "some parts merged first, and what they make with the others: the same"},
+    [FA_LAW_PART_NESTED] = {"part-nested",
+                            "some parts merged first, and what they make with the others: the same"},
 };
 
 const fa_law_info *fa_law_describe(fa_law law) {

@@ -42,7 +42,8 @@ void fa_problem_set_family(fa_problem *p, fa_family family) {
   p->family = family;
   p->backward = fa_family_default_backward(family);
   p->empty_lse = fa_family_default_empty_lse(family);
-  p->merge = family == FA_MERGE ? (fa_parts){.parts = 2, .base_2 = false, .parts_dtype = p->dtype} : (fa_parts){0};
+  p->merge =
+      family == FA_MERGE ? (fa_parts){.parts = 2, .base_2 = false, .parts_dtype = p->dtype} : (fa_parts){0};
 }
 
 /* ---- owned memory ---- */
@@ -181,11 +182,11 @@ static bool same_numbers(const fa_problem *a, const fa_problem *b) {
 }
 
 bool fa_problem_equal(const fa_problem *a, const fa_problem *b) {
-      !same_merge(&a->merge, &b->merge) || !same_bits(&a->mask_bits, &b->mask_bits) ||
-      !same_text(a->score_mod, b->score_mod) || !same_text(a->mask_mod, b->mask_mod) ||
-      a->n_captures != b->n_captures)
-      !same_text(a->score_mod, b->score_mod) || !same_text(a->mask_mod, b->mask_mod) ||
-      a->n_captures != b->n_captures)
+  if (!same_numbers(a, b) || a->mask.size != b->mask.size || !same_alibi(&a->alibi, &b->alibi) ||
+      !same_bias(&a->bias, &b->bias) || !same_kvcache(&a->kvcache, &b->kvcache) ||
+      !same_blocks(&a->block_sparse, &b->block_sparse) || !same_merge(&a->merge, &b->merge) ||
+      !same_bits(&a->mask_bits, &b->mask_bits) || !same_text(a->score_mod, b->score_mod) ||
+      !same_text(a->mask_mod, b->mask_mod) || a->n_captures != b->n_captures)
     return false;
   const fa_int32_array *x[N_ARRAYS], *y[N_ARRAYS];
   problem_arrays(a, x);

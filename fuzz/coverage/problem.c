@@ -39,7 +39,8 @@ static void cover_heads(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_HEADS, 4000, "batch > 1", p->batch > 1);
   fa_coverage_see(v, FA_COVER_OFFSETS, 8, "batch > 256", p->batch > 256);
   for (int f = 0; f < FA_N_FAMILIES; ++f)
-    fa_coverage_see(v, FA_COVER_HEADS, f == FA_MERGE ? 900 : 1500, fa_family_name((fa_family)f), p->family == (fa_family)f);
+    fa_coverage_see(v, FA_COVER_HEADS, f == FA_MERGE ? 900 : 1500, fa_family_name((fa_family)f),
+                    p->family == (fa_family)f);
   fa_coverage_see(v, FA_COVER_HEADS, 5000, "f16", p->dtype == FA_F16);
   fa_coverage_see(v, FA_COVER_HEADS, 5000, "bf16", p->dtype == FA_BF16);
   fa_coverage_see(v, FA_COVER_HEADS, 1500, "f32", p->dtype == FA_F32);

@@ -96,7 +96,9 @@ static void draw_recipe(fa_gen *g, fa_rng *r, fa_tensor_id id, bool may_expand) 
 /* Several tensors in one buffer, as far as the problem's lengths and head dims allow. */
 static fa_packing draw_packing(const fa_case *c, fa_rng *r) {
   const fa_problem *p = &c->problem;
-  if (p->family == FA_MERGE || p->family == FA_KVCACHE || p->head_dim != p->head_dim_v || !fa_rng_chance(r, 0.4)) return FA_PACK_NONE;
+  if (p->family == FA_MERGE || p->family == FA_KVCACHE || p->head_dim != p->head_dim_v ||
+      !fa_rng_chance(r, 0.4))
+    return FA_PACK_NONE;
   bool same = p->seqlen_q == p->seqlen_k;
   for (int64_t b = 0; same && b < p->cu_seqlens_q.n; ++b) same = p->cu_seqlens_q.v[b] == p->cu_seqlens_k.v[b];
   return same ? FA_PACK_QKV : FA_PACK_KV;
@@ -142,8 +144,8 @@ static void draw_tails(fa_case *c, fa_rng *r) {
 static fa_tensor_id any_of_attention(fa_rng *r) {
   int n = 0, id = -1;
   for (int k = 0; k < FA_T_COUNT; ++k) n += !fa_tensor_has_parts((fa_tensor_id)k);
-  for (int64_t left = fa_rng_below(r, n); left >= 0; --left)
-    do ++id;
+  for (int64_t left = fa_rng_below(r, n); left >= 0; --left) do
+      ++id;
     while (fa_tensor_has_parts((fa_tensor_id)id));
   return (fa_tensor_id)id;
 }

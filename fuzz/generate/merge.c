@@ -62,13 +62,15 @@ void fa_gen_merge_fills(fa_gen *g) {
                                 FA_FILL_LSE_EMPTY, FA_FILL_SMALL,     FA_FILL_LSE_EMPTY, FA_FILL_INTEGER};
   static const fa_fill o[] = {FA_FILL_V_OFFSET, FA_FILL_POSITIONAL_V, FA_FILL_UNIFORM,  FA_FILL_INTEGER,
                               FA_FILL_SMALL,    FA_FILL_NEAR_MAX,     FA_FILL_DENORMAL, FA_FILL_HEAVY_TAIL};
-  static const fa_fill d_o[] = {FA_FILL_DO_ONE_HOT, FA_FILL_SMALL, FA_FILL_INTEGER, FA_FILL_UNIFORM, FA_FILL_ZERO};
+  static const fa_fill d_o[] = {FA_FILL_DO_ONE_HOT, FA_FILL_SMALL, FA_FILL_INTEGER, FA_FILL_UNIFORM,
+                                FA_FILL_ZERO};
   fa_rng r = fa_gen_rng(g, FA_GEN_FILLS);
   fa_case *c = g->c;
   c->fill[FA_T_LSE_PARTS] = PICK(&r, lse);
   if (fa_rng_chance(&r, g->rules->fills)) c->fill[FA_T_O_PARTS] = PICK(&r, o);
   /* Subnormals of the wide types are what hardware may flush to zero: nothing is to be seen of them. */
-  if (c->fill[FA_T_O_PARTS] == FA_FILL_DENORMAL && c->problem.dtype != FA_F16) c->fill[FA_T_O_PARTS] = FA_FILL_NORMAL;
+  if (c->fill[FA_T_O_PARTS] == FA_FILL_DENORMAL && c->problem.dtype != FA_F16)
+    c->fill[FA_T_O_PARTS] = FA_FILL_NORMAL;
   if (fa_rng_chance(&r, g->rules->fills)) c->fill[FA_T_DO] = PICK(&r, d_o);
 }
 

@@ -30,8 +30,8 @@ fa_status fa_merge(const fa_states *s, void *workspace, size_t workspace_bytes, 
   return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);
 }
 
-fa_status fa_merge_backward(const fa_states *s, const fa_states_gradients *g, void *workspace, size_t workspace_bytes,
-                            void *stream, fa_error *err) {
+fa_status fa_merge_backward(const fa_states *s, const fa_states_gradients *g, void *workspace,
+                            size_t workspace_bytes, void *stream, fa_error *err) {
   (void)workspace, (void)workspace_bytes, (void)stream;
   const fa_status status = fa_merge_backward_check(s, g, err);
   return status != FA_OK ? status : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", why);

@@ -46,8 +46,8 @@ fa_status fa_merge(const fa_states *s, void *workspace, size_t workspace_bytes, 
   return fa_cuda_run(&call, workspace_bytes, (CUstream)stream, NULL, err);
 }
 
-fa_status fa_merge_backward(const fa_states *s, const fa_states_gradients *g, void *workspace, size_t workspace_bytes,
-                            void *stream, fa_error *err) {
+fa_status fa_merge_backward(const fa_states *s, const fa_states_gradients *g, void *workspace,
+                            size_t workspace_bytes, void *stream, fa_error *err) {
   const fa_call call = {.kind = FA_CALL_MERGE_BACKWARD,
                         .states = s,
                         .states_g = g,

@@ -132,7 +132,8 @@ fa_status fa_merge_workspace(const fa_states *s, size_t *bytes, fa_error *err) {
   return most_needed(&call, bytes, err);
 }
 
-fa_status fa_merge_backward_workspace(const fa_states *s, const fa_states_gradients *g, size_t *bytes, fa_error *err) {
+fa_status fa_merge_backward_workspace(const fa_states *s, const fa_states_gradients *g, size_t *bytes,
+                                      fa_error *err) {
   const fa_call call = merge_backward_of(s, g);
   return most_needed(&call, bytes, err);
 }

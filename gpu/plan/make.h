@@ -22,11 +22,11 @@ extern "C" {
 #define FA_PLAN_PROCESSORS 132
 
 typedef enum fa_call_kind {
-  FA_CALL_FORWARD,  /* a, with or without flex */
-  FA_CALL_BACKWARD, /* a and g */
-  FA_CALL_CACHE,    /* a and cache */
-  FA_CALL_BLOCKS,   /* a->flex and lists: block lists are made */
-  FA_CALL_MERGE,    /* states, and no a */
+  FA_CALL_FORWARD,       /* a, with or without flex */
+  FA_CALL_BACKWARD,      /* a and g */
+  FA_CALL_CACHE,         /* a and cache */
+  FA_CALL_BLOCKS,        /* a->flex and lists: block lists are made */
+  FA_CALL_MERGE,         /* states, and no a */
   FA_CALL_MERGE_BACKWARD /* states and states_g, and no a */
 } fa_call_kind;
 
@@ -74,7 +74,13 @@ typedef struct fa_launch {
 } fa_launch;
 
 /* Whose kernels do the work, which says what their arithmetic is like. */
-typedef enum fa_plan_family { FA_PLAN_FLASH, FA_PLAN_MEMEFF, FA_PLAN_FLEX, FA_PLAN_CACHE, FA_PLAN_MERGE } fa_plan_family;
+typedef enum fa_plan_family {
+  FA_PLAN_FLASH,
+  FA_PLAN_MEMEFF,
+  FA_PLAN_FLEX,
+  FA_PLAN_CACHE,
+  FA_PLAN_MERGE
+} fa_plan_family;
 
 enum { FA_PLAN_LAUNCHES = 12, FA_PLAN_PARAMS_BYTES = 8192 };
 

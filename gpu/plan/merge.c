@@ -40,7 +40,8 @@ fa_status fa_plan_merge(const fa_call *call, fa_plan *out, fa_error *err) {
   if (fa_states_are_empty(s)) return FA_OK;
   fa_merge_params *p = fa_plan_params(out, sizeof *p);
   fill(s, g, p);
-  fa_plan_add(out, FA_ENTRY_OF(k), fa_blocks_of(p->n_rows, k->block_m), 1, 1, k->n_threads, k->shared_bytes, p)
+  fa_plan_add(out, FA_ENTRY_OF(k), fa_blocks_of(p->n_rows, k->block_m), 1, 1, k->n_threads, k->shared_bytes,
+              p)
       ->writes = backward ? FA_WRITES(FA_T_DO_PARTS) | FA_WRITES(FA_T_DLSE_PARTS) : FA_WRITES_FORWARD;
   return FA_OK;
 }

@@ -40,7 +40,8 @@ static float weight(const fa_problem *p, float lse, float total) {
   return p->merge.base_2 ? exp2f(lse - total) : expf(lse - total);
 }
 
-static void load(const work *w, const fa_tensor *x, const fa_f32_sequence *e, int64_t h, int64_t i, float *to) {
+static void load(const work *w, const fa_tensor *x, const fa_f32_sequence *e, int64_t h, int64_t i,
+                 float *to) {
   fa_f32_load(x->dtype, fa_f32_q_row(w->p, x, e, h, i), x->stride[x->rank - 1], w->p->head_dim, to);
 }
 
@@ -73,11 +74,13 @@ static void forward_row(const work *w, const fa_f32_sequence *e, int64_t h, int6
 }
 
 /* dO_k = w dO, dLSE_k = w (dLSE + dO . (O_k - O)), in base 2 with ln 2 before the product. */
-static void backward_part(const work *w, const fa_f32_sequence *e, int64_t h, int64_t i, int64_t k, float d_lse) {
+static void backward_part(const work *w, const fa_f32_sequence *e, int64_t h, int64_t i, int64_t k,
+                          float d_lse) {
   const fa_tensor *x = w->t->t;
   const fa_tensor o = part_of(&x[FA_T_O_PARTS], k), l = part_of(&x[FA_T_LSE_PARTS], k),
                   d_part = part_of(&x[FA_T_DO_PARTS], k), d_l = part_of(&x[FA_T_DLSE_PARTS], k);
-  const float part_lse = *fa_f32_lse_at(w->p, &l, e, h, i), total = *fa_f32_lse_at(w->p, &x[FA_T_LSE], e, h, i);
+  const float part_lse = *fa_f32_lse_at(w->p, &l, e, h, i),
+              total = *fa_f32_lse_at(w->p, &x[FA_T_LSE], e, h, i);
   const bool empty = isinf(part_lse);
   const float share = empty ? 0.0f : weight(w->p, part_lse, total);
   float sum = 0.0f;
@@ -97,7 +100,8 @@ static void backward_row(const work *w, const fa_f32_sequence *e, int64_t h, int
 }
 
 static fa_status for_rows(const fa_problem *p, const fa_tensors *t,
-                          void (*visit)(const work *, const fa_f32_sequence *, int64_t, int64_t), fa_error *err) {
+                          void (*visit)(const work *, const fa_f32_sequence *, int64_t, int64_t),
+                          fa_error *err) {
   work w;
   const fa_status status = work_alloc(&w, p, t, err);
   for (int64_t b = 0; status == FA_OK && b < p->batch; ++b) {

@@ -33,15 +33,15 @@ static void split_tokens(fa_axes *a, const fa_want *w, int token_axis, const fa_
 }
 
 fa_axes fa_axes_of(fa_tensor_id id, const fa_problem *p, const fa_want *w) {
-  static const char *const rows[] = {"b", "q", "h", "d"}, *const keys[] = {"b", "k", "h", "d"},
-                           *const packed[] = {"t", "h", "d"}, *const packed_lse[] = {"h", "t"},
-                           *const lse[] = {"b", "h", "q"}, *const scores[] = {"b", "h", "q", "k"},
-                           *const cache[] = {"row", "slot", "h", "d"},
-                           *const pages[] = {"page", "slot", "h", "d"},
-                           *const parts[] = {"part", "b", "q", "h", "d"},
-                           *const packed_parts[] = {"part", "t", "h", "d"},
-                           *const lse_parts[] = {"part", "b", "h", "q"},
-                           *const packed_lse_parts[] = {"part", "h", "t"}, *const any[] = {"axis0", "axis1", "axis2", "axis3", "axis4"};
+  static const char
+      *const rows[] = {"b", "q", "h", "d"},
+             *const keys[] = {"b", "k", "h", "d"}, *const packed[] = {"t", "h", "d"},
+             *const packed_lse[] = {"h", "t"}, *const lse[] = {"b", "h", "q"},
+             *const scores[] = {"b", "h", "q", "k"}, *const cache[] = {"row", "slot", "h", "d"},
+             *const pages[] = {"page", "slot", "h", "d"}, *const parts[] = {"part", "b", "q", "h", "d"},
+             *const packed_parts[] = {"part", "t", "h", "d"}, *const lse_parts[] = {"part", "b", "h", "q"},
+             *const packed_lse_parts[] = {"part", "h", "t"},
+             *const any[] = {"axis0", "axis1", "axis2", "axis3", "axis4"};
   fa_axes a = {.seq = -1, .token_axis = -1, .row_noun = "element"};
   const fa_tensor_info *info = fa_tensor_describe(id);
   const bool on_keys = info->on_keys;

@@ -33,8 +33,7 @@ static double lse_bound(const fa_merge_row *r, const job *j) {
 
 static void part_o(const fa_merge_row *r, const job *j, int64_t part) {
   fa_want *w = &r->c->out->t[FA_T_DO_PARTS];
-  const int64_t at =
-      fa_merge_part_index(part, w->n / r->n, fa_ref_q_index(r->c, r->e, r->h, r->i, r->width));
+  const int64_t at = fa_merge_part_index(part, w->n / r->n, fa_ref_q_index(r->c, r->e, r->h, r->i, r->width));
   const double weight = r->weight[part];
   const double error = r->c->profile ? fa_merge_weight_error(r, part, lse_bound(r, j)) + 3 * FA_MERGE_U : 0;
   for (int64_t x = 0; x < r->width; ++x) {

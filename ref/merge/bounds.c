@@ -52,7 +52,8 @@ double fa_merge_o_error(const fa_merge_row *r, int64_t x, double value) {
   double error = fabs(value) * r->sum_eps;
   for (int64_t k = 0; k < r->n; ++k) {
     const double size = fabs(r->o[k * r->width + x]);
-    if (r->lse[k] > -INFINITY) error += r->weight[k] * size * (r->eps[k] + sums) + FA_MERGE_FLUSHED * (1 + size);
+    if (r->lse[k] > -INFINITY)
+      error += r->weight[k] * size * (r->eps[k] + sums) + FA_MERGE_FLUSHED * (1 + size);
   }
   return error;
 }

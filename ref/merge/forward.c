@@ -41,8 +41,7 @@ static fa_status outputs_init(const fa_ref_call *c, fa_error *err) {
   const int64_t o[4] = {p->batch, p->seqlen_q, h, p->head_dim}, o3[3] = {total, h, p->head_dim};
   const int64_t lse[3] = {p->batch, h, p->seqlen_q}, lse2[2] = {h, total};
   fa_want *want = &c->out->t[FA_T_LSE];
-  fa_status status =
-      fa_want_init(&c->out->t[FA_T_O], p->dtype, varlen ? 3 : 4, varlen ? o3 : o, bounds, err);
+  fa_status status = fa_want_init(&c->out->t[FA_T_O], p->dtype, varlen ? 3 : 4, varlen ? o3 : o, bounds, err);
   if (status == FA_OK) status = fa_want_init(want, FA_F32, varlen ? 2 : 3, varlen ? lse2 : lse, bounds, err);
   if (status != FA_OK || want->n == 0) return status;
   want->rest = calloc((size_t)want->n, sizeof *want->rest);

@@ -35,7 +35,8 @@ fa_tensor fa_merge_part(const fa_tensor *t, int64_t part) {
 /* An empty part may hold anything in its O. */
 static void load_part(fa_merge_row *r, int64_t part) {
   const fa_tensors *in = r->c->in;
-  const fa_tensor lse = fa_merge_part(&in->t[FA_T_LSE_PARTS], part), o = fa_merge_part(&in->t[FA_T_O_PARTS], part);
+  const fa_tensor lse = fa_merge_part(&in->t[FA_T_LSE_PARTS], part),
+                  o = fa_merge_part(&in->t[FA_T_O_PARTS], part);
   const double given = fa_ref_lse_get(r->c, &lse, r->e, r->h, r->i);
   double *row = r->o + part * r->width;
   r->lse[part] = isinf(given) ? -INFINITY : given * r->unit;

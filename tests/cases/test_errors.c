@@ -109,14 +109,17 @@ static void test_values(void) {
               ".zero.k[1]: starts at 1, but must lie behind 2, where the range before it ends");
   expect_case("\"backward\": false, \"zero\": {\"do\": [[0, 1]]}",
               ".zero.do: the case has no tensor do with such rows");
-  expect_case("\"strides\": {\"p_debug\": {}}", ".strides.p_debug: unknown key; known are q, k, v, bias, do, "
-                                                "dlse, k_new, v_new, o_parts, lse_parts, o, lse, dq, dk, dv, dbias, "
-                                                "do_parts, dlse_parts");
+  expect_case("\"strides\": {\"p_debug\": {}}",
+              ".strides.p_debug: unknown key; known are q, k, v, bias, do, "
+              "dlse, k_new, v_new, o_parts, lse_parts, o, lse, dq, dk, dv, dbias, "
+              "do_parts, dlse_parts");
   expect_case("\"strides\": {\"lse\": {\"expand\": [\"h\"]}}",
               ".strides.lse.expand: \"h\": an output cannot share memory between its elements");
   expect_case("\"strides\": {\"dlse\": {\"offset\": 1}}", ".strides.dlse: the case has no tensor dlse");
-  expect_case("\"family\": \"merge\", \"merge\": {\"parts\": 0}", ".merge.parts: 0 is not an integer in 1 .. 1024");
-  expect_case("\"family\": \"merge\", \"merge\": {\"base\": \"10\"}", ".merge.base: \"10\" is not one of \"e\", \"2\"");
+  expect_case("\"family\": \"merge\", \"merge\": {\"parts\": 0}",
+              ".merge.parts: 0 is not an integer in 1 .. 1024");
+  expect_case("\"family\": \"merge\", \"merge\": {\"base\": \"10\"}",
+              ".merge.base: \"10\" is not one of \"e\", \"2\"");
   expect_case("\"merge\": {\"parts\": 3}", ".merge: only family \"merge\" has one, not \"flash\"");
   expect_case("\"family\": \"merge\", \"seqlen_q\": 4, \"seqlen_k\": 5",
               ".seqlen_k: 5, but family \"merge\" has no queries and keys: it is seqlen_q, 4");

@@ -84,7 +84,8 @@ static void check_keys(bool base_2) {
   c.problem.merge.base_2 = base_2;
   fa_tensors set = build(&c);
   const double apart = log(3072.0 / 64) / (base_2 ? log(2) : 1);
-  for (int64_t i = 0; i < 40; ++i) CHECK(fabs(lse_of(&set, 0, 0, 2, i) - lse_of(&set, 1, 0, 2, i) - apart) < 1e-5);
+  for (int64_t i = 0; i < 40; ++i)
+    CHECK(fabs(lse_of(&set, 0, 0, 2, i) - lse_of(&set, 1, 0, 2, i) - apart) < 1e-5);
   fa_tensors_free(&set);
   fa_case_free(&c);
 }

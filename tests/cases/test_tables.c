@@ -56,8 +56,8 @@ static void test_presence(void) {
 
 /* A merge has the outputs of attention, its parts, and nothing of queries and keys. */
 static void test_merge(void) {
-  const fa_tensor_id its[] = {FA_T_DO, FA_T_DLSE, FA_T_O_PARTS, FA_T_LSE_PARTS, FA_T_O, FA_T_LSE, FA_T_DO_PARTS,
-                              FA_T_DLSE_PARTS};
+  const fa_tensor_id its[] = {FA_T_DO, FA_T_DLSE, FA_T_O_PARTS,  FA_T_LSE_PARTS,
+                              FA_T_O,  FA_T_LSE,  FA_T_DO_PARTS, FA_T_DLSE_PARTS};
   uint64_t expected = 0;
   fa_problem p;
   fa_problem_init(&p);

@@ -13,8 +13,9 @@ enum { N_CASES = 300, MAX_PARTS = 6, WIDTH = 9 };
 
 static fa_case random_merge(fa_rng *r) {
   static const fa_dtype dtypes[] = {FA_F16, FA_BF16, FA_F32};
-  static const fa_fill lse[] = {FA_FILL_NORMAL, FA_FILL_LSE_EQUAL, FA_FILL_LSE_NEAR,  FA_FILL_LSE_20, FA_FILL_LSE_90,
-                                FA_FILL_LSE_200, FA_FILL_LSE_KEYS, FA_FILL_LSE_EMPTY, FA_FILL_LSE_EMPTY};
+  static const fa_fill lse[] = {FA_FILL_NORMAL,   FA_FILL_LSE_EQUAL, FA_FILL_LSE_NEAR,
+                                FA_FILL_LSE_20,   FA_FILL_LSE_90,    FA_FILL_LSE_200,
+                                FA_FILL_LSE_KEYS, FA_FILL_LSE_EMPTY, FA_FILL_LSE_EMPTY};
   fa_case c;
   REQUIRE(fa_case_init(&c) == FA_OK);
   fa_problem *p = &c.problem;
@@ -119,7 +120,8 @@ static row row_at(const fa_case *c, const fa_tensors *in, const place *at) {
     for (int64_t x = 0; x < r.width; ++x)
       r.o[k][x] = (long double)get(&in->t[FA_T_O_PARTS], (k * rows + o_row(c, at)) * r.width + x);
   }
-  for (int64_t x = 0; x < r.width; ++x) r.d_o[x] = (long double)get(&in->t[FA_T_DO], o_row(c, at) * r.width + x);
+  for (int64_t x = 0; x < r.width; ++x)
+    r.d_o[x] = (long double)get(&in->t[FA_T_DO], o_row(c, at) * r.width + x);
   r.d_lse = p->grad_lse ? (long double)get(&in->t[FA_T_DLSE], lse_at(c, at)) : 0;
   return r;
 }
@@ -129,7 +131,8 @@ static bool is_close(double got, long double want, long double size, long double
   return fabsl((long double)got - want) <= tolerance * (size + fabsl(want)) + 0x1p-1000L;
 }
 
-static void check_row(const fa_case *c, const fa_wants *forward, const fa_wants *backward, const place *at, row *r) {
+static void check_row(const fa_case *c, const fa_wants *forward, const fa_wants *backward, const place *at,
+                      row *r) {
   const merged m = merge_exactly(r);
   const int64_t rows = fa_problem_total_q(&c->problem) * c->problem.heads_q;
   CHECK(is_close(forward->t[FA_T_LSE].value[lse_at(c, at)], m.lse, 1, 1e-14L));
@@ -216,7 +219,8 @@ static void check_bounds(const fa_case *c, const fa_wants *forward, const place 
     }
     for (int64_t x = 0; x < r->width; ++x) {
       const int64_t at_o = o_row(c, at) * r->width + x;
-      const double err = fabs((double)o[x] - want_o->value[at_o]), bound = (double)want_o->accum[at_o] + 0x1p-149;
+      const double err = fabs((double)o[x] - want_o->value[at_o]),
+                   bound = (double)want_o->accum[at_o] + 0x1p-149;
       CHECK_MSG(err <= bound, "way %d: o %.9g, not %.9g", w, o[x], want_o->value[at_o]);
       worst_ratio = fmax(worst_ratio, err / bound);
     }

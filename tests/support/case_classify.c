@@ -33,7 +33,12 @@ int main(int argc, char **argv) {
   else if (argc > 1 && strcmp(argv[1], "--fills") == 0)
     for (int f = 0; f < FA_N_FILLS; ++f) {
       const fa_fill_info *info = fa_fill_describe(f);
-      printf("%s %s\n", info->bias_only ? "bias" : info->do_only ? "do" : info->lse_only ? "lse" : "any", info->name);
+      printf("%s %s\n",
+             info->bias_only  ? "bias"
+             : info->do_only  ? "do"
+             : info->lse_only ? "lse"
+                              : "any",
+             info->name);
     }
   else {
     char *line = NULL;

@@ -72,11 +72,11 @@ typedef enum fa_kernel_step {
   FA_STEP_CONVERT_KEYS,
   FA_STEP_DBIAS_CLEAR,
   FA_STEP_DBIAS_CONVERT,
-  FA_STEP_MAP, /* flex: the kind of every block, from lists */
+  FA_STEP_MAP,  /* flex: the kind of every block, from lists */
   FA_STEP_MASK, /* or from mask_mod */
   FA_STEP_TILES,
   FA_STEP_BLOCKS,
-  FA_STEP_ROUND, /* exact sums to floats */
+  FA_STEP_ROUND,   /* exact sums to floats */
   FA_STEP_BACKWARD /* of a merge: all gradients */
 } fa_kernel_step;
 

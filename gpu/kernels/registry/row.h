@@ -31,9 +31,11 @@ template <class P> struct params_traits;
   };
 FA_PARAMS(fa_attention_params, FA_PARAMS_ATTENTION, 0, offsetof(fa_attention_params, flex))
 FA_PARAMS(fa_backward_params, FA_PARAMS_BACKWARD, 0, offsetof(fa_backward_params, forward.flex))
-FA_PARAMS(fa_memeff_backward_params, FA_PARAMS_MEMEFF_BACKWARD, 0, offsetof(fa_memeff_backward_params, forward.flex))
+FA_PARAMS(fa_memeff_backward_params, FA_PARAMS_MEMEFF_BACKWARD, 0,
+          offsetof(fa_memeff_backward_params, forward.flex))
 FA_PARAMS(fa_hopper_params, FA_PARAMS_HOPPER, 4, offsetof(fa_hopper_params, f.flex))
-FA_PARAMS(fa_hopper_backward_params, FA_PARAMS_HOPPER_BACKWARD, 6, offsetof(fa_hopper_backward_params, b.forward.flex))
+FA_PARAMS(fa_hopper_backward_params, FA_PARAMS_HOPPER_BACKWARD, 6,
+          offsetof(fa_hopper_backward_params, b.forward.flex))
 FA_PARAMS(fa_cache_params, FA_PARAMS_CACHE, 0, -1)
 FA_PARAMS(fa_cache_append_params, FA_PARAMS_CACHE_APPEND, 0, -1)
 FA_PARAMS(fa_flex_lists_params, FA_PARAMS_FLEX_LISTS, 0, offsetof(fa_flex_lists_params, call.flex))
@@ -42,8 +44,8 @@ FA_PARAMS(fa_merge_params, FA_PARAMS_MERGE, 0, -1)
 #undef FA_PARAMS
 
 template <class P>
-static constexpr fa_kernel kernel_row(fa_kernel k, const char *name, void (*entry)(const void *), const char *source,
-                                      const char *only) {
+static constexpr fa_kernel kernel_row(fa_kernel k, const char *name, void (*entry)(const void *),
+                                      const char *source, const char *only) {
   k.name = name;
   k.entry = entry;
   k.recipe.source = source;

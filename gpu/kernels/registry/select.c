@@ -73,7 +73,8 @@ const fa_kernel *fa_hopper_backward_find(fa_kernel_ability wanted, int varlen, i
   return k ? k : fa_kernel_first(&fa_kernels_hopper_backward_pair, FA_STEP_BY_KEYS, &wanted, device);
 }
 
-const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int ordered, const fa_kernel_device *device) {
+const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int ordered,
+                                              const fa_kernel_device *device) {
   if (!device || !device->hopper) return NULL;
   wanted.flex = 1;
   wanted.ordered = ordered;

@@ -76,7 +76,8 @@ const fa_kernel *fa_hopper_backward_find(fa_kernel_ability wanted, int varlen, i
 
 /* The same for a call with score_mod, mask_mod or block lists, of which wanted says nothing. It walks lists of
  * fa_flex_args.rows, for tiles of block_n keys and block_m rows, and wants LSE in the workspace as it is (lse_factor 1). */
-const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int ordered, const fa_kernel_device *device);
+const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int ordered,
+                                              const fa_kernel_device *device);
 
 /* Blocks of a cluster, side by side in x: 2 of those for head dims above 128, which are compiled for it, and 1 of others. */
 int fa_hopper_backward_cluster(const fa_kernel *kernel);
@@ -108,7 +109,8 @@ typedef struct fa_flash_backward_kernels {
 } fa_flash_backward_kernels;
 
 /* Fills *out with the most special kernels that can do this (p_debug does not count); 0: there are none, or none by keys. */
-int fa_flash_backward_find(fa_kernel_ability wanted, const fa_kernel_device *device, fa_flash_backward_kernels *out);
+int fa_flash_backward_find(fa_kernel_ability wanted, const fa_kernel_device *device,
+                           fa_flash_backward_kernels *out);
 
 /* One block takes block_m rows and block_cols columns of each result. */
 typedef struct fa_memeff_kernel {
