@@ -18,7 +18,7 @@ _Static_assert(FA_T_COUNT <= 64, "a bit for every tensor");
 
 /* name, direction, pass, axes, data, when */
 static const fa_tensor_info table[FA_T_COUNT] = {
-    [FA_T_Q] = {"q", IN, FORWARD, FA_AXES_TOKENS, FA_DATA_QUERY, FA_WHEN_ATTENTION},
+    [FA_T_Q] = {"q", IN, FORWARD, FA_AXES_TOKENS, .data = FA_DATA_QUERY, .when = FA_WHEN_ATTENTION},
     [FA_T_K] = {"k", FA_TENSOR_UPDATED, FORWARD, FA_AXES_TOKENS, FA_DATA_KEY, FA_WHEN_ATTENTION,
                 .on_keys = true},
     [FA_T_V] = {"v", FA_TENSOR_UPDATED, FORWARD, FA_AXES_TOKENS, FA_DATA_VALUE, FA_WHEN_ATTENTION,
@@ -60,7 +60,7 @@ static const fa_tensor_info table[FA_T_COUNT] = {
     [FA_T_DBIAS] = {"dbias", OUT, BACKWARD, FA_AXES_BIAS,
                     .when = FA_WHEN_BIAS | FA_WHEN_BIAS_GRAD | FA_WHEN_BACKWARD, GRADIENT(FA_T_BIAS),
                     SUMS(dbias_atomic)},
-    [FA_T_O_PARTS] = {"o_parts", IN, FORWARD, FA_AXES_PARTS, FA_DATA_VALUE, FA_WHEN_MERGE},
+    [FA_T_O_PARTS] = {"o_parts", IN, FORWARD, FA_AXES_PARTS, .data = FA_DATA_VALUE, .when = FA_WHEN_MERGE},
     [FA_T_LSE_PARTS] = {"lse_parts", IN, FORWARD, FA_AXES_PART_ROWS, FA_DATA_LSE, FA_WHEN_MERGE, .f32 = true},
     [FA_T_DO_PARTS] = {"do_parts", OUT, BACKWARD, FA_AXES_PARTS, .when = FA_WHEN_BACKWARD | FA_WHEN_MERGE,
                        GRADIENT(FA_T_O_PARTS)},
