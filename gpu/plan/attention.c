@@ -22,6 +22,7 @@ fa_kernel_ability fa_kernel_wanted(const fa_attention *a, bool aligned) {
                              .p_debug = a->p_debug != NULL,
                              .bias = a->bias != NULL,
                              .linear_dropout = linear,
+                             .chunk = a->chunk > 0,
                              .mask_bits = a->mask_bits != NULL};
 }
 

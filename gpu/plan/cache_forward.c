@@ -24,6 +24,7 @@ const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, bool aligned, c
                                    .unaligned = !aligned,
                                    .alibi = a->alibi_slopes != NULL,
                                    .softcap = a->softcap > 0,
+                                   .chunk = a->chunk > 0,
                                    .mask_bits = a->mask_bits != NULL};
   const fa_cache_kernel *k = fa_cache_forward_find(wanted, device);
   if (k) return k;

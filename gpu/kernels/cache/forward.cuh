@@ -20,8 +20,6 @@ struct cache_row_info {
   int level; /* the slot that ALiBi's distances are counted from, in whatever corner the mask begins */
   cache_limits limits;
   float slope;
-  const uint8_t *bits; /* of the sequence's custom mask; NULL: none */
-  int64_t first_bit;   /* of the row's, less the slots before its first key */
 };
 
 template <class C>
@@ -31,12 +29,10 @@ FA_DEVICE void load_rows(cache_row_info (&rows)[2], const fa_cache_params &p, co
     const int last = work.row0 + work.n_rows - 1; /* rows past it are computed like it, and not stored */
     const packed_row at = unpack_row(p, work.kv_head, cache_min(work.row0 + first + lane / 4 + 8 * r, last));
     rows[r].level = at.row + work.seq.len - work.seq.len_q;
-    rows[r].limits = limits_of_cache_row(p, work.seq, at.row);
+    rows[r].limits = limits_of_cache_row<C::GENERAL>(p, work.seq, at.row);
     rows[r].slope = C::GENERAL && p.alibi_slopes
                         ? load_global(p.alibi_slopes + work.batch * p.alibi_batch_stride + at.head)
                         : 0.0f;
-    rows[r].bits = C::GENERAL && p.mask_bits ? p.mask_bits + load_global(p.mask_indptr + work.batch) : nullptr;
-    rows[r].first_bit = static_cast<int64_t>(at.row) * (work.seq.len - work.seq.pad) - work.seq.pad;
   }
 }
 
@@ -176,14 +172,20 @@ FA_DEVICE void mask_cache_scores(float (&s)[C::KEYS / 8][4], const cache_row_inf
 
 /* Sets the scores of pairs that a custom mask hides to -inf, of keys that the row sees otherwise. */
 template <class C>
-FA_DEVICE void mask_cache_bits(float (&s)[C::KEYS / 8][4], const cache_row_info (&rows)[2], int col) {
+FA_DEVICE void mask_cache_bits(float (&s)[C::KEYS / 8][4], const fa_cache_params &p, const cache_work_tile &work,
+                               const cache_row_info (&rows)[2], int col) {
+  const uint8_t *bits = p.mask_bits + load_global(p.mask_indptr + work.batch);
+  int64_t first[2]; /* bit of the row's, less the slots before its first key */
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r)
+    first[r] = static_cast<int64_t>(rows[r].level - work.seq.len + work.seq.len_q) * (work.seq.len - work.seq.pad) - work.seq.pad;
   FA_UNROLL
   for (int n = 0; n < C::KEYS / 8; ++n) {
     FA_UNROLL
     for (int e = 0; e < 4; ++e) {
       const cache_row_info &row = rows[e / 2];
       const int key = col + 8 * n + e % 2;
-      if (key >= row.limits.lo && key < row.limits.hi && bit_hides(row.bits, row.first_bit + key))
+      if (key >= row.limits.lo && key < row.limits.hi && bit_hides(bits, first[e / 2] + key))
         s[n][e] = -infinity();
     }
   }
@@ -193,15 +195,16 @@ FA_DEVICE void mask_cache_bits(float (&s)[C::KEYS / 8][4], const cache_row_info 
  * every row of the warp sees. */
 template <class C>
 FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2], const q_fragments<C> &q,
-                            const fa_cache_params &p, const cache_row_info (&rows)[2], cache_limits all, uint32_t stage,
-                            int key0, int lane) {
+                            const fa_cache_params &p, const cache_work_tile &work,
+                                   const cache_row_info (&rows)[2], cache_limits all, uint32_t stage, int key0,
+                                   int lane) {
   const int col = key0 + lane % 4 * 2;
   const bool modified = cache_scores_are_modified<C>(p);
   float s[C::KEYS / 8][4] = {};
   cache_gemm_qk<C>(s, q, first_b<C::D>(stage, lane));
   if (modified) modify_cache_scores<C>(s, p, rows, col);
   if (key0 < all.lo || key0 + C::KEYS > all.hi) mask_cache_scores<C>(s, rows, col);
-  if (C::GENERAL && p.mask_bits) mask_cache_bits<C>(s, rows, col);
+  if (C::GENERAL && p.mask_bits) mask_cache_bits<C>(s, p, work, rows, opaque(col));
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const float rescale = softmax_row(s, r, modified ? LOG2E : p.scale_log2, state[r]);
@@ -238,8 +241,8 @@ template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
   cache_limits any = {0, 0}, all = {0, 0}; /* keys that some row of the warp sees, and keys that all of them
                                               see */
   if (last >= first) {
-    const cache_limits top = limits_of_cache_row(p, work.seq, (work.row0 + first) / p.heads_per_kv);
-    const cache_limits bottom = limits_of_cache_row(p, work.seq, (work.row0 + last) / p.heads_per_kv);
+    const cache_limits top = limits_of_cache_row<C::GENERAL>(p, work.seq, (work.row0 + first) / p.heads_per_kv);
+    const cache_limits bottom = limits_of_cache_row<C::GENERAL>(p, work.seq, (work.row0 + last) / p.heads_per_kv);
     any = cache_limits{top.lo, bottom.hi};
     all = cache_limits{bottom.lo, top.hi};
   }
@@ -256,7 +259,7 @@ template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
     cp_async_wait<C::STAGES - 1>();
     sync_team<C>(); /* the stage has arrived for the whole team */
     if (key0 < any.hi && key0 + C::KEYS > any.lo)
-      cache_mainloop_step<C>(o, state, q, p, rows, all, stage, key0, lane);
+      cache_mainloop_step<C>(o, state, q, p, work, rows, all, stage, key0, lane);
     sync_team<C>(); /* the whole team is done with the stage */
     const int next = key0 + C::STAGES * C::BN;
     load_stage<C>(stage, p, from, pages, next, work.lo, work.hi, thread);

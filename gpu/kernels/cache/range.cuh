@@ -44,11 +44,14 @@ struct cache_limits {
   int lo, hi;
 };
 
+/* CHUNKS: the kernel is one that reads p.chunk. */
+template <bool CHUNKS>
 FA_DEVICE cache_limits limits_of_cache_row(const fa_cache_params &p, const cache_sequence &s, int row) {
   const int diagonal = row + s.diagonal;
   cache_limits r = {s.pad, s.len};
   if (p.window_left >= 0) r.lo = cache_max(r.lo, diagonal - p.window_left);
-  if (p.chunk > 0 && diagonal - s.pad >= p.chunk) r.lo = cache_max(r.lo, diagonal - (diagonal - s.pad) % p.chunk);
+  if (CHUNKS && p.chunk > 0 && diagonal - s.pad >= p.chunk)
+    r.lo = cache_max(r.lo, diagonal - (diagonal - s.pad) % p.chunk);
   if (p.window_right >= 0) r.hi = cache_min(r.hi, diagonal + p.window_right + 1);
   return r;
 }
@@ -82,8 +85,8 @@ template <class C> FA_DEVICE cache_work_tile load_cache_work_tile(const fa_cache
   t.seq = load_cache_sequence(p, t.batch);
   t.row0 = tile * C::BM;
   t.n_rows = cache_min(C::BM, t.seq.len_q * p.heads_per_kv - t.row0);
-  const int lo = limits_of_cache_row(p, t.seq, t.row0 / p.heads_per_kv).lo;
-  const int hi = limits_of_cache_row(p, t.seq, (t.row0 + t.n_rows - 1) / p.heads_per_kv).hi;
+  const int lo = limits_of_cache_row<C::GENERAL>(p, t.seq, t.row0 / p.heads_per_kv).lo;
+  const int hi = limits_of_cache_row<false>(p, t.seq, (t.row0 + t.n_rows - 1) / p.heads_per_kv).hi;
   /* The key blocks that some row sees, divided evenly among the splits; the first splits have one more. */
   const int begin = lo / C::BN, n_blocks = hi > lo ? (hi + C::BN - 1) / C::BN - begin : 0;
   const int share = n_blocks / p.n_splits, rest = n_blocks % p.n_splits;

@@ -30,7 +30,7 @@ template <class C>
 FA_DEVICE block_range query_blocks(const fa_attention_params &f, const sequence &seq, int key0, int key1) {
   const int shift = seq.shift;
   int lo = 0, hi = seq.len_q;
-  if (f.chunk > 0) hi = min_int(hi, first_of_chunk(f.chunk, key1 - 1) + f.chunk - shift);
+  if (C::GENERAL && f.chunk > 0) hi = min_int(hi, first_of_chunk(f.chunk, key1 - 1) + f.chunk - shift);
   if (f.window_right >= 0) lo = max_int(0, key0 - shift - f.window_right);
   if (f.window_left >= 0) hi = min_int(hi, key1 - shift + f.window_left);
   block_range r = {lo / C::BM, lo < hi ? (hi + C::BM - 1) / C::BM : 0};

@@ -64,7 +64,7 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_backward_param
     if (exists) {
       lse =
           load_global(f.lse + batch * f.lse_stride.batch + head * f.lse_stride.head + row * f.lse_stride.row);
-      const row_limits limits = limits_of_row(f, seq, row0 + i);
+      const row_limits limits = limits_of_row<true>(f, seq, row0 + i);
       if (limits.lo >= limits.hi || lse == -infinity())
         lse = infinity(); /* fully masked, by the masks or by a bias of -inf */
       if (p.d_lse)

@@ -83,7 +83,7 @@ template <class C> FA_DEVICE void flash_backward_queries(const fa_backward_param
   for (int row0 = static_cast<int>(blockIdx.x) * C::BM; row0 < seq.len_q;
        row0 += static_cast<int>(gridDim.x) * C::BM) {
     const int row1 = min_int(row0 + C::BM, seq.len_q);
-    const block_range blocks = visible_blocks<C::BN>(p.forward, seq, row0, row1);
+    const block_range blocks = visible_blocks<C::BN, C::GENERAL>(p.forward, seq, row0, row1);
     if (blocks.begin >= blocks.end) {
       clear_gradient<C>(p, p.dq, p.dq_stride, p.forward.head_dim, batch, head,
                         static_cast<int64_t>(seq.q_row) + row0, row1 - row0, thread);

@@ -133,7 +133,7 @@ FA_DEVICE void compute_p_ds(const typename C::score_tile &s, const typename C::s
         number[r] =
             linear_row(linear_head(f, at.batch, at.head), seq, at.row + row) + static_cast<uint64_t>(at.key);
       if (!MASK) continue;
-      const row_limits limits = limits_of_row(f, seq, at.row + row);
+      const row_limits limits = limits_of_row<C::GENERAL>(f, seq, at.row + row);
       lo[r] = limits.lo - at.key;
       hi[r] = limits.hi - at.key;
     }

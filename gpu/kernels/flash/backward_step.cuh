@@ -102,7 +102,7 @@ FA_DEVICE void score_step(const fa_backward_params &p, const sequence &seq, int 
   const uint32_t values = shared_base() + C::rows_at(buffer) + row * 4;
   const uint32_t p_first =
       shared_base() + C::P_AT + tile_offset<C::BN>(row, score_col<C>(thread / 32) / 8) + lane % 4 * 4;
-  if ((C::GENERAL && f.mask_bits) || keys_need_mask(f, seq, row0, min_int(row0 + C::BM, seq.len_q), key0, key0 + C::BN))
+  if ((C::GENERAL && f.mask_bits) || keys_need_mask<C::GENERAL>(f, seq, row0, min_int(row0 + C::BM, seq.len_q), key0, key0 + C::BN))
     compute_p_ds<C, true>(s, dp, p, seq, at, values, p_first, lane);
   else
     compute_p_ds<C, false>(s, dp, p, seq, at, values, p_first, lane);

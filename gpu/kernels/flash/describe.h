@@ -20,7 +20,7 @@ template <class C> static constexpr fa_kernel describe_flash(fa_kernel_step step
   k.ability.dropout = C::DROPOUT;
   k.ability.bias = C::BIAS;
   k.ability.linear_dropout = C::LINEAR;
-  k.ability.mask_bits = C::GENERAL;
+  k.ability.chunk = k.ability.mask_bits = C::GENERAL;
   return k;
 }
 

@@ -160,7 +160,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_attention_params &p) {
   const int row0 = work.row0, row1 = work.row0 + work.n_rows;
   if (C::GENERAL && p.p_debug) clear_p_debug<C>(p, thread); /* ordered by the mainloop's first barrier */
   if (work.n_rows <= 0) return;
-  const block_range blocks = visible_blocks<C::BN>(p, seq, row0, row1);
+  const block_range blocks = visible_blocks<C::BN, C::GENERAL>(p, seq, row0, row1);
   if (blocks.begin >= blocks.end) {
     store_fully_masked<C>(p, seq.q_row + row0, work.n_rows, thread);
     return;
@@ -207,7 +207,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_attention_params &p) {
 
     /* opaque: what the rare branch needs is computed inside it, not kept in registers across the loop */
     if (score_mod) modify_scores<C>(s, p, seq, slope, row0, key0, opaque(thread));
-    if (keys_need_mask(p, seq, opaque(row0), opaque(row1), key0, key0 + C::BN))
+    if (keys_need_mask<C::GENERAL>(p, seq, opaque(row0), opaque(row1), key0, key0 + C::BN))
       mask_scores<C>(s, p, seq, row0, key0, opaque(thread));
     if (C::GENERAL && p.mask_bits) mask_scores_by_bits<C>(s, p, seq, opaque(batch), row0, key0, opaque(thread));
     softmax<C>(s, o, rows, scale_log2);

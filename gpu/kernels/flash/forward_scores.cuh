@@ -38,7 +38,7 @@ FA_DEVICE void mask_scores(float (&s)[C::M_TILES][C::BN / 8][4], const fa_attent
   for (int m = 0; m < C::M_TILES; ++m) {
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const row_limits limits = limits_of_row(p, seq, row0 + score_row<C>(thread, m) + 8 * r);
+      const row_limits limits = limits_of_row<C::GENERAL>(p, seq, row0 + score_row<C>(thread, m) + 8 * r);
       const int lo = limits.lo - col, hi = limits.hi - col; /* relative to the thread's key, to compare with
                                                                constants */
       FA_UNROLL

@@ -77,7 +77,7 @@ FA_DEVICE uint16_t *p_debug_row(const fa_attention_params &p, int row) {
 FA_DEVICE void store_p_debug(const fa_attention_params &p, const sequence &seq, int row, int key, uint32_t pair,
                              uint32_t kept) {
   if (row >= seq.len_q) return;
-  const row_limits limits = limits_of_row(p, seq, row);
+  const row_limits limits = limits_of_row<C::GENERAL>(p, seq, row);
   const uint32_t signs = pair | (~kept & 0x80008000u);
   uint16_t *to = p_debug_row(p, row) + key;
   if (key >= limits.lo && key < limits.hi) store_global(to, static_cast<uint16_t>(signs));

@@ -91,7 +91,7 @@ template <class C> FA_DEVICE void half_forward(const fa_attention_params &p) {
   if (x.row0 >= t.seq.len_q) return;
   const tile_walk<typename C::MODS> tiles(
       p.flex, p.flex.keys, t.batch, t.head, x.row0 / C::BM,
-      visible_blocks<C::BN>(p, t.seq, x.row0, min_int(x.row0 + C::BM, t.seq.len_q)));
+      visible_blocks<C::BN, true>(p, t.seq, x.row0, min_int(x.row0 + C::BM, t.seq.len_q)));
   const int row = x.row0 + thread / 32 * 16 + lane / 4;
 
   const bool works = warp_has_rows(x.row0, t.seq.len_q, thread);

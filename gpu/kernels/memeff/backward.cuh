@@ -48,7 +48,7 @@ FA_DEVICE memeff_query load_query(const fa_memeff_backward_params &p, const meme
   const fa_attention_params &f = p.forward;
   if (row >= t.seq.len_q) return memeff_query{{0, 0}, 0.0f, 0.0f, 0, 0};
   memeff_query q;
-  q.limits = limits_of_row(f, t.seq, row);
+  q.limits = limits_of_row<true>(f, t.seq, row);
   q.lse = load_global(f.lse + row_at(f.lse_stride, t, row));
   q.delta = load_global(p.delta + row_at(p.delta_stride, t, row));
   q.bias_at = f.bias ? bias_row(f, t, row) : 0;

@@ -49,7 +49,7 @@ FA_DEVICE uint32_t flex_masked(const fa_attention_params &f, const memeff_coord 
   static_assert(4 * N8 <= 32, "a bit for each pair");
   const int row0 = row - (BY_KEYS ? lane % 4 * 2 : lane / 4), row1 = row0 + (BY_KEYS ? 8 * N8 : 16);
   const int key0 = key - (BY_KEYS ? lane / 4 : lane % 4 * 2), key1 = key0 + (BY_KEYS ? 16 : 8 * N8);
-  if (kind == FA_FLEX_FULL && row1 <= t.seq.len_q && !keys_need_mask(f, t.seq, row0, row1, key0, key1))
+  if (kind == FA_FLEX_FULL && row1 <= t.seq.len_q && !keys_need_mask<true>(f, t.seq, row0, row1, key0, key1))
     return 0;
   uint32_t masked = 0;
   FA_NO_UNROLL
@@ -59,7 +59,7 @@ FA_DEVICE uint32_t flex_masked(const fa_attention_params &f, const memeff_coord 
       const int across = i / 2 * 8, along = 8 * n + i % 2;
       const flex_pair at =
           flex_pair_of(t, row + (BY_KEYS ? along : across), key + (BY_KEYS ? across : along));
-      const row_limits limits = at.i < at.len_q ? limits_of_row(f, t.seq, at.i) : row_limits{0, 0};
+      const row_limits limits = at.i < at.len_q ? limits_of_row<true>(f, t.seq, at.i) : row_limits{0, 0};
       if (at.j < limits.lo || at.j >= limits.hi || !flex_visible<MODS>(f.flex, kind, at))
         masked |= 1u << (4 * n + i);
     }

@@ -160,7 +160,7 @@ template <class C> FA_DEVICE void memeff_backward_queries(const fa_memeff_backwa
   if (row0 >= t.seq.len_q) return;
   const tile_walk<typename C::MODS> tiles(
       f.flex, f.flex.keys, t.batch, t.head, row0 / C::BM,
-      visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q)));
+      visible_blocks<C::BN, true>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q)));
   const memeff_operands x = query_operands<C>(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);

@@ -74,7 +74,7 @@ FA_DEVICE void plain_gradients(typename C::score_tile &s, typename C::score_tile
     for (int e = 0; e < 2; ++e) {
       const float lse = as_float(load_shared4(values + (8 * n + e) * 4));
       const float delta = as_float(load_shared4(values + (C::BN + 8 * n + e) * 4));
-      const row_limits limits = MASK ? limits_of_row(p.forward, t.seq, row + 8 * n + e) : row_limits{0, 0};
+      const row_limits limits = MASK ? limits_of_row<true>(p.forward, t.seq, row + 8 * n + e) : row_limits{0, 0};
       FA_UNROLL
       for (int r = 0; r < 2; ++r) {
         float &x = s[n][2 * r + e], &y = dp[n][2 * r + e];
@@ -168,8 +168,8 @@ FA_DEVICE void clear_bias_rows(const fa_memeff_backward_params &p, memeff_coord 
 /* The keys [begin, end) of the block, relative to its first, that some row of a query block sees. */
 template <class C>
 FA_DEVICE block_range seen_keys(const fa_attention_params &f, const sequence &seq, int row0, int key0) {
-  const int lo = limits_of_row(f, seq, row0).lo;
-  const int hi = limits_of_row(f, seq, min_int(row0 + C::BN, seq.len_q) - 1).hi;
+  const int lo = limits_of_row<true>(f, seq, row0).lo;
+  const int hi = limits_of_row<true>(f, seq, min_int(row0 + C::BN, seq.len_q) - 1).hi;
   return block_range{max_int(lo - key0, 0), min_int(hi - key0, C::BM)};
 }
 
@@ -204,7 +204,7 @@ FA_DEVICE void single_scores(typename C::score_tile &ds, typename C::key_tile &d
   const uint32_t values = stage + C::VALUES_IN_STAGE + lane % 4 * 8;
   if (f.bias || f.dropout_linear)
     key_gradients<C>(s, ds, p, t, key, row);
-  else if (keys_need_mask(f, t.seq, row0, min_int(row0 + C::BN, t.seq.len_q), warp_key, warp_key + 16))
+  else if (keys_need_mask<true>(f, t.seq, row0, min_int(row0 + C::BN, t.seq.len_q), warp_key, warp_key + 16))
     plain_gradients<C, true>(s, ds, p, t, key, row, values);
   else
     plain_gradients<C, false>(s, ds, p, t, key, row, values);

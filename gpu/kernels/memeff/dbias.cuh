@@ -14,7 +14,7 @@ namespace fa {
 /* The kind of a tile; FA_FLEX_FULLY_MASKED if it is not visited. */
 template <class C>
 FA_DEVICE int dbias_tile(const fa_attention_params &f, const memeff_coord &t, int row0, int key0) {
-  const block_range seen = visible_blocks<C::BN>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
+  const block_range seen = visible_blocks<C::BN, true>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
   if constexpr (C::MODS::ANY) {
     const tile_walk<typename C::MODS> tiles(f.flex, f.flex.keys, t.batch, t.head, row0 / C::BM, seen);
     return kind_of_tile(tiles, key0 / C::BN);

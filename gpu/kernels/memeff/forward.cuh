@@ -150,7 +150,7 @@ template <class C> FA_DEVICE void memeff_forward(const fa_attention_params &p) {
   if (row0 >= t.seq.len_q) return;
   const tile_walk<typename C::MODS> tiles(
       p.flex, p.flex.keys, t.batch, t.head, row0 / C::BM,
-      visible_blocks<C::BN>(p, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q)));
+      visible_blocks<C::BN, true>(p, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q)));
   const memeff_rows q = q_rows(p, t), k = k_rows(p, t), v = v_rows(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
 

@@ -39,7 +39,7 @@ FA_DEVICE void whole_step(typename C::output_tile &o, row_state (&rows)[2], cons
   gemm_tiles<C::D>(s, first_tile_a<C::D>(shared_base() + C::Q_AT, thread / 32 * 16, lane),
                        first_tile_b<C::D>(C::stage(buffer), lane));
   if (p.bias ||
-      keys_need_mask(p, t.seq, first_row, min_int(first_row + 16, t.seq.len_q), key0, key0 + C::BN)) {
+      keys_need_mask<true>(p, t.seq, first_row, min_int(first_row + 16, t.seq.len_q), key0, key0 + C::BN)) {
     make_logits<f32>(s, p, t, row, key);
   } else {
     const float scale = p.scale * p.score_sign;
@@ -64,9 +64,9 @@ template <class C> FA_DEVICE void memeff_forward_whole(const fa_attention_params
             first_row = row0 + thread / 32 * 16;
   if (row0 >= t.seq.len_q) return;
   const int n_rows = min_int(16, t.seq.len_q - first_row); /* of the warp */
-  const block_range blocks = visible_blocks<C::BN>(p, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
+  const block_range blocks = visible_blocks<C::BN, true>(p, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
   block_range seen = {0, 0};
-  if (n_rows > 0) seen = visible_blocks<C::BN>(p, t.seq, first_row, first_row + n_rows);
+  if (n_rows > 0) seen = visible_blocks<C::BN, true>(p, t.seq, first_row, first_row + n_rows);
 
   typename C::output_tile o = {};
   row_state rows[2];

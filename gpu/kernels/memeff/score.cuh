@@ -72,7 +72,7 @@ FA_DEVICE void make_logits(float (&s)[N8][4], const fa_attention_params &p, cons
   const float scale = p.scale * p.score_sign;
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const row_limits limits = limits_of_row(p, t.seq, row + 8 * r);
+    const row_limits limits = limits_of_row<true>(p, t.seq, row + 8 * r);
     const bool biased = p.bias && row + 8 * r < t.seq.len_q;
     const int64_t bias_at = biased ? bias_row(p, t, row + 8 * r) : 0;
     FA_UNROLL

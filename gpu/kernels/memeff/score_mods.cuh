@@ -31,7 +31,7 @@ struct flex_row {
 
 FA_DEVICE flex_row load_flex_row(const fa_attention_params &p, const memeff_coord &t, int row) {
   flex_row x = {{0, 0}, 0, 0.0f};
-  if (row < t.seq.len_q) x = flex_row{limits_of_row(p, t.seq, row), bias_row(p, t, row), 0.0f};
+  if (row < t.seq.len_q) x = flex_row{limits_of_row<true>(p, t.seq, row), bias_row(p, t, row), 0.0f};
   if (p.alibi_slopes) x.slope = load_global(p.alibi_slopes + t.batch * p.alibi_batch_stride + t.head);
   return x;
 }
@@ -96,7 +96,7 @@ FA_DEVICE void make_flex_logits(float (&s)[N8][4], const fa_attention_params &p,
     }
   }
   const int row0 = row - lane / 4, row1 = min_int(row0 + 16, t.seq.len_q), key0 = key - lane % 4 * 2;
-  if (kind != FA_FLEX_FULL || keys_need_mask(p, t.seq, row0, row1, key0, key0 + 8 * N8))
+  if (kind != FA_FLEX_FULL || keys_need_mask<true>(p, t.seq, row0, row1, key0, key0 + 8 * N8))
     mask_pairs<MODS>(s, p, t, row, key, kind);
 }
 

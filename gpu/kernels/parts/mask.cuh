@@ -54,12 +54,14 @@ FA_DEVICE int first_of_chunk(int chunk, int diagonal) {
   return diagonal >= chunk ? diagonal - diagonal % chunk : 0;
 }
 
+/* CHUNKS: the kernel is one that reads p.chunk: it would cost the others registers. */
+template <bool CHUNKS = false>
 FA_DEVICE row_limits limits_of_row(const fa_attention_params &p, const sequence &s, int row) {
   const int diagonal = row + s.shift;
   row_limits r = {0, s.len_k};
   if (p.window_left >= 0) r.lo = max_int(0, diagonal - p.window_left);
   if (p.window_right >= 0) r.hi = min_int(s.len_k, diagonal + p.window_right + 1);
-  if (p.chunk > 0) r.lo = max_int(r.lo, first_of_chunk(p.chunk, diagonal));
+  if (CHUNKS && p.chunk > 0) r.lo = max_int(r.lo, first_of_chunk(p.chunk, diagonal));
   return r;
 }
 
@@ -74,9 +76,9 @@ struct block_range {
   int begin, end;
 };
 
-template <int BN>
+template <int BN, bool CHUNKS = false>
 FA_DEVICE block_range visible_blocks(const fa_attention_params &p, const sequence &s, int row0, int row1) {
-  const int lo = limits_of_row(p, s, row0).lo, hi = limits_of_row(p, s, row1 - 1).hi;
+  const int lo = limits_of_row<CHUNKS>(p, s, row0).lo, hi = limits_of_row(p, s, row1 - 1).hi;
   block_range r = {lo / BN, hi > 0 ? (hi + BN - 1) / BN : 0};
   return r;
 }
@@ -92,9 +94,10 @@ FA_DEVICE walk next_of(walk at, block_range blocks) {
 }
 
 /* True if some row of [row0, row1) does not see all of the keys [key0, key1). */
+template <bool CHUNKS = false>
 FA_DEVICE bool keys_need_mask(const fa_attention_params &p, const sequence &s, int row0, int row1, int key0,
                               int key1) {
-  return limits_of_row(p, s, row1 - 1).lo > key0 || limits_of_row(p, s, row0).hi < key1;
+  return limits_of_row<CHUNKS>(p, s, row1 - 1).lo > key0 || limits_of_row(p, s, row0).hi < key1;
 }
 
 } // namespace fa

@@ -23,6 +23,7 @@ typedef struct fa_kernel_ability {
   int least;    /* of a kernel: the least of the larger */
   int unaligned, alibi, softcap, dropout, p_debug;
   int bias, linear_dropout;
+  int chunk;       /* rows that see no key before their chunk */
   int mask_bits;   /* a bit for every pair */
   int varlen;      /* sequences of lengths of their own, by cu_seqlens, seqused_k or leftpad_k */
   int ordered;     /* a deterministic call's accumulators (gpu/kernels/params/flash_backward_grids.h) */
@@ -36,7 +37,7 @@ static inline int fa_kernel_is_able(const fa_kernel_ability *k, const fa_kernel_
          wanted->head_dim >= k->least && wanted->narrow >= k->narrow && k->unaligned >= wanted->unaligned && k->alibi >= wanted->alibi &&
          k->softcap >= wanted->softcap && k->dropout >= wanted->dropout && k->p_debug >= wanted->p_debug &&
          k->bias >= wanted->bias && k->linear_dropout >= wanted->linear_dropout && k->varlen >= wanted->varlen &&
-         k->ordered >= wanted->ordered && k->mask_bits >= wanted->mask_bits && wanted->keys >= k->keys &&
+         k->ordered >= wanted->ordered && k->chunk >= wanted->chunk && k->mask_bits >= wanted->mask_bits && wanted->keys >= k->keys &&
          (k->packed_rows == 0 || wanted->packed_rows <= k->packed_rows);
 }
 
