@@ -84,6 +84,8 @@ typedef struct fa_plugin_problem {
   const int32_t *cache_seqlens, *cache_batch_idx; /* [batch]; NULL: absent */
   int64_t chunk; /* keys of a chunk, before which a row sees none; 0: no chunks */
   int mask_bits; /* there is a bit for every pair */
+  /* a logit a head in the denominator; its gradient is an output; lse has it in */
+  int sinks, sinks_grad, sinks_in_lse;
 } fa_plugin_problem;
 
 /* Strides in elements; 0 on an expanded axis of an input. This struct does not grow. */
@@ -110,7 +112,9 @@ typedef struct fa_plugin_tensors {
   fa_plugin_tensor o, lse, p_debug, dq, dk, dv, dbias;
   const fa_plugin_tensor *dbuffers; /* [n_captures]; data is NULL where no gradient is wanted */
   /* read */
-  fa_plugin_tensor mask_bits, mask_indptr; /* u8, i32 [batch + 1] (docs/reference/semantics.md, "Custom masks") */
+  fa_plugin_tensor mask_bits,
+      mask_indptr;                /* u8, i32 [batch + 1] (docs/reference/semantics.md, "Custom masks") */
+  fa_plugin_tensor sinks, dsinks; /* f32 [heads_q]; read, and written */
 } fa_plugin_tensors;
 
 /* How a call is to run, and what became of it. Texts are NUL-terminated, and empty before the call. */

@@ -124,7 +124,7 @@ fa_status fa_read_fill_name(fa_case_reader *r, const cJSON *v, fa_tensor_id id, 
     const fa_fill_info *info = fa_fill_describe(f);
     const fa_tensor_data data = id < FA_T_COUNT ? fa_tensor_describe(id)->data : FA_DATA_NONE;
     if ((info->bias_only && data != FA_DATA_BIAS) || (info->do_only && data != FA_DATA_GRADIENT) ||
-        (info->lse_only && data != FA_DATA_LSE))
+        (info->lse_only && data != FA_DATA_LSE) || (info->sinks_only && data != FA_DATA_SINKS))
       continue;
     fills[n] = f;
     words[n++] = info->name;
@@ -143,6 +143,7 @@ FILL_READER(read_fill_k, FA_T_K)
 FILL_READER(read_fill_v, FA_T_V)
 FILL_READER(read_fill_do, FA_T_DO)
 FILL_READER(read_fill_dlse, FA_T_DLSE)
+FILL_READER(read_fill_sinks, FA_T_SINKS)
 FILL_READER(read_fill_k_new, FA_T_K_NEW)
 FILL_READER(read_fill_v_new, FA_T_V_NEW)
 FILL_READER(read_fill_o_parts, FA_T_O_PARTS)
@@ -166,6 +167,7 @@ static const fa_case_key fill_keys[] = {{"default", read_fill_default},
                                         {"v_new", read_fill_v_new},
                                         {"o_parts", read_fill_o_parts},
                                         {"lse_parts", read_fill_lse_parts},
+                                        {"sinks", read_fill_sinks},
                                         {0}};
 fa_status fa_read_fill(fa_case_reader *r, const cJSON *v) {
   const cJSON *all = cJSON_IsObject(v) ? cJSON_GetObjectItemCaseSensitive(v, "default") : v;
@@ -212,6 +214,27 @@ static const fa_case_key bias_keys[] = {
 fa_status fa_read_bias(fa_case_reader *r, const cJSON *v) {
   P.bias = (fa_bias){true, true, true, true, true};
   return fa_read_object(r, v, bias_keys);
+}
+
+/* ---- sinks ---- */
+
+READER(read_sinks_grad) {
+  return fa_read_bool(r, v, &P.sinks.grad);
+}
+READER(read_sinks_in_lse) {
+  return fa_read_bool(r, v, &P.sinks.in_lse);
+}
+static const fa_case_key sinks_keys[] = {{"grad", read_sinks_grad}, {"in_lse", read_sinks_in_lse}, {0}};
+fa_status fa_read_sinks(fa_case_reader *r, const cJSON *v) {
+  char buffer[80];
+  if (cJSON_IsFalse(v)) {
+    P.sinks = (fa_sinks){0};
+    return FA_OK;
+  }
+  if (!cJSON_IsTrue(v) && !cJSON_IsObject(v))
+    return fa_read_fail(r, true, "%s is neither true, false nor an object", fa_read_describe(v, buffer));
+  P.sinks = (fa_sinks){true, true, true};
+  return cJSON_IsTrue(v) ? FA_OK : fa_read_object(r, v, sinks_keys);
 }
 
 /* ---- kvcache ---- */

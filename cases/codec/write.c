@@ -137,6 +137,18 @@ static void put_bias(writer *w, const fa_bias *b) {
   end_object(w, parent);
 }
 
+static void put_sinks(writer *w, const fa_sinks *s) {
+  if (!s->present) return;
+  if (s->grad && s->in_lse) {
+    put_bool(w, "sinks", true, false);
+    return;
+  }
+  cJSON *parent = begin_object(w, "sinks");
+  put_bool(w, "grad", s->grad, true);
+  put_bool(w, "in_lse", s->in_lse, true);
+  end_object(w, parent);
+}
+
 static void put_dropout(writer *w, const fa_dropout *d) {
   if (d->p == 0 && !signbit(d->p) && !d->seed && !d->offset) return;
   cJSON *parent = begin_object(w, "dropout");
@@ -280,9 +292,7 @@ static void put_fills(writer *w, const fa_case *c) {
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (fa_case_has_fill(id) && (unsigned)c->fill[id] < FA_N_FILLS) ++n, ++count[c->fill[id]];
   for (int f = FA_N_FILLS - 1; f >= 0; --f)
-    if (count[f] >= count[best] && !fa_fill_describe(f)->bias_only && !fa_fill_describe(f)->do_only &&
-        !fa_fill_describe(f)->lse_only)
-      best = f;
+    if (count[f] >= count[best] && fa_fill_is_general((fa_fill)f)) best = f;
   if (count[best] == n) {
     if (best != FA_FILL_NORMAL) put_text(w, "fill", fill_name(best));
     return;
@@ -347,6 +357,7 @@ static void put_problem_rest(writer *w, const fa_problem *p) {
   put_alibi(w, p);
   put_bias(w, &p->bias);
   put_dropout(w, &p->dropout);
+  put_sinks(w, &p->sinks);
   put_text(w, "score_mod", p->score_mod);
   put_text(w, "mask_mod", p->mask_mod);
   put_captures(w, p);

@@ -138,6 +138,11 @@ static fa_status add_scores(const fa_case *c, fa_tensors *set, fa_tensor_id id, 
   return fa_tensors_add(set, id, p->dtype, 4, shape, NULL, 0, err);
 }
 
+/* One number a query head. */
+static fa_status add_heads(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
+  return fa_tensors_add(set, id, FA_F32, 1, &c->problem.heads_q, NULL, 0, err);
+}
+
 /* The tensors that build_qkv and fa_build_cache do not make. */
 static fa_status build_rest(const fa_case *c, fa_tensors *set, fa_error *err) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
@@ -150,6 +155,8 @@ static fa_status build_rest(const fa_case *c, fa_tensors *set, fa_error *err) {
       TRY(add_token_parts(c, set, (fa_tensor_id)id, err));
     else if (info->axes == FA_AXES_TOKENS)
       TRY(add_tensor(c, set, (fa_tensor_id)id, 0, err));
+    else if (info->axes == FA_AXES_HEADS)
+      TRY(add_heads(c, set, (fa_tensor_id)id, err));
     else if (info->axes == FA_AXES_SCORES)
       TRY(add_scores(c, set, (fa_tensor_id)id, err));
     else

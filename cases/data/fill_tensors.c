@@ -1,8 +1,8 @@
 /* Walks the input tensors of a case and fills their rows. Rows that by contract nobody reads keep the NaN
  * pattern that inputs start with. */
 #include "cases/base/rng.h"
-#include "cases/threads/parallel.h"
 #include "cases/data/build.h"
+#include "cases/threads/parallel.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -183,6 +183,14 @@ static void fill_parts(fa_fill_row row, const fa_tensor *t, int n_threads, doubl
   }
 }
 
+/* [H]: one value per query head. */
+static void fill_heads(fa_fill_row row, const fa_tensor *t, double *value) {
+  for (row.h = 0; row.h < t->shape[0]; ++row.h) {
+    fa_fill_row_values(&row, value, 1);
+    fa_tensor_set(t, &row.h, value[0]);
+  }
+}
+
 /* The direction of v's mean over the keys of a sequence, per (b, kv head): root mean square 1, or 0 without
  * keys. *out is malloc'd [B, Hk, Dv]. */
 static fa_status mean_values(const fa_case *c, const fa_tensor *v, double **out, fa_error *err) {
@@ -227,6 +235,9 @@ static void fill_tensor(fa_fill_row row, const fa_tensor *t, int n_threads, doub
   case FA_AXES_PARTS:
   case FA_AXES_PART_ROWS:
     fill_parts(row, t, n_threads, value);
+    break;
+  case FA_AXES_HEADS:
+    fill_heads(row, t, value);
     break;
   default:
     if (row.c->problem.family == FA_KVCACHE && info->direction == FA_TENSOR_UPDATED)

@@ -78,11 +78,12 @@ bool fa_case_has_fill(fa_tensor_id id) {
 
 bool fa_case_has_strides(fa_tensor_id id) {
   const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
-  return axes != FA_AXES_OWN && axes != FA_AXES_SCORES;
+  return axes != FA_AXES_OWN && axes != FA_AXES_SCORES && axes != FA_AXES_HEADS;
 }
 
 bool fa_case_uses(const fa_case *c, fa_tensor_id id) {
-  return fa_case_has_strides(id) && fa_tensor_is_asked_for(&c->problem, id);
+  const bool named = fa_case_has_strides(id) || fa_case_has_fill(id);
+  return named && fa_tensor_is_asked_for(&c->problem, id);
 }
 
 void fa_case_set_fill(fa_case *c, fa_fill fill) {
@@ -136,11 +137,21 @@ static bool repeats_dropped(const fa_case *c) {
   return c->problem.dropout.p > 0 && flat && c->problem.dtype == FA_F16;
 }
 
+/* Beside a large sink all P of a row, and its dS, are below f16's normal range: what rounding takes from them is what
+ * they are, and follows the sum that they are for. */
+static bool repeats_beside_sinks(const fa_case *c) {
+  const fa_fill f = c->fill[FA_T_SINKS];
+  if (!c->problem.sinks.present) return false;
+  return f == FA_FILL_HEAVY_TAIL || (f == FA_FILL_SINK_SIZES && c->problem.dtype == FA_F16);
+}
+
 bool fa_case_is_generic(const fa_case *c) {
   if (c->problem.family == FA_MERGE) return false; /* a few roundings an element: no noise to speak of */
-  if (repeats_logits(c) || repeats_dropped(c) || sees_one_key(&c->problem)) return false;
+  if (repeats_beside_sinks(c) || repeats_logits(c) || repeats_dropped(c) || sees_one_key(&c->problem))
+    return false;
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!fa_case_has_fill(id) || !fa_case_uses(c, id)) continue;
+    if (fa_tensor_describe(id)->data == FA_DATA_SINKS) continue; /* rounded nowhere */
     const bool *expand = c->strides[id].expand;
     if (expand[0] || expand[1] || expand[2] || !fa_fill_describe(c->fill[id])->generic) return false;
     if (c->zero[id].n > 0) return false; /* equal rows round alike */

@@ -28,6 +28,7 @@ static fa_status check_fills(const fa_case *c, fa_error *err) {
     const fa_fill_info *f = fa_fill_describe(c->fill[id]);
     const fa_tensor_data data = fa_tensor_describe(id)->data;
     if (f->bias_only && data != FA_DATA_BIAS) BAD("$.fill.%s: \"%s\" is for bias only", tensor, f->name);
+    if (f->sinks_only && data != FA_DATA_SINKS) BAD("$.fill.%s: \"%s\" is for sinks only", tensor, f->name);
     if (f->do_only && data != FA_DATA_GRADIENT) BAD("$.fill.%s: \"%s\" is for do only", tensor, f->name);
     if (f->lse_only && data != FA_DATA_LSE) BAD("$.fill.%s: \"%s\" is for lse_parts only", tensor, f->name);
     if (f->reads_v && c->problem.family == FA_MERGE)

@@ -67,8 +67,8 @@ typedef enum fa_tensor_id {
   FA_T_BUFFER_7 = FA_T_BUFFER_0 + 7,
   FA_T_MASK_BITS,   /* u8, bytes of packed bits (cases/vocabulary/mask_bits.h) */
   FA_T_MASK_INDPTR, /* i32 [B + 1]: where a sequence's bytes begin */
-  FA_T_O_PARTS,   /* family merge: [part, B, S, H, D] or [part, total, H, D], its own type */
-  FA_T_LSE_PARTS, /* f32 [part, B, H, S] or [part, H, total] */
+  FA_T_O_PARTS,     /* family merge: [part, B, S, H, D] or [part, total, H, D], its own type */
+  FA_T_LSE_PARTS,   /* f32 [part, B, H, S] or [part, H, total] */
   /* outputs */
   FA_T_O,
   FA_T_LSE,
@@ -82,6 +82,9 @@ typedef enum fa_tensor_id {
   FA_T_DBUFFER_7 = FA_T_DBUFFER_0 + 7,
   FA_T_DO_PARTS, /* like o_parts, lse_parts */
   FA_T_DLSE_PARTS,
+  /* added later, behind the others so that these keep their numbers */
+  FA_T_SINKS,
+  FA_T_DSINKS, /* f32 [Hq]; an input and its gradient */
   FA_T_COUNT
 } fa_tensor_id;
 

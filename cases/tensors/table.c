@@ -66,6 +66,10 @@ static const fa_tensor_info table[FA_T_COUNT] = {
                        GRADIENT(FA_T_O_PARTS)},
     [FA_T_DLSE_PARTS] = {"dlse_parts", OUT, BACKWARD, FA_AXES_PART_ROWS,
                          .when = FA_WHEN_BACKWARD | FA_WHEN_MERGE, .f32 = true, GRADIENT(FA_T_LSE_PARTS)},
+    [FA_T_SINKS] = {"sinks", IN, FORWARD, FA_AXES_HEADS, FA_DATA_SINKS, FA_WHEN_SINKS, .f32 = true},
+    [FA_T_DSINKS] = {"dsinks", OUT, BACKWARD, FA_AXES_HEADS,
+                     .when = FA_WHEN_SINKS | FA_WHEN_SINKS_GRAD | FA_WHEN_BACKWARD, .f32 = true,
+                     GRADIENT(FA_T_SINKS), SUMS(dsinks_atomic)},
     BUFFER(0), BUFFER(1), BUFFER(2), BUFFER(3), BUFFER(4), BUFFER(5), BUFFER(6), BUFFER(7),
 };
 /* clang-format on */
@@ -137,6 +141,8 @@ bool fa_tensor_is_asked_for(const fa_problem *p, fa_tensor_id id) {
   if (p->kvcache.n_new > 0) has |= FA_WHEN_NEW_KEYS;
   has |= p->family == FA_MERGE ? FA_WHEN_MERGE : FA_WHEN_ATTENTION;
   if (p->return_softmax) has |= FA_WHEN_RETURN_SOFTMAX;
+  if (p->sinks.present) has |= FA_WHEN_SINKS;
+  if (p->sinks.grad) has |= FA_WHEN_SINKS_GRAD;
   return info->axes != FA_AXES_OWN && (info->when & ~has) == 0;
 }
 
@@ -183,6 +189,9 @@ void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]) {
   case FA_AXES_BIAS:
     set_shape(shape, p->bias.per_batch ? p->batch : 1, p->bias.per_query ? p->seqlen_q : 1,
               p->bias.per_head ? p->heads_q : 1, p->seqlen_k);
+    break;
+  case FA_AXES_HEADS:
+    set_shape(shape, 1, 1, p->heads_q, 1);
     break;
   default:
     FA_ASSERT(!"a tensor whose axes the table knows");

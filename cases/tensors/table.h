@@ -23,7 +23,8 @@ typedef enum fa_tensor_axes {
   FA_AXES_BIAS,   /* [batch or 1, head or 1, row or 1, key] */
   FA_AXES_SCORES, /* [batch, head, row, key] */
   FA_AXES_PARTS,  /* [part, batch, row, head, column], variable length [part, token, head, column] */
-  FA_AXES_PART_ROWS /* [part, batch, head, row], variable length [part, head, token] */
+  FA_AXES_PART_ROWS, /* [part, batch, head, row], variable length [part, head, token] */
+  FA_AXES_HEADS      /* [query head]: contiguous */
 } fa_tensor_axes;
 
 /* Where an input's values come from. The last two are filled, each in its own way (cases/data). */
@@ -37,7 +38,8 @@ typedef enum fa_tensor_data {
   FA_DATA_VALUE,
   FA_DATA_GRADIENT,
   FA_DATA_BIAS,
-  FA_DATA_LSE,  /* of parts */
+  FA_DATA_LSE, /* of parts */
+  FA_DATA_SINKS,
   FA_DATA_PLAIN /* the fill, whatever the tensor's role in the computation */
 } fa_tensor_data;
 
@@ -51,7 +53,9 @@ typedef enum fa_tensor_when {
   FA_WHEN_RETURN_SOFTMAX = 32,
   FA_WHEN_RECORDED = 64,   /* of recorded runs only: never in a call */
   FA_WHEN_ATTENTION = 128, /* there are queries, keys and values: every family but merge */
-  FA_WHEN_MERGE = 256
+  FA_WHEN_MERGE = 256,
+  FA_WHEN_SINKS = 512,
+  FA_WHEN_SINKS_GRAD = 1024
 } fa_tensor_when;
 
 typedef struct fa_tensor_info {
@@ -84,8 +88,9 @@ bool fa_tensor_is_asked_for(const fa_problem *p, fa_tensor_id id);
 fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id);
 /* It has an axis of parts before all others. */
 bool fa_tensor_has_parts(fa_tensor_id id);
-/* The logical shape of a tensor whose axes are TOKENS, NEW, ROWS, BIAS or, of one part, PARTS or PART_ROWS, in the
- * order b, s, h, d whatever its axes: d is 1 for ROWS and PART_ROWS, the key for BIAS. b is 1 if the tensor has no batch axis (variable length).
+/* The logical shape of a tensor whose axes are TOKENS, NEW, ROWS, BIAS, HEADS or, of one part, PARTS or PART_ROWS, in
+ * the order b, s, h, d whatever its axes: d is 1 for ROWS and PART_ROWS, the key for BIAS; HEADS have h alone, the rest
+ * is 1. b is 1 if the tensor has no batch axis (variable length).
  * Needs a valid problem. */
 void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]);
 /* True if a kernel with this profile may sum it in any order, so that two runs may differ. */

@@ -78,7 +78,16 @@ static const fa_fill_info table[FA_N_FILLS] = {
     [FA_FILL_LSE_EMPTY] = {"lse_empty",
                            "empty parts of both signs, alone and all together; O of some of them is NaN",
                            .lse_only = true},
+    [FA_FILL_SINK_SIZES] =
+        {"sink_sizes", "heads in turn: -inf, -100, -20, near a row's maximum (below, at, above it), 20, 100",
+         .sinks_only = true},
+    [FA_FILL_SINK_NONE] = {.name = "sink_none", .what = "-inf: as without sinks", .sinks_only = true},
 };
+
+bool fa_fill_is_general(fa_fill fill) {
+  const fa_fill_info *f = fa_fill_describe(fill);
+  return !f->bias_only && !f->do_only && !f->lse_only && !f->sinks_only;
+}
 
 const fa_fill_info *fa_fill_describe(fa_fill fill) {
   FA_ASSERT((unsigned)fill < FA_N_FILLS);

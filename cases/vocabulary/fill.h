@@ -50,7 +50,9 @@ typedef enum fa_fill {
   FA_FILL_LSE_90,   /* 90 apart: the smaller weight is subnormal */
   FA_FILL_LSE_200,  /* 200 apart: the smaller weight underflows, and without a maximum the larger overflows */
   FA_FILL_LSE_KEYS, /* of 3,072 keys in the first part, of 64 in the others: a prefix and a suffix */
-  FA_FILL_LSE_EMPTY, /* empty parts of both signs, alone and all together; O of some of them is NaN */
+  FA_FILL_LSE_EMPTY,  /* empty parts of both signs, alone and all together; O of some of them is NaN */
+  FA_FILL_SINK_SIZES, /* sinks only: none, far below the scores, among them, above and far above, by head */
+  FA_FILL_SINK_NONE,  /* sinks only: -inf, which is no sink */
   FA_N_FILLS
 } fa_fill;
 
@@ -74,17 +76,20 @@ typedef struct fa_fill_info {
   const char *what; /* one line for `list fills` */
   bool generic;     /* rounding errors are like independent noise: the sqrt(n) bound may be used */
   bool bias_only, do_only, lse_only; /* lse_only: of parts that are merged */
-  bool reads_v;                      /* what it puts into do follows the values of v */
-  bool large_logits;                 /* a softcap saturates them: what it returns is the cap */
-  bool flat;                         /* logits so small that the weights of a row are nearly equal */
-  bool large_v;                      /* v of several units and more */
-  bool zero_q, zero;                 /* puts nothing but zeros into q; into every tensor */
-  double size;                       /* about the standard deviation of q and k; 0 = 1 */
-  int simplicity; /* shrinking tries it in place of what is less simple: 1 is the simplest, 0 = never */
-  unsigned needs; /* fa_fill_needs */
+  bool sinks_only;
+  bool reads_v;      /* what it puts into do follows the values of v */
+  bool large_logits; /* a softcap saturates them: what it returns is the cap */
+  bool flat;         /* logits so small that the weights of a row are nearly equal */
+  bool large_v;      /* v of several units and more */
+  bool zero_q, zero; /* puts nothing but zeros into q; into every tensor */
+  double size;       /* about the standard deviation of q and k; 0 = 1 */
+  int simplicity;    /* shrinking tries it in place of what is less simple: 1 is the simplest, 0 = never */
+  unsigned needs;    /* fa_fill_needs */
 } fa_fill_info;
 
 const fa_fill_info *fa_fill_describe(fa_fill fill); /* asserts fill < FA_N_FILLS */
+/* For every tensor, not for one role alone. */
+bool fa_fill_is_general(fa_fill fill);
 bool fa_fill_from_name(const char *name, fa_fill *out);
 #define FA_N_SIMPLE_FILLS 6
 fa_fill fa_fill_of_simplicity(int simplicity); /* 1 .. FA_N_SIMPLE_FILLS */

@@ -30,6 +30,7 @@ static const fa_law_info table[FA_N_LAWS] = {
     [FA_LAW_PART_EMPTY] = {"part-empty", "one more part, which is empty: the same O and LSE"},
     [FA_LAW_PART_NESTED] = {"part-nested",
                             "some parts merged first, and what they make with the others: the same"},
+    [FA_LAW_SINK_NONE] = {"sink-none", "sinks of -inf: the same as without sinks, and no gradient"},
 };
 
 const fa_law_info *fa_law_describe(fa_law law) {

@@ -29,6 +29,7 @@ typedef enum fa_law {
   FA_LAW_PART_PERMUTATION,
   FA_LAW_PART_EMPTY,
   FA_LAW_PART_NESTED,
+  FA_LAW_SINK_NONE,
   FA_N_LAWS
 } fa_law;
 

@@ -137,6 +137,10 @@ static bool same_bias(const fa_bias *a, const fa_bias *b) {
          a->per_head == b->per_head && a->per_query == b->per_query;
 }
 
+static bool same_sinks(const fa_sinks *a, const fa_sinks *b) {
+  return a->present == b->present && a->grad == b->grad && a->in_lse == b->in_lse;
+}
+
 static bool same_kvcache(const fa_kvcache *a, const fa_kvcache *b) {
   return a->present == b->present && a->n_new == b->n_new && a->page_size == b->page_size &&
          a->shared_pages == b->shared_pages && a->rotary_dim == b->rotary_dim &&
@@ -183,10 +187,11 @@ static bool same_numbers(const fa_problem *a, const fa_problem *b) {
 
 bool fa_problem_equal(const fa_problem *a, const fa_problem *b) {
   if (!same_numbers(a, b) || a->mask.size != b->mask.size || !same_alibi(&a->alibi, &b->alibi) ||
-      !same_bias(&a->bias, &b->bias) || !same_kvcache(&a->kvcache, &b->kvcache) ||
-      !same_blocks(&a->block_sparse, &b->block_sparse) || !same_merge(&a->merge, &b->merge) ||
-      !same_bits(&a->mask_bits, &b->mask_bits) || !same_text(a->score_mod, b->score_mod) ||
-      !same_text(a->mask_mod, b->mask_mod) || a->n_captures != b->n_captures)
+      !same_bias(&a->bias, &b->bias) || !same_sinks(&a->sinks, &b->sinks) ||
+      !same_kvcache(&a->kvcache, &b->kvcache) || !same_blocks(&a->block_sparse, &b->block_sparse) ||
+      !same_merge(&a->merge, &b->merge) || !same_bits(&a->mask_bits, &b->mask_bits) ||
+      !same_text(a->score_mod, b->score_mod) || !same_text(a->mask_mod, b->mask_mod) ||
+      a->n_captures != b->n_captures)
     return false;
   const fa_int32_array *x[N_ARRAYS], *y[N_ARRAYS];
   problem_arrays(a, x);

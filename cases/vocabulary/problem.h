@@ -44,6 +44,12 @@ typedef struct fa_dropout {
   uint64_t seed, offset;
 } fa_dropout;
 
+/* One learned logit a query head that no value belongs to: its exponential joins the denominator of every row of the
+ * head. in_lse false: the LSE that is returned leaves it out. The numbers are data (FA_T_SINKS). */
+typedef struct fa_sinks {
+  bool present, grad, in_lse; /* not present: all false */
+} fa_sinks;
+
 /* KV cache call (family kvcache): K and V are the caches. */
 typedef struct fa_kvcache {
   bool present;
@@ -97,6 +103,7 @@ typedef struct fa_problem {
   fa_alibi alibi;
   fa_bias bias;
   fa_dropout dropout;
+  fa_sinks sinks;
   fa_kvcache kvcache;
   fa_block_sparse block_sparse;
   fa_mask_bits mask_bits;

@@ -120,6 +120,16 @@ static fa_status check_flags(const fa_problem *p, fa_error *err) {
   return FA_OK;
 }
 
+static fa_status check_sinks(const fa_problem *p, fa_error *err) {
+  const fa_sinks *s = &p->sinks;
+  if (!s->present && (s->grad || s->in_lse))
+    BAD("$.sinks: there are none, but they have a gradient or an LSE");
+  /* Its gradient to a logit is dLSE P / (1 - p_sink), a quotient that overflows beside a large sink. */
+  if (s->present && !s->in_lse && p->grad_lse)
+    BAD("$.sinks.in_lse: false, but grad_lse is the gradient of an LSE that holds the sink");
+  return FA_OK;
+}
+
 /* ---- variable length ---- */
 
 static fa_status check_cu_seqlens(const char *field, const char *length, const fa_problem *p,
@@ -310,6 +320,7 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err) {
   TRY(fa_check_merge(p, err));
   TRY(check_varlen(p, err));
   TRY(check_alibi(p, err));
+  TRY(check_sinks(p, err));
   TRY(check_kvcache(p, err));
   TRY(fa_check_block_sparse(p, err));
   TRY(fa_check_captures(p, err));

@@ -136,8 +136,7 @@ static fa_status check_capture(const fa_problem *p, int k, fa_error *err) {
   }
   if (!memchr(c->fill, 0, sizeof c->fill) || !fa_fill_from_name(c->fill, &fill))
     BAD("$.buffers.%s.fill: \"%.*s\" is no fill", c->name, (int)sizeof c->fill, c->fill);
-  if (fa_fill_describe(fill)->bias_only || fa_fill_describe(fill)->do_only)
-    BAD("$.buffers.%s.fill: \"%s\" is not for buffers", c->name, c->fill);
+  if (!fa_fill_is_general(fill)) BAD("$.buffers.%s.fill: \"%s\" is not for buffers", c->name, c->fill);
   return check_capture_type(c, fill, err);
 }
 

@@ -19,6 +19,7 @@ static const char *foreign_key(const fa_problem *p) {
       {"mask_mod", p->mask_mod != NULL},
       {"buffers", p->n_captures > 0},
       {"block_sparse", p->block_sparse.present},
+      {"sinks", p->sinks.present},
       {"splits", p->splits != 0},
   };
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)

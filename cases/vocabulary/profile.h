@@ -37,6 +37,7 @@ typedef struct fa_profile {
   bool dkv_atomic;         /* the same for dK and dV, across row tiles and the heads of a group */
   bool dbias_atomic;       /* the same for a summed dBias, across sequences and heads */
   bool dbuffer_atomic;     /* the same for gradients of captured buffers, across pairs */
+  bool dsinks_atomic;      /* the same for gradients of sinks, across rows and sequences */
   int block_m;             /* fewest rows per tile that is added this way */
   /* What our own kernels do not do: all 0 for them, but for floor_ds and the maxima. */
   fa_delta_source delta;

@@ -36,10 +36,11 @@ static void list_fills(void) {
   for (int f = 0; f < FA_N_FILLS; ++f) {
     const fa_fill_info *info = fa_fill_describe((fa_fill)f);
     printf("%-16s %-11s %s%s\n", info->name, info->generic ? "generic" : "not generic", info->what,
-           info->bias_only  ? " (bias only)"
-           : info->do_only  ? " (do only)"
-           : info->lse_only ? " (lse_parts only)"
-                            : "");
+           info->bias_only    ? " (bias only)"
+           : info->do_only    ? " (do only)"
+           : info->lse_only   ? " (lse_parts only)"
+           : info->sinks_only ? " (sinks only)"
+                              : "");
   }
 }
 

@@ -126,6 +126,22 @@ static void cover_score(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_SCORES, 400, "bias without gradient", b->present && !b->grad);
 }
 
+static void cover_sinks(fa_coverage *v, const fa_problem *p) {
+  const fa_sinks *s = &p->sinks;
+  const bool hidden = fa_mask_has_edges(&p->mask);
+  fa_coverage_see(v, FA_COVER_SCORES, 40, "sinks", s->present);
+  fa_coverage_see(v, FA_COVER_SCORES, 15, "sinks with gradient", s->grad && p->backward);
+  fa_coverage_see(v, FA_COVER_SCORES, 3, "sinks with gradient and grad_lse", s->grad && p->grad_lse);
+  fa_coverage_see(v, FA_COVER_SCORES, 8, "sinks, LSE without them", s->present && !s->in_lse);
+  fa_coverage_see(v, FA_COVER_SCORES, 5, "sinks under a softcap", s->present && p->softcap > 0);
+  fa_coverage_see(v, FA_COVER_SCORES, 8, "sinks under a window", s->present && hidden);
+  fa_coverage_see(v, FA_COVER_SCORES, 8, "sinks, groups of heads", s->present && p->heads_q > p->heads_kv);
+  fa_coverage_see(v, FA_COVER_SCORES, 5, "sinks, splits", s->present && p->splits > 1);
+  fa_coverage_see(v, FA_COVER_SCORES, 5, "sinks, pages", s->present && p->kvcache.page_size > 0);
+  fa_coverage_see(v, FA_COVER_SCORES, 3, "sinks, no key in a row",
+                  s->present && p->mask.type == FA_MASK_CAUSAL && p->seqlen_q > p->seqlen_k);
+}
+
 static void cover_dropout(fa_coverage *v, const fa_problem *p) {
   static const double chances[] = {0.1, 0.17, 0.5, 0.9, 0.001, 1e-5, 0.99};
   static const char *const names[] = {"dropout 0.1",   "dropout 0.17", "dropout 0.5", "dropout 0.9",
@@ -244,4 +260,5 @@ void fa_coverage_problem(fa_coverage *v, const fa_problem *p) {
   fa_coverage_operators(v, p);
   fa_coverage_masks(v, p);
   fa_coverage_merge(v, p);
+  cover_sinks(v, p);
 }

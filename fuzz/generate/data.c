@@ -57,6 +57,14 @@ void fa_generate_settle_fills(fa_case *c) {
   keep_ds_in_f16(c);
 }
 
+/* From a stream of their own, so that the other fills of a case do not depend on its sinks. */
+static void draw_sinks(fa_gen *g) {
+  static const fa_fill sinks[] = {FA_FILL_SINK_SIZES, FA_FILL_SINK_SIZES, FA_FILL_SINK_SIZES, FA_FILL_NORMAL,
+                                  FA_FILL_HEAVY_TAIL, FA_FILL_SINK_NONE,  FA_FILL_ZERO};
+  fa_rng r = fa_rng_make(g->key, FA_GEN_SINKS + 1000);
+  if (g->c->problem.sinks.present) g->c->fill[FA_T_SINKS] = PICK(&r, sinks);
+}
+
 void fa_gen_fills(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_FILLS);
   fa_case *c = g->c;
@@ -79,6 +87,7 @@ void fa_gen_fills(fa_gen *g) {
    * number, and there a float cannot hold the logarithm of their number. */
   if (g->rules->mixed && c->fill[FA_T_BIAS] == FA_FILL_FINFO_MIN) c->fill[FA_T_BIAS] = FA_FILL_SMALL;
   c->fill[FA_T_DLSE] = FA_FILL_NORMAL;
+  draw_sinks(g);
 }
 
 /* ---- layout ---- */
@@ -140,13 +149,17 @@ static void draw_tails(fa_case *c, fa_rng *r) {
     if (has_own_strides(c, (fa_tensor_id)id)) c->strides[id].tail = PICK(r, tails);
 }
 
-/* One of the tensors of attention: parts are left out of the count, which was there before them. */
+static bool is_newer(fa_tensor_id id) {
+  return fa_tensor_has_parts(id) || fa_tensor_describe(id)->axes == FA_AXES_HEADS;
+}
+
+/* One of the tensors of attention: parts and sinks are left out of the count, which was there before them. */
 static fa_tensor_id any_of_attention(fa_rng *r) {
   int n = 0, id = -1;
-  for (int k = 0; k < FA_T_COUNT; ++k) n += !fa_tensor_has_parts((fa_tensor_id)k);
+  for (int k = 0; k < FA_T_COUNT; ++k) n += !is_newer((fa_tensor_id)k);
   for (int64_t left = fa_rng_below(r, n); left >= 0; --left) do
       ++id;
-    while (fa_tensor_has_parts((fa_tensor_id)id));
+    while (is_newer((fa_tensor_id)id));
   return (fa_tensor_id)id;
 }
 

@@ -28,6 +28,7 @@ enum {
   P_MIXED,
   P_MASKS,
   P_MERGE,
+  P_SINKS,
   N_PROFILES
 };
 
@@ -58,8 +59,10 @@ const fa_generate_profile fa_generate_profiles[] = {
          "every family with every feature: packed queries over a cache, bias and expressions anywhere"},
     [P_MASKS] = {"masks",
                  "chunked attention in every family, and custom masks of packed bits: random, trees"},
-    [P_MERGE] =
-        {"merge", "partial states: 1 to 33 parts, both bases, empty ones, LSE far apart, types of their own"},
+    [P_MERGE] = {"merge",
+                 "partial states: 1 to 33 parts, both bases, empty ones, LSE far apart, types of their own"},
+    [P_SINKS] = {"sinks",
+                 "a logit a head in the denominator, in every family, with every mask, split and page"},
     [N_PROFILES] = {NULL, NULL}};
 
 #define M 1000000 /* million */
@@ -121,13 +124,16 @@ static const fa_gen_rules rules[N_PROFILES] = {
   [P_MIXED] = {.family = {25, 20, 25, 30}, .varlen = .5, .causal = .35, .window = .25, .dropout = .25,
     .bias = .35, .blocks = .3, .expressions = .45, .alibi = .15, .softcap = .12, .scale = .1, .seqused = .15, .leftpad = .2,
     .splits = .3, .group = .25, .odd_dim = .35, .empty = .06, .layout = .3, .fills = .25, .mixed = true,
-    .pairs_dim = 8 * M, .longest = 300},
+    .sinks = .12, .pairs_dim = 8 * M, .longest = 300},
   [P_MASKS] = {.family = {45, 10, 10, 35}, .varlen = .35, .causal = .1, .window = .35, .dropout = .1,
     .bias = .1, .alibi = .1, .softcap = .1, .scale = .05, .seqused = .15, .leftpad = .15, .splits = .3,
     .group = .5, .odd_dim = .2, .empty = .05, .layout = .2, .fills = .3, .chunk = .5, .mask_bits = .8,
     .pairs_dim = 8 * M, .longest = 400},
   [P_MERGE] = {.family = {0, 0, 0, 0, 100}, .varlen = .35, .odd_dim = .5, .empty = .06, .layout = .45,
     .huge = .2, .fills = .4, .pairs_dim = 2 * M, .longest = 520},
+  [P_SINKS] = {.family = {55, 10, 10, 25}, .varlen = .25, .causal = .4, .window = .4, .dropout = .1,
+    .bias = .15, .blocks = .2, .alibi = .1, .softcap = .2, .scale = .2, .seqused = .1, .leftpad = .1, .splits = .3,
+    .group = .5, .odd_dim = .25, .empty = .06, .layout = .2, .fills = .3, .sinks = 1, .pairs_dim = 6 * M, .longest = 400},
 };
 /* clang-format on */
 

@@ -143,6 +143,15 @@ static void draw_outputs(fa_gen *g) {
     p->empty_lse = (fa_empty_lse)fa_rng_below(&r, 3);
 }
 
+/* After the outputs: the gradient of an LSE is that of one with the sink in it. */
+static void draw_sinks(fa_gen *g) {
+  fa_rng r = fa_gen_rng(g, FA_GEN_SINKS);
+  fa_problem *p = &g->c->problem;
+  if (!fa_rng_chance(&r, g->rules->sinks)) return;
+  p->sinks = (fa_sinks){.present = true, .grad = fa_rng_chance(&r, 0.8), .in_lse = fa_rng_chance(&r, 0.8)};
+  p->grad_lse &= p->sinks.in_lse;
+}
+
 fa_status fa_gen_features(fa_gen *g) {
   draw_mask(g);
   fa_status status = draw_score(g);
@@ -151,5 +160,6 @@ fa_status fa_gen_features(fa_gen *g) {
   draw_dropout(g);
   draw_outputs(g);
   fa_gen_masks(g);
+  draw_sinks(g);
   return fa_gen_blocks(g);
 }

@@ -11,6 +11,7 @@ typedef struct fa_gen_rules {
   int family[FA_N_FAMILIES]; /* weights */
   double varlen, causal, window, dropout, bias, blocks, alibi, softcap, scale;
   double expressions; /* of a flex case: score_mod, mask_mod or both */
+  double sinks;
   double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, huge, fills;
   double chunk, mask_bits; /* of cases that have no other mask; bits: of families that can have them */
   bool mixed; /* every family may have every feature that makes sense, combinations that no kernel has too */
@@ -63,7 +64,8 @@ typedef enum fa_gen_stream {
   FA_GEN_MASK_OPERATORS,
   FA_GEN_LIST_SHAPES,
   FA_GEN_MASKS,
-  FA_GEN_MERGE
+  FA_GEN_MERGE,
+  FA_GEN_SINKS
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {

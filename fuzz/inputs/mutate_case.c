@@ -129,7 +129,7 @@ static void set_numbers(const fa_record *r, fa_problem *p) {
 static fa_fill fill_for(uint64_t number, fa_tensor_id id) {
   const fa_fill_info *f = fa_fill_describe((fa_fill)number);
   const bool gradient = fa_tensor_describe(id)->data == FA_DATA_GRADIENT;
-  return f->bias_only || (f->do_only && !gradient) ? FA_FILL_NORMAL : (fa_fill)number;
+  return fa_fill_is_general((fa_fill)number) || (f->do_only && gradient) ? (fa_fill)number : FA_FILL_NORMAL;
 }
 
 static void set_fills(const fa_record *r, fa_case *c) {

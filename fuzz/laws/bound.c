@@ -90,6 +90,12 @@ static double largest_bias(const fa_tensor *t) {
   return most;
 }
 
+/* A sink's logit is one more of the row's. */
+static double size_of_sink(const fa_tensor *t, int64_t h) {
+  const double x = t->data ? fabs(fa_tensor_get(t, &h)) : 0;
+  return isfinite(x) ? x : 0;
+}
+
 static double gamma_of(const fa_law_work *w, const fa_profile *f, int64_t n) {
   if (f->mma_block > 0)
     return (ceil((double)n / f->mma_block) + 1) * ((f->mma_block + 1) * ldexp(1, -f->mma_extra_bits) + 1) *
@@ -153,7 +159,8 @@ static fa_status a_priori(fa_law_work *w, fa_law_side *s, fa_error *err) {
       double slope = 0;
       if (p->alibi.present)
         slope = fabs(p->alibi.slopes[p->alibi.n == p->heads_q ? h : at]) * (double)(nq + nk);
-      bound_of_head(w, s, nk, q.norm, k.norm, v.most, bias + slope, &s->bound_o[at], &s->bound_lse[at]);
+      bound_of_head(w, s, nk, q.norm, k.norm, v.most, bias + slope + size_of_sink(&s->in.t[FA_T_SINKS], h),
+                    &s->bound_o[at], &s->bound_lse[at]);
     }
   }
   return FA_OK;

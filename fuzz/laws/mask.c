@@ -85,3 +85,42 @@ fa_status fa_law_bias_mask(fa_law_work *w, fa_error *err) {
   if (!p->bias.per_query) fa_law_modes_dbias(&modes, FA_LAW_NOT);
   return fa_law_compare_all(w, &w->other, modes, NULL, NULL, err);
 }
+
+/* ---- no sink ---- */
+
+/* The base's inputs, sinks aside, into the side that has none. */
+static void copy_without_sinks(fa_law_work *w) {
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    const fa_tensor *from = &w->base.in.t[id], *to = &w->other.in.t[id];
+    if (!fa_tensor_id_is_output((fa_tensor_id)id) && from->data && to->data) fa_tensor_copy(to, from);
+  }
+}
+
+static void break_if_any_gradient(fa_law_work *w) {
+  const fa_tensor *t = &w->base.out.t[FA_T_DSINKS];
+  if (!t->data || !(w->passes & FA_PASS_BACKWARD)) return;
+  for (int64_t h = 0; h < fa_tensor_count(t); ++h)
+    if (fa_tensor_get(t, &h) != 0)
+      fa_law_break(w, FA_T_DSINKS, false, "head %lld: %g, where the sink is -inf", (long long)h,
+                   fa_tensor_get(t, &h));
+}
+
+fa_status fa_law_sink_none(fa_law_work *w, fa_error *err) {
+  fa_problem q;
+  FA_SKIP_IF(!w->c->problem.sinks.present, "it has no sinks");
+  FA_LAW_TRY(fa_law_make_base(w, err));
+  const fa_tensor *sinks = &w->base.in.t[FA_T_SINKS];
+  for (int64_t h = 0; h < fa_tensor_count(sinks); ++h) fa_tensor_set(sinks, &h, -INFINITY);
+  FA_LAW_TRY(fa_law_run(w, &w->base, err));
+  break_if_any_gradient(w);
+  if (fa_problem_copy(&q, &w->base.p) != FA_OK) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  q.sinks = (fa_sinks){0};
+  const fa_status status = fa_law_make_for(w, &w->other, &q, err);
+  fa_problem_free(&q);
+  FA_LAW_TRY(status);
+  copy_without_sinks(w);
+  FA_LAW_TRY(fa_law_run(w, &w->other, err));
+  fa_law_modes modes = fa_law_modes_all(FA_LAW_BOUND);
+  modes.of[FA_T_DSINKS] = FA_LAW_NOT;
+  return fa_law_compare_all(w, &w->other, modes, NULL, NULL, err);
+}

@@ -109,14 +109,14 @@ static bool map_heads(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
   (void)ctx;
   if (info->axes == FA_AXES_ROWS) axis = rank == 3 ? 1 : 0;
   if (info->axes == FA_AXES_BIAS) axis = p->bias.per_head ? 1 : -1;
-  if (id == FA_T_ALIBI_SLOPES) axis = rank - 1;
+  if (id == FA_T_ALIBI_SLOPES || info->axes == FA_AXES_HEADS) axis = rank - 1;
   if (axis >= 0) link->at[axis] = other_head(p, index[axis], !info->on_keys);
   return true;
 }
 
 fa_status fa_law_head_permutation(fa_law_work *w, fa_error *err) {
-  static const fa_tensor_id ids[] = {FA_T_Q,  FA_T_K,    FA_T_V,     FA_T_BIAS, FA_T_ALIBI_SLOPES,
-                                     FA_T_DO, FA_T_DLSE, FA_T_K_NEW, FA_T_V_NEW};
+  static const fa_tensor_id ids[] = {FA_T_Q,  FA_T_K,    FA_T_V,     FA_T_BIAS,  FA_T_ALIBI_SLOPES,
+                                     FA_T_DO, FA_T_DLSE, FA_T_K_NEW, FA_T_V_NEW, FA_T_SINKS};
   const fa_problem *p = &w->c->problem;
   FA_SKIP_IF(p->heads_kv == 1, "there is one KV head");
   FA_SKIP_IF(p->dropout.p > 0, "dropout goes by head");

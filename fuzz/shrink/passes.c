@@ -33,6 +33,7 @@ static void make_bare(fa_case *c, const fa_shrink_goal *goal) {
   drop_array(&p->cu_seqlens_k);
   drop_array(&p->seqused_k);
   drop_array(&p->leftpad_k);
+  p->sinks = (fa_sinks){0};
   p->alibi.present = p->bias.present = p->deterministic = p->return_softmax = p->grad_lse = false;
   p->dropout.p = p->softcap = 0;
   p->splits = 0;
@@ -123,6 +124,9 @@ FEATURE(drop_bias_grad, p->bias.grad, p->bias.grad = false)
 FEATURE(drop_bias_batch, p->bias.per_batch, p->bias.per_batch = false)
 FEATURE(drop_bias_head, p->bias.per_head, p->bias.per_head = false)
 FEATURE(drop_bias_query, p->bias.per_query, p->bias.per_query = false)
+FEATURE(drop_sinks, p->sinks.present, p->sinks = (fa_sinks){0})
+FEATURE(drop_sinks_grad, p->sinks.grad, p->sinks.grad = false)
+FEATURE(sinks_in_lse, p->sinks.present && !p->sinks.in_lse, p->sinks.in_lse = true)
 FEATURE(drop_blocks, p->block_sparse.present, drop_array(&p->block_sparse.kv_num_blocks);
         drop_array(&p->block_sparse.kv_indices); drop_array(&p->block_sparse.full_kv_num_blocks);
         drop_array(&p->block_sparse.full_kv_indices); p->block_sparse = (fa_block_sparse){0})
@@ -162,7 +166,8 @@ static feature_edit *const features[] = {
     drop_group,      drop_splits,         drop_deterministic, drop_softmax,     drop_grad_lse,
     drop_empty_lse,  drop_layout,         drop_packing,       drop_strides,     drop_poison,
     drop_repeat,     drop_scale,          drop_shared_pages,  drop_mask_bits,   drop_empty_rows,
-    drop_hidden,     make_chain,          drop_base,          drop_parts_dtype};
+    drop_hidden,     make_chain,          drop_base,          drop_parts_dtype, drop_sinks,
+    drop_sinks_grad, sinks_in_lse};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each, and finally the schedule. */

@@ -54,6 +54,9 @@ static void set_scores(fa_plugin_problem *x, const fa_problem *p) {
   x->alibi = p->alibi.present;
   x->bias = p->bias.present;
   x->bias_grad = p->bias.present && p->bias.grad;
+  x->sinks = p->sinks.present;
+  x->sinks_grad = p->sinks.grad && p->backward;
+  x->sinks_in_lse = p->sinks.in_lse;
   x->dropout_p = p->dropout.p;
   x->dropout_seed = p->dropout.seed;
   x->dropout_offset = p->dropout.offset;
@@ -164,7 +167,9 @@ static const struct {
     MEMBER(dv),
     MEMBER(dbias),
     MEMBER(mask_bits),
-    MEMBER(mask_indptr)
+    MEMBER(mask_indptr),
+    MEMBER(sinks),
+    MEMBER(dsinks)
 #undef MEMBER
 };
 

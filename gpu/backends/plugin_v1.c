@@ -96,6 +96,10 @@ static fa_plugin_v1_tensors tensors_of(const fa_tensors *t) {
 unsigned fa_plugin_v1_supports(const fa_plugin_v1 *t, void *self, const fa_problem *p, char *reason,
                                size_t reason_size) {
   const fa_plugin_v1_problem plain = problem_of(p);
+  if (p->sinks.present) {
+    snprintf(reason, reason_size, "version 1 of the plugin interface has no sinks");
+    return 0;
+  }
   if (p->n_captures == 0) return t->supports(self, &plain, reason, reason_size);
   snprintf(reason, reason_size, "version 1 of the plugin interface has no captured buffers");
   return 0;

@@ -161,6 +161,16 @@ static bool has_memeff_more(const fa_problem *p) {
   return p->family == FA_MEMEFF && (has_mods(p) || has_block_sparse(p));
 }
 
+static bool has_sinks(const fa_problem *p) {
+  return p->sinks.present;
+}
+static bool has_sinks_grad(const fa_problem *p) {
+  return p->sinks.present && p->sinks.grad && p->backward;
+}
+static bool has_lse_without_sinks(const fa_problem *p) {
+  return p->sinks.present && !p->sinks.in_lse;
+}
+
 static const fa_feature features[] = {
     {"causal", is_causal, FA_FEATURE_NAMED, "a causal mask"},
     {"window", is_window, FA_FEATURE_NAMED, "a mask with a left or right edge"},
@@ -211,6 +221,9 @@ static const fa_feature features[] = {
     {"chunk", is_chunk, FA_FEATURE_LISTED, "a row sees no key before its own chunk"},
     {"mask_bits", has_mask_bits, FA_FEATURE_LISTED,
      "a bit for every pair of a row and a key: mask_bits, mask_indptr"},
+    {"sinks", has_sinks, FA_FEATURE_LISTED, "a logit a head in the denominator"},
+    {"sinks_grad", has_sinks_grad, FA_FEATURE_LISTED, "its gradient"},
+    {"lse_without_sinks", has_lse_without_sinks, FA_FEATURE_LISTED, "an LSE that leaves the sink out"},
 };
 enum { N_FEATURES = sizeof features / sizeof *features };
 _Static_assert(N_FEATURES < 64, "a bit for each");

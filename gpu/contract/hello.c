@@ -57,7 +57,8 @@ static const struct {
                {"dbias", FA_T_DBIAS, FA_T_DBIAS},
                {"dbuffers", FA_T_DBUFFER_0, FA_T_DBUFFER_7},
                {"do_parts", FA_T_DO_PARTS, FA_T_DO_PARTS},
-               {"dlse_parts", FA_T_DLSE_PARTS, FA_T_DLSE_PARTS}};
+               {"dlse_parts", FA_T_DLSE_PARTS, FA_T_DLSE_PARTS},
+               {"dsinks", FA_T_DSINKS, FA_T_DSINKS}};
 enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
 
 const char *fa_output_word(int i) {

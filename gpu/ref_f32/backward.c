@@ -15,7 +15,7 @@ typedef struct work {
   float lse[FA_F32_TILE_M], delta[FA_F32_TILE_M];
   float logits[FA_F32_TILE_M * FA_F32_TILE_N]; /* with expressions: shows which pairs are masked */
   uint8_t keep[FA_F32_TILE_M * FA_F32_TILE_N]; /* 1 without dropout */
-  float *memory, *dbias;
+  float *memory, *dbias, *dsinks;              /* dsinks: the output itself; NULL: not wanted */
   uint8_t *tiles;
   fa_f32_mods *mods;
 } work;
@@ -44,6 +44,8 @@ static bool work_alloc(work *w, const fa_problem *p, const fa_tensors *t) {
   w->memory = calloc((size_t)(tiles + 2 * w->key_rows * (w->ld + w->ldv)), sizeof *w->memory);
   size_t n_tiles = fa_f32_tiles_size(p, t);
   w->tiles = n_tiles ? malloc(n_tiles) : NULL;
+  w->dsinks = (float *)t->t[FA_T_DSINKS].data;
+  if (w->dsinks) memset(w->dsinks, 0, (size_t)p->heads_q * sizeof *w->dsinks);
   bool has_dbias = t->t[FA_T_DBIAS].data != NULL;
   if (has_dbias) w->dbias = calloc((size_t)fa_tensor_count(&t->t[FA_T_DBIAS]) + 1, sizeof *w->dbias);
   memset(w->keep, 1, sizeof w->keep);
@@ -73,6 +75,20 @@ static void work_free(work *w) {
   free(w->tiles);
 }
 
+/* log(exp(lse) + exp(sink)); +inf stands for a row without keys. */
+static float with_sink(float lse, float sink) {
+  if (sink == -INFINITY || lse == INFINITY) return lse;
+  const float high = fmaxf(lse, sink);
+  return high + logf(expf(lse - high) + expf(sink - high));
+}
+
+/* Puts the sink into the row's LSE where the forward left it out, and adds the row to its gradient. */
+static void visit_sink(const fa_f32_score *c, work *w, int64_t r) {
+  const float sink = *(const float *)(c->t->t[FA_T_SINKS].data + c->h * 4);
+  if (!c->p->sinks.in_lse) w->lse[r] = with_sink(w->lse[r], sink);
+  if (w->dsinks && sink > -INFINITY) w->dsinks[c->h] -= expf(sink - w->lse[r]) * w->delta[r];
+}
+
 /* delta_i = dO_i . O_i - dLSE_i, with O as the forward rounded it. */
 static void load_query_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i) {
   const fa_problem *p = c->p;
@@ -90,6 +106,7 @@ static void load_query_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t 
     if (dlse->data) delta -= *fa_f32_lse_at(p, dlse, c->e, c->h, i0 + r);
     w->delta[r] = delta;
     w->lse[r] = *fa_f32_lse_at(p, &c->t->t[FA_T_LSE], c->e, c->h, i0 + r);
+    if (p->sinks.present) visit_sink(c, w, r);
   }
 }
 

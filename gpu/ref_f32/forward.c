@@ -144,19 +144,38 @@ static float empty_lse(const fa_problem *p) {
   return p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY : INFINITY;
 }
 
+static float sink_of(const fa_f32_score *c) {
+  return c->p->sinks.present ? *(const float *)(c->t->t[FA_T_SINKS].data + c->h * 4) : -INFINITY;
+}
+
+/* The sink is a split without values: it changes the sum, and what the keys have is scaled to it. */
+static void add_sink(work *w, int64_t r, float sink, bool in_lse, float *lse) {
+  *lse = w->lse[r];
+  if (sink == -INFINITY) return;
+  if (w->lse[r] == -INFINITY) {
+    if (in_lse) *lse = sink;
+    return;
+  }
+  const float high = fmaxf(sink, w->lse[r]);
+  const float sum = high + logf(expf(sink - high) + expf(w->lse[r] - high)), keys = expf(w->lse[r] - sum);
+  for (int64_t d = 0; d < w->ldv; ++d) w->total[r * w->ldv + d] *= keys;
+  if (in_lse) *lse = sum;
+}
+
 static void write_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i) {
   const fa_problem *p = c->p;
   const fa_tensor *o = &c->t->t[FA_T_O], *lse = &c->t->t[FA_T_LSE];
   float kept = (float)(1.0 / (1.0 - p->dropout.p));
   for (int64_t r = 0; r < n_i; ++r) {
-    float *total = w->total + r * w->ldv;
-    bool empty = w->lse[r] == -INFINITY;
+    float *total = w->total + r * w->ldv, with_sink;
+    add_sink(w, r, sink_of(c), p->sinks.in_lse, &with_sink);
+    bool empty = with_sink == -INFINITY;
     if (p->dropout.p > 0.0)
       for (int64_t d = 0; d < w->ldv; ++d) total[d] *= kept;
     if (o->data)
       fa_f32_store(o->dtype, fa_f32_q_row(p, o, c->e, c->h, i0 + r), o->stride[o->rank - 1], p->head_dim_v,
                    total);
-    if (lse->data) *fa_f32_lse_at(p, lse, c->e, c->h, i0 + r) = empty ? empty_lse(p) : w->lse[r];
+    if (lse->data) *fa_f32_lse_at(p, lse, c->e, c->h, i0 + r) = empty ? empty_lse(p) : with_sink;
   }
 }
 

@@ -17,6 +17,8 @@ void fa_ref_backward_block(const fa_backward_job *f, const fa_ref_rows *r, fa_re
                            fa_bound_scratch *b, fa_sums sums);
 /* Gradients of captured buffers (dbuffer.c). */
 fa_status fa_ref_dbuffers(fa_ref_call *c, fa_error *err);
+/* The gradient of the sinks (dsinks.c). */
+fa_status fa_ref_dsinks(fa_ref_call *c, fa_error *err);
 /* dBias, summed over the axes that the bias is broadcast along (dbias.c). */
 fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err);
 

@@ -11,6 +11,7 @@
 #include "ref/tiles/gather.h"
 #include "ref/tiles/lse.h"
 #include "ref/tiles/score.h"
+#include "ref/tiles/sink.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -70,14 +71,21 @@ static void softmax_tile(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_s
   }
 }
 
+/* A row without keys has the sink's logit, or what the case says. */
+static fa_ref_lse lse_of_row(const fa_problem *p, const fa_ref_scratch *w, int64_t k) {
+  const bool with_sink = p->sinks.present && p->sinks.in_lse;
+  const double m = with_sink ? w->m[k] : w->key_m[k], l = with_sink ? w->l[k] : w->key_l[k];
+  return l == 0 ? (fa_ref_lse){empty_lse(p), 0} : fa_ref_lse_of(m, l);
+}
+
 static void write_rows(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w) {
   for (int64_t k = 0; k < r->n; ++k) {
     if (r->left_out[k]) continue;
     double *o = c->out->t[FA_T_O].value + fa_ref_q_index(c, r->e, r->h, r->row[k], c->dv);
     const fa_want *lse = &c->out->t[FA_T_LSE];
     const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->row[k]);
-    const bool empty = w->l[k] == 0;
-    const fa_ref_lse known = empty ? (fa_ref_lse){empty_lse(c->p), 0} : fa_ref_lse_of(w->m[k], w->l[k]);
+    const bool empty = w->key_l[k] == 0;
+    const fa_ref_lse known = lse_of_row(c->p, w, k);
     lse->value[at] = known.value;
     lse->rest[at] = known.rest;
     for (int64_t x = 0; x < c->dv; ++x) o[x] = empty ? 0 : w->acc[k * c->dv + x] / w->l[k];
@@ -138,6 +146,7 @@ static void forward_block(const fa_forward_job *f, const fa_ref_rows *r, fa_ref_
     softmax_tile(f, r, w, x, j0, n, astray);
     add_values(c, r, w, j0, (int)n);
   }
+  fa_ref_sink_join(c, r, w);
   write_rows(c, r, w);
 }
 
@@ -151,6 +160,7 @@ static void forward_rows(const fa_forward_job *f, int thread, const fa_ref_rows 
   fa_ref_astray astray = {{0}};
   forward_block(f, r, w, c->twist && c->twist->walk.tile > 0 ? &astray : NULL);
   if (f->bound && r->j_end > r->j_begin) fa_bound_forward_block(c, r, w, &f->bound[thread]);
+  if (f->bound) fa_bound_sink_rows(c, r, w);
   if (c->twist) fa_ref_astray_end(c, r, w, &astray);
 }
 

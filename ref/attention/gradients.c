@@ -303,6 +303,7 @@ fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_te
   const bool whole = !opt->twist || opt->twist->n_rows + opt->twist->n_keys == 0;
   if (whole && p->bias.present && p->bias.grad) status = fa_ref_dbias(&c, err);
   if (whole && status == FA_OK) status = fa_ref_dbuffers(&c, err);
+  if (whole && status == FA_OK && p->sinks.grad) status = fa_ref_dsinks(&c, err);
   if (status == FA_OK) status = fa_ref_mods_status(&c, err);
 out:
   fa_ref_mods_free(&c);

@@ -12,7 +12,7 @@
 static const double u = 0x1p-24;
 
 /* Where the kernel's own LSE is unknown or says too little: how far the forward's bounds allow it to be off. */
-static double lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
+double fa_bound_lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
   if (fa_ref_lse_is_given(c, r->e, r->h, r->row[k])) return c->profile->u_lse * fabs(w->l[k]);
   return fa_want_bound(&c->forward->t[FA_T_LSE], fa_ref_lse_index(c, r->e, r->h, r->row[k]));
 }
@@ -21,7 +21,7 @@ static double lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, c
  * where the sum is not known so well, its logarithm is still no further off than the LSE. */
 static double row_extra(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
   const fa_profile *p = c->profile;
-  if (!p->p_kept) return p->eps_exp + lse_slack(c, r, k, w);
+  if (!p->p_kept) return p->eps_exp + fa_bound_lse_slack(c, r, k, w) + fa_bound_sink_added(c, r, k, w);
   const fa_want *lse = &c->forward->t[FA_T_LSE];
   FA_ASSERT(lse->sum_error != NULL);
   const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->row[k]);

@@ -18,6 +18,8 @@ typedef struct fa_backward_job {
   float *parts_dk, *parts_dv; /* sums over a group's heads of |dK|, |dV|; NULL unless the bounds need them */
 } fa_backward_job;
 
+/* How far the LSE that a kernel's backward starts from may be off, where the reference does not have it. */
+double fa_bound_lse_slack(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w);
 /* Once per query block, after its rows were loaded; the second when delta is known. */
 void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
                              fa_bound_scratch *b);

@@ -12,10 +12,12 @@ static const double u = 0x1p-24;
 
 /* Terms of a whole row. */
 typedef struct fa_row_terms {
-  int64_t n;        /* visible keys, by range */
-  double changes;   /* number of changes of the running max */
-  double rounds;    /* of combining splits */
-  double log_l;     /* log of the row sum, relative to the row max */
+  int64_t n;      /* visible keys, by range */
+  double changes; /* number of changes of the running max */
+  double rounds;  /* of combining splits */
+  double log_l;   /* log of the row sum, relative to the row max */
+  double max;     /* magnitude of that max */
+  fa_bound_sink sink;
   double extra;     /* part of every exponent's error */
   double error_sum; /* sum_j p_j e_j */
   double scattered; /* sum_j (p_j e_score_j)^2 */
@@ -27,11 +29,21 @@ typedef struct fa_row_terms {
   float max_v;
 } fa_row_terms;
 
+/* A kernel's maximum is that of all logits, or that of the keys', to which it adds the sink's exponential. */
+static void with_either_maximum(const fa_ref_scratch *w, int64_t k, fa_row_terms *t) {
+  const double to_keys = fabs(w->m[k] + log(w->l[k]) - w->key_m[k]);
+  const double alone = fabs(w->key_m[k] + log(w->key_l[k]) - w->m[k]);
+  t->log_l = fmax(fmax(t->log_l, to_keys), fmax(alone, fabs(log(w->key_l[k]))));
+  t->max = fmax(t->max, fabs(w->key_m[k]));
+}
+
 static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
                            fa_row_terms *t) {
   const fa_profile *p = c->profile;
   *t = (fa_row_terms){.n = r->hi[k] - r->lo[k], .kept = true};
   t->log_l = w->l[k] > 0 ? fabs(log(w->l[k])) : 0;
+  t->max = fabs(w->m[k]);
+  if (c->p->sinks.present && w->key_l[k] > 0) with_either_maximum(w, k, t);
   t->changes = fa_bound_changes(c, t->n);
   /* Without dropout the largest P is 1 and the next ones are where representable numbers are dense; times 1 /
    * (1 - p) they can be anywhere. */
@@ -39,8 +51,9 @@ static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k
     t->least = fa_bound_least_spread(c, p->u_p, t->n, false);
   fa_bound_spread_begin(&t->spread, 4 * t->least);
   if (p->max_splits > 1) t->rounds = p->exp_scaled ? 2 : fmin(p->max_splits, (double)t->n);
-  t->extra = (1 + t->changes) * p->eps_exp +
-             t->rounds * (2 * p->eps_exp + p->eps_log + 4 * u * (fabs(w->m[k]) + t->log_l));
+  t->extra =
+      (1 + t->changes) * p->eps_exp + t->rounds * (2 * p->eps_exp + p->eps_log + 4 * u * (t->max + t->log_l));
+  t->sink = fa_bound_sink_forward(c, r, k, w, t->extra);
 }
 
 /* Some exponential's magnitude is unknown. The errors are those of exponentials by now, and at most e^30. */
@@ -60,7 +73,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     memset(tiles[i], 0, head);
     memset(tiles[i] + end, 0, tail);
   }
-  if (begin == end || w->l[k] == 0) {
+  if (begin == end || w->key_l[k] == 0) {
     for (int i = 0; i < 3; ++i) memset(tiles[i] + begin, 0, (size_t)(end - begin) * sizeof(float));
     return;
   }
@@ -97,17 +110,23 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     t->scattered += fa_bound_scatter_weights(c, row.p, row.z, b->e_score + at, end - begin, row.w, row.w2);
 }
 
+/* Of the sum that the LSE is the logarithm of: with the sink, or of the keys alone, whose shares add up to less than 1. */
+static double error_of_sum(const fa_ref_call *c, const fa_ref_scratch *w, int64_t k, const fa_row_terms *t) {
+  if (!c->p->sinks.present || c->p->sinks.in_lse) return t->error_sum + t->sink.share * t->sink.error;
+  return t->error_sum / (exp(w->key_m[k] - w->m[k]) * w->key_l[k] / w->l[k]);
+}
+
 static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
                       const fa_row_terms *t, double sum_error) {
   const fa_profile *p = c->profile;
   fa_want *lse = &c->out->t[FA_T_LSE];
   int64_t at = fa_ref_lse_index(c, r->e, r->h, r->row[k]);
-  double y = t->error_sum, size = fabs(lse->value[at]);
+  double y = error_of_sum(c, w, k, t), size = fabs(lse->value[at]);
   double scores = t->kept && y <= 0.25 ? y * (1 + y) : t->widest;
   lse->accum[at] = (float)(scores + sum_error + (1 + t->rounds) * (p->eps_log + 2 * u * size) +
-                           t->rounds * p->eps_exp + 3 * u * t->log_l + u * fabs(w->m[k]) + p->u_lse * size);
+                           t->rounds * p->eps_exp + 3 * u * t->log_l + u * t->max + p->u_lse * size);
   if (t->overflows) lse->accum[at] = INFINITY;
-  const double shift = y + sum_error;
+  const double shift = t->error_sum + t->sink.share * t->sink.error + sum_error;
   lse->sum_error[at] = (float)(t->kept && shift <= 0.25 ? shift / (1 - shift) : INFINITY);
 }
 
@@ -123,7 +142,7 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_re
   const fa_profile *p = c->profile;
   fa_want *o = &c->out->t[FA_T_O];
   int64_t at = fa_ref_q_index(c, r->e, r->h, r->row[k], c->dv);
-  double shift = t->error_sum + sum_error, grow = 1 / (1 - shift);
+  double shift = t->error_sum + t->sink.share * t->sink.error + sum_error, grow = 1 / (1 - shift);
   double gamma = fa_bound_gamma(c, FA_PRODUCT_PV, t->n) +
                  (2 * t->changes + 2 * t->rounds + (c->p->dropout.p > 0 ? 3 : 0)) * u +
                  p->operand[FA_PRODUCT_PV] + (p->p_kept ? 2 * u : 0) +
@@ -138,26 +157,29 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_re
                 fa_bound_lost(t->n, b->unit_v);
   const bool alike = t->least > 0 && fa_bound_is_alike(&t->spread, t->least);
   const bool lost = !t->kept || shift > 0.25; /* at least a mean of V */
+  /* The sink may be a factor behind a finished O, made of an LSE that has its own error. */
+  const double factor = t->sink.share > 0 ? t->sink.share * (shift + p->eps_log + 4 * u * t->max) + 3 * u : 0;
+  const double sum = fmax(w->l[k], w->key_l[k]);
   const bool overflows = t->overflows || 1 / (1 - c->p->dropout.p) > p->max_weight ||
-                         (p->max_splits > 1 && (double)t->max_v * w->l[k] > p->max_partials) ||
-                         (double)t->max_v * w->l[k] > fa_bound_sum_limit(c, FA_PRODUCT_PV) ||
+                         (p->max_splits > 1 && (double)t->max_v * sum > p->max_partials) ||
+                         (double)t->max_v * sum > fa_bound_sum_limit(c, FA_PRODUCT_PV) ||
                          b->unit_v / 2 > p->operand_max[FA_PRODUCT_PV];
-  const fa_row_settle row = {.value = o->value + at,
-                             .worst = b->o1 + k * c->dv,
-                             .squares = c->generic && !alike ? b->o2 + k * c->dv : NULL,
-                             .errors = b->oe + k * c->dv,
-                             .unit = b->unit_v,
-                             .lambda = c->lambda,
-                             .u_narrow = 1.0001 * u_p,
-                             .u_noise = noise,
-                             .by_errors = lost ? 0 : 1.0001 * grow * b->unit_v,
-                             .gamma = lost ? 0 : 1.0001 * gamma,
-                             .by_value = 1.0001 * (lost ? 1 : grow * shift + 4 * u + p->truncated_p),
-                             .add = overflows ? INFINITY
-                                              : 1.0001 * (lost ? 2 * t->max_v / (1 - c->p->dropout.p) : tiny),
-                             .quant = o->quant + at,
-                             .noise = o->noise + at,
-                             .accum = o->accum + at};
+  const fa_row_settle row = {
+      .value = o->value + at,
+      .worst = b->o1 + k * c->dv,
+      .squares = c->generic && !alike ? b->o2 + k * c->dv : NULL,
+      .errors = b->oe + k * c->dv,
+      .unit = b->unit_v,
+      .lambda = c->lambda,
+      .u_narrow = 1.0001 * u_p,
+      .u_noise = noise,
+      .by_errors = lost ? 0 : 1.0001 * grow * b->unit_v,
+      .gamma = lost ? 0 : 1.0001 * gamma,
+      .by_value = 1.0001 * (lost ? 1 : grow * (shift + factor) + 4 * u + p->truncated_p),
+      .add = overflows ? INFINITY : 1.0001 * (lost ? 2 * t->max_v / (1 - c->p->dropout.p) : tiny),
+      .quant = o->quant + at,
+      .noise = o->noise + at,
+      .accum = o->accum + at};
   fa_rows_best()->settle(&row, c->dv);
   o->scale[at / c->dv] = t->max_v;
 }
@@ -210,8 +232,9 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
     beta = 1;
   }
   for (int64_t k = 0; k < r->n && beta == 1; ++k) {
-    if (w->l[k] == 0) continue; /* fully masked: exactly 0 */
+    if (w->key_l[k] == 0) continue; /* fully masked: exactly 0 */
     double sum_error = fa_bound_sum(c, c->profile->mma_block ? t[k].n / 4 + (int64_t)t[k].changes : t[k].n);
+    if (t[k].sink.share > 0) sum_error += 2 * u;
     t[k].error_sum += c->lambda * sqrt(t[k].scattered) + fa_bound_scatter_query(c, b, w, k);
     write_lse(c, r, k, w, &t[k], sum_error);
     write_o(c, r, k, w, b, &t[k], sum_error);

@@ -138,7 +138,7 @@ void fa_bound_scatter_mean_keys(fa_bound_scratch *b, const fa_ref_call *c, const
     int64_t begin, end;
     double *row = p + k * n;
     fa_ref_row_span(r, k, j0, n, &begin, &end);
-    if (w->l[k] == 0) begin = end = n; /* no key is visible */
+    if (w->key_l[k] == 0) begin = end = n; /* no key is visible */
     for (int64_t j = 0; j < n; ++j) {
       const double t = c->p->softcap > 0 && j >= begin && j < end ? w->th[k * n + j] : 0;
       row[j] = j >= begin && j < end && row[j] > 0 ? row[j] * (1 - t) * (1 + t) : 0;

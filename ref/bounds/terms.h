@@ -127,6 +127,23 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
 bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, const double *x, int64_t n,
                        double shift, bool from_lse, double extra, float *most);
 
+/* ---- ref/bounds/sink.c ---- */
+
+/* A row's sink: its share of the row's sum, 0 without one; and how far the kernel's share may be from that, relative.
+ * changes: the part of an exponent's error that its sum's rescalings make. */
+typedef struct fa_bound_sink {
+  double share, error;
+} fa_bound_sink;
+fa_bound_sink fa_bound_sink_forward(const fa_ref_call *c, const fa_ref_rows *r, int64_t k,
+                                    const fa_ref_scratch *w, double extra);
+/* Of the backward, which makes the share from an LSE. */
+fa_bound_sink fa_bound_sink_backward(const fa_ref_call *c, const fa_ref_rows *r, int64_t k,
+                                     const fa_ref_scratch *w, double lse_slack);
+/* What adding the sink to an LSE that leaves it out may cost an exponent of the backward; 0: nothing is added. */
+double fa_bound_sink_added(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w);
+/* The LSE of rows that see no key is their sink. */
+void fa_bound_sink_rows(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w);
+
 /* Bounds of a query block, whose values are in c->out. w holds the block's q and the head's k, v. */
 void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w, fa_bound_scratch *b);
 

@@ -304,7 +304,8 @@ void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *
     name = "";
   else if (v->id == FA_T_O && p->family != FA_MERGE && mean_passes(&t))
     name = "the mean of the visible V";
-  else if (axes == FA_AXES_OWN) /* its axes mean whatever the expression makes of them */
+  else if (axes == FA_AXES_OWN || /* its axes mean whatever the expression makes of them */
+           axes == FA_AXES_HEADS) /* a single row */
     return;
   else if (neighbour_passes(&t, head_axis(v->id, want)))
     name = "another head's rows";

@@ -1,4 +1,4 @@
-#include "ref/tiles/lse.h"
+#include "ref/tiles/sink.h"
 
 #include <math.h>
 
@@ -26,8 +26,10 @@ bool fa_ref_lse_is_given(const fa_ref_call *c, const fa_ref_sequence *e, int64_t
 }
 
 fa_ref_lse fa_ref_lse_load(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i) {
-  if (fa_ref_lse_is_given(c, e, h, i)) return (fa_ref_lse){fa_ref_lse_get(c, c->given_lse, e, h, i), 0};
   const fa_want *own = &c->forward->t[FA_T_LSE];
   const int64_t at = fa_ref_lse_index(c, e, h, i);
-  return (fa_ref_lse){own->value[at], own->rest[at]};
+  const bool given = fa_ref_lse_is_given(c, e, h, i);
+  const fa_ref_lse lse = {given ? fa_ref_lse_get(c, c->given_lse, e, h, i) : own->value[at],
+                          given ? 0 : own->rest[at]};
+  return c->p->sinks.present && !c->p->sinks.in_lse ? fa_ref_sink_add(lse, fa_ref_sink(c, h)) : lse;
 }

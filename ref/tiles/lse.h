@@ -21,6 +21,7 @@ void fa_ref_lse_probabilities(const fa_rows *rows, double *x, int64_t n, fa_ref_
 /* Whether the backward's P of a row comes from the subject's own LSE. Otherwise it comes from the reference's
  * forward: without a given LSE, where that is too coarse, and for a kernel that keeps P. */
 bool fa_ref_lse_is_given(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i);
+/* The LSE that P is made from: the sink is in it, whether or not the returned one holds it. */
 fa_ref_lse fa_ref_lse_load(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i);
 
 #endif

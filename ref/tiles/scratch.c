@@ -40,6 +40,8 @@ static size_t lay_out(fa_ref_scratch *s, const fa_ref_call *c, bool backward, ch
   if (is_coarse(c)) s->part = take(&to, 2 * (m > n ? m : n) * (wide > n ? wide : n));
   s->m = take(&to, m);
   s->l = take(&to, m);
+  s->key_m = c->p->sinks.present ? take(&to, m) : s->m;
+  s->key_l = c->p->sinks.present ? take(&to, m) : s->l;
   s->th = take(&to, c->p->softcap > 0 && (backward || c->profile) ? m * n : 0);
   if (!backward) {
     if (keeps_scores(c)) s->scores = take(&to, m * c->max_sk);

@@ -29,6 +29,7 @@ typedef struct fa_ref_scratch {
   double *dk, *dv;          /* [sk, D], [sk, Dv] */
   double *part;             /* twice a tile or a part of acc, dk or dv, for sums in few bits; else NULL */
   double *m, *l, *rest;     /* [FA_BLOCK_M]; l: forward the sum, backward LSE, where rest is what it lacks */
+  double *key_m, *key_l;    /* forward: m and l without the sink; without sinks they are m and l */
   double *delta;            /* [FA_BLOCK_M] */
   fa_ref_mod_scratch *mod;  /* NULL: no expressions */
   char *arena;

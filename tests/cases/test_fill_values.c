@@ -330,8 +330,9 @@ static void test_table(void) {
     CHECK(fa_fill_from_name(info->name, &back) && back == (fa_fill)f);
     CHECK(info->generic == (f <= FA_FILL_UNIFORM));
     CHECK(info->bias_only == (f >= FA_FILL_NEG_INF_PREFIX && f <= FA_FILL_FINFO_MIN));
-    CHECK(info->do_only == (f >= FA_FILL_DO_ALIGNED && f <= FA_FILL_DO_ONE_HOT));
-    CHECK(info->lse_only == (f >= FA_FILL_LSE_EQUAL));
+    CHECK(info->do_only == (f == FA_FILL_DO_ALIGNED || f == FA_FILL_DO_ONE_HOT));
+    CHECK(info->lse_only == (f >= FA_FILL_LSE_EQUAL && f <= FA_FILL_LSE_EMPTY));
+    CHECK(info->sinks_only == (f >= FA_FILL_SINK_SIZES));
   }
   fa_fill unused;
   CHECK(!fa_fill_from_name("gaussian", &unused) && !fa_fill_from_name("", &unused));

@@ -110,7 +110,10 @@ def main(binary):
     case = schema["$defs"]["case"]["properties"]
     if keys != list(case):
         failures.append(f"keys differ: {set(keys) ^ set(case)} (or their order)")
-    for allowed, name in (("any", "fill_name"), ("any bias", "fill_bias"), ("any do", "fill_do"), ("any lse", "fill_lse")):
+    for allowed, name in (
+        ("any", "fill_name"), ("any bias", "fill_bias"), ("any do", "fill_do"), ("any lse", "fill_lse"),
+        ("any sinks", "fill_sinks"),
+    ):
         fills = [f.split()[1] for f in listing("--fills") if f.split()[0] in allowed]
         if sorted(fills) != sorted(schema["$defs"][name]["enum"]):
             failures.append(f"{name} differs: {set(fills) ^ set(schema['$defs'][name]['enum'])}")

@@ -7,8 +7,11 @@
 #include <string.h>
 
 static void test_tensors(void) {
-  fa_profile all_atomic = {
-      .dq_atomic = true, .dkv_atomic = true, .dbias_atomic = true, .dbuffer_atomic = true};
+  fa_profile all_atomic = {.dq_atomic = true,
+                           .dkv_atomic = true,
+                           .dbias_atomic = true,
+                           .dbuffer_atomic = true,
+                           .dsinks_atomic = true};
   const fa_profile ordered = {0};
   uint64_t outputs = 0;
   for (int i = 0; i < FA_T_COUNT; ++i) {

@@ -52,6 +52,8 @@ static bool has_fault(const fa_problem *p, const fa_tensors *t) {
     return p->splits > 1;
   case FA_LAW_DROPOUT_NONE:
     return p->dropout.p > 0;
+  case FA_LAW_SINK_NONE:
+    return p->sinks.present;
   case FA_LAW_CAUSAL_PREFIX:
     return p->seqlen_q == 96;
   case FA_LAW_MERGE_RANGES:
@@ -142,7 +144,8 @@ static const struct {
      "\"new\":3,\"batch_idx\":[2,0]}}"},
     {FA_LAW_PART_PERMUTATION, "{\"family\":\"merge\",\"seqlen_q\":40,\"merge\":{\"parts\":3}}"},
     {FA_LAW_PART_EMPTY, "{\"family\":\"merge\",\"seqlen_q\":40,\"merge\":{\"parts\":2,\"base\":\"2\"}}"},
-    {FA_LAW_PART_NESTED, "{\"family\":\"merge\",\"seqlen_q\":40,\"merge\":{\"parts\":5}}"}};
+    {FA_LAW_PART_NESTED, "{\"family\":\"merge\",\"seqlen_q\":40,\"merge\":{\"parts\":5}}"},
+    {FA_LAW_SINK_NONE, "{\"seqlen_q\":40,\"heads_q\":2,\"sinks\":true}"}};
 
 /* data_seed for which |v[0]| or |do[0]| crosses 1.5 when doubled: found by search. */
 static void test_breakable(void) {

@@ -212,20 +212,31 @@ static void check_unwritten(void) {
   }
 }
 
-/* Judged as a whole: it says why, or the sample is everything. */
-static void check_whole(void) {
+/* Judged as a whole, and it says why; id: an output that no place has a part of. */
+static void check_refused(const char *text, const char *why, fa_tensor_id id) {
   subject x;
-  make(&x, "{\"family\":\"memeff\",\"heads_q\":2,\"seqlen_q\":40,\"seqlen_k\":65,"
-           "\"bias\":{\"shape\":[1,\"h\",\"q\",\"k\"],\"grad\":true}}");
+  make(&x, text);
   run(&x);
   fa_result *r = judge(&x, (fa_sample){.rows = 3, .strips = 1, .seed = 1}, true);
-  CHECK(!r->sampled.asked.rows && strstr(r->notes, "not sampled: the bias's gradient"));
-  CHECK(verdict(r, FA_T_O)->count == fa_tensor_count(&x.got.t[FA_T_O]) && verdict(r, FA_T_DBIAS));
+  CHECK_MSG(!r->sampled.asked.rows && strstr(r->notes, why), "%s: %s", why, r->notes);
+  CHECK(verdict(r, FA_T_O)->count == fa_tensor_count(&x.got.t[FA_T_O]) && verdict(r, id));
   drop(r);
   discard(&x);
+}
+
+/* As above, or because the sample is everything. */
+static void check_whole(void) {
+  check_refused("{\"family\":\"memeff\",\"heads_q\":2,\"seqlen_q\":40,\"seqlen_k\":65,"
+                "\"bias\":{\"shape\":[1,\"h\",\"q\",\"k\"],\"grad\":true}}",
+                "not sampled: the bias's gradient", FA_T_DBIAS);
+  check_refused("{\"heads_q\":2,\"seqlen_q\":40,\"seqlen_k\":65,\"sinks\":true}",
+                "not sampled: a sink's gradient", FA_T_DSINKS);
+  check_refused("{\"family\":\"merge\",\"heads_q\":2,\"seqlen_q\":40}", "not sampled: a merge",
+                FA_T_DO_PARTS);
+  subject x;
   make(&x, LARGE);
   run(&x);
-  r = judge(&x, (fa_sample){.rows = 1400, .strips = 5, .seed = 1}, true);
+  fa_result *r = judge(&x, (fa_sample){.rows = 1400, .strips = 5, .seed = 1}, true);
   CHECK(!r->sampled.asked.rows && verdict(r, FA_T_O)->count == fa_tensor_count(&x.got.t[FA_T_O]));
   drop(r);
   discard(&x);

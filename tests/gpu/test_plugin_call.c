@@ -20,11 +20,11 @@ static fa_case case_of(const char *text) {
 /* The members from q on are tensors, except the two that point to those of buffers. */
 static int64_t tensors_in(const fa_plugin_call_tensors *x) {
   const fa_plugin_tensors *t = &x->tensors;
-  const fa_plugin_tensor *first[] = {&t->q, &t->o, x->buffer, x->dbuffer};
+  const fa_plugin_tensor *first[] = {&t->q, &t->o, x->buffer, x->dbuffer, &t->sinks};
   const fa_plugin_tensor *end[] = {&t->full_q_indices + 1, &t->dbias + 1, x->buffer + FA_MAX_CAPTURES,
-                                   x->dbuffer + FA_MAX_CAPTURES};
+                                   x->dbuffer + FA_MAX_CAPTURES, &t->dsinks + 1};
   int64_t n = 0;
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 5; ++i)
     for (const fa_plugin_tensor *at = first[i]; at < end[i]; ++at) n += at->data != NULL;
   return n;
 }
@@ -172,6 +172,17 @@ static void test_cache(void) {
   drop(&m);
 }
 
+static void test_sinks(void) {
+  made m;
+  make(&m, "{\"seqlen_q\":7,\"heads_q\":3,\"sinks\":{\"in_lse\":false}}", NULL);
+  const fa_plugin_problem *p = &m.problem.problem;
+  const fa_plugin_tensors *t = &m.plain.tensors;
+  CHECK(p->sinks && p->sinks_grad && !p->sinks_in_lse);
+  CHECK(is(&t->sinks, &m.t.t[FA_T_SINKS]) && is(&t->dsinks, &m.t.t[FA_T_DSINKS]));
+  CHECK(t->sinks.rank == 1 && t->sinks.shape[0] == 3);
+  drop(&m);
+}
+
 /* Outputs that are not promised are not there, and the LSE is in its own layout and type. */
 static void test_contract(void) {
   made m;
@@ -203,6 +214,7 @@ int main(void) {
   test_flex();
   test_cache();
   test_contract();
+  test_sinks();
   test_all_seen();
   return check_done();
 }

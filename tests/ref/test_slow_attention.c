@@ -147,6 +147,7 @@ static void test_gradients(void) {
       check_gradient(&c, &in, FA_T_K, &out.t[FA_T_DK], index);
       check_gradient(&c, &in, FA_T_V, &out.t[FA_T_DV], index);
       check_gradient(&c, &in, FA_T_BIAS, &out.t[FA_T_DBIAS], index);
+      check_gradient(&c, &in, FA_T_SINKS, &out.t[FA_T_DSINKS], index);
       check_given(&c.problem, &in, &out);
       slow_outputs_free(&out);
       fa_tensors_free(&set);
@@ -159,7 +160,7 @@ static void test_gradients(void) {
       "gqa",       "d != dv",       "varlen",         "seqused",    "leftpad",     "softcap",
       "alibi [h]", "alibi [b][h]",  "bias [b]",       "bias [1 b]", "bias [1 h]",  "bias [1 q]",
       "dbias",     "dropout flash", "dropout memeff", "dlse",       "block lists", "block density",
-      "lse -inf",  "bias -inf"};
+      "lse -inf",  "bias -inf",     "sinks"};
   for (size_t k = 0; k < sizeof needed / sizeof *needed; ++k) {
     int bit = 0;
     while (random_feature_names[bit] != NULL && strcmp(random_feature_names[bit], needed[k]) != 0) ++bit;

@@ -51,7 +51,7 @@ static void compare(uint64_t index, const char *form, fa_tensor_id id, const fa_
             want->value[first], slow->value[first], slow->mag[first]);
 }
 
-static const fa_tensor_id gradients[] = {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
+static const fa_tensor_id gradients[] = {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS, FA_T_DSINKS};
 
 static void backward(uint64_t index, const char *form, const fa_case *c, const fa_tensors *in,
                      const fa_tensor *o, const fa_tensor *lse, const fa_wants *forward) {
@@ -63,7 +63,7 @@ static void backward(uint64_t index, const char *form, const fa_case *c, const f
   CHECK_MSG(status == FA_OK, "case %llu %s: %s", (unsigned long long)index, form, err.text);
   if (status != FA_OK) return;
   slow_backward(&c->problem, in, o, lse, &slow);
-  for (int k = 0; k < 4; ++k)
+  for (int k = 0; k < 5; ++k)
     compare(index, form, gradients[k], &want.t[gradients[k]], &slow.t[gradients[k]]);
   slow_outputs_free(&slow);
   fa_wants_free(&want);
@@ -170,6 +170,9 @@ static bool change_seed(fa_problem *p) {
 static bool change_offset(fa_problem *p) {
   return ++p->dropout.offset, p->dropout.p > 0;
 }
+static bool change_sinks(fa_problem *p) {
+  return p->sinks.present ? p->sinks = (fa_sinks){0}, true : false;
+}
 static bool change_alibi(fa_problem *p) {
   return p->alibi.present ? p->alibi.present = false, true : false;
 }
@@ -197,19 +200,13 @@ static bool change_empty(fa_problem *p) {
 static const struct {
   const char *name;
   change apply;
-} changes[] = {{"scale", change_scale},
-               {"softcap", change_softcap},
-               {"alignment", change_alignment},
-               {"window left", change_left},
-               {"window right", change_right},
-               {"seed", change_seed},
-               {"offset", change_offset},
-               {"alibi", change_alibi},
-               {"group", change_group},
-               {"seqused", change_used},
-               {"leftpad", change_leftpad},
-               {"rotary pairs", change_pairs},
-               {"cache length", change_cache_len},
+} changes[] = {{"scale", change_scale},         {"softcap", change_softcap},
+               {"alignment", change_alignment}, {"window left", change_left},
+               {"window right", change_right},  {"seed", change_seed},
+               {"offset", change_offset},       {"alibi", change_alibi},
+               {"sinks", change_sinks},         {"group", change_group},
+               {"seqused", change_used},        {"leftpad", change_leftpad},
+               {"rotary pairs", change_pairs},  {"cache length", change_cache_len},
                {"empty lse", change_empty}};
 enum { N_CHANGES = sizeof changes / sizeof *changes };
 

@@ -34,10 +34,11 @@ int main(int argc, char **argv) {
     for (int f = 0; f < FA_N_FILLS; ++f) {
       const fa_fill_info *info = fa_fill_describe(f);
       printf("%s %s\n",
-             info->bias_only  ? "bias"
-             : info->do_only  ? "do"
-             : info->lse_only ? "lse"
-                              : "any",
+             info->bias_only    ? "bias"
+             : info->do_only    ? "do"
+             : info->lse_only   ? "lse"
+             : info->sinks_only ? "sinks"
+                                : "any",
              info->name);
     }
   else {

@@ -164,6 +164,17 @@ static void layout(fa_rng *r, fa_case *c) {
   }
 }
 
+/* Numbers of their own, so that the cases without sinks stay what they were. */
+static void sinks(uint64_t seed, uint64_t index, fa_case *c) {
+  fa_rng rng = fa_rng_make(seed ^ 0x73696e6b, index), *r = &rng;
+  fa_problem *p = &c->problem;
+  if (!fa_rng_chance(r, 0.3)) return;
+  p->sinks = (fa_sinks){true, fa_rng_chance(r, 0.8), fa_rng_chance(r, 0.7)};
+  p->grad_lse &= p->sinks.in_lse;
+  c->fill[FA_T_SINKS] =
+      (fa_fill)PICK(r, FA_FILL_NORMAL, FA_FILL_SINK_SIZES, FA_FILL_SINK_SIZES, FA_FILL_ZERO);
+}
+
 void random_attention(uint64_t seed, uint64_t index, fa_case *c) {
   fa_rng rng = fa_rng_make(seed, index), *r = &rng;
   FA_ASSERT(fa_case_init(c) == FA_OK);
@@ -183,6 +194,7 @@ void random_attention(uint64_t seed, uint64_t index, fa_case *c) {
   p->return_softmax = p->family == FA_FLASH && !p->cu_seqlens_q.n && fa_rng_chance(r, 0.3);
   p->grad_lse = p->backward && fa_rng_chance(r, 0.5);
   layout(r, c);
+  sinks(seed, index, c);
   FA_ASSERT(fa_problem_complete(p) == FA_OK); /* block lists made later have their own sizes */
   fa_error err = {""};
   if (fa_case_validate(c, &err) != FA_OK) fa_assert_failed(err.text, __FILE__, __LINE__);
@@ -252,6 +264,7 @@ const char *const random_feature_names[RANDOM_MAX_FEATURES] = {"f16",
                                                                "lse -inf",
                                                                "lse 0",
                                                                "return_softmax",
+                                                               "sinks",
                                                                NULL};
 
 uint64_t random_features(const fa_case *c) {
@@ -326,7 +339,8 @@ uint64_t random_features(const fa_case *c) {
                       p->empty_lse == FA_EMPTY_POS_INF,
                       p->empty_lse == FA_EMPTY_NEG_INF,
                       p->empty_lse == FA_EMPTY_ZERO,
-                      p->return_softmax};
+                      p->return_softmax,
+                      p->sinks.present};
   uint64_t bits = 0;
   for (size_t n = 0; n < sizeof has / sizeof *has; ++n) bits |= (uint64_t)has[n] << n;
   return bits;

@@ -226,10 +226,11 @@ static void random_problem(fa_rng *r, fa_problem *p) {
     random_kvcache(r, p);
   else
     random_lengths(r, p);
+  if (chance(r, 0.2)) p->sinks = (fa_sinks){true, chance(r, 0.6), chance(r, 0.6)};
   p->splits = chance(r, 0.3) ? below(r, 9) : 0;
   p->deterministic = chance(r, 0.3);
   if (p->family != FA_KVCACHE) p->backward = chance(r, 0.7);
-  p->grad_lse = p->backward && chance(r, 0.3);
+  p->grad_lse = p->backward && p->sinks.present == p->sinks.in_lse && chance(r, 0.3);
   p->return_softmax = p->family == FA_FLASH && chance(r, 0.2);
   if (chance(r, 0.3)) p->empty_lse = (fa_empty_lse)below(r, 3);
   FA_ASSERT(fa_problem_complete(p) == FA_OK);
@@ -238,15 +239,15 @@ static void random_problem(fa_rng *r, fa_problem *p) {
 static void random_fills(fa_rng *r, fa_case *c) {
   fa_fill fill;
   do fill = (fa_fill)below(r, FA_N_FILLS);
-  while (fa_fill_describe(fill)->bias_only || fa_fill_describe(fill)->do_only ||
-         fa_fill_describe(fill)->lse_only);
+  while (!fa_fill_is_general(fill));
   if (chance(r, 0.4)) fa_case_set_fill(c, fill);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     fill = (fa_fill)below(r, FA_N_FILLS);
     const fa_fill_info *f = fa_fill_describe(fill);
     if (!fa_case_has_fill(id) || !chance(r, 0.2)) continue;
     if ((f->bias_only && id != FA_T_BIAS) || (f->do_only && id != FA_T_DO) ||
-        (f->lse_only && id != FA_T_LSE_PARTS) || (f->reads_v && c->problem.family == FA_MERGE))
+        (f->lse_only && id != FA_T_LSE_PARTS) || (f->reads_v && c->problem.family == FA_MERGE) ||
+        (f->sinks_only && id != FA_T_SINKS))
       continue;
     c->fill[id] = fill;
   }

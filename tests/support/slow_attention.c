@@ -254,11 +254,13 @@ typedef struct head {
   real *chain_mag;  /* error of chain in roundoffs */
   real *lse, *mean; /* [Sq]; mean: sum_j p_j weight_j; lse -inf = fully masked */
   real *max, *sum;  /* [Sq]: the LSE in two parts, since log(sum) vanishes beside a large max */
+  real *keys;       /* [Sq]: the LSE of the keys alone, where lse has the sink in it */
+  real sink;        /* -inf: none */
 } head;
 
 static void head_free(head *m) {
-  real *all[] = {m->q,     m->k,         m->v,   m->t,    m->before, m->weight,
-                 m->chain, m->chain_mag, m->lse, m->mean, m->max,    m->sum};
+  real *all[] = {m->q,         m->k,   m->v,    m->t,   m->before, m->weight, m->chain,
+                 m->chain_mag, m->lse, m->mean, m->max, m->sum,    m->keys};
   for (size_t k = 0; k < sizeof all / sizeof *all; ++k) free(all[k]);
 }
 
@@ -309,9 +311,14 @@ static void row_sum(head *m, int64_t i, int64_t n) {
   real max = -(real)INFINITY, sum = 0, weighted = 0;
   for (int64_t j = 0; j < n; ++j)
     if (t[j] > max) max = t[j];
-  m->lse[i] = m->max[i] = max;
+  m->lse[i] = m->max[i] = m->keys[i] = max;
   m->mean[i] = 0;
   if (max == -(real)INFINITY) return;
+  for (int64_t j = 0; j < n; ++j) sum += expl(t[j] - max);
+  m->keys[i] = max + logl(sum);
+  if (m->sink > max) m->max[i] = max = m->sink;
+  sum = expl(m->sink - max);
+  weighted = sum * (1 + fabsl(m->sink > -(real)INFINITY ? m->sink : 0));
   for (int64_t j = 0; j < n; ++j) {
     sum += expl(t[j] - max);
     weighted += expl(t[j] - max) * weight[j];
@@ -335,7 +342,9 @@ static head head_of(const entry *e, int64_t h) {
             .lse = slow_alloc(e->sq, sizeof(real)),
             .mean = slow_alloc(e->sq, sizeof(real)),
             .max = slow_alloc(e->sq, sizeof(real)),
-            .sum = slow_alloc(e->sq, sizeof(real))};
+            .sum = slow_alloc(e->sq, sizeof(real)),
+            .keys = slow_alloc(e->sq, sizeof(real)),
+            .sink = p->sinks.present ? at4(&e->in->t[FA_T_SINKS], h, 0, 0, 0) : -(real)INFINITY};
   for (int64_t x = 0; x < e->sq * d; ++x) m.q[x] = get_q(e, h, x / d, x % d);
   for (int64_t x = 0; x < e->sk * d; ++x) m.k[x] = get_k(e, hk, x / d, x % d);
   for (int64_t x = 0; x < e->sk * dv; ++x) m.v[x] = get_v(e, hk, x / dv, x % dv);
@@ -376,8 +385,14 @@ static void forward_head(const entry *e, int64_t h, slow_outputs *out) {
   head m = head_of(e, h);
   for (int64_t i = 0; i < e->sq; ++i) {
     bool none = m.lse[i] == -(real)INFINITY;
-    array_add(&out->t[FA_T_LSE], lse_at(e, h, i), none ? empty[p->empty_lse] : m.lse[i],
-              none ? 0 : fabsl(m.lse[i]) + m.mean[i]);
+    if (none && p->sinks.in_lse && m.sink > -(real)INFINITY)
+      array_add(&out->t[FA_T_LSE], lse_at(e, h, i), m.sink, fabsl(m.sink));
+    else
+      array_add(&out->t[FA_T_LSE], lse_at(e, h, i),
+                none              ? empty[p->empty_lse]
+                : p->sinks.in_lse ? m.lse[i]
+                                  : m.keys[i],
+                none ? 0 : fabsl(m.keys[i]) + fabsl(m.lse[i]) + m.mean[i]);
     for (int64_t d = 0; d < p->head_dim_v; ++d) {
       real o, mag;
       output(e, &m, h, i, d, &o, &mag);
@@ -478,13 +493,34 @@ static void backward_pair(const entry *e, const head *m, int64_t h, int64_t i, i
   }
 }
 
+/* log(exp(a) + exp(b)) */
+static real log_sum(real a, real b) {
+  const real top = a > b ? a : b;
+  return top + logl(expl(a - top) + expl(b - top));
+}
+
+/* The sink's part in one row of the gradient, keys or none; lse: with the sink in it. */
+static void backward_sink(const entry *e, const head *m, int64_t h, real lse, real delta, real delta_mag,
+                          slow_outputs *out) {
+  const real share = expl(m->sink - lse);
+  if (!e->p->sinks.grad || m->sink == -(real)INFINITY) return;
+  array_add(&out->t[FA_T_DSINKS], h, -share * delta,
+            share * (fabsl(delta) * (1 + fabsl(m->sink) + fabsl(lse)) + delta_mag));
+}
+
 static void backward_head(const entry *e, int64_t h, given g, slow_outputs *out) {
   head m = head_of(e, h);
   for (int64_t i = 0; i < e->sq; ++i) {
-    if (m.lse[i] == -(real)INFINITY) continue;
+    const bool none = m.lse[i] == -(real)INFINITY;
+    if (none && m.sink == -(real)INFINITY) continue;
     real delta, delta_mag, lse = g.lse != NULL ? get_lse(e, g.lse, h, i) : m.lse[i];
-    const bool own = g.lse == NULL || fabsl(lse) >= 0x1p24L; /* a float so large does not say what P is */
+    const bool own =
+        g.lse == NULL || (!none && fabsl(lse) >= 0x1p24L); /* such a float does not say what P is */
+    if (own) lse = none ? m.sink : m.lse[i];
+    if (!own && e->p->sinks.present && !e->p->sinks.in_lse) lse = none ? m.sink : log_sum(lse, m.sink);
     row_delta(e, &m, g, h, i, &delta, &delta_mag);
+    backward_sink(e, &m, h, lse, delta, delta_mag, out);
+    if (none) continue;
     for (int64_t j = 0; j < e->sk; ++j) {
       const real t = m.t[i * e->sk + j], p = own ? expl(t - m.max[i]) / m.sum[i] : expl(t - lse);
       if (t != -(real)INFINITY)
@@ -506,6 +542,7 @@ void slow_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *g
   if (p->bias.present && p->bias.grad)
     array_make(&out->t[FA_T_DBIAS], (p->bias.per_batch ? p->batch : 1) * (p->bias.per_head ? p->heads_q : 1) *
                                         (p->bias.per_query ? p->seqlen_q : 1) * p->seqlen_k);
+  if (p->sinks.grad) array_make(&out->t[FA_T_DSINKS], p->heads_q);
   for (int id = FA_T_DBUFFER_0; id <= FA_T_DBUFFER_7; ++id)
     if (in->t[id].data) array_make(&out->t[id], fa_tensor_count(&in->t[id]));
   for (int64_t b = 0; b < p->batch; ++b) {

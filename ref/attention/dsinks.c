@@ -1,0 +1,93 @@
+/* The gradient of a head's sink: minus the sum over its rows of the sink's share times delta. A work item is a head. */
+#include "cases/threads/parallel.h"
+#include "ref/attention/backward.h"
+#include "ref/tiles/sink.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double u = 0x1p-24;
+
+/* What a head's rows sum up to. */
+typedef struct fa_dsink_sum {
+  double value, size, error; /* size: of magnitudes */
+} fa_dsink_sum;
+
+static void add_bound(const fa_backward_job *f, const fa_ref_rows *r, int64_t k, int thread,
+                      fa_dsink_sum *sum) {
+  const fa_ref_call *c = f->c;
+  const fa_ref_scratch *w = &f->scratch[thread];
+  const fa_bound_scratch *b = &f->bound[thread];
+  const double slack = fa_bound_lse_slack(c, r, k, w) + fa_bound_sink_added(c, r, k, w);
+  const fa_bound_sink sink = fa_bound_sink_backward(c, r, k, w, slack);
+  const double size = fabs(w->delta[k]), e_delta = b->row_e_delta[k] * b->unit_ds;
+  if (sink.share == 0) return;
+  sum->size += sink.share * size;
+  sum->error +=
+      sink.share * (size * (sink.error + 4 * u) + (1 + sink.error) * e_delta) + 0x1p-126 * (1 + size);
+}
+
+static void add_block(const fa_backward_job *f, int thread, const fa_ref_sequence *e, int64_t h, int64_t i0,
+                      fa_dsink_sum *sum) {
+  fa_ref_scratch *w = &f->scratch[thread];
+  const double sink = fa_ref_sink(f->c, h);
+  fa_ref_rows r;
+  fa_ref_rows_init(f->c, e, h, i0, &r);
+  fa_ref_scratch_head(w, f->c, e, fa_ref_kv_head(f->c, h));
+  fa_ref_backward_rows_begin(f->c, f->rows, &r, w, f->bound ? &f->bound[thread] : NULL);
+  for (int64_t k = 0; k < r.n; ++k) {
+    sum->value -= exp(sink - w->l[k] - w->rest[k]) * w->delta[k];
+    if (f->bound) add_bound(f, &r, k, thread, sum);
+  }
+}
+
+static void dsinks_item(void *context, int thread, int64_t h) {
+  const fa_backward_job *f = context;
+  const fa_ref_call *c = f->c;
+  fa_want *out = &c->out->t[FA_T_DSINKS];
+  fa_dsink_sum sum = {0};
+  int64_t n = 0;
+  for (int64_t b = 0; b < c->p->batch && fa_ref_sink(c, h) > -INFINITY; ++b)
+    for (int64_t i0 = 0; i0 < c->entry[b].sq; i0 += FA_BLOCK_M) {
+      add_block(f, thread, &c->entry[b], h, i0, &sum);
+      n += c->entry[b].sq - i0 < FA_BLOCK_M ? c->entry[b].sq - i0 : FA_BLOCK_M;
+    }
+  out->value[h] = sum.value;
+  if (!f->bound) return;
+  out->accum[h] = (float)(1.0001 * (sum.error + fa_bound_sum(c, n) * sum.size));
+  if (sum.size > 0 && c->profile->dsinks_atomic)
+    out->accum[h] += (float)((double)n * (u * sum.size + 0x1p-126));
+}
+
+/* One scale for all heads, which are one row. */
+static void scale_of(fa_want *out) {
+  for (int64_t h = 0; h < out->n; ++h) out->scale[0] = fmaxf(out->scale[0], (float)fabs(out->value[h]));
+}
+
+fa_status fa_ref_dsinks(fa_ref_call *c, fa_error *err) {
+  fa_backward_job f = {.c = c, .rows = fa_rows_best()};
+  int n_ready = 0, n_ready_bound = 0;
+  const int n_threads = c->heads_q < c->n_threads ? (int)c->heads_q : c->n_threads;
+  fa_status status = fa_want_init(&c->out->t[FA_T_DSINKS], FA_F32, 1, &c->heads_q, c->profile != NULL, err);
+  if (status) return status;
+  f.scratch = calloc((size_t)n_threads, sizeof *f.scratch);
+  f.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.bound) : NULL;
+  if (!f.scratch || (c->profile && !f.bound)) {
+    status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+    goto out;
+  }
+  for (; n_ready < n_threads; ++n_ready)
+    if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, true, err))) goto out;
+  for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
+    if ((status =
+             fa_bound_scratch_init(&f.bound[n_ready_bound], c, true, n_ready_bound ? f.bound : NULL, err)))
+      goto out;
+  fa_parallel(n_threads, c->heads_q, dsinks_item, &f);
+  if (c->profile) scale_of(&c->out->t[FA_T_DSINKS]);
+out:
+  for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.scratch[t]);
+  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.bound[t]);
+  free(f.scratch);
+  free(f.bound);
+  return status;
+}
