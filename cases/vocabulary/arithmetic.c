@@ -136,7 +136,8 @@ fa_profile fa_arithmetic_profile(const fa_arithmetic *a, fa_dtype dtype) {
                     .gqa_partials_in_io = a->gqa_partials_rounded,
                     .floor_dq = a->dq_atomic ? 0x1p-126 : 0,
                     .dq_atomic = a->dq_atomic,
-                    .dbuffer_atomic = a->dbuffer_atomic};
+                    .dbuffer_atomic = a->dbuffer_atomic,
+                    .dsinks_atomic = a->dsinks_atomic};
   set_operands(a, dtype, &out);
   set_scaled_queries(a, dtype, &out);
   set_intermediates(a, dtype, &out);

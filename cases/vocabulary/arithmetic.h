@@ -37,7 +37,7 @@ typedef struct fa_arithmetic {
   double eps_exp, eps_log, eps_tanh; /* relative; of the logarithm: absolute */
   bool fast_functions;
   int block_n, block_m, max_splits;
-  bool gqa_partials_rounded, dq_atomic, dkv_atomic, dbias_atomic, dbuffer_atomic;
+  bool gqa_partials_rounded, dq_atomic, dkv_atomic, dbias_atomic, dbuffer_atomic, dsinks_atomic;
 } fa_arithmetic;
 
 /* Sets every field as the named set has it for this element type. False: no such set. */

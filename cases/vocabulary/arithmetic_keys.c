@@ -67,6 +67,7 @@ static const field fields[] = {
     {"dkv_atomic", FLAG, NULL, FIELD(dkv_atomic), 1, 0, 0},
     {"dbias_atomic", FLAG, NULL, FIELD(dbias_atomic), 1, 0, 0},
     {"dbuffer_atomic", FLAG, NULL, FIELD(dbuffer_atomic), 1, 0, 0},
+    {"dsinks_atomic", FLAG, NULL, FIELD(dsinks_atomic), 1, 0, 0},
 };
 enum { N_FIELDS = sizeof fields / sizeof *fields };
 

@@ -95,6 +95,7 @@ static void take_flags(fa_arithmetic *to, const fa_arithmetic *claimed) {
   take_flag(&to->dkv_atomic, claimed->dkv_atomic);
   take_flag(&to->dbias_atomic, claimed->dbias_atomic);
   take_flag(&to->dbuffer_atomic, claimed->dbuffer_atomic);
+  take_flag(&to->dsinks_atomic, claimed->dsinks_atomic);
 }
 
 /* Where a backward takes P and delta from is no question of accuracy: the judge follows what the candidate says. */

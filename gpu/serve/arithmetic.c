@@ -17,7 +17,8 @@ static void add_fields(cJSON *object, const fa_profile *p) {
     flags[] = {{"max_lags", p->max_rounded},          {"exp_scaled", p->exp_scaled},
                {"fast_functions", p->fast_functions}, {"gqa_partials_rounded", p->gqa_partials_in_io},
                {"dq_atomic", p->dq_atomic},           {"dkv_atomic", p->dkv_atomic},
-               {"dbias_atomic", p->dbias_atomic},     {"dbuffer_atomic", p->dbuffer_atomic}};
+               {"dbias_atomic", p->dbias_atomic},     {"dbuffer_atomic", p->dbuffer_atomic},
+               {"dsinks_atomic", p->dsinks_atomic}};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i)
     if (counts[i].value != 0 || i > 2) cJSON_AddNumberToObject(object, counts[i].key, counts[i].value);
   for (size_t i = 0; i < sizeof flags / sizeof *flags; ++i)
