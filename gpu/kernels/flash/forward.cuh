@@ -86,8 +86,8 @@ FA_DEVICE void gemm_pv(float (&o)[C::M_TILES][C::D / 8][4],
         if (!C::DROPOUT) continue;
         const uint32_t kept = dropout_kept(p, words[m][kk % 2 * 2 + i / 2], i % 2);
         if (C::GENERAL && p.p_debug)
-          store_p_debug(p, seq, row0 + score_row<C>(thread, m) + i % 2 * 8,
-                        key0 + score_col(thread) + 16 * kk + i / 2 * 8, a[m][i], kept);
+          store_p_debug<C>(p, seq, row0 + score_row<C>(thread, m) + i % 2 * 8,
+                           key0 + score_col(thread) + 16 * kk + i / 2 * 8, a[m][i], kept);
         a[m][i] &= kept;
       }
     }

@@ -74,6 +74,7 @@ FA_DEVICE uint16_t *p_debug_row(const fa_attention_params &p, int row) {
 
 /* Stores two neighbouring elements of P; sign set = dropped. Masked elements stay as clear_p_debug left
  * them. */
+template <class C>
 FA_DEVICE void store_p_debug(const fa_attention_params &p, const sequence &seq, int row, int key, uint32_t pair,
                              uint32_t kept) {
   if (row >= seq.len_q) return;
