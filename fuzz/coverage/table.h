@@ -31,7 +31,7 @@ typedef struct fa_coverage_row {
   int64_t expected; /* minimum in 20,000 cases spread over all profiles (tests/fuzz/test_generate.c) */
 } fa_coverage_row;
 
-#define FA_MAX_FEATURES 400
+#define FA_MAX_FEATURES 500
 typedef struct fa_coverage {
   fa_coverage_row row[FA_MAX_FEATURES];
   int n_rows, next; /* next: where the next feature probably is */

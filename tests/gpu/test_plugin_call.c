@@ -2,6 +2,7 @@
  * own. */
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
+#include "cases/tensors/table.h"
 #include "gpu/backends/plugin_call.h"
 #include "tests/support/check.h"
 
@@ -20,7 +21,7 @@ static fa_case case_of(const char *text) {
 /* The members from q on are tensors, except the two that point to those of buffers. */
 static int64_t tensors_in(const fa_plugin_call_tensors *x) {
   const fa_plugin_tensors *t = &x->tensors;
-  const fa_plugin_tensor *first[] = {&t->q, &t->o, x->buffer, x->dbuffer, &t->sinks};
+  const fa_plugin_tensor *first[] = {&t->q, &t->o, x->buffer, x->dbuffer, &t->mask_bits};
   const fa_plugin_tensor *end[] = {&t->full_q_indices + 1, &t->dbias + 1, x->buffer + FA_MAX_CAPTURES,
                                    x->dbuffer + FA_MAX_CAPTURES, &t->dsinks + 1};
   int64_t n = 0;
@@ -198,12 +199,21 @@ static void test_contract(void) {
   drop(&m);
 }
 
+static void test_bits(void) {
+  made m;
+  make(&m, "{\"seqlen_q\":7,\"seqlen_k\":9,\"mask_bits\":{\"density\":0.5}}", NULL);
+  const fa_plugin_tensors *t = &m.plain.tensors;
+  CHECK(m.problem.problem.mask_bits && is(&t->mask_bits, &m.t.t[FA_T_MASK_BITS]));
+  CHECK(is(&t->mask_indptr, &m.t.t[FA_T_MASK_INDPTR]));
+  drop(&m);
+}
+
 /* Every tensor that a call may have has been handed over somewhere above. */
 static void test_all_seen(void) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
     const bool one_of_many =
         (id > FA_T_BUFFER_0 + 1 && id <= FA_T_BUFFER_7) || (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_7);
-    const bool in_calls = id != FA_T_DROPOUT_KEEP && !one_of_many;
+    const bool in_calls = id != FA_T_DROPOUT_KEEP && !one_of_many && !fa_tensor_has_parts((fa_tensor_id)id);
     CHECK_MSG((seen >> id & 1) == in_calls || one_of_many, "%s", fa_tensor_id_name((fa_tensor_id)id));
   }
 }
@@ -215,6 +225,7 @@ int main(void) {
   test_cache();
   test_contract();
   test_sinks();
+  test_bits();
   test_all_seen();
   return check_done();
 }
