@@ -12,11 +12,11 @@
 extern "C" {
 #endif
 
+#include "cases/arithmetic/profile.h"
 #include "cases/tensors/set.h"
 #include "cases/tensors/table.h"
 #include "cases/vocabulary/declaration.h"
 #include "cases/vocabulary/problem.h"
-#include "cases/vocabulary/profile.h"
 #include "cases/vocabulary/work.h"
 #include "gpu/outcome.h"
 
@@ -26,7 +26,7 @@ typedef struct fa_outcome {
   char kernel[128], backward_kernel[32]; /* the kernels that ran, for the report:
                                             "flash_forward<f16,64,causal>", "flash_backward"; "" = none, or
                                             kernel names them all */
-  fa_work work;      /* of all its kernels */
+  fa_work work;                          /* of all its kernels */
   uint64_t left_out; /* outputs (bits 1 << fa_tensor_id) that its contract promises, and that it says it did
                         not write for this call */
 } fa_outcome;

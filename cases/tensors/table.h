@@ -4,9 +4,9 @@
 #ifndef FA_CASES_TENSORS_TABLE_H
 #define FA_CASES_TENSORS_TABLE_H
 
+#include "cases/arithmetic/profile.h"
 #include "cases/tensors/set.h"
 #include "cases/vocabulary/problem.h"
-#include "cases/vocabulary/profile.h"
 
 typedef enum fa_pass { FA_PASS_NONE = 0, FA_PASS_FORWARD = 1, FA_PASS_BACKWARD = 2 } fa_pass;
 

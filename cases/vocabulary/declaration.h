@@ -2,7 +2,7 @@
 #ifndef FA_CASES_VOCABULARY_DECLARATION_H
 #define FA_CASES_VOCABULARY_DECLARATION_H
 
-#include "cases/vocabulary/arithmetic.h"
+#include "cases/arithmetic/fields.h"
 #include "cases/vocabulary/contract.h"
 
 typedef struct fa_declaration {

@@ -3,7 +3,7 @@
 #ifndef FA_FUZZ_UNTRUSTED_NARROW_H
 #define FA_FUZZ_UNTRUSTED_NARROW_H
 
-#include "cases/vocabulary/arithmetic.h"
+#include "cases/arithmetic/fields.h"
 #include "cases/vocabulary/problem.h"
 
 /* What a kernel may do that adds up in f32 and rounds P to the element type: the default of --arithmetic. */

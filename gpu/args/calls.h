@@ -3,7 +3,7 @@
 #ifndef FA_GPU_ARGS_CALLS_H
 #define FA_GPU_ARGS_CALLS_H
 
-#include "cases/vocabulary/profile.h"
+#include "cases/arithmetic/profile.h"
 #include "gpu/args/problem.h"
 #include "gpu/plan/make.h"
 

@@ -1,5 +1,5 @@
 /* A backend's profile in the words of docs/reference/arithmetic.md. */
-#include "cases/vocabulary/arithmetic.h"
+#include "cases/arithmetic/fields.h"
 #include "gpu/serve/parts.h"
 
 #include <cjson/cJSON.h>

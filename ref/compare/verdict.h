@@ -3,8 +3,8 @@
 #ifndef FA_REF_COMPARE_VERDICT_H
 #define FA_REF_COMPARE_VERDICT_H
 
+#include "cases/arithmetic/profile.h"
 #include "cases/vocabulary/problem.h"
-#include "cases/vocabulary/profile.h"
 #include "ref/engine/want.h"
 
 #define FA_WORST_POINTS 10

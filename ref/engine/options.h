@@ -2,7 +2,7 @@
 #ifndef FA_REF_ENGINE_OPTIONS_H
 #define FA_REF_ENGINE_OPTIONS_H
 
-#include "cases/vocabulary/profile.h"
+#include "cases/arithmetic/profile.h"
 #include "ref/engine/sample.h"
 #include "ref/engine/twist.h"
 

@@ -1,6 +1,6 @@
 /* Named sets of arithmetic: the profiles of our own kernels have not changed, fields are set and read by key, and what
  * fields mean for the bounds' constants. */
-#include "cases/vocabulary/arithmetic.h"
+#include "cases/arithmetic/fields.h"
 #include "tests/support/check.h"
 
 #include <string.h>

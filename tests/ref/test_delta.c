@@ -1,8 +1,8 @@
 /* Where delta comes from: a kernel that computes in double and takes it from its stored O, its exact O, or sum P dP. Each
  * passes under the arithmetic that it has, and dQ is wrong under another one, whose delta is not the same. */
+#include "cases/arithmetic/fields.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
-#include "cases/vocabulary/arithmetic.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
 

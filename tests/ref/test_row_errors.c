@@ -1,8 +1,8 @@
 /* Errors that all pairs of a row share, and rows about which nothing is known: what such a kernel computes must be within
  * the bounds of its arithmetic. */
+#include "cases/arithmetic/fields.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
-#include "cases/vocabulary/arithmetic.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
 

@@ -1,8 +1,8 @@
 /* Every named arithmetic over every feature that bounds treat on its own: a bound may be infinite where nothing is
  * known, but it is never NaN or negative, and where nothing overflows most elements have a finite one. */
+#include "cases/arithmetic/fields.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
-#include "cases/vocabulary/arithmetic.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
 

@@ -1,6 +1,6 @@
 /* Number formats, roundings and sums in the middle of a computation, by name. */
-#ifndef FA_CASES_VOCABULARY_FORMATS_H
-#define FA_CASES_VOCABULARY_FORMATS_H
+#ifndef FA_CASES_ARITHMETIC_FORMATS_H
+#define FA_CASES_ARITHMETIC_FORMATS_H
 
 #include "cases/base/dtype.h"
 

@@ -1,5 +1,5 @@
 /* Fields of an arithmetic by key. */
-#include "cases/vocabulary/arithmetic.h"
+#include "cases/arithmetic/fields.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "cases/vocabulary/formats.h"
+#include "cases/arithmetic/formats.h"
 
 #include <math.h>
 

@@ -1,12 +1,12 @@
 /* How a kernel computes, said field by field. A named set gives every field a value, single fields are changed
  * on top of it, and fa_arithmetic_profile turns the whole into the constants that the bounds need
- * (cases/vocabulary/profile.h). Meanings and sources: docs/reference/arithmetic.md. */
-#ifndef FA_CASES_VOCABULARY_ARITHMETIC_H
-#define FA_CASES_VOCABULARY_ARITHMETIC_H
+ * (cases/arithmetic/profile.h). Meanings and sources: docs/reference/arithmetic.md. */
+#ifndef FA_CASES_ARITHMETIC_FIELDS_H
+#define FA_CASES_ARITHMETIC_FIELDS_H
 
+#include "cases/arithmetic/formats.h"
+#include "cases/arithmetic/profile.h"
 #include "cases/base/status.h"
-#include "cases/vocabulary/formats.h"
-#include "cases/vocabulary/profile.h"
 
 #ifdef __cplusplus
 extern "C" {

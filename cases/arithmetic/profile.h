@@ -1,11 +1,11 @@
 /* Arithmetic profile of a kernel: the constants that the error bounds need. A backend names a profile for
  * each problem, and the judge knows nothing else about the kernel. It is made from fields that a person can read
- * (cases/vocabulary/arithmetic.h). Derivation: docs/reference/bounds.md. */
-#ifndef FA_CASES_VOCABULARY_PROFILE_H
-#define FA_CASES_VOCABULARY_PROFILE_H
+ * (cases/arithmetic/fields.h). Derivation: docs/reference/bounds.md. */
+#ifndef FA_CASES_ARITHMETIC_PROFILE_H
+#define FA_CASES_ARITHMETIC_PROFILE_H
 
+#include "cases/arithmetic/formats.h"
 #include "cases/base/dtype.h"
-#include "cases/vocabulary/formats.h"
 
 #include <stdbool.h>
 

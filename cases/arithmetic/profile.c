@@ -1,7 +1,7 @@
 /* Profiles by name, and what a kernel's plan adds to one. */
-#include "cases/vocabulary/profile.h"
+#include "cases/arithmetic/profile.h"
 
-#include "cases/vocabulary/arithmetic.h"
+#include "cases/arithmetic/fields.h"
 
 bool fa_profile_exists(const char *name) {
   fa_arithmetic unused;

@@ -1,8 +1,8 @@
 /* The table of named sets (fa_arithmetic_named). */
-#ifndef FA_CASES_VOCABULARY_ARITHMETIC_SETS_H
-#define FA_CASES_VOCABULARY_ARITHMETIC_SETS_H
+#ifndef FA_CASES_ARITHMETIC_SETS_H
+#define FA_CASES_ARITHMETIC_SETS_H
 
-#include "cases/vocabulary/arithmetic.h"
+#include "cases/arithmetic/fields.h"
 
 typedef struct fa_arithmetic_set_row {
   const char *name, *what;

@@ -1,5 +1,5 @@
 /* Named sets of arithmetic. Where each number comes from: docs/reference/arithmetic.md. */
-#include "cases/vocabulary/arithmetic_sets.h"
+#include "cases/arithmetic/sets.h"
 
 /* Hardware exponential and logarithm: the errors of ex2.approx (2^-22.71) and lg2.approx (2^-22.15) were
  * measured over all floats on one chip, tanh.approx is as documented; each is rounded up to the next power of

@@ -1,7 +1,7 @@
 /* From a named set to the constants of the bounds. */
-#include "cases/vocabulary/arithmetic.h"
+#include "cases/arithmetic/fields.h"
 
-#include "cases/vocabulary/arithmetic_sets.h"
+#include "cases/arithmetic/sets.h"
 
 #include <math.h>
 #include <string.h>
