@@ -170,24 +170,32 @@ FA_DEVICE void mask_cache_scores(float (&s)[C::KEYS / 8][4], const cache_row_inf
   }
 }
 
-/* Sets the scores of pairs that a custom mask hides to -inf, of keys that the row sees otherwise. */
+/* Which of a thread's keys in one row a custom mask hides: bit 2 n + e is key col + 8 n + e. The loop is not unrolled, or
+ * its loads would take registers that the kernels of 256 columns do not have. */
+template <class C>
+FA_DEVICE uint32_t hidden_cache_keys(const fa_cache_params &p, const cache_work_tile &work, const cache_row_info &row, int col) {
+  const uint8_t *bits = p.mask_bits + load_global(p.mask_indptr + work.batch);
+  /* The bit of the sequence's slot 0 in this row; slots before pad have none. */
+  const int64_t first = static_cast<int64_t>(row.level - work.seq.len + work.seq.len_q) * (work.seq.len - work.seq.pad) - work.seq.pad;
+  uint32_t hidden = 0;
+  FA_NO_UNROLL
+  for (int i = 0; i < C::KEYS / 4; ++i) {
+    const int key = col + i / 2 * 8 + i % 2;
+    if (key >= row.limits.lo && key < row.limits.hi && bit_hides(bits, first + key)) hidden |= 1u << i;
+  }
+  return hidden;
+}
+
+/* Sets the scores of pairs that a custom mask hides to -inf. */
 template <class C>
 FA_DEVICE void mask_cache_bits(float (&s)[C::KEYS / 8][4], const fa_cache_params &p, const cache_work_tile &work,
                                const cache_row_info (&rows)[2], int col) {
-  const uint8_t *bits = p.mask_bits + load_global(p.mask_indptr + work.batch);
-  int64_t first[2]; /* bit of the row's, less the slots before its first key */
   FA_UNROLL
-  for (int r = 0; r < 2; ++r)
-    first[r] = static_cast<int64_t>(rows[r].level - work.seq.len + work.seq.len_q) * (work.seq.len - work.seq.pad) - work.seq.pad;
-  FA_UNROLL
-  for (int n = 0; n < C::KEYS / 8; ++n) {
+  for (int r = 0; r < 2; ++r) {
+    const uint32_t hidden = hidden_cache_keys<C>(p, work, rows[r], col);
     FA_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const cache_row_info &row = rows[e / 2];
-      const int key = col + 8 * n + e % 2;
-      if (key >= row.limits.lo && key < row.limits.hi && bit_hides(bits, first[e / 2] + key))
-        s[n][e] = -infinity();
-    }
+    for (int i = 0; i < C::KEYS / 4; ++i)
+      if (hidden >> i & 1) s[i / 2][2 * r + i % 2] = -infinity();
   }
 }
 
@@ -204,7 +212,7 @@ FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2
   cache_gemm_qk<C>(s, q, first_b<C::D>(stage, lane));
   if (modified) modify_cache_scores<C>(s, p, rows, col);
   if (key0 < all.lo || key0 + C::KEYS > all.hi) mask_cache_scores<C>(s, rows, col);
-  if (C::GENERAL && p.mask_bits) mask_cache_bits<C>(s, p, work, rows, opaque(col));
+  if (C::GENERAL && p.mask_bits) mask_cache_bits<C>(s, p, work, rows, col);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const float rescale = softmax_row(s, r, modified ? LOG2E : p.scale_log2, state[r]);
@@ -250,8 +258,8 @@ template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
   q_fragments<C> q(warp, lane);
   float o[C::D / 8][4] = {};
   row_state state[2];
-  load_rows<C>(rows, p, work, first, lane);
   load_q<C>(q, p, work, first, lane);
+  load_rows<C>(rows, p, work, first, lane);
 
   uint32_t stage = stages;
   FA_NO_UNROLL
@@ -272,7 +280,7 @@ template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
   sync_team<C>();
   store_part<C>(shared_base() + warp * C::PART_STEP, o, state, lane);
   sync_block();
-  cache_epilogue<C>(p, work, thread);
+  cache_epilogue<C>(p, load_cache_work_tile<C>(p), thread);
 }
 
 } // namespace fa

@@ -78,9 +78,9 @@ struct cache_work_tile {
 
 template <class C> FA_DEVICE cache_work_tile load_cache_work_tile(const fa_cache_params &p) {
   cache_work_tile t;
-  const int tile = static_cast<int>(blockIdx.x / static_cast<unsigned>(p.n_splits));
-  t.split = static_cast<int>(blockIdx.x) - tile * p.n_splits;
-  t.batch = static_cast<int>(blockIdx.z);
+  const int block = opaque(static_cast<int>(blockIdx.x)), tile = block / p.n_splits;
+  t.split = block - tile * p.n_splits;
+  t.batch = opaque(static_cast<int>(blockIdx.z));
   t.kv_head = static_cast<int>(blockIdx.y);
   t.seq = load_cache_sequence(p, t.batch);
   t.row0 = tile * C::BM;
