@@ -173,10 +173,12 @@ FA_DEVICE void mask_cache_scores(float (&s)[C::KEYS / 8][4], const cache_row_inf
 /* Which of a thread's keys in one row a custom mask hides: bit 2 n + e is key col + 8 n + e. The loop is not unrolled, or
  * its loads would take registers that the kernels of 256 columns do not have. */
 template <class C>
-FA_DEVICE uint32_t hidden_cache_keys(const fa_cache_params &p, const cache_work_tile &work, const cache_row_info &row, int col) {
+FA_DEVICE uint32_t hidden_cache_keys(const fa_cache_params &p, const cache_work_tile &work, const cache_row_info &row,
+                                    int col) {
   const uint8_t *bits = p.mask_bits + load_global(p.mask_indptr + work.batch);
   /* The bit of the sequence's slot 0 in this row; slots before pad have none. */
-  const int64_t first = static_cast<int64_t>(row.level - work.seq.len + work.seq.len_q) * (work.seq.len - work.seq.pad) - work.seq.pad;
+  const int64_t at = row.level - work.seq.len + work.seq.len_q;
+  const int64_t first = at * (work.seq.len - work.seq.pad) - work.seq.pad;
   uint32_t hidden = 0;
   FA_NO_UNROLL
   for (int i = 0; i < C::KEYS / 4; ++i) {
@@ -280,7 +282,8 @@ template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
   sync_team<C>();
   store_part<C>(shared_base() + warp * C::PART_STEP, o, state, lane);
   sync_block();
-  cache_epilogue<C>(p, load_cache_work_tile<C>(p), thread);
+  /* Kernels of many rows make the work tile again: kept through the loop, it would take registers they do not have. */
+  cache_epilogue<C>(p, C::FEW ? work : load_cache_work_tile<C>(p), thread);
 }
 
 } // namespace fa
