@@ -34,11 +34,22 @@ double fa_rng_normal(uint64_t seed, uint64_t stream, uint64_t index) {
 }
 
 fa_rng fa_rng_make(uint64_t seed, uint64_t stream) {
-  return (fa_rng){seed, stream, 0};
+  return (fa_rng){.seed = seed, .stream = stream};
+}
+
+/* The high bits decide what is likely, the low ones which of several: both are the value, which is why it stands there
+ * four times. 65536^k is 1 or -1 by most small numbers, so that no remainder is out of reach. */
+static uint64_t word_of(uint16_t value) {
+  return value * 0x0001000100010001u;
 }
 
 uint64_t fa_rng_next(fa_rng *r) {
-  return fa_rng_u64(r->seed, r->stream, r->next++);
+  const uint64_t index = r->next++;
+  for (int i = 0; r->edits && i < r->edits->n; ++i) {
+    const fa_rng_edit *e = &r->edits->v[i];
+    if (e->stream == r->stream && e->index == index) return word_of(e->value);
+  }
+  return fa_rng_u64(r->seed, r->stream, index);
 }
 
 int64_t fa_rng_below(fa_rng *r, int64_t n) {

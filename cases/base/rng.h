@@ -19,9 +19,22 @@ double fa_rng_key_normal(uint64_t key, uint64_t index);
 /* out[i] = fa_rng_key_normal(key, first + i step), bit for bit, but many times faster. */
 void fa_rng_key_normals(uint64_t key, uint64_t first, uint64_t step, int64_t n, double *out);
 
+/* A draw that is given instead of drawn: number `index` of a stream is made of these 16 bits. fa_rng_below finds every
+ * result up to 65535 among them, and fa_rng_chance is true for value / 65536 < p. */
+typedef struct fa_rng_edit {
+  uint16_t stream, index, value;
+} fa_rng_edit;
+
+/* The first that fits counts. Values of 65535 may be drawn over, by the next index. */
+typedef struct fa_rng_edits {
+  const fa_rng_edit *v;
+  int n;
+} fa_rng_edits;
+
 /* A sequence drawn from one stream, for generators. */
 typedef struct fa_rng {
   uint64_t seed, stream, next;
+  const fa_rng_edits *edits; /* NULL: none */
 } fa_rng;
 fa_rng fa_rng_make(uint64_t seed, uint64_t stream);
 uint64_t fa_rng_next(fa_rng *r);

@@ -61,7 +61,7 @@ void fa_generate_settle_fills(fa_case *c) {
 static void draw_sinks(fa_gen *g) {
   static const fa_fill sinks[] = {FA_FILL_SINK_SIZES, FA_FILL_SINK_SIZES, FA_FILL_SINK_SIZES, FA_FILL_NORMAL,
                                   FA_FILL_HEAVY_TAIL, FA_FILL_SINK_NONE,  FA_FILL_ZERO};
-  fa_rng r = fa_rng_make(g->key, FA_GEN_SINKS + 1000);
+  fa_rng r = fa_gen_rng(g, FA_GEN_SINK_FILLS);
   if (g->c->problem.sinks.present) g->c->fill[FA_T_SINKS] = PICK(&r, sinks);
 }
 

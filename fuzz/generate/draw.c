@@ -184,6 +184,26 @@ static uint64_t draw_key(const char *profile, uint64_t seed, int64_t index, int6
   return draw == 0 ? key : fa_rng_u64(key, name_key("draw"), (uint64_t)draw);
 }
 
+/* Everything but the name. A case that failed is freed. */
+static fa_status draw_case(fa_gen *g, uint64_t data) {
+  fa_case *c = g->c;
+  const fa_status status = gen_problem(g);
+  if (status != FA_OK) {
+    fa_case_free(c);
+    return status;
+  }
+  fa_gen_fills(g);
+  fa_gen_layout(g);
+  fa_gen_memory(g);
+  c->data_seed = fa_rng_u64(g->key, 0, 1) ^ data;
+  fa_error why;
+  if (fa_case_validate(c, &why) != FA_OK) { /* the generator broke the rules: a bug of the harness */
+    fprintf(stderr, "%s: %s\n", c->name, why.text);
+    FA_ASSERT(!"the generated case is valid");
+  }
+  return FA_OK;
+}
+
 fa_status fa_generate_draw(const char *profile, uint64_t seed, int64_t index, int64_t draw, fa_case *out,
                            fa_error *err) {
   int k = fa_generate_profile_find(profile);
@@ -202,60 +222,28 @@ fa_status fa_generate_draw(const char *profile, uint64_t seed, int64_t index, in
   if (draw > 0) snprintf(again, sizeof again, ".%lld", (long long)draw);
   snprintf(name, sizeof name, "%s-%llu-%lld%s", profile, (unsigned long long)seed, (long long)index, again);
   status = fa_case_set_name(out, name);
-  if (status == FA_OK) status = gen_problem(&g);
-  if (status != FA_OK) {
-    fa_case_free(out);
-    return fa_fail(err, status, "out of memory");
-  }
-  fa_gen_fills(&g);
-  fa_gen_layout(&g);
-  fa_gen_memory(&g);
-  out->data_seed = fa_rng_u64(g.key, 0, 1);
-  fa_error why;
-  if (fa_case_validate(out, &why) != FA_OK) { /* the generator broke the rules: a bug of the harness */
-    fprintf(stderr, "%s: %s\n", name, why.text);
-    FA_ASSERT(!"the generated case is valid");
-  }
-  return FA_OK;
+  if (status != FA_OK) fa_case_free(out);
+  if (status == FA_OK) status = draw_case(&g, 0);
+  return status == FA_OK ? status : fa_fail(err, status, "out of memory");
 }
 
 fa_status fa_generate(const char *profile, uint64_t seed, int64_t index, fa_case *out, fa_error *err) {
   return fa_generate_draw(profile, seed, index, 0, out, err);
 }
 
-static void drop_array(fa_int32_array *a) {
-  free(a->v);
-  *a = (fa_int32_array){0};
+/* ---- cases of which draws are given ---- */
+
+/* Profiles for rates and for long calls have sizes that cost too much, and no feature of their own. */
+static const fa_gen_rules *rules_of_given(unsigned profile) {
+  const fa_gen_rules *r = &rules[profile < N_PROFILES ? profile : P_EVERYTHING];
+  return r->even_heads > 0 || r->longest > 5000 ? &rules[P_EVERYTHING] : r;
 }
 
-/* Removes features of flash that the family lacks or draws itself. */
-static void drop_features(fa_case *c, fa_family family) {
-  fa_problem *p = &c->problem;
-  const bool backward = p->backward && family == FA_FLEX;
-  fa_problem_set_family(p, family);
-  p->backward = backward;
-  p->grad_lse &= backward;
-  p->deterministic &= backward;
-  p->return_softmax = false;
-  p->dropout = (fa_dropout){0};
-  c->packing = FA_PACK_NONE;
-  memset(c->strides, 0, sizeof c->strides);
-  if (family != FA_KVCACHE) return;
-  drop_array(&p->cu_seqlens_q);
-  drop_array(&p->cu_seqlens_k);
-  drop_array(&p->seqused_k);
-  drop_array(&p->leftpad_k);
-}
-
-fa_status fa_generate_family(fa_case *c, fa_family family, uint64_t seed, fa_error *err) {
-  fa_gen g = {
-      .rules = &rules[family == FA_FLEX ? P_FLEX : P_KVCACHE], .key = seed, .c = c, .budget = 128 * 128};
-  FA_ASSERT(c->problem.family == FA_FLASH && (family == FA_FLEX || family == FA_KVCACHE));
-  drop_features(c, family);
-  fa_status status = family == FA_FLEX ? fa_gen_blocks(&g) : fa_gen_cache(&g);
-  if (status == FA_OK) status = fa_problem_complete(&c->problem);
-  if (status == FA_OK) status = fa_gen_expressions(&g);
+fa_status fa_generate_given_case(const fa_generate_given *given, fa_case *out, fa_error *err) {
+  const fa_gen_rules given_rules = fa_gen_given_rules(rules_of_given(given->profile), given->wide);
+  fa_status status = fa_case_init(out);
   if (status != FA_OK) return fa_fail(err, status, "out of memory");
-  fa_generate_settle_fills(c);
-  return fa_case_validate(c, err);
+  fa_gen g = {.rules = &given_rules, .key = given->key, .edits = &given->draws, .c = out};
+  status = draw_case(&g, given->data);
+  return status == FA_OK ? status : fa_fail(err, status, "out of memory");
 }

@@ -3,6 +3,7 @@
 #ifndef FA_FUZZ_GENERATE_DRAW_H
 #define FA_FUZZ_GENERATE_DRAW_H
 
+#include "cases/base/rng.h"
 #include "cases/recipe/case.h"
 
 typedef struct fa_generate_profile {
@@ -26,10 +27,18 @@ fa_status fa_generate_draw(const char *profile, uint64_t seed, int64_t index, in
 /* The place of a profile's name in the table; -1: there is none. */
 int fa_generate_profile_find(const char *name);
 
-/* Turns a flash case into one of family flex or kvcache. Features that the family lacks are removed, and
- * those that flash lacks are drawn from the seed: expressions and block lists, or pages, new keys, rotation
- * and lengths. */
-fa_status fa_generate_family(fa_case *c, fa_family family, uint64_t seed, fa_error *err);
+/* A random case of which single draws are given: what a fuzzer's input is. It can say whatever the generator can, and
+ * changing one draw leaves the others as they are. */
+typedef struct fa_generate_given {
+  unsigned profile; /* its place in the table; beyond it: "everything" */
+  bool wide;        /* whatever the profile, every family and feature has some chance, in every combination */
+  uint64_t key;     /* what is not given is drawn from it */
+  uint64_t data;    /* another number, other data of the same case */
+  fa_rng_edits draws;
+} fa_generate_given;
+
+/* The case is small (a few million multiplications), and valid. Errors: FA_ERR_MEMORY. */
+fa_status fa_generate_given_case(const fa_generate_given *given, fa_case *out, fa_error *err);
 
 /* Replaces fills under which the case has no answer worth judging: legitimate infinities, logits that float32
  * cannot distinguish. For code that makes cases in another way; fa_generate's need no such call. */

@@ -34,7 +34,8 @@ typedef enum fa_gen_tame {
 
 typedef struct fa_gen {
   const fa_gen_rules *rules;
-  uint64_t key; /* of this case: computed from profile, seed and index */
+  uint64_t key;              /* of this case: computed from profile, seed and index */
+  const fa_rng_edits *edits; /* draws that are given; NULL: none */
   fa_case *c;
   fa_gen_tame tame;
   int64_t budget; /* pairs (Sq * Sk summed over sequences) that one query head may have */
@@ -65,15 +66,21 @@ typedef enum fa_gen_stream {
   FA_GEN_LIST_SHAPES,
   FA_GEN_MASKS,
   FA_GEN_MERGE,
-  FA_GEN_SINKS
+  FA_GEN_SINKS,
+  FA_GEN_N_STREAMS,
+  FA_GEN_SINK_FILLS = FA_GEN_SINKS + 1000 /* beyond the others */
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {
-  return fa_rng_make(g->key, stream);
+  fa_rng r = fa_rng_make(g->key, stream);
+  r.edits = g->edits;
+  return r;
 }
 
 /* ---- fuzz/generate/shape.c: family, heads, head dims, lengths ---- */
 fa_status fa_gen_shape(fa_gen *g);
+#define FA_GEN_USED_KEYS                                                                                     \
+  1000 /* the first draw of used keys in stream FA_GEN_VARLEN, which other lengths come before */
 /* A length from the edge table or log-uniform, at most longest; 0 with the rules' probability of empty
  * sequences. */
 int64_t fa_gen_length(const fa_gen *g, fa_rng *r, int64_t longest);
@@ -87,6 +94,9 @@ void fa_gen_masks(fa_gen *g);
 /* ---- fuzz/generate/sparse.c: KV cache, block-sparse lists ---- */
 fa_status fa_gen_cache(fa_gen *g);
 fa_status fa_gen_blocks(fa_gen *g);
+
+/* ---- fuzz/generate/given.c: the rules of cases of which draws are given ---- */
+fa_gen_rules fa_gen_given_rules(const fa_gen_rules *rules, bool wide);
 
 /* ---- fuzz/generate/tame.c. They do nothing to a wild case. ---- */
 fa_gen_rules fa_gen_tame_rules(const fa_gen_rules *rules);

@@ -196,7 +196,7 @@ static int64_t draw_part(fa_rng *r, int64_t n) {
 
 static fa_status draw_used_keys(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_VARLEN);
-  r.next += 1000; /* skips the draws of draw_varlen in this stream */
+  r.next += FA_GEN_USED_KEYS;
   fa_problem *p = &g->c->problem;
   bool used = fa_rng_chance(&r, g->rules->seqused), padded = fa_rng_chance(&r, g->rules->leftpad);
   fa_status status;

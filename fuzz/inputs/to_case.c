@@ -1,6 +1,6 @@
 #include "fuzz/inputs/to_case.h"
 
-#include "fuzz/generate/draw.h"
+#include "fuzz/inputs/draws.h"
 
 #include <string.h>
 
@@ -15,19 +15,10 @@ static fa_status attention_case(const uint8_t *data, size_t size, fa_case *out, 
   return fa_record_to_case(&record, FA_RECORD_WORK, out, err);
 }
 
-/* A quarter of the usual work, because expressions are interpreted. The last eight bytes before the record
- * are the seed. */
 static fa_status families_case(const uint8_t *data, size_t size, fa_case *out, fa_error *err) {
-  const size_t n = fa_input_tape_bytes(size);
-  uint64_t seed = 0;
-  fa_record record;
-  memcpy(&seed, data + (n > 8 ? n - 8 : 0), n > 8 ? 8 : n);
-  fa_record_read(data, size, &record);
-  fa_status status = fa_record_to_case(&record, FA_RECORD_WORK / 4, out, err);
-  if (status != FA_OK) return status;
-  status = fa_generate_family(out, seed & 3 ? FA_FLEX : FA_KVCACHE, seed, err);
-  if (status != FA_OK) fa_case_free(out);
-  return status;
+  fa_draws draws;
+  fa_draws_read(data, size, &draws);
+  return fa_draws_to_case(&draws, out, err);
 }
 
 /* A quarter of the usual work: a bad order shows within one tile or between two. */

@@ -1,4 +1,4 @@
-/* Turns an input of a target that reads case records into its case. The targets and corpus_tool share it, so
+/* Turns an input of a target whose inputs are cases, as records or as draws, into its case. The targets and corpus_tool share it, so
  * that both mean the same case by the same bytes. */
 #ifndef FA_FUZZ_INPUTS_TO_CASE_H
 #define FA_FUZZ_INPUTS_TO_CASE_H
@@ -7,8 +7,7 @@
 
 #include <stddef.h>
 
-/* *out is set only on FA_OK, then owned by the caller. Otherwise FA_ERR_MEMORY; families also FA_ERR_INPUT,
- * if what the generator drew contradicts the record. */
+/* *out is set only on FA_OK, then owned by the caller. FA_ERR_MEMORY is the only error. */
 typedef fa_status (*fa_input_fn)(const uint8_t *data, size_t size, fa_case *out, fa_error *err);
 
 typedef struct fa_input_target {
@@ -18,7 +17,7 @@ typedef struct fa_input_target {
    * itself, or replay_<name>, can reproduce the input's behaviour. */
   bool case_lacks_tape;
   /* Finds the record that alone gives this case, apart from name and note; false: there is none. NULL: the
-   * target uses more than the record. */
+   * target's inputs are no records. */
   bool (*from_case)(const fa_case *c, fa_record *out);
 } fa_input_target;
 

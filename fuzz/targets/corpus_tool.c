@@ -2,11 +2,13 @@
  * attention.
  *
  *   corpus_tool seeds DIR                               one input per pair of tile class and mask class
+ *   corpus_tool draws DIR N                             N inputs of families per profile, of nothing but keys
  *   corpus_tool from-cases [--target NAME] DIR FILE...  one input per case that an input of the target can give
  *   corpus_tool to-cases [--target NAME] INPUT...       each input's case as a JSON line */
 #include "cases/codec/file.h"
 #include "cases/codec/json.h"
 #include "fuzz/generate/draw.h"
+#include "fuzz/inputs/draws.h"
 #include "fuzz/inputs/mutate.h"
 #include "fuzz/inputs/to_case.h"
 
@@ -14,18 +16,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int write_input(const char *folder, const char *name, const fa_record *r) {
-  uint8_t bytes[512];
+static int write_bytes(const char *folder, const char *name, const uint8_t *bytes, size_t n) {
   char path[4096];
-  const size_t n = fa_record_bytes();
-  FA_ASSERT(n <= sizeof bytes);
-  fa_record_write(r, bytes);
   snprintf(path, sizeof path, "%s/%s", folder, name);
   FILE *file = fopen(path, "wb");
   bool ok = file && fwrite(bytes, 1, n, file) == n;
   if (file && fclose(file) != 0) ok = false;
   if (!ok) fprintf(stderr, "corpus_tool: cannot write %s\n", path);
   return ok ? 0 : 1;
+}
+
+static int write_input(const char *folder, const char *name, const fa_record *r) {
+  uint8_t bytes[512];
+  FA_ASSERT(fa_record_bytes() <= sizeof bytes);
+  fa_record_write(r, bytes);
+  return write_bytes(folder, name, bytes, fa_record_bytes());
+}
+
+/* Every other one is wide, every third for sm_90a. */
+static int draws(const char *folder, int n) {
+  int code = 0, made = 0;
+  for (int profile = 0; fa_generate_profiles[profile].name; ++profile)
+    for (int i = 0; i < n; ++i, ++made) {
+      uint8_t bytes[FA_DRAWS_BYTES];
+      char name[80];
+      const fa_draws x = {.head = (uint8_t)(profile | i % 2 << 5 | (i % 3 == 2) << 7), .key = (uint64_t)i};
+      snprintf(name, sizeof name, "%s-%d", fa_generate_profiles[profile].name, i);
+      code |= write_bytes(folder, name, bytes, fa_draws_write(&x, bytes));
+    }
+  printf("%d inputs\n", made);
+  return code;
 }
 
 /* Lengths around tile edges under every mask; dims, types and features vary with the count. */
@@ -132,6 +152,7 @@ static const fa_input_target *take_target(int *n, char ***args) {
 
 int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "seeds") == 0) return seeds(argv[2]);
+  if (argc == 4 && strcmp(argv[1], "draws") == 0) return draws(argv[2], atoi(argv[3]));
   if (argc >= 3 && (strcmp(argv[1], "from-cases") == 0 || strcmp(argv[1], "to-cases") == 0)) {
     int n = argc - 2, code = 0;
     char **args = argv + 2;
@@ -142,10 +163,9 @@ int main(int argc, char **argv) {
       return code;
     }
     if (argv[1][0] == 'f' && n >= 2 && target->from_case) return from_cases(target, args[0], n - 1, args + 1);
-    if (!target->from_case)
-      fprintf(stderr, "corpus_tool: %s makes its cases of more than a record\n", target->name);
+    if (!target->from_case) fprintf(stderr, "corpus_tool: the inputs of %s are no records\n", target->name);
   }
-  fprintf(stderr, "usage: corpus_tool seeds DIR | from-cases [--target NAME] DIR FILE... | "
+  fprintf(stderr, "usage: corpus_tool seeds DIR | draws DIR N | from-cases [--target NAME] DIR FILE... | "
                   "to-cases [--target NAME] INPUT...\n");
   return 2;
 }

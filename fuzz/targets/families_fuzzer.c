@@ -1,25 +1,25 @@
-/* Cases of families flex and kvcache on the host kernels, judged as `fa-verify run` judges them.
- *
- * A case record gives types, heads, lengths, masks and data, as in attention_fuzzer. The bytes before it are
- * a seed from which the generator draws the rest: expressions and block lists, or pages, new keys and
- * rotation. */
+/* Cases of every family on the host kernels, portable ones or those for sm_90a, judged as `fa-verify run` judges them. An
+ * input is the draws of a random case, so that it can say what `random` can (fuzz/inputs/draws.h). */
 #include "fuzz/inputs/fuzzer.h"
 
-#include "fuzz/inputs/to_case.h"
-#include "fuzz/one/run_case.h"
+#include "fuzz/inputs/draws.h"
+#include "fuzz/inputs/judged_input.h"
+#include "gpu/backend.h"
 
-const bool fa_fuzzer_has_tape = true;
+_Static_assert((int)FA_N_FAMILIES <= (int)FA_INPUT_KINDS, "a kind for each family");
+
+static int kind_of(const fa_case *c, const fa_result *r) {
+  (void)r;
+  return (int)c->problem.family;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static fa_result r; /* large */
-  fa_case c;
+  static fa_judged_target portable = {&fa_input_families, "host", NULL, kind_of},
+                          hopper = {&fa_input_families, "host:hopper", NULL, kind_of};
+  fa_draws draws;
   fa_error err = {""};
-  if (fa_input_families.to_case(data, size, &c, &err) != FA_OK) return 0;
-  const fa_run_config config = {.backend = &fa_backend_host, .n_threads = 1};
-  fa_result_init(&r);
-  const fa_status status = fa_run_case(&c, &config, &r, &err);
-  if (fa_fuzzer_is_finding(&r, status)) fa_fuzzer_finding(&c, &r);
-  fa_result_free(&r);
-  fa_case_free(&c);
+  if (!hopper.backend_self && fa_backend_host.open("hopper", &hopper.backend_self, &err) != FA_OK) return 0;
+  fa_draws_read(data, size, &draws);
+  fa_judged_input_run(data, size, fa_draws_are_for_hopper(&draws) ? &hopper : &portable);
   return 0;
 }

@@ -1,7 +1,6 @@
 /* The parts of the fuzz targets: records, the record mutator, the tape of the executor, what happens at a
  * finding. */
 #include "cases/codec/json.h"
-#include "fuzz/generate/draw.h"
 #include "fuzz/inputs/fuzzer.h"
 #include "fuzz/inputs/to_case.h"
 #include "gpu/simt/launch.h"
@@ -45,36 +44,6 @@ static void test_any_bytes(void) {
     fa_case_free(&c);
   }
   CHECK_MSG(n_back > 2700, "%d of 3000", n_back);
-}
-
-/* Any record with any seed is also a valid case of the other families, the same one each time. */
-static void test_families(void) {
-  fa_rng r = fa_rng_make(9, 1);
-  int n_scores = 0, n_masks = 0, n_blocks = 0, n_pages = 0;
-  for (int i = 0; i < 2000; ++i) {
-    const fa_family family = i % 2 ? FA_FLEX : FA_KVCACHE;
-    const uint64_t seed = fa_rng_next(&r);
-    fa_record x;
-    fa_case c[2];
-    fa_error err = {""};
-    for (int f = 0; f < FA_N_FIELDS; ++f) {
-      const uint64_t n = fa_record_field_count((fa_field)f);
-      x.v[f] = n ? fa_rng_next(&r) % n : fa_rng_next(&r);
-    }
-    for (int k = 0; k < 2; ++k) {
-      REQUIRE(fa_record_to_case(&x, FA_RECORD_WORK / 4, &c[k], NULL) == FA_OK);
-      const fa_status status = fa_generate_family(&c[k], family, seed, &err);
-      CHECK_MSG(status == FA_OK && c[k].problem.family == family, "%s", err.text);
-    }
-    CHECK(fa_case_equal(&c[0], &c[1]));
-    n_scores += c->problem.score_mod != NULL;
-    n_masks += c->problem.mask_mod != NULL;
-    n_blocks += c->problem.block_sparse.present;
-    n_pages += c->problem.kvcache.page_size > 0;
-    for (int k = 0; k < 2; ++k) fa_case_free(&c[k]);
-  }
-  CHECK_MSG(n_scores > 300 && n_masks > 300 && n_blocks > 300 && n_pages > 200, "%d %d %d %d", n_scores,
-            n_masks, n_blocks, n_pages);
 }
 
 static void test_round_trip(void) {
@@ -296,13 +265,6 @@ static void test_inputs(void) {
   REQUIRE(fa_input_schedule.to_case(bytes, n + tape, &c, NULL) == FA_OK);
   CHECK(c.problem.heads_q < d.problem.heads_q && !c.problem.return_softmax);
   fa_case_free(&c);
-  REQUIRE(fa_input_families.to_case(bytes, n + tape, &c, NULL) == FA_OK);
-  CHECK(c.problem.family == FA_FLEX);
-  fa_case_free(&c);
-  memset(bytes, 0, tape);
-  REQUIRE(fa_input_families.to_case(bytes, n + tape, &c, NULL) == FA_OK);
-  CHECK(c.problem.family == FA_KVCACHE);
-  fa_case_free(&c);
   fa_case_free(&d);
   CHECK(fa_input_find("families") == &fa_input_families && !fa_input_find("famil"));
 }
@@ -338,7 +300,6 @@ static void test_hopper_inputs(void) {
 
 int main(void) {
   test_any_bytes();
-  test_families();
   test_round_trip();
   test_truncation();
   test_mutations();
