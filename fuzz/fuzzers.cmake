@@ -1,12 +1,12 @@
 # The libFuzzer targets. With FA_FUZZ (clang): <name>_fuzzer, all of them by `cmake --build DIR --target fuzzers`. Always: replay_<name>, which
 # runs a corpus without libFuzzer.
-set(FA_FUZZERS case_json expr safetensors report journal waivers exec_channel attention families schedule hopper plan)
+set(FA_FUZZERS case_json expr safetensors report journal waivers exec_channel plugin attention families schedule hopper plan)
 set(record_targets attention schedule hopper) # their inputs are case records, and the record mutator changes them
 set(draws_targets families)                  # their inputs are draws of the generator, which have a mutator too
 set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 
 # What the targets share, in addition to fa-verify.
-add_library(fa_fuzzer_parts STATIC inputs/call_input.c inputs/draws.c inputs/fuzzer.c inputs/hostile_child.c inputs/to_case.c inputs/judged_input.c inputs/mutate_case.c inputs/mutate_record.c inputs/plan_faults.c)
+add_library(fa_fuzzer_parts STATIC inputs/call_input.c inputs/draws.c inputs/fuzzer.c inputs/hostile_child.c inputs/hostile_judged.c inputs/hostile_plugin.c inputs/to_case.c inputs/judged_input.c inputs/mutate_case.c inputs/mutate_record.c inputs/plan_faults.c)
 target_link_libraries(fa_fuzzer_parts PUBLIC fa_fuzz)
 
 # Each corpus is one archive. Its inputs are unpacked here, because their readers, libFuzzer too, need

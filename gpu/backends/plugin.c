@@ -3,6 +3,7 @@
 
 #include "gpu/backends/plugin_backend.h"
 #include "gpu/backends/plugin_call.h"
+#include "gpu/backends/plugin_table.h"
 #include "gpu/backends/plugin_v1.h"
 #include "gpu/backends/shared_library.h"
 #include "gpu/contract/hello.h"
@@ -53,17 +54,23 @@ static fa_status read_hello(plugin *x, fa_error *err) {
   return text ? fa_hello_read_text(text, x->path, &x->hello, err) : FA_OK;
 }
 
-static fa_status open_library(plugin *x, fa_error *err) {
+static fa_status open_table(plugin *x, const fa_plugin *table, fa_error *err) {
   char message[512] = "";
-  void *table = NULL;
-  fa_status status = fa_shared_library_open(x->path, "fa_plugin_table", &x->handle, &table, err);
-  if (status == FA_OK) status = check_table(x->path, table, err);
+  const fa_status status = check_table(x->path, table, err);
   if (status != FA_OK) return status;
   take_table(x, table);
-  if (x->table.open && x->table.open(&x->self, message, sizeof message) != 0)
+  const bool fails = x->table.open && x->table.open(&x->self, message, sizeof message) != 0;
+  message[sizeof message - 1] = 0;
+  if (fails)
     return fa_fail(err, FA_ERR_DEVICE, "%s: %s", x->path, message[0] ? message : "it could not be opened");
   x->opened = true;
   return read_hello(x, err);
+}
+
+static fa_status open_library(plugin *x, fa_error *err) {
+  void *table = NULL;
+  const fa_status status = fa_shared_library_open(x->path, "fa_plugin_table", &x->handle, &table, err);
+  return status == FA_OK ? open_table(x, table, err) : status;
 }
 
 static void plugin_close(void *self) {
@@ -73,18 +80,27 @@ static void plugin_close(void *self) {
   free(x);
 }
 
-static fa_status plugin_open(const char *arg, void **self, fa_error *err) {
+/* table: NULL where it is that of the library at path. */
+static fa_status open_plugin(const fa_plugin *table, const char *path, void **self, fa_error *err) {
   *self = NULL;
-  if (!arg || !*arg) return fa_fail(err, FA_ERR_INPUT, "backend plugin needs a library: plugin:PATH.so");
   plugin *x = calloc(1, sizeof *x);
   if (!x) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  snprintf(x->path, sizeof x->path, "%s", arg);
-  const fa_status status = open_library(x, err);
+  snprintf(x->path, sizeof x->path, "%s", path);
+  const fa_status status = table ? open_table(x, table, err) : open_library(x, err);
   if (status == FA_OK)
     *self = x;
   else
     plugin_close(x);
   return status;
+}
+
+static fa_status plugin_open(const char *arg, void **self, fa_error *err) {
+  if (!arg || !*arg) return fa_fail(err, FA_ERR_INPUT, "backend plugin needs a library: plugin:PATH.so");
+  return open_plugin(NULL, arg, self, err);
+}
+
+fa_status fa_plugin_open_table(const fa_plugin *table, const char *name, void **self, fa_error *err) {
+  return open_plugin(table, name, self, err);
 }
 
 static void plugin_describe(void *self, fa_backend_info *out) {
