@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Runs all fuzz targets in parallel for some time and prints a table.
 # usage: run_all.sh DIR SECONDS [JOBS]
-#   DIR      made by build.sh, or any folder with <name>_fuzzer and <name>_fuzzer.dict. The corpus is DIR/corpus/<name>/; if there is
+#   DIR      made by build.sh, or any folder with <name>_fuzzer, such as the build folder of preset fuzz; <name>_fuzzer.dict and
+#            .options are taken from there, else from targets/ beside this script. The corpus is DIR/corpus/<name>/; if there is
 #            none, it is unpacked from corpus/<name>.zip beside this script (with cmake, unzip or python3), and again when that has
 #            changed. DIR/artifacts receives the findings, DIR/logs the output, DIR/grown the corpora afterwards.
 #   JOBS     processes per target, default 1; they share new inputs
 #   SEED     in the environment: libFuzzer's seed for each target's first process, default 1000; one more for each further process
+#   INPUTS   in the environment: of each corpus only so many inputs, chosen by SEED, so that a short run does not end among them
 # Libraries in DIR/lib are found before the system's. Exit 1 if anything was found, or a target did not run to its end (the table says
 # how it ended: a target that cannot be loaded, or that executed nothing, has shown nothing), 2 if a target is missing.
 set -euo pipefail
@@ -59,24 +61,51 @@ prepare_corpus() { # NAME
   mv -- "$folder.new" "$folder" # last: an existing folder is complete
 }
 
-start() { # NAME JOB
-  local name=$1 log=$dir/logs/$1.$2.log artifacts=$dir/artifacts/$1 option
+# The corpus, or DIR/chosen/<name>/ with some of its inputs.
+inputs_of() { # NAME
+  local name=$1 folder=$dir/chosen/$1 input
+  if [ -z "${INPUTS:-}" ]; then
+    echo "$dir/corpus/$name"
+    return
+  fi
+  rm -rf -- "$folder"
+  mkdir -p -- "$folder"
+  find "$dir/corpus/$name" -type f | sort | awk -v seed="${SEED:-1000}" 'BEGIN {srand(seed)} {printf "%.9f %s\n", rand(), $0}' | sort |
+    awk -v n="$INPUTS" 'NR <= n' | cut -d' ' -f2- | while IFS= read -r input; do cp -- "$input" "$folder/"; done
+  echo "$folder"
+}
+
+beside() { # FILE: its path, if there is one
+  local folder
+  for folder in "$dir" "$here/targets"; do
+    if [ -e "$folder/$1" ]; then
+      echo "$folder/$1"
+      return
+    fi
+  done
+}
+
+start() { # NAME JOB INPUTS
+  local name=$1 log=$dir/logs/$1.$2.log artifacts=$dir/artifacts/$1 option file
   local -a more=()
-  if [ -e "$dir/${name}_fuzzer.dict" ]; then more+=("-dict=$dir/${name}_fuzzer.dict"); fi
-  if [ -e "$dir/${name}_fuzzer.options" ]; then
-    option=$(sed -nE 's/^max_len *= */-max_len=/p' "$dir/${name}_fuzzer.options")
+  file=$(beside "${name}_fuzzer.dict")
+  if [ -n "$file" ]; then more+=("-dict=$file"); fi
+  file=$(beside "${name}_fuzzer.options")
+  if [ -n "$file" ]; then
+    option=$(sed -nE 's/^max_len *= */-max_len=/p' "$file")
     if [ -n "$option" ]; then more+=("$option"); fi
   fi
   FA_ARTIFACT_DIR=$artifacts "$dir/${name}_fuzzer" -max_total_time="$seconds" -rss_limit_mb=4096 -timeout=120 -error_exitcode=1 \
     -timeout_exitcode=1 -print_final_stats=1 -reload=10 -seed=$((${SEED:-1000} + $2)) -artifact_prefix="$artifacts/" ${more[@]+"${more[@]}"} \
-    "$dir/grown/$name" "$dir/corpus/$name" >"$log" 2>&1 && echo 0 >"${log%.log}.status" || echo $? >"${log%.log}.status"
+    "$dir/grown/$name" "$3" >"$log" 2>&1 && echo 0 >"${log%.log}.status" || echo $? >"${log%.log}.status"
 }
 
 for name in "${targets[@]}"; do prepare_corpus "$name"; done
 for name in "${targets[@]}"; do
   mkdir -p -- "$dir/artifacts/$name" "$dir/logs" "$dir/grown/$name"
   rm -f -- "$dir/logs/$name".*.status
-  for ((job = 0; job < jobs; ++job)); do start "$name" "$job" & done
+  inputs=$(inputs_of "$name")
+  for ((job = 0; job < jobs; ++job)); do start "$name" "$job" "$inputs" & done
 done
 wait
 

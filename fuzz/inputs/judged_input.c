@@ -54,10 +54,10 @@ void fa_judged_input_run(const uint8_t *data, size_t size, const fa_judged_targe
   fa_error err = {""};
   if (target->input->to_case(data, size, &c, &err) != FA_OK) return;
   const fa_run_config config = {
-      .backend = &fa_backend_host, .backend_self = target->backend_self, .n_threads = 1};
+      .backend = target->backend, .backend_self = target->backend_self, .n_threads = 1};
   fa_result_init(&r);
   const fa_status status = fa_run_case(&c, &config, &r, &err);
-  snprintf(r.backend, sizeof r.backend, "%s", target->backend);
+  snprintf(r.backend, sizeof r.backend, "%s", target->name);
   if (fa_fuzzer_is_finding(&r, status)) fa_fuzzer_finding(&c, &r);
   count(&c, &r, target->kind_of(&c, &r));
   fa_result_free(&r);

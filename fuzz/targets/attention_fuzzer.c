@@ -21,7 +21,7 @@ static int kind_of(const fa_case *c, const fa_result *r) {
 const bool fa_fuzzer_has_tape = false;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const fa_judged_target target = {&fa_input_attention, "host", NULL, kind_of};
+  static const fa_judged_target target = {&fa_input_attention, "host", &fa_backend_host, NULL, kind_of};
   fa_judged_input_run(data, size, &target);
   return 0;
 }

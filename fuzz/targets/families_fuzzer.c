@@ -14,8 +14,8 @@ static int kind_of(const fa_case *c, const fa_result *r) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static fa_judged_target portable = {&fa_input_families, "host", NULL, kind_of},
-                          hopper = {&fa_input_families, "host:hopper", NULL, kind_of};
+  static fa_judged_target portable = {&fa_input_families, "host", &fa_backend_host, NULL, kind_of},
+                          hopper = {&fa_input_families, "host:hopper", &fa_backend_host, NULL, kind_of};
   fa_draws draws;
   fa_error err = {""};
   if (!hopper.backend_self && fa_backend_host.open("hopper", &hopper.backend_self, &err) != FA_OK) return 0;

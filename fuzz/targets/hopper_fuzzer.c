@@ -23,7 +23,7 @@ static int kind_of(const fa_case *c, const fa_result *r) {
 const bool fa_fuzzer_has_tape = false;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static fa_judged_target target = {&fa_input_hopper, "host:hopper", NULL, kind_of};
+  static fa_judged_target target = {&fa_input_hopper, "host:hopper", &fa_backend_host, NULL, kind_of};
   fa_error err = {""};
   if (!target.backend_self && fa_backend_host.open("hopper", &target.backend_self, &err) != FA_OK) return 0;
   fa_judged_input_run(data, size, &target);

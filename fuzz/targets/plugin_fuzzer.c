@@ -6,7 +6,6 @@
 #include "fuzz/inputs/hostile_judged.h"
 #include "fuzz/inputs/hostile_plugin.h"
 #include "gpu/backends/plugin_backend.h"
-#include "gpu/backends/plugin_table.h"
 
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "gpu/backends/plugin_backend.h"
 #include "gpu/backends/plugin_call.h"
-#include "gpu/backends/plugin_table.h"
 #include "gpu/backends/plugin_v1.h"
 #include "gpu/backends/shared_library.h"
 #include "gpu/contract/hello.h"

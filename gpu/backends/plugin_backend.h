@@ -16,6 +16,12 @@ extern const fa_backend fa_backend_served;  /* another backend of this program, 
 extern const fa_backend fa_backend_py;      /* the same, of the Python package */
 extern const fa_backend fa_backend_mutant;  /* gpu/backends/mutant.h */
 
+/* What fa_backend_plugin.open does with the table of a library, for a table in this process: of version 2, or of version 1
+ * (gpu/backends/plugin_v1.h). It must stay where it is until fa_backend_plugin.close. name: in messages, in the place of the
+ * library's path. */
+struct fa_plugin;
+fa_status fa_plugin_open_table(const struct fa_plugin *table, const char *name, void **self, fa_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -17,7 +17,14 @@ count() { find "$corpus/$1" -type f | wc -l; }
 got=$(families attention)
 if [ "$got" != "flash:$(count attention) " ]; then fail "attention: $got"; fi
 got=$(families families --target families)
-if [[ ! $got =~ ^flex:([0-9]+)\ kvcache:([0-9]+)\ $ ]] || ((BASH_REMATCH[1] + BASH_REMATCH[2] != $(count families))); then fail "families: $got"; fi
+if [[ ! $got =~ ^flash:([0-9]+)\ flex:([0-9]+)\ kvcache:([0-9]+)\ memeff:([0-9]+)\ merge:([0-9]+)\ $ ]] ||
+  ((BASH_REMATCH[1] + BASH_REMATCH[2] + BASH_REMATCH[3] + BASH_REMATCH[4] + BASH_REMATCH[5] != $(count families))); then fail "families: $got"; fi
+
+# Inputs of nothing but a profile and a key.
+"$tool" draws "$work" 1 >"$work/out"
+n=$(find "$work" -type f -name '*-0' | wc -l)
+if [ "$n" -lt 20 ] || [ "$(<"$work/out")" != "$n inputs" ]; then fail "draws: $n inputs, and it says $(cat "$work/out")"; fi
+if ! "$tool" to-cases --target families "$work/merge-0" | grep -q '"family":"merge"'; then fail "draws: merge-0 is no merge"; fi
 got=$(families schedule --target schedule)
 if [ "$got" != "flash:$(count schedule) " ]; then fail "schedule: $got"; fi
 if ! grep -q 'replay_schedule runs it' "$work/err"; then fail "schedule: nothing says that the tape is missing"; fi

@@ -82,6 +82,25 @@ unpacked packed packed b d
 rm "$work/script/corpus/packed.zip" # the unpacked corpus is enough
 unpacked packed packed b d
 
+# Some of the inputs, others for another seed; options and dictionaries from beside the script where the folder has none.
+archive packed a b c d e f g h
+mkdir -p "$work/script/targets"
+echo 'max_len = 77' >"$work/script/targets/packed_fuzzer.options"
+: >"$work/script/targets/packed_fuzzer.dict"
+target packed packed "echo \"arguments \$*\"; $shows$works"
+rm -rf "$work/packed/corpus/packed"
+some() { # SEED: prints the inputs that it sees
+  SEED=$1 INPUTS=3 "$work/script/run_all.sh" "$work/packed" 1 >"$work/packed.out" 2>&1 || fail "some: exit $?: $(cat "$work/packed.out")"
+  grep '^input' "$work/packed/logs/packed.0.log" | cut -d' ' -f2 | tr -d '\n'
+}
+first=$(some 1) again=$(some 1) others=$(some 2)$(some 3)$(some 4)
+if [ ${#first} != 3 ] || [ "$first" != "$again" ]; then fail "some: $first, then $again"; fi
+if [ ${#others} != 9 ] || [ "$others" = "$first$first$first" ]; then fail "some: seed 1 sees $first, others $others"; fi
+if ! grep -q "^arguments .* -dict=$work/script/targets/packed_fuzzer.dict -max_len=77 " "$work/packed/logs/packed.0.log"; then
+  fail "neither dictionary nor options: $(cat "$work/packed/logs/packed.0.log")"
+fi
+rm -r "$work/script/targets" "$work/packed/corpus/packed"
+
 archive own a
 target own own "$shows$works"
 echo mine >"$work/own/corpus/own/mine"
@@ -101,7 +120,7 @@ if [ -e "$work/torn/corpus/torn" ]; then fail "a torn archive leaves a folder th
 
 # Each program that can unpack, without the others.
 mkdir "$work/tools"
-for tool in bash sh env basename dirname mkdir rm mv cp cmp cat sed grep tail tr find wc sleep; do ln -s "$(command -v $tool)" "$work/tools/"; done
+for tool in bash sh env basename dirname mkdir rm mv cp cmp cat sed grep tail tr find wc sleep head sort awk cut; do ln -s "$(command -v $tool)" "$work/tools/"; done
 archive packed x y z
 for tool in cmake unzip python3 none; do
   rm -rf "$work/packed/corpus" "$work/only"
