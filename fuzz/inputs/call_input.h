@@ -6,9 +6,8 @@
 #ifndef FA_FUZZ_INPUTS_CALL_INPUT_H
 #define FA_FUZZ_INPUTS_CALL_INPUT_H
 
+#include "fuzz/inputs/mutate.h"
 #include "gpu/plan/make.h"
-
-#include <stddef.h>
 
 enum { FA_CALL_INPUT_KINDS = FA_CALL_MERGE_BACKWARD + 1, FA_CALL_INPUT_HEAD = 4, FA_CALL_INPUT_CHANGE = 4 };
 
@@ -25,7 +24,8 @@ enum {
   FA_CALL_WITH_FLEX = 256,
   FA_CALL_WITH_BLOCKS = 512,
   FA_CALL_WITH_PAGES = 1024,
-  FA_CALL_WITH_ROTARY = 2048
+  FA_CALL_WITH_ROTARY = 2048,
+  FA_CALL_WITH_SUMS = 4096 /* a gradient of the bias that is summed over batch and heads */
 };
 
 /* Zeroed: of no call. It holds what the call points to: it must stay where it was made, and serves one input after another
@@ -51,5 +51,8 @@ void fa_call_input_free(fa_call_input *x);
 
 /* The number of arguments that a change can name. */
 int fa_call_input_arguments(void);
+
+/* For LLVMFuzzerCustomMutator: makes, alters and leaves out changes; now and then raw gets the bytes. Returns the new size. */
+size_t fa_call_input_mutate(uint8_t *data, size_t size, size_t max_size, unsigned seed, fa_mutate_fn raw);
 
 #endif

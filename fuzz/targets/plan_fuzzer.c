@@ -42,6 +42,10 @@ static void check_plan(const fa_call_input *x, const fa_plan *sizes) {
                   err.text);
 }
 
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
+  return fa_call_input_mutate(data, size, max_size, seed, LLVMFuzzerMutate);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static fa_call_input x; /* keeps the programs */
   static fa_plan plan;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #define MAX_BLOCK ((int64_t)1 << 20)
-#define MAX_MAP ((int64_t)1 << 33)         /* bytes, for all sequences and heads */
 #define MAX_MASK (((int64_t)1 << 31) - 64) /* blocks of one head that a kernel numbers */
 
 /* ---- the problem ---- */
@@ -26,7 +25,8 @@ static fa_status check_sizes(const fa_attention *a, fa_error *err) {
     return fa_fail(err, FA_ERR_INPUT, "flex.q_block: no blocks together with cu_seqlens_q and cu_seqlens_k");
   if (f->blocks_from_mask_mod && !fa_flex_has_mask(f->program))
     return fa_fail(err, FA_ERR_INPUT, "flex.blocks_from_mask_mod: there is no mask_mod");
-  if (f->list_batch < 1 || a->batch % f->list_batch != 0)
+  /* Everything divides a batch of 0, but there are no more lists than sequences. */
+  if (f->list_batch < 1 || a->batch % f->list_batch != 0 || (f->list_batch > 1 && a->batch == 0))
     return fa_fail(err, FA_ERR_INPUT, "flex.list_batch = %lld: a divisor of batch = %lld",
                    (long long)f->list_batch, (long long)a->batch);
   if (f->list_heads < 1 || a->heads_q % f->list_heads != 0)
@@ -34,7 +34,7 @@ static fa_status check_sizes(const fa_attention *a, fa_error *err) {
                    (long long)f->list_heads, (long long)a->heads_q);
   const int64_t blocks = fa_flex_n_q(a) * fa_flex_n_kv(a); /* below 2^58 */
   if ((f->blocks_from_mask_mod && blocks > MAX_MASK) ||
-      (__int128)blocks * fa_flex_map_batch(a) * fa_flex_map_heads(a) > MAX_MAP)
+      (__int128)blocks * fa_flex_map_batch(a) * fa_flex_map_heads(a) > FA_FLEX_MAX_MAP)
     return fa_fail(err, FA_ERR_UNSUPPORTED,
                    "flex.q_block = %lld, flex.kv_block = %lld: %lld blocks to a head are too many",
                    (long long)f->q_block, (long long)f->kv_block, (long long)blocks);

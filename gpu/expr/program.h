@@ -24,6 +24,8 @@ static inline bool fa_flex_has_score(const fa_flex_program *p) {
 static inline bool fa_flex_has_mask(const fa_flex_program *p) {
   return p && p->mask.n > 0;
 }
+/* Bytes of a block map, for all sequences and heads: a byte for each block. */
+#define FA_FLEX_MAX_MAP ((int64_t)1 << 33)
 /* Number of blocks along each axis of an attention whose flex is not NULL; 0 without blocks. */
 int64_t fa_flex_n_q(const fa_attention *a);
 int64_t fa_flex_n_kv(const fa_attention *a);

@@ -4,6 +4,17 @@
 #include "gpu/expr/program.h"
 #include "gpu/plan/make.h"
 
+/* The map is made for as many sequences and heads as there are lists, whatever mask_mod depends on. */
+static fa_status check_map(const fa_attention *a, fa_error *err) {
+  const fa_flex *f = a->flex;
+  const int64_t blocks = fa_flex_n_q(a) * fa_flex_n_kv(a);
+  if ((__int128)blocks * f->list_batch * f->list_heads <= FA_FLEX_MAX_MAP) return FA_OK;
+  return fa_fail(
+      err, FA_ERR_UNSUPPORTED,
+      "flex.list_batch = %lld, flex.list_heads = %lld: lists of %lld blocks to a head are too many",
+      (long long)f->list_batch, (long long)f->list_heads, (long long)blocks);
+}
+
 fa_status fa_flex_blocks_problem(const fa_attention *a, fa_attention *out, fa_flex *flex, fa_error *err) {
   if (!a) return fa_fail(err, FA_ERR_INPUT, "the fa_attention is NULL");
   if (!a->flex) return fa_fail(err, FA_ERR_INPUT, "flex is NULL");
@@ -27,6 +38,7 @@ fa_status fa_flex_blocks_problem(const fa_attention *a, fa_attention *out, fa_fl
   out->scale = 1;
   out->flex = flex;
   fa_status status = fa_attention_check_problem(out, err);
+  if (status == FA_OK) status = check_map(out, err);
   if (status == FA_OK) status = fa_attention_check_arrays(out, err);
   return status == FA_OK ? fa_flex_check_tensors(out, err) : status;
 }

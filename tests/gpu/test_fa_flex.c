@@ -253,7 +253,17 @@ static void test_blocks(void) {
   f.list_heads = 3;
   CHECK(fa_flex_blocks_workspace(&a, &bytes, &err) == FA_ERR_INPUT &&
         strstr(err.text, "flex.list_heads = 3"));
-  f.list_heads = 1, f.program = maskless;
+  f.list_heads = 1;
+  /* What divides a batch of 0 is not yet a number of lists; lists of their own for many sequences and heads, of a mask_mod
+   * that is the same for all. */
+  f.list_batch = INT64_MAX, a.batch = 0;
+  CHECK(fa_flex_blocks_workspace(&a, &bytes, &err) == FA_ERR_INPUT &&
+        strstr(err.text, "a divisor of batch = 0"));
+  f.list_batch = f.list_heads = a.batch = a.heads_q = 65535, a.heads_kv = 1;
+  CHECK(fa_flex_blocks_workspace(&a, &bytes, &err) == FA_ERR_UNSUPPORTED &&
+        strstr(err.text, "flex.list_batch = 65535, flex.list_heads = 65535: lists of 6 blocks"));
+  valid(&a, &g, &f);
+  f.program = maskless;
   CHECK(fa_flex_blocks_workspace(&a, &bytes, &err) == FA_ERR_INPUT &&
         strstr(err.text, "there is no mask_mod"));
   f.program = causal, f.q_block = f.kv_block = 0;

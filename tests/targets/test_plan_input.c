@@ -82,6 +82,18 @@ static void test_faults(void) {
 static char one[256], other[256];
 static fa_plan second;
 
+/* Where the last part of the workspace begins that a launch is told of. */
+static size_t last_part(void) {
+  size_t last = 0;
+  for (size_t at = 0; at + 8 <= plan.params_bytes; at += 8) {
+    uint64_t a, b;
+    memcpy(&a, plan.params + at, 8);
+    memcpy(&b, second.params + at, 8);
+    if (a != b && a - (uintptr_t)one > last) last = a - (uintptr_t)one;
+  }
+  return last;
+}
+
 #define DIFFER(change, words)                                                                                \
   do {                                                                                                       \
     static const uint8_t backward[] = {FA_CALL_BACKWARD, 0, 0, 0};                                           \
@@ -101,6 +113,7 @@ static void test_two_plans(void) {
   DIFFER(++second.launch[1].grid[0], "launched differently");
   DIFFER(++second.params[0], "depends on where the workspace lies");
   /* What the kernels need is more than what the plan says. */
+  DIFFER(plan.workspace_bytes = second.workspace_bytes = last_part(), "bytes into a workspace of");
   DIFFER(plan.workspace_bytes = second.workspace_bytes = 256, "bytes into a workspace of 256");
 }
 
@@ -143,11 +156,35 @@ static void test_changes(void) {
   fa_call_input_free(&plain);
 }
 
+static size_t raw_mutate(uint8_t *data, size_t size, size_t max_size) {
+  if (size < max_size) data[size++] = 0x5a;
+  return size;
+}
+
+/* Every argument is named in time, and inputs stay within their size. */
+static void test_mutations(void) {
+  uint8_t a[68] = {0};
+  int named[256] = {0}, kinds[FA_CALL_INPUT_KINDS] = {0};
+  size_t size = 0;
+  for (unsigned seed = 0; seed < 20000; ++seed) {
+    size = fa_call_input_mutate(a, size, sizeof a, seed, raw_mutate);
+    REQUIRE(size <= sizeof a);
+    if (size) ++kinds[a[0] % FA_CALL_INPUT_KINDS];
+    for (size_t at = FA_CALL_INPUT_HEAD; at + FA_CALL_INPUT_CHANGE <= size; at += FA_CALL_INPUT_CHANGE)
+      ++named[a[at]];
+  }
+  for (int i = 0; i < fa_call_input_arguments(); ++i)
+    CHECK_MSG(named[i] > 0, "argument %d is never changed", i);
+  for (int k = 0; k < FA_CALL_INPUT_KINDS; ++k) CHECK(kinds[k] > 0);
+  CHECK(fa_call_input_mutate(a, 3, 3, 1, raw_mutate) == 3);
+}
+
 int main(void) {
   test_faults();
   test_two_plans();
   test_any_bytes();
   test_changes();
+  test_mutations();
   fa_call_input_free(&input);
   return check_done();
 }
