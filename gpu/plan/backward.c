@@ -21,9 +21,10 @@ fa_status fa_fast_backward_find(const fa_attention *a, bool aligned, const fa_ke
                  (long long)a->head_dim);
 }
 
-fa_status fa_backward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
+fa_status fa_backward_supported(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
+                                fa_error *err) {
   fa_flash_backward_kernels kernels;
-  if (fa_choose_backward(a, NULL) == FA_KERNELS_MEMEFF) return FA_OK;
+  if (fa_choose_backward(a, g) == FA_KERNELS_MEMEFF) return FA_OK;
   return fa_fast_backward_find(a, true, device, &kernels, err);
 }
 

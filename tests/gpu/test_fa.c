@@ -2,6 +2,7 @@
  * needs a GPU, and none may reach one. */
 #include "gpu/call/check.h"
 #include "gpu/fa.h"
+#include "gpu/plan/make.h"
 #include "tests/support/check.h"
 
 #include <math.h>
@@ -286,6 +287,22 @@ static void test_lengths(void) {
   BAD_LENGTHS("seqused_k[1] = 21: 0 .. 20", NULL, NULL, ((int32_t[]){0, 21}), NULL);
 }
 
+/* A given delta chooses kernels that also have what the others lack: who asks beforehand hears the same. */
+static void test_given_delta(void) {
+  fa_attention a;
+  fa_gradients g;
+  fa_error err = {""};
+  valid(&a, &g);
+  a.bias = memory, a.bias_stride = (fa_strides){800, 20, 200};
+  a.chunk = 5, a.window_right = 0;
+  const fa_call call = {.kind = FA_CALL_BACKWARD, .a = &a, .g = &g, .n_processors = FA_PLAN_PROCESSORS};
+  CHECK(fa_backward_check(&a, &g, &err) == FA_ERR_UNSUPPORTED);
+  CHECK(fa_plan_supported(&call, NULL, &err) == FA_ERR_UNSUPPORTED);
+  g.delta = (float *)memory, g.delta_stride = a.lse_stride;
+  CHECK_MSG(fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(fa_plan_supported(&call, NULL, &err) == FA_OK, "%s", err.text);
+}
+
 int main(void) {
   test_sizes();
   test_numbers();
@@ -295,5 +312,6 @@ int main(void) {
   test_memeff_workspace();
   test_backward();
   test_lengths();
+  test_given_delta();
   return check_done();
 }
