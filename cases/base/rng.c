@@ -43,13 +43,25 @@ static uint64_t word_of(uint16_t value) {
   return value * 0x0001000100010001u;
 }
 
-uint64_t fa_rng_next(fa_rng *r) {
-  const uint64_t index = r->next++;
-  for (int i = 0; r->edits && i < r->edits->n; ++i) {
+static uint64_t edited(const fa_rng *r, uint64_t index) {
+  for (int i = 0; i < r->edits->n; ++i) {
     const fa_rng_edit *e = &r->edits->v[i];
     if (e->stream == r->stream && e->index == index) return word_of(e->value);
   }
   return fa_rng_u64(r->seed, r->stream, index);
+}
+
+static void note(fa_rng_trace *t, const fa_rng *r, uint64_t index, uint64_t word) {
+  if (t->n == FA_RNG_TRACE) return;
+  t->made[t->n++] = (fa_rng_edit){(uint16_t)r->stream, (uint16_t)index, (uint16_t)(word >> 48)};
+}
+
+uint64_t fa_rng_next(fa_rng *r) {
+  const uint64_t index = r->next++;
+  if (!r->edits) return fa_rng_u64(r->seed, r->stream, index);
+  const uint64_t word = edited(r, index);
+  if (r->edits->trace) note(r->edits->trace, r, index, word);
+  return word;
 }
 
 int64_t fa_rng_below(fa_rng *r, int64_t n) {

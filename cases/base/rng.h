@@ -25,10 +25,18 @@ typedef struct fa_rng_edit {
   uint16_t stream, index, value;
 } fa_rng_edit;
 
+/* Which draws were made, in their order; the first FA_RNG_TRACE of them. */
+enum { FA_RNG_TRACE = 400 };
+typedef struct fa_rng_trace {
+  int n;
+  fa_rng_edit made[FA_RNG_TRACE]; /* value: of the draw, its upper bits */
+} fa_rng_trace;
+
 /* The first that fits counts. Values of 65535 may be drawn over, by the next index. */
 typedef struct fa_rng_edits {
   const fa_rng_edit *v;
   int n;
+  fa_rng_trace *trace; /* NULL: none */
 } fa_rng_edits;
 
 /* A sequence drawn from one stream, for generators. */

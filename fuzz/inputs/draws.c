@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { PROFILE = 31, WIDE = 32, HOPPER = 128, SINK_FILLS = 255 };
+enum { PROFILE = 31, WIDE = 32, HOPPER = 128, SINK_FILLS = 255, ATTEMPTS = 6 };
 
 static uint64_t number(const uint8_t *data, size_t size, size_t at, size_t bytes) {
   uint64_t v = 0;
@@ -45,24 +45,43 @@ bool fa_draws_are_for_hopper(const fa_draws *x) {
   return (x->head & HOPPER) != 0;
 }
 
-fa_status fa_draws_to_case(const fa_draws *x, fa_case *out, fa_error *err) {
+static fa_status traced_case(const fa_draws *x, fa_rng_trace *trace, fa_case *out, fa_error *err) {
   const fa_generate_given given = {.profile = x->head & PROFILE,
                                    .wide = (x->head & WIDE) != 0,
                                    .key = x->key,
                                    .data = x->data,
-                                   .draws = {x->draw, x->n}};
+                                   .draws = {x->draw, x->n, trace}};
   return fa_generate_given_case(&given, out, err);
+}
+
+fa_status fa_draws_to_case(const fa_draws *x, fa_case *out, fa_error *err) {
+  return traced_case(x, NULL, out, err);
 }
 
 /* ---- mutation ---- */
 
-/* Most parts draw a few times, some a hundred times. */
-static fa_rng_edit any_draw(fa_rng *r) {
-  fa_rng_edit e = {.stream = (uint16_t)fa_rng_range(r, FA_GEN_FAMILY, FA_GEN_N_STREAMS)};
-  e.index = (uint16_t)(fa_rng_next(r) & (((uint64_t)1 << fa_rng_range(r, 1, 6)) - 1));
-  if (e.stream == FA_GEN_VARLEN && fa_rng_chance(r, 0.4)) e.index += FA_GEN_USED_KEYS;
-  if (e.stream == FA_GEN_N_STREAMS) e.stream = FA_GEN_SINK_FILLS, e.index = 0;
-  return e;
+/* The which-th draw of a stream, or the last one; NULL: there is none. */
+static const fa_rng_edit *of_stream(const fa_rng_trace *t, uint16_t stream, int64_t which) {
+  const fa_rng_edit *found = NULL;
+  for (int i = 0; i < t->n; ++i)
+    if (t->made[i].stream == stream && (!found || which-- > 0)) found = &t->made[i];
+  return found;
+}
+
+/* One of those that the case makes, of any of its streams: some have one draw, some a hundred. */
+static fa_rng_edit any_draw(const fa_draws *x, fa_rng *r) {
+  static fa_rng_trace trace; /* large */
+  fa_case c;
+  trace.n = 0;
+  if (traced_case(x, &trace, &c, NULL) != FA_OK) return (fa_rng_edit){.stream = FA_GEN_FILLS};
+  fa_case_free(&c);
+  for (;;) { /* every case draws */
+    const uint16_t stream = (uint16_t)fa_rng_range(r, FA_GEN_FAMILY, FA_GEN_N_STREAMS);
+    const int64_t most = (int64_t)1 << fa_rng_range(r, 0, 6);
+    const fa_rng_edit *e =
+        of_stream(&trace, stream < FA_GEN_N_STREAMS ? stream : FA_GEN_SINK_FILLS, fa_rng_below(r, most));
+    if (e) return *e;
+  }
 }
 
 /* The ends say yes and no to a chance; small numbers are the places in a table. */
@@ -80,7 +99,7 @@ static uint16_t any_value(fa_rng *r) {
 }
 
 static void add(fa_draws *x, fa_rng *r) {
-  fa_rng_edit e = any_draw(r);
+  fa_rng_edit e = any_draw(x, r);
   e.value = any_value(r);
   if (x->n < FA_DRAWS) ++x->n;
   memmove(x->draw + 1, x->draw,
@@ -136,13 +155,32 @@ static void mutate(fa_draws *x, fa_rng *r) {
   }
 }
 
+/* Making two cases takes a thousandth of the time that running one does. */
+static bool is_another_case(const fa_draws *x, const fa_draws *y) {
+  fa_case a, b;
+  if (fa_draws_are_for_hopper(x) != fa_draws_are_for_hopper(y)) return true;
+  if (fa_draws_to_case(x, &a, NULL) != FA_OK) return true;
+  if (fa_draws_to_case(y, &b, NULL) != FA_OK) {
+    fa_case_free(&a);
+    return true;
+  }
+  const bool same = fa_case_equal(&a, &b);
+  fa_case_free(&a);
+  fa_case_free(&b);
+  return !same;
+}
+
 size_t fa_draws_mutate(uint8_t *data, size_t size, size_t max_size, unsigned seed, fa_mutate_fn raw) {
   fa_rng r = fa_rng_make(seed, 0x64726177);
   if (max_size < FA_DRAWS_BYTES || fa_rng_chance(&r, 0.05)) return raw(data, size, max_size);
-  fa_draws x;
-  fa_draws_read(data, size, &x);
-  do mutate(&x, &r);
-  while (fa_rng_chance(&r, 0.35));
+  fa_draws before, x;
+  fa_draws_read(data, size, &before);
+  for (int attempt = 0; attempt < ATTEMPTS; ++attempt) {
+    x = before;
+    do mutate(&x, &r);
+    while (fa_rng_chance(&r, 0.35));
+    if (is_another_case(&before, &x)) break;
+  }
   return fa_draws_write(&x, data);
 }
 

@@ -93,7 +93,7 @@ static void test_values(void) {
     bool seen[300] = {false};
     for (unsigned v = 0; v < 3000; ++v) {
       const fa_rng_edit e = {.stream = 4, .index = 1, .value = (uint16_t)v};
-      const fa_rng_edits edits = {&e, 1};
+      const fa_rng_edits edits = {&e, 1, NULL};
       fa_rng r = fa_rng_make(77, 4);
       r.edits = &edits;
       fa_rng_next(&r);
@@ -104,7 +104,7 @@ static void test_values(void) {
   }
   for (unsigned v = 0; v < 65536; v += 13) {
     const fa_rng_edit e = {.value = (uint16_t)v};
-    const fa_rng_edits edits = {&e, 1};
+    const fa_rng_edits edits = {&e, 1, NULL};
     fa_rng r = fa_rng_make(77, 0), other = fa_rng_make(77, 1);
     r.edits = other.edits = &edits;
     CHECK(fa_rng_chance(&r, 0.25) == (v < 16384));
@@ -157,13 +157,15 @@ static void test_round_trip(void) {
   }
 }
 
-/* Every stream comes, in inputs that stay within their size. */
+/* Every stream that cases draw from comes, in inputs that stay within their size. */
 static void test_mutations(void) {
   uint8_t a[FA_DRAWS_BYTES] = {0}, b[FA_DRAWS_BYTES], out[FA_DRAWS_BYTES];
   int streams[FA_GEN_N_STREAMS] = {0}, sinks = 0, hopper = 0, raw = 0;
   size_t size = 0;
-  for (unsigned seed = 0; seed < 3000; ++seed) {
+  for (unsigned seed = 0; seed < 6000; ++seed) {
     fa_draws x;
+    if (seed % 20 == 0)
+      size = fa_draws_write(&(fa_draws){.head = (uint8_t)(seed / 20 % 21 | 32), .key = seed}, a);
     const size_t before = size;
     size = fa_draws_mutate(a, size, sizeof a, seed, raw_mutate);
     REQUIRE(size <= sizeof a);
@@ -177,15 +179,36 @@ static void test_mutations(void) {
         ++sinks;
   }
   for (int s = FA_GEN_FAMILY; s < FA_GEN_N_STREAMS; ++s)
-    CHECK_MSG(streams[s] > 0, "stream %d never comes", s);
+    CHECK_MSG(streams[s] > 0 || s == FA_GEN_TAME, "stream %d never comes", s);
   CHECK(sinks > 0 && hopper > 0 && raw > 0);
   memcpy(b, a, sizeof b);
-  CHECK(fa_draws_mutate(b, size, FA_DRAWS_BYTES - 1, 1, raw_mutate) <= FA_DRAWS_BYTES - 1);
+  CHECK(fa_draws_mutate(b, 20, FA_DRAWS_BYTES - 1, 1, raw_mutate) == 21);
   CHECK(fa_draws_cross(a, size, b, size, out, sizeof out, 3) >= FA_DRAWS_HEAD);
   CHECK(fa_draws_cross(a, size, b, size, out, FA_DRAWS_BYTES - 1, 3) == 0);
 }
 
+/* Nearly every mutation is another case: draws that no case makes are not given. */
+static void test_mutations_count(void) {
+  int n_changed = 0, n = 0;
+  for (unsigned seed = 0; seed < 1500; ++seed) {
+    uint8_t bytes[FA_DRAWS_BYTES];
+    fa_draws x = {.head = (uint8_t)(seed % 21 | seed % 2 << 5), .key = seed * 7919u}, y;
+    fa_case c, d;
+    const size_t size = fa_draws_mutate(bytes, fa_draws_write(&x, bytes), sizeof bytes, seed, raw_mutate);
+    fa_draws_read(bytes, size, &y);
+    if (y.n == 0) continue; /* another head, key or data */
+    REQUIRE(fa_draws_to_case(&x, &c, NULL) == FA_OK);
+    REQUIRE(fa_draws_to_case(&y, &d, NULL) == FA_OK);
+    ++n;
+    n_changed += !fa_case_equal(&c, &d);
+    fa_case_free(&c);
+    fa_case_free(&d);
+  }
+  CHECK_MSG(n > 500 && n_changed > n * 0.9, "%d of %d", n_changed, n);
+}
+
 int main(void) {
+  test_mutations_count();
   test_any_bytes();
   test_values();
   test_one_draw();
