@@ -6,7 +6,20 @@ set(draws_targets families)                  # their inputs are draws of the gen
 set(FA_FUZZERS ${FA_FUZZERS} PARENT_SCOPE) # for tests/
 
 # What the targets share, in addition to fa-verify.
-add_library(fa_fuzzer_parts STATIC inputs/call_input.c inputs/draws.c inputs/fuzzer.c inputs/hostile_child.c inputs/hostile_judged.c inputs/hostile_plugin.c inputs/to_case.c inputs/judged_input.c inputs/mutate_case.c inputs/mutate_record.c inputs/plan_faults.c)
+add_library(fa_fuzzer_parts STATIC
+  inputs/call_arguments.c
+  inputs/call_input.c
+  inputs/call_mutate.c
+  inputs/draws.c
+  inputs/fuzzer.c
+  inputs/hostile_child.c
+  inputs/hostile_judged.c
+  inputs/hostile_plugin.c
+  inputs/judged_input.c
+  inputs/mutate_case.c
+  inputs/mutate_record.c
+  inputs/plan_faults.c
+  inputs/to_case.c)
 target_link_libraries(fa_fuzzer_parts PUBLIC fa_fuzz)
 
 # Each corpus is one archive. Its inputs are unpacked here, because their readers, libFuzzer too, need

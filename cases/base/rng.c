@@ -37,8 +37,8 @@ fa_rng fa_rng_make(uint64_t seed, uint64_t stream) {
   return (fa_rng){.seed = seed, .stream = stream};
 }
 
-/* The high bits decide what is likely, the low ones which of several: both are the value, which is why it stands there
- * four times. 65536^k is 1 or -1 by most small numbers, so that no remainder is out of reach. */
+/* The high bits decide what is likely, a remainder which of several: both come from the value, which is why it stands there
+ * four times. What it is multiplied by for that has no factor below 641, so no remainder by less is out of reach. */
 static uint64_t word_of(uint16_t value) {
   return value * 0x0001000100010001u;
 }

@@ -19,8 +19,8 @@ double fa_rng_key_normal(uint64_t key, uint64_t index);
 /* out[i] = fa_rng_key_normal(key, first + i step), bit for bit, but many times faster. */
 void fa_rng_key_normals(uint64_t key, uint64_t first, uint64_t step, int64_t n, double *out);
 
-/* A draw that is given instead of drawn: number `index` of a stream is made of these 16 bits. fa_rng_below finds every
- * result up to 65535 among them, and fa_rng_chance is true for value / 65536 < p. */
+/* A draw that is given instead of drawn: number `index` of a stream is made of these 16 bits. fa_rng_below finds each of up
+ * to 640 results among them, and fa_rng_chance is true for value / 65536 < p. */
 typedef struct fa_rng_edit {
   uint16_t stream, index, value;
 } fa_rng_edit;

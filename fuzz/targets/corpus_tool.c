@@ -1,4 +1,4 @@
-/* Converts case files to corpora of the targets that read case records, and back. The default target is
+/* Converts case files to corpora of the targets whose inputs are cases, and back. The default target is
  * attention.
  *
  *   corpus_tool seeds DIR                               one input per pair of tile class and mask class
@@ -144,7 +144,7 @@ static const fa_input_target *take_target(int *n, char ***args) {
   if (*n < 2 || strcmp((*args)[0], "--target") != 0) return &fa_input_attention;
   const fa_input_target *target = fa_input_find((*args)[1]);
   if (!target)
-    fprintf(stderr, "corpus_tool: no target %s reads case records; those are: %s\n", (*args)[1],
+    fprintf(stderr, "corpus_tool: no target %s has cases for inputs; those are: %s\n", (*args)[1],
             FA_INPUT_NAMES);
   *n -= 2, *args += 2;
   return target;
