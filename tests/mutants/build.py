@@ -111,11 +111,10 @@ def is_plain(line):
     return not re.match(r"FA_\w+\(", line) or re.match(r"FA_\w+_KIND\((|\d+), ", line)
 
 
-def copy_sources(root, tiles):
-    """Copies gpu/ except what no mutant changes, and only the wanted lines of the lists of kernels
-    (gpu/kernels/registry/*.def). All headers are copied, so that the directory of the including file does not decide which one is found."""
+def copy_sources(root, tiles, names):
+    """Copies sources, and only the wanted lines of the lists of kernels (gpu/kernels/registry/*.def)."""
     wanted = {tuple(t.split()) for t in tiles.split(",")}
-    for name in sources():
+    for name in names:
         with open(name) as f:
             lines = f.readlines()
         if name.endswith(".def"):
@@ -128,6 +127,8 @@ def copy_sources(root, tiles):
 
 
 def sources():
+    """All of gpu/ but what no mutant changes. All headers are among them, so that the directory of the including file does not
+    decide which one is found."""
     return sorted(os.path.join(folder, name) for folder, _, names in os.walk("gpu") for name in names
                   if name.endswith((".c", ".h", ".def", ".cuh", ".cu")))
 
@@ -156,7 +157,7 @@ def build(patch, out, cxx, cc):
     os.makedirs(objects, exist_ok=True)
     root = tempfile.mkdtemp(prefix="mutant-")
     try:
-        copy_sources(root, UNCHANGED.get(patch) or header(patch)["Tiles"])
+        copy_sources(root, UNCHANGED.get(patch) or header(patch)["Tiles"], sources())
         if patch not in UNCHANGED:
             apply(patch, root)
         units = [u for u in sources() if PLAIN_C.match(u)] + [u for u in sources() if u.endswith(".cu")]
@@ -170,16 +171,24 @@ def build(patch, out, cxx, cc):
         shutil.rmtree(root)
 
 
-def check():
-    """Applies every patch; raises the first Misfit."""
-    patches = sorted(f"{FOLDER}/{n}" for n in os.listdir(FOLDER) if n.endswith(".patch"))
-    for patch in patches:
-        root = tempfile.mkdtemp(prefix="mutant-")
+def misfit(patch):
+    """Applies the patch to a copy of the files that it names; what does not fit, or None."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as root:
         try:
-            copy_sources(root, header(patch)["Tiles"])
+            names = {name for name, *_ in hunks(patch) if os.path.exists(name)}
+            copy_sources(root, header(patch)["Tiles"], sorted(names))
             apply(patch, root)
-        finally:
-            shutil.rmtree(root)
+        except Misfit as e:
+            return str(e)
+    return None
+
+
+def check():
+    """Applies every patch; raises a Misfit that names all that do not fit."""
+    patches = sorted(f"{FOLDER}/{n}" for n in os.listdir(FOLDER) if n.endswith(".patch"))
+    bad = [said for said in map(misfit, patches) if said]
+    if bad:
+        raise Misfit("\n".join(bad) + f"\n{len(bad)} of {len(patches)} patches do not fit")
     return patches
 
 
