@@ -1,0 +1,176 @@
+"""Compiles mutated copies of sources as the build compiles the originals, and links programs with them.
+
+Of mutants that are no program, such as a pointer shifted, the compiler says where it fails; they are left out, and the
+rest is compiled again."""
+import json
+import os
+import re
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import schemata
+
+HERE = "tests/mutate"
+DROPPED = re.compile(r"^-(W\w\S*|g\d?|c)$")
+# What mutants may do and no source should: numbers wrap, lists narrow. What C only warns of is an error in C++.
+MORE = ["-O1", "-g0", "-fwrapv", "-fmax-errors=0", "-fno-diagnostics-show-caret", "-ftemplate-backtrace-limit=0"]
+OF_C = ["-Werror=int-conversion", "-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration"]
+OF_CXX = ["-Wno-narrowing", "-fpermissive", "-w"]
+PLACE = re.compile(r"^(.+?):(\d+):(\d+):\s+(error|note|required|.*)", re.M)
+
+
+class NotBuilt(Exception):
+    pass
+
+
+def database(build):
+    """{(target folder, source): command as words}"""
+    try:
+        with open(os.path.join(build, "compile_commands.json")) as f:
+            entries = json.load(f)
+    except FileNotFoundError:
+        raise NotBuilt(f"{build} has no compile_commands.json") from None
+    found = {}
+    for e in entries:
+        words = shlex.split(e["command"])
+        target = re.search(r"CMakeFiles/(\w+)\.dir/", words[words.index("-o") + 1])
+        if target:
+            found[target.group(1), os.path.relpath(e["file"])] = words
+    return found
+
+
+def command_of(words, root, source, out):
+    """The build's command for a mutated source."""
+    kept = []
+    for w in words:
+        if words[words.index(w) - 1] == "-o" or w == "-o" or DROPPED.match(w) or w.endswith((".c", ".cu")):
+            continue
+        kept.append(w)
+    first = 2 if os.path.basename(kept[0]) == "ccache" else 1
+    more = OF_CXX if source.endswith(".cu") else OF_C
+    return [*kept[:first], f"-I{root}", *kept[first:], *MORE, *more, f"-fmacro-prefix-map={root}/=",
+            "-include", f"{HERE}/switch.h", "-c", "-o", out, os.path.join(root, source)]
+
+
+def includes(path, known):
+    """The sources, from the top, that a source includes, itself too."""
+    if path not in known:
+        known[path] = {path}
+        if os.path.exists(path):
+            with open(path, errors="replace") as f:
+                for name in re.findall(r'^\s*#\s*include "([^"]+)"', f.read(), re.M):
+                    known[path] |= includes(name, known)
+    return known[path]
+
+
+def blamed(errors, root, places):
+    """Numbers of the mutants that the compiler's errors are about."""
+    def at(file, line, column):
+        rel = os.path.relpath(file, root)
+        return {n for row, first, last, n in places.get(rel, ()) if row == line and first <= column < last}
+
+    found, before, failing = set(), set(), False
+    for line in errors.splitlines():
+        m = PLACE.match(line)
+        if not m:
+            continue
+        hits = at(m.group(1), int(m.group(2)), int(m.group(3)))
+        if m.group(4).startswith("error"):
+            failing = not hits
+            found |= hits
+            if failing and before:
+                found |= before
+                failing = False
+            before = set()
+        elif m.group(4).startswith("required") and hits:
+            before = before or hits
+        elif m.group(4).startswith("note") and hits and failing:
+            found |= hits
+            failing = False
+    return found
+
+
+class Batch:
+    """Mutants compiled together. left_out: those that are no program."""
+
+    def __init__(self, build, folder, target, mutants, jobs):
+        self.build, self.folder, self.target, self.jobs = build, os.path.abspath(folder), target, jobs
+        self.mutants, self.left_out = list(mutants), []
+        self.commands = database(build)
+        os.makedirs(self.folder, exist_ok=True)
+
+    def write(self):
+        """The mutated sources; {path: places}"""
+        places = {}
+        for path in sorted({m.path for m in self.mutants + self.left_out}):
+            with open(path, "rb") as f:
+                text, places[path] = schemata.mutate(f.read(), [m for m in self.mutants if m.path == path])
+            out = os.path.join(self.folder, path)
+            os.makedirs(os.path.dirname(out), exist_ok=True)
+            with open(out, "w") as f:
+                f.write(text)
+        return places
+
+    def units(self):
+        """Sources of the target that hold a mutant, or include one."""
+        mutated, known = {m.path for m in self.mutants + self.left_out}, {}
+        return sorted(s for t, s in self.commands if t == self.target and includes(s, known) & mutated)
+
+    def compile(self):
+        """Objects of all units that hold mutants."""
+        units = self.units()
+        waiting = set(units)
+        while waiting:
+            places = self.write()
+            for unit in units:  # a unit without mutants of its own is compiled from a copy too
+                self.copy(unit)
+            with ThreadPoolExecutor(self.jobs) as pool:
+                said = dict(zip(sorted(waiting), pool.map(self.compile_one, sorted(waiting))))
+            bad = set().union(*(blamed(errors, self.folder, places) for errors in said.values() if errors))
+            failed = {unit for unit, errors in said.items() if errors}
+            if failed and not bad:
+                raise NotBuilt("does not compile, and nobody is to blame:\n" + said[sorted(failed)[0]][:3000])
+            self.left_out += [m for m in self.mutants if m.number in bad]
+            self.mutants = [m for m in self.mutants if m.number not in bad]
+            # whoever compiled has compiled mutants that others could not: they stay, and nobody asks for them
+            waiting = failed
+        return [self.object_of(u) for u in units]
+
+    def copy(self, unit):
+        out = os.path.join(self.folder, unit)
+        if not os.path.exists(out):
+            os.makedirs(os.path.dirname(out), exist_ok=True)
+            with open(unit) as f, open(out, "w") as to:
+                to.write(f.read())
+
+    def object_of(self, unit):
+        return os.path.join(self.folder, unit.replace("/", "_") + ".o")
+
+    def compile_one(self, unit):
+        """None, or what the compiler says."""
+        words = command_of(self.commands[self.target, unit], self.folder, unit, self.object_of(unit))
+        done = subprocess.run(words, cwd=self.build_top(), capture_output=True, text=True, check=False,
+                              env=dict(os.environ, LC_ALL="C"))
+        return done.stderr if done.returncode else None
+
+    @staticmethod
+    def build_top():
+        return os.getcwd()
+
+    def link(self, program, objects):
+        """A program of the build, with these objects before its libraries; its path."""
+        done = subprocess.run(["ninja", "-C", self.build, "-t", "commands", program], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise NotBuilt(f"no program {program} in {self.build}: {done.stdout[-300:]}")
+        last = [line for line in done.stdout.splitlines() if f" -o {program} " in line][-1]
+        words = shlex.split(last)
+        words = [w for w in words if w not in (":", "&&")]
+        out = os.path.join(self.folder, program)
+        words[words.index("-o") + 1] = out
+        at = words.index("-o") + 2
+        words[at:at] = objects
+        done = subprocess.run(words, cwd=self.build, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise NotBuilt(f"{program} does not link:\n{done.stderr[-2000:]}")
+        return out

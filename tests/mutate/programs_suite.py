@@ -1,0 +1,76 @@
+"""Test programs as what kills mutants: each is linked again with the mutated objects, and run with the mutant's number
+in its environment."""
+import os
+import subprocess
+import tempfile
+import time
+
+SIZE = 65536  # FA_MUTANTS_MAX
+GOLDEN = ["golden", "check", "tests/golden/reference", "--cases", "tests/golden/reference.json"]
+CASES = ["run", "--backend", "host", "--jobs", "1", "-q", "--no-progress", "--fail-fast", "--schedule-seed", "1", "--cases"]
+# What -> the programs: (name, target, arguments).
+REF_TESTS = ("values", "far_rows", "mixed", "delta", "row_errors", "sets", "threads", "rows", "expr", "rows_bounds", "bounds",
+             "dropout")
+COMPARE_TESTS = ("compare", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
+PROGRAMS = {
+    "ref": [*((f"ref_{t}", f"test_ref_{t}", []) for t in REF_TESTS), *((t, f"test_{t}", []) for t in COMPARE_TESTS),
+            ("golden", "fa-verify", GOLDEN),
+            *((f"cases/{f}", "fa-verify", [*CASES, f"cases/{f}.json"]) for f in ("edge", "gqa", "memeff", "alibi"))],
+}
+
+
+class Try:
+    def __init__(self, name, words):
+        self.name, self.words, self.seconds, self.reached = name, words, 0.0, set()
+
+    def run(self, seconds, **environment):
+        """None, or (state, reason)."""
+        try:
+            done = subprocess.run(self.words, capture_output=True, text=True, errors="replace", check=False, timeout=seconds,
+                                  env=dict(os.environ, **environment))
+        except subprocess.TimeoutExpired:
+            return "HANG", ""
+        if done.returncode in (0, 77):
+            return None
+        text = " ".join((done.stdout + done.stderr).split())[-200:]
+        return ("CRASH", text) if done.returncode < 0 or done.returncode >= 128 else ("FAIL", text)
+
+    def kills(self, mutant):
+        return self.run(max(5.0, 12 * self.seconds), FA_MUTANT=str(mutant.number))
+
+    def label(self):
+        return self.name
+
+
+class Suite:
+    def __init__(self, batch, objects, what):
+        linked = {target: batch.link(target, objects + [switch(batch)]) for target in {p[1] for p in PROGRAMS[what]}}
+        self.tries = [Try(name, [linked[target], *more]) for name, target, more in PROGRAMS[what]]
+
+    def reach(self, log=lambda text: None):
+        for t in self.tries:
+            with tempfile.NamedTemporaryFile() as f:
+                f.write(bytes(SIZE))
+                f.flush()
+                began = time.time()
+                said = t.run(600, FA_MUTANT_REACHED=f.name)
+                t.seconds = time.time() - began
+                if said:
+                    raise RuntimeError(f"the program as it is: {t.name}: {said}")
+                f.seek(0)
+                t.reached = {n for n, one in enumerate(f.read()) if one}
+            log(f"{t.name}: {len(t.reached)} mutants reached, {t.seconds:.2f} s")
+        self.tries.sort(key=lambda t: t.seconds)
+
+    def of(self, mutant):
+        return [t for t in self.tries if mutant.number in t.reached]
+
+    def close(self):
+        pass
+
+
+def switch(batch):
+    """The object of switch.c, which only mutate_serve has of its own."""
+    out = os.path.join(batch.folder, "switch.o")
+    subprocess.run(["cc", "-O1", "-D_GNU_SOURCE", "-I.", "-c", "tests/mutate/switch.c", "-o", out], check=True)
+    return out

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Mutates the project's sources by machine, and asks what kills each mutant. From the top of the source tree, with a
+build folder made by ninja; needs the packages tree-sitter, tree-sitter-c and tree-sitter-cpp.
+
+    run.py --what kernels --sample 200 --seed 7       200 of the kernels' mutants, chosen by the seed
+    run.py --what kernels --shard 2/8 --resume        all of an eighth of them, going on where the journal ends
+    run.py --what kernels --one 0a1b2c3d4e            one mutant, by its key
+    run.py --what kernels --table docs/notes/detection.md     the journal's table
+
+Exit: 0 all are killed or in equivalent.txt, 1 some survive, 77 the packages are not there."""
+import argparse
+import os
+import random
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cases_suite  # noqa: E402
+import compiling  # noqa: E402
+import equivalents  # noqa: E402
+import journal  # noqa: E402
+import killing  # noqa: E402
+import programs_suite  # noqa: E402
+import source  # noqa: E402
+import subjects  # noqa: E402
+import table  # noqa: E402
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def arguments(words):
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--what", choices=sorted(subjects.SUBJECTS), default="kernels")
+    p.add_argument("--build", default="build", help="the build folder")
+    p.add_argument("--only", help="only sources whose path holds this text")
+    p.add_argument("--sample", type=int, help="so many mutants, chosen at random")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--shard", default="1/1", help="i/n: the i-th of n parts")
+    p.add_argument("--one", help="one mutant, by its key; several with commas")
+    p.add_argument("--resume", action="store_true", help="keep what the journal holds, and go on")
+    p.add_argument("--journal", help="default: BUILD/mutate/WHAT.jsonl")
+    p.add_argument("--batch", type=int, default=1000, help="so many are compiled together")
+    p.add_argument("--budget", type=float, default=1e9, help="seconds for one mutant; the rest of its cases is left out")
+    p.add_argument("--dearest", type=float, default=60.0, help="cases that take longer, in seconds, are left out")
+    p.add_argument("--cases", nargs="*", help="case files in place of all")
+    p.add_argument("--backends", nargs="*", help="in place of all")
+    p.add_argument("--jobs", type=int, default=1, help="compilers at once")
+    p.add_argument("--list", action="store_true", help="print the mutants and stop")
+    p.add_argument("--table", metavar="PAGE", help="write the journal's table into the page and stop; -: print it")
+    p.add_argument("--floor", type=float, help="exit 0 if at least this share (percent) of the others is killed")
+    return p.parse_args(words)
+
+
+def chosen(found, a):
+    """The mutants that the options choose, in the order of the files."""
+    if a.one:
+        return [m for m in found if m.key in a.one.split(",")]
+    index, of = (int(x) for x in a.shard.split("/"))
+    if a.sample:
+        found = random.Random(a.seed).sample(found, min(a.sample, len(found)))
+    picked = sorted(found, key=lambda m: m.number)
+    return picked[index - 1::of]
+
+
+def suite_of(a, batch, objects):
+    if subjects.SUBJECTS[a.what].suite == "cases":
+        return cases_suite.Suite(batch.link("mutate_serve", objects), a.cases, a.backends, a.dearest)
+    return programs_suite.Suite(batch, objects, a.what)
+
+
+def run_batch(a, some, book):
+    folder = os.path.join(a.build, "mutate", a.what)
+    batch = compiling.Batch(a.build, folder, subjects.SUBJECTS[a.what].target, some, a.jobs)
+    began = time.time()
+    objects = batch.compile()
+    say(f"{len(batch.mutants)} mutants compiled in {time.time() - began:.0f} s, {len(batch.left_out)} are no program")
+    suite = suite_of(a, batch, objects)
+    try:
+        suite.reach(say)
+        ready = time.time()
+        say(f"reached in {ready - began:.0f} s")
+        killing.judge_all(batch, suite, book, a.budget, say)
+    finally:
+        suite.close()
+    now = time.time()
+    say(f"{len(some)} mutants in {now - began:.0f} s, {60 * len(some) / (now - began):.0f} a minute; "
+        f"{60 * len(batch.mutants) / max(now - ready, 1e-9):.0f} a minute without compiling and looking what is reached")
+
+
+def conclude(a, rows, known):
+    text = table.summary(rows, known, a.what)
+    say(text.rstrip())
+    open_ones = [r for r in rows if table.word(r, known) == "survives"]
+    for r in open_ones:
+        say(f"SURVIVES {r.key} {r.path}:{r.line} {r.kind}: {r.change} {r.reason}")
+    judged = [r for r in rows if table.word(r, known) not in ("equivalent", "no program")]
+    if a.floor is not None and judged:
+        return 0 if 100.0 * (len(judged) - len(open_ones)) / len(judged) >= a.floor else 1
+    return 1 if open_ones else 0
+
+
+def main(words):
+    a = arguments(words)
+    if source.tree_sitter is None:
+        say(f"skipped: {source.WHY_ABSENT}")
+        return 77
+    known = equivalents.load()
+    path = a.journal or os.path.join(a.build, "mutate", f"{a.what}.jsonl")
+    if a.table:
+        rows = list(journal.Journal(path, True).rows.values())
+        text = table.text_of(rows, known, a.what)
+        print(text) if a.table == "-" else table.write(a.table, a.what, text)
+        return 0
+    found = subjects.find(subjects.SUBJECTS[a.what], a.only)
+    picked = chosen(found, a)
+    say(f"{a.what}: {len(found)} mutants, {len(picked)} chosen, seed {a.seed}, shard {a.shard}")
+    if a.list:
+        for m in picked:
+            say(f"{m.key} {m.label()}")
+        return 0
+    book = journal.Journal(path, a.resume)
+    waiting = [m for m in picked if m.key not in book.rows]
+    for i in range(0, len(waiting), a.batch):
+        run_batch(a, waiting[i:i + a.batch], book)
+    return conclude(a, [book.rows[m.key] for m in picked], known)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
