@@ -35,7 +35,11 @@ class Suite:
         self.program = program
 
     def of(self, mutant):
-        return [] if mutant.line == 1 else [self.program]
+        return [self.program]
+
+    @staticmethod
+    def kills_judged(_mutant, _tries):
+        return None
 
 
 def build(folder, found):
