@@ -41,6 +41,7 @@ def arguments(words):
     p.add_argument("--one", help="one mutant, by its key; several with commas")
     p.add_argument("--resume", action="store_true", help="keep what the journal holds, and go on")
     p.add_argument("--journal", help="default: BUILD/mutate/WHAT.jsonl")
+    p.add_argument("--folder", help="of the mutated sources and programs, below BUILD/mutate; default: WHAT")
     p.add_argument("--batch", type=int, default=1000, help="so many are compiled together")
     p.add_argument("--budget", type=float, default=1e9, help="seconds for one mutant; the rest of its cases is left out")
     p.add_argument("--dearest", type=float, default=60.0, help="cases that take longer, in seconds, are left out")
@@ -71,7 +72,7 @@ def suite_of(a, batch, objects):
 
 
 def run_batch(a, some, book):
-    folder = os.path.join(a.build, "mutate", a.what)
+    folder = os.path.join(a.build, "mutate", a.folder or a.what)
     batch = compiling.Batch(a.build, folder, subjects.SUBJECTS[a.what].target, some, a.jobs)
     began = time.time()
     objects = batch.compile()
@@ -92,9 +93,9 @@ def run_batch(a, some, book):
 def conclude(a, rows, known):
     text = table.summary(rows, known, a.what)
     say(text.rstrip())
-    open_ones = [r for r in rows if table.word(r, known) == "survives"]
+    open_ones = [r for r in rows if table.word(r, known) in table.OPEN]
     for r in open_ones:
-        say(f"SURVIVES {r.key} {r.path}:{r.line} {r.kind}: {r.change} {r.reason}")
+        say(f"{r.outcome.upper()} {r.key} {r.path}:{r.line} {r.kind}: {r.change} {r.reason}")
     judged = [r for r in rows if table.word(r, known) not in ("equivalent", "no program")]
     if a.floor is not None and judged:
         return 0 if 100.0 * (len(judged) - len(open_ones)) / len(judged) >= a.floor else 1

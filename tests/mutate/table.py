@@ -6,6 +6,8 @@ import journal
 
 BEGIN, END = "<!-- mutation: {} -->\n", "<!-- end of mutation: {} -->\n"
 KINDS = ("FAIL", "RACE", "OOB", "DEADLOCK", "CRASH", "HANG")
+ALIVE = ("equivalent", "unreached", "survives")
+OPEN = ("unreached", "survives")  # of these somebody has to say why
 
 
 def word(row, known):
@@ -15,12 +17,14 @@ def word(row, known):
         return "other"
     if row.outcome == journal.LEFT_OUT:
         return "no program"
-    return "equivalent" if row.key in known else "survives"
+    if row.key in known:
+        return "equivalent"
+    return "unreached" if row.outcome == journal.UNREACHED else "survives"
 
 
 def table(rows, known):
     """By file: mutants that are programs, killed by what, equivalent, survivors."""
-    columns = (*KINDS, "other", "equivalent", "survives")
+    columns = (*KINDS, "other", *ALIVE)
     lines = ["| File | Mutants | Killed | " + " | ".join(columns) + " |", "|---|" + "---|" * (len(columns) + 2)]
     whole = Counter()
     for path in sorted({r.path for r in rows}):
@@ -33,13 +37,13 @@ def table(rows, known):
 
 def line(name, count, columns):
     n = sum(count[c] for c in columns)
-    killed = n - count["equivalent"] - count["survives"]
+    killed = n - sum(count[c] for c in ALIVE)
     return f"| {name} | {n} | {killed} | " + " | ".join(str(count[c] or "") for c in columns) + " |"
 
 
 def survivors(rows, known):
     """A list of those that nothing killed and nobody excused, then of the excused by class."""
-    open_ones = [r for r in rows if word(r, known) == "survives"]
+    open_ones = [r for r in rows if word(r, known) in OPEN]
     text = "\nSurvivors that are holes, or not understood yet:\n\n" + "".join(item(r, r.reason or r.outcome) for r in open_ones)
     text += "\nEquivalent:\n\n" + "".join(item(r, ": ".join(known[r.key])) for r in rows if word(r, known) == "equivalent")
     return text
@@ -52,11 +56,11 @@ def item(r, why):
 def summary(rows, known, what):
     count = Counter(word(r, known) for r in rows)
     n = len(rows) - count["no program"]
-    killed = n - count["equivalent"] - count["survives"]
+    killed = n - sum(count[c] for c in ALIVE)
     real = n - count["equivalent"]
     share = 100.0 * killed / real if real else 0.0
     return (f"{what}: {n} mutants ({count['no program']} more are no program), {killed} killed, {count['equivalent']} equivalent, "
-            f"{count['survives']} survive: {share:.1f} % of those that are not equivalent.\n")
+            f"{count['survives']} survive, {count['unreached']} no case reaches: {share:.1f} % of those that are not equivalent.\n")
 
 
 def write(path, what, text):
