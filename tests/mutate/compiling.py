@@ -70,6 +70,10 @@ def blamed(errors, root, places):
         rel = os.path.relpath(file, root)
         return {n for row, first, last, n in places.get(rel, ()) if row == line and first <= column < last}
 
+    def on_line(file, line):
+        """Where the two arms of a switch do not fit, neither is at fault alone."""
+        return {n for row, _, _, n in places.get(os.path.relpath(file, root), ()) if row == line}
+
     found, before, failing = set(), set(), False
     for line in errors.splitlines():
         m = PLACE.match(line)
@@ -79,8 +83,8 @@ def blamed(errors, root, places):
         if m.group(4).startswith("error"):
             failing = not hits
             found |= hits
-            if failing and before:
-                found |= before
+            if failing and before | on_line(m.group(1), int(m.group(2))):
+                found |= before or on_line(m.group(1), int(m.group(2)))
                 failing = False
             before = set()
         elif m.group(4).startswith("required") and hits:

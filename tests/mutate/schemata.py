@@ -38,7 +38,8 @@ def chosen(original, mutants):
         tests = "".join(f"if (fa_m({m.number})) {own(m)} else " for m in mutants)
         return f"{{ {tests}{original} }}"
     tests = "".join(f"fa_m({m.number}) ? {own(m)} : " for m in mutants)
-    return f"({tests}({original}))"
+    truth = "!!" if any(m.kind.startswith(("condition", "arm")) for m in mutants) else ""  # it may be a pointer
+    return f"({tests}{truth}({original}))"
 
 
 def own(m):
