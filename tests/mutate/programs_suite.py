@@ -15,7 +15,7 @@ COMPARE_TESTS = ("compare", "compare_mutants", "compare_vacuous", "compare_map",
 PROGRAMS = {
     "ref": [*((f"ref_{t}", f"test_ref_{t}", []) for t in REF_TESTS), *((t, f"test_{t}", []) for t in COMPARE_TESTS),
             ("golden", "fa-verify", GOLDEN),
-            *((f"cases/{f}", "fa-verify", [*CASES, f"cases/{f}.json"]) for f in ("edge", "gqa", "memeff", "alibi"))],
+            *((f"cases/{f}", "fa-verify", [*CASES, f"cases/{f}.json"]) for f in ("gqa", "alibi", "softcap", "mixed"))],
 }
 
 
