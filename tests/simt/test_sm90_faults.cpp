@@ -225,6 +225,35 @@ static void lanes_differ(const void *) {
                         bf16());
 }
 
+FA_COUNTERS(toy_counters, 4)
+/* Far enough to be in no buffer, wherever the program has its own arrays. The compiler must not see it. */
+static volatile int far_away = 1 << 22;
+static void counter_below_the_first(const void *) {
+  counter_fetch_add(toy_counters + -far_away);
+}
+static void counter_beyond_the_last(const void *) {
+  counter_store(toy_counters + far_away, 0);
+}
+static void counter_of_its_array(const void *) {
+  if (thread_id() < 4) counter_store(toy_counters + thread_id(), 0);
+}
+static void semaphore_not_cleared(const void *) {
+  if (thread_id() == 0) FAULT, semaphore_release(reinterpret_cast<unsigned *>(scratch), 1);
+}
+
+static void check_counters() {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const fa_simt_report below = run(counter_below_the_first, seed),
+                         beyond = run(counter_beyond_the_last, seed);
+    CHECK_MSG(below.state == FA_SUBJECT_OOB, "%s", below.text);
+    CHECK_MSG(beyond.state == FA_SUBJECT_OOB, "%s", beyond.text);
+    const fa_simt_report good = run(counter_of_its_array, seed);
+    CHECK_MSG(good.state == FA_SUBJECT_OK, "%s", good.text);
+  }
+  expect("semaphore not cleared", semaphore_not_cleared, FA_SUBJECT_RACE,
+         "of buffer scratch that nobody has written");
+}
+
 static void check_faults() {
   width = 48;
   map = map_of(tensor, 24, 16, 0);
@@ -276,5 +305,6 @@ static void check_faults() {
 
 int main() {
   check_faults();
+  check_counters();
   return check_done();
 }

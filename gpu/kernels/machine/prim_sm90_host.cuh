@@ -11,7 +11,15 @@ namespace fa {
 FA_DEVICE float greater(float a, float b) {
   return fmaxf(a, b);
 }
-#define FA_COUNTERS(name, n) static unsigned name[n];
+/* An array that knows where it ends. */
+template <int N> struct counters {
+  unsigned v[N];
+  unsigned *operator+(int i) {
+    if (i < 0 || i >= N) fa_simt_global(v + i, 4, true, fa_simt_place{__FILE__, __LINE__}); /* which is outside */
+    return v + i;
+  }
+};
+#define FA_COUNTERS(name, n) static counters<n> name;
 FA_DEVICE int counter_fetch_add(unsigned *p) {
   return static_cast<int>(__atomic_fetch_add(p, 1u, __ATOMIC_RELAXED));
 }
@@ -19,6 +27,7 @@ FA_DEVICE void counter_store(unsigned *p, unsigned x) {
   __atomic_store_n(p, x, __ATOMIC_RELAXED);
 }
 FA_DEVICE void semaphore_release(unsigned *p, unsigned x, FA_FROM) {
+  fa_simt_global(p, 4, false, FA_AT); /* others may have looked at it before: it has to have been cleared */
   __atomic_store_n(static_cast<unsigned *>(fa_simt_global(p, 4, true, FA_AT)), x, __ATOMIC_RELEASE);
 }
 FA_DEVICE void semaphore_wait(const unsigned *p, unsigned x, FA_FROM) {
