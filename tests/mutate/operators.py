@@ -13,6 +13,8 @@ ASSIGNED = {"+=": ("-=", "="), "-=": ("+=", "="), "*=": ("/=", "="), "/=": ("*="
             "|=": ("&=", "="), "^=": ("|=",), "<<=": (">>=",), ">>=": ("<<=",)}
 SWAPPED_NAMES = {"min_int": "max_int", "max_int": "min_int", "fmin": "fmax", "fmax": "fmin", "fminf": "fmaxf", "fmaxf": "fminf",
                  "min": "max", "max": "min"}
+# Calls whose first two arguments may be swapped.
+COMMUTATIVE = {"multiply", "fmaf", "fma"}
 # Calls that return their argument whatever it is: to leave one out changes nothing.
 IDENTITIES = {"opaque", "uniform"}
 
@@ -119,7 +121,7 @@ def calls(source, node):
     name, texts = source.of(called), [source.of(a) for a in arguments]
     bare = name.split("<")[0].split("::")[-1]
     for i in range(len(texts) - 1):
-        if texts[i] != texts[i + 1] and bare not in SWAPPED_NAMES:
+        if texts[i] != texts[i + 1] and bare not in SWAPPED_NAMES and (i > 0 or bare not in COMMUTATIVE):
             swapped = texts[:i] + [texts[i + 1], texts[i]] + texts[i + 2:]
             yield Change("arguments swapped", node, f"(FA_ONE_TYPE(({texts[i]}), ({texts[i + 1]})), {name}({', '.join(swapped)}))")
     if bare in SWAPPED_NAMES:
