@@ -5,7 +5,8 @@ build folder made by ninja; needs the packages tree-sitter, tree-sitter-c and tr
     run.py --what kernels --sample 200 --seed 7       200 of the kernels' mutants, chosen by the seed
     run.py --what kernels --shard 2/8 --resume        all of an eighth of them, going on where the journal ends
     run.py --what kernels --one 0a1b2c3d4e            one mutant, by its key
-    run.py --what kernels --table docs/notes/detection.md     the journal's table
+    run.py --what kernels --table docs/notes/detection.md     the journal's table,
+                                                       of what the sources still have
 
 Exit: 0 all are killed or in equivalent.txt, 1 some survive, 77 the packages are not there."""
 import argparse
@@ -38,7 +39,7 @@ def arguments(words):
     p.add_argument("--sample", type=int, help="so many mutants, chosen at random")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--shard", default="1/1", help="i/n: the i-th of n parts")
-    p.add_argument("--one", help="one mutant, by its key; several with commas")
+    p.add_argument("--one", help="one mutant, by its key, again; several with commas")
     p.add_argument("--resume", action="store_true", help="keep what the journal holds, and go on")
     p.add_argument("--journal", help="default: BUILD/mutate/WHAT.jsonl")
     p.add_argument("--folder", help="of the mutated sources and programs, below BUILD/mutate; default: WHAT")
@@ -110,7 +111,8 @@ def main(words):
     known = equivalents.load()
     path = a.journal or os.path.join(a.build, "mutate", f"{a.what}.jsonl")
     if a.table:
-        rows = list(journal.Journal(path, True).rows.values())
+        there = {m.key for m in subjects.find(subjects.SUBJECTS[a.what], a.only)}
+        rows = [r for r in journal.Journal(path, True).rows.values() if r.key in there]
         text = table.text_of(rows, known, a.what)
         print(text) if a.table == "-" else table.write(a.table, a.what, text)
         return 0
@@ -121,8 +123,8 @@ def main(words):
         for m in picked:
             say(f"{m.key} {m.label()}")
         return 0
-    book = journal.Journal(path, a.resume)
-    waiting = [m for m in picked if m.key not in book.rows]
+    book = journal.Journal(path, a.resume or a.one)
+    waiting = [m for m in picked if a.one or m.key not in book.rows]
     for i in range(0, len(waiting), a.batch):
         run_batch(a, waiting[i:i + a.batch], book)
     return conclude(a, [book.rows[m.key] for m in picked], known)
