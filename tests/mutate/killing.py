@@ -17,11 +17,10 @@ def judge(mutant, suite, budget):
             return journal.row(mutant, said[0], by=t.label(), reason=said[1], tried=tried, seconds=time.time() - began)
         if time.time() - began > budget:
             break
-    else:
-        last = suite.kills_judged(mutant, tries)
-        if last:
-            t, said = last
-            return journal.row(mutant, said[0], by=t.label(), reason=said[1], tried=tried, seconds=time.time() - began)
+    last = suite.kills_judged(mutant, tries)
+    if last:
+        t, said = last
+        return journal.row(mutant, said[0], by=t.label(), reason=said[1], tried=tried, seconds=time.time() - began)
     note = "" if tried == len(tries) else f"{len(tries) - tried} not tried"
     return journal.row(mutant, journal.SURVIVED, reason=note, tried=tried, seconds=time.time() - began)
 
