@@ -1,67 +1,105 @@
 """The named cases as what kills mutants: all of them once on the program as it is, to see which mutants each reaches;
-then for a mutant the cheapest of those that reach it, until one does not pass."""
+then for a mutant those that reach it, until one does not pass."""
+import os
+import queue
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
 import server
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kernels"))
+import work  # noqa: E402
+
 FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim",
-                                           "offset", "memeff", "kvcache", "hopper", "flex", "mixed", "crossattn")]
+                                           "offset", "memeff", "kvcache", "hopper", "flex", "mixed", "crossattn", "masks",
+                                           "prefill", "merge", "sinks")]
 BACKENDS = ["host", "host:hopper", "host:shared=99", "host:processors=132"]
-LONGEST = 60.0
-JUDGED = 25
+LONGEST = 60.0  # seconds of the processor
+# Of what no single run shows: so many cases judged whole, the first of them soon.
+JUDGED, JUDGED_SOON, SOON = 25, 4, 10
 
 
 class Try:
     """One case on one backend."""
 
-    def __init__(self, server_, number, answer):
-        self.server, self.number, self.seconds, self.reached = server_, number, answer.seconds, answer.reached
-        self.name, self.kernels = server_.names[number], answer.kernels
+    def __init__(self, suite, backend, number, name, answer):
+        self.suite, self.backend, self.number, self.name = suite, backend, number, name
+        self.seconds, self.reached, self.kernels, self.image = answer.seconds, answer.reached, answer.kernels, answer.image
+        self.held = (backend, name) in suite.held
 
-    def kills(self, mutant, judged=False):
-        """None, or (state, reason). judged: even if one run leaves the same in memory as the program does."""
-        said = self.server.ask(-mutant.number if judged else mutant.number, self.number, 10.0 + 40 * self.seconds)
-        return None if said.state in ("PASS", "SAME") else (said.state, said.reason)
+    def ask(self, mutant, judged):
+        """Answer; judged: even if one run leaves the same in memory as the program does."""
+        return self.suite.ask(self.backend, -mutant.number if judged else mutant.number, self.number, 4 + 20 * self.seconds,
+                              self.image)
+
+    def kills(self, said):
+        """More or less work is an error where work.tsv has the case: the tests case_files_* say so."""
+        return said.state not in ("PASS", "SAME") and (said.state != "WASTE" or self.held)
 
     def label(self):
-        return f"{self.name} ({self.server.backend})"
+        return f"{self.name} ({self.backend})"
 
 
 class Suite:
-    """files, backends: which cases, and where. dearest: cases that take longer, in seconds, are left out."""
+    """files, backends: which cases, and where. dearest: cases that take longer, in seconds, are left out. jobs: so many
+    may ask at once."""
 
-    def __init__(self, program, files=None, backends=None, dearest=LONGEST, nice=0):
-        self.servers = [server.Server(program, b, files or FILES, nice) for b in backends or BACKENDS]
-        self.dearest, self.tries = dearest, []
+    def __init__(self, program, files=None, backends=None, dearest=LONGEST, jobs=1):
+        self.jobs, self.dearest, self.tries, self.names, self.free = jobs, dearest, [], {}, {}
+        self.held = set(work.read_table(work.TABLE))
+        for backend in backends or BACKENDS:
+            self.free[backend] = queue.Queue()
+            for _ in range(jobs):
+                one = server.Server(program, backend, files or FILES)
+                self.names[backend] = one.names
+                self.free[backend].put(one)
+
+    def ask(self, backend, *question):
+        one = self.free[backend].get()
+        try:
+            return one.ask(*question)
+        finally:
+            self.free[backend].put(one)
 
     def reach(self, log=lambda text: None):
-        seen = set()
-        for s in self.servers:
-            count = 0
-            for number, name in enumerate(s.names):
-                said = s.ask(0, number, LONGEST)
-                if said.state not in ("PASS", "SKIP"):
-                    raise RuntimeError(f"the program as it is: {name} on {s.backend}: {said.state} {said.reason}")
-                if said.state == "PASS" and said.seconds > self.dearest:
-                    continue
-                same = (name, number, said.kernels, frozenset(said.reached)) in seen
-                seen.add((name, number, said.kernels, frozenset(said.reached)))
-                if said.state == "PASS" and said.reached and not same:
-                    self.tries.append(Try(s, number, said))
-                    count += 1
-            log(f"{s.backend}: {count} cases reach a mutant")
+        every = [(backend, number) for backend, names in self.names.items() for number in range(len(names))]
+        with ThreadPoolExecutor(self.jobs) as pool:
+            answers = list(pool.map(lambda case: self.ask(case[0], 0, case[1], self.dearest), every))
+        seen, count = set(), Counter()
+        for (backend, number), said in zip(every, answers):
+            name = self.names[backend][number]
+            if said.state == "HANG":  # too dear
+                continue
+            if said.state not in ("PASS", "SKIP"):
+                raise RuntimeError(f"the program as it is: {name} on {backend}: {said.state} {said.reason}")
+            one = Try(self, backend, number, name, said)
+            same = (name, one.kernels, one.image, one.reached)
+            if said.state == "PASS" and said.reached and same not in seen:
+                self.tries.append(one)
+                count[backend] += 1
+            seen.add(same)
+        log("cases that reach a mutant: " + ", ".join(f"{n} on {backend}" for backend, n in count.items()))
         self.tries.sort(key=lambda t: t.seconds)
 
     def of(self, mutant):
-        return [t for t in self.tries if mutant.number in t.reached]
+        """Cheap ones first, but not many of one kernel before others had their turn."""
+        rank, found = Counter(), []
+        for t in self.tries:
+            if mutant.number in t.reached:
+                found.append((t.seconds * (1 + rank[t.kernels]), len(found), t))
+                rank[t.kernels] += 1
+        return [t for _, _, t in sorted(found)]
 
     @staticmethod
-    def kills_judged(mutant, tries):
-        """Of what no single run showed: the cheapest cases, judged whole, which runs each twice, on other schedules."""
-        for t in tries[:JUDGED]:
-            said = t.kills(mutant, True)
-            if said:
-                return t, said
-        return None
+    def order(tries):
+        """(try, judged) one after another."""
+        yield from ((t, False) for t in tries[:SOON])
+        yield from ((t, True) for t in tries[:JUDGED_SOON])
+        yield from ((t, False) for t in tries[SOON:])
+        yield from ((t, True) for t in tries[JUDGED_SOON:JUDGED])
 
     def close(self):
-        for s in self.servers:
-            s.close()
+        for waiting in self.free.values():
+            while not waiting.empty():
+                waiting.get().close()

@@ -3,7 +3,6 @@
 #include "cases/data/build.h"
 #include "cases/tensors/guard.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static unsigned passes_of(const fa_case *c, const fa_backend *backend, void *self) {
@@ -38,21 +37,22 @@ static uint64_t hash_buffer(uint64_t h, const fa_buffer *b) {
   return hash_bytes(h, payload + b->bytes, FA_GUARD_BYTES);
 }
 
-uint64_t fa_image(const fa_case *c, const fa_backend *backend, void *self, char *kernels, size_t size) {
+static uint64_t hash_tensors(const fa_tensors *t) {
+  uint64_t h = 1;
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (t->buffer[id].base) h = hash_buffer(h, &t->buffer[id]);
+  return h;
+}
+
+bool fa_image_take(const fa_case *c, const fa_backend *backend, void *self, fa_image *out) {
   fa_tensors t = {0};
   fa_error err;
-  fa_outcome outcome = {0};
   const fa_run_options options = {
       .passes = passes_of(c, backend, self), .schedule_seed = 1 + c->schedule_seed, .n_threads = 1};
-  uint64_t h = 0;
-  if (fa_case_build(c, &t, &err) == FA_OK &&
-      backend->run(self, &c->problem, &t, &options, &outcome, &err) == FA_OK &&
-      outcome.state == FA_SUBJECT_OK) {
-    h = 1;
-    for (int id = 0; id < FA_T_COUNT; ++id)
-      if (t.buffer[id].base) h = hash_buffer(h, &t.buffer[id]);
-  }
-  snprintf(kernels, size, "%.100s %.32s", outcome.kernel, outcome.backward_kernel);
+  memset(out, 0, sizeof *out);
+  const bool ran = fa_case_build(c, &t, &err) == FA_OK &&
+                   backend->run(self, &c->problem, &t, &options, &out->outcome, &err) == FA_OK;
+  if (ran && out->outcome.state == FA_SUBJECT_OK) out->memory = hash_tensors(&t);
   fa_tensors_free(&t);
-  return h;
+  return ran;
 }

@@ -4,6 +4,7 @@ import os
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 
 SIZE = 65536  # FA_MUTANTS_MAX
 GOLDEN = ["golden", "check", "tests/golden/reference", "--cases", "tests/golden/reference.json"]
@@ -17,6 +18,13 @@ PROGRAMS = {
             ("golden", "fa-verify", GOLDEN),
             *((f"cases/{f}", "fa-verify", [*CASES, f"cases/{f}.json"]) for f in ("gqa", "alibi", "softcap", "mixed"))],
 }
+
+
+@dataclass
+class Answer:
+    state: str
+    seconds: float
+    reason: str
 
 
 class Try:
@@ -35,8 +43,14 @@ class Try:
         text = " ".join((done.stdout + done.stderr).split())[-200:]
         return ("CRASH", text) if done.returncode < 0 or done.returncode >= 128 else ("FAIL", text)
 
-    def kills(self, mutant):
-        return self.run(max(5.0, 12 * self.seconds), FA_MUTANT=str(mutant.number))
+    def ask(self, mutant, _judged):
+        began = time.time()
+        state, reason = self.run(max(5.0, 12 * self.seconds), FA_MUTANT=str(mutant.number)) or ("PASS", "")
+        return Answer(state, time.time() - began, reason)
+
+    @staticmethod
+    def kills(said):
+        return said.state != "PASS"
 
     def label(self):
         return self.name
@@ -66,9 +80,9 @@ class Suite:
         return [t for t in self.tries if mutant.number in t.reached]
 
     @staticmethod
-    def kills_judged(_mutant, _tries):
-        """A program's test has said all it can."""
-        return None
+    def order(tries):
+        """A program says all it can at once."""
+        return ((t, False) for t in tries)
 
     def close(self):
         pass

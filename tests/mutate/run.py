@@ -44,11 +44,11 @@ def arguments(words):
     p.add_argument("--journal", help="default: BUILD/mutate/WHAT.jsonl")
     p.add_argument("--folder", help="of the mutated sources and programs, below BUILD/mutate; default: WHAT")
     p.add_argument("--batch", type=int, default=1000, help="so many are compiled together")
-    p.add_argument("--budget", type=float, default=1e9, help="seconds for one mutant; the rest of its cases is left out")
+    p.add_argument("--budget", type=float, default=1e9, help="seconds of the processor for one mutant; the rest of its cases is left out")
     p.add_argument("--dearest", type=float, default=60.0, help="cases that take longer, in seconds, are left out")
     p.add_argument("--cases", nargs="*", help="case files in place of all")
     p.add_argument("--backends", nargs="*", help="in place of all")
-    p.add_argument("--jobs", type=int, default=1, help="compilers at once")
+    p.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many compilers, and mutants, at once")
     p.add_argument("--list", action="store_true", help="print the mutants and stop")
     p.add_argument("--table", metavar="PAGE", help="write the journal's table into the page and stop; -: print it")
     p.add_argument("--floor", type=float, help="exit 0 if at least this share (percent) of the others is killed")
@@ -68,7 +68,7 @@ def chosen(found, a):
 
 def suite_of(a, batch, objects):
     if subjects.SUBJECTS[a.what].suite == "cases":
-        return cases_suite.Suite(batch.link("mutate_serve", objects), a.cases, a.backends, a.dearest)
+        return cases_suite.Suite(batch.link("mutate_serve", objects), a.cases, a.backends, a.dearest, a.jobs)
     return programs_suite.Suite(batch, objects, a.what)
 
 
@@ -83,7 +83,7 @@ def run_batch(a, some, book):
         suite.reach(say)
         ready = time.time()
         say(f"reached in {ready - began:.0f} s")
-        killing.judge_all(batch, suite, book, a.budget, say)
+        killing.judge_all(batch, suite, book, a.budget, say, a.jobs)
     finally:
         suite.close()
     now = time.time()

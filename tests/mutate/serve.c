@@ -2,73 +2,99 @@
  *
  *   serve BACKEND FILE.json...      BACKEND: host, or host:ARGUMENT
  *
- * Prints "case NAME" for every case, then "ready". For a line "MUTANT CASE SECONDS" (numbers) on its input it answers
- *   STATE <tab> seconds <tab> kernels <tab> reason <tab> numbers of the mutants reached
- * STATE is a result's, or CRASH, or HANG after so many seconds. Mutant 0 is the program as it is: each case is asked of
- * it first, which tells the mutants that the case reaches and remembers what the run leaves in memory (image.h). A
- * mutant that leaves the same there gets "SAME" without being judged; "-MUTANT" judges it all the same. */
+ * Prints "case FILE/NAME" for every case, then "ready". For a line "MUTANT CASE SECONDS IMAGE" on its input it answers
+ *   STATE <tab> seconds <tab> IMAGE <tab> kernels <tab> reason <tab> numbers of the mutants reached
+ * Seconds are the processor's. STATE is a result's, or CRASH, or HANG after so many. Mutant 0 is the program as it is:
+ * each case is asked of it first, which tells the mutants that the case reaches, and the image of what the run leaves in
+ * memory and how much it works ("-": the case has to be judged). A mutant with that image is "SAME" and one that leaves
+ * the same but works more or less is "WASTE", without being judged; "-MUTANT" judges it all the same. */
 #include "cases/codec/file.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/workers/memory.h"
 #include "ref/math/blas.h"
+#include "tests/mutate/answer.h"
 #include "tests/mutate/image.h"
 #include "tests/mutate/switch.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
-
-typedef struct answer {
-  fa_state state;
-  bool same;
-  uint64_t image; /* of mutant 0: what the run left in memory; 0: it has to be judged */
-  double seconds;
-  char kernels[200], reason[200];
-} answer;
 
 typedef struct server {
   const fa_backend *backend;
   void *self;
   fa_case_list cases;
-  uint64_t *image; /* by case: of mutant 0 */
 } server;
+
+typedef struct question {
+  int mutant;
+  bool judged;
+  long long number; /* of the case */
+  double seconds;
+  char image[IMAGE_CHARS]; /* of mutant 0 */
+} question;
 
 static void clean(char *text) {
   for (; *text; ++text)
     if (*text == '\t' || *text == '\n') *text = ' ';
 }
 
-/* Without the judge. False: the judge has to say. */
-static bool look(const server *s, int64_t number, answer *a) {
-  const fa_case *c = &s->cases.v[number];
-  if (!fa_image_applies(c, s->backend, s->self)) return false;
-  a->image = fa_image(c, s->backend, s->self, a->kernels, sizeof a->kernels);
-  a->state = FA_PASS;
-  a->same = a->image == s->image[number];
-  return a->image && (fa_mutant == 0 || a->same);
+/* The last fields of an image, which the work of a result has too. */
+static void print_work(const fa_work *w, char *to, size_t size) {
+  snprintf(to, size, "%lld,%lld,%lld,%lld", (long long)w->products, (long long)w->loaded,
+           (long long)w->stored, (long long)w->barriers);
 }
 
-static void judge(const server *s, int64_t number, answer *a) {
+static void call_waste(const question *q, const char *work, answer *a) {
+  const char *was = strchr(q->image, ':');
+  if (q->mutant == 0 || a->state != FA_PASS || !was || strcmp(was + 1, work) == 0) return;
+  a->how = WASTE;
+  snprintf(a->reason, sizeof a->reason, "products, loaded, stored, barriers: %s, not %s", work, was + 1);
+}
+
+/* Without the judge. False: the judge has to say. */
+static bool look(const server *s, const question *q, answer *a) {
+  static const fa_state state[] = {
+      [FA_SUBJECT_OK] = FA_PASS,           [FA_SUBJECT_OOB] = FA_OOB,     [FA_SUBJECT_RACE] = FA_RACE,
+      [FA_SUBJECT_DEADLOCK] = FA_DEADLOCK, [FA_SUBJECT_CRASH] = FA_CRASH, [FA_SUBJECT_REJECTED] = FA_FAIL};
+  static fa_image now;
+  char work[IMAGE_CHARS - 20];
+  if (!fa_image_take(&s->cases.v[q->number], s->backend, s->self, &now)) return false;
+  a->state = state[now.outcome.state];
+  snprintf(a->kernels, sizeof a->kernels, "%.100s %.32s", now.outcome.kernel, now.outcome.backward_kernel);
+  snprintf(a->reason, sizeof a->reason, "%.199s", now.outcome.text);
+  clean(a->reason);
+  print_work(&now.outcome.work, work, sizeof work);
+  snprintf(a->image, sizeof a->image, "%016llx:%s", (unsigned long long)now.memory, work);
+  if (q->mutant == 0 || a->state != FA_PASS) return true;
+  if (strncmp(a->image, q->image, 17) != 0) return false;
+  a->how = SAME;
+  call_waste(q, work, a);
+  return true;
+}
+
+static void judge(const server *s, const question *q, answer *a) {
   static fa_result r;
   fa_error err = {""};
+  char work[IMAGE_CHARS];
   const fa_run_config config = {
       .backend = s->backend, .backend_self = s->self, .n_threads = 1, .schedule_seed = 1};
-  *a = (answer){.state = FA_UNTESTED};
+  *a = (answer){.state = FA_UNTESTED, .image = "-"};
   fa_result_init(&r);
-  fa_run_case(&s->cases.v[number], &config, &r, &err);
+  fa_run_case(&s->cases.v[q->number], &config, &r, &err);
   a->state = r.state;
   snprintf(a->kernels, sizeof a->kernels, "%s %.32s", r.kernel, r.backward_kernel);
   snprintf(a->reason, sizeof a->reason, "%.199s", r.reason[0] ? r.reason : r.notes);
   clean(a->reason);
+  print_work(&r.work, work, sizeof work);
+  call_waste(q, work, a);
 }
 
 static double processor_seconds(void) {
@@ -77,66 +103,59 @@ static double processor_seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* SIGPROF after so much of the processor's time: it ends the process. */
+static void limit(double seconds) {
+  const struct itimerval t = {
+      .it_value = {(time_t)seconds, 1 + (suseconds_t)(1e6 * (seconds - (double)(time_t)seconds))}};
+  signal(SIGPROF, SIG_DFL);
+  setitimer(ITIMER_PROF, &t, NULL);
+}
+
 /* Of the child. */
-static void answer_to(const server *s, int64_t number, bool always_judge, int out) {
-  answer a = {.state = FA_UNTESTED};
+static void answer_to(const server *s, const question *q, int out) {
+  answer a = {.state = FA_UNTESTED, .image = "-"};
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (always_judge || !look(s, number, &a)) judge(s, number, &a);
+  if (!freopen("/dev/null", "w", stderr)) _exit(3); /* what asserts say of a mutant that dies */
+  limit(q->seconds);
+  const bool looks = !q->judged && (q->mutant == 0 || q->image[0] != '-');
+  if (!looks || !fa_image_applies(&s->cases.v[q->number], s->backend, s->self) || !look(s, q, &a))
+    judge(s, q, &a);
   a.seconds = processor_seconds();
-  if (write(out, &a, sizeof a) != sizeof a) _exit(3);
-  _exit(0);
+  _exit(write(out, &a, sizeof a) == sizeof a ? 0 : 3);
 }
 
-static void wait_for(pid_t child, int from, double seconds, answer *a) {
-  struct pollfd p = {.fd = from, .events = POLLIN};
-  int status = 0;
-  const int ready = poll(&p, 1, (int)(seconds * 1000));
-  const bool whole = ready > 0 && read(from, a, sizeof *a) == sizeof *a;
-  if (!whole) {
-    *a = (answer){.state = ready > 0 ? FA_CRASH : FA_HANG, .seconds = seconds};
-    kill(child, SIGKILL);
-  }
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-  if (!whole && ready > 0 && WIFSIGNALED(status))
-    snprintf(a->reason, sizeof a->reason, "signal %d", WTERMSIG(status));
-}
-
-static bool run(const server *s, int mutant, int64_t number, double seconds, bool always_judge, answer *a) {
+static bool run(const server *s, const question *q, answer *a) {
   int pipes[2];
   if (pipe2(pipes, 0) != 0) return false;
   fflush(stdout);
-  fa_mutant = mutant;
+  fa_mutant = q->mutant;
   const pid_t child = fork();
-  if (child == 0) {
-    if (!freopen("/dev/null", "w", stderr)) _exit(3); /* what asserts say of a mutant that dies */
-    answer_to(s, number, always_judge, pipes[1]);
-  }
+  if (child == 0) answer_to(s, q, pipes[1]);
   close(pipes[1]);
-  if (child > 0) wait_for(child, pipes[0], seconds, a);
+  if (child > 0) answer_wait(child, pipes[0], q->seconds, a);
   close(pipes[0]);
   return child > 0;
 }
 
-static void print_reached(void) {
-  for (int i = 1; i < FA_MUTANTS_MAX; ++i)
-    if (fa_mutant_reached[i]) printf(" %d", i);
+static bool read_question(const server *s, const char *line, question *q) {
+  memset(q, 0, sizeof *q);
+  if (sscanf(line, "%d %lld %lf %99s", &q->mutant, &q->number, &q->seconds, q->image) != 4) return false;
+  q->judged = q->mutant < 0;
+  q->mutant = abs(q->mutant);
+  return q->number >= 0 && q->number < s->cases.n;
 }
 
 static int serve(const server *s) {
-  char line[200];
+  char line[300];
+  question q;
   while (fgets(line, sizeof line, stdin)) {
     answer a = {.state = FA_UNTESTED};
-    int mutant = 0;
-    long long number = 0;
-    double seconds = 0;
-    if (sscanf(line, "%d %lld %lf", &mutant, &number, &seconds) != 3 || number < 0 || number >= s->cases.n)
-      return 2;
-    if (mutant == 0) memset(fa_mutant_reached, 0, FA_MUTANTS_MAX);
-    if (!run(s, abs(mutant), number, seconds, mutant < 0, &a)) return 3;
-    if (mutant == 0) s->image[number] = a.image;
-    printf("%s\t%.4f\t%s\t%s\t", mutant && a.same ? "SAME" : fa_state_name(a.state), a.seconds, a.kernels,
-           a.reason);
-    if (mutant == 0) print_reached();
+    if (!read_question(s, line, &q)) return 2;
+    if (q.mutant == 0) memset(fa_mutant_reached, 0, FA_MUTANTS_MAX);
+    if (!run(s, &q, &a)) return 3;
+    answer_print(&a);
+    for (int i = 1; q.mutant == 0 && i < FA_MUTANTS_MAX; ++i)
+      if (fa_mutant_reached[i]) printf(" %d", i);
     printf("\n");
     fflush(stdout);
   }
@@ -146,6 +165,12 @@ static int serve(const server *s) {
 static int fail(const fa_error *err) {
   fprintf(stderr, "serve: %s\n", err->text);
   return 2;
+}
+
+static void print_case(const fa_case *c) {
+  const char *place = c->place ? c->place : "", *slash = strrchr(place, '/');
+  const char *file = slash ? slash + 1 : place;
+  printf("case %.*s/%s\n", (int)strcspn(file, "."), file, c->name);
 }
 
 int main(int argc, char **argv) {
@@ -160,13 +185,10 @@ int main(int argc, char **argv) {
   if (s.backend->open(argv[1][4] == ':' ? argv[1] + 5 : NULL, &s.self, &err) != FA_OK) return fail(&err);
   for (int i = 2; i < argc; ++i)
     if (fa_case_file_load(argv[i], fa_generate, &s.cases, &err) != FA_OK) return fail(&err);
-  s.image = calloc((size_t)s.cases.n + 1, sizeof *s.image);
-  if (!s.image) return 3;
-  for (int64_t i = 0; i < s.cases.n; ++i) printf("case %s\n", s.cases.v[i].name);
+  for (int64_t i = 0; i < s.cases.n; ++i) print_case(&s.cases.v[i]);
   printf("ready\n");
   fflush(stdout);
   const int status = serve(&s);
-  free(s.image);
   fa_case_list_free(&s.cases);
   s.backend->close(s.self);
   return status;

@@ -1,16 +1,18 @@
-"""Asks mutate_serve: one process for a backend, which forks for every question."""
+"""Asks mutate_serve: a process for a backend, which forks for every question."""
 import subprocess
 from dataclasses import dataclass
 
 
 @dataclass
 class Answer:
-    """state: PASS, FAIL, RACE, ...; reached: numbers of mutants, of the program as it is."""
+    """state: PASS, SAME, FAIL, ...; seconds: of the processor; image: of the program as it is, to be given back with
+    every question about a mutant; reached: numbers of mutants, of the program as it is."""
     state: str
     seconds: float
+    image: str
     kernels: str
     reason: str
-    reached: set
+    reached: frozenset
 
 
 class Server:
@@ -24,14 +26,14 @@ class Server:
             self.names.append(line.removeprefix("case ").rstrip("\n"))
         raise RuntimeError(f"{program} {backend}: no cases")
 
-    def ask(self, mutant, case, seconds):
-        self.process.stdin.write(f"{mutant} {case} {seconds}\n")
+    def ask(self, mutant, case, seconds, image="-"):
+        self.process.stdin.write(f"{mutant} {case} {seconds} {image}\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"mutate_serve {self.backend} ended")
-        state, took, kernels, reason, reached = line.rstrip("\n").split("\t")
-        return Answer(state, float(took), kernels, reason, {int(n) for n in reached.split()})
+        state, took, image, kernels, reason, reached = line.rstrip("\n").split("\t")
+        return Answer(state, float(took), image, kernels, reason, frozenset(int(n) for n in reached.split()))
 
     def close(self):
         self.process.stdin.close()

@@ -5,7 +5,7 @@ import equivalents
 import journal
 
 BEGIN, END = "<!-- mutation: {} -->\n", "<!-- end of mutation: {} -->\n"
-KINDS = ("FAIL", "RACE", "OOB", "DEADLOCK", "CRASH", "HANG")
+KINDS = ("FAIL", "RACE", "OOB", "DEADLOCK", "CRASH", "HANG", "WASTE")
 ALIVE = ("equivalent", "unreached", "survives")
 OPEN = ("unreached", "survives")  # of these somebody has to say why
 

@@ -10,6 +10,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import programs_suite  # noqa: E402
 import source  # noqa: E402
 
 PATH = "tests/mutate/sample/program.c"
@@ -22,9 +23,13 @@ class Program:
     def __init__(self, path):
         self.path = path
 
-    def kills(self, mutant):
+    def ask(self, mutant, _judged):
         done = subprocess.run([self.path], env=dict(os.environ, FA_MUTANT=str(mutant.number)), check=False)
-        return None if done.returncode == 0 else ("FAIL", f"exit status {done.returncode}")
+        return programs_suite.Answer("FAIL" if done.returncode else "PASS", 0.1, f"exit status {done.returncode}")
+
+    @staticmethod
+    def kills(said):
+        return said.state != "PASS"
 
     def label(self):
         return self.name
@@ -38,8 +43,8 @@ class Suite:
         return [self.program]
 
     @staticmethod
-    def kills_judged(_mutant, _tries):
-        return None
+    def order(tries):
+        return programs_suite.Suite.order(tries)
 
 
 def build(folder, found):
