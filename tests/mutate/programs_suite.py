@@ -10,7 +10,7 @@ SIZE = 65536  # FA_MUTANTS_MAX
 GOLDEN = ["golden", "check", "tests/golden/reference", "--cases", "tests/golden/reference.json"]
 CASES = ["run", "--backend", "host", "--jobs", "1", "-q", "--no-progress", "--fail-fast", "--schedule-seed", "1", "--cases"]
 # What -> the programs: (name, target, arguments).
-REF_TESTS = ("values", "far_rows", "mixed", "delta", "row_errors", "sets", "threads", "rows", "expr", "rows_bounds", "bounds",
+REF_TESTS = ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "expr", "rows_bounds", "bounds",
              "dropout")
 COMPARE_TESTS = ("compare", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
 PROGRAMS = {

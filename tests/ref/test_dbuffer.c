@@ -1,0 +1,55 @@
+/* The bound of a buffer's gradient grows with the number of pairs that read the element, over all heads and entries: each
+ * is one more addition in f32. Two heads with the same data double the value and the sizes of the terms; their sum is in
+ * doubt by more than twice as much as one head's. */
+#include "cases/arithmetic/fields.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
+#include "ref/reference.h"
+#include "tests/support/check.h"
+
+#define CASE                                                                                                 \
+  "{\"heads_q\":%d,\"heads_kv\":%d,\"batch\":%d,\"seqlen_q\":40,\"seqlen_k\":60,"                            \
+  "\"score_mod\":\"score + bumps[0] * (kv_idx %% 3)\",\"buffers\":{\"bumps\":{\"shape\":[1]}},"              \
+  "\"strides\":{\"q\":{\"expand\":[\"b\",\"h\"]},\"k\":{\"expand\":[\"b\",\"h\"]},"                          \
+  "\"v\":{\"expand\":[\"b\",\"h\"]},\"do\":{\"expand\":[\"b\",\"h\"]}}}"
+
+typedef struct element {
+  double value, accum;
+} element;
+
+static element gradient(int heads, int batch) {
+  char text[600];
+  fa_case c;
+  fa_tensors t;
+  fa_arithmetic a;
+  fa_wants forward, backward;
+  snprintf(text, sizeof text, CASE, heads, heads, batch);
+  REQUIRE(fa_case_from_text(text, &c, NULL) == FA_OK && fa_case_build(&c, &t, NULL) == FA_OK);
+  REQUIRE(fa_arithmetic_named("torch-math", FA_F16, &a));
+  const fa_profile profile = fa_arithmetic_profile(&a, FA_F16);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  REQUIRE(fa_ref_forward(&c.problem, &t, &opt, &forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward(&c.problem, &t, NULL, NULL, &forward, &opt, &backward, NULL) == FA_OK);
+  const fa_want *w = &backward.t[FA_T_DBUFFER_0];
+  const element found = {w->value[0], (double)w->accum[0]};
+  fa_wants_free(&forward);
+  fa_wants_free(&backward);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+  return found;
+}
+
+static void check_twice(int heads, int batch) {
+  const element one = gradient(1, 1), two = gradient(heads, batch);
+  CHECK_MSG(one.value != 0 && two.value == 2 * one.value, "the same data twice: %g, %g", one.value,
+            two.value);
+  CHECK_MSG(two.accum > 2.0001 * one.accum,
+            "%d heads, %d entries: bound %g of twice as many terms, %g of one", heads, batch, two.accum,
+            one.accum);
+}
+
+int main(void) {
+  check_twice(2, 1);
+  check_twice(1, 2);
+  return check_done();
+}
