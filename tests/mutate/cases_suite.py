@@ -13,7 +13,7 @@ import work  # noqa: E402
 
 FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim",
                                            "offset", "memeff", "kvcache", "hopper", "flex", "mixed", "crossattn", "masks",
-                                           "prefill", "merge", "sinks")]
+                                           "prefill", "merge", "sinks", "kernels")]
 BACKENDS = ["host", "host:hopper", "host:shared=99", "host:processors=132"]
 LONGEST = 60.0  # seconds of the processor
 # Of what no single run shows: so many cases judged whole, the first of them soon.

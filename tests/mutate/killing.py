@@ -1,4 +1,5 @@
 """Asks a suite about mutants, and writes down what it says."""
+import random
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import journal
@@ -22,10 +23,12 @@ def judge(mutant, suite, budget):
 
 
 def judge_all(batch, suite, book, budget, log, jobs=1):
+    """In no order of files: what a run that is stopped has judged is a sample too."""
     for m in batch.left_out:
         book.add(journal.row(m, journal.LEFT_OUT, reason="does not compile"))
     with ThreadPoolExecutor(jobs) as pool:
-        waiting = {pool.submit(judge, m, suite, budget): m for m in batch.mutants}
+        mixed = random.Random(len(batch.mutants)).sample(batch.mutants, len(batch.mutants))
+        waiting = {pool.submit(judge, m, suite, budget): m for m in mixed}
         for i, done in enumerate(as_completed(waiting), 1):
             m, one = waiting[done], done.result()
             book.add(one)

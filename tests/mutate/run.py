@@ -16,6 +16,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import both_suites  # noqa: E402
 import cases_suite  # noqa: E402
 import compiling  # noqa: E402
 import equivalents  # noqa: E402
@@ -46,7 +47,7 @@ def arguments(words):
     p.add_argument("--batch", type=int, default=1000, help="so many are compiled together")
     p.add_argument("--budget", type=float, default=1e9, help="seconds of the processor for one mutant; the rest of its cases is left out")
     p.add_argument("--dearest", type=float, default=60.0, help="cases that take longer, in seconds, are left out")
-    p.add_argument("--cases", nargs="*", help="case files in place of all")
+    p.add_argument("--cases", nargs="*", help="case files in place of all, and no test programs")
     p.add_argument("--backends", nargs="*", help="in place of all")
     p.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many compilers, and mutants, at once")
     p.add_argument("--list", action="store_true", help="print the mutants and stop")
@@ -67,9 +68,10 @@ def chosen(found, a):
 
 
 def suite_of(a, batch, objects):
-    if subjects.SUBJECTS[a.what].suite == "cases":
-        return cases_suite.Suite(batch.link("mutate_serve", objects), a.cases, a.backends, a.dearest, a.jobs)
-    return programs_suite.Suite(batch, objects, a.what)
+    if subjects.SUBJECTS[a.what].suite == "tests":
+        return programs_suite.Suite(batch, objects, a.what)
+    cases = cases_suite.Suite(batch.link("mutate_serve", objects), a.cases, a.backends, a.dearest, a.jobs)
+    return cases if a.cases else both_suites.Suite(cases, programs_suite.Suite(batch, objects, a.what))
 
 
 def run_batch(a, some, book):
