@@ -34,7 +34,7 @@ def main(words):
     only, backend, files = GROUPS[seed % len(GROUPS)]
     print(f"seed {seed}: {only}, again by sample_of_day.py {build} --seed {seed}", flush=True)
     return run.main(["--what", "kernels", "--build", build, "--only", only, "--sample", SAMPLE, "--seed", str(seed), "--jobs", "2",
-                     "--backends", backend, "--dearest", "0.2", "--budget", "4", "--floor", FLOOR,
+                     "--backends", backend, "--dearest", "0.2", "--budget", "2", "--floor", FLOOR,
                      "--journal", os.path.join(build, "mutate", "sample.jsonl"), "--folder", "sample",
                      "--cases", *(f"cases/{f}.json" for f in files)])
 
