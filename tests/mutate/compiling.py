@@ -44,11 +44,11 @@ def command_of(words, root, source, out):
     """The build's command for a mutated source."""
     kept = []
     for w in words:
-        if words[words.index(w) - 1] == "-o" or w == "-o" or DROPPED.match(w) or w.endswith((".c", ".cu")):
+        if words[words.index(w) - 1] == "-o" or w == "-o" or DROPPED.match(w) or w.endswith((".c", ".cu", ".cpp")):
             continue
         kept.append(w)
     first = 2 if os.path.basename(kept[0]) == "ccache" else 1
-    more = OF_CXX if source.endswith(".cu") else OF_C
+    more = OF_C if source.endswith(".c") else OF_CXX
     return [*kept[:first], f"-I{root}", *kept[first:], *MORE, *more, f"-fmacro-prefix-map={root}/=",
             "-include", f"{HERE}/switch.h", "-c", "-o", out, os.path.join(root, source)]
 
@@ -96,10 +96,12 @@ def blamed(errors, root, places):
 
 
 class Batch:
-    """Mutants compiled together. left_out: those that are no program."""
+    """Mutants compiled together. left_out: those that are no program. tests: targets of test programs, whose own sources
+    may include mutated ones. only: the target's units whose path holds this text; others stay as they are."""
 
-    def __init__(self, build, folder, target, mutants, jobs):
+    def __init__(self, build, folder, target, mutants, jobs, tests=(), only=""):
         self.build, self.folder, self.target, self.jobs = build, os.path.abspath(folder), target, jobs
+        self.tests, self.only = tests, only
         self.mutants, self.left_out = list(mutants), []
         self.commands = database(build)
         os.makedirs(self.folder, exist_ok=True)
@@ -117,12 +119,13 @@ class Batch:
         return places
 
     def units(self):
-        """Sources of the target that hold a mutant, or include one."""
+        """{source: target} of the sources of the targets that hold a mutant, or include one."""
         mutated, known = {m.path for m in self.mutants + self.left_out}, {}
-        return sorted(s for t, s in self.commands if t == self.target and includes(s, known) & mutated)
+        return {s: t for t, s in self.commands
+                if t in self.tests or (t == self.target and self.only in s) if includes(s, known) & mutated}
 
     def compile(self):
-        """Objects of all units that hold mutants."""
+        """Objects of the target's units that hold mutants; those of tests wait for link()."""
         units = self.units()
         waiting = set(units)
         while waiting:
@@ -139,7 +142,7 @@ class Batch:
             self.mutants = [m for m in self.mutants if m.number not in bad]
             # whoever compiled has compiled mutants that others could not: they stay, and nobody asks for them
             waiting = failed
-        return [self.object_of(u) for u in units]
+        return [self.object_of(u) for u, target in sorted(units.items()) if target == self.target]
 
     def copy(self, unit):
         out = os.path.join(self.folder, unit)
@@ -153,7 +156,8 @@ class Batch:
 
     def compile_one(self, unit):
         """None, or what the compiler says."""
-        words = command_of(self.commands[self.target, unit], self.folder, unit, self.object_of(unit))
+        command = self.commands[self.units()[unit], unit]
+        words = command_of(command, self.folder, unit, self.object_of(unit))
         done = subprocess.run(words, cwd=self.build_top(), capture_output=True, text=True, check=False,
                               env=dict(os.environ, LC_ALL="C"))
         return done.stderr if done.returncode else None
@@ -169,7 +173,9 @@ class Batch:
             raise NotBuilt(f"no program {program} in {self.build}: {done.stdout[-300:]}")
         last = [line for line in done.stdout.splitlines() if f" -o {program} " in line][-1]
         words = shlex.split(last)
-        words = [w for w in words if w not in (":", "&&")]
+        own = {f"CMakeFiles/{t}.dir/{os.path.basename(u)}.o": u for u, t in self.units().items() if t == program}
+        words = [self.object_of(own[w[w.find("CMakeFiles/"):]]) if w[w.find("CMakeFiles/"):] in own else w
+                 for w in words if w not in (":", "&&")]
         out = os.path.join(self.folder, program)
         words[words.index("-o") + 1] = out
         at = words.index("-o") + 2

@@ -13,7 +13,7 @@ CASES = ["run", "--backend", "host", "--jobs", "1", "-q", "--no-progress", "--fa
 REF_TESTS = ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "expr", "rows_bounds", "bounds",
              "dropout")
 COMPARE_TESTS = ("compare", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
-KERNEL_TESTS = tuple((t, f"test_{t}", []) for t in ("p_debug",))
+KERNEL_TESTS = tuple((t, f"test_{t}", []) for t in ("p_debug", "flex_exact"))
 PROGRAMS = {
     "kernels": KERNEL_TESTS,
     "plan": KERNEL_TESTS,
@@ -59,10 +59,17 @@ class Try:
         return self.name
 
 
+def chosen(what, names=None):
+    """Those of these names; None: all."""
+    return [p for p in PROGRAMS[what] if names is None or p[0] in names]
+
+
 class Suite:
-    def __init__(self, batch, objects, what):
-        linked = {target: batch.link(target, objects + [switch(batch)]) for target in {p[1] for p in PROGRAMS[what]}}
-        self.tries = [Try(name, [linked[target], *more]) for name, target, more in PROGRAMS[what]]
+    """programs: of chosen()."""
+
+    def __init__(self, batch, objects, programs):
+        linked = {target: batch.link(target, objects + [switch(batch)]) for target in {p[1] for p in programs}}
+        self.tries = [Try(name, [linked[target], *more]) for name, target, more in programs]
 
     def reach(self, log=lambda text: None):
         for t in self.tries:

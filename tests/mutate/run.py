@@ -37,6 +37,7 @@ def arguments(words):
     p.add_argument("--what", choices=sorted(subjects.SUBJECTS), default="kernels")
     p.add_argument("--build", default="build", help="the build folder")
     p.add_argument("--only", help="only sources whose path holds this text")
+    p.add_argument("--units", default="", help="mutate only in units whose path holds this text, such as flash/backward.cu")
     p.add_argument("--sample", type=int, help="so many mutants, chosen at random")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--shard", default="1/1", help="i/n: the i-th of n parts")
@@ -47,12 +48,13 @@ def arguments(words):
     p.add_argument("--batch", type=int, default=1000, help="so many are compiled together")
     p.add_argument("--budget", type=float, default=1e9, help="seconds of the processor for one mutant; the rest of its cases is left out")
     p.add_argument("--dearest", type=float, default=60.0, help="cases that take longer, in seconds, are left out")
-    p.add_argument("--cases", nargs="*", help="case files in place of all, and no test programs")
+    p.add_argument("--cases", nargs="*", help="case files in place of all")
     p.add_argument("--backends", nargs="*", help="in place of all")
+    p.add_argument("--programs", nargs="*", help="test programs in place of all; without a name: none")
     p.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many compilers, and mutants, at once")
     p.add_argument("--list", action="store_true", help="print the mutants and stop")
     p.add_argument("--table", metavar="PAGE", help="write the journal's table into the page and stop; -: print it")
-    p.add_argument("--floor", type=float, help="exit 0 if at least this share (percent) of the others is killed")
+    p.add_argument("--floor", type=float, help="exit 0 if at least this share (percent) of those that are reached and not equivalent is killed")
     return p.parse_args(words)
 
 
@@ -68,15 +70,17 @@ def chosen(found, a):
 
 
 def suite_of(a, batch, objects):
+    programs = programs_suite.Suite(batch, objects, programs_suite.chosen(a.what, a.programs))
     if subjects.SUBJECTS[a.what].suite == "tests":
-        return programs_suite.Suite(batch, objects, a.what)
-    cases = cases_suite.Suite(batch.link("mutate_serve", objects), a.cases, a.backends, a.dearest, a.jobs)
-    return cases if a.cases else both_suites.Suite(cases, programs_suite.Suite(batch, objects, a.what))
+        return programs
+    return both_suites.Suite(cases_suite.Suite(batch.link("mutate_serve", objects), a.cases, a.backends, a.dearest, a.jobs),
+                             programs)
 
 
 def run_batch(a, some, book):
     folder = os.path.join(a.build, "mutate", a.folder or a.what)
-    batch = compiling.Batch(a.build, folder, subjects.SUBJECTS[a.what].target, some, a.jobs)
+    tests = [target for _, target, _ in programs_suite.chosen(a.what, a.programs)]
+    batch = compiling.Batch(a.build, folder, subjects.SUBJECTS[a.what].target, some, a.jobs, tests, a.units)
     began = time.time()
     objects = batch.compile()
     say(f"{len(batch.mutants)} mutants compiled in {time.time() - began:.0f} s, {len(batch.left_out)} are no program")
@@ -99,9 +103,9 @@ def conclude(a, rows, known):
     open_ones = [r for r in rows if table.word(r, known) in table.OPEN]
     for r in open_ones:
         say(f"{r.outcome.upper()} {r.key} {r.path}:{r.line} {r.kind}: {r.change} {r.reason}")
-    judged = [r for r in rows if table.word(r, known) not in ("equivalent", "no program")]
-    if a.floor is not None and judged:
-        return 0 if 100.0 * (len(judged) - len(open_ones)) / len(judged) >= a.floor else 1
+    judged = [r for r in rows if table.word(r, known) not in ("equivalent", "no program", "unreached")]
+    if a.floor is not None:
+        return 0 if judged and 100 * sum(r.killed for r in judged) >= a.floor * len(judged) else 1
     return 1 if open_ones else 0
 
 
