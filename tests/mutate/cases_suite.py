@@ -11,10 +11,10 @@ import server
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kernels"))
 import work  # noqa: E402
 
-FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim",
-                                           "offset", "memeff", "kvcache", "hopper", "flex", "mixed", "crossattn", "masks",
-                                           "prefill", "merge", "sinks", "kernels")]
-BACKENDS = ["host", "host:hopper", "host:shared=99", "host:processors=132"]
+EVERY = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
+         "hopper", "flex", "mixed", "crossattn", "masks", "prefill", "merge", "sinks")
+# Where -> case files. The last two are for the kernels that devices with little shared memory or many processors get.
+FILES = {"host": EVERY, "host:hopper": EVERY, "host:shared=99": ("kernels", "hopper"), "host:processors=132": ("crossattn", "kvcache")}
 LONGEST = 60.0  # seconds of the processor
 # Of what no single run shows: so many cases judged whole, the first of them soon.
 JUDGED, JUDGED_SOON, SOON = 25, 4, 10
@@ -42,16 +42,17 @@ class Try:
 
 
 class Suite:
-    """files, backends: which cases, and where. dearest: cases that take longer, in seconds, are left out. jobs: so many
+    """files, backends: which cases, and where; None: FILES. dearest: cases that take longer, in seconds, are left out. jobs: so many
     may ask at once."""
 
     def __init__(self, program, files=None, backends=None, dearest=LONGEST, jobs=1):
         self.jobs, self.dearest, self.tries, self.names, self.free = jobs, dearest, [], {}, {}
         self.held = set(work.read_table(work.TABLE))
-        for backend in backends or BACKENDS:
+        for backend in backends or FILES:
+            asked = files or [f"cases/{name}.json" for name in FILES.get(backend, EVERY)]
             self.free[backend] = queue.Queue()
             for _ in range(jobs):
-                one = server.Server(program, backend, files or FILES)
+                one = server.Server(program, backend, asked)
                 self.names[backend] = one.names
                 self.free[backend].put(one)
 
