@@ -13,7 +13,8 @@ CASES = ["run", "--backend", "host", "--jobs", "1", "-q", "--no-progress", "--fa
 REF_TESTS = ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "expr", "rows_bounds", "bounds",
              "dropout")
 COMPARE_TESTS = ("compare", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
-KERNEL_TESTS = tuple((t, f"test_{t}", []) for t in ("p_debug", "flex_exact"))
+KERNEL_TESTS = tuple((t, f"test_{t}", []) for t in ("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_backward", "kv_kernels",
+                                                        "host_kernels", "host_flash", "host_backward", "hopper_backward"))
 PROGRAMS = {
     "kernels": KERNEL_TESTS,
     "plan": KERNEL_TESTS,
