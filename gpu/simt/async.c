@@ -154,6 +154,10 @@ void fa_simt_mbarrier_wait(uint32_t offset, int parity, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_mbarrier *m = &fa_simt_async_get(b)->bar[fa_simt_mbarrier_find(b, offset, at)];
   ++b->work.barriers;
+  if (parity != 0 && parity != 1)
+    fa_simt_violation(FA_SUBJECT_CRASH, at,
+                      "a wait for the parity %d of the mbarrier at shared offset %u: there are 0 and 1",
+                      parity, offset);
   while ((int)(m->phase & 1) == parity) block_in(b, m->waiting, "a wait for an mbarrier", at);
   m->unseen.file = NULL;
   merge(&b->async->seen[b->running->warp], &m->complete);

@@ -64,6 +64,10 @@ static void wrong_parity(const void *) {
   mbarrier_wait(BAR, 0);
   FAULT, mbarrier_wait(BAR, 1);
 }
+static void no_parity(const void *) {
+  begin(1, 1);
+  FAULT, mbarrier_wait(BAR, -1);
+}
 static void no_barrier(const void *) {
   FAULT, mbarrier_wait(BAR + 64, 0);
 }
@@ -264,6 +268,7 @@ static void check_faults() {
   expect_fault("released too early", released_too_early, FA_SUBJECT_RACE, "not ordered");
   expect_fault("fewer bytes", fewer_bytes, FA_SUBJECT_DEADLOCK, "a wait for an mbarrier");
   expect_fault("wrong parity", wrong_parity, FA_SUBJECT_DEADLOCK, "a wait for an mbarrier");
+  expect_fault("no parity", no_parity, FA_SUBJECT_CRASH, "parity -1");
   expect_fault("no barrier", no_barrier, FA_SUBJECT_CRASH, "no mbarrier was initialised");
   for (uint64_t seed = 0; seed < 20; ++seed) { /* or it has not arrived yet */
     const fa_simt_report r = run(used_before_init, seed);
