@@ -90,6 +90,12 @@ fa_status fa_bubblewrap_diagnose(fa_layer_set layers, fa_error *err) {
     if (its[i] == FA_LAYER_PROCESSES) fa_wall_add_all(&w, (const char *const[]){"--proc", "/proc", NULL});
     const bool good = works(&w, said, sizeof said);
     fa_wall_words_free(&w);
+    if (!good && strstr(said, "Unknown option"))
+      return fa_fail(
+          err, FA_ERR_INPUT,
+          "--untrusted: the layer %s needs bubblewrap 0.8 or later (Debian 12, Ubuntu 24.04): \"%s\"; "
+          "or leave it out: --without %s",
+          fa_layers[its[i]].name, said, fa_layers[its[i]].name);
     if (!good)
       return fa_fail(err, FA_ERR_INPUT,
                      "--untrusted: the layer %s cannot be had here: \"%s\"; the machine must let this user "

@@ -145,7 +145,7 @@ def test_honest(program):
 
 
 def test_absent(program, scratch):
-    """Without bubblewrap its layers are refused by name, and the others do without it."""
+    """Without bubblewrap, or with too old a one, its layers are refused by name; the others do without it."""
     folder = os.path.join(scratch, "bin")
     os.mkdir(folder)
     for name in ("sh", "python3"):
@@ -155,6 +155,11 @@ def test_absent(program, scratch):
     rest = [word for layer in ("processes", "network", "files") for word in ("--without", layer)]
     result = run(program, f"/usr/bin/python3 {BURGLAR} keyctl", *rest, environment={"PATH": folder})
     check(saw(result, "keyctl") == "refused", "the filter needs bubblewrap", result.stderr)
+    with open(os.path.join(folder, "bwrap"), "w", encoding="utf-8") as old:
+        old.write("#!/bin/sh\necho 'bwrap: Unknown option --disable-userns' >&2\nexit 1\n")
+        os.chmod(old.fileno(), 0o755)
+    result = run(program, "true", environment={"PATH": folder})
+    check(result.returncode == 2 and "needs bubblewrap 0.8 or later" in result.stderr, "a bubblewrap that is too old", result.stderr)
 
 
 def test_refusals(program):
