@@ -57,6 +57,8 @@ void fa_simt_cp_async_wait(int n_pending_groups); /* cp.async.wait_group n */
 
 /* Checks an access of the given size (aligned to it) and returns its address. */
 void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at);
+/* Reports an address that nobody has written, as a read would; it is no access, and no work. */
+void fa_simt_expect_written(const void *p, size_t bytes, fa_simt_place at);
 /* Programmatic dependent launch (fa_simt_launch.overlaps). The wait counts for the thread, and for threads
  * that meet it at a later __syncthreads. */
 void fa_simt_next_kernel_may_start(void);

@@ -70,3 +70,10 @@ void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) 
   *(write ? &b->work.stored : &b->work.loaded) += (int64_t)bytes;
   return (void *)(uintptr_t)p;
 }
+
+void fa_simt_expect_written(const void *p, size_t bytes, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  const fa_simt_range *r = find_range(b, p, bytes);
+  if (!r) outside(b, p, bytes, false, at);
+  if (r->written) track(b, r, p, bytes, false, at);
+}
