@@ -4,6 +4,7 @@
  * shares the bias element. This costs two more GEMMs per tile, only in calls with a bias gradient. */
 #include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
+#include "ref/attention/team.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -92,31 +93,16 @@ fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err) {
   f.shape[2] = p->bias.per_query ? p->seqlen_q : 1;
   f.shape[3] = p->seqlen_k;
   f.blocks = f.shape[2] > 1 ? (f.shape[2] + FA_BLOCK_M - 1) / FA_BLOCK_M : 1;
-  int n_ready = 0, n_ready_bound = 0, n_threads = c->n_threads;
+  fa_ref_team team = {0};
   fa_status status = fa_want_init(&c->out->t[FA_T_DBIAS], p->dtype, 4, f.shape, c->profile != NULL, err);
   int64_t n_items = f.shape[0] * f.shape[1] * f.blocks;
   if (status || c->out->t[FA_T_DBIAS].n == 0) return status;
-  if (n_items < n_threads) n_threads = (int)n_items;
-  f.base.scratch = calloc((size_t)n_threads, sizeof *f.base.scratch);
-  if (!f.base.scratch) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
-  f.base.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.base.bound) : NULL;
-  if (c->profile && !f.base.bound) {
-    status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
-    goto out;
-  }
-  for (; n_ready < n_threads; ++n_ready)
-    if ((status = fa_ref_scratch_init(&f.base.scratch[n_ready], c, true, err))) goto out;
-  for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
-    if ((status = fa_bound_scratch_init(&f.base.bound[n_ready_bound], c, true,
-                                        n_ready_bound ? f.base.bound : NULL, err)))
-      goto out;
-  for (int t = 0; t < n_ready_bound; ++t) f.base.bound[t].plain = true;
-  fa_parallel(n_threads, n_items, dbias_item, &f);
-  if (c->profile) finish(c, &c->out->t[FA_T_DBIAS], f.shape);
-out:
-  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.base.bound[t]);
-  free(f.base.bound);
-  for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.base.scratch[t]);
-  free(f.base.scratch);
+  status = fa_ref_team_init(&team, c, true, n_items, err);
+  f.base.scratch = team.scratch;
+  f.base.bound = team.bound;
+  for (int t = 0; team.bound && t < team.n; ++t) team.bound[t].plain = true;
+  if (status == FA_OK) fa_parallel(team.n, n_items, dbias_item, &f);
+  if (status == FA_OK && c->profile) finish(c, &c->out->t[FA_T_DBIAS], f.shape);
+  fa_ref_team_free(&team);
   return status;
 }

@@ -5,6 +5,7 @@
  * item order, so that the result does not depend on the number of threads. */
 #include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
+#include "ref/attention/team.h"
 #include "ref/mods/tile.h"
 
 #include <math.h>
@@ -157,31 +158,21 @@ static fa_status outputs_init(fa_dbuffer_job *f, fa_error *err) {
 
 static fa_status run(fa_dbuffer_job *f, fa_error *err) {
   fa_ref_call *c = f->base.c;
-  fa_status status = FA_OK;
-  int n_ready = 0, n_ready_bound = 0;
+  fa_ref_team team = {0};
   const int64_t n_items = c->p->batch * c->heads_q, n_elements = f->first[FA_MAX_CAPTURES];
-  const int n_threads = n_items < c->n_threads ? (n_items > 0 ? (int)n_items : 1) : c->n_threads;
-  f->base.scratch = calloc((size_t)n_threads, sizeof *f->base.scratch);
-  f->base.bound = c->profile ? calloc((size_t)n_threads, sizeof *f->base.bound) : NULL;
+  fa_status status = fa_ref_team_init(&team, c, true, n_items, err);
+  f->base.scratch = team.scratch;
+  f->base.bound = team.bound;
   f->base.order = fa_ref_order_new(1);
   f->sums = calloc((size_t)n_elements, sizeof *f->sums);
-  f->own = calloc((size_t)(n_elements * n_threads), sizeof *f->own);
-  if (!f->base.scratch || (c->profile && !f->base.bound) || !f->base.order || !f->sums || !f->own)
+  f->own = calloc((size_t)(n_elements * team.n), sizeof *f->own);
+  if (status == FA_OK && (!f->base.order || !f->sums || !f->own))
     status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory for gradients of buffers");
-  for (; status == FA_OK && n_ready < n_threads; n_ready += status == FA_OK)
-    status = fa_ref_scratch_init(&f->base.scratch[n_ready], c, true, err);
-  for (; status == FA_OK && c->profile && n_ready_bound < n_threads; n_ready_bound += status == FA_OK) {
-    status = fa_bound_scratch_init(&f->base.bound[n_ready_bound], c, true,
-                                   n_ready_bound ? f->base.bound : NULL, err);
-    f->base.bound[n_ready_bound].plain = true;
-  }
-  if (status == FA_OK) fa_parallel(n_threads, n_items, dbuffer_item, f);
+  for (int t = 0; team.bound && t < team.n; ++t) team.bound[t].plain = true;
+  if (status == FA_OK) fa_parallel(team.n, n_items, dbuffer_item, f);
   for (int k = 0; status == FA_OK && k < FA_MAX_CAPTURES; ++k)
     if (f->wanted[k]) write_buffer(c, f->sums + f->first[k], &c->out->t[FA_T_DBUFFER_0 + k]);
-  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f->base.bound[t]);
-  for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f->base.scratch[t]);
-  free(f->base.bound);
-  free(f->base.scratch);
+  fa_ref_team_free(&team);
   free(f->sums);
   free(f->own);
   fa_ref_order_free(f->base.order);

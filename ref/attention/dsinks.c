@@ -1,6 +1,7 @@
 /* The gradient of a head's sink: minus the sum over its rows of the sink's share times delta. A work item is a head. */
 #include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
+#include "ref/attention/team.h"
 #include "ref/tiles/sink.h"
 
 #include <math.h>
@@ -66,28 +67,14 @@ static void scale_of(fa_want *out) {
 
 fa_status fa_ref_dsinks(fa_ref_call *c, fa_error *err) {
   fa_backward_job f = {.c = c, .rows = fa_rows_best()};
-  int n_ready = 0, n_ready_bound = 0;
-  const int n_threads = c->heads_q < c->n_threads ? (int)c->heads_q : c->n_threads;
+  fa_ref_team team = {0};
   fa_status status = fa_want_init(&c->out->t[FA_T_DSINKS], FA_F32, 1, &c->heads_q, c->profile != NULL, err);
   if (status) return status;
-  f.scratch = calloc((size_t)n_threads, sizeof *f.scratch);
-  f.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.bound) : NULL;
-  if (!f.scratch || (c->profile && !f.bound)) {
-    status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
-    goto out;
-  }
-  for (; n_ready < n_threads; ++n_ready)
-    if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, true, err))) goto out;
-  for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
-    if ((status =
-             fa_bound_scratch_init(&f.bound[n_ready_bound], c, true, n_ready_bound ? f.bound : NULL, err)))
-      goto out;
-  fa_parallel(n_threads, c->heads_q, dsinks_item, &f);
-  if (c->profile) scale_of(&c->out->t[FA_T_DSINKS]);
-out:
-  for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.scratch[t]);
-  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.bound[t]);
-  free(f.scratch);
-  free(f.bound);
+  status = fa_ref_team_init(&team, c, true, c->heads_q, err);
+  f.scratch = team.scratch;
+  f.bound = team.bound;
+  if (status == FA_OK) fa_parallel(team.n, c->heads_q, dsinks_item, &f);
+  if (status == FA_OK && c->profile) scale_of(&c->out->t[FA_T_DSINKS]);
+  fa_ref_team_free(&team);
   return status;
 }

@@ -1,6 +1,7 @@
 /* Forward values: online softmax over key blocks, two GEMMs per tile, in double. */
 #include "cases/threads/parallel.h"
 #include "ref/attention/coarse.h"
+#include "ref/attention/team.h"
 #include "ref/bounds/terms.h"
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
@@ -232,33 +233,20 @@ static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
 static fa_status forward_run(fa_ref_call *c, fa_error *err) {
   fa_forward_job f = {.c = c, .rows = fa_rows_best()};
   fa_status status = FA_OK;
-  int n_ready = 0, n_ready_bound = 0, n_threads = 1;
+  fa_ref_team team = {0};
   f.first_item = calloc((size_t)c->p->batch + 1, sizeof *f.first_item);
   if (!f.first_item) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
   for (int64_t b = 0; b < c->p->batch; ++b)
     f.first_item[b + 1] = f.first_item[b] + c->heads_q * n_blocks(c->entry[b].sq);
   /* A row's bounds are its own in a forward. */
   if (c->sample && (status = fa_ref_gather(c, false, &f.blocks, err))) goto out;
-  int64_t n_items = c->sample ? f.blocks.n : f.first_item[c->p->batch];
-  n_threads = n_items < c->n_threads ? (int)(n_items ? n_items : 1) : c->n_threads;
-  f.scratch = calloc((size_t)n_threads, sizeof *f.scratch);
-  f.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.bound) : NULL;
-  if (!f.scratch || (c->profile && !f.bound)) {
-    status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
-    goto out;
-  }
-  for (; n_ready < n_threads; ++n_ready)
-    if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, false, err))) goto out;
-  for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
-    if ((status =
-             fa_bound_scratch_init(&f.bound[n_ready_bound], c, false, n_ready_bound ? f.bound : NULL, err)))
-      goto out;
-  fa_parallel(n_threads, n_items, c->sample ? sampled_item : forward_item, &f);
+  const int64_t n_items = c->sample ? f.blocks.n : f.first_item[c->p->batch];
+  if ((status = fa_ref_team_init(&team, c, false, n_items, err))) goto out;
+  f.scratch = team.scratch;
+  f.bound = team.bound;
+  fa_parallel(team.n, n_items, c->sample ? sampled_item : forward_item, &f);
 out:
-  for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.scratch[t]);
-  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.bound[t]);
-  free(f.scratch);
-  free(f.bound);
+  fa_ref_team_free(&team);
   fa_ref_blocks_free(&f.blocks);
   free(f.first_item);
   return status;

@@ -6,6 +6,7 @@
 #include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
 #include "ref/attention/coarse.h"
+#include "ref/attention/team.h"
 #include "ref/merge/passes.h"
 #include "ref/reference.h"
 
@@ -245,7 +246,7 @@ static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
 static fa_status backward_run(fa_ref_call *c, fa_error *err) {
   fa_backward_job f = {.c = c, .rows = fa_rows_best()};
   fa_status status = FA_OK;
-  int n_ready = 0, n_ready_bound = 0, n_threads = 1;
+  fa_ref_team team = {0};
   f.first_item = calloc((size_t)c->p->batch + 1, sizeof *f.first_item);
   f.order = fa_ref_order_new(c->p->batch * c->heads_kv);
   if (!f.first_item || !f.order) goto out_of_memory;
@@ -253,32 +254,22 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
     f.first_item[b + 1] = f.first_item[b] + c->heads_kv * items_per_group(c, &c->entry[b]);
   if (c->sample && (status = fa_ref_gather(c, rows_stay_apart(c), &f.blocks, err))) goto out;
   const int64_t n_parts = f.first_item[c->p->batch], n_items = n_parts > f.blocks.n ? n_parts : f.blocks.n;
-  if (n_items > 0) n_threads = n_items < c->n_threads ? (int)n_items : c->n_threads;
-  f.scratch = calloc((size_t)n_threads, sizeof *f.scratch);
-  f.bound = c->profile ? calloc((size_t)n_threads, sizeof *f.bound) : NULL;
-  if (!f.scratch || (c->profile && !f.bound)) goto out_of_memory;
+  if ((status = fa_ref_team_init(&team, c, true, n_items, err))) goto out;
+  f.scratch = team.scratch;
+  f.bound = team.bound;
   if (heads_apart(c)) {
     f.parts_dk = calloc((size_t)c->out->t[FA_T_DK].n + 1, sizeof *f.parts_dk);
     f.parts_dv = calloc((size_t)c->out->t[FA_T_DV].n + 1, sizeof *f.parts_dv);
     if (!f.parts_dk || !f.parts_dv) goto out_of_memory;
   }
-  for (; n_ready < n_threads; ++n_ready)
-    if ((status = fa_ref_scratch_init(&f.scratch[n_ready], c, true, err))) goto out;
-  for (; c->profile && n_ready_bound < n_threads; ++n_ready_bound)
-    if ((status =
-             fa_bound_scratch_init(&f.bound[n_ready_bound], c, true, n_ready_bound ? f.bound : NULL, err)))
-      goto out;
-  if (c->sample) fa_parallel(n_threads, f.blocks.n, rows_item, &f);
-  fa_parallel(n_threads, n_parts, c->sample ? strips_item : backward_item, &f);
-  if (c->profile) fa_bound_backward_derivative(c, f.bound, n_threads);
+  if (c->sample) fa_parallel(team.n, f.blocks.n, rows_item, &f);
+  fa_parallel(team.n, n_parts, c->sample ? strips_item : backward_item, &f);
+  if (c->profile) fa_bound_backward_derivative(c, f.bound, team.n);
   goto out;
 out_of_memory:
   status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
 out:
-  for (int t = 0; t < n_ready; ++t) fa_ref_scratch_free(&f.scratch[t]);
-  for (int t = 0; t < n_ready_bound; ++t) fa_bound_scratch_free(&f.bound[t]);
-  free(f.scratch);
-  free(f.bound);
+  fa_ref_team_free(&team);
   free(f.parts_dk);
   free(f.parts_dv);
   fa_ref_blocks_free(&f.blocks);
