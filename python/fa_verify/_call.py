@@ -17,7 +17,7 @@ _UPDATED = {"k": "k_after", "v": "v_after"}
 class Result:
     """What a kernel computed. What it leaves None it has written in place, or does not deliver.
 
-    o [B, Sq, Hq, Dv]; lse [B, Hq, Sq]; dq, dk, dv, dbias: shaped as their inputs; packed calls: o [total, Hq, Dv],
+    o [B, Sq, Hq, Dv]; lse [B, Hq, Sq]; dq, dk, dv, dbias, dsinks: shaped as their inputs; packed calls: o [total, Hq, Dv],
     lse [Hq, total]. dbuffers: gradients of captured buffers, by the buffers' names. k, v: the caches after a call
     that appends to them, unless it did so in place. kernel: a name for the report.
     """
@@ -28,6 +28,7 @@ class Result:
     dk: Any = None
     dv: Any = None
     dbias: Any = None
+    dsinks: Any = None
     p_debug: Any = None
     dbuffers: Mapping[str, Any] | None = None
     k: Any = None
@@ -65,6 +66,7 @@ class Call(Case):
     v: Any  #: as k, with Dv
     bias: Any  #: [B or 1, Hq or 1, Sq or 1, Sk]
     alibi_slopes: Any  #: float32 [Hq] or [B, Hq]
+    sinks: Any  #: float32 [Hq]
     do: Any  #: as o
     dlse: Any  #: as lse
     k_new: Any  #: [B, new, Hk, D]

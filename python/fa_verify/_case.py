@@ -13,7 +13,7 @@ INPUTS = (
     "k_new", "v_new", "cache_seqlens", "cache_batch_idx", "block_table", "rotary_cos", "rotary_sin",
     "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
     "q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices",
-    "mask_bits", "mask_indptr",
+    "mask_bits", "mask_indptr", "sinks",
 )  # fmt: skip
 
 
@@ -57,6 +57,9 @@ class Case:
     has_alibi: bool
     has_bias: bool
     has_bias_grad: bool
+    has_sinks: bool
+    has_sinks_grad: bool
+    sinks_in_lse: bool  #: the LSE counts the sink
     has_blocks: bool
     q_block: int
     kv_block: int
@@ -119,6 +122,10 @@ class Case:
         self.has_bias = "bias" in case
         self.backward = bool(case.get("backward", self.family != "kvcache"))
         self.has_bias_grad = self.has_bias and self.backward and bool(case["bias"].get("grad", True))
+        self.has_sinks = bool(case.get("sinks", False))
+        sinks = case["sinks"] if isinstance(case.get("sinks"), dict) else {}
+        self.has_sinks_grad = self.has_sinks and self.backward and bool(sinks.get("grad", True))
+        self.sinks_in_lse = bool(sinks.get("in_lse", True))
         self.has_dlse = bool(case.get("grad_lse", False)) and self.backward
         self.empty_lse = float(case.get("empty_lse", "-inf" if self.family == "flex" else "+inf"))
 

@@ -36,9 +36,12 @@ FEATURES = {
     "deterministic": "gradients must have the same bits in every run",
     "chunk": "a row sees no key before its own chunk of chunk keys",
     "mask_bits": "a bit for every pair: mask_bits, mask_indptr",
+    "sinks": "a logit a head in the denominator: sinks",
+    "sinks_grad": "its gradient, dsinks",
+    "lse_without_sinks": "an LSE that leaves the sink out",
     "empty_lse": "another LSE of rows without keys than the family's",
 }
 
 #: Words that version 1 of the protocol does not know: it took them for granted. Pairs of features ("bias_varlen"),
 #: which it does not know either, are in none of these tables.
-SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits")
+SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks")

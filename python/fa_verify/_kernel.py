@@ -158,6 +158,9 @@ def kernel(
     empty_lse: bool = False,
     chunk: bool = False,
     mask_bits: bool = False,
+    sinks: bool = False,
+    sinks_grad: bool = False,
+    lse_without_sinks: bool = False,
 ) -> Callable[[Callable[[Call], Any]], Kernel]: ...
 def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> Any:
     """Makes a function a kernel that can be judged. Cases that ask for what is not declared are skipped.
@@ -247,5 +250,10 @@ def _is_implied(word: str, flags: Mapping[str, bool]) -> bool:
 def _outputs(backward: bool, lse: bool, words: Sequence[str]) -> list[str]:
     names = ["o"] + ["lse"] * lse + ["p_debug"] * ("return_softmax" in words)
     if backward:
-        names += ["dq", "dk", "dv"] + ["dbias"] * ("bias_grad" in words) + ["dbuffers"] * ("captures_grad" in words)
+        names += (
+            ["dq", "dk", "dv"]
+            + ["dbias"] * ("bias_grad" in words)
+            + ["dsinks"] * ("sinks_grad" in words)
+            + ["dbuffers"] * ("captures_grad" in words)
+        )
     return names

@@ -20,7 +20,7 @@ from fa_verify.adapters._problem import Problem
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "adapters.md"
 KNOWN = json.loads((Path(__file__).parent / "adapter_failures.json").read_text())
-CASES = ("causal", "gqa", "window", "memeff", "softcap", "kvcache")
+CASES = ("causal", "gqa", "window", "memeff", "softcap", "kvcache", "sinks")
 #: An element type, a size and a mask each; enough to find an adapter that does not work at all.
 QUICK = "^(square_(17|64|129)|decode_1x64|group_2|append_1|plain|f32|bias_full|page_16|page_1_gqa|full)$"
 SLOW = ("torch_math", "torch_flex_eager", "transformers_eager", "torch_cpu", "jax_xla", "jax_xla_half", "jax_pallas", "jax_pallas_decode", "jax_pallas_paged")
@@ -37,10 +37,11 @@ def test_declaration(name):
     assert set(said["dtypes"]) <= {"f16", "bf16", "f32"} and said["dtypes"]
     assert set(said["features"]) <= WORDS, "words of the protocol"
     assert len(set(adapter.features)) == len(adapter.features)
-    assert "o" in said["outputs"] and set(said["outputs"]) <= {"o", "lse", "dq", "dk", "dv", "dbias", "dbuffers"}
+    assert "o" in said["outputs"] and set(said["outputs"]) <= {"o", "lse", "dq", "dk", "dv", "dbias", "dsinks", "dbuffers"}
     assert ("dq" in said["outputs"]) == ("backward" in said["passes"])
     assert ("lse" in said["outputs"]) == bool(adapter.lse)
     assert ("dbias" in said["outputs"]) == ("bias_grad" in adapter.features)
+    assert ("dsinks" in said["outputs"]) == ("sinks_grad" in adapter.features)
     assert said["empty_o"] in ("0", "mean_v", "nan", "any")
     assert adapter.arithmetic, "how it computes is known of every one"
     json.dumps(said)

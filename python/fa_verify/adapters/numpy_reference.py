@@ -78,25 +78,27 @@ def _scores(p: Problem, call: Any, q: Any, k: Any, b: int) -> tuple[Any, Any]:
     return np.where(hidden, F32(-np.inf), t), slope
 
 
-def _softmax(p: Problem, t: Any) -> tuple[Any, Any]:
-    """P [H, Sq, Sk] and LSE [H, Sq]; a row without keys has P 0 and the LSE that the case asks for."""
-    top = t.max(axis=2, initial=-np.inf)
+def _softmax(p: Problem, t: Any, sinks: Any) -> tuple[Any, Any, Any]:
+    """P [H, Sq, Sk], LSE [H, Sq], and the sink's share [H, Sq] of each row. sinks: [H], -inf for none. What has neither keys nor a
+    sink has P 0 and the LSE that the case asks for."""
+    top = np.maximum(t.max(axis=2, initial=-np.inf), sinks[:, None])
     none = np.isneginf(top)
-    e = np.exp(t - np.where(none, 0, top)[..., None])
-    total = e.sum(axis=2)
-    lse = np.where(none, F32(p.empty_lse), np.where(none, 0, top) + np.log(np.where(none, 1, total)))
-    return e / np.where(none, 1, total)[..., None], lse.astype(F32)
+    base = np.where(none, F32(0), top)
+    e, sink = np.exp(t - base[..., None]), np.exp(sinks[:, None] - base)
+    total = np.where(none, F32(1), e.sum(axis=2) + sink)
+    lse = np.where(none, F32(p.empty_lse), base + np.log(total))
+    return e / total[..., None], lse.astype(F32), sink / total
 
 
-def _backward(p: Problem, grads: dict[str, Any], q: Any, k: Any, v: Any, do: Any, dlse: Any, prob: Any, slope: Any) -> None:
-    """Gradients of one sequence: [H, S, D] of q, [Hk, S, D] of k and v, [H, Sq, Sk] of the bias."""
+def _backward(p: Problem, grads: dict[str, Any], q: Any, k: Any, v: Any, do: Any, dlse: Any, prob: Any, share: Any, slope: Any) -> None:
+    """Gradients of one sequence: [H, S, D] of q, [Hk, S, D] of k and v, [H, Sq, Sk] of the bias, [H] of the sinks."""
     group = p.group
     grouped = lambda x: x.reshape(x.shape[0] // group, group, *x.shape[1:]).sum(axis=1)  # noqa: E731
     dp = do @ v.swapaxes(1, 2)
-    delta = (prob * dp).sum(axis=2, keepdims=True)
-    g = prob * (dp - delta + (0 if dlse is None else dlse[..., None]))
+    delta = (prob * dp).sum(axis=2) - (F32(0) if dlse is None else dlse)
+    g = prob * (dp - delta[..., None])
     ds = g * slope * F32(p.scale)
-    grads.update(dq=ds @ k, dk=grouped(ds.swapaxes(1, 2) @ q), dv=grouped(prob.swapaxes(1, 2) @ do), dbias=g)
+    grads.update(dq=ds @ k, dk=grouped(ds.swapaxes(1, 2) @ q), dv=grouped(prob.swapaxes(1, 2) @ do), dbias=g, dsinks=-(share * delta).sum(axis=1))
 
 
 def _put(p: Problem, out: dict[str, Any], name: str, x: Any, b: int) -> None:
@@ -126,6 +128,8 @@ def _outputs(p: Problem, call: Any) -> dict[str, Any]:
         out.update({f"d{name}": np.zeros(getattr(call, name).shape, F32) for name in "qkv"})
         if p.has_bias_grad:
             out["dbias"] = np.zeros(call.bias.shape, F32)
+        if p.has_sinks_grad:
+            out["dsinks"] = np.zeros(p.heads_q, F32)
     return out
 
 
@@ -133,13 +137,17 @@ def _run(call: Any) -> Any:
     p = Problem(call.json)
     out = _outputs(p, call)
     _append(p, call)
+    no_sinks = np.full(p.heads_q, -np.inf, F32)
+    sinks = call.sinks if p.has_sinks else no_sinks
     with np.errstate(all="ignore"):  # infinities of masks
         for b in range(p.batch):
             q = _rows(p, call.q, b, False)
             k, v = (_cached(p, call, x, b) if p.cached else _rows(p, x, b, True) for x in (call.k, call.v))
             k, v = (np.repeat(x, p.group, axis=0) for x in (k, v))
             t, slope = _scores(p, call, q, k, b)
-            prob, lse = _softmax(p, t)
+            prob, lse, share = _softmax(p, t, sinks)
+            if not p.sinks_in_lse:
+                lse = _softmax(p, t, no_sinks)[1]
             _put(p, out, "o", prob @ v, b)
             if p.varlen:
                 out["lse"][:, p.cu_seqlens_q[b] : p.cu_seqlens_q[b + 1]] = lse
@@ -148,11 +156,13 @@ def _run(call: Any) -> Any:
             if call.wants_gradients:
                 dlse = None if call.dlse is None else (call.dlse[:, p.cu_seqlens_q[b] : p.cu_seqlens_q[b + 1]] if p.varlen else call.dlse[b])
                 grads: dict[str, Any] = {}
-                _backward(p, grads, q, k, v, _rows(p, call.do, b, False), dlse, prob, slope)
+                _backward(p, grads, q, k, v, _rows(p, call.do, b, False), dlse, prob, share, slope)
                 for name in ("dq", "dk", "dv"):
                     _put(p, out, name, grads[name], b)
                 if p.has_bias_grad:
                     _put_bias(out["dbias"], grads["dbias"], b)
+                if p.has_sinks_grad:
+                    out["dsinks"] += grads["dsinks"]
     return result(**out)
 
 
@@ -167,10 +177,10 @@ KERNEL = Adapter(
         *("causal", "window", "top_left", "bottom_right", "varlen", "seqused_k", "leftpad_k", "gqa", "head_dim_v", "softcap", "alibi"),
         *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
         *("append", "paged", "batch_idx", "splits", "cu_seqlens_cache", "bias_cache", "head_dim_v_cache", "top_left_cache"),
-        *("bias_varlen", "flash_more"),
+        *("bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks"),
     ),
     passes=("forward", "backward"),
-    outputs=("o", "lse", "dq", "dk", "dv", "dbias"),
+    outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dsinks"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "as_case", "alibi": "distance"},
     arithmetic={"name": "numpy-f32", "delta": "sum_p_dp", "p_kept": True},
 ).kernel()
