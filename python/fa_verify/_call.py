@@ -67,6 +67,8 @@ class Call(Case):
     bias: Any  #: [B or 1, Hq or 1, Sq or 1, Sk]
     alibi_slopes: Any  #: float32 [Hq] or [B, Hq]
     sinks: Any  #: float32 [Hq]
+    mask_bits: Any  #: uint8: a bit for every pair, of a sequence's rows one after another, the lowest first
+    mask_indptr: Any  #: int32 [B + 1]: the byte where a sequence's bits begin
     do: Any  #: as o
     dlse: Any  #: as lse
     k_new: Any  #: [B, new, Hk, D]

@@ -61,6 +61,20 @@ def _slopes(x: Any, b: int) -> Any:
     return (x[b] if x.ndim == 2 else x)[:, None, None]
 
 
+def _hidden(p: Problem, call: Any, b: int, sq: int, sk: int) -> Any:
+    """Which pairs of one sequence masks hide: bool [Sq, Sk]."""
+    i, j = np.arange(sq)[:, None], np.arange(sk)[None, :]
+    at = i + p.shift(b)
+    hidden = ((p.right >= 0) & (j > at + p.right)) | ((p.left >= 0) & (j < at - p.left))
+    if p.chunk:
+        hidden |= j < at // p.chunk * p.chunk
+    if p.has_mask_bits and sq * sk > 0:
+        first = int(call.mask_indptr[b])
+        bits = np.unpackbits(np.asarray(call.mask_bits)[first:], count=sq * sk, bitorder="little")
+        hidden |= bits.reshape(sq, sk) == 0
+    return hidden
+
+
 def _scores(p: Problem, call: Any, q: Any, k: Any, b: int) -> tuple[Any, Any]:
     """The logits [H, Sq, Sk], hidden ones -inf, and the derivative of the softcap (1 without one)."""
     t = (q @ k.swapaxes(1, 2)) * F32(p.scale)
@@ -73,9 +87,7 @@ def _scores(p: Problem, call: Any, q: Any, k: Any, b: int) -> tuple[Any, Any]:
         t = t - _slopes(call.alibi_slopes, b) * np.abs(i + (k.shape[1] - q.shape[1]) - j).astype(F32)
     if p.has_bias:
         t = t + _bias(call.bias, b, q.shape[1], k.shape[1])
-    away = j - i - p.shift(b)
-    hidden = ((p.right >= 0) & (away > p.right)) | ((p.left >= 0) & (away < -p.left))
-    return np.where(hidden, F32(-np.inf), t), slope
+    return np.where(_hidden(p, call, b, q.shape[1], k.shape[1]), F32(-np.inf), t), slope
 
 
 def _softmax(p: Problem, t: Any, sinks: Any) -> tuple[Any, Any, Any]:
@@ -177,7 +189,7 @@ KERNEL = Adapter(
         *("causal", "window", "top_left", "bottom_right", "varlen", "seqused_k", "leftpad_k", "gqa", "head_dim_v", "softcap", "alibi"),
         *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
         *("append", "paged", "batch_idx", "splits", "cu_seqlens_cache", "bias_cache", "head_dim_v_cache", "top_left_cache"),
-        *("bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks"),
+        *("chunk", "mask_bits", "bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks"),
     ),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dsinks"),
