@@ -1,5 +1,7 @@
 #include "ref/engine/sample.h"
 
+#include <stddef.h>
+
 int fa_ref_place_order(const void *a, const void *b) {
   const fa_ref_place *x = a, *y = b;
   if (x->b != y->b) return x->b < y->b ? -1 : 1;
@@ -23,7 +25,7 @@ static int64_t find(const fa_ref_sample *s, fa_ref_place at) {
 const fa_ref_place *fa_ref_strips_of(const fa_ref_sample *s, int64_t b, int64_t hk, int64_t *n) {
   const int64_t first = find(s, (fa_ref_place){b, hk, 0});
   *n = find(s, (fa_ref_place){b, hk + 1, 0}) - first;
-  return s->strip + first;
+  return s->n_strips ? s->strip + first : NULL;
 }
 
 bool fa_ref_strips_meet(const fa_ref_sample *s, int64_t b, int64_t hk, int64_t j0, int64_t n) {

@@ -119,7 +119,7 @@ static void random_blocks(fa_rng *r, fa_problem *p) {
   random_ints(r, &s->full_kv_indices, full ? rows * n_kv : 0, 0, 0);
   for (int64_t row = 0; row < rows; ++row) {
     bool a[64], b[64];
-    random_row(r, &s->kv_num_blocks.v[row], s->kv_indices.v + row * n_kv, n_kv, NULL, a);
+    random_row(r, &s->kv_num_blocks.v[row], n_kv ? &s->kv_indices.v[row * n_kv] : NULL, n_kv, NULL, a);
     if (full) random_row(r, &s->full_kv_num_blocks.v[row], s->full_kv_indices.v + row * n_kv, n_kv, a, b);
   }
 }

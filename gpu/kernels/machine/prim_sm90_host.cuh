@@ -15,7 +15,10 @@ FA_DEVICE float greater(float a, float b) {
 template <int N> struct counters {
   unsigned v[N];
   unsigned *operator+(int i) {
-    if (i < 0 || i >= N) fa_simt_global(v + i, 4, true, fa_simt_place{__FILE__, __LINE__}); /* which is outside */
+    if (i < 0 || i >= N) { /* an address that no pointer into v can be moved to */
+      const intptr_t outside = reinterpret_cast<intptr_t>(v) + static_cast<intptr_t>(i) * static_cast<intptr_t>(sizeof *v);
+      fa_simt_global(reinterpret_cast<void *>(outside), 4, true, fa_simt_place{__FILE__, __LINE__});
+    }
     return v + i;
   }
 };
