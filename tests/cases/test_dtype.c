@@ -5,21 +5,13 @@
 #include "cases/base/dtype.h"
 #include "cases/base/rng.h"
 #include "tests/support/check.h"
+#include "tests/support/sanitized.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define N_RANDOM 1000000
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define N_RANDOM 1000000
-#endif
-#endif
-#ifndef N_RANDOM
-#define N_RANDOM 20000000
-#endif
+enum { N_RANDOM = FA_SANITIZED ? 1000000 : 20000000 };
 
 /* ---- the slow model ---- */
 

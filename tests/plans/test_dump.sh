@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The dump of what would be launched (plan_dump), by which two builds are compared: it is the same each time, and compare.py
 # says so, notices one launch that differs, and a case that is missing.
-# usage: test_dump.sh PLAN_DUMP   (from the top of the source tree)
+# usage: test_dump.sh PLAN_DUMP CLEARS_PADDING   (from the top of the source tree)
 set -euo pipefail
 command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+[ "$2" = 1 ] || { echo 'skipped: this compiler has no __builtin_clear_padding, so two dumps differ in bytes that mean nothing'; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 compare() { python3 tests/plans/compare.py "$@"; }
