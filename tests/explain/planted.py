@@ -6,10 +6,14 @@ usage: planted.py FA-VERIFY PLANTED.so [NAME...]   (-v before them: what was sai
 Makes each mistake of the plugin `planted` on a few cases that show it, and holds the explanation against the
 hypothesis of that name. Exit 1: fewer than 28 of 30 are explained, one is explained by other hypotheses alone, no case
 of one failed, or a case failed without a mistake. Exit 77: this program explains nothing."""
+import pathlib
 import re
 import sys
 
 import cases
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from share import share
 
 NEEDED = 28 / 30
 DTYPES = ("f32", "bf16", "f16")
@@ -193,7 +197,7 @@ def main(arguments: list[str]) -> int:
     verbose = arguments[:1] == ["-v"]
     verify, plugin, *only = arguments[verbose:]
     cases.hypotheses(verify)
-    chosen = [p for p in PLANTED if not only or p[0] in only]
+    chosen = share([p for p in PLANTED if not only or p[0] in only])
     verdicts = []
     print("| mistake | failed | explained | named | verdict |\n|---|---|---|---|---|")
     for found in cases.in_parallel(lambda *p: judge(verify, plugin, *p), chosen):

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path.cwd() / "python/tools"))
+sys.path[:0] = [str(pathlib.Path.cwd() / folder) for folder in ("python/tools", "tests/support")]
 
 from fa_verify.adapters import NAMES
 from fa_verify.adapters._problem import Problem
 from findings_entries import entries, predicate
 from rival_rules import verdicts, why_not
+from share import share
 
 FILES = [str(path) for path in sorted(pathlib.Path("cases").glob("*.json")) if path.stem != "schema"]
 
@@ -86,12 +87,13 @@ def main():
             print(f"{f.name}: skipped: {reason}")
             continue
         shown.append(f)
+    for f in share(shown):
         found += script_faults(f) + case_faults(f, binary) + rival_faults(f)
     for path in sorted(pathlib.Path("python/fa_verify/waivers").glob("*.json")):
         found += waiver_faults(path, {f.name for f in shown}, binary)
     if shown and not found:
         found = [f"not noticed: {x}" for x in unnoticed(shown[0], binary)]
-    print("\n".join(found) or f"{len(shown)} findings show")
+    print("\n".join(found) or f"{len(share(shown))} of {len(shown)} findings show")
     return 1 if found else 0 if shown else 77
 
 

@@ -9,9 +9,8 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 source "$root/tests/support/cli_check.sh"
 
-# Under sanitizers a probe takes ten times as long: one variant in three, each of which runs the same lines.
-sanitized='' n_variants=0
-grep -qa __asan_init "$verify" && sanitized=yes
+source "$root/tests/support/share.sh"
+n_variants=0
 
 settings='' hello=''
 probe() { # DTYPE BACKEND OPTION...
@@ -37,7 +36,7 @@ asked() { # SETTINGS DTYPE WORD...
   expect_found "$@"
 }
 variant() { # the same, if it is its turn
-  [ -n "$sanitized" ] && [ $((n_variants++ % 3)) != 0 ] && return
+  share_has $((n_variants++)) || return
   asked "$@"
 }
 

@@ -13,6 +13,9 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from share import share
+
 WORKERS = 2  # at a time: compilers, and removals
 
 FLASH = "^(square_(17|65)|gqa_5.*|d200|scale_negative.*|deterministic_.*|splits_(bf16|mixed)|bias_b.*)$"
@@ -189,7 +192,7 @@ def main(arguments):
         write = arguments[arguments.index("--write") + 1]
     verify, cxx = os.path.abspath(arguments[0]), arguments[1]
     every_site = list(sites())
-    chosen = [(i, s) for i, s in enumerate(every_site, 1) if not only or only in f"{s[0]}:{s[1]}"]
+    chosen = share([(i, s) for i, s in enumerate(every_site, 1) if not only or only in f"{s[0]}:{s[1]}"])
     if not chosen:
         sys.exit("no barrier found in any kernel")
     missed, rows = 0, []
@@ -207,7 +210,7 @@ def main(arguments):
             print(f"{path}:{number}: {what}: {' | '.join(said) if said else harmless or 'NOT CAUGHT'}", flush=True)
             missed += not said and not harmless
             rows.append((path, number, text, said, harmless))
-    print(f"{len(rows)} removals, {missed} not caught")
+    print(f"{len(rows)} of {len(every_site)} removals, {missed} not caught")
     if write:
         write_table(write, rows)
     return 1 if missed else 0

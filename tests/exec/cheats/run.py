@@ -23,6 +23,9 @@ from pathlib import Path
 
 from table import OPEN, PLAIN, ROWS, TRUSTED, WRONG, Row
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+from share import share
+
 HERE = Path(__file__).resolve().parent
 HONEST = [
     Row("-", "Honest", "honest, every score at once", "PASS", "", cases=(PLAIN,)),
@@ -259,6 +262,7 @@ def main() -> int:
         print(f"skipped: {missing}")
         return 77
     rows = few_of_each([row for row in HONEST + ROWS if re.search(options.only, f"{row.id} {row.child}")], options.each)
+    rows = [row for row in rows if row in HONEST] + share([row for row in rows if row not in HONEST])
     with tempfile.TemporaryDirectory(prefix="fa-cheats-") as folder, ThreadPoolExecutor(options.jobs) as pool:
         bench = Bench(verify, python, Path(folder))
         print("cheat | defence | caught as | passes without")

@@ -1,0 +1,13 @@
+# Long lists in shares (share.h says more).
+# share_shard: the share as fa-verify's --shard has it, I/N
+share_shard() {
+  local n=${FA_TEST_SHARE:-1} day=${FA_TEST_DAY:-$(($(date +%s) / 86400))}
+  [ "$n" -ge 1 ] || n=1
+  echo "$(((n - day % n) % n))/$n"
+}
+# share_has I: whether item I of a list is in the share
+share_has() {
+  local shard
+  shard=$(share_shard)
+  [ $(($1 % ${shard#*/})) = "${shard%/*}" ]
+}
