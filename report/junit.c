@@ -5,6 +5,7 @@
 #include "report/json.h"
 #include "report/place.h"
 #include "report/printed.h"
+#include "report/sampling/record.h"
 
 #include <cjson/cJSON.h>
 
@@ -75,6 +76,16 @@ static void put_place(FILE *out, const cJSON *root, const cJSON *entry) {
   if (place.line) fprintf(out, " line=\"%ld\"", place.line);
 }
 
+/* That not all of it was judged: a reader who sees only "passed" must be able to find it. */
+static void put_sample(FILE *out, const cJSON *c) {
+  char text[FA_SAMPLED_TEXT];
+  fa_sampled_entry_text(c, text);
+  if (!text[0]) return;
+  fputs("<properties><property name=\"sampled\" value=\"", out);
+  fa_report_put_markup(out, text);
+  fputs("\"/></properties>", out);
+}
+
 static void put_case(FILE *out, const cJSON *root, const cJSON *c, const cJSON *failure, const cJSON *group) {
   const char *state = fa_report_string(c, "state");
   fputs("    <testcase classname=\"", out);
@@ -84,6 +95,7 @@ static void put_case(FILE *out, const cJSON *root, const cJSON *c, const cJSON *
   fprintf(out, "\" time=\"%.3f\"", fa_report_number(c, "seconds"));
   put_place(out, root, failure ? failure : c);
   fputc('>', out);
+  put_sample(out, c);
   if (strcmp(state, "SKIP") == 0) {
     fputs("<skipped message=\"", out);
     fa_report_put_markup(out, fa_report_string(c, "reason"));

@@ -10,7 +10,7 @@
 const char *const fa_require_keys[FA_REQUIRE_N_KINDS] = {
     [FA_REQUIRE_JUDGED] = "judged",   [FA_REQUIRE_FEATURE] = "features", [FA_REQUIRE_DTYPE] = "dtypes",
     [FA_REQUIRE_FAMILY] = "families", [FA_REQUIRE_PASS] = "passes",      [FA_REQUIRE_OUTPUT] = "outputs",
-    [FA_REQUIRE_CASES] = "cases"};
+    [FA_REQUIRE_CASES] = "cases",     [FA_REQUIRE_WHOLE] = "whole"};
 
 void fa_require_free(fa_require *r) {
   for (int i = 0; i < r->n; ++i) free(r->item[i].text);
@@ -30,6 +30,10 @@ bool fa_require_share(const char *text, double *share) {
 
 static bool is_judged(const fa_result *r) {
   return r->state == FA_PASS || fa_state_is_failure(r->state);
+}
+
+static bool is_sampled(const fa_result *r) {
+  return fa_sample_is_asked(&r->sampled.asked);
 }
 
 static bool has_word(const char *text, const char *word) {
@@ -63,6 +67,7 @@ static bool is_about(const fa_require_item *item, const fa_result *r) {
   case FA_REQUIRE_PASS:
     return strcmp(item->text, "backward") != 0 || has_word(r->features, "backward");
   case FA_REQUIRE_CASES:
+  case FA_REQUIRE_WHOLE:
     return fnmatch(item->text, r->name ? r->name : "", 0) == 0;
   default:
     return true;
@@ -78,6 +83,8 @@ static bool is_shown_by(const fa_require_item *item, const fa_result *r) {
     return (r->passes & (strcmp(item->text, "backward") == 0 ? FA_PASS_BACKWARD : FA_PASS_FORWARD)) != 0;
   case FA_REQUIRE_OUTPUT:
     return judged_output(r, item->text);
+  case FA_REQUIRE_WHOLE:
+    return !is_sampled(r);
   default:
     return true;
   }
@@ -86,6 +93,7 @@ static bool is_shown_by(const fa_require_item *item, const fa_result *r) {
 /* Why it was not shown; "" if the case just has no such thing. */
 static const char *reason_of(const fa_require_item *item, const fa_result *r) {
   if (!is_judged(r)) return r->reason;
+  if (item->kind == FA_REQUIRE_WHOLE) return "it was judged in a sample of its places";
   return item->kind == FA_REQUIRE_OUTPUT && !r->not_delivered ? "" : r->notes;
 }
 
@@ -97,6 +105,7 @@ void fa_require_note(fa_require *r, const fa_result *result) {
     const bool shown = is_shown_by(item, result);
     item->selected++;
     item->judged += shown;
+    item->sampled += shown && is_sampled(result);
     if (shown || item->why[0]) continue;
     snprintf(item->why, sizeof item->why, "%.*s", (int)sizeof item->why - 1, reason_of(item, result));
   }
@@ -104,7 +113,8 @@ void fa_require_note(fa_require *r, const fa_result *result) {
 
 bool fa_require_is_met(const fa_require_item *item) {
   double share = 1;
-  if (item->kind == FA_REQUIRE_CASES) return item->selected > 0 && item->judged == item->selected;
+  if (item->kind == FA_REQUIRE_CASES || item->kind == FA_REQUIRE_WHOLE)
+    return item->selected > 0 && item->judged == item->selected;
   if (item->kind != FA_REQUIRE_JUDGED) return item->judged > 0;
   fa_require_share(item->text, &share);
   return item->selected > 0 && (double)item->judged >= share * (double)item->selected * (1 - 1e-12);

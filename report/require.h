@@ -5,11 +5,12 @@
  *   90%            that share of them
  *   FILE           a JSON object, every key optional:
  *     {"judged": "90%", "features": ["causal", "gqa"], "dtypes": ["bf16"], "families": ["flash"],
- *      "passes": ["backward"], "outputs": ["lse"], "cases": ["gqa-*"]}
+ *      "passes": ["backward"], "outputs": ["lse"], "cases": ["gqa-*"], "whole": ["*"]}
  *
  * A feature, type, family, pass or output must have been judged in one case at least; every case whose name matches a
  * pattern (as a shell's) must have been judged, and there must be one. A case is judged if it passed or failed, not
- * if it was skipped or ended in an error. A random case that proves nothing
+ * if it was skipped or ended in an error; one that was judged in a sample of its places (--sample) counts, but not for
+ * "whole", and `sampled` says how many did. A random case that proves nothing
  * (fa_result_proves_nothing) is not counted. */
 #ifndef FA_REPORT_REQUIRE_H
 #define FA_REPORT_REQUIRE_H
@@ -24,6 +25,7 @@ typedef struct fa_require_item {
   int kind;
   char *text;               /* owned: "90%", "causal", "lse", "gqa-*" */
   int64_t selected, judged; /* of the cases that it is about */
+  int64_t sampled;          /* of the judged ones: in a sample of their places */
   char why[256];            /* the first reason for which one was not judged */
 } fa_require_item;
 
@@ -50,7 +52,7 @@ int fa_require_unmet(const fa_require *r);
 void fa_require_print(const fa_require *r, FILE *out);
 
 /* {"wanted": {"judged": "90%", ...}, "met": false, "items": [{"what": "judged", "wanted": "90%", "cases": 60,
- * "judged": 8, "met": false, "reason": ""}, ...]} */
+ * "judged": 8, "sampled": 3 (if any), "met": false, "reason": ""}, ...]} */
 struct cJSON *fa_require_to_json(const fa_require *r);
 /* Reads "wanted" of that again; no vocabulary is checked. */
 fa_status fa_require_from_json(const struct cJSON *require, fa_require *out, fa_error *err);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEYS "judged, features, dtypes, families, passes, outputs, cases"
+#define KEYS "judged, features, dtypes, families, passes, outputs, cases, whole"
 
 static fa_status add(fa_require *r, int kind, const char *text, fa_error *err) {
   fa_require_item *bigger = realloc(r->item, (size_t)(r->n + 1) * sizeof *bigger);
@@ -168,6 +168,7 @@ cJSON *fa_require_to_json(const fa_require *r) {
     cJSON_AddStringToObject(x, "wanted", item->text);
     cJSON_AddNumberToObject(x, "cases", (double)item->selected);
     cJSON_AddNumberToObject(x, "judged", (double)item->judged);
+    if (item->sampled) cJSON_AddNumberToObject(x, "sampled", (double)item->sampled);
     cJSON_AddBoolToObject(x, "met", fa_require_is_met(item));
     cJSON_AddStringToObject(x, "reason", item->why);
     cJSON_AddItemToArray(items, x);
@@ -192,10 +193,11 @@ fa_status fa_require_note_entry(fa_require *r, const cJSON *entry, fa_error *err
   brief->name = strdup(fa_report_string(entry, "name"));
   fa_report_read_judged(entry, brief);
   brief->not_delivered = fa_report_tensors_at(entry, "not_delivered");
-  fa_require_note(r, brief);
+  const fa_status status = fa_sampled_read(entry, &brief->sampled.asked, err);
+  if (status == FA_OK) fa_require_note(r, brief);
   fa_result_free(brief);
   free(brief);
-  return FA_OK;
+  return status;
 }
 
 void fa_require_put(const fa_require *r, cJSON *root) {

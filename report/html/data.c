@@ -1,6 +1,7 @@
 /* What the page's script reads. Cases are columns, not objects, and text that repeats is a number in a dictionary:
  * a hundred thousand cases are then some ten megabytes, which a browser reads in a fraction of a second. */
 #include "report/html/parts.h"
+#include "report/sampling/record.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -145,6 +146,14 @@ static void put_flag_of(FILE *out, const cJSON *entry, const char *key) {
   fputc(cJSON_IsTrue(fa_report_at(entry, key)) ? '1' : '0', out);
 }
 
+/* What a sample of the case proves; "" if it was judged whole. */
+static void put_sampled_of(FILE *out, const cJSON *entry, const char *key) {
+  char text[FA_SAMPLED_TEXT];
+  (void)key;
+  fa_sampled_entry_text(entry, text);
+  fa_page_put_json_text(out, text);
+}
+
 /* ["o",0.5,"lse",0.1] */
 static void put_ratios_of(FILE *out, const cJSON *entry, const char *key) {
   const cJSON *r;
@@ -183,6 +192,7 @@ static void put_cases(FILE *out, const cJSON *root) {
   put_column(out, cases, "worst_ratio", put_number_of);
   put_column(out, cases, "seconds", put_number_of);
   put_column(out, cases, "waived", put_flag_of);
+  put_column(out, cases, "sample", put_sampled_of);
   put_column(out, cases, "ratios", put_ratios_of);
   put_places(out, root);
   fputc('}', out);

@@ -154,7 +154,7 @@ function failureDetail(i, failure, addWord) {
     failure.run && [h('h3', null, 'Run it again'), codeBlock(failure.run, 'command that repeats it')],
     tensorParts(failure),
     goodTensors(failure),
-    facts([['note', failure.notes], ['waiver', failure.waiver], ['kernel', failure.kernel], ['backward', failure.backward_kernel],
+    facts([['sample', cases.sample[i]], ['note', failure.notes], ['waiver', failure.waiver], ['kernel', failure.kernel], ['backward', failure.backward_kernel],
       ['backend', failure.backend], ['profile', failure.profile], ['schedule seed', failure.schedule_seed !== '0' && failure.schedule_seed],
       ['file', failure.file], ['tensors kept in', failure.dump], ...expressions(recipe), ['features', featureButtons(i, addWord)],
       ['by number', failure.repro && h('code', null, failure.repro)]]),
@@ -168,7 +168,7 @@ function plainDetail(i, addWord) {
   for (let k = 0; k + 1 < ratios.length; k += 2) pairs.push([ratios[k], ratios[k + 1]]);
   return h('div', {class: 'case'},
     isFailureState(stateOf(i)) && h('p', null, 'The page has no room for its details: they are in the report.'),
-    facts([['reason', wordOf('reason', i)], ['note', wordOf('notes', i)], ['waiver', wordOf('waiver', i)], ['kernel', wordOf('kernel', i)],
+    facts([['reason', wordOf('reason', i)], ['sample', cases.sample[i]], ['note', wordOf('notes', i)], ['waiver', wordOf('waiver', i)], ['kernel', wordOf('kernel', i)],
       ['backward', wordOf('backward_kernel', i)], ['backend', wordOf('backend', i)],
       ['error / bound', pairs.map(([name, r], k) => [k ? ', ' : '', h('code', null, name), ` ${fmt(r)}`])],
       ['features', featureButtons(i, addWord)]]));

@@ -4,12 +4,18 @@ function explanationOf(i) {
   return listOf((failureOf(i) || {}).explained_by).map(e => e.text).join('; ');
 }
 
+/* A case that passed in a sample of its places is marked: not all of it was judged. */
+function stateCell(i) {
+  const state = stateOf(i);
+  return h('span', {class: `state ${stateClass(state)}`, title: cases.sample[i]}, cases.sample[i] ? `${state} (sample)` : state);
+}
+
 function resultColumns() {
   const several = distinct(cases.backend.words).length > 1;
   const explained = failures.some(f => listOf(f.explained_by).length);
   const rank = new Map(STATES.map((s, k) => [s, k]));
   return [
-    {key: 'state', title: 'state', value: i => rank.get(stateOf(i)), cell: i => h('span', {class: `state ${stateClass(stateOf(i))}`}, stateOf(i))},
+    {key: 'state', title: 'state', value: i => rank.get(stateOf(i)), cell: stateCell},
     {key: 'name', title: 'case', value: i => cases.name[i]},
     {key: 'tensors', title: 'failed tensors', wide: true, value: i => tensorNames[i], cell: i => tensorNames[i]},
     explained && {key: 'explained', title: 'explained by', wide: true, value: explanationOf, cell: explanationOf},

@@ -31,6 +31,7 @@ static void put_counts(FILE *out, const cJSON *summary) {
   put_count(out, summary, "waived", "waived", false);
   put_count(out, summary, "passed", "passed", true);
   put_count(out, summary, "skipped", "skipped", true);
+  put_count(out, summary, "sampled", "judged in a sample", false);
   fputs("</ul>\n", out);
 }
 

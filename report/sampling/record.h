@@ -21,6 +21,8 @@ void fa_sampled_text(const fa_sampled *s, char text[FA_SAMPLED_TEXT]);
 
 /* "sample": {...} of a case or a failure; nothing if everything was judged. */
 void fa_sampled_add(struct cJSON *entry, const fa_sampled *s);
+/* The same words of an entry that has it; "" if it has none. */
+void fa_sampled_entry_text(const struct cJSON *entry, char text[FA_SAMPLED_TEXT]);
 /* The "asked" of it, none if there is none. FA_ERR_INPUT: it is something else. */
 fa_status fa_sampled_read(const struct cJSON *entry, fa_sample *asked, fa_error *err);
 

@@ -78,6 +78,7 @@ fa_status fa_score_cases_add(fa_score_cases *c, const cJSON *entry, fa_error *er
   c->vacuous += vacuous;
   c->states[brief->state]++;
   c->judged += fa_score_is_judged(brief->state);
+  c->sampled += fa_score_is_judged(brief->state) && fa_report_at(entry, "sample");
   c->waived += cJSON_IsTrue(fa_report_at(entry, "waived"));
   fa_status status = check_backend(c, entry, err);
   if (status == FA_OK) status = keep_record(c, entry, err);

@@ -51,7 +51,8 @@ typedef struct fa_score_map {
 } fa_score_map;
 
 typedef struct fa_score_cases {
-  int64_t total, vacuous, judged, refused, states[FA_N_STATES], waived;
+  int64_t total, vacuous, judged, sampled /* judged in a sample of their places */, refused,
+      states[FA_N_STATES], waived;
   fa_score_reasons why;
   fa_score_row *row; /* owned */
   int n_rows;

@@ -107,6 +107,9 @@ static void add_caveats(cJSON *score, const fa_score_cases *c, const cJSON *head
   if (!fa_report_at(head, "require"))
     add_caveat(list, "nothing was required: what it skips costs coverage alone");
   if (cJSON_IsFalse(fa_report_at(head, "finished"))) add_caveat(list, "the run is not finished");
+  if (c->sampled)
+    add_caveat(list, "%lld of %lld cases were judged in a sample of their places", (long long)c->sampled,
+               (long long)c->judged);
   if (c->waived) add_caveat(list, "%lld failures are waived; here they count", (long long)c->waived);
   if (c->refused)
     add_caveat(list, "%lld cases were refused although all that they ask for is claimed",

@@ -28,6 +28,29 @@ expect says_line 'passed:40 .* sampled:[23][0-9]$'
 run "$verify" check "$recorded" --sample rows=10,strips=1
 expect says_line 'error:0 sampled:[1-9]'
 
+# ---- whoever reads a report elsewhere sees it too; --require counts it, but not as whole ----
+mark='sampled: 20 of 26 rows and 2 of 6 strips of keys'
+run "$verify" report out.json --junit out.xml --html out.html --score score.json
+expect exits 0
+expect grep -qF "<properties><property name=\"sampled\" value=\"$mark;" out.xml
+expect grep -qF "\"sample\":[\"$mark;" out.html
+expect grep -qF '<li class="count sampled" data-n="1"><b>1</b> judged in a sample</li>' out.html
+expect grep -qF '1 of 1 cases were judged in a sample of their places' score.json
+run "$verify" report out.json --require all
+expect exits 0
+echo '{"whole":["f*"]}' >require.json
+run "$verify" report out.json --require require.json
+expect exits 1
+expect complains 'required, but not judged: whole f*: 0 of 1 case (0 %); the first reason: it was judged in a sample of its places'
+run "$verify" run --backend ref-f32 --case "$case" --require require.json --report plain.json
+expect exits 0
+run "$verify" report plain.json --junit plain.xml --html plain.html --score plain-score.json
+expect exits 0
+expect test "$(cat plain.xml plain.html plain-score.json | grep -cE 'property name="sampled"|count sampled|in a sample of their')" = 0
+run "$verify" run --backend ref-f32 --case "$case" --sample rows=20,strips=2 --require all --report all.json
+expect exits 0
+expect grep -qE '"sampled":	1' <(sed -n '/"require"/,$p' all.json)
+
 # ---- a fault in row 12 of head 0 is found if that row is judged, and then again ----
 found=0 missed=0
 for seed in 1 2 3 4 5 6 7 8; do
