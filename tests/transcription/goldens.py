@@ -1,0 +1,65 @@
+"""Asks the program for cases and for goldens of them, a few at a time, so that little lies on the disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sequences import Case, batch_of
+from stored import Golden, read_folder
+
+AT_ONCE = 25
+
+
+def drawn(program: str, profile: str, count: int, seed: int) -> list[Case]:
+    """Random cases, which are the same everywhere."""
+    part = {"profile": profile, "count": count, "seed": str(seed)}
+    return _listed(program, ["--cases", "-"], json.dumps({"fa_cases": 1, "random": [part]}))
+
+
+def named(program: str, files: list[str]) -> list[Case]:
+    """All cases of case files, sweeps written out."""
+    return _listed(program, ["--cases", *files], "")
+
+
+def _listed(program: str, arguments: list[str], text: str) -> list[Case]:
+    done = subprocess.run([program, "list", "cases", *arguments], input=text, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def pairs_of(case: Case) -> int:
+    """How many pairs of a row and a key a case has at most, over all heads."""
+    rows, keys = int(case.get("seqlen_q", 1)), int(case.get("seqlen_k", case.get("seqlen_q", 1)))
+    if "cu_seqlens_q" in case:
+        rows = max(b - a for a, b in zip(case["cu_seqlens_q"], case["cu_seqlens_q"][1:], strict=False))
+    if "cu_seqlens_k" in case:
+        keys = max(b - a for a, b in zip(case["cu_seqlens_k"], case["cu_seqlens_k"][1:], strict=False))
+    return batch_of(case) * int(case.get("heads_q", 1)) * rows * keys
+
+
+def is_for_goldens(case: Case) -> bool:
+    """Cases that are to be refused, or judged by a law, have no outputs of the reference."""
+    return not {"expect", "law"} & set(case)
+
+
+def written(program: str, cases: list[Case]) -> Iterator[Golden]:
+    """Goldens of these cases; names are replaced, since those of several files and profiles may be the same."""
+    for first in range(0, len(cases), AT_ONCE):
+        with tempfile.TemporaryDirectory(prefix="fa-transcription-") as folder:
+            lines = [json.dumps({**case, "name": f"golden_{first + n}"}) for n, case in enumerate(cases[first : first + AT_ONCE])]
+            command = [program, "golden", "write", folder, "--cases", "-", "-q"]
+            done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}{done.stderr}")
+            for golden in read_folder(Path(folder)):
+                number = int(golden.name.removeprefix("golden_"))
+                golden.case["name"] = cases[number]["name"]
+                yield golden
+
+
+def as_json(case: dict[str, Any]) -> str:
+    return json.dumps(case, separators=(",", ":"))
