@@ -17,7 +17,7 @@ def by_position(case: Case, sq: int, sk: int) -> np.ndarray:
     kind, left, right = mask.get("type", "none"), mask.get("left", -1), mask.get("right", -1)
     top_left = mask.get("align", "bottom_right") == "top_left" or changed("causal_from_the_top")
     if "kvcache" in case and "cu_seqlens_q" in case:
-        top_left = top_left or changed("lse_of_pages")
+        top_left = top_left or changed("packed_queries_from_the_top")
     p = np.arange(sq)[:, None] + (0 if top_left else sk - sq)
     j = np.arange(sk)[None, :]
     visible = np.ones((sq, sk), bool)
@@ -33,9 +33,8 @@ def by_position(case: Case, sq: int, sk: int) -> np.ndarray:
 
 
 def first_of_chunk(p: np.ndarray, size: int) -> np.ndarray:
-    if changed("chunk_toward_zero"):
-        return np.where(p < 0, -(-p // size), p // size) * size
-    return p // size * size
+    """Floors: the chunk of a position before key 0 ends before key 0."""
+    return (p + changed("chunk_of_the_next")) // size * size
 
 
 def by_bits(t: Arrays, b: int, sq: int, sk: int) -> np.ndarray:

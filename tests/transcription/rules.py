@@ -8,7 +8,7 @@ from contextlib import contextmanager
 RULES = {
     "sink_scaled": "a sink is multiplied by the scale of the scores",
     "sink_gradient_without_dlse": "delta has no dLSE in the gradient of sinks",
-    "chunk_toward_zero": "the chunk of a position before key 0 is rounded toward zero",
+    "chunk_of_the_next": "a row's chunk is that of the position behind it",
     "bits_from_the_top": "a custom mask's bits are counted from the most significant one",
     "causal_from_the_top": "masks that are aligned with the last row are taken as aligned with the first",
     "merge_in_base_e": "every merge takes natural logarithms",
@@ -20,7 +20,8 @@ RULES = {
     "alibi_from_the_start": "biases of ALiBi count from the first row, whatever the lengths",
     "softcap_after_bias": "the softcap comes after the bias",
     "rotary_from_zero": "queries rotate at their row, not behind the cache's keys",
-    "lse_of_pages": "packed queries over a cache are aligned with the first key",
+    "packed_queries_from_the_top": "packed queries over a cache are aligned with the first key",
+    "heads_interleaved": "query head h reads KV head h % Hk",
 }
 
 _changed: set[str] = set()

@@ -62,7 +62,8 @@ class Call:
 
     def head(self, at: Sequence, h: int) -> None:
         t = self.t
-        kv = h // (t["q"].shape[-2] // t["k"].shape[-2])
+        heads = t["k"].shape[-2]
+        kv = h % heads if changed("heads_interleaved") else h // (t["q"].shape[-2] // heads)
         q, k, v = t["q"][at.rows][:, h], t["k"][at.keys][:, kv], t["v"][at.keys][:, kv]
         scores = head_scores(self.case, t, at, h, q, k)
         z = self.dropout(at, h)
