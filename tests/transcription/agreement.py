@@ -46,5 +46,6 @@ def hold(golden: Golden) -> Outcome:
         if (ratio > 1).any():
             at = np.unravel_index(ratio.argmax(), ratio.shape)
             where = [int(x) for x in at]
-            outcome.wrong.append(f"{name}{where} is {got[name][at]:.17g}, in the golden {want[at]:.17g}; {int((ratio > 1).sum())} of {want.size} elements")
+            how_many = f"{int((ratio > 1).sum())} of {want.size} elements"
+            outcome.wrong.append(f"{name}{where} is {got[name][at]:.17g}, in the golden {want[at]:.17g}; {how_many}")
     return outcome

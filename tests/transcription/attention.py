@@ -26,16 +26,16 @@ class Row:
 def forward(t: np.ndarray, doubt: np.ndarray, v: np.ndarray, z: np.ndarray, sink: float, in_lse: bool, empty_lse: float) -> Row:
     """t, doubt, z [sq, sk]: final scores, what they may be off, dropout's factors; v [sk, Dv]; sink -inf where there is none."""
     sq = t.shape[0]
-    empty = np.isneginf(t).all(1)
+    empty = np.asarray(np.isneginf(t).all(1))
     top = np.maximum(t.max(1, initial=-np.inf), sink)
     top = np.where(np.isneginf(top), 0.0, top)
     weight = np.exp(t - top[:, None])
-    keys, of_sink = weight.sum(1), np.exp(np.full(sq, sink) - top)
-    whole = keys + of_sink
+    of_sink = np.exp(np.full(sq, sink) - top)
+    whole = weight.sum(1) + of_sink
     safe = np.where(whole > 0, whole, 1.0)
     p, share = weight / safe[:, None], of_sink / safe
     with np.errstate(divide="ignore"):
-        counted = whole if in_lse else weight_of_keys(t, keys)
+        counted = whole if in_lse else weight_of_keys(t)
         lse = (top if in_lse else top_of_keys(t)) + np.log(counted)
     lse = np.where(empty & (np.isneginf(sink) | (not in_lse)), empty_lse, lse)
     finite = np.where(p > 0, doubt + 2.0**-51 * np.abs(np.where(np.isneginf(t), 0.0, t)), 0.0)
@@ -55,7 +55,7 @@ def top_of_keys(t: np.ndarray) -> np.ndarray:
     return np.where(np.isneginf(top), 0.0, top)
 
 
-def weight_of_keys(t: np.ndarray, _: np.ndarray) -> np.ndarray:
+def weight_of_keys(t: np.ndarray) -> np.ndarray:
     """The sum over keys alone, relative to their own maximum: a far larger sink would leave nothing of it."""
     return np.exp(t - top_of_keys(t)[:, None]).sum(1)
 

@@ -27,6 +27,7 @@ from agreement import hold
 from features import NEW, OLD, features_of, is_new
 from goldens import as_json, drawn, is_for_goldens, named, pairs_of, written
 from rules import RULES, breaking
+from sequences import Case
 
 PROFILES = ["sinks", "masks", "merge", "flex", "kvcache", "mixed"]
 
@@ -57,7 +58,7 @@ class Tally:
         print(f"{self.elements} elements; worst: the largest error in units of what float64's roundings may come to")
 
 
-def compare(program: str, cases: list[dict], rule: str | None = None, say: bool = True) -> Tally:
+def compare(program: str, cases: list[Case], rule: str | None = None, say: bool = True) -> Tally:
     """All goldens of the cases."""
     tally = Tally()
     with breaking(rule):
@@ -83,7 +84,7 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def selected(o: argparse.Namespace) -> list[dict]:
+def selected(o: argparse.Namespace) -> list[Case]:
     cases = named(o.program, o.cases) if o.cases else []
     for profile in o.profile or ([] if o.cases else PROFILES):
         cases += drawn(o.program, profile, o.count, o.seed)

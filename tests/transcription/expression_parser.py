@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-TOKEN = re.compile(r"\s*(?:(\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)|(\d+)|([A-Za-z_]\w*)|(<<|>>|\|\||&&|[=!<>]=|.))")
+FLOAT = r"\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+"
+TOKEN = re.compile(rf"\s*(?:({FLOAT})|(\d+)|([A-Za-z_]\w*)|(<<|>>|\|\||&&|[=!<>]=|.))")
 BINARY = [["||"], ["&&"], ["|"], ["^"], ["&"], ["==", "!="], ["<", "<=", ">", ">="], ["<<", ">>"], ["+", "-"], ["*", "/", "%"]]
 
 
@@ -17,7 +18,7 @@ class Node:
 
     kind: str
     text: str
-    children: tuple["Node", ...] = ()
+    children: tuple[Node, ...] = ()
     value: float = 0.0
 
 

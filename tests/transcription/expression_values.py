@@ -36,7 +36,7 @@ class Value:
 
 @dataclass
 class Tape:
-    """The way back through an evaluation. With `magnitudes` all slopes are taken without their signs: how large are the terms of a gradient?"""
+    """The way back through an evaluation. With `magnitudes` slopes have no signs: what comes is how large a gradient's terms are."""
 
     magnitudes: bool = False
     steps: list[Callable[[], None]] = field(default_factory=list)

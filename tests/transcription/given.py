@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from cache import entries
 from masks import by_bits
 from sequences import Case, sequences
 from stored import Arrays
@@ -25,22 +26,17 @@ def contradictions(case: Case, t: Arrays) -> list[str]:
         if not np.allclose(t["alibi_slopes"], want, rtol=2.0**-23, atol=0):
             found.append(f"standard slopes are {t['alibi_slopes']}, not {want}")
     if "mask_bits" in t and "q" in t:
-        found += _padding(t) + _trees(case, t)
+        found += [] if t["mask_indptr"][0] == 0 else ["mask_indptr does not begin at 0"]
+        found += _bits(case, t)
     return found
 
 
 def _entries(case: Case, t: Arrays) -> list[tuple[int, int, int]]:
     """b, sq, sk."""
-    from cache import entries  # a call over a cache
-
     return [(at.b, at.sq, at.sk) for at in (entries(case, t) if "kvcache" in case else sequences(case, t))]
 
 
-def _padding(t: Arrays) -> list[str]:
-    return ["mask_indptr does not begin at 0"] if t["mask_indptr"][0] else []
-
-
-def _trees(case: Case, t: Arrays) -> list[str]:
+def _bits(case: Case, t: Arrays) -> list[str]:
     found = []
     bits = case["mask_bits"]
     for b, sq, sk in _entries(case, t):

@@ -33,12 +33,17 @@ def _listed(program: str, arguments: list[str], text: str) -> list[Case]:
 
 def pairs_of(case: Case) -> int:
     """How many pairs of a row and a key a case has at most, over all heads."""
-    rows, keys = int(case.get("seqlen_q", 1)), int(case.get("seqlen_k", case.get("seqlen_q", 1)))
+    rows = int(case.get("seqlen_q", 1))
+    keys = int(case.get("seqlen_k", rows))
     if "cu_seqlens_q" in case:
-        rows = max(b - a for a, b in zip(case["cu_seqlens_q"], case["cu_seqlens_q"][1:], strict=False))
+        rows = _longest(case["cu_seqlens_q"])
     if "cu_seqlens_k" in case:
-        keys = max(b - a for a, b in zip(case["cu_seqlens_k"], case["cu_seqlens_k"][1:], strict=False))
+        keys = _longest(case["cu_seqlens_k"])
     return batch_of(case) * int(case.get("heads_q", 1)) * rows * keys
+
+
+def _longest(cu_seqlens: list[int]) -> int:
+    return max(b - a for a, b in zip(cu_seqlens, cu_seqlens[1:], strict=False))
 
 
 def is_for_goldens(case: Case) -> bool:

@@ -52,6 +52,9 @@ def of_lists(case: Case, t: Arrays, b: int, h: int, sq: int, sk: int) -> tuple[n
     rows, columns = -(-sq // size_q), -(-sk // size_k)
     pairs = []
     for kind in ("kv", "full_kv"):
+        if f"{kind}_num_blocks" not in t:
+            pairs.append(np.zeros((sq, sk), bool))  # the case has no list of full tiles
+            continue
         counts, indices = t[f"{kind}_num_blocks"], t[f"{kind}_indices"]
         n, m = counts.shape[:2]
         entry = n - 1 - b % n if changed("lists_from_the_end") else b % n

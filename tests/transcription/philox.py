@@ -9,7 +9,10 @@ LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
 
 
-def philox(x: np.ndarray, y: np.ndarray, z: np.ndarray, w: np.ndarray, seed: int, rounds: int) -> np.ndarray:
+Counter = np.ndarray | np.uint64
+
+
+def philox(x: Counter, y: Counter, z: Counter, w: Counter, seed: int, rounds: int) -> np.ndarray:
     """Philox-4x32 of counters that broadcast, uint64 each: [4, ...]."""
     seed += changed("dropout_seed_plus_one")
     key = [seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]

@@ -42,7 +42,7 @@ class Scores:
     magnitudes: ScoreMod | None = None
 
     def back(self, g: np.ndarray, g_off: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """From the gradient at the end of the chain, and what it may be off, to the same of dS. Gradients of buffers are left on the way."""
+        """From the gradient at the end of the chain, and what it may be off, to those of dS. Gradients of buffers stay on the way."""
         g_off = g_off + np.abs(g) * (self.doubt + 1e-12)
         if self.score_mod and self.magnitudes:
             hidden = np.isneginf(self.t)

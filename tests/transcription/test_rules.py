@@ -1,32 +1,36 @@
 #!/usr/bin/env python3
 """The comparison can fail: test_rules.py PROGRAM. Every rule that compare.py --perturb knows has a case here whose golden agrees with
-the transcription, and does not once the rule is broken. 77: there is no numpy."""
+the transcription, and does not once the rule is broken. Philox gives the page's table of numbers. 77: there is no numpy."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 try:
-    import numpy  # noqa: F401
+    import numpy as np
 except ImportError:
     print(f"skipped: {sys.executable} has no numpy")
     sys.exit(77)
 
 from agreement import hold
 from goldens import written
+from philox import halves, philox
 from rules import RULES, breaking
+from sequences import Case
 
-SMALL = {"heads_q": 4, "heads_kv": 2, "seqlen_q": 9, "seqlen_k": 14, "head_dim": 8}
-LISTS = {
+SMALL: Case = {"heads_q": 4, "heads_kv": 2, "seqlen_q": 9, "seqlen_k": 14, "head_dim": 8}
+LISTS: Case = {
     **{"q_block": 8, "kv_block": 8, "kv_num_blocks": [[[1, 2]], [[2, 1]]], "kv_indices": [[[[0, 1], [0, 1]]], [[[1, 0], [1, 0]]]]},
     **{"full_kv_num_blocks": [[[0, 0]], [[0, 0]]], "full_kv_indices": [[[[0, 1], [0, 1]]], [[[0, 1], [0, 1]]]]},
 }
-CACHE = {"family": "kvcache", "batch": 2, "heads_q": 2, "seqlen_q": 3, "seqlen_k": 32, "head_dim": 8}
-MERGE = {"family": "merge", "heads_q": 2, "seqlen_q": 5, "head_dim": 8, "merge": {"parts": 3, "base": "2"}, "grad_lse": True}
+CACHE: Case = {"family": "kvcache", "batch": 2, "heads_q": 2, "seqlen_q": 3, "seqlen_k": 32, "head_dim": 8}
+MERGE: Case = {"family": "merge", "heads_q": 2, "seqlen_q": 5, "head_dim": 8, "merge": {"parts": 3, "base": "2"}, "grad_lse": True}
 CAUSAL = {"type": "causal"}
-CASES = {
+CASES: dict[str, Case] = {
     "sink_scaled": {**SMALL, "sinks": True},
     "sink_gradient_without_dlse": {**SMALL, "sinks": True, "grad_lse": True},
     "chunk_of_the_next": {**SMALL, "mask": {"type": "chunk", "size": 5}},
@@ -44,12 +48,26 @@ CASES = {
     "heads_interleaved": {**SMALL, "mask": CAUSAL},
     "lists_from_the_end": {**SMALL, "family": "flex", "batch": 4, "block_sparse": LISTS},
 }
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "semantics.md"
+NUMBERS = re.compile(r"^\| (7|10) \| (\w+) \| (\w+) \| (\d+), (\d+) \| ((?:[0-9a-f]{8} ?){4})\|$", re.M)
+
+
+def other_numbers() -> list[str]:
+    """Rows of the page's table that Philox does not give."""
+    rows = NUMBERS.findall(PAGE.read_text(encoding="utf-8"))
+    assert len(rows) == 6, f"{PAGE.name} has {len(rows)} rows of numbers"
+    bad = []
+    for rounds, seed, xy, z, w, result in rows:
+        words = philox(*halves(np.array([int(xy, 0)], np.uint64)), np.uint64(z), np.uint64(w), int(seed, 0), int(rounds))
+        text = " ".join(f"{int(word):08x}" for word in words[:, 0])
+        bad += [] if text == result.strip() else [f"Philox of seed {seed} at {xy}: {text}, not {result}"]
+    return bad
 
 
 def main() -> int:
     program = sys.argv[1]
     missing = set(RULES) ^ set(CASES)
-    bad = [f"no case for {rule}, or no such rule" for rule in sorted(missing)]
+    bad = other_numbers() + [f"no case for {rule}, or no such rule" for rule in sorted(missing)]
     goldens = {golden.name: golden for golden in written(program, [{**case, "name": rule} for rule, case in CASES.items()])}
     for rule, golden in goldens.items():
         bad += [f"{rule}: disagrees before it is broken: {text}" for text in hold(golden).wrong]

@@ -9,7 +9,7 @@ from merge import merged
 from philox import kept_flash, kept_memeff
 from rules import changed
 from scores import Scores, bias_of, buffers_of, gradients_wanted, head_scores, scale_of
-from sequences import Case, Sequence, batch_of, longest, sequences
+from sequences import Case, Index, Sequence, longest, sequences
 from stored import Arrays, Golden, to_type
 
 EMPTY = {"+inf": np.inf, "-inf": -np.inf, "0": 0.0}
@@ -85,7 +85,8 @@ class Call:
         """Z [sq, sk]."""
         if "dropout" not in self.case:
             return np.ones((at.sq, at.sk))
-        p, seed, offset = (kind(self.case["dropout"].get(key, 0)) for key, kind in (("p", float), ("seed", int), ("offset", int)))
+        asked = self.case["dropout"]
+        p, seed, offset = float(asked["p"]), int(asked.get("seed", 0)), int(asked.get("offset", 0))
         head = at.b * self.t["q"].shape[-2] + h
         if self.family == "memeff":
             sizes = longest(self.case, self.t)
@@ -94,7 +95,7 @@ class Call:
             kept = kept_flash(p, seed, offset, head, at.sq, at.sk)
         return np.where(kept, 1 / (1 - p), 0.0)
 
-    def put(self, name: str, where: tuple, h: int, value: np.ndarray, off: np.ndarray) -> None:
+    def put(self, name: str, where: Index, h: int, value: np.ndarray, off: np.ndarray) -> None:
         """Adds [S, D] to the head's part of an output."""
         if name in self.got:
             self.got[name][where][:, h] += value
@@ -127,6 +128,3 @@ class Call:
 def compute(golden: Golden) -> tuple[Arrays, Arrays]:
     with np.errstate(over="ignore", under="ignore"):
         return Call(golden).run()
-
-
-__all__ = ["compute", "batch_of"]
