@@ -5,6 +5,7 @@
     --count N       how many of each profile (20)
     --seed S        which (1)
     --cases FILE    the cases of this file too, by name or path; repeatable
+    --feature NAME  of all these only cases with this row of the table
     --largest N     leaves out cases with more pairs of rows and keys over all heads (8,000,000)
     --perturb RULE  changes one rule of the transcription, which must be noticed; `list` prints them
 
@@ -65,8 +66,8 @@ def compare(program: str, cases: list[Case], rule: str | None = None, say: bool 
         for golden in written(program, cases):
             outcome = hold(golden)
             tally.elements += outcome.elements
-            groups = ["", "new"] if is_new(golden.case, golden.inputs) else [""]
-            tally.add(groups + features_of(golden.case, golden.inputs), outcome.worst, not outcome.wrong)
+            groups = ["", "new"] if is_new(golden.case) else [""]
+            tally.add(groups + features_of(golden.case), outcome.worst, not outcome.wrong)
             if outcome.wrong and say:
                 print(f"DISAGREES {golden.name}: {'; '.join(outcome.wrong)}\n    {as_json(golden.case)}")
     return tally
@@ -79,6 +80,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", action="append", default=[])
+    parser.add_argument("--feature", choices=[*NEW, *OLD])
     parser.add_argument("--largest", type=int, default=8_000_000)
     parser.add_argument("--perturb", choices=[*RULES, "list"])
     return parser.parse_args()
@@ -88,6 +90,8 @@ def selected(o: argparse.Namespace) -> list[Case]:
     cases = named(o.program, o.cases) if o.cases else []
     for profile in o.profile or ([] if o.cases else PROFILES):
         cases += drawn(o.program, profile, o.count, o.seed)
+    if o.feature:
+        cases = [case for case in cases if o.feature in features_of(case)]
     chosen = [case for case in cases if is_for_goldens(case) and pairs_of(case) <= o.largest]
     if len(chosen) < len(cases):
         print(f"left out: {len(cases) - len(chosen)} of {len(cases)} cases, which are larger or have no outputs of the reference")

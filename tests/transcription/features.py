@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from sequences import Case
-from stored import Arrays
+from sequences import Case, batch_of
 
-Has = Callable[[Case, Arrays], Any]
+Has = Callable[[Case], Any]
 
 
 def family(case: Case) -> str:
@@ -30,13 +29,24 @@ def texts(case: Case) -> str:
 
 
 def text_has(pattern: str) -> Has:
-    return lambda case, t: re.search(pattern, texts(case))
+    return lambda case: re.search(pattern, texts(case))
 
 
-def shared_lists(case: Case, t: Arrays) -> bool:
-    n, m = t["kv_num_blocks"].shape[:2] if "kv_num_blocks" in t else (1, 1)
-    batch = t["cu_seqlens_q"].size - 1 if "cu_seqlens_q" in t else t["q"].shape[0] if "q" in t else 1
-    return n not in (1, batch) or m not in (1, case.get("heads_q", 1))
+def lists(case: Case) -> bool:
+    return "block_sparse" in case and "from" not in case["block_sparse"]
+
+
+def shared_lists(case: Case) -> bool:
+    written = case.get("block_sparse", {}).get("kv_num_blocks")
+    return bool(written) and (len(written) not in (1, batch_of(case)) or len(written[0]) not in (1, case.get("heads_q", 1)))
+
+
+def backward(case: Case) -> bool:
+    return bool(case.get("backward", family(case) != "kvcache"))
+
+
+def has_gradients_of_buffers(case: Case) -> bool:
+    return backward(case) and any(b.get("dtype", "f32") == "f32" and b.get("grad", True) for b in case.get("buffers", {}).values())
 
 
 def cache(case: Case) -> dict[str, Any]:
@@ -44,26 +54,26 @@ def cache(case: Case) -> dict[str, Any]:
 
 
 NEW: dict[str, Has] = {
-    "sinks, family flash": lambda c, t: "sinks" in t and family(c) == "flash",
-    "sinks, family memeff": lambda c, t: "sinks" in t and family(c) == "memeff",
-    "sinks, family flex": lambda c, t: "sinks" in t and family(c) == "flex",
-    "sinks over a cache": lambda c, t: "sinks" in t and family(c) == "kvcache",
-    "gradient of sinks": lambda c, t: "sinks" in t and "do" in t and sinks(c).get("grad", True),
-    "gradient of sinks, with dLSE": lambda c, t: "sinks" in t and "dlse" in t,
-    "LSE without its sink": lambda c, t: "sinks" in t and not sinks(c).get("in_lse", True),
-    "chunked mask": lambda c, t: mask(c, "type") == "chunk",
-    "chunked mask with a left edge": lambda c, t: mask(c, "type") == "chunk" and mask(c, "left", -1) >= 0,
-    "chunked mask over a cache": lambda c, t: mask(c, "type") == "chunk" and "kvcache" in c,
-    "custom mask": lambda c, t: "mask_bits" in t and "tree" not in c["mask_bits"],
-    "custom mask, a tree": lambda c, t: "mask_bits" in t and "tree" in c["mask_bits"],
-    "custom mask over a cache": lambda c, t: "mask_bits" in t and "kvcache" in c,
-    "packed queries, contiguous cache": lambda c, t: "kvcache" in c and "cu_seqlens_q" in c and not cache(c).get("page_size"),
-    "packed queries, pages": lambda c, t: "kvcache" in c and "cu_seqlens_q" in c and cache(c).get("page_size"),
-    "splits of ordinary calls": lambda c, t: c.get("splits") and "kvcache" not in c,
-    "merge, base e": lambda c, t: family(c) == "merge" and c.get("merge", {}).get("base", "e") == "e",
-    "merge, base 2": lambda c, t: family(c) == "merge" and c.get("merge", {}).get("base") == "2",
-    "merge backward, base e": lambda c, t: NEW["merge, base e"](c, t) and "do" in t,
-    "merge backward, base 2": lambda c, t: NEW["merge, base 2"](c, t) and "do" in t,
+    "sinks, family flash": lambda c: "sinks" in c and family(c) == "flash",
+    "sinks, family memeff": lambda c: "sinks" in c and family(c) == "memeff",
+    "sinks, family flex": lambda c: "sinks" in c and family(c) == "flex",
+    "sinks over a cache": lambda c: "sinks" in c and family(c) == "kvcache",
+    "gradient of sinks": lambda c: "sinks" in c and backward(c) and sinks(c).get("grad", True),
+    "gradient of sinks, with dLSE": lambda c: "sinks" in c and backward(c) and c.get("grad_lse"),
+    "LSE without its sink": lambda c: "sinks" in c and not sinks(c).get("in_lse", True),
+    "chunked mask": lambda c: mask(c, "type") == "chunk",
+    "chunked mask with a left edge": lambda c: mask(c, "type") == "chunk" and mask(c, "left", -1) >= 0,
+    "chunked mask over a cache": lambda c: mask(c, "type") == "chunk" and "kvcache" in c,
+    "custom mask": lambda c: "mask_bits" in c and "tree" not in c["mask_bits"],
+    "custom mask, a tree": lambda c: "mask_bits" in c and "tree" in c["mask_bits"],
+    "custom mask over a cache": lambda c: "mask_bits" in c and "kvcache" in c,
+    "packed queries, contiguous cache": lambda c: "kvcache" in c and "cu_seqlens_q" in c and not cache(c).get("page_size"),
+    "packed queries, pages": lambda c: "kvcache" in c and "cu_seqlens_q" in c and cache(c).get("page_size"),
+    "splits of ordinary calls": lambda c: c.get("splits") and "kvcache" not in c,
+    "merge, base e": lambda c: family(c) == "merge" and c.get("merge", {}).get("base", "e") == "e",
+    "merge, base 2": lambda c: family(c) == "merge" and c.get("merge", {}).get("base") == "2",
+    "merge backward, base e": lambda c: NEW["merge, base e"](c) and backward(c),
+    "merge backward, base 2": lambda c: NEW["merge, base 2"](c) and backward(c),
     "expressions: & of ints or conditions": text_has(r"(?<!&)&(?!&)"),
     "expressions: ^": text_has(r"\^"),
     "expressions: |": text_has(r"(?<!\|)\|(?!\|)"),
@@ -73,37 +83,37 @@ NEW: dict[str, Has] = {
     "block lists for a divisor": shared_lists,
 }
 OLD: dict[str, Has] = {
-    "causal": lambda c, t: mask(c, "type") == "causal",
-    "window": lambda c, t: mask(c, "type") == "window",
-    "aligned with the first row": lambda c, t: mask(c, "align") == "top_left",
-    "softcap": lambda c, t: c.get("softcap"),
-    "ALiBi": lambda c, t: "alibi_slopes" in t,
-    "bias": lambda c, t: "bias" in t,
-    "gradient of a bias": lambda c, t: "bias" in t and "do" in t and c["bias"].get("grad", True),
-    "dropout, flash": lambda c, t: "dropout" in c and family(c) != "memeff",
-    "dropout, memeff": lambda c, t: "dropout" in c and family(c) == "memeff",
-    "packed sequences": lambda c, t: "cu_seqlens_k" in c,
-    "seqused_k": lambda c, t: "seqused_k" in c,
-    "leftpad_k": lambda c, t: "leftpad_k" in t,
-    "grouped heads": lambda c, t: c.get("heads_kv", c.get("heads_q", 1)) != c.get("heads_q", 1),
-    "V of another head dim": lambda c, t: "q" in t and t["v"].shape[-1] != t["q"].shape[-1],
-    "dLSE": lambda c, t: "dlse" in t and "q" in t,
-    "score_mod": lambda c, t: "score_mod" in c,
-    "mask_mod": lambda c, t: "mask_mod" in c,
-    "gradients of buffers": lambda c, t: any(b.get("dtype", "f32") == "f32" for b in c.get("buffers", {}).values()) and "do" in t,
-    "block lists": lambda c, t: "kv_num_blocks" in t,
-    "cache": lambda c, t: "kvcache" in c,
-    "pages": lambda c, t: cache(c).get("page_size"),
-    "appended keys": lambda c, t: cache(c).get("new"),
-    "rotary positions": lambda c, t: "rotary" in cache(c),
-    "cache in splits": lambda c, t: c.get("splits") and "kvcache" in c,
-    "scale that is not positive": lambda c, t: c.get("scale", 1) <= 0,
+    "causal": lambda c: mask(c, "type") == "causal",
+    "window": lambda c: mask(c, "type") == "window",
+    "aligned with the first row": lambda c: mask(c, "align") == "top_left",
+    "softcap": lambda c: c.get("softcap"),
+    "ALiBi": lambda c: "alibi" in c,
+    "bias": lambda c: "bias" in c,
+    "gradient of a bias": lambda c: "bias" in c and backward(c) and c["bias"].get("grad", True),
+    "dropout, flash": lambda c: "dropout" in c and family(c) != "memeff",
+    "dropout, memeff": lambda c: "dropout" in c and family(c) == "memeff",
+    "packed sequences": lambda c: "cu_seqlens_k" in c,
+    "seqused_k": lambda c: "seqused_k" in c,
+    "leftpad_k": lambda c: "leftpad_k" in c or "leftpad" in cache(c),
+    "grouped heads": lambda c: c.get("heads_kv", c.get("heads_q", 1)) != c.get("heads_q", 1),
+    "V of another head dim": lambda c: c.get("head_dim_v", c.get("head_dim", 64)) != c.get("head_dim", 64),
+    "dLSE": lambda c: c.get("grad_lse") and backward(c) and family(c) != "merge",
+    "score_mod": lambda c: "score_mod" in c,
+    "mask_mod": lambda c: "mask_mod" in c,
+    "gradients of buffers": has_gradients_of_buffers,
+    "block lists": lambda c: lists(c),
+    "cache": lambda c: "kvcache" in c,
+    "pages": lambda c: cache(c).get("page_size"),
+    "appended keys": lambda c: cache(c).get("new"),
+    "rotary positions": lambda c: "rotary" in cache(c),
+    "cache in splits": lambda c: c.get("splits") and "kvcache" in c,
+    "scale that is not positive": lambda c: c.get("scale", 1) <= 0,
 }
 
 
-def features_of(case: Case, t: Arrays) -> list[str]:
-    return [name for name, has in {**NEW, **OLD}.items() if has(case, t)]
+def features_of(case: Case) -> list[str]:
+    return [name for name, has in {**NEW, **OLD}.items() if has(case)]
 
 
-def is_new(case: Case, t: Arrays) -> bool:
-    return any(has(case, t) for has in NEW.values())
+def is_new(case: Case) -> bool:
+    return any(has(case) for has in NEW.values())
