@@ -14,7 +14,7 @@ from stored import Arrays, to_type
 def rotate(x: np.ndarray, positions: np.ndarray, t: Arrays, case: Case) -> np.ndarray:
     """x [S, H, D] at positions [S], not rounded yet."""
     rotary = case["kvcache"]["rotary"]
-    r = int(rotary["dim"])
+    r = int(rotary.get("dim", 0))
     cos, sin = t["rotary_cos"][positions][:, None], t["rotary_sin"][positions][:, None]
     interleaved = rotary.get("interleaved", False)
     one, two = (slice(0, r, 2), slice(1, r, 2)) if interleaved else (slice(0, r // 2), slice(r // 2, r))

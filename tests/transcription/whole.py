@@ -86,7 +86,7 @@ class Call:
         if "dropout" not in self.case:
             return np.ones((at.sq, at.sk))
         asked = self.case["dropout"]
-        p, seed, offset = float(asked["p"]), int(asked.get("seed", 0)), int(asked.get("offset", 0))
+        p, seed, offset = float(asked.get("p", 0)), int(asked.get("seed", 0)), int(asked.get("offset", 0))
         head = at.b * self.t["q"].shape[-2] + h
         if self.family == "memeff":
             sizes = longest(self.case, self.t)
