@@ -27,8 +27,14 @@ def named(program: str, files: list[str]) -> list[Case]:
 
 
 def _listed(program: str, arguments: list[str], text: str) -> list[Case]:
-    done = subprocess.run([program, "list", "cases", *arguments], input=text, capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in _said([program, "list", "cases", *arguments], text).splitlines()]
+
+
+def _said(command: list[str], text: str) -> str:
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def pairs_of(case: Case) -> int:
@@ -56,10 +62,7 @@ def written(program: str, cases: list[Case]) -> Iterator[Golden]:
     for first in range(0, len(cases), AT_ONCE):
         with tempfile.TemporaryDirectory(prefix="fa-transcription-") as folder:
             lines = [json.dumps({**case, "name": f"golden_{first + n}"}) for n, case in enumerate(cases[first : first + AT_ONCE])]
-            command = [program, "golden", "write", folder, "--cases", "-", "-q"]
-            done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}{done.stderr}")
+            _said([program, "golden", "write", folder, "--cases", "-", "-q"], "\n".join(lines))
             for golden in read_folder(Path(folder)):
                 number = int(golden.name.removeprefix("golden_"))
                 golden.case["name"] = cases[number]["name"]
