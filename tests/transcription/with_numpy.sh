@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A Python file of this folder, with a Python that has numpy: test_transcription.sh FILE.py VENV [ARGUMENT...]
+# A Python file of this folder, with a Python that has numpy: with_numpy.sh FILE.py VENV [ARGUMENT...]
 set -euo pipefail
 . "$(dirname "$0")/../python/venv.sh"
 file=$1 venv=$2
