@@ -90,8 +90,10 @@ static fa_status do_case(const char *folder, const fa_case *c, int64_t index, bo
   fa_status status = write ? fa_golden_write(folder, name, c, 0, err)
                            : fa_golden_check(folder, name, c, 0, &same, r->reason, sizeof r->reason, err);
   r->state = same ? FA_PASS : FA_FAIL;
-  if (status == FA_ERR_UNSUPPORTED) {
-    r->state = FA_SKIP;
+  const bool no_value = write && status == FA_ERR_INPUT; /* an expression's, where its data are as they are */
+  if (status == FA_ERR_UNSUPPORTED || no_value) {
+    r->state = no_value ? FA_ERROR : FA_SKIP;
+    r->malformed = no_value;
     snprintf(r->reason, sizeof r->reason, "%s", err->text);
     status = FA_OK;
   }

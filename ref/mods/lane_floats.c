@@ -134,11 +134,12 @@ fa_lane fa_lane_to_float(fa_lane a) {
   return (fa_lane){a.v, (double)(float)a.v == a.v ? 0 : FA_LANE_U * fabs(a.v), 0};
 }
 
-/* An interval that ends within one int is that int. */
+/* An interval that ends within one int is that int. If rounding decides, the value is that of float64, as with comparisons. */
 fa_lane fa_lane_to_int(fa_lane a, int node) {
   const double v = trunc(a.v);
-  if (a.e == 0) return v >= INT32_MIN && v <= INT32_MAX ? (fa_lane){v, 0, 0} : (fa_lane){0, 0, node + 1};
+  const bool fits = v >= INT32_MIN && v <= INT32_MAX;
+  if (a.e == 0) return fits ? (fa_lane){v, 0, 0} : (fa_lane){0, 0, node + 1};
   if (a.v - a.e > INT32_MAX || a.v + a.e < INT32_MIN) return (fa_lane){0, 0, node + 1};
-  if (a.e == INFINITY || trunc(a.v - a.e) != v || trunc(a.v + a.e) != v) return (fa_lane){0, 1, 0};
+  if (a.e == INFINITY || trunc(a.v - a.e) != v || trunc(a.v + a.e) != v) return (fa_lane){fits ? v : 0, 1, 0};
   return fa_lane_int(v, 0, node);
 }

@@ -119,6 +119,8 @@ static void test_more_values(void) {
   value("((h == 2) ^ (b == 1)) + 2 * ((h == 2) & (b == 0)) + 4 * ~(h == 1)", 4);
   value("((h == 2) & 3) + ~1", -1);
   value("int(-2.9) + 10 * int(2.9) + 100 * int(h == 2) + 1000 * int(7)", 7118);
+  /* Rounding decides both: the value is that of float64. */
+  value("int(score + 2.5) + 0 * int(0.3 * (q_idx + 5))", 3);
   value("float(q_idx) / 2", 2.5);
   value("ceil(-1.5) + ceil(score)", 0);
   value("erf(score) + sigmoid(score)", erf(0.5) + 1 / (1 + exp(-0.5)));

@@ -26,6 +26,18 @@ changed() { # FILE OFFSET_FROM_END
     failed=1
   fi
 }
+# What rounding decides has no golden, as it has no verdict.
+undecided() { # SCORE_MOD MESSAGE
+  local rc=0 out
+  out=$("$fa_verify" golden write "$copy/new" --case "{\"name\":\"undecided\",\"family\":\"flex\",\"dtype\":\"f32\",\"seqlen_q\":24,\"head_dim\":8,\"score_mod\":\"$1\"}" 2>&1) || rc=$?
+  if [ $rc != 2 ] || ! grep -qF "$2" <<<"$out" || compgen -G "$copy/new/undecided*" >/dev/null; then
+    printf 'a golden of %s: exit %d\n%s\n' "$1" $rc "$out"
+    failed=1
+  fi
+}
+undecided 'score + int(0.3 * q_idx)' 'column 9: rounding decides it, at b 0, h 0, q_idx 10'
+undecided 'score * 1e9' 'column 1: rounding in f32 may move the score by'
+
 changed causal_gqa.forward.safetensors 2
 changed tall_dlse.backward.safetensors 10
 exit $failed
