@@ -149,6 +149,9 @@ typedef struct fa_attention {
   fa_strides bias_stride;            /* 0: broadcast along that axis; keys are contiguous [0, 0, 0] */
   const float *alibi_slopes;        /* f32 [heads_q] or [batch][heads_q]: subtracts slope * distance [NULL] */
   int64_t alibi_batch_stride;       /* elements; 0: the same slopes for all sequences [0] */
+  const float *sinks;               /* f32 [heads_q]: a logit of no key, in the denominator of a head's rows;
+                                       -inf: that head has none; +inf is not for it [NULL] */
+  bool sinks_in_lse;                /* the LSE counts it; that of a row without keys is the sink [true] */
   double dropout_p;                 /* probability of dropping, 0 <= p < 1 [0] */
   fa_dropout_scheme dropout_scheme; /* [FA_DROPOUT_TILED] */
   uint64_t dropout_seed, dropout_offset; /* Philox key and counter start */
@@ -182,6 +185,8 @@ typedef struct fa_gradients {
   fa_strides delta_stride;
   float *dbuffer[FA_FLEX_MAX_BUFFERS]; /* of flex: gradients of f32 buffers, shaped like them; every element
                                           is written, 0 where score_mod reads nothing [NULL: not wanted] */
+  float *dsinks;          /* [heads_q], gradient of the sinks: every element is written, with the same bits in
+                             every run. With sinks, d_lse needs sinks_in_lse [NULL: not wanted] */
   int64_t num_splits_key; /* deterministic calls of the fast kernels: how many parts of the keys work at a
                              time, at most 1024, each adding into its own workspace; 0: chosen. Kernels that
                              add in a fixed order need only one, and their bits do not depend on it; elsewhere

@@ -39,10 +39,6 @@ static bool flex_dropout(const fa_problem *p) {
   return fa_args_is_flex(p) && p->dropout.p > 0;
 }
 
-static bool has_sinks(const fa_problem *p) {
-  return p->sinks.present;
-}
-
 const char *fa_args_beyond(const fa_problem *p) {
   static const struct {
     bool (*is_in)(const fa_problem *p);
@@ -55,7 +51,6 @@ const char *fa_args_beyond(const fa_problem *p) {
       {cached_head_dim_v, "a head_dim_v other than head_dim in a KV cache"},
       {packed_bias, "a bias of packed sequences"},
       {packed_blocks, "block lists of packed sequences"},
-      {has_sinks, "attention sinks"},
       {flex_dropout, "dropout together with family flex, expressions or block lists"},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i)

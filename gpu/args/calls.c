@@ -87,6 +87,7 @@ static void place_gradients(const fa_problem *p, const fa_attention *a, fa_gradi
   g->dk_stride = a->k_stride;
   g->dv_stride = a->v_stride;
   g->num_splits_key = p->splits > 1 ? p->splits : 0;
+  if (p->sinks.grad) g->dsinks = (float *)(void *)memory;
   if (!p->bias.present || !p->bias.grad) return;
   g->dbias = memory;
   g->dbias_stride = dbias_strides(&p->bias, a);

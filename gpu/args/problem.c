@@ -33,6 +33,10 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
   a->deterministic = p->deterministic;
   if (p->leftpad_k.n) a->leftpad_k = present;
   if (p->alibi.present) a->alibi_slopes = slopes;
+  if (p->sinks.present) {
+    a->sinks = slopes;
+    a->sinks_in_lse = p->sinks.in_lse;
+  }
 }
 
 void fa_args_attention(const fa_problem *p, fa_attention *a) {
@@ -122,6 +126,7 @@ const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   if (why) return why;
   if (a->leftpad_k && !x[FA_T_LEFTPAD_K].data) return "leftpad_k is missing";
   if (a->alibi_slopes && !x[FA_T_ALIBI_SLOPES].data) return "alibi slopes are missing";
+  if (a->sinks && !x[FA_T_SINKS].data) return "sinks are missing";
   if (a->mask_bits && (!x[FA_T_MASK_BITS].data || !x[FA_T_MASK_INDPTR].data))
     return "mask_bits or mask_indptr is missing";
   a->q = x[FA_T_Q].data;
@@ -133,6 +138,7 @@ const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   a->leftpad_k = (const int32_t *)x[FA_T_LEFTPAD_K].data;
   a->mask_bits = (const uint8_t *)x[FA_T_MASK_BITS].data;
   a->mask_indptr = (const int32_t *)x[FA_T_MASK_INDPTR].data;
+  a->sinks = (const float *)x[FA_T_SINKS].data;
   if (a->alibi_slopes) {
     const fa_tensor *s = &x[FA_T_ALIBI_SLOPES];
     a->alibi_slopes = (const float *)s->data;
@@ -195,6 +201,7 @@ const char *fa_args_gradients(const fa_problem *p, const fa_tensors *t, fa_gradi
     g->dbias = x[FA_T_DBIAS].data;
     g->dbias_stride = bias_strides_of(&x[FA_T_DBIAS]);
   }
+  if (p->sinks.grad) g->dsinks = (float *)x[FA_T_DSINKS].data;
   g->num_splits_key = p->splits > 1 ? p->splits : 0;
   return fa_args_flex_gradients(p, t, g);
 }

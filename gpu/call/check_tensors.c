@@ -70,6 +70,7 @@ fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err) {
                      a->mask_bits ? "mask_indptr" : "mask_bits", a->mask_bits ? "mask_bits" : "mask_indptr");
   if (status == FA_OK) status = fa_alignment_check("p_debug", a->p_debug, 16, err);
   if (status == FA_OK) status = fa_alignment_check("alibi_slopes", a->alibi_slopes, 4, err);
+  if (status == FA_OK) status = fa_alignment_check("sinks", a->sinks, 4, err);
   if (status != FA_OK) return status;
   if (a->alibi_slopes && a->alibi_batch_stride < 0)
     return fa_fail(err, FA_ERR_INPUT, "alibi_batch_stride = %lld: negative strides are not supported",
@@ -126,6 +127,14 @@ static fa_status check_dbias(const fa_attention *a, const fa_gradients *g, fa_er
   return fa_extent_check(&x, err);
 }
 
+/* The gradient of an LSE that leaves the sink out is none that the kernels add to delta. */
+static fa_status check_sinks(const fa_attention *a, const fa_gradients *g, fa_error *err) {
+  if (g->dsinks && !a->sinks) return fa_fail(err, FA_ERR_INPUT, "dsinks is wanted, but there are no sinks");
+  if (g->d_lse && a->sinks && !a->sinks_in_lse)
+    return fa_fail(err, FA_ERR_INPUT, "d_lse: with sinks it needs sinks_in_lse");
+  return fa_alignment_check("dsinks", g->dsinks, 4, err);
+}
+
 fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_error *err) {
   if (!g) return fa_fail(err, FA_ERR_INPUT, "the fa_gradients is NULL");
   if (g->num_splits_key < 0 || g->num_splits_key > 1024)
@@ -133,6 +142,7 @@ fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_er
                    (long long)g->num_splits_key);
   fa_status status = a->flex ? FA_OK : fa_choose_check(a, g, err);
   if (status == FA_OK) status = fa_flex_check_gradients(a, g, err);
+  if (status == FA_OK) status = check_sinks(a, g, err);
   const bool varlen = fa_attention_is_varlen(a);
   const int64_t batch = varlen ? 0 : a->batch, rows = varlen ? a->total_q : a->seqlen_q;
   const int64_t keys = varlen ? a->total_k : a->seqlen_k, head_dim_v = fa_attention_head_dim_v(a);

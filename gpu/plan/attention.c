@@ -23,7 +23,8 @@ fa_kernel_ability fa_kernel_wanted(const fa_attention *a, bool aligned) {
                              .bias = a->bias != NULL,
                              .linear_dropout = linear,
                              .chunk = a->chunk > 0,
-                             .mask_bits = a->mask_bits != NULL};
+                             .mask_bits = a->mask_bits != NULL,
+                             .sinks = a->sinks != NULL};
 }
 
 bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s) {
@@ -114,6 +115,8 @@ void fa_attention_params_fill(const fa_attention *a, fa_attention_params *p) {
   p->softcap = (float)a->softcap;
   p->alibi_slopes = a->alibi_slopes;
   p->alibi_batch_stride = a->alibi_batch_stride;
+  p->sinks = a->sinks;
+  p->sinks_in_lse = !a->sinks || a->sinks_in_lse;
   fill_dropout(a, p);
 }
 

@@ -164,6 +164,15 @@ static void add_dbias(const fa_call *call, const fa_fast_backward *x, fa_plan *o
   fa_memeff_add_dbias(call, x->params->delta, (fa_kernel_strides){padded, 1, x->grids.rows}, out);
 }
 
+/* Of calls with expressions too. */
+void fa_fast_backward_add_dsinks(const fa_call *call, const fa_fast_backward *x, fa_plan *out) {
+  const int block = fa_backward_row_block(x->kernels.head_dim);
+  const int64_t padded = fa_backward_round_up(call->a->seqlen_q, block);
+  const bool has_batch = !fa_attention_is_varlen(call->a);
+  fa_memeff_add_dsinks(call, x->params->delta, (fa_kernel_strides){has_batch ? padded : 0, 1, x->grids.rows},
+                       block, out);
+}
+
 static fa_status plan_fast(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err) {
   const fa_attention *a = call->a;
   const bool bias_aligned = !a->bias || fa_bias_is_aligned(a, a->bias, a->bias_stride);
@@ -176,6 +185,7 @@ static fa_status plan_fast(const fa_call *call, const fa_kernel_device *device, 
   fa_fast_backward_place(&x, call->workspace);
   add_launches(call, device, &x, out);
   add_dbias(call, &x, out);
+  fa_fast_backward_add_dsinks(call, &x, out);
   out->workspace_bytes = out->n_launches ? (size_t)x.n_floats * sizeof(float) : 0;
   return FA_OK;
 }

@@ -25,7 +25,8 @@ const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, bool aligned, c
                                    .alibi = a->alibi_slopes != NULL,
                                    .softcap = a->softcap > 0,
                                    .chunk = a->chunk > 0,
-                                   .mask_bits = a->mask_bits != NULL};
+                                   .mask_bits = a->mask_bits != NULL,
+                                   .sinks = a->sinks != NULL};
   const fa_cache_kernel *k = fa_cache_forward_find(wanted, device);
   if (k) return k;
   if (device && fa_cache_forward_find(wanted, NULL))
@@ -102,6 +103,8 @@ void fa_cache_params_fill(const fa_attention *a, fa_cache_params *p) {
                          .chunk = f.chunk,
                          .mask_bits = f.mask_bits,
                          .mask_indptr = f.mask_indptr,
+                         .sinks = f.sinks,
+                         .sinks_in_lse = f.sinks_in_lse,
                          .top_left = f.top_left,
                          .scale = f.scale,
                          .scale_log2 = f.scale_log2,

@@ -25,4 +25,7 @@ void fa_fast_backward_prepare(const fa_call *call, int n_processors, fa_plan *ou
 /* workspace: of n_floats; NULL: not there yet. */
 void fa_fast_backward_place(fa_fast_backward *x, void *workspace);
 
+/* Adds the launch that makes the gradient of the sinks, where it is wanted; x has its place, and prepare ran before. */
+void fa_fast_backward_add_dsinks(const fa_call *call, const fa_fast_backward *x, fa_plan *out);
+
 #endif

@@ -78,6 +78,7 @@ static void plan_portable(fa_flex_builder *b, const fa_flex_backward_kernels *k)
   const int64_t delta = fa_memeff_delta_fill(b->call->a, b->call->g, p);
   if (delta) p->delta = fa_flex_reserve(b, delta);
   add_portable(b, k, p);
+  fa_memeff_add_dsinks(b->call, p->delta, p->delta_stride, 0, b->out);
 }
 
 /* ---- those for sm_90a ---- */
@@ -100,6 +101,7 @@ static void plan_hopper(fa_flex_builder *b, const fa_kernel *k, fa_fast_backward
   main->mods = FA_MODS_DERIVATIVE;
   main->writes = writes_buffers() | FA_WRITES_GRADIENTS;
   add_rows(b, x, &x->kernels.convert);
+  fa_fast_backward_add_dsinks(b->call, x, b->out);
   b->out->is_hopper = true;
 }
 

@@ -12,6 +12,7 @@ void fa_attention_init(fa_attention *a) {
   a->window_left = a->window_right = -1;
   a->empty_lse = INFINITY;
   a->splits = 1;
+  a->sinks_in_lse = true;
 }
 
 void fa_gradients_init(fa_gradients *g) {

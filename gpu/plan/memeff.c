@@ -24,6 +24,7 @@ void fa_memeff_params_fill(const fa_attention *a, const fa_gradients *g, fa_meme
   p->batch = (int)a->batch;
   p->dbias = g->dbias;
   p->dbias_sums = fa_memeff_dbias_sums(a, g);
+  p->dsinks = g->dsinks;
 }
 
 int64_t fa_memeff_delta_fill(const fa_attention *a, const fa_gradients *g, fa_memeff_backward_params *p) {
@@ -86,6 +87,18 @@ void fa_memeff_add_dbias(const fa_call *call, float *delta, fa_kernel_strides de
   add(out, k, grid, p);
 }
 
+void fa_memeff_add_dsinks(const fa_call *call, float *delta, fa_kernel_strides delta_stride, int delta_block,
+                          fa_plan *out) {
+  if (!call->g->dsinks) return;
+  const fa_memeff_kernel *k = &fa_memeff_backward_find(call->a->dtype)->dsinks;
+  fa_memeff_backward_params *p = fa_plan_params(out, sizeof *p);
+  fa_memeff_params_fill(call->a, call->g, p);
+  p->delta = delta;
+  p->delta_stride = delta_stride;
+  p->delta_block = delta_block;
+  add(out, k, (int64_t[]){call->a->heads_q, 1, 1}, p);
+}
+
 /* The kernel that makes all gradients in one pass; NULL: there is none for this call and device. */
 static const fa_memeff_kernel *single_pass(const fa_attention *a, const fa_kernel_device *device) {
   const fa_memeff_kernel *k =
@@ -127,5 +140,6 @@ void fa_memeff_plan_backward(const fa_call *call, const fa_kernel_device *device
   add_passes(a, k, single, p, out);
   fa_memeff_grid_dbias(a, call->g, &k->dbias, grid);
   add(out, &k->dbias, grid, p);
+  fa_memeff_add_dsinks(call, p->delta, p->delta_stride, 0, out);
   if (out->n_launches == 0) out->workspace_bytes = 0;
 }

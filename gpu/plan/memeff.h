@@ -47,6 +47,10 @@ int fa_memeff_dbias_sums(const fa_attention *a, const fa_gradients *g);
 /* Whether the flash kernels add up a gradient of the bias in memory, in any order; of g dbias_stride counts.
  */
 bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g);
+/* Adds the launch that makes the gradient of the sinks, where it is wanted, from a delta of these strides; delta_block as
+ * in fa_memeff_backward_params. */
+void fa_memeff_add_dsinks(const fa_call *call, float *delta, fa_kernel_strides delta_stride, int delta_block,
+                          fa_plan *out);
 /* Adds the launch that makes a summed gradient of the bias to a plan of flash kernels, whose workspace has
  * delta with these strides. */
 void fa_memeff_add_dbias(const fa_call *call, float *delta, fa_kernel_strides delta_stride, fa_plan *out);

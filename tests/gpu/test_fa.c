@@ -131,6 +131,7 @@ static void test_tensors(void) {
   BAD(a.leftpad_k = (int32_t *)(void *)(memory + 1), INPUT, "leftpad_k = ");
   BAD(a.alibi_slopes = (float *)(void *)(memory + 1), INPUT, "alibi_slopes = ");
   BAD((a.alibi_slopes = (float *)memory, a.alibi_batch_stride = -4), INPUT, "alibi_batch_stride = -4");
+  BAD(a.sinks = (float *)(void *)(memory + 1), INPUT, "sinks = ");
   BAD((a.bias = memory + 1), INPUT, "bias = ");
   BAD((a.bias = memory, a.dtype = FA_F32, a.bias = memory + 2), INPUT,
       "not aligned to its elements of 4 bytes");
@@ -227,6 +228,10 @@ static void test_backward(void) {
   BAD_BACKWARD((a.bias = g.dbias = memory, g.dbias_stride.row = 19), plenty, "dbias is written");
   BAD_BACKWARD((a.bias = g.dbias = memory, g.dbias_stride = (fa_strides){800, 20, 20}), plenty,
                "dbias is written, but with strides (800, 20, 20)");
+  BAD_BACKWARD(g.dsinks = (float *)memory, plenty, "dsinks is wanted, but there are no sinks");
+  BAD_BACKWARD((a.sinks = (float *)memory, g.dsinks = (float *)(void *)(memory + 2)), plenty, "dsinks = ");
+  BAD_BACKWARD((a.sinks = g.dsinks = (float *)memory, a.sinks_in_lse = false, g.d_lse = (float *)memory),
+               plenty, "d_lse: with sinks it needs sinks_in_lse");
   BAD_BACKWARD(g.delta = (float *)(void *)(memory + 2), plenty, "delta = ");
   BAD_BACKWARD((g.delta = (float *)memory, g.delta_stride.head = -1), plenty, "delta: head stride -1");
 #ifdef FA_TEST_CUDA_BACKEND /* otherwise the workspace is not checked */

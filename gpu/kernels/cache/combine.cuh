@@ -1,5 +1,5 @@
 /* The last step of split-KV attention: merges the splits' partial results. O = sum over splits of exp(LSE_s -
- * LSE) O_s, with LSE = log sum exp(LSE_s). A block works on one row.
+ * LSE) O_s, with LSE = log sum exp(LSE_s), to which a sink is added. A block works on one row.
  *
  * Its blocks may be launched before the splits are done; they wait for them.
  *
@@ -8,9 +8,10 @@
 #ifndef FA_GPU_KERNELS_CACHE_COMBINE_CUH
 #define FA_GPU_KERNELS_CACHE_COMBINE_CUH
 
-#include "gpu/kernels/parts/kind.cuh"
-#include "gpu/kernels/params/cache.h"
 #include "gpu/kernels/machine/prim.cuh"
+#include "gpu/kernels/params/cache.h"
+#include "gpu/kernels/parts/kind.cuh"
+#include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
 #include "gpu/kernels/parts/tile.cuh"
 
@@ -71,7 +72,11 @@ template <class C> FA_DEVICE void cache_combine(const fa_cache_params &p) {
   const int64_t at = blockIdx.x, head_at = at / p.rows_of_head;
   const float *lse = p.partial_lse + at * p.n_splits;
   wait_for_kernels_before();
-  const float total = combined_lse(lse, p.n_splits, thread % 32);
+  /* Packed queries: batch is 0, and row counts all of them. */
+  const int64_t row = at - head_at * p.rows_of_head, batch = head_at / p.heads_q,
+                head = head_at - batch * p.heads_q;
+  const float keys = combined_lse(lse, p.n_splits, thread % 32);
+  const float total = with_sink(keys, sink_of(p, head));
 
   float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
   if (group < n_groups)
@@ -88,9 +93,6 @@ template <class C> FA_DEVICE void cache_combine(const fa_cache_params &p) {
     x[2] += as_float(y.z);
     x[3] += as_float(y.w);
   }
-  /* Packed queries: batch is 0, and row counts all of them. */
-  const int64_t row = at - head_at * p.rows_of_head, batch = head_at / p.heads_q,
-                head = head_at - batch * p.heads_q;
   uint16_t *to = p.o + batch * p.o_stride.batch + head * p.o_stride.head + row * p.o_stride.row + column;
   const uint32_t pairs[2] = {pack2(x[0], x[1], typename C::T()), pack2(x[2], x[3], typename C::T())};
   FA_UNROLL
@@ -104,7 +106,9 @@ template <class C> FA_DEVICE void cache_combine(const fa_cache_params &p) {
   }
   if (thread == 0)
     store_global(p.lse + batch * p.lse_stride.batch + head * p.lse_stride.head + row * p.lse_stride.row,
-                 total == -infinity() ? p.empty_lse : total);
+                 keys == -infinity() ? lse_without_keys(p, head)
+                 : p.sinks_in_lse    ? total
+                                     : keys);
 }
 
 } // namespace fa

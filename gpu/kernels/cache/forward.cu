@@ -10,7 +10,8 @@ template <class C> static constexpr fa_kernel describe_cache() {
   fa_kernel k = describe_tiles<C>(FA_STEP_FORWARD);
   k.ability.head_dim = C::D;
   k.ability.packed_rows = C::FEW ? C::BM : 0;
-  k.ability.unaligned = k.ability.alibi = k.ability.softcap = k.ability.chunk = k.ability.mask_bits = C::GENERAL;
+  k.ability.unaligned = k.ability.alibi = k.ability.softcap = k.ability.chunk = C::GENERAL;
+  k.ability.mask_bits = k.ability.sinks = C::GENERAL;
   k.blocks_per_processor = C::SHARED_BYTES > 75 * 1024 ? 2 : 3;
   return k;
 }

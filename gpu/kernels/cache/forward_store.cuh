@@ -5,6 +5,7 @@
 
 #include "gpu/kernels/cache/forward_config.cuh"
 #include "gpu/kernels/cache/pipeline.cuh"
+#include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
 
 namespace fa {
@@ -103,6 +104,13 @@ FA_DEVICE void store_lse(const fa_cache_params &p, const cache_work_tile &work, 
                  lse == -infinity() ? p.empty_lse : lse);
 }
 
+/* The special kernels have no sinks, and of several splits the combine counts them, once. */
+template <class C>
+FA_DEVICE finished_row finish_cache_row(const fa_cache_params &p, int head, float max, float sum) {
+  if (C::GENERAL && p.n_splits == 1) return finish_row(p, head, max, sum, 1.0f);
+  return finish_keys(max, sum, 1.0f, -infinity());
+}
+
 /* From the parts in shared memory to O and LSE, by all threads. */
 template <class C> FA_DEVICE void cache_epilogue(const fa_cache_params &p, const cache_work_tile &work, int thread) {
   const bool modified = cache_scores_are_modified<C>(p);
@@ -115,10 +123,10 @@ template <class C> FA_DEVICE void cache_epilogue(const fa_cache_params &p, const
     const packed_row at = unpack_row(p, work.kv_head, work.row0 + row);
     cache_joined_row<C> w;
     join_parts<C>(w, row, scale_log2);
-    const float inverse = w.sum == 0.0f ? 0.0f : 1.0f / w.sum;
-    store_columns<C>(p, work, at, chunk * 8, joined_columns<C>(w, chunk * 8, inverse),
-                     joined_columns<C>(w, chunk * 8 + 4, inverse));
-    if (chunk == 0) store_lse(p, work, at, w.sum == 0.0f ? -infinity() : w.max * scale + natural_log(w.sum));
+    const finished_row end = finish_cache_row<C>(p, at.head, w.max * scale, w.sum);
+    store_columns<C>(p, work, at, chunk * 8, joined_columns<C>(w, chunk * 8, end.factor),
+                     joined_columns<C>(w, chunk * 8 + 4, end.factor));
+    if (chunk == 0) store_lse(p, work, at, end.lse);
   }
 }
 

@@ -8,6 +8,7 @@
 #define FA_GPU_KERNELS_FLASH_BACKWARD_PREPARE_CUH
 
 #include "gpu/kernels/flash/backward_rows.cuh"
+#include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/tile.cuh"
 
 namespace fa {
@@ -67,6 +68,7 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_backward_param
       const row_limits limits = limits_of_row<true>(f, seq, row0 + i);
       if (limits.lo >= limits.hi || lse == -infinity())
         lse = infinity(); /* fully masked, by the masks or by a bias of -inf */
+      lse = lse_of_p(f, head, lse);
       if (p.d_lse)
         sum -= load_global(p.d_lse + batch * p.dlse_stride.batch + head * p.dlse_stride.head +
                            row * p.dlse_stride.row);

@@ -9,6 +9,7 @@ namespace fa {
 template <class C> static constexpr fa_kernel describe_forward() {
   fa_kernel k = describe_flash<C>(FA_STEP_FORWARD);
   k.ability.p_debug = C::GENERAL;
+  k.ability.sinks = C::SINKS;
   return k;
 }
 } // namespace fa

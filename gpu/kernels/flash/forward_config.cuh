@@ -25,6 +25,7 @@ template <class T_, int D_, kernel_kind KIND_> struct flash_forward_config : ker
   static constexpr int BIAS_AT = Q_BYTES + 2 * KV_BYTES,
                        BIAS_BYTES = KIND == biased || KIND == mixed ? BM * BN * 2 : 0;
   static constexpr int SHARED_BYTES = BIAS_AT + BIAS_BYTES;
+  static constexpr bool SINKS = KIND != dropout; /* which has no register left for them */
   static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
   static_assert(BN % 32 == 0, "dropout decides on 32 keys at once");
 };

@@ -4,6 +4,7 @@
 #define FA_GPU_KERNELS_FLASH_FORWARD_STORE_CUH
 
 #include "gpu/kernels/flash/forward_config.cuh"
+#include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
 
 namespace fa {
@@ -25,8 +26,15 @@ FA_DEVICE void store_fully_masked(const fa_attention_params &p, int first_row, i
   for (int i = thread; i < n_rows * CHUNKS; i += C::THREADS)
     if (i % CHUNKS < p.head_dim_v / 8)
       store_chunk<C>(p, o + i / CHUNKS * p.o_stride.row + i % CHUNKS * 8, vec4{0, 0, 0, 0});
-  for (int row = thread; row < n_rows; row += C::THREADS)
-    store_global(lse + row * p.lse_stride.row, p.empty_lse);
+  const float value = lse_without_keys(p, blockIdx.y);
+  for (int row = thread; row < n_rows; row += C::THREADS) store_global(lse + row * p.lse_stride.row, value);
+}
+
+template <class C>
+FA_DEVICE finished_row finish_flash_row(const fa_attention_params &p, float max, float sum) {
+  const float scale = C::DROPOUT || C::LINEAR ? p.dropout_scale : 1.0f;
+  if (!C::SINKS) return finish_keys(max, sum, scale, p.empty_lse);
+  return finish_row(p, blockIdx.y, max, sum, scale);
 }
 
 /* Normalises, and stores this warp's rows of O and LSE. */
@@ -44,15 +52,12 @@ FA_DEVICE void flash_epilogue(const fa_attention_params &p, float (&o)[C::M_TILE
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
       const int row = WARP_ROWS * warp + 16 * m + 8 * r + lane / 4;
-      const float sum = quad_sum(rows[m][r].sum);
-      const float inverse = sum == 0.0f ? 0.0f : (C::DROPOUT || C::LINEAR ? p.dropout_scale : 1.0f) / sum;
+      const finished_row end = finish_flash_row<C>(p, rows[m][r].max * score_scale, quad_sum(rows[m][r].sum));
       FA_UNROLL
       for (int n = 0; n < CHUNKS; ++n)
         store_shared4(o_tile + tile_offset<C::D>(row, n) + lane % 4 * 4,
-                      pack2(o[m][n][2 * r] * inverse, o[m][n][2 * r + 1] * inverse, typename C::T()));
-      if (lane % 4 == 0 && row < work.n_rows)
-        store_global(lse_global + row * p.lse_stride.row,
-                     sum == 0.0f ? p.empty_lse : rows[m][r].max * score_scale + natural_log(sum));
+                      pack2(o[m][n][2 * r] * end.factor, o[m][n][2 * r + 1] * end.factor, typename C::T()));
+      if (lane % 4 == 0 && row < work.n_rows) store_global(lse_global + row * p.lse_stride.row, end.lse);
     }
   }
   sync_warp(); /* a warp reads only its own rows */

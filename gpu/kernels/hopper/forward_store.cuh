@@ -3,6 +3,7 @@
 #define FA_GPU_KERNELS_HOPPER_FORWARD_STORE_CUH
 
 #include "gpu/kernels/hopper/forward_softmax.cuh"
+#include "gpu/kernels/parts/sink.cuh"
 
 namespace fa {
 
@@ -101,13 +102,11 @@ FA_DEVICE void hopper_epilogue(const fa_hopper_params &p, const float (&o)[C::D 
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int row = row0 + lane / 4 + 8 * r;
-    const float sum = quad_sum(rows[r].sum);
-    factor[r] = sum == 0.0f ? 0.0f : (C::DROPOUT ? p.f.dropout_scale : 1.0f) / sum;
-    if (lane % 4 == 0 && row < work.seq.len_q)
-      store_global(hopper_lse(p.f, work, row),
-                   sum == 0.0f
-                       ? p.f.empty_lse
-                       : rows[r].max * (hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale) + natural_log(sum));
+    const float scale = hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale;
+    const finished_row end = finish_row(p.f, work.head, rows[r].max * scale, quad_sum(rows[r].sum),
+                                        C::DROPOUT ? p.f.dropout_scale : 1.0f);
+    factor[r] = end.factor;
+    if (lane % 4 == 0 && row < work.seq.len_q) store_global(hopper_lse(p.f, work, row), end.lse);
   }
   if constexpr (C::DIRECT)
     hopper_store_o_rows<C>(p.f, o, factor, work, row0 + lane / 4, lane);
@@ -128,7 +127,7 @@ FA_DEVICE void hopper_store_fully_masked(const fa_attention_params &p, const wor
     store_global(reinterpret_cast<vec4 *>(to), vec4{0, 0, 0, 0});
   }
   if (thread < 64 && row0 + thread < work.seq.len_q)
-    store_global(hopper_lse(p, work, row0 + thread), p.empty_lse);
+    store_global(hopper_lse(p, work, row0 + thread), lse_without_keys(p, work.head));
 }
 
 } // namespace fa

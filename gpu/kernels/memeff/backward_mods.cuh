@@ -13,6 +13,7 @@
 #include "gpu/kernels/mods/gradient.cuh"
 #include "gpu/kernels/memeff/score_mods.cuh"
 #include "gpu/kernels/params/memeff_backward.h"
+#include "gpu/kernels/parts/sink.cuh"
 
 namespace fa {
 
@@ -31,7 +32,7 @@ FA_DEVICE flex_query load_flex_query(const fa_memeff_backward_params &p, const m
   const fa_attention_params &f = p.forward;
   flex_query q = {load_flex_row(f, t, row), 0.0f, 0.0f};
   if (row >= t.seq.len_q) return q;
-  q.lse = load_global(f.lse + row_at(f.lse_stride, t, row));
+  q.lse = lse_of_p(f, t.head, load_global(f.lse + row_at(f.lse_stride, t, row)));
   q.delta = load_global(p.delta + row_at(p.delta_stride, t, row));
   return q;
 }

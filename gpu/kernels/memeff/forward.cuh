@@ -12,6 +12,7 @@
 #define FA_GPU_KERNELS_MEMEFF_FORWARD_CUH
 
 #include "gpu/kernels/memeff/score_mods.cuh"
+#include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
 
 namespace fa {
@@ -70,11 +71,10 @@ FA_DEVICE void drop_linear(float (&s)[N8][4], const fa_attention_params &p, cons
   }
 }
 
-/* Stores one row's LSE; sum: over all lanes of the row. */
-FA_DEVICE void store_lse(const fa_attention_params &p, const memeff_coord &t, int row, float max, float sum) {
+FA_DEVICE void store_lse(const fa_attention_params &p, const memeff_coord &t, int row, float lse) {
   store_global(p.lse + t.batch * p.lse_stride.batch + t.head * p.lse_stride.head +
                    (t.seq.q_row + static_cast<int64_t>(row)) * p.lse_stride.row,
-               sum == 0.0f ? p.empty_lse : max + natural_log(sum));
+               lse);
 }
 
 /* Normalises, and stores this warp's rows of O, and of LSE in the block that has the first columns. */
@@ -83,10 +83,9 @@ FA_DEVICE void write_rows(const fa_attention_params &p, const memeff_coord &t, c
                           const row_state (&rows)[2], int row, int col0, int lane) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const float sum = quad_sum(rows[r].sum);
+    const finished_row end = finish_row(p, t.head, rows[r].max, quad_sum(rows[r].sum), p.dropout_scale);
     const int i = row + 8 * r;
     if (i >= t.seq.len_q) continue;
-    const float inverse = sum == 0.0f ? 0.0f : p.dropout_scale / sum;
     const int64_t at = t.batch * p.o_stride.batch + t.head * p.o_stride.head +
                        (t.seq.q_row + static_cast<int64_t>(i)) * p.o_stride.row;
     FA_UNROLL
@@ -94,10 +93,10 @@ FA_DEVICE void write_rows(const fa_attention_params &p, const memeff_coord &t, c
       FA_UNROLL
       for (int e = 0; e < 2; ++e) {
         const int col = col0 + 8 * n + lane % 4 * 2 + e;
-        if (col < p.head_dim_v) store_element(p.o, at + col, o[n][2 * r + e] * inverse, typename C::T());
+        if (col < p.head_dim_v) store_element(p.o, at + col, o[n][2 * r + e] * end.factor, typename C::T());
       }
     }
-    if (col0 == 0 && lane % 4 == 0) store_lse(p, t, i, rows[r].max, sum);
+    if (col0 == 0 && lane % 4 == 0) store_lse(p, t, i, end.lse);
   }
 }
 

@@ -88,10 +88,10 @@ template <class C> FA_DEVICE void memeff_forward_whole(const fa_attention_params
   float inverse[2];
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const float sum = quad_sum(rows[r].sum);
+    const finished_row end = finish_row(p, t.head, rows[r].max, quad_sum(rows[r].sum), p.dropout_scale);
     const int row = first_row + lane / 4 + 8 * r;
-    inverse[r] = sum == 0.0f ? 0.0f : p.dropout_scale / sum;
-    if (lane % 4 == 0 && row < t.seq.len_q) store_lse(p, t, row, rows[r].max, sum);
+    inverse[r] = end.factor;
+    if (lane % 4 == 0 && row < t.seq.len_q) store_lse(p, t, row, end.lse);
   }
   write_tile(reinterpret_cast<float *>(p.o) + t.batch * p.o_stride.batch + t.head * p.o_stride.head +
                  t.seq.q_row * p.o_stride.row,

@@ -51,6 +51,8 @@ typedef struct fa_attention_params {
   const uint8_t *mask_bits;      /* NULL, or a bit for every pair, which only the general kernels read: the bits of
                                     sequence b begin at byte mask_indptr[b], row by row, least significant first */
   const int32_t *mask_indptr;
+  const float *sinks; /* NULL, or [heads_q]: a logit in the denominator of a head's rows */
+  int sinks_in_lse;   /* the LSE counts it; 1 without sinks */
 } fa_attention_params;
 
 #endif

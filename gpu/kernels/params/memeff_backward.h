@@ -11,6 +11,7 @@
  *             grid (row blocks of the longest sequence x column blocks, query heads, batch)
  *   dbias     the gradient of the bias, summed over the axes along which the bias is broadcast: of 128 rows
  *             (or all) and 64 keys. grid (row blocks, or 1, x key blocks; query heads, or 1; batch, or 1)
+ *   dsinks    the gradient of the sinks. grid (query heads)
  *
  * Only single adds to what other blocks write: all other results are the same in every run. */
 #ifndef FA_GPU_KERNELS_PARAMS_MEMEFF_BACKWARD_H
@@ -39,6 +40,9 @@ typedef struct fa_memeff_backward_params {
   int batch;                      /* number of sequences */
   int dbias_sums;                 /* the axes summed over: FA_MEMEFF_SUM_... */
   fa_kernel_strides dbias_stride; /* keys are contiguous */
+  float *dsinks;                  /* [heads_q]; NULL: not wanted */
+  int delta_block; /* packed queries: every sequence begins in delta at a multiple of so many rows, as in the workspace
+                      of the flash kernels; 0: delta is as packed as the queries are. Only dsinks reads it */
 } fa_memeff_backward_params;
 
 #endif

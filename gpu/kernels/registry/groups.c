@@ -73,7 +73,8 @@ static fa_memeff_backward_kernels memeff_group(fa_dtype dtype) {
   return (fa_memeff_backward_kernels){.prepare = memeff_of(fa_kernel_of_type(t, FA_STEP_PREPARE, dtype)),
                                       .keys = memeff_of(fa_kernel_of_type(t, FA_STEP_KEYS, dtype)),
                                       .queries = memeff_of(fa_kernel_of_type(t, FA_STEP_QUERIES, dtype)),
-                                      .dbias = memeff_of(fa_kernel_of_type(t, FA_STEP_DBIAS, dtype))};
+                                      .dbias = memeff_of(fa_kernel_of_type(t, FA_STEP_DBIAS, dtype)),
+                                      .dsinks = memeff_of(fa_kernel_of_type(t, FA_STEP_DSINKS, dtype))};
 }
 
 /* Short problems have the smaller of the two tiles that a type has. */

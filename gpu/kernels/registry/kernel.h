@@ -25,6 +25,7 @@ typedef struct fa_kernel_ability {
   int bias, linear_dropout;
   int chunk;       /* rows that see no key before their chunk */
   int mask_bits;   /* a bit for every pair */
+  int sinks;
   int varlen;      /* sequences of lengths of their own, by cu_seqlens, seqused_k or leftpad_k */
   int ordered;     /* a deterministic call's accumulators (gpu/kernels/params/flash_backward_grids.h) */
   int keys;        /* seqlen_k; of a kernel: from how many on it is the right one */
@@ -34,10 +35,12 @@ typedef struct fa_kernel_ability {
 /* Whether a kernel with ability k can do what is wanted. */
 static inline int fa_kernel_is_able(const fa_kernel_ability *k, const fa_kernel_ability *wanted) {
   return k->bf16 == wanted->bf16 && k->flex == wanted->flex && wanted->head_dim <= k->head_dim &&
-         wanted->head_dim >= k->least && wanted->narrow >= k->narrow && k->unaligned >= wanted->unaligned && k->alibi >= wanted->alibi &&
-         k->softcap >= wanted->softcap && k->dropout >= wanted->dropout && k->p_debug >= wanted->p_debug &&
-         k->bias >= wanted->bias && k->linear_dropout >= wanted->linear_dropout && k->varlen >= wanted->varlen &&
-         k->ordered >= wanted->ordered && k->chunk >= wanted->chunk && k->mask_bits >= wanted->mask_bits && wanted->keys >= k->keys &&
+         wanted->head_dim >= k->least && wanted->narrow >= k->narrow && k->unaligned >= wanted->unaligned &&
+         k->alibi >= wanted->alibi && k->softcap >= wanted->softcap && k->dropout >= wanted->dropout &&
+         k->p_debug >= wanted->p_debug && k->bias >= wanted->bias &&
+         k->linear_dropout >= wanted->linear_dropout && k->varlen >= wanted->varlen &&
+         k->ordered >= wanted->ordered && k->chunk >= wanted->chunk && k->mask_bits >= wanted->mask_bits &&
+         k->sinks >= wanted->sinks && wanted->keys >= k->keys &&
          (k->packed_rows == 0 || wanted->packed_rows <= k->packed_rows);
 }
 
@@ -69,6 +72,7 @@ typedef enum fa_kernel_step {
   FA_STEP_KEYS,       /* dK and dV alone */
   FA_STEP_QUERIES,    /* dQ alone */
   FA_STEP_DBIAS,      /* a summed gradient of the bias, alone */
+  FA_STEP_DSINKS,     /* the gradient of the sinks, alone */
   FA_STEP_CONVERT,    /* accumulators to dQ */
   FA_STEP_CONVERT_KEYS,
   FA_STEP_DBIAS_CLEAR,

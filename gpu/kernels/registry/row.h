@@ -83,7 +83,7 @@ template <class T> static constexpr fa_kernel describe_type(fa_kernel_step step,
   k.dtype = dtype_of<T>();
   k.ability.bf16 = k.dtype == FA_BF16;
   k.ability.head_dim = INT_MAX;
-  k.ability.varlen = k.ability.ordered = k.ability.chunk = 1;
+  k.ability.varlen = k.ability.ordered = k.ability.chunk = k.ability.sinks = 1;
   return k;
 }
 

@@ -57,7 +57,8 @@ const fa_kernel *fa_merge_find(fa_dtype dtype, fa_dtype parts_dtype, int backwar
 /* ---- over a KV cache ---- */
 
 typedef fa_kernel fa_cache_kernel;
-typedef fa_kernel_ability fa_cache_ability; /* of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap, mask_bits */
+/* Of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap, chunk, mask_bits, sinks. */
+typedef fa_kernel_ability fa_cache_ability;
 
 /* The most special kernel that can do this, or NULL. Grid: x over (blocks of block_m packed rows) * n_splits, splits
  * fastest; y over KV heads, z over sequences. Splits are of whole blocks of block_n keys. */
@@ -121,7 +122,7 @@ typedef struct fa_memeff_kernel {
 
 /* dbias: block_m rows and block_cols keys. */
 typedef struct fa_memeff_backward_kernels {
-  fa_memeff_kernel prepare, keys, queries, dbias;
+  fa_memeff_kernel prepare, keys, queries, dbias, dsinks;
 } fa_memeff_backward_kernels;
 const fa_memeff_backward_kernels *fa_memeff_backward_find(fa_dtype dtype);
 
