@@ -95,10 +95,13 @@ static void test_families(void) {
       {"flex/forward", true}, {"flex/backward", true}, {"flex/exact", false}, {"flex/mask", true}};
   static const source of_sm90[] = {{"hopper_backward/main", true}};
   static const source lists[] = {{"flex/lists", false}};
-  fa_case_list memeff = {0}, mods = {0};
+  fa_case_list memeff = {0}, sinks = {0}, mods = {0};
   load("cases/memeff.json", &memeff);
   CHECK(missing(of_memeff, 2, false) > 0);
   run_all(&memeff, NULL, true);
+  CHECK(missing(of_memeff, 2, false) == 3); /* those for gradients of sinks */
+  load("cases/sinks.json", &sinks);
+  run_all(&sinks, NULL, true);
   CHECK(missing(of_memeff, 2, true) == 0);
   load("cases/flex.json", &mods);
   CHECK(missing(flex, 4, false) > 0);
@@ -110,6 +113,7 @@ static void test_families(void) {
   /* flex_lists_blocks: only fa_flex_blocks launches it, which no case calls (test_flex_lists.c) */
   CHECK(missing(lists, 1, false) == 1 && !was_launched("flex_lists_blocks"));
   fa_case_list_free(&memeff);
+  fa_case_list_free(&sinks);
   fa_case_list_free(&mods);
 }
 
