@@ -39,6 +39,7 @@ FAMILIES = {
     "cache": [("host", ["cases/kvcache.json"], "^(splits_2|tall_unmasked|splits_causal_tall|page_gqa_splits)$", [1])],
     "memeff": [("host", ["cases/memeff.json"],
               "^(bias_b.*|d_72_f32|f32_gqa|d_300|k_ne_v_wide_values|f32_two_passes)$", [1]),
+             ("host", ["cases/sinks.json"], "^plain$", [1]),
              ("host", FLASH_FILES[:-1], None, [1])],
 }
 CAUGHT = re.compile(r"(FAIL|RACE|OOB|DEADLOCK|CRASH|HANG|ERROR|REJECTED) (\S+)  \S+  \S+  (?:r=\S+  )?[\d.]+ m?s  "
