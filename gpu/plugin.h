@@ -86,6 +86,7 @@ typedef struct fa_plugin_problem {
   int mask_bits; /* there is a bit for every pair */
   /* a logit a head in the denominator; its gradient is an output; lse has it in */
   int sinks, sinks_grad, sinks_in_lse;
+  int v_in_k; /* a latent cache: v is a view of the first head_dim_v columns of k, and v_new of k_new */
 } fa_plugin_problem;
 
 /* Strides in elements; 0 on an expanded axis of an input. This struct does not grow. */

@@ -26,6 +26,7 @@ READER(read_seqlen_q) {
   return fa_read_int(r, v, 0, FA_MAX_LENGTH, &P.seqlen_q);
 }
 READER(read_head_dim) {
+  r->has_head_dim = true;
   return fa_read_int(r, v, 1, FA_MAX_HEAD_DIM, &P.head_dim);
 }
 READER(read_softcap) {
@@ -161,6 +162,7 @@ const fa_case_key fa_case_keys[] = {{"name", read_name},
                                     {"mask_bits", fa_read_mask_bits},
                                     {"sinks", fa_read_sinks},
                                     {"kvcache", fa_read_kvcache},
+                                    {"mla", fa_read_mla},
                                     {"merge", fa_read_merge},
                                     {"splits", read_splits},
                                     {"deterministic", read_deterministic},
@@ -247,6 +249,7 @@ static fa_status finish_defaults(fa_case_reader *r) {
   if (!r->has_scale) P.scale = fa_default_scale(P.head_dim);
   if (!r->has_backward) P.backward = fa_family_default_backward(P.family);
   if (!r->has_empty_lse) P.empty_lse = fa_family_default_empty_lse(P.family);
+  TRY(fa_read_mla_finish(r));
   TRY(fa_read_merge_finish(r));
   if (r->has_bias_fill && r->has_fill_bias && r->bias_fill != r->c.fill[FA_T_BIAS])
     CONTRADICTION("bias.fill", "differs from fill.bias");

@@ -20,6 +20,12 @@ typedef struct fa_case_field {
   int64_t index;         /* element of an array under the key, -1 = the value itself */
 } fa_case_field;
 
+/* The dimensions of "mla". */
+typedef struct fa_case_mla {
+  bool present;
+  int64_t kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim;
+} fa_case_mla;
+
 typedef struct fa_case_reader {
   const char *base; /* path of the case: "$.cases[3]" */
   const fa_case_field *field;
@@ -32,7 +38,8 @@ typedef struct fa_case_reader {
   bool has_batch, has_heads_kv, has_seqlen_k, has_head_dim_v, has_scale, has_backward, has_empty_lse;
   bool has_leftpad_k, has_cache_leftpad, has_bias_fill, has_fill_bias, has_lists, has_density, has_from;
   bool has_block_seed, has_merge, has_parts_dtype;
-  bool has_bits_density, has_bits_tree;
+  bool has_bits_density, has_bits_tree, has_head_dim;
+  fa_case_mla mla;
   fa_fill bias_fill;
   int64_t slopes_shape[2];  /* of nested slopes; 0 x 0 otherwise */
   int64_t list_shape[4][4]; /* of the four block lists, of rank 3 3 4 4, in the order of the struct */

@@ -246,6 +246,15 @@ static void put_kvcache(writer *w, const fa_problem *p) {
   end_object(w, parent);
 }
 
+/* head_dim and head_dim_v are written too, for readers who know nothing of latent caches. */
+static void put_mla(writer *w, const fa_problem *p) {
+  if (!p->kvcache.v_in_k) return;
+  cJSON *parent = begin_object(w, "mla");
+  put_int(w, "kv_lora_rank", p->head_dim_v, 512);
+  put_int(w, "qk_rope_head_dim", p->head_dim - p->head_dim_v, 64);
+  end_object(w, parent);
+}
+
 static void put_merge(writer *w, const fa_problem *p) {
   const fa_parts *m = &p->merge;
   if (p->family != FA_MERGE || (m->parts == 2 && !m->base_2 && m->parts_dtype == p->dtype)) return;
@@ -332,13 +341,15 @@ static void put_runs(writer *w, const fa_case *c) {
 
 /* ---- the case ---- */
 
+/* The scale that follows from "mla" is not that of head_dim: it is always written. */
+#define NO_SCALE ((double)NAN)
 enum { NOT_DEFAULT = -1 }; /* a capacity has no default where seqlen_q is not written */
 
 static void put_sizes(writer *w, const fa_problem *p) {
   const bool varlen = fa_problem_is_varlen(p), packed_keys = fa_problem_has_packed_keys(p);
   put_int(w, "batch", p->batch, varlen ? p->batch : 1);
   put_int(w, "heads_q", p->heads_q, 1);
-  if (p->family != FA_MERGE) put_int(w, "heads_kv", p->heads_kv, p->heads_q);
+  if (p->family != FA_MERGE) put_int(w, "heads_kv", p->heads_kv, p->kvcache.v_in_k ? 1 : p->heads_q);
   put_int(w, "seqlen_q", p->seqlen_q, varlen ? p->seqlen_q : 1);
   if (p->family != FA_MERGE)
     put_int(w, "seqlen_k", p->seqlen_k, packed_keys ? p->seqlen_k : varlen ? NOT_DEFAULT : p->seqlen_q);
@@ -351,7 +362,7 @@ static void put_sizes(writer *w, const fa_problem *p) {
 }
 
 static void put_problem_rest(writer *w, const fa_problem *p) {
-  put_number(w, "scale", p->scale, fa_default_scale(p->head_dim));
+  put_number(w, "scale", p->scale, p->kvcache.v_in_k ? NO_SCALE : fa_default_scale(p->head_dim));
   put_number(w, "softcap", p->softcap, 0);
   put_mask(w, &p->mask);
   put_alibi(w, p);
@@ -364,6 +375,7 @@ static void put_problem_rest(writer *w, const fa_problem *p) {
   put_block_sparse(w, p);
   put_mask_bits(w, &p->mask_bits);
   put_kvcache(w, p);
+  put_mla(w, p);
   put_merge(w, p);
   put_int(w, "splits", p->splits, 0);
   put_bool(w, "deterministic", p->deterministic, false);

@@ -27,6 +27,13 @@ static fa_status add_cache(const fa_case *c, fa_tensors *set, fa_tensor_id id, i
                                c->strides[id].tail, err);
 }
 
+/* V as the first columns of the K that is there. */
+static fa_status add_in_k(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_tensor_id k, fa_error *err) {
+  const fa_tensor *t = &set->t[k];
+  const int64_t shape[4] = {t->shape[0], t->shape[1], t->shape[2], c->problem.head_dim_v};
+  return fa_tensors_add_view(set, id, k, 4, shape, t->stride, 0, err);
+}
+
 static fa_status add_new(const fa_case *c, fa_tensors *set, fa_tensor_id id, int64_t d, fa_error *err) {
   const fa_problem *p = &c->problem;
   const int64_t shape[4] = {p->batch, p->kvcache.n_new, p->heads_kv, d};
@@ -88,10 +95,12 @@ fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_problem *p = &c->problem;
   if (p->family != FA_KVCACHE) return FA_OK;
   TRY(add_cache(c, set, FA_T_K, p->head_dim, err));
-  TRY(add_cache(c, set, FA_T_V, p->head_dim_v, err));
+  const bool latent = p->kvcache.v_in_k;
+  TRY(latent ? add_in_k(c, set, FA_T_V, FA_T_K, err) : add_cache(c, set, FA_T_V, p->head_dim_v, err));
   if (p->kvcache.n_new > 0) {
     TRY(add_new(c, set, FA_T_K_NEW, p->head_dim, err));
-    TRY(add_new(c, set, FA_T_V_NEW, p->head_dim_v, err));
+    TRY(latent ? add_in_k(c, set, FA_T_V_NEW, FA_T_K_NEW, err)
+               : add_new(c, set, FA_T_V_NEW, p->head_dim_v, err));
   }
   if (p->kvcache.page_size > 0) TRY(build_block_table(c, set, err));
   return p->kvcache.rotary_dim > 0 ? build_rotary(c, set, err) : FA_OK;

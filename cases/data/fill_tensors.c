@@ -261,6 +261,7 @@ fa_status fa_build_fills(const fa_case *c, int n_threads, fa_tensors *set, fa_er
   for (int i = 0; i < FA_T_COUNT && status == FA_OK; ++i) {
     const fa_tensor_id id = (fa_tensor_id)i;
     if (!fa_tensor_is_filled(id) || fa_tensor_count(&set->t[id]) == 0) continue;
+    if (fa_tensor_is_in_k(&c->problem, id)) continue; /* filled as columns of K */
     if (fa_tensor_describe(id)->data == FA_DATA_GRADIENT && fa_fill_describe(c->fill[id])->reads_v)
       status = mean_values(c, &set->t[FA_T_V], &v_mean, err);
     const fa_fill_row row = {.c = c,

@@ -83,7 +83,7 @@ bool fa_case_has_strides(fa_tensor_id id) {
 
 bool fa_case_uses(const fa_case *c, fa_tensor_id id) {
   const bool named = fa_case_has_strides(id) || fa_case_has_fill(id);
-  return named && fa_tensor_is_asked_for(&c->problem, id);
+  return named && fa_tensor_is_asked_for(&c->problem, id) && !fa_tensor_is_in_k(&c->problem, id);
 }
 
 void fa_case_set_fill(fa_case *c, fa_fill fill) {

@@ -55,7 +55,8 @@ bool fa_case_equal(const fa_case *a, const fa_case *b); /* every field, also unu
 bool fa_case_has_fill(fa_tensor_id id);                 /* fa_tensor_is_filled */
 bool fa_case_has_strides(
     fa_tensor_id id); /* every tensor whose axes are named, except the scores and one number a head */
-bool fa_case_uses(const fa_case *c, fa_tensor_id id); /* the call has this tensor, which is one of those */
+/* The call has this tensor, which is one of those, and is not columns of another one. */
+bool fa_case_uses(const fa_case *c, fa_tensor_id id);
 bool fa_case_has_zero(fa_tensor_id id);               /* filled tensors of tokens: q k v do */
 bool fa_case_row_is_zero(const fa_case *c, fa_tensor_id id, int64_t row);
 /* Number of rows that "zero" may name: those of the longest sequence. */

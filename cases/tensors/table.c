@@ -120,6 +120,10 @@ bool fa_tensor_is_updated(const fa_problem *p, fa_tensor_id id) {
   return fa_tensor_describe(id)->direction == FA_TENSOR_UPDATED && p->kvcache.present && p->kvcache.n_new > 0;
 }
 
+bool fa_tensor_is_in_k(const fa_problem *p, fa_tensor_id id) {
+  return p->kvcache.v_in_k && (id == FA_T_V || id == FA_T_V_NEW);
+}
+
 bool fa_tensor_has_parts(fa_tensor_id id) {
   const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
   return axes == FA_AXES_PARTS || axes == FA_AXES_PART_ROWS;

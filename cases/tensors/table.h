@@ -84,6 +84,8 @@ bool fa_tensor_is_through_ds(fa_tensor_id id);
 bool fa_tensor_is_updated(const fa_problem *p, fa_tensor_id id);
 /* The call has this tensor. false for those with FA_AXES_OWN. */
 bool fa_tensor_is_asked_for(const fa_problem *p, fa_tensor_id id);
+/* The tensor is columns of another one, K or new K: it has neither strides nor values of its own. */
+bool fa_tensor_is_in_k(const fa_problem *p, fa_tensor_id id);
 /* The type of such a tensor's elements: float32, or the problem's, or that of its parts. */
 fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id);
 /* It has an axis of parts before all others. */

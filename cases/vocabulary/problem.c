@@ -143,7 +143,7 @@ static bool same_sinks(const fa_sinks *a, const fa_sinks *b) {
 
 static bool same_kvcache(const fa_kvcache *a, const fa_kvcache *b) {
   return a->present == b->present && a->n_new == b->n_new && a->page_size == b->page_size &&
-         a->shared_pages == b->shared_pages && a->rotary_dim == b->rotary_dim &&
+         a->shared_pages == b->shared_pages && a->v_in_k == b->v_in_k && a->rotary_dim == b->rotary_dim &&
          a->rotary_interleaved == b->rotary_interleaved;
 }
 

@@ -60,6 +60,7 @@ typedef struct fa_kvcache {
   int64_t rotary_dim;       /* 0 = no rotary embedding; even, <= head_dim */
   bool rotary_interleaved;
   int64_t shared_pages; /* sequences share each of the first so many pages that they fill before the call */
+  bool v_in_k; /* latent cache (MLA): V is a view of the first head_dim_v columns of K, and new V of new K */
 } fa_kvcache;
 
 typedef enum fa_block_source { FA_BLOCKS_LISTS, FA_BLOCKS_MASK_MOD, FA_BLOCKS_DENSITY } fa_block_source;
@@ -147,6 +148,8 @@ const char *fa_family_name(fa_family f);               /* as in the case JSON; "
 bool fa_family_default_backward(fa_family f);          /* false for kvcache */
 fa_empty_lse fa_family_default_empty_lse(fa_family f); /* flex and merge -inf, others +inf */
 double fa_default_scale(int64_t head_dim);             /* 1 / sqrt(head_dim) */
+#define FA_MLA_NOPE_DIM 128 /* columns of a head before absorption that have no rotary embedding, where a case does \
+                               not say: they and the rotary ones make the scale */
 /* Writes the published slopes of n_heads heads to slopes[n_heads]. */
 void fa_alibi_standard(int64_t n_heads, float *slopes);
 

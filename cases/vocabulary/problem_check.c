@@ -227,11 +227,22 @@ static fa_status check_cache_rows(const fa_problem *p, fa_error *err) {
   return status;
 }
 
+/* A latent cache is stored once: what K's columns hold is final, rotary embedding included. */
+static fa_status check_latent(const fa_problem *p, fa_error *err) {
+  if (!p->kvcache.v_in_k) return FA_OK;
+  if (p->head_dim_v > p->head_dim)
+    BAD("$.mla: V is the first head_dim_v %lld columns of K, which has %lld", (long long)p->head_dim_v,
+        (long long)p->head_dim);
+  if (p->kvcache.rotary_dim)
+    BAD("$.kvcache.rotary: not together with mla, whose cache holds columns that are rotated already");
+  return FA_OK;
+}
+
 static fa_status check_kvcache(const fa_problem *p, fa_error *err) {
   const fa_kvcache *c = &p->kvcache;
   if (p->family != FA_KVCACHE) {
     if (c->present || c->len.n || c->batch_idx.n || c->n_new || c->page_size || c->rotary_dim ||
-        c->shared_pages)
+        c->shared_pages || c->v_in_k)
       BAD("$.kvcache: only family \"kvcache\" has one, not \"%s\"", fa_family_name(p->family));
     return FA_OK;
   }
@@ -256,6 +267,7 @@ static fa_status check_kvcache(const fa_problem *p, fa_error *err) {
       BAD("$.kvcache.leftpad[%lld]: %d is more than the entry's %lld keys", (long long)b, p->leftpad_k.v[b],
           (long long)(c->len.v[b] + c->n_new));
   }
+  TRY(check_latent(p, err));
   TRY(fa_check_range("kvcache.rotary.dim", c->rotary_dim, 0, p->head_dim, err));
   if (c->rotary_dim % 2) BAD("$.kvcache.rotary.dim: %lld is odd", (long long)c->rotary_dim);
   if (c->rotary_interleaved && c->rotary_dim == 0)

@@ -5,6 +5,7 @@
 #define PICK(r, a) ((a)[fa_rng_below(r, COUNT(a))])
 
 #define ENOUGH_PAIRS 6000
+#define LATENT_PAIRS 250
 
 /* Lengths around the tiles of all known kernels. */
 static const int64_t edge_lengths[] = {1,  2,  7,  8,   15,  16,  17,  31,  32,  33,  63,  64,
@@ -236,9 +237,11 @@ fa_status fa_gen_shape(fa_gen *g) {
   draw_heads(g);
   draw_dims(g);
   p->scale = fa_default_scale(p->head_dim);
+  fa_gen_mla_shape(g);
   fa_rng r = fa_gen_rng(g, FA_GEN_LENGTHS);
   if (p->family == FA_KVCACHE) {
-    g->budget = sequence_pairs(g, &r, ENOUGH_PAIRS);
+    /* Latent caches are made for many heads: few keys then. */
+    g->budget = sequence_pairs(g, &r, p->kvcache.v_in_k ? LATENT_PAIRS : ENOUGH_PAIRS);
     return fa_gen_cache(g);
   }
   if (fa_rng_chance(&r, g->rules->varlen)) {

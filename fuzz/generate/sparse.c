@@ -108,12 +108,13 @@ fa_status fa_gen_cache(fa_gen *g) {
     c->page_size = PICK(&r, pages);
     p->seqlen_k = (p->seqlen_k + c->page_size - 1) / c->page_size * c->page_size;
   }
+  fa_gen_mla_pages(g);
   if (fa_rng_chance(&r, 0.55)) c->n_new = PICK(&r, new_keys);
   if (c->n_new > p->seqlen_k) c->n_new = p->seqlen_k;
   /* The original interface rotates only with new keys; queries alone are still well defined. */
-  if (fa_rng_chance(&r, c->n_new > 0 ? 0.5 : 0.1)) draw_rotary(g, &r);
+  if (fa_rng_chance(&r, c->n_new > 0 ? 0.5 : 0.1) && !c->v_in_k) draw_rotary(g, &r);
   fa_status status = draw_cache_lengths(g, &r);
-  if (status == FA_OK && g->rules->mixed) status = draw_packed_queries(g);
+  if (status == FA_OK && (g->rules->mixed || c->v_in_k)) status = draw_packed_queries(g);
   draw_shared_pages(g);
   if (status == FA_OK && c->page_size == 0 && fa_rng_chance(&r, 0.35)) status = draw_cache_rows(g, &r);
   return status;

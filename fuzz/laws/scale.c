@@ -80,6 +80,7 @@ static bool map_value(const fa_law_work *w, const void *ctx, fa_tensor_id id, co
 fa_status fa_law_value_power(fa_law_work *w, fa_error *err) {
   const fa_problem *p = &w->c->problem;
   FA_SKIP_IF(shares_memory(w, FA_T_V), "values share memory");
+  FA_SKIP_IF(p->kvcache.v_in_k, "values are columns of the keys");
   FA_SKIP_IF(p->grad_lse, "dLSE would have to double too");
   FA_LAW_TRY(fa_law_make_base(w, err));
   FA_SKIP_IF(p->kvcache.n_new > 0, "new values are in a tensor of their own");

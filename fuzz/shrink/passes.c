@@ -105,6 +105,7 @@ FEATURE(drop_leftpad, p->leftpad_k.n, drop_array(&p->leftpad_k))
 FEATURE(drop_batch_idx, p->kvcache.batch_idx.n, drop_array(&p->kvcache.batch_idx))
 FEATURE(drop_shared_pages, p->kvcache.shared_pages, p->kvcache.shared_pages = 0)
 FEATURE(drop_pages, p->kvcache.page_size, p->kvcache.page_size = p->kvcache.shared_pages = 0)
+FEATURE(drop_latent, p->kvcache.v_in_k, p->kvcache.v_in_k = false)
 FEATURE(drop_rotary, p->kvcache.rotary_dim, p->kvcache.rotary_dim = 0)
 FEATURE(drop_interleaved, p->kvcache.rotary_interleaved, p->kvcache.rotary_interleaved = false)
 FEATURE(drop_new_keys, p->kvcache.n_new, p->kvcache.n_new = 0)
@@ -167,7 +168,7 @@ static feature_edit *const features[] = {
     drop_empty_lse,  drop_layout,         drop_packing,       drop_strides,     drop_poison,
     drop_repeat,     drop_scale,          drop_shared_pages,  drop_mask_bits,   drop_empty_rows,
     drop_hidden,     make_chain,          drop_base,          drop_parts_dtype, drop_sinks,
-    drop_sinks_grad, sinks_in_lse};
+    drop_sinks_grad, sinks_in_lse,        drop_latent};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each, and finally the schedule. */

@@ -101,6 +101,7 @@ static void set_lists_and_cache(fa_plugin_problem *x, const fa_problem *p) {
   x->cache_batch_idx = kv->batch_idx.v;
   x->chunk = fa_mask_chunk(&p->mask);
   x->mask_bits = p->mask_bits.present;
+  x->v_in_k = kv->v_in_k;
 }
 
 void fa_plugin_call_problem_set(fa_plugin_call_problem *out, const fa_problem *p) {
