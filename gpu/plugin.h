@@ -86,7 +86,8 @@ typedef struct fa_plugin_problem {
   int mask_bits; /* there is a bit for every pair */
   /* a logit a head in the denominator; its gradient is an output; lse has it in */
   int sinks, sinks_grad, sinks_in_lse;
-  int v_in_k; /* a latent cache: v is a view of the first head_dim_v columns of k, and v_new of k_new */
+  int v_in_k;   /* a latent cache: v is a view of the first head_dim_v columns of k, and v_new of k_new */
+  int64_t topk; /* entries of a row's list of keys; 0: no lists */
 } fa_plugin_problem;
 
 /* Strides in elements; 0 on an expanded axis of an input. This struct does not grow. */
@@ -116,6 +117,8 @@ typedef struct fa_plugin_tensors {
   fa_plugin_tensor mask_bits,
       mask_indptr;                /* u8, i32 [batch + 1] (docs/reference/semantics.md, "Custom masks") */
   fa_plugin_tensor sinks, dsinks; /* f32 [heads_q]; read, and written */
+  /* read: i32 [B, Sq, topk] or [total, topk], i32 [B] (docs/reference/semantics.md, "Lists of keys") */
+  fa_plugin_tensor topk_indices, topk_length;
 } fa_plugin_tensors;
 
 /* How a call is to run, and what became of it. Texts are NUL-terminated, and empty before the call. */

@@ -227,6 +227,20 @@ static void put_mask_bits(writer *w, const fa_mask_bits *m) {
   end_object(w, parent);
 }
 
+static void put_topk(writer *w, const fa_topk *t) {
+  if (!t->present) return;
+  cJSON *parent = begin_object(w, "topk");
+  put_int(w, "k", t->k, 64);
+  put_number(w, "none", t->none, 0);
+  if (t->none_at != FA_TOPK_END) put_text(w, "none_at", fa_topk_place_name(t->none_at));
+  put_number(w, "repeated", t->repeated, 0);
+  put_number(w, "empty_rows", t->empty_rows, 0);
+  put_bool(w, "beyond", t->beyond, false);
+  put_ints(w, "len", &t->len);
+  put_u64(w, "seed", t->seed, 0);
+  end_object(w, parent);
+}
+
 static void put_kvcache(writer *w, const fa_problem *p) {
   const fa_kvcache *c = &p->kvcache;
   if (!c->present) return;
@@ -374,6 +388,7 @@ static void put_problem_rest(writer *w, const fa_problem *p) {
   put_captures(w, p);
   put_block_sparse(w, p);
   put_mask_bits(w, &p->mask_bits);
+  put_topk(w, &p->topk);
   put_kvcache(w, p);
   put_mla(w, p);
   put_merge(w, p);

@@ -201,6 +201,7 @@ fa_status fa_case_build_on(const fa_case *c, int n_threads, fa_tensors *out, fa_
   if (status == FA_OK) status = build_rest(c, out, err);
   if (status == FA_OK) status = build_lengths(c, out, err);
   if (status == FA_OK) status = fa_build_cache(c, out, err);
+  if (status == FA_OK) status = fa_build_topk(c, out, err);
   if (status == FA_OK) status = fa_build_blocks(c, out, err);
   if (status == FA_OK) status = fa_build_bits(c, out, err);
   if (status == FA_OK) status = fa_build_buffers(c, out, err);

@@ -24,6 +24,10 @@ int64_t fa_layout_strides(fa_layout layout, const fa_stride_recipe *recipe, int 
 fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Block-sparse lists. */
 fa_status fa_build_blocks(const fa_case *c, fa_tensors *set, fa_error *err);
+/* Lists of keys; after the cache's tables. */
+fa_status fa_build_topk(const fa_case *c, fa_tensors *set, fa_error *err);
+/* listed[j] = 1 if a row of sequence b names key j: of a call with lists. */
+void fa_topk_mark(const fa_case *c, const fa_tensors *set, int64_t b, uint8_t *listed);
 /* Bits of a custom mask. */
 fa_status fa_build_bits(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Captured buffers, filled, and the tensors of their gradients. */

@@ -99,6 +99,16 @@ static void fill_tokens(fa_fill_row row, const fa_tensor *t, int n_threads, doub
   }
 }
 
+/* 1 for each key of sequence b that some row sees by its list; NULL: no lists. To be freed. */
+static uint8_t *listed_keys(const fa_fill_row *row, int64_t b) {
+  const fa_problem *p = &row->c->problem;
+  if (!p->topk.present) return NULL;
+  uint8_t *listed = malloc((size_t)p->seqlen_k + 1);
+  FA_ASSERT(listed != NULL);
+  fa_topk_mark(row->c, row->set, b, listed);
+  return listed;
+}
+
 /* The caches: slots that are in use before the call and not hidden by leftpad. Values depend on (sequence,
  * slot), wherever the sequence's row or pages are. Sequences that share a row or a page hold the first one's
  * values, in every slot that any of them sees. */
@@ -109,7 +119,9 @@ static void fill_cache(fa_fill_row row, const fa_tensor *t, double *value) {
     int64_t first = b;
     for (int64_t other = b - 1; other >= 0 && k->batch_idx.n > 0; --other)
       if (k->batch_idx.v[other] == k->batch_idx.v[b]) first = other;
+    uint8_t *listed = listed_keys(&row, b);
     for (row.s = fa_case_sequence(p, b).leftpad; row.s < k->len.v[b]; ++row.s) {
+      if (listed && !listed[row.s]) continue;
       int64_t at = k->batch_idx.n > 0 ? k->batch_idx.v[b] : b, slot = row.s;
       row.b = first;
       if (k->page_size > 0) {
@@ -123,6 +135,7 @@ static void fill_cache(fa_fill_row row, const fa_tensor *t, double *value) {
         store_token(t, at, slot, row.h, value);
       }
     }
+    free(listed);
   }
 }
 

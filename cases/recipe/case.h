@@ -57,7 +57,7 @@ bool fa_case_has_strides(
     fa_tensor_id id); /* every tensor whose axes are named, except the scores and one number a head */
 /* The call has this tensor, which is one of those, and is not columns of another one. */
 bool fa_case_uses(const fa_case *c, fa_tensor_id id);
-bool fa_case_has_zero(fa_tensor_id id);               /* filled tensors of tokens: q k v do */
+bool fa_case_has_zero(fa_tensor_id id); /* filled tensors of tokens: q k v do */
 bool fa_case_row_is_zero(const fa_case *c, fa_tensor_id id, int64_t row);
 /* Number of rows that "zero" may name: those of the longest sequence. */
 int64_t fa_case_zero_rows(const fa_case *c, fa_tensor_id id);

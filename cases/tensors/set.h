@@ -84,7 +84,9 @@ typedef enum fa_tensor_id {
   FA_T_DLSE_PARTS,
   /* added later, behind the others so that these keep their numbers */
   FA_T_SINKS,
-  FA_T_DSINKS, /* f32 [Hq]; an input and its gradient */
+  FA_T_DSINKS,       /* f32 [Hq]; an input and its gradient */
+  FA_T_TOPK_INDICES, /* i32 [B, Sq, k] or [total, k] (cases/vocabulary/topk.h) */
+  FA_T_TOPK_LENGTH,  /* i32 [B] */
   FA_T_COUNT
 } fa_tensor_id;
 

@@ -70,6 +70,8 @@ static const fa_tensor_info table[FA_T_COUNT] = {
     [FA_T_DSINKS] = {"dsinks", OUT, BACKWARD, FA_AXES_HEADS,
                      .when = FA_WHEN_SINKS | FA_WHEN_SINKS_GRAD | FA_WHEN_BACKWARD, .f32 = true,
                      GRADIENT(FA_T_SINKS), SUMS(dsinks_atomic)},
+    [FA_T_TOPK_INDICES] = {"topk_indices", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_TOPK_LENGTH] = {"topk_length", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
     BUFFER(0), BUFFER(1), BUFFER(2), BUFFER(3), BUFFER(4), BUFFER(5), BUFFER(6), BUFFER(7),
 };
 /* clang-format on */

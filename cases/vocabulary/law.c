@@ -31,6 +31,8 @@ static const fa_law_info table[FA_N_LAWS] = {
     [FA_LAW_PART_NESTED] = {"part-nested",
                             "some parts merged first, and what they make with the others: the same"},
     [FA_LAW_SINK_NONE] = {"sink-none", "sinks of -inf: the same as without sinks, and no gradient"},
+    [FA_LAW_LIST_ORDER] = {"list-order",
+                           "each row's list in another order, with its entries of -1: the same"},
 };
 
 const fa_law_info *fa_law_describe(fa_law law) {

@@ -30,6 +30,7 @@ typedef enum fa_law {
   FA_LAW_PART_EMPTY,
   FA_LAW_PART_NESTED,
   FA_LAW_SINK_NONE,
+  FA_LAW_LIST_ORDER,
   FA_N_LAWS
 } fa_law;
 

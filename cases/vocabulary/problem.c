@@ -49,12 +49,13 @@ void fa_problem_set_family(fa_problem *p, fa_family family) {
 /* ---- owned memory ---- */
 
 /* Every int32 array of a problem, so that copying and freeing cannot miss one. */
-#define N_ARRAYS 10
+#define N_ARRAYS 11
 static void problem_arrays(const fa_problem *p, const fa_int32_array *a[N_ARRAYS]) {
   a[0] = &p->cu_seqlens_q, a[1] = &p->cu_seqlens_k, a[2] = &p->seqused_k, a[3] = &p->leftpad_k;
   a[4] = &p->kvcache.len, a[5] = &p->kvcache.batch_idx;
   a[6] = &p->block_sparse.kv_num_blocks, a[7] = &p->block_sparse.kv_indices;
   a[8] = &p->block_sparse.full_kv_num_blocks, a[9] = &p->block_sparse.full_kv_indices;
+  a[10] = &p->topk.len;
 }
 
 void fa_problem_free(fa_problem *p) {
@@ -159,6 +160,12 @@ static bool same_bits(const fa_mask_bits *a, const fa_mask_bits *b) {
          a->seed == b->seed;
 }
 
+static bool same_topk(const fa_topk *a, const fa_topk *b) {
+  return a->present == b->present && a->k == b->k && same_double(a->none, b->none) &&
+         a->none_at == b->none_at && same_double(a->repeated, b->repeated) &&
+         same_double(a->empty_rows, b->empty_rows) && a->beyond == b->beyond && a->seed == b->seed;
+}
+
 static bool same_merge(const fa_parts *a, const fa_parts *b) {
   return a->parts == b->parts && a->base_2 == b->base_2 && a->parts_dtype == b->parts_dtype;
 }
@@ -190,8 +197,8 @@ bool fa_problem_equal(const fa_problem *a, const fa_problem *b) {
       !same_bias(&a->bias, &b->bias) || !same_sinks(&a->sinks, &b->sinks) ||
       !same_kvcache(&a->kvcache, &b->kvcache) || !same_blocks(&a->block_sparse, &b->block_sparse) ||
       !same_merge(&a->merge, &b->merge) || !same_bits(&a->mask_bits, &b->mask_bits) ||
-      !same_text(a->score_mod, b->score_mod) || !same_text(a->mask_mod, b->mask_mod) ||
-      a->n_captures != b->n_captures)
+      !same_topk(&a->topk, &b->topk) || !same_text(a->score_mod, b->score_mod) ||
+      !same_text(a->mask_mod, b->mask_mod) || a->n_captures != b->n_captures)
     return false;
   const fa_int32_array *x[N_ARRAYS], *y[N_ARRAYS];
   problem_arrays(a, x);

@@ -10,6 +10,7 @@
 #include "cases/expr/capture.h"
 #include "cases/vocabulary/mask.h"
 #include "cases/vocabulary/mask_bits.h"
+#include "cases/vocabulary/topk.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -90,6 +91,19 @@ typedef struct fa_parts {
   fa_dtype parts_dtype; /* of the parts' O and its gradient; dtype is that of O and dO */
 } fa_parts;
 
+/* Lists of keys (cases/vocabulary/topk.h), by their recipe: keys without repetition, then what the rest says. */
+typedef struct fa_topk {
+  bool present;
+  int64_t k;             /* entries of every list; not present: 0 */
+  double none;           /* share of a list's entries that name none */
+  fa_topk_place none_at; /* where these are; entries are none too where all keys are listed already */
+  double repeated;       /* probability that an entry names a key again */
+  double empty_rows;     /* probability that a row's list names none */
+  bool beyond;           /* without pages: some that name none are numbers behind the last key */
+  fa_int32_array len;    /* [batch] entries that are of the list; absent: all */
+  uint64_t seed;
+} fa_topk;
+
 typedef struct fa_problem {
   fa_family family;
   fa_dtype dtype;
@@ -108,6 +122,7 @@ typedef struct fa_problem {
   fa_kvcache kvcache;
   fa_block_sparse block_sparse;
   fa_mask_bits mask_bits;
+  fa_topk topk;
   char *score_mod, *mask_mod; /* owned; NULL = absent */
   int n_captures;
   fa_capture *captures;                                   /* owned */
@@ -148,7 +163,8 @@ const char *fa_family_name(fa_family f);               /* as in the case JSON; "
 bool fa_family_default_backward(fa_family f);          /* false for kvcache */
 fa_empty_lse fa_family_default_empty_lse(fa_family f); /* flex and merge -inf, others +inf */
 double fa_default_scale(int64_t head_dim);             /* 1 / sqrt(head_dim) */
-#define FA_MLA_NOPE_DIM 128 /* columns of a head before absorption that have no rotary embedding, where a case does \
+#define FA_MLA_NOPE_DIM                                                                                      \
+  128 /* columns of a head before absorption that have no rotary embedding, where a case does \
                                not say: they and the rotary ones make the scale */
 /* Writes the published slopes of n_heads heads to slopes[n_heads]. */
 void fa_alibi_standard(int64_t n_heads, float *slopes);

@@ -50,12 +50,14 @@ void fa_coverage_see(fa_coverage *v, fa_bias_kind kind, int64_t expected, const 
 /* The same with a number at the end of the name. */
 void fa_coverage_see_number(fa_coverage *v, fa_bias_kind kind, int64_t expected, const char *name,
                             int64_t number, bool has);
-void fa_coverage_problem(fa_coverage *v, const fa_problem *p); /* kinds 1 to 3 and 9 to 13 */
-void fa_coverage_cache(fa_coverage *v, const fa_problem *p);   /* of kinds 11 and 12 */
+void fa_coverage_problem(fa_coverage *v, const fa_problem *p);   /* kinds 1 to 3 and 9 to 13 */
+void fa_coverage_cache(fa_coverage *v, const fa_problem *p);     /* of kinds 11 and 12 */
 void fa_coverage_operators(fa_coverage *v, const fa_problem *p); /* of expressions */
-void fa_coverage_mixed(fa_coverage *v, const fa_problem *p);   /* combinations, of several kinds */
-void fa_coverage_masks(fa_coverage *v, const fa_problem *p);   /* chunks and custom masks, of kind 3 */
-void fa_coverage_merge(fa_coverage *v, const fa_problem *p);   /* partial states */
-void fa_coverage_memory(fa_coverage *v, const fa_case *c);     /* kinds 4 to 8 */
+void fa_coverage_mixed(fa_coverage *v, const fa_problem *p);     /* combinations, of several kinds */
+void fa_coverage_masks(fa_coverage *v, const fa_problem *p);     /* chunks and custom masks, of kind 3 */
+void fa_coverage_latent(fa_coverage *v,
+                        const fa_problem *p); /* latent caches and lists of keys, of kinds 3, 9 and 11 */
+void fa_coverage_merge(fa_coverage *v, const fa_problem *p); /* partial states */
+void fa_coverage_memory(fa_coverage *v, const fa_case *c);   /* kinds 4 to 8 */
 
 #endif

@@ -64,7 +64,7 @@ const fa_generate_profile fa_generate_profiles[] = {
                  "partial states: 1 to 33 parts, both bases, empty ones, LSE far apart, types of their own"},
     [P_SINKS] = {"sinks",
                  "a logit a head in the denominator, in every family, with every mask, split and page"},
-    [P_MLA] = {"mla", "latent attention: decoding with V in K's columns, 192/128 prefill"},
+    [P_MLA] = {"mla", "latent attention: decoding with V in K's columns, lists of keys, 192/128 prefill"},
     [N_PROFILES] = {NULL, NULL}};
 
 #define M 1000000 /* million */
@@ -113,7 +113,7 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .layout = .1, .fills = .3, .pairs_dim = 150 * M, .longest = 20000},
   [P_EVERYTHING] = {.family = {45, 25, 15, 15}, .varlen = .25, .causal = .35, .window = .25, .dropout = .2,
     .bias = .35, .blocks = .5, .alibi = .15, .softcap = .12, .scale = .2, .seqused = .12, .leftpad = .08,
-    .splits = .2, .group = .5, .odd_dim = .35, .empty = .08, .crowd = .004, .layout = .35, .huge = .02, .fills = .4, .mla = .05,
+    .splits = .2, .group = .5, .odd_dim = .35, .empty = .08, .crowd = .004, .layout = .35, .huge = .02, .fills = .4, .mla = .05, .topk = .05,
     .pairs_dim = 8 * M, .longest = 520},
   [P_ADVERSARIAL] = {.family = {50, 20, 15, 15}, .varlen = .3, .causal = .4, .window = .3, .dropout = .1,
     .bias = .5, .blocks = .4, .alibi = .1, .softcap = .05, .scale = .1, .seqused = .2, .leftpad = .15,
@@ -126,7 +126,7 @@ static const fa_gen_rules rules[N_PROFILES] = {
   [P_MIXED] = {.family = {25, 20, 25, 30}, .varlen = .5, .causal = .35, .window = .25, .dropout = .25,
     .bias = .35, .blocks = .3, .expressions = .45, .alibi = .15, .softcap = .12, .scale = .1, .seqused = .15, .leftpad = .2,
     .splits = .3, .group = .25, .odd_dim = .35, .empty = .06, .layout = .3, .fills = .25, .mixed = true,
-    .sinks = .12, .mla = .05, .pairs_dim = 8 * M, .longest = 300},
+    .sinks = .12, .mla = .05, .topk = .05, .pairs_dim = 8 * M, .longest = 300},
   [P_MASKS] = {.family = {45, 10, 10, 35}, .varlen = .35, .causal = .1, .window = .35, .dropout = .1,
     .bias = .1, .alibi = .1, .softcap = .1, .scale = .05, .seqused = .15, .leftpad = .15, .splits = .3,
     .group = .5, .odd_dim = .2, .empty = .05, .layout = .2, .fills = .3, .chunk = .5, .mask_bits = .8,
@@ -137,7 +137,7 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .bias = .15, .blocks = .2, .alibi = .1, .softcap = .2, .scale = .2, .seqused = .1, .leftpad = .1, .splits = .3,
     .group = .5, .odd_dim = .25, .empty = .06, .layout = .2, .fills = .3, .sinks = 1, .pairs_dim = 6 * M, .longest = 400},
   [P_MLA] = {.family = {20, 0, 0, 80}, .varlen = .6, .causal = .6, .window = .1, .softcap = .05, .scale = .1,
-    .leftpad = .05, .splits = .5, .group = .5, .empty = .08, .layout = .25, .huge = .03, .fills = .3, .sinks = .1, .mla = 1,
+    .leftpad = .05, .splits = .5, .group = .5, .empty = .08, .layout = .25, .huge = .03, .fills = .3, .sinks = .1, .mla = 1, .topk = .4,
     .pairs_dim = 8 * M, .longest = 700},
 };
 /* clang-format on */

@@ -225,7 +225,7 @@ fa_status fa_gen_expressions(fa_gen *g) {
   fa_problem *p = &g->c->problem;
   fa_gen_expr x = {.r = fa_gen_rng(g, FA_GEN_EXPRESSIONS), .p = p};
   const bool mixed = g->rules->mixed;
-  if (p->mask_bits.present) return FA_OK; /* which are not together with these */
+  if (p->mask_bits.present || p->topk.present) return FA_OK; /* which are not together with these */
   if ((p->family != FA_FLEX && !mixed) || !fa_rng_chance(&x.r, g->rules->expressions)) return FA_OK;
   const bool mask = fa_rng_chance(&x.r, 0.6), score = !mask || fa_rng_chance(&x.r, 0.6);
   if (score && !(p->score_mod = fa_gen_operators(g, FA_EXPR_SCORE_MOD, draw_score(&x)))) return FA_ERR_MEMORY;

@@ -161,5 +161,6 @@ fa_status fa_gen_features(fa_gen *g) {
   draw_outputs(g);
   fa_gen_masks(g);
   draw_sinks(g);
-  return fa_gen_blocks(g);
+  status = fa_gen_topk(g);
+  return status == FA_OK ? fa_gen_blocks(g) : status;
 }

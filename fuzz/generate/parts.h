@@ -12,6 +12,7 @@ typedef struct fa_gen_rules {
   double varlen, causal, window, dropout, bias, blocks, alibi, softcap, scale;
   double expressions; /* of a flex case: score_mod, mask_mod or both */
   double sinks;
+  double topk; /* of cases over a cache: lists of keys in place of a mask */
   double mla;  /* of cases over a cache: latent attention; of flash cases: its prefill */
   double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, huge, fills;
   double chunk, mask_bits; /* of cases that have no other mask; bits: of families that can have them */
@@ -70,7 +71,8 @@ typedef enum fa_gen_stream {
   FA_GEN_SINKS,
   FA_GEN_N_STREAMS,
   FA_GEN_SINK_FILLS = FA_GEN_SINKS + 1000, /* beyond the others */
-  FA_GEN_MLA                               /* likewise: their draws cannot be given */
+  FA_GEN_MLA,                              /* likewise: their draws cannot be given */
+  FA_GEN_TOPK
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {
@@ -102,6 +104,9 @@ fa_status fa_gen_blocks(fa_gen *g);
 void fa_gen_mla_shape(fa_gen *g);
 /* Pages of the size that its kernels have; draws that other caches do not have. */
 void fa_gen_mla_pages(fa_gen *g);
+
+/* ---- fuzz/generate/topk.c: lists of keys, if the chances are so. After the features, which it takes some of. ---- */
+fa_status fa_gen_topk(fa_gen *g);
 
 /* ---- fuzz/generate/given.c: the rules of cases of which draws are given ---- */
 fa_gen_rules fa_gen_given_rules(const fa_gen_rules *rules, bool wide);

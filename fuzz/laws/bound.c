@@ -168,7 +168,7 @@ static fa_status a_priori(fa_law_work *w, fa_law_side *s, fa_error *err) {
 
 fa_status fa_law_bounds(fa_law_work *w, fa_law_side *s, fa_error *err) {
   if (s->bounded) return FA_OK;
-  const bool cheap = s->p.family == FA_MERGE || pairs_of(&s->p) <= REFERENCE_PAIRS;
+  const bool cheap = s->p.family == FA_MERGE || s->p.topk.present || pairs_of(&s->p) <= REFERENCE_PAIRS;
   return cheap ? from_reference(w, s, err) : a_priori(w, s, err);
 }
 

@@ -29,6 +29,7 @@ static fa_law_fn *const laws[FA_N_LAWS] = {
     [FA_LAW_PART_EMPTY] = fa_law_part_empty,
     [FA_LAW_PART_NESTED] = fa_law_part_nested,
     [FA_LAW_SINK_NONE] = fa_law_sink_none,
+    [FA_LAW_LIST_ORDER] = fa_law_list_order,
 };
 
 static void conclude(fa_law_work *w) {
@@ -54,7 +55,7 @@ static bool holds_with_sinks(fa_law law) {
       [FA_LAW_REPEAT] = true,      [FA_LAW_KEY_PERMUTATION] = true, [FA_LAW_HEAD_PERMUTATION] = true,
       [FA_LAW_WINDOW_OPEN] = true, [FA_LAW_DROPOUT_NONE] = true,    [FA_LAW_SPLIT_COUNT] = true,
       [FA_LAW_GRAD_POWER] = true,  [FA_LAW_VALUE_POWER] = true,     [FA_LAW_SCALE_POWER] = true,
-      [FA_LAW_SINK_NONE] = true};
+      [FA_LAW_SINK_NONE] = true,   [FA_LAW_LIST_ORDER] = true};
   return yes[law];
 }
 
@@ -77,6 +78,8 @@ fa_status fa_run_law(const fa_case *c, const fa_run_config *config, fa_result *o
     fa_law_skip(&w, "its expressions may look at positions, heads, entries and scores");
   else if (c->problem.mask_bits.present && !is_blind_to_positions(c->law))
     fa_law_skip(&w, "the bits of its mask belong to rows and keys at their places");
+  else if (c->problem.topk.present && !is_blind_to_positions(c->law) && c->law != FA_LAW_LIST_ORDER)
+    fa_law_skip(&w, "its lists name keys by their places");
   else if (c->problem.sinks.present && !holds_with_sinks(c->law))
     fa_law_skip(&w, "a sink counts once in each row, and the law takes rows or calls apart");
   else

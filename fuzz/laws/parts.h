@@ -122,5 +122,6 @@ fa_law_fn fa_law_window_open, fa_law_bias_mask, fa_law_dropout_none;
 fa_law_fn fa_law_cache_contiguous, fa_law_cache_appended;
 fa_law_fn fa_law_part_permutation, fa_law_part_empty, fa_law_part_nested; /* fuzz/laws/states.c */
 fa_law_fn fa_law_sink_none;
+fa_law_fn fa_law_list_order; /* fuzz/laws/lists.c */
 
 #endif

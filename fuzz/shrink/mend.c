@@ -119,8 +119,9 @@ static void delete_lengths(fa_int32_array *cu, int64_t from, int64_t n) {
 
 void fa_shrink_delete_sequences(fa_case *c, int64_t from, int64_t n) {
   fa_problem *p = &c->problem;
-  fa_int32_array *each[] = {&p->seqused_k, &p->leftpad_k, &p->kvcache.len, &p->kvcache.batch_idx};
-  for (int i = 0; i < 4; ++i)
+  fa_int32_array *each[] = {&p->seqused_k, &p->leftpad_k, &p->kvcache.len, &p->kvcache.batch_idx,
+                            &p->topk.len};
+  for (int i = 0; i < 5; ++i)
     if (each[i]->n == p->batch) delete_range(each[i]->v, &each[i]->n, sizeof *each[i]->v, from, n);
   fa_alibi *a = &p->alibi;
   if (a->n == p->batch * p->heads_q && a->n != p->heads_q)

@@ -205,6 +205,18 @@ static void set_parts(fa_case *c, int64_t which, int64_t x) {
   c->problem.merge.parts = x;
 }
 
+static int64_t get_topk(const fa_case *c, int64_t which) {
+  (void)which;
+  return c->problem.topk.k;
+}
+static void set_topk(fa_case *c, int64_t which, int64_t x) {
+  fa_topk *t = &c->problem.topk;
+  (void)which;
+  t->k = x;
+  for (int64_t b = 0; b < t->len.n; ++b)
+    if (t->len.v[b] > x) t->len.v[b] = (int32_t)x;
+}
+
 static int64_t get_new_keys(const fa_case *c, int64_t which) {
   (void)which;
   return c->problem.kvcache.n_new;
@@ -261,6 +273,7 @@ const fa_shrink_pass fa_shrink_numbers[] = {
     KNOB("window", 0, count_two, get_window, set_window),
     KNOB("chunk", 1, NULL, get_chunk, set_chunk),
     KNOB("keys of an entry", 0, count_each, get_each, set_each),
+    KNOB("entries of a list", 1, NULL, get_topk, set_topk),
     KNOB("new keys", 0, NULL, get_new_keys, set_new_keys),
     KNOB("splits", 1, NULL, get_splits, set_splits),
     KNOB("parts", 1, NULL, get_parts, set_parts),

@@ -105,6 +105,13 @@ FEATURE(drop_leftpad, p->leftpad_k.n, drop_array(&p->leftpad_k))
 FEATURE(drop_batch_idx, p->kvcache.batch_idx.n, drop_array(&p->kvcache.batch_idx))
 FEATURE(drop_shared_pages, p->kvcache.shared_pages, p->kvcache.shared_pages = 0)
 FEATURE(drop_pages, p->kvcache.page_size, p->kvcache.page_size = p->kvcache.shared_pages = 0)
+FEATURE(drop_topk, p->topk.present, drop_array(&p->topk.len); p->topk = (fa_topk){0})
+FEATURE(drop_none, p->topk.none > 0, p->topk.none = 0)
+FEATURE(drop_none_at, p->topk.none_at, p->topk.none_at = FA_TOPK_END)
+FEATURE(drop_repeated, p->topk.repeated > 0, p->topk.repeated = 0)
+FEATURE(drop_empty_lists, p->topk.empty_rows > 0, p->topk.empty_rows = 0)
+FEATURE(drop_beyond, p->topk.beyond, p->topk.beyond = false)
+FEATURE(drop_list_length, p->topk.len.n, drop_array(&p->topk.len))
 FEATURE(drop_latent, p->kvcache.v_in_k, p->kvcache.v_in_k = false)
 FEATURE(drop_rotary, p->kvcache.rotary_dim, p->kvcache.rotary_dim = 0)
 FEATURE(drop_interleaved, p->kvcache.rotary_interleaved, p->kvcache.rotary_interleaved = false)
@@ -168,7 +175,8 @@ static feature_edit *const features[] = {
     drop_empty_lse,  drop_layout,         drop_packing,       drop_strides,     drop_poison,
     drop_repeat,     drop_scale,          drop_shared_pages,  drop_mask_bits,   drop_empty_rows,
     drop_hidden,     make_chain,          drop_base,          drop_parts_dtype, drop_sinks,
-    drop_sinks_grad, sinks_in_lse,        drop_latent};
+    drop_sinks_grad, sinks_in_lse,        drop_latent,        drop_topk,        drop_none,
+    drop_none_at,    drop_repeated,       drop_empty_lists,   drop_beyond,      drop_list_length};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each, and finally the schedule. */

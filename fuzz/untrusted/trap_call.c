@@ -106,7 +106,8 @@ static int kinds_of(const fa_problem *p, fa_trap kind[N_KINDS]) {
   kind[n++] = FA_TRAP_ELEMENT;
   if (p->scale != 0) kind[n++] = FA_TRAP_SCALE;
   if (p->dropout.p > 0) kind[n++] = FA_TRAP_DROPOUT;
-  if ((p->kvcache.present || p->seqused_k.n > 0) && !p->mask_bits.present) kind[n++] = FA_TRAP_LENGTHS;
+  if ((p->kvcache.present || p->seqused_k.n > 0) && !p->mask_bits.present && !p->topk.present)
+    kind[n++] = FA_TRAP_LENGTHS;
   return n;
 }
 

@@ -23,6 +23,9 @@ static bool cached_blocks(const fa_problem *p) {
 static bool cached_dropout(const fa_problem *p) {
   return p->kvcache.present && p->dropout.p > 0;
 }
+static bool has_lists(const fa_problem *p) {
+  return p->topk.present;
+}
 static bool latent(const fa_problem *p) {
   return p->kvcache.v_in_k;
 }
@@ -51,6 +54,7 @@ const char *fa_args_beyond(const fa_problem *p) {
       {cached_expressions, "score_mod or mask_mod over a KV cache"},
       {cached_blocks, "block lists over a KV cache"},
       {cached_dropout, "dropout over a KV cache"},
+      {has_lists, "lists of keys (topk)"},
       {latent, "a latent cache (mla)"},
       {cached_head_dim_v, "a head_dim_v other than head_dim in a KV cache"},
       {packed_bias, "a bias of packed sequences"},

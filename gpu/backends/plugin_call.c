@@ -102,6 +102,7 @@ static void set_lists_and_cache(fa_plugin_problem *x, const fa_problem *p) {
   x->chunk = fa_mask_chunk(&p->mask);
   x->mask_bits = p->mask_bits.present;
   x->v_in_k = kv->v_in_k;
+  x->topk = p->topk.k;
 }
 
 void fa_plugin_call_problem_set(fa_plugin_call_problem *out, const fa_problem *p) {
@@ -170,7 +171,9 @@ static const struct {
     MEMBER(mask_bits),
     MEMBER(mask_indptr),
     MEMBER(sinks),
-    MEMBER(dsinks)
+    MEMBER(dsinks),
+    MEMBER(topk_indices),
+    MEMBER(topk_length)
 #undef MEMBER
 };
 

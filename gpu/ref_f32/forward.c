@@ -89,6 +89,15 @@ static void clear_p_debug(const fa_tensor *t) {
   }
 }
 
+/* A key that no list names holds anything: 0 times NaN would be NaN. */
+static void clear_unlisted(work *w, int64_t n_i) {
+  for (int64_t l = 0; l < FA_F32_TILE_N; ++l) {
+    bool listed = false;
+    for (int64_t r = 0; r < n_i; ++r) listed |= w->s[r * FA_F32_TILE_N + l] != -INFINITY;
+    if (!listed) memset(w->v + l * w->ldv, 0, (size_t)w->ldv * sizeof *w->v);
+  }
+}
+
 /* O += P V for one tile of keys, after updating the running max and sum. */
 static void visit_tile(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i, int64_t j0, int64_t n_j) {
   const fa_problem *p = c->p;
@@ -101,6 +110,7 @@ static void visit_tile(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i, 
   memset(w->s, 0, (size_t)(n_i * n) * sizeof *w->s);
   fa_f32_gemm(n_i, n, p->head_dim, w->q, w->ld, 1, w->kt, n, w->s, n);
   fa_f32_score_tile(c, i0, n_i, j0, n_j, n, w->s, NULL, n);
+  if (p->topk.present) clear_unlisted(w, n_i);
   if (debug)
     for (int64_t l = 0; l < n_i * n; ++l) seen[l] = w->s[l] != -INFINITY;
   for (int64_t r = 0; r < n_i; ++r) softmax_row(w, r);

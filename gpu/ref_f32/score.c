@@ -135,6 +135,24 @@ static void hide_by_bits(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n
   }
 }
 
+/* Row i's list. An entry is a slot of a page, or a key's number; how often each key of the tile is named is added to its
+ * score as a logarithm. */
+static void keep_listed(const fa_f32_score *c, int64_t i, int64_t j0, int64_t n_j, float *t) {
+  const fa_tensor *x = &c->t->t[FA_T_TOPK_INDICES], *length = &c->t->t[FA_T_TOPK_LENGTH];
+  const fa_tensor *table = &c->t->t[FA_T_BLOCK_TABLE];
+  const bool packed = x->rank == 2;
+  const int64_t k = x->shape[x->rank - 1], page = c->p->kvcache.page_size;
+  const int64_t len = length->data ? int_at(length, &c->e->b) : k;
+  for (int64_t l = 0; l < n_j; ++l) {
+    const int64_t j = j0 + l;
+    int64_t slot = j, times = 0;
+    if (page > 0) slot = (int64_t)int_at(table, (int64_t[]){c->e->b, j / page}) * page + j % page;
+    for (int64_t n = 0; n < len; ++n)
+      times += int_at(x, packed ? (int64_t[]){c->e->q_first + i, n} : (int64_t[]){c->e->b, i, n}) == slot;
+    t[l] = times == 0 ? -INFINITY : times == 1 ? t[l] : t[l] + logf((float)times);
+  }
+}
+
 void fa_f32_score_tile(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t j0, int64_t n_j,
                        int64_t n_padded, float *s, float *slope_of_chain, int64_t ld) {
   for (int64_t r = 0; r < n_i; ++r) {
@@ -146,6 +164,7 @@ void fa_f32_score_tile(const fa_f32_score *c, int64_t i0, int64_t n_i, int64_t j
       if (j0 + l < first || j0 + l >= end) t[l] = -INFINITY;
     if (c->tiles || c->mods) hide_listed(c, i, j0, n_j, t);
     if (c->t->t[FA_T_MASK_BITS].data) hide_by_bits(c, i, j0, n_j, t);
+    if (c->t->t[FA_T_TOPK_INDICES].data) keep_listed(c, i, j0, n_j, t);
     for (int64_t l = n_j; l < n_padded; ++l) t[l] = -INFINITY;
     for (int64_t l = 0; chain && l < n_padded; ++l)
       if (t[l] == -INFINITY) chain[l] = 0.0f; /* whatever score_mod made of it */

@@ -69,6 +69,8 @@ class Call(Case):
     sinks: Any  #: float32 [Hq]
     mask_bits: Any  #: uint8: a bit for every pair, of a sequence's rows one after another, the lowest first
     mask_indptr: Any  #: int32 [B + 1]: the byte where a sequence's bits begin
+    topk_indices: Any  #: int32 [B, Sq, topk], packed [total_q, topk]: slots of the keys that a row sees, -1: none
+    topk_length: Any  #: int32 [B]: entries that are of the lists; None: all
     do: Any  #: as o
     dlse: Any  #: as lse
     k_new: Any  #: [B, new, Hk, D]

@@ -13,7 +13,7 @@ INPUTS = (
     "k_new", "v_new", "cache_seqlens", "cache_batch_idx", "block_table", "rotary_cos", "rotary_sin",
     "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
     "q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices",
-    "mask_bits", "mask_indptr", "sinks",
+    "mask_bits", "mask_indptr", "sinks", "topk_indices", "topk_length",
 )  # fmt: skip
 
 
@@ -66,6 +66,8 @@ class Case:
     varlen: bool
     new: int  #: keys that a call appends to its cache
     page_size: int  #: 0: the cache has no pages
+    has_mla: bool  #: a latent cache: v is a view of k's first head_dim_v columns, and v_new of k_new's
+    topk: int  #: entries of each row's list of keys, 0: no lists
     rotary_dim: int  #: 0: no rotary embedding
     rotary_interleaved: bool
     splits: int  #: 0: as the kernel chooses
@@ -97,7 +99,7 @@ class Case:
         if self.cu_seqlens_k is not None:
             self.seqlen_k = _longest(self.cu_seqlens_k)
         self.heads_q = case.get("heads_q", 1)
-        self.heads_kv = case.get("heads_kv", self.heads_q)
+        self.heads_kv = case.get("heads_kv", 1 if "mla" in case else self.heads_q)
         self.head_dim = case.get("head_dim", 64)
         self.head_dim_v = case.get("head_dim_v", self.head_dim)
 
@@ -139,6 +141,8 @@ class Case:
         self.cache_batch_idx: Any = _ints(cache.get("batch_idx"))
         self.new = cache.get("new", 0)
         self.page_size = cache.get("page_size", 0)
+        self.has_mla = "mla" in case
+        self.topk = case["topk"].get("k", 64) if "topk" in case else 0
         rotary = cache.get("rotary", {})
         self.rotary_dim = rotary.get("dim", 0)
         self.rotary_interleaved = rotary.get("interleaved", False)

@@ -39,9 +39,11 @@ FEATURES = {
     "sinks": "a logit a head in the denominator: sinks",
     "sinks_grad": "its gradient, dsinks",
     "lse_without_sinks": "an LSE that leaves the sink out",
+    "mla": "a latent cache: v is a view of k's first columns",
+    "topk": "a list of keys for each row: topk_indices, topk_length",
     "empty_lse": "another LSE of rows without keys than the family's",
 }
 
 #: Words that version 1 of the protocol does not know: it took them for granted. Pairs of features ("bias_varlen"),
 #: which it does not know either, are in none of these tables.
-SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks")
+SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk")

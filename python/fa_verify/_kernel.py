@@ -161,6 +161,8 @@ def kernel(
     sinks: bool = False,
     sinks_grad: bool = False,
     lse_without_sinks: bool = False,
+    mla: bool = False,
+    topk: bool = False,
 ) -> Callable[[Callable[[Call], Any]], Kernel]: ...
 def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> Any:
     """Makes a function a kernel that can be judged. Cases that ask for what is not declared are skipped.
@@ -217,7 +219,7 @@ def _declare(
 ) -> Json:
     """The hello, without what depends on the machine."""
     words = [word for word in FEATURES if flags.get(word, _is_implied(word, flags))] + list(features)
-    caches = kvcache or any(word in words for word in ("append", "paged", "batch_idx", "rotary"))
+    caches = kvcache or any(word in words for word in ("append", "paged", "batch_idx", "rotary", "mla", "topk"))
     flex = any(word in words for word in ("score_mod", "mask_mod", "block_sparse"))
     declared: Json = {
         "name": name,

@@ -1,6 +1,7 @@
 /* Bounds of O and LSE: a second walk over a query block's tiles, once its LSE is known. */
 #include "ref/bounds/scattered.h"
 #include "ref/engine/dropout.h"
+#include "ref/engine/topk.h"
 #include "ref/math/blas.h"
 #include "ref/tiles/lse.h"
 #include "ref/tiles/score.h"
@@ -12,12 +13,14 @@ static const double u = 0x1p-24;
 
 /* Terms of a whole row. */
 typedef struct fa_row_terms {
-  int64_t n;      /* visible keys, by range */
+  int64_t n;      /* visible keys, by range; or entries of the row's list, if these are more */
+  double most;    /* how often the list names one key at most */
   double changes; /* number of changes of the running max */
   double rounds;  /* of combining splits */
   double log_l;   /* log of the row sum, relative to the row max */
   double max;     /* magnitude of that max */
   fa_bound_sink sink;
+  double lifted;    /* what log n of a repeated key adds to that */
   double extra;     /* part of every exponent's error */
   double error_sum; /* sum_j p_j e_j */
   double scattered; /* sum_j (p_j e_score_j)^2 */
@@ -37,13 +40,26 @@ static void with_either_maximum(const fa_ref_scratch *w, int64_t k, fa_row_terms
   t->max = fmax(t->max, fabs(w->key_m[k]));
 }
 
+/* A kernel takes a key that its list names n times as n keys: its maximum lacks log n, its sum has it more, and each of
+ * the n weights is rounded by itself (docs/reference/bounds.md, "Lists of keys"). */
+static void with_repeated_keys(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, fa_row_terms *t) {
+  if (!c->topk) return;
+  if (t->n > 0 && t->n < c->p->topk.k) t->n = c->p->topk.k;
+  t->most = (double)fa_ref_topk_most(c, r->e, r->row[k]);
+  const double lift = log(t->most);
+  t->log_l += lift;
+  t->max += lift;
+  t->lifted = 16 * u * lift;
+}
+
 static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
                            fa_row_terms *t) {
   const fa_profile *p = c->profile;
-  *t = (fa_row_terms){.n = r->hi[k] - r->lo[k], .kept = true};
+  *t = (fa_row_terms){.n = r->hi[k] - r->lo[k], .most = 1, .kept = true};
   t->log_l = w->l[k] > 0 ? fabs(log(w->l[k])) : 0;
   t->max = fabs(w->m[k]);
   if (c->p->sinks.present && w->key_l[k] > 0) with_either_maximum(w, k, t);
+  with_repeated_keys(c, r, k, t);
   t->changes = fa_bound_changes(c, t->n);
   /* Without dropout the largest P is 1 and the next ones are where representable numbers are dense; times 1 /
    * (1 - p) they can be anywhere. */
@@ -51,8 +67,8 @@ static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k
     t->least = fa_bound_least_spread(c, p->u_p, t->n, false);
   fa_bound_spread_begin(&t->spread, 4 * t->least);
   if (p->max_splits > 1) t->rounds = p->exp_scaled ? 2 : fmin(p->max_splits, (double)t->n);
-  t->extra =
-      (1 + t->changes) * p->eps_exp + t->rounds * (2 * p->eps_exp + p->eps_log + 4 * u * (t->max + t->log_l));
+  t->extra = (1 + t->changes) * p->eps_exp +
+             t->rounds * (2 * p->eps_exp + p->eps_log + 4 * u * (t->max + t->log_l)) + t->lifted;
   t->sink = fa_bound_sink_forward(c, r, k, w, t->extra);
 }
 
@@ -98,12 +114,12 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     /* in units of the row's largest weight, or of their sum where P is divided by it first */
     const double divided = c->profile->p_kept ? 1 : w->l[k];
     row.per_u = (float)(1 / c->profile->u_p);
-    row.floor = (float)(c->profile->floor_p / c->profile->u_p / divided / (1 - c->p->dropout.p));
+    row.floor = (float)(t->most * c->profile->floor_p / c->profile->u_p / divided / (1 - c->p->dropout.p));
     row.top = (float)((1 - 0x1p-20) / w->l[k]);
-    row.at_top =
-        c->p->dropout.p > 0 || c->profile->max_rounded || c->profile->p_kept || c->profile->truncated_p > 0
-            ? 1
-            : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 except for one rounding of m s */
+    row.at_top = c->p->dropout.p > 0 || t->most > 1 || c->profile->max_rounded || c->profile->p_kept ||
+                         c->profile->truncated_p > 0
+                     ? 1
+                     : 0x1p-12f; /* exp2(x s - m s) of the maximum is 1 except for one rounding of m s */
   }
   t->error_sum += rows->weights(&row, end - begin, c->generic);
   if (b->e_score)

@@ -1,5 +1,6 @@
 /* Geometry of every sequence, and setup and teardown of a call. */
 #include "ref/engine/call.h"
+#include "ref/engine/topk.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -54,7 +55,7 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
     work += (double)c->entry[b].sq * (double)c->entry[b].sk * (double)(c->heads_q * (c->d + c->dv));
   }
   if (work < 4e6) c->n_threads = 1; /* starting threads would cost more than it saves */
-  return FA_OK;
+  return fa_ref_topk_init(c, err);
 }
 
 /* Of n heads, the one so many after h. */
@@ -75,6 +76,7 @@ int64_t fa_ref_group_member(const fa_ref_call *c, int64_t hk, int64_t place) {
 }
 
 void fa_ref_call_free(fa_ref_call *c) {
+  fa_ref_topk_free(c);
   free(c->entry);
   free(c->rotated.q);
   free(c->rotated.k);

@@ -31,6 +31,7 @@ typedef struct fa_ref_rotated {
 } fa_ref_rotated;
 
 struct fa_ref_mods;
+struct fa_ref_topk;
 
 typedef struct fa_ref_call {
   const fa_problem *p;
@@ -47,6 +48,7 @@ typedef struct fa_ref_call {
   int64_t d, dv;
   fa_ref_rotated rotated;
   struct fa_ref_mods *mods; /* score_mod and mask_mod (ref/mods/tile.h); NULL: neither */
+  struct fa_ref_topk *topk; /* ref/engine/topk.h; NULL: no lists of keys */
   fa_wants *out;
   /* backward */
   const fa_tensor *given_o, *given_lse;

@@ -1,5 +1,6 @@
 /* Strided tensors of any element type, one row at a time, as contiguous doubles. */
 #include "ref/engine/call.h"
+#include "ref/engine/topk.h"
 #include "ref/math/rows.h"
 
 #include <string.h>
@@ -63,7 +64,9 @@ void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence 
   for (int64_t k = 0; k < n; ++k) {
     int64_t jj = e->k_first + j0 + k;
     double *to = out + k * width;
-    if (jj >= n_stored) {
+    if (!fa_ref_topk_is_listed(c, e, j0 + k)) {
+      memset(to, 0, (size_t)width * sizeof *to); /* holds anything, and has no weight */
+    } else if (jj >= n_stored) {
       int64_t fresh = (e->b * p->kvcache.n_new + jj - n_stored) * c->heads_kv + hk;
       if (id == FA_T_K && c->rotated.k) {
         memcpy(to, c->rotated.k + fresh * width, (size_t)width * sizeof *to);

@@ -1,6 +1,8 @@
 /* From q.k to the final score: softcap, score_mod, ALiBi, bias, mask. */
 #include "ref/tiles/score.h"
 
+#include "ref/engine/topk.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -87,6 +89,20 @@ static void hide_bits(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, int
   }
 }
 
+/* Pairs that the row's list does not name are hidden; a key that it names n times has n times the weight. */
+static void apply_list(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, int64_t j0, int64_t begin,
+                       int64_t end, double *s) {
+  const int32_t *key = fa_ref_topk_list(c, r->e, i);
+  int32_t times[FA_BLOCK_N] = {0};
+  for (int64_t n = 0; n < c->p->topk.k; ++n)
+    if (key[n] >= j0 + begin && key[n] < j0 + end) ++times[key[n] - j0];
+  for (int64_t j = begin; j < end; ++j)
+    if (times[j] == 0)
+      s[j] = -INFINITY;
+    else if (times[j] > 1)
+      s[j] += log(times[j]);
+}
+
 /* Applies the score chain to one row's visible span; offset is its place in the tile. */
 static void score_row(const fa_ref_mod_row *at, const fa_ref_rows *r, double slope, double *s,
                       double *tanh_out, int64_t offset) {
@@ -121,6 +137,7 @@ void fa_ref_score_tile(const fa_ref_call *c, const fa_ref_rows *r, int64_t j0, i
     const fa_ref_mod_row at = {c, mod, r->e, r->h, i, j0 + begin, end - begin};
     score_row(&at, r, slope, row + begin, tanh_out ? tanh_out + k * ld + begin : NULL, k * ld + begin);
     if (c->p->block_sparse.present && !c->mods) hide_blocks(c, r, i, j0, begin, end, row);
+    if (c->topk) apply_list(c, r, i, j0, begin, end, row);
     if (c->p->mask_bits.present) hide_bits(c, r, i, j0, begin, end, row);
   }
 }

@@ -147,6 +147,70 @@ static void test_shared_pages(void) {
   fa_case_free(&c);
 }
 
+/* ---- a latent cache, lists of keys ---- */
+
+/* V is K's first columns, also of the new keys, and holds what K's fill says. */
+static void test_latent(void) {
+  fa_case c = cache_case(), own = c; /* owns nothing */
+  c.problem.kvcache.v_in_k = true;
+  c.problem.head_dim_v = c.problem.head_dim - 2;
+  c.problem.kvcache.rotary_dim = own.problem.kvcache.rotary_dim = 0;
+  c.fill[FA_T_V] = FA_FILL_ZERO; /* of a tensor that there is not */
+  fa_tensors s = build(&c), p = build(&own);
+  static const fa_tensor_id of[][2] = {{FA_T_V, FA_T_K}, {FA_T_V_NEW, FA_T_K_NEW}};
+  for (int i = 0; i < 2; ++i) {
+    const fa_tensor *v = &s.t[of[i][0]], *k = &s.t[of[i][1]];
+    CHECK(v->data == k->data && s.buffer[of[i][0]].base == NULL && v->shape[3] == k->shape[3] - 2);
+    for (int a = 0; a < 4; ++a) CHECK(v->stride[a] == k->stride[a]);
+    CHECK(same_values(k, &p.t[of[i][1]]));
+  }
+  fa_tensors_free(&s);
+  fa_tensors_free(&p);
+  fa_case_free(&c);
+}
+
+/* Entries name slots of the sequence's own pages, each once; what none names, and what is behind a list, is NaN. */
+static void test_topk(void) {
+  fa_case c = cache_case();
+  c.problem.kvcache.n_new = c.problem.kvcache.rotary_dim = 0, c.problem.kvcache.page_size = 4;
+  set_array(&c.problem.leftpad_k, NULL, 0);
+  c.problem.topk = (fa_topk){.present = true, .k = 6, .none = 0.34, .none_at = FA_TOPK_FRONT, .seed = 3};
+  set_array(&c.problem.topk.len, (int32_t[]){5, 6, 6}, 3);
+  fa_tensors s = build(&c);
+  const int64_t rows = c.problem.seqlen_q;
+  CHECK(has_shape(&s.t[FA_T_TOPK_INDICES], FA_I32, 3, 3, rows, 6, 0));
+  CHECK(has_shape(&s.t[FA_T_TOPK_LENGTH], FA_I32, 1, 3, 0, 0, 0));
+  for (int64_t b = 0; b < 3; ++b) {
+    bool listed[12] = {false};
+    for (int64_t i = 0; i < rows; ++i) {
+      int seen[12] = {0};
+      for (int64_t n = 0; n < 6; ++n) {
+        const int64_t slot = (int64_t)fa_tensor_get(&s.t[FA_T_TOPK_INDICES], (int64_t[]){b, i, n});
+        const int64_t keys = c.problem.kvcache.len.v[b];
+        int64_t key = -1;
+        for (int64_t j = 0; j < keys && slot >= 0; ++j)
+          if ((int64_t)fa_tensor_get(&s.t[FA_T_BLOCK_TABLE], (int64_t[]){b, j / 4}) * 4 + j % 4 == slot)
+            key = j;
+        const bool behind = n >= c.problem.topk.len.v[b], none = n < 2 || n - 2 >= keys;
+        CHECK(behind ? slot >= 0 && key < 0 : none ? slot == -1 : key >= 0);
+        if (behind)
+          CHECK(fa_tensor_has_pattern(&s.t[FA_T_K], (int64_t[]){slot / 4, slot % 4, 0, 0},
+                                      FA_PATTERN_INPUT_GAP));
+        if (key < 0) continue;
+        CHECK(!seen[key]++);
+        listed[key] = true;
+      }
+    }
+    for (int64_t j = 0; j < c.problem.kvcache.len.v[b]; ++j) {
+      const int64_t page = (int64_t)fa_tensor_get(&s.t[FA_T_BLOCK_TABLE], (int64_t[]){b, j / 4});
+      CHECK(fa_tensor_has_pattern(&s.t[FA_T_K], (int64_t[]){page, j % 4, 0, 0}, FA_PATTERN_INPUT_GAP) ==
+            !listed[j]);
+    }
+  }
+  fa_tensors_free(&s);
+  fa_case_free(&c);
+}
+
 /* ---- block lists ---- */
 
 static void test_density(void) {
@@ -198,6 +262,8 @@ int main(void) {
   test_batch_idx();
   test_paged();
   test_shared_pages();
+  test_latent();
+  test_topk();
   test_density();
   test_lists();
   return check_done();

@@ -333,6 +333,37 @@ static void test_kvcache(void) {
   expect_case(KV "\"kvcache\": {\"len\": [17]}", ".kvcache.len[0]: 17 is not in 0 .. 16");
   expect_case(KV "\"kvcache\": {\"len\": [15], \"new\": 2}",
               ".kvcache.len[0]: 15 and 2 new keys are more than the capacity seqlen_k 16");
+  expect_case("\"mla\": {}", ".mla: only family \"kvcache\" has a latent cache, not \"flash\"");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"mla\": {}, \"head_dim\": 128",
+              ".head_dim: 128, but mla makes it kv_lora_rank + qk_rope_head_dim, 576; leave it out");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"mla\": {\"kv_lora_rank\": 8}, \"head_dim_v\": 72",
+              ".head_dim_v: 72, but mla makes it kv_lora_rank, 8; leave it out");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"mla\": {\"kv_lora_rank\": 0}",
+              ".mla.kv_lora_rank: 0 is not an integer in 1 .. 65536");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"mla\": {\"rank\": 8}",
+              ".mla.rank: unknown key; known are kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim");
+  expect_case(KV "\"kvcache\": {\"len\": [1], \"rotary\": {\"dim\": 4}}, \"mla\": {}",
+              ".kvcache.rotary: not together with mla, whose cache holds columns that are rotated already");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"mla\": {}, \"strides\": {\"v\": {\"offset\": 4}}",
+              ".strides.v: the case has no tensor v");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"mla\": {}, \"zero\": {\"v\": [[0, 1]]}",
+              ".zero.v: the case has no tensor v with such rows");
+  expect_case("\"topk\": {}", ".topk: only family \"kvcache\" has lists of keys, not \"flash\"");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"topk\": {\"k\": 0}",
+              ".topk.k: 0 is not an integer in 1 .. 1048576");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"topk\": {\"none\": 2}", ".topk.none: 2 is not in 0 .. 1");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"topk\": {\"none_at\": \"middle\"}",
+              ".topk.none_at: \"middle\" is not one of \"end\", \"front\", \"anywhere\"");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"topk\": {\"k\": 8, \"len\": [9]}",
+              ".topk.len[0]: 9 is not in 0 .. 8");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"topk\": {\"len\": [9, 1]}",
+              ".topk.len: has 2 elements, must have 1");
+  expect_case(KV "\"kvcache\": {\"len\": [1], \"page_size\": 4}, \"topk\": {\"beyond\": true}",
+              ".topk.beyond: true, but entries name slots of pages, of which a kernel knows no end");
+  expect_case(KV "\"kvcache\": {\"len\": [1]}, \"topk\": {}, \"mask\": {\"type\": \"causal\"}",
+              ".mask: not together with topk, whose lists say which keys a row sees");
+  expect_case(KV "\"kvcache\": {\"len\": [1], \"batch_idx\": [2]}, \"topk\": {}",
+              ".kvcache.batch_idx: not together with topk, whose lists say which keys a row sees");
   expect_case(KV "\"kvcache\": {\"len\": [1]}, \"backward\": true",
               ".backward: family \"kvcache\" has no backward pass");
   expect_case(KV "\"kvcache\": {\"len\": [1], \"leftpad\": [2]}",

@@ -84,7 +84,8 @@ static void break_problem(fa_rng *r, fa_problem *p) {
                               &p->block_sparse.kv_num_blocks,
                               &p->block_sparse.kv_indices,
                               &p->block_sparse.full_kv_num_blocks,
-                              &p->block_sparse.full_kv_indices};
+                              &p->block_sparse.full_kv_indices,
+                              &p->topk.len};
   int64_t *ints[] = {&p->batch,
                      &p->heads_q,
                      &p->heads_kv,
@@ -102,12 +103,15 @@ static void break_problem(fa_rng *r, fa_problem *p) {
                      &p->block_sparse.kv_block,
                      &p->block_sparse.list_batch,
                      &p->block_sparse.list_heads,
+                     &p->topk.k,
                      &p->splits};
-  double *numbers[] = {&p->scale, &p->softcap, &p->dropout.p, &p->block_sparse.density};
+  double *numbers[] = {&p->scale,     &p->softcap,      &p->dropout.p, &p->block_sparse.density,
+                       &p->topk.none, &p->topk.repeated};
   bool *flags[] = {&p->deterministic,  &p->backward,        &p->return_softmax,
                    &p->grad_lse,       &p->bias.present,    &p->bias.grad,
                    &p->bias.per_batch, &p->kvcache.present, &p->block_sparse.present,
-                   &p->alibi.present,  &p->alibi.standard,  &p->kvcache.rotary_interleaved};
+                   &p->alibi.present,  &p->alibi.standard,  &p->kvcache.rotary_interleaved,
+                   &p->kvcache.v_in_k, &p->topk.present,    &p->topk.beyond};
   int odd = (int)odd_int(r);
   switch (fa_rng_below(r, 14)) {
   case 0:
@@ -132,7 +136,7 @@ static void break_problem(fa_rng *r, fa_problem *p) {
     break_capture(r, p);
     break;
   case 7:
-    *numbers[fa_rng_below(r, 4)] = odd_number(r);
+    *numbers[fa_rng_below(r, 6)] = odd_number(r);
     break;
   case 8:
     p->alibi.n = odd_int(r);
@@ -141,13 +145,13 @@ static void break_problem(fa_rng *r, fa_problem *p) {
     p->family = (fa_family)fa_rng_below(r, FA_N_FAMILIES);
     break;
   case 10:
-    *flags[fa_rng_below(r, 12)] ^= true;
+    *flags[fa_rng_below(r, 15)] ^= true;
     break;
   case 11:
-    break_array(r, arrays[fa_rng_below(r, 10)]);
+    break_array(r, arrays[fa_rng_below(r, 11)]);
     break;
   default:
-    *ints[fa_rng_below(r, 17)] = odd_int(r);
+    *ints[fa_rng_below(r, 19)] = odd_int(r);
   }
 }
 

@@ -145,7 +145,10 @@ static const struct {
     {FA_LAW_PART_PERMUTATION, "{\"family\":\"merge\",\"seqlen_q\":40,\"merge\":{\"parts\":3}}"},
     {FA_LAW_PART_EMPTY, "{\"family\":\"merge\",\"seqlen_q\":40,\"merge\":{\"parts\":2,\"base\":\"2\"}}"},
     {FA_LAW_PART_NESTED, "{\"family\":\"merge\",\"seqlen_q\":40,\"merge\":{\"parts\":5}}"},
-    {FA_LAW_SINK_NONE, "{\"seqlen_q\":40,\"heads_q\":2,\"sinks\":true}"}};
+    {FA_LAW_SINK_NONE, "{\"seqlen_q\":40,\"heads_q\":2,\"sinks\":true}"},
+    {FA_LAW_LIST_ORDER,
+     "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_q\":3,\"seqlen_k\":64,\"kvcache\":{\"len\":[40,63],"
+     "\"page_size\":16},\"topk\":{\"k\":16}}"}};
 
 /* data_seed for which |v[0]| or |do[0]| crosses 1.5 when doubled: found by search. */
 static void test_breakable(void) {
@@ -230,6 +233,12 @@ static void test_overflow(void) {
 
 /* A law that does not apply is a skip with a reason. */
 static void test_skips(void) {
+  expect("{\"seqlen_q\":4}", FA_LAW_LIST_ORDER, FA_LAW_NONE, FA_SKIP);
+  expect("{\"family\":\"kvcache\",\"seqlen_k\":16,\"kvcache\":{\"len\":[9]},\"mla\":{\"kv_lora_rank\":8}}",
+         FA_LAW_VALUE_POWER, FA_LAW_NONE, FA_SKIP);
+  expect(
+      "{\"family\":\"kvcache\",\"seqlen_k\":16,\"kvcache\":{\"len\":[9],\"page_size\":4},\"topk\":{\"k\":4}}",
+      FA_LAW_PAGE_PERMUTATION, FA_LAW_NONE, FA_SKIP);
   expect("{\"seqlen_q\":4,\"mask\":{\"type\":\"causal\"}}", FA_LAW_KEY_PERMUTATION, FA_LAW_NONE, FA_SKIP);
   expect("{\"seqlen_q\":4}", FA_LAW_HEAD_PERMUTATION, FA_LAW_NONE, FA_SKIP);
   expect("{\"seqlen_q\":4}", FA_LAW_PAGE_PERMUTATION, FA_LAW_NONE, FA_SKIP);

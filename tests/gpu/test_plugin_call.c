@@ -23,7 +23,7 @@ static int64_t tensors_in(const fa_plugin_call_tensors *x) {
   const fa_plugin_tensors *t = &x->tensors;
   const fa_plugin_tensor *first[] = {&t->q, &t->o, x->buffer, x->dbuffer, &t->mask_bits};
   const fa_plugin_tensor *end[] = {&t->full_q_indices + 1, &t->dbias + 1, x->buffer + FA_MAX_CAPTURES,
-                                   x->dbuffer + FA_MAX_CAPTURES, &t->dsinks + 1};
+                                   x->dbuffer + FA_MAX_CAPTURES, &t->topk_length + 1};
   int64_t n = 0;
   for (int i = 0; i < 5; ++i)
     for (const fa_plugin_tensor *at = first[i]; at < end[i]; ++at) n += at->data != NULL;
@@ -208,6 +208,24 @@ static void test_bits(void) {
   drop(&m);
 }
 
+/* A plugin is shown V where it is, in K. */
+static void test_latent(void) {
+  made m;
+  make(&m,
+       "{\"family\":\"kvcache\",\"heads_q\":4,\"mla\":{\"kv_lora_rank\":8,\"qk_rope_head_dim\":4},\"batch\":"
+       "2,\"seqlen_k\":16,"
+       "\"kvcache\":{\"len\":[5,9],\"new\":1,\"page_size\":4},\"topk\":{\"k\":6,\"len\":[6,2]}}",
+       NULL);
+  const fa_plugin_problem *p = &m.problem.problem;
+  const fa_plugin_tensors *t = &m.plain.tensors;
+  CHECK(p->v_in_k && p->topk == 6 && p->head_dim == 12 && p->head_dim_v == 8 && p->heads_kv == 1);
+  CHECK(t->v.data == t->k.data && t->v.shape[3] == 8 && t->v.stride[1] == t->k.stride[1]);
+  CHECK(t->v_new.data == t->k_new.data);
+  CHECK(is(&t->topk_indices, &m.t.t[FA_T_TOPK_INDICES]) && is(&t->topk_length, &m.t.t[FA_T_TOPK_LENGTH]));
+  CHECK(t->topk_indices.rank == 3 && t->topk_indices.shape[2] == 6);
+  drop(&m);
+}
+
 /* Every tensor that a call may have has been handed over somewhere above. */
 static void test_all_seen(void) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
@@ -225,6 +243,7 @@ int main(void) {
   test_cache();
   test_contract();
   test_sinks();
+  test_latent();
   test_bits();
   test_all_seen();
   return check_done();

@@ -83,6 +83,23 @@ static void random_kvcache(fa_rng *r, fa_problem *p) {
   }
 }
 
+/* After the cache, in numbers of its own: a latent cache, and lists of keys where nothing stands beside them. */
+static void random_latent(fa_rng *r, fa_problem *p) {
+  fa_kvcache *c = &p->kvcache;
+  if (chance(r, 0.3) && c->rotary_dim == 0 && p->head_dim_v <= p->head_dim) c->v_in_k = true;
+  if (!chance(r, 0.4) || c->rotary_dim || c->batch_idx.n || c->shared_pages || p->leftpad_k.n ||
+      p->mask.type != FA_MASK_NONE)
+    return;
+  fa_topk *t = &p->topk;
+  *t = (fa_topk){.present = true, .k = fa_rng_range(r, 1, 80), .seed = odd_u64(r)};
+  if (chance(r, 0.5)) t->none = fa_rng_next_uniform(r);
+  t->none_at = (fa_topk_place)below(r, FA_TOPK_N_PLACES);
+  if (chance(r, 0.3)) t->repeated = fa_rng_next_uniform(r);
+  if (chance(r, 0.3)) t->empty_rows = fa_rng_next_uniform(r);
+  t->beyond = !c->page_size && chance(r, 0.3);
+  if (chance(r, 0.3)) random_ints(r, &t->len, p->batch, 0, t->k);
+}
+
 /* A subset of the key blocks in random order, then anything. */
 static void random_row(fa_rng *r, int32_t *count, int32_t *index, int64_t n, const bool *taken, bool *take) {
   *count = 0;
@@ -233,6 +250,7 @@ static void random_problem(fa_rng *r, fa_problem *p) {
   p->grad_lse = p->backward && p->sinks.present == p->sinks.in_lse && chance(r, 0.3);
   p->return_softmax = p->family == FA_FLASH && chance(r, 0.2);
   if (chance(r, 0.3)) p->empty_lse = (fa_empty_lse)below(r, 3);
+  if (p->family == FA_KVCACHE) random_latent(r, p);
   FA_ASSERT(fa_problem_complete(p) == FA_OK);
 }
 

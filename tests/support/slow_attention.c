@@ -228,6 +228,19 @@ static bool bit_of(const entry *e, int64_t i, int64_t j) {
   return bits[byte] & 1 << bit;
 }
 
+/* How often row i's list names key j, wherever its slot is; 1 without lists. */
+static int64_t times_listed(const entry *e, int64_t i, int64_t j) {
+  const fa_tensor *list = &e->in->t[FA_T_TOPK_INDICES], *length = &e->in->t[FA_T_TOPK_LENGTH];
+  const int64_t n = length->data ? (int64_t)at4(length, e->b, 0, 0, 0) : e->p->topk.k;
+  int64_t times = 0;
+  if (!e->p->topk.present) return 1;
+  for (int64_t x = 0; x < n; ++x) {
+    const real entry = e->p->cu_seqlens_q.n ? at4(list, e->q0 + i, x, 0, 0) : at4(list, e->b, i, x, 0);
+    times += entry == (e->p->kvcache.page_size > 0 ? cache_token(e, j) : j);
+  }
+  return times;
+}
+
 static bool visible(const entry *e, int64_t h, int64_t i, int64_t j) {
   const fa_mask *m = &e->p->mask;
   int64_t shift = m->align == FA_ALIGN_TOP_LEFT ? 0 : e->sk - e->sq;
@@ -236,6 +249,7 @@ static bool visible(const entry *e, int64_t h, int64_t i, int64_t j) {
   if (m->type == FA_MASK_WINDOW && m->right >= 0 && j > i + shift + m->right) return false;
   if (m->type == FA_MASK_CHUNK && !in_chunk(m, i + shift, j)) return false;
   if (e->p->mask_bits.present && !bit_of(e, i, j)) return false;
+  if (times_listed(e, i, j) == 0) return false;
   const fa_block_sparse *s = &e->p->block_sparse;
   if (!s->present || s->source == FA_BLOCKS_MASK_MOD) return keeps(e, h, i, j);
   const fa_tensor *t = e->in->t;
@@ -301,8 +315,9 @@ static void score(const entry *e, const head *m, int64_t h, int64_t i, int64_t j
     dot += bias;
     size += isinf((double)bias) ? 0 : fabsl(bias);
   }
-  *t = visible(e, h, i, j) ? dot : -(real)INFINITY;
-  *weight = 1 + size;
+  const bool seen = visible(e, h, i, j);
+  *t = seen ? dot + logl((real)times_listed(e, i, j)) : -(real)INFINITY;
+  *weight = seen || !p->topk.present ? 1 + size : 1; /* a key that no list names may be NaN */
 }
 
 /* Log of the sum of exponentials of row i, and the mean weight; -inf for a fully masked row. */

@@ -34,7 +34,21 @@ def _append(p: Problem, call: Any) -> None:
 def _cached(p: Problem, call: Any, x: Any, b: int) -> Any:
     """A sequence's keys or values in the cache, as f32 [Hk, S, D]."""
     seen = _seen(p, b)
-    return np.asarray(x[_slots(call, b, seen.start, seen.stop)], F32).swapaxes(0, 1)
+    rows = np.asarray(x[_slots(call, b, seen.start, seen.stop)], F32).swapaxes(0, 1)
+    if not p.topk:
+        return rows
+    named = (_times(p, call, b) > 0).any(axis=0)  # the others hold anything
+    return np.where(named[:, None], rows, F32(0))
+
+
+def _times(p: Problem, call: Any, b: int) -> Any:
+    """How often each row's list names each key of one sequence: [Sq, Sk]."""
+    packed = p.cu_seqlens_q is not None
+    lists = np.asarray(call.topk_indices[p.cu_seqlens_q[b] : p.cu_seqlens_q[b + 1]] if packed else call.topk_indices[b])
+    lists = lists[:, : call.topk_length[b] if call.topk_length is not None else None]
+    page, place = _slots(call, b, 0, max(p.keys[b], 0))
+    slots = place if call.block_table is None else page.astype(np.int64) * call.k.shape[1] + place
+    return (lists[:, :, None] == slots[None, None, :]).sum(axis=1)
 
 
 def _rows(p: Problem, x: Any, b: int, on_keys: bool) -> Any:
@@ -87,6 +101,8 @@ def _scores(p: Problem, call: Any, q: Any, k: Any, b: int) -> tuple[Any, Any]:
         t = t - _slopes(call.alibi_slopes, b) * np.abs(i + (k.shape[1] - q.shape[1]) - j).astype(F32)
     if p.has_bias:
         t = t + _bias(call.bias, b, q.shape[1], k.shape[1])
+    if p.topk:
+        t = t + np.log(_times(p, call, b).astype(F32))
     return np.where(_hidden(p, call, b, q.shape[1], k.shape[1]), F32(-np.inf), t), slope
 
 
@@ -189,7 +205,7 @@ KERNEL = Adapter(
         *("causal", "window", "top_left", "bottom_right", "varlen", "seqused_k", "leftpad_k", "gqa", "head_dim_v", "softcap", "alibi"),
         *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
         *("append", "paged", "batch_idx", "splits", "cu_seqlens_cache", "bias_cache", "head_dim_v_cache", "top_left_cache"),
-        *("chunk", "mask_bits", "bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks"),
+        *("chunk", "mask_bits", "bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk"),
     ),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dsinks"),

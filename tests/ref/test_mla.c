@@ -1,0 +1,163 @@
+/* The reference with latent caches and lists of keys: cases of cases/mla.json, cases/mla_prefill.json and cases/topk.json
+ * against the slow attention, and rows whose keys can be counted on fingers. */
+#include "cases/codec/file.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
+#include "ref/reference.h"
+#include "tests/support/check.h"
+#include "tests/support/slow_attention.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef long double real;
+
+/* The slow attention takes seconds for what the reference does in milliseconds. */
+static bool is_small(const fa_problem *p) {
+  return p->heads_q * p->batch * (p->seqlen_q + 4) * p->seqlen_k * (p->head_dim + p->head_dim_v) < 60000000;
+}
+
+/* Elements that disagree: relative to the terms behind an element (slow_array.mag). */
+static int64_t count_bad(const fa_want *want, const slow_array *slow) {
+  int64_t bad = 0;
+  if (want->n != slow->n) return want->n + slow->n;
+  for (int64_t e = 0; e < want->n; ++e) {
+    const real exact = slow->value[e];
+    if (want->value[e] == (double)exact) continue;
+    bad += !(fabsl(want->value[e] - exact) <= 1e-12L * slow->mag[e]);
+  }
+  return bad;
+}
+
+/* The slow one computes `other`, which usually is the case's own problem. Returns the elements that differ. */
+static int64_t differing(const fa_case *c, const fa_problem *other) {
+  static const fa_tensor_id forward_ids[] = {FA_T_O, FA_T_LSE}, backward_ids[] = {FA_T_DQ, FA_T_DK, FA_T_DV};
+  const fa_problem *p = &c->problem;
+  const fa_ref_options opt = {.n_threads = 1};
+  fa_tensors in;
+  fa_wants forward = {0}, backward = {0};
+  slow_outputs slow = {0};
+  fa_error err = {""};
+  int64_t bad = 0;
+  REQUIRE(fa_case_build(c, &in, &err) == FA_OK);
+  fa_status status = fa_ref_forward(p, &in, &opt, &forward, &err);
+  if (status == FA_OK && p->backward)
+    status = fa_ref_backward(p, &in, NULL, NULL, &forward, &opt, &backward, &err);
+  CHECK_MSG(status == FA_OK, "%s: %s", c->name, err.text);
+  slow_forward(other, &in, &slow);
+  if (p->backward) slow_backward(other, &in, NULL, NULL, &slow);
+  for (int k = 0; status == FA_OK && k < 2; ++k)
+    bad += count_bad(&forward.t[forward_ids[k]], &slow.t[forward_ids[k]]);
+  for (int k = 0; status == FA_OK && p->backward && k < 3; ++k)
+    bad += count_bad(&backward.t[backward_ids[k]], &slow.t[backward_ids[k]]);
+  slow_outputs_free(&slow);
+  fa_wants_free(&forward);
+  fa_wants_free(&backward);
+  fa_tensors_free(&in);
+  return bad;
+}
+
+/* ---- one change in what the slow one computes: some case must tell it ---- */
+
+static bool own_scale(fa_problem *p) {
+  const bool had = p->scale != fa_default_scale(p->head_dim);
+  p->scale = fa_default_scale(p->head_dim);
+  return had;
+}
+static bool see_all(fa_problem *p) {
+  const bool had = p->topk.present;
+  p->topk.present = false;
+  return had;
+}
+static bool cut_lists(fa_problem *p) {
+  if (!p->topk.present || p->topk.len.n || p->topk.k < 4) return false;
+  p->topk.k /= 4;
+  return p->topk.none < 0.5;
+}
+
+static void test_file(const char *path, bool (*const *change)(fa_problem *), int n_changes) {
+  fa_case_list list = {0};
+  fa_error err = {""};
+  int told[4] = {0}, n = 0;
+  const fa_status status = fa_case_file_load(path, NULL, &list, &err);
+  CHECK_MSG(status == FA_OK, "%s", err.text);
+  for (int64_t i = 0; i < list.n; ++i) {
+    const fa_case *c = &list.v[i];
+    if (!is_small(&c->problem)) continue;
+    const int64_t bad = differing(c, &c->problem);
+    CHECK_MSG(bad == 0, "%s: %lld elements", c->name, (long long)bad);
+    ++n;
+    for (int k = 0; k < n_changes; ++k) {
+      fa_problem other;
+      if (told[k]) continue;
+      REQUIRE(fa_problem_copy(&other, &c->problem) == FA_OK);
+      if (change[k](&other)) told[k] += differing(c, &other) > 0;
+      fa_problem_free(&other);
+    }
+  }
+  CHECK_MSG(n >= 6, "%s: only %d cases", path, n);
+  for (int k = 0; k < n_changes; ++k) CHECK_MSG(told[k] > 0, "%s: no case tells change %d", path, k);
+  fa_case_list_free(&list);
+}
+
+/* ---- counted by hand ---- */
+
+/* With queries of 0 the LSE of a row is the logarithm of the number of keys that its list names, repetitions too. */
+static const struct {
+  const char *text;
+  int n[12]; /* keys of each row, in the order of the LSE; -1: the end */
+} counted[] = {
+    {"\"batch\":2,\"kvcache\":{\"len\":[9,3]},\"topk\":{\"k\":4}", {4, 3, -1}},
+    {"\"batch\":2,\"kvcache\":{\"len\":[9,0],\"page_size\":4},\"topk\":{\"k\":4}", {4, 0, -1}},
+    {"\"kvcache\":{\"len\":[9],\"page_size\":4},\"topk\":{\"k\":8,\"none\":0.5,\"none_at\":\"front\"}",
+     {4, -1}},
+    {"\"kvcache\":{\"len\":[3]},\"topk\":{\"k\":8,\"repeated\":1}", {8, -1}},
+    {"\"kvcache\":{\"len\":[9]},\"topk\":{\"k\":5,\"empty_rows\":1}", {0, -1}},
+    {"\"kvcache\":{\"len\":[9]},\"topk\":{\"k\":5,\"none\":1,\"beyond\":true}", {0, -1}},
+    {"\"batch\":3,\"kvcache\":{\"len\":[9,9,9],\"page_size\":4},\"topk\":{\"k\":5,\"len\":[0,2,5]}",
+     {0, 2, 5, -1}},
+    {"\"batch\":2,\"kvcache\":{\"len\":[5,1],\"new\":2},\"topk\":{\"k\":6}", {6, 3, -1}},
+    {"\"cu_seqlens_q\":[0,2,2,3],\"kvcache\":{\"len\":[9,9,2]},\"topk\":{\"k\":4,\"len\":[3,4,4]}",
+     {3, 3, 2, -1}},
+};
+
+static void test_counted(void) {
+  for (size_t k = 0; k < sizeof counted / sizeof *counted; ++k) {
+    char text[900];
+    fa_case c;
+    fa_tensors in;
+    fa_wants want = {0};
+    fa_error err = {""};
+    const fa_ref_options opt = {.n_threads = 1};
+    snprintf(text, sizeof text,
+             "{\"family\":\"kvcache\",\"seqlen_k\":16,\"mla\":{\"kv_lora_rank\":8,\"qk_rope_head_dim\":2},%s,"
+             "\"fill\":{\"q\":\"zero\",\"default\":\"normal\"}}",
+             counted[k].text);
+    const fa_status status = fa_case_from_text(text, &c, &err);
+    CHECK_MSG(status == FA_OK, "%s", err.text);
+    if (status != FA_OK) continue;
+    REQUIRE(fa_case_build(&c, &in, &err) == FA_OK);
+    REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &want, &err) == FA_OK);
+    int64_t n = 0;
+    for (; counted[k].n[n] >= 0; ++n) {
+      const double lse = want.t[FA_T_LSE].value[n], right = counted[k].n[n] ? log(counted[k].n[n]) : INFINITY;
+      CHECK_MSG(lse == right || fabs(lse - right) < 1e-14, "counted %zu, row %lld: exp(LSE) = %g, %d keys", k,
+                (long long)n, exp(lse), counted[k].n[n]);
+    }
+    CHECK_MSG(n == want.t[FA_T_LSE].n, "counted %zu: %lld rows", k, (long long)want.t[FA_T_LSE].n);
+    for (int64_t e = 0; e < want.t[FA_T_O].n; ++e) CHECK(isfinite(want.t[FA_T_O].value[e]));
+    fa_wants_free(&want);
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
+int main(void) {
+  static bool (*const scales[])(fa_problem *) = {own_scale};
+  static bool (*const lists[])(fa_problem *) = {own_scale, see_all, cut_lists};
+  test_counted();
+  test_file("cases/mla.json", scales, 1);
+  test_file("cases/mla_prefill.json", scales, 1);
+  test_file("cases/topk.json", lists, 3);
+  return check_done();
+}
