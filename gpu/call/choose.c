@@ -2,6 +2,14 @@
 
 #include "gpu/call/check.h"
 
+/* The feature of a call that needs a biased or mixed flash kernel. */
+static const char *beyond_general(const fa_attention *a) {
+  if (fa_attention_head_dim_v(a) != a->head_dim) return "a head_dim_v that is not head_dim";
+  if (a->bias) return "a bias";
+  if (a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_LINEAR) return "linear dropout";
+  return NULL;
+}
+
 /* The feature of a call that only memeff kernels have, in words; NULL: none. */
 static const char *beyond_flash(const fa_attention *a, const fa_gradients *g) {
   const int64_t head_dim_v = fa_attention_head_dim_v(a);
@@ -9,14 +17,8 @@ static const char *beyond_flash(const fa_attention *a, const fa_gradients *g) {
   if (a->head_dim > 256 || head_dim_v > 256) return "a head_dim above 256";
   if (a->head_dim % 8 != 0 || head_dim_v % 8 != 0) return "a head_dim that is no multiple of 8";
   if (g && g->delta) return "a given delta";
-  return NULL;
-}
-
-/* The feature of a call that needs a biased or mixed flash kernel. */
-static const char *beyond_general(const fa_attention *a) {
-  if (fa_attention_head_dim_v(a) != a->head_dim) return "a head_dim_v that is not head_dim";
-  if (a->bias) return "a bias";
-  if (a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_LINEAR) return "linear dropout";
+  if (a->chunk > 0 && beyond_general(a))
+    return "chunks beside a bias, linear dropout or a head_dim_v of its own";
   return NULL;
 }
 

@@ -292,20 +292,34 @@ static void test_lengths(void) {
   BAD_LENGTHS("seqused_k[1] = 21: 0 .. 20", NULL, NULL, ((int32_t[]){0, 21}), NULL);
 }
 
-/* A given delta chooses kernels that also have what the others lack: who asks beforehand hears the same. */
+/* A given delta chooses kernels that lack what the others have: who asks beforehand hears the same. */
 static void test_given_delta(void) {
+  fa_attention a;
+  fa_gradients g;
+  fa_error err = {""};
+  valid(&a, &g);
+  a.softcap = 30;
+  const fa_call call = {.kind = FA_CALL_BACKWARD, .a = &a, .g = &g, .n_processors = FA_PLAN_PROCESSORS};
+  CHECK_MSG(fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(fa_plan_supported(&call, NULL, &err) == FA_OK, "%s", err.text);
+  g.delta = (float *)memory, g.delta_stride = a.lse_stride;
+  CHECK(fa_backward_check(&a, &g, &err) == FA_ERR_UNSUPPORTED);
+  CHECK(fa_plan_supported(&call, NULL, &err) == FA_ERR_UNSUPPORTED);
+}
+
+/* The fast kernels have no chunks beside a bias; the memory-efficient ones take the call. */
+static void test_chunks_beside_a_bias(void) {
   fa_attention a;
   fa_gradients g;
   fa_error err = {""};
   valid(&a, &g);
   a.bias = memory, a.bias_stride = (fa_strides){800, 20, 200};
   a.chunk = 5, a.window_right = 0;
-  const fa_call call = {.kind = FA_CALL_BACKWARD, .a = &a, .g = &g, .n_processors = FA_PLAN_PROCESSORS};
-  CHECK(fa_backward_check(&a, &g, &err) == FA_ERR_UNSUPPORTED);
-  CHECK(fa_plan_supported(&call, NULL, &err) == FA_ERR_UNSUPPORTED);
-  g.delta = (float *)memory, g.delta_stride = a.lse_stride;
+  CHECK_MSG(fa_forward_check(&a, &err) == FA_OK, "%s", err.text);
   CHECK_MSG(fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
-  CHECK_MSG(fa_plan_supported(&call, NULL, &err) == FA_OK, "%s", err.text);
+  a.softcap = 30;
+  CHECK(fa_forward_check(&a, &err) == FA_ERR_UNSUPPORTED);
+  CHECK_MSG(strstr(err.text, "softcap: not together with chunks beside a bias"), "%s", err.text);
 }
 
 int main(void) {
@@ -318,5 +332,6 @@ int main(void) {
   test_backward();
   test_lengths();
   test_given_delta();
+  test_chunks_beside_a_bias();
   return check_done();
 }
