@@ -1,6 +1,6 @@
 /* A hypothesis: a mistake that kernels make, in the terms of the reference.
  *
- * To add one: a function that makes the mistake, in the file of its theme, and a row in that file's table. The order of
+ * To add one: a function that makes the mistake, in the file of its theme in hypotheses/, and a row in that file's table. The order of
  * the tables is the order of plausibility: it decides which of two that explain equally well is named first. */
 #ifndef FA_FUZZ_EXPLAIN_HYPOTHESIS_H
 #define FA_FUZZ_EXPLAIN_HYPOTHESIS_H
@@ -75,6 +75,7 @@ extern const fa_hypothesis *const fa_hypotheses[];
 extern const fa_hypothesis fa_hypotheses_of_masks[], fa_hypotheses_of_keys[], fa_hypotheses_of_scales[],
     fa_hypotheses_of_lse[], fa_hypotheses_of_heads[], fa_hypotheses_of_scores[], fa_hypotheses_of_bias[],
     fa_hypotheses_of_dropout[], fa_hypotheses_of_gradients[], fa_hypotheses_of_tiles[],
-    fa_hypotheses_of_order[], fa_hypotheses_of_calls[], fa_hypotheses_of_precision[], fa_hypotheses_of_sums[];
+    fa_hypotheses_of_order[], fa_hypotheses_of_calls[], fa_hypotheses_of_precision[], fa_hypotheses_of_sums[],
+    fa_hypotheses_of_chunks[], fa_hypotheses_of_sinks[];
 
 #endif
