@@ -29,6 +29,7 @@ static void fit_lengths(fa_problem *p) {
   fit_array(&p->leftpad_k, p->batch);
   fit_array(&kv->len, p->batch);
   fit_array(&kv->batch_idx, p->batch);
+  fit_array(&p->topk.len, p->batch);
   if (kv->page_size > 0) p->seqlen_k = (p->seqlen_k + kv->page_size - 1) / kv->page_size * kv->page_size;
   if (kv->page_size > 0 && kv->shared_pages > p->seqlen_k / kv->page_size)
     kv->shared_pages = p->seqlen_k / kv->page_size;

@@ -321,10 +321,27 @@ static void test_elements_stay(void) {
   }
 }
 
+/* A case of one sequence has one length of each kind, that of lists of keys too. */
+static void test_lengths_are_fitted(void) {
+  fa_error err = {""};
+  const fa_shrink_goal goal = {.default_scale = false};
+  fa_case c;
+  REQUIRE(
+      fa_case_from_text("{\"family\":\"kvcache\",\"batch\":3,\"seqlen_k\":9,\"kvcache\":{\"len\":[9,4,2]},"
+                        "\"topk\":{\"k\":5,\"len\":[3,2,0]}}",
+                        &c, &err) == FA_OK);
+  c.problem.batch = 1;
+  fa_shrink_mend(&c, &goal);
+  CHECK_MSG(fa_case_validate(&c, &err) == FA_OK, "%s", err.text);
+  CHECK(c.problem.topk.len.n == 1 && c.problem.topk.len.v[0] == 3);
+  fa_case_free(&c);
+}
+
 int main(int argc, char **argv) {
   (void)argc;
   fa_blas_startup(argv);
   test_values();
+  test_lengths_are_fitted();
   test_elements_stay();
   test_minimal();
   test_rows();
