@@ -29,6 +29,9 @@ class Case:
     >>> case = Case({"heads_q": 4, "heads_kv": 2, "seqlen_q": 65, "mask": {"type": "causal"}})
     >>> case.causal, case.window, case.heads_kv, case.seqlen_k, case.head_dim
     (True, (-1, 0), 2, 65, 64)
+    >>> latent = Case({"family": "kvcache", "mla": {}})
+    >>> latent.head_dim, latent.head_dim_v, latent.heads_kv, latent.scale == 192**-0.5
+    (576, 512, 1, True)
     """
 
     json: Json  #: the case as it came, defaults left out
@@ -100,11 +103,13 @@ class Case:
             self.seqlen_k = _longest(self.cu_seqlens_k)
         self.heads_q = case.get("heads_q", 1)
         self.heads_kv = case.get("heads_kv", 1 if "mla" in case else self.heads_q)
-        self.head_dim = case.get("head_dim", 64)
-        self.head_dim_v = case.get("head_dim_v", self.head_dim)
+        latent = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, **case["mla"]} if "mla" in case else None
+        self.head_dim = case.get("head_dim", latent["kv_lora_rank"] + latent["qk_rope_head_dim"] if latent else 64)
+        self.head_dim_v = case.get("head_dim_v", latent["kv_lora_rank"] if latent else self.head_dim)
+        scored = latent["qk_nope_head_dim"] + latent["qk_rope_head_dim"] if latent else self.head_dim
+        self.scale = float(case.get("scale", scored**-0.5))
 
     def _scores(self, case: Json) -> None:
-        self.scale = float(case.get("scale", self.head_dim**-0.5))
         self.softcap = float(case.get("softcap", 0))
         mask = case.get("mask", {})
         self.mask = mask.get("type", "none")
