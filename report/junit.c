@@ -6,6 +6,7 @@
 #include "report/place.h"
 #include "report/printed.h"
 #include "report/sampling/record.h"
+#include "report/untrusted/facts.h"
 
 #include <cjson/cJSON.h>
 
@@ -187,19 +188,48 @@ static int put_not_claimed(FILE *out, const cJSON *root, bool count_only) {
   return n;
 }
 
+/* What an untrusted kernel claims and no case has tested: a failed testcase for each word, as the run fails for it. */
+static void put_untested(FILE *out, const cJSON *claims) {
+  const cJSON *word;
+  cJSON_ArrayForEach(word, claims) {
+    fputs("    <testcase classname=\"untested claim\" name=\"", out);
+    fa_report_put_markup(out, cJSON_IsString(word) ? word->valuestring : "");
+    fputs("\" time=\"0.000\"><failure type=\"NOT_JUDGED\" message=\"its contract claims it, and no case has "
+          "tested "
+          "it\"/></testcase>\n",
+          out);
+  }
+}
+
+/* By which rules an untrusted kernel was judged: the layers left out among them. */
+static void put_rules(FILE *out, const cJSON *root) {
+  fa_untrusted_fact fact[FA_UNTRUSTED_FACTS];
+  const int n = fa_untrusted_facts(root, fact);
+  if (n == 0) return;
+  fputs("    <properties>\n", out);
+  for (int i = 0; i < n; ++i) {
+    fprintf(out, "      <property name=\"untrusted.%s\" value=\"", fact[i].name);
+    fa_report_put_markup(out, fact[i].text);
+    fputs("\"/>\n", out);
+  }
+  fputs("    </properties>\n", out);
+}
+
 static void put_head(FILE *out, const cJSON *root) {
   const cJSON *summary = cJSON_GetObjectItemCaseSensitive(root, "summary");
   const cJSON *backend = cJSON_GetObjectItemCaseSensitive(root, "backend");
   const cJSON *required =
       cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "require"), "items");
   const cJSON *items = fa_report_at(fa_report_at(root, "baseline"), "items");
-  const int n_worse = put_worse(out, items, true), n_not_claimed = put_not_claimed(out, root, true);
+  const int n_worse = put_worse(out, items, true), n_not_claimed = put_not_claimed(out, root, true),
+            n_untested = cJSON_GetArraySize(fa_untrusted_failing_claims(root));
   fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"fa-verify ", out);
   fa_report_put_markup(out, fa_report_string(backend, "name"));
   fprintf(out,
           "\" tests=\"%.0f\" failures=\"%.0f\" errors=\"%.0f\" skipped=\"%.0f\" time=\"%.3f\" timestamp=\"",
-          fa_report_number(summary, "total") + cJSON_GetArraySize(required) + n_worse + n_not_claimed,
-          fa_report_number(summary, "failed") + count_unmet(required) + n_worse,
+          fa_report_number(summary, "total") + cJSON_GetArraySize(required) + n_worse + n_not_claimed +
+              n_untested,
+          fa_report_number(summary, "failed") + count_unmet(required) + n_worse + n_untested,
           fa_report_number(summary, "error"),
           fa_report_number(summary, "skipped") + fa_report_number(summary, "waived") + n_not_claimed,
           fa_report_number(root, "seconds"));
@@ -209,6 +239,7 @@ static void put_head(FILE *out, const cJSON *root) {
   if (n && started[n - 1] == 'Z') started[n - 1] = 0; /* JUnit's timestamps have no time zone */
   fa_report_put_markup(out, started);
   fputs("\">\n", out);
+  put_rules(out, root);
 }
 
 void fa_junit_begin(fa_junit *j, FILE *out, const cJSON *root, int64_t n_failures) {
@@ -223,6 +254,7 @@ void fa_junit_put_case(fa_junit *j, const cJSON *entry, const cJSON *failure, in
 
 void fa_junit_end(fa_junit *j) {
   put_not_claimed(j->out, j->root, false);
+  put_untested(j->out, fa_untrusted_failing_claims(j->root));
   put_required(j->out, fa_report_at(fa_report_at(j->root, "require"), "items"));
   put_worse(j->out, fa_report_at(fa_report_at(j->root, "baseline"), "items"), false);
   fputs("  </testsuite>\n</testsuites>\n", j->out);

@@ -11,6 +11,7 @@
 #include "report/merge/streamed.h"
 #include "report/printed.h"
 #include "report/text/line.h"
+#include "report/untrusted/facts.h"
 
 #include <cjson/cJSON.h>
 
@@ -33,6 +34,17 @@ static void say_contradictions(const cJSON *merged) {
   if (n > AT_MOST)
     fprintf(stderr, "fa-verify: %d contradictions in all: \"contradictions\" of the merged report\n",
             cJSON_GetArraySize(list));
+}
+
+/* Prints by which rules a candidate that nobody trusts was judged. */
+static void print_rules(const cJSON *merged) {
+  fa_untrusted_fact fact[FA_UNTRUSTED_FACTS];
+  const int n = fa_untrusted_facts(merged, fact);
+  for (int i = 0; i < n; ++i) {
+    printf("untrusted: %s: ", fact[i].label);
+    fa_print_clean(stdout, fact[i].text);
+    putchar('\n');
+  }
 }
 
 /* Prints all counts on stdout. */
@@ -154,6 +166,7 @@ int fa_command_report(const fa_cli *cli) {
   if (status == FA_OK && !cli->junit && !cli->merge && !cli->html && !cli->score) {
     fa_causes_print(stdout, fa_report_at(fa_merged_head(merged), "groups"), cli->verbose);
     if (fa_claims_matter(fa_merged_head(merged))) fa_claims_print(stdout, fa_merged_head(merged));
+    print_rules(fa_merged_head(merged));
     print_counts(merged);
   }
   if (status == FA_OK) status = write_outputs(cli, merged, &err);

@@ -4,6 +4,7 @@
 
 #include "report/claims.h"
 #include "report/kernels.h"
+#include "report/untrusted/facts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,16 @@ static void put_not_claimed(FILE *out, const cJSON *root) {
   }
 }
 
+/* By which rules a kernel that nobody trusts was judged. */
+static void put_rules(FILE *out, const cJSON *root) {
+  fa_untrusted_fact fact[FA_UNTRUSTED_FACTS];
+  const int n = fa_untrusted_facts(root, fact);
+  if (n == 0) return;
+  fputs("<section class=\"notclaimed\">\n<h2>Untrusted</h2>\n<dl>\n", out);
+  for (int i = 0; i < n; ++i) put_labelled(out, fact[i].label, fact[i].text);
+  fputs("</dl>\n</section>\n", out);
+}
+
 void fa_page_put_head(FILE *out, const cJSON *root) {
   const cJSON *summary = fa_report_at(root, "summary"), *tool = fa_report_at(root, "tool"),
               *backend = fa_report_at(root, "backend");
@@ -72,6 +83,7 @@ void fa_page_put_head(FILE *out, const cJSON *root) {
   put_labelled(out, "revision", fa_report_string(tool, "git"));
   put_labelled(out, "command", fa_report_string(root, "command"));
   fputs("</dl>\n", out);
+  put_rules(out, root);
   put_not_claimed(out, root);
   fputs("</header>\n", out);
 }

@@ -42,7 +42,34 @@ static void add_coverage(cJSON *to, const cJSON *from) {
   }
 }
 
-/* "sources", "contracts": what a later report says of a backend that the earlier ones do not have. */
+/* True if contract a leaves out more words than b; of as many, the first by its text, so that the order of the reports
+ * decides nothing. */
+static bool claims_less(const cJSON *a, const cJSON *b) {
+  const cJSON *side[2] = {a, b}, *list;
+  int left_out[2] = {0, 0};
+  for (int s = 0; s < 2; ++s)
+    cJSON_ArrayForEach(list, fa_report_at(side[s], "not_claimed")) left_out[s] += cJSON_GetArraySize(list);
+  if (left_out[0] != left_out[1]) return left_out[0] > left_out[1];
+  char *x = cJSON_PrintUnformatted(a), *y = cJSON_PrintUnformatted(b);
+  const bool less = x && y && strcmp(x, y) < 0;
+  cJSON_free(x);
+  cJSON_free(y);
+  return less;
+}
+
+static void add_contracts(cJSON *head, const cJSON *from) {
+  const cJSON *one;
+  cJSON *mine = cJSON_GetObjectItemCaseSensitive(head, "contracts");
+  if (!mine && from) mine = cJSON_AddObjectToObject(head, "contracts");
+  cJSON_ArrayForEach(one, from) {
+    const cJSON *other = fa_report_at(mine, one->string);
+    if (other && !claims_less(one, other)) continue;
+    cJSON_DeleteItemFromObjectCaseSensitive(mine, one->string);
+    cJSON_AddItemToObject(mine, one->string, cJSON_Duplicate(one, 1));
+  }
+}
+
+/* "sources": what a later report says of a backend that the earlier ones do not have. */
 static void add_by_backend(cJSON *head, const char *key, const cJSON *from) {
   const cJSON *one;
   cJSON *mine = cJSON_GetObjectItemCaseSensitive(head, key);
@@ -101,7 +128,7 @@ void fa_head_add(cJSON *to, const cJSON *other) {
   add_summary(cJSON_GetObjectItemCaseSensitive(to, "summary"), fa_report_at(other, "summary"));
   add_to(to, "seconds", fa_report_number(other, "seconds"));
   add_by_backend(to, "sources", fa_report_at(other, "sources"));
-  add_by_backend(to, "contracts", fa_report_at(other, "contracts"));
+  add_contracts(to, fa_report_at(other, "contracts"));
   if (coverage) add_coverage(coverage, fa_report_at(other, "coverage"));
   if (tried) add_tried(tried, fa_report_at(other, "tried"));
 }

@@ -45,7 +45,8 @@ struct fa_merged {
   char **subject;  /* owned: device and driver of each report, as one text; NULL until it is known */
   int n_inputs;
   struct cJSON *head;
-  fa_kept *kept; /* owned */
+  struct cJSON *rules; /* owned until the end: what each report says of an untrusted candidate */
+  fa_kept *kept;       /* owned */
   int64_t n_kept, kept_capacity;
   fa_spots failures, dropped; /* dropped: of the report that is read */
   fa_twins twins;

@@ -6,6 +6,7 @@
 #include "report/merge/parts.h"
 #include "report/printed.h"
 #include "report/require.h"
+#include "report/untrusted/parts.h"
 
 #include <cjson/cJSON.h>
 
@@ -86,6 +87,7 @@ static fa_status take_report(fa_merged *m, int i, bool *required, fa_error *err)
   cJSON *head = NULL;
   fa_status status = fa_merge_walk(m, i, &head, err);
   if (status != FA_OK) return status;
+  const bool gathered = fa_untrusted_gather(m->rules, head, m->input[i].path);
   if (i == 0) {
     m->head = head;
     *required = fa_head_requires_same(head, head);
@@ -94,7 +96,7 @@ static fa_status take_report(fa_merged *m, int i, bool *required, fa_error *err)
     fa_head_add(m->head, head);
     cJSON_Delete(head);
   }
-  return uncount_dropped(m, err);
+  return gathered ? uncount_dropped(m, err) : out_of_memory(err);
 }
 
 static fa_status note_required(void *ctx, const fa_merged_case *c, fa_error *err) {
@@ -122,6 +124,8 @@ static fa_status finish(fa_merged *m, bool required, fa_error *err) {
   if (m->n_inputs == 1) return FA_OK;
   for (size_t k = 0; k < sizeof of_one_run / sizeof *of_one_run; ++k)
     cJSON_DeleteItemFromObjectCaseSensitive(m->head, of_one_run[k]);
+  fa_untrusted_join(m->head, m->rules, m->n_dropped == 0);
+  m->rules = NULL;
   const fa_status status = required ? count_required(m, err) : FA_OK;
   if (!required) cJSON_DeleteItemFromObjectCaseSensitive(m->head, "require");
   return status == FA_OK ? fa_report_check("merge", m->head, err) : status;
@@ -130,7 +134,8 @@ static fa_status finish(fa_merged *m, bool required, fa_error *err) {
 static fa_status open_inputs(fa_merged *m, const fa_merge_source *source, int n, fa_error *err) {
   m->input = calloc((size_t)n, sizeof *m->input);
   m->subject = calloc((size_t)n, sizeof *m->subject);
-  if (!m->input || !m->subject) return out_of_memory(err);
+  m->rules = cJSON_CreateArray();
+  if (!m->input || !m->subject || !m->rules) return out_of_memory(err);
   for (m->n_inputs = 0; m->n_inputs < n; ++m->n_inputs) {
     const fa_status status = fa_input_open(&m->input[m->n_inputs], &source[m->n_inputs], err);
     if (status != FA_OK) return status;
@@ -167,6 +172,7 @@ void fa_merged_free(fa_merged *m) {
   fa_view_free(&m->here);
   fa_view_free(&m->there);
   cJSON_Delete(m->head);
+  cJSON_Delete(m->rules);
   free(m->input);
   free(m->subject);
   free(m->kept);

@@ -14,7 +14,8 @@
  *
  * Of several reports, "run", "finished", "baseline" and "tier" are dropped. "coverage" and "tried" are added up, and dropped if a result is
  * in several reports. "kernels" is counted again, and so is "require", if all reports require the same; else it is
- * dropped. */
+ * dropped. "untrusted" holds for all reports, with "parts" for each of them (report/untrusted/parts.h); of a backend with
+ * several contracts, "contracts" has the one that claims least. */
 #ifndef FA_REPORT_MERGE_STREAMED_H
 #define FA_REPORT_MERGE_STREAMED_H
 

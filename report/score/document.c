@@ -3,6 +3,7 @@
 #include "report/claims.h"
 #include "report/printed.h"
 #include "report/score/speed.h"
+#include "report/untrusted/words.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -81,9 +82,21 @@ static void __attribute__((format(printf, 2, 3))) add_caveat(cJSON *list, const 
 
 static void add_layers_left_out(cJSON *list, const cJSON *untrusted) {
   const cJSON *layer;
+  if (fa_json_words_have(fa_report_at(untrusted, "differ"), "trusted")) return; /* which says more */
   cJSON_ArrayForEach(layer,
                      fa_report_at(fa_report_at(untrusted, "layers"), "left_out")) if (cJSON_IsString(layer))
       add_caveat(list, "the layer %s was left out", layer->valuestring);
+}
+
+/* Merged reports of several runs by other rules: what is said holds for the weakest of them. */
+static void add_differences(cJSON *list, const cJSON *untrusted) {
+  char text[200];
+  const cJSON *part;
+  cJSON_ArrayForEach(part, fa_report_at(untrusted, "parts")) if (fa_report_at(part, "trusted"))
+      add_caveat(list, "in %s the kernel was trusted: no wall, public data, its own word for its arithmetic",
+                 fa_report_string(part, "report"));
+  fa_json_words_join(fa_report_at(untrusted, "differ"), ", ", text, sizeof text);
+  if (text[0]) add_caveat(list, "the reports differ (%s): what holds for all of them is said", text);
 }
 
 static void add_not_claimed(cJSON *list, const cJSON *contract) {
@@ -104,6 +117,7 @@ static void add_caveats(cJSON *score, const fa_score_cases *c, const cJSON *head
   if (!untrusted)
     add_caveat(list, "the kernel was trusted: no wall, public data, its own word for its arithmetic");
   add_layers_left_out(list, untrusted);
+  add_differences(list, untrusted);
   if (!fa_report_at(head, "require"))
     add_caveat(list, "nothing was required: what it skips costs coverage alone");
   if (cJSON_IsFalse(fa_report_at(head, "finished"))) add_caveat(list, "the run is not finished");

@@ -230,6 +230,40 @@ static void the_order_of_reports_does_not_matter(void) {
   cJSON_free(c);
 }
 
+#define RULES_OF(left_out)                                                                                   \
+  "\"untrusted\":{\"contract_sha256\":\"x\",\"commitment\":\"" left_out                                      \
+  "\",\"layers\":{\"in_force\":[\"seeds\"],\"left_out\":[\"" left_out "\"]},\"claims\":{\"untested\":[]}},"
+#define CLAIMS_LESS                                                                                          \
+  "\"contracts\":{\"exec:k\":{\"name\":\"k\",\"claims\":{},\"not_claimed\":{\"dtypes\":[\"f32\",\"bf16\"],"  \
+  "\"features\":[\"window\",\"paged\"]}}},"
+
+/* Of several runs the score says what holds for the weakest, in whichever order they are given. */
+static void a_score_is_no_better_than_its_weakest_report(void) {
+  const char *const two[] = {REPORT(RULES_OF("network"), PASSED("a", "f16 flash", "0.3")),
+                             HEAD CLAIMS_LESS "\"cases\":[" PASSED("e", "f16 flash", "0.3") "]}"};
+  const char *const turned[] = {two[1], two[0]}, *const other =
+                                                     REPORT(RULES_OF("limits"), PASSED("f", "f16", "0.3"));
+  const char *const layers[] = {two[0], other};
+  fa_error err = {""};
+  cJSON *score = score_of(two, 2, &err);
+  REQUIRE(score);
+  CHECK(has_caveat(score, "in b.json the kernel was trusted") &&
+        has_caveat(score, "the reports differ (trusted)"));
+  CHECK(has_caveat(score, "not claimed, not judged: features: window paged"));
+  cJSON_Delete(score);
+  score = score_of(turned, 2, &err);
+  REQUIRE(score);
+  CHECK(has_caveat(score, "in a.json the kernel was trusted"));
+  CHECK(has_caveat(score, "not claimed, not judged: features: window paged"));
+  cJSON_Delete(score);
+  score = score_of(layers, 2, &err);
+  REQUIRE(score);
+  CHECK(has_caveat(score, "the layer network was left out") &&
+        has_caveat(score, "the layer limits was left out"));
+  CHECK(has_caveat(score, "the reports differ (layers)") && !has_caveat(score, "trusted:"));
+  cJSON_Delete(score);
+}
+
 static void a_score_is_of_one_kernel(void) {
   const char *two =
       REPORT("", PASSED("a", "f16 flash", "0.5") ",{\"name\":\"b\",\"state\":\"PASS\",\"backend\":\"host\"}");
@@ -247,6 +281,7 @@ int main(void) {
   errors_stand_by_output_and_type();
   times_stand_beside_rivals();
   the_order_of_reports_does_not_matter();
+  a_score_is_no_better_than_its_weakest_report();
   a_score_is_of_one_kernel();
   return check_done();
 }

@@ -64,6 +64,16 @@ cases | diff - "$folder/first" > "$folder/diff" || { echo "FAILED: the same secr
 run honest
 cases | diff -q - "$folder/first" > /dev/null && { echo "FAILED: two runs have the same hidden cases"; failed=1; }
 
+# ---- several reports ----
+run honest --secret "$secret" --without hidden --report "$folder/part.json"
+expect 0 "failed:0"
+"$verify" report "$folder/report.json" "$folder/part.json" > "$folder/out" 2>&1
+code=$?
+expect 0 "untrusted: LAYERS LEFT OUT, and what they keep off is not kept off: processes"
+expect 0 "untrusted: THE REPORTS DIFFER, and what is in force is so in all of them: layers"
+expect 0 "untrusted: contract "
+expect 0 "untrusted: layers in force: contract, profile, seeds, replay, fresh, final, bounds"
+
 # ---- contract ----
 run asked --without hidden
 expect 1 "refused inside its contract: too hard today"
