@@ -115,7 +115,8 @@ static bool some_differ(const cJSON *parts, const char *key) {
   const cJSON *part, *first = NULL;
   cJSON_ArrayForEach(part, parts) {
     if (at(part, "trusted")) continue;
-    if (first && !cJSON_Compare(at(first, key), at(part, key), 1)) return true;
+    const cJSON *its = at(part, key), *others = at(first, key);
+    if (first && (its || others) && !cJSON_Compare(its, others, 1)) return true;
     if (!first) first = part;
   }
   return false;
