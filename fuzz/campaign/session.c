@@ -125,6 +125,7 @@ void fa_session_free(fa_session *s) {
   fa_baseline_free(s->baseline);
   fa_case_list_free(&s->hidden);
   free(s->rules);
+  free(s->mode);
   fa_causes_free(s->causes);
   fa_report_free(&s->report);
 }
@@ -139,7 +140,8 @@ fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, ui
                                     .backend = backend,
                                     .schedule_seed = schedule_seed,
                                     .draw = s->draws ? FA_DRAW_LATER : 0,
-                                    .sample = s->cli->sample};
+                                    .sample = s->cli->sample,
+                                    .number = FA_ITEM_OWN_NUMBER};
   return FA_OK;
 }
 

@@ -46,8 +46,10 @@ typedef struct fa_item {
   uint64_t schedule_seed;
   int64_t draw; /* of a random case; FA_DRAW_LATER: the worker chooses it */
   fa_sample sample;
+  int64_t number; /* that it had in the run that is repeated, whose data its case has already */
 } fa_item;
 #define FA_DRAW_LATER ((int64_t)-1)
+#define FA_ITEM_OWN_NUMBER ((int64_t)-1)
 
 /* Written by a worker for its parent: which case an item is, should the worker die of it. */
 typedef struct fa_drawn {
@@ -103,6 +105,8 @@ typedef struct fa_session {
   fa_progress progress;
   fa_rules *rules; /* owned: of a candidate that nobody trusts; NULL: it is trusted */
   fa_rules_counts rules_counts;
+  bool repeats;        /* failures of another run: not all that its contract claims is tested */
+  char *mode;          /* owned: what a repro line repeats of the rules; NULL: nothing */
   fa_case_list hidden; /* owned: the source's */
   bool give_up;        /* --fail-fast found a failure: start nothing new */
   fa_status status;
@@ -178,6 +182,8 @@ fa_status fa_session_begin_rules(fa_session *s, fa_error *err);
 /* When items are selected: adds the hidden cases, and shuffles all. */
 fa_status fa_session_hide(fa_session *s, fa_error *err);
 bool fa_session_is_hidden(const fa_session *s, int64_t case_index);
+/* Notes the item's number in its failure, which has just been added to the report as number `before` or not at all. */
+void fa_session_number_failure(fa_session *s, int64_t before, int64_t number);
 void fa_session_add_rules_identity(const fa_session *s, struct cJSON *run);
 void fa_session_count_rules(fa_session *s, int64_t number, const fa_result *r);
 /* Says what there is to say, and adds it to the report; returns the exit code, which was code without it. */

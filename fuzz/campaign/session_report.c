@@ -153,6 +153,9 @@ void fa_report_add_walls(fa_report *r, const fa_choice *choice, int n) {
     if (!all) all = cJSON_AddObjectToObject(r->root, "untrusted");
     cJSON_DeleteItemFromObjectCaseSensitive(all, "wall");
     cJSON_AddStringToObject(all, "wall", choice[b].info.wall);
+    if (choice[b].terms.n_allow)
+      cJSON_AddItemToObject(all, "allow",
+                            cJSON_CreateStringArray(choice[b].terms.allow, choice[b].terms.n_allow));
   }
 }
 

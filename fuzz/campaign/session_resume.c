@@ -243,7 +243,9 @@ fa_status fa_session_add_resumed(fa_session *s, int64_t item, fa_error *err) {
     bool failed = fa_state_is_failure(line.brief->state) && !line.brief->waived;
     if (s->cli->fail_fast && failed) s->give_up = true;
     fa_progress_note(&s->progress, line.brief);
+    const int64_t before = s->report.n_failures;
     if (status == FA_OK) status = fa_report_add_line(&s->report, &line, err);
+    fa_session_number_failure(s, before, line.item);
     if (status == FA_OK) status = fa_session_note_cause_again(s, line.entry, err);
     fa_report_line_free(&line);
   }

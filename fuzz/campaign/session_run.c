@@ -22,7 +22,8 @@ fa_item fa_session_item(const fa_session *s, int64_t i) {
                    .backend = (int)(i % s->n_choices),
                    .schedule_seed = s->cli->schedule_seed,
                    .draw = s->draws ? FA_DRAW_LATER : 0,
-                   .sample = s->cli->sample};
+                   .sample = s->cli->sample,
+                   .number = FA_ITEM_OWN_NUMBER};
 }
 
 /* ---- callbacks of the pool ---- */
@@ -106,7 +107,7 @@ static void run_case(fa_session *s, int64_t number, fa_item item, const fa_case 
                           .maps = s->cli->report || s->cli->html,
                           .keep_dir = s->cli->keep,
                           .rules = s->rules,
-                          .number = number};
+                          .number = item.number == FA_ITEM_OWN_NUMBER ? number : item.number};
   if (fa_run_case(c, &config, out, &err) != FA_OK) set_error(out, &err);
   if (is_random(s, item)) skip_if_vacuous(out);
 }
@@ -121,6 +122,11 @@ static fa_status open_backend(fa_session *s, int b, fa_error *err) {
   return status;
 }
 
+/* What is repeated has the data of its run already. */
+static void redraw(const fa_session *s, int64_t number, fa_item item, fa_case *c) {
+  if (s->rules && item.number == FA_ITEM_OWN_NUMBER) fa_rules_redraw(s->rules, number, c);
+}
+
 static void run_item(void *ctx, int64_t number, fa_result *out) {
   fa_session *s = ctx;
   const fa_item item = fa_session_item(s, number);
@@ -133,7 +139,7 @@ static void run_item(void *ctx, int64_t number, fa_result *out) {
   if (fa_source_get(&s->source, item.case_index, out->draw, &c, &err) != FA_OK) {
     set_error(out, &err);
   } else {
-    if (s->rules) fa_rules_redraw(s->rules, number, &c);
+    redraw(s, number, item, &c);
     if (opened == FA_OK) run_case(s, number, item, &c, out);
     set_case(out, &c, item.case_index);
     fa_case_free(&c);
@@ -160,7 +166,7 @@ static void identify_item(void *ctx, int64_t number, fa_result *out) {
   snprintf(out->backend, sizeof out->backend, "%s", s->choice[item.backend].spec);
   out->draw = item.draw == FA_DRAW_LATER ? fa_session_drawn_last(s, number) : item.draw;
   if (fa_source_get(&s->source, item.case_index, out->draw, &c, &err) != FA_OK) return;
-  if (s->rules) fa_rules_redraw(s->rules, number, &c);
+  redraw(s, number, item, &c);
   set_case(out, &c, item.case_index);
   fa_case_free(&c);
 }
@@ -206,7 +212,9 @@ static bool item_done(void *ctx, int64_t number, fa_result *r) {
   if (status == FA_OK) status = fa_session_note(s, number, r, &err);
   fa_session_count_rules(s, number, r);
   if (keeps(s->cli, r)) {
+    const int64_t before = s->report.n_failures;
     if (status == FA_OK) status = fa_report_add(&s->report, r, &err);
+    fa_session_number_failure(s, before, number);
   } else {
     fa_summary_add(&s->report.summary, r);
   }

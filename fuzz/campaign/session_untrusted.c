@@ -39,6 +39,27 @@ static fa_status refuse(const fa_session *s, fa_error *err) {
   return FA_OK;
 }
 
+/* The options with which a case is run again by the same rules. Its recipe has the data that were drawn from the secret,
+ * which is not shown before the end; so no others are drawn, and no case beside it. malloc'd; NULL: out of memory. */
+static char *mode_of(const fa_session *s) {
+  const fa_layer_set not_drawn = 1u << FA_LAYER_SEEDS | 1u << FA_LAYER_HIDDEN;
+  char *text = NULL;
+  size_t n = 0;
+  FILE *out = open_memstream(&text, &n);
+  if (!out) return NULL;
+  fputs("--untrusted", out);
+  for (int l = 0; l < FA_N_LAYERS; ++l)
+    if (!fa_layer_in(s->rules->layers & ~not_drawn, (fa_layer)l))
+      fprintf(out, " --without %s", fa_layers[l].name);
+  for (int i = 0; i < s->cli->allow.n; ++i) {
+    fputs(" --allow ", out);
+    fa_print_shell_word(out, s->cli->allow.v[i]);
+  }
+  if (s->cli->arithmetic) fprintf(out, " --arithmetic %s", s->cli->arithmetic);
+  fclose(out);
+  return text;
+}
+
 fa_status fa_session_open_rules(fa_session *s, fa_error *err) {
   const fa_choice *choice = &s->choice[0];
   if (!s->cli->untrusted) {
@@ -49,7 +70,10 @@ fa_status fa_session_open_rules(fa_session *s, fa_error *err) {
   if (status != FA_OK) return status;
   s->rules = malloc(sizeof *s->rules);
   if (!s->rules) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  return fa_rules_init(s->rules, choice->layers, choice->said.contract, s->cli->arithmetic, err);
+  status = fa_rules_init(s->rules, choice->layers, choice->said.contract, s->cli->arithmetic, err);
+  s->mode = status == FA_OK ? mode_of(s) : NULL;
+  s->style.mode = s->mode;
+  return status;
 }
 
 /* ---- the secret ---- */
@@ -236,6 +260,14 @@ void fa_session_add_rules_identity(const fa_session *s, cJSON *run) {
   cJSON_AddStringToObject(o, "layers", layers);
 }
 
+void fa_session_number_failure(fa_session *s, int64_t before, int64_t number) {
+  if (!s->rules || s->report.n_failures == before) return;
+  const int64_t own = s->repeats ? fa_session_item(s, number).number : number;
+  cJSON *last = s->report.failures->child->prev; /* of the first in cJSON's lists */
+  cJSON_DeleteItemFromObjectCaseSensitive(last, "item");
+  cJSON_AddNumberToObject(last, "item", (double)own);
+}
+
 void fa_session_count_rules(fa_session *s, int64_t number, const fa_result *r) {
   if (s->rules)
     fa_rules_count(&s->rules_counts, r, fa_session_is_hidden(s, fa_session_item(s, number).case_index));
@@ -243,6 +275,7 @@ void fa_session_count_rules(fa_session *s, int64_t number, const fa_result *r) {
 
 int fa_session_conclude_rules(fa_session *s, int code) {
   if (!s->rules) return code;
+  if (s->repeats) s->rules_counts.claims.claimed &= s->rules_counts.claims.tested;
   fa_rules_print_end(s->rules, &s->rules_counts, stdout);
   fa_rules_add_to_report(s->rules, &s->rules_counts, s->report.root);
   const bool whole = fa_claims_untested(&s->rules_counts.claims) == 0;

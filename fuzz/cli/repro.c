@@ -1,6 +1,7 @@
 /* repro: repeats failures of a report, on the backend and with the schedule of the report. */
 #include "fuzz/campaign/session.h"
 #include "fuzz/cli/commands.h"
+#include "fuzz/cli/repeat.h"
 #include "fuzz/one/failure_word.h"
 #include "fuzz/options/filter.h"
 #include "report/sampling/record.h"
@@ -17,6 +18,9 @@ static fa_status find_choice(fa_session *s, const cJSON *failure, int *choice, f
     if (strcmp(s->choice[i].spec, spec) == 0) return FA_OK;
   }
   if (s->n_choices == FA_MAX_BACKENDS) return fa_fail(err, FA_ERR_INPUT, "too many different backends");
+  if (s->rules)
+    return fa_fail(err, FA_ERR_INPUT, "one candidate at a time, where it is not trusted: %s is another",
+                   spec);
   *choice = s->n_choices++;
   return fa_choose_backend(s->cli->backends, spec, &s->choice[*choice], err);
 }
@@ -27,6 +31,12 @@ typedef struct repro {
   fa_filter filter;
   int64_t n_asked; /* failures that were named */
 } repro;
+
+/* What an untrusted candidate was tried with follows from the item's number; a report of an older version lacks it. */
+static int64_t number_of(const cJSON *failure) {
+  const cJSON *number = cJSON_GetObjectItemCaseSensitive(failure, "item");
+  return cJSON_IsNumber(number) && number->valuedouble >= 0 ? (int64_t)number->valuedouble : 0;
+}
 
 /* --backend, --schedule-seed and --sample override the report's. --shrunk: uses the shrunk case if there is one. */
 static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_error *err) {
@@ -47,24 +57,41 @@ static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_er
     return FA_OK;
   }
   status = fa_case_list_push(&x->list, &c);
-  if (status == FA_OK && s->cli->backend.n == 0) {
+  if (status == FA_OK && (s->cli->backend.n == 0 || s->rules)) {
     status = find_choice(s, failure, &first, err);
     last = first;
   }
   if (s->cli->schedule_seed) schedule_seed = s->cli->schedule_seed;
   for (int b = first; status == FA_OK && b <= last; ++b) {
     status = fa_session_add_item(s, x->list.n - 1, b, schedule_seed);
-    if (status == FA_OK) s->item[s->n_items - 1].sample = sample;
+    if (status != FA_OK) break;
+    s->item[s->n_items - 1].sample = sample;
+    s->item[s->n_items - 1].number = s->rules ? number_of(failure) : FA_ITEM_OWN_NUMBER;
   }
   return status;
 }
 
-int fa_command_repro(const fa_cli *cli) {
+/* The failures are to be run by the rules of their report. */
+static fa_status begin_rules(fa_session *s, const fa_repeat *repeat, fa_error *err) {
+  if (!s->rules) return FA_OK;
+  s->repeats = true;
+  s->rules->n_items = s->n_items;
+  fa_status status = FA_OK;
+  if (fa_rules_have(s->rules, FA_LAYER_CONTRACT))
+    status = fa_repeat_check_contract(repeat, s->rules->contract_sha256, err);
+  return status == FA_OK ? fa_session_begin_rules(s, err) : status;
+}
+
+int fa_command_repro(const fa_cli *given) {
+  const fa_cli *cli = given;
   if (cli->words.n == 0) return fa_cli_usage_error("repro: REPORT.json or REPORT.json:K is needed");
   fa_error err = {""};
-  repro x = {.s = malloc(sizeof *x.s)};
+  fa_repeat repeat;
+  repro x = {.s = calloc(1, sizeof *x.s)};
   if (!x.s) return fa_cli_fail(FA_ERR_MEMORY, &(fa_error){"out of memory"});
-  int code = fa_session_open(x.s, cli);
+  const fa_status opened = fa_repeat_open(given, &repeat, &err);
+  cli = &repeat.cli;
+  int code = opened == FA_OK ? fa_session_open(x.s, cli) : fa_cli_fail(opened, &err);
   if (code == 0) {
     fa_status status = fa_filter_compile(cli, &x.filter, &err);
     for (int i = 0; status == FA_OK && i < cli->words.n; ++i)
@@ -72,9 +99,11 @@ int fa_command_repro(const fa_cli *cli) {
     if (status == FA_OK) fa_filter_report(&x.filter, x.n_asked, 1);
     fa_filter_free(&x.filter);
     x.s->source = (fa_source){.list = &x.list};
+    if (status == FA_OK) status = begin_rules(x.s, &repeat, &err);
     code = status == FA_OK ? fa_session_run(x.s) : fa_cli_fail(status, &err);
   }
   fa_session_free(x.s);
+  fa_repeat_free(&repeat);
   free(x.s);
   fa_case_list_free(&x.list);
   return code;

@@ -10,6 +10,7 @@ typedef struct fa_line_style {
   bool color;
   int verbosity;       /* -1 only failures, 0 one line per case and six of a failure, 1 all that is known */
   const char *program; /* argv[0], for the repro command; NULL: print no such command */
+  const char *mode;    /* options that the repro command of a case without a report needs; NULL: none */
   const char *report; /* the file that will hold this failure as its number-th, from 0; NULL: there is none */
   int64_t number;
   bool unasked; /* nobody looked for explanations, so that none is no news */

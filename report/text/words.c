@@ -89,7 +89,7 @@ void fa_print_repro(FILE *out, const fa_result *r, const fa_line_style *style) {
     print_failure_word(out, style);
     return;
   }
-  fputs(" run --backend ", out);
+  fprintf(out, " run %s%s--backend ", style->mode ? style->mode : "", style->mode ? " " : "");
   fa_print_shell_word(out, r->backend);
   if (r->schedule_seed) fprintf(out, " --schedule-seed %llu", (unsigned long long)r->schedule_seed);
   fa_print_sample(out, &r->sampled.asked);

@@ -66,12 +66,13 @@ cases | diff -q - "$folder/first" > /dev/null && { echo "FAILED: two runs have t
 
 # ---- several reports ----
 run honest --secret "$secret" --without hidden --report "$folder/part.json"
-expect 0 "failed:0"
+expect 1 "CLAIMED, AND TESTED BY NO CASE: " # but in the first report there are cases
 "$verify" report "$folder/report.json" "$folder/part.json" > "$folder/out" 2>&1
 code=$?
 expect 0 "untrusted: LAYERS LEFT OUT, and what they keep off is not kept off: processes"
 expect 0 "untrusted: THE REPORTS DIFFER, and what is in force is so in all of them: layers"
-expect 0 "untrusted: contract "
+expect 0 "untrusted: contract: "
+grep -q "TESTED BY NO CASE" "$folder/out" && { echo "FAILED: claims of one contract are not tested together"; failed=1; }
 expect 0 "untrusted: layers in force: contract, profile, seeds, replay, fresh, final, bounds"
 
 # ---- contract ----
@@ -119,6 +120,60 @@ same() {
 caught replay "answered as for other data" replay
 caught replay_q "answered as for other data" replay
 caught replay_data "answered as for other data" replay
+
+# ---- repro ----
+# What is said of the case that was named, without times and commands.
+found() { awk '/^[A-Z]+ /{mine = $2 == "plain"} /^[a-z]/{mine = 0} mine' "$folder/out" | grep -v '    repro: ' | sed -E 's/  [0-9]+ ms//'; }
+# repeats WHAT: the last command has found the same as the run before, whose words are in $folder/first
+repeats() {
+  expect 1 "FAIL plain "
+  found | diff "$folder/first" - > "$folder/diff" || { echo "FAILED: line ${BASH_LINENO[0]}: $1 finds something else"; cat "$folder/diff"; failed=1; }
+}
+drawn=$(printf '5c%.0s' {1..32})
+# Its number decides which traps stand where, so that it must not be the first.
+run replay --no-explain --secret "$drawn" --report "$folder/failing.json"
+expect 1 "answered as for other data"
+found > "$folder/first"
+number=$(python3 - "$folder/failing.json" <<'PY'
+import json, sys
+failures = json.load(open(sys.argv[1]))["failures"]
+k = [f["case"]["name"] for f in failures].index("plain")
+assert failures[k]["item"] > 0, failures[k]["item"]
+print(k)
+PY
+) || failed=1
+"$verify" repro --no-progress --no-explain "$folder/failing.json:$number" > "$folder/out" 2>&1
+code=$?
+repeats "repro of a report"
+expect 1 "untrusted: secret $drawn"
+expect 1 "untrusted: layers in force: contract, profile, seeds, replay, fresh"
+"$verify" repro --no-progress --no-explain --backend ref-f32 "$folder/failing.json:$number" > "$folder/out" 2>&1
+code=$?
+expect 0 "PASS plain"
+python3 - "$folder/failing.json" <<'PY'
+import json, sys
+report = json.load(open(sys.argv[1]))
+report["untrusted"]["contract_sha256"] = "0" * 64
+json.dump(report, open(sys.argv[1] + ".other", "w"))
+report["untrusted"].update(differ=["layers"])
+json.dump(report, open(sys.argv[1] + ".merged", "w"))
+PY
+"$verify" repro --no-progress "$folder/failing.json.other:$number" > "$folder/out" 2>&1
+code=$?
+expect 2 "its hello is not that of the report"
+"$verify" repro --no-progress "$folder/failing.json.merged:$number" > "$folder/out" 2>&1
+code=$?
+expect 2 "no one secret and no one set of rules"
+# Without a report, the line that is printed has the data in its recipe, and draws other traps.
+run near --no-explain --without hidden --allow "$here"
+expect 1 "repro: "
+found | grep -v '    note: ' | sed -E 's/  trap .*//' > "$folder/first"
+grep -qF -- "--without seeds --without hidden" "$folder/out" || { echo "FAILED: no layers in the repro line"; failed=1; }
+eval "$(sed -n 's/^    repro: //p' "$folder/out") --no-progress --no-explain" > "$folder/again" 2>&1
+code=$?
+mv "$folder/again" "$folder/out"
+expect 1 "untrusted: LAYERS LEFT OUT: processes, network, files, environment, seccomp, limits, memory, stderr, seeds, hidden"
+found | grep -v '    note: ' | sed -E 's/  trap .*//' | diff "$folder/first" - > "$folder/diff" || { echo "FAILED: its repro line finds something else"; cat "$folder/diff"; failed=1; }
 
 # ---- fresh, final ----
 caught by_process "differ between two runs" fresh
