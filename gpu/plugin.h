@@ -88,6 +88,9 @@ typedef struct fa_plugin_problem {
   int sinks, sinks_grad, sinks_in_lse;
   int v_in_k;   /* a latent cache: v is a view of the first head_dim_v columns of k, and v_new of k_new */
   int64_t topk; /* entries of a row's list of keys; 0: no lists */
+  /* variable length: lse, unless the hello gives it another layout, and d_lse are [batch, heads_q, seqlen_q]; behind a
+   * sequence's last row lse may hold anything, and d_lse does */
+  int lse_padded;
 } fa_plugin_problem;
 
 /* Strides in elements; 0 on an expanded axis of an input. This struct does not grow. */
@@ -98,7 +101,7 @@ typedef struct fa_plugin_tensor {
 } fa_plugin_tensor;
 
 /* Shapes: [B, S, H, D] for q, k, v, o and gradients (variable length: [total, H, D]), [B, H, S] for lse and
- * d_lse ([H, total]), [B or 1, H or 1, Sq or 1, Sk] for bias. lse has the layout and the type that the hello
+ * d_lse ([H, total] unless lse_padded), [B or 1, H or 1, Sq or 1, Sk] for bias. lse has the layout and the type that the hello
  * says. */
 typedef struct fa_plugin_tensors {
   size_t size;

@@ -126,6 +126,9 @@ READER(read_empty_lse) {
   r->has_empty_lse = true;
   READ_WORD(P.empty_lse, "+inf", "-inf", "0");
 }
+READER(read_lse_layout) {
+  READ_WORD(P.lse_padded, "packed", "padded");
+}
 READER(read_leftpad_k) {
   r->has_leftpad_k = true;
   return fa_read_ints(r, v, 0, FA_MAX_LENGTH, 1, &P.leftpad_k);
@@ -171,6 +174,7 @@ const fa_case_key fa_case_keys[] = {{"name", read_name},
                                     {"return_softmax", read_return_softmax},
                                     {"grad_lse", read_grad_lse},
                                     {"empty_lse", read_empty_lse},
+                                    {"lse_layout", read_lse_layout},
                                     {"fill", fa_read_fill},
                                     {"zero", fa_read_zero},
                                     {"data_seed", read_data_seed},

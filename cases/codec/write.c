@@ -398,6 +398,7 @@ static void put_problem_rest(writer *w, const fa_problem *p) {
   put_bool(w, "return_softmax", p->return_softmax, false);
   put_bool(w, "grad_lse", p->grad_lse, false);
   put_word(w, "empty_lse", WORDS("+inf", "-inf", "0"), p->empty_lse, fa_family_default_empty_lse(p->family));
+  put_word(w, "lse_layout", WORDS("packed", "padded"), p->lse_padded, false);
 }
 
 fa_status fa_case_to_json(const fa_case *c, cJSON **out) {

@@ -114,12 +114,14 @@ static fa_status build_qkv(const fa_case *c, fa_tensors *set, fa_error *err) {
 }
 
 /* [b, h, q] and more, always in this order whatever the layout, with the recipe's gaps after each batch
- * index, query row, head. The bias: [b|1, h|1, q|1, Sk]; the LSE: [B, H, S], variable length [H, total]. */
+ * index, query row, head. The bias: [b|1, h|1, q|1, Sk]; the LSE: [B, H, S], variable length [H, total] unless it is
+ * padded. */
 static fa_status add_head_major(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
   const fa_stride_recipe *recipe = &c->strides[id];
   const fa_tensor_info *info = fa_tensor_describe(id);
   const bool rows = info->axes != FA_AXES_BIAS;
-  const int skip = rows && fa_problem_is_varlen(&c->problem) ? 1 : 0, rank = rows ? 3 : 4;
+  const bool packed = fa_problem_is_varlen(&c->problem) && !c->problem.lse_padded;
+  const int skip = rows && packed ? 1 : 0, rank = rows ? 3 : 4;
   int64_t bshd[4], s[4];
   fa_case_tensor_shape(c, id, bshd);
   const int64_t span = fa_layout_strides(FA_LAYOUT_BHSD, recipe, 4, bshd, bshd[2], s);

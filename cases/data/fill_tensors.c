@@ -160,7 +160,7 @@ static void fill_bias(fa_fill_row row, const fa_tensor *t, double *value) {
       }
 }
 
-/* [B, H, S] or [H, total]: one value per query row. */
+/* [B, H, S] or [H, total]: one value per query row. Padding stays NaN. */
 static void fill_rows(fa_fill_row row, const fa_tensor *t, double *value) {
   const fa_problem *p = &row.c->problem;
   for (row.b = 0; row.b < p->batch; ++row.b) {

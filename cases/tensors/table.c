@@ -126,6 +126,12 @@ bool fa_tensor_is_in_k(const fa_problem *p, fa_tensor_id id) {
   return p->kvcache.v_in_k && (id == FA_T_V || id == FA_T_V_NEW);
 }
 
+bool fa_tensor_is_padding(const fa_problem *p, fa_tensor_id id, const int64_t *index) {
+  if (!p->lse_padded || fa_tensor_describe(id)->axes != FA_AXES_ROWS) return false;
+  const int32_t *cu = p->cu_seqlens_q.v;
+  return index[2] >= (int64_t)cu[index[0] + 1] - cu[index[0]];
+}
+
 bool fa_tensor_has_parts(fa_tensor_id id) {
   const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
   return axes == FA_AXES_PARTS || axes == FA_AXES_PART_ROWS;
@@ -189,6 +195,12 @@ void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]) {
     token_shape(p, false, d, shape);
     break;
   case FA_AXES_ROWS:
+    if (p->lse_padded) {
+      set_shape(shape, p->batch, p->seqlen_q, p->heads_q, 1);
+      break;
+    }
+    token_shape(p, false, 1, shape);
+    break;
   case FA_AXES_PART_ROWS:
     token_shape(p, false, 1, shape);
     break;

@@ -19,7 +19,7 @@ typedef enum fa_tensor_axes {
   FA_AXES_TOKENS, /* [batch, row, head, column], variable length [token, head, column]; caches: [row or page,
                    * slot, head, column] */
   FA_AXES_NEW,    /* [batch, new key, head, column] */
-  FA_AXES_ROWS,   /* [batch, head, row], variable length [head, token] */
+  FA_AXES_ROWS,   /* [batch, head, row], variable length [head, token] unless the case pads it */
   FA_AXES_BIAS,   /* [batch or 1, head or 1, row or 1, key] */
   FA_AXES_SCORES, /* [batch, head, row, key] */
   FA_AXES_PARTS,  /* [part, batch, row, head, column], variable length [part, token, head, column] */
@@ -86,6 +86,9 @@ bool fa_tensor_is_updated(const fa_problem *p, fa_tensor_id id);
 bool fa_tensor_is_asked_for(const fa_problem *p, fa_tensor_id id);
 /* The tensor is columns of another one, K or new K: it has neither strides nor values of its own. */
 bool fa_tensor_is_in_k(const fa_problem *p, fa_tensor_id id);
+/* The element lies behind its sequence's last row: padding of a padded LSE or dLSE, which nobody reads and everybody may
+ * write. */
+bool fa_tensor_is_padding(const fa_problem *p, fa_tensor_id id, const int64_t *index);
 /* The type of such a tensor's elements: float32, or the problem's, or that of its parts. */
 fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id);
 /* It has an axis of parts before all others. */

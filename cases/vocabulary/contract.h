@@ -14,7 +14,8 @@ extern "C" {
 #endif
 
 /* The axes of the LSE that a subject writes. Sq is the longest sequence of a variable-length call; rows past a
- * sequence's end hold anything. */
+ * sequence's end hold anything. A case that pads the LSE (lse_layout) makes AS_CALL [B, H, Sq] and TOKENS_HEADS
+ * [B, Sq, H] there, too. */
 typedef enum fa_lse_layout {
   FA_LSE_AS_CALL,      /* [B, H, Sq]; variable length: [H, total] */
   FA_LSE_PADDED,       /* [B, H, Sq] always */

@@ -189,7 +189,8 @@ static bool same_numbers(const fa_problem *a, const fa_problem *b) {
          same_double(a->dropout.p, b->dropout.p) && a->dropout.seed == b->dropout.seed &&
          a->dropout.offset == b->dropout.offset && a->splits == b->splits &&
          a->deterministic == b->deterministic && a->backward == b->backward &&
-         a->return_softmax == b->return_softmax && a->grad_lse == b->grad_lse && a->empty_lse == b->empty_lse;
+         a->return_softmax == b->return_softmax && a->grad_lse == b->grad_lse &&
+         a->empty_lse == b->empty_lse && a->lse_padded == b->lse_padded;
 }
 
 bool fa_problem_equal(const fa_problem *a, const fa_problem *b) {

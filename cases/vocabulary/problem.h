@@ -129,6 +129,9 @@ typedef struct fa_problem {
   int64_t splits;                                         /* 0 = the backend chooses */
   bool deterministic, backward, return_softmax, grad_lse; /* grad_lse: dLSE is given with dO */
   fa_empty_lse empty_lse;
+  bool
+      lse_padded; /* packed queries: LSE and dLSE are [batch][heads_q][seqlen_q] all the same; what is behind a
+                    * sequence's last row is nobody's */
   fa_parts merge;
 } fa_problem;
 

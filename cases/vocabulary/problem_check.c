@@ -120,6 +120,12 @@ static fa_status check_flags(const fa_problem *p, fa_error *err) {
   return FA_OK;
 }
 
+static fa_status check_lse_layout(const fa_problem *p, fa_error *err) {
+  if (p->lse_padded && p->cu_seqlens_q.n == 0)
+    BAD("$.lse_layout: \"padded\" is for packed queries (cu_seqlens_q), others have no rows to pad");
+  return FA_OK;
+}
+
 static fa_status check_sinks(const fa_problem *p, fa_error *err) {
   const fa_sinks *s = &p->sinks;
   if (!s->present && (s->grad || s->in_lse))
@@ -303,6 +309,7 @@ static fa_status check_counts(const fa_problem *p, fa_error *err) {
        p->bias.present,
        {p->bias.per_batch ? p->batch : 1, p->bias.per_head ? hq : 1, p->bias.per_query ? p->seqlen_q : 1,
         p->seqlen_k}},
+      {"lse_layout", "lse", p->lse_padded, {p->batch, hq, p->seqlen_q, 1}},
       {"merge.parts", "o_parts", p->family == FA_MERGE, {p->merge.parts, rows_q, hq, p->head_dim}},
       {"return_softmax", "p_debug", p->return_softmax, {p->batch, hq, round_q, round_k}},
   };
@@ -331,6 +338,7 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err) {
   TRY(check_flags(p, err));
   TRY(fa_check_merge(p, err));
   TRY(check_varlen(p, err));
+  TRY(check_lse_layout(p, err));
   TRY(check_alibi(p, err));
   TRY(check_sinks(p, err));
   TRY(check_kvcache(p, err));

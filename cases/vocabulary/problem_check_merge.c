@@ -21,6 +21,7 @@ static const char *foreign_key(const fa_problem *p) {
       {"block_sparse", p->block_sparse.present},
       {"sinks", p->sinks.present},
       {"splits", p->splits != 0},
+      {"lse_layout", p->lse_padded},
   };
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
     if (keys[i].given) return keys[i].key;

@@ -218,6 +218,8 @@ static void cover_families(fa_coverage *v, const fa_problem *p) {
                        (s->list_batch > 1 && s->list_batch < p->batch)));
   fa_coverage_see(v, FA_COVER_SCORES, 300, "forward only", !p->backward && p->family != FA_KVCACHE);
   fa_coverage_see(v, FA_COVER_SCORES, 1500, "grad_lse", p->grad_lse);
+  fa_coverage_see(v, FA_COVER_SCORES, 20, "padded LSE", p->lse_padded);
+  fa_coverage_see(v, FA_COVER_SCORES, 3, "padded dLSE", p->lse_padded && p->grad_lse);
   fa_coverage_see(v, FA_COVER_SCORES, 150, "empty_lse 0", p->empty_lse == FA_EMPTY_ZERO);
   fa_coverage_see(v, FA_COVER_SCORES, 150, "memeff: empty_lse -inf",
                   p->family == FA_MEMEFF && p->empty_lse == FA_EMPTY_NEG_INF);

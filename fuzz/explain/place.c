@@ -35,16 +35,17 @@ static bool find_sequence(const fa_failure *x, bool keys, int64_t token, fa_plac
   return false;
 }
 
-/* [H, total], or [B, H, S] */
+/* [H, total], or [B, H, S], which may be padded */
 static bool lse_place(const fa_failure *x, int64_t e, fa_place *out) {
   const fa_problem *p = x->p;
-  const int64_t rows = p->cu_seqlens_q.n > 0 ? fa_problem_total_q(p) : p->seqlen_q;
+  const bool packed = p->cu_seqlens_q.n > 0 && !p->lse_padded;
+  const int64_t rows = packed ? fa_problem_total_q(p) : p->seqlen_q;
   out->d = 0;
   out->h = e / rows % p->heads_q;
-  if (p->cu_seqlens_q.n > 0) return find_sequence(x, false, e % rows, out);
+  if (packed) return find_sequence(x, false, e % rows, out);
   out->b = e / rows / p->heads_q;
   out->i = e % rows;
-  return true;
+  return out->i < x->place.entry[out->b].sq;
 }
 
 bool fa_place_of(const fa_failure *x, const fa_failed *t, int64_t e, fa_place *out) {

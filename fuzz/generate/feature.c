@@ -120,6 +120,9 @@ static void draw_dropout(fa_gen *g) {
 
 /* ---- outputs ---- */
 
+/* Rows of a padded LSE: one long sequence among thousands makes it large. */
+#define MOST_PADDED 1000000
+
 static int64_t up_to_128(int64_t n) {
   return (n + 127) / 128 * 128;
 }
@@ -152,6 +155,17 @@ static void draw_sinks(fa_gen *g) {
   p->grad_lse &= p->sinks.in_lse;
 }
 
+/* Of packed queries. A gradient of it is padded too, and otherwise rare. */
+static void draw_lse_layout(fa_gen *g) {
+  fa_rng r = fa_gen_rng(g, FA_GEN_LSE_LAYOUT);
+  fa_problem *p = &g->c->problem;
+  const bool few = p->batch * p->heads_q * p->seqlen_q <= MOST_PADDED;
+  p->lse_padded =
+      p->family != FA_MERGE && fa_problem_is_varlen(p) && few && fa_rng_chance(&r, g->rules->lse_padded);
+  if (p->lse_padded && p->backward && p->sinks.present == p->sinks.in_lse && fa_rng_chance(&r, 0.3))
+    p->grad_lse = true;
+}
+
 fa_status fa_gen_features(fa_gen *g) {
   draw_mask(g);
   fa_status status = draw_score(g);
@@ -161,6 +175,7 @@ fa_status fa_gen_features(fa_gen *g) {
   draw_outputs(g);
   fa_gen_masks(g);
   draw_sinks(g);
+  draw_lse_layout(g);
   status = fa_gen_topk(g);
   return status == FA_OK ? fa_gen_blocks(g) : status;
 }

@@ -12,8 +12,9 @@ typedef struct fa_gen_rules {
   double varlen, causal, window, dropout, bias, blocks, alibi, softcap, scale;
   double expressions; /* of a flex case: score_mod, mask_mod or both */
   double sinks;
-  double topk; /* of cases over a cache: lists of keys in place of a mask */
-  double mla;  /* of cases over a cache: latent attention; of flash cases: its prefill */
+  double lse_padded; /* of cases whose queries are packed */
+  double topk;       /* of cases over a cache: lists of keys in place of a mask */
+  double mla;        /* of cases over a cache: latent attention; of flash cases: its prefill */
   double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, huge, fills;
   double chunk, mask_bits; /* of cases that have no other mask; bits: of families that can have them */
   bool mixed; /* every family may have every feature that makes sense, combinations that no kernel has too */
@@ -72,7 +73,8 @@ typedef enum fa_gen_stream {
   FA_GEN_N_STREAMS,
   FA_GEN_SINK_FILLS = FA_GEN_SINKS + 1000, /* beyond the others */
   FA_GEN_MLA,                              /* likewise: their draws cannot be given */
-  FA_GEN_TOPK
+  FA_GEN_TOPK,
+  FA_GEN_LSE_LAYOUT
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {

@@ -39,6 +39,6 @@ void fa_gen_tame_lengths(fa_gen *g) {
 void fa_gen_tame_outputs(fa_gen *g) {
   fa_problem *p = &g->c->problem;
   if (!g->tame) return;
-  p->deterministic = p->grad_lse = p->return_softmax = false;
+  p->deterministic = p->grad_lse = p->return_softmax = p->lse_padded = false;
   p->empty_lse = fa_family_default_empty_lse(p->family);
 }

@@ -134,8 +134,13 @@ static fa_status expect_means(const fa_empty_rows *rows, const fa_tensors *in, c
   return status;
 }
 
-/* First element of O's row for an element of the LSE: [b, h, s] is [b, s, h], and [h, t] is [t, h]. */
+/* First element of O's row for an element of the LSE: [b, h, s] is [b, s, h], and [h, t] is [t, h]; padded, [b, h, s] is
+ * [cu_seqlens_q[b] + s, h]. */
 static int64_t row_of_o(const fa_problem *p, int64_t at) {
+  if (p->lse_padded) {
+    const int64_t i = at % p->seqlen_q, head = at / p->seqlen_q;
+    return ((p->cu_seqlens_q.v[head / p->heads_q] + i) * p->heads_q + head % p->heads_q) * p->head_dim_v;
+  }
   const int64_t rows = fa_problem_is_varlen(p) ? fa_problem_total_q(p) : p->seqlen_q;
   const int64_t s = at % rows, h = at / rows % p->heads_q, b = at / rows / p->heads_q;
   return ((b * rows + s) * p->heads_q + h) * p->head_dim_v;
@@ -239,8 +244,8 @@ static void copy_elements(const fa_tensor *from, const fa_tensor *to, int64_t fi
 
 void fa_empty_rows_equal(const fa_empty_rows *rows, const fa_tensors *from, fa_tensors *to) {
   const fa_problem *p = rows->p;
-  const int64_t n =
-      rows->n ? p->heads_q * (fa_problem_is_varlen(p) ? fa_problem_total_q(p) : p->batch * p->seqlen_q) : 0;
+  const bool packed = fa_problem_is_varlen(p) && !p->lse_padded;
+  const int64_t n = rows->n ? p->heads_q * (packed ? fa_problem_total_q(p) : p->batch * p->seqlen_q) : 0;
   for (int64_t e = 0; e < n; ++e) {
     if (!rows->flag[e]) continue;
     if (rows->contract->lse_of_empty == FA_LSE_EMPTY_ANY)

@@ -73,8 +73,8 @@ void fa_check_memory(const fa_problem *p, const fa_tensors *pristine, const fa_t
 }
 
 /* True if they differ. */
-static bool check_tensor_repeats(const fa_tensors *first, const fa_tensors *second, fa_tensor_id id,
-                                 fa_poison second_poison, fa_result *r) {
+static bool check_tensor_repeats(const fa_problem *p, const fa_tensors *first, const fa_tensors *second,
+                                 fa_tensor_id id, fa_poison second_poison, fa_result *r) {
   const fa_tensor *a = &first->t[id], *b = &second->t[id];
   int64_t n = fa_tensor_count(a), differing = 0, index[FA_MAX_RANK], seen[FA_MAX_RANK] = {0};
   FA_ASSERT(a->rank > 0);
@@ -85,6 +85,7 @@ static bool check_tensor_repeats(const fa_tensors *first, const fa_tensors *seco
     if (same_row(a, b, index, width)) continue;
     for (index[last] = 0; index[last] < width; ++index[last]) {
       if (same_bits(a, b, index)) continue;
+      if (fa_tensor_is_padding(p, id, index)) continue;
       if (fa_tensor_is_poison(a, index, FA_POISON_A) && fa_tensor_is_poison(b, index, second_poison))
         continue;
       if (differing++ == 0) memcpy(seen, index, sizeof seen);
@@ -110,7 +111,7 @@ bool fa_check_repeats(const fa_problem *p, const fa_profile *profile, const fa_t
     if (!first->t[id].data) continue;
     if (!fa_tensor_id_is_output((fa_tensor_id)id) && !fa_tensor_is_updated(p, (fa_tensor_id)id)) continue;
     if (fa_any_order(p, profile, (fa_tensor_id)id)) continue;
-    differ |= check_tensor_repeats(first, second, (fa_tensor_id)id, second_poison, r);
+    differ |= check_tensor_repeats(p, first, second, (fa_tensor_id)id, second_poison, r);
   }
   return differ;
 }

@@ -112,6 +112,12 @@ static bool has_gradient(const fa_safetensors *f, const char *group) {
   return false;
 }
 
+/* A packed run whose LSE has three axes has padded it. */
+static bool has_padded_lse(const fa_safetensors *f, const char *group) {
+  const fa_tensor *lse = find(f, group, fa_tensor_id_name(FA_T_LSE));
+  return lse && lse->rank == 3;
+}
+
 /* Reads the case in the file and adapts it to what the group holds. */
 static fa_status read_case(const fa_safetensors *f, const char *group, fa_recorded *r, fa_error *err) {
   fa_status status = fa_case_from_text(fa_safetensors_meta(f, group), &r->c, err);
@@ -124,6 +130,7 @@ static fa_status read_case(const fa_safetensors *f, const char *group, fa_record
   if (!p->kvcache.present) p->backward = r->backward || find(f, group, "do") != NULL;
   p->return_softmax = find(f, group, "p_debug") != NULL;
   p->grad_lse = find(f, group, "dlse") != NULL;
+  if (p->cu_seqlens_q.n > 0 && has_padded_lse(f, group)) p->lse_padded = true;
   return fa_case_validate(&r->c, err);
 }
 

@@ -82,6 +82,7 @@ void fa_shrink_mend(fa_case *c, const fa_shrink_goal *goal) {
   fa_problem *p = &c->problem;
   if (p->cu_seqlens_q.n > 0) p->batch = p->cu_seqlens_q.n - 1;
   if (!p->backward) p->grad_lse = false;
+  if (p->cu_seqlens_q.n == 0) p->lse_padded = false;
   if (!p->bias.present) p->bias = (fa_bias){0};
   if (!p->sinks.present) p->sinks = (fa_sinks){0};
   if (!fa_mask_has_left(&p->mask)) p->mask.left = -1;

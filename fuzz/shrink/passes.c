@@ -35,6 +35,7 @@ static void make_bare(fa_case *c, const fa_shrink_goal *goal) {
   drop_array(&p->leftpad_k);
   p->sinks = (fa_sinks){0};
   p->alibi.present = p->bias.present = p->deterministic = p->return_softmax = p->grad_lse = false;
+  p->lse_padded = false;
   p->dropout.p = p->softcap = 0;
   p->splits = 0;
   c->layout = FA_LAYOUT_BSHD;
@@ -154,6 +155,7 @@ FEATURE(drop_softmax, p->return_softmax, p->return_softmax = false)
 FEATURE(drop_grad_lse, p->grad_lse, p->grad_lse = false)
 FEATURE(drop_empty_lse, p->empty_lse != fa_family_default_empty_lse(p->family),
         p->empty_lse = fa_family_default_empty_lse(p->family))
+FEATURE(drop_lse_padding, p->lse_padded, p->lse_padded = false)
 FEATURE(drop_base, p->merge.base_2, p->merge.base_2 = false)
 FEATURE(drop_parts_dtype, p->family == FA_MERGE && p->merge.parts_dtype != p->dtype,
         p->merge.parts_dtype = p->dtype)
@@ -176,7 +178,8 @@ static feature_edit *const features[] = {
     drop_repeat,     drop_scale,          drop_shared_pages,  drop_mask_bits,   drop_empty_rows,
     drop_hidden,     make_chain,          drop_base,          drop_parts_dtype, drop_sinks,
     drop_sinks_grad, sinks_in_lse,        drop_latent,        drop_topk,        drop_none,
-    drop_none_at,    drop_repeated,       drop_empty_lists,   drop_beyond,      drop_list_length};
+    drop_none_at,    drop_repeated,       drop_empty_lists,   drop_beyond,      drop_list_length,
+    drop_lse_padding};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each, and finally the schedule. */

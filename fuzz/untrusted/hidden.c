@@ -147,6 +147,8 @@ static void give_word(fa_case *c, int word) {
   fa_problem *p = &c->problem;
   if (strcmp(fa_word_at(word), "empty_lse") == 0)
     p->empty_lse = (fa_empty_lse)((fa_family_default_empty_lse(p->family) + 1) % 3);
+  if (strcmp(fa_word_at(word), "padded_lse") == 0)
+    p->lse_padded = p->cu_seqlens_q.n > 0 && p->family != FA_MERGE;
 }
 
 static int64_t fit(const fa_limit *l, int64_t n) {

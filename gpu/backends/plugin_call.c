@@ -103,6 +103,7 @@ static void set_lists_and_cache(fa_plugin_problem *x, const fa_problem *p) {
   x->mask_bits = p->mask_bits.present;
   x->v_in_k = kv->v_in_k;
   x->topk = p->topk.k;
+  x->lse_padded = p->lse_padded;
 }
 
 void fa_plugin_call_problem_set(fa_plugin_call_problem *out, const fa_problem *p) {

@@ -100,6 +100,10 @@ unsigned fa_plugin_v1_supports(const fa_plugin_v1 *t, void *self, const fa_probl
     snprintf(reason, reason_size, "version 1 of the plugin interface has no sinks");
     return 0;
   }
+  if (p->lse_padded) {
+    snprintf(reason, reason_size, "version 1 of the plugin interface has no padded LSE");
+    return 0;
+  }
   if (p->n_captures == 0) return t->supports(self, &plain, reason, reason_size);
   snprintf(reason, reason_size, "version 1 of the plugin interface has no captured buffers");
   return 0;

@@ -171,6 +171,9 @@ static bool has_lse_without_sinks(const fa_problem *p) {
   return p->sinks.present && !p->sinks.in_lse;
 }
 
+static bool has_padded_lse(const fa_problem *p) {
+  return p->lse_padded;
+}
 static bool has_topk(const fa_problem *p) {
   return p->topk.present;
 }
@@ -231,6 +234,8 @@ static const fa_feature features[] = {
     {"sinks", has_sinks, FA_FEATURE_LISTED, "a logit a head in the denominator"},
     {"sinks_grad", has_sinks_grad, FA_FEATURE_LISTED, "its gradient"},
     {"lse_without_sinks", has_lse_without_sinks, FA_FEATURE_LISTED, "an LSE that leaves the sink out"},
+    {"padded_lse", has_padded_lse, FA_FEATURE_LISTED,
+     "packed queries whose LSE and dLSE are [batch, heads, longest]"},
     {"topk", has_topk, FA_FEATURE_LISTED, "a list of keys for every row: topk_indices, topk_length"},
     {"mla", has_v_in_k, FA_FEATURE_LISTED, "a latent cache: V is the first columns of K, in the same memory"},
 };

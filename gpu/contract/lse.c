@@ -21,7 +21,7 @@ void fa_contract_own_lse(fa_contract *c) {
 /* ---- layout ---- */
 
 void fa_contract_lse_describe(const fa_problem *p, const fa_contract *c, fa_tensor *theirs) {
-  const bool packed = p->cu_seqlens_q.n > 0 && c->lse_layout != FA_LSE_PADDED;
+  const bool packed = p->cu_seqlens_q.n > 0 && c->lse_layout != FA_LSE_PADDED && !p->lse_padded;
   const bool tokens = c->lse_layout == FA_LSE_TOKENS_HEADS;
   const int64_t rows = packed ? fa_problem_total_q(p) : p->seqlen_q;
   int64_t step = 1;

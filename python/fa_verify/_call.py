@@ -18,7 +18,7 @@ class Result:
     """What a kernel computed. What it leaves None it has written in place, or does not deliver.
 
     o [B, Sq, Hq, Dv]; lse [B, Hq, Sq]; dq, dk, dv, dbias, dsinks: shaped as their inputs; packed calls: o [total, Hq, Dv],
-    lse [Hq, total]. dbuffers: gradients of captured buffers, by the buffers' names. k, v: the caches after a call
+    lse [Hq, total], or where padded_lse is True [B, Hq, Sq] of the longest. dbuffers: gradients of captured buffers, by the buffers' names. k, v: the caches after a call
     that appends to them, unless it did so in place. kernel: a name for the report.
     """
 

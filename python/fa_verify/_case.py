@@ -79,6 +79,7 @@ class Case:
     return_softmax: bool
     has_dlse: bool
     empty_lse: float  #: LSE of a row that sees no key
+    padded_lse: bool  #: packed sequences: lse and dlse are [B, Hq, Sq] of the longest; what is behind a sequence's rows is nobody's
 
     def __init__(self, case: Json):
         self.json = case
@@ -135,6 +136,7 @@ class Case:
         self.sinks_in_lse = bool(sinks.get("in_lse", True))
         self.has_dlse = bool(case.get("grad_lse", False)) and self.backward
         self.empty_lse = float(case.get("empty_lse", "-inf" if self.family == "flex" else "+inf"))
+        self.padded_lse = case.get("lse_layout") == "padded"
 
     def _memory(self, case: Json) -> None:
         blocks, cache = case.get("block_sparse"), case.get("kvcache", {})

@@ -39,6 +39,7 @@ FEATURES = {
     "sinks": "a logit a head in the denominator: sinks",
     "sinks_grad": "its gradient, dsinks",
     "lse_without_sinks": "an LSE that leaves the sink out",
+    "padded_lse": "packed sequences whose lse and dlse are [B, Hq, Sq] of the longest",
     "mla": "a latent cache: v is a view of k's first columns",
     "topk": "a list of keys for each row: topk_indices, topk_length",
     "empty_lse": "another LSE of rows without keys than the family's",
@@ -46,4 +47,4 @@ FEATURES = {
 
 #: Words that version 1 of the protocol does not know: it took them for granted. Pairs of features ("bias_varlen"),
 #: which it does not know either, are in none of these tables.
-SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk")
+SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse")

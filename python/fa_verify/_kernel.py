@@ -161,6 +161,7 @@ def kernel(
     sinks: bool = False,
     sinks_grad: bool = False,
     lse_without_sinks: bool = False,
+    padded_lse: bool = False,
     mla: bool = False,
     topk: bool = False,
 ) -> Callable[[Callable[[Call], Any]], Kernel]: ...

@@ -210,21 +210,30 @@ static fa_status keep_masks(fa_ref_call *c, fa_error *err) {
   return FA_OK;
 }
 
+/* What is behind the last rows of sequences is not compared. */
+static void leave_padding_out(const fa_ref_call *c, fa_want *lse) {
+  for (int64_t b = 0; b < c->p->batch; ++b)
+    for (int64_t h = 0; h < c->heads_q; ++h)
+      for (int64_t i = c->entry[b].sq; i < c->p->seqlen_q; ++i)
+        lse->value[fa_ref_lse_index(c, &c->entry[b], h, i)] = NAN;
+}
+
 static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
   const fa_problem *p = c->p;
-  bool varlen = p->cu_seqlens_q.n > 0, bounds = c->profile != NULL;
+  const bool varlen = p->cu_seqlens_q.n > 0, bounds = c->profile != NULL, flat = varlen && !p->lse_padded;
   int64_t total = fa_problem_total_q(p);
   int64_t o[4] = {p->batch, p->seqlen_q, p->heads_q, p->head_dim_v},
           o3[3] = {total, p->heads_q, p->head_dim_v};
   int64_t lse[3] = {p->batch, p->heads_q, p->seqlen_q}, lse2[2] = {p->heads_q, total};
   fa_status status = fa_want_init(&c->out->t[FA_T_O], p->dtype, varlen ? 3 : 4, varlen ? o3 : o, bounds, err);
   fa_want *want = &c->out->t[FA_T_LSE];
-  if (!status) status = fa_want_init(want, FA_F32, varlen ? 2 : 3, varlen ? lse2 : lse, bounds, err);
+  if (!status) status = fa_want_init(want, FA_F32, flat ? 2 : 3, flat ? lse2 : lse, bounds, err);
   if (status || want->n == 0) return status;
   want->rest = calloc((size_t)want->n, sizeof *want->rest);
   if (bounds) want->sum_error = calloc((size_t)want->n, sizeof *want->sum_error);
   if (!want->rest || (bounds && !want->sum_error))
     return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+  if (p->lse_padded) leave_padding_out(c, want);
   if (c->sample) status = fa_ref_span_rows(c, want, err);
   if (c->sample && status == FA_OK) status = fa_ref_span_rows(c, &c->out->t[FA_T_O], err);
   return status;

@@ -87,7 +87,7 @@ void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence 
 }
 
 int64_t fa_ref_lse_index(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i) {
-  if (c->p->cu_seqlens_q.n > 0) return h * fa_problem_total_q(c->p) + e->q_first + i;
+  if (c->p->cu_seqlens_q.n > 0 && !c->p->lse_padded) return h * fa_problem_total_q(c->p) + e->q_first + i;
   return (e->b * c->heads_q + h) * c->p->seqlen_q + i;
 }
 

@@ -71,8 +71,35 @@ static void test_flash(void) {
   fa_case_free(&c);
 }
 
+/* A padded dLSE has the packed one's numbers, and NaN behind each sequence's last row. */
+static void check_padded(const fa_case *c, const fa_tensors *packed) {
+  fa_case other;
+  const int32_t *cu = c->problem.cu_seqlens_q.v;
+  REQUIRE(fa_case_copy(&other, c) == FA_OK);
+  other.problem.lse_padded = true;
+  fa_tensors s = build(&other);
+  const fa_tensor *t = &s.t[FA_T_DLSE];
+  CHECK(has_shape(&s.t[FA_T_LSE], FA_F32, 3, 3, 4, 6, 0) && has_shape(t, FA_F32, 3, 3, 4, 6, 0));
+  for (int64_t b = 0; b < 3; ++b)
+    for (int64_t h = 0; h < 4; ++h)
+      for (int64_t i = 0; i < 6; ++i) {
+        const int64_t at[] = {b, h, i};
+        const bool padding = i >= cu[b + 1] - cu[b];
+        CHECK(fa_tensor_is_padding(&other.problem, FA_T_DLSE, at) == padding);
+        CHECK(!fa_tensor_is_padding(&other.problem, FA_T_Q, at) &&
+              !fa_tensor_is_padding(&c->problem, FA_T_LSE, at));
+        if (padding)
+          CHECK(isnan(fa_tensor_get(t, at)));
+        else
+          CHECK(bits_equal(t, at, &packed->t[FA_T_DLSE], (int64_t[]){h, cu[b] + i}));
+      }
+  fa_tensors_free(&s);
+  fa_case_free(&other);
+}
+
 static void test_varlen_shapes(void) {
   fa_case c = base_case(FA_FLASH);
+  c.problem.grad_lse = true;
   set_array(&c.problem.cu_seqlens_q, (int32_t[]){0, 3, 3, 9}, 4);
   set_array(&c.problem.cu_seqlens_k, (int32_t[]){0, 0, 5, 12}, 4);
   REQUIRE(fa_problem_complete(&c.problem) == FA_OK);
@@ -81,6 +108,7 @@ static void test_varlen_shapes(void) {
   CHECK(has_shape(&s.t[FA_T_LSE], FA_F32, 2, 4, 9, 0, 0));
   CHECK(has_shape(&s.t[FA_T_CU_SEQLENS_K], FA_I32, 1, 4, 0, 0, 0));
   CHECK(fa_tensor_get(&s.t[FA_T_CU_SEQLENS_K], (int64_t[]){3}) == 12);
+  check_padded(&c, &s);
   /* The same sequences as in a dense call, at the same (b, s, h, d). */
   fa_case d = base_case(FA_FLASH);
   d.problem.batch = 3;

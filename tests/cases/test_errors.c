@@ -326,6 +326,14 @@ static void test_combinations(void) {
               ".block_sparse.kv_num_blocks: has 1 elements, must have 2");
 }
 
+static void test_lse_layout(void) {
+  expect_case("\"lse_layout\": \"padded\"",
+              ".lse_layout: \"padded\" is for packed queries (cu_seqlens_q), others have no rows to pad");
+  expect_case("\"lse_layout\": \"dense\"", ".lse_layout: \"dense\" is not one of \"packed\", \"padded\"");
+  expect_case("\"family\": \"merge\", \"cu_seqlens_q\": [0, 3, 9], \"lse_layout\": \"padded\"",
+              ".lse_layout: family \"merge\" merges partial states and has no queries and keys");
+}
+
 static void test_kvcache(void) {
   expect_case("\"family\": \"kvcache\"", ".kvcache: missing; family \"kvcache\" needs it");
   expect_case("\"kvcache\": {\"len\": [1]}", ".kvcache: only family \"kvcache\" has one, not \"flash\"");
@@ -537,6 +545,7 @@ int main(void) {
   test_values();
   test_contradictions();
   test_combinations();
+  test_lse_layout();
   test_kvcache();
   test_flex();
   test_places();

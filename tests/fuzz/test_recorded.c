@@ -202,6 +202,54 @@ static void expect_pass(const char *name, int n_groups) {
   cJSON_Delete(report);
 }
 
+/* The packed run with its LSE [2, 259] as [5, 2, 129], infinity behind the rows; where `wrong`, its last row is not what it
+ * was. */
+static void write_padded(const char *path, bool wrong) {
+  static const int64_t cu[] = {0, 1, 65, 130, 130, 259}, shape[] = {5, 2, 129};
+  static float padded[5 * 2 * 129];
+  static const char group[] = "flash_varlen_causal";
+  char from[PATH_MAX], lse_name[128];
+  const char *names[32];
+  const fa_tensor *tensors[32];
+  fa_safetensors file;
+  fa_tensor lse = {.dtype = FA_F32, .rank = 3, .data = (char *)padded, .stride = {258, 129, 1}};
+  memcpy(lse.shape, shape, sizeof shape);
+  snprintf(from, sizeof from, "%s/recorded-flash.safetensors", golden_dir);
+  snprintf(lse_name, sizeof lse_name, "%s/lse", group);
+  REQUIRE(fa_safetensors_open(from, &file, NULL) == FA_OK);
+  const fa_tensor *flat = fa_safetensors_find(&file, lse_name);
+  REQUIRE(flat && flat->rank == 2);
+  for (int64_t e = 0; e < 5 * 2 * 129; ++e) {
+    const int64_t i = e % 129, h = e / 129 % 2, b = e / 258, at[FA_MAX_RANK] = {h, cu[b] + i};
+    padded[e] = i < cu[b + 1] - cu[b] ? (float)fa_tensor_get(flat, at) : INFINITY;
+  }
+  if (wrong) padded[5 * 2 * 129 - 1] += 0.5f;
+  int64_t n = 0;
+  for (int64_t e = 0; e < file.n_entries; ++e) {
+    if (strncmp(file.entry[e].name, group, strlen(group)) != 0) continue;
+    names[n] = file.entry[e].name;
+    tensors[n++] = &file.entry[e].tensor == flat ? &lse : &file.entry[e].tensor;
+  }
+  const char *key = group, *value = fa_safetensors_meta(&file, group);
+  REQUIRE(fa_safetensors_write(path, names, tensors, n, &key, &value, 1, NULL) == FA_OK);
+  fa_safetensors_close(&file);
+}
+
+/* Its case does not say so: the three axes do. */
+static void expect_padded_read(void) {
+  static const int64_t last[] = {4, 1, 128};
+  char path[PATH_MAX];
+  in_temp(path, "flipped.safetensors");
+  for (int wrong = 0; wrong < 2; ++wrong) {
+    cJSON *report;
+    write_padded(path, wrong);
+    const int rc = run_check(path, &report);
+    CHECK_MSG(rc == wrong, "padded LSE: exit %d", rc);
+    CHECK(!wrong || report_names(report, "flash_varlen_causal", "lse", last, 3));
+    cJSON_Delete(report);
+  }
+}
+
 static void expect_truncated_refused(void) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/recorded-memeff.safetensors", golden_dir);
@@ -225,6 +273,7 @@ int main(int argc, char **argv) {
   expect_pass("recorded-memeff", 2);
   for (size_t i = 0; i < sizeof flips / sizeof flips[0]; ++i) expect_flip_found(&flips[i]);
   expect_dropout_sign_found();
+  expect_padded_read();
   expect_truncated_refused();
   static const char *const leftovers[] = {"report.json", "log", "flipped.safetensors",
                                           "truncated.safetensors"};

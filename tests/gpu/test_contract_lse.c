@@ -194,6 +194,22 @@ static void test_special_values(void) {
   tear_down(&f);
 }
 
+/* A case that pads the LSE has no total: three axes in every layout. */
+static void test_padded_case(void) {
+  const fa_lse_layout layouts[] = {FA_LSE_AS_CALL, FA_LSE_PADDED, FA_LSE_TOKENS_HEADS};
+  for (int i = 0; i < 3; ++i) {
+    fixture f;
+    set_up(&f);
+    make_varlen(&f);
+    f.p.lse_padded = true;
+    f.c.lse_layout = layouts[i];
+    fa_contract_lse_describe(&f.p, &f.c, &f.theirs);
+    CHECK(f.theirs.rank == 3 && f.theirs.shape[0] == B);
+    CHECK(f.theirs.shape[i == 2 ? 2 : 1] == H && f.theirs.shape[i == 2 ? 1 : 2] == SQ);
+    tear_down(&f);
+  }
+}
+
 static void test_roundoff(void) {
   fa_contract c;
   fa_contract_init(&c);
@@ -207,6 +223,7 @@ static void test_roundoff(void) {
 int main(void) {
   test_conventions();
   test_special_values();
+  test_padded_case();
   test_roundoff();
   return check_done();
 }

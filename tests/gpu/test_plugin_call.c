@@ -226,6 +226,19 @@ static void test_latent(void) {
   drop(&m);
 }
 
+/* A plugin sees by the shapes too that LSE and dLSE of packed queries are padded. */
+static void test_padded_lse(void) {
+  made m;
+  make(&m,
+       "{\"heads_q\":2,\"cu_seqlens_q\":[0,3,8],\"cu_seqlens_k\":[0,4,9],\"grad_lse\":true,"
+       "\"lse_layout\":\"padded\"}",
+       NULL);
+  const fa_plugin_tensors *t = &m.plain.tensors;
+  CHECK(m.problem.problem.lse_padded && is(&t->lse, &m.t.t[FA_T_LSE]) && is(&t->d_lse, &m.t.t[FA_T_DLSE]));
+  CHECK(t->d_lse.rank == 3 && t->d_lse.shape[0] == 2 && t->d_lse.shape[1] == 2 && t->d_lse.shape[2] == 5);
+  drop(&m);
+}
+
 /* Every tensor that a call may have has been handed over somewhere above. */
 static void test_all_seen(void) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
@@ -244,6 +257,7 @@ int main(void) {
   test_contract();
   test_sinks();
   test_latent();
+  test_padded_lse();
   test_bits();
   test_all_seen();
   return check_done();

@@ -251,6 +251,7 @@ static void random_problem(fa_rng *r, fa_problem *p) {
   p->return_softmax = p->family == FA_FLASH && chance(r, 0.2);
   if (chance(r, 0.3)) p->empty_lse = (fa_empty_lse)below(r, 3);
   if (p->family == FA_KVCACHE) random_latent(r, p);
+  p->lse_padded = p->family != FA_MERGE && p->cu_seqlens_q.n > 0 && chance(r, 0.3);
   FA_ASSERT(fa_problem_complete(p) == FA_OK);
 }
 

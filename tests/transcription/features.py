@@ -81,6 +81,8 @@ NEW: dict[str, Has] = {
     "expressions: << or >>": text_has("<<|>>"),
     **{f"expressions: {name}": text_has(rf"\b{name}\(") for name in "ceil erf sigmoid pow where int float floordiv floormod".split()},
     "block lists for a divisor": shared_lists,
+    "padded LSE": lambda c: c.get("lse_layout") == "padded",
+    "padded dLSE": lambda c: c.get("lse_layout") == "padded" and c.get("grad_lse") and backward(c),
 }
 OLD: dict[str, Has] = {
     "causal": lambda c: mask(c, "type") == "causal",

@@ -31,12 +31,17 @@ def batch_of(case: Case) -> int:
     return int(case.get("batch", 1))
 
 
+def has_padded_lse(case: Case) -> bool:
+    return case.get("lse_layout") == "padded"
+
+
 def rows_of(case: Case, t: Arrays, b: int) -> tuple[int, Index, Index]:
     """How many rows entry b has, where they are in q, and in lse."""
     if "cu_seqlens_q" not in t:
         return t["q"].shape[1], (b,), (b,)
     first, end = (int(x) for x in t["cu_seqlens_q"][b : b + 2])
-    return end - first, (slice(first, end),), (slice(None), slice(first, end))
+    lse = (b, slice(None), slice(0, end - first)) if has_padded_lse(case) else (slice(None), slice(first, end))
+    return end - first, (slice(first, end),), lse
 
 
 def sequences(case: Case, t: Arrays) -> Iterator[Sequence]:

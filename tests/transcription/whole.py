@@ -9,7 +9,7 @@ from merge import merged
 from philox import kept_flash, kept_memeff
 from rules import changed
 from scores import Scores, bias_of, buffers_of, gradients_wanted, head_scores, scale_of
-from sequences import Case, Index, Sequence, longest, sequences
+from sequences import Case, Index, Sequence, has_padded_lse, longest, sequences
 from stored import Arrays, Golden, to_type
 
 EMPTY = {"+inf": np.inf, "-inf": -np.inf, "0": 0.0}
@@ -34,6 +34,10 @@ class Call:
         hq = t["q"].shape[-2]
         self.make("o", (*t["q"].shape[:-1], t["v"].shape[-1]))
         self.make("lse", (*t["q"].shape[:-3], hq, t["q"].shape[-3]))
+        if has_padded_lse(self.case):
+            lengths = np.diff(t["cu_seqlens_q"])
+            self.make("lse", (lengths.size, hq, int(lengths.max())))
+            self.got["lse"][:] = np.nan  # behind a sequence's rows
         if not self.backward:
             return
         for gradient, of in (("dq", "q"), ("dk", "k"), ("dv", "v"), ("dbias", "bias"), ("dsinks", "sinks")):

@@ -151,7 +151,8 @@ def _put_bias(out: Any, g: Any, b: int) -> None:
 def _outputs(p: Problem, call: Any) -> dict[str, Any]:
     """Zeros for everything that is to be written."""
     out = {"o": np.zeros((*call.q.shape[:-1], p.head_dim_v), F32)}
-    out["lse"] = np.zeros((p.heads_q, call.q.shape[0]) if p.varlen else (p.batch, p.heads_q, p.seqlen_q), F32)
+    flat = p.varlen and not p.padded_lse
+    out["lse"] = np.zeros((p.heads_q, call.q.shape[0]) if flat else (p.batch, p.heads_q, p.seqlen_q), F32)
     if call.wants_gradients:
         out.update({f"d{name}": np.zeros(getattr(call, name).shape, F32) for name in "qkv"})
         if p.has_bias_grad:
@@ -159,6 +160,13 @@ def _outputs(p: Problem, call: Any) -> dict[str, Any]:
         if p.has_sinks_grad:
             out["dsinks"] = np.zeros(p.heads_q, F32)
     return out
+
+
+def _lse_of(p: Problem, x: Any, b: int) -> Any:
+    """One sequence's part [H, Sq] of the LSE or of its gradient, a view."""
+    if p.varlen and not p.padded_lse:
+        return x[:, p.cu_seqlens_q[b] : p.cu_seqlens_q[b + 1]]
+    return x[b, :, : p.lens_q[b]]
 
 
 def _run(call: Any) -> Any:
@@ -177,12 +185,9 @@ def _run(call: Any) -> Any:
             if not p.sinks_in_lse:
                 lse = _softmax(p, t, no_sinks)[1]
             _put(p, out, "o", prob @ v, b)
-            if p.varlen:
-                out["lse"][:, p.cu_seqlens_q[b] : p.cu_seqlens_q[b + 1]] = lse
-            else:
-                out["lse"][b] = lse
+            _lse_of(p, out["lse"], b)[...] = lse
             if call.wants_gradients:
-                dlse = None if call.dlse is None else (call.dlse[:, p.cu_seqlens_q[b] : p.cu_seqlens_q[b + 1]] if p.varlen else call.dlse[b])
+                dlse = None if call.dlse is None else _lse_of(p, call.dlse, b)
                 grads: dict[str, Any] = {}
                 _backward(p, grads, q, k, v, _rows(p, call.do, b, False), dlse, prob, share, slope)
                 for name in ("dq", "dk", "dv"):
@@ -205,7 +210,7 @@ KERNEL = Adapter(
         *("causal", "window", "top_left", "bottom_right", "varlen", "seqused_k", "leftpad_k", "gqa", "head_dim_v", "softcap", "alibi"),
         *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
         *("append", "paged", "batch_idx", "splits", "cu_seqlens_cache", "bias_cache", "head_dim_v_cache", "top_left_cache"),
-        *("chunk", "mask_bits", "bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk"),
+        *("chunk", "mask_bits", "bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse"),
     ),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dsinks"),
