@@ -1,17 +1,15 @@
 /* What a foreign kernel does not claim: word by word from its hello, as text, in JUnit and on the page, where it matters. */
-#include "cases/base/atomic_file.h"
 #include "gpu/contract/claims.h"
 #include "gpu/contract/features.h"
 #include "report/claims.h"
-#include "report/html/page.h"
 #include "report/json.h"
+#include "tests/report/written.h"
 #include "tests/support/check.h"
 
 #include <cjson/cJSON.h>
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static cJSON *claims_of(const char *hello) {
   fa_hello h;
@@ -73,7 +71,7 @@ static void who_lists_nothing_leaves_out_what_is_listed(void) {
   CHECK_MSG(strcmp(text, "NOT CLAIMED by exec:k, and so not judged:\n"
                          "    families  merge\n"
                          "    features  mods_operators blocks_shared chunk mask_bits sinks sinks_grad "
-                         "lse_without_sinks topk mla\n") == 0,
+                         "lse_without_sinks padded_lse topk mla\n") == 0,
             "%s", text);
   free(text);
   cJSON_Delete(root);
@@ -83,7 +81,8 @@ static void the_block_is_broken_between_words(void) {
   cJSON *root = report_of("{\"features\": []}", "require");
   char *text = printed(root);
   for (const char *line = text; *line; line += strcspn(line, "\n") + 1) CHECK(strcspn(line, "\n") <= 116);
-  CHECK(strstr(text, "    features  causal window") && strstr(text, "lse_without_sinks topk mla\n"));
+  CHECK(strstr(text, "    features  causal window") &&
+        strstr(text, "lse_without_sinks padded_lse topk mla\n"));
   free(text);
   cJSON_Delete(root);
 }
@@ -95,17 +94,6 @@ static void it_matters_where_something_is_at_stake(void) {
   cJSON_Delete(root);
   cJSON_Delete(required);
   cJSON_Delete(untrusted);
-}
-
-static char *written(const cJSON *root, bool page) {
-  static const char path[] = "test_report_claims.out";
-  char *text = NULL;
-  size_t n = 0;
-  fa_error err = {""};
-  REQUIRE((page ? fa_page_write(root, NULL, path, &err) : fa_report_write_junit(root, path, &err)) == FA_OK);
-  REQUIRE(fa_file_read(path, &text, &n, &err) == FA_OK);
-  unlink(path);
-  return text;
 }
 
 static void junit_and_the_page_have_it(void) {

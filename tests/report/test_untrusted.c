@@ -1,18 +1,16 @@
 /* "untrusted" of merged reports: no more is said to have been in force than in the weakest part. And in JUnit. */
-#include "cases/base/atomic_file.h"
 #include "gpu/wall/layers.h"
-#include "report/html/page.h"
 #include "report/json.h"
 #include "report/untrusted/facts.h"
 #include "report/untrusted/parts.h"
 #include "tests/report/merged_trees.h"
+#include "tests/report/written.h"
 #include "tests/support/check.h"
 
 #include <cjson/cJSON.h>
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LAYERS(in_force, left_out) "\"layers\":{\"in_force\":[" in_force "],\"left_out\":[" left_out "]},"
 #define ALL LAYERS("\"network\",\"contract\",\"seeds\",\"bounds\"", "")
@@ -162,17 +160,6 @@ static void a_trusted_run_has_these_layers(void) {
 }
 
 /* ---- JUnit, the page ---- */
-
-static char *written(const cJSON *root, bool page) {
-  static const char path[] = "test_report_untrusted.out";
-  char *text = NULL;
-  size_t n = 0;
-  fa_error err = {""};
-  REQUIRE((page ? fa_page_write(root, NULL, path, &err) : fa_report_write_junit(root, path, &err)) == FA_OK);
-  REQUIRE(fa_file_read(path, &text, &n, &err) == FA_OK);
-  unlink(path);
-  return text;
-}
 
 static void junit_fails_where_the_run_does(void) {
   static const char testcase[] =
